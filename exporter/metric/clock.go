@@ -1,0 +1,71 @@
+package metric
+
+// Clock.
+var (
+	// ClockSynchronized is oneway_clock_synchronized.
+	ClockSynchronized = &Desc{
+		Name: "oneway_clock_synchronized", Kind: Gauge, Labels: []string{ClockL},
+		Help:   "1 if this host's clock is trusted, else 0.",
+		Source: "RFC 7679 section 3.7.1",
+	}
+	// ClockState is oneway_clock_state.
+	ClockState = &Desc{
+		Name: "oneway_clock_state", Kind: Gauge, Labels: []string{ClockL, "state"},
+		Help:   "1 for the state the clock is in, 0 for the others: synchronised, holdover, stepping, unsynchronised, silent, none.",
+		Source: "design",
+	}
+	// ClockErrorBound is oneway_clock_error_bound_seconds.
+	ClockErrorBound = &Desc{
+		Name: "oneway_clock_error_bound_seconds", Kind: Gauge, Labels: []string{ClockL},
+		Help:   "Largest possible offset of this host's clock to UTC, in seconds: |offset| + root dispersion aged by the skew + root delay/2.",
+		Absent: "While the clock is not trusted.",
+		Source: "chrony manual, tracking; RFC 5905 section 11.2",
+	}
+	// ClockOffset is oneway_clock_offset_seconds.
+	ClockOffset = &Desc{
+		Name: "oneway_clock_offset_seconds", Kind: Gauge, Labels: []string{ClockL},
+		Help:   "Offset of the system clock that the daemon is still correcting, in seconds, positive if the clock is fast.",
+		Absent: "While the daemon is silent.",
+		Source: "chrony manual, tracking: System time",
+	}
+	// ClockFrequency is oneway_clock_frequency_error_ratio.
+	ClockFrequency = &Desc{
+		Name: "oneway_clock_frequency_error_ratio", Kind: Gauge, Labels: []string{ClockL},
+		Help:   "Rate at which the uncorrected clock would gain or lose, as a ratio; positive if fast.",
+		Absent: "While the daemon is silent.",
+		Source: "chrony manual, tracking: Frequency",
+	}
+	// ClockSkew is oneway_clock_skew_ratio.
+	ClockSkew = &Desc{
+		Name: "oneway_clock_skew_ratio", Kind: Gauge, Labels: []string{ClockL},
+		Help:   "Error bound of the frequency, as a ratio.",
+		Absent: "While the daemon is silent.",
+		Source: "chrony manual, tracking: Skew",
+	}
+	// ClockReferenceInfo is oneway_clock_reference_info.
+	ClockReferenceInfo = &Desc{
+		Name: "oneway_clock_reference_info", Kind: Gauge, Labels: []string{ClockL, "reference_id", "stratum", "leap_status"},
+		Help:   "Always 1; what the clock follows.",
+		Absent: "While the daemon is silent.",
+		Source: "chrony manual, tracking: Reference ID",
+	}
+	// ClockLastUpdate is oneway_clock_last_update_timestamp_seconds.
+	ClockLastUpdate = &Desc{
+		Name: "oneway_clock_last_update_timestamp_seconds", Kind: Gauge, Labels: []string{ClockL},
+		Help:   "Unix time of the daemon's last update from its source.",
+		Absent: "While the daemon is silent.",
+		Source: "chrony manual, tracking: Ref time",
+	}
+	// ClockSteps is oneway_clock_steps_total.
+	ClockSteps = &Desc{
+		Name: "oneway_clock_steps_total", Kind: Counter, Labels: []string{ClockL},
+		Help:   "Steps of CLOCK_REALTIME against CLOCK_MONOTONIC that were seen.",
+		Source: "Linux clock_gettime(2)",
+	}
+	// ClockQueryFailures is oneway_clock_query_failures_total.
+	ClockQueryFailures = &Desc{
+		Name: "oneway_clock_query_failures_total", Kind: Counter, Labels: []string{ClockL, ReasonL},
+		Help:   "Queries of the clock daemon without a usable reply, by reason.",
+		Source: "chrony candm.h",
+	}
+)

@@ -1,0 +1,96 @@
+package metric
+
+// Delay.
+var (
+	// Delay is oneway_delay_seconds.
+	Delay = &Desc{
+		Name: "oneway_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: delayBuckets(),
+		Help:   "One-way delay of received packets, in seconds, between kernel stamps; only those whose clocks are trusted.",
+		Source: "RFC 7679 section 3",
+	}
+	// DelayMin is oneway_delay_min_seconds.
+	DelayMin = &Desc{
+		Name: "oneway_delay_min_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "Smallest one-way delay of the last window, in seconds.",
+		Absent: "In a window without a valid delay.",
+		Source: "RFC 7679 section 5",
+	}
+	// DelayMax is oneway_delay_max_seconds.
+	DelayMax = &Desc{
+		Name: "oneway_delay_max_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "Largest one-way delay of the last window, in seconds.",
+		Absent: "In a window without a valid delay.",
+		Source: "RFC 7679 section 5",
+	}
+	// DelayMedian is oneway_delay_median_seconds.
+	DelayMedian = &Desc{
+		Name: "oneway_delay_median_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "Median one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds.",
+		Absent: "In a window without a valid delay, or when half of the packets were lost.",
+		Source: "RFC 7679 section 5.2",
+	}
+	// DelayErrorBound is oneway_delay_error_bound_seconds.
+	DelayErrorBound = &Desc{
+		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "The truth lies within this many seconds of each reported delay: the largest sum of both clocks' bounds and stamp errors in the last window.",
+		Absent: "In a window without a valid delay.",
+		Source: "RFC 7679 section 3.7",
+	}
+	// DelayInvalid is oneway_delay_invalid_total.
+	DelayInvalid = &Desc{
+		Name: "oneway_delay_invalid_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ReasonL},
+		Help:   "Delays that were measured and not reported, by the reason why no bound could be given.",
+		Source: "design, invariant 2",
+	}
+	// DelayNegative is oneway_delay_negative_total.
+	DelayNegative = &Desc{
+		Name: "oneway_delay_negative_total", Kind: Counter, Labels: perDirection,
+		Help:   "Negative one-way delays of trusted clocks: evidence of a clock fault.",
+		Source: "RFC 7679 section 3.7.1",
+	}
+	// DelayVariation is oneway_delay_variation_seconds.
+	DelayVariation = &Desc{
+		Name: "oneway_delay_variation_seconds", Kind: Histogram, Labels: perDirection, Buckets: variationBuckets(),
+		Help:   "PDV: delay minus the smallest delay of the window, in seconds; free of a constant clock offset.",
+		Source: "RFC 5481 section 4.2",
+	}
+	// IPDV is oneway_ipdv_seconds.
+	IPDV = &Desc{
+		Name: "oneway_ipdv_seconds", Kind: Histogram, Labels: perDirection, Buckets: signedVariationBuckets(),
+		Help:   "IPDV: delay minus that of the packet numbered one less, signed, in seconds; undefined if either was lost.",
+		Source: "RFC 3393 section 2; RFC 5481 section 4.1",
+	}
+	// Jitter is oneway_jitter_seconds.
+	Jitter = &Desc{
+		Name: "oneway_jitter_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "RTP interarrival jitter, a running mean with gain 1/16, in seconds.",
+		Absent: "Before the second packet.",
+		Source: "RFC 3550 section 6.4.1",
+	}
+	// RoundTripTime is oneway_round_trip_time_seconds.
+	RoundTripTime = &Desc{
+		Name: "oneway_round_trip_time_seconds", Kind: Histogram, Labels: perProbe, Buckets: delayBuckets(),
+		Help:   "(T4-T1)-(T3-T2) in seconds: free of clock error and of the reflector's own time.",
+		Source: "RFC 8762 section 4; RFC 2681",
+	}
+	// RoundTripTimeMin is oneway_round_trip_time_min_seconds.
+	RoundTripTimeMin = &Desc{
+		Name: "oneway_round_trip_time_min_seconds", Kind: Gauge, Labels: perProbe,
+		Help:   "Smallest round trip of the last window, in seconds.",
+		Absent: "In a window without an answer.",
+		Source: "RFC 2681",
+	}
+	// RoundTripTimeMax is oneway_round_trip_time_max_seconds.
+	RoundTripTimeMax = &Desc{
+		Name: "oneway_round_trip_time_max_seconds", Kind: Gauge, Labels: perProbe,
+		Help:   "Largest round trip of the last window, in seconds.",
+		Absent: "In a window without an answer.",
+		Source: "RFC 2681",
+	}
+	// Residence is oneway_reflector_residence_seconds.
+	Residence = &Desc{
+		Name: "oneway_reflector_residence_seconds", Kind: Histogram, Labels: perProbe, Buckets: latenessBuckets(),
+		Help:   "T3-T2: time spent in the reflector, in seconds, on the reflector's clock.",
+		Source: "RFC 8762 section 4",
+	}
+)

@@ -1,0 +1,92 @@
+// Package metric is the one table of everything that oneway exports, and the
+// interface by which measurements reach a backend.
+//
+// A name stands here once. Documentation, dashboards and rules take it from
+// this table, so that a rename breaks the build and not a dashboard. Backends
+// (Prometheus, line protocol, terminal) implement Sink; nothing here knows them.
+package metric
+
+// Kind is the type of a metric family.
+type Kind uint8
+
+// The kinds, as Prometheus and OpenMetrics have them.
+const (
+	Counter Kind = iota + 1
+	Gauge
+	Histogram
+)
+
+// String is the word of the exposition format.
+func (k Kind) String() string {
+	switch k {
+	case Counter:
+		return "counter"
+	case Gauge:
+		return "gauge"
+	case Histogram:
+		return "histogram"
+	}
+	return "unknown"
+}
+
+// Desc describes one family.
+type Desc struct {
+	// Name is the full name, prefix and unit included.
+	Name string
+	Kind Kind
+	// Help is one sentence: what is counted or measured, in which unit.
+	Help string
+	// Labels are the label names, in the order in which Sink.Series takes values.
+	Labels []string
+	// Buckets are the upper bounds of the classic buckets of a Histogram.
+	Buckets []float64
+	// Absent says when there is no series, and what that means.
+	Absent string
+	// Source names where the definition comes from: an RFC section, an ITU
+	// clause, a paper's figure, a kernel version.
+	Source string
+}
+
+// Sink takes measurements. Implementations are safe for concurrent use.
+type Sink interface {
+	// Series opens the series of d with these label values, given in the order
+	// of d.Labels. A counter or histogram appears at once, with zero; a gauge
+	// appears with its first Set. Opening the same series again returns the same
+	// series; it disappears when each opener has closed it.
+	Series(d *Desc, values ...string) Series
+	// Update runs f such that a reader of the sink (a scrape) sees all of what f
+	// does to series or nothing of it. f must be short and must not block.
+	Update(f func())
+}
+
+// Series is one time series. Methods that do not fit the kind panic: that is
+// a fault of the program, found by its first test.
+type Series interface {
+	// Add adds to a counter; delta must not be negative.
+	Add(delta float64)
+	// Set sets a gauge.
+	Set(v float64)
+	// Observe adds one observation to a histogram. It does not allocate.
+	Observe(v float64)
+	// Clear makes a gauge absent until the next Set: what is not known has no value.
+	Clear()
+	// Close ends the series: it disappears from the next scrape.
+	Close()
+}
+
+// Discard is a Sink that keeps nothing.
+type Discard struct{}
+
+// Series returns a series that keeps nothing.
+func (Discard) Series(*Desc, ...string) Series { return discarded{} }
+
+// Update runs f.
+func (Discard) Update(f func()) { f() }
+
+type discarded struct{}
+
+func (discarded) Add(float64)     {}
+func (discarded) Set(float64)     {}
+func (discarded) Observe(float64) {}
+func (discarded) Clear()          {}
+func (discarded) Close()          {}

@@ -1,0 +1,110 @@
+package metric
+
+// Packets.
+var (
+	// PacketsSent is oneway_packets_sent_total.
+	PacketsSent = &Desc{
+		Name: "oneway_packets_sent_total", Kind: Counter, Labels: perDirection,
+		Help:   "Test packets sent in the direction. Reverse: answers that the reflector says it sent. Always sent = received + lost + in flight.",
+		Absent: "Reverse, with a reflector that numbers no answers of its own.",
+		Source: "RFC 7680 section 2",
+	}
+	// PacketsReceived is oneway_packets_received_total.
+	PacketsReceived = &Desc{
+		Name: "oneway_packets_received_total", Kind: Counter, Labels: perDirection,
+		Help:   "First uncorrupted copies received within the waiting time.",
+		Source: "RFC 7680 section 2",
+	}
+	// PacketsLost is oneway_packets_lost_total.
+	PacketsLost = &Desc{
+		Name: "oneway_packets_lost_total", Kind: Counter, Labels: perDirection,
+		Help:   "Test packets of which no uncorrupted copy came within the waiting time.",
+		Absent: "With a foreign reflector that does not tell the directions apart.",
+		Source: "RFC 7680 section 2.4",
+	}
+	// PacketsInFlight is oneway_packets_in_flight.
+	PacketsInFlight = &Desc{
+		Name: "oneway_packets_in_flight", Kind: Gauge, Labels: perDirection,
+		Help:   "Test packets whose fate is not known yet.",
+		Absent: "Where packets_lost_total is absent.",
+		Source: "RFC 7680 section 2.4",
+	}
+	// PacketsDuplicated is oneway_packets_duplicated_total.
+	PacketsDuplicated = &Desc{
+		Name: "oneway_packets_duplicated_total", Kind: Counter, Labels: perDirection,
+		Help:   "Further uncorrupted copies of packets that were already received.",
+		Absent: "With a foreign reflector, forward.",
+		Source: "RFC 5560 section 3",
+	}
+	// PacketsReordered is oneway_packets_reordered_total.
+	PacketsReordered = &Desc{
+		Name: "oneway_packets_reordered_total", Kind: Counter, Labels: perDirection,
+		Help:   "Received packets whose number was below the next expected one.",
+		Absent: "With a foreign reflector, forward.",
+		Source: "RFC 4737 section 3.3",
+	}
+	// PacketsLate is oneway_packets_late_total.
+	PacketsLate = &Desc{
+		Name: "oneway_packets_late_total", Kind: Counter, Labels: perDirection,
+		Help:   "First copies that came after their loss had been decided; they stay lost.",
+		Absent: "With a foreign reflector, forward.",
+		Source: "RFC 7680 section 2.4",
+	}
+	// PacketsCorrupted is oneway_packets_corrupted_total.
+	PacketsCorrupted = &Desc{
+		Name: "oneway_packets_corrupted_total", Kind: Counter, Labels: perDirection,
+		Help:   "Test packets that arrived with a damaged payload; they count as lost unless a good copy came.",
+		Absent: "With a foreign reflector, forward.",
+		Source: "RFC 7680 section 2.5; Woo 2010 figure 5.5",
+	}
+	// PacketsDiscarded is oneway_packets_discarded_total.
+	PacketsDiscarded = &Desc{
+		Name: "oneway_packets_discarded_total", Kind: Counter, Labels: perReason,
+		Help:   "Arriving packets that belong to no measurement, by reason.",
+		Source: "RFC 8762 section 4",
+	}
+	// DirectionUnknown is oneway_direction_unknown_total.
+	DirectionUnknown = &Desc{
+		Name: "oneway_direction_unknown_total", Kind: Counter, Labels: perReason,
+		Help:   "Lost round trips that could not be assigned to a direction, by reason.",
+		Source: "design, invariant 2",
+	}
+	// RoundTripLost is oneway_round_trips_lost_total.
+	RoundTripLost = &Desc{
+		Name: "oneway_round_trips_lost_total", Kind: Counter, Labels: perProbe,
+		Help:   "Test packets without an answer within the waiting time, whichever direction lost them.",
+		Source: "RFC 8762 section 4",
+	}
+	// RoundTripReceived is oneway_round_trips_received_total.
+	RoundTripReceived = &Desc{
+		Name: "oneway_round_trips_received_total", Kind: Counter, Labels: perProbe,
+		Help:   "Test packets that were answered within the waiting time.",
+		Source: "RFC 8762 section 4",
+	}
+	// LossBurst is oneway_loss_burst_packets.
+	LossBurst = &Desc{
+		Name: "oneway_loss_burst_packets", Kind: Histogram, Labels: perDirection, Buckets: burstBuckets(),
+		Help:   "Lengths of runs of consecutive lost packets.",
+		Source: "RFC 3357 section 4; ITU-T G.107 clause 7.2",
+	}
+	// LossBurstRatio is oneway_loss_burst_ratio.
+	LossBurstRatio = &Desc{
+		Name: "oneway_loss_burst_ratio", Kind: Gauge, Labels: perDirection,
+		Help:   "BurstR: mean length of the loss runs over the one expected under random loss, in the last window; 1 is random, above 1 is bursty.",
+		Absent: "In a window without loss, or with nothing but loss.",
+		Source: "ITU-T G.107 clause 7.2",
+	}
+	// LossRatio is oneway_loss_ratio.
+	LossRatio = &Desc{
+		Name: "oneway_loss_ratio", Kind: Gauge, Labels: perDirection,
+		Help:   "Lost over decided packets of the last window, 0..1.",
+		Absent: "In a window that decided nothing.",
+		Source: "RFC 7680 section 4.1",
+	}
+	// FarRestarts is oneway_far_end_restarts_total.
+	FarRestarts = &Desc{
+		Name: "oneway_far_end_restarts_total", Kind: Counter, Labels: perProbe,
+		Help:   "Times the reflector was seen to have lost its session (restart or expiry).",
+		Source: "design",
+	}
+)

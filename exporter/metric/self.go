@@ -1,0 +1,61 @@
+package metric
+
+// Self.
+var (
+	// Timestamps is oneway_timestamps_total.
+	Timestamps = &Desc{
+		Name: "oneway_timestamps_total", Kind: Counter, Labels: []string{Path, Probe, EventL, OriginL},
+		Help:   "Stamps used in samples, by event (t1, t2, t3, t4) and origin.",
+		Source: "design, invariant 4",
+	}
+	// TimestampsMissing is oneway_timestamps_missing_total.
+	TimestampsMissing = &Desc{
+		Name: "oneway_timestamps_missing_total", Kind: Counter, Labels: []string{Path, Probe, EventL},
+		Help:   "Stamps that a sample needed and that never came.",
+		Source: "design, invariant 4",
+	}
+	// HostDelay is oneway_host_delay_seconds.
+	HostDelay = &Desc{
+		Name: "oneway_host_delay_seconds", Kind: Histogram, Labels: []string{EventL}, Buckets: latenessBuckets(),
+		Help:   "User-space time minus kernel stamp, by event (tx, rx), in seconds: this host's own delay, part of no reported delay.",
+		Source: "RFC 7679 section 3.7.2",
+	}
+	// SocketDrops is oneway_socket_drops_total.
+	SocketDrops = &Desc{
+		Name: "oneway_socket_drops_total", Kind: Counter, Labels: []string{"socket"},
+		Help:   "Datagrams that the kernel dropped at our socket for want of buffer; they look like loss and are ours.",
+		Source: "Linux SO_RXQ_OVFL",
+	}
+	// SendErrors is oneway_send_errors_total.
+	SendErrors = &Desc{
+		Name: "oneway_send_errors_total", Kind: Counter, Labels: []string{"socket", ReasonL},
+		Help:   "Failed sends by cause; such a packet counts as skipped, not as lost.",
+		Source: "sendmmsg(2)",
+	}
+	// ReflectorPackets is oneway_reflector_packets_total.
+	ReflectorPackets = &Desc{
+		Name: "oneway_reflector_packets_total", Kind: Counter, Labels: []string{ResultL},
+		Help:   "Packets that reached the reflector, by what became of them.",
+		Absent: "While no reflector runs.",
+		Source: "RFC 8762 section 4",
+	}
+	// ReflectorSessions is oneway_reflector_sessions.
+	ReflectorSessions = &Desc{
+		Name: "oneway_reflector_sessions", Kind: Gauge, Labels: nil,
+		Help:   "Sessions that the stateful reflector remembers now.",
+		Absent: "While no reflector runs.",
+		Source: "RFC 8762 section 4",
+	}
+	// ConfigReloadSuccess is oneway_config_last_reload_successful.
+	ConfigReloadSuccess = &Desc{
+		Name: "oneway_config_last_reload_successful", Kind: Gauge, Labels: nil,
+		Help:   "1 if the last load of the configuration succeeded.",
+		Source: "Prometheus convention",
+	}
+	// ConfigReloadTime is oneway_config_last_reload_success_timestamp_seconds.
+	ConfigReloadTime = &Desc{
+		Name: "oneway_config_last_reload_success_timestamp_seconds", Kind: Gauge, Labels: nil,
+		Help:   "Unix time of the last successful load.",
+		Source: "Prometheus convention",
+	}
+)

@@ -1,0 +1,163 @@
+// Package sample holds one test packet's truth: its number, its four time
+// stamps, where each stamp came from and how far the clocks may be off.
+//
+// The four stamps are those of RFC 8762 section 4: T1 the sender sends, T2 the
+// reflector receives, T3 the reflector sends, T4 the sender receives. How they
+// were obtained is the business of the sockets and sessions; what they mean is
+// the business of the estimators. This package knows neither.
+package sample
+
+import (
+	"time"
+
+	"oneway.example/exporter/instant"
+)
+
+// Origin says where a stamp was taken. The zero value means there is none.
+type Origin uint8
+
+// The origins, worst to best but for InPacket and FollowUp, whose quality only
+// the far end knows.
+const (
+	// Absent: no stamp.
+	Absent Origin = iota
+	// User: read from the clock in user space beside the system call; it
+	// includes the host's own delay (6..70 us on an idle host, ms on a busy one).
+	User
+	// Kernel: SO_TIMESTAMPING software stamp, taken where the packet meets the driver.
+	Kernel
+	// Hardware: taken by the network card and converted to the system clock.
+	Hardware
+	// InPacket: what the far end wrote into its packet; how it was taken is unknown.
+	InPacket
+	// FollowUp: the far end's later, true transmit stamp (RFC 8972 section 4.7,
+	// Follow-Up Telemetry, or the private TLV of our own reflector).
+	FollowUp
+)
+
+// Origins lists all values in order, for tables and tests.
+func Origins() []Origin { return []Origin{Absent, User, Kernel, Hardware, InPacket, FollowUp} }
+
+// String is the value of the metric label `origin`.
+func (o Origin) String() string {
+	switch o {
+	case Absent:
+		return "absent"
+	case User:
+		return "user"
+	case Kernel:
+		return "kernel"
+	case Hardware:
+		return "hardware"
+	case InPacket:
+		return "packet"
+	case FollowUp:
+		return "follow_up"
+	}
+	return "invalid"
+}
+
+// Stamp is an instant and its origin. The zero value is an absent stamp.
+type Stamp struct {
+	At     instant.Time
+	Origin Origin
+}
+
+// Present reports whether there is a stamp.
+func (s Stamp) Present() bool { return s.Origin != Absent }
+
+// Bound is what is known of one host's clock when it stamped a packet.
+type Bound struct {
+	// Error is the largest offset to UTC that the host claims, including the
+	// error of the stamp itself. Meaningless unless Reason is OK.
+	Error time.Duration
+	// Reason is OK, or why the clock cannot be trusted. The zero value is Unknown.
+	Reason Reason
+}
+
+// Packet is one answered test packet. A stamp that is absent stays zero.
+type Packet struct {
+	// Seq is the sender's number of the packet, extended to 64 bits.
+	Seq uint64
+	// ReverseSeq is the reflector's number of its answer; equal to Seq with a
+	// stateless reflector.
+	ReverseSeq     uint64
+	T1, T2, T3, T4 Stamp
+	// Near is the sender's clock, Far the reflector's.
+	Near, Far Bound
+}
+
+// Direction of travel, seen from the agent that sends the test packets.
+type Direction uint8
+
+// Forward is from this agent to the peer, Reverse from the peer to this agent.
+const (
+	Forward Direction = iota
+	Reverse
+)
+
+// Directions lists both, forward first.
+func Directions() []Direction { return []Direction{Forward, Reverse} }
+
+// String is the value of the metric label `direction`.
+func (d Direction) String() string {
+	if d == Forward {
+		return "forward"
+	}
+	return "reverse"
+}
+
+// Delay is a one-way delay as an interval: the truth lies in Value +- Bound.
+// It is defined only if Reason is OK. The zero value is undefined (Unknown).
+type Delay struct {
+	// Value may be negative: evidence of a clock fault, never clamped.
+	Value time.Duration
+	// Bound is the sum of both hosts' bounds.
+	Bound  time.Duration
+	Reason Reason
+}
+
+// OK reports whether the delay is defined.
+func (d Delay) OK() bool { return d.Reason == OK }
+
+// Delay computes the one-way delay of p in direction dir: T2-T1 or T4-T3 with
+// the sum of both bounds. Value is set whenever both stamps are there, even if
+// the clocks are not trusted (Reason then says why), so that delay variation,
+// in which a constant offset cancels, can still be computed.
+func (p *Packet) Delay(dir Direction) (d Delay, stamped bool) {
+	sent, received := p.T1, p.T2
+	if dir == Reverse {
+		sent, received = p.T3, p.T4
+	}
+	if !sent.Present() || !received.Present() {
+		return Delay{Reason: NoStamp}, false
+	}
+	d.Value = received.At.Sub(sent.At)
+	switch {
+	case p.Near.Reason != OK:
+		d.Reason = p.Near.Reason
+	case p.Far.Reason != OK:
+		d.Reason = p.Far.Reason
+	default:
+		d.Reason = OK
+		d.Bound = p.Near.Error + p.Far.Error
+	}
+	return d, true
+}
+
+// RoundTrip is (T4-T1)-(T3-T2): free of any clock offset. It needs all four
+// stamps.
+func (p *Packet) RoundTrip() (time.Duration, bool) {
+	if !p.T1.Present() || !p.T2.Present() || !p.T3.Present() || !p.T4.Present() {
+		return 0, false
+	}
+	return p.T4.At.Sub(p.T1.At) - p.T3.At.Sub(p.T2.At), true
+}
+
+// Residence is T3-T2: the time the packet spent in the reflector.
+func (p *Packet) Residence() (time.Duration, bool) {
+	if !p.T2.Present() || !p.T3.Present() {
+		return 0, false
+	}
+	return p.T3.At.Sub(p.T2.At), true
+}
