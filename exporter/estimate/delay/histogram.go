@@ -1,0 +1,151 @@
+package delay
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+const (
+	// subBits: an octave is split into 2^subBits linear buckets, so that the
+	// middle of a bucket is within 1/128 (0.79 %) of anything in it.
+	subBits   = 6
+	perOctave = 1 << subBits
+	// floorBits: below 2^floorBits ns (1.024 us) the buckets are 16 ns wide,
+	// which is finer than any stamp.
+	floorBits = 10
+	// octaves covers every int64 number of nanoseconds.
+	octaves = 64 - floorBits
+	// idleWindows is after how many windows without a value an octave's memory
+	// is given back: long enough that a path that visits it now and then does
+	// not allocate each time, short enough that one outlier is not kept for ever.
+	idleWindows = 64
+)
+
+// octave counts the values of [2^n, 2^(n+1)) ns.
+type octave struct {
+	counts [perOctave]uint32
+	total  uint32
+	idle   uint8
+}
+
+// side is the positive or the negative half of the axis; an octave that has no
+// value takes no memory.
+type side [octaves]*octave
+
+// histogram counts durations in log-linear buckets. Most paths keep within a
+// few octaves, so memory is about 0.4 KiB and 0.3 KiB an octave in use.
+type histogram struct {
+	positive side
+	// negative stays nil while clocks are sane.
+	negative *side
+}
+
+// add counts one value. It allocates when an octave is seen for the first time.
+func (h *histogram) add(d time.Duration) {
+	half, magnitude := &h.positive, uint64(d)
+	if d < 0 {
+		if h.negative == nil {
+			h.negative = new(side)
+		}
+		half, magnitude = h.negative, -magnitude
+	}
+	row, column := bucket(magnitude)
+	o := half[row]
+	if o == nil {
+		o = new(octave)
+		half[row] = o
+	}
+	o.counts[column]++
+	o.total++
+}
+
+// bucket finds the place of a magnitude of at most 2^63.
+func bucket(magnitude uint64) (row, column int) {
+	if magnitude < 1<<floorBits {
+		return 0, int(magnitude >> (floorBits - subBits))
+	}
+	exponent := bits.Len64(magnitude) - 1
+	return exponent - floorBits + 1, int(magnitude>>(exponent-subBits)) & (perOctave - 1)
+}
+
+// middle is the value that stands for a bucket.
+func middle(row, column int) time.Duration {
+	if row == 0 {
+		const width = 1 << (floorBits - subBits)
+		return time.Duration(column*width + width/2)
+	}
+	exponent := row + floorBits - 1
+	width := uint64(1) << (exponent - subBits)
+	value := uint64(1)<<exponent + uint64(column)*width + width/2
+	if value > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(value)
+}
+
+// at returns the value of the given rank, 1 being the smallest; the rank must
+// not exceed the number of values.
+func (h *histogram) at(rank uint64) time.Duration {
+	if h.negative != nil {
+		for row := octaves - 1; row >= 0; row-- {
+			o := h.negative[row]
+			if o == nil {
+				continue
+			}
+			if rank > uint64(o.total) {
+				rank -= uint64(o.total)
+				continue
+			}
+			return -middle(row, o.find(uint64(o.total)-rank+1))
+		}
+	}
+	for row, o := range h.positive {
+		if o == nil {
+			continue
+		}
+		if rank > uint64(o.total) {
+			rank -= uint64(o.total)
+			continue
+		}
+		return middle(row, o.find(rank))
+	}
+	return math.MaxInt64
+}
+
+// find returns the column that holds the given rank, by magnitude.
+func (o *octave) find(rank uint64) int {
+	var seen uint64
+	for column, n := range o.counts {
+		if seen += uint64(n); seen >= rank {
+			return column
+		}
+	}
+	return perOctave - 1
+}
+
+// reset empties the histogram and keeps the memory that was used of late.
+func (h *histogram) reset() {
+	h.positive.reset()
+	if h.negative != nil && !h.negative.reset() {
+		h.negative = nil
+	}
+}
+
+// reset reports whether any octave is kept.
+func (s *side) reset() (kept bool) {
+	for row, o := range s {
+		switch {
+		case o == nil:
+		case o.total > 0:
+			*o = octave{}
+			kept = true
+		case o.idle+1 >= idleWindows:
+			s[row] = nil
+		default:
+			o.idle++
+			kept = true
+		}
+	}
+	return kept
+}

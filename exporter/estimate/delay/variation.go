@@ -1,0 +1,103 @@
+package delay
+
+import (
+	"iter"
+	"math"
+	"time"
+)
+
+// Variation compares each packet with the one before it. The delays may carry
+// any clock offset, as long as it is constant. The zero value is ready.
+type Variation struct {
+	seq    uint64
+	delay  time.Duration
+	any    bool
+	jitter float64 // ns
+	pairs  uint64
+}
+
+// Add takes the delay of a unique packet, in order of arrival. It returns the
+// IPDV, delay minus the delay of the packet numbered one less, signed (RFC 3393
+// section 2; RFC 5481 section 4.1). It is defined only if that packet was the
+// arrival just before: a lost or overtaken neighbour leaves it undefined.
+func (v *Variation) Add(seq uint64, delay time.Duration) (ipdv time.Duration, ok bool) {
+	difference, known := delay-v.delay, v.any
+	ok = known && seq == v.seq+1
+	v.seq, v.delay, v.any = seq, delay, true
+	if known {
+		// J += (|D| - J)/16 over arrivals, in sequence or not: RFC 3550
+		// section 6.4.1. D, the difference of the transit times, is the
+		// difference of the delays.
+		v.jitter += (math.Abs(float64(difference)) - v.jitter) / 16
+		v.pairs++
+	}
+	if !ok {
+		return 0, false
+	}
+	return difference, true
+}
+
+// Jitter is the running mean of RFC 3550 section 6.4.1, gain 1/16; not defined
+// before the second packet. It begins at 0 and needs some 50 packets to settle.
+func (v *Variation) Jitter() (time.Duration, bool) {
+	return time.Duration(math.Round(v.jitter)), v.pairs > 0
+}
+
+// Break forgets the last packet but not the jitter: the clock offset has
+// changed (a step, a restarted far end), so the next difference means nothing.
+func (v *Variation) Break() { v.any = false }
+
+// Reset forgets everything.
+func (v *Variation) Reset() { *v = Variation{} }
+
+// PDVLimit is how many delays a PDV holds, 16 bytes each.
+const PDVLimit = 2048
+
+// PDV holds the delays of one window until it ends, because only then the
+// smallest is known, and then tells every packet's delay minus the smallest
+// (RFC 5481 section 4.2). The delays may carry any constant clock offset. The
+// zero value is an empty window; memory grows with the window's packets, up to
+// 32 KiB, and is reused.
+type PDV struct {
+	packets []arrival
+	min     time.Duration
+	any     bool
+}
+
+type arrival struct {
+	seq   uint64
+	delay time.Duration
+}
+
+// Add takes the delay of a unique packet, in order of arrival. It reports false
+// when there is no room for another: Drain then, and go on in the same window.
+func (p *PDV) Add(seq uint64, delay time.Duration) (room bool) {
+	if len(p.packets) < PDVLimit {
+		p.packets = append(p.packets, arrival{seq, delay})
+		if !p.any || delay < p.min {
+			p.min, p.any = delay, true
+		}
+	}
+	return len(p.packets) < PDVLimit
+}
+
+// Min is the smallest delay of the window so far.
+func (p *PDV) Min() (time.Duration, bool) { return p.min, p.any }
+
+// Drain yields the number and the PDV, never negative, of every packet held, in
+// order of arrival, and forgets them but not the minimum. In a window of more
+// than PDVLimit packets the minimum is the one up to the Drain.
+func (p *PDV) Drain() iter.Seq2[uint64, time.Duration] {
+	return func(yield func(uint64, time.Duration) bool) {
+		held := p.packets
+		p.packets = p.packets[:0]
+		for _, a := range held {
+			if !yield(a.seq, a.delay-p.min) {
+				return
+			}
+		}
+	}
+}
+
+// Reset begins a new window.
+func (p *PDV) Reset() { *p = PDV{packets: p.packets[:0]} }

@@ -1,0 +1,190 @@
+// Package loss turns the ever-growing counts of a receiver (package seqwin)
+// into what happened between two looks at them: how many packets were lost, and
+// in which pattern (RFC 7680, RFC 3357).
+//
+// The receiver may be in this process or at the far end of the path; a far
+// end's counts are not trusted. They may be old, may restart, may be nonsense:
+// nothing here underflows, and nothing is invented.
+package loss
+
+import "oneway.example/exporter/seqwin"
+
+// Delta is what changed between two updates.
+type Delta struct {
+	// Decided is how many numbers were decided, received or lost.
+	Decided uint64
+	// Received counts unique packets in time, some of which may stand above the
+	// decided numbers. Lost counts numbers; Duplicated, Reordered and Late
+	// arrivals; Bursts runs of lost numbers that began.
+	Received, Lost, Duplicated, Reordered, Late, Bursts uint64
+	// Completed is the lengths of the runs of lost numbers that ended, oldest
+	// first. It is valid until the next update.
+	Completed []int
+	// PatternLost is how many of Lost are in no run of Completed, now or later,
+	// because too many numbers were decided at once for their order to be known.
+	PatternLost uint64
+	// Restarted: the receiver began anew; the delta is what it counted since.
+	Restarted bool
+	// Stale: the counts are older than those before; the delta is empty.
+	Stale bool
+}
+
+// Tracker follows one receiver. The zero value has seen nothing: its first
+// update tells everything that the receiver has counted so far.
+type Tracker struct {
+	last seqwin.Counts
+	any  bool
+	// open is the length of the run of lost numbers that ends at last.Base-1.
+	open      uint64
+	completed []int
+}
+
+// Reset forgets the receiver: the next update is a first one. It is to be
+// called when a new run of the receiver is known by other means.
+func (t *Tracker) Reset() { *t = Tracker{completed: t.completed[:0]} }
+
+// Update takes the receiver's counts. See UpdateWithin.
+func (t *Tracker) Update(c seqwin.Counts) Delta { return t.UpdateWithin(c, seqwin.RecentBits) }
+
+// UpdateWithin takes the counts of a receiver that tells the fate of only the
+// newest known numbers in c.Recent. Run lengths are exact if not more than that
+// were decided since the last update, and in many cases even then: see Delta.
+// It allocates nothing once its buffer has grown.
+//
+// Counts of which none is ahead of the last ones are an answer overtaken by a
+// later one (Stale). Counts of which some went forward and some back, or that
+// begin at another First, are those of a restarted receiver.
+func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
+	t.completed = t.completed[:0]
+	if t.any && c.First == t.last.First && behind(&c, &t.last) {
+		return Delta{Stale: c != t.last}
+	}
+	var d Delta
+	if t.any && (c.First != t.last.First || anyBack(&c, &t.last)) {
+		d.Restarted = true
+		t.any = false
+	}
+	if !t.any {
+		// A run that the old receiver left open can no longer end; it is
+		// reported as long as it was seen.
+		t.complete()
+		t.last = seqwin.Counts{First: c.First, Base: c.First}
+	}
+	d.Received = c.Received - t.last.Received
+	d.Lost = c.Lost - t.last.Lost
+	d.Duplicated = c.Duplicated - t.last.Duplicated
+	d.Reordered = c.Reordered - t.last.Reordered
+	d.Late = c.Late - t.last.Late
+	d.Bursts = c.Bursts - t.last.Bursts
+	if c.Base > t.last.Base {
+		d.Decided = c.Base - t.last.Base
+	}
+	if !t.any {
+		// Whoever does not know First says 0: the counts then know better.
+		d.Decided = min(d.Decided, d.Received+d.Lost)
+	}
+	d.PatternLost = t.pattern(&c, &d, min(max(known, 0), seqwin.RecentBits))
+	d.Completed = t.completed
+	t.last, t.any = c, true
+	return d
+}
+
+// pattern follows the runs through the numbers decided since the last update
+// and returns how many lost ones are in none of them.
+func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint64) {
+	told := int(min(d.Decided, uint64(known)))
+	// A wrong bitmap must not tell of more losses than were counted.
+	lost, told := lostWithin(c, told, d.Lost)
+	if untold := d.Decided - uint64(told); untold > 0 {
+		unordered = t.bridge(d.Lost-lost, untold, d.Bursts-min(d.Bursts, begins(c, told)))
+	} else {
+		unordered = d.Lost - lost
+	}
+	for i := told - 1; i >= 0; i-- {
+		if received(c, i) {
+			t.complete()
+		} else {
+			t.open++
+		}
+	}
+	return unordered
+}
+
+// bridge crosses untold numbers of which lost were lost in bursts runs that
+// began there (or with the first told number), and returns how many of them
+// cannot be put into a run.
+func (t *Tracker) bridge(lost, untold, bursts uint64) (unordered uint64) {
+	switch {
+	case lost >= untold:
+		// All lost: an outage.
+		t.open += untold
+		return lost - untold
+	case bursts == 0:
+		// Whatever was lost goes on from the open run.
+		if t.open > 0 {
+			t.open += lost
+			lost = 0
+		}
+		t.complete()
+		return lost
+	case lost == 0:
+		t.complete()
+		return 0
+	case bursts == 1 && t.open == 0:
+		t.open = lost
+		return 0
+	}
+	t.complete()
+	return lost
+}
+
+// complete ends the open run, if there is one.
+func (t *Tracker) complete() {
+	if t.open > 0 {
+		t.completed = append(t.completed, int(min(t.open, 1<<31-1)))
+		t.open = 0
+	}
+}
+
+// received tells the fate of number Base-1-i.
+func received(c *seqwin.Counts, i int) bool { return c.Recent[i/64]>>(i%64)&1 != 0 }
+
+// lostWithin counts the lost among the newest told numbers; if there are more
+// than limit it counts only up to there, and tells how far that is.
+func lostWithin(c *seqwin.Counts, told int, limit uint64) (lost uint64, upTo int) {
+	for i := range told {
+		if received(c, i) {
+			continue
+		}
+		if lost == limit {
+			return lost, i
+		}
+		lost++
+	}
+	return lost, told
+}
+
+// begins counts the runs of lost numbers that surely begin within the newest
+// told numbers: those with a received number right before them.
+func begins(c *seqwin.Counts, told int) (n uint64) {
+	for i := 0; i+1 < told; i++ {
+		if !received(c, i) && received(c, i+1) {
+			n++
+		}
+	}
+	return n
+}
+
+// behind reports whether c is nowhere ahead of last.
+func behind(c, last *seqwin.Counts) bool {
+	return c.Base <= last.Base && c.Next <= last.Next && c.Received <= last.Received &&
+		c.Lost <= last.Lost && c.Duplicated <= last.Duplicated &&
+		c.Reordered <= last.Reordered && c.Late <= last.Late && c.Bursts <= last.Bursts
+}
+
+// anyBack reports whether c is anywhere behind last.
+func anyBack(c, last *seqwin.Counts) bool {
+	return c.Base < last.Base || c.Next < last.Next || c.Received < last.Received ||
+		c.Lost < last.Lost || c.Duplicated < last.Duplicated ||
+		c.Reordered < last.Reordered || c.Late < last.Late || c.Bursts < last.Bursts
+}
