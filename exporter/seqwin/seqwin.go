@@ -30,6 +30,9 @@ const Size = 512
 // RecentWords is the length of Counts.Recent in 64-bit words.
 const RecentWords = 4
 
+// maxNumber keeps all sums of numbers clear of the end of uint64.
+const maxNumber = 1<<63 - 1
+
 // RecentBits is how many of the last decided numbers Counts.Recent tells of.
 const RecentBits = RecentWords * 64
 
@@ -54,7 +57,7 @@ type Counts struct {
 	First uint64
 	// Base: every number below it is decided.
 	Base uint64
-	// Next is the highest number seen plus one.
+	// Next is the highest number seen (or told by Finish) plus one.
 	Next uint64
 	// Received counts unique packets in time, those at or above Base included.
 	Received uint64
@@ -72,7 +75,7 @@ type Counts struct {
 // Window is one receiver's state. The zero value expects number 0 first.
 type Window struct {
 	counts Counts
-	// seen: bit n%Size is set if number n arrived in any way, for n in (next-Size, next).
+	// seen: bit n%Size is set if number n arrived in any way, for n in [next-Size, next).
 	seen [Size / 64]uint64
 	// openedMs[n%Size] is when a missing number was first overtaken, in
 	// milliseconds of the caller's monotonic clock.
@@ -80,8 +83,9 @@ type Window struct {
 	inBurst  bool
 }
 
-// Start makes n the first number expected: everything below it was never
-// meant for this window. It must be called before the first Add.
+// Start makes n the first number expected. It must be called before the first
+// Add. What comes below it was not meant for this window and counts as late (or
+// duplicate), never as received.
 func (w *Window) Start(n uint64) { w.counts.First, w.counts.Base, w.counts.Next = n, n, n }
 
 // Counts returns the present state.
@@ -91,10 +95,14 @@ func (w *Window) Counts() Counts { return w.counts }
 func (c *Counts) Pending() uint64 { return c.Next - c.First - c.Received - c.Lost }
 
 // Add takes the arrival of number n at the monotonic time now. It allocates
-// nothing; its cost is constant but for a jump ahead, at most Size steps.
+// nothing; its cost is constant but for a jump ahead, at most Size small steps.
+// Numbers from 2^63, where no session gets, count as late.
 func (w *Window) Add(n uint64, now time.Duration) Verdict {
 	c := &w.counts
 	switch {
+	case n > maxNumber:
+		c.Late++
+		return Late
 	case n >= c.Next:
 		w.advance(n, now)
 		w.mark(n)
@@ -102,7 +110,7 @@ func (w *Window) Add(n uint64, now time.Duration) Verdict {
 		w.slide()
 		return Unique
 	case n+Size < c.Next || (n < c.Base && !w.has(n)):
-		// Older than all memory counts as late: it was certainly decided.
+		// Older than all memory counts as late, each copy: it was certainly decided.
 		if n+Size >= c.Next {
 			w.mark(n)
 		}
@@ -119,96 +127,101 @@ func (w *Window) Add(n uint64, now time.Duration) Verdict {
 	return Reordered
 }
 
-// Expire decides the numbers that have been missing for longer than wait.
+// Expire decides the numbers that have been missing for longer than wait, at
+// most 24 days, never early and at most 2 ms late. A now before the time of an
+// Add (two goroutines that read the clock and then race for the window) expires
+// nothing.
 func (w *Window) Expire(now, wait time.Duration) {
 	c := &w.counts
+	limit := (wait + time.Millisecond - 1).Milliseconds()
 	for c.Base < c.Next {
 		if !w.has(c.Base) {
-			age := toMs(now) - w.openedMs[c.Base%Size]
-			if int64(age) <= wait.Milliseconds() {
+			// Signed, so that a small step back is not an age of 49 days.
+			age := int32(toMs(now) - w.openedMs[c.Base%Size])
+			if int64(age) <= limit {
 				return
 			}
 		}
-		w.decide()
+		w.settle(1, w.has(c.Base))
 	}
 }
 
 // Finish decides every number below next at once: the sender has said that it
-// sent so many, and has waited.
+// sent so many, and has waited. Next moves up to it although the last numbers
+// may never have been seen.
 func (w *Window) Finish(next uint64, now time.Duration) {
+	next = min(next, maxNumber)
 	if next > w.counts.Next {
 		w.advance(next-1, now)
 	}
-	for w.counts.Base < min(next, w.counts.Next) {
-		w.decide()
-	}
+	w.decideTo(min(next, w.counts.Next))
 	w.slide()
 }
 
 // advance moves next to n+1, noting when the skipped numbers were overtaken.
 func (w *Window) advance(n uint64, now time.Duration) {
 	c := &w.counts
-	if c.Next-c.Base > Size {
-		panic("seqwin: base fell out of the window")
-	}
-	if n-c.Next >= 2*Size {
-		w.leap(n)
-	}
-	for c.Next <= n {
-		if c.Next-c.Base == Size {
-			w.decide()
+	if floor := n + 1 - min(n+1, Size); floor > c.Base {
+		// What falls out of the window is decided, and what never enters it (the
+		// gap of an outage) must not cost a step for every number.
+		w.decideTo(min(floor, c.Next))
+		if floor > c.Next {
+			w.settle(floor-c.Next, false)
+			c.Next = floor
 		}
+	}
+	opened := toMs(now)
+	for ; c.Next <= n; c.Next++ {
 		w.unmark(c.Next)
-		w.openedMs[c.Next%Size] = toMs(now)
-		c.Next++
+		w.openedMs[c.Next%Size] = opened
 	}
-}
-
-// leap decides all numbers up to n-Size in one go: a gap longer than the
-// window (an outage) must not cost a step for every number.
-func (w *Window) leap(n uint64) {
-	c := &w.counts
-	for c.Base < c.Next {
-		w.decide()
-	}
-	skipped := n - Size - c.Base
-	if !w.inBurst {
-		c.Bursts++
-		w.inBurst = true
-	}
-	c.Lost += skipped
-	c.Base += skipped
-	c.Next = c.Base
-	c.Recent = [RecentWords]uint64{} // at least Size > RecentBits numbers were skipped
-	w.seen = [Size / 64]uint64{}
 }
 
 // slide moves base over the numbers that have been received.
 func (w *Window) slide() {
 	for w.counts.Base < w.counts.Next && w.has(w.counts.Base) {
-		w.decide()
+		w.settle(1, true)
 	}
 }
 
-// decide settles the number at base and moves base on.
-func (w *Window) decide() {
+// decideTo settles the numbers from base to below end, run by run; end must not
+// be above next.
+func (w *Window) decideTo(end uint64) {
 	c := &w.counts
-	received := w.has(c.Base)
+	for c.Base < end {
+		word := w.seen[c.Base%Size/64] >> (c.Base % 64)
+		received := word&1 != 0
+		if received {
+			word = ^word
+		}
+		run := min(uint64(bits.TrailingZeros64(word)), 64-c.Base%64, end-c.Base)
+		w.settle(run, received)
+	}
+}
+
+// settle decides the run > 0 numbers from base on, which share one fate.
+func (w *Window) settle(run uint64, received bool) {
+	c := &w.counts
 	if !received {
-		c.Lost++
+		c.Lost += run
 		if !w.inBurst {
 			c.Bursts++
 		}
 	}
 	w.inBurst = !received
-	for i := RecentWords - 1; i > 0; i-- {
-		c.Recent[i] = c.Recent[i]<<1 | c.Recent[i-1]>>63
-	}
-	c.Recent[0] <<= 1
+	c.Base += run
+	var fill uint64
 	if received {
-		c.Recent[0] |= 1
+		fill = ^fill
 	}
-	c.Base++
+	for run >= 64 {
+		c.Recent = [RecentWords]uint64{fill, c.Recent[0], c.Recent[1], c.Recent[2]}
+		run = min(run-64, 64*RecentWords)
+	}
+	for i := RecentWords - 1; i > 0; i-- {
+		c.Recent[i] = c.Recent[i]<<run | c.Recent[i-1]>>(64-run)
+	}
+	c.Recent[0] = c.Recent[0]<<run | fill>>(64-run)
 }
 
 func (w *Window) has(n uint64) bool { return w.seen[n%Size/64]&(1<<(n%64)) != 0 }
@@ -217,9 +230,10 @@ func (w *Window) unmark(n uint64)   { w.seen[n%Size/64] &^= 1 << (n % 64) }
 
 func toMs(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 
-// LostIn counts the lost among the newest k numbers that Recent tells of.
+// LostIn counts the lost among the newest k decided numbers, as far back as
+// Recent tells.
 func (c *Counts) LostIn(k int) int {
-	k = min(k, RecentBits)
+	k = min(max(k, 0), RecentBits, int(min(c.Base-c.First, RecentBits)))
 	received := 0
 	for i := range RecentWords {
 		word := c.Recent[i]

@@ -1,0 +1,111 @@
+package seqwin
+
+import "time"
+
+// reference is the same receiver written to be read: it keeps the fate of every
+// number for ever, and counts by going through all of them.
+type reference struct {
+	first, base, next            uint64
+	arrived, received            map[uint64]bool
+	opened                       map[uint64]int64 // ms
+	duplicated, reordered, tardy uint64
+}
+
+func newReference(first uint64) *reference {
+	return &reference{
+		first: first, base: first, next: first,
+		arrived: map[uint64]bool{}, received: map[uint64]bool{}, opened: map[uint64]int64{},
+	}
+}
+
+func (r *reference) add(n uint64, now time.Duration) Verdict {
+	switch {
+	case n >= r.next:
+		r.see(n+1, now)
+		r.arrived[n], r.received[n] = true, true
+		r.settle()
+		return Unique
+	case n+Size < r.next:
+		r.tardy++
+		return Late
+	case r.arrived[n]:
+		r.duplicated++
+		return Duplicate
+	case n < r.base:
+		r.arrived[n] = true
+		r.tardy++
+		return Late
+	}
+	r.arrived[n], r.received[n] = true, true
+	r.reordered++
+	r.settle()
+	return Reordered
+}
+
+func (r *reference) see(next uint64, now time.Duration) {
+	for ; r.next < next; r.next++ {
+		r.opened[r.next] = now.Milliseconds()
+		if r.next-r.base == Size {
+			r.base++
+		}
+	}
+}
+
+// settle moves base over what is received.
+func (r *reference) settle() {
+	for r.base < r.next && r.received[r.base] {
+		r.base++
+	}
+}
+
+func (r *reference) expire(now, wait time.Duration) {
+	for r.base < r.next {
+		age := time.Duration(now.Milliseconds()-r.opened[r.base]) * time.Millisecond
+		if !r.received[r.base] && age < wait+time.Millisecond {
+			return
+		}
+		r.base++
+	}
+}
+
+func (r *reference) finish(next uint64, now time.Duration) {
+	r.see(next, now)
+	r.base = max(r.base, min(next, r.next))
+	r.settle()
+}
+
+func (r *reference) counts() Counts {
+	c := Counts{
+		First: r.first, Base: r.base, Next: r.next,
+		Duplicated: r.duplicated, Reordered: r.reordered, Late: r.tardy,
+	}
+	before := true
+	for n := r.first; n < r.next; n++ {
+		switch {
+		case r.received[n]:
+			c.Received++
+		case n < r.base:
+			c.Lost++
+			if before {
+				c.Bursts++
+			}
+		}
+		before = r.received[n]
+	}
+	for i := uint64(0); i < RecentBits && r.base >= r.first+1+i; i++ {
+		if r.received[r.base-1-i] {
+			c.Recent[i/64] |= 1 << (i % 64)
+		}
+	}
+	return c
+}
+
+// pending counts, number by number, what Counts.Pending computes.
+func (r *reference) pending() (n uint64) {
+	for i := r.base; i < r.next; i++ {
+		if !r.received[i] {
+			n++
+		}
+	}
+	return n
+}

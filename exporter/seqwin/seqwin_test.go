@@ -1,0 +1,277 @@
+package seqwin
+
+import (
+	"math"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSequence1263457HasThreeReorderedPackets(t *testing.T) {
+	var w Window
+	w.Start(1)
+	want := []Verdict{Unique, Unique, Unique, Reordered, Reordered, Reordered, Unique}
+	for i, n := range []uint64{1, 2, 6, 3, 4, 5, 7} {
+		if got := w.Add(n, 0); got != want[i] {
+			t.Errorf("Add(%d) = %d, want %d", n, got, want[i])
+		}
+	}
+	c := w.Counts()
+	if c.Reordered != 3 || c.Received != 7 || c.Lost != 0 || c.Pending() != 0 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+// A known tool reports this stream as 0 lost: it takes duplicates for
+// out-of-order packets, and those cancel losses.
+func TestTwoPercentLossIsSeenBesideFivePercentDuplication(t *testing.T) {
+	var w Window
+	for n := range uint64(10000) {
+		if n%50 == 7 {
+			continue
+		}
+		w.Add(n, 0)
+		if n%20 == 0 {
+			w.Add(n, 0)
+		}
+	}
+	w.Finish(10000, 0)
+	c := w.Counts()
+	if c.Lost != 200 || c.Received != 9800 || c.Duplicated != 500 || c.Reordered != 0 || c.Bursts != 200 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestDuplicatesOfEverythingNeverMakeALossNegative(t *testing.T) {
+	var w Window
+	for n := range uint64(1000) {
+		for range 3 {
+			w.Add(n, 0)
+		}
+	}
+	if c := w.Counts(); c.Lost != 0 || c.Received != 1000 || c.Duplicated != 2000 || c.Pending() != 0 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestCopyAfterTheWaitIsLateAndItsLossStands(t *testing.T) {
+	var w Window
+	w.Add(0, 0)
+	w.Add(2, 0)
+	w.Expire(3*time.Second, 3*time.Second)
+	if c := w.Counts(); c.Lost != 0 {
+		t.Fatal("decided when the wait was not over")
+	}
+	w.Expire(3*time.Second+2*ms, 3*time.Second)
+	if got := w.Add(1, 4*time.Second); got != Late {
+		t.Errorf("first copy after the wait: %d, want Late", got)
+	}
+	if got := w.Add(1, 4*time.Second); got != Duplicate {
+		t.Errorf("second copy after the wait: %d, want Duplicate", got)
+	}
+	if c := w.Counts(); c.Lost != 1 || c.Late != 1 || c.Duplicated != 1 || c.Received != 2 || c.Reordered != 0 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestWaitShorterThanAMillisecondIsRoundedUp(t *testing.T) {
+	var w Window
+	w.Add(0, 0)
+	w.Add(2, 0)
+	w.Expire(2*ms, 1500*time.Microsecond)
+	if c := w.Counts(); c.Lost != 0 {
+		t.Error("2 ms is within the 1 ms that the clock is counted in of 1.5 ms")
+	}
+	w.Expire(3*ms, 1500*time.Microsecond)
+	if c := w.Counts(); c.Lost != 1 {
+		t.Error("not decided after twice the wait")
+	}
+}
+
+// Two goroutines read the clock and then race for the window's lock.
+func TestClockReadingFromBeforeTheAddExpiresNothing(t *testing.T) {
+	var w Window
+	w.Add(0, time.Second)
+	w.Add(2, time.Second)
+	w.Expire(time.Second-5*ms, 3*time.Second)
+	if c := w.Counts(); c.Lost != 0 {
+		t.Errorf("a time 5 ms in the past decided %d as lost", c.Lost)
+	}
+}
+
+func TestExpireWorksAcrossTheWrapOfTheMillisecondClock(t *testing.T) {
+	const wrap = time.Duration(1<<32) * ms
+	var w Window
+	w.Add(0, wrap-ms)
+	w.Add(2, wrap-ms)
+	w.Expire(wrap+time.Second, 3*time.Second)
+	if c := w.Counts(); c.Lost != 0 {
+		t.Error("decided early")
+	}
+	w.Expire(wrap+4*time.Second, 3*time.Second)
+	if c := w.Counts(); c.Lost != 1 {
+		t.Error("not decided")
+	}
+}
+
+func TestOutageIsOneBurstHoweverLong(t *testing.T) {
+	for _, gap := range []uint64{1, 63, 64, 255, 256, 257, Size - 1, Size, Size + 1, 2*Size - 1, 2 * Size, 2*Size + 1, 1 << 31} {
+		var w Window
+		w.Add(0, 0)
+		w.Add(1, 0)
+		w.Add(gap+2, 0)
+		w.Add(gap+3, 0)
+		w.Expire(4*time.Second, 3*time.Second)
+		c := w.Counts()
+		if c.Lost != gap || c.Bursts != 1 || c.Received != 4 || c.Base != gap+4 {
+			t.Errorf("gap %d: %+v", gap, c)
+		}
+		if want := min(int(gap), RecentBits-2); c.LostIn(RecentBits) != want {
+			t.Errorf("gap %d: LostIn = %d, want %d", gap, c.LostIn(RecentBits), want)
+		}
+	}
+}
+
+func TestStartLeavesLowerNumbersOutOfTheCounts(t *testing.T) {
+	var w Window
+	w.Start(100)
+	w.Add(100, 0)
+	if got := w.Add(99, 0); got != Late {
+		t.Errorf("number below the first: %d, want Late", got)
+	}
+	if c := w.Counts(); c.Lost != 0 || c.Received != 1 || c.Pending() != 0 {
+		t.Errorf("counts %+v", c)
+	}
+}
+
+func TestFinishDecidesTheTailThatNothingOvertook(t *testing.T) {
+	var w Window
+	w.Add(0, 0)
+	w.Finish(5, time.Second)
+	w.Finish(3, time.Second) // an older word changes nothing
+	if c := w.Counts(); c.Lost != 4 || c.Received != 1 || c.Base != 5 || c.Next != 5 || c.Bursts != 1 {
+		t.Errorf("counts %+v", c)
+	}
+	if got := w.Add(4, time.Second); got != Late {
+		t.Errorf("after Finish: %d, want Late", got)
+	}
+	if got := w.Add(5, time.Second); got != Unique {
+		t.Errorf("the next number: %d, want Unique", got)
+	}
+}
+
+func TestNumbersNearTheEndOf64BitsNeitherHangNorWrap(t *testing.T) {
+	for _, n := range []uint64{math.MaxUint64, math.MaxUint64 - Size, 1 << 63} {
+		var w Window
+		if got := w.Add(n, 0); got != Late {
+			t.Errorf("Add(%d) = %d, want Late", n, got)
+		}
+		w.Finish(n, 0)
+		if c := w.Counts(); c.Received+c.Lost+c.Pending() != c.Next-c.First {
+			t.Errorf("%d: counts %+v", n, c)
+		}
+	}
+}
+
+func TestLostInTellsOnlyOfDecidedNumbers(t *testing.T) {
+	var w Window
+	c := w.Counts()
+	if got := c.LostIn(100); got != 0 {
+		t.Errorf("nothing decided, yet %d lost", got)
+	}
+	w.Add(1, 0)
+	w.Finish(2, 0)
+	c = w.Counts()
+	for k, want := range map[int]int{-1: 0, 0: 0, 1: 0, 2: 1, 64: 1, 65: 1, 1000: 1} {
+		if got := c.LostIn(k); got != want {
+			t.Errorf("LostIn(%d) = %d, want %d", k, got, want)
+		}
+	}
+}
+
+func TestExtendTakesTheNearestNumber(t *testing.T) {
+	for _, c := range []struct {
+		last uint64
+		wire uint32
+		want uint64
+	}{
+		{0, 0, 0},
+		{0, 7, 7},
+		{0, math.MaxUint32, math.MaxUint32}, // nothing below 0
+		{1<<32 - 1, 0, 1 << 32},
+		{1 << 32, math.MaxUint32, 1<<32 - 1},
+		{5<<32 + 10, 12, 5<<32 + 12},
+		{5<<32 + 10, math.MaxUint32 - 1, 5<<32 - 2},
+		{5<<32 - 10, 3, 5<<32 + 3},
+		{1 << 40, 1 << 31, 1<<40 + 1<<31},
+		{1 << 40, 1<<31 + 1, 1<<40 - 1<<31 + 1},
+	} {
+		if got := Extend(c.last, c.wire); got != c.want {
+			t.Errorf("Extend(%d, %d) = %d, want %d", c.last, c.wire, got, c.want)
+		}
+	}
+}
+
+func TestMemoryIsConstant(t *testing.T) {
+	if size := unsafe.Sizeof(Window{}); size > 2304 {
+		t.Errorf("a window takes %d bytes, want at most 2304", size)
+	}
+	var w Window
+	var n uint64
+	if allocs := testing.AllocsPerRun(1000, func() {
+		n += 3
+		w.Add(n, time.Duration(n)*ms)
+		w.Add(n-1, time.Duration(n)*ms)
+		w.Add(n, time.Duration(n)*ms)
+		w.Expire(time.Duration(n)*ms, time.Second)
+		w.Finish(n-1, time.Duration(n)*ms)
+		_ = w.Counts()
+	}); allocs != 0 {
+		t.Errorf("%v allocations a step", allocs)
+	}
+}
+
+// The verdicts and counts are compared and copied freely; nothing may hide in them.
+func TestCountsAreAPlainValue(t *testing.T) {
+	var w Window
+	w.Add(0, 0)
+	before := w.Counts()
+	w.Add(5, 0)
+	if diff := cmp.Diff(Counts{Base: 1, Next: 1, Received: 1, Recent: [RecentWords]uint64{1}}, before); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func BenchmarkAddInOrder(b *testing.B) {
+	b.ReportAllocs()
+	var w Window
+	var n uint64
+	for b.Loop() {
+		w.Add(n, 0)
+		n++
+	}
+}
+
+func BenchmarkAddWithLoss(b *testing.B) {
+	b.ReportAllocs()
+	var w Window
+	var n uint64
+	for b.Loop() {
+		w.Add(n, time.Duration(n)*ms)
+		w.Expire(time.Duration(n)*ms, 3*time.Second)
+		n += 1 + n&1
+	}
+}
+
+// The dearest packet that anyone can send: a jump just short of a leap.
+func BenchmarkAddWorstJump(b *testing.B) {
+	b.ReportAllocs()
+	var w Window
+	var n uint64
+	for b.Loop() {
+		w.Add(n, 0)
+		n += 2 * Size
+	}
+}
