@@ -1,0 +1,161 @@
+package lab
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/instant"
+)
+
+// Fate is what became of a packet.
+type Fate uint8
+
+// The fates.
+const (
+	// Inside: it is still on its way.
+	Inside Fate = iota
+	// Delivered: it was sent on to the receiver's interface.
+	Delivered
+	// DroppedQueue: the queue was full.
+	DroppedQueue
+	// DroppedLoss: lost on the link by chance.
+	DroppedLoss
+	// Failed: the lab could not send it; Err tells, and the run is void.
+	Failed
+)
+
+// String is the fate in words.
+func (f Fate) String() string {
+	switch f {
+	case Inside:
+		return "inside"
+	case Delivered:
+		return "delivered"
+	case DroppedQueue:
+		return "dropped_queue"
+	case DroppedLoss:
+		return "dropped_loss"
+	case Failed:
+		return "failed"
+	}
+	return "invalid"
+}
+
+// Interval holds an instant that lies between two clock readings. The zero
+// value means that it did not happen.
+type Interval struct{ After, Before instant.Time }
+
+// Middle is the best single guess.
+func (i Interval) Middle() instant.Time { return i.After + (i.Before-i.After)/2 }
+
+// Width is the uncertainty.
+func (i Interval) Width() time.Duration { return i.Before.Sub(i.After) }
+
+// Record is the truth about one classified packet. Times are the host's
+// CLOCK_REALTIME, the one that all namespaces share.
+type Record struct {
+	// Index counts the classified packets of the direction in order of entry.
+	Index uint64
+	// Key is the classifier's.
+	Key uint64
+	// Size is the IP packet's length in bytes.
+	Size int
+	// Entry is the kernel's stamp at the link's entrance.
+	Entry instant.Time
+	// Departure is when it left the queue, zero if it never did.
+	Departure instant.Time
+	// Due is when it was to leave the link, Exit when it did, Copy when its
+	// duplicate did.
+	Due        instant.Time
+	Exit, Copy Interval
+	Fate       Fate
+	// Overtaken is how many later packets left before it by reordering.
+	Overtaken uint8
+	// Held: reordering held it back; it is reordered only if Overtaken is not 0.
+	Held, Duplicated, Corrupted bool
+}
+
+// Delay is the true one-way delay, +- half of Exit.Width. Only for Delivered.
+func (r *Record) Delay() time.Duration { return r.Exit.Middle().Sub(r.Entry) }
+
+// Counts are the fates of the packets of one class. Entered = Delivered +
+// DroppedQueue + DroppedLoss + Failed + Inside(), always.
+type Counts struct {
+	Entered, Delivered, DroppedQueue, DroppedLoss, Failed uint64
+	// Duplicated counts delivered copies, Reordered, Held and Corrupted the
+	// delivered packets that were overtaken, held back and damaged.
+	Duplicated, Reordered, Held, Corrupted uint64
+}
+
+// Inside is the number of packets on their way.
+func (c Counts) Inside() uint64 {
+	return c.Entered - c.Delivered - c.DroppedQueue - c.DroppedLoss - c.Failed
+}
+
+// logChunk is how many records are allocated at a time: a log must not be
+// copied as it grows, on the thread that keeps the times.
+const logChunk = 4096
+
+// truth is the log of one direction. The link writes, tests read.
+type truth struct {
+	mu      sync.Mutex
+	limit   int
+	chunks  [][]Record
+	length  int
+	full    bool
+	counted Counts
+	others  Counts
+}
+
+// counts returns the counters of a class. The caller holds mu.
+func (t *truth) counts(counted bool) *Counts {
+	if counted {
+		return &t.counted
+	}
+	return &t.others
+}
+
+// append adds a record, unless the log is full. The caller holds mu.
+func (t *truth) append(r Record) (index int, ok bool) {
+	if t.length >= t.limit {
+		t.full = true
+		return 0, false
+	}
+	if t.length%logChunk == 0 {
+		t.chunks = append(t.chunks, make([]Record, 0, logChunk))
+	}
+	last := len(t.chunks) - 1
+	t.chunks[last] = append(t.chunks[last], r)
+	t.length++
+	return t.length - 1, true
+}
+
+// at is a record in place. The caller holds mu.
+func (t *truth) at(i int) *Record { return &t.chunks[i/logChunk][i%logChunk] }
+
+// snapshot copies the log.
+func (t *truth) snapshot() []Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]Record, 0, t.length)
+	for _, c := range t.chunks {
+		all = append(all, c...)
+	}
+	return all
+}
+
+func (t *truth) totals() (counted, others Counts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counted, t.others
+}
+
+func (t *truth) err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.full {
+		return fmt.Errorf("the log is full: more than %d classified packets, raise Options.LogLimit", t.limit)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package lab
+
+import (
+	"net/netip"
+
+	"oneway.example/exporter/sample"
+)
+
+// Options of a Lab. The zero value is an unimpaired link that logs all UDP.
+type Options struct {
+	Profile Profile
+	// Seed decides all chance: the same seed and the same packets in the same
+	// order give the same fates (a full queue depends on timing, the rest does not).
+	Seed uint64
+	// Classifier picks the packets to be logged; nil: all unfragmented UDP, key 0.
+	Classifier Classifier
+	// Script overrides the faults of classified packets; nil: chance decides.
+	Script Script
+	// SpareOthers lets faults befall classified packets only: control traffic
+	// of a test stays whole. Rate, queue and delay are the same for all.
+	SpareOthers bool
+	// LogLimit is the most records kept in each direction; 0: 1 048 576 (about
+	// 130 MB if reached). More packets than that are an error of Err.
+	LogLimit int
+}
+
+// Classifier says which UDP packets are to be logged, and under which key:
+// "this is test packet number n". It is called with the payload as the sender
+// sent it, from one goroutine for each direction at the same time, on a thread
+// that keeps the times: it must be quick and must not keep the payload.
+type Classifier func(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool)
+
+// Script overrides chance: given the direction and the key of a classified
+// packet and the faults that were drawn for it, it returns the faults that it
+// shall have. Called like a Classifier.
+type Script func(direction sample.Direction, key uint64, drawn Faults) Faults
