@@ -1,0 +1,87 @@
+# oneway: `make help` lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+GO        ?= go
+BUILD     := build
+GOLANGCI  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOFUMPT   := mvdan.cc/gofumpt@v0.10.0
+BENCHSTAT := golang.org/x/perf/cmd/benchstat@latest
+VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# The commit's date, not the build's: the same source gives the same binary.
+DATE      := $(shell git show -s --format=%cI HEAD 2>/dev/null || echo unknown)
+V         := github.com/prometheus/common/version
+LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION) -X $(V).BuildDate=$(DATE)
+FUZZTIME  ?= 20s
+export CGO_ENABLED ?= 0
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build/oneway and the lab's tools
+	@mkdir -p $(BUILD)
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/...
+
+.PHONY: deps
+deps: ## install the Debian packages that tests and demo need; says what and why
+	@tests/deps.sh test
+
+.PHONY: test
+test: deps ## every test: unit, system, rules, dashboards; fails on a skip that is not expected
+	tests/run.sh
+
+.PHONY: demo
+demo: ## emulated WiBro link, two agents, Prometheus, a table (PROFILE=file, DEMO_EXIT=1)
+	@tests/deps.sh demo
+	@$(MAKE) --no-print-directory build
+	@$(BUILD)/oneway-demo $(if $(PROFILE),--profile='$(PROFILE)') $(if $(filter 1,$(DEMO_EXIT)),--exit)
+
+.PHONY: lab
+lab: build ## raise the emulated link alone and stay up (PROFILE=file)
+	@$(BUILD)/oneway-lab $(if $(PROFILE),'$(PROFILE)',tests/lab/profiles/wibro.yaml)
+
+.PHONY: lint
+lint: ## golangci-lint, gofumpt, go mod tidy, shell syntax
+	$(GO) run $(GOLANGCI) run ./...
+	cd grafana-dashboards && $(GO) vet ./...
+	@test -z "$$($(GO) run $(GOFUMPT) -l exporter tests grafana-dashboards | tee /dev/stderr)"
+	$(GO) mod tidy -diff
+	bash -n tests/*.sh .ci/run
+
+.PHONY: fmt
+fmt: ## gofumpt in place
+	$(GO) run $(GOFUMPT) -w exporter tests grafana-dashboards
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (20s)
+	tests/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## benchmarks of the hot paths, with allocations
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime 1s -timeout 20m ./exporter/...
+
+.PHONY: bench-peers
+bench-peers: build ## the same work by oneway, irtt and iperf3 in one run, as ratios
+	@tests/deps.sh bench
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 20m ./tests/bench/...
+
+.PHONY: interop
+interop: build ## implementations that others wrote: tshark's dissector, stamp-suite
+	@tests/deps.sh interop
+	ONEWAY_INTEROP=1 $(GO) test -count=1 -v -timeout 10m ./tests/interop/...
+
+.PHONY: generate
+generate: ## METRICS.md and the dashboards' JSON
+	$(GO) generate ./...
+	cd grafana-dashboards && $(GO) generate ./...
+
+.PHONY: check-generated
+check-generated: generate ## fails if a generated file is not current
+	git diff --exit-code
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf $(BUILD)

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that are missing for one purpose, and says why.
+# usage: tests/deps.sh test|demo|bench|interop
+set -euo pipefail
+
+purpose=${1:?usage: tests/deps.sh test|demo|bench|interop}
+# command  package  purposes  why
+needs='
+prometheus prometheus test,demo the demo and the rules are judged by a real Prometheus and promtool
+chronyd    chrony     test       the clock monitor is tested against a real chronyd
+tshark     tshark     test,interop its dissector, written by others, checks our packets
+ip         iproute2   test,demo,bench network namespaces
+irtt       irtt       bench      a peer to be measured beside us
+iperf3     iperf3     bench      a peer to be measured beside us
+'
+
+missing=()
+while read -r command package purposes why; do
+  [[ -n $command && ,$purposes, == *,"$purpose",* ]] || continue
+  PATH=$PATH:/usr/sbin:/sbin command -v "$command" >/dev/null && continue
+  echo "deps: $package is missing: $why" >&2
+  missing+=("$package")
+done <<<"$needs"
+[[ ${#missing[@]} -eq 0 ]] && exit 0
+
+if [[ $(id -u) -eq 0 ]]; then sudo=(); elif command -v sudo >/dev/null; then sudo=(sudo); else
+  echo "deps: not root and no sudo; as root: apt-get install ${missing[*]}" >&2
+  exit 1
+fi
+command -v apt-get >/dev/null || {
+  echo "deps: no apt-get here; install by hand: ${missing[*]}" >&2
+  exit 1
+}
+echo "deps: installing ${missing[*]}" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# policy-rc.d keeps the packages' own services down: tests start what they need.
+policy=/usr/sbin/policy-rc.d
+if [[ ! -e $policy ]]; then
+  printf '#!/bin/sh\nexit 101\n' | "${sudo[@]}" tee "$policy" >/dev/null
+  "${sudo[@]}" chmod 755 "$policy"
+  trap '"${sudo[@]}" rm -f "$policy"; rm -f "$log"' EXIT
+fi
+install() { "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1; }
+install || { "${sudo[@]}" apt-get update >"$log" 2>&1 && install; } || {
+  cat "$log" >&2
+  exit 1
+}
