@@ -14,8 +14,8 @@ const (
 	// floorBits: below 2^floorBits ns (1.024 us) the buckets are 16 ns wide,
 	// which is finer than any stamp.
 	floorBits = 10
-	// octaves covers every int64 number of nanoseconds.
-	octaves = 64 - floorBits
+	// octaves covers every int64 number of nanoseconds, -2^63 included.
+	octaves = 65 - floorBits
 	// idleWindows is after how many windows without a value an octave's memory
 	// is given back: long enough that a path that visits it now and then does
 	// not allocate each time, short enough that one outlier is not kept for ever.

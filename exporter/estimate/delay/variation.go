@@ -92,7 +92,11 @@ func (p *PDV) Drain() iter.Seq2[uint64, time.Duration] {
 		held := p.packets
 		p.packets = p.packets[:0]
 		for _, a := range held {
-			if !yield(a.seq, a.delay-p.min) {
+			pdv := a.delay - p.min
+			if pdv < 0 {
+				pdv = math.MaxInt64 // stamps 292 years apart: a lying far end
+			}
+			if !yield(a.seq, pdv) {
 				return
 			}
 		}

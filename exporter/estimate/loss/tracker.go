@@ -96,7 +96,7 @@ func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint
 	// A wrong bitmap must not tell of more losses than were counted.
 	lost, told := lostWithin(c, told, d.Lost)
 	if untold := d.Decided - uint64(told); untold > 0 {
-		unordered = t.bridge(d.Lost-lost, untold, d.Bursts-min(d.Bursts, begins(c, told)))
+		unordered = t.bridge(d.Lost-lost, untold, d.Bursts-min(d.Bursts, begins(c, told)), told > 0)
 	} else {
 		unordered = d.Lost - lost
 	}
@@ -111,9 +111,9 @@ func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint
 }
 
 // bridge crosses untold numbers of which lost were lost in bursts runs that
-// began there (or with the first told number), and returns how many of them
-// cannot be put into a run.
-func (t *Tracker) bridge(lost, untold, bursts uint64) (unordered uint64) {
+// began there (or with the oldest told number, if any is), and returns how many
+// of them cannot be put into a run.
+func (t *Tracker) bridge(lost, untold, bursts uint64, told bool) (unordered uint64) {
 	switch {
 	case lost >= untold:
 		// All lost: an outage.
@@ -130,7 +130,8 @@ func (t *Tracker) bridge(lost, untold, bursts uint64) (unordered uint64) {
 	case lost == 0:
 		t.complete()
 		return 0
-	case bursts == 1 && t.open == 0:
+	case bursts == 1 && t.open == 0 && told:
+		// One run; the oldest told number shows whether it has ended.
 		t.open = lost
 		return 0
 	}

@@ -1,0 +1,277 @@
+package delay
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"oneway.example/exporter/sample"
+)
+
+const (
+	us = time.Microsecond
+	ms = time.Millisecond
+)
+
+func ok(d time.Duration) sample.Delay {
+	return sample.Delay{Value: d, Bound: 10 * us, Reason: sample.OK}
+}
+
+// quantile is the reference: sort everything sent, lost ones last.
+func quantile(received []time.Duration, lost int, q float64) (time.Duration, bool) {
+	all := slices.Clone(received)
+	slices.Sort(all)
+	for i, d := range all {
+		if float64(i+1)/float64(len(all)+lost) >= q-1e-12 {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+func TestQuantilesAgreeWithSortingEverything(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for name, draw := range map[string]func(*rand.Rand) time.Duration{
+		"narrow":       func(r *rand.Rand) time.Duration { return 30*ms + time.Duration(r.Int64N(int64(ms))) },
+		"exponential":  func(r *rand.Rand) time.Duration { return time.Duration(r.ExpFloat64() * float64(20*ms)) },
+		"log uniform":  func(r *rand.Rand) time.Duration { return time.Duration(math.Exp(r.Float64() * 43)) },
+		"around zero":  func(r *rand.Rand) time.Duration { return time.Duration(r.NormFloat64() * float64(50*us)) },
+		"all negative": func(r *rand.Rand) time.Duration { return -37*time.Second + time.Duration(r.Int64N(int64(ms))) },
+		"sub-ns steps": func(r *rand.Rand) time.Duration { return time.Duration(r.Int64N(40) - 20) },
+	} {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var w Window
+		for range 3 { // the same window again after a Reset
+			w.Reset()
+			var values []time.Duration
+			for range 1 + rng.IntN(2000) {
+				d := draw(rng)
+				values = append(values, d)
+				w.Add(ok(d))
+			}
+			lost := rng.IntN(len(values))
+			w.Lost(lost)
+			compare(t, name, w.Snapshot(), values, lost)
+		}
+	}
+}
+
+func compare(t *testing.T, name string, s Snapshot, values []time.Duration, lost int) {
+	t.Helper()
+	if s.Min != slices.Min(values) || s.Max != slices.Max(values) {
+		t.Errorf("%s: min %v max %v, want exactly %v %v", name, s.Min, s.Max, slices.Min(values), slices.Max(values))
+	}
+	if s.Count != uint64(len(values)) || s.Lost != uint64(lost) {
+		t.Errorf("%s: %d values and %d lost, want %d and %d", name, s.Count, s.Lost, len(values), lost)
+	}
+	for _, q := range []float64{0, 0.001, 0.05, 0.25, 0.5, 0.75, 0.9, 0.99, 1} {
+		got, gotOK := s.Quantile(q)
+		want, wantOK := quantile(values, lost, q)
+		limit := math.Abs(float64(want))*0.008 + 8
+		if gotOK != wantOK || math.Abs(float64(got-want)) > limit {
+			t.Errorf("%s: quantile %v of %d+%d: %v %v, want %v %v", name, q, len(values), lost, got, gotOK, want, wantOK)
+		}
+	}
+}
+
+// RFC 7679 section 4: percentiles over received packets only would say 10 ms
+// here at any q.
+func TestLostPacketsAreInfinitelyLate(t *testing.T) {
+	var w Window
+	for range 95 {
+		w.Add(ok(10 * ms))
+	}
+	w.Lost(5)
+	s := w.Snapshot()
+	if d, defined := s.Quantile(0.95); !defined || d != 10*ms {
+		t.Errorf("0.95: %v %v", d, defined)
+	}
+	if d, defined := s.Quantile(0.951); defined {
+		t.Errorf("0.951: %v, but that packet was lost", d)
+	}
+	if d, defined := s.Quantile(1); defined {
+		t.Errorf("1: %v, but that packet was lost", d)
+	}
+}
+
+func TestMedianIsUndefinedWhenHalfIsLostAndOneMore(t *testing.T) {
+	var w Window
+	w.Add(ok(ms))
+	w.Lost(1)
+	if d, defined := w.Snapshot().Quantile(0.5); !defined || d != ms {
+		t.Errorf("one of two: %v %v", d, defined)
+	}
+	w.Lost(1)
+	if d, defined := w.Snapshot().Quantile(0.5); defined {
+		t.Errorf("one of three: %v", d)
+	}
+}
+
+func TestEmptyWindowHasNoQuantile(t *testing.T) {
+	var w Window
+	w.Lost(3)
+	w.Lost(-2)
+	s := w.Snapshot()
+	if d, defined := s.Quantile(0); defined || s.Lost != 3 {
+		t.Errorf("%v %v, %d lost", d, defined, s.Lost)
+	}
+	if _, defined := (Snapshot{}).Quantile(0.5); defined {
+		t.Error("the zero Snapshot has a median")
+	}
+}
+
+func TestQuantileOutOfRangeIsUndefined(t *testing.T) {
+	var w Window
+	w.Add(ok(ms))
+	for _, q := range []float64{-0.1, 1.1, math.NaN(), math.Inf(1)} {
+		if d, defined := w.Snapshot().Quantile(q); defined {
+			t.Errorf("%v: %v", q, d)
+		}
+	}
+}
+
+func TestNegativeDelayIsKeptAndCounted(t *testing.T) {
+	var w Window
+	w.Add(ok(-3 * ms))
+	w.Add(ok(ms))
+	w.Add(ok(2 * ms))
+	s := w.Snapshot()
+	if s.Negative != 1 || s.Count != 3 || s.Min != -3*ms {
+		t.Errorf("%+v", s)
+	}
+	if d, _ := s.Quantile(0.3); d != -3*ms {
+		t.Errorf("lowest third %v", d)
+	}
+}
+
+func TestDelayOfUntrustedClockHasNoValue(t *testing.T) {
+	var w Window
+	for _, reason := range sample.Reasons() {
+		w.Add(sample.Delay{Value: time.Hour, Bound: time.Hour, Reason: reason})
+	}
+	s := w.Snapshot()
+	if s.Count != 1 || s.Undefined != uint64(len(sample.Reasons())-1) {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestBoundIsTheLargestOfTheWindow(t *testing.T) {
+	var w Window
+	for _, b := range []time.Duration{us, 5 * us, 2 * us} {
+		w.Add(sample.Delay{Value: ms, Bound: b, Reason: sample.OK})
+	}
+	if got := w.Snapshot().Bound; got != 5*us {
+		t.Errorf("bound %v", got)
+	}
+	w.Reset()
+	w.Add(sample.Delay{Value: ms, Bound: us, Reason: sample.OK})
+	if s := w.Snapshot(); s.Bound != us || s.Count != 1 || s.Min != ms {
+		t.Errorf("after Reset: %+v", s)
+	}
+}
+
+func TestExtremeDurationsHaveAPlace(t *testing.T) {
+	for _, d := range []time.Duration{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 1<<floorBits - 1, 1 << floorBits, math.MaxInt64} {
+		var h histogram
+		h.add(d)
+		got := h.at(1)
+		if math.Abs(float64(got)-float64(d)) > math.Abs(float64(d))*0.008+8 {
+			t.Errorf("%d is kept as %d", d, got)
+		}
+	}
+}
+
+// memory is what a window occupies, everything it points to included.
+func memory(w *Window) (bytes uintptr) {
+	bytes = unsafe.Sizeof(*w)
+	count := func(s *side) {
+		for _, o := range s {
+			if o != nil {
+				bytes += unsafe.Sizeof(*o)
+			}
+		}
+	}
+	count(&w.values.positive)
+	if w.values.negative != nil {
+		bytes += unsafe.Sizeof(*w.values.negative)
+		count(w.values.negative)
+	}
+	return bytes
+}
+
+func TestWindowOfAJitteryPathStaysBelow3KiB(t *testing.T) {
+	var w Window
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100000 {
+		w.Add(ok(2*ms + time.Duration(rng.ExpFloat64()*float64(20*ms))))
+	}
+	if bytes := memory(&w); bytes > 3<<10 {
+		t.Errorf("%d bytes", bytes)
+	}
+}
+
+func TestMemoryOfAnOutlierIsGivenBack(t *testing.T) {
+	var w Window
+	w.Add(ok(30 * ms))
+	quiet := memory(&w)
+	w.Add(ok(-10 * time.Second))
+	w.Add(ok(10 * time.Second))
+	for range idleWindows + 1 {
+		w.Reset()
+		w.Add(ok(30 * ms))
+	}
+	if got := memory(&w); got != quiet {
+		t.Errorf("%d bytes, %d before the outlier", got, quiet)
+	}
+	if d, defined := w.Snapshot().Quantile(0.5); !defined || d != 30*ms {
+		t.Errorf("median %v %v", d, defined)
+	}
+}
+
+func TestAddDoesNotAllocateInTheSteadyState(t *testing.T) {
+	var w Window
+	rng := rand.New(rand.NewPCG(1, 2))
+	step := func() {
+		for range 100 {
+			w.Add(ok(16*ms + time.Duration(rng.Int64N(int64(40*ms)))))
+		}
+		w.Lost(1)
+		if _, defined := w.Snapshot().Quantile(0.5); !defined {
+			t.Fatal("no median")
+		}
+		w.Reset()
+	}
+	step()
+	if allocs := testing.AllocsPerRun(1000, step); allocs != 0 {
+		t.Errorf("%v allocations a window", allocs)
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	b.ReportAllocs()
+	var w Window
+	d := ok(30 * ms)
+	for b.Loop() {
+		d.Value += 1009
+		if d.Value > 60*ms {
+			d.Value = 30 * ms
+		}
+		w.Add(d)
+	}
+}
+
+func BenchmarkQuantile(b *testing.B) {
+	b.ReportAllocs()
+	var w Window
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 10000 {
+		w.Add(ok(time.Duration(rng.ExpFloat64() * float64(20*ms))))
+	}
+	for b.Loop() {
+		w.Snapshot().Quantile(0.5)
+	}
+}
