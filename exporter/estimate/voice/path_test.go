@@ -1,0 +1,116 @@
+package voice
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/estimate/delay"
+)
+
+var g107 = Model{"g107", G107}
+
+func codec(t *testing.T, name string) Codec {
+	t.Helper()
+	c, err := CodecByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestMouthToEarIsCodecNetworkAndBuffer(t *testing.T) {
+	path := Path{Delay: 30 * msec, Decided: 100}
+	a, ok := path.Assess(codec(t, "G.729"), Buffered{Played: 100, Delay: 40 * msec}, Defaults(), g107)
+	if !ok || a.MouthToEar != 95*msec || a.Loss != 0 || a.BurstR != 1 {
+		t.Errorf("%+v %v", a, ok)
+	}
+	near(t, "R", a.R, G107(Defaults().WithCodec(codec(t, "G.729")).WithDelay(95*msec)).R)
+}
+
+func TestLateAndLostPacketsAddUp(t *testing.T) {
+	path := Path{Decided: 100, Lost: 10, Bursts: 10}
+	b := Buffered{Played: 72, Late: 18, LateBursts: 18}
+	a, ok := path.Assess(codec(t, "G.711"), b, Defaults(), g107)
+	if !ok {
+		t.Fatal("not rated")
+	}
+	near(t, "loss", a.Loss, 0.28)
+	if a.BurstR != 1 {
+		t.Errorf("BurstR %v of single losses", a.BurstR)
+	}
+	// Only half of the 90 received had a stamp: the share counts.
+	half, _ := path.Assess(codec(t, "G.711"), Buffered{Played: 36, Late: 9, LateBursts: 9}, Defaults(), g107)
+	near(t, "loss with half of the stamps", half.Loss, 0.28)
+}
+
+func TestBurstsRateWorseThanSingleLosses(t *testing.T) {
+	b := Buffered{Played: 98}
+	single, _ := Path{Decided: 100, Lost: 2, Bursts: 2}.Assess(codec(t, "G.729"), b, Defaults(), g107)
+	burst, _ := Path{Decided: 100, Lost: 2, Bursts: 1}.Assess(codec(t, "G.729"), b, Defaults(), g107)
+	near(t, "BurstR", burst.BurstR, 2*0.98)
+	if burst.R >= single.R {
+		t.Errorf("R %v in a burst, %v apart", burst.R, single.R)
+	}
+}
+
+func TestTooFewPacketsOrNoDelayIsNotRated(t *testing.T) {
+	g711 := codec(t, "G.711")
+	if a, ok := (Path{Decided: MinPackets - 1}).Assess(g711, Buffered{Played: 9}, Defaults(), g107); ok {
+		t.Errorf("9 packets: %+v", a)
+	}
+	if a, ok := (Path{Decided: 100, Lost: 100, Bursts: 1}).Assess(g711, Buffered{}, Defaults(), g107); ok {
+		t.Errorf("nothing received: %+v", a)
+	}
+}
+
+func TestAllLateRatesAtTheBottom(t *testing.T) {
+	a, ok := Path{Decided: 10}.Assess(codec(t, "G.711"), Buffered{Late: 10, LateBursts: 1}, Defaults(), Models()[1])
+	if !ok || a.Loss != 1 || a.R > 6 || a.MOS != 1 {
+		t.Errorf("%+v %v", a, ok)
+	}
+}
+
+func TestFarEndThatLiesMakesNoLossAboveOne(t *testing.T) {
+	a, ok := Path{Decided: 10, Lost: 1 << 40, Bursts: 1}.Assess(codec(t, "G.711"), Buffered{Played: 5}, Defaults(), g107)
+	if !ok || !(a.Loss >= 0 && a.Loss <= 1) || !(a.R >= 0 && a.R <= 100) {
+		t.Errorf("%+v %v", a, ok)
+	}
+}
+
+// The whole way from raw delays: a clock offset changes neither the buffers'
+// verdicts nor, once the true minimum is given, the rating.
+func TestPlayoutIsFreeOfAConstantClockOffset(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	var delays []time.Duration
+	for range 500 {
+		delays = append(delays, 25*msec+time.Duration(rng.ExpFloat64()*float64(15*msec)))
+	}
+	rate := func(offset time.Duration, p *Playout) Assessment {
+		var pdv delay.PDV
+		for seq, d := range delays {
+			pdv.Add(uint64(seq), d+offset)
+		}
+		for seq, v := range pdv.Drain() {
+			p.Add(seq, v)
+		}
+		path := Path{Delay: slices.Min(delays), Decided: 500}
+		a, _ := path.Assess(codec(t, "G.729"), p.Snapshot(), Defaults(), g107)
+		return a
+	}
+	for name, make := range map[string]func() *Playout{
+		"fixed":    func() *Playout { return FixedPlayout(40 * msec) },
+		"adaptive": func() *Playout { return AdaptivePlayout(time.Second) },
+	} {
+		want := rate(0, make())
+		if want.Loss == 0 || want.R < 30 {
+			t.Errorf("%s: %+v is no test case", name, want)
+		}
+		for _, offset := range []time.Duration{-37 * time.Second, time.Hour} {
+			if got := rate(offset, make()); got != want {
+				t.Errorf("%s, offset %v: %+v, want %+v", name, offset, got, want)
+			}
+		}
+	}
+}
