@@ -1,0 +1,183 @@
+package sample
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const us = time.Microsecond
+
+// answered is a packet that took 30 ms there, 1 ms inside and 20 ms back,
+// between two clocks that agree.
+func answered() Packet {
+	start := instant.FromUnix(1_700_000_000, 0)
+	at := func(d time.Duration) Stamp { return Stamp{At: start.Add(d), Origin: Kernel} }
+	return Packet{
+		T1: at(0), T2: at(30 * time.Millisecond), T3: at(31 * time.Millisecond), T4: at(51 * time.Millisecond),
+		Near: Bound{Error: 5 * us, Reason: OK}, Far: Bound{Error: 7 * us, Reason: OK},
+	}
+}
+
+func TestDelayOfEachDirectionHasTheSumOfBothBounds(t *testing.T) {
+	p := answered()
+	for dir, want := range map[Direction]time.Duration{Forward: 30 * time.Millisecond, Reverse: 20 * time.Millisecond} {
+		d, stamped := p.Delay(dir)
+		if diff := cmp.Diff(Delay{Value: want, Bound: 12 * us, Reason: OK}, d); diff != "" || !stamped || !d.OK() {
+			t.Errorf("%s: stamped %v (-want +got):\n%s", dir, stamped, diff)
+		}
+	}
+}
+
+func TestDelayWithoutAStampIsUndefined(t *testing.T) {
+	for name, c := range map[string]struct {
+		remove             func(*Packet)
+		forward, backwards bool
+	}{
+		"T1": {func(p *Packet) { p.T1 = Stamp{} }, false, true},
+		"T2": {func(p *Packet) { p.T2 = Stamp{} }, false, true},
+		"T3": {func(p *Packet) { p.T3 = Stamp{} }, true, false},
+		"T4": {func(p *Packet) { p.T4 = Stamp{} }, true, false},
+	} {
+		p := answered()
+		c.remove(&p)
+		for dir, want := range map[Direction]bool{Forward: c.forward, Reverse: c.backwards} {
+			d, stamped := p.Delay(dir)
+			if stamped != want || d.OK() != want {
+				t.Errorf("without %s, %s: stamped %v, %+v", name, dir, stamped, d)
+			}
+			if !want && d != (Delay{Reason: NoStamp}) {
+				t.Errorf("without %s, %s: %+v", name, dir, d)
+			}
+		}
+		if rtt, ok := p.RoundTrip(); ok {
+			t.Errorf("without %s: round trip %v", name, rtt)
+		}
+	}
+}
+
+func TestUntrustedClockLeavesTheValueButNoBound(t *testing.T) {
+	for _, reason := range Reasons() {
+		if reason == OK {
+			continue
+		}
+		near, far := answered(), answered()
+		near.Near.Reason = reason
+		far.Far.Reason = reason
+		for _, p := range []Packet{near, far} {
+			d, stamped := p.Delay(Forward)
+			if diff := cmp.Diff(Delay{Value: 30 * time.Millisecond, Reason: reason}, d); diff != "" || !stamped || d.OK() {
+				t.Errorf("%s: stamped %v (-want +got):\n%s", reason, stamped, diff)
+			}
+		}
+	}
+}
+
+func TestNearClocksReasonComesFirst(t *testing.T) {
+	p := answered()
+	p.Near.Reason, p.Far.Reason = NearStepped, FarUnsynchronised
+	if d, _ := p.Delay(Reverse); d.Reason != NearStepped {
+		t.Errorf("%s", d.Reason)
+	}
+}
+
+func TestNegativeDelayIsKept(t *testing.T) {
+	p := answered()
+	p.T2.At = p.T1.At.Add(-time.Second)
+	if d, _ := p.Delay(Forward); d.Value != -time.Second || !d.OK() {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestRoundTripIsFreeOfTheFarClockAndItsResidence(t *testing.T) {
+	for _, offset := range []time.Duration{0, time.Hour, -37 * time.Second} {
+		p := answered()
+		p.T2.At, p.T3.At = p.T2.At.Add(offset), p.T3.At.Add(offset)
+		rtt, ok := p.RoundTrip()
+		if !ok || rtt != 50*time.Millisecond {
+			t.Errorf("offset %v: %v %v", offset, rtt, ok)
+		}
+		residence, ok := p.Residence()
+		if !ok || residence != time.Millisecond {
+			t.Errorf("offset %v: residence %v %v", offset, residence, ok)
+		}
+	}
+}
+
+func TestResidenceNeedsBothFarStamps(t *testing.T) {
+	for _, remove := range []func(*Packet){
+		func(p *Packet) { p.T2 = Stamp{} }, func(p *Packet) { p.T3 = Stamp{} },
+	} {
+		p := answered()
+		remove(&p)
+		if d, ok := p.Residence(); ok {
+			t.Errorf("%v", d)
+		}
+	}
+}
+
+func TestZeroValuesAreNeverValid(t *testing.T) {
+	if (Stamp{}).Present() || (Delay{}).OK() || (Bound{}).Reason == OK {
+		t.Error("a zero value passes for a measurement")
+	}
+	var p Packet
+	if d, stamped := p.Delay(Forward); stamped || d.OK() {
+		t.Errorf("%+v", d)
+	}
+	// A stamp of the instant zero is still absent by its origin alone.
+	if (Stamp{At: 5}).Present() {
+		t.Error("a stamp of no origin is present")
+	}
+}
+
+// Every value has a name of its own, and the lists hold every value: a label
+// that is forgotten here would be "invalid" in the metrics.
+func TestNamesAreUniqueAndComplete(t *testing.T) {
+	var origins, reasons, directions []string
+	for i, o := range Origins() {
+		if int(o) != i {
+			t.Errorf("origin %d stands at %d", o, i)
+		}
+		origins = append(origins, o.String())
+	}
+	for i, r := range Reasons() {
+		if int(r) != i {
+			t.Errorf("reason %d stands at %d", r, i)
+		}
+		reasons = append(reasons, r.String())
+	}
+	for _, d := range Directions() {
+		directions = append(directions, d.String())
+	}
+	want := [][]string{
+		{"absent", "user", "kernel", "hardware", "packet", "follow_up"},
+		{
+			"unknown", "ok", "no_stamp", "no_clock", "clock_silent", "near_unsynchronised",
+			"near_stepped", "far_unsynchronised", "far_stepped", "bound_too_large",
+		},
+		{"forward", "reverse"},
+	}
+	if diff := cmp.Diff(want, [][]string{origins, reasons, directions}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if s := Origin(len(origins)).String(); s != "invalid" {
+		t.Errorf("origin beyond the list is %q", s)
+	}
+	if s := Reason(len(reasons)).String(); s != "invalid" {
+		t.Errorf("reason beyond the list is %q", s)
+	}
+}
+
+func TestDelayDoesNotAllocate(t *testing.T) {
+	p := answered()
+	if allocs := testing.AllocsPerRun(1000, func() {
+		_, _ = p.Delay(Forward)
+		_, _ = p.Delay(Reverse)
+		_, _ = p.RoundTrip()
+	}); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
