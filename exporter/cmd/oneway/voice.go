@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/estimate/voice"
+)
+
+const voiceHelp = `Rate a telephone call from its delay and loss: R and MOS by ITU-T G.107, without measuring anything.
+
+Examples:
+  oneway voice --codec G.711-PLC --delay 150ms --loss 1%
+  oneway voice --codec G.729 --delay 277.3ms --loss 2% --model simplified
+  oneway voice --delay 400ms --telr 45 --json`
+
+// usageError is a mistake in the command line: main ends with status 2.
+type usageError struct{ error }
+
+// voiceFlags are kept as text so that each error can say what would be right.
+type voiceFlags struct {
+	codec, model, delay, loss, burst, telr string
+	json                                   bool
+}
+
+// voiceCommand registers `oneway voice`.
+func voiceCommand(app *kingpin.Application) {
+	var f voiceFlags
+	cmd := app.Command("voice", voiceHelp)
+	cmd.Flag("codec", "Codec: "+strings.Join(codecNames(), ", ")+".").Default("G.711").StringVar(&f.codec)
+	cmd.Flag("delay", "Mouth-to-ear delay, codec and playout buffer included, such as 150ms.").Default("0ms").StringVar(&f.delay)
+	cmd.Flag("loss", "Packet loss in percent, such as 1%.").Default("0%").StringVar(&f.loss)
+	cmd.Flag("burst-ratio", "BurstR: 1 is random loss, above 1 bursty.").Default("1").StringVar(&f.burst)
+	cmd.Flag("model", "g107 (the full E-model) or simplified (Woo 2010, section 7.1).").Default("g107").StringVar(&f.model)
+	cmd.Flag("telr", "Talker echo loudness rating in dB, 5..65; g107 only (default 65, an echo canceller at work).").StringVar(&f.telr)
+	cmd.Flag("json", "Print JSON.").BoolVar(&f.json)
+	cmd.Action(func(*kingpin.ParseContext) error { return f.run(os.Stdout) })
+}
+
+func codecNames() (names []string) {
+	for _, c := range voice.Codecs() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// voiceRating is what is printed. What a model does not know is nil, and absent.
+type voiceRating struct {
+	Codec        string   `json:"codec"`
+	Model        string   `json:"model"`
+	Delay        float64  `json:"delay_seconds"`
+	Loss         float64  `json:"loss_ratio"`
+	BurstR       float64  `json:"burst_ratio"`
+	TELR         *float64 `json:"telr_db,omitempty"`
+	R            float64  `json:"r"`
+	MOS          float64  `json:"mos"`
+	Satisfaction string   `json:"satisfaction"`
+	Ro           float64  `json:"ro"`
+	Is           *float64 `json:"is,omitempty"`
+	Idte         *float64 `json:"idte,omitempty"`
+	Idle         *float64 `json:"idle,omitempty"`
+	Idd          *float64 `json:"idd,omitempty"`
+	Id           float64  `json:"id"`
+	IeEff        float64  `json:"ie_eff"`
+	Clamped      bool     `json:"clamped"`
+}
+
+// run rates and prints. A wrong flag is a usageError.
+func (f *voiceFlags) run(out io.Writer) error {
+	v, err := f.rate()
+	if err != nil {
+		return usageError{err}
+	}
+	if !f.json {
+		return v.print(out)
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func (f *voiceFlags) rate() (v voiceRating, err error) {
+	codec, err := voice.CodecByName(f.codec)
+	if err != nil {
+		return v, fmt.Errorf("--codec: %w", err)
+	}
+	model, err := voice.ModelByName(f.model)
+	if err != nil {
+		return v, fmt.Errorf("--model: %w", err)
+	}
+	delay, err := time.ParseDuration(f.delay)
+	if err != nil || delay < 0 || delay > time.Minute {
+		return v, fmt.Errorf("--delay is %q; it must be a time with its unit between 0ms and 1m, such as 150ms", f.delay)
+	}
+	percent, signed := strings.CutSuffix(f.loss, "%")
+	loss, err := strconv.ParseFloat(percent, 64)
+	if err != nil || !signed || !(loss >= 0 && loss <= 100) {
+		return v, fmt.Errorf("--loss is %q; it must be a percentage with its sign between 0%% and 100%%, such as 1%% or 0.5%%", f.loss)
+	}
+	burst, err := strconv.ParseFloat(f.burst, 64)
+	if err != nil || !(burst >= 1 && burst <= 1000) {
+		return v, fmt.Errorf("--burst-ratio is %q; it must be a number from 1 (random loss) to 1000", f.burst)
+	}
+	p := voice.Defaults().WithCodec(codec).WithDelay(delay)
+	p.Ppl, p.BurstR = loss, burst
+	full := model.Name == "g107"
+	if f.telr != "" {
+		p.TELR, err = strconv.ParseFloat(f.telr, 64)
+		switch {
+		case !full:
+			return v, fmt.Errorf("--telr is %q, but model %s knows no echo; leave it out or use --model g107", f.telr, model.Name)
+		case err != nil || !(p.TELR >= 5 && p.TELR <= 65):
+			return v, fmt.Errorf("--telr is %q; it must be a number of dB from 5 (loud echo) to 65 (none)", f.telr)
+		}
+	}
+	r := model.Rate(p)
+	v = voiceRating{
+		Codec: codec.Name, Model: model.Name, Delay: delay.Seconds(), Loss: loss / 100, BurstR: burst,
+		R: r.R, MOS: r.MOS, Satisfaction: voice.Satisfaction(r.R), Ro: r.Ro, Id: r.Id, IeEff: r.IeEff, Clamped: r.Clamped,
+	}
+	if full {
+		v.TELR, v.Is, v.Idte, v.Idle, v.Idd = &p.TELR, &r.Is, &r.Idte, &r.Idle, &r.Idd
+	}
+	return v, nil
+}
+
+// print writes the table for people: what was asked, what it costs, what is left.
+func (v voiceRating) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row := func(what, symbol string, value *float64) {
+		if value != nil {
+			fmt.Fprintf(w, "%s\t%s\t%6.2f\n", what, symbol, *value)
+		}
+	}
+	fmt.Fprintf(w, "call\t\t%s over %v mouth to ear, %.4g %% loss, BurstR %.4g\n",
+		v.Codec, time.Duration(v.Delay*float64(time.Second)).Round(time.Microsecond), 100*v.Loss, v.BurstR)
+	fmt.Fprintf(w, "model\t\t%s\n", v.Model)
+	row("signal to noise", "Ro", &v.Ro)
+	row("- level, sidetone, quantising", "Is", v.Is)
+	row("- talker echo", "Idte", v.Idte)
+	row("- listener echo", "Idle", v.Idle)
+	row("- absolute delay", "Idd", v.Idd)
+	if v.Idd == nil {
+		row("- delay", "Id", &v.Id)
+	}
+	row("- codec and loss", "Ie,eff", &v.IeEff)
+	row("= rating", "R", &v.R)
+	row("opinion score", "MOS", &v.MOS)
+	fmt.Fprintf(w, "users\t\t%s\n", v.Satisfaction)
+	if v.Clamped {
+		fmt.Fprintf(w, "note\t\toutside of the model's range: the rating is rough\n")
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("voice: print the rating: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/google/go-cmp/cmp"
+)
+
+// voiceDefaults are the flags as kingpin fills them in.
+func voiceDefaults() voiceFlags {
+	return voiceFlags{codec: "G.711", model: "g107", delay: "0ms", loss: "0%", burst: "1"}
+}
+
+func runVoice(t *testing.T, f voiceFlags) string {
+	t.Helper()
+	var out strings.Builder
+	if err := f.run(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestVoiceTableShowsEveryImpairmentAligned(t *testing.T) {
+	f := voiceDefaults()
+	f.delay, f.loss = "150ms", "1%"
+	want := `call                                   G.711 over 150ms mouth to ear, 1 % loss, BurstR 1
+model                                  g107
+signal to noise                Ro       94.77
+- level, sidetone, quantising  Is        1.41
+- talker echo                  Idte      2.81
+- listener echo                Idle      0.84
+- absolute delay               Idd       0.16
+- codec and loss               Ie,eff   17.92
+= rating                       R        71.61
+opinion score                  MOS       3.67
+users                                  some users dissatisfied
+`
+	if diff := cmp.Diff(want, runVoice(t, f)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestVoiceTableOfTheSimplifiedModelHasOneDelayTerm(t *testing.T) {
+	f := voiceDefaults()
+	f.codec, f.model, f.delay, f.loss = "g.729", "simplified", "277.3ms", "2%"
+	want := `call                      G.729 over 277.3ms mouth to ear, 2 % loss, BurstR 1
+model                     simplified
+signal to noise   Ro       94.20
+- delay           Id       17.66
+- codec and loss  Ie,eff   18.50
+= rating          R        58.04
+opinion score     MOS       3.00
+users                     nearly all users dissatisfied
+`
+	if diff := cmp.Diff(want, runVoice(t, f)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestVoiceNotesAClampedRating(t *testing.T) {
+	f := voiceDefaults()
+	f.loss, f.burst = "10%", "2"
+	if out := runVoice(t, f); !strings.Contains(out, "outside of the model's range") {
+		t.Errorf("no note in:\n%s", out)
+	}
+}
+
+func TestVoiceJSONHasTheDocumentedKeys(t *testing.T) {
+	f := voiceDefaults()
+	f.json = true
+	var got map[string]any
+	if err := json.Unmarshal([]byte(runVoice(t, f)), &got); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]float64{
+		"r": 93.206208, "mos": 4.409406, "ro": 94.768822, "is": 1.413568, "idte": 0, "idle": 0.149046,
+		"idd": 0, "id": 0.149046, "ie_eff": 0, "delay_seconds": 0, "loss_ratio": 0, "burst_ratio": 1, "telr_db": 65,
+	} {
+		if v, ok := got[key].(float64); !ok || math.Abs(v-want) > 1e-6 {
+			t.Errorf("%s is %v, want %v", key, got[key], want)
+		}
+	}
+	for key, want := range map[string]any{
+		"codec": "G.711", "model": "g107", "satisfaction": "very satisfied", "clamped": false,
+	} {
+		if got[key] != want {
+			t.Errorf("%s is %v, want %v", key, got[key], want)
+		}
+	}
+}
+
+func TestVoiceJSONLeavesOutWhatTheSimplifiedModelDoesNotKnow(t *testing.T) {
+	f := voiceDefaults()
+	f.json, f.model = true, "simplified"
+	out := runVoice(t, f)
+	for _, key := range []string{`"is"`, `"idte"`, `"idle"`, `"idd"`, `"telr_db"`} {
+		if strings.Contains(out, key) {
+			t.Errorf("%s is in:\n%s", key, out)
+		}
+	}
+}
+
+func TestVoiceSaysWhatWouldBeRight(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*voiceFlags)
+		want   string
+	}{
+		"codec":          {func(f *voiceFlags) { f.codec = "opus" }, "--codec: voice: unknown codec \"opus\"; it must be one of G.711, G.711-PLC, G.729, G.729A-VAD, G.723.1, GSM-EFR"},
+		"model":          {func(f *voiceFlags) { f.model = "pesq" }, "--model: voice: unknown model \"pesq\"; it must be g107 or simplified"},
+		"delay no unit":  {func(f *voiceFlags) { f.delay = "150" }, "--delay is \"150\"; it must be a time with its unit between 0ms and 1m, such as 150ms"},
+		"delay negative": {func(f *voiceFlags) { f.delay = "-1ms" }, "--delay is \"-1ms\"; it must be a time with its unit between 0ms and 1m, such as 150ms"},
+		"loss no sign":   {func(f *voiceFlags) { f.loss = "1" }, "--loss is \"1\"; it must be a percentage with its sign between 0% and 100%, such as 1% or 0.5%"},
+		"loss too much":  {func(f *voiceFlags) { f.loss = "101%" }, "--loss is \"101%\"; it must be a percentage with its sign between 0% and 100%, such as 1% or 0.5%"},
+		"loss NaN":       {func(f *voiceFlags) { f.loss = "NaN%" }, "--loss is \"NaN%\"; it must be a percentage with its sign between 0% and 100%, such as 1% or 0.5%"},
+		"burst":          {func(f *voiceFlags) { f.burst = "0.5" }, "--burst-ratio is \"0.5\"; it must be a number from 1 (random loss) to 1000"},
+		"telr":           {func(f *voiceFlags) { f.telr = "70" }, "--telr is \"70\"; it must be a number of dB from 5 (loud echo) to 65 (none)"},
+		"telr simple":    {func(f *voiceFlags) { f.telr, f.model = "60", "simplified" }, "--telr is \"60\", but model simplified knows no echo; leave it out or use --model g107"},
+	} {
+		f := voiceDefaults()
+		c.change(&f)
+		var out strings.Builder
+		err := f.run(&out)
+		var usage usageError
+		if !errors.As(err, &usage) {
+			t.Errorf("%s: %v is no usage error", name, err)
+			continue
+		}
+		if diff := cmp.Diff(c.want, err.Error()); diff != "" || out.Len() > 0 {
+			t.Errorf("%s: printed %q (-want +got):\n%s", name, out.String(), diff)
+		}
+	}
+}
+
+func TestVoiceCommandTakesItsFlags(t *testing.T) {
+	app := kingpin.New("oneway", "")
+	voiceCommand(app)
+	if _, err := app.ParseContext([]string{
+		"voice", "--codec", "G.729", "--delay", "150ms", "--loss", "1%", "--burst-ratio", "1.5",
+		"--model", "g107", "--telr", "60", "--json",
+	}); err != nil {
+		t.Error(err)
+	}
+}
