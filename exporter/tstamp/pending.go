@@ -1,0 +1,210 @@
+package tstamp
+
+import (
+	"sync"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+// pending remembers the packets that wait for their transmit stamp, and the
+// stamps that wait for Receive.
+//
+// Every packet has a serial that is never used twice. The kernel hands back a
+// 32-bit number, which counts from the start of a generation: one generation
+// for good where we number the packets ourselves, a new one after each reset of
+// the kernel's counter where it does. A stamp is taken for a packet only if
+// exactly one waiting packet fits, and only if it is not before the packet's At.
+type pending struct {
+	mu      sync.Mutex
+	slots   []slot // a power of two
+	next    uint64 // the next serial; serials start at 1
+	oldest  uint64 // no packet below it waits
+	waiting int
+	// twoStamps: the kernel's stamp does not end the wait, the card's does.
+	twoStamps bool
+
+	generations [maxGenerations]uint64 // first serials, the newest first
+
+	done     ring[TxStamp]
+	txStamps [Origins]uint64
+	missing  uint64
+	rejected uint64
+}
+
+type slot struct {
+	serial uint64 // 0: nothing waits here
+	cookie uint64
+	at     instant.Time
+	seen   bool // has its kernel stamp, waits for the card's
+}
+
+// maxGenerations: a stamp older than this many resets finds no packet.
+const maxGenerations = 4
+
+func newPending(slots, done int, twoStamps bool) *pending {
+	p := &pending{slots: make([]slot, powerOfTwo(slots)), done: newRing[TxStamp](done), twoStamps: twoStamps}
+	p.next, p.oldest = 1, 1
+	for i := range p.generations {
+		p.generations[i] = 1
+	}
+	return p
+}
+
+// add notes a packet about to be sent and returns its serial.
+func (p *pending) add(cookie uint64, at instant.Time) uint64 {
+	serial := p.next
+	p.next++
+	s := &p.slots[serial&uint64(len(p.slots)-1)]
+	if s.serial != 0 {
+		p.giveUp(s)
+	}
+	*s = slot{serial: serial, cookie: cookie, at: at}
+	p.waiting++
+	return serial
+}
+
+// drop forgets the packets from serial on: they were not sent.
+func (p *pending) drop(serial uint64) {
+	for ; serial < p.next; serial++ {
+		if s := p.slot(serial); s != nil {
+			p.free(s)
+		}
+	}
+}
+
+// slot is that of a waiting packet, or nil.
+func (p *pending) slot(serial uint64) *slot {
+	s := &p.slots[serial&uint64(len(p.slots)-1)]
+	if serial == 0 || s.serial != serial {
+		return nil
+	}
+	return s
+}
+
+func (p *pending) free(s *slot) {
+	s.serial = 0
+	p.waiting--
+}
+
+// giveUp ends the wait for a kernel stamp: the user's stands in.
+func (p *pending) giveUp(s *slot) {
+	if !s.seen {
+		p.missing++
+		p.deliver(s, sample.Stamp{At: s.at, Origin: sample.User})
+	}
+	p.free(s)
+}
+
+// deliver queues a stamp for Receive. Nobody reads them if there is no room.
+func (p *pending) deliver(s *slot, stamp sample.Stamp) {
+	if p.done.push(TxStamp{Cookie: s.cookie, Stamp: stamp, At: s.at}) {
+		p.txStamps[stamp.Origin]++
+	}
+}
+
+// restart begins a generation: the kernel's counter is zero again.
+func (p *pending) restart() {
+	copy(p.generations[1:], p.generations[:maxGenerations-1])
+	p.generations[0] = p.next
+}
+
+// number is what the kernel is to report for serial, when we choose it.
+func number(serial uint64) uint32 { return uint32(serial - 1) }
+
+// match finds the packet of a stamp and queues the stamp for Receive.
+func (p *pending) match(id uint32, stamp sample.Stamp) {
+	var found *slot
+	end := p.next
+	for _, first := range p.generations {
+		if s := p.slot(serialOf(id, first, end)); s != nil && s.at <= stamp.At {
+			if found != nil && found != s {
+				p.rejected++ // two packets fit: neither is sure
+				return
+			}
+			found = s
+		}
+		end = first
+	}
+	if found == nil || found.seen && stamp.Origin == sample.Kernel {
+		p.rejected++
+		return
+	}
+	p.deliver(found, stamp)
+	if p.twoStamps && stamp.Origin == sample.Kernel {
+		found.seen = true
+		return
+	}
+	p.free(found)
+}
+
+// serialOf is the newest serial in [first, end) whose number is id; 0: none.
+func serialOf(id uint32, first, end uint64) uint64 {
+	if end <= first {
+		return 0
+	}
+	last := end - 1
+	back := uint64(uint32(last-first) - id)
+	if back > last-first {
+		return 0
+	}
+	return last - back
+}
+
+// expire gives up on the packets sent before the given time, and returns when
+// the oldest that still waits was sent; zero: none. After a step of the clock a
+// packet may look younger than it is and waits longer: no harm.
+func (p *pending) expire(before instant.Time) instant.Time {
+	// Beyond a ring's length everything has been given up by add.
+	if low := p.next - min(p.next, uint64(len(p.slots))); p.oldest < low {
+		p.oldest = low
+	}
+	for ; p.oldest < p.next; p.oldest++ {
+		s := p.slot(p.oldest)
+		if s == nil {
+			continue
+		}
+		if s.at >= before {
+			return s.at
+		}
+		p.giveUp(s)
+	}
+	return 0
+}
+
+// ring is a queue of fixed room.
+type ring[T any] struct {
+	items       []T // a power of two
+	first, size int
+}
+
+func newRing[T any](room int) ring[T] { return ring[T]{items: make([]T, powerOfTwo(room))} }
+
+func (r *ring[T]) room() int { return len(r.items) - r.size }
+
+func (r *ring[T]) push(item T) bool {
+	if r.size == len(r.items) {
+		return false
+	}
+	r.items[(r.first+r.size)&(len(r.items)-1)] = item
+	r.size++
+	return true
+}
+
+// popInto appends to into what its capacity takes.
+func (r *ring[T]) popInto(into []T) []T {
+	for r.size > 0 && len(into) < cap(into) {
+		into = append(into, r.items[r.first])
+		r.first = (r.first + 1) & (len(r.items) - 1)
+		r.size--
+	}
+	return into
+}
+
+func powerOfTwo(atLeast int) int {
+	n := 1
+	for n < atLeast {
+		n <<= 1
+	}
+	return n
+}

@@ -1,0 +1,206 @@
+package tstamp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+// Batch is what a Receive brings, with all the memory it needs.
+type Batch struct {
+	// In are the packets, Tx the transmit stamps and Errors the ICMP errors.
+	// They are valid until the Batch's next use. The transmit stamp of a packet
+	// comes no later than the answer to it: look at Tx before In.
+	In     []In
+	Tx     []TxStamp
+	Errors []PeerError
+
+	mail  mail
+	bytes []byte
+	each  int
+	used  int // messages to be made ready again
+}
+
+// NewBatch makes room for a number of packets of at most bytesEach octets.
+func NewBatch(packets, bytesEach int) *Batch {
+	packets, bytesEach = max(packets, 1), max(bytesEach, 1)
+	b := &Batch{
+		In: make([]In, 0, packets), Tx: make([]TxStamp, 0, 4*packets), Errors: make([]PeerError, 0, 16),
+		mail: newMail(packets), bytes: make([]byte, packets*bytesEach), each: bytesEach, used: packets,
+	}
+	for i := range packets {
+		b.mail.setPayload(i, b.payload(i))
+	}
+	return b
+}
+
+func (b *Batch) payload(i int) []byte { return b.bytes[i*b.each : (i+1)*b.each : (i+1)*b.each] }
+
+// Receive waits for packets, transmit stamps or errors and fills b with at
+// least one of them. After Close it returns net.ErrClosed.
+func (c *Conn) Receive(b *Batch) error {
+	c.receiveMu.Lock()
+	defer c.receiveMu.Unlock()
+	c.batch, c.result = b, nil
+	for {
+		err := c.raw.Read(c.readBatch)
+		switch {
+		case c.closed.Load():
+			return net.ErrClosed
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			c.overdue()
+		case err != nil:
+			return fmt.Errorf("tstamp: receive: %w", err)
+		default:
+			return c.result
+		}
+	}
+}
+
+// overdue gives up on stamps that have been waited for long enough.
+func (c *Conn) overdue() {
+	c.alarm.stop()
+	p := c.pending
+	p.mu.Lock()
+	oldest := p.expire(instant.Now().Add(-StampWait))
+	p.mu.Unlock()
+	if oldest != 0 {
+		c.alarm.armIfIdle()
+	}
+}
+
+// tryReceive is called by the runtime's poller; false means to wait.
+func (c *Conn) tryReceive(uintptr) (done bool) {
+	b := c.batch
+	b.In, b.Tx, b.Errors = b.In[:0], b.Tx[:0], b.Errors[:0]
+	if c.closed.Load() {
+		c.result = net.ErrClosed
+		return true
+	}
+	if errno := c.readPackets(b); errno != 0 {
+		c.result = fmt.Errorf("tstamp: receive: %w", errno)
+		return true
+	}
+	// The error queue comes second: the stamp of a packet whose answer has just
+	// been read is on it by now.
+	c.drainMu.Lock()
+	c.drain()
+	b.Errors = c.errors.popInto(b.Errors)
+	c.drainMu.Unlock()
+	c.pending.mu.Lock()
+	b.Tx = c.pending.done.popInto(b.Tx)
+	c.pending.mu.Unlock()
+	return len(b.In)+len(b.Tx)+len(b.Errors) > 0
+}
+
+// readPackets is one recvmmsg, repeated if it brought nothing but the error of
+// a packet sent earlier, which the error queue tells in full.
+func (c *Conn) readPackets(b *Batch) unix.Errno {
+	b.mail.ready(b.used)
+	b.used = 0
+	for range pendingErrorRetries {
+		n, errno := recvmmsg(c.fd, b.mail.messages, 0)
+		switch {
+		case errno == 0:
+			b.used = n
+			c.unpack(b, n)
+			return 0
+		case errno == unix.EAGAIN:
+			return 0
+		case errno != unix.EINTR && !mayBeAnothers(errno) && errno != unix.ENOMEM:
+			return errno
+		}
+	}
+	return 0
+}
+
+func (c *Conn) unpack(b *Batch, n int) {
+	at := instant.Now()
+	var stamps [Origins]uint64
+	for i := range n {
+		m := &b.mail.messages[i]
+		r := parseReceived(b.mail.control(i))
+		in := In{
+			Payload: b.payload(i)[:min(int(m.length), b.each)],
+			Peer:    c.inZones.parseAddress(b.mail.name(i)),
+			Local:   r.local, At: at,
+			Stamp: c.best(r.software, r.hardware, at),
+			TTL:   r.ttl, DSCP: r.tos >> 2, ECN: r.tos & 3,
+			Truncated: m.header.Flags&unix.MSG_TRUNC != 0,
+		}
+		if in.Truncated {
+			c.counts.truncated.Add(1)
+		}
+		stamps[in.Stamp.Origin]++
+		b.In = append(b.In, in)
+	}
+	c.counts.received.Add(uint64(n))
+	for origin, count := range stamps {
+		if count > 0 {
+			c.counts.rx[origin].Add(count)
+		}
+	}
+}
+
+// best is the card's stamp, else the kernel's, else the user's.
+func (c *Conn) best(software, hardware, user instant.Time) sample.Stamp {
+	if hardware != 0 && c.hw != nil {
+		if at, ok := c.hw.System(hardware); ok {
+			return sample.Stamp{At: at, Origin: sample.Hardware}
+		}
+	}
+	if software != 0 {
+		return sample.Stamp{At: software, Origin: sample.Kernel}
+	}
+	return sample.Stamp{At: user, Origin: sample.User}
+}
+
+// drain reads the error queue as far as there is room, and reports whether it
+// may hold more. The caller holds drainMu: whoever looks into the queues after
+// Send has drained finds what it found.
+func (c *Conn) drain() (more bool) {
+	for {
+		c.pending.mu.Lock()
+		room := c.pending.done.room()
+		c.pending.mu.Unlock()
+		if room < queueBatch {
+			return true
+		}
+		n, errno := recvmmsg(c.fd, c.queue.messages, unix.MSG_ERRQUEUE)
+		if errno != 0 {
+			return errno != unix.EAGAIN
+		}
+		c.pending.mu.Lock()
+		for i := range n {
+			c.sort(i)
+		}
+		c.pending.mu.Unlock()
+		c.queue.ready(n)
+		if n < queueBatch {
+			return false
+		}
+	}
+}
+
+// sort puts message i of the error queue where it belongs.
+func (c *Conn) sort(i int) {
+	q := parseQueued(c.queue.control(i))
+	switch q.origin {
+	case unix.SO_EE_ORIGIN_TIMESTAMPING:
+		if q.info != unix.SCM_TSTAMP_SND {
+			return
+		}
+		if stamp := c.best(q.software, q.hardware, 0); stamp.At != 0 {
+			c.pending.match(q.data, stamp)
+		}
+	case unix.SO_EE_ORIGIN_ICMP, unix.SO_EE_ORIGIN_ICMP6:
+		// The rest, SO_EE_ORIGIN_LOCAL, has been reported by Send.
+		c.errors.push(PeerError{Peer: c.queueZones.parseAddress(c.queue.name(i)), Err: unix.Errno(q.err)})
+	}
+}
