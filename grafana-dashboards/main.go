@@ -1,0 +1,80 @@
+// Command grafana-dashboards writes the dashboards of this repository as JSON.
+//
+// The dashboards are Go so that every metric name is taken from the exporter's
+// table: a renamed family breaks this build, and not a panel on somebody's wall.
+// This module is apart from the exporter's, so that the SDK stays out of it.
+package main
+
+//go:generate go run .
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+func main() {
+	dir := flag.String("out", "dashboards", "directory to write to")
+	flag.Parse()
+	if err := write(*dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// boards are the dashboards by file name.
+func boards() map[string]*dashboard.DashboardBuilder {
+	return map[string]*dashboard.DashboardBuilder{
+		"path.json": pathBoard(),
+	}
+}
+
+// write renders all dashboards into dir.
+func write(dir string) error {
+	for name, b := range boards() {
+		text, err := render(b)
+		if err != nil {
+			return fmt.Errorf("dashboards: %s: %w", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return fmt.Errorf("dashboards: %w", err)
+		}
+	}
+	return nil
+}
+
+// render is the JSON of one dashboard as Grafana's file provisioning reads it.
+func render(b *dashboard.DashboardBuilder) ([]byte, error) {
+	board, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	number(&board)
+	text, err := json.MarshalIndent(board, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	return append(text, '\n'), nil
+}
+
+// number gives panels the ids of their order: links to a panel (viewPanel=7)
+// need one, and the SDK leaves it out.
+func number(board *dashboard.Dashboard) {
+	id := uint32(0)
+	next := func() *uint32 { id++; n := id; return &n }
+	for _, p := range board.Panels {
+		switch {
+		case p.Panel != nil:
+			p.Panel.Id = next()
+		case p.RowPanel != nil:
+			p.RowPanel.Id = *next()
+			for i := range p.RowPanel.Panels {
+				p.RowPanel.Panels[i].Id = next()
+			}
+		}
+	}
+}

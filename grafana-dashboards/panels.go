@@ -1,0 +1,151 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+)
+
+// Colours mean the same on every panel: blue is forward, orange reverse, green
+// the round trip. All are of Grafana's palette and so fit light and dark.
+const (
+	blue   = "blue"
+	orange = "orange"
+	green  = "green"
+	red    = "red"
+	yellow = "yellow"
+	purple = "purple"
+	grey   = "text"
+)
+
+// text is what every panel must say for itself.
+type text struct {
+	title, description string
+	// unit is one of Grafana's unit ids.
+	unit string
+	// none is shown in place of an empty panel, and says why it is empty.
+	none string
+}
+
+func targets(qs []*prometheus.DataqueryBuilder) []cog.Builder[variants.Dataquery] {
+	out := make([]cog.Builder[variants.Dataquery], len(qs))
+	for i, q := range qs {
+		out[i] = q.RefId(string(rune('A' + i)))
+	}
+	return out
+}
+
+func datasource() common.DataSourceRef {
+	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr(datasourceInUse)}
+}
+
+// lines is a panel over time, half a screen wide, its legend below: beside the
+// plot it would leave nothing of it on a phone.
+func lines(t text, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder {
+	return timeseries.NewPanelBuilder().
+		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
+		Datasource(datasource()).Targets(targets(qs)).Span(12).Height(8).
+		LineWidth(1).FillOpacity(0).ShowPoints(common.VisibilityModeNever).
+		SpanNulls(common.BoolOrFloat64{Bool: cog.ToPtr(false)}).
+		AxisSoftMin(0).
+		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
+			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).
+			Sort(common.SortOrderDescending))
+}
+
+// tile is a panel with the last value of each query.
+func tile(t text, qs ...*prometheus.DataqueryBuilder) *stat.PanelBuilder {
+	return stat.NewPanelBuilder().
+		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
+		Datasource(datasource()).Targets(targets(qs)).Height(4).
+		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
+		GraphMode(common.BigValueGraphModeNone).ColorMode(common.BigValueColorModeValue).
+		JustifyMode(common.BigValueJustifyModeCenter)
+}
+
+// heats is a heatmap of a histogram's buckets.
+func heats(t text, q *prometheus.DataqueryBuilder) *heatmap.PanelBuilder {
+	return heatmap.NewPanelBuilder().
+		Title(t.title).Description(t.description).NoValue(t.none).
+		Datasource(datasource()).Targets(targets([]*prometheus.DataqueryBuilder{q})).Span(12).Height(8).
+		YAxis(heatmap.NewYAxisConfigBuilder().Unit(t.unit).AxisPlacement(common.AxisPlacementLeft)).
+		CellGap(0).
+		// From 1e-9: an empty cell is no colour, not the lowest one.
+		FilterValues(heatmap.NewFilterValueRangeBuilder().Le(1e-9)).
+		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).
+			Scheme("Turbo").Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5).Steps(64)).
+		ShowLegend()
+}
+
+// states is a band of states over time.
+func states(t text, qs ...*prometheus.DataqueryBuilder) *statetimeline.PanelBuilder {
+	return statetimeline.NewPanelBuilder().
+		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
+		Datasource(datasource()).Targets(targets(qs)).Span(12).Height(8).
+		ShowValue(common.VisibilityModeNever).MergeValues(true).RowHeight(0.8).
+		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
+			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
+}
+
+// step is one threshold: from value on, colour. The first step is the base and
+// its value is ignored.
+type step struct {
+	value float64
+	color string
+}
+
+func steps(ss ...step) *dashboard.ThresholdsConfigBuilder {
+	out := make([]dashboard.Threshold, len(ss))
+	for i, s := range ss {
+		out[i].Color = s.color
+		if i > 0 {
+			out[i].Value = cog.ToPtr(s.value)
+		}
+	}
+	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(out)
+}
+
+// line draws thresholds as lines, area as coloured areas.
+func line() *common.GraphThresholdsStyleConfigBuilder {
+	return common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)
+}
+
+func area() *common.GraphThresholdsStyleConfigBuilder {
+	return common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeArea)
+}
+
+// A set of properties of an override, by Grafana's property ids.
+type props = []dashboard.DynamicConfigValue
+
+func color(name string) dashboard.DynamicConfigValue {
+	return dashboard.DynamicConfigValue{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": name}}
+}
+
+func prop(id string, value any) dashboard.DynamicConfigValue {
+	return dashboard.DynamicConfigValue{Id: id, Value: value}
+}
+
+// dashed is for what is further out: p95, p99.
+func dashed() dashboard.DynamicConfigValue {
+	return prop("custom.lineStyle", map[string]any{"fill": "dash", "dash": []int{6, 4}})
+}
+
+func dotted() dashboard.DynamicConfigValue {
+	return prop("custom.lineStyle", map[string]any{"fill": "dot", "dash": []int{1, 5}})
+}
+
+// values maps numbers to words with a colour.
+func values(of map[string]dashboard.ValueMappingResult) []dashboard.ValueMapping {
+	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: of}}}
+}
+
+func word(s, colorName string, index int32) dashboard.ValueMappingResult {
+	return dashboard.ValueMappingResult{Text: &s, Color: &colorName, Index: &index}
+}

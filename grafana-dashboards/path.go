@@ -1,0 +1,94 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"oneway.example/exporter/metric"
+)
+
+// Uids that other files refer to: provisioning, links, runbooks.
+const (
+	pathUID       = "oneway-path"
+	prometheusUID = "oneway-prometheus"
+)
+
+// pathBoard is all that is known of one path, in the order in which it is asked:
+// is it well, what is the delay, what else, and can the numbers be believed.
+func pathBoard() *dashboard.DashboardBuilder {
+	b := dashboard.NewDashboardBuilder("oneway / Path").Uid(pathUID).Tags([]string{"oneway"}).
+		Description("One path, both directions: delay with its error bound, loss, variation, voice, and whether the clocks and this host can be believed.").
+		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
+		Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Links([]cog.Builder[dashboard.DashboardLink]{
+			dashboard.NewDashboardLinkBuilder("oneway dashboards").Type(dashboard.DashboardLinkTypeDashboards).
+				Tags([]string{"oneway"}).AsDropdown(true).KeepTime(true).IncludeVars(true).Icon("apps"),
+			dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).
+				Url("https://oneway.example/runbooks").Icon("doc").TargetBlank(true).
+				Tooltip("What each alert means and what to do"),
+		})
+	variables(b)
+	annotations(b)
+	summaryRow(b)
+	delayRow(b)
+	variationRow(b)
+	lossRow(b)
+	voiceRow(b)
+	clockRow(b)
+	selfRow(b)
+	return b
+}
+
+// variables are chosen from left to right; each offers what the ones before it
+// leave. Path and probe take one value: two paths in one plot cannot be read.
+func variables(b *dashboard.DashboardBuilder) {
+	from := metric.ProbeInterval.Name
+	b.WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Prometheus").Type("prometheus").
+		Current(dashboard.VariableOption{
+			Text:  dashboard.StringOrArrayOfString{String: cog.ToPtr("oneway Prometheus")},
+			Value: dashboard.StringOrArrayOfString{String: cog.ToPtr(prometheusUID)},
+		}))
+	b.WithVariable(labelValues("job", "Job", from).IncludeAll(true).Multi(true).Current(all()))
+	b.WithVariable(labelValues("instance", "Instance", from+`{job=~"$job"}`).IncludeAll(true).Multi(true).Current(all()))
+	b.WithVariable(labelValues(metric.Path, "Path", from+"{"+thisAgent+"}"))
+	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
+}
+
+func all() dashboard.VariableOption {
+	return dashboard.VariableOption{
+		Text:  dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
+		Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+	}
+}
+
+func labelValues(name, label, of string) *dashboard.QueryVariableBuilder {
+	return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(datasource()).
+		Query(dashboard.StringOrMap{Map: map[string]any{
+			"qryType": 1, "query": "label_values(" + of + ", " + name + ")",
+			"refId": "PrometheusVariableQueryEditor-VariableQuery",
+		}}).
+		Definition("label_values(" + of + ", " + name + ")").
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
+}
+
+// annotations mark on every panel what happened when: alerts of this path or of
+// its agent, clock steps, restarts of the far end.
+func annotations(b *dashboard.DashboardBuilder) {
+	note := func(name, colorName, expr, title, txt, tags string) {
+		b.Annotation(dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(datasource()).Enable(true).
+			IconColor(colorName).Expr(expr).Step("60s").TitleFormat(title).TextFormat(txt).TagKeys(tags))
+	}
+	note("Alerts", red,
+		`ALERTS{alertname=~"Oneway.*",alertstate="firing",`+thisAgent+`,path=~"$path|"}`,
+		"{{alertname}}", "{{path}} {{probe}} {{direction}}", "severity,direction")
+	note("Clock steps", purple, "increase("+of(metric.ClockSteps)+"[1m]) > 0",
+		"Clock stepped", "{{instance}}", metric.ClockL)
+	note("Far end restarts", yellow, "increase("+of(metric.FarRestarts)+"[1m]) > 0",
+		"Reflector lost its session", "{{path}}", metric.Probe)
+}
+
+// scale is a logarithmic axis.
+func scale(base float64) *common.ScaleDistributionConfigBuilder {
+	return common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(base)
+}

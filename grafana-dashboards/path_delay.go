@@ -1,0 +1,128 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+	"github.com/grafana/grafana-foundation-sdk/go/trend"
+
+	"oneway.example/exporter/metric"
+)
+
+func delayRow(b *dashboard.DashboardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("One-way delay"))
+	b.WithPanel(delayLines("forward", forward))
+	b.WithPanel(delayLines("reverse", reverse))
+	b.WithPanel(delayHeat("forward", forward))
+	b.WithPanel(delayHeat("reverse", reverse))
+	b.WithPanel(delayCDF())
+	b.WithPanel(delayExcess())
+}
+
+// delayLines is one direction over time. The bound is drawn around the median as
+// a band: what the truth may be, not how much the delay varies.
+func delayLines(name, matcher string) *timeseries.PanelBuilder {
+	p50 := rec(recDelay, matcher, `quantile="0.5"`)
+	bound := "on (job, instance, path, probe, direction) " + of(metric.DelayErrorBound, matcher)
+	main := colorOf(name)
+	return lines(text{
+		"Delay " + name,
+		"Replaces thesis figures 5.3, 5.4 and 6.1b. Median and 95th percentile of 5 minutes, and the smallest delay of each window: what the path takes when no queue stands. The band around the median is the error bound of both clocks. No line where no delay could be proven.",
+		"s", noDelay,
+	},
+		ranged(rec(recDelay, matcher, `quantile="0.95"`), "p95"),
+		ranged(p50, "p50"),
+		ranged(of(metric.DelayMin, matcher), "min"),
+		ranged(p50+" + "+bound, "p50 + bound"),
+		ranged(p50+" - "+bound, "p50 − bound"),
+	).Height(9).
+		OverrideByName("p95", props{color("light-" + main), dashed()}).
+		OverrideByName("p50", props{color(main), prop("custom.lineWidth", 2)}).
+		OverrideByName("min", props{color("semi-dark-" + main), dotted()}).
+		OverrideByName("p50 + bound", props{
+			color(main), prop("custom.lineWidth", 0),
+			prop("custom.fillBelowTo", "p50 − bound"), prop("custom.fillOpacity", 20),
+			prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false}),
+		}).
+		OverrideByName("p50 − bound", props{
+			color(main), prop("custom.lineWidth", 0),
+			prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false}),
+		})
+}
+
+// delayHeat falls back to a native histogram only where there are no classic
+// buckets: the two kinds cannot share a heatmap.
+func delayHeat(name, matcher string) *heatmap.PanelBuilder {
+	classic := bucket(metric.Delay, matcher)
+	return heats(text{
+		"Delay " + name + ", all packets",
+		"How many packets took how long. Two bands are two routes or two states of a radio link; a band that grows upwards is a queue.",
+		"s", noDelay,
+	}, heat("sum by (le) (increase("+classic+rateInterval+"))"+
+		" or (sum(increase("+of(metric.Delay, matcher)+rateInterval+")) unless on () group("+classic+"))"))
+}
+
+// delayCDF is read off the classic buckets of the whole time range. "of sent"
+// counts lost packets as never arriving, so that its end below 100 % is the loss.
+func delayCDF() *trend.PanelBuilder {
+	within := "sum by (direction, le) (increase(" + bucket(metric.Delay, `le!="+Inf"`) + dashboardRange + "))"
+	valid := "sum by (direction) (increase(" + count(metric.Delay) + dashboardRange + "))"
+	received := "sum by (direction) (increase(" + of(metric.PacketsReceived) + dashboardRange + "))"
+	lost := "sum by (direction) (increase(" + of(metric.PacketsLost) + dashboardRange + "))"
+	ofReceived := within + " / on (direction) group_left () (" + valid + " > 0)"
+	ofSent := "label_replace(" + ofReceived + " * on (direction) group_left () (" + received +
+		" / (" + received + " + " + lost + " > 0)), \"direction\", \"$1, of sent\", \"direction\", \"(.*)\")"
+	return trend.NewPanelBuilder().Title("Delay CDF").
+		Description("Replaces thesis figures 5.4 and 6.1c: the share of packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; the lowest bucket is assumed to start at 0. Needs classic buckets.").
+		NoValue("No classic buckets in this time range: no valid delay, or the server ingests native histograms only").
+		Datasource(datasource()).Targets([]cog.Builder[variants.Dataquery]{table(ofReceived + " or " + ofSent).RefId("A")}).
+		Span(12).Height(9).Unit("percentunit").Min(0).Max(1).
+		XField("le").LineWidth(2).ShowPoints(common.VisibilityModeAlways).PointSize(4).
+		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
+			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti)).
+		WithTransformation(transform("convertFieldType", map[string]any{
+			"conversions": []map[string]any{{"targetField": "le", "destinationType": "number"}}, "fields": map[string]any{},
+		})).
+		WithTransformation(transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": "le"}}})).
+		WithTransformation(transform("groupingToMatrix", map[string]any{
+			"rowField": "le", "columnField": "direction", "valueField": "Value", "emptyValue": "null",
+		})).
+		// The matrix names its first column after both fields and leaves it text.
+		WithTransformation(transform("organize", map[string]any{"renameByName": map[string]string{`le\direction`: "le"}})).
+		WithTransformation(transform("convertFieldType", map[string]any{
+			"conversions": []map[string]any{{"targetField": "le", "destinationType": "number"}}, "fields": map[string]any{},
+		})).
+		OverrideByName("le", props{
+			prop("unit", "s"), prop("custom.scaleDistribution", map[string]any{"type": "log", "log": 10}),
+			prop("min", nil), prop("max", nil),
+		}).
+		OverrideByName("forward", props{color(blue)}).
+		OverrideByName("reverse", props{color(orange)}).
+		OverrideByName("forward, of sent", props{color(blue), dashed()}).
+		OverrideByName("reverse, of sent", props{color(orange), dashed()})
+}
+
+func transform(id string, options any) dashboard.DataTransformerConfig {
+	return dashboard.DataTransformerConfig{Id: id, Options: options}
+}
+
+func delayExcess() *timeseries.PanelBuilder {
+	return lines(text{
+		"Delay above its baseline",
+		"95th percentile of 5 minutes less its 7-day baseline: what OnewayDelayBlowUp watches (default: above 50 ms and above three times the baseline). Points on the zero line name the likely cause of a large excess.",
+		"s", "No baseline yet: it takes a day of history (oneway:threshold:baseline_hours), and the recording rules",
+	},
+		ranged(rec(recExcess), "{{direction}}"),
+		ranged(rec(recBaseline), "{{direction}} baseline"),
+		ranged(rec(recExcessCause)+" * 0", "{{direction}}: looks like {{cause}}"),
+	).Height(9).Thresholds(steps(step{0, "transparent"}, step{0.05, red})).ThresholdsStyle(line()).
+		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward baseline", props{color(blue), dotted()}).
+		OverrideByName("reverse baseline", props{color(orange), dotted()}).
+		OverrideByRegexp("/looks like/", props{prop("custom.drawStyle", "points"), prop("custom.pointSize", 6), prop("custom.showPoints", "always")})
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"oneway.example/exporter/metric"
+)
+
+func lossRow(b *dashboard.DashboardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("Loss, duplication, reordering, corruption"))
+	b.WithPanel(lines(text{
+		"Loss",
+		"Lost over decided packets of 5 minutes by direction, and of round trips whichever direction lost them (RFC 7680). The dashed line is the default threshold of OnewayLossHigh. Replaces the loss columns of MASCOTS figure 2 and of the D-ITG report.",
+		"percentunit", "Nothing decided in this time range",
+	},
+		ranged(rec(recLoss), "{{direction}}"),
+		ranged(rec(recLossHour), "{{direction}}, 1 h"),
+		ranged(rec(recRoundLoss), "round trip"),
+	).Thresholds(steps(step{0, "transparent"}, step{0.01, red})).ThresholdsStyle(line()).
+		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward, 1 h", props{color(blue), dotted()}).
+		OverrideByName("reverse, 1 h", props{color(orange), dotted()}).
+		OverrideByName("round trip", props{color(green), dashed()}))
+	b.WithPanel(lines(text{
+		"Loss bursts",
+		"Burst ratio (left): mean length of the loss runs over the one that random loss would have; above 1 is bursty (ITU-T G.107 clause 7.2). Mean run (right): lost packets in a row.",
+		"none", "No loss, so no bursts",
+	},
+		ranged(of(metric.LossBurstRatio), "{{direction}} burst ratio"),
+		ranged("rate("+sum(metric.LossBurst)+rateInterval+") / (rate("+count(metric.LossBurst)+rateInterval+") > 0)", "{{direction}} mean run"),
+	).ShowPoints(common.VisibilityModeAlways).PointSize(4).
+		OverrideByName("forward burst ratio", props{color(blue), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse burst ratio", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward mean run", props{color(blue), dashed(), prop("custom.axisPlacement", "right"), prop("unit", "suffix: packets")}).
+		OverrideByName("reverse mean run", props{color(orange), dashed(), prop("custom.axisPlacement", "right"), prop("unit", "suffix: packets")}))
+	b.WithPanel(lines(text{
+		"Duplicated, reordered, late, corrupted",
+		"Packets a second that arrived, and not as they should: counted apart, none of them cancels a loss. Late came after its loss was decided; corrupted had a damaged payload (thesis figure 5.5).",
+		"pps", "Not counted by this reflector",
+	},
+		ranged("rate("+of(metric.PacketsDuplicated)+rateInterval+")", "{{direction}} duplicated"),
+		ranged("rate("+of(metric.PacketsReordered)+rateInterval+")", "{{direction}} reordered"),
+		ranged("rate("+of(metric.PacketsLate)+rateInterval+")", "{{direction}} late"),
+		ranged("rate("+of(metric.PacketsCorrupted)+rateInterval+")", "{{direction}} corrupted"),
+	))
+	b.WithPanel(lines(text{
+		"Lost without a direction, and discarded",
+		"Lost round trips that could not be assigned to a direction, by reason, and arriving packets that belong to no measurement, by reason.",
+		"pps", "None in this time range",
+	},
+		ranged("rate("+of(metric.DirectionUnknown)+rateInterval+")", "direction unknown: {{reason}}"),
+		ranged("rate("+of(metric.PacketsDiscarded)+rateInterval+")", "discarded: {{reason}}"),
+	))
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"oneway.example/exporter/metric"
+)
+
+// selfRow is what this host did to the measurement, so that it is not taken for
+// what the path did.
+func selfRow(b *dashboard.DashboardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("Can the measurement be believed? This host"))
+	b.WithPanel(lines(text{
+		"Lateness of the sends",
+		"How long after its due time a test packet was handed to the kernel. The kernel's stamp makes the delay right whatever the lateness; the schedule's fidelity (RFC 3432) needs it small.",
+		"s", "Nothing was sent",
+	},
+		ranged(quantile("0.5", metric.ProbeLateness, ""), "p50"),
+		ranged(quantile("0.99", metric.ProbeLateness, ""), "p99"),
+	).
+		OverrideByName("p50", props{color(purple), prop("custom.lineWidth", 2)}).
+		OverrideByName("p99", props{color(purple), dashed()}))
+	b.WithPanel(lines(text{
+		"Not sent as due",
+		"Share of the test packets of 5 minutes that were skipped, or sent more than 10 ms late: no loss of the path. The dashed line is the default threshold of OnewayProbeSelfLimited.",
+		"percentunit", "Nothing was skipped",
+	},
+		ranged(rec(recSkipped), "skipped"),
+		ranged(rec(recLate), "late"),
+	).Thresholds(steps(step{0, "transparent"}, step{0.01, red})).ThresholdsStyle(line()).
+		OverrideByName("skipped", props{color(red), prop("custom.lineWidth", 2)}).
+		OverrideByName("late", props{color(yellow)}))
+	b.WithPanel(lines(text{
+		"Where the stamps came from",
+		"Share of the stamps used, by event (t1 sent, t2 reached the far end, t3 left it, t4 came back) and origin. user is a fallback: it holds this host's delay, too.",
+		"percentunit", "No stamps: no answers",
+	}, ranged("sum by (event, origin) (rate("+of(metric.Timestamps)+rateInterval+")) / on (event) group_left () sum by (event) (rate("+of(metric.Timestamps)+rateInterval+") > 0)", "{{event}} {{origin}}")).
+		Max(1))
+	b.WithPanel(lines(text{
+		"Skipped sends and missing stamps",
+		"Test packets that were due and not sent, by reason, and stamps that a sample needed and that never came, by event.",
+		"pps", "None in this time range",
+	},
+		ranged("rate("+of(metric.ProbeSkipped)+rateInterval+")", "skipped: {{reason}}"),
+		ranged("rate("+of(metric.TimestampsMissing)+rateInterval+")", "no stamp: {{event}}"),
+	))
+	b.WithPanel(lines(text{
+		"This host's own delay",
+		"User-space time less the kernel's stamp, 99th percentile: what a tool without kernel stamps would have added to each delay.",
+		"s", "No kernel stamps",
+	}, ranged(here(quantileBy("0.99", metric.HostDelay)), "{{instance}} {{event}}")).
+		ScaleDistribution(scale(10)))
+	b.WithPanel(lines(text{
+		"Dropped and refused by this host",
+		"Datagrams that the kernel dropped at our socket for want of buffer, and sends that it refused. They look like loss and are ours.",
+		"pps", "None in this time range",
+	},
+		ranged(here("rate("+of(metric.SocketDrops)+rateInterval+")"), "{{instance}} {{socket}} dropped"),
+		ranged(here("rate("+of(metric.SendErrors)+rateInterval+")"), "{{instance}} {{socket}}: {{reason}}"),
+	).DrawStyle(common.GraphDrawStyleBars).FillOpacity(60))
+}
+
+// quantileBy is quantile for a family of the agent: by agent and event.
+func quantileBy(q string, d *metric.Desc) string {
+	return "(" + quantile(q, d, "job, instance, "+metric.EventL) + ")"
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"oneway.example/exporter/metric"
+)
+
+func variationRow(b *dashboard.DashboardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("Variation and round trip"))
+	b.WithPanel(lines(text{
+		"Delay variation (PDV)",
+		"Delay less the smallest of its window (RFC 5481 section 4.2): what a playout buffer has to cover. Free of a constant clock offset, so it can be believed when the delay itself cannot.",
+		"s", noRules,
+	},
+		ranged(rec(recVariation, `quantile="0.5"`), "{{direction}} p50"),
+		ranged(rec(recVariation, `quantile="0.95"`), "{{direction}} p95"),
+		ranged(rec(recVariation, `quantile="0.99"`), "{{direction}} p99"),
+	).
+		OverrideByName("forward p50", props{color(blue), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse p50", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward p95", props{color(blue), dashed()}).
+		OverrideByName("reverse p95", props{color(orange), dashed()}).
+		OverrideByName("forward p99", props{color("light-blue"), dotted()}).
+		OverrideByName("reverse p99", props{color("light-orange"), dotted()}))
+	b.WithPanel(lines(text{
+		"Jitter and IPDV",
+		"RTP interarrival jitter (RFC 3550), and the range that 90 % of the differences between successive packets fall into (IPDV, RFC 3393): negative is a packet that caught up. Replaces the jitter columns of the D-ITG report.",
+		"s", "No two successive packets received",
+	},
+		ranged(of(metric.Jitter), "{{direction}} jitter"),
+		ranged(quantile("0.95", metric.IPDV, metric.Direction), "{{direction}} IPDV p95"),
+		ranged(quantile("0.05", metric.IPDV, metric.Direction), "{{direction}} IPDV p5"),
+	).
+		OverrideByName("forward jitter", props{color(blue), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse jitter", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByRegexp("/forward IPDV/", props{color(blue), dashed()}).
+		OverrideByRegexp("/reverse IPDV/", props{color(orange), dashed()}))
+	b.WithPanel(lines(text{
+		"Round trip",
+		"(T4−T1)−(T3−T2): without clock error and without the reflector's own time. Replaces WPI figures 5..7; the smallest and largest are of each window.",
+		"s", "No answer",
+	},
+		ranged(of(metric.RoundTripTimeMax), "max"),
+		ranged(rec(recRTT, `quantile="0.95"`), "p95"),
+		ranged(rec(recRTT, `quantile="0.5"`), "p50"),
+		ranged(of(metric.RoundTripTimeMin), "min"),
+	).
+		OverrideByName("max", props{color("light-green"), dotted()}).
+		OverrideByName("p95", props{color(green), dashed()}).
+		OverrideByName("p50", props{color(green), prop("custom.lineWidth", 2)}).
+		OverrideByName("min", props{color("dark-green"), dotted()}))
+	b.WithPanel(lines(text{
+		"Time spent in the reflector",
+		"T3−T2 on the reflector's clock. It is part of no delay here; a reflector that takes long also stamps late.",
+		"s", "No answer with both of the reflector's stamps",
+	},
+		ranged(quantile("0.5", metric.Residence, ""), "p50"),
+		ranged(quantile("0.99", metric.Residence, ""), "p99"),
+	).
+		OverrideByName("p50", props{color(purple), prop("custom.lineWidth", 2)}).
+		OverrideByName("p99", props{color(purple), dashed()}))
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+
+	"oneway.example/exporter/metric"
+)
+
+// Names recorded by deploy/prometheus/rules; tests/rules checks that each is.
+const (
+	recDelay        = "oneway:delay_seconds:quantile5m"
+	recBaseline     = "oneway:delay_seconds:quantile_baseline7d"
+	recVariation    = "oneway:delay_variation_seconds:quantile5m"
+	recRTT          = "oneway:round_trip_time_seconds:quantile5m"
+	recLoss         = "oneway:packets_lost:ratio5m"
+	recLossHour     = "oneway:packets_lost:ratio1h"
+	recRoundLoss    = "oneway:round_trips_lost:ratio5m"
+	recExcess       = "oneway:delay_excess_seconds"
+	recExcessCause  = "oneway:delay_excess:cause"
+	recSkipped      = "oneway:schedule_skipped:ratio5m"
+	recLate         = "oneway:schedule_late:ratio5m"
+	forward         = `direction="forward"`
+	reverse         = `direction="reverse"`
+	thisAgent       = `job=~"$job",instance=~"$instance"`
+	thisPath        = thisAgent + `,path="$path",probe="$probe"`
+	rateInterval    = "[$__rate_interval]"
+	dashboardRange  = "[$__range]"
+	datasourceInUse = "${datasource}"
+)
+
+// of selects the series of a family that the dashboard's variables name: by path
+// if it has paths, else by the agent.
+func of(d *metric.Desc, matchers ...string) string { return suffixed(d, "", matchers...) }
+
+// bucket, sum and count select a histogram's classic series.
+func bucket(d *metric.Desc, matchers ...string) string { return suffixed(d, "_bucket", matchers...) }
+func sum(d *metric.Desc, matchers ...string) string    { return suffixed(d, "_sum", matchers...) }
+func count(d *metric.Desc, matchers ...string) string  { return suffixed(d, "_count", matchers...) }
+
+func suffixed(d *metric.Desc, suffix string, matchers ...string) string {
+	base := thisAgent
+	if slices.Contains(d.Labels, metric.Path) {
+		base = thisPath
+	}
+	return d.Name + suffix + "{" + strings.Join(append([]string{base}, matchers...), ",") + "}"
+}
+
+// rec selects recorded series of the path.
+func rec(name string, matchers ...string) string {
+	return name + "{" + strings.Join(append([]string{thisPath}, matchers...), ",") + "}"
+}
+
+// quantile is the q-quantile by the labels given, from classic buckets or from a
+// native histogram, whichever the server has. The recorded quantiles are for 5 min
+// and should be preferred where there is one.
+func quantile(q string, d *metric.Desc, by string) string {
+	classic, native := "le", ""
+	if by != "" {
+		classic, native = by+", le", "by ("+by+") "
+	}
+	return "histogram_quantile(" + q + ", sum by (" + classic + ") (rate(" + bucket(d) + rateInterval + ")))" +
+		" or histogram_quantile(" + q + ", sum " + native + "(rate(" + of(d) + rateInterval + ")))"
+}
+
+// here keeps those of an agent's series whose agent has the chosen path: with
+// $instance at All, other agents' clocks are none of this page's business.
+func here(expr string) string {
+	return expr + " and on (job, instance) " + of(metric.ProbeInterval)
+}
+
+// ranged is a query over time, instant one for the end of the time range.
+func ranged(expr, legend string) *prometheus.DataqueryBuilder {
+	return prometheus.NewDataqueryBuilder().Expr(expr).LegendFormat(legend).Range().
+		EditorMode(prometheus.QueryEditorModeCode)
+}
+
+func instant(expr, legend string) *prometheus.DataqueryBuilder {
+	return prometheus.NewDataqueryBuilder().Expr(expr).LegendFormat(legend).Instant().
+		EditorMode(prometheus.QueryEditorModeCode)
+}
+
+// table is an instant query as one table rather than a frame for each series.
+func table(expr string) *prometheus.DataqueryBuilder {
+	return instant(expr, "").Format(prometheus.PromQueryFormatTable)
+}
+
+// heat is a query for a heatmap: one row for each bucket.
+func heat(expr string) *prometheus.DataqueryBuilder {
+	return ranged(expr, "{{le}}").Format(prometheus.PromQueryFormatHeatmap)
+}
