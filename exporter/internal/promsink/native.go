@@ -1,0 +1,170 @@
+package promsink
+
+import (
+	"math"
+	"sort"
+	"sync"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// Native histograms (Prometheus 2.40, OpenMetrics "exponential"): bucket k of
+// schema n ends at 2^(k/2^n), its upper bound included.
+const (
+	// finestSchema: 8 buckets for each doubling, so one is 9 % wide. It is what
+	// client_golang picks for NativeHistogramBucketFactor 1.1.
+	finestSchema = 3
+	// coarsestSchema: a bucket is 65536 times its lower bound.
+	coarsestSchema = -4
+	// zeroThreshold: what is nearer to zero than a microsecond has no
+	// resolution, or the noise of the stamps would need ten octaves of buckets.
+	zeroThreshold = 1e-6
+	// maxSpan bounds the buckets from the lowest to the highest used one of each
+	// sign: 20 octaves, 1 us to 1 s, at the finest schema. When it does not
+	// suffice the schema gets coarser.
+	maxSpan = 160
+	// growBy is the step in which room for buckets is made.
+	growBy = 8
+)
+
+// native is a sparse histogram of both signs.
+type native struct {
+	schema             int32
+	zero               uint64
+	positive, negative buckets
+}
+
+func (n *native) observe(v float64) {
+	side := &n.positive
+	switch {
+	case v < -zeroThreshold:
+		side = &n.negative
+	case v <= zeroThreshold:
+		n.zero++
+		return
+	}
+	key := bucketKey(math.Abs(v), n.schema)
+	for !side.fits(key) && n.schema > coarsestSchema {
+		n.positive.halve()
+		n.negative.halve()
+		n.schema--
+		key = halfKey(key)
+	}
+	side.add(key)
+}
+
+// fractions returns the upper bounds of the buckets in the octave (0.5, 1], less one step: 0.5 * 2^(i/2^schema).
+var fractions = sync.OnceValue(func() [finestSchema + 1][]float64 {
+	var all [finestSchema + 1][]float64
+	for schema := range all {
+		steps := 1 << schema
+		for i := range steps {
+			all[schema] = append(all[schema], math.Exp2(float64(i)/float64(steps)-1))
+		}
+	}
+	return all
+})
+
+// bucketKey is the number of the bucket that v > 0 falls in.
+func bucketKey(v float64, schema int32) int {
+	fraction, exponent := math.Frexp(v)
+	if schema > 0 {
+		bounds := fractions()[schema]
+		return sort.SearchFloat64s(bounds, fraction) + (exponent-1)*len(bounds)
+	}
+	if fraction == 0.5 {
+		exponent--
+	}
+	shift := -schema
+	return (exponent + 1<<shift - 1) >> shift
+}
+
+// halfKey is the bucket of the next coarser schema that holds bucket key.
+func halfKey(key int) int { return (key + 1) >> 1 }
+
+// buckets are the counts of adjacent buckets; counts[0] is that of bucket first.
+type buckets struct {
+	first  int
+	counts []uint64
+}
+
+func (b *buckets) fits(key int) bool {
+	if len(b.counts) == 0 {
+		return true
+	}
+	return max(key, b.first+len(b.counts)-1)-min(key, b.first) < maxSpan
+}
+
+// add counts; it allocates only when key is outside of what was seen so far.
+func (b *buckets) add(key int) {
+	i := key - b.first
+	if i < 0 || i >= len(b.counts) {
+		b.grow(key)
+		i = key - b.first
+	}
+	b.counts[i]++
+}
+
+func (b *buckets) grow(key int) {
+	first, last := key, key
+	if len(b.counts) > 0 {
+		first, last = min(key, b.first), max(key, b.first+len(b.counts)-1)
+	}
+	length := min(maxSpan, (last-first+growBy)/growBy*growBy)
+	if length <= cap(b.counts) && first == b.first {
+		b.counts = b.counts[:length]
+		return
+	}
+	counts := make([]uint64, length)
+	if len(b.counts) > 0 {
+		copy(counts[b.first-first:], b.counts)
+	}
+	b.first, b.counts = first, counts
+}
+
+// halve moves the counts to the buckets of the next coarser schema, in place.
+func (b *buckets) halve() {
+	if len(b.counts) == 0 {
+		return
+	}
+	first := halfKey(b.first)
+	last := halfKey(b.first + len(b.counts) - 1)
+	for i, c := range b.counts {
+		b.counts[i] = 0
+		b.counts[halfKey(b.first+i)-first] += c
+	}
+	b.first, b.counts = first, b.counts[:last-first+1]
+}
+
+func (b *buckets) copyFrom(o *buckets) {
+	b.first = o.first
+	b.counts = append(b.counts[:0], o.counts...)
+}
+
+// spans writes the counts as the protocol has them: runs of buckets and
+// differences of counts. Gaps of one or two empty buckets are cheaper as zeros
+// than as a new run.
+func (b *buckets) spans() (spans []*dto.BucketSpan, deltas []int64) {
+	next, previous := 0, int64(0)
+	appendCount := func(c int64) {
+		*spans[len(spans)-1].Length++
+		deltas = append(deltas, c-previous)
+		previous = c
+	}
+	for i, c := range b.counts {
+		if c == 0 {
+			continue
+		}
+		gap := b.first + i - next
+		if spans == nil || gap > 2 {
+			spans = append(spans, &dto.BucketSpan{Offset: new(int32(gap)), Length: new(uint32)})
+		} else {
+			for range gap {
+				appendCount(0)
+			}
+		}
+		appendCount(int64(c))
+		next = b.first + i + 1
+	}
+	return spans, deltas
+}
