@@ -1,0 +1,15 @@
+// Package probes is the registry of probe types: one line each.
+package probes
+
+import (
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp"
+)
+
+// All makes one of each type. A Type may own sockets that its probers share,
+// so every agent calls this once.
+func All() []probe.Type {
+	return []probe.Type{
+		stamp.New(),
+	}
+}

@@ -1,0 +1,130 @@
+package stamp
+
+import (
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+// stampError bounds the error of a single stamp against the clock it was taken
+// from. The kernel's software stamp is taken within microseconds of the driver
+// (Linux, Documentation/networking/timestamping.rst). A user-space stamp misses
+// the host's own delay, which a busy host does not bound; the figure is the 99th
+// percentile of a loaded 2-core host. What a foreign reflector wrote is covered
+// by its own Error Estimate (RFC 8762 section 4.2.1).
+func (s *session) stampError(o sample.Origin) time.Duration {
+	const kernel, user = 10 * time.Microsecond, 2 * time.Millisecond
+	switch o {
+	case sample.Hardware:
+		return time.Microsecond
+	case sample.Kernel, sample.FollowUp:
+		return kernel
+	case sample.InPacket:
+		if s.kind != farOurs {
+			return 0
+		}
+		return user
+	default:
+		return user
+	}
+}
+
+// conclude feeds one complete answer to the estimators. The caller holds s.mu.
+func (s *session) conclude(a *answer) {
+	p := &a.packet
+	f := s.flights.get(p.Seq)
+	if f != nil {
+		p.T1 = f.t1
+		if !p.T1.Present() {
+			p.T1 = sample.Stamp{At: f.user, Origin: sample.User}
+		}
+	}
+	for i, stamp := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
+		s.stamps[i][stamp.Origin]++
+	}
+	quality := s.clock.Quality(instant.Now())
+	if quality.Steps != s.steps {
+		s.steps = quality.Steps
+		s.stepped()
+	}
+	p.Near = nearBound(quality, a.steps)
+	s.lastConcluded, s.farReason = p.T4.At, p.Far.Reason
+	s.measure(&s.fwd, p, p.Seq, p.T1, p.T2)
+	s.measure(&s.rev, p, p.ReverseSeq, p.T3, p.T4)
+	if rtt, ok := p.RoundTrip(); ok {
+		s.roundTrips.add(rtt)
+		s.series.roundTrip.Observe(rtt.Seconds())
+		if s.collect != nil {
+			s.collect.rtt.Add(plain(rtt))
+		}
+	}
+	if r, ok := p.Residence(); ok {
+		s.series.residence.Observe(r.Seconds())
+	}
+}
+
+// measure feeds one direction with one delay.
+func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to sample.Stamp) {
+	v, stamped := p.Delay(d.dir)
+	if v.OK() {
+		v.Bound += s.stampError(from.Origin) + s.stampError(to.Origin)
+		if s.opts.MaxBound > 0 && v.Bound > s.opts.MaxBound {
+			v.Reason = sample.BoundTooLarge
+		}
+	}
+	if !v.OK() {
+		d.invalid[v.Reason]++
+	}
+	if !stamped {
+		return
+	}
+	if a := p.Near.Reason; a == sample.NearStepped {
+		return // the two stamps are of different clocks: not even their difference means anything
+	}
+	series := &s.series.direction[d.dir]
+	if v.OK() {
+		series.delay.Observe(v.Value.Seconds())
+		if v.Value < 0 {
+			d.negative++
+		}
+	}
+	ipdv, ok := d.add(seq, v)
+	if ok {
+		series.ipdv.Observe(ipdv.Seconds())
+	}
+	if s.collect != nil {
+		s.collect.add(d.dir, v.Value, ipdv, ok)
+	}
+	if d.full {
+		s.drain(d)
+	}
+}
+
+// stepped is called when CLOCK_REALTIME has jumped: the window's delays are of
+// two clocks and mean nothing together.
+func (s *session) stepped() {
+	for _, d := range []*direction{&s.fwd, &s.rev} {
+		d.delays.Reset()
+		d.variation.Break()
+		d.pdv.Reset()
+		d.full = false
+	}
+}
+
+// roundTrips are the round trips of a session and of its present window.
+type roundTrips struct {
+	lost, received uint64
+	min, max       time.Duration
+	count          uint64 // of the window
+}
+
+func (r *roundTrips) add(rtt time.Duration) {
+	if r.count == 0 || rtt < r.min {
+		r.min = rtt
+	}
+	r.max = max(r.max, rtt)
+	r.count++
+}
+
+func (r *roundTrips) reset() { r.min, r.max, r.count = 0, 0, 0 }

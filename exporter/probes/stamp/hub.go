@@ -1,0 +1,320 @@
+package stamp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/tstamp"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// hub is one socket and all the sessions that use it: thousands of sessions
+// cost one socket, one goroutine and the pacer's thread, not one each.
+//
+// Sending happens on the pacer's thread only (reserve, flush), but for the rare
+// queries; receiving on the hub's own goroutine.
+type hub struct {
+	conn *tstamp.Conn
+	log  *slog.Logger
+
+	mu       sync.RWMutex
+	sessions map[uint16]*session
+	byPeer   map[netip.AddrPort][]*session
+	nextSSID uint16
+
+	// The batch, touched by the pacer's thread only.
+	batch  []tstamp.Out
+	owners []batched
+	used   int
+
+	stray  [discardReasons]uint64 // guarded by mu
+	errors map[syscall.Errno]uint64
+	series hubSeries
+}
+
+// batched is who a packet of the batch belongs to.
+type batched struct {
+	session *session
+	seq     uint64
+}
+
+const (
+	batchPackets   = 64
+	receivePackets = 64
+)
+
+func newHub(local netip.AddrPort, sink metric.Sink, log *slog.Logger) (*hub, error) {
+	conn, err := tstamp.Open(local, tstamp.Options{})
+	if err != nil {
+		return nil, err
+	}
+	h := &hub{
+		conn: conn, log: log,
+		sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
+		batch: make([]tstamp.Out, batchPackets), owners: make([]batched, batchPackets),
+		errors: map[syscall.Errno]uint64{},
+		series: newHubSeries(sink, local),
+	}
+	return h, nil
+}
+
+// errFull: a socket's 65535 session identifiers are all in use.
+var errFull = errors.New("stamp: 65535 sessions on one local address; give some paths another `local`")
+
+// add registers s and gives it its identifier.
+func (h *hub) add(s *session) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sessions) == 1<<16-1 {
+		return errFull
+	}
+	for h.nextSSID == 0 || h.sessions[h.nextSSID] != nil {
+		h.nextSSID++
+	}
+	s.ssid = h.nextSSID
+	h.nextSSID++
+	h.sessions[s.ssid] = s
+	h.byPeer[s.peer] = append(h.byPeer[s.peer], s)
+	return nil
+}
+
+func (h *hub) remove(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.sessions, s.ssid)
+	others := h.byPeer[s.peer][:0:0]
+	for _, o := range h.byPeer[s.peer] {
+		if o != s {
+			others = append(others, o)
+		}
+	}
+	if len(others) == 0 {
+		delete(h.byPeer, s.peer)
+		return
+	}
+	h.byPeer[s.peer] = others
+}
+
+// all returns the present sessions.
+func (h *hub) all(into []*session) []*session {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, s := range h.sessions {
+		into = append(into, s)
+	}
+	return into
+}
+
+// reserve returns the next place of the batch for a packet of s. A session has
+// at most one packet in a batch, so that one which the kernel refuses can be
+// taken back without leaving a hole in the numbers.
+func (h *hub) reserve(s *session) *tstamp.Out {
+	if h.used == len(h.batch) {
+		h.flush()
+	}
+	for i := range h.used {
+		if h.owners[i].session == s {
+			h.flush()
+			break
+		}
+	}
+	out := &h.batch[h.used]
+	out.Payload = out.Payload[:0]
+	return out
+}
+
+// commit adds the reserved place to the batch.
+func (h *hub) commit(s *session, seq uint64) {
+	h.owners[h.used] = batched{s, seq}
+	h.used++
+}
+
+// flush hands the batch to the kernel. It runs after each wake-up of the pacer.
+func (h *hub) flush() {
+	for first := 0; first < h.used; {
+		sent, err := h.conn.Send(h.batch[first:h.used])
+		first += sent
+		if err == nil || first >= h.used {
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			break
+		}
+		failed := h.owners[first]
+		why, everyone := skipOf(err)
+		failed.session.withdraw(failed.seq, why, err)
+		h.count(err)
+		first++
+		for everyone && first < h.used {
+			h.owners[first].session.withdraw(h.owners[first].seq, why, nil)
+			first++
+		}
+	}
+	clear(h.owners[:h.used])
+	h.used = 0
+}
+
+// skipOf says why a send failed, and whether the next packet would fail too.
+func skipOf(err error) (why skipReason, everyone bool) {
+	switch {
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM):
+		return skipBufferFull, true
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN),
+		errors.Is(err, syscall.EADDRNOTAVAIL):
+		return skipUnreachable, false
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
+		return skipRefusedByHost, false
+	}
+	return skipError, false
+}
+
+func (h *hub) count(err error) {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		h.mu.Lock()
+		h.errors[errno]++
+		h.mu.Unlock()
+	}
+}
+
+// sendNow sends one packet outside the batch: a query.
+func (h *hub) sendNow(out tstamp.Out) error {
+	one := [1]tstamp.Out{out}
+	if _, err := h.conn.Send(one[:]); err != nil {
+		h.count(err)
+		return err
+	}
+	return nil
+}
+
+// receive serves the socket until it is closed.
+func (h *hub) receive() error {
+	b := tstamp.NewBatch(receivePackets, maxSize+1)
+	for {
+		if err := h.conn.Receive(b); err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return fmt.Errorf("stamp: receive: %w", err)
+		}
+		for i := range b.Tx {
+			h.transmitted(&b.Tx[i])
+		}
+		for i := range b.In {
+			h.arrived(&b.In[i])
+		}
+		for _, e := range b.Errors {
+			h.failed(e)
+		}
+	}
+}
+
+func (h *hub) transmitted(t *tstamp.TxStamp) {
+	h.mu.RLock()
+	s := h.sessions[uint16(t.Cookie>>sequenceBits)]
+	h.mu.RUnlock()
+	if s != nil {
+		s.transmitted(t.Cookie, t.Stamp, &h.series)
+	}
+}
+
+func (h *hub) arrived(in *tstamp.In) {
+	s, why := h.find(in)
+	if s == nil {
+		h.mu.Lock()
+		h.stray[why]++
+		h.mu.Unlock()
+		return
+	}
+	if in.Stamp.Origin == sample.Kernel {
+		h.series.hostRx.Observe(in.At.Sub(in.Stamp.At).Seconds())
+	}
+	s.received(in)
+}
+
+// find tells whose answer this is: by its SSID (RFC 8972 section 3), which an
+// RFC 8762 reflector leaves zero; then by the peer, if that has one session.
+func (h *hub) find(in *tstamp.In) (*session, discardReason) {
+	b := in.Payload
+	if len(b) < wire.UnauthenticatedBytes-3 {
+		return nil, discardShort
+	}
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	s := h.sessions[ssidOf(b, false)]
+	if (s == nil || s.layout.authenticated) && len(b) >= wire.AuthenticatedBytes {
+		if a := h.sessions[ssidOf(b, true)]; a != nil && a.layout.authenticated {
+			s = a
+		}
+	}
+	if s != nil && s.peer == in.Peer {
+		return s, 0
+	}
+	if same := h.byPeer[in.Peer]; len(same) == 1 {
+		return same[0], 0
+	} else if len(same) > 1 {
+		return nil, discardUnknownSession
+	}
+	if s != nil {
+		return nil, discardWrongPeer
+	}
+	return nil, discardUnknownSession
+}
+
+func (h *hub) failed(e tstamp.PeerError) {
+	h.mu.RLock()
+	same := h.byPeer[e.Peer]
+	h.mu.RUnlock()
+	for _, s := range same {
+		s.failed(e.Err)
+	}
+}
+
+// tickInterval is how often sessions are looked after beside their packets:
+// time-outs, windows, publishing.
+const tickInterval = 500 * time.Millisecond
+
+// keep ticks all sessions until ctx ends.
+func (h *hub) keep(ctx context.Context) {
+	ticker := time.NewTicker(tickInterval)
+	defer ticker.Stop()
+	var sessions []*session
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := sched.Now()
+		sessions = h.all(sessions[:0])
+		for _, s := range sessions {
+			s.tick(now)
+		}
+		clear(sessions)
+		h.publish()
+	}
+}
+
+// publish brings the socket's own series up to date.
+func (h *hub) publish() {
+	h.mu.RLock()
+	errs := maps.Clone(h.errors)
+	h.mu.RUnlock()
+	h.series.publish(h.conn.Stats().Dropped, errs)
+}
+
+func (h *hub) close() {
+	h.conn.Close()
+	h.series.close()
+}

@@ -1,0 +1,204 @@
+package stamp
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/probe"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// Options are the probe's own keys in the configuration. Durations are written
+// as in Go ("100ms"); an absent key keeps its default.
+type Options struct {
+	// Interval is the (mean) time between test packets.
+	Interval time.Duration `yaml:"interval"`
+	// Schedule is "periodic" (RFC 3432, random start) or "poisson" (RFC 2330
+	// section 11.1.1).
+	Schedule string `yaml:"schedule"`
+	// Size is the UDP payload in octets. The default, 172, is that of a G.711
+	// voice packet of 20 ms.
+	Size int `yaml:"size"`
+	// DSCP is the code point of the test packets, 0..63.
+	DSCP int `yaml:"dscp"`
+	// TTL of the test packets; RFC 8762 section 4.1.1 recommends 255.
+	TTL int `yaml:"ttl"`
+	// KeyFile holds the shared secret of authenticated mode; empty: unauthenticated.
+	KeyFile string `yaml:"key_file"`
+	// LossTimeout is Tmax of RFC 7680: a packet without an answer for so long is lost.
+	LossTimeout time.Duration `yaml:"loss_timeout"`
+	// Window is the length of the interval over which minima, maxima, medians,
+	// PDV and voice quality are taken.
+	Window time.Duration `yaml:"window"`
+	// Local is the address to send from; empty: the kernel's choice.
+	Local string `yaml:"local"`
+	// Family restricts name resolution: "any", "ipv4" or "ipv6".
+	Family string `yaml:"family"`
+	// ResolveInterval is how often the peer's name is looked up again.
+	ResolveInterval time.Duration `yaml:"resolve_interval"`
+	// TimestampFormat is "ntp" or "ptp" (the Z bit of the Error Estimate).
+	TimestampFormat string `yaml:"timestamp_format"`
+	// TAIOffset is TAI-UTC, used with PTP stamps only.
+	TAIOffset time.Duration `yaml:"tai_offset"`
+	// MaxBound: delays with a larger combined bound are invalid; 0: no limit.
+	MaxBound time.Duration `yaml:"max_bound"`
+	// Codecs are the codecs whose voice quality is computed; empty: none.
+	Codecs []string `yaml:"codecs"`
+	// Playout are the playout buffers simulated: "fixed", "adaptive".
+	Playout []string `yaml:"playout"`
+	// PlayoutDelay is the fixed buffer's depth.
+	PlayoutDelay time.Duration `yaml:"playout_delay"`
+
+	format timefmt.Format
+	local  netip.Addr
+	keys   []*wire.Key
+}
+
+// Schedules and families as written in the configuration.
+const (
+	schedulePeriodic = "periodic"
+	schedulePoisson  = "poisson"
+	familyAny        = "any"
+	familyIPv4       = "ipv4"
+	familyIPv6       = "ipv6"
+	playoutFixed     = "fixed"
+	playoutAdaptive  = "adaptive"
+)
+
+// Limits of the options. The size is that of the largest datagram that IPv4 on
+// jumbo Ethernet carries unfragmented.
+const (
+	minInterval = 100 * time.Microsecond
+	maxInterval = time.Hour
+	maxSize     = 8972
+)
+
+// DefaultOptions are the options of an empty configuration.
+func DefaultOptions() Options {
+	return Options{
+		Interval: time.Second, Schedule: schedulePeriodic, TTL: 255,
+		LossTimeout: 3 * time.Second, Window: 10 * time.Second, Family: familyAny,
+		ResolveInterval: time.Minute, TimestampFormat: "ntp", TAIOffset: 37 * time.Second,
+		Codecs: []string{"G.711-PLC", "G.729"}, Playout: []string{playoutAdaptive},
+		PlayoutDelay: 60 * time.Millisecond,
+	}
+}
+
+// check validates o and fills in what is derived from it.
+func (o *Options) check() error {
+	if err := o.checkTimes(); err != nil {
+		return err
+	}
+	if err := o.checkWords(); err != nil {
+		return err
+	}
+	if err := o.checkAddressing(); err != nil {
+		return err
+	}
+	if err := o.checkVoice(); err != nil {
+		return err
+	}
+	if o.KeyFile != "" {
+		secrets, err := keyfile.Load(o.KeyFile)
+		if err != nil {
+			return &probe.OptionError{Key: "key_file", Problem: "cannot be used: " + err.Error()}
+		}
+		for _, secret := range secrets {
+			o.keys = append(o.keys, wire.NewKey(secret))
+		}
+	}
+	if o.Size == 0 {
+		o.Size = defaultSize(o.KeyFile != "")
+	}
+	if _, err := planLayout(o.Size, o.KeyFile != ""); err != nil {
+		return &probe.OptionError{Key: "size", Problem: fmt.Sprintf("is %d; %v", o.Size, err)}
+	}
+	return nil
+}
+
+func (o *Options) checkTimes() error {
+	for _, c := range []struct {
+		key           string
+		value, lo, hi time.Duration
+	}{
+		{"interval", o.Interval, minInterval, maxInterval},
+		{"loss_timeout", o.LossTimeout, 10 * time.Millisecond, time.Minute},
+		{"window", o.Window, time.Second, 10 * time.Minute},
+		{"resolve_interval", o.ResolveInterval, time.Second, 24 * time.Hour},
+		{"tai_offset", o.TAIOffset, 0, time.Minute},
+		{"max_bound", o.MaxBound, 0, time.Hour},
+		{"playout_delay", o.PlayoutDelay, 0, 2 * time.Second},
+	} {
+		if c.value < c.lo || c.value > c.hi {
+			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be between %v and %v", c.value, c.lo, c.hi)}
+		}
+	}
+	return nil
+}
+
+func (o *Options) checkWords() error {
+	for _, c := range []struct {
+		key, value string
+		allowed    []string
+	}{
+		{"schedule", o.Schedule, []string{schedulePeriodic, schedulePoisson}},
+		{"family", o.Family, []string{familyAny, familyIPv4, familyIPv6}},
+		{"timestamp_format", o.TimestampFormat, []string{"ntp", "ptp"}},
+	} {
+		if err := oneOf(c.key, c.value, c.allowed); err != nil {
+			return err
+		}
+	}
+	o.format = timefmt.NTP
+	if o.TimestampFormat == "ptp" {
+		o.format = timefmt.PTP
+	}
+	return nil
+}
+
+func (o *Options) checkAddressing() error {
+	switch {
+	case o.DSCP < 0 || o.DSCP > 63:
+		return &probe.OptionError{Key: "dscp", Problem: fmt.Sprintf("is %d; it must be between 0 and 63", o.DSCP)}
+	case o.TTL < 1 || o.TTL > 255:
+		return &probe.OptionError{Key: "ttl", Problem: fmt.Sprintf("is %d; it must be between 1 and 255", o.TTL)}
+	case o.Local == "":
+		return nil
+	}
+	addr, err := netip.ParseAddr(o.Local)
+	if err != nil {
+		return &probe.OptionError{Key: "local", Problem: fmt.Sprintf("is %q; it must be an IP address of this host", o.Local)}
+	}
+	o.local = addr.Unmap()
+	if (o.Family == familyIPv4 && !o.local.Is4()) || (o.Family == familyIPv6 && o.local.Is4()) {
+		return &probe.OptionError{Key: "local", Problem: fmt.Sprintf("is %s, which is not of family %s", o.local, o.Family)}
+	}
+	return nil
+}
+
+func (o *Options) checkVoice() error {
+	for i, name := range o.Codecs {
+		if _, err := voice.CodecByName(name); err != nil {
+			return &probe.OptionError{Key: fmt.Sprintf("codecs[%d]", i), Problem: fmt.Sprintf("is %q; %v", name, err)}
+		}
+	}
+	for i, name := range o.Playout {
+		if err := oneOf(fmt.Sprintf("playout[%d]", i), name, []string{playoutFixed, playoutAdaptive}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func oneOf(key, value string, allowed []string) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return &probe.OptionError{Key: key, Problem: fmt.Sprintf("is %q; it must be one of %q", value, allowed)}
+}

@@ -1,0 +1,207 @@
+package stamp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sched"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// Prober measures one path.
+type Prober struct {
+	hubs   *Type
+	env    probe.Env
+	target probe.Target
+	opts   Options
+	host   string
+	port   uint16
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	session *session // nil while the peer has no address
+	reason  string   // why there is none
+}
+
+// Back-off of name resolution and of opening sockets.
+const (
+	minRetry = time.Second
+	maxRetry = 30 * time.Second
+)
+
+// Run measures until ctx ends. A name that does not resolve is tried again.
+func (p *Prober) Run(ctx context.Context) error {
+	series := newSeries(p.env.Sink, p.target.Path, p.target.Probe)
+	defer series.close()
+	failures := series.scope.counter(metric.ResolveFailures)
+	failures.to(0)
+	failed, wait := uint64(0), minRetry
+	for {
+		peer, err := p.resolve(ctx, netip.AddrPort{})
+		if err == nil {
+			wait = minRetry
+			err = p.measure(ctx, peer, series, func() { failed++; failures.to(failed) })
+		} else if ctx.Err() == nil {
+			failed++
+			failures.to(failed)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			p.lacking(err.Error())
+			p.log.Warn("Path cannot be measured", "err", err, "retry_seconds", wait.Seconds())
+			if !pause(ctx, wait) {
+				return nil
+			}
+			wait = min(2*wait, maxRetry)
+		}
+	}
+}
+
+// measure runs one session until ctx ends or the peer's address has changed.
+func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *series, resolveFailed func()) error {
+	local := p.local(peer)
+	h, err := p.hubs.acquire(local, p.env.Sink, p.env.Pacer, p.env.Log)
+	if err != nil {
+		return err
+	}
+	defer p.hubs.release(local)
+	s, err := newSession(h, peer, &p.opts, p.env.Clock, series)
+	if err != nil {
+		return err
+	}
+	if err := h.add(s); err != nil {
+		return err
+	}
+	p.begin(s)
+	remove := p.env.Pacer.Add(s, s.first)
+	p.watchName(ctx, peer, resolveFailed)
+	remove()
+	h.remove(s)
+	p.begin(nil)
+	s.end()
+	return nil
+}
+
+// watchName looks the peer's name up again and again; it returns when the
+// present address is no longer among the answers, or ctx has ended.
+func (p *Prober) watchName(ctx context.Context, peer netip.AddrPort, failed func()) {
+	for pause(ctx, p.opts.ResolveInterval) {
+		now, err := p.resolve(ctx, peer)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			failed() // the address that worked is kept
+		case now != peer:
+			p.log.Info("Address of the peer has changed", "old", peer.String(), "new", now.String())
+			return
+		}
+	}
+}
+
+// resolve finds the peer's address; among several, keep stays if it is one.
+func (p *Prober) resolve(ctx context.Context, keep netip.AddrPort) (netip.AddrPort, error) {
+	if addr, err := netip.ParseAddr(p.host); err == nil {
+		if !p.fits(addr.Unmap()) {
+			return netip.AddrPort{}, fmt.Errorf("stamp: peer %s is not of family %s", p.host, p.opts.Family)
+		}
+		return netip.AddrPortFrom(addr.Unmap(), p.port), nil
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", p.host)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("stamp: peer %q: %w", p.host, err)
+	}
+	first := netip.AddrPort{}
+	for _, a := range found {
+		at := netip.AddrPortFrom(a.Unmap(), p.port)
+		if at == keep {
+			return keep, nil
+		}
+		if !first.IsValid() && p.fits(at.Addr()) {
+			first = at
+		}
+	}
+	if !first.IsValid() {
+		return first, fmt.Errorf("stamp: peer %q has no %s address", p.host, p.opts.Family)
+	}
+	return first, nil
+}
+
+func (p *Prober) fits(a netip.Addr) bool {
+	switch {
+	case p.opts.Family == familyIPv4 && !a.Is4(), p.opts.Family == familyIPv6 && a.Is4():
+		return false
+	case p.opts.local.IsValid():
+		return p.opts.local.Is4() == a.Is4()
+	}
+	return true
+}
+
+func (p *Prober) local(peer netip.AddrPort) netip.AddrPort {
+	switch {
+	case p.opts.local.IsValid():
+		return netip.AddrPortFrom(p.opts.local, 0)
+	case peer.Addr().Is4():
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
+	}
+	return netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
+}
+
+func (p *Prober) begin(s *session) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.session, p.reason = s, ""
+}
+
+func (p *Prober) lacking(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reason = strings.TrimPrefix(reason, "stamp: ")
+}
+
+// splitPeer reads "host", "host:port", "192.0.2.1", "[2001:db8::1]:862" or
+// "2001:db8::1".
+func splitPeer(peer string) (host string, port uint16, err error) {
+	if peer == "" {
+		return "", 0, &probe.OptionError{Key: "peer", Problem: "is empty; it must be a host name or address, with an optional :port"}
+	}
+	if _, err := netip.ParseAddr(strings.Trim(peer, "[]")); err == nil {
+		return strings.Trim(peer, "[]"), wire.Port, nil
+	}
+	if !strings.Contains(peer, ":") {
+		return peer, wire.Port, nil
+	}
+	h, text, err := net.SplitHostPort(peer)
+	if err == nil {
+		var n uint64
+		if n, err = strconv.ParseUint(text, 10, 16); err == nil && n > 0 && h != "" {
+			return h, uint16(n), nil
+		}
+	}
+	return "", 0, &probe.OptionError{Key: "peer", Problem: fmt.Sprintf("is %q; it must be a host name or address, with an optional :port of 1..65535", peer)}
+}
+
+// pause waits; false means that ctx has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+var _ sched.Task = (*session)(nil)

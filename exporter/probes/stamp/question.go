@@ -1,0 +1,78 @@
+package stamp
+
+import (
+	"encoding/binary"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// writeTest appends test packet seq to b. It allocates nothing if b has room.
+// The caller holds s.mu.
+func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
+	start := len(b)
+	b = s.writeBase(b, seq, t1, q)
+	if s.layout.followUp {
+		b = wire.FollowUp{}.AppendTo(b)
+	}
+	if s.layout.receipt {
+		r := s.receipt(s.layout.words)
+		r.Next = seq + 1
+		b = r.AppendTo(b)
+	}
+	if s.layout.padding >= 0 {
+		b = wire.AppendPadding(b, s.layout.padding, seq)
+	}
+	return b[:start+len(s.seal(b[start:]))]
+}
+
+// writeQuery makes a packet that asks for counts and is no test packet.
+func (s *session) writeQuery(finish bool) []byte {
+	now := instant.Now()
+	next := uint32(s.flights.next)
+	b := s.writeBase(make([]byte, 0, maxSize), next, now, s.clock.Quality(now))
+	b = wire.FollowUp{}.AppendTo(b)
+	r := s.receipt(receiptWords)
+	r.Query, r.Finish, r.Next = true, finish, next
+	return s.seal(r.AppendTo(b))
+}
+
+// receipt is what every question tells: who asks, and how long it waits for an
+// answer, in milliseconds, in the field that counts answers on the way back.
+func (s *session) receipt(words int) wire.Receipt {
+	return wire.Receipt{Words: words, Run: s.run, Epoch: s.remote.epoch, Tx: uint32(s.opts.LossTimeout.Milliseconds())}
+}
+
+func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
+	p := wire.SenderPacket{
+		Seq: seq, T1: s.opts.format.Encode(t1, s.opts.TAIOffset), SSID: s.ssid,
+		Error: q.ErrorEstimate(s.opts.format),
+	}
+	if s.layout.authenticated {
+		return p.AppendAuthenticatedTo(b, s.key)
+	}
+	return p.AppendTo(b)
+}
+
+// seal adds what protects a packet from damage and forgery: the CRC of the
+// Receipt and, last because it covers the CRC, the HMAC of the TLVs.
+func (s *session) seal(b []byte) []byte {
+	hasTLVs := len(b) > s.layout.base
+	if s.layout.authenticated && hasTLVs {
+		b = wire.AppendTLVHMAC(b, s.layout.base, s.key)
+	}
+	wire.SealCRC(b, s.layout.authenticated)
+	if s.layout.authenticated && hasTLVs {
+		wire.PutTLVHMAC(b, s.layout.base, s.key)
+	}
+	return b
+}
+
+// ssidOf reads the identifier at its place in either kind of packet.
+func ssidOf(b []byte, authenticated bool) uint16 {
+	if authenticated {
+		return binary.BigEndian.Uint16(b[26:])
+	}
+	return binary.BigEndian.Uint16(b[14:])
+}

@@ -1,0 +1,305 @@
+package stamp
+
+import (
+	"math"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/tstamp"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// received takes one datagram that the hub found to be for this session.
+func (s *session) received(in *tstamp.In) {
+	now := sched.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply, why, ok := s.open(in)
+	if !ok {
+		if why == discardReasons {
+			s.rev.now.corrupted++
+		} else {
+			s.discarded[why]++
+		}
+		return
+	}
+	s.lastAnswer, s.lastSuccess, s.peerError = now, in.At.Time(), nil
+	if reply.filled() {
+		s.learn(&reply, now)
+		if reply.receipt.Query {
+			s.query.answered(reply.receipt.Finish)
+			return
+		}
+	} else if reply.hasReceipt && reply.receipt.Query {
+		s.query.foreign = true
+		return
+	}
+	s.answer(in, &reply, now)
+}
+
+// reply is one parsed answer.
+type reply struct {
+	packet     wire.ReflectorPacket
+	followUp   wire.FollowUp
+	receipt    wire.Receipt
+	hasFollow  bool
+	hasReceipt bool
+}
+
+// filled: our reflector wrote its counts.
+func (r *reply) filled() bool { return r.hasReceipt && r.receipt.Filled }
+
+// open parses and checks a datagram. why is discardReasons for a damaged one.
+func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
+	if in.Truncated {
+		return r, discardTruncated, false
+	}
+	b := in.Payload
+	if len(b) < s.layout.base {
+		return r, discardShort, false
+	}
+	authentic, err := s.parse(b, &r.packet)
+	if err != nil {
+		return r, discardShort, false
+	}
+	if !authentic {
+		return r, discardBadHMAC, false
+	}
+	intact := s.readTLVs(b, &r)
+	switch {
+	case !intact, r.filled() && !wire.CheckCRC(b, s.layout.authenticated),
+		// From our reflector every answer to such a question has a Receipt.
+		s.kind == farOurs && s.layout.receipt && !r.filled():
+		return r, discardReasons, false
+	case r.filled() && r.receipt.Run != s.run:
+		return r, discardBadReceipt, false
+	}
+	return r, 0, true
+}
+
+// parse reads the base packet, trying each key in authenticated mode.
+func (s *session) parse(b []byte, p *wire.ReflectorPacket) (authentic bool, err error) {
+	if !s.layout.authenticated {
+		*p, err = wire.ParseReflector(b)
+		return true, err
+	}
+	for _, k := range s.accept {
+		if *p, err = wire.ParseReflectorAuthenticated(b, k); err == nil {
+			return s.verifyTLVs(b, k), nil
+		}
+	}
+	return false, nil
+}
+
+// verifyTLVs checks the HMAC TLV, which is the last of ours.
+func (s *session) verifyTLVs(b []byte, k *wire.Key) bool {
+	return len(b) == s.layout.base || k.VerifyTLVs(b, s.layout.base, len(b)-hmacTLVBytes)
+}
+
+// readTLVs notes the TLVs that matter; false means that the padding, whose
+// pattern we chose, came back damaged.
+func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
+	rest := b[s.layout.base:]
+	for len(rest) > 0 {
+		var t wire.TLV
+		var err error
+		if t, rest, err = wire.NextTLV(rest); err != nil {
+			return false
+		}
+		unknown := t.Flags&wire.FlagUnrecognised != 0
+		switch t.Type {
+		case wire.TypeFollowUp:
+			if f, err := wire.ParseFollowUp(t.Value); err == nil && !unknown {
+				r.followUp, r.hasFollow = f, true
+			}
+		case wire.TypeReceipt:
+			rc, err := wire.ParseReceipt(t.Value)
+			if err != nil {
+				return false
+			}
+			rc.Filled = rc.Filled && !unknown
+			r.receipt, r.hasReceipt = rc, true
+		case wire.TypeExtraPadding:
+			if !wire.CheckPadding(t.Value, r.packet.SenderSeq) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// learn takes what our reflector tells of the forward direction and of the
+// stamps of its earlier answers.
+func (s *session) learn(r *reply, now time.Duration) {
+	rc := &r.receipt
+	if uint64(rc.Received)+uint64(rc.Lost) > uint64(rc.Next) && s.flights.next < 1<<32 {
+		s.discarded[discardBadReceipt]++
+		return
+	}
+	s.kind = farOurs
+	switch s.remote.update(rc) {
+	case newsStale:
+	case newsRestart:
+		s.farRestarted()
+		fallthrough
+	case newsUpdate:
+		s.fwd.now.corrupted = s.fwd.ended.corrupted + s.remote.corrupted
+		s.fwd.count(s.remote.counts, 64*rc.Words, s.series.direction[sample.Forward].observeBurst)
+	}
+	if !s.reverseOn {
+		s.reverse.Start(0)
+		s.reverseOn = true
+	}
+	if rc.Query {
+		// Tx of a query's answer says how many answers have been sent: those
+		// are all that will ever come.
+		s.finishReverse(rc, now)
+		s.settleTail(rc)
+		return
+	}
+	n := uint64(r.packet.Seq)
+	n = seqwin.Extend(s.reverse.Counts().Next, uint32(n))
+	for i, t3 := range rc.T3 {
+		if back := uint64(i) + 2; n >= back {
+			s.answers.settle(n-back, t3, s.conclude)
+		}
+	}
+}
+
+// settleTail takes the stamps that a query's answer tells: those of the last
+// answers that were sent.
+func (s *session) settleTail(rc *wire.Receipt) {
+	tx := s.remote.tx
+	for i, t3 := range rc.T3 {
+		if back := uint64(i) + 1; tx >= back {
+			s.answers.settle(tx-back, t3, s.conclude)
+		}
+	}
+}
+
+func (s *session) finishReverse(rc *wire.Receipt, now time.Duration) {
+	if rc.Finish {
+		s.reverse.Finish(s.remote.tx, now)
+		s.countReverse()
+	}
+}
+
+// farRestarted closes the books of the far end's former life.
+func (s *session) farRestarted() {
+	s.restarts++
+	// What the former life had not accounted for cannot be known any more; the
+	// numbers from First on are the new life's.
+	c := &s.remote.counts
+	first := c.Next - min(c.Next, c.Received+c.Lost)
+	unaccounted := first - min(first, s.fwd.now.received+s.fwd.now.lost)
+	s.unsure[unsureFarRestart] += unaccounted
+	s.fwd.restart(unaccounted)
+	s.rev.restart(s.rev.now.inFlight())
+	s.fwd.variation.Break()
+	s.rev.variation.Break()
+	s.reverse = seqwin.Window{}
+	s.reverse.Start(0)
+	s.answers.flush(math.MaxInt64, s.conclude)
+	s.answers = answers{}
+}
+
+// answer takes the answer to a test packet.
+func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
+	n, verdict := s.number(&r.packet, now)
+	if r.hasFollow && r.followUp.Mode != 0 {
+		s.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.decode(r.followUp.T3, in.At), s.conclude)
+	}
+	if verdict == seqwin.Duplicate || verdict == seqwin.Late {
+		return
+	}
+	f := s.flights.get(seqwin.Extend(s.flights.next, r.packet.SenderSeq))
+	switch {
+	case f == nil:
+		s.discarded[discardUnknownSequence]++
+		return
+	case r.packet.SenderT1 != s.opts.format.Encode(f.user, s.opts.TAIOffset):
+		s.discarded[discardBadEcho]++
+		return
+	case f.state != flightOut:
+		return // a second answer, or one after the waiting time: no sample
+	}
+	f.state = flightAnswered
+	s.roundTrips.received++
+	s.answers.put(answer{packet: s.sampleOf(in, r, f, n), arrived: now, steps: f.steps, waiting: true}, s.conclude)
+}
+
+// number finds the answer's own number and what the reverse window says of it.
+func (s *session) number(p *wire.ReflectorPacket, now time.Duration) (uint64, seqwin.Verdict) {
+	if s.kind == farUnknown {
+		s.kind = farStateless
+	}
+	if s.kind == farStateless && p.Seq != p.SenderSeq {
+		s.kind = farStateful
+	}
+	if !s.reverseOn {
+		s.reverse.Start(uint64(p.Seq))
+		s.reverseOn = true
+	}
+	n := seqwin.Extend(s.reverse.Counts().Next, p.Seq)
+	verdict := s.reverse.Add(n, now)
+	s.countReverse()
+	return n, verdict
+}
+
+func (s *session) countReverse() {
+	c := s.reverse.Counts()
+	s.rev.count(c, seqwin.RecentBits, s.series.direction[sample.Reverse].observeBurst)
+	sent := c.Next - c.First
+	if s.kind == farOurs {
+		sent = max(sent, s.remote.tx)
+	}
+	s.rev.now.sent = s.rev.ended.sent + sent
+}
+
+// sampleOf joins the four stamps of one packet.
+func (s *session) sampleOf(in *tstamp.In, r *reply, f *flight, n uint64) sample.Packet {
+	p := sample.Packet{
+		Seq: f.seq, ReverseSeq: n, T1: f.t1, T4: in.Stamp,
+		T2:  sample.Stamp{At: s.decode(r.packet.T2, in.At), Origin: sample.InPacket},
+		T3:  sample.Stamp{At: s.decode(r.packet.T3, in.At), Origin: sample.InPacket},
+		Far: farBound(r),
+	}
+	if r.filled() && r.receipt.T2Origin != sample.Absent {
+		p.T2.Origin = r.receipt.T2Origin
+	}
+	for _, t := range []*sample.Stamp{&p.T2, &p.T3} {
+		if t.At.IsZero() {
+			t.Origin = sample.Absent
+		}
+	}
+	return p
+}
+
+func (s *session) decode(raw uint64, near instant.Time) instant.Time {
+	return s.opts.format.Decode(raw, s.opts.TAIOffset, near)
+}
+
+// farBound reads what the far end says of its clock: the Error Estimate of the
+// answer (RFC 8762 section 4.2.1), refined by our reflector's own word.
+func farBound(r *reply) sample.Bound {
+	e := r.packet.Error
+	switch {
+	case r.filled() && r.receipt.Clock == wire.ClockStepped:
+		return sample.Bound{Reason: sample.FarStepped}
+	case !e.Synchronised() || !e.Valid():
+		return sample.Bound{Reason: sample.FarUnsynchronised}
+	}
+	return sample.Bound{Error: e.Bound(), Reason: sample.OK}
+}
+
+// nearBound is this host's clock over the packet's whole life.
+func nearBound(q clock.Quality, stepsThen uint64) sample.Bound {
+	if q.Steps != stepsThen {
+		return sample.Bound{Reason: sample.NearStepped}
+	}
+	return q.Bound
+}

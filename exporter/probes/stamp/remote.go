@@ -1,0 +1,71 @@
+package stamp
+
+import (
+	"oneway.example/exporter/seqwin"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// remote is the forward direction as our reflector has counted it, widened to
+// 64 bits from the Receipts of one epoch (one life of its session).
+type remote struct {
+	known           bool
+	epoch, previous uint32
+	counts          seqwin.Counts
+	corrupted, tx   uint64
+}
+
+// news is what a Receipt turned out to be.
+type news uint8
+
+const (
+	newsStale   news = iota // older than what is known: a reordered answer
+	newsUpdate              // the same epoch, further on
+	newsRestart             // the far end has lost its session and started anew
+)
+
+// update takes a filled Receipt.
+func (r *remote) update(rc *wire.Receipt) news {
+	if r.known && rc.Epoch != r.epoch {
+		if rc.Epoch == r.previous {
+			return newsStale
+		}
+		*r = remote{previous: r.epoch}
+		r.take(rc)
+		return newsRestart
+	}
+	next := r.widen(rc)
+	if r.known && (next.counts.Next < r.counts.Next || next.counts.Received < r.counts.Received ||
+		next.counts.Lost < r.counts.Lost || next.counts.Duplicated < r.counts.Duplicated ||
+		next.counts.Late < r.counts.Late || next.tx < r.tx || next.corrupted < r.corrupted) {
+		return newsStale
+	}
+	next.previous = r.previous
+	*r = next
+	return newsUpdate
+}
+
+func (r *remote) take(rc *wire.Receipt) {
+	previous := r.previous
+	*r = r.widen(rc)
+	r.previous = previous
+}
+
+func (r *remote) widen(rc *wire.Receipt) remote {
+	old := &r.counts
+	n := remote{known: true, epoch: rc.Epoch}
+	n.counts = seqwin.Counts{
+		First:      old.First,
+		Base:       seqwin.Extend(old.Base, rc.Base),
+		Next:       seqwin.Extend(old.Next, rc.Next),
+		Received:   seqwin.Extend(old.Received, rc.Received),
+		Lost:       seqwin.Extend(old.Lost, rc.Lost),
+		Duplicated: seqwin.Extend(old.Duplicated, rc.Duplicated),
+		Reordered:  seqwin.Extend(old.Reordered, rc.Reordered),
+		Late:       seqwin.Extend(old.Late, rc.Late),
+		Bursts:     seqwin.Extend(old.Bursts, rc.Bursts),
+		Recent:     rc.Recent,
+	}
+	n.corrupted = seqwin.Extend(r.corrupted, rc.Corrupted)
+	n.tx = seqwin.Extend(r.tx, rc.Tx)
+	return n
+}

@@ -1,0 +1,196 @@
+package stamp
+
+import (
+	"time"
+
+	"oneway.example/exporter/estimate/delay"
+	"oneway.example/exporter/sample"
+)
+
+// Report is what one measurement found. Durations are in seconds; what is not
+// known is absent (null), never zero.
+type Report struct {
+	// Peer is the far end's address; Reflector what it turned out to be: oneway,
+	// stateful, stateless, or unknown while it has not answered.
+	Peer      string `json:"peer"`
+	Reflector string `json:"reflector"`
+	// Forward is from here to the peer, Reverse from the peer to here.
+	Forward DirectionReport `json:"forward"`
+	Reverse DirectionReport `json:"reverse"`
+	// RoundTrip is free of clock error: (T4-T1)-(T3-T2).
+	RoundTrip RoundTripReport `json:"round_trip"`
+	// Skipped counts test packets that were due and not sent, by reason.
+	Skipped map[string]uint64 `json:"skipped,omitempty"`
+	// Discarded counts arrivals that belong to no test packet, by reason.
+	Discarded map[string]uint64 `json:"discarded,omitempty"`
+	// Stamps counts the stamps used, by event (t1..t4) and origin; "absent" are missing ones.
+	Stamps map[string]map[string]uint64 `json:"stamps"`
+	// Error is the last error that the network reported for the peer.
+	Error string `json:"error,omitempty"`
+}
+
+// DirectionReport is one way of the path. With a reflector that does not tell
+// the directions apart the loss counts are absent.
+type DirectionReport struct {
+	Sent       *uint64 `json:"sent"`
+	Received   *uint64 `json:"received"`
+	Lost       *uint64 `json:"lost"`
+	Duplicated *uint64 `json:"duplicated"`
+	Reordered  *uint64 `json:"reordered"`
+	Late       *uint64 `json:"late"`
+	Corrupted  *uint64 `json:"corrupted"`
+	InFlight   *uint64 `json:"in_flight"`
+	// LossBursts is the number of runs of lost packets, BurstRatio BurstR of
+	// G.107 (absent without loss).
+	BurstRatio *float64 `json:"burst_ratio"`
+	// Delay is the one-way delay; lost packets count as infinite in its
+	// quantiles. Absent without trusted clocks: Invalid says why.
+	Delay *Distribution `json:"delay"`
+	// IPDV is signed (RFC 3393); PDV is delay minus its minimum (RFC 5481).
+	IPDV *Distribution `json:"ipdv"`
+	PDV  *Distribution `json:"pdv"`
+	// Jitter is that of RFC 3550.
+	Jitter *float64 `json:"jitter"`
+	// Negative counts delays below zero: evidence of a clock fault.
+	Negative uint64 `json:"negative"`
+	// Invalid counts delays that could not be given a bound, by reason.
+	Invalid map[string]uint64 `json:"invalid,omitempty"`
+	Voice   []VoiceReport     `json:"voice,omitempty"`
+}
+
+// Distribution is in seconds. A quantile beyond what was received is absent:
+// it is infinite.
+type Distribution struct {
+	Min *float64 `json:"min"`
+	P50 *float64 `json:"p50"`
+	P95 *float64 `json:"p95"`
+	P99 *float64 `json:"p99"`
+	Max *float64 `json:"max"`
+	// ErrorBound: the truth lies within so much of each value. Variation has none.
+	ErrorBound *float64 `json:"error_bound,omitempty"`
+}
+
+// RoundTripReport counts round trips and gives their distribution.
+type RoundTripReport struct {
+	Received uint64        `json:"received"`
+	Lost     uint64        `json:"lost"`
+	Time     *Distribution `json:"time"`
+}
+
+// VoiceReport is the rating of one codec with one kind of playout buffer.
+type VoiceReport struct {
+	Codec  string  `json:"codec"`
+	Buffer string  `json:"buffer"`
+	Model  string  `json:"model"`
+	R      float64 `json:"r"`
+	MOS    float64 `json:"mos"`
+}
+
+// collector keeps, beside a window, what only a report needs.
+type collector struct {
+	ipdv, raw [2]delay.Window
+	rtt       delay.Window
+}
+
+func (c *collector) add(d sample.Direction, delay, ipdv time.Duration, paired bool) {
+	c.raw[d].Add(plain(delay))
+	if paired {
+		c.ipdv[d].Add(plain(ipdv))
+	}
+}
+
+// plain makes a sample.Delay of a difference that no clock offset touches.
+func plain(v time.Duration) sample.Delay { return sample.Delay{Value: v, Reason: sample.OK} }
+
+// report is the state of the session since its window began.
+func (s *session) report() Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fwd.now.sent = s.flights.next
+	r := Report{
+		Peer: s.peer.String(), Reflector: s.kind.String(),
+		Forward: s.reportDirection(&s.fwd), Reverse: s.reportDirection(&s.rev),
+		RoundTrip: RoundTripReport{
+			Received: s.roundTrips.received, Lost: s.roundTrips.lost,
+			Time: distribution(s.collect.rtt.Snapshot(), 0),
+		},
+		Skipped: map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
+	}
+	for i, n := range s.skipped {
+		addIfAny(r.Skipped, skipReason(i).String(), n)
+	}
+	for i, n := range s.discarded {
+		addIfAny(r.Discarded, discardReason(i).String(), n)
+	}
+	for event, name := range []string{"t1", "t2", "t3", "t4"} {
+		r.Stamps[name] = map[string]uint64{}
+		for origin, n := range s.stamps[event] {
+			addIfAny(r.Stamps[name], sample.Origin(origin).String(), n)
+		}
+	}
+	if s.peerError != nil {
+		r.Error = s.peerError.Error()
+	}
+	return r
+}
+
+func (s *session) reportDirection(d *direction) DirectionReport {
+	r := DirectionReport{Negative: d.negative, Invalid: map[string]uint64{}}
+	for reason, n := range d.invalid {
+		addIfAny(r.Invalid, sample.Reason(reason).String(), n)
+	}
+	n := d.now
+	if d.dir == sample.Forward || d.known {
+		r.Sent = &n.sent
+	}
+	if s.kind != farUnknown {
+		r.Received = &n.received
+	}
+	if d.known {
+		inFlight := n.inFlight()
+		r.Lost, r.InFlight = &n.lost, &inFlight
+		if s.kind == farOurs || d.dir == sample.Reverse {
+			r.Duplicated, r.Reordered, r.Late, r.Corrupted = &n.duplicated, &n.reordered, &n.late, &n.corrupted
+		}
+		if b, ok := d.losses.BurstRatio(); ok {
+			r.BurstRatio = &b
+		}
+	}
+	if snap := d.delays.Snapshot(); snap.Count > 0 {
+		r.Delay = distribution(snap, 0)
+		bound := snap.Bound.Seconds()
+		r.Delay.ErrorBound = &bound
+	}
+	r.IPDV = distribution(s.collect.ipdv[d.dir].Snapshot(), 0)
+	raw := s.collect.raw[d.dir].Snapshot()
+	r.PDV = distribution(raw, raw.Min)
+	if j, ok := d.variation.Jitter(); ok {
+		seconds := j.Seconds()
+		r.Jitter = &seconds
+	}
+	r.Voice = s.reportVoice(d)
+	return r
+}
+
+// distribution is nil for an empty window; every value is taken minus base.
+func distribution(s delay.Snapshot, base time.Duration) *Distribution {
+	if s.Count == 0 {
+		return nil
+	}
+	at := func(q float64) *float64 {
+		v, ok := s.Quantile(q)
+		if !ok {
+			return nil
+		}
+		seconds := (v - base).Seconds()
+		return &seconds
+	}
+	least, most := (s.Min - base).Seconds(), (s.Max - base).Seconds()
+	return &Distribution{Min: &least, P50: at(0.5), P95: at(0.95), P99: at(0.99), Max: &most}
+}
+
+func addIfAny(m map[string]uint64, key string, n uint64) {
+	if n > 0 {
+		m[key] = n
+	}
+}

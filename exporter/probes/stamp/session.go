@@ -1,0 +1,227 @@
+package stamp
+
+import (
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/tstamp"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// farKind is what the far end turned out to be.
+type farKind uint8
+
+const (
+	farUnknown   farKind = iota
+	farOurs              // fills in the Receipt: both directions are exact
+	farStateful          // numbers its answers: losses can be told apart
+	farStateless         // copies our number: they cannot
+)
+
+func (k farKind) String() string {
+	switch k {
+	case farOurs:
+		return "oneway"
+	case farStateful:
+		return "stateful"
+	case farStateless:
+		return "stateless"
+	default:
+		return "unknown"
+	}
+}
+
+// Sizes of arrays indexed by the enumerations of package sample.
+const (
+	reasonCount = sample.BoundTooLarge + 1
+	events      = 4 // T1..T4
+)
+
+// session is one stream of test packets to one peer and what is learnt from
+// the answers. It owns no socket: the hub sends what Fire writes and brings
+// what arrives.
+type session struct {
+	hub    *hub
+	peer   netip.AddrPort
+	ssid   uint16
+	opts   *Options
+	layout layout
+	clock  clock.Monitor
+	plan   sched.Schedule
+	series *series
+	first  time.Duration // when the first packet is due
+	limit  uint64        // packets to send; 0: no limit
+	full   chan struct{} // closed when the limit is reached
+
+	mu     sync.Mutex
+	key    *wire.Key // signs questions; nil: unauthenticated
+	accept []*wire.Key
+	run    uint32
+
+	flights    flights
+	answers    answers
+	kind       farKind
+	remote     remote
+	reverse    seqwin.Window
+	reverseOn  bool // the reverse window has been started
+	fwd, rev   direction
+	roundTrips roundTrips
+	query      querier
+	collect    *collector // only for a report
+
+	discarded [discardReasons]uint64
+	skipped   [skipReasons]uint64
+	unsure    [unsureReasons]uint64
+	stamps    [events]stampCounts
+	restarts  uint64
+
+	now, started, windowFrom, lastAnswer time.Duration // monotonic; lastAnswer 0: never
+	lastSuccess                          time.Time
+	lastConcluded                        instant.Time
+	farReason                            sample.Reason
+	peerError                            error
+	steps                                uint64
+	last                                 lastWindow
+}
+
+func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {
+	plan, err := planLayout(o.Size, len(o.keys) > 0)
+	if err != nil {
+		return nil, err
+	}
+	now := sched.Now()
+	s := &session{
+		hub: h, peer: peer, opts: o, layout: plan, clock: c, series: out, full: make(chan struct{}),
+		run: rand.Uint32(), flights: newFlights(o.Interval, o.LossTimeout+time.Second),
+		fwd: direction{dir: sample.Forward, voices: newPlaybacks(o)},
+		rev: direction{dir: sample.Reverse, voices: newPlaybacks(o)},
+		now: now, started: now, windowFrom: now, steps: c.Quality(instant.Now()).Steps,
+	}
+	for i, k := range o.keys {
+		if i == 0 {
+			s.key = k.Clone()
+		}
+		s.accept = append(s.accept, k.Clone())
+	}
+	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	s.first = now + sched.RandomPhase(o.Interval, rng)
+	s.plan = sched.Periodic(o.Interval, s.first)
+	if o.Schedule == schedulePoisson {
+		s.plan = sched.Poisson(o.Interval, rng)
+	}
+	return s, nil
+}
+
+// Fire sends one test packet; the pacer calls it when one is due. A slot that
+// was slept through is skipped and counted, never sent in a burst that would
+// measure itself.
+func (s *session) Fire(due, now time.Duration) time.Duration {
+	out := s.hub.reserve(s)
+	s.series.lateness.Observe((now - due).Seconds())
+	s.mu.Lock()
+	seq := s.build(out, now)
+	reached := s.limit > 0 && s.flights.next >= s.limit
+	next, missed := sched.Skip(s.plan, due, now)
+	s.skipped[skipLate] += missed
+	s.mu.Unlock()
+	s.hub.commit(s, seq)
+	if reached {
+		close(s.full)
+		return sched.Stop
+	}
+	return next
+}
+
+// build writes the next test packet into out and notes its flight. The caller
+// holds s.mu.
+func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
+	seq = s.flights.next
+	user := instant.Now()
+	quality := s.clock.Quality(user)
+	s.roundTrips.lost += uint64(s.flights.add(seq, now, user, quality.Steps))
+	out.Payload = s.writeTest(out.Payload[:0], uint32(seq), user, quality)
+	s.address(out)
+	out.Cookie = s.cookie(seq)
+	return seq
+}
+
+func (s *session) address(out *tstamp.Out) {
+	out.Peer, out.Source = s.peer, netip.Addr{}
+	out.DSCP, out.TTL = uint8(s.opts.DSCP), uint8(s.opts.TTL)
+}
+
+// sequenceBits is how many low bits of a number a cookie carries, below the
+// SSID; a flight is forgotten long before they wrap.
+const sequenceBits = 48
+
+// queryCookie marks a packet whose stamp nobody needs.
+const queryCookie = 1<<sequenceBits - 1
+
+func (s *session) cookie(seq uint64) uint64 {
+	return uint64(s.ssid)<<sequenceBits | seq%queryCookie
+}
+
+// withdraw is called by the hub when a packet was not taken by the kernel: it
+// was never sent, and its number is used again.
+func (s *session) withdraw(seq uint64, why skipReason, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flights.withdraw(seq)
+	s.skipped[why]++
+	if err != nil {
+		s.peerError = err
+	}
+}
+
+// transmitted is called by the hub with the kernel's stamp of a sent packet.
+func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seq := cookie % (1 << sequenceBits)
+	if seq == queryCookie {
+		return
+	}
+	// The number is the newest with these low bits.
+	if past := s.flights.next - 1; past >= seq {
+		seq = past - (past-seq)%queryCookie
+	}
+	f := s.flights.get(seq)
+	if f == nil || f.t1.Origin > stamp.Origin {
+		return
+	}
+	f.t1 = stamp
+	if stamp.Origin == sample.Kernel {
+		out.hostTx.Observe(stamp.At.Sub(f.user).Seconds())
+	}
+}
+
+// failed is called by the hub with an ICMP error of the peer.
+func (s *session) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peerError = err
+}
+
+// end closes the books: what is still in flight will never be known.
+func (s *session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers.flush(math.MaxInt64, s.conclude)
+	s.roundTrips.lost += uint64(s.flights.expire(math.MaxInt64, 0))
+	if s.fwd.known {
+		s.fwd.now.sent = s.flights.next
+		s.unsure[unsureEnded] += s.fwd.now.inFlight()
+		s.fwd.now.lost += s.fwd.now.inFlight()
+		s.rev.now.lost += s.rev.now.inFlight()
+	}
+	s.closeWindow()
+	s.series.scope.sink.Update(s.publish)
+}

@@ -1,0 +1,107 @@
+package stamp
+
+import (
+	"fmt"
+	"time"
+
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+)
+
+// Status says how the path is, for the landing page.
+func (p *Prober) Status() probe.Status {
+	p.mu.Lock()
+	s, reason := p.session, p.reason
+	p.mu.Unlock()
+	if s == nil {
+		state := "starting"
+		if reason != "" {
+			state = "waiting"
+		}
+		return probe.Status{State: state, Reason: reason}
+	}
+	return s.status()
+}
+
+func (s *session) status() probe.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	up, decided := s.up()
+	st := probe.Status{Up: up, State: "measuring", LastSuccess: s.lastSuccess}
+	switch {
+	case !decided:
+		st.State = "waiting for the first answer"
+	case !up:
+		st.State = "no answer"
+		st.Reason = fmt.Sprintf("udp %s does not answer; is a STAMP reflector running there, is the port open?", s.peer)
+		if s.peerError != nil {
+			st.Reason = fmt.Sprintf("udp %s: %v", s.peer, s.peerError)
+		}
+	default:
+		st.Reason = s.blemish()
+	}
+	st.Results = s.last.results(s.roundTrips.received)
+	return st
+}
+
+// blemish names what keeps a measurement that goes on from being complete.
+func (s *session) blemish() string {
+	quality := s.clock.Quality(s.lastConcluded)
+	switch {
+	case quality.Bound.Reason != sample.OK:
+		return "one-way delay is not valid: " + quality.Bound.Reason.String()
+	case s.farReason != sample.OK && s.farReason != sample.Unknown:
+		return "one-way delay is not valid: " + s.farReason.String()
+	case s.kind == farStateless && s.roundTrips.lost > 0:
+		return "the reflector does not number its answers: losses cannot be told by direction"
+	}
+	return ""
+}
+
+// lastWindow is what the window before the present one found, for people.
+type lastWindow struct {
+	directions [2]windowFacts
+	rtt        time.Duration
+	any        bool
+}
+
+type windowFacts struct {
+	median, bound time.Duration
+	delayed       bool
+	loss          float64
+	lossKnown     bool
+	r             float64
+	rated         bool
+	codec         string
+}
+
+func (w *lastWindow) results(answered uint64) []probe.Result {
+	if !w.any || answered == 0 {
+		return nil
+	}
+	var out []probe.Result
+	for _, d := range sample.Directions() {
+		f := w.directions[d]
+		if f.delayed {
+			out = append(out, probe.Result{Quantity: "delay", Direction: d.String(), Value: fmt.Sprintf("%s ± %s", human(f.median), human(f.bound))})
+		}
+		if f.lossKnown {
+			out = append(out, probe.Result{Quantity: "loss", Direction: d.String(), Value: fmt.Sprintf("%.2f %%", 100*f.loss)})
+		}
+		if f.rated {
+			out = append(out, probe.Result{Quantity: "R (" + f.codec + ")", Direction: d.String(), Value: fmt.Sprintf("%.0f", f.r)})
+		}
+	}
+	return append(out, probe.Result{Quantity: "round trip", Value: human(w.rtt)})
+}
+
+// human writes a duration with three figures and a unit that people read.
+func human(d time.Duration) string {
+	switch abs := d.Abs(); {
+	case abs >= time.Second:
+		return fmt.Sprintf("%.3g s", d.Seconds())
+	case abs >= time.Millisecond:
+		return fmt.Sprintf("%.3g ms", d.Seconds()*1e3)
+	}
+	return fmt.Sprintf("%.3g µs", d.Seconds()*1e6)
+}

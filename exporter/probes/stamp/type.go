@@ -1,0 +1,110 @@
+// Package stamp is the probe that measures one-way delay, loss, variation and
+// voice quality with STAMP test packets (RFC 8762, RFC 8972).
+//
+// A Type owns one hub (a socket) for each local address and family; a Prober
+// is one path, and lends its session to the hub of the address it resolves to:
+//
+//	pacer thread --Fire--> session --write--> hub batch --sendmmsg--> peer
+//	hub goroutine <--recvmmsg-- answers, kernel TX stamps, ICMP errors
+//	              --received/transmitted/failed--> session --conclude--> estimators --> sink
+//
+// With our own reflector at the far end every count of both directions is
+// exact; with any other STAMP or TWAMP-Light reflector, what cannot be known is
+// absent, and a reason is counted.
+package stamp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"sync"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sched"
+)
+
+// Type makes STAMP probers. The zero value is not usable; see New.
+type Type struct {
+	mu   sync.Mutex
+	hubs map[netip.AddrPort]*lease
+}
+
+// New returns the type, with no socket open.
+func New() *Type { return &Type{hubs: map[netip.AddrPort]*lease{}} }
+
+// Name is "stamp".
+func (*Type) Name() string { return "stamp" }
+
+// New checks the options of one path. Nothing is opened.
+func (t *Type) New(env probe.Env, target probe.Target, decode func(any) error) (probe.Prober, error) {
+	o := DefaultOptions()
+	if err := decode(&o); err != nil {
+		return nil, err
+	}
+	return t.NewProber(env, target, o)
+}
+
+// NewProber is New with options at hand, for a terminal's single measurement.
+func (t *Type) NewProber(env probe.Env, target probe.Target, o Options) (*Prober, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	host, port, err := splitPeer(target.Peer)
+	if err != nil {
+		return nil, err
+	}
+	return &Prober{
+		hubs: t, env: env, target: target, opts: o, host: host, port: port,
+		log: env.Log.With("path", target.Path, "probe", target.Probe),
+	}, nil
+}
+
+// lease is a hub and how many probers use it.
+type lease struct {
+	hub   *hub
+	users int
+	stop  func()
+}
+
+// acquire opens the hub of a local address, or joins it.
+func (t *Type) acquire(local netip.AddrPort, sink metric.Sink, pacer *sched.Pacer, log *slog.Logger) (*hub, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.hubs[local]; l != nil {
+		l.users++
+		return l.hub, nil
+	}
+	h, err := newHub(local, sink, log)
+	if err != nil {
+		return nil, fmt.Errorf("stamp: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := h.receive(); err != nil {
+			log.Error("Receiving test packets ended", "local", local.String(), "err", err)
+		}
+	})
+	running.Go(func() { h.keep(ctx) })
+	unhook := pacer.AddFlusher(h.flush)
+	t.hubs[local] = &lease{hub: h, users: 1, stop: func() {
+		unhook()
+		cancel()
+		h.close()
+		running.Wait()
+	}}
+	return h, nil
+}
+
+// release leaves the hub; the last one closes it.
+func (t *Type) release(local netip.AddrPort) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.hubs[local]
+	if l.users--; l.users == 0 {
+		delete(t.hubs, local)
+		l.stop()
+	}
+}

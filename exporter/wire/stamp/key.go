@@ -1,0 +1,69 @@
+package stamp
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"hash"
+)
+
+const (
+	hmacBytes   = 16
+	hmacAt      = AuthenticatedBytes - hmacBytes
+	hmacTLVSize = TLVHeaderBytes + hmacBytes
+)
+
+// Key is a shared secret ready for HMAC-SHA-256. It is for one goroutine.
+type Key struct {
+	secret []byte
+	mac    hash.Hash
+	sum    [sha256.Size]byte
+}
+
+// NewKey makes a key of a secret.
+func NewKey(secret []byte) *Key {
+	k := &Key{secret: append([]byte(nil), secret...)}
+	k.mac = hmac.New(sha256.New, k.secret)
+	return k
+}
+
+// Clone makes a key of the same secret for another goroutine.
+func (k *Key) Clone() *Key { return NewKey(k.secret) }
+
+func (k *Key) of(parts ...[]byte) []byte {
+	k.mac.Reset()
+	for _, p := range parts {
+		k.mac.Write(p)
+	}
+	return k.mac.Sum(k.sum[:0])[:hmacBytes]
+}
+
+// PutHMAC writes the HMAC of an authenticated base packet over octets 0..95.
+func PutHMAC(b []byte, k *Key) { copy(b[hmacAt:], k.of(b[:hmacAt])) }
+
+// VerifyBase checks the HMAC of an authenticated base packet.
+func (k *Key) VerifyBase(b []byte) bool {
+	return len(b) >= AuthenticatedBytes && hmac.Equal(b[hmacAt:AuthenticatedBytes], k.of(b[:hmacAt]))
+}
+
+// AppendTLVHMAC appends an HMAC TLV (RFC 8972 section 4.8) to a whole packet;
+// base is the length of its base packet.
+func AppendTLVHMAC(b []byte, base int, k *Key) []byte {
+	b = append(appendHeader(b, 0, TypeHMAC, hmacBytes), zeros[:hmacBytes]...)
+	PutTLVHMAC(b, base, k)
+	return b
+}
+
+// PutTLVHMAC writes the value of the HMAC TLV that ends the packet b: over the
+// Sequence Number and the TLVs before it.
+func PutTLVHMAC(b []byte, base int, k *Key) {
+	at := len(b) - hmacTLVSize
+	copy(b[at+TLVHeaderBytes:], k.of(b[:4], b[base:at]))
+}
+
+// VerifyTLVs checks the HMAC TLV that begins at octet at of b.
+func (k *Key) VerifyTLVs(b []byte, base, at int) bool {
+	if at < base || at+hmacTLVSize > len(b) {
+		return false
+	}
+	return hmac.Equal(b[at+TLVHeaderBytes:at+hmacTLVSize], k.of(b[:4], b[base:at]))
+}
