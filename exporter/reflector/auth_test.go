@@ -1,0 +1,170 @@
+package reflector
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/wire/stamp"
+)
+
+func newKey(t testing.TB, secret string) *stamp.Key {
+	t.Helper()
+	return stamp.NewKey([]byte(secret + " is a secret"))
+}
+
+func seeded(t testing.TB) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func TestAuthenticatedQuestionGetsAuthenticatedAnswer(t *testing.T) {
+	key := newKey(t, "one")
+	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
+	k := l.asker("192.0.2.1:5000", 1)
+	k.key = key
+	for seq := range uint32(3) {
+		rep := k.ask(seq) // verifies the base HMAC
+		if rep.result != Answered || rep.receipt.Received != seq+1 || rep.base.Seq != seq || rep.base.SSID != 77 {
+			t.Fatalf("question %d: %v, %+v", seq, rep.result, rep.base)
+		}
+		if !key.VerifyTLVs(rep.octets, stamp.AuthenticatedBytes, len(rep.octets)-hmacTLVBytes) {
+			t.Fatal("the answer's HMAC TLV is wrong")
+		}
+	}
+	if rep := k.send(k.base(3)); rep.result != Answered && rep.result != Corrupted {
+		t.Errorf("base packet: %v", rep.result)
+	}
+}
+
+func TestKeysMayBeRequiredOrOptional(t *testing.T) {
+	right, wrong := newKey(t, "right"), newKey(t, "wrong")
+	for _, c := range []struct {
+		name    string
+		require bool
+		key     *stamp.Key
+		want    Result
+	}{
+		{"required, right", true, right, Answered},
+		{"required, wrong", true, wrong, BadHMAC},
+		{"required, large unauthenticated", true, nil, BadHMAC},
+		{"optional, right", false, right, Answered},
+		{"optional, wrong", false, wrong, BadHMAC},
+		{"optional, unauthenticated", false, nil, Answered},
+	} {
+		l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{right}, c.require })
+		k := l.asker("192.0.2.1:5000", 1)
+		k.key = c.key
+		if got := k.ask(0).result; got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestShortPacketIsRefusedWhereAKeyIsRequired(t *testing.T) {
+	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{newKey(t, "k")}; o.RequireKey = true })
+	if r := l.asker("192.0.2.1:5000", 1).send(make([]byte, 111)).result; r != Short {
+		t.Errorf("111 octets: %v, want short", r)
+	}
+}
+
+func TestKeyRotationKeepsTheSession(t *testing.T) {
+	old, fresh := newKey(t, "old"), newKey(t, "fresh")
+	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{old} })
+	k := l.asker("192.0.2.1:5000", 1)
+	k.key = old
+	k.ask(0)
+	l.s.keys = []*stamp.Key{old.Clone(), fresh.Clone()}
+	k.ask(1)
+	k.key = fresh
+	if rep := k.ask(2); rep.result != Answered || rep.receipt.Received != 3 {
+		t.Errorf("after the sender's rotation: %v, received %d", rep.result, rep.receipt.Received)
+	}
+	l.s.keys = []*stamp.Key{fresh.Clone()}
+	if rep := k.ask(3); rep.result != Answered || rep.receipt.Received != 4 {
+		t.Errorf("after the old key went: %v, received %d", rep.result, rep.receipt.Received)
+	}
+	k.key = old
+	if r := k.ask(4).result; r != BadHMAC {
+		t.Errorf("the old key afterwards: %v", r)
+	}
+}
+
+func TestDamagedAuthenticatedPacketIsCorruptNotForged(t *testing.T) {
+	key := newKey(t, "k")
+	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
+	k := l.asker("192.0.2.1:5000", 1)
+	k.key = key
+	k.ask(0)
+	for _, at := range []int{0, 3, 20, 40, 90, 140, 200} {
+		bad := k.question(1, nil)
+		bad[at] ^= 1
+		if _, _, r := l.deliver(k.peer, bad); r != Corrupted {
+			t.Errorf("octet %d damaged: %v, want corrupted", at, r)
+		}
+	}
+	if r := k.ask(1).receipt; r.Corrupted != 7 || r.Received != 2 {
+		t.Errorf("corrupted %d received %d, want 7 2", r.Corrupted, r.Received)
+	}
+}
+
+func TestForgedTLVsComeBackWithTheIntegrityFlag(t *testing.T) {
+	key := newKey(t, "k")
+	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
+	k := l.asker("192.0.2.1:5000", 1)
+	k.key = key
+	for name, tlvs := range map[string][]byte{
+		"no HMAC TLV":        tlv(200, 1, 2, 3, 4),
+		"wrong HMAC TLV":     append(tlv(200, 1, 2, 3, 4), tlv(stamp.TypeHMAC, make([]byte, 16)...)...),
+		"misplaced HMAC TLV": append(stamp.AppendTLVHMAC(k.base(0), 112, key)[112:], tlv(200, 1)...),
+	} {
+		rep := k.send(append(k.base(0), tlvs...))
+		if rep.result != AnsweredUnverified || rep.flags[200] != stamp.FlagIntegrity {
+			t.Errorf("%s: %v, flags %#x", name, rep.result, rep.flags[200])
+		}
+	}
+	if rep := k.send(append(k.base(0), tlv(stamp.TypeExtraPadding, 1, 2)...)); rep.result != Answered {
+		t.Errorf("padding alone needs no HMAC TLV (RFC 8972 section 4.8), got %v", rep.result)
+	}
+}
+
+func TestFalseHMACsAreLimitedAndKnownPeersAreNot(t *testing.T) {
+	key, wrong := newKey(t, "k"), newKey(t, "wrong")
+	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
+	known := l.asker("192.0.2.1:5000", 1)
+	known.key = key
+	known.ask(0)
+	forger := l.asker("192.0.2.1:6000", 2) // the same source as the known peer
+	forger.key = wrong
+	bad := forger.question(0, nil)
+	counts := map[Result]int{}
+	for range 3 * failuresPerSource {
+		_, _, r := l.deliver(forger.peer, bad)
+		counts[r]++
+	}
+	if counts[BadHMAC] != failuresPerSource || counts[HMACLimited] != 2*failuresPerSource {
+		t.Errorf("false HMACs: %v, want %d bad_hmac and the rest hmac_limited", counts, failuresPerSource)
+	}
+	if r := known.ask(1).result; r != Answered {
+		t.Errorf("the known peer during the flood: %v", r)
+	}
+	l.now += 10 * time.Second
+	if _, _, r := l.deliver(forger.peer, bad); r != BadHMAC {
+		t.Errorf("after the flood: %v, want bad_hmac", r)
+	}
+}
+
+func TestUnauthenticatedQuestionMayHaveAnHMACTLV(t *testing.T) {
+	key := newKey(t, "k")
+	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
+	k := l.asker("192.0.2.1:5000", 1)
+	q := stamp.AppendTLVHMAC(append(k.base(0), tlv(stamp.TypeDirectMeasurement, make([]byte, 12)...)...), 44, key)
+	rep := k.send(q)
+	if rep.result != Answered || rep.flags[stamp.TypeDirectMeasurement] != 0 {
+		t.Fatalf("%v, flags %v", rep.result, rep.flags)
+	}
+	if !key.VerifyTLVs(rep.octets, stamp.UnauthenticatedBytes, len(rep.octets)-hmacTLVBytes) {
+		t.Error("the answer's HMAC TLV is wrong")
+	}
+}

@@ -1,0 +1,137 @@
+package reflector
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/stamp"
+)
+
+// benchCase is one kind of question that a benchmark repeats.
+type benchCase struct {
+	name string
+	keys bool
+	make func(k *asker, i uint32) []byte
+}
+
+func benchCases() []benchCase {
+	return []benchCase{
+		{"base44", false, func(k *asker, i uint32) []byte { return k.base(i) }},
+		{"receipt172", false, func(k *asker, i uint32) []byte { return k.question(i, nil) }},
+		{"authenticated", true, func(k *asker, i uint32) []byte { return k.question(i, nil) }},
+	}
+}
+
+// cycle is as many different packets as are made before the clock starts.
+const cycle = 1024
+
+// prepare makes a reflector and packets for it to be answered over and over; to
+// the window they are duplicates after the first round.
+func (c benchCase) prepare(tb testing.TB, sessions int) (*lab, [][]byte, []tstamp.In) {
+	key := newKey(tb, "k")
+	l := newLab(tb, func(o *Options) {
+		if c.keys {
+			o.Keys, o.RequireKey = []*stamp.Key{key}, true
+		}
+	})
+	packets := make([][]byte, cycle)
+	in := make([]tstamp.In, cycle)
+	for i := range packets {
+		k := l.asker(fmt.Sprintf("10.0.%d.%d:5000", i%sessions/250, i%sessions%250+1), uint32(i%sessions+1))
+		if c.keys {
+			k.key = key
+		}
+		packets[i] = c.make(k, uint32(i/sessions))
+		in[i] = tstamp.In{
+			Payload: make([]byte, len(packets[i])), Peer: k.peer, Local: netip.MustParseAddr("127.0.0.1"),
+			Stamp: sample.Stamp{At: epochStart, Origin: sample.Kernel}, At: epochStart, TTL: 64,
+		}
+	}
+	return l, packets, in
+}
+
+func (l *lab) answerOne(packet []byte, in *tstamp.In, a *answer) Result {
+	copy(in.Payload, packet)
+	r := l.s.handle(in, l.now, a)
+	if r.Answered() {
+		l.s.seal(a, epochStart)
+	}
+	return r
+}
+
+func BenchmarkHandle(b *testing.B) {
+	for _, c := range benchCases() {
+		for _, sessions := range []int{1, 1000} {
+			b.Run(fmt.Sprintf("%s/sessions=%d", c.name, sessions), func(b *testing.B) {
+				l, packets, in := c.prepare(b, sessions)
+				var a answer
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					l.now += 1000
+					if r := l.answerOne(packets[i%cycle], &in[i%cycle], &a); !r.Answered() {
+						b.Fatal(r)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkHandleFlood is a new source and session with every packet.
+func BenchmarkHandleFlood(b *testing.B) {
+	l, packets, in := benchCases()[0].prepare(b, 1)
+	var a answer
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		l.now += 1000
+		p := &in[i%cycle]
+		p.Peer = netip.AddrPortFrom(netip.AddrFrom4([4]byte{byte(1 + i>>24), byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
+		if r := l.answerOne(packets[0], p, &a); !r.Answered() {
+			b.Fatal(r)
+		}
+	}
+}
+
+func TestKnownSessionsAreAnsweredWithoutAllocation(t *testing.T) {
+	for _, c := range benchCases() {
+		l, packets, in := c.prepare(t, 10)
+		var a answer
+		i := 0
+		one := func() {
+			if r := l.answerOne(packets[i%cycle], &in[i%cycle], &a); !r.Answered() {
+				t.Fatal(r)
+			}
+			i++
+		}
+		for range cycle {
+			one()
+		}
+		if n := testing.AllocsPerRun(2000, one); n != 0 {
+			t.Errorf("%s: %v allocations a packet, want 0", c.name, n)
+		}
+	}
+}
+
+func TestFloodOfNewSourcesAllocatesNothingOnceTheTableIsFull(t *testing.T) {
+	l, packets, in := benchCases()[1].prepare(t, 1)
+	l.s.table.max, l.s.table.maxPerSource = 500, 250
+	var a answer
+	i := 0
+	one := func() {
+		in[0].Peer = addr(i)
+		if r := l.answerOne(packets[0], &in[0], &a); r != Answered {
+			t.Fatal(r)
+		}
+		i++
+	}
+	for range 20_000 {
+		one()
+	}
+	if n := testing.AllocsPerRun(5000, one); n > 0.01 {
+		t.Errorf("%v allocations a packet, want 0", n)
+	}
+	l.s.table.check(t)
+}

@@ -1,0 +1,66 @@
+// Package reflector answers STAMP test packets (RFC 8762 section 4.3, RFC 8972)
+// and the test packets of TWAMP-Light senders.
+//
+// # What is answered
+//
+// A question of at least 41 octets gets one answer of exactly its length, never
+// a longer one: the reflector amplifies nothing. T2 is the kernel's receive
+// stamp, T3 is read in user space after the whole batch has been prepared; the
+// kernel's true transmit stamp follows in the next answer (Follow-Up Telemetry)
+// and in the two after that (our Receipt). Stamps are in the format (Z bit) of
+// the question's Error Estimate.
+//
+// TLVs: Extra Padding, Timestamp Information, Class of Service, Direct
+// Measurement, Follow-Up Telemetry, HMAC and our Receipt are understood.
+// Others, Location and Access Report among them, come back with the U flag. At
+// a malformed one the M flag is set and the rest is copied (RFC 8972 section 4).
+// If the HMAC TLV fails, is missing in authenticated mode or stands in the
+// wrong place, every TLV comes back unprocessed with the I flag (section 4.8).
+//
+// # Sessions
+//
+// A session is (peer address and port, local address, SSID, Run of the Receipt,
+// authenticated or not). Run is part of the key, so that a sender that restarts
+// gets a new session while nobody else can reset the old one by guessing. A
+// TWAMP-Light sender pads from octet 14 on, where STAMP has the SSID: if the
+// octets that STAMP wants zero are not, the SSID is taken as 0, else random
+// padding would open a session for every packet.
+//
+// When the address is unknown but the Receipt repeats the Epoch that only the
+// receiver of our answers knows, and Run and SSID fit, a NAT has rebound: the
+// session moves to the new address.
+//
+// In a question the Receipt's Tx field, which has no other use there, holds the
+// sender's waiting time (Tmax) in milliseconds; 0 means Options.LossWait.
+//
+// A query's answer has no number of its own: Seq is the number of the next
+// answer, and the stamps in the Receipt are those of the last two answers,
+// Tx-1 and Tx-2.
+//
+// # Protection
+//
+// Sessions come in three tiers. New ones are on trial. One is proven when it
+// repeats our Epoch (its sender does receive our answers, so its address is not
+// spoofed) or is authenticated, and seasoned when it has sent 16 packets over 10
+// seconds (senders without a Receipt cannot prove more). A full table evicts
+// the session on trial that has been silent longest, never a proven one, and at
+// most a quarter of the table is seasoned; without a candidate the newcomer is
+// refused. A flood of spoofed sources therefore only evicts itself. One source
+// (/32 or /64) may hold half the table.
+//
+// Each source has a token bucket (Options.RatePackets), kept in a bounded
+// table. HMACs are computed only for packets that look authenticated (where the
+// unauthenticated format has T1, Error Estimate and SSID, that format has
+// zeros); those that fail are limited by source and in total, but for known
+// sessions.
+//
+// Loops: two reflectors that answer each other would do so forever after one
+// spoofed packet. A question is refused if it comes from UDP port 862 or a port
+// that we listen on (where reflectors are), or if it looks like an answer: an
+// answer has T3 and T2 of one clock, at most ten seconds apart, where a
+// question has its T1 and zeros or padding. The second rule alone ends a loop with a reflector
+// on any port, or with an echo service, after one round.
+//
+// Never answered: source port 0, and sources that are unspecified, multicast or
+// broadcast addresses, or multicast destinations.
+package reflector

@@ -1,0 +1,156 @@
+package reflector
+
+import (
+	"encoding/binary"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/stamp"
+)
+
+// filler fills in the TLVs of one verified question, in place.
+type filler struct {
+	shard   *shard
+	in      *tstamp.In
+	q       *question
+	session *session // nil: stateless
+	t2      sample.Stamp
+	a       *answer
+	// next is the answer's number, or the next one's in a query's answer:
+	// earlier answers are counted back from it.
+	next uint64
+}
+
+// fill walks the TLVs that scan has found whole.
+func (f *filler) fill() {
+	b := f.a.payload
+	if at := f.q.tlvs.malformed; at != 0 {
+		f.malformed(b, at)
+	}
+	for at := f.q.baseBytes; at < f.q.tlvs.end; {
+		next := at + stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
+		b[at] = f.value(stamp.TLVType(b[at+1]), at, b[at:next:next])
+		at = next
+	}
+}
+
+// distrust flags all TLVs of a question that failed verification and leaves
+// them as they came (RFC 8972 section 4.8).
+func (f *filler) distrust() {
+	b := f.a.payload
+	for at := f.q.baseBytes; at < f.q.tlvs.end; {
+		b[at] = stamp.FlagIntegrity
+		at += stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
+	}
+	if at := f.q.tlvs.malformed; at != 0 {
+		b[at] = stamp.FlagIntegrity | stamp.FlagMalformed
+	}
+}
+
+// malformed flags the TLV at which scan stopped. A Follow-Up of the wrong
+// length is emptied too (RFC 8972 section 4.7).
+func (f *filler) malformed(b []byte, at int) {
+	b[at] = stamp.FlagMalformed
+	if stamp.TLVType(b[at+1]) == stamp.TypeFollowUp {
+		value := b[at+stamp.TLVHeaderBytes:]
+		clear(value[:min(len(value), int(binary.BigEndian.Uint16(b[at+2:])), 12)])
+	}
+}
+
+// value fills in one TLV and returns its flags.
+func (f *filler) value(kind stamp.TLVType, at int, whole []byte) (flags uint8) {
+	switch kind {
+	case stamp.TypeExtraPadding, stamp.TypeHMAC:
+		return 0
+	case stamp.TypeTimestampInformation:
+		source := f.shard.clock.source
+		stamp.TimestampInformation{
+			SyncIn: source, MethodIn: method(f.t2.Origin), SyncOut: source, MethodOut: methodSoftLocal,
+		}.AppendTo(whole[:0])
+		return 0
+	case stamp.TypeClassOfService:
+		f.classOfService(whole)
+		return 0
+	case stamp.TypeDirectMeasurement:
+		if f.session == nil {
+			return stamp.FlagUnrecognised
+		}
+		f.directMeasurement(whole)
+		return 0
+	case stamp.TypeFollowUp:
+		f.followUp(whole)
+		return 0
+	case stamp.TypeReceipt:
+		if at != f.q.tlvs.receipt || f.session == nil {
+			return stamp.FlagUnrecognised
+		}
+		f.receipt(whole)
+		return 0
+	}
+	return stamp.FlagUnrecognised
+}
+
+// classOfService gives the answer the DSCP that the sender asks for, if it may,
+// and tells the sender how its question arrived (RFC 8972 section 4.4, with
+// erratum 8199 for the ECN).
+func (f *filler) classOfService(whole []byte) {
+	c, err := stamp.ParseClassOfService(whole[stamp.TLVHeaderBytes:])
+	if err != nil {
+		return
+	}
+	c.DSCP2, c.ECN, c.RP = f.in.DSCP, f.in.ECN, 0
+	switch {
+	case c.DSCP1 == f.in.DSCP:
+	case f.shard.allowDSCP&(1<<c.DSCP1) != 0:
+		f.a.dscp = c.DSCP1
+	default:
+		c.RP = 1
+	}
+	c.AppendTo(whole[:0])
+}
+
+// directMeasurement tells how many test packets have come and been answered
+// (RFC 8972 section 4.5).
+func (f *filler) directMeasurement(whole []byte) {
+	d, err := stamp.ParseDirectMeasurement(whole[stamp.TLVHeaderBytes:])
+	if err != nil {
+		return
+	}
+	d.ReflectorRx, d.ReflectorTx = uint32(f.session.received), uint32(f.session.tx)
+	d.AppendTo(whole[:0])
+}
+
+// followUp tells when the previous answer really left. If that is not known,
+// or without a session, the TLV stays blank (RFC 8972 section 4.7).
+func (f *filler) followUp(whole []byte) {
+	var v stamp.FollowUp
+	if f.session != nil && f.next > 0 {
+		if t3 := f.session.stampBack(f.next, 1); t3.Present() {
+			v.Seq = uint32(f.next - 1)
+			v.T3 = f.a.format.Encode(t3.At, f.shard.tai)
+			v.Mode = method(t3.Origin)
+		}
+	}
+	v.AppendTo(whole[:0])
+}
+
+// receipt fills in our private TLV with the counts of the sender's numbers.
+func (f *filler) receipt(whole []byte) {
+	r, s := f.q.receipt, f.session
+	back := uint64(2) // Follow-Up Telemetry tells of the answer before this one
+	if r.Query {
+		back = 1
+	}
+	c := s.window.Counts()
+	r.Filled, r.T2Origin, r.Clock, r.Epoch = true, f.t2.Origin, f.shard.clock.code, s.epoch
+	r.Next, r.Base = uint32(c.Next), uint32(c.Base)
+	r.Received, r.Lost, r.Duplicated = uint32(c.Received), uint32(c.Lost), uint32(c.Duplicated)
+	r.Reordered, r.Late, r.Bursts = uint32(c.Reordered), uint32(c.Late), uint32(c.Bursts)
+	r.Corrupted, r.Tx = uint32(s.corrupted), uint32(s.tx)
+	r.Recent = c.Recent
+	for i := range r.T3 {
+		r.T3[i] = s.stampBack(f.next, back+uint64(i)).At
+	}
+	r.AppendTo(whole[:0])
+	f.a.receipt = true
+}

@@ -1,0 +1,68 @@
+package reflector
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/stamp"
+)
+
+// FuzzHandle feeds arbitrary octets to reflectors of all kinds. Whatever comes:
+// no panic, an answer exactly as long as its question, the tables consistent.
+func FuzzHandle(f *testing.F) {
+	key := stamp.NewKey([]byte("a secret of the fuzzer's own"))
+	l := newLab(f, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	f.Add(k.base(0), uint16(5000), int64(0))
+	f.Add(k.question(0, nil), uint16(5000), int64(time.Second))
+	f.Add(k.question(7, func(r *stamp.Receipt) { r.Query, r.Finish = true, true }), uint16(5000), int64(1))
+	f.Add(append(k.base(0), tlv(stamp.TypeClassOfService, 184, 0, 0, 0)...), uint16(1), int64(1))
+	f.Add(append(k.base(0), tlv(stamp.TypeFollowUp, 1, 2)...), uint16(1), int64(1))
+	k.key = key
+	f.Add(k.question(3, nil), uint16(5000), int64(1))
+	f.Add(k.base(3), uint16(5000), int64(1))
+
+	var labs []*lab
+	for _, change := range []func(*Options){
+		nil,
+		func(o *Options) { o.Stateless = true },
+		func(o *Options) { o.Keys = []*stamp.Key{key} },
+		func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{key}, true },
+	} {
+		labs = append(labs, newLab(f, func(o *Options) {
+			o.MaxSessions = 20
+			if change != nil {
+				change(o)
+			}
+		}))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, port uint16, later int64) {
+		for _, l := range labs {
+			l.now += time.Duration(later & (1<<36 - 1))
+			before := bytes.Clone(b)
+			in := tstamp.In{
+				// No room beyond the packet: writing there would show.
+				Payload: bytes.Clone(b)[:len(b):len(b)], TTL: 3,
+				Peer:  netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(port)}), port),
+				Local: netip.AddrFrom4([4]byte{127, 0, 0, 1}),
+				Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, At: l.wall(),
+			}
+			// A valid check sum once in a while: mutation would not find one.
+			if later&1 == 1 {
+				stamp.SealCRC(in.Payload, l.s.requireKey)
+			}
+			answer, _, r := l.deliverIn(&in)
+			if r.Answered() && len(answer) != len(before) {
+				t.Fatalf("%v: %d octets answered with %d", r, len(before), len(answer))
+			}
+			if r.Answered() && len(before) < minQuestionBytes {
+				t.Fatalf("%v: a question of %d octets", r, len(before))
+			}
+			l.s.table.check(t)
+		}
+	})
+}

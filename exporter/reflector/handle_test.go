@@ -1,0 +1,299 @@
+package reflector
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+func TestAnswerHasTheFieldsOfRFC8762(t *testing.T) {
+	for _, format := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
+		l := newLab(t, nil)
+		k := l.asker("192.0.2.1:5000", 1)
+		k.send(k.base(41)) // the next answer is number 1
+		p := stamp.SenderPacket{
+			Seq: 42, T1: 0x1122334455667788, SSID: 77,
+			Error: timefmt.MakeErrorEstimate(time.Second, true, format),
+		}
+		got := k.send(p.AppendTo(nil))
+		want := stamp.ReflectorPacket{
+			Seq: 1, T3: format.Encode(l.wall().Add(50*time.Microsecond), DefaultTAI), SSID: 77,
+			Error: timefmt.MakeErrorEstimate(time.Millisecond, true, format),
+			T2:    format.Encode(l.wall(), DefaultTAI), SenderSeq: 42, SenderT1: p.T1, SenderError: p.Error, SenderTTL: 61,
+		}
+		if got.result != Answered || got.base != want {
+			t.Errorf("format %v: %v\n got %+v\nwant %+v", format, got.result, got.base, want)
+		}
+	}
+}
+
+func TestStatelessAnswerCopiesTheNumber(t *testing.T) {
+	l := newLab(t, func(o *Options) { o.Stateless = true })
+	k := l.asker("192.0.2.1:5000", 1)
+	for _, seq := range []uint32{5, 5, 1<<32 - 1} {
+		rep := k.ask(seq)
+		if rep.base.Seq != seq || rep.flags[stamp.TypeReceipt] != stamp.FlagUnrecognised || rep.flags[stamp.TypeFollowUp] != 0 {
+			t.Errorf("question %d: number %d, flags %v", seq, rep.base.Seq, rep.flags)
+		}
+	}
+	if l.s.table.len() != 0 {
+		t.Error("a stateless reflector remembers sessions")
+	}
+}
+
+func TestStatefulAnswersAreNumberedBySession(t *testing.T) {
+	l := newLab(t, nil)
+	a, b, c := l.asker("192.0.2.1:5000", 1), l.asker("192.0.2.1:5001", 2), l.asker("192.0.2.1:5000", 3)
+	c.ssid = 78
+	for i := range uint32(4) {
+		for _, k := range []*asker{a, b, c} {
+			if got := k.send(k.base(i * 10)).base.Seq; got != i {
+				t.Fatalf("answer %d of %v/%d has number %d", i, k.peer, k.ssid, got)
+			}
+		}
+	}
+}
+
+func TestTWAMPLightQuestionsOf41OctetsAreAnswered(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	whole := k.base(3)
+	for n := range 48 {
+		q := append(bytes.Clone(whole), 0, 0, 0, 0)[:n]
+		rep := k.send(q)
+		if want := n >= 41; rep.result.Answered() != want || (!want && rep.result != Short) {
+			t.Errorf("%d octets: %v", n, rep.result)
+		}
+		if n >= 41 && (rep.base.SenderSeq != 3 || rep.base.SenderTTL != 61) {
+			t.Errorf("%d octets: answer %+v", n, rep.base)
+		}
+	}
+}
+
+// RFC 5357 section 4.1.2 wants the padding to be random; it begins where STAMP
+// has its SSID.
+func TestRandomPaddingOfTWAMPLightIsOneSession(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	rng := seeded(t)
+	for i := range uint32(200) {
+		q := append(k.base(i), make([]byte, 100)...)
+		for at := 14; at < len(q); at++ {
+			q[at] = byte(rng.Uint32())
+		}
+		rep := k.send(q)
+		if !rep.result.Answered() || rep.base.Seq != i {
+			t.Fatalf("packet %d: %v, number %d", i, rep.result, rep.base.Seq)
+		}
+		if rep.result == AnsweredMalformed || rep.octets[45] != q[45] {
+			t.Fatalf("packet %d: %v; padding was taken for TLVs", i, rep.result)
+		}
+	}
+	if l.s.table.len() != 1 {
+		t.Errorf("%d sessions, want 1", l.s.table.len())
+	}
+}
+
+func TestZeroPaddingIsCopied(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	rep := k.send(append(k.base(0), make([]byte, 100)...))
+	if rep.result != Answered || !allZero(rep.octets[44:]) {
+		t.Errorf("%v: padding came back as % x", rep.result, rep.octets[44:])
+	}
+}
+
+func tlv(kind stamp.TLVType, value ...byte) []byte {
+	b := []byte{stamp.FlagUnrecognised, byte(kind), 0, 0}
+	binary.BigEndian.PutUint16(b[2:], uint16(len(value)))
+	return append(b, value...)
+}
+
+func TestTLVsAreTreatedByKind(t *testing.T) {
+	pad := tlv(stamp.TypeExtraPadding, 1, 2, 3, 4, 5)
+	for _, c := range []struct {
+		name   string
+		tlvs   []byte
+		want   []byte
+		result Result
+	}{
+		{"padding is copied", pad, append([]byte{0, 1, 0, 5}, 1, 2, 3, 4, 5), Answered},
+		{"unknown is flagged and copied", tlv(200, 9, 8), []byte{0x80, 200, 0, 2, 9, 8}, Answered},
+		{"location is not understood", tlv(stamp.TypeLocation, 0, 0, 0, 0), []byte{0x80, 2, 0, 4, 0, 0, 0, 0}, Answered},
+		{"somebody else's 252", tlv(stamp.TypeReceipt, make([]byte, 80)...), append([]byte{0x80, 252, 0, 80}, make([]byte, 80)...), Answered},
+		{"timestamp information", tlv(stamp.TypeTimestampInformation, 0, 0, 0, 0), []byte{0, 3, 0, 4, 1, 2, 1, 2}, Answered},
+		{
+			"direct measurement", tlv(stamp.TypeDirectMeasurement, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0),
+			[]byte{0, 5, 0, 12, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1}, Answered,
+		},
+		{"class of service, refused", tlv(stamp.TypeClassOfService, 46<<2, 0, 0, 0), []byte{0, 4, 0, 4, 46 << 2, 10<<4 | 2<<2 | 1, 0, 0}, Answered},
+		{"class of service, as received", tlv(stamp.TypeClassOfService, 10<<2, 0, 0, 0), []byte{0, 4, 0, 4, 10 << 2, 10<<4 | 2<<2, 0, 0}, Answered},
+		{"too long for the packet", append(tlv(200, 1), 0x80, 1, 0, 9, 7), []byte{0x80, 200, 0, 1, 1, 0x40, 1, 0, 9, 7}, AnsweredMalformed},
+		{"wrong length for its kind", append(tlv(stamp.TypeDirectMeasurement, 1, 2), pad...), append([]byte{0x40, 5, 0, 2, 1, 2}, pad...), AnsweredMalformed},
+		{"follow-up of wrong length is emptied", tlv(stamp.TypeFollowUp, 1, 2, 3), []byte{0x40, 7, 0, 3, 0, 0, 0}, AnsweredMalformed},
+		{"hmac without keys", append(tlv(200, 1), tlv(stamp.TypeHMAC, make([]byte, 16)...)...), append([]byte{0x20, 200, 0, 1, 1, 0x20, 8, 0, 16}, make([]byte, 16)...), AnsweredUnverified},
+		{"rest of a header", []byte{1, 2, 3}, []byte{1, 2, 3}, Answered},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t, nil)
+			k := l.asker("192.0.2.1:5000", 1)
+			in := tstamp.In{
+				Payload: append(k.base(0), c.tlvs...), Peer: k.peer, Local: netip.MustParseAddr("127.0.0.1"),
+				Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, TTL: 61, DSCP: 10, ECN: 2,
+			}
+			b, _, r := l.deliverIn(&in)
+			if r != c.result || !bytes.Equal(b[44:], c.want) {
+				t.Errorf("%v\n got % x\nwant % x", r, b[44:], c.want)
+			}
+		})
+	}
+}
+
+func TestClassOfServiceIsGrantedByPolicy(t *testing.T) {
+	l := newLab(t, func(o *Options) { o.AllowDSCP = 1 << 46 })
+	k := l.asker("192.0.2.1:5000", 1)
+	rep := k.send(append(k.base(0), tlv(stamp.TypeClassOfService, 46<<2, 0, 0, 0)...))
+	if rep.answer.dscp != 46 || rep.values[stamp.TypeClassOfService][1]&3 != 0 {
+		t.Errorf("DSCP %d, TLV % x", rep.answer.dscp, rep.values[stamp.TypeClassOfService])
+	}
+	rep = k.send(append(k.base(1), tlv(stamp.TypeClassOfService, 34<<2, 0, 0, 0)...))
+	if rep.answer.dscp != 10 {
+		t.Errorf("a refused DSCP gives %d, want the question's 10", rep.answer.dscp)
+	}
+}
+
+func TestManyTLVsCostBoundedWork(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	q := k.base(0)
+	for range 2000 {
+		q = append(q, tlv(201)...)
+	}
+	rep := k.send(q)
+	if rep.result != AnsweredMalformed || rep.octets[44+4*maxTLVs] != stamp.FlagMalformed {
+		t.Errorf("%v, flags of TLV %d: %#x", rep.result, maxTLVs, rep.octets[44+4*maxTLVs])
+	}
+}
+
+func TestErrorEstimateTellsTheClocksState(t *testing.T) {
+	for _, c := range []struct {
+		state  clock.State
+		reason sample.Reason
+		sync   bool
+		code   stamp.ClockCode
+	}{
+		{clock.Synchronised, sample.OK, true, stamp.ClockOK},
+		{clock.Holdover, sample.OK, true, stamp.ClockOK},
+		{clock.Stepping, sample.NearStepped, false, stamp.ClockStepped},
+		{clock.Unsynchronised, sample.NearUnsynchronised, false, stamp.ClockUnsynchronised},
+		{clock.Silent, sample.ClockSilent, false, stamp.ClockSilent},
+		{clock.None, sample.NoClock, false, stamp.ClockNone},
+	} {
+		l := newLab(t, nil)
+		l.s.clock = viewClock(fixedClock{State: c.state, Bound: sample.Bound{Error: 3 * time.Millisecond, Reason: c.reason}}, epochStart)
+		k := l.asker("192.0.2.1:5000", 1)
+		rep := k.ask(0)
+		if e := rep.base.Error; e.Synchronised() != c.sync || !e.Valid() || c.sync && e.Bound() < 3*time.Millisecond {
+			t.Errorf("%v: synchronised %v, bound %v", c.state, e.Synchronised(), e.Bound())
+		}
+		if rep.receipt.Clock != c.code {
+			t.Errorf("%v: receipt says clock %v, want %v", c.state, rep.receipt.Clock, c.code)
+		}
+	}
+}
+
+func TestWhatIsNotAnswered(t *testing.T) {
+	allowed := netip.MustParsePrefix("192.0.2.0/24")
+	for _, c := range []struct {
+		peer, local string
+		want        Result
+	}{
+		{"192.0.2.1:5000", "127.0.0.1", Answered},
+		{"192.0.2.1:0", "127.0.0.1", BadAddress},
+		{"0.0.0.0:5000", "127.0.0.1", BadAddress},
+		{"[::]:5000", "::1", BadAddress},
+		{"255.255.255.255:5000", "127.0.0.1", BadAddress},
+		{"224.0.0.1:5000", "127.0.0.1", BadAddress},
+		{"[ff02::1]:5000", "::1", BadAddress},
+		{"192.0.2.1:5000", "224.0.0.1", BadAddress},
+		{"192.0.2.1:5000", "255.255.255.255", BadAddress},
+		{"192.0.2.1:862", "127.0.0.1", Loop},
+		{"192.0.2.1:9999", "127.0.0.1", Loop},
+		{"198.51.100.1:5000", "127.0.0.1", NotAllowed},
+		{"[2001:db8::1]:5000", "::1", NotAllowed},
+	} {
+		l := newLab(t, func(o *Options) { o.Allow = []netip.Prefix{allowed} })
+		l.s.refusedPorts = []uint16{862, 9999}
+		k := l.asker(c.peer, 1)
+		in := tstamp.In{Payload: k.question(0, nil), Peer: k.peer, Local: netip.MustParseAddr(c.local)}
+		if _, _, r := l.deliverIn(&in); r != c.want {
+			t.Errorf("%s -> %s: %v, want %v", c.peer, c.local, r, c.want)
+		}
+	}
+}
+
+func TestAnswersOfReflectorsAreNotAnswered(t *testing.T) {
+	key := newKey(t, "k")
+	for _, keys := range [][]*stamp.Key{nil, {key}} {
+		for _, format := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
+			l := newLab(t, func(o *Options) { o.Keys = keys })
+			k := l.asker("192.0.2.1:5000", 1)
+			if keys != nil {
+				k.key = key
+			}
+			q := k.question(0, nil)
+			if format == timefmt.PTP && k.key == nil {
+				q[12] |= 0x40
+				stamp.SealCRC(q, false)
+			}
+			rep := k.send(q)
+			if !rep.result.Answered() {
+				t.Fatalf("question: %v", rep.result)
+			}
+			if _, _, r := l.deliver(netip.MustParseAddrPort("192.0.2.9:4000"), rep.octets); r != Loop {
+				t.Errorf("keys %v, format %v: an answer sent to a reflector: %v, want loop", keys != nil, format, r)
+			}
+		}
+	}
+}
+
+func TestRateLimitIsPerSource(t *testing.T) {
+	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
+	loud, quiet := l.asker("192.0.2.1:5000", 1), l.asker("192.0.2.2:5000", 2)
+	limited := 0
+	for i := range uint32(100) {
+		loud.peer = netip.AddrPortFrom(loud.peer.Addr(), uint16(5000+i)) // ports do not help
+		if loud.ask(i).result == RateLimited {
+			limited++
+		}
+	}
+	if limited != 95 {
+		t.Errorf("%d of 100 limited, want 95", limited)
+	}
+	if r := quiet.ask(0).result; r != Answered {
+		t.Errorf("another source: %v", r)
+	}
+}
+
+func TestSessionsFullIsToldApart(t *testing.T) {
+	l := newLab(t, func(o *Options) { o.MaxSessions = 2 })
+	a, b := l.asker("192.0.2.1:5000", 1), l.asker("192.0.2.2:5000", 2)
+	for i := range uint32(2) {
+		a.ask(i)
+		b.ask(i)
+	}
+	if r := l.asker("192.0.2.3:5000", 3).ask(0).result; r != SessionsFull {
+		t.Errorf("a third session: %v, want sessions_full", r)
+	}
+	if rep := a.ask(2); rep.receipt.Received != 3 {
+		t.Errorf("the first session has %d received, want 3", rep.receipt.Received)
+	}
+}

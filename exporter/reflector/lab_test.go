@@ -1,0 +1,199 @@
+package reflector
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// epochStart is when the tests' clocks begin.
+const epochStart = instant.Time(1_800_000_000_000_000_000)
+
+// fixedClock is a clock.Monitor of one quality.
+type fixedClock clock.Quality
+
+func (c fixedClock) Quality(instant.Time) clock.Quality { return clock.Quality(c) }
+func (fixedClock) Run(ctx context.Context) error        { <-ctx.Done(); return nil }
+
+func goodClock() fixedClock {
+	return fixedClock{State: clock.Synchronised, Bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}
+}
+
+// lab is a shard without sockets, and a monotonic clock that the test moves.
+type lab struct {
+	t   testing.TB
+	s   *shard
+	now time.Duration
+}
+
+func newLab(t testing.TB, change func(*Options)) *lab {
+	t.Helper()
+	o := Options{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, RatePackets: -1}
+	if change != nil {
+		change(&o)
+	}
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, s: newShard(&o, rand.New(rand.NewPCG(3, 4)).Uint32)}
+	l.s.clock = viewClock(goodClock(), epochStart)
+	return l
+}
+
+func (l *lab) wall() instant.Time { return epochStart.Add(l.now) }
+
+// deliver hands octets to the reflector and returns its answer.
+func (l *lab) deliver(peer netip.AddrPort, b []byte) ([]byte, answer, Result) {
+	in := tstamp.In{
+		Payload: append([]byte(nil), b...), Peer: peer, Local: netip.MustParseAddr("127.0.0.1"),
+		Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, At: l.wall().Add(20 * time.Microsecond),
+		TTL: 61, DSCP: 10,
+	}
+	return l.deliverIn(&in)
+}
+
+func (l *lab) deliverIn(in *tstamp.In) ([]byte, answer, Result) {
+	var a answer
+	r := l.s.handle(in, l.now, &a)
+	if !r.Answered() {
+		return nil, a, r
+	}
+	l.s.seal(&a, l.wall().Add(50*time.Microsecond))
+	return a.payload, a, r
+}
+
+// asker is a sender of questions.
+type asker struct {
+	l    *lab
+	peer netip.AddrPort
+	ssid uint16
+	run  uint32
+	// epoch is the reflector's, once an answer has told it.
+	epoch uint32
+	key   *stamp.Key
+	tmax  uint32 // milliseconds
+}
+
+func (l *lab) asker(peer string, run uint32) *asker {
+	return &asker{l: l, peer: netip.MustParseAddrPort(peer), ssid: 77, run: run}
+}
+
+// base is a question without TLVs.
+func (k *asker) base(seq uint32) []byte {
+	p := stamp.SenderPacket{
+		Seq: seq, T1: timefmt.NTP.Encode(k.l.wall(), 0), SSID: k.ssid,
+		Error: timefmt.MakeErrorEstimate(time.Millisecond, true, timefmt.NTP),
+	}
+	if k.key != nil {
+		return p.AppendAuthenticatedTo(nil, k.key)
+	}
+	return p.AppendTo(nil)
+}
+
+// question is what our own sender sends.
+func (k *asker) question(seq uint32, change func(*stamp.Receipt)) []byte {
+	r := stamp.Receipt{Words: 4, Run: k.run, Epoch: k.epoch, Tx: k.tmax, Next: seq + 1}
+	if change != nil {
+		change(&r)
+	}
+	b := stamp.FollowUp{}.AppendTo(k.base(seq))
+	return k.finish(r.AppendTo(b))
+}
+
+// finish computes the check sums of a question.
+func (k *asker) finish(b []byte) []byte {
+	if k.key != nil {
+		b = stamp.AppendTLVHMAC(b, stamp.AuthenticatedBytes, k.key)
+	}
+	stamp.SealCRC(b, k.key != nil)
+	if k.key != nil {
+		stamp.PutTLVHMAC(b, stamp.AuthenticatedBytes, k.key)
+		stamp.PutHMAC(b, k.key)
+	}
+	return b
+}
+
+// reply is a parsed answer.
+type reply struct {
+	result  Result
+	octets  []byte
+	base    stamp.ReflectorPacket
+	receipt stamp.Receipt
+	follow  stamp.FollowUp
+	flags   map[stamp.TLVType]uint8
+	values  map[stamp.TLVType][]byte
+	answer  answer
+}
+
+// send delivers a question and parses the answer.
+func (k *asker) send(b []byte) reply {
+	k.l.t.Helper()
+	octets, a, r := k.l.deliver(k.peer, b)
+	rep := reply{result: r, octets: octets, answer: a}
+	if octets == nil {
+		return rep
+	}
+	if len(octets) != len(b) {
+		k.l.t.Fatalf("the answer to %d octets has %d", len(b), len(octets))
+	}
+	rep.parse(k.l.t, k.key)
+	if rep.receipt.Filled {
+		k.epoch = rep.receipt.Epoch
+		if !stamp.CheckCRC(octets, k.key != nil) {
+			k.l.t.Fatal("the answer's CRC is wrong")
+		}
+	}
+	return rep
+}
+
+func (k *asker) ask(seq uint32) reply {
+	k.l.t.Helper()
+	return k.send(k.question(seq, nil))
+}
+
+func (k *asker) query(next uint32, finish bool) reply {
+	k.l.t.Helper()
+	return k.send(k.question(next, func(r *stamp.Receipt) { r.Query, r.Finish, r.Next = true, finish, next }))
+}
+
+func (rep *reply) parse(t testing.TB, key *stamp.Key) {
+	t.Helper()
+	var err error
+	baseBytes := stamp.UnauthenticatedBytes
+	if key != nil {
+		baseBytes = stamp.AuthenticatedBytes
+		rep.base, err = stamp.ParseReflectorAuthenticated(rep.octets, key)
+	} else {
+		padded := append(append([]byte(nil), rep.octets...), 0, 0, 0)
+		rep.base, err = stamp.ParseReflector(padded[:max(stamp.UnauthenticatedBytes, len(rep.octets))])
+	}
+	if err != nil {
+		t.Fatalf("answer: %v", err)
+	}
+	rep.flags, rep.values = map[stamp.TLVType]uint8{}, map[stamp.TLVType][]byte{}
+	for rest := rep.octets[min(baseBytes, len(rep.octets)):]; len(rest) > 0; {
+		var v stamp.TLV
+		if v, rest, err = stamp.NextTLV(rest); err != nil {
+			return
+		}
+		rep.flags[v.Type], rep.values[v.Type] = v.Flags, v.Value
+		switch v.Type {
+		case stamp.TypeReceipt:
+			rep.receipt, _ = stamp.ParseReceipt(v.Value)
+		case stamp.TypeFollowUp:
+			rep.follow, _ = stamp.ParseFollowUp(v.Value)
+		}
+	}
+}
+
+var _ metric.Sink = metric.Discard{}

@@ -1,0 +1,351 @@
+package reflector
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/wire/stamp"
+)
+
+func TestReceiptTellsWhatHappenedToEachNumber(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 0xabcd)
+	var last reply
+	for _, seq := range []uint32{0, 1, 1, 4, 3, 6} { // 1 twice, 2 and 5 missing, 3 reordered
+		last = k.ask(seq)
+	}
+	r := last.receipt
+	if !r.Filled || r.Run != 0xabcd || r.Epoch == 0 {
+		t.Fatalf("receipt is not filled in: %+v", r)
+	}
+	want := stamp.Receipt{Next: 7, Base: 2, Received: 5, Duplicated: 1, Reordered: 1, Tx: 6}
+	got := stamp.Receipt{
+		Next: r.Next, Base: r.Base, Received: r.Received, Lost: r.Lost, Duplicated: r.Duplicated,
+		Reordered: r.Reordered, Late: r.Late, Tx: r.Tx,
+	}
+	if got != want {
+		t.Errorf("counts are %+v, want %+v", got, want)
+	}
+	l.now += 4 * time.Second
+	r = k.ask(7).receipt
+	if r.Lost != 2 || r.Bursts != 2 || r.Base != 8 {
+		t.Errorf("after the waiting time lost %d bursts %d base %d, want 2 2 8", r.Lost, r.Bursts, r.Base)
+	}
+	if want := uint64(0b11011011); r.Recent[0] != want {
+		t.Errorf("recent is %b, want %b", r.Recent[0], want)
+	}
+	if l.now += time.Second; k.ask(2).receipt.Late != 1 {
+		t.Error("a packet after its waiting time is not late")
+	}
+}
+
+func TestSendersWaitingTimeDecides(t *testing.T) {
+	for _, c := range []struct {
+		tmax uint32
+		lost uint32
+	}{{0, 0}, {500, 1}, {5000, 0}} {
+		l := newLab(t, nil)
+		k := l.asker("192.0.2.1:5000", 1)
+		k.tmax = c.tmax
+		k.ask(0)
+		k.ask(2)
+		l.now += time.Second
+		if got := k.ask(3).receipt.Lost; got != c.lost {
+			t.Errorf("Tmax %d ms: %d lost after a second, want %d", c.tmax, got, c.lost)
+		}
+	}
+}
+
+func TestQueryIsAnsweredAndNotCounted(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	for seq := range uint32(3) {
+		k.ask(seq)
+	}
+	for range 5 {
+		rep := k.query(3, false)
+		if rep.result != AnsweredQuery || rep.receipt.Received != 3 || rep.receipt.Tx != 3 || rep.base.Seq != 3 {
+			t.Fatalf("query: %v, received %d, tx %d, number %d", rep.result, rep.receipt.Received, rep.receipt.Tx, rep.base.Seq)
+		}
+	}
+	if rep := k.ask(3); rep.base.Seq != 3 || rep.receipt.Received != 4 {
+		t.Errorf("the next answer is number %d, received %d; want 3, 4", rep.base.Seq, rep.receipt.Received)
+	}
+}
+
+func TestFinishDecidesEverything(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	k.ask(0)
+	k.ask(2)
+	r := k.query(10, true).receipt
+	if r.Received != 2 || r.Lost != 8 || r.Base != 10 || r.Next != 10 {
+		t.Errorf("received %d lost %d base %d next %d, want 2 8 10 10", r.Received, r.Lost, r.Base, r.Next)
+	}
+}
+
+func TestQueryMayOpenASession(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	if r := k.query(100, false).receipt; r.Next != 100 || r.Received != 0 || r.Lost != 0 {
+		t.Errorf("opening query: next %d received %d lost %d", r.Next, r.Received, r.Lost)
+	}
+	k.ask(101)
+	if r := k.query(102, true).receipt; r.Received != 1 || r.Lost != 1 {
+		t.Errorf("received %d lost %d, want 1 1: number 100 was lost", r.Received, r.Lost)
+	}
+}
+
+// A packet too small for a Receipt is counted for the session that queries open.
+func TestSmallPacketsAreCountedForTheQueriesBesideThem(t *testing.T) {
+	for _, queryFirst := range []bool{true, false} {
+		l := newLab(t, nil)
+		k := l.asker("192.0.2.1:5000", 9)
+		if queryFirst {
+			k.query(0, false)
+		}
+		for _, seq := range []uint32{0, 1, 3} {
+			if rep := k.send(k.base(seq)); rep.result != Answered {
+				t.Fatalf("small packet: %v", rep.result)
+			}
+		}
+		r := k.query(5, true).receipt
+		if r.Received != 3 || r.Lost != 2 || r.Tx != 3 {
+			t.Errorf("query first %v: received %d lost %d tx %d, want 3 2 3", queryFirst, r.Received, r.Lost, r.Tx)
+		}
+		if l.s.table.len() != 1 {
+			t.Errorf("query first %v: %d sessions, want 1", queryFirst, l.s.table.len())
+		}
+		l.s.table.check(t)
+	}
+}
+
+func TestNewRunIsANewSession(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	for seq := range uint32(5) {
+		k.ask(seq)
+	}
+	old := k.epoch
+	k.run, k.epoch = 2, 0
+	rep := k.ask(0)
+	if rep.receipt.Received != 1 || rep.receipt.Epoch == old || rep.base.Seq != 0 || rep.receipt.Tx != 1 {
+		t.Errorf("new run: received %d, epoch kept %v, number %d", rep.receipt.Received, rep.receipt.Epoch == old, rep.base.Seq)
+	}
+	// A straggler of the old run must not disturb the new one.
+	k.run, k.epoch = 1, old
+	k.ask(5)
+	k.run = 2
+	if r := k.ask(1).receipt; r.Received != 2 || r.Duplicated != 0 {
+		t.Errorf("after a straggler of the old run: received %d duplicated %d, want 2 0", r.Received, r.Duplicated)
+	}
+}
+
+func TestLostSessionGetsANewEpoch(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	k.ask(0)
+	k.ask(1)
+	old := k.epoch
+	l.s.table.expire(time.Hour, time.Minute)
+	rep := k.ask(2)
+	if rep.receipt.Epoch == old || rep.receipt.Received != 1 || rep.base.Seq != 0 {
+		t.Errorf("epoch %#x -> %#x, received %d, number %d", old, rep.receipt.Epoch, rep.receipt.Received, rep.base.Seq)
+	}
+}
+
+func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	k.ask(0)
+	k.ask(1)
+	k.peer = netip.MustParseAddrPort("198.51.100.9:6000")
+	rep := k.ask(2)
+	if rep.receipt.Received != 3 || rep.base.Seq != 2 || l.s.table.len() != 1 {
+		t.Errorf("after rebinding: received %d, number %d, %d sessions; want 3 2 1", rep.receipt.Received, rep.base.Seq, l.s.table.len())
+	}
+	l.s.table.check(t)
+}
+
+func TestReplayFromElsewhereMovesNothing(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	k.ask(0)
+	captured := k.question(1, nil)
+	k.send(captured)
+	thief := *k
+	thief.peer = netip.MustParseAddrPort("203.0.113.66:7000")
+	thief.send(captured)
+	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 {
+		t.Error("a replayed packet moved the session")
+	}
+	thief.epoch = k.epoch + 1 // does not know the epoch
+	thief.ask(2)
+	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 || l.s.table.len() != 2 {
+		t.Error("a guessed epoch moved the session")
+	}
+}
+
+func TestCorruptPacketIsCountedForItsSession(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	k.ask(0)
+	good := k.question(1, nil)
+	want := uint32(0)
+	for at := range good {
+		bad := slices.Clone(good)
+		bad[at] ^= 0x10
+		switch _, _, r := l.deliver(k.peer, bad); r {
+		case Corrupted:
+			want++
+		case Loop: // damaged into an answer's look: refused as well
+		default:
+			t.Fatalf("octet %d damaged: %v", at, r)
+		}
+	}
+	if int(want) < len(good)-8 {
+		t.Fatalf("only %d of %d damaged packets were noticed", want, len(good))
+	}
+	if r := k.send(good).receipt; r.Corrupted != want || r.Received != 2 {
+		t.Errorf("corrupted %d received %d, want %d 2", r.Corrupted, r.Received, want)
+	}
+}
+
+func TestPacketWithoutItsReceiptIsCorrupt(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	k.ask(0)
+	for _, at := range []int{45, 47, 65, 67, 68, 69, 70} { // types, lengths, magic, version
+		bad := k.question(1, nil)
+		bad[at] ^= 0x40
+		if _, _, r := l.deliver(k.peer, bad); r != Corrupted {
+			t.Errorf("octet %d damaged: %v, want corrupted", at, r)
+		}
+	}
+	if r := k.ask(1).receipt; r.Corrupted != 7 {
+		t.Errorf("corrupted %d, want 7", r.Corrupted)
+	}
+	l.now += 2 * receiptMemory
+	if rep := k.send(k.base(2)); rep.result != Answered {
+		t.Errorf("another sender at the same address a while later: %v", rep.result)
+	}
+}
+
+func TestFollowUpAndReceiptTellTrueTransmitStamps(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	if rep := k.ask(0); rep.follow.Mode != 0 || rep.follow.T3 != 0 {
+		t.Errorf("the first answer has a follow-up: %+v", rep.follow)
+	} else {
+		l.transmitted(rep.answer, 100)
+	}
+	l.transmitted(k.ask(1).answer, 101)
+	missing := k.ask(2) // its stamp comes late
+	l.transmitted(k.ask(3).answer, 103)
+	rep := k.ask(4)
+	if rep.follow.Seq != 3 || rep.follow.Mode == 0 || rep.receipt.T3[0] != 0 || rep.receipt.T3[1] != 101 {
+		t.Errorf("answer 4 tells follow-up %d and stamps %v, want 3 and [0 101]", rep.follow.Seq, rep.receipt.T3)
+	}
+	l.transmitted(missing.answer, 102)
+	rep = k.ask(5)
+	if rep.follow.Mode != 0 {
+		t.Errorf("answer 5 has a follow-up of answer 4, whose stamp never came: %+v", rep.follow)
+	}
+	if rep.receipt.T3[0] != 103 || rep.receipt.T3[1] != 102 {
+		t.Errorf("answer 5 tells stamps %v, want [103 102]", rep.receipt.T3)
+	}
+	l.transmitted(rep.answer, 105)
+	if q := k.query(6, true); q.follow.Seq != 5 || q.receipt.T3[0] != 105 || q.receipt.T3[1] != 0 {
+		t.Errorf("the query's answer tells follow-up %d and stamps %v, want 5 and [105 0]", q.follow.Seq, q.receipt.T3)
+	}
+}
+
+// transmitted brings the kernel's stamp of an answer.
+func (l *lab) transmitted(a answer, at int64) {
+	if s := l.s.table.byCookie(a.cookie); s != nil {
+		s.stamped(uint32(a.cookie), sample.Stamp{At: instant.Time(at), Origin: sample.Kernel})
+	}
+}
+
+// TestCountsAreExactUnderLossDuplicationAndReordering sends numbers over a
+// lossy path and compares the Receipts with what really happened.
+func TestCountsAreExactUnderLossDuplicationAndReordering(t *testing.T) {
+	for _, loss := range []float64{0, 0.02, 0.3} {
+		for _, dup := range []float64{0, 0.05} {
+			for _, spread := range []int{0, 40} {
+				t.Run(fmt.Sprintf("loss=%v,dup=%v,spread=%d", loss, dup, spread), func(t *testing.T) {
+					conserve(t, loss, dup, spread)
+				})
+			}
+		}
+	}
+}
+
+func conserve(t *testing.T, loss, dup float64, spread int) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	const packets, start = 5000, 1<<32 - 2000 // across the wrap of the wire's 32 bits
+	type arrival struct {
+		at  time.Duration
+		seq uint32
+	}
+	var all []arrival
+	var lost, copies uint32
+	for i := range packets {
+		at := time.Duration(i) * 10 * time.Millisecond
+		seq := uint32(uint64(start) + uint64(i))
+		if i > 0 && rng.Float64() < loss {
+			lost++
+			continue
+		}
+		jitter := func() time.Duration {
+			if i == 0 || spread == 0 {
+				return 0
+			}
+			return time.Duration(rng.IntN(spread)) * 10 * time.Millisecond
+		}
+		all = append(all, arrival{at + jitter(), seq})
+		for rng.Float64() < dup {
+			all = append(all, arrival{at + jitter() + 1, seq})
+			copies++
+		}
+	}
+	slices.SortStableFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
+	reordered, highest, seen := uint32(0), uint64(0), map[uint64]bool{}
+	for i, v := range all {
+		l.now = v.at
+		n := seqwin.Extend(highest, v.seq)
+		if i == 0 {
+			n = uint64(v.seq)
+		}
+		if !seen[n] && i > 0 && n < highest {
+			reordered++
+		}
+		seen[n], highest = true, max(highest, n)
+		r := k.ask(v.seq).receipt
+		if r.Tx != uint32(i+1) {
+			t.Fatalf("answer %d says Tx %d", i, r.Tx)
+		}
+		if got := r.Received + r.Duplicated + r.Late; got != uint32(i+1) {
+			t.Fatalf("after %d arrivals: received %d + duplicated %d + late %d", i+1, r.Received, r.Duplicated, r.Late)
+		}
+	}
+	end := uint64(start) + packets
+	r := k.query(uint32(end), true).receipt
+	switch {
+	case r.Received != packets-lost, r.Lost != lost:
+		t.Errorf("received %d lost %d, want %d %d", r.Received, r.Lost, packets-lost, lost)
+	case r.Duplicated != copies, r.Reordered != reordered, r.Late != 0:
+		t.Errorf("duplicated %d reordered %d late %d, want %d %d 0", r.Duplicated, r.Reordered, r.Late, copies, reordered)
+	}
+}

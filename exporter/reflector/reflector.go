@@ -1,0 +1,175 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/stamp"
+)
+
+// publishInterval is how fresh the metrics are.
+const publishInterval = time.Second
+
+// Reflector answers test packets. It is made by New and runs once.
+type Reflector struct {
+	options Options
+	env     Env
+	shards  []*shard
+	started chan struct{}
+	begin   time.Time
+
+	mu      sync.Mutex // guards what follows
+	conns   []*tstamp.Conn
+	dropped uint64 // by the kernel, at sockets that are closed now
+}
+
+// New checks o. It opens nothing: see Run.
+func New(o Options, env Env) (*Reflector, error) {
+	o.Listen = slices.Clone(o.Listen)
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	if env.Sink == nil || env.Clock == nil {
+		return nil, errors.New("reflector: a sink and a clock are needed")
+	}
+	if env.Log == nil {
+		env.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Reflector{options: o, env: env, started: make(chan struct{})}
+	for range o.Listen {
+		r.shards = append(r.shards, newShard(&o, rand.Uint32))
+	}
+	return r, nil
+}
+
+// Started is closed when all sockets are open.
+func (r *Reflector) Started() <-chan struct{} { return r.started }
+
+// Addrs are the addresses that are listened on, with the real ports. It is
+// empty before Started and after Run.
+func (r *Reflector) Addrs() []netip.AddrPort {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []netip.AddrPort
+	for _, c := range r.conns {
+		all = append(all, c.LocalAddr())
+	}
+	return all
+}
+
+// SetKeys replaces the keys while running. Sessions go on if their key, or the
+// one that replaces it, is among the new ones.
+func (r *Reflector) SetKeys(keys []*stamp.Key) error {
+	if r.options.RequireKey && len(keys) == 0 {
+		return errors.New("reflector: a key is required, but there is none")
+	}
+	for _, s := range r.shards {
+		s.mu.Lock()
+		s.keys = nil
+		for _, k := range keys {
+			s.keys = append(s.keys, k.Clone())
+		}
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+// Run opens the sockets and answers until ctx ends, which is no error. It
+// returns when nothing is left running.
+func (r *Reflector) Run(ctx context.Context) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.begin = time.Now()
+	since := func() time.Duration { return time.Since(r.begin) }
+	failures := make(chan error, len(r.conns))
+	var running sync.WaitGroup
+	for i, c := range r.conns {
+		s := newSocket(c, r.shards[i], r.env.Clock, since, r.options.MaxPacketBytes)
+		running.Go(func() {
+			if err := s.serve(); err != nil {
+				failures <- err
+				cancel()
+			}
+		})
+		r.env.Log.Info("reflector listens", "address", c.LocalAddr().String())
+	}
+	close(r.started)
+	r.publish(ctx, since)
+	err := r.close()
+	running.Wait()
+	select {
+	case first := <-failures:
+		return first
+	default:
+		return err
+	}
+}
+
+func (r *Reflector) open() error {
+	for _, a := range r.options.Listen {
+		c, err := tstamp.Open(a, tstamp.Options{
+			ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: r.options.SendBufferBytes,
+		})
+		if err != nil {
+			return errors.Join(explain(a, err), r.close())
+		}
+		r.mu.Lock()
+		r.conns = append(r.conns, c)
+		r.mu.Unlock()
+	}
+	if !r.options.AllowReflectorPorts {
+		ports := []uint16{stamp.Port}
+		for _, c := range r.conns {
+			ports = append(ports, c.LocalAddr().Port())
+		}
+		for _, s := range r.shards {
+			s.refusedPorts = ports
+		}
+	}
+	return nil
+}
+
+// explain says what to do about a socket that cannot be had.
+func explain(a netip.AddrPort, err error) error {
+	what := a.String()
+	if a.Addr().IsUnspecified() {
+		what = fmt.Sprintf(":%d (%s)", a.Port(), a.Addr())
+	}
+	advice := ""
+	switch {
+	case errors.Is(err, syscall.EACCES) && a.Port() < 1024:
+		advice = ": ports below 1024 need CAP_NET_BIND_SERVICE; run as root, " +
+			"give the program the capability, or listen on a higher port"
+	case errors.Is(err, syscall.EADDRINUSE):
+		advice = ": another program, maybe another reflector, has this port; stop it or choose another port"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		advice = ": this host does not have this address"
+	case errors.Is(err, syscall.EAFNOSUPPORT):
+		advice = ": this host does not speak this family; leave the address out"
+	}
+	return fmt.Errorf("reflector: listen udp %s: %w%s", what, err, advice)
+}
+
+func (r *Reflector) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var errs []error
+	for _, c := range r.conns {
+		r.dropped += c.Stats().Dropped
+		errs = append(errs, c.Close())
+	}
+	r.conns = nil
+	return errors.Join(errs...)
+}

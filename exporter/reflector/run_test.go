@@ -1,0 +1,252 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/metric"
+)
+
+// running starts a reflector on loopback and ends it with the test.
+func running(t testing.TB, o Options, sink metric.Sink) *Reflector {
+	t.Helper()
+	if o.Listen == nil {
+		o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	}
+	r, err := New(o, Env{Sink: sink, Clock: goodClock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-r.Started():
+	case err := <-ended:
+		cancel()
+		t.Fatalf("Run: %v", err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return r
+}
+
+func dial(t testing.TB, to netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// exchange sends a question over a socket and waits for its answer.
+func (k *asker) exchange(c *net.UDPConn, b []byte) reply {
+	k.l.t.Helper()
+	if _, err := c.Write(b); err != nil {
+		k.l.t.Fatal(err)
+	}
+	answer := make([]byte, 10_000)
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		k.l.t.Fatal(err)
+	}
+	n, err := c.Read(answer)
+	if err != nil {
+		k.l.t.Fatalf("no answer: %v", err)
+	}
+	rep := reply{octets: answer[:n]}
+	rep.parse(k.l.t, k.key)
+	if rep.receipt.Filled {
+		k.epoch = rep.receipt.Epoch
+	}
+	return rep
+}
+
+func TestReflectorAnswersOnEveryAddress(t *testing.T) {
+	r := running(t, Options{Listen: []netip.AddrPort{
+		netip.MustParseAddrPort("127.0.0.1:0"), netip.MustParseAddrPort("127.0.0.2:0"), netip.MustParseAddrPort("[::1]:0"),
+	}}, metric.Discard{})
+	addrs := r.Addrs()
+	if len(addrs) != 3 {
+		t.Fatalf("listens on %v", addrs)
+	}
+	for _, a := range addrs {
+		k := newLab(t, nil).asker("192.0.2.1:1", 5)
+		c := dial(t, a)
+		for seq := range uint32(3) {
+			rep := k.exchange(c, k.question(seq, nil))
+			if rep.base.SenderSeq != seq || rep.base.Seq != seq || rep.receipt.Received != seq+1 {
+				t.Fatalf("%v: answer %d: %+v", a, seq, rep.base)
+			}
+		}
+	}
+	s := r.Stats()
+	if s.Answered() != 9 || s.Sessions != 3 || s.Proven != 3 || s.Running <= 0 {
+		t.Errorf("stats: answered %d, sessions %d, proven %d, running %v", s.Answered(), s.Sessions, s.Proven, s.Running)
+	}
+}
+
+// The kernel's transmit stamp of an answer must reach its sender with the next
+// one, and lie between T3 as read in user space and now.
+func TestFollowUpCarriesTheKernelsStamp(t *testing.T) {
+	r := running(t, Options{}, metric.Discard{})
+	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	c := dial(t, r.Addrs()[0])
+	before := k.exchange(c, k.question(0, nil))
+	told := 0
+	for seq := uint32(1); seq < 20; seq++ {
+		rep := k.exchange(c, k.question(seq, nil))
+		if rep.follow.Mode != 0 {
+			told++
+			if rep.follow.Seq != seq-1 || rep.follow.T3 < before.base.T3 || rep.follow.T3 > rep.base.T3 {
+				t.Errorf("answer %d: follow-up %+v; T3 was %#x, is %#x", seq, rep.follow, before.base.T3, rep.base.T3)
+			}
+		}
+		before = rep
+	}
+	if told < 19 {
+		t.Errorf("%d of 19 answers had a follow-up", told)
+	}
+}
+
+func TestRunEndsCleanlyAndExplainsWhatItCannotOpen(t *testing.T) {
+	taken, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.LocalAddr().(*net.UDPAddr).AddrPort()
+	r, err := New(Options{Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0"), port}},
+		Env{Sink: metric.Discard{}, Clock: goodClock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.Run(context.Background())
+	if !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "reflector: listen udp "+port.String()) ||
+		!strings.Contains(err.Error(), "another program") {
+		t.Errorf("Run: %v", err)
+	}
+	if len(r.Addrs()) != 0 {
+		t.Errorf("sockets left open: %v", r.Addrs())
+	}
+}
+
+func TestPrivilegedPortIsExplained(t *testing.T) {
+	got := explain(netip.MustParseAddrPort("0.0.0.0:862"), syscall.EACCES).Error()
+	want := "reflector: listen udp :862 (0.0.0.0): permission denied: ports below 1024 need CAP_NET_BIND_SERVICE; " +
+		"run as root, give the program the capability, or listen on a higher port"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{RequireKey: true}, "a key is required"},
+		{Options{MaxSessions: 1}, "max_sessions is 1"},
+		{Options{Expiry: time.Millisecond}, "session_expiry is 1ms"},
+		{Options{LossWait: time.Hour}, "loss wait is 1h0m0s"},
+		{Options{MaxPacketBytes: 50}, "largest packet is 50 octets"},
+		{Options{Allow: []netip.Prefix{{}}}, "allow"},
+		{Options{Listen: []netip.AddrPort{{}}}, "listen"},
+	} {
+		if _, err := New(c.o, Env{Sink: metric.Discard{}, Clock: goodClock()}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
+	if _, err := New(Options{}, Env{Sink: metric.Discard{}, Clock: goodClock()}); err != nil {
+		t.Errorf("the zero Options: %v", err)
+	}
+}
+
+// memorySink remembers counters by family and label values.
+type memorySink struct {
+	mu     sync.Mutex
+	values map[string]float64
+	open   int
+	signal chan struct{} // after an Update
+}
+
+type memorySeries struct {
+	sink *memorySink
+	name string
+}
+
+func (m *memorySink) Series(d *metric.Desc, values ...string) metric.Series {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open++
+	return memorySeries{m, d.Name + "/" + strings.Join(values, "/")}
+}
+
+func (m *memorySink) Update(f func()) {
+	f()
+	select {
+	case m.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (s memorySeries) Add(v float64) {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	s.sink.values[s.name] += v
+}
+
+func (s memorySeries) Set(v float64) {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	s.sink.values[s.name] = v
+}
+func (memorySeries) Observe(float64) {}
+func (memorySeries) Clear()          {}
+func (s memorySeries) Close() {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	s.sink.open--
+}
+
+func TestMetricsTellEveryResult(t *testing.T) {
+	sink := &memorySink{values: map[string]float64{}, signal: make(chan struct{}, 1)}
+	t.Cleanup(func() {
+		if sink.open != 0 {
+			t.Errorf("%d series are still open after Run", sink.open)
+		}
+	})
+	r := running(t, Options{}, sink)
+	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	c := dial(t, r.Addrs()[0])
+	if _, err := c.Write([]byte("short")); err != nil {
+		t.Fatal(err)
+	}
+	k.exchange(c, k.question(0, nil))
+	k.exchange(c, k.question(1, nil))
+	for range 3 { // one Update may have been under way
+		<-sink.signal
+	}
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	for name, want := range map[string]float64{
+		"oneway_reflector_packets_total/answered": 2, "oneway_reflector_packets_total/short": 1,
+		"oneway_reflector_packets_total/corrupted": 0, "oneway_reflector_sessions/": 1,
+	} {
+		if got, ok := sink.values[name]; !ok || got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package reflector
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func testTable(most int) *table {
+	return newTable(most, most/2, rand.New(rand.NewPCG(1, 2)).Uint32)
+}
+
+// addr is the i-th of many addresses, each a source of its own.
+func addr(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), uint16(1024+i%50000))
+}
+
+func (t *table) openFrom(i int, run uint32, now time.Duration) *session {
+	a := addr(i)
+	key := sessionKey{flow: makeFlow(a, netip.Addr{}, 7, false), run: run}
+	return t.open(key, t.sources.get(a.Addr(), now), now, time.Second)
+}
+
+// check compares all the indexes of the table with each other.
+func (t *table) check(tb testing.TB) {
+	tb.Helper()
+	total := 0
+	for i := range t.rings {
+		n := 0
+		for s := t.rings[i].root.next; s != &t.rings[i].root; s = s.next {
+			n++
+			switch {
+			case t.byKey[s.key] != s:
+				tb.Fatalf("session of slot %d is not found by its key", s.slot)
+			case s.epoch != 0 && t.byEpoch[s.epoch] != s:
+				tb.Fatalf("session of slot %d is not found by its epoch", s.slot)
+			case s.src == nil || t.sources.byKey[s.src.key] != s.src:
+				tb.Fatalf("session of slot %d has a source that the table has forgotten", s.slot)
+			case s.tier != tier(i):
+				tb.Fatalf("session of tier %d is in ring %d", s.tier, i)
+			}
+		}
+		if n != t.rings[i].n {
+			tb.Fatalf("ring %d has %d sessions and says %d", i, n, t.rings[i].n)
+		}
+		total += n
+	}
+	idles, owned := 0, 0
+	for _, src := range t.sources.byKey {
+		owned += src.sessions
+		if src.sessions == 0 {
+			idles++
+		}
+	}
+	switch {
+	case total != len(t.byKey), owned != total, len(t.slots) != total+len(t.free):
+		tb.Fatalf("%d sessions in rings, %d by key, %d owned, %d slots of which %d free",
+			total, len(t.byKey), owned, len(t.slots), len(t.free))
+	case idles != t.sources.idles || idles > t.sources.maxIdle:
+		tb.Fatalf("%d idle sources, says %d, bound %d", idles, t.sources.idles, t.sources.maxIdle)
+	case total > t.max, len(t.byEpoch) > total, len(t.byFlow) > total:
+		tb.Fatalf("%d sessions, bound %d; %d epochs, %d flows", total, t.max, len(t.byEpoch), len(t.byFlow))
+	}
+}
+
+func TestTableEvictsTheOldestOnTrial(t *testing.T) {
+	tab := testTable(4)
+	for i := range 4 {
+		tab.openFrom(i, 1, time.Duration(i))
+	}
+	tab.touch(tab.byKey[sessionKey{makeFlow(addr(0), netip.Addr{}, 7, false), 1}], 10)
+	tab.openFrom(4, 1, 11)
+	tab.check(t)
+	for i, want := range []bool{true, false, true, true, true} {
+		if _, have := tab.byKey[sessionKey{makeFlow(addr(i), netip.Addr{}, 7, false), 1}]; have != want {
+			t.Errorf("session %d is there: %v, want %v", i, have, want)
+		}
+	}
+}
+
+func TestFloodCannotEvictProvenSessions(t *testing.T) {
+	tab := testTable(100)
+	var mine []*session
+	for i := range 60 {
+		s := tab.openFrom(i, 1, 0)
+		tab.promote(s, proven)
+		mine = append(mine, s)
+	}
+	for i := range 10_000 {
+		if tab.openFrom(1000+i, 2, time.Duration(i)) == nil {
+			t.Fatalf("newcomer %d was refused though 40 places are on trial", i)
+		}
+	}
+	tab.check(t)
+	for i, s := range mine {
+		if tab.byKey[s.key] != s {
+			t.Fatalf("proven session %d was evicted", i)
+		}
+	}
+}
+
+func TestFullTableOfProvenSessionsRefusesNewcomers(t *testing.T) {
+	tab := testTable(10)
+	for i := range 10 {
+		tab.promote(tab.openFrom(i, 1, 0), proven)
+	}
+	if tab.openFrom(99, 1, 1) != nil {
+		t.Error("a newcomer displaced a proven session")
+	}
+	tab.check(t)
+	tab.expire(time.Hour, time.Minute)
+	if tab.len() != 0 {
+		t.Errorf("%d sessions survive their expiry", tab.len())
+	}
+	if tab.openFrom(99, 1, time.Hour) == nil {
+		t.Error("no room after everything expired")
+	}
+	tab.check(t)
+}
+
+func TestOneSourceMayHoldHalfTheTable(t *testing.T) {
+	tab := testTable(10)
+	a := netip.MustParseAddr("192.0.2.1")
+	opened := 0
+	for port := range 20 {
+		key := sessionKey{flow: makeFlow(netip.AddrPortFrom(a, uint16(port+1)), netip.Addr{}, 0, false)}
+		if tab.open(key, tab.sources.get(a, 0), 0, time.Second) != nil {
+			opened++
+		}
+	}
+	if opened != 5 {
+		t.Errorf("one source opened %d sessions of 10, want 5", opened)
+	}
+	tab.check(t)
+}
+
+func TestTooManySeasonedSessionsGoBackOnTrial(t *testing.T) {
+	tab := testTable(40)
+	for i := range 30 {
+		s := tab.openFrom(i, 0, 0)
+		s.received = seasonedPackets
+		tab.touch(s, seasonedAge)
+	}
+	tab.check(t)
+	if n := tab.rings[seasoned].n; n != 10 {
+		t.Errorf("%d sessions are seasoned, want a quarter of 40", n)
+	}
+}
+
+func TestSixtyFourBitsOfAnIPv6AddressAreOneSource(t *testing.T) {
+	st := newSourceTable(10)
+	a := st.get(netip.MustParseAddr("2001:db8:0:1::1"), 0)
+	if b := st.get(netip.MustParseAddr("2001:db8:0:1:ffff::2"), 0); a != b {
+		t.Error("two hosts of one /64 have two buckets")
+	}
+	if b := st.get(netip.MustParseAddr("2001:db8:0:2::1"), 0); a == b {
+		t.Error("two /64 share a bucket")
+	}
+	if st.get(netip.MustParseAddr("192.0.2.1"), 0) == st.get(netip.MustParseAddr("192.0.2.2"), 0) {
+		t.Error("two IPv4 hosts share a bucket")
+	}
+}
+
+func TestTableStaysConsistentUnderRandomUse(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	tab := newTable(50, 25, rng.Uint32)
+	tab.sources = newSourceTable(8)
+	now := time.Duration(0)
+	for step := range 20_000 {
+		now += time.Duration(rng.IntN(100)) * time.Millisecond
+		key := sessionKey{makeFlow(addr(rng.IntN(120)), netip.Addr{}, uint16(rng.IntN(2)), false), uint32(rng.IntN(3))}
+		a := netip.AddrFrom16(key.peer).Unmap()
+		src := tab.sources.get(a, now)
+		s := tab.byKey[key]
+		if s == nil {
+			s = tab.open(key, src, now, time.Second)
+		}
+		if s == nil {
+			continue
+		}
+		s.received++
+		switch rng.IntN(8) {
+		case 0:
+			tab.promote(s, tier(rng.IntN(tiers)))
+		case 1:
+			tab.close(s)
+		case 2:
+			to := addr(200 + rng.IntN(50))
+			moved := sessionKey{makeFlow(to, netip.Addr{}, key.ssid, false), key.run}
+			if tab.byKey[moved] == nil {
+				tab.rebind(s, moved, tab.sources.get(to.Addr(), now))
+			}
+		case 3:
+			if s.key.run == 0 {
+				run := rng.Uint32() | 1
+				tab.adopt(s, run)
+			}
+		case 4:
+			tab.expire(now, 20*time.Second)
+		default:
+			tab.touch(s, now)
+		}
+		if step%100 == 0 {
+			tab.check(t)
+		}
+	}
+	tab.check(t)
+}
+
+func TestCookieOfAFormerUserOfTheSlotFindsNothing(t *testing.T) {
+	tab := testTable(4)
+	s := tab.openFrom(1, 1, 0)
+	cookie := s.cookie(s.number())
+	if tab.byCookie(cookie) != s {
+		t.Fatal("a session is not found by its cookie")
+	}
+	tab.close(s)
+	if tab.byCookie(cookie) != nil {
+		t.Error("a closed session is found by its cookie")
+	}
+	if again := tab.openFrom(2, 1, 0); again.slot != s.slot || tab.byCookie(cookie) != nil {
+		t.Error("the slot's next user is found by the former one's cookie")
+	}
+	for _, c := range []uint64{0, 1, 1 << 40, 1<<64 - 1} {
+		tab.byCookie(c) // must not panic
+	}
+}
