@@ -28,7 +28,8 @@
 //  4. Corruption: one octet of the UDP payload is changed and the checksum made
 //     right again, so that the damage reaches the socket (RepairChecksum).
 //  5. Delay, plus a uniform jitter of 0..Jitter. Jitter never reorders: a packet
-//     leaves no earlier than the one before it.
+//     leaves no earlier than the one before it (so packets closer together than
+//     Jitter see mostly the upper part of it).
 //  6. Reordering: a chosen packet is held back until the next 1, 2 or 3 packets
 //     of its class have left, or for HoldTimeout beyond its time at most.
 //  7. Duplication: the copy leaves right after the packet, and uses no rate.

@@ -49,6 +49,14 @@ func (h *Host) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), h.space.file.Fd())
 }
 
+// Shell is what to type in another terminal to work inside the namespace.
+func (h *Host) Shell() string {
+	if os.Getenv(inside) == "" {
+		return "nsenter --net=" + h.Path()
+	}
+	return fmt.Sprintf("nsenter --user=/proc/%d/ns/user --preserve-credentials --net=%s", os.Getpid(), h.Path())
+}
+
 // DialContext connects from inside the namespace, for http.Transport and the
 // like. The address must be an IP address and port: names are looked up outside.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
@@ -85,7 +93,7 @@ func (h *Host) Publish(outside, inside string) (at netip.AddrPort, stop func(), 
 	})
 	stop = func() {
 		cancel()
-		listener.Close()
+		_ = listener.Close()
 		wg.Wait()
 	}
 	return listener.Addr().(*net.TCPAddr).AddrPort(), stop, nil
@@ -93,15 +101,15 @@ func (h *Host) Publish(outside, inside string) (at netip.AddrPort, stop func(), 
 
 // relay copies both ways until either side ends or ctx does.
 func (h *Host) relay(ctx context.Context, outer net.Conn, inside string) {
-	defer outer.Close()
+	defer func() { _ = outer.Close() }()
 	inner, err := h.DialContext(ctx, "tcp", inside)
 	if err != nil {
 		return // the client sees its connection closed
 	}
-	defer inner.Close()
+	defer func() { _ = inner.Close() }()
 	defer context.AfterFunc(ctx, func() {
-		outer.Close()
-		inner.Close()
+		_ = outer.Close()
+		_ = inner.Close()
 	})()
 	var wg sync.WaitGroup
 	wg.Go(func() { pass(inner, outer) })

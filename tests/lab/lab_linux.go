@@ -17,9 +17,11 @@ type Lab struct {
 	// Client and Server are its two hosts; forward is from Client to Server.
 	Client, Server *Host
 
-	router      namespace
-	wan         [2]end // the hosts' ends, by the direction that begins there
-	inner       [2]end // the router's ends of the same pairs
+	router namespace
+	wan    [2]end // the hosts' ends, by the direction that begins there
+	inner  [2]end // the router's ends of the same pairs
+	// dropsBefore are the frames that found no carrier before the network was up.
+	dropsBefore [2]uint64
 	links       [2]*link
 	removeProcs func()
 	closeOnce   sync.Once
@@ -99,15 +101,16 @@ func (l *Lab) buildLAN() error {
 	if err := connect(ends[0], ends[1]); err != nil {
 		return err
 	}
-	return errors.Join(ends[0].up(ends[1]), ends[1].up(ends[0]))
+	// The end that came up first has waited for its carrier.
+	return errors.Join(ends[0].up(ends[1]), ends[1].up(ends[0]), ends[0].ready())
 }
 
-// buildLinks opens the rings before the hosts' ends come up, so that the rings
-// see every frame from the first.
+// buildLinks opens the rings before the router's ends come up and with them the
+// carrier, so that the rings see every frame from the first.
 func (l *Lab) buildLinks(o *Options) error {
 	var index [2]int
 	for i := range l.inner {
-		if err := errors.Join(l.inner[i].plainFrames(), l.wan[i].plainFrames(), l.inner[i].up(end{})); err != nil {
+		if err := errors.Join(l.inner[i].plainFrames(), l.wan[i].plainFrames(), l.wan[i].up(l.wan[1-i])); err != nil {
 			return err
 		}
 		var err error
@@ -126,7 +129,13 @@ func (l *Lab) buildLinks(o *Options) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(l.wan[0].up(l.wan[1]), l.wan[1].up(l.wan[0]))
+	if err := errors.Join(l.inner[0].up(end{}), l.inner[1].up(end{})); err != nil {
+		return err
+	}
+	if err := errors.Join(l.wan[0].ready(), l.wan[1].ready()); err != nil {
+		return err
+	}
+	return l.countDrops(l.dropsBefore[:])
 }
 
 // Log is the truth about the classified packets of a direction, in order of entry.
@@ -154,9 +163,6 @@ func (l *Lab) Err() error {
 	var all []error
 	for d, k := range l.links {
 		direction := sample.Direction(d)
-		if k == nil {
-			continue
-		}
 		if err := k.failure.Load(); err != nil {
 			all = append(all, fmt.Errorf("lab: %s: %w", direction, *err))
 		}
@@ -166,7 +172,13 @@ func (l *Lab) Err() error {
 		if n, err := k.in.losses(); err != nil || n > 0 {
 			all = append(all, fmt.Errorf("lab: %s: %d frames did not fit into the ring: %w", direction, n, errors.Join(errLost, err)))
 		}
-		all = append(all, l.dropped(d))
+	}
+	var drops [2]uint64
+	all = append(all, l.countDrops(drops[:]))
+	for d, n := range drops {
+		if n > l.dropsBefore[d] {
+			all = append(all, fmt.Errorf("lab: %s: interfaces dropped %d frames: %w", sample.Direction(d), n-l.dropsBefore[d], errLost))
+		}
 	}
 	return errors.Join(all...)
 }
@@ -174,16 +186,17 @@ func (l *Lab) Err() error {
 // errLost marks losses of the lab's own making.
 var errLost = errors.New("the lab lost packets, the run is void")
 
-// dropped looks for packets that an interface at the entrance of direction d,
-// or at its exit, could not hand to the other end.
-func (l *Lab) dropped(d int) error {
-	for _, e := range []end{l.wan[d], l.inner[1-d]} {
-		s, err := e.statistics()
-		if err != nil {
-			return err
-		}
-		if s.TxDropped > 0 {
-			return fmt.Errorf("lab: %s: %s dropped %d frames: %w", sample.Direction(d), e.name, s.TxDropped, errLost)
+// countDrops counts, for each direction, the frames that an interface at its
+// entrance or at its exit could not hand to the other end of its pair.
+func (l *Lab) countDrops(into []uint64) error {
+	for d := range into {
+		into[d] = 0
+		for _, e := range []end{l.wan[d], l.inner[1-d]} {
+			s, err := e.statistics()
+			if err != nil {
+				return err
+			}
+			into[d] += s.TxDropped
 		}
 	}
 	return nil

@@ -123,6 +123,7 @@ func (p *pipe) record(counted bool, r Record) (index int, ok bool) {
 	r.Index = c.Entered
 	c.Entered++
 	switch r.Fate {
+	case Inside, Delivered, Failed: // what left will say
 	case DroppedQueue:
 		c.DroppedQueue++
 	case DroppedLoss:

@@ -75,7 +75,10 @@ func (r *ring) set(index int) error {
 	if err := unix.Bind(r.fd, address); err != nil {
 		return fmt.Errorf("bind: %w", err)
 	}
-	return nil
+	// Bound to an interface that is still down the socket has that pending as
+	// an error (and receives once it is up): reading it clears it.
+	_, err = unix.GetsockoptInt(r.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	return err
 }
 
 func (r *ring) close() {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
@@ -113,6 +114,25 @@ func (e end) know(h *netlink.Handle, link netlink.Link, neighbour end) error {
 	return nil
 }
 
+// ready waits until an end that came up before its peer is in use: until the
+// kernel's link watch has run, packets sent there vanish without an error.
+func (e end) ready() error {
+	return e.space.withNetlink(func(h *netlink.Handle) error {
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+			link, err := h.LinkByName(e.name)
+			if err != nil {
+				return fmt.Errorf("lab: %s: %w", e.name, err)
+			}
+			if link.Attrs().OperState == netlink.OperUp {
+				return nil
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("lab: %s: still %v after 5 s", e.name, link.Attrs().OperState)
+			}
+		}
+	})
+}
+
 // allowIPv6 undoes a host's default of no IPv6 (containers have it). The
 // namespace decides which interface the path means, hence do.
 func (e end) allowIPv6() error {
@@ -176,7 +196,7 @@ func (e end) plainFrames() error {
 		if err != nil {
 			return fmt.Errorf("lab: socket: %w", err)
 		}
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 		for _, command := range []uint32{ethtoolSetTSO, ethtoolSetGSO, ethtoolSetGRO, ethtoolSetTxChecksum} {
 			if err := ethtoolSet(fd, e.name, command, 0); err != nil {
 				return fmt.Errorf("lab: %s: ethtool command %#x: %w", e.name, command, err)

@@ -19,25 +19,50 @@ type unit struct {
 // Case matters where it changes the meaning: kb/s are bits, KB are bytes.
 func rateUnits() []unit {
 	return []unit{
-		{"bit", 1}, {"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9},
-		{"Kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9},
-		{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9},
-		{"b/s", 1}, {"kb/s", 1e3}, {"Mb/s", 1e6}, {"Gb/s", 1e9},
-		{"bps", 1}, {"kbps", 1e3}, {"Kbps", 1e3}, {"Mbps", 1e6}, {"Gbps", 1e9},
+		{"bit", 1},
+		{"kbit", 1e3},
+		{"Mbit", 1e6},
+		{"Gbit", 1e9},
+		{"Kbit", 1e3},
+		{"mbit", 1e6},
+		{"gbit", 1e9},
+		{"bit/s", 1},
+		{"kbit/s", 1e3},
+		{"Mbit/s", 1e6},
+		{"Gbit/s", 1e9},
+		{"b/s", 1},
+		{"kb/s", 1e3},
+		{"Mb/s", 1e6},
+		{"Gb/s", 1e9},
+		{"bps", 1},
+		{"kbps", 1e3},
+		{"Kbps", 1e3},
+		{"Mbps", 1e6},
+		{"Gbps", 1e9},
 	}
 }
 
 func durationUnits() []unit {
 	return []unit{
-		{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9},
-		{"\u00b5s", 1e3}, {"\u03bcs", 1e3}, // micro sign and the Greek letter
+		{"ns", 1},
+		{"us", 1e3},
+		{"ms", 1e6},
+		{"s", 1e9},
+		{"\u00b5s", 1e3},
+		{"\u03bcs", 1e3}, // micro sign and the Greek letter
 	}
 }
 
 func sizeUnits() []unit {
 	return []unit{
-		{"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"KiB", 1 << 10}, {"MiB", 1 << 20},
-		{"kB", 1e3}, {"GB", 1e9}, {"GiB", 1 << 30},
+		{"B", 1},
+		{"KB", 1e3},
+		{"MB", 1e6},
+		{"KiB", 1 << 10},
+		{"MiB", 1 << 20},
+		{"kB", 1e3},
+		{"GB", 1e9},
+		{"GiB", 1 << 30},
 	}
 }
 

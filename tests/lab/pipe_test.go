@@ -1,0 +1,363 @@
+package lab
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+// start is when the simulated runs begin.
+const start = instant.Time(1_700_000_000_000_000_000)
+
+// keyed is the tests' packet: its number in the first eight octets.
+func keyed(payload []byte, _, dst netip.AddrPort) (uint64, bool) {
+	if len(payload) < 8 || dst.Port() != 862 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(payload), true
+}
+
+// sim drives a pipe without sockets and without waiting.
+type sim struct {
+	*pipe
+	t testing.TB
+	// out are the keys in the order in which they left.
+	out []uint64
+}
+
+func newSim(t testing.TB, l Link, o Options) *sim {
+	t.Helper()
+	if key, err := l.check(); err != nil {
+		t.Fatal(key, err)
+	}
+	o.Classifier = keyed
+	return &sim{pipe: newPipe(sample.Forward, l, &o), t: t}
+}
+
+// send enters packet n of so many IP bytes at the given time, after letting out
+// what was due before.
+func (s *sim) send(n uint64, size int, at time.Duration) {
+	s.t.Helper()
+	s.run(start.Add(at))
+	payload := make([]byte, size-28)
+	binary.BigEndian.PutUint64(payload, n)
+	if !s.enter(udpFrame(s.t, families[0].src, families[0].dst, payload), start.Add(at)) {
+		s.t.Fatal("test packet taken for control traffic")
+	}
+}
+
+// run lets out all that is due until the given time, each at its due time.
+func (s *sim) run(until instant.Time) {
+	for {
+		due, some := s.next()
+		if !some || due > until {
+			return
+		}
+		for p := s.pop(due); p != nil; p = s.pop(due) {
+			n := binary.BigEndian.Uint64(p.data[ethernetHeader+28:])
+			s.out = append(s.out, n)
+			copies := p.copies
+			dup := Interval{}
+			if copies > 0 {
+				s.out = append(s.out, n)
+				dup = Interval{due, due}
+			}
+			s.left(p, Delivered, Interval{due, due}, dup)
+		}
+	}
+}
+
+// finish lets everything out and returns the log.
+func (s *sim) finish() []Record {
+	s.run(1 << 62)
+	return s.log.snapshot()
+}
+
+func TestLonePacketSeesExactlyTheDelay(t *testing.T) {
+	s := newSim(t, Link{Rate: 2_500_000, Delay: 30 * time.Millisecond, Queue: 110_000}, Options{})
+	for n := range uint64(5) {
+		s.send(n, 1500, time.Duration(n)*100*time.Millisecond)
+	}
+	for _, r := range s.finish() {
+		if r.Delay() != 30*time.Millisecond || r.Fate != Delivered {
+			t.Errorf("packet %d: %v after %v", r.Key, r.Fate, r.Delay())
+		}
+	}
+}
+
+func TestTrainLeavesAtExactlyTheRate(t *testing.T) {
+	s := newSim(t, Link{Rate: 514_000, Delay: 80 * time.Millisecond, Queue: 64_000}, Options{})
+	for n := range uint64(25) {
+		s.send(n, 1228, 0)
+	}
+	log := s.finish()
+	want := time.Duration(1228 * 8_000_000_000 / 514_000)
+	for i := 1; i < len(log); i++ {
+		if gap := log[i].Due.Sub(log[i-1].Due); gap != want {
+			t.Errorf("gap %d: %v, want %v", i, gap, want)
+		}
+	}
+}
+
+func TestFullQueueAddsQueueOverRateAndDropsTheRest(t *testing.T) {
+	const rate, queue, size = 2_500_000, 110_000, 1410
+	s := newSim(t, Link{Rate: rate, Delay: 30 * time.Millisecond, Queue: queue}, Options{})
+	// Twice the rate, for three seconds.
+	gap := time.Duration(size * 8_000_000_000 / (2 * rate))
+	for n := range uint64(3 * time.Second / gap) {
+		s.send(n, size, time.Duration(n)*gap)
+	}
+	full := time.Duration(queue * 8_000_000_000 / rate)
+	var most time.Duration
+	for _, r := range s.finish() {
+		if r.Fate == Delivered {
+			most = max(most, r.Delay()-30*time.Millisecond)
+		}
+	}
+	if most > full || most < full*99/100 {
+		t.Errorf("queueing delay up to %v, want just below %v", most, full)
+	}
+	counts, _ := s.log.totals()
+	sent := counts.Entered
+	if counts.Delivered+counts.DroppedQueue != sent || counts.Inside() != 0 {
+		t.Errorf("packets not conserved: %+v", counts)
+	}
+	// Half of what came in three seconds, and what the queue held at the end.
+	if want := sent/2 + queue/size; counts.Delivered < want-2 || counts.Delivered > want+2 {
+		t.Errorf("delivered %d, want %d +- 2", counts.Delivered, want)
+	}
+}
+
+func TestQueueIsBytesNotPackets(t *testing.T) {
+	s := newSim(t, Link{Rate: 1000, Queue: 1500}, Options{})
+	s.send(0, 1500, 0) // goes at once: it does not wait
+	s.send(1, 1000, 0)
+	s.send(2, 501, 0) // 1000 + 501 > 1500
+	s.send(3, 500, 0)
+	log := s.finish()
+	got := []Fate{log[0].Fate, log[1].Fate, log[2].Fate, log[3].Fate}
+	if want := []Fate{Delivered, Delivered, DroppedQueue, Delivered}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestJitterStaysInItsWidthAndNeverReorders(t *testing.T) {
+	const seed = 7
+	t.Logf("seed %d", seed)
+	l := Link{Delay: 10 * time.Millisecond, Jitter: 20 * time.Millisecond}
+	s := newSim(t, l, Options{Seed: seed})
+	// First as dense as jitter would reorder, then so sparse that it is all seen.
+	for n := range uint64(1000) {
+		s.send(n, 100, time.Duration(n)*time.Millisecond)
+	}
+	for n := range uint64(1000) {
+		s.send(1000+n, 100, time.Second+time.Duration(n)*25*time.Millisecond)
+	}
+	log := s.finish()
+	if !slices.IsSorted(s.out) {
+		t.Error("jitter reordered")
+	}
+	low, high := time.Hour, time.Duration(0)
+	for _, r := range log {
+		low, high = min(low, r.Delay()), max(high, r.Delay())
+	}
+	if low < l.Delay || high > l.Delay+l.Jitter || high-low < l.Jitter*9/10 {
+		t.Errorf("delays %v..%v, want most of %v..%v", low, high, l.Delay, l.Delay+l.Jitter)
+	}
+}
+
+func TestHeldPacketIsOvertakenByAsManyAsChosen(t *testing.T) {
+	for behind := 1; behind <= 3; behind++ {
+		script := func(_ sample.Direction, key uint64, f Faults) Faults {
+			if key == 10 {
+				f.HoldBehind = behind
+			}
+			return f
+		}
+		s := newSim(t, Link{Delay: time.Millisecond}, Options{Script: script})
+		for n := range uint64(20) {
+			s.send(n, 100, time.Duration(n)*time.Millisecond)
+		}
+		log := s.finish()
+		if at := slices.Index(s.out, 10); at != 10+behind {
+			t.Errorf("behind %d: left as number %d: %v", behind, at, s.out)
+		}
+		if r := log[10]; int(r.Overtaken) != behind || !r.Held || r.Delay() != time.Duration(1+behind)*time.Millisecond {
+			t.Errorf("behind %d: record %+v", behind, r)
+		}
+		if c, _ := s.log.totals(); c.Reordered != 1 || c.Held != 1 {
+			t.Errorf("behind %d: counts %+v", behind, c)
+		}
+	}
+}
+
+func TestHeldPacketLeavesAfterTheTimeoutWhenNothingFollows(t *testing.T) {
+	script := func(_ sample.Direction, key uint64, f Faults) Faults {
+		f.HoldBehind = 1
+		return f
+	}
+	s := newSim(t, Link{Delay: time.Millisecond}, Options{Script: script})
+	s.send(0, 100, 0)
+	r := s.finish()[0]
+	if r.Delay() != time.Millisecond+HoldTimeout || r.Overtaken != 0 || !r.Held {
+		t.Errorf("record %+v, delay %v", r, r.Delay())
+	}
+	if c, _ := s.log.totals(); c.Reordered != 0 || c.Held != 1 {
+		t.Errorf("counts %+v: nothing overtook it", c)
+	}
+}
+
+func TestOtherTrafficDoesNotOvertakeForTheTest(t *testing.T) {
+	script := func(_ sample.Direction, _ uint64, f Faults) Faults {
+		f.HoldBehind = 1
+		return f
+	}
+	s := newSim(t, Link{}, Options{Script: script})
+	s.send(0, 100, 0)
+	other := netip.AddrPortFrom(families[0].dst.Addr(), 53)
+	s.enter(udpFrame(t, families[0].src, other, make([]byte, 8)), start.Add(time.Millisecond))
+	if r := s.finish()[0]; r.Overtaken != 0 {
+		t.Errorf("overtaken by a packet of another class: %+v", r)
+	}
+}
+
+func TestFaultRatiosAreThoseOfTheLink(t *testing.T) {
+	const seed, packets = 3, 100_000
+	t.Logf("seed %d", seed)
+	l := Link{Loss: 0.02, Duplicate: 0.01, Reorder: 0.03, Corrupt: 0.005}
+	s := newSim(t, l, Options{Seed: seed})
+	for n := range uint64(packets) {
+		s.send(n, 40, time.Duration(n)*time.Millisecond)
+	}
+	s.finish()
+	c, _ := s.log.totals()
+	if c.Inside() != 0 || c.Delivered+c.DroppedLoss != packets {
+		t.Errorf("packets not conserved: %+v", c)
+	}
+	delivered := float64(c.Delivered)
+	for _, f := range []struct {
+		name      string
+		got       uint64
+		want, per float64
+	}{
+		{"loss", c.DroppedLoss, l.Loss, packets},
+		{"duplicate", c.Duplicated, l.Duplicate, delivered},
+		{"reorder", c.Reordered, l.Reorder, delivered},
+		{"corrupt", c.Corrupted, l.Corrupt, delivered},
+	} {
+		// Five standard deviations of a binomial at these sizes are below 20 %.
+		if got := float64(f.got) / f.per; got < f.want*0.8 || got > f.want*1.2 {
+			t.Errorf("%s: %.4f, want %.4f", f.name, got, f.want)
+		}
+	}
+}
+
+func TestLossBurstsHaveTheMeanRunAndKeepTheRatio(t *testing.T) {
+	const seed, packets = 5, 200_000
+	t.Logf("seed %d", seed)
+	d := newDice(seed, 0)
+	l := Link{Loss: 0.05, LossBurst: 4}
+	lost, runs, before := 0, 0, false
+	for range packets {
+		now := d.roll(&l).Lose
+		if now {
+			lost++
+			if !before {
+				runs++
+			}
+		}
+		before = now
+	}
+	if ratio := float64(lost) / packets; ratio < 0.045 || ratio > 0.055 {
+		t.Errorf("ratio %.4f, want 0.05", ratio)
+	}
+	if run := float64(lost) / float64(runs); run < 3.8 || run > 4.2 {
+		t.Errorf("mean run %.2f, want 4", run)
+	}
+}
+
+func TestSameSeedSameFatesWhateverTheTiming(t *testing.T) {
+	l := Link{Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Corrupt: 0.1}
+	fates := func(seed uint64, gap time.Duration) []draw {
+		s := newSim(t, l, Options{Seed: seed})
+		for n := range uint64(500) {
+			s.send(n, 60, time.Duration(n)*gap)
+		}
+		var all []draw
+		for _, r := range s.finish() {
+			all = append(all, draw{Faults: Faults{
+				Lose: r.Fate == DroppedLoss, Duplicate: r.Duplicated, Corrupt: r.Corrupted, HoldBehind: int(r.Overtaken),
+			}})
+		}
+		return all
+	}
+	first := fates(11, time.Millisecond)
+	if !slices.Equal(first, fates(11, 3*time.Millisecond)) {
+		t.Error("the same seed gave other fates")
+	}
+	if slices.Equal(first, fates(12, time.Millisecond)) {
+		t.Error("another seed gave the same fates")
+	}
+}
+
+func TestSparedOthersKeepTheirPackets(t *testing.T) {
+	other := netip.AddrPortFrom(families[0].dst.Addr(), 53)
+	for _, spare := range []bool{false, true} {
+		s := newSim(t, Link{Loss: 1}, Options{SpareOthers: spare})
+		s.send(0, 100, 0)
+		s.enter(udpFrame(t, families[0].src, other, make([]byte, 8)), start)
+		s.run(1 << 62)
+		counted, others := s.log.totals()
+		if counted.DroppedLoss != 1 || (others.Delivered == 1) != spare {
+			t.Errorf("spare %v: counted %+v, others %+v", spare, counted, others)
+		}
+	}
+}
+
+func TestFullLogIsAnErrorAndForwardsOn(t *testing.T) {
+	s := newSim(t, Link{}, Options{LogLimit: 3})
+	for n := range uint64(5) {
+		s.send(n, 100, 0)
+	}
+	if got := len(s.finish()); got != 3 {
+		t.Errorf("%d records, want 3", got)
+	}
+	const want = "the log is full: more than 3 classified packets, raise Options.LogLimit"
+	if err := s.log.err(); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if c, _ := s.log.totals(); c.Delivered != 5 {
+		t.Errorf("counts %+v, want 5 delivered", c)
+	}
+}
+
+// BenchmarkPipe is one packet through the model: at 60 000 packets a second
+// and direction it may take 16 us.
+func BenchmarkPipe(b *testing.B) {
+	s := newSim(b, Link{Rate: 1e9, Delay: time.Millisecond, Queue: 1e6, Loss: 0.01, Reorder: 0.01}, Options{LogLimit: 1})
+	data := udpFrame(b, families[0].src, families[0].dst, make([]byte, 1000))
+	at := start
+	b.ReportAllocs()
+	for b.Loop() {
+		at += 20_000
+		s.enter(data, at)
+		for p := s.pop(at); p != nil; p = s.pop(at) {
+			s.left(p, Delivered, Interval{at, at}, Interval{})
+		}
+	}
+}
+
+func TestICMPMeetsDelayButNoFaults(t *testing.T) {
+	s := newSim(t, Link{Delay: 7 * time.Millisecond, Loss: 1, Duplicate: 1, Reorder: 1}, Options{})
+	echo := udpFrame(t, families[0].src, families[0].dst, make([]byte, 56))
+	echo[ethernetHeader+9] = 1
+	s.enter(echo, start)
+	if due, some := s.next(); !some || due != start.Add(7*time.Millisecond) {
+		t.Errorf("due %v, want %v", due, start.Add(7*time.Millisecond))
+	}
+}
