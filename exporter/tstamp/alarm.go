@@ -13,13 +13,13 @@ type alarm struct {
 }
 
 // armIfIdle sets it for when the stamps of packets sent now are overdue,
-// unless it is set already. So a steady sender costs one wake-up a StampWait,
+// unless it is set already. So a steady sender costs one wake-up every wait,
 // and an idle one none.
-func (a *alarm) armIfIdle() {
+func (a *alarm) armIfIdle(wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.set {
-		a.set = a.file.SetReadDeadline(time.Now().Add(StampWait)) == nil
+		a.set = a.file.SetReadDeadline(time.Now().Add(wait)) == nil
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +34,7 @@ type Conn struct {
 
 	closed atomic.Bool
 	alarm  alarm
+	wait   time.Duration // StampWait, but in tests
 
 	sendMu     sync.Mutex
 	out        mail
@@ -63,12 +65,11 @@ type counts struct {
 }
 
 const (
-	sendBatch  = 64
-	queueBatch = 64
+	sendBatch = 64
 	// stampBytes is what the kernel charges for a queued stamp without payload,
 	// rounded up (struct sk_buff and its smallest head).
 	stampBytes = 1024
-	doneRoom   = 4096
+	doneRoom   = 1 << 14
 )
 
 // Open makes a socket bound to local, of its address family. An unspecified
@@ -77,7 +78,7 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 	if !local.Addr().IsValid() {
 		return nil, errors.New("tstamp: no local address")
 	}
-	c := &Conn{v6: local.Addr().Unmap().Is6(), hw: o.Hardware, fd: -1}
+	c := &Conn{v6: local.Addr().Unmap().Is6(), hw: o.Hardware, fd: -1, wait: StampWait}
 	if err := c.open(local, o); err != nil {
 		if c.fd >= 0 {
 			_ = unix.Close(c.fd)

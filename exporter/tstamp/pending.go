@@ -14,7 +14,7 @@ import (
 // 32-bit number, which counts from the start of a generation: one generation
 // for good where we number the packets ourselves, a new one after each reset of
 // the kernel's counter where it does. A stamp is taken for a packet only if
-// exactly one waiting packet fits, and only if it is not before the packet's At.
+// exactly one packet fits, and only if it is not before the packet's At.
 type pending struct {
 	mu      sync.Mutex
 	slots   []slot // a power of two
@@ -24,7 +24,7 @@ type pending struct {
 	// twoStamps: the kernel's stamp does not end the wait, the card's does.
 	twoStamps bool
 
-	generations [maxGenerations]uint64 // first serials, the newest first
+	generations []generation // the newest last; never empty
 
 	done     ring[TxStamp]
 	txStamps [Origins]uint64
@@ -33,21 +33,34 @@ type pending struct {
 }
 
 type slot struct {
-	serial uint64 // 0: nothing waits here
+	serial uint64 // 0: free
 	cookie uint64
 	at     instant.Time
 	seen   bool // has its kernel stamp, waits for the card's
+	given  bool // given up; a stamp that comes all the same is still known as its
 }
 
-// maxGenerations: a stamp older than this many resets finds no packet.
-const maxGenerations = 4
+// generation is a run of the kernel's counter.
+type generation struct {
+	first uint64       // the serial that the kernel numbers 0
+	ended instant.Time // when the next one began
+}
+
+const (
+	// queueBatch is how many messages of the error queue are read at once.
+	queueBatch = 64
+	// maxGenerations bounds the search for a stamp's packet. While that many
+	// are unsettled packets go unstamped: see restart.
+	maxGenerations = 32
+	// generationWait is how long after its end a stamp of a generation may come.
+	generationWait = 5 * StampWait
+)
 
 func newPending(slots, done int, twoStamps bool) *pending {
 	p := &pending{slots: make([]slot, powerOfTwo(slots)), done: newRing[TxStamp](done), twoStamps: twoStamps}
 	p.next, p.oldest = 1, 1
-	for i := range p.generations {
-		p.generations[i] = 1
-	}
+	p.generations = make([]generation, 1, maxGenerations)
+	p.generations[0].first = 1
 	return p
 }
 
@@ -56,7 +69,7 @@ func (p *pending) add(cookie uint64, at instant.Time) uint64 {
 	serial := p.next
 	p.next++
 	s := &p.slots[serial&uint64(len(p.slots)-1)]
-	if s.serial != 0 {
+	if s.serial != 0 && !s.given {
 		p.giveUp(s)
 	}
 	*s = slot{serial: serial, cookie: cookie, at: at}
@@ -64,7 +77,8 @@ func (p *pending) add(cookie uint64, at instant.Time) uint64 {
 	return serial
 }
 
-// drop forgets the packets from serial on: they were not sent.
+// drop forgets the packets from serial on: they were not sent. None of them has
+// been given up.
 func (p *pending) drop(serial uint64) {
 	for ; serial < p.next; serial++ {
 		if s := p.slot(serial); s != nil {
@@ -73,7 +87,7 @@ func (p *pending) drop(serial uint64) {
 	}
 }
 
-// slot is that of a waiting packet, or nil.
+// slot is that of a packet without its last stamp, or nil.
 func (p *pending) slot(serial uint64) *slot {
 	s := &p.slots[serial&uint64(len(p.slots)-1)]
 	if serial == 0 || s.serial != serial {
@@ -93,7 +107,8 @@ func (p *pending) giveUp(s *slot) {
 		p.missing++
 		p.deliver(s, sample.Stamp{At: s.at, Origin: sample.User})
 	}
-	p.free(s)
+	s.given = true
+	p.waiting--
 }
 
 // deliver queues a stamp for Receive. Nobody reads them if there is no room.
@@ -103,10 +118,49 @@ func (p *pending) deliver(s *slot, stamp sample.Stamp) {
 	}
 }
 
-// restart begins a generation: the kernel's counter is zero again.
-func (p *pending) restart() {
-	copy(p.generations[1:], p.generations[:maxGenerations-1])
-	p.generations[0] = p.next
+// restart begins a generation, for a kernel whose counter is set to zero next.
+// It refuses if stamps of too many earlier ones may still come.
+func (p *pending) restart(now instant.Time) bool {
+	done := 0
+	for done < len(p.generations)-1 && p.settled(done, now) {
+		done++
+	}
+	p.generations = append(p.generations[:0], p.generations[done:]...)
+	if len(p.generations) == maxGenerations {
+		return false
+	}
+	p.generations[len(p.generations)-1].ended = now
+	p.generations = append(p.generations, generation{first: p.next})
+	return true
+}
+
+// restartLocking is restart for who does not hold the lock.
+func (p *pending) restartLocking(now instant.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restart(now)
+}
+
+// hasRoom reports whether a batch of the error queue's stamps can be queued.
+func (p *pending) hasRoom() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done.room() >= queueBatch
+}
+
+// settled: no stamp of generation i, which is not the newest, is to be expected.
+func (p *pending) settled(i int, now instant.Time) bool {
+	if p.generations[i].ended < now.Add(-generationWait) {
+		return true
+	}
+	end := p.generations[i+1].first
+	oldest := p.next - min(p.next, uint64(len(p.slots)))
+	for serial := max(p.generations[i].first, oldest); serial < end; serial++ {
+		if p.slot(serial) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // number is what the kernel is to report for serial, when we choose it.
@@ -116,9 +170,10 @@ func number(serial uint64) uint32 { return uint32(serial - 1) }
 func (p *pending) match(id uint32, stamp sample.Stamp) {
 	var found *slot
 	end := p.next
-	for _, first := range p.generations {
+	for i := len(p.generations) - 1; i >= 0; i-- {
+		first := p.generations[i].first
 		if s := p.slot(serialOf(id, first, end)); s != nil && s.at <= stamp.At {
-			if found != nil && found != s {
+			if found != nil {
 				p.rejected++ // two packets fit: neither is sure
 				return
 			}
@@ -126,7 +181,7 @@ func (p *pending) match(id uint32, stamp sample.Stamp) {
 		}
 		end = first
 	}
-	if found == nil || found.seen && stamp.Origin == sample.Kernel {
+	if found == nil || found.given || found.seen && stamp.Origin == sample.Kernel {
 		p.rejected++
 		return
 	}
@@ -161,7 +216,7 @@ func (p *pending) expire(before instant.Time) instant.Time {
 	}
 	for ; p.oldest < p.next; p.oldest++ {
 		s := p.slot(p.oldest)
-		if s == nil {
+		if s == nil || s.given {
 			continue
 		}
 		if s.at >= before {

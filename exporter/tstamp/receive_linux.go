@@ -68,10 +68,10 @@ func (c *Conn) overdue() {
 	c.alarm.stop()
 	p := c.pending
 	p.mu.Lock()
-	oldest := p.expire(instant.Now().Add(-StampWait))
+	oldest := p.expire(instant.Now().Add(-c.wait))
 	p.mu.Unlock()
 	if oldest != 0 {
-		c.alarm.armIfIdle()
+		c.alarm.armIfIdle(c.wait)
 	}
 }
 
@@ -161,20 +161,17 @@ func (c *Conn) best(software, hardware, user instant.Time) sample.Stamp {
 	return sample.Stamp{At: user, Origin: sample.User}
 }
 
-// drain reads the error queue as far as there is room, and reports whether it
-// may hold more. The caller holds drainMu: whoever looks into the queues after
-// Send has drained finds what it found.
-func (c *Conn) drain() (more bool) {
-	for {
-		c.pending.mu.Lock()
-		room := c.pending.done.room()
-		c.pending.mu.Unlock()
-		if room < queueBatch {
-			return true
-		}
+// drain reads the error queue as far as there is room. The caller holds
+// drainMu: whoever looks into the queues after Send has drained finds what it
+// found.
+func (c *Conn) drain() {
+	for c.pending.hasRoom() {
 		n, errno := recvmmsg(c.fd, c.queue.messages, unix.MSG_ERRQUEUE)
+		if errno == unix.EINTR {
+			continue
+		}
 		if errno != 0 {
-			return errno != unix.EAGAIN
+			return // EAGAIN: empty; ENOMEM: it will still be there next time
 		}
 		c.pending.mu.Lock()
 		for i := range n {
@@ -183,7 +180,7 @@ func (c *Conn) drain() (more bool) {
 		c.pending.mu.Unlock()
 		c.queue.ready(n)
 		if n < queueBatch {
-			return false
+			return
 		}
 	}
 }

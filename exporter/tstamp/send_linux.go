@@ -72,7 +72,7 @@ func (c *Conn) sendSome(out []Out) (sent int, errno unix.Errno) {
 	first := c.remember(out[:n])
 	sent, errno = sendmmsg(c.fd, c.out.messages[:n])
 	c.counts.sent.Add(uint64(sent))
-	if c.setup.stamps == 0 {
+	if first == 0 {
 		c.standIn(out[:sent])
 		return sent, errno
 	}
@@ -142,7 +142,7 @@ func (c *Conn) source(b []byte, a netip.Addr) (_ []byte, ok bool) {
 }
 
 // remember reads the clock and notes the packets of the call that follows; it
-// returns the serial of the first.
+// returns the serial of the first, or 0 if no stamps can be had for them.
 func (c *Conn) remember(out []Out) (first uint64) {
 	p := c.pending
 	p.mu.Lock()
@@ -150,7 +150,7 @@ func (c *Conn) remember(out []Out) (first uint64) {
 	at := instant.Now()
 	for i := range out {
 		out[i].At = at
-		if c.setup.stamps == 0 {
+		if c.setup.stamps == 0 || c.suspect {
 			continue
 		}
 		serial := p.add(out[i].Cookie, at)
@@ -177,7 +177,7 @@ func (c *Conn) conclude(first uint64, sent, n int) {
 	if waiting == 0 {
 		return
 	}
-	c.alarm.armIfIdle()
+	c.alarm.armIfIdle(c.wait)
 	if waiting > c.drainAbove && c.drainMu.TryLock() { // else Receive is at it
 		c.drain()
 		c.drainMu.Unlock()
@@ -185,31 +185,21 @@ func (c *Conn) conclude(first uint64, sent, n int) {
 }
 
 // recount makes the kernel's number of the next stamp known again. Before Linux
-// 6.9 a send that failed had used up a number or not, depending on where it
+// 6.8 (488b6d91b071) a send that failed had used up a number or not, by where it
 // failed; since then most failures give it back, but not those behind the
 // socket (a full queue, a firewall). So the count is started anew. The error
 // queue is emptied first: what is on it belongs to the old count.
 func (c *Conn) recount() {
 	c.drainMu.Lock()
 	defer c.drainMu.Unlock()
-	for c.drain() {
-		c.pending.mu.Lock()
-		full := c.pending.done.room() < queueBatch
-		c.pending.mu.Unlock()
-		if full {
-			break
-		}
+	c.drain()
+	if !c.pending.restartLocking(instant.Now()) || c.setup.restartCount(c.fd) != nil {
+		return // still suspect: tried again with the next packets
 	}
-	if c.setup.restartCount(c.fd) != nil {
-		return // still suspect: tried again with the next packet
-	}
-	c.pending.mu.Lock()
-	c.pending.restart()
-	c.pending.mu.Unlock()
 	c.suspect = false
 }
 
-// standIn reports the user's stamps where the kernel gives none at all.
+// standIn reports the user's stamps where the kernel's cannot be had.
 func (c *Conn) standIn(out []Out) {
 	if len(out) == 0 {
 		return

@@ -1,0 +1,92 @@
+package tstamp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// appendStamps writes struct scm_timestamping of the 64-bit kind.
+func appendStamps(b []byte, software, hardware int64) []byte {
+	b, data := appendCmsg(b, unix.SOL_SOCKET, scmTimestampingNew, 48)
+	for i, ns := range []int64{software, 0, hardware} {
+		binary.NativeEndian.PutUint64(data[16*i:], uint64(ns/1e9))
+		binary.NativeEndian.PutUint64(data[16*i+8:], uint64(ns%1e9))
+	}
+	return b
+}
+
+func TestControlMessagesAreUnderstood(t *testing.T) {
+	var room envelope
+	b := appendStamps(room.controlSlice()[:0], 1_700_000_000_123_456_789, 42)
+	b = appendCmsgUint32(b, unix.SOL_IP, unix.IP_TTL, 61)
+	b, data := appendCmsg(b, unix.SOL_IP, unix.IP_TOS, 1)
+	data[0] = 46<<2 | 1
+	b, data = appendCmsg(b, unix.SOL_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
+	copy(data, []byte{1, 0, 0, 0, 192, 0, 2, 7, 192, 0, 2, 255})
+	want := received{
+		software: 1_700_000_000_123_456_789, hardware: 42,
+		local: netip.MustParseAddr("192.0.2.7"), ttl: 61, tos: 46<<2 | 1,
+	}
+	if got := parseReceived(b); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if ours, err := unix.ParseSocketControlMessage(b); err != nil || len(ours) != 4 {
+		t.Errorf("another parser sees %d messages, %v; want 4", len(ours), err)
+	}
+}
+
+func TestErrorQueueMessageIsUnderstood(t *testing.T) {
+	var room envelope
+	b := appendStamps(room.controlSlice()[:0], 5_000_000_006, 0)
+	b, data := appendCmsg(b, unix.SOL_IPV6, unix.IPV6_RECVERR, sizeofExtendedErr)
+	binary.NativeEndian.PutUint32(data, uint32(unix.ENOMSG))
+	copy(data[4:8], []byte{unix.SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0})
+	binary.NativeEndian.PutUint32(data[8:], unix.SCM_TSTAMP_SND)
+	binary.NativeEndian.PutUint32(data[12:], 77)
+	want := queued{software: 5_000_000_006, err: uint32(unix.ENOMSG), origin: unix.SO_EE_ORIGIN_TIMESTAMPING, data: 77}
+	if got := parseQueued(b); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// FuzzControl: whatever the octets, parsing stays within them and ends, and
+// what is appended is found again.
+func FuzzControl(f *testing.F) {
+	var room envelope
+	f.Add([]byte(nil))
+	f.Add(appendStamps(room.controlSlice()[:0], 1e18, 1))
+	f.Add(bytes.Repeat([]byte{0xff}, 40))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		parseReceived(b)
+		parseQueued(b)
+		var z zones
+		z.parseAddress(b)
+		n := min(len(b), controlBytes-cmsgHeader-word)
+		var room envelope
+		all, data := appendCmsg(room.controlSlice()[:0], 1, 2, n)
+		copy(data, b)
+		level, kind, got, rest, ok := nextCmsg(all)
+		if !ok || level != 1 || kind != 2 || !bytes.Equal(got, b[:n]) || len(rest) != 0 {
+			t.Errorf("%d octets came back as %v %v %x, %d left", n, level, kind, got, len(rest))
+		}
+	})
+}
+
+func TestAddressesSurviveTheRoundTrip(t *testing.T) {
+	for _, s := range []string{"192.0.2.1:862", "0.0.0.0:0", "[2001:db8::1]:65535", "[fe80::1%lo]:9"} {
+		want := netip.MustParseAddrPort(s)
+		var z zones
+		var b [unix.SizeofSockaddrInet6]byte
+		n, ok := z.putAddress(b[:], want, want.Addr().Is6())
+		if got := z.parseAddress(b[:n]); !ok || got != want {
+			t.Errorf("%v became %v, %v", want, got, ok)
+		}
+		if _, ok := z.putAddress(b[:], want, want.Addr().Is4()); ok {
+			t.Errorf("%v was taken for the other family", want)
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package tstamp
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+)
+
+// limit is how long a test waits for something that comes at once.
+const limit = 10 * time.Second
+
+// collect receives on c until enough has come, and fails if it does not.
+func collect(tb testing.TB, c *Conn, enough func(in []In, tx []TxStamp, errs []PeerError) bool) (in []In, tx []TxStamp, errs []PeerError) {
+	tb.Helper()
+	guard := time.AfterFunc(limit, func() { _ = c.Close() })
+	defer guard.Stop()
+	b := NewBatch(16, 2048)
+	for !enough(in, tx, errs) {
+		if err := c.Receive(b); err != nil {
+			tb.Fatalf("%v after %d packets, %d stamps, errors %v", err, len(in), len(tx), errs)
+		}
+		for _, i := range b.In {
+			i.Payload = bytes.Clone(i.Payload)
+			in = append(in, i)
+		}
+		tx = append(tx, b.Tx...)
+		errs = append(errs, b.Errors...)
+	}
+	return in, tx, errs
+}
+
+func packets(n int) func([]In, []TxStamp, []PeerError) bool {
+	return func(in []In, _ []TxStamp, _ []PeerError) bool { return len(in) >= n }
+}
+
+func stamps(n int) func([]In, []TxStamp, []PeerError) bool {
+	return func(_ []In, tx []TxStamp, _ []PeerError) bool { return len(tx) >= n }
+}
+
+func loopback(v6 bool) netip.AddrPort {
+	if v6 {
+		return netip.MustParseAddrPort("[::1]:0")
+	}
+	return netip.MustParseAddrPort("127.0.0.1:0")
+}
+
+func families(t *testing.T, f func(t *testing.T, v6 bool)) {
+	t.Run("ipv4", func(t *testing.T) { f(t, false) })
+	t.Run("ipv6", func(t *testing.T) { f(t, true) })
+}
+
+// warm sends packets until the kernel stamps what arrives: it turns that on a
+// moment after the first socket on the machine has asked for it.
+func warm(tb testing.TB, near, far *Conn) {
+	tb.Helper()
+	for range 100 {
+		_, err := near.Send([]Out{{Payload: []byte("warm"), Peer: far.LocalAddr()}})
+		check(tb, err)
+		in, _, _ := collect(tb, far, packets(1))
+		collect(tb, near, stamps(1))
+		if in[0].Stamp.Origin == sample.Kernel {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	tb.Fatal("the kernel does not stamp arrivals")
+}
+
+func TestPacketArrivesWithItsHeaderAndStamps(t *testing.T) {
+	families(t, func(t *testing.T, v6 bool) {
+		near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		warm(t, near, far)
+		out := []Out{
+			{Payload: []byte("one"), Peer: far.LocalAddr(), Source: near.LocalAddr().Addr(), DSCP: 46, TTL: 200, Cookie: 1},
+			{Payload: nil, Peer: far.LocalAddr(), Cookie: 2},
+		}
+		if n, err := near.Send(out); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		in, _, _ := collect(t, far, packets(2))
+		_, tx, _ := collect(t, near, stamps(2))
+		if i := in[0]; string(i.Payload) != "one" || i.Peer != near.LocalAddr() || i.Local != far.LocalAddr().Addr() || i.TTL != 200 || i.DSCP != 46 || i.Truncated {
+			t.Errorf("arrived as %+v", i)
+		}
+		if i := in[1]; len(i.Payload) != 0 || i.TTL == 0 || i.DSCP != 0 {
+			t.Errorf("the empty packet arrived as %+v", i)
+		}
+		for i := range 2 {
+			if tx[i].Cookie != out[i].Cookie || tx[i].At != out[i].At || tx[i].Stamp.Origin != sample.Kernel {
+				t.Errorf("transmit stamp %+v of %+v", tx[i], out[i])
+			}
+			if r := in[i]; r.Stamp.Origin != sample.Kernel || tx[i].Stamp.At < out[i].At || r.Stamp.At < tx[i].Stamp.At || r.At < r.Stamp.At {
+				t.Errorf("order: send %v, left %v, arrived %v (%v), read %v", out[i].At, tx[i].Stamp.At, r.Stamp.At, r.Stamp.Origin, r.At)
+			}
+		}
+	})
+}
+
+func TestOtherFamilyIsRefused(t *testing.T) {
+	families(t, func(t *testing.T, v6 bool) {
+		c := open(t, loopback(v6), Options{})
+		good := Out{Peer: netip.AddrPortFrom(c.LocalAddr().Addr(), 9)}
+		bad := Out{Peer: netip.AddrPortFrom(loopback(!v6).Addr(), 9)}
+		source := good
+		source.Source = loopback(!v6).Addr()
+		for _, b := range []Out{bad, source} {
+			if n, err := c.Send([]Out{good, b, good}); n != 1 || !errors.Is(err, syscall.EAFNOSUPPORT) {
+				t.Errorf("sent %d, %v; want 1, EAFNOSUPPORT", n, err)
+			}
+		}
+	})
+}
+
+func TestLongPacketIsMarkedTruncated(t *testing.T) {
+	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	_, err := near.Send([]Out{{Payload: []byte("abcdef"), Peer: far.LocalAddr()}, {Payload: []byte("abcd"), Peer: far.LocalAddr()}})
+	check(t, err)
+	b := NewBatch(1, 4) // one packet a call
+	for _, truncated := range []bool{true, false} {
+		check(t, far.Receive(b))
+		if got := b.In[0]; got.Truncated != truncated || string(got.Payload) != "abcd" {
+			t.Errorf("got %q, truncated %v, want %v", got.Payload, got.Truncated, truncated)
+		}
+	}
+	if s := far.Stats(); s.Received != 2 || s.Truncated != 1 {
+		t.Errorf("received %d, truncated %d, want 2, 1", s.Received, s.Truncated)
+	}
+}
+
+func TestDropsAtTheSocketAreCounted(t *testing.T) {
+	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{ReceiveBufferBytes: 4096})
+	const sent = 200
+	for range sent {
+		_, err := near.Send([]Out{{Payload: make([]byte, 1000), Peer: far.LocalAddr()}})
+		check(t, err)
+	}
+	dropped := far.Stats().Dropped // before any packet is read: the counter is not carried by one
+	if dropped == 0 || dropped >= sent {
+		t.Fatalf("%d of %d dropped at a buffer of %d bytes", dropped, sent, far.Stats().ReceiveBufferBytes)
+	}
+	collect(t, far, packets(sent-int(dropped)))
+	check(t, far.Close())
+	if s := far.Stats(); s.Received+s.Dropped != sent {
+		t.Errorf("received %d + dropped %d of %d", s.Received, s.Dropped, sent)
+	}
+}
+
+func TestIcmpErrorNamesThePeerAndHarmsNoOther(t *testing.T) {
+	families(t, func(t *testing.T, v6 bool) {
+		gone := open(t, loopback(v6), Options{})
+		closed := gone.LocalAddr()
+		check(t, gone.Close())
+		near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		const rounds = 50
+		for range rounds {
+			// Each packet to the closed port leaves an error with the socket,
+			// which the next packet, to a peer that is well, must not suffer.
+			if n, err := near.Send([]Out{{Peer: closed}, {Peer: far.LocalAddr()}, {Peer: closed}}); n != 3 || err != nil {
+				t.Fatalf("sent %d: %v", n, err)
+			}
+		}
+		collect(t, far, packets(rounds))
+		_, _, errs := collect(t, near, func(_ []In, tx []TxStamp, errs []PeerError) bool { return len(errs) > 0 && len(tx) >= 3*rounds })
+		if want := (PeerError{closed, syscall.ECONNREFUSED}); errs[0] != want {
+			t.Errorf("error %+v, want %+v", errs[0], want)
+		}
+	})
+}
+
+func TestWithoutKernelStampsTheUsersStandIn(t *testing.T) {
+	near, far := open(t, loopback(false), Options{Timestamps: Off}), open(t, loopback(false), Options{Timestamps: Off})
+	var tx []TxStamp
+	var done sync.WaitGroup
+	done.Go(func() { _, tx, _ = collect(t, near, stamps(3)) }) // waits before anything is sent
+	out := []Out{{Peer: far.LocalAddr(), Cookie: 1}, {Peer: far.LocalAddr(), Cookie: 2}, {Peer: far.LocalAddr(), Cookie: 3}}
+	_, err := near.Send(out)
+	check(t, err)
+	in, _, _ := collect(t, far, packets(3))
+	done.Wait()
+	for i := range out {
+		if want := (TxStamp{out[i].Cookie, sample.Stamp{At: out[i].At, Origin: sample.User}, out[i].At}); tx[i] != want {
+			t.Errorf("stamp %+v, want %+v", tx[i], want)
+		}
+		if in[i].Stamp != (sample.Stamp{At: in[i].At, Origin: sample.User}) {
+			t.Errorf("arrival %+v", in[i].Stamp)
+		}
+	}
+	if s := near.Stats(); s.TxStamps[sample.User] != 3 || s.TxMissing != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestCloseSendsReceiveAway(t *testing.T) {
+	c := open(t, loopback(false), Options{})
+	got := make(chan error)
+	go func() { got <- c.Receive(NewBatch(1, 1)) }()
+	check(t, c.Close())
+	if err := <-got; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Receive: %v", err)
+	}
+	if err := c.Receive(NewBatch(1, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Receive after Close: %v", err)
+	}
+	if _, err := c.Send([]Out{{Peer: c.LocalAddr()}}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Send after Close: %v", err)
+	}
+	if err := c.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func TestBadLocalAddressIsAnError(t *testing.T) {
+	for _, a := range []netip.AddrPort{{}, netip.MustParseAddrPort("192.0.2.1:0"), netip.MustParseAddrPort("[2001:db8::1]:0")} {
+		if c, err := Open(a, Options{}); err == nil {
+			t.Errorf("%v: opened", a)
+			_ = c.Close()
+		}
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	const senders, each = 4, 500
+	var done sync.WaitGroup
+	for s := range senders {
+		done.Go(func() {
+			for i := range each {
+				if _, err := near.Send([]Out{{Peer: far.LocalAddr(), Cookie: uint64(s*each + i)}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done.Go(func() { collect(t, far, packets(senders*each)) })
+	_, tx, _ := collect(t, near, stamps(senders*each))
+	done.Wait()
+	seen := map[uint64]bool{}
+	for _, s := range tx {
+		if seen[s.Cookie] || s.Stamp.Origin != sample.Kernel {
+			t.Fatalf("stamp %+v, seen before: %v", s, seen[s.Cookie])
+		}
+		seen[s.Cookie] = true
+	}
+}
+
+func TestSendAndReceiveDoNotAllocate(t *testing.T) {
+	families(t, func(t *testing.T, v6 bool) {
+		near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		out := make([]Out, 16)
+		for i := range out {
+			out[i] = Out{Payload: make([]byte, 64), Peer: far.LocalAddr(), Source: near.LocalAddr().Addr(), DSCP: 46, TTL: 255}
+		}
+		b := NewBatch(16, 64)
+		allocs := testing.AllocsPerRun(100, func() {
+			if n, err := near.Send(out); n != len(out) || err != nil {
+				t.Fatal(n, err)
+			}
+			for got := 0; got < len(out); got += len(b.In) {
+				check(t, far.Receive(b))
+			}
+			for got := 0; got < len(out); got += len(b.Tx) {
+				check(t, near.Receive(b))
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%v allocations for %d packets", allocs, len(out))
+		}
+	})
+}

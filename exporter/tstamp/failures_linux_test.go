@@ -1,0 +1,215 @@
+package tstamp
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"oneway.example/exporter/sample"
+)
+
+// numberings runs f with the kernel numbering stamps as we say and as it counts.
+func numberings(t *testing.T, f func(t *testing.T, count bool)) {
+	t.Run("ours", func(t *testing.T) {
+		if c := open(t, loopback(false), Options{}); !c.setup.exactIDs {
+			t.Skip("SKIPPED, NOT PASSED: this kernel does not take our numbers (Linux 6.13 does)")
+		}
+		f(t, false)
+	})
+	t.Run("counted", func(t *testing.T) { f(t, true) })
+}
+
+// judge checks stamps against what the far end saw. On one path that keeps the
+// order, packet i left after packet i-1 had arrived and before it arrived
+// itself: a stamp off by one packet shows.
+func judge(t *testing.T, in []In, tx []TxStamp) {
+	t.Helper()
+	left := map[uint64]TxStamp{}
+	for _, s := range tx {
+		if s.Stamp.At < s.At {
+			t.Errorf("packet %d left %v before it was sent", s.Cookie, s.At.Sub(s.Stamp.At))
+		}
+		if s.Stamp.Origin == sample.Kernel {
+			left[s.Cookie] = s
+		}
+	}
+	stamped := 0
+	for i, r := range in {
+		s, ok := left[binary.BigEndian.Uint64(r.Payload)]
+		if !ok || r.Stamp.Origin != sample.Kernel {
+			continue
+		}
+		stamped++
+		if r.Stamp.At < s.Stamp.At || i > 0 && s.Stamp.At < in[i-1].Stamp.At {
+			t.Errorf("packet %d is said to have left at %v and to have arrived at %v; the one before arrived at %v",
+				s.Cookie, s.Stamp.At, r.Stamp.At, in[max(i-1, 0)].Stamp.At)
+		}
+	}
+	if stamped < len(in)*99/100 {
+		t.Errorf("%d of %d packets are stamped at both ends", stamped, len(in))
+	}
+}
+
+func numbered(cookie uint64, o Out) Out {
+	o.Payload = append(binary.BigEndian.AppendUint64(nil, cookie), o.Payload...)
+	o.Cookie = cookie
+	return o
+}
+
+// sendAll sends in one batch, steps over what is refused, and returns the errors.
+func sendAll(t *testing.T, c *Conn, out []Out) (refused map[uint64]error) {
+	t.Helper()
+	refused = map[uint64]error{}
+	for len(out) > 0 {
+		n, err := c.Send(out)
+		out = out[n:]
+		if err == nil {
+			continue
+		}
+		refused[out[0].Cookie] = err
+		out = out[1:]
+	}
+	return refused
+}
+
+func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
+	numberings(t, func(t *testing.T, count bool) {
+		families(t, func(t *testing.T, v6 bool) {
+			near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+			if count {
+				near.setup.exactIDs = false
+			}
+			warm(t, near, far)
+			ip := far.LocalAddr().Addr()
+			gone := open(t, loopback(v6), Options{})
+			closed := gone.LocalAddr()
+			check(t, gone.Close())
+			foreign := netip.MustParseAddr("192.0.2.1")
+			if v6 {
+				foreign = netip.MustParseAddr("2001:db8::1")
+			}
+			bad := []Out{
+				{Peer: netip.AddrPortFrom(ip, 0)},                              // EINVAL before all else
+				{Peer: far.LocalAddr(), Payload: make([]byte, 70000)},          // EMSGSIZE in udp_sendmsg
+				{Peer: far.LocalAddr(), Payload: make([]byte, 65530)},          // EMSGSIZE in ip_append_data
+				{Peer: far.LocalAddr(), Source: foreign},                       // EINVAL: not an address of ours
+				{Peer: closed},                                                 // taken; its ICMP error meets the next packet
+				{Peer: far.LocalAddr(), Source: ip, Payload: make([]byte, 64)}, // good
+			}
+			var cookie, good uint64
+			var in []In
+			var tx []TxStamp
+			for round := range 60 {
+				var batch []Out
+				for i := range 20 {
+					o := Out{Peer: far.LocalAddr()}
+					if i%3 == round%3 {
+						o = bad[(round+i)%len(bad)]
+					}
+					batch = append(batch, numbered(cookie, o))
+					cookie++
+				}
+				refused := sendAll(t, near, batch)
+				for _, o := range batch {
+					if refused[o.Cookie] == nil && o.Peer == far.LocalAddr() {
+						good++
+					}
+				}
+				more, _, _ := collect(t, far, packets(int(good)-len(in)))
+				in = append(in, more...)
+			}
+			s := near.Stats()
+			if s.SendErrors == 0 || s.Sent+s.SendErrors != cookie+1 { // one to warm up
+				t.Errorf("sent %d, refused %d of %d", s.Sent, s.SendErrors, cookie)
+			}
+			_, more, _ := collect(t, near, stamps(int(s.Sent)-1-len(tx)))
+			judge(t, in, append(tx, more...))
+		})
+	})
+}
+
+// TestFailuresBehindTheSocketDoNotShiftTheStamps: a queue that refuses packets
+// does so after the kernel has counted them.
+func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
+	numberings(t, func(t *testing.T, count bool) {
+		l := newLink(t)
+		near, far := l.open(t, l.near, l.nearAddr, Options{}), l.open(t, l.far, l.farAddr, Options{})
+		if count {
+			near.setup.exactIDs = false
+		}
+		warm(t, near, far)
+		l.slow(t)
+		var cookie, good uint64
+		refusals := 0
+		var in []In
+		for range 20 {
+			var batch []Out
+			for range 40 {
+				batch = append(batch, numbered(cookie, Out{Peer: far.LocalAddr(), Payload: make([]byte, 500)}))
+				cookie++
+			}
+			refused := sendAll(t, near, batch)
+			for _, err := range refused {
+				if !errors.Is(err, syscall.ENOBUFS) {
+					t.Fatalf("refused with %v, want ENOBUFS", err)
+				}
+			}
+			refusals += len(refused)
+			good += uint64(len(batch) - len(refused))
+			more, _, _ := collect(t, far, packets(int(good)-len(in)))
+			in = append(in, more...)
+		}
+		if refusals == 0 {
+			t.Fatal("the queue refused nothing: the test shows nothing")
+		}
+		_, tx, _ := collect(t, near, stamps(int(good)))
+		judge(t, in, tx)
+	})
+}
+
+// slow puts a token bucket with a short queue on the near end.
+func (l link) slow(t *testing.T) {
+	t.Helper()
+	h, err := netlink.NewHandleAt(l.near)
+	check(t, err)
+	defer h.Close()
+	ifi, err := h.LinkByName("near")
+	check(t, err)
+	check(t, h.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifi.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       1_000_000, Limit: 10_000, Buffer: 3000,
+	}))
+}
+
+func TestNoRouteIsAnErrorOfThatPacketOnly(t *testing.T) {
+	l := newLink(t)
+	near, far := l.open(t, l.near, l.nearAddr, Options{}), l.open(t, l.far, l.farAddr, Options{})
+	nowhere := netip.MustParseAddrPort("198.51.100.1:862") // the namespace has no default route
+	n, err := near.Send([]Out{{Peer: far.LocalAddr()}, {Peer: nowhere}, {Peer: far.LocalAddr()}})
+	if n != 1 || !errors.Is(err, syscall.ENETUNREACH) {
+		t.Errorf("sent %d, %v; want 1, ENETUNREACH", n, err)
+	}
+}
+
+func TestPacketThatNeverLeavesIsGivenTheUsersStamp(t *testing.T) {
+	l := newLink(t)
+	near := l.open(t, l.near, l.nearAddr, Options{})
+	near.wait = 100 * time.Millisecond
+	// Nobody answers for this address: the packet waits for its neighbour and
+	// never meets the driver.
+	out := []Out{{Peer: netip.MustParseAddrPort("10.77.0.99:862"), Cookie: 5}}
+	_, err := near.Send(out)
+	check(t, err)
+	_, tx, _ := collect(t, near, stamps(1))
+	if want := (TxStamp{5, sample.Stamp{At: out[0].At, Origin: sample.User}, out[0].At}); tx[0] != want {
+		t.Errorf("got %+v, want %+v", tx[0], want)
+	}
+	if s := near.Stats(); s.TxMissing != 1 {
+		t.Errorf("missing %d, want 1", s.TxMissing)
+	}
+}

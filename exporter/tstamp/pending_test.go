@@ -1,0 +1,235 @@
+package tstamp
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+func kernelAt(t instant.Time) sample.Stamp { return sample.Stamp{At: t, Origin: sample.Kernel} }
+func userAt(t instant.Time) sample.Stamp   { return sample.Stamp{At: t, Origin: sample.User} }
+
+func (p *pending) take() []TxStamp { return p.done.popInto(make([]TxStamp, 0, 1000)) }
+
+func expectStamps(t *testing.T, p *pending, want ...TxStamp) {
+	t.Helper()
+	if diff := cmp.Diff(want, p.take(), cmp.Transformer("empty", func(s []TxStamp) []TxStamp { return append([]TxStamp{}, s...) })); diff != "" {
+		t.Errorf("stamps (-want +got):\n%s", diff)
+	}
+}
+
+func TestStampFindsItsPacketOutOfOrder(t *testing.T) {
+	p := newPending(8, 8, false)
+	one, two := p.add(11, 100), p.add(22, 100)
+	p.match(number(two), kernelAt(105))
+	p.match(number(one), kernelAt(104))
+	expectStamps(t, p, TxStamp{22, kernelAt(105), 100}, TxStamp{11, kernelAt(104), 100})
+	if p.waiting != 0 {
+		t.Errorf("%d still waiting", p.waiting)
+	}
+}
+
+func TestStampBeforeTheSendIsRejected(t *testing.T) {
+	p := newPending(8, 8, false)
+	p.match(number(p.add(1, 100)), kernelAt(99))
+	expectStamps(t, p)
+	if p.rejected != 1 || p.waiting != 1 {
+		t.Errorf("rejected %d, waiting %d, want 1, 1", p.rejected, p.waiting)
+	}
+}
+
+func TestSecondStampOfAPacketIsRejected(t *testing.T) {
+	p := newPending(8, 8, false)
+	id := number(p.add(1, 100))
+	p.match(id, kernelAt(101))
+	p.match(id, kernelAt(102))
+	expectStamps(t, p, TxStamp{1, kernelAt(101), 100})
+	if p.rejected != 1 {
+		t.Errorf("rejected %d, want 1", p.rejected)
+	}
+}
+
+func TestStampOfAFailedSendFindsNoPacket(t *testing.T) {
+	p := newPending(8, 8, false)
+	failed := p.add(1, 100)
+	p.drop(failed)
+	next := p.add(2, 100)
+	p.match(number(failed), kernelAt(101))
+	p.match(number(next), kernelAt(102))
+	expectStamps(t, p, TxStamp{2, kernelAt(102), 100})
+}
+
+func TestStampOfAnOlderCountGoesToItsOwnPacket(t *testing.T) {
+	p := newPending(8, 8, false)
+	p.add(1, 100) // the kernel's 0
+	p.add(2, 100) // its 1
+	p.restart(200)
+	p.add(3, 200)             // its 0 again
+	p.match(1, kernelAt(300)) // only the old count has a 1
+	p.match(0, kernelAt(150)) // too early for packet 3
+	p.match(0, kernelAt(301))
+	expectStamps(t, p, TxStamp{2, kernelAt(300), 100}, TxStamp{1, kernelAt(150), 100}, TxStamp{3, kernelAt(301), 200})
+}
+
+func TestStampThatFitsTwoPacketsGoesToNeither(t *testing.T) {
+	p := newPending(8, 8, false)
+	p.add(1, 100)
+	p.restart(200)
+	p.add(2, 200)
+	p.match(0, kernelAt(300))
+	expectStamps(t, p)
+	if p.rejected != 1 {
+		t.Errorf("rejected %d, want 1", p.rejected)
+	}
+}
+
+func TestPacketsWithoutStampAreGivenTheUsers(t *testing.T) {
+	p := newPending(4, 8, false)
+	for i := range 5 { // the fifth takes the first one's slot
+		p.add(uint64(i), instant.Time(100+i))
+	}
+	expectStamps(t, p, TxStamp{0, userAt(100), 100})
+	if oldest := p.expire(103); oldest != 103 {
+		t.Errorf("oldest that waits %d, want 103", oldest)
+	}
+	expectStamps(t, p, TxStamp{1, userAt(101), 101}, TxStamp{2, userAt(102), 102})
+	if oldest := p.expire(1000); oldest != 0 || p.waiting != 0 || p.missing != 5 {
+		t.Errorf("oldest %d waiting %d missing %d, want 0, 0, 5", oldest, p.waiting, p.missing)
+	}
+}
+
+func TestHardwareStampFollowsTheKernels(t *testing.T) {
+	hardware := sample.Stamp{At: 103, Origin: sample.Hardware}
+	p := newPending(8, 8, true)
+	id := number(p.add(1, 100))
+	p.match(id, kernelAt(101))
+	p.match(id, hardware)
+	expectStamps(t, p, TxStamp{1, kernelAt(101), 100}, TxStamp{1, hardware, 100})
+	p.match(number(p.add(2, 100)), kernelAt(101))
+	p.expire(1000)
+	expectStamps(t, p, TxStamp{2, kernelAt(101), 100})
+	if p.missing != 0 || p.waiting != 0 {
+		t.Errorf("missing %d, waiting %d: a kernel's stamp is enough", p.missing, p.waiting)
+	}
+}
+
+func TestNumbersWrapAround(t *testing.T) {
+	p := newPending(8, 8, false)
+	p.next = math.MaxUint32 // so that the next numbers are 2^32-2, 2^32-1, 0, 1
+	for i := range 4 {
+		p.match(number(p.add(uint64(i), 100)), kernelAt(101))
+	}
+	if got := len(p.take()); got != 4 {
+		t.Errorf("%d stamps, want 4", got)
+	}
+}
+
+func TestStampOfAPacketGivenUpGoesToNoOther(t *testing.T) {
+	p := newPending(8, 8, false)
+	p.add(1, 100)
+	p.expire(150)
+	p.restart(150)
+	p.add(2, 200)
+	p.match(0, kernelAt(300)) // which of the two was it?
+	expectStamps(t, p, TxStamp{1, userAt(100), 100})
+	if p.rejected != 1 {
+		t.Errorf("rejected %d, want 1", p.rejected)
+	}
+}
+
+func TestTooManyUnsettledCountsRefuseAnother(t *testing.T) {
+	p := newPending(256, 8, false)
+	for i := range maxGenerations - 1 {
+		p.add(uint64(i), 100)
+		if !p.restart(100) {
+			t.Fatalf("restart %d refused", i)
+		}
+	}
+	if p.restart(200) {
+		t.Error("one restart more was allowed while stamps of the first count may come")
+	}
+	if !p.restart(instant.Time(0).Add(generationWait) + 200) {
+		t.Error("refused although the first count ended long ago")
+	}
+}
+
+// TestNoStampGoesToTheWrongPacket plays a kernel that counts, some failures of
+// which use up a number and some do not, and that hands stamps out late, out of
+// order, after a restart or never.
+func TestNoStampGoesToTheWrongPacket(t *testing.T) {
+	for range 300 {
+		seed := rand.Uint64()
+		k := countingKernel{rng: rand.New(rand.NewPCG(seed, 0)), now: 1000, p: newPending(64, 1024, false), truth: map[uint64]instant.Time{}}
+		for cookie := range uint64(500) {
+			k.send(cookie)
+			k.handOut(k.rng.IntN(4))
+			for _, s := range k.p.take() {
+				if s.Stamp.Origin == sample.Kernel && s.Stamp.At != k.truth[s.Cookie] {
+					t.Fatalf("seed %d: packet %d got the stamp %d, its own is %d", seed, s.Cookie, s.Stamp.At, k.truth[s.Cookie])
+				}
+			}
+		}
+		if given := k.p.txStamps[sample.Kernel]; given < 100 {
+			t.Fatalf("seed %d: only %d of 500 packets were stamped", seed, given)
+		}
+	}
+}
+
+type countingKernel struct {
+	rng     *rand.Rand
+	p       *pending
+	now     instant.Time
+	count   uint32
+	held    []TxStamp // Cookie is the number
+	truth   map[uint64]instant.Time
+	suspect bool
+}
+
+func (k *countingKernel) send(cookie uint64) {
+	k.now += instant.Time(k.rng.IntN(10))
+	if k.suspect {
+		k.handOut(len(k.held) - k.rng.IntN(2)) // what is queued is read first; one may be late
+		if k.suspect = !k.p.restart(k.now); k.suspect {
+			return
+		}
+		k.count = 0
+	}
+	serial := k.p.add(cookie, k.now)
+	k.now++
+	if k.suspect = k.rng.IntN(10) == 0; k.suspect {
+		k.p.drop(serial)
+		k.count += k.rng.Uint32N(2)
+		return
+	}
+	k.truth[cookie] = k.now
+	if k.rng.IntN(50) > 0 {
+		k.held = append(k.held, TxStamp{Cookie: uint64(k.count), Stamp: kernelAt(k.now)})
+	}
+	k.count++
+	k.p.expire(k.now - 200)
+}
+
+func (k *countingKernel) handOut(n int) {
+	for ; n > 0 && len(k.held) > 0; n-- {
+		i := k.rng.IntN(len(k.held))
+		k.p.match(uint32(k.held[i].Cookie), k.held[i].Stamp)
+		k.held = append(k.held[:i], k.held[i+1:]...)
+	}
+}
+
+func BenchmarkPending(b *testing.B) {
+	p := newPending(1<<15, 1024, false)
+	into := make([]TxStamp, 0, 64)
+	b.ReportAllocs()
+	for i := range b.N {
+		p.match(number(p.add(uint64(i), 100)), kernelAt(101))
+		if i%64 == 63 {
+			into = p.done.popInto(into[:0])
+		}
+	}
+}
