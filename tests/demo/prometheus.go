@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"oneway.example/tests/expr"
+)
+
+const prometheusConfig = `global:
+  scrape_interval: %s
+  evaluation_interval: 5s
+rule_files: ["%s/*.yml"]
+scrape_configs:
+  - job_name: oneway
+    static_configs:
+%s`
+
+// startPrometheus runs Debian's Prometheus with the rules that we ship.
+func (s *stack) startPrometheus(ctx context.Context) error {
+	rules, err := filepath.Abs("deploy/prometheus/rules")
+	if err != nil {
+		return err
+	}
+	var targets strings.Builder
+	for _, name := range []string{"client", "server"} {
+		fmt.Fprintf(&targets, "      - targets: [%q]\n        labels: {instance: %s}\n", strings.TrimPrefix(s.agents[name], "http://"), name)
+	}
+	config := filepath.Join(s.dir, "prometheus.yml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, prometheusConfig, scrapeEvery, rules, targets.String()), 0o644); err != nil {
+		return err
+	}
+	data := filepath.Join(s.dir, "prometheus-data")
+	if err := os.RemoveAll(data); err != nil {
+		return err
+	}
+	s.stops = append(s.stops, func() { os.RemoveAll(data) })
+	address, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	s.prometheus = "http://" + address
+	step("starting Prometheus with %s", "deploy/prometheus/rules")
+	cmd := exec.CommandContext(ctx, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+address)
+	cmd.Cancel = func() error { return nil } // ended in order by stop
+	if err := s.start("prometheus", cmd); err != nil {
+		return err
+	}
+	return s.untilReady(ctx, s.prometheus+"/-/ready", "Prometheus")
+}
+
+// freeAddress finds a port of the loopback interface that nobody uses.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+func (s *stack) untilReady(ctx context.Context, address, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if _, err := get(ctx, address); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready after 60 s", name)
+		case err := <-s.ended:
+			return err
+		case <-ticker.C:
+		}
+	}
+}
+
+func get(ctx context.Context, address string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", address, resp.Status, strings.TrimSpace(string(body)))
+	}
+	return body, err
+}
+
+// series is one result of an instant query.
+type series struct {
+	Metric map[string]string `json:"metric"`
+	Value  [2]any            `json:"value"`
+}
+
+func (v series) number() (float64, error) {
+	text, ok := v.Value[1].(string)
+	if !ok {
+		return 0, fmt.Errorf("no number in %v", v.Value)
+	}
+	return strconv.ParseFloat(text, 64)
+}
+
+func (s *stack) query(ctx context.Context, q string) ([]series, error) {
+	body, err := get(ctx, s.prometheus+"/api/v1/query?query="+url.QueryEscape(q))
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Data struct {
+			ResultType string          `json:"resultType"`
+			Result     json.RawMessage `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	var all []series
+	if answer.Data.ResultType != "vector" {
+		return all, nil
+	}
+	return all, json.Unmarshal(answer.Data.Result, &all)
+}
+
+// one returns the single value of a query.
+func (s *stack) one(ctx context.Context, q string) (float64, error) {
+	all, err := s.query(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	if len(all) != 1 {
+		return 0, fmt.Errorf("%d series where one is expected: %s", len(all), q)
+	}
+	return all[0].number()
+}
+
+// judge has Prometheus run every expression of our rules and dashboards: none
+// may fail, and none may be empty that has no stated reason to be.
+func (s *stack) judge(ctx context.Context) error {
+	all, err := expr.Expressions(".")
+	if err != nil {
+		return err
+	}
+	var empty []string
+	for _, e := range all {
+		result, err := s.query(ctx, e.Query)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.Source, err)
+		}
+		if len(result) == 0 && e.MayBeEmpty == "" {
+			empty = append(empty, e.Source+": "+e.Query)
+		}
+	}
+	if len(empty) > 0 {
+		return fmt.Errorf("%d expressions without a result:\n  %s", len(empty), strings.Join(empty, "\n  "))
+	}
+	step("%d expressions of rules and dashboards run by Prometheus, none failed, none empty without a reason", len(all))
+	return s.alerts(ctx)
+}
+
+// alerts prints what fires: on a path as configured nothing should.
+func (s *stack) alerts(ctx context.Context) error {
+	firing, err := s.query(ctx, `ALERTS{alertstate="firing"}`)
+	if err != nil {
+		return err
+	}
+	for _, a := range firing {
+		step("alert firing: %s %s %s", a.Metric["alertname"], a.Metric["path"], a.Metric["direction"])
+	}
+	if len(firing) == 0 {
+		step("no alert fires")
+	}
+	return nil
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -1,0 +1,114 @@
+// Package imports holds the tree to its shape: which package may import which.
+package imports
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "oneway.example/exporter/"
+
+// rule says what a package (and what is below it) may import of our own.
+type rule struct {
+	may []string
+	why string
+}
+
+// rules are the direction of imports of ARCHITECTURE.md. A package without a
+// rule fails the test: decide its place before it grows.
+var rules = map[string]rule{
+	"instant":           {nil, "everything stands on it"},
+	"metric":            {nil, "names know nobody"},
+	"keyfile":           {nil, "reads a file"},
+	"seqwin":            {nil, "maths over numbers"},
+	"sched":             {nil, "times and tasks"},
+	"wire/timefmt":      {[]string{"instant"}, "formats of an instant"},
+	"wire/stamp":        {[]string{"instant", "sample", "wire/timefmt"}, "octets"},
+	"sample":            {[]string{"instant"}, "one packet's truth"},
+	"estimate/delay":    {[]string{"sample", "instant"}, "maths over samples"},
+	"estimate/loss":     {[]string{"sample", "seqwin"}, "maths over counts"},
+	"estimate/voice":    {[]string{"sample"}, "maths over windows"},
+	"tstamp":            {[]string{"instant", "sample", "tstamp"}, "sockets, no protocol"},
+	"clock":             {[]string{"instant", "sample", "metric", "wire/timefmt", "clock"}, "one clock"},
+	"probe":             {[]string{"clock", "metric", "sched", "sample"}, "what a probe is"},
+	"config":            {nil, "a probe's options stay raw"},
+	"reflector":         {[]string{"clock", "instant", "metric", "sample", "seqwin", "tstamp", "wire", "reflector"}, "no estimator"},
+	"probes/stamp":      {[]string{"clock", "estimate", "instant", "keyfile", "metric", "probe", "sample", "sched", "seqwin", "tstamp", "wire"}, "the sender"},
+	"probes":            {[]string{"probe", "probes"}, "the registry"},
+	"agent":             {[]string{"clock", "config", "metric", "probe", "sched", "reflector", "keyfile", "wire", "sample", "instant"}, "no Prometheus, no HTTP, no concrete probe"},
+	"internal/promsink": {[]string{"metric"}, "a backend"},
+	"internal/httpd":    {[]string{"agent", "probe", "metric", "clock", "sample", "reflector", "internal"}, "serves what the agent knows"},
+	"internal":          {[]string{"metric", "internal"}, "tools"},
+	"cmd/oneway":        {[]string{""}, "joins everything"},
+}
+
+func TestImportsGoInOneDirection(t *testing.T) {
+	for _, p := range packages(t) {
+		name, own := strings.CutPrefix(p.ImportPath, module)
+		if !own {
+			continue
+		}
+		r, found := ruleOf(name)
+		if !found {
+			t.Errorf("%s has no rule here; say what it may import, and why", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if dep, ours := strings.CutPrefix(imported, module); ours && !allowed(r.may, dep) {
+				t.Errorf("%s (%s) imports %s", name, r.why, dep)
+			}
+		}
+	}
+}
+
+func ruleOf(name string) (rule, bool) {
+	for key := name; ; {
+		if r, ok := rules[key]; ok {
+			return r, true
+		}
+		cut := strings.LastIndex(key, "/")
+		if cut < 0 {
+			return rule{}, false
+		}
+		key = key[:cut]
+	}
+}
+
+func allowed(may []string, dep string) bool {
+	for _, m := range may {
+		if m == "" || dep == m || strings.HasPrefix(dep, m+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) (all []pkg) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 10 {
+		t.Fatalf("only %d packages listed", len(all))
+	}
+	return all
+}
