@@ -24,6 +24,9 @@ const (
 	grey   = "text"
 )
 
+// perMinute is a unit that Grafana does not have.
+const perMinute = "suffix:/min"
+
 // text is what every panel must say for itself.
 type text struct {
 	title, description string
@@ -67,7 +70,9 @@ func tile(t text, qs ...*prometheus.DataqueryBuilder) *stat.PanelBuilder {
 		Datasource(datasource()).Targets(targets(qs)).Height(4).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
 		GraphMode(common.BigValueGraphModeNone).ColorMode(common.BigValueColorModeValue).
-		JustifyMode(common.BigValueJustifyModeCenter)
+		JustifyMode(common.BigValueJustifyModeCenter).
+		// Left out, the SDK writes "" and Grafana shows the first value only.
+		Orientation(common.VizOrientationAuto)
 }
 
 // heats is a heatmap of a histogram's buckets.
@@ -80,7 +85,7 @@ func heats(t text, q *prometheus.DataqueryBuilder) *heatmap.PanelBuilder {
 		// From 1e-9: an empty cell is no colour, not the lowest one.
 		FilterValues(heatmap.NewFilterValueRangeBuilder().Le(1e-9)).
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).
-			Scheme("Turbo").Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5).Steps(64)).
+			Scheme("Spectral").Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.4).Steps(64)).
 		ShowLegend()
 }
 
@@ -89,7 +94,7 @@ func states(t text, qs ...*prometheus.DataqueryBuilder) *statetimeline.PanelBuil
 	return statetimeline.NewPanelBuilder().
 		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
 		Datasource(datasource()).Targets(targets(qs)).Span(12).Height(8).
-		ShowValue(common.VisibilityModeNever).MergeValues(true).RowHeight(0.8).
+		ShowValue(common.VisibilityModeNever).MergeValues(true).RowHeight(0.8).DisablePagination().
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
 }

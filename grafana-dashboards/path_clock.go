@@ -37,20 +37,20 @@ func clockRow(b *dashboard.DashboardBuilder) {
 	b.WithPanel(lines(text{
 		"Invalid delays by reason",
 		"Delays that were measured and not reported because no bound could be given; near_* is this end, far_* the other. Loss and round trips are not affected.",
-		"pps", "None: every delay had a bound",
-	}, ranged("rate("+of(metric.DelayInvalid)+rateInterval+")", "{{direction}} {{reason}}")).
+		perMinute, "None: every delay had a bound",
+	}, ranged(minutely(of(metric.DelayInvalid)), "{{direction}} {{reason}}")).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")))
 	b.WithPanel(lines(text{
 		"Clock offset and negative delays",
-		"Left: what the daemon is still correcting, positive if the clock is fast. Right: packets a second that arrived before they were sent, between clocks that both said they were synchronised: evidence that one is wrong.",
+		"Left: what the daemon is still correcting, positive if the clock is fast. Right: packets a minute that arrived before they were sent, between clocks that both said they were synchronised: evidence that one is wrong.",
 		"s", "The clock daemon is silent",
 	},
 		ranged(here(of(metric.ClockOffset)), "offset {{instance}}"),
-		ranged("rate("+of(metric.DelayNegative)+rateInterval+")", "{{direction}} negative"),
+		ranged(minutely(of(metric.DelayNegative)), "{{direction}} negative"),
 	).
 		OverrideByRegexp("/^offset/", props{color(purple)}).
-		OverrideByRegexp("/negative/", props{prop("unit", "pps"), prop("custom.axisPlacement", "right"), prop("min", 0), dashed()}).
+		OverrideByRegexp("/negative/", props{prop("unit", perMinute), prop("custom.axisPlacement", "right"), prop("min", 0), dashed()}).
 		OverrideByName("forward negative", props{color(blue)}).OverrideByName("reverse negative", props{color(orange)}))
 }
 

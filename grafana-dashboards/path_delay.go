@@ -61,24 +61,24 @@ func delayHeat(name, matcher string) *heatmap.PanelBuilder {
 		"Delay " + name + ", all packets",
 		"How many packets took how long. Two bands are two routes or two states of a radio link; a band that grows upwards is a queue.",
 		"s", noDelay,
-	}, heat("sum by (le) (increase("+classic+rateInterval+"))"+
+	}, heat("sum by (le) (increase("+classic+rateInterval+")) and on (le) "+occupied(metric.Delay, matcher)+
 		" or (sum(increase("+of(metric.Delay, matcher)+rateInterval+")) unless on () group("+classic+"))"))
 }
 
 // delayCDF is read off the classic buckets of the whole time range. "of sent"
 // counts lost packets as never arriving, so that its end below 100 % is the loss.
 func delayCDF() *trend.PanelBuilder {
-	within := "sum by (direction, le) (increase(" + bucket(metric.Delay, `le!="+Inf"`) + dashboardRange + "))"
+	reached := "sum by (direction, le) (increase(" + bucket(metric.Delay, `le!="+Inf"`) + dashboardRange + "))"
 	valid := "sum by (direction) (increase(" + count(metric.Delay) + dashboardRange + "))"
 	received := "sum by (direction) (increase(" + of(metric.PacketsReceived) + dashboardRange + "))"
 	lost := "sum by (direction) (increase(" + of(metric.PacketsLost) + dashboardRange + "))"
-	ofReceived := within + " / on (direction) group_left () (" + valid + " > 0)"
+	ofReceived := reached + " / on (direction) group_left () (" + valid + " > 0)"
 	ofSent := "label_replace(" + ofReceived + " * on (direction) group_left () (" + received +
 		" / (" + received + " + " + lost + " > 0)), \"direction\", \"$1, of sent\", \"direction\", \"(.*)\")"
 	return trend.NewPanelBuilder().Title("Delay CDF").
 		Description("Replaces thesis figures 5.4 and 6.1c: the share of packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; the lowest bucket is assumed to start at 0. Needs classic buckets.").
 		NoValue("No classic buckets in this time range: no valid delay, or the server ingests native histograms only").
-		Datasource(datasource()).Targets([]cog.Builder[variants.Dataquery]{table(ofReceived + " or " + ofSent).RefId("A")}).
+		Datasource(datasource()).Targets([]cog.Builder[variants.Dataquery]{table("(" + ofReceived + " or " + ofSent + ") and on (le) " + occupied(metric.Delay)).RefId("A")}).
 		Span(12).Height(9).Unit("percentunit").Min(0).Max(1).
 		XField("le").LineWidth(2).ShowPoints(common.VisibilityModeAlways).PointSize(4).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).

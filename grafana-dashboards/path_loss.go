@@ -37,20 +37,20 @@ func lossRow(b *dashboard.DashboardBuilder) {
 		OverrideByName("reverse mean run", props{color(orange), dashed(), prop("custom.axisPlacement", "right"), prop("unit", "suffix: packets")}))
 	b.WithPanel(lines(text{
 		"Duplicated, reordered, late, corrupted",
-		"Packets a second that arrived, and not as they should: counted apart, none of them cancels a loss. Late came after its loss was decided; corrupted had a damaged payload (thesis figure 5.5).",
-		"pps", "Not counted by this reflector",
+		"Packets a minute that arrived, and not as they should: counted apart, none of them cancels a loss. Late came after its loss was decided; corrupted had a damaged payload (thesis figure 5.5).",
+		perMinute, "Not counted by this reflector",
 	},
-		ranged("rate("+of(metric.PacketsDuplicated)+rateInterval+")", "{{direction}} duplicated"),
-		ranged("rate("+of(metric.PacketsReordered)+rateInterval+")", "{{direction}} reordered"),
-		ranged("rate("+of(metric.PacketsLate)+rateInterval+")", "{{direction}} late"),
-		ranged("rate("+of(metric.PacketsCorrupted)+rateInterval+")", "{{direction}} corrupted"),
+		ranged(minutely(of(metric.PacketsDuplicated)), "{{direction}} duplicated"),
+		ranged(minutely(of(metric.PacketsReordered)), "{{direction}} reordered"),
+		ranged(minutely(of(metric.PacketsLate)), "{{direction}} late"),
+		ranged(minutely(of(metric.PacketsCorrupted)), "{{direction}} corrupted"),
 	))
 	b.WithPanel(lines(text{
 		"Lost without a direction, and discarded",
 		"Lost round trips that could not be assigned to a direction, by reason, and arriving packets that belong to no measurement, by reason.",
-		"pps", "None in this time range",
+		perMinute, "None in this time range",
 	},
-		ranged("rate("+of(metric.DirectionUnknown)+rateInterval+")", "direction unknown: {{reason}}"),
-		ranged("rate("+of(metric.PacketsDiscarded)+rateInterval+")", "discarded: {{reason}}"),
+		ranged(minutely(of(metric.DirectionUnknown)), "direction unknown: {{reason}}"),
+		ranged(minutely(of(metric.PacketsDiscarded)), "discarded: {{reason}}"),
 	))
 }

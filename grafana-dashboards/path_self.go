@@ -40,10 +40,10 @@ func selfRow(b *dashboard.DashboardBuilder) {
 	b.WithPanel(lines(text{
 		"Skipped sends and missing stamps",
 		"Test packets that were due and not sent, by reason, and stamps that a sample needed and that never came, by event.",
-		"pps", "None in this time range",
+		perMinute, "None in this time range",
 	},
-		ranged("rate("+of(metric.ProbeSkipped)+rateInterval+")", "skipped: {{reason}}"),
-		ranged("rate("+of(metric.TimestampsMissing)+rateInterval+")", "no stamp: {{event}}"),
+		ranged(minutely(of(metric.ProbeSkipped)), "skipped: {{reason}}"),
+		ranged(minutely(of(metric.TimestampsMissing)), "no stamp: {{event}}"),
 	))
 	b.WithPanel(lines(text{
 		"This host's own delay",
@@ -54,10 +54,10 @@ func selfRow(b *dashboard.DashboardBuilder) {
 	b.WithPanel(lines(text{
 		"Dropped and refused by this host",
 		"Datagrams that the kernel dropped at our socket for want of buffer, and sends that it refused. They look like loss and are ours.",
-		"pps", "None in this time range",
+		perMinute, "None in this time range",
 	},
-		ranged(here("rate("+of(metric.SocketDrops)+rateInterval+")"), "{{instance}} {{socket}} dropped"),
-		ranged(here("rate("+of(metric.SendErrors)+rateInterval+")"), "{{instance}} {{socket}}: {{reason}}"),
+		ranged(here(minutely(of(metric.SocketDrops))), "{{instance}} {{socket}} dropped"),
+		ranged(here(minutely(of(metric.SendErrors))), "{{instance}} {{socket}}: {{reason}}"),
 	).DrawStyle(common.GraphDrawStyleBars).FillOpacity(60))
 }
 

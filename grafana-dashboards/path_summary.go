@@ -57,7 +57,7 @@ func summaryRow(b *dashboard.DashboardBuilder) {
 
 func lossTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Loss " + name, "Lost over decided packets in the last 5 minutes (RFC 7680). Orange from 1 %, the default of OnewayLossHigh.", "percentunit",
+		"Loss " + name + " now", "Lost over decided packets in the last 5 minutes (RFC 7680). Orange from 1 %, the default of OnewayLossHigh.", "percentunit",
 		"Not told apart by this reflector, or nothing decided",
 	}, instant(rec(recLoss, matcher), name)).Span(3).Decimals(2).
 		Thresholds(steps(step{0, green}, step{0.01, orange}, step{0.05, red}))
@@ -65,7 +65,7 @@ func lossTile(name, matcher string) *stat.PanelBuilder {
 
 func delayTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Delay " + name, "Median and 95th percentile of 5 minutes. The truth lies within the bound of each: both clocks and both stamps (RFC 7679).", "s",
+		"Delay " + name + " now", "Median and 95th percentile of 5 minutes. The truth lies within the bound of each: both clocks and both stamps (RFC 7679).", "s",
 		noDelay,
 	}, instant(rec(recDelay, matcher, `quantile="0.5"`), "p50"), instant(rec(recDelay, matcher, `quantile="0.95"`), "p95"),
 		instant(of(metric.DelayErrorBound, matcher), "± bound")).Span(6).

@@ -17,7 +17,7 @@ func voiceRow(b *dashboard.DashboardBuilder) {
 		"R, best codec",
 		"Replaces thesis figure 7.2a. Transmission rating of a call over this direction with the best codec and playout buffer. Areas are the user satisfaction of ITU-T G.107 Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all.",
 		"none", "No rating: no valid delay, or under 10 packets a window",
-	}, ranged("max by (direction) ("+of(metric.VoiceR)+")", "{{direction}}")).Span(24).Height(6).Min(0).Max(100).
+	}, ranged("max by (direction) ("+of(metric.VoiceR)+")", "{{direction}}")).Span(24).Height(8).Min(0).Max(100).
 		AxisWidth(axisWidth).LineWidth(2).
 		Thresholds(steps(step{0, "dark-red"}, step{50, red}, step{60, orange}, step{70, yellow}, step{80, "light-green"}, step{90, green})).
 		ThresholdsStyle(area()).
@@ -26,13 +26,13 @@ func voiceRow(b *dashboard.DashboardBuilder) {
 		"Loss of the same windows",
 		"Replaces thesis figure 7.2b. Lost over decided packets of each window.",
 		"percentunit", "Not told apart by this reflector, or nothing decided",
-	}, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(5).AxisWidth(axisWidth).
+	}, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"Median delay of the same windows",
 		"Replaces thesis figure 7.2c. Median of each window, lost packets counted as infinite: no line where half were lost or no delay could be proven.",
 		"s", noDelay,
-	}, ranged(of(metric.DelayMedian), "{{direction}}")).Span(24).Height(5).AxisWidth(axisWidth).
+	}, ranged(of(metric.DelayMedian), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"MOS by codec",

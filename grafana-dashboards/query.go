@@ -65,11 +65,29 @@ func quantile(q string, d *metric.Desc, by string) string {
 		" or histogram_quantile(" + q + ", sum " + native + "(rate(" + of(d) + rateInterval + ")))"
 }
 
+// occupied names (by label le) the buckets that hold anything in the dashboard's
+// time range and the empty one below them, so that a plot of a few decades is not
+// mostly empty. PromQL cannot compare labels, but histogram_quantile finds both
+// ends and count_values turns what it found back into a label: the quantile 1 is
+// the upper end of the last bucket, and one just above 0 the lower end of the
+// first. All bounds are multiples of a microsecond.
+func occupied(d *metric.Desc, matchers ...string) string {
+	within := "sum by (le) (increase(" + bucket(d, matchers...) + dashboardRange + " @ end()))"
+	total := "sum(increase(" + count(d, matchers...) + dashboardRange + " @ end()))"
+	lowest := `count_values("le", round(histogram_quantile(1e-15, ` + within + `), 1e-6))`
+	highest := `count_values("le", histogram_quantile(1, ` + within + `))`
+	return "((" + within + " > 0 < on () group_left () " + total + ") or on (le) " + lowest + " or on (le) " + highest + ")"
+}
+
 // here keeps those of an agent's series whose agent has the chosen path: with
 // $instance at All, other agents' clocks are none of this page's business.
 func here(expr string) string {
 	return expr + " and on (job, instance) " + of(metric.ProbeInterval)
 }
+
+// minutely is a counter's rate a minute: of rare events, Grafana would write a
+// rate a second in thousandths.
+func minutely(series string) string { return "60 * rate(" + series + rateInterval + ")" }
 
 // ranged is a query over time, instant one for the end of the time range.
 func ranged(expr, legend string) *prometheus.DataqueryBuilder {
