@@ -8,6 +8,11 @@ const (
 	// deviations is how many mean deviations the adaptive buffer holds beyond
 	// the mean: the 4 of Ramjee et al. and of Moon et al. 1998.
 	deviations = 4
+	// leastAdaptive is what an adaptive buffer always holds. On a quiet path
+	// d + 4v is microseconds, and every scheduling hiccup of that size would count
+	// as a late packet; no voice terminal plays that close. 10 ms is the smallest
+	// frame of the codecs here.
+	leastAdaptive = 10 * time.Millisecond
 )
 
 // Playout simulates a receiver's playout buffer: how long it holds packets, and
@@ -26,7 +31,7 @@ const (
 // in buffers that stretch speech; a packet is judged by the point set before it
 // came. And at the start the gain is 1/count, the plain mean, until that is
 // smaller than 1-alpha, so that the first 500 packets are not ruled by the very
-// first.
+// first. The buffer never holds less than 10 ms.
 //
 // Make one with FixedPlayout or AdaptivePlayout; it is not safe for concurrent
 // use.
@@ -87,11 +92,11 @@ func (p *Playout) Add(seq uint64, pdv time.Duration) (inTime bool) {
 func (p *Playout) follow(pdv time.Duration) (point time.Duration) {
 	n := float64(pdv)
 	if p.learnt == 0 {
-		// Nothing is known yet: the first packet is played when it comes.
+		// Nothing is known yet: the first packet stands for all.
 		p.mean = n
 	}
 	p.learnt++
-	point = time.Duration(p.mean + deviations*p.deviation)
+	point = max(leastAdaptive, time.Duration(p.mean+deviations*p.deviation))
 	if p.limit > 0 {
 		point = min(point, p.limit)
 	}
@@ -99,7 +104,7 @@ func (p *Playout) follow(pdv time.Duration) (point time.Duration) {
 	difference := n - p.mean
 	p.mean += gain * difference
 	p.deviation += gain * (max(difference, -difference) - p.deviation)
-	return max(0, point)
+	return point
 }
 
 // Buffered is what a playout buffer did in one window.

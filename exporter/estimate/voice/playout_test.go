@@ -51,7 +51,7 @@ func TestAdaptiveBufferFollowsTheDocumentedRecurrence(t *testing.T) {
 		if i == 0 {
 			mean = n
 		}
-		point := math.Trunc(mean + 4*deviation)
+		point := math.Max(1e7, math.Trunc(mean+4*deviation))
 		if n > point {
 			late++
 		}
@@ -89,15 +89,24 @@ func TestAdaptiveBufferLosesLittleOfExponentialJitter(t *testing.T) {
 	}
 }
 
-func TestAdaptiveBufferOfASteadyPathHoldsNothing(t *testing.T) {
+func TestAdaptiveBufferOfASteadyPathHoldsTheLeast(t *testing.T) {
 	p := AdaptivePlayout(0)
 	for i := range uint64(100) {
 		if !p.Add(i, 0) {
 			t.Fatalf("packet %d is late", i)
 		}
 	}
-	if b := p.Snapshot(); b.Delay != 0 || b.Late != 0 {
+	if b := p.Snapshot(); b.Delay != 10*msec || b.Late != 0 {
 		t.Errorf("%+v", b)
+	}
+}
+
+func TestAdaptiveBufferIgnoresTheHiccupsOfAQuietPath(t *testing.T) {
+	p := AdaptivePlayout(0)
+	for i := range uint64(1000) {
+		if !p.Add(i, time.Duration(i%100)*10*time.Microsecond) {
+			t.Fatalf("packet %d is late by less than a frame", i)
+		}
 	}
 }
 
@@ -118,7 +127,7 @@ func TestForgetBeginsANewCall(t *testing.T) {
 	}
 	p.Forget()
 	p.Add(100, 0)
-	if diff := cmp.Diff(Buffered{Played: 1}, p.Snapshot()); diff != "" {
+	if diff := cmp.Diff(Buffered{Played: 1, Delay: 10 * msec}, p.Snapshot()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
