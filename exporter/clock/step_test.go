@@ -1,0 +1,248 @@
+package clock_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/instant"
+)
+
+func TestCheckCountsStepsBothWays(t *testing.T) {
+	c := clocktest.NewClock()
+	d := clock.NewStepDetector(clock.StepOptions{Read: c.Read})
+	if got := d.Check(); got.Steps != 0 || got.Since() != math.MaxInt64 {
+		t.Fatalf("before any step: %+v", got)
+	}
+	for i, step := range []time.Duration{
+		time.Hour, -time.Hour, time.Millisecond, -time.Millisecond, 200 * time.Microsecond, 10 * 365 * 24 * time.Hour,
+	} {
+		before := d.Check()
+		c.Step(step)
+		after := d.Check()
+		if after.Steps != uint64(i+1) {
+			t.Errorf("after a step of %v: %d steps, want %d", step, after.Steps, i+1)
+		}
+		if moved := after.Offset - before.Offset; (moved - step).Abs() > 20*time.Microsecond {
+			t.Errorf("a step of %v moved the offset by %v", step, moved)
+		}
+		if again := d.Check(); again.Steps != after.Steps {
+			t.Errorf("a step of %v was counted twice", step)
+		}
+	}
+}
+
+// A thread that loses the CPU between the two reads sees a difference that was
+// never there.
+func TestCheckTakesNoPreemptionForAStep(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	var now time.Duration
+	read := func() clock.Reading {
+		pause := func() {
+			now += 50
+			if random.IntN(4) == 0 {
+				now += time.Duration(random.Int64N(int64(20 * time.Millisecond)))
+			}
+		}
+		var r clock.Reading
+		pause()
+		if random.IntN(2) == 0 {
+			r.Wall = instant.Time(1e18) + instant.Time(now)
+			pause()
+			r.Mono = now
+		} else {
+			r.Mono = now
+			pause()
+			r.Wall = instant.Time(1e18) + instant.Time(now)
+		}
+		return r
+	}
+	d := clock.NewStepDetector(clock.StepOptions{Read: read})
+	for range 20000 {
+		if c := d.Check(); c.Steps != 0 {
+			t.Fatalf("a step was seen at %v", c.SteppedAt)
+		}
+	}
+}
+
+func TestCheckFromManyGoroutinesCountsAStepOnce(t *testing.T) {
+	c := clocktest.NewClock()
+	d := clock.NewStepDetector(clock.StepOptions{Read: c.Read})
+	for want := range uint64(50) {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 20 {
+					d.Check()
+				}
+			})
+		}
+		c.Step(time.Second)
+		all.Wait()
+		if got := d.Check().Steps; got != want+1 {
+			t.Fatalf("%d steps, want %d", got, want+1)
+		}
+	}
+}
+
+// Where REALTIME alone is slewed, the fastest slew is no step, but a step on
+// top of what a slew could have done is.
+func TestCheckAllowsForTheFastestSlew(t *testing.T) {
+	const slew = 83333e-6
+	var now, shift time.Duration
+	read := func() clock.Reading {
+		return clock.Reading{Wall: instant.Time(1e18) + instant.Time(now+shift), Mono: now}
+	}
+	d := clock.NewStepDetector(clock.StepOptions{Read: read, MaxSlew: slew})
+	for range 100 {
+		now += 10 * time.Millisecond
+		shift += time.Duration(slew * float64(10*time.Millisecond))
+		if c := d.Check(); c.Steps != 0 {
+			t.Fatalf("slewing was taken for a step after %v", now)
+		}
+	}
+	shift += 200 * time.Microsecond
+	if c := d.Check(); c.Steps != 1 {
+		t.Errorf("a step after the slew: %d steps, want 1", c.Steps)
+	}
+}
+
+// watcher is a kernel that the test plays.
+type watcher struct{ notices chan struct{} }
+
+func (w watcher) watch(ctx context.Context, cancelled func()) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.notices:
+			cancelled()
+		}
+	}
+}
+
+func TestKernelNoticeCountsEachStepOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clocktest.NewClock()
+		w := watcher{make(chan struct{})}
+		d := clock.NewStepDetector(clock.StepOptions{Read: c.Read, Watch: w.watch})
+		ctx, cancel := context.WithCancel(t.Context())
+		go d.Run(ctx)
+		synctest.Wait()
+		notice := func() { w.notices <- struct{}{}; synctest.Wait() }
+		expect := func(what string, want uint64) {
+			t.Helper()
+			if got := d.Check().Steps; got != want {
+				t.Fatalf("%s: %d steps, want %d", what, got, want)
+			}
+		}
+		c.Step(time.Second)
+		notice()
+		expect("noticed by the kernel first", 1)
+		c.Step(-time.Second)
+		expect("noticed by the comparison first", 2)
+		notice()
+		expect("then by the kernel", 2)
+		c.Step(time.Microsecond)
+		expect("too small for the comparison", 2)
+		notice()
+		expect("but the kernel knows", 3)
+		c.Step(time.Second)
+		c.Step(-time.Second)
+		notice()
+		expect("there and back", 4)
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestRunComparesWithoutBeingAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clocktest.NewClock()
+		broken := func(context.Context, func()) error { return errors.New("no timerfd") }
+		d := clock.NewStepDetector(clock.StepOptions{Read: c.Read, Watch: broken})
+		ctx, cancel := context.WithCancel(t.Context())
+		go d.Run(ctx)
+		c.Step(time.Minute)
+		time.Sleep(10 * time.Second)
+		if since := d.Check().Since(); since < 9*time.Second || since > 10*time.Second {
+			t.Errorf("the step was noticed %v ago, want 9 s to 10 s", since)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestRunWithTheRealTimerEndsWithItsContext(t *testing.T) {
+	d := clock.NewStepDetector(clock.StepOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- d.Run(ctx) }()
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("Run did not end")
+	}
+}
+
+// Real steps, by the real kernel: only in a user-mode-linux guest, whose clock
+// is its own.
+func TestRealStepIsNoticedByTheKernelAtOnce(t *testing.T) {
+	cpu, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || !strings.Contains(string(cpu), "User Mode Linux") {
+		t.Skip("SKIPPED: a real step needs a guest kernel with a clock of its own (user-mode-linux); the host's clock is not touched")
+	}
+	reader := clock.SystemReader()
+	d := clock.NewStepDetector(clock.StepOptions{Read: reader})
+	go d.Run(t.Context())
+	time.Sleep(100 * time.Millisecond) // let the timer be set; nothing tells
+	for i, step := range []time.Duration{5 * time.Second, -7 * time.Second, 10 * time.Microsecond} {
+		target := time.Now().Add(step)
+		ts := unix.NsecToTimespec(target.UnixNano())
+		if err := unix.ClockSettime(unix.CLOCK_REALTIME, &ts); err != nil {
+			t.Fatal(err)
+		}
+		at := reader().Mono
+		time.Sleep(300 * time.Millisecond)
+		c := d.Check()
+		if c.Steps != uint64(i+1) {
+			t.Fatalf("after a step of %v: %d steps, want %d", step, c.Steps, i+1)
+		}
+		if late := c.SteppedAt - at; late > 200*time.Millisecond {
+			t.Errorf("a step of %v was noticed %v late", step, late)
+		}
+		t.Logf("step of %v noticed after %v", step, c.SteppedAt-at)
+	}
+}
+
+func TestCheckDoesNotAllocate(t *testing.T) {
+	d := clock.NewStepDetector(clock.StepOptions{})
+	if n := testing.AllocsPerRun(1000, func() { d.Check() }); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	d := clock.NewStepDetector(clock.StepOptions{})
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Check()
+	}
+}
