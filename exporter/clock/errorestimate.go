@@ -2,17 +2,19 @@ package clock
 
 import (
 	"math"
+	"time"
 
-	"oneway.example/exporter/sample"
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// ErrorEstimate is what goes into a test packet (RFC 8762 section 4.2.1): the
-// bound, rounded up, with S set. A clock that is not to be trusted says S=0 and
-// the largest error that the field can hold, never a small one.
+// ErrorEstimate is the quality as a STAMP packet carries it (RFC 8762 section
+// 4.2.1, RFC 4656 section 4.1.2). A clock that is not to be trusted has S=0 and the
+// largest error that the field holds, so that a receiver that looks at either is not
+// misled. A bound below the resolution of our stamps is given as that, 1 ns: what an
+// idle field would say (0x8001, 0.23 ns) is never sent.
 func (q Quality) ErrorEstimate(f timefmt.Format) timefmt.ErrorEstimate {
-	if q.Bound.Reason != sample.OK {
+	if !q.Synchronised() {
 		return timefmt.MakeErrorEstimate(math.MaxInt64, false, f)
 	}
-	return timefmt.MakeErrorEstimate(q.Bound.Error, true, f)
+	return timefmt.MakeErrorEstimate(max(q.Bound.Error, time.Nanosecond), true, f)
 }

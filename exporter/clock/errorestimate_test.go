@@ -1,0 +1,49 @@
+package clock_test
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+func TestErrorEstimateNeverClaimsLessThanTheBound(t *testing.T) {
+	for _, bound := range []time.Duration{0, 1, 999, time.Microsecond, 1500 * time.Microsecond, time.Second, time.Hour} {
+		for _, f := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
+			e := clock.Quality{Bound: sample.Bound{Error: bound, Reason: sample.OK}}.ErrorEstimate(f)
+			if !e.Valid() || !e.Synchronised() || e.Format() != f || e.Bound() < max(bound, 1) || e.Bound() > 2*bound+2 {
+				t.Errorf("bound %v: %#04x, which says %v, synchronised %v", bound, uint16(e), e.Bound(), e.Synchronised())
+			}
+			if e == 0x8001 {
+				t.Errorf("bound %v: 0x8001", bound)
+			}
+		}
+	}
+}
+
+func TestErrorEstimateOfAnUntrustedClockIsHuge(t *testing.T) {
+	for _, reason := range sample.Reasons() {
+		if reason == sample.OK {
+			continue
+		}
+		q := clock.Quality{Bound: sample.Bound{Error: time.Nanosecond, Reason: reason}}
+		if e := q.ErrorEstimate(timefmt.NTP); e.Synchronised() || !e.Valid() || e.Bound() < 24*time.Hour {
+			t.Errorf("%v: %#04x, which says %v, synchronised %v", reason, uint16(e), e.Bound(), e.Synchronised())
+		}
+	}
+}
+
+func TestStatesHaveNamesOfTheirOwn(t *testing.T) {
+	seen := map[string]clock.State{}
+	for _, s := range clock.States() {
+		if other, twice := seen[s.String()]; twice || s.String() == "invalid" {
+			t.Errorf("%d and %d are both called %q", s, other, s)
+		}
+		seen[s.String()] = s
+	}
+	if got := clock.State(200).String(); got != "invalid" {
+		t.Errorf("state 200 is called %q", got)
+	}
+}
