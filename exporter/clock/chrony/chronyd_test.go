@@ -1,0 +1,384 @@
+package chrony
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+)
+
+// realDaemon is a chronyd of this machine that disciplines nothing (-x), fed by
+// a reference clock of the test's making, so that the truth is known.
+type realDaemon struct {
+	testing.TB
+	dir    string
+	port   int
+	origin instant.Time
+	slope  float64 // of the true offset
+	cmd    *exec.Cmd
+}
+
+const trueOffset = 1500 * time.Microsecond // the system clock is that much slow
+
+// truth is true time minus system time at an instant.
+func (d *realDaemon) truth(at instant.Time) time.Duration {
+	return trueOffset + time.Duration(d.slope*float64(at.Sub(d.origin)))
+}
+
+// startDaemon starts chronyd and feeds it until the test ends.
+func startDaemon(t testing.TB, extra string) *realDaemon {
+	t.Helper()
+	if _, err := exec.LookPath("chronyd"); err != nil {
+		t.Skip("SKIPPED: needs chronyd (package chrony)")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: chronyd is started as root, to see it drop root")
+	}
+	// Short, since a socket's path has 107 octets, and open to chronyd's user.
+	dir, err := os.MkdirTemp("", "chrony")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := &realDaemon{TB: t, dir: dir, port: freePort(t), origin: instant.Now(), slope: 20e-6}
+	conf := fmt.Sprintf(`pidfile %[1]s/pid
+port 0
+cmdport %[2]d
+bindcmdaddress 127.0.0.1
+bindcmdaddress %[1]s/run/chronyd.sock
+%[3]s
+`, dir, d.port, strings.ReplaceAll(extra, "DIR", dir))
+	if err := os.WriteFile(filepath.Join(dir, "conf"), []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d.start()
+	t.Cleanup(d.kill)
+	return d
+}
+
+const sockRefclock = "refclock SOCK DIR/ref.sock poll 0 refid TEST precision 1e-6 delay 2e-4"
+
+func (d *realDaemon) start() {
+	d.Helper()
+	d.cmd = exec.Command("chronyd", "-x", "-d", "-f", filepath.Join(d.dir, "conf"))
+	if err := d.cmd.Start(); err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *realDaemon) kill() {
+	_ = d.cmd.Process.Kill()
+	_ = d.cmd.Wait()
+}
+
+// feed sends samples of the true offset, +-20 us, until the test ends.
+func (d *realDaemon) feed() {
+	seed := rand.Uint64()
+	d.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	stop := make(chan struct{})
+	var fed sync.WaitGroup
+	fed.Go(func() {
+		for tick := time.NewTicker(50 * time.Millisecond); ; {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			conn, err := net.Dial("unixgram", d.dir+"/ref.sock")
+			if err != nil {
+				continue // chronyd is not up yet, or again
+			}
+			noise := time.Duration(random.Int64N(40_000) - 20_000)
+			_, _ = conn.Write(sockSample(d.truth, noise))
+			_ = conn.Close()
+		}
+	})
+	d.Cleanup(func() { close(stop); fed.Wait() })
+}
+
+// sockSample is chrony 4's struct sock_sample (refclock_sock.c).
+func sockSample(truth func(instant.Time) time.Duration, noise time.Duration) []byte {
+	now := instant.Now()
+	b := binary.NativeEndian.AppendUint64(nil, uint64(now/1e9))
+	b = binary.NativeEndian.AppendUint64(b, uint64(now%1e9/1e3))
+	b = binary.NativeEndian.AppendUint64(b, math.Float64bits((truth(now) + noise).Seconds()))
+	for _, v := range []uint32{0, 0, 0, 0x534f434b} { // pulse, leap, pad, magic
+		b = binary.NativeEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+func (d *realDaemon) addresses() map[string]string {
+	return map[string]string{
+		"udp":  fmt.Sprintf("udp://127.0.0.1:%d", d.port),
+		"unix": "unix://" + d.dir + "/run/chronyd.sock",
+	}
+}
+
+// watch runs a monitor until the test ends.
+func (d *realDaemon) watch(o Options) (*Monitor, *clocktest.Sink) {
+	d.Helper()
+	sink := clocktest.NewSink()
+	o.Sink, o.Interval = sink, 100*time.Millisecond
+	m, err := New(o)
+	if err != nil {
+		d.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	d.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			d.Errorf("Run = %v", err)
+		}
+	})
+	return m, sink
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).Port
+}
+
+func state(m *Monitor, want clock.State) func() bool {
+	return func() bool { return m.Quality(instant.Now()).State == want }
+}
+
+func TestBoundCoversTheTruthOfARealChronyd(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, sockRefclock)
+	monitors := map[string]*Monitor{}
+	for name, address := range d.addresses() {
+		monitors[name], _ = d.watch(Options{Address: address})
+	}
+	for name, m := range monitors {
+		if !waitUntil(10*time.Second, state(m, clock.Unsynchronised)) {
+			t.Fatalf("%s: before any sample: %+v", name, m.Quality(instant.Now()))
+		}
+	}
+	d.feed()
+	for name, m := range monitors {
+		if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+			t.Fatalf("%s: never synchronised: %+v", name, m.Quality(instant.Now()))
+		}
+	}
+	var largest, smallest time.Duration = 0, math.MaxInt64
+	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for name, m := range monitors {
+			at := instant.Now()
+			q := m.Quality(at)
+			truth := d.truth(at)
+			if q.Bound.Error < truth {
+				t.Fatalf("%s: bound %v does not cover the truth %v: %+v", name, q.Bound.Error, truth, q)
+			}
+			if q.Offset > -time.Millisecond {
+				t.Fatalf("%s: offset %v, want about %v: the clock is slow", name, q.Offset, -truth)
+			}
+			largest, smallest = max(largest, q.Bound.Error-truth), min(smallest, q.Bound.Error-truth)
+		}
+	}
+	t.Logf("bound minus truth: %v to %v", smallest, largest)
+	if smallest > time.Millisecond {
+		t.Errorf("the bound is never within a millisecond of the truth")
+	}
+}
+
+// chronyc is somebody else's reading of the same protocol.
+func TestSignsAndUnitsAreThoseOfChronyc(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("chronyc"); err != nil {
+		t.Skip("SKIPPED: needs chronyc (package chrony)")
+	}
+	d := startDaemon(t, sockRefclock)
+	d.feed()
+	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
+	if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
+	}
+	// The reply before, chronyc, and the reply after must be of one update.
+	for range 100 {
+		before := m.now.Load().last
+		fields, sentence := chronyc(t, d.port)
+		var after *report
+		waitUntil(5*time.Second, func() bool { after = m.now.Load().last; return after.at > before.at+150*time.Millisecond })
+		if before.updated != after.updated {
+			continue
+		}
+		if !strings.Contains(sentence, "seconds slow of NTP time") {
+			t.Errorf("chronyc says %q, want slow", sentence)
+		}
+		for _, c := range []struct {
+			name      string
+			field     int
+			got       float64
+			tolerance float64
+		}{
+			{"stratum", 2, float64(after.stratum), 0},
+			{"offset", 4, -after.offset, 1e-6 + 2*d.slope*(after.at-before.at).Seconds()},
+			{"last offset", 5, after.lastOffset, 1e-9},
+			{"frequency", 7, after.frequency * 1e6, 1e-3},
+			{"residual frequency", 8, after.residual * 1e6, 1e-3},
+			{"skew", 9, after.skew * 1e6, 1e-3},
+			{"root delay", 10, after.delay, 1e-9},
+			{"root dispersion", 11, after.dispersion, 1e-6 + (after.at-before.at).Seconds()*(after.skew+math.Abs(after.residual)+1e-6)},
+			{"update interval", 12, after.interval, 0.1},
+		} {
+			want, err := strconv.ParseFloat(fields[c.field], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(c.got-want) > c.tolerance {
+				t.Errorf("%s: %v, chronyc says %v", c.name, c.got, want)
+			}
+		}
+		if fields[1] != after.reference.ID || fields[0] != fmt.Sprintf("%08X", after.refID) {
+			t.Errorf("reference %v, chronyc says %v", after.reference, fields[:2])
+		}
+		return
+	}
+	t.Fatal("no two replies of one update in 100 attempts")
+}
+
+// chronyc gives the fields of `chronyc -c tracking` and the line "System time" of
+// the report for people.
+func chronyc(t *testing.T, port int) (fields []string, sentence string) {
+	t.Helper()
+	run := func(args ...string) string {
+		out, err := exec.Command("chronyc", append([]string{"-h", "127.0.0.1", "-p", strconv.Itoa(port)}, args...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	fields = strings.Split(strings.TrimSpace(run("-c", "tracking")), ",")
+	if len(fields) != 14 {
+		t.Fatalf("chronyc: %q", fields)
+	}
+	for line := range strings.Lines(run("tracking")) {
+		if strings.HasPrefix(line, "System time") {
+			sentence = line
+		}
+	}
+	return fields, sentence
+}
+
+// Our ageing is chronyd's own: it says later what we said it would.
+func TestAgeingForesaysWhatChronydWillSay(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, strings.Replace(sockRefclock, "poll 0", "poll 2", 1))
+	d.feed()
+	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
+	if !waitUntil(40*time.Second, state(m, clock.Synchronised)) {
+		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
+	}
+	for range 20 {
+		k := m.now.Load()
+		early := k.last
+		var later *report
+		waitUntil(5*time.Second, func() bool { later = m.now.Load().last; return later.at-early.at > 2*time.Second })
+		if later.updated != early.updated || k.previous.updated != early.updated {
+			continue
+		}
+		got := early.boundAt(later.at-early.at, 0, DefaultMaxClockError, k.growth)
+		want := later.boundAt(0, 0, DefaultMaxClockError, 0)
+		t.Logf("%.9f s now, foreseen %.9f s, told %.9f s", early.boundAt(0, 0, DefaultMaxClockError, 0), got, want)
+		if math.Abs(got-want) > 2e-6 {
+			t.Errorf("foreseen %v s, chronyd says %v s after %v", got, want, later.at-early.at)
+		}
+		return
+	}
+	t.Fatal("no two replies of one update, 2 s apart")
+}
+
+func TestKilledChronydIsSilentAndFoundAgain(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, sockRefclock)
+	d.feed()
+	for name, address := range d.addresses() {
+		m, sink := d.watch(Options{Address: address, SilentAfter: 2 * time.Second, MaxBackOff: 500 * time.Millisecond})
+		if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+			t.Fatalf("%s: never synchronised: %+v", name, m.Quality(instant.Now()))
+		}
+		d.kill()
+		if q := m.Quality(instant.Now()); !q.Synchronised() {
+			t.Errorf("%s: not valid right after the kill: %+v", name, q)
+		}
+		if !waitUntil(10*time.Second, state(m, clock.Silent)) {
+			t.Errorf("%s: not silent: %+v", name, m.Quality(instant.Now()))
+		}
+		if v, _ := sink.Value(metric.ClockQueryFailures, Name, "unreachable"); v == 0 {
+			t.Errorf("%s: failures: %v", name, sink.Present(metric.ClockQueryFailures.Name))
+		}
+		d.start()
+		if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+			t.Errorf("%s: not found again: %+v", name, m.Quality(instant.Now()))
+		}
+	}
+}
+
+func TestLocalModeOfARealChronydIsUnsynchronised(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, "local stratum 1")
+	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
+	island, _ := d.watch(Options{Address: d.addresses()["unix"], TrustLocal: true})
+	if !waitUntil(10*time.Second, state(m, clock.Unsynchronised)) {
+		t.Errorf("got %+v, want unsynchronised", m.Quality(instant.Now()))
+	}
+	if !waitUntil(10*time.Second, state(island, clock.Synchronised)) {
+		t.Errorf("got %+v, want an island in sync", island.Quality(instant.Now()))
+	}
+}
+
+func TestSilentSourceOfARealChronydIsHoldover(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t, sockRefclock)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // fed for as long as ctx lasts
+		for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			if conn, err := net.Dial("unixgram", d.dir+"/ref.sock"); err == nil {
+				_, _ = conn.Write(sockSample(d.truth, 0))
+				_ = conn.Close()
+			}
+		}
+	}()
+	m, _ := d.watch(Options{Address: d.addresses()["unix"]})
+	if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
+	}
+	cancel()
+	d.slope = 0
+	if !waitUntil(20*time.Second, state(m, clock.Holdover)) {
+		t.Fatalf("no holdover: %+v", m.Quality(instant.Now()))
+	}
+	early := m.Quality(instant.Now())
+	time.Sleep(time.Second) // ageing takes time, here of the real kind
+	if later := m.Quality(instant.Now()); !later.Synchronised() || later.Bound.Error <= early.Bound.Error {
+		t.Errorf("the bound does not grow in holdover: %+v, then %+v", early, later)
+	}
+}

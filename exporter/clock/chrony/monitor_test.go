@@ -1,0 +1,368 @@
+package chrony
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+)
+
+// bed is a monitor and its fake chronyd in a synctest bubble.
+type bed struct {
+	*testing.T
+	clock   *clocktest.Clock
+	daemon  *daemon
+	sink    *clocktest.Sink
+	monitor *Monitor
+}
+
+// inBed runs f beside a running monitor, and then checks that all ends.
+func inBed(t *testing.T, o Options, f func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := clocktest.NewClock()
+		b := &bed{T: t, clock: c, daemon: newDaemon(c), sink: clocktest.NewSink()}
+		o.Sink, o.dial = b.sink, b.daemon.dial
+		o.Steps = clock.StepOptions{Read: c.Read, Watch: func(ctx context.Context, _ func()) error {
+			<-ctx.Done()
+			return nil
+		}}
+		m, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.monitor = m
+		if q := m.Quality(c.Read().Wall); q.State != clock.Silent || q.Bound.Reason != sample.ClockSilent {
+			t.Errorf("before Run: %+v, want silent", q)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Run(ctx) }()
+		synctest.Wait()
+		f(b)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if n := b.sink.Open(); n != 0 {
+			t.Errorf("%d series are left: %v", n, b.sink.Present(""))
+		}
+	})
+}
+
+func (b *bed) quality() clock.Quality { return b.monitor.Quality(b.clock.Read().Wall) }
+
+func (b *bed) expect(when string, state clock.State, reason sample.Reason) {
+	b.Helper()
+	if q := b.quality(); q.State != state || q.Bound.Reason != reason {
+		b.Errorf("%s: state %v, reason %v, want %v, %v", when, q.State, q.Bound.Reason, state, reason)
+	}
+}
+
+// pass lets time go by with an update of chronyd's source every ten seconds.
+func (b *bed) pass(d time.Duration) {
+	for ; d > 0; d -= 10 * time.Second {
+		time.Sleep(min(d, 10*time.Second))
+		b.daemon.update(0)
+	}
+}
+
+func TestBoundAddsUpWhatTrackingSays(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.correction = -2e-3 })
+		time.Sleep(2*time.Second + time.Millisecond)
+		q := b.quality()
+		if q.State != clock.Synchronised || q.Offset.Round(time.Microsecond) != 2*time.Millisecond {
+			t.Errorf("got %+v, want a clock 2 ms fast", q)
+		}
+		// |offset| 2 ms + dispersion 0.1 ms + delay 1 ms/2 + age 2.001 s x 3.5 ppm
+		want := 2e-3 + 1e-4 + 0.5e-3 + 2.001*3.5e-6
+		if got := q.Bound.Error.Seconds(); math.Abs(got-want) > 1e-9 {
+			t.Errorf("bound %v s, want %v s", got, want)
+		}
+	})
+}
+
+// The aged bound is what chronyd itself would say at that moment.
+func TestBoundGrowsAsChronydsOwn(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		start := b.quality().Bound.Error
+		b.daemon.set(func(d *daemon) { d.fault = hanging })
+		time.Sleep(20 * time.Second)
+		aged := b.quality().Bound.Error
+		if want := start + 70*time.Microsecond; (aged - want).Abs() > 10*time.Nanosecond {
+			t.Errorf("after 20 s at 3.5 ppm: %v, want %v", aged, want)
+		}
+		now := b.clock.Read().Wall
+		if later := b.monitor.Quality(now.Add(10 * time.Second)).Bound.Error; (later - aged - 35*time.Microsecond).Abs() > 10*time.Nanosecond {
+			t.Errorf("10 s ahead: %v, want 35 us more than %v", later, aged)
+		}
+	})
+}
+
+// A chronyd that hangs while it slews leaves the kernel slewing, past zero.
+func TestBoundCoversASlewThatNobodyStops(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.correction = 1e-3 })
+		time.Sleep(2500 * time.Millisecond)
+		b.daemon.set(func(d *daemon) { d.fault = hanging })
+		time.Sleep(20 * time.Second)
+		// 1 ms a second at most, from 20.5 s before now: 19.5 ms beyond zero.
+		if got := b.quality().Bound.Error; got < 17*time.Millisecond || got > 25*time.Millisecond {
+			t.Errorf("bound %v, want about 20 ms", got)
+		}
+	})
+}
+
+// Under chronyd -x nobody corrects the clock, and the offset grows between replies.
+func TestBoundFollowsAnOffsetThatGrows(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		time.Sleep(time.Second / 2) // between two queries
+		for i := range 5 {
+			b.daemon.set(func(d *daemon) { d.correction = 1e-3 + 100e-6*float64(i) })
+			time.Sleep(time.Second)
+		}
+		now := b.clock.Read().Wall
+		reply, ahead := b.quality().Bound.Error, b.monitor.Quality(now.Add(time.Second)).Bound.Error
+		if grown := ahead - reply; grown < 100*time.Microsecond || grown > 110*time.Microsecond {
+			t.Errorf("the bound grows by %v a second, the offset by 100 us", grown)
+		}
+	})
+}
+
+// While the clock slews its offset was larger a moment ago.
+func TestInstantBeforeTheReplyGetsTheLargerBound(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.correction = 5e-3 })
+		time.Sleep(1500 * time.Millisecond)
+		stamped := b.clock.Read().Wall
+		b.daemon.set(func(d *daemon) { d.correction = 1e-3 })
+		time.Sleep(time.Second)
+		if got := b.monitor.Quality(stamped).Bound.Error; got < 5*time.Millisecond {
+			t.Errorf("bound of an instant 5 ms off: %v", got)
+		}
+		if got := b.quality().Bound.Error; got > 2*time.Millisecond {
+			t.Errorf("bound of now, 1 ms off: %v", got)
+		}
+	})
+}
+
+func TestUnsynchronisedWhateverWayChronydSaysIt(t *testing.T) {
+	for name, change := range map[string]func(*daemon){
+		"leap status 3": func(d *daemon) { d.leap = 3 },
+		"stratum 0":     func(d *daemon) { d.stratum = 0 },
+		"stratum 16":    func(d *daemon) { d.stratum = 16 },
+		"no reference":  func(d *daemon) { d.refID = 0 },
+		"local mode":    func(d *daemon) { d.refID = refIDLocal },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, Options{}, func(b *bed) {
+				b.expect("at first", clock.Synchronised, sample.OK)
+				b.daemon.set(change)
+				time.Sleep(2 * time.Second)
+				b.expect("then", clock.Unsynchronised, sample.NearUnsynchronised)
+			})
+		})
+	}
+}
+
+func TestLocalModeIsTrustedOnRequest(t *testing.T) {
+	inBed(t, Options{TrustLocal: true}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.refID = refIDLocal })
+		time.Sleep(2 * time.Second)
+		b.expect("island", clock.Synchronised, sample.OK)
+	})
+}
+
+func TestHoldoverAfterFourPollIntervalsIsValid(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		time.Sleep(63 * time.Second)
+		b.expect("63 s after the update, poll 16 s", clock.Synchronised, sample.OK)
+		before := b.quality().Bound.Error
+		time.Sleep(3 * time.Second)
+		b.expect("66 s after it", clock.Holdover, sample.OK)
+		time.Sleep(934 * time.Second)
+		b.expect("1000 s after it", clock.Holdover, sample.OK)
+		if after := b.quality().Bound.Error; after < before+3*time.Millisecond {
+			t.Errorf("the bound grew from %v to %v only", before, after)
+		}
+		b.daemon.update(0)
+		time.Sleep(2 * time.Second)
+		b.expect("heard again", clock.Synchronised, sample.OK)
+	})
+}
+
+func TestSourcesThatAreNotToldDoNotSpoilTracking(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.noSources, d.refID = true, 77 })
+		time.Sleep(50 * time.Second)
+		b.expect("tracking only", clock.Synchronised, sample.OK)
+		if v, _ := b.sink.Value(metric.ClockQueryFailures, Name, "refused"); v != 1 {
+			t.Errorf("%v refusals counted in 50 s, want 1", v)
+		}
+	})
+}
+
+func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
+	inBed(t, Options{SilentAfter: 20 * time.Second}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.down, d.fault = true, hanging })
+		time.Sleep(18 * time.Second)
+		b.expect("18 s of silence", clock.Synchronised, sample.OK)
+		time.Sleep(4 * time.Second)
+		b.expect("22 s of silence", clock.Silent, sample.ClockSilent)
+		for _, d := range []*metric.Desc{
+			metric.ClockErrorBound, metric.ClockOffset, metric.ClockFrequency, metric.ClockSkew,
+			metric.ClockLastUpdate, metric.ClockReferenceInfo,
+		} {
+			if left := b.sink.Present(d.Name + "|"); len(left) != 0 {
+				t.Errorf("a silent daemon has %v", left)
+			}
+		}
+		time.Sleep(time.Hour)
+		b.daemon.set(func(d *daemon) { d.down, d.fault, d.updated = false, honest, d.clock.Read().Wall })
+		time.Sleep(DefaultMaxBackOff + time.Second)
+		b.expect("it answers again", clock.Synchronised, sample.OK)
+	})
+}
+
+func TestEveryFaultIsCountedAndSurvived(t *testing.T) {
+	for f, reason := range map[fault]failure{
+		hanging:         timeout,
+		truncating:      truncated,
+		oversizing:      oversized,
+		missequencing:   wrongSequence,
+		wrongVersion:    malformed,
+		wrongCommand:    malformed,
+		wrongReply:      malformed,
+		refusing:        refused,
+		babbling:        malformed,
+		flooding:        flood,
+		implausibleLeap: implausible,
+	} {
+		t.Run(reason.String(), func(t *testing.T) {
+			inBed(t, Options{}, func(b *bed) {
+				before := b.quality()
+				b.daemon.set(func(d *daemon) { d.fault = f })
+				time.Sleep(DefaultSilentAfter / 2)
+				b.expect("under fault", clock.Synchronised, sample.OK)
+				if q := b.quality(); q.Bound.Error <= before.Bound.Error {
+					t.Errorf("the bound did not grow: %v, then %v", before.Bound.Error, q.Bound.Error)
+				}
+				counted := b.sink.Present(metric.ClockQueryFailures.Name)
+				for key, n := range counted {
+					if want := key == clocktest.Key(metric.ClockQueryFailures, Name, reason.String()); (n > 0) != want {
+						t.Errorf("%s = %v", key, n)
+					}
+				}
+				time.Sleep(DefaultSilentAfter)
+				b.expect("for long", clock.Silent, sample.ClockSilent)
+				b.daemon.update(0)
+				b.daemon.set(func(d *daemon) { d.fault = honest })
+				time.Sleep(DefaultMaxBackOff + time.Second)
+				b.expect("mended", clock.Synchronised, sample.OK)
+			})
+		})
+	}
+}
+
+func TestLateReplyBeforeTheRightOneDoesNoHarm(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.previous = make([]byte, replyHeadBytes); d.fault = late })
+		time.Sleep(10 * time.Second)
+		b.expect("late replies", clock.Synchronised, sample.OK)
+		for key, n := range b.sink.Present(metric.ClockQueryFailures.Name) {
+			if n != 0 {
+				t.Errorf("%s = %v, want none", key, n)
+			}
+		}
+	})
+}
+
+func TestBackOffIsBoundedBothWays(t *testing.T) {
+	inBed(t, Options{Interval: time.Second, MaxBackOff: 8 * time.Second}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.fault = refusing })
+		time.Sleep(2 * time.Second)
+		before := b.daemon.questions()
+		time.Sleep(10 * time.Minute)
+		if n := b.daemon.questions() - before; n < 70 || n > 80 {
+			t.Errorf("%d questions in 600 s of refusals, want about 75", n)
+		}
+	})
+}
+
+func TestSeriesTellWhatIsKnown(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		b.daemon.set(func(d *daemon) { d.correction = 25e-6 })
+		time.Sleep(3500 * time.Millisecond)
+		for d, want := range map[*metric.Desc]float64{
+			metric.ClockSynchronized: 1, metric.ClockOffset: -25e-6, metric.ClockFrequency: -12.5e-6,
+			metric.ClockSkew: 2e-6, metric.ClockSteps: 0,
+		} {
+			if v, ok := b.sink.Value(d, Name); !ok || math.Abs(v-want) > 1e-6*math.Abs(want) {
+				t.Errorf("%s = %v (present %v), want %v", d.Name, v, ok, want)
+			}
+		}
+		if v, ok := b.sink.Value(metric.ClockErrorBound, Name); !ok || v < 625e-6 || v > 650e-6 {
+			t.Errorf("bound %v (present %v)", v, ok)
+		}
+		if _, ok := b.sink.Value(metric.ClockReferenceInfo, Name, "TEST", "1", "normal"); !ok {
+			t.Errorf("no reference TEST: %v", b.sink.Present(metric.ClockReferenceInfo.Name))
+		}
+		if v, _ := b.sink.Value(metric.ClockLastUpdate, Name); v < 946684000 {
+			t.Errorf("last update %v", v)
+		}
+		b.daemon.set(func(d *daemon) { d.leap, d.stratum, d.refID, d.updated = 3, 0, 0, 0 })
+		time.Sleep(3 * time.Second)
+		if _, ok := b.sink.Value(metric.ClockErrorBound, Name); ok {
+			t.Error("an unsynchronised clock has a bound")
+		}
+		if _, ok := b.sink.Value(metric.ClockLastUpdate, Name); ok {
+			t.Error("a clock that never was updated has a last update")
+		}
+		if got := b.sink.Present(metric.ClockReferenceInfo.Name); len(got) != 1 {
+			t.Errorf("references: %v", got)
+		}
+	})
+}
+
+func TestQualityDoesNotAllocate(t *testing.T) {
+	m := known(t)
+	now := instant.Now()
+	if n := testing.AllocsPerRun(1000, func() { m.Quality(now) }); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
+
+func BenchmarkQuality(b *testing.B) {
+	m := known(b)
+	now := instant.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		if q := m.Quality(now); q.State != clock.Synchronised {
+			b.Fatal(q)
+		}
+	}
+}
+
+// known is a monitor that has just heard from chronyd.
+func known(t testing.TB) *Monitor {
+	t.Helper()
+	m, err := New(Options{SilentAfter: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := m.steps.Check()
+	r := &report{
+		at: check.Now.Mono, era: check.Offset, refID: 1, stratum: 1, updated: check.Now.Wall,
+		offset: 1e-5, skew: 1e-7, dispersion: 1e-5,
+	}
+	m.now.Store(&knowledge{last: r, previous: r, holdover: time.Hour})
+	return m
+}

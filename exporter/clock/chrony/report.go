@@ -1,0 +1,154 @@
+package chrony
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	fb "github.com/facebook/time/ntp/chrony"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/internal/publish"
+	"oneway.example/exporter/instant"
+)
+
+// What tracking says of an unsynchronised clock.
+const (
+	leapUnsynchronised = 3
+	maxStratum         = 16
+	refIDLocal         = 0x7f7f0101 // 127.127.1.1: chronyd's local mode
+)
+
+// report is one tracking reply, checked, in seconds and ratios, with signs as
+// package clock has them.
+type report struct {
+	// at is the moment on the monotonic clock when the question was sent. chronyd
+	// computes the dispersion when it answers, a little later: so aged from here the
+	// bound errs on the large side.
+	at time.Duration
+	// era is REALTIME minus MONOTONIC in force at the time, steps the count of steps.
+	era   time.Duration
+	steps uint64
+
+	refID      uint32
+	reference  publish.Reference
+	leap       uint16
+	stratum    uint16
+	updated    instant.Time // chronyd's reference time; zero: never
+	interval   float64      // between the last two updates
+	offset     float64      // positive: the clock is fast
+	lastOffset float64      // what the last update measured
+	frequency  float64      // positive: fast if left alone
+	residual   float64
+	skew       float64
+	delay      float64 // root delay
+	dispersion float64 // root dispersion at the time of the reply
+}
+
+// newReport checks a tracking reply.
+func newReport(t *fb.Tracking, sent clock.Check) (*report, error) {
+	switch {
+	case t.LeapStatus > leapUnsynchronised:
+		return nil, &queryError{implausible, fmt.Errorf("leap status %d", t.LeapStatus)}
+	case t.Stratum > maxStratum:
+		return nil, &queryError{implausible, fmt.Errorf("stratum %d", t.Stratum)}
+	case t.RootDispersion < 0 || t.SkewPPM < 0:
+		return nil, &queryError{implausible, fmt.Errorf("root dispersion %g s, skew %g ppm", t.RootDispersion, t.SkewPPM)}
+	}
+	seconds := t.RefTime.Unix()
+	if seconds < 0 || seconds >= math.MaxInt64/int64(time.Second) {
+		return nil, &queryError{implausible, fmt.Errorf("reference time %d s", seconds)}
+	}
+	return &report{
+		at:    sent.Now.Mono,
+		era:   sent.Offset,
+		steps: sent.Steps,
+
+		refID:    t.RefID,
+		leap:     t.LeapStatus,
+		stratum:  t.Stratum,
+		updated:  instant.FromUnix(seconds, int64(t.RefTime.Nanosecond())),
+		interval: t.LastUpdateInterval,
+		// chronyd says what is to be added to the system clock to correct it.
+		offset:     -t.CurrentCorrection,
+		lastOffset: t.LastOffset,
+		frequency:  t.FreqPPM * 1e-6,
+		residual:   t.ResidFreqPPM * 1e-6,
+		skew:       t.SkewPPM * 1e-6,
+		// A negative root delay (asymmetric interleaved exchanges) is noise around zero.
+		delay:      math.Abs(t.RootDelay),
+		dispersion: t.RootDispersion,
+		reference:  reference(t),
+	}, nil
+}
+
+// reference puts into words what the clock follows. The reference id of an NTP
+// server is a hash or an address and stays hexadecimal; that of a reference clock
+// is its name.
+func reference(t *fb.Tracking) publish.Reference {
+	id := fb.RefidAsHEX(t.RefID)
+	if t.IPAddr == nil && t.RefID != refIDLocal && t.RefID != 0 {
+		id = fb.RefidToString(t.RefID)
+	}
+	leaps := [...]string{"normal", "insert_second", "delete_second", "unsynchronised"}
+	return publish.Reference{ID: id, Stratum: fmt.Sprint(t.Stratum), Leap: leaps[t.LeapStatus]}
+}
+
+// synchronised reports whether chronyd claims to follow a source.
+func (r *report) synchronised(trustLocal bool) bool {
+	if r.leap == leapUnsynchronised || r.stratum == 0 || r.stratum >= maxStratum || r.refID == 0 {
+		return false
+	}
+	return r.refID != refIDLocal || trustLocal
+}
+
+// updatedAt is the last update on the monotonic clock.
+func (r *report) updatedAt() time.Duration { return time.Duration(r.updated) - r.era }
+
+// boundAt is the error bound, in seconds, at a moment that is age away from the
+// report; growth is the rate at which |offset| was growing, silence for how long
+// chronyd has failed to answer.
+//
+//	bound = |offset| + root dispersion + root delay/2              [chronyc(1), tracking]
+//	        + age x (skew + |residual frequency| + maxclockerror + growth)
+//	        + silence x (slew beyond growth)
+//
+// The dispersion in a reply is that of the moment of the reply; the second line
+// is the rate at which chronyd itself lets it grow (reference.c,
+// get_root_dispersion). The residual frequency belongs there: it is the part of
+// the clock's estimated error of rate that chronyd has not corrected. Like chronyd's
+// own, the rule is symmetric in age. The growth is zero where chronyd has hold of the
+// clock: slewing makes the offset shrink. Under `chronyd -x` it is the whole
+// frequency error of the clock.
+//
+// The third line is for a chronyd that is gone or hangs while it slews: the kernel
+// goes on slewing, past zero. chronyd plans no slew shorter than 1 s
+// (sys_generic.c, MIN_SLEW_DURATION) and sets no frequency above 100000 ppm, so the rate
+// is at most |offset| a second, and at most 0.1.
+func (r *report) boundAt(age, silence time.Duration, maxClockError, growth float64) float64 {
+	magnitude := math.Abs(r.offset)
+	rate := r.skew + math.Abs(r.residual) + maxClockError + growth
+	slew := max(0, min(magnitude, 0.1)-growth) // an offset that grows is not being slewed
+	return magnitude + r.dispersion + r.delay/2 +
+		math.Abs(age.Seconds())*rate + max(0, silence.Seconds())*slew
+}
+
+// growth is the rate at which |offset| has grown from one report to the next;
+// zero if it has shrunk, or if it is not known. An update in between counts in
+// full: too much for a moment, never too little.
+func growth(from, to *report) float64 {
+	elapsed := (to.at - from.at).Seconds()
+	if elapsed <= 0 || from.steps != to.steps {
+		return 0
+	}
+	return max(0, math.Abs(to.offset)-math.Abs(from.offset)) / elapsed
+}
+
+// roundUp converts seconds so that nothing of a bound is lost.
+func roundUp(seconds float64) time.Duration {
+	ns := math.Ceil(seconds * 1e9)
+	if !(ns < math.MaxInt64) {
+		return math.MaxInt64
+	}
+	return time.Duration(ns)
+}
