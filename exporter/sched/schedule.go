@@ -58,8 +58,12 @@ type poisson struct {
 }
 
 func (s poisson) Next(previous time.Duration) time.Duration {
-	gap := time.Duration(min(s.rng.ExpFloat64(), PoissonLimit) * float64(s.mean))
-	return previous + max(gap, 1)
+	return previous + gap(s.rng.ExpFloat64(), s.mean)
+}
+
+// gap scales and limits a variate of mean 1.
+func gap(exponential float64, mean time.Duration) time.Duration {
+	return max(time.Duration(min(exponential, PoissonLimit)*float64(mean)), 1)
 }
 
 // Skip is for a task that fired for the slot due at the time now and does not

@@ -1,0 +1,443 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeTimer is a clock that jumps to whatever is waited for.
+type fakeTimer struct {
+	mu    sync.Mutex
+	time  time.Duration
+	woken chan struct{}
+	waits int
+	err   error
+}
+
+func newFake() *fakeTimer { return &fakeTimer{woken: make(chan struct{}, 1)} }
+
+func (f *fakeTimer) now() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.time
+}
+
+func (f *fakeTimer) advance(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.time += d
+}
+
+func (f *fakeTimer) wait(until time.Duration) error {
+	f.mu.Lock()
+	f.waits++
+	if f.err != nil {
+		defer f.mu.Unlock()
+		return f.err
+	}
+	if until != forever {
+		f.time = max(f.time, until)
+		f.mu.Unlock()
+		return nil
+	}
+	f.mu.Unlock()
+	<-f.woken
+	return nil
+}
+
+func (f *fakeTimer) wake() {
+	select {
+	case f.woken <- struct{}{}:
+	default:
+	}
+}
+func (f *fakeTimer) enter() error { return nil }
+func (f *fakeTimer) leave()       {}
+
+// runFake runs a pacer on a fake clock until the tasks call stop.
+func runFake(t *testing.T, plan func(p *Pacer, clock *fakeTimer, stop func())) *fakeTimer {
+	t.Helper()
+	clock := newFake()
+	p := newPacer(clock)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	plan(p, clock, cancel)
+	if err := p.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return clock
+}
+
+// firing is a call of Fire.
+type firing struct {
+	Task     string
+	Due, Now time.Duration
+}
+
+func TestTasksFireInOrderAtTheirTimes(t *testing.T) {
+	var got []firing
+	clock := runFake(t, func(p *Pacer, _ *fakeTimer, stop func()) {
+		every := func(name string, interval time.Duration) {
+			p.Add(TaskFunc(func(due, now time.Duration) time.Duration {
+				got = append(got, firing{name, due, now})
+				return due + interval
+			}), interval)
+		}
+		every("three", 3)
+		every("two", 2)
+		p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { stop(); return Stop }), 7)
+	})
+	want := []firing{{"two", 2, 2}, {"three", 3, 3}, {"two", 4, 4}, {"three", 6, 6}, {"two", 6, 6}}
+	byName := func(a, b firing) int { return cmpOr(a.Due, b.Due, a.Task, b.Task) }
+	slices.SortStableFunc(got, byName)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("firings (-want +got):\n%s", diff)
+	}
+	if clock.waits != 5 {
+		t.Errorf("woken %d times for 5 times", clock.waits)
+	}
+}
+
+func cmpOr(a, b time.Duration, x, y string) int {
+	switch {
+	case a != b:
+		return int(a - b)
+	case x < y:
+		return -1
+	}
+	return 1
+}
+
+func TestLatenessIsNowMinusDue(t *testing.T) {
+	var got []firing
+	runFake(t, func(p *Pacer, clock *fakeTimer, stop func()) {
+		p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { clock.advance(5); return Stop }), 10)
+		p.Add(TaskFunc(func(due, now time.Duration) time.Duration {
+			got = append(got, firing{"late", due, now})
+			stop()
+			return Stop
+		}), 11)
+	})
+	if want := []firing{{"late", 11, 15}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestFlusherRunsOnceAfterAllDueTasks(t *testing.T) {
+	var log []string
+	runFake(t, func(p *Pacer, _ *fakeTimer, stop func()) {
+		for range 3 {
+			p.Add(TaskFunc(func(due, _ time.Duration) time.Duration { log = append(log, "fire"); return due + 10 }), 10)
+		}
+		p.AddFlusher(func() { log = append(log, "first") })
+		remove := p.AddFlusher(func() { log = append(log, "removed") })
+		remove()
+		rounds := 0
+		p.AddFlusher(func() {
+			log = append(log, "last")
+			if rounds++; rounds == 2 {
+				stop()
+			}
+		})
+	})
+	round := []string{"fire", "fire", "fire", "first", "last"}
+	if want := slices.Concat(round, round); !slices.Equal(log, want) {
+		t.Errorf("got %v, want %v", log, want)
+	}
+}
+
+func TestTaskThatIsAlwaysDueDoesNotStarveTheFlusher(t *testing.T) {
+	fired, flushed := 0, 0
+	runFake(t, func(p *Pacer, _ *fakeTimer, stop func()) {
+		p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { fired++; return 1 }), 1)
+		p.AddFlusher(func() {
+			if flushed++; flushed == 3 {
+				stop()
+			}
+		})
+	})
+	if fired != 3 {
+		t.Errorf("fired %d times in 3 rounds", fired)
+	}
+}
+
+func TestTaskRemovedByAnotherOfTheSameRoundDoesNotFire(t *testing.T) {
+	fired := 0
+	runFake(t, func(p *Pacer, _ *fakeTimer, stop func()) {
+		var removes [2]func()
+		for i := range removes {
+			removes[i] = p.Add(TaskFunc(func(_, _ time.Duration) time.Duration {
+				fired++
+				removes[1-i]()
+				return Stop
+			}), 5)
+		}
+		p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { stop(); return Stop }), 6)
+	})
+	if fired != 1 {
+		t.Errorf("%d fired, want 1: the one removed the other", fired)
+	}
+}
+
+func TestTaskMayRemoveItselfAndAddOthers(t *testing.T) {
+	var log []time.Duration
+	runFake(t, func(p *Pacer, _ *fakeTimer, stop func()) {
+		var remove func()
+		remove = p.Add(TaskFunc(func(due, _ time.Duration) time.Duration {
+			log = append(log, due)
+			remove()
+			remove() // harmless
+			p.Add(TaskFunc(func(due, _ time.Duration) time.Duration { log = append(log, due); stop(); return Stop }), due+7)
+			return due + 1 // it has been removed all the same
+		}), 3)
+	})
+	if want := []time.Duration{3, 10}; !slices.Equal(log, want) {
+		t.Errorf("got %v, want %v", log, want)
+	}
+}
+
+func TestRunReportsABrokenTimerAndRunsOnce(t *testing.T) {
+	clock := newFake()
+	clock.err = errors.New("broken")
+	p := newPacer(clock)
+	if err := p.Run(t.Context()); !errors.Is(err, clock.err) {
+		t.Errorf("Run: %v", err)
+	}
+	if err := p.Run(t.Context()); !errors.Is(err, ErrUsed) {
+		t.Errorf("second Run: %v", err)
+	}
+	p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { return Stop }), 1)() // add and remove still return
+}
+
+func TestQueueIsAlwaysInOrder(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var q queue
+	var in []*entry
+	for step := range 4000 {
+		switch {
+		case rng.IntN(5) < 3 || len(in) == 0:
+			e := &entry{due: time.Duration(rng.IntN(1000)), index: absent}
+			q.push(e)
+			in = append(in, e)
+		case rng.IntN(2) == 0:
+			i := rng.IntN(len(in))
+			q.remove(in[i])
+			in = slices.Delete(in, i, i+1)
+		default:
+			e := q.pop()
+			for _, o := range in {
+				if o.due < e.due {
+					t.Fatalf("seed %d, step %d: %v came before %v", seed, step, e.due, o.due)
+				}
+			}
+			in = slices.DeleteFunc(in, func(o *entry) bool { return o == e })
+		}
+		if q.len() != len(in) {
+			t.Fatalf("seed %d, step %d: %d entries, want %d", seed, step, q.len(), len(in))
+		}
+		for i, s := range q.slots {
+			if s.entry.index != i || s.entry.due != s.due {
+				t.Fatalf("seed %d, step %d: slot %d holds entry of %d", seed, step, i, s.entry.index)
+			}
+		}
+	}
+}
+
+// The rest runs on the kernel's timer.
+
+func start(tb testing.TB) *Pacer {
+	tb.Helper()
+	p, err := NewPacer()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- p.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			tb.Error(err)
+		}
+	})
+	return p
+}
+
+func TestSleepingPacerIsWokenForAnEarlierTask(t *testing.T) {
+	p := start(t)
+	p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { return Stop }), Now()+time.Hour)
+	fired := make(chan time.Duration, 1)
+	first := Now() + time.Millisecond
+	p.Add(TaskFunc(func(due, now time.Duration) time.Duration { fired <- now - due; return Stop }), first)
+	if late := <-fired; late < 0 {
+		t.Errorf("fired %v too early", -late)
+	}
+}
+
+func TestRemoveWaitsForFire(t *testing.T) {
+	p := start(t)
+	var inside atomic.Bool
+	entered, leave := make(chan struct{}), make(chan struct{})
+	enter := sync.OnceFunc(func() { close(entered) })
+	remove := p.Add(TaskFunc(func(_, _ time.Duration) time.Duration {
+		inside.Store(true)
+		enter()
+		<-leave
+		inside.Store(false)
+		return 1
+	}), 1)
+	<-entered
+	removed := make(chan bool)
+	go func() { remove(); removed <- inside.Load() }()
+	close(leave)
+	if <-removed {
+		t.Error("remove returned while Fire ran")
+	}
+}
+
+func TestRemovedTaskNeverFiresAgain(t *testing.T) {
+	p := start(t)
+	for range 300 {
+		var gone, wrong atomic.Bool
+		var flusherGone atomic.Bool
+		fired := make(chan struct{}, 1)
+		remove := p.Add(TaskFunc(func(_, now time.Duration) time.Duration {
+			if gone.Load() {
+				wrong.Store(true)
+			}
+			select {
+			case fired <- struct{}{}:
+			default:
+			}
+			return now + 1
+		}), 1)
+		removeFlusher := p.AddFlusher(func() {
+			if flusherGone.Load() {
+				wrong.Store(true)
+			}
+		})
+		<-fired
+		var done sync.WaitGroup
+		for range 2 { // removed twice at the same time
+			done.Go(func() { remove(); gone.Store(true) })
+		}
+		done.Go(func() { removeFlusher(); flusherGone.Store(true) })
+		done.Wait()
+		if wrong.Load() {
+			t.Fatal("fired after remove had returned")
+		}
+	}
+}
+
+func TestTaskOnTheKernelsTimerMayRemoveItself(t *testing.T) {
+	p := start(t)
+	done := make(chan struct{})
+	handed := make(chan func(), 1)
+	handed <- p.Add(TaskFunc(func(_, _ time.Duration) time.Duration {
+		remove := <-handed
+		remove()
+		close(done)
+		return 1
+	}), 1)
+	<-done
+	var removeFlusher func()
+	flushed := make(chan struct{})
+	ready := make(chan struct{})
+	removeFlusher = p.AddFlusher(func() { <-ready; removeFlusher(); close(flushed) })
+	close(ready)
+	p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { return Stop }), 1)
+	<-flushed
+}
+
+func TestNowIsTheKernelsMonotonicClockAndGrows(t *testing.T) {
+	previous := Now()
+	if previous <= 0 {
+		t.Fatalf("Now is %v", previous)
+	}
+	for range 1000 {
+		now := Now()
+		if now < previous {
+			t.Fatalf("went back from %v to %v", previous, now)
+		}
+		previous = now
+	}
+}
+
+func TestFiringDoesNotAllocate(t *testing.T) {
+	clock := newFake()
+	p := newPacer(clock)
+	for i := range 100 {
+		p.Add(TaskFunc(func(due, _ time.Duration) time.Duration { return due + 100 }), time.Duration(i+1))
+	}
+	p.AddFlusher(func() {})
+	step := func() { clock.advance(10); p.round() }
+	for range 100 {
+		step()
+	}
+	if n := testing.AllocsPerRun(1000, step); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}
+
+// BenchmarkTenThousandTasks is 10,000 tasks at one a second: an operation is a
+// firing. It reports the CPU time as a share of one core, the wake-ups a second
+// and how late the tasks were.
+func BenchmarkTenThousandTasks(b *testing.B) {
+	const tasks = 10_000
+	p := start(b)
+	rng := rand.New(rand.NewPCG(1, 2))
+	late := make([]time.Duration, 0, b.N)
+	var wakes int
+	enough := make(chan struct{})
+	removes := []func(){p.AddFlusher(func() { wakes++ })}
+	begin := Now() + 200*time.Millisecond
+	b.ReportAllocs()
+	for range tasks {
+		s := Periodic(time.Second, begin+RandomPhase(time.Second, rng))
+		removes = append(removes, p.Add(TaskFunc(func(due, now time.Duration) time.Duration {
+			if len(late) < b.N {
+				if late = append(late, now-due); len(late) == b.N {
+					close(enough)
+				}
+			}
+			return s.Next(due)
+		}), s.Next(begin)))
+	}
+	b.ResetTimer()
+	cpu, from := cpuTime(), Now()
+	<-enough
+	used, took := cpuTime()-cpu, Now()-from
+	b.StopTimer()
+	for _, remove := range removes {
+		remove()
+	}
+	slices.Sort(late)
+	b.ReportMetric(used.Seconds()/took.Seconds(), "cores")
+	b.ReportMetric(float64(wakes)/took.Seconds(), "wakes/s")
+	b.ReportMetric(float64(late[len(late)/2])/1e3, "late_p50_us")
+	b.ReportMetric(float64(late[len(late)*99/100])/1e3, "late_p99_us")
+}
+
+// BenchmarkRound is the cost of firing one of 10,000 tasks without a wake-up.
+func BenchmarkRound(b *testing.B) {
+	clock := newFake()
+	p := newPacer(clock)
+	for i := range 10_000 {
+		p.Add(TaskFunc(func(due, _ time.Duration) time.Duration { return due + 10_000 }), time.Duration(i+1))
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		clock.advance(1)
+		p.round()
+	}
+}

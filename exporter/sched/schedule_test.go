@@ -1,0 +1,147 @@
+package sched
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"testing/quick"
+	"time"
+)
+
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+func TestPeriodicStaysOnItsGrid(t *testing.T) {
+	onGrid := func(interval uint32, phase, previous int32) bool {
+		i := time.Duration(interval%10_000 + 1)
+		next := Periodic(i, time.Duration(phase)).Next(time.Duration(previous))
+		gap := next - time.Duration(previous)
+		return gap > 0 && gap <= i && (next-time.Duration(phase))%i == 0
+	}
+	if err := quick.Check(onGrid, &quick.Config{MaxCount: 20_000}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSchedulesAlwaysAdvance(t *testing.T) {
+	rng := seeded(t)
+	for name, s := range map[string]Schedule{
+		"periodic without interval": Periodic(0, 5), "poisson without mean": Poisson(-1, rng), "fast poisson": Poisson(2, rng),
+	} {
+		for at := range time.Duration(1000) {
+			if next := s.Next(at); next <= at {
+				t.Fatalf("%s: %v after %v", name, next, at)
+			}
+		}
+	}
+}
+
+func TestSkipTellsHowManySlotsWereMissed(t *testing.T) {
+	s := Periodic(10, 3)
+	for _, c := range []struct {
+		due, now, next time.Duration
+		missed         uint64
+	}{
+		{13, 13, 23, 0}, {13, 22, 23, 0}, {13, 23, 33, 1}, {13, 32, 33, 1}, {13, 33, 43, 2},
+		{13, 13 + 10_000_000_000, 23 + 10_000_000_000, 1_000_000_000}, // at once, however far behind
+	} {
+		if next, missed := Skip(s, c.due, c.now); next != c.next || missed != c.missed {
+			t.Errorf("due %d at %d: next %d, missed %d; want %d, %d", c.due, c.now, next, missed, c.next, c.missed)
+		}
+	}
+}
+
+// step is a schedule that Skip cannot take in one step.
+type step struct{ Schedule }
+
+func TestSkipOfAGridEqualsSteppingAlong(t *testing.T) {
+	same := func(interval, phase uint16, due, late uint32) bool {
+		s := Periodic(time.Duration(interval%500+1), time.Duration(phase))
+		d, now := time.Duration(due), time.Duration(due)+time.Duration(late%100_000)
+		next, missed := Skip(s, d, now)
+		slow, count := Skip(step{s}, d, now)
+		return next == slow && missed == count && next > now
+	}
+	if err := quick.Check(same, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRandomPhaseIsUniform(t *testing.T) {
+	rng := seeded(t)
+	const n, bins = 100_000, 10
+	var count [bins]float64
+	for range n {
+		p := RandomPhase(time.Second, rng)
+		if p < 0 || p >= time.Second {
+			t.Fatalf("phase %v", p)
+		}
+		count[p*bins/time.Second]++
+	}
+	chi := 0.0
+	for _, c := range count {
+		chi += (c - n/bins) * (c - n/bins) / (n / bins)
+	}
+	if chi > 39.3 { // 9 degrees of freedom, one run in 100,000
+		t.Errorf("chi square %.1f", chi)
+	}
+	if p := RandomPhase(0, rng); p != 0 {
+		t.Errorf("phase %v of no interval", p)
+	}
+}
+
+// TestPoissonGapsAreExponential compares the distribution of the gaps with
+// 1-exp(-x), their mean and that successive ones are independent, and the limit.
+func TestPoissonGapsAreExponential(t *testing.T) {
+	const n, mean = 200_000, time.Millisecond
+	s := Poisson(mean, seeded(t))
+	gaps := make([]float64, n)
+	var at time.Duration
+	var sum, product float64
+	for i := range gaps {
+		next := s.Next(at)
+		gaps[i] = float64(next-at) / float64(mean)
+		at = next
+		sum += gaps[i]
+		if gaps[i] > PoissonLimit {
+			t.Fatalf("a gap of %.2f means", gaps[i])
+		}
+		if i > 0 {
+			product += (gaps[i] - 1) * (gaps[i-1] - 1)
+		}
+	}
+	// All bounds are five standard deviations: one run in a million fails.
+	deviation := 5 / math.Sqrt(n)
+	if d := sum/n - 1; math.Abs(d) > deviation {
+		t.Errorf("mean is off by %.4f of itself, allowed %.4f", d, deviation)
+	}
+	if r := product / n; math.Abs(r) > deviation {
+		t.Errorf("correlation of neighbours %.4f, allowed %.4f", r, deviation)
+	}
+	for _, x := range []float64{0.01, 0.1, 0.5, 1, 2, 4} {
+		below := 0.0
+		for _, g := range gaps {
+			if g <= x {
+				below++
+			}
+		}
+		if want := 1 - math.Exp(-x); math.Abs(below/n-want) > deviation/2+1e-6 {
+			t.Errorf("P(gap <= %v) = %.4f, want %.4f", x, below/n, want)
+		}
+	}
+}
+
+func TestLongPoissonGapsAreCut(t *testing.T) {
+	for _, c := range []struct {
+		exponential float64
+		want        time.Duration
+	}{{0, 1}, {0.5, 500 * time.Millisecond}, {9.5, 9500 * time.Millisecond}, {10.5, 10 * time.Second}, {1e30, 10 * time.Second}} {
+		if got := gap(c.exponential, time.Second); got != c.want {
+			t.Errorf("gap of %v means is %v, want %v", c.exponential, got, c.want)
+		}
+	}
+}
