@@ -77,6 +77,7 @@ func Groups() []Group {
 			TimestampsMissing,
 			HostDelay,
 			SocketDrops,
+			SocketDiscarded,
 			SendErrors,
 			ReflectorPackets,
 			ReflectorSessions,

@@ -26,6 +26,12 @@ var (
 		Help:   "Datagrams that the kernel dropped at our socket for want of buffer; they look like loss and are ours.",
 		Source: "Linux SO_RXQ_OVFL",
 	}
+	// SocketDiscarded is oneway_socket_packets_discarded_total.
+	SocketDiscarded = &Desc{
+		Name: "oneway_socket_packets_discarded_total", Kind: Counter, Labels: []string{"socket", ReasonL},
+		Help:   "Packets that reached a sender's socket and belong to none of its sessions, by reason.",
+		Source: "design",
+	}
 	// SendErrors is oneway_send_errors_total.
 	SendErrors = &Desc{
 		Name: "oneway_send_errors_total", Kind: Counter, Labels: []string{"socket", ReasonL},

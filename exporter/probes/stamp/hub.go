@@ -309,9 +309,9 @@ func (h *hub) keep(ctx context.Context) {
 // publish brings the socket's own series up to date.
 func (h *hub) publish() {
 	h.mu.RLock()
-	errs := maps.Clone(h.errors)
+	errs, stray := maps.Clone(h.errors), h.stray
 	h.mu.RUnlock()
-	h.series.publish(h.conn.Stats().Dropped, errs)
+	h.series.publish(h.conn.Stats().Dropped, errs, stray)
 }
 
 func (h *hub) close() {

@@ -189,7 +189,7 @@ type hubSeries struct {
 	hostTx, hostRx metric.Series
 	drops          metric.Series
 	dropped        uint64
-	errors         map[string]metric.Series
+	byReason       map[string]metric.Series
 	counted        map[string]uint64
 }
 
@@ -201,8 +201,8 @@ func newHubSeries(sink metric.Sink, local netip.AddrPort) hubSeries {
 	return hubSeries{
 		sink: sink, name: name,
 		hostTx: sink.Series(metric.HostDelay, "tx"), hostRx: sink.Series(metric.HostDelay, "rx"),
-		drops:  sink.Series(metric.SocketDrops, name),
-		errors: map[string]metric.Series{}, counted: map[string]uint64{},
+		drops:    sink.Series(metric.SocketDrops, name),
+		byReason: map[string]metric.Series{}, counted: map[string]uint64{},
 	}
 }
 
@@ -210,23 +210,33 @@ func (s *hubSeries) close() {
 	for _, one := range []metric.Series{s.hostTx, s.hostRx, s.drops} {
 		one.Close()
 	}
-	for _, one := range s.errors {
+	for _, one := range s.byReason {
 		one.Close()
 	}
 }
 
 // publish takes the socket's totals.
-func (s *hubSeries) publish(dropped uint64, errs map[syscall.Errno]uint64) {
+func (s *hubSeries) publish(dropped uint64, errs map[syscall.Errno]uint64, stray [discardReasons]uint64) {
 	s.drops.Add(float64(dropped - s.dropped))
 	s.dropped = dropped
 	for errno, n := range errs {
-		reason := errno.Error()
-		out := s.errors[reason]
-		if out == nil {
-			out = s.sink.Series(metric.SendErrors, s.name, reason)
-			s.errors[reason] = out
-		}
-		out.Add(float64(n - s.counted[reason]))
-		s.counted[reason] = n
+		s.raise(metric.SendErrors, errno.Error(), n)
 	}
+	for reason, n := range stray {
+		if n > 0 {
+			s.raise(metric.SocketDiscarded, discardReason(reason).String(), n)
+		}
+	}
+}
+
+// raise brings the counter of one reason up to total.
+func (s *hubSeries) raise(d *metric.Desc, reason string, total uint64) {
+	key := d.Name + reason
+	out := s.byReason[key]
+	if out == nil {
+		out = s.sink.Series(d, s.name, reason)
+		s.byReason[key] = out
+	}
+	out.Add(float64(total - s.counted[key]))
+	s.counted[key] = total
 }

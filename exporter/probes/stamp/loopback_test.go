@@ -1,0 +1,158 @@
+package stamp
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sched"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// bed is a reflector and what a prober borrows, on loopback.
+type bed struct {
+	env  probe.Env
+	peer string
+}
+
+func newBed(t *testing.T, o reflector.Options) bed {
+	t.Helper()
+	if len(o.Listen) == 0 {
+		o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	}
+	monitor := static.New(50*time.Microsecond, metric.Discard{})
+	log := slog.New(slog.DiscardHandler)
+	r, err := reflector.New(o, reflector.Env{Log: log, Sink: metric.Discard{}, Clock: monitor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pacer, err := sched.NewPacer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 3)
+	go func() { done <- monitor.Run(ctx) }()
+	go func() { done <- r.Run(ctx) }()
+	go func() { done <- pacer.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		for range 3 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	<-r.Started()
+	return bed{
+		env:  probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Pacer: pacer},
+		peer: r.Addrs()[0].String(),
+	}
+}
+
+func (b bed) measure(t *testing.T, o Options, count uint64) Report {
+	t.Helper()
+	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Measure(t.Context(), count, func(Report) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func quick() Options {
+	o := DefaultOptions()
+	o.Interval, o.LossTimeout = 2*time.Millisecond, 500*time.Millisecond
+	return o
+}
+
+func TestMeasuresBothDirectionsExactlyWithOurReflector(t *testing.T) {
+	r := newBed(t, reflector.Options{}).measure(t, quick(), 200)
+	checkClean(t, r, 200)
+}
+
+func TestMeasuresInAuthenticatedMode(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("a shared secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secrets, err := keyfile.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := quick()
+	o.KeyFile = file
+	b := newBed(t, reflector.Options{Keys: []*wire.Key{wire.NewKey(secrets[0])}, RequireKey: true})
+	checkClean(t, b.measure(t, o, 200), 200)
+}
+
+func TestMeasuresWithPTPStampsAndEverySizeThatFits(t *testing.T) {
+	b := newBed(t, reflector.Options{})
+	for _, size := range []int{44, 48, 64, 68, 120, 124, 128, 140, 143, 172, 173, 176, 500, 1472} {
+		o := quick()
+		o.Size, o.TimestampFormat = size, "ptp"
+		r := b.measure(t, o, 20)
+		if *r.Forward.Sent != 20 || r.RoundTrip.Received != 20 {
+			t.Errorf("size %d: %v", size, asJSON(t, r))
+		}
+		if r.Forward.Lost == nil || *r.Forward.Lost != 0 || *r.Forward.Received != 20 {
+			t.Errorf("size %d: forward %v", size, asJSON(t, r.Forward))
+		}
+	}
+}
+
+func checkClean(t *testing.T, r Report, n uint64) {
+	t.Helper()
+	for name, d := range map[string]DirectionReport{"forward": r.Forward, "reverse": r.Reverse} {
+		if d.Lost == nil || d.Delay == nil {
+			t.Fatalf("%s is incomplete: %s", name, asJSON(t, r))
+		}
+		if *d.Sent != n || *d.Received != n || *d.Lost != 0 || *d.InFlight != 0 || *d.Corrupted != 0 || *d.Duplicated != 0 {
+			t.Errorf("%s: %s", name, asJSON(t, d))
+		}
+		if d.Negative != 0 || *d.Delay.Min < 0 || *d.Delay.P50 > 0.01 {
+			t.Errorf("%s delay: %s", name, asJSON(t, d.Delay))
+		}
+	}
+	for event, want := range map[string][]string{"t1": {"kernel"}, "t2": {"kernel"}, "t3": {"follow_up"}, "t4": {"kernel"}} {
+		got := uint64(0)
+		for _, origin := range want {
+			got += r.Stamps[event][origin]
+		}
+		if got < n*999/1000 {
+			t.Errorf("%s: %v, want nearly all %d from %v", event, r.Stamps[event], n, want)
+		}
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// anyHub is the hub of a type that has one.
+func (t *Type) anyHub() *hub {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.hubs {
+		return l.hub
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package stamp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// peerFunc answers one question with any number of packets.
+type peerFunc func(question []byte) (answers [][]byte)
+
+// fakePeer is a far end for faults that no real reflector would make.
+func fakePeer(t *testing.T, f peerFunc) string {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := conn.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			for _, a := range f(b[:n]) {
+				_, _ = conn.WriteToUDPAddrPort(a, from)
+			}
+		}
+	}()
+	t.Cleanup(func() { conn.Close(); <-done })
+	return conn.LocalAddr().String()
+}
+
+// reflect answers as RFC 8762 asks of a reflector that knows no TLV of ours.
+func reflect(q []byte, seq uint32) []byte {
+	s, err := wire.ParseSender(q)
+	if err != nil {
+		return nil
+	}
+	now := timefmt.NTP.Encode(instant.Now(), 0)
+	a := wire.ReflectorPacket{
+		Seq: seq, T2: now, T3: now, Error: timefmt.MakeErrorEstimate(time.Microsecond, true, timefmt.NTP), SSID: s.SSID,
+		SenderSeq: s.Seq, SenderT1: s.T1, SenderError: s.Error, SenderTTL: 255,
+	}.AppendTo(nil)
+	a = append(a, q[wire.UnauthenticatedBytes:]...)
+	for rest := a[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+		v, after, err := wire.NextTLV(rest)
+		if err != nil {
+			break
+		}
+		if v.Type != wire.TypeExtraPadding {
+			rest[0] |= wire.FlagUnrecognised
+		}
+		rest = after
+	}
+	return a
+}
+
+func (b bed) to(peer string) bed { b.peer = peer; return b }
+
+func TestStatelessForeignReflectorLeavesDirectionsUnknown(t *testing.T) {
+	n := 0
+	peer := fakePeer(t, func(q []byte) [][]byte {
+		n++
+		if s, _ := wire.ParseSender(q); s.Seq%10 == 3 {
+			return nil
+		}
+		s, _ := wire.ParseSender(q)
+		return [][]byte{reflect(q, s.Seq)}
+	})
+	r := newBed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
+	if r.Reflector != "stateless" || r.RoundTrip.Received != 45 || r.RoundTrip.Lost != 5 {
+		t.Fatal(asJSON(t, r))
+	}
+	if r.Forward.Lost != nil || r.Reverse.Lost != nil || *r.Forward.Received != 45 {
+		t.Errorf("what cannot be known is told: %s", asJSON(t, r))
+	}
+	if r.Forward.Delay == nil || r.Reverse.Delay == nil {
+		t.Errorf("delays need no direction of loss: %s", asJSON(t, r))
+	}
+}
+
+func TestStatefulForeignReflectorTellsDirectionsApart(t *testing.T) {
+	var sent uint32
+	peer := fakePeer(t, func(q []byte) [][]byte {
+		s, _ := wire.ParseSender(q)
+		if s.Seq%10 == 3 {
+			return nil // lost on the way there
+		}
+		a := reflect(q, sent)
+		sent++
+		if s.Seq%10 == 7 {
+			return nil // lost on the way back
+		}
+		return [][]byte{a}
+	})
+	r := newBed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
+	if r.Reflector != "stateful" || *r.Forward.Lost != 5 || *r.Reverse.Lost != 5 || *r.Forward.Received != 45 {
+		t.Fatal(asJSON(t, r))
+	}
+}
+
+func TestAnswersOfAWrongEchoAreNotTaken(t *testing.T) {
+	peer := fakePeer(t, func(q []byte) [][]byte {
+		a := reflect(q, 0)
+		a[30] ^= 1 // T1
+		return [][]byte{a}
+	})
+	p, err := New().NewProber(newBed(t, reflector.Options{}).env, probe.Target{Peer: peer}, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Measure(t.Context(), 20, func(Report) {})
+	if !errors.Is(err, ErrNoAnswer) || r.Discarded["bad_echo"] == 0 {
+		t.Errorf("%v, %s", err, asJSON(t, r))
+	}
+}
+
+func TestSilentPeerIsNamedWithWhatToDo(t *testing.T) {
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := conn.LocalAddr().String()
+	conn.Close()
+	p, err := New().NewProber(newBed(t, reflector.Options{}).env, probe.Target{Peer: closed}, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := p.Measure(t.Context(), 5, func(Report) {})
+	if !errors.Is(err, ErrNoAnswer) || !strings.Contains(r.Error, "refused") {
+		t.Errorf("%v, %s", err, asJSON(t, r))
+	}
+}
+
+func TestRestartOfTheFarEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
+	b := newBed(t, reflector.Options{})
+	start := func(at netip.AddrPort) (*reflector.Reflector, func()) {
+		r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{at}}, reflector.Env{Log: b.env.Log, Sink: b.env.Sink, Clock: b.env.Clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx) }()
+		<-r.Started()
+		return r, func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	first, stopFirst := start(netip.MustParseAddrPort("127.0.0.1:0"))
+	at := first.Addrs()[0]
+	p, err := New().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopSecond := func() {}
+	ticks := 0
+	o, err := p.Measure(t.Context(), 800, func(r Report) {
+		if ticks++; ticks == 1 {
+			stopFirst()
+			_, stopSecond = start(at)
+		}
+	})
+	defer stopSecond()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, v := o.Forward, o.Reverse
+	if *f.Sent != 800 || *f.Sent != *f.Received+*f.Lost+*f.InFlight || *v.Sent != *v.Received+*v.Lost+*v.InFlight {
+		t.Errorf("%s\n%s", asJSON(t, f), asJSON(t, v))
+	}
+	if *f.Received < 700 || *f.InFlight != 0 || *v.InFlight != 0 {
+		t.Errorf("%s\n%s", asJSON(t, f), asJSON(t, v))
+	}
+}
+
+func TestFloodOfBadAnswersIsCountedAndCostsNothing(t *testing.T) {
+	const each = 100_000
+	b := newBed(t, reflector.Options{})
+	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flooded atomic.Bool
+	started := make(chan netip.AddrPort, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		flood(t, <-started, each)
+		flooded.Store(true)
+	}()
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	once := false
+	var h *hub
+	r, err := p.Measure(ctx, 0, func(Report) {
+		if !once {
+			once = true
+			h = p.hubs.anyHub()
+			started <- h.conn.LocalAddr()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if !flooded.Load() {
+		t.Fatal("the flood did not finish")
+	}
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
+		t.Errorf("the heap grew by %d bytes", grown)
+	}
+	counted := h.conn.Stats().Dropped
+	for _, n := range h.stray {
+		counted += n
+	}
+	// What the kernel dropped may be answers of the known peer too.
+	if want := uint64(3*each + each/10); counted < want || counted > want+r.RoundTrip.Lost+20 {
+		t.Errorf("%d bad packets counted (%v by reason), %d sent", counted, h.stray, want)
+	}
+	if r.RoundTrip.Received < 50 {
+		t.Errorf("the known peer went unanswered: %s", asJSON(t, r))
+	}
+	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
+		if *d.Sent != *d.Received+*d.Lost+*d.InFlight {
+			t.Errorf("the books do not balance: %s", asJSON(t, d))
+		}
+	}
+}
+
+// flood sends random, truncated, oversized and forged packets to a sender.
+func flood(t *testing.T, at netip.AddrPort, each int) {
+	conn, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(at.Port())})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	rng := rand.New(rand.NewPCG(1, 2))
+	forged := wire.ReflectorPacket{Seq: 1, SSID: 1, SenderSeq: 1}.AppendTo(nil)
+	big := bytes.Repeat([]byte{0xa5}, 9200)
+	noise := make([]byte, 600)
+	for i := range each {
+		for j := 0; j < len(noise); j += 8 {
+			noise[j] = byte(rng.Uint32())
+		}
+		_, _ = conn.Write(noise[:rng.IntN(len(noise))])
+		_, _ = conn.Write(forged[:i%len(forged)])
+		_, _ = conn.Write(forged)
+		if i%10 == 0 {
+			_, _ = conn.Write(big)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package stamp
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/seqwin"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+func TestFlightsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
+	f := newFlights(100*time.Millisecond, time.Second)
+	for seq := range uint64(10) {
+		f.add(seq, time.Duration(seq)*100*time.Millisecond, 1, 0)
+	}
+	f.get(3).state = flightAnswered
+	if lost := f.expire(1500*time.Millisecond, time.Second); lost != 4 {
+		t.Errorf("%d lost, want 0, 1, 2 and 4", lost)
+	}
+	if lost := f.expire(1500*time.Millisecond, time.Second); lost != 0 {
+		t.Errorf("%d lost a second time", lost)
+	}
+	if n := f.outstanding(); n != 5 {
+		t.Errorf("%d outstanding, want 5", n)
+	}
+}
+
+func TestFlightsPushedOutOfTheRingAreGivenUp(t *testing.T) {
+	f := newFlights(time.Second, time.Second)
+	lost := 0
+	for seq := range uint64(minFlights + 5) {
+		lost += f.add(seq, 0, 1, 0)
+	}
+	if lost != 5 || f.get(4) != nil || f.get(5) == nil {
+		t.Errorf("%d lost; 4: %v, 5: %v", lost, f.get(4), f.get(5))
+	}
+}
+
+func TestWithdrawnNumberIsUsedAgain(t *testing.T) {
+	f := newFlights(time.Second, time.Second)
+	f.add(0, 0, 1, 0)
+	f.add(1, 0, 1, 0)
+	f.withdraw(1)
+	if f.next != 1 || f.get(1) != nil || f.outstanding() != 1 {
+		t.Errorf("next %d, outstanding %d", f.next, f.outstanding())
+	}
+	f.withdraw(7) // not the newest: ignored
+	if f.next != 1 {
+		t.Errorf("next %d", f.next)
+	}
+}
+
+func TestAnswersWaitForTheirTrueT3(t *testing.T) {
+	var done []sample.Packet
+	keep := func(a *answer) { done = append(done, a.packet) }
+	var a answers
+	put := func(n uint64) {
+		a.put(answer{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1, Origin: sample.InPacket}}, arrived: time.Duration(n)}, keep)
+	}
+	put(0)
+	put(1)
+	a.settle(0, 77, keep)
+	if len(done) != 1 || done[0].T3.Origin != sample.FollowUp || done[0].T3.At != 77 {
+		t.Fatalf("%+v", done)
+	}
+	a.settle(0, 78, keep) // told twice: concluded once
+	a.settle(9, 78, keep) // never seen
+	if len(done) != 1 {
+		t.Fatalf("%d concluded", len(done))
+	}
+	for n := uint64(2); n < 6; n++ {
+		put(n)
+	}
+	// 1 can no longer be told of: only the three answers after it could.
+	if len(done) != 2 || done[1].ReverseSeq != 1 || done[1].T3.Origin != sample.InPacket {
+		t.Fatalf("%+v", done)
+	}
+	a.flush(1<<62, keep)
+	got := []uint64{}
+	for _, p := range done {
+		got = append(got, p.ReverseSeq)
+	}
+	if !slices.Equal(got, []uint64{0, 1, 2, 3, 4, 5}) {
+		t.Errorf("concluded %v", got)
+	}
+}
+
+func TestRemoteIgnoresOvertakenReceiptsAndSeesRestarts(t *testing.T) {
+	var r remote
+	if got := r.update(&wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 10, Tx: 10}); got != newsUpdate {
+		t.Fatalf("first: %v", got)
+	}
+	if got := r.update(&wire.Receipt{Epoch: 5, Next: 9, Base: 9, Received: 9, Tx: 9}); got != newsStale || r.counts.Next != 10 {
+		t.Errorf("overtaken: %v, next %d", got, r.counts.Next)
+	}
+	if got := r.update(&wire.Receipt{Epoch: 6, Next: 12, Base: 12, Received: 1, Tx: 1}); got != newsRestart || r.counts.Received != 1 {
+		t.Errorf("restart: %v, %+v", got, r.counts)
+	}
+	if got := r.update(&wire.Receipt{Epoch: 5, Next: 11, Base: 11, Received: 11, Tx: 11}); got != newsStale || r.epoch != 6 {
+		t.Errorf("echo of the former life: %v", got)
+	}
+}
+
+func TestRemoteOutlivesThirtyTwoBits(t *testing.T) {
+	var r remote
+	for _, n := range []uint64{1<<31 - 1, 1<<32 - 2, 1<<32 + 3, 1<<32 + 1<<31} {
+		w := uint32(n)
+		if got := r.update(&wire.Receipt{Epoch: 1, Next: w, Base: w, Received: w, Tx: w}); got != newsUpdate {
+			t.Fatalf("%d: %v", n, got)
+		}
+		if r.counts.Next != n || r.counts.Received != n || r.tx != n {
+			t.Errorf("%d: %+v", n, r.counts)
+		}
+	}
+}
+
+func TestRestartKeepsTheBooksBalanced(t *testing.T) {
+	d := direction{dir: sample.Forward}
+	d.now.sent = 10
+	d.count(seqwin.Counts{Base: 8, Next: 8, Received: 7, Lost: 1}, seqwin.RecentBits, func(int) {})
+	d.restart(2)
+	d.now.sent = 15
+	d.count(seqwin.Counts{Base: 14, Next: 14, Received: 4}, seqwin.RecentBits, func(int) {})
+	if d.now.received != 11 || d.now.lost != 3 || d.now.inFlight() != 1 {
+		t.Errorf("%+v, in flight %d", d.now, d.now.inFlight())
+	}
+}
+
+func TestEveryPossibleSizeHasALayoutThatFillsIt(t *testing.T) {
+	for _, authenticated := range []bool{false, true} {
+		for size := range maxSize + 2 {
+			l, err := planLayout(size, authenticated)
+			if err != nil {
+				continue
+			}
+			got := l.base
+			if l.followUp {
+				got += followUpBytes
+			}
+			if l.receipt {
+				got += receiptFixedBytes + 8*l.words
+			}
+			if l.padding >= 0 {
+				got += wire.TLVHeaderBytes + l.padding
+			}
+			if authenticated && size > l.base {
+				got += hmacTLVBytes
+			}
+			if got != size {
+				t.Fatalf("size %d, authenticated %v: layout of %d octets: %+v", size, authenticated, got, l)
+			}
+		}
+		if _, err := planLayout(defaultSize(authenticated), authenticated); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, size := range []int{0, 43, 45, 46, 47, maxSize + 1} {
+		if _, err := planLayout(size, false); err == nil {
+			t.Errorf("size %d was accepted", size)
+		}
+	}
+}
