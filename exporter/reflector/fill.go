@@ -86,8 +86,9 @@ func (f *filler) value(kind stamp.TLVType, at int, whole []byte) (flags uint8) {
 		}
 		f.receipt(whole)
 		return 0
+	default: // Location and Access Report among them
+		return stamp.FlagUnrecognised
 	}
-	return stamp.FlagUnrecognised
 }
 
 // classOfService gives the answer the DSCP that the sender asks for, if it may,

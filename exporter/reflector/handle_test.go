@@ -132,7 +132,8 @@ func TestTLVsAreTreatedByKind(t *testing.T) {
 		{"timestamp information", tlv(stamp.TypeTimestampInformation, 0, 0, 0, 0), []byte{0, 3, 0, 4, 1, 2, 1, 2}, Answered},
 		{
 			"direct measurement", tlv(stamp.TypeDirectMeasurement, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0),
-			[]byte{0, 5, 0, 12, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1}, Answered,
+			[]byte{0, 5, 0, 12, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0, 1},
+			Answered,
 		},
 		{"class of service, refused", tlv(stamp.TypeClassOfService, 46<<2, 0, 0, 0), []byte{0, 4, 0, 4, 46 << 2, 10<<4 | 2<<2 | 1, 0, 0}, Answered},
 		{"class of service, as received", tlv(stamp.TypeClassOfService, 10<<2, 0, 0, 0), []byte{0, 4, 0, 4, 10 << 2, 10<<4 | 2<<2, 0, 0}, Answered},

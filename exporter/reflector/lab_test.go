@@ -9,7 +9,6 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
-	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tstamp"
 	"oneway.example/exporter/wire/stamp"
@@ -192,8 +191,7 @@ func (rep *reply) parse(t testing.TB, key *stamp.Key) {
 			rep.receipt, _ = stamp.ParseReceipt(v.Value)
 		case stamp.TypeFollowUp:
 			rep.follow, _ = stamp.ParseFollowUp(v.Value)
+		default:
 		}
 	}
 }
-
-var _ metric.Sink = metric.Discard{}

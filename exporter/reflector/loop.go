@@ -3,6 +3,7 @@ package reflector
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -43,7 +44,7 @@ func (s *shard) addressResult(peer netip.AddrPort, local netip.Addr) Result {
 		return BadAddress
 	case s.allow != nil && !s.allowed(a):
 		return NotAllowed
-	case s.reflectorPort(peer.Port()):
+	case slices.Contains(s.refusedPorts, peer.Port()):
 		return Loop
 	}
 	return Answered
@@ -55,15 +56,6 @@ func (s *shard) allowed(a netip.Addr) bool {
 	a = a.WithZone("")
 	for _, p := range s.allow {
 		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *shard) reflectorPort(port uint16) bool {
-	for _, p := range s.refusedPorts {
-		if p == port {
 			return true
 		}
 	}

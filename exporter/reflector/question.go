@@ -142,6 +142,7 @@ func validLength(kind stamp.TLVType, n int) bool {
 		return n == 12
 	case stamp.TypeFollowUp, stamp.TypeHMAC:
 		return n == 16
+	default:
+		return true
 	}
-	return true
 }

@@ -148,6 +148,15 @@ func TestNewRunIsANewSession(t *testing.T) {
 	}
 }
 
+func TestRunZeroIsARunLikeAnyOther(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 0)
+	k.ask(0)
+	if r := k.ask(1).receipt; !r.Filled || r.Received != 2 || r.Epoch == 0 {
+		t.Errorf("receipt of run 0: %+v", r)
+	}
+}
+
 func TestLostSessionGetsANewEpoch(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.asker("192.0.2.1:5000", 1)

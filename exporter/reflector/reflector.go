@@ -27,9 +27,9 @@ type Reflector struct {
 	started chan struct{}
 	begin   time.Time
 
-	mu      sync.Mutex // guards what follows
-	conns   []*tstamp.Conn
-	dropped uint64 // by the kernel, at sockets that are closed now
+	mu      sync.Mutex     // guards what follows
+	conns   []*tstamp.Conn // that of shards[i], or nil
+	dropped uint64         // by the kernel, at sockets that are closed now
 }
 
 // New checks o. It opens nothing: see Run.
@@ -61,7 +61,9 @@ func (r *Reflector) Addrs() []netip.AddrPort {
 	defer r.mu.Unlock()
 	var all []netip.AddrPort
 	for _, c := range r.conns {
-		all = append(all, c.LocalAddr())
+		if c != nil {
+			all = append(all, c.LocalAddr())
+		}
 	}
 	return all
 }
@@ -96,6 +98,9 @@ func (r *Reflector) Run(ctx context.Context) error {
 	failures := make(chan error, len(r.conns))
 	var running sync.WaitGroup
 	for i, c := range r.conns {
+		if c == nil {
+			continue
+		}
 		s := newSocket(c, r.shards[i], r.env.Clock, since, r.options.MaxPacketBytes)
 		running.Go(func() {
 			if err := s.serve(); err != nil {
@@ -122,23 +127,41 @@ func (r *Reflector) open() error {
 		c, err := tstamp.Open(a, tstamp.Options{
 			ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: r.options.SendBufferBytes,
 		})
-		if err != nil {
+		if err != nil && !r.dispensable(a, err) {
 			return errors.Join(explain(a, err), r.close())
 		}
 		r.mu.Lock()
 		r.conns = append(r.conns, c)
 		r.mu.Unlock()
 	}
+	if len(r.Addrs()) == 0 {
+		return errors.New("reflector: this host has neither IPv4 nor IPv6")
+	}
 	if !r.options.AllowReflectorPorts {
 		ports := []uint16{stamp.Port}
-		for _, c := range r.conns {
-			ports = append(ports, c.LocalAddr().Port())
+		for _, a := range r.Addrs() {
+			ports = append(ports, a.Port())
 		}
 		for _, s := range r.shards {
 			s.refusedPorts = ports
 		}
 	}
 	return nil
+}
+
+// dispensable reports whether the reflector can do without address a: all of
+// IPv6, or of IPv4, on a host that has none of it.
+func (r *Reflector) dispensable(a netip.AddrPort, err error) bool {
+	if !a.Addr().IsUnspecified() || !errors.Is(err, syscall.EAFNOSUPPORT) {
+		return false
+	}
+	for _, other := range r.options.Listen {
+		if other.Addr().Is4() != a.Addr().Is4() {
+			r.env.Log.Warn("reflector leaves out an address family that this host does not have", "address", a.String())
+			return true
+		}
+	}
+	return false
 }
 
 // explain says what to do about a socket that cannot be had.
@@ -167,6 +190,9 @@ func (r *Reflector) close() error {
 	defer r.mu.Unlock()
 	var errs []error
 	for _, c := range r.conns {
+		if c == nil {
+			continue
+		}
 		r.dropped += c.Stats().Dropped
 		errs = append(errs, c.Close())
 	}

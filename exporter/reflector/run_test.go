@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/wire/stamp"
 )
 
 // running starts a reflector on loopback and ends it with the test.
@@ -93,6 +94,9 @@ func TestReflectorAnswersOnEveryAddress(t *testing.T) {
 		}
 	}
 	s := r.Stats()
+	for end := time.Now().Add(10 * time.Second); s.Answered() < 9 && time.Now().Before(end); s = r.Stats() {
+		time.Sleep(time.Millisecond) // an answer is counted just after it is sent
+	}
 	if s.Answered() != 9 || s.Sessions != 3 || s.Proven != 3 || s.Running <= 0 {
 		t.Errorf("stats: answered %d, sessions %d, proven %d, running %v", s.Answered(), s.Sessions, s.Proven, s.Running)
 	}
@@ -248,5 +252,24 @@ func TestMetricsTellEveryResult(t *testing.T) {
 		if got, ok := sink.values[name]; !ok || got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
+	}
+}
+
+func TestKeysCanBeReplacedWhileRunning(t *testing.T) {
+	old, fresh := newKey(t, "old"), newKey(t, "fresh")
+	r := running(t, Options{Keys: []*stamp.Key{old}, RequireKey: true}, metric.Discard{})
+	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	c := dial(t, r.Addrs()[0])
+	k.key = old
+	k.exchange(c, k.question(0, nil))
+	if err := r.SetKeys([]*stamp.Key{fresh}); err != nil {
+		t.Fatal(err)
+	}
+	k.key = fresh
+	if rep := k.exchange(c, k.question(1, nil)); rep.receipt.Received != 2 {
+		t.Errorf("after the rotation received is %d, want 2", rep.receipt.Received)
+	}
+	if r.SetKeys(nil) == nil {
+		t.Error("the required key could be taken away")
 	}
 }

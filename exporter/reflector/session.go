@@ -19,8 +19,11 @@ type flow struct {
 // sessionKey identifies a session.
 type sessionKey struct {
 	flow
-	run uint32 // of the Receipt; 0 if none has been seen
+	run uint64 // runKey of the Receipt's Run; 0 if none has been seen
 }
+
+// runKey tells Run 0, which a sender may well draw, from none.
+func runKey(run uint32) uint64 { return uint64(run) + 1 }
 
 func makeFlow(peer netip.AddrPort, local netip.Addr, ssid uint16, authenticated bool) flow {
 	f := flow{peer: peer.Addr().As16(), port: peer.Port(), ssid: ssid}

@@ -3,6 +3,7 @@ package reflector
 import (
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/tstamp"
@@ -13,9 +14,12 @@ import (
 // works on a batch, and whoever wants to know something in between; packets
 // never wait for another socket.
 type shard struct {
-	mu      sync.Mutex
-	table   *table
-	counts  [results]uint64
+	mu     sync.Mutex
+	table  *table
+	counts [results]uint64
+	// sendErrors counts the answers that the kernel did not take, by its reason.
+	sendErrors map[syscall.Errno]uint64
+
 	keys    []*stamp.Key // clones of our own: a Key is for one goroutine
 	failing bucket       // HMACs that were false, of all sources
 
@@ -41,7 +45,8 @@ func newShard(o *Options, random func() uint32) *shard {
 		failures:    newLimit(failuresPerSource, failuresPerSource),
 		allFailures: newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
 		expiry:      o.Expiry, lossWait: o.LossWait,
-		allow: o.Allow, allowDSCP: o.AllowDSCP, tai: o.TAI, ttl: o.TTL,
+		sendErrors: map[syscall.Errno]uint64{},
+		allow:      o.Allow, allowDSCP: o.AllowDSCP, tai: o.TAI, ttl: o.TTL,
 	}
 	for _, k := range o.Keys {
 		s.keys = append(s.keys, k.Clone())
@@ -118,7 +123,7 @@ func (s *shard) lookup(q *question, key *sessionKey) *session {
 	if q.tlvs.receipt == 0 {
 		return s.table.byFlow[key.flow]
 	}
-	key.run = q.receipt.Run
+	key.run = runKey(q.receipt.Run)
 	return s.table.byKey[*key]
 }
 

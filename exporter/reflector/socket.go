@@ -103,37 +103,45 @@ func (s *socket) work(now time.Duration) {
 // send hands the answers to the kernel. One that it does not take is counted
 // and forgotten: to wait for room would keep the other peers waiting.
 func (s *socket) send() {
-	var failed [batchPackets]bool
+	var failed [batchPackets]syscall.Errno
 	for from := 0; from < len(s.out); {
 		n, err := s.conn.Send(s.out[from:])
 		from += n
-		if err == nil {
+		if err == nil || from >= len(s.out) {
 			break
 		}
-		if from >= len(s.out) {
-			break
-		}
-		if errors.Is(err, syscall.EAGAIN) || errors.Is(err, net.ErrClosed) {
-			for i := from; i < len(s.out); i++ {
-				failed[i] = true
-			}
-			break
-		}
-		failed[from] = true
+		errno := errnoOf(err)
+		failed[from] = errno
 		from++
+		if errno == syscall.EAGAIN || errno == syscall.ESHUTDOWN {
+			for ; from < len(s.out); from++ {
+				failed[from] = errno
+			}
+		}
 	}
 	s.account(&failed)
 }
 
+// errnoOf finds the cause of a failed send. A socket closed under way counts
+// as shut down.
+func errnoOf(err error) syscall.Errno {
+	var errno syscall.Errno
+	if errors.As(err, &errno) && errno != 0 {
+		return errno
+	}
+	return syscall.ESHUTDOWN
+}
+
 // account counts the answers. Failed ones give their numbers back, the newest
 // first.
-func (s *socket) account(failed *[batchPackets]bool) {
+func (s *socket) account(failed *[batchPackets]syscall.Errno) {
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()
 	for i := len(s.out) - 1; i >= 0; i-- {
 		r := s.results[i]
-		if failed[i] {
+		if failed[i] != 0 {
 			r = SendFailed
+			s.shard.sendErrors[failed[i]]++
 			if a := &s.answers[i]; a.session != nil {
 				a.session.takeBack(a.number)
 			}

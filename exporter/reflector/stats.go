@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/metric"
@@ -19,6 +20,9 @@ type Stats struct {
 	Sessions, Proven int
 	// SocketDrops counts questions that the kernel dropped for want of buffer.
 	SocketDrops uint64
+	// SendErrors counts the answers that the kernel did not take, by its
+	// reason; their sum is Results[SendFailed].
+	SendErrors map[syscall.Errno]uint64
 	// Addrs are the addresses listened on.
 	Addrs []netip.AddrPort
 }
@@ -43,7 +47,7 @@ func (s *Stats) Answered() (n uint64) {
 
 // Stats may be called at any time, after Run too.
 func (r *Reflector) Stats() Stats {
-	s := Stats{Addrs: r.Addrs()}
+	s := Stats{Addrs: r.Addrs(), SendErrors: map[syscall.Errno]uint64{}}
 	select {
 	case <-r.started:
 		s.Running = time.Since(r.begin)
@@ -54,6 +58,9 @@ func (r *Reflector) Stats() Stats {
 		for i, n := range h.counts {
 			s.Results[i] += n
 		}
+		for errno, n := range h.sendErrors {
+			s.SendErrors[errno] += n
+		}
 		s.Sessions += h.table.len()
 		s.Proven += h.table.rings[proven].n
 		h.mu.Unlock()
@@ -62,6 +69,9 @@ func (r *Reflector) Stats() Stats {
 	defer r.mu.Unlock()
 	s.SocketDrops = r.dropped
 	for _, c := range r.conns {
+		if c == nil {
+			continue
+		}
 		s.SocketDrops += c.Stats().Dropped
 	}
 	return s
@@ -69,9 +79,11 @@ func (r *Reflector) Stats() Stats {
 
 // publisher turns the counts into metrics, by their differences.
 type publisher struct {
+	sink     metric.Sink
 	packets  [results]metric.Series
 	sessions metric.Series
 	drops    metric.Series
+	errors   map[syscall.Errno]metric.Series
 	last     Stats
 }
 
@@ -80,6 +92,7 @@ const socketLabel = "reflector"
 
 func newPublisher(sink metric.Sink) *publisher {
 	p := &publisher{
+		sink: sink, errors: map[syscall.Errno]metric.Series{},
 		sessions: sink.Series(metric.ReflectorSessions),
 		drops:    sink.Series(metric.SocketDrops, socketLabel),
 	}
@@ -95,11 +108,27 @@ func (p *publisher) publish(s Stats) {
 	}
 	p.sessions.Set(float64(s.Sessions))
 	p.drops.Add(float64(s.SocketDrops - p.last.SocketDrops))
+	for errno, n := range s.SendErrors {
+		p.errors[errno].Add(float64(n - p.last.SendErrors[errno]))
+	}
 	p.last = s
+}
+
+// meet opens series for errors that have not happened before. A sink may not
+// open series within an Update.
+func (p *publisher) meet(s Stats) {
+	for errno := range s.SendErrors {
+		if p.errors[errno] == nil {
+			p.errors[errno] = p.sink.Series(metric.SendErrors, socketLabel, errno.Error())
+		}
+	}
 }
 
 func (p *publisher) close() {
 	for _, s := range p.packets {
+		s.Close()
+	}
+	for _, s := range p.errors {
 		s.Close()
 	}
 	p.sessions.Close()
@@ -120,6 +149,7 @@ func (r *Reflector) publish(ctx context.Context, since func() time.Duration) {
 			h.mu.Unlock()
 		}
 		now := r.Stats()
+		p.meet(now)
 		r.env.Sink.Update(func() { p.publish(now) })
 		select {
 		case <-ctx.Done():

@@ -126,7 +126,7 @@ func (t *table) name(s *session) {
 }
 
 // adopt gives the Run of the first Receipt to a session that began without.
-func (t *table) adopt(s *session, run uint32) {
+func (t *table) adopt(s *session, run uint64) {
 	delete(t.byKey, s.key)
 	s.key.run = run
 	t.byKey[s.key] = s

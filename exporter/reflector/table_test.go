@@ -16,7 +16,7 @@ func addr(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), uint16(1024+i%50000))
 }
 
-func (t *table) openFrom(i int, run uint32, now time.Duration) *session {
+func (t *table) openFrom(i int, run uint64, now time.Duration) *session {
 	a := addr(i)
 	key := sessionKey{flow: makeFlow(a, netip.Addr{}, 7, false), run: run}
 	return t.open(key, t.sources.get(a.Addr(), now), now, time.Second)
@@ -171,7 +171,7 @@ func TestTableStaysConsistentUnderRandomUse(t *testing.T) {
 	now := time.Duration(0)
 	for step := range 20_000 {
 		now += time.Duration(rng.IntN(100)) * time.Millisecond
-		key := sessionKey{makeFlow(addr(rng.IntN(120)), netip.Addr{}, uint16(rng.IntN(2)), false), uint32(rng.IntN(3))}
+		key := sessionKey{makeFlow(addr(rng.IntN(120)), netip.Addr{}, uint16(rng.IntN(2)), false), uint64(rng.IntN(3))}
 		a := netip.AddrFrom16(key.peer).Unmap()
 		src := tab.sources.get(a, now)
 		s := tab.byKey[key]
@@ -195,7 +195,7 @@ func TestTableStaysConsistentUnderRandomUse(t *testing.T) {
 			}
 		case 3:
 			if s.key.run == 0 {
-				run := rng.Uint32() | 1
+				run := uint64(rng.Uint32()) + 10
 				tab.adopt(s, run)
 			}
 		case 4:

@@ -1,0 +1,84 @@
+package reflector
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/tstamp"
+)
+
+// inFlight is how many questions the loopback benchmark keeps under way: enough
+// that the reflector never waits, and not more than its socket's buffer holds.
+const inFlight = 256
+
+// BenchmarkLoopback asks over a real socket as fast as answers come, from 64
+// sessions, and reports answers a second and questions without an answer. The
+// asker runs beside it: on two cores one of them is the reflector's.
+func BenchmarkLoopback(b *testing.B) {
+	for _, c := range benchCases() {
+		b.Run(c.name, func(b *testing.B) {
+			key := newKey(b, "k")
+			o := Options{RatePackets: -1}
+			if c.keys {
+				o.Keys, o.RequireKey = append(o.Keys, key), true
+			}
+			r := running(b, o, metric.Discard{})
+			conn, err := tstamp.Open(netip.MustParseAddrPort("127.0.0.1:0"), tstamp.Options{Timestamps: tstamp.Off})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer conn.Close()
+			l := newLab(b, nil)
+			packets := make([]tstamp.Out, cycle)
+			for i := range packets {
+				k := l.asker("127.0.0.1:1", uint32(i%64))
+				k.ssid = uint16(i % 64)
+				if c.keys {
+					k.key = key
+				}
+				packets[i] = tstamp.Out{Payload: c.make(k, uint32(i/64)), Peer: r.Addrs()[0]}
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			lost := askAndCount(b, conn, packets)
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "answers/s")
+			b.ReportMetric(float64(lost), "lost")
+		})
+	}
+}
+
+// askAndCount sends b.N questions and returns how many were not answered.
+func askAndCount(b *testing.B, conn *tstamp.Conn, packets []tstamp.Out) (lost int) {
+	batch := tstamp.NewBatch(64, 512)
+	answered := make(chan int, 1024)
+	go func() {
+		defer close(answered)
+		for conn.Receive(batch) == nil {
+			answered <- len(batch.In)
+		}
+	}()
+	sent, got := 0, 0
+	patience := time.NewTimer(time.Hour)
+	for got+lost < b.N {
+		if room := min(inFlight-(sent-got-lost), b.N-sent, 64); room >= min(64, b.N-sent) && room > 0 {
+			from := sent % cycle
+			n, err := conn.Send(packets[from:min(from+room, cycle)])
+			if err != nil {
+				b.Fatal(err)
+			}
+			sent += n
+			continue
+		}
+		patience.Reset(time.Second)
+		select {
+		case n := <-answered:
+			got += n
+		case <-patience.C:
+			lost = sent - got
+		}
+	}
+	return lost
+}

@@ -1,0 +1,155 @@
+// Package abuse floods a reflector on loopback with what nobody should send.
+//
+// Every packet must be accounted for under the reason expected, memory and
+// sessions must stay within their bounds, and a peer that was known before the
+// flood must be answered throughout.
+package abuse
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/wire/stamp"
+)
+
+// packets is the length of each flood.
+const packets = 100_000
+
+func TestTruncatedPacketsAreCountedAsShort(t *testing.T) {
+	s := start(t, reflector.Options{})
+	rng := seeded(t)
+	buffer := make([]byte, 40)
+	s.flood(func(int) []byte {
+		for i := range buffer {
+			buffer[i] = byte(rng.Uint32())
+		}
+		return buffer[:rng.IntN(41)]
+	}, 100)
+	s.expect(map[reflector.Result]uint64{reflector.Short: packets})
+}
+
+func TestTruncatedAuthenticatedPacketsAreCountedAsShort(t *testing.T) {
+	key := newKey("right")
+	s := start(t, reflector.Options{Keys: []*stamp.Key{key}, RequireKey: true})
+	whole := question(1, 1, key)
+	rng := seeded(t)
+	s.flood(func(int) []byte { return whole[:rng.IntN(stamp.AuthenticatedBytes)] }, 100)
+	s.expect(map[reflector.Result]uint64{reflector.Short: packets})
+}
+
+func TestOversizedPacketsAreCounted(t *testing.T) {
+	s := start(t, reflector.Options{})
+	rng := seeded(t)
+	buffer := make([]byte, 12_000)
+	copy(buffer, question(1, 1, nil))
+	s.flood(func(int) []byte {
+		return buffer[:reflector.DefaultMaxPacketBytes+1+rng.IntN(len(buffer)-reflector.DefaultMaxPacketBytes-1)]
+	}, 10)
+	s.expect(map[reflector.Result]uint64{reflector.Oversized: packets})
+}
+
+func TestWrongHMACIsCountedAndItsCostIsBounded(t *testing.T) {
+	right, wrong := newKey("right"), newKey("wrong")
+	s := start(t, reflector.Options{Keys: []*stamp.Key{right}, RequireKey: true})
+	bad := question(1, 99, wrong)
+	s.flood(func(int) []byte { return bad }, 100)
+	got := s.gained()
+	if sum := got[reflector.BadHMAC] + got[reflector.HMACLimited]; sum != packets {
+		t.Errorf("bad_hmac %d + hmac_limited %d, want %d together; all: %v",
+			got[reflector.BadHMAC], got[reflector.HMACLimited], packets, got)
+	}
+	if got[reflector.BadHMAC] == 0 || got[reflector.HMACLimited] == 0 {
+		t.Errorf("bad_hmac %d, hmac_limited %d: want some of each", got[reflector.BadHMAC], got[reflector.HMACLimited])
+	}
+}
+
+func TestReplayedPacketsAreDuplicatesOfOneSession(t *testing.T) {
+	s := start(t, reflector.Options{})
+	recorded := question(1, 99, nil)
+	s.flood(func(int) []byte { return recorded }, 100)
+	s.expect(map[reflector.Result]uint64{reflector.Answered: packets})
+	if n := s.r.Stats().Sessions; n != 2 {
+		t.Errorf("%d sessions, want 2: the known peer's and the replayed one", n)
+	}
+}
+
+func TestReplayAcrossTheRateLimitIsRefused(t *testing.T) {
+	s := start(t, reflector.Options{RatePackets: 5000, RateBurst: 4000})
+	recorded := question(1, 99, nil)
+	s.attacker.from(netip.MustParseAddr("127.9.9.9"))
+	s.flood(func(int) []byte { return recorded }, 100)
+	got := s.gained()
+	if got[reflector.RateLimited] < packets/2 || got[reflector.Answered]+got[reflector.RateLimited] != packets {
+		t.Errorf("answered %d, rate_limited %d of %d", got[reflector.Answered], got[reflector.RateLimited], packets)
+	}
+}
+
+func TestSpoofedSourcesOnlyEvictEachOther(t *testing.T) {
+	const bound = 1000
+	s := start(t, reflector.Options{MaxSessions: bound})
+	rng := seeded(t)
+	s.flood(func(i int) []byte {
+		s.attacker.from(netip.AddrFrom4([4]byte{127, byte(1 + rng.IntN(200)), byte(rng.Uint32()), byte(1 + rng.IntN(250))}))
+		return question(uint32(i), rng.Uint32()|1, nil)
+	}, 100)
+	s.expect(map[reflector.Result]uint64{reflector.Answered: packets})
+	if n := s.r.Stats().Sessions; n > bound {
+		t.Errorf("%d sessions, the bound is %d", n, bound)
+	}
+	if s.known.epochs != 1 {
+		t.Errorf("the known peer's session was lost: it saw %d epochs", s.known.epochs)
+	}
+}
+
+func TestSpoofedReflectorsAreNotAnswered(t *testing.T) {
+	s := start(t, reflector.Options{})
+	answer := s.known.last
+	s.flood(func(int) []byte { return answer }, 100)
+	s.expect(map[reflector.Result]uint64{reflector.Loop: packets})
+}
+
+func TestRandomPacketsAreAllAccountedFor(t *testing.T) {
+	key := newKey("right")
+	for name, o := range map[string]reflector.Options{
+		"without keys": {}, "with a key": {Keys: []*stamp.Key{key}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.MaxSessions = 1000
+			s := start(t, o)
+			rng := seeded(t)
+			buffer := make([]byte, 1500)
+			model := question(7, 7, nil)
+			s.flood(func(i int) []byte {
+				n := rng.IntN(len(buffer))
+				for at := 0; at < n; at += 4 {
+					v := rng.Uint32()
+					for j := range min(4, n-at) {
+						buffer[at+j] = byte(v >> (8 * j))
+					}
+				}
+				if i%2 == 0 { // half of them begin like a question
+					copy(buffer[:n], model[:rng.IntN(len(model))])
+				}
+				return buffer[:n]
+			}, 100)
+			var sum uint64
+			for _, n := range s.gained() {
+				sum += n
+			}
+			if sum != packets {
+				t.Errorf("%d packets accounted for, %d sent", sum, packets)
+			}
+			if n := s.r.Stats().Sessions; n > 1000 {
+				t.Errorf("%d sessions, the bound is 1000", n)
+			}
+		})
+	}
+}
+
+func seeded(t *testing.T) *rand.Rand {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}

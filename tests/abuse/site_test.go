@@ -1,0 +1,259 @@
+package abuse
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/net/ipv4"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// site is a reflector under attack, and a peer that it has known from before.
+type site struct {
+	t        *testing.T
+	r        *reflector.Reflector
+	key      *stamp.Key // nil: unauthenticated
+	attacker *attacker
+	known    *peer
+	heap     uint64
+	before   reflector.Stats
+	asked    uint64 // questions of the known peer since before
+}
+
+// mostHeapGrowth is what a flood may leave behind: sessions and sources within
+// the bounds used here, and the test's own buffers.
+const mostHeapGrowth = 8 << 20
+
+func start(t *testing.T, o reflector.Options) *site {
+	t.Helper()
+	o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	if o.RatePackets == 0 {
+		o.RatePackets = -1 // the limit has tests of its own
+	}
+	r, err := reflector.New(o, reflector.Env{Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	<-r.Started()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	s := &site{t: t, r: r, attacker: newAttacker(t, r.Addrs()[0])}
+	if len(o.Keys) > 0 {
+		s.key = o.Keys[0].Clone()
+	}
+	s.known = newPeer(t, r.Addrs()[0])
+	s.known.ask(t, s.key)
+	s.known.ask(t, s.key) // repeats the reflector's Epoch: proven
+	s.heap = heap()
+	s.before = s.settled(2)
+	return s
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// flood sends packets, and after each burst a question of the known peer, whose
+// answer says that the burst has been dealt with: the socket is a queue.
+func (s *site) flood(next func(i int) []byte, burst int) {
+	s.t.Helper()
+	for i := range packets {
+		if err := s.attacker.send(next(i)); err != nil {
+			s.t.Fatalf("packet %d: %v", i, err)
+		}
+		if i%burst == burst-1 {
+			s.known.ask(s.t, s.key)
+			s.asked++
+		}
+	}
+	s.known.ask(s.t, s.key)
+	s.asked++
+	if grown := int64(heap()) - int64(s.heap); grown > mostHeapGrowth {
+		s.t.Errorf("the heap grew by %d octets, the bound is %d", grown, mostHeapGrowth)
+	}
+}
+
+// settled waits until the reflector has accounted for n packets: an answer is
+// counted just after it is sent.
+func (s *site) settled(n uint64) reflector.Stats {
+	now := s.r.Stats()
+	for end := time.Now().Add(10 * time.Second); now.Packets() < n && time.Now().Before(end); now = s.r.Stats() {
+		time.Sleep(time.Millisecond)
+	}
+	return now
+}
+
+// gained is what became of the flood's packets, the known peer's taken off.
+func (s *site) gained() map[reflector.Result]uint64 {
+	s.t.Helper()
+	now := s.settled(s.before.Packets() + packets + s.asked)
+	if lost := now.SocketDrops - s.before.SocketDrops; lost != 0 {
+		s.t.Fatalf("the kernel dropped %d packets: the test's bursts are too large for the socket's buffer", lost)
+	}
+	gained := map[reflector.Result]uint64{}
+	for _, r := range reflector.Results() {
+		if n := now.Results[r] - s.before.Results[r]; n > 0 {
+			gained[r] = n
+		}
+	}
+	if gained[reflector.Answered] -= s.asked; gained[reflector.Answered] == 0 {
+		delete(gained, reflector.Answered)
+	}
+	return gained
+}
+
+func (s *site) expect(want map[reflector.Result]uint64) {
+	s.t.Helper()
+	got := s.gained()
+	for _, r := range reflector.Results() {
+		if got[r] != want[r] {
+			s.t.Errorf("%v: %d, want %d", r, got[r], want[r])
+		}
+	}
+}
+
+// attacker sends from any loopback address, as a spoofer does.
+type attacker struct {
+	packet *ipv4.PacketConn
+	source ipv4.ControlMessage
+	target net.Addr
+}
+
+func newAttacker(t *testing.T, target netip.AddrPort) *attacker {
+	t.Helper()
+	c, err := net.ListenPacket("udp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &attacker{packet: ipv4.NewPacketConn(c), target: net.UDPAddrFromAddrPort(target)}
+}
+
+func (a *attacker) from(ip netip.Addr) { a.source.Src = ip.AsSlice() }
+
+func (a *attacker) send(b []byte) error {
+	_, err := a.packet.WriteTo(b, &a.source, a.target)
+	return err
+}
+
+// peer asks like our own sender and checks what it is told.
+type peer struct {
+	conn   *net.UDPConn
+	next   uint32
+	epoch  uint32
+	epochs int
+	last   []byte
+}
+
+func newPeer(t *testing.T, to netip.AddrPort) *peer {
+	t.Helper()
+	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &peer{conn: c}
+}
+
+const knownRun = 4711
+
+// ask sends one question and fails the test without its answer.
+func (p *peer) ask(t *testing.T, key *stamp.Key) {
+	t.Helper()
+	b := build(p.next, knownRun, p.epoch, key)
+	if _, err := p.conn.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len(b)+1)
+	n, err := p.conn.Read(answer)
+	if err != nil {
+		t.Fatalf("the known peer's question %d has no answer: %v", p.next, err)
+	}
+	answer = answer[:n]
+	base := stamp.UnauthenticatedBytes
+	if key != nil {
+		base = stamp.AuthenticatedBytes
+	}
+	r := receiptOf(t, answer[base:])
+	p.next++
+	if n != len(b) || !r.Filled || r.Received != p.next || r.Lost != 0 || r.Corrupted != 0 {
+		t.Fatalf("the known peer's answer %d of %d octets says received %d lost %d corrupted %d",
+			p.next, n, r.Received, r.Lost, r.Corrupted)
+	}
+	if r.Epoch != p.epoch {
+		p.epoch = r.Epoch
+		p.epochs++
+	}
+	p.last = answer
+}
+
+func receiptOf(t *testing.T, tlvs []byte) stamp.Receipt {
+	t.Helper()
+	for len(tlvs) > 0 {
+		v, rest, err := stamp.NextTLV(tlvs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Type == stamp.TypeReceipt {
+			r, err := stamp.ParseReceipt(v.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		tlvs = rest
+	}
+	t.Fatal("the answer has no Receipt")
+	return stamp.Receipt{}
+}
+
+func newKey(secret string) *stamp.Key { return stamp.NewKey([]byte(secret + ": not a secret at all")) }
+
+// question is what our own sender sends, from a sender that has heard nothing yet.
+func question(seq, run uint32, key *stamp.Key) []byte { return build(seq, run, 0, key) }
+
+func build(seq, run, epoch uint32, key *stamp.Key) []byte {
+	p := stamp.SenderPacket{
+		Seq: seq, T1: timefmt.NTP.Encode(instant.Now(), 0), SSID: 7,
+		Error: timefmt.MakeErrorEstimate(time.Millisecond, true, timefmt.NTP),
+	}
+	b := make([]byte, 0, 256)
+	if key != nil {
+		b = p.AppendAuthenticatedTo(b, key)
+	} else {
+		b = p.AppendTo(b)
+	}
+	b = stamp.Receipt{Words: 4, Run: run, Epoch: epoch, Next: seq + 1}.AppendTo(b)
+	if key == nil {
+		stamp.SealCRC(b, false)
+		return b
+	}
+	b = stamp.AppendTLVHMAC(b, stamp.AuthenticatedBytes, key)
+	stamp.SealCRC(b, true)
+	stamp.PutTLVHMAC(b, stamp.AuthenticatedBytes, key)
+	stamp.PutHMAC(b, key)
+	return b
+}
