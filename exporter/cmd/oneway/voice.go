@@ -22,9 +22,6 @@ Examples:
   oneway voice --codec G.729 --delay 277.3ms --loss 2% --model simplified
   oneway voice --delay 400ms --telr 45 --json`
 
-// usageError is a mistake in the command line: main ends with status 2.
-type usageError struct{ error }
-
 // voiceFlags are kept as text so that each error can say what would be right.
 type voiceFlags struct {
 	codec, model, delay, loss, burst, telr string
@@ -42,7 +39,7 @@ func voiceCommand(app *kingpin.Application) {
 	cmd.Flag("model", "g107 (the full E-model) or simplified (Woo 2010, section 7.1).").Default("g107").StringVar(&f.model)
 	cmd.Flag("telr", "Talker echo loudness rating in dB, 5..65; g107 only (default 65, an echo canceller at work).").StringVar(&f.telr)
 	cmd.Flag("json", "Print JSON.").BoolVar(&f.json)
-	cmd.Action(func(*kingpin.ParseContext) error { return f.run(os.Stdout) })
+	cmd.Action(action(func() error { return f.run(os.Stdout) }))
 }
 
 func codecNames() (names []string) {

@@ -44,7 +44,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	}
 	defer h.remove(s)
 	s.awaitOpening(ctx)
-	remove := p.env.Pacer.Add(s, sched.Now())
+	remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
 	watch(ctx, s.full, func() { progress(s.report()) })
 	remove()
 	s.settle(opts.LossTimeout)

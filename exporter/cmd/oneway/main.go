@@ -1,0 +1,70 @@
+// Command oneway measures network paths: one-way delay with a proven error
+// bound, loss, variation and voice quality, in both directions, all day.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+)
+
+// Exit statuses, the same for every subcommand.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// usageError is the user's mistake: it ends the program with status 2.
+type usageError struct{ error }
+
+// Unwrap gives the cause.
+func (e usageError) Unwrap() error { return e.error }
+
+// failure is anything else that a subcommand could not do: status 1. What
+// kingpin itself finds wrong with the arguments is neither, and the user's.
+type failure struct{ error }
+
+// Unwrap gives the cause.
+func (e failure) Unwrap() error { return e.error }
+
+// action makes a subcommand's work of f.
+func action(f func() error) kingpin.Action {
+	return func(*kingpin.ParseContext) error {
+		err := f()
+		var usage usageError
+		if err == nil || errors.As(err, &usage) {
+			return err
+		}
+		return failure{err}
+	}
+}
+
+func main() {
+	app := kingpin.New("oneway", "Measure network paths: one-way delay with its error bound, loss, variation, voice quality.").
+		UsageWriter(os.Stdout)
+	app.Version(version.Print("oneway"))
+	app.HelpFlag.Short('h')
+	for _, register := range []func(*kingpin.Application){
+		reflectCommand, probeCommand, voiceCommand,
+	} {
+		register(app)
+	}
+	os.Exit(run(app, os.Args[1:]))
+}
+
+// run parses the arguments, does what they say and returns the exit status.
+func run(app *kingpin.Application, args []string) int {
+	_, err := app.Parse(args)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "oneway:", err)
+	var failed failure
+	if errors.As(err, &failed) {
+		return exitFailure
+	}
+	return exitUsage
+}
