@@ -1,0 +1,91 @@
+package config
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Config is a whole file. All defaults are filled in.
+type Config struct {
+	// File is the name under which it was read, for messages.
+	File string `yaml:"-"`
+	// Clock says how this host's clock is known.
+	Clock Clock `yaml:"clock"`
+	// Reflector answers other hosts' test packets; nil: none runs.
+	Reflector *Reflector `yaml:"reflector"`
+	// Paths are what is measured.
+	Paths []Path `yaml:"paths"`
+}
+
+// Sources of knowledge of the clock.
+const (
+	// ClockChrony asks chronyd.
+	ClockChrony = "chrony"
+	// ClockStatic believes a configured bound: for hosts that share one clock.
+	ClockStatic = "static"
+	// ClockNone knows nothing: no one-way delay is valid.
+	ClockNone = "none"
+)
+
+// Clock says how this host's clock is known.
+type Clock struct {
+	// Source is ClockChrony (the default), ClockStatic or ClockNone.
+	Source string `yaml:"source"`
+	// Address of chronyd, as unix:///path or udp://host:port; empty: the default.
+	Address string `yaml:"address"`
+	// Bound is what ClockStatic believes, at most 1 s; it may be 0.
+	Bound time.Duration `yaml:"bound"`
+	// Interval is how often chronyd is asked, 100 ms to 1 min; default 1 s.
+	Interval time.Duration `yaml:"interval"`
+}
+
+// Reflector has the settings of the reflector; zero values mean its defaults.
+type Reflector struct {
+	// Listen has at least one address.
+	Listen []Listen `yaml:"listen"`
+	// KeyFile holds the shared secrets; empty: no authenticated mode.
+	KeyFile string `yaml:"key_file"`
+	// RequireKey refuses what is not authenticated.
+	RequireKey bool `yaml:"require_key"`
+	// Stateless copies numbers instead of counting.
+	Stateless bool      `yaml:"stateless"`
+	RateLimit RateLimit `yaml:"rate_limit"`
+	// MaxSessions bounds what is remembered.
+	MaxSessions int `yaml:"max_sessions"`
+	// SessionExpiry is how long a silent session is remembered.
+	SessionExpiry time.Duration `yaml:"session_expiry"`
+	// Allow lists the sources that are answered; empty: all.
+	Allow []netip.Prefix `yaml:"allow"`
+}
+
+// RateLimit is for each source address.
+type RateLimit struct {
+	// PacketsPerSecond that are answered.
+	PacketsPerSecond int `yaml:"packets_per_second"`
+	// Burst is how many at once; 0: the reflector's choice.
+	Burst int `yaml:"burst"`
+}
+
+// Path is one peer and how it is measured.
+type Path struct {
+	// Name is the metric label, unique in a file; see NamePattern.
+	Name string `yaml:"name"`
+	// Peer is a host name or address with an optional port, as written.
+	Peer string `yaml:"peer"`
+	// Probes has at least one; their names are unique within the path.
+	Probes []Probe `yaml:"probes"`
+}
+
+// Probe is one way of measuring a path.
+type Probe struct {
+	// Name is the metric label; default: Type.
+	Name string `yaml:"name"`
+	// Type is the word by which the agent finds the probe's code.
+	Type string `yaml:"type"`
+	// Options are all other keys, raw.
+	Options Options `yaml:",rest"`
+}
+
+// NamePattern is what the names of paths and probes look like: they are labels
+// of metrics, and part of addresses in dashboards.
+const NamePattern = `[A-Za-z0-9][A-Za-z0-9_.:/-]{0,99}`

@@ -1,0 +1,187 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// TestBadFilesSayWhatWouldBeRight reads the expected messages from the files,
+// where they stand in the last lines, without the file's name.
+func TestBadFilesSayWhatWouldBeRight(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.yml")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("%d bad files, err %v", len(files), err)
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for line := range strings.Lines(string(content)) {
+				if message, ok := strings.CutPrefix(strings.TrimSpace(line), "# ERROR "); ok {
+					want = append(want, name+message)
+				}
+			}
+			if len(want) == 0 {
+				t.Fatal("the file does not say what error is expected")
+			}
+			_, err = Load(name)
+			var problems Problems
+			if !errors.As(err, &problems) {
+				t.Fatalf("error is %v, want Problems", err)
+			}
+			if diff := cmp.Diff(strings.Join(want, "\n"), err.Error()); diff != "" {
+				t.Errorf("message (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAllFeaturesAreRead(t *testing.T) {
+	got, err := Load("testdata/good/all.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	probes := []Probe{{Name: "stamp", Type: "stamp"}, {Name: "slow", Type: "stamp"}}
+	want := &Config{
+		File:  "testdata/good/all.yml",
+		Clock: Clock{Source: ClockStatic, Bound: 20 * time.Microsecond, Interval: time.Second},
+		Reflector: &Reflector{
+			Listen:    []Listen{{Port: 862}, {Addr: netip.IPv6Loopback(), Port: 1862}},
+			KeyFile:   "testdata/good/secret.key",
+			RateLimit: RateLimit{PacketsPerSecond: 100},
+			Allow:     []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
+		},
+		Paths: []Path{
+			{Name: "one", Peer: "192.0.2.1", Probes: probes},
+			{Name: "two", Peer: "[2001:db8::1]:8620", Probes: probes},
+			{Name: "three", Peer: "_host.example.net:1862", Probes: probes},
+			{Name: "four", Peer: "2001:db8::1", Probes: probes},
+		},
+	}
+	opts := []cmp.Option{cmpopts.IgnoreTypes(Options{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })}
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var o struct {
+		Interval time.Duration
+		KeyFile  string `yaml:"key_file"`
+	}
+	if err := got.Paths[2].Probes[1].Options.Decode(&o); err != nil {
+		t.Fatal(err)
+	}
+	if o.Interval != 10*time.Second || o.KeyFile != "testdata/good/secret.key" {
+		t.Errorf("merged options are %+v", o)
+	}
+}
+
+func TestMinimalFilesGetDefaults(t *testing.T) {
+	c, err := Parse("x.yml", []byte("reflector: {}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Clock.Source != ClockChrony || len(c.Reflector.Listen) != 1 || c.Reflector.Listen[0] != (Listen{Port: 862}) {
+		t.Errorf("got %+v, %+v", c.Clock, c.Reflector)
+	}
+	if _, err := Parse("x.yml", []byte("paths: []")); err != nil {
+		t.Errorf("a list of paths that is empty on purpose: %v", err)
+	}
+}
+
+func TestMissingFileIsNamed(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "absent.yml"))
+	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "absent.yml") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// manyPaths is a file with n paths.
+func manyPaths(n int) []byte {
+	var b strings.Builder
+	b.WriteString("paths:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - name: path-%d\n    peer: host-%d.example.net:862\n    probes:\n      - type: stamp\n        interval: 20ms\n        dscp: 46\n", i, i)
+	}
+	return []byte(b.String())
+}
+
+func TestTenThousandPathsAreRead(t *testing.T) {
+	c, err := Parse("many.yml", manyPaths(10_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Paths) != 10_000 || c.Paths[9999].Name != "path-9999" {
+		t.Errorf("%d paths", len(c.Paths))
+	}
+}
+
+func BenchmarkParseTenThousandPaths(b *testing.B) {
+	content := manyPaths(10_000)
+	b.SetBytes(int64(len(content)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse("many.yml", content); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestAliasBombIsRefused(t *testing.T) {
+	content := "reflector: {}\npaths:\n  - &p {name: a, peer: h, probes: &q [" + strings.Repeat("{type: s},", 3000) + "]}\n" +
+		strings.Repeat("  - {name: b, peer: h, probes: *q}\n", 3000)
+	_, err := Parse("bomb.yml", []byte(content))
+	if err == nil || !strings.Contains(err.Error(), "are aliases used in aliases?") {
+		t.Errorf("9,000,000 probes from 150 kB were read; error is %.200v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*/*.yml")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(content)
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		c, err := Parse("fuzz.yml", content)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "fuzz.yml:") {
+				t.Fatalf("error does not name the file: %v", err)
+			}
+			return
+		}
+		seen := map[string]bool{}
+		for _, p := range c.Paths {
+			if p.Name == "" || p.Peer == "" || len(p.Probes) == 0 || seen[p.Name] {
+				t.Fatalf("accepted %+v", p)
+			}
+			seen[p.Name] = true
+			for _, probe := range p.Probes {
+				var o struct {
+					Interval time.Duration
+					List     []string
+				}
+				_ = probe.Options.Decode(&o)
+				if a, b := probe.Options.Fingerprint(), probe.Options.Fingerprint(); a != b {
+					t.Fatal("the fingerprint changes by itself")
+				}
+			}
+		}
+	})
+}

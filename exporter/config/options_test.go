@@ -1,0 +1,155 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// options parses a file with one probe that has these options.
+func options(t *testing.T, dir, yaml string) Options {
+	t.Helper()
+	text := "paths:\n  - name: p\n    peer: h\n    probes:\n      - type: t\n"
+	for line := range strings.Lines(yaml) {
+		text += "        " + line
+	}
+	c, err := Parse(filepath.Join(dir, "o.yml"), []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Paths[0].Probes[0].Options
+}
+
+type sampleOptions struct {
+	Interval time.Duration `yaml:"interval"`
+	Size     uint8         `yaml:"size"`
+	Gain     float64       `yaml:"gain"`
+	Names    []string      `yaml:"names"`
+	Budget   Bytes         `yaml:"budget"`
+	Share    Ratio         `yaml:"share"`
+	Nested   struct {
+		Word string `yaml:"word"`
+	} `yaml:"nested"`
+	Pointer *int   `yaml:"pointer"`
+	Secret  string `yaml:"secret_file"`
+	hidden  int
+	Ignored func() `yaml:"-"`
+}
+
+func TestOptionsAreDecodedOverTheirDefaults(t *testing.T) {
+	o := options(t, "dir", "size: 7\ngain: 2\nnames: [a, b]\nbudget: 64KiB\nshare: 5%\nnested: {word: w}\npointer: 3\nsecret_file: k\n")
+	got := sampleOptions{Interval: time.Second, hidden: 1}
+	if err := o.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Interval != time.Second || got.Size != 7 || got.Gain != 2 || len(got.Names) != 2 || got.Budget != 65536 ||
+		got.Share != 0.05 || got.Nested.Word != "w" || *got.Pointer != 3 || got.Secret != filepath.Join("dir", "k") || got.hidden != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestOptionsAreStrict(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"intervall: 1s\n":            `o.yml:6:9: paths[0].probes[0].intervall is unknown; did you mean "interval"?`,
+		"hidden: 1\n":                `o.yml:6:9: paths[0].probes[0].hidden is unknown; the keys here are budget, gain, interval, names, nested, pointer, secret_file, share, size`,
+		"interval: soon\n":           `o.yml:6:19: paths[0].probes[0].interval is "soon"; it must be a duration with a unit, such as 20ms, 10s or 1h30m`,
+		"size: 256\n":                `o.yml:6:15: paths[0].probes[0].size is 256; that is out of the range of what it counts`,
+		"size: -1\n":                 `o.yml:6:15: paths[0].probes[0].size is -1; that is out of the range of what it counts`,
+		"gain: .nan\n":               `o.yml:6:15: paths[0].probes[0].gain is .nan; it must be a number`,
+		"names:\n- a\n- {b: c}\n":    `o.yml:8:11: paths[0].probes[0].names[1] is a mapping; it must be text`,
+		"budget: much\n":             `o.yml:6:17: paths[0].probes[0].budget is "much"; it must be an amount of data, such as 1500, 64KiB or 10MB`,
+		"share: 110%\n":              `o.yml:6:16: paths[0].probes[0].share is "110%"; it must be between 0 and 1, or between 0% and 100%`,
+		"nested: {wort: a}\n":        `o.yml:6:18: paths[0].probes[0].nested.wort is unknown; did you mean "word"?`,
+		"pointer: {}\nsize: 1e400\n": "o.yml:6:18: paths[0].probes[0].pointer is a mapping; it must be a whole number\no.yml:7:15: paths[0].probes[0].size is \"1e400\"; it must be a whole number",
+		"pointer: ~\n":               `o.yml:6:18: paths[0].probes[0].pointer is empty; give it a value or leave the key out`,
+	} {
+		err := options(t, "", yaml).Decode(new(sampleOptions))
+		if err == nil || err.Error() != want {
+			t.Errorf("%q:\n got %v\nwant %s", yaml, err, want)
+		}
+	}
+}
+
+func TestDecodeIntoWhatIsNoStructIsAnError(t *testing.T) {
+	var n int
+	if err := options(t, "", "size: 1\n").Decode(&n); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestProblemStandsAtItsOption(t *testing.T) {
+	o := options(t, "", "names: [a, b]\nnested:\n  word: w\n")
+	for key, want := range map[string]string{
+		"names[1]":    "o.yml:6:20: paths[0].probes[0].names[1] is wrong",
+		"names[9]":    "o.yml:6:16: paths[0].probes[0].names[9] is wrong",
+		"nested.word": "o.yml:8:17: paths[0].probes[0].nested.word is wrong",
+		"nested.x":    "o.yml:8:11: paths[0].probes[0].nested.x is wrong",
+		"absent":      "o.yml:5:9: paths[0].probes[0].absent is wrong",
+		"type":        "o.yml:5:15: paths[0].probes[0].type is wrong",
+	} {
+		if got := o.Problem(key, "is wrong").Error(); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", key, got, want)
+		}
+	}
+}
+
+func TestFingerprintIsOfTheMeaning(t *testing.T) {
+	dir := t.TempDir()
+	base := options(t, dir, "interval: 1s\nnames: [a, b]\n").Fingerprint()
+	for yaml, same := range map[string]bool{
+		"names: [a, b] # order and comments\ninterval: 1s\n": true,
+		"names:\n- \"a\"\n- b\ninterval: '1s'\n":             true,
+		"interval: 1s\nnames: [b, a]\n":                      false,
+		"interval: 2s\nnames: [a, b]\n":                      false,
+		"interval: 1s\n":                                     false,
+		"interval: 1s\nnames: [a, b]\nsize: 1\n":             false,
+	} {
+		if got := options(t, dir, yaml).Fingerprint() == base; got != same {
+			t.Errorf("%q: same is %t, want %t", yaml, got, same)
+		}
+	}
+}
+
+func TestFingerprintChangesWithTheContentOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	o := options(t, dir, "secret_file: key\n")
+	absent := o.Fingerprint()
+	seen := map[string]bool{absent: true}
+	for _, content := range []string{"", "one", "two"} {
+		if err := os.WriteFile(filepath.Join(dir, "key"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		print := o.Fingerprint()
+		if seen[print] {
+			t.Errorf("content %q is not told from the ones before", content)
+		}
+		seen[print] = true
+	}
+}
+
+func TestHelperTypesReadAndRefuse(t *testing.T) {
+	for text, want := range map[string]Bytes{"0": 0, "1500": 1500, "64KiB": 65536, "10MB": 10_000_000} {
+		var b Bytes
+		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
+			t.Errorf("%q is %d, %v; want %d", text, b, err, want)
+		}
+	}
+	for _, text := range []string{"", "-1", "64 elephants", "1.5", "-1KiB"} {
+		if err := new(Bytes).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was read as an amount of data", text)
+		}
+	}
+	for text, want := range map[string]Ratio{"0": 0, "1": 1, "0.05": 0.05, "5%": 0.05, "100 %": 1} {
+		var r Ratio
+		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
+			t.Errorf("%q is %v, %v; want %v", text, r, err, want)
+		}
+	}
+	for _, text := range []string{"", "-0.1", "2", "101%", "NaN", "half"} {
+		if err := new(Ratio).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was read as a ratio", text)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Problem is one thing that is wrong in a file.
+type Problem struct {
+	File string
+	// Line and Column count from 1; zero if unknown.
+	Line, Column int
+	// Key is the path of the key, such as "paths[0].probes[0].interval"; empty
+	// for the file as a whole.
+	Key string
+	// Text completes the sentence that Key begins.
+	Text string
+}
+
+// Error is "file:line:column: key text".
+func (p *Problem) Error() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	if p.Column > 0 {
+		fmt.Fprintf(&b, ":%d", p.Column)
+	}
+	b.WriteString(": ")
+	if p.Key != "" {
+		b.WriteString(p.Key + " ")
+	}
+	return b.String() + p.Text
+}
+
+// Problems are all that is wrong in a file, in the order of its lines.
+type Problems []*Problem
+
+// Error has one problem a line.
+func (ps Problems) Error() string {
+	var lines []string
+	for _, p := range ps {
+		lines = append(lines, p.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Sort puts ps in the order of the lines and drops repetitions.
+func (ps Problems) Sort() Problems {
+	slices.SortStableFunc(ps, func(a, b *Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return slices.CompactFunc(ps, func(a, b *Problem) bool { return *a == *b })
+}
+
+// maxProblems is how many are told; a file with more is not what it should be.
+const maxProblems = 50
+
+func problemAt(file string, n *yaml.Node, key, format string, args ...any) *Problem {
+	return &Problem{File: file, Line: n.Line, Column: n.Column, Key: key, Text: fmt.Sprintf(format, args...)}
+}
+
+// nearest finds what word was probably meant to be: at most two letters away.
+func nearest(word string, candidates []string) string {
+	best, distance := "", 3
+	for _, c := range candidates {
+		if d := editDistance(word, c); d < distance && d < len(c) {
+			best, distance = c, d
+		}
+	}
+	return best
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
