@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/probes/stamp"
+)
+
+func TestListenTakesAddressesOfBothFamilies(t *testing.T) {
+	for text, want := range map[string]int{":862": 2, "127.0.0.1:8620": 1, "[::1]:8620": 1} {
+		if got, err := parseListen(text); err != nil || len(got) != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "862", "::1:862x", "host:862", ":70000", "127.0.0.1"} {
+		if _, err := parseListen(text); err == nil || !strings.Contains(err.Error(), "ADDR:PORT") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestPortFlagJoinsHost(t *testing.T) {
+	for _, c := range []struct {
+		host string
+		port uint16
+		want string
+	}{{"h", 0, "h"}, {"h", 1, "h:1"}, {"2001:db8::1", 2, "[2001:db8::1]:2"}, {"[2001:db8::1]", 2, "[2001:db8::1]:2"}} {
+		if got := peerWithPort(c.host, c.port); got != c.want {
+			t.Errorf("%q, %d: %q", c.host, c.port, got)
+		}
+	}
+}
+
+// answering runs a reflector for the test and returns its address.
+func answering(t *testing.T) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &reflectFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}
+	out := &lines{first: make(chan string, 8)}
+	done := make(chan error, 1)
+	go func() { done <- f.run(ctx, out) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	_, at, ok := strings.Cut(strings.TrimSpace(<-out.first), "answering on udp ")
+	if !ok {
+		t.Fatal("the reflector did not say where it listens")
+	}
+	return at
+}
+
+// lines hands over each write.
+type lines struct{ first chan string }
+
+func (l *lines) Write(b []byte) (int, error) {
+	select {
+	case l.first <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
+func TestProbePrintsATableAndJSON(t *testing.T) {
+	at := answering(t)
+	for _, asJSON := range []bool{false, true} {
+		f := &probeFlags{host: at, count: 20, json: asJSON, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: time.Millisecond}}
+		f.options.Interval = 2 * time.Millisecond
+		var out, live bytes.Buffer
+		if err := f.run(t.Context(), &out, &live); err != nil {
+			t.Fatal(err)
+		}
+		if live.Len() > 0 {
+			t.Errorf("a live line went to what is no terminal: %q", live.String())
+		}
+		if !asJSON {
+			for _, want := range []string{"oneway reflector", "delay p50", "error bound ±", "forward", "reverse"} {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("no %q in\n%s", want, out.String())
+				}
+			}
+			continue
+		}
+		checkJSON(t, out.Bytes())
+	}
+}
+
+// checkJSON holds the documented keys.
+func checkJSON(t *testing.T, text []byte) {
+	t.Helper()
+	var r map[string]any
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, direction := range []string{"forward", "reverse"} {
+		d, _ := r[direction].(map[string]any)
+		for _, key := range []string{"sent", "received", "lost", "duplicated", "reordered", "late", "corrupted", "in_flight", "delay", "ipdv", "pdv", "jitter"} {
+			if d[key] == nil {
+				t.Errorf("%s has no %s: %s", direction, key, text)
+			}
+		}
+		delay, _ := d["delay"].(map[string]any)
+		for _, key := range []string{"min", "p50", "p95", "p99", "max", "error_bound"} {
+			if delay[key] == nil {
+				t.Errorf("%s.delay has no %s", direction, key)
+			}
+		}
+	}
+	if stamps, _ := r["stamps"].(map[string]any); len(stamps) != 4 {
+		t.Errorf("stamps: %v", r["stamps"])
+	}
+}
+
+func TestProbeOfASilentPortSaysWhatToDo(t *testing.T) {
+	f := &probeFlags{host: "127.0.0.1:9", count: 2, options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f.options.Interval, f.options.LossTimeout = time.Millisecond, 50*time.Millisecond
+	var out, live bytes.Buffer
+	err := f.run(t.Context(), &out, &live)
+	if !errors.Is(err, stamp.ErrNoAnswer) || !strings.Contains(err.Error(), "oneway reflect") || !strings.Contains(err.Error(), "127.0.0.1:9") {
+		t.Error(err)
+	}
+}
+
+func TestWrongOptionIsAUsageErrorThatNamesTheFlag(t *testing.T) {
+	f := &probeFlags{host: "h", options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f.options.Interval, f.options.LossTimeout = time.Second, time.Hour
+	var out, live bytes.Buffer
+	err := f.run(t.Context(), &out, &live)
+	var usage usageError
+	if !errors.As(err, &usage) || !strings.HasPrefix(err.Error(), "--timeout is 1h0m0s") {
+		t.Error(err)
+	}
+}
