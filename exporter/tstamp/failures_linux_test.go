@@ -10,6 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 )
 
@@ -27,7 +28,7 @@ func numberings(t *testing.T, f func(t *testing.T, count bool)) {
 // judge checks stamps against what the far end saw. On one path that keeps the
 // order, packet i left after packet i-1 had arrived and before it arrived
 // itself: a stamp off by one packet shows.
-func judge(t *testing.T, in []In, tx []TxStamp) {
+func judge(t *testing.T, in []In, tx []TxStamp) (stamped int) {
 	t.Helper()
 	left := map[uint64]TxStamp{}
 	for _, s := range tx {
@@ -38,7 +39,6 @@ func judge(t *testing.T, in []In, tx []TxStamp) {
 			left[s.Cookie] = s
 		}
 	}
-	stamped := 0
 	for i, r := range in {
 		s, ok := left[binary.BigEndian.Uint64(r.Payload)]
 		if !ok || r.Stamp.Origin != sample.Kernel {
@@ -50,8 +50,14 @@ func judge(t *testing.T, in []In, tx []TxStamp) {
 				s.Cookie, s.Stamp.At, r.Stamp.At, in[max(i-1, 0)].Stamp.At)
 		}
 	}
-	if stamped < len(in)*99/100 {
-		t.Errorf("%d of %d packets are stamped at both ends", stamped, len(in))
+	return stamped
+}
+
+// mostly wants nearly all packets stamped at both ends.
+func mostly(t *testing.T, stamped, of int) {
+	t.Helper()
+	if stamped < of*99/100 {
+		t.Errorf("%d of %d packets are stamped at both ends", stamped, of)
 	}
 }
 
@@ -128,7 +134,7 @@ func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
 				t.Errorf("sent %d, refused %d of %d", s.Sent, s.SendErrors, cookie)
 			}
 			_, more, _ := collect(t, near, stamps(int(s.Sent)-1-len(tx)))
-			judge(t, in, append(tx, more...))
+			mostly(t, judge(t, in, append(tx, more...)), len(in))
 		})
 	})
 }
@@ -141,9 +147,10 @@ func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
 		near, far := l.open(t, l.near, l.nearAddr, Options{}), l.open(t, l.far, l.farAddr, Options{})
 		if count {
 			near.setup.exactIDs = false
+			near.wait = 300 * time.Millisecond // some stamps are not told apart: do not wait for them for long
 		}
 		warm(t, near, far)
-		l.slow(t)
+		l.slow(t, 10_000)
 		var cookie, good uint64
 		refusals := 0
 		var in []In
@@ -164,16 +171,20 @@ func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
 			more, _, _ := collect(t, far, packets(int(good)-len(in)))
 			in = append(in, more...)
 		}
-		if refusals == 0 {
-			t.Fatal("the queue refused nothing: the test shows nothing")
+		if refusals == 0 || good == 0 {
+			t.Fatalf("the queue took %d and refused %d: the test shows nothing", good, refusals)
 		}
 		_, tx, _ := collect(t, near, stamps(int(good)))
-		judge(t, in, tx)
+		stamped := judge(t, in, tx)
+		t.Logf("%d of %d packets stamped at both ends", stamped, len(in))
+		if !count { // a counting kernel leaves packets of several counts in the queue, alike in number
+			mostly(t, stamped, len(in))
+		}
 	})
 }
 
-// slow puts a token bucket with a short queue on the near end.
-func (l link) slow(t *testing.T) {
+// slow puts a token bucket of 1 MB/s with a queue of some bytes on the near end.
+func (l link) slow(t *testing.T, limitBytes uint32) {
 	t.Helper()
 	h, err := netlink.NewHandleAt(l.near)
 	check(t, err)
@@ -182,7 +193,7 @@ func (l link) slow(t *testing.T) {
 	check(t, err)
 	check(t, h.QdiscAdd(&netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifi.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
-		Rate:       1_000_000, Limit: 10_000, Buffer: 3000,
+		Rate:       1_000_000, Limit: limitBytes, Buffer: 100_000, // in ticks of 64 ns: a burst of 6.4 kB
 	}))
 }
 
@@ -211,5 +222,54 @@ func TestPacketThatNeverLeavesIsGivenTheUsersStamp(t *testing.T) {
 	}
 	if s := near.Stats(); s.TxMissing != 1 {
 		t.Errorf("missing %d, want 1", s.TxMissing)
+	}
+}
+
+// TestStampsComeWhileTheSendBufferIsFull: the socket then has nothing to report
+// but its error queue, which the runtime's poller alone takes for a failure.
+func TestStampsComeWhileTheSendBufferIsFull(t *testing.T) {
+	l := newLink(t)
+	near, far := l.open(t, l.near, l.nearAddr, Options{SendBufferBytes: 4096}), l.open(t, l.far, l.farAddr, Options{})
+	warm(t, near, far)
+	l.slow(t, 1_000_000)
+	full, sent := 0, 0
+	var tx []TxStamp
+	for sent < 200 {
+		n, err := near.Send([]Out{{Peer: far.LocalAddr(), Payload: make([]byte, 400), Cookie: uint64(sent)}})
+		sent += n
+		if errors.Is(err, syscall.EAGAIN) {
+			full++
+			_, more, _ := collect(t, near, stamps(1))
+			tx = append(tx, more...)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, more, _ := collect(t, near, stamps(sent-len(tx)))
+	if full == 0 {
+		t.Error("the send buffer was never full: the test shows nothing")
+	}
+	for _, s := range append(tx, more...) {
+		if s.Stamp.Origin != sample.Kernel {
+			t.Errorf("stamp %+v", s)
+		}
+	}
+}
+
+// noCard is a card whose clock is never related to the system's.
+type noCard struct{}
+
+func (noCard) System(instant.Time) (instant.Time, bool) { return 0, false }
+
+func TestWithoutACardTheKernelStamps(t *testing.T) {
+	near, far := open(t, loopback(false), Options{Hardware: noCard{}}), open(t, loopback(false), Options{Hardware: noCard{}})
+	near.wait = 20 * time.Millisecond
+	warm(t, near, far)
+	_, err := near.Send([]Out{{Peer: far.LocalAddr(), Cookie: 3}})
+	check(t, err)
+	in, _, _ := collect(t, far, packets(1))
+	_, tx, _ := collect(t, near, stamps(1))
+	if in[0].Stamp.Origin != sample.Kernel || tx[0].Stamp.Origin != sample.Kernel || tx[0].Cookie != 3 {
+		t.Errorf("arrived %v, left %+v", in[0].Stamp, tx[0])
 	}
 }

@@ -126,10 +126,15 @@ func (p *pending) restart(now instant.Time) bool {
 		done++
 	}
 	p.generations = append(p.generations[:0], p.generations[done:]...)
+	newest := &p.generations[len(p.generations)-1]
+	if p.complete(newest.first, p.next) {
+		newest.first = p.next // nothing of it is left to be told apart
+		return true
+	}
 	if len(p.generations) == maxGenerations {
 		return false
 	}
-	p.generations[len(p.generations)-1].ended = now
+	newest.ended = now
 	p.generations = append(p.generations, generation{first: p.next})
 	return true
 }
@@ -153,9 +158,13 @@ func (p *pending) settled(i int, now instant.Time) bool {
 	if p.generations[i].ended < now.Add(-generationWait) {
 		return true
 	}
-	end := p.generations[i+1].first
+	return p.complete(p.generations[i].first, p.generations[i+1].first)
+}
+
+// complete: every packet of the range has its last stamp or was not sent.
+func (p *pending) complete(first, end uint64) bool {
 	oldest := p.next - min(p.next, uint64(len(p.slots)))
-	for serial := max(p.generations[i].first, oldest); serial < end; serial++ {
+	for serial := max(first, oldest); serial < end; serial++ {
 		if p.slot(serial) != nil {
 			return false
 		}

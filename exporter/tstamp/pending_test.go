@@ -150,6 +150,10 @@ func TestTooManyUnsettledCountsRefuseAnother(t *testing.T) {
 			t.Fatalf("restart %d refused", i)
 		}
 	}
+	if !p.restart(200) {
+		t.Error("refused although nothing of the newest count is left to be told apart")
+	}
+	p.add(99, 100)
 	if p.restart(200) {
 		t.Error("one restart more was allowed while stamps of the first count may come")
 	}
