@@ -1,0 +1,79 @@
+package expr
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// board is what of a dashboard's JSON has to do with expressions.
+type board struct {
+	Panels      []panel `json:"panels"`
+	Annotations struct {
+		List []struct {
+			Name string `json:"name"`
+			Expr string `json:"expr"`
+		} `json:"list"`
+	} `json:"annotations"`
+}
+
+// panel is a panel or a row; a collapsed row holds its panels.
+type panel struct {
+	Title   string  `json:"title"`
+	Panels  []panel `json:"panels"`
+	Targets []struct {
+		RefID   string `json:"refId"`
+		Expr    string `json:"expr"`
+		Instant bool   `json:"instant"`
+	} `json:"targets"`
+}
+
+func dashboard(name string, vars variables) ([]Expr, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("expr: %w", err)
+	}
+	var b board
+	if err := json.Unmarshal(text, &b); err != nil {
+		return nil, fmt.Errorf("expr: %s: %w", name, err)
+	}
+	base := filepath.Base(name)
+	out, err := panels(base, b.Panels, vars)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range b.Annotations.List {
+		if a.Expr == "" {
+			continue
+		}
+		query, err := vars.fill(a.Expr)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Expr{
+			Source: base + ": annotation " + a.Name, Query: query,
+			MayBeEmpty: "annotations mark events, of which there may be none",
+		})
+	}
+	return out, nil
+}
+
+func panels(base string, ps []panel, vars variables) ([]Expr, error) {
+	var out []Expr
+	for _, p := range ps {
+		inner, err := panels(base, p.Panels, vars)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, inner...)
+		for _, t := range p.Targets {
+			query, err := vars.fill(t.Expr)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Expr{Source: base + ": " + p.Title + " " + t.RefID, Query: query, Instant: t.Instant})
+		}
+	}
+	return out, nil
+}

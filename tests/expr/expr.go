@@ -1,0 +1,103 @@
+// Package expr reads every PromQL expression out of the rule files and the
+// committed dashboards, with the dashboards' variables filled in, so that a test
+// can check each name, or run each against a live server and ask for an answer.
+//
+// It reads the files and not the Go that made the dashboards, and so needs none
+// of Grafana's SDK.
+package expr
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Expr is one expression.
+type Expr struct {
+	// Source says where it stands: file, and rule or panel.
+	Source string
+	// Query is PromQL without variables.
+	Query string
+	// Instant: it is asked for one time; else over a range.
+	Instant bool
+	// MayBeEmpty is why a healthy system may have no answer; empty: it must have one.
+	MayBeEmpty string
+}
+
+// Files of a checkout, below its root.
+const (
+	rulesGlob      = "deploy/prometheus/rules/*.yml"
+	dashboardsGlob = "grafana-dashboards/dashboards/*.json"
+)
+
+// variables are values of the dashboards' variables by name, such as "path".
+type variables map[string]string
+
+// everything matches any agent, path and probe, with the intervals that Grafana
+// would choose for two hours and a scrape every 15 s.
+func everything() variables {
+	return variables{
+		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*",
+		"__rate_interval": "1m", "__interval": "15s", "__range": "2h",
+	}
+}
+
+// Expressions are those of all rules and dashboards below root (a checkout), in
+// the order of the files. Those of dashboards ask for every path at once.
+func Expressions(root string) ([]Expr, error) {
+	vars := everything()
+	rules, err := Rules(root)
+	if err != nil {
+		return nil, err
+	}
+	var out []Expr
+	for _, r := range rules {
+		out = append(out, r.expression())
+	}
+	boards, err := filepath.Glob(filepath.Join(root, dashboardsGlob))
+	if err != nil {
+		return nil, fmt.Errorf("expr: %w", err)
+	}
+	for _, name := range boards {
+		found, err := dashboard(name, vars)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	if len(boards) == 0 || len(rules) == 0 {
+		return nil, fmt.Errorf("expr: %d rules and %d dashboards below %s, want some of both", len(rules), len(boards), root)
+	}
+	for i := range out {
+		if out[i].MayBeEmpty == "" {
+			out[i].MayBeEmpty = quiet(out[i].Query)
+		}
+	}
+	return out, nil
+}
+
+// fill puts values in place of $name and ${name}. Longer names go first: $__range
+// must not eat the start of $__range_s.
+func (v variables) fill(query string) (string, error) {
+	// The dashboards match these two exactly, so that a dot in a name is a dot.
+	for _, name := range []string{"path", "probe"} {
+		if v[name] == ".*" {
+			query = strings.ReplaceAll(query, `="$`+name+`"`, `=~".*"`)
+		}
+	}
+	names := make([]string, 0, len(v))
+	for name := range v {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
+	for _, name := range names {
+		query = strings.ReplaceAll(query, "${"+name+"}", v[name])
+		query = strings.ReplaceAll(query, "$"+name, v[name])
+	}
+	// "$1" is a group of label_replace and none of Grafana's.
+	if strings.Contains(strings.ReplaceAll(query, `"$1`, ""), "$") {
+		return "", fmt.Errorf("expr: variable without a value in %s", query)
+	}
+	return query, nil
+}

@@ -1,0 +1,83 @@
+package expr
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const root = "../.."
+
+func TestExpressionsHaveNoVariableLeft(t *testing.T) {
+	all, err := Expressions(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules, panels int
+	for _, e := range all {
+		if strings.Contains(strings.ReplaceAll(e.Query, `"$1`, ""), "$") || e.Query == "" {
+			t.Errorf("%s: %q", e.Source, e.Query)
+		}
+		if strings.Contains(e.Source, ".json") {
+			panels++
+		} else {
+			rules++
+		}
+	}
+	if rules < 80 || panels < 60 {
+		t.Errorf("found %d expressions of rules and %d of panels: fewer than there are", rules, panels)
+	}
+}
+
+func TestFillNamesTheVariableWithoutAValue(t *testing.T) {
+	_, err := variables{"path": "a"}.fill(`x{path="$path",job="$job"}`)
+	if err == nil || !strings.Contains(err.Error(), `x{path="a",job="$job"}`) {
+		t.Errorf("got error %v, want one that shows the query", err)
+	}
+}
+
+func TestFillMatchesEveryPath(t *testing.T) {
+	got, err := everything().fill(`x{job=~"$job",path="$path",probe="$probe"}[$__range]`)
+	if want := `x{job=~".*",path=~".*",probe=~".*"}[2h]`; err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestFillTakesTheLongestName(t *testing.T) {
+	got, err := variables{"__range": "2h", "__range_s": "7200"}.fill(`x[$__range] + ${__range_s} - $__range_s`)
+	if want := `x[2h] + 7200 - 7200`; err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestSelectorsFindNamesMatchersAndOffsets(t *testing.T) {
+	got := Selectors(`sum by (le) (rate(oneway_delay_seconds_bucket{path="a{b}", le!="+Inf"}[5m]))
+		/ oneway:x:ratio5m{reason=~'far_.*'} - path_hour:y[7d] offset 1h`)
+	want := []Selector{
+		{Name: "oneway_delay_seconds_bucket", Matchers: []Matcher{{"path", "=", "a{b}"}, {"le", "!=", "+Inf"}}},
+		{Name: "oneway:x:ratio5m", Matchers: []Matcher{{"reason", "=~", "far_.*"}}},
+		{Name: "path_hour:y", Offset: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("selectors (-want +got):\n%s", diff)
+	}
+}
+
+func TestFamilyKeepsRecordedNamesWhole(t *testing.T) {
+	for name, want := range map[string]string{
+		"oneway_delay_seconds_bucket": "oneway_delay_seconds",
+		"oneway_packets_sent_total":   "oneway_packets_sent_total",
+		"oneway:lost_count":           "oneway:lost_count",
+	} {
+		if got := Family(name); got != want {
+			t.Errorf("Family(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestExpressionsOfAnEmptyTreeAreAnError(t *testing.T) {
+	if _, err := Expressions(t.TempDir()); err == nil {
+		t.Error("no error for a tree without rules and dashboards")
+	}
+}

@@ -1,0 +1,52 @@
+package expr
+
+import "oneway.example/exporter/metric"
+
+// Reasons why a series may be absent although all is well.
+const (
+	neverHappened = "counts by reason appear with the first event"
+	noLoss        = "absent without loss"
+	noHistory     = "absent until there is history"
+	noOverride    = "absent unless a site sets it"
+)
+
+// quiet is why a query may have no answer in a healthy system, if one of the
+// series in it may be absent there.
+func quiet(query string) string {
+	reasons := map[string]string{
+		metric.ProbeSkipped.Name:       neverHappened,
+		metric.ResolveFailures.Name:    neverHappened,
+		metric.DirectionUnknown.Name:   neverHappened,
+		metric.PacketsDiscarded.Name:   neverHappened,
+		metric.DelayInvalid.Name:       neverHappened,
+		metric.TimestampsMissing.Name:  neverHappened,
+		metric.SendErrors.Name:         neverHappened,
+		metric.SocketDrops.Name:        neverHappened,
+		metric.ClockQueryFailures.Name: neverHappened,
+		metric.LossBurst.Name:          noLoss,
+		metric.LossBurstRatio.Name:     noLoss,
+
+		"oneway:schedule_skipped:ratio5m":                    neverHappened,
+		"oneway:delay_excess:cause":                          neverHappened,
+		"oneway:delay_seconds:quantile_baseline7d":           noHistory,
+		"oneway:round_trip_time_seconds:quantile_baseline7d": noHistory,
+		"oneway:delay_min_seconds:baseline7d":                noHistory,
+		"oneway:delay_min_seconds:min1h":                     noHistory,
+		"oneway:delay_seconds:quantile1h":                    noHistory,
+		"oneway:round_trip_time_seconds:quantile1h":          noHistory,
+		"oneway:delay_excess_seconds":                        noHistory,
+		"oneway:round_trip_time_excess_seconds":              noHistory,
+		"oneway:delay_min_excess_seconds":                    noHistory,
+		"oneway:calendar":                                    noHistory,
+	}
+	for _, s := range Selectors(query) {
+		name := Family(s.Name)
+		if why, ok := reasons[name]; ok {
+			return why
+		}
+		if s.Offset {
+			return noHistory
+		}
+	}
+	return ""
+}

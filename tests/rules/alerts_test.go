@@ -1,0 +1,105 @@
+package rules
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"oneway.example/tests/expr"
+)
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+func alerts(t *testing.T) []expr.Rule {
+	t.Helper()
+	rules, err := expr.Rules(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(rules, func(r expr.Rule) bool { return r.Alert == "" })
+}
+
+func TestEveryAlertSaysWhatAPersonNeeds(t *testing.T) {
+	runbook, err := os.ReadFile(deploy + "/RUNBOOK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range alerts(t) {
+		if !strings.HasPrefix(a.Alert, "Oneway") {
+			t.Errorf("%s: its name does not begin with Oneway", a.Alert)
+		}
+		if !slices.Contains([]string{"critical", "warning", "info"}, a.Labels["severity"]) {
+			t.Errorf("%s: severity %q", a.Alert, a.Labels["severity"])
+		}
+		if !slices.Contains([]string{"agent", "clock", "path"}, a.Labels["component"]) {
+			t.Errorf("%s: component %q, which alertmanager.yml inhibits by", a.Alert, a.Labels["component"])
+		}
+		if owd, ok := a.Labels["owd"]; ok && owd != "absolute" {
+			t.Errorf("%s: owd %q, want absolute or none", a.Alert, owd)
+		}
+		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
+			t.Errorf("%s: no summary or no description", a.Alert)
+		}
+		if got, want := a.Annotations["runbook_url"], "https://oneway.example/runbooks/"+a.Alert; got != want {
+			t.Errorf("%s: runbook_url %s, want %s", a.Alert, got, want)
+		}
+		if !strings.Contains(string(runbook), "\n## "+a.Alert+"\n") {
+			t.Errorf("%s: RUNBOOK.md has no section of that name", a.Alert)
+		}
+	}
+}
+
+func TestRunbookHasNoSectionWithoutAnAlert(t *testing.T) {
+	runbook, err := os.ReadFile(deploy + "/RUNBOOK.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(runbook)) {
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "## Oneway")
+		if ok && !slices.ContainsFunc(alerts(t), func(r expr.Rule) bool { return r.Alert == "Oneway"+name }) {
+			t.Errorf("section Oneway%s is of no alert", name)
+		}
+	}
+}
+
+// A rule that is only seen to fire may fire always, and one that is only seen to
+// be silent may never fire.
+func TestEveryAlertIsSeenFiringAndSilent(t *testing.T) {
+	type file struct {
+		Tests []struct {
+			Alerts []struct {
+				Alert    string `yaml:"alertname"`
+				Expected []any  `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		} `yaml:"tests"`
+	}
+	firing, silent := map[string]bool{}, map[string]bool{}
+	for _, name := range files(t, "*.yml") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f file
+		if err := yaml.Unmarshal(text, &f); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, test := range f.Tests {
+			for _, a := range test.Alerts {
+				if len(a.Expected) > 0 {
+					firing[a.Alert] = true
+				} else {
+					silent[a.Alert] = true
+				}
+			}
+		}
+	}
+	for _, a := range alerts(t) {
+		if !firing[a.Alert] || !silent[a.Alert] {
+			t.Errorf("%s: seen firing: %v, seen silent: %v", a.Alert, firing[a.Alert], silent[a.Alert])
+		}
+	}
+}

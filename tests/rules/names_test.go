@@ -1,0 +1,214 @@
+package rules
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/expr"
+)
+
+// targetLabels come from the scrape; classic histograms have le besides.
+var targetLabels = []string{"job", "instance", "alertname", "alertstate"}
+
+// recordedLabels are all that the recording rules leave or add.
+var recordedLabels = []string{
+	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile", "cause", "hour", "daytype",
+}
+
+func table() map[string]*metric.Desc {
+	out := map[string]*metric.Desc{}
+	for _, g := range metric.Groups() {
+		for _, d := range g.Descs {
+			out[d.Name] = d
+		}
+	}
+	return out
+}
+
+func load(t *testing.T) ([]expr.Rule, []expr.Expr) {
+	t.Helper()
+	rules, err := expr.Rules(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := expr.Expressions(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules, all
+}
+
+func recorded(rules []expr.Rule) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range rules {
+		if r.Record != "" {
+			out[r.Record] = true
+		}
+	}
+	return out
+}
+
+// exists reports whether a name is a family of the table, one of the classic
+// series of its histogram, or recorded.
+func exists(name string, families map[string]*metric.Desc, records map[string]bool) bool {
+	if families[name] != nil || records[name] {
+		return true
+	}
+	d := families[expr.Family(name)]
+	return d != nil && d.Kind == metric.Histogram
+}
+
+func TestEveryNameInAnExpressionExists(t *testing.T) {
+	rules, all := load(t)
+	families, records := table(), recorded(rules)
+	for _, e := range all {
+		found := expr.Selectors(e.Query)
+		for _, s := range found {
+			if !exists(s.Name, families, records) {
+				t.Errorf("%s: %s is neither exported nor recorded", e.Source, s.Name)
+			}
+		}
+		if len(found) == 0 && !strings.Contains(e.Query, "up{") && !strings.Contains(e.Query, "ALERTS{") &&
+			!strings.HasPrefix(e.Source, "oneway-thresholds.yml") {
+			t.Errorf("%s: no oneway series in %s: did the scan miss it?", e.Source, e.Query)
+		}
+	}
+}
+
+// Annotations query, descriptions and runbooks name: a wrong name there is found
+// by nobody until the night on which it is needed.
+func TestEveryNameInTextExists(t *testing.T) {
+	rules, _ := load(t)
+	families, records := table(), recorded(rules)
+	names := regexp.MustCompile(`\b(?:path_hour:)?oneway[_:][a-z0-9_:]*[a-z0-9](\*?)`)
+	for _, pattern := range []string{"/*.md", "/*.yml", "/rules/*.yml"} {
+		for _, file := range files(t, deploy+pattern) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range names.FindAllStringSubmatch(string(text), -1) {
+				name := m[0]
+				if m[1] == "*" || name == "oneway:threshold" {
+					continue
+				}
+				if !exists(name, families, records) {
+					t.Errorf("%s: %s is neither exported nor recorded", file, name)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryMatcherMatchesALabelThatTheSeriesHas(t *testing.T) {
+	rules, all := load(t)
+	families := table()
+	for _, r := range rules {
+		for k, v := range r.Annotations {
+			all = append(all, expr.Expr{Source: r.Alert + " " + k, Query: v})
+		}
+	}
+	for _, e := range all {
+		for _, s := range expr.Selectors(e.Query) {
+			labels := recordedLabels
+			if d := families[expr.Family(s.Name)]; d != nil {
+				labels = append(slices.Clone(d.Labels), targetLabels...)
+				if strings.HasSuffix(s.Name, "_bucket") {
+					labels = append(labels, "le")
+				}
+			}
+			for _, m := range s.Matchers {
+				if !slices.Contains(labels, m.Label) {
+					t.Errorf("%s: %s has no label %s", e.Source, s.Name, m.Label)
+				}
+			}
+		}
+	}
+}
+
+// Values of closed sets: a misspelt state or reason would match nothing, silently.
+func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
+	sets := map[string][]string{
+		metric.Direction: {sample.Forward.String(), sample.Reverse.String()},
+		"quantile":       {"0.5", "0.95", "0.99"},
+		"cause":          {"queue", "route", "clock"},
+		metric.Path:      {"a-to-b", ""},
+	}
+	for _, s := range clock.States() {
+		sets["state"] = append(sets["state"], s.String())
+	}
+	for _, r := range sample.Reasons() {
+		sets[metric.ReasonL] = append(sets[metric.ReasonL], r.String())
+	}
+	_, all := load(t)
+	checked := 0
+	for _, e := range all {
+		for _, s := range expr.Selectors(e.Query) {
+			for _, m := range s.Matchers {
+				set, ok := sets[m.Label]
+				if !ok || m.Op == "!=" {
+					continue
+				}
+				checked++
+				for part := range strings.SplitSeq(m.Value, "|") {
+					re := regexp.MustCompile("^(?:" + part + ")$")
+					if !slices.ContainsFunc(set, re.MatchString) {
+						t.Errorf("%s: %s{%s%s%q} matches none of %v", e.Source, s.Name, m.Label, m.Op, part, set)
+					}
+				}
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("checked %d matchers: fewer than there are", checked)
+	}
+}
+
+func TestRulesThatNameABucketNameOneThatExists(t *testing.T) {
+	_, all := load(t)
+	families := table()
+	for _, e := range all {
+		for _, s := range expr.Selectors(e.Query) {
+			for _, m := range s.Matchers {
+				if m.Label != "le" || m.Value == "+Inf" {
+					continue
+				}
+				d := families[expr.Family(s.Name)]
+				if d == nil || !slices.ContainsFunc(d.Buckets, func(b float64) bool { return number(b) == m.Value }) {
+					t.Errorf("%s: %s has no bucket le=%q", e.Source, s.Name, m.Value)
+				}
+			}
+		}
+	}
+}
+
+// Every recorded series is for somebody: an alert, a panel, another rule, or it is
+// one of those that people query over months.
+func TestEveryRecordedNameIsUsed(t *testing.T) {
+	rules, all := load(t)
+	longTerm := []string{"path_hour:", "oneway:delay_seconds:quantile1d", "oneway:delay_min_seconds:min1d",
+		"oneway:delay_max_seconds:max1d", "oneway:packets_lost:ratio1d", "oneway:round_trips_lost:ratio1d"}
+	used := map[string]bool{}
+	for _, e := range all {
+		for _, s := range expr.Selectors(e.Query) {
+			used[s.Name] = true
+		}
+	}
+	for _, r := range rules {
+		for _, s := range expr.Selectors(strings.Join(slices.Collect(maps.Values(r.Annotations)), "\n")) {
+			used[s.Name] = true
+		}
+	}
+	for name := range recorded(rules) {
+		if !used[name] && !slices.ContainsFunc(longTerm, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			t.Errorf("%s is recorded and nothing reads it", name)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// Package rules tests the rules of deploy/prometheus: with promtool, and by
+// holding every name in rules and dashboards against the exporter's table.
+package rules
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+const (
+	root   = "../.."
+	deploy = root + "/deploy/prometheus"
+)
+
+// need finds a program or skips, saying what was not tested.
+func need(t *testing.T, program, debian string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("NOT TESTED: %s is not installed (Debian package %s)", program, debian)
+	}
+	return path
+}
+
+func run(t *testing.T, program string, args ...string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if err != nil {
+		t.Errorf("%s %v: %v\n%s", program, args, err, out)
+	}
+}
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no file matches %s (%v)", pattern, err)
+	}
+	return names
+}
+
+func TestRulesLoad(t *testing.T) {
+	promtool := need(t, "promtool", "prometheus")
+	run(t, promtool, append([]string{"check", "rules"}, files(t, deploy+"/rules/*.yml")...)...)
+}
+
+func TestConfigurationLoads(t *testing.T) {
+	promtool := need(t, "promtool", "prometheus")
+	run(t, promtool, "check", "config", deploy+"/prometheus.yml")
+}
+
+func TestAlertmanagerConfigurationLoads(t *testing.T) {
+	run(t, need(t, "amtool", "prometheus-alertmanager"), "check-config", deploy+"/alertmanager.yml")
+}
+
+// The unit tests of the rules themselves. They are one process each, and run at
+// the same time.
+func TestRulesBehave(t *testing.T) {
+	promtool := need(t, "promtool", "prometheus")
+	for _, name := range files(t, "*.yml") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, promtool, "test", "rules", name)
+		})
+	}
+}
