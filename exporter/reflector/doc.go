@@ -49,7 +49,8 @@
 // (/32 or /64) may hold half the table.
 //
 // Each source has a token bucket (Options.RatePackets), kept in a bounded
-// table. HMACs are computed only for packets that look authenticated (where the
+// table. Whoever can send under a peer's address can use up that peer's rate;
+// only a filter in the network helps against that. HMACs are computed only for packets that look authenticated (where the
 // unauthenticated format has T1, Error Estimate and SSID, that format has
 // zeros); those that fail are limited by source and in total, but for known
 // sessions.
@@ -58,8 +59,8 @@
 // spoofed packet. A question is refused if it comes from UDP port 862 or a port
 // that we listen on (where reflectors are), or if it looks like an answer: an
 // answer has T3 and T2 of one clock, at most ten seconds apart, where a
-// question has its T1 and zeros or padding. The second rule alone ends a loop with a reflector
-// on any port, or with an echo service, after one round.
+// question has its T1 and zeros or padding. The second rule alone ends a loop
+// with a reflector on any port, or with an echo service, after one round.
 //
 // Never answered: source port 0, and sources that are unspecified, multicast or
 // broadcast addresses, or multicast destinations.

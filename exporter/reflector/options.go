@@ -30,8 +30,9 @@ type Options struct {
 	// packets/s, which is 400 streams like G.711 calls (50/s each), and a
 	// quarter of a second's worth at once. A negative rate: no limit.
 	RatePackets, RateBurst int
-	// MaxSessions bounds the sessions of all sockets together. Default 65536:
-	// at most 170 MB if all of them have Receipts, 25 MB if none has.
+	// MaxSessions bounds the sessions of all sockets together, an equal share
+	// each. Default 65536: a full table takes 190 MiB if all sessions have
+	// Receipts, 50 MiB if none has.
 	MaxSessions int
 	// Expiry is how long a silent session is remembered. Default 15 min.
 	Expiry time.Duration
