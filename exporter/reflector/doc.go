@@ -40,20 +40,23 @@
 // # Protection
 //
 // Sessions come in three tiers. New ones are on trial. One is proven when it
-// repeats our Epoch (its sender does receive our answers, so its address is not
-// spoofed) or is authenticated, and seasoned when it has sent 16 packets over 10
-// seconds (senders without a Receipt cannot prove more). A full table evicts
-// the session on trial that has been silent longest, never a proven one, and at
-// most a quarter of the table is seasoned; without a candidate the newcomer is
-// refused. A flood of spoofed sources therefore only evicts itself. One source
-// (/32 or /64) may hold half the table.
+// repeats our Epoch: its sender does receive our answers, so its address is not
+// spoofed. One is seasoned when it has sent 16 packets over 10 seconds: senders
+// without a Receipt cannot prove more. (An HMAC proves nothing here: a captured
+// packet can be replayed from any address.) A full table evicts the session on
+// trial that has been silent longest; if there is none, the newcomer is refused.
+// At most a quarter of the table is seasoned; beyond that, the most silent one
+// goes back on trial. A flood of spoofed sources therefore only evicts itself.
+// One source (/32 or /64) may hold half the table.
 //
 // Each source has a token bucket (Options.RatePackets), kept in a bounded
 // table. Whoever can send under a peer's address can use up that peer's rate;
-// only a filter in the network helps against that. HMACs are computed only for packets that look authenticated (where the
-// unauthenticated format has T1, Error Estimate and SSID, that format has
-// zeros); those that fail are limited by source and in total, but for known
-// sessions.
+// only a filter in the network helps against that.
+//
+// Without a required key, HMACs are computed only for packets that look
+// authenticated: that format has zeros where the other has T1 and the Error
+// Estimate. False HMACs are limited by source and in total; the key that
+// verified a session before is tried whatever the limit.
 //
 // Loops: two reflectors that answer each other would do so forever after one
 // spoofed packet. A question is refused if it comes from UDP port 862 or a port
