@@ -79,6 +79,10 @@ type Record struct {
 // Delay is the true one-way delay, +- half of Exit.Width. Only for Delivered.
 func (r *Record) Delay() time.Duration { return r.Exit.Middle().Sub(r.Entry) }
 
+// Late is how much after its due time the packet left: the lab's own
+// unpunctuality, part of the true delay and never a loss of truth.
+func (r *Record) Late() time.Duration { return r.Exit.After.Sub(r.Due) }
+
 // Counts are the fates of the packets of one class. Entered = Delivered +
 // DroppedQueue + DroppedLoss + Failed + Inside(), always.
 type Counts struct {

@@ -233,14 +233,6 @@ func TestLoadProfileReadsFilesAndNamesChoices(t *testing.T) {
 	}
 }
 
-func TestOptionsAreCheckedLikeFiles(t *testing.T) {
-	_, err := New(Options{Profile: Profile{Name: "bad", Reverse: Link{Loss: 2}}})
-	const want = `lab: profile "bad": reverse.loss: 2 is no probability, want 0% to 100%`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
 func FuzzParseProfile(f *testing.F) {
 	for _, name := range ProfileNames() {
 		text, err := profileFiles.ReadFile("profiles/" + name + ".yaml")

@@ -53,94 +53,114 @@ func TestLogHoldsTheTruth(t *testing.T) {
 	})
 }
 
-// TestDelayIsTheConfiguredOne is about punctuality, which a busy machine can
-// spoil: its bounds are for the median and for 99 % of the packets.
+// punctual runs a round that asserts punctuality up to three times: a busy
+// machine spoils a round, a wrong link all of them.
+func punctual(t *testing.T, round func(t *testing.T) error) {
+	t.Helper()
+	var err error
+	for range 3 {
+		if err = round(t); err == nil {
+			return
+		}
+		t.Logf("round spoilt: %v", err)
+	}
+	t.Error(err)
+}
+
+// quantiles of lateness: median, 99 % and the smallest.
+func quantiles(late []time.Duration) (low, median, p99 time.Duration) {
+	slices.Sort(late)
+	return late[0], late[len(late)/2], late[len(late)*99/100]
+}
+
 func TestDelayIsTheConfiguredOne(t *testing.T) {
 	for _, delay := range []time.Duration{time.Millisecond, 30 * time.Millisecond} {
 		t.Run(delay.String(), func(t *testing.T) {
-			l := Start(t, Options{Profile: Profile{Name: "delay", Forward: Link{Delay: delay}}, Classifier: keyed})
-			s := newStation(t, l.Client, l.Server, false)
-			s.stream(400, 44, 2500*time.Microsecond)
-			arrivals := s.finish(l)
-			var late []time.Duration
-			for i, r := range l.Log(sample.Forward) {
-				late = append(late, arrivals[i].at.Sub(r.Entry)-delay)
-			}
-			slices.Sort(late)
-			t.Logf("later than %v by: min %v, median %v, 90 %% %v, 99 %% %v, max %v",
-				delay, late[0], late[200], late[360], late[396], late[399])
-			if late[0] < 0 {
-				t.Errorf("a packet came %v early", -late[0])
-			}
-			if late[200] > 100*time.Microsecond {
-				t.Errorf("median %v late, want at most 100us", late[200])
-			}
-			if late[396] > 3*time.Millisecond {
-				t.Errorf("99 %% within %v, want 3ms", late[396])
-			}
+			punctual(t, func(t *testing.T) error {
+				l := Start(t, Options{Profile: Profile{Name: "delay", Forward: Link{Delay: delay}}, Classifier: keyed})
+				s := newStation(t, l.Client, l.Server, false)
+				s.stream(400, 44, 2500*time.Microsecond)
+				arrivals := s.finish(l)
+				var late []time.Duration
+				for i, r := range l.Log(sample.Forward) {
+					late = append(late, arrivals[i].at.Sub(r.Entry)-delay)
+				}
+				low, median, p99 := quantiles(late)
+				t.Logf("later than %v by: min %v, median %v, 99 %% %v", delay, low, median, p99)
+				if low < 0 {
+					t.Errorf("a packet came %v early", -low)
+				}
+				if median > 100*time.Microsecond || p99 > 500*time.Microsecond {
+					return fmt.Errorf("late by %v (median) and %v (99 %%), want 100us and 500us", median, p99)
+				}
+				return nil
+			})
 		})
 	}
 }
 
 // TestSaturatedLinkHasRateAndQueue offers the WiBro uplink twice its rate, as
-// the thesis did (chapter 6).
+// the thesis did (chapter 6), and looks at the receiver's stamps.
 func TestSaturatedLinkHasRateAndQueue(t *testing.T) {
+	profile, err := LoadProfile("wibro")
+	if err != nil {
+		t.Fatal(err)
+	}
 	bothFamilies(t, func(t *testing.T, v6 bool) {
-		profile, err := LoadProfile("wibro")
-		if err != nil {
-			t.Fatal(err)
-		}
-		up := profile.Forward
-		l := Start(t, Options{Profile: profile, Classifier: keyed})
-		s := newStation(t, l.Client, l.Server, v6)
-		const payload = 1382
-		size := payload + map[bool]int{false: 28, true: 48}[v6]
-		interval := time.Duration(float64(size*8) / float64(2*up.Rate) * 1e9)
-		s.stream(uint64(2*time.Second/interval), payload, interval)
-		arrivals := s.finish(l)
-
-		log := l.Log(sample.Forward)
-		entry := make(map[uint64]instant.Time)
-		for _, r := range log {
-			entry[r.Key] = r.Entry
-		}
-		var most time.Duration
-		for _, a := range arrivals {
-			most = max(most, a.at.Sub(entry[a.key])-up.Delay)
-		}
-		first, last := arrivals[0].at, arrivals[len(arrivals)-1].at
-		rate := float64((len(arrivals)-1)*size*8) / last.Sub(first).Seconds()
-		full := time.Duration(float64(up.Queue*8) / float64(up.Rate) * 1e9)
-		counts, _ := l.Counts(sample.Forward)
-		t.Logf("%.0f bit/s, queueing delay up to %v, %+v", rate, most, counts)
-		if r := rate / float64(up.Rate); r < 0.99 || r > 1.01 {
-			t.Errorf("rate %.0f bit/s, want %d within 1 %%", rate, up.Rate)
-		}
-		if q := float64(most) / float64(full); q < 0.98 || q > 1.02 {
-			t.Errorf("queueing delay up to %v, want %v within 2 %%", most, full)
-		}
-		if counts.DroppedQueue == 0 || counts.Delivered != uint64(len(arrivals)) || counts.Entered != uint64(len(s.sent)) {
-			t.Errorf("packets not conserved: %+v; sent %d, arrived %d", counts, len(s.sent), len(arrivals))
-		}
+		punctual(t, func(t *testing.T) error { return saturate(t, profile, v6) })
 	})
+}
+
+func saturate(t *testing.T, profile Profile, v6 bool) error {
+	up := profile.Forward
+	l := Start(t, Options{Profile: profile, Classifier: keyed})
+	s := newStation(t, l.Client, l.Server, v6)
+	const payload = 1382
+	size := payload + map[bool]int{false: 28, true: 48}[v6]
+	interval := time.Duration(float64(size*8) / float64(2*up.Rate) * 1e9)
+	s.stream(uint64(2*time.Second/interval), payload, interval)
+	arrivals := s.finish(l)
+
+	entry := make(map[uint64]instant.Time)
+	for _, r := range l.Log(sample.Forward) {
+		entry[r.Key] = r.Entry
+	}
+	var most time.Duration
+	for _, a := range arrivals {
+		most = max(most, a.at.Sub(entry[a.key])-up.Delay)
+	}
+	first, last := arrivals[0].at, arrivals[len(arrivals)-1].at
+	rate := float64((len(arrivals)-1)*size*8) / last.Sub(first).Seconds()
+	full := time.Duration(float64(up.Queue*8) / float64(up.Rate) * 1e9)
+	counts, _ := l.Counts(sample.Forward)
+	t.Logf("%.0f bit/s, queueing delay up to %v, %+v", rate, most, counts)
+	if counts.DroppedQueue == 0 || counts.Delivered != uint64(len(arrivals)) || counts.Entered != uint64(len(s.sent)) {
+		t.Errorf("packets not conserved: %+v; sent %d, arrived %d", counts, len(s.sent), len(arrivals))
+	}
+	if r := rate / float64(up.Rate); r < 0.99 || r > 1.01 {
+		return fmt.Errorf("rate %.0f bit/s, want %d within 1 %%", rate, up.Rate)
+	}
+	if q := float64(most) / float64(full); q < 0.98 || q > 1.02 {
+		return fmt.Errorf("queueing delay up to %v, want %v within 2 %%", most, full)
+	}
+	return nil
 }
 
 // TestNothingIsLostAtFullSpeed: what the lab itself can carry.
 func TestNothingIsLostAtFullSpeed(t *testing.T) {
 	for _, tt := range []struct {
 		payload, count int
+		interval       time.Duration
 		rate           int64
 	}{
-		{1472, 30_000, 300_000_000},
-		{32, 60_000, 0}, // 60 IP bytes
+		{1472, 30_000, 0, 300_000_000},
+		{32, 20_000, 16 * time.Microsecond, 0}, // 60 IP bytes, 62 500 packets a second
 	} {
 		t.Run(fmt.Sprintf("%d octets", tt.payload), func(t *testing.T) {
 			profile := Profile{Name: "fast", Forward: Link{Rate: tt.rate, Delay: 5 * time.Millisecond, Queue: 100_000_000}}
 			l := Start(t, Options{Profile: profile, Classifier: keyed})
 			s := newStation(t, l.Client, l.Server, false)
-			for n := range tt.count {
-				s.send(uint64(n), tt.payload)
-			}
+			s.stream(uint64(tt.count), tt.payload, tt.interval)
 			s.finish(l) // the receiver's socket may overflow, the lab may not
 			counts, _ := l.Counts(sample.Forward)
 			if want := uint64(tt.count); counts.Entered != want || counts.Delivered != want {
@@ -152,19 +172,15 @@ func TestNothingIsLostAtFullSpeed(t *testing.T) {
 			packets := float64(tt.count - 1)
 			var late []time.Duration
 			for _, r := range log {
-				late = append(late, r.Exit.After.Sub(r.Due))
+				late = append(late, r.Late())
 			}
-			slices.Sort(late)
-			t.Logf("late: median %v, 99 %% %v, max %v", late[len(late)/2], late[len(late)*99/100], late[len(late)-1])
+			_, median, p99 := quantiles(late)
+			t.Logf("late: median %v, 99 %% %v", median, p99)
 			t.Logf("in %.0f packets/s, out %.0f packets/s, %.0f Mb/s", packets/in, packets/out, packets*float64(tt.payload+28)*8/out/1e6)
-			if tt.rate > 0 {
-				// A stall of 50 ms on a busy machine is 4 % of this short run; how
-				// true the rate is, TestSaturatedLinkHasRateAndQueue says.
-				// The sender may be slower than the link (race detector).
-				link := float64(tt.rate) / float64((tt.payload+28)*8)
-				if r := packets / out / min(link, packets/in); r < 0.95 || r > 1.01 {
-					t.Errorf("rate is %.3f of what it should be", r)
-				}
+			// Never faster than the link. How slow, the machine decides; that the
+			// rate is the link's, TestSaturatedLinkHasRateAndQueue says.
+			if limit := float64(tt.rate); limit > 0 && packets*float64(tt.payload+28)*8/out > 1.01*limit {
+				t.Errorf("faster than the link's %d bit/s", tt.rate)
 			}
 		})
 	}
