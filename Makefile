@@ -23,7 +23,7 @@ help: ## this list
 .PHONY: build
 build: ## build/oneway and the lab's tools
 	@mkdir -p $(BUILD)
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/...
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
 
 .PHONY: deps
 deps: ## install the Debian packages that tests and demo need; says what and why

@@ -42,7 +42,7 @@ func Load(path string) ([][]byte, error) {
 	return keys, nil
 }
 
-// ErrEmpty: the file holds no secret.
+// ErrEmpty says that the file holds no secret.
 var ErrEmpty = errors.New("no secret in it; write one a line")
 
 // Parse reads the secrets from a file's content.

@@ -47,7 +47,7 @@ func (s *stack) startPrometheus(ctx context.Context) error {
 	if err := os.RemoveAll(data); err != nil {
 		return err
 	}
-	s.stops = append(s.stops, func() { os.RemoveAll(data) })
+	s.stops = append(s.stops, func() { _ = os.RemoveAll(data) })
 	address, err := freeAddress()
 	if err != nil {
 		return err
@@ -68,8 +68,7 @@ func freeAddress() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return l.Addr().String(), l.Close()
 }
 
 func (s *stack) untilReady(ctx context.Context, address, name string) error {

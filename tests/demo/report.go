@@ -95,6 +95,10 @@ func (s *stack) direction(ctx context.Context, dir sample.Direction, link lab.Li
 	tol, name := delayTolerance.Seconds(), dir.String()
 	decided := v["recv"] + v["lost"]
 	lossConfigured := 1 - (1-link.Loss)*(1-link.Corrupt)
+	rating, err := expectedR(link, lossConfigured)
+	if err != nil {
+		return nil, err
+	}
 	return []row{
 		{
 			Name: "delay_min_seconds", Direction: name, Configured: link.Delay.Seconds(), Measured: v["min"], Bound: v["bound"], Unit: "seconds",
@@ -125,7 +129,7 @@ func (s *stack) direction(ctx context.Context, dir sample.Direction, link lab.Li
 			Tolerance: 0.001 + link.Loss, Why: "kernel stamps at both ends of 99.9 % of packets; lost answers may lose one",
 		},
 		{
-			Name: "voice_r_factor", Direction: name, Configured: expectedR(link, lossConfigured), Measured: v["r"], Unit: "R",
+			Name: "voice_r_factor", Direction: name, Configured: rating, Measured: v["r"], Unit: "R",
 			Tolerance: 2 + 400*chance(lossConfigured, 250), Why: "a window of 5 s, the playout buffer",
 		},
 	}, nil
@@ -154,17 +158,22 @@ func (s *stack) coverage(ctx context.Context) (map[sample.Direction]float64, err
 	return out, nil
 }
 
-// expectedR is what G.107 says of the configured path with a G.711 call.
-func expectedR(link lab.Link, lossRatio float64) float64 {
+// expectedR is what G.107 says of the configured path with a G.711 call and an
+// adaptive playout buffer, which holds 10 ms at the least.
+func expectedR(link lab.Link, lossRatio float64) (float64, error) {
 	codec, err := voice.CodecByName("G.711-PLC")
 	if err != nil {
-		return 0 // the table's tolerance then fails: the codec must exist
+		return 0, err
+	}
+	model, err := voice.ModelByName("g107")
+	if err != nil {
+		return 0, err
 	}
 	const decided = 1e6
 	path := voice.Path{Delay: link.Delay, Decided: decided, Lost: uint64(lossRatio * decided), Bursts: uint64(lossRatio * (1 - lossRatio) * decided)}
-	buffer := voice.Buffered{Played: decided - path.Lost, Delay: link.Jitter}
-	a, _ := path.Assess(codec, buffer, voice.Defaults(), voice.G107)
-	return a.R
+	buffer := voice.Buffered{Played: decided - path.Lost, Delay: max(10*time.Millisecond, link.Jitter)}
+	a, _ := path.Assess(codec, buffer, voice.Defaults(), model)
+	return a.R, nil
 }
 
 // printTable writes the table for people.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -131,9 +132,12 @@ func (s *stack) start(name string, cmd *exec.Cmd) error {
 	s.processes = append(s.processes, p)
 	go func() {
 		err := cmd.Wait()
+		if err == nil {
+			err = errors.New("exit status 0")
+		}
 		close(p.done)
 		select {
-		case s.ended <- fmt.Errorf("%s ended: %v; its last words are in %s", name, err, p.log):
+		case s.ended <- fmt.Errorf("%s ended: %w; its last words are in %s", name, err, p.log):
 		default:
 		}
 	}()
@@ -143,8 +147,7 @@ func (s *stack) start(name string, cmd *exec.Cmd) error {
 // stop ends everything, last started first.
 func (s *stack) stop() error {
 	var errs []error
-	for i := len(s.processes) - 1; i >= 0; i-- {
-		p := s.processes[i]
+	for _, p := range slices.Backward(s.processes) {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-p.done:

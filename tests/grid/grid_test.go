@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -191,7 +190,7 @@ func testPacket(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
 func measure(t *testing.T, network *lab.Lab) (report stamp.Report, strayCorrupt uint64) {
 	t.Helper()
 	monitor := static.New(20*time.Microsecond, metric.Discard{})
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	r, err := reflector.New(reflector.Options{
 		Listen: []netip.AddrPort{netip.AddrPortFrom(network.Server.Addr4, reflectorPort)}, LossWait: wait,
 	}, reflector.Env{Log: log, Sink: metric.Discard{}, Clock: monitor})

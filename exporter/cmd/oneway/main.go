@@ -34,8 +34,7 @@ func (e failure) Unwrap() error { return e.error }
 func action(f func() error) kingpin.Action {
 	return func(*kingpin.ParseContext) error {
 		err := f()
-		var usage usageError
-		if err == nil || errors.As(err, &usage) {
+		if _, usage := errors.AsType[usageError](err); err == nil || usage {
 			return err
 		}
 		return failure{err}
@@ -62,8 +61,7 @@ func run(app *kingpin.Application, args []string) int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "oneway:", err)
-	var failed failure
-	if errors.As(err, &failed) {
+	if _, failed := errors.AsType[failure](err); failed {
 		return exitFailure
 	}
 	return exitUsage

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -80,8 +81,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) error {
 	go announce(ctx, out, r)
 	err = r.Run(ctx)
 	cancel()
-	<-watching
-	if err != nil {
+	if err := errors.Join(err, <-watching); err != nil {
 		return err
 	}
 	return printAnswers(out, r.Stats())

@@ -180,8 +180,7 @@ func skipOf(err error) (why skipReason, everyone bool) {
 }
 
 func (h *hub) count(err error) {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		h.mu.Lock()
 		h.errors[errno]++
 		h.mu.Unlock()
@@ -315,6 +314,8 @@ func (h *hub) publish() {
 }
 
 func (h *hub) close() {
-	h.conn.Close()
+	if err := h.conn.Close(); err != nil {
+		h.log.Warn("Closing a socket failed", "err", err)
+	}
 	h.series.close()
 }

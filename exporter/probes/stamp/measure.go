@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/sched"
 )
 
-// ErrNoAnswer: the peer answered not one test packet.
+// ErrNoAnswer says that the peer answered not one test packet.
 var ErrNoAnswer = errors.New("no answer")
 
 // Measure sends count test packets (0: until ctx ends), waits for the last

@@ -3,6 +3,7 @@ package stamp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/estimate/voice"
@@ -195,10 +196,8 @@ func (o *Options) checkVoice() error {
 }
 
 func oneOf(key, value string, allowed []string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return &probe.OptionError{Key: key, Problem: fmt.Sprintf("is %q; it must be one of %q", value, allowed)}
 }

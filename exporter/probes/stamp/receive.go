@@ -127,6 +127,7 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 			if !wire.CheckPadding(t.Value, r.packet.SenderSeq) {
 				return false
 			}
+		default: // not asked for
 		}
 	}
 	return true

@@ -9,20 +9,30 @@ import (
 )
 
 const (
-	Port                 = 862
+	// Port is the reflector's UDP port (RFC 8762 section 4.1).
+	Port = 862
+	// UnauthenticatedBytes and AuthenticatedBytes are the lengths of the base
+	// packets (RFC 8762 sections 4.2 and 4.3).
 	UnauthenticatedBytes = 44
 	AuthenticatedBytes   = 112
-	MinSenderBytes       = 41
-	TLVHeaderBytes       = 4
+	// MinSenderBytes is the shortest question: that of TWAMP-Test with the
+	// padding that makes its answer fit (RFC 5357 section 4.1.2, RFC 8762 section 4.6).
+	MinSenderBytes = 41
+	// TLVHeaderBytes is what precedes the value of each TLV (RFC 8972 section 4).
+	TLVHeaderBytes = 4
 )
 
 var be = binary.BigEndian
 
 var (
+	// ErrShort says that a packet has fewer octets than its kind needs.
 	ErrShort = errors.New("stamp: short packet")
-	ErrHMAC  = errors.New("stamp: HMAC does not match")
+	// ErrHMAC says that a packet is damaged, forged, or of another key.
+	ErrHMAC = errors.New("stamp: HMAC does not match")
 )
 
+// SenderPacket is a question. T1 is raw: its format is the Error Estimate's Z
+// bit (package timefmt). An SSID of 0 is that of a sender without RFC 8972.
 type SenderPacket struct {
 	Seq   uint32
 	T1    uint64
@@ -30,6 +40,9 @@ type SenderPacket struct {
 	SSID  uint16
 }
 
+// ReflectorPacket is an answer. Seq is the reflector's own number, or a copy of
+// SenderSeq if it keeps no state; T2, T3 and SenderT1 are raw; SenderTTL is the
+// TTL with which the question arrived.
 type ReflectorPacket struct {
 	Seq         uint32
 	T3          uint64

@@ -37,21 +37,37 @@ const (
 	crcOffset      = 4
 )
 
-// Receipt is our private TLV.
+// Receipt is our private TLV: the far end's account of the forward direction,
+// in place of the sender's question for it. Its layout is in the package's
+// documentation.
 type Receipt struct {
-	Words                 int
+	// Words is the length of Recent on the wire, 0..MaxReceiptWords.
+	Words int
+	// Query: no test packet. Finish: all that was sent has been waited for.
+	// Filled: the reflector wrote the counts.
 	Query, Finish, Filled bool
-	T2Origin              sample.Origin
-	Clock                 ClockCode
-	Run, Epoch            uint32
+	// T2Origin is where the reflector's receive stamp was taken: sample.Absent
+	// (not told), User, Kernel or Hardware.
+	T2Origin sample.Origin
+	// Clock is the reflector's word on its clock.
+	Clock ClockCode
+	// Run is the sender's random name of this run, Epoch the reflector's of this
+	// life of its session.
+	Run, Epoch uint32
+	// The low 32 bits of seqwin.Counts.
 	Next, Base, Received, Lost, Duplicated,
 	Reordered, Late, Corrupted, Bursts uint32
-	Tx     uint32
-	T3     [2]instant.Time
+	// Tx is the number of answers sent to test packets, this one included. In a
+	// question: the sender's waiting time (Tmax, RFC 7680) in milliseconds.
+	Tx uint32
+	// T3 are transmit stamps of earlier answers; zero: not known. In the answer
+	// numbered n they are those of n-2 and n-3 (n-1 is in Follow-Up Telemetry).
+	T3 [2]instant.Time
+	// Recent is seqwin.Counts.Recent.
 	Recent [MaxReceiptWords]uint64
 }
 
-// ErrNotReceipt: the value is another vendor's type 252, or of another version.
+// ErrNotReceipt says that the value is another vendor's type 252, or of another version.
 var ErrNotReceipt = errors.New("stamp: not a Receipt")
 
 // AppendTo appends the whole TLV; the CRC is left zero for SealCRC.

@@ -23,9 +23,12 @@ const (
 
 // The flags octet of a TLV (RFC 8972 section 4).
 const (
+	// FlagUnrecognised (U): the reflector does not know the type.
 	FlagUnrecognised = 0x80
-	FlagMalformed    = 0x40
-	FlagIntegrity    = 0x20
+	// FlagMalformed (M): the TLV's length is wrong.
+	FlagMalformed = 0x40
+	// FlagIntegrity (I): the HMAC TLV did not verify.
+	FlagIntegrity = 0x20
 )
 
 // TLV is one type-length-value; Value aliases the packet.
@@ -35,7 +38,7 @@ type TLV struct {
 	Value []byte
 }
 
-// ErrMalformedTLV: a TLV's length runs past the packet's end.
+// ErrMalformedTLV says that a TLV runs past the packet's end or has a wrong length.
 var ErrMalformedTLV = errors.New("stamp: malformed TLV")
 
 // NextTLV reads the first TLV of b and returns what follows it.
@@ -163,5 +166,5 @@ func CheckPadding(v []byte, seq uint32) bool {
 	return true
 }
 
-func patternSeed(seq uint32) uint32     { return seq*2654435761 ^ 0x9e3779b9 }
+func patternSeed(seq uint32) uint32      { return seq*2654435761 ^ 0x9e3779b9 }
 func patternNext(x uint32) (next uint32) { return x*1664525 + 1013904223 }

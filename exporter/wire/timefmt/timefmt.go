@@ -8,16 +8,24 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// Format is the Z bit.
+// Format is the Z bit of the Error Estimate: how the stamps of a packet are
+// written.
 type Format uint8
 
 const (
+	// NTP is seconds since 1900 and a binary fraction, 32 bits each, in UTC (RFC
+	// 5905 section 6). The seconds wrap in 2036.
 	NTP Format = iota
+	// PTP is seconds since 1970 and nanoseconds, 32 bits each, on the PTP
+	// timescale, TAI (IEEE 1588-2008; RFC 8762 section 4.2.1). The seconds wrap
+	// in 2106.
 	PTP
 )
 
 const ntpEpoch = 2208988800 // seconds from 1900 to 1970
 
+// Encode writes t; tai is TAI-UTC (37 s since 2017), used by PTP only. The zero
+// Time, no stamp, becomes 0.
 func (f Format) Encode(t instant.Time, tai time.Duration) uint64 {
 	if t.IsZero() {
 		return 0
@@ -37,6 +45,8 @@ func (f Format) Encode(t instant.Time, tai time.Duration) uint64 {
 	return uint64(uint32(sec+ntpEpoch))<<32 | frac
 }
 
+// Decode reads what Encode wrote, to the nanosecond. The era, which is not in
+// the stamp, is the one that brings it closest to near. 0 becomes the zero Time.
 func (f Format) Decode(raw uint64, tai time.Duration, near instant.Time) instant.Time {
 	if raw == 0 {
 		return 0
