@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
@@ -10,7 +13,7 @@ import (
 
 const (
 	noRules = "No recorded series: are deploy/prometheus/rules loaded?"
-	noDelay = "No delay: no answer, or a clock is not trusted (see Clock)"
+	noDelay = "No delay: no answer, a clock is not trusted (see Clock), or no recording rules"
 )
 
 // summaryRow answers "is it well?" at a glance, in the units of the alerts.
@@ -20,6 +23,7 @@ func summaryRow(b *dashboard.DashboardBuilder) {
 		"Peer", "Whether the peer answered within the last three intervals.", "none",
 		"Not known yet",
 	}, instant(of(metric.ProbeUp), "peer")).Span(3).
+		Thresholds(steps(step{0, grey})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"1": word("answers", green, 0), "0": word("silent", red, 1),
 		})))
@@ -27,49 +31,78 @@ func summaryRow(b *dashboard.DashboardBuilder) {
 	b.WithPanel(lossTile("reverse", reverse))
 	b.WithPanel(delayTile("forward", forward))
 	b.WithPanel(delayTile("reverse", reverse))
-	b.WithPanel(tile(text{
-		"Clock of this end", "State of the agent's clock. Delays are reported only while it is trusted (synchronised or holdover).", "none",
-		"The agent says nothing of its clock",
-	}, instant(here(of(metric.ClockState)+" == 1"), "{{state}}")).Span(3).
-		TextMode(common.BigValueTextModeName).ColorMode(common.BigValueColorModeNone))
+	b.WithPanel(clockTile())
 	b.WithPanel(tile(text{
 		"Call quality R", "Best R over codecs and playout buffers. Good from 80, bad below 70 (thesis section 7.1; ITU-T G.107 Annex B).", "none",
 		"No rating: no valid delay, or under 10 packets a window",
 	}, instant("max by (direction) ("+of(metric.VoiceR)+")", "{{direction}}")).Span(6).Decimals(0).
-		Thresholds(steps(step{0, red}, step{70, orange}, step{80, green})))
+		TextMode(common.BigValueTextModeValueAndName).
+		Thresholds(steps(step{0, grey}, step{0, red}, step{70, orange}, step{80, green})))
 	b.WithPanel(tile(text{
 		"Round trip", "Median and 95th percentile of 5 minutes, and the smallest of the last window: free of clock error.", "s",
 		"No answer in the last 5 minutes",
 	}, instant(rec(recRTT, `quantile="0.5"`), "p50"), instant(rec(recRTT, `quantile="0.95"`), "p95"),
-		instant(of(metric.RoundTripTimeMin), "min")).Span(6).Thresholds(steps(step{0, green})))
+		instant(of(metric.RoundTripTimeMin), "min")).Span(6).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
 	b.WithPanel(tile(text{
 		"Last answer", "Age of the last answer. Red when older than three intervals and a minute.", "s",
 		"Never answered",
 	}, instant("time() - "+of(metric.ProbeLastSuccess), "age")).Span(3).Decimals(0).
-		Thresholds(steps(step{0, green}, step{63, red})))
-	b.WithPanel(tile(text{
-		"Measured with", "Peer address, kind of reflector, payload and DSCP of the test packets.", "none",
-		"The peer's name does not resolve",
-	}, instant(of(metric.PathInfo), "{{peer}} · {{reflector}} · {{packet_bytes}} B · DSCP {{dscp}}")).Span(9).
-		TextMode(common.BigValueTextModeName).ColorMode(common.BigValueColorModeNone).
-		Text(common.NewVizTextDisplayOptionsBuilder().TitleSize(18)))
+		Thresholds(steps(step{0, grey}, step{0, green}, step{63, red})))
+	b.WithPanel(factsTile())
 }
 
 func lossTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Loss " + name + " now", "Lost over decided packets in the last 5 minutes (RFC 7680). Orange from 1 %, the default of OnewayLossHigh.", "percentunit",
-		"Not told apart by this reflector, or nothing decided",
+		"Loss " + name + " now", "Lost over decided packets in the last 5 minutes (RFC 7680). Orange from 1 %, the default of OnewayLossHigh. Unknown where the reflector does not tell the directions apart.", "percentunit",
+		"Unknown in this direction",
 	}, instant(rec(recLoss, matcher), name)).Span(3).Decimals(2).
-		Thresholds(steps(step{0, green}, step{0.01, orange}, step{0.05, red}))
+		Thresholds(steps(step{0, grey}, step{0, green}, step{0.01, orange}, step{0.05, red}))
 }
 
+// delayTile always names its values, and shows no bound without a delay: a bound
+// alone would be taken for one.
 func delayTile(name, matcher string) *stat.PanelBuilder {
+	p50 := rec(recDelay, matcher, `quantile="0.5"`)
 	return tile(text{
 		"Delay " + name + " now", "Median and 95th percentile of 5 minutes. The truth lies within the bound of each: both clocks and both stamps (RFC 7679).", "s",
 		noDelay,
-	}, instant(rec(recDelay, matcher, `quantile="0.5"`), "p50"), instant(rec(recDelay, matcher, `quantile="0.95"`), "p95"),
-		instant(of(metric.DelayErrorBound, matcher), "± bound")).Span(6).
-		Thresholds(steps(step{0, colorOf(name)}))
+	}, instant(p50, "p50"), instant(rec(recDelay, matcher, `quantile="0.95"`), "p95"),
+		instant(of(metric.DelayErrorBound, matcher)+" and ignoring (quantile) "+p50, "± bound")).Span(6).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)}))
+}
+
+// clockTile numbers the states: a tile that shows a label's value shows nothing
+// at all where there is no series, and not why.
+func clockTile() *stat.PanelBuilder {
+	var terms []string
+	words := map[string]dashboard.ValueMappingResult{}
+	for i, s := range []struct{ state, color string }{
+		{"synchronised", green}, {"holdover", yellow}, {"stepping", red},
+		{"unsynchronised", red}, {"silent", orange}, {"none", grey},
+	} {
+		n := strconv.Itoa(i + 1)
+		terms = append(terms, n+" * ("+of(metric.ClockState, `state="`+s.state+`"`)+" == 1)")
+		words[n] = word(s.state, s.color, int32(i))
+	}
+	return tile(text{
+		"Clock of this end", "State of the agent's clock. Delays are reported only while it is trusted (synchronised or holdover).", "none",
+		"Nothing said",
+	}, instant(here("sum without (state) ("+strings.Join(terms, " or ")+")"), "{{instance}}")).Span(3).
+		Mappings(values(words)).Thresholds(steps(step{0, grey}))
+}
+
+// factsTile shows text, which is a label joined from others.
+func factsTile() *stat.PanelBuilder {
+	facts := `label_join(label_replace(label_replace(` + of(metric.PathInfo) +
+		`, "size", "$1 B", "packet_bytes", "(.*)"), "mark", "DSCP $1", "dscp", "(.*)"), "facts", " · ", "peer", "reflector", "size", "mark")`
+	return tile(text{
+		"Measured with", "Peer address, kind of reflector, payload and DSCP of the test packets.", "none",
+		"The peer's name does not resolve",
+	}, table(facts)).Span(9).
+		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}).Fields("/^facts$/")).
+		Thresholds(steps(step{0, grey})).
+		Text(common.NewVizTextDisplayOptionsBuilder().ValueSize(26))
 }
 
 func colorOf(direction string) string {

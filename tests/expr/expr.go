@@ -9,6 +9,7 @@ package expr
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -77,6 +78,9 @@ func Expressions(root string) ([]Expr, error) {
 	return out, nil
 }
 
+// unfilled is a variable that got no value; "$1" is a group of label_replace.
+var unfilled = regexp.MustCompile(`\$[a-zA-Z_{]`)
+
 // fill puts values in place of $name and ${name}. Longer names go first: $__range
 // must not eat the start of $__range_s.
 func (v variables) fill(query string) (string, error) {
@@ -95,8 +99,7 @@ func (v variables) fill(query string) (string, error) {
 		query = strings.ReplaceAll(query, "${"+name+"}", v[name])
 		query = strings.ReplaceAll(query, "$"+name, v[name])
 	}
-	// "$1" is a group of label_replace and none of Grafana's.
-	if strings.Contains(strings.ReplaceAll(query, `"$1`, ""), "$") {
+	if unfilled.MatchString(query) {
 		return "", fmt.Errorf("expr: variable without a value in %s", query)
 	}
 	return query, nil
