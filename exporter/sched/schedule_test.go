@@ -46,7 +46,11 @@ func TestSkipTellsHowManySlotsWereMissed(t *testing.T) {
 		due, now, next time.Duration
 		missed         uint64
 	}{
-		{13, 13, 23, 0}, {13, 22, 23, 0}, {13, 23, 33, 1}, {13, 32, 33, 1}, {13, 33, 43, 2},
+		{13, 13, 23, 0},
+		{13, 22, 23, 0},
+		{13, 23, 33, 1},
+		{13, 32, 33, 1},
+		{13, 33, 43, 2},
 		{13, 13 + 10_000_000_000, 23 + 10_000_000_000, 1_000_000_000}, // at once, however far behind
 	} {
 		if next, missed := Skip(s, c.due, c.now); next != c.next || missed != c.missed {

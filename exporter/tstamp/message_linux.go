@@ -68,7 +68,7 @@ func (m *mail) ready(n int) {
 }
 
 func (m *mail) control(i int) []byte {
-	return m.envelopes[i].controlSlice()[:min(uint64(m.messages[i].header.Controllen), controlBytes)]
+	return m.envelopes[i].controlSlice()[:min(int(m.messages[i].header.Controllen), controlBytes)]
 }
 
 func (m *mail) name(i int) []byte {

@@ -115,8 +115,10 @@ func (c *Conn) Receive(b *Batch) error {
 			return fmt.Errorf("tstamp: receive: %w", err)
 		}
 		c.received.Add(1)
-		b.In = append(b.In, In{Payload: b.bytes[:min(n, b.each)], Peer: peer, At: at, Truncated: n > b.each,
-			Stamp: sample.Stamp{At: at, Origin: sample.User}})
+		b.In = append(b.In, In{
+			Payload: b.bytes[:min(n, b.each)], Peer: peer, At: at, Truncated: n > b.each,
+			Stamp: sample.Stamp{At: at, Origin: sample.User},
+		})
 		return nil
 	}
 }

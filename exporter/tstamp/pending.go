@@ -1,6 +1,7 @@
 package tstamp
 
 import (
+	"slices"
 	"sync"
 
 	"oneway.example/exporter/instant"
@@ -179,16 +180,15 @@ func number(serial uint64) uint32 { return uint32(serial - 1) }
 func (p *pending) match(id uint32, stamp sample.Stamp) {
 	var found *slot
 	end := p.next
-	for i := len(p.generations) - 1; i >= 0; i-- {
-		first := p.generations[i].first
-		if s := p.slot(serialOf(id, first, end)); s != nil && s.at <= stamp.At {
+	for _, g := range slices.Backward(p.generations) {
+		if s := p.slot(serialOf(id, g.first, end)); s != nil && s.at <= stamp.At {
 			if found != nil {
 				p.rejected++ // two packets fit: neither is sure
 				return
 			}
 			found = s
 		}
-		end = first
+		end = g.first
 	}
 	if found == nil || found.given || found.seen && stamp.Origin == sample.Kernel {
 		p.rejected++

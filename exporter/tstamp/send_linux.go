@@ -52,12 +52,9 @@ func (c *Conn) Send(out []Out) (sent int, err error) {
 
 // mayBeAnothers: the errors that ICMP messages turn into (icmp_err_convert).
 func mayBeAnothers(e unix.Errno) bool {
-	switch e {
-	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOPROTOOPT, unix.EHOSTDOWN,
-		unix.ENONET, unix.EMSGSIZE, unix.EOPNOTSUPP, unix.EPROTO, unix.EACCES:
-		return true
-	}
-	return false
+	return e == unix.ECONNREFUSED || e == unix.EHOSTUNREACH || e == unix.ENETUNREACH || e == unix.ENOPROTOOPT ||
+		e == unix.EHOSTDOWN || e == unix.ENONET || e == unix.EMSGSIZE || e == unix.EOPNOTSUPP ||
+		e == unix.EPROTO || e == unix.EACCES
 }
 
 // sendSome is one sendmmsg.

@@ -120,7 +120,7 @@ func numbersOurs(v6 bool, option, flags int) bool {
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }() // nothing was written to it
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, flags) != nil {
 		return false
 	}

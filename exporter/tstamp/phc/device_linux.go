@@ -92,7 +92,7 @@ func Interface(name string) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("phc: socket: %w", err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }() // nothing was written to it
 	ts, err := unix.IoctlGetEthtoolTsInfo(fd, name)
 	if err != nil {
 		return Info{}, fmt.Errorf("phc: ETHTOOL_GET_TS_INFO of %s: %w", name, err)
