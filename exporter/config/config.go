@@ -2,7 +2,10 @@ package config
 
 import (
 	"net/netip"
+	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Config is a whole file. All defaults are filled in.
@@ -15,6 +18,18 @@ type Config struct {
 	Reflector *Reflector `yaml:"reflector"`
 	// Paths are what is measured.
 	Paths []Path `yaml:"paths"`
+
+	root *yaml.Node
+}
+
+// Problem is what somebody else finds wrong with a key, such as
+// "reflector.key_file".
+func (c *Config) Problem(key, text string) *Problem {
+	n := c.root
+	for _, name := range strings.Split(key, ".") {
+		n = child(n, name)
+	}
+	return problemAt(c.File, n, key, "%s", text)
 }
 
 // Sources of knowledge of the clock.

@@ -70,7 +70,7 @@ func TestAllFeaturesAreRead(t *testing.T) {
 			{Name: "four", Peer: "2001:db8::1", Probes: probes},
 		},
 	}
-	opts := []cmp.Option{cmpopts.IgnoreTypes(Options{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })}
+	opts := []cmp.Option{cmpopts.IgnoreTypes(Options{}), cmpopts.IgnoreUnexported(Config{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })}
 	if diff := cmp.Diff(want, got, opts...); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -157,8 +157,8 @@ func fieldsOf(v reflect.Value) (fields map[string]reflect.Value, rest reflect.Va
 }
 
 func join(key, name string) string {
-	if key == "" {
-		return name
+	if key == "" || name == "" {
+		return key + name
 	}
 	return key + "." + name
 }

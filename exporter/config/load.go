@@ -44,7 +44,7 @@ func Parse(name string, content []byte) (*Config, error) {
 		return nil, Problems{problem}
 	}
 	d := &decoder{file: name, dir: filepath.Dir(name)}
-	c := &Config{File: name, Clock: Clock{Source: ClockChrony, Interval: time.Second}}
+	c := &Config{File: name, root: root, Clock: Clock{Source: ClockChrony, Interval: time.Second}}
 	d.value(root, "", reflect.ValueOf(c).Elem())
 	// What could not be read has the zero value: checks of it would mislead.
 	if len(d.problems) == 0 {

@@ -95,6 +95,22 @@ func TestProblemStandsAtItsOption(t *testing.T) {
 	}
 }
 
+func TestProblemOfTheFileStandsAtItsKey(t *testing.T) {
+	c, err := Parse("o.yml", []byte("paths: []\nreflector:\n  key_file: k\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"reflector.key_file": "o.yml:3:13: reflector.key_file is wrong",
+		"reflector.listen":   "o.yml:3:3: reflector.listen is wrong",
+		"clock":              "o.yml:1:1: clock is wrong",
+	} {
+		if got := c.Problem(key, "is wrong").Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestFingerprintIsOfTheMeaning(t *testing.T) {
 	dir := t.TempDir()
 	base := options(t, dir, "interval: 1s\nnames: [a, b]\n").Fingerprint()

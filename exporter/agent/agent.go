@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sched"
+)
+
+// Options are what an agent is made of. ConfigFile and Types are needed.
+type Options struct {
+	// ConfigFile is read by New and at each reload.
+	ConfigFile string
+	// Types are the kinds of probes there are.
+	Types []probe.Type
+	// Sink takes all measurements; nil: metric.Discard.
+	Sink metric.Sink
+	// Log; nil: discarded.
+	Log *slog.Logger
+	// Notify tells the service manager of states such as "READY=1"; nil: systemd,
+	// if it asks for it (sd_notify(3)).
+	Notify func(state string)
+
+	retry retry // of tests
+}
+
+// Agent runs a configuration. Make one with New; Run runs it once.
+type Agent struct {
+	options Options
+	log     *slog.Logger
+	sink    metric.Sink
+	notify  func(string)
+
+	reloading sync.Mutex // one reload at a time
+
+	mu        sync.Mutex // guards what follows
+	ctx       context.Context
+	pacer     *sched.Pacer
+	config    *config.Config
+	started   time.Time
+	loaded    time.Time
+	reloadErr error
+	jobs      []*job
+	clock     *clockKeeper
+	reflector *reflectorKeeper
+}
+
+// stopTimeout is how long probers may take to end.
+const stopTimeout = 5 * time.Second
+
+// New reads and checks the configuration. It opens nothing but that file and
+// those that it names.
+func New(o Options) (*Agent, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Sink == nil {
+		o.Sink = metric.Discard{}
+	}
+	if o.Notify == nil {
+		o.Notify = systemdNotify(o.Log)
+	}
+	o.retry.complete()
+	c, _, err := load(o.ConfigFile, o.Types)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, config: c}
+	a.clock = newClockKeeper(a.sink, a.log, o.retry)
+	a.reflector = newReflectorKeeper(a.sink, a.log, a.clock, o.retry)
+	return a, nil
+}
+
+// Run measures until ctx ends, and then returns nil with nothing left running.
+// An error says why nothing can be measured at all.
+func (a *Agent) Run(ctx context.Context) error {
+	pacer, err := sched.NewPacer()
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	// The pacer outlives the probers, which take their tasks out of it.
+	pacing, stopPacing := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- pacer.Run(pacing) }()
+	defer stopPacing()
+
+	success, loadedAt := a.sink.Series(metric.ConfigReloadSuccess), a.sink.Series(metric.ConfigReloadTime)
+	defer success.Close()
+	defer loadedAt.Close()
+	if err := a.begin(ctx, pacer); err != nil {
+		stopPacing()
+		return errors.Join(err, <-ended)
+	}
+	watched := a.watchdog(ctx, pacer)
+	a.notify("READY=1")
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+		err = fmt.Errorf("agent: the pacer ended: %w", errors.Join(err, errNoPacer))
+		ended <- nil
+	}
+	a.notify("STOPPING=1")
+	stuck := a.end()
+	stopPacing()
+	<-watched
+	return errors.Join(err, stuck, <-ended)
+}
+
+var errNoPacer = errors.New("without it nothing is sent")
+
+// begin puts the configuration that New has read in force.
+func (a *Agent) begin(ctx context.Context, pacer *sched.Pacer) error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	a.mu.Lock()
+	a.ctx, a.pacer, a.started = ctx, pacer, time.Now()
+	a.mu.Unlock()
+	p, err := a.plan(a.config)
+	if err != nil {
+		return err
+	}
+	a.apply(p)
+	a.log.Info("Measuring", "paths", len(p.config.Paths), "probes", len(p.jobs), "config_file", a.options.ConfigFile)
+	return nil
+}
+
+// end stops all that runs.
+func (a *Agent) end() error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	a.mu.Lock()
+	jobs := a.jobs
+	a.ctx = nil
+	a.mu.Unlock()
+	err := stopAll(jobs)
+	return errors.Join(err, a.reflector.stop(), a.clock.stop())
+}
+
+// ErrNotRunning is returned by Reload before and after Run.
+var ErrNotRunning = errors.New("agent: not running")
+
+// Reload reads the configuration again and puts it in force. On an error the one
+// before stays in force, untouched.
+func (a *Agent) Reload() error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	a.mu.Lock()
+	running := a.ctx != nil && a.ctx.Err() == nil
+	a.mu.Unlock()
+	if !running {
+		return ErrNotRunning
+	}
+	a.notify(reloadingState())
+	defer a.notify("READY=1")
+	c, err := config.Load(a.options.ConfigFile)
+	var p *plan
+	if err == nil {
+		p, err = a.plan(c)
+	}
+	if err != nil {
+		a.reloadFailed(err)
+		return err
+	}
+	kept := a.apply(p)
+	a.log.Info("Configuration reloaded", "paths", len(c.Paths), "probes", len(p.jobs), "probes_kept", kept)
+	return nil
+}
+
+func (a *Agent) reloadFailed(err error) {
+	a.mu.Lock()
+	a.reloadErr = err
+	a.mu.Unlock()
+	a.setGauge(metric.ConfigReloadSuccess, 0)
+	a.log.Error("Configuration not reloaded, the one before stays in force", "err", err)
+}
+
+// setGauge sets a gauge that Run holds open.
+func (a *Agent) setGauge(d *metric.Desc, v float64) {
+	s := a.sink.Series(d)
+	s.Set(v)
+	s.Close()
+}
+
+// apply puts a plan in force: first everything that must go ends, then what is
+// new begins, so that nothing is measured twice. It returns how many probers
+// were kept.
+func (a *Agent) apply(p *plan) (kept int) {
+	a.mu.Lock()
+	old, ctx := a.jobs, a.ctx
+	a.mu.Unlock()
+	running := map[*job]bool{}
+	for _, j := range p.jobs {
+		running[j] = true
+	}
+	gone := slices.DeleteFunc(slices.Clone(old), func(j *job) bool { return running[j] })
+	if err := stopAll(gone); err != nil {
+		a.log.Error("A prober that is no longer configured did not end", "err", err)
+	}
+	a.clock.apply(ctx, p.clock)
+	a.reflector.apply(ctx, p.reflector)
+	for _, j := range p.jobs {
+		if j.unit != nil {
+			kept++
+			continue
+		}
+		j.start(ctx, a)
+	}
+	now := time.Now()
+	a.mu.Lock()
+	a.jobs, a.config, a.loaded, a.reloadErr = p.jobs, p.config, now, nil
+	a.mu.Unlock()
+	a.setGauge(metric.ConfigReloadSuccess, 1)
+	a.setGauge(metric.ConfigReloadTime, float64(now.UnixNano())/1e9)
+	return kept
+}

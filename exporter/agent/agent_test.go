@@ -1,0 +1,318 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sched"
+)
+
+const twoPaths = `clock: {source: static, bound: 1ms}
+paths:
+  - {name: a, peer: h, probes: [{type: fake}]}
+  - {name: b, peer: h, probes: [{type: fake, interval: 2s}]}
+`
+
+func TestReloadKeepsWhatMeansTheSame(t *testing.T) {
+	fake := newFake()
+	r := newRig(t, fake, twoPaths)
+	fake.expect(t, "start a", "start b")
+	kept := r.jobs[1]
+	r.write(`clock: {source: static, bound: 1ms}
+paths:
+  - name: c
+    peer: h
+    probes: [{type: fake}]
+  - name: b # a comment, another place, other quotes
+    peer: "h"
+    probes:
+      - interval: "2s"
+        type: fake
+`)
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	fake.expect(t, "stop a", "start c")
+	if r.jobs[1] != kept {
+		t.Error("the job of path b was replaced")
+	}
+	if _, found := r.value("oneway_probe_up", "a"); found {
+		t.Error("the path that is gone still has a series")
+	}
+	for _, path := range []string{"b", "c"} {
+		if v, _ := r.value("oneway_probe_up", path); v != 1 {
+			t.Errorf("path %s has no series", path)
+		}
+	}
+	status := r.Status()
+	if len(status.Paths) != 2 || status.Paths[0].Name != "c" || status.Paths[1].Probes[0].Health != Up {
+		t.Errorf("status is %+v", status.Paths)
+	}
+	r.expectState("RELOADING=1\nMONOTONIC_USEC=")
+	r.expectState("READY=1")
+	r.stop()
+	fake.expect(t, "stop b", "stop c")
+	r.expectState("STOPPING=1")
+}
+
+func TestChangedPeerOrOptionsStartAnew(t *testing.T) {
+	fake := newFake()
+	r := newRig(t, fake, twoPaths)
+	fake.expect(t, "start a", "start b")
+	r.write(strings.Replace(strings.Replace(twoPaths, "name: a, peer: h", "name: a, peer: h2", 1), "2s", "3s", 1))
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	fake.expect(t, "stop a", "start a", "stop b", "start b")
+	r.stop()
+	fake.expect(t, "stop a", "stop b")
+}
+
+func TestFailedReloadChangesNothing(t *testing.T) {
+	fake := newFake()
+	r := newRig(t, fake, twoPaths)
+	fake.expect(t, "start a", "start b")
+	if v, _ := r.value("oneway_config_last_reload_successful"); v != 1 {
+		t.Errorf("reload_successful is %v after the start", v)
+	}
+	for _, c := range []struct{ yaml, want string }{
+		{strings.Replace(twoPaths, "2s", "0s", 1), ":4:56: paths[1].probes[0].interval is 0s; it must be above zero"},
+		{strings.Replace(twoPaths, "2s", "soon", 1), ":4:56: paths[1].probes[0].interval is \"soon\"; it must be a duration with a unit, such as 20ms, 10s or 1h30m"},
+		{strings.Replace(twoPaths, "type: fake,", "type: fkae,", 1), ":4:40: paths[1].probes[0].type is \"fkae\"; it must be one of [\"fake\"]"},
+		{strings.Replace(twoPaths, "name: b, peer: h", "name: b, peer: refused", 1), ":4:39: paths[1].probes[0] cannot be used: fake: this peer is refused"},
+		{twoPaths + "reflector: {key_file: absent.key}", ":5:23: reflector.key_file cannot be used: keyfile: open "},
+		{"paths: [", ":1: at or after this line it is not YAML: did not find expected node content"},
+	} {
+		r.write(c.yaml)
+		err := r.Reload()
+		if err == nil || !strings.HasPrefix(err.Error(), r.file+c.want) {
+			t.Errorf("error is %v\nwant %s", err, r.file+c.want)
+		}
+		if got := r.Status().Config.Error; err == nil || got != err.Error() {
+			t.Errorf("status says %q", got)
+		}
+	}
+	fake.expect(t) // nothing has started or stopped
+	if v, _ := r.value("oneway_config_last_reload_successful"); v != 0 {
+		t.Errorf("reload_successful is %v after a failed reload", v)
+	}
+	r.write(twoPaths)
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := r.value("oneway_config_last_reload_successful"); v != 1 || r.Status().Config.Error != "" {
+		t.Errorf("reload_successful is %v, status %+v after a good reload", v, r.Status().Config)
+	}
+	fake.expect(t)
+	r.stop()
+	fake.expect(t, "stop a", "stop b")
+}
+
+func TestNewKeyInItsFileStartsThatPathAnew(t *testing.T) {
+	fake := newFake()
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, fake, strings.Replace(twoPaths, "interval: 2s", "key_file: "+key, 1))
+	fake.expect(t, "start a", "start b")
+	if err := os.WriteFile(key, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	fake.expect(t, "stop b", "start b")
+}
+
+func TestFailingProberIsShownAndTriedAgain(t *testing.T) {
+	for name, set := range map[string]func(*fakeType){
+		"error": func(f *fakeType) { f.fails["a"] = errors.New("fake: no socket") },
+		"panic": func(f *fakeType) { f.panics["a"] = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := newFake()
+			set(fake)
+			r := newRig(t, fake, twoPaths)
+			eventually(t, "path a failed twice", func() bool { return r.Status().Paths[0].Probes[0].Restarts >= 2 })
+			eventually(t, "path a is shown as failed", func() bool {
+				s := r.Status().Paths[0].Probes[0]
+				return s.Health == Failed && s.Reason != ""
+			})
+			eventually(t, "it has no series left", func() bool { _, found := r.value("oneway_probe_up", "a"); return !found })
+			fake.mu.Lock()
+			clear(fake.fails)
+			clear(fake.panics)
+			fake.mu.Unlock()
+			eventually(t, "path a is up again", func() bool { return r.Status().Paths[0].Probes[0].Health == Up })
+			if s := r.Status().Paths[1].Probes[0]; s.Health != Up || s.Restarts != 0 {
+				t.Errorf("path b was touched: %+v", s)
+			}
+		})
+	}
+}
+
+func TestAgentStartsAlthoughThingsFail(t *testing.T) {
+	taken, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	fake := newFake()
+	fake.fails["a"] = errors.New("fake: no socket")
+	r := newRig(t, fake, strings.Replace(twoPaths, "clock: {source: static, bound: 1ms}",
+		"clock: {address: \"unix:///nonexistent/chronyd.sock\"}\nreflector: {listen: [\""+taken.LocalAddr().String()+"\"]}", 1))
+	eventually(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
+	eventually(t, "the reflector's failure is shown", func() bool {
+		s := r.Status().Reflector
+		return s != nil && !s.Answering && strings.Contains(s.Error, "another program")
+	})
+	if s := r.Status().Clock; s.Trusted || s.State != "silent" || s.Reason == "" {
+		t.Errorf("clock is %+v", s)
+	}
+	taken.Close()
+	eventually(t, "the reflector answers once the port is free", func() bool { return r.Status().Reflector.Answering })
+}
+
+func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
+	fake := newFake()
+	base := twoPaths + "reflector: {listen: [\"127.0.0.1:0\"]}\n"
+	r := newRig(t, fake, base)
+	eventually(t, "the reflector answers", func() bool { return r.Status().Reflector.Answering })
+	fake.expect(t, "start a", "start b")
+	clockUnit, reflectorUnit := r.clock.unit, r.reflector.unit
+	reload := func(yaml string) {
+		t.Helper()
+		r.write(yaml)
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload(strings.Replace(base, "2s", "3s", 1))
+	if r.clock.unit != clockUnit || r.reflector.unit != reflectorUnit {
+		t.Error("a change of a path restarted the clock or the reflector")
+	}
+	reload(strings.Replace(base, "bound: 1ms", "bound: 2ms", 1))
+	if r.clock.unit == clockUnit || r.reflector.unit != reflectorUnit {
+		t.Error("a change of the clock did not restart the clock alone")
+	}
+	if got := r.Status().Clock.Bound; got != 2*time.Millisecond {
+		t.Errorf("bound is %v", got)
+	}
+	reload(base)
+	reload(base + "\n# a comment")
+	changed := strings.Replace(base, "reflector: {", "reflector: {stateless: true, ", 1)
+	reload(changed)
+	if r.reflector.unit == reflectorUnit {
+		t.Error("a change of the reflector did not restart it")
+	}
+	eventually(t, "it answers again", func() bool { return r.Status().Reflector.Answering })
+	reload(twoPaths)
+	if r.Status().Reflector != nil {
+		t.Error("the reflector is still there")
+	}
+}
+
+func TestNewKeyOfTheReflectorKeepsItsSessions(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"], key_file: "+key+"}\n")
+	eventually(t, "the reflector answers", func() bool { return r.Status().Reflector.Answering })
+	unit := r.reflector.unit
+	if err := os.WriteFile(key, []byte("new\nold\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if r.reflector.unit != unit || len(r.reflector.plan.secrets) != 2 {
+		t.Error("the reflector was restarted, or has not got its keys")
+	}
+}
+
+func TestMonitorOfTheAgentIsNotRunByProbers(t *testing.T) {
+	r := newRig(t, newFake(), twoPaths)
+	if err := r.clock.Run(context.Background()); !errors.Is(err, errNotYours) {
+		t.Errorf("got %v", err)
+	}
+	if q := r.clock.Quality(instant.Now()); !q.Synchronised() {
+		t.Errorf("quality is %+v", q)
+	}
+}
+
+func TestAgentIsRefusedABadConfigurationAtItsStart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "oneway.yml")
+	if err := os.WriteFile(file, []byte("paths: [{name: a, peer: h, probes: [{type: fake, interval: 0s}]}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	types := []probe.Type{newFake()}
+	want := file + ":1:60: paths[0].probes[0].interval is 0s; it must be above zero"
+	if _, err := New(Options{ConfigFile: file, Types: types}); err == nil || err.Error() != want {
+		t.Errorf("New: got %v, want %s", err, want)
+	}
+	if _, err := Check(file, types); err == nil || err.Error() != want {
+		t.Errorf("Check: got %v, want %s", err, want)
+	}
+}
+
+func TestCheckCounts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "oneway.yml")
+	if err := os.WriteFile(file, []byte(twoPaths), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Check(file, []probe.Type{newFake()})
+	if err != nil || got != (Summary{Paths: 2, Probes: 2}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestReloadOutsideOfRunIsRefused(t *testing.T) {
+	r := newRig(t, newFake(), twoPaths)
+	r.stop()
+	if err := r.Reload(); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWatchdogIsServedWhileThePacerFires(t *testing.T) {
+	pacer, err := sched.NewPacer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	pacing, stopPacing := context.WithCancel(context.Background())
+	states := make(chan string, 100)
+	paced, guarded := make(chan error, 1), make(chan struct{})
+	go func() { paced <- pacer.Run(pacing) }()
+	go func() { guard(ctx, pacer, 5*time.Millisecond, func(s string) { states <- s }); close(guarded) }()
+	for range 3 {
+		if got := <-states; got != "WATCHDOG=1" {
+			t.Fatalf("told %q", got)
+		}
+	}
+	stopPacing()
+	if err := <-paced; err != nil {
+		t.Fatal(err)
+	}
+	// With the thread gone at most one more is owed, for a firing before its end.
+	time.Sleep(50 * time.Millisecond)
+	for len(states) > 0 {
+		<-states
+	}
+	time.Sleep(50 * time.Millisecond)
+	if len(states) != 0 {
+		t.Error("the watchdog was told of packets that nobody sends")
+	}
+	cancel()
+	<-guarded
+}

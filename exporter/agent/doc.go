@@ -1,0 +1,11 @@
+// Package agent runs what a configuration says: a clock monitor, a reflector
+// and a prober for each probe of each path, one pacer for all of them.
+//
+// What fails is retried and shown, and stops nothing else: an agent starts
+// without its clock daemon, with its reflector's port taken and with names that
+// do not resolve. Only a configuration that cannot be right is refused, and
+// then the one before it stays in force.
+//
+// A reload keeps the probers whose configuration means the same, with their
+// sessions and counters. The content of key files is part of the meaning.
+package agent

@@ -1,0 +1,249 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+)
+
+// fakeType makes probers that do nothing but what the test says, and tells what
+// was made and run.
+type fakeType struct {
+	mu     sync.Mutex
+	made   int
+	events chan string // "start a", "stop a"
+	panics map[string]bool
+	fails  map[string]error
+	lazy   map[string]chan struct{} // paths whose probers end only when this is closed
+}
+
+func newFake() *fakeType {
+	return &fakeType{events: make(chan string, 100), panics: map[string]bool{}, fails: map[string]error{}, lazy: map[string]chan struct{}{}}
+}
+
+func (*fakeType) Name() string { return "fake" }
+
+type fakeOptions struct {
+	Interval time.Duration `yaml:"interval"`
+	KeyFile  string        `yaml:"key_file"`
+}
+
+func (f *fakeType) New(env probe.Env, target probe.Target, decode func(any) error) (probe.Prober, error) {
+	o := fakeOptions{Interval: time.Second}
+	if err := decode(&o); err != nil {
+		return nil, err
+	}
+	if o.Interval <= 0 {
+		return nil, &probe.OptionError{Key: "interval", Problem: fmt.Sprintf("is %v; it must be above zero", o.Interval)}
+	}
+	if target.Peer == "refused" {
+		return nil, errors.New("fake: this peer is refused")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.made++
+	return &fakeProber{f: f, env: env, target: target}, nil
+}
+
+type fakeProber struct {
+	f      *fakeType
+	env    probe.Env
+	target probe.Target
+	mu     sync.Mutex
+	status probe.Status
+}
+
+func (p *fakeProber) Run(ctx context.Context) error {
+	up := p.env.Sink.Series(metric.ProbeUp, p.target.Path, p.target.Probe)
+	up.Set(1)
+	p.f.mu.Lock()
+	panics, fails, lazy := p.f.panics[p.target.Path], p.f.fails[p.target.Path], p.f.lazy[p.target.Path]
+	p.f.mu.Unlock()
+	p.f.events <- "start " + p.target.Path
+	switch {
+	case panics:
+		panic("as the test wants")
+	case fails != nil:
+		return fails // with its series left open
+	}
+	p.mu.Lock()
+	p.status = probe.Status{Up: true, State: "measuring", LastSuccess: time.Unix(1, 0)}
+	p.mu.Unlock()
+	<-ctx.Done()
+	if lazy != nil {
+		<-lazy
+	}
+	up.Close()
+	p.f.events <- "stop " + p.target.Path
+	return nil
+}
+
+func (p *fakeProber) Status() probe.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status
+}
+
+// expect takes that many events and fails unless they are these, in any order.
+func (f *fakeType) expect(t *testing.T, want ...string) {
+	t.Helper()
+	left := map[string]int{}
+	for _, w := range want {
+		left[w]++
+	}
+	for range want {
+		select {
+		case got := <-f.events:
+			if left[got]--; left[got] < 0 {
+				t.Fatalf("%q happened; want %q", got, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("timeout; want %q", want)
+		}
+	}
+	select {
+	case got := <-f.events:
+		t.Fatalf("%q happened too; want only %q", got, want)
+	default:
+	}
+}
+
+// rig is an agent that runs in a test.
+type rig struct {
+	*Agent
+	t      *testing.T
+	fake   *fakeType
+	file   string
+	reg    *prometheus.Registry
+	states chan string
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// newRig starts an agent with a configuration; the test's end stops it and
+// checks that nothing is left running.
+func newRig(t *testing.T, fake *fakeType, yaml string) *rig {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	r := &rig{t: t, fake: fake, file: filepath.Join(t.TempDir(), "oneway.yml"), states: make(chan string, 100), ended: make(chan error, 1)}
+	r.write(yaml)
+	r.reg = prometheus.NewRegistry()
+	sink, err := promsink.New(r.reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Agent, err = New(Options{
+		ConfigFile: r.file, Types: []probe.Type{fake}, Sink: sink,
+		Notify: func(s string) { r.states <- s }, retry: retry{first: time.Millisecond, most: 10 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	go func() { r.ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		r.stop()
+		checkGoroutines(t, before)
+	})
+	r.expectState("READY=1")
+	return r
+}
+
+// stop ends the agent; a second call does nothing.
+func (r *rig) stop() {
+	r.t.Helper()
+	r.cancel()
+	select {
+	case err, running := <-r.ended:
+		if err != nil {
+			r.t.Errorf("Run returned %v", err)
+		}
+		if running {
+			close(r.ended)
+		}
+	case <-time.After(10 * time.Second):
+		r.t.Fatal("Run did not return")
+	}
+}
+
+func checkGoroutines(t *testing.T, before int) {
+	t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+		runtime.Gosched()
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		stacks := make([]byte, 1<<20)
+		t.Errorf("%d goroutines before, %d after\n%s", before, after, stacks[:runtime.Stack(stacks, true)])
+	}
+}
+
+func (r *rig) write(yaml string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.file, []byte(yaml), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) expectState(want string) {
+	r.t.Helper()
+	select {
+	case got := <-r.states:
+		if !strings.HasPrefix(got, want) {
+			r.t.Fatalf("the service manager was told %q, want %q", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		r.t.Fatalf("the service manager was not told %q", want)
+	}
+}
+
+// value returns a metric's value, and whether there is one.
+func (r *rig) value(name string, labels ...string) (float64, bool) {
+	r.t.Helper()
+	families, err := r.reg.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.Metric {
+			text := m.String()
+			matches := true
+			for _, l := range labels {
+				matches = matches && strings.Contains(text, fmt.Sprintf("value:%q", l))
+			}
+			if matches {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue(), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// eventually waits for what another goroutine does.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not so after 10 s: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/metric"
+)
+
+func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var at []time.Duration
+		ctx, cancel := context.WithCancel(t.Context())
+		u := startUnit(ctx, slog.New(slog.DiscardHandler), retry{first: time.Second, most: 8 * time.Second}, func(ctx context.Context) error {
+			at = append(at, time.Since(begin))
+			if len(at) == 7 {
+				sleep(ctx, time.Minute) // a good run
+			}
+			return errors.New("no")
+		})
+		time.Sleep(3 * time.Minute)
+		cancel()
+		<-u.done
+		for i, nominal := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 8 * time.Second, 8 * time.Second, time.Minute + time.Second} {
+			pause := at[i+1] - at[i]
+			slack := nominal / 4
+			if i == 6 {
+				slack = time.Second / 4
+			}
+			if pause < nominal-slack || pause > nominal+slack {
+				t.Errorf("pause %d is %v, want about %v", i, pause, nominal)
+			}
+		}
+	})
+}
+
+func TestUnitThatDoesNotStopIsNamedAndLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		lazy := func(context.Context) error { <-release; return nil }
+		prompt := func(ctx context.Context) error { <-ctx.Done(); return nil }
+		var jobs []*job
+		for name, run := range map[string]func(context.Context) error{"lazy": lazy, "lazier": lazy, "prompt": prompt} {
+			j := &job{unit: startUnit(t.Context(), slog.New(slog.DiscardHandler), retry{time.Second, time.Second}, run)}
+			j.target.Path, j.target.Probe = name, "fake"
+			jobs = append(jobs, j)
+		}
+		begin := time.Now()
+		err := stopAll(jobs)
+		if took := time.Since(begin); took != stopTimeout {
+			t.Errorf("took %v, want %v for all together", took, stopTimeout)
+		}
+		for _, name := range []string{"path lazy ", "path lazier "} {
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("error is %v, want it to name %q", err, name)
+			}
+		}
+		if err != nil && strings.Contains(err.Error(), "prompt") {
+			t.Errorf("error is %v", err)
+		}
+		close(release)
+	})
+}
+
+// countingSink counts series that are open.
+type countingSink struct {
+	metric.Discard
+	open map[string]int
+}
+
+func (s *countingSink) Series(d *metric.Desc, _ ...string) metric.Series {
+	s.open[d.Name]++
+	return &countedSeries{metric.Discard{}.Series(d), s, d.Name}
+}
+
+type countedSeries struct {
+	metric.Series
+	sink *countingSink
+	name string
+}
+
+func (s *countedSeries) Close() { s.sink.open[s.name]-- }
+
+func TestLeaseTakesBackTheSeriesOfThePathOnce(t *testing.T) {
+	sink := &countingSink{open: map[string]int{}}
+	l := newLease(sink)
+	first := l.Series(metric.ProbeUp, "a", "p")
+	l.Series(metric.ProbeUp, "a", "p")
+	l.Series(metric.SocketDrops, "0.0.0.0:862") // shared by probers of many paths
+	first.Close()
+	first.Close()
+	if got := sink.open[metric.ProbeUp.Name]; got != 1 {
+		t.Errorf("%d are open after one of two was closed, twice", got)
+	}
+	l.closeAll()
+	if up, drops := sink.open[metric.ProbeUp.Name], sink.open[metric.SocketDrops.Name]; up != 0 || drops != 1 {
+		t.Errorf("%d series of the path and %d of the socket are open, want 0 and 1", up, drops)
+	}
+}
