@@ -64,6 +64,7 @@ type StepDetector struct {
 // era is the time between two steps. It is never changed, only replaced.
 type era struct {
 	offset time.Duration // REALTIME minus MONOTONIC
+	blur   time.Duration // how far offset may be off, where reading a clock is slow
 	seen   time.Duration // MONOTONIC when offset was measured
 	steps  uint64
 	began  time.Duration // MONOTONIC when the step was noticed
@@ -108,7 +109,7 @@ func NewStepDetector(o StepOptions) *StepDetector {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	b := d.bracket(d.read())
-	d.era.Store(&era{offset: b.offset(), seen: b.now.Mono})
+	d.era.Store(&era{offset: b.offset(), blur: b.blur(), seen: b.now.Mono})
 	return d
 }
 
@@ -180,16 +181,19 @@ func (d *StepDetector) cancelled() func() {
 }
 
 // rebase compares, and takes the difference of the clocks as the new reference
-// where slewing moves it.
+// where slewing moves it, or where it was measured badly the last time.
 func (d *StepDetector) rebase() {
 	check := d.Check()
 	e := d.era.Load()
-	if d.maxSlew == 0 || e.steps != check.Steps {
+	if e.steps != check.Steps || d.maxSlew == 0 && e.blur <= stepTolerance/8 {
 		return
 	}
 	b := d.bracket(d.read())
+	if d.maxSlew == 0 && b.blur() >= e.blur {
+		return
+	}
 	next := *e
-	next.offset, next.seen = b.offset(), b.now.Mono
+	next.offset, next.blur, next.seen = b.offset(), b.blur(), b.now.Mono
 	if !b.excludes(e.offset, d.allowance(e, b.now)) {
 		d.era.CompareAndSwap(e, &next) // lost to a step: that era has a newer reference
 	}
@@ -199,9 +203,9 @@ func (d *StepDetector) rebase() {
 // without a step.
 func (d *StepDetector) allowance(e *era, now Reading) time.Duration {
 	if d.maxSlew == 0 {
-		return stepTolerance
+		return stepTolerance + e.blur
 	}
-	return stepTolerance + time.Duration(d.maxSlew*float64(max(0, now.Mono-e.seen)))
+	return stepTolerance + e.blur + time.Duration(d.maxSlew*float64(max(0, now.Mono-e.seen)))
 }
 
 // span holds the true difference of the clocks, if no step falls into it.
@@ -237,6 +241,8 @@ func (d *StepDetector) bracket(previous Reading) span {
 
 func (s span) offset() time.Duration { return s.low + (s.high-s.low)/2 }
 
+func (s span) blur() time.Duration { return (s.high - s.low) / 2 }
+
 // excludes reports whether offset +- allowance lies outside of the span.
 func (s span) excludes(offset, allowance time.Duration) bool {
 	return offset+allowance < s.low || offset-allowance > s.high
@@ -244,7 +250,7 @@ func (s span) excludes(offset, allowance time.Duration) bool {
 
 // step is the era after e.
 func (e *era) step(b span) *era {
-	return &era{offset: b.offset(), seen: b.now.Mono, steps: e.steps + 1, began: b.now.Mono}
+	return &era{offset: b.offset(), blur: b.blur(), seen: b.now.Mono, steps: e.steps + 1, began: b.now.Mono}
 }
 
 func (e *era) check(now Reading) Check {
