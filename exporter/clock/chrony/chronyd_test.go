@@ -30,6 +30,7 @@ type realDaemon struct {
 	port   int
 	origin instant.Time
 	slope  float64 // of the true offset
+	flags  []string
 	cmd    *exec.Cmd
 }
 
@@ -40,8 +41,14 @@ func (d *realDaemon) truth(at instant.Time) time.Duration {
 	return trueOffset + time.Duration(d.slope*float64(at.Sub(d.origin)))
 }
 
-// startDaemon starts chronyd and feeds it until the test ends.
+// startDaemon starts a chronyd that leaves the clock alone.
 func startDaemon(t testing.TB, extra string) *realDaemon {
+	t.Helper()
+	return startDaemonWith(t, extra, "-d", "-x")
+}
+
+// startDaemonWith starts chronyd until the test ends.
+func startDaemonWith(t testing.TB, extra string, flags ...string) *realDaemon {
 	t.Helper()
 	if _, err := exec.LookPath("chronyd"); err != nil {
 		t.Skip("SKIPPED: needs chronyd (package chrony)")
@@ -58,7 +65,7 @@ func startDaemon(t testing.TB, extra string) *realDaemon {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d := &realDaemon{TB: t, dir: dir, port: freePort(t), origin: instant.Now(), slope: 20e-6}
+	d := &realDaemon{TB: t, dir: dir, port: freePort(t), origin: instant.Now(), slope: 20e-6, flags: flags}
 	conf := fmt.Sprintf(`pidfile %[1]s/pid
 port 0
 cmdport %[2]d
@@ -78,7 +85,7 @@ const sockRefclock = "refclock SOCK DIR/ref.sock poll 0 refid TEST precision 1e-
 
 func (d *realDaemon) start() {
 	d.Helper()
-	d.cmd = exec.Command("chronyd", "-x", "-d", "-f", filepath.Join(d.dir, "conf"))
+	d.cmd = exec.Command("chronyd", append(d.flags, "-f", filepath.Join(d.dir, "conf"))...)
 	if err := d.cmd.Start(); err != nil {
 		d.Fatal(err)
 	}
@@ -115,12 +122,17 @@ func (d *realDaemon) feed() {
 	d.Cleanup(func() { close(stop); fed.Wait() })
 }
 
-// sockSample is chrony 4's struct sock_sample (refclock_sock.c).
 func sockSample(truth func(instant.Time) time.Duration, noise time.Duration) []byte {
 	now := instant.Now()
-	b := binary.NativeEndian.AppendUint64(nil, uint64(now/1e9))
-	b = binary.NativeEndian.AppendUint64(b, uint64(now%1e9/1e3))
-	b = binary.NativeEndian.AppendUint64(b, math.Float64bits((truth(now) + noise).Seconds()))
+	return sockSampleAt(now, truth(now)+noise)
+}
+
+// sockSampleAt is chrony 4's struct sock_sample (refclock_sock.c): at the system
+// time at, true time was ahead by offset.
+func sockSampleAt(at instant.Time, offset time.Duration) []byte {
+	b := binary.NativeEndian.AppendUint64(nil, uint64(at/1e9))
+	b = binary.NativeEndian.AppendUint64(b, uint64(at%1e9/1e3))
+	b = binary.NativeEndian.AppendUint64(b, math.Float64bits(offset.Seconds()))
 	for _, v := range []uint32{0, 0, 0, 0x534f434b} { // pulse, leap, pad, magic
 		b = binary.NativeEndian.AppendUint32(b, v)
 	}

@@ -15,7 +15,9 @@
 //
 // What the bound cannot know: whether chronyd's source is right, and what chronyd has
 // learnt since its last reply. Both are chronyd's business; a query a second keeps
-// the second small.
+// the second small. And a chronyd that was stopped and resumed (SIGSTOP, a frozen
+// container) in the middle of a slew misjudges the samples that waited for it:
+// chronyd 4.3 has been seen 1.3 ms off, claiming 0.5 ms, for some seconds.
 package chrony
 
 import (

@@ -128,10 +128,14 @@ func (r *report) updatedAt() time.Duration { return time.Duration(r.updated) - r
 func (r *report) boundAt(age, silence time.Duration, maxClockError, growth float64) float64 {
 	magnitude := math.Abs(r.offset)
 	rate := r.skew + math.Abs(r.residual) + maxClockError + growth
-	slew := max(0, min(magnitude, 0.1)-growth) // an offset that grows is not being slewed
+	slew := max(0, min(magnitude, maxRate)-growth) // an offset that grows is not being slewed
 	return magnitude + r.dispersion + r.delay/2 +
 		math.Abs(age.Seconds())*rate + max(0, silence.Seconds())*slew
 }
+
+// maxRate is the largest frequency offset that chronyd or the kernel sets,
+// 100000 ppm (chrony.conf(5), maxslewrate).
+const maxRate = 0.1
 
 // growth is the rate at which |offset| has grown from one report to the next;
 // zero if it has shrunk, or if it is not known. An update in between counts in
@@ -141,7 +145,7 @@ func growth(from, to *report) float64 {
 	if elapsed <= 0 || from.steps != to.steps {
 		return 0
 	}
-	return max(0, math.Abs(to.offset)-math.Abs(from.offset)) / elapsed
+	return min(maxRate, max(0, math.Abs(to.offset)-math.Abs(from.offset))/elapsed)
 }
 
 // roundUp converts seconds so that nothing of a bound is lost.
