@@ -90,6 +90,7 @@ func stream(b *testing.B, near, far *Conn, rate int) {
 	n := float64(b.N)
 	b.ReportMetric(n/took.Seconds(), "packets/s")
 	b.ReportMetric((n-float64(r.Received-farBefore.Received))/n, "loss_ratio")
+	b.ReportMetric(float64(r.Dropped)/n, "socket_drop_ratio") // the rest of the loss is the kernel's backlog
 	b.ReportMetric(float64(s.TxStamps[sample.Kernel]-nearBefore.TxStamps[sample.Kernel])/n, "tx_stamped_ratio")
 	b.ReportMetric(float64(r.RxStamps[sample.Kernel]-farBefore.RxStamps[sample.Kernel])/n, "rx_stamped_ratio")
 	b.ReportMetric(used.Seconds()/n*1e6, "cpu_s/Mpacket")
