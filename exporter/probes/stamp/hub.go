@@ -282,7 +282,7 @@ func (h *hub) failed(e tstamp.PeerError) {
 
 // tickInterval is how often sessions are looked after beside their packets:
 // time-outs, windows, publishing.
-const tickInterval = 500 * time.Millisecond
+const tickInterval = time.Second
 
 // keep ticks all sessions until ctx ends.
 func (h *hub) keep(ctx context.Context) {

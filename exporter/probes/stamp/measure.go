@@ -55,9 +55,12 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	return r, nil
 }
 
-// watch calls f at every tick until done or ctx ends.
+// progressInterval is how often a run tells how far it is.
+const progressInterval = 500 * time.Millisecond
+
+// watch calls f now and then until done or ctx ends.
 func watch(ctx context.Context, done <-chan struct{}, f func()) {
-	ticker := time.NewTicker(tickInterval)
+	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	for {
 		select {

@@ -33,7 +33,8 @@ type Options struct {
 	// LossTimeout is Tmax of RFC 7680: a packet without an answer for so long is lost.
 	LossTimeout time.Duration `yaml:"loss_timeout"`
 	// Window is the length of the interval over which minima, maxima, medians,
-	// PDV and voice quality are taken.
+	// PDV and voice quality are taken. Zero: as long as 20 packets take, but at
+	// least 10 s and at most 10 min.
 	Window time.Duration `yaml:"window"`
 	// Local is the address to send from; empty: the kernel's choice.
 	Local string `yaml:"local"`
@@ -82,7 +83,7 @@ const (
 func DefaultOptions() Options {
 	return Options{
 		Interval: time.Second, Schedule: schedulePeriodic, TTL: 255,
-		LossTimeout: 3 * time.Second, Window: 10 * time.Second, Family: familyAny,
+		LossTimeout: 3 * time.Second, Family: familyAny,
 		ResolveInterval: time.Minute, TimestampFormat: "ntp", TAIOffset: 37 * time.Second,
 		Codecs: []string{"G.711-PLC", "G.729"}, Playout: []string{playoutAdaptive},
 		PlayoutDelay: 60 * time.Millisecond,
@@ -91,6 +92,9 @@ func DefaultOptions() Options {
 
 // check validates o and fills in what is derived from it.
 func (o *Options) check() error {
+	if o.Window == 0 {
+		o.Window = min(max(10*time.Second, 20*o.Interval), 10*time.Minute)
+	}
 	if err := o.checkTimes(); err != nil {
 		return err
 	}
@@ -104,13 +108,11 @@ func (o *Options) check() error {
 		return err
 	}
 	if o.KeyFile != "" {
-		secrets, err := keyfile.Load(o.KeyFile)
+		keys, err := loadKeys(o.KeyFile)
 		if err != nil {
 			return &probe.OptionError{Key: "key_file", Problem: "cannot be used: " + err.Error()}
 		}
-		for _, secret := range secrets {
-			o.keys = append(o.keys, wire.NewKey(secret))
-		}
+		o.keys = keys
 	}
 	if o.Size == 0 {
 		o.Size = defaultSize(o.KeyFile != "")
@@ -119,6 +121,14 @@ func (o *Options) check() error {
 		return &probe.OptionError{Key: "size", Problem: fmt.Sprintf("is %d; %v", o.Size, err)}
 	}
 	return nil
+}
+
+func loadKeys(file string) (keys []*wire.Key, err error) {
+	secrets, err := keyfile.Load(file)
+	for _, secret := range secrets {
+		keys = append(keys, wire.NewKey(secret))
+	}
+	return keys, err
 }
 
 func (o *Options) checkTimes() error {

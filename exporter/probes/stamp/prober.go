@@ -85,7 +85,7 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 	}
 	p.begin(s)
 	remove := p.env.Pacer.Add(s, s.first)
-	p.watchName(ctx, peer, resolveFailed)
+	p.watch(ctx, s, resolveFailed)
 	remove()
 	h.remove(s)
 	p.begin(nil)
@@ -93,18 +93,26 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 	return nil
 }
 
-// watchName looks the peer's name up again and again; it returns when the
-// present address is no longer among the answers, or ctx has ended.
-func (p *Prober) watchName(ctx context.Context, peer netip.AddrPort, failed func()) {
+// watch looks the peer's name up again and again, and the key file with it; it
+// returns when the present address is no longer among the answers, or ctx has
+// ended. What cannot be had for the moment leaves things as they are.
+func (p *Prober) watch(ctx context.Context, s *session, failed func()) {
 	for pause(ctx, p.opts.ResolveInterval) {
-		now, err := p.resolve(ctx, peer)
+		if p.opts.KeyFile != "" {
+			if keys, err := loadKeys(p.opts.KeyFile); err == nil {
+				s.useKeys(keys)
+			} else {
+				p.log.Warn("Key file cannot be read; the old keys stay", "err", err)
+			}
+		}
+		now, err := p.resolve(ctx, s.peer)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			failed() // the address that worked is kept
-		case now != peer:
-			p.log.Info("Address of the peer has changed", "old", peer.String(), "new", now.String())
+			failed()
+		case now != s.peer:
+			p.log.Info("Address of the peer has changed", "old", s.peer.String(), "new", now.String())
 			return
 		}
 	}

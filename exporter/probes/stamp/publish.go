@@ -133,7 +133,10 @@ func (s *session) publish() {
 	setFloat(out.up, boolFloat(up), decided)
 	setFloat(out.lastSuccess, float64(s.lastSuccess.UnixNano())/1e9, !s.lastSuccess.IsZero())
 	out.interval.Set(s.opts.Interval.Seconds())
-	out.describe(s.facts())
+	if s.described != s.kind || out.info == nil {
+		s.described = s.kind
+		out.describe(s.facts())
+	}
 }
 
 func (s *session) publishDirection(d *direction) {

@@ -8,11 +8,10 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// writeTest appends test packet seq to b. It allocates nothing if b has room.
+// writeTest writes test packet seq over b. It allocates nothing if b has room.
 // The caller holds s.mu.
 func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
-	start := len(b)
-	b = s.writeBase(b, seq, t1, q)
+	b = s.writeBase(b[:0], seq, t1, q)
 	if s.layout.followUp {
 		b = wire.FollowUp{}.AppendTo(b)
 	}
@@ -24,7 +23,7 @@ func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 	if s.layout.padding >= 0 {
 		b = wire.AppendPadding(b, s.layout.padding, seq)
 	}
-	return b[:start+len(s.seal(b[start:]))]
+	return s.seal(b)
 }
 
 // writeQuery makes a packet that asks for counts and is no test packet.
@@ -58,7 +57,7 @@ func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 // seal adds what protects a packet from damage and forgery: the CRC of the
 // Receipt and, last because it covers the CRC, the HMAC of the TLVs.
 func (s *session) seal(b []byte) []byte {
-	hasTLVs := len(b) > s.layout.base
+	hasTLVs := max(len(b), s.layout.size) > s.layout.base // a size may leave room for the HMAC TLV alone
 	if s.layout.authenticated && hasTLVs {
 		b = wire.AppendTLVHMAC(b, s.layout.base, s.key)
 	}

@@ -137,19 +137,22 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 // stamps of its earlier answers.
 func (s *session) learn(r *reply, now time.Duration) {
 	rc := &r.receipt
-	if uint64(rc.Received)+uint64(rc.Lost) > uint64(rc.Next) && s.flights.next < 1<<32 {
+	if seqwin.Extend(s.flights.next, rc.Next) > s.flights.next || rc.Base > rc.Next && s.flights.next < 1<<32 {
 		s.discarded[discardBadReceipt]++
 		return
 	}
 	s.kind = farOurs
 	switch s.remote.update(rc) {
 	case newsStale:
+	case newsFirst:
+		// What was sent before the far end began to count never reached it.
+		s.fwd.restart(firstOf(&s.remote.counts, rc.Words))
+		s.countForward(rc)
 	case newsRestart:
-		s.farRestarted()
-		fallthrough
+		s.farRestarted(rc)
+		s.countForward(rc)
 	case newsUpdate:
-		s.fwd.now.corrupted = s.fwd.ended.corrupted + s.remote.corrupted
-		s.fwd.count(s.remote.counts, 64*rc.Words, s.series.direction[sample.Forward].observeBurst)
+		s.countForward(rc)
 	}
 	if !s.reverseOn {
 		s.reverse.Start(0)
@@ -171,6 +174,11 @@ func (s *session) learn(r *reply, now time.Duration) {
 	}
 }
 
+func (s *session) countForward(rc *wire.Receipt) {
+	s.fwd.count(s.remote.counts, 64*rc.Words, s.series.direction[sample.Forward].observeBurst)
+	s.fwd.now.corrupted = s.fwd.ended.corrupted + s.remote.corrupted
+}
+
 // settleTail takes the stamps that a query's answer tells: those of the last
 // answers that were sent.
 func (s *session) settleTail(rc *wire.Receipt) {
@@ -190,12 +198,11 @@ func (s *session) finishReverse(rc *wire.Receipt, now time.Duration) {
 }
 
 // farRestarted closes the books of the far end's former life.
-func (s *session) farRestarted() {
+func (s *session) farRestarted(rc *wire.Receipt) {
 	s.restarts++
 	// What the former life had not accounted for cannot be known any more; the
 	// numbers from First on are the new life's.
-	c := &s.remote.counts
-	first := c.Next - min(c.Next, c.Received+c.Lost)
+	first := firstOf(&s.remote.counts, rc.Words)
 	unaccounted := first - min(first, s.fwd.now.received+s.fwd.now.lost)
 	s.unsure[unsureFarRestart] += unaccounted
 	s.fwd.restart(unaccounted)
@@ -212,7 +219,7 @@ func (s *session) farRestarted() {
 func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
 	n, verdict := s.number(&r.packet, now)
 	if r.hasFollow && r.followUp.Mode != 0 {
-		s.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.decode(r.followUp.T3, in.At), s.conclude)
+		s.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.decode(r, r.followUp.T3, in.At), s.conclude)
 	}
 	if verdict == seqwin.Duplicate || verdict == seqwin.Late {
 		return
@@ -265,8 +272,8 @@ func (s *session) countReverse() {
 func (s *session) sampleOf(in *tstamp.In, r *reply, f *flight, n uint64) sample.Packet {
 	p := sample.Packet{
 		Seq: f.seq, ReverseSeq: n, T1: f.t1, T4: in.Stamp,
-		T2:  sample.Stamp{At: s.decode(r.packet.T2, in.At), Origin: sample.InPacket},
-		T3:  sample.Stamp{At: s.decode(r.packet.T3, in.At), Origin: sample.InPacket},
+		T2:  sample.Stamp{At: s.decode(r, r.packet.T2, in.At), Origin: sample.InPacket},
+		T3:  sample.Stamp{At: s.decode(r, r.packet.T3, in.At), Origin: sample.InPacket},
 		Far: farBound(r),
 	}
 	if r.filled() && r.receipt.T2Origin != sample.Absent {
@@ -280,8 +287,10 @@ func (s *session) sampleOf(in *tstamp.In, r *reply, f *flight, n uint64) sample.
 	return p
 }
 
-func (s *session) decode(raw uint64, near instant.Time) instant.Time {
-	return s.opts.format.Decode(raw, s.opts.TAIOffset, near)
+// decode reads a stamp that the far end wrote, in the format that the answer's
+// own Error Estimate names (RFC 8762 section 4.2.1): it need not be ours.
+func (s *session) decode(r *reply, raw uint64, near instant.Time) instant.Time {
+	return r.packet.Error.Format().Decode(raw, s.opts.TAIOffset, near)
 }
 
 // farBound reads what the far end says of its clock: the Error Estimate of the

@@ -1,6 +1,8 @@
 package stamp
 
 import (
+	"math/bits"
+
 	"oneway.example/exporter/seqwin"
 	wire "oneway.example/exporter/wire/stamp"
 )
@@ -14,11 +16,27 @@ type remote struct {
 	corrupted, tx   uint64
 }
 
+// firstOf finds the number with which the far end's count began: what it has
+// decided, received (told by the bitmap) and lost, reaches from there to Base. A
+// bitmap that is full may hide more; all that is not pending is then taken.
+func firstOf(c *seqwin.Counts, words int) uint64 {
+	received := uint64(0)
+	for _, w := range c.Recent[:words] {
+		received += uint64(bits.OnesCount64(w))
+	}
+	decided := c.Lost + received
+	if decided >= uint64(64*words) {
+		decided = c.Base - min(c.Base, c.Next-min(c.Next, c.Received+c.Lost))
+	}
+	return c.Base - min(c.Base, decided)
+}
+
 // news is what a Receipt turned out to be.
 type news uint8
 
 const (
 	newsStale   news = iota // older than what is known: a reordered answer
+	newsFirst               // the first that is heard
 	newsUpdate              // the same epoch, further on
 	newsRestart             // the far end has lost its session and started anew
 )
@@ -29,8 +47,9 @@ func (r *remote) update(rc *wire.Receipt) news {
 		if rc.Epoch == r.previous {
 			return newsStale
 		}
-		*r = remote{previous: r.epoch}
-		r.take(rc)
+		previous := r.epoch
+		*r = (&remote{}).widen(rc)
+		r.previous = previous
 		return newsRestart
 	}
 	next := r.widen(rc)
@@ -40,14 +59,12 @@ func (r *remote) update(rc *wire.Receipt) news {
 		return newsStale
 	}
 	next.previous = r.previous
+	first := !r.known
 	*r = next
+	if first {
+		return newsFirst
+	}
 	return newsUpdate
-}
-
-func (r *remote) take(rc *wire.Receipt) {
-	previous := r.previous
-	*r = r.widen(rc)
-	r.previous = previous
 }
 
 func (r *remote) widen(rc *wire.Receipt) remote {

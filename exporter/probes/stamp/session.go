@@ -69,6 +69,7 @@ type session struct {
 	flights    flights
 	answers    answers
 	kind       farKind
+	described  farKind // the kind that oneway_path_info shows
 	remote     remote
 	reverse    seqwin.Window
 	reverseOn  bool // the reverse window has been started
@@ -105,12 +106,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		rev: direction{dir: sample.Reverse, voices: newPlaybacks(o)},
 		now: now, started: now, windowFrom: now, steps: c.Quality(instant.Now()).Steps,
 	}
-	for i, k := range o.keys {
-		if i == 0 {
-			s.key = k.Clone()
-		}
-		s.accept = append(s.accept, k.Clone())
-	}
+	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	s.first = now + sched.RandomPhase(o.Interval, rng)
 	s.plan = sched.Periodic(o.Interval, s.first)
@@ -118,6 +114,19 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		s.plan = sched.Poisson(o.Interval, rng)
 	}
 	return s, nil
+}
+
+// useKeys makes the first key sign and all of them accepted.
+func (s *session) useKeys(keys []*wire.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.key, s.accept = nil, nil
+	for i, k := range keys {
+		if i == 0 {
+			s.key = k.Clone()
+		}
+		s.accept = append(s.accept, k.Clone())
+	}
 }
 
 // Fire sends one test packet; the pacer calls it when one is due. A slot that
@@ -147,7 +156,7 @@ func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
 	user := instant.Now()
 	quality := s.clock.Quality(user)
 	s.roundTrips.lost += uint64(s.flights.add(seq, now, user, quality.Steps))
-	out.Payload = s.writeTest(out.Payload[:0], uint32(seq), user, quality)
+	out.Payload = s.writeTest(out.Payload, uint32(seq), user, quality)
 	s.address(out)
 	out.Cookie = s.cookie(seq)
 	return seq

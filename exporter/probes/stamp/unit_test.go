@@ -89,7 +89,7 @@ func TestAnswersWaitForTheirTrueT3(t *testing.T) {
 
 func TestRemoteIgnoresOvertakenReceiptsAndSeesRestarts(t *testing.T) {
 	var r remote
-	if got := r.update(&wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 10, Tx: 10}); got != newsUpdate {
+	if got := r.update(&wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 10, Tx: 10}); got != newsFirst {
 		t.Fatalf("first: %v", got)
 	}
 	if got := r.update(&wire.Receipt{Epoch: 5, Next: 9, Base: 9, Received: 9, Tx: 9}); got != newsStale || r.counts.Next != 10 {
@@ -104,7 +104,7 @@ func TestRemoteIgnoresOvertakenReceiptsAndSeesRestarts(t *testing.T) {
 }
 
 func TestRemoteOutlivesThirtyTwoBits(t *testing.T) {
-	var r remote
+	r := remote{known: true, epoch: 1}
 	for _, n := range []uint64{1<<31 - 1, 1<<32 - 2, 1<<32 + 3, 1<<32 + 1<<31} {
 		w := uint32(n)
 		if got := r.update(&wire.Receipt{Epoch: 1, Next: w, Base: w, Received: w, Tx: w}); got != newsUpdate {
@@ -159,6 +159,22 @@ func TestEveryPossibleSizeHasALayoutThatFillsIt(t *testing.T) {
 	for _, size := range []int{0, 43, 45, 46, 47, maxSize + 1} {
 		if _, err := planLayout(size, false); err == nil {
 			t.Errorf("size %d was accepted", size)
+		}
+	}
+}
+
+func TestFirstNumberIsFoundFromTheCounts(t *testing.T) {
+	for _, first := range []uint64{0, 7, 100_000} {
+		var w seqwin.Window
+		w.Start(first)
+		for i := range uint64(200) {
+			if i%7 != 3 {
+				w.Add(first+i, time.Duration(i)*time.Millisecond)
+			}
+			w.Expire(time.Duration(i)*time.Millisecond, 50*time.Millisecond)
+			if c := w.Counts(); i > 0 && firstOf(&c, seqwin.RecentWords) != first {
+				t.Fatalf("first %d, packet %d: %d from %+v", first, i, firstOf(&c, seqwin.RecentWords), c)
+			}
 		}
 	}
 }
