@@ -135,10 +135,12 @@ func (s *stack) query(ctx context.Context, q string) ([]series, error) {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, err
 	}
-	var all []series
-	if answer.Data.ResultType != "vector" {
-		return all, nil
+	if answer.Data.ResultType == "scalar" {
+		var one series
+		err := json.Unmarshal(answer.Data.Result, &one.Value)
+		return []series{one}, err
 	}
+	var all []series
 	return all, json.Unmarshal(answer.Data.Result, &all)
 }
 

@@ -205,7 +205,7 @@ func figure(v float64, unit string) string {
 	case "packets":
 		return fmt.Sprintf("%.0f", v)
 	}
-	return fmt.Sprintf("%.1f", v)
+	return fmt.Sprintf("%.1f", math.Round(10*v)/10+0)
 }
 
 func writeReport(file string, rows []row) error {

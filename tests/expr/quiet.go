@@ -8,6 +8,7 @@ const (
 	noLoss        = "absent without loss"
 	noHistory     = "absent until there is history"
 	noOverride    = "absent unless a site sets it"
+	noDaemon      = "only a clock daemon tells it"
 )
 
 // quiet is why a query may have no answer in a healthy system, if one of the
@@ -23,6 +24,11 @@ func quiet(query string) string {
 		metric.SendErrors.Name:         neverHappened,
 		metric.SocketDrops.Name:        neverHappened,
 		metric.ClockQueryFailures.Name: neverHappened,
+		metric.ClockOffset.Name:        noDaemon,
+		metric.ClockFrequency.Name:     noDaemon,
+		metric.ClockSkew.Name:          noDaemon,
+		metric.ClockReferenceInfo.Name: noDaemon,
+		metric.ClockLastUpdate.Name:    noDaemon,
 		metric.LossBurst.Name:          noLoss,
 		metric.LossBurstRatio.Name:     noLoss,
 
