@@ -47,7 +47,7 @@ func main() {
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Short('h')
 	for _, register := range []func(*kingpin.Application){
-		reflectCommand, probeCommand, voiceCommand,
+		agentCommand, checkConfigCommand, reflectCommand, probeCommand, voiceCommand,
 	} {
 		register(app)
 	}

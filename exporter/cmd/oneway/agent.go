@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	promslogflag "github.com/prometheus/common/promslog/flag"
+	"github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/internal/httpd"
+	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/probes"
+)
+
+const agentHelp = `Measure the paths of a configuration, answer other hosts, and serve /metrics.
+
+The configuration is read again on SIGHUP and POST /-/reload; paths that do not
+change keep their sessions and counters, and a configuration with an error is
+refused with the old one left in force. The page at / says what works and why not.
+
+Examples:
+  oneway agent --config.file=/etc/oneway/oneway.yml
+  oneway agent --web.listen-address=127.0.0.1:9862 --log.level=debug
+  oneway agent --web.config.file=/etc/oneway/web.yml   (TLS, passwords)
+
+Exit status: 0 ended by a signal, 1 failure, 2 usage or a refused configuration.`
+
+type agentFlags struct {
+	config string
+	pprof  bool
+	sink   promsink.Options
+	web    *web.FlagConfig
+	log    promslog.Config
+}
+
+func agentCommand(app *kingpin.Application) {
+	f := &agentFlags{}
+	cmd := app.Command("agent", agentHelp)
+	cmd.Flag("config.file", "Configuration; deploy/oneway.yml is a commented example.").Default("oneway.yml").StringVar(&f.config)
+	f.web = kingpinflag.AddFlags(cmd, ":9862")
+	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
+	cmd.Flag("metrics.no-classic-histograms", "Leave the classic buckets out: a tenth of the octets, for a Prometheus that takes native histograms.").BoolVar(&f.sink.NoClassic)
+	cmd.Flag("metrics.no-native-histograms", "Leave the native buckets out.").BoolVar(&f.sink.NoNative)
+	logFlags(cmd, &f.log)
+	cmd.Action(action(func() error {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return f.run(ctx, promslog.New(&f.log))
+	}))
+}
+
+// logFlags are those of promslog, for one command.
+func logFlags(cmd *kingpin.CmdClause, c *promslog.Config) {
+	c.Level, c.Format = promslog.NewLevel(), promslog.NewFormat()
+	cmd.Flag(promslogflag.LevelFlagName, promslogflag.LevelFlagHelp).Default("info").HintOptions(promslog.LevelFlagOptions...).SetValue(c.Level)
+	cmd.Flag(promslogflag.FormatFlagName, promslogflag.FormatFlagHelp).Default("logfmt").HintOptions(promslog.FormatFlagOptions...).SetValue(c.Format)
+}
+
+// run measures and serves until ctx ends, or one of the two fails.
+func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
+	if f.sink.NoClassic && f.sink.NoNative {
+		return usageError{errors.New("histograms without classic and without native buckets are none; drop one of the two flags")}
+	}
+	if err := httpd.CheckConfig(*f.web.WebConfigFile); err != nil {
+		return usageError{err}
+	}
+	registry := httpd.NewRegistry()
+	sink, err := promsink.NewWith(registry, f.sink)
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Sink: sink, Log: log})
+	if err != nil {
+		return usageError{fmt.Errorf("the configuration is refused:\n%w", err)}
+	}
+	listeners, err := httpd.Listen(f.web)
+	if err != nil {
+		return err
+	}
+	handler := httpd.Handler(httpd.Options{Source: a, Registry: registry, Log: log, Pprof: f.pprof})
+	return together(ctx, a, func(ctx context.Context) error {
+		return httpd.Serve(ctx, listeners, handler, f.web, log)
+	})
+}
+
+// together runs the agent and the server; when one ends, so does the other.
+func together(ctx context.Context, a *agent.Agent, serve func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	var running sync.WaitGroup
+	var served error
+	running.Go(func() {
+		defer cancel()
+		served = serve(ctx)
+	})
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hup:
+				_ = a.Reload() // the agent logs why not
+			}
+		}
+	})
+	err := a.Run(ctx)
+	cancel()
+	running.Wait()
+	return errors.Join(err, served)
+}

@@ -1,0 +1,16 @@
+// Package httpd is the agent's web server: metrics, a page for people that
+// answers "is it working, and if not why" without a Prometheus, the same as
+// JSON, health and reload.
+//
+//	GET  /                the page; ?all shows every path of many
+//	GET  /metrics         text, OpenMetrics or protobuf, as the scraper asks
+//	GET  /-/healthy       200 while the process serves
+//	GET  /-/ready         200 while a configuration is in force, else 503
+//	POST /-/reload        reads the configuration again; 500 and the reason if it is refused
+//	GET  /api/v1/status   what the page says, for machines
+//	GET  /sd              the peers, as Prometheus' http_sd wants them
+//	GET  /debug/pprof/    only if asked for
+//
+// TLS, client certificates, basic authentication and sockets from systemd are
+// those of exporter-toolkit.
+package httpd

@@ -1,0 +1,123 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/prometheus/exporter-toolkit/web"
+	"golang.org/x/net/netutil"
+)
+
+// Limits against clients that are slow, many or verbose. A scrape of 10,000
+// paths may take long to be written.
+const (
+	headerTimeout   = 10 * time.Second
+	readTimeout     = 30 * time.Second
+	writeTimeout    = 2 * time.Minute
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 3 * time.Second
+	maxHeaderBytes  = 64 << 10
+	maxConnections  = 512
+)
+
+// Listen opens the addresses of the --web flags; all or none.
+func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
+	if flags.WebSystemdSocket != nil && *flags.WebSystemdSocket {
+		listeners, err := activation.Listeners()
+		if err == nil && len(listeners) == 0 {
+			err = errors.New("systemd handed over no socket; is the .socket unit active?")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("httpd: %w", err)
+		}
+		return listeners, nil
+	}
+	var all []net.Listener
+	for _, address := range *flags.WebListenAddresses {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			for _, open := range all {
+				open.Close()
+			}
+			return nil, fmt.Errorf("httpd: %w%s", err, advice(err))
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func advice(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return "; another program, maybe another agent, listens there: stop it or choose another --web.listen-address"
+	case errors.Is(err, syscall.EACCES):
+		return "; ports below 1024 need CAP_NET_BIND_SERVICE"
+	}
+	return ""
+}
+
+// CheckConfig checks a --web.config.file with the files that it names; an empty
+// name is right.
+func CheckConfig(file string) error {
+	if file == "" {
+		return nil
+	}
+	if err := web.Validate(file); err != nil {
+		return fmt.Errorf("httpd: %s: %w", file, err)
+	}
+	return nil
+}
+
+// Serve serves h at all listeners, which it closes, until ctx ends, and then
+// returns nil.
+func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags *web.FlagConfig, log *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(listeners))
+	var running sync.WaitGroup
+	for i, l := range listeners {
+		// A server each: exporter-toolkit changes the server that it is given.
+		s := newServer(h, log)
+		l = netutil.LimitListener(l, maxConnections)
+		running.Go(func() {
+			defer cancel() // one address lost: end, rather than serve by halves
+			if err := web.Serve(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
+				errs[i] = fmt.Errorf("httpd: %s: %w", l.Addr(), err)
+				l.Close()
+			}
+		})
+		running.Go(func() {
+			<-ctx.Done()
+			shutdown(s)
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}
+
+func newServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		// What clients do wrong, such as a failed TLS handshake, stays at debug:
+		// anyone who can reach the port could fill the log with it.
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// shutdown lets requests end for a moment.
+func shutdown(s *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		s.Close()
+	}
+}

@@ -1,0 +1,151 @@
+package httpd
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"oneway.example/exporter/agent"
+)
+
+// The JSON of /api/v1/status. Times are RFC 3339, absent if unknown.
+type (
+	statusJSON struct {
+		Started   *time.Time     `json:"started,omitempty"`
+		Config    configJSON     `json:"config"`
+		Clock     clockJSON      `json:"clock"`
+		Reflector *reflectorJSON `json:"reflector,omitempty"`
+		Paths     []pathJSON     `json:"paths"`
+	}
+	configJSON struct {
+		File   string     `json:"file"`
+		Loaded *time.Time `json:"loaded,omitempty"`
+		Error  string     `json:"error,omitempty"`
+	}
+	clockJSON struct {
+		Source  string `json:"source"`
+		State   string `json:"state"`
+		Trusted bool   `json:"trusted"`
+		// Bound is absent while the clock is not trusted.
+		Bound      *float64   `json:"bound_seconds,omitempty"`
+		Offset     float64    `json:"offset_seconds"`
+		Reason     string     `json:"reason,omitempty"`
+		Error      string     `json:"error,omitempty"`
+		Steps      uint64     `json:"steps"`
+		LastUpdate *time.Time `json:"last_update,omitempty"`
+	}
+	reflectorJSON struct {
+		Listen    []string `json:"listen"`
+		Answering bool     `json:"answering"`
+		Error     string   `json:"error,omitempty"`
+		Packets   uint64   `json:"packets"`
+		Answered  uint64   `json:"answered"`
+		Sessions  int      `json:"sessions"`
+	}
+	pathJSON struct {
+		Name   string      `json:"name"`
+		Peer   string      `json:"peer"`
+		Probes []probeJSON `json:"probes"`
+	}
+	probeJSON struct {
+		Name        string       `json:"name"`
+		Type        string       `json:"type"`
+		Health      agent.Health `json:"health"`
+		State       string       `json:"state"`
+		Reason      string       `json:"reason,omitempty"`
+		LastSuccess *time.Time   `json:"last_success,omitempty"`
+		Restarts    int          `json:"restarts"`
+		Results     []resultJSON `json:"results,omitempty"`
+	}
+	resultJSON struct {
+		Quantity  string `json:"quantity"`
+		Direction string `json:"direction,omitempty"`
+		Value     string `json:"value"`
+	}
+)
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func newStatusJSON(s agent.Status) statusJSON {
+	j := statusJSON{
+		Started: known(s.Started),
+		Config:  configJSON{s.Config.File, known(s.Config.Loaded), s.Config.Error},
+		Clock: clockJSON{
+			Source: s.Clock.Source, State: s.Clock.State, Trusted: s.Clock.Trusted, Offset: s.Clock.Offset.Seconds(),
+			Reason: s.Clock.Reason, Error: s.Clock.Error, Steps: s.Clock.Steps, LastUpdate: known(s.Clock.LastUpdate),
+		},
+		Paths: []pathJSON{},
+	}
+	if s.Clock.Trusted {
+		j.Clock.Bound = new(s.Clock.Bound.Seconds())
+	}
+	if r := s.Reflector; r != nil {
+		j.Reflector = &reflectorJSON{r.Listen, r.Answering, r.Error, r.Packets, r.Answered, r.Sessions}
+	}
+	for _, p := range s.Paths {
+		path := pathJSON{Name: p.Name, Peer: p.Peer}
+		for _, one := range p.Probes {
+			probe := probeJSON{
+				Name: one.Name, Type: one.Type, Health: one.Health, State: one.State, Reason: one.Reason,
+				LastSuccess: known(one.LastSuccess), Restarts: one.Restarts,
+			}
+			for _, r := range one.Results {
+				probe.Results = append(probe.Results, resultJSON(r))
+			}
+			path.Probes = append(path.Probes, probe)
+		}
+		j.Paths = append(j.Paths, path)
+	}
+	return j
+}
+
+func (s *server) status(w http.ResponseWriter, _ *http.Request) {
+	s.json(w, newStatusJSON(s.Source.Status()))
+}
+
+func (s *server) json(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		s.Log.Debug("Status not written", "err", err)
+	}
+}
+
+// targetGroup is that of Prometheus' http_sd.
+type targetGroup struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels"`
+}
+
+// discovery lists the peers' hosts, so that what else runs there (this exporter,
+// node_exporter) can be found by relabelling.
+func (s *server) discovery(w http.ResponseWriter, _ *http.Request) {
+	groups := []targetGroup{}
+	for _, p := range s.Source.Status().Paths {
+		groups = append(groups, targetGroup{Targets: []string{host(p.Peer)}, Labels: map[string]string{
+			"__meta_oneway_path": p.Name, "__meta_oneway_peer": p.Peer,
+		}})
+	}
+	s.json(w, groups)
+}
+
+// host is a peer without its port.
+func host(peer string) string {
+	if _, err := netip.ParseAddr(peer); err == nil {
+		return peer
+	}
+	if h, _, err := net.SplitHostPort(peer); err == nil {
+		return h
+	}
+	return peer
+}
