@@ -101,7 +101,7 @@ func TestDashboardsCanBeProvisioned(t *testing.T) {
 				t.Errorf("%s: %s: only an import by hand resolves it, or an edit is lost", name, bad)
 			}
 		}
-		var board dashboard.Dashboard
+		var board boardJSON
 		if err := json.Unmarshal(text, &board); err != nil {
 			t.Fatal(err)
 		}

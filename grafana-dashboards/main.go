@@ -17,6 +17,16 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
+// Grafana 11.6, the oldest that is supported, reads the classic schema only.
+type (
+	boardBuilder = dashboard.DashboardBuilder //nolint:staticcheck // see above
+	boardJSON    = dashboard.Dashboard        //nolint:staticcheck // see above
+)
+
+func newBoard(title string) *boardBuilder {
+	return dashboard.NewDashboardBuilder(title) //nolint:staticcheck // see above
+}
+
 func main() {
 	dir := flag.String("out", "dashboards", "directory to write to")
 	flag.Parse()
@@ -27,8 +37,8 @@ func main() {
 }
 
 // boards are the dashboards by file name.
-func boards() map[string]*dashboard.DashboardBuilder {
-	return map[string]*dashboard.DashboardBuilder{
+func boards() map[string]*boardBuilder {
+	return map[string]*boardBuilder{
 		"path.json": pathBoard(),
 	}
 }
@@ -48,7 +58,7 @@ func write(dir string) error {
 }
 
 // render is the JSON of one dashboard as Grafana's file provisioning reads it.
-func render(b *dashboard.DashboardBuilder) ([]byte, error) {
+func render(b *boardBuilder) ([]byte, error) {
 	board, err := b.Build()
 	if err != nil {
 		return nil, err
@@ -63,7 +73,7 @@ func render(b *dashboard.DashboardBuilder) ([]byte, error) {
 
 // number gives panels the ids of their order: links to a panel (viewPanel=7)
 // need one, and the SDK leaves it out.
-func number(board *dashboard.Dashboard) {
+func number(board *boardJSON) {
 	id := uint32(0)
 	next := func() *uint32 { id++; n := id; return &n }
 	for _, p := range board.Panels {

@@ -45,7 +45,7 @@ func targets(qs []*prometheus.DataqueryBuilder) []cog.Builder[variants.Dataquery
 }
 
 func datasource() common.DataSourceRef {
-	return common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr(datasourceInUse)}
+	return common.DataSourceRef{Type: new("prometheus"), Uid: new(datasourceInUse)}
 }
 
 // lines is a panel over time, half a screen wide, its legend below: beside the
@@ -55,7 +55,7 @@ func lines(t text, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder 
 		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
 		Datasource(datasource()).Targets(targets(qs)).Span(12).Height(8).
 		LineWidth(1).FillOpacity(0).ShowPoints(common.VisibilityModeNever).
-		SpanNulls(common.BoolOrFloat64{Bool: cog.ToPtr(false)}).
+		SpanNulls(common.BoolOrFloat64{Bool: new(false)}).
 		AxisSoftMin(0).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
@@ -111,7 +111,7 @@ func steps(ss ...step) *dashboard.ThresholdsConfigBuilder {
 	for i, s := range ss {
 		out[i].Color = s.color
 		if i > 0 {
-			out[i].Value = cog.ToPtr(s.value)
+			out[i].Value = new(s.value)
 		}
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(out)

@@ -16,8 +16,8 @@ const (
 
 // pathBoard is all that is known of one path, in the order in which it is asked:
 // is it well, what is the delay, what else, and can the numbers be believed.
-func pathBoard() *dashboard.DashboardBuilder {
-	b := dashboard.NewDashboardBuilder("oneway / Path").Uid(pathUID).Tags([]string{"oneway"}).
+func pathBoard() *boardBuilder {
+	b := newBoard("oneway / Path").Uid(pathUID).Tags([]string{"oneway"}).
 		Description("One path, both directions: delay with its error bound, loss, variation, voice, and whether the clocks and this host can be believed.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
@@ -42,12 +42,12 @@ func pathBoard() *dashboard.DashboardBuilder {
 
 // variables are chosen from left to right; each offers what the ones before it
 // leave. Path and probe take one value: two paths in one plot cannot be read.
-func variables(b *dashboard.DashboardBuilder) {
+func variables(b *boardBuilder) {
 	from := metric.ProbeInterval.Name
 	b.WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Prometheus").Type("prometheus").
 		Current(dashboard.VariableOption{
-			Text:  dashboard.StringOrArrayOfString{String: cog.ToPtr("oneway Prometheus")},
-			Value: dashboard.StringOrArrayOfString{String: cog.ToPtr(prometheusUID)},
+			Text:  dashboard.StringOrArrayOfString{String: new("oneway Prometheus")},
+			Value: dashboard.StringOrArrayOfString{String: new(prometheusUID)},
 		}))
 	b.WithVariable(labelValues("job", "Job", from).IncludeAll(true).Multi(true).Current(all()))
 	b.WithVariable(labelValues("instance", "Instance", from+`{job=~"$job"}`).IncludeAll(true).Multi(true).Current(all()))
@@ -74,7 +74,7 @@ func labelValues(name, label, of string) *dashboard.QueryVariableBuilder {
 
 // annotations mark on every panel what happened when: alerts of this path or of
 // its agent, clock steps, restarts of the far end.
-func annotations(b *dashboard.DashboardBuilder) {
+func annotations(b *boardBuilder) {
 	note := func(name, colorName, expr, title, txt, tags string) {
 		b.Annotation(dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(datasource()).Enable(true).
 			IconColor(colorName).Expr(expr).Step("60s").TitleFormat(title).TextFormat(txt).TagKeys(tags))

@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-func clockRow(b *dashboard.DashboardBuilder) {
+func clockRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Can the delays be believed? Clocks"))
 	b.WithPanel(lines(text{
 		"Error bounds",

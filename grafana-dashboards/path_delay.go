@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-func delayRow(b *dashboard.DashboardBuilder) {
+func delayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("One-way delay"))
 	b.WithPanel(delayLines("forward", forward))
 	b.WithPanel(delayLines("reverse", reverse))
@@ -92,7 +92,7 @@ func delayCDF() *trend.PanelBuilder {
 			"rowField": "le", "columnField": "direction", "valueField": "Value", "emptyValue": "null",
 		})).
 		// The matrix names its first column after both fields and leaves it text.
-		WithTransformation(transform("organize", map[string]any{"renameByName": map[string]string{`le\direction`: "le"}})).
+		WithTransformation(transform("organize", map[string]any{"renameByName": map[string]string{`le\direction`: "le"}})). //nolint:misspell // Grafana's word
 		WithTransformation(transform("convertFieldType", map[string]any{
 			"conversions": []map[string]any{{"targetField": "le", "destinationType": "number"}}, "fields": map[string]any{},
 		})).

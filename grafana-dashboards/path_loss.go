@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-func lossRow(b *dashboard.DashboardBuilder) {
+func lossRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Loss, duplication, reordering, corruption"))
 	b.WithPanel(lines(text{
 		"Loss",

@@ -9,7 +9,7 @@ import (
 
 // selfRow is what this host did to the measurement, so that it is not taken for
 // what the path did.
-func selfRow(b *dashboard.DashboardBuilder) {
+func selfRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Can the measurement be believed? This host"))
 	b.WithPanel(lines(text{
 		"Lateness of the sends",

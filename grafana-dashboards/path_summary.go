@@ -17,7 +17,7 @@ const (
 )
 
 // summaryRow answers "is it well?" at a glance, in the units of the alerts.
-func summaryRow(b *dashboard.DashboardBuilder) {
+func summaryRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Is it well?"))
 	b.WithPanel(tile(text{
 		"Peer", "Whether the peer answered within the last three intervals.", "none",
@@ -78,8 +78,12 @@ func clockTile() *stat.PanelBuilder {
 	var terms []string
 	words := map[string]dashboard.ValueMappingResult{}
 	for i, s := range []struct{ state, color string }{
-		{"synchronised", green}, {"holdover", yellow}, {"stepping", red},
-		{"unsynchronised", red}, {"silent", orange}, {"none", grey},
+		{"synchronised", green},
+		{"holdover", yellow},
+		{"stepping", red},
+		{"unsynchronised", red},
+		{"silent", orange},
+		{"none", grey},
 	} {
 		n := strconv.Itoa(i + 1)
 		terms = append(terms, n+" * ("+of(metric.ClockState, `state="`+s.state+`"`)+" == 1)")

@@ -6,7 +6,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-func variationRow(b *dashboard.DashboardBuilder) {
+func variationRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Variation and round trip"))
 	b.WithPanel(lines(text{
 		"Delay variation (PDV)",

@@ -11,7 +11,7 @@ const axisWidth = 80
 
 // voiceRow shows R above the loss and the delay that made it, as thesis figure
 // 7.2 does, all three of the same windows.
-func voiceRow(b *dashboard.DashboardBuilder) {
+func voiceRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Voice: R above the loss and delay that made it"))
 	b.WithPanel(lines(text{
 		"R, best codec",

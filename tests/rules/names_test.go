@@ -193,8 +193,10 @@ func TestRulesThatNameABucketNameOneThatExists(t *testing.T) {
 // one of those that people query over months.
 func TestEveryRecordedNameIsUsed(t *testing.T) {
 	rules, all := load(t)
-	longTerm := []string{"path_hour:", "oneway:delay_seconds:quantile1d", "oneway:delay_min_seconds:min1d",
-		"oneway:delay_max_seconds:max1d", "oneway:packets_lost:ratio1d", "oneway:round_trips_lost:ratio1d"}
+	longTerm := []string{
+		"path_hour:", "oneway:delay_seconds:quantile1d", "oneway:delay_min_seconds:min1d",
+		"oneway:delay_max_seconds:max1d", "oneway:packets_lost:ratio1d", "oneway:round_trips_lost:ratio1d",
+	}
 	used := map[string]bool{}
 	for _, e := range all {
 		for _, s := range expr.Selectors(e.Query) {

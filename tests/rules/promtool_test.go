@@ -3,6 +3,7 @@
 package rules
 
 import (
+	"bytes"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -63,5 +64,18 @@ func TestRulesBehave(t *testing.T) {
 			t.Parallel()
 			run(t, promtool, "test", "rules", name)
 		})
+	}
+}
+
+// Prometheus 2.42 neither ingests both kinds of histogram nor lets promtool write
+// native ones.
+func TestRulesReadNativeHistograms(t *testing.T) {
+	promtool := need(t, "promtool", "prometheus")
+	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", "--help").CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("--run")) {
+		t.Skip("NOT TESTED: quantiles of native histograms need promtool 3")
+	}
+	for _, name := range files(t, "native/*.yml") {
+		run(t, promtool, "test", "rules", name)
 	}
 }
