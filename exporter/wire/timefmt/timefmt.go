@@ -1,31 +1,44 @@
 // Package timefmt holds the time stamp formats of STAMP and the Error Estimate.
+//
+//	NTP  0-3 seconds since 1900, UTC   4-7 fraction in units of 2^-32 s
+//	PTP  0-3 seconds since 1970, TAI   4-7 nanoseconds
+//	Error Estimate  S(1) Z(1) Scale(6) Multiplier(8)
+//
+// Which of the two a packet has is told by the Z bit of its Error Estimate (RFC
+// 8762 section 4.2.1). Neither tells its era: 32 bits of seconds wrap after 136
+// years, so that a reader needs to know roughly when the stamp was taken.
 package timefmt
 
 import (
-	"math/bits"
 	"time"
 
 	"oneway.example/exporter/instant"
 )
 
 // Format is the Z bit of the Error Estimate: how the stamps of a packet are
-// written.
+// written. The zero value is NTP, the default of RFC 8762 section 4.2.1.
 type Format uint8
 
 const (
 	// NTP is seconds since 1900 and a binary fraction, 32 bits each, in UTC (RFC
-	// 5905 section 6). The seconds wrap in 2036.
+	// 5905 section 6). The seconds wrap on 2036-02-07.
 	NTP Format = iota
 	// PTP is seconds since 1970 and nanoseconds, 32 bits each, on the PTP
-	// timescale, TAI (IEEE 1588-2008; RFC 8762 section 4.2.1). The seconds wrap
-	// in 2106.
+	// timescale, TAI (the truncated format of IEEE 1588-2008; RFC 8762 section
+	// 4.2.1, RFC 8877 section 4.3). The seconds wrap in 2106.
 	PTP
 )
 
-const ntpEpoch = 2208988800 // seconds from 1900 to 1970
+const (
+	ntpEpoch = 2208988800 // seconds from 1900 to 1970 (RFC 868)
+	second   = int64(time.Second)
+	era      = int64(1) << 32 // seconds
+)
 
-// Encode writes t; tai is TAI-UTC (37 s since 2017), used by PTP only. The zero
-// Time, no stamp, becomes 0.
+// Encode writes t for the wire; tai is TAI-UTC (37 s since 2017), used by PTP
+// only. The zero Time, no stamp, becomes 0, and no other does. Decode finds the
+// same nanosecond again, but for the one nanosecond in 136 years whose PTP form
+// would be 0: that is written one later.
 func (f Format) Encode(t instant.Time, tai time.Duration) uint64 {
 	if t.IsZero() {
 		return 0
@@ -33,34 +46,38 @@ func (f Format) Encode(t instant.Time, tai time.Duration) uint64 {
 	if f == PTP {
 		t = t.Add(tai)
 	}
-	sec, ns := int64(t)/1e9, int64(t)%1e9
+	sec, ns := int64(t)/second, int64(t)%second
 	if ns < 0 {
-		sec, ns = sec-1, ns+1e9
+		sec, ns = sec-1, ns+second
 	}
-	if f == PTP {
-		return uint64(uint32(sec))<<32 | uint64(ns)
+	low := uint64(ns)
+	if f != PTP {
+		sec += ntpEpoch
+		// Rounded up, for readers that round down.
+		low = (low<<32 + uint64(second) - 1) / uint64(second)
 	}
-	// Rounded up: Decode rounds down and finds the same nanosecond.
-	frac := (uint64(ns)<<32 + 1e9 - 1) / 1e9
-	return uint64(uint32(sec+ntpEpoch))<<32 | frac
+	// The instant at which the seconds wrap must not read as no stamp. In NTP 1 is
+	// 0.23 ns later, which Decode rounds away.
+	return max(uint64(uint32(sec))<<32|low, 1)
 }
 
-// Decode reads what Encode wrote, to the nanosecond. The era, which is not in
-// the stamp, is the one that brings it closest to near. 0 becomes the zero Time.
+// Decode reads a stamp off the wire, to the nearest nanosecond: the exact one if
+// the writer had whole nanoseconds, however it rounded their binary fraction. The
+// era, which is not in the stamp, is the one that brings it closest to near; tai
+// is TAI-UTC, used by PTP only. 0, and a PTP stamp with a second or more of
+// nanoseconds, become the zero Time: there is no stamp.
 func (f Format) Decode(raw uint64, tai time.Duration, near instant.Time) instant.Time {
-	if raw == 0 {
+	sec, low := int64(raw>>32), raw&(1<<32-1)
+	if raw == 0 || f == PTP && low >= uint64(second) {
 		return 0
 	}
-	sec := int64(raw >> 32)
-	low := raw & (1<<32 - 1)
 	ns := int64(low)
-	if f == NTP {
+	if f != PTP {
 		sec -= ntpEpoch
-		hi, lo := bits.Mul64(low, 1e9)
-		ns = int64(hi<<32 | lo>>32)
+		// The product is below 2^62. The sum may be a whole second: FromUnix carries.
+		ns = int64((low*uint64(second) + 1<<31) >> 32)
 	}
-	nearSec := int64(near) / 1e9
-	const era = int64(1) << 32
+	nearSec := int64(near) / second
 	for sec-nearSec > era/2 {
 		sec -= era
 	}
