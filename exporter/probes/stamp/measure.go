@@ -43,7 +43,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 		return Report{}, err
 	}
 	defer h.remove(s)
-	s.awaitOpening(ctx)
+	s.awaitOpening(ctx, pollInterval)
 	remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
 	watch(ctx, s.full, func() { progress(s.report()) })
 	remove()
@@ -76,18 +76,22 @@ func watch(ctx context.Context, done <-chan struct{}, f func()) {
 
 // awaitOpening gives our reflector the time to say so before the first test
 // packet, so that not one packet of the run is outside its count.
-func (s *session) awaitOpening(ctx context.Context) {
-	s.poll(ctx, openTries*queryInterval, func() bool { return s.query.opened || s.query.foreign })
+func (s *session) awaitOpening(ctx context.Context, every time.Duration) {
+	s.poll(ctx, every, openTries*queryInterval, func() bool { return s.query.opened || s.query.foreign })
 }
 
 // settle waits for the last answers and then for the far end's final counts.
 func (s *session) settle(wait time.Duration) {
 	ctx := context.Background()
-	s.poll(ctx, wait+queryInterval, func() bool { return s.flights.outstanding() == 0 })
+	s.poll(ctx, pollInterval, wait+queryInterval, func() bool { return s.flights.outstanding() == 0 })
 	s.mu.Lock()
-	s.query.finish = s.kind == farOurs
+	s.query.finish = s.kind != farUnknown
+	s.query.foreign = s.query.finish && s.kind != farOurs
 	s.mu.Unlock()
-	s.poll(ctx, 8*queryInterval, func() bool { return !s.query.finish || s.query.finished })
+	s.poll(ctx, pollInterval, min(8*queryInterval, wait+queryInterval), func() bool { return !s.query.finish || s.query.finished })
+	// A missing answer is waited for since a later one came, which is no older
+	// than the last question.
+	s.poll(ctx, pollInterval, wait+queryInterval, func() bool { return s.kind != farStateful || s.guessable() })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers.flush(math.MaxInt64, s.conclude)
@@ -97,8 +101,8 @@ func (s *session) settle(wait time.Duration) {
 const pollInterval = 10 * time.Millisecond
 
 // poll ticks the session until done, at most for the given time.
-func (s *session) poll(ctx context.Context, most time.Duration, done func() bool) {
-	ticker := time.NewTicker(pollInterval)
+func (s *session) poll(ctx context.Context, every, most time.Duration, done func() bool) {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for end := sched.Now() + most; sched.Now() < end; {
 		s.tick(sched.Now())

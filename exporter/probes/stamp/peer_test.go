@@ -275,3 +275,73 @@ func flood(t *testing.T, at netip.AddrPort, each int) {
 		}
 	}
 }
+
+// bareReflector is one of RFC 8762 alone: it returns no TLVs, and answers
+// queries as the test packets that they are to it.
+type bareReflector struct {
+	stateful bool
+	sent     uint32
+	// lost says whether a test packet is lost, there or on the way back.
+	lost func(seq uint32) (there, back bool)
+}
+
+func (b *bareReflector) answer(q []byte) [][]byte {
+	s, err := wire.ParseSender(q)
+	if err != nil {
+		return nil
+	}
+	there, back := false, false
+	if !isQuery(q) {
+		there, back = b.lost(s.Seq)
+	}
+	if there {
+		return nil
+	}
+	seq := s.Seq
+	if b.stateful {
+		seq = b.sent
+	}
+	b.sent++
+	if back {
+		return nil
+	}
+	return [][]byte{reflect(q[:wire.UnauthenticatedBytes], seq)}
+}
+
+func isQuery(q []byte) bool {
+	for rest := q[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+		v, after, err := wire.NextTLV(rest)
+		if err != nil {
+			return false
+		}
+		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil {
+			return r.Query
+		}
+		rest = after
+	}
+	return false
+}
+
+func TestReflectorWithoutTLVsAnswersEveryPacket(t *testing.T) {
+	none := func(uint32) (bool, bool) { return false, false }
+	for _, stateful := range []bool{false, true} {
+		far := &bareReflector{stateful: stateful, lost: none}
+		r := newBed(t, reflector.Options{}).to(fakePeer(t, far.answer)).measure(t, quick(), 50)
+		if r.RoundTrip.Received != 50 || r.RoundTrip.Lost != 0 || len(r.Discarded) > 0 {
+			t.Errorf("stateful %v: %s", stateful, asJSON(t, r))
+		}
+	}
+}
+
+// TestLossesAtTheEndsOfARunAreToldApartToo: the first and the last packets are
+// lost, where no answer to a test packet is left to be counted from.
+func TestLossesAtTheEndsOfARunAreToldApartToo(t *testing.T) {
+	far := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
+		return seq == 0 || seq == 49, seq == 1 || seq == 2 || seq == 47 || seq == 48
+	}}
+	r := newBed(t, reflector.Options{}).to(fakePeer(t, far.answer)).measure(t, quick(), 50)
+	f, v := r.Forward, r.Reverse
+	if f.Lost == nil || *f.Lost != 2 || *f.Received != 48 || *v.Lost != 4 || *v.Sent != 48 || *v.Received != 44 {
+		t.Errorf("forward %s\nreverse %s", asJSON(t, f), asJSON(t, v))
+	}
+}

@@ -84,7 +84,10 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 		return err
 	}
 	p.begin(s)
-	remove := p.env.Pacer.Add(s, s.first)
+	// To a foreign reflector a query is a test packet like any other: it must
+	// not take a number between two of those that are measured.
+	s.awaitOpening(ctx, 5*pollInterval) // thousands of sessions may wait
+	remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
 	p.watch(ctx, s, resolveFailed)
 	remove()
 	h.remove(s)

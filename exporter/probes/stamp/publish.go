@@ -47,10 +47,10 @@ func (s *session) guessForward() {
 		s.unsure[unsureForeign] = s.roundTrips.lost
 		return
 	}
-	c := s.reverse.Counts()
-	if c.Pending() > 0 || s.flights.outstanding() > 0 {
+	if !s.guessable() {
 		return
 	}
+	c := s.reverse.Counts()
 	s.fwd.known = true
 	lost := max(f.lost, s.roundTrips.lost-min(s.roundTrips.lost, c.Lost))
 	received := max(f.received, s.flights.next-lost)
@@ -59,6 +59,17 @@ func (s *session) guessForward() {
 	s.fwd.losses.Add(delta)
 	s.fwd.delays.Lost(int(delta.Lost))
 	f.lost, f.received = lost, received
+}
+
+// guessable: the fate of every question and of every answer is known. Those
+// after the last answer are not until a later number has been heard.
+func (s *session) guessable() bool {
+	c := s.reverse.Counts()
+	if c.Pending() > 0 || s.flights.outstanding() > 0 {
+		return false
+	}
+	last := s.flights.get(s.flights.next - 1)
+	return s.query.finished || last != nil && last.state == flightAnswered
 }
 
 // closeWindow publishes what is said of a whole window, and begins the next.

@@ -1,8 +1,10 @@
 package stamp
 
 import (
+	"slices"
 	"time"
 
+	"oneway.example/exporter/seqwin"
 	"oneway.example/exporter/tstamp"
 )
 
@@ -18,18 +20,34 @@ type querier struct {
 	finished bool // it has decided everything that was sent
 	// finish asks for that decision; set once the loss timeout has passed.
 	finish bool
+	// begin is what a foreign reflector's answers are numbered from, after its
+	// answer to the only query; 0: not known.
+	begin uint64
+	ended bool // the one query that a foreign reflector gets at the end is sent
+	// asked are the T1 of the last queries, by which their answers are known
+	// from a reflector that returns no TLVs, or none that it does not know.
+	asked [openTries + 1]uint64
+	count int
 }
 
 const (
 	openTries     = 3
 	queryInterval = 250 * time.Millisecond
+	// leap is how far the number of a foreign reflector's last query is beyond
+	// the test packets: an answer that repeats it has no number of its own. Of
+	// other numbers that may be chance, after losses.
+	leap = 1000
 )
 
 // due reports whether a query is to be sent now, and notes that it is.
 func (q *querier) due(now time.Duration, needed bool, interval time.Duration) bool {
 	switch {
-	case q.foreign || now < q.next:
+	case now < q.next:
 		return false
+	case q.foreign:
+		first := q.finish && !q.ended
+		q.ended = q.ended || first
+		return first
 	case q.finish:
 		if q.finished {
 			return false
@@ -46,10 +64,45 @@ func (q *querier) due(now time.Duration, needed bool, interval time.Duration) bo
 	return true
 }
 
+// note keeps the T1 of a query that is being sent.
+func (q *querier) note(t1 uint64) {
+	q.asked[q.count%len(q.asked)] = t1
+	q.count++
+}
+
+// knows reports whether t1 is that of a query, and of the last one.
+func (q *querier) knows(t1 uint64) (known, last bool) {
+	if q.count == 0 {
+		return false, false
+	}
+	return slices.Contains(q.asked[:min(q.count, len(q.asked))], t1), q.asked[(q.count-1)%len(q.asked)] == t1
+}
+
 // answered notes the answer to a query.
 func (q *querier) answered(finish bool) {
 	q.opened = true
 	q.finished = q.finished || finish
+}
+
+// foreignQuery takes the answer of a reflector to which a query is a test
+// packet. If it numbers its answers, the numbers of those to test packets lie
+// between the answers to the first query and to the last. The caller holds s.mu.
+func (s *session) foreignQuery(r *reply, now time.Duration) {
+	q := &s.query
+	_, last := q.knows(r.packet.SenderT1)
+	switch n := seqwin.Extend(s.reverse.Counts().Next, r.packet.Seq); {
+	case !q.foreign && q.tries == 1 && !s.reverseOn:
+		q.begin = n + 1
+	case q.ended && last:
+		q.finished = true
+		if r.packet.Seq == r.packet.SenderSeq {
+			break // no number of its own
+		}
+		s.kind = farStateful
+		s.reverse.Finish(n, now)
+		s.countReverse()
+	}
+	q.foreign = true
 }
 
 // ask sends a query if one is due. The caller holds s.mu.

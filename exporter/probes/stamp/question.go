@@ -30,7 +30,12 @@ func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 func (s *session) writeQuery(finish bool) []byte {
 	now := instant.Now()
 	next := uint32(s.flights.next)
-	b := s.writeBase(make([]byte, 0, maxSize), next, now, s.clock.Quality(now))
+	s.query.note(s.opts.format.Encode(now, s.opts.TAIOffset))
+	seq := next
+	if finish && s.kind != farOurs {
+		seq += leap
+	}
+	b := s.writeBase(make([]byte, 0, maxSize), seq, now, s.clock.Quality(now))
 	b = wire.FollowUp{}.AppendTo(b)
 	r := s.receipt(receiptWords)
 	r.Query, r.Finish, r.Next = true, finish, next

@@ -34,8 +34,8 @@ func (s *session) received(in *tstamp.In) {
 			s.query.answered(reply.receipt.Finish)
 			return
 		}
-	} else if reply.hasReceipt && reply.receipt.Query {
-		s.query.foreign = true
+	} else if query, _ := s.query.knows(reply.packet.SenderT1); query {
+		s.foreignQuery(&reply, now)
 		return
 	}
 	s.answer(in, &reply, now)
@@ -217,20 +217,26 @@ func (s *session) farRestarted(rc *wire.Receipt) {
 
 // answer takes the answer to a test packet.
 func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
+	seq := seqwin.Extend(s.flights.next, r.packet.SenderSeq)
+	f := s.flights.get(seq)
+	switch {
+	// What answers nothing that was asked must not move the window.
+	case seq >= s.flights.next:
+		s.discarded[discardUnknownSequence]++
+		return
+	case f != nil && r.packet.SenderT1 != s.opts.format.Encode(f.user, s.opts.TAIOffset):
+		s.discarded[discardBadEcho]++
+		return
+	}
 	n, verdict := s.number(&r.packet, now)
 	if r.hasFollow && r.followUp.Mode != 0 {
 		s.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.decode(r, r.followUp.T3, in.At), s.conclude)
 	}
-	if verdict == seqwin.Duplicate || verdict == seqwin.Late {
-		return
-	}
-	f := s.flights.get(seqwin.Extend(s.flights.next, r.packet.SenderSeq))
 	switch {
-	case f == nil:
-		s.discarded[discardUnknownSequence]++
+	case verdict == seqwin.Duplicate || verdict == seqwin.Late:
 		return
-	case r.packet.SenderT1 != s.opts.format.Encode(f.user, s.opts.TAIOffset):
-		s.discarded[discardBadEcho]++
+	case f == nil:
+		s.discarded[discardUnknownSequence]++ // forgotten long ago
 		return
 	case f.state != flightOut:
 		return // a second answer, or one after the waiting time: no sample
@@ -249,7 +255,11 @@ func (s *session) number(p *wire.ReflectorPacket, now time.Duration) (uint64, se
 		s.kind = farStateful
 	}
 	if !s.reverseOn {
-		s.reverse.Start(uint64(p.Seq))
+		begin := uint64(p.Seq)
+		if s.query.begin > 0 {
+			begin = min(begin, s.query.begin)
+		}
+		s.reverse.Start(begin)
 		s.reverseOn = true
 	}
 	n := seqwin.Extend(s.reverse.Counts().Next, p.Seq)

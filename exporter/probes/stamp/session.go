@@ -57,7 +57,6 @@ type session struct {
 	clock  clock.Monitor
 	plan   sched.Schedule
 	series *series
-	first  time.Duration // when the first packet is due
 	limit  uint64        // packets to send; 0: no limit
 	full   chan struct{} // closed when the limit is reached
 
@@ -108,8 +107,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	s.first = now + sched.RandomPhase(o.Interval, rng)
-	s.plan = sched.Periodic(o.Interval, s.first)
+	s.plan = sched.Periodic(o.Interval, now+sched.RandomPhase(o.Interval, rng))
 	if o.Schedule == schedulePoisson {
 		s.plan = sched.Poisson(o.Interval, rng)
 	}
