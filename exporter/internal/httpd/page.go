@@ -140,7 +140,11 @@ func summarise(total int, counts map[agent.Health]int) string {
 				parts = append(parts, fmt.Sprintf("%d %s", n, h))
 			}
 		}
-		return fmt.Sprintf("%d of %s with a problem: %s", bad, plural(total, "probe"), strings.Join(parts, ", "))
+		verb := "have"
+		if bad == 1 {
+			verb = "has"
+		}
+		return fmt.Sprintf("%d of %s %s a problem: %s", bad, plural(total, "probe"), verb, strings.Join(parts, ", "))
 	case counts[agent.Starting] > 0:
 		return fmt.Sprintf("%d of %s measuring, %d starting", counts[agent.Up], plural(total, "probe"), counts[agent.Starting])
 	case total == 1:
@@ -156,8 +160,10 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// words makes a reason's label readable.
-func words(label string) string { return strings.ReplaceAll(label, "_", " ") }
+// words makes a reason's label readable; that it is this host's clock is said.
+func words(label string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(label, "near_"), "_", " ")
+}
 
 // glyphs tell states apart without colour.
 func glyph(h agent.Health) string {
@@ -207,8 +213,8 @@ func age(now, then time.Time) string {
 // for people, and so there is no state in the package.
 func pageTemplate() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"age": age, "figures": figures, "glyph": glyph, "words": words,
-		"utc": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"age": age, "figures": figures, "glyph": glyph,
+		"utc": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageSource)
 }
 

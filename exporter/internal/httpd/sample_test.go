@@ -1,0 +1,76 @@
+package httpd
+
+import (
+	"errors"
+	"time"
+
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/probe"
+)
+
+// sampleNow is the time of the sample.
+var sampleNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// fakeSource is a Source that says what it is told to.
+type fakeSource struct {
+	status  agent.Status
+	reloads int
+	err     error
+}
+
+func (s *fakeSource) Status() agent.Status { return s.status }
+
+func (s *fakeSource) Reload() error {
+	s.reloads++
+	return s.err
+}
+
+var errReload = errors.New("oneway.yml:12:17: paths[0].probes[0].interval is 0s; it must be between 100µs and 1h0m0s")
+
+func results(forward, reverse, loss, r, both string) []probe.Result {
+	return []probe.Result{
+		{Quantity: "delay", Direction: "forward", Value: forward},
+		{Quantity: "loss", Direction: "forward", Value: loss},
+		{Quantity: "R (G.711-PLC)", Direction: "forward", Value: r},
+		{Quantity: "delay", Direction: "reverse", Value: reverse},
+		{Quantity: "loss", Direction: "reverse", Value: "0.00 %"},
+		{Quantity: "R (G.711-PLC)", Direction: "reverse", Value: "92"},
+		{Quantity: "round trip", Value: both},
+	}
+}
+
+// sample has every state that the page knows.
+func sample() agent.Status {
+	at := func(ago time.Duration) time.Time { return sampleNow.Add(-ago) }
+	one := func(name, peer string, health agent.Health, s probe.Status) agent.PathStatus {
+		return agent.PathStatus{Name: name, Peer: peer, Probes: []agent.ProbeStatus{{Name: "stamp", Type: "stamp", Health: health, Status: s}}}
+	}
+	paths := []agent.PathStatus{
+		one("calgary-to-seoul", "reflector.seoul.example.net", agent.Up, probe.Status{
+			Up: true, State: "measuring", LastSuccess: at(time.Second), Results: results("81.2 ms ± 310 µs", "79.8 ms ± 310 µs", "0.10 %", "86", "161 ms"),
+		}),
+		one("bus-12-to-core", "[2001:db8::7]:8620", agent.Impaired, probe.Status{
+			Up: true, State: "measuring", LastSuccess: at(time.Second), Reason: "one-way delay is not valid: far_unsynchronised",
+			Results: []probe.Result{{Quantity: "loss", Direction: "forward", Value: "1.25 %"}, {Quantity: "loss", Direction: "reverse", Value: "0.40 %"}, {Quantity: "round trip", Value: "212 ms"}},
+		}),
+		one("office-to-router", "192.0.2.1", agent.Down, probe.Status{
+			State: "no answer", LastSuccess: at(17 * time.Minute), Reason: "udp 192.0.2.1:862 does not answer; is a STAMP reflector running there, is the port open?",
+		}),
+		one("lab-to-lab", "lab.example.net", agent.Failed, probe.Status{State: "failed, will be tried again", Reason: "stamp: open udp 10.0.0.9:0: cannot assign requested address"}),
+		one("new-site", "new.example.net", agent.Starting, probe.Status{State: "starting"}),
+	}
+	paths[3].Probes[0].Restarts = 4
+	paths[0].Probes = append(paths[0].Probes, agent.ProbeStatus{Name: "voice-50pps", Type: "stamp", Health: agent.Up, Status: probe.Status{
+		Up: true, State: "measuring", LastSuccess: at(0), Results: results("82.9 ms ± 310 µs", "80.4 ms ± 310 µs", "0.31 %", "84", "163 ms"),
+	}})
+	return agent.Status{
+		Started: at(26 * time.Hour),
+		Config:  agent.ConfigStatus{File: "/etc/oneway/oneway.yml", Loaded: at(3 * time.Hour)},
+		Clock: agent.ClockStatus{
+			Source: "chrony", State: "synchronised", Trusted: true, Bound: 287 * time.Microsecond,
+			Offset: -13 * time.Microsecond, LastUpdate: at(41 * time.Second),
+		},
+		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Answering: true, Packets: 1234567, Answered: 1234500, Sessions: 12},
+		Paths:     paths,
+	}
+}

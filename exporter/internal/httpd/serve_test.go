@@ -1,0 +1,198 @@
+package httpd
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/exporter-toolkit/web"
+)
+
+// serve serves the sample at n addresses until the test ends.
+func serve(t *testing.T, n int, webConfig string) (addresses []string) {
+	t.Helper()
+	flags := &web.FlagConfig{WebListenAddresses: new([]string), WebSystemdSocket: new(bool), WebConfigFile: &webConfig}
+	for range n {
+		*flags.WebListenAddresses = append(*flags.WebListenAddresses, "127.0.0.1:0")
+	}
+	listeners, err := Listen(flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range listeners {
+		addresses = append(addresses, l.Addr().String())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	h := Handler(Options{Source: &fakeSource{status: sample()}, Registry: NewRegistry()})
+	go func() { served <- Serve(ctx, listeners, h, flags, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Errorf("Serve returned %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("Serve did not return")
+		}
+	})
+	return addresses
+}
+
+func fetch(t *testing.T, c *http.Client, url, user, password string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user != "" {
+		r.SetBasicAuth(user, password)
+	}
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode
+}
+
+func client(pool *x509.CertPool) *http.Client {
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+}
+
+func TestSeveralAddressesAreServed(t *testing.T) {
+	for _, address := range serve(t, 2, "") {
+		if got := fetch(t, client(nil), "http://"+address+"/-/ready", "", ""); got != http.StatusOK {
+			t.Errorf("%s: status %d", address, got)
+		}
+	}
+}
+
+// webConfig writes a configuration with a certificate for 127.0.0.1 and the user
+// "prometheus" with the password "test".
+func webConfig(t *testing.T) (file string, pool *x509.CertPool) {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pool = x509.NewCertPool()
+	pool.AppendCertsFromPEM(cert)
+	file = filepath.Join(dir, "web.yml")
+	for name, content := range map[string]string{
+		"cert.pem": string(cert),
+		"key.pem":  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})),
+		"web.yml": "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\nbasic_auth_users:\n" +
+			"  prometheus: $2a$04$gpROYw1fb7ZeO8tDJ81JbOPK5A/6yW3.WZbntxKriuCxYyFHGdgIa\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return file, pool
+}
+
+func TestTLSAndPasswordsAreThoseOfTheWebConfiguration(t *testing.T) {
+	file, pool := webConfig(t)
+	if err := CheckConfig(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range serve(t, 2, file) {
+		url := "https://" + address + "/metrics"
+		if got := fetch(t, client(pool), url, "prometheus", "test"); got != http.StatusOK {
+			t.Errorf("with the password: status %d", got)
+		}
+		if got := fetch(t, client(pool), url, "prometheus", "wrong"); got != http.StatusUnauthorized {
+			t.Errorf("with a wrong password: status %d", got)
+		}
+		if got := fetch(t, client(nil), "http://"+address+"/metrics", "", ""); got != http.StatusBadRequest {
+			t.Errorf("without TLS: status %d", got)
+		}
+	}
+}
+
+func TestWrongWebConfigurationIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "web.yml")
+	if err := os.WriteFile(file, []byte("tls_server_config: {cert_file: absent.pem}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckConfig(file); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("error is %v", err)
+	}
+	if err := CheckConfig(""); err != nil {
+		t.Errorf("none is right: %v", err)
+	}
+}
+
+func TestTakenAddressIsToldWithAdvice(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = Listen(&web.FlagConfig{WebListenAddresses: &[]string{"127.0.0.1:0", l.Addr().String()}})
+	if err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "--web.listen-address") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestSlowHeadersAreCutOff looks at the server's limits rather than to wait for them.
+func TestSlowHeadersAreCutOff(t *testing.T) {
+	s := newServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	for name, d := range map[string]time.Duration{"header": s.ReadHeaderTimeout, "read": s.ReadTimeout, "write": s.WriteTimeout, "idle": s.IdleTimeout} {
+		if d <= 0 || d > 2*time.Minute {
+			t.Errorf("%s timeout is %v", name, d)
+		}
+	}
+}
+
+func TestHugeHeadersAreRefused(t *testing.T) {
+	address := serve(t, 1, "")[0]
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: h\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 2*maxHeaderBytes))
+	answer := make([]byte, 12)
+	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 431" {
+		t.Errorf("answer is %q, %v; want 431", answer, err)
+	}
+}
