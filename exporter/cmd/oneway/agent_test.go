@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/probes"
+	"oneway.example/exporter/probes/stamp"
+)
+
+const exampleFile = "../../../deploy/oneway.yml"
+
+// setting is a line of the example that is a setting commented out.
+var setting = regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`)
+
+func TestExampleConfigurationIsRight(t *testing.T) {
+	got, err := agent.Check(exampleFile, probes.All())
+	if err != nil || got != (agent.Summary{Paths: 4, Probes: 6}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// TestEverySettingOfTheExampleIsRight takes the # away from all of them.
+func TestEverySettingOfTheExampleIsRight(t *testing.T) {
+	example, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	all := setting.ReplaceAllString(string(example), "$1$2")
+	for _, key := range []string{"reflector.key", "office.key"} {
+		if err := os.WriteFile(filepath.Join(dir, key), []byte("secret\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := agent.Check(file, probes.All()); err != nil {
+			t.Error(err)
+		}
+	}
+	// A bound goes with the source static, and all else of the clock with chrony.
+	bound := regexp.MustCompile(`(?m)^ *bound: .*\n`)
+	check("chrony.yml", bound.ReplaceAllString(all, ""))
+	daemon := regexp.MustCompile(`(?m)^  (address|interval): .*\n`)
+	check("static.yml", daemon.ReplaceAllString(strings.Replace(all, "source: chrony", "source: static", 1), ""))
+}
+
+// TestExampleHasEveryKey compares it with the structs that it is decoded into.
+func TestExampleHasEveryKey(t *testing.T) {
+	example, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var missing []string
+	for _, s := range []any{config.Config{}, config.Clock{}, config.Reflector{}, config.RateLimit{}, config.Path{}, config.Probe{}, stamp.Options{}} {
+		for i := range reflect.TypeOf(s).NumField() {
+			f := reflect.TypeOf(s).Field(i)
+			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+			if f.IsExported() && key != "" && key != "-" && !bytes.Contains(example, []byte(key+":")) {
+				missing = append(missing, fmt.Sprintf("%T.%s", s, key))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("not in the example: %q", missing)
+	}
+}
+
+// TestDefaultsOfTheExampleAreTheDefaults decodes the probe with all its settings
+// and compares it with the defaults.
+func TestDefaultsOfTheExampleAreTheDefaults(t *testing.T) {
+	example, err := os.ReadFile(exampleFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := setting.ReplaceAllString(string(example), "$1$2")
+	all = regexp.MustCompile(`(?m)^ *bound: .*\n`).ReplaceAllString(all, "")
+	c, err := config.Parse(exampleFile, []byte(all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got stamp.Options
+	if err := c.Paths[1].Probes[0].Options.Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := stamp.DefaultOptions()
+	want.KeyFile, want.Local = got.KeyFile, got.Local // examples: they have no default
+	want.Size = 172                                   // 0 means 172, or more where a key needs the room
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the example says %+v\nthe defaults are %+v", got, want)
+	}
+}
+
+func write(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "oneway.yml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestCheckConfigSaysAllAtOnce(t *testing.T) {
+	good := write(t, "paths: [{name: a, peer: h, probes: [{type: stamp}]}]")
+	bad := write(t, "paths: [{name: a, peer: h, probes: [{type: stamp, interval: 0s}]}]")
+	var out, problems bytes.Buffer
+	if err := checkConfigs(&out, &problems, []string{good}, ""); err != nil || out.String() != good+": ok: 1 path, 1 probe\n" {
+		t.Errorf("%v: %q", err, out.String())
+	}
+	out.Reset()
+	err := checkConfigs(&out, &problems, []string{bad, good}, filepath.Join(t.TempDir(), "absent.yml"))
+	if err == nil || !strings.Contains(err.Error(), "2 files") {
+		t.Errorf("error is %v", err)
+	}
+	want := bad + ":1:61: paths[0].probes[0].interval is 0s; it must be between 100µs and 1h0m0s\n"
+	if !strings.HasSuffix(problems.String(), want) || !strings.Contains(problems.String(), "absent.yml") {
+		t.Errorf("problems:\n%swant, after one of absent.yml,\n%s", problems.String(), want)
+	}
+}
+
+func TestExitStatusTellsUsageFromFailure(t *testing.T) {
+	bad := write(t, "paths: [")
+	for _, c := range []struct {
+		args []string
+		want int
+	}{
+		{[]string{"check-config", exampleFile}, 0},
+		{[]string{"check-config", bad}, exitFailure},
+		{[]string{"check-config"}, exitUsage},
+		{[]string{"agent", "--config.file=" + bad}, exitUsage},
+		{[]string{"agent", "--metrics.no-classic-histograms", "--metrics.no-native-histograms"}, exitUsage},
+		{[]string{"agent", "--config.file=" + exampleFile, "--web.listen-address=203.0.113.1:0"}, exitFailure},
+		{[]string{"agent", "--log.level=loud"}, exitUsage},
+		{[]string{"agent", "--no-such-flag"}, exitUsage},
+	} {
+		app := kingpin.New("oneway", "").Terminate(func(int) { t.Errorf("%q: kingpin ended the program", c.args) })
+		agentCommand(app)
+		checkConfigCommand(app)
+		if got := run(app, c.args); got != c.want {
+			t.Errorf("%q: status %d, want %d", c.args, got, c.want)
+		}
+	}
+}
+
+// TestAgentMeasuresItselfAndServesIt is the whole program over the loopback interface.
+func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
+	reflectorAt, webAt := freeUDP(t), freeTCP(t)
+	f := &agentFlags{
+		config: write(t, fmt.Sprintf("clock: {source: static, bound: 20us}\nreflector: {listen: [%q]}\npaths:\n"+
+			"  - {name: self, peer: %q, probes: [{type: stamp, interval: 5ms, window: 1s, loss_timeout: 200ms}]}\n", reflectorAt, reflectorAt)),
+		web: &web.FlagConfig{WebListenAddresses: &[]string{webAt}, WebSystemdSocket: new(bool), WebConfigFile: new(string)},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.run(ctx, slog.New(slog.DiscardHandler)) }()
+	metrics := waitFor(t, "http://"+webAt+"/metrics", func(body string) bool {
+		return strings.Contains(body, `oneway_delay_median_seconds{direction="reverse",path="self",probe="stamp"} `)
+	})
+	for _, want := range []string{
+		`oneway_probe_up{path="self",probe="stamp"} 1`, `oneway_packets_lost_total{direction="forward",path="self",probe="stamp"} 0`,
+		`oneway_config_last_reload_successful 1`, `oneway_clock_synchronized{clock="static"} 1`, `oneway_reflector_sessions 1`,
+	} {
+		if !strings.Contains(metrics, want+"\n") {
+			t.Errorf("%s is not in /metrics", want)
+		}
+	}
+	waitFor(t, "http://"+webAt+"/", func(body string) bool { return strings.Contains(body, "The one probe is measuring") })
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("did not end")
+	}
+}
+
+func freeUDP(t *testing.T) string {
+	t.Helper()
+	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.LocalAddr().String()
+}
+
+func freeTCP(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// waitFor gets a page until it is as wanted.
+func waitFor(t *testing.T, url string, wanted func(string) bool) string {
+	t.Helper()
+	var last string
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		body, err := getPage(url)
+		if err == nil && wanted(body) {
+			return body
+		}
+		last = fmt.Sprint(err, "\n", body)
+	}
+	t.Fatalf("%s is not as wanted after 30 s: %s", url, last)
+	return ""
+}
+
+func getPage(url string) (string, error) {
+	resp, err := http.Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
+	}
+	return string(body), err
+}
