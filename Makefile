@@ -71,7 +71,7 @@ bench-peers: build ## the same work by oneway, irtt and iperf3 in one run, as ra
 .PHONY: interop
 interop: build ## implementations that others wrote: tshark's dissector, stamp-suite
 	@tests/deps.sh interop
-	ONEWAY_INTEROP=1 $(GO) test -count=1 -v -timeout 10m ./tests/interop/...
+	ONEWAY_INTEROP=1 $(GO) test -count=1 -v -timeout 30m ./tests/interop/...
 
 .PHONY: generate
 generate: ## METRICS.md and the dashboards' JSON

@@ -1,0 +1,119 @@
+package interop
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/sample"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/lab"
+)
+
+// TestLossesOfEachDirectionAreThoseOfTheLink puts stamp-suite as a stateful
+// reflector behind a link that loses packets, and wants the link's own counts.
+func TestLossesOfEachDirectionAreThoseOfTheLink(t *testing.T) {
+	path := requireSuite(t)
+	lab.Require(t)
+	seed := uint64(time.Now().UnixNano())
+	for _, loss := range []float64{0.02, 0.2} {
+		t.Run(fmt.Sprint(loss), func(t *testing.T) {
+			link := lab.Link{Delay: 5 * time.Millisecond, Loss: loss}
+			network := lab.Start(t, lab.Options{
+				Profile: lab.Profile{Name: "interop", Forward: link, Reverse: link}, Seed: seed,
+				Classifier: testPacket, SpareOthers: true,
+			})
+			seed++
+			at := netip.AddrPortFrom(network.Server.Addr4, wire.Port)
+			serve(t, network.Server.Command(path, "-i", "-S", at.Addr().String(), "-o", strconv.Itoa(int(at.Port())),
+				"--stateful-reflector", "--clock-synchronized", "--error-scale", strconv.Itoa(farScale)))
+			env := newEnv(t)
+			o := quick()
+			o.LossTimeout = 400 * time.Millisecond
+			var r stamp.Report
+			err := network.Client.Do(func() (err error) {
+				r, err = measure(t, env, at.String(), o, 1000)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := network.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			results.add(t, line{
+				asks: "oneway", answers: "stamp-suite", what: fmt.Sprintf("stateful, link loses %g both ways", loss),
+				sent: "1000", answered: fmt.Sprint(r.RoundTrip.Received), forward: lostText(r.Forward), reverse: lostText(r.Reverse),
+			})
+			checkLosses(t, "forward", r.Forward, network.Log(sample.Forward))
+			checkLosses(t, "reverse", r.Reverse, network.Log(sample.Reverse))
+			checkLinkDelay(t, network, r)
+		})
+	}
+}
+
+func lostText(d stamp.DirectionReport) string {
+	if d.Lost == nil {
+		return "loss untold"
+	}
+	return fmt.Sprintf("%d lost", *d.Lost)
+}
+
+func checkLosses(t *testing.T, name string, d stamp.DirectionReport, log []lab.Record) {
+	t.Helper()
+	lost := uint64(0)
+	for _, r := range log {
+		if r.Fate == lab.DroppedLoss {
+			lost++
+		}
+	}
+	if d.Lost == nil || *d.Sent != uint64(len(log)) || *d.Lost != lost || *d.Received != *d.Sent-lost || *d.InFlight != 0 {
+		t.Errorf("%s: the link saw %d and lost %d; reported: %s", name, len(log), lost, asJSON(d))
+	}
+}
+
+// checkLinkDelay holds the smallest delays against the link's own.
+func checkLinkDelay(t *testing.T, network *lab.Lab, r stamp.Report) {
+	t.Helper()
+	for direction, d := range map[sample.Direction]stamp.DirectionReport{sample.Forward: r.Forward, sample.Reverse: r.Reverse} {
+		if d.Delay == nil {
+			t.Errorf("%s: no delay", direction)
+			continue
+		}
+		truth := time.Hour
+		for _, record := range network.Log(direction) {
+			if record.Fate == lab.Delivered {
+				truth = min(truth, record.Delay())
+			}
+		}
+		bound := duration(*d.Delay.ErrorBound)
+		if least := duration(*d.Delay.Min); least < truth-bound || least > truth+bound {
+			t.Errorf("%s: smallest delay %v, the link's %v, bound %v", direction, least, truth, bound)
+		}
+	}
+}
+
+// testPacket picks test packets, and the answers to them, by the sender's
+// number; what asks a reflector of ours for its counts is no test packet.
+func testPacket(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
+	if src.Port() != wire.Port && dst.Port() != wire.Port || len(payload) < wire.UnauthenticatedBytes {
+		return 0, false
+	}
+	p, err := wire.ParseSender(payload)
+	if err != nil {
+		return 0, false
+	}
+	for rest := payload[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+		var v wire.TLV
+		if v, rest, err = wire.NextTLV(rest); err != nil {
+			return 0, false
+		}
+		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
+			return 0, false
+		}
+	}
+	return uint64(p.Seq), true
+}

@@ -1,0 +1,63 @@
+// Package interop holds oneway against STAMP implementations that others wrote.
+//
+// stamp-suite (crates.io) is taken from STAMP_SUITE, from PATH or from
+// build/tools; with ONEWAY_INTEROP=1 it is built there if it is nowhere.
+package interop
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"text/tabwriter"
+
+	"oneway.example/tests/lab"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(lab.Main(func() int {
+		status := m.Run()
+		results.print()
+		return status
+	}))
+}
+
+// results are the lines of the table that a run ends with.
+var results table
+
+type table struct {
+	mu    sync.Mutex
+	lines []line
+}
+
+// line is what one case found; delays are as the asking side reported them.
+type line struct{ asks, answers, what, sent, answered, forward, reverse, verdict string }
+
+// add enters the line once t is over and its verdict is known.
+func (b *table) add(t *testing.T, l line) {
+	t.Helper()
+	t.Cleanup(func() {
+		l.verdict = "ok"
+		if t.Failed() {
+			l.verdict = "FAILED"
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.lines = append(b.lines, l)
+	})
+}
+
+func (b *table) print() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.lines) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintln(w, "\nasks\tanswers\tcase\tsent\tanswered\tforward\treverse\tverdict")
+	for _, l := range b.lines {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			l.asks, l.answers, l.what, l.sent, l.answered, l.forward, l.reverse, l.verdict)
+	}
+}
