@@ -27,7 +27,7 @@
 //
 //	0-1  "OW"  2 version 1 (high nibble), bitmap words (low nibble)
 //	3    0x80 Query  0x40 Finish  0x20 Filled  0x18 origin of T2  0x07 clock
-//	4-7  CRC-32C of the whole payload (this field and the HMACs taken as zero)
+//	4-7  CRC-32C of the whole payload (this field and both HMACs taken as zero)
 //	8-11 Run   12-15 Epoch
 //	16   Next, Base, Received, Lost, Duplicated, Reordered, Late, Corrupted, Bursts
 //	52   Tx   56-63 T3 of the last answer but one   64-71 and of the one before

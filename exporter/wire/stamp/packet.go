@@ -11,12 +11,16 @@ import (
 const (
 	// Port is the reflector's UDP port (RFC 8762 section 4.1).
 	Port = 862
-	// UnauthenticatedBytes and AuthenticatedBytes are the lengths of the base
-	// packets (RFC 8762 sections 4.2 and 4.3).
+	// UnauthenticatedBytes is the length of an open base packet, question and
+	// answer alike, in octets of UDP payload (RFC 8762 sections 4.2.1 and 4.3.1).
 	UnauthenticatedBytes = 44
-	AuthenticatedBytes   = 112
-	// MinSenderBytes is the shortest question: that of TWAMP-Test with the
-	// padding that makes its answer fit (RFC 5357 section 4.1.2, RFC 8762 section 4.6).
+	// AuthenticatedBytes is that of an authenticated one (RFC 8762 sections 4.2.2
+	// and 4.3.2).
+	AuthenticatedBytes = 112
+	// MinSenderBytes is the shortest question: that of TWAMP-Test with the 27
+	// octets of padding that make it as long as its answer, whose last field is
+	// the Sender TTL in octet 40 (RFC 5357 sections 4.1.2 and 4.2.1, RFC 8762
+	// section 4.6).
 	MinSenderBytes = 41
 	// TLVHeaderBytes is what precedes the value of each TLV (RFC 8972 section 4).
 	TLVHeaderBytes = 4
@@ -31,28 +35,38 @@ var (
 	ErrHMAC = errors.New("stamp: HMAC does not match")
 )
 
-// SenderPacket is a question. T1 is raw: its format is the Error Estimate's Z
-// bit (package timefmt). An SSID of 0 is that of a sender without RFC 8972.
+// SenderPacket is a question. The zero value is packet 0, with an Error Estimate
+// that is not valid.
 type SenderPacket struct {
-	Seq   uint32
-	T1    uint64
+	// Seq counts the packets of a session from 0, modulo 2^32.
+	Seq uint32
+	// T1 is when it was sent, raw: its format is Error's Z bit (package timefmt).
+	T1 uint64
+	// Error is the sender's clock.
 	Error timefmt.ErrorEstimate
-	SSID  uint16
+	// SSID names the session (RFC 8972 section 3); 0: the sender does not name it.
+	SSID uint16
 }
 
-// ReflectorPacket is an answer. Seq is the reflector's own number, or a copy of
-// SenderSeq if it keeps no state; T2, T3 and SenderT1 are raw; SenderTTL is the
-// TTL with which the question arrived.
+// ReflectorPacket is an answer.
 type ReflectorPacket struct {
-	Seq         uint32
-	T3          uint64
-	Error       timefmt.ErrorEstimate
-	SSID        uint16
-	T2          uint64
+	// Seq is the reflector's own number, from 0 and modulo 2^32, or a copy of
+	// SenderSeq if it keeps no state.
+	Seq uint32
+	// T3 is when the answer was sent, raw, in the format of Error's Z bit.
+	T3 uint64
+	// Error is the reflector's clock, at T2 and T3.
+	Error timefmt.ErrorEstimate
+	// SSID is the question's, or 0 from a reflector without RFC 8972.
+	SSID uint16
+	// T2 is when the question arrived, in the format of T3.
+	T2 uint64
+	// SenderSeq, SenderT1 and SenderError are copies of the question's.
 	SenderSeq   uint32
 	SenderT1    uint64
 	SenderError timefmt.ErrorEstimate
-	SenderTTL   uint8
+	// SenderTTL is the TTL or Hop Limit with which the question arrived.
+	SenderTTL uint8
 }
 
 // AppendTo appends the unauthenticated packet.
@@ -77,8 +91,8 @@ func (p SenderPacket) AppendAuthenticatedTo(b []byte, k *Key) []byte {
 	return b
 }
 
-// ParseSender reads an unauthenticated question; what a TWAMP-Light question
-// of 41..43 octets lacks is zero.
+// ParseSender reads an unauthenticated question, of MinSenderBytes or more: what
+// one of TWAMP Light lacks would be zero. The error is ErrShort.
 func ParseSender(b []byte) (p SenderPacket, err error) {
 	if len(b) < MinSenderBytes {
 		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), MinSenderBytes)
@@ -88,7 +102,8 @@ func ParseSender(b []byte) (p SenderPacket, err error) {
 	}, nil
 }
 
-// ParseSenderUnverified reads an authenticated question without checking it.
+// ParseSenderUnverified reads an authenticated question without checking its
+// HMAC. The error is ErrShort.
 func ParseSenderUnverified(b []byte) (p SenderPacket, err error) {
 	if len(b) < AuthenticatedBytes {
 		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), AuthenticatedBytes)
@@ -98,7 +113,8 @@ func ParseSenderUnverified(b []byte) (p SenderPacket, err error) {
 	}, nil
 }
 
-// ParseSenderAuthenticated reads and verifies an authenticated question.
+// ParseSenderAuthenticated reads and verifies an authenticated question. The
+// error is ErrShort or, then with what the packet says, ErrHMAC.
 func ParseSenderAuthenticated(b []byte, k *Key) (p SenderPacket, err error) {
 	if p, err = ParseSenderUnverified(b); err == nil && !k.VerifyBase(b) {
 		err = ErrHMAC
@@ -141,7 +157,8 @@ func (p ReflectorPacket) AppendAuthenticatedTo(b []byte, k *Key) []byte {
 	return b
 }
 
-// ParseReflector reads an unauthenticated answer.
+// ParseReflector reads an unauthenticated answer, of MinSenderBytes or more: one
+// of TWAMP Light ends with the Sender TTL. The error is ErrShort.
 func ParseReflector(b []byte) (p ReflectorPacket, err error) {
 	if len(b) < MinSenderBytes {
 		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), MinSenderBytes)
@@ -153,7 +170,8 @@ func ParseReflector(b []byte) (p ReflectorPacket, err error) {
 	}, nil
 }
 
-// ParseReflectorAuthenticated reads and verifies an authenticated answer.
+// ParseReflectorAuthenticated reads and verifies an authenticated answer. The
+// error is ErrShort or, then with what the packet says, ErrHMAC.
 func ParseReflectorAuthenticated(b []byte, k *Key) (p ReflectorPacket, err error) {
 	if len(b) < AuthenticatedBytes {
 		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), AuthenticatedBytes)
@@ -169,8 +187,8 @@ func ParseReflectorAuthenticated(b []byte, k *Key) (p ReflectorPacket, err error
 	return p, nil
 }
 
-// PutT3 overwrites the transmit stamp of a packet in place: T1 of a question,
-// T3 of an answer.
+// PutT3 overwrites the transmit stamp of a whole base packet in place: T1 of a
+// question, T3 of an answer. An HMAC over it has to be written again.
 func PutT3(b []byte, authenticated bool, t3 uint64) {
 	if authenticated {
 		be.PutUint64(b[16:], t3)

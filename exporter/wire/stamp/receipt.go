@@ -1,28 +1,32 @@
 package stamp
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 )
 
-// ClockCode is what the far end says of its clock in a Receipt.
+// ClockCode is what the far end says of its clock in a Receipt: three bits. The
+// zero value, also that of a question, is ClockOK.
 type ClockCode uint8
 
 // The codes; they go over the wire.
 const (
+	// ClockOK: the Error Estimate holds.
 	ClockOK ClockCode = iota
+	// ClockUnsynchronised: the clock follows nothing, or too loosely.
 	ClockUnsynchronised
+	// ClockStepped: the clock was set while the session lasted.
 	ClockStepped
+	// ClockNone: nobody watches the clock.
 	ClockNone
+	// ClockSilent: who watches the clock does not answer.
 	ClockSilent
 )
 
-// ReceiptFixedBytes is a Receipt's value without its bitmap.
+// ReceiptFixedBytes is the length of a Receipt's value without its bitmap, in octets.
 const ReceiptFixedBytes = 72
 
 // MaxReceiptWords is the longest bitmap, in 64-bit words.
@@ -35,6 +39,7 @@ const (
 	flagFinish     = 0x40
 	flagFilled     = 0x20
 	crcOffset      = 4
+	crcBytes       = 4
 )
 
 // Receipt is our private TLV: the far end's account of the forward direction,
@@ -46,34 +51,38 @@ type Receipt struct {
 	// Query: no test packet. Finish: all that was sent has been waited for.
 	// Filled: the reflector wrote the counts.
 	Query, Finish, Filled bool
-	// T2Origin is where the reflector's receive stamp was taken: sample.Absent
-	// (not told), User, Kernel or Hardware.
+	// T2Origin is where the reflector's receive stamp was taken: User, Kernel or
+	// Hardware. All others are written as sample.Absent, not told.
 	T2Origin sample.Origin
-	// Clock is the reflector's word on its clock.
+	// Clock is the reflector's word on its clock; only the low three bits go over
+	// the wire.
 	Clock ClockCode
 	// Run is the sender's random name of this run, Epoch the reflector's of this
-	// life of its session.
+	// life of its session; 0: not known.
 	Run, Epoch uint32
-	// The low 32 bits of seqwin.Counts.
+	// Packets of the forward direction: the low 32 bits of seqwin.Counts. In a
+	// question Next is the number of test packets sent so far, the rest is zero.
 	Next, Base, Received, Lost, Duplicated,
 	Reordered, Late, Corrupted, Bursts uint32
-	// Tx is the number of answers sent to test packets, this one included. In a
-	// question: the sender's waiting time (Tmax, RFC 7680) in milliseconds.
+	// Tx is the number of answers sent to test packets, this one included, modulo
+	// 2^32. In a question: the sender's waiting time (Tmax, RFC 7680) in milliseconds.
 	Tx uint32
 	// T3 are transmit stamps of earlier answers; zero: not known. In the answer
 	// numbered n they are those of n-2 and n-3 (n-1 is in Follow-Up Telemetry).
 	T3 [2]instant.Time
-	// Recent is seqwin.Counts.Recent.
+	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
+	// nor read.
 	Recent [MaxReceiptWords]uint64
 }
 
 // ErrNotReceipt says that the value is another vendor's type 252, or of another version.
 var ErrNotReceipt = errors.New("stamp: not a Receipt")
 
-// AppendTo appends the whole TLV; the CRC is left zero for SealCRC.
+// AppendTo appends the whole TLV; the CRC is left zero for SealCRC. Words out of
+// range are taken for the nearest that is in it.
 func (r Receipt) AppendTo(b []byte) []byte {
 	words := min(max(r.Words, 0), MaxReceiptWords)
-	b = appendHeader(b, 0, TypeReceipt, ReceiptFixedBytes+8*words)
+	b = appendHeader(b, senderFlags, TypeReceipt, ReceiptFixedBytes+8*words)
 	b = be.AppendUint16(b, receiptMagic)
 	b = append(b, receiptVersion<<4|uint8(words), r.flags())
 	for _, v := range [...]uint32{
@@ -104,15 +113,22 @@ func (r Receipt) flags() (f uint8) {
 	return f | uint8(r.Clock)&7
 }
 
-// ParseReceipt reads the value.
-func ParseReceipt(v []byte) (r Receipt, err error) {
+// isReceipt knows a Receipt of this version by its magic, version and length.
+func isReceipt(v []byte) bool {
 	if len(v) < ReceiptFixedBytes || be.Uint16(v) != receiptMagic || v[2]>>4 != receiptVersion {
-		return r, ErrNotReceipt
+		return false
+	}
+	words := int(v[2] & 15)
+	return words <= MaxReceiptWords && len(v) == ReceiptFixedBytes+8*words
+}
+
+// ParseReceipt reads the value; its CRC is CheckCRC's business. The error is
+// ErrNotReceipt.
+func ParseReceipt(v []byte) (r Receipt, err error) {
+	if !isReceipt(v) {
+		return r, fmt.Errorf("%w: %d bytes that begin with %x", ErrNotReceipt, len(v), v[:min(len(v), 4)])
 	}
 	r.Words = int(v[2] & 15)
-	if r.Words > MaxReceiptWords || len(v) != ReceiptFixedBytes+8*r.Words {
-		return r, fmt.Errorf("%w: %d bytes with a bitmap of %d words", ErrNotReceipt, len(v), r.Words)
-	}
 	f := v[3]
 	r.Query, r.Finish, r.Filled = f&flagQuery != 0, f&flagFinish != 0, f&flagFilled != 0
 	r.T2Origin, r.Clock = sample.Origin(f>>3&3), ClockCode(f&7)
@@ -127,65 +143,4 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 		r.Recent[i] = be.Uint64(v[ReceiptFixedBytes+8*i:])
 	}
 	return r, nil
-}
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// SealCRC writes the CRC-32C of the whole payload into its Receipt. The octets
-// of the CRC itself and of the HMACs, which are written later, count as zero.
-func SealCRC(b []byte, authenticated bool) {
-	if at, ok := findReceipt(b, authenticated); ok {
-		be.PutUint32(b[at+crcOffset:], crcOf(b, at, authenticated))
-	}
-}
-
-// CheckCRC reports whether the payload is as it was sealed. False without a
-// Receipt.
-func CheckCRC(b []byte, authenticated bool) bool {
-	at, ok := findReceipt(b, authenticated)
-	return ok && be.Uint32(b[at+crcOffset:]) == crcOf(b, at, authenticated)
-}
-
-// findReceipt returns where the Receipt's value begins.
-func findReceipt(b []byte, authenticated bool) (at int, ok bool) {
-	base := baseBytes(authenticated)
-	if len(b) < base {
-		return 0, false
-	}
-	for at = base; len(b)-at >= TLVHeaderBytes; {
-		n := int(be.Uint16(b[at+2:]))
-		value := at + TLVHeaderBytes
-		if n > len(b)-value {
-			return 0, false
-		}
-		if TLVType(b[at+1]) == TypeReceipt && n >= ReceiptFixedBytes && be.Uint16(b[value:]) == receiptMagic {
-			return value, true
-		}
-		at = value + n
-	}
-	return 0, false
-}
-
-func baseBytes(authenticated bool) int {
-	if authenticated {
-		return AuthenticatedBytes
-	}
-	return UnauthenticatedBytes
-}
-
-func crcOf(b []byte, receipt int, authenticated bool) uint32 {
-	end, tail := len(b), 0
-	if t := len(b) - hmacTLVSize; t > receipt && bytes.Equal(b[t+1:t+TLVHeaderBytes], []byte{uint8(TypeHMAC), 0, hmacBytes}) {
-		end, tail = t+TLVHeaderBytes, hmacBytes
-	}
-	crc, from := uint32(0), 0
-	if authenticated {
-		crc = crc32.Update(crc, castagnoli, b[:hmacAt])
-		crc = crc32.Update(crc, castagnoli, zeros[:hmacBytes])
-		from = AuthenticatedBytes
-	}
-	crc = crc32.Update(crc, castagnoli, b[from:receipt+crcOffset])
-	crc = crc32.Update(crc, castagnoli, zeros[:4])
-	crc = crc32.Update(crc, castagnoli, b[receipt+crcOffset+4:end])
-	return crc32.Update(crc, castagnoli, zeros[:tail])
 }

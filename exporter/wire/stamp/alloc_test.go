@@ -1,0 +1,148 @@
+package stamp
+
+import "testing"
+
+// questionOf makes a whole question of size octets, as our sender does.
+func questionOf(b []byte, size int) []byte {
+	b = wholeReceipt.AppendTo(FollowUp{}.AppendTo(vectorSender.AppendTo(b)))
+	if rest := size - len(b) - TLVHeaderBytes; rest >= 0 {
+		b = AppendPadding(b, rest, 7)
+	}
+	return b
+}
+
+func TestPacketsDoNotAllocate(t *testing.T) {
+	k := vectorKey()
+	b := make([]byte, 0, 2048)
+	open := questionOf(make([]byte, 0, 2048), 1472)
+	closed := AppendTLVHMAC(vectorReceipt.AppendTo(vectorAnswer.AppendAuthenticatedTo(nil, k)), AuthenticatedBytes, k)
+	at := len(closed) - hmacTLVSize
+	ok := true
+	for name, f := range map[string]func(){
+		"write a question":              func() { questionOf(b, 1472) },
+		"write an authenticated one":    func() { vectorSender.AppendAuthenticatedTo(b, k) },
+		"write an answer":               func() { vectorAnswer.AppendTo(b) },
+		"write an authenticated answer": func() { vectorAnswer.AppendAuthenticatedTo(b, k) },
+		"write each TLV": func() {
+			b := DirectMeasurement{1, 2, 3}.AppendTo(TimestampInformation{1, 2, 3, 4}.AppendTo(b))
+			b = AccessReport{1, 2}.AppendTo(Location{1, 2, nil}.AppendTo(ClassOfService{1, 2, 3, 1}.AppendTo(b)))
+			TLV{Type: 200, Value: open[:9]}.AppendTo(b)
+		},
+		"write an HMAC TLV": func() { AppendTLVHMAC(append(b, open...), UnauthenticatedBytes, k) },
+		"read a question":   func() { _, err := ParseSender(open); ok = ok && err == nil },
+		"read an answer":    func() { _, err := ParseReflector(open); ok = ok && err == nil },
+		"read an authenticated answer": func() {
+			_, err := ParseReflectorAuthenticated(closed, k)
+			ok = ok && err == nil
+		},
+		"walk the TLVs":   func() { ok = ok && walk(open[UnauthenticatedBytes:]) == 3 },
+		"verify the TLVs": func() { ok = ok && k.VerifyTLVs(closed, AuthenticatedBytes, at) },
+		"write the HMACs": func() { PutHMAC(closed, k); PutTLVHMAC(closed, AuthenticatedBytes, k) },
+		"seal and check":  func() { SealCRC(open, false); ok = ok && CheckCRC(open, false) },
+		"stamp":           func() { PutT3(open, false, 7) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	if !ok {
+		t.Error("something that was measured did not do its work")
+	}
+}
+
+// walk reads all TLVs as our sender does, and returns how many were good.
+func walk(rest []byte) (good int) {
+	for len(rest) > 0 {
+		var t TLV
+		var err error
+		if t, rest, err = NextTLV(rest); err != nil {
+			return good
+		}
+		switch t.Type {
+		case TypeFollowUp:
+			_, err = ParseFollowUp(t.Value)
+		case TypeReceipt:
+			_, err = ParseReceipt(t.Value)
+		case TypeExtraPadding:
+			if !CheckPadding(t.Value, 7) {
+				continue
+			}
+		default:
+		}
+		if err == nil {
+			good++
+		}
+	}
+	return good
+}
+
+func BenchmarkWrite(b *testing.B) {
+	k := vectorKey()
+	buf := make([]byte, 0, 2048)
+	for name, f := range map[string]func(){
+		"question":               func() { vectorSender.AppendTo(buf) },
+		"question/authenticated": func() { vectorSender.AppendAuthenticatedTo(buf, k) },
+		"answer":                 func() { vectorAnswer.AppendTo(buf) },
+		"answer/authenticated":   func() { vectorAnswer.AppendAuthenticatedTo(buf, k) },
+		"receipt":                func() { vectorReceipt.AppendTo(buf) },
+		"padding/1400":           func() { AppendPadding(buf, 1400, 7) },
+		"whole/172":              func() { questionOf(buf, 172) },
+		"whole/1472":             func() { questionOf(buf, 1472) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				f()
+			}
+		})
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	k := vectorKey()
+	open, closed := vectorAnswer.AppendTo(nil), vectorAnswer.AppendAuthenticatedTo(nil, k)
+	small, large := questionOf(nil, 172), questionOf(nil, 1472)
+	receipt, padding := vectorReceipt.AppendTo(nil)[TLVHeaderBytes:], AppendPadding(nil, 1400, 7)[TLVHeaderBytes:]
+	for name, f := range map[string]func() bool{
+		"answer":               func() bool { _, err := ParseReflector(open); return err == nil },
+		"answer/authenticated": func() bool { _, err := ParseReflectorAuthenticated(closed, k); return err == nil },
+		"receipt":              func() bool { _, err := ParseReceipt(receipt); return err == nil },
+		"padding/1400":         func() bool { return CheckPadding(padding, 7) },
+		"tlvs/172":             func() bool { return walk(small[UnauthenticatedBytes:]) == 3 },
+		"tlvs/1472":            func() bool { return walk(large[UnauthenticatedBytes:]) == 3 },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !f() {
+					b.Fatal("not read")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkProtect(b *testing.B) {
+	k := vectorKey()
+	small, large := questionOf(nil, 172), questionOf(nil, 1472)
+	for name, packet := range map[string][]byte{"172": small, "1472": large} {
+		SealCRC(packet, false)
+		signed := AppendTLVHMAC(append([]byte{}, packet...), UnauthenticatedBytes, k)
+		for what, f := range map[string]func() bool{
+			"crc/seal":    func() bool { SealCRC(packet, false); return true },
+			"crc/check":   func() bool { return CheckCRC(packet, false) },
+			"hmac/put":    func() bool { PutTLVHMAC(signed, UnauthenticatedBytes, k); return true },
+			"hmac/verify": func() bool { return k.VerifyTLVs(signed, UnauthenticatedBytes, len(packet)) },
+		} {
+			b.Run(what+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(len(packet)))
+				for b.Loop() {
+					if !f() {
+						b.Fatal("not verified")
+					}
+				}
+			})
+		}
+	}
+}
