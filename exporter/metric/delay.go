@@ -22,12 +22,12 @@ var (
 		Absent: "In a window without a valid delay.",
 		Source: "RFC 7679 section 5",
 	}
-	// DelayMedian is oneway_delay_median_seconds.
-	DelayMedian = &Desc{
-		Name: "oneway_delay_median_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "Median one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds.",
-		Absent: "In a window without a valid delay, or when half of the packets were lost.",
-		Source: "RFC 7679 section 5.2",
+	// DelayQuantile is oneway_delay_quantile_seconds.
+	DelayQuantile = &Desc{
+		Name: "oneway_delay_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, QuantileL},
+		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds; within 0.8 %, where a histogram's buckets are wider than the error bound.",
+		Absent: "In a window without a valid delay, or in which so many packets were lost that the quantile is infinite.",
+		Source: "RFC 7679 section 5.1",
 	}
 	// DelayErrorBound is oneway_delay_error_bound_seconds.
 	DelayErrorBound = &Desc{
@@ -79,6 +79,13 @@ var (
 		Help:   "Smallest round trip of the last window, in seconds.",
 		Absent: "In a window without an answer.",
 		Source: "RFC 2681",
+	}
+	// RoundTripTimeQuantile is oneway_round_trip_time_quantile_seconds.
+	RoundTripTimeQuantile = &Desc{
+		Name: "oneway_round_trip_time_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, QuantileL},
+		Help:   "Quantiles (0.5, 0.95, 0.99) of the round trip over the packets decided in the last window, unanswered ones counted as infinite, in seconds; within 0.8 %.",
+		Absent: "In a window without an answer, or in which so many packets went unanswered that the quantile is infinite.",
+		Source: "RFC 2681 section 4.1",
 	}
 	// RoundTripTimeMax is oneway_round_trip_time_max_seconds.
 	RoundTripTimeMax = &Desc{

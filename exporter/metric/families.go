@@ -40,7 +40,7 @@ func Groups() []Group {
 			Delay,
 			DelayMin,
 			DelayMax,
-			DelayMedian,
+			DelayQuantile,
 			DelayErrorBound,
 			DelayInvalid,
 			DelayNegative,
@@ -50,6 +50,7 @@ func Groups() []Group {
 			RoundTripTime,
 			RoundTripTimeMin,
 			RoundTripTimeMax,
+			RoundTripTimeQuantile,
 			Residence,
 		}},
 		{"Voice", []*Desc{

@@ -14,6 +14,7 @@ const (
 	ModelL    = "model"
 	BufferL   = "buffer"
 	ClockL    = "clock"
+	QuantileL = "quantile"
 )
 
 var (

@@ -12,7 +12,7 @@ import (
 
 const datasource = `apiVersion: 1
 datasources:
-  - {name: Prometheus, uid: prometheus, type: prometheus, access: proxy, url: "%s", isDefault: true}
+  - {name: Prometheus, uid: oneway-prometheus, type: prometheus, access: proxy, url: "%s", isDefault: true}
 `
 
 const provider = `apiVersion: 1

@@ -177,7 +177,7 @@ func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- f.run(ctx, slog.New(slog.DiscardHandler)) }()
 	metrics := waitFor(t, "http://"+webAt+"/metrics", func(body string) bool {
-		return strings.Contains(body, `oneway_delay_median_seconds{direction="reverse",path="self",probe="stamp"} `)
+		return strings.Contains(body, `oneway_delay_min_seconds{direction="reverse",path="self",probe="stamp"} `)
 	})
 	for _, want := range []string{
 		`oneway_probe_up{path="self",probe="stamp"} 1`, `oneway_packets_lost_total{direction="forward",path="self",probe="stamp"} 0`,

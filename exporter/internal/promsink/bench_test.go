@@ -63,7 +63,7 @@ func session(s metric.Sink, path string) (all []metric.Series) {
 		for _, d := range []*metric.Desc{
 			metric.PacketsSent, metric.PacketsReceived, metric.PacketsLost, metric.PacketsInFlight,
 			metric.PacketsDuplicated, metric.PacketsReordered, metric.PacketsLate, metric.PacketsCorrupted,
-			metric.DelayMin, metric.DelayMax, metric.DelayMedian, metric.DelayErrorBound, metric.LossRatio,
+			metric.DelayMin, metric.DelayMax, metric.Jitter, metric.DelayErrorBound, metric.LossRatio,
 			metric.Delay, metric.DelayVariation, metric.IPDV,
 		} {
 			open(d, direction)

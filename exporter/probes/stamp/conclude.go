@@ -3,6 +3,7 @@ package stamp
 import (
 	"time"
 
+	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 )
@@ -53,11 +54,8 @@ func (s *session) conclude(a *answer) {
 	s.measure(&s.fwd, p, p.Seq, p.T1, p.T2)
 	s.measure(&s.rev, p, p.ReverseSeq, p.T3, p.T4)
 	if rtt, ok := p.RoundTrip(); ok {
-		s.roundTrips.add(rtt)
+		s.roundTrips.times.Add(plain(rtt))
 		s.series.roundTrip.Observe(rtt.Seconds())
-		if s.collect != nil {
-			s.collect.rtt.Add(plain(rtt))
-		}
 	}
 	if r, ok := p.Residence(); ok {
 		s.series.residence.Observe(r.Seconds())
@@ -112,19 +110,14 @@ func (s *session) stepped() {
 	}
 }
 
-// roundTrips are the round trips of a session and of its present window.
+// roundTrips are the round trips of a session, and the times of its window.
 type roundTrips struct {
 	lost, received uint64
-	min, max       time.Duration
-	count          uint64 // of the window
+	times          delay.Window
 }
 
-func (r *roundTrips) add(rtt time.Duration) {
-	if r.count == 0 || rtt < r.min {
-		r.min = rtt
-	}
-	r.max = max(r.max, rtt)
-	r.count++
+// lose counts n packets that nobody answered in time.
+func (r *roundTrips) lose(n int) {
+	r.lost += uint64(n)
+	r.times.Lost(n)
 }
-
-func (r *roundTrips) reset() { r.min, r.max, r.count = 0, 0, 0 }

@@ -24,7 +24,7 @@ func (s *session) tick(now time.Duration) {
 
 // expire applies the loss timeout on this side.
 func (s *session) expire(now time.Duration) {
-	s.roundTrips.lost += uint64(s.flights.expire(now, s.opts.LossTimeout))
+	s.roundTrips.lose(s.flights.expire(now, s.opts.LossTimeout))
 	if s.reverseOn {
 		s.reverse.Expire(now, s.opts.LossTimeout)
 		s.countReverse()
@@ -74,16 +74,18 @@ func (s *session) guessable() bool {
 
 // closeWindow publishes what is said of a whole window, and begins the next.
 func (s *session) closeWindow() {
-	s.last = lastWindow{rtt: s.roundTrips.min, any: s.roundTrips.count > 0}
+	rtt := s.roundTrips.times.Snapshot()
+	s.last = lastWindow{rtt: rtt.Min, any: rtt.Count > 0}
 	for _, d := range []*direction{&s.fwd, &s.rev} {
 		s.drain(d)
 		s.voice(d)
 		s.publishWindow(d)
 		d.reset()
 	}
-	set(s.series.rttMin, s.roundTrips.min, s.roundTrips.count > 0)
-	set(s.series.rttMax, s.roundTrips.max, s.roundTrips.count > 0)
-	s.roundTrips.reset()
+	set(s.series.rttMin, rtt.Min, rtt.Count > 0)
+	set(s.series.rttMax, rtt.Max, rtt.Count > 0)
+	s.series.rttQuantiles.set(rtt)
+	s.roundTrips.times.Reset()
 }
 
 // drain observes the window's delay variation, which is known only when its
@@ -107,7 +109,7 @@ func (s *session) publishWindow(d *direction) {
 	facts := &s.last.directions[d.dir]
 	facts.median, facts.delayed = snap.Quantile(0.5)
 	facts.bound = snap.Bound
-	set(out.delayMedian, facts.median, facts.delayed)
+	out.quantiles.set(snap)
 	facts.loss, facts.lossKnown = d.losses.Ratio()
 	facts.lossKnown = facts.lossKnown && d.known
 	setFloat(out.lossRatio, facts.loss, facts.lossKnown)

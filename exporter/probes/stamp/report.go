@@ -89,7 +89,6 @@ type VoiceReport struct {
 // collector keeps, beside a window, what only a report needs.
 type collector struct {
 	ipdv, raw [2]delay.Window
-	rtt       delay.Window
 }
 
 func (c *collector) add(d sample.Direction, delay, ipdv time.Duration, paired bool) {
@@ -112,7 +111,7 @@ func (s *session) report() Report {
 		Forward: s.reportDirection(&s.fwd), Reverse: s.reportDirection(&s.rev),
 		RoundTrip: RoundTripReport{
 			Received: s.roundTrips.received, Lost: s.roundTrips.lost,
-			Time: distribution(s.collect.rtt.Snapshot(), 0),
+			Time: distribution(s.roundTrips.times.Snapshot(), 0),
 		},
 		Skipped: map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
 	}

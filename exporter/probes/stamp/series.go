@@ -2,10 +2,12 @@ package stamp
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
+	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 )
@@ -15,7 +17,8 @@ import (
 type directionSeries struct {
 	sent, received, lost, duplicated, reordered, late, corrupted *counter
 	inFlight, lossRatio, burstRatio                              metric.Series
-	delayMin, delayMax, delayMedian, bound, jitter               metric.Series
+	delayMin, delayMax, bound, jitter                            metric.Series
+	quantiles                                                    quantiles
 	delay, pdv, ipdv, burst                                      metric.Series
 	negative                                                     *counter
 	invalid                                                      [reasonCount]*counter
@@ -28,6 +31,7 @@ type series struct {
 
 	up, lastSuccess, interval, rttMin, rttMax metric.Series
 	lateness, roundTrip, residence            metric.Series
+	rttQuantiles                              quantiles
 	rttLost, rttReceived, farRestarts         *counter
 	skipped                                   [skipReasons]*counter
 	discarded                                 [discardReasons]*counter
@@ -56,6 +60,35 @@ func (c *scope) close() {
 		s.Close()
 	}
 	c.opened = nil
+}
+
+// quantiles are the series of one distribution's quantiles.
+type quantiles [3]metric.Series
+
+// ranks are the quantiles that are published, and their labels.
+func ranks() [len(quantiles{})]struct {
+	q     float64
+	label string
+} {
+	return [...]struct {
+		q     float64
+		label string
+	}{{0.5, "0.5"}, {0.95, "0.95"}, {0.99, "0.99"}}
+}
+
+func (c *scope) quantiles(d *metric.Desc, more ...string) (q quantiles) {
+	for i, r := range ranks() {
+		q[i] = c.open(d, append(slices.Clone(more), r.label)...)
+	}
+	return q
+}
+
+// set publishes the quantiles of a window; infinite ones are absent.
+func (q *quantiles) set(s delay.Snapshot) {
+	for i, r := range ranks() {
+		v, ok := s.Quantile(r.q)
+		set(q[i], v, ok)
+	}
 }
 
 // counter publishes a growing total through a series that takes increments. It
@@ -100,7 +133,8 @@ func newSeries(sink metric.Sink, path, probe string) *series {
 		interval: c.open(metric.ProbeInterval), lateness: c.open(metric.ProbeLateness),
 		rttMin: c.open(metric.RoundTripTimeMin), rttMax: c.open(metric.RoundTripTimeMax),
 		roundTrip: c.open(metric.RoundTripTime), residence: c.open(metric.Residence),
-		rttLost: c.counter(metric.RoundTripLost), rttReceived: c.counter(metric.RoundTripReceived),
+		rttQuantiles: c.quantiles(metric.RoundTripTimeQuantile),
+		rttLost:      c.counter(metric.RoundTripLost), rttReceived: c.counter(metric.RoundTripReceived),
 		farRestarts: c.counter(metric.FarRestarts),
 	}
 	for _, d := range sample.Directions() {
@@ -133,7 +167,7 @@ func newDirectionSeries(c *scope, dir string) directionSeries {
 		corrupted: c.counter(metric.PacketsCorrupted, dir), negative: c.counter(metric.DelayNegative, dir),
 		inFlight: c.open(metric.PacketsInFlight, dir), lossRatio: c.open(metric.LossRatio, dir),
 		burstRatio: c.open(metric.LossBurstRatio, dir), delayMin: c.open(metric.DelayMin, dir),
-		delayMax: c.open(metric.DelayMax, dir), delayMedian: c.open(metric.DelayMedian, dir),
+		delayMax: c.open(metric.DelayMax, dir), quantiles: c.quantiles(metric.DelayQuantile, dir),
 		bound: c.open(metric.DelayErrorBound, dir), jitter: c.open(metric.Jitter, dir),
 		delay: c.open(metric.Delay, dir), pdv: c.open(metric.DelayVariation, dir),
 		ipdv: c.open(metric.IPDV, dir), burst: c.open(metric.LossBurst, dir),

@@ -153,7 +153,7 @@ func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
 	seq = s.flights.next
 	user := instant.Now()
 	quality := s.clock.Quality(user)
-	s.roundTrips.lost += uint64(s.flights.add(seq, now, user, quality.Steps))
+	s.roundTrips.lose(s.flights.add(seq, now, user, quality.Steps))
 	out.Payload = s.writeTest(out.Payload, uint32(seq), user, quality)
 	s.address(out)
 	out.Cookie = s.cookie(seq)
@@ -222,7 +222,7 @@ func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answers.flush(math.MaxInt64, s.conclude)
-	s.roundTrips.lost += uint64(s.flights.expire(math.MaxInt64, 0))
+	s.roundTrips.lose(s.flights.expire(math.MaxInt64, 0))
 	if s.fwd.known {
 		s.fwd.now.sent = s.flights.next
 		s.unsure[unsureEnded] += s.fwd.now.inFlight()

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"oneway.example/tests/lab"
+)
+
+// odd is a profile that is in no file of ours.
+const odd = `name: odd
+forward: {rate: 3.3Mbit, delay: 47ms, jitter: 0ms, queue: 77KB, loss: 2%, duplicate: 1%, corrupt: 1%}
+reverse: {rate: 700kbit, delay: 23ms, jitter: 4ms, queue: 33KB, loss: 1%, reorder: 2%}
+`
+
+func TestDemoHoldsItsTableOnAnyProfile(t *testing.T) {
+	lab.Require(t)
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		t.Skip("prometheus is not installed: apt-get install prometheus")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./exporter/cmd/oneway", "./tests/demo")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	profile, report := filepath.Join(dir, "odd.yaml"), filepath.Join(dir, "out", "report.json")
+	if err := os.WriteFile(profile, []byte(odd), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	demo := exec.CommandContext(t.Context(), filepath.Join(dir, "demo"), "--profile", profile, "--report", report,
+		"--oneway", filepath.Join(dir, "oneway"), "--measure", "45s", "--exit")
+	demo.Dir = root
+	out, err := demo.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkReport(t, report)
+}
+
+// checkReport reads the table as a script would.
+func checkReport(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(text, &rows); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{"forward": 0.047, "reverse": 0.023}
+	found := 0
+	for _, r := range rows {
+		for _, key := range []string{"name", "direction", "configured", "measured", "bound", "unit"} {
+			if _, ok := r[key]; !ok {
+				t.Errorf("no %s in %v", key, r)
+			}
+		}
+		if delay, ok := want[r["direction"].(string)]; ok && r["name"] == "delay_min_seconds" {
+			found++
+			if got := r["measured"].(float64); math.Abs(got-delay) > 0.0003+0.004*(delay-0.047)/(0.023-0.047) {
+				t.Errorf("%v: smallest delay %v, want %v", r["direction"], got, delay)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d directions have a smallest delay", found)
+	}
+}
