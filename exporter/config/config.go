@@ -26,7 +26,7 @@ type Config struct {
 // "reflector.key_file".
 func (c *Config) Problem(key, text string) *Problem {
 	n := c.root
-	for _, name := range strings.Split(key, ".") {
+	for name := range strings.SplitSeq(key, ".") {
 		n = child(n, name)
 	}
 	return problemAt(c.File, n, key, "%s", text)

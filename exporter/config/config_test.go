@@ -37,8 +37,7 @@ func TestBadFilesSayWhatWouldBeRight(t *testing.T) {
 				t.Fatal("the file does not say what error is expected")
 			}
 			_, err = Load(name)
-			var problems Problems
-			if !errors.As(err, &problems) {
+			if _, ok := errors.AsType[Problems](err); !ok {
 				t.Fatalf("error is %v, want Problems", err)
 			}
 			if diff := cmp.Diff(strings.Join(want, "\n"), err.Error()); diff != "" {

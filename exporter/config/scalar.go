@@ -24,6 +24,7 @@ func describe(n *yaml.Node) string {
 			return strconv.Quote(n.Value)
 		}
 		return n.Value
+	case yaml.DocumentNode, yaml.AliasNode: // resolved before
 	}
 	return "something else"
 }

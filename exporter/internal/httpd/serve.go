@@ -45,7 +45,7 @@ func Listen(flags *web.FlagConfig) ([]net.Listener, error) {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			for _, open := range all {
-				open.Close()
+				_ = open.Close() // what is wrong is told
 			}
 			return nil, fmt.Errorf("httpd: %w%s", err, advice(err))
 		}
@@ -91,7 +91,7 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 			defer cancel() // one address lost: end, rather than serve by halves
 			if err := web.Serve(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
 				errs[i] = fmt.Errorf("httpd: %s: %w", l.Addr(), err)
-				l.Close()
+				_ = l.Close() // what is wrong is told
 			}
 		})
 		running.Go(func() {
@@ -118,6 +118,6 @@ func shutdown(s *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
-		s.Close()
+		_ = s.Close() // whoever still waits is cut off
 	}
 }

@@ -178,7 +178,7 @@ func TestCreatedTimestampIsThatOfTheOpening(t *testing.T) {
 // sent = received + lost over several series, one of which they open and close.
 func TestScrapeSeesAllOfAnUpdateOrNothing(t *testing.T) {
 	s, reg := newSink(t, Options{})
-	const writers, scrapes = 4, 200
+	const writers, scrapes = 4, 100
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	for w := range writers {
@@ -276,7 +276,7 @@ func TestPathsThatComeAndGoDuringScrapesLeaveNothing(t *testing.T) {
 			}
 		})
 	}
-	for range 200 {
+	for range 100 {
 		counts := map[string]int{}
 		for _, f := range gather(t, reg) {
 			counts[f.GetName()] = len(f.Metric)
