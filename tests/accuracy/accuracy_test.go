@@ -1,0 +1,257 @@
+// Package accuracy holds reported delays against the kernel's own account of
+// the same packets, taken from beside.
+package accuracy
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/lab"
+	"oneway.example/tests/tap"
+)
+
+func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
+
+const (
+	packets  = 800
+	interval = 4 * time.Millisecond
+	// rounds: a busy machine may spoil one, wrong stamps spoil all of them.
+	rounds = 5
+
+	wantMedian   = 5 * time.Microsecond
+	wantP99      = 20 * time.Microsecond
+	wantCoverage = 0.999
+)
+
+// TestReportedDelayIsTheKernels measures over a veth pair and compares, packet
+// by packet, what the prober reported with what packet sockets at both ends of
+// the pair saw. Each limit must be kept by at least one of the rounds.
+func TestReportedDelayIsTheKernels(t *testing.T) {
+	lab.Require(t)
+	network := lab.Start(t, lab.Options{Profile: lab.Profile{Name: "accuracy"}})
+	kept := map[string]bool{}
+	for round := range rounds {
+		met := true
+		for limit, err := range compare(t, network) {
+			if err != nil {
+				t.Logf("round %d: %v", round, err)
+			}
+			kept[limit] = kept[limit] || err == nil
+			met = met && kept[limit]
+		}
+		if met {
+			return
+		}
+	}
+	for limit, ok := range kept {
+		if !ok {
+			t.Errorf("%s: no good round among %d", limit, rounds)
+		}
+	}
+}
+
+// compare runs a round and says of each limit whether it was kept.
+func compare(t *testing.T, network *lab.Lab) map[string]error {
+	delays := &recorder{}
+	var taps [2]*tap.Tap
+	for i, host := range []*lab.Host{network.Client, network.Server} {
+		err := host.Do(func() (err error) { taps[i], err = tap.Open("lan0"); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := measure(t, network, delays)
+	var seen [2][]tap.Packet
+	for i := range taps {
+		var err error
+		if seen[i], err = taps[i].Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if *report.Forward.Received != packets || report.RoundTrip.Received != packets {
+		t.Fatalf("%d and %d of %d packets received on a cable", *report.Forward.Received, report.RoundTrip.Received, packets)
+	}
+	verdicts := map[string]error{"coverage": coverage(t, report)}
+	for _, d := range sample.Directions() {
+		verdicts[d.String()] = judge(t, d, delays.of(d), truth(d, seen))
+	}
+	return verdicts
+}
+
+// coverage wants kernel stamps for nearly all packets. That of T3 comes to us by
+// Follow-Up Telemetry.
+func coverage(t *testing.T, r stamp.Report) error {
+	var errs []error
+	for event, origin := range map[string]string{"t1": "kernel", "t2": "kernel", "t3": "follow_up", "t4": "kernel"} {
+		ratio := float64(r.Stamps[event][origin]) / packets
+		t.Logf("%s: %.4f %s", event, ratio, origin)
+		if ratio < wantCoverage {
+			errs = append(errs, fmt.Errorf("%s: kernel stamps for %.4f of the packets, want %v: %v", event, ratio, wantCoverage, r.Stamps[event]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// truth is the delay of each packet of a direction between the two ends, in order.
+func truth(d sample.Direction, seen [2][]tap.Packet) (all []time.Duration) {
+	from, to := seen[0], seen[1]
+	if d == sample.Reverse {
+		from, to = to, from
+	}
+	left := map[uint32]tap.Packet{}
+	for _, p := range from {
+		if seq, ok := testPacket(p, d); ok && p.Outgoing {
+			left[seq] = p
+		}
+	}
+	for _, p := range to {
+		if seq, ok := testPacket(p, d); ok && !p.Outgoing && left[seq].At != 0 {
+			all = append(all, p.At.Sub(left[seq].At))
+		}
+	}
+	return all
+}
+
+// testPacket leaves out the queries, which are no test packets.
+func testPacket(p tap.Packet, d sample.Direction) (seq uint32, ok bool) {
+	port := p.Destination
+	if d == sample.Reverse {
+		port = p.Source
+	}
+	head := p.Head[:min(p.Bytes, tap.HeadBytes)]
+	if port != wire.Port || len(head) < wire.UnauthenticatedBytes {
+		return 0, false
+	}
+	for rest := head[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+		v, after, err := wire.NextTLV(rest)
+		if err != nil {
+			return 0, false
+		}
+		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
+			return 0, false
+		}
+		rest = after
+	}
+	return binary.BigEndian.Uint32(head), true
+}
+
+// judge compares the n-th delay reported with the n-th true one: on a cable
+// nothing is lost or overtaken.
+func judge(t *testing.T, d sample.Direction, got, want []time.Duration) error {
+	if len(got) != packets || len(want) != packets {
+		return fmt.Errorf("%s: %d delays reported, %d packets seen, want %d", d, len(got), len(want), packets)
+	}
+	wrong := make([]time.Duration, packets)
+	for i := range got {
+		wrong[i] = (got[i] - want[i]).Abs()
+	}
+	slices.Sort(wrong)
+	slices.Sort(want)
+	median, p99 := wrong[packets/2], wrong[packets*99/100]
+	t.Logf("%s: error of the reported delay p50 %v, p99 %v, max %v; true delay p50 %v, p99 %v",
+		d, median, p99, wrong[packets-1], want[packets/2], want[packets*99/100])
+	if median >= wantMedian || p99 >= wantP99 {
+		return fmt.Errorf("%s: reported delays are wrong by %v (median) and %v (99 %%), want below %v and %v", d, median, p99, wantMedian, wantP99)
+	}
+	return nil
+}
+
+// measure runs a reflector on the server and a sender on the client, over the
+// unimpaired cable.
+func measure(t *testing.T, network *lab.Lab, sink metric.Sink) (report stamp.Report) {
+	t.Helper()
+	at := netip.AddrPortFrom(network.Server.LAN4, wire.Port)
+	log, monitor := slog.New(slog.DiscardHandler), static.New(time.Microsecond, metric.Discard{})
+	r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{at}},
+		reflector.Env{Log: log, Sink: metric.Discard{}, Clock: monitor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pacer, err := sched.NewPacer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 3)
+	go func() { done <- network.Server.Do(func() error { return r.Run(ctx) }) }()
+	go func() { done <- pacer.Run(ctx) }()
+	go func() { done <- monitor.Run(ctx) }()
+	defer func() {
+		cancel()
+		for range 3 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	<-r.Started()
+	o := stamp.DefaultOptions()
+	o.Interval = interval
+	env := probe.Env{Log: log, Sink: sink, Clock: monitor, Pacer: pacer}
+	target := probe.Target{Path: "accuracy", Probe: "stamp", Peer: at.String()}
+	err = network.Client.Do(func() error {
+		p, err := stamp.New().NewProber(env, target, o)
+		if err != nil {
+			return err
+		}
+		report, err = p.Measure(ctx, packets, func(stamp.Report) {})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// recorder is a sink that keeps the one-way delays in the order in which they
+// were observed, and nothing else.
+type recorder struct {
+	metric.Discard
+	mu     sync.Mutex
+	delays [2][]time.Duration
+}
+
+func (r *recorder) of(d sample.Direction) []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.delays[d]
+}
+
+// Series records those of the delay's family.
+func (r *recorder) Series(d *metric.Desc, labels ...string) metric.Series {
+	for _, direction := range sample.Directions() {
+		if d == metric.Delay && slices.Contains(labels, direction.String()) {
+			return recorded{r.Discard.Series(d, labels...), r, direction}
+		}
+	}
+	return r.Discard.Series(d, labels...)
+}
+
+type recorded struct {
+	metric.Series
+	by        *recorder
+	direction sample.Direction
+}
+
+func (r recorded) Observe(seconds float64) {
+	r.by.mu.Lock()
+	defer r.by.mu.Unlock()
+	r.by.delays[r.direction] = append(r.by.delays[r.direction], time.Duration(seconds*1e9))
+}
