@@ -76,8 +76,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 	}
 	var missing []string
 	for _, s := range []any{config.Config{}, config.Clock{}, config.Reflector{}, config.RateLimit{}, config.Path{}, config.Probe{}, stamp.Options{}} {
-		for i := range reflect.TypeOf(s).NumField() {
-			f := reflect.TypeOf(s).Field(i)
+		for f := range reflect.TypeOf(s).Fields() {
 			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if f.IsExported() && key != "" && key != "-" && !bytes.Contains(example, []byte(key+":")) {
 				missing = append(missing, fmt.Sprintf("%T.%s", s, key))

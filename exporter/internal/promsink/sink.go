@@ -45,6 +45,7 @@ type Sink struct {
 	mu       sync.Mutex // guards what follows
 	families map[string]*family
 	pairs    map[pairKey]*pair
+	created  *timestamppb.Timestamp // the last one given out
 }
 
 // family is all series of one descriptor.
@@ -136,21 +137,33 @@ func (s *Sink) family(d *metric.Desc) *family {
 }
 
 func (s *Sink) open(f *family, key string, values []string) *series {
-	one := &series{sink: s, family: f, key: key, created: timestamppb.New(s.options.Now())}
+	one := &series{sink: s, family: f, key: key}
 	for i, from := range f.permutation {
 		one.labels = append(one.labels, s.pair(f.desc.Labels[from], values[i]))
 	}
 	switch f.desc.Kind {
 	case metric.Histogram:
-		one.hist = newHistogram(len(f.desc.Buckets))
+		one.created, one.hist = s.createdNow(), newHistogram(len(f.desc.Buckets))
 	case metric.Counter:
-		one.present = true
+		one.created, one.present = s.createdNow(), true
 	case metric.Gauge:
 	}
 	f.series[key] = one
 	f.order = nil
 	f.version++
 	return one
+}
+
+// createdGrain is how far apart created timestamps are told apart; the many
+// series that a path opens at once share one.
+const createdGrain = 10 * time.Millisecond
+
+func (s *Sink) createdNow() *timestamppb.Timestamp {
+	now := s.options.Now()
+	if s.created == nil || now.Sub(s.created.AsTime()).Abs() >= createdGrain {
+		s.created = timestamppb.New(now)
+	}
+	return s.created
 }
 
 // release is called by each opener once.
