@@ -58,12 +58,12 @@ func compare(t *testing.T, link lab.Link, seed uint64) {
 		Profile: lab.Profile{Name: "grid", Forward: link, Reverse: link}, Seed: seed,
 		Classifier: testPacket, SpareOthers: true,
 	})
-	report, unknown := measure(t, network)
+	report := measure(t, network, nil)
 	if err := network.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if report.Reflector != "oneway" || unknown != 0 {
-		t.Fatalf("reflector %q, %d corrupt packets of no session", report.Reflector, unknown)
+	if report.Reflector != "oneway" {
+		t.Fatalf("reflector %q", report.Reflector)
 	}
 	for _, d := range []struct {
 		direction sample.Direction
@@ -187,9 +187,11 @@ func testPacket(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
 }
 
 // measure runs a reflector on the server and a sender on the client.
-func measure(t *testing.T, network *lab.Lab) (report stamp.Report, strayCorrupt uint64) {
+func measure(t *testing.T, network *lab.Lab, each func(sample.Packet, sample.Delay, sample.Delay)) (report stamp.Report) {
 	t.Helper()
-	monitor := static.New(20*time.Microsecond, metric.Discard{})
+	// Both hosts share one clock; the bound covers what a shared, virtual machine
+	// does between the stamp at a driver and the one at its peer.
+	monitor := static.New(100*time.Microsecond, metric.Discard{})
 	log := slog.New(slog.DiscardHandler)
 	r, err := reflector.New(reflector.Options{
 		Listen: []netip.AddrPort{netip.AddrPortFrom(network.Server.Addr4, reflectorPort)}, LossWait: wait,
@@ -224,11 +226,12 @@ func measure(t *testing.T, network *lab.Lab) (report stamp.Report, strayCorrupt 
 		if err != nil {
 			return err
 		}
+		p.OnPacket = each
 		report, err = p.Measure(ctx, packets, func(stamp.Report) {})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report, 0
+	return report
 }

@@ -51,8 +51,11 @@ func (s *session) conclude(a *answer) {
 	}
 	p.Near = nearBound(quality, a.steps)
 	s.lastConcluded, s.farReason = p.T4.At, p.Far.Reason
-	s.measure(&s.fwd, p, p.Seq, p.T1, p.T2)
-	s.measure(&s.rev, p, p.ReverseSeq, p.T3, p.T4)
+	forward := s.measure(&s.fwd, p, p.Seq, p.T1, p.T2)
+	reverse := s.measure(&s.rev, p, p.ReverseSeq, p.T3, p.T4)
+	if s.observe != nil {
+		s.observe(*p, forward, reverse)
+	}
 	if rtt, ok := p.RoundTrip(); ok {
 		s.roundTrips.times.Add(plain(rtt))
 		s.series.roundTrip.Observe(rtt.Seconds())
@@ -62,8 +65,8 @@ func (s *session) conclude(a *answer) {
 	}
 }
 
-// measure feeds one direction with one delay.
-func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to sample.Stamp) {
+// measure feeds one direction with one delay, and returns it.
+func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to sample.Stamp) sample.Delay {
 	v, stamped := p.Delay(d.dir)
 	if v.OK() {
 		v.Bound += s.stampError(from.Origin) + s.stampError(to.Origin)
@@ -75,10 +78,10 @@ func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to s
 		d.invalid[v.Reason]++
 	}
 	if !stamped {
-		return
+		return v
 	}
 	if a := p.Near.Reason; a == sample.NearStepped {
-		return // the two stamps are of different clocks: not even their difference means anything
+		return v // the two stamps are of different clocks: not even their difference means anything
 	}
 	series := &s.series.direction[d.dir]
 	if v.OK() {
@@ -97,6 +100,7 @@ func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to s
 	if d.full {
 		s.drain(d)
 	}
+	return v
 }
 
 // stepped is called when CLOCK_REALTIME has jumped: the window's delays are of

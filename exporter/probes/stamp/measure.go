@@ -38,6 +38,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 		return Report{}, err
 	}
 	s.limit = count
+	s.observe = p.OnPacket
 	s.collect = &collector{}
 	if err := h.add(s); err != nil {
 		return Report{}, err

@@ -13,6 +13,7 @@ import (
 
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	wire "oneway.example/exporter/wire/stamp"
 )
@@ -26,6 +27,11 @@ type Prober struct {
 	host   string
 	port   uint16
 	log    *slog.Logger
+
+	// OnPacket, if set before Run or Measure, is given every answered packet with
+	// the delays of both directions, as the estimators get them. It is called
+	// with locks held: it must be quick and must not call back.
+	OnPacket func(p sample.Packet, forward, reverse sample.Delay)
 
 	mu      sync.Mutex
 	session *session // nil while the peer has no address
@@ -83,6 +89,7 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 	if err := h.add(s); err != nil {
 		return err
 	}
+	s.observe = p.OnPacket
 	p.begin(s)
 	// To a foreign reflector a query is a test packet like any other: it must
 	// not take a number between two of those that are measured.

@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/clock"
@@ -167,7 +168,7 @@ func (s *session) learn(r *reply, now time.Duration) {
 	}
 	n := uint64(r.packet.Seq)
 	n = seqwin.Extend(s.reverse.Counts().Next, uint32(n))
-	for i, t3 := range rc.T3 {
+	for i, t3 := range slices.Backward(rc.T3[:]) { // oldest first
 		if back := uint64(i) + 2; n >= back {
 			s.answers.settle(n-back, t3, s.conclude)
 		}
@@ -183,7 +184,7 @@ func (s *session) countForward(rc *wire.Receipt) {
 // answers that were sent.
 func (s *session) settleTail(rc *wire.Receipt) {
 	tx := s.remote.tx
-	for i, t3 := range rc.T3 {
+	for i, t3 := range slices.Backward(rc.T3[:]) { // oldest first
 		if back := uint64(i) + 1; tx >= back {
 			s.answers.settle(tx-back, t3, s.conclude)
 		}

@@ -60,6 +60,8 @@ type session struct {
 	limit  uint64        // packets to send; 0: no limit
 	full   chan struct{} // closed when the limit is reached
 
+	observe func(sample.Packet, sample.Delay, sample.Delay) // nil: nobody
+
 	mu     sync.Mutex
 	key    *wire.Key // signs questions; nil: unauthenticated
 	accept []*wire.Key
