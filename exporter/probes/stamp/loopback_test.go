@@ -30,6 +30,13 @@ func newBed(t *testing.T, o reflector.Options) bed {
 	if len(o.Listen) == 0 {
 		o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
 	}
+	env, peer, stop := openBed(t, o)
+	t.Cleanup(stop)
+	return bed{env: env, peer: peer}
+}
+
+func openBed(t testing.TB, o reflector.Options) (env probe.Env, peer string, stop func()) {
+	t.Helper()
 	monitor := static.New(50*time.Microsecond, metric.Discard{})
 	log := slog.New(slog.DiscardHandler)
 	r, err := reflector.New(o, reflector.Env{Log: log, Sink: metric.Discard{}, Clock: monitor})
@@ -45,18 +52,14 @@ func newBed(t *testing.T, o reflector.Options) bed {
 	go func() { done <- monitor.Run(ctx) }()
 	go func() { done <- r.Run(ctx) }()
 	go func() { done <- pacer.Run(ctx) }()
-	t.Cleanup(func() {
+	<-r.Started()
+	return probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Pacer: pacer}, r.Addrs()[0].String(), func() {
 		cancel()
 		for range 3 {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
 		}
-	})
-	<-r.Started()
-	return bed{
-		env:  probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Pacer: pacer},
-		peer: r.Addrs()[0].String(),
 	}
 }
 

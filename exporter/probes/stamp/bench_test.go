@@ -1,0 +1,251 @@
+package stamp
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/tstamp"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// wheel is a session without a socket, and the answers to its first packets as
+// our reflector would have written them. When they are used up it starts anew.
+type wheel struct {
+	tb      testing.TB
+	s       *session
+	out     tstamp.Out
+	answers []tstamp.In
+	hub     hubSeries
+	at      int
+}
+
+// wheelTurn is how many answers are made before the clock starts.
+const wheelTurn = 1 << 12
+
+var wheelStart = instant.FromUnix(1_800_000_000, 0)
+
+func newWheel(tb testing.TB) *wheel {
+	w := &wheel{tb: tb, hub: newHubSeries(metric.Discard{}, netip.MustParseAddrPort("127.0.0.1:9"))}
+	w.restart()
+	for seq := range uint32(wheelTurn) {
+		w.answers = append(w.answers, tstamp.In{
+			Payload: w.answer(seq), Stamp: sample.Stamp{At: userTime(seq) + 300_000, Origin: sample.Kernel}, At: userTime(seq) + 310_000,
+		})
+	}
+	return w
+}
+
+func userTime(seq uint32) instant.Time { return wheelStart.Add(time.Duration(seq) * time.Millisecond) }
+
+func (w *wheel) restart() {
+	o := DefaultOptions()
+	if err := o.check(); err != nil {
+		w.tb.Fatal(err)
+	}
+	s, err := newSession(nil, netip.MustParseAddrPort("127.0.0.1:862"), &o, static.New(time.Microsecond, metric.Discard{}), newSeries(metric.Discard{}, "p", "stamp"))
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	s.run = 7
+	w.s, w.at = s, 0
+}
+
+// answer is what our reflector returns for packet seq on a path without faults.
+func (w *wheel) answer(seq uint32) []byte {
+	f := timefmt.NTP
+	honest := timefmt.MakeErrorEstimate(time.Microsecond, true, f)
+	b := wire.ReflectorPacket{
+		Seq: seq, T3: f.Encode(userTime(seq)+200_000, 0), Error: honest, T2: f.Encode(userTime(seq)+100_000, 0),
+		SenderSeq: seq, SenderT1: f.Encode(userTime(seq), 0), SenderError: honest, SenderTTL: 255,
+	}.AppendTo(nil)
+	followUp := wire.FollowUp{}
+	if seq > 0 {
+		followUp = wire.FollowUp{Seq: seq - 1, T3: f.Encode(userTime(seq-1)+210_000, 0), Mode: 2}
+	}
+	b = followUp.AppendTo(b)
+	b = wire.Receipt{
+		Words: w.s.layout.words, Filled: true, T2Origin: sample.Kernel, Run: 7, Epoch: 1,
+		Next: seq + 1, Base: seq + 1, Received: seq + 1, Tx: seq + 1, Recent: [4]uint64{^uint64(0)},
+	}.AppendTo(b)
+	if w.s.layout.padding >= 0 {
+		b = wire.AppendPadding(b, w.s.layout.padding, seq)
+	}
+	for rest := b[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+		rest[0] = 0 // understood
+		_, after, err := wire.NextTLV(rest)
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		rest = after
+	}
+	wire.SealCRC(b, false)
+	return b
+}
+
+// turn takes one packet through everything but the socket: it is noted as sent,
+// its transmit stamp comes, and its answer.
+func (w *wheel) turn() {
+	seq := uint32(w.at)
+	w.s.flights.add(uint64(seq), sched.Now(), userTime(seq), 0)
+	w.s.transmitted(w.s.cookie(uint64(seq)), sample.Stamp{At: userTime(seq) + 20_000, Origin: sample.Kernel}, &w.hub)
+	w.s.received(&w.answers[seq])
+	w.at++
+}
+
+func (w *wheel) check() {
+	w.tb.Helper()
+	if n := w.s.roundTrips.received; n != uint64(w.at) || w.s.fwd.now.received != uint64(w.at) {
+		w.tb.Fatalf("%d of %d answers taken, %d counted forward; discarded %v", n, w.at, w.s.fwd.now.received, w.s.discarded)
+	}
+}
+
+// BenchmarkAnswer is all that an answer costs beside the socket: parse, check
+// sum, counts of both directions, delays, variation, playout buffers.
+func BenchmarkAnswer(b *testing.B) {
+	w := newWheel(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if w.at == wheelTurn {
+			b.StopTimer()
+			w.check()
+			w.restart()
+			b.StartTimer()
+		}
+		w.turn()
+	}
+	w.check()
+}
+
+// BenchmarkQuestion is all that a test packet costs beside the socket.
+func BenchmarkQuestion(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		key  *wire.Key
+	}{{"open", nil}, {"authenticated", wire.NewKey([]byte("a shared secret"))}} {
+		b.Run(c.name, func(b *testing.B) {
+			w := newWheel(b)
+			w.secure(c.key)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.s.build(&w.out, sched.Now())
+			}
+		})
+	}
+}
+
+// secure gives the session a key.
+func (w *wheel) secure(k *wire.Key) {
+	if k == nil {
+		return
+	}
+	var err error
+	if w.s.layout, err = planLayout(defaultSize(true), true); err != nil {
+		w.tb.Fatal(err)
+	}
+	w.s.useKeys([]*wire.Key{k})
+}
+
+func TestNothingIsAllocatedForAPacket(t *testing.T) {
+	for _, k := range []*wire.Key{nil, wire.NewKey([]byte("a shared secret"))} {
+		w := newWheel(t)
+		w.secure(k)
+		if n := testing.AllocsPerRun(1000, func() { w.s.build(&w.out, sched.Now()) }); n != 0 {
+			t.Errorf("question, authenticated %v: %v allocations, want 0", k != nil, n)
+		}
+	}
+	w := newWheel(t)
+	if n := testing.AllocsPerRun(wheelTurn-10, w.turn); n != 0 {
+		t.Errorf("answer: %v allocations, want 0", n)
+	}
+	w.check()
+}
+
+// BenchmarkThousandSessions runs 1,000 sessions at one packet a second against a
+// reflector in the same process, for 5 s: what both of them take of a core, and
+// the losses, which are their own making.
+func BenchmarkThousandSessions(b *testing.B) {
+	const sessions, lasts = 1000, 5 * time.Second
+	for b.Loop() {
+		r := newCrowd(b, sessions)
+		time.Sleep(time.Second) // opening
+		before, cpu, start := r.sums(), cpuTime(), time.Now()
+		time.Sleep(lasts)
+		after, used, took := r.sums(), cpuTime()-cpu, time.Since(start)
+		r.stop()
+		b.ReportMetric(100*used.Seconds()/took.Seconds(), "%core")
+		b.ReportMetric(float64(after.received-before.received)/took.Seconds(), "answers/s")
+		b.ReportMetric(float64(after.lost-before.lost), "lost")
+		b.ReportMetric(float64(after.skipped-before.skipped), "skipped")
+	}
+}
+
+// crowd is many probers, their reflector, and what they all borrow.
+type crowd struct {
+	kind *Type
+	stop func()
+}
+
+type crowdSums struct{ received, lost, skipped uint64 }
+
+func (c *crowd) sums() (sum crowdSums) {
+	for _, s := range c.kind.anyHub().all(nil) {
+		s.mu.Lock()
+		sum.received += s.roundTrips.received
+		sum.lost += s.roundTrips.lost
+		for _, n := range s.skipped {
+			sum.skipped += n
+		}
+		s.mu.Unlock()
+	}
+	return sum
+}
+
+func newCrowd(b *testing.B, sessions int) *crowd {
+	b.Helper()
+	env, peer, stopBed := openBed(b, reflector.Options{
+		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, RatePackets: -1,
+	})
+	c := &crowd{kind: New()}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for i := range sessions {
+		p, err := c.kind.NewProber(env, probe.Target{Path: fmt.Sprint("p", i), Probe: "stamp", Peer: peer}, DefaultOptions())
+		if err != nil {
+			b.Fatal(err)
+		}
+		running.Go(func() {
+			if err := p.Run(ctx); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	c.stop = func() {
+		cancel()
+		running.Wait()
+		stopBed()
+	}
+	return c
+}
+
+// cpuTime is what this process has used, in user space and kernel.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
