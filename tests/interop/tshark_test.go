@@ -1,0 +1,237 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// requireTShark returns where Wireshark's terminal program is.
+func requireTShark(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("tshark")
+	if err != nil && os.Getenv("ONEWAY_INTEROP") != "" {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Skipf("SKIPPED, NOT PASSED: %v: install Debian's tshark", err)
+	}
+	return path
+}
+
+// fields are what tshark is asked for of every packet: first what must be the
+// same of all.
+var fields = []string{
+	"frame.protocols", "udp.checksum.status", "_ws.malformed", "_ws.expert.message", "twamp.test.padding",
+	"twamp.test.seq_number", "twamp.test.timestamp", "twamp.test.error_estimate",
+	"twamp.test.error_estimate.s", "twamp.test.error_estimate.z", "twamp.test.error_estimate.scale",
+	"twamp.test.error_estimate.multiplier", "twamp.test.mbz1", "twamp.test.receive_timestamp",
+	"twamp.test.sender_seq_number", "twamp.test.sender_timestamp", "twamp.test.sender_error_estimate",
+	"twamp.test.mbz2", "twamp.test.sender_ttl",
+}
+
+// dissect has tshark decode the packets of a file of captured frames as
+// TWAMP-Test, which is what it has for STAMP: RFC 8762 section 4.6 makes the two
+// the same in open mode, up to the Sender TTL in octet 40. What follows it takes
+// for padding, and the SSID for a field that must be zero.
+func dissect(t *testing.T, packets []captured) []map[string]string {
+	t.Helper()
+	tshark := requireTShark(t)
+	path := filepath.Join(t.TempDir(), "stamp.pcap")
+	if err := os.WriteFile(path, capture(packets), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{
+		"-n", "-r", path, "-d", fmt.Sprintf("udp.port==%d,twamp.test", wire.Port), "-o", "udp.check_checksum:TRUE",
+		"-T", "fields", "-E", "separator=|", "-E", "occurrence=f",
+	}
+	for _, f := range fields {
+		args = append(args, "-e", f)
+	}
+	cmd := exec.Command(tshark, args...)
+	cmd.Env = append(os.Environ(), "TZ=UTC", "LC_ALL=C")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("tshark: %v\n%s", err, stderr.String())
+	}
+	var found []map[string]string
+	for line := range strings.Lines(string(out)) {
+		values := strings.Split(strings.TrimRight(line, "\n"), "|")
+		if len(values) != len(fields) {
+			t.Fatalf("tshark printed %q", line)
+		}
+		m := map[string]string{}
+		for i, f := range fields {
+			m[strings.TrimPrefix(f, "twamp.test.")] = values[i]
+		}
+		found = append(found, m)
+	}
+	if len(found) != len(packets) {
+		t.Fatalf("tshark decoded %d of %d packets\n%s", len(found), len(packets), stderr.String())
+	}
+	return found
+}
+
+func TestTSharkReadsOurPackets(t *testing.T) {
+	requireTShark(t)
+	packets := ourPackets()
+	for i, got := range dissect(t, packets) {
+		p := packets[i]
+		t.Run(p.name, func(t *testing.T) {
+			want := map[string]string{
+				"frame.protocols": "raw:ip:udp:twamp.test", "udp.checksum.status": "1", "_ws.malformed": "", "_ws.expert.message": "",
+				"padding": hex.EncodeToString(p.payload[41:]),
+			}
+			maps.Copy(want, p.want)
+			for name, value := range want {
+				if !sameValue(got[name], value) {
+					t.Errorf("%s is %q, want %q", name, got[name], value)
+				}
+			}
+		})
+	}
+}
+
+// sameValue compares what tshark prints: its versions differ in how they print
+// numbers (4660, 0x1234) and flags (1, True).
+func sameValue(got, want string) bool {
+	got = strings.NewReplacer("True", "1", "False", "0").Replace(got)
+	g, err := strconv.ParseUint(got, 0, 64)
+	w, err2 := strconv.ParseUint(want, 0, 64)
+	return got == want || err == nil && err2 == nil && g == w
+}
+
+// sentAt is when T1 was taken; T2 and T3 are 2 and 3 us later.
+var sentAt = instant.FromTime(time.Date(2026, 3, 1, 12, 34, 56, 123456789, time.UTC))
+
+const (
+	tai          = 37 * time.Second
+	clockBound   = time.Millisecond // 132 x 2^(15-32) s, rounded up
+	senderPort   = 49152
+	questionTime = "Mar  1, 2026 12:34:56.123456789 UTC"
+	arrivalTime  = "Mar  1, 2026 12:34:56.123458789 UTC"
+	answerTime   = "Mar  1, 2026 12:34:56.123459789 UTC"
+)
+
+func question(f timefmt.Format, seq uint32) wire.SenderPacket {
+	return wire.SenderPacket{
+		Seq: seq, T1: f.Encode(sentAt, tai), Error: timefmt.MakeErrorEstimate(clockBound, true, f), SSID: 0x1234,
+	}
+}
+
+func answerTo(q wire.SenderPacket, seq uint32) wire.ReflectorPacket {
+	f := q.Error.Format()
+	return wire.ReflectorPacket{
+		Seq: seq, T2: f.Encode(sentAt.Add(2000), tai), T3: f.Encode(sentAt.Add(3000), tai),
+		Error: timefmt.MakeErrorEstimate(clockBound, false, f), SSID: q.SSID,
+		SenderSeq: q.Seq, SenderT1: q.T1, SenderError: q.Error, SenderTTL: 63,
+	}
+}
+
+// addTLVs appends one of each kind, our Receipt among them, and seals them.
+func addTLVs(b []byte, authenticated bool, k *wire.Key) []byte {
+	base := len(b)
+	b = wire.FollowUp{Seq: 8, T3: 9, Mode: 2}.AppendTo(b)
+	b = wire.Receipt{Words: 4, Filled: true, T2Origin: sample.Kernel, Run: 1, Epoch: 2, Next: 3, Received: 3}.AppendTo(b)
+	b = wire.ClassOfService{DSCP1: 46, DSCP2: 20, ECN: 1}.AppendTo(wire.TimestampInformation{}.AppendTo(b))
+	b = wire.AppendPadding(wire.DirectMeasurement{SenderTx: 7}.AppendTo(b), 301, 7)
+	if k != nil {
+		b = wire.AppendTLVHMAC(b, base, k)
+	}
+	wire.SealCRC(b, authenticated)
+	if k != nil {
+		wire.PutTLVHMAC(b, base, k)
+	}
+	return b
+}
+
+// ourPackets are what sender and reflector put on the wire, with what tshark
+// should say of each.
+func ourPackets() []captured {
+	k := wire.NewKey([]byte("a key that only the two ends know"))
+	ask := func(seq string) map[string]string {
+		return map[string]string{
+			"seq_number": seq, "timestamp": questionTime, "error_estimate": "0x8f84", "error_estimate.s": "1",
+			"error_estimate.z": "0", "error_estimate.scale": "15", "error_estimate.multiplier": "132", "mbz1": "0x1234",
+			"sender_seq_number": "0", "sender_error_estimate": "0x0000", "mbz2": "0x0000", "sender_ttl": "0",
+		}
+	}
+	reply := map[string]string{
+		"seq_number": "9", "timestamp": answerTime, "error_estimate": "0x0f84", "error_estimate.s": "0",
+		"error_estimate.z": "0", "error_estimate.scale": "15", "error_estimate.multiplier": "132", "mbz1": "0x1234",
+		"receive_timestamp": arrivalTime, "sender_seq_number": "7", "sender_timestamp": questionTime,
+		"sender_error_estimate": "0x8f84", "mbz2": "0x0000", "sender_ttl": "63",
+	}
+	q, last := question(timefmt.NTP, 7), question(timefmt.NTP, 1<<32-1)
+	a := answerTo(q, 9)
+	all := []captured{
+		{name: "question", payload: q.AppendTo(nil), want: ask("7")},
+		{name: "question with the last number", payload: last.AppendTo(nil), want: ask("4294967295")},
+		{name: "question with TLVs", payload: addTLVs(q.AppendTo(nil), false, nil), want: ask("7")},
+		{name: "question with TLVs and their HMAC", payload: addTLVs(q.AppendTo(nil), false, k), want: ask("7")},
+		{name: "answer", answer: true, payload: a.AppendTo(nil), want: reply},
+		{name: "answer with TLVs", answer: true, payload: addTLVs(a.AppendTo(nil), false, nil), want: reply},
+	}
+	return append(append(all, ptpPackets()...), sealedPackets(q, a, k)...)
+}
+
+// ptpPackets: tshark knows the Z bit, and shows the seconds of the PTP timescale
+// as they are, 37 s ahead of UTC. The Sender Timestamp it takes for NTP always.
+func ptpPackets() []captured {
+	q := question(timefmt.PTP, 7)
+	return []captured{{
+		name: "PTP question", payload: q.AppendTo(nil),
+		want: map[string]string{
+			"seq_number": "7", "timestamp": "Mar  1, 2026 12:35:33.123456789 UTC",
+			"error_estimate": "0xcf84", "error_estimate.s": "1", "error_estimate.z": "1",
+		},
+	}, {
+		name: "PTP answer", answer: true, payload: answerTo(q, 9).AppendTo(nil),
+		want: map[string]string{
+			"seq_number": "9", "timestamp": "Mar  1, 2026 12:35:33.123459789 UTC",
+			"receive_timestamp": "Mar  1, 2026 12:35:33.123458789 UTC",
+			"error_estimate":    "0x4f84", "error_estimate.z": "1", "sender_seq_number": "7",
+			"sender_error_estimate": "0xcf84", "sender_ttl": "63",
+		},
+	}}
+}
+
+// sealedPackets are authenticated. tshark knows no such mode of TWAMP-Test, but
+// octets 16 to 23, where that mode has the packet's own stamp, are where it looks
+// for the Receive Timestamp.
+func sealedPackets(q wire.SenderPacket, a wire.ReflectorPacket, k *wire.Key) []captured {
+	sealed := func(seq, stamp string) map[string]string {
+		return map[string]string{
+			"seq_number": seq, "receive_timestamp": stamp, "error_estimate": "0x0000", "mbz1": "0x0000",
+		}
+	}
+	var all []captured
+	for _, tlvs := range []bool{false, true} {
+		ask, reply := q.AppendAuthenticatedTo(nil, k), a.AppendAuthenticatedTo(nil, k)
+		if tlvs {
+			ask, reply = addTLVs(ask, true, k), addTLVs(reply, true, k)
+		}
+		name := " with TLVs " + strconv.FormatBool(tlvs)
+		all = append(
+			all,
+			captured{name: "authenticated question" + name, payload: ask, want: sealed("7", questionTime)},
+			captured{name: "authenticated answer" + name, answer: true, payload: reply, want: sealed("9", answerTime)},
+		)
+	}
+	return all
+}
