@@ -135,6 +135,22 @@ func (f *filler) followUp(whole []byte) {
 	v.AppendTo(whole[:0])
 }
 
+// clockCode is the word on the clock: that it is the sender's own, if the token
+// in the question is that of this kernel.
+func (f *filler) clockCode() stamp.ClockCode {
+	r, s := &f.q.receipt, f.session
+	if r.Base == 0 {
+		return f.shard.clock.code
+	}
+	if s.hostToken == 0 {
+		s.hostToken = f.shard.host.Token(r.Run)
+	}
+	if r.Base == s.hostToken {
+		return stamp.ClockShared
+	}
+	return f.shard.clock.code
+}
+
 // receipt fills in our private TLV with the counts of the sender's numbers.
 func (f *filler) receipt(whole []byte) {
 	r, s := f.q.receipt, f.session
@@ -143,7 +159,7 @@ func (f *filler) receipt(whole []byte) {
 		back = 1
 	}
 	c := s.window.Counts()
-	r.Filled, r.T2Origin, r.Clock, r.Epoch = true, f.t2.Origin, f.shard.clock.code, s.epoch
+	r.Filled, r.T2Origin, r.Clock, r.Epoch = true, f.t2.Origin, f.clockCode(), s.epoch
 	r.Next, r.Base = uint32(c.Next), uint32(c.Base)
 	r.Received, r.Lost, r.Duplicated = uint32(c.Received), uint32(c.Lost), uint32(c.Duplicated)
 	r.Reordered, r.Late, r.Bursts = uint32(c.Reordered), uint32(c.Late), uint32(c.Bursts)

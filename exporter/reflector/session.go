@@ -66,6 +66,8 @@ type sent struct {
 
 // session is the state of one sender's stream of questions.
 type session struct {
+	// hostToken is this kernel's token for the session's Run; 0: not computed.
+	hostToken  uint32
 	key        sessionKey
 	epoch      uint32 // 0: no Receipts
 	slot       uint32

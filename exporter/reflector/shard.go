@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"oneway.example/exporter/hostid"
 	"oneway.example/exporter/tstamp"
 	"oneway.example/exporter/wire/stamp"
 )
@@ -33,6 +34,7 @@ type shard struct {
 	tai                   time.Duration
 	ttl                   uint8
 	clock                 clockView
+	host                  hostid.ID
 }
 
 func newShard(o *Options, random func() uint32) *shard {
@@ -46,6 +48,7 @@ func newShard(o *Options, random func() uint32) *shard {
 		allFailures: newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
 		expiry:      o.Expiry, lossWait: o.LossWait,
 		sendErrors: map[syscall.Errno]uint64{},
+		host:       hostid.Read(),
 		allow:      o.Allow, allowDSCP: o.AllowDSCP, tai: o.TAI, ttl: o.TTL,
 	}
 	for _, k := range o.Keys {

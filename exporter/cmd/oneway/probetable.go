@@ -65,6 +65,9 @@ func printReport(out io.Writer, r stamp.Report) error {
 // printNotes says what a person must know to read the table right.
 func printNotes(out io.Writer, r stamp.Report) error {
 	var notes []string
+	if r.SharedClock {
+		notes = append(notes, "both ends run on one kernel and read one clock; no clock need be disciplined for these delays")
+	}
 	for _, d := range []struct {
 		name   string
 		report stamp.DirectionReport

@@ -17,6 +17,7 @@ type answer struct {
 	packet  sample.Packet
 	arrived time.Duration // monotonic
 	steps   uint64        // clock steps when its question was sent
+	shared  bool          // both ends read one clock
 	waiting bool
 }
 

@@ -10,11 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/none"
 	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	wire "oneway.example/exporter/wire/stamp"
 )
@@ -159,3 +163,26 @@ func (t *Type) anyHub() *hub {
 	}
 	return nil
 }
+
+func TestOneKernelNeedsNoDisciplinedClock(t *testing.T) {
+	b := newBed(t, reflector.Options{})
+	silent := silentClock{}
+	b.env.Clock = silent
+	r := b.measure(t, quick(), 50)
+	if !r.SharedClock || r.Forward.Delay == nil || r.Reverse.Delay == nil || *r.Forward.Delay.ErrorBound > 0.01 {
+		t.Errorf("%s", asJSON(t, r))
+	}
+	b.env.Clock = none.New(metric.Discard{})
+	if r = b.measure(t, quick(), 50); r.SharedClock || r.Forward.Delay != nil || r.Forward.Invalid["no_clock"] != 50 {
+		t.Errorf("a configuration without a clock is not obeyed: %s", asJSON(t, r))
+	}
+}
+
+// silentClock is a daemon that has never answered.
+type silentClock struct{}
+
+func (silentClock) Quality(instant.Time) clock.Quality {
+	return clock.Quality{Bound: sample.Bound{Reason: sample.ClockSilent}}
+}
+
+func (silentClock) Run(context.Context) error { return nil }

@@ -42,10 +42,10 @@ func (s *session) writeQuery(finish bool) []byte {
 	return s.seal(r.AppendTo(b))
 }
 
-// receipt is what every question tells: who asks, and how long it waits for an
+// receipt is what every question tells: who asks, on which kernel, and how long it waits for an
 // answer, in milliseconds, in the field that counts answers on the way back.
 func (s *session) receipt(words int) wire.Receipt {
-	return wire.Receipt{Words: words, Run: s.run, Epoch: s.remote.epoch, Tx: uint32(s.opts.LossTimeout.Milliseconds())}
+	return wire.Receipt{Words: words, Run: s.run, Base: s.hostToken, Epoch: s.remote.epoch, Tx: uint32(s.opts.LossTimeout.Milliseconds())}
 }
 
 func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {

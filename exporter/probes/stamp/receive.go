@@ -244,7 +244,7 @@ func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
 	}
 	f.state = flightAnswered
 	s.roundTrips.received++
-	s.answers.put(answer{packet: s.sampleOf(in, r, f, n), arrived: now, steps: f.steps, waiting: true}, s.conclude)
+	s.answers.put(answer{packet: s.sampleOf(in, r, f, n), arrived: now, steps: f.steps, shared: r.filled() && r.receipt.Clock == wire.ClockShared, waiting: true}, s.conclude)
 }
 
 // number finds the answer's own number and what the reverse window says of it.

@@ -14,6 +14,9 @@ type Report struct {
 	// stateful, stateless, or unknown while it has not answered.
 	Peer      string `json:"peer"`
 	Reflector string `json:"reflector"`
+	// SharedClock: both ends run on one kernel and read one clock, so that the
+	// delays need no disciplined clock; their bound is that of the stamps.
+	SharedClock bool `json:"shared_clock"`
 	// Forward is from here to the peer, Reverse from the peer to here.
 	Forward DirectionReport `json:"forward"`
 	Reverse DirectionReport `json:"reverse"`
@@ -107,7 +110,7 @@ func (s *session) report() Report {
 	defer s.mu.Unlock()
 	s.fwd.now.sent = s.flights.next
 	r := Report{
-		Peer: s.peer.String(), Reflector: s.kind.String(),
+		Peer: s.peer.String(), Reflector: s.kind.String(), SharedClock: s.shared,
 		Forward: s.reportDirection(&s.fwd), Reverse: s.reportDirection(&s.rev),
 		RoundTrip: RoundTripReport{
 			Received: s.roundTrips.received, Lost: s.roundTrips.lost,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/hostid"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
@@ -66,6 +67,8 @@ type session struct {
 	key    *wire.Key // signs questions; nil: unauthenticated
 	accept []*wire.Key
 	run    uint32
+	// hostToken is this kernel's, for the far end to tell whether it has the same.
+	hostToken uint32
 
 	flights    flights
 	answers    answers
@@ -89,6 +92,7 @@ type session struct {
 	lastSuccess                          time.Time
 	lastConcluded                        instant.Time
 	farReason                            sample.Reason
+	shared                               bool // delays stand on the one clock of both ends
 	peerError                            error
 	steps                                uint64
 	last                                 lastWindow
@@ -107,6 +111,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		rev: direction{dir: sample.Reverse, voices: newPlaybacks(o)},
 		now: now, started: now, windowFrom: now, steps: c.Quality(instant.Now()).Steps,
 	}
+	s.hostToken = hostid.Read().Token(s.run)
 	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	s.plan = sched.Periodic(o.Interval, now+sched.RandomPhase(o.Interval, rng))

@@ -48,6 +48,7 @@ func (s *session) status() probe.Status {
 func (s *session) blemish() string {
 	quality := s.clock.Quality(s.lastConcluded)
 	switch {
+	case s.shared:
 	case quality.Bound.Reason != sample.OK:
 		return "one-way delay is not valid: " + quality.Bound.Reason.String()
 	case s.farReason != sample.OK && s.farReason != sample.Unknown:

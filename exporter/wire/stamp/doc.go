@@ -33,8 +33,9 @@
 //	52   Tx   56-63 T3 of the last answer but one   64-71 and of the one before
 //	72   bitmap
 //
-// In a question, Next is the number of test packets sent so far and Tx the
-// sender's waiting time in milliseconds; the rest of the counts is zero. The
+// In a question, Next is the number of test packets sent so far, Base a token of
+// the sender's kernel, and Tx the sender's waiting time in milliseconds; the rest
+// of the counts is zero. The
 // reflector writes the counts of its receive window (package seqwin), how many
 // answers it has sent, and stamps of those. A Query is no test packet: it is
 // answered and counted nowhere. With Finish it says that Next packets have been

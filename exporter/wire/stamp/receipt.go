@@ -24,6 +24,9 @@ const (
 	ClockNone
 	// ClockSilent: who watches the clock does not answer.
 	ClockSilent
+	// ClockShared: the question's token (Receipt.Base) is that of the reflector's
+	// own kernel: both ends read the same clock.
+	ClockShared
 )
 
 // ReceiptFixedBytes is the length of a Receipt's value without its bitmap, in octets.
@@ -61,7 +64,8 @@ type Receipt struct {
 	// life of its session; 0: not known.
 	Run, Epoch uint32
 	// Packets of the forward direction: the low 32 bits of seqwin.Counts. In a
-	// question Next is the number of test packets sent so far, the rest is zero.
+	// question Next is the number of test packets sent so far, Base a token of the
+	// sender's kernel (package hostid; 0: not told), and the rest is zero.
 	Next, Base, Received, Lost, Duplicated,
 	Reordered, Late, Corrupted, Bursts uint32
 	// Tx is the number of answers sent to test packets, this one included, modulo
