@@ -151,7 +151,7 @@ func (f *filler) clockCode() stamp.ClockCode {
 	return f.shard.clock.code
 }
 
-// receipt fills in our private TLV with the counts of the sender's numbers.
+// receipt fills in our own TLV with the counts of the sender's numbers.
 func (f *filler) receipt(whole []byte) {
 	r, s := f.q.receipt, f.session
 	back := uint64(2) // Follow-Up Telemetry tells of the answer before this one

@@ -128,7 +128,7 @@ func TestTLVsAreTreatedByKind(t *testing.T) {
 		{"padding is copied", pad, append([]byte{0, 1, 0, 5}, 1, 2, 3, 4, 5), Answered},
 		{"unknown is flagged and copied", tlv(200, 9, 8), []byte{0x80, 200, 0, 2, 9, 8}, Answered},
 		{"location is not understood", tlv(stamp.TypeLocation, 0, 0, 0, 0), []byte{0x80, 2, 0, 4, 0, 0, 0, 0}, Answered},
-		{"somebody else's 252", tlv(stamp.TypeReceipt, make([]byte, 80)...), append([]byte{0x80, 252, 0, 80}, make([]byte, 80)...), Answered},
+		{"somebody else's 251", tlv(stamp.TypeReceipt, make([]byte, 80)...), append([]byte{0x80, 251, 0, 80}, make([]byte, 80)...), Answered},
 		{"timestamp information", tlv(stamp.TypeTimestampInformation, 0, 0, 0, 0), []byte{0, 3, 0, 4, 1, 2, 1, 2}, Answered},
 		{
 			"direct measurement", tlv(stamp.TypeDirectMeasurement, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0),

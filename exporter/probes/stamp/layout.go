@@ -12,7 +12,7 @@ type layout struct {
 	authenticated bool
 	base          int
 	followUp      bool
-	// receipt says whether there is room for our private TLV; without it the
+	// receipt says whether there is room for our own TLV; without it the
 	// directions are told apart by queries sent beside the test packets.
 	receipt bool
 	words   int // of the receipt's bitmap

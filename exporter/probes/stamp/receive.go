@@ -111,7 +111,11 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 		if t, rest, err = wire.NextTLV(rest); err != nil {
 			return false
 		}
-		unknown := t.Flags&wire.FlagUnrecognised != 0
+		if t.Flags&wire.FlagMalformed != 0 {
+			return true // what follows was not read by the far end, nor is it by us
+		}
+		// Unrecognised, or not to be believed: its HMAC was wrong (RFC 8972 section 4.8).
+		unknown := t.Flags&(wire.FlagUnrecognised|wire.FlagIntegrity) != 0
 		switch t.Type {
 		case wire.TypeFollowUp:
 			if f, err := wire.ParseFollowUp(t.Value); err == nil && !unknown {

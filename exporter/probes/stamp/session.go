@@ -66,6 +66,7 @@ type session struct {
 	mu     sync.Mutex
 	key    *wire.Key // signs questions; nil: unauthenticated
 	accept []*wire.Key
+	blank  [hmacTLVBytes - wire.TLVHeaderBytes]byte // an HMAC not computed yet
 	run    uint32
 	// hostToken is this kernel's, for the far end to tell whether it has the same.
 	hostToken uint32

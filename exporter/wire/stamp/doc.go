@@ -23,7 +23,8 @@
 // base packet is HMAC-SHA-256 over octets 0..95, truncated to 16; that of the
 // HMAC TLV, which comes last, is over the Sequence Number and the TLVs before it.
 //
-// Type 252, of the private-use range, is our own Receipt:
+// Type 251, of the experimental range (a private-use type would have to begin
+// with an enterprise number, RFC 8972 section 4), is our own Receipt:
 //
 //	0-1  "OW"  2 version 1 (high nibble), bitmap words (low nibble)
 //	3    0x80 Query  0x40 Finish  0x20 Filled  0x18 origin of T2  0x07 clock

@@ -45,7 +45,7 @@ const (
 	crcBytes       = 4
 )
 
-// Receipt is our private TLV: the far end's account of the forward direction,
+// Receipt is our own TLV: the far end's account of the forward direction,
 // in place of the sender's question for it. Its layout is in the package's
 // documentation.
 type Receipt struct {
@@ -79,7 +79,7 @@ type Receipt struct {
 	Recent [MaxReceiptWords]uint64
 }
 
-// ErrNotReceipt says that the value is another vendor's type 252, or of another version.
+// ErrNotReceipt says that the value is another experiment's type 251, or of another version.
 var ErrNotReceipt = errors.New("stamp: not a Receipt")
 
 // AppendTo appends the whole TLV; the CRC is left zero for SealCRC. Words out of

@@ -19,7 +19,7 @@ const (
 	TypeAccessReport         TLVType = 6
 	TypeFollowUp             TLVType = 7
 	TypeHMAC                 TLVType = 8
-	TypeReceipt              TLVType = 252
+	TypeReceipt              TLVType = 251
 )
 
 // The flags octet of a TLV (RFC 8972 section 4). The other bits are reserved.
