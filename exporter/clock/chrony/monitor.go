@@ -184,8 +184,7 @@ func saturate(ns float64) float64 { return max(-math.MaxInt64/2, min(math.MaxInt
 
 // causeOf is the reason for which err is counted.
 func causeOf(err error) failure {
-	var q *queryError
-	if errors.As(err, &q) {
+	if q, ok := errors.AsType[*queryError](err); ok {
 		return q.reason
 	}
 	return malformed // the decoder's own complaint

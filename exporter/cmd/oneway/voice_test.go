@@ -125,8 +125,7 @@ func TestVoiceSaysWhatWouldBeRight(t *testing.T) {
 		c.change(&f)
 		var out strings.Builder
 		err := f.run(&out)
-		var usage usageError
-		if !errors.As(err, &usage) {
+		if _, usage := errors.AsType[usageError](err); !usage {
 			t.Errorf("%s: %v is no usage error", name, err)
 			continue
 		}
