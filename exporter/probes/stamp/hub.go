@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -93,17 +94,17 @@ func (h *hub) remove(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.sessions, s.ssid)
-	others := h.byPeer[s.peer][:0:0]
-	for _, o := range h.byPeer[s.peer] {
-		if o != s {
-			others = append(others, o)
-		}
+	same := h.byPeer[s.peer]
+	if i := slices.Index(same, s); i >= 0 {
+		last := len(same) - 1
+		same[i], same[last] = same[last], nil
+		same = same[:last]
 	}
-	if len(others) == 0 {
+	if len(same) == 0 {
 		delete(h.byPeer, s.peer)
 		return
 	}
-	h.byPeer[s.peer] = others
+	h.byPeer[s.peer] = same
 }
 
 // all returns the present sessions.
@@ -273,7 +274,7 @@ func (h *hub) find(in *tstamp.In) (*session, discardReason) {
 
 func (h *hub) failed(e tstamp.PeerError) {
 	h.mu.RLock()
-	same := h.byPeer[e.Peer]
+	same := slices.Clone(h.byPeer[e.Peer]) // remove works in place
 	h.mu.RUnlock()
 	for _, s := range same {
 		s.failed(e.Err)

@@ -35,7 +35,7 @@ func (s *session) writeQuery(finish bool) []byte {
 	if finish && s.kind != farOurs {
 		seq += leap
 	}
-	b := s.writeBase(make([]byte, 0, maxSize), seq, now, s.clock.Quality(now))
+	b := s.writeBase(make([]byte, 0, defaultSize(true)), seq, now, s.clock.Quality(now))
 	b = wire.FollowUp{}.AppendTo(b)
 	r := s.receipt(receiptWords)
 	r.Query, r.Finish, r.Next = true, finish, next

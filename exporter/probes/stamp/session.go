@@ -115,11 +115,22 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	s.hostToken = hostid.Read().Token(s.run)
 	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	s.plan = sched.Periodic(o.Interval, now+sched.RandomPhase(o.Interval, rng))
+	s.plan = sched.Periodic(o.Interval, slotOf(now+sched.RandomPhase(o.Interval, rng), o.Interval))
 	if o.Schedule == schedulePoisson {
 		s.plan = sched.Poisson(o.Interval, rng)
 	}
 	return s, nil
+}
+
+// phases is how many different starts a periodic session may have within its
+// interval. With them all different a thousand sessions would wake this host, and
+// the reflector's, a thousand times a second; with so many they share wake-ups
+// and system calls, each exactly at its time, and a few sessions hardly ever meet.
+const phases = 200
+
+// slotOf rounds a random start down to the common grid.
+func slotOf(start, interval time.Duration) time.Duration {
+	return start - start%max(interval/phases, 1)
 }
 
 // useKeys makes the first key sign and all of them accepted.

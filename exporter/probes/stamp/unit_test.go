@@ -1,11 +1,13 @@
 package stamp
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/seqwin"
 	wire "oneway.example/exporter/wire/stamp"
 )
@@ -176,5 +178,29 @@ func TestFirstNumberIsFoundFromTheCounts(t *testing.T) {
 				t.Fatalf("first %d, packet %d: %d from %+v", first, i, firstOf(&c, seqwin.RecentWords), c)
 			}
 		}
+	}
+}
+
+func TestPeriodicStartsShareTheirSlots(t *testing.T) {
+	const sessions = 10_000
+	starts := map[time.Duration]int{}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range sessions {
+		start := slotOf(7*time.Second+sched.RandomPhase(time.Second, rng), time.Second)
+		if start < 7*time.Second || start >= 8*time.Second {
+			t.Fatalf("start %v is not within the first interval", start)
+		}
+		starts[start]++
+	}
+	if len(starts) != phases {
+		t.Errorf("%d different starts, want all %d", len(starts), phases)
+	}
+	for start, n := range starts {
+		if n > 2*sessions/phases {
+			t.Errorf("%d of %d sessions start at %v", n, sessions, start)
+		}
+	}
+	if got := slotOf(12345, 100); got != 12345 {
+		t.Errorf("an interval too short for slots moved a start to %v", got)
 	}
 }
