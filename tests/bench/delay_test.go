@@ -1,0 +1,213 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/sched"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/lab"
+	"oneway.example/tests/tap"
+)
+
+// Both programs send a packet a millisecond, for so many milliseconds.
+const (
+	slot  = time.Millisecond
+	slots = 4000
+)
+
+// BenchmarkDelayAndSchedule measures the cable with a packet a millisecond: how
+// wrong the reported forward delay is against packet sockets at both ends, and
+// how well the schedule is kept, as seen by the one at the sender.
+func BenchmarkDelayAndSchedule(b *testing.B) {
+	network := newLab(b)
+	for b.Loop() {
+		mine := observe(b, network, wire.Port, func() []time.Duration { return measure(b, network) })
+		all := []named{{"oneway", mine}}
+		if path, ok := have(b, "irtt"); ok {
+			all = append(all, named{"irtt", observe(b, network, irttPort, func() (delays []time.Duration) {
+				r, _, _ := irtt(b, network, path, slot, slots*slot)
+				for _, trip := range r.Trips {
+					if trip.Lost == "false" {
+						delays = append(delays, trip.Delay.Send)
+					}
+				}
+				return delays
+			})})
+		}
+		compare(b, "error of the reported delay, median", "us-p50", all, func(o outcome) float64 { return quantile(o.wrong, 0.5) })
+		compare(b, "error of the reported delay, 99 %", "us-p99", all, func(o outcome) float64 { return quantile(o.wrong, 0.99) })
+		compare(b, "slots of 1 ms without a packet", "%missed", all, func(o outcome) float64 { return o.missed })
+		compare(b, "gap between packets is off by, median", "us-gap-p50", all, func(o outcome) float64 { return quantile(o.gaps, 0.5) })
+		compare(b, "gap between packets is off by, 99 %", "us-gap-p99", all, func(o outcome) float64 { return quantile(o.gaps, 0.99) })
+	}
+}
+
+type named struct {
+	name string
+	outcome
+}
+
+func compare(b *testing.B, what, unit string, all []named, f func(outcome) float64) {
+	b.Helper()
+	r := row{what: what, unit: unit, ours: f(all[0].outcome), lower: true}
+	for _, n := range all[1:] {
+		r.peers = append(r.peers, peer{n.name, f(n.outcome)})
+	}
+	comparison.add(b, r)
+}
+
+// outcome is what the packet sockets say of a run.
+type outcome struct {
+	wrong  []time.Duration // |reported - true delay|, sorted
+	gaps   []time.Duration // |gap between two packets - slot|, sorted
+	missed float64         // per cent of the slots
+}
+
+// observe runs a measurement between taps. Reported delays and packets are
+// paired in order: a cable loses nothing and lets nothing overtake.
+func observe(b *testing.B, network *lab.Lab, port uint16, run func() []time.Duration) (o outcome) {
+	b.Helper()
+	var taps [2]*tap.Tap
+	for i, host := range []*lab.Host{network.Client, network.Server} {
+		if err := host.Do(func() (err error) { taps[i], err = tap.Open("lan0"); return err }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reported := run()
+	var seen [2][]tap.Packet
+	for i := range taps {
+		packets, err := taps[i].Stop()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, p := range packets {
+			if p.Destination == port && p.Outgoing == (i == 0) && testPacket(p) {
+				seen[i] = append(seen[i], p)
+			}
+		}
+	}
+	left, arrived := seen[0], seen[1]
+	if len(left) != len(arrived) || len(left) < 2 {
+		b.Fatalf("%d packets left, %d arrived", len(left), len(arrived))
+	}
+	if len(left) != len(reported) {
+		b.Logf("port %d: %d packets, %d delays reported: they cannot be paired", port, len(left), len(reported))
+	} else {
+		for i := range left {
+			o.wrong = append(o.wrong, (reported[i] - arrived[i].At.Sub(left[i].At)).Abs())
+		}
+	}
+	for i := range left[1:] {
+		o.gaps = append(o.gaps, (left[i+1].At.Sub(left[i].At) - slot).Abs())
+	}
+	slices.Sort(o.wrong)
+	slices.Sort(o.gaps)
+	o.missed = max(0, 100*(1-float64(len(left))/slots))
+	return o
+}
+
+// testPacket tells test packets from what opens and closes a session.
+func testPacket(p tap.Packet) bool {
+	if p.Destination == irttPort {
+		return p.Bytes == packetBytes
+	}
+	head := p.Head[:min(p.Bytes, tap.HeadBytes)]
+	if len(head) < wire.UnauthenticatedBytes {
+		return false
+	}
+	for rest := head[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+		v, after, err := wire.NextTLV(rest)
+		if err != nil {
+			return false
+		}
+		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
+			return false
+		}
+		rest = after
+	}
+	return true
+}
+
+// quantile of sorted durations in microseconds; 0 without any.
+func quantile(sorted []time.Duration, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return float64(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]) / 1e3
+}
+
+// measure is `oneway probe` in this process, whose threads the schedule has to
+// be kept among.
+func measure(b *testing.B, network *lab.Lab) []time.Duration {
+	b.Helper()
+	at := netip.AddrPortFrom(network.Server.LAN4, wire.Port).String()
+	far := ours(b, network.Server, "reflect", at)
+	far.ready(b)
+	defer far.finish(b, nil)
+	pacer, err := sched.NewPacer()
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- pacer.Run(ctx) }()
+	delays := &recorder{}
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: delays, Clock: static.New(time.Microsecond, metric.Discard{}), Pacer: pacer}
+	o := stamp.DefaultOptions()
+	o.Interval, o.LossTimeout = slot, time.Second
+	err = network.Client.Do(func() error {
+		p, err := stamp.New().NewProber(env, probe.Target{Path: "bench", Probe: "stamp", Peer: at}, o)
+		if err != nil {
+			return err
+		}
+		// As many slots as irtt has, however many of them are used.
+		ctx, cancel := context.WithTimeout(ctx, slots*slot)
+		defer cancel()
+		r, err := p.Measure(ctx, 0, func(stamp.Report) {})
+		b.Logf("oneway: %d packets sent, slots skipped and counted as such: %v", *r.Forward.Sent, r.Skipped)
+		return err
+	})
+	cancel()
+	if err := errors.Join(err, <-done); err != nil {
+		b.Fatal(err)
+	}
+	return delays.all
+}
+
+// recorder keeps the forward delays in order.
+type recorder struct {
+	metric.Discard
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+// Series of the forward delay is recorded.
+func (r *recorder) Series(d *metric.Desc, labels ...string) metric.Series {
+	below := r.Discard.Series(d, labels...)
+	if d == metric.Delay && slices.Contains(labels, "forward") {
+		return recorded{below, r}
+	}
+	return below
+}
+
+type recorded struct {
+	metric.Series
+	by *recorder
+}
+
+func (r recorded) Observe(seconds float64) {
+	r.by.mu.Lock()
+	defer r.by.mu.Unlock()
+	r.by.all = append(r.by.all, time.Duration(seconds*1e9))
+}

@@ -1,0 +1,112 @@
+// Package bench does the same work with oneway and with irtt, iperf3 and
+// stamp-suite, side by side, in one run on one machine: over the veth pair
+// between two network namespaces. What counts are the ratios; no figure fails a
+// run. See `make bench-peers`.
+//
+// Every program under test is a process of its own: those of ours are this test
+// binary, started again in a role. CPU time is what the kernel says that the
+// process used (user and system), whoever it is.
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"text/tabwriter"
+
+	"oneway.example/tests/lab"
+)
+
+// roleVariable makes this binary one end of a load instead of a test.
+const roleVariable = "ONEWAY_BENCH_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(play(role, os.Args[1:]))
+	}
+	os.Exit(lab.Main(func() int {
+		status := m.Run()
+		comparison.print()
+		return status
+	}))
+}
+
+// comparison collects the rows of the table at the end of a run. Benchmarks run
+// one after another.
+var comparison rows
+
+type rows struct{ all []row }
+
+// row is one quantity of ours and of peers, 0 where there is none.
+type row struct {
+	what, unit string
+	ours       float64
+	peers      []peer
+	lower      bool // less is better
+}
+
+type peer struct {
+	name  string
+	value float64
+}
+
+func (r *rows) add(b *testing.B, one row) {
+	b.Helper()
+	b.ReportMetric(one.ours, metricName("oneway", one))
+	for _, p := range one.peers {
+		b.ReportMetric(p.value, metricName(p.name, one))
+	}
+	r.all = append(r.all, one)
+}
+
+// metricName is a unit as package testing wants it: without blanks.
+func metricName(who string, r row) string { return fmt.Sprintf("%s:%s", who, r.unit) }
+
+func (r *rows) print() {
+	if len(r.all) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	fmt.Fprintln(w, "\nquantity\tunit\toneway\tpeer\tits figure\toneway is better by")
+	for _, one := range r.all {
+		if len(one.peers) == 0 {
+			fmt.Fprintf(w, "%s\t%s\t%.4g\t-\t-\t-\n", one.what, one.unit, one.ours)
+		}
+		for _, p := range one.peers {
+			fmt.Fprintf(w, "%s\t%s\t%.4g\t%s\t%.4g\t%s\n", one.what, one.unit, one.ours, p.name, p.value, one.ratio(p.value))
+		}
+	}
+}
+
+func (r row) ratio(theirs float64) string {
+	better, worse := r.ours, theirs
+	if r.lower {
+		better, worse = theirs, r.ours
+	}
+	if worse == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f x", better/worse)
+}
+
+// have reports whether a peer is installed, and says so in the log if not.
+func have(b *testing.B, program string) (path string, ok bool) {
+	b.Helper()
+	if program == "stamp-suite" && os.Getenv("STAMP_SUITE") != "" {
+		program = os.Getenv("STAMP_SUITE")
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		if path, err = exec.LookPath("../../build/tools/bin/" + program); err != nil {
+			b.Logf("NOT COMPARED with %s: %v", program, err)
+		}
+	}
+	return path, err == nil
+}
+
+func newLab(b *testing.B) *lab.Lab {
+	b.Helper()
+	return lab.Start(b, lab.Options{Profile: lab.Profile{Name: "bench"}})
+}

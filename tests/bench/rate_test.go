@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"oneway.example/tests/lab"
+)
+
+// step is the outcome of one rate of a ladder.
+type step struct {
+	rate            float64 // packets/s as they were sent
+	packets         uint64
+	lost            uint64
+	near, far       time.Duration // CPU of sender and receiver
+	nearCov, farCov float64       // kernel stamps for so many of the packets
+}
+
+// climb offers one rate after another, for a second each, and returns the
+// fastest that lost nothing. A rate that a program does not reach is taken for
+// what it sent. It ends after two rates, each tried twice, that lost packets: a
+// busy machine spoils a step now and then.
+func climb(rates []int, offer func(rate int) step) (best step) {
+	failed := 0
+	for _, rate := range rates {
+		s := offer(rate)
+		if s.lost > 0 {
+			s = offer(rate)
+		}
+		if s.lost > 0 {
+			if failed++; failed == 2 {
+				break
+			}
+			continue
+		}
+		failed = 0
+		if s.rate > best.rate {
+			best = s
+		}
+	}
+	return best
+}
+
+// BenchmarkSmallPackets is the highest rate of packets of 64 octets without a
+// loss, and the CPU time at it: ours with kernel stamps of all of them at both
+// ends, iperf3's and irtt's without.
+func BenchmarkSmallPackets(b *testing.B) {
+	network := newLab(b)
+	for b.Loop() {
+		mine := climb([]int{20_000, 50_000, 80_000, 110_000, 130_000, 150_000, 170_000, 190_000, 220_000, 250_000}, func(rate int) step {
+			return stream(b, network, rate)
+		})
+		b.ReportMetric(mine.nearCov, "oneway:tx_stamped")
+		b.ReportMetric(mine.farCov, "oneway:rx_stamped")
+		rates := row{what: "64 octets one way, no loss", unit: "packets/s", ours: mine.rate}
+		near := row{what: "sender's CPU (oneway: with TX stamps)", unit: "CPU-s/Mpacket-sent", ours: perMillion(mine.near, mine.packets), lower: true}
+		far := row{what: "receiver's CPU (oneway: with RX stamps)", unit: "CPU-s/Mpacket-received", ours: perMillion(mine.far, mine.packets), lower: true}
+		add := func(name string, s step) {
+			rates.peers = append(rates.peers, peer{name, s.rate})
+			near.peers = append(near.peers, peer{name, perMillion(s.near, s.packets)})
+			far.peers = append(far.peers, peer{name, perMillion(s.far, s.packets)})
+		}
+		if path, ok := have(b, "iperf3"); ok {
+			add("iperf3", climb([]int{2_000, 5_000, 10_000, 20_000, 40_000, 80_000, 110_000, 150_000, 200_000, 250_000}, func(rate int) step {
+				return iperf(b, network, path, rate)
+			}))
+		}
+		if path, ok := have(b, "irtt"); ok {
+			add("irtt", climb([]int{500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000}, func(rate int) step {
+				r, client, server := irtt(b, network, path, time.Second/time.Duration(rate), time.Second)
+				return step{
+					rate: float64(r.Stats.Sent) / r.Stats.Duration.Seconds(), packets: r.Stats.Sent,
+					lost: r.Stats.Sent - r.Stats.Received, near: client, far: server,
+				}
+			}))
+		}
+		comparison.add(b, rates)
+		comparison.add(b, near)
+		comparison.add(b, far)
+	}
+}
+
+// stream sends for a second with our sockets.
+func stream(b *testing.B, network *lab.Lab, rate int) step {
+	b.Helper()
+	address := fmt.Sprintf("%s:9000", network.Server.LAN4)
+	far := ours(b, network.Server, "receive", address)
+	far.ready(b)
+	var s sent
+	near := ours(b, network.Client, "send", address, strconv.Itoa(rate), "1").wait(b, &s)
+	var r received
+	farCPU := far.finish(b, &r)
+	return step{
+		rate: float64(s.Sent) / s.Seconds, packets: s.Sent, lost: s.Sent - min(s.Sent, r.Received), near: near, far: farCPU,
+		nearCov: float64(s.Stamped) / float64(s.Sent), farCov: float64(r.Stamped) / float64(max(r.Received, 1)),
+	}
+}
+
+// iperf sends for a second with iperf3.
+func iperf(b *testing.B, network *lab.Lab, path string, rate int) step {
+	b.Helper()
+	server := start(b, network.Server.Command(path, "-s", "-1", "--forceflush"))
+	server.await(b, "listening on")
+	client := start(b, network.Client.Command(path, "-c", network.Server.LAN4.String(), "-u", "-l", strconv.Itoa(packetBytes),
+		"-b", strconv.Itoa(rate*packetBytes*8), "-t", "1", "-J"))
+	var r struct {
+		End struct {
+			Sum struct {
+				Packets uint64  `json:"packets"`
+				Lost    int64   `json:"lost_packets"`
+				Seconds float64 `json:"seconds"`
+			} `json:"sum"`
+		} `json:"end"`
+	}
+	near := client.wait(b, &r)
+	far := server.wait(b, nil)
+	sum := r.End.Sum
+	return step{
+		rate: float64(sum.Packets) / sum.Seconds, packets: sum.Packets, lost: uint64(max(sum.Lost, 0)), near: near, far: far,
+	}
+}
+
+// irttReport is what is used of irtt's JSON.
+type irttReport struct {
+	Stats struct {
+		Sent     uint64        `json:"packets_sent"`
+		Received uint64        `json:"packets_received"`
+		Duration time.Duration `json:"duration"`
+		Misses   uint64        `json:"timer_misses"`
+	} `json:"stats"`
+	Trips []struct {
+		Lost  string `json:"lost"`
+		Delay struct {
+			Send    time.Duration `json:"send"`
+			Receive time.Duration `json:"receive"`
+		} `json:"delay"`
+	} `json:"round_trips"`
+}
+
+const irttPort = 2112
+
+// irtt measures over the cable with a server and a client of irtt's.
+func irtt(b *testing.B, network *lab.Lab, path string, interval, lasts time.Duration) (r irttReport, client, server time.Duration) {
+	b.Helper()
+	address := fmt.Sprintf("%s:%d", network.Server.LAN4, irttPort)
+	far := start(b, network.Server.Command(path, "server", "-b", address, "-i", "0"))
+	far.await(b, "ListenerStart")
+	near := start(b, network.Client.Command(path, "client", "-i", interval.String(), "-d", lasts.String(), "-l", strconv.Itoa(packetBytes),
+		"--timeouts=200ms,200ms,500ms,1s,2s", "--wait=300ms", "-Q", "-o", "-", address))
+	client = near.wait(b, &r)
+	return r, client, far.stop(b)
+}
