@@ -77,12 +77,13 @@ func (s *stack) untilReady(ctx context.Context, address, name string) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		if _, err := get(ctx, address); err == nil {
+		_, err := get(ctx, address)
+		if err == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready after 60 s", name)
+			return fmt.Errorf("%s is not ready after 60 s: %w", name, err)
 		case err := <-s.ended:
 			return err
 		case <-ticker.C:
@@ -156,28 +157,52 @@ func (s *stack) one(ctx context.Context, q string) (float64, error) {
 	return all[0].number()
 }
 
+// judgeWithin is how long an expression may take to have a first result: rules
+// that stand on rules are evaluated every 30 s.
+const judgeWithin = 60 * time.Second
+
 // judge has Prometheus run every expression of our rules and dashboards: none
-// may fail, and none may be empty that has no stated reason to be.
+// may fail, and none may stay empty that has no stated reason to be.
 func (s *stack) judge(ctx context.Context) error {
 	all, err := expr.Expressions(".")
 	if err != nil {
 		return err
 	}
-	var empty []string
-	for _, e := range all {
-		result, err := s.query(ctx, e.Query)
-		if err != nil {
-			return fmt.Errorf("%s: %w", e.Source, err)
+	deadline := time.Now().Add(judgeWithin)
+	ticker := time.NewTicker(2 * time.Second)
+	defer ticker.Stop()
+	for empty := all; ; {
+		if empty, err = s.empty(ctx, empty); err != nil {
+			return err
 		}
-		if len(result) == 0 && e.MayBeEmpty == "" {
-			empty = append(empty, e.Source+": "+e.Query)
+		if len(empty) == 0 {
+			break
 		}
-	}
-	if len(empty) > 0 {
-		return fmt.Errorf("%d expressions without a result:\n  %s", len(empty), strings.Join(empty, "\n  "))
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d expressions without a result, such as %s: %s", len(empty), empty[0].Source, empty[0].Query)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
 	}
 	step("%d expressions of rules and dashboards run by Prometheus, none failed, none empty without a reason", len(all))
 	return s.alerts(ctx)
+}
+
+// empty returns those expressions that have no result and no reason for it.
+func (s *stack) empty(ctx context.Context, all []expr.Expr) (left []expr.Expr, err error) {
+	for _, e := range all {
+		result, err := s.query(ctx, e.Query)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Source, err)
+		}
+		if len(result) == 0 && e.MayBeEmpty == "" {
+			left = append(left, e)
+		}
+	}
+	return left, nil
 }
 
 // alerts prints what fires: on a path as configured nothing should.

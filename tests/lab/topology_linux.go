@@ -11,7 +11,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,9 +26,16 @@ type end struct {
 // mac is locally administered; the last octet tells the ends apart.
 func mac(last byte) net.HardwareAddr { return net.HardwareAddr{2, 0x6f, 0x77, 0, 0, last} }
 
-// withNetlink gives f a netlink handle of the namespace.
+// withNetlink gives f a netlink handle of the namespace. The library's own
+// NewHandleAt is not used: it enters the namespace on the caller's thread and,
+// in a user namespace, which may not go back into the first network namespace,
+// silently leaves the thread there.
 func (n namespace) withNetlink(f func(*netlink.Handle) error) error {
-	h, err := netlink.NewHandleAt(netns.NsHandle(n.file.Fd()), unix.NETLINK_ROUTE)
+	var h *netlink.Handle
+	err := n.do(func() (err error) {
+		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("lab: netlink: %w", err)
 	}
