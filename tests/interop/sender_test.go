@@ -109,12 +109,16 @@ func TestStampSuiteAnswersOurPacketsOfEverySize(t *testing.T) {
 func checkAnswered(t *testing.T, f far, peer string, o stamp.Options) {
 	t.Helper()
 	const count = 60
+	size := "default size"
+	if o.Size > 0 {
+		size = fmt.Sprintf("%d octets", o.Size)
+	}
 	r, err := measure(t, newEnv(t), peer, o, count)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, asJSON(r))
 	}
 	results.add(t, line{
-		asks: "oneway", answers: "stamp-suite", what: fmt.Sprintf("%v, %d octets", f, o.Size),
+		asks: "oneway", answers: "stamp-suite", what: fmt.Sprintf("%v, %s", f, size),
 		sent: fmt.Sprint(*r.Forward.Sent), answered: fmt.Sprint(r.RoundTrip.Received),
 		forward: show(r.Forward.Delay), reverse: show(r.Reverse.Delay),
 	})
