@@ -52,6 +52,12 @@ func start(b *testing.B, cmd *exec.Cmd) *process {
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
+	b.Cleanup(func() { // after a failure
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
 	return p
 }
 
