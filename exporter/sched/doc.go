@@ -1,10 +1,10 @@
-// Package sched fires tasks at set times of the monotonic clock, all of them on
-// one thread of the operating system.
+// Package sched fires tasks at set times of the monotonic clock, all of them in
+// one goroutine.
 //
 // A Go timer wakes up to a millisecond late, because the runtime's poller rounds
-// to milliseconds (measured: 0.6 ms median, 1.1 ms p99). One locked thread that
-// waits on an absolute timerfd with a timer slack of one nanosecond is late by
-// tens of microseconds, and one thread serves thousands of sessions.
+// to milliseconds (measured: 0.6 ms median, 1.1 ms p99). An absolute timerfd,
+// which has no slack, is late by tens of microseconds even though the same poller
+// waits for it, and one goroutine serves thousands of sessions.
 //
 // The package knows times and tasks, not what the tasks do.
 package sched

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -42,7 +43,7 @@ type Pacer struct {
 	flushers []*flusher
 	// running is the *entry or *flusher whose function runs now, or nil.
 	running any
-	thread  thread        // the thread of Run; zero while it does not run
+	thread  thread        // the thread of the round under way, or of the last
 	armed   time.Duration // what the thread sleeps for; forever: no task
 	asleep  bool
 	state   state
@@ -75,8 +76,7 @@ type timer interface {
 	wait(until time.Duration) error
 	// wake may be called from any goroutine.
 	wake()
-	// enter and leave bracket Run, on its thread.
-	enter() error
+	// leave ends it.
 	leave()
 }
 
@@ -100,8 +100,7 @@ func newPacer(t timer) *Pacer {
 // ErrUsed is returned by a second Run: a pacer runs once.
 var ErrUsed = errors.New("sched: this pacer has run already")
 
-// Run fires tasks until ctx ends, then returns nil. It occupies one thread of
-// the operating system. An error means that the kernel's timer failed.
+// Run fires tasks until ctx ends, then returns nil. An error means that the kernel's timer failed.
 func (p *Pacer) Run(ctx context.Context) error {
 	p.mu.Lock()
 	if p.state != fresh {
@@ -112,13 +111,6 @@ func (p *Pacer) Run(ctx context.Context) error {
 	p.mu.Unlock()
 	stop := context.AfterFunc(ctx, p.timer.wake)
 	defer stop()
-	if err := p.timer.enter(); err != nil {
-		p.end()
-		return fmt.Errorf("sched: %w", err)
-	}
-	p.mu.Lock()
-	p.thread = currentThread()
-	p.mu.Unlock()
 	defer p.end()
 	for ctx.Err() == nil {
 		if p.round() {
@@ -165,6 +157,13 @@ func (p *Pacer) round() bool {
 		p.ready = append(p.ready, p.queue.pop())
 	}
 	due := len(p.ready) > 0
+	if due {
+		// For the round only: a goroutine that sleeps locked to its thread costs a
+		// hand-over from the thread that the poller woke up.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		p.thread = currentThread()
+	}
 	for _, e := range p.ready {
 		p.fire(e)
 	}

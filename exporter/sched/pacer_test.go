@@ -58,8 +58,7 @@ func (f *fakeTimer) wake() {
 	default:
 	}
 }
-func (f *fakeTimer) enter() error { return nil }
-func (f *fakeTimer) leave()       {}
+func (f *fakeTimer) leave() {}
 
 // runFake runs a pacer on a fake clock until the tasks call stop.
 func runFake(t *testing.T, plan func(p *Pacer, clock *fakeTimer, stop func())) *fakeTimer {

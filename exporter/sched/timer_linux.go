@@ -3,57 +3,81 @@ package sched
 import (
 	"errors"
 	"fmt"
-	"math"
-	"runtime"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // kernelTimer sleeps on a timerfd, set to an absolute time of CLOCK_MONOTONIC
-// (timerfd_create(2)), and an eventfd that others wake it with.
+// (timerfd_create(2)), and an eventfd that others wake it with. An epoll of its
+// own joins them, on which the runtime's poller waits: a thread of ours that
+// blocked in ppoll would look to the runtime like a long system call, and its
+// monitor would wake up 50 times, 20 us apart, after each of them (sysmon in
+// runtime/proc.go). For 200 wake-ups a second that was half of all CPU time.
 type kernelTimer struct {
 	timer int
+	poll  *os.File // the epoll
+	raw   syscall.RawConn
+	look  func(uintptr) bool // made once, since a method value allocates
+	woken bool               // look found the eventfd readable
 
 	mu    sync.RWMutex // over the eventfd's closing
 	event int          // -1: closed
 }
 
 func newTimer() (timer, error) {
-	t, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	if err != nil {
-		return nil, fmt.Errorf("timerfd_create: %w", err)
+	k := &kernelTimer{timer: -1, event: -1}
+	if err := k.open(); err != nil {
+		k.leave()
+		return nil, err
 	}
-	e, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("eventfd: %w", err), unix.Close(t))
+	k.look = k.ready
+	return k, nil
+}
+
+func (k *kernelTimer) open() (err error) {
+	if k.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return fmt.Errorf("timerfd_create: %w", err)
 	}
-	return &kernelTimer{timer: t, event: e}, nil
+	if k.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return fmt.Errorf("eventfd: %w", err)
+	}
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("epoll_create1: %w", err)
+	}
+	for _, fd := range []int{k.timer, k.event} {
+		e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+		if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, fd, &e); err != nil {
+			return errors.Join(fmt.Errorf("epoll_ctl: %w", err), unix.Close(ep))
+		}
+	}
+	if err := unix.SetNonblock(ep, true); err != nil { // or the runtime would not poll it
+		return errors.Join(fmt.Errorf("fcntl: %w", err), unix.Close(ep))
+	}
+	k.poll = os.NewFile(uintptr(ep), "pacer")
+	k.raw, err = k.poll.SyscallConn()
+	return err
 }
 
 func (k *kernelTimer) now() time.Duration { return Now() }
 
-// enter locks the thread and takes the slack off its timers: by default the
-// kernel may fire them 50 us late to save wake-ups (prctl(2), PR_SET_TIMERSLACK).
-func (k *kernelTimer) enter() error {
-	runtime.LockOSThread()
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("prctl(PR_SET_TIMERSLACK): %w", err)
-	}
-	return nil
-}
-
-// leave gives the thread its default slack back, since the runtime goes on
-// using it.
+// leave closes everything.
 func (k *kernelTimer) leave() {
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // 0 asks for the default
-	runtime.UnlockOSThread()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_ = unix.Close(k.event)
-	_ = unix.Close(k.timer)
-	k.event = -1
+	if k.poll != nil {
+		_ = k.poll.Close()
+	}
+	for _, fd := range []int{k.event, k.timer} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+	k.event, k.timer = -1, -1
 }
 
 func (k *kernelTimer) wait(until time.Duration) error {
@@ -66,18 +90,25 @@ func (k *kernelTimer) wait(until time.Duration) error {
 	if err := unix.TimerfdSettime(k.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
 		return fmt.Errorf("timerfd_settime: %w", err)
 	}
-	fds := [2]unix.PollFd{{Fd: fdOf(k.timer), Events: unix.POLLIN}, {Fd: fdOf(k.event), Events: unix.POLLIN}}
-	if _, err := unix.Ppoll(fds[:], nil, nil); err != nil {
-		if errors.Is(err, unix.EINTR) {
-			return nil // a signal: the pacer looks again and comes back
-		}
-		return fmt.Errorf("ppoll: %w", err)
+	k.woken = false
+	if err := k.raw.Read(k.look); err != nil {
+		return fmt.Errorf("poll: %w", err)
 	}
-	if fds[1].Revents != 0 {
+	if k.woken {
 		var count [8]byte
 		_, _ = unix.Read(k.event, count[:]) // only empties it
 	}
 	return nil
+}
+
+// ready is called by the runtime's poller; false means to wait.
+func (k *kernelTimer) ready(ep uintptr) bool {
+	var found [2]unix.EpollEvent
+	n, err := unix.EpollWait(int(ep), found[:], 0)
+	for _, e := range found[:max(n, 0)] {
+		k.woken = k.woken || int(e.Fd) == k.event
+	}
+	return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
 }
 
 // wake adds one to the eventfd. It cannot fail but by an overflow, which needs
@@ -93,9 +124,7 @@ func (k *kernelTimer) wake() {
 	_, _ = unix.Write(k.event, one[:])
 }
 
-func fdOf(fd int) int32 { return int32(min(fd, math.MaxInt32)) }
-
-// thread tells threads apart: the pacer's is locked to its goroutine.
+// thread tells threads apart: the pacer's is locked to its goroutine in a round.
 type thread struct{ id int }
 
 func currentThread() thread { return thread{unix.Gettid()} }

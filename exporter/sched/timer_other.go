@@ -14,7 +14,6 @@ type plainTimer struct{ woken chan struct{} }
 func newTimer() (timer, error) { return &plainTimer{make(chan struct{}, 1)}, nil }
 
 func (t *plainTimer) now() time.Duration { return Now() }
-func (t *plainTimer) enter() error       { return nil }
 func (t *plainTimer) leave()             {}
 
 func (t *plainTimer) wait(until time.Duration) error {

@@ -126,7 +126,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 // interval. With them all different a thousand sessions would wake this host, and
 // the reflector's, a thousand times a second; with so many they share wake-ups
 // and system calls, each exactly at its time, and a few sessions hardly ever meet.
-const phases = 200
+const phases = 50
 
 // slotOf rounds a random start down to the common grid.
 func slotOf(start, interval time.Duration) time.Duration {
