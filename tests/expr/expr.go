@@ -35,11 +35,11 @@ const (
 // variables are values of the dashboards' variables by name, such as "path".
 type variables map[string]string
 
-// everything matches any agent, path and probe, with the intervals that Grafana
+// everything matches any agent, path, probe and codec, with the intervals that Grafana
 // would choose for two hours and a scrape every 15 s.
 func everything() variables {
 	return variables{
-		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*",
+		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*", "codec": ".*",
 		"__rate_interval": "1m", "__interval": "15s", "__range": "2h",
 	}
 }
@@ -84,8 +84,8 @@ var unfilled = regexp.MustCompile(`\$[a-zA-Z_{]`)
 // fill puts values in place of $name and ${name}. Longer names go first: $__range
 // must not eat the start of $__range_s.
 func (v variables) fill(query string) (string, error) {
-	// The dashboards match these two exactly, so that a dot in a name is a dot.
-	for _, name := range []string{"path", "probe"} {
+	// The dashboards match these exactly, so that a dot in a name is a dot.
+	for _, name := range []string{"path", "probe", "codec"} {
 		if v[name] == ".*" {
 			query = strings.ReplaceAll(query, `="$`+name+`"`, `=~".*"`)
 		}

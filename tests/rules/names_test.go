@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/expr"
@@ -140,6 +141,9 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 		"quantile":       {"0.5", "0.95", "0.99"},
 		"cause":          {"queue", "route", "clock"},
 		metric.Path:      {"a-to-b", ""},
+	}
+	for _, m := range voice.Models() {
+		sets[metric.ModelL] = append(sets[metric.ModelL], m.Name)
 	}
 	for _, s := range clock.States() {
 		sets["state"] = append(sets["state"], s.String())
