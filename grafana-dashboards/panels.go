@@ -48,15 +48,31 @@ func datasource() common.DataSourceRef {
 	return common.DataSourceRef{Type: new("prometheus"), Uid: new(datasourceInUse)}
 }
 
-// lines is a panel over time, half a screen wide, its legend below: beside the
-// plot it would leave nothing of it on a phone.
+// lines is a plot whose axis begins at zero: half as high is half as much.
 func lines(t text, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder {
+	return plot(t, qs...).AxisSoftMin(0)
+}
+
+// counted is lines of what is mostly zero: without a smallest range, Grafana draws
+// nothing at all on an axis to 10 000 %.
+func counted(t text, least float64, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder {
+	return plot(t, qs...).Min(0).AxisSoftMax(least)
+}
+
+// Smallest ranges of counted.
+const (
+	leastRatio  = 0.015
+	leastMinute = 2
+)
+
+// plot is a panel over time, half a screen wide, its legend below: beside the
+// plot it would leave nothing of it on a phone.
+func plot(t text, qs ...*prometheus.DataqueryBuilder) *timeseries.PanelBuilder {
 	return timeseries.NewPanelBuilder().
 		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
 		Datasource(datasource()).Targets(targets(qs)).Span(12).Height(8).
 		LineWidth(1).FillOpacity(0).ShowPoints(common.VisibilityModeNever).
 		SpanNulls(common.BoolOrFloat64{Bool: new(false)}).
-		AxisSoftMin(0).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).

@@ -53,6 +53,7 @@ func variables(b *boardBuilder) {
 	b.WithVariable(labelValues("instance", "Instance", from+`{job=~"$job"}`).IncludeAll(true).Multi(true).Current(all()))
 	b.WithVariable(labelValues(metric.Path, "Path", from+"{"+thisAgent+"}"))
 	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
+	b.WithVariable(labelValues(metric.CodecL, "Codec", of(metric.VoiceR)))
 }
 
 func all() dashboard.VariableOption {

@@ -34,11 +34,11 @@ func clockRow(b *boardBuilder) {
 		OverrideByName("holdover", props{prop("mappings", stateWords("holdover", yellow))}).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
-	b.WithPanel(lines(text{
+	b.WithPanel(counted(text{
 		"Invalid delays by reason",
 		"Delays that were measured and not reported because no bound could be given; near_* is this end, far_* the other. Loss and round trips are not affected.",
 		perMinute, "None: every delay had a bound",
-	}, ranged(minutely(of(metric.DelayInvalid)), "{{direction}} {{reason}}")).
+	}, leastMinute, ranged(minutely(of(metric.DelayInvalid)), "{{direction}} {{reason}}")).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")))
 	b.WithPanel(lines(text{
@@ -50,7 +50,7 @@ func clockRow(b *boardBuilder) {
 		ranged(minutely(of(metric.DelayNegative)), "{{direction}} negative"),
 	).
 		OverrideByRegexp("/^offset/", props{color(purple)}).
-		OverrideByRegexp("/negative/", props{prop("unit", perMinute), prop("custom.axisPlacement", "right"), prop("min", 0), dashed()}).
+		OverrideByRegexp("/negative/", props{prop("unit", perMinute), prop("custom.axisPlacement", "right"), prop("min", 0), prop("custom.axisSoftMax", leastMinute), dashed()}).
 		OverrideByName("forward negative", props{color(blue)}).OverrideByName("reverse negative", props{color(orange)}))
 }
 

@@ -23,14 +23,17 @@ func delayRow(b *boardBuilder) {
 }
 
 // delayLines is one direction over time. The bound is drawn around the median as
-// a band: what the truth may be, not how much the delay varies.
+// a band: what the truth may be, not how much the delay varies; that is the paler
+// band from min to p95. The axis does not begin at zero, where a quiet path would be
+// a flat line at the top: the bound is its smallest range, so that variation which
+// the clocks could have made looks small, too.
 func delayLines(name, matcher string) *timeseries.PanelBuilder {
 	p50 := rec(recDelay, matcher, `quantile="0.5"`)
 	bound := "on (job, instance, path, probe, direction) " + of(metric.DelayErrorBound, matcher)
 	main := colorOf(name)
-	return lines(text{
+	return plot(text{
 		"Delay " + name,
-		"Replaces thesis figures 5.3, 5.4 and 6.1b. Median and 95th percentile of 5 minutes, and the smallest delay of each window: what the path takes when no queue stands. The band around the median is the error bound of both clocks. No line where no delay could be proven.",
+		"Replaces thesis figures 5.3, 5.4 and 6.1b. Median and 95th percentile of 5 minutes, and the smallest delay of each window: what the path takes when no queue stands. The strong band around the median is the error bound of both clocks and stamps, the pale one reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven.",
 		"s", noDelay,
 	},
 		ranged(rec(recDelay, matcher, `quantile="0.95"`), "p95"),
@@ -39,7 +42,10 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 		ranged(p50+" + "+bound, "p50 + bound"),
 		ranged(p50+" - "+bound, "p50 − bound"),
 	).Height(9).
-		OverrideByName("p95", props{color("light-" + main), dashed()}).
+		OverrideByName("p95", props{
+			color("light-" + main), dashed(),
+			prop("custom.fillBelowTo", "min"), prop("custom.fillOpacity", 10),
+		}).
 		OverrideByName("p50", props{color(main), prop("custom.lineWidth", 2)}).
 		OverrideByName("min", props{color("semi-dark-" + main), dotted()}).
 		OverrideByName("p50 + bound", props{
@@ -76,7 +82,7 @@ func delayCDF() *trend.PanelBuilder {
 	ofSent := "label_replace(" + ofReceived + " * on (direction) group_left () (" + received +
 		" / (" + received + " + " + lost + " > 0)), \"direction\", \"$1, of sent\", \"direction\", \"(.*)\")"
 	return trend.NewPanelBuilder().Title("Delay CDF").
-		Description("Replaces thesis figures 5.4 and 6.1c: the share of packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; the lowest bucket is assumed to start at 0. Needs classic buckets.").
+		Description("Replaces thesis figures 5.4 and 6.1c: the share of packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; exact at the points, which are bounds of buckets; the lines between them are a guess. Needs classic buckets.").
 		NoValue("No classic buckets in this time range: no valid delay, or the server ingests native histograms only").
 		Datasource(datasource()).Targets([]cog.Builder[variants.Dataquery]{table("(" + ofReceived + " or " + ofSent + ") and on (le) " + occupied(metric.Delay)).RefId("A")}).
 		Span(12).Height(9).Unit("percentunit").Min(0).Max(1).

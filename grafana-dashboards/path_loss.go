@@ -9,11 +9,11 @@ import (
 
 func lossRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Loss, duplication, reordering, corruption"))
-	b.WithPanel(lines(text{
+	b.WithPanel(counted(text{
 		"Loss",
 		"Lost over decided packets of 5 minutes by direction, and of round trips whichever direction lost them (RFC 7680). The dashed line is the default threshold of OnewayLossHigh. Replaces the loss columns of MASCOTS figure 2 and of the D-ITG report.",
 		"percentunit", "Nothing decided in this time range",
-	},
+	}, leastRatio,
 		ranged(rec(recLoss), "{{direction}}"),
 		ranged(rec(recLossHour), "{{direction}}, 1 h"),
 		ranged(rec(recRoundLoss), "round trip"),
@@ -35,21 +35,24 @@ func lossRow(b *boardBuilder) {
 		OverrideByName("reverse burst ratio", props{color(orange), prop("custom.lineWidth", 2)}).
 		OverrideByName("forward mean run", props{color(blue), dashed(), prop("custom.axisPlacement", "right"), prop("unit", "suffix: packets")}).
 		OverrideByName("reverse mean run", props{color(orange), dashed(), prop("custom.axisPlacement", "right"), prop("unit", "suffix: packets")}))
-	b.WithPanel(lines(text{
+	b.WithPanel(counted(text{
 		"Duplicated, reordered, late, corrupted",
 		"Packets a minute that arrived, and not as they should: counted apart, none of them cancels a loss. Late came after its loss was decided; corrupted had a damaged payload (thesis figure 5.5).",
 		perMinute, "Not counted by this reflector",
-	},
+	}, leastMinute,
 		ranged(minutely(of(metric.PacketsDuplicated)), "{{direction}} duplicated"),
 		ranged(minutely(of(metric.PacketsReordered)), "{{direction}} reordered"),
 		ranged(minutely(of(metric.PacketsLate)), "{{direction}} late"),
 		ranged(minutely(of(metric.PacketsCorrupted)), "{{direction}} corrupted"),
-	))
-	b.WithPanel(lines(text{
+	).
+		OverrideByRegexp("/^forward/", props{color(blue)}).OverrideByRegexp("/^reverse/", props{color(orange)}).
+		OverrideByRegexp("/reordered/", props{dashed()}).OverrideByRegexp("/late/", props{dotted()}).
+		OverrideByRegexp("/corrupted/", props{prop("custom.lineWidth", 3)}))
+	b.WithPanel(counted(text{
 		"Lost without a direction, and discarded",
 		"Lost round trips that could not be assigned to a direction, by reason, and arriving packets that belong to no measurement, by reason.",
 		perMinute, "None in this time range",
-	},
+	}, leastMinute,
 		ranged(minutely(of(metric.DirectionUnknown)), "direction unknown: {{reason}}"),
 		ranged(minutely(of(metric.PacketsDiscarded)), "discarded: {{reason}}"),
 	))

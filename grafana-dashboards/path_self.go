@@ -13,7 +13,7 @@ func selfRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Can the measurement be believed? This host"))
 	b.WithPanel(lines(text{
 		"Lateness of the sends",
-		"How long after its due time a test packet was handed to the kernel. The kernel's stamp makes the delay right whatever the lateness; the schedule's fidelity (RFC 3432) needs it small.",
+		"How long after its due time a test packet was handed to the kernel. The kernel's stamp makes the delay right whatever the lateness; the schedule's fidelity (RFC 3432) needs it small. Read off buckets.",
 		"s", "Nothing was sent",
 	},
 		ranged(quantile("0.5", metric.ProbeLateness, ""), "p50"),
@@ -21,11 +21,11 @@ func selfRow(b *boardBuilder) {
 	).
 		OverrideByName("p50", props{color(purple), prop("custom.lineWidth", 2)}).
 		OverrideByName("p99", props{color(purple), dashed()}))
-	b.WithPanel(lines(text{
+	b.WithPanel(counted(text{
 		"Not sent as due",
 		"Share of the test packets of 5 minutes that were skipped, or sent more than 10 ms late: no loss of the path. The dashed line is the default threshold of OnewayProbeSelfLimited.",
 		"percentunit", "Nothing was skipped",
-	},
+	}, leastRatio,
 		ranged(rec(recSkipped), "skipped"),
 		ranged(rec(recLate), "late"),
 	).Thresholds(steps(step{0, "transparent"}, step{0.01, red})).ThresholdsStyle(line()).
@@ -37,25 +37,25 @@ func selfRow(b *boardBuilder) {
 		"percentunit", "No stamps: no answers",
 	}, ranged("sum by (event, origin) (rate("+of(metric.Timestamps)+rateInterval+")) / on (event) group_left () sum by (event) (rate("+of(metric.Timestamps)+rateInterval+") > 0)", "{{event}} {{origin}}")).
 		Max(1))
-	b.WithPanel(lines(text{
+	b.WithPanel(counted(text{
 		"Skipped sends and missing stamps",
 		"Test packets that were due and not sent, by reason, and stamps that a sample needed and that never came, by event.",
 		perMinute, "None in this time range",
-	},
+	}, leastMinute,
 		ranged(minutely(of(metric.ProbeSkipped)), "skipped: {{reason}}"),
 		ranged(minutely(of(metric.TimestampsMissing)), "no stamp: {{event}}"),
 	))
 	b.WithPanel(lines(text{
 		"This host's own delay",
-		"User-space time less the kernel's stamp, 99th percentile: what a tool without kernel stamps would have added to each delay.",
+		"User-space time less the kernel's stamp, 99th percentile, read off buckets: what a tool without kernel stamps would have added to each delay.",
 		"s", "No kernel stamps",
 	}, ranged(here(quantileBy("0.99", metric.HostDelay)), "{{instance}} {{event}}")).
 		ScaleDistribution(scale(10)))
-	b.WithPanel(lines(text{
+	b.WithPanel(counted(text{
 		"Dropped and refused by this host",
 		"Datagrams that the kernel dropped at our socket for want of buffer, and sends that it refused. They look like loss and are ours.",
 		perMinute, "None in this time range",
-	},
+	}, leastMinute,
 		ranged(here(minutely(of(metric.SocketDrops))), "{{instance}} {{socket}} dropped"),
 		ranged(here(minutely(of(metric.SendErrors))), "{{instance}} {{socket}}: {{reason}}"),
 	).DrawStyle(common.GraphDrawStyleBars).FillOpacity(60))

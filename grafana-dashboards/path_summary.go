@@ -33,16 +33,16 @@ func summaryRow(b *boardBuilder) {
 	b.WithPanel(delayTile("reverse", reverse))
 	b.WithPanel(clockTile())
 	b.WithPanel(tile(text{
-		"Call quality R", "Best R over codecs and playout buffers. Good from 80, bad below 70 (thesis section 7.1; ITU-T G.107 Annex B).", "none",
+		"Call quality R, $codec", "Transmission rating of a call with codec $codec (chosen above) and an adaptive playout buffer, of the last window, by ITU-T G.107. Good from 80, bad below 70 (thesis section 7.1; G.107 Annex B).", "none",
 		"No rating: no valid delay, or under 10 packets a window",
-	}, instant("max by (direction) ("+of(metric.VoiceR)+")", "{{direction}}")).Span(6).Decimals(0).
+	}, instant(call(metric.VoiceR), "{{direction}}")).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
 		Thresholds(steps(step{0, grey}, step{0, red}, step{70, orange}, step{80, green})))
 	b.WithPanel(tile(text{
-		"Round trip", "Median and 95th percentile of 5 minutes, and the smallest of the last window: free of clock error.", "s",
+		"Round trip", "Median and 95th percentile of 5 minutes, within 0.8 %, and the smallest of the last window, exactly: free of clock error.", "s",
 		"No answer in the last 5 minutes",
 	}, instant(rec(recRTT, `quantile="0.5"`), "p50"), instant(rec(recRTT, `quantile="0.95"`), "p95"),
-		instant(of(metric.RoundTripTimeMin), "min")).Span(6).
+		instant(of(metric.RoundTripTimeMin), "min")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
 	b.WithPanel(tile(text{
 		"Last answer", "Age of the last answer. Red when older than three intervals and a minute.", "s",
@@ -54,7 +54,7 @@ func summaryRow(b *boardBuilder) {
 
 func lossTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Loss " + name + " now", "Lost over decided packets in the last 5 minutes (RFC 7680). Orange from 1 %, the default of OnewayLossHigh. Unknown where the reflector does not tell the directions apart.", "percentunit",
+		"Loss " + name, "Lost over decided packets in the last 5 minutes (RFC 7680). Orange from 1 %, the default of OnewayLossHigh. Unknown where the reflector does not tell the directions apart.", "percentunit",
 		"Unknown in this direction",
 	}, instant(rec(recLoss, matcher), name)).Span(3).Decimals(2).
 		Thresholds(steps(step{0, grey}, step{0, green}, step{0.01, orange}, step{0.05, red}))
@@ -65,10 +65,10 @@ func lossTile(name, matcher string) *stat.PanelBuilder {
 func delayTile(name, matcher string) *stat.PanelBuilder {
 	p50 := rec(recDelay, matcher, `quantile="0.5"`)
 	return tile(text{
-		"Delay " + name + " now", "Median and 95th percentile of 5 minutes. The truth lies within the bound of each: both clocks and both stamps (RFC 7679).", "s",
+		"Delay " + name, "Median and 95th percentile of 5 minutes, within 0.8 % (see the rules). The bound is that of each delay: both clocks and both stamps (RFC 7679).", "s",
 		noDelay,
 	}, instant(p50, "p50"), instant(rec(recDelay, matcher, `quantile="0.95"`), "p95"),
-		instant(of(metric.DelayErrorBound, matcher)+" and ignoring (quantile) "+p50, "± bound")).Span(6).
+		instant(of(metric.DelayErrorBound, matcher)+" and ignoring (quantile) "+p50, "± bound")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)}))
 }
 
@@ -90,7 +90,7 @@ func clockTile() *stat.PanelBuilder {
 		words[n] = word(s.state, s.color, int32(i))
 	}
 	return tile(text{
-		"Clock of this end", "State of the agent's clock. Delays are reported only while it is trusted (synchronised or holdover).", "none",
+		"Clock", "State of the agent's clock. Delays are reported only while it is trusted (synchronised or holdover).", "none",
 		"Nothing said",
 	}, instant(here("sum without (state) ("+strings.Join(terms, " or ")+")"), "{{instance}}")).Span(3).
 		Mappings(values(words)).Thresholds(steps(step{0, grey}))

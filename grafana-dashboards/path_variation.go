@@ -25,7 +25,7 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("reverse p99", props{color("light-orange"), dotted()}))
 	b.WithPanel(lines(text{
 		"Jitter and IPDV",
-		"RTP interarrival jitter (RFC 3550), and the range that 90 % of the differences between successive packets fall into (IPDV, RFC 3393): negative is a packet that caught up. Replaces the jitter columns of the D-ITG report.",
+		"RTP interarrival jitter (RFC 3550), and the range that 90 % of the differences between successive packets fall into (IPDV, RFC 3393): negative is a packet that caught up; read off buckets, and so no finer than 0.1 ms. Replaces the jitter columns of the D-ITG report.",
 		"s", "No two successive packets received",
 	},
 		ranged(of(metric.Jitter), "{{direction}} jitter"),
@@ -36,9 +36,9 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("reverse jitter", props{color(orange), prop("custom.lineWidth", 2)}).
 		OverrideByRegexp("/forward IPDV/", props{color(blue), dashed()}).
 		OverrideByRegexp("/reverse IPDV/", props{color(orange), dashed()}))
-	b.WithPanel(lines(text{
+	b.WithPanel(plot(text{
 		"Round trip",
-		"(T4−T1)−(T3−T2): without clock error and without the reflector's own time. Replaces WPI figures 5..7; the smallest and largest are of each window.",
+		"(T4−T1)−(T3−T2): without clock error and without the reflector's own time. Replaces WPI figures 5..7; the smallest and largest are of each window. The axis does not begin at zero.",
 		"s", "No answer",
 	},
 		ranged(of(metric.RoundTripTimeMax), "max"),
@@ -52,7 +52,7 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("min", props{color("dark-green"), dotted()}))
 	b.WithPanel(lines(text{
 		"Time spent in the reflector",
-		"T3−T2 on the reflector's clock. It is part of no delay here; a reflector that takes long also stamps late.",
+		"T3−T2 on the reflector's clock. It is part of no delay here; a reflector that takes long also stamps late. Read off buckets.",
 		"s", "No answer with both of the reflector's stamps",
 	},
 		ranged(quantile("0.5", metric.Residence, ""), "p50"),

@@ -14,31 +14,31 @@ const axisWidth = 80
 func voiceRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Voice: R above the loss and delay that made it"))
 	b.WithPanel(lines(text{
-		"R, best codec",
-		"Replaces thesis figure 7.2a. Transmission rating of a call over this direction with the best codec and playout buffer. Areas are the user satisfaction of ITU-T G.107 Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all.",
+		"R, $codec",
+		"Replaces thesis figure 7.2a. Transmission rating by ITU-T G.107 of a call over this direction with codec $codec (chosen above) and an adaptive playout buffer. Areas are the user satisfaction of its Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all.",
 		"none", "No rating: no valid delay, or under 10 packets a window",
-	}, ranged("max by (direction) ("+of(metric.VoiceR)+")", "{{direction}}")).Span(24).Height(8).Min(0).Max(100).
+	}, ranged(call(metric.VoiceR), "{{direction}}")).Span(24).Height(8).Min(0).Max(100).
 		AxisWidth(axisWidth).LineWidth(2).
 		Thresholds(steps(step{0, "dark-red"}, step{50, red}, step{60, orange}, step{70, yellow}, step{80, "light-green"}, step{90, green})).
 		ThresholdsStyle(area()).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color("super-light-orange")}))
-	b.WithPanel(lines(text{
+	b.WithPanel(counted(text{
 		"Loss of the same windows",
 		"Replaces thesis figure 7.2b. Lost over decided packets of each window.",
 		"percentunit", "Not told apart by this reflector, or nothing decided",
-	}, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
+	}, leastRatio, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"Median delay of the same windows",
 		"Replaces thesis figure 7.2c. Median of each window, lost packets counted as infinite: no line where half were lost or no delay could be proven.",
 		"s", noDelay,
-	}, ranged(of(metric.DelayMedian), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
+	}, ranged(of(metric.DelayQuantile, `quantile="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"MOS by codec",
-		"Estimated mean opinion score (MOS-CQE, 1..4.5) by codec, the best playout buffer of each (ITU-T G.107 Annex B).",
+		"Estimated mean opinion score (MOS-CQE, 1..4.5) by codec, the best playout buffer of each, by ITU-T G.107 (Annex B).",
 		"none", "No rating: no valid delay, or under 10 packets a window",
-	}, ranged("max by (direction, codec) ("+of(metric.VoiceMOS)+")", "{{direction}} {{codec}}")).Min(1).Max(4.5).
+	}, ranged("max by (direction, codec) ("+of(metric.VoiceMOS, metric.ModelL+`="g107"`)+")", "{{direction}} {{codec}}")).Min(1).Max(4.5).
 		OverrideByRegexp("/forward/", props{prop("custom.lineWidth", 2)}).
 		OverrideByRegexp("/reverse/", props{dashed()}))
 	b.WithPanel(lines(text{
@@ -49,5 +49,8 @@ func voiceRow(b *boardBuilder) {
 		ranged(of(metric.VoiceMouthToEar), "{{direction}} {{codec}} {{buffer}}"),
 		ranged("max by (direction, buffer) ("+of(metric.VoicePlayoutLoss)+")", "{{direction}} {{buffer}}: lost or late"),
 	).
-		OverrideByRegexp("/lost or late/", props{prop("unit", "percentunit"), prop("custom.axisPlacement", "right"), dashed()}))
+		OverrideByRegexp("/lost or late/", props{
+			prop("unit", "percentunit"), prop("custom.axisPlacement", "right"),
+			prop("min", 0), prop("custom.axisSoftMax", leastRatio), dashed(),
+		}))
 }

@@ -53,9 +53,19 @@ func rec(name string, matchers ...string) string {
 	return name + "{" + strings.Join(append([]string{thisPath}, matchers...), ",") + "}"
 }
 
+// call selects the ratings of a call with the codec that is chosen: by G.107, since
+// other models rate otherwise, and with an adaptive playout buffer if there is one.
+func call(d *metric.Desc) string {
+	as := []string{metric.CodecL + `="$codec"`, metric.ModelL + `="g107"`}
+	best := func(matchers []string) string {
+		return "max by (" + metric.Direction + ") (" + of(d, matchers...) + ")"
+	}
+	return best(append(as, metric.BufferL+`="adaptive"`)) + " or " + best(as)
+}
+
 // quantile is the q-quantile by the labels given, from classic buckets or from a
-// native histogram, whichever the server has. The recorded quantiles are for 5 min
-// and should be preferred where there is one.
+// native histogram, whichever the server has. It is exact to a bucket only:
+// prefer a recorded quantile where there is one.
 func quantile(q string, d *metric.Desc, by string) string {
 	classic, native := "le", ""
 	if by != "" {
