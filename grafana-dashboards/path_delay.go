@@ -28,7 +28,7 @@ func delayRow(b *boardBuilder) {
 // a flat line at the top: the bound is its smallest range, so that variation which
 // the clocks could have made looks small, too.
 func delayLines(name, matcher string) *timeseries.PanelBuilder {
-	p50 := rec(recDelay, matcher, `quantile="0.5"`)
+	p50 := rec(recDelay, matcher, `q="0.5"`)
 	bound := "on (job, instance, path, probe, direction) " + of(metric.DelayErrorBound, matcher)
 	main := colorOf(name)
 	return plot(text{
@@ -36,7 +36,7 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 		"Replaces thesis figures 5.3, 5.4 and 6.1b. Median and 95th percentile of 5 minutes, and the smallest delay of each window: what the path takes when no queue stands. The strong band around the median is the error bound of both clocks and stamps, the pale one reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven.",
 		"s", noDelay,
 	},
-		ranged(rec(recDelay, matcher, `quantile="0.95"`), "p95"),
+		ranged(rec(recDelay, matcher, `q="0.95"`), "p95"),
 		ranged(p50, "p50"),
 		ranged(of(metric.DelayMin, matcher), "min"),
 		ranged(p50+" + "+bound, "p50 + bound"),

@@ -41,7 +41,7 @@ func summaryRow(b *boardBuilder) {
 	b.WithPanel(tile(text{
 		"Round trip", "Median and 95th percentile of 5 minutes, within 0.8 %, and the smallest of the last window, exactly: free of clock error.", "s",
 		"No answer in the last 5 minutes",
-	}, instant(rec(recRTT, `quantile="0.5"`), "p50"), instant(rec(recRTT, `quantile="0.95"`), "p95"),
+	}, instant(rec(recRTT, `q="0.5"`), "p50"), instant(rec(recRTT, `q="0.95"`), "p95"),
 		instant(of(metric.RoundTripTimeMin), "min")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
 	b.WithPanel(tile(text{
@@ -63,12 +63,12 @@ func lossTile(name, matcher string) *stat.PanelBuilder {
 // delayTile always names its values, and shows no bound without a delay: a bound
 // alone would be taken for one.
 func delayTile(name, matcher string) *stat.PanelBuilder {
-	p50 := rec(recDelay, matcher, `quantile="0.5"`)
+	p50 := rec(recDelay, matcher, `q="0.5"`)
 	return tile(text{
 		"Delay " + name, "Median and 95th percentile of 5 minutes, within 0.8 % (see the rules). The bound is that of each delay: both clocks and both stamps (RFC 7679).", "s",
 		noDelay,
-	}, instant(p50, "p50"), instant(rec(recDelay, matcher, `quantile="0.95"`), "p95"),
-		instant(of(metric.DelayErrorBound, matcher)+" and ignoring (quantile) "+p50, "± bound")).Span(6).Decimals(2).
+	}, instant(p50, "p50"), instant(rec(recDelay, matcher, `q="0.95"`), "p95"),
+		instant(of(metric.DelayErrorBound, matcher)+" and ignoring (q) "+p50, "± bound")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)}))
 }
 

@@ -13,9 +13,9 @@ func variationRow(b *boardBuilder) {
 		"Delay less the smallest of its window (RFC 5481 section 4.2): what a playout buffer has to cover. Free of a constant clock offset, so it can be believed when the delay itself cannot.",
 		"s", noRules,
 	},
-		ranged(rec(recVariation, `quantile="0.5"`), "{{direction}} p50"),
-		ranged(rec(recVariation, `quantile="0.95"`), "{{direction}} p95"),
-		ranged(rec(recVariation, `quantile="0.99"`), "{{direction}} p99"),
+		ranged(rec(recVariation, `q="0.5"`), "{{direction}} p50"),
+		ranged(rec(recVariation, `q="0.95"`), "{{direction}} p95"),
+		ranged(rec(recVariation, `q="0.99"`), "{{direction}} p99"),
 	).
 		OverrideByName("forward p50", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse p50", props{color(orange), prop("custom.lineWidth", 2)}).
@@ -42,8 +42,8 @@ func variationRow(b *boardBuilder) {
 		"s", "No answer",
 	},
 		ranged(of(metric.RoundTripTimeMax), "max"),
-		ranged(rec(recRTT, `quantile="0.95"`), "p95"),
-		ranged(rec(recRTT, `quantile="0.5"`), "p50"),
+		ranged(rec(recRTT, `q="0.95"`), "p95"),
+		ranged(rec(recRTT, `q="0.5"`), "p50"),
 		ranged(of(metric.RoundTripTimeMin), "min"),
 	).
 		OverrideByName("max", props{color("light-green"), dotted()}).

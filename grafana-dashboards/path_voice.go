@@ -32,7 +32,7 @@ func voiceRow(b *boardBuilder) {
 		"Median delay of the same windows",
 		"Replaces thesis figure 7.2c. Median of each window, lost packets counted as infinite: no line where half were lost or no delay could be proven.",
 		"s", noDelay,
-	}, ranged(of(metric.DelayQuantile, `quantile="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
+	}, ranged(of(metric.DelayQuantile, `q="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"MOS by codec",

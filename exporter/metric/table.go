@@ -14,7 +14,7 @@ const (
 	ModelL    = "model"
 	BufferL   = "buffer"
 	ClockL    = "clock"
-	QuantileL = "quantile"
+	QuantileL = "q"
 )
 
 var (

@@ -73,7 +73,7 @@ func (s *stack) direction(ctx context.Context, dir sample.Direction, link lab.Li
 	v := map[string]float64{}
 	for name, query := range map[string]string{
 		"min":    `min_over_time(oneway_delay_min_seconds` + labels + `[1m])`,
-		"median": `quantile_over_time(0.5, oneway_delay_quantile_seconds` + strings.Replace(labels, `}`, `,quantile="0.5"}`, 1) + `[1m])`,
+		"median": `quantile_over_time(0.5, oneway_delay_quantile_seconds` + strings.Replace(labels, `}`, `,q="0.5"}`, 1) + `[1m])`,
 		"bound":  `max_over_time(oneway_delay_error_bound_seconds` + labels + `[1m])`,
 		"sent":   `oneway_packets_sent_total` + labels,
 		"recv":   `oneway_packets_received_total` + labels,

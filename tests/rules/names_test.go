@@ -20,7 +20,7 @@ var targetLabels = []string{"job", "instance", "alertname", "alertstate"}
 
 // recordedLabels are all that the recording rules leave or add.
 var recordedLabels = []string{
-	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile", "cause", "hour", "daytype",
+	"job", "instance", metric.Path, metric.Probe, metric.Direction, "q", "cause", "hour", "daytype",
 }
 
 func table() map[string]*metric.Desc {
@@ -138,7 +138,7 @@ func TestEveryMatcherMatchesALabelThatTheSeriesHas(t *testing.T) {
 func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	sets := map[string][]string{
 		metric.Direction: {sample.Forward.String(), sample.Reverse.String()},
-		"quantile":       {"0.5", "0.95", "0.99"},
+		"q":              {"0.5", "0.95", "0.99"},
 		"cause":          {"queue", "route", "clock"},
 		metric.Path:      {"a-to-b", ""},
 	}
