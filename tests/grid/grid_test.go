@@ -191,7 +191,7 @@ func measure(t *testing.T, network *lab.Lab, each func(sample.Packet, sample.Del
 	t.Helper()
 	// Both hosts share one clock; the bound covers what a shared, virtual machine
 	// does between the stamp at a driver and the one at its peer.
-	monitor := static.New(100*time.Microsecond, metric.Discard{})
+	monitor := static.New(500*time.Microsecond, metric.Discard{})
 	log := slog.New(slog.DiscardHandler)
 	r, err := reflector.New(reflector.Options{
 		Listen: []netip.AddrPort{netip.AddrPortFrom(network.Server.Addr4, reflectorPort)}, LossWait: wait,
