@@ -34,6 +34,7 @@ var rules = map[string]rule{
 	"estimate/loss":     {[]string{"sample", "seqwin"}, "maths over counts"},
 	"estimate/voice":    {[]string{"sample"}, "maths over windows"},
 	"tstamp":            {[]string{"instant", "sample", "tstamp"}, "sockets, no protocol"},
+	"tstamp/phc":        {[]string{"clock", "instant"}, "a card's clock, and steps of the system's"},
 	"clock":             {[]string{"instant", "sample", "metric", "wire/timefmt", "clock"}, "one clock"},
 	"probe":             {[]string{"clock", "metric", "sched", "sample"}, "what a probe is"},
 	"config":            {nil, "a probe's options stay raw"},

@@ -76,16 +76,6 @@ func tightest(readings [][3]unix.PtpClockTime) (best Reading, err error) {
 
 func toInstant(t unix.PtpClockTime) instant.Time { return instant.FromUnix(t.Sec, int64(t.Nsec)) }
 
-// Info is what an interface can stamp (ETHTOOL_GET_TS_INFO).
-type Info struct {
-	// Clock is the number of the card's clock, -1 if it has none.
-	Clock int
-	// Software and Hardware: it stamps in software (transmit) or hardware (both ways).
-	Software, Hardware bool
-	// Enabled: somebody has told the card to stamp (SIOCGHWTSTAMP).
-	Enabled bool
-}
-
 // Interface asks what an interface can stamp.
 func Interface(name string) (Info, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -100,6 +90,7 @@ func Interface(name string) (Info, error) {
 	info := infoOf(ts)
 	if config, err := unix.IoctlGetHwTstamp(fd, name); err == nil {
 		info.Enabled = config.Tx_type != unix.HWTSTAMP_TX_OFF && config.Rx_filter != unix.HWTSTAMP_FILTER_NONE
+		info.AllPackets = config.Rx_filter == unix.HWTSTAMP_FILTER_ALL
 	}
 	return info, nil
 }

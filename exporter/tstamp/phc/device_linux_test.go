@@ -72,19 +72,22 @@ func TestRealDeviceIsRelatedToTheSystemClock(t *testing.T) {
 	}
 	defer d.Close()
 	var r Relation
-	for range 2 {
+	for range 3 {
 		reading, err := d.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Add(reading)
-		time.Sleep(50 * time.Millisecond) // hardware clocks do not run in a test's time
+		time.Sleep(500 * time.Millisecond) // hardware clocks do not run in a test's time
 	}
 	reading, err := d.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	at, ok := r.System(reading.Device)
+	if u, good := r.Uncertainty(); !good {
+		t.Skipf("SKIPPED, NOT PASSED: /dev/ptp0 is read too vaguely to convert anything: %v", u)
+	}
 	if diff := at.Sub(reading.System); !ok || diff.Abs() > time.Millisecond {
 		t.Errorf("off by %v, ok %v", diff, ok)
 	}

@@ -35,6 +35,11 @@ const (
 	maxFrequencyError = 1e-3
 )
 
+// MaxUncertainty is how far a converted stamp may be off, one-sided, before
+// none is converted any more: the kernel's own stamp is then about as good, and
+// simpler to believe. Reading over PCI Express leaves some 3 us.
+const MaxUncertainty = 20 * time.Microsecond
+
 // Relation converts a card's stamps. It is safe for concurrent use; System does
 // not block. The zero value knows nothing yet and converts nothing.
 type Relation struct {
@@ -43,9 +48,10 @@ type Relation struct {
 
 // line goes through two readings; rate is NaN while there is only one.
 type line struct {
-	last  Reading
-	first instant.Time // Device of the reading before
-	rate  float64      // system seconds per second of the card
+	last        Reading
+	first       instant.Time // Device of the reading before
+	rate        float64      // system seconds per second of the card
+	uncertainty time.Duration
 }
 
 // Add takes the next reading. After a step of either clock the earlier ones are
@@ -57,17 +63,40 @@ func (r *Relation) Add(now Reading) {
 		rate := float64(system) / float64(device)
 		if device > 0 && math.Abs(rate-1) <= maxFrequencyError {
 			next.rate, next.first = rate, before.last.Device
+			next.uncertainty = uncertainty(before, now, device, rate)
 		}
 	}
 	r.line.Store(next)
 }
 
+// uncertainty of the line through the reading before and now, where it is worst:
+// maxAge beyond now.
+//
+//	u = u_now + (u_before + u_now) maxAge/device + |rate - rate_before| maxAge
+//
+// The second term is the slope's, the third takes a change of the slope to go
+// on. A clock that is slewed, or stepped by too little for Add to see, shows in
+// it. The first line has none to compare with but the nominal rate.
+func uncertainty(before *line, now Reading, device time.Duration, rate float64) time.Duration {
+	rateBefore := before.rate
+	if math.IsNaN(rateBefore) {
+		rateBefore = 1
+	}
+	age := float64(maxAge)
+	slope := float64(before.last.Uncertainty+now.Uncertainty) * age / float64(device)
+	return now.Uncertainty + time.Duration(math.Ceil(slope+math.Abs(rate-rateBefore)*age))
+}
+
+func (l *line) good() bool {
+	return l != nil && !math.IsNaN(l.rate) && l.uncertainty <= MaxUncertainty
+}
+
 // System converts a raw stamp of the card to the system clock. ok is false
-// until there are two readings that agree, and for a stamp that lies more than
-// two seconds outside of them.
+// until there are two readings that agree, for a stamp that lies more than two
+// seconds outside of them, and while MaxUncertainty is exceeded.
 func (r *Relation) System(raw instant.Time) (at instant.Time, ok bool) {
 	l := r.line.Load()
-	if l == nil || math.IsNaN(l.rate) || raw.Sub(l.last.Device) > maxAge || l.first.Sub(raw) > maxAge {
+	if !l.good() || raw.Sub(l.last.Device) > maxAge || l.first.Sub(raw) > maxAge {
 		return 0, false
 	}
 	since := float64(raw.Sub(l.last.Device))
@@ -75,13 +104,13 @@ func (r *Relation) System(raw instant.Time) (at instant.Time, ok bool) {
 }
 
 // Uncertainty is how far a converted stamp may be off, one-sided, by the
-// reading of the clocks; ok is false while nothing can be converted.
+// readings of the clocks; ok is false while nothing can be converted.
 func (r *Relation) Uncertainty() (u time.Duration, ok bool) {
 	l := r.line.Load()
-	if l == nil || math.IsNaN(l.rate) {
+	if !l.good() {
 		return 0, false
 	}
-	return l.last.Uncertainty, true
+	return l.uncertainty, true
 }
 
 // Forget drops what is known: nothing is converted until two more readings.

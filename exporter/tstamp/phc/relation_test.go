@@ -45,8 +45,9 @@ func TestStampsOfACardComeOutInSystemTime(t *testing.T) {
 				t.Fatalf("seed %d: card %+v: off by %v, ok %v", seed, c, diff, ok)
 			}
 		}
-		if u, ok := r.Uncertainty(); u != 80 || !ok {
-			t.Errorf("uncertainty %v, %v", u, ok)
+		// Five times that of a reading, and what rounding to nanoseconds does to the rate.
+		if u, ok := r.Uncertainty(); u < 5*80 || u > 5*80+20 || !ok {
+			t.Errorf("seed %d: uncertainty %v, %v", seed, u, ok)
 		}
 	}
 }
@@ -75,6 +76,41 @@ func TestNothingIsConvertedBeforeTwoReadingsAgree(t *testing.T) {
 	}
 	r.Add(Reading{Device: start, System: start.Add(5 * time.Second)})
 	expectOK("card set back", false)
+}
+
+// follow adds readings a second apart, each so much off, and reports the
+// uncertainty after the last.
+func follow(u time.Duration, off ...time.Duration) (time.Duration, bool) {
+	var r Relation
+	for i, o := range off {
+		now := start.Add(time.Duration(i) * time.Second)
+		r.Add(Reading{Device: now, System: now.Add(o), Uncertainty: u})
+	}
+	return r.Uncertainty()
+}
+
+func TestNothingIsConvertedWhileItIsTooUncertain(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		u    time.Duration
+		off  []time.Duration
+		want time.Duration // 0: not converted
+	}{
+		{"good readings", time.Microsecond, []time.Duration{0, 0, 0}, 5 * time.Microsecond},
+		{"at the limit", MaxUncertainty / 5, []time.Duration{0, 0}, MaxUncertainty},
+		{"readings too vague", MaxUncertainty/5 + 1, []time.Duration{0, 0}, 0},
+		{"slewed by 2 ppm", 0, []time.Duration{0, 0, 2000}, 4 * time.Microsecond},
+		{"stepped by too little for Add to see", 0, []time.Duration{0, 0, 500_000}, 0},
+		{"the reading after that step", 0, []time.Duration{0, 0, 500_000, 500_000}, 0},
+		{"two readings after it", 0, []time.Duration{0, 0, 500_000, 500_000, 500_000}, 1},
+		{"free-running card, first line", 0, []time.Duration{0, 50_000}, 0},
+		{"free-running card, second line", 0, []time.Duration{0, 50_000, 100_000}, 1},
+	} {
+		got, ok := follow(c.u, c.off...)
+		if ok != (c.want > 0) || (got-c.want).Abs() > 2 {
+			t.Errorf("%s: %v, %v; want %v", c.name, got, ok, c.want)
+		}
+	}
 }
 
 func TestStampFarFromTheReadingsIsNotConverted(t *testing.T) {

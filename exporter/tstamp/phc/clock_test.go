@@ -1,0 +1,237 @@
+package phc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/tstamp"
+)
+
+var _ tstamp.HardwareClock = (*Clock)(nil)
+
+var (
+	good      = Info{Clock: 3, Hardware: true, Enabled: true, AllPackets: true}
+	discarded = slog.New(slog.DiscardHandler)
+)
+
+// fakeMachine has one card, and a system clock that a test steps.
+type fakeMachine struct {
+	began   time.Time
+	stepped atomic.Int64 // how far the system clock was stepped since, ns
+	midway  atomic.Int64 // how far it is stepped within the next reading, ns
+	broken  atomic.Bool  // the card cannot be read
+	opened  atomic.Int32
+	open    atomic.Int32 // how many devices are open now
+}
+
+// logged is a log to look into while it is written.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (m *fakeMachine) now() instant.Time {
+	return instant.FromTime(time.Now()).Add(time.Duration(m.stepped.Load()))
+}
+
+// raw is what the card's clock shows: TAI, say, and no steps.
+func (m *fakeMachine) raw() instant.Time { return instant.FromTime(time.Now()).Add(37 * time.Second) }
+
+func (m *fakeMachine) Read() (Reading, error) {
+	m.stepped.Add(m.midway.Swap(0))
+	if m.broken.Load() {
+		return Reading{}, errGone
+	}
+	return Reading{Device: m.raw(), System: m.now(), Uncertainty: 100}, nil
+}
+
+func (m *fakeMachine) Close() error { m.open.Add(-1); return nil }
+
+func (m *fakeMachine) machine() machine {
+	m.began = time.Now()
+	return machine{
+		ask: func(string) (Info, error) { return good, nil },
+		open: func(number int) (device, error) {
+			if number != good.Clock {
+				return nil, fmt.Errorf("clock %d opened", number)
+			}
+			m.opened.Add(1)
+			m.open.Add(1)
+			return m, nil
+		},
+		steps: clock.StepOptions{
+			Read:  func() clock.Reading { return clock.Reading{Wall: m.now(), Mono: time.Since(m.began)} },
+			Watch: func(context.Context, func()) error { return nil },
+		},
+	}
+}
+
+// within runs f with a Clock of a fake machine, in a bubble of time.
+func within(t *testing.T, f func(m *fakeMachine, c *Clock, log *logged)) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := &fakeMachine{}, &logged{}
+		c, err := begin("eth0", slog.New(slog.NewTextHandler(log, nil)), m.machine())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2*Interval + Interval/2)
+		synctest.Wait()
+		f(m, c, log)
+		c.Close()
+		if m.open.Load() != 0 {
+			t.Errorf("%d devices are left open", m.open.Load())
+		}
+		if _, ok := c.System(m.raw()); ok {
+			t.Error("converts after Close")
+		}
+	})
+}
+
+func (m *fakeMachine) expect(t *testing.T, c *Clock, when string, want bool) {
+	t.Helper()
+	at, ok := c.System(m.raw())
+	if ok != want || ok && at.Sub(m.now()).Abs() > time.Microsecond {
+		t.Errorf("%s: off by %v, ok %v; want %v", when, at.Sub(m.now()), ok, want)
+	}
+}
+
+func TestClockConvertsOnceItsCardIsKnown(t *testing.T) {
+	within(t, func(m *fakeMachine, c *Clock, log *logged) {
+		m.expect(t, c, "after three readings", true)
+		if u, ok := c.Uncertainty(); u != 500 || !ok {
+			t.Errorf("uncertainty %v, %v", u, ok)
+		}
+		if log.String() != "" {
+			t.Errorf("logged %s", log)
+		}
+	})
+}
+
+func TestFailureLaterIsToldOnceAndGotOver(t *testing.T) {
+	within(t, func(m *fakeMachine, c *Clock, log *logged) {
+		m.broken.Store(true)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		m.expect(t, c, "broken", false)
+		if n := strings.Count(log.String(), "cannot be read"); n != 1 || !strings.Contains(log.String(), "device gone") || !strings.Contains(log.String(), "interface=eth0") {
+			t.Errorf("told %d times: %s", n, log)
+		}
+		if n := m.opened.Load(); n < 10 || n > 20 {
+			t.Errorf("opened %d times in 5 minutes", n)
+		}
+		m.broken.Store(false)
+		time.Sleep(maxRetry + (healthy+1)*Interval)
+		synctest.Wait()
+		m.expect(t, c, "mended", true)
+		if n := strings.Count(log.String(), "read again"); n != 1 {
+			t.Errorf("mending told %d times: %s", n, log)
+		}
+	})
+}
+
+func TestStampsAreNotConvertedAcrossAStepOfTheSystemClock(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Millisecond, 100 * time.Microsecond} {
+		within(t, func(m *fakeMachine, c *Clock, _ *logged) {
+			m.stepped.Store(int64(step))
+			m.expect(t, c, fmt.Sprintf("right after a step of %v", step), false)
+			time.Sleep(Interval)
+			synctest.Wait()
+			m.expect(t, c, "one reading later", false)
+			time.Sleep(Interval)
+			synctest.Wait()
+			m.expect(t, c, "two readings later", true)
+		})
+	}
+}
+
+func TestReadingWithAStepInItIsTakenAgain(t *testing.T) {
+	within(t, func(m *fakeMachine, c *Clock, log *logged) {
+		m.midway.Store(int64(time.Second))
+		time.Sleep(2 * Interval)
+		synctest.Wait()
+		m.expect(t, c, "two readings later", true)
+		if log.String() != "" {
+			t.Errorf("logged %s", log)
+		}
+	})
+}
+
+func TestWhatAnInterfaceLacksIsSaidWithTheRemedy(t *testing.T) {
+	for _, c := range []struct {
+		info Info
+		ask  error
+		open error
+		want string
+	}{
+		{ask: fmt.Errorf("phc: ETHTOOL_GET_TS_INFO of eth0: %w", syscall.ENODEV), want: `phc: interface eth0 does not exist: correct its name, or leave "hardware" out`},
+		{ask: errGone, want: `device gone: name another interface, or leave "hardware" out`},
+		{info: Info{Clock: -1, Software: true}, want: `phc: interface eth0 has no PTP clock, so its card cannot stamp: name the one that test packets pass, or leave "hardware" out`},
+		{info: Info{Clock: 0, Software: true}, want: `has no PTP clock`},
+		{info: Info{Clock: 0, Hardware: true}, want: `enable it with hwstamp_ctl -i eth0 -t 1 -r 1, or leave "hardware" out`},
+		{info: good, open: fmt.Errorf("phc: %w", os.ErrPermission), want: `let this user read it, or leave "hardware" out`},
+		{info: good, open: errGone, want: `device gone (the clock of eth0)`},
+	} {
+		_, err := begin("eth0", discarded, machine{
+			ask:  func(string) (Info, error) { return c.info, c.ask },
+			open: func(int) (device, error) { return nil, c.open },
+		})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v\nwant %s", err, c.want)
+		}
+		for _, cause := range []error{c.ask, c.open} {
+			if cause != nil && !errors.Is(err, cause) {
+				t.Errorf("%v does not wrap its cause", err)
+			}
+		}
+	}
+}
+
+func TestCardThatStampsOnlyPTPIsToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := &fakeMachine{}, &logged{}
+		part := m.machine()
+		part.ask = func(string) (Info, error) { i := good; i.AllPackets = false; return i, nil }
+		c, err := begin("eth0", slog.New(slog.NewTextHandler(log, nil)), part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if !strings.Contains(log.String(), "only some of the packets") {
+			t.Errorf("logged %q", log)
+		}
+	})
+}
+
+func TestConvertingByAClockDoesNotAllocate(t *testing.T) {
+	within(t, func(m *fakeMachine, c *Clock, _ *logged) {
+		raw := m.raw()
+		if n := testing.AllocsPerRun(100, func() { c.System(raw) }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}
