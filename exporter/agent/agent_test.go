@@ -182,6 +182,20 @@ func TestAgentStartsAlthoughThingsFail(t *testing.T) {
 	eventually(t, "the reflector answers once the port is free", func() bool { return r.Status().Reflector.Answering })
 }
 
+func TestReflectorWithoutItsCardIsShownAndTheRestGoesOn(t *testing.T) {
+	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"], hardware: lo}\n")
+	eventually(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
+	eventually(t, "what the interface lacks is shown", func() bool {
+		s := r.Status().Reflector
+		return s != nil && !s.Answering && strings.Contains(s.Error, "interface lo has no PTP clock")
+	})
+	r.write(twoPaths + "reflector: {listen: [\"127.0.0.1:0\"]}\n")
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the reflector answers without", func() bool { return r.Status().Reflector.Answering })
+}
+
 func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
 	fake := newFake()
 	base := twoPaths + "reflector: {listen: [\"127.0.0.1:0\"]}\n"

@@ -50,7 +50,7 @@ func (p *reflectorPlan) options() reflector.Options {
 	o := reflector.Options{
 		Keys: p.keys(), RequireKey: c.RequireKey, Stateless: c.Stateless,
 		RatePackets: c.RateLimit.PacketsPerSecond, RateBurst: c.RateLimit.Burst,
-		MaxSessions: c.MaxSessions, Expiry: c.SessionExpiry, Allow: c.Allow,
+		MaxSessions: c.MaxSessions, Expiry: c.SessionExpiry, Allow: c.Allow, Hardware: c.Hardware,
 	}
 	for _, l := range c.Listen {
 		if l.Addr.IsValid() {

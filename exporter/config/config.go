@@ -69,6 +69,9 @@ type Reflector struct {
 	MaxSessions int `yaml:"max_sessions"`
 	// SessionExpiry is how long a silent session is remembered.
 	SessionExpiry time.Duration `yaml:"session_expiry"`
+	// Hardware names the interface whose card's time stamps are used; empty: the
+	// kernel's only.
+	Hardware string `yaml:"hardware"`
 	// Allow lists the sources that are answered; empty: all.
 	Allow []netip.Prefix `yaml:"allow"`
 }

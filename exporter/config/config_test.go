@@ -60,6 +60,7 @@ func TestAllFeaturesAreRead(t *testing.T) {
 			Listen:    []Listen{{Port: 862}, {Addr: netip.IPv6Loopback(), Port: 1862}},
 			KeyFile:   "testdata/good/secret.key",
 			RateLimit: RateLimit{PacketsPerSecond: 100},
+			Hardware:  "eth0",
 			Allow:     []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
 		},
 		Paths: []Path{

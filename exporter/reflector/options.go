@@ -54,6 +54,9 @@ type Options struct {
 	TAI time.Duration
 	// MaxPacketBytes is the largest question answered. Default 9216: jumbo frames.
 	MaxPacketBytes int
+	// Hardware names the interface whose card's time stamps are used; empty: the
+	// kernel's only. The questions must come in through that card.
+	Hardware string
 	// ReceiveBufferBytes and SendBufferBytes are asked of the kernel for each
 	// socket. Default 4 MiB each.
 	ReceiveBufferBytes, SendBufferBytes int

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/tstamp/phc"
 	"oneway.example/exporter/wire/stamp"
 )
 
@@ -26,10 +27,27 @@ type Reflector struct {
 	shards  []*shard
 	started chan struct{}
 	begin   time.Time
+	// openCard starts the card's clock; phc.Start, but in tests.
+	openCard func(name string, log *slog.Logger) (card, error)
+	card     card // nil: no card stamps; touched by Run only
 
 	mu      sync.Mutex     // guards what follows
 	conns   []*tstamp.Conn // that of shards[i], or nil
 	dropped uint64         // by the kernel, at sockets that are closed now
+}
+
+// card is a phc.Clock, or a test's.
+type card interface {
+	tstamp.HardwareClock
+	Close()
+}
+
+func openCard(name string, log *slog.Logger) (card, error) {
+	c, err := phc.Start(name, log)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // New checks o. It opens nothing: see Run.
@@ -44,7 +62,7 @@ func New(o Options, env Env) (*Reflector, error) {
 	if env.Log == nil {
 		env.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Reflector{options: o, env: env, started: make(chan struct{})}
+	r := &Reflector{options: o, env: env, started: make(chan struct{}), openCard: openCard}
 	for range o.Listen {
 		r.shards = append(r.shards, newShard(&o, rand.Uint32))
 	}
@@ -123,10 +141,16 @@ func (r *Reflector) Run(ctx context.Context) error {
 }
 
 func (r *Reflector) open() error {
+	o := tstamp.Options{ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: r.options.SendBufferBytes}
+	if name := r.options.Hardware; name != "" {
+		var err error
+		if r.card, err = r.openCard(name, r.env.Log); err != nil {
+			return fmt.Errorf("reflector: %w", err)
+		}
+		o.Hardware = r.card
+	}
 	for _, a := range r.options.Listen {
-		c, err := tstamp.Open(a, tstamp.Options{
-			ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: r.options.SendBufferBytes,
-		})
+		c, err := tstamp.Open(a, o)
 		if err != nil && !r.dispensable(a, err) {
 			return errors.Join(explain(a, err), r.close())
 		}
@@ -135,7 +159,7 @@ func (r *Reflector) open() error {
 		r.mu.Unlock()
 	}
 	if len(r.Addrs()) == 0 {
-		return errors.New("reflector: this host has neither IPv4 nor IPv6")
+		return errors.Join(errors.New("reflector: this host has neither IPv4 nor IPv6"), r.close())
 	}
 	if !r.options.AllowReflectorPorts {
 		ports := []uint16{stamp.Port}
@@ -197,5 +221,8 @@ func (r *Reflector) close() error {
 		errs = append(errs, c.Close())
 	}
 	r.conns = nil
+	if r.card != nil {
+		r.card.Close()
+	}
 	return errors.Join(errs...)
 }

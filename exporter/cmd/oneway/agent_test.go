@@ -106,8 +106,8 @@ func TestDefaultsOfTheExampleAreTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := stamp.DefaultOptions()
-	want.KeyFile, want.Local = got.KeyFile, got.Local // examples: they have no default
-	want.Size = 172                                   // 0 means 172, or more where a key needs the room
+	want.KeyFile, want.Local, want.Hardware = got.KeyFile, got.Local, got.Hardware // examples: they have no default
+	want.Size = 172                                                                // 0 means 172, or more where a key needs the room
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the example says %+v\nthe defaults are %+v", got, want)
 	}

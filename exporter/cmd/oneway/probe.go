@@ -57,6 +57,7 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Flag("key-file", "File with the shared secret of authenticated mode.").StringVar(&o.KeyFile)
 	cmd.Flag("timeout", "A packet without an answer for so long is lost.").Default("3s").DurationVar(&o.LossTimeout)
 	cmd.Flag("local", "Address to send from.").StringVar(&o.Local)
+	cmd.Flag("hardware", "Use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&o.Hardware)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
 	f.clock.register(cmd)
 	cmd.Action(action(func() error {

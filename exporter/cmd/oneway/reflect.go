@@ -52,6 +52,7 @@ func reflectCommand(app *kingpin.Application) {
 	cmd.Flag("rate-limit", "Packets a second answered to one source (/32 or /64); -1: no limit.").Default("20000").IntVar(&o.RatePackets)
 	cmd.Flag("max-sessions", "Sessions remembered at the most.").Default("65536").IntVar(&o.MaxSessions)
 	cmd.Flag("session-expiry", "How long a silent session is remembered.").Default("15m").DurationVar(&o.Expiry)
+	cmd.Flag("hardware", "Use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&o.Hardware)
 	f.clock.register(cmd)
 	cmd.Action(action(func() error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -6,6 +6,7 @@ import (
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp/phc"
 )
 
 // stampError bounds the error of a single stamp against the clock it was taken
@@ -15,11 +16,18 @@ import (
 // the host's own delay, which a busy host does not bound; the figure is the 99th
 // percentile of a loaded 2-core host. What a foreign reflector wrote is covered
 // by its own Error Estimate (RFC 8762 section 4.2.1).
-func (s *session) stampError(o sample.Origin) time.Duration {
+//
+// A card stamps within a microsecond of the wire; what is added is how well its
+// clock is related to the system's. A far end does not tell that, but ours
+// converts nothing above phc.MaxUncertainty.
+func (s *session) stampError(o sample.Origin, far bool) time.Duration {
 	const kernel, user = 25 * time.Microsecond, 2 * time.Millisecond
 	switch o {
 	case sample.Hardware:
-		return time.Microsecond
+		if far {
+			return time.Microsecond + phc.MaxUncertainty
+		}
+		return time.Microsecond + s.hub.hardwareUncertainty()
 	case sample.Kernel, sample.FollowUp:
 		return kernel
 	case sample.InPacket:
@@ -30,6 +38,17 @@ func (s *session) stampError(o sample.Origin) time.Duration {
 	default:
 		return user
 	}
+}
+
+// hardwareUncertainty is that of the card's stamps, or what it was at the most if
+// the card was lost since.
+func (h *hub) hardwareUncertainty() time.Duration {
+	if h.card != nil {
+		if u, ok := h.card.Uncertainty(); ok {
+			return u
+		}
+	}
+	return phc.MaxUncertainty
 }
 
 // conclude feeds one complete answer to the estimators. The caller holds s.mu.
@@ -88,7 +107,7 @@ func needless(p *sample.Packet) bool {
 func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to sample.Stamp) sample.Delay {
 	v, stamped := p.Delay(d.dir)
 	if v.OK() {
-		v.Bound += s.stampError(from.Origin) + s.stampError(to.Origin)
+		v.Bound += s.stampError(from.Origin, d.dir == sample.Reverse) + s.stampError(to.Origin, d.dir == sample.Forward)
 		if s.opts.MaxBound > 0 && v.Bound > s.opts.MaxBound {
 			v.Reason = sample.BoundTooLarge
 		}

@@ -27,6 +27,7 @@ import (
 // queries; receiving on the hub's own goroutine.
 type hub struct {
 	conn *tstamp.Conn
+	card card // nil: none stamps
 	log  *slog.Logger
 
 	mu       sync.RWMutex
@@ -55,13 +56,18 @@ const (
 	receivePackets = 64
 )
 
-func newHub(local netip.AddrPort, sink metric.Sink, log *slog.Logger) (*hub, error) {
-	conn, err := tstamp.Open(local, tstamp.Options{})
+// newHub opens a socket; c, if there is one, is closed with it.
+func newHub(local netip.AddrPort, c card, sink metric.Sink, log *slog.Logger) (*hub, error) {
+	var o tstamp.Options
+	if c != nil {
+		o.Hardware = c
+	}
+	conn, err := tstamp.Open(local, o)
 	if err != nil {
 		return nil, err
 	}
 	h := &hub{
-		conn: conn, log: log,
+		conn: conn, card: c, log: log,
 		sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
 		batch: make([]tstamp.Out, batchPackets), owners: make([]batched, batchPackets),
 		errors: map[syscall.Errno]uint64{},
@@ -317,6 +323,9 @@ func (h *hub) publish() {
 func (h *hub) close() {
 	if err := h.conn.Close(); err != nil {
 		h.log.Warn("Closing a socket failed", "err", err)
+	}
+	if h.card != nil {
+		h.card.Close()
 	}
 	h.series.close()
 }

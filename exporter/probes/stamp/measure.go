@@ -23,12 +23,12 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	if err != nil {
 		return Report{}, err
 	}
-	local := p.local(peer)
-	h, err := p.hubs.acquire(local, p.env.Sink, p.env.Pacer, p.env.Log)
+	key := hubKey{p.local(peer), p.opts.Hardware}
+	h, err := p.hubs.acquire(key, p.env)
 	if err != nil {
 		return Report{}, err
 	}
-	defer p.hubs.release(local)
+	defer p.hubs.release(key)
 	series := newSeries(p.env.Sink, p.target.Path, p.target.Probe)
 	defer series.close()
 	opts := p.opts

@@ -38,6 +38,9 @@ type Options struct {
 	Window time.Duration `yaml:"window"`
 	// Local is the address to send from; empty: the kernel's choice.
 	Local string `yaml:"local"`
+	// Hardware names the interface whose card's time stamps are used; empty: the
+	// kernel's only. The test packets must pass that card.
+	Hardware string `yaml:"hardware"`
 	// Family restricts name resolution: "any", "ipv4" or "ipv6".
 	Family string `yaml:"family"`
 	// ResolveInterval is how often the peer's name is looked up again.

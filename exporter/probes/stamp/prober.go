@@ -76,12 +76,12 @@ func (p *Prober) Run(ctx context.Context) error {
 
 // measure runs one session until ctx ends or the peer's address has changed.
 func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *series, resolveFailed func()) error {
-	local := p.local(peer)
-	h, err := p.hubs.acquire(local, p.env.Sink, p.env.Pacer, p.env.Log)
+	key := hubKey{p.local(peer), p.opts.Hardware}
+	h, err := p.hubs.acquire(key, p.env)
 	if err != nil {
 		return err
 	}
-	defer p.hubs.release(local)
+	defer p.hubs.release(key)
 	s, err := newSession(h, peer, &p.opts, p.env.Clock, series)
 	if err != nil {
 		return err

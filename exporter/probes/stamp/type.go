@@ -1,8 +1,8 @@
 // Package stamp is the probe that measures one-way delay, loss, variation and
 // voice quality with STAMP test packets (RFC 8762, RFC 8972).
 //
-// A Type owns one hub (a socket) for each local address and family; a Prober
-// is one path, and lends its session to the hub of the address it resolves to:
+// A Type owns one hub (a socket) for each local address, family and card that
+// stamps; a Prober is one path, and lends its session to the hub of the address it resolves to:
 //
 //	pacer thread --Fire--> session --write--> hub batch --sendmmsg--> peer
 //	hub goroutine <--recvmmsg-- answers, kernel TX stamps, ICMP errors
@@ -19,20 +19,44 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"time"
 
-	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/tstamp/phc"
 )
 
 // Type makes STAMP probers. The zero value is not usable; see New.
 type Type struct {
+	openCard func(name string, log *slog.Logger) (card, error)
+
 	mu   sync.Mutex
-	hubs map[netip.AddrPort]*lease
+	hubs map[hubKey]*lease
+}
+
+// hubKey is what probers must have in common to share a hub.
+type hubKey struct {
+	local    netip.AddrPort
+	hardware string // an interface; empty: no card stamps
+}
+
+// card is a phc.Clock, or a test's.
+type card interface {
+	tstamp.HardwareClock
+	Uncertainty() (time.Duration, bool)
+	Close()
+}
+
+func openCard(name string, log *slog.Logger) (card, error) {
+	c, err := phc.Start(name, log)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // New returns the type, with no socket open.
-func New() *Type { return &Type{hubs: map[netip.AddrPort]*lease{}} }
+func New() *Type { return &Type{openCard: openCard, hubs: map[hubKey]*lease{}} }
 
 // Name is "stamp".
 func (*Type) Name() string { return "stamp" }
@@ -68,28 +92,28 @@ type lease struct {
 	stop  func()
 }
 
-// acquire opens the hub of a local address, or joins it.
-func (t *Type) acquire(local netip.AddrPort, sink metric.Sink, pacer *sched.Pacer, log *slog.Logger) (*hub, error) {
+// acquire opens the hub of a key, or joins it.
+func (t *Type) acquire(key hubKey, env probe.Env) (*hub, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l := t.hubs[local]; l != nil {
+	if l := t.hubs[key]; l != nil {
 		l.users++
 		return l.hub, nil
 	}
-	h, err := newHub(local, sink, log)
+	h, err := t.newHub(key, env)
 	if err != nil {
-		return nil, fmt.Errorf("stamp: %w", err)
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := h.receive(); err != nil {
-			log.Error("Receiving test packets ended", "local", local.String(), "err", err)
+			env.Log.Error("Receiving test packets ended", "local", key.local.String(), "err", err)
 		}
 	})
 	running.Go(func() { h.keep(ctx) })
-	unhook := pacer.AddFlusher(h.flush)
-	t.hubs[local] = &lease{hub: h, users: 1, stop: func() {
+	unhook := env.Pacer.AddFlusher(h.flush)
+	t.hubs[key] = &lease{hub: h, users: 1, stop: func() {
 		unhook()
 		cancel()
 		h.close()
@@ -98,13 +122,33 @@ func (t *Type) acquire(local netip.AddrPort, sink metric.Sink, pacer *sched.Pace
 	return h, nil
 }
 
+// newHub opens a hub, and the card's clock first: without it there is nothing
+// to be had that the configuration asks for.
+func (t *Type) newHub(key hubKey, env probe.Env) (*hub, error) {
+	var c card
+	if key.hardware != "" {
+		var err error
+		if c, err = t.openCard(key.hardware, env.Log); err != nil {
+			return nil, fmt.Errorf("stamp: %w", err)
+		}
+	}
+	h, err := newHub(key.local, c, env.Sink, env.Log)
+	if err != nil {
+		if c != nil {
+			c.Close()
+		}
+		return nil, fmt.Errorf("stamp: %w", err)
+	}
+	return h, nil
+}
+
 // release leaves the hub; the last one closes it.
-func (t *Type) release(local netip.AddrPort) {
+func (t *Type) release(key hubKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.hubs[local]
+	l := t.hubs[key]
 	if l.users--; l.users == 0 {
-		delete(t.hubs, local)
+		delete(t.hubs, key)
 		l.stop()
 	}
 }

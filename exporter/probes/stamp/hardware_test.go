@@ -1,0 +1,183 @@
+package stamp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp/phc"
+)
+
+// slot is a place for cards: it counts those in use.
+type slot struct {
+	mu           sync.Mutex
+	failures     int // how many times opening fails yet
+	opened, open int
+	uncertainty  time.Duration // 0: not known
+}
+
+var errSlotEmpty = errors.New("phc: interface eth0 has no PTP clock")
+
+func (s *slot) openCard(string, *slog.Logger) (card, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failures--; s.failures >= 0 {
+		return nil, errSlotEmpty
+	}
+	s.opened++
+	s.open++
+	return s, nil
+}
+
+func (s *slot) System(instant.Time) (instant.Time, bool) { return 0, false }
+
+func (s *slot) Uncertainty() (time.Duration, bool) { return s.uncertainty, s.uncertainty > 0 }
+
+func (s *slot) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+}
+
+func (s *slot) counts() (opened, open int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened, s.open
+}
+
+func TestProbersShareASocketOnlyWithTheSameCard(t *testing.T) {
+	b := newBed(t, reflector.Options{})
+	s := &slot{}
+	kind := New()
+	kind.openCard = s.openCard
+	local := netip.MustParseAddrPort("127.0.0.1:0")
+	plain, eth0, eth1 := hubKey{local, ""}, hubKey{local, "eth0"}, hubKey{local, "eth1"}
+	hubs := map[*hub]bool{}
+	for _, key := range []hubKey{plain, plain, eth0, eth0, eth1} {
+		h, err := kind.acquire(key, b.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer kind.release(key)
+		if hubs[h] = true; (h.card != nil) != (key.hardware != "") {
+			t.Errorf("%+v: card %v", key, h.card)
+		}
+	}
+	if opened, open := s.counts(); len(hubs) != 3 || opened != 2 || open != 2 {
+		t.Errorf("%d sockets, %d cards opened, %d open", len(hubs), opened, open)
+	}
+}
+
+func TestCardIsClosedIfThereIsNoSocketForIt(t *testing.T) {
+	s := &slot{}
+	kind := New()
+	kind.openCard = s.openCard
+	elsewhere := hubKey{netip.MustParseAddrPort("192.0.2.1:0"), "eth0"} // TEST-NET-1 is no address of this host
+	_, err := kind.acquire(elsewhere, probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}})
+	if opened, open := s.counts(); err == nil || opened != 1 || open != 0 {
+		t.Errorf("%v; %d opened, %d open", err, opened, open)
+	}
+}
+
+// A card that cannot be had is waited for like a name that does not resolve.
+func TestProberWaitsForItsCard(t *testing.T) {
+	b := newBed(t, reflector.Options{})
+	s := &slot{failures: 1}
+	kind := New()
+	kind.openCard = s.openCard
+	o := quick()
+	o.Hardware = "eth0"
+	p, err := kind.NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	await := func(what string, done func(probe.Status) bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); !done(p.Status()); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %+v", what, p.Status())
+			}
+		}
+	}
+	await("the reason is shown", func(s probe.Status) bool {
+		return !s.Up && s.State == "waiting" && strings.Contains(s.Reason, errSlotEmpty.Error())
+	})
+	await("it measures once there is a card", func(s probe.Status) bool { return s.Up })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if opened, open := s.counts(); opened != 1 || open != 0 {
+		t.Errorf("%d opened, %d open", opened, open)
+	}
+}
+
+func TestTerminalIsToldWhatTheInterfaceLacks(t *testing.T) {
+	b := newBed(t, reflector.Options{})
+	o := quick()
+	o.Hardware = "lo"
+	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Measure(t.Context(), 1, func(Report) {})
+	if err == nil || !strings.Contains(err.Error(), `interface lo has no PTP clock`) || !strings.Contains(err.Error(), `leave "hardware" out`) {
+		t.Error(err)
+	}
+}
+
+func TestErrorOfACardsStampCoversItsRelation(t *testing.T) {
+	known, unknown := &slot{uncertainty: 3 * time.Microsecond}, &slot{}
+	for _, c := range []struct {
+		name string
+		card card
+		far  bool
+		want time.Duration
+	}{
+		{"near", known, false, 4 * time.Microsecond},
+		{"near, lost since", unknown, false, time.Microsecond + phc.MaxUncertainty},
+		{"far", known, true, time.Microsecond + phc.MaxUncertainty},
+		{"far, none near", nil, true, time.Microsecond + phc.MaxUncertainty},
+	} {
+		s := &session{hub: &hub{card: c.card}}
+		if got := s.stampError(sample.Hardware, c.far); got != c.want || got >= s.stampError(sample.Kernel, c.far) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// The bound of a delay takes the near card's figure for the near end's stamp.
+func TestBoundOfADelayKnowsWhichEndIsNear(t *testing.T) {
+	s := &session{hub: &hub{card: &slot{uncertainty: 3 * time.Microsecond}}, opts: &Options{}}
+	s.fwd.dir, s.rev.dir = sample.Forward, sample.Reverse
+	s.series = newSeries(metric.Discard{}, "p", "stamp")
+	card, kernel := sample.Stamp{At: 1, Origin: sample.Hardware}, sample.Stamp{At: 1, Origin: sample.Kernel}
+	p := sample.Packet{Near: sample.Bound{Reason: sample.OK}, Far: sample.Bound{Reason: sample.OK}}
+	const near, far, software = 4 * time.Microsecond, time.Microsecond + phc.MaxUncertainty, 25 * time.Microsecond
+	for _, c := range []struct {
+		t1, t2, t3, t4   sample.Stamp
+		forward, reverse time.Duration
+	}{
+		{card, kernel, kernel, card, near + software, software + near},
+		{kernel, card, card, kernel, software + far, far + software},
+	} {
+		p.T1, p.T2, p.T3, p.T4 = c.t1, c.t2, c.t3, c.t4
+		forward, reverse := s.measure(&s.fwd, &p, 0, p.T1, p.T2), s.measure(&s.rev, &p, 0, p.T3, p.T4)
+		if forward.Bound != c.forward || reverse.Bound != c.reverse {
+			t.Errorf("bounds %v and %v, want %v and %v", forward.Bound, reverse.Bound, c.forward, c.reverse)
+		}
+	}
+}
