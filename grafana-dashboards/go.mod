@@ -4,6 +4,6 @@ go 1.26.0
 
 require oneway.example v0.0.0
 
-require github.com/grafana/grafana-foundation-sdk/go v0.0.18 // indirect
+require github.com/grafana/grafana-foundation-sdk/go v0.0.18
 
 replace oneway.example => ../
