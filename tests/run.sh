@@ -11,7 +11,7 @@ status=0
 run() { # title, command...
   echo "== $1"
   shift
-  "$@" 2>&1 | tee -a "$log" | grep -Ev '^(=== (RUN|PAUSE|CONT|NAME)|    --- (PASS|SKIP)|--- PASS|PASS$|\?  |        --- PASS)' || true
+  "$@" 2>&1 | tee -a "$log" | { grep -Ev '^(=== (RUN|PAUSE|CONT|NAME)|    --- (PASS|SKIP)|--- PASS|PASS$|\?  |        --- PASS)' || true; }
   [[ ${PIPESTATUS[0]} -eq 0 ]] || status=1
 }
 
