@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"oneway.example/exporter/wait"
 )
 
 // retry says how long to wait after a failure: twice as long each time.
@@ -49,7 +51,7 @@ var errEnded = errors.New("it ended by itself")
 
 func (u *unit) keep(ctx context.Context) {
 	defer close(u.done)
-	wait := u.retry.first
+	delay := u.retry.first
 	for {
 		begin := time.Now()
 		err := u.once(ctx)
@@ -63,16 +65,16 @@ func (u *unit) keep(ctx context.Context) {
 			err = errEnded
 		}
 		if time.Since(begin) > u.retry.most {
-			wait = u.retry.first // it ran well for a while: this is a new fault
+			delay = u.retry.first // it ran well for a while: this is a new fault
 		}
 		u.fail(err)
 		// A quarter more or less, or many that failed together fail together again.
-		pause := wait*3/4 + rand.N(wait/2)
+		pause := delay*3/4 + rand.N(delay/2)
 		u.log.Error("Failed, will be tried again", "err", err, "retry_in_seconds", pause.Seconds())
-		if !sleep(ctx, pause) {
+		if !wait.For(ctx, pause) {
 			return
 		}
-		wait = min(2*wait, u.retry.most)
+		delay = min(2*delay, u.retry.most)
 		u.recover()
 	}
 }
@@ -122,17 +124,5 @@ func (u *unit) stop(what string, deadline <-chan time.Time) error {
 		return nil
 	case <-deadline:
 		return fmt.Errorf("agent: %s is still running after %v", what, stopTimeout)
-	}
-}
-
-// sleep waits and reports true, unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/wait"
 )
 
 func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
@@ -20,7 +21,7 @@ func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
 		u := startUnit(ctx, slog.New(slog.DiscardHandler), retry{first: time.Second, most: 8 * time.Second}, func(ctx context.Context) error {
 			at = append(at, time.Since(begin))
 			if len(at) == 7 {
-				sleep(ctx, time.Minute) // a good run
+				wait.For(ctx, time.Minute) // a good run
 			}
 			return errors.New("no")
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/probe"
 )
 
 //go:embed page.html
@@ -181,17 +182,6 @@ func glyph(h agent.Health) string {
 	return "○"
 }
 
-// figures writes a duration with three figures and a unit that people read.
-func figures(d time.Duration) string {
-	switch abs := d.Abs(); {
-	case abs >= time.Second:
-		return fmt.Sprintf("%.3g s", d.Seconds())
-	case abs >= time.Millisecond:
-		return fmt.Sprintf("%.3g ms", d.Seconds()*1e3)
-	}
-	return fmt.Sprintf("%.3g µs", d.Seconds()*1e6)
-}
-
 // age writes how long ago something was.
 func age(now, then time.Time) string {
 	switch d := now.Sub(then); {
@@ -213,7 +203,7 @@ func age(now, then time.Time) string {
 // for people, and so there is no state in the package.
 func pageTemplate() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"age": age, "figures": figures, "glyph": glyph,
+		"age": age, "figures": probe.Figures, "glyph": glyph,
 		"utc": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageSource)
 }

@@ -15,6 +15,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
+	"oneway.example/exporter/wait"
 	wire "oneway.example/exporter/wire/stamp"
 )
 
@@ -50,11 +51,11 @@ func (p *Prober) Run(ctx context.Context) error {
 	defer series.close()
 	failures := series.scope.counter(metric.ResolveFailures)
 	failures.to(0)
-	failed, wait := uint64(0), minRetry
+	failed, delay := uint64(0), minRetry
 	for {
 		peer, err := p.resolve(ctx, netip.AddrPort{})
 		if err == nil {
-			wait = minRetry
+			delay = minRetry
 			err = p.measure(ctx, peer, series, func() { failed++; failures.to(failed) })
 		} else if ctx.Err() == nil {
 			failed++
@@ -65,11 +66,11 @@ func (p *Prober) Run(ctx context.Context) error {
 		}
 		if err != nil {
 			p.lacking(err.Error())
-			p.log.Warn("Path cannot be measured", "err", err, "retry_seconds", wait.Seconds())
-			if !pause(ctx, wait) {
+			p.log.Warn("Path cannot be measured", "err", err, "retry_seconds", delay.Seconds())
+			if !wait.For(ctx, delay) {
 				return nil
 			}
-			wait = min(2*wait, maxRetry)
+			delay = min(2*delay, maxRetry)
 		}
 	}
 }
@@ -107,7 +108,7 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 // returns when the present address is no longer among the answers, or ctx has
 // ended. What cannot be had for the moment leaves things as they are.
 func (p *Prober) watch(ctx context.Context, s *session, failed func()) {
-	for pause(ctx, p.opts.ResolveInterval) {
+	for wait.For(ctx, p.opts.ResolveInterval) {
 		if p.opts.KeyFile != "" {
 			if keys, err := loadKeys(p.opts.KeyFile); err == nil {
 				s.useKeys(keys)
@@ -208,18 +209,6 @@ func splitPeer(peer string) (host string, port uint16, err error) {
 		}
 	}
 	return "", 0, &probe.OptionError{Key: "peer", Problem: fmt.Sprintf("is %q; it must be a host name or address, with an optional :port of 1..65535", peer)}
-}
-
-// pause waits; false means that ctx has ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 var _ sched.Task = (*session)(nil)

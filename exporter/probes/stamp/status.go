@@ -84,7 +84,7 @@ func (w *lastWindow) results(answered uint64) []probe.Result {
 	for _, d := range sample.Directions() {
 		f := w.directions[d]
 		if f.delayed {
-			out = append(out, probe.Result{Quantity: "delay", Direction: d.String(), Value: fmt.Sprintf("%s ± %s", human(f.median), human(f.bound))})
+			out = append(out, probe.Result{Quantity: "delay", Direction: d.String(), Value: fmt.Sprintf("%s ± %s", probe.Figures(f.median), probe.Figures(f.bound))})
 		}
 		if f.lossKnown {
 			out = append(out, probe.Result{Quantity: "loss", Direction: d.String(), Value: fmt.Sprintf("%.2f %%", 100*f.loss)})
@@ -93,16 +93,5 @@ func (w *lastWindow) results(answered uint64) []probe.Result {
 			out = append(out, probe.Result{Quantity: "R (" + f.codec + ")", Direction: d.String(), Value: fmt.Sprintf("%.0f", f.r)})
 		}
 	}
-	return append(out, probe.Result{Quantity: "round trip", Value: human(w.rtt)})
-}
-
-// human writes a duration with three figures and a unit that people read.
-func human(d time.Duration) string {
-	switch abs := d.Abs(); {
-	case abs >= time.Second:
-		return fmt.Sprintf("%.3g s", d.Seconds())
-	case abs >= time.Millisecond:
-		return fmt.Sprintf("%.3g ms", d.Seconds()*1e3)
-	}
-	return fmt.Sprintf("%.3g µs", d.Seconds()*1e6)
+	return append(out, probe.Result{Quantity: "round trip", Value: probe.Figures(w.rtt)})
 }

@@ -11,6 +11,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/wait"
 )
 
 // Clock is the clock of an interface's card, followed once a second while it is
@@ -93,7 +94,7 @@ const (
 // keep follows d, and after a failure opens the clock anew: the interface may
 // be back with another one. It tells once of each failure.
 func (c *Clock) keep(ctx context.Context, d device) {
-	told, wait := false, Interval
+	told, delay := false, Interval
 	for {
 		var err error
 		if d == nil {
@@ -103,7 +104,7 @@ func (c *Clock) keep(ctx context.Context, d device) {
 			r := &reader{from: d, clock: c}
 			if told {
 				r.recovered = func() {
-					told, wait = false, Interval
+					told, delay = false, Interval
 					c.log.Info("The card's clock is read again")
 				}
 			}
@@ -117,21 +118,10 @@ func (c *Clock) keep(ctx context.Context, d device) {
 			told = true
 			c.log.Warn("The card's clock cannot be read; the kernel's stamps are used, and it is tried again", "err", err)
 		}
-		if !pause(ctx, wait) {
+		if !wait.For(ctx, delay) {
 			return
 		}
-		wait = min(2*wait, maxRetry)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
+		delay = min(2*delay, maxRetry)
 	}
 }
 
