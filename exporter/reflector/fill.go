@@ -126,7 +126,7 @@ func (f *filler) directMeasurement(whole []byte) {
 func (f *filler) followUp(whole []byte) {
 	var v stamp.FollowUp
 	if f.session != nil && f.next > 0 {
-		if t3 := f.session.stampBack(f.next, 1); t3.Present() {
+		if t3 := f.session.sentBack(f.next, 1).stamp; t3.Present() {
 			v.Seq = uint32(f.next - 1)
 			v.T3 = f.a.format.Encode(t3.At, f.shard.tai)
 			v.Mode = method(t3.Origin)
@@ -154,10 +154,6 @@ func (f *filler) clockCode() stamp.ClockCode {
 // receipt fills in our own TLV with the counts of the sender's numbers.
 func (f *filler) receipt(whole []byte) {
 	r, s := f.q.receipt, f.session
-	back := uint64(2) // Follow-Up Telemetry tells of the answer before this one
-	if r.Query {
-		back = 1
-	}
 	c := s.window.Counts()
 	r.Filled, r.T2Origin, r.Clock, r.Epoch = true, f.t2.Origin, f.clockCode(), s.epoch
 	r.Next, r.Base = uint32(c.Next), uint32(c.Base)
@@ -165,8 +161,8 @@ func (f *filler) receipt(whole []byte) {
 	r.Reordered, r.Late, r.Bursts = uint32(c.Reordered), uint32(c.Late), uint32(c.Bursts)
 	r.Corrupted, r.Tx = uint32(s.corrupted), uint32(s.tx)
 	r.Recent = c.Recent
-	for i := range r.T3 {
-		r.T3[i] = s.stampBack(f.next, back+uint64(i)).At
+	for i := range r.Left {
+		r.Left[i] = s.left(f.next, uint64(i)+1)
 	}
 	r.AppendTo(whole[:0])
 	f.a.receipt = true

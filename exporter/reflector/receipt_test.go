@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/seqwin"
 	"oneway.example/exporter/wire/stamp"
@@ -250,8 +249,8 @@ func TestPacketWithoutItsReceiptIsCorrupt(t *testing.T) {
 func TestFollowUpAndReceiptTellTrueTransmitStamps(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.asker("192.0.2.1:5000", 1)
-	if rep := k.ask(0); rep.follow.Mode != 0 || rep.follow.T3 != 0 {
-		t.Errorf("the first answer has a follow-up: %+v", rep.follow)
+	if rep := k.ask(0); rep.follow.Mode != 0 || rep.follow.T3 != 0 || rep.receipt.Left != [3]stamp.Left{} {
+		t.Errorf("the first answer tells of one before: %+v, %+v", rep.follow, rep.receipt.Left)
 	} else {
 		l.transmitted(rep.answer, 100)
 	}
@@ -259,27 +258,34 @@ func TestFollowUpAndReceiptTellTrueTransmitStamps(t *testing.T) {
 	missing := k.ask(2) // its stamp comes late
 	l.transmitted(k.ask(3).answer, 103)
 	rep := k.ask(4)
-	if rep.follow.Seq != 3 || rep.follow.Mode == 0 || rep.receipt.T3[0] != 0 || rep.receipt.T3[1] != 101 {
-		t.Errorf("answer 4 tells follow-up %d and stamps %v, want 3 and [0 101]", rep.follow.Seq, rep.receipt.T3)
+	if want := [3]stamp.Left{left(103), {}, left(101)}; rep.follow.Seq != 3 || rep.follow.Mode == 0 || rep.receipt.Left != want {
+		t.Errorf("answer 4 tells follow-up %d and %+v, want 3 and %+v", rep.follow.Seq, rep.receipt.Left, want)
 	}
 	l.transmitted(missing.answer, 102)
 	rep = k.ask(5)
 	if rep.follow.Mode != 0 {
 		t.Errorf("answer 5 has a follow-up of answer 4, whose stamp never came: %+v", rep.follow)
 	}
-	if rep.receipt.T3[0] != 103 || rep.receipt.T3[1] != 102 {
-		t.Errorf("answer 5 tells stamps %v, want [103 102]", rep.receipt.T3)
+	if want := [3]stamp.Left{{}, left(103), left(102)}; rep.receipt.Left != want {
+		t.Errorf("answer 5 tells %+v, want %+v", rep.receipt.Left, want)
 	}
 	l.transmitted(rep.answer, 105)
-	if q := k.query(6, true); q.follow.Seq != 5 || q.receipt.T3[0] != 105 || q.receipt.T3[1] != 0 {
-		t.Errorf("the query's answer tells follow-up %d and stamps %v, want 5 and [105 0]", q.follow.Seq, q.receipt.T3)
+	if q, want := k.query(6, true), [3]stamp.Left{left(105), {}, left(103)}; q.follow.Seq != 5 || q.receipt.Left != want {
+		t.Errorf("the query's answer tells follow-up %d and %+v, want 5 and %+v", q.follow.Seq, q.receipt.Left, want)
 	}
 }
 
-// transmitted brings the kernel's stamp of an answer.
-func (l *lab) transmitted(a answer, at int64) {
+// left is what is told of an answer that transmitted has brought the stamp of.
+func left(after time.Duration) stamp.Left {
+	return stamp.Left{Known: true, After: after, Held: after % 32 * time.Microsecond}
+}
+
+// transmitted brings the kernel's stamp of an answer: so much after its T3, and
+// held for some microseconds.
+func (l *lab) transmitted(a answer, after time.Duration) {
 	if s := l.s.table.byCookie(a.cookie); s != nil {
-		s.stamped(uint32(a.cookie), sample.Stamp{At: instant.Time(at), Origin: sample.Kernel})
+		t3 := s.sent[a.number%sentSlots].t3
+		s.stamped(uint32(a.cookie), sample.Stamp{At: t3.Add(after), Origin: sample.Kernel, Held: after % 32 * time.Microsecond})
 	}
 }
 

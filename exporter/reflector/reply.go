@@ -71,6 +71,7 @@ func (s *shard) count(q *question, known *session, now time.Duration, a *answer)
 		}
 	}
 	known.keyIndex = q.keyIndex
+	known.enter(s.round)
 	t.touch(known, now)
 	if q.tlvs.receipt != 0 && r.Query {
 		t.query(known, r.Next, r.Finish, now)
@@ -97,6 +98,9 @@ func waitingTime(ms uint32, otherwise time.Duration) time.Duration {
 // in which one covers the other.
 func (s *shard) seal(a *answer, now instant.Time) {
 	b := a.payload
+	if a.session != nil {
+		a.session.sealed(a.number, now)
+	}
 	stamp.PutT3(b, a.authenticated, a.format.Encode(now, s.tai))
 	if a.receipt {
 		stamp.SealCRC(b, a.authenticated)

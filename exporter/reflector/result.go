@@ -41,6 +41,9 @@ const (
 	results = iota
 )
 
+// postponed: not a result; its session has had its answers of this round.
+const postponed Result = 0xff
+
 // Results lists all values in order.
 func Results() []Result {
 	all := make([]Result, results)
@@ -86,6 +89,7 @@ func (r Result) String() string {
 		return "rate_limited"
 	case SessionsFull:
 		return "sessions_full"
+	case postponed:
 	}
 	return "invalid"
 }

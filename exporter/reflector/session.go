@@ -4,8 +4,10 @@ import (
 	"net/netip"
 	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/wire/stamp"
 )
 
 // flow is what every packet of a session has in common on the wire, damaged
@@ -58,9 +60,11 @@ const (
 // the last three, and stamps may come a little out of order.
 const sentSlots = 8
 
-// sent is one answer's transmit stamp, absent until the kernel has told it.
+// sent is one answer: the T3 that is in it, and its transmit stamp, absent until
+// the kernel has told it.
 type sent struct {
 	number uint64
+	t3     instant.Time
 	stamp  sample.Stamp
 }
 
@@ -92,6 +96,9 @@ type session struct {
 	single bool
 	first  uint32
 	sent   [sentSlots]sent
+	// inRound counts the answers in the shard's round.
+	round   uint64
+	inRound uint8
 }
 
 // cookie names answer number n of s towards the socket, which returns it with
@@ -102,22 +109,38 @@ func (s *session) cookie(n uint64) uint64 {
 
 // stamped notes when answer n (its low 32 bits) really left. A user-space stamp
 // would be no news: the answer carried one as T3.
-func (s *session) stamped(n uint32, stamp sample.Stamp) {
-	if e := &s.sent[n%sentSlots]; uint32(e.number) == n && stamp.Origin >= sample.Kernel && e.stamp.Origin < stamp.Origin {
-		e.stamp = stamp
+func (s *session) stamped(n uint32, t3 sample.Stamp) {
+	if e := &s.sent[n%sentSlots]; uint32(e.number) == n && t3.Origin >= sample.Kernel && e.stamp.Origin < t3.Origin {
+		e.stamp = t3
 	}
 }
 
-// stampBack is the transmit stamp of the answer sent back places before the
-// next one, absent if it is not known.
-func (s *session) stampBack(next, back uint64) sample.Stamp {
+// sealed notes the T3 that was written into answer n.
+func (s *session) sealed(n uint64, t3 instant.Time) {
+	if e := &s.sent[n%sentSlots]; e.number == n {
+		e.t3 = t3
+	}
+}
+
+// sentBack is the answer sent back places before the next one; its stamp is
+// absent if it is not known.
+func (s *session) sentBack(next, back uint64) sent {
 	if back > next {
-		return sample.Stamp{}
+		return sent{}
 	}
-	if e := &s.sent[(next-back)%sentSlots]; e.number == next-back {
-		return e.stamp
+	if e := s.sent[(next-back)%sentSlots]; e.number == next-back {
+		return e
 	}
-	return sample.Stamp{}
+	return sent{}
+}
+
+// left is what a Receipt tells of that answer.
+func (s *session) left(next, back uint64) stamp.Left {
+	e := s.sentBack(next, back)
+	if !e.stamp.Present() {
+		return stamp.Left{}
+	}
+	return stamp.Left{Known: true, After: e.stamp.At.Sub(e.t3), Held: e.stamp.Held}
 }
 
 // number gives out the next answer's number.
@@ -126,6 +149,14 @@ func (s *session) number() uint64 {
 	s.sent[n%sentSlots] = sent{number: n}
 	s.tx++
 	return n
+}
+
+// enter counts an answer into the round.
+func (s *session) enter(round uint64) {
+	if s.round != round {
+		s.round, s.inRound = round, 0
+	}
+	s.inRound++
 }
 
 // takeBack undoes number for an answer that never left, if it is the newest: the

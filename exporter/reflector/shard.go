@@ -35,6 +35,11 @@ type shard struct {
 	ttl                   uint8
 	clock                 clockView
 	host                  hostid.ID
+
+	// round counts what is sent in one go; no session has more than perRound
+	// answers in it. 0: any number.
+	round    uint64
+	perRound uint8
 }
 
 func newShard(o *Options, random func() uint32) *shard {
@@ -85,6 +90,9 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *answer) Result {
 func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) Result {
 	key := sessionKey{flow: makeFlow(in.Peer, in.Local, q.ssid, q.authenticated)}
 	known := s.lookup(q, &key)
+	if known != nil && s.perRound > 0 && known.round == s.round && known.inRound >= s.perRound {
+		return postponed
+	}
 	var src *source
 	if known != nil {
 		src = known.src

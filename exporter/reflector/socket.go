@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/stamp"
 )
 
 // batchPackets is how many packets are answered in one go. More would not save
@@ -21,6 +22,7 @@ const batchPackets = 64
 type conn interface {
 	Receive(b *tstamp.Batch) error
 	Send(out []tstamp.Out) (sent int, err error)
+	Stamps(into []tstamp.TxStamp) []tstamp.TxStamp
 	LocalAddr() netip.AddrPort
 	Stats() tstamp.Stats
 	Close() error
@@ -37,13 +39,14 @@ type socket struct {
 	answers [batchPackets]answer
 	results [batchPackets]Result // of the answers, in the order of out
 	out     []tstamp.Out
+	stamps  []tstamp.TxStamp
 }
 
 func newSocket(c conn, s *shard, m clock.Monitor, since func() time.Duration, packetBytes int) *socket {
 	return &socket{
 		conn: c, shard: s, clock: m, since: since,
 		batch: tstamp.NewBatch(batchPackets, packetBytes),
-		out:   make([]tstamp.Out, 0, batchPackets),
+		out:   make([]tstamp.Out, 0, batchPackets), stamps: make([]tstamp.TxStamp, 0, 2*batchPackets),
 	}
 }
 
@@ -57,33 +60,66 @@ func (s *socket) serve() error {
 		case err != nil:
 			return fmt.Errorf("reflector: %v: %w", s.conn.LocalAddr(), err)
 		}
-		s.work(s.since())
+		s.answer(s.since())
+	}
+}
+
+// answer answers the batch. Answers of one session go out in rounds, so that
+// the transmit stamps of one round are known to the next: an answer tells of
+// few before it, and a host that stood still finds many questions at once.
+func (s *socket) answer(now time.Duration) {
+	s.learn(s.batch.Tx)
+	s.shard.perRound = 1
+	if len(s.batch.In) > smallBatch {
+		s.shard.perRound = stamp.LeftAnswers
+	}
+	for from := 0; from < len(s.batch.In); {
+		from = s.work(now, from)
 		if len(s.out) > 0 {
 			s.send()
+		}
+		if from < len(s.batch.In) {
+			s.stamps = s.conn.Stamps(s.stamps[:0])
+			s.learn(s.stamps)
 		}
 	}
 }
 
-// work turns the batch into s.out.
-func (s *socket) work(now time.Duration) {
+// smallBatch is up to how many questions each answer tells of the one before it.
+// In larger batches, which only a flood of one session brings, each tells of one
+// of the three before it: fewer system calls.
+const smallBatch = 16
+
+// learn notes when answers really left.
+func (s *socket) learn(stamps []tstamp.TxStamp) {
+	if len(stamps) == 0 {
+		return
+	}
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()
-	t := s.shard.table
-	for _, tx := range s.batch.Tx {
-		if known := t.byCookie(tx.Cookie); known != nil {
+	for _, tx := range stamps {
+		if known := s.shard.table.byCookie(tx.Cookie); known != nil {
 			known.stamped(uint32(tx.Cookie), tx.Stamp)
 		}
 	}
+}
+
+// work turns the batch, from a packet on, into s.out, and returns the packet
+// that is to begin the next round.
+func (s *socket) work(now time.Duration, from int) (next int) {
+	s.shard.mu.Lock()
+	defer s.shard.mu.Unlock()
 	s.out = s.out[:0]
-	if len(s.batch.In) == 0 {
-		return
-	}
+	defer func() { s.shard.round++ }()
 	s.shard.clock = viewClock(s.clock, instant.Now())
-	t.expire(now, s.shard.expiry)
-	for i := range s.batch.In {
-		in := &s.batch.In[i]
+	s.shard.table.expire(now, s.shard.expiry)
+	for next = from; next < len(s.batch.In); next++ {
+		in := &s.batch.In[next]
 		n := len(s.out)
 		r := s.shard.handle(in, now, &s.answers[n])
+		if r == postponed {
+			break
+		}
 		if !r.Answered() {
 			s.shard.counts[r]++
 			continue
@@ -98,6 +134,7 @@ func (s *socket) work(now time.Duration) {
 	for i := range s.out {
 		s.shard.seal(&s.answers[i], instant.Now())
 	}
+	return next
 }
 
 // send hands the answers to the kernel. One that it does not take is counted

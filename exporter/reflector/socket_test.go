@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/stamp"
 )
 
 // faultyConn takes what it is told to take.
@@ -17,6 +19,7 @@ type faultyConn struct {
 	refuse map[int]error // by position among all packets offered
 	seen   int
 	taken  [][]byte
+	stamps []tstamp.TxStamp // not yet fetched
 }
 
 func (c *faultyConn) Send(out []tstamp.Out) (int, error) {
@@ -27,8 +30,15 @@ func (c *faultyConn) Send(out []tstamp.Out) (int, error) {
 			return i, err
 		}
 		c.taken = append(c.taken, out[i].Payload)
+		c.stamps = append(c.stamps, tstamp.TxStamp{Cookie: out[i].Cookie, Stamp: sample.Stamp{At: instant.Now(), Origin: sample.Kernel}})
 	}
 	return len(out), nil
+}
+
+func (c *faultyConn) Stamps(into []tstamp.TxStamp) []tstamp.TxStamp {
+	into = append(into, c.stamps...)
+	c.stamps = c.stamps[:0]
+	return into
 }
 
 func (*faultyConn) Receive(*tstamp.Batch) error { return net.ErrClosed }
@@ -59,11 +69,10 @@ func TestAnswerThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 	}{
 		{"none refused", nil, 4, 0, 0, 4},
 		{"the last refused", map[int]error{3: firewall}, 3, 1, syscall.EPERM, 3},
-		{"no room from the third on", map[int]error{2: full}, 2, 2, syscall.EAGAIN, 2},
+		{"no room from the third on", map[int]error{2: full, 3: full}, 2, 2, syscall.EAGAIN, 2},
 		{"all refused", map[int]error{0: firewall, 1: firewall, 2: firewall, 3: firewall}, 0, 4, syscall.EPERM, 0},
-		// Later answers have told a higher Tx already: the number stays used.
-		{"the second refused", map[int]error{1: firewall}, 3, 1, syscall.EPERM, 4},
-		{"closed under way", map[int]error{2: net.ErrClosed}, 2, 2, syscall.ESHUTDOWN, 2},
+		{"the second refused", map[int]error{1: firewall}, 3, 1, syscall.EPERM, 3},
+		{"closed under way", map[int]error{2: net.ErrClosed, 3: net.ErrClosed}, 2, 2, syscall.ESHUTDOWN, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, nil)
@@ -71,8 +80,7 @@ func TestAnswerThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 			conn := &faultyConn{refuse: c.refuse}
 			s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 }, 512)
 			s.batchOf(k, 0, 4)
-			s.work(0)
-			s.send()
+			s.answer(0)
 			if l.s.counts[Answered] != c.sent || l.s.counts[SendFailed] != c.failed || l.s.sendErrors[c.errno] != c.failed {
 				t.Errorf("answered %d, send_failed %d, errors %v; want %d, %d of %v",
 					l.s.counts[Answered], l.s.counts[SendFailed], l.s.sendErrors, c.sent, c.failed, c.errno)
@@ -87,14 +95,48 @@ func TestAnswerThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 	}
 }
 
+// TestAnswersOfOneBatchTellOfEachOther: a reflector that stood still finds many
+// questions of one session at once, and no stamp may go untold for that.
+func TestAnswersOfOneBatchTellOfEachOther(t *testing.T) {
+	for _, n := range []int{2, smallBatch, smallBatch + 1, batchPackets} {
+		l := newLab(t, nil)
+		k := l.asker("192.0.2.1:5000", 1)
+		conn := &faultyConn{}
+		s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 }, 512)
+		s.batchOf(k, 0, n)
+		s.answer(0)
+		told := map[uint32]bool{}
+		for _, b := range conn.taken {
+			rep := reply{octets: b}
+			rep.parse(t, nil)
+			for i, l := range rep.receipt.Left {
+				if l.Known {
+					told[rep.base.Seq-uint32(i)-1] = true
+				}
+			}
+			if n <= smallBatch && rep.base.Seq > 0 && !rep.receipt.Left[0].Known {
+				t.Errorf("batch of %d: answer %d does not tell of the one before", n, rep.base.Seq)
+			}
+		}
+		last := (n - 1) / stamp.LeftAnswers * stamp.LeftAnswers // the last round is told of by the next batch
+		if n <= smallBatch {
+			last = n - 1
+		}
+		for i := range last {
+			if !told[uint32(i)] {
+				t.Errorf("batch of %d: nothing tells of answer %d", n, i)
+			}
+		}
+	}
+}
+
 func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.asker("192.0.2.1:5000", 1)
 	conn := &faultyConn{}
 	s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 }, 512)
 	s.batchOf(k, 0, batchPackets)
-	s.work(0)
-	s.send()
+	s.answer(0)
 	for i, b := range conn.taken {
 		rep := reply{octets: b}
 		rep.parse(t, nil)
@@ -102,14 +144,15 @@ func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
 			t.Fatalf("answer %d: %+v", i, rep.base)
 		}
 	}
-	conn.taken = make([][]byte, 0, 1<<20)
+	conn.taken = make([][]byte, 0, batchPackets)
 	template := k.question(0, nil)
+	conn.stamps = make([]tstamp.TxStamp, 0, batchPackets)
 	if n := testing.AllocsPerRun(100, func() {
+		conn.taken = conn.taken[:0]
 		for i := range s.batch.In {
 			copy(s.batch.In[i].Payload, template)
 		}
-		s.work(0)
-		s.send()
+		s.answer(0)
 	}); n != 0 {
 		t.Errorf("%v allocations a batch, want 0", n)
 	}
@@ -120,7 +163,7 @@ func TestSilentSessionsExpireWithTheNextPacketOfAnyone(t *testing.T) {
 	l.asker("192.0.2.1:5000", 1).ask(0)
 	s := newSocket(&faultyConn{}, l.s, goodClock(), func() time.Duration { return 0 }, 512)
 	s.batchOf(l.asker("192.0.2.2:5000", 2), 0, 1)
-	s.work(DefaultExpiry + time.Second)
+	s.answer(DefaultExpiry + time.Second)
 	if n := l.s.table.len(); n != 1 {
 		t.Errorf("%d sessions, want only the new one", n)
 	}

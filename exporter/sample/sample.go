@@ -61,6 +61,10 @@ func (o Origin) String() string {
 type Stamp struct {
 	At     instant.Time
 	Origin Origin
+	// Held is how much later than At the packet left at the latest: the host may
+	// have stood still between the stamp and the wire. Of transmit stamps only;
+	// zero: not known.
+	Held time.Duration
 }
 
 // Present reports whether there is a stamp.

@@ -123,6 +123,13 @@ func (c *Conn) Receive(b *Batch) error {
 	}
 }
 
+// Stamps appends the transmit stamps that are there by now, without waiting.
+func (c *Conn) Stamps(into []TxStamp) []TxStamp {
+	c.pending.mu.Lock()
+	defer c.pending.mu.Unlock()
+	return c.pending.done.popInto(into)
+}
+
 // Stats returns the counts so far.
 func (c *Conn) Stats() Stats {
 	s := Stats{Sent: c.sent.Load(), SendErrors: c.sendErrors.Load(), Received: c.received.Load()}

@@ -16,6 +16,11 @@ import (
 // for good where we number the packets ourselves, a new one after each reset of
 // the kernel's counter where it does. A stamp is taken for a packet only if
 // exactly one packet fits, and only if it is not before the packet's At.
+//
+// The kernel stamps a packet before it gives it away, and a host may stand still
+// in between. So a stamp is reported together with how much later the packet can
+// have left: it was gone when the next one was stamped, and when the call that
+// sent it returned. The stamp may be known before either.
 type pending struct {
 	mu      sync.Mutex
 	slots   []slot // a power of two
@@ -24,6 +29,11 @@ type pending struct {
 	waiting int
 	// twoStamps: the kernel's stamp does not end the wait, the card's does.
 	twoStamps bool
+	// latest is the serial whose kernel stamp was matched last, if it is still to
+	// be reported; 0: none.
+	latest uint64
+	// parked: Receive waits. What the error queue held it has looked at already.
+	parked bool
 
 	generations []generation // the newest last; never empty
 
@@ -37,8 +47,10 @@ type slot struct {
 	serial uint64 // 0: free
 	cookie uint64
 	at     instant.Time
-	seen   bool // has its kernel stamp, waits for the card's
-	given  bool // given up; a stamp that comes all the same is still known as its
+	kernel instant.Time // its stamp, to be reported once gone is known
+	gone   instant.Time // by when it had left; 0: not known yet
+	seen   bool         // its kernel stamp is reported, it waits for the card's
+	given  bool         // given up; a stamp that comes all the same is still known as its
 }
 
 // generation is a run of the kernel's counter.
@@ -104,7 +116,11 @@ func (p *pending) free(s *slot) {
 
 // giveUp ends the wait for a kernel stamp: the user's stands in.
 func (p *pending) giveUp(s *slot) {
-	if !s.seen {
+	switch {
+	case s.seen: // reported
+	case s.kernel != 0:
+		p.deliver(s, sample.Stamp{At: s.kernel, Origin: sample.Kernel})
+	default:
 		p.missing++
 		p.deliver(s, sample.Stamp{At: s.at, Origin: sample.User})
 	}
@@ -181,7 +197,7 @@ func (p *pending) match(id uint32, stamp sample.Stamp) {
 	var found *slot
 	end := p.next
 	for _, g := range slices.Backward(p.generations) {
-		if s := p.slot(serialOf(id, g.first, end)); s != nil && s.at <= stamp.At {
+		if s := p.slot(serialOf(id, g.first, end)); s != nil && s.at <= stamp.At && (s.kernel == 0 || stamp.Origin != sample.Kernel) {
 			if found != nil {
 				p.rejected++ // two packets fit: neither is sure
 				return
@@ -190,16 +206,65 @@ func (p *pending) match(id uint32, stamp sample.Stamp) {
 		}
 		end = g.first
 	}
-	if found == nil || found.given || found.seen && stamp.Origin == sample.Kernel {
+	switch {
+	case found == nil, found.given:
 		p.rejected++
+	case stamp.Origin != sample.Kernel:
+		p.report()
+		p.deliver(found, stamp)
+		p.free(found)
+	default:
+		found.kernel = stamp.At
+		p.follow(found)
+	}
+}
+
+// follow makes s the latest. The one before it had left by then, if it was sent
+// before it.
+func (p *pending) follow(s *slot) {
+	if before := p.slot(p.latest); before != nil && before.serial < s.serial {
+		if before.gone == 0 || s.kernel < before.gone {
+			before.gone = s.kernel
+		}
+	}
+	p.report()
+	p.latest = s.serial
+}
+
+// report reports the latest, if it is known by when it had left: no later stamp
+// is at hand to say it better. Else returned will do it.
+func (p *pending) report() {
+	s := p.slot(p.latest)
+	p.latest = 0
+	if s != nil && s.kernel != 0 && s.gone != 0 && !s.seen && !s.given {
+		p.reportKernel(s)
+	}
+}
+
+func (p *pending) reportKernel(s *slot) {
+	p.deliver(s, sample.Stamp{At: s.kernel, Origin: sample.Kernel, Held: max(0, s.gone.Sub(s.kernel))})
+	if p.twoStamps {
+		s.seen = true
 		return
 	}
-	p.deliver(found, stamp)
-	if p.twoStamps && stamp.Origin == sample.Kernel {
-		found.seen = true
-		return
+	p.free(s)
+}
+
+// returned notes that the call which sent n packets, from serial first on, has
+// returned, and tells whether stamps had been waiting for that.
+func (p *pending) returned(first uint64, n int, now instant.Time) (reported bool) {
+	for serial := first; serial < first+uint64(n); serial++ {
+		s := p.slot(serial)
+		if s == nil || s.given || s.gone != 0 {
+			continue
+		}
+		s.gone = now
+		if s.kernel != 0 && !s.seen {
+			p.reportKernel(s)
+			reported = true
+		}
 	}
-	p.free(found)
+	return reported
 }
 
 // serialOf is the newest serial in [first, end) whose number is id; 0: none.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,7 +15,17 @@ import (
 func kernelAt(t instant.Time) sample.Stamp { return sample.Stamp{At: t, Origin: sample.Kernel} }
 func userAt(t instant.Time) sample.Stamp   { return sample.Stamp{At: t, Origin: sample.User} }
 
-func (p *pending) take() []TxStamp { return p.done.popInto(make([]TxStamp, 0, 1000)) }
+func (p *pending) take() []TxStamp {
+	p.report()
+	return p.done.popInto(make([]TxStamp, 0, 1000))
+}
+
+// sent notes a packet whose call has returned at once, so that nothing held it.
+func (p *pending) sent(cookie uint64, at instant.Time) uint64 {
+	serial := p.add(cookie, at)
+	p.returned(serial, 1, at)
+	return serial
+}
 
 func expectStamps(t *testing.T, p *pending, want ...TxStamp) {
 	t.Helper()
@@ -25,7 +36,7 @@ func expectStamps(t *testing.T, p *pending, want ...TxStamp) {
 
 func TestStampFindsItsPacketOutOfOrder(t *testing.T) {
 	p := newPending(8, 8, false)
-	one, two := p.add(11, 100), p.add(22, 100)
+	one, two := p.sent(11, 100), p.sent(22, 100)
 	p.match(number(two), kernelAt(105))
 	p.match(number(one), kernelAt(104))
 	expectStamps(t, p, TxStamp{22, kernelAt(105), 100}, TxStamp{11, kernelAt(104), 100})
@@ -34,9 +45,61 @@ func TestStampFindsItsPacketOutOfOrder(t *testing.T) {
 	}
 }
 
+func TestStampTellsHowLongItsPacketMayHaveBeenHeld(t *testing.T) {
+	held := func(at instant.Time, d time.Duration) sample.Stamp {
+		return sample.Stamp{At: at, Origin: sample.Kernel, Held: d}
+	}
+	t.Run("until the call returned", func(t *testing.T) {
+		p := newPending(8, 8, false)
+		one := p.add(11, 100)
+		p.returned(one, 1, 150)
+		p.match(number(one), kernelAt(110))
+		expectStamps(t, p, TxStamp{11, held(110, 40), 100})
+	})
+	t.Run("until the next was stamped", func(t *testing.T) {
+		p := newPending(8, 8, false)
+		one, two := p.add(11, 100), p.add(22, 100)
+		p.returned(one, 2, 150)
+		p.match(number(one), kernelAt(110))
+		p.match(number(two), kernelAt(130))
+		expectStamps(t, p, TxStamp{11, held(110, 20), 100}, TxStamp{22, held(130, 20), 100})
+	})
+	t.Run("stamped before the call returned", func(t *testing.T) {
+		p := newPending(8, 8, false)
+		one, two := p.add(11, 100), p.add(22, 100)
+		p.match(number(one), kernelAt(110))
+		p.match(number(two), kernelAt(130))
+		expectStamps(t, p, TxStamp{11, held(110, 20), 100})
+		if !p.returned(one, 2, 150) {
+			t.Error("nobody is told that a stamp has become ready")
+		}
+		expectStamps(t, p, TxStamp{22, held(130, 20), 100})
+		if p.waiting != 0 || p.returned(one, 2, 160) {
+			t.Errorf("%d still waiting", p.waiting)
+		}
+	})
+	t.Run("stamped after the call returned", func(t *testing.T) {
+		p := newPending(8, 8, false)
+		one := p.add(11, 100)
+		p.returned(one, 1, 105)
+		p.match(number(one), kernelAt(110)) // a queue held it: by how much later it left nothing tells
+		expectStamps(t, p, TxStamp{11, kernelAt(110), 100})
+	})
+	t.Run("given up before the call returned", func(t *testing.T) {
+		p := newPending(8, 8, false)
+		one := p.add(11, 100)
+		p.match(number(one), kernelAt(110))
+		p.expire(200)
+		expectStamps(t, p, TxStamp{11, kernelAt(110), 100})
+		if p.returned(one, 1, 300); p.waiting != 0 || len(p.take()) != 0 || p.missing != 0 {
+			t.Errorf("%d waiting, %d missing", p.waiting, p.missing)
+		}
+	})
+}
+
 func TestStampBeforeTheSendIsRejected(t *testing.T) {
 	p := newPending(8, 8, false)
-	p.match(number(p.add(1, 100)), kernelAt(99))
+	p.match(number(p.sent(1, 100)), kernelAt(99))
 	expectStamps(t, p)
 	if p.rejected != 1 || p.waiting != 1 {
 		t.Errorf("rejected %d, waiting %d, want 1, 1", p.rejected, p.waiting)
@@ -45,7 +108,7 @@ func TestStampBeforeTheSendIsRejected(t *testing.T) {
 
 func TestSecondStampOfAPacketIsRejected(t *testing.T) {
 	p := newPending(8, 8, false)
-	id := number(p.add(1, 100))
+	id := number(p.sent(1, 100))
 	p.match(id, kernelAt(101))
 	p.match(id, kernelAt(102))
 	expectStamps(t, p, TxStamp{1, kernelAt(101), 100})
@@ -58,7 +121,7 @@ func TestStampOfAFailedSendFindsNoPacket(t *testing.T) {
 	p := newPending(8, 8, false)
 	failed := p.add(1, 100)
 	p.drop(failed)
-	next := p.add(2, 100)
+	next := p.sent(2, 100)
 	p.match(number(failed), kernelAt(101))
 	p.match(number(next), kernelAt(102))
 	expectStamps(t, p, TxStamp{2, kernelAt(102), 100})
@@ -66,10 +129,10 @@ func TestStampOfAFailedSendFindsNoPacket(t *testing.T) {
 
 func TestStampOfAnOlderCountGoesToItsOwnPacket(t *testing.T) {
 	p := newPending(8, 8, false)
-	p.add(1, 100) // the kernel's 0
-	p.add(2, 100) // its 1
+	p.sent(1, 100) // the kernel's 0
+	p.sent(2, 100) // its 1
 	p.restart(200)
-	p.add(3, 200)             // its 0 again
+	p.sent(3, 200)            // its 0 again
 	p.match(1, kernelAt(300)) // only the old count has a 1
 	p.match(0, kernelAt(150)) // too early for packet 3
 	p.match(0, kernelAt(301))
@@ -78,9 +141,9 @@ func TestStampOfAnOlderCountGoesToItsOwnPacket(t *testing.T) {
 
 func TestStampThatFitsTwoPacketsGoesToNeither(t *testing.T) {
 	p := newPending(8, 8, false)
-	p.add(1, 100)
+	p.sent(1, 100)
 	p.restart(200)
-	p.add(2, 200)
+	p.sent(2, 200)
 	p.match(0, kernelAt(300))
 	expectStamps(t, p)
 	if p.rejected != 1 {
@@ -91,7 +154,7 @@ func TestStampThatFitsTwoPacketsGoesToNeither(t *testing.T) {
 func TestPacketsWithoutStampAreGivenTheUsers(t *testing.T) {
 	p := newPending(4, 8, false)
 	for i := range 5 { // the fifth takes the first one's slot
-		p.add(uint64(i), instant.Time(100+i))
+		p.sent(uint64(i), instant.Time(100+i))
 	}
 	expectStamps(t, p, TxStamp{0, userAt(100), 100})
 	if oldest := p.expire(103); oldest != 103 {
@@ -106,11 +169,11 @@ func TestPacketsWithoutStampAreGivenTheUsers(t *testing.T) {
 func TestHardwareStampFollowsTheKernels(t *testing.T) {
 	hardware := sample.Stamp{At: 103, Origin: sample.Hardware}
 	p := newPending(8, 8, true)
-	id := number(p.add(1, 100))
+	id := number(p.sent(1, 100))
 	p.match(id, kernelAt(101))
 	p.match(id, hardware)
 	expectStamps(t, p, TxStamp{1, kernelAt(101), 100}, TxStamp{1, hardware, 100})
-	p.match(number(p.add(2, 100)), kernelAt(101))
+	p.match(number(p.sent(2, 100)), kernelAt(101))
 	p.expire(1000)
 	expectStamps(t, p, TxStamp{2, kernelAt(101), 100})
 	if p.missing != 0 || p.waiting != 0 {
@@ -122,7 +185,7 @@ func TestNumbersWrapAround(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.next = math.MaxUint32 // so that the next numbers are 2^32-2, 2^32-1, 0, 1
 	for i := range 4 {
-		p.match(number(p.add(uint64(i), 100)), kernelAt(101))
+		p.match(number(p.sent(uint64(i), 100)), kernelAt(101))
 	}
 	if got := len(p.take()); got != 4 {
 		t.Errorf("%d stamps, want 4", got)
@@ -131,10 +194,10 @@ func TestNumbersWrapAround(t *testing.T) {
 
 func TestStampOfAPacketGivenUpGoesToNoOther(t *testing.T) {
 	p := newPending(8, 8, false)
-	p.add(1, 100)
+	p.sent(1, 100)
 	p.expire(150)
 	p.restart(150)
-	p.add(2, 200)
+	p.sent(2, 200)
 	p.match(0, kernelAt(300)) // which of the two was it?
 	expectStamps(t, p, TxStamp{1, userAt(100), 100})
 	if p.rejected != 1 {
@@ -145,7 +208,7 @@ func TestStampOfAPacketGivenUpGoesToNoOther(t *testing.T) {
 func TestTooManyUnsettledCountsRefuseAnother(t *testing.T) {
 	p := newPending(256, 8, false)
 	for i := range maxGenerations - 1 {
-		p.add(uint64(i), 100)
+		p.sent(uint64(i), 100)
 		if !p.restart(100) {
 			t.Fatalf("restart %d refused", i)
 		}
@@ -153,7 +216,7 @@ func TestTooManyUnsettledCountsRefuseAnother(t *testing.T) {
 	if !p.restart(200) {
 		t.Error("refused although nothing of the newest count is left to be told apart")
 	}
-	p.add(99, 100)
+	p.sent(99, 100)
 	if p.restart(200) {
 		t.Error("one restart more was allowed while stamps of the first count may come")
 	}
@@ -211,6 +274,7 @@ func (k *countingKernel) send(cookie uint64) {
 		return
 	}
 	k.truth[cookie] = k.now
+	k.p.returned(serial, 1, k.now+instant.Time(k.rng.IntN(3)))
 	if k.rng.IntN(50) > 0 {
 		k.held = append(k.held, TxStamp{Cookie: uint64(k.count), Stamp: kernelAt(k.now)})
 	}
@@ -231,7 +295,7 @@ func BenchmarkPending(b *testing.B) {
 	into := make([]TxStamp, 0, 64)
 	b.ReportAllocs()
 	for i := range b.N {
-		p.match(number(p.add(uint64(i), 100)), kernelAt(101))
+		p.match(number(p.sent(uint64(i), 100)), kernelAt(101))
 		if i%64 == 63 {
 			into = p.done.popInto(into[:0])
 		}

@@ -16,7 +16,8 @@ import (
 type Batch struct {
 	// In are the packets, Tx the transmit stamps and Errors the ICMP errors.
 	// They are valid until the Batch's next use. The transmit stamp of a packet
-	// comes no later than the answer to it: look at Tx before In.
+	// comes no later than the answer to it, unless the Send that sent it has not
+	// returned yet: look at Tx before In.
 	In     []In
 	Tx     []TxStamp
 	Errors []PeerError
@@ -95,8 +96,10 @@ func (c *Conn) tryReceive(uintptr) (done bool) {
 	c.drainMu.Unlock()
 	c.pending.mu.Lock()
 	b.Tx = c.pending.done.popInto(b.Tx)
+	done = len(b.In)+len(b.Tx)+len(b.Errors) > 0
+	c.pending.parked = !done
 	c.pending.mu.Unlock()
-	return len(b.In)+len(b.Tx)+len(b.Errors) > 0
+	return done
 }
 
 // readPackets is one recvmmsg, repeated if it brought nothing but the error of
@@ -177,12 +180,28 @@ func (c *Conn) drain() {
 		for i := range n {
 			c.sort(i)
 		}
+		if n < queueBatch {
+			c.pending.report()
+		}
 		c.pending.mu.Unlock()
 		c.queue.ready(n)
 		if n < queueBatch {
 			return
 		}
 	}
+}
+
+// Stamps appends the transmit stamps that are there by now, as far as into's
+// capacity goes, without waiting: Receive will not bring them again.
+func (c *Conn) Stamps(into []TxStamp) []TxStamp {
+	c.drainMu.Lock()
+	if c.fd >= 0 {
+		c.drain()
+	}
+	c.drainMu.Unlock()
+	c.pending.mu.Lock()
+	defer c.pending.mu.Unlock()
+	return c.pending.done.popInto(into)
 }
 
 // sort puts message i of the error queue where it belongs.

@@ -165,12 +165,16 @@ func (c *Conn) remember(out []Out) (first uint64) {
 func (c *Conn) conclude(first uint64, sent, n int) {
 	p := c.pending
 	p.mu.Lock()
+	wake := p.returned(first, sent, instant.Now()) && p.parked
 	if sent < n {
 		p.drop(first + uint64(sent))
 		c.suspect = !c.setup.exactIDs
 	}
 	waiting := p.waiting
 	p.mu.Unlock()
+	if wake {
+		c.alarm.ring()
+	}
 	if waiting == 0 {
 		return
 	}

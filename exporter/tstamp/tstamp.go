@@ -99,7 +99,8 @@ type TxStamp struct {
 	// Cookie is that of the Out.
 	Cookie uint64
 	Stamp  sample.Stamp
-	// At is that of the Out. Stamp.At is never before it.
+	// At is that of the Out. Stamp.At is never before it. Stamp.Held is set for
+	// the kernel's.
 	At instant.Time
 }
 

@@ -5,10 +5,11 @@ import (
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	wire "oneway.example/exporter/wire/stamp"
 )
 
-// answerSlots is how many answers wait for their true T3. The far end tells it
-// in the next answer (Follow-Up Telemetry) and again in the two after that
+// answerSlots is how many answers wait for their true T3. A far end tells it in
+// the next answer (Follow-Up Telemetry), ours also in the two after that
 // (Receipt), so that only three answers lost in a row lose a stamp.
 const answerSlots = 8
 
@@ -18,6 +19,7 @@ type answer struct {
 	arrived time.Duration // monotonic
 	steps   uint64        // clock steps when its question was sent
 	shared  bool          // both ends read one clock
+	seen    bool          // false: an empty place
 	waiting bool
 }
 
@@ -25,17 +27,53 @@ type answer struct {
 type answers struct {
 	ring [answerSlots]answer
 	next uint64 // highest reverse number seen + 1
+	// early is what was told of an answer that others have overtaken.
+	early [answerSlots]told
+}
+
+// told is what the far end says of one answer: a true T3, or how much later than
+// the one in the answer it was.
+type told struct {
+	number uint64 // the answer's, + 1; 0: nothing
+	t3     instant.Time
+	left   wire.Left
 }
 
 func (a *answers) at(reverseSeq uint64) *answer { return &a.ring[reverseSeq%answerSlots] }
 
 // settle gives the answer numbered reverseSeq its true T3 and hands it to done.
 func (a *answers) settle(reverseSeq uint64, t3 instant.Time, done func(*answer)) {
-	w := a.at(reverseSeq)
-	if t3.IsZero() || !w.waiting || w.packet.ReverseSeq != reverseSeq {
+	if !t3.IsZero() {
+		a.tell(told{number: reverseSeq + 1, t3: t3}, done)
+	}
+}
+
+// left does so for what our reflector tells.
+func (a *answers) left(reverseSeq uint64, l wire.Left, done func(*answer)) {
+	if l.Known {
+		a.tell(told{number: reverseSeq + 1, left: l}, done)
+	}
+}
+
+func (a *answers) tell(t told, done func(*answer)) {
+	w := a.at(t.number - 1)
+	if w.packet.ReverseSeq != t.number-1 || !w.seen {
+		a.early[(t.number-1)%answerSlots] = t
 		return
 	}
-	w.packet.T3 = sample.Stamp{At: t3, Origin: sample.FollowUp}
+	if w.waiting {
+		w.settle(t, done)
+	}
+}
+
+func (w *answer) settle(t told, done func(*answer)) {
+	t3 := &w.packet.T3
+	switch {
+	case !t.left.Known:
+		*t3 = sample.Stamp{At: t.t3, Origin: sample.FollowUp}
+	case t3.Present():
+		*t3 = sample.Stamp{At: t3.At.Add(t.left.After), Origin: sample.FollowUp, Held: t.left.Held}
+	}
 	w.waiting = false
 	done(w)
 }
@@ -49,7 +87,10 @@ func (a *answers) put(w answer, done func(*answer)) {
 		done(slot)
 	}
 	*slot = w
-	slot.waiting = true
+	slot.seen, slot.waiting = true, true
+	if t := a.early[w.packet.ReverseSeq%answerSlots]; t.number == w.packet.ReverseSeq+1 {
+		slot.settle(t, done)
+	}
 	a.next = max(a.next, w.packet.ReverseSeq+1)
 	for i := range a.ring {
 		if old := &a.ring[i]; old.waiting && old.packet.ReverseSeq+4 < a.next {

@@ -79,6 +79,7 @@ func (w *wheel) answer(seq uint32) []byte {
 	b = followUp.AppendTo(b)
 	b = wire.Receipt{
 		Words: w.s.layout.words, Filled: true, T2Origin: sample.Kernel, Run: 7, Epoch: 1,
+		Left: [wire.LeftAnswers]wire.Left{{Known: seq > 0, After: 10_000}},
 		Next: seq + 1, Base: seq + 1, Received: seq + 1, Tx: seq + 1, Recent: [4]uint64{^uint64(0)},
 	}.AppendTo(b)
 	if w.s.layout.padding >= 0 {

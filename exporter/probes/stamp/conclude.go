@@ -14,22 +14,23 @@ import (
 // (Linux, Documentation/networking/timestamping.rst); the figure is the 99th
 // percentile between two stamps of a loaded 2-core host. A user-space stamp misses
 // the host's own delay, which a busy host does not bound; the figure is the 99th
-// percentile of a loaded 2-core host. What a foreign reflector wrote is covered
+// percentile of a loaded 2-core host; what a packet was held up before it left
+// (sample.Stamp.Held) can be longer. What a foreign reflector wrote is covered
 // by its own Error Estimate (RFC 8762 section 4.2.1).
 //
 // A card stamps within a microsecond of the wire; what is added is how well its
 // clock is related to the system's. A far end does not tell that, but ours
 // converts nothing above phc.MaxUncertainty.
-func (s *session) stampError(o sample.Origin, far bool) time.Duration {
+func (s *session) stampError(t sample.Stamp, far bool) time.Duration {
 	const kernel, user = 25 * time.Microsecond, 2 * time.Millisecond
-	switch o {
+	switch t.Origin {
 	case sample.Hardware:
 		if far {
 			return time.Microsecond + phc.MaxUncertainty
 		}
 		return time.Microsecond + s.hub.hardwareUncertainty()
 	case sample.Kernel, sample.FollowUp:
-		return kernel
+		return max(kernel, t.Held)
 	case sample.InPacket:
 		if s.kind != farOurs {
 			return 0
@@ -107,7 +108,7 @@ func needless(p *sample.Packet) bool {
 func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to sample.Stamp) sample.Delay {
 	v, stamped := p.Delay(d.dir)
 	if v.OK() {
-		v.Bound += s.stampError(from.Origin, d.dir == sample.Reverse) + s.stampError(to.Origin, d.dir == sample.Forward)
+		v.Bound += s.stampError(from, d.dir == sample.Reverse) + s.stampError(to, d.dir == sample.Forward)
 		if s.opts.MaxBound > 0 && v.Bound > s.opts.MaxBound {
 			v.Reason = sample.BoundTooLarge
 		}

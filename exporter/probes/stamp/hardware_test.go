@@ -153,7 +153,7 @@ func TestErrorOfACardsStampCoversItsRelation(t *testing.T) {
 		{"far, none near", nil, true, time.Microsecond + phc.MaxUncertainty},
 	} {
 		s := &session{hub: &hub{card: c.card}}
-		if got := s.stampError(sample.Hardware, c.far); got != c.want || got >= s.stampError(sample.Kernel, c.far) {
+		if got := s.stampError(sample.Stamp{Origin: sample.Hardware}, c.far); got != c.want || got >= s.stampError(sample.Stamp{Origin: sample.Kernel}, c.far) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -167,14 +167,17 @@ func (s *session) learn(r *reply, now time.Duration) {
 		// Tx of a query's answer says how many answers have been sent: those
 		// are all that will ever come.
 		s.finishReverse(rc, now)
-		s.settleTail(rc)
+		s.settleLeft(rc, s.remote.tx)
 		return
 	}
-	n := uint64(r.packet.Seq)
-	n = seqwin.Extend(s.reverse.Counts().Next, uint32(n))
-	for i, t3 := range slices.Backward(rc.T3[:]) { // oldest first
-		if back := uint64(i) + 2; n >= back {
-			s.answers.settle(n-back, t3, s.conclude)
+	s.settleLeft(rc, seqwin.Extend(s.reverse.Counts().Next, r.packet.Seq))
+}
+
+// settleLeft takes the stamps of the answers before the one numbered next.
+func (s *session) settleLeft(rc *wire.Receipt, next uint64) {
+	for i, left := range slices.Backward(rc.Left[:]) { // oldest first
+		if back := uint64(i) + 1; next >= back {
+			s.answers.left(next-back, left, s.conclude)
 		}
 	}
 }
@@ -182,17 +185,6 @@ func (s *session) learn(r *reply, now time.Duration) {
 func (s *session) countForward(rc *wire.Receipt) {
 	s.fwd.count(s.remote.counts, 64*rc.Words, s.series.direction[sample.Forward].observeBurst)
 	s.fwd.now.corrupted = s.fwd.ended.corrupted + s.remote.corrupted
-}
-
-// settleTail takes the stamps that a query's answer tells: those of the last
-// answers that were sent.
-func (s *session) settleTail(rc *wire.Receipt) {
-	tx := s.remote.tx
-	for i, t3 := range slices.Backward(rc.T3[:]) { // oldest first
-		if back := uint64(i) + 1; tx >= back {
-			s.answers.settle(tx-back, t3, s.conclude)
-		}
-	}
 }
 
 func (s *session) finishReverse(rc *wire.Receipt, now time.Duration) {
@@ -234,7 +226,7 @@ func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
 		return
 	}
 	n, verdict := s.number(&r.packet, now)
-	if r.hasFollow && r.followUp.Mode != 0 {
+	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
 		s.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.decode(r, r.followUp.T3, in.At), s.conclude)
 	}
 	switch {

@@ -69,6 +69,7 @@ func TestAnswersWaitForTheirTrueT3(t *testing.T) {
 	}
 	a.settle(0, 78, keep) // told twice: concluded once
 	a.settle(9, 78, keep) // never seen
+	a.left(1, wire.Left{}, keep)
 	if len(done) != 1 {
 		t.Fatalf("%d concluded", len(done))
 	}
@@ -86,6 +87,38 @@ func TestAnswersWaitForTheirTrueT3(t *testing.T) {
 	}
 	if !slices.Equal(got, []uint64{0, 1, 2, 3, 4, 5}) {
 		t.Errorf("concluded %v", got)
+	}
+}
+
+func TestOurReflectorTellsHowLongAnAnswerWasHeld(t *testing.T) {
+	var a answers
+	a.put(answer{packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
+	var got sample.Stamp
+	a.left(3, wire.Left{Known: true, After: 70, Held: 500}, func(w *answer) { got = w.packet.T3 })
+	if want := (sample.Stamp{At: 1070, Origin: sample.FollowUp, Held: 500}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestStampOfAnOvertakenAnswerIsRemembered(t *testing.T) {
+	var a answers
+	var got []sample.Stamp
+	keep := func(w *answer) { got = append(got, w.packet.T3) }
+	put := func(n uint64) {
+		a.put(answer{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
+	}
+	a.left(0, wire.Left{Known: true, After: 70}, keep)
+	a.settle(1, 2000, keep)
+	a.left(2, wire.Left{Known: true, After: 72}, keep)
+	put(10)
+	if len(got) != 0 {
+		t.Fatalf("concluded %+v: 10 takes the place of 2, and nothing was told of it", got)
+	}
+	put(0)
+	put(1)
+	want := []sample.Stamp{{At: 1070, Origin: sample.FollowUp}, {At: 2000, Origin: sample.FollowUp}}
+	if !slices.Equal(got, want) {
+		t.Errorf("concluded %+v, want %+v", got, want)
 	}
 }
 

@@ -31,7 +31,7 @@
 //	4-7  CRC-32C of the whole payload (this field and both HMACs taken as zero)
 //	8-11 Run   12-15 Epoch
 //	16   Next, Base, Received, Lost, Duplicated, Reordered, Late, Corrupted, Bursts
-//	52   Tx   56-63 T3 of the last answer but one   64-71 and of the one before
+//	52   Tx   56-67 when the last three answers left   68-71 and were held (Left)
 //	72   bitmap
 //
 // In a question, Next is the number of test packets sent so far, Base a token of

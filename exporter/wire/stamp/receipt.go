@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 )
 
@@ -42,6 +41,7 @@ const (
 	flagFinish     = 0x40
 	flagFilled     = 0x20
 	crcOffset      = 4
+	leftOffset     = 56
 	crcBytes       = 4
 )
 
@@ -71,9 +71,9 @@ type Receipt struct {
 	// Tx is the number of answers sent to test packets, this one included, modulo
 	// 2^32. In a question: the sender's waiting time (Tmax, RFC 7680) in milliseconds.
 	Tx uint32
-	// T3 are transmit stamps of earlier answers; zero: not known. In the answer
-	// numbered n they are those of n-2 and n-3 (n-1 is in Follow-Up Telemetry).
-	T3 [2]instant.Time
+	// Left tells when earlier answers left: in the answer numbered n those numbered
+	// n-1, n-2 and n-3; in that to a query, the last three.
+	Left [LeftAnswers]Left
 	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
 	// nor read.
 	Recent [MaxReceiptWords]uint64
@@ -95,7 +95,7 @@ func (r Receipt) AppendTo(b []byte) []byte {
 	} {
 		b = be.AppendUint32(b, v)
 	}
-	b = be.AppendUint64(be.AppendUint64(b, uint64(r.T3[0])), uint64(r.T3[1]))
+	b = appendLeft(b, r.Left)
 	for _, w := range r.Recent[:words] {
 		b = be.AppendUint64(b, w)
 	}
@@ -142,7 +142,7 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	} {
 		*to = be.Uint32(v[8+4*i:])
 	}
-	r.T3 = [2]instant.Time{instant.Time(be.Uint64(v[56:])), instant.Time(be.Uint64(v[64:]))}
+	r.Left = parseLeft(v[leftOffset:])
 	for i := range r.Words {
 		r.Recent[i] = be.Uint64(v[ReceiptFixedBytes+8*i:])
 	}

@@ -2,7 +2,9 @@ package stamp
 
 import (
 	"errors"
+	"math"
 	"testing"
+	"time"
 
 	"oneway.example/exporter/sample"
 )
@@ -24,6 +26,26 @@ func TestReceiptsOfEverySizeAndFlagComeBack(t *testing.T) {
 			if got, err := ParseReceipt(v.Value); err != nil || got != r {
 				t.Fatalf("%d words, flags %#02x: %+v, %v", words, bits, got, err)
 			}
+		}
+	}
+}
+
+func TestTimesHeldAreRoundedUpByLittle(t *testing.T) {
+	for _, d := range []time.Duration{
+		0, 1, time.Microsecond, time.Microsecond + 1, 31 * time.Microsecond, 31*time.Microsecond + 1, 63 * time.Microsecond,
+		63*time.Microsecond + 1, time.Millisecond, 12345678, time.Second, time.Hour, 18 * time.Hour,
+	} {
+		got := parseLeft(appendLeft(nil, [LeftAnswers]Left{{}, {Known: true, Held: d}, {}}))
+		if most := d + d/16 + time.Microsecond; !got[1].Known || got[1].Held < d || got[1].Held > most || got[0].Known || got[2].Known {
+			t.Errorf("%v became %+v", d, got)
+		}
+	}
+	if got := heldTime(heldCode(math.MaxInt64)); got < 18*time.Hour {
+		t.Errorf("the longest is told as %v", got)
+	}
+	for _, l := range []Left{{Known: true, After: -1}, {Known: true, After: MaxLeftAfter + 1}, {After: 5, Held: 5}} {
+		if got := parseLeft(appendLeft(nil, [LeftAnswers]Left{l})); got != [LeftAnswers]Left{} {
+			t.Errorf("%+v became %+v, want nothing known", l, got)
 		}
 	}
 }

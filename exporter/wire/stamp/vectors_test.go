@@ -4,10 +4,10 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/wire/timefmt"
 )
@@ -194,11 +194,17 @@ var (
 		Run: 0x01010101, Epoch: 0x02020202, Next: 0x03030303, Base: 0x04040404, Received: 0x05050505,
 		Lost: 0x06060606, Duplicated: 0x07070707, Reordered: 0x08080808, Late: 0x09090909,
 		Corrupted: 0x0a0a0a0a, Bursts: 0x0b0b0b0b, Tx: 0x0c0c0c0c,
-		T3: [2]instant.Time{0x0d0d0d0d0d0d0d0d, 0x0e0e0e0e0e0e0e0e}, Recent: [4]uint64{0x0f0f0f0f0f0f0f0f, 0x1010101010101010},
+		// 31 us fit ten bits as they are, 33 us as 17 x 2, 1 s as 31 x 2^15 (1.015808 s).
+		Left: [3]Left{
+			{Known: true, After: 0x0d0d0d0c, Held: 31 * time.Microsecond},
+			{Known: true, After: 0, Held: 34 * time.Microsecond},
+			{Known: true, After: MaxLeftAfter, Held: 1015808 * time.Microsecond},
+		},
+		Recent: [4]uint64{0x0f0f0f0f0f0f0f0f, 0x1010101010101010},
 	}
 	// Query 0x80, Filled 0x20, Kernel 2<<3, ClockStepped 2: 0xb2. 72 + 2 x 8 octets.
 	vectorReceiptWire = "80 fb 0058 4f57 12 b2 00000000 01010101 02020202 03030303 04040404 05050505 06060606 07070707" +
-		"08080808 09090909 0a0a0a0a 0b0b0b0b 0c0c0c0c 0d0d0d0d0d0d0d0d 0e0e0e0e0e0e0e0e 0f0f0f0f0f0f0f0f 1010101010101010"
+		"08080808 09090909 0a0a0a0a 0b0b0b0b 0c0c0c0c 0d0d0d0d 00000001 ffffffff 07c317fc 0f0f0f0f0f0f0f0f 1010101010101010"
 )
 
 // A whole question of ours: base, Follow-Up, Receipt, in each way of protection.
