@@ -3,26 +3,16 @@
 package accuracy
 
 import (
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/netip"
 	"os"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/tap"
 )
@@ -69,7 +59,6 @@ func TestReportedDelayIsTheKernels(t *testing.T) {
 
 // compare runs a round and says of each limit whether it was kept.
 func compare(t *testing.T, network *lab.Lab) map[string]error {
-	delays := &recorder{}
 	var taps [2]*tap.Tap
 	for i, host := range []*lab.Host{network.Client, network.Server} {
 		err := host.Do(func() (err error) { taps[i], err = tap.Open("lan0"); return err })
@@ -77,7 +66,14 @@ func compare(t *testing.T, network *lab.Lab) map[string]error {
 			t.Fatal(err)
 		}
 	}
-	report := measure(t, network, delays)
+	var delays [2][]time.Duration
+	report := bed.Measure(t, network, bed.Run{
+		Reflector: network.Server.LAN4, ClockError: time.Microsecond, Packets: packets, Interval: interval,
+		Each: func(_ sample.Packet, forward, reverse sample.Delay) {
+			delays[sample.Forward] = append(delays[sample.Forward], forward.Value)
+			delays[sample.Reverse] = append(delays[sample.Reverse], reverse.Value)
+		},
+	})
 	var seen [2][]tap.Packet
 	for i := range taps {
 		var err error
@@ -90,7 +86,7 @@ func compare(t *testing.T, network *lab.Lab) map[string]error {
 	}
 	verdicts := map[string]error{"coverage": coverage(t, report)}
 	for _, d := range sample.Directions() {
-		verdicts[d.String()] = judge(t, d, delays.of(d), truth(d, seen))
+		verdicts[d.String()] = judge(t, d, delays[d], truth(d, seen))
 	}
 	return verdicts
 }
@@ -129,27 +125,15 @@ func truth(d sample.Direction, seen [2][]tap.Packet) (all []time.Duration) {
 	return all
 }
 
-// testPacket leaves out the queries, which are no test packets.
 func testPacket(p tap.Packet, d sample.Direction) (seq uint32, ok bool) {
 	port := p.Destination
 	if d == sample.Reverse {
 		port = p.Source
 	}
-	head := p.Head[:min(p.Bytes, tap.HeadBytes)]
-	if port != wire.Port || len(head) < wire.UnauthenticatedBytes {
+	if port != bed.Port {
 		return 0, false
 	}
-	for rest := head[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		v, after, err := wire.NextTLV(rest)
-		if err != nil {
-			return 0, false
-		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
-			return 0, false
-		}
-		rest = after
-	}
-	return binary.BigEndian.Uint32(head), true
+	return bed.TestPacket(p.Head[:min(p.Bytes, tap.HeadBytes)])
 }
 
 // judge compares the n-th delay reported with the n-th true one: on a cable
@@ -171,87 +155,4 @@ func judge(t *testing.T, d sample.Direction, got, want []time.Duration) error {
 		return fmt.Errorf("%s: reported delays are wrong by %v (median) and %v (99 %%), want below %v and %v", d, median, p99, wantMedian, wantP99)
 	}
 	return nil
-}
-
-// measure runs a reflector on the server and a sender on the client, over the
-// unimpaired cable.
-func measure(t *testing.T, network *lab.Lab, sink metric.Sink) (report stamp.Report) {
-	t.Helper()
-	at := netip.AddrPortFrom(network.Server.LAN4, wire.Port)
-	log, monitor := slog.New(slog.DiscardHandler), static.New(time.Microsecond, metric.Discard{})
-	r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{at}},
-		reflector.Env{Log: log, Sink: metric.Discard{}, Clock: monitor})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pacer, err := sched.NewPacer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 3)
-	go func() { done <- network.Server.Do(func() error { return r.Run(ctx) }) }()
-	go func() { done <- pacer.Run(ctx) }()
-	go func() { done <- monitor.Run(ctx) }()
-	defer func() {
-		cancel()
-		for range 3 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	}()
-	<-r.Started()
-	o := stamp.DefaultOptions()
-	o.Interval = interval
-	env := probe.Env{Log: log, Sink: sink, Clock: monitor, Pacer: pacer}
-	target := probe.Target{Path: "accuracy", Probe: "stamp", Peer: at.String()}
-	err = network.Client.Do(func() error {
-		p, err := stamp.New().NewProber(env, target, o)
-		if err != nil {
-			return err
-		}
-		report, err = p.Measure(ctx, packets, func(stamp.Report) {})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
-}
-
-// recorder is a sink that keeps the one-way delays in the order in which they
-// were observed, and nothing else.
-type recorder struct {
-	metric.Discard
-	mu     sync.Mutex
-	delays [2][]time.Duration
-}
-
-func (r *recorder) of(d sample.Direction) []time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.delays[d]
-}
-
-// Series records those of the delay's family.
-func (r *recorder) Series(d *metric.Desc, labels ...string) metric.Series {
-	for _, direction := range sample.Directions() {
-		if d == metric.Delay && slices.Contains(labels, direction.String()) {
-			return recorded{r.Discard.Series(d, labels...), r, direction}
-		}
-	}
-	return r.Discard.Series(d, labels...)
-}
-
-type recorded struct {
-	metric.Series
-	by        *recorder
-	direction sample.Direction
-}
-
-func (r recorded) Observe(seconds float64) {
-	r.by.mu.Lock()
-	defer r.by.mu.Unlock()
-	r.by.delays[r.direction] = append(r.by.delays[r.direction], time.Duration(seconds*1e9))
 }

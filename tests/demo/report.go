@@ -127,7 +127,7 @@ func (s *stack) direction(ctx context.Context, dir sample.Direction, link lab.Li
 		},
 		{
 			Name: "stamp_coverage_ratio", Direction: name, Configured: 1, Measured: stamped[dir], Unit: "ratio",
-			Tolerance: 0.01 + link.Loss, Why: "kernel stamps at both ends; an answer's own is told in the three after it, or lost with them (99.9 % on a bare cable: tests/accuracy)",
+			Tolerance: 0.001 + link.Loss, Why: "kernel stamps at both ends of 99.9 % of packets; lost answers may lose one",
 		},
 		{
 			Name: "voice_r_factor", Direction: name, Configured: rating, Measured: v["r"], Unit: "R",

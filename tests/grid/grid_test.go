@@ -4,29 +4,20 @@ package grid
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
-	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
 )
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
-
-const reflectorPort = 862
 
 func TestAllCountsEqualTheLinksLog(t *testing.T) {
 	lab.Require(t)
@@ -58,7 +49,7 @@ func compare(t *testing.T, link lab.Link, seed uint64) {
 		Profile: lab.Profile{Name: "grid", Forward: link, Reverse: link}, Seed: seed,
 		Classifier: testPacket, SpareOthers: true,
 	})
-	report := measure(t, network, nil)
+	report, each := measure(t, network)
 	if err := network.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +72,7 @@ func compare(t *testing.T, link lab.Link, seed uint64) {
 		if d.got.Negative != 0 {
 			t.Errorf("%s: %d negative delays", d.direction, d.got.Negative)
 		}
-		checkDelay(t, d.direction, d.got, network.Log(d.direction))
+		compareEach(t, d.direction, each, network.Log(d.direction))
 	}
 }
 
@@ -140,104 +131,28 @@ func truthOf(log []lab.Record, wait time.Duration) (c counts) {
 	return c
 }
 
-// checkDelay holds the smallest and the largest reported delay against the
-// log: each must lie within its bound of some packet's truth.
-func checkDelay(t *testing.T, d sample.Direction, got stamp.DirectionReport, log []lab.Record) {
-	t.Helper()
-	if got.Delay == nil {
-		t.Fatalf("%s: no delay", d)
-	}
-	least, most := time.Duration(1<<62), time.Duration(0)
-	// Where the link's own thread was held up, so may have been the hosts, between
-	// a packet's stamp and the wire.
-	stall := time.Duration(0)
-	for _, r := range log {
-		if r.Fate == lab.Delivered {
-			stall = max(stall, r.Late())
-		}
-		if r.Fate == lab.Delivered && !r.Corrupted {
-			least, most = min(least, r.Delay()), max(most, r.Delay())
-		}
-	}
-	bound := time.Duration(*got.Delay.ErrorBound*1e9) + time.Microsecond
-	if v := seconds(*got.Delay.Min); v < least-bound || v > least+bound+time.Millisecond {
-		t.Errorf("%s: smallest delay %v, the link's %v, bound %v", d, v, least, bound)
-	}
-	if v := seconds(*got.Delay.Max); v > most+bound+stall {
-		t.Errorf("%s: largest delay %v, the link's %v, bound %v, held up by %v", d, v, most, bound, stall)
-	}
-}
-
-func seconds(v float64) time.Duration { return time.Duration(v * 1e9) }
-
-// testPacket picks STAMP test packets and their answers by their own number;
-// queries are no test packets.
+// testPacket picks test packets and their answers by their own number.
 func testPacket(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
-	if src.Port() != reflectorPort && dst.Port() != reflectorPort {
+	if src.Port() != bed.Port && dst.Port() != bed.Port {
 		return 0, false
 	}
-	p, err := wire.ParseSender(payload)
-	if err != nil || len(payload) < wire.UnauthenticatedBytes {
-		return 0, false
-	}
-	for rest := payload[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		var v wire.TLV
-		if v, rest, err = wire.NextTLV(rest); err != nil {
-			return 0, false
-		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
-			return 0, false
-		}
-	}
-	return uint64(p.Seq), true
+	seq, ok := bed.TestPacket(payload)
+	return uint64(seq), ok
 }
+
+// clockError is what the two hosts, which share one clock, claim of it. It is to
+// cover nothing: the rest of the bound has to hold by itself.
+const clockError = time.Microsecond
 
 // measure runs a reflector on the server and a sender on the client.
-func measure(t *testing.T, network *lab.Lab, each func(sample.Packet, sample.Delay, sample.Delay)) (report stamp.Report) {
+func measure(t *testing.T, network *lab.Lab) (stamp.Report, []reported) {
 	t.Helper()
-	// Both hosts share one clock; the bound covers what a shared, virtual machine
-	// does between the stamp at a driver and the one at its peer.
-	monitor := static.New(500*time.Microsecond, metric.Discard{})
-	log := slog.New(slog.DiscardHandler)
-	r, err := reflector.New(reflector.Options{
-		Listen: []netip.AddrPort{netip.AddrPortFrom(network.Server.Addr4, reflectorPort)}, LossWait: wait,
-	}, reflector.Env{Log: log, Sink: metric.Discard{}, Clock: monitor})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pacer, err := sched.NewPacer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 3)
-	go func() { done <- network.Server.Do(func() error { return r.Run(ctx) }) }()
-	go func() { done <- pacer.Run(ctx) }()
-	go func() { done <- monitor.Run(ctx) }()
-	defer func() {
-		cancel()
-		for range 3 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	}()
-	<-r.Started()
-	o := stamp.DefaultOptions()
-	o.Interval, o.LossTimeout = interval, wait
-	env := probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Pacer: pacer}
-	target := probe.Target{Path: "grid", Probe: "stamp", Peer: netip.AddrPortFrom(network.Server.Addr4, reflectorPort).String()}
-	err = network.Client.Do(func() error {
-		p, err := stamp.New().NewProber(env, target, o)
-		if err != nil {
-			return err
-		}
-		p.OnPacket = each
-		report, err = p.Measure(ctx, packets, func(stamp.Report) {})
-		return err
+	var each []reported
+	report := bed.Measure(t, network, bed.Run{
+		Reflector: network.Server.Addr4, ClockError: clockError, Packets: packets, Interval: interval, LossWait: wait,
+		Each: func(p sample.Packet, forward, reverse sample.Delay) {
+			each = append(each, reported{p, [2]sample.Delay{forward, reverse}})
+		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
+	return report, each
 }

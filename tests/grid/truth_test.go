@@ -11,6 +11,7 @@ import (
 // TestEveryDelayLiesWithinItsBoundOfTheTruth compares packet by packet, both
 // ways, under jitter, loss and reordering.
 func TestEveryDelayLiesWithinItsBoundOfTheTruth(t *testing.T) {
+	lab.Require(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	link := lab.Link{Delay: 20 * time.Millisecond, Jitter: 8 * time.Millisecond, Loss: 0.02, Reorder: 0.02}
@@ -18,15 +19,9 @@ func TestEveryDelayLiesWithinItsBoundOfTheTruth(t *testing.T) {
 		Profile: lab.Profile{Name: "truth", Forward: link, Reverse: link}, Seed: seed,
 		Classifier: testPacket, SpareOthers: true,
 	})
-	var got []reported
-	measure(t, network, func(p sample.Packet, forward, reverse sample.Delay) {
-		got = append(got, reported{p, [2]sample.Delay{forward, reverse}})
-	})
+	_, got := measure(t, network)
 	if err := network.Drain(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	if len(got) < packets*9/10 {
-		t.Fatalf("%d packets reported", len(got))
 	}
 	for _, d := range sample.Directions() {
 		compareEach(t, d, got, network.Log(d))
@@ -39,17 +34,19 @@ type reported struct {
 	delay [2]sample.Delay
 }
 
+// compareEach holds every reported delay, with its own bound, against the link's
+// log, and wants the reported ones to be all that were answered.
 func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Record) {
 	t.Helper()
 	truth := map[uint64]*lab.Record{}
-	stall := time.Duration(0) // see checkDelay
 	for i := range log {
 		truth[log[i].Key] = &log[i]
-		if log[i].Fate == lab.Delivered && !log[i].Held {
-			stall = max(stall, log[i].Late())
-		}
 	}
-	worst, coarse := time.Duration(0), 0
+	if len(got) == 0 {
+		t.Fatalf("%s: no delay", d)
+	}
+	var worst, widest time.Duration
+	coarse := 0
 	for _, g := range got {
 		key, v := g.Seq, g.delay[d]
 		if d == sample.Reverse {
@@ -64,15 +61,31 @@ func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Rec
 			t.Errorf("%s: packet %d has no valid delay: %v", d, key, v.Reason)
 			continue
 		}
-		if v.Bound > time.Millisecond {
-			coarse++ // a user-space stamp stood in, and the bound says so
+		if v.Bound >= time.Millisecond {
+			coarse++ // held up, or without a kernel stamp; and the bound says so
 		}
-		// The truth itself is known to half the width of the exit's interval.
-		off := (v.Value - r.Delay()).Abs() - r.Exit.Width()/2
-		worst = max(worst, off)
-		if off > v.Bound+stall {
-			t.Errorf("%s: packet %d: reported %v, true %v, bound %v (T1 %v, T3 %v)", d, key, v.Value, r.Delay(), v.Bound, g.T1.Origin, g.T3.Origin)
+		least, most := trueDelay(r)
+		off := max(least-v.Value, v.Value-most, 0)
+		worst, widest = max(worst, off), max(widest, v.Bound)
+		if off > v.Bound {
+			t.Errorf("%s: packet %d: reported %v, true %v to %v, bound %v (T1 %+v, T3 %+v)", d, key, v.Value, least, most, v.Bound, g.T1, g.T3)
 		}
 	}
-	t.Logf("%s: %d delays, worst error %v, %d with a user-space stamp", d, len(got), worst, coarse)
+	t.Logf("%s: %d delays, worst error %v, widest bound %v", d, len(got), worst, widest)
+	// A bound that says nothing would always hold. Three answers lost in a row lose
+	// a stamp of T3: at 20 % loss 0.8 % of them.
+	if coarse > len(got)*3/100 {
+		t.Errorf("%s: %d of %d delays have a bound of 1 ms or more", d, coarse, len(got))
+	}
+}
+
+// trueDelay is what is known of it: the packet left the link between two readings
+// of the clock. Of a duplicated one the answer to either copy may have been the
+// one to arrive.
+func trueDelay(r *lab.Record) (least, most time.Duration) {
+	least, most = r.Exit.After.Sub(r.Entry), r.Exit.Before.Sub(r.Entry)
+	if r.Duplicated {
+		most = r.Copy.Before.Sub(r.Entry)
+	}
+	return least, most
 }

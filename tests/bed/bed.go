@@ -1,0 +1,116 @@
+// Package bed runs a reflector on a lab's server and a sender on its client, for
+// tests that hold what the sender reports against what really happened.
+package bed
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/lab"
+)
+
+// Port is the reflector's.
+const Port = wire.Port
+
+// Run is one measurement.
+type Run struct {
+	// Reflector is its address on the server.
+	Reflector netip.Addr
+	// ClockError is what both ends claim of their clock, which is the same.
+	ClockError time.Duration
+	Packets    uint64
+	Interval   time.Duration
+	// LossWait is after how long a packet counts as lost; zero: the default.
+	LossWait time.Duration
+	// Each, if set, is told of every answered packet.
+	Each func(p sample.Packet, forward, reverse sample.Delay)
+}
+
+// Measure runs it and returns the sender's report.
+func Measure(t *testing.T, network *lab.Lab, o Run) (report stamp.Report) {
+	t.Helper()
+	at := netip.AddrPortFrom(o.Reflector, Port)
+	options := stamp.DefaultOptions()
+	options.Interval = o.Interval
+	if o.LossWait > 0 {
+		options.LossTimeout = o.LossWait
+	}
+	monitor := static.New(o.ClockError, metric.Discard{})
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: monitor}
+	r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{at}, LossWait: o.LossWait},
+		reflector.Env{Log: env.Log, Sink: env.Sink, Clock: monitor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env.Pacer, err = sched.NewPacer(); err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, env.Pacer.Run, monitor.Run, func(ctx context.Context) error {
+		return network.Server.Do(func() error { return r.Run(ctx) })
+	})
+	defer stop()
+	<-r.Started()
+	err = network.Client.Do(func() error {
+		p, err := stamp.New().NewProber(env, probe.Target{Path: "bed", Probe: "stamp", Peer: at.String()}, options)
+		if err != nil {
+			return err
+		}
+		p.OnPacket = o.Each
+		report, err = p.Measure(t.Context(), o.Packets, func(stamp.Report) {})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// start runs all of it until stop is called.
+func start(t *testing.T, run ...func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, len(run))
+	for _, f := range run {
+		go func() { done <- f(ctx) }()
+	}
+	return func() {
+		cancel()
+		for range run {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestPacket returns the number of a test packet or of the answer to one, which
+// begin alike; queries are no test packets.
+func TestPacket(payload []byte) (seq uint32, ok bool) {
+	if len(payload) < wire.UnauthenticatedBytes {
+		return 0, false
+	}
+	p, err := wire.ParseSender(payload)
+	if err != nil {
+		return 0, false
+	}
+	for rest := payload[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+		var v wire.TLV
+		if v, rest, err = wire.NextTLV(rest); err != nil {
+			return 0, false
+		}
+		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
+			return 0, false
+		}
+	}
+	return p.Seq, true
+}
