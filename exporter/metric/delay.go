@@ -32,9 +32,16 @@ var (
 	// DelayErrorBound is oneway_delay_error_bound_seconds.
 	DelayErrorBound = &Desc{
 		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "The truth lies within this many seconds of each reported delay: the largest sum of both clocks' bounds and stamp errors in the last window.",
+		Help:   "The true smallest and the true median delay of the last window lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. A single delay may have a wider bound of its own: oneway_delay_held_total and the origins of stamps tell how many.",
 		Absent: "In a window without a valid delay.",
 		Source: "RFC 7679 section 3.7",
+	}
+	// DelayHeld is oneway_delay_held_total.
+	DelayHeld = &Desc{
+		Name: "oneway_delay_held_total", Kind: Counter, Labels: perDirection,
+		Help:   "Delays whose packet the sending host may have held for longer than 25 us after its stamp (a virtual machine that stood still): they may be too large by that.",
+		Absent: "Until the first.",
+		Source: "decision 4 (exporter/doc/decisions)",
 	}
 	// DelayInvalid is oneway_delay_invalid_total.
 	DelayInvalid = &Desc{

@@ -42,6 +42,7 @@ func Groups() []Group {
 			DelayMax,
 			DelayQuantile,
 			DelayErrorBound,
+			DelayHeld,
 			DelayInvalid,
 			DelayNegative,
 			DelayVariation,

@@ -26,7 +26,11 @@ import (
 type Window struct {
 	values                           histogram
 	count, lost, negative, undefined uint64
-	min, max, bound                  time.Duration
+	min, max                         time.Duration
+	// low and high hold the true smallest delay: the least of all lower ends, and
+	// of all upper ones.
+	low, high time.Duration
+	widest    widest
 }
 
 // Add takes the delay of one packet: unique and in time, which the caller sees
@@ -38,13 +42,17 @@ func (w *Window) Add(d sample.Delay) {
 		w.undefined++
 		return
 	}
+	if w.count == 0 {
+		w.low, w.high = math.MaxInt64, math.MaxInt64
+	}
+	w.low, w.high = min(w.low, d.Value-d.Bound), min(w.high, d.Value+d.Bound)
+	w.widest.add(d.Bound)
 	if w.count == 0 || d.Value < w.min {
 		w.min = d.Value
 	}
 	if w.count == 0 || d.Value > w.max {
 		w.max = d.Value
 	}
-	w.bound = max(w.bound, d.Bound)
 	if d.Value < 0 {
 		w.negative++
 	}
@@ -74,11 +82,10 @@ type Snapshot struct {
 	Count, Negative, Lost, Undefined uint64
 	// Min and Max are exact, and zero if Count is.
 	Min, Max time.Duration
-	// Bound is the largest of all bounds: the truth lies within Bound of every
-	// value and quantile (for a quantile, plus the histogram's 0.8 %).
-	Bound time.Duration
 
-	values *histogram
+	low, high time.Duration
+	widest    widest
+	values    *histogram
 }
 
 // Snapshot returns the present state. It shares the window's memory: it holds
@@ -86,7 +93,7 @@ type Snapshot struct {
 func (w *Window) Snapshot() Snapshot {
 	return Snapshot{
 		Count: w.count, Negative: w.negative, Lost: w.lost, Undefined: w.undefined,
-		Min: w.min, Max: w.max, Bound: w.bound, values: &w.values,
+		Min: w.min, Max: w.max, low: w.low, high: w.high, widest: w.widest, values: &w.values,
 	}
 }
 
@@ -100,15 +107,26 @@ func (s Snapshot) Quantile(q float64) (d time.Duration, ok bool) {
 	if s.Count == 0 || !(q >= 0 && q <= 1) {
 		return 0, false
 	}
-	// The factor keeps 0.07 x 100 = 7.000000000000001 from being rank 8.
-	rank := uint64(math.Ceil(q * float64(s.Count+s.Lost) * (1 - 1e-12)))
-	switch {
-	case rank > s.Count:
+	rank := s.rank(q)
+	if rank > s.Count {
 		return 0, false
-	case rank <= 1:
-		return s.Min, true
-	case rank == s.Count:
-		return s.Max, true
 	}
-	return min(max(s.values.at(rank), s.Min), s.Max), true
+	return s.at(rank), true
+}
+
+// rank is that of a quantile among all packets, lost ones included.
+func (s Snapshot) rank(q float64) uint64 {
+	// The factor keeps 0.07 x 100 = 7.000000000000001 from being rank 8.
+	return max(1, uint64(math.Ceil(q*float64(s.Count+s.Lost)*(1-1e-12))))
+}
+
+// at is the delay of a rank of 1 to Count.
+func (s Snapshot) at(rank uint64) time.Duration {
+	switch rank {
+	case 1:
+		return s.Min
+	case s.Count:
+		return s.Max
+	}
+	return min(max(s.values.at(rank), s.Min), s.Max)
 }

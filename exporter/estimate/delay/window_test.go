@@ -159,21 +159,6 @@ func TestDelayOfUntrustedClockHasNoValue(t *testing.T) {
 	}
 }
 
-func TestBoundIsTheLargestOfTheWindow(t *testing.T) {
-	var w Window
-	for _, b := range []time.Duration{us, 5 * us, 2 * us} {
-		w.Add(sample.Delay{Value: ms, Bound: b, Reason: sample.OK})
-	}
-	if got := w.Snapshot().Bound; got != 5*us {
-		t.Errorf("bound %v", got)
-	}
-	w.Reset()
-	w.Add(sample.Delay{Value: ms, Bound: us, Reason: sample.OK})
-	if s := w.Snapshot(); s.Bound != us || s.Count != 1 || s.Min != ms {
-		t.Errorf("after Reset: %+v", s)
-	}
-}
-
 func TestExtremeDurationsHaveAPlace(t *testing.T) {
 	for _, d := range []time.Duration{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 1<<floorBits - 1, 1 << floorBits, math.MaxInt64} {
 		var h histogram

@@ -22,7 +22,7 @@ import (
 // clock is related to the system's. A far end does not tell that, but ours
 // converts nothing above phc.MaxUncertainty.
 func (s *session) stampError(t sample.Stamp, far bool) time.Duration {
-	const kernel, user = 25 * time.Microsecond, 2 * time.Millisecond
+	const user = 2 * time.Millisecond
 	switch t.Origin {
 	case sample.Hardware:
 		if far {
@@ -30,7 +30,7 @@ func (s *session) stampError(t sample.Stamp, far bool) time.Duration {
 		}
 		return time.Microsecond + s.hub.hardwareUncertainty()
 	case sample.Kernel, sample.FollowUp:
-		return max(kernel, t.Held)
+		return max(kernelError, t.Held)
 	case sample.InPacket:
 		if s.kind != farOurs {
 			return 0
@@ -40,6 +40,9 @@ func (s *session) stampError(t sample.Stamp, far bool) time.Duration {
 		return user
 	}
 }
+
+// kernelError is that of a kernel's stamp of a packet that was not held.
+const kernelError = 25 * time.Microsecond
 
 // hardwareUncertainty is that of the card's stamps, or what it was at the most if
 // the card was lost since.
@@ -127,6 +130,9 @@ func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to s
 		series.delay.Observe(v.Value.Seconds())
 		if v.Value < 0 {
 			d.negative++
+		}
+		if from.Held > kernelError {
+			d.held++
 		}
 	}
 	ipdv, ok := d.add(seq, v)

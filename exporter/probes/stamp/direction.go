@@ -45,6 +45,8 @@ type direction struct {
 	voices    []playback
 
 	negative uint64
+	// held counts delays whose packet may have stood on its host after its stamp.
+	held uint64
 	invalid  [reasonCount]uint64
 }
 

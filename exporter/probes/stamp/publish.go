@@ -105,10 +105,11 @@ func (s *session) publishWindow(d *direction) {
 	out, snap := &s.series.direction[d.dir], d.delays.Snapshot()
 	set(out.delayMin, snap.Min, snap.Count > 0)
 	set(out.delayMax, snap.Max, snap.Count > 0)
-	set(out.bound, snap.Bound, snap.Count > 0)
+	bound := snap.Bound()
+	set(out.bound, bound, snap.Count > 0)
 	facts := &s.last.directions[d.dir]
 	facts.median, facts.delayed = snap.Quantile(0.5)
-	facts.bound = snap.Bound
+	facts.bound = bound
 	out.quantiles.set(snap)
 	facts.loss, facts.lossKnown = d.losses.Ratio()
 	facts.lossKnown = facts.lossKnown && d.known
@@ -157,6 +158,7 @@ func (s *session) publishDirection(d *direction) {
 	jitter, ok := d.variation.Jitter()
 	set(out.jitter, jitter, ok)
 	out.negative.to(d.negative)
+	out.held.ifAny(d.held)
 	for reason, n := range d.invalid {
 		out.invalid[reason].ifAny(n)
 	}

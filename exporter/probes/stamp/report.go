@@ -56,6 +56,9 @@ type DirectionReport struct {
 	Jitter *float64 `json:"jitter"`
 	// Negative counts delays below zero: evidence of a clock fault.
 	Negative uint64 `json:"negative"`
+	// Held counts delays of packets that the sending host may have held for longer
+	// than 25 us after their stamp: they may be too large by that.
+	Held uint64 `json:"held"`
 	// Invalid counts delays that could not be given a bound, by reason.
 	Invalid map[string]uint64 `json:"invalid,omitempty"`
 	Voice   []VoiceReport     `json:"voice,omitempty"`
@@ -69,7 +72,8 @@ type Distribution struct {
 	P95 *float64 `json:"p95"`
 	P99 *float64 `json:"p99"`
 	Max *float64 `json:"max"`
-	// ErrorBound: the truth lies within so much of each value. Variation has none.
+	// ErrorBound: the true smallest delay and the true median lie within so much of
+	// Min and P50. Variation has none.
 	ErrorBound *float64 `json:"error_bound,omitempty"`
 }
 
@@ -137,7 +141,7 @@ func (s *session) report() Report {
 }
 
 func (s *session) reportDirection(d *direction) DirectionReport {
-	r := DirectionReport{Negative: d.negative, Invalid: map[string]uint64{}}
+	r := DirectionReport{Negative: d.negative, Held: d.held, Invalid: map[string]uint64{}}
 	for reason, n := range d.invalid {
 		addIfAny(r.Invalid, sample.Reason(reason).String(), n)
 	}
@@ -160,7 +164,7 @@ func (s *session) reportDirection(d *direction) DirectionReport {
 	}
 	if snap := d.delays.Snapshot(); snap.Count > 0 {
 		r.Delay = distribution(snap, 0)
-		bound := snap.Bound.Seconds()
+		bound := snap.Bound().Seconds()
 		r.Delay.ErrorBound = &bound
 	}
 	r.IPDV = distribution(s.collect.ipdv[d.dir].Snapshot(), 0)

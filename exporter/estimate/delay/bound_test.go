@@ -1,0 +1,100 @@
+package delay
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+)
+
+func TestBoundOfEqualPacketsIsTheirs(t *testing.T) {
+	var w Window
+	for range 100 {
+		w.Add(sample.Delay{Value: ms, Bound: 5 * us, Reason: sample.OK})
+	}
+	if got := w.Snapshot().Bound(); got != 5*us {
+		t.Errorf("bound %v, want 5 us", got)
+	}
+	w.Reset()
+	if got := w.Snapshot().Bound(); got != 0 {
+		t.Errorf("bound of nothing is %v", got)
+	}
+	w.Add(sample.Delay{Value: ms, Bound: us, Reason: sample.OK})
+	if s := w.Snapshot(); s.Bound() != us || s.Count != 1 || s.Min != ms {
+		t.Errorf("after Reset: %+v", s)
+	}
+}
+
+// TestFewWideBoundsDoNotWidenTheWindows: a host that stood still for a moment says
+// little of the path.
+func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
+	var w Window
+	for i := range 300 {
+		d := sample.Delay{Value: 30*ms + time.Duration(i)*us/10, Bound: 90 * us, Reason: sample.OK}
+		if i%60 == 7 {
+			d.Bound, d.Value = 4*ms, d.Value+4*ms
+		}
+		w.Add(d)
+	}
+	if got := w.Snapshot().Bound(); got < 90*us || got > 600*us {
+		t.Errorf("bound %v, want little more than 90 us and the width of a bucket", got)
+	}
+}
+
+// TestTruthLiesWithinTheBound draws true delays and reports them wrongly by no
+// more than each one's bound, at times by all of it and all to one side.
+func TestTruthLiesWithinTheBound(t *testing.T) {
+	for range 3000 {
+		seed := rand.Uint64()
+		rng := rand.New(rand.NewPCG(seed, 0))
+		n, lost := 1+rng.IntN(200), rng.IntN(20)
+		wideShare, lean := rng.Float64()*0.2, rng.IntN(3)
+		var w Window
+		w.Lost(lost)
+		truth := make([]time.Duration, n)
+		for i := range truth {
+			truth[i] = 10*ms + time.Duration(rng.Int64N(int64(ms)))
+			d := sample.Delay{Bound: 50 * us, Reason: sample.OK}
+			if rng.Float64() < wideShare {
+				d.Bound = time.Duration(rng.Int64N(int64(5 * ms)))
+			}
+			off := time.Duration(rng.Int64N(2*int64(d.Bound)+1)) - d.Bound
+			switch lean {
+			case 0:
+				off = d.Bound
+			case 1:
+				off = -d.Bound
+			}
+			d.Value = truth[i] + off
+			w.Add(d)
+		}
+		slices.Sort(truth)
+		s := w.Snapshot()
+		if off := (s.Min - truth[0]).Abs(); off > s.Bound() {
+			t.Fatalf("seed %d: the smallest of %d is off by %v, bound %v", seed, n, off, s.Bound())
+		}
+		median, ok := s.Quantile(0.5)
+		if rank := (n + lost + 1) / 2; ok != (rank <= n) {
+			t.Fatalf("seed %d: rank %d of %d, defined %v", seed, rank, n, ok)
+		} else if ok {
+			// Three values of the histogram are in it, each within 0.8 %.
+			slack := 3 * median / 127
+			if off := (median - truth[rank-1]).Abs(); off > s.Bound()+slack {
+				t.Fatalf("seed %d: the median of %d is off by %v, bound %v", seed, n, off, s.Bound())
+			}
+		}
+	}
+}
+
+func BenchmarkBound(b *testing.B) {
+	var w Window
+	for i := range 3000 {
+		w.Add(sample.Delay{Value: 30*ms + time.Duration(i*i%997)*us, Bound: 90*us + time.Duration(i%50), Reason: sample.OK})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Snapshot().Bound()
+	}
+}
