@@ -46,8 +46,8 @@ type direction struct {
 
 	negative uint64
 	// held counts delays whose packet may have stood on its host after its stamp.
-	held uint64
-	invalid  [reasonCount]uint64
+	held    uint64
+	invalid [reasonCount]uint64
 }
 
 // count takes the receiver's counts of this direction, of which the newest

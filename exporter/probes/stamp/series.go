@@ -165,7 +165,7 @@ func newDirectionSeries(c *scope, dir string) directionSeries {
 		lost: c.counter(metric.PacketsLost, dir), duplicated: c.counter(metric.PacketsDuplicated, dir),
 		reordered: c.counter(metric.PacketsReordered, dir), late: c.counter(metric.PacketsLate, dir),
 		corrupted: c.counter(metric.PacketsCorrupted, dir), negative: c.counter(metric.DelayNegative, dir),
-		held: c.counter(metric.DelayHeld, dir),
+		held:     c.counter(metric.DelayHeld, dir),
 		inFlight: c.open(metric.PacketsInFlight, dir), lossRatio: c.open(metric.LossRatio, dir),
 		burstRatio: c.open(metric.LossBurstRatio, dir), delayMin: c.open(metric.DelayMin, dir),
 		delayMax: c.open(metric.DelayMax, dir), quantiles: c.quantiles(metric.DelayQuantile, dir),
