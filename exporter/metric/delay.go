@@ -32,7 +32,7 @@ var (
 	// DelayErrorBound is oneway_delay_error_bound_seconds.
 	DelayErrorBound = &Desc{
 		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "The true smallest and the true median delay of the last window lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. A single delay may have a wider bound of its own: oneway_delay_held_total and the origins of stamps tell how many.",
+		Help:   "The true smallest delay (of packets that were not held) and the true median of the last window lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. A single delay may have a wider bound of its own: oneway_delay_held_total and the origins of stamps tell how many.",
 		Absent: "In a window without a valid delay.",
 		Source: "RFC 7679 section 3.7",
 	}

@@ -27,8 +27,8 @@ type Window struct {
 	values                           histogram
 	count, lost, negative, undefined uint64
 	min, max                         time.Duration
-	// low and high hold the true smallest delay: the least of all lower ends, and
-	// of all upper ones.
+	// high is the least of all upper ends, so that the smallest true delay is no
+	// more; low that of the lower ends, but for those in widest.
 	low, high time.Duration
 	widest    widest
 }
@@ -45,8 +45,10 @@ func (w *Window) Add(d sample.Delay) {
 	if w.count == 0 {
 		w.low, w.high = math.MaxInt64, math.MaxInt64
 	}
-	w.low, w.high = min(w.low, d.Value-d.Bound), min(w.high, d.Value+d.Bound)
-	w.widest.add(d.Bound)
+	w.high = min(w.high, d.Value+d.Bound)
+	if out := w.widest.add(wide{d.Bound, d.Value - d.Bound}); out.bound > 0 {
+		w.low = min(w.low, out.low)
+	}
 	if w.count == 0 || d.Value < w.min {
 		w.min = d.Value
 	}
