@@ -44,8 +44,8 @@ var (
 	}
 	// ClockReferenceInfo is oneway_clock_reference_info.
 	ClockReferenceInfo = &Desc{
-		Name: "oneway_clock_reference_info", Kind: Gauge, Labels: []string{ClockL, "reference_id", "stratum", "leap_status"},
-		Help:   "Always 1; what the clock follows.",
+		Name: "oneway_clock_reference_info", Kind: Gauge, Labels: []string{ClockL, "reference_id", "stratum", "leap_status", "kind"},
+		Help:   "Always 1; what the clock follows. kind is pps (a pulse), nmea (a receiver's sentences alone), ptp (a hardware clock), ntp, local or other.",
 		Absent: "While the daemon is silent.",
 		Source: "chrony manual, tracking: Reference ID",
 	}
@@ -67,5 +67,26 @@ var (
 		Name: "oneway_clock_query_failures_total", Kind: Counter, Labels: []string{ClockL, ReasonL},
 		Help:   "Queries of the clock daemon without a usable reply, by reason.",
 		Source: "chrony candm.h",
+	}
+	// FarClockSynchronized is oneway_far_clock_synchronized.
+	FarClockSynchronized = &Desc{
+		Name: "oneway_far_clock_synchronized", Kind: Gauge, Labels: []string{Path, Probe},
+		Help:   "1 if the far end says that its clock is synchronised (the S bit of its Error Estimate), else 0.",
+		Absent: "Until the far end has answered, and when it has ceased to.",
+		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
+	}
+	// FarClockErrorBound is oneway_far_clock_error_bound_seconds.
+	FarClockErrorBound = &Desc{
+		Name: "oneway_far_clock_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe},
+		Help:   "Largest offset of the far end's clock that its Error Estimate admits, in seconds.",
+		Absent: "While the far end is not synchronised or not heard.",
+		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
+	}
+	// StampCalibration is oneway_stamp_calibration_seconds.
+	StampCalibration = &Desc{
+		Name: "oneway_stamp_calibration_seconds", Kind: Gauge, Labels: []string{"interface", "kind"},
+		Help:   "Calibration error of the time stamps of an interface, in seconds: kind systematic (removed from delays) or random (part of their bound).",
+		Absent: "For an interface that was not calibrated (oneway calibrate).",
+		Source: "RFC 7679 section 3.7.3",
 	}
 )

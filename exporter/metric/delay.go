@@ -43,6 +43,13 @@ var (
 		Absent: "Until the first.",
 		Source: "decision 4 (exporter/doc/decisions)",
 	}
+	// DelayVague is oneway_delay_vague_total.
+	DelayVague = &Desc{
+		Name: "oneway_delay_vague_total", Kind: Counter, Labels: perDirection,
+		Help:   "Delays that were reported although their bound exceeds the configured share of the delay itself (vague_above, one half).",
+		Absent: "Until the first.",
+		Source: "RFC 7679 section 3.7",
+	}
 	// DelayInvalid is oneway_delay_invalid_total.
 	DelayInvalid = &Desc{
 		Name: "oneway_delay_invalid_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ReasonL},

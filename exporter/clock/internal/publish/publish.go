@@ -18,7 +18,9 @@ import (
 const Every = time.Second
 
 // Reference is what the clock follows, in words.
-type Reference struct{ ID, Stratum, Leap string }
+//
+// Kind is that of the source: pps, nmea, ptp, ntp, local or other.
+type Reference struct{ ID, Stratum, Leap, Kind string }
 
 // Report is all that is published of one moment. A NaN, a zero LastUpdate or
 // an empty Reference is unknown and gives no series.
@@ -106,7 +108,7 @@ func (p *Publisher) follow(r Reference) {
 	}
 	p.reference = r
 	if r != (Reference{}) {
-		p.info = p.sink.Series(metric.ClockReferenceInfo, p.name, r.ID, r.Stratum, r.Leap)
+		p.info = p.sink.Series(metric.ClockReferenceInfo, p.name, r.ID, r.Stratum, r.Leap, r.Kind)
 		p.info.Set(1)
 	}
 }
