@@ -83,7 +83,7 @@ var (
 	// PPSPulses is oneway_pps_pulses_total.
 	PPSPulses = &Desc{
 		Name: "oneway_pps_pulses_total", Kind: Counter, Labels: []string{PulseL},
-		Help:   "Pulses seen.",
+		Help:   "Pulses per second that the kernel has stamped.",
 		Source: "RFC 2783; Linux Documentation/driver-api/pps.rst",
 	}
 	// PPSMissed is oneway_pps_missed_total.
