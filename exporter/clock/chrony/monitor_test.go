@@ -199,6 +199,44 @@ func TestHoldoverAfterFourPollIntervalsIsValid(t *testing.T) {
 	})
 }
 
+// In holdover nothing is learnt, so the bound grows by all that may go wrong with the
+// clock's rate: skew 2 ppm, residual frequency 0.5 ppm, maxclockerror.
+func TestHoldoverBoundGrowsWithTheSkewAndTheTimeSinceTheUpdate(t *testing.T) {
+	for _, maxClockError := range []float64{0, 10e-6} {
+		inBed(t, Options{MaxClockError: maxClockError}, func(b *bed) {
+			rate := 2.5e-6 + max(maxClockError, DefaultMaxClockError)
+			// A daemon that hangs, and so tells nothing of what it knows: the ageing is ours alone.
+			time.Sleep(100*time.Second + time.Second/2)
+			b.daemon.set(func(d *daemon) { d.fault = hanging })
+			begin := b.quality()
+			for _, later := range []time.Duration{5 * time.Second, 10 * time.Second, 25 * time.Second} {
+				now := b.clock.Read().Wall
+				got := b.monitor.Quality(now.Add(later))
+				want := begin.Bound.Error.Seconds() + later.Seconds()*rate
+				if got.State != clock.Holdover || math.Abs(got.Bound.Error.Seconds()-want) > 10e-9 {
+					t.Errorf("%v later, at %g: %v, bound %v, want holdover and %.9f s", later, rate, got.State, got.Bound.Error, want)
+				}
+			}
+			if age := b.clock.Read().Wall.Sub(begin.LastUpdate); age < 100*time.Second {
+				t.Errorf("the last update is %v old, want 100 s", age)
+			}
+		})
+	}
+}
+
+func TestPendingLeapSecondIsToldAndChangesNothingElse(t *testing.T) {
+	inBed(t, Options{}, func(b *bed) {
+		for leap, word := range map[uint16]string{1: "insert_second", 2: "delete_second"} {
+			b.daemon.set(func(d *daemon) { d.leap, d.refID = leap, refID("PPS") })
+			time.Sleep(3 * time.Second)
+			b.expect(word, clock.Synchronised, sample.OK)
+			if _, ok := b.sink.Value(metric.ClockReferenceInfo, Name, "PPS", "1", word, "pps"); !ok {
+				t.Errorf("%s is not told: %v", word, b.sink.Present(metric.ClockReferenceInfo.Name))
+			}
+		}
+	})
+}
+
 func TestSourcesThatAreNotToldDoNotSpoilTracking(t *testing.T) {
 	inBed(t, Options{}, func(b *bed) {
 		b.daemon.set(func(d *daemon) { d.noSources, d.refID = true, 77 })
@@ -312,7 +350,7 @@ func TestSeriesTellWhatIsKnown(t *testing.T) {
 		if v, ok := b.sink.Value(metric.ClockErrorBound, Name); !ok || v < 625e-6 || v > 650e-6 {
 			t.Errorf("bound %v (present %v)", v, ok)
 		}
-		if _, ok := b.sink.Value(metric.ClockReferenceInfo, Name, "TEST", "1", "normal"); !ok {
+		if _, ok := b.sink.Value(metric.ClockReferenceInfo, Name, "TEST", "1", "normal", "other"); !ok {
 			t.Errorf("no reference TEST: %v", b.sink.Present(metric.ClockReferenceInfo.Name))
 		}
 		if v, _ := b.sink.Value(metric.ClockLastUpdate, Name); v < 946684000 {

@@ -91,7 +91,7 @@ func reference(t *fb.Tracking) publish.Reference {
 		id = fb.RefidToString(t.RefID)
 	}
 	leaps := [...]string{"normal", "insert_second", "delete_second", "unsynchronised"}
-	return publish.Reference{ID: id, Stratum: fmt.Sprint(t.Stratum), Leap: leaps[t.LeapStatus]}
+	return publish.Reference{ID: id, Stratum: fmt.Sprint(t.Stratum), Leap: leaps[t.LeapStatus], Kind: kindOf(t)}
 }
 
 // synchronised reports whether chronyd claims to follow a source.
