@@ -26,7 +26,10 @@ func newMonitor(c config.Clock, sink metric.Sink, log *slog.Logger) (clock.Monit
 	case config.ClockNone:
 		return none.New(sink), nil
 	case config.ClockChrony:
-		return chrony.New(chrony.Options{Address: c.Address, Interval: c.Interval, Sink: sink, Log: log})
+		return chrony.New(chrony.Options{
+			Address: c.Address, Interval: c.Interval, SocketDir: c.SocketDir,
+			MaxClockError: float64(c.MaxClockError), TrustLocal: c.TrustLocal, Sink: sink, Log: log,
+		})
 	}
 	return nil, fmt.Errorf("agent: clock source is %q", c.Source)
 }
@@ -63,8 +66,10 @@ var errNotYours = errors.New("agent: the clock monitor is run by the agent")
 // Run is not for those who are lent the monitor.
 func (*clockKeeper) Run(context.Context) error { return errNotYours }
 
-// apply puts a clock section in force, if it differs from the one that is.
+// apply puts a clock section in force, if it differs from the one that is. The
+// receiver and the pulse are watched by others.
 func (k *clockKeeper) apply(ctx context.Context, c config.Clock) {
+	c.GPSD, c.PPS = nil, nil
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.unit != nil && k.config == c {

@@ -65,36 +65,10 @@ func child(n *yaml.Node, name string) *yaml.Node {
 	return n
 }
 
-// atFunc is locator.at.
-type atFunc func(path ...string) *yaml.Node
-
-func (d *decoder) checkClock(c *Clock, at atFunc) {
-	switch c.Source {
-	case ClockChrony, ClockStatic, ClockNone:
-	default:
-		d.fail(at("clock", "source"), "clock.source", "is %q; it must be one of %q", c.Source, []string{ClockChrony, ClockStatic, ClockNone})
-		return
-	}
-	section := at("clock")
-	given := func(key string) bool { return section != at() && at("clock", key) != section }
-	needs := map[string]string{"address": ClockChrony, "interval": ClockChrony, "bound": ClockStatic}
-	for _, key := range sortedKeys(needs) {
-		if given(key) && c.Source != needs[key] {
-			d.fail(at("clock", key), "clock."+key, "has no meaning with source %s; it goes with source %s", c.Source, needs[key])
-		}
-	}
-	switch c.Source {
-	case ClockStatic:
-		if !given("bound") {
-			d.fail(section, "clock.bound", "is missing; source static needs it, such as 1ms")
-			return
-		}
-		d.between(at("clock", "bound"), "clock.bound", c.Bound, 0, time.Second)
-	case ClockChrony:
-		d.between(at("clock", "interval"), "clock.interval", c.Interval, 100*time.Millisecond, time.Minute)
-		if c.Address != "" && !strings.HasPrefix(c.Address, "unix:///") && !strings.HasPrefix(c.Address, "udp://") {
-			d.fail(at("clock", "address"), "clock.address", "is %q; it must begin with unix:/// or udp://, such as unix:///run/chrony/chronyd.sock or udp://127.0.0.1:323", c.Address)
-		}
+// checkName holds a name to NamePattern.
+func (d *decoder) checkName(n *yaml.Node, key, name string) {
+	if !namePattern.MatchString(name) {
+		d.fail(n, key, "is %q; it must begin with a letter or digit, and have at most 100 letters, digits, and _ . : / -", name)
 	}
 }
 
@@ -168,7 +142,7 @@ func (d *decoder) checkPaths(paths []Path, root *yaml.Node) {
 		case child(n, "name") == n:
 			d.fail(n, key+".name", "is missing; every path needs one")
 		case !namePattern.MatchString(p.Name):
-			d.fail(child(n, "name"), key+".name", "is %q; it must begin with a letter or digit, and have at most 100 letters, digits, and _ . : / -", p.Name)
+			d.checkName(child(n, "name"), key+".name", p.Name)
 		case twice:
 			d.fail(child(n, "name"), key+".name", "is %q, which paths[%d] in line %d has already; names must differ", p.Name, first, child(nodes[first], "name").Line)
 		default:
@@ -199,9 +173,7 @@ func (d *decoder) checkProbes(probes []Probe, path *yaml.Node, key string) {
 		if p.Name == "" {
 			p.Name = p.Type
 		}
-		if !namePattern.MatchString(p.Name) {
-			d.fail(p.Options.find("name"), key+".name", "is %q; it must begin with a letter or digit, and have at most 100 letters, digits, and _ . : / -", p.Name)
-		}
+		d.checkName(p.Options.find("name"), key+".name", p.Name)
 		if seen[p.Name] {
 			d.fail(p.Options.find("name"), key+".name", "is %q, which another probe of this path has already; give one of them another name", p.Name)
 		}

@@ -18,6 +18,9 @@ type Config struct {
 	Reflector *Reflector `yaml:"reflector"`
 	// Paths are what is measured.
 	Paths []Path `yaml:"paths"`
+	// CalibrationFile holds the stamp errors of this host's interfaces, as
+	// `oneway calibrate` has measured them; empty: none are known.
+	CalibrationFile string `yaml:"calibration_file"`
 
 	root *yaml.Node
 }
@@ -52,6 +55,46 @@ type Clock struct {
 	Bound time.Duration `yaml:"bound"`
 	// Interval is how often chronyd is asked, 100 ms to 1 min; default 1 s.
 	Interval time.Duration `yaml:"interval"`
+	// SocketDir is where our end of chronyd's Unix socket is put: an absolute path;
+	// empty: beside chronyd's own.
+	SocketDir string `yaml:"socket_dir"`
+	// MaxClockError is chrony.conf's maxclockerror as a ratio, above 0 and at most
+	// 0.01; 0: chronyd's default, 1e-6.
+	MaxClockError Ratio `yaml:"max_clock_error"`
+	// TrustLocal takes chronyd's local mode for a synchronised clock.
+	TrustLocal bool `yaml:"trust_local"`
+	// GPSD is the receiver that gpsd tells of; nil: gpsd is not asked.
+	GPSD *GPSD `yaml:"gpsd"`
+	// PPS is the pulse that the kernel stamps; nil: no pulse is watched.
+	PPS *PPS `yaml:"pps"`
+}
+
+// GPSD says which receiver is watched, whatever disciplines the clock.
+type GPSD struct {
+	// Address of gpsd, as host:port; default 127.0.0.1:2947.
+	Address string `yaml:"address"`
+	// Device is the receiver's, as gpsd calls it; empty: any.
+	Device string `yaml:"device"`
+	// Name is the metric label `receiver`; default gps0.
+	Name string `yaml:"name"`
+}
+
+// Edges of a pulse.
+const (
+	// EdgeAssert is the edge with which the signal begins.
+	EdgeAssert = "assert"
+	// EdgeClear is the edge with which it ends.
+	EdgeClear = "clear"
+)
+
+// PPS says which pulse per second is watched, whatever disciplines the clock.
+type PPS struct {
+	// Device is the kernel's; default /dev/pps0.
+	Device string `yaml:"device"`
+	// Edge that marks the second: EdgeAssert (the default) or EdgeClear.
+	Edge string `yaml:"edge"`
+	// Name is the metric label `pps`; default pps0.
+	Name string `yaml:"name"`
 }
 
 // Reflector has the settings of the reflector; zero values mean its defaults.

@@ -55,7 +55,12 @@ func TestAllFeaturesAreRead(t *testing.T) {
 	probes := []Probe{{Name: "stamp", Type: "stamp"}, {Name: "slow", Type: "stamp"}}
 	want := &Config{
 		File:  "testdata/good/all.yml",
-		Clock: Clock{Source: ClockStatic, Bound: 20 * time.Microsecond, Interval: time.Second},
+		Clock: Clock{
+			Source: ClockStatic, Bound: 20 * time.Microsecond, Interval: time.Second,
+			GPSD: &GPSD{Address: "127.0.0.1:2947", Device: "/dev/ttyACM0", Name: "gps0"},
+			PPS:  &PPS{Device: "/dev/pps0", Edge: EdgeClear, Name: "roof"},
+		},
+		CalibrationFile: "testdata/good/stamps.yml",
 		Reflector: &Reflector{
 			Listen:    []Listen{{Port: 862}, {Addr: netip.IPv6Loopback(), Port: 1862}},
 			KeyFile:   "testdata/good/secret.key",
@@ -96,6 +101,31 @@ func TestMinimalFilesGetDefaults(t *testing.T) {
 	}
 	if _, err := Parse("x.yml", []byte("paths: []")); err != nil {
 		t.Errorf("a list of paths that is empty on purpose: %v", err)
+	}
+}
+
+func TestClockOfChronyIsReadWhole(t *testing.T) {
+	c, err := Parse("x.yml", []byte(`
+clock:
+  socket_dir: /run/oneway
+  max_clock_error: 1e-5
+  trust_local: true
+  gpsd: {}
+  pps: {}
+paths: []`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Clock{
+		Source: ClockChrony, Interval: time.Second, SocketDir: "/run/oneway", MaxClockError: 1e-5, TrustLocal: true,
+		GPSD: &GPSD{Address: "127.0.0.1:2947", Name: "gps0"},
+		PPS:  &PPS{Device: "/dev/pps0", Edge: EdgeAssert, Name: "pps0"},
+	}
+	if diff := cmp.Diff(want, c.Clock); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if c, err = Parse("x.yml", []byte("paths: []")); err != nil || c.Clock.GPSD != nil || c.Clock.PPS != nil {
+		t.Errorf("a receiver that nobody has configured: %+v, %v", c.Clock, err)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestEverySettingOfTheExampleIsRight(t *testing.T) {
 	// A bound goes with the source static, and all else of the clock with chrony.
 	bound := regexp.MustCompile(`(?m)^ *bound: .*\n`)
 	check("chrony.yml", bound.ReplaceAllString(all, ""))
-	daemon := regexp.MustCompile(`(?m)^  (address|interval): .*\n`)
+	daemon := regexp.MustCompile(`(?m)^  (address|interval|socket_dir|max_clock_error|trust_local): .*\n`)
 	check("static.yml", daemon.ReplaceAllString(strings.Replace(all, "source: chrony", "source: static", 1), ""))
 }
 
@@ -75,7 +75,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing []string
-	for _, s := range []any{config.Config{}, config.Clock{}, config.Reflector{}, config.RateLimit{}, config.Path{}, config.Probe{}, stamp.Options{}} {
+	for _, s := range []any{config.Config{}, config.Clock{}, config.GPSD{}, config.PPS{}, config.Reflector{}, config.RateLimit{}, config.Path{}, config.Probe{}, stamp.Options{}} {
 		for f := range reflect.TypeOf(s).Fields() {
 			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if f.IsExported() && key != "" && key != "-" && !bytes.Contains(example, []byte(key+":")) {
