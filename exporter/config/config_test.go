@@ -54,7 +54,7 @@ func TestAllFeaturesAreRead(t *testing.T) {
 	}
 	probes := []Probe{{Name: "stamp", Type: "stamp"}, {Name: "slow", Type: "stamp"}}
 	want := &Config{
-		File:  "testdata/good/all.yml",
+		File: "testdata/good/all.yml",
 		Clock: Clock{
 			Source: ClockStatic, Bound: 20 * time.Microsecond, Interval: time.Second,
 			GPSD: &GPSD{Address: "127.0.0.1:2947", Device: "/dev/ttyACM0", Name: "gps0"},
