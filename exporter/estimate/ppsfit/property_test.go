@@ -1,0 +1,147 @@
+package ppsfit
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// tally is how often the truth was inside of the bound.
+type tally struct {
+	asked, known, inside int
+	worst                time.Duration // beyond the bound
+}
+
+// ask compares at a moment before the last pulse and one up to 5 s after it.
+func (c *tally) ask(w *world, f *Fit) {
+	for _, raw := range []time.Duration{
+		w.pulse(0).Raw - time.Duration(w.random.Int64N(int64(10*time.Second))),
+		w.pulse(0).Raw + time.Duration(w.random.Int64N(int64(5*time.Second))),
+	} {
+		c.asked++
+		off, bound, ok := w.offset(f, raw)
+		if !ok {
+			continue
+		}
+		c.known++
+		if off.Abs() <= bound {
+			c.inside++
+		}
+		c.worst = max(c.worst, off.Abs()-bound)
+	}
+}
+
+func (c *tally) judge(t *testing.T, known float64) {
+	t.Helper()
+	t.Logf("known %.2f %%, inside %.4f %%, worst beyond the bound %v", 100*float64(c.known)/float64(c.asked), 100*float64(c.inside)/float64(c.known), c.worst)
+	if float64(c.known) < known*float64(c.asked) {
+		t.Errorf("known at %d of %d moments", c.known, c.asked)
+	}
+	if float64(c.inside) < 0.999*float64(c.known) {
+		t.Errorf("truth inside of the bound at %d of %d moments", c.inside, c.known)
+	}
+}
+
+func TestTruthIsInsideTheBoundWhateverTheNoise(t *testing.T) {
+	for name, noise := range noises() {
+		for _, rate := range []float64{0, 50e-6, -300e-6} {
+			t.Run(name, func(t *testing.T) {
+				w := newWorld(t, rand.Uint64(), rate)
+				w.wander = 3e-9
+				var f Fit
+				var c tally
+				for range 5000 {
+					w.tick()
+					f.Add(w.pulse(time.Duration(noise(w.random))))
+					c.ask(w, &f)
+				}
+				known := 0.99
+				if name == "large" {
+					known = 0.9 // an interval of the threshold's size is not rare there
+				}
+				c.judge(t, known)
+			})
+		}
+	}
+}
+
+func TestTruthIsInsideTheBoundThroughFaults(t *testing.T) {
+	for name, noise := range noises() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, rand.Uint64(), 20e-6)
+			w.wander = 3e-9
+			var f Fit
+			var c tally
+			for range 5000 {
+				w.tick()
+				d := time.Duration(noise(w.random))
+				switch w.random.IntN(20) {
+				case 0: // missed
+				case 1: // late by up to 20 ms
+					f.Add(w.pulse(d + time.Duration(w.random.Int64N(2e7))))
+				case 2: // twice
+					f.Add(w.pulse(d))
+					f.Add(w.pulse(d + time.Duration(w.random.Int64N(2e8))))
+				case 3: // and another one in between
+					f.Add(w.pulse(d))
+					f.Add(w.pulse(d + time.Duration(w.random.Int64N(9e8))))
+				default:
+					f.Add(w.pulse(d))
+				}
+				c.ask(w, &f)
+			}
+			c.judge(t, 0.85)
+		})
+	}
+}
+
+func TestBoundIsNotMuchLargerThanTheNoise(t *testing.T) {
+	w := newWorld(t, 41, 20e-6)
+	var f Fit
+	var sum time.Duration
+	const asked = 1000
+	w.run(&f, enough)
+	for range asked {
+		w.tick()
+		f.Add(w.pulse(time.Duration(1000 * w.random.NormFloat64())))
+		_, bound, ok := w.offset(&f, w.pulse(0).Raw)
+		if !ok {
+			t.Fatal("unknown")
+		}
+		sum += bound
+	}
+	if mean := sum / asked; mean < 2*time.Microsecond || mean > 5*time.Microsecond {
+		t.Errorf("mean bound %v with a noise of 1 us; want 2 to 5 us", mean)
+	}
+}
+
+func TestNoiseAloneIsNeverBelieved(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		next func(*rand.Rand) time.Duration // from one pulse to the next
+	}{
+		{"at random", func(r *rand.Rand) time.Duration { return time.Duration(r.ExpFloat64() * 1e9) }},
+		{"jittery seconds", func(r *rand.Rand) time.Duration { return time.Second + time.Duration(r.NormFloat64()*2e6) }},
+		{"too fast", func(*rand.Rand) time.Duration { return 700 * time.Millisecond }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			r := rand.New(rand.NewPCG(seed, 4))
+			var f Fit
+			raw := 100 * time.Second
+			believed := 0
+			const pulses = 20000
+			for range pulses {
+				raw += c.next(r)
+				f.Add(Pulse{Raw: raw, UTC: begin.Add(raw.Round(time.Second))})
+				if _, _, ok := f.UTC(raw); ok {
+					believed++
+				}
+			}
+			if believed > 0 {
+				t.Errorf("believed after %d of %d pulses", believed, pulses)
+			}
+		})
+	}
+}
