@@ -1,0 +1,81 @@
+package calibration
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// InterfaceOf names the interface of this host that has the address. It looks the
+// address up and asks nobody else. An address of no interface, an unspecified one for
+// instance, is an error.
+func InterfaceOf(addr netip.Addr) (string, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", fmt.Errorf("calibration: interfaces: %w", err)
+	}
+	bare := addr.Unmap().WithZone("")
+	for _, i := range all {
+		if z := addr.Zone(); z != "" && z != i.Name && z != strconv.Itoa(i.Index) {
+			continue
+		}
+		addrs, err := i.Addrs()
+		if err != nil {
+			return "", fmt.Errorf("calibration: addresses of %s: %w", i.Name, err)
+		}
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && has(&i, p, bare) {
+				return i.Name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("calibration: %s is an address of no interface of this host", addr)
+}
+
+// has tells whether addr is the address in p, or one of 127.0.0.0/8, all of which are
+// this host's own.
+func has(i *net.Interface, p netip.Prefix, addr netip.Addr) bool {
+	return p.Addr().Unmap() == addr ||
+		i.Flags&net.FlagLoopback != 0 && addr.Is4() && addr.IsLoopback() && p.Masked().Contains(addr)
+}
+
+// InterfaceTo names the interface over which packets go to peer from local, which may
+// be invalid or unspecified: then the kernel's routes decide. Nothing is sent. It is
+// the interface that has the source address; on a host that sends from the address
+// of one interface over another (a router's loopback address) name that in `local`.
+// Packets to one of the host's own addresses pass the loopback interface, whatever
+// interface has the address.
+func InterfaceTo(ctx context.Context, local netip.Addr, peer netip.AddrPort) (string, error) {
+	if _, err := InterfaceOf(peer.Addr()); err == nil {
+		return loopback()
+	}
+	if local.IsValid() && !local.IsUnspecified() {
+		return InterfaceOf(local)
+	}
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "udp", peer.String())
+	if err != nil {
+		return "", fmt.Errorf("calibration: route to %s: %w", peer.Addr(), err)
+	}
+	defer c.Close()
+	at, err := netip.ParseAddrPort(c.LocalAddr().String())
+	if err != nil {
+		return "", fmt.Errorf("calibration: route to %s: %w", peer.Addr(), err)
+	}
+	return InterfaceOf(at.Addr())
+}
+
+func loopback() (string, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", fmt.Errorf("calibration: interfaces: %w", err)
+	}
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback != 0 {
+			return i.Name, nil
+		}
+	}
+	return "", fmt.Errorf("calibration: this host has no loopback interface")
+}
