@@ -1,0 +1,200 @@
+package gpsd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/metric"
+)
+
+// What gpsd says; the device is always /dev/ttyS0.
+const (
+	banner  = `{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}`
+	pool    = `{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/ttyS0","activated":"2026-11-21T14:44:51.630Z"}]}`
+	noPool  = `{"class":"DEVICES","devices":[]}`
+	echo    = `{"class":"WATCH","enable":true,"json":true,"nmea":false,"raw":0,"scaled":false,"timing":true,"split24":false,"pps":true}`
+	gone    = `{"class":"DEVICE","path":"/dev/ttyS0","activated":0}`
+	back    = `{"class":"DEVICE","path":"/dev/ttyS0","activated":"2026-11-21T14:50:00.000Z"}`
+	noFix   = `{"class":"TPV","device":"/dev/ttyS0","mode":1}`
+	fix3D   = `{"class":"TPV","device":"/dev/ttyS0","mode":3,"time":"2026-11-21T14:44:58.000Z","ept":0.005}`
+	skyView = `{"class":"SKY","device":"/dev/ttyS0","nSat":3,"uSat":2,"satellites":[{"PRN":7,"used":true},{"PRN":2,"used":true},{"PRN":30,"used":false}]}`
+	pulse   = `{"class":"PPS","device":"/dev/ttyS0","real_sec":1795272300,"real_nsec":0,"clock_sec":1795272299,"clock_nsec":999996500,"precision":-20,"qErr":-3142}`
+	toff    = `{"class":"TOFF","device":"/dev/ttyS0","real_sec":1795272298, "real_nsec":0,"clock_sec":1795272298,"clock_nsec":54211377}`
+)
+
+// daemon is a fake gpsd.
+type daemon struct {
+	mu       sync.Mutex
+	down     bool     // nobody listens
+	mute     bool     // accepts and reads, but says nothing: it hangs
+	hangUp   bool     // closes after its banner
+	answer   []string // to a request
+	dialled  []time.Time
+	requests []string
+	peer     net.Conn // the present connection
+}
+
+func newDaemon() *daemon { return &daemon{answer: []string{pool, echo}} }
+
+// set changes the daemon under its lock.
+func (d *daemon) set(f func(d *daemon)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f(d)
+}
+
+func (d *daemon) connections() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.dialled)
+}
+
+func (d *daemon) asked() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.requests)
+}
+
+// dial is for Options.dial.
+func (d *daemon) dial(context.Context) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dialled = append(d.dialled, time.Now())
+	if d.down {
+		return nil, errors.New("connection refused")
+	}
+	here, there := net.Pipe()
+	d.peer = there
+	go d.serve(there)
+	return here, nil
+}
+
+func (d *daemon) serve(conn net.Conn) {
+	defer conn.Close()
+	requests := bufio.NewScanner(conn)
+	for first := true; requests.Scan(); first = false {
+		d.mu.Lock()
+		d.requests = append(d.requests, requests.Text())
+		answer, hangUp := d.answer, d.hangUp
+		if d.mute {
+			answer = nil
+		} else if first {
+			answer = append([]string{banner}, answer...)
+		}
+		d.mu.Unlock()
+		for _, line := range answer {
+			if _, err := io.WriteString(conn, line+"\r\n"); err != nil {
+				return
+			}
+		}
+		if hangUp {
+			return
+		}
+	}
+}
+
+// send writes octets on the present connection; what the client does not read
+// any more is lost.
+func (d *daemon) send(text string) {
+	d.mu.Lock()
+	peer := d.peer
+	d.mu.Unlock()
+	_, _ = io.WriteString(peer, text)
+}
+
+// cut ends the present connection.
+func (d *daemon) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_ = d.peer.Close()
+}
+
+// bed is a client and its fake gpsd in a synctest bubble.
+type bed struct {
+	*testing.T
+	daemon *daemon
+	sink   *clocktest.Sink
+	client *Client
+}
+
+// inBed runs f beside a running client, and then checks that all ends.
+func inBed(t *testing.T, o Options, prepare func(d *daemon), f func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bed{T: t, daemon: newDaemon(), sink: clocktest.NewSink()}
+		if prepare != nil {
+			prepare(b.daemon)
+		}
+		o.Sink, o.dial = b.sink, b.daemon.dial
+		if o.random == nil {
+			o.random = func() float64 { return 1 }
+		}
+		c, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.client = c
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx) }()
+		synctest.Wait()
+		f(b)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if n := b.sink.Open(); n != 0 {
+			t.Errorf("%d series are left: %v", n, b.sink.Present(""))
+		}
+	})
+}
+
+// say sends lines and lets them arrive.
+func (b *bed) say(lines ...string) {
+	for _, line := range lines {
+		b.daemon.send(line + "\r\n")
+	}
+	synctest.Wait()
+}
+
+// tick lets a second go by, in which the metrics follow.
+func (b *bed) tick() { time.Sleep(publishEvery); synctest.Wait() }
+
+// every says lines each second for a while.
+func (b *bed) every(d time.Duration, lines ...string) {
+	for ; d > 0; d -= time.Second {
+		b.say(lines...)
+		time.Sleep(time.Second)
+	}
+}
+
+// metrics expects the values of families with the label receiver alone; NaN is absence.
+func (b *bed) metrics(when string, want map[*metric.Desc]string) {
+	b.Helper()
+	for desc, text := range want {
+		got := "absent"
+		if v, ok := b.sink.Value(desc, DefaultName); ok {
+			got = fmt.Sprint(v)
+		}
+		if got != text {
+			b.Errorf("%s: %s is %s, want %s", when, desc.Name, got, text)
+		}
+	}
+}
+
+func (b *bed) malformed(m malformation) float64 {
+	v, ok := b.sink.Value(metric.GNSSMalformed, DefaultName, m.String())
+	if !ok {
+		b.Errorf("no series of the malformed lines: %v", m)
+	}
+	return v
+}
