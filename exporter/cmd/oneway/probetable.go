@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/sample"
 )
 
 // printReport writes the table for people: one column a direction.
@@ -73,10 +74,13 @@ func printNotes(out io.Writer, r stamp.Report) error {
 		report stamp.DirectionReport
 	}{{"forward", r.Forward}, {"reverse", r.Reverse}} {
 		for _, reason := range sortedKeys(d.report.Invalid) {
-			notes = append(notes, fmt.Sprintf("%s: %d delays without a bound: %s", d.name, d.report.Invalid[reason], strings.ReplaceAll(reason, "_", " ")))
+			notes = append(notes, d.name+": "+whyInvalid(reason, d.report.Invalid[reason], d.report.ErrorBound))
+		}
+		if d.report.Vague > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d delays are vague: their error bound is a large share of them", d.name, d.report.Vague))
 		}
 		if d.report.Negative > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d negative delays: one of the clocks is wrong", d.name, d.report.Negative))
+			notes = append(notes, fmt.Sprintf("%s: %d negative delays: beyond the error bound, one of the clocks is wrong", d.name, d.report.Negative))
 		}
 	}
 	for _, reason := range sortedKeys(r.Skipped) {
@@ -94,6 +98,15 @@ func printNotes(out io.Writer, r stamp.Report) error {
 		}
 	}
 	return nil
+}
+
+// whyInvalid says why delays are not reported, and what can be done.
+func whyInvalid(reason string, n uint64, bound *float64) string {
+	if reason != sample.BoundTooLarge.String() {
+		return fmt.Sprintf("%d delays without a bound: %s", n, strings.ReplaceAll(reason, "_", " "))
+	}
+	return fmt.Sprintf("%d delays are not reported: they are smaller than their own error bound, ± %s; --invalid-above=0 reports them with it",
+		n, seconds(bound))
 }
 
 func sortedKeys(m map[string]uint64) []string {

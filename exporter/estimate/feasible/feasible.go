@@ -11,9 +11,9 @@
 //
 //	m - (T4 - T3)  <=  theta  <=  (T2 - T1) - m
 //
-// which is Cristian's bound on reading a remote clock (Probabilistic clock
-// synchronization, Distributed Computing 3, 1989), taken for each direction by itself:
-// the fastest packets of either need not belong together. The interval is
+// which is Cristian's bound on reading a remote clock (Distributed Computing 3, 1989,
+// pages 146 to 158), taken for each direction by itself: the fastest packets of either
+// need not belong together. The interval is
 // (Df - m) + (Dr - m) wide, so that m = 0, which is always true, leaves half the round
 // trip about its middle, and asymmetry that m does not know of stays in it. It shrinks
 // with queues that empty, not with the number of packets.

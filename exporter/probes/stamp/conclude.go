@@ -78,6 +78,7 @@ func (s *session) conclude(a *answer) {
 		p.Near, p.Far = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
 	}
 	s.lastConcluded, s.farReason = p.T4.At, p.Far.Reason
+	s.narrow(p)
 	forward := s.measure(&s.fwd, p, p.Seq, p.T1, p.T2)
 	reverse := s.measure(&s.rev, p, p.ReverseSeq, p.T3, p.T4)
 	if s.observe != nil {
@@ -107,47 +108,6 @@ func needless(p *sample.Packet) bool {
 	}
 }
 
-// measure feeds one direction with one delay, and returns it.
-func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to sample.Stamp) sample.Delay {
-	v, stamped := p.Delay(d.dir)
-	if v.OK() {
-		v.Bound += s.stampError(from, d.dir == sample.Reverse) + s.stampError(to, d.dir == sample.Forward)
-		if s.opts.MaxBound > 0 && v.Bound > s.opts.MaxBound {
-			v.Reason = sample.BoundTooLarge
-		}
-	}
-	if !v.OK() {
-		d.invalid[v.Reason]++
-	}
-	if !stamped {
-		return v
-	}
-	if a := p.Near.Reason; a == sample.NearStepped {
-		return v // the two stamps are of different clocks: not even their difference means anything
-	}
-	series := &s.series.direction[d.dir]
-	if v.OK() {
-		series.delay.Observe(v.Value.Seconds())
-		if v.Value < 0 {
-			d.negative++
-		}
-		if from.Held > kernelError {
-			d.held++
-		}
-	}
-	ipdv, ok := d.add(seq, v)
-	if ok {
-		series.ipdv.Observe(ipdv.Seconds())
-	}
-	if s.collect != nil {
-		s.collect.add(d.dir, v.Value, ipdv, ok)
-	}
-	if d.full {
-		s.drain(d)
-	}
-	return v
-}
-
 // stepped is called when CLOCK_REALTIME has jumped: the window's delays are of
 // two clocks and mean nothing together.
 func (s *session) stepped() {
@@ -155,7 +115,10 @@ func (s *session) stepped() {
 		d.delays.Reset()
 		d.variation.Break()
 		d.pdv.Reset()
-		d.full = false
+		d.full, d.valid = false, most{}
+	}
+	if s.offset != nil {
+		s.offset.Reset()
 	}
 }
 

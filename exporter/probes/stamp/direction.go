@@ -44,7 +44,10 @@ type direction struct {
 	full      bool // pdv has no more room
 	voices    []playback
 
-	negative uint64
+	// valid is the largest of the window's valid delays.
+	valid most
+
+	negative, vague uint64
 	// held counts delays whose packet may have stood on its host after its stamp.
 	held    uint64
 	invalid [reasonCount]uint64
@@ -87,7 +90,7 @@ func (d *direction) reset() {
 	d.losses.Reset()
 	d.delays.Reset()
 	d.pdv.Reset()
-	d.full = false
+	d.full, d.valid = false, most{}
 }
 
 // stampCounts counts stamps by origin, sample.Absent for the missing ones.

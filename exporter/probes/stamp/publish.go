@@ -84,7 +84,7 @@ func (s *session) closeWindow() {
 	}
 	set(s.series.rttMin, rtt.Min, rtt.Count > 0)
 	set(s.series.rttMax, rtt.Max, rtt.Count > 0)
-	s.series.rttQuantiles.set(rtt)
+	s.series.rttQuantiles.set(rtt.Quantile)
 	s.roundTrips.times.Reset()
 }
 
@@ -102,15 +102,16 @@ func (s *session) drain(d *direction) {
 }
 
 func (s *session) publishWindow(d *direction) {
-	out, snap := &s.series.direction[d.dir], d.delays.Snapshot()
-	set(out.delayMin, snap.Min, snap.Count > 0)
-	set(out.delayMax, snap.Max, snap.Count > 0)
-	bound := snap.Bound()
-	set(out.bound, bound, snap.Count > 0)
+	out, window := &s.series.direction[d.dir], s.summarise(d)
+	least, ok := window.least()
+	set(out.delayMin, least, ok)
+	set(out.delayMax, window.most.delay, window.most.any)
+	set(out.bound, window.bound, window.told())
+	out.quantiles.set(window.quantile)
 	facts := &s.last.directions[d.dir]
-	facts.median, facts.delayed = snap.Quantile(0.5)
-	facts.bound = bound
-	out.quantiles.set(snap)
+	facts.median, facts.delayed = window.quantile(0.5)
+	_, finite := window.Quantile(0.5)
+	facts.bound, facts.wide = window.bound, finite && !facts.delayed
 	facts.loss, facts.lossKnown = d.losses.Ratio()
 	facts.lossKnown = facts.lossKnown && d.known
 	setFloat(out.lossRatio, facts.loss, facts.lossKnown)
@@ -145,6 +146,7 @@ func (s *session) publish() {
 	}
 	up, decided := s.up()
 	setFloat(out.up, boolFloat(up), decided)
+	out.far.publish(s.far, up)
 	setFloat(out.lastSuccess, float64(s.lastSuccess.UnixNano())/1e9, !s.lastSuccess.IsZero())
 	out.interval.Set(s.opts.Interval.Seconds())
 	if s.described != s.kind || out.info == nil {
@@ -159,6 +161,7 @@ func (s *session) publishDirection(d *direction) {
 	set(out.jitter, jitter, ok)
 	out.negative.to(d.negative)
 	out.held.ifAny(d.held)
+	out.vague.ifAny(d.vague)
 	for reason, n := range d.invalid {
 		out.invalid[reason].ifAny(n)
 	}

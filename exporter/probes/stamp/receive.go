@@ -29,6 +29,7 @@ func (s *session) received(in *tstamp.In) {
 		return
 	}
 	s.lastAnswer, s.lastSuccess, s.peerError = now, in.At.Time(), nil
+	s.far.heard(reply.packet.Error)
 	if reply.filled() {
 		s.learn(&reply, now)
 		if reply.receipt.Query {
@@ -210,6 +211,9 @@ func (s *session) farRestarted(rc *wire.Receipt) {
 	s.reverse.Start(0)
 	s.answers.flush(math.MaxInt64, s.conclude)
 	s.answers = answers{}
+	if s.offset != nil {
+		s.offset.Reset() // with its host, maybe, and that one's clock
+	}
 }
 
 // answer takes the answer to a test packet.

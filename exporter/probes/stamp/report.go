@@ -47,8 +47,11 @@ type DirectionReport struct {
 	// G.107 (absent without loss).
 	BurstRatio *float64 `json:"burst_ratio"`
 	// Delay is the one-way delay; lost packets count as infinite in its
-	// quantiles. Absent without trusted clocks: Invalid says why.
+	// quantiles. Absent without trusted clocks: Invalid says why. A value that its
+	// bound exceeds (invalid_above) is absent, too.
 	Delay *Distribution `json:"delay"`
+	// ErrorBound is that of the delays, whether they are reported or not.
+	ErrorBound *float64 `json:"error_bound"`
 	// IPDV is signed (RFC 3393); PDV is delay minus its minimum (RFC 5481).
 	IPDV *Distribution `json:"ipdv"`
 	PDV  *Distribution `json:"pdv"`
@@ -56,6 +59,9 @@ type DirectionReport struct {
 	Jitter *float64 `json:"jitter"`
 	// Negative counts delays below zero: evidence of a clock fault.
 	Negative uint64 `json:"negative"`
+	// Vague counts delays that are reported although their bound exceeds the share
+	// of them that vague_above sets.
+	Vague uint64 `json:"vague"`
 	// Held counts delays of packets that the sending host may have held for longer
 	// than 25 us after their stamp: they may be too large by that.
 	Held uint64 `json:"held"`
@@ -141,7 +147,7 @@ func (s *session) report() Report {
 }
 
 func (s *session) reportDirection(d *direction) DirectionReport {
-	r := DirectionReport{Negative: d.negative, Held: d.held, Invalid: map[string]uint64{}}
+	r := DirectionReport{Negative: d.negative, Vague: d.vague, Held: d.held, Invalid: map[string]uint64{}}
 	for reason, n := range d.invalid {
 		addIfAny(r.Invalid, sample.Reason(reason).String(), n)
 	}
@@ -162,10 +168,9 @@ func (s *session) reportDirection(d *direction) DirectionReport {
 			r.BurstRatio = &b
 		}
 	}
-	if snap := d.delays.Snapshot(); snap.Count > 0 {
-		r.Delay = distribution(snap, 0)
-		bound := snap.Bound().Seconds()
-		r.Delay.ErrorBound = &bound
+	if window := s.summarise(d); window.Count > 0 {
+		bound := window.bound.Seconds()
+		r.Delay, r.ErrorBound = window.distribution(), &bound
 	}
 	r.IPDV = distribution(s.collect.ipdv[d.dir].Snapshot(), 0)
 	raw := s.collect.raw[d.dir].Snapshot()
@@ -176,6 +181,30 @@ func (s *session) reportDirection(d *direction) DirectionReport {
 	}
 	r.Voice = s.reportVoice(d)
 	return r
+}
+
+// distribution has what the window may tell; nil if that is nothing.
+func (w *summary) distribution() *Distribution {
+	if !w.told() {
+		return nil
+	}
+	var d Distribution
+	for _, value := range []struct {
+		of  **float64
+		get func() (time.Duration, bool)
+	}{
+		{&d.Min, w.least},
+		{&d.P50, func() (time.Duration, bool) { return w.quantile(0.5) }},
+		{&d.P95, func() (time.Duration, bool) { return w.quantile(0.95) }},
+		{&d.P99, func() (time.Duration, bool) { return w.quantile(0.99) }},
+		{&d.Max, func() (time.Duration, bool) { return w.most.delay, w.most.any }},
+		{&d.ErrorBound, func() (time.Duration, bool) { return w.bound, w.told() }},
+	} {
+		if v, ok := value.get(); ok {
+			*value.of = new(v.Seconds())
+		}
+	}
+	return &d
 }
 
 // distribution is nil for an empty window; every value is taken minus base.

@@ -7,7 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 )
@@ -20,7 +19,7 @@ type directionSeries struct {
 	delayMin, delayMax, bound, jitter                            metric.Series
 	quantiles                                                    quantiles
 	delay, pdv, ipdv, burst                                      metric.Series
-	negative, held                                               *counter
+	negative, held, vague                                        *counter
 	invalid                                                      [reasonCount]*counter
 }
 
@@ -37,6 +36,7 @@ type series struct {
 	discarded                                 [discardReasons]*counter
 	unsure                                    [unsureReasons]*counter
 	stamps                                    [events][sample.FollowUp + 1]*counter
+	far                                       farSeries
 	info                                      metric.Series
 	infoLabels                                [6]string
 	voices                                    map[voiceKey]*voiceSeries
@@ -84,9 +84,9 @@ func (c *scope) quantiles(d *metric.Desc, more ...string) (q quantiles) {
 }
 
 // set publishes the quantiles of a window; infinite ones are absent.
-func (q *quantiles) set(s delay.Snapshot) {
+func (q *quantiles) set(quantile func(q float64) (time.Duration, bool)) {
 	for i, r := range ranks() {
-		v, ok := s.Quantile(r.q)
+		v, ok := quantile(r.q)
 		set(q[i], v, ok)
 	}
 }
@@ -135,7 +135,7 @@ func newSeries(sink metric.Sink, path, probe string) *series {
 		roundTrip: c.open(metric.RoundTripTime), residence: c.open(metric.Residence),
 		rttQuantiles: c.quantiles(metric.RoundTripTimeQuantile),
 		rttLost:      c.counter(metric.RoundTripLost), rttReceived: c.counter(metric.RoundTripReceived),
-		farRestarts: c.counter(metric.FarRestarts),
+		farRestarts: c.counter(metric.FarRestarts), far: newFarSeries(c),
 	}
 	for _, d := range sample.Directions() {
 		s.direction[d] = newDirectionSeries(c, d.String())
@@ -165,7 +165,7 @@ func newDirectionSeries(c *scope, dir string) directionSeries {
 		lost: c.counter(metric.PacketsLost, dir), duplicated: c.counter(metric.PacketsDuplicated, dir),
 		reordered: c.counter(metric.PacketsReordered, dir), late: c.counter(metric.PacketsLate, dir),
 		corrupted: c.counter(metric.PacketsCorrupted, dir), negative: c.counter(metric.DelayNegative, dir),
-		held:     c.counter(metric.DelayHeld, dir),
+		held: c.counter(metric.DelayHeld, dir), vague: c.counter(metric.DelayVague, dir),
 		inFlight: c.open(metric.PacketsInFlight, dir), lossRatio: c.open(metric.LossRatio, dir),
 		burstRatio: c.open(metric.LossBurstRatio, dir), delayMin: c.open(metric.DelayMin, dir),
 		delayMax: c.open(metric.DelayMax, dir), quantiles: c.quantiles(metric.DelayQuantile, dir),

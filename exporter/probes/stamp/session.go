@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/estimate/feasible"
 	"oneway.example/exporter/hostid"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
@@ -82,6 +83,8 @@ type session struct {
 	roundTrips roundTrips
 	query      querier
 	collect    *collector // only for a report
+	offset     *feasible.Estimator
+	far        farClock
 
 	discarded [discardReasons]uint64
 	skipped   [skipReasons]uint64
@@ -95,6 +98,7 @@ type session struct {
 	farReason                            sample.Reason
 	shared                               bool // delays stand on the one clock of both ends
 	peerError                            error
+	contradictory                        bool // the path's minimum leaves no offset
 	steps                                uint64
 	last                                 lastWindow
 }
@@ -109,7 +113,7 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		hub: h, peer: peer, opts: o, layout: plan, clock: c, series: out, full: make(chan struct{}),
 		run: rand.Uint32(), flights: newFlights(o.Interval, o.LossTimeout+time.Second),
 		fwd: direction{dir: sample.Forward, voices: newPlaybacks(o)},
-		rev: direction{dir: sample.Reverse, voices: newPlaybacks(o)},
+		rev: direction{dir: sample.Reverse, voices: newPlaybacks(o)}, offset: newOffset(o),
 		now: now, started: now, windowFrom: now, steps: c.Quality(instant.Now()).Steps,
 	}
 	s.hostToken = hostid.Read().Token(s.run)
@@ -249,5 +253,6 @@ func (s *session) end() {
 		s.rev.now.lost += s.rev.now.inFlight()
 	}
 	s.closeWindow()
+	s.far = farClock{}
 	s.series.scope.sink.Update(s.publish)
 }

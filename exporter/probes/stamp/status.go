@@ -48,11 +48,14 @@ func (s *session) status() probe.Status {
 func (s *session) blemish() string {
 	quality := s.clock.Quality(s.lastConcluded)
 	switch {
-	case s.shared:
-	case quality.Bound.Reason != sample.OK:
+	case !s.shared && quality.Bound.Reason != sample.OK:
 		return "one-way delay is not valid: " + quality.Bound.Reason.String()
-	case s.farReason != sample.OK && s.farReason != sample.Unknown:
+	case !s.shared && s.farReason != sample.OK && s.farReason != sample.Unknown:
 		return "one-way delay is not valid: " + s.farReason.String()
+	case s.contradictory:
+		return "path_minimum is larger than the path's delays allow, or a clock was stepped: the clocks' own bounds are taken"
+	case s.last.tooWide() != "":
+		return s.last.tooWide()
 	case s.kind == farStateless && s.roundTrips.lost > 0:
 		return "the reflector does not number its answers: losses cannot be told by direction"
 	}
@@ -69,11 +72,23 @@ type lastWindow struct {
 type windowFacts struct {
 	median, bound time.Duration
 	delayed       bool
-	loss          float64
-	lossKnown     bool
-	r             float64
-	rated         bool
-	codec         string
+	// wide: there is a median, and its bound exceeds it.
+	wide      bool
+	loss      float64
+	lossKnown bool
+	r         float64
+	rated     bool
+	codec     string
+}
+
+// tooWide says of which directions the delay is not told because its bound exceeds it.
+func (w *lastWindow) tooWide() string {
+	for _, d := range sample.Directions() {
+		if f := w.directions[d]; f.wide {
+			return fmt.Sprintf("%s delay is not valid: its error bound of ± %s exceeds it (invalid_above)", d, probe.Figures(f.bound))
+		}
+	}
+	return ""
 }
 
 func (w *lastWindow) results(answered uint64) []probe.Result {

@@ -1,0 +1,341 @@
+package stamp
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// ledger is a sink that remembers values and counts observations.
+type ledger struct {
+	metric.Discard
+	mu     sync.Mutex
+	values map[string]float64
+}
+
+func (l *ledger) Series(d *metric.Desc, labels ...string) metric.Series {
+	return &entry{l, d.Name + "|" + strings.Join(labels[2:], "|")}
+}
+
+func (l *ledger) value(d *metric.Desc, labels ...string) (float64, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v, ok := l.values[d.Name+"|"+strings.Join(labels, "|")]
+	return v, ok
+}
+
+type entry struct {
+	in  *ledger
+	key string
+}
+
+func (e *entry) change(f func(old float64) float64) {
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	e.in.values[e.key] = f(e.in.values[e.key])
+}
+
+func (e *entry) Add(v float64)   { e.change(func(old float64) float64 { return old + v }) }
+func (e *entry) Set(v float64)   { e.change(func(float64) float64 { return v }) }
+func (e *entry) Observe(float64) { e.change(func(old float64) float64 { return old + 1 }) }
+func (e *entry) Close()          {}
+func (e *entry) Clear() {
+	e.in.mu.Lock()
+	defer e.in.mu.Unlock()
+	delete(e.in.values, e.key)
+}
+
+// fixedClock is a synchronised clock of a given bound.
+type fixedClock struct {
+	bound time.Duration
+	steps uint64
+}
+
+func (c *fixedClock) Quality(instant.Time) clock.Quality {
+	return clock.Quality{State: clock.Synchronised, Bound: sample.Bound{Error: c.bound, Reason: sample.OK}, Steps: c.steps}
+}
+
+func (*fixedClock) Run(context.Context) error { return nil }
+
+// court is a session to which delays are brought that were never on a wire.
+type court struct {
+	*session
+	clock  *fixedClock
+	ledger *ledger
+	seq    uint64
+	now    instant.Time
+	theta  time.Duration // far minus near clock
+	judged [2]sample.Delay
+}
+
+// newCourt has two clocks of this bound; that of a delay is twice as much, and 50 us
+// for the two stamps.
+func newCourt(t *testing.T, bound time.Duration, change func(*Options)) *court {
+	t.Helper()
+	o := DefaultOptions()
+	if change != nil {
+		change(&o)
+	}
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	c := &court{clock: &fixedClock{bound: bound}, ledger: &ledger{values: map[string]float64{}}, now: instant.FromUnix(1_780_000_000, 0)}
+	var err error
+	c.session, err = newSession(nil, netip.MustParseAddrPort("127.0.0.1:862"), &o, c.clock, newSeries(c.ledger, "p", "stamp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.observe = func(_ sample.Packet, forward, reverse sample.Delay) { c.judged = [2]sample.Delay{forward, reverse} }
+	c.kind = farOurs
+	return c
+}
+
+// bring concludes one packet with these true delays.
+func (c *court) bring(forward, reverse time.Duration) (f, r sample.Delay) {
+	c.now = c.now.Add(20 * time.Millisecond)
+	stamp := func(at instant.Time) sample.Stamp { return sample.Stamp{At: at, Origin: sample.Kernel} }
+	left := c.now.Add(forward + 100*time.Microsecond)
+	c.conclude(&answer{steps: c.clock.steps, packet: sample.Packet{
+		Seq: c.seq, ReverseSeq: c.seq, Far: sample.Bound{Error: c.clock.bound, Reason: sample.OK},
+		T1: stamp(c.now), T2: stamp(c.now.Add(forward + c.theta)), T3: stamp(left.Add(c.theta)), T4: stamp(left.Add(reverse)),
+	}})
+	c.seq++
+	return c.judged[0], c.judged[1]
+}
+
+// closed publishes the window.
+func (c *court) closed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closeWindow()
+	c.publish()
+}
+
+// count is a counter's value.
+func (c *court) count(d *metric.Desc, labels ...string) float64 {
+	v, _ := c.ledger.value(d, labels...)
+	return v
+}
+
+const us = time.Microsecond
+
+func TestBoundAgainstTheDelayDecidesWhatItIsWorth(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		delay          time.Duration
+		change         func(*Options)
+		reason         sample.Reason
+		vague, invalid float64
+	}{ // the bound is 2 x 225 us + 50 us
+		{"bound far below", 2000 * us, nil, sample.OK, 0, 0},
+		{"half of the delay", 1000 * us, nil, sample.OK, 0, 0},
+		{"more than half", 999 * us, nil, sample.OK, 1, 0},
+		{"the delay itself", 500 * us, nil, sample.OK, 1, 0},
+		{"more than the delay", 499 * us, nil, sample.BoundTooLarge, 0, 1},
+		{"no delay at all", 0, nil, sample.BoundTooLarge, 0, 1},
+		{"told to take everything", 10 * us, func(o *Options) { o.InvalidAbove = 0 }, sample.OK, 1, 0},
+		{"told to mark nothing", 501 * us, func(o *Options) { o.VagueAbove = 0 }, sample.OK, 0, 0},
+		{"shares of one's own", 2000 * us, func(o *Options) { o.VagueAbove, o.InvalidAbove = 0.1, 0.2 }, sample.BoundTooLarge, 0, 1},
+		{"a fixed limit", 2000 * us, func(o *Options) { o.MaxBound = 499 * us }, sample.BoundTooLarge, 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			court := newCourt(t, 225*us, c.change)
+			got, reverse := court.bring(c.delay, time.Second)
+			if got.Reason != c.reason || got.Value != c.delay || got.Bound != 500*us {
+				t.Errorf("got %+v, want %v", got, c.reason)
+			}
+			if !reverse.OK() && court.opts.MaxBound == 0 {
+				t.Errorf("the other direction: %+v", reverse)
+			}
+			court.closed()
+			if v := court.count(metric.DelayVague, "forward"); v != c.vague {
+				t.Errorf("%v vague, want %v", v, c.vague)
+			}
+			if v := court.count(metric.DelayInvalid, "forward", "bound_too_large"); v != c.invalid {
+				t.Errorf("%v invalid, want %v", v, c.invalid)
+			}
+			if v := court.count(metric.Delay, "forward"); v != 1-c.invalid {
+				t.Errorf("%v in the histogram, want %v", v, 1-c.invalid)
+			}
+			_, told := court.ledger.value(metric.DelayMin, "forward")
+			_, bounded := court.ledger.value(metric.DelayErrorBound, "forward")
+			if want := c.invalid == 0; told != want || bounded != want {
+				t.Errorf("a smallest delay: %v, its bound: %v, want %v", told, bounded, want)
+			}
+		})
+	}
+}
+
+// Within its bound a negative delay proves nothing and is not reported; beyond, it
+// proves that a clock is wrong, and is reported as it is. Both are counted.
+func TestNegativeDelayIsCountedAndShownWhereItIsProof(t *testing.T) {
+	for _, c := range []struct {
+		delay  time.Duration
+		reason sample.Reason
+		shown  bool
+	}{
+		{-200 * us, sample.BoundTooLarge, false},
+		{-5 * time.Millisecond, sample.OK, true},
+	} {
+		court := newCourt(t, 225*us, nil)
+		court.theta = c.delay - time.Millisecond
+		if got, _ := court.bring(time.Millisecond, time.Millisecond); got.Reason != c.reason || got.Value != c.delay {
+			t.Errorf("%v: %+v, want %v", c.delay, got, c.reason)
+		}
+		court.closed()
+		if v := court.count(metric.DelayNegative, "forward"); v != 1 {
+			t.Errorf("%v: %v negative delays counted", c.delay, v)
+		}
+		if v, shown := court.ledger.value(metric.DelayMin, "forward"); shown != c.shown || shown && v != c.delay.Seconds() {
+			t.Errorf("%v: smallest delay %v, shown %v, want %v", c.delay, v, shown, c.shown)
+		}
+	}
+}
+
+// Were the window made of valid delays alone, the smallest and the median of those
+// that queues have made large enough would be told, and be wrong by more than their bound.
+func TestWindowIsNotMadeOfTheSlowPacketsOnly(t *testing.T) {
+	court := newCourt(t, 225*us, nil) // delays of 500 us and more are valid
+	for i := range 100 {
+		delay := 300 * us
+		if i%10 == 0 {
+			delay = 3 * time.Millisecond
+		}
+		court.bring(delay, delay)
+	}
+	court.closed()
+	if v := court.count(metric.Delay, "forward"); v != 10 {
+		t.Errorf("%v delays reported, want 10", v)
+	}
+	if v, told := court.ledger.value(metric.DelayMin, "forward"); told {
+		t.Errorf("the smallest delay is %v, of which the bound is more", v)
+	}
+	if v, told := court.ledger.value(metric.DelayQuantile, "forward", "0.5"); told {
+		t.Errorf("the median is %v, of a path that takes 300 us", v)
+	}
+	if v, told := court.ledger.value(metric.DelayQuantile, "forward", "0.99"); !told || v < 2.9e-3 || v > 3.1e-3 {
+		t.Errorf("99 %% is %v (told %v), want 3 ms", v, told)
+	}
+	if v, told := court.ledger.value(metric.DelayMax, "forward"); !told || v != 3e-3 {
+		t.Errorf("the largest delay is %v (told %v), want 3 ms", v, told)
+	}
+	if why := court.blemish(); !strings.Contains(why, "forward delay is not valid: its error bound of ± 500 µs exceeds it") {
+		t.Errorf("the status says %q", why)
+	}
+}
+
+func TestFarClockIsToldWhileItIsHeard(t *testing.T) {
+	court := newCourt(t, us, nil)
+	say := func(e timefmt.ErrorEstimate) {
+		court.lastAnswer = court.session.now
+		court.far.heard(e)
+		court.closed()
+	}
+	check := func(when string, synchronised, bound float64, known bool) {
+		t.Helper()
+		s, ok := court.ledger.value(metric.FarClockSynchronized)
+		if ok != known || s != synchronised {
+			t.Errorf("%s: synchronised %v (known %v), want %v (%v)", when, s, ok, synchronised, known)
+		}
+		if b, ok := court.ledger.value(metric.FarClockErrorBound); ok != (bound > 0) || b < bound || b > 1.01*bound {
+			t.Errorf("%s: bound %v (known %v), want %v", when, b, ok, bound)
+		}
+	}
+	court.closed()
+	check("before the first answer", 0, 0, false)
+	say(timefmt.MakeErrorEstimate(300*us, true, timefmt.NTP))
+	check("synchronised", 1, 300e-6, true)
+	say(timefmt.MakeErrorEstimate(300*us, false, timefmt.NTP))
+	check("unsynchronised", 0, 0, true)
+	say(timefmt.ErrorEstimate(0x8000)) // a multiplier of zero
+	check("not to be used", 0, 0, true)
+	say(timefmt.MakeErrorEstimate(2*time.Second, true, timefmt.PTP))
+	check("a poor clock", 1, 2, true)
+	court.session.now += time.Minute
+	court.closed()
+	check("silent for a minute", 0, 0, false)
+}
+
+func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 5))
+	queue := func() time.Duration { return time.Duration(random.ExpFloat64() * float64(2*time.Millisecond)) }
+	const ms = time.Millisecond
+	run := func(minimum, theta time.Duration) (widest time.Duration, c *court) {
+		c = newCourt(t, 50*ms, func(o *Options) { o.PathMinimum, o.InvalidAbove = minimum, 0 })
+		c.theta = theta
+		for i := range 500 {
+			forward, reverse := 30*ms+queue(), 80*ms+queue()
+			f, r := c.bring(forward, reverse)
+			if f.Value != forward+theta || r.Value != reverse-theta {
+				t.Fatalf("a value was changed: %+v, %+v", f, r)
+			}
+			if theta.Abs() > f.Bound || theta.Abs() > r.Bound {
+				t.Fatalf("minimum %v: off by %v, bound %v and %v", minimum, theta, f.Bound, r.Bound)
+			}
+			if i > 100 {
+				widest = max(widest, f.Bound, r.Bound)
+			}
+		}
+		return widest, c
+	}
+	// -25 ms is what NTP is off over this path; 28 ms is what light takes.
+	if widest, _ := run(0, -25*ms); widest != 100*ms+50*us {
+		t.Errorf("without a minimum the bound is %v, want 100.05 ms", widest)
+	}
+	if widest, _ := run(28*ms, -25*ms); widest < 25*ms || widest > 79*ms {
+		t.Errorf("with a minimum of 28 ms the bound is %v, want 77 ms or a little more", widest)
+	}
+	if widest, _ := run(28*ms, 25*ms); widest < 25*ms || widest > 31*ms {
+		t.Errorf("with the offset on the other side the bound is %v, want 27 ms or a little more", widest)
+	}
+	widest, c := run(60*ms, -25*ms) // more than half of the round trip: impossible
+	if widest != 100*ms+50*us || !strings.Contains(c.blemish(), "path_minimum is larger") {
+		t.Errorf("with an impossible minimum the bound is %v, the status %q", widest, c.blemish())
+	}
+}
+
+// The clocks claim less than the path proves: one of the two is wrong, so neither is believed.
+func TestLargerBoundIsTakenWherePathAndClocksContradictEachOther(t *testing.T) {
+	c := newCourt(t, us, func(o *Options) { o.PathMinimum = 30 * time.Millisecond })
+	c.theta = 20 * time.Millisecond
+	if f, _ := c.bring(31*time.Millisecond, 31*time.Millisecond); f.Bound < 20*time.Millisecond {
+		t.Errorf("off by 20 ms, bound %v", f.Bound)
+	}
+	// A step ends what was known.
+	c.clock.steps++
+	c.theta = 0
+	for range 2 {
+		if f, _ := c.bring(31*time.Millisecond, 31*time.Millisecond); f.Bound > 1200*us {
+			t.Errorf("after the step the bound is %v, want 1 ms and that of the stamps", f.Bound)
+		}
+	}
+}
+
+func TestSharesOutOfRangeAreRefused(t *testing.T) {
+	for key, change := range map[string]func(*Options){
+		"vague_above":   func(o *Options) { o.VagueAbove = -0.1 },
+		"invalid_above": func(o *Options) { o.InvalidAbove = 101 },
+		"path_minimum":  func(o *Options) { o.PathMinimum = -1 },
+	} {
+		o := DefaultOptions()
+		change(&o)
+		var wrong *probe.OptionError
+		if err := o.check(); !errors.As(err, &wrong) || wrong.Key != key {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
