@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -100,9 +99,6 @@ func parse(content []byte) ([]Record, error) {
 	if err := dec.Decode(&file); err != nil {
 		return nil, err
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the end of the table")
-	}
 	if err := checkKeys(content); err != nil {
 		return nil, err
 	}
@@ -123,6 +119,7 @@ func parse(content []byte) ([]Record, error) {
 }
 
 // checkVersion comes first, so that a newer file is called that and not unknown keys.
+// It also finds what follows the end of the table.
 func checkVersion(content []byte) error {
 	var v struct {
 		Version *int `json:"version"`

@@ -59,7 +59,7 @@ func InterfaceTo(ctx context.Context, local netip.Addr, peer netip.AddrPort) (st
 	if err != nil {
 		return "", fmt.Errorf("calibration: route to %s: %w", peer.Addr(), err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // nothing was sent
 	at, err := netip.ParseAddrPort(c.LocalAddr().String())
 	if err != nil {
 		return "", fmt.Errorf("calibration: route to %s: %w", peer.Addr(), err)

@@ -75,11 +75,12 @@ func (r *Record) beyond(of func(Direction) time.Duration) (most time.Duration) {
 func (r *Record) Errors() Errors {
 	half := r.mean() / 2
 	e := Errors{Origin: r.Origin, Systematic: half}
-	random := r.beyond(func(d Direction) time.Duration { return d.Random })
-	if r.SharedClock {
-		e.Random = random + half.Abs()
-	} else {
-		e.Random = 2*random + 3*half.Abs()
+	// A stamp has between none and all of its direction's sum. That is S, but for the
+	// distance that beyond adds, with one clock; with two it is only known to be at
+	// most twice S, the sum of all four stamps.
+	e.Random = r.beyond(func(d Direction) time.Duration { return d.Random }) + half.Abs()
+	if !r.SharedClock {
+		e.Random += r.mean().Abs()
 	}
 	if r.Trusted {
 		e.Trusted = true
@@ -129,8 +130,8 @@ func (r *Record) checkWords() error {
 		return fmt.Errorf("shared_clock is false, but both ends of %s are on one host", r.Setup)
 	case r.Origin != sample.Kernel && r.Origin != sample.Hardware:
 		return fmt.Errorf("origin is %q; it must be %q or %q", r.Origin, sample.Kernel, sample.Hardware)
-	case r.Date.IsZero():
-		return errors.New("date is missing")
+	case r.Date.UTC().Year() < 1970 || r.Date.UTC().Year() > 9999:
+		return fmt.Errorf("date is %s; it must be between 1970 and 9999", r.Date.UTC())
 	}
 	return nil
 }

@@ -7,7 +7,7 @@
 // would send packets between its own addresses over loopback and not over the cable,
 // and to move a user's interfaces into namespaces is not ours to do. Who wants that
 // moves one and runs `oneway reflect --clock=none` in there: that is a peer which, as it
-// knows nothing of its clock, is told to share it by its kernel (package hostid).
+// knows nothing of its clock, is found to share it by its kernel (package hostid).
 package backtoback
 
 import (
@@ -76,18 +76,18 @@ func here(f func() error) error { return f() }
 
 // Run measures. The clock and the pacer of env must be running. progress is called
 // twice a second.
-func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Report)) (Result, error) {
+func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Report)) (result Result, err error) {
 	p, err := prepare(ctx, &o)
 	if err != nil {
-		return Result{}, err
+		return result, err
 	}
 	defer p.close()
 	if p.listen.IsValid() {
 		stop, at, err := reflect(ctx, p, &o, env)
 		if err != nil {
-			return Result{}, err
+			return result, err
 		}
-		defer stop()
+		defer func() { err = errors.Join(err, stop()) }()
 		p.at = at
 	}
 	want := sample.Kernel
@@ -95,7 +95,6 @@ func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Repo
 		want = sample.Hardware
 	}
 	collector := calibration.NewCollector(want, int(o.Count))
-	var result Result
 	err = p.near(func() error {
 		prober, err := stamp.New().NewProber(env, probe.Target{Path: "calibration", Probe: "stamp", Peer: p.at}, o.Stamp)
 		if err != nil {
@@ -162,7 +161,7 @@ func resolve(ctx context.Context, o *Options) (netip.AddrPort, error) {
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("backtoback: peer %q: %w", o.Peer, err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // nothing was sent
 	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
 		return at, fmt.Errorf("backtoback: peer %q: %w", o.Peer, err)
@@ -191,8 +190,8 @@ func ready(ctx context.Context, o *Options, p *path, peer netip.AddrPort) (*path
 	return p, nil
 }
 
-// reflect starts a reflector and returns its address.
-func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func(), at string, err error) {
+// reflect starts a reflector and returns its address; stop waits for its end.
+func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func() error, at string, err error) {
 	r, err := reflector.New(reflector.Options{
 		Listen: []netip.AddrPort{p.listen}, RatePackets: -1, LossWait: o.Stamp.LossTimeout,
 	}, reflector.Env{Log: env.Log, Sink: env.Sink, Clock: env.Clock})
@@ -209,7 +208,7 @@ func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func
 		return nil, "", err
 	case <-r.Started():
 	}
-	return func() { cancel(); <-ended }, r.Addrs()[0].String(), nil
+	return func() error { cancel(); return <-ended }, r.Addrs()[0].String(), nil
 }
 
 // errForeign: only our reflector tells where each of its stamps came from.

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/probes/stamp"
+)
+
+// calibrateDefaults are the flags as kingpin fills them in, of a short run.
+func calibrateDefaults() *calibrateFlags {
+	f := &calibrateFlags{clock: clockFlags{source: "chrony"}}
+	f.options.Stamp = stamp.DefaultOptions()
+	f.options.Count, f.options.Stamp.Interval = 300, time.Millisecond
+	return f
+}
+
+func runCalibrate(t *testing.T, f *calibrateFlags) string {
+	t.Helper()
+	var out, live bytes.Buffer
+	if err := f.run(t.Context(), &out, &live); err != nil {
+		t.Fatal(err)
+	}
+	if live.Len() > 0 {
+		t.Errorf("a live line went to what is no terminal: %q", live.String())
+	}
+	return out.String()
+}
+
+func TestCalibratePrintsAnAlignedTable(t *testing.T) {
+	out := runCalibrate(t, calibrateDefaults())
+	figure := ` +[0-9.e+]+ [µm]s +[0-9.e+]+ [µm]s *\n`
+	want := regexp.MustCompile(`^ *lo \(loopback, kernel stamps\) +forward +reverse *\n` +
+		` *packets used +[23][0-9][0-9] +[23][0-9][0-9] *\n` +
+		` *systematic \(median\)` + figure + ` *random \(95 %\) ±` + figure + ` *largest ±` + figure +
+		`one stamp of lo: \S+ [µm]s systematic, removed from delays; \S+ [µm]s random\n` +
+		`not stored; --output FILE stores it\n$`)
+	if !want.MatchString(out) {
+		t.Errorf("unexpected table:\n%s", out)
+	}
+	lines := strings.Split(out, "\n")
+	for _, l := range lines[1:5] {
+		if len([]rune(l)) != len([]rune(lines[0])) {
+			t.Errorf("not aligned:\n%s", out)
+		}
+	}
+}
+
+func TestCalibrateStoresBesideOtherInterfacesWhatItPrintsAsJSON(t *testing.T) {
+	f := calibrateDefaults()
+	f.output, f.json = filepath.Join(t.TempDir(), "calibration.json"), true
+	var table calibration.Table
+	other := calibration.Record{
+		Interface: "eth7", Host: "h", Kernel: "k", At: "192.0.2.1:862", Date: time.Unix(1e9, 0), Setup: calibration.Peer,
+		Origin: 2, PacketBytes: 1, Forward: calibration.Direction{Count: 200}, Reverse: calibration.Direction{Count: 200},
+	}
+	if err := errors.Join(table.Put(other), table.Save(f.output)); err != nil {
+		t.Fatal(err)
+	}
+	var printed struct {
+		Record     json.RawMessage
+		Systematic *int64 `json:"stamp_systematic_ns"`
+		Random     *int64 `json:"stamp_random_ns"`
+		Report     stamp.Report
+	}
+	if err := json.Unmarshal([]byte(runCalibrate(t, f)), &printed); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := calibration.Load(f.output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := stored.Records(); len(r) != 2 || r[0].Interface != "eth7" || r[1].Interface != "lo" {
+		t.Fatalf("%+v", r)
+	}
+	record, err := json.Marshal(stored.Records()[1])
+	var compact bytes.Buffer
+	if err := errors.Join(err, json.Compact(&compact, printed.Record)); err != nil || compact.String() != string(record) {
+		t.Errorf("printed %s\nstored  %s (%v)", &compact, record, err)
+	}
+	e, ok := stored.For("lo")
+	if !ok || printed.Systematic == nil || *printed.Systematic != e.Systematic.Nanoseconds() || *printed.Random != e.Random.Nanoseconds() {
+		t.Errorf("%+v, %+v", printed, e)
+	}
+	if printed.Report.RoundTrip.Received == 0 || !printed.Report.SharedClock {
+		t.Errorf("%+v", printed.Report)
+	}
+}
+
+func TestCalibrateTrustedIsStoredAsSuch(t *testing.T) {
+	f := calibrateDefaults()
+	f.output, f.options.Trust = filepath.Join(t.TempDir(), "calibration.json"), true
+	f.options.Count, f.options.Stamp.Interval = 4000, 500*time.Microsecond
+	if out := runCalibrate(t, f); !strings.Contains(out, "\ntrusted: bounds of delays have ") || !strings.HasSuffix(out, "stored in "+f.output+"\n") {
+		t.Error(out)
+	}
+	table, err := calibration.Load(f.output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := table.For("lo"); !ok || !e.Trusted || e.Largest < e.Systematic {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestCalibrateNeverOverwritesWhatItDoesNotUnderstand(t *testing.T) {
+	f := calibrateDefaults()
+	f.output = filepath.Join(t.TempDir(), "calibration.json")
+	if err := os.WriteFile(f.output, []byte("my diary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, live bytes.Buffer
+	err := f.run(t.Context(), &out, &live)
+	if _, usage := errors.AsType[usageError](err); err == nil || usage || !strings.Contains(err.Error(), "move the file away") {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(f.output); err != nil || string(text) != "my diary" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestInterruptedCalibrateStoresNothing(t *testing.T) {
+	f := calibrateDefaults()
+	f.output = filepath.Join(t.TempDir(), "calibration.json")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, live bytes.Buffer
+	if err := f.run(ctx, &out, &live); !errors.Is(err, context.Canceled) || out.Len() > 0 {
+		t.Errorf("%v, %q", err, out.String())
+	}
+	if _, err := os.Stat(f.output); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestCalibrateOverVeth(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED, NOT PASSED: a veth pair needs root")
+	}
+	f := calibrateDefaults()
+	f.veth = true
+	if out := runCalibrate(t, f); !strings.Contains(out, "oneway0 (veth, kernel stamps)") {
+		t.Error(out)
+	}
+}
+
+func TestCalibrateOfASilentPeerSaysWhatToDo(t *testing.T) {
+	f := calibrateDefaults()
+	f.clock.source = "none"
+	f.options.Peer, f.options.Count, f.options.Stamp.LossTimeout = "127.0.0.1:9", 200, 50*time.Millisecond
+	var out, live bytes.Buffer
+	err := f.run(t.Context(), &out, &live)
+	if _, usage := errors.AsType[usageError](err); usage || !errors.Is(err, stamp.ErrNoAnswer) || !strings.Contains(err.Error(), "oneway reflect") {
+		t.Error(err)
+	}
+}
+
+func TestCalibrateSaysWhatWouldBeRight(t *testing.T) {
+	for want, change := range map[string]func(*calibrateFlags){
+		"--veth and --peer exclude each other":                     func(f *calibrateFlags) { f.veth, f.options.Peer = true, "h" },
+		"--key-file, --local and --hardware are for --peer":        func(f *calibrateFlags) { f.options.Stamp.Hardware = "eth0" },
+		"--veth with --output needs --interface":                   func(f *calibrateFlags) { f.veth, f.output = true, "f" },
+		"--count is 1000001; it must be between 200 and":           func(f *calibrateFlags) { f.options.Count = 1_000_001 },
+		"--count is 10; it must be at least 200":                   func(f *calibrateFlags) { f.options.Count = 10 },
+		"--count is 300; trust needs at least 3000":                func(f *calibrateFlags) { f.options.Trust = true },
+		"--true-delay is -1s; it must be between 0 and 1s":         func(f *calibrateFlags) { f.options.TrueDelay = -time.Second },
+		`--interface is "eth7", but packets to 127.0.0.1 pass "lo`: func(f *calibrateFlags) { f.options.Interface = "eth7" },
+		"--interval is 1h0m1s":                                     func(f *calibrateFlags) { f.options.Stamp.Interval = time.Hour + time.Second },
+		"--size is 20":                                             func(f *calibrateFlags) { f.options.Stamp.Size = 20 },
+	} {
+		f := calibrateDefaults()
+		change(f)
+		var out, live bytes.Buffer
+		err := f.run(t.Context(), &out, &live)
+		if _, usage := errors.AsType[usageError](err); !usage || !strings.HasPrefix(err.Error(), want) || out.Len() > 0 {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestCalibrateCommandTakesItsFlags(t *testing.T) {
+	app := kingpin.New("oneway", "")
+	calibrateCommand(app)
+	if _, err := app.ParseContext([]string{
+		"calibrate", "--peer", "h:862", "--interface", "eth0", "--true-delay", "2us", "--count", "3000", "--interval", "5ms", "--size", "100",
+		"--timeout", "1s", "--trust", "--output", "f", "--json", "--key-file", "k", "--local", "192.0.2.1", "--hardware", "eth0", "--clock", "static",
+	}); err != nil {
+		t.Error(err)
+	}
+}
