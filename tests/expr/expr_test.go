@@ -81,3 +81,17 @@ func TestExpressionsOfAnEmptyTreeAreAnError(t *testing.T) {
 		t.Error("no error for a tree without rules and dashboards")
 	}
 }
+
+func TestWhatASiteHasNotBoughtMayBeAbsent(t *testing.T) {
+	for query, want := range map[string]string{
+		`oneway_gnss_fix{receiver="gps0"} < 2`:      noReceiver,
+		`rate(oneway_pps_missed_total[1m])`:         noPulse,
+		`oneway:clock_disagreement_seconds > 0.001`: noPulse,
+		`oneway_clock_synchronized == 1`:            "",
+		`oneway_far_clock_synchronized`:             "",
+	} {
+		if got := quiet(query); got != want {
+			t.Errorf("quiet(%s) = %q, want %q", query, got, want)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package expr
 
-import "oneway.example/exporter/metric"
+import (
+	"slices"
+
+	"oneway.example/exporter/metric"
+)
 
 // Reasons why a series may be absent although all is well.
 const (
@@ -9,6 +13,9 @@ const (
 	noHistory     = "absent until there is history"
 	noOverride    = "absent unless a site sets it"
 	noDaemon      = "only a clock daemon tells it"
+	noReceiver    = "only with a receiver configured (clock: gpsd)"
+	noPulse       = "only with a pulse configured (clock: pps)"
+	noCalibration = "absent until oneway calibrate has run"
 )
 
 // quiet is why a query may have no answer in a healthy system, if one of the
@@ -29,9 +36,14 @@ func quiet(query string) string {
 		metric.ClockSkew.Name:          noDaemon,
 		metric.ClockReferenceInfo.Name: noDaemon,
 		metric.ClockLastUpdate.Name:    noDaemon,
+		metric.DelayVague.Name:         neverHappened,
+		metric.DelayHeld.Name:          neverHappened,
+		metric.StampCalibration.Name:   noCalibration,
 		metric.LossBurst.Name:          noLoss,
 		metric.LossBurstRatio.Name:     noLoss,
 
+		"oneway:clock_disagreement_seconds":                   noPulse,
+		"oneway:clock_disagreement_bound_seconds":             noPulse,
 		"oneway:schedule_skipped:ratio5m":                     neverHappened,
 		"oneway:delay_excess:cause":                           neverHappened,
 		"oneway:delay_seconds:quantile_baseline7d":            noHistory,
@@ -53,8 +65,28 @@ func quiet(query string) string {
 		if why, ok := reasons[name]; ok {
 			return why
 		}
+		if why := unconfigured(name); why != "" {
+			return why
+		}
 		if s.Offset {
 			return noHistory
+		}
+	}
+	return ""
+}
+
+// unconfigured is why an agent may not have a family at all: a site has a receiver
+// and a pulse only if it has bought them.
+func unconfigured(name string) string {
+	for _, g := range metric.Groups() {
+		for _, d := range g.Descs {
+			switch {
+			case d.Name != name:
+			case slices.Contains(d.Labels, metric.ReceiverL):
+				return noReceiver
+			case slices.Contains(d.Labels, metric.PulseL):
+				return noPulse
+			}
 		}
 	}
 	return ""

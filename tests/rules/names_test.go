@@ -141,6 +141,10 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 		"q":              {"0.5", "0.95", "0.99"},
 		"cause":          {"queue", "route", "clock"},
 		metric.Path:      {"a-to-b", ""},
+		"leap_status":    {"normal", "insert_second", "delete_second", "unsynchronised"},
+		"reflector":      {"oneway", "stateful", "stateless", "unknown"},
+		// Of what a clock follows, and of what calibration found.
+		"kind": {"pps", "nmea", "ptp", "ntp", "local", "other", "systematic", "random"},
 	}
 	for _, m := range voice.Models() {
 		sets[metric.ModelL] = append(sets[metric.ModelL], m.Name)
