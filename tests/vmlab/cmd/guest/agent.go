@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/wait"
+	"oneway.example/tests/vmlab/record"
+	"oneway.example/tests/vmlab/truth"
+)
+
+// runAgent is oneway's agent with its configuration, and logs to dir.
+func runAgent(config, dir string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	packets, err := openLog(filepath.Join(dir, record.PacketsFile))
+	if err != nil {
+		return err
+	}
+	states, err := openLog(filepath.Join(dir, record.StatesFile))
+	if err != nil {
+		return err
+	}
+	metrics, err := openLog(filepath.Join(dir, record.MetricsFile))
+	if err != nil {
+		return err
+	}
+	sink := newSink()
+	types := probes.All()
+	for i, t := range types {
+		types[i] = tracing{t, packets}
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	a, err := agent.New(agent.Options{ConfigFile: config, Types: types, Sink: sink, Log: log})
+	if err != nil {
+		return err
+	}
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer stop()
+	for _, l := range []*jsonLog{packets, states, metrics} {
+		background.Go(func() { l.keep(ctx) })
+	}
+	background.Go(func() { logStates(ctx, a, states) })
+	background.Go(func() { logMetrics(ctx, sink, metrics) })
+	return a.Run(ctx)
+}
+
+// tracing is a probe type whose STAMP probers write down every packet.
+type tracing struct {
+	probe.Type
+	log *jsonLog
+}
+
+func (t tracing) New(env probe.Env, target probe.Target, decode func(any) error) (probe.Prober, error) {
+	p, err := t.Type.New(env, target, decode)
+	if s, ok := p.(*stamp.Prober); ok && err == nil {
+		s.OnPacket = func(p sample.Packet, forward, reverse sample.Delay) {
+			t.log.put(record.Packet{Seen: truth.Counter(), Packet: p, Forward: forward, Reverse: reverse})
+		}
+	}
+	return p, err
+}
+
+// stateEvery is how often the agent is asked for its clock's state.
+const stateEvery = 50 * time.Millisecond
+
+func logStates(ctx context.Context, a *agent.Agent, log *jsonLog) {
+	for wait.For(ctx, stateEvery) {
+		s := a.Status().Clock
+		r := record.State{
+			Counter: truth.Counter(), State: s.State, Reason: s.Reason, Trusted: s.Trusted,
+			Bound: s.Bound, Offset: s.Offset, Steps: s.Steps,
+		}
+		if !s.LastUpdate.IsZero() {
+			r.LastUpdate = instant.FromTime(s.LastUpdate)
+		}
+		log.put(r)
+	}
+}
+
+func logMetrics(ctx context.Context, s *sink, log *jsonLog) {
+	for wait.For(ctx, 2*flushEvery) {
+		if changed := s.changes(); len(changed) > 0 {
+			log.put(record.Metrics{Counter: truth.Counter(), Values: changed})
+		}
+	}
+}

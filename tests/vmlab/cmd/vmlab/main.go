@@ -1,0 +1,91 @@
+// Vmlab boots two guest kernels, runs every scenario in them and prints what the
+// agent's delays and bounds were worth. `make vmlab` runs it; see package vmlab.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"oneway.example/tests/vmlab"
+)
+
+func main() {
+	build := flag.String("build", "build/vmlab", "directory with the program guest; the logs are left there")
+	kernel := flag.String("kernel", "", "the guests' kernel, a program of ARCH=um; empty: Debian's linux.uml")
+	only := flag.String("only", "", "run the scenarios whose names contain this, after those that bring the lab up")
+	flag.Parse()
+	if err := run(*build, *kernel, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "vmlab:", err)
+		os.Exit(1)
+	}
+}
+
+func run(build, kernel, only string) (err error) {
+	if build, err = filepath.Abs(build); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "oneway-vmlab-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keepLogs(dir, filepath.Join(build, "logs"))) }()
+	lab, err := vmlab.StartLab(vmlab.LabOptions{Dir: dir, Kernel: kernel, Init: filepath.Join(build, "guest")})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lab.Close()) }()
+	var results []*vmlab.Result
+	faults := 0
+	for i, s := range vmlab.Scenarios() {
+		if i > 0 && !strings.Contains(s.Name, only) {
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "vmlab: %s\n", s.Name)
+		r, err := lab.Perform(s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		results = append(results, r)
+		faults += len(r.Faults)
+	}
+	vmlab.Print(os.Stdout, results)
+	for _, r := range results {
+		if strings.Contains(r.Scenario.Name, "steady") {
+			vmlab.PrintLAN(os.Stdout, r.Judgement)
+		}
+	}
+	if faults > 0 {
+		return fmt.Errorf("%d faults", faults)
+	}
+	return nil
+}
+
+// keepLogs moves what is in memory to where it can be read.
+func keepLogs(from, to string) error {
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	for _, name := range []string{vmlab.NearName, vmlab.FarName} {
+		files, err := filepath.Glob(filepath.Join(from, name, "*.*"))
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(to, name), 0o755); err != nil {
+			return err
+		}
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(to, name, filepath.Base(file)), b, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(from)
+}

@@ -1,0 +1,116 @@
+package vmlab
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"oneway.example/tests/vmlab/record"
+)
+
+// Names of processes and feeds in the guests.
+const (
+	chronydName = "chronyd"
+	agentName   = "agent"
+	pulseName   = "pulse"
+	pulseSocket = "/run/chrony.pulse.sock"
+)
+
+// pulseRefclock is a pulse with its second, as gpsd gives it to chronyd over SOCK, 16
+// times as often and polled every 2 s instead of every 16 s: all of chronyd's time
+// constants are so much shorter. delay is twice the largest systematic error of a
+// receiver; this one's samples are the truth but for noise, which chronyd sees.
+const pulseRefclock = "refclock SOCK " + pulseSocket + " refid PPS poll 1 filter 16 precision 1e-6 delay 1e-5"
+
+// Write puts a file into the guest's directory and returns its path in the guest.
+func (h *Host) Write(name, text string) (string, error) {
+	if err := os.WriteFile(filepath.Join(h.Dir, name), []byte(text), 0o644); err != nil {
+		return "", fmt.Errorf("vmlab: %w", err)
+	}
+	return filepath.Join(record.Dir, name), nil
+}
+
+// Chronyd starts chronyd with these lines of configuration besides what is always there.
+func (h *Host) Chronyd(lines ...string) error {
+	lines = append([]string{
+		"bindcmdaddress /run/chrony/chronyd.sock", "pidfile /run/chrony/chronyd.pid", "cmdport 0", "port 0",
+	}, lines...)
+	conf, err := h.Write("chrony.conf", strings.Join(lines, "\n")+"\n")
+	if err != nil {
+		return err
+	}
+	_, err = h.Do(record.Command{Do: record.Start, Name: chronydName, Args: []string{"chronyd", "-d", "-u", "root", "-f", conf}})
+	return err
+}
+
+// KillChronyd kills it, without a chance to say good-bye, and waits for its end.
+func (h *Host) KillChronyd() error { return h.kill(chronydName, syscall.SIGKILL) }
+
+func (h *Host) kill(name string, s syscall.Signal) error {
+	if _, err := h.Do(record.Command{Do: record.Signal, Name: name, By: int64(s)}); err != nil {
+		return err
+	}
+	_, err := h.Do(record.Command{Do: record.Wait, Name: name})
+	return err
+}
+
+// Pulse feeds chronyd 16 samples of the truth a second.
+func (h *Host) Pulse(leap uint32) error {
+	return h.Feed(record.Feed{Name: pulseName, Socket: pulseSocket, Every: time.Second / 16, Leap: leap})
+}
+
+// Feed feeds chronyd.
+func (h *Host) Feed(f record.Feed) error {
+	_, err := h.Do(record.Command{Do: record.FeedOn, Feed: &f})
+	return err
+}
+
+// NoPulse takes the pulse away.
+func (h *Host) NoPulse() error {
+	_, err := h.Do(record.Command{Do: record.FeedOff, Name: pulseName})
+	return err
+}
+
+// Step moves the clock at once.
+func (h *Host) Step(by time.Duration) error {
+	_, err := h.Do(record.Command{Do: record.Step, By: int64(by)})
+	return err
+}
+
+// Run runs a command to its end and returns its output.
+func (h *Host) Run(args ...string) (string, error) {
+	return h.Do(record.Command{Do: record.Run, Args: args})
+}
+
+// agentClock is the clock section of both agents.
+const agentClock = `clock:
+  source: chrony
+  address: unix:///run/chrony/chronyd.sock
+`
+
+// nearConfig sends a packet every 20 ms: a call's rate, and far below what a
+// guest carries without loss.
+const nearConfig = agentClock + `paths:
+  - name: lab
+    peer: ` + FarAddress + `
+    probes:
+      - type: stamp
+        interval: 20ms
+`
+
+const farConfig = agentClock + `reflector:
+  listen: ["0.0.0.0:862"]
+`
+
+// Agent starts oneway's agent with this configuration.
+func (h *Host) Agent(config string) error {
+	file, err := h.Write("oneway.yml", config)
+	if err != nil {
+		return err
+	}
+	_, err = h.Do(record.Command{Do: record.Start, Name: agentName, Args: []string{h.Init, "agent", file, record.Dir}})
+	return err
+}

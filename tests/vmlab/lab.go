@@ -1,0 +1,132 @@
+package vmlab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"oneway.example/tests/vmlab/record"
+	"oneway.example/tests/vmlab/truth"
+)
+
+// Names of the two guests: the near one sends test packets, the far one answers.
+const (
+	NearName = "near"
+	FarName  = "far"
+)
+
+// Drift is the rate of the guests' clocks against the truth, left alone: that of
+// a middling crystal. What is not disciplined is wrong before long.
+const Drift = -20e-6
+
+// Lab is two guests of which each has chronyd and the agent.
+type Lab struct {
+	Line      truth.Line
+	Near, Far *Host
+	network   *Network
+}
+
+// Host is a guest and what it has logged so far.
+type Host struct {
+	*Guest
+	states  tail[record.State]
+	packets tail[record.Packet]
+	metrics tail[record.Metrics]
+}
+
+// LabOptions are what a lab is made of.
+type LabOptions struct {
+	// Dir is an absolute directory, see Options.Dir; the guests' logs of an earlier run
+	// in it are removed.
+	Dir string
+	// Kernel, Init: see Options.
+	Kernel, Init string
+	// NearSerial is the near guest's /dev/ttyS0, see Options.Serial.
+	NearSerial string
+}
+
+// StartLab boots both guests; in neither runs anything but its init.
+func StartLab(o LabOptions) (*Lab, error) {
+	if !truth.Supported {
+		return nil, errors.New("vmlab: no counter that the guests share on this processor; amd64 has one")
+	}
+	network, err := NewNetwork(NearName, FarName)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{Line: truth.Calibrate(time.Second, -Drift), network: network}
+	hosts := []*Host{{}, {}}
+	errs := make([]error, len(hosts))
+	var starting sync.WaitGroup
+	for i, name := range []string{NearName, FarName} {
+		starting.Go(func() {
+			dir := filepath.Join(o.Dir, name)
+			if errs[i] = os.RemoveAll(dir); errs[i] != nil {
+				return
+			}
+			g := Options{
+				Kernel: o.Kernel, Name: name, Dir: dir, Init: o.Init, Line: l.Line,
+				Network: network, Tap: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
+			}
+			if name == NearName {
+				g.Serial = o.NearSerial
+			}
+			hosts[i].Guest, errs[i] = Start(g)
+			hosts[i].follow(dir)
+		})
+	}
+	starting.Wait()
+	l.Near, l.Far = hosts[0], hosts[1]
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// FarAddress is where the far guest is reached.
+const FarAddress = "10.9.0.2"
+
+func (h *Host) follow(dir string) {
+	h.states.file = filepath.Join(dir, record.StatesFile)
+	h.packets.file = filepath.Join(dir, record.PacketsFile)
+	h.metrics.file = filepath.Join(dir, record.MetricsFile)
+}
+
+// Close switches both guests off.
+func (l *Lab) Close() error {
+	errs := []error{nil, nil}
+	var closing sync.WaitGroup
+	for i, h := range []*Host{l.Near, l.Far} {
+		if h.Guest != nil {
+			closing.Go(func() { errs[i] = h.Close() })
+		}
+	}
+	closing.Wait()
+	return errors.Join(append(errs, l.network.Close())...)
+}
+
+// Both does the same to each guest, at once.
+func (l *Lab) Both(f func(*Host) error) error {
+	var far error
+	var doing sync.WaitGroup
+	doing.Go(func() { far = f(l.Far) })
+	near := f(l.Near)
+	doing.Wait()
+	return errors.Join(near, far)
+}
+
+// Track is the host's clock against the truth so far.
+func (h *Host) Track(line truth.Line) (*truth.Track, error) {
+	b, err := os.ReadFile(filepath.Join(h.Dir, record.TracksFile))
+	if err != nil {
+		return nil, fmt.Errorf("vmlab: %w", err)
+	}
+	return truth.NewTrack(line, truth.ParsePairs(b), widestPair), nil
+}
+
+// widestPair is the widest gap of a pair that the truth is taken from. A guest's
+// system call takes 15 to 30 us there and as long back.
+const widestPair = 150 * time.Microsecond

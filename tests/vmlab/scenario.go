@@ -1,0 +1,254 @@
+package vmlab
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"oneway.example/tests/vmlab/record"
+	"oneway.example/tests/vmlab/truth"
+)
+
+// Scenario is something that happens to the clocks, and what is to come of it.
+type Scenario struct {
+	Name string
+	// States must be seen of the near clock (of the far one, if Far) in this order;
+	// others may come between. The last one must be the last.
+	States []string
+	Far    bool
+	// Reason, if set, must be why some delays were not valid.
+	Reason string
+	// NoneValid: not one delay may be valid from the first action to the last.
+	NoneValid bool
+	// Metric must become true in the guest whose states are looked at.
+	Metric string
+	Met    func(m *Values) bool
+	// Alert is the rule in deploy/prometheus/rules that tells of it; empty: none is due.
+	Alert string
+	// Do is what happens.
+	Do func(r *Run) error
+	// Mend brings back what the next scenario takes for granted. It is part of what is
+	// judged; nil: nothing to mend.
+	Mend func(r *Run) error
+}
+
+// Run is a scenario under way.
+type Run struct {
+	*Lab
+	// Forbidden are spans in which no delay may be valid.
+	Forbidden []Span
+}
+
+// Result is what came of it.
+type Result struct {
+	Scenario  Scenario
+	Seen      []string
+	Judgement *Judgement
+	// Faults say what was not as it must be.
+	Faults []string
+	Took   time.Duration
+}
+
+// Values are the metrics of a host over a scenario.
+type Values struct {
+	first, last, min, max map[string]float64
+}
+
+// newValues takes from all what was so when the span began, and what became of it.
+func newValues(all []record.Metrics, in Span) *Values {
+	v := &Values{map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}}
+	for _, m := range all {
+		if m.Counter >= in.To {
+			break
+		}
+		for name, value := range m.Values {
+			if value == nil {
+				delete(v.last, name)
+				continue
+			}
+			v.last[name] = *value
+			if m.Counter < in.From {
+				v.first[name] = *value
+				continue
+			}
+			if old, ok := v.min[name]; !ok || *value < old {
+				v.min[name] = *value
+			}
+			if old, ok := v.max[name]; !ok || *value > old {
+				v.max[name] = *value
+			}
+		}
+	}
+	return v
+}
+
+// Grew tells by how much a counter grew; name is name{label values}.
+func (v *Values) Grew(name string) float64 { return v.last[name] - v.first[name] }
+
+// Reached tells whether a gauge was set to value while the scenario ran.
+func (v *Values) Reached(name string, value float64) bool {
+	return v.max[name] == value && v.has(v.max, name) || v.min[name] == value && v.has(v.min, name)
+}
+
+// Appeared tells whether a series whose name begins so was set.
+func (v *Values) Appeared(prefix string) bool {
+	for name := range v.max {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func (*Values) has(m map[string]float64, name string) bool { _, ok := m[name]; return ok }
+
+// Until waits until the host's agent says of its clock what is wanted.
+func (h *Host) Until(limit time.Duration, what string, want func(s record.State) bool) error {
+	deadline := time.Now().Add(limit)
+	from := truth.Counter()
+	var last record.State
+	for time.Now().Before(deadline) {
+		states, err := h.states.get()
+		if err != nil {
+			return err
+		}
+		if n := len(states); n > 0 {
+			if last = states[n-1]; last.Counter >= from && want(last) {
+				return nil
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Errorf("%s: not %s within %v; the last state: %+v", h.Name, what, limit, last)
+}
+
+// In is the condition that the clock is in this state.
+func In(state string) func(record.State) bool {
+	return func(s record.State) bool { return s.State == state }
+}
+
+// settledBound is a bound at which a clock is as good as it gets.
+const settledBound = 60 * time.Microsecond
+
+// Settle waits until both clocks are synchronised and as good as they get.
+func (l *Lab) Settle(limit time.Duration) error {
+	return l.Both(func(h *Host) error {
+		return h.Until(limit, "settled", func(s record.State) bool { return s.State == "synchronised" && s.Bound < settledBound })
+	})
+}
+
+// Perform runs a scenario.
+func (l *Lab) Perform(s Scenario) (*Result, error) {
+	begin := time.Now()
+	r := &Run{Lab: l}
+	span := Span{From: truth.Counter()}
+	err := s.Do(r)
+	if s.NoneValid {
+		r.Forbidden = append(r.Forbidden, Span{span.From, truth.Counter()})
+	}
+	if s.Mend != nil && err == nil {
+		err = s.Mend(r)
+	}
+	if e := l.Both(func(h *Host) error { _, err := h.Do(record.Command{Do: record.Flush}); return err }); e != nil {
+		return nil, errors.Join(err, e)
+	}
+	time.Sleep(logDelay)
+	span.To = truth.Counter()
+	result := &Result{Scenario: s}
+	if err != nil {
+		result.fault("%v", err)
+	}
+	if err := result.judge(r, span); err != nil {
+		return nil, err
+	}
+	result.Took = time.Since(begin)
+	return result, nil
+}
+
+// logDelay is how long what happened may take to be in the guests' logs: a packet
+// is concluded with the third answer after it.
+const logDelay = 300 * time.Millisecond
+
+func (r *Result) fault(format string, args ...any) { r.Faults = append(r.Faults, fmt.Sprintf(format, args...)) }
+
+// judge holds what the guests have logged of the span against the scenario.
+func (r *Result) judge(run *Run, span Span) error {
+	near, err := run.Near.Track(run.Line)
+	if err != nil {
+		return err
+	}
+	far, err := run.Far.Track(run.Line)
+	if err != nil {
+		return err
+	}
+	packets, err := run.Near.packets.get()
+	if err != nil {
+		return err
+	}
+	j := Judge{Line: run.Line, Near: near, Far: far, Forbidden: run.Forbidden}
+	r.Judgement = j.Judge(packets, span)
+	host := run.Near
+	if r.Scenario.Far {
+		host = run.Far
+	}
+	states, err := host.states.get()
+	if err != nil {
+		return err
+	}
+	r.Seen = sequence(states, span)
+	metrics, err := host.metrics.get()
+	if err != nil {
+		return err
+	}
+	r.check(newValues(metrics, span))
+	return nil
+}
+
+// sequence is the states that followed each other in the span.
+func sequence(states []record.State, in Span) (seen []string) {
+	for _, s := range states {
+		if in.holds(s.Counter) && (len(seen) == 0 || seen[len(seen)-1] != s.State) {
+			seen = append(seen, s.State)
+		}
+	}
+	return seen
+}
+
+func (r *Result) check(v *Values) {
+	s, j := r.Scenario, r.Judgement
+	rest := r.Seen
+	for _, want := range s.States {
+		i := slices.Index(rest, want)
+		if i < 0 {
+			r.fault("states are %v; want %v", r.Seen, s.States)
+			break
+		}
+		rest = rest[i:]
+	}
+	if n := len(r.Seen); n == 0 || len(s.States) > 0 && r.Seen[n-1] != s.States[len(s.States)-1] {
+		r.fault("the last state of %v is not that of %v", r.Seen, s.States)
+	}
+	if s.Met != nil && !s.Met(v) {
+		r.fault("metric: not %s", s.Metric)
+	}
+	if s.Reason != "" {
+		r.checkReason()
+	}
+	if j.Forbidden > 0 {
+		r.fault("%d delays valid that must not be", j.Forbidden)
+	}
+	if j.Delays == 0 {
+		r.fault("no packet was answered")
+	}
+}
+
+func (r *Result) checkReason() {
+	for reason, n := range r.Judgement.Reasons {
+		if reason.String() == r.Scenario.Reason && n > 0 {
+			return
+		}
+	}
+	r.fault("no delay was invalid for the reason %s", r.Scenario.Reason)
+}
