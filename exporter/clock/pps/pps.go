@@ -1,0 +1,214 @@
+// Package pps watches a pulse per second as the Linux kernel stamps it
+// (/dev/ppsN, RFC 2783, the kernel's Documentation/driver-api/pps.rst): whether
+// pulses come, how evenly, and what they say of the system's clock.
+//
+// It reads beside chronyd or gpsd and takes nothing from them: any number of
+// readers may fetch, and no parameter of the device is changed. The daemon steers
+// the clock; estimate/ppsfit, which is fed here, judges it from the same pulses
+// over CLOCK_MONOTONIC_RAW, with none of the daemon's arithmetic.
+//
+// The kernel stamps a pulse with CLOCK_REALTIME. Where that is on
+// CLOCK_MONOTONIC_RAW is found right after the fetch by reading both clocks and
+// going back by the time since the stamp; see Pulse.RawError for how well.
+package pps
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+)
+
+// DefaultDevice is the default of Options.Device.
+const DefaultDevice = "/dev/pps0"
+
+const (
+	// fetchTimeout bounds one wait for a pulse: longer than a second, so that a
+	// pulse never falls between two waits, and short, as it delays the shutdown.
+	fetchTimeout = 1500 * time.Millisecond
+	// lostAfter is the time without a pulse after which values are withdrawn.
+	lostAfter = 5 * time.Second
+	// farewell is how long the end of Run waits for a fetch that hangs.
+	farewell = fetchTimeout + 500*time.Millisecond
+)
+
+// Pulse is one pulse as the kernel stamped it.
+type Pulse struct {
+	// Sequence is the kernel's count of this edge since the device was made.
+	Sequence uint32
+	// Assert is CLOCK_REALTIME at the edge (the clear edge with Options.Clear).
+	Assert instant.Time
+	// Raw is CLOCK_MONOTONIC_RAW at the edge.
+	Raw time.Duration
+	// RawError bounds the error of Raw against Assert: half the time that reading
+	// the clocks took (0.1 to 1 us; tens of us in a guest without a vDSO), plus
+	// what the two clocks may have gone apart since the edge: 500 ppm, the most
+	// that the kernel takes as a frequency, or twice what was measured over the
+	// last second, of the time since. That is 25 ns for a reader that wakes after 50 us.
+	RawError time.Duration
+}
+
+// Options configure a Watcher. The zero value watches DefaultDevice.
+type Options struct {
+	// Device is the path; empty: DefaultDevice.
+	Device string
+	// Clear takes the clear edge for the pulse, for a receiver or a level converter
+	// that inverts.
+	Clear bool
+	// Name is the value of the metric label `pps`; empty: the last part of Device.
+	Name string
+	// Sink takes the metrics; nil: nobody.
+	Sink metric.Sink
+	// Log is told when pulses and the device come and go; nil: nobody.
+	Log *slog.Logger
+
+	// kernel replaces the operating system in tests.
+	kernel kernel
+}
+
+// State is what is known now.
+type State struct {
+	// Open: the device is open. Fault says why not, or what is wrong with it; empty
+	// if nothing is.
+	Open  bool
+	Fault string
+	// Pulses and Missed count since the start: pulses stamped by the kernel, and
+	// seconds without one.
+	Pulses, Missed uint64
+	// Last is the last pulse; zero before the first.
+	Last Pulse
+	// Present: a pulse came within the last 5 s.
+	Present bool
+	// Jitter is the standard deviation of the last 64 intervals; JitterKnown is
+	// false before eight intervals and without a pulse for 5 s.
+	Jitter      time.Duration
+	JitterKnown bool
+	// FitOffset is the system's clock minus the pulses' time, modulo one second,
+	// FitBound its bound; FitKnown is false until enough pulses agree and without a
+	// good pulse for 5 s.
+	FitOffset, FitBound time.Duration
+	FitKnown            bool
+}
+
+// Watcher watches one device. State may be called from any goroutine; Run is called
+// once.
+type Watcher struct {
+	options Options
+
+	mu    sync.Mutex
+	state State
+}
+
+// New checks the options. It opens nothing. On systems other than Linux it fails
+// with errors.ErrUnsupported.
+func New(o Options) (*Watcher, error) {
+	if o.Device == "" {
+		o.Device = DefaultDevice
+	}
+	if !filepath.IsAbs(o.Device) {
+		return nil, fmt.Errorf("pps: device is %q; it is a path such as %s", o.Device, DefaultDevice)
+	}
+	if o.Name == "" {
+		o.Name = filepath.Base(o.Device)
+	}
+	if o.Sink == nil {
+		o.Sink = metric.Discard{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Log = o.Log.With("pps", o.Name, "device", o.Device)
+	if o.kernel == nil {
+		var err error
+		if o.kernel, err = system(); err != nil {
+			return nil, err
+		}
+	}
+	return &Watcher{options: o}, nil
+}
+
+// State says what is known now.
+func (w *Watcher) State() State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state
+}
+
+// Run reads pulses and publishes until ctx ends; it returns nil then. A device that
+// is not there, or vanishes, is opened again for ever. The end takes up to 2 s, as
+// a wait for a pulse cannot be broken off.
+func (w *Watcher) Run(ctx context.Context) error {
+	j := newJudge(w.options.Sink, w.options.Name)
+	defer func() {
+		j.close()
+		w.publish(j)
+	}()
+	r := &reader{options: &w.options, news: make(chan news)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.run(ctx)
+	}()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	events := log{Logger: w.options.Log}
+	for {
+		select {
+		case <-ctx.Done():
+			w.end(ended)
+			return nil
+		case n := <-r.news:
+			j.take(n)
+		case <-tick.C:
+			j.age(time.Now())
+		}
+		w.publish(j)
+		events.tell(j)
+	}
+}
+
+// end waits for the reader, unless the kernel holds it.
+func (w *Watcher) end(ended <-chan struct{}) {
+	timer := time.NewTimer(farewell)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		w.options.Log.Warn("the kernel does not return from a fetch; its thread is left behind")
+	}
+}
+
+func (w *Watcher) publish(j *judge) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state = j.state
+}
+
+// log writes a line when something has changed, and none for what stays.
+type log struct {
+	*slog.Logger
+	open, silent bool
+	fault        string
+}
+
+func (l *log) tell(j *judge) {
+	s := &j.state
+	switch {
+	case s.Fault != "" && s.Fault != l.fault:
+		l.Warn("no pulses: the device cannot be read; trying on", "err", s.Fault)
+	case s.Open && !l.open:
+		l.Info("device opened")
+	}
+	switch {
+	case j.silent && !l.silent:
+		l.Warn("no pulse for 5 s", "last", s.Last.Assert.String())
+	case l.silent && s.Present:
+		l.Info("pulses are back", "missed", s.Missed)
+	}
+	l.open, l.fault, l.silent = s.Open, s.Fault, j.silent
+}
