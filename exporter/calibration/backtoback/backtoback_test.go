@@ -72,6 +72,9 @@ func check(t *testing.T, r Result, setup, iface, driver string) {
 	if age := time.Since(got.Date); age < 0 || age > time.Minute {
 		t.Errorf("taken %v ago", age)
 	}
+	if r.Report.Forward.Delay == nil || r.Report.Reverse.Delay == nil {
+		t.Error("the report has no delays")
+	}
 	for name, d := range map[string]calibration.Direction{"forward": got.Forward, "reverse": got.Reverse} {
 		// The stamps of one kernel are in order; half a millisecond between them would
 		// be no stamps of a kernel.
