@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/clock/gpsd"
+	"oneway.example/exporter/clock/pps"
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
@@ -50,6 +52,8 @@ type Agent struct {
 	reloadErr error
 	jobs      []*job
 	clock     *clockKeeper
+	receiver  *watchKeeper[config.GPSD, gpsd.State]
+	pulse     *watchKeeper[config.PPS, pps.State]
 	reflector *reflectorKeeper
 }
 
@@ -75,6 +79,8 @@ func New(o Options) (*Agent, error) {
 	}
 	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, config: c}
 	a.clock = newClockKeeper(a.sink, a.log, o.retry)
+	a.receiver = newReceiverKeeper(a.sink, a.log, o.retry)
+	a.pulse = newPulseKeeper(a.sink, a.log, o.retry)
 	a.reflector = newReflectorKeeper(a.sink, a.log, a.clock, o.retry)
 	return a, nil
 }
@@ -141,7 +147,7 @@ func (a *Agent) end() error {
 	a.ctx = nil
 	a.mu.Unlock()
 	err := stopAll(jobs)
-	return errors.Join(err, a.reflector.stop(), a.clock.stop())
+	return errors.Join(err, a.reflector.stop(), a.receiver.stop(), a.pulse.stop(), a.clock.stop())
 }
 
 // ErrNotRunning is returned by Reload before and after Run.
@@ -205,6 +211,8 @@ func (a *Agent) apply(p *plan) (kept int) {
 		a.log.Error("A prober that is no longer configured did not end", "err", err)
 	}
 	a.clock.apply(ctx, p.clock)
+	a.receiver.apply(ctx, p.clock.GPSD)
+	a.pulse.apply(ctx, p.clock.PPS)
 	a.reflector.apply(ctx, p.reflector)
 	for _, j := range p.jobs {
 		if j.unit != nil {

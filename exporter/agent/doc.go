@@ -1,5 +1,6 @@
-// Package agent runs what a configuration says: a clock monitor, a reflector
-// and a prober for each probe of each path, one pacer for all of them.
+// Package agent runs what a configuration says: a clock monitor and beside it the
+// watchers of a GNSS receiver and its pulse, a reflector and a prober for each probe of
+// each path, one pacer for all of them.
 //
 // What fails is retried and shown, and stops nothing else: an agent starts
 // without its clock daemon, with its reflector's port taken and with names that

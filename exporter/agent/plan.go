@@ -94,6 +94,7 @@ func (m *maker) plan(c *config.Config) (*plan, error) {
 	if _, err := newMonitor(c.Clock, metric.Discard{}, m.env.Log); err != nil {
 		problems = append(problems, c.Problem("clock", "cannot be used: "+err.Error()))
 	}
+	problems = append(problems, checkWatchers(c, m.env.Log)...)
 	var problem *config.Problem
 	if p.reflector, problem = planReflector(c, m.env.Clock); problem != nil {
 		problems = append(problems, problem)

@@ -12,6 +12,9 @@ type Status struct {
 	Started time.Time
 	Config  ConfigStatus
 	Clock   ClockStatus
+	// Receiver and Pulse are nil if none is configured.
+	Receiver *ReceiverStatus
+	Pulse    *PulseStatus
 	// Reflector is nil if none is configured.
 	Reflector *ReflectorStatus
 	// Paths are in the order of the configuration.
@@ -103,6 +106,7 @@ func (a *Agent) Status() Status {
 	c := a.config
 	a.mu.Unlock()
 	s.Clock, s.Reflector = a.clock.status(), a.reflector.status()
+	s.Receiver, s.Pulse = receiverStatus(a.receiver.look()), pulseStatus(a.pulse.look())
 	for _, p := range c.Paths {
 		path := PathStatus{Name: p.Name, Peer: p.Peer}
 		for _, one := range p.Probes {

@@ -87,7 +87,7 @@ func TestVerdictNamesWhatIsWrong(t *testing.T) {
 	up := agent.PathStatus{Name: "a", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Up}}}
 	starting := agent.PathStatus{Name: "b", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Starting}}}
 	down := agent.PathStatus{Name: "c", Probes: []agent.ProbeStatus{{Name: "stamp", Health: agent.Down}}}
-	good := agent.Status{Started: sampleNow, Clock: agent.ClockStatus{Trusted: true}}
+	good := agent.Status{Started: sampleNow.Add(-time.Minute), Clock: agent.ClockStatus{Trusted: true}}
 	for _, c := range []struct {
 		name    string
 		change  func(*agent.Status)
@@ -105,6 +105,17 @@ func TestVerdictNamesWhatIsWrong(t *testing.T) {
 		}, agent.Impaired, "The one probe is measuring", 1},
 		{"reload", func(s *agent.Status) { s.Config.Error = "x" }, agent.Impaired, "No paths are configured", 1},
 		{"reflector", func(s *agent.Status) { s.Reflector = &agent.ReflectorStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
+		{"gpsd away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Fix: "unknown"} }, agent.Impaired, "No paths are configured", 1},
+		{"receiver away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Answering: true} }, agent.Impaired, "No paths are configured", 1},
+		{"no fix", func(s *agent.Status) {
+			s.Receiver = &agent.ReceiverStatus{Answering: true, Connected: true, Fix: "none"}
+		}, agent.Impaired, "No paths are configured", 1},
+		{"a fix", func(s *agent.Status) {
+			s.Receiver = &agent.ReceiverStatus{Answering: true, Connected: true, Fix: "2D"}
+		}, agent.Up, "No paths are configured", 0},
+		{"no pulse", func(s *agent.Status) { s.Pulse = &agent.PulseStatus{} }, agent.Impaired, "No paths are configured", 1},
+		{"no pulse yet", func(s *agent.Status) { s.Started, s.Pulse = sampleNow, &agent.PulseStatus{} }, agent.Up, "No paths are configured", 0},
+		{"a pulse", func(s *agent.Status) { s.Pulse = &agent.PulseStatus{Present: true} }, agent.Up, "No paths are configured", 0},
 		{"not running", func(s *agent.Status) { s.Started = time.Time{} }, agent.Starting, "Not measuring: the agent is starting or ending", 0},
 	} {
 		s := good

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/clock/gpsd"
 	"oneway.example/exporter/probe"
 )
 
@@ -32,6 +33,8 @@ type view struct {
 	Host, Version string
 	Verdict       verdict
 	Clock         agent.ClockStatus
+	Receiver      *agent.ReceiverStatus
+	Pulse         *agent.PulseStatus
 	Reflector     *agent.ReflectorStatus
 	Config        agent.ConfigStatus
 	Started       time.Time
@@ -59,7 +62,7 @@ type figure struct{ Quantity, Value string }
 
 func newView(s agent.Status, host string, now time.Time, all bool) view {
 	v := view{
-		Host: host, Version: version.Version, Clock: s.Clock, Reflector: s.Reflector, Config: s.Config,
+		Host: host, Version: version.Version, Clock: s.Clock, Receiver: s.Receiver, Pulse: s.Pulse, Reflector: s.Reflector, Config: s.Config,
 		Started: s.Started, Now: now,
 	}
 	for _, p := range s.Paths {
@@ -67,7 +70,7 @@ func newView(s agent.Status, host string, now time.Time, all bool) view {
 			v.Rows = append(v.Rows, newRow(p, one))
 		}
 	}
-	v.Verdict = judge(s, v.Rows)
+	v.Verdict = judge(s, v.Rows, now)
 	slices.SortStableFunc(v.Rows, func(a, b row) int { return cmp.Compare(severity(b.Health), severity(a.Health)) })
 	if len(v.Rows) > maxRows && !all {
 		v.Hidden = len(v.Rows) - maxRows
@@ -97,7 +100,7 @@ func severity(h agent.Health) int {
 	return slices.Index([]agent.Health{agent.Up, agent.Starting, agent.Impaired, agent.Down, agent.Failed}, h)
 }
 
-func judge(s agent.Status, rows []row) verdict {
+func judge(s agent.Status, rows []row, now time.Time) verdict {
 	v := verdict{Level: agent.Up}
 	counts := map[agent.Health]int{}
 	for _, r := range rows {
@@ -116,11 +119,39 @@ func judge(s agent.Status, rows []row) verdict {
 		v.raise(agent.Impaired)
 		v.Notes = append(v.Notes, fmt.Sprintf("This host's clock is not trusted (%s), so no one-way delay is reported; loss, round trips and variation are.", words(s.Clock.Reason)))
 	}
+	for _, note := range watchNotes(s, now) {
+		v.raise(agent.Impaired)
+		v.Notes = append(v.Notes, note)
+	}
 	if r := s.Reflector; r != nil && r.Error != "" {
 		v.raise(agent.Impaired)
 		v.Notes = append(v.Notes, "The reflector does not run: other hosts get no answer from this one.")
 	}
 	return v
+}
+
+// settling is how long a receiver and its pulse may take to be heard.
+const settling = 10 * time.Second
+
+// watchNotes says what is wrong with the receiver and the pulse.
+func watchNotes(s agent.Status, now time.Time) (notes []string) {
+	if s.Started.IsZero() || now.Sub(s.Started) < settling {
+		return nil
+	}
+	if r := s.Receiver; r != nil {
+		switch {
+		case !r.Answering:
+			notes = append(notes, fmt.Sprintf("gpsd does not answer at %s: nothing is known of the receiver %s.", r.Address, r.Name))
+		case !r.Connected:
+			notes = append(notes, fmt.Sprintf("gpsd does not hear the receiver %s.", r.Name))
+		case r.Fix == gpsd.FixNone.String():
+			notes = append(notes, fmt.Sprintf("The receiver %s has no fix.", r.Name))
+		}
+	}
+	if p := s.Pulse; p != nil && !p.Present {
+		notes = append(notes, fmt.Sprintf("No pulse comes from %s.", p.Device))
+	}
+	return notes
 }
 
 func (v *verdict) raise(h agent.Health) {

@@ -70,6 +70,14 @@ func sample() agent.Status {
 			Source: "chrony", State: "synchronised", Trusted: true, Bound: 287 * time.Microsecond,
 			Offset: -13 * time.Microsecond, LastUpdate: at(41 * time.Second),
 		},
+		Receiver: &agent.ReceiverStatus{
+			Name: "gps0", Address: "127.0.0.1:2947", Device: "/dev/ttyS0", Answering: true, Connected: true, Fix: "3D",
+			Used: new(9), Seen: new(14), PulseOffset: new(-310 * time.Nanosecond), LastMessage: at(time.Second),
+		},
+		Pulse: &agent.PulseStatus{
+			Name: "pps0", Device: "/dev/pps0", Edge: "assert", Present: true, Pulses: 93544, Missed: 2, Last: at(time.Second),
+			Jitter: new(420 * time.Nanosecond), Offset: new(-1200 * time.Nanosecond), Bound: new(3 * time.Microsecond),
+		},
 		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Answering: true, Packets: 1234567, Answered: 1234500, Sessions: 12},
 		Paths:     paths,
 	}

@@ -16,6 +16,8 @@ type (
 		Started   *time.Time     `json:"started,omitempty"`
 		Config    configJSON     `json:"config"`
 		Clock     clockJSON      `json:"clock"`
+		Receiver  *receiverJSON  `json:"receiver,omitempty"`
+		Pulse     *pulseJSON     `json:"pulse,omitempty"`
 		Reflector *reflectorJSON `json:"reflector,omitempty"`
 		Paths     []pathJSON     `json:"paths"`
 	}
@@ -35,6 +37,33 @@ type (
 		Error      string     `json:"error,omitempty"`
 		Steps      uint64     `json:"steps"`
 		LastUpdate *time.Time `json:"last_update,omitempty"`
+	}
+	receiverJSON struct {
+		Name           string     `json:"name"`
+		Address        string     `json:"address"`
+		Device         string     `json:"device,omitempty"`
+		Answering      bool       `json:"gpsd_answering"`
+		Connected      bool       `json:"connected"`
+		Error          string     `json:"error,omitempty"`
+		Fix            string     `json:"fix"`
+		SatellitesUsed *int       `json:"satellites_used,omitempty"`
+		SatellitesSeen *int       `json:"satellites_seen,omitempty"`
+		PulseOffset    *float64   `json:"pulse_offset_seconds,omitempty"`
+		LastMessage    *time.Time `json:"last_message,omitempty"`
+	}
+	pulseJSON struct {
+		Name    string     `json:"name"`
+		Device  string     `json:"device"`
+		Edge    string     `json:"edge"`
+		Present bool       `json:"present"`
+		Error   string     `json:"error,omitempty"`
+		Pulses  uint64     `json:"pulses"`
+		Missed  uint64     `json:"missed"`
+		Last    *time.Time `json:"last,omitempty"`
+		Jitter  *float64   `json:"jitter_seconds,omitempty"`
+		// Offset is the clock's, by the pulses alone, within Bound.
+		Offset *float64 `json:"fit_offset_seconds,omitempty"`
+		Bound  *float64 `json:"fit_error_bound_seconds,omitempty"`
 	}
 	reflectorJSON struct {
 		Listen    []string `json:"listen"`
@@ -74,6 +103,33 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
+func inSeconds(d *time.Duration) *float64 {
+	if d == nil {
+		return nil
+	}
+	return new(d.Seconds())
+}
+
+func newReceiverJSON(r *agent.ReceiverStatus) *receiverJSON {
+	if r == nil {
+		return nil
+	}
+	return &receiverJSON{
+		Name: r.Name, Address: r.Address, Device: r.Device, Answering: r.Answering, Connected: r.Connected, Error: r.Error,
+		Fix: r.Fix, SatellitesUsed: r.Used, SatellitesSeen: r.Seen, PulseOffset: inSeconds(r.PulseOffset), LastMessage: known(r.LastMessage),
+	}
+}
+
+func newPulseJSON(p *agent.PulseStatus) *pulseJSON {
+	if p == nil {
+		return nil
+	}
+	return &pulseJSON{
+		Name: p.Name, Device: p.Device, Edge: p.Edge, Present: p.Present, Error: p.Error, Pulses: p.Pulses, Missed: p.Missed,
+		Last: known(p.Last), Jitter: inSeconds(p.Jitter), Offset: inSeconds(p.Offset), Bound: inSeconds(p.Bound),
+	}
+}
+
 func newStatusJSON(s agent.Status) statusJSON {
 	j := statusJSON{
 		Started: known(s.Started),
@@ -82,6 +138,7 @@ func newStatusJSON(s agent.Status) statusJSON {
 			Source: s.Clock.Source, State: s.Clock.State, Trusted: s.Clock.Trusted, Offset: s.Clock.Offset.Seconds(),
 			Reason: s.Clock.Reason, Error: s.Clock.Error, Steps: s.Clock.Steps, LastUpdate: known(s.Clock.LastUpdate),
 		},
+		Receiver: newReceiverJSON(s.Receiver), Pulse: newPulseJSON(s.Pulse),
 		Paths: []pathJSON{},
 	}
 	if s.Clock.Trusted {

@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// answeringGPSD is a gpsd with one receiver that has a fix. It returns its address.
+func answeringGPSD(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				fmt.Fprintln(c, `{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}`)
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					fmt.Fprintln(c, `{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/ttyS0","activated":"2026-11-21T14:44:51.630Z"}]}`)
+					fmt.Fprintln(c, `{"class":"TPV","device":"/dev/ttyS0","mode":3}`)
+					fmt.Fprintln(c, `{"class":"SKY","device":"/dev/ttyS0","nSat":14,"uSat":9}`)
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
+	gpsd := answeringGPSD(t)
+	absent := filepath.Join(t.TempDir(), "pps0") // in no test is there a pulse
+	with := func(more string) string {
+		return strings.Replace(twoPaths, "bound: 1ms}", "bound: 1ms"+more+"}", 1)
+	}
+	receiver, pulse := fmt.Sprintf(", gpsd: {address: %q, name: roof}", gpsd), fmt.Sprintf(", pps: {device: %s, edge: clear}", absent)
+	fake := newFake()
+	r := newRig(t, fake, with(""))
+	fake.expect(t, "start a", "start b")
+	if s := r.Status(); s.Receiver != nil || s.Pulse != nil {
+		t.Errorf("what nobody has configured is there: %+v, %+v", s.Receiver, s.Pulse)
+	}
+	reload := func(yaml string) {
+		t.Helper()
+		r.write(yaml)
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clockUnit := r.clock.unit
+	reload(with(receiver + pulse))
+	eventually(t, "the receiver's fix is shown", func() bool {
+		s := r.Status().Receiver
+		return s.Connected && s.Fix == "3D" && s.Used != nil && *s.Used == 9 && s.Seen != nil && *s.Seen == 14 && !s.LastMessage.IsZero()
+	})
+	if s := r.Status().Receiver; s.Name != "roof" || s.Address != gpsd || s.Device != "/dev/ttyS0" || s.PulseOffset != nil || s.Error != "" {
+		t.Errorf("%+v", s)
+	}
+	eventually(t, "it is said why there is no pulse", func() bool { return strings.Contains(r.Status().Pulse.Error, "no such file") })
+	if s := r.Status().Pulse; s.Present || s.Edge != "clear" || s.Device != absent || s.Jitter != nil || s.Offset != nil || !s.Last.IsZero() {
+		t.Errorf("%+v", s)
+	}
+	eventually(t, "the receiver is a metric", func() bool { v, ok := r.value("oneway_gnss_fix", "roof"); return ok && v == 3 })
+
+	receiverUnit, pulseUnit := r.receiver.unit, r.pulse.unit
+	reload(with(receiver+pulse) + "# a comment")
+	if r.receiver.unit != receiverUnit || r.pulse.unit != pulseUnit || r.clock.unit != clockUnit {
+		t.Error("a reload without a change restarted something")
+	}
+	reload(with(receiver + strings.Replace(pulse, "clear", "assert", 1)))
+	if r.receiver.unit != receiverUnit || r.pulse.unit == pulseUnit || r.clock.unit != clockUnit {
+		t.Error("a change of the pulse did not restart the pulse alone")
+	}
+	reload(with(""))
+	if s := r.Status(); s.Receiver != nil || s.Pulse != nil || r.clock.unit != clockUnit {
+		t.Errorf("they are still there: %+v, %+v", s.Receiver, s.Pulse)
+	}
+	if v, ok := r.value("oneway_gnss_fix", "roof"); ok {
+		t.Errorf("a receiver that is gone has a fix: %v", v)
+	}
+}
+
+func TestAgentGoesOnWithoutGPSD(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	l.Close()
+	fake := newFake()
+	r := newRig(t, fake, strings.Replace(twoPaths, "bound: 1ms}", fmt.Sprintf("bound: 1ms, gpsd: {address: %q}}", nobody), 1))
+	fake.expect(t, "start a", "start b")
+	eventually(t, "the clock is trusted", func() bool { return r.Status().Clock.Trusted })
+	if s := r.Status().Receiver; s == nil || s.Answering || s.Connected || s.Fix != "unknown" || s.Name != "gps0" {
+		t.Errorf("%+v", s)
+	}
+	eventually(t, "it is a metric that gpsd is away", func() bool { v, ok := r.value("oneway_gnss_connected", "gps0"); return ok && v == 0 })
+}
