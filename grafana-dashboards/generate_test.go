@@ -78,6 +78,52 @@ func TestEveryPanelExplainsItself(t *testing.T) {
 	})
 }
 
+// Where a number is good and where it is not is what the clocks' page is for.
+func TestEveryPanelOfTheClocksHasThresholds(t *testing.T) {
+	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
+		if !strings.Contains(t.Name(), "/clock.json/") {
+			return
+		}
+		if p.FieldConfig == nil || p.FieldConfig.Defaults.Thresholds == nil {
+			t.Error("no thresholds")
+		}
+	})
+}
+
+// A link keeps agent and time only where both pages name their variables alike.
+func TestPathAndClockLeadToEachOther(t *testing.T) {
+	uids := map[string]string{}
+	for name, b := range boards() {
+		board, err := b.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		uids[name] = *board.Uid
+	}
+	for name, other := range map[string]string{"path.json": "clock.json", "clock.json": "path.json"} {
+		board, err := boards()[name].Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, l := range board.Links {
+			if l.Url != nil && *l.Url == "/d/"+uids[other] {
+				found = l.KeepTime && l.IncludeVars
+			}
+		}
+		if !found {
+			t.Errorf("%s has no link to %s that keeps variables and time", name, other)
+		}
+		var names []string
+		for _, v := range board.Templating.List[:3] {
+			names = append(names, v.Name)
+		}
+		if got, want := strings.Join(names, " "), "datasource job instance"; got != want {
+			t.Errorf("%s: variables begin with %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestEveryTileSaysHowItIsLaidOut(t *testing.T) {
 	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
 		text, err := json.Marshal(p.Options)

@@ -39,7 +39,8 @@ func main() {
 // boards are the dashboards by file name.
 func boards() map[string]*boardBuilder {
 	return map[string]*boardBuilder{
-		"path.json": pathBoard(),
+		"clock.json": clockBoard(),
+		"path.json":  pathBoard(),
 	}
 }
 

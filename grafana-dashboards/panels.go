@@ -105,6 +105,12 @@ func heats(t text, q *prometheus.DataqueryBuilder) *heatmap.PanelBuilder {
 		ShowLegend()
 }
 
+// bars draws a count as stacked bars.
+func bars(p *timeseries.PanelBuilder) *timeseries.PanelBuilder {
+	return p.DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
+		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
+}
+
 // states is a band of states over time.
 func states(t text, qs ...*prometheus.DataqueryBuilder) *statetimeline.PanelBuilder {
 	return statetimeline.NewPanelBuilder().

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
@@ -21,13 +20,7 @@ func pathBoard() *boardBuilder {
 		Description("One path, both directions: delay with its error bound, loss, variation, voice, and whether the clocks and this host can be believed.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links([]cog.Builder[dashboard.DashboardLink]{
-			dashboard.NewDashboardLinkBuilder("oneway dashboards").Type(dashboard.DashboardLinkTypeDashboards).
-				Tags([]string{"oneway"}).AsDropdown(true).KeepTime(true).IncludeVars(true).Icon("apps"),
-			dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).
-				Url("https://oneway.example/runbooks").Icon("doc").TargetBlank(true).
-				Tooltip("What each alert means and what to do"),
-		})
+		Links(links("Clock", clockUID, "The clocks behind these delays"))
 	variables(b)
 	annotations(b)
 	summaryRow(b)
@@ -44,6 +37,15 @@ func pathBoard() *boardBuilder {
 // leave. Path and probe take one value: two paths in one plot cannot be read.
 func variables(b *boardBuilder) {
 	from := metric.ProbeInterval.Name
+	agentVariables(b, from)
+	b.WithVariable(labelValues(metric.Path, "Path", from+"{"+thisAgent+"}"))
+	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
+	b.WithVariable(labelValues(metric.CodecL, "Codec", of(metric.VoiceR)))
+}
+
+// agentVariables are those of every dashboard: the server, and agents that have the
+// family from. Both pages name them alike, so that a link keeps what was chosen.
+func agentVariables(b *boardBuilder, from string) {
 	b.WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Prometheus").Type("prometheus").
 		Current(dashboard.VariableOption{
 			Text:  dashboard.StringOrArrayOfString{String: new("oneway Prometheus")},
@@ -51,9 +53,6 @@ func variables(b *boardBuilder) {
 		}))
 	b.WithVariable(labelValues("job", "Job", from).IncludeAll(true).Multi(true).Current(all()))
 	b.WithVariable(labelValues("instance", "Instance", from+`{job=~"$job"}`).IncludeAll(true).Multi(true).Current(all()))
-	b.WithVariable(labelValues(metric.Path, "Path", from+"{"+thisAgent+"}"))
-	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))
-	b.WithVariable(labelValues(metric.CodecL, "Codec", of(metric.VoiceR)))
 }
 
 func all() dashboard.VariableOption {

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
@@ -72,28 +69,13 @@ func delayTile(name, matcher string) *stat.PanelBuilder {
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)}))
 }
 
-// clockTile numbers the states: a tile that shows a label's value shows nothing
-// at all where there is no series, and not why.
+// clockTile is the state of the clock of the path's agent.
 func clockTile() *stat.PanelBuilder {
-	var terms []string
-	words := map[string]dashboard.ValueMappingResult{}
-	for i, s := range []struct{ state, color string }{
-		{"synchronised", green},
-		{"holdover", yellow},
-		{"stepping", red},
-		{"unsynchronised", red},
-		{"silent", orange},
-		{"none", grey},
-	} {
-		n := strconv.Itoa(i + 1)
-		terms = append(terms, n+" * ("+of(metric.ClockState, `state="`+s.state+`"`)+" == 1)")
-		words[n] = word(s.state, s.color, int32(i))
-	}
 	return tile(text{
 		"Clock", "State of the agent's clock. Delays are reported only while it is trusted (synchronised or holdover).", "none",
 		"Nothing said",
-	}, instant(here("sum without (state) ("+strings.Join(terms, " or ")+")"), "{{instance}}")).Span(3).
-		Mappings(values(words)).Thresholds(steps(step{0, grey}))
+	}, instant(here(stateNumber(of)), byInstance)).Span(3).
+		Mappings(values(stateNumbers())).Thresholds(steps(step{0, grey}))
 }
 
 // factsTile shows text, which is a label joined from others.

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"oneway.example/exporter/metric"
+)
+
+func clockFarRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("The far ends, by their own account"))
+	b.WithPanel(states(text{
+		"Far end synchronised",
+		"Whether the far end says that its clock is synchronised: the S bit of its Error Estimate (RFC 8762 section 4.2.1). While it does not, no one-way delay of the path is reported. Reflectors of others may never say so.",
+		"none", "No far end has answered",
+	}, ranged(agents(metric.FarClockSynchronized), byPath)).ShowValue(common.VisibilityModeAuto).
+		Thresholds(steps(step{0, red}, step{1, green})).
+		Mappings(values(map[string]dashboard.ValueMappingResult{
+			"1": word("synchronised", green, 0), "0": word("not", red, 1),
+		})))
+	b.WithPanel(plot(text{
+		"Far end's bound",
+		"How far the far end's clock may be off by its own Error Estimate (RFC 4656 section 4.1.2). The line is at 1 ms, the floor of OnewayClockErrorTooLarge. Click a line for its path.",
+		"s", "No far end says that it is synchronised",
+	}, ranged(agents(metric.FarClockErrorBound), byPath)).
+		ScaleDistribution(scale(10)).DataLinks(toPath()).
+		Thresholds(steps(step{0, "transparent"}, step{0.001, orange})).ThresholdsStyle(line()))
+}
+
+func clockDelayRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("What it does to the delays"))
+	b.WithPanel(bars(counted(text{
+		"Delays not reported, by reason",
+		"Delays a minute that were measured and not reported, since no bound could be given or it was too large; near_* is this end, far_* the other. Loss and round trips are not affected.",
+		perMinute, "None: every delay had a bound",
+	}, leastMinute, ranged("sum by (job, instance, path, reason) ("+minutely(agents(metric.DelayInvalid))+")", "{{reason}} · {{path}} · {{instance}}")).
+		DataLinks(toPath()).
+		Thresholds(steps(step{0, "transparent"}, step{1, red}))))
+	b.WithPanel(bars(counted(text{
+		"Vague delays",
+		"Delays a minute that were reported although their bound exceeds half of the delay itself (vague_above).",
+		perMinute, "None: every bound was below half of its delay",
+	}, leastMinute, ranged(minutely(agents(metric.DelayVague)), byDirection)).
+		DataLinks(toPath()).
+		Thresholds(steps(step{0, "transparent"}, step{1, orange}))))
+	b.WithPanel(bars(counted(text{
+		"Negative delays",
+		"Packets a minute that arrived before they were sent, between clocks that both said they were synchronised: one of them is wrong by more than its bound (OnewayNegativeDelay). They are counted and shown, never clamped.",
+		perMinute, "Nothing measured in this time range",
+	}, leastMinute, ranged(minutely(agents(metric.DelayNegative)), byDirection)).
+		DataLinks(toPath()).
+		Thresholds(steps(step{0, "transparent"}, step{1e-3, red}))))
+	b.WithPanel(bars(counted(text{
+		"Held packets",
+		"Packets a minute that the sending host may have held for longer than 25 us after their stamp, such as a virtual machine that stood still: their delays may be too large by that, and their bounds say so.",
+		perMinute, "None was held",
+	}, leastMinute, ranged(minutely(agents(metric.DelayHeld)), byDirection)).
+		DataLinks(toPath()).
+		Thresholds(steps(step{0, "transparent"}, step{60, orange}))))
+	b.WithPanel(tile(text{
+		"Calibration of the stamps", "Error of the time stamps of an interface, found by `oneway calibrate` (RFC 7679 section 3.7.3): the systematic part is taken off the delays, the random one is part of their bound.", "s",
+		"No interface was calibrated (oneway calibrate)",
+	}, instant(agents(metric.StampCalibration), "{{instance}} {{interface}} {{kind}}")).Span(24).Decimals(1).
+		TextMode(common.BigValueTextModeValueAndName).
+		Thresholds(steps(step{0, grey}, step{0, green}, step{5e-5, orange}, step{1e-3, red})))
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"oneway.example/exporter/metric"
+)
+
+// Seconds since the daemon's last update: chronyd's largest usual polling interval
+// is 1024 s, so that a silence beyond it is one.
+const (
+	updateLate = 1100
+	updateLost = 4 * 1024
+)
+
+// clockNowRow answers "is this clock good?" at a glance; there is one such row for
+// each agent, since a tile of many values cannot be read.
+func clockNowRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("Clock of $instance").Repeat("instance"))
+	b.WithPanel(tile(text{
+		"State", "What the clock is in. Delays are reported in synchronised and in holdover (source lost, the bound grows) only; none: the configuration says that nothing disciplines it.", "none",
+		"The agent says nothing of its clock",
+	}, instant(stateNumber(agents), byInstance)).Span(4).
+		Mappings(values(stateNumbers())).Thresholds(steps(step{0, grey})))
+	b.WithPanel(tile(text{
+		"Trusted now", "Whether delays that are measured now are valid as far as this end's clock goes (RFC 7679 section 3.7.1).", "none",
+		"Not known",
+	}, instant(agents(metric.ClockSynchronized), byInstance)).Span(3).
+		Thresholds(steps(step{0, grey})).
+		Mappings(values(map[string]dashboard.ValueMappingResult{
+			"1": word("yes", green, 0), "0": word("no", red, 1),
+		})))
+	b.WithPanel(tile(text{
+		"Error bound", "How far this clock may be from UTC at most: |offset| + root dispersion aged by the skew + root delay / 2. Orange from 1 ms, the floor of OnewayClockErrorTooLarge; a pulse gives some tens of microseconds.", "s",
+		"No bound: not trusted",
+	}, instant(agents(metric.ClockErrorBound), byInstance)).Span(4).Decimals(1).
+		Thresholds(steps(step{0, grey}, step{0, green}, step{0.001, orange}, step{0.1, red})))
+	b.WithPanel(tile(text{
+		"Source", "What the clock follows: kind (pps: a pulse; nmea: a receiver's sentences alone; ptp; ntp; local), reference id, stratum and what it announces of leap seconds.", "none",
+		noDaemon,
+	}, table(referenceFacts())).Span(7).
+		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}).Fields("/^facts$/")).
+		Thresholds(steps(step{0, grey})).
+		Text(common.NewVizTextDisplayOptionsBuilder().ValueSize(20)))
+	b.WithPanel(tile(text{
+		"Last update", "Time since the daemon last heard its source. Orange above chronyd's longest usual polling interval (1024 s), red above four of them.", "s",
+		"Never, or silent",
+	}, instant("timestamp("+agents(metric.ClockLastUpdate)+") - "+agents(metric.ClockLastUpdate), byInstance)).Span(3).Decimals(0).
+		Thresholds(steps(step{0, grey}, step{-1, green}, step{updateLate, orange}, step{updateLost, red})))
+	b.WithPanel(tile(text{
+		"Steps", "How often the clock jumped in the time range. A step while the clock was running is a fault (OnewayClockStepped); at the start of the daemon it is usual.", "none",
+		"The agent says nothing of its clock",
+	}, instant("round(increase("+agents(metric.ClockSteps)+dashboardRange+"))", byInstance)).Span(3).Decimals(0).
+		Thresholds(steps(step{0, grey}, step{0, green}, step{1, orange})))
+}
+
+// clockStates are the states with a colour each, the good ones first.
+func clockStates() []struct{ state, color string } {
+	return []struct{ state, color string }{
+		{"synchronised", green},
+		{"holdover", yellow},
+		{"stepping", red},
+		{"unsynchronised", red},
+		{"silent", orange},
+		{"none", grey},
+	}
+}
+
+// stateNumber numbers the states from 1: a tile that shows a label's value shows
+// nothing at all where there is no series, and not why.
+func stateNumber(sel func(*metric.Desc, ...string) string) string {
+	var terms []string
+	for i, s := range clockStates() {
+		terms = append(terms, strconv.Itoa(i+1)+" * ("+sel(metric.ClockState, `state="`+s.state+`"`)+" == 1)")
+	}
+	return "sum without (state) (" + strings.Join(terms, " or ") + ")"
+}
+
+// stateNumbers turns the numbers back into words.
+func stateNumbers() map[string]dashboard.ValueMappingResult {
+	words := map[string]dashboard.ValueMappingResult{}
+	for i, s := range clockStates() {
+		words[strconv.Itoa(i+1)] = word(s.state, s.color, int32(i))
+	}
+	return words
+}
+
+// referenceFacts joins labels, which a tile cannot show, into one that it can.
+func referenceFacts() string {
+	facts := agents(metric.ClockReferenceInfo)
+	for _, r := range []struct{ to, as, from string }{
+		{"s", "stratum $1", "stratum"},
+		{"l", "leap $1", "leap_status"},
+	} {
+		facts = `label_replace(` + facts + `, "` + r.to + `", "` + r.as + `", "` + r.from + `", "(.*)")`
+	}
+	return `label_join(` + facts + `, "facts", " · ", "kind", "reference_id", "s", "l")`
+}
