@@ -274,4 +274,8 @@ func (b *bench) logged(n int, message string) {
 	}
 }
 
-var errUnplugged = errors.New("no such device")
+var (
+	errGone      = errors.New("it is gone")
+	errUnplugged = errors.New("no such device")
+	errForbidden = errors.New("permission denied")
+)

@@ -48,9 +48,10 @@ const (
 	usualSlew = 500e-6
 	// largestSlew is the most that frequency and tick together allow.
 	largestSlew = 0.11
-	// tooVague is the RawError above which a pulse is not worth judging: the
-	// judge's threshold is 100 us.
-	tooVague = 50 * time.Microsecond
+	// tooVague is the RawError above which a pulse is not worth judging: twice the
+	// judge's threshold. In a user-mode-linux guest, where a clock read takes tens of
+	// microseconds, 10 to 60 us are usual.
+	tooVague = 200 * time.Microsecond
 )
 
 // Why a pulse cannot be placed on the raw clock.

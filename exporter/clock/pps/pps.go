@@ -46,7 +46,7 @@ type Pulse struct {
 	// Raw is CLOCK_MONOTONIC_RAW at the edge.
 	Raw time.Duration
 	// RawError bounds the error of Raw against Assert: half the time that reading
-	// the clocks took (0.1 to 1 us; tens of us in a guest without a vDSO), plus
+	// the clocks took (0.1 to 1 us; tens of us in a user-mode-linux guest), plus
 	// what the two clocks may have gone apart since the edge: 500 ppm, the most
 	// that the kernel takes as a frequency, or twice what was measured over the
 	// last second, of the time since. That is 25 ns for a reader that wakes after 50 us.
@@ -194,15 +194,22 @@ type log struct {
 	*slog.Logger
 	open, silent bool
 	fault        string
+	// vanished: the last fault was that of an open device; that it cannot be opened
+	// then, either, is no other event.
+	vanished bool
 }
 
 func (l *log) tell(j *judge) {
 	s := &j.state
 	switch {
 	case s.Fault != "" && s.Fault != l.fault:
-		l.Warn("no pulses: the device cannot be read; trying on", "err", s.Fault)
+		if !l.vanished {
+			l.Warn("no pulses: the device cannot be read; trying on", "err", s.Fault)
+		}
+		l.vanished = l.open
 	case s.Open && !l.open:
 		l.Info("device opened")
+		l.vanished = false
 	}
 	switch {
 	case j.silent && !l.silent:
