@@ -109,7 +109,7 @@ var (
 	// PPSRejected is oneway_pps_rejected_total.
 	PPSRejected = &Desc{
 		Name: "oneway_pps_rejected_total", Kind: Counter, Labels: []string{PulseL, ReasonL},
-		Help:   "Pulses that the independent judge of the clock did not use, by reason (doubled, noisy, gap, step).",
+		Help:   "Pulses that the independent judge of the clock did not use, by reason: doubled, noisy, gap, step, garbled (a stamp or sequence that cannot be) or late (read too long after the pulse to place it).",
 		Source: "thesis, figure 4.2: median filter, relative threshold 1e-4",
 	}
 	// PPSFitOffset is oneway_pps_fit_offset_seconds.
