@@ -1,0 +1,243 @@
+package chrony
+
+import (
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"net"
+	"os"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	"oneway.example/tests/clocksim"
+)
+
+// simEpoch is when the simulation starts, in UTC.
+const simEpoch = instant.Time(1_800_000_000_000_000_000)
+
+// world is true time, and what happens in it, in order.
+type world struct {
+	now    time.Duration
+	queue  events
+	random *rand.Rand
+}
+
+type event struct {
+	at     time.Duration
+	number int // keeps events of one moment in order
+	do     func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].number < e[j].number
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+func newWorld(seed uint64) *world { return &world{random: rand.New(rand.NewPCG(seed, 0))} }
+
+// at has f called at a moment that is not past.
+func (w *world) at(moment time.Duration, f func()) {
+	heap.Push(&w.queue, event{moment, len(w.queue), f})
+}
+
+// run lets the world go on until a moment.
+func (w *world) run(until time.Duration) {
+	for len(w.queue) > 0 && w.queue[0].at <= until {
+		e := heap.Pop(&w.queue).(event)
+		w.now = e.at
+		e.do()
+	}
+	w.now = until
+}
+
+// simHost is a host: a clock, its chronyd, and our monitor, whose loop (poll)
+// is played here so that no goroutine and no real time is needed.
+type simHost struct {
+	world   *world
+	clock   *clocksim.Clock
+	config  clocksim.Config
+	daemon  *clocksim.Chronyd
+	killed  bool
+	began   time.Duration // of this daemon
+	monitor *Monitor
+	asker   asker
+	// lie changes what the daemon answers; nil: nothing.
+	lie         func(*clocksim.Tracking)
+	stepped     bool          // by somebody's hand
+	steppedAt   time.Duration // the last time
+	unsyncSince time.Duration // since when the daemon is not synchronised; -1: it is
+}
+
+func newSimHost(w *world, o clocksim.Oscillator, offset time.Duration, c clocksim.Config) *simHost {
+	h := &simHost{world: w, config: c, clock: clocksim.NewClock(o, offset, rand.New(rand.NewPCG(w.random.Uint64(), 1)))}
+	m, err := New(Options{
+		Address: "udp://127.0.0.1:323",
+		Steps:   clock.StepOptions{Read: h.read, MaxSlew: -1},
+		dial:    func(address) (net.Conn, error) { return h.dial() },
+	})
+	if err != nil {
+		panic(err)
+	}
+	h.monitor = m
+	h.asker = asker{Monitor: m, counters: m.openCounters()}
+	h.startDaemon(0)
+	w.at(time.Duration(w.random.Int64N(int64(time.Second))), h.ask)
+	return h
+}
+
+// startDaemon starts chronyd; skew is that of its drift file.
+func (h *simHost) startDaemon(skew float64) {
+	c := h.config
+	c.DriftSkew = skew
+	if h.daemon != nil {
+		c.DriftFrequency = h.daemon.Tracking(h.world.now).Frequency
+	}
+	h.daemon = clocksim.Start(h.clock, c, h.world.now, rand.New(rand.NewPCG(h.world.random.Uint64(), 2)))
+	h.killed, h.began, h.unsyncSince = false, h.world.now, h.world.now
+	h.world.at(h.daemon.Next(), h.act)
+}
+
+func (h *simHost) act() {
+	if h.killed || h.world.now < h.daemon.Next() {
+		return // of a daemon that is gone, or done already
+	}
+	h.daemon.Act(h.world.now)
+	if h.unsyncSince >= 0 && h.daemon.Tracking(h.world.now).Synchronised {
+		h.unsyncSince = -1
+	}
+	h.world.at(h.daemon.Next(), h.act)
+}
+
+// kill leaves the kernel slewing; nobody answers.
+func (h *simHost) kill() { h.killed = true }
+
+// step is by somebody's hand.
+func (h *simHost) step(d time.Duration) {
+	h.clock.Step(d)
+	h.stepped, h.steppedAt = true, h.world.now
+}
+
+// unknown is how long the monitor may not know that chronyd has lost its
+// synchronisation: the time between two queries.
+const unknown = time.Second + 10*time.Millisecond
+
+// worthless reports whether chronyd cannot know the time now: it is not synchronised,
+// or somebody has stepped the clock and it has used no sample taken since.
+func (h *simHost) worthless() bool {
+	return h.unsyncSince >= 0 && h.world.now-h.unsyncSince > unknown ||
+		h.stepped && h.daemon.MeasuredFrom() < h.steppedAt && h.began <= h.steppedAt
+}
+
+func (h *simHost) read() clock.Reading {
+	wall, mono := h.clock.Read(h.world.now)
+	return clock.Reading{Wall: simEpoch.Add(wall), Mono: mono}
+}
+
+// wall is a time stamp.
+func (h *simHost) wall() instant.Time { return h.read().Wall }
+
+func (h *simHost) quality() clock.Quality { return h.monitor.Quality(h.wall()) }
+
+// ask is one turn of the monitor's loop.
+func (h *simHost) ask() {
+	pause := h.asker.ask(context.Background())
+	h.world.at(h.world.now+max(pause, time.Millisecond), h.ask)
+}
+
+func (h *simHost) dial() (net.Conn, error) {
+	if h.killed {
+		return nil, errors.New("connection refused")
+	}
+	return &simConn{host: h}, nil
+}
+
+// simConn is a socket on which chronyd answers at once.
+type simConn struct {
+	net.Conn
+	host  *simHost
+	reply []byte
+}
+
+func (c *simConn) SetDeadline(time.Time) error { return nil }
+func (c *simConn) Close() error                { return nil }
+
+func (c *simConn) Write(request []byte) (int, error) {
+	if c.host.killed {
+		return 0, errors.New("connection refused")
+	}
+	c.reply = c.host.answer(request)
+	return len(request), nil
+}
+
+func (c *simConn) Read(b []byte) (int, error) {
+	if c.reply == nil {
+		return 0, os.ErrDeadlineExceeded
+	}
+	n := copy(b, c.reply)
+	c.reply = nil
+	return n, nil
+}
+
+// answer is the simulated chronyd's datagram.
+func (h *simHost) answer(request []byte) []byte {
+	command := binary.BigEndian.Uint16(request[4:])
+	kind, octets := replyTo(command)
+	b := make([]byte, replyHeadBytes, octets)
+	b[0], b[1] = protocolVersion, typeReply
+	binary.BigEndian.PutUint16(b[4:], command)
+	binary.BigEndian.PutUint16(b[6:], uint16(kind))
+	copy(b[16:20], request[8:12])
+	t := h.daemon.Tracking(h.world.now)
+	if h.lie != nil {
+		h.lie(&t)
+	}
+	switch command {
+	case commandTracking:
+		b = appendSimTracking(b, t)
+	case commandSources:
+		b = binary.BigEndian.AppendUint32(b, 1)
+	case commandSourceData:
+		b = append(b, make([]byte, 20)...)
+		b = binary.BigEndian.AppendUint16(b, uint16(t.Poll))
+		b = append(b, make([]byte, octets-len(b))...) // state 0: selected
+	}
+	return b
+}
+
+func appendSimTracking(b []byte, t clocksim.Tracking) []byte {
+	refID, stratum, leap := uint32(0x50505300), uint16(1), uint16(0)
+	if !t.Synchronised {
+		refID, stratum, leap = 0, 0, leapUnsynchronised
+	}
+	b = binary.BigEndian.AppendUint32(b, refID)
+	b = append(b, make([]byte, 20)...)
+	b = binary.BigEndian.AppendUint16(b, stratum)
+	b = binary.BigEndian.AppendUint16(b, leap)
+	ns := uint64(0)
+	if t.Updated {
+		ns = uint64(simEpoch.Add(t.ReferenceTime))
+	}
+	for _, v := range []uint64{ns / 1e9 >> 32, ns / 1e9, ns % 1e9} {
+		b = binary.BigEndian.AppendUint32(b, uint32(v))
+	}
+	for _, f := range []float64{
+		t.Correction, t.LastOffset, math.Abs(t.LastOffset), t.Frequency * 1e6, t.Residual * 1e6, t.Skew * 1e6,
+		t.RootDelay, t.RootDispersion, t.Interval,
+	} {
+		b = binary.BigEndian.AppendUint32(b, wireFloat(f))
+	}
+	return b
+}

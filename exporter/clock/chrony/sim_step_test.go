@@ -1,0 +1,55 @@
+package chrony
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/clocksim"
+)
+
+// stepBed is a path between two hosts whose clocks have settled, near or far of which
+// is stepped after an hour.
+func stepBed(seed uint64, near bool, size time.Duration, source func() clocksim.Source) *simPath {
+	w := newWorld(seed)
+	p := &simPath{
+		world: w,
+		near:  newSimHost(w, quartz(50e-6), 0, clocksim.Config{Source: source()}),
+		far:   newSimHost(w, quartz(-12e-6), 0, clocksim.Config{Source: source()}),
+		delays: func(time.Duration) (time.Duration, time.Duration) {
+			return 2 * time.Millisecond, 3 * time.Millisecond
+		},
+	}
+	host := p.near
+	if !near {
+		host = p.far
+	}
+	at := hours(1) + time.Duration(w.random.Int64N(int64(time.Minute)))
+	p.play(at+minutes(19), []scene{{at: 0, name: "settling"}, {at: at, name: "stepped", do: func() { host.step(size) }}})
+	return p
+}
+
+func lanServer() clocksim.Source {
+	return &clocksim.NTP{
+		Poll: 5, Forward: 2 * time.Millisecond, Back: time.Millisecond, Jitter: 200 * time.Microsecond, RootDispersion: 20e-6,
+	}
+}
+
+func TestNothingIsValidFromAStepUntilChronydHasMeasuredAgain(t *testing.T) {
+	for _, near := range []bool{true, false} {
+		for _, size := range []time.Duration{time.Second, -time.Second} {
+			for seed := range uint64(5) {
+				p := stepBed(seed, near, size, lanServer)
+				stepped := p.phases[1]
+				reason := sample.NearStepped
+				if !near {
+					reason = sample.FarUnsynchronised // S=0; our reflector's Receipt says why
+				}
+				if stepped.forbidden > 0 || stepped.reasons[reason] < 2*5 {
+					t.Errorf("seed %d, near %v, %v: %d delays valid before chronyd's next sample; %v",
+						seed, near, size, stepped.forbidden, stepped.reasons)
+				}
+			}
+		}
+	}
+}

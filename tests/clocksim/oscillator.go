@@ -1,0 +1,57 @@
+package clocksim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Oscillator is what a host counts time by. Rates are ratios: 50e-6 is a clock that
+// gains 50 us a second if left alone. The zero value is perfect.
+type Oscillator struct {
+	// Rate is the constant part.
+	Rate float64
+	// Walk is the step of the random walk of the rate, the standard deviation of
+	// its change in one second. A quartz of a computer has about 1e-10.
+	Walk float64
+	// Day and Room are the amplitudes of two temperature cycles: of a day, and of a
+	// room whose heating switches every 20 minutes.
+	Day, Room float64
+	// Ramps are changes of temperature that somebody makes.
+	Ramps []Ramp
+
+	walked float64
+}
+
+// Ramp changes the rate by Change, evenly from From on during Over (zero: at once).
+// It stays changed.
+type Ramp struct {
+	From, Over time.Duration
+	Change     float64
+}
+
+const roomCycle = 20 * time.Minute
+
+// tick is how often the rate changes.
+const tick = time.Second
+
+// next is the rate of the second that begins at the given moment.
+func (o *Oscillator) next(at time.Duration, random *rand.Rand) float64 {
+	if o.Walk > 0 {
+		o.walked += o.Walk * random.NormFloat64()
+	}
+	cycle := func(amplitude float64, period time.Duration) float64 {
+		return amplitude * math.Sin(2*math.Pi*at.Seconds()/period.Seconds())
+	}
+	rate := o.Rate + o.walked + cycle(o.Day, 24*time.Hour) + cycle(o.Room, roomCycle)
+	for _, r := range o.Ramps {
+		switch {
+		case at < r.From:
+		case at >= r.From+r.Over:
+			rate += r.Change
+		default:
+			rate += r.Change * float64(at-r.From) / float64(r.Over)
+		}
+	}
+	return rate
+}

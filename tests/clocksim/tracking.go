@@ -1,0 +1,48 @@
+package clocksim
+
+import (
+	"math"
+	"time"
+)
+
+// Tracking is what chronyd answers to the command of that name. Offsets and delays
+// are in seconds, frequencies are ratios; the signs are chronyd's.
+type Tracking struct {
+	Synchronised bool
+	// ReferenceTime is the time of the last update on the clock, since the
+	// simulation's start; Updated is false if there was none.
+	ReferenceTime time.Duration
+	Updated       bool
+	// Correction is what has to be added to the clock.
+	Correction     float64
+	LastOffset     float64
+	Frequency      float64
+	Residual       float64
+	Skew           float64
+	RootDelay      float64
+	RootDispersion float64
+	Interval       float64
+	// Poll is the poll interval of the source as a power of two of seconds.
+	Poll int
+}
+
+// Tracking is the daemon's answer at a moment.
+func (d *Chronyd) Tracking(at time.Duration) Tracking {
+	t := Tracking{
+		Correction: d.steering.correction(at), LastOffset: d.lastOffset,
+		Frequency: -d.steering.base, Interval: d.interval, RootDelay: 1, RootDispersion: 1,
+	}
+	if d.config.Source != nil {
+		t.Poll = d.config.Source.poll()
+	}
+	if !d.synchronised {
+		return t
+	}
+	now := d.clock.seconds(at) + t.Correction
+	t.Synchronised, t.Updated = true, true
+	t.ReferenceTime = time.Duration(math.Round(d.referenceTime * 1e9))
+	t.Residual, t.Skew, t.RootDelay = d.residual, d.skew, d.rootDelay
+	t.RootDispersion = d.rootDispersion +
+		math.Abs(now-d.referenceTime)*(d.skew+math.Abs(d.residual)+maxClockError)
+	return t
+}
