@@ -41,9 +41,21 @@ type daemon struct {
 	dialled  []time.Time
 	requests []string
 	peer     net.Conn // the present connection
+	// turn is whose turn to write it is: a channel, since synctest's time stands
+	// still while a goroutine waits for the mutex of a pipe.
+	turn chan struct{}
 }
 
-func newDaemon() *daemon { return &daemon{answer: []string{pool, echo}} }
+func newDaemon() *daemon {
+	return &daemon{answer: []string{pool, echo}, turn: make(chan struct{}, 1)}
+}
+
+func (d *daemon) write(conn net.Conn, text string) error {
+	d.turn <- struct{}{}
+	defer func() { <-d.turn }()
+	_, err := io.WriteString(conn, text)
+	return err
+}
 
 // set changes the daemon under its lock.
 func (d *daemon) set(f func(d *daemon)) {
@@ -92,7 +104,7 @@ func (d *daemon) serve(conn net.Conn) {
 		}
 		d.mu.Unlock()
 		for _, line := range answer {
-			if _, err := io.WriteString(conn, line+"\r\n"); err != nil {
+			if d.write(conn, line+"\r\n") != nil {
 				return
 			}
 		}
@@ -108,7 +120,7 @@ func (d *daemon) send(text string) {
 	d.mu.Lock()
 	peer := d.peer
 	d.mu.Unlock()
-	_, _ = io.WriteString(peer, text)
+	_ = d.write(peer, text)
 }
 
 // cut ends the present connection.

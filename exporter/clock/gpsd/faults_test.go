@@ -1,0 +1,184 @@
+package gpsd
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/metric"
+)
+
+// expectAlive sends a good report, and expects it to arrive on the first connection.
+func (b *bed) expectAlive() {
+	b.Helper()
+	b.say(fix3D)
+	b.tick()
+	b.metrics("afterwards", map[*metric.Desc]string{metric.GNSSFix: "3", metric.GNSSConnections: "1"})
+}
+
+func (b *bed) expectMalformed(want map[malformation]float64) {
+	b.Helper()
+	for _, m := range malformations() {
+		if got := b.malformed(m); got != want[m] {
+			b.Errorf("%v lines are %v, want %v", got, m, want[m])
+		}
+	}
+}
+
+func TestLinesThatMakeNoSenseAreCountedAndPassedOver(t *testing.T) {
+	inBed(t, Options{}, nil, func(b *bed) {
+		b.say(
+			fix3D[:40], // truncated
+			`[]`, `null`, `HTTP/1.1 400 Bad Request`, "", "\x00",
+			`{}`, `{"class":3}`, `{"class":"TPV","mode":"3"}`, `{"class":"TPV","device":"/dev/ttyS0"}`,
+			`{"class":"TPV","device":"/dev/ttyS0","mode":4}`,
+			`{"class":"SKY","device":"/dev/ttyS0","nSat":-1}`,
+		)
+		b.expectMalformed(map[malformation]float64{notJSON: 5, wrongType: 4, implausible: 2})
+		if s := b.client.State(); s.Fix != FixUnknown || s.Seen.Known {
+			t.Errorf("they became %+v", s)
+		}
+		b.expectAlive()
+	})
+}
+
+func TestUnknownClassesAreIgnored(t *testing.T) {
+	inBed(t, Options{}, nil, func(b *bed) {
+		b.say(`{"class":"ATT","mode":"odd","device":7}`, `{"class":"","x":1}`, `{"class":"AIS","type":1}`, `{"class":"tpv","mode":9}`)
+		b.expectMalformed(nil)
+		b.expectAlive()
+	})
+}
+
+func TestConnectionCutInALineIsNoMalformedLine(t *testing.T) {
+	inBed(t, Options{}, nil, func(b *bed) {
+		b.daemon.send(fix3D[:40])
+		b.daemon.cut()
+		b.tick()
+		b.expectMalformed(nil)
+		b.say(fix3D)
+		b.tick()
+		b.metrics("on the next connection", map[*metric.Desc]string{metric.GNSSFix: "3", metric.GNSSConnections: "2"})
+	})
+}
+
+// pad makes a TPV of this many octets, newline not counted.
+func pad(octets int) string {
+	head, tail := `{"class":"TPV","device":"/dev/ttyS0","mode":2,"x":"`, `"}`
+	return head + strings.Repeat("x", octets-len(head)-len(tail)) + tail
+}
+
+func TestLongLineIsReadAndOneTooLongIsSkippedToItsEnd(t *testing.T) {
+	inBed(t, Options{}, nil, func(b *bed) {
+		b.daemon.send(pad(maxLine) + "\n")
+		b.tick()
+		b.metrics("after a long line", map[*metric.Desc]string{metric.GNSSFix: "2"})
+		b.expectMalformed(nil)
+		b.daemon.send(pad(maxLine+1) + "\n")
+		b.daemon.send(pad(10*maxLine) + "\n")
+		synctest.Wait()
+		b.expectMalformed(map[malformation]float64{tooLong: 2})
+		b.expectAlive()
+	})
+}
+
+func TestLineThatPausesIsReadWhole(t *testing.T) {
+	inBed(t, Options{}, nil, func(b *bed) {
+		b.say(fix3D)
+		b.daemon.send(noFix[:20])
+		time.Sleep(patience + time.Second) // asked meanwhile: the answer comes into the line
+		synctest.Wait()
+		b.expectMalformed(map[malformation]float64{notJSON: 1})
+		b.daemon.set(func(d *daemon) { d.answer = nil })
+		b.say(fix3D)
+		b.daemon.send(noFix[:20])
+		time.Sleep(patience + time.Second)
+		b.daemon.send(noFix[20:] + "\n")
+		b.tick()
+		b.metrics("a line with the pause within", map[*metric.Desc]string{metric.GNSSFix: "1", metric.GNSSConnections: "1"})
+		b.expectMalformed(map[malformation]float64{notJSON: 1})
+	})
+}
+
+func TestRandomOctetsHarmNothing(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	inBed(t, Options{}, nil, func(b *bed) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		noise := make([]byte, 1<<20)
+		for i := range noise {
+			noise[i] = byte(random.Uint32())
+		}
+		b.daemon.send(string(noise) + "\n")
+		synctest.Wait()
+		// A line a 256 octets, and none of them begins with a brace and is JSON.
+		if got := b.malformed(notJSON); got < 3000 {
+			t.Errorf("%v lines are not JSON, want about 4096", got)
+		}
+		b.expectAlive()
+	})
+}
+
+// Not gpsd at all: what makes no sense is no sign of life.
+func TestEndlessNoiseIsLeft(t *testing.T) {
+	inBed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *bed) {
+		b.every(patience+firstPause+time.Second, "220 mail ESMTP ready")
+		b.metrics("later", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "2"})
+		if b.client.State().Answering {
+			t.Error("noise counts as an answer")
+		}
+	})
+}
+
+// A flood must cost neither memory nor a processor: over ten seconds the octets
+// taken are what the pace allows, and the client knows and answers all the while.
+func TestFloodIsReadAtAPace(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		lines int // in text
+	}{
+		"good lines":    {strings.Repeat(fix3D+"\n", 1000), 1000},
+		"empty lines":   {strings.Repeat("\n", 10_000), 10_000},
+		"noise":         {strings.Repeat("{]\n", 10_000), 10_000},
+		"endless line":  {strings.Repeat("x", 100_000), 0},
+		"nested arrays": {strings.Repeat(strings.Repeat("[", 1000)+"\n", 100), 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, Options{}, nil, func(b *bed) {
+				const lasts = 10 * time.Second
+				b.say(fix3D)
+				sent := 0
+				for began := time.Now(); time.Since(began) < lasts; sent++ {
+					b.daemon.send(c.text)
+				}
+				cost := sent * (len(c.text) + c.lines*lineCost)
+				// One burst before, and one text beyond the end.
+				most := int(lasts.Seconds()+2)*paceLimit + 2*(len(c.text)+c.lines*lineCost)
+				if cost > most || cost < most/3 {
+					t.Errorf("took %d octets' worth in %v, want at most %d and a third of it at least", cost, lasts, most)
+				}
+				if s := b.client.State(); s.Fix != Fix3D {
+					t.Errorf("in the flood: %+v", s)
+				}
+				b.metrics("in the flood", map[*metric.Desc]string{metric.GNSSFix: "3", metric.GNSSConnections: "1"})
+			})
+		})
+	}
+}
+
+// A gpsd that lies with ever new devices does not fill the memory.
+func TestEndlessDevicesAreNotKept(t *testing.T) {
+	inBed(t, Options{}, nil, func(b *bed) {
+		for i := range 1000 {
+			b.daemon.send(strings.ReplaceAll(back, "ttyS0", "ttyS"+strings.Repeat("1", i)) + "\n")
+		}
+		synctest.Wait()
+		b.client.mu.Lock()
+		defer b.client.mu.Unlock()
+		if n := len(b.client.receiver.pool); n > maxPool {
+			t.Errorf("%d devices are kept", n)
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package gpsd
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/metric"
+)
+
+// serialLine is a pseudo terminal: a receiver writes to one end, gpsd opens the other.
+type serialLine struct {
+	receiver *os.File
+	path     string
+}
+
+func openSerialLine(t *testing.T) *serialLine {
+	t.Helper()
+	receiver, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = receiver.Close() })
+	fd := int(receiver.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	path := "/dev/pts/" + strconv.Itoa(number)
+	// gpsd gives up root, and opens the device again after that.
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return &serialLine{receiver: receiver, path: path}
+}
+
+// realDaemon is a gpsd of this machine on a serial line of the test's making.
+type realDaemon struct {
+	testing.TB
+	address string
+	device  string
+	cmd     *exec.Cmd
+}
+
+func startGpsd(t *testing.T, device string) *realDaemon {
+	t.Helper()
+	path, err := exec.LookPath("gpsd")
+	if err != nil {
+		path = "/usr/sbin/gpsd" // not in everybody's PATH
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("SKIPPED, NOT PASSED: needs gpsd (package gpsd)")
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED, NOT PASSED: gpsd is started as root, in a name space of its own")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().(*net.TCPAddr)
+	_ = listener.Close()
+	d := &realDaemon{TB: t, address: address.String(), device: device}
+	d.cmd = exec.Command(path, "-N", "-n", "-S", strconv.Itoa(address.Port), device)
+	// gpsd tells NTP daemons the time through shared memory: not this host's.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWIPC}
+	d.start()
+	return d
+}
+
+func (d *realDaemon) start() {
+	d.Helper()
+	if err := d.cmd.Start(); err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(d.kill)
+}
+
+// kill ends gpsd, also one that is stopped.
+func (d *realDaemon) kill() {
+	_ = d.cmd.Process.Kill()
+	_ = d.cmd.Wait()
+}
+
+// again starts a gpsd like the one that was killed.
+func (d *realDaemon) again() {
+	d.Helper()
+	attributes := d.cmd.SysProcAttr
+	d.cmd = exec.Command(d.cmd.Path, d.cmd.Args[1:]...)
+	d.cmd.SysProcAttr = attributes
+	d.start()
+}
+
+// sentence is an NMEA 0183 sentence with its checksum.
+func sentence(format string, arguments ...any) string {
+	text := fmt.Sprintf(format, arguments...)
+	sum := byte(0)
+	for i := range len(text) {
+		sum ^= text[i]
+	}
+	return fmt.Sprintf("$%s*%02X\r\n", text, sum)
+}
+
+// cycle is what a receiver with a fix from 3 of 4 satellites says at a whole second.
+func cycle(at time.Time) string {
+	clock, date := at.Format("150405")+".00", at.Format("020106")
+	return sentence("GPRMC,%s,A,3723.2475,N,12158.3416,W,0.13,309.62,%s,,,A", clock, date) +
+		sentence("GPGGA,%s,3723.2475,N,12158.3416,W,1,03,1.0,9.0,M,-32.0,M,,", clock) +
+		sentence("GPGSA,A,3,07,02,26,,,,,,,,,,1.8,1.0,1.5") +
+		sentence("GPGSV,1,1,04,07,79,048,42,02,51,062,43,26,36,256,42,30,05,100,")
+}
+
+// lateness is how long after the second the fake receiver's sentences come.
+const lateness = 200 * time.Millisecond
+
+// speak makes the line a receiver that reports every second, until the test ends.
+func (l *serialLine) speak(t *testing.T) {
+	stop := make(chan struct{})
+	var speaking sync.WaitGroup
+	speaking.Go(func() {
+		for {
+			next := time.Now().UTC().Truncate(time.Second).Add(time.Second)
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Until(next.Add(lateness))):
+			}
+			_, _ = l.receiver.WriteString(cycle(next))
+		}
+	})
+	t.Cleanup(func() { close(stop); speaking.Wait() })
+}
+
+// watch runs a client until the test ends.
+func (d *realDaemon) watch(o Options) (*Client, *clocktest.Sink) {
+	d.Helper()
+	sink := clocktest.NewSink()
+	o.Address, o.Sink = d.address, sink
+	c, err := New(o)
+	if err != nil {
+		d.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	d.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			d.Errorf("Run = %v", err)
+		}
+	})
+	return c, sink
+}
+
+// until waits for a condition of the real world.
+func until(t *testing.T, what string, limit time.Duration, c *Client, condition func(State) bool) State {
+	t.Helper()
+	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+		s := c.State()
+		if condition(s) {
+			return s
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v: %+v", what, limit, s)
+		}
+	}
+}
+
+func complete(s State) bool {
+	return s.Fix == Fix3D && s.Seen.Known && s.Used.N > 0 && !s.Sentence.At.IsZero()
+}
+
+func TestRealGpsdTellsFixSatellitesAndTime(t *testing.T) {
+	t.Parallel()
+	line := openSerialLine(t)
+	d := startGpsd(t, line.path)
+	any, sink := d.watch(Options{})
+	named, _ := d.watch(Options{Device: line.path})
+	until(t, "an idle device", 20*time.Second, any, func(s State) bool { return s.Connected })
+	line.speak(t)
+	for name, c := range map[string]*Client{"any device": any, "this device": named} {
+		s := until(t, name, 30*time.Second, c, complete)
+		if s.Device != line.path || s.Release == "" || s.Seen != (Count{4, true}) || s.Used != (Count{3, true}) {
+			t.Errorf("%s: %+v, want 3 of 4 satellites of %s", name, s, line.path)
+		}
+		// Not before the sentence was sent; a loaded machine reads it some time later.
+		if late := s.Sentence.Offset; late < lateness || late > lateness+2*time.Second {
+			t.Errorf("%s: the sentence is %v late, want %v", name, late, lateness)
+		}
+		if age := time.Since(s.Sentence.At.Time()); age < 0 || age > pulseFor+3*time.Second {
+			t.Errorf("%s: the sentence is of %v", name, s.Sentence.At)
+		}
+		t.Logf("%s: gpsd %s: %v, %v of %v satellites, sentence %v late", name, s.Release, s.Fix, s.Used, s.Seen, s.Sentence.Offset)
+	}
+	time.Sleep(publishEvery)
+	for desc, want := range map[*metric.Desc]float64{
+		metric.GNSSConnected: 1, metric.GNSSFix: 3, metric.GNSSSatellitesSeen: 4, metric.GNSSSatellitesUsed: 3, metric.GNSSConnections: 1,
+	} {
+		if got, ok := sink.Value(desc, DefaultName); !ok || got != want {
+			t.Errorf("%s = %v (%v), want %v", desc.Name, got, ok, want)
+		}
+	}
+	for _, m := range malformations() {
+		if n, _ := sink.Value(metric.GNSSMalformed, DefaultName, m.String()); n != 0 {
+			t.Errorf("%v lines of a real gpsd are %v", n, m)
+		}
+	}
+}
+
+func TestRealGpsdIsFoundAgainAfterItsDeath(t *testing.T) {
+	t.Parallel()
+	line := openSerialLine(t)
+	d := startGpsd(t, line.path)
+	line.speak(t)
+	c, _ := d.watch(Options{MaxBackOff: 200 * time.Millisecond})
+	until(t, "at first", 30*time.Second, c, complete)
+	d.kill()
+	gone := until(t, "killed", 5*time.Second, c, func(s State) bool { return !s.Answering })
+	if want := (State{LastMessage: gone.LastMessage}); gone != want || want.LastMessage.IsZero() {
+		t.Errorf("without gpsd: %+v, want %+v", gone, want)
+	}
+	d.again()
+	until(t, "restarted", 30*time.Second, c, complete)
+}
+
+func TestUnpluggingIsNoticedThroughARealGpsd(t *testing.T) {
+	t.Parallel()
+	line := openSerialLine(t)
+	d := startGpsd(t, line.path)
+	_, err := line.receiver.WriteString(cycle(time.Now().UTC().Truncate(time.Second)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, sink := d.watch(Options{})
+	until(t, "plugged", 20*time.Second, c, func(s State) bool { return s.Connected })
+	_ = line.receiver.Close()
+	until(t, "unplugged", 3*patience, c, func(s State) bool { return !s.Connected && s.Answering })
+	if n, _ := sink.Value(metric.GNSSConnections, DefaultName); n != 1 {
+		t.Errorf("%v connections, want 1: gpsd was there all the while", n)
+	}
+}
