@@ -8,6 +8,8 @@ purpose=${1:?usage: tests/deps.sh test|demo|bench|interop}
 needs='
 prometheus prometheus test,demo the demo and the rules are judged by a real Prometheus and promtool
 chronyd    chrony     test       the clock monitor is tested against a real chronyd
+gpsd       gpsd       test       every file of chrony-config is loaded by a real gpsd
+gpspipe    gpsd-clients test     a client that others wrote says whether gpsd answers
 tshark     tshark     test,interop its dissector, written by others, checks our packets
 ip         iproute2   test,demo,bench network namespaces
 irtt       irtt       bench      a peer to be measured beside us

@@ -1,0 +1,70 @@
+package chronyconfig
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// gpsdArguments are those with which the unit starts gpsd from a default file:
+// gpsd $GPSD_OPTIONS $OPTIONS $DEVICES (Debian's gpsd.service).
+func gpsdArguments(t *testing.T, name string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-euc",
+		`OPTIONS=; . "$1"; printf '%s\n' $GPSD_OPTIONS $OPTIONS $DEVICES`, "sh", absolute(t, name)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", name, err, out)
+	}
+	return strings.Fields(string(out))
+}
+
+// gpsd starts as the default file says, but in the foreground.
+func (s *sandbox) gpsd(name string) *logbook {
+	s.t.Helper()
+	return s.daemon("gpsd", append([]string{"-N"}, gpsdArguments(s.t, name)...)...)
+}
+
+func TestGpsdStartsWithEveryDefaultFileAndSaysItsVersion(t *testing.T) {
+	needDaemons(t)
+	t.Parallel()
+	type running struct {
+		*sandbox
+		folder, device string
+		log            *logbook
+	}
+	var all []running // at once, and only then is any waited for
+	for _, name := range files(t, "*/gpsd") {
+		r := running{folder: filepath.Base(filepath.Dir(name))}
+		r.device = life[r.folder].device
+		arguments := gpsdArguments(t, name)
+		if !slices.Contains(arguments, "-n") || !slices.Contains(arguments, r.device) {
+			t.Fatalf("%s: arguments %q: want -n, since chronyd is no client, and %s", name, arguments, r.device)
+		}
+		r.sandbox = newSandbox(t, openPTY(t), r.device)
+		r.log = r.gpsd(name)
+		all = append(all, r)
+	}
+	for _, r := range all {
+		t.Run(r.folder, func(t *testing.T) {
+			// The agent's own address: 127.0.0.1:2947. Its first line is the banner.
+			var answer []byte
+			if !eventually(t, 20*time.Second, func() bool {
+				answer, _ = r.command("gpspipe", "-w", "-n", "1", "127.0.0.1:2947").Output()
+				return len(answer) > 0
+			}) {
+				t.Fatalf("gpsd does not answer:\n%s", r.log)
+			}
+			var banner struct{ Class, Release string }
+			if err := json.Unmarshal(answer, &banner); err != nil || banner.Class != "VERSION" || banner.Release == "" {
+				t.Errorf("got %q, want a VERSION: %v", answer, err)
+			}
+			if got := r.output("gpspipe", "-w", "-n", "12", "-x", "20", "127.0.0.1:2947"); !strings.Contains(got, r.device) || !strings.Contains(got, `"class":"TPV"`) {
+				t.Errorf("no fix of %s in\n%s", r.device, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,315 @@
+package chronyconfig
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/chrony"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+)
+
+// substitutes are the drivers that need hardware which a test host lacks. The line is
+// loaded with all its options, but chronyd is given a socket for the device; the
+// device itself is opened by the lab of guest kernels (tests/vmlab, make vmlab-pps).
+var substitutes = map[string]string{
+	"refclock PPS /dev/pps0 ": "refclock SOCK /run/oneway.pps0.sock ",
+	"refclock PHC /dev/ptp0 ": "refclock SOCK /run/oneway.ptp0.sock ",
+}
+
+// substituted writes a copy of a file for the sandbox, and says aloud what it changed.
+// Without a change it is the file itself.
+func (s *sandbox) substituted(name string) string {
+	s.t.Helper()
+	content := read(s.t, name)
+	changed := false
+	for device, socket := range substitutes {
+		for line := range strings.Lines(content) {
+			if strings.HasPrefix(line, device) {
+				s.t.Logf("NOT LOADED, NOT PASSED: %q of %s: no such device here; its options were, with %q", device, name, socket)
+				content, changed = strings.Replace(content, line, socket+strings.TrimPrefix(line, device), 1), true
+			}
+		}
+	}
+	if !changed {
+		return absolute(s.t, name)
+	}
+	to := filepath.Join(s.dir, filepath.Base(name))
+	if err := os.WriteFile(to, []byte(content), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return to
+}
+
+// chronyd loads a file as it is but for substitutes, and leaves the clock alone (-x).
+func (s *sandbox) chronyd(name string) *logbook {
+	s.t.Helper()
+	// The umask is that of systemd/chrony-group.conf; the sockets have their modes from it.
+	l := s.daemon("sh", "-c", "umask 0007; exec chronyd -x -d -f \"$1\"", "sh", s.substituted(name))
+	if !eventually(s.t, 20*time.Second, func() bool {
+		_, err := os.Stat(s.path("/run/chrony/chronyd.sock"))
+		return err == nil
+	}) {
+		s.t.Fatalf("%s: chronyd does not answer:\n%s", name, l)
+	}
+	return l
+}
+
+// recorder is a sink that keeps the label values of the open reference info.
+type recorder struct {
+	metric.Discard
+	mu   sync.Mutex
+	info []string
+}
+
+// Series implements metric.Sink.
+func (r *recorder) Series(d *metric.Desc, values ...string) metric.Series {
+	if d == metric.ClockReferenceInfo {
+		r.mu.Lock()
+		r.info = values
+		r.mu.Unlock()
+	}
+	return r.Discard.Series(d, values...)
+}
+
+// label is the last value of a label of the reference info, "" before there is one.
+func (r *recorder) label(name string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(metric.ClockReferenceInfo.Labels, name); i >= 0 && i < len(r.info) {
+		return r.info[i]
+	}
+	return ""
+}
+
+// watch is the agent's own view of the sandbox's clock.
+func (s *sandbox) watch(o chrony.Options) (*chrony.Monitor, *recorder) {
+	s.t.Helper()
+	sink := &recorder{}
+	o.Address, o.SocketDir = "unix://"+s.path("/run/chrony/chronyd.sock"), s.path("client")
+	o.Interval, o.Sink = 200*time.Millisecond, sink
+	m, err := chrony.New(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	s.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Error(err)
+		}
+	})
+	return m, sink
+}
+
+// loaded is how one folder is brought to life.
+type loaded struct {
+	device string        // that gpsd opens
+	late   time.Duration // of the sentences; 0: usualLateness
+	socket string        // of the SOCK refclock that the test feeds
+	offset time.Duration // true time minus system time, as that refclock has it
+	pulse  bool          // it gives pulses without a number
+}
+
+var life = map[string]loaded{
+	"serial-pps": {device: "/dev/ttyS0", socket: "/run/chrony.ttyS0.sock"},
+	"gpio-pps":   {device: "/dev/ttyAMA0", socket: "/run/oneway.pps0.sock", pulse: true},
+	"usb-nmea":   {device: "/dev/gnss-usb", late: 290 * time.Millisecond},
+	"ptp-phc":    {socket: "/run/oneway.ptp0.sock", offset: 37 * time.Second}, // TAI
+	"ntp":        {},
+	"isolated":   {device: "/dev/ttyS0", socket: "/run/chrony.ttyS0.sock"},
+}
+
+// The whole of a folder at work: chronyd and gpsd with the files as they are, a
+// receiver on a pty, and the agent's monitor, which must come to the kind and the bound
+// that the README's table promises.
+func TestEveryFolderGivesTheKindAndTheBoundOfTheTable(t *testing.T) {
+	needDaemons(t)
+	t.Parallel()
+	// All at once, and only then is any waited for: a clock takes a minute to settle.
+	var all []*site
+	for _, row := range table(t) {
+		all = append(all, open(t, row))
+	}
+	for _, one := range all {
+		t.Run(one.row.folder, one.judge)
+	}
+}
+
+// site is a folder at work.
+type site struct {
+	*sandbox
+	row   row
+	clock *chrony.Monitor
+	sink  *recorder
+	log   *logbook
+}
+
+// open starts it and lets the sources speak.
+func open(t *testing.T, row row) *site {
+	t.Helper()
+	how, ok := life[row.folder]
+	if !ok {
+		t.Fatalf("nothing here says how to load %s", row.folder)
+	}
+	one := &site{row: row}
+	one.sandbox, one.log = bringUp(t, row.folder, how)
+	one.clock, one.sink = one.watch(chrony.Options{})
+	if row.folder == "isolated" {
+		one.expectIsland(t, one.clock)
+	}
+	if how.socket != "" {
+		feed(t, one.path(how.socket), how.offset, how.pulse)
+	}
+	return one
+}
+
+// judge waits for what the table promises.
+func (one *site) judge(t *testing.T) {
+	one.expect(t, one.clock, one.sink, one.row)
+	if one.row.folder == "serial-pps" {
+		one.calibrate(t, 0.2, usualLateness)
+	}
+	for _, bad := range []string{"failed leap second check", "Could not", "Wrong permissions", "Disabled command socket"} {
+		if strings.Contains(one.log.String(), bad) {
+			t.Errorf("chronyd says %q:\n%s", bad, one.log)
+		}
+	}
+}
+
+// bringUp starts what a folder needs.
+func bringUp(t *testing.T, folder string, how loaded) (*sandbox, *logbook) {
+	var receiver string
+	if how.device != "" {
+		receiver = openFIFO(t, cmp.Or(how.late, usualLateness))
+	}
+	s := newSandbox(t, receiver, how.device)
+	if folder == "ntp" {
+		s.serveTime()
+	}
+	log := s.chronyd(filepath.Join(root, folder, "chrony.conf"))
+	if how.device != "" {
+		s.gpsd(filepath.Join(root, folder, "gpsd"))
+	}
+	return s, log
+}
+
+// serveTime is a stratum 1 on loopback: a second chronyd, which answers to the names of
+// the NTP servers.
+func (s *sandbox) serveTime() {
+	conf := filepath.Join(s.dir, "server.conf")
+	text := "local stratum 1\nallow 127.0.0.0/8\ncmdport 0\nbindcmdaddress /\npidfile " + s.path("/run/server.pid") + "\n"
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	s.daemon("chronyd", "-x", "-d", "-f", conf)
+}
+
+// expectIsland: before any pulse the site has a time of its own, which the agent
+// takes for none unless it is told to.
+func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
+	trusting, sink := s.watch(chrony.Options{TrustLocal: true})
+	if !eventually(t, 20*time.Second, func() bool { return trusting.Quality(instant.Now()).Synchronised() }) {
+		t.Errorf("no island: %+v", trusting.Quality(instant.Now()))
+	}
+	if !eventually(t, 5*time.Second, func() bool { return sink.label("kind") == "local" }) {
+		t.Errorf("kind %q, want local", sink.label("kind"))
+	}
+	// What makes it untrustworthy: as against UTC, chronyd admits no error at all.
+	tracking := strings.Split(s.output("chronyc", "-c", "-n", "tracking"), ",")
+	if tracking[0] != "7F7F0101" || tracking[10] != "0.000000000" || tracking[11] != "0.000000000" {
+		t.Errorf("the island's reference, root delay and root dispersion: %q", tracking)
+	}
+	if q := m.Quality(instant.Now()); q.Synchronised() {
+		t.Errorf("an island is trusted: %+v", q)
+	}
+}
+
+// expect waits for the kind and the bound of a row, and holds the bound against its
+// lower end from then on.
+func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *recorder, row row) {
+	q := m.Quality(instant.Now())
+	began := time.Now()
+	ok := eventually(t, 150*time.Second, func() bool {
+		q = m.Quality(instant.Now())
+		return q.Synchronised() && sink.label("kind") == row.kind && q.Bound.Error <= row.most
+	})
+	sources := s.output("chronyc", "-n", "sources")
+	if !ok {
+		t.Fatalf("%+v of kind %q after %v, want %s within %v\n%s", q, sink.label("kind"), time.Since(began), row.kind, row.most, sources)
+	}
+	t.Logf("kind %s, bound %v after %.0f s (table: %v .. %v)\n%s", row.kind, q.Bound.Error, time.Since(began).Seconds(), row.least, row.most, sources)
+	if q.Bound.Error < row.least && row.kind != "ntp" { // loopback is nearer than any network
+		t.Errorf("bound %v: less than what the table says no filter can see, %v", q.Bound.Error, row.least)
+	}
+}
+
+// calibrate is the recipe of calibrate-nmea.md: the lateness is the offset in force
+// plus what sourcestats shows.
+func (s *sandbox) calibrate(t *testing.T, inForce float64, late time.Duration) {
+	var found float64
+	if !eventually(t, 30*time.Second, func() bool {
+		for line := range strings.Lines(s.output("chronyc", "-c", "-n", "sourcestats")) {
+			// Name, NP, NR, span, frequency, skew, offset, standard deviation
+			if f := strings.Split(strings.TrimSpace(line), ","); f[0] == "NMEA" && f[1] != "0" {
+				shown, err := strconv.ParseFloat(f[6], 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				found = inForce + shown
+			}
+		}
+		return found != 0
+	}) {
+		t.Fatal("no samples of NMEA")
+	}
+	t.Logf("sentences are late by %v; the recipe finds %.4f s", late, found)
+	// gpsd reads some milliseconds after we wrote, and more on a busy machine.
+	if found < late.Seconds()-0.01 || found > late.Seconds()+0.1 {
+		t.Errorf("the recipe finds %.4f s, the sentences are late by %v", found, late)
+	}
+}
+
+// The fault that the pages warn of: sentences that are more than 0.6 s later than
+// their offset give the pulse the number of the next second, and nobody notices.
+func TestPulseLockedToLateSentencesIsOffByAWholeSecond(t *testing.T) {
+	needDaemons(t)
+	t.Parallel()
+	how := life["gpio-pps"]
+	how.late = 1200 * time.Millisecond // 1 s more than the offset in the file
+	s, _ := bringUp(t, "gpio-pps", how)
+	m, sink := s.watch(chrony.Options{})
+	feed(t, s.path(how.socket), how.offset, how.pulse)
+	if !eventually(t, 90*time.Second, func() bool { return sink.label("kind") == "pps" }) {
+		t.Fatalf("the pulse is not used:\n%s", s.output("chronyc", "-n", "sources"))
+	}
+	// makestep has made the clock wrong by now: the last measurement says by how much.
+	tracking := strings.Split(s.output("chronyc", "-c", "-n", "tracking"), ",")
+	last, err := strconv.ParseFloat(tracking[5], 64)
+	if err != nil || math.Abs(math.Abs(last)-1) > 0.01 {
+		t.Errorf("the last offset was %v, want 1 s: %v", last, err)
+	}
+	t.Logf("wrong by a second, and the bound is %v", m.Quality(instant.Now()).Bound.Error)
+}
+
+// The other hosts of an island: no server of theirs is here, but the file loads.
+func TestClientOfAnIslandLoads(t *testing.T) {
+	needDaemons(t)
+	t.Parallel()
+	s := newSandbox(t, "", "")
+	s.chronyd(filepath.Join(root, "isolated", "client.conf"))
+	if got := s.output("chronyc", "-n", "sources"); !strings.Contains(got, "192.0.2.1") {
+		t.Errorf("its server is not among the sources:\n%s", got)
+	}
+}
