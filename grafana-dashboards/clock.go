@@ -62,12 +62,15 @@ func links(title, uid, tooltip string) []cog.Builder[dashboard.DashboardLink] {
 	}
 }
 
+// clockAnnotations mark when an alert began, not how long it lasted: areas of several
+// alerts would colour over the thresholds.
 func clockAnnotations(b *boardBuilder) {
+	firing := `ALERTS{alertname=~"Oneway.*",component="clock",alertstate="firing",` + thisAgent + `}`
 	note := func(name, colorName, expr, title, txt, tags string) {
 		b.Annotation(dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(datasource()).Enable(true).
 			IconColor(colorName).Expr(expr).Step("60s").TitleFormat(title).TextFormat(txt).TagKeys(tags))
 	}
-	note("Clock alerts", red, `ALERTS{alertname=~"Oneway.*",component="clock",alertstate="firing",`+thisAgent+`}`,
+	note("Clock alerts", red, firing+" unless "+firing+" offset 1m",
 		"{{alertname}}", "{{instance}} {{path}} {{direction}}", "severity")
 	note("Clock steps", purple, "increase("+agents(metric.ClockSteps)+"[1m]) > 0",
 		"Clock stepped", byInstance, metric.ClockL)
@@ -79,6 +82,16 @@ func agents(d *metric.Desc, matchers ...string) string { return agentsRec(d.Name
 // agentsRec selects recorded series of the chosen agents, whatever their path.
 func agentsRec(name string, matchers ...string) string {
 	return name + "{" + strings.Join(slices.Concat([]string{thisAgent}, matchers), ",") + "}"
+}
+
+// orNone gives each chosen agent without a series a row with this value: a state
+// timeline that has no data complains of it, and does not say why.
+func orNone(expr, value string, labels ...string) string {
+	none := "0 * " + agents(metric.ClockSynchronized) + " + " + value
+	for _, l := range labels {
+		none = "label_replace(" + none + `, "` + l + `", "none", "", "")`
+	}
+	return "(" + expr + ") or on (job, instance) (" + none + ")"
 }
 
 // toPath leads from a series of a path to that path's page, at the same time.

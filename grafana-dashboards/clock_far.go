@@ -13,10 +13,10 @@ func clockFarRow(b *boardBuilder) {
 		"Far end synchronised",
 		"Whether the far end says that its clock is synchronised: the S bit of its Error Estimate (RFC 8762 section 4.2.1). While it does not, no one-way delay of the path is reported. Reflectors of others may never say so.",
 		"none", "No far end has answered",
-	}, ranged(agents(metric.FarClockSynchronized), byPath)).ShowValue(common.VisibilityModeAuto).
-		Thresholds(steps(step{0, red}, step{1, green})).
+	}, ranged(orNone(agents(metric.FarClockSynchronized), "-1", metric.Path, metric.Probe), byPath)).ShowValue(common.VisibilityModeAuto).
+		Thresholds(steps(step{0, grey}, step{0, red}, step{1, green})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
-			"1": word("synchronised", green, 0), "0": word("not", red, 1),
+			"1": word("synchronised", green, 0), "0": word("not", red, 1), "-1": word("no far end answers", faint, 2),
 		})))
 	b.WithPanel(plot(text{
 		"Far end's bound",
@@ -61,6 +61,7 @@ func clockDelayRow(b *boardBuilder) {
 		"Calibration of the stamps", "Error of the time stamps of an interface, found by `oneway calibrate` (RFC 7679 section 3.7.3): the systematic part is taken off the delays, the random one is part of their bound.", "s",
 		"No interface was calibrated (oneway calibrate)",
 	}, instant(agents(metric.StampCalibration), "{{instance}} {{interface}} {{kind}}")).Span(24).Decimals(1).
+		Text(common.NewVizTextDisplayOptionsBuilder().TitleSize(16).ValueSize(26)).
 		TextMode(common.BigValueTextModeValueAndName).
 		Thresholds(steps(step{0, grey}, step{0, green}, step{5e-5, orange}, step{1e-3, red})))
 }

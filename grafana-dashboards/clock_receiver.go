@@ -15,15 +15,17 @@ const fewSatellites = 4
 func clockReceiverRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Receiver"))
 	connected := agents(metric.GNSSConnected)
+	fix := "((" + connected + " == 0) - 1) or " + agents(metric.GNSSFix) + " or (" + connected + " * 0)"
 	b.WithPanel(states(text{
 		"Fix",
 		"What the receiver has: a fix in three or two dimensions, none, nothing said yet, or no connection to gpsd or its device. Without a fix its time and pulse are its own crystal's.",
 		"none", noReceiver,
-	}, ranged("(("+connected+" == 0) - 1) or "+agents(metric.GNSSFix)+" or ("+connected+" * 0)", byReceiver)).Height(6).ShowValue(common.VisibilityModeAuto).
+	}, ranged(orNone(fix, "-2", metric.ReceiverL), byReceiver)).Height(6).ShowValue(common.VisibilityModeAuto).
 		Thresholds(steps(step{0, grey})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"3": word("3D fix", green, 0), "2": word("2D fix", yellow, 1), "1": word("no fix", red, 2),
 			"0": word("says nothing", orange, 3), "-1": word("not connected", red, 4),
+			"-2": word("no receiver configured (clock: gpsd)", faint, 5),
 		})))
 	b.WithPanel(counted(text{
 		"Satellites",

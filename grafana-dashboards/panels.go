@@ -22,6 +22,8 @@ const (
 	yellow = "yellow"
 	purple = "purple"
 	grey   = "text"
+	// faint is grey as an area: there is nothing here, and that is no fault.
+	faint = "rgba(128, 128, 128, 0.3)"
 )
 
 // perMinute is a unit that Grafana does not have.
