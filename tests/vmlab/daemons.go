@@ -42,7 +42,11 @@ func (h *Host) Chronyd(lines ...string) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.Do(record.Command{Do: record.Start, Name: chronydName, Args: []string{"chronyd", "-d", "-u", "root", "-f", conf}})
+	return h.start(chronydName, "chronyd", "-d", "-u", "root", "-f", conf)
+}
+
+func (h *Host) start(name string, args ...string) error {
+	_, err := h.Do(record.Command{Do: record.Start, Name: name, Args: args})
 	return err
 }
 
@@ -93,12 +97,17 @@ const agentClock = `clock:
 
 // nearConfig sends a packet every 20 ms: a call's rate, and far below what a
 // guest carries without loss.
-const nearConfig = agentClock + `paths:
+//
+// A delay whose bound is larger than itself is not valid by default. Here the path is
+// 0.1 ms short and nearly every delay would be: the bound is what is looked at.
+const nearConfig = agentClock + `  gpsd: {address: "127.0.0.1:2947"}
+paths:
   - name: lab
     peer: ` + FarAddress + `
     probes:
       - type: stamp
         interval: 20ms
+        invalid_above: 0
 `
 
 const farConfig = agentClock + `reflector:
@@ -111,6 +120,5 @@ func (h *Host) Agent(config string) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.Do(record.Command{Do: record.Start, Name: agentName, Args: []string{h.Init, "agent", file, record.Dir}})
-	return err
+	return h.start(agentName, h.Init, "agent", file, record.Dir)
 }

@@ -26,7 +26,9 @@ const Drift = -20e-6
 type Lab struct {
 	Line      truth.Line
 	Near, Far *Host
-	network   *Network
+	// Receiver is at the near guest's serial port.
+	Receiver *Receiver
+	network  *Network
 }
 
 // Host is a guest and what it has logged so far.
@@ -44,8 +46,6 @@ type LabOptions struct {
 	Dir string
 	// Kernel, Init: see Options.
 	Kernel, Init string
-	// NearSerial is the near guest's /dev/ttyS0, see Options.Serial.
-	NearSerial string
 }
 
 // StartLab boots both guests; in neither runs anything but its init.
@@ -57,7 +57,11 @@ func StartLab(o LabOptions) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Line: truth.Calibrate(time.Second, -Drift), network: network}
+	receiver, err := NewReceiver()
+	if err != nil {
+		return nil, errors.Join(err, network.Close())
+	}
+	l := &Lab{Line: truth.Calibrate(time.Second, -Drift), Receiver: receiver, network: network}
 	hosts := []*Host{{}, {}}
 	errs := make([]error, len(hosts))
 	var starting sync.WaitGroup
@@ -72,7 +76,7 @@ func StartLab(o LabOptions) (*Lab, error) {
 				Network: network, Tap: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
 			}
 			if name == NearName {
-				g.Serial = o.NearSerial
+				g.Serial = receiver.Path
 			}
 			hosts[i].Guest, errs[i] = Start(g)
 			hosts[i].follow(dir)
@@ -105,7 +109,7 @@ func (l *Lab) Close() error {
 		}
 	}
 	closing.Wait()
-	return errors.Join(append(errs, l.network.Close())...)
+	return errors.Join(append(errs, l.Receiver.Close(), l.network.Close())...)
 }
 
 // Both does the same to each guest, at once.

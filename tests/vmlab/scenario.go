@@ -22,9 +22,9 @@ type Scenario struct {
 	Reason string
 	// NoneValid: not one delay may be valid from the first action to the last.
 	NoneValid bool
-	// Metric must become true in the guest whose states are looked at.
+	// Metric must become true; Met tells.
 	Metric string
-	Met    func(m *Values) bool
+	Met    func(near, far *Values) bool
 	// Alert is the rule in deploy/prometheus/rules that tells of it; empty: none is due.
 	Alert string
 	// Do is what happens.
@@ -32,6 +32,8 @@ type Scenario struct {
 	// Mend brings back what the next scenario takes for granted. It is part of what is
 	// judged; nil: nothing to mend.
 	Mend func(r *Run) error
+	// After looks at what came of it besides; nil: at nothing.
+	After func(j *Judgement) error
 }
 
 // Run is a scenario under way.
@@ -92,10 +94,16 @@ func (v *Values) Reached(name string, value float64) bool {
 	return v.max[name] == value && v.has(v.max, name) || v.min[name] == value && v.has(v.min, name)
 }
 
-// Appeared tells whether a series whose name begins so was set.
-func (v *Values) Appeared(prefix string) bool {
-	for name := range v.max {
-		if strings.HasPrefix(name, prefix) {
+// Appeared tells whether a series of a family was set whose label values contain
+// this.
+func (v *Values) Appeared(family, values string) bool { return among(v.max, family, values) }
+
+// Has tells whether there is one in the end.
+func (v *Values) Has(family, values string) bool { return among(v.last, family, values) }
+
+func among(m map[string]float64, family, values string) bool {
+	for name := range m {
+		if rest, ok := strings.CutPrefix(name, family+"{"); ok && strings.Contains(rest, values) {
 			return true
 		}
 	}
@@ -171,7 +179,9 @@ func (l *Lab) Perform(s Scenario) (*Result, error) {
 // is concluded with the third answer after it.
 const logDelay = 300 * time.Millisecond
 
-func (r *Result) fault(format string, args ...any) { r.Faults = append(r.Faults, fmt.Sprintf(format, args...)) }
+func (r *Result) fault(format string, args ...any) {
+	r.Faults = append(r.Faults, fmt.Sprintf(format, args...))
+}
 
 // judge holds what the guests have logged of the span against the scenario.
 func (r *Result) judge(run *Run, span Span) error {
@@ -198,11 +208,15 @@ func (r *Result) judge(run *Run, span Span) error {
 		return err
 	}
 	r.Seen = sequence(states, span)
-	metrics, err := host.metrics.get()
+	nearMetrics, err := run.Near.metrics.get()
 	if err != nil {
 		return err
 	}
-	r.check(newValues(metrics, span))
+	farMetrics, err := run.Far.metrics.get()
+	if err != nil {
+		return err
+	}
+	r.check(newValues(nearMetrics, span), newValues(farMetrics, span))
 	return nil
 }
 
@@ -216,7 +230,7 @@ func sequence(states []record.State, in Span) (seen []string) {
 	return seen
 }
 
-func (r *Result) check(v *Values) {
+func (r *Result) check(near, far *Values) {
 	s, j := r.Scenario, r.Judgement
 	rest := r.Seen
 	for _, want := range s.States {
@@ -230,8 +244,13 @@ func (r *Result) check(v *Values) {
 	if n := len(r.Seen); n == 0 || len(s.States) > 0 && r.Seen[n-1] != s.States[len(s.States)-1] {
 		r.fault("the last state of %v is not that of %v", r.Seen, s.States)
 	}
-	if s.Met != nil && !s.Met(v) {
+	if s.Met != nil && !s.Met(near, far) {
 		r.fault("metric: not %s", s.Metric)
+	}
+	if s.After != nil {
+		if err := s.After(j); err != nil {
+			r.fault("%v", err)
+		}
 	}
 	if s.Reason != "" {
 		r.checkReason()

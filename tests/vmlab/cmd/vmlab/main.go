@@ -51,6 +51,7 @@ func run(build, kernel, only string) (err error) {
 		}
 		results = append(results, r)
 		faults += len(r.Faults)
+		vmlab.Print(os.Stderr, []*vmlab.Result{r})
 	}
 	vmlab.Print(os.Stdout, results)
 	for _, r := range results {

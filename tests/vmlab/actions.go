@@ -1,0 +1,44 @@
+package vmlab
+
+import (
+	"time"
+
+	"oneway.example/tests/vmlab/record"
+	"oneway.example/tests/vmlab/truth"
+)
+
+// inTurn does one after the other until one fails.
+func inTurn(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause is an action that lets the lab go on as it is.
+func pause(d time.Duration) func() error {
+	return func() error { time.Sleep(d); return nil }
+}
+
+// pauses is a scenario in which nothing happens.
+func pauses(d time.Duration) func(*Run) error {
+	return func(*Run) error { return pause(d)() }
+}
+
+// forbid is a pause in which no delay may be valid.
+func (r *Run) forbid(d time.Duration) func() error {
+	return func() error {
+		from := truth.Counter()
+		time.Sleep(d)
+		r.Forbidden = append(r.Forbidden, Span{from, truth.Counter()})
+		return nil
+	}
+}
+
+// Rate makes the clock fast by so many parts per billion, as a crystal is.
+func (h *Host) Rate(ppb int64) error {
+	_, err := h.Do(record.Command{Do: record.Rate, By: ppb})
+	return err
+}

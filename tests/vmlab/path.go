@@ -1,0 +1,59 @@
+package vmlab
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"oneway.example/tests/vmlab/record"
+)
+
+// The delays of the asymmetric path.
+const (
+	asymmetricForward = 30 * time.Millisecond
+	asymmetricReverse = 80 * time.Millisecond
+)
+
+// asymmetric: the path is slower on the way back. What halves a round trip is 25 ms
+// wrong here.
+func asymmetric() Scenario {
+	return Scenario{
+		Name: "path 30/80 ms", States: []string{"synchronised"},
+		Metric: "oneway_delay_error_bound_seconds is there",
+		Met:    func(near, _ *Values) bool { return near.Appeared("oneway_delay_error_bound_seconds", "") },
+		Do: func(r *Run) error {
+			return inTurn(
+				func() error { return r.Near.netem(asymmetricForward) },
+				func() error { return r.Far.netem(asymmetricReverse) },
+				pause(12*time.Second),
+			)
+		},
+		Mend: func(r *Run) error {
+			return inTurn(func() error { return r.Near.netem(0) }, func() error { return r.Far.netem(0) }, pause(time.Second))
+		},
+		After: func(j *Judgement) error {
+			for dir, want := range []time.Duration{asymmetricForward, asymmetricReverse} {
+				if got := quantile(j.Values[dir], 0.5); got < want || got > want+asymmetricSlack {
+					return fmt.Errorf("the median delay of direction %d is %v; want %v to %v", dir, got, want, want+asymmetricSlack)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// asymmetricSlack is what the host and netem's timer add at the median.
+const asymmetricSlack = 15 * time.Millisecond
+
+// netem delays what leaves the host, behind the transmit stamp; 0: no more.
+func (h *Host) netem(delay time.Duration) error {
+	if _, err := h.Do(record.Command{Do: record.Load, Args: []string{"sch_netem"}}); err != nil {
+		return err
+	}
+	command := "tc qdisc del dev vec0 root"
+	if delay > 0 {
+		command = fmt.Sprintf("tc qdisc replace dev vec0 root netem delay %dus limit 10000", delay.Microseconds())
+	}
+	_, err := h.Run(strings.Fields(command)...)
+	return err
+}
