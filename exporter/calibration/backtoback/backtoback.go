@@ -187,6 +187,9 @@ func ready(ctx context.Context, o *Options, p *path, peer netip.AddrPort) (*path
 	if o.Interface != "" && o.Interface != name {
 		return nil, &OptionError{"interface", fmt.Sprintf("is %q, but packets to %s pass %q", o.Interface, peer.Addr(), name)}
 	}
+	if h := o.Stamp.Hardware; h != "" && h != name {
+		return nil, &OptionError{"hardware", fmt.Sprintf("is %q, but packets to %s pass %q", h, peer.Addr(), name)}
+	}
 	p.stored, p.driver = name, calibration.DriverOf(name)
 	p.near, p.far, p.close = here, here, func() {}
 	return p, nil

@@ -208,6 +208,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		`setup is "wifi"; it must be "loopback", "veth" or "peer"`: func(o *Options) { o.Setup = "wifi" },
 		`interface is "eth7", but packets to 127.0.0.1 pass "lo"`:  func(o *Options) { o.Interface = "eth7" },
 		`interface is "lo" with driver "loopback"; a veth pair`:    func(o *Options) { o.Setup, o.Interface = calibration.Veth, "lo" },
+		`hardware is "eth7", but packets to 127.0.0.1 pass "lo"`:   func(o *Options) { o.Stamp.Hardware = "eth7" },
 		`local is "here"; it must be an address`:                   func(o *Options) { o.Stamp.Local = "here" },
 	} {
 		o := options(calibration.Loopback)
