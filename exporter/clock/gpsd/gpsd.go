@@ -23,7 +23,6 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/instant"
 	"oneway.example/exporter/wait"
 )
 
@@ -155,6 +154,3 @@ func (b *backOff) next() time.Duration {
 	b.failed++
 	return pause/2 + time.Duration(b.random()*float64(pause/2))
 }
-
-// unix is t in seconds since 1970, to the microsecond that a float64 still holds.
-func unix(t instant.Time) float64 { return time.Duration(t).Seconds() }

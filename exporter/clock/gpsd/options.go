@@ -46,9 +46,10 @@ type Options struct {
 	// DefaultMaxBackOff.
 	MaxBackOff time.Duration
 
-	// dial and random (at least 0, below 1) are replaced in tests.
-	dial   func(context.Context) (net.Conn, error)
-	random func() float64
+	// These are replaced in tests; random is at least 0 and below 1.
+	dial     func(context.Context) (net.Conn, error)
+	random   func() float64
+	patience time.Duration
 }
 
 // withDefaults fills in what is zero, and rejects what makes no sense.
@@ -80,6 +81,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.dial == nil {
 		dialer, address := &net.Dialer{Timeout: dialTimeout}, o.Address
 		o.dial = func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", address) }
+	}
+	if o.patience == 0 {
+		o.patience = patience
 	}
 	if o.random == nil {
 		o.random = rand.Float64

@@ -65,7 +65,8 @@ func (s *series) write(state State) {
 	set(s.pulse, state.Pulse.Offset.Seconds(), !state.Pulse.At.IsZero())
 	set(s.sawtooth, state.Sawtooth, state.HasSawtooth)
 	set(s.sentence, state.Sentence.Offset.Seconds(), !state.Sentence.At.IsZero())
-	set(s.lastMessage, unix(state.LastMessage), !state.LastMessage.IsZero())
+	// A float64 still holds the microsecond.
+	set(s.lastMessage, time.Duration(state.LastMessage).Seconds(), !state.LastMessage.IsZero())
 }
 
 func set(s metric.Series, v float64, known bool) {

@@ -68,7 +68,7 @@ func (s *session) serve(ctx context.Context) error {
 		if err := s.read(line, err); err != nil {
 			return err
 		}
-		if time.Since(s.lastSign()) < patience {
+		if time.Since(s.lastSign()) < s.options.patience {
 			continue
 		}
 		if !s.answered {
@@ -92,7 +92,7 @@ func (s *session) lastSign() time.Time {
 func (s *session) ask() error {
 	s.asked, s.answered = time.Now(), false
 	_ = s.conn.SetWriteDeadline(s.asked.Add(writeTimeout)) // a closed connection shows in the write
-	_ = s.conn.SetReadDeadline(s.asked.Add(patience))
+	_ = s.conn.SetReadDeadline(s.asked.Add(s.options.patience))
 	if _, err := s.conn.Write(s.request); err != nil {
 		return fmt.Errorf("gpsd: cannot send WATCH: %w", err)
 	}
@@ -149,7 +149,7 @@ func (s *session) take(report any) {
 	}
 	if s.Client.take(report, now) {
 		s.heard = now
-		_ = s.conn.SetReadDeadline(now.Add(patience))
+		_ = s.conn.SetReadDeadline(now.Add(s.options.patience))
 	}
 }
 
