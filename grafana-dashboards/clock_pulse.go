@@ -44,7 +44,7 @@ func clockPulseRow(b *boardBuilder) {
 		Thresholds(steps(step{0, "transparent"}, step{1e-5, orange}, step{1e-4, red})).ThresholdsStyle(line()))
 	b.WithPanel(bars(counted(text{
 		"Pulses rejected",
-		"Pulses a minute that the independent judge did not use, by reason: doubled (two in a second), noisy (interval off by more than 1e-4), gap (seconds missing before it), step (the clock jumped). The filter of thesis figure 4.2.",
+		"Pulses a minute that the independent judge did not use, by reason: doubled (two in a second), noisy (interval off by more than 1e-4), gap (seconds missing before it), step (the clock jumped), garbled (a stamp that cannot be), late (read too long after it to place it). The filter of thesis figure 4.2.",
 		perMinute, "None rejected, or no pulse configured (clock: pps)",
 	}, leastMinute, ranged(minutely(agents(metric.PPSRejected)), byPulse+" {{reason}}")).
 		Thresholds(steps(step{0, "transparent"}, step{6, orange}))))
