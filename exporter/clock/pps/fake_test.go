@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// wake is how long after the pulse the fake's fetch returns.
-	wake = 50 * time.Microsecond
+	// waking is how long after the pulse the fake's fetch returns.
+	waking = 50 * time.Microsecond
 	// rawRate is how much faster the fake's raw clock goes than true time.
 	rawRate = 35e-6
 )
@@ -36,6 +36,8 @@ type fake struct {
 	// every is the time from one pulse to the next; silent: none come.
 	every  time.Duration
 	silent bool
+	// other is how long before the pulse the line has its other edge; zero: never.
+	other time.Duration
 	// openErr, fetchErr and presentErr are what the calls fail with.
 	openErr, fetchErr, presentErr error
 	// garble changes what fetch returns.
@@ -79,11 +81,14 @@ func (k *fake) clocks() reading {
 // beat makes the pulses, at whole seconds of true time and its latency, until ctx ends.
 func (k *fake) beat(ctx context.Context) {
 	for next := k.begun; ; {
-		k.do(func() { next = next.Add(k.every) })
+		var other, latency time.Duration
+		k.do(func() { next, other = next.Add(k.every), k.other })
+		if other > 0 && wait.For(ctx, time.Until(next)-other) {
+			k.do(k.wake)
+		}
 		if !wait.For(ctx, time.Until(next)) {
 			return
 		}
-		var latency time.Duration
 		k.do(func() { latency = k.latency })
 		if !wait.For(ctx, latency) {
 			return
@@ -92,11 +97,16 @@ func (k *fake) beat(ctx context.Context) {
 			if !k.silent {
 				k.sequence++
 				k.stamp = k.now().wall
-				close(k.pulse)
-				k.pulse = make(chan struct{})
+				k.wake()
 			}
 		})
 	}
+}
+
+// wake ends all waits of fetch.
+func (k *fake) wake() {
+	close(k.pulse)
+	k.pulse = make(chan struct{})
 }
 
 func (k *fake) open(string, bool) (device, error) {
@@ -134,7 +144,7 @@ func (k *fake) fetch(timeout time.Duration) (event, error) {
 	defer timer.Stop()
 	select {
 	case <-pulse:
-		time.Sleep(wake + slow)
+		time.Sleep(waking + slow)
 	case <-timer.C:
 		return event{}, errNoEvent
 	}

@@ -61,6 +61,22 @@ func TestDeviceThatIsReplacedIsOpenedAgain(t *testing.T) {
 	})
 }
 
+func TestShortLossAfterALongOneIsShort(t *testing.T) {
+	run(t, func(b *bench) {
+		b.do(func() { b.fetchErr, b.openErr = errGone, errUnplugged })
+		b.seconds(300)
+		b.do(func() { b.fetchErr, b.openErr = nil, nil })
+		b.seconds(40)
+		b.do(func() { b.fetchErr = errGone })
+		b.seconds(1)
+		b.do(func() { b.fetchErr = nil })
+		b.seconds(3)
+		if s := b.State(); !s.Open || s.Fault != "" {
+			b.Errorf("3 s after a short loss: %+v", s)
+		}
+	})
+}
+
 func TestDeviceThatFailsAtOnceIsNotHammered(t *testing.T) {
 	run(t, func(b *bench) {
 		b.do(func() { b.fetchErr, b.restless = errUnplugged, true })

@@ -32,6 +32,9 @@ func TestPulsesAreCountedAndJudged(t *testing.T) {
 			s.Last.Sequence != 20 || s.Last.Assert != instant.FromTime(last) || s.FitOffset.Round(time.Microsecond) != 300*time.Microsecond {
 			b.Errorf("state %+v", s)
 		}
+		if s.FitBound < s.Last.RawError || s.Last.RawError < 200 {
+			b.Errorf("bound %v of a pulse that was placed +- %v", s.FitBound, s.Last.RawError)
+		}
 		b.logged(1, "level=")
 	})
 }
@@ -106,13 +109,24 @@ func TestMissedPulseIsCounted(t *testing.T) {
 func TestPulsesSleptThroughAreSeen(t *testing.T) {
 	run(t, func(b *bench) {
 		b.seconds(20)
-		b.do(func() { b.slow = 10*time.Second - wake - 300*time.Millisecond })
+		b.do(func() { b.slow = 10*time.Second - waking - 300*time.Millisecond })
 		b.seconds(2)
 		b.do(func() { b.slow = 0 })
 		b.seconds(18)
 		b.expect(40, metric.PPSPulses)
 		b.expect(0, metric.PPSMissed)
 		b.expect(1, metric.PPSRejected, late) // 0.7 s after its pulse, the place is vague
+		b.offset(0)
+	})
+}
+
+func TestOtherEdgeRightBeforeThePulseIsPassedOver(t *testing.T) {
+	run(t, func(b *bench) {
+		b.do(func() { b.other = 10 * time.Millisecond })
+		b.seconds(30)
+		b.expect(30, metric.PPSPulses)
+		b.expect(0, metric.PPSMissed)
+		b.expect(0, metric.PPSRejected, late)
 		b.offset(0)
 	})
 }

@@ -32,8 +32,11 @@ const (
 	// worse. It keeps every second pulse, or five in a second, from being taken
 	// for seconds.
 	nominal = 1e-3
-	// enough is how many pulses must agree before they are believed.
+	// enough is how many pulses must agree before they are believed, and strays how
+	// many others may come meanwhile. Intervals that are noise with a deviation of
+	// 1 ms pass for that once in some two million, and then for seconds.
 	enough = 8
+	strays = 2
 	// reach is the longest time without a used pulse that is bridged: 16 s, on
 	// whatever raw clock.
 	reach = 16*time.Second + time.Second/2
@@ -141,9 +144,8 @@ func (f *Fit) follow(p Pulse) Verdict {
 	case whole:
 		c.start(p)
 		return Step
-	case c.n > 1 && c.strays < c.n:
-		// Pulses that agree are worth more than one that does not; unless the
-		// others are the many.
+	case c.n > 1 && c.strays < strays:
+		// Pulses that agree are worth more than one that does not.
 		c.strays++
 		return Noisy
 	}

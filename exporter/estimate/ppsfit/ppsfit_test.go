@@ -115,6 +115,38 @@ func TestMissedPulsesAreBridged(t *testing.T) {
 	}
 }
 
+func TestMissedPulsesAreBridgedInNoise(t *testing.T) {
+	w := newWorld(t, 3, 30e-6)
+	var f Fit
+	accepted := 0
+	for range 100 {
+		for range 40 {
+			w.tick()
+			f.Add(w.pulse(time.Duration(15_000 * w.random.NormFloat64())))
+		}
+		for range 14 {
+			w.tick()
+		}
+		w.tick()
+		if f.Add(w.pulse(time.Duration(15_000*w.random.NormFloat64()))) == Accepted {
+			accepted++
+		}
+	}
+	if accepted < 98 {
+		t.Errorf("%d of 100 pulses after 14 missed ones were accepted", accepted)
+	}
+}
+
+func TestEveryFifthPulseNoisyIsStillLearntFrom(t *testing.T) {
+	w := newWorld(t, 3, 30e-6)
+	var f Fit
+	for i := range 20 {
+		w.tick()
+		f.Add(w.pulse(time.Duration(i%5/4) * 20 * time.Millisecond))
+	}
+	w.sound(&f, time.Microsecond)
+}
+
 func TestEverySecondPulseMissedIsStillATime(t *testing.T) {
 	w := newWorld(t, 3, 30e-6)
 	var f Fit

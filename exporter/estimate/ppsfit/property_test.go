@@ -95,6 +95,29 @@ func TestTruthIsInsideTheBoundThroughFaults(t *testing.T) {
 	}
 }
 
+func TestTruthIsInsideTheBoundLongAfterFewPulses(t *testing.T) {
+	seed := rand.Uint64()
+	var c tally
+	for i := range 3000 {
+		w := &world{T: t, random: rand.New(rand.NewPCG(seed, uint64(i))), raws: []float64{3.7e12}, rate: 20e-6}
+		var f Fit
+		for range enough + i%4 {
+			w.tick()
+			f.Add(w.pulse(time.Duration(3000 * w.random.NormFloat64())))
+		}
+		c.asked++
+		if off, bound, ok := w.offset(&f, w.pulse(0).Raw+16*time.Second); ok {
+			c.known++
+			if off.Abs() <= bound {
+				c.inside++
+			}
+			c.worst = max(c.worst, off.Abs()-bound)
+		}
+	}
+	t.Logf("seed %d", seed)
+	c.judge(t, 0.99)
+}
+
 func TestBoundIsNotMuchLargerThanTheNoise(t *testing.T) {
 	w := newWorld(t, 41, 20e-6)
 	var f Fit
@@ -131,7 +154,7 @@ func TestNoiseAloneIsNeverBelieved(t *testing.T) {
 			var f Fit
 			raw := 100 * time.Second
 			believed := 0
-			const pulses = 20000
+			const pulses = 5000
 			for range pulses {
 				raw += c.next(r)
 				f.Add(Pulse{Raw: raw, UTC: begin.Add(raw.Round(time.Second))})
