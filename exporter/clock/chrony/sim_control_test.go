@@ -20,7 +20,7 @@ func control(t *testing.T, o clocksim.Oscillator, s clocksim.Source, lie func(*c
 	}}
 	p.play(until, []scene{{at: 0, name: "settling"}, {at: minutes(30), name: "under test"}})
 	t.Log(p.table())
-	if p.phases[1].valid < 1000 {
+	if p.phases[1].valid < 500 {
 		t.Fatalf("only %d delays are valid", p.phases[1].valid)
 	}
 	return p.phases[1]

@@ -84,9 +84,10 @@ type simHost struct {
 func newSimHost(w *world, o clocksim.Oscillator, offset time.Duration, c clocksim.Config) *simHost {
 	h := &simHost{world: w, config: c, clock: clocksim.NewClock(o, offset, rand.New(rand.NewPCG(w.random.Uint64(), 1)))}
 	m, err := New(Options{
-		Address: "udp://127.0.0.1:323",
-		Steps:   clock.StepOptions{Read: h.read, MaxSlew: -1},
-		dial:    func(address) (net.Conn, error) { return h.dial() },
+		Address:  "udp://127.0.0.1:323",
+		Interval: simEvery,
+		Steps:    clock.StepOptions{Read: h.read, MaxSlew: -1},
+		dial:     func(address) (net.Conn, error) { return h.dial() },
 	})
 	if err != nil {
 		panic(err)
@@ -132,7 +133,7 @@ func (h *simHost) step(d time.Duration) {
 
 // unknown is how long the monitor may not know that chronyd has lost its
 // synchronisation: the time between two queries.
-const unknown = time.Second + 10*time.Millisecond
+const unknown = simEvery + 10*time.Millisecond
 
 // worthless reports whether chronyd cannot know the time now: it is not synchronised,
 // or somebody has stepped the clock and it has used no sample taken since.

@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// simPath carries a test packet a second from one host to another and back. What a
+// simPath carries a test packet every simEvery from one host to another and back. What a
 // session and a reflector do with the stamps is done here as they do it: the far end
 // tells its bound in the Error Estimate of its answer; the sender concludes when the
 // next answer tells the true T3, and takes the worse of what its own clock said when
@@ -79,7 +79,7 @@ func (p *simPath) wait(least time.Duration) time.Duration {
 
 func (p *simPath) send() {
 	w := p.world
-	w.at(w.now+time.Second, p.send)
+	w.at(w.now+simEvery, p.send)
 	forward, back := p.delays(w.now)
 	forward, back = p.wait(forward), p.wait(back)
 	k := &simPacket{sent: w.now, truth: [2]time.Duration{forward, back}}
