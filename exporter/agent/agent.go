@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock/gpsd"
 	"oneway.example/exporter/clock/pps"
 	"oneway.example/exporter/config"
@@ -55,6 +56,7 @@ type Agent struct {
 	receiver  *watchKeeper[config.GPSD, gpsd.State]
 	pulse     *watchKeeper[config.PPS, pps.State]
 	reflector *reflectorKeeper
+	unexport  func() // ends the series of the calibration; touched with reloading held
 }
 
 // stopTimeout is how long probers may take to end.
@@ -147,6 +149,7 @@ func (a *Agent) end() error {
 	a.ctx = nil
 	a.mu.Unlock()
 	err := stopAll(jobs)
+	a.calibrated(nil)
 	return errors.Join(err, a.reflector.stop(), a.receiver.stop(), a.pulse.stop(), a.clock.stop())
 }
 
@@ -195,6 +198,17 @@ func (a *Agent) setGauge(d *metric.Desc, v float64) {
 	s.Close()
 }
 
+// calibrated publishes a calibration in place of the one before; nil: none.
+func (a *Agent) calibrated(t *calibration.Table) {
+	if a.unexport != nil {
+		a.unexport()
+	}
+	a.unexport = t.Export(a.sink)
+	for _, w := range t.Warnings() {
+		a.log.Warn("Calibration of another system: it may widen bounds, not narrow them", "warning", w)
+	}
+}
+
 // apply puts a plan in force: first everything that must go ends, then what is
 // new begins, so that nothing is measured twice. It returns how many probers
 // were kept.
@@ -214,6 +228,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	a.receiver.apply(ctx, p.clock.GPSD)
 	a.pulse.apply(ctx, p.clock.PPS)
 	a.reflector.apply(ctx, p.reflector)
+	a.calibrated(p.calibration)
 	for _, j := range p.jobs {
 		if j.unit != nil {
 			kept++

@@ -18,7 +18,8 @@ type job struct {
 	options config.Options
 	// identity is the same as long as the probe means the same.
 	identity string
-	unit     *unit // nil until it is started
+	env      probe.Env // what its prober is lent
+	unit     *unit     // nil until it is started
 
 	mu     sync.Mutex
 	prober probe.Prober
@@ -28,8 +29,8 @@ type job struct {
 func (j *job) key() string { return j.target.Path + "\x00" + j.target.Probe }
 
 // make makes the prober; nothing runs yet.
-func (j *job) make(env probe.Env) error {
-	l := newLease(env.Sink)
+func (j *job) make() error {
+	env, l := j.env, newLease(j.env.Sink)
 	env.Sink = l
 	p, err := j.kind.New(env, j.target, j.options.Decode)
 	if err != nil {
@@ -43,13 +44,12 @@ func (j *job) make(env probe.Env) error {
 
 // start runs the prober under supervision.
 func (j *job) start(ctx context.Context, a *Agent) {
-	env := probe.Env{Log: a.log, Sink: a.sink, Clock: a.clock, Pacer: a.pacer}
 	log := a.log.With("path", j.target.Path, "probe", j.target.Probe)
 	fresh := true // make has been called already
 	j.unit = startUnit(ctx, log, a.options.retry, func(ctx context.Context) error {
 		if !fresh {
 			// A prober that has failed is not run again: what it holds is unknown.
-			if err := j.make(env); err != nil {
+			if err := j.make(); err != nil {
 				return err
 			}
 		}

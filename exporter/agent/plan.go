@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/none"
 	"oneway.example/exporter/config"
@@ -21,6 +22,8 @@ type plan struct {
 	jobs      []*job
 	clock     config.Clock
 	reflector *reflectorPlan // nil: none is wanted
+	// calibration is nil if no file is configured.
+	calibration *calibration.Table
 }
 
 // Summary counts what a configuration holds.
@@ -81,6 +84,13 @@ type maker struct {
 func (m *maker) plan(c *config.Config) (*plan, error) {
 	p := &plan{config: c, clock: c.Clock}
 	var problems config.Problems
+	if c.CalibrationFile != "" {
+		var err error
+		if p.calibration, err = calibration.Load(c.CalibrationFile); err != nil {
+			problems = append(problems, c.Problem("calibration_file", "cannot be used: "+err.Error()))
+		}
+		m.env.Calibration = p.calibration
+	}
 	for i := range c.Paths {
 		for j := range c.Paths[i].Probes {
 			one, err := m.job(&c.Paths[i], &c.Paths[i].Probes[j])
@@ -115,12 +125,13 @@ func (m *maker) job(path *config.Path, p *config.Probe) (*job, error) {
 		kind:     m.types[i],
 		target:   probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer},
 		options:  p.Options,
-		identity: p.Type + "\x00" + path.Peer + "\x00" + p.Options.Fingerprint(),
+		identity: p.Type + "\x00" + path.Peer + "\x00" + p.Options.Fingerprint() + "\x00" + m.env.Calibration.Fingerprint(),
+		env:      m.env,
 	}
 	if old := m.running[j.key()]; old != nil && old.identity == j.identity {
 		return old, nil
 	}
-	return j, j.make(m.env)
+	return j, j.make()
 }
 
 func names(types []probe.Type) (all []string) {

@@ -9,18 +9,21 @@ import (
 	"log/slog"
 	"time"
 
+	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sched"
 )
 
-// Env is what the agent lends to every prober. All fields are set.
+// Env is what the agent lends to every prober. All fields but Calibration are set.
 type Env struct {
 	Log   *slog.Logger
 	Sink  metric.Sink
 	Clock clock.Monitor
 	// Pacer is the one scheduler of the process; see sched.Pacer.
 	Pacer *sched.Pacer
+	// Calibration has the stamp errors of this host's interfaces; nil: none are known.
+	Calibration *calibration.Table
 }
 
 // Target is one path as the configuration names it.

@@ -39,6 +39,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	}
 	s.limit = count
 	s.observe = p.OnPacket
+	p.calibrate(ctx, s)
 	s.collect = &collector{}
 	if err := h.add(s); err != nil {
 		return Report{}, err

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
@@ -91,6 +92,7 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 		return err
 	}
 	s.observe = p.OnPacket
+	p.calibrate(ctx, s)
 	p.begin(s)
 	// To a foreign reflector a query is a test packet like any other: it must
 	// not take a number between two of those that are measured.
@@ -116,6 +118,7 @@ func (p *Prober) watch(ctx context.Context, s *session, failed func()) {
 				p.log.Warn("Key file cannot be read; the old keys stay", "err", err)
 			}
 		}
+		p.calibrate(ctx, s) // its route may have changed
 		now, err := p.resolve(ctx, s.peer)
 		switch {
 		case ctx.Err() != nil:
@@ -127,6 +130,25 @@ func (p *Prober) watch(ctx context.Context, s *session, failed func()) {
 			return
 		}
 	}
+}
+
+// calibrate looks up the stamp errors of the interface that s sends over. Where that
+// cannot be told, none are known.
+func (p *Prober) calibrate(ctx context.Context, s *session) {
+	if len(p.env.Calibration.Records()) == 0 {
+		return
+	}
+	iface, err := p.opts.Hardware, error(nil)
+	if iface == "" {
+		iface, err = calibration.InterfaceTo(ctx, p.opts.local, s.peer)
+	}
+	if err != nil {
+		p.log.Debug("Interface of the path not found; its stamps are taken as not calibrated", "err", err)
+	}
+	e, _ := p.env.Calibration.For(iface)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calibrated = e
 }
 
 // resolve finds the peer's address; among several, keep stays if it is one.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/estimate/feasible"
 	"oneway.example/exporter/hostid"
@@ -84,6 +85,7 @@ type session struct {
 	query      querier
 	collect    *collector // only for a report
 	offset     *feasible.Estimator
+	calibrated calibration.Errors // of the near stamps; zero: not calibrated
 	far        farClock
 
 	discarded [discardReasons]uint64

@@ -27,15 +27,22 @@ func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to s
 	v, stamped := p.Delay(d.dir)
 	if v.OK() {
 		v.Bound = s.tighten(v.Bound, p) + s.stampErrors(d.dir, from, to)
-		if v.Value < 0 {
+		if v.Value < 0 { // by the stamps: the median of the shortest of paths is zero when corrected
 			d.negative++
 		}
 		if from.Held > kernelError {
 			d.held++
 		}
-		if s.opts.MaxBound > 0 && v.Bound > s.opts.MaxBound {
-			v.Reason = sample.BoundTooLarge
+	}
+	if stamped {
+		near := from
+		if d.dir == sample.Reverse {
+			near = to
 		}
+		v = s.calibrated.Correct(v, near, s.stampError(near, false))
+	}
+	if v.OK() && s.opts.MaxBound > 0 && v.Bound > s.opts.MaxBound {
+		v.Reason = sample.BoundTooLarge
 	}
 	bounded := v
 	if v.OK() && exceeds(v.Bound, s.opts.InvalidAbove, v.Value) {
