@@ -62,7 +62,7 @@ func TestGpsdStartsWithEveryDefaultFileAndSaysItsVersion(t *testing.T) {
 			if err := json.Unmarshal(answer, &banner); err != nil || banner.Class != "VERSION" || banner.Release == "" {
 				t.Errorf("got %q, want a VERSION: %v", answer, err)
 			}
-			if got := r.output("gpspipe", "-w", "-n", "12", "-x", "20", "127.0.0.1:2947"); !strings.Contains(got, r.device) || !strings.Contains(got, `"class":"TPV"`) {
+			if got := r.output("gpspipe", "-w", "-n", "8", "-x", "20", "127.0.0.1:2947"); !strings.Contains(got, r.device) || !strings.Contains(got, `"class":"TPV"`) {
 				t.Errorf("no fix of %s in\n%s", r.device, got)
 			}
 		})
