@@ -132,6 +132,17 @@ func TestCorrectionIsWhatIsLeftToSlew(t *testing.T) {
 	}
 }
 
+func TestSlewAtFullSpeedStopsInTime(t *testing.T) {
+	for _, offset := range []float64{1, -1} {
+		c := NewClock(Oscillator{}, time.Duration(offset*1e9), random())
+		s := steering{clock: c, random: random(), start: c.seconds(0)}
+		s.steer(0, 0, offset, 0)
+		if off := c.Offset(s.end); s.end < 11*time.Second || s.end > 13*time.Second || !close2(off, 0, 1e-3) {
+			t.Errorf("%v s were slewed in %v; %v s are left", offset, s.end, off)
+		}
+	}
+}
+
 func TestChronydFindsOffsetAndFrequency(t *testing.T) {
 	for name, source := range map[string]Source{
 		"pulse":  &Pulse{Poll: 4, Delay: 1e-6, Precision: 1e-6, Jitter: time.Microsecond},

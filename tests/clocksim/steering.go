@@ -53,7 +53,7 @@ func (s *steering) replan(at time.Duration) float64 {
 		seconds = min(maxSlewSeconds, max(minSlewSeconds, s.left/s.slewed))
 	}
 	late := time.Duration(s.random.ExpFloat64() * float64(200*time.Microsecond))
-	s.end = at + time.Duration(seconds*1e9) + late
+	s.end = at + time.Duration(seconds/(1-total)*1e9) + late // the timer is of the clock that is slewed
 	if uncertain := math.Abs(before-s.slewed) * frequencyLag; uncertain >= leastOffset {
 		return uncertain
 	}
