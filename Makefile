@@ -73,6 +73,19 @@ interop: build ## implementations that others wrote: tshark's dissector, stamp-s
 	@tests/deps.sh interop
 	ONEWAY_INTEROP=1 $(GO) test -count=1 -v -timeout 30m ./tests/interop/...
 
+# The guests run on this host's own files, so all that runs in them is linked statically.
+.PHONY: vmlab-build
+vmlab-build:
+	@tests/deps.sh vmlab
+	@mkdir -p $(BUILD)/vmlab
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/vmlab/ ./tests/vmlab/cmd/...
+	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/clock.test ./exporter/clock
+	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/chrony.test ./exporter/clock/chrony
+
+.PHONY: vmlab
+vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: is the truth inside the bounds? (SCENARIO=part of a name)
+	$(BUILD)/vmlab/vmlab $(if $(SCENARIO),-only='$(SCENARIO)')
+
 .PHONY: generate
 generate: ## METRICS.md and the dashboards' JSON
 	$(GO) generate ./...

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for one purpose, and says why.
-# usage: tests/deps.sh test|demo|bench|interop
+# usage: tests/deps.sh test|demo|bench|interop|vmlab
 set -euo pipefail
 
-purpose=${1:?usage: tests/deps.sh test|demo|bench|interop}
+purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab}
 # command  package  purposes  why
 needs='
 prometheus prometheus test,demo the demo and the rules are judged by a real Prometheus and promtool
-chronyd    chrony     test       the clock monitor is tested against a real chronyd
-gpsd       gpsd       test       every file of chrony-config is loaded by a real gpsd
+chronyd    chrony     test,vmlab the clock monitor is tested against a real chronyd
+gpsd       gpsd       test,vmlab every file of chrony-config is loaded by a real gpsd
 gpspipe    gpsd-clients test     a client that others wrote says whether gpsd answers
 tshark     tshark     test,interop its dissector, written by others, checks our packets
-ip         iproute2   test,demo,bench network namespaces
+ip         iproute2   test,demo,bench,vmlab network namespaces
+linux.uml  user-mode-linux vmlab  two guest kernels with a clock of their own each
 irtt       irtt       bench      a peer to be measured beside us
 iperf3     iperf3     bench      a peer to be measured beside us
 '

@@ -42,3 +42,9 @@ func (h *Host) Rate(ppb int64) error {
 	_, err := h.Do(record.Command{Do: record.Rate, By: ppb})
 	return err
 }
+
+// Set sets the clock wrong by so much; positive: fast.
+func (h *Host) Set(wrong time.Duration) error {
+	_, err := h.Do(record.Command{Do: record.Set, By: int64(wrong)})
+	return err
+}

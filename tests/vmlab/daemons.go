@@ -114,6 +114,9 @@ const farConfig = agentClock + `reflector:
   listen: ["0.0.0.0:862"]
 `
 
+// StopAgent ends it as a service manager does.
+func (h *Host) StopAgent() error { return h.kill(agentName, syscall.SIGTERM) }
+
 // Agent starts oneway's agent with this configuration.
 func (h *Host) Agent(config string) error {
 	file, err := h.Write("oneway.yml", config)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )
@@ -61,7 +62,9 @@ func StartLab(o LabOptions) (*Lab, error) {
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	l := &Lab{Line: truth.Calibrate(time.Second, -Drift), Receiver: receiver, network: network}
+	line := truth.Calibrate(time.Second, -Drift)
+	line.UTC = leapDay(line.UTC)
+	l := &Lab{Line: line, Receiver: receiver, network: network}
 	hosts := []*Host{{}, {}}
 	errs := make([]error, len(hosts))
 	var starting sync.WaitGroup
@@ -88,6 +91,14 @@ func StartLab(o LabOptions) (*Lab, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// leapDay is the same time of the last day of that year: on no other than that and
+// the last of June does chronyd believe in a leap second (reference.c, is_leap_second_day).
+// It is never less than an hour to the end of that day.
+func leapDay(now instant.Time) instant.Time {
+	t := now.Time()
+	return instant.FromTime(time.Date(t.Year(), time.December, 31, t.Hour()%23, t.Minute(), t.Second(), t.Nanosecond(), time.UTC))
 }
 
 // FarAddress is where the far guest is reached.
@@ -133,4 +144,4 @@ func (h *Host) Track(line truth.Line) (*truth.Track, error) {
 
 // widestPair is the widest gap of a pair that the truth is taken from. A guest's
 // system call takes 15 to 30 us there and as long back.
-const widestPair = 150 * time.Microsecond
+const widestPair = 80 * time.Microsecond

@@ -18,6 +18,9 @@ type Scenario struct {
 	// others may come between. The last one must be the last.
 	States []string
 	Far    bool
+	// Coarse: its bounds are far above what a busy host does to the guests, so that
+	// other things may run beside it.
+	Coarse bool
 	// Reason, if set, must be why some delays were not valid.
 	Reason string
 	// NoneValid: not one delay may be valid from the first action to the last.

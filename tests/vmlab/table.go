@@ -1,6 +1,7 @@
 package vmlab
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,26 +12,93 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Print writes one line a scenario, and below the table what is wrong.
-func Print(w io.Writer, results []*Result) {
+// Limits of the whole run.
+const (
+	// leastCoverage is the share of delays, over all scenarios, whose interval holds the truth.
+	leastCoverage = 0.999
+	// With a pulse, in the steady state.
+	mostBound = 100 * time.Microsecond
+	mostError = 30 * time.Microsecond
+	// lanLimit is the largest delay of the thesis's LAN check.
+	lanLimit = 800 * time.Microsecond
+)
+
+// ErrFaults: not all is as it must be; what, was printed.
+var ErrFaults = errors.New("vmlab: there are faults")
+
+// Print writes one line a scenario, what is wrong, and the LAN check. The error is
+// ErrFaults, or nil.
+func Print(w io.Writer, results []*Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "scenario\texpected\tseen\tdelays\tvalid\tcoverage\tmedian bound\tmedian error\tworst error\tnot valid because\ttook")
+	fmt.Fprintln(t, "scenario\texpected\tseen\tdelays\tvalid\tcoverage\tmedian bound\tmedian error\tworst error\ttook\tnot valid because")
+	sum := &Judgement{}
 	for _, r := range results {
 		j := r.Judgement
-		e := magnitudes(j.Errors)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%.0f s\n", r.Scenario.Name, states(r.Scenario.States), states(r.Seen),
-			j.Delays, j.Valid, percent(j), figure(quantile(j.Bounds, 0.5)), figure(quantile(e, 0.5)), figure(quantile(e, 1)),
-			reasons(j.Reasons), r.Took.Seconds())
+		sum.Delays, sum.Valid, sum.Unjudged, sum.Covered = sum.Delays+j.Delays, sum.Valid+j.Valid, sum.Unjudged+j.Unjudged, sum.Covered+j.Covered
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f s\t%s\n", r.Scenario.Name, states(r.Scenario.States), states(r.Seen), figures(j), r.Took.Seconds(), reasons(j.Reasons))
 	}
+	fmt.Fprintf(t, "all\t\t\t%d\t%d\t%s\n", sum.Delays, sum.Valid, percent(sum))
 	_ = t.Flush()
+	faults := 0
+	fault := func(name, format string, args ...any) {
+		faults++
+		fmt.Fprintf(w, "FAULT %s: %s\n", name, fmt.Sprintf(format, args...))
+	}
 	for _, r := range results {
 		for _, f := range r.Faults {
-			fmt.Fprintf(w, "FAULT %s: %s\n", r.Scenario.Name, f)
+			fault(r.Scenario.Name, "%s", f)
 		}
-		for _, m := range r.Judgement.Worst {
-			fmt.Fprintf(w, "MISS  %s: seq %d %s: %v +- %v, truly %v (blur %v), off by %v\n", r.Scenario.Name, m.Packet.Packet.Seq, m.Direction,
-				m.Delay.Value, m.Delay.Bound, m.True, m.Blur, m.Delay.Value-m.True)
+		if r.Scenario.Name == steadyName {
+			checkSteady(r.Judgement, func(format string, args ...any) { fault(steadyName, format, args...) })
 		}
+		printMisses(w, r)
+	}
+	if c := sum.Coverage(); c < leastCoverage {
+		fault("all", "the truth is inside the interval of %.3f %% of the delays; want %.1f %%", 100*c, 100*leastCoverage)
+	}
+	for _, r := range results {
+		if r.Scenario.Name == steadyName {
+			printLAN(w, r.Judgement)
+		}
+	}
+	if faults > 0 {
+		return ErrFaults
+	}
+	return nil
+}
+
+func figures(j *Judgement) string {
+	e := magnitudes(j.Errors)
+	return fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%s", j.Delays, j.Valid, percent(j), figure(quantile(j.Bounds, 0.5)), figure(quantile(e, 0.5)), figure(quantile(e, 1)))
+}
+
+// checkSteady holds the steady state against the limits.
+func checkSteady(j *Judgement, fault func(format string, args ...any)) {
+	if b := quantile(j.Bounds, 0.5); b >= mostBound {
+		fault("the median bound is %v; want less than %v", b, mostBound)
+	}
+	if e := quantile(magnitudes(j.Errors), 0.5); e >= mostError {
+		fault("the median error is %v; want less than %v", e, mostError)
+	}
+	for dir, v := range j.Values {
+		if least := quantile(v, 0); len(v) == 0 || least <= 0 {
+			fault("the smallest of %d delays %s is %v; want more than 0", len(v), sample.Direction(dir), least)
+		}
+		if m := quantile(v, 0.5); m >= lanLimit {
+			fault("the median delay %s is %v; want less than %v", sample.Direction(dir), m, lanLimit)
+		}
+	}
+}
+
+func printMisses(w io.Writer, r *Result) {
+	const most = 4
+	for i, m := range r.Judgement.Worst {
+		if i == most {
+			fmt.Fprintf(w, "MISS  %s: and others\n", r.Scenario.Name)
+			return
+		}
+		fmt.Fprintf(w, "MISS  %s: packet %d %s: %v +- %v, truly %v (read to +- %v), off by %v\n", r.Scenario.Name, m.Packet.Packet.Seq, m.Direction,
+			m.Delay.Value, m.Delay.Bound, m.True, m.Blur, m.Delay.Value-m.True)
 	}
 }
 
@@ -70,8 +138,8 @@ func reasons(m map[sample.Reason]int) string {
 	return strings.Join(text, ", ")
 }
 
-// PrintLAN writes the thesis's check beside what the steady scenario gave.
-func PrintLAN(w io.Writer, j *Judgement) {
+// printLAN writes the thesis's check beside what the steady scenario gave.
+func printLAN(w io.Writer, j *Judgement) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "LAN check (figure 4.3)\tpaper\toneway, forward\toneway, reverse\ttruth, forward\ttruth, reverse")
 	row := func(name, paper string, f func(v []time.Duration) string) {
@@ -98,6 +166,3 @@ func PrintLAN(w io.Writer, j *Judgement) {
 	row("above 0.8 ms", "none", count(func(d time.Duration) bool { return d > lanLimit }))
 	_ = t.Flush()
 }
-
-// lanLimit is the largest delay of the thesis's LAN check.
-const lanLimit = 800 * time.Microsecond

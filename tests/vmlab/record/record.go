@@ -58,6 +58,7 @@ const (
 	Signal   = "signal"   // sends signal By to Name
 	Wait     = "wait"     // waits until Name has ended
 	Step     = "step"     // moves the clock by By nanoseconds, at once
+	Set      = "set"      // sets the clock to the truth plus By nanoseconds
 	Rate     = "rate"     // sets the clock's frequency to By parts per billion
 	FeedOn   = "feed"     // feeds Feed from now on, in place of an earlier one of its name
 	FeedOff  = "unfeed"   // ends the feed Name

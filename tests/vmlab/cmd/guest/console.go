@@ -17,6 +17,7 @@ import (
 
 	"oneway.example/exporter/instant"
 	"oneway.example/tests/vmlab/record"
+	"oneway.example/tests/vmlab/truth"
 )
 
 // console does what the host says.
@@ -107,6 +108,9 @@ func (c *console) do(cmd record.Command) (output string, err error) {
 		return "", c.with(cmd.Name, func(p *process) error { <-p.done; return nil })
 	case record.Step:
 		return "", step(time.Duration(cmd.By))
+	case record.Set:
+		counter, now, _ := truth.Read()
+		return "", step(c.boot.Line.At(counter).Sub(now) + time.Duration(cmd.By))
 	case record.Rate:
 		return "", setRate(cmd.By)
 	case record.FeedOn:
@@ -160,10 +164,14 @@ func step(by time.Duration) error {
 	return unix.ClockSettime(unix.CLOCK_REALTIME, &ts)
 }
 
+// nominalTick is USER_HZ's period in microseconds.
+const nominalTick = 10_000
+
 // setRate makes the clock fast by so many parts per billion, as a crystal is.
 func setRate(ppb int64) error {
 	const scaled = 65536 // struct timex: freq is in ppm with 16 fractional bits
-	t := unix.Timex{Modes: unix.ADJ_FREQUENCY, Freq: ppb * scaled / 1000}
+	// chronyd keeps the rest of large frequencies in the length of the tick.
+	t := unix.Timex{Modes: unix.ADJ_FREQUENCY | unix.ADJ_TICK, Freq: ppb * scaled / 1000, Tick: nominalTick}
 	_, err := unix.Adjtimex(&t)
 	return err
 }

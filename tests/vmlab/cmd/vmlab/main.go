@@ -38,31 +38,63 @@ func run(build, kernel, only string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lab.Close()) }()
+	tests := sideRun{start: func() ([]vmlab.Passed, error) {
+		o := vmlab.Options{Kernel: kernel, Name: "tests", Dir: filepath.Join(dir, "tests"), Init: filepath.Join(build, "guest"), Line: lab.Line}
+		return vmlab.RunKernelTests(build, o, vmlab.KernelTests())
+	}}
 	var results []*vmlab.Result
-	faults := 0
 	for i, s := range vmlab.Scenarios() {
 		if i > 0 && !strings.Contains(s.Name, only) {
 			continue
 		}
+		if s.Coarse && only == "" {
+			tests.begin()
+		}
 		fmt.Fprintf(os.Stderr, "vmlab: %s\n", s.Name)
 		r, err := lab.Perform(s)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.Name, err)
+			return errors.Join(fmt.Errorf("%s: %w", s.Name, err), tests.end(nil))
 		}
 		results = append(results, r)
-		faults += len(r.Faults)
-		vmlab.Print(os.Stderr, []*vmlab.Result{r})
 	}
-	vmlab.Print(os.Stdout, results)
-	for _, r := range results {
-		if strings.Contains(r.Scenario.Name, "steady") {
-			vmlab.PrintLAN(os.Stdout, r.Judgement)
+	err = vmlab.Print(os.Stdout, results)
+	return errors.Join(err, tests.end(func(p vmlab.Passed) {
+		fmt.Printf("PASS  %s in a guest of its own, %.0f s\n", p.Name, p.Took.Seconds())
+	}))
+}
+
+// sideRun is the kernel tests, which run beside the scenarios that do not mind.
+type sideRun struct {
+	start  func() ([]vmlab.Passed, error)
+	done   chan struct{}
+	passed []vmlab.Passed
+	err    error
+}
+
+// begin starts them, once.
+func (s *sideRun) begin() {
+	if s.done != nil {
+		return
+	}
+	s.done = make(chan struct{})
+	go func() {
+		defer close(s.done)
+		s.passed, s.err = s.start()
+	}()
+}
+
+// end waits for them and tells of those that passed.
+func (s *sideRun) end(tell func(vmlab.Passed)) error {
+	if s.done == nil {
+		return nil
+	}
+	<-s.done
+	for _, p := range s.passed {
+		if tell != nil {
+			tell(p)
 		}
 	}
-	if faults > 0 {
-		return fmt.Errorf("%d faults", faults)
-	}
-	return nil
+	return s.err
 }
 
 // keepLogs moves what is in memory to where it can be read.
@@ -70,7 +102,7 @@ func keepLogs(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
-	for _, name := range []string{vmlab.NearName, vmlab.FarName} {
+	for _, name := range []string{vmlab.NearName, vmlab.FarName, "tests"} {
 		files, err := filepath.Glob(filepath.Join(from, name, "*.*"))
 		if err != nil {
 			return err
