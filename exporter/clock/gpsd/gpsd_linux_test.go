@@ -2,10 +2,12 @@ package gpsd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -18,10 +20,19 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// serialLine is a pseudo terminal: a receiver writes to one end, gpsd opens the other.
+// serialLine is a pseudo terminal: a receiver writes to one end, gpsd opens the
+// other by a name of our own, since the kernel gives the same number to the next.
 type serialLine struct {
 	receiver *os.File
 	path     string
+}
+
+// unplug takes the line away.
+func (l *serialLine) unplug(t *testing.T) {
+	t.Helper()
+	if err := errors.Join(os.Remove(l.path), l.receiver.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func openSerialLine(t *testing.T) *serialLine {
@@ -39,9 +50,9 @@ func openSerialLine(t *testing.T) *serialLine {
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	path := "/dev/pts/" + strconv.Itoa(number)
+	terminal, path := "/dev/pts/"+strconv.Itoa(number), filepath.Join(t.TempDir(), "gnss")
 	// gpsd gives up root, and opens the device again after that.
-	if err := os.Chmod(path, 0o666); err != nil {
+	if err := errors.Join(os.Chmod(terminal, 0o666), os.Symlink(terminal, path)); err != nil {
 		t.Fatal(err)
 	}
 	return &serialLine{receiver: receiver, path: path}
@@ -225,7 +236,7 @@ func TestRealGpsdIsFoundAgain(t *testing.T) {
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
 	line.speak(t)
-	c, _ := d.watch(Options{MaxBackOff: 200 * time.Millisecond, patience: 3 * time.Second})
+	c, _ := d.watch(Options{MaxBackOff: 200 * time.Millisecond, patience: 6 * time.Second})
 	until(t, "at first", 30*time.Second, c, complete)
 	ended := func(what string) {
 		t.Helper()
@@ -255,11 +266,11 @@ func TestUnplugIsNoticedThroughARealGpsd(t *testing.T) {
 	if _, err := line.receiver.WriteString(cycle(time.Now().UTC().Truncate(time.Second))); err != nil {
 		t.Fatal(err)
 	}
-	c, sink := d.watch(Options{patience: 2 * time.Second})
+	c, sink := d.watch(Options{patience: 6 * time.Second}) // gpsd answers nobody while it probes a new line
 	until(t, "plugged", 20*time.Second, c, func(s State) bool { return s.Connected })
-	_ = line.receiver.Close()
-	// gpsd 3.22 tells nobody, and takes its time until it tries to open the line again.
-	until(t, "unplugged", 2*time.Minute, c, func(s State) bool { return !s.Connected && s.Answering })
+	line.unplug(t)
+	// gpsd 3.22 tells nobody; it does when it is asked.
+	until(t, "unplugged", 30*time.Second, c, func(s State) bool { return !s.Connected && s.Answering })
 	if n, _ := sink.Value(metric.GNSSConnections, DefaultName); n != 1 {
 		t.Errorf("%v connections, want 1: gpsd was there all the while", n)
 	}

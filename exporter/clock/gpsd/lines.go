@@ -17,10 +17,15 @@ const maxLine = 64 << 10
 // survives an error of the stream: after a deadline, reading goes on where it was.
 type lines struct {
 	stream     io.Reader
-	buffer     [maxLine + 1]byte // a line and its newline
-	start, end int               // what is held
-	searched   int               // up to here there is no newline
-	skipping   bool              // the rest of a line too long
+	buffer     []byte // a line and its newline
+	start, end int    // what is held
+	searched   int    // up to here there is no newline
+	skipping   bool   // the rest of a line too long
+}
+
+// newLines cuts a stream into lines of at most so many octets, newline not counted.
+func newLines(stream io.Reader, most int) *lines {
+	return &lines{stream: stream, buffer: make([]byte, most+1)}
 }
 
 // next returns the next line without its newline, valid until the call after.
@@ -57,7 +62,7 @@ func (l *lines) makeRoom() {
 	if l.skipping {
 		l.end = l.start
 	}
-	copy(l.buffer[:], l.buffer[l.start:l.end])
+	copy(l.buffer, l.buffer[l.start:l.end])
 	l.end -= l.start
 	l.start, l.searched = 0, l.end
 }

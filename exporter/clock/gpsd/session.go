@@ -11,7 +11,8 @@ import (
 
 const (
 	// patience is how long the receiver may be silent until gpsd is asked whether
-	// it is there, and how long gpsd may take to answer that.
+	// it is there, and how long gpsd may take to answer that: it has been seen to
+	// take 3 s while it probes a new device.
 	patience = 15 * time.Second
 	// writeTimeout bounds the sending of a request of 200 octets.
 	writeTimeout = 5 * time.Second
@@ -53,7 +54,7 @@ func (s *session) serve(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })() // ends a read
 	defer func() { _ = s.conn.Close() }()
 	s.pace = &paced{ctx: ctx, stream: s.conn}
-	s.lines = &lines{stream: s.pace}
+	s.lines = newLines(s.pace, maxLine)
 	if err := s.ask(); err != nil {
 		return err
 	}
