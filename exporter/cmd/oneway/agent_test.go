@@ -46,8 +46,10 @@ func TestEverySettingOfTheExampleIsRight(t *testing.T) {
 	}
 	dir := t.TempDir()
 	all := setting.ReplaceAllString(string(example), "$1$2")
-	for _, key := range []string{"reflector.key", "office.key"} {
-		if err := os.WriteFile(filepath.Join(dir, key), []byte("secret\n"), 0o600); err != nil {
+	for name, content := range map[string]string{
+		"reflector.key": "secret\n", "office.key": "secret\n", "calibration.json": `{"version": 1, "interfaces": []}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
