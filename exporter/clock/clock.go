@@ -4,7 +4,9 @@
 // A Monitor is asked for every packet, so it never blocks and never allocates;
 // what it knows is refreshed in the background by Run. The sub-packages ask the
 // daemons: clock/chrony chronyd's command protocol, clock/static a configured
-// bound for hosts that share one clock.
+// bound for hosts that share one clock. clock/gpsd and clock/pps are no Monitors:
+// they tell of the receiver and the pulse behind the daemon, whoever that is, and
+// no bound is taken from them.
 package clock
 
 import (

@@ -13,18 +13,18 @@ func exceeds(bound time.Duration, share float64, of time.Duration) bool {
 	return share > 0 && float64(bound) > share*float64(of.Abs())
 }
 
-// measure feeds one direction with one delay, and returns it.
+// judge says what one delay of a direction is worth.
 //
 // A delay of trusted clocks whose bound exceeds it (invalid_above) is not reported:
-// even its sign is unknown. The window takes it all the same: small delays are hit
-// first, and without them the smallest and the median of the others would be too
-// large. What a window tells is held to the same share (see summary).
+// even its sign is unknown. The window takes it all the same, as bounded: small delays
+// are hit first, and without them the smallest and the median of the others would be
+// too large. What a window tells is held to the same share (see summary).
 //
 // A negative delay is counted whatever its bound. Within its bound (value + bound
 // >= 0) it is no proof of a fault, and invalid, as its bound exceeds it; beyond its
 // bound it is proof, and valid, and so shown as it is, never clamped (invariant 8).
-func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to sample.Stamp) sample.Delay {
-	v, stamped := p.Delay(d.dir)
+func (s *session) judge(d *direction, p *sample.Packet, from, to sample.Stamp) (v, bounded sample.Delay, stamped bool) {
+	v, stamped = p.Delay(d.dir)
 	if v.OK() {
 		v.Bound = s.tighten(v.Bound, p) + s.stampErrors(d.dir, from, to)
 		if v.Value < 0 { // by the stamps: the median of the shortest of paths is zero when corrected
@@ -44,10 +44,16 @@ func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to s
 	if v.OK() && s.opts.MaxBound > 0 && v.Bound > s.opts.MaxBound {
 		v.Reason = sample.BoundTooLarge
 	}
-	bounded := v
+	bounded = v
 	if v.OK() && exceeds(v.Bound, s.opts.InvalidAbove, v.Value) {
 		v.Reason = sample.BoundTooLarge
 	}
+	return v, bounded, stamped
+}
+
+// measure feeds one direction with one delay, and returns it.
+func (s *session) measure(d *direction, p *sample.Packet, seq uint64, from, to sample.Stamp) sample.Delay {
+	v, bounded, stamped := s.judge(d, p, from, to)
 	if !v.OK() {
 		d.invalid[v.Reason]++
 	}
