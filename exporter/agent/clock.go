@@ -26,12 +26,19 @@ func newMonitor(c config.Clock, sink metric.Sink, log *slog.Logger) (clock.Monit
 	case config.ClockNone:
 		return none.New(sink), nil
 	case config.ClockChrony:
-		return chrony.New(chrony.Options{
-			Address: c.Address, Interval: c.Interval, SocketDir: c.SocketDir,
-			MaxClockError: float64(c.MaxClockError), TrustLocal: c.TrustLocal, Sink: sink, Log: log,
-		})
+		o := chronyOptions(c)
+		o.Sink, o.Log = sink, log
+		return chrony.New(o)
 	}
 	return nil, fmt.Errorf("agent: clock source is %q", c.Source)
+}
+
+// chronyOptions are what a configuration says of chronyd.
+func chronyOptions(c config.Clock) chrony.Options {
+	return chrony.Options{
+		Address: c.Address, Interval: c.Interval, SocketDir: c.SocketDir,
+		MaxClockError: float64(c.MaxClockError), TrustLocal: c.TrustLocal,
+	}
 }
 
 // clockKeeper is the monitor that probers are given. The one behind it changes

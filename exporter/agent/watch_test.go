@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"oneway.example/exporter/config"
 )
 
 // answeringGPSD is a gpsd with one receiver that has a fix. It returns its address.
@@ -87,6 +90,31 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 	}
 	if v, ok := r.value("oneway_gnss_fix", "roof"); ok {
 		t.Errorf("a receiver that is gone has a fix: %v", v)
+	}
+}
+
+func TestEverySettingOfChronyReachesItsMonitor(t *testing.T) {
+	c, err := config.Parse("x.yml", []byte("clock: {address: unix:///run/c.sock, interval: 2s, socket_dir: /run/o, max_clock_error: 1e-5, trust_local: true}\npaths: []"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := chronyOptions(c.Clock)
+	if o.Address != "unix:///run/c.sock" || o.Interval != 2*time.Second || o.SocketDir != "/run/o" || o.MaxClockError != 1e-5 || !o.TrustLocal {
+		t.Errorf("%+v", o)
+	}
+	// Each alone restarts the monitor, what is beside it does not.
+	fake := newFake()
+	base := strings.Replace(twoPaths, "{source: static, bound: 1ms}", "{address: \"udp://127.0.0.1:9\"%s}", 1)
+	r := newRig(t, fake, fmt.Sprintf(base, ""))
+	for _, more := range []string{", max_clock_error: 1e-5", ", trust_local: true", ", interval: 2s"} {
+		unit := r.clock.unit
+		r.write(fmt.Sprintf(base, more))
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if r.clock.unit == unit {
+			t.Errorf("%s did not restart the clock", more)
+		}
 	}
 }
 
