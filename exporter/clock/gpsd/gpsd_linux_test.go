@@ -270,7 +270,7 @@ func TestUnplugIsNoticedThroughARealGpsd(t *testing.T) {
 	until(t, "plugged", 20*time.Second, c, func(s State) bool { return s.Connected })
 	line.unplug(t)
 	// gpsd 3.22 tells nobody; it does when it is asked.
-	until(t, "unplugged", 30*time.Second, c, func(s State) bool { return !s.Connected && s.Answering })
+	until(t, "unplugged", time.Minute, c, func(s State) bool { return !s.Connected && s.Answering })
 	if n, _ := sink.Value(metric.GNSSConnections, DefaultName); n != 1 {
 		t.Errorf("%v connections, want 1: gpsd was there all the while", n)
 	}

@@ -115,16 +115,12 @@ func (r *receiver) connected() bool { return len(r.pool) > 0 }
 // forgetGone withdraws what devices have said that are there no more.
 func (r *receiver) forgetGone() {
 	if !slices.Contains(r.pool, r.source.path) {
-		r.forgetSource()
 		r.source = follower{}
+		r.fixAt, r.seenAt, r.usedAt, r.listedAt, r.sentenceAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	}
 	if !slices.Contains(r.pool, r.pulser.path) {
 		r.pulseAt, r.pulser = time.Time{}, follower{}
 	}
-}
-
-func (r *receiver) forgetSource() {
-	r.fixAt, r.seenAt, r.usedAt, r.listedAt, r.sentenceAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 }
 
 // heard reports whether a report of the device counts; what a device says shows
@@ -133,12 +129,8 @@ func (r *receiver) heard(path string, now time.Time) bool {
 	if r.wanted != "" && path != r.wanted {
 		return false
 	}
-	before := r.source.path
 	if !r.source.take(path, now) {
-		return false
-	}
-	if path != before {
-		r.forgetSource()
+		return false // what the one before said is old when another is taken
 	}
 	r.note(path, now)
 	return true
