@@ -182,7 +182,7 @@ func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
 	})
 	for _, want := range []string{
 		`oneway_probe_up{path="self",probe="stamp"} 1`, `oneway_packets_lost_total{direction="forward",path="self",probe="stamp"} 0`,
-		`oneway_config_last_reload_successful 1`, `oneway_clock_synchronized{clock="static"} 1`, `oneway_reflector_sessions 1`,
+		`oneway_far_clock_synchronized{path="self",probe="stamp"} 1`, `oneway_config_last_reload_successful 1`, `oneway_clock_synchronized{clock="static"} 1`, `oneway_reflector_sessions 1`,
 	} {
 		if !strings.Contains(metrics, want+"\n") {
 			t.Errorf("%s is not in /metrics", want)
