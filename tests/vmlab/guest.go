@@ -9,11 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
@@ -37,6 +40,9 @@ type Options struct {
 	Address string
 	// Serial is the path of a terminal on the host, /dev/ttyS0 in the guest; empty: none.
 	Serial string
+	// Processor is the host's that the guest keeps to, from 1; zero: any. Two guests on one
+	// interrupt each other at every packet.
+	Processor int
 	// Memory in MB; zero: 192.
 	Memory int
 	// Line is the truth.
@@ -130,6 +136,11 @@ func (g *Guest) begin() error {
 	// A guest that waits for a processor is a host that stands still. Whoever may not
 	// do it has a coarser lab.
 	_ = syscall.Setpriority(syscall.PRIO_PGRP, g.cmd.Process.Pid, guestNice)
+	if g.Processor > 0 && g.Processor <= runtime.NumCPU() {
+		var one unix.CPUSet
+		one.Set(g.Processor - 1)
+		_ = unix.SchedSetaffinity(g.cmd.Process.Pid, &one)
+	}
 	go func() {
 		defer close(g.ended)
 		g.listen(out, log)

@@ -76,7 +76,7 @@ func StartLab(o LabOptions) (*Lab, error) {
 			}
 			g := Options{
 				Kernel: o.Kernel, Name: name, Dir: dir, Init: o.Init, Line: l.Line,
-				Network: network, Tap: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
+				Processor: i + 1, Network: network, Tap: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
 			}
 			if name == NearName {
 				g.Serial = receiver.Path
