@@ -105,6 +105,10 @@ func (r *report) synchronised(trustLocal bool) bool {
 // updatedAt is the last update on the monotonic clock.
 func (r *report) updatedAt() time.Duration { return time.Duration(r.updated) - r.era }
 
+// uncertainty is what the clock may be off, in seconds, beyond the offset that chronyd
+// knows of, at the time of the reply.
+func (r *report) uncertainty() float64 { return r.dispersion + r.delay/2 }
+
 // boundAt is the error bound, in seconds, at a moment that is age away from the
 // report; growth is the rate at which |offset| was growing, silence for how long
 // chronyd has failed to answer.

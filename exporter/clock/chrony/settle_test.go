@@ -1,10 +1,12 @@
 package chrony
 
 import (
+	"math"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 )
 
@@ -65,10 +67,11 @@ func TestStepByChronydItselfIsHeldDownOnly(t *testing.T) {
 	})
 	// makestep in chrony.conf: an update, and the step by what it measured.
 	inBed(t, Options{HoldDown: 5 * time.Second}, func(b *bed) {
-		time.Sleep(20 * time.Second)
+		time.Sleep(20*time.Second + 300*time.Millisecond) // between two queries
 		b.clock.Step(-3 * time.Second)
 		b.daemon.update(3)
-		time.Sleep(6 * time.Second)
+		b.quality() // notices the step at once, as the kernel's notice does
+		time.Sleep(7 * time.Second)
 		b.expect("update and step, 6 s ago", clock.Synchronised, sample.OK)
 	})
 }
@@ -86,7 +89,7 @@ func TestSecondStepWhileWaitingWaitsForANewUpdate(t *testing.T) {
 		if got := b.quality().Steps; got != 2 {
 			t.Errorf("%d steps, want 2", got)
 		}
-		b.daemon.update(3660)
+		b.daemon.update(3600)
 		time.Sleep(2 * time.Second)
 		b.expect("after the update", clock.Synchronised, sample.OK)
 	})
@@ -105,4 +108,39 @@ func TestRestartedChronydSettlesWithItsFirstUpdate(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		b.expect("updated", clock.Synchronised, sample.OK)
 	})
+}
+
+// What chronyd 4.3 answered after each update that followed a step by 1 s, its samples
+// from a SOCK refclock: last offset and root dispersion, twice. The first update of
+// the second does not see the step at all.
+func TestSettlerWaitsUntilARealChronydHasFoundTheStep(t *testing.T) {
+	type answer struct{ lastOffset, dispersion float64 }
+	for settles, answers := range map[int][]answer{
+		3: {{0.002138855, 0.048780706}, {0.026822682, 0.113682151}, {0.123056032, 0.243189648}, {0.910846889, 0.570448935}},
+		1: {{-0.000000024, 0.000002513}, {0.601326346, 0.448070943}},
+	} {
+		var s settler
+		at := instant.FromUnix(1_800_000_000, 0)
+		reply := func(steps uint64, a answer) uint64 {
+			at = at.Add(16 * time.Second)
+			return s.reply(clock.Check{Steps: steps}, &report{
+				updated: at, era: time.Duration(steps) * time.Second, steps: steps,
+				lastOffset: a.lastOffset, dispersion: a.dispersion, delay: 1e-4,
+			})
+		}
+		reply(0, answer{1e-8, 3e-6})
+		at = at.Add(-16 * time.Second) // the next reply is after the step, and tells of no new update
+		reply(1, answer{1e-8, 3e-6})
+		found := 0.0
+		for i, a := range answers {
+			settled := reply(1, a) == 1
+			found += a.lastOffset
+			if settled != (i == settles) {
+				t.Errorf("update %d of %d, %v s found: settled is %v", i, len(answers), found, settled)
+			}
+			if settled && math.Abs(1-found) > a.dispersion+0.5e-4 {
+				t.Errorf("settled while %v s are not found, bound %v s", 1-found, a.dispersion)
+			}
+		}
+	}
 }

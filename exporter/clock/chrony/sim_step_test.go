@@ -53,3 +53,23 @@ func TestNothingIsValidFromAStepUntilChronydHasMeasuredAgain(t *testing.T) {
 		}
 	}
 }
+
+// The first update after a step need not see it, or not whole; see settler.
+func TestBoundCoversTheTruthAfterAStepByHand(t *testing.T) {
+	sources := map[string]func() clocksim.Source{
+		"server":          lanServer,
+		"pulse":           func() clocksim.Source { return serialPulse(nil, nil) },
+		"pulse every 4 s": func() clocksim.Source { s := serialPulse(nil, nil); s.Poll = 2; return s },
+	}
+	for name, source := range sources {
+		for i, size := range []time.Duration{time.Second, -time.Second, 10 * time.Millisecond, 300 * time.Microsecond} {
+			for seed := range uint64(2) {
+				stepped := stepBed(seed, i%2 == 0, size, source).phases[1]
+				if stepped.coverage() < 0.999 || stepped.valid < stepped.delays/3 {
+					t.Errorf("%s, step of %v, seed %d: %d of %d valid, coverage %.4f: %v",
+						name, size, seed, stepped.valid, stepped.delays, stepped.coverage(), stepped.missed)
+				}
+			}
+		}
+	}
+}
