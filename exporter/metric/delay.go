@@ -59,7 +59,7 @@ var (
 	// DelayNegative is oneway_delay_negative_total.
 	DelayNegative = &Desc{
 		Name: "oneway_delay_negative_total", Kind: Counter, Labels: perDirection,
-		Help:   "Negative one-way delays of trusted clocks: evidence of a clock fault.",
+		Help:   "One-way delays of trusted clocks that are negative by more than their bound: proof of a clock fault. One that is negative within its bound proves nothing.",
 		Source: "RFC 7679 section 3.7.1",
 	}
 	// DelayVariation is oneway_delay_variation_seconds.

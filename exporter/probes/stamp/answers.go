@@ -17,7 +17,7 @@ const answerSlots = 8
 type answer struct {
 	packet  sample.Packet
 	arrived time.Duration // monotonic
-	steps   uint64        // clock steps when its question was sent
+	clock   clockThen     // this host's, when its question was sent and when it came
 	shared  bool          // both ends read one clock
 	seen    bool          // false: an empty place
 	waiting bool

@@ -101,7 +101,7 @@ func (w *wheel) answer(seq uint32) []byte {
 // its transmit stamp comes, and its answer.
 func (w *wheel) turn() {
 	seq := uint32(w.at)
-	w.s.flights.add(uint64(seq), sched.Now(), userTime(seq), 0)
+	w.s.flights.add(uint64(seq), sched.Now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
 	w.s.transmitted(w.s.cookie(uint64(seq)), sample.Stamp{At: userTime(seq) + 20_000, Origin: sample.Kernel}, &w.hub)
 	w.s.received(&w.answers[seq])
 	w.at++

@@ -73,7 +73,7 @@ func (s *session) conclude(a *answer) {
 		s.steps = quality.Steps
 		s.stepped()
 	}
-	p.Near = nearBound(quality, a.steps)
+	p.Near = a.clock.and(quality).bound
 	if s.shared = a.shared && needless(p); s.shared {
 		p.Near, p.Far = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
 	}

@@ -3,6 +3,7 @@ package stamp
 import (
 	"time"
 
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 )
@@ -22,9 +23,33 @@ type flight struct {
 	seq   uint64
 	sent  time.Duration // monotonic
 	user  instant.Time  // T1 as written into the packet
-	steps uint64        // clock steps seen when it was sent
+	clock clockThen     // this host's, when it was sent
 	t1    sample.Stamp  // the kernel's stamp, once it has come
 	state flightState
+}
+
+// clockThen is what this host's clock said of itself at some moment, or at several:
+// then the worst of it. What it says at the end is not enough: a daemon that has
+// found its clock wrong, and mended it, knows little of the stamps before.
+type clockThen struct {
+	steps uint64
+	bound sample.Bound
+}
+
+func thenOf(q clock.Quality) clockThen { return clockThen{q.Steps, q.Bound} }
+
+// and is the worse of both.
+func (c clockThen) and(q clock.Quality) clockThen {
+	switch {
+	case q.Steps != c.steps:
+		c.bound = sample.Bound{Reason: sample.NearStepped}
+	case c.bound.Reason != sample.OK:
+	case q.Bound.Reason != sample.OK:
+		c.bound = q.Bound
+	default:
+		c.bound.Error = max(c.bound.Error, q.Bound.Error)
+	}
+	return c
 }
 
 // flights remembers the packets of the last loss timeout in a ring. Its memory
@@ -62,11 +87,11 @@ func (f *flights) get(seq uint64) *flight {
 
 // add notes that seq, which must be f.next, is being sent. It returns how many
 // round trips were given up for want of room.
-func (f *flights) add(seq uint64, sent time.Duration, user instant.Time, steps uint64) (lost int) {
+func (f *flights) add(seq uint64, sent time.Duration, user instant.Time, then clockThen) (lost int) {
 	for seq-f.oldest >= uint64(len(f.ring)) {
 		lost += f.giveUp()
 	}
-	*f.at(seq) = flight{seq: seq, sent: sent, user: user, steps: steps, state: flightOut}
+	*f.at(seq) = flight{seq: seq, sent: sent, user: user, clock: then, state: flightOut}
 	f.next = seq + 1
 	return lost
 }

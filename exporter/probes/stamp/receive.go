@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
@@ -244,7 +243,7 @@ func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
 	}
 	f.state = flightAnswered
 	s.roundTrips.received++
-	s.answers.put(answer{packet: s.sampleOf(in, r, f, n), arrived: now, steps: f.steps, shared: r.filled() && r.receipt.Clock == wire.ClockShared, waiting: true}, s.conclude)
+	s.answers.put(answer{packet: s.sampleOf(in, r, f, n), arrived: now, clock: f.clock.and(s.clock.Quality(instant.Now())), shared: r.filled() && r.receipt.Clock == wire.ClockShared, waiting: true}, s.conclude)
 }
 
 // number finds the answer's own number and what the reverse window says of it.
@@ -315,12 +314,4 @@ func farBound(r *reply) sample.Bound {
 		return sample.Bound{Reason: sample.FarUnsynchronised}
 	}
 	return sample.Bound{Error: e.Bound(), Reason: sample.OK}
-}
-
-// nearBound is this host's clock over the packet's whole life.
-func nearBound(q clock.Quality, stepsThen uint64) sample.Bound {
-	if q.Steps != stepsThen {
-		return sample.Bound{Reason: sample.NearStepped}
-	}
-	return q.Bound
 }

@@ -57,7 +57,7 @@ type DirectionReport struct {
 	PDV  *Distribution `json:"pdv"`
 	// Jitter is that of RFC 3550.
 	Jitter *float64 `json:"jitter"`
-	// Negative counts delays below zero: evidence of a clock fault.
+	// Negative counts delays that are below zero by more than their bound: proof of a clock fault.
 	Negative uint64 `json:"negative"`
 	// Vague counts delays that are reported although their bound exceeds the share
 	// of them that vague_above sets.

@@ -178,7 +178,7 @@ func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
 	seq = s.flights.next
 	user := instant.Now()
 	quality := s.clock.Quality(user)
-	s.roundTrips.lose(s.flights.add(seq, now, user, quality.Steps))
+	s.roundTrips.lose(s.flights.add(seq, now, user, thenOf(quality)))
 	out.Payload = s.writeTest(out.Payload, uint32(seq), user, quality)
 	s.address(out)
 	out.Cookie = s.cookie(seq)

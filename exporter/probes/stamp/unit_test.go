@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/seqwin"
@@ -15,7 +16,7 @@ import (
 func TestFlightsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
 	f := newFlights(100*time.Millisecond, time.Second)
 	for seq := range uint64(10) {
-		f.add(seq, time.Duration(seq)*100*time.Millisecond, 1, 0)
+		f.add(seq, time.Duration(seq)*100*time.Millisecond, 1, clockThen{})
 	}
 	f.get(3).state = flightAnswered
 	if lost := f.expire(1500*time.Millisecond, time.Second); lost != 4 {
@@ -33,7 +34,7 @@ func TestFlightsPushedOutOfTheRingAreGivenUp(t *testing.T) {
 	f := newFlights(time.Second, time.Second)
 	lost := 0
 	for seq := range uint64(minFlights + 5) {
-		lost += f.add(seq, 0, 1, 0)
+		lost += f.add(seq, 0, 1, clockThen{})
 	}
 	if lost != 5 || f.get(4) != nil || f.get(5) == nil {
 		t.Errorf("%d lost; 4: %v, 5: %v", lost, f.get(4), f.get(5))
@@ -42,8 +43,8 @@ func TestFlightsPushedOutOfTheRingAreGivenUp(t *testing.T) {
 
 func TestWithdrawnNumberIsUsedAgain(t *testing.T) {
 	f := newFlights(time.Second, time.Second)
-	f.add(0, 0, 1, 0)
-	f.add(1, 0, 1, 0)
+	f.add(0, 0, 1, clockThen{})
+	f.add(1, 0, 1, clockThen{})
 	f.withdraw(1)
 	if f.next != 1 || f.get(1) != nil || f.outstanding() != 1 {
 		t.Errorf("next %d, outstanding %d", f.next, f.outstanding())
@@ -51,6 +52,35 @@ func TestWithdrawnNumberIsUsedAgain(t *testing.T) {
 	f.withdraw(7) // not the newest: ignored
 	if f.next != 1 {
 		t.Errorf("next %d", f.next)
+	}
+}
+
+// TestClockIsTakenAtItsWorst: a daemon that corrects a clock after a packet was
+// stamped says nothing good of the stamp.
+func TestClockIsTakenAtItsWorst(t *testing.T) {
+	good := clock.Quality{Bound: sample.Bound{Error: 10, Reason: sample.OK}, Steps: 3}
+	wide := clock.Quality{Bound: sample.Bound{Error: 900, Reason: sample.OK}, Steps: 3}
+	bad := clock.Quality{Bound: sample.Bound{Reason: sample.NearUnsynchronised}, Steps: 3}
+	stepped := clock.Quality{Bound: sample.Bound{Error: 10, Reason: sample.OK}, Steps: 4}
+	for _, c := range []struct {
+		then []clock.Quality
+		want sample.Bound
+	}{
+		{[]clock.Quality{good, good}, good.Bound},
+		{[]clock.Quality{wide, good}, wide.Bound},
+		{[]clock.Quality{good, wide}, wide.Bound},
+		{[]clock.Quality{bad, good}, bad.Bound},
+		{[]clock.Quality{good, bad, good}, bad.Bound},
+		{[]clock.Quality{good, stepped}, sample.Bound{Reason: sample.NearStepped}},
+		{[]clock.Quality{good, stepped, stepped}, sample.Bound{Reason: sample.NearStepped}},
+	} {
+		got := thenOf(c.then[0])
+		for _, q := range c.then[1:] {
+			got = got.and(q)
+		}
+		if got.bound != c.want {
+			t.Errorf("%+v: %+v, want %+v", c.then, got.bound, c.want)
+		}
 	}
 }
 

@@ -20,14 +20,14 @@ func exceeds(bound time.Duration, share float64, of time.Duration) bool {
 // are hit first, and without them the smallest and the median of the others would be
 // too large. What a window tells is held to the same share (see summary).
 //
-// A negative delay is counted whatever its bound. Within its bound (value + bound
-// >= 0) it is no proof of a fault, and invalid, as its bound exceeds it; beyond its
-// bound it is proof, and valid, and so shown as it is, never clamped (invariant 8).
+// A negative delay within its bound (value + bound >= 0) is no proof of a fault, and
+// invalid, as its bound exceeds it. Beyond its bound it is proof: counted, valid, and
+// so shown as it is, never clamped (invariant 8).
 func (s *session) judge(d *direction, p *sample.Packet, from, to sample.Stamp) (v, bounded sample.Delay, stamped bool) {
 	v, stamped = p.Delay(d.dir)
 	if v.OK() {
 		v.Bound = s.tighten(v.Bound, p) + s.stampErrors(d.dir, from, to)
-		if v.Value < 0 { // by the stamps: the median of the shortest of paths is zero when corrected
+		if v.Value < -v.Bound { // by the stamps: the median of the shortest of paths is zero when corrected
 			d.negative++
 		}
 		if from.Held > kernelError {

@@ -107,7 +107,7 @@ func (c *court) bring(forward, reverse time.Duration) (f, r sample.Delay) {
 	c.now = c.now.Add(20 * time.Millisecond)
 	stamp := func(at instant.Time) sample.Stamp { return sample.Stamp{At: at, Origin: sample.Kernel} }
 	left := c.now.Add(forward + 100*time.Microsecond)
-	c.conclude(&answer{steps: c.clock.steps, packet: sample.Packet{
+	c.conclude(&answer{clock: thenOf(c.clock.Quality(c.now)), packet: sample.Packet{
 		Seq: c.seq, ReverseSeq: c.seq, Far: sample.Bound{Error: c.clock.bound, Reason: sample.OK},
 		T1: stamp(c.now), T2: stamp(c.now.Add(forward + c.theta)), T3: stamp(left.Add(c.theta)), T4: stamp(left.Add(reverse)),
 	}})
@@ -179,7 +179,7 @@ func TestBoundAgainstTheDelayDecidesWhatItIsWorth(t *testing.T) {
 }
 
 // Within its bound a negative delay proves nothing and is not reported; beyond, it
-// proves that a clock is wrong, and is reported as it is. Both are counted.
+// proves that a clock is wrong, is counted, and is reported as it is.
 func TestNegativeDelayIsCountedAndShownWhereItIsProof(t *testing.T) {
 	for _, c := range []struct {
 		delay  time.Duration
@@ -195,7 +195,7 @@ func TestNegativeDelayIsCountedAndShownWhereItIsProof(t *testing.T) {
 			t.Errorf("%v: %+v, want %v", c.delay, got, c.reason)
 		}
 		court.closed()
-		if v := court.count(metric.DelayNegative, "forward"); v != 1 {
+		if v := court.count(metric.DelayNegative, "forward"); v == 1 != c.shown {
 			t.Errorf("%v: %v negative delays counted", c.delay, v)
 		}
 		if v, shown := court.ledger.value(metric.DelayMin, "forward"); shown != c.shown || shown && v != c.delay.Seconds() {
