@@ -101,7 +101,9 @@ const agentClock = `clock:
 // A delay whose bound is larger than itself is not valid by default. Here the path is
 // 0.1 ms short and nearly every delay would be: the bound is what is looked at.
 const nearConfig = agentClock + `  gpsd: {address: "127.0.0.1:2947"}
-paths:
+` + nearPaths
+
+const nearPaths = `paths:
   - name: lab
     peer: ` + FarAddress + `
     probes:
@@ -110,7 +112,9 @@ paths:
         invalid_above: 0
 `
 
-const farConfig = agentClock + `reflector:
+const farConfig = agentClock + farReflector
+
+const farReflector = `reflector:
   listen: ["0.0.0.0:862"]
 `
 

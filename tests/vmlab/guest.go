@@ -47,6 +47,8 @@ type Options struct {
 	Memory int
 	// Line is the truth.
 	Line truth.Line
+	// Devices gives the guest a /dev of its own kernel, which must have devtmpfs.
+	Devices bool
 	// Kernel parameters besides.
 	Parameters []string
 }
@@ -78,7 +80,7 @@ func Start(o Options) (*Guest, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("vmlab: %w", err)
 	}
-	boot, err := json.Marshal(record.Boot{Name: o.Name, Address: o.Address, Line: o.Line})
+	boot, err := json.Marshal(record.Boot{Name: o.Name, Address: o.Address, Line: o.Line, Devices: o.Devices})
 	if err != nil {
 		return nil, fmt.Errorf("vmlab: %w", err)
 	}

@@ -29,7 +29,9 @@ type Lab struct {
 	Near, Far *Host
 	// Receiver is at the near guest's serial port.
 	Receiver *Receiver
-	network  *Network
+	// FarReceiver is at the far guest's; nil but for LabOptions.HostTime.
+	FarReceiver *Receiver
+	network     *Network
 }
 
 // Host is a guest and what it has logged so far.
@@ -47,6 +49,9 @@ type LabOptions struct {
 	Dir string
 	// Kernel, Init: see Options.
 	Kernel, Init string
+	// HostTime makes the host's own clock the truth, for guests whose kernel has a pulse
+	// of its seconds (kernel/pps-host.c); each then has a receiver.
+	HostTime bool
 }
 
 // StartLab boots both guests; in neither runs anything but its init.
@@ -62,9 +67,16 @@ func StartLab(o LabOptions) (*Lab, error) {
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	line := truth.Calibrate(time.Second, -Drift)
-	line.UTC = leapDay(line.UTC)
-	l := &Lab{Line: line, Receiver: receiver, network: network}
+	l := &Lab{Receiver: receiver, network: network}
+	if o.HostTime {
+		l.Line = truth.Calibrate(hostTimeMeasured, 0)
+		if l.FarReceiver, err = NewReceiver(); err != nil {
+			return nil, errors.Join(err, receiver.Close(), network.Close())
+		}
+	} else {
+		l.Line = truth.Calibrate(time.Second, -Drift)
+		l.Line.UTC = leapDay(l.Line.UTC)
+	}
 	hosts := []*Host{{}, {}}
 	errs := make([]error, len(hosts))
 	var starting sync.WaitGroup
@@ -78,8 +90,12 @@ func StartLab(o LabOptions) (*Lab, error) {
 				Kernel: o.Kernel, Name: name, Dir: dir, Init: o.Init, Line: l.Line,
 				Processor: i + 1, Network: network, Tap: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
 			}
-			if name == NearName {
+			g.Devices = o.HostTime
+			switch {
+			case name == NearName:
 				g.Serial = receiver.Path
+			case l.FarReceiver != nil:
+				g.Serial = l.FarReceiver.Path
 			}
 			hosts[i].Guest, errs[i] = Start(g)
 			hosts[i].follow(dir)
@@ -92,6 +108,10 @@ func StartLab(o LabOptions) (*Lab, error) {
 	}
 	return l, nil
 }
+
+// hostTimeMeasured is how long the counter is held against the host's clock where
+// that is the truth: two readings of 100 ns over it are 20 ns a second.
+const hostTimeMeasured = 10 * time.Second
 
 // leapDay is the same time of the last day of that year: on no other than that and
 // the last of June does chronyd believe in a leap second (reference.c, is_leap_second_day).
@@ -120,6 +140,9 @@ func (l *Lab) Close() error {
 		}
 	}
 	closing.Wait()
+	if l.FarReceiver != nil {
+		errs = append(errs, l.FarReceiver.Close())
+	}
 	return errors.Join(append(errs, l.Receiver.Close(), l.network.Close())...)
 }
 

@@ -104,13 +104,17 @@ func sentences(at time.Time) string {
 		fmt.Sprintf("GPGGA,%s.00,3729.1000,N,12657.2000,E,1,08,0.9,50.0,M,20.0,M,,", at.Format("150405")),
 		"GPGSA,A,3,01,02,03,04,05,06,07,08,,,,,1.6,0.9,1.3",
 	} {
-		var sum byte
-		for i := range len(s) {
-			sum ^= s[i]
-		}
-		fmt.Fprintf(&b, "$%s*%02X\r\n", s, sum)
+		fmt.Fprintf(&b, "$%s*%02X\r\n", s, checksum(s))
 	}
 	return b.String()
+}
+
+// checksum is the exclusive or of all between $ and * (NMEA 0183).
+func checksum(s string) (sum byte) {
+	for i := range len(s) {
+		sum ^= s[i]
+	}
+	return sum
 }
 
 // sentenceRefclock is that of chrony-config/usb-nmea, polled every 2 s instead of every

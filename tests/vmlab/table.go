@@ -23,7 +23,7 @@ const (
 	lanLimit = 800 * time.Microsecond
 )
 
-// ErrFaults: not all is as it must be; what, was printed.
+// ErrFaults says that not all is as it must be; what, was printed.
 var ErrFaults = errors.New("vmlab: there are faults")
 
 // Print writes one line a scenario, what is wrong, and the LAN check. The error is

@@ -26,6 +26,8 @@ type Boot struct {
 	Address string
 	// Line is the truth.
 	Line truth.Line
+	// Devices: /dev holds the guest kernel's own devices, not the host's names.
+	Devices bool
 }
 
 // Files in a guest's directory.

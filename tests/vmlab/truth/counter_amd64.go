@@ -7,5 +7,5 @@ func read() uint64
 // guests share: nobody steps, slews or emulates it.
 func Counter() uint64 { return read() }
 
-// Supported: this processor has a counter that guests read, too.
+// Supported tells that this processor has a counter that guests read, too.
 const Supported = true

@@ -46,6 +46,11 @@ func setUp(boot record.Boot) error {
 	if err := os.Setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"); err != nil {
 		return err
 	}
+	if boot.Devices {
+		if err := unix.Mount("devtmpfs", "/dev", "devtmpfs", 0, ""); err != nil {
+			return fmt.Errorf("mount /dev: %w", err)
+		}
+	}
 	if err := os.Mkdir("/run/chrony", 0o750); err != nil { // chronyd refuses one that all can read
 		return err
 	}

@@ -17,14 +17,15 @@ func main() {
 	build := flag.String("build", "build/vmlab", "directory with the program guest; the logs are left there")
 	kernel := flag.String("kernel", "", "the guests' kernel, a program of ARCH=um; empty: Debian's linux.uml")
 	only := flag.String("only", "", "run the scenarios whose names contain this, after those that bring the lab up")
+	pulse := flag.String("pulse", "", "the guests' kernel has a pulse: run the scenarios of that, with this chrony.conf")
 	flag.Parse()
-	if err := run(*build, *kernel, *only); err != nil {
+	if err := run(*build, *kernel, *only, *pulse); err != nil {
 		fmt.Fprintln(os.Stderr, "vmlab:", err)
 		os.Exit(1)
 	}
 }
 
-func run(build, kernel, only string) (err error) {
+func run(build, kernel, only, pulse string) (err error) {
 	if build, err = filepath.Abs(build); err != nil {
 		return err
 	}
@@ -33,17 +34,24 @@ func run(build, kernel, only string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, keepLogs(dir, filepath.Join(build, "logs"))) }()
-	lab, err := vmlab.StartLab(vmlab.LabOptions{Dir: dir, Kernel: kernel, Init: filepath.Join(build, "guest")})
+	lab, err := vmlab.StartLab(vmlab.LabOptions{Dir: dir, Kernel: kernel, Init: filepath.Join(build, "guest"), HostTime: pulse != ""})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lab.Close()) }()
 	tests := sideRun{start: func() ([]vmlab.Passed, error) {
-		o := vmlab.Options{Kernel: kernel, Name: "tests", Dir: filepath.Join(dir, "tests"), Init: filepath.Join(build, "guest"), Line: lab.Line}
+		o := vmlab.Options{Kernel: kernel, Name: "tests", Dir: filepath.Join(dir, "tests"), Init: filepath.Join(build, "guest"), Line: lab.Line, Devices: pulse != ""}
+		if pulse != "" {
+			return vmlab.RunKernelTests(build, o, vmlab.KernelPulseTests())
+		}
 		return vmlab.RunKernelTests(build, o, vmlab.KernelTests())
 	}}
+	scenarios := vmlab.Scenarios()
+	if pulse != "" {
+		scenarios = vmlab.KernelPulseScenarios(pulse)
+	}
 	var results []*vmlab.Result
-	for i, s := range vmlab.Scenarios() {
+	for i, s := range scenarios {
 		if i > 0 && !strings.Contains(s.Name, only) {
 			continue
 		}
@@ -56,6 +64,9 @@ func run(build, kernel, only string) (err error) {
 			return errors.Join(fmt.Errorf("%s: %w", s.Name, err), tests.end(nil))
 		}
 		results = append(results, r)
+	}
+	if pulse != "" {
+		tests.begin()
 	}
 	err = vmlab.Print(os.Stdout, results)
 	return errors.Join(err, tests.end(func(p vmlab.Passed) {
