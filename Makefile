@@ -86,6 +86,12 @@ vmlab-build:
 vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: is the truth inside the bounds? (SCENARIO=part of a name)
 	$(BUILD)/vmlab/vmlab $(if $(SCENARIO),-only='$(SCENARIO)')
 
+.PHONY: vmlab-pps
+vmlab-pps: vmlab-build ## the same with a real kernel PPS: builds a guest kernel first, some minutes, and keeps it
+	@tests/deps.sh vmlab-pps
+	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/pps.test ./exporter/clock/pps
+	kernel=$$(tests/vmlab/kernel/build.sh $(BUILD)/vmlab-kernel) && $(BUILD)/vmlab/vmlab -kernel "$$kernel" -pulse chrony-config/gpio-pps/chrony.conf
+
 .PHONY: generate
 generate: ## METRICS.md and the dashboards' JSON
 	$(GO) generate ./...

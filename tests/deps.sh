@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for one purpose, and says why.
-# usage: tests/deps.sh test|demo|bench|interop|vmlab
+# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps
 set -euo pipefail
 
-purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab}
-# command  package  purposes  why
+purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps}
+# command or file  package  purposes  why
 needs='
 prometheus prometheus test,demo the demo and the rules are judged by a real Prometheus and promtool
 chronyd    chrony     test,vmlab the clock monitor is tested against a real chronyd
@@ -13,6 +13,13 @@ gpspipe    gpsd-clients test     a client that others wrote says whether gpsd an
 tshark     tshark     test,interop its dissector, written by others, checks our packets
 ip         iproute2   test,demo,bench,vmlab network namespaces
 linux.uml  user-mode-linux vmlab  two guest kernels with a clock of their own each
+/usr/src/linux-source-6.1.tar.xz linux-source-6.1 vmlab-pps a guest kernel with a pulse is built from it
+gcc        gcc        vmlab-pps  builds that kernel
+make       make       vmlab-pps  builds that kernel
+flex       flex       vmlab-pps  builds that kernel
+bison      bison      vmlab-pps  builds that kernel
+bc         bc         vmlab-pps  builds that kernel
+xz         xz-utils   vmlab-pps  unpacks its source
 irtt       irtt       bench      a peer to be measured beside us
 iperf3     iperf3     bench      a peer to be measured beside us
 '
@@ -21,6 +28,7 @@ missing=()
 while read -r command package purposes why; do
   [[ -n $command && ,$purposes, == *,"$purpose",* ]] || continue
   PATH=$PATH:/usr/sbin:/sbin command -v "$command" >/dev/null && continue
+  [[ -e $command ]] && continue
   echo "deps: $package is missing: $why" >&2
   missing+=("$package")
 done <<<"$needs"

@@ -1,0 +1,91 @@
+package vmlab
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"oneway.example/tests/vmlab/record"
+)
+
+// KernelPulseScenarios are those of guests whose kernel has a pulse of its own, on
+// /dev/pps0, and a receiver on the serial port whose sentences name the second: chronyd
+// runs with this file as it is, chrony-config/gpio-pps/chrony.conf, and gpsd beside it.
+func KernelPulseScenarios(conf string) []Scenario {
+	return []Scenario{kernelPulseStart(conf), kernelPulseSteady()}
+}
+
+// sentenceDelay is how late the receiver's sentences come: what the file expects.
+const sentenceDelay = 200 * time.Millisecond
+
+// pulseTime is how long chronyd may take with a poll of 8 s and a clock that is
+// seconds wrong.
+const pulseTime = 150 * time.Second
+
+const pulseClock = `clock:
+  source: chrony
+  address: udp://127.0.0.1:323
+  gpsd: {address: "127.0.0.1:2947"}
+  pps: {device: /dev/pps0}
+`
+
+func kernelPulseStart(conf string) Scenario {
+	return Scenario{
+		Name: "kernel PPS, cold start", States: []string{"silent", "unsynchronised", "stepping", "synchronised"}, Reason: "near_stepped",
+		Metric: "oneway_pps_pulses_total grows, the receiver has a fix", Alert: "OnewayClockStepped",
+		Met: func(near, _ *Values) bool {
+			return near.Grew("oneway_pps_pulses_total{pps0}") >= 10 && near.Reached("oneway_gnss_fix{gps0}", 3)
+		},
+		Do: func(r *Run) error {
+			for _, at := range []*Receiver{r.Receiver, r.FarReceiver} {
+				at.Write(r.Line, sentenceDelay)
+			}
+			return inTurn(
+				func() error { return r.Near.Set(3700 * time.Millisecond) },
+				func() error { return r.Far.Set(-2100 * time.Millisecond) },
+				func() error { return r.Far.Agent(pulseClock + farReflector) },
+				func() error { return r.Near.Agent(pulseClock + nearPaths) },
+				pause(2*time.Second),
+				func() error { return r.Both(func(h *Host) error { return inTurn(h.chronydOf(conf), h.gpsd) }) },
+				func() error {
+					return r.Both(func(h *Host) error {
+						return h.Until(pulseTime, "settled", func(s record.State) bool { return s.State == "synchronised" && s.Bound < settledBound })
+					})
+				},
+			)
+		},
+	}
+}
+
+// kernelPulseSteady: nothing happens. The independent judge agrees with chronyd.
+func kernelPulseSteady() Scenario {
+	return Scenario{
+		Name: steadyName, States: []string{"synchronised"},
+		Metric: "kind is pps, a pulse a second is used, the judge's offset is there",
+		Met: func(near, _ *Values) bool {
+			return near.Has("oneway_clock_reference_info", ",pps}") && near.Appeared("oneway_pps_fit_offset_seconds", "") &&
+				near.Grew("oneway_pps_pulses_total{pps0}") >= 50
+		},
+		Do: pauses(time.Minute),
+	}
+}
+
+// chronydOf starts chronyd with a file of the host.
+func (h *Host) chronydOf(conf string) func() error {
+	return func() error {
+		text, err := os.ReadFile(conf)
+		if err != nil {
+			return fmt.Errorf("vmlab: %w", err)
+		}
+		in, err := h.Write("chrony.conf", string(text))
+		if err != nil {
+			return err
+		}
+		return h.start(chronydName, "chronyd", "-d", "-u", "root", "-f", in)
+	}
+}
+
+// KernelPulseTests are the tests of packages that need a kernel with a pulse.
+func KernelPulseTests() []KernelTest {
+	return []KernelTest{{Binary: "pps.test", Name: "TestRealPulsesAreFetched"}}
+}
