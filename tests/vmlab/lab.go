@@ -32,6 +32,7 @@ type Lab struct {
 	// FarReceiver is at the far guest's; nil but for LabOptions.HostTime.
 	FarReceiver *Receiver
 	network     *Network
+	awake       *os.File // nil: not asked for
 }
 
 // Host is a guest and what it has logged so far.
@@ -67,7 +68,7 @@ func StartLab(o LabOptions) (*Lab, error) {
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	l := &Lab{Receiver: receiver, network: network}
+	l := &Lab{Receiver: receiver, network: network, awake: keepAwake()}
 	if o.HostTime {
 		l.Line = truth.Calibrate(hostTimeMeasured, 0)
 		if l.FarReceiver, err = NewReceiver(); err != nil {
@@ -132,6 +133,9 @@ func (h *Host) follow(dir string) {
 
 // Close switches both guests off.
 func (l *Lab) Close() error {
+	if l.awake != nil {
+		_ = l.awake.Close()
+	}
 	errs := []error{nil, nil}
 	var closing sync.WaitGroup
 	for i, h := range []*Host{l.Near, l.Far} {

@@ -156,7 +156,7 @@ func unplugged() Scenario {
 			)
 		},
 		Mend: func(r *Run) error {
-			return inTurn(func() error { return r.Near.restart("makestep 0.01 3") }, func() error { return r.Near.Until(settleTime, "synchronised again", recent) })
+			return r.Near.renew()
 		},
 	}
 }

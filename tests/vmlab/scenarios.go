@@ -35,6 +35,16 @@ func (h *Host) restart(lines ...string) error {
 	return inTurn(h.KillChronyd, func() error { return h.pulse(lines...) })
 }
 
+// renew begins chronyd anew, with a pulse, and waits until it has the clock again.
+func (h *Host) renew() error {
+	return inTurn(
+		func() error { return h.restart("makestep 0.01 3") },
+		// Until the agent has heard the new one, it says what the old one said.
+		func() error { return h.Until(settleTime, "unsynchronised", In("unsynchronised")) },
+		func() error { return h.Until(settleTime, "synchronised again", recent) },
+	)
+}
+
 // coldStart: the clocks are seconds wrong when chronyd and the agent start.
 func coldStart() Scenario {
 	return Scenario{
@@ -128,7 +138,7 @@ func stepped(name string, by time.Duration) Scenario {
 		},
 		// chronyd's dispersion would tell of the step for minutes.
 		Mend: func(r *Run) error {
-			return inTurn(func() error { return r.Near.restart("makestep 0.01 3") }, func() error { return r.Near.Until(settleTime, "synchronised again", recent) })
+			return r.Near.renew()
 		},
 	}
 }
