@@ -75,8 +75,11 @@ func (m *mail) name(i int) []byte {
 	return m.envelopes[i].name[:min(m.messages[i].header.Namelen, unix.SizeofSockaddrInet6)]
 }
 
+// sendmmsg does not tell Go's scheduler of the call: it does not block, and a thread
+// that the scheduler has taken for blocked (after 20 us, runtime/proc.go) waits for its
+// turn before it can read the clock, and until then its packets count as held.
 func sendmmsg(fd int, m []message) (int, unix.Errno) {
-	n, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(m))),
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(m))),
 		uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		return 0, errno

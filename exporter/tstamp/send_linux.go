@@ -68,12 +68,13 @@ func (c *Conn) sendSome(out []Out) (sent int, errno unix.Errno) {
 	}
 	first := c.remember(out[:n])
 	sent, errno = sendmmsg(c.fd, c.out.messages[:n])
+	gone := instant.Now()
 	c.counts.sent.Add(uint64(sent))
 	if first == 0 {
 		c.standIn(out[:sent])
 		return sent, errno
 	}
-	c.conclude(first, sent, n)
+	c.conclude(first, sent, n, gone)
 	return sent, errno
 }
 
@@ -161,11 +162,12 @@ func (c *Conn) remember(out []Out) (first uint64) {
 	return first
 }
 
-// conclude settles the accounts after a call: n packets offered, sent taken.
-func (c *Conn) conclude(first uint64, sent, n int) {
+// conclude settles the accounts after a call that has returned at gone: n packets
+// offered, sent taken.
+func (c *Conn) conclude(first uint64, sent, n int, gone instant.Time) {
 	p := c.pending
 	p.mu.Lock()
-	wake := p.returned(first, sent, instant.Now()) && p.parked
+	wake := p.returned(first, sent, gone) && p.parked
 	if sent < n {
 		p.drop(first + uint64(sent))
 		c.suspect = !c.setup.exactIDs
