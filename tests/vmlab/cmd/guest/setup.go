@@ -103,7 +103,7 @@ func inThread(name string) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(s)
+	defer func() { _ = unix.Close(s) }()
 	value := struct{ cmd, data uint32 }{unix.ETHTOOL_SGRO, 1} // makes veth receive by NAPI
 	request := struct {
 		name [unix.IFNAMSIZ]byte
