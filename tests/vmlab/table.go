@@ -1,6 +1,7 @@
 package vmlab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,6 +40,7 @@ func Print(w io.Writer, results []*Result) error {
 	}
 	fmt.Fprintf(t, "all\t\t\t%d\t%d\t%s\n", sum.Delays, sum.Valid, percent(sum))
 	_ = t.Flush()
+	printMeans(w, results)
 	faults := 0
 	fault := func(name, format string, args ...any) {
 		faults++
@@ -65,6 +67,16 @@ func Print(w io.Writer, results []*Result) error {
 		return ErrFaults
 	}
 	return nil
+}
+
+// printMeans writes by which metric a scenario was seen, and which alert tells of it.
+func printMeans(w io.Writer, results []*Result) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "scenario\tmetric\talert")
+	for _, r := range results {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", r.Scenario.Name, r.Scenario.Metric, cmp.Or(r.Scenario.Alert, "-"))
+	}
+	_ = t.Flush()
 }
 
 func figures(j *Judgement) string {
