@@ -30,6 +30,8 @@ type Scenario struct {
 	Met    func(near, far *Values) bool
 	// Alert is the rule in deploy/prometheus/rules that tells of it; empty: none is due.
 	Alert string
+	// MostBound is the limit of the median bound in the steady state; zero: 100 us.
+	MostBound time.Duration
 	// Do is what happens.
 	Do func(r *Run) error
 	// Mend brings back what the next scenario takes for granted. It is part of what is
@@ -54,6 +56,8 @@ type Result struct {
 	// Faults say what was not as it must be.
 	Faults []string
 	Took   time.Duration
+	// Repeated: the scenario was run again, because this run was Spoiled.
+	Repeated bool
 }
 
 // Values are the metrics of a host over a scenario.

@@ -34,18 +34,24 @@ func run(build, kernel, only, pulse string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, keepLogs(dir, filepath.Join(build, "logs"))) }()
-	lab, err := vmlab.StartLab(vmlab.LabOptions{Dir: dir, Kernel: kernel, Init: filepath.Join(build, "guest"), HostTime: pulse != ""})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lab.Close()) }()
-	tests := sideRun{start: func() ([]vmlab.Passed, error) {
-		o := vmlab.Options{Kernel: kernel, Name: "tests", Dir: filepath.Join(dir, "tests"), Init: filepath.Join(build, "guest"), Line: lab.Line, Devices: pulse != ""}
+	test := sideRun{start: func() ([]vmlab.Passed, error) {
+		o := vmlab.Options{Kernel: kernel, Name: "tests", Dir: filepath.Join(dir, "tests"), Init: filepath.Join(build, "guest"), Devices: pulse != ""}
 		if pulse != "" {
 			return vmlab.RunKernelTests(build, o, vmlab.KernelPulseTests())
 		}
 		return vmlab.RunKernelTests(build, o, vmlab.KernelTests())
 	}}
+	if pulse != "" { // a pulse wants an idle host
+		test.begin()
+		if err := test.end(tell); err != nil {
+			return err
+		}
+	}
+	lab, err := vmlab.StartLab(vmlab.LabOptions{Dir: dir, Kernel: kernel, Init: filepath.Join(build, "guest"), HostTime: pulse != ""})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lab.Close()) }()
 	scenarios := vmlab.Scenarios()
 	if pulse != "" {
 		scenarios = vmlab.KernelPulseScenarios(pulse)
@@ -56,22 +62,43 @@ func run(build, kernel, only, pulse string) (err error) {
 			continue
 		}
 		if s.Coarse && only == "" {
-			tests.begin()
+			test.begin()
 		}
 		fmt.Fprintf(os.Stderr, "vmlab: %s\n", s.Name)
-		r, err := lab.Perform(s)
+		done, err := perform(lab, s)
+		results = append(results, done...)
 		if err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", s.Name, err), tests.end(nil))
+			return errors.Join(fmt.Errorf("%s: %w", s.Name, err), test.end(nil))
 		}
-		results = append(results, r)
-	}
-	if pulse != "" {
-		tests.begin()
 	}
 	err = vmlab.Print(os.Stdout, results)
-	return errors.Join(err, tests.end(func(p vmlab.Passed) {
-		fmt.Printf("PASS  %s in a guest of its own, %.0f s\n", p.Name, p.Took.Seconds())
-	}))
+	if pulse != "" {
+		return err
+	}
+	return errors.Join(err, test.end(tell))
+}
+
+func tell(p vmlab.Passed) {
+	fmt.Printf("PASS  %s in a guest of its own, %.0f s\n", p.Name, p.Took.Seconds())
+}
+
+// most is how often a scenario is run that a busy host has spoiled: a clock that is not
+// as good as it must be is so every time.
+const most = 3
+
+func perform(lab *vmlab.Lab, s vmlab.Scenario) (results []*vmlab.Result, err error) {
+	for range most {
+		r, err := lab.Perform(s)
+		if err != nil {
+			return results, err
+		}
+		results = append(results, r)
+		if !r.Spoiled() {
+			break
+		}
+		r.Repeated = len(results) < most
+	}
+	return results, nil
 }
 
 // sideRun is the kernel tests, which run beside the scenarios that do not mind.
