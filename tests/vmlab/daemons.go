@@ -124,11 +124,15 @@ const farReflector = `reflector:
 // StopAgent ends it as a service manager does.
 func (h *Host) StopAgent() error { return h.kill(agentName, syscall.SIGTERM) }
 
+// self is the guest's own program, wherever it lies on the host: what is below /tmp
+// there the guest does not see.
+const self = "/proc/1/exe"
+
 // Agent starts oneway's agent with this configuration.
 func (h *Host) Agent(config string) error {
 	file, err := h.Write("oneway.yml", config)
 	if err != nil {
 		return err
 	}
-	return h.start(agentName, h.Init, "agent", file, record.Dir)
+	return h.start(agentName, self, "agent", file, record.Dir)
 }

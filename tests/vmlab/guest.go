@@ -31,8 +31,7 @@ type Options struct {
 	// Dir is an absolute directory of the guest's own, in memory (/dev/shm): the guest
 	// stands still while the host writes to a disk. In the guest it is record.Dir.
 	Dir string
-	// Init is the absolute path of cmd/guest, linked statically. It must not be under
-	// /tmp, /run or /dev, where the guest has its own.
+	// Init is the absolute path of cmd/guest, linked statically.
 	Init string
 	// Network and Tap connect vec0, with Address ("10.9.0.1/24"); nil: no network.
 	Network *Network

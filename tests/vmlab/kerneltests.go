@@ -3,6 +3,7 @@ package vmlab
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -43,8 +44,13 @@ func RunKernelTests(build string, o Options, tests []KernelTest) (passed []Passe
 	defer func() { err = errors.Join(err, g.Close()) }()
 	for _, t := range tests {
 		begin := time.Now()
+		// Into the guest's directory, which it sees wherever build lies.
+		if e := copyFile(filepath.Join(o.Dir, t.Binary), filepath.Join(build, t.Binary)); e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
 		out, runErr := g.Do(record.Command{Do: record.Run, Args: []string{
-			filepath.Join(build, t.Binary), "-test.v", "-test.run=^" + t.Name + "$", "-test.timeout=4m",
+			filepath.Join(record.Dir, t.Binary), "-test.v", "-test.run=^" + t.Name + "$", "-test.timeout=4m",
 		}})
 		if runErr != nil || !strings.Contains(out, "--- PASS: "+t.Name) {
 			err = errors.Join(err, fmt.Errorf("vmlab: %s in a guest did not pass: %w\n%s", t.Name, errors.Join(runErr, errNotPassed), out))
@@ -56,3 +62,14 @@ func RunKernelTests(build string, o Options, tests []KernelTest) (passed []Passe
 }
 
 var errNotPassed = errors.New("no line says that it did")
+
+func copyFile(to, from string) error {
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("vmlab: %w", err)
+	}
+	return nil
+}
