@@ -12,7 +12,7 @@ var (
 	// GNSSConnected is oneway_gnss_connected.
 	GNSSConnected = &Desc{
 		Name: "oneway_gnss_connected", Kind: Gauge, Labels: []string{ReceiverL},
-		Help:   "1 while gpsd is connected and has a device, else 0.",
+		Help:   "1 while gpsd is connected and has a device that it found or heard in the last 15 s, else 0.",
 		Source: "gpsd_json(5), DEVICES",
 	}
 	// GNSSFix is oneway_gnss_fix.

@@ -253,6 +253,22 @@ func TestUnpluggedReceiverIsNoticedWithoutANotice(t *testing.T) {
 	})
 }
 
+// gpsd 3.22 keeps for ever what was unplugged while it was being probed.
+func TestDeviceThatNeverSpeaksIsNotConnected(t *testing.T) {
+	inBed(t, Options{}, nil, func(b *bed) {
+		b.tick()
+		b.metrics("found", map[*metric.Desc]string{metric.GNSSConnected: "1"})
+		time.Sleep(heardFor)
+		b.tick()
+		b.metrics("silent", map[*metric.Desc]string{metric.GNSSConnected: "0"})
+		time.Sleep(10 * time.Minute) // gpsd lists it whenever it is asked
+		b.metrics("still silent", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "1"})
+		b.say(noFix)
+		b.tick()
+		b.metrics("heard", map[*metric.Desc]string{metric.GNSSConnected: "1", metric.GNSSFix: "1"})
+	})
+}
+
 func TestOldValuesAreWithdrawn(t *testing.T) {
 	inBed(t, Options{}, nil, func(b *bed) {
 		b.say(fix3D, skyView, toff, pulse)
@@ -267,7 +283,7 @@ func TestOldValuesAreWithdrawn(t *testing.T) {
 		synctest.Wait()
 		b.metrics("16 s later", map[*metric.Desc]string{
 			metric.GNSSFix: "absent", metric.GNSSSatellitesUsed: "absent", metric.GNSSSatellitesSeen: "absent",
-			metric.GNSSConnected: "1",
+			metric.GNSSConnected: "0", // though gpsd has the device in its list
 		})
 		if _, ok := b.sink.Value(metric.GNSSLastMessage, DefaultName); !ok {
 			t.Error("when it was heard last is forgotten")

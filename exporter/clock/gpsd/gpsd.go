@@ -12,8 +12,8 @@
 //	gpsd that hangs             asked after 15 s of silence, left after 15 more
 //	gpsd without a device       answers when asked, so it is kept; connected is 0
 //	receiver without a fix      reports mode 1, so it is heard
-//	receiver unplugged          gpsd 3.22 often does not tell: its values are withdrawn
-//	                            when they are old, connected follows when gpsd is asked
+//	receiver unplugged          gpsd 3.22 often does not tell, and may list it for ever: its
+//	                            values are withdrawn and connected is 0 after 15 s of silence
 //	a line that makes no sense  is counted by its reason, and the next one is read
 //	a flood                     is read at a pace that costs little, in fixed memory
 package gpsd
@@ -120,13 +120,13 @@ func (c *Client) reset() {
 // take brings one report to the state, and reports whether the receiver sent it.
 func (c *Client) take(report any, now time.Time) bool {
 	c.mu.Lock()
-	answered, had := c.answering, c.receiver.connected()
+	answered, had := c.answering, c.receiver.connected(now)
 	c.answering = true
 	if v, ok := report.(*version); ok {
 		c.release = quote(v.Release)
 	}
 	heard := c.receiver.apply(report, now)
-	has, release := c.receiver.connected(), c.release
+	has, release := c.receiver.connected(now), c.release
 	c.mu.Unlock()
 	if !answered {
 		c.options.Log.Info("gpsd answers", "receiver", c.options.Name, "address", c.options.Address, "release", release)

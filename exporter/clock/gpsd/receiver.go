@@ -20,8 +20,10 @@ const (
 // receiver is what the reports of one connection add up to. The zero value knows
 // nothing, and takes any device.
 type receiver struct {
-	wanted string   // Options.Device
-	pool   []string // the devices that gpsd has open
+	wanted  string    // Options.Device
+	pool    []string  // the devices that gpsd has open
+	foundAt time.Time // when gpsd was seen to have one open, after none
+	heardAt time.Time // when any of them was heard last
 
 	source follower // whose TPV, SKY and TOFF are taken
 	pulser follower // whose PPS are taken
@@ -66,9 +68,9 @@ func (f *follower) take(path string, now time.Time) bool {
 func (r *receiver) apply(report any, now time.Time) bool {
 	switch m := report.(type) {
 	case *devices:
-		r.list(m)
+		r.list(m, now)
 	case *device:
-		r.change(m)
+		r.change(m, now)
 	case *position:
 		return r.position(m, now)
 	case *sky:
@@ -83,19 +85,26 @@ func (r *receiver) apply(report any, now time.Time) bool {
 }
 
 // list replaces the pool.
-func (r *receiver) list(m *devices) {
+func (r *receiver) list(m *devices, now time.Time) {
+	none := len(r.pool) == 0
 	r.pool = r.pool[:0]
 	for i := range *m.Devices {
 		if d := &(*m.Devices)[i]; d.active() {
 			r.add(d.Path)
 		}
 	}
+	if none {
+		r.foundAt = now
+	}
 	r.forgetGone()
 }
 
 // change adds a device to the pool, or takes it away.
-func (r *receiver) change(m *device) {
+func (r *receiver) change(m *device, now time.Time) {
 	if m.active() {
+		if len(r.pool) == 0 {
+			r.foundAt = now
+		}
 		r.add(m.Path)
 		return
 	}
@@ -109,8 +118,12 @@ func (r *receiver) add(path string) {
 	}
 }
 
-// connected reports whether gpsd has the receiver's device open.
-func (r *receiver) connected() bool { return len(r.pool) > 0 }
+// connected reports whether gpsd has the receiver's device open and hears it. gpsd
+// 3.22 keeps a device for ever that was unplugged while it was being probed, so
+// that what has long been silent is taken for gone.
+func (r *receiver) connected(now time.Time) bool {
+	return len(r.pool) > 0 && (fresh(r.heardAt, now, heardFor) || fresh(r.foundAt, now, heardFor))
+}
 
 // forgetGone withdraws what devices have said that are there no more.
 func (r *receiver) forgetGone() {
@@ -138,7 +151,7 @@ func (r *receiver) heard(path string, now time.Time) bool {
 
 func (r *receiver) note(path string, now time.Time) {
 	r.add(path)
-	r.lastMessage = instant.FromTime(now)
+	r.heardAt, r.lastMessage = now, instant.FromTime(now)
 }
 
 func (r *receiver) position(m *position, now time.Time) bool {
@@ -205,7 +218,7 @@ func fresh(at, now time.Time, limit time.Duration) bool {
 
 // state is what is still believed at the moment now.
 func (r *receiver) state(now time.Time) State {
-	s := State{Connected: r.connected(), Device: r.source.path, LastMessage: r.lastMessage}
+	s := State{Connected: r.connected(now), Device: r.source.path, LastMessage: r.lastMessage}
 	if s.Device == "" && s.Connected {
 		s.Device = r.pool[0]
 	}

@@ -64,7 +64,8 @@ type Reading struct {
 type State struct {
 	// Answering: gpsd is connected and talks its protocol.
 	Answering bool
-	// Connected: gpsd is connected and has the receiver's device open.
+	// Connected: gpsd is connected, has the receiver's device open, and has heard it
+	// or found it in the last 15 s.
 	Connected bool
 	// Release is gpsd's version, such as 3.22.
 	Release string
