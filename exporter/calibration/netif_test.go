@@ -28,7 +28,7 @@ func own(t *testing.T) map[netip.Addr]*net.Interface {
 		}
 	}
 	if len(found) == 0 {
-		t.Skip("SKIPPED, NOT PASSED: this host has no address, not even 127.0.0.1")
+		t.Fatal("this host has no address, not even 127.0.0.1: nothing can be tested")
 	}
 	return found
 }

@@ -178,16 +178,9 @@ func abused(t *testing.T, a *abuser, c *clocktest.Clock, sink metric.Sink) (m *M
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx) }()
+	stop = clocktest.Start(t, m.Run, nil)
 	synctest.Wait()
-	return m, func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run = %v", err)
-		}
-	}
+	return m, stop
 }
 
 func waitOnly(ctx context.Context, _ func()) error {
@@ -256,14 +249,9 @@ func TestSocketThatTakesNothingBlocksNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- m.Run(ctx) }()
+		stop := clocktest.Start(t, m.Run, sink)
 		pace(t, m, c, time.Minute)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		stop()
 		if dials < 3 || dials > 15 {
 			t.Errorf("%d connections in a minute", dials)
 		}

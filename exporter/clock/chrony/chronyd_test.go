@@ -155,15 +155,7 @@ func (d *realDaemon) watch(o Options) (*Monitor, *clocktest.Sink) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- m.Run(ctx) }()
-	d.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			d.Errorf("Run = %v", err)
-		}
-	})
+	d.Cleanup(clocktest.Start(d, m.Run, sink))
 	return m, sink
 }
 

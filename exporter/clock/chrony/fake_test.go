@@ -163,15 +163,21 @@ func repeat(b []byte, n int) [][]byte {
 	return all
 }
 
-// reply is what an honest chronyd sends.
-func (d *daemon) reply(request []byte) []byte {
-	command := binary.BigEndian.Uint16(request[4:])
+// replyHead begins the reply to a request, with room for the rest.
+func replyHead(request []byte) (b []byte, command uint16) {
+	command = binary.BigEndian.Uint16(request[4:])
 	kind, octets := replyTo(command)
-	b := make([]byte, replyHeadBytes, octets)
+	b = make([]byte, replyHeadBytes, octets)
 	b[0], b[1] = protocolVersion, typeReply
 	binary.BigEndian.PutUint16(b[4:], command)
 	binary.BigEndian.PutUint16(b[6:], uint16(kind))
 	copy(b[16:20], request[8:12])
+	return b, command
+}
+
+// reply is what an honest chronyd sends.
+func (d *daemon) reply(request []byte) []byte {
+	b, command := replyHead(request)
 	put := func(v any) { b, _ = binary.Append(b, binary.BigEndian, v) }
 	switch command {
 	case commandTracking:

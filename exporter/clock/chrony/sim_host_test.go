@@ -194,13 +194,7 @@ func (c *simConn) Read(b []byte) (int, error) {
 
 // answer is the simulated chronyd's datagram.
 func (h *simHost) answer(request []byte) []byte {
-	command := binary.BigEndian.Uint16(request[4:])
-	kind, octets := replyTo(command)
-	b := make([]byte, replyHeadBytes, octets)
-	b[0], b[1] = protocolVersion, typeReply
-	binary.BigEndian.PutUint16(b[4:], command)
-	binary.BigEndian.PutUint16(b[6:], uint16(kind))
-	copy(b[16:20], request[8:12])
+	b, command := replyHead(request)
 	t := h.daemon.Tracking(h.world.now)
 	if h.lie != nil {
 		h.lie(&t)
@@ -213,7 +207,7 @@ func (h *simHost) answer(request []byte) []byte {
 	case commandSourceData:
 		b = append(b, make([]byte, 20)...)
 		b = binary.BigEndian.AppendUint16(b, uint16(t.Poll))
-		b = append(b, make([]byte, octets-len(b))...) // state 0: selected
+		b = append(b, make([]byte, cap(b)-len(b))...) // state 0: selected; all that replyHead made room for
 	}
 	return b
 }

@@ -155,18 +155,10 @@ func inBed(t *testing.T, o Options, prepare func(d *daemon), f func(b *bed)) {
 			t.Fatal(err)
 		}
 		b.client = c
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- c.Run(ctx) }()
+		stop := clocktest.Start(t, c.Run, b.sink)
 		synctest.Wait()
 		f(b)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run = %v", err)
-		}
-		if n := b.sink.Open(); n != 0 {
-			t.Errorf("%d series are left: %v", n, b.sink.Present(""))
-		}
+		stop()
 	})
 }
 

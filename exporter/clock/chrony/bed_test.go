@@ -1,0 +1,64 @@
+package chrony
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/sample"
+)
+
+// bed is a monitor and its fake chronyd in a synctest bubble.
+type bed struct {
+	*testing.T
+	clock   *clocktest.Clock
+	daemon  *daemon
+	sink    *clocktest.Sink
+	monitor *Monitor
+}
+
+// inBed runs f beside a running monitor, and then checks that all ends.
+func inBed(t *testing.T, o Options, f func(b *bed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := clocktest.NewClock()
+		b := &bed{T: t, clock: c, daemon: newDaemon(c), sink: clocktest.NewSink()}
+		o.Sink, o.dial = b.sink, b.daemon.dial
+		o.Steps = clock.StepOptions{Read: c.Read, Watch: func(ctx context.Context, _ func()) error {
+			<-ctx.Done()
+			return nil
+		}}
+		m, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.monitor = m
+		if q := m.Quality(c.Read().Wall); q.State != clock.Silent || q.Bound.Reason != sample.ClockSilent {
+			t.Errorf("before Run: %+v, want silent", q)
+		}
+		stop := clocktest.Start(t, m.Run, b.sink)
+		synctest.Wait()
+		f(b)
+		stop()
+	})
+}
+
+func (b *bed) quality() clock.Quality { return b.monitor.Quality(b.clock.Read().Wall) }
+
+func (b *bed) expect(when string, state clock.State, reason sample.Reason) {
+	b.Helper()
+	if q := b.quality(); q.State != state || q.Bound.Reason != reason {
+		b.Errorf("%s: state %v, reason %v, want %v, %v", when, q.State, q.Bound.Reason, state, reason)
+	}
+}
+
+// pass lets time go by with an update of chronyd's source every ten seconds.
+func (b *bed) pass(d time.Duration) {
+	for ; d > 0; d -= 10 * time.Second {
+		time.Sleep(min(d, 10*time.Second))
+		b.daemon.update(0)
+	}
+}
