@@ -5,7 +5,6 @@ package grid
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"os"
 	"slices"
 	"testing"
@@ -47,7 +46,7 @@ const (
 func compare(t *testing.T, link lab.Link, seed uint64) {
 	network := lab.Start(t, lab.Options{
 		Profile: lab.Profile{Name: "grid", Forward: link, Reverse: link}, Seed: seed,
-		Classifier: testPacket, SpareOthers: true,
+		Classifier: bed.Classify, SpareOthers: true,
 	})
 	report, each := measure(t, network)
 	if err := network.Drain(t.Context()); err != nil {
@@ -129,15 +128,6 @@ func truthOf(log []lab.Record, wait time.Duration) (c counts) {
 	}
 	c.lost = c.sent - c.received
 	return c
-}
-
-// testPacket picks test packets and their answers by their own number.
-func testPacket(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
-	if src.Port() != bed.Port && dst.Port() != bed.Port {
-		return 0, false
-	}
-	seq, ok := bed.TestPacket(payload)
-	return uint64(seq), ok
 }
 
 // clockError is what the two hosts, which share one clock, claim of it. It is to

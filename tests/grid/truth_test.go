@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
 )
 
@@ -17,7 +18,7 @@ func TestEveryDelayLiesWithinItsBoundOfTheTruth(t *testing.T) {
 	link := lab.Link{Delay: 20 * time.Millisecond, Jitter: 8 * time.Millisecond, Loss: 0.02, Reorder: 0.02}
 	network := lab.Start(t, lab.Options{
 		Profile: lab.Profile{Name: "truth", Forward: link, Reverse: link}, Seed: seed,
-		Classifier: testPacket, SpareOthers: true,
+		Classifier: bed.Classify, SpareOthers: true,
 	})
 	_, got := measure(t, network)
 	if err := network.Drain(t.Context()); err != nil {

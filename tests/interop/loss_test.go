@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sample"
 	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
 )
 
@@ -24,7 +25,7 @@ func TestLossesOfEachDirectionAreThoseOfTheLink(t *testing.T) {
 			link := lab.Link{Delay: 5 * time.Millisecond, Loss: loss}
 			network := lab.Start(t, lab.Options{
 				Profile: lab.Profile{Name: "interop", Forward: link, Reverse: link}, Seed: seed,
-				Classifier: testPacket, SpareOthers: true,
+				Classifier: bed.Classify, SpareOthers: true,
 			})
 			seed++
 			at := netip.AddrPortFrom(network.Server.Addr4, wire.Port)
@@ -94,26 +95,4 @@ func checkLinkDelay(t *testing.T, network *lab.Lab, r stamp.Report) {
 			t.Errorf("%s: smallest delay %v, the link's %v, bound %v", direction, least, truth, bound)
 		}
 	}
-}
-
-// testPacket picks test packets, and the answers to them, by the sender's
-// number; what asks a reflector of ours for its counts is no test packet.
-func testPacket(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
-	if src.Port() != wire.Port && dst.Port() != wire.Port || len(payload) < wire.UnauthenticatedBytes {
-		return 0, false
-	}
-	p, err := wire.ParseSender(payload)
-	if err != nil {
-		return 0, false
-	}
-	for rest := payload[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		var v wire.TLV
-		if v, rest, err = wire.NextTLV(rest); err != nil {
-			return 0, false
-		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
-			return 0, false
-		}
-	}
-	return uint64(p.Seq), true
 }
