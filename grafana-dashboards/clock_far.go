@@ -36,27 +36,31 @@ func clockDelayRow(b *boardBuilder) {
 	}, leastMinute, ranged("sum by (job, instance, path, reason) ("+minutely(agents(metric.DelayInvalid))+")", "{{reason}} · {{path}} · {{instance}}")).
 		DataLinks(toPath()).
 		Thresholds(steps(step{0, "transparent"}, step{1, red}))))
-	b.WithPanel(bars(counted(text{
-		"Vague delays",
-		"Delays a minute that were reported although their bound exceeds half of the delay itself (vague_above).",
-		perMinute, "None: every bound was below half of its delay",
-	}, leastMinute, ranged(minutely(agents(metric.DelayVague)), byDirection)).
-		DataLinks(toPath()).
-		Thresholds(steps(step{0, "transparent"}, step{1, orange}))))
-	b.WithPanel(bars(counted(text{
-		"Negative delays",
-		"Packets a minute that arrived before they were sent, between clocks that both said they were synchronised: one of them is wrong by more than its bound (OnewayNegativeDelay). They are counted and shown, never clamped.",
-		perMinute, "Nothing measured in this time range",
-	}, leastMinute, ranged(minutely(agents(metric.DelayNegative)), byDirection)).
-		DataLinks(toPath()).
-		Thresholds(steps(step{0, "transparent"}, step{1e-3, red}))))
-	b.WithPanel(bars(counted(text{
-		"Held packets",
-		"Packets a minute that the sending host may have held for longer than 25 us after their stamp, such as a virtual machine that stood still: their delays may be too large by that, and their bounds say so.",
-		perMinute, "None was held",
-	}, leastMinute, ranged(minutely(agents(metric.DelayHeld)), byDirection)).
-		DataLinks(toPath()).
-		Thresholds(steps(step{0, "transparent"}, step{60, orange}))))
+	for _, d := range []struct {
+		title, description, empty string
+		of                        *metric.Desc
+		alarm                     step
+	}{
+		{
+			"Vague delays", "Delays a minute that were reported although their bound exceeds half of the delay itself (vague_above).",
+			"None: every bound was below half of its delay", metric.DelayVague,
+			step{1, orange},
+		},
+		{
+			"Negative delays", "Packets a minute that arrived before they were sent by more than their bound, between clocks that both said they were synchronised: one of them is wrong (OnewayNegativeDelay). They are counted and shown, never clamped.",
+			"Nothing measured in this time range", metric.DelayNegative,
+			step{1e-3, red},
+		},
+		{
+			"Held packets", "Packets a minute that the sending host may have held for longer than 25 us after their stamp, such as a virtual machine that stood still: their delays may be too large by that, and their bounds say so.",
+			"None was held", metric.DelayHeld,
+			step{60, orange},
+		},
+	} {
+		b.WithPanel(bars(counted(text{d.title, d.description, perMinute, d.empty}, leastMinute, ranged(minutely(agents(d.of)), byDirection)).
+			DataLinks(toPath()).
+			Thresholds(steps(step{0, "transparent"}, d.alarm))))
+	}
 	b.WithPanel(tile(text{
 		"Calibration of the stamps", "Error of the time stamps of an interface, found by `oneway calibrate` (RFC 7679 section 3.7.3): the systematic part is taken off the delays, the random one is part of their bound.", "s",
 		"No interface was calibrated (oneway calibrate)",
