@@ -1,0 +1,142 @@
+package metric
+
+// Labels of heavy tests.
+const (
+	// LinkL names what heavy tests share and must not use at once, by its name in the
+	// configuration.
+	LinkL = "link"
+	// ElapsedL is a time since the beginning of a run, in seconds, the end of a bin.
+	ElapsedL = "elapsed"
+	// OfferedL is a step's offered rate in octets a second, as configured.
+	OfferedL = "offered"
+	// PacketBytesL is a configured packet size: IP packet, header included.
+	PacketBytesL = "packet_bytes"
+	// PacketRateL is a configured packet rate, packets a second.
+	PacketRateL = "packet_rate"
+	// TokenL names a responder's token.
+	TokenL = "token"
+	// StateL is a member of a fixed set of states.
+	StateL = "state"
+	// KindL is a member of a fixed set of kinds.
+	KindL = "kind"
+)
+
+// Runs of heavy tests, and what they may use.
+var (
+	// TestRunning is oneway_test_running.
+	TestRunning = &Desc{
+		Name: "oneway_test_running", Kind: Gauge, Labels: []string{Path, Probe, LinkL},
+		Help:   "1 while a heavy test of this probe fills its link, else 0: delay and loss beside it are its own doing.",
+		Source: "design, invariant 6",
+	}
+	// Runs is oneway_probe_runs_total.
+	Runs = &Desc{
+		Name: "oneway_probe_runs_total", Kind: Counter, Labels: []string{Path, Probe, ResultL, ReasonL},
+		Help:   "Runs of a heavy test that were due, by result (completed, incomplete, refused, failed, skipped) and reason.",
+		Source: "design, invariant 6",
+	}
+	// RunLast is oneway_run_timestamp_seconds.
+	RunLast = &Desc{
+		Name: "oneway_run_timestamp_seconds", Kind: Gauge, Labels: perProbe,
+		Help:   "Unix time of the end of the last completed run; the probe's other values are of that run.",
+		Absent: "Before the first completed run.",
+		Source: "design",
+	}
+	// RunDuration is oneway_run_duration_seconds.
+	RunDuration = &Desc{
+		Name: "oneway_run_duration_seconds", Kind: Gauge, Labels: perProbe,
+		Help:   "How long the last completed run took, in seconds.",
+		Absent: "Before the first completed run.",
+		Source: "design",
+	}
+	// RunInterval is oneway_run_interval_seconds.
+	RunInterval = &Desc{
+		Name: "oneway_run_interval_seconds", Kind: Gauge, Labels: perProbe,
+		Help:   "Configured time between runs, in seconds.",
+		Source: "design",
+	}
+	// RunBytes is oneway_run_sent_bytes_total.
+	RunBytes = &Desc{
+		Name: "oneway_run_sent_bytes_total", Kind: Counter, Labels: perDirection,
+		Help:   "IP octets that heavy tests have sent.",
+		Source: "design, invariant 6",
+	}
+	// BudgetLimit is oneway_data_budget_limit_bytes.
+	BudgetLimit = &Desc{
+		Name: "oneway_data_budget_limit_bytes", Kind: Gauge, Labels: []string{LinkL},
+		Help:   "IP octets that heavy tests may move over the link each day, both directions.",
+		Absent: "For a link without a budget.",
+		Source: "design, invariant 6",
+	}
+	// BudgetUsed is oneway_data_budget_used_bytes.
+	BudgetUsed = &Desc{
+		Name: "oneway_data_budget_used_bytes", Kind: Gauge, Labels: []string{LinkL},
+		Help:   "IP octets that heavy tests have moved over the link since local midnight.",
+		Source: "design, invariant 6",
+	}
+	// BudgetLeft is oneway_data_budget_left_bytes.
+	BudgetLeft = &Desc{
+		Name: "oneway_data_budget_left_bytes", Kind: Gauge, Labels: []string{LinkL},
+		Help:   "IP octets of the link's budget that are left until local midnight, those set aside for the run under way taken off.",
+		Absent: "For a link without a budget.",
+		Source: "design, invariant 6",
+	}
+	// Damaged is oneway_packets_damaged_total.
+	Damaged = &Desc{
+		Name: "oneway_packets_damaged_total", Kind: Counter, Labels: []string{Path, Probe, Direction, KindL},
+		Help:   "Packets of heavy tests that arrived damaged, by kind (truncated, overwritten, bit_errors, bad_header).",
+		Source: "Woo 2010 figure 5.5",
+	}
+	// KernelChecksumErrors is oneway_kernel_checksum_errors_total.
+	KernelChecksumErrors = &Desc{
+		Name: "oneway_kernel_checksum_errors_total", Kind: Counter, Labels: perDirection,
+		Help:   "Datagrams that the receiving host's kernel dropped for a wrong UDP checksum while heavy tests ran; of all its traffic.",
+		Source: "Linux /proc/net/snmp, Udp: InCsumErrors",
+	}
+)
+
+// Responder: the far end of heavy tests.
+var (
+	// ResponderSessions is oneway_responder_sessions.
+	ResponderSessions = &Desc{
+		Name: "oneway_responder_sessions", Kind: Gauge, Labels: nil,
+		Help:   "Heavy test sessions of others that are open now.",
+		Absent: "While no responder runs.",
+		Source: "design",
+	}
+	// ResponderConnections is oneway_responder_connections.
+	ResponderConnections = &Desc{
+		Name: "oneway_responder_connections", Kind: Gauge, Labels: nil,
+		Help:   "Control connections that are open now, authorised or not.",
+		Absent: "While no responder runs.",
+		Source: "design",
+	}
+	// ResponderRequests is oneway_responder_requests_total.
+	ResponderRequests = &Desc{
+		Name: "oneway_responder_requests_total", Kind: Counter, Labels: []string{ResultL},
+		Help:   "Sessions and transfers that were asked for, by result: opened, started, or why they were refused.",
+		Absent: "While no responder runs.",
+		Source: "design",
+	}
+	// ResponderEnded is oneway_responder_sessions_ended_total.
+	ResponderEnded = &Desc{
+		Name: "oneway_responder_sessions_ended_total", Kind: Counter, Labels: []string{ReasonL},
+		Help:   "Sessions that have ended, by reason (closed, lost, silent, protocol, shutting_down).",
+		Absent: "While no responder runs.",
+		Source: "design",
+	}
+	// ResponderBytes is oneway_responder_bytes_total.
+	ResponderBytes = &Desc{
+		Name: "oneway_responder_bytes_total", Kind: Counter, Labels: []string{TokenL, Direction},
+		Help:   "UDP payload of heavy tests by token, forward received and reverse sent, in octets.",
+		Absent: "While no responder runs.",
+		Source: "design, invariant 6",
+	}
+	// ResponderDiscarded is oneway_responder_packets_discarded_total.
+	ResponderDiscarded = &Desc{
+		Name: "oneway_responder_packets_discarded_total", Kind: Counter, Labels: []string{ReasonL},
+		Help:   "Packets that reached the test port and belong to no session or transfer, by reason; none is answered.",
+		Absent: "While no responder runs.",
+		Source: "design",
+	}
+)

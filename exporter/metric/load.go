@@ -1,0 +1,246 @@
+package metric
+
+// loadedBuckets are those of delays under load: tens of seconds (Woo 2010, figure 5.3).
+func loadedBuckets() []float64 { return delayBuckets() }
+
+// capacityBuckets are rates in octets a second, five a decade, 10 kb/s to 10 Gb/s.
+func capacityBuckets() (b []float64) {
+	for decade := 1e3; decade < 1e9; decade *= 10 {
+		for _, step := range []float64{1.25, 2.1, 3.3, 5.1, 8.1} {
+			b = append(b, decade*step)
+		}
+	}
+	return append(b, 1.25e9)
+}
+
+var (
+	perStep = []string{Path, Probe, Direction, OfferedL}
+	perCell = []string{Path, Probe, Direction, PacketBytesL, PacketRateL}
+	perSize = []string{Path, Probe, Direction, PacketBytesL}
+)
+
+// Link under load. All rates count IP octets, header included and no link layer (RFC
+// 9097 section 2, IP-layer capacity), and all values are of the last completed run.
+var (
+	// UDPThroughput is oneway_udp_throughput_bytes_per_second.
+	UDPThroughput = &Desc{
+		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Help:   "IP octets a second that came through under load: the median of the seconds of the last run, its first and last part left out.",
+		Absent: "Before the first completed run.",
+		Source: "RFC 9097 section 6; Woo 2010 figure 6.1a",
+	}
+	// UDPThroughputElapsed is oneway_udp_throughput_elapsed_bytes_per_second.
+	UDPThroughputElapsed = &Desc{
+		Name: "oneway_udp_throughput_elapsed_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL},
+		Help:   "IP octets a second that came through in a bin of the last run, 60 bins at the most.",
+		Absent: "Before the first completed run.",
+		Source: "Woo 2010 figure 6.1a",
+	}
+	// UDPOffered is oneway_udp_offered_bytes_per_second.
+	UDPOffered = &Desc{
+		Name: "oneway_udp_offered_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Help:   "IP octets a second that were really sent in the last run; less than configured if the sender could not.",
+		Absent: "Before the first completed run.",
+		Source: "Woo 2010 chapter 6",
+	}
+	// UDPShortfall is oneway_udp_sender_shortfall_ratio.
+	UDPShortfall = &Desc{
+		Name: "oneway_udp_sender_shortfall_ratio", Kind: Gauge, Labels: perDirection,
+		Help:   "Share of the planned packets of the last run that the sender did not send: its own fault, no loss of the path.",
+		Absent: "Before the first completed run.",
+		Source: "D-ITG report, chapter 3",
+	}
+	// LoadedLoss is oneway_saturation_loss_ratio.
+	LoadedLoss = &Desc{
+		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Labels: perDirection,
+		Help:   "Share of the packets sent under load in the last run that did not arrive.",
+		Absent: "Before the first completed run.",
+		Source: "RFC 7680 section 3",
+	}
+	// LoadedDelay is oneway_saturation_delay_seconds.
+	LoadedDelay = &Desc{
+		Name: "oneway_saturation_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
+		Help:   "One-way delay under load, in seconds, of all runs; only those whose clocks are trusted.",
+		Source: "RFC 7679 section 3; Woo 2010 figures 5.3 and 6.1c",
+	}
+	// LoadedDelayElapsed is oneway_delay_elapsed_seconds.
+	LoadedDelayElapsed = &Desc{
+		Name: "oneway_delay_elapsed_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL, QuantileL},
+		Help:   "Quantile (0, 0.5, 1) of the one-way delay in a bin of the first seconds of the last run, in seconds; 60 bins at the most.",
+		Absent: "Before the first completed run, and for a bin without a valid delay.",
+		Source: "Woo 2010 figure 6.1b",
+	}
+	// QueueIdleDelay is oneway_queue_idle_delay_seconds.
+	QueueIdleDelay = &Desc{
+		Name: "oneway_queue_idle_delay_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "Smallest one-way delay just before the load of the last run, by packets of the same size, in seconds.",
+		Absent: "Before the first completed run, and while the clocks are not trusted.",
+		Source: "Woo 2010 section 6.1",
+	}
+	// QueueFullDelay is oneway_queue_full_delay_seconds.
+	QueueFullDelay = &Desc{
+		Name: "oneway_queue_full_delay_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "Smallest one-way delay while the queue was full, the first and last part of the load left out, in seconds.",
+		Absent: "Where the link was not filled.",
+		Source: "Woo 2010 table 6.1",
+	}
+	// QueueDelay is oneway_queue_delay_seconds.
+	QueueDelay = &Desc{
+		Name: "oneway_queue_delay_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "What a full queue adds, in seconds: full minus idle delay, in which a constant offset of the clocks cancels.",
+		Absent: "Where the link was not filled.",
+		Source: "Woo 2010 table 6.1",
+	}
+	// QueueDelayBound is oneway_queue_delay_error_bound_seconds.
+	QueueDelayBound = &Desc{
+		Name: "oneway_queue_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "How far the queue's delay may be off, in seconds: the drift of both clocks over the run and the errors of the stamps.",
+		Absent: "Where the link was not filled.",
+		Source: "design, invariant 1",
+	}
+	// QueueSize is oneway_queue_size_bytes.
+	QueueSize = &Desc{
+		Name: "oneway_queue_size_bytes", Kind: Gauge, Labels: perDirection,
+		Help:   "Size of the queue in IP octets: its delay times the rate at which it drains.",
+		Absent: "Where the link was not filled, or what was found is no queue (see oneway_saturation_state).",
+		Source: "Woo 2010 table 6.1",
+	}
+	// QueueSizeBound is oneway_queue_size_error_bound_bytes.
+	QueueSizeBound = &Desc{
+		Name: "oneway_queue_size_error_bound_bytes", Kind: Gauge, Labels: perDirection,
+		Help:   "How far the queue's size may be off, in IP octets.",
+		Absent: "Where there is no size.",
+		Source: "design, invariant 1",
+	}
+	// SaturationState is oneway_saturation_state.
+	SaturationState = &Desc{
+		Name: "oneway_saturation_state", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
+		Help:   "1 for what the last run found, 0 for the others: filled (a queue that drops at its end), not_filled, policer (loss without delay), aqm (dropped before it was full), rate_changed.",
+		Absent: "Before the first completed run.",
+		Source: "RFC 9097 section 4; RFC 7567",
+	}
+	// SweepThroughput is oneway_sweep_throughput_bytes_per_second.
+	SweepThroughput = &Desc{
+		Name: "oneway_sweep_throughput_bytes_per_second", Kind: Gauge, Labels: perStep,
+		Help:   "IP octets a second that came through at a step of the last rate sweep, by offered rate.",
+		Absent: "Before the first completed sweep.",
+		Source: "Halepovic 2008 figure 2",
+	}
+	// SweepLoss is oneway_sweep_loss_ratio.
+	SweepLoss = &Desc{
+		Name: "oneway_sweep_loss_ratio", Kind: Gauge, Labels: perStep,
+		Help:   "Share of the packets lost at a step of the last rate sweep, by offered rate.",
+		Absent: "Before the first completed sweep.",
+		Source: "Halepovic 2008 figure 2",
+	}
+	// SweepLossless is oneway_sweep_lossless_bytes_per_second.
+	SweepLossless = &Desc{
+		Name: "oneway_sweep_lossless_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Help:   "Highest offered rate of the last sweep below which no step lost more than the configured share, in IP octets a second.",
+		Absent: "Before the first completed sweep, and where the lowest step lost more.",
+		Source: "Halepovic 2008 figure 2",
+	}
+)
+
+// Size x rate matrix.
+var (
+	// MatrixSent is oneway_matrix_sent_bytes_per_second.
+	MatrixSent = &Desc{
+		Name: "oneway_matrix_sent_bytes_per_second", Kind: Gauge, Labels: perCell,
+		Help:   "IP octets a second at the sender, the median of the cell's repetitions in the last run.",
+		Absent: "Before the first completed run.",
+		Source: "D-ITG report, chapter 3",
+	}
+	// MatrixReceived is oneway_matrix_received_bytes_per_second.
+	MatrixReceived = &Desc{
+		Name: "oneway_matrix_received_bytes_per_second", Kind: Gauge, Labels: perCell,
+		Help:   "IP octets a second at the receiver, the median of the cell's repetitions in the last run.",
+		Absent: "Before the first completed run.",
+		Source: "D-ITG report, chapter 3",
+	}
+	// MatrixSpread is oneway_matrix_received_spread_bytes_per_second.
+	MatrixSpread = &Desc{
+		Name: "oneway_matrix_received_spread_bytes_per_second", Kind: Gauge, Labels: perCell,
+		Help:   "Largest minus smallest receiver rate of the cell's repetitions in the last run, in IP octets a second.",
+		Absent: "With a single repetition.",
+		Source: "D-ITG report, chapter 3",
+	}
+	// MatrixDelay is oneway_matrix_delay_seconds.
+	MatrixDelay = &Desc{
+		Name: "oneway_matrix_delay_seconds", Kind: Gauge, Labels: perCell,
+		Help:   "Median one-way delay in the cell, in seconds, the median of its repetitions.",
+		Absent: "While the clocks are not trusted.",
+		Source: "D-ITG report, chapter 3; RFC 7679",
+	}
+	// MatrixDelayBound is oneway_matrix_delay_error_bound_seconds.
+	MatrixDelayBound = &Desc{
+		Name: "oneway_matrix_delay_error_bound_seconds", Kind: Gauge, Labels: perCell,
+		Help:   "How far that delay may be off, in seconds.",
+		Absent: "While the clocks are not trusted.",
+		Source: "design, invariant 1",
+	}
+	// MatrixJitter is oneway_matrix_jitter_seconds.
+	MatrixJitter = &Desc{
+		Name: "oneway_matrix_jitter_seconds", Kind: Gauge, Labels: perCell,
+		Help:   "Mean of the magnitude of the delay variation between successive packets in the cell, in seconds, the median of its repetitions.",
+		Source: "D-ITG report, chapter 3; RFC 3393",
+	}
+	// MatrixLoss is oneway_matrix_loss_ratio.
+	MatrixLoss = &Desc{
+		Name: "oneway_matrix_loss_ratio", Kind: Gauge, Labels: perCell,
+		Help:   "Share of the packets sent in the cell that did not arrive, the median of its repetitions.",
+		Absent: "Before the first completed run.",
+		Source: "RFC 7680",
+	}
+	// MatrixShortfall is oneway_matrix_sender_shortfall_ratio.
+	MatrixShortfall = &Desc{
+		Name: "oneway_matrix_sender_shortfall_ratio", Kind: Gauge, Labels: perCell,
+		Help:   "Share of the cell's planned packets that the sender did not send, the largest of its repetitions: the sender's fault.",
+		Absent: "Before the first completed run.",
+		Source: "D-ITG report, chapter 3",
+	}
+)
+
+// Capacity by packet trains.
+var (
+	// Capacity is oneway_capacity_bytes_per_second.
+	Capacity = &Desc{
+		Name: "oneway_capacity_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, PacketBytesL, QuantileL},
+		Help:   "Capacity by packet trains, in IP octets a second: quantile (0.05, 0.5, 0.95) of the trains of a size in the last run, b = (N-1) L / dispersion.",
+		Absent: "Where too few trains were clean; oneway_trains_total says why.",
+		Source: "WPI EvDO report section 3.2; RFC 5136 section 2.3",
+	}
+	// TrainCapacity is oneway_train_capacity_bytes_per_second.
+	TrainCapacity = &Desc{
+		Name: "oneway_train_capacity_bytes_per_second", Kind: Histogram, Labels: perSize, Buckets: capacityBuckets(),
+		Help:   "Capacity by each clean train, in IP octets a second, of all runs.",
+		Source: "WPI EvDO report figure 13",
+	}
+	// TrainDispersion is oneway_train_dispersion_seconds.
+	TrainDispersion = &Desc{
+		Name: "oneway_train_dispersion_seconds", Kind: Gauge, Labels: perSize,
+		Help:   "Mean time between the packets of a clean train at the receiver in the last run, in seconds.",
+		Absent: "Where too few trains were clean.",
+		Source: "WPI EvDO report figure 15",
+	}
+	// Trains is oneway_trains_total.
+	Trains = &Desc{
+		Name: "oneway_trains_total", Kind: Counter, Labels: []string{Path, Probe, Direction, PacketBytesL, ResultL},
+		Help:   "Trains sent, by result: clean, or why it says nothing (lost, reordered, duplicated, unstamped, sender_pace, coalesced, batched, token_bucket).",
+		Source: "WPI EvDO report section 3.2",
+	}
+	// PathMTU is oneway_path_mtu_bytes.
+	PathMTU = &Desc{
+		Name: "oneway_path_mtu_bytes", Kind: Gauge, Labels: perDirection,
+		Help:   "Largest IP packet that passes the path unfragmented, in octets, found by test packets.",
+		Absent: "Where it was not found.",
+		Source: "RFC 8899",
+	}
+	// TrainFragmented is oneway_train_fragmented.
+	TrainFragmented = &Desc{
+		Name: "oneway_train_fragmented", Kind: Gauge, Labels: perSize,
+		Help:   "1 if packets of this size are fragmented on the path, else 0: such a train's capacity is that of the fragments.",
+		Absent: "Where the path's MTU is not known.",
+		Source: "WPI EvDO report section 4.4",
+	}
+)

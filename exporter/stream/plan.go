@@ -1,0 +1,125 @@
+// Package stream sends and receives streams of UDP test packets at given times:
+// constant rates, bursts and trains, for the tests that fill a link. Both ends use it;
+// who may send to whom is decided above it (packages control and responder).
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Plan is what one side sends: its segments one after the other. It is the same on both
+// ends, and so may come from the network: see Check.
+type Plan struct {
+	Segments []Segment `json:"segments"`
+	// DSCP is the code point of all packets, 0..63.
+	DSCP uint8 `json:"dscp,omitempty"`
+	// Unstamped sends as fast as the host can, with segmentation offload where there is
+	// one, and without transmit stamps: for rates that stamps do not reach. Delays are
+	// not known then.
+	Unstamped bool `json:"unstamped,omitempty"`
+	// NoChecksum leaves the UDP checksum out (IPv4 only), so that a packet that was
+	// damaged on the way reaches the receiver instead of being dropped by its kernel.
+	NoChecksum bool `json:"no_checksum,omitempty"`
+	// Fragment lets routers fragment packets; by default they must not (IPv4's DF).
+	Fragment bool `json:"fragment,omitempty"`
+}
+
+// Segment is a time in which packets of one size leave evenly: a burst of Burst packets
+// back to back, every Interval, Bursts times.
+type Segment struct {
+	// Pause is the silence before the first packet.
+	Pause time.Duration `json:"pause_ns,omitempty"`
+	// PayloadBytes is the UDP payload of each packet, HeaderBytes at the least.
+	PayloadBytes int `json:"payload_bytes"`
+	// Interval is the time between the beginnings of bursts; with Burst 1, between
+	// packets. Zero: each follows the one before at once.
+	Interval time.Duration `json:"interval_ns"`
+	// Burst is the number of packets back to back, 1 at the least.
+	Burst int `json:"burst"`
+	// Bursts is how many bursts there are, 1 at the least.
+	Bursts int `json:"bursts"`
+}
+
+// Limits of a Plan. MaxPackets bounds the memory of a run: some 40 octets a packet.
+const (
+	MaxSegments     = 1 << 12
+	MaxPackets      = 1 << 22
+	MaxPayloadBytes = 65_507
+	MaxDuration     = time.Hour
+)
+
+// Packets is how many packets the segment has.
+func (s Segment) Packets() int { return s.Burst * s.Bursts }
+
+// Duration is how long the segment takes as planned, its pause included.
+func (s Segment) Duration() time.Duration {
+	return s.Pause + time.Duration(s.Bursts)*s.Interval
+}
+
+// Packets is how many packets the plan has.
+func (p Plan) Packets() (n int) {
+	for _, s := range p.Segments {
+		n += s.Packets()
+	}
+	return n
+}
+
+// Duration is how long the plan takes as planned.
+func (p Plan) Duration() (d time.Duration) {
+	for _, s := range p.Segments {
+		d += s.Duration()
+	}
+	return d
+}
+
+// Bytes is the UDP payload of all packets together.
+func (p Plan) Bytes() (n int64) {
+	for _, s := range p.Segments {
+		n += int64(s.Packets()) * int64(s.PayloadBytes)
+	}
+	return n
+}
+
+// PeakRate is the highest mean rate of a segment, in octets of UDP payload a second; of one
+// without intervals it is not known, and Unpaced is true.
+func (p Plan) PeakRate() (bytesPerSecond float64, unpaced bool) {
+	for _, s := range p.Segments {
+		if s.Interval <= 0 {
+			unpaced = unpaced || s.Packets() > 1
+			continue
+		}
+		bytesPerSecond = max(bytesPerSecond, float64(s.Burst*s.PayloadBytes)/s.Interval.Seconds())
+	}
+	return bytesPerSecond, unpaced
+}
+
+// ErrPlan is wrapped by what Check says.
+var ErrPlan = errors.New("stream: no such plan")
+
+// Check tells whether the plan can be carried out; nothing in it overflows then.
+func (p Plan) Check() error {
+	if n := len(p.Segments); n == 0 || n > MaxSegments {
+		return fmt.Errorf("%w: %d segments, want 1 to %d", ErrPlan, n, MaxSegments)
+	}
+	if p.DSCP > 63 {
+		return fmt.Errorf("%w: dscp %d, want 0 to 63", ErrPlan, p.DSCP)
+	}
+	packets, left := 0, MaxDuration
+	for i, s := range p.Segments {
+		switch {
+		case s.PayloadBytes < HeaderBytes || s.PayloadBytes > MaxPayloadBytes:
+			return fmt.Errorf("%w: segment %d: %d octets a packet, want %d to %d", ErrPlan, i, s.PayloadBytes, HeaderBytes, MaxPayloadBytes)
+		case s.Burst < 1 || s.Bursts < 1 || s.Burst > MaxPackets || s.Bursts > MaxPackets/s.Burst:
+			return fmt.Errorf("%w: segment %d: %d bursts of %d packets, want 1 to %d packets", ErrPlan, i, s.Bursts, s.Burst, MaxPackets)
+		case s.Interval < 0 || s.Pause < 0 || s.Pause > left || s.Interval > 0 && time.Duration(s.Bursts) > (left-s.Pause)/s.Interval:
+			return fmt.Errorf("%w: segment %d: longer than %v in all, or a time below zero", ErrPlan, i, MaxDuration)
+		}
+		left -= s.Duration()
+		if packets += s.Packets(); packets > MaxPackets {
+			return fmt.Errorf("%w: more than %d packets", ErrPlan, MaxPackets)
+		}
+	}
+	return nil
+}
