@@ -1,0 +1,184 @@
+// Package queue learns from one stream of packets that overloads a link what the link
+// is: its rate, its queue, and whether it is a queue at all.
+//
+// The stream has two parts. In the first, idle, single packets leave far apart: their
+// smallest delay is that of the empty path. In the second, the load, packets leave faster
+// than the link drains, so that the queue before it fills and overflows.
+//
+// # The queue's delay
+//
+// Woo 2010, table 6.1, takes the smallest delay while the queue was full, the first and
+// last 5 s left out, times the bandwidth, as the queue's size (Result.PaperBytes). That
+// counts the empty path's delay as queue, and needs two clocks that agree. Result.Delay is
+// the difference between full and idle instead: there a constant offset of the clocks
+// cancels, whatever its size. What the clocks drift between the two does not cancel: it is
+// in the bound.
+//
+// # The queue's size
+//
+// A queue of Q octets that drops at its tail admits a packet of L octets while the W
+// octets that wait leave room for it, W + L <= Q, and so it holds between Q-L and Q octets
+// when it is full. A packet that was admitted proves Q >= its delay times the rate; one
+// that was dropped proves Q < what waited when it came + L. So Q is found between what was
+// admitted and what was refused, wherever in time: a sender that stands still, or sends in
+// bursts, harms neither. Result.Size is the middle of what is left, and its bound covers all
+// of it; with packets of one size it is at the least +- L/2, since nothing smaller
+// than a packet was ever offered.
+//
+// All octets are those of IP packets, header included, no link layer (RFC 9097
+// section 2): a queue that counts Ethernet headers too looks smaller by 14/(L+14).
+package queue
+
+import (
+	"time"
+
+	"oneway.example/exporter/instant"
+)
+
+// Packet is a packet that left, of one direction. What the sender did not send, or its
+// kernel refused, is none.
+type Packet struct {
+	// Sent is when it left by the sender's clock, Arrived when its first copy came by
+	// the receiver's; zero: it was lost.
+	Sent, Arrived instant.Time
+	// IPBytes is its size with the IP header.
+	IPBytes int
+	// Held is how much later than Sent it may have left (sample.Stamp.Held).
+	Held time.Duration
+	// Segment is the number of the plan's segment that it belongs to.
+	Segment int
+}
+
+// Options of Analyse. The zero value is that of a stream without an idle part.
+type Options struct {
+	// Load is the first segment of the load; packets of segments before it are idle.
+	// Zero: there are none, and nothing is known of the empty path.
+	Load int
+	// Skip is how much of the load is left out at its begin and at its end, as the
+	// thesis did, but a quarter of it each at the most. Zero: DefaultSkip; below zero: none.
+	Skip time.Duration
+	// First is how long the first seconds are that are shown in fine bins; zero:
+	// DefaultFirst. MaxBins bounds the number of bins of each series; zero: DefaultBins.
+	First   time.Duration
+	MaxBins int
+	// Drift is how much the two clocks may run apart, as a ratio: 50 ppm is 50e-6. It is
+	// the sum of both clocks' frequency errors.
+	Drift float64
+	// StampError is how far a delay may be off for the stamps of both ends, beyond a
+	// constant and the clocks' own offset.
+	StampError time.Duration
+}
+
+// Defaults of Options.
+const (
+	DefaultSkip  = 5 * time.Second
+	DefaultFirst = 3 * time.Second
+	DefaultBins  = 60
+)
+
+// State is what the load met.
+type State uint8
+
+// The states. The zero value says that there was too little to tell.
+const (
+	// Unknown: too few packets.
+	Unknown State = iota
+	// Filled: a queue that drops at its tail, and was full.
+	Filled
+	// NotFilled: the link carried all that was offered, or its queue was still growing
+	// at the end.
+	NotFilled
+	// Policer: what is beyond a rate is dropped without having waited for it.
+	Policer
+	// AQM: packets were dropped before the queue was full (RFC 7567).
+	AQM
+	// RateChanged: the link's rate changed in the run. The size, if there is one, is of
+	// the longest part with a steady rate.
+	RateChanged
+)
+
+// String is the value of the metric label `state`.
+func (s State) String() string {
+	switch s {
+	case Unknown:
+		return "unknown"
+	case Filled:
+		return "filled"
+	case NotFilled:
+		return "not_filled"
+	case Policer:
+		return "policer"
+	case AQM:
+		return "aqm"
+	case RateChanged:
+		return "rate_changed"
+	}
+	return "invalid"
+}
+
+// Duration is a time as an interval: the truth is within Value +- Bound. It is
+// defined only if OK.
+type Duration struct {
+	Value, Bound time.Duration
+	OK           bool
+}
+
+// Amount is octets, or octets a second, as an interval: the truth is within Value +-
+// Bound. It is defined only if OK.
+type Amount struct {
+	Value, Bound float64
+	OK           bool
+}
+
+// Result is what a run said.
+type Result struct {
+	State State
+	// Evidence says in words, for people, why State is what it is.
+	Evidence string
+	// Idle is the smallest delay of the idle part, Full the smallest while the queue was
+	// full. Both are differences of the two clocks' readings: who shows them as delays
+	// adds the clocks' offset to the bound, which is that of the stamps alone.
+	Idle, Full Duration
+	// Delay is what the full queue adds: Full - Idle. A constant offset of the clocks
+	// cancels, and Bound includes their drift.
+	Delay Duration
+	// Rate is at which IP octets arrived while the queue was full, in octets a second
+	// (of a link that was not filled: in the same part of the load).
+	Rate Amount
+	// Size is the queue's in IP octets.
+	Size Amount
+	// AtLeast is what the queue held when it held most, in IP octets; of a queue that was
+	// never full it is all that is known. Zero: nothing is known.
+	AtLeast float64
+	// PaperBytes is Full times Rate, as in table 6.1. It is only as good as the clocks.
+	PaperBytes float64
+	// Offered is the rate at which was really sent, and Loss the share of it that did
+	// not arrive, both of the part of the load from From to To.
+	Offered float64
+	Loss    float64
+	// Throughput is the median of the whole seconds between From and To, in IP octets a second.
+	Throughput float64
+	// From and To are the part of the load that was looked at, counted from its begin.
+	From, To time.Duration
+	// Sent and Received count the load's packets, all of it.
+	Sent, Received int
+	// PerSecond is the load by the second, in wider bins of whole seconds if there are
+	// more than MaxBins; First is its first seconds.
+	PerSecond, First []Bin
+}
+
+// Bin is a part of the load. Arrivals are shifted back by the smallest delay, so that
+// the clocks' offset cancels and a packet that waits nowhere arrives in the bin in
+// which it left.
+type Bin struct {
+	// Elapsed is the end of the bin, counted from the begin of the load.
+	Elapsed time.Duration
+	// Sent and Received are IP octets a second that left, and that arrived, in it.
+	Sent, Received float64
+	// Loss is the share of the packets that left in the bin that did not arrive; it
+	// and the delays are defined only if there are such packets.
+	Packets, Lost int
+	// Delays are of the packets that left in the bin and arrived; Count is how many.
+	Min, Median, Max time.Duration
+	Count            int
+}
