@@ -1,0 +1,116 @@
+package heavy
+
+import (
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+)
+
+// Run is one run of a heavy test. Kind.Perform reads it and fills in what it found; the
+// rest is the runner's.
+type Run struct {
+	// ID names the run in reports, logs and exemplars; it sorts by time.
+	ID string `json:"id"`
+	// Path, Probe and Peer are the target's; Link is what the run held.
+	Path  string       `json:"path"`
+	Probe string       `json:"probe"`
+	Kind  control.Kind `json:"kind"`
+	Peer  string       `json:"peer"`
+	Link  string       `json:"link"`
+	// Responder is the address that the session was with, once there was one.
+	Responder string `json:"responder,omitempty"`
+	// Directions to be tested, in order.
+	Directions []sample.Direction `json:"-"`
+	// Begin is when the run had its link and its budget.
+	Begin instant.Time `json:"begin_ns"`
+
+	// Body is what a Kind found, of a type that it documents; it is the report's "result".
+	Body any `json:"result,omitempty"`
+	// Summary are a few lines for people: landing page, list of runs, terminal.
+	Summary []probe.Result `json:"summary,omitempty"`
+	// Notes say in a sentence each what a reader should know: "sender could not keep the rate".
+	Notes []string `json:"notes,omitempty"`
+
+	phase func(string)
+}
+
+// Phase says in a few words what begins now, for a progress bar: "forward: load".
+func (r *Run) Phase(words string) {
+	if r.phase != nil {
+		r.phase(words)
+	}
+}
+
+// Note adds a sentence to Notes.
+func (r *Run) Note(words string) { r.Notes = append(r.Notes, words) }
+
+// Result is what became of a run that was due: the label result of metric.Runs.
+type Result string
+
+// The results. The label reason says more; see Reason's constants and control.Reasons.
+const (
+	// Completed: it ran to its end; its values are published. Reason "ok".
+	Completed Result = "completed"
+	// Incomplete: it had begun to send, and did not come to its end.
+	Incomplete Result = "incomplete"
+	// Refused: the far end said no; the reason is its word (control.Reason).
+	Refused Result = "refused"
+	// Failed: it could not begin.
+	Failed Result = "failed"
+	// Skipped: it was not to be now.
+	Skipped Result = "skipped"
+)
+
+// Reasons of results.
+const (
+	ReasonOK = "ok" // completed
+
+	ReasonLinkBusy     = "link_busy"     // skipped: another test held the link for all of max_wait
+	ReasonFarBusy      = "far_busy"      // skipped: the same at the far end
+	ReasonBudget       = "budget"        // skipped: the data budget does not allow it today
+	ReasonOverrun      = "overrun"       // skipped: it fell due while the one before was not over
+	ReasonWindowClosed = "window_closed" // skipped: its window was over when the link was free
+	ReasonStopped      = "stopped"       // skipped, incomplete: the agent stops or reloads
+
+	ReasonConfiguration = "configuration" // failed: a file that is named cannot be used
+	ReasonUnreachable   = "unreachable"   // failed: no control connection
+	ReasonNoUDP         = "no_udp_answer" // failed: control works, test packets do not come through
+	ReasonSocket        = "socket"        // failed, incomplete: this host's own socket
+	ReasonTimeout       = "timeout"       // incomplete: it took longer than its time-out
+	ReasonLost          = "session_lost"  // incomplete: the control connection ended
+	ReasonInternal      = "internal"      // failed, incomplete: anything else; the error says what
+)
+
+// Outcome is a run that is over.
+type Outcome struct {
+	*Run
+	End    instant.Time `json:"end_ns"`
+	Result Result       `json:"outcome"`
+	Reason string       `json:"reason"`
+	// Error is why it did not complete, for people; empty if it did.
+	Error string `json:"error,omitempty"`
+	// ForwardBytes and ReverseBytes are the IP octets that were sent.
+	ForwardBytes int64 `json:"forward_sent_bytes"`
+	ReverseBytes int64 `json:"reverse_sent_bytes"`
+	// Transfers are the raw series, bounded: see MaxRows.
+	Transfers []*Series `json:"transfers,omitempty"`
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	// Phase in words, such as "waiting for the link" or "forward: load".
+	Phase string
+	// Share of the run's planned time that is over, 0..1.
+	Share float64
+	// Direction, Packets and Bytes (UDP payload) are of the transfer under way: sent in
+	// forward, received in reverse direction.
+	Direction sample.Direction
+	Packets   int
+	Bytes     int64
+	// Elapsed is how long the transfer has run; of a run, how much of its planned time
+	// is over.
+	Elapsed time.Duration
+}

@@ -1,0 +1,98 @@
+package heavy
+
+import (
+	"time"
+
+	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// Transfer is one stream, as both ends saw it.
+type Transfer struct {
+	Direction sample.Direction
+	Plan      stream.Plan
+	Sent      *stream.Sent
+	Received  *stream.Received
+	// Packets are those that were tried, in the order of the plan: Packets[i] is number i.
+	Packets []Packet
+	Counts  Counts
+	// Near and Far are the clocks of this agent and of the responder, before and after.
+	Near, Far Clocks
+	// Shared: both ends run on one kernel, and so read one clock.
+	Shared bool
+	// Cut says in words why it ended early; empty: it did not.
+	Cut string
+
+	bound      sample.Bound
+	calibrated calibration.Errors
+}
+
+// Packet is one packet of a transfer.
+type Packet struct {
+	// Sent is absent if the sender's kernel refused it: then it is no loss of the path.
+	// Arrived is the first intact copy's stamp, or of the first damaged one if none was
+	// intact; absent if there was none.
+	Sent, Arrived sample.Stamp
+	// Due is when it was to leave.
+	Due instant.Time
+	// Seq is its number in the plan, Segment that of its segment.
+	Seq     uint32
+	Segment uint16
+	// IPBytes is the IP packet's size, header included.
+	IPBytes uint32
+	// Copies are the intact ones that arrived; above 1 it was duplicated (RFC 5560).
+	Copies uint16
+	// Damage is that of the first damaged copy.
+	Damage stream.Damage
+	// Reordered: a later packet arrived before it (RFC 4737 section 3).
+	Reordered bool
+}
+
+// Lost tells whether no intact copy arrived of a packet that was sent (RFC 7680 section 2.4).
+func (p *Packet) Lost() bool { return p.Sent.Present() && p.Copies == 0 }
+
+// Clocks is one clock at the beginning and the end of a transfer.
+type Clocks struct {
+	Before control.Clock `json:"before"`
+	After  control.Clock `json:"after"`
+}
+
+// Counts are whole numbers of packets. Sent = Arrived + Lost.
+type Counts struct {
+	Planned int `json:"planned_packets"`
+	// NotTried were not sent because the transfer was cut; Refused by the sender's kernel.
+	NotTried int `json:"not_tried_packets"`
+	Refused  int `json:"refused_packets"`
+	Sent     int `json:"sent_packets"`
+	// Arrived counts packets of which an intact copy came, Lost the others of those sent.
+	Arrived    int `json:"arrived_packets"`
+	Lost       int `json:"lost_packets"`
+	Duplicated int `json:"duplicated_packets"` // additional intact copies
+	Reordered  int `json:"reordered_packets"`
+	// Damaged copies by stream.Damage, Intact being 0 always.
+	Damaged [5]int `json:"damaged_packets"`
+	// Unsent arrived, and by the sender's account were never sent: none of them counts.
+	Unsent int `json:"unsent_packets"`
+}
+
+// LossRatio is Lost of Sent; false if none was sent.
+func (c *Counts) LossRatio() (float64, bool) {
+	if c.Sent == 0 {
+		return 0, false
+	}
+	return float64(c.Lost) / float64(c.Sent), true
+}
+
+// Shortfall is the share of the planned packets that the sender did not send.
+func (c *Counts) Shortfall() float64 {
+	if c.Planned == 0 {
+		return 0
+	}
+	return float64(c.Planned-c.Sent) / float64(c.Planned)
+}
+
+// Duration is from the first packet that was sent to the last.
+func (t *Transfer) Duration() time.Duration { return max(0, t.Sent.End.Sub(t.Sent.Begin)) }

@@ -1,0 +1,71 @@
+package heavy
+
+import (
+	"strings"
+
+	"oneway.example/exporter/metric"
+)
+
+// Values publishes runs of one path and probe. Gauges that one run sets and the next does
+// not are closed then: what is no longer known has no value. Counters and histograms stay.
+type Values struct {
+	sink        metric.Sink
+	path, probe string
+	open        map[string]*value
+	generation  uint64
+}
+
+type value struct {
+	metric.Series
+	gauge bool
+	seen  uint64
+}
+
+func newValues(sink metric.Sink, path, probe string) *Values {
+	return &Values{sink: sink, path: path, probe: probe, open: map[string]*value{}}
+}
+
+// Set sets a gauge; labels are those after path and probe.
+func (v *Values) Set(d *metric.Desc, x float64, labels ...string) { v.series(d, labels).Set(x) }
+
+// Add adds to a counter.
+func (v *Values) Add(d *metric.Desc, delta float64, labels ...string) { v.series(d, labels).Add(delta) }
+
+// Observe observes into a histogram.
+func (v *Values) Observe(d *metric.Desc, x float64, labels ...string) { v.series(d, labels).Observe(x) }
+
+func (v *Values) series(d *metric.Desc, labels []string) metric.Series {
+	key := d.Name + "\x00" + strings.Join(labels, "\x00")
+	one := v.open[key]
+	if one == nil {
+		one = &value{
+			Series: v.sink.Series(d, append([]string{v.path, v.probe}, labels...)...),
+			gauge:  d.Kind == metric.Gauge,
+		}
+		v.open[key] = one
+	}
+	one.seen = v.generation
+	return one
+}
+
+// replace runs publish; a reader of the sink sees all of it or nothing, and no gauge of
+// the run before that publish has not set.
+func (v *Values) replace(publish func(*Values)) {
+	v.sink.Update(func() {
+		v.generation++
+		publish(v)
+		for key, one := range v.open {
+			if one.gauge && one.seen != v.generation {
+				one.Close()
+				delete(v.open, key)
+			}
+		}
+	})
+}
+
+func (v *Values) close() {
+	for key, one := range v.open {
+		one.Close()
+		delete(v.open, key)
+	}
+}
