@@ -25,12 +25,15 @@ const maxHost = 253
 // defaults that depend on others.
 func (d *decoder) check(c *Config, root *yaml.Node) {
 	at := (&locator{d, root}).at
-	if at("paths") == root && at("reflector") == root {
-		d.fail(root, "paths", "and reflector are both missing; there is nothing to do")
+	if at("paths") == root && at("reflector") == root && at("responder") == root {
+		d.fail(root, "paths, reflector", "and responder are all missing; there is nothing to do")
 	}
 	d.checkClock(&c.Clock, at)
 	if c.Reflector != nil {
 		d.checkReflector(c.Reflector, at)
+	}
+	if c.Responder != nil {
+		d.checkResponder(c.Responder, at)
 	}
 	d.checkPaths(c.Paths, root)
 }

@@ -16,6 +16,8 @@ type Config struct {
 	Clock Clock `yaml:"clock"`
 	// Reflector answers other hosts' test packets; nil: none runs.
 	Reflector *Reflector `yaml:"reflector"`
+	// Responder is the far end of other hosts' heavy tests; nil: none runs.
+	Responder *Responder `yaml:"responder"`
 	// Paths are what is measured.
 	Paths []Path `yaml:"paths"`
 	// CalibrationFile holds the stamp errors of this host's interfaces, as

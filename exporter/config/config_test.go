@@ -68,6 +68,12 @@ func TestAllFeaturesAreRead(t *testing.T) {
 			Hardware:  "eth0",
 			Allow:     []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
 		},
+		Responder: &Responder{
+			Listen:     []Listen{{Addr: netip.MustParseAddr("192.0.2.7"), Port: 8620}},
+			TokensFile: "testdata/good/tokens", CertFile: "testdata/good/cert.pem", KeyFile: "testdata/good/key.pem", ClientCAFile: "/etc/ca.pem",
+			Link: "uplink", MaxConnections: 100, MaxSessions: 10,
+			Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
+		},
 		Paths: []Path{
 			{Name: "one", Peer: "192.0.2.1", Probes: probes},
 			{Name: "two", Peer: "[2001:db8::1]:8620", Probes: probes},
@@ -98,6 +104,9 @@ func TestMinimalFilesGetDefaults(t *testing.T) {
 	}
 	if c.Clock.Source != ClockChrony || len(c.Reflector.Listen) != 1 || c.Reflector.Listen[0] != (Listen{Port: 862}) {
 		t.Errorf("got %+v, %+v", c.Clock, c.Reflector)
+	}
+	if c, err := Parse("x.yml", []byte("responder: {tokens_file: t}")); err != nil || len(c.Responder.Listen) != 1 || c.Responder.Listen[0] != (Listen{Port: 8620}) {
+		t.Errorf("a responder alone: %+v, %v", c, err)
 	}
 	if _, err := Parse("x.yml", []byte("paths: []")); err != nil {
 		t.Errorf("a list of paths that is empty on purpose: %v", err)

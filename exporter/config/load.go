@@ -62,7 +62,7 @@ func parse(name string, content []byte) (*yaml.Node, *Problem) {
 	var document, further yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF) || (err == nil && isEmpty(&document)):
-		return nil, &Problem{File: name, Text: "is empty; it needs paths to measure, or a reflector"}
+		return nil, &Problem{File: name, Text: "is empty; it needs paths to measure, a reflector or a responder"}
 	case err != nil:
 		return nil, syntaxProblem(name, err)
 	}
