@@ -12,10 +12,12 @@ import (
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/sched"
 )
 
-// Env is what the agent lends to every prober. All fields but Calibration are set.
+// Env is what the agent lends to every prober. All fields but Calibration are set;
+// in tests Links and Reports may be nil too.
 type Env struct {
 	Log   *slog.Logger
 	Sink  metric.Sink
@@ -24,6 +26,10 @@ type Env struct {
 	Pacer *sched.Pacer
 	// Calibration has the stamp errors of this host's interfaces; nil: none are known.
 	Calibration *calibration.Table
+	// Links keeps heavy tests of one link apart, and its data budget.
+	Links *sched.Links
+	// Reports takes the reports of heavy tests' runs.
+	Reports *report.Store
 }
 
 // Target is one path as the configuration names it.

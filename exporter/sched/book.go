@@ -1,0 +1,61 @@
+package sched
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// maxDays is how many dates the book remembers.
+const maxDays = 8
+
+// day is what was used at one date of the local calendar.
+type day struct {
+	// Date is like 2026-11-21, so that dates sort as text.
+	Date string `json:"date"`
+	// Used is in IP octets, by link.
+	Used map[string]int64 `json:"used"`
+}
+
+// book has what was used by date, the date of now last. It remembers some dates,
+// so that a clock that is stepped over midnight and back, or that is wrong between
+// boot and the first answer of a time server, does not renew a budget:
+//
+//   - a date that is known has what it had;
+//   - a new date later than the last begins with nothing used;
+//   - a new date earlier than the last takes over what was used: a clock that goes
+//     back gives nothing. Its next midnight renews the budget as ever.
+type book struct{ days []*day }
+
+// at returns the page of a date.
+func (b *book) at(date string) *day {
+	last := len(b.days) - 1
+	if last >= 0 && b.days[last].Date == date {
+		return b.days[last]
+	}
+	today := &day{Date: date, Used: map[string]int64{}}
+	if i := slices.IndexFunc(b.days, func(d *day) bool { return d.Date == date }); i >= 0 {
+		today = b.days[i]
+		b.days = slices.Delete(b.days, i, i+1)
+	} else if last >= 0 && date < b.days[last].Date {
+		today.Used = maps.Clone(b.days[last].Used)
+	}
+	b.days = append(b.days, today)
+	if len(b.days) > maxDays {
+		b.days = slices.Delete(b.days, 0, len(b.days)-maxDays)
+	}
+	return today
+}
+
+// add takes over what another book has of more, as if its days came after.
+func (b *book) add(later book) {
+	for _, d := range later.days {
+		page := b.at(d.Date)
+		for name, used := range d.Used {
+			page.Used[name] = max(page.Used[name], used)
+		}
+	}
+}
+
+// today is the page of now; mu is held.
+func (l *Links) today() *day { return l.book.at(l.now().Format(time.DateOnly)) }
