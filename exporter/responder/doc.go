@@ -1,0 +1,32 @@
+// Package responder is the far end of heavy tests: it receives and sends streams of
+// test packets for clients that hold a token, within the limits of that token.
+//
+// Control is HTTPS (package control), test traffic UDP (package stream), on one port
+// number. What stands between a stranger and a stream, in the order in which it is met:
+//
+//	TCP connection   MaxConnections in all, a quarter of them from one address; Allow
+//	TLS 1.3          5 s for the handshake and the request together; 8 KiB of headers
+//	token            by its SHA-256, or a client certificate; 401 otherwise
+//	sessions         MaxSessions in all, and those of the token; 429 otherwise
+//	Open             within 10 s; the octets of the whole session are set aside of the
+//	                 token's day; one session at a time on the link
+//	Prove            the cookie that went, no longer than the hello, to the address that
+//	                 is to receive: nothing is sent anywhere else
+//	Transfer         rate, duration and octets within the token's and what was announced
+//
+// The control connection is the session. When it ends, or is silent (control.Silence), all
+// that belongs to it ends: streams, memory, the hold of the link. Refusals say why, and
+// when to come back. The day's use of each token is kept in the state directory, with what
+// running sessions may still use counted in: a responder that dies forgets nothing.
+//
+// The tokens file holds one token a line, as "oneway token new" writes it; it is read
+// again when it changes, and a token that is taken out of it is refused from its next
+// transfer on:
+//
+//	# name   sha256 of the token, or: certificate   limits; none: no limit
+//	berlin   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 rate=20Mbit duration=5m per-day=10GB
+//	seoul    certificate sessions=2
+//
+// "certificate" stands for a client certificate whose common name is the token's name,
+// signed by ClientCAFile.
+package responder

@@ -1,0 +1,164 @@
+package responder
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/units"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/stream"
+)
+
+// ParseLimits reads limits as they stand in a tokens file: rate=20Mbit (bits a second of
+// UDP payload), duration=5m, sessions=2, per-day=10GB, each at most once. What is not
+// there has no limit.
+func ParseLimits(words []string) (l control.Limits, err error) {
+	seen := map[string]bool{}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		if seen[key] {
+			return l, fmt.Errorf("%s is given twice", key)
+		}
+		seen[key] = true
+		switch key {
+		case "rate":
+			l.BytesPerSecond, err = parseRate(value)
+		case "duration":
+			l.Duration, err = parseDuration(value)
+		case "sessions":
+			l.Sessions, err = parseCount(value)
+		case "per-day":
+			l.BytesPerDay, err = parseBytes(value)
+		default:
+			err = fmt.Errorf("%q is no limit; there are rate, duration, sessions and per-day", word)
+		}
+		if err != nil {
+			return control.Limits{}, err
+		}
+	}
+	return l, nil
+}
+
+// formatLimits writes what ParseLimits reads.
+func formatLimits(l control.Limits) (words []string) {
+	if l.BytesPerSecond > 0 {
+		words = append(words, "rate="+formatRate(l.BytesPerSecond))
+	}
+	if l.Duration > 0 {
+		words = append(words, "duration="+l.Duration.String())
+	}
+	if l.Sessions > 0 {
+		words = append(words, "sessions="+strconv.Itoa(l.Sessions))
+	}
+	if l.BytesPerDay > 0 {
+		words = append(words, "per-day="+strconv.FormatInt(l.BytesPerDay, 10))
+	}
+	return words
+}
+
+// rateUnits are in bits a second, the longest names first.
+var rateUnits = []struct {
+	name string
+	bits float64
+}{{"Gbit", 1e9}, {"Mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
+
+// maxRate is 1 Tb/s: more is a slip of the pen.
+const maxRate = 1e12
+
+func parseRate(text string) (bytesPerSecond float64, err error) {
+	for _, u := range rateUnits {
+		number, found := strings.CutSuffix(text, u.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(n > 0) || n*u.bits > maxRate {
+			break
+		}
+		return n * u.bits / 8, nil
+	}
+	return 0, fmt.Errorf("rate is %q; it must be bits a second above 0, such as 500kbit, 20Mbit or 1Gbit", text)
+}
+
+func formatRate(bytesPerSecond float64) string {
+	bits := bytesPerSecond * 8
+	for _, u := range rateUnits {
+		if bits >= u.bits {
+			return strconv.FormatFloat(bits/u.bits, 'g', 10, 64) + u.name
+		}
+	}
+	return strconv.FormatFloat(bits, 'g', 10, 64) + "bit"
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second || d > stream.MaxDuration {
+		return 0, fmt.Errorf("duration is %q; it must be between 1s and %v, such as 30s or 5m", text, stream.MaxDuration)
+	}
+	return d, nil
+}
+
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxMaxSessions {
+		return 0, fmt.Errorf("sessions is %q; it must be between 1 and %d", text, maxMaxSessions)
+	}
+	return n, nil
+}
+
+func parseBytes(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		n, err = units.ParseStrictBytes(text)
+	}
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("per-day is %q; it must be an amount of data above 0, such as 500MB or 10GB", text)
+	}
+	return n, nil
+}
+
+// burstSeconds and minBurstBytes are how far a plan may run ahead of the token's rate:
+// the trains of a capacity test leave at the link's own rate, and only then does the rate
+// hold for the mean.
+const (
+	burstSeconds  = 0.1
+	minBurstBytes = 256 << 10
+)
+
+// roundingShare is what intervals in whole nanoseconds may add to a rate that is the limit.
+const roundingShare = 0.001
+
+// errTooFast is why a plan breaks a rate.
+var errTooFast = errors.New("faster than the token allows")
+
+// checkRate holds a plan to a rate in octets of payload a second: each segment that is
+// paced in its mean, and the whole as a bucket that holds the burst and is filled at
+// that rate.
+func checkRate(p stream.Plan, rate float64) error {
+	if rate <= 0 {
+		return nil
+	}
+	rate *= 1 + roundingShare
+	depth := max(minBurstBytes, rate*burstSeconds)
+	level := depth
+	for i, s := range p.Segments {
+		burst := float64(s.Burst) * float64(s.PayloadBytes)
+		gain := rate * s.Interval.Seconds()
+		if s.Bursts > 1 && s.Interval > 0 && burst > gain {
+			return fmt.Errorf("%w: segment %d sends %s, the limit is %s of UDP payload", errTooFast, i, formatRate(burst/s.Interval.Seconds()), formatRate(rate))
+		}
+		level = min(depth, level+rate*s.Pause.Seconds())
+		// Where the bucket loses, it is lowest after the last burst; where it gains, after the first.
+		lowest := level - burst - math.Max(0, burst-gain)*float64(s.Bursts-1)
+		if lowest < 0 {
+			return fmt.Errorf("%w: segment %d sends %.0f octets at once, or too soon after others; with %s it may be %.0f", errTooFast, i, level-lowest, formatRate(rate), depth)
+		}
+		level = min(depth, level+(gain-burst)*float64(s.Bursts))
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package responder
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+
+	"oneway.example/exporter/control"
+)
+
+// Token is one line of a tokens file: who may run tests, and how much.
+type Token struct {
+	// Name is a metric label, and unique in a file: letters, digits, _ . -, 64 at the most.
+	Name string
+	// Hash is the SHA-256 of the token's text; unused with Certificate.
+	Hash [sha256.Size]byte
+	// Certificate: the client shows a certificate with this common name instead.
+	Certificate bool
+	// Limits of its use; LeftToday is not used here.
+	Limits control.Limits
+}
+
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+const (
+	// tokenPrefix lets people and scanners of repositories see what it is.
+	tokenPrefix = "owt_"
+	tokenBytes  = 32
+	// maxTokensFile bounds the file; it holds thousands of tokens.
+	maxTokensFile = 1 << 20
+	hashWord      = "sha256:"
+	certWord      = "certificate"
+)
+
+// NewToken draws a token of 256 random bits. The text goes to the client, the Token to
+// the responder's file; the text cannot be found from it.
+func NewToken(name string, limits control.Limits) (t Token, text string, err error) {
+	if !tokenName.MatchString(name) {
+		return Token{}, "", errTokenName(name)
+	}
+	var secret [tokenBytes]byte
+	_, _ = rand.Read(secret[:]) // crypto/rand.Read never fails (Go 1.24)
+	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
+	return Token{Name: name, Hash: sha256.Sum256([]byte(text)), Limits: limits}, text, nil
+}
+
+func errTokenName(name string) error {
+	return fmt.Errorf("responder: token name %q: it must begin with a letter or digit, and have at most 64 letters, digits, and _ . -", name)
+}
+
+// String is the token's line in a file.
+func (t Token) String() string {
+	words := []string{t.Name, hashWord + hex.EncodeToString(t.Hash[:])}
+	if t.Certificate {
+		words[1] = certWord
+	}
+	return strings.Join(append(words, formatLimits(t.Limits)...), " ")
+}
+
+// ParseTokens reads a tokens file's content. The error names the line, and no hash.
+func ParseTokens(content []byte) ([]Token, error) {
+	var all []Token
+	names := map[string]bool{}
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		t, err := parseToken(words)
+		if err == nil && names[t.Name] {
+			err = fmt.Errorf("the name %q stands in the file already", t.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		names[t.Name] = true
+		all = append(all, t)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// errTokenLine says what a line looks like.
+var errTokenLine = errors.New(`a token is a name, "sha256:" and 64 hex digits (or the word "certificate"), and limits; "oneway token new" writes such lines`)
+
+func parseToken(words []string) (t Token, err error) {
+	if len(words) < 2 {
+		return t, errTokenLine
+	}
+	t.Name = words[0]
+	if !tokenName.MatchString(t.Name) {
+		return t, errTokenName(t.Name)
+	}
+	if digits, hashed := strings.CutPrefix(words[1], hashWord); hashed {
+		raw, err := hex.DecodeString(digits)
+		if err != nil || copy(t.Hash[:], raw) != sha256.Size || len(raw) != sha256.Size {
+			return t, errTokenLine
+		}
+	} else if t.Certificate = words[1] == certWord; !t.Certificate {
+		return t, errTokenLine
+	}
+	t.Limits, err = ParseLimits(words[2:])
+	return t, err
+}
+
+// byText finds the token with this text. It takes the same time whichever it is.
+func byText(all []Token, text string) (Token, bool) {
+	hash := sha256.Sum256([]byte(text))
+	found := -1
+	for i := range all {
+		if !all[i].Certificate && subtle.ConstantTimeCompare(all[i].Hash[:], hash[:]) == 1 {
+			found = i
+		}
+	}
+	if found < 0 {
+		return Token{}, false
+	}
+	return all[found], true
+}
+
+// AppendToken adds a token to a file, which it makes (mode 0600) if there is none. A
+// name that the file has already is an error.
+func AppendToken(file string, t Token) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("responder: %w", err)
+	}
+	defer f.Close()
+	content, err := readSome(f)
+	if err != nil {
+		return fmt.Errorf("responder: %s: %w", file, err)
+	}
+	line := t.String() + "\n"
+	if len(content) > 0 && content[len(content)-1] != '\n' {
+		line = "\n" + line
+	}
+	if _, err := ParseTokens(append(content, line...)); err != nil {
+		return fmt.Errorf("responder: %s: %w", file, err)
+	}
+	if _, err := f.WriteString(line); err != nil {
+		return fmt.Errorf("responder: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("responder: %w", err)
+	}
+	return nil
+}
