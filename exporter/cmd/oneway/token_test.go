@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/responder"
+)
+
+func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	f := tokenFlags{file: file, name: "berlin", rate: "20Mbit", duration: "5m", sessions: "2", perDay: "10GB"}
+	var out bytes.Buffer
+	if err := f.run(&out); err != nil {
+		t.Fatal(err)
+	}
+	text, explained, _ := strings.Cut(out.String(), "\n")
+	if !strings.HasPrefix(text, "owt_") || strings.Count(out.String(), text) != 1 {
+		t.Errorf("the token does not stand first, and once:\n%s", out.String())
+	}
+	for _, want := range []string{"token_file", "tokens_file", file, "chmod 600"} {
+		if !strings.Contains(explained, want) {
+			t.Errorf("nothing is said of %s:\n%s", want, explained)
+		}
+	}
+	content, err := os.ReadFile(file)
+	if err != nil || bytes.Contains(content, []byte(text)) {
+		t.Errorf("the file is %q, %v", content, err)
+	}
+	all, err := responder.ParseTokens(content)
+	if err != nil || len(all) != 1 || all[0].Limits.BytesPerSecond != 2.5e6 || all[0].Limits.BytesPerDay != 10e9 {
+		t.Errorf("tokens %+v, %v", all, err)
+	}
+	if info, _ := os.Stat(file); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if err := f.run(&out); err == nil || !strings.Contains(err.Error(), `"berlin" stands in the file already`) {
+		t.Errorf("the same name again: %v", err)
+	}
+}
+
+func TestTokenWithoutAFileIsALineToCopy(t *testing.T) {
+	var out bytes.Buffer
+	if err := (&tokenFlags{name: "berlin", rate: "1Mbit"}).run(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if all, err := responder.ParseTokens([]byte(lines[len(lines)-1])); err != nil || len(all) != 1 {
+		t.Errorf("the last line is no token, %v:\n%s", err, out.String())
+	}
+}
+
+func TestWrongTokenFlagsAreUsageErrors(t *testing.T) {
+	for _, f := range []tokenFlags{{name: "a b"}, {name: "a", rate: "fast"}, {name: "a", duration: "5"}, {name: "a", sessions: "-1"}, {name: "a", perDay: "all"}} {
+		err := f.run(&bytes.Buffer{})
+		if _, ok := errors.AsType[usageError](err); !ok {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
+}
