@@ -29,6 +29,8 @@ func (d *decoder) check(c *Config, root *yaml.Node) {
 		d.fail(root, "paths, reflector", "and responder are all missing; there is nothing to do")
 	}
 	d.checkClock(&c.Clock, at)
+	d.checkState(c, root, at)
+	d.checkLinks(c.Links, root)
 	if c.Reflector != nil {
 		d.checkReflector(c.Reflector, at)
 	}

@@ -23,6 +23,13 @@ type Config struct {
 	// CalibrationFile holds the stamp errors of this host's interfaces, as
 	// `oneway calibrate` has measured them; empty: none are known.
 	CalibrationFile string `yaml:"calibration_file"`
+	// StateDir keeps what must outlive a restart: data budgets' usage, reports, the
+	// responder's key; empty: nothing is kept.
+	StateDir string `yaml:"state_dir"`
+	// Links are what heavy tests share, with their budgets.
+	Links []Link `yaml:"links"`
+	// Reports of heavy tests' runs.
+	Reports Reports `yaml:"reports"`
 
 	root *yaml.Node
 }

@@ -61,6 +61,9 @@ func TestAllFeaturesAreRead(t *testing.T) {
 			PPS:  &PPS{Device: "/dev/pps0", Edge: EdgeClear, Name: "roof"},
 		},
 		CalibrationFile: "testdata/good/stamps.yml",
+		StateDir:        "testdata/good/state",
+		Links:           []Link{{Name: "uplink", Budget: 500_000_000}, {Name: "lab"}},
+		Reports:         Reports{Dir: "/var/lib/oneway/reports", MaxBytes: 64 << 20, MaxRuns: 50},
 		Reflector: &Reflector{
 			Listen:    []Listen{{Port: 862}, {Addr: netip.IPv6Loopback(), Port: 1862}},
 			KeyFile:   "testdata/good/secret.key",
@@ -135,6 +138,22 @@ paths: []`))
 	}
 	if c, err = Parse("x.yml", []byte("paths: []")); err != nil || c.Clock.GPSD != nil || c.Clock.PPS != nil {
 		t.Errorf("a receiver that nobody has configured: %+v, %v", c.Clock, err)
+	}
+}
+
+func TestReportsAreKeptInTheStateDirectoryByDefault(t *testing.T) {
+	for yaml, want := range map[string]Reports{
+		"paths: []":                         {MaxBytes: 256_000_000, MaxRuns: 1000},
+		"paths: []\nstate_dir: /var/oneway": {Dir: "/var/oneway/reports", MaxBytes: 256_000_000, MaxRuns: 1000},
+		"paths: []\nstate_dir: s\nreports: {dir: r, max_runs: 7}": {Dir: "/etc/oneway/r", MaxBytes: 256_000_000, MaxRuns: 7},
+	} {
+		c, err := Parse("/etc/oneway/x.yml", []byte(yaml))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, c.Reports); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", yaml, diff)
+		}
 	}
 }
 
