@@ -52,6 +52,7 @@ type Agent struct {
 	loaded    time.Time
 	reloadErr error
 	jobs      []*job
+	shared    *sharedKeeper
 	clock     *clockKeeper
 	receiver  *watchKeeper[config.GPSD, gpsd.State]
 	pulse     *watchKeeper[config.PPS, pps.State]
@@ -80,6 +81,9 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, config: c}
+	if a.shared, err = newSharedKeeper(a.sink, a.log); err != nil {
+		return nil, err
+	}
 	a.clock = newClockKeeper(a.sink, a.log, o.retry)
 	a.receiver = newReceiverKeeper(a.sink, a.log, o.retry)
 	a.pulse = newPulseKeeper(a.sink, a.log, o.retry)
@@ -150,6 +154,7 @@ func (a *Agent) end() error {
 	a.mu.Unlock()
 	err := stopAll(jobs)
 	a.calibrated(nil)
+	defer a.shared.end() // after all who use it
 	return errors.Join(err, a.reflector.stop(), a.receiver.stop(), a.pulse.stop(), a.clock.stop())
 }
 
@@ -224,6 +229,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	if err := stopAll(gone); err != nil {
 		a.log.Error("A prober that is no longer configured did not end", "err", err)
 	}
+	a.shared.apply(ctx, p.config)
 	a.clock.apply(ctx, p.clock)
 	a.receiver.apply(ctx, p.clock.GPSD)
 	a.pulse.apply(ctx, p.clock.PPS)

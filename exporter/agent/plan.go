@@ -52,9 +52,17 @@ func load(file string, types []probe.Type) (*config.Config, *plan, error) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	defer func() { _ = pacer.Run(ended) }() // that is how a pacer's timer is freed; it cannot fail
+	log := slog.New(slog.DiscardHandler)
+	shared, err := newSharedKeeper(metric.Discard{}, log)
+	if err != nil {
+		return nil, nil, err
+	}
 	m := &maker{
 		types: types,
-		env:   probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: none.New(metric.Discard{}), Pacer: pacer},
+		env: probe.Env{
+			Log: log, Sink: metric.Discard{}, Clock: none.New(metric.Discard{}), Pacer: pacer,
+			Links: shared.links, Reports: shared.reports,
+		},
 	}
 	p, err := m.plan(c)
 	return c, p, err
@@ -66,7 +74,10 @@ func (a *Agent) plan(c *config.Config) (*plan, error) {
 	defer a.mu.Unlock()
 	m := &maker{
 		types: a.options.Types, running: map[string]*job{},
-		env: probe.Env{Log: a.log, Sink: a.sink, Clock: a.clock, Pacer: a.pacer},
+		env: probe.Env{
+			Log: a.log, Sink: a.sink, Clock: a.clock, Pacer: a.pacer,
+			Links: a.shared.links, Reports: a.shared.reports,
+		},
 	}
 	for _, j := range a.jobs {
 		m.running[j.key()] = j

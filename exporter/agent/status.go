@@ -17,6 +17,9 @@ type Status struct {
 	Pulse    *PulseStatus
 	// Reflector is nil if none is configured.
 	Reflector *ReflectorStatus
+	// Links are by name.
+	Links   []LinkStatus
+	Reports ReportsStatus
 	// Paths are in the order of the configuration.
 	Paths []PathStatus
 }
@@ -106,6 +109,7 @@ func (a *Agent) Status() Status {
 	c := a.config
 	a.mu.Unlock()
 	s.Clock, s.Reflector = a.clock.status(), a.reflector.status()
+	s.Links, s.Reports = a.shared.status()
 	s.Receiver, s.Pulse = receiverStatus(a.receiver.look()), pulseStatus(a.pulse.look())
 	for _, p := range c.Paths {
 		path := PathStatus{Name: p.Name, Peer: p.Peer}

@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/report"
+	"oneway.example/exporter/sched"
+)
+
+const noPaths = "clock: {source: static, bound: 1ms}\npaths: []\n"
+
+// wants waits for a gauge of a link.
+func (r *rig) wants(name, link string, want float64) {
+	r.t.Helper()
+	eventually(r.t, name+" of "+link, func() bool { v, found := r.value(name, link); return found && v == want })
+}
+
+func TestBudgetsArePublishedAndAReloadChangesThem(t *testing.T) {
+	r := newRig(t, newFake(), noPaths+"links: [{name: uplink, budget: 1000}, {name: lab}]\n")
+	r.wants("oneway_data_budget_limit_bytes", "uplink", 1000)
+	r.wants("oneway_data_budget_used_bytes", "lab", 0)
+	for _, name := range []string{"oneway_data_budget_limit_bytes", "oneway_data_budget_left_bytes"} {
+		if v, found := r.value(name, "lab"); found {
+			t.Errorf("%s of a link without a budget is %v", name, v)
+		}
+	}
+	reservation, err := r.shared.links.Reserve("uplink", 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.wants("oneway_data_budget_left_bytes", "uplink", 400)
+	reservation.Settle(500)
+	r.wants("oneway_data_budget_left_bytes", "uplink", 500)
+	r.wants("oneway_data_budget_used_bytes", "uplink", 500)
+
+	r.write(noPaths + "links: [{name: uplink, budget: 400}]\n")
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	r.wants("oneway_data_budget_limit_bytes", "uplink", 400)
+	r.wants("oneway_data_budget_left_bytes", "uplink", 0)
+	if _, found := r.value("oneway_data_budget_used_bytes", "lab"); found {
+		t.Error("the link that is gone still has a series")
+	}
+	if _, err := r.shared.links.Reserve("uplink", 1); !errors.As(err, new(*sched.BudgetError)) {
+		t.Errorf("a smaller budget, used up, still gives: %v", err)
+	}
+	r.stop()
+	if _, found := r.value("oneway_data_budget_used_bytes", "uplink"); found {
+		t.Error("the series outlives the agent")
+	}
+}
+
+func TestHeldLinkStaysHeldOverAReload(t *testing.T) {
+	r := newRig(t, newFake(), noPaths+"links: [{name: uplink}]\n")
+	release, ok := r.shared.links.TryAcquire("uplink", "a/saturate")
+	if !ok {
+		t.Fatal("a free link is not to be had")
+	}
+	r.write(noPaths)
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Status().Links; len(s) != 1 || s[0].Holder != "a/saturate" || s[0].Since.IsZero() {
+		t.Errorf("status is %+v", s)
+	}
+	release()
+	if s := r.Status().Links; len(s) != 0 {
+		t.Errorf("a link that nobody has configured or used is still there: %+v", s)
+	}
+}
+
+func TestStateOutlivesTheAgent(t *testing.T) {
+	dir := t.TempDir()
+	yaml := noPaths + "links: [{name: uplink, budget: 1000}]\nstate_dir: " + dir + "\n"
+	first := newRig(t, newFake(), yaml)
+	reservation, err := first.shared.links.Reserve("uplink", 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reservation.Settle(300)
+	id := report.NewID(time.Unix(1e9, 0), nil)
+	if err := first.Reports().Write(report.Header{ID: id, Path: "a", Result: "completed"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	first.stop()
+
+	second := newRig(t, newFake(), yaml)
+	second.wants("oneway_data_budget_used_bytes", "uplink", 300)
+	s := second.Status().Reports
+	if s.Runs != 1 || len(s.Last) != 1 || s.Last[0].ID != id || s.Dir != filepath.Join(dir, "reports") {
+		t.Errorf("status is %+v", s)
+	}
+	f, err := second.Reports().Open(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}
+
+func TestUnusableStateDirectoryStopsNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fake := newFake()
+	r := newRig(t, fake, twoPaths+"links: [{name: uplink, budget: 1000}]\nstate_dir: "+file+"\n")
+	fake.expect(t, "start a", "start b")
+	reservation, err := r.shared.links.Reserve("uplink", 600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reservation.Settle(600)
+	r.wants("oneway_data_budget_left_bytes", "uplink", 400)
+	id := report.NewID(time.Unix(1e9, 0), nil)
+	if err := r.Reports().Write(report.Header{ID: id}, nil); err == nil {
+		t.Error("a report was written below a file")
+	}
+	if s := r.Status().Reports; s.Failed != 1 || s.Error == "" || len(s.Last) != 1 {
+		t.Errorf("status is %+v", s)
+	}
+	r.stop()
+	fake.expect(t, "stop a", "stop b")
+}
+
+func TestCheckingAConfigurationMakesNoDirectory(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "oneway.yml")
+	if err := os.WriteFile(file, []byte(noPaths+"state_dir: state\nlinks: [{name: l, budget: 5}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Check(file, nil); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
