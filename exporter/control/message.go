@@ -170,13 +170,18 @@ type Finished struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Ping asks for a Pong. Either side that hears nothing for Silence ends the session; but
+// Ping asks for a Pong; each side asks when it has said nothing for PingEvery. Either side that hears nothing for Silence ends the session; but
 // while, or shortly after, a transfer fills the direction that it listens to, for that
 // transfer's Idle if that is longer: words wait in the queue that the test fills.
-type Ping struct{}
+type Ping struct {
+	// Seq is one more than that of the ping before; the first has 1.
+	Seq uint64 `json:"seq"`
+}
 
-// Pong answers a Ping.
-type Pong struct{}
+// Pong answers the Ping of that number, and all before it.
+type Pong struct {
+	Seq uint64 `json:"seq"`
+}
 
 // Silence and PingEvery: a peer that vanishes without a word is noticed within a second.
 const (

@@ -1,0 +1,145 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Path is where a responder takes sessions; protocol is what the connection is upgraded to.
+const (
+	Path     = "/v1/session"
+	protocol = "oneway-test/1"
+	// family is what the protocols of all versions begin with.
+	family = "oneway-test/"
+)
+
+// Accept turns an authorised request into a connection: it answers 101 and takes the
+// connection from the HTTP server. Of a request that is no upgrade to this protocol it answers
+// with the refusal, which is also the error. The server must not speak HTTP/2 (see
+// ServerTLS), where there are no upgrades.
+//
+// The caller says Welcome first, and closes the connection in the end: the HTTP server's
+// Shutdown does not know it any more.
+func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
+	if refusal := upgradable(r); refusal != nil {
+		Refuse(w, refusal)
+		return nil, fmt.Errorf("control: from %s: %w", r.RemoteAddr, refusal)
+	}
+	nc, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		Refuse(w, &Refusal{Reason: BadRequest, Detail: "this connection cannot be upgraded"})
+		return nil, fmt.Errorf("control: from %s: %w", r.RemoteAddr, err)
+	}
+	early, err := buffered.Reader.Peek(buffered.Reader.Buffered())
+	if err == nil {
+		err = nc.SetDeadline(time.Now().Add(frameTime)) // the HTTP server's may still stand
+	}
+	if err == nil {
+		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
+	}
+	if err == nil {
+		err = nc.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = nc.Close() // the error says more
+		return nil, fmt.Errorf("%w: %s: %w", ErrLost, r.RemoteAddr, err)
+	}
+	return newConn(nc, early, false), nil
+}
+
+// upgradable tells why a request cannot be upgraded; nil: it can.
+func upgradable(r *http.Request) *Refusal {
+	asked := r.Header.Get("Upgrade")
+	switch {
+	case r.Method != http.MethodGet || r.ProtoMajor != 1 || r.ProtoMinor != 1:
+		return &Refusal{Reason: BadRequest, Detail: "GET in HTTP/1.1 is wanted"}
+	case r.ContentLength != 0:
+		return &Refusal{Reason: BadRequest, Detail: "a request without content is wanted"}
+	case strings.HasPrefix(asked, family) && asked != protocol:
+		return &Refusal{Reason: WrongVersion, Detail: "this responder speaks " + protocol}
+	case asked != protocol || !tokens(r.Header.Values("Connection"), "upgrade"):
+		return &Refusal{Reason: BadRequest, Detail: "Connection: Upgrade and Upgrade: " + protocol + " are wanted"}
+	}
+	return nil
+}
+
+// tokens tells whether a header that lists words has this one.
+func tokens(values []string, want string) bool {
+	for _, v := range values {
+		for word := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(word), want) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Status is the HTTP status of a refusal before the upgrade.
+func (r Reason) Status() int {
+	switch r {
+	case Unauthorised:
+		return http.StatusUnauthorized
+	case WrongVersion:
+		return http.StatusUpgradeRequired
+	case RateLimit, TimeLimit, Unproved:
+		return http.StatusForbidden
+	case TooMany, DayLimit:
+		return http.StatusTooManyRequests
+	case Busy, ShuttingDown:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+// Refuse answers a request with a refusal instead of an upgrade: the reason's Status,
+// Retry-After in whole seconds, and the refusal as JSON. The connection is closed after it.
+func Refuse(w http.ResponseWriter, r *Refusal) { RefuseWith(w, r.Reason.Status(), r) }
+
+// RefuseWith is Refuse with a status of its own, such as 403 for an address that may not ask.
+func RefuseWith(w http.ResponseWriter, status int, r *Refusal) {
+	body, err := json.Marshal(r)
+	if err != nil { // it has no field that could
+		http.Error(w, string(r.Reason), status)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Cache-Control", "no-store")
+	h.Set("Connection", "close")
+	switch status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", `Bearer realm="oneway"`)
+	case http.StatusUpgradeRequired:
+		h.Set("Connection", "close, Upgrade")
+		h.Set("Upgrade", protocol)
+	}
+	if r.RetryAfter > 0 {
+		seconds := (r.RetryAfter + time.Second - 1) / time.Second
+		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // who is refused and gone needs no answer
+}
+
+// BearerToken is the token of a request's Authorization header (RFC 6750 section 2.1); false:
+// there is none, or more than one.
+func BearerToken(r *http.Request) (token string, ok bool) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return "", false
+	}
+	scheme, token, found := strings.Cut(values[0], " ")
+	token = strings.TrimSpace(token)
+	if !found || !strings.EqualFold(scheme, "Bearer") || checkToken(token) != nil {
+		return "", false
+	}
+	return token, true
+}

@@ -1,0 +1,159 @@
+package control
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+)
+
+// errNoAnswer is why a Dial that took too long was ended.
+var errNoAnswer = fmt.Errorf("no answer within %v", DialTime)
+
+// stepError says at which step the connection failed.
+type stepError struct {
+	step string
+	err  error
+}
+
+func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+func (e *stepError) Unwrap() error { return e.err }
+
+// explain names the address, and says what to do where that is known.
+func explain(ctx context.Context, address string, err error) error {
+	if ctx.Err() != nil && !errors.As(err, new(*Refusal)) {
+		err = context.Cause(ctx)
+	}
+	if hint := hint(err); hint != "" {
+		return fmt.Errorf("control: %s: %w: %s", address, err, hint)
+	}
+	return fmt.Errorf("control: %s: %w", address, err)
+}
+
+// The alerts of RFC 8446 section 6.2 that a client's own settings explain.
+const (
+	alertBadCertificate      = 42
+	alertUnknownCA           = 48
+	alertProtocolVersion     = 70
+	alertCertificateRequired = 116
+)
+
+// hint says what can be done about an error; empty: nobody knows.
+func hint(err error) string {
+	var (
+		unknown *tls.CertificateVerificationError
+		alert   tls.AlertError
+		record  tls.RecordHeaderError
+		pin     *pinError
+		step    *stepError
+	)
+	switch {
+	case errors.As(err, new(*Refusal)):
+		return ""
+	case errors.As(err, &pin):
+		return "if the responder has a new key, take the new pin from its log; if not, somebody else answers"
+	case errors.As(err, &unknown):
+		return certificateHint(unknown)
+	case errors.As(err, &record):
+		return "no TLS there: is it the responder's port?"
+	case errors.As(err, &alert):
+		switch uint8(alert) {
+		case alertCertificateRequired, alertBadCertificate, alertUnknownCA:
+			return "it wants a client certificate of its own authority: see cert_file and key_file"
+		case alertProtocolVersion:
+			return "it does not speak TLS 1.3: is it a responder?"
+		}
+		return ""
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "is a responder listening on this port?"
+	case errors.Is(err, errNoAnswer), errors.Is(err, os.ErrDeadlineExceeded):
+		return "is a responder listening there, and does a firewall let this TCP port through?"
+	case errors.As(err, &step) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
+		return "it ended the connection without an answer: is it a responder?"
+	}
+	return ""
+}
+
+// certificateHint says what is wrong with a responder's certificate.
+func certificateHint(e *tls.CertificateVerificationError) string {
+	if len(e.UnverifiedCertificates) == 0 {
+		return ""
+	}
+	shown := PinOf(e.UnverifiedCertificates[0])
+	var (
+		name    x509.HostnameError
+		invalid x509.CertificateInvalidError
+	)
+	switch {
+	case errors.As(e.Err, &name):
+		return "dial it by a name that is in its certificate, set server_name to one, or pin its key (it showed " + shown + ")"
+	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
+		return "renew its certificate, set this host's clock, or pin its key (it showed " + shown + ")"
+	default:
+		return "set ca_file to the authority that signed it, or pin to its key: it showed " + shown + ", compare this with what the responder logged"
+	}
+}
+
+// refused is the error of an answer that is no upgrade: the refusal in it, or what stands
+// there in place of a responder.
+func refused(answer *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxHeaderBytes))
+	if err == nil {
+		if r := parseRefusal(answer, body); r != nil {
+			return r
+		}
+	}
+	status := strconv.Itoa(answer.StatusCode) + " " + http.StatusText(answer.StatusCode)
+	return &stepError{"HTTP", fmt.Errorf("it answered %s, neither an upgrade nor a refusal: a proxy or another web server stands there; dial the responder itself", status)}
+}
+
+// parseRefusal reads the refusal of an answer; nil: there is none. A responder of a later
+// version is understood as far as it goes.
+func parseRefusal(answer *http.Response, body []byte) *Refusal {
+	var r Refusal
+	if answer.StatusCode < 400 || json.Unmarshal(body, &r) != nil || r.Reason == "" {
+		return nil
+	}
+	if !slices.Contains(Reasons(), r.Reason) {
+		i := slices.IndexFunc(Reasons(), func(known Reason) bool { return known.Status() == answer.StatusCode })
+		if i < 0 {
+			return nil
+		}
+		r.Reason = Reasons()[i]
+	}
+	r.ID = 0
+	r.Detail = printable(r.Detail)
+	if seconds, err := strconv.ParseInt(answer.Header.Get("Retry-After"), 10, 32); err == nil && r.RetryAfter <= 0 {
+		r.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	r.RetryAfter = max(r.RetryAfter, 0)
+	return &r
+}
+
+// printable is a text of the peer's that can stand in an error: one line, not too long.
+func printable(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '?'
+		}
+		return c
+	}, s)
+	if runes := []rune(s); len(runes) > maxDetailRunes {
+		s = string(runes[:maxDetailRunes]) + "..."
+	}
+	return s
+}
+
+// maxDetailRunes of a peer's explanation are shown.
+const maxDetailRunes = 300

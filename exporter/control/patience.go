@@ -1,0 +1,108 @@
+package control
+
+import "time"
+
+// patience knows until when a peer that says nothing is waited for. It is pure: times are
+// its arguments; who uses it guards it.
+//
+// Without load that is Silence after the last octet. While a transfer is under way
+// (begin to end) it is the longest Idle of those, because words wait in the queue that the
+// test fills. After the end the queue, and TCP's own timers that have doubled, need a while:
+// the longer patience lasts until a question that was asked after the end is answered,
+// which has then passed both directions, but no longer than Idle after the end.
+//
+//	        begin                end            answer, or Idle after the end
+//	quiet --------> loaded ------------> tail -------------------------------> quiet
+//	Silence         max(Silence, Idle)   max(Silence, Idle)
+type patience struct {
+	heard time.Time // the last octet
+	frame time.Time // the first octet of the frame that is under way; zero: none is
+
+	loads map[uint16]time.Duration // transfers under way, and the Idle of each
+
+	tail      time.Duration // the longest Idle of what has ended; 0: no tail
+	tailEnd   time.Time
+	tailAsked uint64 // the tail ends with the answer to a ping after this one
+
+	asked    uint64 // pings so far
+	answered uint64 // the last that was answered
+}
+
+func newPatience(now time.Time) patience {
+	return patience{heard: now, loads: make(map[uint16]time.Duration)}
+}
+
+// hear notes that octets came.
+func (p *patience) hear(now time.Time) { p.heard = now }
+
+// begin notes that a transfer begins to load the path.
+func (p *patience) begin(id uint16, idle time.Duration) {
+	p.loads[id] = min(idle, MaxIdle)
+}
+
+// drop forgets a transfer that was refused, and so loaded nothing.
+func (p *patience) drop(id uint16) { delete(p.loads, id) }
+
+// end notes that a transfer is over. A transfer that did not begin is nothing.
+func (p *patience) end(id uint16, now time.Time) {
+	idle, ok := p.loads[id]
+	if !ok {
+		return
+	}
+	delete(p.loads, id)
+	p.tail = max(p.tail, idle)
+	p.tailEnd = now.Add(p.tail)
+	p.tailAsked = p.asked
+}
+
+// wants tells whether a ping is to be sent now, whatever else was said, to end the tail.
+func (p *patience) wants() bool { return p.tail > 0 && p.asked == p.tailAsked }
+
+// ask numbers the next ping.
+func (p *patience) ask() uint64 {
+	p.asked++
+	return p.asked
+}
+
+// answer takes a pong. It tells whether there was such a ping.
+func (p *patience) answer(seq uint64) bool {
+	if seq == 0 || seq > p.asked || seq < p.answered {
+		return false
+	}
+	p.answered = seq
+	if p.tail > 0 && seq > p.tailAsked {
+		p.tail = 0
+	}
+	return true
+}
+
+// silence is how long nothing may be heard while the transfers under way last.
+func (p *patience) silence() time.Duration {
+	longest := Silence
+	for _, idle := range p.loads {
+		longest = max(longest, idle)
+	}
+	return longest
+}
+
+// deadline is when the peer is given up unless something comes; dripping says that this is
+// because of a frame that does not end.
+func (p *patience) deadline() (at time.Time, dripping bool) {
+	silence := p.silence()
+	at = p.heard.Add(silence)
+	if p.tail > silence {
+		tail := p.heard.Add(p.tail)
+		if tail.After(p.tailEnd) {
+			tail = p.tailEnd
+		}
+		if tail.After(at) {
+			at = tail
+		}
+	}
+	if !p.frame.IsZero() {
+		if last := p.frame.Add(frameTime + max(silence, p.tail)); last.Before(at) {
+			return last, true
+		}
+	}
+	return at, false
+}
