@@ -1,0 +1,184 @@
+package stream
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"oneway.example/exporter/tstamp"
+)
+
+// Options of an Endpoint.
+type Options struct {
+	// Local is the address and UDP port to be bound to; port 0: the kernel chooses.
+	Local netip.AddrPort
+	// ReceiveBufferBytes is what to ask of SO_RCVBUF; zero: 8 MiB, which is 50 ms of
+	// small packets at 180,000/s, or of 1,500 octets at 1 Gb/s. What does not fit is
+	// counted in Received.Dropped.
+	ReceiveBufferBytes int
+	// Log may be nil.
+	Log *slog.Logger
+	// OnHello, if set, is called for each hello of a session that has joined. It runs on
+	// the receiving goroutine: it must not block, nor call the Endpoint.
+	OnHello func(session uint64, from netip.AddrPort)
+}
+
+// Endpoint is a UDP socket that streams of many sessions share: one for all of a
+// responder's, or one for a run of a client. One goroutine, that of Run, reads it.
+// Its methods are safe for concurrent use.
+type Endpoint struct {
+	conn    *tstamp.Conn
+	log     *slog.Logger
+	onHello func(uint64, netip.AddrPort)
+	secret  [32]byte // of the cookies
+
+	mu       sync.RWMutex
+	sessions map[uint64]*Session
+	// byPeer finds the session of a packet whose header is damaged.
+	byPeer map[netip.AddrPort]*Session
+	// sending finds the stream of a transmit stamp, by the upper half of its cookie.
+	sending map[uint32]*sending
+	token   uint32
+
+	ignored  [Reasons]atomic.Uint64
+	accepted atomic.Uint64
+	hellos   atomic.Uint64
+	answers  atomic.Uint64
+}
+
+// Open makes the socket. Nothing is received until Run; an Endpoint that is not Run
+// must be Closed.
+func Open(o Options) (*Endpoint, error) {
+	c, err := tstamp.Open(o.Local, tstamp.Options{ReceiveBufferBytes: o.ReceiveBufferBytes})
+	if err != nil {
+		return nil, fmt.Errorf("stream: %w", err)
+	}
+	e := &Endpoint{
+		conn: c, log: o.Log, onHello: o.OnHello,
+		sessions: make(map[uint64]*Session), byPeer: make(map[netip.AddrPort]*Session), sending: make(map[uint32]*sending),
+	}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	_, _ = rand.Read(e.secret[:]) // never fails
+	return e, nil
+}
+
+// LocalAddr is the address bound to, with the port that the kernel chose.
+func (e *Endpoint) LocalAddr() netip.AddrPort { return e.conn.LocalAddr() }
+
+// Run receives until ctx ends, which is no error, or the Endpoint is closed, which is
+// none either. The socket is closed when it returns.
+func (e *Endpoint) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, e.Close)
+	defer stop()
+	defer e.Close()
+	r := newReceiver(e)
+	for {
+		if err := e.conn.Receive(r.batch); err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return fmt.Errorf("stream: %w", err)
+		}
+		r.take()
+	}
+}
+
+// Close frees the socket: Run and every Send return.
+func (e *Endpoint) Close() { _ = e.conn.Close() } // a second Close is none
+
+// Join makes a session known, so that its packets are taken. Joined twice, it is the
+// same one.
+func (e *Endpoint) Join(session uint64) *Session {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.sessions[session]
+	if s == nil {
+		s = &Session{endpoint: e, id: session, challenges: make(chan []byte, 1)}
+		e.sessions[session] = s
+	}
+	return s
+}
+
+// Ignored says why a packet that arrived was left alone.
+type Ignored uint8
+
+// The reasons.
+const (
+	// TooShort for a header.
+	TooShort Ignored = iota
+	// Foreign: not of this format or version.
+	Foreign
+	// DamagedHeader, and nothing tells whose packet it was.
+	DamagedHeader
+	// UnknownSession: nobody joined it, or it has left.
+	UnknownSession
+	// UnknownTransfer: none of this number is expected, or it has been finished.
+	UnknownTransfer
+	// BeyondPlan: a number that the plan does not have.
+	BeyondPlan
+	// HelloTooOften: more hellos of one session than are answered.
+	HelloTooOften
+	// BadHello: a hello that cannot or must not be answered: too short for it.
+	BadHello
+	// UnknownType of packet.
+	UnknownType
+
+	// Reasons is how many there are.
+	Reasons = int(UnknownType) + 1
+)
+
+// String is a word for each.
+func (i Ignored) String() string {
+	switch i {
+	case TooShort:
+		return "too_short"
+	case Foreign:
+		return "foreign"
+	case DamagedHeader:
+		return "damaged_header"
+	case UnknownSession:
+		return "unknown_session"
+	case UnknownTransfer:
+		return "unknown_transfer"
+	case BeyondPlan:
+		return "beyond_plan"
+	case HelloTooOften:
+		return "hello_too_often"
+	case BadHello:
+		return "bad_hello"
+	case UnknownType:
+		return "unknown_type"
+	}
+	return "invalid"
+}
+
+// Stats are counts since Open; they only grow.
+type Stats struct {
+	// Socket are those of the socket.
+	Socket tstamp.Stats
+	// Accepted counts data packets that belong to a stream, Hellos the hellos of
+	// sessions that have joined, and Challenges those that were answered.
+	Accepted, Hellos, Challenges uint64
+	// Ignored counts the packets that were left alone, indexed by the reason.
+	Ignored [Reasons]uint64
+}
+
+// Stats returns the counts so far; also after Close.
+func (e *Endpoint) Stats() Stats {
+	s := Stats{
+		Socket: e.conn.Stats(), Accepted: e.accepted.Load(),
+		Hellos: e.hellos.Load(), Challenges: e.answers.Load(),
+	}
+	for i := range s.Ignored {
+		s.Ignored[i] = e.ignored[i].Load()
+	}
+	return s
+}

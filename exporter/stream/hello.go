@@ -1,0 +1,157 @@
+package stream
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/load"
+)
+
+// Times of the hello.
+const (
+	helloEvery     = 100 * time.Millisecond
+	helloPatience  = 5 * time.Second
+	keepAliveEvery = time.Second
+)
+
+// ErrNoAnswer is wrapped by Hello when no challenge has come: the UDP port is filtered
+// on the way, or nobody there knows the session.
+var ErrNoAnswer = errors.New("stream: no answer to hello packets")
+
+// Hello shows the responder at to the address that our packets have there: a packet
+// every 100 ms until its challenge comes, whose cookie is returned. After 5 s the error
+// wraps ErrNoAnswer.
+func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, helloPatience, ErrNoAnswer)
+	defer cancel()
+	again := time.NewTicker(helloEvery)
+	defer again.Stop()
+	var refused error
+	for {
+		if err := s.hello(to, 0); err != nil {
+			refused = err
+		}
+		select {
+		case cookie := <-s.challenges:
+			return cookie, nil
+		case <-ctx.Done():
+			if refused != nil {
+				return nil, fmt.Errorf("%w from %v, and %w", context.Cause(ctx), to, refused)
+			}
+			return nil, fmt.Errorf("stream: hello to %v: %w", to, context.Cause(ctx))
+		case <-again.C:
+		}
+	}
+}
+
+// KeepAlive sends a packet a second that wants no answer, so that a NAT on the way goes
+// on passing what comes from there, until ctx ends.
+func (s *Session) KeepAlive(ctx context.Context, to netip.AddrPort) {
+	again := time.NewTicker(keepAliveEvery)
+	defer again.Stop()
+	for {
+		_ = s.hello(to, load.KeepAlive) // the next one may pass
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+	}
+}
+
+func (s *Session) hello(to netip.AddrPort, flags uint8) error {
+	packet := load.AppendHello(make([]byte, 0, load.HelloBytes), s.id, flags)
+	_, err := s.endpoint.conn.Send([]tstamp.Out{{Payload: packet, Peer: to, Cookie: noStamp}})
+	if err != nil {
+		return fmt.Errorf("stream: %w", err)
+	}
+	return nil
+}
+
+// noStamp is the cookie of packets whose transmit stamp nobody wants.
+const noStamp = 0
+
+// A cookie is the address itself under a code that only this Endpoint can make: 16 octets
+// of HMAC-SHA-256, the port, the address of 16 octets, and its zone. So nothing need be
+// kept for the addresses that asked.
+const (
+	macBytes    = 16
+	cookieBytes = macBytes + 2 + 16
+)
+
+func (s *Session) appendCookie(b []byte, a netip.AddrPort) []byte {
+	start := len(b)
+	b = append(b, make([]byte, macBytes)...)
+	b = binary.BigEndian.AppendUint16(b, a.Port())
+	ip := a.Addr().As16()
+	b = append(b, ip[:]...)
+	b = append(b, a.Addr().Zone()...)
+	copy(b[start:], s.mac(b[start+macBytes:]))
+	return b
+}
+
+func (s *Session) mac(b []byte) []byte {
+	h := hmac.New(sha256.New, s.endpoint.secret[:])
+	h.Write(binary.BigEndian.AppendUint64(nil, s.id))
+	h.Write(b)
+	return h.Sum(nil)[:macBytes]
+}
+
+// Proven is the address that the cookie was sent to: whoever shows it receives there.
+func (s *Session) Proven(cookie []byte) (netip.AddrPort, bool) {
+	if len(cookie) < cookieBytes || len(cookie) > load.MaxCookieBytes ||
+		!hmac.Equal(cookie[:macBytes], s.mac(cookie[macBytes:])) {
+		return netip.AddrPort{}, false
+	}
+	b := cookie[macBytes:]
+	ip := netip.AddrFrom16([16]byte(b[2:18])).Unmap().WithZone(string(b[18:]))
+	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b)), true
+}
+
+// greet answers a hello, or not.
+func (s *Session) greet(in *tstamp.In, h load.Header) {
+	e := s.endpoint
+	e.hellos.Add(1)
+	s.isPeer(in.Peer, in.Local)
+	if e.onHello != nil {
+		e.onHello(s.id, in.Peer)
+	}
+	if h.Flags&load.KeepAlive != 0 {
+		return
+	}
+	if len(in.Payload) < load.HelloBytes || in.Peer.Port() == 0 || in.Peer.Addr().IsMulticast() {
+		e.ignored[BadHello].Add(1)
+		return
+	}
+	if !s.mayChallenge() {
+		e.ignored[HelloTooOften].Add(1)
+		return
+	}
+	packet := load.AppendChallenge(make([]byte, 0, load.HelloBytes), s.id, s.appendCookie(nil, in.Peer))
+	// One that is not taken is asked for again in 100 ms.
+	if _, err := e.conn.Send([]tstamp.Out{{Payload: packet, Peer: in.Peer, Source: in.Local, Cookie: noStamp}}); err == nil {
+		e.answers.Add(1)
+	}
+}
+
+// challenged hands a cookie to who waits for it.
+func (s *Session) challenged(in *tstamp.In, h load.Header) {
+	cookie := load.Cookie(in.Payload, h)
+	if cookie == nil {
+		s.endpoint.ignored[BadHello].Add(1)
+		return
+	}
+	select {
+	case <-s.challenges: // the newest counts
+	default:
+	}
+	s.challenges <- append([]byte(nil), cookie...) // the receiving goroutine alone sends
+	s.isPeer(in.Peer, in.Local)
+}

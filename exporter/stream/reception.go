@@ -1,0 +1,244 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/load"
+)
+
+// monotonic is a reading of sched.Now: no step of the system clock touches it.
+type monotonic = time.Duration
+
+// Progress is how far a stream has come.
+type Progress struct {
+	// Packets and Bytes of UDP payload were sent, or came (duplicates not counted).
+	Packets int
+	Bytes   int64
+	// Elapsed since the first packet was due, or came; zero before.
+	Elapsed time.Duration
+}
+
+// Reception is a stream that is being received, from Expect to Finish.
+type Reception struct {
+	session  *Session
+	transfer uint16
+	planned  int
+	length   time.Duration // as planned
+	begun    monotonic     // when Expect was called
+
+	// dropsBefore and errorsBefore are the kernel's counts at Expect.
+	dropsBefore, errorsBefore uint64
+
+	// The rest is guarded by session.mu, and written by the receiving goroutine.
+	received    Received
+	seen        []uint64 // a bit a packet of the plan
+	distinct    int
+	bytes       int64
+	first, last monotonic // arrivals; zero: none yet
+	sent        int       // below zero: not known yet
+	left        bool      // the session has left, or Finish was called
+
+	// changed is signalled when Finish has something new to look at.
+	changed chan struct{}
+}
+
+// ErrExpected is wrapped when a transfer of that number is being received already, and
+// ErrLeft when the session has left.
+var (
+	ErrExpected = errors.New("stream: transfer is being received already")
+	ErrLeft     = errors.New("stream: session has left")
+)
+
+// slack is how many packets more than planned, duplicates and damaged ones, find room
+// without copying.
+const slack = 1024
+
+// Expect prepares to receive a stream: its packets are taken from now on. It takes some
+// 40 octets of memory for each packet planned.
+func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	n := p.Packets()
+	r := &Reception{
+		session: s, transfer: transfer, planned: n, length: p.Duration(), begun: sched.Now(), sent: -1,
+		seen: make([]uint64, (n+63)/64), changed: make(chan struct{}, 1),
+		dropsBefore: s.endpoint.conn.Stats().Dropped, errorsBefore: checksumErrors(),
+	}
+	r.received.Packets = make([]ReceivedPacket, 0, min(n+n/64+slack, MaxPackets))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		return nil, ErrLeft
+	}
+	if slices.ContainsFunc(s.receptions, func(o *Reception) bool { return o.transfer == transfer }) {
+		return nil, fmt.Errorf("%w: %d", ErrExpected, transfer)
+	}
+	s.receptions = append(s.receptions, r)
+	return r, nil
+}
+
+// add notes a packet whose header is good. The caller holds session.mu, as in all that
+// follows but Finish.
+func (r *Reception) add(in *tstamp.In, h load.Header, now monotonic) {
+	r.arrived(now)
+	damage := Intact
+	if v := load.Compare(in.Payload, h); v.Kind != load.Intact {
+		damage = damageOf(v.Kind)
+		r.keep(in, h, damage, v)
+	}
+	r.append(in, h.Seq, damage)
+	word, bit := h.Seq/64, uint64(1)<<(h.Seq%64)
+	if r.seen[word]&bit != 0 {
+		return
+	}
+	r.seen[word] |= bit
+	r.distinct++
+	r.bytes += int64(len(in.Payload))
+	if r.distinct == r.sent {
+		r.signal()
+	}
+}
+
+func (r *Reception) addBadHeader(in *tstamp.In, h load.Header, now monotonic) {
+	r.arrived(now)
+	r.keep(in, h, BadHeader, load.Verdict{Differing: -1})
+	r.append(in, h.Seq, BadHeader)
+}
+
+func (r *Reception) arrived(now monotonic) {
+	r.last = now
+	if r.first == 0 {
+		r.first = now
+	}
+}
+
+func (r *Reception) append(in *tstamp.In, seq uint32, damage Damage) {
+	if len(r.received.Packets) >= MaxPackets {
+		r.received.Overflow++
+		return
+	}
+	r.received.Packets = append(r.received.Packets, ReceivedPacket{
+		Seq: seq, Stamp: in.Stamp, PayloadBytes: uint16(len(in.Payload)), Damage: damage,
+	})
+}
+
+func damageOf(k load.Kind) Damage {
+	switch k {
+	case load.Truncated:
+		return Truncated
+	case load.Overwritten:
+		return Overwritten
+	case load.BitErrors:
+		return BitErrors
+	}
+	return Intact
+}
+
+// keep keeps a sample of the damaged packet, if there is room.
+func (r *Reception) keep(in *tstamp.In, h load.Header, damage Damage, v load.Verdict) {
+	r.received.CorruptPackets++
+	if len(r.received.Corrupt) >= MaxCorrupt {
+		return
+	}
+	c := Corrupt{
+		Seq: h.Seq, Damage: damage.String(), PayloadBytes: len(in.Payload),
+		First: v.First, Differing: max(v.Differing, 0),
+		Got: slices.Clone(in.Payload[v.First:min(len(in.Payload), v.First+CorruptBytes)]),
+	}
+	if damage != BadHeader { // of one with a bad header nothing more is known
+		c.WantBytes = int(h.PayloadBytes)
+		c.Want = h.AppendContent(nil, v.First, v.First+CorruptBytes)
+	}
+	r.received.Corrupt = append(r.received.Corrupt, c)
+}
+
+func (r *Reception) signal() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// abandon ends it: nothing will come any more.
+func (r *Reception) abandon() {
+	r.session.mu.Lock()
+	r.left = true
+	r.session.mu.Unlock()
+	r.signal()
+}
+
+// SetSent tells how many packets the sender has sent.
+func (r *Reception) SetSent(n int) {
+	r.session.mu.Lock()
+	r.sent = max(n, 0)
+	r.session.mu.Unlock()
+	r.signal()
+}
+
+// Progress is how far it has come.
+func (r *Reception) Progress() Progress {
+	r.session.mu.Lock()
+	defer r.session.mu.Unlock()
+	p := Progress{Packets: r.distinct, Bytes: r.bytes}
+	if r.first != 0 {
+		p.Elapsed = r.last - r.first
+	}
+	return p
+}
+
+// Finish waits for the rest and returns what came: when sent different packets have
+// come, when nothing has come for idle, when the session has left, or when ctx ends. A
+// sent below zero is not known yet: see SetSent; while it is not known, the silence counts
+// from when the plan is over at the earliest. Packets that come later are ignored.
+// It must be called exactly once.
+func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *Received {
+	if sent >= 0 {
+		r.SetSent(sent)
+	}
+	asked := sched.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		left, done := r.remaining(asked, idle)
+		if done || left <= 0 {
+			break
+		}
+		timer.Reset(left)
+		select {
+		case <-ctx.Done():
+			return r.end()
+		case <-timer.C:
+		case <-r.changed:
+		}
+	}
+	return r.end()
+}
+
+// remaining is how long it may still be silent, or done.
+func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Duration, done bool) {
+	r.session.mu.Lock()
+	defer r.session.mu.Unlock()
+	since := max(r.last, asked)
+	if r.sent < 0 {
+		since = max(since, r.begun+r.length)
+	}
+	return since + idle - sched.Now(), r.left || r.sent >= 0 && r.distinct >= r.sent
+}
+
+func (r *Reception) end() *Received {
+	s := r.session
+	dropped, failed := s.endpoint.conn.Stats().Dropped, checksumErrors()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.receptions = slices.DeleteFunc(s.receptions, func(o *Reception) bool { return o == r })
+	r.received.Dropped = dropped - r.dropsBefore
+	r.received.ChecksumErrors = max(failed, r.errorsBefore) - r.errorsBefore
+	return &r.received
+}

@@ -1,0 +1,63 @@
+package stream
+
+import "time"
+
+// cursor goes through a plan, packet by packet. Times are of the monotonic clock; within
+// a segment they are a grid that no lateness shifts.
+type cursor struct {
+	plan    Plan
+	segment int // of the next packet; len(plan.Segments): there is none
+	burst   int
+	packet  int // in the burst
+	// base is when the segment begins, its pause over.
+	base time.Duration
+}
+
+func newCursor(p Plan, begin time.Duration) cursor {
+	return cursor{plan: p, base: begin + p.Segments[0].Pause}
+}
+
+func (c *cursor) done() bool { return c.segment == len(c.plan.Segments) }
+
+// unpaced: the next packet follows the one before at once.
+func (c *cursor) unpaced() bool { return c.plan.Segments[c.segment].Interval == 0 }
+
+func (c *cursor) payloadBytes() int { return c.plan.Segments[c.segment].PayloadBytes }
+
+// due is when the next packet is to leave.
+func (c *cursor) due() time.Duration {
+	return c.base + time.Duration(c.burst)*c.plan.Segments[c.segment].Interval
+}
+
+// together is how many packets from the next one on are due at its time and of its size.
+func (c *cursor) together() int {
+	s := c.plan.Segments[c.segment]
+	if s.Interval == 0 {
+		return s.Packets() - c.burst*s.Burst - c.packet
+	}
+	return s.Burst - c.packet
+}
+
+// advance passes the next packet; now is the time. The segment after one without
+// intervals begins its pause when that is over, not when it was planned to be: how long
+// it takes is the host's affair.
+func (c *cursor) advance(now time.Duration) {
+	s := c.plan.Segments[c.segment]
+	if c.packet++; c.packet < s.Burst {
+		return
+	}
+	c.packet = 0
+	if c.burst++; c.burst < s.Bursts {
+		return
+	}
+	c.burst = 0
+	c.segment++
+	if s.Interval > 0 {
+		c.base += time.Duration(s.Bursts) * s.Interval
+	} else {
+		c.base = max(c.base, now)
+	}
+	if !c.done() {
+		c.base += c.plan.Segments[c.segment].Pause
+	}
+}
