@@ -27,7 +27,9 @@ func reasonNamed(word string) sample.Reason {
 }
 
 // judgeClocks says what both clocks together are worth for this transfer. A clock's error
-// is the larger of its bounds before and after. Where both ends read one clock its error
+// is the larger of its bounds before and after, and of what was seen between; the far
+// clock's is not seen between, where it can only have grown as a clock's bound does, some
+// microseconds a minute. Where both ends read one clock its error
 // is in both stamps and cancels; a step does not, and a configuration that says that
 // there is no clock is obeyed.
 func (t *Transfer) judgeClocks() {
@@ -62,7 +64,7 @@ func (c Clocks) verdict() sample.Bound {
 	case after != sample.OK:
 		return sample.Bound{Reason: after}
 	}
-	return sample.Bound{Error: max(c.Before.Bound, c.After.Bound, 0), Reason: sample.OK}
+	return sample.Bound{Error: max(c.Before.Bound, c.After.Bound, c.Largest, 0), Reason: sample.OK}
 }
 
 // Bound is what both clocks together may be off by during the transfer, stamps apart.
@@ -93,13 +95,14 @@ func (t *Transfer) Drift() float64 {
 }
 
 // Delay is the one-way delay of packet i, with its bound: both clocks, and both stamps.
-// stamped is false for a packet that did not arrive intact, or lacks a stamp.
-func (t *Transfer) Delay(i int) (d sample.Delay, stamped bool) {
+// Its reason is sample.NoStamp for a packet that did not arrive intact, or lacks a stamp;
+// with any other reason there is a value, if not always a valid one.
+func (t *Transfer) Delay(i int) sample.Delay {
 	p := &t.Packets[i]
 	if !p.stamped() {
-		return sample.Delay{Reason: sample.NoStamp}, false
+		return sample.Delay{Reason: sample.NoStamp}
 	}
-	d = sample.Delay{Value: p.Arrived.At.Sub(p.Sent.At), Reason: t.bound.Reason}
+	d := sample.Delay{Value: p.Arrived.At.Sub(p.Sent.At), Reason: t.bound.Reason}
 	if d.OK() {
 		d.Bound = t.bound.Error + stampError(p.Sent) + stampError(p.Arrived)
 	}
@@ -107,7 +110,7 @@ func (t *Transfer) Delay(i int) (d sample.Delay, stamped bool) {
 	if t.Direction == sample.Reverse {
 		near = p.Arrived
 	}
-	return t.calibrated.Correct(d, near, stampError(near)), true
+	return t.calibrated.Correct(d, near, stampError(near))
 }
 
 // stampError bounds the error of one stamp against the clock that it was taken from; the
@@ -125,4 +128,17 @@ func stampError(s sample.Stamp) time.Duration {
 	default:
 		return max(user, s.Held)
 	}
+}
+
+// StampError is how far a delay of this transfer may be off for the stamps of both ends,
+// of packets that were not held: the largest of the origins that occur.
+func (t *Transfer) StampError() (most time.Duration) {
+	for i := range t.Packets {
+		if p := &t.Packets[i]; p.stamped() {
+			p := *p
+			p.Sent.Held, p.Arrived.Held = 0, 0
+			most = max(most, stampError(p.Sent)+stampError(p.Arrived))
+		}
+	}
+	return most
 }

@@ -78,9 +78,6 @@ func departures(p stream.Plan, overhead int, sent *stream.Sent) ([]Packet, Count
 	return packets, c
 }
 
-// arrived tells whether anything of the packet came, intact or not.
-func (p *Packet) arrived() bool { return p.Copies > 0 || p.Damage != stream.Intact }
-
 // stamped tells whether the packet has a delay: an intact copy, and both stamps.
 func (p *Packet) stamped() bool {
 	return p.Copies > 0 && p.Sent.Origin != sample.Absent && p.Arrived.Origin != sample.Absent

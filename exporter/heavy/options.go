@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
 )
 
 // Options are the keys that all heavy probes share. See Decode.
@@ -18,7 +19,7 @@ type Options struct {
 	Jitter time.Duration `yaml:"jitter"`
 	// Windows are the times of day in which runs may start, local time, such as
 	// "22:00-06:00" or "mon-fri 09:00-17:00"; none: at any time.
-	Windows []string `yaml:"windows"`
+	Windows []sched.Window `yaml:"windows"`
 	// Link is what no two heavy tests use at once; empty: the path's name.
 	Link string `yaml:"link"`
 	// Responder is the far end's host:port; empty: the path's peer, port 8620.

@@ -168,3 +168,25 @@ func (s *Session) record(t *Transfer) {
 	}
 	all.checksumErrors += t.Received.ChecksumErrors
 }
+
+// report has progress told to f.
+func (s *Session) report(f func(Progress)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress = f
+}
+
+// total is the IP octets sent, both directions.
+func (s *Session) total() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moved[sample.Forward] + s.moved[sample.Reverse]
+}
+
+// close puts into the outcome what the session has seen.
+func (s *Session) close(o *Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.ForwardBytes, o.ReverseBytes = s.moved[sample.Forward], s.moved[sample.Reverse]
+	o.Transfers = s.recorder.series
+}

@@ -58,6 +58,8 @@ func (p *Packet) Lost() bool { return p.Sent.Present() && p.Copies == 0 }
 type Clocks struct {
 	Before control.Clock `json:"before"`
 	After  control.Clock `json:"after"`
+	// Largest is the largest bound seen between the two, where it was looked at.
+	Largest time.Duration `json:"largest_bound_ns,omitempty"`
 }
 
 // Counts are whole numbers of packets. Sent = Arrived + Lost.

@@ -13,6 +13,13 @@ type Values struct {
 	path, probe string
 	open        map[string]*value
 	generation  uint64
+	// observed waits until the sink is free again: a run has many observations.
+	observed []observation
+}
+
+type observation struct {
+	to     metric.Series
+	values []float64
 }
 
 type value struct {
@@ -31,8 +38,10 @@ func (v *Values) Set(d *metric.Desc, x float64, labels ...string) { v.series(d, 
 // Add adds to a counter.
 func (v *Values) Add(d *metric.Desc, delta float64, labels ...string) { v.series(d, labels).Add(delta) }
 
-// Observe observes into a histogram.
-func (v *Values) Observe(d *metric.Desc, x float64, labels ...string) { v.series(d, labels).Observe(x) }
+// Observe observes values into a histogram.
+func (v *Values) Observe(d *metric.Desc, values []float64, labels ...string) {
+	v.observed = append(v.observed, observation{v.series(d, labels), values})
+}
 
 func (v *Values) series(d *metric.Desc, labels []string) metric.Series {
 	key := d.Name + "\x00" + strings.Join(labels, "\x00")
@@ -61,6 +70,12 @@ func (v *Values) replace(publish func(*Values)) {
 			}
 		}
 	})
+	for _, o := range v.observed {
+		for _, x := range o.values {
+			o.to.Observe(x)
+		}
+	}
+	v.observed = nil
 }
 
 func (v *Values) close() {

@@ -1,0 +1,208 @@
+package heavy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/wait"
+)
+
+// carrier is the real Carrier: a control connection and a UDP socket.
+type carrier struct {
+	client  *control.Client
+	session *stream.Session
+	remote  netip.AddrPort
+	clock   clock.Monitor
+	drain   time.Duration
+	last    atomic.Uint32 // transfer
+}
+
+// Carry is Carrier.
+func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, progress func(Progress)) (*Carried, error) {
+	n := c.last.Add(1)
+	if n > math.MaxUint16 {
+		return nil, fmt.Errorf("heavy: more than %d transfers in a session", math.MaxUint16)
+	}
+	t := control.Transfer{ID: uint16(n), Direction: d, Plan: p, Idle: c.drain}
+	w := &watchman{clock: c.clock, tell: progress}
+	var carried *Carried
+	var err error
+	if d == sample.Forward {
+		carried, err = c.forward(ctx, t, w)
+	} else {
+		carried, err = c.reverse(ctx, t, w)
+	}
+	if carried != nil {
+		carried.Near = w.clocks()
+	}
+	if ctx.Err() != nil {
+		return carried, context.Cause(ctx)
+	}
+	return carried, err
+}
+
+func (c *carrier) forward(ctx context.Context, t control.Transfer, w *watchman) (*Carried, error) {
+	w.begin()
+	started, err := c.client.Start(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("heavy: forward transfer: %w", err)
+	}
+	out := &Carried{Far: Clocks{Before: started.Clock}}
+	out.Sent, err = c.session.Send(ctx, t.ID, c.remote, t.Plan, w.see)
+	if out.Sent != nil {
+		out.Packets, out.PayloadBytes = moved(t.Plan, out.Sent)
+	}
+	if err != nil {
+		return out, &Failure{Reason: ReasonSocket, Err: err}
+	}
+	if err := c.client.Sent(ctx, t.ID, len(out.Sent.Packets)); err != nil {
+		return out, fmt.Errorf("heavy: forward transfer: %w", err)
+	}
+	finished, records, err := c.client.Wait(ctx, t.ID)
+	if err != nil {
+		return out, fmt.Errorf("heavy: forward transfer: %w", err)
+	}
+	out.Far.After, out.Cut = finished.Clock, finished.Error
+	if finished.Received == nil {
+		return out, fmt.Errorf("heavy: forward transfer: the responder does not say what it received")
+	}
+	out.Received = finished.Received
+	if out.Received.Packets, err = stream.ParseReceived(records); err != nil {
+		return out, fmt.Errorf("heavy: forward transfer: %w", err)
+	}
+	return out, nil
+}
+
+func (c *carrier) reverse(ctx context.Context, t control.Transfer, w *watchman) (*Carried, error) {
+	reception, err := c.session.Expect(t.ID, t.Plan)
+	if err != nil {
+		return nil, &Failure{Reason: ReasonSocket, Err: err}
+	}
+	// Whatever happens, the reception is finished: nobody else ends it.
+	receiving, enough := context.WithCancel(ctx)
+	defer enough()
+	var finishing sync.WaitGroup
+	out := &Carried{}
+	finishing.Go(func() {
+		out.Received = reception.Finish(receiving, -1, c.drain)
+		enough()
+	})
+	finishing.Go(func() { c.session.KeepAlive(receiving, c.remote) })
+	finishing.Go(func() { w.follow(receiving, reception) })
+	w.begin()
+	err = c.request(ctx, t, reception, out)
+	if err != nil {
+		enough()
+	}
+	finishing.Wait()
+	if out.Sent != nil {
+		out.Packets, out.PayloadBytes = moved(t.Plan, out.Sent)
+	} else { // what came is the least that was sent
+		at := reception.Progress()
+		out.Packets, out.PayloadBytes = at.Packets, at.Bytes
+	}
+	return out, err
+}
+
+// request has the responder send, and waits until it says that it has.
+func (c *carrier) request(ctx context.Context, t control.Transfer, to *stream.Reception, out *Carried) error {
+	started, err := c.client.Start(ctx, t)
+	if err != nil {
+		return fmt.Errorf("heavy: reverse transfer: %w", err)
+	}
+	out.Far.Before = started.Clock
+	finished, records, err := c.client.Wait(ctx, t.ID)
+	if err != nil {
+		return fmt.Errorf("heavy: reverse transfer: %w", err)
+	}
+	out.Far.After, out.Cut = finished.Clock, finished.Error
+	if finished.Sent == nil {
+		return fmt.Errorf("heavy: reverse transfer: the responder does not say what it sent")
+	}
+	sent := finished.Sent
+	if sent.Packets, err = stream.ParseSent(records); err != nil {
+		return fmt.Errorf("heavy: reverse transfer: %w", err)
+	}
+	out.Sent = sent
+	to.SetSent(leftHost(sent))
+	return nil
+}
+
+// leftHost is how many packets the sender's kernel took: no others can come.
+func leftHost(sent *stream.Sent) (n int) {
+	for i := range sent.Packets {
+		if sent.Packets[i].Stamp.Present() {
+			n++
+		}
+	}
+	return n
+}
+
+// moved is how many packets left the sender, and their UDP payload.
+func moved(p stream.Plan, sent *stream.Sent) (packets int, payload int64) {
+	i := 0
+	for _, s := range p.Segments {
+		for range min(s.Packets(), len(sent.Packets)-i) {
+			if sent.Packets[i].Stamp.Present() {
+				packets++
+				payload += int64(s.PayloadBytes)
+			}
+			i++
+		}
+	}
+	return packets, payload
+}
+
+// watchman looks at this host's clock, and passes progress on, while a transfer lasts.
+type watchman struct {
+	clock clock.Monitor
+	tell  func(Progress)
+
+	mu      sync.Mutex
+	before  control.Clock
+	largest time.Duration
+}
+
+func (w *watchman) begin() {
+	now := clockOf(w.clock, instant.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before, w.largest = now, now.Bound
+}
+
+// see is told of progress some times a second.
+func (w *watchman) see(p stream.Progress) {
+	now := clockOf(w.clock, instant.Now())
+	w.mu.Lock()
+	w.largest = max(w.largest, now.Bound)
+	w.mu.Unlock()
+	if w.tell != nil {
+		w.tell(Progress{Packets: p.Packets, Bytes: p.Bytes, Elapsed: p.Elapsed})
+	}
+}
+
+// watchEvery is how often a reception is looked at.
+const watchEvery = 200 * time.Millisecond
+
+func (w *watchman) follow(ctx context.Context, r *stream.Reception) {
+	for wait.For(ctx, watchEvery) {
+		w.see(r.Progress())
+	}
+}
+
+func (w *watchman) clocks() Clocks {
+	after := clockOf(w.clock, instant.Now())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Clocks{Before: w.before, After: after, Largest: max(w.largest, after.Bound)}
+}

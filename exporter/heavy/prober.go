@@ -1,0 +1,127 @@
+package heavy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/wait"
+)
+
+// Prober runs a heavy test by its calendar.
+type Prober struct {
+	runner *runner
+	status *status
+	rng    *rand.Rand // nil: nothing of the calendar is random; for tests
+}
+
+// NewProber checks the options and makes a prober. Nothing is opened, and nothing sent,
+// until Run. An error is a *probe.OptionError.
+func NewProber(env probe.Env, target probe.Target, o Options, k Kind) (*Prober, error) {
+	r, err := newRunner(env, target, o, k)
+	if err != nil {
+		return nil, err
+	}
+	return &Prober{runner: r, status: r.status, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, nil
+}
+
+// Run runs the test whenever it is due, until ctx ends. Whatever becomes of a run, the
+// next one comes.
+func (p *Prober) Run(ctx context.Context) error {
+	r := p.runner
+	r.open()
+	defer r.close()
+	due := r.calendar.First(time.Now(), p.rng)
+	for {
+		p.status.waiting(due)
+		if due.IsZero() {
+			<-ctx.Done()
+			return nil
+		}
+		if !wait.For(ctx, time.Until(due)) {
+			return nil
+		}
+		r.count(r.once(ctx))
+		// The system's clock may have been stepped meanwhile: what was due is
+		// counted by the time that has gone by, windows by what the clock says now.
+		now := time.Now()
+		due = p.next(now.Add(due.Sub(now)))
+		for ; !due.IsZero() && !due.After(time.Now()); due = p.next(due) {
+			r.tally(Skipped, ReasonOverrun)
+		}
+	}
+}
+
+func (p *Prober) next(due time.Time) time.Time { return p.runner.calendar.Next(due, p.rng) }
+
+// Status is for the landing page.
+func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
+
+// Once runs the test now, whatever its calendar says, and tells of progress, which may
+// be nil, some times a second. The outcome is there with an error too, with what was
+// found until then; without one the run has completed.
+func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, progress func(Progress)) (*Outcome, error) {
+	r, err := newRunner(env, target, o, k)
+	if err != nil {
+		return nil, err
+	}
+	r.calendar.Windows = nil
+	r.progress = progress
+	r.open()
+	defer r.close()
+	outcome := r.once(ctx)
+	r.count(outcome)
+	if outcome.Result != Completed {
+		return outcome, errors.New(outcome.Error)
+	}
+	return outcome, nil
+}
+
+// address is where the responder is: as configured, or the path's peer with the
+// responders' port.
+func address(o *Options, target probe.Target) (host string, port uint16, err error) {
+	if o.Responder != "" {
+		host, port, err = splitHostPort(o.Responder)
+		if err != nil {
+			return "", 0, &probe.OptionError{Key: "responder", Problem: fmt.Sprintf("is %q; it must be a host name or address, with an optional :port of 1..65535", o.Responder)}
+		}
+		return host, port, nil
+	}
+	host, _, err = splitHostPort(target.Peer) // its port is that of another service
+	if err != nil {
+		return "", 0, &probe.OptionError{Key: "responder", Problem: fmt.Sprintf("is not given, and the path's peer %q is no host name or address", target.Peer)}
+	}
+	return host, DefaultPort, nil
+}
+
+var errAddress = errors.New("heavy: not a host with an optional port")
+
+// splitHostPort reads "host", "host:port", "192.0.2.1", "[2001:db8::1]:8620" or
+// "2001:db8::1".
+func splitHostPort(s string) (host string, port uint16, err error) {
+	bare := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	if _, err := netip.ParseAddr(bare); err == nil {
+		return bare, DefaultPort, nil
+	}
+	if s != "" && !strings.ContainsAny(s, ":[] /") {
+		return s, DefaultPort, nil
+	}
+	host, text, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", 0, errAddress
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 || host == "" {
+		return "", 0, errAddress
+	}
+	return host, uint16(n), nil
+}
+
+var _ probe.Prober = (*Prober)(nil)
