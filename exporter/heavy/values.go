@@ -38,8 +38,14 @@ func (v *Values) Set(d *metric.Desc, x float64, labels ...string) { v.series(d, 
 // Add adds to a counter.
 func (v *Values) Add(d *metric.Desc, delta float64, labels ...string) { v.series(d, labels).Add(delta) }
 
-// Observe observes values into a histogram.
-func (v *Values) Observe(d *metric.Desc, values []float64, labels ...string) {
+// Observe observes one value into a histogram.
+func (v *Values) Observe(d *metric.Desc, x float64, labels ...string) {
+	v.ObserveAll(d, []float64{x}, labels...)
+}
+
+// ObserveAll observes many. They are seen a moment after the gauges are: so many would hold
+// a scrape up.
+func (v *Values) ObserveAll(d *metric.Desc, values []float64, labels ...string) {
 	v.observed = append(v.observed, observation{v.series(d, labels), values})
 }
 
