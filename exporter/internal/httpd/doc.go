@@ -8,6 +8,8 @@
 //	GET  /-/ready         200 while a configuration is in force, else 503
 //	POST /-/reload        reads the configuration again; 500 and the reason if it is refused
 //	GET  /api/v1/status   what the page says, for machines
+//	GET  /runs            the runs of heavy tests that are kept, newest first, as JSON
+//	GET  /runs/ID         one run's report, a download
 //	GET  /sd              the peers, as Prometheus' http_sd wants them
 //	GET  /debug/pprof/    only if asked for
 //

@@ -13,12 +13,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/report"
 )
 
 // Source is what is served; an agent.Agent is one.
 type Source interface {
 	Status() agent.Status
 	Reload() error
+	// Reports has the runs of heavy tests; it is never nil.
+	Reports() *report.Store
 }
 
 // Options are the handler's settings. Source and Registry are needed.
@@ -62,6 +65,8 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /style.css", style)
 	mux.HandleFunc("GET /api/v1/status", s.status)
 	mux.HandleFunc("GET /sd", s.discovery)
+	mux.HandleFunc("GET /runs", s.runs)
+	mux.HandleFunc("GET /runs/{id}", s.run)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
 		// One family that cannot be shown must not hide all others.

@@ -116,6 +116,7 @@ func TestVerdictNamesWhatIsWrong(t *testing.T) {
 		{"no pulse", func(s *agent.Status) { s.Pulse = &agent.PulseStatus{} }, agent.Impaired, "No paths are configured", 1},
 		{"no pulse yet", func(s *agent.Status) { s.Started, s.Pulse = sampleNow, &agent.PulseStatus{} }, agent.Up, "No paths are configured", 0},
 		{"a pulse", func(s *agent.Status) { s.Pulse = &agent.PulseStatus{Present: true} }, agent.Up, "No paths are configured", 0},
+		{"report lost", func(s *agent.Status) { s.Reports.Error = "x" }, agent.Impaired, "No paths are configured", 1},
 		{"not running", func(s *agent.Status) { s.Started = time.Time{} }, agent.Starting, "Not measuring: the agent is starting or ending", 0},
 	} {
 		s := good
@@ -129,6 +130,7 @@ func TestVerdictNamesWhatIsWrong(t *testing.T) {
 
 func TestPageOfManyPathsShowsProblemsFirst(t *testing.T) {
 	s := sample()
+	s.Reports.Last = nil // they have rows too
 	for i := range 1000 {
 		s.Paths = append(s.Paths, agent.PathStatus{Name: fmt.Sprint("p", i), Probes: []agent.ProbeStatus{{Health: agent.Up}}})
 	}

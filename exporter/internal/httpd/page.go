@@ -36,6 +36,9 @@ type view struct {
 	Receiver      *agent.ReceiverStatus
 	Pulse         *agent.PulseStatus
 	Reflector     *agent.ReflectorStatus
+	Links         []agent.LinkStatus
+	Reports       agent.ReportsStatus
+	Runs          []runRow
 	Config        agent.ConfigStatus
 	Started       time.Time
 	Rows          []row
@@ -63,7 +66,7 @@ type figure struct{ Quantity, Value string }
 func newView(s agent.Status, host string, now time.Time, all bool) view {
 	v := view{
 		Host: host, Version: version.Version, Clock: s.Clock, Receiver: s.Receiver, Pulse: s.Pulse, Reflector: s.Reflector, Config: s.Config,
-		Started: s.Started, Now: now,
+		Links: s.Links, Reports: s.Reports, Runs: newRunRows(s.Reports.Last), Started: s.Started, Now: now,
 	}
 	for _, p := range s.Paths {
 		for _, one := range p.Probes {
@@ -126,6 +129,10 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	if r := s.Reflector; r != nil && r.Error != "" {
 		v.raise(agent.Impaired)
 		v.Notes = append(v.Notes, "The reflector does not run: other hosts get no answer from this one.")
+	}
+	if s.Reports.Error != "" {
+		v.raise(agent.Impaired)
+		v.Notes = append(v.Notes, "The last report of a heavy test was not kept; its results are.")
 	}
 	return v
 }
@@ -234,7 +241,7 @@ func age(now, then time.Time) string {
 // for people, and so there is no state in the package.
 func pageTemplate() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"age": age, "figures": probe.Figures, "glyph": glyph,
+		"age": age, "figures": probe.Figures, "glyph": glyph, "octets": octets, "took": took,
 		"utc": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageSource)
 }

@@ -6,6 +6,7 @@ import (
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
 )
 
 // sampleNow is the time of the sample.
@@ -14,11 +15,14 @@ var sampleNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // fakeSource is a Source that says what it is told to.
 type fakeSource struct {
 	status  agent.Status
+	reports *report.Store
 	reloads int
 	err     error
 }
 
 func (s *fakeSource) Status() agent.Status { return s.status }
+
+func (s *fakeSource) Reports() *report.Store { return s.reports }
 
 func (s *fakeSource) Reload() error {
 	s.reloads++
@@ -79,6 +83,38 @@ func sample() agent.Status {
 			Jitter: new(420 * time.Nanosecond), Offset: new(-1200 * time.Nanosecond), Bound: new(3 * time.Microsecond),
 		},
 		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Answering: true, Packets: 1234567, Answered: 1234500, Sessions: 12},
-		Paths:     paths,
+		Links: []agent.LinkStatus{
+			{Name: "lab-wan", Used: 1_234_567_890, Holder: "lab-to-lab/saturate", Since: at(12 * time.Second)},
+			{Name: "mobile", Limit: 500_000_000, Used: 500_000_000},
+			{Name: "uplink", Limit: 5_000_000_000, Used: 1_402_000_000, Left: 3_598_000_000},
+		},
+		Reports: agent.ReportsStatus{Dir: "/var/lib/oneway/reports", Runs: 214, Bytes: 61_300_000, Last: sampleRuns(at)},
+		Paths:   paths,
 	}
+}
+
+func sampleRuns(at func(time.Duration) time.Time) []report.Header {
+	run := func(id, path, kind, peer, result string, begin, lasted time.Duration, bytes int64, lines ...report.Line) report.Header {
+		return report.Header{
+			ID: id, Path: path, Probe: kind, Kind: kind, Peer: peer, Begin: at(begin), End: at(begin - lasted), Result: result,
+			FileBytes: bytes, Summary: lines,
+		}
+	}
+	line := func(quantity, direction, value string) report.Line {
+		return report.Line{Quantity: quantity, Direction: direction, Value: value}
+	}
+	runs := []report.Header{
+		run("20260301t114700z-00000004", "calgary-to-seoul", "saturate", "reflector.seoul.example.net", "completed", 13*time.Minute, 71*time.Second, 412_345,
+			line("throughput", "forward", "4.98 Mb/s"), line("queue", "forward", "252 kB ± 4 kB"), line("loss", "forward", "0.8 %"),
+			line("throughput", "reverse", "11.9 Mb/s"), line("queue", "reverse", "not filled")),
+		run("20260301t113000z-00000003", "bus-12-to-core", "train", "[2001:db8::7]:8620", "incomplete", 30*time.Minute, 9*time.Second, 20_480,
+			line("capacity, 1500 B", "forward", "1.82 Mb/s"), line("trains", "", "12 of 30 clean")),
+		run("20260301t110000z-00000002", "office-to-router", "saturate", "192.0.2.1", "refused", time.Hour, time.Second, 0),
+		run("20260301t100000z-00000001", "lab-to-lab", "matrix", "lab.example.net", "failed", 2*time.Hour, 4*time.Minute, 1_200_000),
+		{ID: "20260301t090000z-00000000", Result: report.Unreadable, FileBytes: 17},
+	}
+	runs[1].Reason = "the sender's own pace bounds 18 trains of 30"
+	runs[2].Reason = "the responder refuses: token unknown"
+	runs[3].Probe, runs[3].Reason = "matrix-nightly", "the control connection was lost after 3m58s"
+	return runs
 }

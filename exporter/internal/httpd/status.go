@@ -19,6 +19,8 @@ type (
 		Receiver  *receiverJSON  `json:"receiver,omitempty"`
 		Pulse     *pulseJSON     `json:"pulse,omitempty"`
 		Reflector *reflectorJSON `json:"reflector,omitempty"`
+		Links     []linkJSON     `json:"links,omitempty"`
+		Reports   reportsJSON    `json:"reports"`
 		Paths     []pathJSON     `json:"paths"`
 	}
 	configJSON struct {
@@ -139,6 +141,7 @@ func newStatusJSON(s agent.Status) statusJSON {
 			Reason: s.Clock.Reason, Error: s.Clock.Error, Steps: s.Clock.Steps, LastUpdate: known(s.Clock.LastUpdate),
 		},
 		Receiver: newReceiverJSON(s.Receiver), Pulse: newPulseJSON(s.Pulse),
+		Links: newLinksJSON(s.Links), Reports: newReportsJSON(s.Reports),
 		Paths: []pathJSON{},
 	}
 	if s.Clock.Trusted {
