@@ -95,6 +95,7 @@ type received struct {
 	software, hardware instant.Time
 	local              netip.Addr
 	ttl, tos           uint8
+	segment            int // what was coalesced had packets of so many octets; 0: it is one
 }
 
 func parseReceived(b []byte) (r received) {
@@ -113,6 +114,10 @@ func parseReceived(b []byte) (r received) {
 			r.parseIP(kind, data)
 		case unix.SOL_IPV6:
 			r.parseIPv6(kind, data)
+		case unix.SOL_UDP:
+			if kind == unix.UDP_GRO && len(data) >= 4 {
+				r.segment = int(int32(binary.NativeEndian.Uint32(data)))
+			}
 		}
 	}
 }

@@ -74,6 +74,30 @@ func (c *Conn) Send(out []Out) (sent int, err error) {
 	return len(out), nil
 }
 
+// SendAs is Send: manners are not honoured here, but that unstamped packets bring no
+// stamps, and that one to be cut is refused.
+func (c *Conn) SendAs(m Manner, out []Out) (sent int, err error) {
+	if !m.Unstamped {
+		return c.Send(out)
+	}
+	for i := range out {
+		o := &out[i]
+		if o.Segment > 0 {
+			return i, fmt.Errorf("tstamp: send to %v: %w", o.Peer, syscall.EINVAL)
+		}
+		o.At = instant.Now()
+		if _, err := c.udp.WriteToUDPAddrPort(o.Payload, o.Peer); err != nil {
+			c.sendErrors.Add(1)
+			return i, fmt.Errorf("tstamp: send to %v: %w", o.Peer, err)
+		}
+		c.sent.Add(1)
+	}
+	return len(out), nil
+}
+
+// Coalesce does nothing here: packets are read one by one.
+func (c *Conn) Coalesce(bool) error { return errors.ErrUnsupported }
+
 // Batch is what a Receive brings, with the memory it needs.
 type Batch struct {
 	In     []In

@@ -140,15 +140,29 @@ func (c *Conn) unpack(b *Batch, n int) {
 		if in.Truncated {
 			c.counts.truncated.Add(1)
 		}
-		stamps[in.Stamp.Origin]++
-		b.In = append(b.In, in)
+		before := len(b.In)
+		b.add(in, r.segment)
+		stamps[in.Stamp.Origin] += uint64(len(b.In) - before)
 	}
-	c.counts.received.Add(uint64(n))
+	c.counts.received.Add(uint64(len(b.In)))
 	for origin, count := range stamps {
 		if count > 0 {
 			c.counts.rx[origin].Add(count)
 		}
 	}
+}
+
+// add adds what one message brought: a packet, or several that were coalesced, all but
+// the last of segment octets.
+func (b *Batch) add(in In, segment int) {
+	rest := in.Payload
+	for segment > 0 && len(rest) > segment {
+		in.Payload = rest[:segment:segment]
+		b.In = append(b.In, in)
+		rest = rest[segment:]
+	}
+	in.Payload = rest
+	b.In = append(b.In, in)
 }
 
 // best is the card's stamp, else the kernel's, else the user's.

@@ -21,9 +21,18 @@ const pendingErrorRetries = 3
 // for the reason that err wraps, a syscall.Errno (EAGAIN and ENOBUFS: no room
 // now); the ones after it were not tried. After Close err is net.ErrClosed.
 // A packet taken may still be dropped on this host.
-func (c *Conn) Send(out []Out) (sent int, err error) {
+func (c *Conn) Send(out []Out) (sent int, err error) { return c.SendAs(Manner{}, out) }
+
+// SendAs is Send in a manner of its own. The manner is the socket's until the next call:
+// callers whose manners differ cost each other a system call or two each time.
+func (c *Conn) SendAs(m Manner, out []Out) (sent int, err error) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
+	if m != c.manner && !c.closed.Load() {
+		if err := c.adopt(m); err != nil {
+			return 0, err
+		}
+	}
 	retries := 0
 	for sent < len(out) {
 		if c.closed.Load() {
@@ -59,6 +68,9 @@ func mayBeAnothers(e unix.Errno) bool {
 
 // sendSome is one sendmmsg.
 func (c *Conn) sendSome(out []Out) (sent int, errno unix.Errno) {
+	if c.manner.Unstamped {
+		return c.sendUnstamped(out)
+	}
 	if c.suspect {
 		c.recount()
 	}
@@ -89,7 +101,12 @@ func (c *Conn) address(out []Out) (n int, errno unix.Errno) {
 			return i, unix.EAFNOSUPPORT
 		}
 		control := e.controlSlice()[:0]
-		if c.setup.exactIDs { // the number itself is filled in by remember
+		switch {
+		case c.manner.Unstamped:
+			control = c.unstamped(control, o)
+		case o.Segment > 0:
+			return i, unix.EINVAL
+		case c.setup.exactIDs: // the number itself is filled in by remember
 			control = appendCmsgUint32(control, unix.SOL_SOCKET, unix.SCM_TS_OPT_ID, 0)
 		}
 		if control, ok = c.header(control, o); !ok {

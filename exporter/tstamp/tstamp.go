@@ -69,11 +69,45 @@ type Out struct {
 	// DSCP is 0..63 and TTL 1..255; zero means the socket's default (0 and the
 	// system's net.ipv4.ip_default_ttl or hop limit).
 	DSCP, TTL uint8
+	// Segment, if above zero, has the kernel cut Payload into packets of so many
+	// octets, the last of which may be shorter (UDP_SEGMENT, Linux 4.18): at most 64
+	// packets and 65,507 octets. Only with Manner.Unstamped; elsewhere than on Linux
+	// such a packet is refused with EINVAL.
+	Segment int
 	// Cookie comes back with the packet's transmit stamp.
 	Cookie uint64
 	// At is set by Send: the system clock just before the system call.
 	At instant.Time
 }
+
+// Manner is how SendAs sends, beside what each Out says. The zero value is that of
+// Send.
+type Manner struct {
+	Fragmentation Fragmentation
+	// NoChecksum leaves the UDP checksum out (SO_NO_CHECK). IPv4 only: with IPv6 it
+	// has no effect.
+	NoChecksum bool
+	// Unstamped: no transmit stamps are made, and no TxStamp comes back.
+	Unstamped bool
+}
+
+// Fragmentation says what may be done to a packet that is too long for a link.
+type Fragmentation uint8
+
+// The choices. The zero value is SystemFragmentation.
+const (
+	// SystemFragmentation is the system's own way: to follow the path MTU that ICMP
+	// messages tell (net.ipv4.ip_no_pmtu_disc).
+	SystemFragmentation Fragmentation = iota
+	// NoFragmentation: nobody may fragment it. IPv4's DF is set, and what ICMP
+	// messages say of the path's MTU is not heeded, as RFC 8899 wants it
+	// (IP_PMTUDISC_PROBE). One that is longer than the interface's own MTU is refused
+	// with EMSGSIZE.
+	NoFragmentation
+	// Fragmented: this host fragments it for its interface, and with IPv4 every router
+	// may (IP_PMTUDISC_DONT).
+	Fragmented
+)
 
 // In is a packet that arrived.
 type In struct {
