@@ -175,10 +175,10 @@ type Bin struct {
 	Elapsed time.Duration
 	// Sent and Received are IP octets a second that left, and that arrived, in it.
 	Sent, Received float64
-	// Loss is the share of the packets that left in the bin that did not arrive; it
-	// and the delays are defined only if there are such packets.
+	// Packets left in the bin, and Lost of them did not arrive.
 	Packets, Lost int
-	// Delays are of the packets that left in the bin and arrived; Count is how many.
+	// Min, Median and Max are the delays of those that arrived, Count of them. They
+	// include the clocks' offset. Zero if Count is.
 	Min, Median, Max time.Duration
 	Count            int
 }

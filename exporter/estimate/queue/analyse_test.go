@@ -1,0 +1,193 @@
+package queue
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+// links are those of tests/lab/profiles, offered twice the rate and less, and odd ones.
+func links() map[string]world {
+	all := map[string]world{
+		"wibro up, thesis":     profile(2.5e6, 5e6, 110_000, 30*ms, 0),
+		"wibro down, thesis":   profile(10e6, 12e6, 1_100_000, 14*ms, 0),
+		"evdo up":              profile(153e3, 250e3, 20_000, 100*ms, 20*ms),
+		"evdo up, locked":      profile(153e3, 306e3, 20_000, 100*ms, 20*ms),
+		"evdo up, dense idle":  profile(153e3, 250e3, 20_000, 100*ms, 20*ms),
+		"evdo down":            profile(514e3, 700e3, 64_000, 80*ms, 14*ms),
+		"wimax-calgary up":     profile(256e3, 400e3, 60_000, 60*ms, 0),
+		"wimax-calgary down":   profile(1.5e6, 2e6, 40_000, 60*ms, 0),
+		"wimax-calgary locked": profile(1.5e6, 3e6, 40_000, 60*ms, 0),
+		"wifi":                 profile(4.3e6, 5e6, 64_000, 2*ms, 2*ms),
+		"wifi, much":           profile(4.3e6, 12e6, 64_000, 2*ms, 2*ms),
+		"lan":                  profile(100e6, 120e6, 256_000, 400*time.Microsecond, 100*time.Microsecond),
+		"odd":                  profile(1.37e6, 2e6, 37_000, 61*ms, 5*ms),
+		"odd, hardly more":     profile(1.37e6, 1.45e6, 37_000, 61*ms, 5*ms),
+		"odd, loss":            profile(1.37e6, 2e6, 37_000, 61*ms, 5*ms),
+		"odd, far offset":      profile(1.37e6, 2e6, 37_000, 61*ms, 5*ms),
+		"odd, drift":           profile(1.37e6, 2e6, 37_000, 61*ms, 5*ms),
+		"odd, stalls":          profile(1.37e6, 2e6, 37_000, 61*ms, 5*ms),
+		"wibro stalls":         profile(2.5e6, 5e6, 110_000, 30*ms, 0),
+		"wibro held":           profile(2.5e6, 5e6, 110_000, 30*ms, 0),
+		"wibro bursts":         profile(10e6, 12e6, 110_000, 14*ms, 0),
+		"slow to fill":         profile(10e6, 11e6, 1_100_000, 14*ms, 0),
+	}
+	edit := func(name string, f func(*world)) {
+		w := all[name]
+		f(&w)
+		all[name] = w
+	}
+	for _, n := range []string{"wifi", "wifi, much"} {
+		edit(n, func(w *world) { w.loss = 0.001 })
+	}
+	stalls := []time.Duration{2 * time.Second, 9 * time.Second, 13 * time.Second, 20 * time.Second}
+	edit("odd, loss", func(w *world) { w.loss = 0.01 })
+	edit("odd, far offset", func(w *world) { w.offset = -7 * time.Second })
+	edit("odd, drift", func(w *world) { w.drift = 50e-6; w.offset = time.Hour })
+	edit("odd, stalls", func(w *world) { w.stalls = stalls })
+	edit("wibro stalls", func(w *world) { w.stalls = stalls })
+	edit("wibro held", func(w *world) { w.holds = 0.05 })
+	edit("evdo up, dense idle", func(w *world) { w.every = 40 * ms })
+	edit("wibro bursts", func(w *world) { w.burst = 8 })
+	edit("lan", func(w *world) { w.stalls = stalls; w.late = 5 * time.Microsecond })
+	return all
+}
+
+func options(w world) Options {
+	return Options{Load: 1, Drift: 50e-6, StampError: 2 * time.Microsecond}
+}
+
+func TestTailDropQueueIsMeasured(t *testing.T) {
+	const seeds = 10
+	for name, w := range links() {
+		t.Run(name, func(t *testing.T) {
+			right, worst, worstRate, contained := 0, 0.0, 0.0, 0
+			var worstIdle time.Duration
+			for seed := range uint64(seeds) {
+				r := Analyse(w.simulate(seed), options(w))
+				if r.State == Filled {
+					right++
+				} else {
+					t.Logf("seed %d: %v: %s", seed, r.State, r.Evidence)
+				}
+				if !r.Size.OK {
+					continue
+				}
+				off := r.Size.Value - float64(w.queue)
+				worst = max(worst, math.Abs(off)/float64(w.queue))
+				if math.Abs(off) <= r.Size.Bound {
+					contained++
+				} else {
+					t.Logf("seed %d: size %+v, want %d", seed, r.Size, w.queue)
+				}
+				worstRate = max(worstRate, math.Abs(r.Rate.Value*8/w.rate-1))
+				worstIdle = max(worstIdle, (r.Idle.Value - w.delay - w.offset).Abs())
+			}
+			t.Logf("filled %d/%d, size within %.2f %%, contained %d, rate within %.3f %%, idle within %v", right, seeds, 100*worst, contained, 100*worstRate, worstIdle)
+			if right < seeds || contained < seeds || worst > 0.05 || worstRate > 0.02 {
+				t.Error("too far off")
+			}
+		})
+	}
+}
+
+// others are worlds that are no full tail-drop queue.
+func others() map[string]struct {
+	w    world
+	make func(*world) // fresh state for each run
+	want State
+} {
+	wibro := profile(2.5e6, 5e6, 110_000, 30*ms, 0)
+	odd := profile(1.37e6, 2e6, 37_000, 61*ms, 5*ms)
+	wifi := profile(4.3e6, 8e6, 640_000, 2*ms, 2*ms)
+	type c = struct {
+		w    world
+		make func(*world)
+		want State
+	}
+	none := func(*world) {}
+	with := func(w world, f func(*world)) world { f(&w); return w }
+	return map[string]c{
+		"never filled":            {with(wibro, func(w *world) { w.offered = 2e6 }), none, NotFilled},
+		"never filled, jitter":    {with(odd, func(w *world) { w.offered = 1.3e6 }), none, NotFilled},
+		"never filled, loss":      {with(odd, func(w *world) { w.offered = 1.2e6; w.loss = 0.03 }), none, NotFilled},
+		"never filled, 0.1 %":     {with(wifi, func(w *world) { w.offered = 4e6; w.loss = 0.001 }), none, NotFilled},
+		"still growing":           {with(wibro, func(w *world) { w.offered = 2.6e6; w.queue = 1_000_000 }), none, NotFilled},
+		"still growing, loss":     {with(wifi, func(w *world) { w.offered = 4.6e6; w.queue = 10_000_000; w.loss = 0.001 }), none, NotFilled},
+		"policer":                 {with(wibro, func(w *world) { w.noQueue = true }), func(w *world) { w.admit = bucket(2.5e6, 15_000, w.size) }, Policer},
+		"policer, little":         {with(wibro, func(w *world) { w.noQueue = true; w.offered = 2.6e6 }), func(w *world) { w.admit = bucket(2.5e6, 15_000, w.size) }, Policer},
+		"policer, large bucket":   {with(odd, func(w *world) { w.noQueue = true }), func(w *world) { w.admit = bucket(1.37e6, 500_000, w.size) }, Policer},
+		"policer before a link":   {with(wibro, func(w *world) { w.rate = 20e6 }), func(w *world) { w.admit = bucket(2.5e6, 15_000, w.size) }, Policer},
+		"red":                     {with(wibro, func(w *world) { w.offered = 3e6 }), func(w *world) { w.admit = red(15_000, 60_000) }, AQM},
+		"red, twice the rate":     {with(wibro, func(w *world) {}), func(w *world) { w.admit = red(15_000, 40_000) }, AQM},
+		"red, fast":               {with(wifi, func(w *world) { w.rate = 10e6; w.offered = 12e6 }), func(w *world) { w.admit = red(50_000, 200_000) }, AQM},
+		"codel":                   {with(wibro, func(w *world) { w.offered = 3e6 }), func(w *world) { w.dequeue = codel(w.size) }, AQM},
+		"codel, fast":             {with(wifi, func(w *world) { w.rate = 10e6; w.offered = 12e6 }), func(w *world) { w.dequeue = codel(w.size) }, AQM},
+		"codel, jitter":           {with(odd, func(w *world) { w.queue = 200_000; w.offered = 1.6e6 }), func(w *world) { w.dequeue = codel(w.size) }, AQM},
+		"codel, light":            {with(odd, func(w *world) { w.queue = 200_000; w.offered = 1.5e6 }), func(w *world) { w.dequeue = codel(w.size) }, AQM},
+		"codel, locked":           {with(wibro, func(w *world) { w.queue = 1_000_000; w.length = 60 * time.Second }), func(w *world) { w.dequeue = codel(w.size) }, AQM},
+		"red, slow":               {with(odd, func(w *world) { w.rate = 514e3; w.queue = 200_000; w.offered = 700e3 }), func(w *world) { w.admit = red(10_000, 30_000) }, AQM},
+		"rate halves":             {wibro, func(w *world) { w.rateAt = steps(2.5e6, 1.25e6, 15*time.Second) }, RateChanged},
+		"rate doubles":            {with(wibro, func(w *world) { w.offered = 6e6 }), func(w *world) { w.rateAt = steps(2.5e6, 5e6, 12*time.Second) }, RateChanged},
+		"rate grows by a tenth":   {odd, func(w *world) { w.rateAt = steps(1.37e6, 1.51e6, 17*time.Second) }, RateChanged},
+		"rate grows past offered": {wibro, func(w *world) { w.rateAt = steps(2.5e6, 8e6, 12*time.Second) }, RateChanged},
+		"rate dips": {wibro, func(w *world) {
+			w.rateAt = func(t time.Duration) float64 {
+				if t > 10*time.Second && t < 14*time.Second {
+					return 1e6
+				}
+				return 2.5e6
+			}
+		}, RateChanged},
+		"rate varies":        {wibro, func(w *world) { w.rateAt = varies(2.5e6, 0.3) }, RateChanged},
+		"rate hardly varies": {wibro, func(w *world) { w.rateAt = varies(2.5e6, 0.02) }, Filled},
+		"rate fades":         {wibro, func(w *world) { w.rateAt = func(t time.Duration) float64 { return 2.5e6 * (1 - 0.5*seconds(t)/30) } }, RateChanged},
+	}
+}
+
+// varies is a rate that is another, by up to the ratio, every half second.
+func varies(rate, by float64) func(time.Duration) float64 {
+	rng := rand.New(rand.NewPCG(1, 2))
+	rates := make([]float64, 1000)
+	for i := range rates {
+		rates[i] = rate * (1 + by*(2*rng.Float64()-1))
+	}
+	return func(t time.Duration) float64 { return rates[max(t, 0)/(500*ms)] }
+}
+
+func steps(before, after float64, at time.Duration) func(time.Duration) float64 {
+	return func(t time.Duration) float64 {
+		if t < at {
+			return before
+		}
+		return after
+	}
+}
+
+func TestVerdictsAreRight(t *testing.T) {
+	const seeds = 20
+	for name, c := range others() {
+		t.Run(name, func(t *testing.T) {
+			right := 0
+			for seed := range uint64(seeds) {
+				w := c.w
+				c.make(&w)
+				r := Analyse(w.simulate(seed), options(w))
+				if r.State == c.want {
+					right++
+				} else {
+					t.Logf("seed %d: %v: %s", seed, r.State, r.Evidence)
+				}
+				if seed == 0 {
+					t.Logf("%v: %s; rate %s, size %+v, delay %+v", r.State, r.Evidence, bits(r.Rate.Value), r.Size, r.Delay)
+				}
+			}
+			if right < seeds {
+				t.Errorf("%d/%d", right, seeds)
+			}
+		})
+	}
+}

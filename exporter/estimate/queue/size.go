@@ -1,0 +1,44 @@
+package queue
+
+import (
+	"math"
+	"time"
+)
+
+// uncertain is how far a delay above the empty path's may be off in the part: stamps at
+// both ends of both delays, the clocks' drift in between, and an idle minimum that was
+// not found.
+func (r *run) uncertain(f *facts) time.Duration {
+	return 2*r.o.StampError + r.held + r.drift(r.ahead+f.to) + r.idle.early
+}
+
+// size is the queue's, from what was admitted and what was refused (package comment).
+//
+// n whole packets of L octets were admitted at the most, and so nL <= Q < nL+L. What
+// waited before the last of them, as its delay has it, is nL less the packet in
+// transmission, of which a part may be gone; what a refused packet met is nL at the
+// least. The two meet at nL where the sender's pace sweeps all phases of the link's. Where it
+// does not, as at exactly twice the rate, that n is whole may still tell it.
+//
+// A little of both ends is left out: a loss after the queue looks like a refusal.
+func (r *run) size(f *facts) Amount {
+	if r.idle.n == 0 || len(f.excess) == 0 || len(f.refused) == 0 || r.bytes == 0 {
+		return Amount{}
+	}
+	packet := float64(r.bytes)
+	e := seconds(r.uncertain(f)) * f.drain
+	admitted := seconds(at(f.excess, 0.99)-r.idle.spread) * f.drain
+	low := max(admitted, seconds(at(f.excess, 0.02))*f.drain)
+	high := at(f.refused, 0.02)
+	if low > high {
+		low, high = (low+high)/2, (low+high)/2
+	}
+	value := (low+high)/2 + packet/2
+	e += value * (f.rateBound + math.Abs(f.drain-f.rate)) / f.rate
+	first, last := math.Ceil((low-0.1*packet)/packet), math.Floor((high+0.1*packet)/packet)
+	if first == last && e < 0.2*packet {
+		value = first*packet + packet/2
+	}
+	bound := max(value-(low-e), high+packet+e-value)
+	return Amount{Value: value, Bound: bound, OK: true}
+}
