@@ -1,0 +1,141 @@
+package matrix
+
+import (
+	"slices"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// packet is one packet that was tried, in the order of sending.
+type packet struct {
+	// sent is zero for one that the sender's kernel refused: it is no loss of the path.
+	sent instant.Time
+	// arrived is zero for one that did not arrive intact.
+	arrived instant.Time
+	// delay is the one-way delay with its bound; not OK while the clocks are not trusted.
+	delay sample.Delay
+}
+
+// stepped tells whether a clock was set while the packet was under way, or may have been.
+func (p *packet) stepped() bool {
+	return p.delay.Reason == sample.NearStepped || p.delay.Reason == sample.FarStepped
+}
+
+// evaluate turns the packets of a cell into its figures. planned is the segment as it was
+// to be sent; dropped is what the receiver's socket dropped: it looks like loss and is the
+// receiver's fault, and is taken off.
+func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uint64) Once {
+	m := Once{PlannedPackets: planned.Packets()}
+	window := time.Duration(planned.Bursts) * planned.Interval
+	first, last := sendingTimes(packets)
+	for _, p := range packets {
+		if p.sent == 0 {
+			continue
+		}
+		m.SentPackets++
+		if p.sent.Sub(first) > window+stream.LateAfter {
+			m.LatePackets++
+		}
+		if p.arrived != 0 {
+			m.ReceivedPackets++
+		}
+	}
+	m.OmittedPackets = m.PlannedPackets - m.SentPackets
+	m.Shortfall = new(float64(m.OmittedPackets+m.LatePackets) / float64(m.PlannedPackets))
+	if m.SentPackets == 0 {
+		return m
+	}
+	sending := max(window, last.Sub(first)+planned.Interval)
+	m.Sent = new(float64(m.SentPackets*ipBytes) / sending.Seconds())
+	m.Received = new(float64(m.ReceivedPackets*ipBytes) / receivingTime(packets, first, sending).Seconds())
+	missing := m.SentPackets - m.ReceivedPackets
+	m.DroppedPackets = int(min(dropped, uint64(missing)))
+	m.Loss = new(float64(missing-m.DroppedPackets) / float64(m.SentPackets))
+	m.Delay, m.Bound = median(packets)
+	m.Jitter = jitter(packets)
+	return m
+}
+
+// sendingTimes are those of the first and the last packet that left.
+func sendingTimes(packets []packet) (first, last instant.Time) {
+	for _, p := range packets {
+		if p.sent == 0 {
+			continue
+		}
+		if first == 0 || p.sent < first {
+			first = p.sent
+		}
+		last = max(last, p.sent)
+	}
+	return first, last
+}
+
+// receivingTime is how long the path took to deliver what was sent in the time sending: as
+// long as that, or longer where a queue was left to drain. It is counted from when the
+// first packet would have arrived with the smallest delay of all, so that packets lost at
+// either end are not taken for a shorter time.
+func receivingTime(packets []packet, first instant.Time, sending time.Duration) time.Duration {
+	var begin, end instant.Time
+	n := 0
+	for _, p := range packets {
+		if p.sent == 0 || p.arrived == 0 {
+			continue
+		}
+		if would := p.arrived.Add(-p.sent.Sub(first)); n == 0 || would < begin {
+			begin = would
+		}
+		end = max(end, p.arrived)
+		n++
+	}
+	span := end.Sub(begin)
+	if n < 2 || span <= sending {
+		return sending
+	}
+	return span + span/time.Duration(n-1) // n packets have n-1 spaces between them, and one behind
+}
+
+// median is the median delay of the packets that arrived, in seconds, and how far it may be
+// off: the medians of the lower and of the upper ends of all intervals enclose it, since
+// a median grows with each of its values. Nil without a delay of trusted clocks.
+func median(packets []packet) (value, bound *float64) {
+	var delays, low, high []time.Duration
+	for _, p := range packets {
+		if p.sent == 0 || p.arrived == 0 || !p.delay.OK() {
+			continue
+		}
+		delays = append(delays, p.delay.Value)
+		low = append(low, p.delay.Value-p.delay.Bound)
+		high = append(high, p.delay.Value+p.delay.Bound)
+	}
+	if len(delays) == 0 {
+		return nil, nil
+	}
+	at := len(delays) / 2
+	slices.Sort(delays)
+	slices.Sort(low)
+	slices.Sort(high)
+	return new(delays[at].Seconds()), new(max(delays[at]-low[at], high[at]-delays[at]).Seconds())
+}
+
+// jitter is that of the D-ITG report: the mean magnitude of the delay variation (RFC 3393)
+// of packets sent one after the other that both arrived, in seconds. A constant offset of
+// the clocks cancels in it; a clock that was set does not. Nil without two such packets.
+func jitter(packets []packet) *float64 {
+	var sum time.Duration
+	n := 0
+	for i := 1; i < len(packets); i++ {
+		a, b := packets[i-1], packets[i]
+		if a.sent == 0 || b.sent == 0 || a.arrived == 0 || b.arrived == 0 || a.stepped() || b.stepped() {
+			continue
+		}
+		sum += (b.arrived.Sub(b.sent) - a.arrived.Sub(a.sent)).Abs()
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum.Seconds() / float64(n))
+}

@@ -1,0 +1,224 @@
+package matrix
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// begin is some time of day.
+const begin = instant.Time(1_700_000_000_000_000_000)
+
+// link is a droptail queue before a transmitter: what the matrix is to see.
+type link struct {
+	rate  float64 // IP octets a second; 0: no limit
+	queue int     // octets
+	delay time.Duration
+	// clock is how far the receiver's clock is ahead.
+	clock time.Duration
+
+	free instant.Time
+}
+
+// carry sends segment's packets of ipBytes over the link.
+func (l *link) carry(ipBytes int, s stream.Segment) (packets []packet) {
+	for i := range s.Packets() {
+		p := packet{sent: begin.Add(time.Duration(i/s.Burst) * s.Interval)}
+		if l.pass(&p, ipBytes) {
+			p.delay = sample.Delay{Value: p.arrived.Sub(p.sent), Bound: time.Millisecond, Reason: sample.OK}
+		}
+		packets = append(packets, p)
+	}
+	return packets
+}
+
+func (l *link) pass(p *packet, ipBytes int) bool {
+	leaves := p.sent
+	if l.rate > 0 {
+		backlog := max(0, l.free.Sub(p.sent)).Seconds() * l.rate
+		if int(backlog) > l.queue {
+			return false
+		}
+		l.free = max(l.free, p.sent).Add(time.Duration(float64(ipBytes) / l.rate * 1e9))
+		leaves = l.free
+	}
+	p.arrived = leaves.Add(l.delay + l.clock)
+	return true
+}
+
+func segmentOf(rate int, d time.Duration) stream.Segment {
+	return Cell{PacketRate: rate, PacketBytes: 1000}.segment(d, 28)
+}
+
+func near(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if math.Abs(got-want) > share*math.Abs(want) {
+		t.Errorf("%s is %.6g, want %.6g", what, got, want)
+	}
+}
+
+func TestUnloadedCellReceivesWhatWasSent(t *testing.T) {
+	l := link{delay: 20 * time.Millisecond}
+	s := segmentOf(100, 2*time.Second)
+	m := evaluate(l.carry(1000, s), 1000, s, 0)
+	near(t, "sent", *m.Sent, 100_000, 1e-9)
+	near(t, "received", *m.Received, 100_000, 1e-9)
+	near(t, "delay", *m.Delay, 0.020, 1e-9)
+	near(t, "bound", *m.Bound, 0.001, 1e-9)
+	if *m.Jitter != 0 || *m.Loss != 0 || *m.Shortfall != 0 {
+		t.Errorf("jitter %v, loss %v, shortfall %v of an idle link", *m.Jitter, *m.Loss, *m.Shortfall)
+	}
+}
+
+func TestSaturatedCellReceivesTheLinksRate(t *testing.T) {
+	for _, rate := range []float64{64_250, 312_500, 1_250_000} { // evdo and wibro
+		l := link{rate: rate, queue: 64_000, delay: 30 * time.Millisecond}
+		s := segmentOf(10_000, 2*time.Second)
+		m := evaluate(l.carry(1000, s), 1000, s, 0)
+		near(t, "sent", *m.Sent, 10_000_000, 1e-9)
+		near(t, "received", *m.Received, rate, 0.005)
+		near(t, "loss", *m.Loss, 1-float64(m.ReceivedPackets)/20_000, 1e-9)
+	}
+}
+
+func TestFarClocksOffsetChangesNoRateAndNoJitter(t *testing.T) {
+	s := segmentOf(1000, time.Second)
+	right := link{rate: 312_500, queue: 110_000}
+	wrong := link{rate: 312_500, queue: 110_000, clock: -5 * time.Second}
+	a, b := evaluate(right.carry(1000, s), 1000, s, 0), evaluate(wrong.carry(1000, s), 1000, s, 0)
+	near(t, "received", *b.Received, *a.Received, 1e-9)
+	near(t, "jitter", *b.Jitter, *a.Jitter, 1e-9)
+}
+
+func TestSendersShortfallIsNoLoss(t *testing.T) {
+	l := link{}
+	s := segmentOf(100, time.Second)
+	packets := l.carry(1000, s)
+	for i := range 20 {
+		packets[3*i] = packet{} // refused by the sender's kernel
+	}
+	m := evaluate(packets[:90], 1000, s, 0) // and the last ten not tried
+	if *m.Loss != 0 || m.OmittedPackets != 30 {
+		t.Errorf("loss %v, %d omitted, want none and 30", *m.Loss, m.OmittedPackets)
+	}
+	near(t, "shortfall", *m.Shortfall, 0.3, 1e-9)
+	near(t, "sent", *m.Sent, 70_000, 1e-9)
+	near(t, "received", *m.Received, 70_000, 1e-9)
+}
+
+func TestSlowSenderFallsShort(t *testing.T) {
+	s := segmentOf(100, time.Second)
+	l := link{}
+	packets := l.carry(1000, stream.Segment{PayloadBytes: 972, Interval: 20 * time.Millisecond, Burst: 1, Bursts: 100})
+	m := evaluate(packets, 1000, s, 0)
+	if m.LatePackets != 49 {
+		t.Errorf("%d late packets, want 49", m.LatePackets)
+	}
+	near(t, "sent", *m.Sent, 50_000, 0.01)
+}
+
+func TestReceiversDropsAreNoLoss(t *testing.T) {
+	l := link{}
+	s := segmentOf(100, time.Second)
+	packets := l.carry(1000, s)
+	for i := range 10 {
+		packets[10*i].arrived = 0
+	}
+	m := evaluate(packets, 1000, s, 4)
+	near(t, "loss", *m.Loss, 0.06, 1e-9)
+	// The socket's drops may be of other packets: never more than are missing.
+	if m = evaluate(packets, 1000, s, 400); *m.Loss != 0 || m.DroppedPackets != 10 {
+		t.Errorf("loss %v, %d dropped, want 0 and 10", *m.Loss, m.DroppedPackets)
+	}
+}
+
+func TestLossAtTheEndsIsNoHigherRate(t *testing.T) {
+	l := link{}
+	s := segmentOf(100, time.Second)
+	packets := l.carry(1000, s)
+	for i := range packets {
+		if i < 40 || i >= 60 {
+			packets[i].arrived = 0
+		}
+	}
+	m := evaluate(packets, 1000, s, 0)
+	near(t, "received", *m.Received, 20_000, 1e-9)
+}
+
+func TestNothingIsSaidOfWhatIsNotKnown(t *testing.T) {
+	s := segmentOf(100, 100*time.Millisecond)
+	if m := evaluate(nil, 1000, s, 0); m.Loss != nil || m.Delay != nil || m.Jitter != nil || *m.Shortfall != 1 {
+		t.Errorf("of a cell without a packet: %+v", m)
+	}
+	l := link{}
+	packets := l.carry(1000, s)
+	for i := range packets {
+		packets[i].delay.Reason = sample.NearUnsynchronised
+	}
+	m := evaluate(packets, 1000, s, 0)
+	if m.Delay != nil || m.Bound != nil || m.Jitter == nil {
+		t.Errorf("delay %v, bound %v, jitter %v of clocks that are not trusted, want a jitter only", m.Delay, m.Bound, m.Jitter)
+	}
+	for i := range packets {
+		packets[i].delay.Reason = sample.FarStepped
+	}
+	if m = evaluate(packets, 1000, s, 0); m.Jitter != nil {
+		t.Errorf("jitter %v over a step of a clock", *m.Jitter)
+	}
+	for i := range packets {
+		packets[i].arrived = 0
+	}
+	if m = evaluate(packets, 1000, s, 0); *m.Loss != 1 || *m.Received != 0 || m.Delay != nil {
+		t.Errorf("of a cell that lost all: %+v", m)
+	}
+}
+
+func TestMediansBoundHoldsWhereBoundsDiffer(t *testing.T) {
+	packets := []packet{}
+	for i := range 9 {
+		packets = append(packets, packet{
+			sent: begin, arrived: begin.Add(1),
+			delay: sample.Delay{Value: time.Duration(i) * time.Millisecond, Reason: sample.OK, Bound: 100 * time.Microsecond},
+		})
+	}
+	packets[8].delay.Bound = time.Second // one packet held for long moves the median little
+	value, bound := median(packets)
+	near(t, "median", *value, 0.004, 1e-9)
+	if *bound < 100e-6 || *bound > 1200e-6 {
+		t.Errorf("bound %v s, want about 1 ms at the most", *bound)
+	}
+}
+
+func TestRepetitionsAreJoinedByTheirMedian(t *testing.T) {
+	f := summarise([]Once{
+		{Figures: Figures{Sent: new(10.0), Received: new(9.0), Loss: new(0.1), Delay: new(1.0), Bound: new(0.1), Jitter: new(3.0)}},
+		{Figures: Figures{Sent: new(11.0), Received: new(5.0), Loss: new(0.5), Shortfall: new(0.2)}},
+		{Figures: Figures{Sent: new(12.0), Received: new(8.0), Loss: new(0.2), Delay: new(3.0), Bound: new(0.3), Jitter: new(5.0)}},
+	})
+	for _, c := range []struct {
+		what string
+		got  *float64
+		want float64
+	}{
+		{"sent", f.Sent, 11},
+		{"received", f.Received, 8},
+		{"spread", f.Spread, 4},
+		{"loss", f.Loss, 0.2},
+		{"delay", f.Delay, 2},
+		{"bound", f.Bound, 0.3},
+		{"jitter", f.Jitter, 4},
+		{"shortfall", f.Shortfall, 0.2},
+	} {
+		near(t, c.what, *c.got, c.want, 1e-9)
+	}
+	if f = summarise([]Once{{Figures: Figures{Sent: new(1.0), Received: new(1.0)}}}); f.Spread != nil || f.Delay != nil || f.Loss != nil {
+		t.Errorf("of one repetition without a delay: %+v", f)
+	}
+	if f = summarise(nil); f.Sent != nil {
+		t.Errorf("of none: %+v", f)
+	}
+}

@@ -1,0 +1,107 @@
+package train
+
+import (
+	"context"
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// begin is some time of day.
+const begin = instant.Time(1_700_000_000_000_000_000)
+
+// road is a simulated path, the same in both directions: a droptail queue before a
+// transmitter, an MTU, and losses as a test wants them. It implements heavy.Carrier.
+type road struct {
+	rate  float64 // IP octets a second
+	queue int     // octets; 0: no limit
+	mtu   int     // IP octets; 0: no limit
+	// port is the sending interface's MTU: what is larger is refused. 0: no limit.
+	port int
+	ipv6 bool
+	// lose says which packets are lost, counted over all transfers; nil: none.
+	lose func(n int) bool
+	// stamps is where stamps come from.
+	stamps sample.Origin
+	// nic is the time between packets of a burst at the sender.
+	nic time.Duration
+	// arrival changes when a packet arrives; nil: as it is.
+	arrival func(at instant.Time, i int) instant.Time
+	// err ends every transfer.
+	err error
+
+	now   instant.Time
+	free  instant.Time
+	sent  int
+	plans []stream.Plan
+}
+
+func (r *road) session() *heavy.Session {
+	return heavy.NewSession(r, heavy.SessionOptions{IPv6: r.ipv6, Shared: true})
+}
+
+func (r *road) overhead() int {
+	if r.ipv6 {
+		return 48
+	}
+	return 28
+}
+
+// Carry is heavy.Carrier.
+func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ func(heavy.Progress)) (*heavy.Carried, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	if r.now == 0 {
+		r.now = begin
+	}
+	r.plans = append(r.plans, p)
+	out := &heavy.Carried{Sent: &stream.Sent{Planned: p.Packets(), Begin: r.now}, Received: &stream.Received{}}
+	for _, s := range p.Segments {
+		r.now = r.now.Add(s.Pause)
+		for range s.Bursts {
+			for i := range s.Burst {
+				r.packet(out, p, s.PayloadBytes, r.now.Add(time.Duration(i)*r.nic))
+			}
+			r.now = r.now.Add(s.Interval)
+		}
+	}
+	out.Sent.End = r.now
+	r.now = max(r.now, r.free).Add(time.Second)
+	ok := control.Clock{Reason: "ok"}
+	out.Near, out.Far = heavy.Clocks{Before: ok, After: ok}, heavy.Clocks{Before: ok, After: ok}
+	return out, nil
+}
+
+// packet takes one packet over the road.
+func (r *road) packet(out *heavy.Carried, p stream.Plan, payload int, at instant.Time) {
+	ip, seq := payload+r.overhead(), uint32(len(out.Sent.Packets))
+	if r.port > 0 && ip > r.port && !p.Fragment {
+		out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: at})
+		out.Sent.Refused++
+		return
+	}
+	out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: at, Stamp: sample.Stamp{At: at, Origin: r.stamps}})
+	out.PayloadBytes += int64(payload)
+	out.Packets++
+	r.sent++
+	if r.lose != nil && r.lose(r.sent-1) || r.mtu > 0 && ip > r.mtu && !p.Fragment {
+		return
+	}
+	wire := onTheWire(ip, r.mtu, r.ipv6)
+	if backlog := max(0, r.free.Sub(at)).Seconds() * r.rate; r.queue > 0 && int(backlog) > r.queue {
+		return
+	}
+	r.free = max(r.free, at).Add(time.Duration(float64(wire) / r.rate * 1e9))
+	arrived := r.free.Add(30 * time.Millisecond)
+	if r.arrival != nil {
+		arrived = r.arrival(arrived, int(seq))
+	}
+	out.Received.Packets = append(out.Received.Packets, stream.ReceivedPacket{
+		Seq: seq, PayloadBytes: uint16(payload), Stamp: sample.Stamp{At: arrived, Origin: r.stamps},
+	})
+}

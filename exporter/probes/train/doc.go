@@ -1,0 +1,18 @@
+// Package train is the probe that learns a path's capacity from packet trains: packets
+// back to back, which the slowest link spreads to the time that it takes for each (WPI EvDO
+// report, section 3.2: 30 trains of 25 packets for each of four sizes). It also finds the
+// path's MTU (RFC 8899), and says which trains are fragmented.
+//
+// Of each direction and size, in groups:
+//
+//	a train alone, to see how long the link takes for one and whether its queue holds one
+//	ten trains, a pause, ten trains, a pause, ...
+//	as many again as were discarded, up to a limit
+//
+// A train is discarded if a packet was lost, reordered or duplicated, or if something other
+// than the slowest link has set the packets' distances (package estimate/capacity says
+// what). Where too few are left there is no capacity, but the reason why.
+//
+// Trains whose last packets are lost again and again are too long for the queue of the
+// slowest link, and are made shorter.
+package train

@@ -1,0 +1,87 @@
+package train
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+)
+
+// build makes a prober from options as they are written.
+func build(t *testing.T, yaml string) error {
+	t.Helper()
+	text := "paths:\n  - name: p\n    peer: h\n    probes:\n      - type: train\n"
+	for line := range strings.Lines(yaml) {
+		text += "        " + line
+	}
+	c, err := config.Parse("o.yml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}}
+	_, err = New().New(env, probe.Target{Path: "a-to-b", Probe: "train", Peer: "b"}, c.Paths[0].Probes[0].Options.Decode)
+	return err
+}
+
+func TestOptionsOfTheProbeAndOfAllHeavyTestsStandTogether(t *testing.T) {
+	if err := build(t, "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nrepeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu: 1500\nevery: 1h\ndirections: [reverse]\n"); err != nil {
+		t.Error(err)
+	}
+	if err := build(t, ""); err != nil {
+		t.Error("the defaults:", err)
+	}
+}
+
+func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"payload_bytes: []\n":        "payload_bytes has 0 sizes; it must have 1 to 12",
+		"payload_bytes: [800, 31]\n": "payload_bytes[1] is 31; it must be between 32 and 8972",
+		"payload_bytes: [80, 80]\n":  "payload_bytes[1] is 80 for the second time",
+		"trains: 2\n":                "trains is 2; it must be between 3 and 1000",
+		"train_packets: 4\n":         "train_packets is 4; it must be between 5 and 200",
+		"train_interval: 1ms\n":      "train_interval is 1ms; it must be between 10ms and 1m0s",
+		"group: 0\n":                 "group is 0; it must be between 1 and 1000",
+		"group_pause: 1h\n":          "group_pause is 1h0m0s; it must be between 0s and 1m0s",
+		"repeats: -1\n":              "repeats is -1; it must be between 0 and 1000",
+		"min_clean: 31\n":            "min_clean is 31; it must be between 3 and 30",
+		"max_mtu: 1000\n":            "max_mtu is 1000; it must be between 1280 and 65535",
+		"every: 1s\n":                "every is 1s; it must be between 10s and 168h0m0s",
+	} {
+		err := build(t, yaml)
+		var wrong *probe.OptionError
+		if !errors.As(err, &wrong) || wrong.Error() != want {
+			t.Errorf("%q: %v\nwant %s", yaml, err, want)
+		}
+	}
+	if err := build(t, "payload_byte: [64]\n"); err == nil || !strings.Contains(err.Error(), `did you mean "payload_bytes"?`) {
+		t.Errorf("unknown key: %v", err)
+	}
+}
+
+func TestCleanTrainsNeededFollowTheirNumber(t *testing.T) {
+	for trains, want := range map[int]int{30: 10, 10: 3, 3: 3, 300: 100} {
+		o := DefaultOptions()
+		o.Trains = trains
+		if err := o.check(); err != nil || o.MinClean != want {
+			t.Errorf("of %d trains %d are to be clean, want %d (%v)", trains, o.MinClean, want, err)
+		}
+	}
+}
+
+func TestPlannedDurationIsThatOfTheReport(t *testing.T) {
+	o := DefaultOptions()
+	o.PathMTU = false
+	k, err := NewKind(heavy.DefaultOptions(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := k.Duration(), 2*4*(30*time.Second+2*10*time.Second); got != want {
+		t.Errorf("a run takes %v, want %v", got, want)
+	}
+}
