@@ -46,6 +46,9 @@ type Endpoint struct {
 	sending map[uint32]*sending
 	token   uint32
 
+	coalesceMu sync.Mutex
+	coalescing int // streams being received whose stamps do not matter
+
 	ignored  [Reasons]atomic.Uint64
 	accepted atomic.Uint64
 	hellos   atomic.Uint64
@@ -105,6 +108,21 @@ func (e *Endpoint) Join(session uint64) *Session {
 		e.sessions[session] = s
 	}
 	return s
+}
+
+// coalesce has the kernel take packets together as long as a stream that is Unstamped is
+// being received. Streams of other sessions lose the precision of their stamps by it: who
+// runs both at once has them share a link anyway.
+func (e *Endpoint) coalesce(change int) {
+	e.coalesceMu.Lock()
+	defer e.coalesceMu.Unlock()
+	before := e.coalescing > 0
+	e.coalescing += change
+	if now := e.coalescing > 0; now != before {
+		if err := e.conn.Coalesce(now); err != nil {
+			e.log.Debug("packets are received one by one", "error", err)
+		}
+	}
 }
 
 // Ignored says why a packet that arrived was left alone.

@@ -9,8 +9,11 @@ import (
 )
 
 // receiveBatch is how many packets one system call brings at the most. A packet may be
-// as long as UDP allows.
-const receiveBatch = 64
+// as long as UDP allows, and what the kernel has coalesced as long as IP allows.
+const (
+	receiveBatch = 64
+	receiveBytes = 1<<16 - 1
+)
 
 // receiver is what Run keeps from one batch to the next.
 type receiver struct {
@@ -21,7 +24,7 @@ type receiver struct {
 }
 
 func newReceiver(e *Endpoint) *receiver {
-	return &receiver{endpoint: e, batch: tstamp.NewBatch(receiveBatch, MaxPayloadBytes)}
+	return &receiver{endpoint: e, batch: tstamp.NewBatch(receiveBatch, receiveBytes)}
 }
 
 // take hands out what a Receive has brought: transmit stamps first, which tell of what

@@ -30,7 +30,8 @@ type Reception struct {
 	transfer uint16
 	planned  int
 	length   time.Duration // as planned
-	begun    monotonic     // when Expect was called
+	coalesce bool
+	begun    monotonic // when Expect was called
 
 	// dropsBefore and errorsBefore are the kernel's counts at Expect.
 	dropsBefore, errorsBefore uint64
@@ -72,16 +73,27 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 		dropsBefore: s.endpoint.conn.Stats().Dropped, errorsBefore: checksumErrors(),
 	}
 	r.received.Packets = make([]ReceivedPacket, 0, min(n+n/64+slack, MaxPackets))
+	if err := s.admit(r); err != nil {
+		return nil, err
+	}
+	if p.Unstamped {
+		r.coalesce = true
+		s.endpoint.coalesce(1)
+	}
+	return r, nil
+}
+
+func (s *Session) admit(r *Reception) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left {
-		return nil, ErrLeft
+		return ErrLeft
 	}
-	if slices.ContainsFunc(s.receptions, func(o *Reception) bool { return o.transfer == transfer }) {
-		return nil, fmt.Errorf("%w: %d", ErrExpected, transfer)
+	if slices.ContainsFunc(s.receptions, func(o *Reception) bool { return o.transfer == r.transfer }) {
+		return fmt.Errorf("%w: %d", ErrExpected, r.transfer)
 	}
 	s.receptions = append(s.receptions, r)
-	return r, nil
+	return nil
 }
 
 // add notes a packet whose header is good. The caller holds session.mu, as in all that
@@ -234,6 +246,9 @@ func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Du
 
 func (r *Reception) end() *Received {
 	s := r.session
+	if r.coalesce {
+		s.endpoint.coalesce(-1)
+	}
 	dropped, failed := s.endpoint.conn.Stats().Dropped, checksumErrors()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,15 +29,6 @@ func (c *cursor) due() time.Duration {
 	return c.base + time.Duration(c.burst)*c.plan.Segments[c.segment].Interval
 }
 
-// together is how many packets from the next one on are due at its time and of its size.
-func (c *cursor) together() int {
-	s := c.plan.Segments[c.segment]
-	if s.Interval == 0 {
-		return s.Packets() - c.burst*s.Burst - c.packet
-	}
-	return s.Burst - c.packet
-}
-
 // advance passes the next packet; now is the time. The segment after one without
 // intervals begins its pause when that is over, not when it was planned to be: how long
 // it takes is the host's affair.

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/tstamp"
 	"oneway.example/exporter/wire/load"
@@ -39,17 +36,27 @@ const (
 	batchBytes   = 1 << 20
 	batchMost    = 256
 	batchFewest  = 16
-	perWake      = 1024 // packets sent before the context is looked at
+	perWake      = 1024 // sent before the context is looked at
+	cutMost      = 64   // packets that the kernel cuts one into (UDP_MAX_SEGMENTS until Linux 6.9)
 	stampsAtOnce = 256
 )
 
-// ErrFamily: an address is not of the socket's family.
-var ErrFamily = errors.New("stream: address of another family than the socket's")
+// What Send refuses.
+var (
+	// ErrFamily: an address is not of the socket's family.
+	ErrFamily = errors.New("stream: address of another family than the socket's")
+	// ErrChecksum: a packet without UDP checksum over IPv6, where every receiver
+	// drops it (RFC 8200 section 8.1).
+	ErrChecksum = errors.New("stream: only IPv4 can do without a checksum")
+)
 
-// due is when a packet is to leave; one of an unpaced segment when it is prepared.
-type due struct {
-	at      monotonic
+// group is what one tstamp.Out holds: a packet, or several that the kernel is to cut apart.
+type group struct {
+	// due is when the first is to leave; in an unpaced segment, when it was prepared.
+	due     monotonic
 	unpaced bool
+	first   int // number of the first
+	packets int
 }
 
 // sending is one Send under way. Only the pacer's goroutine uses what has no other
@@ -66,9 +73,11 @@ type sending struct {
 	cursor cursor
 	begin  monotonic
 	out    []tstamp.Out
-	rooms  [][]byte // a payload each
-	dues   []due
-	from   int // out[from:] is prepared and not sent
+	rooms  [][]byte // for the payload of each
+	groups []group  // of each
+	from   int      // out[from:] is prepared and not sent
+	most   int      // packets in a group
+	manner tstamp.Manner
 	stamps []tstamp.TxStamp
 	wall   instant.Time // the system clock at ...
 	wallAt monotonic    // ... this time
@@ -98,6 +107,9 @@ type sending struct {
 // which the kernel has no room (ENOBUFS, EAGAIN) is offered again for 100 ms; one of an
 // unpaced segment for a second. One that is not taken is in Sent.Refused.
 //
+// A plan that is Unstamped has the kernel cut large packets where it can, and tells the
+// time at which each was handed over.
+//
 // When ctx ends or the session leaves, Send returns what was sent so far, and no error.
 // An error means that nothing more can be sent: the Endpoint was closed.
 func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress)) (*Sent, error) {
@@ -107,6 +119,9 @@ func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, 
 	e := s.endpoint
 	if to.Addr().Unmap().Is6() != e.LocalAddr().Addr().Unmap().Is6() || !to.IsValid() || to.Port() == 0 {
 		return nil, fmt.Errorf("%w: %v", ErrFamily, to)
+	}
+	if p.NoChecksum && !to.Addr().Unmap().Is4() {
+		return nil, ErrChecksum
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,28 +133,36 @@ func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, 
 	if err := x.run(ctx, progress); err != nil {
 		return nil, err
 	}
-	if x.err == nil {
+	if x.err == nil && !p.Unstamped {
 		x.await(ctx)
 	}
 	return x.conclude(), x.err
 }
 
 func newSending(s *Session, transfer uint16, to netip.AddrPort, p Plan, cancel context.CancelFunc) *sending {
-	largest := 0
+	room := 0
 	for _, g := range p.Segments {
-		largest = max(largest, g.PayloadBytes)
+		room = max(room, g.PayloadBytes)
 	}
-	n := min(max(batchBytes/largest, batchFewest), batchMost, p.Packets())
+	most := 1
+	if p.Unstamped && !p.NoChecksum { // the kernel cuts none without checksums
+		room, most = MaxPayloadBytes, cutMost
+	}
+	n := min(max(batchBytes/room, batchFewest), batchMost, p.Packets())
 	x := &sending{
 		session: s, plan: p, to: to, source: s.sourceFor(to), cancel: cancel,
 		header: load.Header{Type: load.Data, Transfer: transfer, Session: s.id},
-		out:    make([]tstamp.Out, 0, n), dues: make([]due, 0, n), rooms: make([][]byte, n),
+		out:    make([]tstamp.Out, 0, n), groups: make([]group, 0, n), rooms: make([][]byte, n), most: most,
+		manner:  tstamp.Manner{Fragmentation: tstamp.NoFragmentation, NoChecksum: p.NoChecksum, Unstamped: p.Unstamped},
 		stamps:  make([]tstamp.TxStamp, 0, stampsAtOnce),
 		packets: make([]SentPacket, p.Packets()), changed: make(chan struct{}, 1),
 	}
-	all := make([]byte, n*largest)
+	if p.Fragment {
+		x.manner.Fragmentation = tstamp.Fragmented
+	}
+	all := make([]byte, n*room)
 	for i := range x.rooms {
-		x.rooms[i] = all[i*largest : (i+1)*largest : (i+1)*largest]
+		x.rooms[i] = all[i*room : (i+1)*room : (i+1)*room]
 	}
 	return x
 }
@@ -219,221 +242,4 @@ func (x *sending) progress() Progress {
 		Packets: int(x.sentPackets.Load()), Bytes: x.sentBytes.Load(),
 		Elapsed: max(0, sched.Now()-time.Duration(x.firstDue.Load())),
 	}
-}
-
-// fire sends what is due, and returns when to be called again.
-func (x *sending) fire(now monotonic) (next monotonic) {
-	x.readClock()
-	woken := now
-	for budget := perWake; budget > 0; {
-		if x.from == len(x.out) {
-			x.prepare(now)
-		}
-		if x.from == len(x.out) {
-			break
-		}
-		n, wait := x.offer()
-		if x.err != nil {
-			return sched.Stop
-		}
-		x.collect()
-		if wait {
-			return sched.Now() + retry
-		}
-		budget -= n
-		now = sched.Now()
-	}
-	switch {
-	case x.from < len(x.out):
-		return max(1, now) // at once, but the context is looked at
-	case x.cursor.done():
-		return sched.Stop
-	}
-	due := x.cursor.due()
-	if due <= now {
-		return max(1, now)
-	}
-	return max(due, woken+tick)
-}
-
-// readClock reads both clocks together, as closely as the host lets us.
-func (x *sending) readClock() {
-	best := time.Duration(1<<63 - 1)
-	for range 3 {
-		before := sched.Now()
-		wall := instant.Now()
-		after := sched.Now()
-		if after-before < best {
-			best = after - before
-			x.wall, x.wallAt = wall, before+best/2
-		}
-		if best < time.Microsecond {
-			return
-		}
-	}
-}
-
-// wallOf is the system clock's reading at a time of the monotonic one.
-func (x *sending) wallOf(t monotonic) instant.Time { return x.wall.Add(t - x.wallAt) }
-
-// prepare makes a batch of the packets that are due now.
-func (x *sending) prepare(now monotonic) {
-	x.out, x.dues, x.from = x.out[:0], x.dues[:0], 0
-	for len(x.out) < len(x.rooms) && !x.cursor.done() && x.cursor.due() <= now {
-		d := due{at: x.cursor.due(), unpaced: x.cursor.unpaced()}
-		if d.unpaced {
-			d.at = now
-		}
-		seq := x.prepared
-		b := x.rooms[len(x.out)][:x.cursor.payloadBytes()]
-		x.header.Seq = uint32(seq)
-		x.header.Fill(b)
-		x.out = append(x.out, tstamp.Out{
-			Payload: b, Peer: x.to, Source: x.source, DSCP: x.plan.DSCP, Cookie: uint64(x.token)<<32 | uint64(seq),
-		})
-		x.dues = append(x.dues, d)
-		// Until the kernel's stamp comes, the clock's reading stands in.
-		x.packets[seq] = SentPacket{
-			Due: x.wallOf(d.at), Stamp: sample.Stamp{At: x.wallOf(now), Origin: sample.User},
-		}
-		x.prepared++
-		x.cursor.advance(now)
-	}
-}
-
-// offer gives the kernel what is prepared, and tells how many packets are settled, and
-// whether it has no room for the next.
-func (x *sending) offer() (n int, wait bool) {
-	sent, err := x.session.endpoint.conn.Send(x.out[x.from:])
-	now := sched.Now()
-	x.settle(sent, now)
-	var errno syscall.Errno
-	switch {
-	case err == nil:
-		return sent, false
-	case errors.Is(err, net.ErrClosed):
-		x.err = fmt.Errorf("stream: %w", err)
-		return sent, false
-	case errors.As(err, &errno) && (errno == syscall.EAGAIN || errno == syscall.ENOBUFS) && !x.tooLate(now):
-		return sent, true
-	}
-	x.refuse()
-	return sent + 1, false
-}
-
-// settle notes that n packets have been taken.
-func (x *sending) settle(n int, now monotonic) {
-	if n == 0 {
-		return
-	}
-	bytes := 0
-	for i := x.from; i < x.from+n; i++ {
-		bytes += len(x.out[i].Payload)
-		if now-x.dues[i].at > LateAfter {
-			x.result.Late++
-		}
-	}
-	x.from += n
-	x.refused = 0
-	x.sentPackets.Add(int64(n))
-	x.sentBytes.Add(int64(bytes))
-}
-
-// tooLate: the next packet has been refused for want of room for long enough.
-func (x *sending) tooLate(now monotonic) bool {
-	if x.refused == 0 {
-		x.refused = now
-	}
-	if x.dues[x.from].unpaced {
-		return now-x.refused > patienceUnpaced
-	}
-	return now-x.dues[x.from].at > patience
-}
-
-// refuse gives the next packet up: it never left.
-func (x *sending) refuse() {
-	x.result.Refused++
-	seq := uint32(x.out[x.from].Cookie)
-	x.packets[seq].Stamp = sample.Stamp{}
-	x.from++
-	x.refused = 0
-}
-
-// collect takes the stamps that are there, when many are due: their queue is bounded, and
-// the receiving goroutine may not be running.
-func (x *sending) collect() {
-	if x.sentPackets.Load()-x.stamped.Load() < stampsAtOnce {
-		return
-	}
-	for {
-		x.stamps = x.session.endpoint.conn.Stamps(x.stamps[:0])
-		x.session.endpoint.stamped(x.stamps)
-		if len(x.stamps) < cap(x.stamps) {
-			return
-		}
-	}
-}
-
-// stamped hands transmit stamps to their streams.
-func (e *Endpoint) stamped(all []tstamp.TxStamp) {
-	if len(all) == 0 {
-		return
-	}
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	var x *sending
-	for i := range all {
-		token, seq := uint32(all[i].Cookie>>32), uint32(all[i].Cookie)
-		if x == nil || x.token != token {
-			x = e.sending[token]
-		}
-		if x != nil && int(seq) < len(x.packets) {
-			x.packets[seq].Stamp = all[i].Stamp
-			x.stamped.Add(1)
-			x.signal()
-		}
-	}
-}
-
-func (x *sending) signal() {
-	select {
-	case x.changed <- struct{}{}:
-	default:
-	}
-}
-
-// await waits for the stamps that are still to come.
-func (x *sending) await(ctx context.Context) {
-	timer := time.NewTimer(stampPatience)
-	defer timer.Stop()
-	ended := ctx.Done()
-	for x.stamped.Load() < x.sentPackets.Load() {
-		select {
-		case <-x.changed:
-		case <-timer.C:
-			return
-		case <-ended:
-			ended = nil
-			timer.Reset(stampPatienceEnd)
-		}
-	}
-}
-
-// conclude is the result. No stamp is written any more afterwards.
-func (x *sending) conclude() *Sent {
-	x.unregister()
-	x.result.Planned = len(x.packets)
-	tried := x.prepared - (len(x.out) - x.from) // the rest was prepared only
-	x.result.Packets = x.packets[:tried]
-	for i := range x.result.Packets {
-		at := x.result.Packets[i].Stamp.At
-		if at == 0 {
-			continue
-		}
-		if x.result.Begin == 0 {
-			x.result.Begin = at
-		}
-		x.result.End = at
-	}
-	return &x.result
 }

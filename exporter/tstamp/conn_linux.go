@@ -41,8 +41,8 @@ type Conn struct {
 	outZones   zones
 	manner     Manner // of the last send
 	discovery  int    // the system's own IP_MTU_DISCOVER, once the manner has been another
-	suspect    bool // the kernel's count of stamps may not be ours
-	drainAbove int  // stamps outstanding at which Send drains the error queue
+	suspect    bool   // the kernel's count of stamps may not be ours
+	drainAbove int    // stamps outstanding at which Send drains the error queue
 
 	receiveMu sync.Mutex
 	inZones   zones

@@ -42,6 +42,7 @@ func (c *Conn) adoptFragmentation(f Fragmentation) (err error) {
 	}
 	value := c.discovery
 	switch f { // the values are the same for both families
+	case SystemFragmentation:
 	case NoFragmentation:
 		value = unix.IP_PMTUDISC_PROBE
 	case Fragmented:

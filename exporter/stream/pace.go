@@ -1,0 +1,201 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/tstamp"
+)
+
+// fire sends what is due, and returns when to be called again.
+func (x *sending) fire(now monotonic) (next monotonic) {
+	x.readClock()
+	woken := now
+	for budget := perWake; budget > 0; {
+		if x.from == len(x.out) {
+			x.prepare(now)
+		}
+		if x.from == len(x.out) {
+			break
+		}
+		n, wait := x.offer()
+		if x.err != nil {
+			return sched.Stop
+		}
+		x.collect()
+		if wait {
+			return sched.Now() + retry
+		}
+		budget -= n
+		now = sched.Now()
+	}
+	switch {
+	case x.from < len(x.out):
+		return max(1, now) // at once, but the context is looked at
+	case x.cursor.done():
+		return sched.Stop
+	}
+	due := x.cursor.due()
+	if due <= now {
+		return max(1, now)
+	}
+	return max(due, woken+tick)
+}
+
+// readClock reads both clocks together, as closely as the host lets us.
+func (x *sending) readClock() {
+	best := time.Duration(1<<63 - 1)
+	for range 3 {
+		before := sched.Now()
+		wall := instant.Now()
+		after := sched.Now()
+		if after-before < best {
+			best = after - before
+			x.wall, x.wallAt = wall, before+best/2
+		}
+		if best < time.Microsecond {
+			return
+		}
+	}
+}
+
+// wallOf is the system clock's reading at a time of the monotonic one.
+func (x *sending) wallOf(t monotonic) instant.Time { return x.wall.Add(t - x.wallAt) }
+
+// prepare makes a batch of the packets that are due now.
+func (x *sending) prepare(now monotonic) {
+	x.out, x.groups, x.from = x.out[:0], x.groups[:0], 0
+	for len(x.out) < len(x.rooms) && x.isDue(now) {
+		g := group{due: x.cursor.due(), unpaced: x.cursor.unpaced(), first: x.prepared}
+		if g.unpaced {
+			g.due = now
+		}
+		room, size := x.rooms[len(x.out)], x.cursor.payloadBytes()
+		segment, used := x.cursor.segment, 0
+		for g.packets < x.most && used+size <= len(room) && x.isDue(now) && x.cursor.segment == segment {
+			x.pack(room[used:used+size], now)
+			used += size
+			g.packets++
+		}
+		o := tstamp.Out{
+			Payload: room[:used], Peer: x.to, Source: x.source, DSCP: x.plan.DSCP,
+			Cookie: uint64(x.token)<<32 | uint64(g.first),
+		}
+		if g.packets > 1 {
+			o.Segment = size
+		}
+		x.out, x.groups = append(x.out, o), append(x.groups, g)
+	}
+}
+
+func (x *sending) isDue(now monotonic) bool { return !x.cursor.done() && x.cursor.due() <= now }
+
+// pack writes the next packet.
+func (x *sending) pack(b []byte, now monotonic) {
+	p := &x.packets[x.prepared]
+	p.Due = x.wallOf(now)
+	// Until the kernel's stamp comes, the clock's reading stands in.
+	p.Stamp = sample.Stamp{At: p.Due, Origin: sample.User}
+	if !x.cursor.unpaced() {
+		p.Due = x.wallOf(x.cursor.due())
+	}
+	x.header.Seq = uint32(x.prepared)
+	x.header.Fill(b)
+	x.prepared++
+	x.cursor.advance(now)
+}
+
+// offer gives the kernel what is prepared, and tells how many packets are settled, and
+// whether it has no room for the next.
+func (x *sending) offer() (n int, wait bool) {
+	sent, err := x.session.endpoint.conn.SendAs(x.manner, x.out[x.from:])
+	now := sched.Now()
+	x.settle(sent, now)
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return sent, false
+	case errors.Is(err, net.ErrClosed):
+		x.err = fmt.Errorf("stream: %w", err)
+		return sent, false
+	case errors.As(err, &errno) && (errno == syscall.EAGAIN || errno == syscall.ENOBUFS):
+		if !x.tooLate(now) {
+			return sent, true
+		}
+	case x.groups[x.from].packets > 1:
+		x.takeApart() // too long for the link to be cut, or no checksum offload
+		return sent, false
+	}
+	x.refuse()
+	return sent + 1, false
+}
+
+// settle notes that n of the batch have been taken.
+func (x *sending) settle(n int, now monotonic) {
+	packets, bytes := 0, 0
+	for i := x.from; i < x.from+n; i++ {
+		g := &x.groups[i]
+		packets += g.packets
+		bytes += len(x.out[i].Payload)
+		if g.unpaced && i == x.from && x.refused != 0 || !g.unpaced && now-g.due > LateAfter {
+			x.result.Late += g.packets
+		}
+		if x.plan.Unstamped {
+			for k := range x.packets[g.first : g.first+g.packets] {
+				x.packets[g.first+k].Stamp.At = x.out[i].At
+			}
+		}
+	}
+	if n > 0 {
+		x.from += n
+		x.refused = 0
+		x.sentPackets.Add(int64(packets))
+		x.sentBytes.Add(int64(bytes))
+	}
+}
+
+// tooLate: the next has been refused for want of room for long enough.
+func (x *sending) tooLate(now monotonic) bool {
+	if x.refused == 0 {
+		x.refused = now
+	}
+	if g := x.groups[x.from]; !g.unpaced {
+		return now-g.due > patience
+	}
+	return now-x.refused > patienceUnpaced
+}
+
+// refuse gives the next up: it never left.
+func (x *sending) refuse() {
+	g := x.groups[x.from]
+	x.result.Refused += g.packets
+	for k := range x.packets[g.first : g.first+g.packets] {
+		x.packets[g.first+k].Stamp = sample.Stamp{}
+	}
+	x.from++
+	x.refused = 0
+}
+
+// takeApart makes packets of what the kernel was to cut and does not, and cuts no more.
+func (x *sending) takeApart() {
+	x.most = 1
+	var out []tstamp.Out
+	var groups []group
+	for i := x.from; i < len(x.out); i++ {
+		o, g := x.out[i], x.groups[i]
+		size := len(o.Payload) / g.packets
+		for k := range g.packets {
+			one, alone := o, g
+			one.Payload, one.Segment = o.Payload[k*size:(k+1)*size], 0
+			alone.first, alone.packets = g.first+k, 1
+			out, groups = append(out, one), append(groups, alone)
+		}
+	}
+	x.out, x.groups, x.from = out, groups, 0
+}
