@@ -3,7 +3,9 @@ package probes
 
 import (
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/matrix"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/probes/train"
 )
 
 // All makes one of each type. A Type may own sockets that its probers share,
@@ -11,5 +13,7 @@ import (
 func All() []probe.Type {
 	return []probe.Type{
 		stamp.New(),
+		matrix.New(),
+		train.New(),
 	}
 }
