@@ -35,12 +35,21 @@ type Run struct {
 	Notes []string `json:"notes,omitempty"`
 
 	phase func(string)
+	share func(float64)
 }
 
 // Phase says in a few words what begins now, for a progress bar: "forward: load".
 func (r *Run) Phase(words string) {
 	if r.phase != nil {
 		r.phase(words)
+	}
+}
+
+// Share says how much of the run is over, 0..1, where that is not what its transfers have
+// taken of Kind.Duration: with long pauses between them. From then on only Share moves it.
+func (r *Run) Share(done float64) {
+	if r.share != nil {
+		r.share(done)
 	}
 }
 
@@ -81,6 +90,7 @@ const (
 	ReasonSocket        = "socket"        // failed, incomplete: this host's own socket
 	ReasonTimeout       = "timeout"       // incomplete: it took longer than its time-out
 	ReasonLost          = "session_lost"  // incomplete: the control connection ended
+	ReasonClock         = "clock_stepped" // incomplete: a clock was stepped meanwhile
 	ReasonInternal      = "internal"      // failed, incomplete: anything else; the error says what
 )
 

@@ -99,7 +99,7 @@ func (r *runner) once(ctx context.Context) *Outcome {
 		ID: report.NewID(time.Now(), nil), Path: r.target.Path, Probe: r.target.Probe,
 		Kind: r.kind.Kind(), Peer: r.target.Peer, Link: r.link, Directions: r.opts.directions,
 	}
-	run.phase = r.tell
+	run.phase, run.share = r.tell, r.status.share
 	deadline := time.Now().Add(r.opts.MaxWait)
 	for {
 		outcome, again := r.try(ctx, run, deadline)

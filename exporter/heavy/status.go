@@ -18,6 +18,7 @@ type status struct {
 	due      time.Time
 	idle     bool // waiting for due
 	at       Progress
+	told     bool     // at.Share is the kind's own word
 	last     *Outcome // skipped ones included
 	tried    *Outcome // the last that was not skipped
 	done     *Outcome // the last completed
@@ -56,7 +57,7 @@ func (s *status) follow(p Progress, planned time.Duration) Progress {
 		p.Phase = s.at.Phase
 	}
 	switch {
-	case p.Share < 0:
+	case p.Share < 0 || s.told:
 		p.Share = s.at.Share
 	case planned > 0:
 		p.Share = min(1, float64(p.Elapsed)/float64(planned))
@@ -65,10 +66,16 @@ func (s *status) follow(p Progress, planned time.Duration) Progress {
 	return p
 }
 
+func (s *status) share(done float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at.Share, s.told = min(max(done, 0), 1), true
+}
+
 func (s *status) conclude(o *Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.at, s.refusing = Progress{}, nil
+	s.at, s.told, s.refusing = Progress{}, false, nil
 	// A report's raw series are not for memory.
 	kept := *o
 	kept.Transfers = nil

@@ -1,0 +1,207 @@
+package saturate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/estimate/search"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// Options are the probe's own keys, beside those of heavy.Options.
+type Options struct {
+	// Mode is fixed, sweep or search.
+	Mode string `yaml:"mode"`
+	// Rate is the most that is ever offered, in each direction: with mode fixed all the
+	// time, else at the end.
+	Rate heavy.PerDirection `yaml:"rate"`
+	// PacketBytes is the size of all packets, IP header included.
+	PacketBytes int `yaml:"packet_bytes"`
+	// Duration is how long the load lasts in mode fixed, or the search in mode search.
+	Duration time.Duration `yaml:"duration"`
+	// Idle is the time before the load, in which single packets find the empty link's
+	// delay. Mode fixed only.
+	Idle Idle `yaml:"idle"`
+	// Skip is how much of the load's begin and end says nothing about a full queue, a
+	// quarter of it each at the most. Mode fixed only.
+	Skip time.Duration `yaml:"skip"`
+	// Sweep is for mode sweep.
+	Sweep Sweep `yaml:"sweep"`
+	// Search is for mode search.
+	Search Search `yaml:"search"`
+	// Together tests both directions at the same time (mode fixed only); by default one
+	// follows the other.
+	Together bool `yaml:"together"`
+}
+
+// Idle is the phase before the load.
+type Idle struct {
+	Duration time.Duration `yaml:"duration"`
+	Interval time.Duration `yaml:"interval"`
+}
+
+// Sweep is a series of rates, each Factor times the one before; the last is Options.Rate.
+type Sweep struct {
+	// From is the lowest rate; zero: a tenth of the highest.
+	From   heavy.PerDirection `yaml:"from"`
+	Factor float64            `yaml:"factor"`
+	// Step is how long each rate lasts.
+	Step time.Duration `yaml:"step"`
+	// MaxLoss is the share that a step may lose and still be lossless, 0..1.
+	MaxLoss float64 `yaml:"max_loss"`
+	// Beyond is how many lossy steps in a row end the sweep; zero: none does.
+	Beyond int `yaml:"beyond"`
+}
+
+// Search is the load adjustment of RFC 9097 section 8, with steps of Step in place of its
+// feedback interval.
+type Search struct {
+	From heavy.PerDirection `yaml:"from"`
+	Step time.Duration      `yaml:"step"`
+	// Lower and Upper are the delay variations below which the rate grows, and above
+	// which it shrinks.
+	Lower time.Duration `yaml:"lower"`
+	Upper time.Duration `yaml:"upper"`
+}
+
+// Modes as written in the configuration.
+const (
+	ModeFixed  = "fixed"
+	ModeSweep  = "sweep"
+	ModeSearch = "search"
+)
+
+// DefaultOptions are those of an empty configuration: the thesis' rates and packets
+// (Woo 2010, section 6.1.3: 5 Mb/s up, 12 Mb/s down, 1410 octets), for a tenth of its time.
+func DefaultOptions() Options {
+	return Options{
+		Mode: ModeFixed, Rate: heavy.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}, PacketBytes: 1410,
+		Duration: 30 * time.Second, Idle: Idle{Duration: 2 * time.Second, Interval: 40 * time.Millisecond},
+		Skip:   queue.DefaultSkip,
+		Sweep:  Sweep{Factor: search.DefaultFactor, Step: search.DefaultStep, MaxLoss: search.DefaultMaxLoss, Beyond: 2},
+		Search: Search{Step: time.Second, Lower: 30 * time.Millisecond, Upper: 90 * time.Millisecond},
+	}
+}
+
+// Limits of the options.
+const (
+	// leastPacket leaves room for the header of a test packet under IPv6.
+	leastPacket = stream.HeaderBytes + 48
+	maxPacket   = 65_535
+	maxDuration = 30 * time.Minute
+)
+
+// check validates o.
+func (o *Options) check(shared *heavy.Options) error {
+	if !slices.Contains([]string{ModeFixed, ModeSweep, ModeSearch}, o.Mode) {
+		return &probe.OptionError{Key: "mode", Problem: fmt.Sprintf("is %q; it must be fixed, sweep or search", o.Mode)}
+	}
+	if o.PacketBytes < leastPacket || o.PacketBytes > maxPacket {
+		return &probe.OptionError{Key: "packet_bytes", Problem: fmt.Sprintf("is %d; it must be between %d and %d", o.PacketBytes, leastPacket, maxPacket)}
+	}
+	if err := o.checkTimes(); err != nil {
+		return err
+	}
+	if o.Together && o.Mode != ModeFixed {
+		return &probe.OptionError{Key: "together", Problem: fmt.Sprintf("is for mode fixed; mode is %s", o.Mode)}
+	}
+	for _, d := range sample.Directions() {
+		if !slices.Contains(shared.Directions, d.String()) {
+			continue
+		}
+		if err := o.checkDirection(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Options) checkTimes() error {
+	for _, c := range []struct {
+		key           string
+		value, lo, hi time.Duration
+	}{
+		{"duration", o.Duration, time.Second, maxDuration},
+		{"idle.duration", o.Idle.Duration, 0, time.Minute},
+		{"idle.interval", o.Idle.Interval, time.Millisecond, 10 * time.Second},
+		{"skip", o.Skip, 0, maxDuration},
+		{"sweep.step", o.Sweep.Step, 100 * time.Millisecond, maxDuration},
+		{"search.step", o.Search.Step, 50 * time.Millisecond, time.Minute},
+		{"search.lower", o.Search.Lower, time.Millisecond, time.Minute},
+		{"search.upper", o.Search.Upper, o.Search.Lower, time.Minute},
+	} {
+		if c.value < c.lo || c.value > c.hi {
+			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be between %v and %v", c.value, c.lo, c.hi)}
+		}
+	}
+	if !(o.Sweep.MaxLoss >= 0 && o.Sweep.MaxLoss < 1) {
+		return &probe.OptionError{Key: "sweep.max_loss", Problem: fmt.Sprintf("is %v; it must be a share of 0 to below 1, such as 0.001", o.Sweep.MaxLoss)}
+	}
+	if o.Sweep.Beyond < 0 {
+		return &probe.OptionError{Key: "sweep.beyond", Problem: fmt.Sprintf("is %d; it must not be negative", o.Sweep.Beyond)}
+	}
+	return nil
+}
+
+// checkDirection sees whether what one direction is to do can be done.
+func (o *Options) checkDirection(d sample.Direction) error {
+	if o.Rate.Of(d) <= 0 {
+		return &probe.OptionError{Key: "rate." + d.String(), Problem: "is missing; it must be a rate such as 5Mbit"}
+	}
+	if o.Mode == ModeSweep {
+		if _, err := o.sweep(d); err != nil {
+			return &probe.OptionError{Key: "sweep", Problem: fmt.Sprintf("makes no %s sweep: %v", d, err)}
+		}
+	}
+	if o.Mode == ModeSearch {
+		if _, err := o.search(d, math.Inf(1)); err != nil {
+			return &probe.OptionError{Key: "search", Problem: fmt.Sprintf("makes no %s search: %v", d, err)}
+		}
+	}
+	longest := o.Duration + o.Idle.Duration
+	switch o.Mode {
+	case ModeSweep:
+		longest = o.Sweep.Step
+	case ModeSearch:
+		longest = o.Search.Step
+	}
+	if float64(o.Rate.Of(d))*longest.Seconds()/float64(o.PacketBytes) > 0.99*stream.MaxPackets {
+		return &probe.OptionError{Key: "rate." + d.String(), Problem: fmt.Sprintf(
+			"of %v for %v is more than the %d packets that one transfer may have; shorten it or make the packets larger", o.Rate.Of(d), longest, stream.MaxPackets,
+		)}
+	}
+	return nil
+}
+
+// sweep is a fresh sweep of a direction.
+func (o *Options) sweep(d sample.Direction) (*search.Sweep, error) {
+	to, from := float64(o.Rate.Of(d)), float64(o.Sweep.From.Of(d))
+	if from == 0 {
+		from = to / 10
+	}
+	if from > to {
+		return nil, errors.New("from is above rate")
+	}
+	loss := o.Sweep.MaxLoss
+	if loss == 0 {
+		loss = -1 // none
+	}
+	return search.NewSweep(search.SweepOptions{
+		From: from, To: to, Factor: o.Sweep.Factor, Duration: o.Sweep.Step, MaxLoss: loss, Beyond: o.Sweep.Beyond,
+	})
+}
+
+// search is a fresh search of a direction, up to the rate that the responder allows.
+func (o *Options) search(d sample.Direction, allowed float64) (*search.Adjust, error) {
+	return search.NewAdjust(search.AdjustOptions{
+		Min: float64(o.Search.From.Of(d)), Max: min(float64(o.Rate.Of(d)), allowed), Interval: o.Search.Step,
+		Duration: o.Duration, Lower: o.Search.Lower, Upper: o.Search.Upper,
+	})
+}

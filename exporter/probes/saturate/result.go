@@ -1,0 +1,208 @@
+package saturate
+
+import (
+	"fmt"
+	"time"
+
+	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+)
+
+// Result is what a run found: heavy.Run's Body, and the report's "result". Rates are IP
+// octets a second; a pointer is nil where a value is not known.
+type Result struct {
+	Mode        string       `json:"mode"`
+	PacketBytes int          `json:"packet_bytes"`
+	Together    bool         `json:"together,omitempty"`
+	Directions  []*Direction `json:"directions"`
+}
+
+// Direction is one direction's result.
+type Direction struct {
+	Direction string     `json:"direction"`
+	Rate      heavy.Rate `json:"configured_bytes_per_second"`
+	// Load is that of mode fixed.
+	Load   *Load         `json:"load,omitempty"`
+	Counts *heavy.Counts `json:"counts,omitempty"`
+	// Steps are those of modes sweep and search.
+	Steps []Step `json:"steps,omitempty"`
+	// Lossless is the highest rate up to which a sweep lost nothing.
+	Lossless *float64 `json:"lossless_bytes_per_second,omitempty"`
+	// Maximum is what a search found (RFC 9097 section 6).
+	Maximum *float64 `json:"maximum_bytes_per_second,omitempty"`
+	// Dropped packets did arrive, and were lost in the receiving host for want of buffer.
+	Dropped uint64 `json:"socket_dropped_packets,omitempty"`
+}
+
+// Load is what a constant load showed. See queue.Result.
+type Load struct {
+	State    string `json:"state"`
+	Evidence string `json:"evidence"`
+	// Offered and Throughput are of the part of the load from From to To; Loss is the
+	// share of all of its packets.
+	Offered    float64       `json:"offered_bytes_per_second"`
+	Throughput float64       `json:"throughput_bytes_per_second"`
+	Loss       float64       `json:"loss_ratio"`
+	Shortfall  float64       `json:"sender_shortfall_ratio"`
+	From       time.Duration `json:"from_ns"`
+	To         time.Duration `json:"to_ns"`
+	Rate       *float64      `json:"rate_bytes_per_second,omitempty"`
+	RateBound  *float64      `json:"rate_error_bound_bytes_per_second,omitempty"`
+	// Idle and Full are one-way delays, known if the clocks are trusted.
+	Idle      *time.Duration `json:"idle_delay_ns,omitempty"`
+	IdleBound *time.Duration `json:"idle_delay_error_bound_ns,omitempty"`
+	Full      *time.Duration `json:"full_delay_ns,omitempty"`
+	FullBound *time.Duration `json:"full_delay_error_bound_ns,omitempty"`
+	// Queue is their difference, in which a constant offset of the clocks cancels: it is
+	// known without trusting them, and the bound has what they drift.
+	Queue        *time.Duration `json:"queue_delay_ns,omitempty"`
+	QueueBound   *time.Duration `json:"queue_delay_error_bound_ns,omitempty"`
+	Drift        float64        `json:"clock_drift_ratio"`
+	SizeBytes    *float64       `json:"queue_size_bytes,omitempty"`
+	SizeBound    *float64       `json:"queue_size_error_bound_bytes,omitempty"`
+	PaperBytes   *float64       `json:"table_6_1_bytes,omitempty"`
+	AtLeastBytes *float64       `json:"queue_at_least_bytes,omitempty"`
+	Trusted      bool           `json:"clocks_trusted"`
+	ClocksReason string         `json:"clocks_reason"`
+	PerSecond    []Bin          `json:"per_second"`
+	First        []Bin          `json:"first_seconds"`
+
+	delays []float64 // valid ones, in seconds
+}
+
+// Bin is a part of the load.
+type Bin struct {
+	Elapsed  time.Duration `json:"elapsed_ns"`
+	Sent     float64       `json:"sent_bytes_per_second"`
+	Received float64       `json:"received_bytes_per_second"`
+	Packets  int           `json:"packets"`
+	Lost     int           `json:"lost_packets"`
+	// Delays are the smallest, the median and the largest; nil where none is valid.
+	Delays *[3]time.Duration `json:"delays_ns,omitempty"`
+}
+
+// Step is one rate of a sweep or search.
+type Step struct {
+	Offered   float64       `json:"offered_bytes_per_second"`
+	Duration  time.Duration `json:"duration_ns"`
+	Sent      float64       `json:"sent_bytes_per_second"`
+	Received  float64       `json:"received_bytes_per_second"`
+	Loss      float64       `json:"loss_ratio"`
+	Lossless  bool          `json:"lossless,omitempty"`
+	Shortfall float64       `json:"sender_shortfall_ratio"`
+	// Variation is the largest delay less the smallest of all steps; below zero: not known.
+	Variation time.Duration `json:"delay_variation_ns"`
+	Counts    heavy.Counts  `json:"counts"`
+}
+
+func (k *Kind) begin(d sample.Direction) *Direction {
+	return &Direction{Direction: d.String(), Rate: k.opts.Rate.Of(d)}
+}
+
+func known[T any](v T, ok bool) *T {
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+func amount(a queue.Amount) (value, bound *float64) {
+	return known(a.Value, a.OK), known(a.Bound, a.OK)
+}
+
+func duration(d queue.Duration, more time.Duration) (value, bound *time.Duration) {
+	return known(d.Value, d.OK), known(d.Bound+more, d.OK)
+}
+
+// summary is a few lines for people.
+func (d *Direction) summary() (lines []probe.Result) {
+	line := func(quantity, format string, args ...any) {
+		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
+	}
+	if l := d.Load; l != nil {
+		line("throughput", "%s of %s", heavy.Rate(l.Throughput).Words(), heavy.Rate(l.Offered).Words())
+		line("loss under load", "%.2f %%", 100*l.Loss)
+		switch {
+		case l.SizeBytes != nil && l.Queue != nil:
+			line("queue", "%s ± %s, %s", octets(*l.SizeBytes), octets(*l.SizeBound), probe.Figures(*l.Queue))
+		case l.Queue != nil:
+			line("queue", "%s ± %s", probe.Figures(*l.Queue), probe.Figures(*l.QueueBound))
+		default:
+			line("queue", "%s", words(l.State))
+		}
+	}
+	if d.Maximum != nil {
+		line("highest rate", "%s", heavy.Rate(*d.Maximum).Words())
+	}
+	if best := d.best(); len(d.Steps) > 0 && d.Maximum == nil {
+		line("throughput", "%s at the most", heavy.Rate(best.Received).Words())
+	}
+	if d.Lossless != nil {
+		line("lossless", "up to %s", heavy.Rate(*d.Lossless).Words())
+	}
+	return lines
+}
+
+// best is the step with the highest received rate.
+func (d *Direction) best() (best Step) {
+	for _, s := range d.Steps {
+		if s.Received > best.Received {
+			best = s
+		}
+	}
+	return best
+}
+
+// words is a state for people.
+func words(state string) string {
+	switch state {
+	case queue.NotFilled.String():
+		return "not filled"
+	case queue.Policer.String():
+		return "none: a policer"
+	case queue.AQM.String():
+		return "managed (AQM)"
+	case queue.RateChanged.String():
+		return "not known: the rate changed"
+	}
+	return state
+}
+
+func octets(n float64) string {
+	switch {
+	case n >= 1e6:
+		return fmt.Sprintf("%.4g MB", n/1e6)
+	case n >= 1e3:
+		return fmt.Sprintf("%.4g kB", n/1e3)
+	}
+	return fmt.Sprintf("%.4g B", n)
+}
+
+// Shares above which the hosts' own part is worth a note.
+const shortfallNoted = 0.01
+
+// notes say what keeps the result from being what was wanted.
+func (d *Direction) notes() (notes []string) {
+	note := func(format string, args ...any) {
+		notes = append(notes, d.Direction+": "+fmt.Sprintf(format, args...))
+	}
+	if d.Dropped > 0 {
+		note("%d packets arrived and were dropped by the receiving host itself: it is too slow for this rate, or its buffer too small (net.core.rmem_max)", d.Dropped)
+	}
+	l := d.Load
+	if l == nil {
+		return notes
+	}
+	if l.State != queue.Filled.String() {
+		note("%s: %s", words(l.State), l.Evidence)
+	}
+	if l.Shortfall > shortfallNoted {
+		note("the sender did not send %.1f %% of what was planned: it cannot keep the rate", 100*l.Shortfall)
+	}
+	if !l.Trusted {
+		note("one-way delays are not known: %s", l.ClocksReason)
+	}
+	return notes
+}
