@@ -1,0 +1,64 @@
+package responder
+
+import (
+	"testing"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+func TestStreamsRunInBothDirections(t *testing.T) {
+	s := newSite(t, Options{}, "a rate=20Mbit per-day=1MB")
+	p := s.ready("a", 200_000)
+	forward := transferOf(1, sample.Forward)
+	if _, err := p.Start(t.Context(), forward); err != nil {
+		t.Fatal(err)
+	}
+	sent, err := p.session.Send(t.Context(), 1, p.at(), forward.Plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Sent(t.Context(), 1, len(sent.Packets)-sent.Refused); err != nil {
+		t.Fatal(err)
+	}
+	f, records, err := p.Wait(t.Context(), 1)
+	if err != nil || f.Error != "" || f.Received == nil || f.Clock.Reason != "ok" || f.Clock.Bound == 0 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	got, err := stream.ParseReceived(records)
+	if err != nil || len(got) != 100 {
+		t.Errorf("%d packets arrived, %v", len(got), err)
+	}
+
+	reverse := transferOf(2, sample.Reverse)
+	reception, err := p.session.Expect(2, reverse.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Start(t.Context(), reverse); err != nil {
+		t.Fatal(err)
+	}
+	f, records, err = p.Wait(t.Context(), 2)
+	if err != nil || f.Error != "" || f.Sent == nil {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	back, err := stream.ParseSent(records)
+	if err != nil || len(back) != 100 {
+		t.Errorf("%d packets were sent, %v", len(back), err)
+	}
+	if n := len(reception.Finish(t.Context(), 100, reverse.Idle).Packets); n != 100 {
+		t.Errorf("%d packets came back", n)
+	}
+	p.Close()
+	eventually(t, "the session's end", second, func() bool { return s.r.Status().Ended["closed"] == 1 })
+	st := s.r.Status()
+	if st.Received != 50_000 || st.Sent != 50_000 || st.Opened != 1 || st.Started != 2 || st.Sessions != 0 {
+		t.Errorf("%+v", st)
+	}
+	if left := s.r.ledger.left("a", 1_000_000); left != 900_000 {
+		t.Errorf("%d octets are left of the day", left)
+	}
+	if _, _, held := s.links.Holder(DefaultLink); held {
+		t.Error("the link is still held")
+	}
+}
