@@ -57,6 +57,7 @@ type Agent struct {
 	receiver  *watchKeeper[config.GPSD, gpsd.State]
 	pulse     *watchKeeper[config.PPS, pps.State]
 	reflector *reflectorKeeper
+	responder *responderKeeper
 	unexport  func() // ends the series of the calibration; touched with reloading held
 }
 
@@ -88,6 +89,7 @@ func New(o Options) (*Agent, error) {
 	a.receiver = newReceiverKeeper(a.sink, a.log, o.retry)
 	a.pulse = newPulseKeeper(a.sink, a.log, o.retry)
 	a.reflector = newReflectorKeeper(a.sink, a.log, a.clock, o.retry)
+	a.responder = newResponderKeeper(a.sink, a.log, a.clock, a.shared.links, o.retry)
 	return a, nil
 }
 
@@ -155,7 +157,7 @@ func (a *Agent) end() error {
 	err := stopAll(jobs)
 	a.calibrated(nil)
 	defer a.shared.end() // after all who use it
-	return errors.Join(err, a.reflector.stop(), a.receiver.stop(), a.pulse.stop(), a.clock.stop())
+	return errors.Join(err, a.reflector.stop(), a.responder.stop(), a.receiver.stop(), a.pulse.stop(), a.clock.stop())
 }
 
 // ErrNotRunning is returned by Reload before and after Run.
@@ -234,6 +236,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 	a.receiver.apply(ctx, p.clock.GPSD)
 	a.pulse.apply(ctx, p.clock.PPS)
 	a.reflector.apply(ctx, p.reflector)
+	a.responder.apply(ctx, p.responder)
 	a.calibrated(p.calibration)
 	for _, j := range p.jobs {
 		if j.unit != nil {

@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/responder"
 	"oneway.example/exporter/sched"
 )
 
@@ -21,7 +22,8 @@ type plan struct {
 	config    *config.Config
 	jobs      []*job
 	clock     config.Clock
-	reflector *reflectorPlan // nil: none is wanted
+	reflector *reflectorPlan     // nil: none is wanted
+	responder *responder.Options // nil: none is wanted
 	// calibration is nil if no file is configured.
 	calibration *calibration.Table
 }
@@ -118,6 +120,9 @@ func (m *maker) plan(c *config.Config) (*plan, error) {
 	problems = append(problems, checkWatchers(c, m.env.Log)...)
 	var problem *config.Problem
 	if p.reflector, problem = planReflector(c, m.env.Clock); problem != nil {
+		problems = append(problems, problem)
+	}
+	if p.responder, problem = planResponder(c, m.env.Clock, m.env.Links); problem != nil {
 		problems = append(problems, problem)
 	}
 	if len(problems) > 0 {

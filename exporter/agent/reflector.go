@@ -113,7 +113,7 @@ func (k *reflectorKeeper) apply(ctx context.Context, p *reflectorPlan) {
 	if old == nil && p == nil {
 		return
 	}
-	if err := stopReflector(unit); err != nil {
+	if err := stopUnit("the reflector", unit); err != nil {
 		k.log.Error("Reflector did not end", "err", err)
 	}
 	k.mu.Lock()
@@ -161,17 +161,17 @@ func (k *reflectorKeeper) stop() error {
 	k.mu.Lock()
 	unit := k.unit
 	k.mu.Unlock()
-	return stopReflector(unit)
+	return stopUnit("the reflector", unit)
 }
 
-// stopReflector must be called without the lock, which run takes.
-func stopReflector(u *unit) error {
+// stopUnit must be called without a lock that the unit's run takes.
+func stopUnit(what string, u *unit) error {
 	if u == nil {
 		return nil
 	}
 	timer := time.NewTimer(stopTimeout)
 	defer timer.Stop()
-	return u.stop("the reflector", timer.C)
+	return u.stop(what, timer.C)
 }
 
 func (k *reflectorKeeper) status() *ReflectorStatus {

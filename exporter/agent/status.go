@@ -17,6 +17,8 @@ type Status struct {
 	Pulse    *PulseStatus
 	// Reflector is nil if none is configured.
 	Reflector *ReflectorStatus
+	// Responder is nil if none is configured.
+	Responder *ResponderStatus
 	// Links are by name.
 	Links   []LinkStatus
 	Reports ReportsStatus
@@ -108,7 +110,7 @@ func (a *Agent) Status() Status {
 	}
 	c := a.config
 	a.mu.Unlock()
-	s.Clock, s.Reflector = a.clock.status(), a.reflector.status()
+	s.Clock, s.Reflector, s.Responder = a.clock.status(), a.reflector.status(), a.responder.status()
 	s.Links, s.Reports = a.shared.status()
 	s.Receiver, s.Pulse = receiverStatus(a.receiver.look()), pulseStatus(a.pulse.look())
 	for _, p := range c.Paths {

@@ -104,7 +104,7 @@ func (o *Options) check() error {
 	case (o.CertFile == "") != (o.KeyFile == ""):
 		return errors.New("responder: a certificate needs its key, and a key its certificate")
 	case o.CertFile == "" && o.StateDir == "":
-		return errors.New("responder: without a certificate it needs a state directory, to keep a key of its own")
+		return errors.New("responder: without a certificate it needs a state directory (state_dir), to keep a key of its own")
 	case o.MaxConnections < 1 || o.MaxConnections > maxMaxConnections:
 		return fmt.Errorf("responder: max_connections is %d; it must be between 1 and %d", o.MaxConnections, maxMaxConnections)
 	case o.MaxSessions < 1 || o.MaxSessions > min(maxMaxSessions, o.MaxConnections):

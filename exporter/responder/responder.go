@@ -125,14 +125,14 @@ func (r *Responder) Run(ctx context.Context) error {
 
 // prepare opens all that Run needs, or nothing.
 func (r *Responder) prepare() (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.identity == nil {
 		if r.identity, err = newIdentity(r.options, r.options.now(), r.env.Log); err != nil {
 			return err
 		}
 	}
 	r.ledger = newLedger(r.options.StateDir, r.options.now, r.env.Log)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, a := range r.options.Listen {
 		p, err := r.openPoint(a)
 		if err != nil {
@@ -242,10 +242,13 @@ func (r *Responder) Addrs() (all []netip.AddrPort) {
 // Pin is the hash of the responder's key, for clients; empty before Started if the key is
 // its own.
 func (r *Responder) Pin() string {
-	if r.identity == nil {
+	r.mu.Lock()
+	i := r.identity
+	r.mu.Unlock()
+	if i == nil {
 		return ""
 	}
-	return r.identity.pin()
+	return i.pin()
 }
 
 // endpointAt is the test socket beside the control address that a client has reached.

@@ -297,7 +297,7 @@ func (r *Responder) greeted(id uint64, from netip.AddrPort) {
 
 // hangUp ends the connection, and says in one word why.
 func (s *session) hangUp(err error) (reason string) {
-	defer s.conn.Close()
+	defer func() { _ = s.conn.Close() }() // it has no error to tell
 	if refusal, ok := errors.AsType[*control.Refusal](err); ok {
 		if refusal.Reason == control.ShuttingDown || refusal.Reason == control.TimeLimit {
 			s.r.counts.request(refusal.Reason) // nobody has asked, so nobody has counted it
