@@ -12,8 +12,9 @@ import (
 type Calendar struct {
 	// Every is the time between runs, above 0.
 	Every time.Duration
-	// Jitter moves each run at random, up to so much earlier or later; at most half
-	// of Every. Without it, tests that were begun together stay together.
+	// Jitter is the time over which each run is spread at random, half of it before
+	// and half after Every, so that the mean stays Every; at most Every. Without it,
+	// two schedules that once meet at a link meet at each run.
 	Jitter time.Duration
 	// Windows are when a run may begin, in the local time of what Next is given; none:
 	// at any time.
@@ -25,8 +26,8 @@ func (c Calendar) Check() error {
 	switch {
 	case c.Every <= 0:
 		return fmt.Errorf("sched: runs every %v: it must be above 0s", c.Every)
-	case c.Jitter < 0 || c.Jitter > c.Every/2:
-		return fmt.Errorf("sched: a jitter of %v: it must be between 0s and half of the %v between runs", c.Jitter, c.Every)
+	case c.Jitter < 0 || c.Jitter > c.Every:
+		return fmt.Errorf("sched: a jitter of %v: it must be between 0s and the %v between runs", c.Jitter, c.Every)
 	}
 	for _, w := range c.Windows {
 		if w.From < 0 || w.From >= minutesOfDay || w.To < 1 || w.To > minutesOfDay || w.From == w.To {
@@ -49,7 +50,7 @@ func (c Calendar) First(now time.Time, rng *rand.Rand) time.Time {
 func (c Calendar) Next(after time.Time, rng *rand.Rand) time.Time {
 	due := after.Add(c.Every)
 	if rng != nil && c.Jitter > 0 {
-		due = due.Add(below(2*c.Jitter+1, rng) - c.Jitter)
+		due = due.Add(below(c.Jitter+1, rng) - c.Jitter/2)
 	}
 	return c.fit(due, rng)
 }

@@ -1,10 +1,13 @@
-// Package sched fires tasks at set times of the monotonic clock, all of them in
-// one goroutine.
+// Package sched says when things are done. Its Pacer fires tasks at set times of the
+// monotonic clock, all of them in one goroutine.
 //
 // A Go timer wakes up to a millisecond late, because the runtime's poller rounds
 // to milliseconds (measured: 0.6 ms median, 1.1 ms p99). An absolute timerfd,
 // which has no slack, is late by tens of microseconds even though the same poller
 // waits for it, and one goroutine serves thousands of sessions.
+//
+// Heavy tests have other needs, in minutes and octets: Calendar says when one is due,
+// Links lets one at a time onto a link and keeps the link's data budget.
 //
 // The package knows times and tasks, not what the tasks do.
 package sched

@@ -1,0 +1,163 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func newLinks(tb testing.TB, o LinksOptions) *Links {
+	tb.Helper()
+	l, err := NewLinks(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+func TestLinkIsServedInTheOrderOfAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLinks(t, LinksOptions{})
+		first, err := l.Acquire(t.Context(), "uplink", "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []int // each is appended by the holder of the link
+		for i := range 5 {
+			go func() {
+				release, err := l.Acquire(t.Context(), "uplink", "x")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, i)
+				time.Sleep(time.Second)
+				release()
+			}()
+			synctest.Wait()
+		}
+		if _, ok := l.TryAcquire("uplink", "impatient"); ok {
+			t.Error("a held link was given away")
+		}
+		if _, ok := l.TryAcquire("downlink", "another"); !ok {
+			t.Error("another link was not to be had")
+		}
+		first()
+		first() // does nothing, above all not to the next holder
+		if _, ok := l.TryAcquire("uplink", "impatient"); ok {
+			t.Error("who did not wait came before those who did")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("order was %v", order)
+		}
+		if who, _, ok := l.Holder("uplink"); ok {
+			t.Errorf("%s still holds it", who)
+		}
+	})
+}
+
+func TestWaiterThatGivesUpIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLinks(t, LinksOptions{})
+		begin := time.Now()
+		release, _ := l.TryAcquire("uplink", "a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := l.Acquire(ctx, "uplink", "b"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error is %v", err)
+		}
+		if who, since, ok := l.Holder("uplink"); who != "a" || !since.Equal(begin) || !ok {
+			t.Errorf("holder is %q since %v, %v", who, since, ok)
+		}
+		release()
+		if _, ok := l.TryAcquire("uplink", "c"); !ok {
+			t.Error("the link went to one that no longer waits")
+		}
+		if _, err := l.Acquire(ctx, "free", "d"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a context that has ended takes a link: %v", err)
+		}
+	})
+}
+
+// TestNoTwoHoldALink has many goroutines that wait, do not wait and give up, while
+// a reload comes again and again.
+func TestNoTwoHoldALink(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	l := newLinks(t, LinksOptions{})
+	var holders atomic.Int32
+	var held atomic.Int64
+	use := func(release func()) {
+		if n := holders.Add(1); n != 1 {
+			t.Errorf("%d hold it", n)
+		}
+		held.Add(1)
+		holders.Add(-1)
+		release()
+	}
+	var all sync.WaitGroup
+	for i := range 8 {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		all.Go(func() {
+			for range 300 {
+				ctx, cancel := context.WithCancel(t.Context())
+				switch rng.IntN(4) {
+				case 0:
+					if release, ok := l.TryAcquire("x", "try"); ok {
+						use(release)
+					}
+				case 1:
+					go cancel() // some time while it waits
+					if release, err := l.Acquire(ctx, "x", "hasty"); err == nil {
+						use(release)
+					}
+				case 2:
+					if err := l.SetLinks([]LinkOptions{{Name: "x"}}); err != nil {
+						t.Error(err)
+					}
+				default:
+					release, err := l.Acquire(ctx, "x", "patient")
+					if err != nil {
+						t.Error(err)
+					} else {
+						use(release)
+					}
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	if _, ok := l.TryAcquire("x", "last"); !ok || held.Load() == 0 {
+		t.Errorf("it is held by nobody who is there; it was held %d times", held.Load())
+	}
+}
+
+func TestUnknownNamesDoNotPileUp(t *testing.T) {
+	l := newLinks(t, LinksOptions{Links: []LinkOptions{{Name: "configured"}}})
+	for range 100 {
+		name := string(rune('a' + rand.IntN(26)))
+		if release, ok := l.TryAcquire(name, "w"); ok {
+			r, err := l.Reserve(name, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Settle(0)
+			release()
+		}
+		_ = l.Usage(name)
+	}
+	var names []string
+	l.Each(func(name string, _ Usage) { names = append(names, name) })
+	if !slices.Equal(names, []string{"configured"}) || len(l.links) != 1 {
+		t.Errorf("links are %q, %d in memory", names, len(l.links))
+	}
+}

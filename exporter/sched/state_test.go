@@ -1,0 +1,200 @@
+package sched
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// stored is links with a state file, and what they log.
+func stored(t *testing.T, file string, clock *wallClock) (*Links, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	return newLinks(t, LinksOptions{
+		Links: []LinkOptions{{Name: "uplink", BudgetBytes: 1000}}, StateFile: file, Now: clock.now,
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	}), &log
+}
+
+func TestUsageOutlivesARestart(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	file := filepath.Join(t.TempDir(), "made", "links.json")
+	l, log := stored(t, file, clock)
+	spend(t, l, 400)
+	if _, err := l.Reserve("uplink", 500); err != nil { // the crash comes before it is settled
+		t.Fatal(err)
+	}
+	l, _ = stored(t, file, clock)
+	wantUsage(t, l, Usage{Limit: 1000, Used: 900, Left: 100})
+	clock.Time = at("2026-11-22 12:00:00")
+	l, _ = stored(t, file, clock)
+	wantUsage(t, l, Usage{Limit: 1000, Left: 1000})
+	if log.Len() > 0 {
+		t.Errorf("log says %s", log)
+	}
+	entries, err := os.ReadDir(filepath.Dir(file))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v beside the file, %v", entries, err)
+	}
+}
+
+func TestHostThatBootsInThePastRenewsNothing(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	file := filepath.Join(t.TempDir(), "links.json")
+	l, _ := stored(t, file, clock)
+	spend(t, l, 900)
+	for range 3 {
+		clock.Time = at("1970-01-01 00:00:05")
+		l, _ = stored(t, file, clock)
+		wantUsage(t, l, Usage{Limit: 1000, Used: 900, Left: 100})
+		clock.Time = at("2026-11-21 12:10:00")
+		wantUsage(t, l, Usage{Limit: 1000, Used: 900, Left: 100})
+	}
+}
+
+func TestDamagedFileIsToldKeptAsideAndStopsNothing(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	for name, content := range map[string]string{
+		"empty":     "",
+		"half":      `{"version":1,"days":[{"date":"2026-11-21","used":{"upli`,
+		"zeros":     string(make([]byte, 4096)),
+		"version":   `{"version":2,"days":[]}`,
+		"negative":  `{"version":1,"days":[{"date":"2026-11-21","used":{"uplink":-5}}]}`,
+		"huge":      `{"version":1,"days":[{"date":"2026-11-21","used":{"uplink":99999999999999999999}}]}`,
+		"date":      `{"version":1,"days":[{"date":"today","used":{}}]}`,
+		"nameless":  `{"version":1,"days":[{"date":"2026-11-21","used":{"":1}}]}`,
+		"null":      `{"version":1,"days":[null]}`,
+		"no used":   `{"version":1,"days":[{"date":"2026-11-21"}]}`,
+		"twice":     `{"version":1,"days":[{"date":"2026-11-21","used":{}},{"date":"2026-11-21","used":{}}]}`,
+		"many days": `{"version":1,"days":[` + strings.Repeat(`{"date":"2026-11-21","used":{}},`, 9) + `{}]}`,
+		"large":     strings.Repeat(" ", maxStateBytes+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "links.json")
+			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l, log := stored(t, file, clock)
+			if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "damaged") {
+				t.Errorf("log says %s", log)
+			}
+			spend(t, l, 400)
+			if aside, err := os.ReadFile(file + ".damaged"); err != nil || string(aside) != content {
+				t.Errorf("what was there is gone: %v", err)
+			}
+			l, log = stored(t, file, clock)
+			wantUsage(t, l, Usage{Limit: 1000, Used: 400, Left: 600})
+			if log.Len() > 0 {
+				t.Errorf("log says %s", log)
+			}
+		})
+	}
+}
+
+func TestFileThatCannotBeWrittenIsToldOnce(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file where a directory must be
+		t.Fatal(err)
+	}
+	l, log := stored(t, filepath.Join(dir, "links.json"), clock)
+	for range 3 {
+		spend(t, l, 100)
+	}
+	wantUsage(t, l, Usage{Limit: 1000, Used: 300, Left: 700})
+	if n := strings.Count(log.String(), "is not kept"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, log)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	spend(t, l, 100)
+	if !strings.Contains(log.String(), "is kept again") {
+		t.Errorf("log says %s", log)
+	}
+	l, _ = stored(t, filepath.Join(dir, "links.json"), clock)
+	wantUsage(t, l, Usage{Limit: 1000, Used: 400, Left: 600})
+}
+
+func TestMovedStateFileIsBelievedIfItHasMore(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	dir := t.TempDir()
+	other, _ := stored(t, filepath.Join(dir, "b.json"), clock)
+	spend(t, other, 700)
+	l, _ := stored(t, filepath.Join(dir, "a.json"), clock)
+	spend(t, l, 300)
+	l.SetStateFile(filepath.Join(dir, "b.json"))
+	wantUsage(t, l, Usage{Limit: 1000, Used: 700, Left: 300})
+	l.SetStateFile(filepath.Join(dir, "a.json"))
+	wantUsage(t, l, Usage{Limit: 1000, Used: 700, Left: 300})
+	l.SetStateFile("")
+	spend(t, l, 300)
+	l, _ = stored(t, filepath.Join(dir, "a.json"), clock)
+	wantUsage(t, l, Usage{Limit: 1000, Used: 700, Left: 300})
+}
+
+// TestFileIsWholeAtAnyTime reads it while others write.
+func TestFileIsWholeAtAnyTime(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	file := filepath.Join(t.TempDir(), "links.json")
+	l, _ := stored(t, file, clock)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 10 {
+				r, err := l.Reserve("uplink", 20)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Settle(10)
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { all.Wait(); close(ended) }()
+	for reading := true; reading; {
+		select {
+		case <-ended:
+			reading = false
+		default:
+		}
+		if _, err := readState(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantUsage(t, l, Usage{Limit: 1000, Used: 400, Left: 600})
+	l, _ = stored(t, file, clock)
+	wantUsage(t, l, Usage{Limit: 1000, Used: 400, Left: 600})
+}
+
+func FuzzParseState(f *testing.F) {
+	f.Add([]byte(`{"version":1,"days":[{"date":"2026-11-21","used":{"uplink":5}},{"date":"2026-11-20","used":{}}]}`))
+	f.Add([]byte(`{"version":1,"days":[null]}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		b, err := parseState(content)
+		if err != nil {
+			if !errors.Is(err, errDamaged) {
+				t.Fatalf("error %v does not say that the file is damaged", err)
+			}
+			return
+		}
+		known := book{}
+		known.add(b)
+		for _, d := range known.days {
+			for name, used := range d.Used {
+				if name == "" || used < 0 {
+					t.Fatalf("accepted %q: %d", name, used)
+				}
+			}
+		}
+		if len(known.days) > maxDays {
+			t.Fatalf("%d days", len(known.days))
+		}
+	})
+}
