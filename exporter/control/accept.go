@@ -35,7 +35,7 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 		Refuse(w, &Refusal{Reason: BadRequest, Detail: "this connection cannot be upgraded"})
 		return nil, fmt.Errorf("control: from %s: %w", r.RemoteAddr, err)
 	}
-	early, err := buffered.Reader.Peek(buffered.Reader.Buffered())
+	early, err := buffered.Peek(buffered.Reader.Buffered())
 	if err == nil {
 		err = nc.SetDeadline(time.Now().Add(frameTime)) // the HTTP server's may still stand
 	}

@@ -22,7 +22,7 @@ type Client struct {
 	welcome Welcome
 	routed  chan struct{} // closed when no answer can come any more
 
-	asking sync.Mutex // one Open or Prove at a time
+	asking gate // one Open or Prove at a time
 
 	mu        sync.Mutex
 	opened    chan Opened // of the Open that waits; nil: none
@@ -46,7 +46,7 @@ type ending struct {
 }
 
 func newClient(conn *Conn, w Welcome) *Client {
-	c := &Client{conn: conn, welcome: w, routed: make(chan struct{}), transfers: make(map[uint16]*transfer)}
+	c := &Client{conn: conn, welcome: w, routed: make(chan struct{}), asking: newGate(), transfers: make(map[uint16]*transfer)}
 	conn.tasks.Go(c.route)
 	return c
 }
@@ -82,8 +82,8 @@ func (c *Client) Prove(ctx context.Context, cookie []byte) error {
 
 // ask says m and waits for its answer, for which *place is the channel while it waits.
 func ask[A any](ctx context.Context, c *Client, place *chan A, what string, m Message) (answer A, err error) {
-	c.asking.Lock()
-	defer c.asking.Unlock()
+	c.asking.enter()
+	defer c.asking.leave()
 	answers := make(chan A, 1)
 	c.mu.Lock()
 	waits := *place != nil

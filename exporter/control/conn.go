@@ -37,8 +37,8 @@ type Conn struct {
 	client        bool // this end is the client's
 	remote, local netip.AddrPort
 
-	order sync.Mutex // one message at a time, with the records that belong to it
-	frame sync.Mutex // one frame at a time; guards out
+	order gate // one message at a time, with the records that belong to it
+	frame gate // one frame at a time; guards out
 	out   []byte
 
 	mu       sync.Mutex // guards the fields below
@@ -66,7 +66,7 @@ func newConn(nc net.Conn, early []byte, client bool) *Conn {
 	now := time.Now()
 	c := &Conn{
 		nc: nc, client: client, remote: addrPort(nc.RemoteAddr()), local: addrPort(nc.LocalAddr()),
-		patience: newPatience(now), wrote: now,
+		patience: newPatience(now), wrote: now, order: newGate(), frame: newGate(),
 		inbox: make(chan event, inboxMessages), speak: make(chan struct{}, 1), sooner: make(chan struct{}, 1),
 		done: make(chan struct{}),
 	}
@@ -76,6 +76,14 @@ func newConn(nc net.Conn, early []byte, client bool) *Conn {
 	c.tasks.Go(c.watch)
 	return c
 }
+
+// gate lets one through at a time. Unlike a mutex it may be held while the peer does not read:
+// to testing/synctest, who waits at a channel waits, and time goes on.
+type gate chan struct{}
+
+func newGate() gate   { return make(gate, 1) }
+func (g gate) enter() { g <- struct{}{} }
+func (g gate) leave() { <-g }
 
 // hearing reads from the connection and notes that something came.
 type hearing struct{ c *Conn }

@@ -170,9 +170,12 @@ type Finished struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Ping asks for a Pong; each side asks when it has said nothing for PingEvery. Either side that hears nothing for Silence ends the session; but
-// while, or shortly after, a transfer fills the direction that it listens to, for that
-// transfer's Idle if that is longer: words wait in the queue that the test fills.
+// Ping asks for a Pong; each side asks when it has said nothing for PingEvery. Either side
+// that hears nothing for Silence ends the session; but while a transfer is under way, and
+// shortly after, for that transfer's Idle more: words wait in the queue that the test fills,
+// and those of the other direction wait for acknowledgements that are in it. So choose an
+// Idle that is longer than the longest queue. A connection that is closed or reset ends the
+// session at once on both sides, load or not.
 type Ping struct {
 	// Seq is one more than that of the ping before; the first has 1.
 	Seq uint64 `json:"seq"`

@@ -168,8 +168,8 @@ func (c *Conn) write(m *Message, records []byte) error {
 	if err != nil {
 		return err
 	}
-	c.order.Lock()
-	defer c.order.Unlock()
+	c.order.enter()
+	defer c.order.leave()
 	c.loads(m)
 	if err := c.writeFrame(frameMessage, b); err != nil {
 		return err
@@ -194,8 +194,8 @@ const (
 
 // writeFrame writes one frame. An error ends the connection.
 func (c *Conn) writeFrame(kind byte, payload []byte) error {
-	c.frame.Lock()
-	defer c.frame.Unlock()
+	c.frame.enter()
+	defer c.frame.leave()
 	by, err := c.writeBy()
 	if err != nil {
 		return err
