@@ -66,19 +66,22 @@ func (l *link) take(from int, queue chan<- chunk) {
 
 // give delivers in order, and then says that the other end has closed.
 func (l *link) give(to int, queue <-chan chunk) {
-	defer l.inner[to].Close()
 	for c := range queue {
 		time.Sleep(time.Until(c.at))
-		l.mu.Lock()
-		frozen := l.frozen
-		l.mu.Unlock()
-		if frozen {
-			continue
-		}
-		if _, err := l.inner[to].Write(c.octets); err != nil {
-			return
+		if l.passes() {
+			_, _ = l.inner[to].Write(c.octets) // it fails where that end has closed
 		}
 	}
+	if l.passes() {
+		_ = l.inner[to].Close()
+	}
+}
+
+// passes tells whether anything passes.
+func (l *link) passes() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.frozen
 }
 
 // slow sets the delay of what one end says.
