@@ -45,11 +45,12 @@ const DefaultStampError = 2 * time.Microsecond
 // Result says whether a train is clean, or why it says nothing.
 type Result uint8
 
-// The results, in the order in which they are looked for.
+// The results. What is found first is said, in this order, but that Coalesced is looked
+// for before SenderPace: with all stamps equal nothing can be said of pace.
 const (
 	// Clean: the train was spread by the slowest link.
 	Clean Result = iota
-	// Lost: a packet did not arrive.
+	// Lost: a packet did not arrive, or there are fewer than two.
 	Lost
 	// Reordered: a packet arrived before one that left earlier.
 	Reordered
@@ -57,16 +58,18 @@ const (
 	Duplicated
 	// Unstamped: a packet has no kernel stamp at one of the ends.
 	Unstamped
-	// SenderPace: the train left the sender no denser than it arrived: the sender's time
-	// is at least 0.8 of the receiver's.
+	// SenderPace: the train left the sender hardly denser than it arrived: up to some
+	// packet its time was at least 0.8 of the receiver's mean.
 	SenderPace
-	// Coalesced: packets arrived with one stamp: the receiver (GRO, or the card) merged them.
+	// Coalesced: a quarter of the packets or more have the stamp of the one before: the
+	// receiver (GRO, or the card) merged them.
 	Coalesced
 	// Batched: packets arrived in groups at regular distances: an interrupt each, or a
-	// link that is scheduled in slots.
+	// link that is scheduled in slots; or most of them in groups at any distance.
 	Batched
 	// TokenBucket: the first packets came faster than the rest: a shaper lets a burst
-	// pass at the rate of the line before it.
+	// pass at the rate of the line before it. A train that is no longer than the burst
+	// cannot be told from one on a faster link: hold the capacity against the rate under load.
 	TokenBucket
 )
 
@@ -112,34 +115,4 @@ type Verdict struct {
 	// Dispersion is the time from the first to the last arrival, SentDispersion that of
 	// the sender. MeanGap is Dispersion/(N-1).
 	Dispersion, SentDispersion, MeanGap time.Duration
-}
-
-// Judge looks at one train.
-func Judge(t Train, o Options) Verdict {
-	return Verdict{IPBytes: t.IPBytes, Result: Unstamped}
-}
-
-// Summary is what the trains of one size said.
-type Summary struct {
-	IPBytes int
-	// Trains counts by result, indexed by Result.
-	Trains [TokenBucket + 1]int
-	// P5, Median and P95 are of the clean trains' capacity, in IP octets a second; defined
-	// only if OK: at least MinClean trains were clean.
-	P5, Median, P95 float64
-	// MeanGap is the mean dispersion of the clean trains: time between two packets.
-	MeanGap time.Duration
-	OK      bool
-	// Refusal says, if not OK, what contaminates most trains, in words.
-	Refusal string
-	// Capacities are of the clean trains, ascending: the whole distribution.
-	Capacities []float64
-}
-
-// MinClean is how many clean trains a Summary needs.
-const MinClean = 3
-
-// Summarise puts together what the trains said, by size, the largest first.
-func Summarise(verdicts []Verdict) []Summary {
-	return nil
 }

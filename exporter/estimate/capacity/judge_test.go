@@ -1,0 +1,120 @@
+package capacity
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// sizes are the thesis' payloads as IPv4 packets.
+var sizes = []int{1500, 1228, 1028, 828}
+
+// cleanWorlds are the links of tests/lab/profiles, and odd ones.
+func cleanWorlds() map[string]world {
+	host := world{sendGap: 2 * us, noise: 2 * us, offset: 3700 * ms, line: 1e10}
+	link := func(rate float64, delay, jitter time.Duration) world {
+		w := host
+		w.rate, w.delay, w.jitter = rate, delay, jitter
+		return w
+	}
+	return map[string]world{
+		"wibro up":   link(2.5e6, 30*ms, 0),
+		"wibro down": link(10e6, 14*ms, 0),
+		"evdo up":    link(153e3, 100*ms, 20*ms),
+		"evdo down":  link(514e3, 80*ms, 14*ms),
+		"wimax up":   link(256e3, 60*ms, 0),
+		"wimax down": link(1.5e6, 60*ms, 0),
+		"wifi":       link(4.3e6, 2*ms, 2*ms),
+		"lan":        link(100e6, 400*us, 100*us),
+		"gigabit":    link(1e9, 100*us, 0),
+		"odd":        link(1.37e6, 61*ms, 5*ms),
+	}
+}
+
+func TestCleanTrainsTellTheLinksRate(t *testing.T) {
+	const seed, trains = 4, 300
+	for name, w := range cleanWorlds() {
+		rng := rand.New(rand.NewPCG(seed, seed))
+		if name == "gigabit" {
+			w.noise, w.sendGap = 100*time.Nanosecond, time.Microsecond
+		}
+		for _, size := range sizes {
+			var verdicts []Verdict
+			for range trains {
+				verdicts = append(verdicts, Judge(w.train(rng, 25, size), Options{}))
+			}
+			s := Summarise(verdicts)[0]
+			off := s.Median*8/w.rate - 1
+			t.Logf("%-12s %4d B: clean %.1f %%, median off by %+.2f %%, p5 %+.1f %%, p95 %+.1f %%; %v", name, size,
+				100*float64(s.Trains[Clean])/trains, 100*off, 100*(s.P5*8/w.rate-1), 100*(s.P95*8/w.rate-1), s.Trains)
+			if !s.OK || math.Abs(off) > 0.05 {
+				t.Errorf("%s, seed %d: %+v", name, seed, s)
+			}
+			if clean := float64(s.Trains[Clean]) / trains; clean < 0.99 {
+				t.Errorf("%s, seed %d: %.1f %% clean: %v", name, seed, 100*clean, s.Trains)
+			}
+		}
+	}
+}
+
+// contaminations are worlds in which a train says nothing of the link.
+func contaminations() map[string]struct {
+	w    world
+	want Result
+} {
+	worlds := cleanWorlds()
+	wibro, lan, giga, evdo, odd := worlds["wibro down"], worlds["lan"], worlds["gigabit"], worlds["evdo down"], worlds["odd"]
+	type c = struct {
+		w    world
+		want Result
+	}
+	with := func(w world, want Result, f func(*world)) c { f(&w); return c{w, want} }
+	return map[string]c{
+		"all lost":                with(wibro, Lost, func(w *world) { w.loss = 1 }),
+		"swapped":                 with(wibro, Reordered, func(w *world) { w.swap = true }),
+		"doubled":                 with(wibro, Duplicated, func(w *world) { w.double = true }),
+		"no stamp":                with(wibro, Unstamped, func(w *world) { w.unstamped = true }),
+		"slow sender":             with(wibro, SenderPace, func(w *world) { w.sendGap = 1300 * us }),
+		"nearly slow sender":      with(lan, SenderPace, func(w *world) { w.sendGap = 110 * us }),
+		"faster link than sender": with(giga, SenderPace, func(w *world) { w.sendGap = 15 * us; w.noise = 0 }),
+		"sender stalls":           with(lan, SenderPace, func(w *world) { w.stall = 5 * ms }),
+		"GRO of 4":                with(lan, Coalesced, func(w *world) { w.merge = 4 }),
+		"GRO of 2":                with(wibro, Coalesced, func(w *world) { w.merge = 2 }),
+		"GRO of all":              with(lan, Coalesced, func(w *world) { w.merge = 25 }),
+		"GRO of 10, jitter":       with(evdo, Coalesced, func(w *world) { w.merge = 10 }),
+		"interrupts, 50 us":       with(giga, Batched, func(w *world) { w.batch = 50 * us; w.batchGap = 600 * time.Nanosecond; w.noise = 0 }),
+		"interrupts, lan":         with(lan, Batched, func(w *world) { w.batch = 500 * us; w.batchGap = 4 * us; w.jitter = 0 }),
+		"slots of 5 ms":           with(wibro, Batched, func(w *world) { w.batch = 5 * ms; w.batchGap = 50 * us }),
+		"bucket of 3":             with(odd, TokenBucket, func(w *world) { w.bucket = 5000; w.line = 100e6; w.jitter = 0 }),
+		"bucket of 10":            with(odd, TokenBucket, func(w *world) { w.bucket = 15_000; w.line = 100e6 }),
+		"bucket of 16":            with(lan, TokenBucket, func(w *world) { w.bucket = 25_000; w.line = 1e9 }),
+		"slow bucket":             with(wibro, TokenBucket, func(w *world) { w.bucket = 15_000; w.line = 20e6 }),
+	}
+}
+
+func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
+	const seed, trains = 5, 300
+	for name, c := range contaminations() {
+		rng := rand.New(rand.NewPCG(seed, seed))
+		right := 0
+		var wrong Verdict
+		var verdicts []Verdict
+		for range trains {
+			v := Judge(c.w.train(rng, 25, 1500), Options{StampError: 500 * time.Nanosecond})
+			if verdicts = append(verdicts, v); v.Result == c.want {
+				right++
+			} else {
+				wrong = v
+			}
+		}
+		s := Summarise(verdicts)[0]
+		t.Logf("%-24s %v: %.1f %% right; %s; %s", name, c.want, 100*float64(right)/trains, verdicts[0].Evidence, s.Refusal)
+		if float64(right) < 0.99*trains {
+			t.Errorf("%s, seed %d: %v, and not %v: %s: %v", name, seed, wrong.Result, c.want, wrong.Evidence, s.Trains)
+		}
+		if s.OK || s.Refusal == "" {
+			t.Errorf("%s: answered %+v", name, s)
+		}
+	}
+}
