@@ -70,19 +70,35 @@ func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
 	}
 	s := all[0]
 	z.Capacities = s.Capacities
-	switch {
-	case !s.OK:
-		z.Refusal = s.Refusal
-	case clean < minClean:
-		z.Refusal = fmt.Sprintf("%d of %d trains were clean, and %d are needed", clean, len(verdicts), minClean)
-		if s.Refusal != "" {
-			z.Refusal += ": " + s.Refusal
-		}
-	default:
-		z.Median, z.P5, z.P95 = &s.Median, &s.P5, &s.P95
-		gap := s.MeanGap.Seconds()
-		z.Dispersion = &gap
+	if !s.OK || clean < minClean {
+		z.Refusal = refusal(s, verdicts, minClean)
+		return
 	}
+	z.Median, z.P5, z.P95 = &s.Median, &s.P5, &s.P95
+	z.Dispersion = new(s.MeanGap.Seconds())
+}
+
+// refusal says why trains say nothing of the capacity: what was wrong with most of them.
+func refusal(s capacity.Summary, verdicts []capacity.Verdict, want int) string {
+	clean, worst, evidence := s.Trains[capacity.Clean], capacity.Lost, ""
+	for _, r := range capacity.Results() {
+		if r != capacity.Clean && s.Trains[r] > s.Trains[worst] {
+			worst = r
+		}
+	}
+	for _, v := range verdicts {
+		if v.Result == worst {
+			evidence = v.Evidence
+		}
+	}
+	why := fmt.Sprintf("%d of %d trains clean, %d %v", clean, len(verdicts), s.Trains[worst], worst)
+	if clean < want {
+		why = fmt.Sprintf("%d of %d trains clean (want %d), %d %v", clean, len(verdicts), want, s.Trains[worst], worst)
+	}
+	if evidence != "" {
+		why += ", such as: " + evidence
+	}
+	return why
 }
 
 // best is the size whose capacity stands for the direction: the largest that is not

@@ -1,0 +1,321 @@
+package train
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+// wibro is the thesis' downlink, evdo the WPI report's: IP octets a second.
+const (
+	wibro = 10e6 / 8
+	evdo  = 514e3 / 8
+)
+
+// perform runs the probe over a road. Pauses take no time.
+func perform(t *testing.T, r *road, o Options) (res *Result, run *heavy.Run, err error) {
+	t.Helper()
+	if r.stamps == sample.Absent {
+		r.stamps = sample.Kernel
+	}
+	if r.nic == 0 {
+		r.nic = 5 * time.Microsecond
+	}
+	k, err := NewKind(heavy.DefaultOptions(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run = &heavy.Run{Directions: []sample.Direction{sample.Forward}}
+	synctest.Test(t, func(t *testing.T) { err = k.Perform(t.Context(), r.session(), run) })
+	return run.Body.(*Result), run, err
+}
+
+// must is perform where no error may come.
+func must(t *testing.T, r *road, o Options) (*Direction, *heavy.Run) {
+	t.Helper()
+	res, run, err := perform(t, r, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Directions[0], run
+}
+
+func near(t *testing.T, what string, got *float64, want, share float64) {
+	t.Helper()
+	if got == nil {
+		t.Fatalf("%s is not known, want %.6g", what, want)
+	}
+	if math.Abs(*got-want) > share*want {
+		t.Errorf("%s is %.6g, want %.6g", what, *got, want)
+	}
+}
+
+func TestTrainsOfEverySizeFindTheLinksRate(t *testing.T) {
+	for _, rate := range []float64{evdo, wibro} {
+		d, _ := must(t, &road{rate: rate, port: 1500}, DefaultOptions())
+		if d.PathMTU != 1500 {
+			t.Errorf("path MTU %d, want 1500", d.PathMTU)
+		}
+		if len(d.Sizes) != 4 {
+			t.Fatalf("%d sizes, want 4", len(d.Sizes))
+		}
+		for _, z := range d.Sizes {
+			if z.Trains["clean"] != 30 || len(z.Capacities) != 30 || *z.Fragmented {
+				t.Errorf("%d B: %+v", z.PacketBytes, z)
+			}
+			near(t, "median", z.Median, rate, 0.001)
+			near(t, "5th percentile", z.P5, rate, 0.001)
+			near(t, "dispersion", z.Dispersion, float64(z.PacketBytes)/rate, 0.001)
+		}
+	}
+}
+
+// Figure 15 of the WPI report: medians of 517, 514 and 510 kb/s with mean dispersions of
+// 19, 16 and 13 ms for payloads of 1200, 1000 and 800 B, of one and the same link: only in
+// IP octets do these agree.
+func TestDispersionsAreThoseOfTheReport(t *testing.T) {
+	o := DefaultOptions()
+	d, _ := must(t, &road{rate: evdo, port: 1500}, o)
+	for i, want := range map[int]float64{1: 0.019, 2: 0.016, 3: 0.013} {
+		near(t, "dispersion", d.Sizes[i].Dispersion, want, 0.01)
+	}
+}
+
+func TestLostTrainsAreRepeated(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 0))
+	o := DefaultOptions()
+	o.PayloadBytes = []int{1000}
+	o.PathMTU = false
+	d, _ := must(t, &road{rate: wibro, lose: func(int) bool { return rng.Float64() < 0.005 }}, o)
+	z := d.Sizes[0]
+	if z.Trains["clean"] != 30 || z.Trains["lost"] == 0 {
+		t.Errorf("%v, want 30 clean trains beside some lost ones (seed 5)", z.Trains)
+	}
+	near(t, "median", z.Median, wibro, 0.001)
+	if z.TrainPackets != 25 {
+		t.Errorf("trains are %d packets long after losses by chance, want 25 (seed 5)", z.TrainPackets)
+	}
+}
+
+func TestTooManyDiscardedTrainsAreARefusalWithItsReason(t *testing.T) {
+	o := DefaultOptions()
+	o.PayloadBytes = []int{1000}
+	o.PathMTU = false
+	rng := rand.New(rand.NewPCG(6, 0))
+	r := &road{rate: wibro, lose: func(int) bool { return rng.Float64() < 0.4 }}
+	d, run := must(t, r, o)
+	z := d.Sizes[0]
+	if z.Median != nil || z.Dispersion != nil || !strings.Contains(z.Refusal, "lost") {
+		t.Errorf("%+v, want a refusal that says that packets were lost", z)
+	}
+	if n := z.Trains["lost"]; n != o.Repeats+1 {
+		t.Errorf("%d trains discarded, want %d", n, o.Repeats+1)
+	}
+	if len(run.Notes) == 0 || run.Summary[0].Value == "" {
+		t.Errorf("notes %q, summary %v: the refusal is not told", run.Notes, run.Summary)
+	}
+}
+
+func TestTrainsTooLongForTheQueueAreMadeShorter(t *testing.T) {
+	const up = 153e3 / 8 // the WPI report's uplink
+	o := DefaultOptions()
+	o.PayloadBytes = []int{1472}
+	d, run := must(t, &road{rate: up, queue: 20_000, port: 1500}, o)
+	z := d.Sizes[0]
+	near(t, "median", z.Median, up, 0.001)
+	if z.TrainPackets < 12 || z.TrainPackets > 15 || z.Trains["clean"] != 30 {
+		t.Errorf("trains of %d packets, %v, want 14 or so and 30 clean", z.TrainPackets, z.Trains)
+	}
+	if len(run.Notes) == 0 {
+		t.Error("shorter trains are not told")
+	}
+}
+
+func TestTrainsKeepApartOnALinkSlowerThanTheirInterval(t *testing.T) {
+	o := DefaultOptions()
+	o.PayloadBytes = []int{1472}
+	o.TrainInterval = 200 * time.Millisecond // a train takes 584 ms
+	r := &road{rate: evdo, port: 1500}
+	must(t, r, o)
+	last := r.plans[len(r.plans)-1].Segments[0]
+	if last.Interval < 584*time.Millisecond || last.Interval > time.Second {
+		t.Errorf("trains are %v apart, want somewhat more than the 584 ms that each takes", last.Interval)
+	}
+}
+
+func TestContaminatedTrainsAreRefusedSoon(t *testing.T) {
+	o := DefaultOptions()
+	o.PayloadBytes = []int{1000}
+	o.PathMTU = false
+	for name, r := range map[string]*road{
+		"unstamped":   {rate: wibro, stamps: sample.User},
+		"sender_pace": {rate: 100 * wibro, nic: time.Millisecond},
+		"coalesced": {rate: wibro, arrival: func(at instant.Time, i int) instant.Time {
+			return at - at%instant.Time(8*time.Millisecond)
+		}},
+		"batched": {rate: wibro, arrival: func(at instant.Time, _ int) instant.Time {
+			const slot = instant.Time(4 * time.Millisecond)
+			return at - at%slot + slot + at%slot/50 // an interrupt each slot, and then one after the other
+		}},
+		"token_bucket": {rate: wibro, arrival: func(at instant.Time, i int) instant.Time {
+			gap, line := 822_400*time.Nanosecond, 80*time.Microsecond
+			j := time.Duration(i % 25)
+			return at.Add(-min(j, 10) * (gap - line)) // as much as the bucket lets pass before its rate
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, _ := must(t, r, o)
+			z := d.Sizes[0]
+			if z.Median != nil || z.Refusal == "" || z.Trains["clean"] > 0 {
+				t.Fatalf("%+v, want a refusal", z)
+			}
+			n := 0
+			for result, trains := range z.Trains {
+				n += trains
+				if result != name {
+					t.Errorf("%d trains are %s (%s), want %s", trains, result, z.Evidence[result], name)
+				}
+			}
+			if n > hopeless+o.Group {
+				t.Errorf("%d trains sent, though none will be clean", n)
+			}
+		})
+	}
+}
+
+func TestLargeTrainsAreMarkedFragmentedAndCountTheirFragments(t *testing.T) {
+	for _, ipv6 := range []bool{false, true} {
+		o := DefaultOptions()
+		d, _ := must(t, &road{rate: evdo, mtu: 1400, ipv6: ipv6}, o)
+		if d.PathMTU != 1400 {
+			t.Fatalf("IPv6 %v: path MTU %d, want 1400", ipv6, d.PathMTU)
+		}
+		for _, z := range d.Sizes {
+			if *z.Fragmented != (z.PacketBytes > 1400) {
+				t.Errorf("IPv6 %v: %d B fragmented: %v", ipv6, z.PacketBytes, *z.Fragmented)
+			}
+			near(t, "median", z.Median, evdo, 0.001)
+		}
+		if z := d.best(); z.PayloadBytes != 1200 {
+			t.Errorf("IPv6 %v: trains of %d B stand for the path, want the largest whole ones", ipv6, z.PayloadBytes)
+		}
+	}
+}
+
+func TestOnlyTrainsThatNeedItMayBeFragmented(t *testing.T) {
+	r := &road{rate: evdo, mtu: 1400}
+	must(t, r, DefaultOptions())
+	for _, p := range r.plans {
+		size := p.Segments[0].PayloadBytes + 28
+		if isTrain := p.Segments[0].Burst > 1; p.Fragment != (isTrain && size > 1400) {
+			t.Errorf("%d B, burst %d: may be fragmented: %v", size, p.Segments[0].Burst, p.Fragment)
+		}
+	}
+}
+
+func TestGroupsAndPausesAreThoseOfTheReport(t *testing.T) {
+	o := DefaultOptions()
+	o.PayloadBytes = []int{1000}
+	o.PathMTU = false
+	r := &road{rate: wibro}
+	must(t, r, o)
+	var trains []int
+	for _, p := range r.plans {
+		trains = append(trains, p.Segments[0].Bursts)
+	}
+	want := []int{1, 9, 10, 10}
+	if len(trains) != len(want) {
+		t.Fatalf("groups of %v trains, want %v", trains, want)
+	}
+	for i := range want {
+		if trains[i] != want[i] || r.plans[i].Segments[0].Burst != 25 || r.plans[i].Segments[0].Interval != time.Second {
+			t.Errorf("group %d: %+v, want %d trains of 25 packets, a second apart", i, r.plans[i].Segments[0], want[i])
+		}
+	}
+}
+
+func TestTokensRateIsKept(t *testing.T) {
+	c := newCampaign(DefaultOptions())
+	const limit = 10_000 // octets a second; a train has 36,800
+	if got := c.interval(1472, limit); float64(25*1472)/got.Seconds() > limit {
+		t.Errorf("a train each %v is more than %d octets a second", got, limit)
+	}
+	if got := c.interval(1472, 0); got != time.Second {
+		t.Errorf("without a limit a train each %v, want 1 s", got)
+	}
+}
+
+func TestFailedTransferEndsTheRunWithWhatWasFound(t *testing.T) {
+	failure := errors.New("the session has ended")
+	res, _, err := perform(t, &road{rate: wibro, err: failure}, DefaultOptions())
+	if !errors.Is(err, failure) || res == nil || len(res.Directions) != 1 {
+		t.Errorf("error %v, result %+v", err, res)
+	}
+}
+
+func TestRunKeepsToWhatItSaysItMoves(t *testing.T) {
+	for _, r := range []*road{{rate: evdo, mtu: 1300}, {rate: evdo, port: 1500, ipv6: true}} {
+		rng := rand.New(rand.NewPCG(7, 0))
+		r.lose = func(int) bool { return rng.Float64() < 0.02 }
+		o := DefaultOptions()
+		must(t, r, o)
+		k, err := NewKind(heavy.DefaultOptions(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var moved int64
+		for _, p := range r.plans {
+			moved += p.Bytes() + int64(p.Packets()*r.overhead())
+		}
+		if most := k.Bytes() / 2; moved > most {
+			t.Errorf("one direction moved %d octets, announced were %d (seed 7)", moved, most)
+		}
+	}
+}
+
+func TestOnTheWireCountsTheHeadersOfFragments(t *testing.T) {
+	for _, c := range []struct {
+		ip, mtu int
+		ipv6    bool
+		want    int
+	}{
+		{1500, 1500, false, 1500},
+		{1500, 0, false, 1500},
+		{1500, 1400, false, 1520}, // 1376 + 104 octets of data
+		{1500, 576, false, 1540},  // 552 + 552 + 376
+		{1520, 1400, true, 1480 + 2*48},
+	} {
+		if got := onTheWire(c.ip, c.mtu, c.ipv6); got != c.want {
+			t.Errorf("%d B over an MTU of %d, IPv6 %v: %d octets, want %d", c.ip, c.mtu, c.ipv6, got, c.want)
+		}
+	}
+}
+
+func TestWitnessesTellATooLargePacketFromADeadPath(t *testing.T) {
+	for name, c := range map[string]struct {
+		road *road
+		want answer
+	}{
+		"passes":              {&road{rate: wibro, mtu: 1500}, passed},
+		"too large":           {&road{rate: wibro, mtu: 1300}, tooLarge},
+		"refused":             {&road{rate: wibro, port: 1300}, tooLarge},
+		"dead":                {&road{rate: wibro, lose: func(int) bool { return true }}, unclear},
+		"one of three passes": {&road{rate: wibro, lose: func(n int) bool { return n < 4 }}, passed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.road.stamps = sample.Kernel
+			got, err := ask(t.Context(), c.road.session(), sample.Reverse, 1400)
+			if err != nil || got != c.want {
+				t.Errorf("answer %d, error %v, want %d", got, err, c.want)
+			}
+		})
+	}
+}
