@@ -105,6 +105,7 @@ func TestVerdictNamesWhatIsWrong(t *testing.T) {
 		}, agent.Impaired, "The one probe is measuring", 1},
 		{"reload", func(s *agent.Status) { s.Config.Error = "x" }, agent.Impaired, "No paths are configured", 1},
 		{"reflector", func(s *agent.Status) { s.Reflector = &agent.ReflectorStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
+		{"responder", func(s *agent.Status) { s.Responder = &agent.ResponderStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
 		{"gpsd away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Fix: "unknown"} }, agent.Impaired, "No paths are configured", 1},
 		{"receiver away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Answering: true} }, agent.Impaired, "No paths are configured", 1},
 		{"no fix", func(s *agent.Status) {

@@ -36,6 +36,7 @@ type view struct {
 	Receiver      *agent.ReceiverStatus
 	Pulse         *agent.PulseStatus
 	Reflector     *agent.ReflectorStatus
+	Responder     *agent.ResponderStatus
 	Links         []agent.LinkStatus
 	Reports       agent.ReportsStatus
 	Runs          []runRow
@@ -65,7 +66,7 @@ type figure struct{ Quantity, Value string }
 
 func newView(s agent.Status, host string, now time.Time, all bool) view {
 	v := view{
-		Host: host, Version: version.Version, Clock: s.Clock, Receiver: s.Receiver, Pulse: s.Pulse, Reflector: s.Reflector, Config: s.Config,
+		Host: host, Version: version.Version, Clock: s.Clock, Receiver: s.Receiver, Pulse: s.Pulse, Reflector: s.Reflector, Responder: s.Responder, Config: s.Config,
 		Links: s.Links, Reports: s.Reports, Runs: newRunRows(s.Reports.Last), Started: s.Started, Now: now,
 	}
 	for _, p := range s.Paths {
@@ -133,6 +134,10 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	if s.Reports.Error != "" {
 		v.raise(agent.Impaired)
 		v.Notes = append(v.Notes, "The last report of a heavy test was not kept; its results are.")
+	}
+	if r := s.Responder; r != nil && r.Error != "" {
+		v.raise(agent.Impaired)
+		v.Notes = append(v.Notes, "The responder does not run: other hosts can run no heavy test against this one.")
 	}
 	return v
 }

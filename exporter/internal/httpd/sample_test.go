@@ -83,6 +83,10 @@ func sample() agent.Status {
 			Jitter: new(420 * time.Nanosecond), Offset: new(-1200 * time.Nanosecond), Bound: new(3 * time.Microsecond),
 		},
 		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Answering: true, Packets: 1234567, Answered: 1234500, Sessions: 12},
+		Responder: &agent.ResponderStatus{
+			Listen: []string{":8620"}, Running: true, Pin: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+			Connections: 2, Sessions: 1, Opened: 48, Refused: 3, Received: 1_250_000_000, Sent: 3_400_000_000,
+		},
 		Links: []agent.LinkStatus{
 			{Name: "lab-wan", Used: 1_234_567_890, Holder: "lab-to-lab/saturate", Since: at(12 * time.Second)},
 			{Name: "mobile", Limit: 500_000_000, Used: 500_000_000},

@@ -19,6 +19,7 @@ type (
 		Receiver  *receiverJSON  `json:"receiver,omitempty"`
 		Pulse     *pulseJSON     `json:"pulse,omitempty"`
 		Reflector *reflectorJSON `json:"reflector,omitempty"`
+		Responder *responderJSON `json:"responder,omitempty"`
 		Links     []linkJSON     `json:"links,omitempty"`
 		Reports   reportsJSON    `json:"reports"`
 		Paths     []pathJSON     `json:"paths"`
@@ -74,6 +75,18 @@ type (
 		Packets   uint64   `json:"packets"`
 		Answered  uint64   `json:"answered"`
 		Sessions  int      `json:"sessions"`
+	}
+	responderJSON struct {
+		Listen      []string `json:"listen"`
+		Running     bool     `json:"running"`
+		Error       string   `json:"error,omitempty"`
+		Pin         string   `json:"pin,omitempty"`
+		Connections int      `json:"connections"`
+		Sessions    int      `json:"sessions"`
+		Opened      uint64   `json:"opened_sessions"`
+		Refused     uint64   `json:"refused_requests"`
+		Received    int64    `json:"received_bytes"`
+		Sent        int64    `json:"sent_bytes"`
 	}
 	pathJSON struct {
 		Name   string      `json:"name"`
@@ -149,6 +162,9 @@ func newStatusJSON(s agent.Status) statusJSON {
 	}
 	if r := s.Reflector; r != nil {
 		j.Reflector = &reflectorJSON{r.Listen, r.Answering, r.Error, r.Packets, r.Answered, r.Sessions}
+	}
+	if r := s.Responder; r != nil {
+		j.Responder = new(responderJSON(*r))
 	}
 	for _, p := range s.Paths {
 		path := pathJSON{Name: p.Name, Peer: p.Peer}
