@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/tstamp"
 )
 
@@ -36,7 +37,8 @@ type Endpoint struct {
 	conn    *tstamp.Conn
 	log     *slog.Logger
 	onHello func(uint64, netip.AddrPort)
-	secret  [32]byte // of the cookies
+	wall    func() instant.Time // the system clock
+	secret  [32]byte            // of the cookies
 
 	mu       sync.RWMutex
 	sessions map[uint64]*Session
@@ -63,7 +65,7 @@ func Open(o Options) (*Endpoint, error) {
 		return nil, fmt.Errorf("stream: %w", err)
 	}
 	e := &Endpoint{
-		conn: c, log: o.Log, onHello: o.OnHello,
+		conn: c, log: o.Log, onHello: o.OnHello, wall: instant.Now,
 		sessions: make(map[uint64]*Session), byPeer: make(map[netip.AddrPort]*Session), sending: make(map[uint32]*sending),
 	}
 	if e.log == nil {

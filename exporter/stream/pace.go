@@ -53,7 +53,7 @@ func (x *sending) readClock() {
 	best := time.Duration(1<<63 - 1)
 	for range 3 {
 		before := sched.Now()
-		wall := instant.Now()
+		wall := x.session.endpoint.wall()
 		after := sched.Now()
 		if after-before < best {
 			best = after - before

@@ -125,3 +125,37 @@ func BenchmarkUnstamped(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkStamped paces a stream of 1,472 octets at 1 Gb/s over a veth pair, with stamps.
+func BenchmarkStamped(b *testing.B) {
+	for _, c := range []struct {
+		name     string
+		interval time.Duration
+	}{{"1Gbit", 12 * time.Microsecond}, {"flat-out", 0}} {
+		b.Run(c.name, func(b *testing.B) {
+			l := newLink(b)
+			e := l.ends(b)
+			seg := Segment{PayloadBytes: 1472, Interval: c.interval, Burst: 1, Bursts: min(b.N, MaxPackets)}
+			p := Plan{Segments: []Segment{seg}}
+			b.ReportAllocs()
+			b.ResetTimer()
+			r, err := e.there.Expect(1, p)
+			check(b, err)
+			begin := time.Now()
+			sent, err := e.here.Send(b.Context(), 1, e.server.LocalAddr(), p, nil)
+			check(b, err)
+			took := time.Since(begin)
+			got := r.Finish(b.Context(), len(sent.Packets), 100*time.Millisecond)
+			b.StopTimer()
+			n := float64(len(sent.Packets))
+			b.ReportMetric(n/took.Seconds(), "packets/s")
+			b.ReportMetric(1-float64(len(got.Packets))/n, "loss_ratio")
+			if c.interval > 0 && b.N > 1 {
+				k := pacing(sent, seg)
+				b.ReportMetric(1e6*k.rateError, "rate_error_ppm")
+				b.ReportMetric(float64(k.p99)/1e3, "p99_us")
+				b.ReportMetric(float64(k.unstamped)/n, "unstamped_ratio")
+			}
+		})
+	}
+}

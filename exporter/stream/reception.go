@@ -143,6 +143,7 @@ func (r *Reception) append(in *tstamp.In, seq uint32, damage Damage) {
 
 func damageOf(k load.Kind) Damage {
 	switch k {
+	case load.Intact:
 	case load.Truncated:
 		return Truncated
 	case load.Overwritten:
