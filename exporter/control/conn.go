@@ -45,7 +45,7 @@ type Conn struct {
 	patience patience
 	wrote    time.Time // when the last frame was written
 	owed     uint64    // the ping to answer; 0: none
-	closing  bool      // the last words are being said
+	leaving  error     // the last words are being said, and this is why
 	err      error
 
 	inbox  chan event
@@ -151,7 +151,7 @@ func (c *Conn) Read(ctx context.Context) (m Message, records []byte, err error) 
 // Close ends the connection and returns when nothing of it runs any more. A client says
 // Close to the responder first. Closing again is no error.
 func (c *Conn) Close() error {
-	if c.client && c.hurry() {
+	if c.client && c.hurry(ErrClosed) {
 		_ = c.Write(Message{Close: &Close{}}) // a courtesy: the end of the connection says the same
 	}
 	c.end(ErrClosed)
@@ -162,14 +162,15 @@ func (c *Conn) Close() error {
 // goodbyeTime is how long the last words may take.
 const goodbyeTime = 200 * time.Millisecond
 
-// hurry lets what is being written end soon; false: the connection has ended.
-func (c *Conn) hurry() bool {
+// hurry lets what is being written end soon, as this side leaves; false: the connection has
+// ended.
+func (c *Conn) hurry(why error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return false
 	}
-	c.closing = true
+	c.leaving = why
 	return c.nc.SetWriteDeadline(time.Now().Add(goodbyeTime)) == nil
 }
 
@@ -178,7 +179,7 @@ func (c *Conn) writeBy() (by time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	limit := goodbyeTime
-	if !c.closing {
+	if c.leaving == nil {
 		limit = frameTime + max(c.patience.silence(), c.patience.tail)
 	}
 	return time.Now().Add(limit), c.err
@@ -189,7 +190,7 @@ func (c *Conn) writeBy() (by time.Time, err error) {
 func (c *Conn) Refuse(r *Refusal) error {
 	last := *r
 	last.ID = 0
-	c.hurry()
+	c.hurry(&last)
 	err := c.Write(Message{Refusal: &last})
 	if err == nil {
 		// To close while the peer still speaks would have the kernel reset the connection
@@ -212,6 +213,9 @@ func (c *Conn) end(err error) {
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return
+	}
+	if c.leaving != nil {
+		err = c.leaving // the peer may be faster to close
 	}
 	c.err = err
 	close(c.done)

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -69,13 +70,8 @@ func (o *ClientOptions) network() (string, error) {
 // hostPort is the address with its port.
 func (o *ClientOptions) hostPort() (host, port string, err error) {
 	host, port, err = net.SplitHostPort(o.Address)
-	if err != nil { // no port, perhaps
-		host, port = o.Address, strconv.Itoa(DefaultPort)
-		if _, ipErr := netip.ParseAddr(host); ipErr != nil {
-			host, port, err = net.SplitHostPort(net.JoinHostPort(host, port))
-		} else {
-			err = nil
-		}
+	if _, ipErr := netip.ParseAddr(o.Address); ipErr == nil || !strings.Contains(o.Address, ":") {
+		host, port, err = o.Address, strconv.Itoa(DefaultPort), nil
 	}
 	if n, portErr := strconv.ParseUint(port, 10, 16); err != nil || host == "" || portErr != nil || n == 0 {
 		return "", "", fmt.Errorf("control: address %q: want host:port", o.Address)

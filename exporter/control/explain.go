@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -41,19 +42,11 @@ func explain(ctx context.Context, address string, err error) error {
 	return fmt.Errorf("control: %s: %w", address, err)
 }
 
-// The alerts of RFC 8446 section 6.2 that a client's own settings explain.
-const (
-	alertBadCertificate      = 42
-	alertUnknownCA           = 48
-	alertProtocolVersion     = 70
-	alertCertificateRequired = 116
-)
-
 // hint says what can be done about an error; empty: nobody knows.
 func hint(err error) string {
 	var (
 		unknown *tls.CertificateVerificationError
-		alert   tls.AlertError
+		remote  *net.OpError
 		record  tls.RecordHeaderError
 		pin     *pinError
 		step    *stepError
@@ -67,20 +60,26 @@ func hint(err error) string {
 		return certificateHint(unknown)
 	case errors.As(err, &record):
 		return "no TLS there: is it the responder's port?"
-	case errors.As(err, &alert):
-		switch uint8(alert) {
-		case alertCertificateRequired, alertBadCertificate, alertUnknownCA:
-			return "it wants a client certificate of its own authority: see cert_file and key_file"
-		case alertProtocolVersion:
-			return "it does not speak TLS 1.3: is it a responder?"
-		}
-		return ""
+	case errors.As(err, &remote) && remote.Op == "remote error":
+		return alertHint(remote.Err.Error())
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "is a responder listening on this port?"
 	case errors.Is(err, errNoAnswer), errors.Is(err, os.ErrDeadlineExceeded):
 		return "is a responder listening there, and does a firewall let this TCP port through?"
 	case errors.As(err, &step) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
 		return "it ended the connection without an answer: is it a responder?"
+	}
+	return ""
+}
+
+// alertHint says which of a client's own settings explain an alert of the peer's (RFC 8446
+// section 6.2). Package crypto/tls gives it in words only.
+func alertHint(alert string) string {
+	switch alert {
+	case "tls: certificate required", "tls: bad certificate", "tls: unknown certificate authority":
+		return "it wants a client certificate of its own authority: see cert_file and key_file"
+	case "tls: protocol version not supported":
+		return "it does not speak TLS 1.3: is it a responder?"
 	}
 	return ""
 }
