@@ -30,18 +30,18 @@ func list(o Options) (index []Header, total int64, err error) {
 		slices.Reverse(entries) // by name, and so the newest first
 		for _, e := range entries {
 			id, ours := strings.CutSuffix(e.Name(), suffix)
+			ours = ours && checkID(id) == nil
+			info, err := e.Info()
 			switch {
-			case !e.Type().IsRegular():
-			case strings.HasPrefix(e.Name(), temporary):
+			case err != nil || !info.Mode().IsRegular():
+			case strings.HasPrefix(e.Name(), temporary), ours && info.Size() == 0: // a crash has left it
 				_ = r.Remove(e.Name()) // it counts for nothing, and the next start tries again
-			case ours && checkID(id) == nil:
+			case ours:
 				h := Header{ID: id}
 				if len(index) < o.MaxRuns { // the others go at once
 					h = readHeader(o, r, id)
 				}
-				if info, err := e.Info(); err == nil {
-					h.FileBytes = info.Size()
-				}
+				h.FileBytes = info.Size()
 				index = append(index, h)
 				total += h.FileBytes
 			}

@@ -1,0 +1,386 @@
+package report
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var epoch = time.Date(2026, 11, 21, 17, 25, 32, 0, time.UTC)
+
+func open(tb testing.TB, o Options) *Store {
+	tb.Helper()
+	s, err := Open(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// header is that of the run n minutes after epoch.
+func header(n int) Header {
+	begin := epoch.Add(time.Duration(n) * time.Minute)
+	return Header{
+		ID: NewID(begin, rand.New(rand.NewPCG(1, uint64(n)))), Path: "calgary-to-seoul", Probe: "saturate", Kind: "saturate", Peer: "h",
+		Begin: begin, End: begin.Add(time.Minute), Result: "completed", Summary: []Line{{"throughput", "forward", "4.98 Mb/s"}},
+	}
+}
+
+// noise does not become smaller by packing.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return b
+}
+
+func write(tb testing.TB, s *Store, h Header, body any) {
+	tb.Helper()
+	if err := s.Write(h, body); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func ids(headers []Header) (all []string) {
+	for _, h := range headers {
+		all = append(all, h.ID)
+	}
+	return all
+}
+
+// files lists a directory.
+func files(tb testing.TB, dir string) (names []string) {
+	tb.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestReportIsReadBackAlsoAfterARestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made", "reports")
+	s := open(t, Options{Dir: dir})
+	h := header(0)
+	write(t, s, h, map[string][]float64{"delay": {0.1, 0.2}})
+	for _, s := range []*Store{s, open(t, Options{Dir: dir})} {
+		listed := s.List()
+		if len(listed) != 1 || listed[0].FileBytes == 0 || s.Stats().Bytes != listed[0].FileBytes {
+			t.Fatalf("list is %+v, stats %+v", listed, s.Stats())
+		}
+		listed[0].FileBytes = 0
+		if diff := cmp.Diff(h, listed[0]); diff != "" {
+			t.Errorf("header (-want +got):\n%s", diff)
+		}
+		f, err := s.Open(h.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		zipped, err := gzip.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Header Header               `json:"header"`
+			Body   map[string][]float64 `json:"body"`
+		}
+		if err := json.NewDecoder(zipped).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		if cmp.Diff(h, got.Header) != "" || !slices.Equal(got.Body["delay"], []float64{0.1, 0.2}) {
+			t.Errorf("got %+v", got)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOldestGoWhenThereAreTooMany(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), noise(10_000), 0o600); err != nil { // somebody's own
+		t.Fatal(err)
+	}
+	s := open(t, Options{Dir: dir, MaxRuns: 3})
+	order := rand.Perm(10)
+	t.Logf("order %v", order)
+	var want []string
+	for _, n := range order {
+		write(t, s, header(n), nil)
+	}
+	// What is older than all that are kept goes when the next comes, not before.
+	for i, n := range []int{10, 11, 12} {
+		write(t, s, header(n), nil)
+		want = slices.Insert(want, 0, header(n).ID)
+		if got := s.List(); len(got) != 3 || got[0].ID != want[0] {
+			t.Fatalf("after %d: %v", i, ids(got))
+		}
+	}
+	if diff := cmp.Diff(want, ids(s.List())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if names := files(t, dir); len(names) != 4 || !slices.Contains(names, "notes.txt") {
+		t.Errorf("files are %v", names)
+	}
+	if got := s.Stats(); got.Written != 13 || got.Removed != 10 || got.Runs != 3 || got.Error != nil {
+		t.Errorf("stats are %+v", got)
+	}
+	if diff := cmp.Diff(want[:2], ids(s.Last(2))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(s.Last(99)) != 3 || len(s.Last(-1)) != 0 {
+		t.Error("Last gives what is not there")
+	}
+}
+
+func TestDirectoryStaysBelowItsSize(t *testing.T) {
+	dir := t.TempDir()
+	const limit = 20_000
+	s := open(t, Options{Dir: dir, MaxBytes: limit})
+	for n := range 40 {
+		write(t, s, header(n), noise(1+rand.IntN(5000)))
+		var total int64
+		for _, name := range files(t, dir) {
+			info, err := os.Stat(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += info.Size()
+		}
+		if stats := s.Stats(); total > limit || total != stats.Bytes || stats.Runs < 2 && n > 2 {
+			t.Fatalf("%d octets after %d, stats %+v", total, n, stats)
+		}
+		if s.List()[0].ID != header(n).ID {
+			t.Fatal("the last one is gone")
+		}
+	}
+	before := files(t, dir)
+	if err := s.Write(header(99), noise(limit)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("error is %v", err)
+	}
+	if diff := cmp.Diff(before, files(t, dir)); diff != "" {
+		t.Errorf("a report that is too large has cost others (-want +got):\n%s", diff)
+	}
+	if last := s.List()[0]; last.ID != header(99).ID || last.FileBytes != 0 {
+		t.Errorf("the run is not listed: %+v", last)
+	}
+}
+
+func TestBodyThatCannotBeWrittenLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	var log bytes.Buffer
+	s := open(t, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err := s.Write(header(0), math.NaN()); err == nil {
+		t.Error("NaN was written as JSON")
+	}
+	if names := files(t, dir); len(names) != 0 {
+		t.Errorf("files are %v", names)
+	}
+	if got := s.Stats(); got.Failed != 1 || got.Written != 0 || got.Runs != 1 || got.Error == nil || !strings.Contains(log.String(), "not kept") {
+		t.Errorf("stats %+v, log %s", got, log.String())
+	}
+	write(t, s, header(1), nil)
+	if got := s.Stats(); got.Error != nil {
+		t.Errorf("the error outlives the next report: %v", got.Error)
+	}
+}
+
+func TestIDsThatAreNoneAreRefused(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "reports")
+	s := open(t, Options{Dir: dir})
+	for _, id := range []string{
+		"", ".", "..", "../x", "/etc/passwd", "a/b", `a\b`, "A", "a.b", "-a", "a\x00", "ä", "a b", strings.Repeat("a", 65), ".writing-a", "%2e%2e",
+	} {
+		if err := s.Write(Header{ID: id}, nil); err == nil {
+			t.Errorf("%q was written", id)
+		}
+		if _, err := s.Open(id); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if len(s.List()) != 0 {
+		t.Errorf("list is %v", s.List())
+	}
+	if names := files(t, parent); !slices.Equal(names, []string{"reports"}) || len(files(t, dir)) != 0 {
+		t.Errorf("files are %v, %v", names, files(t, dir))
+	}
+	if err := s.Write(Header{ID: strings.Repeat("a", 64)}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoRunIsWrittenTwice(t *testing.T) {
+	s := open(t, Options{Dir: t.TempDir()})
+	write(t, s, header(0), "first")
+	if err := s.Write(header(0), "second"); !errors.Is(err, ErrExists) || len(s.List()) != 1 {
+		t.Errorf("error is %v, list %v", err, s.List())
+	}
+}
+
+func TestIDsSortByTime(t *testing.T) {
+	last := ""
+	for range 100 {
+		epoch := epoch.Add(time.Duration(rand.Int64N(int64(time.Hour))))
+		for range 10 {
+			epoch = epoch.Add(time.Second)
+			id := NewID(epoch, nil)
+			if id <= last || checkID(id) != nil {
+				t.Fatalf("%s after %s", id, last)
+			}
+			last = id
+		}
+		last = ""
+	}
+	if got := NewID(time.Date(2026, 11, 21, 23, 0, 0, 0, time.FixedZone("", 3600)), rand.New(rand.NewPCG(1, 2))); !strings.HasPrefix(got, "20261121t220000z-") {
+		t.Errorf("id is %s", got)
+	}
+}
+
+func TestStoreWithoutADirectoryListsAndKeepsNothing(t *testing.T) {
+	s := open(t, Options{MaxRuns: 2})
+	for n := range 5 {
+		write(t, s, header(n), nil)
+	}
+	if got := s.List(); len(got) != 2 || got[0].ID != header(4).ID || got[0].FileBytes != 0 {
+		t.Errorf("list is %+v", got)
+	}
+	if _, err := s.Open(header(4).ID); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error is %v", err)
+	}
+	if got := s.Stats(); got.Written != 0 || got.Failed != 0 || got.Error != nil {
+		t.Errorf("stats are %+v", got)
+	}
+}
+
+func TestReloadChangesLimitsAndDirectory(t *testing.T) {
+	a, b := t.TempDir(), t.TempDir()
+	s := open(t, Options{Dir: a})
+	for n := range 5 {
+		write(t, s, header(n), nil)
+	}
+	if err := s.Configure(Options{Dir: a, MaxRuns: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(files(t, a)); n != 2 || len(s.List()) != 2 {
+		t.Errorf("%d files, %d listed", n, len(s.List()))
+	}
+	if err := s.Configure(Options{Dir: b}); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.List()) != 0 || len(files(t, a)) != 2 {
+		t.Errorf("%v listed, %v left in the directory that is no longer ours", s.List(), files(t, a))
+	}
+	for _, wrong := range []Options{{MaxBytes: -1}, {MaxRuns: -1}} {
+		if err := s.Configure(wrong); err == nil {
+			t.Errorf("%+v was put in force", wrong)
+		}
+		if _, err := Open(wrong); err == nil {
+			t.Errorf("%+v was opened", wrong)
+		}
+	}
+	write(t, s, header(7), nil)
+	if len(files(t, b)) != 1 {
+		t.Error("what was refused has changed something")
+	}
+}
+
+func TestHeaderIsBoundedInMemory(t *testing.T) {
+	long := strings.Repeat("é", 1<<20)
+	h := header(0)
+	h.Path, h.Peer, h.Result, h.Reason = long, long, "bad \xff", strings.Repeat("a", MaxText-1)+"é"
+	for range 1000 {
+		h.Summary = append(h.Summary, Line{long, long, long})
+	}
+	dir := t.TempDir()
+	write(t, open(t, Options{Dir: dir}), h, nil)
+	got := open(t, Options{Dir: dir}).List()[0]
+	if len(got.Summary) != MaxLines || len(got.Path) != MaxText || got.Path != long[:MaxText] || got.Result != "bad \uFFFD" ||
+		got.Reason != strings.Repeat("a", MaxText-1) || len(got.Summary[1].Value) != MaxText {
+		t.Errorf("got %d lines, path of %d, result %q, reason of %d, value of %d", len(got.Summary), len(got.Path), got.Result, len(got.Reason), len(got.Summary[1].Value))
+	}
+}
+
+func TestManyMayWriteAndReadAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, Options{Dir: dir, MaxRuns: 5, MaxBytes: 20_000})
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 15 {
+				if err := s.Write(header(100*i+n), noise(500)); err != nil {
+					t.Error(err)
+				}
+				for _, h := range s.List() {
+					f, err := s.Open(h.ID)
+					if errors.Is(err, fs.ErrNotExist) {
+						continue // just removed
+					}
+					if err != nil {
+						t.Error(err)
+						continue
+					}
+					if _, err := decodeHeader(f, h.ID); err != nil {
+						t.Errorf("%s is not whole: %v", h.ID, err)
+					}
+					_ = f.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := len(files(t, dir)); n != 5 || s.Stats().Written != 60 {
+		t.Errorf("%d files, stats %+v", n, s.Stats())
+	}
+}
+
+// zip packs a text.
+func zip(tb testing.TB, text string) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.WriteString(w, text); err != nil {
+		tb.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func FuzzDecodeHeader(f *testing.F) {
+	f.Add(zip(f, `{"header":{"id":"a","path":"p","summary":[{"quantity":"q","value":"v"}]},"body":[1,2`))
+	f.Add(zip(f, `{"body":1}`))
+	f.Add([]byte("\x1f\x8b"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		for _, content := range [][]byte{content, zip(t, string(content))} {
+			h, err := decodeHeader(bytes.NewReader(content), "a")
+			if err != nil {
+				continue
+			}
+			if h.ID != "a" || len(h.Summary) > MaxLines || len(fmt.Sprint(h)) > (MaxLines*3+10)*(MaxText+10) {
+				t.Fatalf("accepted %+v", h)
+			}
+		}
+	})
+}
