@@ -31,10 +31,10 @@ func (r *runner) outcome(run *Run, err error) *Outcome {
 	var f *Failure
 	var refusal *control.Refusal
 	switch {
-	case errors.As(err, &refusal):
-		o.Result, o.Reason = Refused, known(refusal.Reason)
 	case errors.As(err, &f):
 		o.Result, o.Reason = resultOf(f.Reason), f.Reason
+	case errors.As(err, &refusal):
+		o.Result, o.Reason = Refused, known(refusal.Reason)
 	default:
 		o.Result, o.Reason = Failed, ReasonInternal
 	}

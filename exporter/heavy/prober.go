@@ -72,8 +72,12 @@ func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k 
 	if err != nil {
 		return nil, err
 	}
-	r.calendar.Windows = nil
-	r.progress = progress
+	return r.only(ctx, progress)
+}
+
+// only is the one run of a runner.
+func (r *runner) only(ctx context.Context, progress func(Progress)) (*Outcome, error) {
+	r.calendar.Windows, r.progress = nil, progress
 	r.open()
 	defer r.close()
 	outcome := r.once(ctx)
