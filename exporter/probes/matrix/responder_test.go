@@ -1,0 +1,118 @@
+package matrix
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/responder"
+	"oneway.example/exporter/sched"
+)
+
+// farEnd runs a responder on loopback, and says how to reach it.
+func farEnd(t *testing.T, limits ...string) heavy.Options {
+	t.Helper()
+	dir := t.TempDir()
+	allowed, err := responder.ParseLimits(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, text, err := responder.NewToken("test", allowed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := responder.AppendToken(filepath.Join(dir, "tokens"), token); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	links, err := sched.NewLinks(sched.LinksOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := responder.New(responder.Options{
+		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, TokensFile: filepath.Join(dir, "tokens"), StateDir: dir,
+	}, responder.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: links})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-r.Started():
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	o := heavy.DefaultOptions()
+	o.Responder, o.Pin, o.TokenFile = r.Addrs()[0].String(), r.Pin(), filepath.Join(dir, "token")
+	return o
+}
+
+// keeping is a sink whose series outlive the run.
+type keeping struct{ heavytest.Sink }
+
+// Series opens it once more than is closed.
+func (k *keeping) Series(d *metric.Desc, values ...string) metric.Series {
+	k.Sink.Series(d, values...)
+	return k.Sink.Series(d, values...)
+}
+
+func TestRunWithARealFarEndIsPublished(t *testing.T) {
+	shared := farEnd(t, "rate=10Mbit")
+	own := DefaultOptions()
+	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
+	own.CellDuration, own.Repetitions = 300*time.Millisecond, 2
+	sink := &keeping{}
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
+	k, err := NewKind(env, probeTarget(), shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := heavy.Once(t.Context(), env, probeTarget(), shared, k, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := outcome.Body.(*Result)
+	if len(res.Cells) != 6 || len(res.Omitted) != 2 {
+		t.Fatalf("%d cells and %d left out of 8, want the two of 1500 B x 1000/s left out", len(res.Cells), len(res.Omitted))
+	}
+	for _, m := range res.Cells {
+		if *m.Median.Loss != 0 || len(m.Repetitions) != 2 {
+			t.Errorf("%v: loss %v in %d repetitions over loopback", m.Cell, *m.Median.Loss, len(m.Repetitions))
+		}
+		if offered := float64(m.PacketBytes * m.PacketRate); *m.Median.Sent > 1.01*offered || *m.Median.Sent < offered/2 {
+			t.Errorf("%v: sent %v octets/s of %v", m.Cell, *m.Median.Sent, offered)
+		}
+		if m.Median.Delay == nil || *m.Median.Delay < 0 || *m.Median.Bound <= 0 {
+			t.Errorf("%v: delay %v, bound %v", m.Cell, m.Median.Delay, m.Median.Bound)
+		}
+	}
+	for _, family := range []*metric.Desc{
+		metric.MatrixSent, metric.MatrixReceived, metric.MatrixSpread, metric.MatrixDelay,
+		metric.MatrixDelayBound, metric.MatrixJitter, metric.MatrixLoss, metric.MatrixShortfall,
+	} {
+		if got := sink.All(family); len(got) != 6 {
+			t.Errorf("%s has the series %v, want one for each of 6 cells", family.Name, got)
+		}
+	}
+	if got, ok := sink.Value(metric.MatrixReceived, "a-to-b", "matrix", "reverse", "64", "1000"); !ok || got < 32_000 || got > 65_000 {
+		t.Errorf("published are %v octets/s of 64 B x 1000/s", got)
+	}
+}
