@@ -1,10 +1,13 @@
 package httpd
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,6 +129,44 @@ func TestDamagedReportIsNotHandedOutAsWhole(t *testing.T) {
 	}
 	if w := get(t, h, http.MethodGet, "/runs/"+id); w.Code != http.StatusInternalServerError {
 		t.Errorf("status %d", w.Code)
+	}
+}
+
+// TestReportCutInItsBodyIsSeenToBeCut: who does not unpack it is cut off too.
+func TestReportCutInItsBodyIsSeenToBeCut(t *testing.T) {
+	h, id, dir := withReports(t)
+	file := filepath.Join(dir, id+".json.gz")
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, info.Size()-10); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(h)
+	defer s.Close()
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	for _, accept := range []string{"gzip", "identity"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/runs/"+id, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept-Encoding", accept)
+		answer, err := s.Client().Do(r)
+		if err != nil {
+			continue // cut off before the first octet
+		}
+		content, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if accept == "gzip" && err == nil {
+			var zipped *gzip.Reader
+			if zipped, err = gzip.NewReader(bytes.NewReader(content)); err == nil {
+				_, err = io.ReadAll(zipped)
+			}
+		}
+		if err == nil {
+			t.Errorf("%s: half a report passes for a whole one", accept)
+		}
 	}
 }
 
