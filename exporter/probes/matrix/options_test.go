@@ -3,11 +3,16 @@ package matrix
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"oneway.example/exporter/config"
+	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 )
@@ -69,5 +74,42 @@ func TestSeedIsAnotherForEachRunUnlessGiven(t *testing.T) {
 	o.Seed = 12
 	if o.seed() != 12 || o.CellDuration != 10*time.Second {
 		t.Errorf("seed %d", o.seed())
+	}
+}
+
+// TestExampleShowsTheDefaults takes the # away from the settings of this probe in the
+// example configuration.
+func TestExampleShowsTheDefaults(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/oneway.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, block, found := strings.Cut(string(text), "      - type: matrix\n")
+	if !found {
+		t.Fatal("the probe is not in the example")
+	}
+	// Settings end with the next item of a list.
+	end := regexp.MustCompile(`(?m)^ *- `).FindStringIndex(block)
+	if end == nil {
+		end = []int{len(block)}
+	}
+	settings := regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`).ReplaceAllString(block[:end[0]], "$1$2")
+	c, err := config.Parse("oneway.yml", []byte(head+"      - type: matrix\n"+settings+block[end[0]:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range c.Paths {
+		for _, one := range p.Probes {
+			if one.Type != "matrix" {
+				continue
+			}
+			shared, got := heavy.DefaultOptions(), Options{}
+			if err := heavy.Decode(one.Options.Decode, &shared, &got); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(DefaultOptions(), got); diff != "" {
+				t.Errorf("the example and the defaults differ:\n%s", diff)
+			}
+		}
 	}
 }

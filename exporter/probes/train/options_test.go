@@ -3,9 +3,13 @@ package train
 import (
 	"errors"
 	"log/slog"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/heavy"
@@ -83,5 +87,42 @@ func TestPlannedDurationIsThatOfTheReport(t *testing.T) {
 	}
 	if got, want := k.Duration(), 2*4*(30*time.Second+2*10*time.Second); got != want {
 		t.Errorf("a run takes %v, want %v", got, want)
+	}
+}
+
+// TestExampleShowsTheDefaults takes the # away from the settings of this probe in the
+// example configuration.
+func TestExampleShowsTheDefaults(t *testing.T) {
+	text, err := os.ReadFile("../../../deploy/oneway.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, block, found := strings.Cut(string(text), "      - type: train\n")
+	if !found {
+		t.Fatal("the probe is not in the example")
+	}
+	// Settings end with the next item of a list.
+	end := regexp.MustCompile(`(?m)^ *- `).FindStringIndex(block)
+	if end == nil {
+		end = []int{len(block)}
+	}
+	settings := regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`).ReplaceAllString(block[:end[0]], "$1$2")
+	c, err := config.Parse("oneway.yml", []byte(head+"      - type: train\n"+settings+block[end[0]:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range c.Paths {
+		for _, one := range p.Probes {
+			if one.Type != "train" {
+				continue
+			}
+			shared, got := heavy.DefaultOptions(), Options{}
+			if err := heavy.Decode(one.Options.Decode, &shared, &got); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(DefaultOptions(), got); diff != "" {
+				t.Errorf("the example and the defaults differ:\n%s", diff)
+			}
+		}
 	}
 }
