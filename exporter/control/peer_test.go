@@ -80,11 +80,11 @@ func serve(t *testing.T, config *tls.Config, handler http.HandlerFunc) (address 
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: handler, TLSConfig: config, ErrorLog: discard(), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: handler, ErrorLog: discard(), ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.ServeTLS(l, "", "")
+		_ = server.Serve(tls.NewListener(l, config))
 	}()
 	t.Cleanup(func() {
 		server.Close()

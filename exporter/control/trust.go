@@ -36,6 +36,8 @@ func parsePin(s string) (sum [sha256.Size]byte, err error) {
 // ServerTLS is the TLS configuration of a responder: version 1.3, HTTP/1.1. With clientCAs a
 // client may show a certificate, and one that it shows must be theirs; whether it has to is
 // the responder's to decide, as a token may do instead.
+//
+// Serve it on tls.NewListener with (*http.Server).Serve: ServeTLS would add HTTP/2.
 func ServerTLS(cert tls.Certificate, clientCAs *x509.CertPool) *tls.Config {
 	c := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
