@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"time"
 
@@ -35,7 +36,9 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 	defer again.Stop()
 	var refused error
 	for {
-		if err := s.hello(to, 0); err != nil {
+		if err := s.hello(to, 0); errors.Is(err, net.ErrClosed) {
+			return nil, err
+		} else if err != nil {
 			refused = err
 		}
 		select {

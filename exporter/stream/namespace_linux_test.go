@@ -80,6 +80,24 @@ func (l link) open(tb testing.TB, ns netns.NsHandle, local netip.Addr) *Endpoint
 	return e
 }
 
+// shape has the near end send no more than so many bits a second.
+func (l link) shape(tb testing.TB, bits uint64, queueBytes uint32) {
+	tb.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	home, err := netns.Get()
+	check(tb, err)
+	defer home.Close()
+	check(tb, netns.Set(l.near))
+	defer func() { check(tb, netns.Set(home)) }()
+	ifi, err := netlink.LinkByName("near")
+	check(tb, err)
+	check(tb, netlink.QdiscAdd(&netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: ifi.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       bits / 8, Buffer: netlink.Xmittime(bits/8, 2000), Limit: queueBytes,
+	}))
+}
+
 // ends are two endpoints at the ends of the link, which know each other's addresses.
 func (l link) ends(tb testing.TB) ends {
 	tb.Helper()

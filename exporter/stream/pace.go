@@ -18,7 +18,7 @@ func (x *sending) fire(now monotonic) (next monotonic) {
 	x.readClock()
 	woken := now
 	for budget := perWake; budget > 0; {
-		if x.from == len(x.out) {
+		if x.from == len(x.out) && !x.overrun(now) {
 			x.prepare(now)
 		}
 		if x.from == len(x.out) {
@@ -38,7 +38,7 @@ func (x *sending) fire(now monotonic) (next monotonic) {
 	switch {
 	case x.from < len(x.out):
 		return max(1, now) // at once, but the context is looked at
-	case x.cursor.done():
+	case x.cursor.done(), x.overrun(now):
 		return sched.Stop
 	}
 	due := x.cursor.due()
@@ -46,6 +46,11 @@ func (x *sending) fire(now monotonic) (next monotonic) {
 		return max(1, now)
 	}
 	return max(due, woken+tick)
+}
+
+// overrun: this host does not keep up with the plan, and its time is well over.
+func (x *sending) overrun(now monotonic) bool {
+	return !x.cursor.done() && !x.cursor.unpaced() && now > x.end+x.cursor.shift
 }
 
 // readClock reads both clocks together, as closely as the host lets us.

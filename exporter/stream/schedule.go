@@ -11,6 +11,8 @@ type cursor struct {
 	packet  int // in the burst
 	// base is when the segment begins, its pause over.
 	base time.Duration
+	// shift is how much longer than planned segments without intervals have taken.
+	shift time.Duration
 }
 
 func newCursor(p Plan, begin time.Duration) cursor {
@@ -46,6 +48,7 @@ func (c *cursor) advance(now time.Duration) {
 	if s.Interval > 0 {
 		c.base += time.Duration(s.Bursts) * s.Interval
 	} else {
+		c.shift += max(0, now-c.base)
 		c.base = max(c.base, now)
 	}
 	if !c.done() {

@@ -26,6 +26,7 @@ const (
 	// segment without intervals, a packet is still offered.
 	patience         = 100 * time.Millisecond
 	patienceUnpaced  = time.Second
+	graceTime        = time.Second // and a tenth of the plan's duration: see Send
 	progressEvery    = 100 * time.Millisecond
 	stampPatience    = tstamp.StampWait + 500*time.Millisecond
 	stampPatienceEnd = 200 * time.Millisecond // when the run has been ended
@@ -72,6 +73,7 @@ type sending struct {
 
 	cursor cursor
 	begin  monotonic
+	end    monotonic // of what is paced, at the latest
 	out    []tstamp.Out
 	rooms  [][]byte // for the payload of each
 	groups []group  // of each
@@ -106,6 +108,10 @@ type sending struct {
 // after it. What is due within a quarter of a millisecond leaves together. A packet for
 // which the kernel has no room (ENOBUFS, EAGAIN) is offered again for 100 ms; one of an
 // unpaced segment for a second. One that is not taken is in Sent.Refused.
+//
+// A host that does not keep up with the plan is late, packet by packet, and gives up a
+// second and a tenth of the plan's duration after its end: the rest was not tried. A segment
+// without intervals takes as long as it takes; give ctx an end.
 //
 // A plan that is Unstamped has the kernel cut large packets where it can, and tells the
 // time at which each was handed over.
@@ -207,6 +213,8 @@ func (x *sending) run(ctx context.Context, progress func(Progress)) error {
 		watcher.Go(func() { x.report(ctx, progress) })
 	}
 	x.begin = sched.Now()
+	length := x.plan.Duration()
+	x.end = x.begin + length + length/10 + graceTime
 	x.cursor = newCursor(x.plan, x.begin)
 	x.firstDue.Store(int64(x.cursor.due()))
 	pacer.Add(sched.TaskFunc(func(_, now time.Duration) time.Duration {

@@ -1,0 +1,360 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/wire/load"
+)
+
+// long is a plan that no test waits for the end of.
+func long() Plan {
+	return Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 600_000}}}
+}
+
+func TestEndedSendTellsWhatWasSent(t *testing.T) {
+	e := newEnds(t)
+	r, err := e.there.Expect(1, long())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var told atomic.Int64
+	sent, err := e.here.Send(ctx, 1, e.server.LocalAddr(), long(), func(p Progress) {
+		told.Store(int64(p.Packets))
+		if p.Packets > 100 {
+			cancel()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(sent.Packets)
+	if n <= 100 || n >= 600_000 || sent.Planned != 600_000 || int(told.Load()) != n {
+		t.Errorf("%d of %d packets sent, %d told", n, sent.Planned, told.Load())
+	}
+	for i, p := range sent.Packets {
+		if !p.Stamp.Present() || p.Due == 0 {
+			t.Fatalf("packet %d of %d: %+v", i, n, p)
+		}
+	}
+	if sent.Begin != sent.Packets[0].Stamp.At || sent.End != sent.Packets[n-1].Stamp.At {
+		t.Errorf("from %v to %v", sent.Begin, sent.End)
+	}
+	if got := r.Finish(t.Context(), n, testLimit); len(got.Packets) != n {
+		t.Errorf("%d of %d came", len(got.Packets), n)
+	}
+}
+
+func TestSessionThatLeavesEndsWhatItDoes(t *testing.T) {
+	e := newEnds(t)
+	r, err := e.there.Expect(1, long())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if _, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	var got *Received
+	ended.Go(func() { got = r.Finish(t.Context(), -1, time.Hour) })
+	eventually(t, "packets come", func() bool { return r.Progress().Packets > 10 })
+	begin := time.Now()
+	e.there.Leave()
+	e.here.Leave()
+	ended.Wait()
+	if took := time.Since(begin); took > testLimit/2 {
+		t.Errorf("it took %v", took)
+	}
+	if len(got.Packets) <= 10 {
+		t.Errorf("%d packets came", len(got.Packets))
+	}
+	if _, err := e.there.Expect(2, long()); !errors.Is(err, ErrLeft) {
+		t.Errorf("%v, want ErrLeft", err)
+	}
+	if _, err := e.here.Send(t.Context(), 2, e.server.LocalAddr(), long(), nil); !errors.Is(err, ErrLeft) {
+		t.Errorf("%v, want ErrLeft", err)
+	}
+	if again := e.there.endpoint.Join(testSession); again == e.there {
+		t.Error("a session that has left was joined again")
+	}
+}
+
+func TestSenderGoesOnWhenTheReceiverDies(t *testing.T) {
+	client := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	server, err := Open(Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := make(chan error)
+	go func() { dead <- server.Run(t.Context()) }()
+	e := joined(client, server)
+	p := Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 500}}}
+	var once sync.Once
+	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, func(p Progress) {
+		if p.Packets > 50 {
+			once.Do(server.Close)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-dead; err != nil {
+		t.Error(err)
+	}
+	// The kernel says "refused" of packets sent before; they have left all the same.
+	if len(sent.Packets) != 500 || sent.Refused > 0 {
+		t.Errorf("%d of 500 packets sent, %d refused", len(sent.Packets), sent.Refused)
+	}
+}
+
+func TestSendOfAClosedEndpointFails(t *testing.T) {
+	e := newEnds(t)
+	var once sync.Once
+	_, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), func(p Progress) {
+		if p.Packets > 50 {
+			once.Do(e.client.Close)
+		}
+	})
+	if !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v, want net.ErrClosed", err)
+	}
+	if _, err := e.here.Hello(t.Context(), e.server.LocalAddr()); err == nil {
+		t.Error("a closed endpoint has greeted")
+	}
+}
+
+func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
+	e := newEnds(t)
+	p := Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 10}}}
+	s := newStranger(t, e.server.LocalAddr())
+	r, err := e.there.Expect(7, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.there.Expect(7, p); !errors.Is(err, ErrExpected) {
+		t.Errorf("%v, want ErrExpected", err)
+	}
+	for _, seq := range []uint32{0, 1, 1, 5} {
+		s.send(dataPacket(testSession, 7, seq, 100))
+	}
+	begin := time.Now()
+	got := r.Finish(t.Context(), 10, 50*time.Millisecond)
+	if len(got.Packets) != 4 || time.Since(begin) < 50*time.Millisecond {
+		t.Errorf("%d packets in %v", len(got.Packets), time.Since(begin))
+	}
+	s.send(dataPacket(testSession, 7, 6, 100)) // of an old transfer
+	eventually(t, "the late one is seen", func() bool { return e.server.Stats().Ignored[UnknownTransfer] == 1 })
+	if len(got.Packets) != 4 {
+		t.Error("a packet that came after the end was taken")
+	}
+
+	// How many were sent is learnt late: duplicates do not count.
+	if r, err = e.there.Expect(8, p); err != nil {
+		t.Fatal(err)
+	}
+	for _, seq := range []uint32{0, 1, 1} {
+		s.send(dataPacket(testSession, 8, seq, 100))
+	}
+	eventually(t, "two have come", func() bool { return r.Progress().Packets == 2 })
+	done := make(chan *Received)
+	go func() { done <- r.Finish(t.Context(), -1, time.Hour) }()
+	r.SetSent(3)
+	s.send(dataPacket(testSession, 8, 2, 100))
+	if got := <-done; len(got.Packets) != 4 {
+		t.Errorf("%d packets, want 4", len(got.Packets))
+	}
+
+	if r, err = e.there.Expect(9, p); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := r.Finish(ctx, -1, time.Hour); len(got.Packets) != 0 {
+		t.Errorf("%d packets", len(got.Packets))
+	}
+}
+
+func TestSessionsShareAnEndpoint(t *testing.T) {
+	server := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	p := Plan{Segments: []Segment{{PayloadBytes: 300, Interval: 2 * time.Millisecond, Burst: 3, Bursts: 50}}}
+	var all sync.WaitGroup
+	for i := range uint64(4) {
+		client := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+		here, there := client.Join(i+1), server.Join(i+1)
+		if _, err := here.Hello(t.Context(), server.LocalAddr()); err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range [][2]*Session{{here, there}, {there, here}} {
+			r, err := way[1].Expect(uint16(i), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Go(func() {
+				sent, err := way[0].Send(t.Context(), uint16(i), way[1].endpoint.LocalAddr(), p, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got := r.Finish(t.Context(), p.Packets(), testLimit)
+				for _, k := range got.Packets {
+					if d := k.Stamp.At.Sub(sent.Packets[k.Seq].Stamp.At); k.Damage != Intact || d < 0 || d > testLimit {
+						t.Errorf("session %d: packet %d: %v, took %v", i, k.Seq, k.Damage, d)
+						return
+					}
+				}
+				if len(got.Packets) != p.Packets() {
+					t.Errorf("session %d: %d of %d came", i, len(got.Packets), p.Packets())
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// The system clock is set an hour ahead under way: packets go on leaving at their time,
+// and what is said of that time follows the clock.
+func TestStepOfTheSystemClockShiftsNoPacket(t *testing.T) {
+	e := newEnds(t)
+	var readings atomic.Int64
+	e.client.wall = func() instant.Time {
+		if readings.Add(1) > 100 {
+			return instant.Now().Add(time.Hour)
+		}
+		return instant.Now()
+	}
+	p := Plan{Segments: []Segment{{PayloadBytes: 300, Interval: time.Millisecond, Burst: 1, Bursts: 300}}}
+	begin := time.Now()
+	sent, received := transfer(t, e.here, e.there, p)
+	if took := time.Since(begin); took < p.Duration()-time.Millisecond || took > testLimit {
+		t.Errorf("it took %v, planned %v", took, p.Duration())
+	}
+	if len(received.Packets) != 300 {
+		t.Errorf("%d packets came", len(received.Packets))
+	}
+	steps := 0
+	for i := 1; i < len(sent.Packets); i++ {
+		switch d := sent.Packets[i].Due.Sub(sent.Packets[i-1].Due) - time.Millisecond; {
+		case d > 59*time.Minute:
+			steps++
+		case d < -50*time.Millisecond || d > 50*time.Millisecond: // between two readings of a busy host
+			t.Errorf("packet %d was due %v after the one before", i, d+time.Millisecond)
+		}
+	}
+	if steps != 1 {
+		t.Errorf("%d steps, want 1", steps)
+	}
+}
+
+func TestKeepAliveWantsNoAnswer(t *testing.T) {
+	e := newEnds(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { e.here.KeepAlive(ctx, e.server.LocalAddr()); close(done) }()
+	eventually(t, "one has come", func() bool { return e.server.Stats().Hellos > 0 })
+	cancel()
+	<-done
+	if s := e.server.Stats(); s.Challenges != 0 {
+		t.Errorf("%d challenges", s.Challenges)
+	}
+}
+
+func TestPlanWithoutChecksumsIsForIPv4(t *testing.T) {
+	p := Plan{NoChecksum: true, Segments: []Segment{{PayloadBytes: 300, Burst: 5, Bursts: 1}}}
+	v4 := newEnds(t)
+	if _, got := transfer(t, v4.here, v4.there, p); len(got.Packets) != 5 {
+		t.Errorf("%d of 5 came", len(got.Packets))
+	}
+	p.Unstamped = true
+	if _, got := transfer(t, v4.here, v4.there, p); len(got.Packets) != 5 {
+		t.Errorf("%d of 5 came unstamped", len(got.Packets))
+	}
+	local := netip.MustParseAddrPort("[::1]:0")
+	v6 := joined(running(t, Options{Local: local}), running(t, Options{Local: local}))
+	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, nil); !errors.Is(err, ErrChecksum) {
+		t.Errorf("%v, want ErrChecksum", err)
+	}
+	if _, err := v6.here.Send(t.Context(), 1, v4.server.LocalAddr(), p, nil); !errors.Is(err, ErrFamily) {
+		t.Errorf("%v, want ErrFamily", err)
+	}
+	p.NoChecksum = false
+	if _, got := transfer(t, v6.here, v6.there, p); len(got.Packets) != 5 {
+		t.Errorf("%d of 5 came over IPv6", len(got.Packets))
+	}
+	p.Segments[0].Burst = 0
+	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, nil); !errors.Is(err, ErrPlan) {
+		t.Errorf("%v, want ErrPlan", err)
+	}
+}
+
+func TestPacketTakesFewOctetsOfMemory(t *testing.T) {
+	if s, r := unsafe.Sizeof(SentPacket{}), unsafe.Sizeof(ReceivedPacket{}); s > 48 || r > 48 {
+		t.Errorf("%d octets a packet sent, %d received", s, r)
+	}
+}
+
+func TestNothingIsAllocatedForAPacketThatArrives(t *testing.T) {
+	e, err := Open(Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	r, err := e.Join(testSession).Expect(1, Plan{Segments: []Segment{{PayloadBytes: 300, Burst: 1, Bursts: 10_000}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rx := newReceiver(e)
+	from := netip.MustParseAddrPort("127.0.0.1:9")
+	packet := dataPacket(testSession, 1, 5, 300)
+	deliver := func(b []byte) {
+		in := rx.batch.In[:1]
+		in[0].Payload, in[0].Peer, in[0].Stamp = b, from, sample.Stamp{At: 1, Origin: sample.Kernel}
+		rx.batch.In = in
+		rx.take()
+	}
+	damaged := append([]byte(nil), packet...)
+	damaged[9] ^= 1
+	for name, b := range map[string][]byte{
+		"a packet": packet, "an unknown session's": dataPacket(99, 1, 1, 300), "an unknown session's hello": load.AppendHello(nil, 99, 0),
+		"a damaged one": damaged, "a foreign one": make([]byte, 300), "an empty one": {},
+	} {
+		if n := testing.AllocsPerRun(1000, func() { deliver(b) }); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+	if p := r.Progress(); p.Packets != 1 || p.Bytes != 300 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestNoGoroutineIsLeft(t *testing.T) {
+	t.Run("runs", func(t *testing.T) {
+		e := newEnds(t)
+		if _, err := e.here.Hello(t.Context(), e.server.LocalAddr()); err != nil {
+			t.Fatal(err)
+		}
+		transfer(t, e.here, e.there, Plan{Segments: []Segment{{PayloadBytes: 300, Burst: 5, Bursts: 1}}})
+	})
+	b := make([]byte, 1<<20)
+	eventually(t, "none is left", func() bool {
+		for g := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
+			if strings.Contains(g, "exporter/stream.") && !strings.Contains(g, "testing.tRunner") {
+				return false
+			}
+		}
+		return true
+	})
+}
