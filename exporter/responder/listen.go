@@ -84,7 +84,7 @@ func (l gatedListener) Accept() (net.Conn, error) {
 		peer, _ := c.RemoteAddr().(*net.TCPAddr)
 		unwelcome := peer == nil || !l.gate.o.allowed(peer.AddrPort().Addr())
 		if !unwelcome && l.gate.enter(from) {
-			g := &gatedConn{TCPConn: c, leave: sync.OnceFunc(func() { l.gate.leave(from) })}
+			g := &gatedConn{TCPConn: c, writing: l.gate.o.writing, leave: sync.OnceFunc(func() { l.gate.leave(from) })}
 			g.heard.Store(time.Now().UnixNano())
 			return g, nil
 		}
@@ -101,8 +101,9 @@ const writeTime = 30 * time.Second
 // gatedConn is a connection that the gate counts until it is closed.
 type gatedConn struct {
 	*net.TCPConn
-	leave func()
-	heard atomic.Int64 // when octets last came, Unix ns
+	leave   func()
+	writing time.Duration
+	heard   atomic.Int64 // when octets last came, Unix ns
 }
 
 // Read notes when something came.
@@ -114,9 +115,9 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write gives up after writeTime.
+// Write gives up after writing.
 func (c *gatedConn) Write(b []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.writing)); err != nil {
 		return 0, err
 	}
 	return c.TCPConn.Write(b)

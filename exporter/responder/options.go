@@ -38,8 +38,11 @@ type Options struct {
 	// Allow lists the sources that are answered; none: all are.
 	Allow []netip.Prefix
 
-	now     func() time.Time // of tests
-	headers time.Duration    // of tests
+	now     func() time.Time // of tests, as the times below
+	headers time.Duration
+	opening time.Duration
+	idle    time.Duration
+	writing time.Duration
 }
 
 // Env is what the responder is lent. All are needed but Log, whose zero value discards.
@@ -86,6 +89,9 @@ func (o *Options) complete() error {
 	orDefault(&o.MaxConnections, DefaultMaxConnections)
 	orDefault(&o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
 	orDefault(&o.headers, headerTimeout)
+	orDefault(&o.opening, openTime)
+	orDefault(&o.idle, idleTime)
+	orDefault(&o.writing, writeTime)
 	if o.now == nil {
 		o.now = time.Now
 	}

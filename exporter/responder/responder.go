@@ -204,7 +204,7 @@ func (r *Responder) server(ctx context.Context) *http.Server {
 	mux.HandleFunc(control.Path, r.serve)
 	s := &http.Server{
 		Handler: mux, MaxHeaderBytes: maxHeaderBytes,
-		ReadHeaderTimeout: r.options.headers, ReadTimeout: r.options.headers, WriteTimeout: writeTime, IdleTimeout: time.Second,
+		ReadHeaderTimeout: r.options.headers, ReadTimeout: r.options.headers, WriteTimeout: r.options.writing, IdleTimeout: time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)

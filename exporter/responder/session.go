@@ -76,7 +76,7 @@ func (s *session) serve(parent context.Context, conn *control.Conn, gated *gated
 	s.conn, s.gated, s.used = conn, gated, map[uint16]bool{}
 	ctx, stop := context.WithCancelCause(parent)
 	s.stop = stop
-	s.idle = time.AfterFunc(openTime, func() {
+	s.idle = time.AfterFunc(s.r.options.opening, func() {
 		stop(&control.Refusal{Reason: control.TimeLimit, Detail: "nothing was asked for, for too long"})
 	})
 	var watching sync.WaitGroup
@@ -201,7 +201,7 @@ func (s *session) open(o *control.Open) *control.Refusal {
 	s.r.byID.Store(s.id, s)
 	s.stream = endpoint.Join(s.id)
 	s.port = endpoint.LocalAddr().Port()
-	s.idle.Reset(idleTime)
+	s.idle.Reset(s.r.options.idle)
 	s.mu.Lock()
 	s.ready = true
 	s.mu.Unlock()
@@ -277,7 +277,7 @@ func (s *session) prove(p *control.Prove) *control.Refusal {
 		return &control.Refusal{Reason: control.Unproved, Detail: fmt.Sprintf("%v is not an address that is served here", to.Addr())}
 	}
 	s.to.Store(&to)
-	s.idle.Reset(idleTime)
+	s.idle.Reset(s.r.options.idle)
 	_ = s.conn.Write(control.Message{Proved: &control.Proved{Address: to.String()}}) // an error ends the connection, which Read tells
 	return nil
 }

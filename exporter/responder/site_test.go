@@ -5,8 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +24,7 @@ import (
 type site struct {
 	t      *testing.T
 	r      *Responder
+	sink   metric.Sink
 	links  *sched.Links
 	o      Options
 	tokens map[string]string // name -> text
@@ -33,7 +34,8 @@ type site struct {
 // newSite runs a responder; lines are tokens, as "name limits".
 func newSite(t *testing.T, o Options, lines ...string) *site {
 	t.Helper()
-	s := &site{t: t, tokens: map[string]string{}}
+	nothingLeft(t)
+	s := &site{t: t, tokens: map[string]string{}, sink: metric.Discard{}}
 	o.StateDir = t.TempDir()
 	o.TokensFile = filepath.Join(o.StateDir, "tokens")
 	o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
@@ -66,7 +68,7 @@ func newSite(t *testing.T, o Options, lines ...string) *site {
 func (s *site) start() {
 	s.t.Helper()
 	r, err := New(s.o, Env{
-		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Sink: metric.Discard{},
+		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Sink: s.sink,
 		Clock: static.New(time.Millisecond, metric.Discard{}), Links: s.links,
 	})
 	if err != nil {
@@ -201,7 +203,16 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 	}
 }
 
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
+// nothingLeft fails the test if anything of it is running when all its clean-ups are done.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		for end := time.Now().Add(2 * second); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				stacks := make([]byte, 1<<20)
+				t.Fatalf("%d goroutines before, %d after\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
+			}
+		}
+	})
 }

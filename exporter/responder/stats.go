@@ -30,12 +30,15 @@ type Status struct {
 	Ended map[string]uint64
 	// Received and Sent are octets of UDP payload.
 	Received, Sent int64
+	// Discarded counts the packets at the test port that belong to no session or
+	// transfer, by the reason; none was answered.
+	Discarded [stream.Reasons]uint64
 }
 
 // Status may be called at any time.
 func (r *Responder) Status() Status {
 	s := r.counts.status()
-	s.Addrs, s.Connections = r.Addrs(), r.gate.connections()
+	s.Addrs, s.Connections, s.Discarded = r.Addrs(), r.gate.connections(), r.discarded()
 	if len(s.Addrs) > 0 {
 		s.Pin = r.Pin()
 	}
@@ -180,16 +183,20 @@ func (r *Responder) publish(ctx context.Context) {
 			return
 		case <-again.C:
 		}
-		var ignored [stream.Reasons]uint64
-		r.mu.Lock()
-		for _, p := range r.points {
-			for i, n := range p.endpoint.Stats().Ignored {
-				ignored[i] += n
-			}
-		}
-		r.mu.Unlock()
-		r.counts.tell(ignored, r.gate.connections())
+		r.counts.tell(r.discarded(), r.gate.connections())
 	}
+}
+
+// discarded adds up what all test ports have left alone; after Run it is nothing.
+func (r *Responder) discarded() (sum [stream.Reasons]uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.points {
+		for i, n := range p.endpoint.Stats().Ignored {
+			sum[i] += n
+		}
+	}
+	return sum
 }
 
 // tell publishes what others count.
@@ -201,8 +208,10 @@ func (c *counts) tell(ignored [stream.Reasons]uint64, connections int) {
 	}
 	c.sink.Update(func() {
 		for i, n := range ignored {
-			c.ignored[i].Add(float64(n - c.told[i]))
-			c.told[i] = n
+			if n > c.told[i] { // while Run ends, the ports may be gone already
+				c.ignored[i].Add(float64(n - c.told[i]))
+				c.told[i] = n
+			}
 		}
 		c.now[0].Set(float64(c.sessions))
 		c.now[1].Set(float64(connections))

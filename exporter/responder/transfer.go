@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/control"
@@ -19,6 +20,7 @@ type transfer struct {
 	until     time.Time // when it is over at the latest, as planned
 	cancel    context.CancelCauseFunc
 	reception *stream.Reception // of a forward one
+	told      atomic.Bool       // how many packets were sent
 }
 
 // Times of a transfer.
@@ -142,8 +144,11 @@ func (s *session) carry(alive, running context.Context, x *transfer, t *control.
 		return // nobody is there to be told
 	}
 	f.ID, f.Clock = t.ID, s.clock()
-	if running.Err() != nil {
+	switch {
+	case running.Err() != nil:
 		f.Error = context.Cause(running).Error()
+	case f.Received != nil && !x.told.Load():
+		f.Error = "nothing came any more, and it was not told how much was sent"
 	}
 	// A client that does not take its records must not hold the link for ever.
 	within := reportTime + time.Duration(len(records)/reportRate)*time.Second
@@ -151,7 +156,7 @@ func (s *session) carry(alive, running context.Context, x *transfer, t *control.
 	defer late.Stop()
 	_ = s.conn.WriteFinished(f, records) // an error ends the connection, which Read tells
 	if !s.transferring() {
-		s.idle.Reset(idleTime)
+		s.idle.Reset(s.r.options.idle)
 	}
 }
 
@@ -269,6 +274,7 @@ func (s *session) allSent(m *control.Sent) {
 	x := s.active[sample.Forward]
 	s.mu.Unlock()
 	if x != nil && x.id == m.ID {
+		x.told.Store(true)
 		x.reception.SetSent(m.Packets)
 	}
 }

@@ -1,0 +1,324 @@
+package responder
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// wire is a TCP connection's way to the responder, which can be cut without a word.
+type wire struct {
+	l      net.Listener
+	mu     sync.Mutex
+	frozen chan struct{}
+	conns  []net.Conn
+}
+
+func newWire(t *testing.T, to netip.AddrPort) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{l: l, frozen: make(chan struct{})}
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to.String())
+			if err != nil {
+				near.Close()
+				return
+			}
+			w.mu.Lock()
+			w.conns = append(w.conns, near, far)
+			w.mu.Unlock()
+			running.Go(func() { w.copy(near, far) })
+			running.Go(func() { w.copy(far, near) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		w.mu.Lock()
+		for _, c := range w.conns {
+			c.Close()
+		}
+		w.mu.Unlock()
+		running.Wait()
+	})
+	return w
+}
+
+// copy passes octets on; once frozen it takes them, and drops them.
+func (w *wire) copy(from, to net.Conn) {
+	var buf [4096]byte
+	for {
+		n, err := from.Read(buf[:])
+		select {
+		case <-w.frozen:
+			if err != nil {
+				return // and tells the other side nothing
+			}
+			continue
+		default:
+		}
+		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
+			to.Close()
+			return
+		}
+	}
+}
+
+// reset breaks the connections to the responder.
+func (w *wire) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := 1; i < len(w.conns); i += 2 {
+		_ = w.conns[i].(*net.TCPConn).SetLinger(0)
+		w.conns[i].Close()
+	}
+}
+
+// joinOver is ready through a wire.
+func (s *site) joinOver(w *wire) *peer {
+	s.t.Helper()
+	c, err := control.Dial(s.t.Context(), control.ClientOptions{Address: w.l.Addr().String(), Pin: s.r.Pin(), Token: s.tokens["a"]})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	p := &peer{Client: c, site: s}
+	p.opened, err = c.Open(s.t.Context(), control.Open{Version: control.Version, Kind: control.Saturate, Run: "test", Bytes: 1 << 30})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p.endpoint = newEndpoint(s.t)
+	p.session = p.endpoint.Join(p.opened.Session)
+	if err := p.prove(); err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+// streaming begins a reverse stream of 20 s and waits for its first packets.
+func (p *peer) streaming(idle time.Duration) {
+	t := p.site.t
+	t.Helper()
+	long := transferOf(1, sample.Reverse)
+	long.Plan.Segments[0].Bursts, long.Idle = 20_000, idle
+	if _, err := p.session.Expect(1, long.Plan); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Start(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "packets", 5*second, func() bool { return p.endpoint.Stats().Accepted > 20 })
+}
+
+// quiet fails the test unless the stream has ended within a time, and all else with it.
+func (p *peer) quiet(within time.Duration, reason string) {
+	s, t := p.site, p.site.t
+	t.Helper()
+	eventually(t, "the session's end", within, func() bool { return s.r.Status().Ended[reason] == 1 })
+	before := p.endpoint.Stats()
+	if !waitFor(200 * time.Millisecond) {
+		return
+	}
+	after := p.endpoint.Stats()
+	if n := after.Accepted + sum(after.Ignored) - before.Accepted - sum(before.Ignored); n > 2 { // those that were in the socket
+		t.Errorf("%d packets came after the end", n)
+	}
+	if _, _, held := s.links.Holder(DefaultLink); held || s.r.Status().Sessions != 0 {
+		t.Error("the link is still held")
+	}
+}
+
+func sum(counts [stream.Reasons]uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// waitFor lets packets come that must not.
+func waitFor(d time.Duration) bool {
+	<-time.After(d)
+	return true
+}
+
+func TestStreamStopsWithinASecondWhenTheConnectionBreaks(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	w := newWire(t, s.r.Addrs()[0])
+	p := s.joinOver(w)
+	p.streaming(time.Minute)
+	w.reset()
+	p.quiet(second, "lost")
+}
+
+func TestStreamStopsWithinASecondWhenTheClientCloses(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	p := s.ready("a", 1<<30)
+	p.streaming(time.Minute)
+	p.Close()
+	p.quiet(second, "closed")
+}
+
+func TestStreamStopsAboutASecondAfterTheConnectionFallsSilent(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	w := newWire(t, s.r.Addrs()[0])
+	p := s.joinOver(w)
+	p.streaming(control.MinIdle)
+	close(w.frozen)
+	p.quiet(control.Silence+second, "silent")
+	<-p.Done()
+	if !errors.Is(p.Err(), control.ErrSilent) {
+		t.Errorf("the client says %v", p.Err())
+	}
+}
+
+// While a stream fills the way to the client, its connection may be silent for Idle; but
+// one that said hello meanwhile, and no longer does, is not waited for.
+func TestStreamStopsWhenTheClientSaysNoHelloAnyMore(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	w := newWire(t, s.r.Addrs()[0])
+	p := s.joinOver(w)
+	alive, vanish := context.WithCancel(t.Context())
+	var greeting sync.WaitGroup
+	greeting.Go(func() { p.session.KeepAlive(alive, p.at()) })
+	defer greeting.Wait()
+	defer vanish()
+	p.streaming(time.Minute)
+	eventually(t, "hellos", 5*second, func() bool { return p.hellos() >= 3 })
+	close(w.frozen)
+	vanish()
+	p.quiet(vanishedAfter+2*second, "silent")
+}
+
+// hellos are those that the responder has counted of this peer.
+func (p *peer) hellos() uint64 {
+	v, ok := p.site.r.byID.Load(p.opened.Session)
+	if !ok {
+		return 0
+	}
+	return v.(*session).hellos.Load()
+}
+
+func TestRestartEndsTheSessionAndAnswersAgain(t *testing.T) {
+	s := newSite(t, Options{}, "a per-day=2GB")
+	p := s.ready("a", 1<<30)
+	p.streaming(time.Minute)
+	begin := time.Now()
+	s.stop()
+	if took := time.Since(begin); took > second {
+		t.Errorf("ending took %v", took)
+	}
+	<-p.Done()
+	if r, ok := errors.AsType[*control.Refusal](p.Err()); !ok || r.Reason != control.ShuttingDown || r.RetryAfter <= 0 {
+		t.Errorf("the client says %v", p.Err())
+	}
+	p.quiet(0, "shutting_down")
+	s.start()
+	// What the cut stream did not use is there again.
+	if _, err := s.join("a", 1_900_000_000); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancelledTransferIsFinishedAsFarAsItCame(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	p := s.ready("a", 1<<30)
+	p.streaming(time.Minute)
+	p.Cancel(1)
+	f, records, err := p.Wait(t.Context(), 1)
+	if err != nil || f.Error != "cancelled by the client" || f.Sent == nil {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	if sent, err := stream.ParseSent(records); err != nil || len(sent) < 20 || len(sent) >= 20_000 {
+		t.Errorf("%d packets, %v", len(sent), err)
+	}
+	if got := s.r.Status(); got.Sessions != 1 || got.Sent < 20*500 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestForwardStreamThatNeverComesIsOver(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	p := s.ready("a", 1<<20)
+	if _, err := p.Start(t.Context(), transferOf(1, sample.Forward)); err != nil {
+		t.Fatal(err)
+	}
+	f, _, err := p.Wait(t.Context(), 1)
+	if err != nil || f.Received == nil || f.Error == "" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+func TestWhoAsksForNothingIsSentAway(t *testing.T) {
+	s := newSite(t, Options{opening: 100 * time.Millisecond, idle: 300 * time.Millisecond}, "a")
+	c, err := s.dial("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	if r := refusal(t, c.Err()); r.Reason != control.TimeLimit {
+		t.Errorf("without Open: %v", r)
+	}
+	p := s.ready("a", 1<<20)
+	long := transferOf(1, sample.Reverse)
+	long.Plan.Segments[0].Bursts = 600 // longer than it may be idle
+	if _, err := p.Start(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.Wait(t.Context(), 1); err != nil {
+		t.Fatalf("a transfer counts as idle: %v", err)
+	}
+	<-p.Done()
+	if r := refusal(t, p.Err()); r.Reason != control.TimeLimit {
+		t.Errorf("after the transfer: %v", r)
+	}
+	eventually(t, "the link is free", second, func() bool { _, _, held := s.links.Holder(DefaultLink); return !held })
+}
+
+func TestPeerThatDoesNotReadIsGivenUp(t *testing.T) {
+	l, err := listenTCP(netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	o := Options{MaxConnections: 1, writing: 100 * time.Millisecond}
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, err := gatedListener{l, newGate(&o, func(bool) {})}.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- c
+	}()
+	peer, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	c := <-accepted
+	defer c.Close()
+	for {
+		if _, err = c.Write(make([]byte, 1<<20)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
+	}
+}
