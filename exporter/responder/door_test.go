@@ -1,0 +1,279 @@
+package responder
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/none"
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sched"
+)
+
+// ask speaks HTTP over TLS and returns the answer.
+func (s *site) ask(request string) *http.Response {
+	s.t.Helper()
+	c, err := tls.Dial("tcp", s.r.Addrs()[0].String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	fmt.Fprint(c, request)
+	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { answer.Body.Close() })
+	return answer
+}
+
+const upgrade = "Host: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n"
+
+func TestStrangersAreRefusedWithAReason(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	for name, c := range map[string]struct {
+		request string
+		status  int
+		reason  control.Reason
+	}{
+		"no token":      {"GET /v1/session HTTP/1.1\r\n" + upgrade + "\r\n", 401, control.Unauthorised},
+		"empty token":   {"GET /v1/session HTTP/1.1\r\n" + upgrade + "Authorization: Bearer \r\n\r\n", 401, control.Unauthorised},
+		"wrong token":   {"GET /v1/session HTTP/1.1\r\n" + upgrade + "Authorization: Bearer owt_x\r\n\r\n", 401, control.Unauthorised},
+		"another kind":  {"GET /v1/session HTTP/1.1\r\n" + upgrade + "Authorization: Basic " + s.tokens["a"] + "\r\n\r\n", 401, control.Unauthorised},
+		"token twice":   {"GET /v1/session HTTP/1.1\r\n" + upgrade + strings.Repeat("Authorization: Bearer "+s.tokens["a"]+"\r\n", 2) + "\r\n", 401, control.Unauthorised},
+		"the hash":      {"GET /v1/session HTTP/1.1\r\n" + upgrade + "Authorization: Bearer " + hashOf(t, s) + "\r\n\r\n", 401, control.Unauthorised},
+		"no upgrade":    {"GET /v1/session HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + s.tokens["a"] + "\r\n\r\n", 400, control.BadRequest},
+		"wrong version": {"GET /v1/session HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/9\r\nAuthorization: Bearer " + s.tokens["a"] + "\r\n\r\n", 426, control.WrongVersion},
+		"elsewhere":     {"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n", 404, ""},
+		"large headers": {"GET /v1/session HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n", 431, ""},
+	} {
+		answer := s.ask(c.request)
+		if answer.StatusCode != c.status {
+			t.Errorf("%s: status %d, want %d", name, answer.StatusCode, c.status)
+		}
+		if c.reason == "" {
+			continue
+		}
+		var got control.Refusal
+		if err := json.NewDecoder(answer.Body).Decode(&got); err != nil || got.Reason != c.reason || got.Detail == "" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	if n := s.r.Status(); n.Refused[control.Unauthorised] != 6 || n.Opened != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// hashOf is what stands in the tokens file.
+func hashOf(t *testing.T, s *site) string {
+	t.Helper()
+	content, err := os.ReadFile(s.o.TokensFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimPrefix(strings.Fields(string(content))[1], "sha256:")
+}
+
+func TestSlowStrangersAreCutOff(t *testing.T) {
+	s := newSite(t, Options{headers: 300 * time.Millisecond}, "a")
+	raw := func() net.Conn {
+		c, err := net.Dial("tcp", s.r.Addrs()[0].String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	secured := func() net.Conn {
+		c := tls.Client(raw(), &tls.Config{InsecureSkipVerify: true})
+		if err := c.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for name, c := range map[string]struct {
+		open func() net.Conn
+		drip string
+	}{
+		"says nothing at all":      {raw, ""},
+		"drips a TLS handshake":    {raw, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
+		"drips no TLS":             {raw, "\x16\x03\x03\xff\xff"},
+		"is silent after TLS":      {secured, ""},
+		"drips a request":          {secured, "GET /v1/session HTTP/1.1\r\nHost: h\r\nX: aaaaaaaaaaaaaaaaaaaaaa"},
+		"drips a body":             {secured, "GET /v1/session HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n"},
+		"speaks HTTP without TLS":  {raw, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"},
+		"speaks HTTP/2 beforehand": {secured, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},
+	} {
+		begin := time.Now()
+		conn := c.open()
+		ended := make(chan struct{})
+		go func() {
+			_, _ = io.Copy(io.Discard, conn) // until it is cut
+			close(ended)
+		}()
+		for i := 0; ; i++ {
+			select {
+			case <-ended:
+			case <-time.After(40 * time.Millisecond):
+				if i < len(c.drip) {
+					_, _ = conn.Write([]byte(c.drip[i : i+1])) // it may be cut by now
+				}
+				if time.Since(begin) < 5*second {
+					continue
+				}
+				t.Errorf("who %s is still there after 5 s", name)
+			}
+			break
+		}
+	}
+	eventually(t, "no connection is left", second, func() bool { return s.r.Status().Connections == 0 })
+}
+
+func TestConnectionsOfOneSourceLeaveRoomForOthers(t *testing.T) {
+	o := Options{MaxConnections: 8}
+	g := newGate(&o, func(bool) {})
+	one, other, network := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::")
+	for range 2 {
+		if !g.enter(one) {
+			t.Fatal("refused below the bound")
+		}
+	}
+	if g.enter(one) {
+		t.Error("a third of eight from one source")
+	}
+	for _, a := range []netip.Addr{other, other, network, network} {
+		if !g.enter(a) {
+			t.Errorf("%v was refused", a)
+		}
+	}
+	g.leave(one)
+	if !g.enter(one) || g.connections() != 6 {
+		t.Errorf("%d connections", g.connections())
+	}
+	for i := range 4 {
+		if got := g.enter(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})); got != (i < 2) {
+			t.Errorf("connection %d of all: let in %t", 7+i, got)
+		}
+	}
+	if a := sourceOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort("[2001:db8::5:6:7]:9"))); a != network {
+		t.Errorf("the source of an IPv6 address is %v", a)
+	}
+}
+
+func TestOnlyAllowedSourcesAreLetIn(t *testing.T) {
+	s := newSite(t, Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, "a")
+	if _, err := s.dial("a"); err == nil {
+		t.Error("a source that is not allowed was served")
+	}
+	if n := s.r.Status().Refused[control.Unauthorised]; n != 1 {
+		t.Errorf("%d refused", n)
+	}
+}
+
+func TestClientCertificateStandsForAToken(t *testing.T) {
+	dir := t.TempDir()
+	s := newSite(t, Options{ClientCAFile: authority(t, dir, "berlin", "stranger")}, "a")
+	if err := AppendToken(s.o.TokensFile, Token{Name: "berlin", Certificate: true}); err != nil {
+		t.Fatal(err)
+	}
+	for name, ok := range map[string]bool{"berlin": true, "stranger": false, "impostor": false} {
+		c, err := control.Dial(t.Context(), control.ClientOptions{
+			Address: s.r.Addrs()[0].String(), Pin: s.r.Pin(),
+			CertFile: filepath.Join(dir, name+".pem"), KeyFile: filepath.Join(dir, name+".key"),
+		})
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+}
+
+// authority makes certificates for names, and one of nobody's for "impostor" with the
+// name of the first.
+func authority(t *testing.T, dir string, names ...string) (caFile string) {
+	t.Helper()
+	now := time.Now()
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	write := func(file, kind string, der []byte) string {
+		file = filepath.Join(dir, file)
+		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	leaf := func(name, common string, signer *ecdsa.PrivateKey) {
+		own, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		template := &x509.Certificate{
+			SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: common}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, ca, own.Public(), signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkcs8, _ := x509.MarshalPKCS8PrivateKey(own)
+		write(name+".pem", "CERTIFICATE", der)
+		write(name+".key", "PRIVATE KEY", pkcs8)
+	}
+	for _, name := range names {
+		leaf(name, name, key)
+	}
+	nobody, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	leaf("impostor", names[0], nobody)
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write("ca.pem", "CERTIFICATE", der)
+}
+
+func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+	good := Options{TokensFile: "t", StateDir: "d"}
+	links, err := sched.NewLinks(sched.LinksOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Options){
+		"no tokens file":                     func(o *Options) { o.TokensFile = "" },
+		"a certificate needs its key":        func(o *Options) { o.CertFile = "c" },
+		"needs a state directory":            func(o *Options) { o.StateDir = "" },
+		"max_connections is -1":              func(o *Options) { o.MaxConnections = -1 },
+		"max_sessions is 300":                func(o *Options) { o.MaxSessions = 300 },
+		"listen: not an address with a port": func(o *Options) { o.Listen = make([]netip.AddrPort, 1) },
+		"allow: not an address with a":       func(o *Options) { o.Allow = make([]netip.Prefix, 1) },
+		"tokens file: open ":                 func(*Options) {},
+	} {
+		o := good
+		change(&o)
+		if _, err := New(o, Env{Sink: metric.Discard{}, Clock: none.New(metric.Discard{}), Links: links}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, err := New(Options{TokensFile: "t", StateDir: "d"}, Env{}); err == nil {
+		t.Error("no sink, no clock and no links, and no error")
+	}
+}

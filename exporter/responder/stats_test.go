@@ -1,0 +1,85 @@
+package responder
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+func TestMetricsSayWhatHappened(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	s.stop()
+	registry := prometheus.NewRegistry()
+	sink, err := promsink.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sink = sink
+	s.start()
+	p := s.ready("a", 1<<20)
+	if _, err := p.Start(t.Context(), transferOf(1, sample.Reverse)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.join("a", 1); refusal(t, err).Reason != control.Busy {
+		t.Errorf("%v", err)
+	}
+	if _, err := newEndpoint(t).Join(12345).Send(t.Context(), 1, p.at(), transferOf(1, sample.Forward).Plan, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]float64{
+		`oneway_responder_sessions`:                                                  1,
+		`oneway_responder_connections`:                                               1,
+		`oneway_responder_requests_total opened`:                                     1,
+		`oneway_responder_requests_total started`:                                    1,
+		`oneway_responder_requests_total busy`:                                       1,
+		`oneway_responder_requests_total unauthorised`:                               0,
+		`oneway_responder_sessions_ended_total closed`:                               0,
+		`oneway_responder_bytes_total reverse a`:                                     50_000,
+		`oneway_responder_bytes_total forward a`:                                     -1,
+		`oneway_responder_packets_discarded_total ` + stream.UnknownSession.String(): 100,
+	}
+	eventually(t, "the metrics", 5*second, func() bool {
+		got := gathered(t, registry)
+		for name, v := range want {
+			if g, ok := got[name]; ok != (v >= 0) || ok && g != v {
+				return false
+			}
+		}
+		return true
+	})
+	s.stop()
+	for name := range gathered(t, registry) {
+		if strings.HasPrefix(name, "oneway_responder") {
+			t.Errorf("%s is there without a responder", name)
+		}
+	}
+}
+
+// gathered is every value by name and labels.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.Metric {
+			name := f.GetName()
+			for _, l := range m.Label {
+				name += " " + l.GetValue()
+			}
+			all[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return all
+}
