@@ -34,11 +34,13 @@ type Options struct {
 // responder's, or one for a run of a client. One goroutine, that of Run, reads it.
 // Its methods are safe for concurrent use.
 type Endpoint struct {
-	conn    *tstamp.Conn
-	log     *slog.Logger
-	onHello func(uint64, netip.AddrPort)
-	wall    func() instant.Time // the system clock
-	secret  [32]byte            // of the cookies
+	conn *tstamp.Conn
+	// counters are the kernel's.
+	counters counters
+	log      *slog.Logger
+	onHello  func(uint64, netip.AddrPort)
+	wall     func() instant.Time // the system clock
+	secret   [32]byte            // of the cookies
 
 	mu       sync.RWMutex
 	sessions map[uint64]*Session
@@ -65,7 +67,7 @@ func Open(o Options) (*Endpoint, error) {
 		return nil, fmt.Errorf("stream: %w", err)
 	}
 	e := &Endpoint{
-		conn: c, log: o.Log, onHello: o.OnHello, wall: instant.Now,
+		conn: c, counters: openCounters(), log: o.Log, onHello: o.OnHello, wall: instant.Now,
 		sessions: make(map[uint64]*Session), byPeer: make(map[netip.AddrPort]*Session), sending: make(map[uint32]*sending),
 	}
 	if e.log == nil {
@@ -97,7 +99,11 @@ func (e *Endpoint) Run(ctx context.Context) error {
 }
 
 // Close frees the socket: Run and every Send return.
-func (e *Endpoint) Close() { _ = e.conn.Close() } // a second Close is none
+func (e *Endpoint) Close() {
+	if e.conn.Close() == nil { // a second Close is none
+		e.counters.close()
+	}
+}
 
 // Join makes a session known, so that its packets are taken. Joined twice, it is the
 // same one.

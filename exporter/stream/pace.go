@@ -122,14 +122,13 @@ func (x *sending) offer() (n int, wait bool) {
 	sent, err := x.session.endpoint.conn.SendAs(x.manner, x.out[x.from:])
 	now := sched.Now()
 	x.settle(sent, now)
-	var errno syscall.Errno
 	switch {
 	case err == nil:
 		return sent, false
 	case errors.Is(err, net.ErrClosed):
 		x.err = fmt.Errorf("stream: %w", err)
 		return sent, false
-	case errors.As(err, &errno) && (errno == syscall.EAGAIN || errno == syscall.ENOBUFS):
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOBUFS):
 		if !x.tooLate(now) {
 			return sent, true
 		}

@@ -159,28 +159,3 @@ func BenchmarkStamped(b *testing.B) {
 		})
 	}
 }
-
-// What this host's own queue refuses is offered again, then given up, and in neither case
-// is it the path's loss; nor does it make the stream longer than planned.
-func TestPacketsThatThisHostHasNoRoomForAreNoLoss(t *testing.T) {
-	l := newLink(t)
-	e := l.ends(t)
-	l.shape(t, 1_000_000, 15_000) // 1 Mb/s, a queue of ten packets
-	seg := Segment{PayloadBytes: 1400, Interval: 5 * time.Millisecond, Burst: 1, Bursts: 200}
-	p := Plan{Segments: []Segment{seg}} // 2.3 Mb/s
-	begin := time.Now()
-	sent, received := transfer(t, e.here, e.there, p)
-	took := time.Since(begin)
-	t.Logf("%d sent in %v, %d refused, %d late; %d came", len(sent.Packets), took, sent.Refused, sent.Late, len(received.Packets))
-	if sent.Refused == 0 || sent.Late == 0 {
-		t.Errorf("%d refused, %d late; want some", sent.Refused, sent.Late)
-	}
-	if len(received.Packets) != len(sent.Packets)-sent.Refused {
-		t.Errorf("%d of %d packets came", len(received.Packets), len(sent.Packets)-sent.Refused)
-	}
-	for _, r := range received.Packets {
-		if !sent.Packets[r.Seq].Stamp.Present() {
-			t.Errorf("packet %d came and had been refused", r.Seq)
-		}
-	}
-}

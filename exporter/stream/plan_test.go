@@ -111,6 +111,9 @@ func TestKernelsCountsAreRead(t *testing.T) {
 	if got := snmp6Value([]byte(snmp6), "Udp6InCsumErrors"); got != 4 {
 		t.Errorf("%d, want 4", got)
 	}
+	if got := softnetDrops([]byte("0001 0000000a 3\n0002 00000010\nx\n7 y\n")); got != 26 {
+		t.Errorf("%d, want 26", got)
+	}
 	for _, bad := range []string{"", "Udp:", "Udp: InCsumErrors", "Udp: InCsumErrors\nUdp:", "Udp: InCsumErrors\nUdp: x"} {
 		if got := snmpValue([]byte(bad), "Udp:", "InCsumErrors") + snmp6Value([]byte(bad), "Udp6InCsumErrors"); got != 0 {
 			t.Errorf("%q: %d", bad, got)

@@ -33,8 +33,9 @@ type Reception struct {
 	coalesce bool
 	begun    monotonic // when Expect was called
 
-	// dropsBefore and errorsBefore are the kernel's counts at Expect.
-	dropsBefore, errorsBefore uint64
+	// dropsBefore and countsBefore are the kernel's counts at Expect.
+	dropsBefore  uint64
+	countsBefore counts
 
 	// The rest is guarded by session.mu, and written by the receiving goroutine.
 	received    Received
@@ -70,7 +71,7 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 	r := &Reception{
 		session: s, transfer: transfer, planned: n, length: p.Duration(), begun: sched.Now(), sent: -1,
 		seen: make([]uint64, (n+63)/64), changed: make(chan struct{}, 1),
-		dropsBefore: s.endpoint.conn.Stats().Dropped, errorsBefore: checksumErrors(),
+		dropsBefore: s.endpoint.conn.Stats().Dropped, countsBefore: s.endpoint.counters.read(),
 	}
 	r.received.Packets = make([]ReceivedPacket, 0, min(n+n/64+slack, MaxPackets))
 	if err := s.admit(r); err != nil {
@@ -250,11 +251,16 @@ func (r *Reception) end() *Received {
 	if r.coalesce {
 		s.endpoint.coalesce(-1)
 	}
-	dropped, failed := s.endpoint.conn.Stats().Dropped, checksumErrors()
+	dropped, now, before := since(s.endpoint.conn.Stats().Dropped, r.dropsBefore), s.endpoint.counters.read(), r.countsBefore
+	if now.known && before.known {
+		// The socket's own count takes in packets with wrong checksums: those are the path's.
+		dropped = min(dropped, since(now.noBuffer, before.noBuffer))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.receptions = slices.DeleteFunc(s.receptions, func(o *Reception) bool { return o == r })
-	r.received.Dropped = dropped - r.dropsBefore
-	r.received.ChecksumErrors = max(failed, r.errorsBefore) - r.errorsBefore
+	r.received.Dropped = dropped
+	r.received.BacklogDropped = since(now.backlog, before.backlog)
+	r.received.ChecksumErrors = since(now.checksumErrors, before.checksumErrors)
 	return &r.received
 }

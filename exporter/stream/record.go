@@ -45,6 +45,10 @@ type Received struct {
 	// Dropped were dropped by the receiver's own kernel for want of buffer: they look
 	// like loss and are not the path's.
 	Dropped uint64 `json:"socket_dropped_packets"`
+	// BacklogDropped were dropped by the kernel before any socket, for want of room in
+	// a processor's backlog (/proc/net/softnet_stat), on the whole host: up to so many
+	// are no loss of the path either.
+	BacklogDropped uint64 `json:"backlog_dropped_packets,omitempty"`
 	// ChecksumErrors is by how much the kernel's own count of UDP checksum errors grew
 	// on the whole host (InCsumErrors of /proc/net/snmp and snmp6).
 	ChecksumErrors uint64 `json:"kernel_checksum_errors"`

@@ -358,3 +358,30 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		return true
 	})
 }
+
+func TestNothingIsAllocatedForAPacketThatLeaves(t *testing.T) {
+	e := newEnds(t)
+	for name, p := range map[string]Plan{
+		"stamped":   {Segments: []Segment{{PayloadBytes: 1000, Burst: 1, Bursts: 100_000}}},
+		"unstamped": {Unstamped: true, Segments: []Segment{{PayloadBytes: 1000, Burst: 1, Bursts: 100_000}}},
+	} {
+		x := newSending(e.here, 1, e.server.LocalAddr(), p, func() {})
+		if !x.register() {
+			t.Fatal("not registered")
+		}
+		x.cursor = newCursor(p, 1)
+		rooms := x.rooms
+		x.rooms = rooms[:min(8, len(rooms))]
+		if n := testing.AllocsPerRun(100, func() {
+			x.readClock()
+			x.prepare(x.wallAt)
+			if n, wait := x.offer(); n == 0 && !wait {
+				t.Fatal("nothing was sent")
+			}
+			x.collect()
+		}); n >= 1 {
+			t.Errorf("%s: %v allocations a batch", name, n)
+		}
+		x.unregister()
+	}
+}

@@ -1,0 +1,47 @@
+package stream
+
+import (
+	"testing"
+	"time"
+)
+
+// What this host's own queue refuses is offered again, then given up, and in neither case
+// is it the path's loss; nor does it make the stream longer than planned.
+func TestPacketsThatThisHostHasNoRoomForAreNoLoss(t *testing.T) {
+	l := newLink(t)
+	e := l.ends(t)
+	l.shape(t, 1_000_000, 15_000) // 1 Mb/s, a queue of ten packets
+	seg := Segment{PayloadBytes: 1400, Interval: 5 * time.Millisecond, Burst: 1, Bursts: 200}
+	p := Plan{Segments: []Segment{seg}} // 2.3 Mb/s
+	begin := time.Now()
+	sent, received := transfer(t, e.here, e.there, p)
+	took := time.Since(begin)
+	t.Logf("%d sent in %v, %d refused, %d late; %d came", len(sent.Packets), took, sent.Refused, sent.Late, len(received.Packets))
+	if sent.Refused == 0 || sent.Late == 0 {
+		t.Errorf("%d refused, %d late; want some", sent.Refused, sent.Late)
+	}
+	if len(received.Packets) != len(sent.Packets)-sent.Refused {
+		t.Errorf("%d of %d packets came", len(received.Packets), len(sent.Packets)-sent.Refused)
+	}
+	for _, r := range received.Packets {
+		if !sent.Packets[r.Seq].Stamp.Present() {
+			t.Errorf("packet %d came and had been refused", r.Seq)
+		}
+	}
+}
+
+func TestChecksumErrorsAreNoDropsOfThisHost(t *testing.T) {
+	l := newLink(t)
+	e := l.ends(t)
+	r, err := e.there.Expect(1, Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 5}}})
+	check(t, err)
+	for range 3 {
+		l.sendDamaged(t, e.client.LocalAddr(), e.server.LocalAddr(), dataPacket(testSession, 1, 0, 100))
+	}
+	_, err = e.here.Send(t.Context(), 1, e.server.LocalAddr(), Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 5}}}, nil)
+	check(t, err)
+	got := r.Finish(t.Context(), 5, testLimit)
+	if got.ChecksumErrors != 3 || got.Dropped != 0 || len(got.Packets) != 5 {
+		t.Errorf("%d checksum errors, %d dropped, %d came; want 3, 0 and 5", got.ChecksumErrors, got.Dropped, len(got.Packets))
+	}
+}
