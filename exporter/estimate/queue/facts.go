@@ -83,28 +83,40 @@ func (r *run) count(f *facts) {
 		return
 	}
 	f.rate = (arrived - firstBytes) / seconds(last.Sub(first))
-	slices.Sort(gaps)
+	ordered := sorted(gaps)
+	median := at(ordered, 0.5)
 	// The ends of the measured time may be off by what shifts an arrival.
-	off := seconds(r.jitter()+at(gaps, 0.95)-at(gaps, 0.5)) / seconds(last.Sub(first))
+	off := seconds(r.jitter()+at(ordered, 0.95)-median) / seconds(last.Sub(first))
 	f.rateBound = f.rate * (off + r.o.Drift)
-	f.drain = f.rate * (1 + r.missing(gaps))
+	f.drain = f.rate * (1 + r.missing(gaps, median))
 }
 
-// missing is the share of packets that used the link and did not arrive: they leave a gap of
-// twice the time. Where the path's jitter is as large as that, nothing is known.
-func (r *run) missing(gaps []time.Duration) float64 {
-	median := at(gaps, 0.5)
-	if median <= 0 || r.jitter() > median/4 || at(gaps, 0.75) > 5*median/4 {
+// block is how many gaps are looked at together, so that packets that were held up and
+// then came together count as if they had not been.
+const block = 32
+
+// missing is the share of packets that used the link and did not arrive: the time between
+// arrivals is longer by as much. Where the path's jitter is as large as that, nothing is known.
+func (r *run) missing(gaps []time.Duration, median time.Duration) float64 {
+	if median <= 0 || r.jitter() > median/4 {
 		return 0
 	}
-	missing := 0
-	for _, g := range gaps {
-		// Longer ones are the sender's: the link stood idle.
-		if g > 3*median/2 && g < 9*median/2 {
-			missing += int((g+median/2)/median) - 1
+	missing, of := 0, 0
+	for i := 0; i+block <= len(gaps); i += block {
+		var sum time.Duration
+		for _, g := range gaps[i : i+block] {
+			sum += g
+		}
+		// Beyond a quarter it is the sender that paused, and the link stood idle.
+		if more := int((sum+median/2)/median) - block; more <= block/4 {
+			missing += more
+			of += block
 		}
 	}
-	return float64(missing) / float64(len(gaps))
+	if of == 0 {
+		return 0
+	}
+	return max(float64(missing)/float64(of), 0)
 }
 
 // fullFrom finds when the queue had become full: with the first loss after delays had come

@@ -62,7 +62,7 @@ func (r *run) judge(whole, part *facts) (State, string) {
 		return Policer, fmt.Sprintf("%.1f %% lost evenly, and no packet waited longer than %v: no queue of %d packets",
 			100*part.loss(), at(part.excess, 0.95).Round(time.Microsecond), standing)
 	}
-	if peak, high := r.peak(whole), at(whole.excess, 0.97); peak > high+high/4+r.width(whole) {
+	if peak, high := r.peak(whole), at(whole.excess, 0.97); peak > high+high/4+r.width(whole, s.deviation) {
 		return AQM, fmt.Sprintf("delays had been up to %v above the empty path's, and were kept below %v", peak, high)
 	}
 	return r.queueOrAQM(whole, s.deviation)
@@ -103,7 +103,7 @@ func (r *run) settled(s steadiness, whole *facts) facts {
 // jitter and a rate of the given deviation let that be seen.
 func (r *run) queueOrAQM(f *facts, deviation float64) (State, string) {
 	low, high := at(f.excess, 0.03), at(f.excess, 0.97)
-	if high-low > r.width(f) {
+	if high-low > r.width(f, deviation) {
 		return AQM, fmt.Sprintf("delays went from %v to %v above the empty path's while packets were dropped: not at the queue's end", low, high)
 	}
 	blur := (seconds(r.noise(f)) + deviation*seconds(high)) * f.drain
@@ -113,13 +113,14 @@ func (r *run) queueOrAQM(f *facts, deviation float64) (State, string) {
 	return Filled, fmt.Sprintf("%.1f %% lost, and delays between %v and %v above the empty path's: dropped at the queue's end", 100*f.loss(), low, high)
 }
 
-// width is by how much the delays of a full queue may differ: the noise, the sender's pace, and
-// 2 % for a rate that is not quite constant.
-func (r *run) width(f *facts) time.Duration {
-	return r.noise(f) + duration(f.slack/f.drain) + at(f.excess, 0.97)/50
+// width is by how much the delays of a full queue may differ: the noise, the sender's pace,
+// and four standard deviations of the rate, with 2 % for what bins do not show.
+func (r *run) width(f *facts, deviation float64) time.Duration {
+	high := seconds(at(f.excess, 0.97))
+	return r.noise(f) + duration(f.slack/f.drain+(0.02+4*deviation)*high)
 }
 
-// peak is what delays were above the empty path's before the part, but for the highest 1 %.
+// peak is what delays were above the empty path's before the part, but for the highest tenth.
 func (r *run) peak(f *facts) time.Duration {
 	var before []time.Duration
 	for i := range r.load {
@@ -128,7 +129,7 @@ func (r *run) peak(f *facts) time.Duration {
 			before = append(before, d-r.base())
 		}
 	}
-	return at(sorted(before), 0.99)
+	return at(sorted(before), 0.9)
 }
 
 // overlap is the share of the refused that met less than the fullest that was admitted.
@@ -188,7 +189,7 @@ func (r *run) regular(f *facts) bool {
 			counts[int64(t-f.full)*int64(blocks)/int64(length)]++
 		}
 	}
-	mean, deviation := moments(counts)
+	mean, deviation := sumsOf(counts).moments(0, blocks)
 	return deviation*deviation < mean*(1-f.loss())/4
 }
 

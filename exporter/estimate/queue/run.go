@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"time"
 
 	"oneway.example/exporter/instant"
@@ -28,7 +29,8 @@ type run struct {
 type idle struct {
 	n   int
 	min time.Duration
-	// spread is the largest minus the smallest delay: the path's jitter.
+	// spread is the path's jitter: how far nine of ten delays are above the smallest, and
+	// a fifth more. One in ten may have been held up by the host.
 	spread time.Duration
 	// early is how much smaller than min the true minimum may be, as there were only n
 	// packets to find it with.
@@ -99,10 +101,14 @@ func (r *run) smallest(packets []Packet) (least time.Duration) {
 	return least
 }
 
+// surprise is the probability that idle.early is too little.
+const surprise = 1e-3
+
 // empty is what the idle packets say.
 //
-// The least of n delays is above the least possible one, by as much as the delays are
-// apart there on average; five times that is exceeded once in 150 (it is exponential).
+// The least of n delays is above the least possible one. Where delays are evenly dense down
+// there, the k smallest tell by how much at the most: more than c times their width with a
+// probability of (1+c)^-(k-1), the gaps between them being exponential.
 //
 // A packet that left when the one before it should still have been on its way, had it
 // not been delayed, is not looked at: on a link slower than the idle packets it met those.
@@ -124,9 +130,12 @@ func (r *run) empty(packets []Packet) (e idle) {
 		return e
 	}
 	delays = sorted(delays)
-	e.min, e.spread = delays[0], delays[e.n-1]-delays[0]
-	k := min(max(3, e.n/10), e.n)
-	e.early = 5 * (delays[k-1] - delays[0]) / time.Duration(k)
+	e.min, e.spread = delays[0], 6*(at(delays, 0.9)-delays[0])/5
+	if k := min(max(3, e.n/5), e.n); k > 1 {
+		// Of fewer than 25 packets that would be no bound worth having: 5 is often enough.
+		c := min(math.Pow(surprise, -1/float64(k-1))-1, 5)
+		e.early = duration(c * seconds(delays[k-1]-delays[0]))
+	}
 	return e
 }
 

@@ -5,11 +5,19 @@ import (
 	"time"
 )
 
+// enough idle packets show the path's jitter.
+const enough = 10
+
 // uncertain is how far a delay above the empty path's may be off in the part: stamps at
 // both ends of both delays, the clocks' drift in between, and an idle minimum that was
 // not found.
 func (r *run) uncertain(f *facts) time.Duration {
-	return 2*r.o.StampError + r.held + r.drift(r.ahead+f.to) + r.idle.early
+	d := 2*r.o.StampError + r.held + r.drift(r.ahead+f.to) + r.idle.early
+	if r.idle.n < enough {
+		// Too few for the jitter; those of the full queue have it too.
+		d += at(f.excess, 0.97) - at(f.excess, 0.03)
+	}
+	return d
 }
 
 // size is the queue's, from what was admitted and what was refused (package comment).
@@ -27,11 +35,13 @@ func (r *run) size(f *facts) Amount {
 	}
 	packet := float64(r.bytes)
 	e := seconds(r.uncertain(f)) * f.drain
-	admitted := seconds(at(f.excess, 0.99)-r.idle.spread) * f.drain
+	admitted := seconds(at(f.excess, 0.95)-r.idle.spread) * f.drain
 	low := max(admitted, seconds(at(f.excess, 0.02))*f.drain)
 	high := at(f.refused, 0.02)
 	if low > high {
-		low, high = (low+high)/2, (low+high)/2
+		// More jitter than the idle packets had: it makes delays longer, never shorter.
+		e += low - high
+		low = high
 	}
 	value := (low+high)/2 + packet/2
 	e += value * (f.rateBound + math.Abs(f.drain-f.rate)) / f.rate

@@ -52,43 +52,49 @@ type steadiness struct {
 // where the means on both sides differ most, and the sides again.
 func (r *run) steady(w part, rate float64) steadiness {
 	s := steadiness{longest: w}
-	if rate <= 0 {
-		return s
-	}
 	width := max(shortest, duration(perBin*float64(r.bytes)/rate))
 	n := int(w.length() / width)
 	if n < 2*fewest {
 		return s
 	}
 	width = w.length() / time.Duration(n)
-	rates := r.arrivals(w, width, n)
-	tolerance := unequal + 2*seconds(r.jitter())/(fewest*seconds(width))
-	from, to := s.split(rates, 0, n, tolerance)
-	s.when = w.from + s.when*width
-	if s.changed {
+	c := changes{sums: sumsOf(r.arrivals(w, width, n))}
+	c.tolerance = unequal + 2*seconds(r.jitter())/(fewest*seconds(width))
+	from, to := c.split(0, n)
+	if c.at > 0 {
+		s.changed, s.before, s.after, s.when = true, c.before, c.after, w.from+time.Duration(c.at)*width
 		// The changes lie somewhere in the bins beside them.
 		from, to = min(from+1, n), max(to-1, 0)
 	}
 	if to > from {
-		mean, deviation := moments(rates[from:to])
+		mean, deviation := c.sums.moments(from, to)
 		s.deviation = max(deviation/mean-2*seconds(r.jitter())/seconds(width), 0)
 	}
 	s.longest = part{w.from + time.Duration(from)*width, w.from + time.Duration(max(to, from))*width}
 	return s
 }
 
-// split returns the longest steady part of rates[from:to]. when is a bin's number here.
-func (s *steadiness) split(rates []float64, from, to int, tolerance float64) (longFrom, longTo int) {
-	mean, _ := moments(rates[from:to])
+// changes are the places where a series of rates has another mean than before.
+type changes struct {
+	sums      sums
+	tolerance float64
+	// at is the place of the largest change, zero: there is none.
+	at            int
+	before, after float64
+}
+
+// split returns the longest part from..to with one mean.
+func (c *changes) split(from, to int) (longFrom, longTo int) {
+	mean, _ := c.sums.moments(from, to)
 	best, k := 0.0, -1
 	var left, right float64
 	for i := from + fewest; i+fewest <= to; i++ {
-		a, sa := moments(rates[from:i])
-		b, sb := moments(rates[i:to])
+		a, sa := c.sums.moments(from, i)
+		b, sb := c.sums.moments(i, to)
 		na, nb := float64(i-from), float64(to-i)
 		within := math.Sqrt((na*sa*sa + nb*sb*sb) / (na + nb - 2))
 		difference := math.Abs(a - b)
-		if difference < tolerance*mean || difference < 4*within*math.Sqrt(1/na+1/nb) {
+		if difference < c.tolerance*mean || difference < 4*within*math.Sqrt(1/na+1/nb) {
 			continue
 		}
 		if score := difference * math.Sqrt(na*nb); score > best {
@@ -98,26 +104,33 @@ func (s *steadiness) split(rates []float64, from, to int, tolerance float64) (lo
 	if k < 0 {
 		return from, to
 	}
-	if !s.changed || math.Abs(right-left) > math.Abs(s.after-s.before) {
-		s.changed, s.before, s.after, s.when = true, left, right, time.Duration(k)
+	if math.Abs(right-left) > math.Abs(c.after-c.before) {
+		c.at, c.before, c.after = k, left, right
 	}
-	f1, t1 := s.split(rates, from, k, tolerance)
-	f2, t2 := s.split(rates, k, to, tolerance)
+	f1, t1 := c.split(from, k)
+	f2, t2 := c.split(k, to)
 	if t1-f1 >= t2-f2 {
 		return f1, t1
 	}
 	return f2, t2
 }
 
-func moments(v []float64) (mean, deviation float64) {
-	n := float64(len(v))
-	for _, x := range v {
-		mean += x / n
+// sums are the running sums of a series and of its squares.
+type sums struct{ x, xx []float64 }
+
+func sumsOf(v []float64) sums {
+	s := sums{make([]float64, len(v)+1), make([]float64, len(v)+1)}
+	for i, x := range v {
+		s.x[i+1], s.xx[i+1] = s.x[i]+x, s.xx[i]+x*x
 	}
-	for _, x := range v {
-		deviation += (x - mean) * (x - mean) / n
-	}
-	return mean, math.Sqrt(deviation)
+	return s
+}
+
+// moments are the mean and the standard deviation of from..to.
+func (s sums) moments(from, to int) (mean, deviation float64) {
+	n := float64(to - from)
+	mean = (s.x[to] - s.x[from]) / n
+	return mean, math.Sqrt(max((s.xx[to]-s.xx[from])/n-mean*mean, 0))
 }
 
 // arrivals is the rate of arrival in n bins. A packet counts evenly over the time since the

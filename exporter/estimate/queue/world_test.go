@@ -35,6 +35,7 @@ type world struct {
 	stalls  []time.Duration // 50 ms each
 	late    time.Duration   // mean lateness of the sender
 	holds   float64         // share of packets held up to 3 ms after their stamp
+	hiccups bool            // the path stands still for some 10 ms every second
 	offset  time.Duration
 	drift   float64
 }
@@ -63,6 +64,7 @@ type link struct {
 	bytes   int
 	free    time.Duration
 	last    time.Duration // exit of the packet before
+	hiccup  time.Duration // the next one
 }
 
 func (w world) simulate(seed uint64) []Packet {
@@ -154,6 +156,10 @@ func (l *link) exit(i int, departure time.Duration) {
 	t := departure + l.delay
 	if l.jitter > 0 {
 		t += time.Duration(l.rng.Int64N(int64(l.jitter)))
+	}
+	for l.hiccups && t > l.hiccup {
+		l.last = max(l.last, l.hiccup+time.Duration(l.rng.ExpFloat64()*1e7))
+		l.hiccup += time.Duration(l.rng.ExpFloat64() * 1e9)
 	}
 	t = max(t, l.last)
 	l.last = t

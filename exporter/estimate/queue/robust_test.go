@@ -1,0 +1,180 @@
+package queue
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestConstantOffsetOfTheClocksCancels(t *testing.T) {
+	w := profile(1.37e6, 2e6, 37_000, 61*ms, 5*ms)
+	want := Analyse(w.simulate(1), options(w))
+	for _, offset := range []time.Duration{-time.Hour, -3 * time.Second, 7 * ms, 24 * 365 * time.Hour} {
+		w.offset = offset
+		got := Analyse(w.simulate(1), options(w))
+		if got.Idle.Value != want.Idle.Value+offset || got.Full.Value != want.Full.Value+offset {
+			t.Errorf("offset %v: idle %v, full %v", offset, got.Idle.Value, got.Full.Value)
+		}
+		for _, b := range [][]Bin{got.PerSecond, got.First} {
+			for i := range b {
+				b[i].Min, b[i].Median, b[i].Max = b[i].Min-offset, b[i].Median-offset, b[i].Max-offset
+			}
+		}
+		got.Idle, got.Full, got.PaperBytes = want.Idle, want.Full, want.PaperBytes
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("offset %v (-without +with):\n%s", offset, diff)
+		}
+	}
+}
+
+func TestDriftOfTheClocksIsInTheBound(t *testing.T) {
+	for _, drift := range []float64{-50e-6, 50e-6, 200e-6} {
+		w := profile(10e6, 12e6, 110_000, 14*ms, 0)
+		w.length = 60 * time.Second
+		still := Analyse(w.simulate(1), options(w))
+		w.drift = drift
+		o := options(w)
+		o.Drift = max(drift, -drift)
+		r := Analyse(w.simulate(1), o)
+		if off := (r.Delay.Value - still.Delay.Value).Abs(); off == 0 || off > r.Delay.Bound || r.State != Filled {
+			t.Errorf("drift %v: %v, delay off by %v, bound %v: %s", drift, r.State, off, r.Delay.Bound, r.Evidence)
+		}
+		if off := r.Size.Value - 110_000; max(off, -off) > r.Size.Bound {
+			t.Errorf("drift %v: size %+v", drift, r.Size)
+		}
+	}
+}
+
+func TestPaperProductCountsTheEmptyPath(t *testing.T) {
+	w := profile(10e6, 12e6, 1_100_000, 14*ms, 0)
+	r := Analyse(w.simulate(1), options(w))
+	// 14 ms at 10 Mb/s are 17,500 octets; a full queue lacks up to two packets.
+	if more := r.PaperBytes - 1_100_000; more < 17_500-2*1410 || more > 17_500 {
+		t.Errorf("the paper's product is %v octets more than the queue", more)
+	}
+	if r.PaperBytes != seconds(r.Full.Value)*r.Rate.Value {
+		t.Errorf("%v is not %v times %v", r.PaperBytes, r.Full, r.Rate)
+	}
+}
+
+func TestSeriesConservePacketsAndOctets(t *testing.T) {
+	w := profile(2.5e6, 5e6, 110_000, 30*ms, 0)
+	w.length = 150 * time.Second
+	packets := w.simulate(1)
+	r := Analyse(packets, options(w))
+	if n := len(r.PerSecond); n != 50 || r.PerSecond[0].Elapsed != 3*time.Second {
+		t.Fatalf("%d bins of %v, want 50 of 3 s", n, r.PerSecond[0].Elapsed)
+	}
+	sent, lost, octets := 0, 0, 0.0
+	for _, b := range r.PerSecond {
+		sent += b.Packets
+		lost += b.Lost
+		octets += 3 * b.Sent
+		if b.Count != b.Packets-b.Lost || b.Min > b.Median || b.Median > b.Max {
+			t.Errorf("%+v", b)
+		}
+	}
+	if sent != r.Sent || lost != r.Sent-r.Received || int(octets+0.5) != r.Sent*w.size {
+		t.Errorf("%d packets, %d lost, %v octets; want %d, %d, %d", sent, lost, octets, r.Sent, r.Sent-r.Received, r.Sent*w.size)
+	}
+	if n := len(r.First); n != 60 || r.First[n-1].Elapsed != DefaultFirst {
+		t.Errorf("%d fine bins to %v", n, r.First[n-1].Elapsed)
+	}
+	// The first 3 s show the queue filling: from nothing to 352 ms in 0.35 s.
+	if a, b := r.First[0].Min-30*ms, r.First[20].Median-30*ms; a > ms || b < 340*ms {
+		t.Errorf("delays of %v at first and %v after a second", a, b)
+	}
+}
+
+func TestTooLittleIsUnknown(t *testing.T) {
+	at := func(ms ...int) (p []Packet) {
+		for _, m := range ms {
+			p = append(p, Packet{Sent: epoch.Add(time.Duration(m) * time.Millisecond), IPBytes: 100, Segment: 1})
+		}
+		return p
+	}
+	lost := profile(1e6, 2e6, 10_000, ms, 0)
+	lost.loss = 1
+	all := map[string][]Packet{
+		"nothing": nil, "one packet": at(1), "all at once": at(1, 1, 1), "backwards": at(5000, 1), "idle only": {{Sent: epoch, IPBytes: 100}},
+		"all lost": lost.simulate(1), "years": at(0, 1<<40),
+	}
+	one := make([]Packet, 100)
+	for i := range one {
+		one[i] = Packet{Sent: epoch.Add(time.Duration(i) * ms), Arrived: epoch.Add(time.Hour), IPBytes: 1, Segment: 1}
+	}
+	all["one arrival"] = one
+	for name, packets := range all {
+		r := Analyse(packets, Options{Load: 1})
+		if r.State != Unknown || r.Evidence == "" || r.Size.OK || r.Rate.OK || r.Delay.OK {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestWithoutAnIdlePartThereIsNoSize(t *testing.T) {
+	w := profile(2.5e6, 5e6, 110_000, 30*ms, 0)
+	o := options(w)
+	o.Load = 0
+	r := Analyse(w.simulate(1)[w.idle:], o)
+	if r.State != Filled || r.Idle.OK || r.Delay.OK || r.Size.OK || !r.Full.OK || !r.Rate.OK {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestEveryStateHasItsWord(t *testing.T) {
+	seen := map[string]bool{}
+	for s := Unknown; s <= RateChanged; s++ {
+		if w := s.String(); w == "invalid" || seen[w] {
+			t.Errorf("%d: %q", s, w)
+		} else {
+			seen[w] = true
+		}
+	}
+	if State(99).String() != "invalid" {
+		t.Error("there are more")
+	}
+}
+
+// FuzzAnalyse feeds stamps as a far end may make them up.
+func FuzzAnalyse(f *testing.F) {
+	f.Add([]byte{}, uint8(1))
+	some := make([]byte, 0, 50*40)
+	for i := range uint64(50) {
+		some = binary.BigEndian.AppendUint64(some, i*1e7)
+		some = binary.BigEndian.AppendUint64(some, i*1e7+3e7)
+		some = append(some, 5, 100, 0, byte(i/25))
+	}
+	f.Add(some, uint8(1))
+	f.Fuzz(func(t *testing.T, b []byte, load uint8) {
+		var packets []Packet
+		for ; len(b) >= 20 && len(packets) < 1000; b = b[20:] {
+			packets = append(packets, Packet{
+				Sent: instant.Time(binary.BigEndian.Uint64(b)), Arrived: instant.Time(binary.BigEndian.Uint64(b[8:])),
+				IPBytes: int(int16(binary.BigEndian.Uint16(b[16:]))), Held: time.Duration(b[18]), Segment: int(b[19]),
+			})
+		}
+		r := Analyse(packets, Options{Load: int(load), MaxBins: 7})
+		if len(r.PerSecond) > 7 || len(r.First) > 7 || r.Sent < r.Received {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// BenchmarkAnalyse is a run of 320,000 packets.
+func BenchmarkAnalyse(b *testing.B) {
+	w := profile(100e6, 120e6, 256_000, 400*time.Microsecond, 100*time.Microsecond)
+	w.late = 5 * time.Microsecond
+	w.length = 31 * time.Second
+	packets := w.simulate(1)[:320_000]
+	b.ReportAllocs()
+	for b.Loop() {
+		if r := Analyse(packets, options(w)); r.State != Filled {
+			b.Fatal(r.Evidence)
+		}
+	}
+}
