@@ -15,8 +15,10 @@ type campaign struct {
 	verdicts []capacity.Verdict
 	// length is that of the next trains, in packets.
 	length int
-	// spreads are the times that the link took for each train.
-	spreads []time.Duration
+	// gaps are the times that the link took for a packet, in the mean of each train.
+	gaps []time.Duration
+	// unsure: the last train was lost, and perhaps because it was too long.
+	unsure bool
 	// prefixes are, of the trains lost in a row up to now, the packets before the first
 	// loss.
 	prefixes []int
@@ -45,8 +47,8 @@ func (c *campaign) next() (trains int, pause bool) {
 	if pause {
 		c.sent = 0
 	}
-	if len(c.verdicts) == 0 || len(c.prefixes) > 0 {
-		return 1, pause // alone: nothing is known of the link's queue, or it does not hold the last one
+	if len(c.gaps) == 0 || c.unsure {
+		return 1, pause // alone: it is not known how far apart they must be, or how long they may be
 	}
 	return min(c.opts.Trains-clean, c.opts.Group-c.sent, c.opts.Repeats-discarded+1), pause
 }
@@ -71,9 +73,9 @@ func (c *campaign) isHopeless(clean int) bool {
 // rate is kept. limit is in octets of UDP payload a second, 0: none.
 func (c *campaign) interval(payload int, limit float64) time.Duration {
 	d := c.opts.TrainInterval
-	if len(c.spreads) > 0 {
-		spreads := slices.Sorted(slices.Values(c.spreads))
-		d = max(d, spreads[len(spreads)/2]*apart/100)
+	if len(c.gaps) > 0 {
+		gaps := slices.Sorted(slices.Values(c.gaps))
+		d = max(d, gaps[len(gaps)/2]*time.Duration(c.length)*apart/100)
 	}
 	if limit > 0 {
 		d = max(d, time.Duration(float64(c.length*payload)/limit*1e9)+time.Microsecond)
@@ -89,10 +91,11 @@ const apart = 125
 func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {
 	c.verdicts = append(c.verdicts, v)
 	c.sent++
-	if d, ok := spread(t); ok {
-		c.spreads = append(c.spreads, d)
+	if d, ok := gap(t); ok {
+		c.gaps = append(c.gaps, d)
 	}
-	if v.Result != capacity.Lost {
+	c.unsure = v.Result == capacity.Lost
+	if !c.unsure {
 		c.prefixes = c.prefixes[:0]
 		return
 	}
@@ -104,12 +107,11 @@ func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {
 	// takes less away this way.
 	c.length = max(minPackets, min(slices.Max(c.prefixes), c.length-1))
 	c.prefixes = c.prefixes[:0]
-	c.spreads = c.spreads[:0]
 }
 
-// spread is how long the link took for a train: from the first arrival to the last and as
-// much as one packet more.
-func spread(t capacity.Train) (time.Duration, bool) {
+// gap is how long the link took for a packet of a train: of those that arrived, the mean
+// time from one to the next.
+func gap(t capacity.Train) (time.Duration, bool) {
 	var first, last instant.Time
 	n := 0
 	for _, p := range t.Packets {
@@ -124,5 +126,5 @@ func spread(t capacity.Train) (time.Duration, bool) {
 	if n < 2 {
 		return 0, false
 	}
-	return last.Sub(first) * time.Duration(n) / time.Duration(n-1), true
+	return last.Sub(first) / time.Duration(n-1), true
 }
