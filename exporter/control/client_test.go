@@ -40,6 +40,9 @@ func tell(c *Conn, all ...Message) {
 	}
 }
 
+// finished ends the forward transfer 1.
+func finished() Message { return Message{Finished: &Finished{ID: 1, Received: &stream.Received{}}} }
+
 func TestWholeConversation(t *testing.T) {
 	records := bytes.Repeat([]byte("records "), 50_000)
 	cookie := []byte{9, 8, 7}
@@ -99,9 +102,9 @@ func TestWholeConversation(t *testing.T) {
 	if err := c.Sent(t.Context(), 1, 10); err != nil {
 		t.Fatal(err)
 	}
-	finished, got, err := c.Wait(t.Context(), 1)
-	if err != nil || finished.Received.Dropped != 2 || !bytes.Equal(got, records) {
-		t.Fatal(finished, len(got), err)
+	end, got, err := c.Wait(t.Context(), 1)
+	if err != nil || end.Received.Dropped != 2 || !bytes.Equal(got, records) {
+		t.Fatal(end, len(got), err)
 	}
 	if _, err := c.Start(t.Context(), Transfer{ID: 2, Direction: sample.Reverse, Plan: plan(), Idle: time.Second}); err != nil {
 		t.Fatal(err)
@@ -124,7 +127,6 @@ func TestWholeConversation(t *testing.T) {
 
 func TestResponderThatAnswersOutOfTurnIsLeft(t *testing.T) {
 	started := Message{Started: &Started{ID: 1}}
-	received := Message{Finished: &Finished{ID: 1, Received: &stream.Received{}}}
 	sent := Message{Finished: &Finished{ID: 1, Sent: &stream.Sent{}}}
 	refusal := Message{Refusal: &Refusal{ID: 2, Reason: Busy}}
 	for _, c := range []struct {
@@ -137,7 +139,7 @@ func TestResponderThatAnswersOutOfTurnIsLeft(t *testing.T) {
 		{"proved", []Message{{Proved: &Proved{}}}, "proved was not asked for"},
 		{"started twice", []Message{started, started}, "started: transfer 1 was not asked for"},
 		{"another started", []Message{{Started: &Started{ID: 2}}}, "started: transfer 2 was not asked for"},
-		{"finished first", []Message{received}, "finished: transfer 1 is not under way"},
+		{"finished first", []Message{finished()}, "finished: transfer 1 is not under way"},
 		{"the wrong end", []Message{started, sent}, "the responder's end of a forward transfer is wanted"},
 		{"a refusal of nothing", []Message{refusal}, "refusal: transfer 2 is not under way"},
 	} {
@@ -211,7 +213,7 @@ func TestWhoWaitsCanLeaveAndComeBack(t *testing.T) {
 		hear(c)
 		tell(c, Message{Started: &Started{ID: 1}})
 		<-goOn
-		tell(c, Message{Finished: &Finished{ID: 1, Received: &stream.Received{}}})
+		tell(c, finished())
 		<-c.Done()
 	}))
 	if _, err := client.Start(t.Context(), Transfer{ID: 1, Plan: plan(), Idle: time.Second}); err != nil {

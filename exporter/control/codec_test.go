@@ -41,8 +41,8 @@ func messages() []Message {
 
 func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
 	all := messages()
-	if parts := new(Message).parts(); len(all) != len(parts) {
-		t.Fatalf("%d messages here, %d parts", len(all), len(parts))
+	if want := len(new(Message).parts()); len(all) != want {
+		t.Fatalf("%d messages here, %d parts", len(all), want)
 	}
 	for i, want := range all {
 		if name := new(Message).parts()[i].name; name != want.name() {

@@ -126,7 +126,10 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	client, err := greet(ctx, nc, trust, &o, address)
 	if err != nil {
 		_ = nc.Close() // the error says more
-		return nil, explain(ctx, fmt.Sprintf("%s (%s)", address, nc.RemoteAddr()), err)
+		if to := nc.RemoteAddr().String(); to != address {
+			address += " (" + to + ")"
+		}
+		return nil, explain(ctx, address, err)
 	}
 	return client, nil
 }

@@ -14,7 +14,7 @@ func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
 	large := bytes.Repeat([]byte{7}, MaxChunkBytes)
 	b = appendFrame(b, frameMessage, []byte("{}"))
 	b = appendFrame(b, frameRecords, large)
-	r := bufio.NewReader(iotestOneByte{bytes.NewReader(b)})
+	r := bufio.NewReader(oneByte{bytes.NewReader(b)})
 	var buf []byte
 	for _, want := range []struct {
 		kind    byte
@@ -31,10 +31,10 @@ func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// iotestOneByte gives one octet at a time.
-type iotestOneByte struct{ r io.Reader }
+// oneByte gives one octet at a time.
+type oneByte struct{ r io.Reader }
 
-func (o iotestOneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b))]) }
+func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b))]) }
 
 func TestBadFramesAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, octets, want string }{

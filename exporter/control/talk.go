@@ -78,14 +78,12 @@ func (c *Conn) readFrame(buf *[]byte) (kind byte, payload []byte, err error) {
 	return kind, payload, err
 }
 
-// under notes since when a frame is under way.
+// under notes since when a frame is under way. What watch waits for now comes before the end
+// of its time.
 func (c *Conn) under(since time.Time) {
 	c.mu.Lock()
 	c.patience.frame = since
 	c.mu.Unlock()
-	if !since.IsZero() {
-		wake(c.sooner)
-	}
 }
 
 // take deals with a message or hands it to Read. An error ends the connection.

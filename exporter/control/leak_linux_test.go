@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneway.example/tests/lab"
 )
 
 // TestMain fails when, after all tests, a goroutine of this package is left.
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := lab.Main(m.Run)
 	if left := leaked(); code == 0 && left != "" {
 		fmt.Fprintf(os.Stderr, "goroutines are left:\n%s\n", left)
 		code = 1
