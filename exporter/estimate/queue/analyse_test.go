@@ -67,7 +67,7 @@ func options(w world) Options {
 }
 
 // budget is how many packets are simulated for each world; more seeds with -args -packets.
-var budget = flag.Int("packets", 150_000, "packets to simulate for each world")
+var budget = flag.Int("packets", 60_000, "packets to simulate for each world")
 
 // seeds is how many runs of the world that is: 5 to 1000.
 func seeds(w world) uint64 {

@@ -51,44 +51,56 @@ func (r *run) look(w part) facts {
 
 // count finds the rates.
 func (r *run) count(f *facts) {
-	var first, last instant.Time
-	var bytes, arrived, firstBytes float64
-	var gaps []time.Duration
-	var before instant.Time
+	var arrivals []instant.Time
+	var octets []float64 // that had arrived with each
+	var sent, arrived float64
 	for i := range r.load {
 		p := &r.load[i]
 		if !f.holds(r.elapsed(p.Sent)) {
 			continue
 		}
 		f.sent++
-		bytes += float64(p.IPBytes)
+		sent += float64(p.IPBytes)
 		if p.Arrived == 0 {
 			f.lost++
 			continue
 		}
-		if before != 0 {
-			gaps = append(gaps, p.Arrived.Sub(before))
-		}
-		before = p.Arrived
 		arrived += float64(p.IPBytes)
-		if first == 0 || p.Arrived < first {
-			first, firstBytes = p.Arrived, float64(p.IPBytes)
-		}
-		last = max(last, p.Arrived)
+		arrivals, octets = append(arrivals, p.Arrived), append(octets, arrived)
 	}
 	if f.length() > 0 {
-		f.offered = bytes / seconds(f.length())
+		f.offered = sent / seconds(f.length())
 	}
-	if last <= first {
+	rates := slopes(arrivals, octets)
+	if len(rates) == 0 {
 		return
 	}
-	f.rate = (arrived - firstBytes) / seconds(last.Sub(first))
+	f.rate = at(rates, 0.5)
+	gaps := make([]time.Duration, len(arrivals)-1)
+	for i := range gaps {
+		gaps[i] = arrivals[i+1].Sub(arrivals[i])
+	}
 	ordered := sorted(gaps)
 	median := at(ordered, 0.5)
 	// The ends of the measured time may be off by what shifts an arrival.
-	off := seconds(r.jitter()+at(ordered, 0.95)-median) / seconds(last.Sub(first))
-	f.rateBound = f.rate * (off + r.o.Drift)
+	off := seconds(r.jitter()+at(ordered, 0.95)-median) / seconds(arrivals[len(arrivals)-1].Sub(arrivals[0]))
+	f.rateBound = f.rate*(max(off, 0)+r.o.Drift) + at(rates, 0.75) - at(rates, 0.25)
 	f.drain = f.rate * (1 + r.missing(gaps, median))
+}
+
+// slopes are rates from an early arrival to a late one, ascending: of 21 pairs, so that one
+// that was held up does not count. The pairs are at least three fifths of the whole apart.
+func slopes(arrivals []instant.Time, octets []float64) (rates []float64) {
+	n := len(arrivals)
+	for k := range 21 {
+		i, j := k*n/100, n-1-k*n/100
+		if j <= i || arrivals[j] <= arrivals[i] {
+			continue
+		}
+		rates = append(rates, (octets[j]-octets[i])/seconds(arrivals[j].Sub(arrivals[i])))
+	}
+	slices.Sort(rates)
+	return rates
 }
 
 // block is how many gaps are looked at together, so that packets that were held up and
@@ -107,8 +119,8 @@ func (r *run) missing(gaps []time.Duration, median time.Duration) float64 {
 		for _, g := range gaps[i : i+block] {
 			sum += g
 		}
-		// Beyond a quarter it is the sender that paused, and the link stood idle.
-		if more := int((sum+median/2)/median) - block; more <= block/4 {
+		// Beyond a quarter the sender has paused, and the link stood idle, or the receiver has.
+		if more := int((sum+median/2)/median) - block; max(more, -more) <= block/4 {
 			missing += more
 			of += block
 		}
@@ -129,7 +141,8 @@ func (r *run) fullFrom(f *facts) {
 			all = append(all, d)
 		}
 	}
-	high := at(sorted(all), 0.9) - r.jitter() - 2*duration(float64(r.bytes)/f.drain)
+	slices.Sort(all)
+	high := at(all, 0.9) - r.jitter() - 2*duration(float64(r.bytes)/f.drain)
 	reached := false
 	f.full = f.from
 	for i := range r.load {
@@ -202,5 +215,6 @@ func (r *run) slack(f *facts) float64 {
 		}
 		before = p.Sent
 	}
-	return max(float64(r.bytes), 1.25*seconds(at(sorted(gaps), 0.95))*f.drain)
+	slices.Sort(gaps)
+	return max(float64(r.bytes), 1.25*seconds(at(gaps, 0.95))*f.drain)
 }

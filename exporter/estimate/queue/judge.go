@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -129,7 +130,8 @@ func (r *run) peak(f *facts) time.Duration {
 			before = append(before, d-r.base())
 		}
 	}
-	return at(sorted(before), 0.9)
+	slices.Sort(before)
+	return at(before, 0.9)
 }
 
 // overlap is the share of the refused that met less than the fullest that was admitted.
@@ -168,7 +170,8 @@ func (r *run) middle(w part) time.Duration {
 			all = append(all, d)
 		}
 	}
-	return at(sorted(all), 0.5)
+	slices.Sort(all)
+	return at(all, 0.5)
 }
 
 // regular tells whether losses are spread more evenly than chance would: their number in

@@ -28,7 +28,10 @@ func (r *run) uncertain(f *facts) time.Duration {
 // least. The two meet at nL where the sender's pace sweeps all phases of the link's. Where it
 // does not, as at exactly twice the rate, that n is whole may still tell it.
 //
-// A little of both ends is left out: a loss after the queue looks like a refusal.
+// A little of each end is left out: a loss after the queue looks like a refusal, and a packet
+// that the receiver's host held up looks as if it had met more. What is lost after the
+// queue also makes the link look slower by its share, and so the queue smaller, unless
+// the path's jitter is small enough to see the gaps (facts.drain).
 func (r *run) size(f *facts) Amount {
 	if r.idle.n == 0 || len(f.excess) == 0 || len(f.refused) == 0 || r.bytes == 0 {
 		return Amount{}
@@ -37,7 +40,7 @@ func (r *run) size(f *facts) Amount {
 	e := seconds(r.uncertain(f)) * f.drain
 	admitted := seconds(at(f.excess, 0.95)-r.idle.spread) * f.drain
 	low := max(admitted, seconds(at(f.excess, 0.02))*f.drain)
-	high := at(f.refused, 0.02)
+	high := at(f.refused, 0.1)
 	if low > high {
 		// More jitter than the idle packets had: it makes delays longer, never shorter.
 		e += low - high
