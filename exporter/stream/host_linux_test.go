@@ -45,3 +45,32 @@ func TestChecksumErrorsAreNoDropsOfThisHost(t *testing.T) {
 		t.Errorf("%d checksum errors, %d dropped, %d came; want 3, 0 and 5", got.ChecksumErrors, got.Dropped, len(got.Packets))
 	}
 }
+
+// The kernel cuts nothing that its interface cannot carry: such packets leave one by one, and
+// where they must not be fragmented, not at all.
+func TestPacketsThatTheKernelDoesNotCutLeaveOneByOne(t *testing.T) {
+	l := newLink(t)
+	e := l.ends(t)
+	p := Plan{Unstamped: true, Fragment: true, Segments: []Segment{
+		{PayloadBytes: 1000, Burst: 50, Bursts: 1}, {PayloadBytes: 3000, Burst: 50, Bursts: 1}, {PayloadBytes: 1000, Burst: 50, Bursts: 1},
+	}}
+	sent, received := transfer(t, e.here, e.there, p)
+	if len(sent.Packets) != 150 || sent.Refused != 0 || len(received.Packets) != 150 {
+		t.Errorf("%d sent, %d refused, %d came; want 150, 0 and 150", len(sent.Packets), sent.Refused, len(received.Packets))
+	}
+	for i, r := range received.Packets {
+		if int(r.Seq) != i || r.Damage != Intact {
+			t.Fatalf("packet %d came as number %d, %v", i, r.Seq, r.Damage)
+		}
+	}
+	p.Fragment = false
+	sent, received = transfer(t, e.here, e.there, p)
+	if len(sent.Packets) != 150 || sent.Refused != 50 || len(received.Packets) != 100 {
+		t.Errorf("%d sent, %d refused, %d came; want 150, 50 and 100", len(sent.Packets), sent.Refused, len(received.Packets))
+	}
+	for i, s := range sent.Packets {
+		if tooLong := i >= 50 && i < 100; s.Stamp.Present() == tooLong {
+			t.Fatalf("packet %d: %+v", i, s.Stamp)
+		}
+	}
+}
