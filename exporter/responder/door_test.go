@@ -65,7 +65,7 @@ func TestStrangersAreRefusedWithAReason(t *testing.T) {
 		"elsewhere":     {"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n", 404, ""},
 		"large headers": {"GET /v1/session HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n", 431, ""},
 	} {
-		answer := s.ask(c.request)
+		answer := s.ask(c.request) //nolint:bodyclose // ask closes it when the test ends
 		if answer.StatusCode != c.status {
 			t.Errorf("%s: status %d, want %d", name, answer.StatusCode, c.status)
 		}

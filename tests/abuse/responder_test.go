@@ -1,0 +1,412 @@
+package abuse
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/responder"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/wire/load"
+)
+
+func TestGuessedTokensGetNowhere(t *testing.T) {
+	const guesses = 40
+	f := startResponder(t, control.Limits{})
+	for i := range guesses {
+		token := ""
+		switch i % 4 {
+		case 1:
+			token = fmt.Sprintf("owt_%043d", i)
+		case 2:
+			token = f.token[:len(f.token)-1]
+		case 3:
+			token = strings.ToLower(f.token)
+		}
+		if _, err := f.dial(token); refusalOf(t, err).Reason != control.Unauthorised {
+			t.Fatalf("%q: %v", token, err)
+		}
+	}
+	if n := f.r.Status().Refused[control.Unauthorised]; n != guesses {
+		t.Errorf("%d refusals counted, want %d", n, guesses)
+	}
+	f.enter(1)
+}
+
+func TestSessionThatIsOverCannotBeReplayed(t *testing.T) {
+	f := startResponder(t, control.Limits{})
+	first := f.enter(1 << 20)
+	cookie, err := first.prove()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.close()
+	if !within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
+		t.Fatal("the session does not end")
+	}
+	a := newAttacker(t, f.addr())
+	a.from(netip.MustParseAddr("127.0.0.1"))
+	packets := [][]byte{
+		load.AppendHello(nil, first.opened.Session, 0),
+		load.AppendChallenge(nil, first.opened.Session, cookie),
+		load.Header{Type: load.Data, Transfer: 1, Session: first.opened.Session, PayloadBytes: 100}.AppendTo(nil),
+	}
+	for _, p := range packets {
+		if err := a.send(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := a.received(t, 300*time.Millisecond); len(got) != 0 {
+		t.Errorf("%d packets answered a session that is over", len(got))
+	}
+	if n := f.r.Status().Discarded[stream.UnknownSession]; n != uint64(len(packets)) {
+		t.Errorf("%d packets of an unknown session counted, want %d", n, len(packets))
+	}
+	second, err := f.visit(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Prove(t.Context(), cookie); refusalOf(t, err).Reason != control.Unproved {
+		t.Errorf("another session's cookie: %v", err)
+	}
+	<-second.Done()
+}
+
+func TestNothingIsSentToASpoofedAddress(t *testing.T) {
+	f := startResponder(t, control.Limits{})
+	v, err := f.visit(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAttacker(t, f.addr())
+	rng := seeded(t)
+	const spoofed = 300
+	for i := range spoofed {
+		a.from(netip.AddrFrom4([4]byte{127, 9, byte(rng.IntN(250)), byte(1 + rng.IntN(250))}))
+		packet := load.AppendHello(nil, rng.Uint64(), 0)
+		switch i % 3 {
+		case 1: // of the right session, but no hello
+			packet = load.Header{Type: load.Data, Transfer: 1, Session: v.opened.Session, PayloadBytes: 100}.AppendTo(nil)
+		case 2: // a hello too short to be answered at its own length
+			packet = load.AppendHello(nil, v.opened.Session, 0)[:load.HeaderBytes]
+		}
+		if err := a.send(packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := a.received(t, 300*time.Millisecond); len(got) != 0 {
+		t.Errorf("%d packets were sent to addresses that did not ask", len(got))
+	}
+	if !within(20*time.Second, func() bool { return f.discarded() == spoofed }) {
+		t.Errorf("%d of %d packets counted: %v", f.discarded(), spoofed, f.r.Status().Discarded)
+	}
+}
+
+// Who knows a session's number can have challenges sent elsewhere: no longer than its own
+// packets, few, and never a stream.
+func TestHelloFromAnotherAddressMovesNoStream(t *testing.T) {
+	f := startResponder(t, control.Limits{})
+	v := f.enter(10 << 20)
+	long := reverse(1, 700)
+	reception, err := v.session.Expect(1, long.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Start(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	a := newAttacker(t, f.addr())
+	a.from(netip.MustParseAddr("127.9.9.9"))
+	hello := load.AppendHello(nil, v.opened.Session, 0)
+	begin := time.Now()
+	for range 1000 {
+		if err := a.send(hello); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := a.received(t, 300*time.Millisecond)
+	if most := 5 + 20*time.Since(begin).Seconds(); float64(len(got)) > most {
+		t.Errorf("%d challenges, want at most %.0f", len(got), most)
+	}
+	for _, b := range got {
+		if h, err := load.Parse(b); err != nil || h.Type != load.Challenge || len(b) > len(hello) {
+			t.Fatalf("a packet of %d octets, type %v, was sent to an address that proved nothing", len(b), h.Type)
+		}
+	}
+	finished, _, err := v.Wait(t.Context(), 1)
+	if err != nil || finished.Error != "" {
+		t.Fatalf("%+v, %v", finished, err)
+	}
+	if n := len(reception.Finish(t.Context(), 700, time.Second).Packets); n < 690 {
+		t.Errorf("%d of 700 packets came to the proved address", n)
+	}
+}
+
+func TestRandomPacketsAtTheTestPortAreCountedAndNotAnswered(t *testing.T) {
+	const burst, bursts = 100, 30
+	f := startResponder(t, control.Limits{})
+	a := newAttacker(t, f.addr())
+	a.from(netip.MustParseAddr("127.0.0.1"))
+	rng := seeded(t)
+	model := load.AppendHello(nil, 1, 0)
+	for i := range bursts {
+		for range burst {
+			b := make([]byte, rng.IntN(1400))
+			for at := range b {
+				b[at] = byte(rng.Uint32())
+			}
+			if i%2 == 0 { // half of them begin like a packet of ours
+				copy(b, model[:rng.IntN(len(model))])
+			}
+			if err := a.send(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !within(20*time.Second, func() bool { return f.discarded() == uint64((i+1)*burst) }) {
+			t.Fatalf("%d of %d packets counted", f.discarded(), (i+1)*burst)
+		}
+	}
+	if got := a.received(t, 100*time.Millisecond); len(got) != 0 {
+		t.Errorf("%d packets were answered", len(got))
+	}
+	f.enter(1)
+}
+
+// flood opens connections from some addresses of the loopback network at once; half of
+// them begin to speak TLS, and none goes on.
+func (f *farEnd) flood(connections, sources int) (closeAll func()) {
+	var mu sync.Mutex
+	var open []net.Conn
+	var dialling sync.WaitGroup
+	for source := range sources {
+		dialling.Go(func() {
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, 0, byte(1+source))}, Timeout: 5 * time.Second}
+			for i := range connections / sources {
+				c, err := d.DialContext(f.t.Context(), "tcp", f.addr().String())
+				if err != nil {
+					continue // refused before it was a connection: as good
+				}
+				if i%2 == 0 {
+					_, _ = c.Write([]byte{0x16, 3, 1}) // it may be refused already
+				}
+				mu.Lock()
+				open = append(open, c)
+				mu.Unlock()
+			}
+		})
+	}
+	dialling.Wait()
+	return func() {
+		for _, c := range open {
+			c.Close()
+		}
+	}
+}
+
+func TestThousandConnectionsLeaveRoomForAClient(t *testing.T) {
+	const connections = 1000
+	f := startResponder(t, control.Limits{})
+	before := heap()
+	var most atomic.Int64
+	watch, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watch)
+		for {
+			most.Store(max(most.Load(), int64(f.r.Status().Connections)))
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	defer f.flood(connections, 8)()
+	close(stop)
+	<-watch
+	if n := most.Load(); n > responder.DefaultMaxConnections || n < responder.DefaultMaxConnections/4 {
+		t.Errorf("%d connections were open, at most %d may be", n, responder.DefaultMaxConnections)
+	}
+	if !within(5*time.Second, func() bool { return f.r.Status().Refused[control.TooMany] > 0 }) {
+		t.Error("none was refused")
+	}
+	if grown := int64(heap()) - int64(before); grown > 32<<20 {
+		t.Errorf("the heap grew by %d octets", grown)
+	}
+	// They are still there, and say nothing: the responder cuts them off by itself.
+	if !within(60*time.Second, func() bool {
+		v, err := f.visit(1)
+		if err == nil {
+			v.close()
+		}
+		return err == nil
+	}) {
+		t.Error("an authorised client is kept out")
+	}
+	if !within(60*time.Second, func() bool { return f.r.Status().Connections == 0 }) {
+		t.Errorf("%d connections are left", f.r.Status().Connections)
+	}
+}
+
+func TestFloodFromOneAddressKeepsNoOtherOut(t *testing.T) {
+	f := startResponder(t, control.Limits{})
+	defer f.flood(responder.DefaultMaxConnections, 1)()
+	if n := f.r.Status().Connections; n > responder.DefaultMaxConnections/4 {
+		t.Errorf("%d connections from one address, want at most %d", n, responder.DefaultMaxConnections/4)
+	}
+	f.enter(1)
+}
+
+func TestRefusedTransfersLeaveNothingBehind(t *testing.T) {
+	const asked = 500
+	f := startResponder(t, control.Limits{BytesPerSecond: 1000})
+	v := f.enter(1 << 30)
+	before := heap()
+	for id := range uint16(asked) {
+		_, err := v.Start(t.Context(), reverse(id+1, 100_000))
+		if r, ok := errors.AsType[*control.Refusal](err); !ok || r.Reason != control.RateLimit {
+			t.Fatalf("transfer %d: %v", id+1, err)
+		}
+	}
+	if grown := int64(heap()) - int64(before); grown > mostHeapGrowth {
+		t.Errorf("the heap grew by %d octets", grown)
+	}
+	if s := f.r.Status(); s.Sent != 0 || s.Started != 0 || s.Refused[control.RateLimit] != asked {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestGarbageOnTheControlConnectionEndsIt(t *testing.T) {
+	f := startResponder(t, control.Limits{})
+	rng := seeded(t)
+	for range 30 {
+		c, err := tls.Dial("tcp", f.addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\nAuthorization: Bearer %s\r\n\r\n", control.Path, f.token)
+		b := make([]byte, 1+rng.IntN(300))
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		if rng.IntN(2) == 0 { // a frame of JSON that is none
+			b = append([]byte{1, 0, 0, 0, byte(len(b))}, b...)
+		}
+		_, _ = c.Write(b)
+		c.Close()
+	}
+	if !within(20*time.Second, func() bool { return f.r.Status().Connections == 0 }) {
+		t.Errorf("%d connections are left", f.r.Status().Connections)
+	}
+	f.enter(1)
+}
+
+func TestClientsThatCrashAgainAndAgainLeaveNothing(t *testing.T) {
+	f := startResponder(t, control.Limits{BytesPerDay: 1 << 30})
+	for i := range 5 {
+		var v *visitor
+		if !within(20*time.Second, func() (ok bool) {
+			var err error
+			v, err = f.visit(10 << 20)
+			return err == nil
+		}) {
+			t.Fatalf("crash %d: the link is not free", i)
+		}
+		_, err := v.prove()
+		if err == nil {
+			_, err = v.Start(t.Context(), reverse(1, 10_000))
+		}
+		if err != nil {
+			t.Logf("crash %d came by itself: %v", i, err)
+		}
+		v.close()
+	}
+	if !within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
+		t.Error("a session is left")
+	}
+	if _, _, held := f.links.Holder(responder.DefaultLink); held {
+		t.Error("the link is still held")
+	}
+	f.stop()
+	f.run() // and both ends at once
+	if left := f.enter(1).Welcome().Limits.LeftToday; left < 1<<30-5*5_000_000 || left > 1<<30 {
+		t.Errorf("%d octets are left of the day", left)
+	}
+}
+
+// span is when a stream's packets came, by the kernel's stamps.
+type span struct{ first, last instant.Time }
+
+func TestTwoClientsNeverOverlapOnALink(t *testing.T) {
+	const runs = 6
+	f := startResponder(t, control.Limits{})
+	var busy atomic.Int64
+	var spans [2][]span
+	var clients sync.WaitGroup
+	for client := range spans {
+		clients.Go(func() {
+			for len(spans[client]) < runs && t.Context().Err() == nil {
+				s, err := f.stream(60)
+				r, refused := errors.AsType[*control.Refusal](err)
+				switch {
+				case err == nil:
+					spans[client] = append(spans[client], s)
+				case !refused:
+					t.Logf("client %d: a run came to nothing: %v", client, err) // a busy host: silence ends sessions
+				case r.Reason != control.Busy || r.RetryAfter <= 0:
+					t.Errorf("%+v: want busy, and when to come back", r)
+					return
+				default:
+					busy.Add(1)
+				}
+			}
+		})
+	}
+	clients.Wait()
+	for _, a := range spans[0] {
+		for _, b := range spans[1] {
+			if a.first <= b.last && b.first <= a.last {
+				t.Errorf("streams overlap: %v to %v, and %v to %v", a.first, a.last, b.first, b.last)
+			}
+		}
+	}
+	if busy.Load() == 0 {
+		t.Error("nobody was ever refused: the clients did not meet, and the test has shown nothing")
+	}
+}
+
+// stream runs a session with one reverse stream of n packets.
+func (f *farEnd) stream(n int) (span, error) {
+	v, err := f.visit(1 << 20)
+	if err != nil {
+		return span{}, err
+	}
+	defer v.close()
+	if _, err := v.prove(); err != nil {
+		return span{}, err
+	}
+	t := reverse(1, n)
+	reception, err := v.session.Expect(1, t.Plan)
+	if err != nil {
+		return span{}, err
+	}
+	if _, err := v.Start(f.t.Context(), t); err != nil {
+		return span{}, err
+	}
+	if _, _, err := v.Wait(f.t.Context(), 1); err != nil {
+		return span{}, err
+	}
+	got := reception.Finish(f.t.Context(), n, time.Second).Packets
+	if len(got) == 0 {
+		return span{}, errors.New("no packet came")
+	}
+	return span{got[0].Stamp.At, got[len(got)-1].Stamp.At}, nil
+}
