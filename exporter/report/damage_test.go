@@ -32,11 +32,11 @@ func TestWhatACrashHasLeftIsClearedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(temporary+"20261121t180000z-00000000", whole[:100])
-	put("20261121t180001z-00000000"+suffix, nil)                                  // renamed before its content was on the disk
-	put(header(1).ID+suffix, whole[:50])                                          // cut in the header
-	put("another"+suffix, zip(t, `{"header":{"id":"not-this"}}`))                 // renamed by somebody
-	put("bomb"+suffix, zip(t, `{"header":{"id":"`+strings.Repeat("a", 8<<20)))    // small on the disk only
-	put("order"+suffix, zip(t, `{"body":{},"header":{"id":"order","path":"p"}}`)) // not ours
+	put("20261121t180001z-00000000"+suffix, nil)                                                   // renamed before its content was on the disk
+	put(header(1).ID+suffix, whole[:50])                                                           // cut in the header
+	put("another"+suffix, zip(t, `{"header":{"id":"not-this"}}`))                                  // renamed by somebody
+	put("bomb"+suffix, zip(t, `{"header":{"id":"bomb","path":"`+strings.Repeat("a", 8<<20)+`"}}`)) // small on the disk only
+	put("order"+suffix, zip(t, `{"body":{},"header":{"id":"order","path":"p"}}`))                  // not ours
 	var log bytes.Buffer
 	s := open(t, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	got := map[string]string{}

@@ -18,7 +18,7 @@ type Options struct {
 	// Files of others in it are left alone, and do not count.
 	Dir string
 	// MaxBytes is how much all files may take, not counting the one being written; 0:
-	// DefaultMaxBytes.
+	// DefaultMaxBytes. The oldest go for it once that is there.
 	MaxBytes int64
 	// MaxRuns is how many runs are kept and listed; 0: DefaultMaxRuns.
 	MaxRuns int

@@ -70,10 +70,6 @@ func (s *Store) file(o Options, h Header, body any) (size int64, err error) {
 		if size, err = encode(r, name, o.MaxBytes, h, body); err != nil {
 			return err
 		}
-		s.mu.Lock()
-		gone := s.excess(1, size)
-		s.mu.Unlock()
-		s.remove(o, gone)
 		return r.Rename(name, h.ID+suffix)
 	})
 	if err != nil {

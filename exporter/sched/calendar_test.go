@@ -224,7 +224,7 @@ func TestWallIsTheFirstMomentThatIsShown(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for i := range 900 {
+	for i := range 300 {
 		loc := zone(t, zones[i%len(zones)])
 		year, month, day := dayNear(rng, loc).Date()
 		minute := rng.IntN(2*minutesOfDay + 1)
@@ -271,7 +271,7 @@ func TestRandomCalendarsKeepTheirWindows(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for i := range 300 {
+	for i := range 150 {
 		loc := zone(t, zones[i%len(zones)])
 		c := Calendar{Every: time.Duration(1+rng.IntN(600)) * time.Minute}
 		for range 1 + rng.IntN(2) {

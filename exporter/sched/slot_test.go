@@ -87,6 +87,41 @@ func TestWaiterThatGivesUpIsForgotten(t *testing.T) {
 	})
 }
 
+// TestLinkIsNotLostOnOneThatGivesUpAsItComes: both happen before the waiter runs.
+func TestLinkIsNotLostOnOneThatGivesUpAsItComes(t *testing.T) {
+	var came, gaveUp int
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLinks(t, LinksOptions{})
+			if _, ok := l.TryAcquire("x", "a"); !ok {
+				t.Fatal("a free link is not to be had")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				release, err := l.Acquire(ctx, "x", "b")
+				if err != nil {
+					gaveUp++
+					return
+				}
+				came++
+				release()
+			}()
+			synctest.Wait()
+			l.mu.Lock() // so that the waiter sees neither before both
+			cancel()
+			l.pass("x") // what release does
+			l.mu.Unlock()
+			synctest.Wait()
+			if who, _, ok := l.Holder("x"); ok {
+				t.Fatalf("%s holds it for ever", who)
+			}
+		})
+	}
+	if gaveUp == 0 {
+		t.Errorf("came %d times, gave up %d times: nothing was tested", came, gaveUp)
+	}
+}
+
 // TestNoTwoHoldALink has many goroutines that wait, do not wait and give up, while
 // a reload comes again and again.
 func TestNoTwoHoldALink(t *testing.T) {
@@ -108,7 +143,7 @@ func TestNoTwoHoldALink(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		all.Go(func() {
 			for range 300 {
-				ctx, cancel := context.WithCancel(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // never, unless it is lost
 				switch rng.IntN(4) {
 				case 0:
 					if release, ok := l.TryAcquire("x", "try"); ok {
@@ -120,16 +155,17 @@ func TestNoTwoHoldALink(t *testing.T) {
 						use(release)
 					}
 				case 2:
-					if err := l.SetLinks([]LinkOptions{{Name: "x"}}); err != nil {
+					if err := l.SetLinks([]LinkOptions{{Name: "x"}}[:rng.IntN(2)]); err != nil {
 						t.Error(err)
 					}
 				default:
 					release, err := l.Acquire(ctx, "x", "patient")
 					if err != nil {
 						t.Error(err)
-					} else {
-						use(release)
+						cancel()
+						return
 					}
+					use(release)
 				}
 				cancel()
 			}

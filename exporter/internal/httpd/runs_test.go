@@ -143,9 +143,10 @@ func TestReportCutInItsBodyIsSeenToBeCut(t *testing.T) {
 	if err := os.Truncate(file, info.Size()-10); err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(h)
-	defer s.Close()
+	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Start()
+	defer s.Close()
 	for _, accept := range []string{"gzip", "identity"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/runs/"+id, nil)
 		if err != nil {
