@@ -2,6 +2,7 @@ package heavy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -55,7 +56,7 @@ func (c *carrier) forward(ctx context.Context, t control.Transfer, w *watchman) 
 	w.begin()
 	started, err := c.client.Start(ctx, t)
 	if err != nil {
-		return nil, fmt.Errorf("heavy: forward transfer: %w", err)
+		return nil, failed(sample.Forward, err)
 	}
 	out := &Carried{Far: Clocks{Before: started.Clock}}
 	out.Sent, err = c.session.Send(ctx, t.ID, c.remote, t.Plan, w.see)
@@ -66,19 +67,19 @@ func (c *carrier) forward(ctx context.Context, t control.Transfer, w *watchman) 
 		return out, &Failure{Reason: ReasonSocket, Err: err}
 	}
 	if err := c.client.Sent(ctx, t.ID, len(out.Sent.Packets)); err != nil {
-		return out, fmt.Errorf("heavy: forward transfer: %w", err)
+		return out, failed(sample.Forward, err)
 	}
 	finished, records, err := c.client.Wait(ctx, t.ID)
 	if err != nil {
-		return out, fmt.Errorf("heavy: forward transfer: %w", err)
+		return out, failed(sample.Forward, err)
 	}
 	out.Far.After, out.Cut = finished.Clock, finished.Error
 	if finished.Received == nil {
-		return out, fmt.Errorf("heavy: forward transfer: the responder does not say what it received")
+		return out, failed(sample.Forward, errors.New("the responder does not say what it received"))
 	}
 	out.Received = finished.Received
 	if out.Received.Packets, err = stream.ParseReceived(records); err != nil {
-		return out, fmt.Errorf("heavy: forward transfer: %w", err)
+		return out, failed(sample.Forward, err)
 	}
 	return out, nil
 }
@@ -118,24 +119,28 @@ func (c *carrier) reverse(ctx context.Context, t control.Transfer, w *watchman) 
 func (c *carrier) request(ctx context.Context, t control.Transfer, to *stream.Reception, out *Carried) error {
 	started, err := c.client.Start(ctx, t)
 	if err != nil {
-		return fmt.Errorf("heavy: reverse transfer: %w", err)
+		return failed(sample.Reverse, err)
 	}
 	out.Far.Before = started.Clock
 	finished, records, err := c.client.Wait(ctx, t.ID)
 	if err != nil {
-		return fmt.Errorf("heavy: reverse transfer: %w", err)
+		return failed(sample.Reverse, err)
 	}
 	out.Far.After, out.Cut = finished.Clock, finished.Error
 	if finished.Sent == nil {
-		return fmt.Errorf("heavy: reverse transfer: the responder does not say what it sent")
+		return failed(sample.Reverse, errors.New("the responder does not say what it sent"))
 	}
 	sent := finished.Sent
 	if sent.Packets, err = stream.ParseSent(records); err != nil {
-		return fmt.Errorf("heavy: reverse transfer: %w", err)
+		return failed(sample.Reverse, err)
 	}
 	out.Sent = sent
 	to.SetSent(leftHost(sent))
 	return nil
+}
+
+func failed(d sample.Direction, err error) error {
+	return fmt.Errorf("%s transfer: %w", d, &worded{err})
 }
 
 // leftHost is how many packets the sender's kernel took: no others can come.

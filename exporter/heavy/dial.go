@@ -66,8 +66,13 @@ func (r *runner) unreachable(ctx context.Context, err error) error {
 // worded is an error of package control as people read it: it names the responder.
 type worded struct{ err error }
 
-// Error is "responder 192.0.2.1:8620: ...".
-func (w *worded) Error() string { return "responder " + strings.TrimPrefix(w.err.Error(), "control: ") }
+// Error is "responder 192.0.2.1:8620: ..." of an error that names it.
+func (w *worded) Error() string {
+	if text, ok := strings.CutPrefix(w.err.Error(), "control: "); ok {
+		return "responder " + text
+	}
+	return w.err.Error()
+}
 
 // Unwrap is the error itself.
 func (w *worded) Unwrap() error { return w.err }

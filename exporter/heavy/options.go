@@ -14,7 +14,8 @@ import (
 
 // Options are the keys that all heavy probes share. See Decode.
 type Options struct {
-	// Every is the time between runs, 10 s to a week; each may be up to Jitter later.
+	// Every is the time between runs, 10 s to a week; each may be up to Jitter earlier or later,
+	// half of Every at the most.
 	Every  time.Duration `yaml:"every"`
 	Jitter time.Duration `yaml:"jitter"`
 	// Windows are the times of day in which runs may start, local time, such as
@@ -103,7 +104,7 @@ func (o *Options) checkTimes() error {
 		value, lo, hi time.Duration
 	}{
 		{"every", o.Every, minEvery, maxEvery},
-		{"jitter", o.Jitter, 0, o.Every},
+		{"jitter", o.Jitter, 0, o.Every / 2}, // as sched.Calendar wants it
 		{"max_wait", o.MaxWait, 0, 24 * time.Hour},
 		{"timeout", o.Timeout, 0, 24 * time.Hour},
 		{"drain_timeout", o.DrainTimeout, 100 * time.Millisecond, maxDrain},

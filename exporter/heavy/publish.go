@@ -32,7 +32,7 @@ func (r *runner) open() {
 		r.series.sent[d] = s.Series(metric.RunBytes, path, name, d.String())
 		r.series.csum[d] = s.Series(metric.KernelChecksumErrors, path, name, d.String())
 	}
-	r.values = newValues(s, path, name)
+	r.values = NewValues(s, path, name)
 	s.Update(func() {
 		r.series.test.Set(0)
 		r.series.every.Set(r.opts.Every.Seconds())
@@ -53,7 +53,7 @@ func (r *runner) close() {
 				one.Close()
 			}
 		}
-		r.values.close()
+		r.values.Close()
 	})
 }
 
@@ -111,7 +111,7 @@ func (s *series) moved(from *Session) {
 
 // publish gives a completed run's values to the sink, all at once.
 func (r *runner) publish(o *Outcome) {
-	r.values.replace(func(v *Values) {
+	r.values.Replace(func(v *Values) {
 		r.kind.Publish(v, o.Run)
 		r.series.last.Set(float64(o.End) / float64(time.Second))
 		r.series.took.Set(o.End.Sub(o.Begin).Seconds())

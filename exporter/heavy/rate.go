@@ -3,7 +3,6 @@ package heavy
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -71,26 +70,26 @@ func unitOf(unit string) float64 {
 	return 0
 }
 
-// String is what people read, and UnmarshalText too: "2.5Mbit".
+// String is what UnmarshalText reads, such as "2.5Mbit".
 func (r Rate) String() string {
-	bits, prefix := float64(r)*8, ""
-	for _, p := range []string{"k", "M", "G"} {
-		if bits < 1000 {
-			break
-		}
-		bits, prefix = bits/1000, p
-	}
-	return strconv.FormatFloat(bits, 'g', max(4, int(math.Ceil(math.Log10(bits+1)))), 64) + prefix + "bit"
+	bits, prefix := r.scaled()
+	return strconv.FormatFloat(bits, 'g', 6, 64) + prefix + "bit"
 }
 
 // Words is a rate for print: "2.501 Mb/s".
 func (r Rate) Words() string {
-	bits, prefix := float64(r)*8, ""
+	bits, prefix := r.scaled()
+	return fmt.Sprintf("%.4g %sb/s", bits, prefix)
+}
+
+// scaled is the rate in the largest unit in which it is at least one.
+func (r Rate) scaled() (bits float64, prefix string) {
+	bits = float64(r) * 8
 	for _, p := range []string{"k", "M", "G"} {
 		if bits < 1000 {
 			break
 		}
 		bits, prefix = bits/1000, p
 	}
-	return fmt.Sprintf("%.4g %sb/s", bits, prefix)
+	return bits, prefix
 }

@@ -28,7 +28,8 @@ type value struct {
 	seen  uint64
 }
 
-func newValues(sink metric.Sink, path, probe string) *Values {
+// NewValues publishes to sink what has these two labels first.
+func NewValues(sink metric.Sink, path, probe string) *Values {
 	return &Values{sink: sink, path: path, probe: probe, open: map[string]*value{}}
 }
 
@@ -63,9 +64,9 @@ func (v *Values) series(d *metric.Desc, labels []string) metric.Series {
 	return one
 }
 
-// replace runs publish; a reader of the sink sees all of it or nothing, and no gauge of
+// Replace runs publish; a reader of the sink sees all of it or nothing, and no gauge of
 // the run before that publish has not set.
-func (v *Values) replace(publish func(*Values)) {
+func (v *Values) Replace(publish func(*Values)) {
 	v.sink.Update(func() {
 		v.generation++
 		publish(v)
@@ -84,7 +85,8 @@ func (v *Values) replace(publish func(*Values)) {
 	v.observed = nil
 }
 
-func (v *Values) close() {
+// Close ends all series.
+func (v *Values) Close() {
 	for key, one := range v.open {
 		one.Close()
 		delete(v.open, key)

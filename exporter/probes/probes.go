@@ -4,6 +4,7 @@ package probes
 import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/matrix"
+	"oneway.example/exporter/probes/saturate"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/train"
 )
@@ -13,6 +14,7 @@ import (
 func All() []probe.Type {
 	return []probe.Type{
 		stamp.New(),
+		saturate.New(),
 		matrix.New(),
 		train.New(),
 	}

@@ -33,7 +33,7 @@ var setting = regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`)
 
 func TestExampleConfigurationIsRight(t *testing.T) {
 	got, err := agent.Check(exampleFile, probes.All())
-	if err != nil || got != (agent.Summary{Paths: 5, Probes: 8}) {
+	if err != nil || got != (agent.Summary{Paths: 5, Probes: 9}) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -200,8 +200,9 @@ func (o *Options) sweep(d sample.Direction) (*search.Sweep, error) {
 
 // search is a fresh search of a direction, up to the rate that the responder allows.
 func (o *Options) search(d sample.Direction, allowed float64) (*search.Adjust, error) {
+	most := min(float64(o.Rate.Of(d)), allowed)
 	return search.NewAdjust(search.AdjustOptions{
-		Min: float64(o.Search.From.Of(d)), Max: min(float64(o.Rate.Of(d)), allowed), Interval: o.Search.Step,
+		Min: min(float64(o.Search.From.Of(d)), most), Max: most, Interval: o.Search.Step,
 		Duration: o.Duration, Lower: o.Search.Lower, Upper: o.Search.Upper,
 	})
 }

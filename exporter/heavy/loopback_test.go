@@ -1,0 +1,245 @@
+package heavy_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/none"
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/responder"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// farEnd is a real responder on loopback.
+type farEnd struct {
+	opts heavy.Options
+	stop func()
+}
+
+func startFarEnd(t *testing.T, limits ...string) *farEnd {
+	t.Helper()
+	dir := t.TempDir()
+	allowed, err := responder.ParseLimits(limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, text, err := responder.NewToken("test", allowed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := responder.AppendToken(filepath.Join(dir, "tokens"), token); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("# ours\n"+text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := responder.New(responder.Options{
+		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, TokensFile: filepath.Join(dir, "tokens"), StateDir: dir,
+	}, responder.Env{
+		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: links(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-r.Started():
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	f := &farEnd{stop: sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})}
+	t.Cleanup(f.stop)
+	f.opts = heavy.DefaultOptions()
+	f.opts.Responder, f.opts.Pin, f.opts.TokenFile = r.Addrs()[0].String(), r.Pin(), filepath.Join(dir, "token")
+	f.opts.DrainTimeout = 20 * time.Second // nothing is lost here, but a busy host may stand still
+	return f
+}
+
+// once is heavy.Once, again where a busy host has let the hello packets wait for 5 s.
+func once(ctx context.Context, e probe.Env, at probe.Target, o heavy.Options, k heavy.Kind, progress func(heavy.Progress)) (out *heavy.Outcome, err error) {
+	for range 3 {
+		out, err = heavy.Once(ctx, e, at, o, k, progress)
+		if out == nil || out.Reason != heavy.ReasonNoUDP {
+			break
+		}
+	}
+	return out, err
+}
+
+// scriptKind performs what the test says.
+type scriptKind struct {
+	perform func(ctx context.Context, s *heavy.Session, r *heavy.Run) error
+}
+
+func (scriptKind) Kind() control.Kind                { return control.Saturate }
+func (scriptKind) Bytes() int64                      { return 4_000_000 }
+func (scriptKind) Duration() time.Duration           { return time.Second }
+func (scriptKind) Publish(*heavy.Values, *heavy.Run) {}
+func (k scriptKind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) error {
+	return k.perform(ctx, s, r)
+}
+
+func env(m clock.Monitor) probe.Env {
+	return probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: m}
+}
+
+func staticClock() clock.Monitor { return static.New(time.Millisecond, metric.Discard{}) }
+
+// thousand is 1000 packets of 600 octets in half a second.
+func thousand(s *heavy.Session) stream.Plan {
+	return s.Plan(s.Paced(600, 1.2e6, 500*time.Millisecond))
+}
+
+func TestTransferOverLoopbackIsJoinedInBothDirections(t *testing.T) {
+	f := startFarEnd(t)
+	o, err := once(t.Context(), env(staticClock()), target, f.opts, scriptKind{func(ctx context.Context, s *heavy.Session, _ *heavy.Run) error {
+		for _, d := range sample.Directions() {
+			x, err := s.Transfer(ctx, d, thousand(s), nil)
+			if err != nil {
+				return err
+			}
+			if c := x.Counts; c.Planned != 1000 || c.Arrived != 1000 || c.Unsent != 0 || c.Duplicated != 0 {
+				t.Errorf("%s: %+v", d, c)
+			}
+			if !x.Shared || x.Drift() != 0 {
+				t.Errorf("%s: one kernel, and yet shared %v, drift %v", d, x.Shared, x.Drift())
+			}
+			for i := range x.Packets {
+				// One clock, two kernel stamps: the delay of loopback, exact but for the stamps.
+				if d := x.Delay(i); !d.OK() || d.Value < -d.Bound || d.Value > time.Second {
+					t.Fatalf("packet %d: %+v: %+v", i, d, x.Packets[i])
+				}
+			}
+		}
+		return nil
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.ForwardBytes != 600_000 || o.ReverseBytes != 600_000 || len(o.Transfers) != 2 || o.Responder != f.opts.Responder {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestClockThatIsSaidToBeNoneLeavesNoDelayOverOneKernel(t *testing.T) {
+	f := startFarEnd(t)
+	_, err := once(t.Context(), env(none.New(metric.Discard{})), target, f.opts, scriptKind{func(ctx context.Context, s *heavy.Session, _ *heavy.Run) error {
+		x, err := s.Transfer(ctx, sample.Forward, thousand(s), nil)
+		if err == nil && x.Delay(0).Reason != sample.NoClock {
+			t.Errorf("%+v", x.Delay(0))
+		}
+		return err
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestResponderThatDiesEndsTheRunWithinSeconds(t *testing.T) {
+	for _, d := range sample.Directions() {
+		t.Run(d.String(), func(t *testing.T) {
+			f := startFarEnd(t)
+			f.opts.DrainTimeout = 100 * time.Millisecond // what is under load may be silent for so long
+			var died time.Time
+			o, err := once(t.Context(), env(staticClock()), target, f.opts, scriptKind{func(ctx context.Context, s *heavy.Session, _ *heavy.Run) error {
+				p := s.Plan(s.Paced(600, 60_000, 30*time.Second))
+				_, err := s.Transfer(ctx, d, p, func(at heavy.Progress) {
+					if at.Packets > 0 && died.IsZero() {
+						died = time.Now()
+						go f.stop()
+					}
+				})
+				return err
+			}}, nil)
+			if err == nil || o.Result != heavy.Incomplete || o.Reason != heavy.ReasonLost {
+				t.Fatalf("%s %s: %v", o.Result, o.Reason, err)
+			}
+			t.Logf("the run ended %v after its responder", time.Since(died)) // of 30 s; a busy host takes its time
+			if o.ForwardBytes+o.ReverseBytes == 0 {
+				t.Error("nothing is said to have been sent")
+			}
+		})
+	}
+}
+
+func TestErrorsSayWhatIsWrongWhereAndWhatToDo(t *testing.T) {
+	f := startFarEnd(t, "rate=1Mbit")
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := nobody.Addr().String()
+	nobody.Close()
+	wrong := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(wrong, []byte("not-a-token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change func(*heavy.Options)
+		result heavy.Result
+		reason string
+		want   []string
+	}{
+		"nobody listens": {func(o *heavy.Options) { o.Responder = free }, heavy.Failed, heavy.ReasonUnreachable, []string{"responder " + free, "is a responder listening"}},
+		"wrong token":    {func(o *heavy.Options) { o.TokenFile = wrong }, heavy.Refused, "unauthorised", []string{"responder " + f.opts.Responder + ": refused: unauthorised"}},
+		"no token file":  {func(o *heavy.Options) { o.TokenFile = wrong + "s" }, heavy.Failed, heavy.ReasonConfiguration, []string{"token_file", "no such file"}},
+		"wrong pin":      {func(o *heavy.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, heavy.Failed, heavy.ReasonUnreachable, []string{"responder ", "pin"}},
+		"too fast":       {func(*heavy.Options) {}, heavy.Refused, "rate_limit", []string{"refused: rate_limit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := f.opts
+			c.change(&opts)
+			o, err := once(t.Context(), env(staticClock()), target, opts, scriptKind{func(ctx context.Context, s *heavy.Session, _ *heavy.Run) error {
+				_, err := s.Transfer(ctx, sample.Forward, thousand(s), nil)
+				return err
+			}}, nil)
+			if err == nil || o.Result != c.result || o.Reason != c.reason {
+				t.Fatalf("%s, %s: %v", o.Result, o.Reason, err)
+			}
+			for _, part := range c.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q does not say %q", err, part)
+				}
+			}
+		})
+	}
+}
+
+func TestSecondClientIsToldWhoIsBusy(t *testing.T) {
+	f := startFarEnd(t)
+	f.opts.MaxWait = 500 * time.Millisecond
+	_, err := once(t.Context(), env(staticClock()), target, f.opts, scriptKind{func(ctx context.Context, _ *heavy.Session, _ *heavy.Run) error {
+		o, err := once(ctx, env(staticClock()), target, f.opts, scriptKind{func(context.Context, *heavy.Session, *heavy.Run) error {
+			return errors.New("both run")
+		}}, nil)
+		if o.Result != heavy.Skipped || o.Reason != heavy.ReasonFarBusy || !strings.Contains(err.Error(), "refused: busy") {
+			t.Errorf("%s, %s: %v", o.Result, o.Reason, err)
+		}
+		return nil
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+}

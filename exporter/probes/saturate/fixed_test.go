@@ -1,0 +1,309 @@
+package saturate_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/sample"
+)
+
+// wibro is the thesis' uplink: 2.5 Mb/s, 110 kB, 30 ms.
+func wibro() *heavytest.Link {
+	return &heavytest.Link{Rate: 2.5e6 / 8, Queue: 110_000, Delay: 30 * time.Millisecond}
+}
+
+// bench runs a kind over a simulated link and publishes what it finds.
+type bench struct {
+	kind *saturate.Kind
+	run  *heavy.Run
+	sink *heavytest.Sink
+	sent int64
+}
+
+func perform(t *testing.T, link *heavytest.Link, change func(*saturate.Options), directions ...string) (*bench, error) {
+	t.Helper()
+	shared, own := heavy.DefaultOptions(), saturate.DefaultOptions()
+	shared.Directions = directions
+	if change != nil {
+		change(&own)
+	}
+	kind, err := saturate.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{kind: kind, run: &heavy.Run{}, sink: &heavytest.Sink{}}
+	for _, d := range sample.Directions() {
+		for _, word := range directions {
+			if d.String() == word {
+				b.run.Directions = append(b.run.Directions, d)
+			}
+		}
+	}
+	each := link.Each
+	link.Each = func(d sample.Direction, c *heavy.Carried) error {
+		b.sent += c.PayloadBytes + 28*int64(c.Packets)
+		if each != nil {
+			return each(d, c)
+		}
+		return nil
+	}
+	if err := kind.Perform(t.Context(), heavy.NewSession(link, heavy.SessionOptions{}), b.run); err != nil {
+		return b, err
+	}
+	heavy.NewValues(b.sink, "office", "saturate").Replace(func(v *heavy.Values) { kind.Publish(v, b.run) })
+	if b.sent > kind.Bytes() {
+		t.Errorf("%d octets were sent, and at most %d announced", b.sent, kind.Bytes())
+	}
+	return b, nil
+}
+
+func must(t *testing.T, link *heavytest.Link, change func(*saturate.Options), directions ...string) *bench {
+	t.Helper()
+	b, err := perform(t, link, change, directions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) expect(t *testing.T, d *metric.Desc, want, share float64, labels ...string) {
+	t.Helper()
+	got, ok := b.sink.Value(d, append([]string{"office", "saturate"}, labels...)...)
+	if !ok || math.Abs(got-want) > share*math.Abs(want) {
+		t.Errorf("%s%v is %v (%v), want %v within %v", d.Name, labels, got, ok, want, share)
+	}
+}
+
+func (b *bench) absent(t *testing.T, all ...*metric.Desc) {
+	t.Helper()
+	for _, d := range all {
+		if got := b.sink.All(d); len(got) != 0 {
+			t.Errorf("%s has the values %v, want none", d.Name, got)
+		}
+	}
+}
+
+func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
+	b := must(t, wibro(), nil, "forward")
+	b.expect(t, metric.UDPThroughput, 312_500, 0.005, "forward")
+	b.expect(t, metric.UDPOffered, 625_000, 0.005, "forward")
+	b.expect(t, metric.UDPShortfall, 0, 0, "forward")
+	b.expect(t, metric.LoadedLoss, 0.5, 0.05, "forward")
+	b.expect(t, metric.QueueIdleDelay, 0.030, 1e-6, "forward")
+	b.expect(t, metric.QueueFullDelay, 0.030+0.352, 0.02, "forward")
+	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward")
+	b.expect(t, metric.QueueSize, 110_000, 0.02, "forward")
+	for state, want := range map[string]float64{"filled": 1, "not_filled": 0, "policer": 0, "aqm": 0, "rate_changed": 0} {
+		b.expect(t, metric.SaturationState, want, 0, "forward", state)
+	}
+	if bound, ok := b.sink.Value(metric.QueueDelayBound, "office", "saturate", "forward"); !ok || bound <= 0 || bound > 0.005 {
+		t.Errorf("bound of the queue's delay: %v %v", bound, ok)
+	}
+	if n, sum := b.sink.Observed(metric.LoadedDelay, "office", "saturate", "forward"); n < 6000 || sum/float64(n) < 0.3 {
+		t.Errorf("%d delays under load with the sum %v", n, sum)
+	}
+	b.expect(t, metric.LoadedDelayElapsed, 0.03, 0.3, "forward", "0.05", "0")
+	if words := b.words(); !strings.Contains(words, "queue forward: 109") && !strings.Contains(words, "queue forward: 110") {
+		t.Errorf("%s", words)
+	}
+}
+
+func (b *bench) words() string {
+	var all []string
+	for _, l := range b.run.Summary {
+		all = append(all, l.Quantity+" "+l.Direction+": "+l.Value)
+	}
+	return strings.Join(append(all, b.run.Notes...), "\n")
+}
+
+// However wrong the clocks are, as long as they are wrong by the same, the queue is known;
+// the delays of each are not.
+func TestQueueIsKnownWithoutTrustInTheClocks(t *testing.T) {
+	bad := heavytest.GoodClock()
+	bad.Before.Reason, bad.After.Reason = "near_unsynchronised", "near_unsynchronised"
+	for _, offset := range []time.Duration{-37 * time.Second, 0, time.Hour} {
+		link := wibro()
+		link.Offset, link.Near = offset, bad
+		b := must(t, link, nil, "forward", "reverse")
+		for _, d := range []string{"forward", "reverse"} {
+			b.expect(t, metric.QueueDelay, 0.352, 0.02, d)
+			b.expect(t, metric.UDPThroughput, 312_500, 0.005, d)
+		}
+		b.absent(t, metric.QueueIdleDelay, metric.QueueFullDelay, metric.LoadedDelayElapsed)
+		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturate", "forward"); n != 0 {
+			t.Errorf("%d delays of clocks that are not trusted", n)
+		}
+		if !strings.Contains(b.words(), "one-way delays are not known: near_unsynchronised") {
+			t.Errorf("%s", b.words())
+		}
+		// 100 ppm of two crystals over the 30 s of the run are in the bound.
+		if bound, _ := b.sink.Value(metric.QueueDelayBound, "office", "saturate", "forward"); bound < 0.001 {
+			t.Errorf("bound %v leaves the clocks' drift out", bound)
+		}
+	}
+}
+
+func TestLinkThatCarriesAllIsNotFilled(t *testing.T) {
+	link := wibro()
+	link.Rate = 2e6
+	b := must(t, link, nil, "forward")
+	b.expect(t, metric.SaturationState, 1, 0, "forward", "not_filled")
+	b.expect(t, metric.UDPThroughput, 625_000, 0.01, "forward")
+	b.expect(t, metric.LoadedLoss, 0, 0, "forward")
+	b.absent(t, metric.QueueDelay, metric.QueueDelayBound, metric.QueueSize, metric.QueueSizeBound, metric.QueueFullDelay)
+	if !strings.Contains(b.words(), "forward: not filled: ") {
+		t.Errorf("%s", b.words())
+	}
+}
+
+func TestSeriesAreBoundedHoweverLongTheRun(t *testing.T) {
+	b := must(t, wibro(), func(o *saturate.Options) { o.Duration = 10 * time.Minute }, "forward")
+	for d, most := range map[*metric.Desc]int{metric.UDPThroughputElapsed: 60, metric.LoadedDelayElapsed: 180} {
+		if n := len(b.sink.All(d)); n == 0 || n > most {
+			t.Errorf("%s has %d series, want at most %d", d.Name, n, most)
+		}
+	}
+}
+
+func TestSendersShortfallIsNoLossOfTheLink(t *testing.T) {
+	link := &heavytest.Link{Each: func(_ sample.Direction, c *heavy.Carried) error {
+		refuse := len(c.Sent.Packets) / 4
+		for i := range refuse { // the kernel did not take them, so they did not arrive
+			c.Sent.Packets[len(c.Sent.Packets)-1-i].Stamp = sample.Stamp{}
+		}
+		c.Received.Packets = c.Received.Packets[:len(c.Received.Packets)-refuse]
+		return nil
+	}}
+	b := must(t, link, nil, "forward")
+	b.expect(t, metric.LoadedLoss, 0, 0, "forward")
+	b.expect(t, metric.UDPShortfall, 0.25, 0.01, "forward")
+	if !strings.Contains(b.words(), "it cannot keep the rate") {
+		t.Errorf("%s", b.words())
+	}
+}
+
+func TestClockThatIsSteppedMakesTheRunWorthNothing(t *testing.T) {
+	link := wibro()
+	link.Far = heavytest.GoodClock()
+	link.Far.After.Steps++
+	_, err := perform(t, link, nil, "forward")
+	if f, ok := errors.AsType[*heavy.Failure](err); !ok || f.Reason != heavy.ReasonClock {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTransferThatIsCutIsNoResult(t *testing.T) {
+	link := wibro()
+	link.Each = func(d sample.Direction, c *heavy.Carried) error {
+		if d == sample.Reverse {
+			c.Cut = "the token's day is over"
+		}
+		return nil
+	}
+	b, err := perform(t, link, nil, "forward", "reverse")
+	if err == nil || !strings.Contains(err.Error(), "the token's day is over") {
+		t.Fatalf("%v", err)
+	}
+	if found := b.run.Body.(*saturate.Result).Directions; len(found) != 1 || found[0].Direction != "forward" {
+		t.Errorf("of the direction that was done: %+v", found)
+	}
+}
+
+func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		shared, own := heavy.DefaultOptions(), saturate.DefaultOptions()
+		own.Together = together
+		kind, err := saturate.NewKind(shared, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &overlap{entered: make(chan sample.Direction, 2), leave: make(chan struct{}), link: wibro()}
+		done := make(chan error, 1)
+		go func() {
+			done <- kind.Perform(t.Context(), heavy.NewSession(c, heavy.SessionOptions{}), &heavy.Run{Directions: sample.Directions()})
+		}()
+		<-c.entered
+		if together {
+			<-c.entered // the other one, before the first is over
+		}
+		close(c.leave)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if !together && c.most != 1 {
+			t.Errorf("%d transfers at once", c.most)
+		}
+	}
+}
+
+func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
+	shared := farEnd(t, netip.MustParseAddrPort("127.0.0.1:0"), func(f func() error) error { return f() })
+	shared.Every, shared.DrainTimeout = 10*time.Second, 20*time.Second // nothing is lost, but a busy host may stand still
+	own := saturate.DefaultOptions()
+	own.Duration, own.Idle.Duration = time.Second, 200*time.Millisecond
+	kind, err := saturate.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &kept{}
+	outcome, err := heavy.Once(t.Context(), envWith(sink), target, shared, kind, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"forward", "reverse"} {
+		if v, ok := sink.Value(metric.LoadedLoss, "office", "saturate", d); !ok || v != 0 {
+			t.Errorf("%s: loss %v %v over loopback", d, v, ok)
+		}
+		for _, family := range []*metric.Desc{metric.UDPThroughput, metric.UDPOffered, metric.UDPShortfall} {
+			if _, ok := sink.Value(family, "office", "saturate", d); !ok {
+				t.Errorf("%s: %s has no value", d, family.Name)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"office,saturate,completed,ok": 1}, sink.All(metric.Runs)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if outcome.ForwardBytes < 600_000 || outcome.ReverseBytes < 1_400_000 || len(outcome.Transfers) != 2 {
+		t.Errorf("%+v", outcome)
+	}
+}
+
+// kept is a sink whose series outlive the run.
+type kept struct{ heavytest.Sink }
+
+func (k *kept) Series(d *metric.Desc, values ...string) metric.Series {
+	k.Sink.Series(d, values...)
+	return k.Sink.Series(d, values...)
+}
+
+var _ heavy.Carrier = (*overlap)(nil)
+
+// overlap holds transfers up until it is let.
+type overlap struct {
+	entered chan sample.Direction
+	leave   chan struct{}
+	link    *heavytest.Link
+	gate
+}
+
+// Carry is heavy.Carrier.
+func (o *overlap) Carry(ctx context.Context, d sample.Direction, p plan, progress func(heavy.Progress)) (*heavy.Carried, error) {
+	o.enter()
+	defer o.exit()
+	o.entered <- d
+	<-o.leave
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.link.Carry(ctx, d, p, progress)
+}

@@ -1,0 +1,91 @@
+package saturate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probes/saturate"
+)
+
+// halepovic's downlink: 1.5 Mb/s; the steps go over it.
+func sweepOf(o *saturate.Options) {
+	o.Mode = saturate.ModeSweep
+	o.Rate.Forward, o.Sweep.From.Forward, o.Sweep.Factor = 3e6/8, 500e3/8, 1.5
+	o.Sweep.Beyond = 0
+}
+
+func TestSweepFindsWhereLossBegins(t *testing.T) {
+	link := &heavytest.Link{Rate: 1.5e6 / 8, Queue: 20_000, Delay: 60 * time.Millisecond}
+	b := must(t, link, sweepOf, "forward")
+	// 0.5, 0.75, 1.125, 1.6875, 2.53 and 3 Mb/s.
+	if n := len(b.sink.All(metric.SweepLoss)); n != 6 || link.Transfers != 6 {
+		t.Errorf("%d steps in %d transfers: %v", n, link.Transfers, b.sink.All(metric.SweepLoss))
+	}
+	b.expect(t, metric.SweepLoss, 0, 0, "forward", "140625")
+	b.expect(t, metric.SweepThroughput, 140_625, 0.01, "forward", "140625")
+	b.expect(t, metric.SweepLoss, 0.5, 0.03, "forward", "375000")
+	b.expect(t, metric.SweepThroughput, 187_500, 0.01, "forward", "375000")
+	b.expect(t, metric.SweepLossless, 140_625, 0.001, "forward")
+	b.expect(t, metric.UDPThroughput, 187_500, 0.01, "forward")
+	b.absent(t, metric.QueueDelay, metric.SaturationState, metric.UDPThroughputElapsed)
+	if !strings.Contains(b.words(), "lossless forward: up to 1.125 Mb/s") {
+		t.Errorf("%s", b.words())
+	}
+}
+
+func TestSweepEndsAfterEnoughLossySteps(t *testing.T) {
+	link := &heavytest.Link{Rate: 600e3 / 8, Queue: 20_000}
+	b := must(t, link, func(o *saturate.Options) {
+		sweepOf(o)
+		o.Sweep.Beyond = 2
+	}, "forward")
+	if link.Transfers != 3 { // 0.5 passes, 0.75 and 1.125 do not
+		t.Errorf("%d steps", link.Transfers)
+	}
+	b.expect(t, metric.SweepLossless, 62_500, 0.001, "forward")
+}
+
+func TestSweepWhoseLowestStepLosesHasNoLosslessRate(t *testing.T) {
+	b := must(t, &heavytest.Link{Rate: 100e3 / 8, Queue: 3_000}, sweepOf, "forward")
+	b.absent(t, metric.SweepLossless)
+}
+
+func TestSearchFindsTheHighestRateOfTheLink(t *testing.T) {
+	for name, rate := range map[string]float64{"slow": 2e6 / 8, "fast": 80e6 / 8} {
+		link := &heavytest.Link{Rate: rate, Queue: int(rate), Delay: 20 * time.Millisecond, Offset: -time.Minute}
+		b := must(t, link, func(o *saturate.Options) {
+			o.Mode, o.Rate.Reverse = saturate.ModeSearch, heavy.Rate(rate*1.7)
+		}, "reverse")
+		b.expect(t, metric.UDPThroughput, rate, 0.02, "reverse")
+		b.absent(t, metric.QueueDelay, metric.SaturationState, metric.SweepLoss)
+		if !strings.Contains(b.words(), "highest rate reverse: ") {
+			t.Errorf("%s: %s", name, b.words())
+		}
+	}
+}
+
+// The responder would refuse more than the token allows: the search stays below.
+func TestSearchKeepsToTheTokensRate(t *testing.T) {
+	shared, own := heavy.DefaultOptions(), saturate.DefaultOptions()
+	own.Mode = saturate.ModeSearch
+	kind, err := saturate.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const allowed = 1e5 // of UDP payload
+	run := &heavy.Run{Directions: sampleForward()}
+	s := heavy.NewSession(&heavytest.Link{}, heavy.SessionOptions{Limits: control.Limits{BytesPerSecond: allowed}})
+	if err := kind.Perform(t.Context(), s, run); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range run.Body.(*saturate.Result).Directions[0].Steps {
+		if payload := step.Offered * (1410 - 28) / 1410; payload > allowed*1.0001 {
+			t.Errorf("a step offers %.0f octets/s of payload, the token allows %.0f", payload, allowed)
+		}
+	}
+}
