@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"oneway.example/exporter/sched"
@@ -30,8 +31,9 @@ type Reception struct {
 	transfer uint16
 	planned  int
 	length   time.Duration // as planned
-	coalesce bool
-	begun    monotonic // when Expect was called
+	// release lets the kernel hand over packets one by one again; it may be called twice.
+	release func()
+	begun   monotonic // when Expect was called
 
 	// dropsBefore and countsBefore are the kernel's counts at Expect.
 	dropsBefore  uint64
@@ -74,12 +76,14 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 		dropsBefore: s.endpoint.conn.Stats().Dropped, countsBefore: s.endpoint.counters.read(),
 	}
 	r.received.Packets = make([]ReceivedPacket, 0, min(n+n/64+slack, MaxPackets))
-	if err := s.admit(r); err != nil {
-		return nil, err
-	}
+	r.release = func() {}
 	if p.Unstamped {
-		r.coalesce = true
 		s.endpoint.coalesce(1)
+		r.release = sync.OnceFunc(func() { s.endpoint.coalesce(-1) })
+	}
+	if err := s.admit(r); err != nil {
+		r.release()
+		return nil, err
 	}
 	return r, nil
 }
@@ -185,6 +189,7 @@ func (r *Reception) abandon() {
 	r.session.mu.Lock()
 	r.left = true
 	r.session.mu.Unlock()
+	r.release()
 	r.signal()
 }
 
@@ -248,9 +253,7 @@ func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Du
 
 func (r *Reception) end() *Received {
 	s := r.session
-	if r.coalesce {
-		s.endpoint.coalesce(-1)
-	}
+	r.release()
 	dropped, now, before := since(s.endpoint.conn.Stats().Dropped, r.dropsBefore), s.endpoint.counters.read(), r.countsBefore
 	if now.known && before.known {
 		// The socket's own count takes in packets with wrong checksums: those are the path's.

@@ -385,3 +385,45 @@ func TestNothingIsAllocatedForAPacketThatLeaves(t *testing.T) {
 		x.unregister()
 	}
 }
+
+func TestWordsAreDifferentAndKnown(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, d := range Damages() {
+		seen[d.String()] = true
+	}
+	for i := range Reasons {
+		seen[Ignored(i).String()] = true
+	}
+	if len(seen) != len(Damages())+Reasons || seen["invalid"] || seen[""] {
+		t.Errorf("%v", seen)
+	}
+	if Damage(99).String() != "invalid" || Ignored(99).String() != "invalid" {
+		t.Error("what is not known has a word")
+	}
+}
+
+func TestLastBulkToBeReceivedEndsCoalescing(t *testing.T) {
+	e := newEnds(t)
+	p := Plan{Unstamped: true, Segments: []Segment{{PayloadBytes: 300, Burst: 5, Bursts: 1}}}
+	coalescing := func() int {
+		e.server.coalesceMu.Lock()
+		defer e.server.coalesceMu.Unlock()
+		return e.server.coalescing
+	}
+	first, err := e.there.Expect(1, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.there.Expect(1, p); !errors.Is(err, ErrExpected) || coalescing() != 1 {
+		t.Errorf("%v, %d coalesced", err, coalescing())
+	}
+	if _, err := e.there.Expect(2, p); err != nil {
+		t.Fatal(err)
+	}
+	if first.Finish(t.Context(), 0, 0); coalescing() != 1 {
+		t.Errorf("%d coalesced after the first, want 1", coalescing())
+	}
+	if e.there.Leave(); coalescing() != 0 { // the second is not finished, but its session has gone
+		t.Errorf("%d coalesced after the last, want none", coalescing())
+	}
+}
