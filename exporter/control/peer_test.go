@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -112,6 +113,67 @@ func play(t *testing.T, script func(*Conn)) ClientOptions {
 		script(c)
 	})
 	return ClientOptions{Address: address, CAFile: id.certFile}
+}
+
+// converse is a session with a responder that follows a script, over TLS and HTTP on a
+// simulated network. It is for synctest: no busy host makes a side look silent.
+func converse(t *testing.T, script func(*Conn)) *Client {
+	t.Helper()
+	id, l := valid(t), newLink(t)
+	listener := &oneListener{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
+	listener.conn <- l.ends[1]
+	var tasks sync.WaitGroup
+	server := &http.Server{ErrorLog: discard(), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tasks.Add(1)
+		defer tasks.Done()
+		c, err := Accept(w, r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		tell(c, Message{Welcome: &Welcome{Version: Version, Limits: Limits{Sessions: 3}}})
+		script(c)
+	})}
+	tasks.Go(func() { _ = server.Serve(tls.NewListener(listener, ServerTLS(id.cert, nil))) })
+	o := ClientOptions{CAFile: id.certFile}
+	trust, err := clientTLS(&o, "responder.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := greet(t.Context(), l.ends[0], trust, &o, "responder.example:8620")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.Close()
+		server.Close()
+		tasks.Wait()
+	})
+	return client
+}
+
+// oneListener accepts one connection.
+type oneListener struct {
+	conn   chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *oneListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *oneListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (l *oneListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
 }
 
 // answer accepts TCP connections on the loopback address and hands each to a function.
