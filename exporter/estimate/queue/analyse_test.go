@@ -226,6 +226,9 @@ func TestVerdictsAreRight(t *testing.T) {
 				if hasSize := r.State == Filled || r.State == RateChanged; r.Size.OK && !hasSize {
 					t.Errorf("seed %d: %v, and a size: %+v", seed, r.State, r.Size)
 				}
+				if off := r.Size.Value/float64(w.queue) - 1; r.Size.OK && math.Abs(off) > 0.05 {
+					t.Errorf("seed %d: %v, and a size off by %.1f %%: %+v", seed, r.State, 100*off, r.Size)
+				}
 			}
 			t.Logf("%d of %d are %v", right, runs, c.want)
 			if 100*right < 99*runs {

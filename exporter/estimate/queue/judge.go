@@ -42,7 +42,7 @@ func (r *run) judge(whole, part *facts) (State, string) {
 	case whole.lost == 0 && !grows, whole.loss() < scarce && whole.rate > carried*whole.offered:
 		return NotFilled, fmt.Sprintf("the link carried %s, all that was offered; %.2f %% lost", bits(whole.rate), 100*whole.loss())
 	case grows:
-		return NotFilled, fmt.Sprintf("the queue was still growing at the end, by %v a second; %.2f %% lost", growth.Round(time.Microsecond), 100*whole.loss())
+		return NotFilled, fmt.Sprintf("the queue was still growing at the end, by %v a second; %.2f %% lost", short(growth), 100*whole.loss())
 	case !delayed && !r.regular(whole):
 		return NotFilled, fmt.Sprintf("%.2f %% lost without a queue, and at random: not the load's doing", 100*whole.loss())
 	case !delayed:
@@ -61,10 +61,10 @@ func (r *run) judge(whole, part *facts) (State, string) {
 	}
 	if !delayed {
 		return Policer, fmt.Sprintf("%.1f %% lost evenly, and no packet waited longer than %v: no queue of %d packets",
-			100*part.loss(), at(part.excess, 0.95).Round(time.Microsecond), standing)
+			100*part.loss(), short(at(part.excess, 0.95)), standing)
 	}
 	if peak, high := r.peak(whole), at(whole.excess, 0.97); peak > high+high/4+r.width(whole, s.deviation) {
-		return AQM, fmt.Sprintf("delays had been up to %v above the empty path's, and were kept below %v", peak, high)
+		return AQM, fmt.Sprintf("delays had been up to %v above the empty path's, and were kept below %v", short(peak), short(high))
 	}
 	return r.queueOrAQM(whole, s.deviation)
 }
@@ -105,13 +105,13 @@ func (r *run) settled(s steadiness, whole *facts) facts {
 func (r *run) queueOrAQM(f *facts, deviation float64) (State, string) {
 	low, high := at(f.excess, 0.03), at(f.excess, 0.97)
 	if high-low > r.width(f, deviation) {
-		return AQM, fmt.Sprintf("delays went from %v to %v above the empty path's while packets were dropped: not at the queue's end", low, high)
+		return AQM, fmt.Sprintf("delays went from %v to %v above the empty path's while packets were dropped: not at the queue's end", short(low), short(high))
 	}
 	blur := (seconds(r.noise(f)) + deviation*seconds(high)) * f.drain
 	if r.overlap(f) > 0.5 && blur < float64(r.bytes)/2 {
 		return AQM, "packets were dropped where others had been admitted"
 	}
-	return Filled, fmt.Sprintf("%.1f %% lost, and delays between %v and %v above the empty path's: dropped at the queue's end", 100*f.loss(), low, high)
+	return Filled, fmt.Sprintf("%.1f %% lost, and delays between %v and %v above the empty path's: dropped at the queue's end", 100*f.loss(), short(low), short(high))
 }
 
 // width is by how much the delays of a full queue may differ: the noise, the sender's pace,
@@ -195,6 +195,9 @@ func (r *run) regular(f *facts) bool {
 	mean, deviation := sumsOf(counts).moments(0, blocks)
 	return deviation*deviation < mean*(1-f.loss())/4
 }
+
+// short is a time for people.
+func short(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
 // bits is a rate in words.
 func bits(bytesPerSecond float64) string {

@@ -2,7 +2,11 @@
 // is: its rate, its queue, and whether it is a queue at all.
 //
 // The stream has two parts. In the first, idle, single packets leave far apart: their
-// smallest delay is that of the empty path. In the second, the load, packets leave faster
+// smallest delay is that of the empty path. They should be of the load's size, and further
+// apart than twice the time that the link takes for one: packets of 1410 octets every 40 ms
+// are 282 kb/s, and fill a slower link themselves (such packets are then left out, and few
+// are left). The more the path's delay varies, the more packets it takes: the least of n
+// delays with a jitter J is some J/n too large. In the second part, the load, packets leave faster
 // than the link drains, so that the queue before it fills and overflows.
 //
 // # The queue's delay

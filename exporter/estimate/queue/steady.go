@@ -28,6 +28,8 @@ const (
 	// shortest bin, and how many packets it has at the least.
 	shortest = 500 * time.Millisecond
 	perBin   = 30
+	// mostBins bounds the work, which may grow with the square.
+	mostBins = 2000
 	// unequal is by what two rates differ that are not one rate, as a ratio; uneven is
 	// the standard deviation above which a rate is not one.
 	unequal = 0.05
@@ -53,7 +55,7 @@ type steadiness struct {
 func (r *run) steady(w part, rate float64) steadiness {
 	s := steadiness{longest: w}
 	width := max(shortest, duration(perBin*float64(r.bytes)/rate))
-	n := int(w.length() / width)
+	n := min(int(w.length()/width), mostBins)
 	if n < 2*fewest {
 		return s
 	}

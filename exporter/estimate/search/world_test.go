@@ -43,7 +43,7 @@ func (w *world) carry(s Step) Feedback {
 	f := Feedback{Sent: rate, Packets: int(n)}
 	w.behind = n - float64(f.Packets)
 	f.Lost = int(lost/packet + w.rng.Float64())
-	for range f.Packets - f.Lost {
+	for i := f.Lost; w.loss > 0 && i < f.Packets; i++ {
 		if w.rng.Float64() < w.loss {
 			f.Lost++
 			received -= packet
