@@ -47,7 +47,7 @@ func main() {
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Short('h')
 	for _, register := range []func(*kingpin.Application){
-		agentCommand, checkConfigCommand, reflectCommand, respondCommand, tokenCommand, probeCommand, calibrateCommand, voiceCommand,
+		agentCommand, checkConfigCommand, reflectCommand, respondCommand, tokenCommand, probeCommand, testCommand, calibrateCommand, voiceCommand,
 	} {
 		register(app)
 	}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/train"
+	"oneway.example/exporter/responder"
+)
+
+func TestProgressLineTellsShareAmountAndTimeLeft(t *testing.T) {
+	for _, c := range []struct {
+		p     heavy.Progress
+		since time.Duration
+		want  string
+	}{
+		{heavy.Progress{Phase: "waiting for the link"}, time.Second, "[                        ]   0 %  waiting for the link"},
+		{
+			heavy.Progress{Phase: "forward: load", Share: 0.25, Bytes: 12_300_000},
+			10 * time.Second, "[######                  ]  25 %  forward: load, 12.3 MB  30s left",
+		},
+		{heavy.Progress{Phase: "writing", Share: 1}, time.Minute, "[########################] 100 %  writing"},
+		{heavy.Progress{Phase: "late", Share: 1.5}, time.Minute, "[########################] 100 %  late"},
+	} {
+		if got := progressLine(c.p, c.since); got != c.want {
+			t.Errorf("%+v:\n got %q\nwant %q", c.p, got, c.want)
+		}
+	}
+}
+
+func TestSummaryHasAColumnADirection(t *testing.T) {
+	o := &heavy.Outcome{Run: &heavy.Run{ID: "id", Kind: "train", Responder: "192.0.2.7:8620", Summary: []probe.Result{
+		{Quantity: "capacity", Direction: "forward", Value: "2.5 Mb/s"},
+		{Quantity: "capacity", Direction: "reverse", Value: "refused: " + strings.Repeat("because ", 20)},
+		{Quantity: "cells", Value: "4 of 4"},
+	}}, Result: heavy.Completed, ForwardBytes: 1_500_000}
+	var out bytes.Buffer
+	if err := printSummary(&out, o); err != nil {
+		t.Fatal(err)
+	}
+	want := `train to 192.0.2.7:8620, id: completed, 1.5 MB forward, 0.0 MB reverse
+
+            forward   reverse
+  capacity  2.5 Mb/s  refused: because because because be…
+  cells     4 of 4
+
+`
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+func TestRefusedTrainsArePrintedAsSuch(t *testing.T) {
+	fragmented, rate := true, 312_500.0
+	var out bytes.Buffer
+	err := printTrain(&out, &train.Result{Directions: []*train.Direction{{Way: "forward", Sizes: []*train.Size{
+		{PayloadBytes: 1472, PacketBytes: 1500, Median: &rate, P5: &rate, P95: &rate, Fragmented: &fragmented, Trains: map[string]int{"clean": 30, "lost": 2}},
+		{PayloadBytes: 800, PacketBytes: 828, Refusal: "x", Trains: map[string]int{"sender_pace": 9}},
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2.5 Mb/s", "30 clean, 2 lost", "fragmented", "9 sender pace"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// farEnd runs a responder on loopback and returns its address, its pin and a file with a
+// token for it.
+func farEnd(t *testing.T) (address, pin, token string) {
+	t.Helper()
+	dir := t.TempDir()
+	tokens := filepath.Join(dir, "tokens")
+	made, secret, err := responder.NewToken("test", control.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token = filepath.Join(dir, "token")
+	if err := responder.AppendToken(tokens, made); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(token, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = free.Addr().String()
+	free.Close()
+	f := &respondFlags{listen: []string{address}, clock: clockFlags{source: "none"}}
+	f.options.TokensFile, f.options.StateDir = tokens, dir
+	ctx, cancel := context.WithCancel(t.Context())
+	out, ended := &announced{lines: make(chan string, 8)}, make(chan error, 1)
+	go func() { ended <- f.run(ctx, out) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("responder: %v", err)
+		}
+	})
+	for deadline := time.After(30 * time.Second); ; {
+		select {
+		case line := <-out.lines:
+			if p, ok := strings.CutPrefix(line, "pin "); ok {
+				return address, strings.TrimSpace(p), token
+			}
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("the responder ended: %v", err)
+		case <-deadline:
+			t.Fatal("the responder does not start")
+		}
+	}
+}
+
+// announced passes on what the responder prints.
+type announced struct{ lines chan string }
+
+func (a *announced) Write(b []byte) (int, error) {
+	select {
+	case a.lines <- string(b):
+	default: // the summary at the end, which nobody waits for
+	}
+	return len(b), nil
+}
+
+func TestHeavyTestRunsFromTheTerminal(t *testing.T) {
+	address, pin, token := farEnd(t)
+	o := train.DefaultOptions()
+	o.PayloadBytes, o.Trains, o.TrainInterval, o.PathMTU = []int{200}, 3, 20*time.Millisecond, true
+	f := &testFlags{directions: both, json: true, options: heavy.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f.options.Responder, f.options.TokenFile, f.options.Pin, f.options.MaxWait = address, token, pin, time.Second
+	k := testKind{
+		word: "train", print: printTrain,
+		kind: func(_ probe.Env, _ probe.Target, shared heavy.Options) (heavy.Kind, error) {
+			return train.NewKind(shared, o)
+		},
+	}
+	var out, progress bytes.Buffer
+	if err := f.run(t.Context(), k, &out, &progress); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	var got struct {
+		Outcome string       `json:"outcome"`
+		Result  train.Result `json:"result"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatalf("%v in\n%s", err, out.String())
+	}
+	if got.Outcome != "completed" || len(got.Result.Directions) != 2 {
+		t.Errorf("%+v", got)
+	}
+	if progress.Len() > 0 {
+		t.Errorf("%q on what is no terminal", progress.String())
+	}
+}
+
+func TestHeavyTestSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	address, pin, token := farEnd(t)
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args   []string
+		status int
+	}{
+		"no token":    {[]string{"test", "train", address, "--pin", pin}, exitUsage},
+		"empty token": {[]string{"test", "train", address, "--pin", pin, "--token-file", empty, "--clock=none"}, exitFailure},
+		"wrong rate":  {[]string{"test", "saturate", address, "--token-file", token, "--forward", "fast"}, exitUsage},
+		"wrong size":  {[]string{"test", "matrix", address, "--token-file", token, "--size", "3", "--clock=none"}, exitUsage},
+		"wrong pin": {[]string{
+			"test", "train", address, "--pin", "sha256:" + strings.Repeat("0", 64), "--token-file", token, "--clock=none",
+		}, exitFailure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := kingpin.New("oneway", "").Terminate(nil).UsageWriter(&bytes.Buffer{}).ErrorWriter(&bytes.Buffer{})
+			testCommand(app)
+			if got := run(app, c.args); got != c.status {
+				t.Errorf("status %d, want %d", got, c.status)
+			}
+		})
+	}
+}
