@@ -28,10 +28,10 @@ responder), and have made a token for this client ("oneway token new").`
 
 // testFlags are what all heavy tests take.
 type testFlags struct {
-	host, directions string
-	json             bool
-	options          heavy.Options
-	clock            clockFlags
+	directions string
+	json       bool
+	options    heavy.Options
+	clock      clockFlags
 }
 
 // testKind is one kind of test on the command line: kind checks its own flags, print
