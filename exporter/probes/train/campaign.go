@@ -50,7 +50,8 @@ func (c *campaign) next() (trains int, pause bool) {
 	if len(c.gaps) == 0 || c.unsure {
 		return 1, pause // alone: it is not known how far apart they must be, or how long they may be
 	}
-	return min(c.opts.Trains-clean, c.opts.Group-c.sent, c.opts.Repeats-discarded+1), pause
+	// Few at first: one train that was held up on its way must not say how far apart many are.
+	return min(c.opts.Trains-clean, c.opts.Group-c.sent, c.opts.Repeats-discarded+1, 2*len(c.verdicts)), pause
 }
 
 func (c *campaign) clean() (n int) {
@@ -75,7 +76,8 @@ func (c *campaign) interval(payload int, limit float64) time.Duration {
 	d := c.opts.TrainInterval
 	if len(c.gaps) > 0 {
 		gaps := slices.Sorted(slices.Values(c.gaps))
-		d = max(d, gaps[len(gaps)/2]*time.Duration(c.length)*apart/100)
+		took := gaps[(len(gaps)-1)/2] * time.Duration(c.length)
+		d = max(d, min(took*apart/100, maxApart))
 	}
 	if limit > 0 {
 		d = max(d, time.Duration(float64(c.length*payload)/limit*1e9)+time.Microsecond)
@@ -84,8 +86,11 @@ func (c *campaign) interval(payload int, limit float64) time.Duration {
 }
 
 // apart is the least distance of two trains, in hundredths of the time that the link takes
-// for one: delay varies.
-const apart = 125
+// for one: delay varies. Beyond maxApart, what takes the time is not the link.
+const (
+	apart    = 125
+	maxApart = 10 * time.Second
+)
 
 // observe takes what came of a train.
 func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {

@@ -34,6 +34,9 @@ type road struct {
 	// err ends every transfer.
 	err error
 
+	// paused is how long the probe sent nothing.
+	paused time.Duration
+
 	now   instant.Time
 	free  instant.Time
 	sent  int

@@ -34,7 +34,11 @@ func perform(t *testing.T, r *road, o Options) (res *Result, run *heavy.Run, err
 		t.Fatal(err)
 	}
 	run = &heavy.Run{Directions: []sample.Direction{sample.Forward}}
-	synctest.Test(t, func(t *testing.T) { err = k.Perform(t.Context(), r.session(), run) })
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		err = k.Perform(t.Context(), r.session(), run)
+		r.paused = time.Since(start)
+	})
 	return run.Body.(*Result), run, err
 }
 
@@ -230,18 +234,45 @@ func TestGroupsAndPausesAreThoseOfTheReport(t *testing.T) {
 	o.PathMTU = false
 	r := &road{rate: wibro}
 	must(t, r, o)
-	var trains []int
+	sent, groups := 0, 0
 	for _, p := range r.plans {
-		trains = append(trains, p.Segments[0].Bursts)
-	}
-	want := []int{1, 9, 10, 10}
-	if len(trains) != len(want) {
-		t.Fatalf("groups of %v trains, want %v", trains, want)
-	}
-	for i := range want {
-		if trains[i] != want[i] || r.plans[i].Segments[0].Burst != 25 || r.plans[i].Segments[0].Interval != time.Second {
-			t.Errorf("group %d: %+v, want %d trains of 25 packets, a second apart", i, r.plans[i].Segments[0], want[i])
+		one := p.Segments[0]
+		if one.Burst != 25 || one.Interval != time.Second {
+			t.Errorf("%+v, want trains of 25 packets, a second apart", one)
 		}
+		if sent += one.Bursts; sent%10 == 0 {
+			groups++
+		}
+	}
+	if sent != 30 || groups != 3 || r.paused != 20*time.Second {
+		t.Errorf("%d trains, %d groups of ten, pauses of %v together; want 30, 3 and 20 s", sent, groups, r.paused)
+	}
+}
+
+func TestOneTrainThatWasHeldUpDoesNotSlowDownTheOthers(t *testing.T) {
+	o := DefaultOptions()
+	o.PayloadBytes = []int{1000}
+	o.PathMTU = false
+	n := 0
+	r := &road{rate: wibro, arrival: func(at instant.Time, i int) instant.Time {
+		if n++; n > 10 && n <= 25 {
+			return at.Add(20 * time.Second) // the last packets of the first train
+		}
+		return at
+	}}
+	d, _ := must(t, r, o)
+	near(t, "median", d.Sizes[0].Median, wibro, 0.001)
+	slow := 0
+	for _, p := range r.plans {
+		if one := p.Segments[0]; one.Interval > time.Second {
+			slow += one.Bursts
+		}
+		if p.Segments[0].Interval > 10*time.Second {
+			t.Errorf("trains %v apart", p.Segments[0].Interval)
+		}
+	}
+	if slow > 2 {
+		t.Errorf("%d trains were sent slowly for the sake of one, want 2 at the most", slow)
 	}
 }
 
