@@ -3,6 +3,7 @@ package heavy_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -242,4 +243,53 @@ func TestSecondClientIsToldWhoIsBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The control connection passes through a relay at an address where no UDP is answered.
+func TestWayWithoutUDPIsNamed(t *testing.T) {
+	f := startFarEnd(t)
+	at := relay(t, "127.0.0.2:0", f.opts.Responder)
+	f.opts.Responder = at
+	host, _, _ := net.SplitHostPort(at)
+	o, err := heavy.Once(t.Context(), env(staticClock()), target, f.opts, scriptKind{nil}, nil)
+	if o.Result != heavy.Failed || o.Reason != heavy.ReasonNoUDP {
+		t.Fatalf("%s, %s: %v", o.Result, o.Reason, err)
+	}
+	if want := "no answer to UDP at " + host + ":"; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "open there and on the way?") {
+		t.Errorf("%q does not begin with %q", err, want)
+	}
+}
+
+// relay copies TCP connections to an address, until the test ends.
+func relay(t *testing.T, from, to string) (at string) {
+	t.Helper()
+	l, err := net.Listen("tcp", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				in.Close()
+				continue
+			}
+			for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
+				copying.Go(func() {
+					_, _ = io.Copy(pair[0], pair[1])
+					pair[0].Close()
+				})
+			}
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		copying.Wait()
+	})
+	return l.Addr().String()
 }

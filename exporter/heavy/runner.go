@@ -114,6 +114,13 @@ func (r *runner) once(ctx context.Context) *Outcome {
 			}
 			outcome = r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)})
 		}
+		// The link is free by now: it need not wait for what is written.
+		if outcome.Result == Completed {
+			r.publish(outcome)
+		}
+		if run.Begin != 0 {
+			r.keep(outcome)
+		}
 		r.status.conclude(outcome)
 		return outcome
 	}
@@ -156,6 +163,9 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 	}
 	defer c.close()
 	run.Responder = c.session.Remote().String()
+	if r.opts.NoChecksum && c.session.opts.IPv6 {
+		run.Note("no_checksum is for IPv4, and the responder was reached over IPv6: packets have a checksum")
+	}
 	o = r.perform(ctx, run, c)
 	moved = c.session.total()
 	return o, 0
@@ -211,10 +221,6 @@ func (r *runner) perform(ctx context.Context, run *Run, c *connection) *Outcome 
 	o := r.outcome(run, r.verdict(ctx, c, run, err))
 	c.session.close(o)
 	r.series.moved(c.session)
-	if o.Result == Completed {
-		r.publish(o)
-	}
-	r.keep(o)
 	return o
 }
 

@@ -76,9 +76,9 @@ func (s *status) conclude(o *Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at, s.told, s.refusing = Progress{}, false, nil
-	// A report's raw series are not for memory.
-	kept := *o
-	kept.Transfers = nil
+	// What only a report needs is not for memory.
+	run, kept := *o.Run, *o
+	run.Body, kept.Run, kept.Transfers = nil, &run, nil
 	s.last = &kept
 	if o.Result != Skipped {
 		s.tried = &kept

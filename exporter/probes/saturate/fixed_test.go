@@ -2,6 +2,7 @@ package saturate_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"net/netip"
@@ -306,4 +307,60 @@ func (o *overlap) Carry(ctx context.Context, d sample.Direction, p plan, progres
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.link.Carry(ctx, d, p, progress)
+}
+
+// Whatever becomes of the packets, what was found can be written down, and nothing panics.
+func TestEveryFateGivesAReport(t *testing.T) {
+	keep := func(n int) func(sample.Direction, *heavy.Carried) error {
+		return func(_ sample.Direction, c *heavy.Carried) error {
+			c.Received.Packets = c.Received.Packets[:min(n, len(c.Received.Packets))]
+			return nil
+		}
+	}
+	for name, each := range map[string]func(sample.Direction, *heavy.Carried) error{
+		"none arrives": keep(0), "one arrives": keep(1), "the idle ones arrive": keep(50), "one of the load": keep(51), "ten of the load": keep(60),
+	} {
+		for _, mode := range []string{saturate.ModeFixed, saturate.ModeSweep, saturate.ModeSearch} {
+			for _, idle := range []time.Duration{0, 2 * time.Second} {
+				link := wibro()
+				link.Each = each
+				b := must(t, link, func(o *saturate.Options) { o.Mode, o.Idle.Duration = mode, idle }, "forward")
+				if _, err := json.Marshal(b.run); err != nil {
+					t.Errorf("%s, %s: %v", name, mode, err)
+				}
+				for family, values := range map[string]map[string]float64{"throughput": b.sink.All(metric.UDPThroughput), "loss": b.sink.All(metric.LoadedLoss)} {
+					for labels, v := range values {
+						if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+							t.Errorf("%s, %s: %s of %s is %v", name, mode, family, labels, v)
+						}
+					}
+				}
+				b.absent(t, metric.QueueSize, metric.QueueDelay)
+			}
+		}
+	}
+}
+
+func TestSenderThatCannotSendIsAFailure(t *testing.T) {
+	for name, each := range map[string]func(*heavy.Carried){
+		"all are refused": func(c *heavy.Carried) {
+			for i := range c.Sent.Packets {
+				c.Sent.Packets[i].Stamp = sample.Stamp{}
+			}
+		},
+		"none is tried": func(c *heavy.Carried) { c.Sent.Packets = nil },
+	} {
+		for _, mode := range []string{saturate.ModeFixed, saturate.ModeSweep, saturate.ModeSearch} {
+			link := wibro()
+			link.Each = func(_ sample.Direction, c *heavy.Carried) error {
+				each(c)
+				c.Received.Packets = nil
+				return nil
+			}
+			_, err := perform(t, link, func(o *saturate.Options) { o.Mode = mode }, "reverse")
+			if f, ok := errors.AsType[*heavy.Failure](err); !ok || f.Reason != heavy.ReasonSocket || !strings.Contains(err.Error(), "MTU") {
+				t.Errorf("%s, %s: %v", name, mode, err)
+			}
+		}
+	}
 }

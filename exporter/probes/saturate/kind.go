@@ -158,10 +158,15 @@ func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, d 
 }
 
 // check tells whether anything can be said of a transfer: it must not have been cut, nor a
-// clock been stepped meanwhile.
+// clock been stepped meanwhile, and something must have been sent.
 func (k *Kind) check(t *heavy.Transfer) error {
 	if t.Cut != "" {
 		return fmt.Errorf("saturate: %s transfer was cut short: %s", t.Direction, t.Cut)
+	}
+	if t.Counts.Sent == 0 {
+		return &heavy.Failure{Reason: heavy.ReasonSocket, Err: fmt.Errorf(
+			"saturate: none of the %d %s packets left the sender; are %d octets (packet_bytes) more than its interface's MTU, or does a firewall there forbid them?",
+			t.Counts.Planned, t.Direction, k.opts.PacketBytes)}
 	}
 	if t.Stepped() {
 		return &heavy.Failure{Reason: heavy.ReasonClock, Err: fmt.Errorf("saturate: a clock was stepped during the %s transfer: its times mean nothing", t.Direction)}
