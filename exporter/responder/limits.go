@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/units"
@@ -136,29 +137,69 @@ const roundingShare = 0.001
 // errTooFast is why a plan breaks a rate.
 var errTooFast = errors.New("faster than the token allows")
 
+// depthOf is how many octets may leave at once with a rate.
+func depthOf(rate float64) float64 { return max(minBurstBytes, rate*burstSeconds) }
+
 // checkRate holds a plan to a rate in octets of payload a second: each segment that is
-// paced in its mean, and the whole as a bucket that holds the burst and is filled at
-// that rate.
-func checkRate(p stream.Plan, rate float64) error {
-	if rate <= 0 {
-		return nil
-	}
+// paced in its mean, and the whole as a bucket of depthOf(rate) octets, which holds level
+// at the beginning and is filled at that rate. It returns what is in it at the end.
+func checkRate(p stream.Plan, rate, level float64) (after float64, err error) {
+	depth := depthOf(rate)
 	rate *= 1 + roundingShare
-	depth := max(minBurstBytes, rate*burstSeconds)
-	level := depth
 	for i, s := range p.Segments {
 		burst := float64(s.Burst) * float64(s.PayloadBytes)
 		gain := rate * s.Interval.Seconds()
 		if s.Bursts > 1 && s.Interval > 0 && burst > gain {
-			return fmt.Errorf("%w: segment %d sends %s, the limit is %s of UDP payload", errTooFast, i, formatRate(burst/s.Interval.Seconds()), formatRate(rate))
+			return 0, fmt.Errorf("%w: segment %d sends %s, the limit is %s of UDP payload", errTooFast, i, formatRate(burst/s.Interval.Seconds()), formatRate(rate/(1+roundingShare)))
 		}
 		level = min(depth, level+rate*s.Pause.Seconds())
 		// Where the bucket loses, it is lowest after the last burst; where it gains, after the first.
 		lowest := level - burst - math.Max(0, burst-gain)*float64(s.Bursts-1)
 		if lowest < 0 {
-			return fmt.Errorf("%w: segment %d sends %.0f octets at once, or too soon after others; with %s it may be %.0f", errTooFast, i, level-lowest, formatRate(rate), depth)
+			return 0, fmt.Errorf("%w: segment %d sends %.0f octets at once, or too soon after others; just then it may be %.0f, and %.0f at the most", errTooFast, i, level-lowest, level, depth)
 		}
 		level = min(depth, level+(gain-burst)*float64(s.Bursts))
 	}
-	return nil
+	return level, nil
+}
+
+// rates remembers how much each token has sent lately, in each direction, over all its
+// sessions: or many short transfers would be faster than a long one may be.
+type rates struct {
+	mu      sync.Mutex
+	buckets map[string]bucket
+}
+
+// bucket is what may leave at once, as of a time that may be to come: the end of a plan.
+type bucket struct {
+	level float64
+	at    time.Time
+}
+
+// spend takes a plan that begins now out of the bucket of a name, if it fits. Otherwise
+// the error says why, and again when it would; 0: never.
+func (r *rates) spend(name string, p stream.Plan, rate float64, now time.Time) (again time.Duration, err error) {
+	if rate <= 0 {
+		return 0, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	depth := depthOf(rate)
+	level := depth
+	if b, known := r.buckets[name]; known {
+		level = min(depth, b.level+max(0, now.Sub(b.at).Seconds())*rate)
+	}
+	after, err := checkRate(p, rate, level)
+	if err == nil {
+		if r.buckets == nil {
+			r.buckets = map[string]bucket{}
+		}
+		r.buckets[name] = bucket{after, now.Add(p.Duration())}
+		return 0, nil
+	}
+	if _, never := checkRate(p, rate, depth); never != nil {
+		return 0, err
+	}
+	full := max(0, r.buckets[name].at.Sub(now)) + time.Duration((depth-level)/rate*float64(time.Second))
+	return max(time.Second, full), err
 }

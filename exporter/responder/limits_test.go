@@ -82,12 +82,43 @@ func TestRateHoldsForEachSegmentAndForBursts(t *testing.T) {
 		if err := p.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if err := checkRate(p, rate); (err == nil) != c.ok || err != nil && !errors.Is(err, errTooFast) {
+		if _, err := checkRate(p, rate, depthOf(rate)); (err == nil) != c.ok || err != nil && !errors.Is(err, errTooFast) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := checkRate(p, 0); err != nil {
+		if _, err := new(rates).spend("a", p, 0, time.Now()); err != nil {
 			t.Errorf("%s: without a limit: %v", name, err)
 		}
+	}
+}
+
+func TestManyShortTransfersAreNoFasterThanALongOne(t *testing.T) {
+	const rate = 12_500 // 100 kb/s; 256 KiB at once
+	burst := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 1000, Burst: 200, Bursts: 1}}}
+	var r rates
+	now := time.Unix(1_700_000_000, 0)
+	if _, err := r.spend("a", burst, rate, now); err != nil {
+		t.Fatal(err)
+	}
+	again, err := r.spend("a", burst, rate, now)
+	if !errors.Is(err, errTooFast) || again != 16*time.Second {
+		t.Errorf("a second one at once: %v, again in %v", err, again)
+	}
+	if _, err := r.spend("b", burst, rate, now); err != nil {
+		t.Errorf("another name: %v", err)
+	}
+	if _, err := r.spend("a", burst, rate, now.Add(again)); err != nil {
+		t.Errorf("when it was told to come back: %v", err)
+	}
+	large := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 1000, Burst: 300, Bursts: 1}}}
+	if again, err := r.spend("c", large, rate, now); err == nil || again != 0 {
+		t.Errorf("what never fits: %v, again in %v", err, again)
+	}
+	long := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 1000, Burst: 1, Bursts: 250, Interval: 80 * time.Millisecond}}}
+	if _, err := r.spend("d", long, rate, now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.spend("d", burst, rate, now.Add(20*time.Second)); err != nil {
+		t.Errorf("after a paced one at the limit: %v", err)
 	}
 }
 

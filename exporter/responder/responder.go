@@ -28,6 +28,7 @@ type Responder struct {
 	clientCAs *x509.CertPool // nil: no client certificates
 	gate      *gate
 	counts    counts
+	rates     rates
 	host      hostid.ID
 	started   chan struct{}
 

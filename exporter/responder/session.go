@@ -23,6 +23,8 @@ const (
 	openTime = 10 * time.Second
 	// idleTime is how long it may hold the link without a transfer.
 	idleTime = time.Minute
+	// sessionTime is how long it may hold the link at all; a matrix of 100 cells takes an hour.
+	sessionTime = 4 * time.Hour
 	// farewell is how long the reason of an end may take to be said.
 	farewell = 500 * time.Millisecond
 )
@@ -76,6 +78,10 @@ func (s *session) serve(parent context.Context, conn *control.Conn, gated *gated
 	s.conn, s.gated, s.used = conn, gated, map[uint16]bool{}
 	ctx, stop := context.WithCancelCause(parent)
 	s.stop = stop
+	longest := time.AfterFunc(sessionTime, func() {
+		stop(&control.Refusal{Reason: control.TimeLimit, Detail: fmt.Sprintf("a session is over after %v", sessionTime), RetryAfter: tooManyWait})
+	})
+	defer longest.Stop()
 	s.idle = time.AfterFunc(s.r.options.opening, func() {
 		stop(&control.Refusal{Reason: control.TimeLimit, Detail: "nothing was asked for, for too long"})
 	})
@@ -90,13 +96,13 @@ func (s *session) serve(parent context.Context, conn *control.Conn, gated *gated
 	err := s.talk(ctx)
 	stop(errGone)
 	watching.Wait()
-	s.idle.Stop()
 	if s.stream != nil {
 		s.r.byID.Delete(s.id)
 		s.stream.Leave()
 	}
 	reason := s.hangUp(err)
 	s.tasks.Wait()
+	s.idle.Stop()
 	s.finish(reason)
 }
 

@@ -72,8 +72,8 @@ func (s *session) transfer(ctx context.Context, t *control.Transfer) *control.Re
 	late := time.AfterFunc(within, func() { cancel(errTooLong) })
 	s.mu.Lock()
 	s.active[t.Direction] = x
-	s.mu.Unlock()
 	s.idle.Stop()
+	s.mu.Unlock()
 	s.tasks.Go(func() {
 		defer late.Stop()
 		defer cancel(nil)
@@ -104,16 +104,17 @@ func (s *session) permit(t *control.Transfer) *control.Refusal {
 	if d := t.Plan.Duration(); limits.Duration > 0 && d > limits.Duration {
 		return refused(t.ID, control.TimeLimit, fmt.Sprintf("the transfer takes %v, the token allows %v", d, limits.Duration))
 	}
-	if err := checkRate(t.Plan, limits.BytesPerSecond); err != nil {
-		return refused(t.ID, control.RateLimit, err.Error())
-	}
 	if n := t.Plan.Bytes(); n > s.announced {
 		return refused(t.ID, control.BadRequest, fmt.Sprintf("the transfer moves %d octets, and of those announced for the session %d are left", n, s.announced))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.active[t.Direction] != nil {
+	if s.running(t.Direction) {
 		return refused(t.ID, control.BadRequest, "a transfer of this direction runs already")
+	}
+	again, err := s.r.rates.spend(token.Name+" "+t.Direction.String(), t.Plan, limits.BytesPerSecond, time.Now())
+	if err != nil {
+		refusal := refused(t.ID, control.RateLimit, err.Error())
+		refusal.RetryAfter = again
+		return refusal
 	}
 	return nil
 }
@@ -129,11 +130,12 @@ func (s *session) carry(alive, running context.Context, x *transfer, t *control.
 	s.r.counts.started()
 	var f control.Finished
 	var records []byte
-	if err := s.conn.Write(control.Message{Started: started}); err == nil {
+	err := s.conn.Write(control.Message{Started: started})
+	if err == nil {
 		if x.direction == sample.Forward {
 			f.Received, records = s.receive(running, x, t)
 		} else {
-			f.Sent, records = s.send(running, t)
+			f.Sent, records, err = s.send(running, t)
 		}
 	} else if x.reception != nil {
 		x.cancel(errGone)
@@ -145,6 +147,8 @@ func (s *session) carry(alive, running context.Context, x *transfer, t *control.
 	}
 	f.ID, f.Clock = t.ID, s.clock()
 	switch {
+	case err != nil:
+		f.Error = "the stream cannot be sent: " + err.Error()
 	case running.Err() != nil:
 		f.Error = context.Cause(running).Error()
 	case f.Received != nil && !x.told.Load():
@@ -155,7 +159,9 @@ func (s *session) carry(alive, running context.Context, x *transfer, t *control.
 	late := time.AfterFunc(within, func() { s.stop(&control.Refusal{Reason: control.TimeLimit, Detail: "the records were not taken"}) })
 	defer late.Stop()
 	_ = s.conn.WriteFinished(f, records) // an error ends the connection, which Read tells
-	if !s.transferring() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active == [2]*transfer{} { // the client may have begun the next one
 		s.idle.Reset(s.r.options.idle)
 	}
 }
@@ -172,18 +178,17 @@ func (s *session) receive(ctx context.Context, x *transfer, t *control.Transfer)
 }
 
 // send is the reverse direction: to the address that has proved that it receives.
-func (s *session) send(ctx context.Context, t *control.Transfer) (*stream.Sent, []byte) {
+func (s *session) send(ctx context.Context, t *control.Transfer) (*stream.Sent, []byte, error) {
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
 	s.tasks.Go(func() { s.look(looking) })
 	sent, err := s.stream.Send(ctx, t.ID, *s.to.Load(), t.Plan, nil)
 	if err != nil {
 		s.r.env.Log.Warn("Stream not sent", "token", s.token.Name, "run", s.run, "err", err)
-		s.stop(refused(0, control.BadRequest, "the stream cannot be sent: "+err.Error()))
-		return nil, nil
+		sent = &stream.Sent{Planned: t.Plan.Packets()}
 	}
 	s.count(sample.Reverse, len(sent.Packets), payload(t.Plan, len(sent.Packets)))
-	return sent, sent.AppendTo(nil)
+	return sent, sent.AppendTo(nil), err
 }
 
 // look ends the session when its client has vanished: while the stream fills the way to
