@@ -79,10 +79,7 @@ func (c *campaign) interval(payload int, limit float64) time.Duration {
 		took := gaps[(len(gaps)-1)/2] * time.Duration(c.length)
 		d = max(d, min(took*apart/100, maxApart))
 	}
-	if limit > 0 {
-		d = max(d, time.Duration(float64(c.length*payload)/limit*1e9)+time.Microsecond)
-	}
-	return min(d, maxInterval)
+	return min(max(d, leastTime(c.length*payload, limit)), maxInterval)
 }
 
 // apart is the least distance of two trains, in hundredths of the time that the link takes

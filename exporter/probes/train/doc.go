@@ -3,11 +3,11 @@
 // report, section 3.2: 30 trains of 25 packets for each of four sizes). It also finds the
 // path's MTU (RFC 8899), and says which trains are fragmented.
 //
-// Of each direction and size, in groups:
+// Of each direction and size:
 //
-//	a train alone, to see how long the link takes for one and whether its queue holds one
-//	ten trains, a pause, ten trains, a pause, ...
-//	as many again as were discarded, up to a limit
+//	a train alone, to see how long the link takes for it, and whether its queue holds one
+//	more and more together, ten in all (group), and a pause; and again, until there are enough
+//	as many again as were discarded, up to a limit (repeats)
 //
 // A train is discarded if a packet was lost, reordered or duplicated, or if something other
 // than the slowest link has set the packets' distances (package estimate/capacity says

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
@@ -284,6 +285,20 @@ func TestTokensRateIsKept(t *testing.T) {
 	}
 	if got := c.interval(1472, 0); got != time.Second {
 		t.Errorf("without a limit a train each %v, want 1 s", got)
+	}
+}
+
+func TestProbesOfTheMTUKeepTheTokensRate(t *testing.T) {
+	const limit = 50_000
+	r := &road{rate: wibro, stamps: sample.Kernel}
+	s := heavy.NewSession(r, heavy.SessionOptions{Limits: control.Limits{BytesPerSecond: limit}})
+	if mtu, err := pathMTU(t.Context(), s, sample.Forward, 9000); err != nil || mtu != 9000 {
+		t.Fatalf("path MTU %d, %v, want 9000", mtu, err)
+	}
+	for _, p := range r.plans {
+		if rate, unpaced := p.PeakRate(); rate > limit || unpaced {
+			t.Errorf("probes of %d octets at %.0f octets/s, allowed are %d", p.Segments[0].PayloadBytes, rate, limit)
+		}
 	}
 }
 

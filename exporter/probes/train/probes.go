@@ -24,7 +24,10 @@ func ask(ctx context.Context, s *heavy.Session, d sample.Direction, ipBytes int)
 	var segments []stream.Segment
 	for range probes {
 		for _, size := range []int{ipBytes, witnessBytes} {
-			segments = append(segments, stream.Segment{PayloadBytes: size - s.Overhead(), Interval: probeSpace, Burst: 1, Bursts: 1})
+			payload := size - s.Overhead()
+			segments = append(segments, stream.Segment{
+				PayloadBytes: payload, Interval: max(probeSpace, leastTime(payload, s.Limits().BytesPerSecond)), Burst: 1, Bursts: 1,
+			})
 		}
 	}
 	t, err := s.Transfer(ctx, d, s.Plan(segments...), nil)
@@ -32,6 +35,15 @@ func ask(ctx context.Context, s *heavy.Session, d sample.Direction, ipBytes int)
 		return unclear, fmt.Errorf("train: path MTU: %d octets: %w", ipBytes, err)
 	}
 	return answerOf(t), nil
+}
+
+// leastTime is how long so many octets of UDP payload must take at a limit in octets a
+// second, 0: none.
+func leastTime(payload int, limit float64) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return time.Duration(float64(payload)/limit*1e9) + time.Microsecond
 }
 
 // answerOf judges a transfer of ask.
