@@ -35,7 +35,7 @@ func clockBoard() *boardBuilder {
 		Description("The clocks behind the one-way delays: state, error bound, source, pulse, receiver, the pulses' own judgement, the far ends, and what all that does to the delays.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links("Path", pathUID, "Delay, loss and voice of this agent's paths"))
+		Links(links(page{"Path", pathUID, "Delay, loss and voice of this agent's paths"}))
 	agentVariables(b, metric.ClockSynchronized.Name)
 	clockAnnotations(b)
 	clockNowRow(b)
@@ -48,18 +48,23 @@ func clockBoard() *boardBuilder {
 	return b
 }
 
-// links are those of every dashboard: all others, its companion with the same agent
-// and time range, and the runbooks.
-func links(title, uid, tooltip string) []cog.Builder[dashboard.DashboardLink] {
-	return []cog.Builder[dashboard.DashboardLink]{
+// page is another dashboard, as a link to it says.
+type page struct{ title, uid, tooltip string }
+
+// links are those of every dashboard: all others, its companions with the same agent,
+// path and time range, and the runbooks.
+func links(pages ...page) []cog.Builder[dashboard.DashboardLink] {
+	out := []cog.Builder[dashboard.DashboardLink]{
 		dashboard.NewDashboardLinkBuilder("oneway dashboards").Type(dashboard.DashboardLinkTypeDashboards).
 			Tags([]string{"oneway"}).AsDropdown(true).KeepTime(true).IncludeVars(true).Icon("apps"),
-		dashboard.NewDashboardLinkBuilder(title).Type(dashboard.DashboardLinkTypeLink).
-			Url("/d/" + uid).KeepTime(true).IncludeVars(true).Icon("dashboard").Tooltip(tooltip),
-		dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).
-			Url("https://oneway.example/runbooks").Icon("doc").TargetBlank(true).
-			Tooltip("What each alert means and what to do"),
 	}
+	for _, p := range pages {
+		out = append(out, dashboard.NewDashboardLinkBuilder(p.title).Type(dashboard.DashboardLinkTypeLink).
+			Url("/d/"+p.uid).KeepTime(true).IncludeVars(true).Icon("dashboard").Tooltip(p.tooltip))
+	}
+	return append(out, dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).
+		Url("https://oneway.example/runbooks").Icon("doc").TargetBlank(true).
+		Tooltip("What each alert means and what to do"))
 }
 
 // clockAnnotations mark when an alert began, not how long it lasted: areas of several

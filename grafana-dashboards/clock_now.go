@@ -1,9 +1,6 @@
 package main
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
@@ -59,8 +56,8 @@ func clockNowRow(b *boardBuilder) {
 }
 
 // clockStates are the states with a colour each, the good ones first.
-func clockStates() []struct{ state, color string } {
-	return []struct{ state, color string }{
+func clockStates() []state {
+	return []state{
 		{"synchronised", green},
 		{"holdover", yellow},
 		{"stepping", red},
@@ -70,24 +67,15 @@ func clockStates() []struct{ state, color string } {
 	}
 }
 
-// stateNumber numbers the states from 1: a tile that shows a label's value shows
-// nothing at all where there is no series, and not why.
+// stateNumber numbers the states of a clock.
 func stateNumber(sel func(*metric.Desc, ...string) string) string {
-	var terms []string
-	for i, s := range clockStates() {
-		terms = append(terms, strconv.Itoa(i+1)+" * ("+sel(metric.ClockState, `state="`+s.state+`"`)+" == 1)")
-	}
-	return "sum without (state) (" + strings.Join(terms, " or ") + ")"
+	return numbered(clockStates(), func(name string) string {
+		return sel(metric.ClockState, metric.StateL+`="`+name+`"`)
+	})
 }
 
 // stateNumbers turns the numbers back into words.
-func stateNumbers() map[string]dashboard.ValueMappingResult {
-	words := map[string]dashboard.ValueMappingResult{}
-	for i, s := range clockStates() {
-		words[strconv.Itoa(i+1)] = word(s.state, s.color, int32(i))
-	}
-	return words
-}
+func stateNumbers() map[string]dashboard.ValueMappingResult { return numbers(clockStates()) }
 
 // referenceFacts joins labels, which a tile cannot show, into one that it can.
 func referenceFacts() string {

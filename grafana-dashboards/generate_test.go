@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+
+	"oneway.example/exporter/metric"
 )
 
 func TestCommittedJSONIsWhatTheCodeSays(t *testing.T) {
@@ -65,6 +68,9 @@ func TestEveryPanelExplainsItself(t *testing.T) {
 		if p.Description == nil || len(*p.Description) < 30 {
 			t.Error("no description worth reading")
 		}
+		if p.Type == "text" { // it shows nothing of ours
+			return
+		}
 		if p.FieldConfig == nil || p.FieldConfig.Defaults.NoValue == nil || *p.FieldConfig.Defaults.NoValue == "" {
 			t.Error("an empty panel does not say why it is empty")
 		}
@@ -78,10 +84,41 @@ func TestEveryPanelExplainsItself(t *testing.T) {
 	})
 }
 
-// Where a number is good and where it is not is what the clocks' page is for.
-func TestEveryPanelOfTheClocksHasThresholds(t *testing.T) {
+// What somebody else has measured must not be taken for what oneway has.
+func TestEveryTextSaysThatItIsNotMeasuredHere(t *testing.T) {
 	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
-		if !strings.Contains(t.Name(), "/clock.json/") {
+		if p.Type != "text" {
+			return
+		}
+		text, err := json.Marshal(p.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "Not measured here") {
+			t.Errorf("a text that does not say whose figures it has: %s", text)
+		}
+	})
+}
+
+// Grafana does not load a panel that overrides nothing of a field.
+func TestNoOverrideIsEmpty(t *testing.T) {
+	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
+		if p.FieldConfig == nil {
+			return
+		}
+		for _, o := range p.FieldConfig.Overrides {
+			if len(o.Properties) == 0 {
+				t.Errorf("override of %v has no properties", o.Matcher.Options)
+			}
+		}
+	})
+}
+
+// Where a number is good and where it is not is what the clocks' page is for, and those of
+// heavy tests; a curve over a label has none, since its axis is no judgement.
+func TestEveryPanelOfClocksAndHeavyTestsHasThresholds(t *testing.T) {
+	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
+		if strings.Contains(t.Name(), "/path.json/") || p.Type == "text" || p.Type == "trend" {
 			return
 		}
 		if p.FieldConfig == nil || p.FieldConfig.Defaults.Thresholds == nil {
@@ -90,8 +127,8 @@ func TestEveryPanelOfTheClocksHasThresholds(t *testing.T) {
 	})
 }
 
-// A link keeps agent and time only where both pages name their variables alike.
-func TestPathAndClockLeadToEachOther(t *testing.T) {
+// A link keeps agent, path and time only where both pages name their variables alike.
+func TestPagesLeadToEachOther(t *testing.T) {
 	uids := map[string]string{}
 	for name, b := range boards() {
 		board, err := b.Build()
@@ -100,26 +137,37 @@ func TestPathAndClockLeadToEachOther(t *testing.T) {
 		}
 		uids[name] = *board.Uid
 	}
-	for name, other := range map[string]string{"path.json": "clock.json", "clock.json": "path.json"} {
+	for name, others := range map[string][]string{
+		"path.json":     {"clock.json", "load.json", "capacity.json"},
+		"clock.json":    {"path.json"},
+		"load.json":     {"path.json", "capacity.json"},
+		"capacity.json": {"path.json", "load.json"},
+	} {
 		board, err := boards()[name].Build()
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := false
-		for _, l := range board.Links {
-			if l.Url != nil && *l.Url == "/d/"+uids[other] {
-				found = l.KeepTime && l.IncludeVars
+		for _, other := range others {
+			if !slices.ContainsFunc(board.Links, func(l dashboard.DashboardLink) bool {
+				return l.Url != nil && *l.Url == "/d/"+uids[other] && l.KeepTime && l.IncludeVars
+			}) {
+				t.Errorf("%s has no link to %s that keeps variables and time", name, other)
 			}
 		}
-		if !found {
-			t.Errorf("%s has no link to %s that keeps variables and time", name, other)
-		}
 		var names []string
-		for _, v := range board.Templating.List[:3] {
+		for _, v := range board.Templating.List {
 			names = append(names, v.Name)
 		}
-		if got, want := strings.Join(names, " "), "datasource job instance"; got != want {
-			t.Errorf("%s: variables begin with %q, want %q", name, got, want)
+		want := "datasource job instance path"
+		if name == "clock.json" {
+			want = "datasource job instance"
+		}
+		if got := strings.Join(names, " "); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: variables are %q, want them to begin with %q", name, got, want)
+		}
+		// What is a probe of one kind on one page must not be chosen on another by a link.
+		if slices.Contains(names, metric.Probe) != (name == "path.json") {
+			t.Errorf("%s: variables are %q: only the page Path may call one %q", name, names, metric.Probe)
 		}
 	}
 }

@@ -39,8 +39,10 @@ func main() {
 // boards are the dashboards by file name.
 func boards() map[string]*boardBuilder {
 	return map[string]*boardBuilder{
-		"clock.json": clockBoard(),
-		"path.json":  pathBoard(),
+		"capacity.json": capacityBoard(),
+		"clock.json":    clockBoard(),
+		"load.json":     loadBoard(),
+		"path.json":     pathBoard(),
 	}
 }
 

@@ -20,7 +20,7 @@ func pathBoard() *boardBuilder {
 		Description("One path, both directions: delay with its error bound, loss, variation, voice, and whether the clocks and this host can be believed.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links("Clock", clockUID, "The clocks behind these delays"))
+		Links(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, heavyPages(pathUID)...)...))
 	variables(b)
 	annotations(b)
 	summaryRow(b)
@@ -72,9 +72,10 @@ func labelValues(name, label, of string) *dashboard.QueryVariableBuilder {
 		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// annotations mark on every panel what happened when: alerts of this path or of
-// its agent, clock steps, restarts of the far end.
+// annotations mark on every panel what happened when: heavy tests of this path, alerts
+// of it or of its agent, clock steps, restarts of the far end.
 func annotations(b *boardBuilder) {
+	testAnnotation(b, true)
 	note := func(name, colorName, expr, title, txt, tags string) {
 		b.Annotation(dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(datasource()).Enable(true).
 			IconColor(colorName).Expr(expr).Step("60s").TitleFormat(title).TextFormat(txt).TagKeys(tags))

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"github.com/grafana/grafana-foundation-sdk/go/cog"
-	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
-	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
@@ -81,39 +78,20 @@ func delayCDF() *trend.PanelBuilder {
 	ofReceived := reached + " / on (direction) group_left () (" + valid + " > 0)"
 	ofSent := "label_replace(" + ofReceived + " * on (direction) group_left () (" + received +
 		" / (" + received + " + " + lost + " > 0)), \"direction\", \"$1, of sent\", \"direction\", \"(.*)\")"
-	return trend.NewPanelBuilder().Title("Delay CDF").
-		Description("Replaces thesis figures 5.4 and 6.1c: the share of packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; exact at the points, which are bounds of buckets; the lines between them are a guess. Needs classic buckets.").
-		NoValue("No classic buckets in this time range: no valid delay, or the server ingests native histograms only").
-		Datasource(datasource()).Targets([]cog.Builder[variants.Dataquery]{table("(" + ofReceived + " or " + ofSent + ") and on (le) " + occupied(metric.Delay)).RefId("A")}).
-		Span(12).Height(9).Unit("percentunit").Min(0).Max(1).
-		XField("le").LineWidth(2).ShowPoints(common.VisibilityModeAlways).PointSize(4).
-		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
-			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
-		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti)).
-		WithTransformation(transform("convertFieldType", map[string]any{
-			"conversions": []map[string]any{{"targetField": "le", "destinationType": "number"}}, "fields": map[string]any{},
-		})).
-		WithTransformation(transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": "le"}}})).
-		WithTransformation(transform("groupingToMatrix", map[string]any{
-			"rowField": "le", "columnField": "direction", "valueField": "Value", "emptyValue": "null",
-		})).
-		// The matrix names its first column after both fields and leaves it text.
-		WithTransformation(transform("organize", map[string]any{"renameByName": map[string]string{`le\direction`: "le"}})). //nolint:misspell // Grafana's word
-		WithTransformation(transform("convertFieldType", map[string]any{
-			"conversions": []map[string]any{{"targetField": "le", "destinationType": "number"}}, "fields": map[string]any{},
-		})).
-		OverrideByName("le", props{
-			prop("unit", "s"), prop("custom.scaleDistribution", map[string]any{"type": "log", "log": 10}),
-			prop("min", nil), prop("max", nil),
-		}).
+	return cdf(text{
+		"Delay CDF",
+		"Replaces thesis figures 5.4 and 6.1c: the share of packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; exact at the points, which are bounds of buckets; the lines between them are a guess. Needs classic buckets.",
+		"percentunit", "No classic buckets in this time range: no valid delay, or the server ingests native histograms only",
+	}, "("+ofReceived+" or "+ofSent+") and on (le) "+occupied(metric.Delay)).
 		OverrideByName("forward", props{color(blue)}).
 		OverrideByName("reverse", props{color(orange)}).
 		OverrideByName("forward, of sent", props{color(blue), dashed()}).
 		OverrideByName("reverse, of sent", props{color(orange), dashed()})
 }
 
-func transform(id string, options any) dashboard.DataTransformerConfig {
-	return dashboard.DataTransformerConfig{Id: id, Options: options}
+// cdf is a curve over the bounds of a histogram of delays.
+func cdf(t text, query string) *trend.PanelBuilder {
+	return curve(t, axis{label: "le", column: metric.Direction, unit: "s", log: 10}, query).Min(0).Max(1)
 }
 
 func delayExcess() *timeseries.PanelBuilder {

@@ -45,12 +45,21 @@ func suffixed(d *metric.Desc, suffix string, matchers ...string) string {
 	if slices.Contains(d.Labels, metric.Path) {
 		base = thisPath
 	}
-	return d.Name + suffix + "{" + strings.Join(append([]string{base}, matchers...), ",") + "}"
+	return recFrom(base, d.Name+suffix, matchers...)
+}
+
+// from selects the series of a family, recFrom those of a name, by a selector.
+func from(base string, d *metric.Desc, matchers ...string) string {
+	return recFrom(base, d.Name, matchers...)
+}
+
+func recFrom(base, name string, matchers ...string) string {
+	return name + "{" + strings.Join(append([]string{base}, matchers...), ",") + "}"
 }
 
 // rec selects recorded series of the path.
 func rec(name string, matchers ...string) string {
-	return name + "{" + strings.Join(append([]string{thisPath}, matchers...), ",") + "}"
+	return recFrom(thisPath, name, matchers...)
 }
 
 // call selects the ratings of a call with the codec that is chosen: by G.107, since
@@ -82,8 +91,12 @@ func quantile(q string, d *metric.Desc, by string) string {
 // the upper end of the last bucket, and one just above 0 the lower end of the
 // first. All bounds are multiples of a microsecond.
 func occupied(d *metric.Desc, matchers ...string) string {
-	within := "sum by (le) (increase(" + bucket(d, matchers...) + dashboardRange + " @ end()))"
-	total := "sum(increase(" + count(d, matchers...) + dashboardRange + " @ end()))"
+	return occupiedIn(bucket(d, matchers...), count(d, matchers...))
+}
+
+func occupiedIn(buckets, count string) string {
+	within := "sum by (le) (increase(" + buckets + dashboardRange + " @ end()))"
+	total := "sum(increase(" + count + dashboardRange + " @ end()))"
 	lowest := `count_values("le", round(histogram_quantile(1e-15, ` + within + `), 1e-6))`
 	highest := `count_values("le", histogram_quantile(1, ` + within + `))`
 	return "((" + within + " > 0 < on () group_left () " + total + ") or on (le) " + lowest + " or on (le) " + highest + ")"

@@ -40,6 +40,7 @@ type variables map[string]string
 func everything() variables {
 	return variables{
 		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*", "codec": ".*",
+		"saturate": ".*", "train": ".*", "matrix": ".*", "direction": ".*",
 		"__rate_interval": "1m", "__interval": "15s", "__range": "2h",
 	}
 }
@@ -85,7 +86,7 @@ var unfilled = regexp.MustCompile(`\$[a-zA-Z_{]`)
 // must not eat the start of $__range_s.
 func (v variables) fill(query string) (string, error) {
 	// The dashboards match these exactly, so that a dot in a name is a dot.
-	for _, name := range []string{"path", "probe", "codec"} {
+	for _, name := range []string{"path", "probe", "codec", "saturate", "train", "matrix", "direction"} {
 		if v[name] == ".*" {
 			query = strings.ReplaceAll(query, `="$`+name+`"`, `=~".*"`)
 		}

@@ -16,6 +16,7 @@ const (
 	noReceiver    = "only with a receiver configured (clock: gpsd)"
 	noPulse       = "only with a pulse configured (clock: pps)"
 	noCalibration = "absent until oneway calibrate has run"
+	noHeavyTest   = "only with such a heavy test configured, and after its first run"
 )
 
 // quiet is why a query may have no answer in a healthy system, if one of the
@@ -42,6 +43,12 @@ func quiet(query string) string {
 		metric.LossBurst.Name:          noLoss,
 		metric.LossBurstRatio.Name:     noLoss,
 
+		"oneway:heavy_test:recent":                            noHeavyTest,
+		"oneway:capacity_bytes_per_second:median":             noHeavyTest,
+		"oneway:capacity_bytes_per_second:median2h":           noHeavyTest,
+		"oneway:capacity_bytes_per_second:baseline7d":         noHistory,
+		"oneway:udp_throughput_bytes_per_second:median2h":     noHeavyTest,
+		"oneway:udp_throughput_bytes_per_second:baseline7d":   noHistory,
 		"oneway:clock_disagreement_seconds":                   noPulse,
 		"oneway:clock_disagreement_bound_seconds":             noPulse,
 		"oneway:schedule_skipped:ratio5m":                     neverHappened,
@@ -76,12 +83,14 @@ func quiet(query string) string {
 }
 
 // unconfigured is why an agent may not have a family at all: a site has a receiver
-// and a pulse only if it has bought them.
+// and a pulse only if it has bought them, and heavy tests only where it wants them.
 func unconfigured(name string) string {
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {
 			switch {
 			case d.Name != name:
+			case slices.Contains([]string{"Runs of heavy tests", "Link under load", "Packet size by packet rate", "Capacity", "Responder"}, g.Title):
+				return noHeavyTest
 			case slices.Contains(d.Labels, metric.ReceiverL):
 				return noReceiver
 			case slices.Contains(d.Labels, metric.PulseL):

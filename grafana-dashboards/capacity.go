@@ -1,0 +1,84 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+
+	"oneway.example/exporter/metric"
+)
+
+// capacityUID is the page that links and runbooks refer to.
+const capacityUID = "oneway-capacity"
+
+const noTrains = "No clean trains: no completed run of the probe train, or see Trains by result"
+
+// capacityBoard is what the link can do by packet trains, which do not fill it, and what
+// it does to packets of each size at each rate.
+func capacityBoard() *boardBuilder {
+	b := newBoard("oneway / Capacity").Uid(capacityUID).Tags([]string{"oneway"}).
+		Description("What a link can do, by packet trains of several sizes, its path MTU, and what it does to packets of each size at each rate.").
+		Readonly().Refresh("1m").Time("now-7d", "now").Timezone("browser").
+		Tooltip(dashboard.DashboardCursorSyncCrosshair).
+		Links(links(heavyPages(capacityUID)...))
+	heavyVariables(b,
+		probeVariable("train", "Trains", metric.Trains),
+		probeVariable("matrix", "Matrix", metric.MatrixSent))
+	b.WithVariable(directionVariable())
+	heavyAnnotations(b)
+	capacitySummaryRow(b)
+	capacityRow(b)
+	trainRow(b)
+	matrixRow(b)
+	heavyRunsRow(b)
+	return b
+}
+
+// directionVariable chooses for what has too many lines or columns for both.
+func directionVariable() *dashboard.CustomVariableBuilder {
+	option := func(name string) dashboard.VariableOption {
+		return dashboard.VariableOption{
+			Selected: new(name == "forward"),
+			Text:     dashboard.StringOrArrayOfString{String: new(name)},
+			Value:    dashboard.StringOrArrayOfString{String: new(name)},
+		}
+	}
+	return dashboard.NewCustomVariableBuilder("direction").Label("Direction").
+		Values(dashboard.StringOrMap{String: new("forward,reverse")}).
+		Options([]dashboard.VariableOption{option("forward"), option("reverse")}).
+		Current(option("forward"))
+}
+
+func capacitySummaryRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("The last run"))
+	b.WithPanel(capacityTile("forward", forward))
+	b.WithPanel(capacityTile("reverse", reverse))
+	b.WithPanel(tile(text{
+		"Path MTU", "Largest IP packet that passes unfragmented, found by test packets of its own (RFC 8899). Longer trains are fragmented, and their capacity is that of the fragments.", "decbytes",
+		"Not found",
+	}, instant(from(trained, metric.PathMTU), "{{direction}}")).Span(6).Unit("suffix: B").Decimals(0).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, grey}, step{0, orange}, step{1280, green})))
+	b.WithPanel(tile(text{
+		"Clean trains", "Share of the trains of the time range that say something: in order, complete, and neither the sender's pace nor the receiver's batching nor a token bucket in them. Orange below half.", "percentunit",
+		"No trains in this time range",
+	}, instant("sum by (direction) (increase("+from(trained, metric.Trains, metric.ResultL+`="clean"`)+dashboardRange+
+		")) / on (direction) (sum by (direction) (increase("+from(trained, metric.Trains)+dashboardRange+")) > 0)", "{{direction}}")).Span(6).Decimals(0).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, grey}, step{0, orange}, step{0.5, green})))
+	b.WithPanel(lastRunTile(trained).Span(6))
+	b.WithPanel(budgetTile().Span(6))
+}
+
+// capacityTile is of the largest size that has an answer: the one least disturbed.
+func capacityTile(name, matcher string) *stat.PanelBuilder {
+	of := func(q string) string {
+		return bitsOf("max(" + from(trained, metric.Capacity, matcher, metric.QuantileL+`="`+q+`"`) + ")")
+	}
+	return tile(text{
+		"Capacity " + name, "By packet trains, the highest of all sizes: median of the trains of the last run, and what 5 % and 95 % of them were below (WPI figure 15). In IP packets: RFC 5136.", inBits,
+		noTrains,
+	},
+		instant(of("0.05"), "5th"), instant(of("0.5"), "median"), instant(of("0.95"), "95th"),
+	).Span(6).Decimals(2).
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
+		OverrideByName("5th", props{color(grey)}).OverrideByName("95th", props{color(grey)})
+}

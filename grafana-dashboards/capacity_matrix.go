@@ -1,0 +1,99 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
+
+	"oneway.example/exporter/metric"
+)
+
+const noMatrix = "No completed run of the probe matrix on this path"
+
+func one(q *prometheus.DataqueryBuilder) []*prometheus.DataqueryBuilder {
+	return []*prometheus.DataqueryBuilder{q}
+}
+
+// matrixRow is the D-ITG report's experiment: each cell a size and a rate.
+func matrixRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("Packet size (down) by packet rate (across), $direction"))
+	scheme := func(name string) props {
+		return props{prop("color", map[string]any{"mode": name})}
+	}
+	byStep := props{prop("color", map[string]any{"mode": "thresholds"})}
+	received, sent := from(crossed, metric.MatrixReceived), from(crossed, metric.MatrixSent)
+	for _, c := range []struct {
+		t      text
+		query  string
+		colors props
+		steps  *dashboard.ThresholdsConfigBuilder
+	}{
+		{
+			text{
+				"Received", "Replaces the throughput tables of the D-ITG report: IP octets at the receiver, in bits a second, the median of the cell's repetitions. The redder, the more.",
+				inBits, noMatrix,
+			},
+			bitsOf(received), scheme("continuous-BlYlRd"), steps(step{0, grey}),
+		},
+		{
+			text{
+				"Loss", "Replaces the loss tables of the D-ITG report: share of the packets sent that did not arrive, median of the repetitions. What the sender did not send is no loss.",
+				"percentunit", noMatrix,
+			},
+			from(crossed, metric.MatrixLoss), byStep, steps(step{0, green}, step{0.001, yellow}, step{0.01, orange}, step{0.1, red}),
+		},
+		{
+			text{
+				"Delay", "Median one-way delay of the cell, where the D-ITG report had to take half of a round trip. The redder, the longer: a row or column that turns red is where the queue stood.",
+				"s", noMatrix + ", or the clocks were not trusted",
+			},
+			from(crossed, metric.MatrixDelay), scheme("continuous-GrYlRd"), steps(step{0, grey}),
+		},
+		{
+			text{
+				"Jitter", "Replaces the jitter tables of the D-ITG report: mean magnitude of the delay variation between successive packets (RFC 3393), median of the repetitions.",
+				"s", noMatrix,
+			},
+			from(crossed, metric.MatrixJitter), scheme("continuous-GrYlRd"), steps(step{0, grey}),
+		},
+		{
+			text{
+				"Not sent", "Share of the cell's planned packets that the sending host did not send, the largest of the repetitions: throughput at the sender in the D-ITG report. Such a cell says what this host can do, and not the path.",
+				"percentunit", noMatrix,
+			},
+			from(crossed, metric.MatrixShortfall), byStep, steps(step{0, green}, step{0.001, yellow}, step{0.02, orange}, step{0.1, red}),
+		},
+		{
+			text{
+				"Spread of the repetitions", "Largest less smallest rate at the receiver over the cell's repetitions, as a share of what was sent: how far a single figure of this cell can be trusted.",
+				"percentunit", noMatrix + ", or a single repetition",
+			},
+			from(crossed, metric.MatrixSpread) + " / (" + sent + " > 0)", byStep, steps(step{0, green}, step{0.02, yellow}, step{0.1, orange}, step{0.3, red}),
+		},
+	} {
+		b.WithPanel(cells(c.t, c.query, c.colors, c.steps))
+	}
+}
+
+// cells is a coloured table over two labels: sizes down, rates across.
+func cells(t text, query string, colors props, thresholds *dashboard.ThresholdsConfigBuilder) *tablepanel.PanelBuilder {
+	p := plainTable(t).Height(8).Decimals(1).
+		Targets(targets(one(table("max by (packet_bytes, packet_rate) ("+query+")")))).
+		Thresholds(thresholds).
+		OverrideByRegexp("/^[0-9]/", append(props{
+			prop("custom.cellOptions", map[string]string{"type": "color-background", "mode": "basic"}),
+			prop("custom.align", "center"),
+			prop("displayName", "${__field.name}/s"),
+		}, colors...)).
+		OverrideByName(metric.PacketBytesL, props{
+			prop("custom.width", 95), prop("custom.align", "right"), prop("displayName", "IP packet, B"),
+		})
+	// Columns stand in the order in which the rows name them: by rate, then by size. The
+	// sizes stay text: as numbers they would take part in the scale of the colours.
+	p.WithTransformation(numberOf(metric.PacketRateL)).WithTransformation(sortedBy(metric.PacketRateL))
+	turned := pivot(metric.PacketBytesL, metric.PacketRateL)
+	for _, s := range turned[:len(turned)-1] {
+		p.WithTransformation(s)
+	}
+	return p
+}

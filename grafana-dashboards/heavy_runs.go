@@ -1,0 +1,129 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"oneway.example/exporter/metric"
+)
+
+const always = common.VisibilityModeAlways
+
+// apart is up to which distance, in ms, points of runs are joined: six hours.
+func apart() common.BoolOrFloat64 { return common.BoolOrFloat64{Float64: new(6 * 3600e3)} }
+
+// heavyRunsRow is of all heavy tests of the path, whatever their kind: they share its
+// link and its budget.
+func heavyRunsRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("Runs of all heavy tests of this path, and what they may use"))
+	b.WithPanel(lastAndNext())
+	b.WithPanel(columns(text{
+		"Runs in the time range",
+		"Runs that were due in the dashboard's time range, by result and reason: completed; incomplete (what it found is not published); refused by the far end; failed; skipped, since the link or the far end was busy, the budget was used, or the window was over.",
+		"none", noRun,
+	},
+		column{title: "probe", label: metric.Probe},
+		column{title: "result", label: metric.ResultL, own: props{
+			prop("custom.cellOptions", map[string]string{"type": "color-text"}), prop("mappings", resultWords()),
+		}},
+		column{title: "reason", label: metric.ReasonL},
+		column{title: "runs", query: "round(sum by (probe, result, reason) (increase(" + from(anyTest, metric.Runs) + dashboardRange + "))) > 0", own: props{prop("decimals", 0)}},
+	).Span(12).Thresholds(steps(step{0, grey})))
+	b.WithPanel(runsByResult())
+	b.WithPanel(budget())
+}
+
+// lastAndNext knows no windows of the day: when a run is due is told by its interval.
+func lastAndNext() *tablepanel.PanelBuilder {
+	each := func(expr string) string { return "max by (probe) (" + expr + ")" }
+	last := from(anyTest, metric.RunLast)
+	return columns(text{
+		"Last and next runs",
+		"When the last run ended that was completed, when the next is due by its interval (jitter, windows of the day and waiting for the link make it later), the interval, how long the last run took, and whether one runs now.",
+		"none", noRun,
+	},
+		column{title: "probe", label: metric.Probe},
+		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow"},
+		column{title: "next, about", query: each("1000 * (" + last + " + " + from(anyTest, metric.RunInterval) + ")"), unit: "dateTimeFromNow"},
+		column{title: "every", query: each(from(anyTest, metric.RunInterval)), unit: "s"},
+		column{title: "took", query: each(from(anyTest, metric.RunDuration)), unit: "s"},
+		column{title: "now", query: each(from(anyTest, metric.TestRunning)), own: props{
+			prop("mappings", values(map[string]dashboard.ValueMappingResult{
+				"1": word("running", blue, 0), "0": word("idle", grey, 1),
+			})), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
+		}},
+	).Thresholds(steps(step{0, grey}))
+}
+
+func resultWords() []dashboard.ValueMapping {
+	return values(map[string]dashboard.ValueMappingResult{
+		"completed": word("completed", green, 0), "incomplete": word("incomplete", orange, 1),
+		"refused": word("refused", red, 2), "failed": word("failed", red, 3), "skipped": word("skipped", yellow, 4),
+	})
+}
+
+func runsByResult() *timeseries.PanelBuilder {
+	return bars(counted(text{
+		"Runs of the hour before",
+		"Runs that were due within the hour before each point, by result and reason. OnewayRunsFailing counts those that were refused, failed or incomplete; skipped ones are nobody's fault, but see OnewayRunResultStale and OnewayDataBudgetExhausted.",
+		"none", noRun,
+	}, leastMinute, ranged("round(sum by (probe, result, reason) (increase("+from(anyTest, metric.Runs)+"[1h]))) > 0", "{{probe}}: {{result}} {{reason}}"))).
+		Thresholds(steps(step{0, "transparent"})).
+		OverrideByRegexp("/: completed /", props{color(green)}).
+		OverrideByRegexp("/: incomplete /", props{color(orange)}).
+		OverrideByRegexp("/: (refused|failed) /", props{color(red)}).
+		OverrideByRegexp("/: skipped /", props{color(yellow)})
+}
+
+// ofLink selects a family of links: those that the path's heavy tests use.
+func ofLink(d *metric.Desc) string {
+	return from(thisAgent, d) + " and on (job, instance, link) " + from(anyTest, metric.TestRunning)
+}
+
+func budget() *timeseries.PanelBuilder {
+	return lines(text{
+		"Data budget",
+		"IP octets that heavy tests have moved over the path's link since local midnight, both directions, what is left, and the limit (dashed). What is set aside for a run under way is taken off what is left. A run that does not fit is skipped (OnewayDataBudgetExhausted).",
+		"decbytes", "The path's link has no budget (links: budget)",
+	},
+		ranged(ofLink(metric.BudgetUsed), "{{link}} used"),
+		ranged(ofLink(metric.BudgetLeft), "{{link}} left"),
+		ranged(ofLink(metric.BudgetLimit), "{{link}} limit"),
+	).Thresholds(steps(step{0, "transparent"})).
+		OverrideByRegexp("/ used$/", props{color(orange), prop("custom.lineWidth", 2), prop("custom.fillOpacity", 15)}).
+		OverrideByRegexp("/ left$/", props{color(green), prop("custom.lineWidth", 2)}).
+		OverrideByRegexp("/ limit$/", props{color(red), dashed()})
+}
+
+// budgetTile is what is left of the link's budget.
+func budgetTile() *stat.PanelBuilder {
+	left, limit := ofLink(metric.BudgetLeft), from(thisAgent, metric.BudgetLimit)
+	return tile(text{
+		"Budget left", "What heavy tests may still move over the path's link until local midnight, and its share of the day's budget. Orange below 20 %, red below 5 %.", "percentunit",
+		"No budget on this link",
+	},
+		instant(left, "octets"),
+		instant("("+left+") / on (job, instance, link) "+limit, "of the day"),
+	).Span(5).Decimals(0).
+		TextMode(common.BigValueTextModeValueAndName).
+		Thresholds(steps(step{0, grey}, step{0, red}, step{0.05, orange}, step{0.2, green})).
+		OverrideByName("octets", props{prop("unit", "decbytes"), prop("decimals", 1), color(grey)})
+}
+
+// lastRunTile tells the age of the page's values.
+func lastRunTile(base string) *stat.PanelBuilder {
+	age := "time() - " + from(base, metric.RunLast)
+	return tile(text{
+		"Last run", "How long ago the last run was completed, and how many intervals that is. Everything on this page that has no time axis is of that run. Red above three intervals (OnewayRunResultStale).", "none",
+		"None was completed",
+	},
+		instant(age, "ago"),
+		instant("("+age+") / "+from(base, metric.RunInterval), "intervals"),
+	).Span(5).Decimals(1).
+		TextMode(common.BigValueTextModeValueAndName).
+		Thresholds(steps(step{0, grey}, step{-1, green}, step{2, orange}, step{3, red})).
+		OverrideByName("ago", props{prop("unit", "s"), prop("decimals", 0), color(grey)})
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	tablepanel "github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"oneway.example/exporter/metric"
+)
+
+const noQueue = "No queue: the link was not filled, or something else dropped (see What it found)"
+
+func queueRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("The queue"))
+	b.WithPanel(queueTable())
+	b.WithPanel(quoted(
+		"Thesis table 6.1, for comparison",
+		"What Woo measured by hand on commercial WiBro in May 2010; nothing of it is measured here.",
+		`**Not measured here:** Woo 2010, table 6.1, WiBro, three days in May.
+
+| direction | full-queue delay, min | bandwidth | queue |
+|---|---|---|---|
+| up (forward) | 409 · 417 · 380 ms | 2650 · 2628 · 2876 kb/s | 108 · 111 · 109 KB |
+| down (reverse) | 815 · 961 · 839 ms | 10479 · 9603 · 10479 kb/s | 1044 · 1133 · 1077 KB |
+`))
+	b.WithPanel(queueDelayLines())
+	b.WithPanel(queueSizeLines())
+	b.WithPanel(runs(plot(text{
+		"Idle and full",
+		"What the queue's delay is made of: the smallest one-way delay just before the load and that while the queue was full. A constant error of the clocks is in both and not in their difference.",
+		"s", noQueue,
+	},
+		ranged(fresh(saturated, from(saturated, metric.QueueIdleDelay)), "{{direction}} idle"),
+		ranged(fresh(saturated, from(saturated, metric.QueueFullDelay)), "{{direction}} full"),
+	)).Height(8).Span(24).ScaleDistribution(scale(10)).
+		Thresholds(steps(step{0, "transparent"})).
+		OverrideByRegexp("/^forward/", props{color(blue)}).OverrideByRegexp("/^reverse/", props{color(orange)}).
+		OverrideByRegexp("/ idle$/", props{dotted()}))
+}
+
+func queueTable() *tablepanel.PanelBuilder {
+	each := func(d *metric.Desc) string { return "max by (direction) (" + from(saturated, d) + ")" }
+	return columns(text{
+		"Queue, last run",
+		"Replaces thesis table 6.1: smallest delay before the load (idle) and with the queue full, the first and last part left out; what the queue adds is their difference, in which a constant offset of the clocks cancels; its size is that times the rate, in IP octets.",
+		"s", noQueue,
+	},
+		column{title: "direction", label: metric.Direction, own: props{prop("custom.width", 85)}},
+		column{title: "idle", query: each(metric.QueueIdleDelay), unit: "s", own: props{prop("decimals", 1)}},
+		column{title: "full", query: each(metric.QueueFullDelay), unit: "s", own: props{prop("decimals", 1)}},
+		column{title: "adds", query: each(metric.QueueDelay), unit: "s", own: props{
+			prop("decimals", 1), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
+		}},
+		column{title: "±", query: each(metric.QueueDelayBound), unit: "s", own: props{prop("decimals", 1)}},
+		column{title: "rate", query: bitsOf(each(metric.UDPThroughput)), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 95)}},
+		column{title: "size", query: each(metric.QueueSize), unit: "decbytes", own: props{prop("decimals", 1)}},
+		column{title: "± ", query: each(metric.QueueSizeBound), unit: "decbytes", own: props{prop("decimals", 1)}},
+	).Span(14).Thresholds(steps(step{0, green}, step{bloat, red}))
+}
+
+func queueDelayLines() *timeseries.PanelBuilder {
+	return banded(text{
+		"Queue delay, run by run",
+		"What a full queue adds (thesis table 6.1, over time) within its bound: the drift of both clocks during the run and the stamps' errors. The line is at 200 ms, the default of OnewayBufferbloat; a link with a bounded queue or with AQM stays far below.",
+		"s", noQueue + " in this time range",
+	}, metric.QueueDelay, metric.QueueDelayBound).
+		AxisSoftMin(0).AxisSoftMax(0.25).
+		Thresholds(steps(step{0, "transparent"}, step{bloat, red})).ThresholdsStyle(line())
+}
+
+func queueSizeLines() *timeseries.PanelBuilder {
+	return banded(text{
+		"Queue size, run by run",
+		"Size of the queue in IP octets within its bound: its delay times the rate at which it drains. A queue whose size stays while its delay moves is one of octets; the other way round it is one of time.",
+		"decbytes", noQueue + " in this time range",
+	}, metric.QueueSize, metric.QueueSizeBound).
+		ScaleDistribution(scale(10)).Thresholds(steps(step{0, "transparent"}))
+}
+
+// banded draws a value of runs within its bound, both directions.
+func banded(t text, value, bound *metric.Desc) *timeseries.PanelBuilder {
+	var qs []*prometheus.DataqueryBuilder
+	v := fresh(saturated, from(saturated, value))
+	for _, q := range []struct{ expr, suffix string }{
+		{v, ""},
+		{"(" + v + ") + on (job, instance, path, probe, direction) " + from(saturated, bound), " + bound"},
+		{"(" + v + ") - on (job, instance, path, probe, direction) " + from(saturated, bound), " − bound"},
+	} {
+		qs = append(qs, ranged(q.expr, "{{direction}}"+q.suffix))
+	}
+	p := runs(plot(t, qs...)).Height(8)
+	hidden := prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})
+	for _, d := range []string{"forward", "reverse"} {
+		edge := props{color(colorOf(d)), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), hidden}
+		p.OverrideByName(d, props{color(colorOf(d)), prop("custom.lineWidth", 2)}).
+			OverrideByName(d+" + bound", append(edge, prop("custom.fillBelowTo", d+" − bound"), prop("custom.fillOpacity", 20))).
+			OverrideByName(d+" − bound", edge)
+	}
+	return p
+}

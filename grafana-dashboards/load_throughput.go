@@ -1,0 +1,70 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+	"github.com/grafana/grafana-foundation-sdk/go/trend"
+
+	"oneway.example/exporter/metric"
+)
+
+// Names recorded by deploy/prometheus/rules.
+const recThroughputBaseline = "oneway:udp_throughput_bytes_per_second:baseline7d"
+
+func throughputRow(b *boardBuilder) {
+	b.WithRow(dashboard.NewRowBuilder("Throughput"))
+	b.WithPanel(throughputElapsed())
+	b.WithPanel(throughputOverTime())
+	b.WithPanel(states(text{
+		"What the runs found",
+		"State of each direction by its last run: filled (a queue that drops at its end), not filled (OnewayLinkNotFilled: offer more), policer (loss without delay), aqm (dropped before the queue was full), rate changed (the link's rate changed during the run). A state stands until the next run.",
+		"none", noLoad,
+	}, ranged(stateOf(), "{{direction}}")).Height(7).
+		Mappings(values(numbers(saturationStates()))).Thresholds(steps(step{0, grey})))
+	b.WithPanel(runs(counted(text{
+		"Not sent, and lost under load",
+		"Left: share of the planned packets that the sending host did not send: its own fault and no loss of the path (D-ITG's throughput at the sender); the line is at 2 %, the default of OnewaySenderTooSlow. Right, dashed: share of what was sent that did not arrive.",
+		"percentunit", noLoad,
+	}, 0.03,
+		ranged(fresh(saturated, from(saturated, metric.UDPShortfall)), "{{direction}} not sent"),
+		ranged(fresh(saturated, from(saturated, metric.LoadedLoss)), "{{direction}} lost"),
+	)).Height(7).
+		Thresholds(steps(step{0, "transparent"}, step{0.02, red})).ThresholdsStyle(line()).
+		OverrideByRegexp("/^forward/", props{color(blue)}).OverrideByRegexp("/^reverse/", props{color(orange)}).
+		OverrideByRegexp("/ lost$/", props{
+			dashed(), prop("custom.axisPlacement", "right"), prop("max", 1), prop("custom.axisSoftMax", 1),
+			prop("custom.thresholdsStyle", map[string]any{"mode": "off"}),
+		}))
+}
+
+// throughputElapsed is within the last run: what a scrape every 10 s cannot hold.
+func throughputElapsed() *trend.PanelBuilder {
+	return curve(text{
+		"Throughput in the last run",
+		"Replaces thesis figure 6.1a: what came through in each second (or bin) of the last run, by the kernel's stamps at the receiver. A staircase is a radio link that changes its coding; a high first second is a token bucket.",
+		inBits, noLoad,
+	}, axis{label: metric.ElapsedL, column: metric.Direction, unit: "s"},
+		"max by (elapsed, direction) ("+bitsOf(from(saturated, metric.UDPThroughputElapsed))+")").
+		Min(0).
+		OverrideByName("forward", props{color(blue)}).
+		OverrideByName("reverse", props{color(orange)})
+}
+
+func throughputOverTime() *timeseries.PanelBuilder {
+	return runs(lines(text{
+		"Throughput, run by run",
+		"A point where a run was completed: its median second (thesis figure 5.1: bandwidth over time), what was offered (dotted), and the median of the same hours of the last 7 days (dashed), below 60 % of which is OnewayThroughputDegraded.",
+		inBits, noLoad + " in this time range",
+	},
+		ranged(fresh(saturated, bitsOf(from(saturated, metric.UDPThroughput))), "{{direction}}"),
+		ranged(fresh(saturated, bitsOf(from(saturated, metric.UDPOffered))), "{{direction}} offered"),
+		ranged(bitsOf(recFrom(saturated, recThroughputBaseline)), "{{direction}} baseline"),
+	)).Height(9).
+		Thresholds(steps(step{0, "transparent"})).
+		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
+		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward offered", props{color(blue), dotted(), prop("custom.showPoints", "never")}).
+		OverrideByName("reverse offered", props{color(orange), dotted(), prop("custom.showPoints", "never")}).
+		OverrideByName("forward baseline", props{color(blue), dashed(), prop("custom.showPoints", "never")}).
+		OverrideByName("reverse baseline", props{color(orange), dashed(), prop("custom.showPoints", "never")})
+}
