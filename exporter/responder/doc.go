@@ -19,6 +19,14 @@
 // when to come back. The day's use of each token is kept in the state directory, with what
 // running sessions may still use counted in: a responder that dies forgets nothing.
 //
+// Memory is bounded by MaxConnections (some 50 KiB each), and by the one session that has
+// the link: some 60 octets for each packet of the streams that it runs, stream.MaxPackets
+// at the most in each direction.
+//
+// The only packets that go to an address before its proof are challenges: each answers a
+// hello that carries the 64 random bits of an authorised session, is no longer than it,
+// and there are at most 20 a second (package stream).
+//
 // The tokens file holds one token a line, as "oneway token new" writes it; it is read
 // again when it changes, and a token that is taken out of it is refused from its next
 // transfer on:

@@ -105,7 +105,7 @@ func (s *site) joinOver(w *wire) *peer {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	p.endpoint = newEndpoint(s.t)
+	p.endpoint = newEndpoint(s.t, c.Local().Addr())
 	p.session = p.endpoint.Join(p.opened.Session)
 	if err := p.prove(); err != nil {
 		s.t.Fatal(err)

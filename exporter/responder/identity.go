@@ -5,11 +5,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -20,6 +18,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"oneway.example/exporter/control"
 )
 
 // identity is the responder's certificate: from files, which are read again when they
@@ -83,8 +83,7 @@ func (i *identity) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return i.current, nil
 }
 
-// pin is what a client may pin: "sha256:" and the hash of the public key
-// (SubjectPublicKeyInfo, RFC 7469 section 2.4), which outlives the certificate.
+// pin is what a client may pin; it outlives the certificate.
 func (i *identity) pin() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -95,8 +94,7 @@ func (i *identity) pin() string {
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return control.PinOf(c)
 }
 
 // ownKey reads the key, or makes it (mode 0600).

@@ -1,6 +1,8 @@
 package responder
 
 import (
+	"net"
+	"net/netip"
 	"testing"
 
 	"oneway.example/exporter/sample"
@@ -60,5 +62,43 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	}
 	if _, _, held := s.links.Holder(DefaultLink); held {
 		t.Error("the link is still held")
+	}
+}
+
+// A responder on all addresses answers each client from the one that it came to.
+func TestStreamsRunOverBothFamilies(t *testing.T) {
+	all := []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), 0)}
+	clients := []string{"127.0.0.1", "127.0.0.2"}
+	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil {
+		l.Close()
+		all, clients = append(all, netip.AddrPortFrom(netip.IPv6Unspecified(), 0)), append(clients, "::1")
+	} else {
+		t.Logf("SKIPPED, NOT PASSED: IPv6, of which this host has none: %v", err)
+	}
+	s := newSite(t, Options{Listen: all}, "a")
+	for _, client := range clients {
+		addr := netip.MustParseAddr(client)
+		for _, a := range s.r.Addrs() {
+			if a.Addr().Is4() == addr.Is4() {
+				s.at = netip.AddrPortFrom(addr, a.Port())
+			}
+		}
+		p := s.ready("a", 1<<20)
+		reverse := transferOf(1, sample.Reverse)
+		reception, err := p.session.Expect(1, reverse.Plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Start(t.Context(), reverse); err != nil {
+			t.Fatal(err)
+		}
+		if f, _, err := p.Wait(t.Context(), 1); err != nil || f.Error != "" {
+			t.Fatalf("%s: %+v, %v", client, f, err)
+		}
+		if n := len(reception.Finish(t.Context(), 100, reverse.Idle).Packets); n != 100 {
+			t.Errorf("%s: %d packets came", client, n)
+		}
+		p.Close()
+		eventually(t, "the link is free", second, func() bool { return s.r.Status().Sessions == 0 })
 	}
 }

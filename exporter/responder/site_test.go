@@ -29,6 +29,7 @@ type site struct {
 	o      Options
 	tokens map[string]string // name -> text
 	stop   func()
+	at     netip.AddrPort // where clients dial; zero: the first address
 }
 
 // newSite runs a responder; lines are tokens, as "name limits".
@@ -38,7 +39,9 @@ func newSite(t *testing.T, o Options, lines ...string) *site {
 	s := &site{t: t, tokens: map[string]string{}, sink: metric.Discard{}}
 	o.StateDir = t.TempDir()
 	o.TokensFile = filepath.Join(o.StateDir, "tokens")
-	o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	if o.Listen == nil {
+		o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	}
 	s.o = o
 	for _, line := range lines {
 		words := strings.Fields(line)
@@ -94,9 +97,11 @@ func (s *site) start() {
 
 // dial connects with a token's name.
 func (s *site) dial(name string) (*control.Client, error) {
-	c, err := control.Dial(s.t.Context(), control.ClientOptions{
-		Address: s.r.Addrs()[0].String(), Pin: s.r.Pin(), Token: s.tokens[name],
-	})
+	at := s.r.Addrs()[0]
+	if s.at.IsValid() {
+		at = s.at
+	}
+	c, err := control.Dial(s.t.Context(), control.ClientOptions{Address: at.String(), Pin: s.r.Pin(), Token: s.tokens[name]})
 	if err == nil {
 		s.t.Cleanup(func() { c.Close() })
 	}
@@ -124,14 +129,14 @@ func (s *site) join(name string, bytes int64) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.endpoint = newEndpoint(s.t)
+	p.endpoint = newEndpoint(s.t, c.Local().Addr())
 	p.session = p.endpoint.Join(p.opened.Session)
 	return p, nil
 }
 
-func newEndpoint(t *testing.T) *stream.Endpoint {
+func newEndpoint(t *testing.T, local netip.Addr) *stream.Endpoint {
 	t.Helper()
-	e, err := stream.Open(stream.Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	e, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(local, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	if _, err := s.join("a", 1); refusal(t, err).Reason != control.Busy {
 		t.Errorf("%v", err)
 	}
-	if _, err := newEndpoint(t).Join(12345).Send(t.Context(), 1, p.at(), transferOf(1, sample.Forward).Plan, nil); err != nil {
+	if _, err := newEndpoint(t, p.Local().Addr()).Join(12345).Send(t.Context(), 1, p.at(), transferOf(1, sample.Forward).Plan, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]float64{
