@@ -57,7 +57,7 @@ func formatLimits(l control.Limits) (words []string) {
 		words = append(words, "sessions="+strconv.Itoa(l.Sessions))
 	}
 	if l.BytesPerDay > 0 {
-		words = append(words, "per-day="+strconv.FormatInt(l.BytesPerDay, 10))
+		words = append(words, "per-day="+formatBytes(l.BytesPerDay))
 	}
 	return words
 }
@@ -121,6 +121,19 @@ func parseBytes(text string) (int64, error) {
 		return 0, fmt.Errorf("per-day is %q; it must be an amount of data above 0, such as 500MB or 10GB", text)
 	}
 	return n, nil
+}
+
+// formatBytes uses a unit where that loses nothing.
+func formatBytes(n int64) string {
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // burstSeconds and minBurstBytes are how far a plan may run ahead of the token's rate:

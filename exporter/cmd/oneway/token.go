@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -66,7 +67,11 @@ func (f *tokenFlags) run(out io.Writer) error {
 	if err := responder.AppendToken(f.file, token); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, tokenWritten, text, f.file)
+	file, err := filepath.Abs(f.file)
+	if err != nil {
+		file = f.file // as it was given, then
+	}
+	_, err = fmt.Fprintf(out, tokenWritten, text, file)
 	return err
 }
 
