@@ -64,8 +64,8 @@ func capacitySummaryRow(b *boardBuilder) {
 	}, instant("sum by (direction) (increase("+from(trained, metric.Trains, metric.ResultL+`="clean"`)+dashboardRange+
 		")) / on (direction) (sum by (direction) (increase("+from(trained, metric.Trains)+dashboardRange+")) > 0)", "{{direction}}")).Span(6).Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, grey}, step{0, orange}, step{0.5, green})))
-	b.WithPanel(lastRunTile(trained).Span(6))
-	b.WithPanel(budgetTile().Span(6))
+	b.WithPanel(lastRunTile(trained).Span(12))
+	b.WithPanel(budgetTile().Span(12))
 }
 
 // capacityTile is of the largest size that has an answer: the one least disturbed.

@@ -86,14 +86,15 @@ func cells(t text, query string, colors props, thresholds *dashboard.ThresholdsC
 			prop("displayName", "${__field.name}/s"),
 		}, colors...)).
 		OverrideByName(metric.PacketBytesL, props{
-			prop("custom.width", 95), prop("custom.align", "right"), prop("displayName", "IP packet, B"),
+			prop("unit", "suffix: B"), prop("decimals", 0), prop("custom.width", 90),
+			prop("custom.align", "right"), prop("displayName", "IP packet"),
 		})
 	// Columns stand in the order in which the rows name them: by rate, then by size. The
-	// sizes stay text: as numbers they would take part in the scale of the colours.
+	// sizes become text: numbers would take part in the scale of the colours.
 	p.WithTransformation(numberOf(metric.PacketRateL)).WithTransformation(sortedBy(metric.PacketRateL))
-	turned := pivot(metric.PacketBytesL, metric.PacketRateL)
-	for _, s := range turned[:len(turned)-1] {
+	for _, s := range pivot(metric.PacketBytesL, metric.PacketRateL) {
 		p.WithTransformation(s)
 	}
+	p.WithTransformation(fieldAs(metric.PacketBytesL, "string"))
 	return p
 }

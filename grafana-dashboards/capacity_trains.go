@@ -13,7 +13,6 @@ import (
 
 // Names recorded by deploy/prometheus/rules.
 const (
-	recCapacity         = "oneway:capacity_bytes_per_second:median"
 	recCapacityBaseline = "oneway:capacity_bytes_per_second:baseline7d"
 	recCapacityHour     = "path_hour:oneway_capacity_bytes_per_second:median"
 )
@@ -43,7 +42,7 @@ func capacityBySize() *trend.PanelBuilder {
 		one("0.5", "")+" or "+one("0.05", " 5th")+" or "+one("0.95", " 95th")).
 		Min(0)
 	for _, d := range []string{"forward", "reverse"} {
-		edge := props{color(colorOf(d)), prop("custom.lineWidth", 0), prop("custom.showPoints", "never")}
+		edge := props{color(colorOf(d)), prop("custom.lineWidth", 0), prop("custom.showPoints", "never"), prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": false, "viz": false})}
 		p.OverrideByName(d, props{color(colorOf(d))}).
 			OverrideByName(d+" 95th", append(edge, prop("custom.fillBelowTo", d+" 5th"), prop("custom.fillOpacity", 20))).
 			OverrideByName(d+" 5th", edge)
@@ -60,9 +59,9 @@ func capacityCDF() *trend.PanelBuilder {
 	all := "sum by (packet_bytes) (increase(" + series("_count") + dashboardRange + "))"
 	return curve(text{
 		"Trains, CDF by size, $direction",
-		"Replaces the bandwidth distributions of the WPI report (figures 11 to 13): share of the clean trains in all runs of the time range with at most this capacity. Exact at the points, which are bounds of classic buckets, five a decade. Choose the direction above.",
+		"Replaces the bandwidth distributions of the WPI report (figures 11 to 13): share of the clean trains in all runs of the time range with at most this capacity. Exact at the points, which are bounds of classic buckets, five a decade: all trains of a steady link fall between two of them; the distribution of the runs, below, has none. Choose the direction above.",
 		"percentunit", noTrains + "; or the server ingests native histograms only",
-	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, log: 10, octets: true},
+	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, log: 10, octets: true, sorted: true},
 		"("+reached+" / on (packet_bytes) group_left () ("+all+" > 0)) and on (le) "+occupiedIn(series("_bucket"), series("_count"))).
 		Min(0).Max(1).
 		OverrideByRegexp("/^[0-9]/", props{prop("displayName", "${__field.name} B")})
@@ -80,7 +79,7 @@ func capacityRuns() *trend.PanelBuilder {
 		"Runs, distribution by size, $direction",
 		"Replaces the bandwidth distributions of the WPI report (figures 11 to 13) without buckets: at 10 %, a tenth of the dashboard's time range had a median capacity of at most this, by size of the IP packet. Sizes that lie on each other are evidence of a capacity; steps are states of the link.",
 		inBits, noTrains + " in this time range",
-	}, axis{label: "share", column: metric.PacketBytesL, unit: "percentunit"},
+	}, axis{label: "share", column: metric.PacketBytesL, unit: "percentunit", sorted: true},
 		bitsOf("max by (share, packet_bytes) ("+strings.Join(terms, " or ")+")")).
 		Span(24).Height(8).
 		OverrideByRegexp("/^[0-9]/", props{prop("displayName", "${__field.name} B")})
@@ -92,7 +91,7 @@ func capacityOverTime() *timeseries.PanelBuilder {
 		"A point where a run was completed: the highest median of all sizes, its median of the last 7 days (dashed), below 60 % of which is OnewayCapacityDegraded. Replaces WPI figures 10 to 13.",
 		inBits, noTrains + " in this time range",
 	},
-		ranged(fresh(trained, bitsOf(recFrom(trained, recCapacity))), "{{direction}}"),
+		ranged(fresh(trained, bitsOf("max without (packet_bytes, q) ("+from(trained, metric.Capacity, metric.QuantileL+`="0.5"`)+")")), "{{direction}}"),
 		ranged(bitsOf(recFrom(trained, recCapacityBaseline)), "{{direction}} baseline"),
 	)).Height(9).
 		Thresholds(steps(step{0, "transparent"})).
@@ -145,10 +144,10 @@ func dispersionTable() *tablepanel.PanelBuilder {
 		"none", noTrains,
 	},
 		column{title: "IP packet", label: metric.PacketBytesL, own: props{prop("unit", "suffix: B"), prop("custom.width", 85)}},
-		column{title: "median", query: of("0.5"), unit: inBits, own: props{prop("decimals", 2)}},
+		column{title: "median", query: of("0.5"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},
 		column{title: "dispersion", query: each(metric.TrainDispersion), unit: "s", own: props{prop("decimals", 2)}},
-		column{title: "5th", query: of("0.05"), unit: inBits, own: props{prop("decimals", 2)}},
-		column{title: "95th", query: of("0.95"), unit: inBits, own: props{prop("decimals", 2)}},
+		column{title: "5th", query: of("0.05"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},
+		column{title: "95th", query: of("0.95"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},
 		column{title: "fragmented", query: each(metric.TrainFragmented), own: props{
 			prop("mappings", values(map[string]dashboard.ValueMappingResult{
 				"0": word("no", green, 0), "1": word("yes", orange, 1),

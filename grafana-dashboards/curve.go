@@ -18,6 +18,8 @@ type axis struct {
 	log float64
 	// octets: the label counts octets a second, which are shown as bits a second.
 	octets bool
+	// sorted: the column's values are numbers, and the curves stand in their order.
+	sorted bool
 }
 
 // bitField is made of a label that counts octets a second.
@@ -38,6 +40,9 @@ func curve(t text, x axis, query string) *trend.PanelBuilder {
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti))
+	if x.sorted {
+		p.WithTransformation(numberOf(x.column)).WithTransformation(sortedBy(x.column))
+	}
 	for _, s := range steps {
 		p.WithTransformation(s)
 	}
@@ -64,9 +69,11 @@ func pivot(row, column string) []dashboard.DataTransformerConfig {
 }
 
 // numberOf makes numbers of a field of text.
-func numberOf(field string) dashboard.DataTransformerConfig {
+func numberOf(field string) dashboard.DataTransformerConfig { return fieldAs(field, "number") }
+
+func fieldAs(field, kind string) dashboard.DataTransformerConfig {
 	return transform("convertFieldType", map[string]any{
-		"conversions": []map[string]any{{"targetField": field, "destinationType": "number"}}, "fields": map[string]any{},
+		"conversions": []map[string]any{{"targetField": field, "destinationType": kind}}, "fields": map[string]any{},
 	})
 }
 

@@ -46,8 +46,8 @@ func lastAndNext() *tablepanel.PanelBuilder {
 		"none", noRun,
 	},
 		column{title: "probe", label: metric.Probe},
-		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow"},
-		column{title: "next, about", query: each("1000 * (" + last + " + " + from(anyTest, metric.RunInterval) + ")"), unit: "dateTimeFromNow"},
+		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
+		column{title: "next, about", query: each("1000 * (" + last + " + " + from(anyTest, metric.RunInterval) + ")"), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
 		column{title: "every", query: each(from(anyTest, metric.RunInterval)), unit: "s"},
 		column{title: "took", query: each(from(anyTest, metric.RunDuration)), unit: "s"},
 		column{title: "now", query: each(from(anyTest, metric.TestRunning)), own: props{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
@@ -19,8 +20,10 @@ func throughputRow(b *boardBuilder) {
 		"What the runs found",
 		"State of each direction by its last run: filled (a queue that drops at its end), not filled (OnewayLinkNotFilled: offer more), policer (loss without delay), aqm (dropped before the queue was full), rate changed (the link's rate changed during the run). A state stands until the next run.",
 		"none", noLoad,
-	}, ranged(stateOf(), "{{direction}}")).Height(7).
-		Mappings(values(numbers(saturationStates()))).Thresholds(steps(step{0, grey})))
+	}, ranged(stateOf(), "{{direction}}")).Height(7).ShowValue(common.VisibilityModeAuto).
+		Mappings(values(numbers(saturationStates()))).Thresholds(steps(step{0, grey})).
+		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
+			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
 	b.WithPanel(runs(counted(text{
 		"Not sent, and lost under load",
 		"Left: share of the planned packets that the sending host did not send: its own fault and no loss of the path (D-ITG's throughput at the sender); the line is at 2 %, the default of OnewaySenderTooSlow. Right, dashed: share of what was sent that did not arrive.",

@@ -57,7 +57,7 @@ func plainTable(t text) *tablepanel.PanelBuilder {
 	return tablepanel.NewPanelBuilder().
 		Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
 		Datasource(datasource()).Span(12).Height(7).ShowHeader(true).
-		CellHeight(common.TableCellHeightSm).MinWidth(70)
+		CellHeight(common.TableCellHeightSm).MinWidth(90)
 }
 
 // quoted is what somebody else has measured, to be held beside the panel before it.
