@@ -1,0 +1,156 @@
+package abuse
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/responder"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/stream"
+)
+
+// respondIn names the directory in which this program is a responder instead of a test.
+const respondIn = "ONEWAY_ABUSE_RESPOND_IN"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(respondIn); dir != "" {
+		if err := respondUntilKilled(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// respondUntilKilled prints where it is, and its pin.
+func respondUntilKilled(dir string) error {
+	links, err := sched.NewLinks(sched.LinksOptions{})
+	if err != nil {
+		return err
+	}
+	r, err := responder.New(responder.Options{
+		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, StateDir: dir, TokensFile: filepath.Join(dir, "tokens"),
+	}, responder.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: links})
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-r.Started()
+		fmt.Println(r.Addrs()[0], r.Pin())
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // it never outlives its test for long
+	defer cancel()
+	return r.Run(ctx)
+}
+
+// respondApart runs this program as a responder.
+func respondApart(t *testing.T, dir string) (at, pin string, kill func()) {
+	t.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), respondIn+"="+dir)
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {
+		_ = c.Process.Kill() // SIGKILL: it can clean nothing up
+		_ = c.Wait()         // "signal: killed"
+	}
+	t.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, pin, _ = strings.Cut(strings.TrimSpace(line), " ")
+	return at, pin, kill
+}
+
+func TestResponderThatIsKilledForgetsNothing(t *testing.T) {
+	dir := t.TempDir()
+	token, text, err := responder.NewToken("client", control.Limits{BytesPerDay: 100_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := responder.AppendToken(filepath.Join(dir, "tokens"), token); err != nil {
+		t.Fatal(err)
+	}
+	at, pin, kill := respondApart(t, dir)
+	open := func(bytes int64) (*control.Client, control.Opened, error) {
+		c, err := control.Dial(t.Context(), control.ClientOptions{Address: at, Pin: pin, Token: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		o, err := c.Open(t.Context(), control.Open{Version: control.Version, Kind: control.Saturate, Run: "crash", Bytes: bytes})
+		return c, o, err
+	}
+	c, opened, err := open(60_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := stream.Open(stream.Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(context.Background()) }()
+	defer func() {
+		e.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	session := e.Join(opened.Session)
+	cookie, err := session.Hello(t.Context(), c.Remote())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Prove(t.Context(), cookie); err != nil {
+		t.Fatal(err)
+	}
+	long := reverse(1, 100_000)
+	if _, err := session.Expect(1, long.Plan); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Start(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	if !within(10*time.Second, func() bool { return e.Stats().Accepted > 20 }) {
+		t.Fatal("no packets come")
+	}
+	kill()
+	select {
+	case <-c.Done(): // the kernel says so
+	case <-time.After(20 * time.Second):
+		t.Fatal("the client does not notice")
+	}
+	before := pin
+	at, pin, _ = respondApart(t, dir)
+	if pin != before {
+		t.Errorf("the pin was %s and is %s", before, pin)
+	}
+	// Nobody knows what the run had used: all that it had set aside counts.
+	if _, _, err := open(40_000_001); refusalOf(t, err).Reason != control.DayLimit {
+		t.Errorf("more than is left: %v", err)
+	}
+	if _, _, err := open(40_000_000); err != nil {
+		t.Errorf("what is left: %v", err)
+	}
+}
