@@ -11,17 +11,40 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// idlePackets is how many single packets go before the load.
-func (o *Options) idlePackets() int { return int(o.Idle.Duration / o.Idle.Interval) }
+// What the idle phase must be to find the empty link: its packets take no more than a share
+// of the rate that fills the link, and there are enough of them for a minimum.
+const (
+	idleShare  = 0.1
+	idleLeast  = 10
+	idleLonger = 10 * time.Second
+)
+
+// idle is the phase before the load: how many single packets, and how far apart. Where the
+// configured interval would load a slow link, or leave too few packets, it is longer.
+func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
+	if o.Idle.Duration == 0 {
+		return 0, 0
+	}
+	sparse := time.Duration(float64(o.PacketBytes) / (idleShare * float64(o.Rate.Of(d))) * float64(time.Second))
+	interval = min(max(o.Idle.Interval, sparse), idleLonger)
+	n = int(o.Idle.Duration / interval)
+	return max(n, min(idleLeast, int(idleLonger/interval))), interval
+}
+
+// idleTime is how long that phase takes.
+func (o *Options) idleTime(d sample.Direction) time.Duration {
+	n, interval := o.idle(d)
+	return time.Duration(n) * interval
+}
 
 // plan is the idle phase, and the load right after it.
 func (o *Options) plan(s *heavy.Session, d sample.Direction) (p stream.Plan, load int) {
 	rate := s.Paced(o.PacketBytes, o.Rate.Of(d), o.Duration)
-	n := o.idlePackets()
+	n, interval := o.idle(d)
 	if n == 0 {
 		return s.Plan(rate), 0
 	}
-	idle := stream.Segment{PayloadBytes: rate.PayloadBytes, Interval: o.Idle.Interval, Burst: 1, Bursts: n}
+	idle := stream.Segment{PayloadBytes: rate.PayloadBytes, Interval: interval, Burst: 1, Bursts: n}
 	return s.Plan(idle, rate), 1
 }
 
@@ -71,7 +94,7 @@ func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
 	out.Dropped = t.Received.Dropped
 	out.Load = &Load{
 		State: q.State.String(), Evidence: q.Evidence,
-		Offered: q.Offered, Throughput: q.Throughput,
+		Offered: q.Offered, Throughput: k.throughput(q),
 		From: q.From, To: q.To, PaperBytes: known(q.PaperBytes, q.PaperBytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
 	}
 	l := out.Load
@@ -95,6 +118,19 @@ func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
 	l.Shortfall = shortfall(t, from)
 	l.PerSecond, l.First = bins(q.PerSecond, l.Trusted), bins(q.First, l.Trusted)
 	return out
+}
+
+// coarse is the share of a second's octets that one packet may be: of fewer packets, a
+// second's octets are too few figures of the rate.
+const coarse = 0.01
+
+// throughput is the median of the seconds, but of a link that passes few packets a second
+// it is what passed in all of the time looked at.
+func (k *Kind) throughput(q *queue.Result) float64 {
+	if q.Rate.OK && float64(k.opts.PacketBytes) > coarse*q.Throughput {
+		return q.Rate.Value
+	}
+	return q.Throughput
 }
 
 // loaded are the valid delays under load, in seconds.

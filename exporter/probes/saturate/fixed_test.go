@@ -364,3 +364,13 @@ func TestSenderThatCannotSendIsAFailure(t *testing.T) {
 		}
 	}
 }
+
+// WPI's EvDO uplink: 153 kb/s, thirteen packets a second. The default idle phase would fill
+// it, and a second's packets would say little of the rate.
+func TestSlowLinkIsNotFilledByTheIdlePhase(t *testing.T) {
+	link := &heavytest.Link{Rate: 153e3 / 8, Queue: 20_000, Delay: 100 * time.Millisecond}
+	b := must(t, link, func(o *saturate.Options) { o.Rate.Forward = 250e3 / 8 }, "forward")
+	b.expect(t, metric.QueueIdleDelay, 0.1, 1e-6, "forward")
+	b.expect(t, metric.UDPThroughput, 153e3/8, 0.01, "forward")
+	b.expect(t, metric.QueueSize, 20_000, 0.05, "forward")
+}

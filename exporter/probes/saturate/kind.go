@@ -58,8 +58,8 @@ func (k *Kind) bytes(d sample.Direction) int64 {
 	case ModeSearch: // the last step may go beyond the search's time
 		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration+k.opts.Search.Step))
 	default:
-		idle := size * float64(k.opts.idlePackets())
-		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration) + idle)
+		n, _ := k.opts.idle(d)
+		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration) + size*float64(n))
 	}
 }
 
@@ -74,7 +74,7 @@ func (k *Kind) Duration() (t time.Duration) {
 		case ModeSearch:
 			t += k.opts.Duration + k.opts.Search.Step
 		default:
-			t += k.opts.Idle.Duration + k.opts.Duration
+			t += k.opts.idleTime(d) + k.opts.Duration
 		}
 	}
 	return t

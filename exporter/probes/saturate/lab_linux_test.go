@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,4 +72,33 @@ func deref[T any](v *T) any {
 		return "none"
 	}
 	return *v
+}
+
+func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
+	network := lab.Start(t, lab.Options{})
+	shared := farEnd(t, netip.AddrPortFrom(network.Server.Addr6, 8620), network.Server.Do)
+	shared.NoChecksum, shared.DrainTimeout = true, 20*time.Second
+	own := saturate.DefaultOptions()
+	own.Duration, own.Idle.Duration, own.PacketBytes = time.Second, 0, 1000
+	kind, err := saturate.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcome *heavy.Outcome
+	err = network.Client.Do(func() (err error) {
+		outcome, err = heavy.Once(t.Context(), envWith(&heavytest.Sink{}), target, shared, kind, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcome.ForwardBytes != 625_000 || outcome.ReverseBytes != 1_500_000 {
+		t.Errorf("%d and %d octets, want a second of 5 and of 12 Mb/s", outcome.ForwardBytes, outcome.ReverseBytes)
+	}
+	if payload := outcome.Transfers[0].Plan.Segments[0].PayloadBytes; payload != 952 || outcome.Transfers[0].Plan.NoChecksum {
+		t.Errorf("%d octets of payload in packets of 1000; no checksum: %v", payload, outcome.Transfers[0].Plan.NoChecksum)
+	}
+	if len(outcome.Notes) == 0 || !strings.Contains(outcome.Notes[0], "no_checksum is for IPv4") {
+		t.Errorf("%q", outcome.Notes)
+	}
 }

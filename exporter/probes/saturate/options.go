@@ -41,7 +41,8 @@ type Options struct {
 	Together bool `yaml:"together"`
 }
 
-// Idle is the phase before the load.
+// Idle is the phase before the load. Its packets are kept to a tenth of Options.Rate, and
+// are ten at the least if that takes no more than 10 s; a Duration of zero leaves it out.
 type Idle struct {
 	Duration time.Duration `yaml:"duration"`
 	Interval time.Duration `yaml:"interval"`
@@ -52,7 +53,8 @@ type Sweep struct {
 	// From is the lowest rate; zero: a tenth of the highest.
 	From   heavy.PerDirection `yaml:"from"`
 	Factor float64            `yaml:"factor"`
-	// Step is how long each rate lasts.
+	// Step is how long each rate lasts. A step that is over before the link's queue is full
+	// loses nothing, even a little above the link's rate.
 	Step time.Duration `yaml:"step"`
 	// MaxLoss is the share that a step may lose and still be lossless, 0..1.
 	MaxLoss float64 `yaml:"max_loss"`
@@ -165,7 +167,7 @@ func (o *Options) checkDirection(d sample.Direction) error {
 			return &probe.OptionError{Key: "search", Problem: fmt.Sprintf("makes no %s search: %v", d, err)}
 		}
 	}
-	longest := o.Duration + o.Idle.Duration
+	longest := o.Duration + o.idleTime(d)
 	switch o.Mode {
 	case ModeSweep:
 		longest = o.Sweep.Step

@@ -40,8 +40,9 @@ type Direction struct {
 type Load struct {
 	State    string `json:"state"`
 	Evidence string `json:"evidence"`
-	// Offered and Throughput are of the part of the load from From to To; Loss is the
-	// share of all of its packets.
+	// Offered and Throughput are of the part of the load from From to To, Throughput being
+	// the median of its seconds, or all of it where a second has few packets; Loss is the
+	// share of all of the load's packets.
 	Offered    float64       `json:"offered_bytes_per_second"`
 	Throughput float64       `json:"throughput_bytes_per_second"`
 	Loss       float64       `json:"loss_ratio"`
