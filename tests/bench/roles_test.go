@@ -23,6 +23,7 @@ import (
 func play(role string, args []string) (status int) {
 	roles := map[string]func(args []string) (any, error){
 		"receive": receive, "send": send, "ask": ask, "reflect": reflect, "sessions": sessions,
+		"stream-in": streamIn, "stream-out": streamOut,
 	}
 	f := roles[role]
 	if f == nil {
