@@ -9,7 +9,10 @@ import (
 	"testing"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/estimate/capacity"
+	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/expr"
@@ -138,7 +141,7 @@ func TestEveryMatcherMatchesALabelThatTheSeriesHas(t *testing.T) {
 func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	sets := map[string][]string{
 		metric.Direction: {sample.Forward.String(), sample.Reverse.String()},
-		"q":              {"0.5", "0.95", "0.99"},
+		"q":              {"0", "0.05", "0.5", "0.95", "0.99", "1"},
 		"cause":          {"queue", "route", "clock"},
 		metric.Path:      {"a-to-b", ""},
 		"leap_status":    {"normal", "insert_second", "delete_second", "unsynchronised"},
@@ -152,8 +155,18 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	for _, s := range clock.States() {
 		sets["state"] = append(sets["state"], s.String())
 	}
+	for s := queue.Filled; s <= queue.RateChanged; s++ {
+		sets["state"] = append(sets["state"], s.String())
+	}
 	for _, r := range sample.Reasons() {
 		sets[metric.ReasonL] = append(sets[metric.ReasonL], r.String())
+	}
+	sets[metric.ReasonL] = append(sets[metric.ReasonL], heavy.ReasonBudget)
+	for _, r := range []heavy.Result{heavy.Completed, heavy.Incomplete, heavy.Refused, heavy.Failed, heavy.Skipped} {
+		sets[metric.ResultL] = append(sets[metric.ResultL], string(r))
+	}
+	for _, r := range capacity.Results() {
+		sets[metric.ResultL] = append(sets[metric.ResultL], r.String())
 	}
 	_, all := load(t)
 	checked := 0
