@@ -269,6 +269,10 @@ func TestRunThatEndsEarlyLeavesTheLastOnesValues(t *testing.T) {
 		"a transfer is refused": {func(*bench, context.Context) error {
 			return &control.Refusal{ID: 2, Reason: control.DayLimit}
 		}, "refused,day_limit"},
+		"a refusal ends the session": {func(b *bench, _ context.Context) error {
+			close(b.lost)
+			return &control.Refusal{Reason: control.ShuttingDown}
+		}, "refused,shutting_down"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T) {
@@ -343,15 +347,17 @@ func TestGaugesThatARunDoesNotSetAreGone(t *testing.T) {
 			step++
 			v.Set(metric.SweepLoss, float64(step), "forward", fmt.Sprint(step))
 			v.Set(metric.UDPThroughput, 1, "forward")
-			v.Observe(metric.LoadedDelay, 1, "forward")
+			if step == 1 {
+				v.Observe(metric.LoadedDelay, 1, "forward")
+			}
 		}
 		b.start()
 		time.Sleep(time.Hour + time.Minute)
 		if diff := cmp.Diff(map[string]float64{"office,saturate,forward,2": 2}, b.sink.All(metric.SweepLoss)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturate", "forward"); n != 2 {
-			t.Errorf("%d observations of two runs", n)
+		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturate", "forward"); n != 1 {
+			t.Errorf("%d observations; what is summed up stays", n)
 		}
 		b.end()
 	})

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"oneway.example/exporter/control"
@@ -32,6 +33,7 @@ type runner struct {
 	// connect opens a session with the far end; tests have their own.
 	connect  func(context.Context, ask) (*connection, error)
 	progress func(Progress)
+	telling  sync.Mutex // one word to progress at a time: both directions may be under way
 	series   *series
 	values   *Values
 	status   *status
@@ -280,6 +282,8 @@ func (r *runner) tell(phase string) { r.follow(Progress{Phase: phase, Share: -1}
 func (r *runner) follow(p Progress) {
 	p = r.status.follow(p, r.kind.Duration())
 	if r.progress != nil {
+		r.telling.Lock()
+		defer r.telling.Unlock()
 		r.progress(p)
 	}
 }

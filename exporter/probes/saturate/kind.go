@@ -74,7 +74,12 @@ func (k *Kind) Duration() (t time.Duration) {
 		case ModeSearch:
 			t += k.opts.Duration + k.opts.Search.Step
 		default:
-			t += k.opts.idleTime(d) + k.opts.Duration
+			one := k.opts.idleTime(d) + k.opts.Duration
+			if k.opts.Together {
+				t = max(t, one)
+				continue
+			}
+			t += one
 		}
 	}
 	return t

@@ -135,6 +135,13 @@ func TestBytesAreThoseOfThePlan(t *testing.T) {
 	if got, want := kind.Duration(), 64*time.Second; got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
+	own.Together = true
+	if kind, err = saturate.NewKind(shared, own); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kind.Duration(), 32*time.Second; got != want {
+		t.Errorf("both together: %v, want %v", got, want)
+	}
 }
 
 func TestPacedSegmentsKeepTheirRate(t *testing.T) {
