@@ -6,6 +6,7 @@ import (
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/report"
 )
 
 // refine names the cause of an error: that of the context, if that has ended.
@@ -23,6 +24,9 @@ func refine(ctx context.Context, err error) error {
 // outcome is what became of a run that ended with err.
 func (r *runner) outcome(run *Run, err error) *Outcome {
 	o := &Outcome{Run: run, End: instant.Now(), Result: Completed, Reason: ReasonOK}
+	for _, l := range run.Summary {
+		o.Lines = append(o.Lines, report.Line{Quantity: l.Quantity, Direction: l.Direction, Value: l.Value})
+	}
 	if err == nil {
 		return o
 	}

@@ -6,6 +6,7 @@ import (
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
 )
 
@@ -30,7 +31,7 @@ type Run struct {
 	// Body is what a Kind found, of a type that it documents; it is the report's "result".
 	Body any `json:"result,omitempty"`
 	// Summary are a few lines for people: landing page, list of runs, terminal.
-	Summary []probe.Result `json:"summary,omitempty"`
+	Summary []probe.Result `json:"-"`
 	// Notes say in a sentence each what a reader should know: "sender could not keep the rate".
 	Notes []string `json:"notes,omitempty"`
 
@@ -100,6 +101,8 @@ type Outcome struct {
 	End    instant.Time `json:"end_ns"`
 	Result Result       `json:"outcome"`
 	Reason string       `json:"reason"`
+	// Lines are the run's Summary.
+	Lines []report.Line `json:"summary,omitempty"`
 	// Error is why it did not complete, for people; empty if it did.
 	Error string `json:"error,omitempty"`
 	// ForwardBytes and ReverseBytes are the IP octets that were sent.

@@ -263,13 +263,10 @@ func (r *runner) keep(o *Outcome) {
 	}
 	h := report.Header{
 		ID: o.ID, Path: o.Path, Probe: o.Probe, Kind: string(o.Kind), Peer: o.Peer,
-		Begin: o.Begin.Time(), End: o.End.Time(), Result: string(o.Result),
+		Begin: o.Begin.Time(), End: o.End.Time(), Result: string(o.Result), Summary: o.Lines,
 	}
 	if o.Result != Completed {
 		h.Reason = o.Reason
-	}
-	for _, l := range o.Summary {
-		h.Summary = append(h.Summary, report.Line{Quantity: l.Quantity, Direction: l.Direction, Value: l.Value})
 	}
 	_ = r.env.Reports.Write(h, o)
 }

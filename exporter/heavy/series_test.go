@@ -88,3 +88,19 @@ func TestRowsAreArraysInTheOrderOfTheirColumns(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestDamageIsReportedByItsName(t *testing.T) {
+	text, err := json.Marshal(heavy.Counts{Planned: 9, Damaged: heavy.Damaged{0, 2, 0, 0, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Damaged map[string]int `json:"damaged_packets"`
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"truncated": 2, "bad_header": 1}, got.Damaged); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,6 +1,7 @@
 package heavy
 
 import (
+	"encoding/json"
 	"time"
 
 	"oneway.example/exporter/calibration"
@@ -74,10 +75,24 @@ type Counts struct {
 	Lost       int `json:"lost_packets"`
 	Duplicated int `json:"duplicated_packets"` // additional intact copies
 	Reordered  int `json:"reordered_packets"`
-	// Damaged copies by stream.Damage, Intact being 0 always.
-	Damaged [5]int `json:"damaged_packets"`
+	// Damaged copies, by kind.
+	Damaged Damaged `json:"damaged_packets"`
 	// Unsent arrived, and by the sender's account were never sent: none of them counts.
 	Unsent int `json:"unsent_packets"`
+}
+
+// Damaged counts copies by stream.Damage; that of stream.Intact is 0 always.
+type Damaged [5]int
+
+// MarshalJSON is an object of the kinds that occur, such as {"truncated": 2}.
+func (d Damaged) MarshalJSON() ([]byte, error) {
+	kinds := map[string]int{}
+	for kind, n := range d {
+		if n > 0 {
+			kinds[stream.Damage(kind).String()] = n
+		}
+	}
+	return json.Marshal(kinds)
 }
 
 // LossRatio is Lost of Sent; false if none was sent.

@@ -112,12 +112,22 @@ func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
 	idle, idleBound := duration(q.Idle, bound.Error)
 	full, fullBound := duration(q.Full, bound.Error)
 	if l.Trusted {
-		l.Idle, l.IdleBound, l.Full, l.FullBound = idle, idleBound, full, fullBound
+		l.Idle, l.IdleBound = certain(idle, idleBound)
+		l.Full, l.FullBound = certain(full, fullBound)
 		l.delays = loaded(t, from)
 	}
 	l.Shortfall = shortfall(t, from)
 	l.PerSecond, l.First = bins(q.PerSecond, l.Trusted), bins(q.First, l.Trusted)
 	return out
+}
+
+// certain is a delay that its bound does not exceed: of others not even the sign is known,
+// as in package probes/stamp.
+func certain(value, bound *time.Duration) (v, b *time.Duration) {
+	if value == nil || *bound > value.Abs() {
+		return nil, nil
+	}
+	return value, bound
 }
 
 // coarse is the share of a second's octets that one packet may be: of fewer packets, a

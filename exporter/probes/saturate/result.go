@@ -51,7 +51,8 @@ type Load struct {
 	To         time.Duration `json:"to_ns"`
 	Rate       *float64      `json:"rate_bytes_per_second,omitempty"`
 	RateBound  *float64      `json:"rate_error_bound_bytes_per_second,omitempty"`
-	// Idle and Full are one-way delays, known if the clocks are trusted.
+	// Idle and Full are one-way delays, known if the clocks are trusted and their bound does
+	// not exceed them.
 	Idle      *time.Duration `json:"idle_delay_ns,omitempty"`
 	IdleBound *time.Duration `json:"idle_delay_error_bound_ns,omitempty"`
 	Full      *time.Duration `json:"full_delay_ns,omitempty"`
