@@ -26,7 +26,10 @@ type campaign struct {
 	sent int
 }
 
-func newCampaign(o Options) *campaign { return &campaign{opts: o, length: o.TrainPackets} }
+// newCampaign begins with trains of length packets.
+func newCampaign(o Options, length int) *campaign {
+	return &campaign{opts: o, length: min(max(length, minPackets), o.TrainPackets)}
+}
 
 // lostInARow is after how many lost trains the next ones are made shorter. Trains lost by
 // chance are not; ones that the queue does not hold are lost always.
@@ -106,8 +109,8 @@ func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {
 		return
 	}
 	// A queue that is too short lets the same number pass each time; chance does not, and
-	// takes less away this way.
-	c.length = max(minPackets, min(slices.Max(c.prefixes), c.length-1))
+	// takes less away this way. Some room is left to the traffic of others.
+	c.length = max(minPackets, min(slices.Max(c.prefixes)*9/10, c.length-1))
 	c.prefixes = c.prefixes[:0]
 }
 

@@ -34,6 +34,8 @@ type road struct {
 	// err ends every transfer.
 	err error
 
+	// watch is told of each plan; nil: nobody is.
+	watch func(stream.Plan)
 	// paused is how long the probe sent nothing.
 	paused time.Duration
 
@@ -63,6 +65,9 @@ func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ fun
 		r.now = begin
 	}
 	r.plans = append(r.plans, p)
+	if r.watch != nil {
+		r.watch(p)
+	}
 	out := &heavy.Carried{Sent: &stream.Sent{Planned: p.Packets(), Begin: r.now}, Received: &stream.Received{}}
 	for _, s := range p.Segments {
 		r.now = r.now.Add(s.Pause)

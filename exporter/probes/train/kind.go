@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/control"
@@ -16,6 +17,11 @@ import (
 type Kind struct {
 	opts       Options
 	directions int
+	// estimate is how long the run under way will take; zero: none is.
+	estimate atomic.Int64
+	// planned is the time of its transfers up to now, and done how many sizes are.
+	planned time.Duration
+	done    int
 }
 
 var _ heavy.Kind = (*Kind)(nil)
@@ -45,21 +51,42 @@ func (k *Kind) Bytes() (n int64) {
 	return n * int64(k.directions)
 }
 
-// Duration is that of a run that discards no train.
+// Of Duration, before a run has shown how fast the link is: a train takes slow or more, and
+// each direction begins with some that are lost and waited for.
+const (
+	slow    = time.Second
+	waiting = 30 * time.Second
+)
+
+// Duration is, between runs, that of a run over a slow link, from which the time-out
+// comes; and while one is under way what this one will take, for its progress.
 func (k *Kind) Duration() time.Duration {
-	pauses := (k.opts.Trains - 1) / k.opts.Group
-	size := time.Duration(k.opts.Trains)*k.opts.TrainInterval + time.Duration(pauses)*k.opts.GroupPause
-	d := time.Duration(len(k.opts.PayloadBytes)) * size
-	if k.opts.PathMTU {
-		d += time.Second
+	if d := time.Duration(k.estimate.Load()); d > 0 {
+		return d
 	}
-	return d * time.Duration(k.directions)
+	sizes := time.Duration(len(k.opts.PayloadBytes))
+	return time.Duration(k.directions) * (waiting + sizes*k.sizeTakes(k.opts.Trains, max(slow, k.opts.TrainInterval)))
+}
+
+// sizeTakes is how long so many trains of a size take, with the pauses between groups.
+func (k *Kind) sizeTakes(trains int, interval time.Duration) time.Duration {
+	return time.Duration(trains)*interval + time.Duration(max(0, trains-1)/k.opts.Group)*k.opts.GroupPause
+}
+
+// foresee sets what Duration says, from what has been planned up to now, the trains that
+// are still wanted of this size, and the sizes still to come in all directions.
+func (k *Kind) foresee(trains, sizes int, interval time.Duration) {
+	left := time.Duration(trains) * interval
+	left += time.Duration(sizes*k.opts.Trains) * interval
+	k.estimate.Store(int64(k.planned + left))
 }
 
 // Perform sends the trains of all sizes, one direction after the other.
 func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) error {
 	res := &Result{}
 	r.Body = res
+	k.planned, k.done = 0, 0
+	defer k.estimate.Store(0)
 	for _, d := range r.Directions {
 		one := &Direction{Direction: d, Way: d.String()}
 		res.Directions = append(res.Directions, one)
@@ -83,9 +110,14 @@ func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, on
 			r.Note(one.Way + ": the path's MTU was not found: not even the smallest packets came through, or answers stopped")
 		}
 	}
+	room := 0 // octets of a train that the path's queues hold; 0: as many as there were
 	for _, payload := range k.opts.PayloadBytes {
-		z, err := k.size(ctx, s, r, one, payload)
+		z, err := k.size(ctx, s, r, one, payload, room)
 		one.Sizes = append(one.Sizes, z)
+		k.done++
+		if z.TrainPackets < k.opts.TrainPackets {
+			room = z.TrainPackets * z.WireBytes
+		}
 		if err != nil {
 			return err
 		}
@@ -99,15 +131,20 @@ func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, on
 	return nil
 }
 
-// size sends trains of one size until enough are clean, or too many were discarded.
-func (k *Kind) size(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Direction, payload int) (*Size, error) {
+// size sends trains of one size until enough are clean, or too many were discarded. They
+// have no more than room octets, if that is not zero.
+func (k *Kind) size(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Direction, payload, room int) (*Size, error) {
 	z := &Size{PayloadBytes: payload, PacketBytes: payload + s.Overhead()}
 	z.WireBytes = onTheWire(z.PacketBytes, d.PathMTU, isIPv6(s))
 	if d.PathMTU > 0 {
 		fragmented := z.PacketBytes > d.PathMTU
 		z.Fragmented = &fragmented
 	}
-	c := newCampaign(k.opts)
+	length := k.opts.TrainPackets
+	if room > 0 {
+		length = room / z.WireBytes
+	}
+	c := newCampaign(k.opts, length)
 	var err error
 	for err == nil {
 		n, pause := c.next()
@@ -141,10 +178,12 @@ func (k *Kind) group(ctx context.Context, s *heavy.Session, d sample.Direction, 
 	// Of a path whose MTU is not known, large packets may be fragmented rather than lost.
 	plan.Fragment = z.Fragmented == nil && z.PacketBytes > base6 || z.Fragmented != nil && *z.Fragmented
 	length := c.length
+	k.foresee(k.opts.Trains-c.clean(), len(k.opts.PayloadBytes)*k.directions-k.done-1, interval)
 	t, err := s.Transfer(ctx, d, plan, nil)
 	if err != nil {
 		return err
 	}
+	k.planned += plan.Duration()
 	for _, one := range trainsOf(t, length, z.WireBytes) {
 		c.observe(one, capacity.Judge(one, capacity.Options{}))
 	}

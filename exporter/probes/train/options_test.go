@@ -78,15 +78,16 @@ func TestCleanTrainsNeededFollowTheirNumber(t *testing.T) {
 	}
 }
 
-func TestPlannedDurationIsThatOfTheReport(t *testing.T) {
+func TestTimeOutLeavesRoomForASlowLink(t *testing.T) {
 	o := DefaultOptions()
-	o.PathMTU = false
+	o.Trains, o.TrainInterval, o.GroupPause = 10, 200*time.Millisecond, 0
 	k, err := NewKind(heavy.DefaultOptions(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := k.Duration(), 2*4*(30*time.Second+2*10*time.Second); got != want {
-		t.Errorf("a run takes %v, want %v", got, want)
+	// A train of 25 packets of 1500 octets takes 2 s at 150 kb/s; a time-out is twice this.
+	if got := k.Duration(); got < 2*4*10*time.Second || got > 10*time.Minute {
+		t.Errorf("a run may take %v", got)
 	}
 }
 
