@@ -25,7 +25,7 @@ func matrixRow(b *boardBuilder) {
 	for _, c := range []struct {
 		t      text
 		query  string
-		colors props
+		shades props
 		steps  *dashboard.ThresholdsConfigBuilder
 	}{
 		{
@@ -71,12 +71,12 @@ func matrixRow(b *boardBuilder) {
 			from(crossed, metric.MatrixSpread) + " / (" + sent + " > 0)", byStep, steps(step{0, green}, step{0.02, yellow}, step{0.1, orange}, step{0.3, red}),
 		},
 	} {
-		b.WithPanel(cells(c.t, c.query, c.colors, c.steps))
+		b.WithPanel(cells(c.t, c.query, c.shades, c.steps))
 	}
 }
 
 // cells is a coloured table over two labels: sizes down, rates across.
-func cells(t text, query string, colors props, thresholds *dashboard.ThresholdsConfigBuilder) *tablepanel.PanelBuilder {
+func cells(t text, query string, shades props, thresholds *dashboard.ThresholdsConfigBuilder) *tablepanel.PanelBuilder {
 	p := plainTable(t).Height(8).Decimals(1).
 		Targets(targets(one(table("max by (packet_bytes, packet_rate) ("+query+")")))).
 		Thresholds(thresholds).
@@ -84,7 +84,7 @@ func cells(t text, query string, colors props, thresholds *dashboard.ThresholdsC
 			prop("custom.cellOptions", map[string]string{"type": "color-background", "mode": "basic"}),
 			prop("custom.align", "center"),
 			prop("displayName", "${__field.name}/s"),
-		}, colors...)).
+		}, shades...)).
 		OverrideByName(metric.PacketBytesL, props{
 			prop("unit", "suffix: B"), prop("decimals", 0), prop("custom.width", 90),
 			prop("custom.align", "right"), prop("displayName", "IP packet"),

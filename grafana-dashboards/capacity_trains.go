@@ -59,10 +59,11 @@ func capacityCDF() *trend.PanelBuilder {
 	all := "sum by (packet_bytes) (increase(" + series("_count") + dashboardRange + "))"
 	return curve(text{
 		"Trains, CDF by size, $direction",
-		"Replaces the bandwidth distributions of the WPI report (figures 11 to 13): share of the clean trains in all runs of the time range with at most this capacity. Exact at the points, which are bounds of classic buckets, five a decade: all trains of a steady link fall between two of them; the distribution of the runs, below, has none. Choose the direction above.",
-		"percentunit", noTrains + "; or the server ingests native histograms only",
+		"Replaces WPI figure 7: share of the clean trains in all runs of the time range with at most this capacity. Exact at the points, which are bounds of classic buckets (read off those or off a native histogram), five a decade: all trains of a steady link fall between two of them; the distribution of the runs, below, has none. Choose the direction above.",
+		"percentunit", noTrains + " in this time range",
 	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, log: 10, octets: true, sorted: true},
-		"("+reached+" / on (packet_bytes) group_left () ("+all+" > 0)) and on (le) "+occupiedIn(series("_bucket"), series("_count"))).
+		"(("+reached+" / on (packet_bytes) group_left () ("+all+" > 0)) and on (le) "+occupiedIn(series("_bucket"), series("_count"))+
+			") or on (packet_bytes) "+fractions(metric.TrainCapacity, 0, metric.PacketBytesL, series(""))).
 		Min(0).Max(1).
 		OverrideByRegexp("/^[0-9]/", props{prop("displayName", "${__field.name} B")})
 }
@@ -77,7 +78,7 @@ func capacityRuns() *trend.PanelBuilder {
 	}
 	return curve(text{
 		"Runs, distribution by size, $direction",
-		"Replaces the bandwidth distributions of the WPI report (figures 11 to 13) without buckets: at 10 %, a tenth of the dashboard's time range had a median capacity of at most this, by size of the IP packet. Sizes that lie on each other are evidence of a capacity; steps are states of the link.",
+		"Replaces WPI figure 7, of runs and without buckets: at 10 %, a tenth of the dashboard's time range had a median capacity of at most this, by size of the IP packet. Sizes that lie on each other are evidence of a capacity; steps are states of the link.",
 		inBits, noTrains + " in this time range",
 	}, axis{label: "share", column: metric.PacketBytesL, unit: "percentunit", sorted: true},
 		bitsOf("max by (share, packet_bytes) ("+strings.Join(terms, " or ")+")")).
@@ -86,17 +87,23 @@ func capacityRuns() *trend.PanelBuilder {
 }
 
 func capacityOverTime() *timeseries.PanelBuilder {
+	best := func(q string) string {
+		return bitsOf("max without (packet_bytes, q) (" + from(trained, metric.Capacity, metric.QuantileL+`="`+q+`"`) + ")")
+	}
 	return runs(lines(text{
 		"Capacity, run by run",
-		"A point where a run was completed: the highest median of all sizes, its median of the last 7 days (dashed), below 60 % of which is OnewayCapacityDegraded. Replaces WPI figures 10 to 13.",
+		"Replaces WPI figures 8 to 13. A point where a run was completed: the highest median of all sizes, the highest 5th percentile (dotted), and the median of the last 7 days (dashed), below 60 % of which is OnewayCapacityDegraded.",
 		inBits, noTrains + " in this time range",
 	},
-		ranged(fresh(trained, bitsOf("max without (packet_bytes, q) ("+from(trained, metric.Capacity, metric.QuantileL+`="0.5"`)+")")), "{{direction}}"),
+		ranged(fresh(trained, best("0.5")), "{{direction}}"),
+		ranged(fresh(trained, best("0.05")), "{{direction}} 5th"),
 		ranged(bitsOf(recFrom(trained, recCapacityBaseline)), "{{direction}} baseline"),
 	)).Height(9).
 		Thresholds(steps(step{0, "transparent"})).
 		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
+		OverrideByName("forward 5th", props{color(blue), dotted(), prop("custom.pointSize", 2)}).
+		OverrideByName("reverse 5th", props{color(orange), dotted(), prop("custom.pointSize", 2)}).
 		OverrideByName("forward baseline", props{color(blue), dashed(), prop("custom.showPoints", "never")}).
 		OverrideByName("reverse baseline", props{color(orange), dashed(), prop("custom.showPoints", "never")})
 }
@@ -106,7 +113,7 @@ func capacityByHour() *trend.PanelBuilder {
 	mean := bitsOf(`avg by (hour, direction) (avg_over_time(` + recFrom(trained, recCapacityHour) + dashboardRange + `))`)
 	return curve(text{
 		"Capacity by time of day",
-		"Replaces WPI figures 10 to 13: mean over the dashboard's time range of the median capacity, by hour of the day (local time: oneway:threshold:utc_offset_hours). Level: nobody else is seen; a valley in the evening is other people's traffic.",
+		"Replaces WPI figures 8 to 13: mean over the dashboard's time range of the median capacity, by hour of the day (local time: oneway:threshold:utc_offset_hours). Level: nobody else is seen; a valley in the evening is other people's traffic.",
 		inBits, "No recorded hours yet: are deploy/prometheus/rules loaded?",
 	}, axis{label: "hour", column: metric.Direction, unit: "suffix: h"}, mean).
 		Min(0).
@@ -143,7 +150,7 @@ func dispersionTable() *tablepanel.PanelBuilder {
 		"Replaces WPI figure 15, for the last run: median, mean time between the packets of a clean train at the receiver, 5th and 95th percentile, and whether such packets are fragmented. Capacity is (N-1) L / dispersion, in IP octets. Choose the direction above.",
 		"none", noTrains,
 	},
-		column{title: "IP packet", label: metric.PacketBytesL, own: props{prop("unit", "suffix: B"), prop("custom.width", 85)}},
+		column{title: "IP packet", label: metric.PacketBytesL, empty: "no clean trains", own: props{prop("unit", "suffix: B")}},
 		column{title: "median", query: of("0.5"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},
 		column{title: "dispersion", query: each(metric.TrainDispersion), unit: "s", own: props{prop("decimals", 2)}},
 		column{title: "5th", query: of("0.05"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},

@@ -33,7 +33,7 @@ func curve(t text, x axis, query string) *trend.PanelBuilder {
 		field, steps = bitField, append(steps, bits(x.label, bitField)...)
 	}
 	p := trend.NewPanelBuilder().Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
-		Datasource(datasource()).Targets([]cog.Builder[variants.Dataquery]{table(query).RefId("A")}).
+		Datasource(datasource()).Targets([]cog.Builder[variants.Dataquery]{table(x.orNothing(query)).RefId("A")}).
 		Span(12).Height(9).
 		XField(field).LineWidth(2).ShowPoints(common.VisibilityModeAlways).PointSize(4).
 		SpanNulls(common.BoolOrFloat64{Bool: new(true)}).
@@ -50,7 +50,17 @@ func curve(t text, x axis, query string) *trend.PanelBuilder {
 	if x.log > 0 {
 		own = append(own, prop("custom.scaleDistribution", map[string]any{"type": "log", "log": x.log}))
 	}
-	return p.OverrideByName(field, own)
+	return p.OverrideByName(field, own).
+		OverrideByName(nothing, props{prop("displayName", t.none), color(grey)})
+}
+
+// nothing names the curve that stands for none; it has no point.
+const nothing = "-1"
+
+// orNothing gives a panel without data that curve, whose legend says why: without its x
+// field a trend panel complains of that and shows no reason.
+func (x axis) orNothing(query string) string {
+	return "(" + query + `) or on () label_replace(label_replace(vector(NaN), "` + x.label + `", "1", "", ""), "` + x.column + `", "` + nothing + `", "", "")`
 }
 
 // pivot makes rows of a label's values, as numbers and in their order, and columns of

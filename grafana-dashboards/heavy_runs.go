@@ -45,10 +45,10 @@ func lastAndNext() *tablepanel.PanelBuilder {
 		"When the last run ended that was completed, when the next is due by its interval (jitter, windows of the day and waiting for the link make it later), the interval, how long the last run took, and whether one runs now.",
 		"none", noRun,
 	},
-		column{title: "probe", label: metric.Probe},
+		column{title: "probe", label: metric.Probe, empty: "none configured"},
+		column{title: "every", query: each(from(anyTest, metric.RunInterval)), unit: "s"},
 		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
 		column{title: "next, about", query: each("1000 * (" + last + " + " + from(anyTest, metric.RunInterval) + ")"), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
-		column{title: "every", query: each(from(anyTest, metric.RunInterval)), unit: "s"},
 		column{title: "took", query: each(from(anyTest, metric.RunDuration)), unit: "s"},
 		column{title: "now", query: each(from(anyTest, metric.TestRunning)), own: props{
 			prop("mappings", values(map[string]dashboard.ValueMappingResult{

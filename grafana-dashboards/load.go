@@ -81,7 +81,7 @@ func queueTile(name, matcher string) *stat.PanelBuilder {
 		TextMode(common.BigValueTextModeValueAndName).
 		Thresholds(steps(step{0, grey}, step{0, green}, step{bloat, red})).
 		OverrideByName("± bound", props{color(grey)}).
-		OverrideByName("size", props{prop("unit", "decbytes"), color(colorOf(name))})
+		OverrideByName("size", props{prop("unit", "decbytes"), prop("decimals", 2), color(colorOf(name))})
 }
 
 // bloat is the default of oneway:threshold:bufferbloat_seconds.

@@ -54,7 +54,8 @@ func loadedCDF() *trend.PanelBuilder {
 		"Delay under load, CDF",
 		"Replaces thesis figures 5.3 and 6.1c: share of the packets that arrived, in all runs of the time range, with at most this delay. Read at the bounds of the classic buckets, of those or of a native histogram, whichever the server has; the lines between the points are a guess.",
 		"percentunit", noLoadedDelay,
-	}, "("+fromBuckets+") or on (direction) ("+strings.Join(fractions(metric.LoadedDelay), " or ")+")").
+	}, "("+fromBuckets+") or on (direction) "+
+		fractions(metric.LoadedDelay, leastLoaded, metric.Direction, from(saturated, metric.LoadedDelay))).
 		OverrideByName("forward", props{color(blue)}).
 		OverrideByName("reverse", props{color(orange)})
 }
@@ -67,18 +68,18 @@ func classic(d *metric.Desc, suffix string, matchers ...string) string {
 // are asked for: a loaded link is not faster.
 const leastLoaded = 0.002
 
-// fractions are the shares of a native histogram up to the bounds of its classic buckets,
-// with the bound as label le.
-func fractions(d *metric.Desc) []string {
+// fractions are the shares of a native histogram up to the bounds of its classic buckets
+// from least on, with the bound as label le.
+func fractions(d *metric.Desc, least float64, by string, series string) string {
 	var out []string
 	for _, bound := range d.Buckets {
-		if bound < leastLoaded {
+		if bound < least {
 			continue
 		}
 		le := strconv.FormatFloat(bound, 'f', -1, 64)
-		out = append(out, "label_replace(histogram_fraction(-Inf, "+le+", sum by (direction) (increase("+from(saturated, d)+dashboardRange+`))), "le", "`+le+`", "", "")`)
+		out = append(out, "label_replace(histogram_fraction(-Inf, "+le+", sum by ("+by+") (increase("+series+dashboardRange+`))), "le", "`+le+`", "", "")`)
 	}
-	return out
+	return "(" + strings.Join(out, " or ") + ")"
 }
 
 // loadedDelayOverTime has a point a run: the histogram grows with each run only.

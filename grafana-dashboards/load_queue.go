@@ -46,16 +46,16 @@ func queueTable() *tablepanel.PanelBuilder {
 		"Replaces thesis table 6.1: smallest delay before the load (idle) and with the queue full, the first and last part left out; what the queue adds is their difference, in which a constant offset of the clocks cancels; its size is that times the rate, in IP octets.",
 		"s", noQueue,
 	},
-		column{title: "direction", label: metric.Direction, own: props{prop("custom.width", 85)}},
-		column{title: "idle", query: each(metric.QueueIdleDelay), unit: "s", own: props{prop("decimals", 1)}},
-		column{title: "full", query: each(metric.QueueFullDelay), unit: "s", own: props{prop("decimals", 1)}},
+		column{title: "direction", label: metric.Direction, empty: "no queue found"},
 		column{title: "adds", query: each(metric.QueueDelay), unit: "s", own: props{
 			prop("decimals", 1), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 		}},
 		column{title: "±", query: each(metric.QueueDelayBound), unit: "s", own: props{prop("decimals", 1)}},
-		column{title: "rate", query: bitsOf(each(metric.UDPThroughput)), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 95)}},
-		column{title: "size", query: each(metric.QueueSize), unit: "decbytes", own: props{prop("decimals", 1)}},
+		column{title: "size", query: each(metric.QueueSize), unit: "decbytes", own: props{prop("decimals", 2)}},
 		column{title: "± ", query: each(metric.QueueSizeBound), unit: "decbytes", own: props{prop("decimals", 1)}},
+		column{title: "rate", query: bitsOf(each(metric.UDPThroughput)), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 95)}},
+		column{title: "full", query: each(metric.QueueFullDelay), unit: "s", own: props{prop("decimals", 1)}},
+		column{title: "idle", query: each(metric.QueueIdleDelay), unit: "s", own: props{prop("decimals", 1)}},
 	).Span(14).Thresholds(steps(step{0, green}, step{bloat, red}))
 }
 

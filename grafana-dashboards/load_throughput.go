@@ -13,6 +13,8 @@ import (
 const recThroughputBaseline = "oneway:udp_throughput_bytes_per_second:baseline7d"
 
 func throughputRow(b *boardBuilder) {
+	words := numbers(saturationStates())
+	words["-1"] = word(noLoad, faint, int32(len(words)))
 	b.WithRow(dashboard.NewRowBuilder("Throughput"))
 	b.WithPanel(throughputElapsed())
 	b.WithPanel(throughputOverTime())
@@ -20,8 +22,8 @@ func throughputRow(b *boardBuilder) {
 		"What the runs found",
 		"State of each direction by its last run: filled (a queue that drops at its end), not filled (OnewayLinkNotFilled: offer more), policer (loss without delay), aqm (dropped before the queue was full), rate changed (the link's rate changed during the run). A state stands until the next run.",
 		"none", noLoad,
-	}, ranged(stateOf(), "{{direction}}")).Height(7).ShowValue(common.VisibilityModeAuto).
-		Mappings(values(numbers(saturationStates()))).Thresholds(steps(step{0, grey})).
+	}, ranged("("+stateOf()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).Height(7).ShowValue(common.VisibilityModeAuto).
+		Mappings(values(words)).Thresholds(steps(step{0, grey})).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
 	b.WithPanel(runs(counted(text{

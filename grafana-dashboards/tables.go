@@ -14,6 +14,9 @@ type column struct {
 	query string
 	// label is the label's name, if it is one.
 	label string
+	// empty is what stands in the label's place in a table without rows: with several
+	// queries Grafana shows the heads of the columns, and no reason.
+	empty string
 	// unit of Grafana's.
 	unit string
 	// own are further properties.
@@ -27,20 +30,22 @@ func columns(t text, cs ...column) *tablepanel.PanelBuilder {
 	var queries []*prometheus.DataqueryBuilder
 	names, order := map[string]string{}, map[string]int{}
 	p := plainTable(t)
+	none := ""
 	for i, c := range cs {
 		field := c.label
+		if c.empty != "" {
+			none = `label_replace(vector(NaN), "` + c.label + `", "` + c.empty + `", "", "")`
+		}
 		if c.query != "" {
 			field = "Value #" + string(rune('A'+len(queries)))
-			queries = append(queries, table(c.query))
+			query := c.query
+			if none != "" {
+				query, none = "("+query+") or on () "+none, ""
+			}
+			queries = append(queries, table(query))
 		}
 		names[field], order[field] = c.title, i
-		own := c.own
-		if c.unit != "" {
-			own = append(props{prop("unit", c.unit)}, own...)
-		}
-		if len(own) > 0 { // a panel with an override of nothing does not load
-			p.OverrideByName(c.title, own)
-		}
+		p.OverrideByName(c.title, append(c.properties(), c.own...))
 	}
 	if len(queries) == 1 { // Grafana numbers values only where there are several
 		names["Value"], order["Value"] = names["Value #A"], order["Value #A"]
@@ -50,6 +55,22 @@ func columns(t text, cs ...column) *tablepanel.PanelBuilder {
 		WithTransformation(transform("organize", map[string]any{ //nolint:misspell // Grafana's word
 			"excludeByName": map[string]bool{"Time": true}, "renameByName": names, "indexByName": order,
 		}))
+}
+
+// properties are those of every column: a cell without a value has a dash, and not the
+// panel's reason. The list is never empty: a panel with an override of nothing does not
+// load.
+func (c column) properties() props {
+	if c.query == "" {
+		return props{prop("noValue", c.empty)}
+	}
+	own := props{prop("noValue", "–"), prop("mappings", []map[string]any{{
+		"type": "special", "options": map[string]any{"match": "nan", "result": map[string]any{"text": "–"}},
+	}})}
+	if c.unit != "" {
+		own = append(own, prop("unit", c.unit))
+	}
+	return own
 }
 
 // plainTable is a table without rows that cannot be read on a phone: it scrolls.
