@@ -193,6 +193,14 @@ func TestMediansBoundHoldsWhereBoundsDiffer(t *testing.T) {
 	}
 }
 
+func TestDelayThatItsBoundExceedsIsNotTold(t *testing.T) {
+	l := link{delay: 20 * time.Microsecond} // the bound is 1 ms
+	s := segmentOf(100, 100*time.Millisecond)
+	if m := evaluate(l.carry(1000, s), 1000, s, 0); m.Delay != nil || m.Bound != nil || m.Jitter == nil {
+		t.Errorf("delay %v, bound %v, jitter %v, want a jitter only", m.Delay, m.Bound, m.Jitter)
+	}
+}
+
 func TestRepetitionsAreJoinedByTheirMedian(t *testing.T) {
 	f := summarise([]Once{
 		{Figures: Figures{Sent: new(10.0), Received: new(9.0), Loss: new(0.1), Delay: new(1.0), Bound: new(0.1), Jitter: new(3.0)}},

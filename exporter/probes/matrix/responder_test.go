@@ -100,17 +100,17 @@ func TestRunWithARealFarEndIsPublished(t *testing.T) {
 		if offered := float64(m.PacketBytes * m.PacketRate); *m.Median.Sent > 1.01*offered || *m.Median.Sent < offered/2 {
 			t.Errorf("%v: sent %v octets/s of %v", m.Cell, *m.Median.Sent, offered)
 		}
-		if m.Median.Delay == nil || *m.Median.Delay < 0 || *m.Median.Bound <= 0 {
-			t.Errorf("%v: delay %v, bound %v", m.Cell, m.Median.Delay, m.Median.Bound)
-		}
 	}
 	for _, family := range []*metric.Desc{
-		metric.MatrixSent, metric.MatrixReceived, metric.MatrixSpread, metric.MatrixDelay,
-		metric.MatrixDelayBound, metric.MatrixJitter, metric.MatrixLoss, metric.MatrixShortfall,
+		metric.MatrixSent, metric.MatrixReceived, metric.MatrixSpread, metric.MatrixJitter, metric.MatrixLoss, metric.MatrixShortfall,
 	} {
 		if got := sink.All(family); len(got) != 6 {
 			t.Errorf("%s has the series %v, want one for each of 6 cells", family.Name, got)
 		}
+	}
+	// Loopback's delays are mostly less than the error of two stamps, and then not told.
+	if delays, bounds := sink.All(metric.MatrixDelay), sink.All(metric.MatrixDelayBound); len(delays) != len(bounds) {
+		t.Errorf("%d delays, %d bounds", len(delays), len(bounds))
 	}
 	if got, ok := sink.Value(metric.MatrixReceived, "a-to-b", "matrix", "reverse", "64", "1000"); !ok || got < 32_000 || got > 65_000 {
 		t.Errorf("published are %v octets/s of 64 B x 1000/s", got)
