@@ -53,11 +53,8 @@ func NewTransfer(near, far Clocks, shared bool, took time.Duration, packets ...P
 	return t
 }
 
-// The reasons that the real dial gives.
-var (
-	ReadToken     = readToken
-	SplitHostPort = splitHostPort
-)
+// ReadToken is readToken.
+func ReadToken(file string) (string, error) { return readToken(file) }
 
 // OnceWith is Once with a far end that a test plays.
 func OnceWith(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, f func(context.Context, int64) (*Far, error), progress func(Progress)) (*Outcome, error) {

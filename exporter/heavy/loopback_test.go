@@ -293,3 +293,41 @@ func relay(t *testing.T, from, to string) (at string) {
 	})
 	return l.Addr().String()
 }
+
+func TestTokenIsTheFirstLineThatIsNoComment(t *testing.T) {
+	for text, want := range map[string]string{
+		"owt_a\n": "owt_a", "\n# ours\n  owt_b  \nowt_c\n": "owt_b", "owt_d": "owt_d", "": "", "# nothing\n\n": "",
+	} {
+		file := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := heavy.ReadToken(file)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q holds %q, %v; want %q", text, got, err, want)
+		}
+		if err != nil && !strings.Contains(err.Error(), `"oneway token new" makes one`) {
+			t.Errorf("%v does not say what to do", err)
+		}
+	}
+	if got, err := heavy.ReadToken(""); got != "" || err != nil {
+		t.Errorf("without a file: %q, %v", got, err)
+	}
+}
+
+func TestAgentThatStopsWhileItWaitsCountsItsRun(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return busy(time.Minute) } })
+		o := make(chan *heavy.Outcome, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			out, _ := heavy.OnceWith(ctx, b.env, target, b.opts, b.kind, b.connect, nil)
+			o <- out
+		}()
+		time.Sleep(30 * time.Second)
+		cancel()
+		if out := <-o; out.Result != heavy.Skipped || out.Reason != heavy.ReasonStopped {
+			t.Errorf("%s, %s", out.Result, out.Reason)
+		}
+	})
+}
