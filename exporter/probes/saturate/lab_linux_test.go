@@ -1,6 +1,8 @@
 package saturate_test
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"net/netip"
 	"os"
@@ -11,17 +13,33 @@ import (
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 )
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
 // The thesis' link (Woo 2010, table 6.1), of which the truth is known here: its rate within
-// 2 %, its queue within 5 %, its empty delay within 0.3 ms.
+// 2 %, its queue within 5 %, its empty delay within 0.3 ms. A busy machine keeps the emulated
+// link from being what it should be, by its own log; such a round is repeated.
 func TestRunOverTheEmulatedWiBroLinkFindsItsRateItsQueueAndItsDelay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED, NOT PASSED: a run of 15 s")
 	}
+	for round := 1; ; round++ {
+		late, err := wibroRound(t)
+		if err == nil {
+			return
+		}
+		if late < 2*time.Millisecond || round == 3 {
+			t.Fatal(err)
+		}
+		t.Logf("round %d spoilt: the emulated link held a packet %v too long, and so: %v", round, late, err)
+	}
+}
+
+// wibroRound is one run; late is how late the emulated link was with a packet at the most.
+func wibroRound(t *testing.T) (late time.Duration, err error) {
 	profile, err := lab.LoadProfile("wibro")
 	if err != nil {
 		t.Fatal(err)
@@ -44,27 +62,42 @@ func TestRunOverTheEmulatedWiBroLinkFindsItsRateItsQueueAndItsDelay(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
+	var wrong []error
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
+		for _, r := range network.Log(sample.Direction(i)) {
+			if r.Fate == lab.Delivered {
+				late = max(late, r.Late())
+			}
+		}
 		d := outcome.Body.(*saturate.Result).Directions[i]
 		l := d.Load
-		t.Logf("%s: %s (%s); %.0f of %.0f B/s, queue %v, idle %v, %v", d.Direction, l.State, l.Evidence, l.Throughput, l.Offered, deref(l.SizeBytes), deref(l.Idle), *d.Counts)
-		if l.State != "filled" || l.SizeBytes == nil || l.Idle == nil || l.Queue == nil {
-			t.Errorf("%s: %+v", d.Direction, l)
-			continue
-		}
-		near(t, d.Direction+" rate", l.Throughput, float64(link.Rate)/8, 0.02)
-		near(t, d.Direction+" queue", *l.SizeBytes, float64(link.Queue), 0.05)
-		if off := *l.Idle - link.Delay; off.Abs() > 300*time.Microsecond {
-			t.Errorf("%s: idle delay %v, the link's is %v", d.Direction, *l.Idle, link.Delay)
-		}
+		t.Logf("%s: %s (%s); %.0f of %.0f B/s, queue %v, idle %v", d.Direction, l.State, l.Evidence, l.Throughput, l.Offered, deref(l.SizeBytes), deref(l.Idle))
+		wrong = append(wrong, hold(d, link))
 	}
+	return late, errors.Join(wrong...)
 }
 
-func near(t *testing.T, what string, got, want, share float64) {
-	t.Helper()
-	if off := math.Abs(got-want) / want; off > share {
-		t.Errorf("%s: %.0f, the link's is %.0f: %.1f %% off", what, got, want, 100*off)
+// hold holds one direction against the truth.
+func hold(d *saturate.Direction, link lab.Link) error {
+	l := d.Load
+	if l.State != "filled" || l.SizeBytes == nil || l.Idle == nil || l.Queue == nil {
+		return fmt.Errorf("%s: %s (%s), queue %v, idle %v", d.Direction, l.State, l.Evidence, deref(l.SizeBytes), deref(l.Idle))
 	}
+	err := errors.Join(
+		near(d.Direction+" rate", l.Throughput, float64(link.Rate)/8, 0.02),
+		near(d.Direction+" queue", *l.SizeBytes, float64(link.Queue), 0.05),
+	)
+	if off := *l.Idle - link.Delay; off.Abs() > 300*time.Microsecond {
+		err = errors.Join(err, fmt.Errorf("%s: idle delay %v, the link's is %v", d.Direction, *l.Idle, link.Delay))
+	}
+	return err
+}
+
+func near(what string, got, want, share float64) error {
+	if off := math.Abs(got-want) / want; off > share {
+		return fmt.Errorf("%s: %.0f, the link's is %.0f: %.1f %% off", what, got, want, 100*off)
+	}
+	return nil
 }
 
 func deref[T any](v *T) any {
