@@ -29,6 +29,8 @@ type road struct {
 	stamps sample.Origin
 	// nic is the time between packets of a burst at the sender.
 	nic time.Duration
+	// pace changes nic by train; nil: it is the same.
+	pace func(train int) time.Duration
 	// arrival changes when a packet arrives; nil: as it is.
 	arrival func(at instant.Time, i int) instant.Time
 	// err ends every transfer.
@@ -39,10 +41,11 @@ type road struct {
 	// paused is how long the probe sent nothing.
 	paused time.Duration
 
-	now   instant.Time
-	free  instant.Time
-	sent  int
-	plans []stream.Plan
+	now    instant.Time
+	free   instant.Time
+	sent   int
+	bursts int
+	plans  []stream.Plan
 }
 
 func (r *road) session() *heavy.Session {
@@ -72,8 +75,13 @@ func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ fun
 	for _, s := range p.Segments {
 		r.now = r.now.Add(s.Pause)
 		for range s.Bursts {
+			nic := r.nic
+			if r.pace != nil {
+				nic = r.pace(r.bursts)
+			}
+			r.bursts++
 			for i := range s.Burst {
-				r.packet(out, p, s.PayloadBytes, r.now.Add(time.Duration(i)*r.nic))
+				r.packet(out, p, s.PayloadBytes, r.now.Add(time.Duration(i)*nic))
 			}
 			r.now = r.now.Add(s.Interval)
 		}

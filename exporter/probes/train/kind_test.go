@@ -244,6 +244,23 @@ func TestContaminatedTrainsAreRefusedSoon(t *testing.T) {
 	}
 }
 
+func TestTrainsThatTheSenderHeldUpDoNotSpoilTheOthers(t *testing.T) {
+	o := DefaultOptions()
+	o.PayloadBytes, o.Trains = []int{1000}, 10
+	o.PathMTU = false
+	d, _ := must(t, &road{rate: wibro, pace: func(train int) time.Duration {
+		if train%3 > 0 { // two of three
+			return time.Millisecond
+		}
+		return 5 * time.Microsecond
+	}}, o)
+	z := d.Sizes[0]
+	near(t, "median", z.Median, wibro, 0.001)
+	if z.Trains["clean"] != 10 || z.Trains["sender_pace"] < 17 {
+		t.Errorf("trains %v, want 10 clean among more that the sender held up", z.Trains)
+	}
+}
+
 func TestLargeTrainsAreMarkedFragmentedAndCountTheirFragments(t *testing.T) {
 	for _, ipv6 := range []bool{false, true} {
 		o := DefaultOptions()

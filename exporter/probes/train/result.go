@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"oneway.example/exporter/estimate/capacity"
@@ -62,18 +63,22 @@ func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
 			z.Evidence[v.Result.String()] = v.Evidence
 		}
 	}
-	clean := z.Trains[capacity.Clean.String()]
 	all := capacity.Summarise(verdicts)
 	if len(all) == 0 {
 		z.Refusal = "no train was sent"
 		return
 	}
-	s := all[0]
-	z.Capacities = s.Capacities
-	if !s.OK || clean < minClean {
-		z.Refusal = refusal(s, verdicts, minClean)
+	// Whether the sender held a train up is seen in that train's own stamps: others are no
+	// more suspect for it. What the path or the receiver does, it does to all of them.
+	others := capacity.Summarise(slices.DeleteFunc(slices.Clone(verdicts), func(v capacity.Verdict) bool {
+		return v.Result == capacity.SenderPace || v.Result == capacity.Unstamped
+	}))
+	z.Capacities = all[0].Capacities
+	if len(others) == 0 || !others[0].OK || len(z.Capacities) < minClean {
+		z.Refusal = refusal(all[0], verdicts, minClean)
 		return
 	}
+	s := others[0]
 	z.Median, z.P5, z.P95 = &s.Median, &s.P5, &s.P95
 	z.Dispersion = new(s.MeanGap.Seconds())
 }
