@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
@@ -261,36 +260,6 @@ func TestTrainsThatTheSenderHeldUpDoNotSpoilTheOthers(t *testing.T) {
 	}
 }
 
-func TestLargeTrainsAreMarkedFragmentedAndCountTheirFragments(t *testing.T) {
-	for _, ipv6 := range []bool{false, true} {
-		o := DefaultOptions()
-		d, _ := must(t, &road{rate: evdo, mtu: 1400, ipv6: ipv6}, o)
-		if d.PathMTU != 1400 {
-			t.Fatalf("IPv6 %v: path MTU %d, want 1400", ipv6, d.PathMTU)
-		}
-		for _, z := range d.Sizes {
-			if *z.Fragmented != (z.PacketBytes > 1400) {
-				t.Errorf("IPv6 %v: %d B fragmented: %v", ipv6, z.PacketBytes, *z.Fragmented)
-			}
-			near(t, "median", z.Median, evdo, 0.001)
-		}
-		if z := d.best(); z.PayloadBytes != 1200 {
-			t.Errorf("IPv6 %v: trains of %d B stand for the path, want the largest whole ones", ipv6, z.PayloadBytes)
-		}
-	}
-}
-
-func TestOnlyTrainsThatNeedItMayBeFragmented(t *testing.T) {
-	r := &road{rate: evdo, mtu: 1400}
-	must(t, r, DefaultOptions())
-	for _, p := range r.plans {
-		size := p.Segments[0].PayloadBytes + 28
-		if isTrain := p.Segments[0].Burst > 1; p.Fragment != (isTrain && size > 1400) {
-			t.Errorf("%d B, burst %d: may be fragmented: %v", size, p.Segments[0].Burst, p.Fragment)
-		}
-	}
-}
-
 func TestGroupsAndPausesAreThoseOfTheReport(t *testing.T) {
 	o := DefaultOptions()
 	o.PayloadBytes = []int{1000}
@@ -350,20 +319,6 @@ func TestTokensRateIsKept(t *testing.T) {
 	}
 }
 
-func TestProbesOfTheMTUKeepTheTokensRate(t *testing.T) {
-	const limit = 50_000
-	r := &road{rate: wibro, stamps: sample.Kernel}
-	s := heavy.NewSession(r, heavy.SessionOptions{Limits: control.Limits{BytesPerSecond: limit}})
-	if mtu, err := pathMTU(t.Context(), s, sample.Forward, 9000); err != nil || mtu != 9000 {
-		t.Fatalf("path MTU %d, %v, want 9000", mtu, err)
-	}
-	for _, p := range r.plans {
-		if rate, unpaced := p.PeakRate(); rate > limit || unpaced {
-			t.Errorf("probes of %d octets at %.0f octets/s, allowed are %d", p.Segments[0].PayloadBytes, rate, limit)
-		}
-	}
-}
-
 func TestFailedTransferEndsTheRunWithWhatWasFound(t *testing.T) {
 	failure := errors.New("the session has ended")
 	res, _, err := perform(t, &road{rate: wibro, err: failure}, DefaultOptions())
@@ -389,44 +344,5 @@ func TestRunKeepsToWhatItSaysItMoves(t *testing.T) {
 		if most := k.Bytes() / 2; moved > most {
 			t.Errorf("one direction moved %d octets, announced were %d (seed 7)", moved, most)
 		}
-	}
-}
-
-func TestOnTheWireCountsTheHeadersOfFragments(t *testing.T) {
-	for _, c := range []struct {
-		ip, mtu int
-		ipv6    bool
-		want    int
-	}{
-		{1500, 1500, false, 1500},
-		{1500, 0, false, 1500},
-		{1500, 1400, false, 1520}, // 1376 + 104 octets of data
-		{1500, 576, false, 1540},  // 552 + 552 + 376
-		{1520, 1400, true, 1480 + 2*48},
-	} {
-		if got := onTheWire(c.ip, c.mtu, c.ipv6); got != c.want {
-			t.Errorf("%d B over an MTU of %d, IPv6 %v: %d octets, want %d", c.ip, c.mtu, c.ipv6, got, c.want)
-		}
-	}
-}
-
-func TestWitnessesTellATooLargePacketFromADeadPath(t *testing.T) {
-	for name, c := range map[string]struct {
-		road *road
-		want answer
-	}{
-		"passes":              {&road{rate: wibro, mtu: 1500}, passed},
-		"too large":           {&road{rate: wibro, mtu: 1300}, tooLarge},
-		"refused":             {&road{rate: wibro, port: 1300}, tooLarge},
-		"dead":                {&road{rate: wibro, lose: func(int) bool { return true }}, unclear},
-		"one of three passes": {&road{rate: wibro, lose: func(n int) bool { return n < 4 }}, passed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c.road.stamps = sample.Kernel
-			got, err := ask(t.Context(), c.road.session(), sample.Reverse, 1400)
-			if err != nil || got != c.want {
-				t.Errorf("answer %d, error %v, want %d", got, err, c.want)
-			}
-		})
 	}
 }
