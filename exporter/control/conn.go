@@ -223,7 +223,7 @@ func (c *Conn) end(err error) {
 	if t, ok := raw.(*tls.Conn); ok {
 		raw = t.NetConn() // tls's own Close may wait 5 s for a peer that does not read
 	}
-	if t, ok := raw.(*net.TCPConn); ok && errors.Is(err, ErrSilent) {
+	if t, ok := raw.(interface{ SetLinger(seconds int) error }); ok && errors.Is(err, ErrSilent) {
 		_ = t.SetLinger(0) // nobody is there: do not repeat to it what was not acknowledged
 	}
 	_ = raw.Close()

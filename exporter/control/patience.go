@@ -6,7 +6,7 @@ import "time"
 // its arguments; who uses it guards it.
 //
 // Without load that is Silence after the last octet. While a transfer is under way (begin
-// to end), in either direction, it is its Idle more. Words wait in the queue that the test
+// to end), in either direction, it is its Idle more, and what pings are then rarer. Words wait in the queue that the test
 // fills; and words of the other direction wait as well, because their acknowledgements are
 // in that queue: TCP takes them for lost, and says nothing new until one comes. (Measured
 // with Linux 6: a queue of 3 s filled at once leaves the other direction silent for 3 s.)
@@ -80,12 +80,26 @@ func (p *patience) answer(seq uint64) bool {
 }
 
 // silence is how long nothing may be heard while the transfers under way last.
+// Pings are rarer then, by every.
 func (p *patience) silence() time.Duration {
-	var longest time.Duration
-	for _, idle := range p.loads {
-		longest = max(longest, idle)
+	return Silence + p.longest() + p.every() - PingEvery
+}
+
+// every is how long this side says nothing until it asks. While a transfer lasts that is
+// a quarter of its Idle: a ping and its answer are some 300 octets, and four a second of them
+// are 4 % of an EvDO uplink.
+func (p *patience) every() time.Duration {
+	return max(PingEvery, min(p.longest()/4, maxPingEvery))
+}
+
+// maxPingEvery keeps the mapping of a NAT and the counters of a person who looks alive.
+const maxPingEvery = 2 * time.Second
+
+func (p *patience) longest() (idle time.Duration) {
+	for _, i := range p.loads {
+		idle = max(idle, i)
 	}
-	return Silence + longest
+	return idle
 }
 
 // deadline is when the peer is given up unless something comes; dripping says that this is

@@ -8,6 +8,7 @@ import (
 func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
 	const s, idle = Silence, 5 * time.Second
+	const rarer = idle/4 - PingEvery // so much later come pings under load
 	for _, c := range []struct {
 		name     string
 		do       func(p *patience)
@@ -16,11 +17,11 @@ func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
 	}{
 		{"nothing said", func(*patience) {}, s, false},
 		{"heard", func(p *patience) { p.hear(at(time.Second)) }, time.Second + s, false},
-		{"a transfer under way", func(p *patience) { p.begin(1, idle) }, s + idle, false},
-		{"two transfers: the longer", func(p *patience) { p.begin(1, idle); p.begin(2, time.Second) }, s + idle, false},
+		{"a transfer under way", func(p *patience) { p.begin(1, idle) }, s + idle + rarer, false},
+		{"two transfers: the longer", func(p *patience) { p.begin(1, idle); p.begin(2, time.Second) }, s + idle + rarer, false},
 		{"refused", func(p *patience) { p.begin(1, idle); p.drop(1) }, s, false},
 		{"an end without a beginning", func(p *patience) { p.end(7, at(time.Second)) }, s, false},
-		{"an Idle beyond the limit", func(p *patience) { p.begin(1, time.Hour) }, s + MaxIdle, false},
+		{"an Idle beyond the limit", func(p *patience) { p.begin(1, time.Hour) }, s + MaxIdle + maxPingEvery - PingEvery, false},
 		{"ended, last heard before", func(p *patience) {
 			p.begin(1, idle)
 			p.hear(at(time.Second))

@@ -220,7 +220,7 @@ func (c *Conn) writeFrame(kind byte, payload []byte) error {
 	return nil
 }
 
-// ping answers the peer's pings, and asks where this side has said nothing for PingEvery.
+// ping answers the peer's pings, and asks where this side has said nothing for a while.
 func (c *Conn) ping() {
 	timer := time.NewTimer(PingEvery)
 	defer timer.Stop()
@@ -231,16 +231,16 @@ func (c *Conn) ping() {
 		case <-c.speak:
 		case <-timer.C:
 		}
-		quiet, err := c.pingOnce()
+		next, err := c.pingOnce()
 		if err != nil {
 			return // the connection has ended
 		}
-		timer.Reset(PingEvery - min(quiet, PingEvery-time.Millisecond))
+		timer.Reset(next)
 	}
 }
 
-// pingOnce says what is due, and returns since when this side has been quiet.
-func (c *Conn) pingOnce() (quiet time.Duration, err error) {
+// pingOnce says what is due, and returns when to look again.
+func (c *Conn) pingOnce() (next time.Duration, err error) {
 	c.mu.Lock()
 	owed := c.owed
 	c.owed = 0
@@ -251,7 +251,7 @@ func (c *Conn) pingOnce() (quiet time.Duration, err error) {
 		}
 	}
 	c.mu.Lock()
-	due := c.patience.wants() || time.Since(c.wrote) >= PingEvery
+	due := c.patience.wants() || time.Since(c.wrote) >= c.patience.every()
 	var seq uint64
 	if due {
 		seq = c.patience.ask()
@@ -264,7 +264,8 @@ func (c *Conn) pingOnce() (quiet time.Duration, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Since(c.wrote), nil
+	every := c.patience.every()
+	return every - min(time.Since(c.wrote), every-time.Millisecond), nil
 }
 
 // say writes a ping or a pong, which may stand between the records of a message.

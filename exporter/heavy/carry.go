@@ -66,7 +66,7 @@ func (c *carrier) forward(ctx context.Context, t control.Transfer, w *watchman) 
 	if err != nil {
 		return out, &Failure{Reason: ReasonSocket, Err: err}
 	}
-	if err := c.client.Sent(ctx, t.ID, len(out.Sent.Packets)); err != nil {
+	if err := c.client.Sent(ctx, t.ID, leftHost(out.Sent)); err != nil {
 		return out, failed(sample.Forward, err)
 	}
 	finished, records, err := c.client.Wait(ctx, t.ID)

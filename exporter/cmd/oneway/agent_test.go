@@ -29,7 +29,7 @@ import (
 const exampleFile = "../../../deploy/oneway.yml"
 
 // setting is a line of the example that is a setting commented out.
-var setting = regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`)
+var setting = regexp.MustCompile(`(?m)^( *)#([a-z_]+:( |$))`)
 
 func TestExampleConfigurationIsRight(t *testing.T) {
 	got, err := agent.Check(exampleFile, probes.All())
@@ -47,7 +47,7 @@ func TestEverySettingOfTheExampleIsRight(t *testing.T) {
 	dir := t.TempDir()
 	all := setting.ReplaceAllString(string(example), "$1$2")
 	for name, content := range map[string]string{
-		"reflector.key": "secret\n", "office.key": "secret\n", "calibration.json": `{"version": 1, "interfaces": []}`,
+		"reflector.key": "secret\n", "office.key": "secret\n", "tokens": "", "calibration.json": `{"version": 1, "interfaces": []}`,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
