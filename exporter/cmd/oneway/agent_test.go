@@ -3,10 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -53,6 +59,8 @@ func TestEverySettingOfTheExampleIsRight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	writeCertificate(t, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+	writeCertificate(t, filepath.Join(dir, "clients.pem"), filepath.Join(dir, "clients-key.pem"))
 	check := func(name, text string) {
 		t.Helper()
 		file := filepath.Join(dir, name)
@@ -112,6 +120,29 @@ func TestDefaultsOfTheExampleAreTheDefaults(t *testing.T) {
 	want.Size = 172                                                                // 0 means 172, or more where a key needs the room
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("the example says %+v\nthe defaults are %+v", got, want)
+	}
+}
+
+// writeCertificate makes a certificate that signs itself, and its key.
+func writeCertificate(t *testing.T, certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

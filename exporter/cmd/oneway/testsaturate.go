@@ -29,10 +29,18 @@ Examples:
 Exit status: 0 completed, 1 not (the reason is printed, with what was found), 2 usage.`
 
 // rateFlag is a rate on the command line.
-type rateFlag struct{ rate *heavy.Rate }
+type rateFlag struct {
+	name string
+	rate *heavy.Rate
+}
 
 // Set reads "5Mbit".
-func (f rateFlag) Set(text string) error { return f.rate.UnmarshalText([]byte(text)) }
+func (f rateFlag) Set(text string) error {
+	if err := f.rate.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("--%s is %q; %w", f.name, text, err)
+	}
+	return nil
+}
 
 // String is what Set reads.
 func (f rateFlag) String() string {
@@ -46,8 +54,8 @@ func testSaturateCommand(parent *kingpin.CmdClause) {
 	o := saturate.DefaultOptions()
 	cmd := parent.Command("saturate", testSaturateHelp)
 	cmd.Flag("mode", "fixed, sweep or search.").Default(o.Mode).EnumVar(&o.Mode, saturate.ModeFixed, saturate.ModeSweep, saturate.ModeSearch)
-	cmd.Flag("forward", "Rate to offer to the responder, the most of a sweep or search.").Default(o.Rate.Forward.String()).SetValue(rateFlag{&o.Rate.Forward})
-	cmd.Flag("reverse", "The same from it.").Default(o.Rate.Reverse.String()).SetValue(rateFlag{&o.Rate.Reverse})
+	cmd.Flag("forward", "Rate to offer to the responder, the most of a sweep or search.").Default(o.Rate.Forward.String()).SetValue(rateFlag{"forward", &o.Rate.Forward})
+	cmd.Flag("reverse", "The same from it.").Default(o.Rate.Reverse.String()).SetValue(rateFlag{"reverse", &o.Rate.Reverse})
 	cmd.Flag("packet-bytes", "Size of the IP packets.").Default(fmt.Sprint(o.PacketBytes)).IntVar(&o.PacketBytes)
 	cmd.Flag("duration", "How long each direction is loaded (fixed, search).").Default(o.Duration.String()).DurationVar(&o.Duration)
 	cmd.Flag("skip", "First and last part of the load that says nothing about a full queue.").Default(o.Skip.String()).DurationVar(&o.Skip)
