@@ -1,0 +1,290 @@
+package heavy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/lab"
+)
+
+// agent is one on the site's client.
+type agent struct {
+	*process
+	site   *site
+	config string
+	http   http.Client
+}
+
+const agentAddress = "127.0.0.1:9862"
+
+// agent starts one with paths of that configuration, and waits until it serves.
+func (s *site) agent(t *testing.T, config string) *agent {
+	t.Helper()
+	a := &agent{site: s, config: filepath.Join(s.dir, "oneway.yml")}
+	a.http.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		return s.network.Client.DialContext(ctx, network, address)
+	}}
+	t.Cleanup(a.http.CloseIdleConnections)
+	a.configure(t, config)
+	a.process = start(t, s.network.Client, "agent", "--config.file="+a.config, "--web.listen-address="+agentAddress)
+	eventually(t, "the agent serves", func() bool {
+		select {
+		case <-a.done:
+			t.Fatalf("the agent has ended: %s", &a.stderr)
+		default:
+		}
+		r, err := a.http.Get("http://" + agentAddress + "/-/healthy")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return true
+	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the agent: %s", &a.stderr)
+		}
+	})
+	return a
+}
+
+func (a *agent) configure(t *testing.T, paths string) {
+	t.Helper()
+	head := "clock: {source: static, bound: 1ms}\nstate_dir: state\npaths:\n"
+	if err := os.WriteFile(a.config, []byte(head+paths), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// path is the configuration of one with a heavy test every ten seconds.
+func (s *site) path(name string, options ...string) string {
+	options = append([]string{
+		"type: saturate", "every: 10s", "link: uplink", "responder: " + strconv.Quote(s.at.String()), "token_file: token", "pin: " + s.pin,
+		"idle: {duration: 200ms, interval: 20ms}", "skip: 200ms", "drain_timeout: 1s",
+	}, options...)
+	return fmt.Sprintf("  - {name: %s, peer: %q, probes: [{%s}]}\n", name, s.at.Addr(), strings.Join(options, ", "))
+}
+
+// reload has the agent read its configuration again, and returns when it has.
+func (a *agent) reload(t *testing.T) time.Time {
+	t.Helper()
+	r, err := a.http.Post("http://"+agentAddress+"/-/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if text, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("reload: %s: %s, %v", r.Status, text, err)
+	}
+	return time.Now()
+}
+
+func (a *agent) get(t *testing.T, what string) []byte {
+	t.Helper()
+	r, err := a.http.Get("http://" + agentAddress + what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s: %s, %v", what, r.Status, text, err)
+	}
+	return text
+}
+
+// metrics are those of a name, by their labels as they stand in the scrape.
+func (a *agent) metrics(t *testing.T, name string) map[string]float64 {
+	t.Helper()
+	all := map[string]float64{}
+	for line := range strings.Lines(string(a.get(t, "/metrics"))) {
+		labels, ok := strings.CutPrefix(line, name+"{")
+		if !ok {
+			continue
+		}
+		labels, text, _ := strings.Cut(labels, "} ")
+		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all[labels] = v
+	}
+	return all
+}
+
+func sum(all map[string]float64, labels ...string) (n float64) {
+	for key, v := range all {
+		if !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(key, l) }) {
+			n += v
+		}
+	}
+	return n
+}
+
+// reported is a run in the agent's list.
+type reported struct {
+	ID     string `json:"id"`
+	Path   string `json:"path"`
+	Result string `json:"result"`
+	Reason string `json:"reason"`
+}
+
+// runs are all whose reports the agent has, the newest first.
+func (a *agent) runs(t *testing.T) (all []reported) {
+	t.Helper()
+	text := a.get(t, "/runs")
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return all
+}
+
+// Two paths share a link: their runs, which fall due at times of their own every ten seconds, take
+// turns, and each is counted once, reported once and seen once on the link.
+func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
+	s := newSite(t, overSlow())
+	// Some four seconds a run: they mostly have to wait for each other, and no queue overflows.
+	load := []string{"duration: 1500ms", "rate: {forward: 5Mbit, reverse: 10Mbit}"}
+	a := s.agent(t, s.path("a", load...)+s.path("b", load...))
+	const wanted = 3 // runs of each path
+	var runs map[string]float64
+	eventually(t, fmt.Sprintf("%d runs of both paths", wanted), func() bool {
+		if n := sum(a.metrics(t, "oneway_test_running")); n > 1 {
+			t.Errorf("%v tests run at once", n)
+		}
+		runs = a.metrics(t, "oneway_probe_runs_total")
+		return sum(runs, `path="a"`, `"completed"`) >= wanted && sum(runs, `path="b"`, `"completed"`) >= wanted
+	})
+	a.signal(t, syscall.SIGTERM) // and maybe a run of it
+	a.wait(t)
+	all := spans(s.drained(t))
+	disjoint(t, all)
+	s.responder.signal(t, syscall.SIGTERM)
+	s.responder.wait(t)
+	if want := fmt.Sprintf("\n%d sessions, ", len(all)); !strings.Contains(s.responder.stdout.String(), want) {
+		t.Errorf("%d sessions were on the link; the responder: %s", len(all), &s.responder.stdout)
+	}
+	t.Logf("counted: %v", runs)
+	// One more may have begun since the scrape, and then was ended.
+	if n := len(all) - int(sum(runs, `"completed"`)); n != strings.Count(a.stderr.String(), "result=incomplete reason=stopped") {
+		t.Errorf("%d sessions were on the link, and %v are counted", len(all), runs)
+	}
+	for _, p := range []string{"a", "b"} {
+		logged := strings.Count(a.stderr.String(), `msg="Run completed" path=`+p+" ")
+		if counted := sum(runs, `path="`+p+`"`, `"completed"`); int(counted) != logged {
+			t.Errorf("path %s: %v runs are counted, %d were logged", p, counted, logged)
+		}
+	}
+	if n := sum(runs) - sum(runs, `"completed"`); n != 0 {
+		t.Errorf("%v runs are counted that did not complete; nothing has kept them from it", n)
+	}
+}
+
+// A reload that leaves a probe as it is leaves its run alone, too; one that changes it ends the
+// run on both sides, and the next is of the new configuration.
+func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
+	s := newSite(t, overSlow())
+	load := []string{"directions: [reverse]", "duration: 4s"}
+	before := s.path("p", append(load, "rate: {reverse: 24Mbit}")...)
+	a := s.agent(t, before)
+
+	a.site.underLoad(t, a.process)
+	a.configure(t, before+`  - {name: other, peer: "127.0.0.1:862", probes: [{type: stamp}]}`+"\n")
+	a.reload(t)
+	eventually(t, "the run completes", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 })
+	if n := len(spans(s.drained(t))); n != 1 {
+		t.Errorf("%d sessions were on the link, want 1", n)
+	}
+
+	c, _ := s.network.Counts(sample.Reverse)
+	eventually(t, "the next run", func() bool {
+		now, _ := s.network.Counts(sample.Reverse)
+		return now.Entered > c.Entered+1000
+	})
+	a.configure(t, s.path("p", append(load, "rate: {reverse: 12Mbit}")...))
+	changed := a.reload(t)
+	eventually(t, "the first run of the new configuration", func() bool {
+		return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 && len(a.runs(t)) == 3
+	})
+	all := spans(s.drained(t))
+	disjoint(t, all)
+	if len(all) != 3 {
+		t.Fatalf("%d sessions were on the link, want 3", len(all))
+	}
+	if late := all[1].sent.Time().Sub(changed); late > time.Second {
+		t.Errorf("the responder went on sending for %v", late)
+	}
+	if got := a.runs(t); got[0].Result != "completed" || got[1].Result != "incomplete" || got[1].Reason != "stopped" || got[2].Result != "completed" {
+		t.Errorf("the reports: %+v", got)
+	}
+}
+
+// What the link damages arrives where there is no checksum, and is told to the octet: in the
+// metrics, by kind, and with samples in the run's report.
+func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
+	link := lab.Link{Rate: 20e6, Delay: 5 * time.Millisecond, Corrupt: 0.05}
+	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "damaging", Forward: link, Reverse: link}, SpareOthers: true})
+	// Small packets, so that some are hit in the header.
+	a := s.agent(t, s.path("p", "no_checksum: true", "duration: 2s", "packet_bytes: 200", "rate: {forward: 1Mbit, reverse: 1Mbit}"))
+	eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total")) > 0 })
+	s.drained(t)
+	damaged := a.metrics(t, "oneway_packets_damaged_total")
+	t.Logf("damaged: %v", damaged)
+	list := a.runs(t)
+	if len(list) != 1 || list[0].Result != "completed" {
+		t.Fatalf("the reports: %+v", list)
+	}
+	var report struct{ Body result }
+	if err := json.Unmarshal(a.get(t, "/runs/"+list[0].ID), &report); err != nil {
+		t.Fatal(err)
+	}
+	r := report.Body
+	if len(r.Transfers) != 2 {
+		t.Fatalf("the report has %d transfers, want one in each direction", len(r.Transfers))
+	}
+	for i, d := range sample.Directions() {
+		truth := 0
+		for _, p := range s.network.Log(d) {
+			if p.Corrupted {
+				truth++
+			}
+		}
+		way := `direction="` + d.String() + `"`
+		if n := sum(damaged, way); int(n) != truth || truth == 0 {
+			t.Errorf("%s: %v damaged packets are counted, the link has damaged %d", d, n, truth)
+		}
+		for _, kind := range []string{"bit_errors", "bad_header"} {
+			if sum(damaged, way, `kind="`+kind+`"`) == 0 {
+				t.Errorf("%s: no %s", d, kind)
+			}
+		}
+		told := r.Transfers[i]
+		inReport := 0
+		for n := range maps.Values(told.Counts.Damaged) {
+			inReport += n
+		}
+		if told.Direction != d.String() || inReport != truth || len(told.Received.Corrupt) == 0 || told.Received.ChecksumErrors != 0 {
+			t.Errorf("%s: the report has %d damaged packets of %d, %d samples, and %d checksum errors of the kernel's",
+				told.Direction, inReport, truth, len(told.Received.Corrupt), told.Received.ChecksumErrors)
+		}
+		for _, c := range told.Received.Corrupt {
+			if c.Damage == "bit_errors" && (c.Differing != 1 || len(c.Got) == 0 || len(c.Want) != len(c.Got) || c.Got[0] == c.Want[0]) {
+				t.Errorf("%s: want a packet of which one octet differs: %+v", d, c)
+			}
+		}
+	}
+}

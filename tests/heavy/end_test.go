@@ -1,0 +1,147 @@
+package heavy
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/lab"
+)
+
+// The limits of these tests are the promises of issue 5 and of package control: a session ends
+// on both sides within a second of its connection's end, or after Silence and the transfer's
+// Idle (here a second) without a word.
+
+func TestClientsThatStartTogetherNeverOverlap(t *testing.T) {
+	s := newSite(t, overSlow())
+	clients := []*process{s.saturate(t, "--wait=60s"), s.saturate(t, "--wait=60s")}
+	for _, c := range clients {
+		if r := c.finish(t, 0); r.Outcome != "completed" || len(r.Transfers) != 2 {
+			t.Errorf("run %s: %s, %s: %s", r.Run, r.Outcome, r.Reason, r.Error)
+		}
+	}
+	all := spans(s.drained(t))
+	if len(all) != len(clients) {
+		t.Errorf("%d sessions were on the link, want %d", len(all), len(clients))
+	}
+	disjoint(t, all)
+	s.responder.signal(t, syscall.SIGTERM)
+	s.responder.wait(t)
+	said := s.responder.stdout.String()
+	t.Logf("the responder: %s", said)
+	if !strings.Contains(said, "\n2 sessions, 4 transfers,") || !strings.Contains(said, "refused, busy") {
+		t.Error("want 2 sessions of 2 transfers each, and one that was told busy")
+	}
+}
+
+func TestClientOfAKilledResponderEndsAndSaysWhy(t *testing.T) {
+	s := newSite(t, overSlow())
+	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
+	s.underLoad(t, c)
+	killed := s.responder.kill(t)
+	r := c.finish(t, 1)
+	took := c.ended.Sub(killed)
+	t.Logf("the client ended %v later: %s", took, &c.stderr)
+	if took > 2*time.Second {
+		t.Errorf("the client ended after %v", took)
+	}
+	if r.Outcome != "incomplete" || r.Reason != "session_lost" {
+		t.Errorf("%s, %s", r.Outcome, r.Reason)
+	}
+	if said := c.stderr.String(); !strings.Contains(said, s.at.String()) || !strings.Contains(said, "session") || strings.Count(said, "\n") != 1 {
+		t.Errorf("the client says %q; want one line that names the session and the responder", said)
+	}
+	s.nothingAfter(t, killed)
+	// A responder that comes back serves at once.
+	s.respond(t)
+	s.saturate(t, "--direction=reverse", "--wait=0s").finish(t, 0)
+}
+
+func TestResponderStopsForAKilledClientAndServesTheNext(t *testing.T) {
+	s := newSite(t, overSlow())
+	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
+	s.underLoad(t, c)
+	killed := c.kill(t)
+	s.freeAgain(t, killed, time.Second, "lost")
+}
+
+func TestResponderStopsForAClientThatIsCutOff(t *testing.T) {
+	const hears = 2500 * time.Millisecond // the silence of 0.9 s, the drain time of 1 s, and a busy host's own
+	s := newSite(t, overSlow())
+	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
+	s.underLoad(t, c)
+	cut := s.cut(t)
+	r := c.finish(t, 1)
+	t.Logf("the client ended %v later: %s", c.ended.Sub(cut), &c.stderr)
+	if took := c.ended.Sub(cut); took > hears+time.Second {
+		t.Errorf("the client ended after %v", took)
+	}
+	if r.Reason != "session_lost" {
+		t.Errorf("%s, %s", r.Outcome, r.Reason)
+	}
+	s.freeAgain(t, cut, hears, "silent")
+}
+
+// With a drain time that allows for a queue of many seconds, it is the client's hellos that
+// tell the responder that it is still there.
+func TestResponderMissesTheHellosOfAClientThatIsCutOff(t *testing.T) {
+	s := newSite(t, overSlow())
+	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload, "--drain=30s")
+	s.underLoad(t, c)
+	cut := s.cut(t)
+	c.kill(t) // unheard
+	s.freeAgain(t, cut, 4*time.Second, "silent")
+}
+
+// cut loses whatever enters the link from now on, in both directions and without a word.
+func (s *site) cut(t *testing.T) time.Time {
+	t.Helper()
+	s.links(t, func(l *lab.Link) { l.Loss = 1 })
+	return time.Now()
+}
+
+func (s *site) mend(t *testing.T) {
+	t.Helper()
+	s.links(t, func(*lab.Link) {})
+}
+
+func (s *site) links(t *testing.T, change func(*lab.Link)) {
+	t.Helper()
+	p := slow()
+	for d, l := range map[sample.Direction]lab.Link{sample.Forward: p.Forward, sample.Reverse: p.Reverse} {
+		change(&l)
+		if err := s.network.SetLink(d, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// freeAgain fails if the responder has sent more than a while after what ended the session,
+// or is not free after that for a client that does not wait. how is the session's end in its own words.
+func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, how string) {
+	t.Helper()
+	limit := since.Add(within)
+	time.Sleep(time.Until(limit)) // nothing tells of what does not come
+	s.mend(t)
+	next := s.saturate(t, "--direction=reverse", "--wait=0s")
+	if r := next.finish(t, 0); r.Outcome != "completed" {
+		t.Errorf("the next client: %s, %s: %s", r.Outcome, r.Reason, r.Error)
+	}
+	all := spans(s.drained(t))
+	if len(all) != 2 {
+		t.Fatalf("%d sessions were on the link, want 2", len(all))
+	}
+	disjoint(t, all)
+	took := all[0].sent.Time().Sub(since)
+	t.Logf("the responder sent its last packet %v later", took)
+	if took > within {
+		t.Errorf("the responder went on sending for %v", took)
+	}
+	s.responder.signal(t, syscall.SIGTERM)
+	s.responder.wait(t)
+	if !s.responder.said("ended,", how, "1") {
+		t.Errorf("want one session that ended as %q; the responder: %s", how, &s.responder.stdout)
+	}
+}
