@@ -72,7 +72,7 @@ func show(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, network.Close()) }()
-	stack, err := raise(ctx, network, o)
+	stack, err := raise(ctx, network, profile, o)
 	defer func() { err = errors.Join(err, stack.stop()) }()
 	if err != nil {
 		return err
@@ -83,6 +83,13 @@ func show(ctx context.Context, o options) (err error) {
 	rows, err := stack.collect(ctx, profile)
 	if err != nil {
 		return err
+	}
+	if limited(profile) {
+		full, err := stack.load(ctx, os.Stdout, profile)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, full...)
 	}
 	if err := errors.Join(network.Err(), writeReport(o.report, rows), printTable(os.Stdout, profile.Name, rows)); err != nil {
 		return err

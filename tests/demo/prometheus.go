@@ -205,7 +205,8 @@ func (s *stack) empty(ctx context.Context, all []expr.Expr) (left []expr.Expr, e
 	return left, nil
 }
 
-// alerts prints what fires: on a path as configured nothing should.
+// alerts prints what fires: on a path as configured nothing should, but for a queue that
+// is as long as the profile's (OnewayBufferbloat).
 func (s *stack) alerts(ctx context.Context) error {
 	firing, err := s.query(ctx, `ALERTS{alertstate="firing"}`)
 	if err != nil {

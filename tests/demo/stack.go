@@ -25,6 +25,9 @@ type stack struct {
 	agents     map[string]string
 	grafana    string
 	ended      chan error
+	// configs are the agents' configurations while the path is measured without load.
+	configs map[string]string
+	pace    time.Duration
 }
 
 // process is one child; its output is in a file of the demo's directory.
@@ -43,8 +46,8 @@ const (
 )
 
 // raise starts the agents, Prometheus and, if GRAFANA_HOME names one, Grafana.
-func raise(ctx context.Context, network *lab.Lab, o options) (*stack, error) {
-	s := &stack{network: network, agents: map[string]string{}, ended: make(chan error, 8)}
+func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options) (*stack, error) {
+	s := &stack{network: network, pace: pace(profile), agents: map[string]string{}, configs: map[string]string{}, ended: make(chan error, 8)}
 	dir, err := filepath.Abs(filepath.Dir(o.report))
 	if err != nil {
 		return s, err
@@ -62,7 +65,13 @@ func raise(ctx context.Context, network *lab.Lab, o options) (*stack, error) {
 		peer *lab.Host
 		path string
 	}{{network.Client, network.Server, "client-to-server"}, {network.Server, network.Client, "server-to-client"}} {
-		if err := s.agent(binary, end.host, end.peer, end.path); err != nil {
+		responder := ""
+		if end.host == network.Server {
+			if responder, err = s.prepareHeavy(binary, end.host); err != nil {
+				return s, err
+			}
+		}
+		if err := s.agent(binary, end.host, end.peer, end.path, responder); err != nil {
 			return s, err
 		}
 	}
@@ -83,16 +92,36 @@ paths:
   - name: %s
     peer: "%s"
     probes:
-      - type: stamp
-        interval: 20ms
+`
+
+const stampProbe = `      - type: stamp
+        interval: %v
         loss_timeout: 2s
         window: 5s
 `
 
-func (s *stack) agent(binary string, host, peer *lab.Host, path string) error {
+// pace is the interval of the light probes: that of a voice call, or longer where these
+// themselves would load the link. Each direction carries the questions of one agent and the
+// answers to the other.
+func pace(p lab.Profile) time.Duration {
+	const voice, bits, most = 20 * time.Millisecond, 2 * (172 + 28) * 8, 0.15
+	interval := voice
+	for _, l := range []lab.Link{p.Forward, p.Reverse} {
+		if l.Rate > 0 {
+			interval = max(interval, time.Duration(bits/(most*float64(l.Rate))*1e9))
+		}
+	}
+	return interval.Round(time.Millisecond)
+}
+
+func (s *stack) configFile(name string) string { return filepath.Join(s.dir, name+".yml") }
+
+func (s *stack) agent(binary string, host, peer *lab.Host, path, responder string) error {
 	step("starting the agent on %s (%s): UDP %d answers, path %q measures", host.Name, host.Addr4, reflectorPort, path)
-	config := filepath.Join(s.dir, host.Name+".yml")
-	text := fmt.Sprintf(agentConfig, netip.AddrPortFrom(host.Addr4, reflectorPort), path, netip.AddrPortFrom(peer.Addr4, reflectorPort))
+	config := s.configFile(host.Name)
+	text := responder + fmt.Sprintf(agentConfig, netip.AddrPortFrom(host.Addr4, reflectorPort), path, netip.AddrPortFrom(peer.Addr4, reflectorPort))
+	text += fmt.Sprintf(stampProbe, s.pace)
+	s.configs[host.Name] = text
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
