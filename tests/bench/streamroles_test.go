@@ -59,9 +59,11 @@ type streamOutReport struct {
 	Seconds float64
 	// RateError is the mean rate's, in parts of one, by the stamps of the first and the last packet.
 	RateError float64
-	// Behind are the 50, 99 and 99.9 % of how much later than planned a packet left.
+	// Behind are the quantiles of how much later than planned a packet left.
 	Behind [3]time.Duration
 }
+
+func quantiles() [3]float64 { return [...]float64{0.5, 0.99, 0.999} }
 
 // streamOut LOCAL ADDRESS PLAN sends one.
 func streamOut(args []string) (any, error) {
@@ -91,9 +93,12 @@ func punctuality(sent *streams.Sent, plan streams.Plan) streamOutReport {
 	var behind []time.Duration
 	for i := range sent.Packets {
 		p := &sent.Packets[i]
-		if p.Stamp.Origin == sample.Kernel && p.Stamp.Present() {
+		if !p.Stamp.Present() {
+			continue
+		}
+		behind = append(behind, p.Stamp.At.Sub(p.Due))
+		if p.Stamp.Origin == sample.Kernel {
 			r.Stamped++
-			behind = append(behind, p.Stamp.At.Sub(p.Due))
 		}
 	}
 	g := plan.Segments[0]
@@ -103,7 +108,7 @@ func punctuality(sent *streams.Sent, plan streams.Plan) streamOutReport {
 	planned := float64(len(sent.Packets)-1) * float64(g.Interval) / float64(g.Burst)
 	r.RateError = planned/float64(sent.Packets[len(sent.Packets)-1].Stamp.At.Sub(sent.Packets[0].Stamp.At)) - 1
 	slices.Sort(behind)
-	for i, q := range []float64{0.5, 0.99, 0.999} {
+	for i, q := range quantiles() {
 		r.Behind[i] = behind[int(math.Round(q*float64(len(behind)-1)))]
 	}
 	return r
