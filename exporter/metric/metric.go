@@ -74,6 +74,23 @@ type Series interface {
 	Close()
 }
 
+// Exemplifier is what a Series of a histogram may be besides: one whose observations can
+// say where they come from (OpenMetrics 1.0, Exemplars). The sink keeps the last exemplar of
+// each bucket; a Series that is none has the observation alone.
+type Exemplifier interface {
+	// ObserveWithExemplar is Observe, and sets the exemplar of the value's bucket to this
+	// one label. A label whose name and value together have more than MaxExemplarRunes
+	// characters is left out. It may allocate.
+	ObserveWithExemplar(v float64, label, value string)
+}
+
+// MaxExemplarRunes is how many characters all labels of an exemplar may have together,
+// names and values (OpenMetrics 1.0, Exemplars).
+const MaxExemplarRunes = 128
+
+// RunIDL is the label of exemplars that names the run of a heavy test: its report's name.
+const RunIDL = "run_id"
+
 // Discard is a Sink that keeps nothing.
 type Discard struct{}
 

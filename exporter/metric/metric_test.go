@@ -78,7 +78,7 @@ func TestEveryFamilyIsDocumented(t *testing.T) {
 func TestUnitIsInTheName(t *testing.T) {
 	dimensionless := []string{
 		"_ratio", "_info", "_up", "_r_factor", "_mos", "_impairment", "_synchronized", "_state", "_sessions", "_fix", "_connected", "_satellites_used", "_satellites_seen", "_in_flight",
-		"_successful", "_packets",
+		"_successful", "_packets", "_running", "_fragmented", "_connections",
 	}
 	for _, d := range all() {
 		switch {
@@ -86,7 +86,8 @@ func TestUnitIsInTheName(t *testing.T) {
 			if !strings.HasSuffix(d.Name, "_total") {
 				t.Errorf("%s: a counter without _total", d.Name)
 			}
-		case strings.HasSuffix(d.Name, "_seconds"), strings.HasSuffix(d.Name, "_bytes"):
+		case strings.HasSuffix(d.Name, "_seconds"), strings.HasSuffix(d.Name, "_bytes"),
+			strings.HasSuffix(d.Name, "_bytes_per_second"): // a gauge of a rate, which no counter gives
 		case !slices.ContainsFunc(dimensionless, func(s string) bool { return strings.HasSuffix(d.Name, s) }):
 			t.Errorf("%s: neither a base unit nor one of %q", d.Name, dimensionless)
 		}

@@ -16,4 +16,9 @@
 // written anew because client_golang's keep each native bucket twice in a
 // sync.Map: some 8 kB each where this one has about 1 kB, and a path has eleven.
 // The results are compared with client_golang's in the tests.
+//
+// An observation may bring an exemplar; each classic bucket shows its last one, which
+// OpenMetrics and the protocol buffers of Prometheus have and the plain text format has
+// not. Without classic buckets they are the native histogram's. Histograms that never
+// had one pay a nil pointer for it.
 package promsink

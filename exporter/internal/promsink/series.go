@@ -3,6 +3,7 @@ package promsink
 import (
 	"math"
 	"sync"
+	"unicode/utf8"
 
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -77,7 +78,10 @@ type handle struct {
 	once sync.Once
 }
 
-var _ metric.Series = (*handle)(nil)
+var (
+	_ metric.Series      = (*handle)(nil)
+	_ metric.Exemplifier = (*handle)(nil)
+)
 
 // Add adds to a counter.
 func (s *series) Add(delta float64) {
@@ -108,7 +112,22 @@ func (s *series) set(v value) {
 
 // Observe adds to a histogram. NaN and the infinities are no observations and
 // are dropped: one of them would spoil the sum for good.
-func (s *series) Observe(v float64) {
+func (s *series) Observe(v float64) { s.observe(v, nil) }
+
+// ObserveWithExemplar is Observe, and says where the value comes from.
+func (s *series) ObserveWithExemplar(v float64, label, value string) {
+	value = cleaned(value)
+	if utf8.RuneCountInString(label)+utf8.RuneCountInString(value) > metric.MaxExemplarRunes {
+		s.observe(v, nil)
+		return
+	}
+	s.observe(v, &dto.Exemplar{
+		Label: []*dto.LabelPair{{Name: &label, Value: &value}},
+		Value: &v, Timestamp: timestamppb.New(s.sink.options.Now()),
+	})
+}
+
+func (s *series) observe(v float64, e *dto.Exemplar) {
 	if s.hist == nil {
 		panic("promsink: " + s.family.desc.Name + ": Observe is for histograms")
 	}
@@ -118,6 +137,9 @@ func (s *series) Observe(v float64) {
 	s.mu.Lock()
 	s.putAside()
 	s.hist.observe(v, s.family.desc.Buckets)
+	if e != nil {
+		s.hist.exemplify(e, s.family.desc.Buckets)
+	}
 	s.mu.Unlock()
 }
 
