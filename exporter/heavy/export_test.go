@@ -65,3 +65,10 @@ func OnceWith(ctx context.Context, env probe.Env, target probe.Target, o Options
 	(&Prober{runner: r}).SetConnect(f)
 	return r.only(ctx, progress)
 }
+
+// LastRun is the name of the last run that was completed.
+func (p *Prober) LastRun() string {
+	p.status.mu.Lock()
+	defer p.status.mu.Unlock()
+	return p.status.done.ID
+}

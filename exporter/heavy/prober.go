@@ -41,6 +41,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	due := r.calendar.First(time.Now(), p.rng)
 	for {
 		p.status.waiting(due)
+		r.series.due(due)
 		if due.IsZero() {
 			<-ctx.Done()
 			return nil

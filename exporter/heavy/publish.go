@@ -16,6 +16,7 @@ type series struct {
 	test          metric.Series
 	last          metric.Series
 	took, every   metric.Series
+	next          metric.Series
 	sent, csum    [2]metric.Series
 	runs, damaged map[[2]string]metric.Series
 }
@@ -25,8 +26,8 @@ func (r *runner) open() {
 	r.series = &series{
 		sink: s, target: r.target, test: s.Series(metric.TestRunning, path, name, r.link),
 		last: s.Series(metric.RunLast, path, name), took: s.Series(metric.RunDuration, path, name),
-		every: s.Series(metric.RunInterval, path, name),
-		runs:  map[[2]string]metric.Series{}, damaged: map[[2]string]metric.Series{},
+		every: s.Series(metric.RunInterval, path, name), next: s.Series(metric.RunNext, path, name),
+		runs: map[[2]string]metric.Series{}, damaged: map[[2]string]metric.Series{},
 	}
 	for _, d := range r.opts.directions {
 		r.series.sent[d] = s.Series(metric.RunBytes, path, name, d.String())
@@ -42,7 +43,7 @@ func (r *runner) open() {
 func (r *runner) close() {
 	s := r.series
 	s.sink.Update(func() {
-		all := append([]metric.Series{s.test, s.last, s.took, s.every}, s.sent[:]...)
+		all := append([]metric.Series{s.test, s.last, s.took, s.every, s.next}, s.sent[:]...)
 		for _, one := range append(all, s.csum[:]...) {
 			if one != nil {
 				one.Close()
@@ -63,6 +64,15 @@ func (s *series) running(yes bool) {
 		v = 1
 	}
 	s.test.Set(v)
+}
+
+// due says when the next run is, or that none is planned.
+func (s *series) due(at time.Time) {
+	if at.IsZero() {
+		s.next.Clear()
+		return
+	}
+	s.next.Set(float64(at.UnixNano()) / 1e9)
 }
 
 // count counts a run that was due, and says so in the log.
@@ -112,6 +122,7 @@ func (s *series) moved(from *Session) {
 // publish gives a completed run's values to the sink, all at once.
 func (r *runner) publish(o *Outcome) {
 	r.values.Replace(func(v *Values) {
+		v.Name(o.ID)
 		r.kind.Publish(v, o.Run)
 		r.series.last.Set(float64(o.End) / float64(time.Second))
 		r.series.took.Set(o.End.Sub(o.Begin).Seconds())

@@ -4,12 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
@@ -37,6 +43,58 @@ func TestGaugesThatARunDoesNotSetAreGone(t *testing.T) {
 		}
 		b.end()
 	})
+}
+
+// Of 300 delays in three buckets, three carry the run: one each.
+func TestObservationsOfARunCarryItsIDOnceABucket(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.kind.publish = func(v *heavy.Values, _ int) {
+			for range 100 {
+				v.ObserveAll(metric.LoadedDelay, []float64{0.001, 0.3, 1000}, "forward")
+			}
+			v.Observe(metric.TrainCapacity, 312_500, "forward", "1500")
+		}
+		b.start()
+		time.Sleep(time.Minute)
+		id := b.prober.LastRun()
+		first := map[string][]float64{"run_id=" + id: {0.001, 0.3, 1000}}
+		if diff := cmp.Diff(first, b.sink.Exemplars(metric.LoadedDelay, "office", "saturate", "forward")); diff != "" {
+			t.Errorf("delays (-want +got):\n%s", diff)
+		}
+		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturate", "forward"); n != 300 {
+			t.Errorf("%d observations, want 300", n)
+		}
+		if diff := cmp.Diff(map[string][]float64{"run_id=" + id: {312_500}}, b.sink.Exemplars(metric.TrainCapacity, "office", "saturate", "forward", "1500")); diff != "" {
+			t.Errorf("capacities (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Hour)
+		second := b.prober.LastRun()
+		if all := b.sink.Exemplars(metric.LoadedDelay, "office", "saturate", "forward"); second == id || len(all["run_id="+second]) != 3 || len(all) != 2 {
+			t.Errorf("after the runs %s and %s: %v", id, second, all)
+		}
+		b.end()
+	})
+}
+
+func TestExemplarOfARunIsInTheScrape(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	sink, err := promsink.New(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := report.NewID(time.Now(), nil)
+	heavy.NewValues(sink, "office", "saturate").Replace(func(v *heavy.Values) {
+		v.Name(id)
+		v.ObserveAll(metric.LoadedDelay, []float64{0.3, 0.3}, "forward")
+	})
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
+	if n := strings.Count(w.Body.String(), ` # {run_id="`+id+`"} 0.3 `); n != 1 {
+		t.Errorf("%d exemplars, want 1:\n%s", n, w.Body)
+	}
 }
 
 func TestDamageIsCountedOfEveryRun(t *testing.T) {

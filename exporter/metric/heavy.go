@@ -55,6 +55,13 @@ var (
 		Help:   "Configured time between runs, in seconds.",
 		Source: "design",
 	}
+	// RunNext is oneway_run_next_timestamp_seconds.
+	RunNext = &Desc{
+		Name: "oneway_run_next_timestamp_seconds", Kind: Gauge, Labels: perProbe,
+		Help:   "Unix time at which the next run is due, windows of the day and jitter included; in the past while the run that was due then waits for its link or is under way.",
+		Absent: "Where no run is planned: no window ever opens, or the test runs once.",
+		Source: "design",
+	}
 	// RunBytes is oneway_run_sent_bytes_total.
 	RunBytes = &Desc{
 		Name: "oneway_run_sent_bytes_total", Kind: Counter, Labels: perDirection,

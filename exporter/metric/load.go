@@ -77,12 +77,26 @@ var (
 		Absent: "Before the first completed run, and while the clocks are not trusted.",
 		Source: "Woo 2010 section 6.1",
 	}
+	// QueueIdleDelayBound is oneway_queue_idle_delay_error_bound_seconds.
+	QueueIdleDelayBound = &Desc{
+		Name: "oneway_queue_idle_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "How far the idle delay may be off, in seconds: both clocks and the stamps.",
+		Absent: "Where there is no idle delay.",
+		Source: "design, invariant 1",
+	}
 	// QueueFullDelay is oneway_queue_full_delay_seconds.
 	QueueFullDelay = &Desc{
 		Name: "oneway_queue_full_delay_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Smallest one-way delay while the queue was full, the first and last part of the load left out, in seconds.",
-		Absent: "Where the link was not filled.",
+		Absent: "Where the link was not filled, and while the clocks are not trusted.",
 		Source: "Woo 2010 table 6.1",
+	}
+	// QueueFullDelayBound is oneway_queue_full_delay_error_bound_seconds.
+	QueueFullDelayBound = &Desc{
+		Name: "oneway_queue_full_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
+		Help:   "How far the full queue's delay may be off, in seconds: both clocks and the stamps.",
+		Absent: "Where there is no full queue's delay.",
+		Source: "design, invariant 1",
 	}
 	// QueueDelay is oneway_queue_delay_seconds.
 	QueueDelay = &Desc{

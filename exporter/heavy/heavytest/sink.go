@@ -26,6 +26,8 @@ type series struct {
 	count   int
 	sum     float64
 	history []float64
+	// exemplars are the values that had one, by its label.
+	exemplars map[string][]float64
 }
 
 // Series is metric.Sink.
@@ -82,6 +84,17 @@ func (s *series) Observe(v float64) {
 	s.of(metric.Histogram, func() { s.count, s.sum = s.count+1, s.sum+v })
 }
 
+func (s *series) ObserveWithExemplar(v float64, label, value string) {
+	s.Observe(v)
+	s.of(metric.Histogram, func() {
+		if s.exemplars == nil {
+			s.exemplars = map[string][]float64{}
+		}
+		name := label + "=" + value
+		s.exemplars[name] = append(s.exemplars[name], v)
+	})
+}
+
 func (s *series) Clear() { s.of(metric.Gauge, func() { s.present = false }) }
 
 func (s *series) Close() {
@@ -123,6 +136,20 @@ func (s *Sink) Observed(d *metric.Desc, values ...string) (count int, sum float6
 	return 0, 0
 }
 
+// Exemplars are the values of a histogram that came with an exemplar, by its label, such
+// as "run_id=x".
+func (s *Sink) Exemplars(d *metric.Desc, values ...string) map[string][]float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string][]float64{}
+	if one := s.series[key(d, values)]; one != nil {
+		for label, v := range one.exemplars {
+			all[label] = append([]float64(nil), v...)
+		}
+	}
+	return all
+}
+
 // All is the values of all series of a family that have one, by their labels joined with
 // commas.
 func (s *Sink) All(d *metric.Desc) map[string]float64 {
@@ -143,3 +170,5 @@ func (s *Sink) Open() int {
 	defer s.mu.Unlock()
 	return len(s.series)
 }
+
+var _ metric.Exemplifier = (*series)(nil)

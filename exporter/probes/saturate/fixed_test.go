@@ -111,6 +111,13 @@ func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
 	if bound, ok := b.sink.Value(metric.QueueDelayBound, "office", "saturate", "forward"); !ok || bound <= 0 || bound > 0.005 {
 		t.Errorf("bound of the queue's delay: %v %v", bound, ok)
 	}
+	// Absolute delays are off by both clocks' 10 us and both stamps' 25 us at the most; their
+	// difference by no more than its own bound.
+	for _, d := range []*metric.Desc{metric.QueueIdleDelayBound, metric.QueueFullDelayBound} {
+		if bound, ok := b.sink.Value(d, "office", "saturate", "forward"); !ok || bound < 70e-6 || bound > 0.01 {
+			t.Errorf("%s: %v %v", d.Name, bound, ok)
+		}
+	}
 	if n, sum := b.sink.Observed(metric.LoadedDelay, "office", "saturate", "forward"); n < 6000 || sum/float64(n) < 0.3 {
 		t.Errorf("%d delays under load with the sum %v", n, sum)
 	}
@@ -141,7 +148,7 @@ func TestQueueIsKnownWithoutTrustInTheClocks(t *testing.T) {
 			b.expect(t, metric.QueueDelay, 0.352, 0.02, d)
 			b.expect(t, metric.UDPThroughput, 312_500, 0.005, d)
 		}
-		b.absent(t, metric.QueueIdleDelay, metric.QueueFullDelay, metric.LoadedDelayElapsed)
+		b.absent(t, metric.QueueIdleDelay, metric.QueueIdleDelayBound, metric.QueueFullDelay, metric.QueueFullDelayBound, metric.LoadedDelayElapsed)
 		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturate", "forward"); n != 0 {
 			t.Errorf("%d delays of clocks that are not trusted", n)
 		}
@@ -162,7 +169,7 @@ func TestLinkThatCarriesAllIsNotFilled(t *testing.T) {
 	b.expect(t, metric.SaturationState, 1, 0, "forward", "not_filled")
 	b.expect(t, metric.UDPThroughput, 625_000, 0.01, "forward")
 	b.expect(t, metric.LoadedLoss, 0, 0, "forward")
-	b.absent(t, metric.QueueDelay, metric.QueueDelayBound, metric.QueueSize, metric.QueueSizeBound, metric.QueueFullDelay)
+	b.absent(t, metric.QueueDelay, metric.QueueDelayBound, metric.QueueSize, metric.QueueSizeBound, metric.QueueFullDelay, metric.QueueFullDelayBound)
 	if !strings.Contains(b.words(), "forward: not filled: ") {
 		t.Errorf("%s", b.words())
 	}
@@ -380,7 +387,7 @@ func TestDelayThatItsBoundExceedsIsNotTold(t *testing.T) {
 	link.Near = heavytest.GoodClock()
 	link.Near.After.Bound = 100 * time.Millisecond
 	b := must(t, link, nil, "forward")
-	b.absent(t, metric.QueueIdleDelay)                         // 30 ms +- 100 ms
-	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward") // +- 100 ms
-	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward")     // in which the offset cancels
+	b.absent(t, metric.QueueIdleDelay, metric.QueueIdleDelayBound) // 30 ms +- 100 ms
+	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward")     // +- 100 ms
+	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward")         // in which the offset cancels
 }

@@ -45,7 +45,8 @@ func (l *Load) publish(v *heavy.Values, d string) {
 		}
 	}
 	for desc, value := range map[*metric.Desc]*time.Duration{
-		metric.QueueIdleDelay: l.Idle, metric.QueueFullDelay: l.Full,
+		metric.QueueIdleDelay: l.Idle, metric.QueueIdleDelayBound: l.IdleBound,
+		metric.QueueFullDelay: l.Full, metric.QueueFullDelayBound: l.FullBound,
 		metric.QueueDelay: l.Queue, metric.QueueDelayBound: l.QueueBound,
 	} {
 		if value != nil {
