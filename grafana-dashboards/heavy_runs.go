@@ -36,19 +36,19 @@ func heavyRunsRow(b *boardBuilder) {
 	b.WithPanel(budget())
 }
 
-// lastAndNext knows no windows of the day: when a run is due is told by its interval.
+// lastAndNext has a next run in the past while that run waits for its link or is under way.
 func lastAndNext() *tablepanel.PanelBuilder {
 	each := func(expr string) string { return "max by (probe) (" + expr + ")" }
 	last := from(anyTest, metric.RunLast)
 	return columns(text{
 		"Last and next runs",
-		"When the last run ended that was completed, when the next is due by its interval (jitter, windows of the day and waiting for the link make it later), the interval, how long the last run took, and whether one runs now.",
+		"When the last run ended that was completed, when the next is due by its calendar (jitter and windows of the day included; in the past while it waits for the link or runs; none if no window ever opens), the interval, how long the last run took, and whether one runs now.",
 		"none", noRun,
 	},
 		column{title: "probe", label: metric.Probe, empty: "none configured"},
 		column{title: "every", query: each(from(anyTest, metric.RunInterval)), unit: "s"},
 		column{title: "last run", query: each("1000 * " + last), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
-		column{title: "next, about", query: each("1000 * (" + last + " + " + from(anyTest, metric.RunInterval) + ")"), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
+		column{title: "next run", query: each("1000 * " + from(anyTest, metric.RunNext)), unit: "dateTimeFromNow", own: props{prop("custom.minWidth", 130)}},
 		column{title: "took", query: each(from(anyTest, metric.RunDuration)), unit: "s"},
 		column{title: "now", query: each(from(anyTest, metric.TestRunning)), own: props{
 			prop("mappings", values(map[string]dashboard.ValueMappingResult{
