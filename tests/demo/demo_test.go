@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"oneway.example/tests/lab"
@@ -75,5 +76,12 @@ func checkReport(t *testing.T, file string) {
 	}
 	if found != 2 {
 		t.Errorf("%d directions have a smallest delay", found)
+	}
+	for _, name := range []string{"udp_throughput_bytes_per_second", "queue_size_bytes", "capacity_bytes_per_second"} {
+		for direction := range want {
+			if !slices.ContainsFunc(rows, func(r map[string]any) bool { return r["name"] == name && r["direction"] == direction }) {
+				t.Errorf("no row %s, %s", name, direction)
+			}
+		}
 	}
 }
