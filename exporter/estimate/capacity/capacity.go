@@ -34,7 +34,7 @@ type Train struct {
 
 // Options of Judge. The zero value is good.
 type Options struct {
-	// StampError is how far an arrival's stamp may be off. Zero: DefaultStampError.
+	// StampError is how far a stamp may be off, of either end. Zero: DefaultStampError.
 	StampError time.Duration
 }
 
@@ -58,8 +58,9 @@ const (
 	Duplicated
 	// Unstamped: a packet has no kernel stamp at one of the ends.
 	Unstamped
-	// SenderPace: the train left the sender hardly denser than it arrived: up to some
-	// packet its time was at least 0.8 of the receiver's mean.
+	// SenderPace: most packets left the sender no earlier than 0.8 of the time that the link
+	// needs for those before, or one beyond the train's first quarter left when the link had
+	// sent all before it. A pause that the link has not noticed does no harm.
 	SenderPace
 	// Coalesced: a quarter of the packets or more have the stamp of the one before: the
 	// receiver (GRO, or the card) merged them.
@@ -113,6 +114,10 @@ type Verdict struct {
 	// complete, in order and stamped, but to be believed only if Result is Clean.
 	Capacity float64
 	// Dispersion is the time from the first to the last arrival, SentDispersion that of
-	// the sender. MeanGap is Dispersion/(N-1).
+	// the sender. MeanGap is the mean time between two arrivals.
+	// All of them, and Capacity, are without the first Skipped packets.
 	Dispersion, SentDispersion, MeanGap time.Duration
+	// Skipped is how many packets at the begin were left out, for the sender paused after
+	// them until the link was idle; a quarter of the train at the most.
+	Skipped int
 }

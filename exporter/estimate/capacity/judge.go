@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// pace is the share of the receiver's time from which on the sender's may have made it.
+	// pace is the share of the link's time from which on the sender's may have made it.
 	pace = 0.8
 	// grouped is the share of gaps that are none from which on packets came in groups,
 	// and ungrouped that beyond which the groups need not be regular.
@@ -34,26 +34,37 @@ func Judge(t Train, o Options) Verdict {
 	if v.incomplete(t.Packets) {
 		return v
 	}
-	n := len(t.Packets)
-	v.Dispersion = t.Packets[n-1].Arrived.Sub(t.Packets[0].Arrived)
-	v.SentDispersion = t.Packets[n-1].Sent.Sub(t.Packets[0].Sent)
-	v.MeanGap = v.Dispersion / time.Duration(n-1)
-	gaps := make([]float64, n-1)
-	for i := range gaps {
-		gaps[i] = t.Packets[i+1].Arrived.Sub(t.Packets[i].Arrived).Seconds()
+	v.measure(t.Packets)
+	if v.coalesced(gapsOf(t.Packets), min(o.StampError.Seconds(), near*v.MeanGap.Seconds())) {
+		return v
 	}
-	mean := v.Dispersion.Seconds() / float64(n-1)
-	if mean > 0 {
-		v.Capacity = float64(t.IPBytes) / mean
+	left, ok := v.unpaced(t.Packets, o.StampError)
+	if !ok {
+		return v
 	}
-	switch {
-	case v.coalesced(gaps, min(o.StampError.Seconds(), near*mean)):
-	case v.paced(t.Packets):
-	case v.batched(gaps, near*mean):
-	default:
+	if gaps := gapsOf(left); !v.batched(gaps, near*v.MeanGap.Seconds()) {
 		v.bucket(gaps)
 	}
 	return v
+}
+
+// measure takes the times and the capacity from these packets.
+func (v *Verdict) measure(packets []Packet) {
+	n := len(packets)
+	v.Dispersion = packets[n-1].Arrived.Sub(packets[0].Arrived)
+	v.SentDispersion = packets[n-1].Sent.Sub(packets[0].Sent)
+	v.MeanGap = v.Dispersion / time.Duration(n-1)
+	if v.Capacity = 0; v.Dispersion > 0 {
+		v.Capacity = float64(n-1) * float64(v.IPBytes) / v.Dispersion.Seconds()
+	}
+}
+
+func gapsOf(packets []Packet) []float64 {
+	gaps := make([]float64, len(packets)-1)
+	for i := range gaps {
+		gaps[i] = packets[i+1].Arrived.Sub(packets[i].Arrived).Seconds()
+	}
+	return gaps
 }
 
 // incomplete looks for what keeps a train from being a train.
@@ -96,19 +107,6 @@ func (v *Verdict) coalesced(gaps []float64, none float64) bool {
 	}
 	v.Result, v.Evidence = Coalesced, fmt.Sprintf("%d of %d packets have the stamp of the one before", g.small, len(gaps)+1)
 	return true
-}
-
-// paced looks for a time that the sender took itself: as a whole, or by pausing.
-func (v *Verdict) paced(packets []Packet) bool {
-	for i := range packets[1:] {
-		sent, received := packets[i+1].Sent.Sub(packets[0].Sent), time.Duration(i+1)*v.MeanGap
-		if float64(sent) >= pace*float64(received) {
-			v.Result = SenderPace
-			v.Evidence = fmt.Sprintf("the sender took %v for the first %d packets, the receiver %v in the mean", sent, i+2, received)
-			return true
-		}
-	}
-	return false
 }
 
 // batched looks for groups.

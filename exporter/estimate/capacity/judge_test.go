@@ -58,6 +58,67 @@ func TestCleanTrainsTellTheLinksRate(t *testing.T) {
 	}
 }
 
+// TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean: a queue that has not run empty hides
+// what the sender does; and after one that has, a new train begins.
+func TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean(t *testing.T) {
+	const seed, trains = 6, 300
+	lan := cleanWorlds()["lan"]
+	lan.rate, lan.jitter = 96e6, 10*us // 69 us for 828 octets
+	for name, c := range map[string]struct {
+		stall   time.Duration
+		at      int
+		size    int
+		skipped int
+	}{
+		"first gap of 56 us where the link takes 69":  {54 * us, 1, 828, 0},
+		"half a train's time before packet 15":        {900 * us, 15, 828, 0},
+		"nearly all of it before the last":            {1500 * us, 24, 828, 0},
+		"packet 1 finds the link idle":                {300 * us, 1, 828, 1},
+		"packet 6 does, after a thousand times a gap": {70 * ms, 6, 1500, 6},
+	} {
+		w := lan
+		w.stall, w.stallAt = c.stall, c.at
+		rng := rand.New(rand.NewPCG(seed, seed))
+		clean, as := 0, 0
+		var verdicts []Verdict
+		for range trains {
+			v := Judge(w.train(rng, 25, c.size), Options{})
+			if verdicts = append(verdicts, v); v.Result == Clean {
+				clean++
+			}
+			if v.Skipped == c.skipped {
+				as++
+			}
+		}
+		s := Summarise(verdicts)[0]
+		off := s.Median*8/w.rate - 1
+		t.Logf("%s: clean %.1f %%, median off by %+.2f %%, %d of %d without %d packets", name, 100*float64(clean)/trains, 100*off, as, trains, c.skipped)
+		if float64(clean) < 0.99*trains || float64(as) < 0.99*trains || math.Abs(off) > 0.01 {
+			t.Errorf("%s, seed %d: %v, off by %.2f %%, %d of %d skipped %d packets; last: %+v", name, seed, s.Trains, 100*off, as, trains, c.skipped, verdicts[trains-1])
+		}
+	}
+}
+
+// TestBusyHostLeavesMostTrainsOfAFastLinkClean has each packet held up now and then.
+func TestBusyHostLeavesMostTrainsOfAFastLinkClean(t *testing.T) {
+	const seed, trains = 7, 300
+	for _, size := range sizes {
+		w := cleanWorlds()["lan"]
+		rng := rand.New(rand.NewPCG(seed, seed))
+		var verdicts []Verdict
+		for range trains {
+			w.stall, w.stallAt = 30*us+time.Duration(rng.ExpFloat64()*float64(60*us)), rng.IntN(8)
+			verdicts = append(verdicts, Judge(w.train(rng, 25, size), Options{}))
+		}
+		s := Summarise(verdicts)[0]
+		off := s.Median*8/w.rate - 1
+		t.Logf("%4d B: %v, off by %+.2f %%", size, s.Trains, 100*off)
+		if !s.OK || s.Trains[Clean] < trains*95/100 || math.Abs(off) > 0.01 {
+			t.Errorf("%d B, seed %d: %v, off by %.2f %%", size, seed, s.Trains, 100*off)
+		}
+	}
+}
+
 // contaminations are worlds in which a train says nothing of the link.
 func contaminations() map[string]struct {
 	w    world
@@ -78,7 +139,10 @@ func contaminations() map[string]struct {
 		"slow sender":             with(wibro, SenderPace, func(w *world) { w.sendGap = 1300 * us }),
 		"nearly slow sender":      with(lan, SenderPace, func(w *world) { w.sendGap = 110 * us }),
 		"faster link than sender": with(giga, SenderPace, func(w *world) { w.sendGap = 15 * us; w.noise = 0 }),
-		"sender stalls":           with(lan, SenderPace, func(w *world) { w.stall = 5 * ms }),
+		"sender stalls":           with(lan, SenderPace, func(w *world) { w.stall, w.stallAt = 5*ms, 12 }),
+		"sender stalls a little":  with(lan, SenderPace, func(w *world) { w.stall, w.stallAt, w.jitter = 1800*us, 12, 0 }),
+		"sender stalls late":      with(lan, SenderPace, func(w *world) { w.stall, w.stallAt, w.jitter = 3*ms, 24, 0 }),
+		"sender stalls before 7":  with(lan, SenderPace, func(w *world) { w.stall, w.stallAt = 5*ms, 7 }),
 		"GRO of 4":                with(lan, Coalesced, func(w *world) { w.merge = 4 }),
 		"GRO of 2":                with(wibro, Coalesced, func(w *world) { w.merge = 2 }),
 		"GRO of all":              with(lan, Coalesced, func(w *world) { w.merge = 25 }),

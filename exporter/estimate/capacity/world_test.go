@@ -22,7 +22,8 @@ type world struct {
 	loss    float64
 	offset  time.Duration // between the clocks
 	sendGap time.Duration // of the sender, per packet
-	stall   time.Duration // of the sender, before packet 5
+	stall   time.Duration // of the sender, before packet stallAt
+	stallAt int
 	noise   time.Duration // of the stamps, standard deviation
 	// bucket is how many octets pass at line before rate holds.
 	bucket float64
@@ -42,7 +43,7 @@ func (w world) train(rng *rand.Rand, n, size int) Train {
 	var before time.Duration
 	for i := range n {
 		sent += w.sendGap + time.Duration(rng.ExpFloat64()*float64(500*time.Nanosecond))
-		if i == 5 {
+		if i == w.stallAt {
 			sent += w.stall
 		}
 		departure := max(sent, free)
