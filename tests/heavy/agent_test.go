@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,26 +22,31 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// agent is one on the site's client.
+// agent is one on a host of the site.
 type agent struct {
 	*process
-	site   *site
 	config string
+	state  string
 	http   http.Client
 }
 
 const agentAddress = "127.0.0.1:9862"
 
-// agent starts one with paths of that configuration, and waits until it serves.
+// agent starts one on the client with that configuration, and waits until it serves.
 func (s *site) agent(t *testing.T, config string) *agent {
 	t.Helper()
-	a := &agent{site: s, config: filepath.Join(s.dir, "oneway.yml")}
+	return s.agentOn(t, s.network.Client, config)
+}
+
+func (s *site) agentOn(t *testing.T, host *lab.Host, config string) *agent {
+	t.Helper()
+	a := &agent{config: filepath.Join(s.dir, host.Name+".yml"), state: "state-" + host.Name}
 	a.http.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		return s.network.Client.DialContext(ctx, network, address)
+		return host.DialContext(ctx, network, address)
 	}}
 	t.Cleanup(a.http.CloseIdleConnections)
 	a.configure(t, config)
-	a.process = start(t, s.network.Client, "agent", "--config.file="+a.config, "--web.listen-address="+agentAddress)
+	a.process = start(t, host, "agent", "--config.file="+a.config, "--web.listen-address="+agentAddress)
 	eventually(t, "the agent serves", func() bool {
 		select {
 		case <-a.done:
@@ -62,21 +68,25 @@ func (s *site) agent(t *testing.T, config string) *agent {
 	return a
 }
 
-func (a *agent) configure(t *testing.T, paths string) {
+func (a *agent) configure(t *testing.T, sections string) {
 	t.Helper()
-	head := "clock: {source: static, bound: 1ms}\nstate_dir: state\npaths:\n"
-	if err := os.WriteFile(a.config, []byte(head+paths), 0o600); err != nil {
+	head := "clock: {source: static, bound: 1ms}\nstate_dir: " + a.state + "\n"
+	if err := os.WriteFile(a.config, []byte(head+sections), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// path is the configuration of one with a heavy test every ten seconds.
+// path is the configuration of one with a heavy test of the site's responder every ten seconds.
 func (s *site) path(name string, options ...string) string {
+	return path(name, s.at, s.pin, options...)
+}
+
+func path(name string, to netip.AddrPort, pin string, options ...string) string {
 	options = append([]string{
-		"type: saturate", "every: 10s", "link: uplink", "responder: " + strconv.Quote(s.at.String()), "token_file: token", "pin: " + s.pin,
+		"type: saturate", "every: 10s", "link: uplink", "responder: " + strconv.Quote(to.String()), "token_file: token", "pin: " + pin,
 		"idle: {duration: 200ms, interval: 20ms}", "skip: 200ms", "drain_timeout: 1s",
 	}, options...)
-	return fmt.Sprintf("  - {name: %s, peer: %q, probes: [{%s}]}\n", name, s.at.Addr(), strings.Join(options, ", "))
+	return fmt.Sprintf("  - {name: %s, peer: %q, probes: [{%s}]}\n", name, to.Addr(), strings.Join(options, ", "))
 }
 
 // reload has the agent read its configuration again, and returns when it has.
@@ -159,8 +169,8 @@ func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
 	s := newSite(t, overSlow())
 	// Some four seconds a run: they mostly have to wait for each other, and no queue overflows.
 	load := []string{"duration: 1500ms", "rate: {forward: 5Mbit, reverse: 10Mbit}"}
-	a := s.agent(t, s.path("a", load...)+s.path("b", load...))
-	const wanted = 3 // runs of each path
+	a := s.agent(t, "paths:\n"+s.path("a", load...)+s.path("b", load...))
+	const wanted = 2 // runs of each path
 	var runs map[string]float64
 	eventually(t, fmt.Sprintf("%d runs of both paths", wanted), func() bool {
 		if n := sum(a.metrics(t, "oneway_test_running")); n > 1 {
@@ -194,15 +204,56 @@ func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
 	}
 }
 
+// Two agents test each other over one link, each with a responder of its own: whoever comes
+// second is told so, and neither waits for the other for ever.
+func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
+	s := newSite(t, overSlow())
+	const port = 8621
+	hosts := []*lab.Host{s.network.Client, s.network.Server}
+	var agents [2]*agent
+	var pins, responders [2]string
+	for i, h := range hosts {
+		responders[i] = fmt.Sprintf("responder: {listen: [%q], tokens_file: tokens, link: uplink}\n", netip.AddrPortFrom(h.Addr4, port))
+		agents[i] = s.agentOn(t, h, responders[i])
+		eventually(t, "the responder's pin", func() bool {
+			_, rest, ok := strings.Cut(agents[i].stderr.String(), "pin=")
+			pins[i], _, _ = strings.Cut(rest, "\n")
+			pins[i], _, _ = strings.Cut(pins[i], " ")
+			return ok
+		})
+	}
+	for i, a := range agents {
+		load := []string{"duration: 1500ms", "rate: {forward: 5Mbit, reverse: 5Mbit}"}
+		a.configure(t, responders[i]+"paths:\n"+path("p", netip.AddrPortFrom(hosts[1-i].Addr4, port), pins[1-i], load...))
+		a.reload(t)
+	}
+	for _, a := range agents {
+		eventually(t, "two runs of each agent", func() bool {
+			return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) >= 2
+		})
+	}
+	for _, a := range agents {
+		runs := a.metrics(t, "oneway_probe_runs_total")
+		t.Logf("counted: %v", runs)
+		// One may fall due while the one before still waits.
+		if sum(runs) != sum(runs, `"completed"`)+sum(runs, `"overrun"`) {
+			t.Error("nothing has kept runs that began from completing")
+		}
+		a.signal(t, syscall.SIGTERM)
+		a.wait(t)
+	}
+	disjoint(t, spans(s.drained(t)))
+}
+
 // A reload that leaves a probe as it is leaves its run alone, too; one that changes it ends the
 // run on both sides, and the next is of the new configuration.
 func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	s := newSite(t, overSlow())
 	load := []string{"directions: [reverse]", "duration: 4s"}
-	before := s.path("p", append(load, "rate: {reverse: 24Mbit}")...)
+	before := "paths:\n" + s.path("p", append(load, "rate: {reverse: 24Mbit}")...)
 	a := s.agent(t, before)
 
-	a.site.underLoad(t, a.process)
+	s.underLoad(t, a.process)
 	a.configure(t, before+`  - {name: other, peer: "127.0.0.1:862", probes: [{type: stamp}]}`+"\n")
 	a.reload(t)
 	eventually(t, "the run completes", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 })
@@ -215,7 +266,7 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 		now, _ := s.network.Counts(sample.Reverse)
 		return now.Entered > c.Entered+1000
 	})
-	a.configure(t, s.path("p", append(load, "rate: {reverse: 12Mbit}")...))
+	a.configure(t, "paths:\n"+s.path("p", append(load, "rate: {reverse: 12Mbit}")...))
 	changed := a.reload(t)
 	eventually(t, "the first run of the new configuration", func() bool {
 		return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 && len(a.runs(t)) == 3
@@ -239,7 +290,7 @@ func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
 	link := lab.Link{Rate: 20e6, Delay: 5 * time.Millisecond, Corrupt: 0.05}
 	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "damaging", Forward: link, Reverse: link}, SpareOthers: true})
 	// Small packets, so that some are hit in the header.
-	a := s.agent(t, s.path("p", "no_checksum: true", "duration: 2s", "packet_bytes: 200", "rate: {forward: 1Mbit, reverse: 1Mbit}"))
+	a := s.agent(t, "paths:\n"+s.path("p", "no_checksum: true", "duration: 2s", "packet_bytes: 200", "rate: {forward: 1Mbit, reverse: 1Mbit}"))
 	eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total")) > 0 })
 	s.drained(t)
 	damaged := a.metrics(t, "oneway_packets_damaged_total")
