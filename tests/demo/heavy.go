@@ -270,20 +270,17 @@ func (s *stack) printTrains(ctx context.Context, out io.Writer, profile lab.Prof
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "trains\tdirection\tmedian\t5th percentile\tdispersion\t%s\n", beside)
 	for _, dir := range sample.Directions() {
-		for _, payload := range []int{1472, 1200, 1000, 800} {
-			labels := fmt.Sprintf(`%s,direction=%q,packet_bytes="%d"`, selector, dir, payload+28)
-			var v [3]float64
-			for i, q := range []string{
-				`oneway_capacity_bytes_per_second{` + labels + `,q="0.5"}`, `oneway_capacity_bytes_per_second{` + labels + `,q="0.05"}`,
-				`oneway_train_dispersion_seconds{` + labels + `}`,
-			} {
-				var err error
-				if v[i], err = s.one(ctx, q); err != nil {
-					return err
-				}
+		for _, payload := range payloads {
+			t, err := s.trains(ctx, dir, payload)
+			if err != nil {
+				return err
 			}
-			fmt.Fprintf(w, "%d B\t%s\t%.0f kb/s\t%.0f kb/s\t%.1f ms\t", payload, dir, 8*v[0]/1e3, 8*v[1]/1e3, 1e3*v[2])
-			if p, ok := paperTrains[payload]; ok && beside != "" && dir == sample.Reverse {
+			if t == nil {
+				fmt.Fprintf(w, "%d B\t%s\trefused\t\t\t\n", payload, dir)
+				continue
+			}
+			fmt.Fprintf(w, "%d B\t%s\t%.0f kb/s\t%.0f kb/s\t%.1f ms\t", payload, dir, 8*t[0]/1e3, 8*t[1]/1e3, 1e3*t[2])
+			if p := paperTrains[payload]; beside != "" && dir == sample.Reverse {
 				fmt.Fprintf(w, "%.0f kb/s\t%.0f kb/s\t%.1f ms\t", p[0], p[1], p[2])
 			}
 			fmt.Fprintln(w)
@@ -293,8 +290,42 @@ func (s *stack) printTrains(ctx context.Context, out io.Writer, profile lab.Prof
 	return w.Flush()
 }
 
-// trainPackets is the IP packet of the trains' largest payload.
-const trainPackets = 1472 + 28
+// payloads are the trains' sizes, the largest first.
+var payloads = [...]int{1472, 1200, 1000, 800}
+
+// trains are median, 5th percentile and mean dispersion of a size; nil where the probe
+// refused to answer.
+func (s *stack) trains(ctx context.Context, dir sample.Direction, payload int) (*[3]float64, error) {
+	labels := fmt.Sprintf(`%s,direction=%q,packet_bytes="%d"`, selector, dir, payload+28)
+	var v [3]float64
+	for i, q := range []string{
+		`oneway_capacity_bytes_per_second{` + labels + `,q="0.5"}`, `oneway_capacity_bytes_per_second{` + labels + `,q="0.05"}`,
+		`oneway_train_dispersion_seconds{` + labels + `}`,
+	} {
+		all, err := s.query(ctx, q)
+		if err != nil || len(all) == 0 {
+			return nil, err
+		}
+		if v[i], err = all[0].number(); err != nil {
+			return nil, err
+		}
+	}
+	return &v, nil
+}
+
+// capacity is that by the largest packets whose trains were clean.
+func (s *stack) capacity(ctx context.Context, dir sample.Direction) (float64, error) {
+	for _, payload := range payloads {
+		t, err := s.trains(ctx, dir, payload)
+		if err != nil {
+			return 0, err
+		}
+		if t != nil {
+			return t[0], nil
+		}
+	}
+	return 0, fmt.Errorf("%s: no trains were clean; the run's report at /runs of the client's agent says why", dir)
+}
 
 // heavyRows are what the runs found of one direction. All count IP octets, header
 // included and no link layer, as the profile's rate and queue do.
@@ -306,13 +337,16 @@ func (s *stack) heavyRows(ctx context.Context, dir sample.Direction, link lab.Li
 		"delay":    `oneway_queue_delay_seconds` + labels,
 		"size":     `oneway_queue_size_bytes` + labels,
 		"bound":    `oneway_queue_size_error_bound_bytes` + labels,
-		"capacity": fmt.Sprintf(`oneway_capacity_bytes_per_second{%s,direction=%q,packet_bytes="%d",q="0.5"}`, selector, dir, trainPackets),
 	} {
 		value, err := s.one(ctx, query)
 		if err != nil {
 			return nil, err
 		}
 		v[name] = value
+	}
+	capacity, err := s.capacity(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
 	rate, queue := float64(link.Rate)/8, float64(link.Queue)
 	if queue == 0 {
@@ -333,8 +367,8 @@ func (s *stack) heavyRows(ctx context.Context, dir sample.Direction, link lab.Li
 			Tolerance: 0.05 * queue, Why: "5 %; IP octets",
 		},
 		{
-			Name: "capacity_bytes_per_second", Direction: name, Configured: rate, Measured: v["capacity"], Unit: "bytes/s",
-			Tolerance: 0.05 * rate, Why: "5 %; trains of 1500 IP octets",
+			Name: "capacity_bytes_per_second", Direction: name, Configured: rate, Measured: capacity, Unit: "bytes/s",
+			Tolerance: 0.05 * rate, Why: "5 %; IP octets of packet trains",
 		},
 	}, nil
 }
