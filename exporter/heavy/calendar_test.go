@@ -13,7 +13,7 @@ func TestNextRunIsToldWithTheWindowsOfTheCalendar(t *testing.T) {
 	in(t, func(t *testing.T) {
 		next := func(b *bench) (time.Duration, bool) { // until then
 			v, ok := b.sink.Value(metric.RunNext, "office", "saturate")
-			return time.Unix(0, int64(v*1e9)).Sub(time.Now()).Round(time.Millisecond), ok
+			return time.Until(time.Unix(0, int64(v*1e9))).Round(time.Millisecond), ok
 		}
 		begin := time.Now()
 		b := newBench(t, func(b *bench) {

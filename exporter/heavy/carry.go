@@ -29,12 +29,12 @@ type carrier struct {
 }
 
 // Carry is Carrier.
-func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, progress func(Progress)) (*Carried, error) {
+func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(Progress)) (*Carried, error) {
 	n := c.last.Add(1)
 	if n > math.MaxUint16 {
 		return nil, fmt.Errorf("heavy: more than %d transfers in a session", math.MaxUint16)
 	}
-	t := control.Transfer{ID: uint16(n), Direction: d, Plan: p, Idle: c.drain}
+	t := control.Transfer{ID: uint16(n), Direction: d, Plan: p, Idle: c.patience(idle)}
 	w := &watchman{clock: c.clock, tell: progress}
 	var carried *Carried
 	var err error
@@ -95,7 +95,7 @@ func (c *carrier) reverse(ctx context.Context, t control.Transfer, w *watchman) 
 	var finishing sync.WaitGroup
 	out := &Carried{}
 	finishing.Go(func() {
-		out.Received = reception.Finish(receiving, -1, c.drain)
+		out.Received = reception.Finish(receiving, -1, t.Idle)
 		enough()
 	})
 	finishing.Go(func() { c.session.KeepAlive(receiving, c.remote) })
@@ -137,6 +137,15 @@ func (c *carrier) request(ctx context.Context, t control.Transfer, to *stream.Re
 	out.Sent = sent
 	to.SetSent(leftHost(sent))
 	return nil
+}
+
+// patience is how long nothing may come until what has not come is lost: as configured,
+// or less.
+func (c *carrier) patience(idle time.Duration) time.Duration {
+	if idle <= 0 {
+		return c.drain
+	}
+	return min(c.drain, max(idle, control.MinIdle))
 }
 
 func failed(d sample.Direction, err error) error {

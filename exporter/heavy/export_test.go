@@ -66,6 +66,11 @@ func OnceWith(ctx context.Context, env probe.Env, target probe.Target, o Options
 	return r.only(ctx, progress)
 }
 
+// Patience is how long a carrier of that drain_timeout waits when asked for idle.
+func Patience(drain, idle time.Duration) time.Duration {
+	return (&carrier{drain: drain}).patience(idle)
+}
+
 // LastRun is the name of the last run that was completed.
 func (p *Prober) LastRun() string {
 	p.status.mu.Lock()

@@ -18,7 +18,9 @@ import (
 type Carrier interface {
 	// Carry carries one stream out. With an error it returns what is known all the same,
 	// or nil if nothing was sent. A transfer that was cut has no error, but Carried.Cut.
-	Carry(ctx context.Context, d sample.Direction, p stream.Plan, progress func(Progress)) (*Carried, error)
+	// What has not come when nothing has for idle, once all was sent, is lost; zero, or more
+	// than what is configured: as configured.
+	Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(Progress)) (*Carried, error)
 }
 
 // Carried is what a Carrier returns.
@@ -63,8 +65,10 @@ type Session struct {
 }
 
 // Overhead is the octets of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
-func (s *Session) Overhead() int {
-	if s.opts.IPv6 {
+func (s *Session) Overhead() int { return overhead(s.opts.IPv6) }
+
+func overhead(ipv6 bool) int {
+	if ipv6 {
 		return 48
 	}
 	return 28
@@ -110,10 +114,21 @@ func NewSession(c Carrier, o SessionOptions) *Session {
 // it. It may be called from two goroutines at once, for both directions together. progress
 // may be nil. An error is final: the session is over, or ctx is.
 func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, progress func(Progress)) (*Transfer, error) {
+	return s.TransferWithin(ctx, d, p, 0, progress)
+}
+
+// TransferWithin is Transfer, and waits no longer than idle for what may be lost, from when
+// all was sent and nothing came any more; zero: Options.DrainTimeout, which it never is
+// longer than. It is for a Kind that knows how long packets take at the most: see
+// Transfer.Lag. The far end may be silent for only so much longer meanwhile, too, until the
+// session is given up.
+func (s *Session) TransferWithin(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(Progress)) (*Transfer, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("heavy: %w", err)
 	}
-	c, err := s.carrier.Carry(ctx, d, p, s.watch(d, p, progress))
+	begin := time.Now()
+	c, err := s.carrier.Carry(ctx, d, p, idle, s.watch(d, p, progress))
+	took := time.Since(begin)
 	s.account(d, p, c)
 	if err != nil {
 		return nil, err
@@ -123,7 +138,7 @@ func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	}
 	t := &Transfer{
 		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Near: c.Near, Far: c.Far,
-		Shared: s.opts.Shared, Cut: c.Cut, calibrated: s.opts.Calibrated,
+		Shared: s.opts.Shared, Cut: c.Cut, calibrated: s.opts.Calibrated, took: took,
 	}
 	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
 	t.judgeClocks()

@@ -29,6 +29,7 @@ type Transfer struct {
 
 	bound      sample.Bound
 	calibrated calibration.Errors
+	took       time.Duration // all of it, until the records were here
 }
 
 // Packet is one packet of a transfer.
@@ -109,6 +110,14 @@ func (c *Counts) Shortfall() float64 {
 		return 0
 	}
 	return float64(c.Planned-c.Sent) / float64(c.Planned)
+}
+
+// Lag is longer than the last packet took to arrive: how long the transfer has taken, less
+// the time in which it was sent. It needs no clock but this host's, and counts in what
+// both ends had to say to each other. False: something was lost, and waited for, or nothing
+// was sent.
+func (t *Transfer) Lag() (lag time.Duration, ok bool) {
+	return max(0, t.took-t.Duration()), t.Counts.Sent > 0 && t.Counts.Lost == 0
 }
 
 // Duration is from the first packet that was sent to the last.

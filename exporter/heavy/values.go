@@ -39,7 +39,7 @@ type value struct {
 func (v *value) observe(x float64, run string, generation uint64) {
 	e, ok := v.Series.(metric.Exemplifier)
 	if !ok || run == "" {
-		v.Series.Observe(x)
+		v.Observe(x)
 		return
 	}
 	if v.marked == nil {
@@ -47,7 +47,7 @@ func (v *value) observe(x float64, run string, generation uint64) {
 	}
 	bucket := &v.marked[sort.SearchFloat64s(v.buckets, x)]
 	if *bucket == generation {
-		v.Series.Observe(x)
+		v.Observe(x)
 		return
 	}
 	*bucket = generation

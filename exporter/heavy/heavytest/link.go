@@ -41,7 +41,7 @@ func GoodClock() heavy.Clocks {
 }
 
 // Carry is heavy.Carrier.
-func (l *Link) Carry(ctx context.Context, d sample.Direction, p stream.Plan, progress func(heavy.Progress)) (*heavy.Carried, error) {
+func (l *Link) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ time.Duration, progress func(heavy.Progress)) (*heavy.Carried, error) {
 	l.Transfers++
 	begin := instant.Now()
 	if l.Sleep {

@@ -29,7 +29,7 @@ type road struct {
 }
 
 // Carry is heavy.Carrier.
-func (r *road) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ func(heavy.Progress)) (*heavy.Carried, error) {
+func (r *road) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(heavy.Progress)) (*heavy.Carried, error) {
 	if r.refuse != nil {
 		if refusal := r.refuse(p); refusal != nil {
 			return nil, refusal

@@ -53,7 +53,7 @@ func (b *bridge) build(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.A
 }
 
 // Carry is heavy.Carrier.
-func (b *bridge) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ func(heavy.Progress)) (*heavy.Carried, error) {
+func (b *bridge) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(heavy.Progress)) (*heavy.Carried, error) {
 	b.n++
 	from, to := 0, 1
 	if d == sample.Reverse {

@@ -306,14 +306,14 @@ type overlap struct {
 }
 
 // Carry is heavy.Carrier.
-func (o *overlap) Carry(ctx context.Context, d sample.Direction, p plan, progress func(heavy.Progress)) (*heavy.Carried, error) {
+func (o *overlap) Carry(ctx context.Context, d sample.Direction, p plan, idle time.Duration, progress func(heavy.Progress)) (*heavy.Carried, error) {
 	o.enter()
 	defer o.exit()
 	o.entered <- d
 	<-o.leave
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.link.Carry(ctx, d, p, progress)
+	return o.link.Carry(ctx, d, p, idle, progress)
 }
 
 // Whatever becomes of the packets, what was found can be written down, and nothing panics.

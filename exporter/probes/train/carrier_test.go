@@ -60,7 +60,7 @@ func (r *road) overhead() int {
 }
 
 // Carry is heavy.Carrier.
-func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ func(heavy.Progress)) (*heavy.Carried, error) {
+func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(heavy.Progress)) (*heavy.Carried, error) {
 	if r.err != nil {
 		return nil, r.err
 	}

@@ -22,6 +22,8 @@ type Kind struct {
 	// planned is the time of its transfers up to now, and done how many sizes are.
 	planned time.Duration
 	done    int
+	// patience is that in the direction under way.
+	patience patience
 }
 
 var _ heavy.Kind = (*Kind)(nil)
@@ -100,10 +102,11 @@ func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) erro
 }
 
 func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, one *Direction) error {
+	k.patience = patience{}
 	if k.opts.PathMTU {
 		r.Phase(one.Way + ": path MTU")
 		var err error
-		if one.PathMTU, err = pathMTU(ctx, s, one.Direction, k.opts.MaxMTU); err != nil {
+		if one.PathMTU, err = pathMTU(ctx, s, one.Direction, k.opts.MaxMTU, &k.patience); err != nil {
 			return err
 		}
 		if one.PathMTU == 0 {
@@ -179,10 +182,11 @@ func (k *Kind) group(ctx context.Context, s *heavy.Session, d sample.Direction, 
 	plan.Fragment = z.Fragmented == nil && z.PacketBytes > base6 || z.Fragmented != nil && *z.Fragmented
 	length := c.length
 	k.foresee(k.opts.Trains-c.clean(), len(k.opts.PayloadBytes)*k.directions-k.done-1, interval)
-	t, err := s.Transfer(ctx, d, plan, nil)
+	t, err := s.TransferWithin(ctx, d, plan, k.patience.idle(leastIdleTrains), nil)
 	if err != nil {
 		return err
 	}
+	k.patience.learn(t)
 	k.planned += plan.Duration()
 	for _, one := range trainsOf(t, length, z.WireBytes) {
 		c.observe(one, capacity.Judge(one, capacity.Options{}))

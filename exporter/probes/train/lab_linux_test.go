@@ -52,7 +52,7 @@ func (b *bridge) build(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.A
 }
 
 // Carry is heavy.Carrier.
-func (b *bridge) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ func(heavy.Progress)) (*heavy.Carried, error) {
+func (b *bridge) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, _ func(heavy.Progress)) (*heavy.Carried, error) {
 	b.n++
 	from, to := 0, 1
 	if d == sample.Reverse {
@@ -73,7 +73,7 @@ func (b *bridge) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _
 		}
 	}
 	out.PayloadBytes = p.Bytes()
-	out.Received = reception.Finish(ctx, out.Packets, b.idle)
+	out.Received = reception.Finish(ctx, out.Packets, max(b.idle, idle))
 	ok := control.Clock{Reason: "ok"}
 	out.Near, out.Far = heavy.Clocks{Before: ok, After: ok}, heavy.Clocks{Before: ok, After: ok}
 	return out, nil
@@ -169,7 +169,7 @@ func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 			b.build(t, l, address)
 			s := heavy.NewSession(b, heavy.SessionOptions{IPv6: name == "IPv6", Shared: true})
 			for d, want := range map[sample.Direction]int{sample.Forward: 1404, sample.Reverse: 1400} {
-				if got, err := pathMTU(t.Context(), s, d, 9000); err != nil || got != want {
+				if got, err := pathMTU(t.Context(), s, d, 9000, &patience{}); err != nil || got != want {
 					t.Errorf("%v: path MTU %d, %v, want %d", d, got, err, want)
 				}
 			}

@@ -20,7 +20,7 @@ const (
 )
 
 // ask sends the probes of one size and says what became of them.
-func ask(ctx context.Context, s *heavy.Session, d sample.Direction, ipBytes int) (answer, error) {
+func ask(ctx context.Context, s *heavy.Session, d sample.Direction, ipBytes int, p *patience) (answer, error) {
 	var segments []stream.Segment
 	for range probes {
 		for _, size := range []int{ipBytes, witnessBytes} {
@@ -30,10 +30,11 @@ func ask(ctx context.Context, s *heavy.Session, d sample.Direction, ipBytes int)
 			})
 		}
 	}
-	t, err := s.Transfer(ctx, d, s.Plan(segments...), nil)
+	t, err := s.TransferWithin(ctx, d, s.Plan(segments...), p.idle(leastIdleProbes), nil)
 	if err != nil {
 		return unclear, fmt.Errorf("train: path MTU: %d octets: %w", ipBytes, err)
 	}
+	p.learn(t)
 	return answerOf(t), nil
 }
 
@@ -72,10 +73,10 @@ func answerOf(t *heavy.Transfer) answer {
 }
 
 // pathMTU searches for the MTU of one direction; 0: it was not found.
-func pathMTU(ctx context.Context, s *heavy.Session, d sample.Direction, top int) (int, error) {
+func pathMTU(ctx context.Context, s *heavy.Session, d sample.Direction, top int, p *patience) (int, error) {
 	search := newMTUSearch(isIPv6(s), top)
 	for size, ok := search.next(); ok; size, ok = search.next() {
-		a, err := ask(ctx, s, d, size)
+		a, err := ask(ctx, s, d, size, p)
 		if err != nil {
 			return 0, err
 		}

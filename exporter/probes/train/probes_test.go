@@ -21,7 +21,7 @@ func TestWitnessesTellATooLargePacketFromADeadPath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.road.stamps = sample.Kernel
-			got, err := ask(t.Context(), c.road.session(), sample.Reverse, 1400)
+			got, err := ask(t.Context(), c.road.session(), sample.Reverse, 1400, &patience{})
 			if err != nil || got != c.want {
 				t.Errorf("answer %d, error %v, want %d", got, err, c.want)
 			}
@@ -33,7 +33,7 @@ func TestProbesOfTheMTUKeepTheTokensRate(t *testing.T) {
 	const limit = 50_000
 	r := &road{rate: wibro, stamps: sample.Kernel}
 	s := heavy.NewSession(r, heavy.SessionOptions{Limits: control.Limits{BytesPerSecond: limit}})
-	if mtu, err := pathMTU(t.Context(), s, sample.Forward, 9000); err != nil || mtu != 9000 {
+	if mtu, err := pathMTU(t.Context(), s, sample.Forward, 9000, &patience{}); err != nil || mtu != 9000 {
 		t.Fatalf("path MTU %d, %v, want 9000", mtu, err)
 	}
 	for _, p := range r.plans {
