@@ -79,7 +79,9 @@ func (w *worded) Unwrap() error { return w.err }
 
 // session opens a session over the control connection, and its UDP socket.
 func (r *runner) session(ctx context.Context, client *control.Client, a ask) (*connection, error) {
-	opened, err := client.Open(ctx, control.Open{Version: control.Version, Kind: r.kind.Kind(), Run: a.run, Bytes: a.bytes})
+	opened, err := client.Open(ctx, control.Open{
+		Version: control.Version, Kind: r.kind.Kind(), Run: a.run, Bytes: r.announced(a.bytes, client),
+	})
 	if err != nil {
 		return nil, r.unreachable(ctx, err)
 	}
@@ -116,6 +118,19 @@ func (r *runner) session(ctx context.Context, client *control.Client, a ask) (*c
 			end()
 		},
 	}, nil
+}
+
+// announced is how many IP octets the far end is told that the run will move at the most.
+func (r *runner) announced(most int64, client *control.Client) int64 {
+	f, ok := r.kind.(Fitter)
+	if !ok {
+		return most
+	}
+	fits := f.Fit(client.Welcome().Limits, overhead(client.Remote().Addr().Unmap().Is6()))
+	if fits <= 0 {
+		return most
+	}
+	return min(fits, most)
 }
 
 // prove shows the responder where this end receives.

@@ -24,3 +24,13 @@ type Kind interface {
 	// What the run before had published and this one does not set is cleared.
 	Publish(v *Values, r *Run)
 }
+
+// Fitter is what a Kind may be besides: one that makes a run fit what the far end allows.
+// Without it, a run that wants more than its token has left for the day is refused.
+type Fitter interface {
+	// Fit is told what the token allows, and the octets of IP and UDP headers of a packet,
+	// before the session is asked for: after Bytes and before Perform. It returns how many IP
+	// octets the run will send at the most, which is then announced in place of Bytes; 0 if
+	// nothing fits: then the far end may say so itself.
+	Fit(limits control.Limits, overhead int) int64
+}

@@ -25,7 +25,10 @@ type Kind struct {
 	budget int64
 }
 
-var _ heavy.Kind = (*Kind)(nil)
+var (
+	_ heavy.Kind   = (*Kind)(nil)
+	_ heavy.Fitter = (*Kind)(nil)
+)
 
 // NewKind checks the options. env and target say which link's budget is to be kept to.
 func NewKind(env probe.Env, target probe.Target, shared heavy.Options, o Options) (*Kind, error) {
@@ -74,11 +77,23 @@ func (k *Kind) Bytes() int64 {
 		fits, _ = room{budget: -1}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
 		fits = fits[:1]
 	}
-	var n int64
-	for _, c := range fits {
+	return k.move(fits)
+}
+
+// move is how many IP octets these cells do.
+func (k *Kind) move(cells []Cell) (n int64) {
+	for _, c := range cells {
 		n += int64(k.opts.Repetitions) * c.bytes(k.opts.CellDuration)
 	}
 	return n
+}
+
+// Fit is what the cells move that the token allows too: one whose day is nearly used
+// costs some cells, not the run.
+func (k *Kind) Fit(limits control.Limits, overhead int) int64 {
+	all := k.cells(sample.Directions()[:k.directions])
+	fits, _ := room{limits, k.budget, overhead}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
+	return k.move(fits)
 }
 
 // Duration is that of all cells.

@@ -74,6 +74,42 @@ func (k *keeping) Series(d *metric.Desc, values ...string) metric.Series {
 	return k.Sink.Series(d, values...)
 }
 
+// A token that allows less a day than all cells want costs some cells; one that allows
+// none costs the run, and the far end says so.
+func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
+	own := DefaultOptions()
+	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
+	own.CellDuration, own.Repetitions = 100*time.Millisecond, 2
+	once := func(perDay string) (*heavy.Outcome, *Result, error) {
+		shared := farEnd(t, "per-day="+perDay)
+		env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
+		k, err := NewKind(env, probeTarget(), shared, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome, err := heavy.Once(t.Context(), env, probeTarget(), shared, k, nil)
+		res, _ := outcome.Body.(*Result)
+		return outcome, res, err
+	}
+	// 1280, 12 800, 30 000 and 300 000 octets by cell, in each direction.
+	_, res, err := once("200kB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Cells) != 6 || len(res.Omitted) != 2 {
+		t.Fatalf("%d cells, left out %+v; want the two of 1500 B x 1000/s left out", len(res.Cells), res.Omitted)
+	}
+	for _, o := range res.Omitted {
+		if o.PacketBytes*o.PacketRate != 1_500_000 || o.Why != "the token has 0.2 MB left today" {
+			t.Errorf("left out %v: %s", o.Cell, o.Why)
+		}
+	}
+	outcome, _, err := once("1kB")
+	if err == nil || outcome.Result != heavy.Refused || outcome.Reason != "day_limit" {
+		t.Errorf("with less than a cell allowed: %s, %s, %v", outcome.Result, outcome.Reason, err)
+	}
+}
+
 func TestRunWithARealFarEndIsPublished(t *testing.T) {
 	shared := farEnd(t, "rate=10Mbit")
 	own := DefaultOptions()

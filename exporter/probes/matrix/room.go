@@ -20,7 +20,8 @@ type Omission struct {
 
 // room is what a run may use.
 type room struct {
-	// limits are those of the far end's token; they count UDP payload.
+	// limits are those of the far end's token; they count UDP payload, but for the day's: of
+	// what is left of it the responder sets aside what is announced, which is IP octets.
 	limits control.Limits
 	// budget is what is left of the link's, in IP octets; negative: it has none.
 	budget int64
@@ -42,12 +43,11 @@ func (m room) fit(cells []Cell, d time.Duration, repetitions int) (fits []Cell, 
 		fits = append(fits, c)
 	}
 	slices.SortStableFunc(fits, func(a, b Cell) int { return cmp.Compare(a.bytes(d), b.bytes(d)) })
-	var ip, payload int64
+	var ip int64
 	for i, c := range fits {
 		packets := int64(repetitions) * int64(c.packets(d))
 		ip += packets * int64(c.PacketBytes)
-		payload += packets * int64(c.PacketBytes-m.overhead)
-		if why := m.exhausted(ip, payload); why != "" {
+		if why := m.exhausted(ip); why != "" {
 			for _, c := range fits[i:] {
 				omit(c, why)
 			}
@@ -72,11 +72,11 @@ func (m room) forbids(c Cell, d time.Duration) string {
 }
 
 // exhausted says in words why no more than so many octets may be moved; empty: they may.
-func (m room) exhausted(ip, payload int64) string {
+func (m room) exhausted(ip int64) string {
 	switch {
 	case m.budget >= 0 && ip > m.budget:
 		return fmt.Sprintf("the link's data budget has %.3g MB left", float64(m.budget)/1e6)
-	case m.limits.BytesPerDay > 0 && payload > m.limits.LeftToday:
+	case m.limits.BytesPerDay > 0 && ip > m.limits.LeftToday: // what is announced of a session counts headers
 		return fmt.Sprintf("the token has %.3g MB left today", float64(m.limits.LeftToday)/1e6)
 	}
 	return ""
