@@ -50,6 +50,14 @@ func (g *groups) period() float64 {
 	return s[len(s)/2]
 }
 
+// widest is the longest time between groups; of a single group, without end.
+func (g *groups) widest() float64 {
+	if len(g.between) == 0 {
+		return math.Inf(1)
+	}
+	return slices.Max(g.between)
+}
+
 // periodic tells whether the times between groups are multiples of one.
 func (g *groups) periodic() bool {
 	period, fit := g.period(), 0

@@ -23,6 +23,9 @@ const (
 	// token bucket, and certain by how many standard errors.
 	faster  = 0.7
 	certain = 5
+	// harmless is the share of the train's dispersion that the widest gap between groups may
+	// have: what the groups have done to the first and the last packet is less than that.
+	harmless = 0.03
 )
 
 // Judge looks at one train.
@@ -102,18 +105,22 @@ func (v *Verdict) incomplete(packets []Packet) bool {
 // coalesced looks for packets with the stamp of the one before.
 func (v *Verdict) coalesced(gaps []float64, none float64) bool {
 	g := groupsOf(gaps, none)
-	if float64(g.small) < grouped*float64(len(gaps)) || !g.throughout() {
+	if float64(g.small) < grouped*float64(len(gaps)) || !g.throughout() || g.widest() <= harmless*v.Dispersion.Seconds() {
 		return false
 	}
 	v.Result, v.Evidence = Coalesced, fmt.Sprintf("%d of %d packets have the stamp of the one before", g.small, len(gaps)+1)
 	return true
 }
 
-// batched looks for groups.
+// batched looks for groups, of which a long train bears small ones: the first packet's stamp
+// and the last one's are each wrong by less than a gap between groups.
 func (v *Verdict) batched(gaps []float64, none float64) bool {
 	g := groupsOf(gaps, none)
 	share := float64(g.small) / float64(len(gaps))
 	if share < grouped || g.several < 2 || !g.throughout() || share < ungrouped && !g.periodic() {
+		return false
+	}
+	if g.widest() <= harmless*v.Dispersion.Seconds() {
 		return false
 	}
 	v.Result = Batched

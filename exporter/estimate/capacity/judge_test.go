@@ -182,3 +182,25 @@ func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
 		}
 	}
 }
+
+// A train of 25 packets that a jitter beyond their distance has put into groups says nothing;
+// one that is long enough does.
+func TestLongTrainsBearGroups(t *testing.T) {
+	const seed, trains = 9, 300
+	w := world{sendGap: 2 * us, noise: 2 * us, line: 1e10, rate: 61e6, delay: 33 * ms, jitter: ms}
+	for n, clean := range map[int]bool{25: false, 200: true} {
+		rng := rand.New(rand.NewPCG(seed, seed))
+		var verdicts []Verdict
+		for range trains {
+			verdicts = append(verdicts, Judge(w.train(rng, n, 1500), Options{}))
+		}
+		s := Summarise(verdicts)[0]
+		t.Logf("%d packets: %v, median off by %+.2f %%", n, s.Trains, 100*(s.Median*8/w.rate-1))
+		if share := float64(s.Trains[Clean]) / trains; (share >= 0.95) != clean || share > 0.5 != clean {
+			t.Errorf("seed %d, %d packets: %v clean", seed, n, share)
+		}
+		if clean && math.Abs(s.Median*8/w.rate-1) > 0.03 {
+			t.Errorf("seed %d, %d packets: %+v", seed, n, s)
+		}
+	}
+}
