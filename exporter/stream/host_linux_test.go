@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 )
@@ -72,5 +73,28 @@ func TestPacketsThatTheKernelDoesNotCutLeaveOneByOne(t *testing.T) {
 		if tooLong := i >= 50 && i < 100; s.Stamp.Present() == tooLong {
 			t.Fatalf("packet %d: %+v", i, s.Stamp)
 		}
+	}
+}
+
+// The kernel counts what it has coalesced and drops as one: all the same, no packet that this
+// host had no room for looks like the path's loss.
+func TestCoalescedPacketsThatThisHostDropsAreCountedOneByOne(t *testing.T) {
+	l := newLink(t)
+	server := l.openWith(t, l.far, Options{Local: netip.AddrPortFrom(l.farAddr, 0), ReceiveBufferBytes: 256 << 10})
+	e := joined(l.open(t, l.near, l.nearAddr), server)
+	_, err := e.here.Hello(t.Context(), server.LocalAddr())
+	check(t, err)
+	p := Plan{Unstamped: true, Segments: []Segment{{PayloadBytes: 1400, Burst: 4000, Bursts: 1}}}
+	r, err := e.there.Expect(1, p)
+	check(t, err)
+	e.there.mu.Lock() // the receiver stands still
+	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, nil)
+	e.there.mu.Unlock()
+	check(t, err)
+	got := r.Finish(t.Context(), len(sent.Packets), 100*time.Millisecond)
+	drops := server.Stats().Socket.Dropped
+	t.Logf("%d of %d came; the kernel counts %d drops, which are %d packets", len(got.Packets), len(sent.Packets), drops, got.Dropped)
+	if drops == 0 || got.BacklogDropped == 0 && int(got.Dropped)+len(got.Packets) != len(sent.Packets) {
+		t.Errorf("%d packets are missing, %d told as dropped", len(sent.Packets)-len(got.Packets), got.Dropped)
 	}
 }

@@ -69,6 +69,11 @@ func up(tb testing.TB, name string, addresses ...string) {
 // open makes an Endpoint inside a namespace, which runs until the test ends.
 func (l link) open(tb testing.TB, ns netns.NsHandle, local netip.Addr) *Endpoint {
 	tb.Helper()
+	return l.openWith(tb, ns, Options{Local: netip.AddrPortFrom(local, 0)})
+}
+
+func (l link) openWith(tb testing.TB, ns netns.NsHandle, o Options) *Endpoint {
+	tb.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	home, err := netns.Get()
@@ -76,7 +81,7 @@ func (l link) open(tb testing.TB, ns netns.NsHandle, local netip.Addr) *Endpoint
 	defer home.Close()
 	check(tb, netns.Set(ns))
 	defer func() { check(tb, netns.Set(home)) }()
-	e, err := Open(Options{Local: netip.AddrPortFrom(local, 0)})
+	e, err := Open(o)
 	check(tb, err)
 	runs(tb, e)
 	return e

@@ -46,7 +46,9 @@ type Reception struct {
 	bytes       int64
 	first, last monotonic // arrivals; zero: none yet
 	sent        int       // below zero: not known yet
-	left        bool      // the session has left, or Finish was called
+	group, most int       // packets with the last's stamp, and the most with one: what the kernel had coalesced
+	coalesced   bool
+	left        bool // the session has left, or Finish was called
 
 	// changed is signalled when Finish has something new to look at.
 	changed chan struct{}
@@ -78,6 +80,7 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 	r.received.Packets = make([]ReceivedPacket, 0, min(n+n/64+slack, MaxPackets))
 	r.release = func() {}
 	if p.Unstamped {
+		r.coalesced = true
 		s.endpoint.coalesce(1)
 		r.release = sync.OnceFunc(func() { s.endpoint.coalesce(-1) })
 	}
@@ -141,6 +144,11 @@ func (r *Reception) append(in *tstamp.In, seq uint32, damage Damage) {
 		r.received.Overflow++
 		return
 	}
+	if n := len(r.received.Packets); n == 0 || r.received.Packets[n-1].Stamp != in.Stamp {
+		r.group = 0
+	}
+	r.group++
+	r.most = max(r.most, r.group)
 	r.received.Packets = append(r.received.Packets, ReceivedPacket{
 		Seq: seq, Stamp: in.Stamp, PayloadBytes: uint16(len(in.Payload)), Damage: damage,
 	})
@@ -262,8 +270,21 @@ func (r *Reception) end() *Received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.receptions = slices.DeleteFunc(s.receptions, func(o *Reception) bool { return o == r })
-	r.received.Dropped = dropped
+	r.received.Dropped = r.packetsOf(dropped)
 	r.received.BacklogDropped = since(now.backlog, before.backlog)
 	r.received.ChecksumErrors = since(now.checksumErrors, before.checksumErrors)
 	return &r.received
+}
+
+// packetsOf is how many packets the kernel's drops were. It counts those that it has
+// coalesced as one; no more are missing than were sent.
+func (r *Reception) packetsOf(drops uint64) uint64 {
+	if !r.coalesced {
+		return drops
+	}
+	sent := r.sent
+	if sent < 0 {
+		sent = r.planned
+	}
+	return min(drops*uint64(max(r.most, 1)), uint64(max(sent-r.distinct, 0)))
 }

@@ -43,7 +43,8 @@ type SentPacket struct {
 type Received struct {
 	Packets []ReceivedPacket `json:"-"`
 	// Dropped were dropped by the receiver's own kernel for want of buffer: they look
-	// like loss and are not the path's.
+	// like loss and are not the path's. Of a plan that is Unstamped it is how many they
+	// were at the most: the kernel counts packets that it has coalesced as one.
 	Dropped uint64 `json:"socket_dropped_packets"`
 	// BacklogDropped were dropped by the kernel before any socket, for want of room in
 	// a processor's backlog (/proc/net/softnet_stat), on the whole host: up to so many
