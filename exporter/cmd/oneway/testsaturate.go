@@ -59,6 +59,7 @@ func testSaturateCommand(parent *kingpin.CmdClause) {
 	cmd.Flag("packet-bytes", "Size of the IP packets.").Default(fmt.Sprint(o.PacketBytes)).IntVar(&o.PacketBytes)
 	cmd.Flag("duration", "How long each direction is loaded (fixed, search).").Default(o.Duration.String()).DurationVar(&o.Duration)
 	cmd.Flag("skip", "First and last part of the load that says nothing about a full queue.").Default(o.Skip.String()).DurationVar(&o.Skip)
+	cmd.Flag("idle", "Time before the load in which single packets find the empty link's delay (fixed).").Default(o.Idle.Duration.String()).DurationVar(&o.Idle.Duration)
 	cmd.Flag("step", "How long each rate of a sweep lasts.").Default(o.Sweep.Step.String()).DurationVar(&o.Sweep.Step)
 	cmd.Flag("together", "Load both directions at the same time (fixed).").BoolVar(&o.Together)
 	f := &testFlags{}
