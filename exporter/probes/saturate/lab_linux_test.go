@@ -46,7 +46,7 @@ func wibroRound(t *testing.T) (late time.Duration, err error) {
 	}
 	network := lab.Start(t, lab.Options{Profile: profile})
 	shared := farEnd(t, netip.AddrPortFrom(network.Server.Addr4, 8620), network.Server.Do)
-	shared.DrainTimeout = 2 * time.Second
+	shared.DrainTimeout = 5 * time.Second
 	own := saturate.DefaultOptions()
 	own.Rate.Reverse = 30e6 / 8 // fills its 880 ms of queue in half a second, not in five
 	own.Duration, own.Idle.Duration, own.Skip = 5*time.Second, time.Second, time.Second

@@ -16,11 +16,12 @@ type patience struct {
 
 // What has not come after lags times the largest lag seen, which is longer than any delay
 // seen, is lost; but nothing is before a least time, in which a host or a radio link may
-// pause. Trains fill a queue, behind which the words of both ends wait too.
+// pause. Trains fill a queue, in which the words of both ends wait too, or are lost and come
+// again: a session that is silent for so long is given up.
 const (
 	lags            = 4
 	leastIdleProbes = time.Second
-	leastIdleTrains = 2 * time.Second
+	leastIdleTrains = 3 * time.Second
 )
 
 // learn takes the lag of a transfer that lost nothing.
