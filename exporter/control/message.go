@@ -173,7 +173,7 @@ type Finished struct {
 // Ping asks for a Pong; each side asks when it has said nothing for PingEvery, or less often
 // while a transfer is under way, so as not to use a slow link itself. Either side
 // that hears nothing for Silence ends the session; but while a transfer is under way, and
-// shortly after, for that transfer's Idle more: words wait in the queue that the test fills,
+// shortly after, for that transfer's Idle more (forward: three times that): words wait in the queue that the test fills,
 // and those of the other direction wait for acknowledgements that are in it. So choose an
 // Idle that is longer than the longest queue. A connection that is closed or reset ends the
 // session at once on both sides, load or not.

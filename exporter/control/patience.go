@@ -1,6 +1,10 @@
 package control
 
-import "time"
+import (
+	"time"
+
+	"oneway.example/exporter/sample"
+)
 
 // patience knows until when a peer that says nothing is waited for. It is pure: times are
 // its arguments; who uses it guards it.
@@ -21,7 +25,7 @@ type patience struct {
 	heard time.Time // the last octet
 	frame time.Time // the first octet of the frame that is under way; zero: none is
 
-	loads map[uint16]time.Duration // transfers under way, and the Idle of each
+	loads map[uint16]load // transfers under way
 
 	tail      time.Duration // the longest Idle of what has ended; 0: no tail
 	tailEnd   time.Time
@@ -31,29 +35,53 @@ type patience struct {
 	answered uint64 // the last that was answered
 }
 
+// load is what a transfer under way asks of both ends.
+type load struct {
+	idle  time.Duration // how much longer a silence is borne
+	every time.Duration // how long this side says nothing until it asks; at least PingEvery
+}
+
+// loadOf is that of a transfer. In forward direction the responder sends nothing that could
+// harm, while a queue that is full and overflows loses the client's words and its
+// acknowledgements: TCP's time-outs double, and a session that is well is silent for longer than
+// its queue. At twice the rate of 2.5 Mb/s that lasts seconds; at ten times it lasts for ever,
+// and such a run ends as lost. A ping, its answer and their acknowledgements are some 300
+// octets: they take half a per cent of the offered load at the most, where four a second
+// would be 3 % of an EvDO uplink.
+func loadOf(t *Transfer) load {
+	const octets, share = 300, 0.005
+	l := load{idle: min(t.Idle, MaxIdle), every: PingEvery}
+	if rate, unpaced := t.Plan.PeakRate(); !unpaced && rate > 0 {
+		rare := time.Duration(min(octets/(share*rate), maxPingEvery.Seconds()) * float64(time.Second))
+		l.every = max(PingEvery, min(rare, l.idle/4))
+	}
+	if t.Direction == sample.Forward {
+		l.idle *= 3
+	}
+	return l
+}
+
 func newPatience(now time.Time) patience {
-	return patience{heard: now, loads: make(map[uint16]time.Duration)}
+	return patience{heard: now, loads: make(map[uint16]load)}
 }
 
 // hear notes that octets came.
 func (p *patience) hear(now time.Time) { p.heard = now }
 
 // begin notes that a transfer begins to load the path.
-func (p *patience) begin(id uint16, idle time.Duration) {
-	p.loads[id] = min(idle, MaxIdle)
-}
+func (p *patience) begin(id uint16, l load) { p.loads[id] = l }
 
 // drop forgets a transfer that was refused, and so loaded nothing.
 func (p *patience) drop(id uint16) { delete(p.loads, id) }
 
 // end notes that a transfer is over. A transfer that did not begin is nothing.
 func (p *patience) end(id uint16, now time.Time) {
-	idle, ok := p.loads[id]
+	l, ok := p.loads[id]
 	if !ok {
 		return
 	}
 	delete(p.loads, id)
-	p.tail = max(p.tail, idle)
+	p.tail = max(p.tail, l.idle)
 	p.tailEnd = now.Add(p.tail)
 	p.tailAsked = p.asked
 }
@@ -85,19 +113,21 @@ func (p *patience) silence() time.Duration {
 	return Silence + p.longest() + p.every() - PingEvery
 }
 
-// every is how long this side says nothing until it asks. While a transfer lasts that is
-// a quarter of its Idle: a ping and its answer are some 300 octets, and four a second of them
-// are 4 % of an EvDO uplink.
+// every is how long this side says nothing until it asks.
 func (p *patience) every() time.Duration {
-	return max(PingEvery, min(p.longest()/4, maxPingEvery))
+	every := time.Duration(0)
+	for _, l := range p.loads {
+		every = max(every, l.every)
+	}
+	return max(PingEvery, every)
 }
 
-// maxPingEvery keeps the mapping of a NAT and the counters of a person who looks alive.
+// maxPingEvery keeps a NAT's mapping, and the wits of whoever looks on.
 const maxPingEvery = 2 * time.Second
 
 func (p *patience) longest() (idle time.Duration) {
-	for _, i := range p.loads {
-		idle = max(idle, i)
+	for _, l := range p.loads {
+		idle = max(idle, l.idle)
 	}
 	return idle
 }

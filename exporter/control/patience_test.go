@@ -3,12 +3,16 @@ package control
 import (
 	"testing"
 	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
 )
 
 func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
 	const s, idle = Silence, 5 * time.Second
-	const rarer = idle/4 - PingEvery // so much later come pings under load
+	const rarer = time.Second // so much later come pings under load
+	busy := load{idle: idle, every: PingEvery + rarer}
 	for _, c := range []struct {
 		name     string
 		do       func(p *patience)
@@ -17,42 +21,41 @@ func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
 	}{
 		{"nothing said", func(*patience) {}, s, false},
 		{"heard", func(p *patience) { p.hear(at(time.Second)) }, time.Second + s, false},
-		{"a transfer under way", func(p *patience) { p.begin(1, idle) }, s + idle + rarer, false},
-		{"two transfers: the longer", func(p *patience) { p.begin(1, idle); p.begin(2, time.Second) }, s + idle + rarer, false},
-		{"refused", func(p *patience) { p.begin(1, idle); p.drop(1) }, s, false},
+		{"a transfer under way", func(p *patience) { p.begin(1, busy) }, s + idle + rarer, false},
+		{"two transfers: the longer", func(p *patience) { p.begin(1, busy); p.begin(2, load{idle: time.Second}) }, s + idle + rarer, false},
+		{"refused", func(p *patience) { p.begin(1, busy); p.drop(1) }, s, false},
 		{"an end without a beginning", func(p *patience) { p.end(7, at(time.Second)) }, s, false},
-		{"an Idle beyond the limit", func(p *patience) { p.begin(1, time.Hour) }, s + MaxIdle + maxPingEvery - PingEvery, false},
 		{"ended, last heard before", func(p *patience) {
-			p.begin(1, idle)
+			p.begin(1, busy)
 			p.hear(at(time.Second))
 			p.end(1, at(3*time.Second))
 		}, time.Second + idle + s, false},
 		{"ended, heard long after", func(p *patience) {
-			p.begin(1, idle)
+			p.begin(1, busy)
 			p.end(1, at(time.Second))
 			p.hear(at(5 * time.Second))
 		}, time.Second + idle + s, false},
 		{"ended and the tail over", func(p *patience) {
-			p.begin(1, idle)
+			p.begin(1, busy)
 			p.end(1, at(time.Second))
 			p.hear(at(10 * time.Second))
 		}, 10*time.Second + s, false},
 		{"ended, and a question from before answered", func(p *patience) {
-			p.begin(1, idle)
+			p.begin(1, busy)
 			before := p.ask()
 			p.end(1, at(0))
 			p.answer(before)
 		}, idle + s, false},
 		{"ended, and a question from after answered", func(p *patience) {
-			p.begin(1, idle)
+			p.begin(1, busy)
 			p.ask()
 			p.end(1, at(0))
 			p.answer(p.ask())
 		}, s, false},
 		{"one ended, the next under way and shorter", func(p *patience) {
-			p.begin(1, idle)
+			p.begin(1, busy)
 			p.end(1, at(0))
-			p.begin(2, time.Second)
+			p.begin(2, load{idle: time.Second})
 		}, idle + s, false},
 		{"a frame under way", func(p *patience) {
 			p.frame = at(time.Second)
@@ -73,7 +76,7 @@ func TestPatienceAsksOnceAfterALoad(t *testing.T) {
 	if p.wants() {
 		t.Error("it wants to ask before any load")
 	}
-	p.begin(1, time.Second)
+	p.begin(1, load{idle: time.Second})
 	p.end(1, time.Unix(1, 0))
 	if !p.wants() {
 		t.Error("it does not want to ask after a load")
@@ -97,6 +100,42 @@ func TestPatienceTakesNoAnswerToNoQuestion(t *testing.T) {
 	}{{3, false}, {0, false}, {2, true}, {1, false}, {2, true}} {
 		if got := p.answer(c.seq); got != c.want {
 			t.Errorf("answer to %d: %v, want %v", c.seq, got, c.want)
+		}
+	}
+}
+
+func TestLoadIsBorneByDirectionAndPingedByRate(t *testing.T) {
+	fast := stream.Segment{PayloadBytes: 1382, Interval: 2 * time.Millisecond, Burst: 1, Bursts: 1000}
+	slow := stream.Segment{PayloadBytes: 1382, Interval: 40 * time.Millisecond, Burst: 1, Bursts: 50}
+	train := stream.Segment{PayloadBytes: 1472, Burst: 25, Bursts: 1}
+	for name, c := range map[string]struct {
+		transfer Transfer
+		want     load
+	}{
+		"forward, fast": {
+			Transfer{Direction: sample.Forward, Idle: 5 * time.Second, Plan: stream.Plan{Segments: []stream.Segment{fast}}},
+			load{15 * time.Second, PingEvery},
+		},
+		"reverse, slow": {
+			Transfer{Direction: sample.Reverse, Idle: 8 * time.Second, Plan: stream.Plan{Segments: []stream.Segment{slow}}},
+			load{8 * time.Second, 1736 * time.Millisecond},
+		},
+		"slow, and an Idle that is short": {
+			Transfer{Direction: sample.Reverse, Idle: 2 * time.Second, Plan: stream.Plan{Segments: []stream.Segment{slow}}},
+			load{2 * time.Second, 500 * time.Millisecond},
+		},
+		"a train": {
+			Transfer{Direction: sample.Reverse, Idle: 5 * time.Second, Plan: stream.Plan{Segments: []stream.Segment{train}}},
+			load{5 * time.Second, PingEvery},
+		},
+		"an Idle beyond the limit": {
+			Transfer{Direction: sample.Reverse, Idle: time.Hour, Plan: stream.Plan{Segments: []stream.Segment{fast}}},
+			load{MaxIdle, PingEvery},
+		},
+	} {
+		got := loadOf(&c.transfer)
+		if got.every = got.every.Truncate(time.Millisecond); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (c *Conn) loads(m *Message) {
 	switch {
 	case m.Transfer != nil:
 		if m.Transfer.Check() == nil {
-			c.patience.begin(m.Transfer.ID, m.Transfer.Idle)
+			c.patience.begin(m.Transfer.ID, loadOf(m.Transfer))
 		}
 	case m.Finished != nil:
 		c.patience.end(m.Finished.ID, time.Now())
