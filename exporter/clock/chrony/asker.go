@@ -70,7 +70,7 @@ func (a *asker) attempt(ctx context.Context) error {
 	if before.Steps != after.Steps {
 		return nil // of which era is the reply? The next one is clear.
 	}
-	r, err := newReport(t, before)
+	r, err := newReport(t, before, after)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (a *asker) attempt(ctx context.Context) error {
 	if old := a.now.Load(); old != nil && old.last.steps == r.steps {
 		k.previous = old.last
 	}
-	k.growth = growth(k.previous, r)
+	k.drift = driftOf(k.previous, r)
 	k.holdover = a.holdover(r)
 	a.now.Store(k)
 	return err

@@ -74,7 +74,7 @@ func FuzzReply(f *testing.F) {
 		if len(datagram) != replyHeadBytes+76 {
 			t.Fatalf("%d octets were accepted", len(datagram))
 		}
-		r, err := newReport(reply, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 1}})
+		r, err := newReport(reply, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 1}}, clock.Check{Now: clock.Reading{Wall: 1e18 + 1, Mono: 2}})
 		if err != nil {
 			var q *queryError
 			if !errors.As(err, &q) || q.reason != implausible {
@@ -82,8 +82,8 @@ func FuzzReply(f *testing.F) {
 			}
 			return
 		}
-		now := r.boundAt(0, 0, 1e-6, 0)
-		later := r.boundAt(time.Hour, time.Hour, 1e-6, 0)
+		now := r.boundAt(0, 0, 1e-6, drift{})
+		later := r.boundAt(time.Hour, time.Hour, 1e-6, drift{})
 		if !(now >= 0) || !(later > now) && now < 1e9 || math.IsInf(later, 0) {
 			t.Fatalf("bound %v, an hour later %v", now, later)
 		}

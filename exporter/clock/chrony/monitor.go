@@ -58,8 +58,8 @@ type knowledge struct {
 	// previous is the reply before, for instants before the last one; it may be
 	// the last one again.
 	previous *report
-	// growth is the growth of |offset| between the two.
-	growth float64
+	// drift is how the offset may change.
+	drift drift
 	// settled is the count of steps up to which chronyd's word is good.
 	settled uint64
 	// holdover is the age of an update at which the source counts as lost.
@@ -123,9 +123,9 @@ func (m *Monitor) bound(k *knowledge, check clock.Check, at instant.Time) time.D
 		moment = check.Now.Mono
 	}
 	silence := check.Now.Mono - k.last.at - m.owed
-	bound := k.last.boundAt(moment-k.last.at, silence, m.options.MaxClockError, k.growth)
+	bound := k.last.boundAt(moment-k.last.at, silence, m.options.MaxClockError, k.drift)
 	if moment < k.last.at {
-		bound = max(bound, k.previous.boundAt(moment-k.previous.at, 0, m.options.MaxClockError, k.growth))
+		bound = max(bound, k.previous.boundAt(moment-k.previous.at, 0, m.options.MaxClockError, k.drift))
 	}
 	return roundUp(bound)
 }

@@ -26,6 +26,8 @@ type report struct {
 	// computes the dispersion when it answers, a little later: so aged from here the
 	// bound errs on the large side.
 	at time.Duration
+	// took is how long the answer took: it was given between at and at+took.
+	took time.Duration
 	// era is REALTIME minus MONOTONIC in force at the time, steps the count of steps.
 	era   time.Duration
 	steps uint64
@@ -46,7 +48,7 @@ type report struct {
 }
 
 // newReport checks a tracking reply.
-func newReport(t *fb.Tracking, sent clock.Check) (*report, error) {
+func newReport(t *fb.Tracking, sent, received clock.Check) (*report, error) {
 	switch {
 	case t.LeapStatus > leapUnsynchronised:
 		return nil, &queryError{implausible, fmt.Errorf("leap status %d", t.LeapStatus)}
@@ -61,6 +63,7 @@ func newReport(t *fb.Tracking, sent clock.Check) (*report, error) {
 	}
 	return &report{
 		at:    sent.Now.Mono,
+		took:  received.Now.Mono - sent.Now.Mono,
 		era:   sent.Offset,
 		steps: sent.Steps,
 
@@ -110,46 +113,72 @@ func (r *report) updatedAt() time.Duration { return time.Duration(r.updated) - r
 func (r *report) uncertainty() float64 { return r.dispersion + r.delay/2 }
 
 // boundAt is the error bound, in seconds, at a moment that is age away from the
-// report; growth is the rate at which |offset| was growing, silence for how long
-// chronyd has failed to answer.
+// report; d is how the offset may change, silence for how long chronyd has failed to
+// answer.
 //
 //	bound = |offset| + root dispersion + root delay/2              [chronyc(1), tracking]
-//	        + age x (skew + |residual frequency| + maxclockerror + growth)
-//	        + silence x (slew beyond growth)
+//	        + age x (skew + |residual frequency| + maxclockerror)
+//	        + (age + took) x drift, if away from zero
+//	        + silence x (slew beyond drift)
 //
 // The dispersion in a reply is that of the moment of the reply; the second line
 // is the rate at which chronyd itself lets it grow (reference.c,
 // get_root_dispersion). The residual frequency belongs there: it is the part of
 // the clock's estimated error of rate that chronyd has not corrected. Like chronyd's
-// own, the rule is symmetric in age. The growth is zero where chronyd has hold of the
-// clock: slewing makes the offset shrink. Under `chronyd -x` it is the whole
-// frequency error of the clock.
+// own, the rule is symmetric in age. The third line is for a clock that is being slewed,
+// or that chronyd does not control (see drift).
 //
-// The third line is for a chronyd that is gone or hangs while it slews: the kernel
-// goes on slewing, past zero. chronyd plans no slew shorter than 1 s
-// (sys_generic.c, MIN_SLEW_DURATION) and sets no frequency above 100000 ppm, so the rate
-// is at most |offset| a second, and at most 0.1.
-func (r *report) boundAt(age, silence time.Duration, maxClockError, growth float64) float64 {
-	magnitude := math.Abs(r.offset)
-	rate := r.skew + math.Abs(r.residual) + maxClockError + growth
-	slew := max(0, min(magnitude, maxRate)-growth) // an offset that grows is not being slewed
-	return magnitude + r.dispersion + r.delay/2 +
-		math.Abs(age.Seconds())*rate + max(0, silence.Seconds())*slew
+// The last line is for a chronyd that is gone or hangs: a slew that it began after the
+// reply goes on, for which it had |offset| to slew (see plannedRate).
+func (r *report) boundAt(age, silence time.Duration, maxClockError float64, d drift) float64 {
+	rate := r.skew + math.Abs(r.residual) + maxClockError
+	away := math.Abs(age.Seconds())
+	offset, moved := math.Abs(r.offset), (away+r.took.Seconds())*d.rate
+	if d.toward && age >= 0 {
+		offset = max(offset, moved-offset)
+	} else {
+		offset += moved
+	}
+	return offset + r.dispersion + r.delay/2 + away*rate +
+		max(0, silence.Seconds())*max(0, plannedRate(r.offset)-d.rate)
 }
 
 // maxRate is the largest frequency offset that chronyd or the kernel sets,
 // 100000 ppm (chrony.conf(5), maxslewrate).
 const maxRate = 0.1
 
-// growth is the rate at which |offset| has grown from one report to the next;
-// zero if it has shrunk, or if it is not known. An update in between counts in
-// full: too much for a moment, never too little.
-func growth(from, to *report) float64 {
+// plannedRate is the highest rate at which chronyd slews an offset away: it plans no slew
+// shorter than 1 s (sys_generic.c, MIN_SLEW_DURATION) and sets no frequency above maxRate.
+func plannedRate(offset float64) float64 { return min(maxRate, math.Abs(offset)) }
+
+// drift is how the offset of a clock may change after a reply, beyond what its frequency's
+// error makes of it.
+//
+// Slewing is meant to make the offset shrink, but chronyd ends a slew by a timer of its
+// own process, and on a busy host that comes late: the clock goes on past zero as fast
+// as it was slewed. Under `chronyd -x` nobody corrects the clock, and the offset grows
+// with the whole error of its frequency.
+type drift struct {
+	rate   float64 // seconds a second, 0 to maxRate
+	toward bool    // toward zero; else it may be away from it
+}
+
+// driftOf is what the reply to shows, where from is the one before it, or the same if
+// there is none. With an update since, chronyd has planned a slew of what was left and of
+// what the update has found; with none, a slew goes on as it was seen, or has ended.
+func driftOf(from, to *report) drift {
 	elapsed := (to.at - from.at).Seconds()
-	if elapsed <= 0 || from.steps != to.steps {
-		return 0
+	known := elapsed > 0 && from.steps == to.steps
+	var seen float64
+	if known {
+		seen = math.Abs(to.offset-from.offset) / elapsed
 	}
-	return min(maxRate, max(0, math.Abs(to.offset)-math.Abs(from.offset))/elapsed)
+	if known && !updated(from, to) {
+		shrinks := math.Abs(to.offset) < math.Abs(from.offset) && to.offset*from.offset >= 0
+		return drift{min(maxRate, seen), shrinks}
+	}
+	planned := plannedRate(math.Abs(from.offset) + math.Abs(to.lastOffset))
+	return drift{max(planned, min(maxRate, seen)), false}
 }
 
 // roundUp converts seconds so that nothing of a bound is lost.
