@@ -79,6 +79,7 @@ vmlab-build:
 	@tests/deps.sh vmlab
 	@mkdir -p $(BUILD)/vmlab
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BUILD)/vmlab/ ./tests/vmlab/cmd/...
+	$(CC) -O2 -Wall -Wextra -shared -fPIC -o $(BUILD)/vmlab/wake.so tests/vmlab/uml/wake.c
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/clock.test ./exporter/clock
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/chrony.test ./exporter/clock/chrony
 

@@ -8,12 +8,14 @@
 // its directory (package record); cmd/guest is its init. The kernel is an option: any
 // kernel built with ARCH=um will do.
 //
-// Some packets are late in truth, and the LAN check says how many. A kernel of user-mode
-// Linux that has nothing to do decides to sleep, with its interrupts off, and then sleeps
-// (arch/um/os-Linux/time.c, os_idle_sleep of Linux 6.1): what comes in between waits for the
-// next interrupt, here the next packet, 5 ms later. One in a hundred does; most of the others are
-// late by a millisecond while the guest or the machine itself stood still. To interrupt
-// the guests more often ends the first kind and makes more of the second.
+// Two races of user-mode Linux and of the host's tap driver let a frame wait for a guest
+// until its next interrupt, milliseconds later; uml/wake.c closes them. What is late after
+// that is late because the machine stood still: a hypervisor or the host's kernel had the
+// processor. The LAN check watches for that beside the guests, leaves out what met it, and
+// says how much that was.
 //
-// Linux on amd64, root, and Debian's packages user-mode-linux, chrony and gpsd.
+// Alerts are evaluated by promtool over what the guests' agents exported while the
+// scenarios ran (package alerting).
+//
+// Linux on amd64, root, and Debian's packages user-mode-linux, chrony, gpsd, prometheus and gcc.
 package vmlab

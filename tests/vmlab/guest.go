@@ -48,6 +48,9 @@ type Options struct {
 	Line truth.Line
 	// Devices gives the guest a /dev of its own kernel, which must have devtmpfs.
 	Devices bool
+	// Preload is the absolute path of uml/wake.c, compiled; empty: frames wait for a guest
+	// that sleeps.
+	Preload string
 	// Kernel parameters besides.
 	Parameters []string
 }
@@ -112,7 +115,7 @@ const guestNice = -15
 func (g *Guest) begin() error {
 	g.cmd = exec.Command(g.Kernel, g.parameters()...)
 	// UML's temporary memory file and its own directory must not be another's.
-	g.cmd.Env = append(os.Environ(), "TMPDIR=/dev/shm", "HOME="+g.Dir)
+	g.cmd.Env = append(os.Environ(), "TMPDIR=/dev/shm", "HOME="+g.Dir, "LD_PRELOAD="+g.Preload)
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := g.cmd.StdinPipe()
 	if err != nil {
@@ -136,7 +139,7 @@ func (g *Guest) begin() error {
 	}
 	// A guest that waits for a processor is a host that stands still. Whoever may not
 	// do it has a coarser lab.
-	_ = syscall.Setpriority(syscall.PRIO_PGRP, g.cmd.Process.Pid, guestNice)
+	_ = shortSlice(g.cmd.Process.Pid, guestNice)
 	if g.Processor > 0 && g.Processor <= runtime.NumCPU() {
 		var one unix.CPUSet
 		one.Set(g.Processor - 1)

@@ -29,8 +29,10 @@ type Judgement struct {
 	Forbidden int
 	// Bounds, Errors (reported minus true), and True are of the judged.
 	Bounds, Errors []time.Duration
-	Values         [2][]time.Duration // valid delays by direction
-	True           [2][]time.Duration
+	// Values are the delays by direction, True what they really were, but for those of
+	// packets that were on their way while the machine stood still: Stood counts these.
+	Values, True [2][]time.Duration
+	Stood        [2]int
 	// Reasons counts why delays were not valid.
 	Reasons map[sample.Reason]int
 	// Worst are the delays that were not covered, some of them.
@@ -52,6 +54,8 @@ type Judge struct {
 	Near, Far *truth.Track
 	// Forbidden are the spans in which no delay may be valid.
 	Forbidden []Span
+	// Stood are the spans in which the machine stood still (watchMachine).
+	Stood []Span
 }
 
 // maxMisses are kept of a scenario.
@@ -95,8 +99,12 @@ func (j *Judge) direction(r *Judgement, p record.Packet, dir sample.Direction, d
 	really := arrived.Sub(left)
 	r.Bounds = append(r.Bounds, d.Bound)
 	r.Errors = append(r.Errors, d.Value-really)
-	r.True[dir] = append(r.True[dir], really)
-	r.Values[dir] = append(r.Values[dir], d.Value)
+	if j.within(j.Stood, left, arrived) {
+		r.Stood[dir]++
+	} else {
+		r.True[dir] = append(r.True[dir], really)
+		r.Values[dir] = append(r.Values[dir], d.Value)
+	}
 	if (d.Value - really).Abs() <= d.Bound {
 		r.Covered++
 	} else if len(r.Worst) < maxMisses {
@@ -114,7 +122,12 @@ func (j *Judge) forbidden(left, arrived instant.Time) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(j.Forbidden, func(s Span) bool {
+	return j.within(j.Forbidden, left, arrived)
+}
+
+// within tells whether a packet was on its way in one of the spans.
+func (j *Judge) within(spans []Span, left, arrived instant.Time) bool {
+	return slices.ContainsFunc(spans, func(s Span) bool {
 		return arrived >= j.Line.At(s.From) && left < j.Line.At(s.To)
 	})
 }

@@ -13,7 +13,7 @@ import (
 // runs with this file, chrony-config/gpio-pps/chrony.conf, and gpsd beside it; see Chronyd
 // for the one line that is added.
 func KernelPulseScenarios(conf string) []Scenario {
-	return []Scenario{kernelPulseStart(conf), kernelPulseSteady()}
+	return []Scenario{kernelPulseStart(conf), kernelPulseSteady(), lan()}
 }
 
 // sentenceDelay is how late the receiver's sentences come: what the file expects.

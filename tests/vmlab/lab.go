@@ -48,8 +48,8 @@ type LabOptions struct {
 	// Dir is an absolute directory, see Options.Dir; the guests' logs of an earlier run
 	// in it are removed.
 	Dir string
-	// Kernel, Init: see Options.
-	Kernel, Init string
+	// Kernel, Init, Preload: see Options.
+	Kernel, Init, Preload string
 	// HostTime makes the host's own clock the truth, for guests whose kernel has a pulse
 	// of its seconds (kernel/pps-host.c); each then has a receiver.
 	HostTime bool
@@ -88,7 +88,7 @@ func StartLab(o LabOptions) (*Lab, error) {
 				return
 			}
 			g := Options{
-				Kernel: o.Kernel, Name: name, Dir: dir, Init: o.Init, Line: l.Line,
+				Kernel: o.Kernel, Name: name, Dir: dir, Init: o.Init, Preload: o.Preload, Line: l.Line,
 				Processor: i + 1, Network: network, Tap: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
 			}
 			g.Devices = o.HostTime

@@ -134,6 +134,8 @@ func sentencesLate() Scenario {
 				r.Near.KillChronyd, r.Near.NoPulse, r.Near.gpsd,
 				func() error { r.Receiver.Write(r.Line, 400*time.Millisecond); return nil },
 				func() error { return r.Near.Chronyd(sentenceRefclock) },
+				r.Near.StopAgent,
+				func() error { return r.Near.Agent(receiverConfig) },
 				func() error { return r.Near.Until(settleTime, "unsynchronised", In("unsynchronised")) },
 				func() error { return r.Near.Until(settleTime, "synchronised", In("synchronised")) },
 				pause(15*time.Second),

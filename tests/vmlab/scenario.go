@@ -46,6 +46,8 @@ type Run struct {
 	*Lab
 	// Forbidden are spans in which no delay may be valid.
 	Forbidden []Span
+	// Stood are spans in which the machine stood still; nil: nobody watched.
+	Stood []Span
 }
 
 // Result is what came of it.
@@ -56,6 +58,8 @@ type Result struct {
 	// Faults say what was not as it must be.
 	Faults []string
 	Took   time.Duration
+	// Span is when.
+	Span Span
 	// Repeated: the scenario was run again, because this run was Spoiled.
 	Repeated bool
 }
@@ -171,7 +175,7 @@ func (l *Lab) Perform(s Scenario) (*Result, error) {
 	}
 	time.Sleep(logDelay)
 	span.To = truth.Counter()
-	result := &Result{Scenario: s}
+	result := &Result{Scenario: s, Span: span}
 	if err != nil {
 		result.fault("%v", err)
 	}
@@ -204,7 +208,7 @@ func (r *Result) judge(run *Run, span Span) error {
 	if err != nil {
 		return err
 	}
-	j := Judge{Line: run.Line, Near: near, Far: far, Forbidden: run.Forbidden}
+	j := Judge{Line: run.Line, Near: near, Far: far, Forbidden: run.Forbidden, Stood: run.Stood}
 	r.Judgement = j.Judge(packets, span)
 	host := run.Near
 	if r.Scenario.Far {

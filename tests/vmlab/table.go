@@ -20,8 +20,6 @@ const (
 	// With a pulse, in the steady state.
 	mostBound = 100 * time.Microsecond
 	mostError = 30 * time.Microsecond
-	// lanLimit is the largest delay of the thesis's LAN check.
-	lanLimit = 800 * time.Microsecond
 )
 
 // ErrFaults says that not all is as it must be; what, was printed.
@@ -50,12 +48,12 @@ func Print(w io.Writer, results []*Result) error {
 		for _, f := range r.Faults {
 			fault(r.Scenario.Name, "%s", f)
 		}
-		if r.Scenario.Name == steadyName {
-			report := func(format string, args ...any) { fault(steadyName, format, args...) }
+		report := func(format string, args ...any) { fault(r.Scenario.Name, format, args...) }
+		if r.Scenario.steady() {
 			checkPositive(r.Judgement, report)
-			if !r.Repeated {
-				checkLimits(r, report)
-			}
+		}
+		if !r.Repeated {
+			r.checkLimits(report)
 		}
 		printMisses(w, r)
 	}
@@ -63,7 +61,7 @@ func Print(w io.Writer, results []*Result) error {
 		fault("all", "the truth is inside the interval of %.3f %% of the delays; want %.1f %%", 100*c, 100*leastCoverage)
 	}
 	for _, r := range results {
-		if r.Scenario.Name == steadyName {
+		if r.Scenario.Name == lanName {
 			printLAN(w, r.Judgement)
 		}
 	}
@@ -88,18 +86,22 @@ func figures(j *Judgement) string {
 	return fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%s", j.Delays, j.Valid, percent(j), figure(quantile(j.Bounds, 0.5)), figure(quantile(e, 0.5)), figure(quantile(e, 1)))
 }
 
+// steady: nothing happens to the clocks.
+func (s *Scenario) steady() bool { return s.Name == steadyName || s.Name == lanName }
+
 // Spoiled tells whether a limit of the steady state was not kept that a busy host can
 // spoil. Coverage, states and signs are never so excused.
 func (r *Result) Spoiled() bool {
 	spoiled := false
-	if r.Scenario.Name == steadyName {
-		checkLimits(r, func(string, ...any) { spoiled = true })
-	}
+	r.checkLimits(func(string, ...any) { spoiled = true })
 	return spoiled
 }
 
-// checkLimits holds the steady state against the limits.
-func checkLimits(r *Result, fault func(format string, args ...any)) {
+// checkLimits holds the steady state against the limits; other scenarios have none.
+func (r *Result) checkLimits(fault func(format string, args ...any)) {
+	if !r.Scenario.steady() {
+		return
+	}
 	j, most := r.Judgement, cmp.Or(r.Scenario.MostBound, mostBound)
 	if b := quantile(j.Bounds, 0.5); b >= most {
 		fault("the median bound is %v; want less than %v", b, most)
@@ -107,10 +109,8 @@ func checkLimits(r *Result, fault func(format string, args ...any)) {
 	if e := quantile(magnitudes(j.Errors), 0.5); e >= mostError {
 		fault("the median error is %v; want less than %v", e, mostError)
 	}
-	for dir, v := range j.Values {
-		if m := quantile(v, 0.5); m >= lanLimit {
-			fault("the median delay %s is %v; want less than %v", sample.Direction(dir), m, lanLimit)
-		}
+	if r.Scenario.Name == lanName {
+		checkLAN(j, fault)
 	}
 }
 
@@ -169,33 +169,4 @@ func reasons(m map[sample.Reason]int) string {
 		}
 	}
 	return strings.Join(text, ", ")
-}
-
-// printLAN writes the thesis's check beside what the steady scenario gave.
-func printLAN(w io.Writer, j *Judgement) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "LAN check (figure 4.3)\tpaper\toneway, forward\toneway, reverse\ttruth, forward\ttruth, reverse")
-	row := func(name, paper string, f func(v []time.Duration) string) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", name, paper, f(j.Values[0]), f(j.Values[1]), f(j.True[0]), f(j.True[1]))
-	}
-	for _, q := range []struct {
-		name, paper string
-		q           float64
-	}{{"smallest delay", "0.2 ms", 0}, {"median", "", 0.5}, {"99th percentile", "", 0.99}, {"largest delay", "0.8 ms", 1}} {
-		row(q.name, q.paper, func(v []time.Duration) string { return figure(quantile(v, q.q)) })
-	}
-	count := func(keep func(time.Duration) bool) func([]time.Duration) string {
-		return func(v []time.Duration) string {
-			n := 0
-			for _, d := range v {
-				if keep(d) {
-					n++
-				}
-			}
-			return fmt.Sprintf("%d of %d", n, len(v))
-		}
-	}
-	row("not positive", "none", count(func(d time.Duration) bool { return d <= 0 }))
-	row("above 0.8 ms", "none", count(func(d time.Duration) bool { return d > lanLimit }))
-	_ = t.Flush()
 }

@@ -64,6 +64,7 @@ const (
 	Rate     = "rate"     // sets the clock's frequency to By parts per billion
 	FeedOn   = "feed"     // feeds Feed from now on, in place of an earlier one of its name
 	FeedOff  = "unfeed"   // ends the feed Name
+	First    = "first"    // lets the kernel's threads Args go before all processes; By 0: no more
 	Load     = "load"     // loads the kernel modules Args, in that order
 	Flush    = "flush"    // waits until all that was logged is in the host's files
 	Poweroff = "poweroff" // ends the guest
@@ -90,6 +91,9 @@ type Reply struct {
 	ID            int
 	Error, Output string
 }
+
+// JudgedPath is the name of the path whose packets are in PacketsFile.
+const JudgedPath = "lab"
 
 // Packet is one answered test packet, as the prober's OnPacket had it.
 type Packet struct {

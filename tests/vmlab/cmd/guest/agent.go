@@ -58,7 +58,8 @@ func runAgent(config, dir string) error {
 	return a.Run(ctx)
 }
 
-// tracing is a probe type whose STAMP probers write down every packet.
+// tracing is a probe type whose STAMP probers write down every packet of the path that is
+// judged.
 type tracing struct {
 	probe.Type
 	log *jsonLog
@@ -66,7 +67,7 @@ type tracing struct {
 
 func (t tracing) New(env probe.Env, target probe.Target, decode func(any) error) (probe.Prober, error) {
 	p, err := t.Type.New(env, target, decode)
-	if s, ok := p.(*stamp.Prober); ok && err == nil {
+	if s, ok := p.(*stamp.Prober); ok && err == nil && target.Path == record.JudgedPath {
 		s.OnPacket = func(p sample.Packet, forward, reverse sample.Delay) {
 			t.log.put(record.Packet{Seen: truth.Counter(), Packet: p, Forward: forward, Reverse: reverse})
 		}

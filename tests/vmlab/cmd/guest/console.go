@@ -118,6 +118,8 @@ func (c *console) do(cmd record.Command) (output string, err error) {
 	case record.FeedOff:
 		c.unfeed(cmd.Name)
 		return "", nil
+	case record.First:
+		return "", first(cmd.Args, cmd.By != 0)
 	case record.Load:
 		return "", load(cmd.Args)
 	case record.Flush:

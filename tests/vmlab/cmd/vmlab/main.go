@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -35,7 +36,10 @@ func run(build, kernel, only, pulse string) (err error) {
 	}
 	defer func() { err = errors.Join(err, keepLogs(dir, filepath.Join(build, "logs"))) }()
 	test := sideRun{start: func() ([]vmlab.Passed, error) {
-		o := vmlab.Options{Kernel: kernel, Name: "tests", Dir: filepath.Join(dir, "tests"), Init: filepath.Join(build, "guest"), Devices: pulse != ""}
+		o := vmlab.Options{
+			Kernel: kernel, Name: "tests", Dir: filepath.Join(dir, "tests"), Init: filepath.Join(build, "guest"),
+			Preload: filepath.Join(build, "wake.so"), Devices: pulse != "",
+		}
 		if pulse != "" {
 			return vmlab.RunKernelTests(build, o, vmlab.KernelPulseTests())
 		}
@@ -47,7 +51,9 @@ func run(build, kernel, only, pulse string) (err error) {
 			return err
 		}
 	}
-	lab, err := vmlab.StartLab(vmlab.LabOptions{Dir: dir, Kernel: kernel, Init: filepath.Join(build, "guest"), HostTime: pulse != ""})
+	lab, err := vmlab.StartLab(vmlab.LabOptions{
+		Dir: dir, Kernel: kernel, Init: filepath.Join(build, "guest"), Preload: filepath.Join(build, "wake.so"), HostTime: pulse != "",
+	})
 	if err != nil {
 		return err
 	}
@@ -71,11 +77,22 @@ func run(build, kernel, only, pulse string) (err error) {
 			return errors.Join(fmt.Errorf("%s: %w", s.Name, err), test.end(nil))
 		}
 	}
-	err = vmlab.Print(os.Stdout, results)
+	err = errors.Join(vmlab.Print(os.Stdout, results), checkAlerts(lab, results))
 	if pulse != "" {
 		return err
 	}
 	return errors.Join(err, test.end(tell))
+}
+
+// rules is the directory of the alert rules, from the root of a checkout.
+const rules = "deploy/prometheus/rules"
+
+func checkAlerts(lab *vmlab.Lab, results []*vmlab.Result) error {
+	fired, err := lab.CheckAlerts(context.Background(), rules, results)
+	if err == nil {
+		fmt.Printf("PASS  alerts: over what the guests exported promtool saw those of %d scenarios fire, each in its own; none in the steady state\n", fired)
+	}
+	return err
 }
 
 func tell(p vmlab.Passed) {
