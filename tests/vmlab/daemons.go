@@ -102,14 +102,19 @@ const agentClock = `clock:
 // a processor that has slept for 20 ms needs 40 us more to send, which is part of the bound.
 //
 // A delay whose bound is larger than itself is not valid by default. Here the path is
-// 0.1 ms short and nearly every delay would be: the bound is what is looked at. The path
-// "strict" is as a user would have it; its packets are not judged, only its metrics are.
+// 0.1 ms short and nearly every delay would be: the bound is what is looked at.
 const nearConfig = agentClock + nearPaths
 
 // receiverConfig is that of a host with a receiver: who watches a gpsd that does not run
-// is told so (OnewayGNSSSilent).
+// is told so (OnewayGNSSSilent). The path "strict" is as a user would have it: its packets
+// are not judged, only its metrics are.
 const receiverConfig = agentClock + `  gpsd: {address: "127.0.0.1:2947"}
-` + nearPaths
+` + nearPaths + `  - name: strict
+    peer: ` + FarAddress + `
+    probes:
+      - type: stamp
+        interval: 200ms
+`
 
 const nearPaths = `paths:
   - name: ` + record.JudgedPath + `
@@ -118,11 +123,6 @@ const nearPaths = `paths:
       - type: stamp
         interval: 5ms
         invalid_above: 0
-  - name: strict
-    peer: ` + FarAddress + `
-    probes:
-      - type: stamp
-        interval: 200ms
 `
 
 const farConfig = agentClock + farReflector

@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const long soon = 100000; /* nanoseconds until it looks again */
-enum { most_looks = 3 };
+static const long soon = 50000; /* nanoseconds until it looks again */
+enum { most_looks = 4, at_once = 30 /* tries, some 10 us */ };
 
 static int interrupts = -1; /* the descriptor on which the kernel waits for all others */
 
@@ -49,12 +49,16 @@ static void look_again(void)
 int epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 {
 	static int before, looks;
-	int n = syscall(SYS_epoll_wait, fd, events, most, timeout);
+	int tries = before == 0 ? at_once : 1; /* a signal, and perhaps nothing yet that it is for */
+	int n;
 
+	do
+		n = syscall(SYS_epoll_wait, fd, events, most, timeout);
+	while (n == 0 && --tries > 0);
 	if (n != 0)
 		looks = 0;
 	else if (before == 0 && looks < most_looks && ++looks)
-		look_again(); /* a signal, and nothing that it was for */
+		look_again();
 	before = n;
 	return n;
 }
