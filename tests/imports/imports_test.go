@@ -46,6 +46,7 @@ var rules = map[string]rule{
 	"responder":              {[]string{"clock", "control", "hostid", "instant", "metric", "sample", "sched", "stream", "tstamp", "wait", "wire/load", "responder"}, "far end of heavy tests; no estimator"},
 	"report":                 {nil, "a directory of run reports"},
 	"heavy":                  {[]string{"calibration", "clock", "control", "hostid", "instant", "metric", "probe", "report", "sample", "sched", "stream", "tstamp", "wait", "heavy"}, "what heavy probes have in common: schedule, link, budget, session, report"},
+	"heavy/heavytest":        {[]string{"clock/static", "control", "heavy", "instant", "metric", "responder", "sample", "sched", "stream", "wait"}, "both ends of a heavy test, for tests"},
 	"probes/saturate":        {[]string{"estimate", "heavy", "control", "instant", "metric", "probe", "report", "sample", "sched", "stream"}, "a heavy probe"},
 	"probes/matrix":          {[]string{"estimate", "heavy", "control", "instant", "metric", "probe", "report", "sample", "sched", "stream"}, "a heavy probe"},
 	"probes/train":           {[]string{"estimate", "heavy", "control", "instant", "metric", "probe", "report", "sample", "sched", "stream"}, "a heavy probe"},

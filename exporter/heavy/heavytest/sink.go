@@ -1,5 +1,6 @@
-// Package heavytest has what tests of heavy probes need: a sink that remembers, and a link
-// of known rate, queue and delay in place of a far end.
+// Package heavytest has what tests of heavy probes need: a sink that remembers, a link of
+// known rate, queue and delay in place of a far end, real sockets without control, and a
+// real far end.
 package heavytest
 
 import (
@@ -172,3 +173,12 @@ func (s *Sink) Open() int {
 }
 
 var _ metric.Exemplifier = (*series)(nil)
+
+// Keeping is a Sink whose series outlive the run that closes them.
+type Keeping struct{ Sink }
+
+// Series opens it once more than is closed.
+func (k *Keeping) Series(d *metric.Desc, values ...string) metric.Series {
+	k.Sink.Series(d, values...)
+	return k.Sink.Series(d, values...)
+}

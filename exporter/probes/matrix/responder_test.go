@@ -1,11 +1,7 @@
 package matrix
 
 import (
-	"context"
 	"log/slog"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,65 +10,7 @@ import (
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/responder"
-	"oneway.example/exporter/sched"
 )
-
-// farEnd runs a responder on loopback, and says how to reach it.
-func farEnd(t *testing.T, limits ...string) heavy.Options {
-	t.Helper()
-	dir := t.TempDir()
-	allowed, err := responder.ParseLimits(limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, text, err := responder.NewToken("test", allowed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := responder.AppendToken(filepath.Join(dir, "tokens"), token); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "token"), []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	links, err := sched.NewLinks(sched.LinksOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := responder.New(responder.Options{
-		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, TokensFile: filepath.Join(dir, "tokens"), StateDir: dir,
-	}, responder.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: links})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	select {
-	case <-r.Started():
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	o := heavy.DefaultOptions()
-	o.Responder, o.Pin, o.TokenFile = r.Addrs()[0].String(), r.Pin(), filepath.Join(dir, "token")
-	return o
-}
-
-// keeping is a sink whose series outlive the run.
-type keeping struct{ heavytest.Sink }
-
-// Series opens it once more than is closed.
-func (k *keeping) Series(d *metric.Desc, values ...string) metric.Series {
-	k.Sink.Series(d, values...)
-	return k.Sink.Series(d, values...)
-}
 
 // A token that allows less a day than all cells want costs some cells; one that allows
 // none costs the run, and the far end says so.
@@ -81,7 +19,7 @@ func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
 	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
 	own.CellDuration, own.Repetitions = 100*time.Millisecond, 2
 	once := func(perDay string) (*heavy.Outcome, *Result, error) {
-		shared := farEnd(t, "per-day="+perDay)
+		shared := heavytest.FarEnd(t, heavytest.Loopback(), heavytest.Here, "per-day="+perDay)
 		env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
 		k, err := NewKind(env, probeTarget(), shared, own)
 		if err != nil {
@@ -111,11 +49,11 @@ func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
 }
 
 func TestRunWithARealFarEndIsPublished(t *testing.T) {
-	shared := farEnd(t, "rate=10Mbit")
+	shared := heavytest.FarEnd(t, heavytest.Loopback(), heavytest.Here, "rate=10Mbit")
 	own := DefaultOptions()
 	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
 	own.CellDuration, own.Repetitions = 300*time.Millisecond, 2
-	sink := &keeping{}
+	sink := &heavytest.Keeping{}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
 	k, err := NewKind(env, probeTarget(), shared, own)
 	if err != nil {

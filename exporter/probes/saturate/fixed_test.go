@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -256,7 +255,7 @@ func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
 }
 
 func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
-	shared := farEnd(t, netip.MustParseAddrPort("127.0.0.1:0"), func(f func() error) error { return f() })
+	shared := heavytest.FarEnd(t, heavytest.Loopback(), heavytest.Here)
 	shared.Every, shared.DrainTimeout = 10*time.Second, 20*time.Second // nothing is lost, but a busy host may stand still
 	own := saturate.DefaultOptions()
 	own.Duration, own.Idle.Duration = time.Second, 200*time.Millisecond

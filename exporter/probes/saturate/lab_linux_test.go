@@ -45,7 +45,7 @@ func wibroRound(t *testing.T) (late time.Duration, err error) {
 		t.Fatal(err)
 	}
 	network := lab.Start(t, lab.Options{Profile: profile})
-	shared := farEnd(t, netip.AddrPortFrom(network.Server.Addr4, 8620), network.Server.Do)
+	shared := heavytest.FarEnd(t, netip.AddrPortFrom(network.Server.Addr4, 8620), network.Server.Do)
 	shared.DrainTimeout = 5 * time.Second
 	own := saturate.DefaultOptions()
 	own.Rate.Reverse = 30e6 / 8 // fills its 880 ms of queue in half a second, not in five
@@ -109,7 +109,7 @@ func deref[T any](v *T) any {
 
 func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	network := lab.Start(t, lab.Options{})
-	shared := farEnd(t, netip.AddrPortFrom(network.Server.Addr6, 8620), network.Server.Do)
+	shared := heavytest.FarEnd(t, netip.AddrPortFrom(network.Server.Addr6, 8620), network.Server.Do)
 	shared.NoChecksum, shared.DrainTimeout = true, 20*time.Second
 	own := saturate.DefaultOptions()
 	own.Duration, own.Idle.Duration, own.PacketBytes = time.Second, 0, 1000

@@ -1,82 +1,24 @@
 package train
 
 import (
-	"context"
-	"log/slog"
 	"net/netip"
 	"os"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
 	"oneway.example/tests/lab"
 )
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
-// bridge carries streams over an emulated link, with the real sockets and their stamps but
-// without control: both ends are in this process. It implements heavy.Carrier.
-type bridge struct {
-	ends      [2]*stream.Session // client, server
-	addresses [2]netip.AddrPort
-	n         uint16
-	idle      time.Duration // until what has not come is lost
-}
-
-// build opens both ends, each on an address of its host.
-func (b *bridge) build(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr) {
+// bridge carries streams over an emulated link, between these addresses of its hosts.
+func bridge(t *testing.T, l *lab.Lab, idle time.Duration, address func(*lab.Host) netip.Addr) *heavytest.Bridge {
 	t.Helper()
-	for i, h := range []*lab.Host{l.Client, l.Server} {
-		at := netip.AddrPortFrom(address(h), 0)
-		var e *stream.Endpoint
-		err := h.Do(func() (err error) {
-			e, err = stream.Open(stream.Options{Local: at, Log: slog.New(slog.DiscardHandler)})
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- e.Run(context.Background()) }()
-		t.Cleanup(func() {
-			e.Close()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-		b.ends[i], b.addresses[i] = e.Join(7), e.LocalAddr()
-	}
-}
-
-// Carry is heavy.Carrier.
-func (b *bridge) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, _ func(heavy.Progress)) (*heavy.Carried, error) {
-	b.n++
-	from, to := 0, 1
-	if d == sample.Reverse {
-		from, to = 1, 0
-	}
-	reception, err := b.ends[to].Expect(b.n, p)
-	if err != nil {
-		return nil, err
-	}
-	out := &heavy.Carried{}
-	out.Sent, err = b.ends[from].Send(ctx, b.n, b.addresses[to], p, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range out.Sent.Packets {
-		if one.Stamp.Present() {
-			out.Packets++
-		}
-	}
-	out.PayloadBytes = p.Bytes()
-	out.Received = reception.Finish(ctx, out.Packets, max(b.idle, idle))
-	ok := control.Clock{Reason: "ok"}
-	out.Near, out.Far = heavy.Clocks{Before: ok, After: ok}, heavy.Clocks{Before: ok, After: ok}
-	return out, nil
+	end := func(h *lab.Host) heavytest.End { return heavytest.End{Address: address(h), Do: h.Do} }
+	return heavytest.NewBridge(t, end(l.Client), end(l.Server), idle)
 }
 
 // TestTrainsFindTheEmulatedLinksCapacity is the probe over the papers' links: capacity
@@ -105,8 +47,7 @@ func TestTrainsFindTheEmulatedLinksCapacity(t *testing.T) {
 			if c.direction == sample.Reverse {
 				link = profile.Reverse
 			}
-			b := &bridge{idle: 500 * time.Millisecond}
-			b.build(t, lab.Start(t, lab.Options{Profile: profile, Seed: 1}), func(h *lab.Host) netip.Addr {
+			b := bridge(t, lab.Start(t, lab.Options{Profile: profile, Seed: 1}), 500*time.Millisecond, func(h *lab.Host) netip.Addr {
 				if c.ipv6 {
 					return h.Addr6
 				}
@@ -165,8 +106,7 @@ func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 			if out, err := l.Server.Command("ip", "link", "set", "lan0", "mtu", "1400").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			b := &bridge{idle: 200 * time.Millisecond}
-			b.build(t, l, address)
+			b := bridge(t, l, 200*time.Millisecond, address)
 			s := heavy.NewSession(b, heavy.SessionOptions{IPv6: name == "IPv6", Shared: true})
 			for d, want := range map[sample.Direction]int{sample.Forward: 1404, sample.Reverse: 1400} {
 				if got, err := pathMTU(t.Context(), s, d, 9000, &patience{}); err != nil || got != want {
