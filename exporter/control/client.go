@@ -66,6 +66,9 @@ func (c *Client) Done() <-chan struct{} { return c.conn.Done() }
 // Err says why the session has ended; nil while it has not: see Conn.Err.
 func (c *Client) Err() error { return c.conn.Err() }
 
+// Heard notes a sign of the responder's life, see Conn.Heard.
+func (c *Client) Heard() { c.conn.Heard() }
+
 // Close ends the session and returns when nothing of it runs any more.
 func (c *Client) Close() error { return c.conn.Close() }
 

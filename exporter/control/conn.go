@@ -245,11 +245,19 @@ func wake(ch chan struct{}) {
 	}
 }
 
+// Heard notes a sign of the peer's life that is not of this connection: a test packet. It
+// is worth what is heard here: a queue that a test keeps full may let nothing else through.
+func (c *Conn) Heard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patience.hear(time.Now())
+}
+
 // watch ends the connection when the peer is silent for too long.
 func (c *Conn) watch() {
 	timer := time.NewTimer(Silence)
 	defer timer.Stop()
-	late := false
+	late, pulse := false, pulse{c: c}
 	for {
 		select {
 		case <-c.done:
@@ -264,19 +272,51 @@ func (c *Conn) watch() {
 		left := time.Until(at)
 		switch {
 		case left > 0:
-			late = false
+			late, pulse.felt = false, false
 		case left < -busyHost && !late:
 			// This host was too busy to look in time, and so perhaps to read: look again.
 			late, left = true, busyHost
 		case dripping:
 			c.end(c.lost(fmt.Errorf("%w: a frame that does not end", ErrProtocol)))
 			return
+		case pulse.beats():
+			left = pulseTime
 		default:
 			c.end(fmt.Errorf("%w from %s for %v", ErrSilent, c.remote, silent.Round(time.Millisecond)))
 			return
 		}
 		timer.Reset(left)
 	}
+}
+
+// pulse tells a client that overloads the way to the responder whether that is still there
+// when no word comes: its kernel says again what was lost, and no octet of that is new. A
+// kernel answers for a program that hangs, too, so this is believed no longer than the client
+// sends; and not by a responder, which must not send a stream to who may be gone.
+type pulse struct {
+	c        *Conn
+	felt     bool   // segments are those of a moment ago
+	segments uint32 // that had come
+}
+
+// pulseTime is in which a kernel says again what was lost, see Tune, on a path as slow as
+// there are.
+const pulseTime = 2 * time.Second
+
+// beats is asked when the peer would be given up, and pulseTime later again.
+func (p *pulse) beats() bool {
+	p.c.mu.Lock()
+	sending := p.c.patience.sending(time.Now())
+	p.c.mu.Unlock()
+	n := segments(p.c.nc)
+	if !sending || n == 0 || p.felt && n == p.segments {
+		return false
+	}
+	if p.felt {
+		p.c.Heard()
+	}
+	p.felt, p.segments = true, n
+	return true
 }
 
 // busyHost is how late a goroutine may run on a host that has time.

@@ -123,6 +123,9 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, explain(ctx, address, err)
 	}
+	if tcp, ok := nc.(*net.TCPConn); ok {
+		Tune(tcp)
+	}
 	client, err := greet(ctx, nc, trust, &o, address)
 	if err != nil {
 		_ = nc.Close() // the error says more

@@ -39,13 +39,14 @@ type patience struct {
 type load struct {
 	idle  time.Duration // how much longer a silence is borne
 	every time.Duration // how long this side says nothing until it asks; at least PingEvery
+	sends time.Time     // until when this end sends packets; zero: it sends none
 }
 
 // loadOf is that of a transfer. In forward direction the responder sends nothing that could
 // harm, while a queue that is full and overflows loses the client's words and its
-// acknowledgements: TCP's time-outs double, and a session that is well is silent for longer than
-// its queue. At twice the rate of 2.5 Mb/s that lasts seconds; at ten times it lasts for ever,
-// and such a run ends as lost. A ping, its answer and their acknowledgements are some 300
+// acknowledgements, and a session that is well is silent for longer than its queue. At twice the
+// rate of 2.5 Mb/s that lasts seconds, at ten times as long as the load: then test packets
+// (Conn.Heard) and what the peer's kernel says again (pulse) are all there is. A ping, its answer and their acknowledgements are some 300
 // octets: they take half a per cent of the offered load at the most, where four a second
 // would be 3 % of an EvDO uplink.
 func loadOf(t *Transfer) load {
@@ -84,6 +85,16 @@ func (p *patience) end(id uint16, now time.Time) {
 	p.tail = max(p.tail, l.idle)
 	p.tailEnd = now.Add(p.tail)
 	p.tailAsked = p.asked
+}
+
+// sending tells whether, at a time, this end is still to send packets of a transfer.
+func (p *patience) sending(now time.Time) bool {
+	for _, l := range p.loads {
+		if now.Before(l.sends) {
+			return true
+		}
+	}
+	return false
 }
 
 // wants tells whether a ping is to be sent now, whatever else was said, to end the tail.

@@ -114,28 +114,44 @@ func TestLoadIsBorneByDirectionAndPingedByRate(t *testing.T) {
 	}{
 		"forward, fast": {
 			Transfer{Direction: sample.Forward, Idle: 5 * time.Second, Plan: stream.Plan{Segments: []stream.Segment{fast}}},
-			load{15 * time.Second, PingEvery},
+			load{idle: 15 * time.Second, every: PingEvery},
 		},
 		"reverse, slow": {
 			Transfer{Direction: sample.Reverse, Idle: 8 * time.Second, Plan: stream.Plan{Segments: []stream.Segment{slow}}},
-			load{8 * time.Second, 1736 * time.Millisecond},
+			load{idle: 8 * time.Second, every: 1736 * time.Millisecond},
 		},
 		"slow, and an Idle that is short": {
 			Transfer{Direction: sample.Reverse, Idle: 2 * time.Second, Plan: stream.Plan{Segments: []stream.Segment{slow}}},
-			load{2 * time.Second, 500 * time.Millisecond},
+			load{idle: 2 * time.Second, every: 500 * time.Millisecond},
 		},
 		"a train": {
 			Transfer{Direction: sample.Reverse, Idle: 5 * time.Second, Plan: stream.Plan{Segments: []stream.Segment{train}}},
-			load{5 * time.Second, PingEvery},
+			load{idle: 5 * time.Second, every: PingEvery},
 		},
 		"an Idle beyond the limit": {
 			Transfer{Direction: sample.Reverse, Idle: time.Hour, Plan: stream.Plan{Segments: []stream.Segment{fast}}},
-			load{MaxIdle, PingEvery},
+			load{idle: MaxIdle, every: PingEvery},
 		},
 	} {
 		got := loadOf(&c.transfer)
 		if got.every = got.every.Truncate(time.Millisecond); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
+	}
+}
+
+func TestClientSendsUntilItsStreamIsOver(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
+	p := newPatience(at(0))
+	p.begin(1, load{sends: at(2 * time.Second)})
+	p.begin(2, load{})
+	for after, want := range map[time.Duration]bool{0: true, time.Second: true, 2 * time.Second: false} {
+		if got := p.sending(at(after)); got != want {
+			t.Errorf("after %v: sending %v; want %v", after, got, want)
+		}
+	}
+	p.end(1, at(time.Second))
+	if p.sending(at(time.Second)) {
+		t.Error("sending what has ended")
 	}
 }

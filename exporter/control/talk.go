@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"oneway.example/exporter/sample"
 )
 
 // read takes what the peer says, until the connection ends.
@@ -130,7 +132,11 @@ func (c *Conn) loads(m *Message) {
 	switch {
 	case m.Transfer != nil:
 		if m.Transfer.Check() == nil {
-			c.patience.begin(m.Transfer.ID, loadOf(m.Transfer))
+			l := loadOf(m.Transfer)
+			if c.client && m.Transfer.Direction == sample.Forward {
+				l.sends = time.Now().Add(m.Transfer.Plan.Duration())
+			}
+			c.patience.begin(m.Transfer.ID, l)
 		}
 	case m.Finished != nil:
 		c.patience.end(m.Finished.ID, time.Now())

@@ -35,7 +35,7 @@ func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, 
 		return nil, fmt.Errorf("heavy: more than %d transfers in a session", math.MaxUint16)
 	}
 	t := control.Transfer{ID: uint16(n), Direction: d, Plan: p, Idle: c.patience(idle)}
-	w := &watchman{clock: c.clock, tell: progress}
+	w := &watchman{clock: c.clock, tell: progress, heard: c.client.Heard}
 	var carried *Carried
 	var err error
 	if d == sample.Forward {
@@ -181,6 +181,7 @@ func moved(p stream.Plan, sent *stream.Sent) (packets int, payload int64) {
 type watchman struct {
 	clock clock.Monitor
 	tell  func(Progress)
+	heard func() // is told that the responder's packets come
 
 	mu      sync.Mutex
 	before  control.Clock
@@ -209,8 +210,13 @@ func (w *watchman) see(p stream.Progress) {
 const watchEvery = 200 * time.Millisecond
 
 func (w *watchman) follow(ctx context.Context, r *stream.Reception) {
-	for wait.For(ctx, watchEvery) {
-		w.see(r.Progress())
+	for seen := 0; wait.For(ctx, watchEvery); {
+		p := r.Progress()
+		if p.Packets > seen {
+			seen = p.Packets
+			w.heard()
+		}
+		w.see(p)
 	}
 }
 

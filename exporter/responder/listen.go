@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"oneway.example/exporter/control"
 )
 
 // gate lets connections in, and counts them: so many in all, and a part of them from one
@@ -84,6 +86,7 @@ func (l gatedListener) Accept() (net.Conn, error) {
 		peer, _ := c.RemoteAddr().(*net.TCPAddr)
 		unwelcome := peer == nil || !l.gate.o.allowed(peer.AddrPort().Addr())
 		if !unwelcome && l.gate.enter(from) {
+			control.Tune(c)
 			g := &gatedConn{TCPConn: c, writing: l.gate.o.writing, leave: sync.OnceFunc(func() { l.gate.leave(from) })}
 			g.heard.Store(time.Now().UnixNano())
 			return g, nil

@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/wait"
 )
 
 // transfer is one stream under way.
@@ -168,7 +169,10 @@ func (s *session) carry(alive, running context.Context, x *transfer, t *control.
 
 // receive is the forward direction.
 func (s *session) receive(ctx context.Context, x *transfer, t *control.Transfer) (*stream.Received, []byte) {
+	looking, stop := context.WithCancel(ctx)
+	s.tasks.Go(func() { s.attend(looking, x.reception) })
 	got := x.reception.Finish(ctx, -1, t.Idle)
+	stop()
 	var n int64
 	for i := range got.Packets {
 		n += int64(got.Packets[i].PayloadBytes)
@@ -189,6 +193,16 @@ func (s *session) send(ctx context.Context, t *control.Transfer) (*stream.Sent, 
 	}
 	s.count(sample.Reverse, len(sent.Packets), payload(t.Plan, len(sent.Packets)))
 	return sent, sent.AppendTo(nil), err
+}
+
+// attend takes test packets for signs of the client's life.
+func (s *session) attend(ctx context.Context, r *stream.Reception) {
+	for seen := 0; wait.For(ctx, lookEvery); {
+		if n := r.Progress().Packets; n > seen {
+			seen = n
+			s.conn.Heard()
+		}
+	}
 }
 
 // look ends the session when its client has vanished: while the stream fills the way to
