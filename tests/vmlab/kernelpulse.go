@@ -66,8 +66,9 @@ func kernelPulseSteady() Scenario {
 	return Scenario{
 		Name: steadyName, States: []string{"synchronised"},
 		// The file admits 20 us of interrupt latency, so each clock's bound is some 30 us; 50 us are
-		// the stamps', and the rest is what the guests hold a packet.
-		MostBound: 150 * time.Microsecond,
+		// the stamps', and the rest is what the guests hold a packet: 130 us in all on a quiet
+		// machine, 170 us beside neighbours.
+		MostBound: 200 * time.Microsecond,
 		Metric:    "kind is pps, a pulse a second is used, the judge's offset is there",
 		Met: func(near, _ *Values) bool {
 			return near.Has("oneway_clock_reference_info", ",pps}") && near.Appeared("oneway_pps_fit_offset_seconds", "") &&
