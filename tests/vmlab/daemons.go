@@ -23,7 +23,7 @@ const (
 // times as often and polled every 2 s instead of every 16 s: all of chronyd's time
 // constants are so much shorter. delay is twice the largest systematic error of a
 // receiver; this one's samples are the truth but for noise, which chronyd sees.
-const pulseRefclock = "refclock SOCK " + pulseSocket + " refid PPS poll 1 filter 16 precision 1e-6 delay 1e-5"
+const pulseRefclock = "refclock SOCK " + pulseSocket + " refid PPS poll 1 filter 16 precision 1e-6 delay 2e-6"
 
 // Write puts a file into the guest's directory and returns its path in the guest.
 func (h *Host) Write(name, text string) (string, error) {
