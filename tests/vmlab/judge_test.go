@@ -87,6 +87,22 @@ func TestValidDelayAcrossAStepIsForbidden(t *testing.T) {
 	}
 }
 
+// A guest that stood still around the step left a gap in its track: what was concluded in
+// it may have been before the step.
+func TestValidDelayConcludedBeforeTheStepIsKnownIsNotForbidden(t *testing.T) {
+	r := newRig(0)
+	p := r.packet(4991*ms, us)
+	p.Seen = r.Line.Counter + uint64(4998*ms)
+	got := r.Judge.Judge([]record.Packet{p}, r.all())
+	if got.Forbidden != 0 || got.Unjudged != 2 {
+		t.Errorf("%+v", got)
+	}
+	p.Seen = r.Line.Counter + uint64(5001*ms)
+	if got := r.Judge.Judge([]record.Packet{p}, r.all()); got.Forbidden != 2 {
+		t.Errorf("concluded after it: %+v", got)
+	}
+}
+
 func TestValidDelayInAForbiddenSpanIsForbidden(t *testing.T) {
 	r := newRig(0)
 	r.Forbidden = []Span{{r.Line.Counter + 2e9, r.Line.Counter + 3e9}}

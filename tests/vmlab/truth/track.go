@@ -79,6 +79,7 @@ func (t *Track) Len() int { return len(t.pairs) }
 var (
 	ErrNoTrack = errors.New("truth: no pairs around that moment")
 	ErrStep    = errors.New("truth: the clock was stepped around that moment")
+	ErrEarly   = errors.New("truth: the clock was stepped around that moment, perhaps after it was seen")
 )
 
 // longest is the time between two pairs that are still taken for neighbours.
@@ -98,6 +99,9 @@ func (t *Track) True(at instant.Time, seen uint64) (truth instant.Time, blur tim
 			continue
 		}
 		if t.stepped(a, b) {
+			if seen < b.Counter {
+				return 0, 0, ErrEarly
+			}
 			return 0, 0, ErrStep
 		}
 		from, to := t.line.At(a.Counter), t.line.At(b.Counter)
