@@ -62,14 +62,20 @@ func TestPacketsThatMetAMachineThatStoodStillAreLeftOutOfTheDelaysOnly(t *testin
 	}
 }
 
-// A thread that does nothing but sleep sees the machine stand still now and then at most.
-func TestWatchEndsAndTellsSpansInOrder(t *testing.T) {
-	l := &Lab{Line: truth.Calibrate(50*time.Millisecond, 0)}
-	stop := l.watchMachine()
-	time.Sleep(100 * time.Millisecond)
-	for _, s := range stop() {
-		if d := l.Line.At(s.To).Sub(l.Line.At(s.From)); d < 2*stoodLimit {
-			t.Errorf("a span of %v; those below %v are none", d, 2*stoodLimit)
+func TestSpanIsAsLongAgainAfterTheMachineStoodStill(t *testing.T) {
+	if s, ok := stoodStill(1000, 1651, 650); !ok || s != (Span{1000, 2302}) {
+		t.Errorf("%v, %v", s, ok)
+	}
+	if _, ok := stoodStill(1000, 1650, 650); ok {
+		t.Error("looks at their usual distance are called a standstill")
+	}
+}
+
+func TestWatchEndsWhenTold(t *testing.T) {
+	l := &Lab{Line: truth.Line{Hertz: 1e9}}
+	for _, s := range l.watchMachine()() {
+		if s.To <= s.From {
+			t.Errorf("a span from %d to %d", s.From, s.To)
 		}
 	}
 }

@@ -58,11 +58,17 @@ func watchProcessor(cpu int, line truth.Line, done <-chan struct{}) (stood []Spa
 		}
 		_ = unix.Nanosleep(&pause, nil)
 		now := truth.Counter()
-		if now-last > limit {
-			stood = append(stood, Span{last, now + (now - last)})
+		if s, ok := stoodStill(last, now, limit); ok {
+			stood = append(stood, s)
 		}
 		last = now
 	}
+}
+
+// stoodStill is the span of two looks that are more than limit apart.
+func stoodStill(last, now, limit uint64) (s Span, ok bool) {
+	gap := now - last
+	return Span{last, now + gap}, gap > limit
 }
 
 // slice is the shortest that a thread may ask for (Linux 6.12, sched_setattr(2), EEVDF): it

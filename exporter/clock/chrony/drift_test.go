@@ -65,6 +65,11 @@ func TestBoundOfASlewTowardsZero(t *testing.T) {
 		}
 	}
 	r.took = 250 * time.Millisecond // answered at any time of these
+	for age, want := range map[time.Duration]float64{0: 0.003, 100 * time.Millisecond: 0.0026, 250 * time.Millisecond: 0.002} {
+		if got := r.boundAt(age, 0, 0, d); got < want-1e-9 || got > want+1e-9 {
+			t.Errorf("age %v, with an answer that took 250 ms: bound %v s; want %v s", age, got, want)
+		}
+	}
 	if got := r.boundAt(time.Second, 0, 0, d); got < 0.003-1e-9 || got > 0.003+1e-9 {
 		t.Errorf("with an answer that took 250 ms: bound %v s; want 0.003 s", got)
 	}

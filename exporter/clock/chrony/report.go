@@ -118,7 +118,8 @@ func (r *report) uncertainty() float64 { return r.dispersion + r.delay/2 }
 //
 //	bound = |offset| + root dispersion + root delay/2              [chronyc(1), tracking]
 //	        + age x (skew + |residual frequency| + maxclockerror)
-//	        + (age + took) x drift, if away from zero
+//	        + (age + took) x drift, if away from zero; else what of it is beyond zero,
+//	          or before the answer
 //	        + silence x (slew beyond drift)
 //
 // The dispersion in a reply is that of the moment of the reply; the second line
@@ -135,7 +136,8 @@ func (r *report) boundAt(age, silence time.Duration, maxClockError float64, d dr
 	away := math.Abs(age.Seconds())
 	offset, moved := math.Abs(r.offset), (away+r.took.Seconds())*d.rate
 	if d.toward && age >= 0 {
-		offset = max(offset, moved-offset)
+		unanswered := max(0, r.took-age).Seconds() // until the answer the offset was larger
+		offset = max(offset+unanswered*d.rate, moved-offset)
 	} else {
 		offset += moved
 	}
