@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/responder"
@@ -35,20 +36,7 @@ type farEnd struct {
 func startFarEnd(t *testing.T, limits ...string) *farEnd {
 	t.Helper()
 	dir := t.TempDir()
-	allowed, err := responder.ParseLimits(limits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, text, err := responder.NewToken("test", allowed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := responder.AppendToken(filepath.Join(dir, "tokens"), token); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("# ours\n"+text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	heavytest.WriteToken(t, filepath.Join(dir, "tokens"), filepath.Join(dir, "token"), limits...)
 	r, err := responder.New(responder.Options{
 		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, TokensFile: filepath.Join(dir, "tokens"), StateDir: dir,
 	}, responder.Env{

@@ -29,7 +29,7 @@ func FarEnd(t *testing.T, at netip.AddrPort, do func(func() error) error, limits
 	dir := t.TempDir()
 	o := heavy.DefaultOptions()
 	o.TokenFile = filepath.Join(dir, "token")
-	writeToken(t, filepath.Join(dir, "tokens"), o.TokenFile, limits)
+	WriteToken(t, filepath.Join(dir, "tokens"), o.TokenFile, limits...)
 	links, err := sched.NewLinks(sched.LinksOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +60,9 @@ func FarEnd(t *testing.T, at netip.AddrPort, do func(func() error) error, limits
 	return o
 }
 
-// writeToken makes a token, known to who reads tokens and held by who reads secret.
-func writeToken(t *testing.T, tokens, secret string, limits []string) {
+// WriteToken makes a token of these limits, known to who reads the file tokens and held by
+// who reads secret, which has a comment as a person's may.
+func WriteToken(t *testing.T, tokens, secret string, limits ...string) {
 	t.Helper()
 	allowed, err := responder.ParseLimits(limits)
 	if err != nil {
@@ -74,7 +75,7 @@ func writeToken(t *testing.T, tokens, secret string, limits []string) {
 	if err := responder.AppendToken(tokens, token); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(secret, []byte(text+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(secret, []byte("# ours\n"+text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

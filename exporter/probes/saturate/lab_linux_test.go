@@ -23,9 +23,7 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 // 2 %, its queue within 5 %, its empty delay within 0.3 ms. A busy machine keeps the emulated
 // link from being what it should be, by its own log; such a round is repeated.
 func TestRunOverTheEmulatedWiBroLinkFindsItsRateItsQueueAndItsDelay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED, NOT PASSED: a run of 15 s")
-	}
+	long(t, 15*time.Second)
 	for round := 1; ; round++ {
 		late, err := wibroRound(t)
 		if err == nil {
@@ -36,6 +34,32 @@ func TestRunOverTheEmulatedWiBroLinkFindsItsRateItsQueueAndItsDelay(t *testing.T
 		}
 		t.Logf("round %d spoilt: the emulated link held a packet %v too long, and so: %v", round, late, err)
 	}
+}
+
+// long skips a test that takes real time where -short asks for quick ones; CI does not.
+func long(t *testing.T, takes time.Duration) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("SKIPPED, NOT PASSED: -short, and it takes %v of real time", takes)
+	}
+}
+
+// runOver is one run of the probe from the lab's client.
+func runOver(t *testing.T, network *lab.Lab, shared heavy.Options, own saturate.Options) *heavy.Outcome {
+	t.Helper()
+	kind, err := saturate.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcome *heavy.Outcome
+	err = network.Client.Do(func() (err error) {
+		outcome, err = heavy.Once(t.Context(), envWith(&heavytest.Sink{}), target, shared, kind, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome
 }
 
 // wibroRound is one run; late is how late the emulated link was with a packet at the most.
@@ -50,18 +74,7 @@ func wibroRound(t *testing.T) (late time.Duration, err error) {
 	own := saturate.DefaultOptions()
 	own.Rate.Reverse = 30e6 / 8 // fills its 880 ms of queue in half a second, not in five
 	own.Duration, own.Idle.Duration, own.Skip = 5*time.Second, time.Second, time.Second
-	kind, err := saturate.NewKind(shared, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var outcome *heavy.Outcome
-	err = network.Client.Do(func() (err error) {
-		outcome, err = heavy.Once(t.Context(), envWith(&heavytest.Sink{}), target, shared, kind, nil)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	outcome := runOver(t, network, shared, own)
 	var wrong []error
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
 		for _, r := range network.Log(sample.Direction(i)) {
@@ -113,18 +126,7 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	shared.NoChecksum, shared.DrainTimeout = true, 20*time.Second
 	own := saturate.DefaultOptions()
 	own.Duration, own.Idle.Duration, own.PacketBytes = time.Second, 0, 1000
-	kind, err := saturate.NewKind(shared, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var outcome *heavy.Outcome
-	err = network.Client.Do(func() (err error) {
-		outcome, err = heavy.Once(t.Context(), envWith(&heavytest.Sink{}), target, shared, kind, nil)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	outcome := runOver(t, network, shared, own)
 	if outcome.ForwardBytes != 625_000 || outcome.ReverseBytes != 1_499_000 { // of an interval of 666.667 us, 1499 fit
 		t.Errorf("%d and %d octets, want what a second of 5 and of 12 Mb/s has", outcome.ForwardBytes, outcome.ReverseBytes)
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/probes/saturate"
 	"oneway.example/tests/lab"
@@ -15,9 +14,7 @@ import (
 // connection's words and acknowledgements, for longer than it is silent otherwise. That is
 // what somebody asks for who does not know the link.
 func TestRunOutlastsTenTimesTheLinksRate(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED, NOT PASSED: a run of 25 s")
-	}
+	long(t, 25*time.Second)
 	profile, err := lab.LoadProfile("wibro")
 	if err != nil {
 		t.Fatal(err)
@@ -29,19 +26,7 @@ func TestRunOutlastsTenTimesTheLinksRate(t *testing.T) {
 	own := saturate.DefaultOptions()
 	own.Rate.Forward = 25e6 / 8
 	own.Duration, own.Idle.Duration, own.Skip = 20*time.Second, time.Second, time.Second
-	kind, err := saturate.NewKind(shared, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var outcome *heavy.Outcome
-	err = network.Client.Do(func() (err error) {
-		outcome, err = heavy.Once(t.Context(), envWith(&heavytest.Sink{}), target, shared, kind, nil)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := outcome.Body.(*saturate.Result).Directions[0].Load
+	l := runOver(t, network, shared, own).Body.(*saturate.Result).Directions[0].Load
 	t.Logf("%s (%s): %.0f of %.0f B/s", l.State, l.Evidence, l.Throughput, l.Offered)
 	if err := near("rate", l.Throughput, float64(profile.Forward.Rate)/8, 0.02); err != nil {
 		t.Error(err)
