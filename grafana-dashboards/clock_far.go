@@ -42,9 +42,9 @@ func clockDelayRow(b *boardBuilder) {
 		alarm                     step
 	}{
 		{
-			"Vague delays", "Delays a minute that were reported although their bound exceeds half of the delay itself (vague_above).",
-			"None: every bound was below half of its delay", metric.DelayVague,
-			step{1, orange},
+			"Low-confidence delays", "Delays a minute that are smaller than their own error bound: on a short path with a good clock that is all of them, and no fault. They are part of every distribution.",
+			"None: every bound was below its delay", metric.DelayLowConfidence,
+			step{0, "text"},
 		},
 		{
 			"Negative delays", "Packets a minute that arrived before they were sent by more than their bound, between clocks that both said they were synchronised: one of them is wrong (OnewayNegativeDelay). They are counted and shown, never clamped.",

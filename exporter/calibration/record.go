@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/sample"
 )
 
@@ -72,9 +73,9 @@ func (r *Record) beyond(of func(Direction) time.Duration) (most time.Duration) {
 
 // Errors derives the error of one stamp of the interface; the package's
 // documentation says how.
-func (r *Record) Errors() Errors {
+func (r *Record) Errors() bound.Calibration {
 	half := r.mean() / 2
-	e := Errors{Origin: r.Origin, Systematic: half}
+	e := bound.Calibration{Origin: r.Origin, Systematic: half}
 	// A stamp has between none and all of its direction's sum. That is S, but for the
 	// distance that beyond adds, with one clock; with two it is only known to be at
 	// most twice S, the sum of all four stamps.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/sample"
 )
 
@@ -25,11 +26,11 @@ func recorded(iface string) Record {
 func TestHalfOfBothStampsErrorsIsTakenForOne(t *testing.T) {
 	r := recorded("eth0")
 	// S = 4 us: half is 2 us. Farthest from S: random 3+2, largest 30+2; and 2 for the split.
-	if diff := cmp.Diff(Errors{Origin: sample.Kernel, Systematic: 2 * us, Random: 7 * us}, r.Errors()); diff != "" {
+	if diff := cmp.Diff(bound.Calibration{Origin: sample.Kernel, Systematic: 2 * us, Random: 7 * us}, r.Errors()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.Trusted = true
-	want := Errors{Origin: sample.Kernel, Systematic: 2 * us, Random: 7 * us, Trusted: true, Largest: 34 * us}
+	want := bound.Calibration{Origin: sample.Kernel, Systematic: 2 * us, Random: 7 * us, Trusted: true, Largest: 34 * us}
 	if diff := cmp.Diff(want, r.Errors()); diff != "" {
 		t.Errorf("trusted (-want +got):\n%s", diff)
 	}

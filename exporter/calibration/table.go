@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/metric"
 )
 
@@ -59,16 +60,28 @@ func LoadOrNew(path string) (*Table, error) {
 // For gives the errors of an interface, false if it was not calibrated. A trusted
 // calibration that was taken on another host or kernel, or with another driver, is
 // given as one that is not: it may widen a bound, and never narrows it.
-func (t *Table) For(iface string) (Errors, bool) {
+func (t *Table) For(iface string) (bound.Calibration, bool) {
 	i, found := t.find(iface)
 	if !found {
-		return Errors{}, false
+		return bound.Calibration{}, false
 	}
 	e := t.records[i].Errors()
 	if e.Trusted && t.here.differs(&t.records[i]) != "" {
 		e.Trusted, e.Largest = false, 0
 	}
 	return e, true
+}
+
+// Host is what is known of this host's stamps on an interface: its calibration, if there is
+// one, and for how long its driver holds interrupts back. "" is an interface of which
+// nothing is known. It may be called on a nil table.
+func (t *Table) Host(iface string) bound.Host {
+	h := bound.Host{Conversion: bound.CardConversion, Ours: true}
+	if iface != "" {
+		h.Calibrated, _ = t.For(iface)
+		h.Moderation = ModerationOf(iface)
+	}
+	return h
 }
 
 func (t *Table) find(iface string) (int, bool) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 )
@@ -45,7 +46,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	if e, ok := table.For("eth0"); !ok || e != b.Errors() {
 		t.Errorf("%+v, %v", e, ok)
 	}
-	if e, ok := table.For("eth2"); ok || e != (Errors{}) {
+	if e, ok := table.For("eth2"); ok || e != (bound.Calibration{}) {
 		t.Errorf("an interface that nobody calibrated has %+v", e)
 	}
 }
@@ -66,7 +67,7 @@ func TestALaterRecordReplacesThatOfItsInterfaceOnly(t *testing.T) {
 
 func TestNoTableCorrectsNothing(t *testing.T) {
 	for _, table := range []*Table{nil, {}} {
-		if e, ok := table.For("lo"); ok || e != (Errors{}) || table.Records() != nil || table.Fingerprint() != "" || table.Warnings() != nil {
+		if e, ok := table.For("lo"); ok || e != (bound.Calibration{}) || table.Records() != nil || table.Fingerprint() != "" || table.Warnings() != nil {
 			t.Errorf("%+v, %v", e, ok)
 		}
 		table.Export(metric.Discard{})()

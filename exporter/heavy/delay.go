@@ -3,11 +3,11 @@ package heavy
 import (
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/tstamp/phc"
 )
 
 // clockOf is what this host's monitor says of its clock at an instant.
@@ -29,27 +29,19 @@ func reasonNamed(word string) sample.Reason {
 // judgeClocks says what both clocks together are worth for this transfer. A clock's error
 // is the larger of its bounds before and after, and of what was seen between; the far
 // clock's is not seen between, where it can only have grown as a clock's bound does, some
-// microseconds a minute. Where both ends read one clock its error
-// is in both stamps and cancels; a step does not, and a configuration that says that
-// there is no clock is obeyed.
+// microseconds a minute.
 func (t *Transfer) judgeClocks() {
 	near, far := t.Near.verdict(), t.Far.verdict()
-	if far.Reason != sample.OK && far.Reason != sample.NearStepped {
+	switch far.Reason { // as that of the far end
+	case sample.OK, sample.BoundTooLarge:
+	case sample.NearStepped:
+		far.Reason = sample.FarStepped
+	default:
 		far.Reason = sample.FarUnsynchronised
 	}
-	switch {
-	case near.Reason == sample.NearStepped:
-		t.bound = near
-	case far.Reason == sample.NearStepped:
-		t.bound = sample.Bound{Reason: sample.FarStepped}
-	case t.Shared && near.Reason != sample.NoClock:
+	t.bound = bound.Clocks(near, far)
+	if t.Shared && bound.SharedClock(near, far) {
 		t.bound = sample.Bound{Reason: sample.OK}
-	case near.Reason != sample.OK:
-		t.bound = sample.Bound{Reason: near.Reason}
-	case far.Reason != sample.OK:
-		t.bound = sample.Bound{Reason: far.Reason}
-	default:
-		t.bound = sample.Bound{Error: near.Error + far.Error, Reason: sample.OK}
 	}
 }
 
@@ -63,8 +55,10 @@ func (c Clocks) verdict() sample.Bound {
 		return sample.Bound{Reason: before}
 	case after != sample.OK:
 		return sample.Bound{Reason: after}
+	case min(c.Before.Bound, c.After.Bound, c.Largest) < 0:
+		return sample.Bound{Reason: sample.BoundTooLarge} // no error is negative
 	}
-	return sample.Bound{Error: max(c.Before.Bound, c.After.Bound, c.Largest, 0), Reason: sample.OK}
+	return sample.Bound{Error: max(c.Before.Bound, c.After.Bound, c.Largest), Reason: sample.OK}
 }
 
 // Bound is what both clocks together may be off by during the transfer, stamps apart.
@@ -91,7 +85,7 @@ func (t *Transfer) Drift() float64 {
 	if t.bound.Reason != sample.OK || took <= 0 {
 		return crystal
 	}
-	return min(crystal, float64(2*t.bound.Error)/float64(took))
+	return min(crystal, 2*float64(t.bound.Error)/float64(took))
 }
 
 // Delay is the one-way delay of packet i, with its bound: both clocks, and both stamps.
@@ -102,32 +96,8 @@ func (t *Transfer) Delay(i int) sample.Delay {
 	if !p.stamped() {
 		return sample.Delay{Reason: sample.NoStamp}
 	}
-	d := sample.Delay{Value: p.Arrived.At.Sub(p.Sent.At), Reason: t.bound.Reason}
-	if d.OK() {
-		d.Bound = t.bound.Error + stampError(p.Sent) + stampError(p.Arrived)
-	}
-	near := p.Sent
-	if t.Direction == sample.Reverse {
-		near = p.Arrived
-	}
-	return t.calibrated.Correct(d, near, stampError(near))
-}
-
-// stampError bounds the error of one stamp against the clock that it was taken from; the
-// figures, and where they come from, are those of package probes/stamp.
-func stampError(s sample.Stamp) time.Duration {
-	const (
-		kernel = 25 * time.Microsecond
-		user   = 2 * time.Millisecond
-	)
-	switch s.Origin {
-	case sample.Hardware:
-		return max(time.Microsecond+phc.MaxUncertainty, s.Held)
-	case sample.Kernel, sample.FollowUp:
-		return max(kernel, s.Held)
-	default:
-		return max(user, s.Held)
-	}
+	d, _ := t.ends.Delay(t.Direction, p.Sent, p.Arrived, t.bound)
+	return d
 }
 
 // StampError is how far a delay of this transfer may be off for the stamps of both ends,
@@ -135,9 +105,9 @@ func stampError(s sample.Stamp) time.Duration {
 func (t *Transfer) StampError() (most time.Duration) {
 	for i := range t.Packets {
 		if p := &t.Packets[i]; p.stamped() {
-			p := *p
-			p.Sent.Held, p.Arrived.Held = 0, 0
-			most = max(most, stampError(p.Sent)+stampError(p.Arrived))
+			sent := p.Sent
+			sent.Held = 0
+			most = max(most, t.ends.Stamps(t.Direction, sent, p.Arrived))
 		}
 	}
 	return most

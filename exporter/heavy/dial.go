@@ -158,13 +158,11 @@ func (r *runner) sessionOptions(ctx context.Context, client *control.Client, ope
 	}
 	here := hostid.Read().Token(opened.Salt)
 	o.Shared = here != 0 && here == opened.Host
-	if len(r.env.Calibration.Records()) > 0 {
-		iface, err := calibration.InterfaceTo(ctx, r.opts.local, remote)
-		if err != nil {
-			r.log.Debug("Interface of the path not found; its stamps are taken as not calibrated", "err", err)
-		}
-		o.Calibrated, _ = r.env.Calibration.For(iface)
+	iface, err := calibration.InterfaceTo(ctx, r.opts.local, remote)
+	if err != nil {
+		r.log.Debug("Interface of the path not found; its stamps are taken as not calibrated", "err", err)
 	}
+	o.Near = r.env.Calibration.Host(iface)
 	return o
 }
 

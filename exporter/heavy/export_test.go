@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
@@ -46,6 +47,7 @@ func (s *Session) Series() []*Series { return s.recorder.series }
 func NewTransfer(near, far Clocks, shared bool, took time.Duration, packets ...Packet) *Transfer {
 	t := &Transfer{
 		Near: near, Far: far, Shared: shared, Packets: packets, Direction: sample.Forward,
+		ends: bound.Ends{Near: farStamps(), Far: farStamps()},
 		Sent: &stream.Sent{Begin: 1e18, End: 1e18 + 1}, Received: &stream.Received{},
 	}
 	t.Sent.End = t.Sent.Begin.Add(took)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
@@ -41,8 +41,8 @@ type SessionOptions struct {
 	IPv6 bool
 	// Shared: both ends read one clock (package hostid).
 	Shared bool
-	// Calibrated is that of this host's stamps on the path.
-	Calibrated calibration.Errors
+	// Near is what is known of this host's stamps on the path.
+	Near bound.Host
 	// DSCP and NoChecksum are for plans.
 	DSCP       uint8
 	NoChecksum bool
@@ -138,13 +138,17 @@ func (s *Session) TransferWithin(ctx context.Context, d sample.Direction, p stre
 	}
 	t := &Transfer{
 		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Near: c.Near, Far: c.Far,
-		Shared: s.opts.Shared, Cut: c.Cut, calibrated: s.opts.Calibrated, took: took,
+		Shared: s.opts.Shared, Cut: c.Cut, ends: bound.Ends{Near: s.opts.Near, Far: farStamps()}, took: took,
 	}
 	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
 	t.judgeClocks()
 	s.record(t)
 	return t, ctx.Err()
 }
+
+// farStamps is what is known of a responder's: what its interface holds back is in the
+// bound that it tells of its clock.
+func farStamps() bound.Host { return bound.Host{Conversion: bound.CardConversion, Ours: true} }
 
 // watch passes progress on, to the caller and to the run.
 func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(Progress)) func(Progress) {

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
@@ -27,9 +27,9 @@ type Transfer struct {
 	// Cut says in words why it ended early; empty: it did not.
 	Cut string
 
-	bound      sample.Bound
-	calibrated calibration.Errors
-	took       time.Duration // all of it, until the records were here
+	bound sample.Bound
+	ends  bound.Ends
+	took  time.Duration // all of it, until the records were here
 }
 
 // Packet is one packet of a transfer.

@@ -43,17 +43,17 @@ var (
 		Absent: "Until the first.",
 		Source: "decision 4 (exporter/doc/decisions)",
 	}
-	// DelayVague is oneway_delay_vague_total.
-	DelayVague = &Desc{
-		Name: "oneway_delay_vague_total", Kind: Counter, Labels: perDirection,
-		Help:   "Delays that were reported although their bound exceeds the configured share of the delay itself (vague_above, one half).",
+	// DelayLowConfidence is oneway_delay_low_confidence_total.
+	DelayLowConfidence = &Desc{
+		Name: "oneway_delay_low_confidence_total", Kind: Counter, Labels: perDirection,
+		Help:   "Valid delays that are smaller than their own error bound, so that not even their sign is known: on a short path with a good clock that is all of them, and no fault. They are part of every distribution.",
 		Absent: "Until the first.",
 		Source: "RFC 7679 section 3.7",
 	}
 	// DelayInvalid is oneway_delay_invalid_total.
 	DelayInvalid = &Desc{
 		Name: "oneway_delay_invalid_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ReasonL},
-		Help:   "Delays that were measured and not reported, by the reason why no bound could be given.",
+		Help:   "Delays that were measured and not reported, by the reason why no bound could be given: a clock that is not trusted or was stepped, a stamp that is missing, a bound above max_bound, above an hour or below zero (bound_too_large).",
 		Source: "design, invariant 2",
 	}
 	// DelayNegative is oneway_delay_negative_total.

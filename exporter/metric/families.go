@@ -43,7 +43,7 @@ func Groups() []Group {
 			DelayQuantile,
 			DelayErrorBound,
 			DelayHeld,
-			DelayVague,
+			DelayLowConfidence,
 			DelayInvalid,
 			DelayNegative,
 			DelayVariation,

@@ -72,8 +72,8 @@ func (s Stamp) Present() bool { return s.Origin != Absent }
 
 // Bound is what is known of one host's clock when it stamped a packet.
 type Bound struct {
-	// Error is the largest offset to UTC that the host claims, including the
-	// error of the stamp itself. Meaningless unless Reason is OK.
+	// Error is the largest offset to UTC that the host claims. Meaningless unless Reason
+	// is OK.
 	Error time.Duration
 	// Reason is OK, or why the clock cannot be trusted. The zero value is Unknown.
 	Reason Reason
@@ -116,38 +116,13 @@ func (d Direction) String() string {
 type Delay struct {
 	// Value may be negative: evidence of a clock fault, never clamped.
 	Value time.Duration
-	// Bound is the sum of both hosts' bounds.
+	// Bound is what both clocks and both stamps may be off by, together (package bound).
 	Bound  time.Duration
 	Reason Reason
 }
 
 // OK reports whether the delay is defined.
 func (d Delay) OK() bool { return d.Reason == OK }
-
-// Delay computes the one-way delay of p in direction dir: T2-T1 or T4-T3 with
-// the sum of both bounds. Value is set whenever both stamps are there, even if
-// the clocks are not trusted (Reason then says why), so that delay variation,
-// in which a constant offset cancels, can still be computed.
-func (p *Packet) Delay(dir Direction) (d Delay, stamped bool) {
-	sent, received := p.T1, p.T2
-	if dir == Reverse {
-		sent, received = p.T3, p.T4
-	}
-	if !sent.Present() || !received.Present() {
-		return Delay{Reason: NoStamp}, false
-	}
-	d.Value = received.At.Sub(sent.At)
-	switch {
-	case p.Near.Reason != OK:
-		d.Reason = p.Near.Reason
-	case p.Far.Reason != OK:
-		d.Reason = p.Far.Reason
-	default:
-		d.Reason = OK
-		d.Bound = p.Near.Error + p.Far.Error
-	}
-	return d, true
-}
 
 // RoundTrip is (T4-T1)-(T3-T2): free of any clock offset. It needs all four
 // stamps.

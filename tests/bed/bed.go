@@ -43,7 +43,6 @@ func Measure(t *testing.T, network *lab.Lab, o Run) (report stamp.Report) {
 	at := netip.AddrPortFrom(o.Reflector, Port)
 	options := stamp.DefaultOptions()
 	options.Interval = o.Interval
-	options.InvalidAbove = 0 // a cable's delays are below the bounds of the stamps, and all are judged
 	if o.LossWait > 0 {
 		options.LossTimeout = o.LossWait
 	}

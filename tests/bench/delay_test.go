@@ -166,7 +166,6 @@ func measure(b *testing.B, network *lab.Lab) []time.Duration {
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: delays, Clock: static.New(time.Microsecond, metric.Discard{}), Pacer: pacer}
 	o := stamp.DefaultOptions()
 	o.Interval, o.LossTimeout = slot, time.Second
-	o.InvalidAbove = 0 // a cable's delays are below the bounds of the stamps
 	err = network.Client.Do(func() error {
 		p, err := stamp.New().NewProber(env, probe.Target{Path: "bench", Probe: "stamp", Peer: at}, o)
 		if err != nil {

@@ -37,7 +37,7 @@ func quiet(query string) string {
 		metric.ClockSkew.Name:          noDaemon,
 		metric.ClockReferenceInfo.Name: noDaemon,
 		metric.ClockLastUpdate.Name:    noDaemon,
-		metric.DelayVague.Name:         neverHappened,
+		metric.DelayLowConfidence.Name: neverHappened,
 		metric.DelayHeld.Name:          neverHappened,
 		metric.StampCalibration.Name:   noCalibration,
 		metric.LossBurst.Name:          noLoss,

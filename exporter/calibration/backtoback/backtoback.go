@@ -94,8 +94,7 @@ func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Repo
 	if o.Stamp.Hardware != "" {
 		want = sample.Hardware
 	}
-	// So short a delay is below the bound of its stamps, and reported all the same.
-	o.Stamp.VagueAbove, o.Stamp.InvalidAbove, o.Stamp.MaxBound = 0, 0, 0
+	o.Stamp.MaxBound = 0
 	collector := calibration.NewCollector(want, int(o.Count))
 	err = p.near(func() error {
 		prober, err := stamp.New().NewProber(env, probe.Target{Path: "calibration", Probe: "stamp", Peer: p.at}, o.Stamp)

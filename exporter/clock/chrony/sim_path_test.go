@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/wire/timefmt"
@@ -114,6 +115,16 @@ func farOf(e timefmt.ErrorEstimate) sample.Bound {
 	return sample.Bound{Error: e.Bound(), Reason: sample.OK}
 }
 
+// delayOf has no part of the stamps in its bound: the simulated ones are exact.
+func delayOf(p *sample.Packet, dir sample.Direction) sample.Delay {
+	clocks := bound.Clocks(p.Near, p.Far)
+	d := sample.Delay{Value: p.T2.At.Sub(p.T1.At), Bound: clocks.Error, Reason: clocks.Reason}
+	if dir == sample.Reverse {
+		d.Value = p.T4.At.Sub(p.T3.At)
+	}
+	return d
+}
+
 func (p *simPath) conclude(k *simPacket) {
 	q := p.near.quality()
 	switch k.packet.Near = q.Bound; {
@@ -128,7 +139,7 @@ func (p *simPath) conclude(k *simPacket) {
 	ph := p.phase(k.sent)
 	ph.states[q.State]++
 	for i, dir := range sample.Directions() {
-		d, _ := k.packet.Delay(dir)
+		d := delayOf(&k.packet, dir)
 		ph.delays++
 		ph.reasons[d.Reason]++
 		if !d.OK() {

@@ -202,7 +202,7 @@ func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
 	reflectorAt, webAt := freeUDP(t), freeTCP(t)
 	f := &agentFlags{
 		config: write(t, fmt.Sprintf("clock: {source: static, bound: 20us}\nreflector: {listen: [%q]}\npaths:\n"+
-			"  - {name: self, peer: %q, probes: [{type: stamp, interval: 5ms, window: 1s, loss_timeout: 200ms, invalid_above: 0}]}\n", reflectorAt, reflectorAt)),
+			"  - {name: self, peer: %q, probes: [{type: stamp, interval: 5ms, window: 1s, loss_timeout: 200ms}]}\n", reflectorAt, reflectorAt)),
 		web: &web.FlagConfig{WebListenAddresses: &[]string{webAt}, WebSystemdSocket: new(bool), WebConfigFile: new(string)},
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/calibration/backtoback"
 	"oneway.example/exporter/probe"
@@ -193,7 +194,7 @@ func (f *calibrateFlags) print(out io.Writer, r backtoback.Result) error {
 
 // printTable writes the table for people: both directions, then what one stamp of the
 // interface is worth.
-func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e calibration.Errors, report stamp.Report) error {
+func (f *calibrateFlags) printTable(out io.Writer, r calibration.Record, e bound.Calibration, report stamp.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "%s (%s, %s stamps)\tforward\treverse\t\n", r.Interface, r.Setup, r.Origin)
 	row := func(name string, get func(calibration.Direction) string) {

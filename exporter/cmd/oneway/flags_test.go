@@ -73,7 +73,7 @@ func TestProbePrintsATableAndJSON(t *testing.T) {
 	at := answering(t)
 	for _, asJSON := range []bool{false, true} {
 		f := &probeFlags{host: at, count: 20, json: asJSON, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: time.Millisecond}}
-		f.options.Interval, f.options.InvalidAbove = 2*time.Millisecond, 0
+		f.options.Interval = 2 * time.Millisecond
 		var out, live bytes.Buffer
 		if err := f.run(t.Context(), &out, &live); err != nil {
 			t.Fatal(err)
@@ -93,33 +93,29 @@ func TestProbePrintsATableAndJSON(t *testing.T) {
 	}
 }
 
-// The loopback takes microseconds, the clock is known to a millisecond.
-func TestProbeSaysWhyADelayIsNotReported(t *testing.T) {
+// The loopback takes microseconds, the clock is known to 50 ms.
+func TestProbeSaysThatDelaysAreBelowTheirBound(t *testing.T) {
 	f := &probeFlags{host: answering(t), count: 20, options: stamp.DefaultOptions(), clock: clockFlags{source: "static", bound: 50 * time.Millisecond}}
 	f.options.Interval = 2 * time.Millisecond
 	var out, live bytes.Buffer
 	if err := f.run(t.Context(), &out, &live); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
-		"note: forward: 20 delays are not reported: they are smaller than their own error bound, ± 5", "--invalid-above=0",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
+	if want := "note: forward: 20 delays are smaller than their own error bound"; !strings.Contains(out.String(), want) {
+		t.Errorf("no %q in\n%s", want, out.String())
 	}
 	for line := range strings.Lines(out.String()) {
-		if words := strings.Fields(line); len(words) > 3 && words[0] == "delay" && (words[2] != "-" || words[3] != "-") {
-			t.Errorf("a delay is reported all the same: %s", line)
+		if words := strings.Fields(line); len(words) > 3 && words[0] == "delay" && (words[2] == "-" || words[3] == "-") {
+			t.Errorf("a delay is not reported: %s", line)
 		}
 	}
 }
 
 func TestUnderscoresOfAnOptionAreDashesInItsFlag(t *testing.T) {
 	f := &probeFlags{host: "h", options: stamp.DefaultOptions(), clock: clockFlags{source: "none"}}
-	f.options.Interval, f.options.InvalidAbove = time.Second, -1
+	f.options.Interval, f.options.PathMinimum = time.Second, -1
 	var out, live bytes.Buffer
-	if err := f.run(t.Context(), &out, &live); err == nil || !strings.HasPrefix(err.Error(), "--invalid-above is -1; it must be a share") {
+	if err := f.run(t.Context(), &out, &live); err == nil || !strings.HasPrefix(err.Error(), "--path-minimum is -1ns; it must be between") {
 		t.Error(err)
 	}
 }

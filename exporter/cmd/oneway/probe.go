@@ -59,8 +59,6 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Flag("timeout", "A packet without an answer for so long is lost.").Default("3s").DurationVar(&o.LossTimeout)
 	cmd.Flag("local", "Address to send from.").StringVar(&o.Local)
 	cmd.Flag("hardware", "Use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&o.Hardware)
-	cmd.Flag("vague-above", "Count a delay as vague if its error bound is more than this share of it; 0: never.").Default("0.5").Float64Var(&o.VagueAbove)
-	cmd.Flag("invalid-above", "Do not report a delay if its error bound is more than this share of it; 0: report all.").Default("1").Float64Var(&o.InvalidAbove)
 	cmd.Flag("path-minimum", "What the delay of either direction is known to be at least; it bounds the clocks' offset. 0: not known.").Default("0s").DurationVar(&o.PathMinimum)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
 	f.clock.register(cmd)

@@ -74,10 +74,10 @@ func printNotes(out io.Writer, r stamp.Report) error {
 		report stamp.DirectionReport
 	}{{"forward", r.Forward}, {"reverse", r.Reverse}} {
 		for _, reason := range sortedKeys(d.report.Invalid) {
-			notes = append(notes, d.name+": "+whyInvalid(reason, d.report.Invalid[reason], d.report.ErrorBound))
+			notes = append(notes, d.name+": "+whyInvalid(reason, d.report.Invalid[reason]))
 		}
-		if d.report.Vague > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d delays are vague: their error bound is a large share of them", d.name, d.report.Vague))
+		if d.report.LowConfidence > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: not even their sign is known", d.name, d.report.LowConfidence))
 		}
 		if d.report.Negative > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %d negative delays: beyond the error bound, one of the clocks is wrong", d.name, d.report.Negative))
@@ -101,12 +101,11 @@ func printNotes(out io.Writer, r stamp.Report) error {
 }
 
 // whyInvalid says why delays are not reported, and what can be done.
-func whyInvalid(reason string, n uint64, bound *float64) string {
+func whyInvalid(reason string, n uint64) string {
 	if reason != sample.BoundTooLarge.String() {
 		return fmt.Sprintf("%d delays without a bound: %s", n, strings.ReplaceAll(reason, "_", " "))
 	}
-	return fmt.Sprintf("%d delays are not reported: they are smaller than their own error bound, ± %s; --invalid-above=0 reports them with it",
-		n, seconds(bound))
+	return fmt.Sprintf("%d delays are not reported: an end claims an error bound above an hour, or below zero", n)
 }
 
 func sortedKeys(m map[string]uint64) []string {

@@ -99,8 +99,7 @@ func receivingTime(packets []packet, first instant.Time, sending time.Duration) 
 
 // median is the median delay of the packets that arrived, in seconds, and how far it may be
 // off: the medians of the lower and of the upper ends of all intervals enclose it, since
-// a median grows with each of its values. Nil without a delay of trusted clocks, and where
-// the bound exceeds it: of such a delay not even the sign is known.
+// a median grows with each of its values. Nil without a delay of trusted clocks.
 func median(packets []packet) (value, bound *float64) {
 	var delays, low, high []time.Duration
 	for _, p := range packets {
@@ -119,9 +118,6 @@ func median(packets []packet) (value, bound *float64) {
 	slices.Sort(low)
 	slices.Sort(high)
 	off := max(delays[at]-low[at], high[at]-delays[at])
-	if off > delays[at].Abs() {
-		return nil, nil
-	}
 	return new(delays[at].Seconds()), new(off.Seconds())
 }
 

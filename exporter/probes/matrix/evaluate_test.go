@@ -193,12 +193,15 @@ func TestMediansBoundHoldsWhereBoundsDiffer(t *testing.T) {
 	}
 }
 
-func TestDelayThatItsBoundExceedsIsNotTold(t *testing.T) {
+func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
 	l := link{delay: 20 * time.Microsecond} // the bound is 1 ms
 	s := segmentOf(100, 100*time.Millisecond)
-	if m := evaluate(l.carry(1000, s), 1000, s, 0); m.Delay != nil || m.Bound != nil || m.Jitter == nil {
-		t.Errorf("delay %v, bound %v, jitter %v, want a jitter only", m.Delay, m.Bound, m.Jitter)
+	m := evaluate(l.carry(1000, s), 1000, s, 0)
+	if m.Delay == nil || m.Bound == nil || m.Jitter == nil {
+		t.Fatalf("delay %v, bound %v, jitter %v, want all three", m.Delay, m.Bound, m.Jitter)
 	}
+	near(t, "delay", *m.Delay, 20e-6, 1e-9)
+	near(t, "bound", *m.Bound, 1e-3, 1e-9)
 }
 
 func TestRepetitionsAreJoinedByTheirMedian(t *testing.T) {

@@ -50,8 +50,8 @@ type Figures struct {
 	// Shortfall is the share of the planned packets that the sender did not send in time;
 	// of several repetitions the largest, since one bad one makes the others suspect.
 	Shortfall *float64 `json:"sender_shortfall_ratio,omitempty"`
-	// Delay is the median of the packets that arrived, true to Bound, and nil where that
-	// exceeds it; Bound is the largest of several repetitions.
+	// Delay is the median of the packets that arrived, true to Bound; nil where no delay is
+	// valid. Bound is the largest of several repetitions.
 	Delay *float64 `json:"delay_median_seconds,omitempty"`
 	Bound *float64 `json:"delay_error_bound_seconds,omitempty"`
 	// Jitter is the mean of the magnitude of the difference in delay of packets sent one

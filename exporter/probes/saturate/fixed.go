@@ -105,29 +105,20 @@ func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
 	l.SizeBytes, l.SizeBound = amount(q.Size)
 	l.Queue, l.QueueBound = duration(q.Delay, 0)
 	// Absolute delays need both clocks; their difference does not.
-	bound := t.Bound()
-	l.ClocksReason = bound.Reason.String()
-	l.Trusted = bound.Reason == sample.OK
+	clocks := t.Bound()
+	l.ClocksReason = clocks.Reason.String()
+	l.Trusted = clocks.Reason == sample.OK
 	l.Drift = t.Drift()
-	idle, idleBound := duration(q.Idle, bound.Error)
-	full, fullBound := duration(q.Full, bound.Error)
+	idle, idleBound := duration(q.Idle, clocks.Error)
+	full, fullBound := duration(q.Full, clocks.Error)
 	if l.Trusted {
-		l.Idle, l.IdleBound = certain(idle, idleBound)
-		l.Full, l.FullBound = certain(full, fullBound)
+		l.Idle, l.IdleBound = idle, idleBound
+		l.Full, l.FullBound = full, fullBound
 		l.delays = loaded(t, from)
 	}
 	l.Shortfall = shortfall(t, from)
 	l.PerSecond, l.First = bins(q.PerSecond, l.Trusted), bins(q.First, l.Trusted)
 	return out
-}
-
-// certain is a delay that its bound does not exceed: of others not even the sign is known,
-// as in package probes/stamp.
-func certain(value, bound *time.Duration) (v, b *time.Duration) {
-	if value == nil || *bound > value.Abs() {
-		return nil, nil
-	}
-	return value, bound
 }
 
 // coarse is the share of a second's octets that one packet may be: of fewer packets, a

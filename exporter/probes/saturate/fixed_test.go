@@ -381,12 +381,13 @@ func TestSlowLinkIsNotFilledByTheIdlePhase(t *testing.T) {
 	b.expect(t, metric.QueueSize, 20_000, 0.05, "forward")
 }
 
-func TestDelayThatItsBoundExceedsIsNotTold(t *testing.T) {
+func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
 	link := wibro()
 	link.Near = heavytest.GoodClock()
 	link.Near.After.Bound = 100 * time.Millisecond
 	b := must(t, link, nil, "forward")
-	b.absent(t, metric.QueueIdleDelay, metric.QueueIdleDelayBound) // 30 ms +- 100 ms
-	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward")     // +- 100 ms
-	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward")         // in which the offset cancels
+	b.expect(t, metric.QueueIdleDelay, 0.030, 0.02, "forward") // +- 100 ms
+	b.expect(t, metric.QueueIdleDelayBound, 0.10006, 0.01, "forward")
+	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward") // +- 100 ms
+	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward")     // in which the offset cancels
 }

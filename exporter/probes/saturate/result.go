@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/probe"
@@ -51,8 +52,7 @@ type Load struct {
 	To         time.Duration `json:"to_ns"`
 	Rate       *float64      `json:"rate_bytes_per_second,omitempty"`
 	RateBound  *float64      `json:"rate_error_bound_bytes_per_second,omitempty"`
-	// Idle and Full are one-way delays, known if the clocks are trusted and their bound does
-	// not exceed them.
+	// Idle and Full are one-way delays, known if the clocks are trusted.
 	Idle      *time.Duration `json:"idle_delay_ns,omitempty"`
 	IdleBound *time.Duration `json:"idle_delay_error_bound_ns,omitempty"`
 	Full      *time.Duration `json:"full_delay_ns,omitempty"`
@@ -114,8 +114,8 @@ func amount(a queue.Amount) (value, bound *float64) {
 	return known(a.Value, a.OK), known(a.Bound, a.OK)
 }
 
-func duration(d queue.Duration, more time.Duration) (value, bound *time.Duration) {
-	return known(d.Value, d.OK), known(d.Bound+more, d.OK)
+func duration(d queue.Duration, more time.Duration) (value, off *time.Duration) {
+	return known(d.Value, d.OK), known(bound.Sum(d.Bound, more), d.OK)
 }
 
 // summary is a few lines for people.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
@@ -52,7 +53,7 @@ func TestCalibrationOfTheInterfaceIsAppliedToItsOwnStampsOnly(t *testing.T) {
 				if shift > 0 {
 					least += 19*time.Microsecond + shift
 				}
-				if c.from.Held <= kernelError && c.from.Origin != sample.InPacket && c.to.Origin == sample.Kernel && (c.got.Bound < least || c.got.Bound > least+time.Microsecond) {
+				if c.from.Held <= bound.KernelError && c.from.Origin != sample.InPacket && c.to.Origin == sample.Kernel && (c.got.Bound < least || c.got.Bound > least+time.Microsecond) {
 					t.Errorf("%s: bound %v, want %v", iface, c.got.Bound, least)
 				}
 			}

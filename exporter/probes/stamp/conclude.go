@@ -3,51 +3,17 @@ package stamp
 import (
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tstamp/phc"
 )
 
-// stampError bounds the error of a single stamp against the clock it was taken
-// from. The kernel's software stamp is taken within microseconds of the driver
-// (Linux, Documentation/networking/timestamping.rst); the figure is the 99th
-// percentile between two stamps of a loaded 2-core host. A user-space stamp misses
-// the host's own delay, which a busy host does not bound; the figure is the 99th
-// percentile of a loaded 2-core host; what a packet was held up before it left
-// (sample.Stamp.Held) can be longer. What a foreign reflector wrote is covered
-// by its own Error Estimate (RFC 8762 section 4.2.1).
-//
-// A card stamps within a microsecond of the wire; what is added is how well its
-// clock is related to the system's. A far end does not tell that, but ours
-// converts nothing above phc.MaxUncertainty.
-func (s *session) stampError(t sample.Stamp, far bool) time.Duration {
-	const user = 2 * time.Millisecond
-	switch t.Origin {
-	case sample.Hardware:
-		if far {
-			return time.Microsecond + phc.MaxUncertainty
-		}
-		return time.Microsecond + s.hub.hardwareUncertainty()
-	case sample.Kernel, sample.FollowUp:
-		return max(kernelError, t.Held)
-	case sample.InPacket:
-		if s.kind != farOurs {
-			return 0
-		}
-		return user
-	default:
-		return user
-	}
-}
-
-// kernelError is that of a kernel's stamp of a packet that was not held.
-const kernelError = 25 * time.Microsecond
-
 // hardwareUncertainty is that of the card's stamps, or what it was at the most if
 // the card was lost since.
 func (h *hub) hardwareUncertainty() time.Duration {
-	if h.card != nil {
+	if h != nil && h.card != nil {
 		if u, ok := h.card.Uncertainty(); ok {
 			return u
 		}
@@ -74,37 +40,39 @@ func (s *session) conclude(a *answer) {
 		s.stepped()
 	}
 	p.Near = a.clock.and(quality).bound
-	if s.shared = a.shared && needless(p); s.shared {
-		p.Near, p.Far = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
-	}
+	s.ends.Near.Conversion, s.ends.Far.Ours = s.hub.hardwareUncertainty(), s.kind == farOurs
+	clocks := s.judge(a)
 	s.lastConcluded, s.farReason = p.T4.At, p.Far.Reason
-	s.narrow(p)
-	forward := s.measure(&s.fwd, p, p.Seq, p.T1, p.T2)
-	reverse := s.measure(&s.rev, p, p.ReverseSeq, p.T3, p.T4)
+	forward := s.measure(&s.fwd, a, p.Seq, p.T1, p.T2, clocks)
+	reverse := s.measure(&s.rev, a, p.ReverseSeq, p.T3, p.T4, clocks)
 	if s.observe != nil {
 		s.observe(*p, forward, reverse)
 	}
+	s.measureRoundTrip(p)
+}
+
+// judge is what both clocks together may be off by for this answer.
+func (s *session) judge(a *answer) sample.Bound {
+	p := &a.packet
+	if s.shared = a.shared && bound.SharedClock(p.Near, p.Far); s.shared {
+		p.Near, p.Far = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
+	}
+	s.narrow(p)
+	clocks := bound.Clocks(p.Near, p.Far)
+	if clocks.Reason == sample.OK {
+		clocks.Error = s.tighten(clocks.Error, p)
+	}
+	return clocks
+}
+
+// measureRoundTrip takes the round trip, and the time in the reflector.
+func (s *session) measureRoundTrip(p *sample.Packet) {
 	if rtt, ok := p.RoundTrip(); ok {
 		s.roundTrips.times.Add(plain(rtt))
 		s.series.roundTrip.Observe(rtt.Seconds())
 	}
 	if r, ok := p.Residence(); ok {
 		s.series.residence.Observe(r.Seconds())
-	}
-}
-
-// needless tells whether p lacks nothing but a disciplined clock. Where both ends
-// read one and the same, its error is in both stamps and cancels, so none is
-// needed; but a step between them does not cancel, and a configuration that says
-// that there is no clock is obeyed.
-func needless(p *sample.Packet) bool {
-	switch p.Near.Reason {
-	case sample.NearStepped, sample.NoClock:
-		return false
-	case sample.OK:
-		return p.Far.Reason == sample.FarUnsynchronised
-	default:
-		return true
 	}
 }
 
@@ -115,7 +83,7 @@ func (s *session) stepped() {
 		d.delays.Reset()
 		d.variation.Break()
 		d.pdv.Reset()
-		d.full, d.valid = false, most{}
+		d.full = false
 	}
 	if s.offset != nil {
 		s.offset.Reset()

@@ -44,10 +44,7 @@ type direction struct {
 	full      bool // pdv has no more room
 	voices    []playback
 
-	// valid is the largest of the window's valid delays.
-	valid most
-
-	negative, vague uint64
+	negative, lowConfidence uint64
 	// held counts delays whose packet may have stood on its host after its stamp.
 	held    uint64
 	invalid [reasonCount]uint64
@@ -90,7 +87,7 @@ func (d *direction) reset() {
 	d.losses.Reset()
 	d.delays.Reset()
 	d.pdv.Reset()
-	d.full, d.valid = false, most{}
+	d.full = false
 }
 
 // stampCounts counts stamps by origin, sample.Absent for the missing ones.

@@ -139,45 +139,39 @@ func TestTerminalIsToldWhatTheInterfaceLacks(t *testing.T) {
 	}
 }
 
-func TestErrorOfACardsStampCoversItsRelation(t *testing.T) {
-	known, unknown := &slot{uncertainty: 3 * time.Microsecond}, &slot{}
-	for _, c := range []struct {
-		name string
+func TestErrorOfACardsStampIsThatOfItsRelation(t *testing.T) {
+	for name, c := range map[string]struct {
 		card card
-		far  bool
 		want time.Duration
 	}{
-		{"near", known, false, 4 * time.Microsecond},
-		{"near, lost since", unknown, false, time.Microsecond + phc.MaxUncertainty},
-		{"far", known, true, time.Microsecond + phc.MaxUncertainty},
-		{"far, none near", nil, true, time.Microsecond + phc.MaxUncertainty},
+		"known":      {&slot{uncertainty: 3 * time.Microsecond}, 3 * time.Microsecond},
+		"lost since": {&slot{}, phc.MaxUncertainty},
+		"none":       {nil, phc.MaxUncertainty},
 	} {
-		s := &session{hub: &hub{card: c.card}}
-		if got := s.stampError(sample.Stamp{Origin: sample.Hardware}, c.far); got != c.want || got >= s.stampError(sample.Stamp{Origin: sample.Kernel}, c.far) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		if got := (&hub{card: c.card}).hardwareUncertainty(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
 
 // The bound of a delay takes the near card's figure for the near end's stamp.
 func TestBoundOfADelayKnowsWhichEndIsNear(t *testing.T) {
-	s := &session{hub: &hub{card: &slot{uncertainty: 3 * time.Microsecond}}, opts: &Options{}}
-	s.fwd.dir, s.rev.dir = sample.Forward, sample.Reverse
-	s.series = newSeries(metric.Discard{}, "p", "stamp")
+	c := newCourt(t, 0, nil)
+	c.hub = &hub{card: &slot{uncertainty: 3 * time.Microsecond}}
 	card, kernel := sample.Stamp{At: 1, Origin: sample.Hardware}, sample.Stamp{At: 1, Origin: sample.Kernel}
 	p := sample.Packet{Near: sample.Bound{Reason: sample.OK}, Far: sample.Bound{Reason: sample.OK}}
 	const near, far, software = 4 * time.Microsecond, time.Microsecond + phc.MaxUncertainty, 25 * time.Microsecond
-	for _, c := range []struct {
+	for _, w := range []struct {
 		t1, t2, t3, t4   sample.Stamp
 		forward, reverse time.Duration
 	}{
 		{card, kernel, kernel, card, near + software, software + near},
 		{kernel, card, card, kernel, software + far, far + software},
 	} {
-		p.T1, p.T2, p.T3, p.T4 = c.t1, c.t2, c.t3, c.t4
-		forward, reverse := s.measure(&s.fwd, &p, 0, p.T1, p.T2), s.measure(&s.rev, &p, 0, p.T3, p.T4)
-		if forward.Bound != c.forward || reverse.Bound != c.reverse {
-			t.Errorf("bounds %v and %v, want %v and %v", forward.Bound, reverse.Bound, c.forward, c.reverse)
+		p.T1, p.T2, p.T3, p.T4 = w.t1, w.t2, w.t3, w.t4
+		c.conclude(&answer{clock: thenOf(c.clock.Quality(0)), packet: p})
+		if forward, reverse := c.judged[0], c.judged[1]; forward.Bound != w.forward || reverse.Bound != w.reverse {
+			t.Errorf("bounds %v and %v, want %v and %v", forward.Bound, reverse.Bound, w.forward, w.reverse)
 		}
 	}
 }

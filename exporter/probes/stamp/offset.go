@@ -26,14 +26,14 @@ func (s *session) narrow(p *sample.Packet) {
 		s.offset.Reset()
 		return
 	}
-	forward, forwards := p.Delay(sample.Forward)
-	reverse, reverses := p.Delay(sample.Reverse)
-	if !forwards || !reverses {
-		return
+	for _, t := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
+		if !t.Present() {
+			return
+		}
 	}
 	s.offset.Add(
-		forward.Value+s.stampErrors(sample.Forward, p.T1, p.T2),
-		reverse.Value+s.stampErrors(sample.Reverse, p.T3, p.T4), p.T4.At)
+		p.T2.At.Sub(p.T1.At)+s.ends.Stamps(sample.Forward, p.T1, p.T2),
+		p.T4.At.Sub(p.T3.At)+s.ends.Stamps(sample.Reverse, p.T3, p.T4), p.T4.At)
 	s.contradictory = s.offset.Contradictory(p.T4.At)
 }
 

@@ -51,12 +51,6 @@ type Options struct {
 	TAIOffset time.Duration `yaml:"tai_offset"`
 	// MaxBound: delays with a larger combined bound are invalid; 0: no limit.
 	MaxBound time.Duration `yaml:"max_bound"`
-	// VagueAbove is the share of a delay above which its bound makes it vague: it is
-	// reported, and counted as such. 0: never.
-	VagueAbove float64 `yaml:"vague_above"`
-	// InvalidAbove is the share of a delay above which its bound makes it invalid:
-	// at 1, the truth may be twice the delay, or none at all. 0: never.
-	InvalidAbove float64 `yaml:"invalid_above"`
 	// PathMinimum is what the delay of either direction is known to be at least, by
 	// the path's length or by better clocks; it bounds the clocks' offset (package
 	// feasible). 0: it is not used.
@@ -90,7 +84,6 @@ const (
 	minInterval = 100 * time.Microsecond
 	maxInterval = time.Hour
 	maxSize     = 8972
-	maxShare    = 100
 	maxMinimum  = 10 * time.Second
 )
 
@@ -100,7 +93,6 @@ func DefaultOptions() Options {
 		Interval: time.Second, Schedule: schedulePeriodic, TTL: 255,
 		LossTimeout: 3 * time.Second, Family: familyAny,
 		ResolveInterval: time.Minute, TimestampFormat: "ntp", TAIOffset: 37 * time.Second,
-		VagueAbove: 0.5, InvalidAbove: 1,
 		Codecs: []string{"G.711-PLC", "G.729"}, Playout: []string{playoutAdaptive},
 		PlayoutDelay: 60 * time.Millisecond,
 	}
@@ -112,9 +104,6 @@ func (o *Options) check() error {
 		o.Window = min(max(10*time.Second, 20*o.Interval), 10*time.Minute)
 	}
 	if err := o.checkTimes(); err != nil {
-		return err
-	}
-	if err := o.checkShares(); err != nil {
 		return err
 	}
 	if err := o.checkWords(); err != nil {
@@ -166,18 +155,6 @@ func (o *Options) checkTimes() error {
 	} {
 		if c.value < c.lo || c.value > c.hi {
 			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be between %v and %v", c.value, c.lo, c.hi)}
-		}
-	}
-	return nil
-}
-
-func (o *Options) checkShares() error {
-	for _, c := range []struct {
-		key   string
-		value float64
-	}{{"vague_above", o.VagueAbove}, {"invalid_above", o.InvalidAbove}} {
-		if !(c.value >= 0 && c.value <= maxShare) {
-			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be a share of the delay between 0 (never) and %d, such as 0.5", c.value, maxShare)}
 		}
 	}
 	return nil

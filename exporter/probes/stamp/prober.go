@@ -132,12 +132,9 @@ func (p *Prober) watch(ctx context.Context, s *session, failed func()) {
 	}
 }
 
-// calibrate looks up the stamp errors of the interface that s sends over. Where that
-// cannot be told, none are known.
+// calibrate looks up what is known of the stamps of the interface that s sends over. Where
+// that cannot be told, nothing is.
 func (p *Prober) calibrate(ctx context.Context, s *session) {
-	if len(p.env.Calibration.Records()) == 0 {
-		return
-	}
 	iface, err := p.opts.Hardware, error(nil)
 	if iface == "" {
 		iface, err = calibration.InterfaceTo(ctx, p.opts.local, s.peer)
@@ -145,10 +142,10 @@ func (p *Prober) calibrate(ctx context.Context, s *session) {
 	if err != nil {
 		p.log.Debug("Interface of the path not found; its stamps are taken as not calibrated", "err", err)
 	}
-	e, _ := p.env.Calibration.For(iface)
+	near := p.env.Calibration.Host(iface)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calibrated = e
+	s.ends.Near = near
 }
 
 // resolve finds the peer's address; among several, keep stays if it is one.

@@ -103,15 +103,13 @@ func (s *session) drain(d *direction) {
 
 func (s *session) publishWindow(d *direction) {
 	out, window := &s.series.direction[d.dir], s.summarise(d)
-	least, ok := window.least()
-	set(out.delayMin, least, ok)
-	set(out.delayMax, window.most.delay, window.most.any)
+	set(out.delayMin, window.Min, window.told())
+	set(out.delayMax, window.Max, window.told())
 	set(out.bound, window.bound, window.told())
-	out.quantiles.set(window.quantile)
+	out.quantiles.set(window.Quantile)
 	facts := &s.last.directions[d.dir]
-	facts.median, facts.delayed = window.quantile(0.5)
-	_, finite := window.Quantile(0.5)
-	facts.bound, facts.wide = window.bound, finite && !facts.delayed
+	facts.median, facts.delayed = window.Quantile(0.5)
+	facts.bound = window.bound
 	facts.loss, facts.lossKnown = d.losses.Ratio()
 	facts.lossKnown = facts.lossKnown && d.known
 	setFloat(out.lossRatio, facts.loss, facts.lossKnown)
@@ -161,7 +159,7 @@ func (s *session) publishDirection(d *direction) {
 	set(out.jitter, jitter, ok)
 	out.negative.to(d.negative)
 	out.held.ifAny(d.held)
-	out.vague.ifAny(d.vague)
+	out.lowConfidence.ifAny(d.lowConfidence)
 	for reason, n := range d.invalid {
 		out.invalid[reason].ifAny(n)
 	}

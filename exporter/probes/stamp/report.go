@@ -47,10 +47,9 @@ type DirectionReport struct {
 	// G.107 (absent without loss).
 	BurstRatio *float64 `json:"burst_ratio"`
 	// Delay is the one-way delay; lost packets count as infinite in its
-	// quantiles. Absent without trusted clocks: Invalid says why. A value that its
-	// bound exceeds (invalid_above) is absent, too.
+	// quantiles. Absent without trusted clocks: Invalid says why.
 	Delay *Distribution `json:"delay"`
-	// ErrorBound is that of the delays, whether they are reported or not.
+	// ErrorBound is that of the smallest delay and of the median.
 	ErrorBound *float64 `json:"error_bound"`
 	// IPDV is signed (RFC 3393); PDV is delay minus its minimum (RFC 5481).
 	IPDV *Distribution `json:"ipdv"`
@@ -59,9 +58,9 @@ type DirectionReport struct {
 	Jitter *float64 `json:"jitter"`
 	// Negative counts delays that are below zero by more than their bound: proof of a clock fault.
 	Negative uint64 `json:"negative"`
-	// Vague counts delays that are reported although their bound exceeds the share
-	// of them that vague_above sets.
-	Vague uint64 `json:"vague"`
+	// LowConfidence counts valid delays that are smaller than their own bound: of such a
+	// delay not even the sign is known. They are part of every distribution.
+	LowConfidence uint64 `json:"low_confidence"`
 	// Held counts delays of packets that the sending host may have held for longer
 	// than 25 us after their stamp: they may be too large by that.
 	Held uint64 `json:"held"`
@@ -147,7 +146,7 @@ func (s *session) report() Report {
 }
 
 func (s *session) reportDirection(d *direction) DirectionReport {
-	r := DirectionReport{Negative: d.negative, Vague: d.vague, Held: d.held, Invalid: map[string]uint64{}}
+	r := DirectionReport{Negative: d.negative, LowConfidence: d.lowConfidence, Held: d.held, Invalid: map[string]uint64{}}
 	for reason, n := range d.invalid {
 		addIfAny(r.Invalid, sample.Reason(reason).String(), n)
 	}
@@ -193,12 +192,12 @@ func (w *summary) distribution() *Distribution {
 		of  **float64
 		get func() (time.Duration, bool)
 	}{
-		{&d.Min, w.least},
-		{&d.P50, func() (time.Duration, bool) { return w.quantile(0.5) }},
-		{&d.P95, func() (time.Duration, bool) { return w.quantile(0.95) }},
-		{&d.P99, func() (time.Duration, bool) { return w.quantile(0.99) }},
-		{&d.Max, func() (time.Duration, bool) { return w.most.delay, w.most.any }},
-		{&d.ErrorBound, func() (time.Duration, bool) { return w.bound, w.told() }},
+		{&d.Min, func() (time.Duration, bool) { return w.Min, true }},
+		{&d.P50, func() (time.Duration, bool) { return w.Quantile(0.5) }},
+		{&d.P95, func() (time.Duration, bool) { return w.Quantile(0.95) }},
+		{&d.P99, func() (time.Duration, bool) { return w.Quantile(0.99) }},
+		{&d.Max, func() (time.Duration, bool) { return w.Max, true }},
+		{&d.ErrorBound, func() (time.Duration, bool) { return w.bound, true }},
 	} {
 		if v, ok := value.get(); ok {
 			*value.of = new(v.Seconds())

@@ -19,7 +19,7 @@ type directionSeries struct {
 	delayMin, delayMax, bound, jitter                            metric.Series
 	quantiles                                                    quantiles
 	delay, pdv, ipdv, burst                                      metric.Series
-	negative, held, vague                                        *counter
+	negative, held, lowConfidence                                *counter
 	invalid                                                      [reasonCount]*counter
 }
 
@@ -165,7 +165,7 @@ func newDirectionSeries(c *scope, dir string) directionSeries {
 		lost: c.counter(metric.PacketsLost, dir), duplicated: c.counter(metric.PacketsDuplicated, dir),
 		reordered: c.counter(metric.PacketsReordered, dir), late: c.counter(metric.PacketsLate, dir),
 		corrupted: c.counter(metric.PacketsCorrupted, dir), negative: c.counter(metric.DelayNegative, dir),
-		held: c.counter(metric.DelayHeld, dir), vague: c.counter(metric.DelayVague, dir),
+		held: c.counter(metric.DelayHeld, dir), lowConfidence: c.counter(metric.DelayLowConfidence, dir),
 		inFlight: c.open(metric.PacketsInFlight, dir), lossRatio: c.open(metric.LossRatio, dir),
 		burstRatio: c.open(metric.LossBurstRatio, dir), delayMin: c.open(metric.DelayMin, dir),
 		delayMax: c.open(metric.DelayMax, dir), quantiles: c.quantiles(metric.DelayQuantile, dir),

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/estimate/feasible"
 	"oneway.example/exporter/hostid"
@@ -85,7 +85,7 @@ type session struct {
 	query      querier
 	collect    *collector // only for a report
 	offset     *feasible.Estimator
-	calibrated calibration.Errors // of the near stamps; zero: not calibrated
+	ends       bound.Ends // what the stamps of both ends may be off by
 	far        farClock
 
 	discarded [discardReasons]uint64
@@ -116,7 +116,8 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 		run: rand.Uint32(), flights: newFlights(o.Interval, o.LossTimeout+time.Second),
 		fwd: direction{dir: sample.Forward, voices: newPlaybacks(o)},
 		rev: direction{dir: sample.Reverse, voices: newPlaybacks(o)}, offset: newOffset(o),
-		now: now, started: now, windowFrom: now, steps: c.Quality(instant.Now()).Steps,
+		ends: bound.Ends{Near: bound.Host{Ours: true}, Far: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
+		now:  now, started: now, windowFrom: now, steps: c.Quality(instant.Now()).Steps,
 	}
 	s.hostToken = hostid.Read().Token(s.run)
 	s.useKeys(o.keys)

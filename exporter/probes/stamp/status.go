@@ -54,8 +54,6 @@ func (s *session) blemish() string {
 		return "one-way delay is not valid: " + s.farReason.String()
 	case s.contradictory:
 		return "path_minimum is larger than the path's delays allow, or a clock was stepped: the clocks' own bounds are taken"
-	case s.last.tooWide() != "":
-		return s.last.tooWide()
 	case s.kind == farStateless && s.roundTrips.lost > 0:
 		return "the reflector does not number its answers: losses cannot be told by direction"
 	}
@@ -72,23 +70,11 @@ type lastWindow struct {
 type windowFacts struct {
 	median, bound time.Duration
 	delayed       bool
-	// wide: there is a median, and its bound exceeds it.
-	wide      bool
-	loss      float64
-	lossKnown bool
-	r         float64
-	rated     bool
-	codec     string
-}
-
-// tooWide says of which directions the delay is not told because its bound exceeds it.
-func (w *lastWindow) tooWide() string {
-	for _, d := range sample.Directions() {
-		if f := w.directions[d]; f.wide {
-			return fmt.Sprintf("%s delay is not valid: its error bound of ± %s exceeds it (invalid_above)", d, probe.Figures(f.bound))
-		}
-	}
-	return ""
+	loss          float64
+	lossKnown     bool
+	r             float64
+	rated         bool
+	codec         string
 }
 
 func (w *lastWindow) results(answered uint64) []probe.Result {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/instant"
 )
 
@@ -38,7 +39,7 @@ const (
 // MaxUncertainty is how far a converted stamp may be off, one-sided, before
 // none is converted any more: the kernel's own stamp is then about as good, and
 // simpler to believe. Reading over PCI Express leaves some 3 us.
-const MaxUncertainty = 20 * time.Microsecond
+const MaxUncertainty = bound.CardConversion
 
 // Relation converts a card's stamps. It is safe for concurrent use; System does
 // not block. The zero value knows nothing yet and converts nothing.

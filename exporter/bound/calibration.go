@@ -1,4 +1,4 @@
-package calibration
+package bound
 
 import (
 	"time"
@@ -6,8 +6,9 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Errors are those of one stamp of an interface. The zero value corrects nothing.
-type Errors struct {
+// Calibration is what was measured of one stamp of an interface (package calibration). The
+// zero value corrects nothing.
+type Calibration struct {
 	// Origin of the stamps that these are the errors of; sample.Absent: of none.
 	Origin sample.Origin
 	// Systematic is removed from a delay for its near stamp. It may be negative.
@@ -26,18 +27,19 @@ type Errors struct {
 // the error of that stamp. A stamp of another origin, a user-space fallback for
 // instance, leaves d as it is. The value of a delay without a bound is corrected
 // as well, so that variation is taken between like and like.
-func (e Errors) Correct(d sample.Delay, near sample.Stamp, assumed time.Duration) sample.Delay {
-	if e.Origin == sample.Absent || near.Origin != e.Origin {
+func (c Calibration) Correct(d sample.Delay, near sample.Stamp, assumed time.Duration) sample.Delay {
+	if c.Origin == sample.Absent || near.Origin != c.Origin {
 		return d
 	}
-	d.Value -= e.Systematic
+	d.Value -= c.Systematic
 	if !d.OK() {
 		return d
 	}
-	if e.Trusted {
-		d.Bound += max(e.Largest, near.Held) - assumed
+	others := d.Bound - assumed // of the clocks and of the far stamp
+	if c.Trusted {
+		d.Bound = Sum(others, max(c.Largest, near.Held))
 	} else {
-		d.Bound += max(e.Random, assumed) - assumed + e.Systematic.Abs()
+		d.Bound = Sum(others, max(c.Random, assumed), c.Systematic.Abs())
 	}
 	return d
 }

@@ -1,4 +1,4 @@
-package calibration
+package bound
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,8 @@ import (
 	"oneway.example/exporter/sample"
 )
 
+const us = time.Microsecond
+
 var kernelStamp = sample.Stamp{Origin: sample.Kernel}
 
 func TestByDefaultTheIntervalAlwaysContainsTheOneBefore(t *testing.T) {
@@ -16,7 +18,7 @@ func TestByDefaultTheIntervalAlwaysContainsTheOneBefore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	moved := 0
 	for range 10_000 {
-		e := Errors{Origin: sample.Kernel, Systematic: time.Duration(rng.IntN(100_000) - 50_000), Random: time.Duration(rng.IntN(100_000))}
+		e := Calibration{Origin: sample.Kernel, Systematic: time.Duration(rng.IntN(100_000) - 50_000), Random: time.Duration(rng.IntN(100_000))}
 		assumed := time.Duration(rng.IntN(50_000))
 		before := sample.Delay{Value: time.Duration(rng.IntN(1_000_000) - 500_000), Bound: assumed + time.Duration(rng.IntN(100_000)), Reason: sample.OK}
 		after := e.Correct(before, kernelStamp, assumed)
@@ -33,26 +35,26 @@ func TestByDefaultTheIntervalAlwaysContainsTheOneBefore(t *testing.T) {
 }
 
 func TestCorrectionFollowsThePolicy(t *testing.T) {
-	d := sample.Delay{Value: 100 * us, Bound: 75 * us, Reason: sample.OK}
 	held := sample.Stamp{Origin: sample.Kernel, Held: 300 * us}
-	small := Errors{Origin: sample.Kernel, Systematic: 4 * us, Random: 10 * us}
-	large := Errors{Origin: sample.Kernel, Systematic: -4 * us, Random: 40 * us}
-	trusted := Errors{Origin: sample.Kernel, Systematic: 4 * us, Random: 5 * us, Trusted: true, Largest: 10 * us}
+	small := Calibration{Origin: sample.Kernel, Systematic: 4 * us, Random: 10 * us}
+	large := Calibration{Origin: sample.Kernel, Systematic: -4 * us, Random: 40 * us}
+	trusted := Calibration{Origin: sample.Kernel, Systematic: 4 * us, Random: 5 * us, Trusted: true, Largest: 10 * us}
 	for name, c := range map[string]struct {
-		errors       Errors
+		errors       Calibration
 		near         sample.Stamp
 		assumed      time.Duration
 		value, bound time.Duration
 	}{
-		"nothing known":            {Errors{}, kernelStamp, 25 * us, 100 * us, 75 * us},
-		"no stamp":                 {Errors{}, sample.Stamp{}, 25 * us, 100 * us, 75 * us},
+		"nothing known":            {Calibration{}, kernelStamp, 25 * us, 100 * us, 75 * us},
+		"no stamp":                 {Calibration{}, sample.Stamp{}, 25 * us, 100 * us, 75 * us},
 		"small random":             {small, kernelStamp, 25 * us, 96 * us, 79 * us},
 		"large random":             {large, kernelStamp, 25 * us, 104 * us, 94 * us},
 		"trusted":                  {trusted, kernelStamp, 25 * us, 96 * us, 60 * us},
-		"trusted, but held":        {trusted, held, 300 * us, 96 * us, 75 * us},
-		"stamp of user space":      {small, sample.Stamp{Origin: sample.User}, 2000 * us, 100 * us, 75 * us},
-		"stamp of the card, other": {small, sample.Stamp{Origin: sample.Hardware}, 1 * us, 100 * us, 75 * us},
+		"trusted, but held":        {trusted, held, 300 * us, 96 * us, 350 * us},
+		"stamp of user space":      {small, sample.Stamp{Origin: sample.User}, 2000 * us, 100 * us, 2050 * us},
+		"stamp of the card, other": {small, sample.Stamp{Origin: sample.Hardware}, 1 * us, 100 * us, 51 * us},
 	} {
+		d := sample.Delay{Value: 100 * us, Bound: 50*us + c.assumed, Reason: sample.OK}
 		got := c.errors.Correct(d, c.near, c.assumed)
 		if got.Value != c.value || got.Bound != c.bound || !got.OK() {
 			t.Errorf("%s: %v ± %v, want %v ± %v", name, got.Value, got.Bound, c.value, c.bound)
@@ -61,7 +63,7 @@ func TestCorrectionFollowsThePolicy(t *testing.T) {
 }
 
 func TestADelayWithoutABoundGetsNone(t *testing.T) {
-	e := Errors{Origin: sample.Kernel, Systematic: 4 * us, Random: 40 * us}
+	e := Calibration{Origin: sample.Kernel, Systematic: 4 * us, Random: 40 * us}
 	got := e.Correct(sample.Delay{Value: 100 * us, Reason: sample.NoClock}, kernelStamp, 0)
 	if got != (sample.Delay{Value: 96 * us, Reason: sample.NoClock}) {
 		t.Errorf("%+v", got)
@@ -69,7 +71,7 @@ func TestADelayWithoutABoundGetsNone(t *testing.T) {
 }
 
 func TestCorrectionDoesNotAllocate(t *testing.T) {
-	e := recordErrors()
+	e := calibrated()
 	d := sample.Delay{Value: 100 * us, Bound: 75 * us, Reason: sample.OK}
 	if n := testing.AllocsPerRun(100, func() { d = e.Correct(d, kernelStamp, 25*us) }); n > 0 {
 		t.Errorf("%v allocations", n)
@@ -77,7 +79,7 @@ func TestCorrectionDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkCorrect(b *testing.B) {
-	e := recordErrors()
+	e := calibrated()
 	d := sample.Delay{Value: 100 * us, Bound: 75 * us, Reason: sample.OK}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -85,7 +87,6 @@ func BenchmarkCorrect(b *testing.B) {
 	}
 }
 
-func recordErrors() Errors {
-	r := recorded("eth0")
-	return r.Errors()
+func calibrated() Calibration {
+	return Calibration{Origin: sample.Kernel, Systematic: 2 * us, Random: 7 * us}
 }

@@ -1,0 +1,274 @@
+package bound
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+func TestSumSaturates(t *testing.T) {
+	for _, c := range []struct {
+		parts []time.Duration
+		want  time.Duration
+	}{
+		{nil, 0},
+		{[]time.Duration{1, 2, 3}, 6},
+		{[]time.Duration{math.MaxInt64}, Endless},
+		{[]time.Duration{math.MaxInt64, 1}, Endless},
+		{[]time.Duration{1, math.MaxInt64}, Endless},
+		{[]time.Duration{math.MaxInt64 - 1, 1}, Endless},
+		{[]time.Duration{math.MaxInt64, math.MaxInt64, 2}, Endless},
+		{[]time.Duration{5, -1}, Endless},
+		{[]time.Duration{math.MinInt64, math.MaxInt64}, Endless},
+	} {
+		if got := Sum(c.parts...); got != c.want {
+			t.Errorf("%v: %d, want %d", c.parts, got, c.want)
+		}
+	}
+}
+
+func TestBoundAboveAnHourOrBelowZeroIsTooLarge(t *testing.T) {
+	for b, want := range map[time.Duration]sample.Reason{
+		0: sample.OK, Limit: sample.OK, Limit + 1: sample.BoundTooLarge, Endless: sample.BoundTooLarge,
+		-1: sample.BoundTooLarge, math.MinInt64: sample.BoundTooLarge,
+	} {
+		if got := Check(b, 0); got != want {
+			t.Errorf("%v: %v, want %v", b, got, want)
+		}
+	}
+	if Check(2*us, us) != sample.BoundTooLarge || Check(us, us) != sample.OK || Check(2*Limit, 3*Limit) != sample.BoundTooLarge {
+		t.Error("a configured limit is not obeyed, or loosens the fixed one")
+	}
+}
+
+// TestNoErrorEstimateMakesASmallBound tries every scale and multiplier that a far end may
+// write, with and without the S bit, at either end.
+func TestNoErrorEstimateMakesASmallBound(t *testing.T) {
+	var ends Ends
+	from := sample.Stamp{At: 1_000_000_000, Origin: sample.Kernel}
+	to := sample.Stamp{At: 1_020_000_000, Origin: sample.Kernel}
+	for raw := range 1 << 16 {
+		e := timefmt.ErrorEstimate(raw)
+		claimed := math.Ceil(math.Ldexp(float64(raw&255), raw>>8&63-32) * 1e9)
+		far := sample.Bound{Error: e.Bound(), Reason: sample.OK}
+		near := sample.Bound{Error: 6 * us, Reason: sample.OK}
+		for _, clocks := range []sample.Bound{Clocks(near, far), Clocks(far, near), Clocks(far, far)} {
+			d, proof := ends.Delay(sample.Forward, from, to, clocks)
+			if proof {
+				t.Fatalf("%#04x: 20 ms is a negative delay", raw)
+			}
+			if d.OK() && (float64(d.Bound) < claimed || d.Bound > Limit) || !d.OK() && claimed < float64(Limit/3) {
+				t.Fatalf("%#04x claims %g ns: %+v", raw, claimed, d)
+			}
+		}
+	}
+}
+
+func TestReasonOfTheSenderComesFirst(t *testing.T) {
+	for _, near := range sample.Reasons() {
+		for _, far := range sample.Reasons() {
+			got := Clocks(sample.Bound{Error: 3, Reason: near}, sample.Bound{Error: 4, Reason: far})
+			switch {
+			case near != sample.OK && got != (sample.Bound{Reason: near}),
+				near == sample.OK && far != sample.OK && got != (sample.Bound{Reason: far}),
+				near == sample.OK && far == sample.OK && got != (sample.Bound{Error: 7, Reason: sample.OK}):
+				t.Errorf("%v and %v: %+v", near, far, got)
+			}
+		}
+	}
+}
+
+func TestSharedClockStandsInForOneThatIsNotTrusted(t *testing.T) {
+	for _, c := range []struct {
+		near, far sample.Reason
+		want      bool
+	}{
+		{sample.ClockSilent, sample.FarUnsynchronised, true},
+		{sample.NearUnsynchronised, sample.OK, true},
+		{sample.Unknown, sample.FarUnsynchronised, true},
+		{sample.OK, sample.FarUnsynchronised, true},
+		{sample.OK, sample.OK, false}, // trusted: their own bounds stand
+		{sample.NoClock, sample.FarUnsynchronised, false},
+		{sample.NearStepped, sample.FarUnsynchronised, false},
+		{sample.ClockSilent, sample.FarStepped, false},
+		{sample.OK, sample.FarStepped, false},
+	} {
+		if got := SharedClock(sample.Bound{Reason: c.near}, sample.Bound{Reason: c.far}); got != c.want {
+			t.Errorf("%v and %v: %v", c.near, c.far, got)
+		}
+	}
+}
+
+func TestErrorOfAStampFollowsItsOriginAndHowLongItWasHeld(t *testing.T) {
+	near := Host{Conversion: 3 * us, Moderation: 50 * us}
+	foreign, ours := Host{Conversion: CardConversion}, Host{Conversion: CardConversion, Ours: true}
+	held := func(o sample.Origin, d time.Duration) sample.Stamp { return sample.Stamp{Origin: o, Held: d} }
+	for name, c := range map[string]struct{ got, want time.Duration }{
+		"kernel, sent":                 {near.sent(held(sample.Kernel, 0)), KernelError},
+		"kernel, sent and held":        {near.sent(held(sample.Kernel, 4*time.Millisecond)), 4 * time.Millisecond},
+		"kernel, received, moderated":  {near.received(held(sample.Kernel, 0)), KernelError + 50*us},
+		"card, not held up by it":      {near.received(held(sample.Hardware, 0)), 4 * us},
+		"card, far":                    {ours.sent(held(sample.Hardware, 0)), CardError + CardConversion},
+		"told later":                   {ours.sent(held(sample.FollowUp, 0)), KernelError},
+		"in the packet, ours":          {ours.received(held(sample.InPacket, 0)), UserError},
+		"in the packet, another's":     {foreign.received(held(sample.InPacket, 0)), 0},
+		"user space":                   {near.sent(held(sample.User, 0)), UserError},
+		"user space, held":             {near.sent(held(sample.User, time.Second)), time.Second},
+		"moderation that has no end":   {(&Host{Moderation: math.MaxInt64}).received(held(sample.Kernel, 0)), Endless},
+		"moderation, of the card none": {(&Host{Moderation: time.Hour}).received(held(sample.Hardware, 0)), us},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+}
+
+func TestLowConfidenceIsADelayBelowItsBound(t *testing.T) {
+	for _, c := range []struct {
+		d    sample.Delay
+		want bool
+	}{
+		{sample.Delay{Value: 20 * us, Bound: 56 * us, Reason: sample.OK}, true},
+		{sample.Delay{Value: -20 * us, Bound: 56 * us, Reason: sample.OK}, true},
+		{sample.Delay{Value: 56 * us, Bound: 56 * us, Reason: sample.OK}, false},
+		{sample.Delay{Value: -57 * us, Bound: 56 * us, Reason: sample.OK}, false},
+		{sample.Delay{Value: 20 * us, Bound: 56 * us, Reason: sample.NoClock}, false},
+	} {
+		if LowConfidence(c.d) != c.want {
+			t.Errorf("%+v: %v", c.d, !c.want)
+		}
+	}
+}
+
+// world draws true delays, clocks that are off by no more than they claim, and stamps that
+// are off by no more than their limits.
+type world struct {
+	rng  *rand.Rand
+	ends Ends
+}
+
+func (w *world) upTo(d time.Duration) time.Duration {
+	switch w.rng.IntN(4) {
+	case 0:
+		return d // at the edge
+	case 1:
+		return 0
+	}
+	return time.Duration(w.rng.Int64N(int64(d) + 1))
+}
+
+func (w *world) either(d time.Duration) time.Duration {
+	if w.rng.IntN(2) == 0 {
+		return -w.upTo(d)
+	}
+	return w.upTo(d)
+}
+
+// claim is a clock: how far it is off, and what it says of it. Some claims are beyond all
+// limits, some clocks are not trusted.
+func (w *world) claim() (off time.Duration, b sample.Bound) {
+	reasons := sample.Reasons()
+	claims := [...]time.Duration{0, 80, 6 * us, 300 * us, 40 * time.Millisecond, time.Second, 30 * time.Minute, Limit, 2 * Limit, math.MaxInt64 / 4, math.MaxInt64 / 2, math.MaxInt64, -1, math.MinInt64}
+	b = sample.Bound{Error: claims[w.rng.IntN(len(claims))], Reason: sample.OK}
+	if b.Error >= 0 {
+		off = w.either(min(b.Error, 100*365*24*time.Hour))
+	} else {
+		off = w.either(time.Hour)
+	}
+	if w.rng.IntN(5) == 0 {
+		b.Reason = reasons[w.rng.IntN(len(reasons))]
+	}
+	return off, b
+}
+
+// stamp is taken at an instant of true time by a clock that is off; the error of its taking
+// is within the limit of its origin, and to the side that its origin allows.
+func (w *world) stamp(at instant.Time, off time.Duration, h *Host, sent bool) sample.Stamp {
+	origins := []sample.Origin{sample.User, sample.Kernel, sample.Hardware, sample.FollowUp}
+	s := sample.Stamp{Origin: origins[w.rng.IntN(len(origins))]}
+	if sent && w.rng.IntN(8) == 0 {
+		s.Held = time.Duration(w.rng.Int64N(int64(20 * time.Millisecond)))
+	}
+	limit := h.received(s)
+	if sent {
+		limit = h.sent(s)
+	}
+	s.At = at.Add(off).Add(w.either(limit))
+	return s
+}
+
+// TestTruthIsInsideOrTheDelayIsInvalidWithAReason is the promise of this package.
+func TestTruthIsInsideOrTheDelayIsInvalidWithAReason(t *testing.T) {
+	seed := uint64(20260101)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	valid, invalid := 0, 0
+	for i := range 300_000 {
+		w := world{rng: rng, ends: Ends{
+			Near: Host{Conversion: time.Duration(rng.IntN(20_000)), Moderation: time.Duration(rng.IntN(200_000))},
+			Far:  Host{Conversion: CardConversion, Moderation: time.Duration(rng.IntN(200_000)), Ours: true},
+		}}
+		truth := [...]time.Duration{0, 20 * us, 14 * time.Millisecond, 3 * time.Second}[rng.IntN(4)]
+		left := instant.Time(1_700_000_000e9) + instant.Time(rng.Int64N(1e15))
+		nearOff, near := w.claim()
+		farOff, far := w.claim()
+		dir := sample.Directions()[rng.IntN(2)]
+		var sent, received sample.Stamp
+		if dir == sample.Forward {
+			sent, received = w.stamp(left, nearOff, &w.ends.Near, true), w.stamp(left.Add(truth), farOff, &w.ends.Far, false)
+		} else {
+			sent, received = w.stamp(left, farOff, &w.ends.Far, true), w.stamp(left.Add(truth), nearOff, &w.ends.Near, false)
+		}
+		d, proof := w.ends.Delay(dir, sent, received, Clocks(near, far))
+		if !d.OK() {
+			invalid++
+			if proof {
+				t.Fatalf("seed %d, %d: an invalid delay proves a fault: %+v", seed, i, d)
+			}
+			if near.Reason == sample.OK && far.Reason == sample.OK && Check(Sum(near.Error, far.Error, time.Second), 0) == sample.OK {
+				t.Fatalf("seed %d, %d: clocks of %+v and %+v, and yet %+v", seed, i, near, far, d)
+			}
+			continue
+		}
+		valid++
+		if near.Reason != sample.OK || far.Reason != sample.OK {
+			t.Fatalf("seed %d, %d: clocks of %+v and %+v make %+v", seed, i, near, far, d)
+		}
+		if d.Bound < 0 || d.Bound > Limit || truth < d.Value-d.Bound || truth > d.Value+d.Bound {
+			t.Fatalf("seed %d, %d: truly %v, told %v ± %v", seed, i, truth, d.Value, d.Bound)
+		}
+		if proof {
+			t.Fatalf("seed %d, %d: clocks within their bounds, and %+v is called a fault", seed, i, d)
+		}
+	}
+	if valid < 40_000 || invalid < 50_000 {
+		t.Errorf("%d valid and %d invalid delays: the test tries too few of one kind", valid, invalid)
+	}
+}
+
+func TestDelayDoesNotAllocate(t *testing.T) {
+	e := Ends{Near: Host{Calibrated: calibrated()}}
+	from, to := sample.Stamp{At: 1, Origin: sample.Kernel}, sample.Stamp{At: 2e7, Origin: sample.Kernel}
+	near := sample.Bound{Error: us, Reason: sample.OK}
+	var kept sample.Delay
+	if n := testing.AllocsPerRun(100, func() { kept, _ = e.Delay(sample.Forward, from, to, Clocks(near, near)) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if !kept.OK() {
+		t.Error(kept)
+	}
+}
+
+func BenchmarkDelay(b *testing.B) {
+	e := Ends{Near: Host{Calibrated: calibrated()}}
+	from, to := sample.Stamp{At: 1, Origin: sample.Kernel}, sample.Stamp{At: 2e7, Origin: sample.Kernel}
+	near := sample.Bound{Error: us, Reason: sample.OK}
+	b.ReportAllocs()
+	for b.Loop() {
+		e.Delay(sample.Forward, from, to, Clocks(near, near))
+	}
+}
