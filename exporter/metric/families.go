@@ -21,7 +21,7 @@ func Groups() []Group {
 		{"Packets", []*Desc{
 			PacketsSent,
 			PacketsReceived,
-			PacketsLost,
+			PacketsLost, PacketsHostDropped,
 			PacketsInFlight,
 			PacketsDuplicated,
 			PacketsReordered,
@@ -30,7 +30,7 @@ func Groups() []Group {
 			PacketsDiscarded,
 			DirectionUnknown,
 			RoundTripLost,
-			RoundTripReceived,
+			RoundTripReceived, RoundTripInvalid,
 			LossBurst,
 			LossBurstRatio,
 			LossRatio,

@@ -5,7 +5,7 @@ var (
 	// PacketsSent is oneway_packets_sent_total.
 	PacketsSent = &Desc{
 		Name: "oneway_packets_sent_total", Kind: Counter, Labels: perDirection,
-		Help:   "Test packets sent in the direction. Reverse: answers that the reflector says it sent. Always sent = received + lost + in flight.",
+		Help:   "Test packets sent in the direction. Reverse: answers that the reflector says it sent. Always sent = received + lost + host_dropped + in flight.",
 		Absent: "Reverse, with a reflector that numbers no answers of its own.",
 		Source: "RFC 7680 section 2",
 	}
@@ -18,9 +18,16 @@ var (
 	// PacketsLost is oneway_packets_lost_total.
 	PacketsLost = &Desc{
 		Name: "oneway_packets_lost_total", Kind: Counter, Labels: perDirection,
-		Help:   "Test packets of which no uncorrupted copy came within the waiting time.",
+		Help:   "Test packets of which no uncorrupted copy came within the waiting time (loss_timeout), by their own one-way delay where the clocks are trusted and the answer came, else counted from when a later packet came.",
 		Absent: "With a foreign reflector that does not tell the directions apart.",
 		Source: "RFC 7680 section 2.4",
+	}
+	// PacketsHostDropped is oneway_packets_host_dropped_total.
+	PacketsHostDropped = &Desc{
+		Name: "oneway_packets_host_dropped_total", Kind: Counter, Labels: perDirection,
+		Help:   "Test packets that did not arrive while the receiving host's own socket dropped packets, at most as many as it dropped: this host's fault in reverse, the far end's forward, and no loss of the path. Neither received nor lost.",
+		Absent: "Until the first; forward, with a foreign reflector.",
+		Source: "socket(7) SO_RXQ_OVFL, Linux 2.6.33",
 	}
 	// PacketsInFlight is oneway_packets_in_flight.
 	PacketsInFlight = &Desc{
@@ -46,7 +53,7 @@ var (
 	// PacketsLate is oneway_packets_late_total.
 	PacketsLate = &Desc{
 		Name: "oneway_packets_late_total", Kind: Counter, Labels: perDirection,
-		Help:   "First copies that came after their loss had been decided; they stay lost.",
+		Help:   "First copies that came after the waiting time; they are lost.",
 		Absent: "With a foreign reflector, forward.",
 		Source: "RFC 7680 section 2.4",
 	}
@@ -80,6 +87,13 @@ var (
 		Name: "oneway_round_trips_received_total", Kind: Counter, Labels: perProbe,
 		Help:   "Test packets that were answered within the waiting time.",
 		Source: "RFC 8762 section 4",
+	}
+	// RoundTripInvalid is oneway_round_trips_invalid_total.
+	RoundTripInvalid = &Desc{
+		Name: "oneway_round_trips_invalid_total", Kind: Counter, Labels: perReason,
+		Help:   "Answered test packets without a round-trip time, because the clock of one end was stepped between its two stamps, by reason.",
+		Absent: "Until the first.",
+		Source: "design, invariant 2",
 	}
 	// LossBurst is oneway_loss_burst_packets.
 	LossBurst = &Desc{

@@ -112,7 +112,7 @@ func (t *table) takeWindow() *seqwin.Window {
 	}
 	w := t.windows[n-1]
 	t.windows = t.windows[:n-1]
-	*w = seqwin.Window{}
+	w.Reset()
 	return w
 }
 

@@ -5,7 +5,7 @@ import "time"
 // reference is the same receiver written to be read: it keeps the fate of every
 // number for ever, and counts by going through all of them.
 type reference struct {
-	first, base, next            uint64
+	first, base, next, size      uint64
 	arrived, received            map[uint64]bool
 	opened                       map[uint64]int64 // ms
 	duplicated, reordered, tardy uint64
@@ -13,7 +13,7 @@ type reference struct {
 
 func newReference(first uint64) *reference {
 	return &reference{
-		first: first, base: first, next: first,
+		first: first, base: first, next: first, size: Size,
 		arrived: map[uint64]bool{}, received: map[uint64]bool{}, opened: map[uint64]int64{},
 	}
 }
@@ -21,11 +21,12 @@ func newReference(first uint64) *reference {
 func (r *reference) add(n uint64, now time.Duration) Verdict {
 	switch {
 	case n >= r.next:
+		r.grow(n)
 		r.see(n+1, now)
 		r.arrived[n], r.received[n] = true, true
 		r.settle()
 		return Unique
-	case n+Size < r.next:
+	case n+r.size < r.next:
 		r.tardy++
 		return Late
 	case r.arrived[n]:
@@ -42,10 +43,27 @@ func (r *reference) add(n uint64, now time.Duration) Verdict {
 	return Reordered
 }
 
+// grow doubles what is remembered, rather than to decide a number for want of room, while
+// one of sixteen numbers remembered has come.
+func (r *reference) grow(n uint64) {
+	for n >= r.base+r.size && r.size < MaxSize {
+		came := uint64(0)
+		for i := r.next - min(r.next, r.size); i < r.next; i++ {
+			if r.arrived[i] {
+				came++
+			}
+		}
+		if 16*came < r.size {
+			return
+		}
+		r.size *= 2
+	}
+}
+
 func (r *reference) see(next uint64, now time.Duration) {
 	for ; r.next < next; r.next++ {
 		r.opened[r.next] = now.Milliseconds()
-		if r.next-r.base == Size {
+		if r.next-r.base == r.size {
 			r.base++
 		}
 	}
@@ -69,6 +87,9 @@ func (r *reference) expire(now, wait time.Duration) {
 }
 
 func (r *reference) finish(next uint64, now time.Duration) {
+	if next > r.next {
+		r.grow(next - 1)
+	}
 	r.see(next, now)
 	r.base = max(r.base, min(next, r.next))
 	r.settle()

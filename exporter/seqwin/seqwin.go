@@ -10,9 +10,10 @@
 //	Next - First = Received + Lost + Pending   (always, exactly)
 //
 // A missing number becomes Lost when the waiting time (Tmax, RFC 7680 section
-// 2.4) has passed since a higher number arrived, or when Size higher numbers
-// have been seen. A first copy that comes after that is Late: it never takes
-// the loss back. A further copy is Duplicated (RFC 5560) and takes nothing back
+// 2.4) has passed since a higher number arrived, or when so many higher numbers have been
+// seen that the window has no room for it: it grows to MaxSize as packets come. A first copy
+// that comes after that is Late: it never takes the loss back. So is one of which the
+// caller knows that its own delay was longer than the waiting time (AddOverdue). A further copy is Duplicated (RFC 5560) and takes nothing back
 // either. Reordered is RFC 4737 section 3.3: a unique packet whose number is
 // less than next; lost and late packets are not reordered.
 package seqwin
@@ -22,10 +23,15 @@ import (
 	"time"
 )
 
-// Size is how many numbers below the highest seen are remembered. It bounds the
-// memory of a session (2.2 KiB) and the longest reordering extent that is told
-// from loss.
-const Size = 512
+// Size is how many numbers below the highest seen are remembered at first, in 2.2 KiB.
+// Where numbers would be decided for want of room, the window is doubled, up to MaxSize, as
+// long as one of sparsest numbers in it was received: so packets pay for memory, and a
+// number that jumps ahead gets none.
+const (
+	Size     = 512
+	MaxSize  = 1 << 17
+	sparsest = 16
+)
 
 // RecentWords is the length of Counts.Recent in 64-bit words.
 const RecentWords = 4
@@ -72,15 +78,79 @@ type Counts struct {
 	Recent [RecentWords]uint64
 }
 
-// Window is one receiver's state. The zero value expects number 0 first.
+// Window is one receiver's state. The zero value expects number 0 first. It must not be
+// copied once it is in use.
 type Window struct {
 	counts Counts
-	// seen: bit n%Size is set if number n arrived in any way, for n in [next-Size, next).
-	seen [Size / 64]uint64
-	// openedMs[n%Size] is when a missing number was first overtaken, in
+	// seen: bit n%size is set if number n arrived in any way, for n in [next-size, next),
+	// size being the length of openedMs, a power of two; overdue: if it came too late.
+	seen, overdue []uint64
+	// openedMs[n%size] is when a missing number was first overtaken, in
 	// milliseconds of the caller's monotonic clock.
-	openedMs [Size]uint32
+	openedMs []uint32
+	mask     uint64 // size-1
 	inBurst  bool
+}
+
+// Reset forgets everything but the memory of a window that has not grown.
+func (w *Window) Reset() {
+	old := *w
+	*w = Window{}
+	if len(old.openedMs) == Size {
+		clear(old.seen)
+		clear(old.overdue)
+		w.seen, w.overdue, w.openedMs, w.mask = old.seen, old.overdue, old.openedMs, old.mask
+	}
+}
+
+// Reserve makes room for n numbers, at most MaxSize, where the caller knows its rate.
+func (w *Window) Reserve(n int) {
+	size := Size
+	for size < min(n, MaxSize) {
+		size *= 2
+	}
+	if size > len(w.openedMs) {
+		w.resize(size)
+	}
+}
+
+// resize moves what is remembered to tables of another size.
+func (w *Window) resize(size int) {
+	old := *w
+	w.seen, w.overdue, w.openedMs = make([]uint64, size/64), make([]uint64, size/64), make([]uint32, size)
+	w.mask = uint64(size) - 1
+	for n := w.counts.Next - min(w.counts.Next, uint64(len(old.openedMs))); n < w.counts.Next; n++ {
+		if old.has(n) {
+			w.mark(n)
+		}
+		if old.late(n) {
+			w.markOverdue(n)
+		}
+		w.openedMs[n&w.mask] = old.openedMs[n&old.mask]
+	}
+}
+
+// size is how many numbers the window remembers; it has tables from its first use on.
+func (w *Window) size() uint64 {
+	if len(w.openedMs) == 0 {
+		w.resize(Size)
+	}
+	return uint64(len(w.openedMs))
+}
+
+// grow doubles the window while number n would push undecided ones out of it, and enough of
+// those in it were received.
+func (w *Window) grow(n uint64) {
+	for size := w.size(); n+1 > size && n+1-size > w.counts.Base && size < MaxSize; size *= 2 {
+		received := 0
+		for _, word := range w.seen {
+			received += bits.OnesCount64(word)
+		}
+		if uint64(received)*sparsest < size {
+			return
+		}
+		w.resize(int(2 * size))
+	}
 }
 
 // Start makes n the first number expected. It must be called before the first
@@ -94,24 +164,29 @@ func (w *Window) Counts() Counts { return w.counts }
 // Pending is how many numbers below Next are neither received nor lost yet.
 func (c *Counts) Pending() uint64 { return c.Next - c.First - c.Received - c.Lost }
 
-// Add takes the arrival of number n at the monotonic time now. It allocates
-// nothing; its cost is constant but for a jump ahead, at most Size small steps.
-// Numbers from 2^63, where no session gets, count as late.
-func (w *Window) Add(n uint64, now time.Duration) Verdict {
-	c := &w.counts
+// Add takes the arrival of number n at the monotonic time now. Its cost is constant but
+// for a jump ahead, at most as many small steps as the window has numbers. It allocates
+// when the window grows. Numbers from 2^63, where no session gets, count as late.
+func (w *Window) Add(n uint64, now time.Duration) Verdict { return w.add(n, now, false) }
+
+// AddOverdue takes the arrival of a packet whose own delay was longer than the waiting time:
+// it is Late, and lost, even if no higher number came before it.
+func (w *Window) AddOverdue(n uint64, now time.Duration) Verdict { return w.add(n, now, true) }
+
+func (w *Window) add(n uint64, now time.Duration, overdue bool) Verdict {
+	c, size := &w.counts, w.size()
+	verdict := Reordered
 	switch {
 	case n > maxNumber:
 		c.Late++
 		return Late
 	case n >= c.Next:
+		w.grow(n)
 		w.advance(n, now)
-		w.mark(n)
-		c.Received++
-		w.slide()
-		return Unique
-	case n+Size < c.Next || (n < c.Base && !w.has(n)):
+		verdict = Unique
+	case n+size < c.Next || (n < c.Base && !w.has(n)):
 		// Older than all memory counts as late, each copy: it was certainly decided.
-		if n+Size >= c.Next {
+		if n+size >= c.Next {
 			w.mark(n)
 		}
 		c.Late++
@@ -121,10 +196,19 @@ func (w *Window) Add(n uint64, now time.Duration) Verdict {
 		return Duplicate
 	}
 	w.mark(n)
-	c.Received++
-	c.Reordered++
+	switch {
+	case overdue:
+		verdict = Late
+		w.markOverdue(n)
+		c.Late++
+	case verdict == Reordered:
+		c.Reordered++
+		fallthrough
+	default:
+		c.Received++
+	}
 	w.slide()
-	return Reordered
+	return verdict
 }
 
 // Expire decides the numbers that have been missing for longer than wait, at
@@ -137,12 +221,12 @@ func (w *Window) Expire(now, wait time.Duration) {
 	for c.Base < c.Next {
 		if !w.has(c.Base) {
 			// Signed, so that a small step back is not an age of 49 days.
-			age := int32(toMs(now) - w.openedMs[c.Base%Size])
+			age := int32(toMs(now) - w.openedMs[c.Base&w.mask])
 			if int64(age) <= limit {
 				return
 			}
 		}
-		w.settle(1, w.has(c.Base))
+		w.settle(1, w.received(c.Base))
 	}
 }
 
@@ -152,6 +236,7 @@ func (w *Window) Expire(now, wait time.Duration) {
 func (w *Window) Finish(next uint64, now time.Duration) {
 	next = min(next, maxNumber)
 	if next > w.counts.Next {
+		w.grow(next - 1)
 		w.advance(next-1, now)
 	}
 	w.decideTo(min(next, w.counts.Next))
@@ -160,8 +245,8 @@ func (w *Window) Finish(next uint64, now time.Duration) {
 
 // advance moves next to n+1, noting when the skipped numbers were overtaken.
 func (w *Window) advance(n uint64, now time.Duration) {
-	c := &w.counts
-	if floor := n + 1 - min(n+1, Size); floor > c.Base {
+	c, size := &w.counts, w.size()
+	if floor := n + 1 - min(n+1, size); floor > c.Base {
 		// What falls out of the window is decided, and what never enters it (the
 		// gap of an outage) must not cost a step for every number.
 		w.decideTo(min(floor, c.Next))
@@ -173,14 +258,14 @@ func (w *Window) advance(n uint64, now time.Duration) {
 	opened := toMs(now)
 	for ; c.Next <= n; c.Next++ {
 		w.unmark(c.Next)
-		w.openedMs[c.Next%Size] = opened
+		w.openedMs[c.Next&w.mask] = opened
 	}
 }
 
-// slide moves base over the numbers that have been received.
+// slide moves base over the numbers that have arrived.
 func (w *Window) slide() {
 	for w.counts.Base < w.counts.Next && w.has(w.counts.Base) {
-		w.settle(1, true)
+		w.settle(1, w.received(w.counts.Base))
 	}
 }
 
@@ -189,7 +274,8 @@ func (w *Window) slide() {
 func (w *Window) decideTo(end uint64) {
 	c := &w.counts
 	for c.Base < end {
-		word := w.seen[c.Base%Size/64] >> (c.Base % 64)
+		at := c.Base & w.mask >> 6
+		word := (w.seen[at] &^ w.overdue[at]) >> (c.Base % 64)
 		received := word&1 != 0
 		if received {
 			word = ^word
@@ -224,9 +310,25 @@ func (w *Window) settle(run uint64, received bool) {
 	c.Recent[0] = c.Recent[0]<<run | fill>>(64-run)
 }
 
-func (w *Window) has(n uint64) bool { return w.seen[n%Size/64]&(1<<(n%64)) != 0 }
-func (w *Window) mark(n uint64)     { w.seen[n%Size/64] |= 1 << (n % 64) }
-func (w *Window) unmark(n uint64)   { w.seen[n%Size/64] &^= 1 << (n % 64) }
+func (w *Window) has(n uint64) bool {
+	return w.seen[n&w.mask>>6]&(1<<(n%64)) != 0
+}
+
+func (w *Window) late(n uint64) bool {
+	return w.overdue[n&w.mask>>6]&(1<<(n%64)) != 0
+}
+
+// received: it arrived, and in time.
+func (w *Window) received(n uint64) bool { return w.has(n) && !w.late(n) }
+
+func (w *Window) mark(n uint64)        { w.seen[n&w.mask>>6] |= 1 << (n % 64) }
+func (w *Window) markOverdue(n uint64) { w.overdue[n&w.mask>>6] |= 1 << (n % 64) }
+
+func (w *Window) unmark(n uint64) {
+	at := n % uint64(len(w.openedMs)) / 64
+	w.seen[at] &^= 1 << (n % 64)
+	w.overdue[at] &^= 1 << (n % 64)
+}
 
 func toMs(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -214,12 +213,16 @@ func TestExtendTakesTheNearestNumber(t *testing.T) {
 	}
 }
 
-func TestMemoryIsConstant(t *testing.T) {
-	if size := unsafe.Sizeof(Window{}); size > 2304 {
-		t.Errorf("a window takes %d bytes, want at most 2304", size)
-	}
+// memory is what a window's tables take.
+func memory(w *Window) int { return 8*(len(w.seen)+len(w.overdue)) + 4*len(w.openedMs) }
+
+func TestSteadyStateAllocatesNothing(t *testing.T) {
 	var w Window
 	var n uint64
+	w.Add(n, 0)
+	if got := memory(&w); got > 2304 {
+		t.Errorf("a new window takes %d octets, want at most 2304", got)
+	}
 	if allocs := testing.AllocsPerRun(1000, func() {
 		n += 3
 		w.Add(n, time.Duration(n)*ms)
@@ -230,6 +233,89 @@ func TestMemoryIsConstant(t *testing.T) {
 		_ = w.Counts()
 	}); allocs != 0 {
 		t.Errorf("%v allocations a step", allocs)
+	}
+}
+
+// TestWaitIsThatOfTheClockAtAnyRate: with 512 numbers a loss at 10,000 a second was decided
+// after 51 ms, whatever the waiting time.
+func TestWaitIsThatOfTheClockAtAnyRate(t *testing.T) {
+	const every, wait = 100 * time.Microsecond, 3 * time.Second
+	for _, back := range []uint64{300, 5000, 29_000} {
+		var w Window
+		const late = 40_000
+		for n := range uint64(late) + back + 40_000 {
+			now := time.Duration(n) * every
+			w.Expire(now, wait)
+			if n%100 != 7 && n != late { // one of a hundred is lost
+				w.Add(n, now)
+			}
+			if n == late+back {
+				if got := w.Add(late, now); got != Reordered {
+					t.Errorf("%d numbers late, which is %v: %d, want Reordered", back, time.Duration(back)*every, got)
+				}
+			}
+		}
+		if got := memory(&w); got > 300<<10 {
+			t.Errorf("%d octets for 30,000 numbers", got)
+		}
+	}
+}
+
+func TestJumpAheadGetsNoMemory(t *testing.T) {
+	var w Window
+	for n := range uint64(1000) {
+		w.Add(n, 0)
+	}
+	for jump := range uint64(20) {
+		w.Add(1e6*(jump+1), 0)
+	}
+	if got := memory(&w); got > Size*sparsest*2*5 {
+		t.Errorf("20 numbers far ahead took %d octets", got)
+	}
+	c := w.Counts()
+	if c.Received != 1020 || c.Next-c.First != c.Received+c.Lost+c.Pending() {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestReservedWindowRemembersSoMuchAtOnce(t *testing.T) {
+	var w Window
+	w.Reserve(50_000)
+	w.Add(0, 0)
+	w.Add(45_000, 0)
+	if got := w.Add(1, ms); got != Reordered {
+		t.Errorf("%d, want Reordered", got)
+	}
+	w.Reset()
+	if got := memory(&w); got != 0 || w.Counts() != (Counts{}) {
+		t.Errorf("after Reset: %d octets, %+v", got, w.Counts())
+	}
+	w.Add(0, 0)
+	w.Add(1, 0)
+	w.Reset()
+	if got := memory(&w); got != 2176 || w.Counts() != (Counts{}) || w.has(0) || w.has(1) {
+		t.Errorf("after Reset of a small one: %d octets, %+v", got, w.Counts())
+	}
+}
+
+func TestPacketThatTookTooLongIsLostThoughNothingOvertookIt(t *testing.T) {
+	var w Window
+	w.Add(0, 0)
+	for n := range uint64(5) {
+		if got := w.AddOverdue(n+1, 0); got != Late {
+			t.Errorf("%d: %d, want Late", n+1, got)
+		}
+	}
+	if got := w.Add(3, 0); got != Duplicate {
+		t.Errorf("a second copy: %d, want Duplicate", got)
+	}
+	w.Add(6, 0)
+	w.Add(8, 0)
+	w.AddOverdue(7, 0)
+	want := Counts{Base: 9, Next: 9, Received: 3, Lost: 6, Duplicated: 1, Late: 6, Bursts: 2}
+	want.Recent[0] = 1<<0 | 1<<2 | 1<<8 // 8, 6 and 0
+	if diff := cmp.Diff(want, w.Counts()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

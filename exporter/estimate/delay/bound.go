@@ -3,15 +3,18 @@ package delay
 import "time"
 
 // Bound is that of the smallest delay and of the median: the truth of either lies
-// within it (of the median, plus the histogram's 0.8 %). Zero if Count is.
+// within it. Zero if Count is.
 //
 // It is proven, and a few packets of a wide bound of their own, which a host has
 // held up, do not widen it. The smallest delay is that of the packets that were
 // not: up to seven, whose bound is more than twice that of the one after them, are
 // set aside. Its truth is at most the least of all upper ends, and at least the
-// least of the others' lower ends. As to the median: if all but k packets have a
-// bound of at most b, the true delay of rank r lies between those reported of the
-// ranks r-k and r+k, give or take b; the best k is taken.
+// least of the others' lower ends. The true median lies between the medians of all lower
+// and of all upper ends, since an order statistic grows with each of its values.
+//
+// A window of more than Exact packets has no ends of single packets any more. If all but k
+// of them have a bound of at most b, the true delay of rank r lies between those of the
+// ranks r-k and r+k, give or take b and half a bucket of the histogram; the best k is taken.
 func (s Snapshot) Bound() time.Duration {
 	if s.Count == 0 {
 		return 0
@@ -31,14 +34,19 @@ func (s Snapshot) minBound() time.Duration {
 }
 
 func (s Snapshot) medianBound() time.Duration {
-	rank := s.rank(0.5)
-	if rank > s.Count {
+	rank, ok := s.rank(0.5)
+	if !ok {
 		return 0 // infinite, and certain
 	}
-	median, best := s.at(rank), s.widest[0].bound
+	if o := s.sorted; o != nil {
+		return max(o.values[rank-1]-o.lows[rank-1], o.highs[rank-1]-o.values[rank-1])
+	}
+	median, width := s.at(rank)
+	best := s.widest[0].bound + width
 	for k := uint64(1); k < uint64(len(s.widest)) && k < rank && rank+k <= s.Count; k++ {
-		shift := max(median-s.at(rank-k), s.at(rank+k)-median)
-		best = min(best, shift+s.widest[k].bound)
+		low, lowWidth := s.at(rank - k)
+		high, highWidth := s.at(rank + k)
+		best = min(best, max(median-low+lowWidth, high-median+highWidth)+s.widest[k].bound)
 	}
 	return best
 }

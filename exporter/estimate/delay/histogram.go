@@ -84,6 +84,17 @@ func middle(row, column int) time.Duration {
 	return time.Duration(value)
 }
 
+// halfBucket is half the width of the bucket that d is in, rounded up: so far may the middle
+// of it be from any value in it.
+func halfBucket(d time.Duration) time.Duration {
+	magnitude := uint64(d)
+	if d < 0 {
+		magnitude = -magnitude
+	}
+	exponent := max(bits.Len64(magnitude)-1, floorBits)
+	return time.Duration(uint64(1)<<(exponent-subBits-1) + 1)
+}
+
 // at returns the value of the given rank, 1 being the smallest; the rank must
 // not exceed the number of values.
 func (h *histogram) at(rank uint64) time.Duration {

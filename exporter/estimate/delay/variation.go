@@ -50,18 +50,17 @@ func (v *Variation) Break() { v.any = false }
 // Reset forgets everything.
 func (v *Variation) Reset() { *v = Variation{} }
 
-// PDVLimit is how many delays a PDV holds, 16 bytes each.
-const PDVLimit = 2048
+// PDVLimit is how many delays a PDV holds, 16 octets each.
+const PDVLimit = 1 << 16
 
 // PDV holds the delays of one window until it ends, because only then the
 // smallest is known, and then tells every packet's delay minus the smallest
 // (RFC 5481 section 4.2). The delays may carry any constant clock offset. The
 // zero value is an empty window; memory grows with the window's packets, up to
-// 32 KiB, and is reused.
+// 1 MiB, and is reused.
 type PDV struct {
 	packets []arrival
 	min     time.Duration
-	any     bool
 }
 
 type arrival struct {
@@ -70,23 +69,20 @@ type arrival struct {
 }
 
 // Add takes the delay of a unique packet, in order of arrival. It reports false
-// when there is no room for another: Drain then, and go on in the same window.
+// when there is no room for another: the window ends here, Drain it.
 func (p *PDV) Add(seq uint64, delay time.Duration) (room bool) {
-	if len(p.packets) < PDVLimit {
-		p.packets = append(p.packets, arrival{seq, delay})
-		if !p.any || delay < p.min {
-			p.min, p.any = delay, true
-		}
+	if len(p.packets) == PDVLimit {
+		return false
 	}
+	if len(p.packets) == 0 || delay < p.min {
+		p.min = delay
+	}
+	p.packets = append(p.packets, arrival{seq, delay})
 	return len(p.packets) < PDVLimit
 }
 
-// Min is the smallest delay of the window so far.
-func (p *PDV) Min() (time.Duration, bool) { return p.min, p.any }
-
-// Drain yields the number and the PDV, never negative, of every packet held, in
-// order of arrival, and forgets them but not the minimum. In a window of more
-// than PDVLimit packets the minimum is the one up to the Drain.
+// Drain yields the number and the PDV, never negative, of every packet of the window, in
+// order of arrival, and begins a new one.
 func (p *PDV) Drain() iter.Seq2[uint64, time.Duration] {
 	return func(yield func(uint64, time.Duration) bool) {
 		held := p.packets
@@ -104,4 +100,4 @@ func (p *PDV) Drain() iter.Seq2[uint64, time.Duration] {
 }
 
 // Reset begins a new window.
-func (p *PDV) Reset() { *p = PDV{packets: p.packets[:0]} }
+func (p *PDV) Reset() { p.packets = p.packets[:0] }

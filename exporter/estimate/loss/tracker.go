@@ -23,10 +23,26 @@ type Delta struct {
 	// PatternLost is how many of Lost are in no run of Completed, now or later,
 	// because too many numbers were decided at once for their order to be known.
 	PatternLost uint64
+	// Unordered is how many of Lost are in a number of runs that is not known: Bursts has
+	// none of them.
+	Unordered uint64
+	// Continued: the first number decided was lost, and so was the one before it, which
+	// had been decided earlier.
+	Continued bool
 	// Restarted: the receiver began anew; the delta is what it counted since.
 	Restarted bool
 	// Stale: the counts are older than those before; the delta is empty.
 	Stale bool
+}
+
+// Exclude takes n of the lost packets out: the receiving host itself has dropped them. Which
+// they are is not known, so neither is the pattern of the others.
+func (d *Delta) Exclude(n uint64) {
+	n = min(n, d.Lost)
+	d.Lost -= n
+	d.Decided -= min(n, d.Decided)
+	d.PatternLost, d.Unordered, d.Bursts = d.Lost, d.Lost, 0
+	d.Completed, d.Continued = nil, false
 }
 
 // Tracker follows one receiver. The zero value has seen nothing: its first
@@ -83,7 +99,13 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 		// Whoever does not know First says 0: the counts then know better.
 		d.Decided = min(d.Decided, d.Received+d.Lost)
 	}
-	d.PatternLost = t.pattern(&c, &d, min(max(known, 0), seqwin.RecentBits))
+	known = min(max(known, 0), seqwin.RecentBits)
+	if t.open > 0 && d.Decided > 0 {
+		// Beyond what is told, only a count of runs that falls short tells that one went on.
+		told := d.Decided <= uint64(known)
+		d.Continued = told && !received(&c, int(d.Decided)-1) || !told && d.Lost > 0 && (d.Bursts == 0 || d.Lost >= d.Decided)
+	}
+	d.PatternLost = t.pattern(&c, &d, known)
 	d.Completed = t.completed
 	t.last, t.any = c, true
 	return d

@@ -1,13 +1,21 @@
 package loss
 
 // Window sums up the deltas since the last Reset. The zero value is empty.
-type Window struct{ decided, lost, bursts uint64 }
+type Window struct {
+	decided, lost, bursts uint64
+	// unordered are losses of which it is not known in which runs they are.
+	unordered uint64
+}
 
 // Add takes what changed.
 func (w *Window) Add(d Delta) {
+	if w.decided == 0 && d.Continued {
+		w.bursts++ // what is left of a run that an earlier window began
+	}
 	w.decided += d.Decided
 	w.lost += d.Lost
 	w.bursts += d.Bursts
+	w.unordered += d.Unordered
 }
 
 // Reset begins a new window.
@@ -19,11 +27,12 @@ func (w *Window) Decided() uint64 { return w.decided }
 // Lost is how many of them were lost.
 func (w *Window) Lost() uint64 { return w.lost }
 
-// Bursts is how many runs of consecutive losses they form; a run that began in
-// an earlier window counts here too, if nothing else was lost.
+// Bursts is how many runs of consecutive losses they form within the window: a run that
+// crosses its border is one in either window. Losses whose order is not known are as many
+// runs, as random ones nearly are.
 func (w *Window) Bursts() uint64 {
 	if w.lost > 0 {
-		return max(w.bursts, 1)
+		return max(w.bursts+w.unordered, 1)
 	}
 	return 0
 }
@@ -39,13 +48,14 @@ func (w *Window) Ratio() (float64, bool) {
 	return float64(w.lost) / float64(of), true
 }
 
-// BurstRatio is BurstR of ITU-T G.107: the mean length of the runs of
+// BurstRatio is BurstR of ITU-T G.107 clause 7.5: the mean length of the runs of
 // consecutive losses over 1/(1-p), their mean length if losses at the ratio p
 // were independent. 1 is random, above 1 bursty, below 1 regular. It is not
-// defined without a loss, nor with nothing but losses.
+// defined without a loss, nor with nothing but losses, nor where it is not known in which
+// runs packets were lost.
 func (w *Window) BurstRatio() (float64, bool) {
 	p, ok := w.Ratio()
-	if !ok || w.lost == 0 || p >= 1 {
+	if !ok || w.lost == 0 || p >= 1 || w.unordered > 0 {
 		return 0, false
 	}
 	return float64(w.lost) / float64(w.Bursts()) * (1 - p), true

@@ -3,8 +3,10 @@ package loss
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
-	"time"
+
+	"oneway.example/exporter/seqwin"
 )
 
 func TestWindowWithoutDecisionsHasNoRatio(t *testing.T) {
@@ -61,10 +63,9 @@ func TestMoreLostThanDecidedIsNoRatioAboveOne(t *testing.T) {
 }
 
 // Independent losses have BurstR 1, and the two-state Markov chain of G.107
-// clause 7.2 has 1/(p+q). 200,000 packets keep the error below 5 % (six sigma).
+// clause 7.5 has 1/(p+q). 200,000 packets keep the error below 5 % (six sigma).
 func TestBurstRatioOfRandomAndMarkovLoss(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	const seed = 20260101
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, c := range []struct{ p, q float64 }{{0.1, 0.9}, {0.05, 0.45}, {0.02, 0.18}} {
 		lost := false
@@ -84,5 +85,54 @@ func TestBurstRatioOfRandomAndMarkovLoss(t *testing.T) {
 		if r, ok := w.BurstRatio(); !ok || math.Abs(r/want-1) > 0.05 {
 			t.Errorf("p %v q %v: burst ratio %v %v, want %v", c.p, c.q, r, ok, want)
 		}
+	}
+}
+
+// TestRunThatCrossesABorderIsOneInEitherWindow: with only the runs that began in a window, one
+// that went on made a window of two runs look like one of a single long one.
+func TestRunThatCrossesABorderIsOneInEitherWindow(t *testing.T) {
+	stream := slices.Repeat([]bool{true}, 300)
+	for _, n := range []int{96, 97, 98, 99, 100, 101, 150, 200, 201} {
+		stream[n] = false
+	}
+	var w seqwin.Window
+	var tracker Tracker
+	var bursts, lost []uint64
+	var ratios []float64
+	for border, n := 100, 0; border <= 300; border += 100 {
+		for ; n < border; n++ {
+			if stream[n] {
+				w.Add(uint64(n), 0)
+			}
+		}
+		w.Finish(uint64(n), 0)
+		var window Window
+		window.Add(tracker.Update(w.Counts()))
+		ratio, _ := window.BurstRatio()
+		bursts, lost, ratios = append(bursts, window.Bursts()), append(lost, window.Lost()), append(ratios, ratio)
+	}
+	if !slices.Equal(bursts, []uint64{1, 2, 1}) || !slices.Equal(lost, []uint64{4, 3, 2}) {
+		t.Errorf("%v runs of %v lost in the three windows, want 1, 2 and 1 of 4, 3 and 2", bursts, lost)
+	}
+	if want := 1.5 * 0.97; math.Abs(ratios[1]-want) > 1e-9 {
+		t.Errorf("burst ratio %v, want %v", ratios[1], want)
+	}
+}
+
+func TestLossesOfTheHostAreTakenOut(t *testing.T) {
+	var w Window
+	d := Delta{Decided: 100, Lost: 10, Bursts: 2, Completed: []int{6, 4}}
+	d.Exclude(7)
+	w.Add(d)
+	if p, _ := w.Ratio(); w.Lost() != 3 || w.Decided() != 93 || p != 3.0/93 {
+		t.Errorf("%d lost of %d", w.Lost(), w.Decided())
+	}
+	if r, ok := w.BurstRatio(); ok {
+		t.Errorf("burst ratio %v of losses in unknown runs", r)
+	}
+	d = Delta{Decided: 5, Lost: 2}
+	d.Exclude(9)
+	if d.Lost != 0 || d.Decided != 3 {
+		t.Errorf("%+v", d)
 	}
 }

@@ -19,6 +19,9 @@ type answer struct {
 	arrived time.Duration // monotonic
 	clock   clockThen     // this host's, when its question was sent and when it came
 	shared  bool          // both ends read one clock
+	era     uint64        // of the clocks, when it came
+	lost    [2]bool       // by direction: it took longer than the waiting time
+	expired bool          // the round trip did
 	seen    bool          // false: an empty place
 	waiting bool
 }

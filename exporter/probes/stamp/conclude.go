@@ -48,7 +48,7 @@ func (s *session) conclude(a *answer) {
 	if s.observe != nil {
 		s.observe(*p, forward, reverse)
 	}
-	s.measureRoundTrip(p)
+	s.measureRoundTrip(a)
 }
 
 // judge is what both clocks together may be off by for this answer.
@@ -65,20 +65,38 @@ func (s *session) judge(a *answer) sample.Bound {
 	return clocks
 }
 
-// measureRoundTrip takes the round trip, and the time in the reflector.
-func (s *session) measureRoundTrip(p *sample.Packet) {
+// measureRoundTrip takes the round trip, and the time in the reflector. Two stamps of one
+// clock that was stepped between them have no difference, and a reflector does not send
+// before it has received.
+func (s *session) measureRoundTrip(a *answer) {
+	p := &a.packet
+	residence, known := p.Residence()
+	switch {
+	case p.Near.Reason == sample.NearStepped:
+		s.roundTrips.invalid[sample.NearStepped]++
+		return
+	case p.Far.Reason == sample.FarStepped, known && residence < 0:
+		s.roundTrips.invalid[sample.FarStepped]++
+		return
+	case known:
+		s.series.residence.Observe(residence.Seconds())
+	}
+	if a.expired {
+		return
+	}
 	if rtt, ok := p.RoundTrip(); ok {
 		s.roundTrips.times.Add(plain(rtt))
 		s.series.roundTrip.Observe(rtt.Seconds())
 	}
-	if r, ok := p.Residence(); ok {
-		s.series.residence.Observe(r.Seconds())
-	}
 }
 
-// stepped is called when CLOCK_REALTIME has jumped: the window's delays are of
+// stepped is called when CLOCK_REALTIME has jumped at either end: the window's delays are of
 // two clocks and mean nothing together.
 func (s *session) stepped() {
+	s.era++
+	if s.collect != nil {
+		*s.collect = collector{}
+	}
 	for _, d := range []*direction{&s.fwd, &s.rev} {
 		d.delays.Reset()
 		d.variation.Break()
@@ -93,11 +111,18 @@ func (s *session) stepped() {
 // roundTrips are the round trips of a session, and the times of its window.
 type roundTrips struct {
 	lost, received uint64
-	times          delay.Window
+	// unanswered are those of the lost ones to which no answer came at all.
+	unanswered uint64
+	// answeredLate were answered after the waiting time.
+	answeredLate uint64
+	times        delay.Window
+	invalid      [reasonCount]uint64
 }
 
-// lose counts n packets that nobody answered in time.
-func (r *roundTrips) lose(n int) {
+// lose counts n packets that nobody answered in time, and those that nobody has answered
+// since.
+func (r *roundTrips) lose(n, unanswered int) {
 	r.lost += uint64(n)
-	r.times.Lost(n)
+	r.unanswered += uint64(unanswered)
+	r.times.Decided(0, n)
 }

@@ -9,12 +9,14 @@ import (
 	"oneway.example/exporter/seqwin"
 )
 
-// totals are whole-run counts of one direction; they only grow.
+// totals are whole-run counts of one direction.
 type totals struct {
 	sent, received, lost, duplicated, reordered, late, corrupted uint64
+	// dropped by the receiving host itself: neither received nor lost.
+	dropped uint64
 }
 
-func (t totals) inFlight() uint64 { return t.sent - min(t.sent, t.received+t.lost) }
+func (t totals) inFlight() uint64 { return t.sent - min(t.sent, t.received+t.lost+t.dropped) }
 
 func (t totals) plus(c seqwin.Counts) totals {
 	t.received += c.Received
@@ -34,6 +36,11 @@ type direction struct {
 	// includes them and the present one.
 	ended, now totals
 	tracker    loss.Tracker
+	// overdue are packets that the receiver has counted as received and that took longer
+	// than the waiting time; dropped those that it has not received for its host's fault.
+	// Both are of the present life.
+	overdue, dropped uint64
+	lastOverdue      uint64 // its number + 1
 
 	// The present window. pdv holds its delays by number, valid or not: their
 	// differences are free of a constant clock offset.
@@ -51,18 +58,43 @@ type direction struct {
 }
 
 // count takes the receiver's counts of this direction, of which the newest
-// known numbers are told one by one. Bursts that ended are given to burst.
-func (d *direction) count(c seqwin.Counts, known int, burst func(length int)) {
+// known numbers are told one by one. Bursts that ended are given to burst; hostDropped says
+// how many of so many losses are the receiving host's own.
+func (d *direction) count(c seqwin.Counts, known int, burst func(length int), hostDropped func(lost uint64) uint64) {
 	delta := d.tracker.UpdateWithin(c, known)
+	if n := hostDropped(delta.Lost); n > 0 {
+		d.dropped += n
+		delta.Exclude(n)
+	}
 	d.losses.Add(delta)
-	d.delays.Lost(int(delta.Lost))
+	d.delays.Decided(int(delta.Received), int(delta.Lost))
 	for _, n := range delta.Completed {
 		burst(n)
 	}
 	before := d.now
 	d.now = d.ended.plus(c)
+	d.now.received -= min(d.overdue, d.now.received)
+	d.now.late += d.overdue
+	d.now.lost += d.overdue - min(d.dropped, d.now.lost+d.overdue)
+	d.now.dropped += d.dropped
 	d.now.sent, d.now.corrupted = before.sent, before.corrupted
 	d.known = true
+}
+
+// tooLate takes a packet that the receiver has counted as received, and that took longer than
+// the waiting time: it is lost (RFC 7680 section 2.4).
+func (d *direction) tooLate(seq uint64) {
+	d.overdue++
+	d.now.received -= min(1, d.now.received)
+	d.now.lost++
+	d.now.late++
+	delta := loss.Delta{Lost: 1, Bursts: 1}
+	if d.lastOverdue == seq { // the one before it was, too
+		delta.Bursts = 0
+	}
+	d.lastOverdue = seq + 1
+	d.losses.Add(delta)
+	d.delays.Decided(-1, 1)
 }
 
 // restart begins the count of a new life of the far end's session: unaccounted
@@ -70,6 +102,7 @@ func (d *direction) count(c seqwin.Counts, known int, burst func(length int)) {
 func (d *direction) restart(unaccounted uint64) {
 	d.now.lost += unaccounted
 	d.ended = d.now
+	d.overdue, d.dropped = 0, 0
 	d.tracker.Reset()
 }
 

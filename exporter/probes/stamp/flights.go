@@ -14,8 +14,12 @@ type flightState uint8
 const (
 	flightNone flightState = iota
 	flightOut
-	flightAnswered
+	flightAnswered // in time
+	// flightExpired: the round trip is lost. An answer may come all the same, since either
+	// direction may take as long as the waiting time.
 	flightExpired
+	flightAnsweredLate
+	flightUnanswered // for twice as long
 )
 
 // flight is one test packet on its way.
@@ -52,24 +56,24 @@ func (c clockThen) and(q clock.Quality) clockThen {
 	return c
 }
 
-// flights remembers the packets of the last loss timeout in a ring. Its memory
+// flights remembers the packets of twice the loss timeout in a ring. Its memory
 // is fixed: a packet that is pushed out is taken as expired.
 type flights struct {
 	ring   []flight // length a power of two
-	oldest uint64   // first number not yet answered or expired for good
+	oldest uint64   // first number not yet answered or expired
+	kept   uint64   // first number of which an answer may still come
 	next   uint64
 }
 
-// Ring limits: a session of one packet a second needs no more than a few
-// places; one of 20,000/s with a timeout of 3 s fills the largest.
-const (
-	minFlights = 16
-	maxFlights = 1 << 16
-)
+// minFlights is the shortest ring: a session of one packet a second needs no more than a few
+// places. One of maxOutstanding within its loss timeout, the most that is configured, has
+// four times as many.
+const minFlights = 16
 
-func newFlights(interval, keep time.Duration) flights {
+func newFlights(o *Options) flights {
+	keep := 2*o.LossTimeout + time.Second
 	n := minFlights
-	for n < maxFlights && time.Duration(n)*interval < keep+keep/2 {
+	for n < 4*maxOutstanding && time.Duration(n)*o.Interval < keep+keep/2 {
 		n *= 2
 	}
 	return flights{ring: make([]flight, n)}
@@ -87,13 +91,16 @@ func (f *flights) get(seq uint64) *flight {
 
 // add notes that seq, which must be f.next, is being sent. It returns how many
 // round trips were given up for want of room.
-func (f *flights) add(seq uint64, sent time.Duration, user instant.Time, then clockThen) (lost int) {
-	for seq-f.oldest >= uint64(len(f.ring)) {
-		lost += f.giveUp()
+func (f *flights) add(seq uint64, sent time.Duration, user instant.Time, then clockThen) (lost, unanswered int) {
+	for seq-f.kept >= uint64(len(f.ring)) {
+		if f.oldest == f.kept {
+			lost += f.giveUp()
+		}
+		unanswered += f.forget()
 	}
 	*f.at(seq) = flight{seq: seq, sent: sent, user: user, clock: then, state: flightOut}
 	f.next = seq + 1
-	return lost
+	return lost, unanswered
 }
 
 // withdraw takes the newest packet back: it never left this host.
@@ -103,16 +110,20 @@ func (f *flights) withdraw(seq uint64) {
 	}
 	f.at(seq).state = flightNone
 	f.next = seq
-	f.oldest = min(f.oldest, seq)
+	f.oldest, f.kept = min(f.oldest, seq), min(f.kept, seq)
 }
 
-// expire gives up the packets that were sent more than wait ago and returns
-// how many of them had no answer.
-func (f *flights) expire(now, wait time.Duration) (lost int) {
+// expire gives up the round trips of packets that were sent more than wait ago and returns
+// how many of them had no answer; after twice as long none can come any more that was in
+// time in both directions, and it returns how many have had none till then.
+func (f *flights) expire(now, wait time.Duration) (lost, unanswered int) {
 	for f.oldest < f.next && now-f.at(f.oldest).sent > wait {
 		lost += f.giveUp()
 	}
-	return lost
+	for f.kept < f.oldest && now-f.at(f.kept).sent > 2*wait {
+		unanswered += f.forget()
+	}
+	return lost, unanswered
 }
 
 func (f *flights) giveUp() (lost int) {
@@ -124,10 +135,19 @@ func (f *flights) giveUp() (lost int) {
 	return lost
 }
 
-// outstanding counts packets that are neither answered nor given up.
+func (f *flights) forget() (unanswered int) {
+	if e := f.at(f.kept); e.state == flightExpired && e.seq == f.kept {
+		e.state = flightUnanswered
+		unanswered = 1
+	}
+	f.kept++
+	return unanswered
+}
+
+// outstanding counts packets of which an answer may still come.
 func (f *flights) outstanding() (n uint64) {
-	for seq := f.oldest; seq < f.next; seq++ {
-		if f.at(seq).state == flightOut {
+	for seq := f.kept; seq < f.next; seq++ {
+		if s := f.at(seq).state; s == flightOut || s == flightExpired {
 			n++
 		}
 	}

@@ -40,6 +40,7 @@ type hub struct {
 	owners []batched
 	used   int
 
+	drops  drops
 	stray  [discardReasons]uint64 // guarded by mu
 	errors map[syscall.Errno]uint64
 	series hubSeries

@@ -51,7 +51,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	remove()
 	s.settle(opts.LossTimeout)
 	r := s.report()
-	if r.RoundTrip.Received == 0 {
+	if r.RoundTrip.Received == 0 && s.roundTrips.answeredLate == 0 {
 		return r, fmt.Errorf("udp %s: %w in %v", peer, ErrNoAnswer, opts.LossTimeout)
 	}
 	return r, nil
@@ -85,7 +85,7 @@ func (s *session) awaitOpening(ctx context.Context, every time.Duration) {
 // settle waits for the last answers and then for the far end's final counts.
 func (s *session) settle(wait time.Duration) {
 	ctx := context.Background()
-	s.poll(ctx, pollInterval, wait+queryInterval, func() bool { return s.flights.outstanding() == 0 })
+	s.poll(ctx, pollInterval, 2*wait+queryInterval, func() bool { return s.flights.outstanding() == 0 })
 	s.mu.Lock()
 	s.query.finish = s.kind != farUnknown
 	s.query.foreign = s.query.finish && s.kind != farOurs

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/voice"
 	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/probe"
@@ -30,11 +31,12 @@ type Options struct {
 	TTL int `yaml:"ttl"`
 	// KeyFile holds the shared secret of authenticated mode; empty: unauthenticated.
 	KeyFile string `yaml:"key_file"`
-	// LossTimeout is Tmax of RFC 7680: a packet without an answer for so long is lost.
+	// LossTimeout is the waiting time, Tmax of RFC 7680, of either direction: a packet
+	// whose one-way delay is longer is lost, and so is a round trip of that length.
 	LossTimeout time.Duration `yaml:"loss_timeout"`
 	// Window is the length of the interval over which minima, maxima, medians,
 	// PDV and voice quality are taken. Zero: as long as 20 packets take, but at
-	// least 10 s and at most 10 min.
+	// least 10 s and at most 10 min or 65,536 packets.
 	Window time.Duration `yaml:"window"`
 	// Local is the address to send from; empty: the kernel's choice.
 	Local string `yaml:"local"`
@@ -85,6 +87,9 @@ const (
 	maxInterval = time.Hour
 	maxSize     = 8972
 	maxMinimum  = 10 * time.Second
+	// maxOutstanding is how many packets may be sent within the loss timeout: so many, and
+	// more, are remembered at both ends.
+	maxOutstanding = 1 << 16
 )
 
 // DefaultOptions are the options of an empty configuration.
@@ -101,9 +106,12 @@ func DefaultOptions() Options {
 // check validates o and fills in what is derived from it.
 func (o *Options) check() error {
 	if o.Window == 0 {
-		o.Window = min(max(10*time.Second, 20*o.Interval), 10*time.Minute)
+		o.Window = max(time.Second, min(max(10*time.Second, 20*o.Interval), 10*time.Minute, delay.PDVLimit*o.Interval))
 	}
 	if err := o.checkTimes(); err != nil {
+		return err
+	}
+	if err := o.checkCounts(); err != nil {
 		return err
 	}
 	if err := o.checkWords(); err != nil {
@@ -155,6 +163,24 @@ func (o *Options) checkTimes() error {
 	} {
 		if c.value < c.lo || c.value > c.hi {
 			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be between %v and %v", c.value, c.lo, c.hi)}
+		}
+	}
+	return nil
+}
+
+// checkCounts keeps what is remembered within bounds.
+func (o *Options) checkCounts() error {
+	for _, c := range []struct {
+		key  string
+		time time.Duration
+		most int
+		why  string
+	}{
+		{"loss_timeout", o.LossTimeout, maxOutstanding, "packets can be waited for"},
+		{"window", o.Window, delay.PDVLimit, "packets make a window"},
+	} {
+		if longest := time.Duration(c.most) * o.Interval; c.time > longest {
+			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; with an interval of %v it must be at most %v, since no more than %d %s", c.time, o.Interval, longest.Truncate(100*time.Millisecond), c.most, c.why)}
 		}
 	}
 	return nil

@@ -25,6 +25,9 @@ func (s *session) tick(now time.Duration) {
 // expire applies the loss timeout on this side.
 func (s *session) expire(now time.Duration) {
 	s.roundTrips.lose(s.flights.expire(now, s.opts.LossTimeout))
+	if s.hub != nil {
+		s.hub.drops.update(s.hub.conn.Stats().Dropped, now)
+	}
 	if s.reverseOn {
 		s.reverse.Expire(now, s.opts.LossTimeout)
 		s.countReverse()
@@ -42,7 +45,8 @@ func (s *session) expire(now time.Duration) {
 func (s *session) guessForward() {
 	f := &s.fwd.now
 	if s.kind == farStateless {
-		f.received = s.roundTrips.received
+		f.received = s.roundTrips.received + s.roundTrips.answeredLate
+		f.received -= min(s.fwd.overdue, f.received)
 		s.fwd.known, s.rev.known = false, false
 		s.unsure[unsureForeign] = s.roundTrips.lost
 		return
@@ -50,14 +54,17 @@ func (s *session) guessForward() {
 	if !s.guessable() {
 		return
 	}
+	// Of those that nobody answered, what is missing of the answers was lost in reverse. A
+	// late answer counts as lost there and is an answer all the same.
 	c := s.reverse.Counts()
 	s.fwd.known = true
-	lost := max(f.lost, s.roundTrips.lost-min(s.roundTrips.lost, c.Lost))
+	missing := c.Lost - min(c.Lost, c.Late)
+	lost := max(f.lost, s.roundTrips.unanswered-min(s.roundTrips.unanswered, missing)+s.fwd.overdue)
 	received := max(f.received, s.flights.next-lost)
-	delta := loss.Delta{Lost: lost - f.lost, PatternLost: lost - f.lost, Received: received - f.received}
+	delta := loss.Delta{Lost: lost - f.lost, PatternLost: lost - f.lost, Unordered: lost - f.lost, Received: received - f.received}
 	delta.Decided = delta.Lost + delta.Received
 	s.fwd.losses.Add(delta)
-	s.fwd.delays.Lost(int(delta.Lost))
+	s.fwd.delays.Decided(int(delta.Received), int(delta.Lost))
 	f.lost, f.received = lost, received
 }
 
@@ -69,7 +76,7 @@ func (s *session) guessable() bool {
 		return false
 	}
 	last := s.flights.get(s.flights.next - 1)
-	return s.query.finished || last != nil && last.state == flightAnswered
+	return s.query.finished || last != nil && (last.state == flightAnswered || last.state == flightAnsweredLate)
 }
 
 // closeWindow publishes what is said of a whole window, and begins the next.
@@ -125,6 +132,9 @@ func (s *session) publish() {
 	for _, d := range []*direction{&s.fwd, &s.rev} {
 		s.publishDirection(d)
 	}
+	for reason, n := range s.roundTrips.invalid {
+		out.rttInvalid[reason].ifAny(n)
+	}
 	out.rttLost.to(s.roundTrips.lost)
 	out.rttReceived.to(s.roundTrips.received)
 	out.farRestarts.to(s.restarts)
@@ -174,7 +184,10 @@ func (s *session) publishDirection(d *direction) {
 	if !d.known {
 		return
 	}
-	out.lost.to(d.now.lost)
+	// A packet that was counted as received and came too late is lost, once another has
+	// been received in its place: a counter does not go back, and no sum goes beyond sent.
+	out.lost.to(d.now.lost - min(d.now.lost, out.received.ahead(d.now.received)))
+	out.dropped.ifAny(d.now.dropped)
 	if s.kind == farOurs || d.dir == sample.Reverse {
 		out.duplicated.to(d.now.duplicated)
 		out.reordered.to(d.now.reordered)

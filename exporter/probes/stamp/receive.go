@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
@@ -183,7 +184,7 @@ func (s *session) settleLeft(rc *wire.Receipt, next uint64) {
 }
 
 func (s *session) countForward(rc *wire.Receipt) {
-	s.fwd.count(s.remote.counts, 64*rc.Words, s.series.direction[sample.Forward].observeBurst)
+	s.fwd.count(s.remote.counts, 64*rc.Words, s.series.direction[sample.Forward].observeBurst, s.droppedThere)
 	s.fwd.now.corrupted = s.fwd.ended.corrupted + s.remote.corrupted
 }
 
@@ -206,7 +207,8 @@ func (s *session) farRestarted(rc *wire.Receipt) {
 	s.rev.restart(s.rev.now.inFlight())
 	s.fwd.variation.Break()
 	s.rev.variation.Break()
-	s.reverse = seqwin.Window{}
+	s.reverse.Reset()
+	s.reserve()
 	s.reverse.Start(0)
 	s.answers.flush(math.MaxInt64, s.conclude)
 	s.answers = answers{}
@@ -217,6 +219,7 @@ func (s *session) farRestarted(rc *wire.Receipt) {
 
 // answer takes the answer to a test packet.
 func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
+	s.roundTrips.lose(s.flights.expire(now, s.opts.LossTimeout))
 	seq := seqwin.Extend(s.flights.next, r.packet.SenderSeq)
 	f := s.flights.get(seq)
 	switch {
@@ -228,26 +231,110 @@ func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
 		s.discarded[discardBadEcho]++
 		return
 	}
-	n, verdict := s.number(&r.packet, now)
+	var a answer
+	if f != nil {
+		a = s.answerOf(in, r, f, now)
+	}
+	n, verdict := s.number(&r.packet, now, a.lost[sample.Reverse])
 	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
 		s.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.decode(r, r.followUp.T3, in.At), s.conclude)
 	}
 	switch {
-	case verdict == seqwin.Duplicate || verdict == seqwin.Late:
+	case verdict == seqwin.Duplicate:
 		return
 	case f == nil:
 		s.discarded[discardUnknownSequence]++ // forgotten long ago
+		s.forgotten(seq, r, in)
 		return
-	case f.state != flightOut:
-		return // a second answer, or one after the waiting time: no sample
+	case f.state == flightOut:
+		f.state = flightAnswered
+		s.roundTrips.received++
+		s.roundTrips.times.Decided(1, 0)
+	case f.state == flightExpired, f.state == flightUnanswered:
+		if f.state == flightUnanswered {
+			s.roundTrips.unanswered--
+		}
+		f.state = flightAnsweredLate
+		s.roundTrips.answeredLate++
+		a.expired = true
+	default:
+		return // a second answer: no sample
 	}
-	f.state = flightAnswered
-	s.roundTrips.received++
-	s.answers.put(answer{packet: s.sampleOf(in, r, f, n), arrived: now, clock: f.clock.and(s.clock.Quality(instant.Now())), shared: r.filled() && r.receipt.Clock == wire.ClockShared, waiting: true}, s.conclude)
+	a.packet.ReverseSeq = n
+	if a.lost[sample.Forward] && !s.farLost(seq) {
+		s.fwd.tooLate(seq)
+	}
+	if verdict == seqwin.Late {
+		// It is lost in reverse; the forward delay that it tells is valid all the same.
+		a.lost[sample.Reverse] = true
+		s.conclude(&a)
+		return
+	}
+	s.answers.put(a, s.conclude)
+}
+
+// forgotten takes the answer to a packet of which nothing is remembered. Our reflector has
+// counted it as received, at a time that it tells; of several copies the first counts.
+func (s *session) forgotten(seq uint64, r *reply, in *tstamp.In) {
+	far := farBound(r)
+	q := s.clock.Quality(instant.Now())
+	t1, t2 := s.opts.format.Decode(r.packet.SenderT1, s.opts.TAIOffset, in.At), s.decode(r, r.packet.T2, in.At)
+	trusted := q.Steps == s.steps && bound.Clocks(q.Bound, far).Reason == sample.OK ||
+		r.receipt.Clock == wire.ClockShared && bound.SharedClock(q.Bound, far)
+	if r.filled() && trusted && seq >= s.fwd.lastOverdue && !t2.IsZero() && t2.Sub(t1) > s.opts.LossTimeout && !s.farLost(seq) {
+		s.fwd.tooLate(seq)
+	}
+}
+
+// answerOf joins what is known of the answer to f.
+func (s *session) answerOf(in *tstamp.In, r *reply, f *flight, now time.Duration) answer {
+	a := answer{
+		packet: s.sampleOf(in, r, f), arrived: now, clock: f.clock.and(s.clock.Quality(instant.Now())),
+		shared: r.filled() && r.receipt.Clock == wire.ClockShared, waiting: true,
+	}
+	// A step there begins another era for all stamps that come after it.
+	if stepping := a.packet.Far.Reason == sample.FarStepped; stepping != s.farStepping {
+		if s.farStepping = stepping; stepping {
+			s.stepped()
+		}
+	}
+	a.era = s.era
+	if now-f.sent > s.opts.LossTimeout {
+		a.lost = s.overdue(&a, f)
+	}
+	return a
+}
+
+// overdue says in which directions a packet took longer than the waiting time, whose
+// round trip did: so a clock that is wrong makes no loss. Where the clocks are not
+// trusted that cannot be told, and no direction is blamed.
+func (s *session) overdue(a *answer, f *flight) (lost [2]bool) {
+	p := &a.packet
+	if trusted := bound.Clocks(a.clock.bound, p.Far).Reason == sample.OK; !trusted && !(a.shared && bound.SharedClock(a.clock.bound, p.Far)) {
+		return lost
+	}
+	t1 := f.user
+	if p.T1.Present() {
+		t1 = p.T1.At
+	}
+	lost[sample.Forward] = p.T2.Present() && p.T2.At.Sub(t1) > s.opts.LossTimeout
+	lost[sample.Reverse] = p.T3.Present() && p.T4.At.Sub(p.T3.At) > s.opts.LossTimeout
+	return lost
+}
+
+// farLost tells whether the far end itself has counted number seq as lost, because higher
+// ones had come a waiting time before it. It does not tell of numbers far below its last.
+func (s *session) farLost(seq uint64) bool {
+	c := &s.remote.counts
+	if s.kind != farOurs || seq >= c.Base || c.Base-1-seq >= seqwin.RecentBits {
+		return false
+	}
+	back := c.Base - 1 - seq
+	return back < uint64(64*s.layout.words) && c.Recent[back/64]>>(back%64)&1 == 0
 }
 
 // number finds the answer's own number and what the reverse window says of it.
-func (s *session) number(p *wire.ReflectorPacket, now time.Duration) (uint64, seqwin.Verdict) {
+func (s *session) number(p *wire.ReflectorPacket, now time.Duration, overdue bool) (uint64, seqwin.Verdict) {
 	if s.kind == farUnknown {
 		s.kind = farStateless
 	}
@@ -262,15 +349,23 @@ func (s *session) number(p *wire.ReflectorPacket, now time.Duration) (uint64, se
 		s.reverse.Start(begin)
 		s.reverseOn = true
 	}
+	s.reverse.Expire(now, s.opts.LossTimeout)
 	n := seqwin.Extend(s.reverse.Counts().Next, p.Seq)
-	verdict := s.reverse.Add(n, now)
+	verdict := seqwin.Late
+	if overdue {
+		if s.reverse.AddOverdue(n, now) == seqwin.Duplicate {
+			verdict = seqwin.Duplicate
+		}
+	} else {
+		verdict = s.reverse.Add(n, now)
+	}
 	s.countReverse()
 	return n, verdict
 }
 
 func (s *session) countReverse() {
 	c := s.reverse.Counts()
-	s.rev.count(c, seqwin.RecentBits, s.series.direction[sample.Reverse].observeBurst)
+	s.rev.count(c, seqwin.RecentBits, s.series.direction[sample.Reverse].observeBurst, s.droppedHere)
 	sent := c.Next - c.First
 	if s.kind == farOurs {
 		sent = max(sent, s.remote.tx)
@@ -278,10 +373,29 @@ func (s *session) countReverse() {
 	s.rev.now.sent = s.rev.ended.sent + sent
 }
 
+// droppedHere says how many of the reverse losses decided now this host's socket has
+// dropped.
+func (s *session) droppedHere(lost uint64) uint64 {
+	if s.hub == nil || lost == 0 {
+		return 0
+	}
+	now := sched.Now()
+	s.hub.drops.update(s.hub.conn.Stats().Dropped, now)
+	return s.hub.drops.take(lost, now, s.explains())
+}
+
+// droppedThere says so of the forward losses and the far end's socket.
+func (s *session) droppedThere(lost uint64) uint64 {
+	return s.farDrops.take(lost, sched.Now(), s.explains())
+}
+
+// explains is for how long after a drop a loss may be decided that it explains.
+func (s *session) explains() time.Duration { return s.opts.LossTimeout + 2*tickInterval }
+
 // sampleOf joins the four stamps of one packet.
-func (s *session) sampleOf(in *tstamp.In, r *reply, f *flight, n uint64) sample.Packet {
+func (s *session) sampleOf(in *tstamp.In, r *reply, f *flight) sample.Packet {
 	p := sample.Packet{
-		Seq: f.seq, ReverseSeq: n, T1: f.t1, T4: in.Stamp,
+		Seq: f.seq, T1: f.t1, T4: in.Stamp,
 		T2:  sample.Stamp{At: s.decode(r, r.packet.T2, in.At), Origin: sample.InPacket},
 		T3:  sample.Stamp{At: s.decode(r, r.packet.T3, in.At), Origin: sample.InPacket},
 		Far: farBound(r),

@@ -19,7 +19,7 @@ type directionSeries struct {
 	delayMin, delayMax, bound, jitter                            metric.Series
 	quantiles                                                    quantiles
 	delay, pdv, ipdv, burst                                      metric.Series
-	negative, held, lowConfidence                                *counter
+	dropped, negative, held, lowConfidence                       *counter
 	invalid                                                      [reasonCount]*counter
 }
 
@@ -32,6 +32,7 @@ type series struct {
 	lateness, roundTrip, residence            metric.Series
 	rttQuantiles                              quantiles
 	rttLost, rttReceived, farRestarts         *counter
+	rttInvalid                                [reasonCount]*counter
 	skipped                                   [skipReasons]*counter
 	discarded                                 [discardReasons]*counter
 	unsure                                    [unsureReasons]*counter
@@ -118,6 +119,9 @@ func (c *counter) to(total uint64) {
 	}
 }
 
+// ahead is by how much more was published than total.
+func (c *counter) ahead(total uint64) uint64 { return c.published - min(c.published, total) }
+
 // ifAny publishes total unless it is zero: a reason that never occurred has no series.
 func (c *counter) ifAny(total uint64) {
 	if total > 0 {
@@ -139,6 +143,9 @@ func newSeries(sink metric.Sink, path, probe string) *series {
 	}
 	for _, d := range sample.Directions() {
 		s.direction[d] = newDirectionSeries(c, d.String())
+	}
+	for _, r := range sample.Reasons() {
+		s.rttInvalid[r] = c.counter(metric.RoundTripInvalid, r.String())
 	}
 	for r := range skipReasons {
 		s.skipped[r] = c.counter(metric.ProbeSkipped, r.String())
@@ -164,7 +171,7 @@ func newDirectionSeries(c *scope, dir string) directionSeries {
 		sent: c.counter(metric.PacketsSent, dir), received: c.counter(metric.PacketsReceived, dir),
 		lost: c.counter(metric.PacketsLost, dir), duplicated: c.counter(metric.PacketsDuplicated, dir),
 		reordered: c.counter(metric.PacketsReordered, dir), late: c.counter(metric.PacketsLate, dir),
-		corrupted: c.counter(metric.PacketsCorrupted, dir), negative: c.counter(metric.DelayNegative, dir),
+		corrupted: c.counter(metric.PacketsCorrupted, dir), dropped: c.counter(metric.PacketsHostDropped, dir), negative: c.counter(metric.DelayNegative, dir),
 		held: c.counter(metric.DelayHeld, dir), lowConfidence: c.counter(metric.DelayLowConfidence, dir),
 		inFlight: c.open(metric.PacketsInFlight, dir), lossRatio: c.open(metric.LossRatio, dir),
 		burstRatio: c.open(metric.LossBurstRatio, dir), delayMin: c.open(metric.DelayMin, dir),

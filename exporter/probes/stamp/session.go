@@ -102,6 +102,9 @@ type session struct {
 	peerError                            error
 	contradictory                        bool // the path's minimum leaves no offset
 	steps                                uint64
+	era                                  uint64 // of both clocks: no step falls into one
+	farStepping                          bool
+	farDrops                             drops
 	last                                 lastWindow
 }
 
@@ -113,13 +116,14 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	now := sched.Now()
 	s := &session{
 		hub: h, peer: peer, opts: o, layout: plan, clock: c, series: out, full: make(chan struct{}),
-		run: rand.Uint32(), flights: newFlights(o.Interval, o.LossTimeout+time.Second),
+		run: rand.Uint32(), flights: newFlights(o),
 		fwd: direction{dir: sample.Forward, voices: newPlaybacks(o)},
 		rev: direction{dir: sample.Reverse, voices: newPlaybacks(o)}, offset: newOffset(o),
 		ends: bound.Ends{Near: bound.Host{Ours: true}, Far: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
 		now:  now, started: now, windowFrom: now, steps: c.Quality(instant.Now()).Steps,
 	}
 	s.hostToken = hostid.Read().Token(s.run)
+	s.reserve()
 	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	s.plan = sched.Periodic(o.Interval, slotOf(now+sched.RandomPhase(o.Interval, rng), o.Interval))
@@ -128,6 +132,9 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	return s, nil
 }
+
+// reserve makes room for the answers of the waiting time, twice as many for Poisson's sake.
+func (s *session) reserve() { s.reverse.Reserve(2 * int(s.opts.LossTimeout/s.opts.Interval)) }
 
 // phases is how many different starts a periodic session may have within its
 // interval. With them all different a thousand sessions would wake this host, and

@@ -13,36 +13,48 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
+func flightsOf(interval, timeout time.Duration) flights {
+	return newFlights(&Options{Interval: interval, LossTimeout: timeout})
+}
+
 func TestFlightsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
-	f := newFlights(100*time.Millisecond, time.Second)
+	f := flightsOf(100*time.Millisecond, time.Second)
 	for seq := range uint64(10) {
 		f.add(seq, time.Duration(seq)*100*time.Millisecond, 1, clockThen{})
 	}
 	f.get(3).state = flightAnswered
-	if lost := f.expire(1500*time.Millisecond, time.Second); lost != 4 {
-		t.Errorf("%d lost, want 0, 1, 2 and 4", lost)
+	if lost, unanswered := f.expire(1500*time.Millisecond, time.Second); lost != 4 || unanswered != 0 {
+		t.Errorf("%d lost, want 0, 1, 2 and 4; %d unanswered for good", lost, unanswered)
 	}
-	if lost := f.expire(1500*time.Millisecond, time.Second); lost != 0 {
+	if lost, _ := f.expire(1500*time.Millisecond, time.Second); lost != 0 {
 		t.Errorf("%d lost a second time", lost)
 	}
-	if n := f.outstanding(); n != 5 {
-		t.Errorf("%d outstanding, want 5", n)
+	if n := f.outstanding(); n != 9 {
+		t.Errorf("%d outstanding, want 9: four may still be answered late", n)
+	}
+	f.get(1).state = flightAnsweredLate
+	if lost, unanswered := f.expire(2250*time.Millisecond, time.Second); lost != 5 || unanswered != 2 {
+		t.Errorf("%d lost, want 5; %d unanswered, want 0 and 2", lost, unanswered)
+	}
+	if lost, unanswered := f.expire(time.Hour, time.Second); lost != 0 || unanswered != 6 || f.outstanding() != 0 {
+		t.Errorf("%d lost; %d unanswered, want 6; %d outstanding", lost, unanswered, f.outstanding())
 	}
 }
 
 func TestFlightsPushedOutOfTheRingAreGivenUp(t *testing.T) {
-	f := newFlights(time.Second, time.Second)
-	lost := 0
+	f := flightsOf(time.Second, time.Second)
+	lost, unanswered := 0, 0
 	for seq := range uint64(minFlights + 5) {
-		lost += f.add(seq, 0, 1, clockThen{})
+		l, u := f.add(seq, 0, 1, clockThen{})
+		lost, unanswered = lost+l, unanswered+u
 	}
-	if lost != 5 || f.get(4) != nil || f.get(5) == nil {
-		t.Errorf("%d lost; 4: %v, 5: %v", lost, f.get(4), f.get(5))
+	if lost != 5 || unanswered != 5 || f.get(4) != nil || f.get(5) == nil {
+		t.Errorf("%d lost, %d unanswered; 4: %v, 5: %v", lost, unanswered, f.get(4), f.get(5))
 	}
 }
 
 func TestWithdrawnNumberIsUsedAgain(t *testing.T) {
-	f := newFlights(time.Second, time.Second)
+	f := flightsOf(time.Second, time.Second)
 	f.add(0, 0, 1, clockThen{})
 	f.add(1, 0, 1, clockThen{})
 	f.withdraw(1)
@@ -183,11 +195,12 @@ func TestRemoteOutlivesThirtyTwoBits(t *testing.T) {
 
 func TestRestartKeepsTheBooksBalanced(t *testing.T) {
 	d := direction{dir: sample.Forward}
+	none := func(uint64) uint64 { return 0 }
 	d.now.sent = 10
-	d.count(seqwin.Counts{Base: 8, Next: 8, Received: 7, Lost: 1}, seqwin.RecentBits, func(int) {})
+	d.count(seqwin.Counts{Base: 8, Next: 8, Received: 7, Lost: 1}, seqwin.RecentBits, func(int) {}, none)
 	d.restart(2)
 	d.now.sent = 15
-	d.count(seqwin.Counts{Base: 14, Next: 14, Received: 4}, seqwin.RecentBits, func(int) {})
+	d.count(seqwin.Counts{Base: 14, Next: 14, Received: 4}, seqwin.RecentBits, func(int) {}, none)
 	if d.now.received != 11 || d.now.lost != 3 || d.now.inFlight() != 1 {
 		t.Errorf("%+v, in flight %d", d.now, d.now.inFlight())
 	}

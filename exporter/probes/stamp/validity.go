@@ -13,16 +13,23 @@ import (
 // A delay below its bound is valid, of low confidence, and counted as such: it stays in
 // every distribution. A negative delay within its bound is no proof of a fault. Beyond its
 // bound it is: counted, and shown as it is, never clamped (invariant 8).
+//
+// The delay of a packet that is lost in this direction, because it took longer than the
+// waiting time, is infinite (RFC 7680 section 2.4, RFC 7679 section 4): it is in no
+// distribution.
 func (s *session) measure(d *direction, a *answer, seq uint64, from, to sample.Stamp, clocks sample.Bound) sample.Delay {
 	v, fault := s.ends.Delay(d.dir, from, to, clocks)
+	if a.lost[d.dir] {
+		return v
+	}
 	if fault {
 		d.negative++
 	}
 	if !v.OK() {
 		d.invalid[v.Reason]++
 	}
-	if v.Reason == sample.NoStamp || a.packet.Near.Reason == sample.NearStepped {
-		return v // the two stamps are of different clocks: not even their difference means anything
+	if v.Reason == sample.NoStamp {
+		return v
 	}
 	series := &s.series.direction[d.dir]
 	if v.OK() {
@@ -33,6 +40,9 @@ func (s *session) measure(d *direction, a *answer, seq uint64, from, to sample.S
 		if from.Held > bound.KernelError {
 			d.held++
 		}
+	}
+	if v.Reason == sample.NearStepped || v.Reason == sample.FarStepped || a.era != s.era {
+		return v // of other clocks than the window's: not even differences mean anything
 	}
 	ipdv, ok := d.add(seq, v)
 	if ok {
