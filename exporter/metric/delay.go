@@ -5,7 +5,7 @@ var (
 	// Delay is oneway_delay_seconds.
 	Delay = &Desc{
 		Name: "oneway_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: delayBuckets(),
-		Help:   "One-way delay of received packets, in seconds, between kernel stamps; only those whose clocks are trusted.",
+		Help:   "One-way delay of received packets, in seconds, between kernel stamps; only those whose clocks are trusted. One that took longer than the waiting time is lost, and not here.",
 		Source: "RFC 7679 section 3",
 	}
 	// DelayMin is oneway_delay_min_seconds.
@@ -25,7 +25,7 @@ var (
 	// DelayQuantile is oneway_delay_quantile_seconds.
 	DelayQuantile = &Desc{
 		Name: "oneway_delay_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, QuantileL},
-		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds; within 0.8 %, where a histogram's buckets are wider than the error bound.",
+		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds: order statistics. Packets whose answers were lost, so that their forward delay is not known, are taken to be spread as the others.",
 		Absent: "In a window without a valid delay, or in which so many packets were lost that the quantile is infinite.",
 		Source: "RFC 7679 section 5.1",
 	}
@@ -65,7 +65,7 @@ var (
 	// DelayVariation is oneway_delay_variation_seconds.
 	DelayVariation = &Desc{
 		Name: "oneway_delay_variation_seconds", Kind: Histogram, Labels: perDirection, Buckets: variationBuckets(),
-		Help:   "PDV: delay minus the smallest delay of the window, in seconds; free of a constant clock offset.",
+		Help:   "PDV: delay minus the smallest delay of the window, in seconds; free of a constant clock offset. The window of a Poisson schedule may end early, with 65,536 packets.",
 		Source: "RFC 5481 section 4.2",
 	}
 	// IPDV is oneway_ipdv_seconds.
@@ -84,7 +84,7 @@ var (
 	// RoundTripTime is oneway_round_trip_time_seconds.
 	RoundTripTime = &Desc{
 		Name: "oneway_round_trip_time_seconds", Kind: Histogram, Labels: perProbe, Buckets: delayBuckets(),
-		Help:   "(T4-T1)-(T3-T2) in seconds: free of clock error and of the reflector's own time.",
+		Help:   "(T4-T1)-(T3-T2) in seconds: free of clock error and of the reflector's own time. Without those between whose stamps a clock was stepped.",
 		Source: "RFC 8762 section 4; RFC 2681",
 	}
 	// RoundTripTimeMin is oneway_round_trip_time_min_seconds.
@@ -97,7 +97,7 @@ var (
 	// RoundTripTimeQuantile is oneway_round_trip_time_quantile_seconds.
 	RoundTripTimeQuantile = &Desc{
 		Name: "oneway_round_trip_time_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, QuantileL},
-		Help:   "Quantiles (0.5, 0.95, 0.99) of the round trip over the packets decided in the last window, unanswered ones counted as infinite, in seconds; within 0.8 %.",
+		Help:   "Quantiles (0.5, 0.95, 0.99) of the round trip over the packets decided in the last window, unanswered ones counted as infinite, in seconds: order statistics.",
 		Absent: "In a window without an answer, or in which so many packets went unanswered that the quantile is infinite.",
 		Source: "RFC 2681 section 4.1",
 	}

@@ -56,7 +56,7 @@ func Groups() []Group {
 			Residence,
 		}},
 		{"Voice", []*Desc{
-			VoiceR,
+			VoiceR, VoiceRError,
 			VoiceMOS,
 			VoiceDelayImpairment,
 			VoiceEquipmentImpairment,

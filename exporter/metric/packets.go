@@ -99,14 +99,14 @@ var (
 	LossBurst = &Desc{
 		Name: "oneway_loss_burst_packets", Kind: Histogram, Labels: perDirection, Buckets: burstBuckets(),
 		Help:   "Lengths of runs of consecutive lost packets.",
-		Source: "RFC 3357 section 4; ITU-T G.107 clause 7.2",
+		Source: "RFC 3357 section 4; ITU-T G.107 clause 7.5",
 	}
 	// LossBurstRatio is oneway_loss_burst_ratio.
 	LossBurstRatio = &Desc{
 		Name: "oneway_loss_burst_ratio", Kind: Gauge, Labels: perDirection,
 		Help:   "BurstR: mean length of the loss runs over the one expected under random loss, in the last window; 1 is random, above 1 is bursty.",
 		Absent: "In a window without loss, or with nothing but loss.",
-		Source: "ITU-T G.107 clause 7.2",
+		Source: "ITU-T G.107 clause 7.5",
 	}
 	// LossRatio is oneway_loss_ratio.
 	LossRatio = &Desc{

@@ -95,6 +95,9 @@ func (w *Window) keep(v interval) {
 	w.values.add(v.value)
 }
 
+// Empty tells whether no delay was added that is OK.
+func (w *Window) Empty() bool { return w.count == 0 }
+
 // Decided says how many packets were received and how many were lost since the last call,
 // by the receiver's count. Lost ones are infinitely late (RFC 7679 section 4). Where more
 // were received than delays were added, because the answer that would have told the delay

@@ -42,6 +42,17 @@ func (p Path) Assess(c Codec, b Buffered, base Parameters, m Model) (a Assessmen
 	return a, true
 }
 
+// RError is how far R, which Assess has found to be r, may be off where the path's delay is
+// only known to within off: R falls as the delay grows, so its values at both ends of that
+// interval enclose the truth. A delay is not negative.
+func (p Path) RError(off time.Duration, r float64, c Codec, b Buffered, base Parameters, m Model) float64 {
+	low, high := p, p
+	low.Delay, high.Delay = max(0, p.Delay-off), max(0, p.Delay+off)
+	best, _ := low.Assess(c, b, base, m)
+	worst, _ := high.Assess(c, b, base, m)
+	return max(best.R-r, r-worst.R, 0)
+}
+
 // combine joins the path's losses and the buffer's into one ratio and one
 // BurstR. Late runs that touch lost ones are counted apart, so BurstR is, if
 // anything, too small.

@@ -100,8 +100,7 @@ func (s *session) stepped() {
 	for _, d := range []*direction{&s.fwd, &s.rev} {
 		d.delays.Reset()
 		d.variation.Break()
-		d.pdv.Reset()
-		d.full = false
+		s.drain(d) // its window ends here
 	}
 	if s.offset != nil {
 		s.offset.Reset()

@@ -95,16 +95,24 @@ type VoiceReport struct {
 	Buffer string  `json:"buffer"`
 	Model  string  `json:"model"`
 	R      float64 `json:"r"`
-	MOS    float64 `json:"mos"`
+	// ErrorBound is how far R may be from what the true delay would make it.
+	ErrorBound float64 `json:"error_bound"`
+	MOS        float64 `json:"mos"`
 }
 
-// collector keeps, beside a window, what only a report needs.
+// collector keeps, beside a window, what only a report needs: the variation since the last
+// step of a clock. Delays are counted from the first one, so that a constant offset of the
+// clocks does not come near them.
 type collector struct {
-	ipdv, raw [2]delay.Window
+	ipdv, above [2]delay.Window
+	first       [2]time.Duration
 }
 
 func (c *collector) add(d sample.Direction, delay, ipdv time.Duration, paired bool) {
-	c.raw[d].Add(plain(delay))
+	if c.above[d].Empty() {
+		c.first[d] = delay
+	}
+	c.above[d].Add(plain(delay - c.first[d]))
 	if paired {
 		c.ipdv[d].Add(plain(ipdv))
 	}
@@ -172,8 +180,8 @@ func (s *session) reportDirection(d *direction) DirectionReport {
 		r.Delay, r.ErrorBound = window.distribution(), &bound
 	}
 	r.IPDV = distribution(s.collect.ipdv[d.dir].Snapshot(), 0)
-	raw := s.collect.raw[d.dir].Snapshot()
-	r.PDV = distribution(raw, raw.Min)
+	above := s.collect.above[d.dir].Snapshot()
+	r.PDV = distribution(above, above.Min)
 	if j, ok := d.variation.Jitter(); ok {
 		seconds := j.Seconds()
 		r.Jitter = &seconds

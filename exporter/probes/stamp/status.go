@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"oneway.example/exporter/probe"
@@ -72,9 +73,17 @@ type windowFacts struct {
 	delayed       bool
 	loss          float64
 	lossKnown     bool
-	r             float64
+	r, off        float64
 	rated         bool
 	codec         string
+}
+
+// rating is R, with its bound where a person would notice the difference.
+func rating(r, off float64) string {
+	if off < 0.5 {
+		return fmt.Sprintf("%.0f", r)
+	}
+	return fmt.Sprintf("%.0f ± %.0f", r, math.Ceil(off))
 }
 
 func (w *lastWindow) results(answered uint64) []probe.Result {
@@ -91,7 +100,7 @@ func (w *lastWindow) results(answered uint64) []probe.Result {
 			out = append(out, probe.Result{Quantity: "loss", Direction: d.String(), Value: fmt.Sprintf("%.2f %%", 100*f.loss)})
 		}
 		if f.rated {
-			out = append(out, probe.Result{Quantity: "R (" + f.codec + ")", Direction: d.String(), Value: fmt.Sprintf("%.0f", f.r)})
+			out = append(out, probe.Result{Quantity: "R (" + f.codec + ")", Direction: d.String(), Value: rating(f.r, f.off)})
 		}
 	}
 	return append(out, probe.Result{Quantity: "round trip", Value: probe.Figures(w.rtt)})

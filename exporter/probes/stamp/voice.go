@@ -35,12 +35,16 @@ func newPlaybacks(o *Options) []playback {
 type rated struct {
 	codec, buffer, model string
 	voice.Assessment
-	ok bool
+	// off is how far R may be from what the true delay would make it.
+	off float64
+	ok  bool
 }
 
-// rate assesses a call over direction d in the present window.
+// rate assesses a call over direction d in the present window. Without a valid delay there is
+// none.
 func (s *session) rate(d *direction, each func(rated)) {
 	snap := d.delays.Snapshot()
+	off := snap.Bound()
 	path := voice.Path{Delay: snap.Min, Decided: d.losses.Decided(), Lost: d.losses.Lost(), Bursts: d.losses.Bursts()}
 	for _, name := range s.opts.Codecs {
 		codec, err := voice.CodecByName(name)
@@ -51,14 +55,17 @@ func (s *session) rate(d *direction, each func(rated)) {
 			buffer := d.voices[i].buffer
 			for _, m := range voice.Models() {
 				a, ok := path.Assess(codec, buffer.Snapshot(), voice.Defaults(), m)
-				each(rated{codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok && snap.Count > 0})
+				each(rated{
+					codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok && snap.Count > 0,
+					off: path.RError(off, a.R, codec, buffer.Snapshot(), voice.Defaults(), m),
+				})
 			}
 		}
 	}
 }
 
 // voiceSeries are the series of one codec, buffer and model.
-type voiceSeries struct{ r, mos, idd, ie, mouthToEar, loss metric.Series }
+type voiceSeries struct{ r, off, mos, idd, ie, mouthToEar, loss metric.Series }
 
 type voiceKey struct {
 	direction            sample.Direction
@@ -70,13 +77,14 @@ func (s *session) voice(d *direction) {
 	s.rate(d, func(v rated) {
 		out := s.series.voiceOf(voiceKey{d.dir, v.codec, v.buffer, v.model})
 		setFloat(out.r, v.R, v.ok)
+		setFloat(out.off, v.off, v.ok)
 		setFloat(out.mos, v.MOS, v.ok)
 		setFloat(out.idd, v.Id, v.ok)
 		setFloat(out.ie, v.IeEff, v.ok)
 		set(out.mouthToEar, v.MouthToEar, v.ok)
 		setFloat(out.loss, v.Loss, v.ok)
 		if facts := &s.last.directions[d.dir]; v.ok && v.model == "g107" && !facts.rated {
-			facts.r, facts.rated, facts.codec = v.R, true, v.codec
+			facts.r, facts.off, facts.rated, facts.codec = v.R, v.off, true, v.codec
 		}
 	})
 	for i := range d.voices {
@@ -90,7 +98,7 @@ func (s *series) voiceOf(k voiceKey) *voiceSeries {
 	}
 	dir, c := k.direction.String(), s.scope
 	v := &voiceSeries{
-		r: c.open(metric.VoiceR, dir, k.codec, k.model, k.buffer), mos: c.open(metric.VoiceMOS, dir, k.codec, k.model, k.buffer),
+		r: c.open(metric.VoiceR, dir, k.codec, k.model, k.buffer), off: c.open(metric.VoiceRError, dir, k.codec, k.model, k.buffer), mos: c.open(metric.VoiceMOS, dir, k.codec, k.model, k.buffer),
 		idd:        c.open(metric.VoiceDelayImpairment, dir, k.codec, k.model, k.buffer),
 		ie:         c.open(metric.VoiceEquipmentImpairment, dir, k.codec, k.model, k.buffer),
 		mouthToEar: c.open(metric.VoiceMouthToEar, dir, k.codec, k.buffer),
@@ -107,7 +115,7 @@ func (s *session) reportVoice(d *direction) []VoiceReport {
 	var out []VoiceReport
 	s.rate(d, func(v rated) {
 		if v.ok {
-			out = append(out, VoiceReport{Codec: v.codec, Buffer: v.buffer, Model: v.model, R: v.R, MOS: v.MOS})
+			out = append(out, VoiceReport{Codec: v.codec, Buffer: v.buffer, Model: v.model, R: v.R, ErrorBound: v.off, MOS: v.MOS})
 		}
 	})
 	return out

@@ -1,0 +1,246 @@
+package stamp
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/estimate/loss"
+	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// watched is a ledger that keeps every observation.
+type watched struct {
+	*ledger
+	seen map[string][]float64
+}
+
+func (w *watched) Series(d *metric.Desc, labels ...string) metric.Series {
+	return &observer{Series: w.ledger.Series(d, labels...), in: w, key: w.key(d, labels[2:]...)}
+}
+
+func (w *watched) key(d *metric.Desc, labels ...string) string {
+	key := d.Name
+	for _, l := range labels {
+		key += "|" + l
+	}
+	return key
+}
+
+type observer struct {
+	metric.Series
+	in  *watched
+	key string
+}
+
+func (o *observer) Observe(v float64) {
+	o.in.seen[o.key] = append(o.in.seen[o.key], v)
+	o.Series.Observe(v)
+}
+
+// watch has the court's observations kept.
+func (c *court) watch() *watched {
+	w := &watched{ledger: c.ledger, seen: map[string][]float64{}}
+	c.series = newSeries(w, "p", "stamp")
+	return w
+}
+
+// variation runs a path whose far clock is off by a constant, and returns all that is told of
+// its variation and of calls over it.
+func variation(t *testing.T, theta time.Duration) (seen map[string][]float64, report DirectionReport) {
+	t.Helper()
+	c := newCourt(t, us, nil)
+	w := c.watch()
+	c.theta = theta
+	c.collect = &collector{}
+	rng := rand.New(rand.NewPCG(7, 7))
+	draw := func() time.Duration {
+		return 30*time.Millisecond + time.Duration(rng.Int64N(int64(20*time.Millisecond)))
+	}
+	for range 400 {
+		c.bring(draw(), draw())
+	}
+	c.fwd.now.received, c.fwd.known = 400, true
+	report = c.reportDirection(&c.fwd)
+	c.closed()
+	return w.seen, report
+}
+
+// TestVariationDoesNotFeelAConstantOffset: in a histogram of delays with an offset of seconds,
+// the buckets are wider than the variation.
+func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
+	plainSeen, plainReport := variation(t, 0)
+	for _, theta := range []time.Duration{time.Second, -10 * time.Second, 37 * time.Second, -time.Hour} {
+		seen, report := variation(t, theta)
+		for _, desc := range []*metric.Desc{metric.DelayVariation, metric.IPDV} {
+			for _, dir := range []string{"forward", "reverse"} {
+				key := (&watched{}).key(desc, dir)
+				if len(seen[key]) == 0 || len(seen[key]) != len(plainSeen[key]) {
+					t.Fatalf("%s: %d values, %d without an offset", key, len(seen[key]), len(plainSeen[key]))
+				}
+				for i, v := range seen[key] {
+					if v != plainSeen[key][i] {
+						t.Fatalf("%v off: %s: %v, %v without it", theta, key, v, plainSeen[key][i])
+					}
+				}
+			}
+		}
+		for _, c := range [][2]*Distribution{{report.PDV, plainReport.PDV}, {report.IPDV, plainReport.IPDV}} {
+			if *c[0].P50 != *c[1].P50 || *c[0].P95 != *c[1].P95 || *c[0].P99 != *c[1].P99 || *c[0].Max != *c[1].Max {
+				t.Errorf("%v off: %s, %s without it", theta, asJSON(t, c[0]), asJSON(t, c[1]))
+			}
+		}
+	}
+}
+
+// answered brings an answer as it comes from the wire: with the far end's word on its clock.
+func (c *court) answered(t *testing.T, forward, reverse time.Duration, stepping bool) {
+	t.Helper()
+	c.now = c.now.Add(20 * time.Millisecond)
+	f := c.flights.at(c.seq)
+	*f = flight{seq: c.seq, user: c.now, clock: thenOf(c.clock.Quality(c.now)), state: flightOut, t1: sample.Stamp{At: c.now, Origin: sample.Kernel}}
+	c.flights.next = c.seq + 1
+	came, left := c.now.Add(forward+c.theta), c.now.Add(forward+c.theta+50*us)
+	encode := func(at instant.Time) uint64 { return timefmt.NTP.Encode(at, 0) }
+	r := reply{hasReceipt: true, receipt: wire.Receipt{Filled: true, T2Origin: sample.Kernel}}
+	r.packet.T2, r.packet.T3 = encode(came), encode(left)
+	r.packet.Error = timefmt.MakeErrorEstimate(us, !stepping, timefmt.NTP)
+	if stepping {
+		r.receipt.Clock = wire.ClockStepped
+	}
+	back := left.Add(reverse - c.theta)
+	a := c.answerOf(inAt(back), &r, f, 0)
+	a.packet.ReverseSeq = c.seq
+	c.conclude(&a)
+	c.seq++
+}
+
+// TestAnnouncedStepOfTheFarClockEntersNoVariation: a step of 100 ms made late packets of the
+// half of a window, and took R from 91.7 to 37.2.
+func TestAnnouncedStepOfTheFarClockEntersNoVariation(t *testing.T) {
+	for _, step := range []time.Duration{100 * time.Millisecond, -100 * time.Millisecond} {
+		c := newCourt(t, us, nil)
+		w := c.watch()
+		for i := range 400 {
+			stepping := i >= 200 && i < 210
+			if i == 200 {
+				c.theta += step
+			}
+			c.answered(t, 30*time.Millisecond+time.Duration(i%5)*100*us, 30*time.Millisecond, stepping)
+			c.fwd.losses.Add(deltaOf(1))
+			if i == 399 {
+				c.theta = 0
+			}
+		}
+		c.closed()
+		for _, desc := range []*metric.Desc{metric.DelayVariation, metric.IPDV} {
+			for _, v := range w.seen[w.key(desc, "forward")] {
+				if v > 1e-3 || v < -1e-3 {
+					t.Fatalf("step of %v: %s of %v s on a path that varies by 0.4 ms", step, desc.Name, v)
+				}
+			}
+		}
+		if v := c.count(metric.RoundTripInvalid, "far_stepped"); v != 10 {
+			t.Errorf("%v round trips in the step counted as invalid, want 10", v)
+		}
+		if c.count(metric.DelayInvalid, "forward", "far_stepped") != 10 {
+			t.Error("the delays in the step are not counted")
+		}
+		if len(w.seen[w.key(metric.DelayVariation, "forward")]) < 150 {
+			t.Errorf("only %d variations", len(w.seen[w.key(metric.DelayVariation, "forward")]))
+		}
+	}
+}
+
+// TestStepOfTheNearClockMakesNoRoundTrip: T4-T1 of a clock that was set back by a second
+// between them was published as -0.96 s.
+func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
+	c := newCourt(t, us, nil)
+	w := c.watch()
+	for i := range 20 {
+		c.now = c.now.Add(20 * time.Millisecond)
+		then := thenOf(c.clock.Quality(c.now))
+		left := c.now
+		if i == 10 { // set back by a second while the packet is under way
+			c.clock.steps++
+			c.now = c.now.Add(-time.Second)
+		}
+		at := func(d time.Duration) sample.Stamp { return sample.Stamp{At: c.now.Add(d), Origin: sample.Kernel} }
+		c.conclude(&answer{clock: then, packet: sample.Packet{
+			Seq: uint64(i), ReverseSeq: uint64(i), Far: sample.Bound{Error: us, Reason: sample.OK},
+			T1: sample.Stamp{At: left, Origin: sample.Kernel}, T2: at(20 * time.Millisecond), T3: at(20 * time.Millisecond), T4: at(40 * time.Millisecond),
+		}, era: c.era})
+	}
+	c.closed()
+	seen := w.seen[w.key(metric.RoundTripTime)]
+	if len(seen) != 19 {
+		t.Errorf("%d round trips, want 19", len(seen))
+	}
+	for _, v := range seen {
+		if v != 0.04 {
+			t.Errorf("a round trip of %v s", v)
+		}
+	}
+	if v := c.count(metric.RoundTripInvalid, "near_stepped"); v != 1 {
+		t.Errorf("%v invalid, want 1", v)
+	}
+	if v, _ := c.ledger.value(metric.RoundTripTimeMin); v != 0.04 {
+		t.Errorf("the smallest is %v", v)
+	}
+}
+
+func TestCallIsRatedOnlyWithAValidDelayAndWithItsBound(t *testing.T) {
+	for _, clock := range []struct {
+		bound, limit time.Duration
+		rated        bool
+		off          [2]float64
+	}{
+		{100 * us, 0, true, [2]float64{0, 0.1}},
+		{150 * time.Millisecond, 0, true, [2]float64{5, 40}}, // ± 300 ms of 30 ms
+		{150 * time.Millisecond, 200 * time.Millisecond, false, [2]float64{}},
+	} {
+		c := newCourt(t, clock.bound, func(o *Options) { o.MaxBound = clock.limit })
+		for range 100 {
+			c.bring(30*time.Millisecond, 30*time.Millisecond)
+			c.fwd.losses.Add(deltaOf(1))
+		}
+		c.closed()
+		labels := []string{"forward", "G.711-PLC", "g107", "adaptive"}
+		r, rated := c.ledger.value(metric.VoiceR, labels...)
+		off, bounded := c.ledger.value(metric.VoiceRError, labels...)
+		if rated != clock.rated || bounded != rated || rated && (off < clock.off[0] || off > clock.off[1]) {
+			t.Errorf("bound %v, limit %v: R %v (told %v) ± %v (told %v), want %+v", clock.bound, clock.limit, r, rated, off, bounded, clock)
+		}
+	}
+}
+
+// TestRFallsAsTheDelayGrows is what the bound of R stands on.
+func TestRFallsAsTheDelayGrows(t *testing.T) {
+	codec, err := voice.CodecByName("G.711-PLC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range voice.Models() {
+		before := 1000.0
+		for delay := time.Duration(0); delay < 2*time.Second; delay += 3 * time.Millisecond {
+			path := voice.Path{Delay: delay, Decided: 1000, Lost: 10, Bursts: 9}
+			a, ok := path.Assess(codec, voice.Buffered{Played: 990, Delay: 10 * time.Millisecond}, voice.Defaults(), m)
+			if !ok || a.R > before+1e-9 {
+				t.Fatalf("%s: R %v at %v, %v below it (%v)", m.Name, a.R, delay, before, ok)
+			}
+			before = a.R
+		}
+	}
+}
+
+func deltaOf(decided uint64) loss.Delta { return loss.Delta{Decided: decided, Received: decided} }
+
+func inAt(at instant.Time) *tstamp.In {
+	return &tstamp.In{At: at, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}}
+}
