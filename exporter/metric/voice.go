@@ -9,9 +9,9 @@ var (
 		Absent: "In a window without a valid delay, or that decided fewer than 10 packets.",
 		Source: "ITU-T G.107 (06/2015) clause 7; Woo 2010 section 7.1",
 	}
-	// VoiceRError is oneway_voice_r_error_bound.
+	// VoiceRError is oneway_voice_error_bound_r_factor.
 	VoiceRError = &Desc{
-		Name: "oneway_voice_r_error_bound", Kind: Gauge, Labels: perVoice,
+		Name: "oneway_voice_error_bound_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "How far R may be off because the one-way delay is only known to within its own error bound: the largest change of R over that interval.",
 		Absent: "Where oneway_voice_r_factor is.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",

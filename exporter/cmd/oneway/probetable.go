@@ -76,6 +76,9 @@ func printNotes(out io.Writer, r stamp.Report) error {
 		for _, reason := range sortedKeys(d.report.Invalid) {
 			notes = append(notes, d.name+": "+whyInvalid(reason, d.report.Invalid[reason]))
 		}
+		if n := d.report.HostDropped; n != nil && *n > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host itself, not by the path: it is too busy, or its buffer too small (net.core.rmem_max)", d.name, *n))
+		}
 		if d.report.LowConfidence > 0 {
 			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: not even their sign is known", d.name, d.report.LowConfidence))
 		}

@@ -245,7 +245,7 @@ func TestFloodOfBadAnswersIsCountedAndCostsNothing(t *testing.T) {
 		t.Errorf("the known peer went unanswered: %s", asJSON(t, r))
 	}
 	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
-		if *d.Sent != *d.Received+*d.Lost+*d.InFlight {
+		if *d.Sent != *d.Received+*d.Lost+*d.HostDropped+*d.InFlight {
 			t.Errorf("the books do not balance: %s", asJSON(t, d))
 		}
 	}

@@ -187,7 +187,7 @@ func (s *session) publishDirection(d *direction) {
 	// A packet that was counted as received and came too late is lost, once another has
 	// been received in its place: a counter does not go back, and no sum goes beyond sent.
 	out.lost.to(d.now.lost - min(d.now.lost, out.received.ahead(d.now.received)))
-	out.dropped.ifAny(d.now.dropped)
+	out.dropped.to(d.now.dropped)
 	if s.kind == farOurs || d.dir == sample.Reverse {
 		out.duplicated.to(d.now.duplicated)
 		out.reordered.to(d.now.reordered)

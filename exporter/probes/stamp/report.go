@@ -35,14 +35,17 @@ type Report struct {
 // DirectionReport is one way of the path. With a reflector that does not tell
 // the directions apart the loss counts are absent.
 type DirectionReport struct {
-	Sent       *uint64 `json:"sent"`
-	Received   *uint64 `json:"received"`
-	Lost       *uint64 `json:"lost"`
-	Duplicated *uint64 `json:"duplicated"`
-	Reordered  *uint64 `json:"reordered"`
-	Late       *uint64 `json:"late"`
-	Corrupted  *uint64 `json:"corrupted"`
-	InFlight   *uint64 `json:"in_flight"`
+	Sent     *uint64 `json:"sent"`
+	Received *uint64 `json:"received"`
+	Lost     *uint64 `json:"lost"`
+	// HostDropped counts packets that the receiving host itself dropped: neither received nor
+	// lost. Sent = Received + Lost + HostDropped + InFlight.
+	HostDropped *uint64 `json:"host_dropped"`
+	Duplicated  *uint64 `json:"duplicated"`
+	Reordered   *uint64 `json:"reordered"`
+	Late        *uint64 `json:"late"`
+	Corrupted   *uint64 `json:"corrupted"`
+	InFlight    *uint64 `json:"in_flight"`
 	// LossBursts is the number of runs of lost packets, BurstRatio BurstR of
 	// G.107 (absent without loss).
 	BurstRatio *float64 `json:"burst_ratio"`
@@ -167,7 +170,7 @@ func (s *session) reportDirection(d *direction) DirectionReport {
 	}
 	if d.known {
 		inFlight := n.inFlight()
-		r.Lost, r.InFlight = &n.lost, &inFlight
+		r.Lost, r.HostDropped, r.InFlight = &n.lost, &n.dropped, &inFlight
 		if s.kind == farOurs || d.dir == sample.Reverse {
 			r.Duplicated, r.Reordered, r.Late, r.Corrupted = &n.duplicated, &n.reordered, &n.late, &n.corrupted
 		}
