@@ -71,7 +71,7 @@ var (
 	// FarClockSynchronized is oneway_far_clock_synchronized.
 	FarClockSynchronized = &Desc{
 		Name: "oneway_far_clock_synchronized", Kind: Gauge, Labels: []string{Path, Probe},
-		Help:   "1 if the far end says that its clock is synchronised (the S bit of its Error Estimate), else 0.",
+		Help:   "1 if the far end says that its clock is synchronised (the S bit of its Error Estimate, which admits an hour at most), else 0.",
 		Absent: "Until the far end has answered, and when it has ceased to.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
 	}

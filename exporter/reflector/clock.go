@@ -25,12 +25,11 @@ const (
 func viewClock(m clock.Monitor, at instant.Time) clockView {
 	q := m.Quality(at)
 	v := clockView{code: clockCode(q.State), source: syncLocal}
-	ok := q.Synchronised()
-	if ok {
+	if q.Synchronised() {
 		v.source = syncNTP
 	}
 	for _, f := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
-		v.estimates[f] = timefmt.MakeErrorEstimate(q.Bound.Error, ok, f)
+		v.estimates[f] = q.ErrorEstimate(f)
 	}
 	return v
 }

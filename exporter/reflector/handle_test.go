@@ -202,7 +202,8 @@ func TestErrorEstimateTellsTheClocksState(t *testing.T) {
 		l.s.clock = viewClock(fixedClock{State: c.state, Bound: sample.Bound{Error: 3 * time.Millisecond, Reason: c.reason}}, epochStart)
 		k := l.asker("192.0.2.1:5000", 1)
 		rep := k.ask(0)
-		if e := rep.base.Error; e.Synchronised() != c.sync || !e.Valid() || c.sync && e.Bound() < 3*time.Millisecond {
+		e := rep.base.Error
+		if e.Synchronised() != c.sync || !e.Valid() || e.Bound() < 3*time.Millisecond || (e.Bound() > time.Hour) == c.sync {
 			t.Errorf("%v: synchronised %v, bound %v", c.state, e.Synchronised(), e.Bound())
 		}
 		if rep.receipt.Clock != c.code {

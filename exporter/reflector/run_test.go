@@ -18,10 +18,16 @@ import (
 // running starts a reflector on loopback and ends it with the test.
 func running(t testing.TB, o Options, sink metric.Sink) *Reflector {
 	t.Helper()
+	return runningWith(t, o, Env{Sink: sink, Clock: goodClock()})
+}
+
+// runningWith does so with a clock of the test's own.
+func runningWith(t testing.TB, o Options, env Env) *Reflector {
+	t.Helper()
 	if o.Listen == nil {
 		o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
 	}
-	r, err := New(o, Env{Sink: sink, Clock: goodClock()})
+	r, err := New(o, env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,10 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
+// largestEstimate is the largest Error Estimate that says anything. What is beyond it,
+// up to 17,000 years, means that the writer does not know.
+const largestEstimate = time.Hour
+
 // farClock is what the far end last said of its clock, in its Error Estimate (RFC 8762
 // section 4.2.1). The zero value: nothing.
 type farClock struct {
@@ -17,7 +21,8 @@ type farClock struct {
 // heard takes the Error Estimate of an answer. A multiplier of zero means that the
 // field is not to be used (RFC 4656 section 4.1.2).
 func (c *farClock) heard(e timefmt.ErrorEstimate) {
-	*c = farClock{known: true, synchronised: e.Synchronised() && e.Valid(), bound: e.Bound()}
+	usable := e.Valid() && e.Bound() <= largestEstimate
+	*c = farClock{known: true, synchronised: e.Synchronised() && usable, bound: e.Bound()}
 }
 
 // farSeries show it.

@@ -23,8 +23,11 @@ const (
 
 // MakeErrorEstimate writes a bound on the clock's error, rounded up by less than
 // 1 % or, below 60 ns, by less than 0.24 ns; the multiplier is never 0. A bound
-// below zero, which no clock has, is written as the largest error that the field
-// holds: a fault in the arithmetic that led to it must not look like a good clock.
+// below zero, which no clock has, and the longest duration, in which sums and Bound end
+// that have no end, are written as the largest error that the field holds: a fault in
+// the arithmetic that led to it must not look like a good clock. With synchronised
+// false that is 0x3fff, or 0x7fff with stamps in PTP format, and means that nothing is
+// known.
 func MakeErrorEstimate(bound time.Duration, synchronised bool, f Format) ErrorEstimate {
 	e := ErrorEstimate(0)
 	if synchronised {
@@ -33,7 +36,7 @@ func MakeErrorEstimate(bound time.Duration, synchronised bool, f Format) ErrorEs
 	if f == PTP {
 		e |= flagZ
 	}
-	if bound < 0 {
+	if bound < 0 || bound == math.MaxInt64 {
 		return e | largestError
 	}
 	// Units of 2^-32 s, which beyond 36 years are too many for 64 bits, or of

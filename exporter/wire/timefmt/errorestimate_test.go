@@ -74,6 +74,8 @@ func TestErrorEstimateIsWrittenAsTheStandardSays(t *testing.T) {
 		// 20 us = 85,899.3 x 2^-32 s, / 2^9 = 167.8, rounded up 168.
 		{20 * time.Microsecond, true, NTP, 0x8000 | 9<<8 | 168},
 		{-1, true, NTP, 0x8000 | 63<<8 | 255},
+		{math.MaxInt64, false, NTP, 0x3fff},
+		{math.MaxInt64, false, PTP, 0x7fff},
 	} {
 		if got := MakeErrorEstimate(c.bound, c.synchronised, c.f); got != c.want {
 			t.Errorf("%v: %#04x, want %#04x", c.bound, uint16(got), uint16(c.want))

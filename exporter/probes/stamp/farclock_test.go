@@ -1,0 +1,56 @@
+package stamp
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/none"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// Every one of the 65,536 patterns is a bound of at most an hour, or none.
+func TestFarEndsErrorEstimateIsBelievedUpToAnHour(t *testing.T) {
+	for pattern := range 1 << 16 {
+		e := timefmt.ErrorEstimate(pattern)
+		got := farBound(&reply{packet: wire.ReflectorPacket{Error: e}})
+		want := sample.Bound{Error: e.Bound(), Reason: sample.OK}
+		switch {
+		case pattern&0x8000 == 0 || pattern&0xff == 0:
+			want = sample.Bound{Reason: sample.FarUnsynchronised}
+		case e.Bound() > time.Hour:
+			want = sample.Bound{Reason: sample.BoundTooLarge}
+		}
+		if got != want {
+			t.Fatalf("%#04x: %+v, want %+v", pattern, got, want)
+		}
+		var c farClock
+		c.heard(e)
+		if c.synchronised != (want.Reason == sample.OK) {
+			t.Fatalf("%#04x: told as synchronised: %v, want %v", pattern, c.synchronised, want.Reason)
+		}
+	}
+}
+
+// What is sent of a clock of which nothing is known: S clear, and the largest error
+// that the field holds.
+func TestSenderOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
+	for _, format := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
+		o := DefaultOptions()
+		o.format, o.Size = format, 128
+		plan, err := planLayout(o.Size, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &session{opts: &o, layout: plan}
+		for name, q := range map[string]clock.Quality{"none": none.New(metric.Discard{}).Quality(0), "nothing heard yet": {}} {
+			p, err := wire.ParseSender(s.writeTest(nil, 7, 1, q))
+			if want := timefmt.ErrorEstimate(0x3fff | uint16(format)<<14); err != nil || p.Error != want {
+				t.Errorf("%s: %#04x, %v, want %#04x", name, uint16(p.Error), err, uint16(want))
+			}
+		}
+	}
+}

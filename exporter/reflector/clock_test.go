@@ -1,0 +1,81 @@
+package reflector
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/none"
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// unknown is an Error Estimate that says that nothing is known: S clear, and the
+// largest error that the field holds, 255 x 2^(63-32) s (RFC 4656 section 4.1.2).
+const unknown = 0x3fff
+
+// estimatesOf asks r once in each format, with a key or without, and returns the Error
+// Estimates of the answers.
+func estimatesOf(t *testing.T, r *Reflector, key *stamp.Key) map[timefmt.Format]timefmt.ErrorEstimate {
+	t.Helper()
+	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	k.key = key
+	c := dial(t, r.Addrs()[0])
+	got := map[timefmt.Format]timefmt.ErrorEstimate{}
+	for seq, f := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
+		q := k.question(uint32(seq), nil)
+		at := 12
+		if key != nil {
+			at = 24
+		}
+		if f == timefmt.PTP {
+			q[at] |= 0x40
+			q = k.finish(q[:len(q)-trailer(key)])
+		}
+		got[f] = k.exchange(c, q).base.Error
+	}
+	return got
+}
+
+// trailer is what finish appends: the HMAC TLV.
+func trailer(key *stamp.Key) int {
+	if key == nil {
+		return 0
+	}
+	return hmacTLVBytes
+}
+
+// A reflector that does not know its clock says so in the field that every reader
+// looks at: 0x0001, which a bound of zero is encoded as, would claim 0.23 ns.
+func TestReflectorOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
+	var shift atomic.Int64
+	read := clock.SystemReader()
+	stepping := clock.StepOptions{Read: func() clock.Reading {
+		r := read()
+		r.Wall = r.Wall.Add(time.Duration(shift.Load()))
+		return r
+	}}
+	stepped := static.NewWith(static.Options{Bound: time.Microsecond, Steps: stepping})
+	if q := stepped.Quality(0); !q.Synchronised() {
+		t.Fatalf("before the step: %+v", q)
+	}
+	for name, m := range map[string]clock.Monitor{
+		"none": none.New(metric.Discard{}), "stepped": stepped, "nothing heard yet": fixedClock{},
+	} {
+		key := newKey(t, "k")
+		r := runningWith(t, Options{}, Env{Sink: metric.Discard{}, Clock: m})
+		sealed := runningWith(t, Options{Keys: []*stamp.Key{key}, RequireKey: true}, Env{Sink: metric.Discard{}, Clock: m})
+		shift.Add(int64(time.Second))
+		for kind, got := range map[string]map[timefmt.Format]timefmt.ErrorEstimate{
+			"open": estimatesOf(t, r, nil), "authenticated": estimatesOf(t, sealed, key),
+		} {
+			if got[timefmt.NTP] != unknown || got[timefmt.PTP] != unknown|1<<14 {
+				t.Errorf("%s, %s: %#04x and %#04x, want %#04x and, in PTP format, %#04x",
+					name, kind, uint16(got[timefmt.NTP]), uint16(got[timefmt.PTP]), unknown, unknown|1<<14)
+			}
+		}
+	}
+}
