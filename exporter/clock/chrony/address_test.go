@@ -2,6 +2,7 @@ package chrony
 
 import (
 	"context"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,7 +39,18 @@ func TestAddressesThatMakeNoSenseAreExplained(t *testing.T) {
 
 func TestOptionsOutOfRangeAreRejected(t *testing.T) {
 	for _, o := range []Options{
-		{Interval: -1}, {HoldDown: -1}, {SilentAfter: -1}, {MaxBackOff: -1}, {MaxClockError: -1}, {MaxClockError: 2},
+		{Interval: -1},
+		{HoldDown: -1},
+		{SilentAfter: -1},
+		{MaxBackOff: -1},
+		{MaxClockError: -1},
+		{MaxClockError: 2},
+		{Interval: math.MaxInt64},
+		{HoldDown: math.MaxInt64},
+		{SilentAfter: math.MaxInt64},
+		{MaxBackOff: math.MaxInt64},
+		{MaxClockError: math.NaN()},
+		{MaxClockError: math.Inf(1)},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v was accepted", o)

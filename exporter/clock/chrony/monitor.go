@@ -9,7 +9,8 @@
 //
 //	Silent          no reply for Options.SilentAfter; until then the last one is aged
 //	Stepping        the clock was stepped, and chronyd has not had an update since
-//	Unsynchronised  leap status 3, stratum 0 or 16, no reference, or local mode
+//	Unsynchronised  leap status 3, stratum 0 or 16, no reference, or local mode;
+//	                or the bound, aged, is beyond clock.LargestBound
 //	Holdover        no update for four poll intervals; valid, the bound grows
 //	Synchronised    all else
 //
@@ -23,7 +24,6 @@ package chrony
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,7 +96,7 @@ func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) cl
 		q.State, q.Bound.Reason = clock.Silent, sample.ClockSilent
 		return q
 	}
-	q.Offset = time.Duration(saturate(k.last.offset * 1e9))
+	q.Offset = time.Duration(k.last.offset * 1e9)
 	q.LastUpdate = k.last.updated
 	switch {
 	case check.Steps != k.settled || check.Since() < m.options.HoldDown:
@@ -110,7 +110,9 @@ func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) cl
 	default:
 		q.State = clock.Synchronised
 	}
-	q.Bound = sample.Bound{Error: m.bound(k, check, at), Reason: sample.OK}
+	if q.Bound = clock.BoundOf(m.bound(k, check, at)); !q.Synchronised() {
+		q.State = clock.Unsynchronised
+	}
 	return q
 }
 
@@ -118,14 +120,14 @@ func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) cl
 // offset was larger a moment ago: an instant before the last reply gets the
 // larger of the bounds of the replies around it.
 func (m *Monitor) bound(k *knowledge, check clock.Check, at instant.Time) time.Duration {
-	moment := time.Duration(at) - check.Offset // on the monotonic clock
+	moment := minus(time.Duration(at), check.Offset) // on the monotonic clock
 	if at.IsZero() {
 		moment = check.Now.Mono
 	}
 	silence := check.Now.Mono - k.last.at - m.owed
-	bound := k.last.boundAt(moment-k.last.at, silence, m.options.MaxClockError, k.drift)
+	bound := k.last.boundAt(minus(moment, k.last.at), silence, m.options.MaxClockError, k.drift)
 	if moment < k.last.at {
-		bound = max(bound, k.previous.boundAt(moment-k.previous.at, 0, m.options.MaxClockError, k.drift))
+		bound = max(bound, k.previous.boundAt(minus(moment, k.previous.at), 0, m.options.MaxClockError, k.drift))
 	}
 	return roundUp(bound)
 }
@@ -178,9 +180,6 @@ func (m *Monitor) openCounters() []metric.Series {
 	}
 	return counters
 }
-
-// saturate keeps a float within what a Duration holds.
-func saturate(ns float64) float64 { return max(-math.MaxInt64/2, min(math.MaxInt64/2, ns)) }
 
 // causeOf is the reason for which err is counted.
 func causeOf(err error) failure {

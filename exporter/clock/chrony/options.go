@@ -26,8 +26,12 @@ const (
 // millisecond; what takes longer is a host in trouble.
 const queryTimeout = 500 * time.Millisecond
 
+// longest is the largest of each duration in Options; some multiples of it are still a
+// Duration.
+const longest = 24 * time.Hour
+
 // Options configure the monitor. The zero value asks the local chronyd as
-// chronyc does.
+// chronyc does. Durations are from 0 to 24 h.
 type Options struct {
 	// Address is "unix:///run/chrony/chronyd.sock" or "udp://127.0.0.1:323". Empty:
 	// both of these and udp://[::1]:323, in turn until one answers.
@@ -79,8 +83,8 @@ func (o Options) withDefaults() (Options, error) {
 		{"max-back-off", &o.MaxBackOff, DefaultMaxBackOff},
 	}
 	for _, d := range defaults {
-		if *d.value < 0 {
-			return o, fmt.Errorf("chrony: %s is %v; it must not be negative", d.name, *d.value)
+		if *d.value < 0 || *d.value > longest {
+			return o, fmt.Errorf("chrony: %s is %v; it must not be negative, and %v at most", d.name, *d.value, longest)
 		}
 		if *d.value == 0 {
 			*d.value = d.instead

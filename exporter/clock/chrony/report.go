@@ -54,8 +54,9 @@ func newReport(t *fb.Tracking, sent, received clock.Check) (*report, error) {
 		return nil, &queryError{implausible, fmt.Errorf("leap status %d", t.LeapStatus)}
 	case t.Stratum > maxStratum:
 		return nil, &queryError{implausible, fmt.Errorf("stratum %d", t.Stratum)}
-	case t.RootDispersion < 0 || t.SkewPPM < 0:
-		return nil, &queryError{implausible, fmt.Errorf("root dispersion %g s, skew %g ppm", t.RootDispersion, t.SkewPPM)}
+	}
+	if err := implausibleNumber(t); err != nil {
+		return nil, &queryError{implausible, err}
 	}
 	seconds := t.RefTime.Unix()
 	if seconds < 0 || seconds >= math.MaxInt64/int64(time.Second) {
@@ -83,6 +84,39 @@ func newReport(t *fb.Tracking, sent, received clock.Check) (*report, error) {
 		dispersion: t.RootDispersion,
 		reference:  reference(t),
 	}, nil
+}
+
+// Limits of what chronyd can mean by a number. Its floats reach 4.6e18 s, which is what
+// it writes for all that is larger (util.c, UTI_FloatHostToNetwork).
+const (
+	// largestSkew is chronyd's own, as a ratio (sourcestats.c, MAX_SKEW).
+	largestSkew = 100
+	// largestFrequency is far above what chronyd sets, a ratio: a clock that stands still.
+	largestFrequency = 1
+	// largestUpdate is the largest offset that chronyd takes from a source, in seconds
+	// (util.c, MAX_OFFSET): a host that was started with a clock of 1970 has one of 56 years.
+	largestUpdate = 1 << 32
+)
+
+// implausibleNumber says which number of a tracking reply no clock can have that is
+// worth anything. A bound of which it alone makes more than clock.LargestBound is one;
+// each comparison is false for what is no number.
+func implausibleNumber(t *fb.Tracking) error {
+	offset, delay := math.Abs(t.CurrentCorrection), math.Abs(t.RootDelay)
+	switch limit := clock.LargestBound.Seconds(); {
+	case !(t.RootDispersion >= 0) || !(offset+t.RootDispersion+delay/2 <= limit):
+		return fmt.Errorf("offset %g s, root dispersion %g s, root delay %g s; want 0 or more of dispersion, "+
+			"and a bound of %v at most", t.CurrentCorrection, t.RootDispersion, t.RootDelay, clock.LargestBound)
+	case !(t.SkewPPM >= 0 && t.SkewPPM <= largestSkew*1e6):
+		return fmt.Errorf("skew %g ppm, want 0 to %g", t.SkewPPM, largestSkew*1e6)
+	case !(math.Abs(t.FreqPPM) <= largestFrequency*1e6) || !(math.Abs(t.ResidFreqPPM) <= largestFrequency*1e6):
+		return fmt.Errorf("frequency %g ppm, residual frequency %g ppm, want %g at most",
+			t.FreqPPM, t.ResidFreqPPM, largestFrequency*1e6)
+	case !(math.Abs(t.LastOffset) <= largestUpdate) || !(math.Abs(t.LastUpdateInterval) <= largestUpdate):
+		return fmt.Errorf("last offset %g s, update interval %g s, want %d s at most",
+			t.LastOffset, t.LastUpdateInterval, int64(largestUpdate))
+	}
+	return nil
 }
 
 // reference puts into words what the clock follows. The reference id of an NTP
@@ -181,6 +215,18 @@ func driftOf(from, to *report) drift {
 	}
 	planned := plannedRate(math.Abs(from.offset) + math.Abs(to.lastOffset))
 	return drift{max(planned, min(maxRate, seen)), false}
+}
+
+// minus is a - b, or the longest duration of its sign: an instant may be anything.
+func minus(a, b time.Duration) time.Duration {
+	d := a - b
+	switch {
+	case b > 0 && d > a:
+		return math.MinInt64
+	case b < 0 && d < a:
+		return math.MaxInt64
+	}
+	return d
 }
 
 // roundUp converts seconds so that nothing of a bound is lost.

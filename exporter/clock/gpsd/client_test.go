@@ -1,6 +1,7 @@
 package gpsd
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -306,7 +307,8 @@ func TestOptionsThatMakeNoSenseAreRejected(t *testing.T) {
 		want string
 	}{
 		{Options{Address: "localhost"}, `gpsd: address "localhost" is not host:port: address localhost: missing port in address`},
-		{Options{MaxBackOff: -1}, `gpsd: max-back-off is -1ns; it must not be negative`},
+		{Options{MaxBackOff: -1}, `gpsd: max-back-off is -1ns; it must not be negative, and 24h0m0s at most`},
+		{Options{MaxBackOff: math.MaxInt64}, `gpsd: max-back-off is 2562047h47m16.854775807s; it must not be negative, and 24h0m0s at most`},
 		{Options{Device: `/dev/"`}, `gpsd: device "/dev/\"" has an odd character at position 6; a device is a path such as /dev/ttyS0`},
 		{Options{Device: "/dev/ttyS0\n"}, `gpsd: device "/dev/ttyS0\n" has an odd character at position 11; a device is a path such as /dev/ttyS0`},
 		{Options{Device: string(make([]byte, 128))}, `gpsd: device has 128 characters; gpsd takes at most 127`},

@@ -22,6 +22,9 @@ const (
 // dialTimeout bounds the making of a connection.
 const dialTimeout = 5 * time.Second
 
+// longestBackOff is the largest MaxBackOff; twice as much is still a Duration.
+const longestBackOff = 24 * time.Hour
+
 // maxDevice is the longest name of a device that gpsd takes (GPS_PATH_MAX of
 // gps.h is 128, with the final zero).
 const maxDevice = 127
@@ -42,8 +45,8 @@ type Options struct {
 	Sink metric.Sink
 	// Log is told when gpsd or its device comes or goes; nil: nobody.
 	Log *slog.Logger
-	// MaxBackOff is the longest pause between two attempts to connect; zero:
-	// DefaultMaxBackOff.
+	// MaxBackOff is the longest pause between two attempts to connect, 24 h at most;
+	// zero: DefaultMaxBackOff.
 	MaxBackOff time.Duration
 
 	// These are replaced in tests; random is at least 0 and below 1.
@@ -63,8 +66,8 @@ func (o Options) withDefaults() (Options, error) {
 	if err := checkDevice(o.Device); err != nil {
 		return o, err
 	}
-	if o.MaxBackOff < 0 {
-		return o, fmt.Errorf("gpsd: max-back-off is %v; it must not be negative", o.MaxBackOff)
+	if o.MaxBackOff < 0 || o.MaxBackOff > longestBackOff {
+		return o, fmt.Errorf("gpsd: max-back-off is %v; it must not be negative, and %v at most", o.MaxBackOff, longestBackOff)
 	}
 	if o.MaxBackOff == 0 {
 		o.MaxBackOff = DefaultMaxBackOff

@@ -2,6 +2,7 @@ package pps
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -201,6 +202,10 @@ func TestPlaceSaysWhyNot(t *testing.T) {
 		{"too late", 1000e9 - 500e6, now, 0, errLate},
 		{"late while slewing", 1000e9 - 2e6, now, 0.08, errLate},
 		{"before the raw clock began", 400e9, now, 0, errLate},
+		{"the longest age", 1, reading{wall: math.MaxInt64, raw: math.MaxInt64}, 0, errLate},
+		{"the longest age, slewing as fast as can be", 1, reading{wall: math.MaxInt64, raw: math.MaxInt64}, largestSlew, errLate},
+		{"the farthest future", math.MaxInt64, reading{wall: 1, raw: 1}, 0, errFuture},
+		{"the first of all instants", math.MinInt64, now, 0, errNoTime},
 		{"vague reading", 1000e9, reading{wall: 1000e9, raw: 500 * time.Second, blur: time.Millisecond}, 0, errLate},
 	} {
 		p, err := place(event{7, c.at}, c.now, c.slew)

@@ -21,8 +21,8 @@ const Name = "static"
 // clock within its bound is given this time to have finished.
 const DefaultHoldDown = 10 * time.Second
 
-// Options configure the monitor. Bound must not be negative; the zero value of
-// all else is a sensible default.
+// Options configure the monitor. A Bound outside of zero to clock.LargestBound is none,
+// and nothing is valid with it; the zero value of all else is a sensible default.
 type Options struct {
 	// Bound is the largest offset to UTC, or to the one clock that is shared.
 	Bound time.Duration
@@ -52,7 +52,7 @@ func New(bound time.Duration, sink metric.Sink) clock.Monitor {
 // NewWith returns the monitor.
 func NewWith(o Options) clock.Monitor {
 	m := &monitor{
-		bound:    sample.Bound{Error: max(0, o.Bound), Reason: sample.OK},
+		bound:    clock.BoundOf(o.Bound),
 		holdDown: o.HoldDown,
 		sink:     o.Sink,
 		steps:    clock.NewStepDetector(o.Steps),
@@ -70,9 +70,12 @@ func NewWith(o Options) clock.Monitor {
 func (m *monitor) Quality(instant.Time) clock.Quality {
 	check := m.steps.Check()
 	q := clock.Quality{State: clock.Synchronised, Bound: m.bound, Steps: check.Steps}
-	if check.Since() < m.holdDown {
+	switch {
+	case check.Since() < m.holdDown:
 		q.State = clock.Stepping
 		q.Bound.Reason = sample.NearStepped
+	case !q.Synchronised():
+		q.State = clock.Unsynchronised
 	}
 	return q
 }

@@ -2,6 +2,7 @@ package static_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,21 @@ func TestQualityIsTheConfiguredBound(t *testing.T) {
 	}
 	if q != want {
 		t.Errorf("got %+v, want %+v", q, want)
+	}
+}
+
+func TestBoundBeyondAnHourOrBelowZeroIsNone(t *testing.T) {
+	for bound, reason := range map[time.Duration]sample.Reason{
+		0: sample.OK, time.Hour: sample.OK, time.Hour + 1: sample.BoundTooLarge, math.MaxInt64: sample.BoundTooLarge,
+		-1: sample.BoundTooLarge, math.MinInt64: sample.BoundTooLarge,
+	} {
+		state := clock.Synchronised
+		if reason != sample.OK {
+			state = clock.Unsynchronised
+		}
+		if q := static.New(bound, metric.Discard{}).Quality(instant.Now()); q.Bound.Reason != reason || q.State != state {
+			t.Errorf("%v: %+v, want %v, %v", bound, q, state, reason)
+		}
 	}
 }
 

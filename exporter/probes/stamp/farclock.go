@@ -3,13 +3,10 @@ package stamp
 import (
 	"time"
 
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/wire/timefmt"
 )
-
-// largestEstimate is the largest Error Estimate that says anything. What is beyond it,
-// up to 17,000 years, means that the writer does not know.
-const largestEstimate = time.Hour
 
 // farClock is what the far end last said of its clock, in its Error Estimate (RFC 8762
 // section 4.2.1). The zero value: nothing.
@@ -19,9 +16,10 @@ type farClock struct {
 }
 
 // heard takes the Error Estimate of an answer. A multiplier of zero means that the
-// field is not to be used (RFC 4656 section 4.1.2).
+// field is not to be used (RFC 4656 section 4.1.2); one of more than clock.LargestBound,
+// up to 17,000 years, that the writer does not know.
 func (c *farClock) heard(e timefmt.ErrorEstimate) {
-	usable := e.Valid() && e.Bound() <= largestEstimate
+	usable := e.Valid() && e.Bound() <= clock.LargestBound
 	*c = farClock{known: true, synchronised: e.Synchronised() && usable, bound: e.Bound()}
 }
 
