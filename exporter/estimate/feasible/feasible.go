@@ -18,11 +18,21 @@
 // trip about its middle, and asymmetry that m does not know of stays in it. It shrinks
 // with queues that empty, not with the number of packets.
 //
-// theta moves while time goes by. An older packet counts with an allowance that grows
-// with its age, at the rate by which the two clocks may drift apart; Moon, Skelly and
-// Towsley (Estimation and removal of clock skew from network delay measurements,
-// INFOCOM 1999) draw the same line of slope below the delays to find the skew. Here the
-// slope is given, and the result is a bound, not an estimate.
+// A clock moves while time goes by, and while it is slewed it moves fast: chronyd corrects
+// by up to 83,333 ppm (chrony.conf(5), maxslewrate) without a word to the other end. So
+// theta is that of one packet's stamps, and what another packet tells of it counts with an
+// allowance for how far each clock may have moved between the stamps of the two, at the
+// rate that the kernel allows at the most (MaxRate). With the stamps of packet p and those
+// of a packet q, n = MaxRate x |difference of the near stamps| and likewise f of the far ones,
+//
+//	forward of p:  m - (q.T4 - q.T3) - n(p.T1, q.T4) - f(p.T2, q.T3)  <=  theta
+//	               theta  <=  (q.T2 - q.T1) - m + n(p.T1, q.T1) + f(p.T2, q.T2)
+//
+// and so for reverse, with T4 and T3 of p. Within p itself its own forward delay counts in
+// full, and its reverse delay with what the near clock may do in a round trip. Moon, Skelly
+// and Towsley (Estimation and removal of clock skew from network delay measurements,
+// INFOCOM 1999) draw such a line of slope below the delays to find the skew. Here the slope
+// is given, and the result is a bound, not an estimate.
 //
 // It holds only as long as m does: a route that has become shorter than m makes the
 // interval wrong without a sign, until it is empty. So m is for those who know their
@@ -37,33 +47,48 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// DefaultDrift is the rate by which two disciplined clocks may drift apart: 500 ppm
-// each, the most that the kernel's discipline and ntpd correct by (RFC 5905 section
-// 11.3, ntp_adjtime(2) MAXFREQ). chronyd corrects a large offset faster (maxslewrate):
-// the interval is not to be relied on during such a correction.
-const DefaultDrift = 1e-3
+// MaxRate is how far a clock may move, as a ratio of the time that it shows, without a
+// step: the kernel slews by 10 % at the most (adjtimex(2), tick), the frequency that is
+// set adds 500 ppm, and the oscillator's own error is taken as 500 ppm: 0.101 of the time
+// that goes by, which is 0.1124 of what the slowest such clock shows of it.
+const MaxRate = 0.1124
 
-// DefaultMaxAge is how long a packet counts. With DefaultDrift one of that age is
-// worth 60 ms less, hardly ever the best; that it ends lets the estimator recover
-// from a step that nobody told it of.
-const DefaultMaxAge = time.Minute
+// maxAge is how long a packet counts. After so long two clocks may be 0.9 s apart that
+// were together, so that it is hardly ever worth anything; that it ends lets the estimator
+// recover from a step that nobody told it of.
+const maxAge = 4 * time.Second
 
-// slots is in how many parts MaxAge is cut; of each the best packets are kept.
+// slots is in how many parts maxAge is cut; of each the best packets are kept.
 const slots = 16
 
-// Estimator holds the best packets of the last MaxAge. The zero value is ready, for a
+// Estimator holds the best packets of the last seconds. The zero value is ready, for a
 // path of which nothing is known. It is not safe for concurrent use, never allocates,
-// and has 0.6 KiB.
+// and has 0.9 KiB.
 type Estimator struct {
 	// Minimum is what both delays are known to be at least, 0 or more.
 	Minimum time.Duration
-	// Drift is the largest rate, as a ratio, at which the clocks drift apart; 0:
-	// DefaultDrift.
-	Drift float64
-	// MaxAge is how long a packet counts; 0: DefaultMaxAge.
-	MaxAge time.Duration
 
 	slots [slots]slot
+}
+
+// Packet is one answered packet: its stamps, T1 and T4 of the near clock, T2 and T3 of the
+// far one, and what the stamps may have made each measured delay too small by.
+type Packet struct {
+	T1, T2, T3, T4               instant.Time
+	ForwardStamps, ReverseStamps time.Duration
+}
+
+// moment is when something was stamped, by each clock.
+type moment struct{ near, far instant.Time }
+
+// forward is when the forward delay was measured, reverse when the other was.
+func (p *Packet) forward() moment { return moment{p.T1, p.T2} }
+func (p *Packet) reverse() moment { return moment{p.T4, p.T3} }
+
+// moved is how far theta may have moved between two moments, rounded up.
+func moved(a, b moment) time.Duration {
+	apart := math.Abs(float64(a.near.Sub(b.near))) + math.Abs(float64(a.far.Sub(b.far)))
+	return time.Duration(math.Ceil(MaxRate * apart))
 }
 
 // slot has the best packets of one part of the time.
@@ -75,84 +100,75 @@ type slot struct {
 // mark is one direction's measured delay, and when.
 type mark struct {
 	delay time.Duration
-	at    instant.Time
+	at    moment
 }
 
-// Add takes one answered packet: the measured delays T2-T1 and T4-T3, each made larger
-// by what its stamps may have made it too small, and when. A packet older than those
-// that have taken its place is ignored.
-func (e *Estimator) Add(forward, reverse time.Duration, at instant.Time) {
-	number := e.number(at)
+// better replaces a mark by one that is worth more for all times to come.
+func (m *mark) better(other mark) {
+	allowance := moved(m.at, other.at)
+	if other.at.near < m.at.near {
+		allowance = -allowance
+	}
+	if other.delay <= m.delay+allowance {
+		*m = other
+	}
+}
+
+// Add takes one answered packet. One older than those that have taken its place is
+// ignored.
+func (e *Estimator) Add(p *Packet) {
+	number := numberOf(p.T4)
 	s := &e.slots[uint64(number)%slots]
 	if s.number > number {
 		return
 	}
-	f, r := mark{forward, at}, mark{reverse, at}
+	f := mark{p.T2.Sub(p.T1) + p.ForwardStamps, p.forward()}
+	r := mark{p.T4.Sub(p.T3) + p.ReverseStamps, p.reverse()}
 	if s.number < number {
 		*s = slot{number, f, r}
 		return
 	}
-	e.better(&s.forward, f)
-	e.better(&s.reverse, r)
+	s.forward.better(f)
+	s.reverse.better(r)
 }
 
-// better replaces a mark by one that is worth more for all times to come.
-func (e *Estimator) better(old *mark, m mark) {
-	if m.delay <= old.delay+e.signed(m.at.Sub(old.at)) {
-		*old = m
-	}
+// Forward is what is left for the far clock minus the near one in the forward delay of p,
+// both ends included; Reverse is so in the reverse delay. It is unknown, ok false, without
+// a packet of the last seconds, and where no offset fits them all (low > high): then
+// Minimum is wrong, or a clock was stepped.
+func (e *Estimator) Forward(p *Packet) (low, high time.Duration, ok bool) {
+	return e.interval(p.forward(), p.T4)
 }
 
-// Interval is what is left for the far clock minus the near one at the instant at, both
-// ends included. It is unknown, ok false, without a packet of the last MaxAge, and where
-// no offset fits them all (low > high): then Minimum is wrong, or a clock was stepped
-// or drifts faster than Drift.
-func (e *Estimator) Interval(at instant.Time) (low, high time.Duration, ok bool) {
+// Reverse is what is left in the reverse delay of p. See Forward.
+func (e *Estimator) Reverse(p *Packet) (low, high time.Duration, ok bool) {
+	return e.interval(p.reverse(), p.T4)
+}
+
+func (e *Estimator) interval(at moment, now instant.Time) (low, high time.Duration, ok bool) {
 	low, high = math.MinInt64, math.MaxInt64
 	for i := range e.slots {
 		s := &e.slots[i]
-		if s.number == 0 {
+		if s.number == 0 || numberOf(now)-s.number >= slots || s.number-numberOf(now) >= slots {
 			continue
 		}
-		if age := at.Sub(s.forward.at); age.Abs() <= e.maxAge() {
-			high = min(high, s.forward.delay-e.Minimum+e.allowance(age))
-			ok = true
-		}
-		if age := at.Sub(s.reverse.at); age.Abs() <= e.maxAge() {
-			low = max(low, e.Minimum-s.reverse.delay-e.allowance(age))
-		}
+		high = min(high, s.forward.delay-e.Minimum+moved(at, s.forward.at))
+		low = max(low, e.Minimum-s.reverse.delay-moved(at, s.reverse.at))
+		ok = true
 	}
-	return low, high, ok && low > math.MinInt64 && low <= high
+	return low, high, ok && low <= high
 }
 
 // Contradictory reports whether there are packets, and no offset fits them all.
-func (e *Estimator) Contradictory(at instant.Time) bool {
-	low, high, _ := e.Interval(at)
+func (e *Estimator) Contradictory(p *Packet) bool {
+	low, high, _ := e.Forward(p)
 	return low > high
 }
 
 // Reset forgets all packets: a clock was stepped, or the path has changed.
 func (e *Estimator) Reset() { e.slots = [slots]slot{} }
 
-func (e *Estimator) number(at instant.Time) int64 {
-	return max(1, int64(at)/max(1, int64(e.maxAge())/slots))
-}
-
-func (e *Estimator) maxAge() time.Duration {
-	if e.MaxAge <= 0 {
-		return DefaultMaxAge
-	}
-	return e.MaxAge
-}
-
-// allowance is how far the offset may have moved in the time between two instants.
-func (e *Estimator) allowance(age time.Duration) time.Duration { return e.signed(age.Abs()) }
-
-// signed is the drift of a duration, rounded up.
-func (e *Estimator) signed(d time.Duration) time.Duration {
-	drift := e.Drift
-	if drift <= 0 {
-		drift = DefaultDrift
-	}
-	return time.Duration(math.Ceil(drift * float64(d)))
+// numberOf is the part of the time in which at is.
+func numberOf(at instant.Time) int64 {
+	return max(1, int64(at)/int64(maxAge/slots))
 }

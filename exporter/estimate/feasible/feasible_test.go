@@ -1,6 +1,7 @@
 package feasible
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -13,163 +14,247 @@ const ms = time.Millisecond
 // begin is some time in 2026.
 const begin = instant.Time(1_780_000_000_000_000_000)
 
+// packet is one that left at an instant, was in the reflector for no time, and took this
+// long either way, between clocks that are theta apart.
+func packet(at instant.Time, forward, reverse, theta time.Duration) *Packet {
+	arrived := at.Add(forward + theta)
+	return &Packet{T1: at, T2: arrived, T3: arrived, T4: at.Add(forward + reverse)}
+}
+
+// of is MaxRate of a duration, rounded up.
+func of(d time.Duration) time.Duration { return time.Duration(math.Ceil(MaxRate * float64(d))) }
+
 func TestIntervalIsWhatThePathsMinimumLeaves(t *testing.T) {
 	const theta = 12 * ms
 	e := Estimator{Minimum: 25 * ms}
-	if _, _, ok := e.Interval(begin); ok || e.Contradictory(begin) {
+	p := packet(begin, 30*ms, 80*ms, theta)
+	if _, _, ok := e.Forward(p); ok || e.Contradictory(p) {
 		t.Error("an interval, or a contradiction, out of nothing")
 	}
-	e.Add(30*ms+theta, 80*ms-theta, begin)
-	low, high, ok := e.Interval(begin)
-	// 25 - (80 - 12) and (30 + 12) - 25
-	if !ok || low != -43*ms || high != 17*ms {
-		t.Errorf("%v to %v, %v; want -43 ms to 17 ms", low, high, ok)
+	e.Add(p)
+	// 25 - (80 - 12) and (30 + 12) - 25, and what the near clock may do in 110 ms.
+	if low, high, ok := e.Forward(p); !ok || low != -43*ms-of(110*ms) || high != 17*ms {
+		t.Errorf("forward: %v to %v, %v; want -43 ms and a round trip, to 17 ms", low, high, ok)
+	}
+	if low, high, ok := e.Reverse(p); !ok || low != -43*ms || high != 17*ms+of(110*ms) {
+		t.Errorf("reverse: %v to %v, %v; want -43 ms to 17 ms and a round trip", low, high, ok)
 	}
 	// The fastest packets of the directions need not be the same.
-	e.Add(90*ms+theta, 60*ms-theta, begin.Add(time.Millisecond))
-	if low, high, ok = e.Interval(begin.Add(time.Millisecond)); !ok || low != -23*ms || (high-17*ms).Abs() > 2*time.Microsecond {
-		t.Errorf("%v to %v, %v; want -23 ms to 17 ms", low, high, ok)
+	q := packet(begin.Add(ms), 90*ms, 60*ms, theta)
+	e.Add(q)
+	if low, high, ok := e.Reverse(q); !ok || low != -23*ms || high != 17*ms+of(151*ms+61*ms) { // q.T4 - p.T1, q.T3 - p.T2
+		t.Errorf("%v to %v, %v; want -23 ms to 17 ms and what both clocks may have moved", low, high, ok)
 	}
 }
 
 func TestOldPacketsCountLessAndThenNotAtAll(t *testing.T) {
-	e := Estimator{Drift: 100e-6, MaxAge: 40 * time.Second}
-	e.Add(10*ms, 20*ms, begin)
-	for _, age := range []time.Duration{0, time.Second, -time.Second, 40 * time.Second} {
-		low, high, ok := e.Interval(begin.Add(age))
-		wider := time.Duration(float64(age.Abs()) * 100e-6)
-		if !ok || (high-10*ms-wider).Abs() > 1 || (low+20*ms+wider).Abs() > 1 {
-			t.Errorf("at %v: %v to %v, %v; want 10 ms and -20 ms, %v wider", age, low, high, ok, wider)
+	var e Estimator
+	e.Add(packet(begin, 10*ms, 20*ms, 0))
+	for _, age := range []time.Duration{time.Second, -time.Second, 3 * time.Second} {
+		low, high, ok := e.Forward(packet(begin.Add(age), 10*ms, 20*ms, 0))
+		if !ok || high != 10*ms+of(2*age.Abs()) || (low+20*ms+of(2*age.Abs())).Abs() > of(40*ms) {
+			t.Errorf("%v later: %v to %v, %v; want 10 ms and -20 ms, %v wider", age, low, high, ok, of(2*age.Abs()))
 		}
 	}
-	if _, _, ok := e.Interval(begin.Add(40*time.Second + 1)); ok {
-		t.Error("a packet of 40 s still counts")
+	late := packet(begin.Add(maxAge+time.Second), 10*ms, 20*ms, 0)
+	if _, _, ok := e.Forward(late); ok {
+		t.Errorf("a packet of %v still counts", maxAge+time.Second)
 	}
-	e.Add(1*ms, 1*ms, begin.Add(-time.Hour))
-	if _, high, ok := e.Interval(begin); !ok || high != 10*ms {
+	e.Add(packet(begin.Add(-time.Hour), ms, ms, 0))
+	if _, high, ok := e.Forward(packet(begin, 10*ms, 20*ms, 0)); !ok || high != 10*ms {
 		t.Errorf("a packet of an hour ago displaced a newer one: %v, %v", high, ok)
 	}
 }
 
 func TestContradictionIsNoInterval(t *testing.T) {
-	e := Estimator{Minimum: 50 * ms} // more than half of the round trip
-	e.Add(30*ms, 60*ms, begin)
-	if low, high, ok := e.Interval(begin); ok || !e.Contradictory(begin) {
+	e := Estimator{Minimum: 60 * ms} // more than half of the round trip
+	p := packet(begin, 30*ms, 60*ms, 0)
+	e.Add(p)
+	if low, high, ok := e.Forward(p); ok || !e.Contradictory(p) {
 		t.Errorf("%v to %v", low, high)
 	}
 	e.Reset()
-	if e.Contradictory(begin) {
+	if e.Contradictory(p) {
 		t.Error("nothing contradicts nothing")
 	}
 }
 
-// path is a simulated pair of clocks and a path between them.
-type path struct {
+// slewing is a clock that is corrected again and again, never by more than chronyd does,
+// and stays within its bound.
+type slewing struct {
+	random *rand.Rand
+	bound  float64 // ns
+	// error is what it is off, frequency the oscillator's error, slew what is corrected.
+	error, frequency, slew float64
+	shown                  instant.Time
+	left                   float64 // ns, of the present correction
+}
+
+// maxSlew is chronyd's default (chrony.conf(5), maxslewrate), in seconds a second.
+const maxSlew = 83_333e-6
+
+func newSlewing(random *rand.Rand) *slewing {
+	bound := float64(time.Duration(random.Int64N(int64(100 * ms))))
+	return &slewing{
+		random: random, bound: bound, error: (2*random.Float64() - 1) * bound,
+		frequency: (2*random.Float64() - 1) * 500e-6,
+	}
+}
+
+// pass lets true time go by, in steps in which nothing but the slew changes.
+func (c *slewing) pass(d float64) {
+	for d > 0 {
+		if c.left <= 0 {
+			c.left = c.random.ExpFloat64() * float64(200*ms)
+			c.slew = (2*c.random.Float64() - 1) * maxSlew
+			if c.random.IntN(3) == 0 {
+				c.slew = maxSlew * float64(1-2*c.random.IntN(2))
+			}
+		}
+		step := min(d, c.left, float64(ms))
+		next := c.error + (c.frequency+c.slew)*step
+		if math.Abs(next) > c.bound {
+			c.left = 0 // another correction, or none
+			next = c.error + max(-c.bound-c.error, min(c.bound-c.error, 0))
+		}
+		c.error, c.left, d = next, c.left-step, d-step
+	}
+}
+
+// bed is a pair of clocks and a path between them.
+type bed struct {
 	random           *rand.Rand
+	near, far        *slewing
 	forward, reverse time.Duration // least delays
 	queue            time.Duration // mean
-	drift            float64
-	theta            float64 // far minus near clock, in ns
-	now              instant.Time
+	now              float64       // true time since begin, in ns
 }
 
-// pass lets time go by; the clocks drift at a rate of their own choice up to drift.
-func (p *path) pass(d time.Duration) {
-	p.now = p.now.Add(d)
-	p.theta += (2*p.random.Float64() - 1) * p.drift * float64(d)
+func (b *bed) pass(d time.Duration) {
+	b.now += float64(d)
+	b.near.pass(float64(d))
+	b.far.pass(float64(d))
 }
 
-// packet is what a packet measures.
-func (p *path) packet() (forward, reverse time.Duration) {
-	queued := func() time.Duration { return time.Duration(p.random.ExpFloat64() * float64(p.queue)) }
-	theta := time.Duration(p.theta)
-	return p.forward + queued() + theta, p.reverse + queued() - theta
+// stamp is what a clock shows.
+func (b *bed) stamp(c *slewing) instant.Time {
+	return begin.Add(time.Duration(math.Round(b.now + c.error)))
 }
 
-func TestTruthIsAlwaysInside(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 4))
-	for range 200 {
-		minimum := time.Duration(random.Int64N(int64(30 * ms)))
-		p := &path{
-			random: random, forward: 30 * ms, reverse: 80 * ms, now: begin,
-			queue: time.Duration(random.Int64N(int64(20*ms)) + 1),
-			drift: random.Float64() * DefaultDrift,
-			theta: (2*random.Float64() - 1) * float64(200*ms),
-		}
-		if random.IntN(2) == 0 {
-			p.forward, p.reverse = p.reverse, p.forward
-		}
-		e := &Estimator{Minimum: minimum}
-		for range 500 {
-			p.pass(time.Duration(random.Int64N(int64(time.Second))))
-			before, at := p.theta, p.now
-			forward, reverse := p.packet()
-			e.Add(forward, reverse, p.now)
-			p.pass(time.Duration(random.Int64N(int64(time.Second))))
-			checkInside(t, e, p.theta, p.now)
-			checkInside(t, e, before, at) // a packet is also judged after others have come
+// packet sends one, and tells what the clocks were apart in each delay.
+func (b *bed) packet() (p *Packet, forward, reverse float64) {
+	queued := func() time.Duration { return time.Duration(b.random.ExpFloat64() * float64(b.queue)) }
+	p = &Packet{T1: b.stamp(b.near)}
+	near := b.near.error
+	b.pass(b.forward + queued())
+	p.T2 = b.stamp(b.far)
+	forward = b.far.error - near
+	b.pass(time.Duration(b.random.Int64N(int64(ms))))
+	p.T3 = b.stamp(b.far)
+	far := b.far.error
+	b.pass(b.reverse + queued())
+	p.T4 = b.stamp(b.near)
+	return p, forward, far - b.near.error
+}
+
+func (b *bed) check(t *testing.T, e *Estimator, p *Packet, forward, reverse float64) {
+	t.Helper()
+	for name, c := range map[string]struct {
+		interval func(*Packet) (low, high time.Duration, ok bool)
+		truth    float64
+	}{"forward": {e.Forward, forward}, "reverse": {e.Reverse, reverse}} {
+		low, high, ok := c.interval(p)
+		// 2 ns for the rounding of the stamps.
+		if truth := time.Duration(c.truth); !ok || truth < low-2 || truth > high+2 {
+			t.Fatalf("%s: the clocks are %v apart, the interval is %v to %v, %v", name, truth, low, high, ok)
 		}
 	}
 }
 
-func checkInside(t *testing.T, e *Estimator, theta float64, at instant.Time) {
-	t.Helper()
-	low, high, ok := e.Interval(at)
-	// A nanosecond for the rounding of the simulated offset.
-	if truth := time.Duration(theta); !ok || truth < low-1 || truth > high+1 {
-		t.Fatalf("the offset is %v, the interval %v to %v, %v", truth, low, high, ok)
+// Both clocks drift, and are slewed at up to chronyd's highest rate, each within a bound
+// that does not change, over paths of any asymmetry: the truth is inside, of each packet.
+func TestTruthIsAlwaysInsideWhileClocksSlew(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 4))
+	for range 300 {
+		minimum := time.Duration(random.Int64N(int64(30 * ms)))
+		b := &bed{
+			random: random, near: newSlewing(random), far: newSlewing(random), forward: minimum, reverse: minimum,
+			queue: time.Duration(random.Int64N(int64(20*ms)) + 1),
+		}
+		b.forward += time.Duration(random.Int64N(int64(100*ms)) * random.Int64N(2))
+		b.reverse += time.Duration(random.Int64N(int64(100*ms)) * random.Int64N(2))
+		interval := time.Duration(random.Int64N(int64(200*ms)) + 1)
+		e := &Estimator{Minimum: minimum}
+		var earlier *Packet
+		var f0, r0 float64
+		for range 200 {
+			b.pass(time.Duration(random.Int64N(int64(interval))))
+			p, f, r := b.packet()
+			e.Add(p)
+			b.check(t, e, p, f, r)
+			if earlier != nil {
+				b.check(t, e, earlier, f0, r0) // a packet is also judged after others have come
+			}
+			earlier, f0, r0 = p, f, r
+		}
 	}
 }
 
 // Over 30/80 ms NTP is off by 25 ms, and cannot know. Who knows that no way takes less
-// than 28 ms has the offset within 54 ms, queues or not.
+// than 28 ms has the offset within 54 ms and what the clocks may do in a round trip,
+// queues or not.
 func TestAsymmetricPathIsBoundedByItsMinimum(t *testing.T) {
-	const seed = 7
-	t.Logf("seed %d", seed)
-	p := &path{
-		random: rand.New(rand.NewPCG(seed, 4)), forward: 30 * ms, reverse: 80 * ms,
-		queue: 10 * ms, theta: float64(-25 * ms), drift: 20e-6, now: begin,
+	random := rand.New(rand.NewPCG(7, 4))
+	still := func(off time.Duration) *slewing {
+		return &slewing{random: random, bound: float64(off.Abs()), error: float64(off), left: math.Inf(1)}
 	}
+	b := &bed{random: random, near: still(0), far: still(-25 * ms), forward: 30 * ms, reverse: 80 * ms, queue: 2 * ms}
 	e := &Estimator{Minimum: 28 * ms}
 	for range 1000 {
-		p.pass(20 * ms)
-		forward, reverse := p.packet()
-		e.Add(forward, reverse, p.now)
-		checkInside(t, e, p.theta, p.now)
-	}
-	low, high, ok := e.Interval(p.now)
-	if width := high - low; !ok || width < 54*ms || width > 57*ms {
-		t.Errorf("%v to %v (%v), want 54 ms and little more between them", low, high, ok)
+		b.pass(20 * ms)
+		p, f, r := b.packet()
+		e.Add(p)
+		b.check(t, e, p, f, r)
+		low, high, ok := e.Forward(p)
+		// What both queues have added to p, at the most.
+		queued := p.T4.Sub(p.T1) - 110*ms
+		if width := high - low; !ok || width < 54*ms || width > 54*ms+of(p.T4.Sub(p.T1)+ms)+queued {
+			t.Fatalf("%v to %v (%v), want 54 ms, %v of queues, and what the clocks may do in a round trip", low, high, ok, queued)
+		}
 	}
 }
 
 func TestStepThatNobodyToldOfIsForgotten(t *testing.T) {
 	e := &Estimator{Minimum: 9 * ms}
-	p := &path{random: rand.New(rand.NewPCG(1, 4)), forward: 10 * ms, reverse: 10 * ms, queue: ms, now: begin}
-	contradicted := false
-	for i := range 2000 {
-		p.pass(100 * ms)
-		if i == 1000 {
-			p.theta += float64(time.Second)
+	theta := time.Duration(0)
+	contradicted := 0
+	var p *Packet
+	for i := range 200 {
+		if i == 100 {
+			theta += time.Second
 		}
-		forward, reverse := p.packet()
-		e.Add(forward, reverse, p.now)
-		contradicted = contradicted || e.Contradictory(p.now)
+		p = packet(begin.Add(time.Duration(i)*100*ms), 10*ms, 10*ms, theta)
+		e.Add(p)
+		if e.Contradictory(p) {
+			contradicted++
+		}
 	}
-	if !contradicted {
-		t.Error("a step of 1 s did not contradict anything")
+	if contradicted == 0 || contradicted > int(maxAge/(100*ms)) {
+		t.Errorf("a step of 1 s contradicted %d packets, want 1 to %d", contradicted, maxAge/(100*ms))
 	}
-	checkInside(t, e, p.theta, p.now)
+	if low, high, ok := e.Forward(p); !ok || theta < low || theta > high {
+		t.Errorf("after the step: %v to %v, %v", low, high, ok)
+	}
 }
 
 func TestNothingIsAllocated(t *testing.T) {
-	e, at := &Estimator{}, begin
+	e, p := &Estimator{}, packet(begin, ms, ms, 0)
 	if n := testing.AllocsPerRun(1000, func() {
-		at = at.Add(time.Second)
-		e.Add(ms, ms, at)
-		if _, _, ok := e.Interval(at); !ok {
+		p.T1, p.T2, p.T3, p.T4 = p.T1.Add(time.Second), p.T2.Add(time.Second), p.T3.Add(time.Second), p.T4.Add(time.Second)
+		e.Add(p)
+		if _, _, ok := e.Forward(p); !ok {
 			t.Fatal("no interval")
 		}
 	}); n != 0 {
@@ -179,26 +264,31 @@ func TestNothingIsAllocated(t *testing.T) {
 
 func FuzzEstimator(f *testing.F) {
 	f.Add(int64(1), int64(2), int64(3), int64(4), int64(5), int64(6))
+	f.Add(int64(math.MaxInt64), int64(math.MinInt64), int64(0), int64(-1), int64(math.MaxInt64), int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, f1, r1, f2, r2, gap, minimum int64) {
-		const most = int64(time.Hour)
-		e := Estimator{Minimum: time.Duration(max(0, minimum%most))}
-		e.Add(time.Duration(f1%most), time.Duration(r1%most), begin)
-		at := begin.Add(time.Duration(gap % most))
-		e.Add(time.Duration(f2%most), time.Duration(r2%most), at)
-		low, high, ok := e.Interval(at)
-		if ok && (low > high || e.Contradictory(at)) {
-			t.Errorf("%v to %v", low, high)
+		// As far apart as stamps off the wire are: half an era of NTP.
+		const most = int64(1<<31) * int64(time.Second)
+		at := func(from instant.Time, d int64) instant.Time { return from.Add(time.Duration(d % most)) }
+		e := Estimator{Minimum: time.Duration(max(0, minimum%int64(time.Hour)))}
+		e.Add(&Packet{T1: begin, T2: at(begin, f1), T3: at(begin, r1), T4: begin})
+		now := begin.Add(time.Duration(gap % int64(time.Hour)))
+		p := &Packet{T1: now, T2: at(begin, f2), T3: at(begin, r2), T4: now}
+		e.Add(p)
+		for _, interval := range []func(*Packet) (low, high time.Duration, ok bool){e.Forward, e.Reverse} {
+			if low, high, ok := interval(p); ok && low > high {
+				t.Errorf("%v to %v", low, high)
+			}
 		}
 	})
 }
 
 func BenchmarkAddAndInterval(b *testing.B) {
-	e, at := &Estimator{}, begin
+	e, p := &Estimator{}, packet(begin, ms, ms, 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		at = at.Add(20 * ms)
-		e.Add(ms, ms, at)
-		if _, _, ok := e.Interval(at); !ok {
+		p.T1, p.T2, p.T3, p.T4 = p.T1.Add(20*ms), p.T2.Add(20*ms), p.T3.Add(20*ms), p.T4.Add(20*ms)
+		e.Add(p)
+		if _, _, ok := e.Forward(p); !ok {
 			b.Fatal("no interval")
 		}
 	}
