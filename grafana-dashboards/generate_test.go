@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"go.yaml.in/yaml/v3"
 
 	"oneway.example/exporter/metric"
 )
@@ -220,5 +222,61 @@ func TestProvisionedDatasourceIsTheOneThatTheDashboardsAskFor(t *testing.T) {
 	}
 	if !strings.Contains(string(text), "uid: "+prometheusUID+"\n") {
 		t.Errorf("provisioning/datasources/oneway.yml has no datasource with uid %s", prometheusUID)
+	}
+}
+
+// What Grafana makes of the file, with the variables of its environment filled in, is a
+// link from the label that our exemplars have to where the agent serves the run's report.
+func TestExemplarsLeadToTheReportOfTheirRun(t *testing.T) {
+	text, err := os.ReadFile("provisioning/datasources/oneway.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Datasources []struct {
+			UID, URL string
+			JSONData struct {
+				Destinations []struct{ Name, URL string } `yaml:"exemplarTraceIdDestinations"`
+			} `yaml:"jsonData"`
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	// Grafana fills in the variables of its environment in each value, and takes $$ for a
+	// dollar (pkg/services/provisioning/values).
+	environment := map[string]string{"ONEWAY_AGENT_URL": "http://a.example:9862", "ONEWAY_PROMETHEUS_URL": "http://p.example:9090"}
+	filled := func(value string) string {
+		parts := strings.Split(value, "$$")
+		for i := range parts {
+			parts[i] = os.Expand(parts[i], func(name string) string {
+				if _, known := environment[name]; !known {
+					t.Errorf("the file asks for ${%s}, of which the README says nothing", name)
+				}
+				return environment[name]
+			})
+		}
+		return strings.Join(parts, "$")
+	}
+	if len(file.Datasources) != 1 || file.Datasources[0].UID != prometheusUID || filled(file.Datasources[0].URL) != "http://p.example:9090" {
+		t.Fatalf("%+v", file)
+	}
+	got := file.Datasources[0].JSONData.Destinations
+	if len(got) != 1 || got[0].Name != metric.RunIDL || filled(got[0].URL) != "http://a.example:9862/runs/${__value.raw}" {
+		t.Errorf("%+v, want a link from %s to /runs/ID", got, metric.RunIDL)
+	}
+}
+
+// An exemplar is shown by the queries that ask for it.
+func TestExemplarsOfRunsAreShown(t *testing.T) {
+	shown := false
+	eachPanel(t, func(_ *testing.T, p dashboard.Panel) {
+		for _, target := range p.Targets {
+			q, ok := target.(prometheus.Dataquery)
+			shown = shown || ok && q.Exemplar != nil && *q.Exemplar && strings.Contains(q.Expr, metric.LoadedDelay.Name+"_bucket")
+		}
+	})
+	if !shown {
+		t.Errorf("no query of the buckets of %s asks for exemplars", metric.LoadedDelay.Name)
 	}
 }

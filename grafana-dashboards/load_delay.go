@@ -90,7 +90,7 @@ func loadedDelayOverTime() *timeseries.PanelBuilder {
 		"s", noLoadedDelay + ", in this time range",
 	},
 		ranged(quantileIn("0.5", saturated, metric.LoadedDelay), "{{direction}} p50"),
-		ranged(quantileIn("0.99", saturated, metric.LoadedDelay), "{{direction}} p99"),
+		ranged(quantileIn("0.99", saturated, metric.LoadedDelay), "{{direction}} p99").Exemplar(true),
 	)).Height(9).AxisSoftMin(0).
 		Thresholds(steps(step{0, "transparent"})).
 		OverrideByRegexp("/^forward/", props{color(blue)}).OverrideByRegexp("/^reverse/", props{color(orange)}).

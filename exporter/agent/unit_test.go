@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/wait"
 )
@@ -87,6 +90,25 @@ type countedSeries struct {
 }
 
 func (s *countedSeries) Close() { s.sink.open[s.name]-- }
+
+// A prober's series say where a value comes from as the sink's own do.
+func TestLeaseLetsExemplarsThrough(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	sink, err := promsink.New(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLease(sink)
+	defer l.closeAll()
+	l.Series(metric.LoadedDelay, "a", "saturate", "forward").ObserveWithExemplar(0.05, metric.RunIDL, "a-run")
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := families[0].String(); !strings.Contains(text, `value:"a-run"`) {
+		t.Errorf("no exemplar in %s", text)
+	}
+}
 
 func TestLeaseTakesBackTheSeriesOfThePathOnce(t *testing.T) {
 	sink := &countingSink{open: map[string]int{}}

@@ -37,8 +37,7 @@ type value struct {
 // observe gives the first value of a run in each bucket the run's exemplar: the others
 // would only replace it by the same.
 func (v *value) observe(x float64, run string, generation uint64) {
-	e, ok := v.Series.(metric.Exemplifier)
-	if !ok || run == "" {
+	if run == "" {
 		v.Observe(x)
 		return
 	}
@@ -51,7 +50,7 @@ func (v *value) observe(x float64, run string, generation uint64) {
 		return
 	}
 	*bucket = generation
-	e.ObserveWithExemplar(x, metric.RunIDL, run)
+	v.ObserveWithExemplar(x, metric.RunIDL, run)
 }
 
 // NewValues publishes to sink what has these two labels first.

@@ -68,20 +68,16 @@ type Series interface {
 	Set(v float64)
 	// Observe adds one observation to a histogram. It does not allocate.
 	Observe(v float64)
+	// ObserveWithExemplar is Observe, and sets the exemplar of the value's bucket to this
+	// one label, which says where the value comes from (OpenMetrics 1.0, Exemplars); a sink
+	// that keeps none has the observation alone. The last exemplar of each bucket is kept. A
+	// label whose name and value together have more than MaxExemplarRunes characters is left
+	// out. It may allocate.
+	ObserveWithExemplar(v float64, label, value string)
 	// Clear makes a gauge absent until the next Set: what is not known has no value.
 	Clear()
 	// Close ends the series: it disappears from the next scrape.
 	Close()
-}
-
-// Exemplifier is what a Series of a histogram may be besides: one whose observations can
-// say where they come from (OpenMetrics 1.0, Exemplars). The sink keeps the last exemplar of
-// each bucket; a Series that is none has the observation alone.
-type Exemplifier interface {
-	// ObserveWithExemplar is Observe, and sets the exemplar of the value's bucket to this
-	// one label. A label whose name and value together have more than MaxExemplarRunes
-	// characters is left out. It may allocate.
-	ObserveWithExemplar(v float64, label, value string)
 }
 
 // MaxExemplarRunes is how many characters all labels of an exemplar may have together,
@@ -102,8 +98,9 @@ func (Discard) Update(f func()) { f() }
 
 type discarded struct{}
 
-func (discarded) Add(float64)     {}
-func (discarded) Set(float64)     {}
-func (discarded) Observe(float64) {}
-func (discarded) Clear()          {}
-func (discarded) Close()          {}
+func (discarded) Add(float64)                                 {}
+func (discarded) Set(float64)                                 {}
+func (discarded) Observe(float64)                             {}
+func (discarded) Clear()                                      {}
+func (discarded) ObserveWithExemplar(float64, string, string) {}
+func (discarded) Close()                                      {}

@@ -223,8 +223,9 @@ func (s memorySeries) Set(v float64) {
 	defer s.sink.mu.Unlock()
 	s.sink.values[s.name] = v
 }
-func (memorySeries) Observe(float64) {}
-func (memorySeries) Clear()          {}
+func (memorySeries) Observe(float64)                             {}
+func (memorySeries) ObserveWithExemplar(float64, string, string) {}
+func (memorySeries) Clear()                                      {}
 func (s memorySeries) Close() {
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()

@@ -172,8 +172,6 @@ func (s *Sink) Open() int {
 	return len(s.series)
 }
 
-var _ metric.Exemplifier = (*series)(nil)
-
 // Keeping is a Sink whose series outlive the run that closes them.
 type Keeping struct{ Sink }
 

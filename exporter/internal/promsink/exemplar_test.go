@@ -34,24 +34,19 @@ func openMetrics(t *testing.T, reg *prometheus.Registry) (buckets []string) {
 	return buckets
 }
 
-func observeWith(t *testing.T, s metric.Series, v float64, value string) {
-	t.Helper()
-	e, ok := s.(metric.Exemplifier)
-	if !ok {
-		t.Fatal("the series takes no exemplars")
-	}
-	e.ObserveWithExemplar(v, metric.RunIDL, value)
+func observeWith(s metric.Series, v float64, value string) {
+	s.ObserveWithExemplar(v, metric.RunIDL, value)
 }
 
 func TestScrapeShowsTheLastExemplarOfEachBucket(t *testing.T) {
 	s, reg := newSink(t, Options{})
 	h := s.Series(testHistogram, "a")
 	h.Observe(0.0001)
-	observeWith(t, h, 0.05, "run-1")
-	observeWith(t, h, 0.06, "run-2")
+	observeWith(h, 0.05, "run-1")
+	observeWith(h, 0.06, "run-2")
 	h.Observe(0.07)
-	observeWith(t, h, 7, "run-2")
-	observeWith(t, h, math.NaN(), "run-3")
+	observeWith(h, 7, "run-2")
+	observeWith(h, math.NaN(), "run-3")
 	s.Series(testHistogram, "b").Observe(1)
 	want := []string{
 		`test_delay_seconds_bucket{path="a",le="0.001"} 1`,
@@ -73,8 +68,8 @@ func TestExemplarThatIsTooLongIsLeftOutAndNotItsObservation(t *testing.T) {
 	s, reg := newSink(t, Options{})
 	h := s.Series(testHistogram, "a")
 	fits := strings.Repeat("ü", metric.MaxExemplarRunes-len(metric.RunIDL))
-	observeWith(t, h, 0.05, fits)
-	observeWith(t, h, 7, fits+"ü")
+	observeWith(h, 0.05, fits)
+	observeWith(h, 7, fits+"ü")
 	got := openMetrics(t, reg)
 	if !strings.Contains(got[1], fits) {
 		t.Errorf("%d characters are left out: %s", metric.MaxExemplarRunes, got[1])
@@ -87,9 +82,9 @@ func TestExemplarThatIsTooLongIsLeftOutAndNotItsObservation(t *testing.T) {
 func TestScrapeSeesNoExemplarFromAfterItsBegin(t *testing.T) {
 	s, _ := newSink(t, Options{})
 	h := s.Series(testHistogram, "a")
-	observeWith(t, h, 0.05, "before")
+	observeWith(h, 0.05, "before")
 	_, scrape := s.begin()
-	observeWith(t, h, 0.06, "after")
+	observeWith(h, 0.06, "after")
 	var got string
 	h.(*handle).read(scrape, func(st state) {
 		got = st.hist.message(testHistogram.Buckets, Options{}).Bucket[1].Exemplar.Label[0].GetValue()
@@ -105,7 +100,7 @@ func TestNativeExemplarsAreInTheOrderOfTime(t *testing.T) {
 	s, reg := newSink(t, Options{NoClassic: true, Now: func() time.Time { at = at.Add(time.Second); return at }})
 	h := s.Series(testHistogram, "a")
 	for _, v := range []float64{7, 0.05, 0.0001} {
-		observeWith(t, h, v, "run")
+		observeWith(h, v, "run")
 	}
 	var got []float64
 	for _, e := range gather(t, reg)[0].Metric[0].Histogram.Exemplars {
@@ -124,7 +119,7 @@ func TestExemplarsOfBucketsAreThoseOfClientGolang(t *testing.T) {
 	h := s.Series(&metric.Desc{Name: "test", Kind: metric.Histogram, Help: "x", Buckets: bounds})
 	for _, v := range values {
 		c.(prometheus.ExemplarObserver).ObserveWithExemplar(v, prometheus.Labels{metric.RunIDL: "r"})
-		observeWith(t, h, v, "r")
+		observeWith(h, v, "r")
 	}
 	into := prometheus.NewPedanticRegistry()
 	into.MustRegister(c)
@@ -140,7 +135,7 @@ func TestExemplarsOfBucketsAreThoseOfClientGolang(t *testing.T) {
 func TestObservationsWithoutExemplarDoNotAllocate(t *testing.T) {
 	s, _ := newSink(t, Options{})
 	plain, marked := s.Series(testHistogram, "a"), s.Series(testHistogram, "b")
-	observeWith(t, marked, 0.05, "run")
+	observeWith(marked, 0.05, "run")
 	for name, h := range map[string]metric.Series{"never had one": plain, "has one": marked} {
 		h.Observe(0.05)
 		if n := testing.AllocsPerRun(1000, func() { h.Observe(0.05) }); n != 0 {

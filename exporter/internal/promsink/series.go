@@ -78,10 +78,7 @@ type handle struct {
 	once sync.Once
 }
 
-var (
-	_ metric.Series      = (*handle)(nil)
-	_ metric.Exemplifier = (*handle)(nil)
-)
+var _ metric.Series = (*handle)(nil)
 
 // Add adds to a counter.
 func (s *series) Add(delta float64) {

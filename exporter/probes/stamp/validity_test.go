@@ -52,6 +52,9 @@ func (e *entry) Add(v float64)   { e.change(func(old float64) float64 { return o
 func (e *entry) Set(v float64)   { e.change(func(float64) float64 { return v }) }
 func (e *entry) Observe(float64) { e.change(func(old float64) float64 { return old + 1 }) }
 func (e *entry) Close()          {}
+
+func (e *entry) ObserveWithExemplar(v float64, _, _ string) { e.Observe(v) }
+
 func (e *entry) Clear() {
 	e.in.mu.Lock()
 	defer e.in.mu.Unlock()

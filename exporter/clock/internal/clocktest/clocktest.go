@@ -107,9 +107,13 @@ func (s *series) change(f func()) {
 }
 
 func (s *series) Add(delta float64) { s.change(func() { s.value += delta }) }
-func (s *series) Set(v float64)     { s.change(func() { s.value, s.present = v, true }) }
-func (s *series) Observe(v float64) { panic("clocktest: the clock has no histogram") }
-func (s *series) Clear()            { s.change(func() { s.present = false }) }
+
+func (s *series) Set(v float64) { s.change(func() { s.value, s.present = v, true }) }
+
+func (s *series) Observe(v float64)                          { panic("clocktest: the clock has no histogram") }
+func (s *series) ObserveWithExemplar(v float64, _, _ string) { s.Observe(v) }
+func (s *series) Clear() { s.change(func() { s.present = false }) }
+
 func (s *series) Close() {
 	s.change(func() {
 		if s.openers--; s.openers == 0 {

@@ -82,6 +82,9 @@ func (v *series) Set(value float64) { v.change(func() { v.value, v.present = val
 func (v *series) Clear()            { v.change(func() { v.present = false }) }
 func (v *series) Observe(float64)   {}
 
+// ObserveWithExemplar does no more than Observe.
+func (v *series) ObserveWithExemplar(float64, string, string) {}
+
 // Close ends the series with its last opener.
 func (v *series) Close() {
 	v.change(func() {
