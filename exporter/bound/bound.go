@@ -56,6 +56,16 @@ func Check(b, limit time.Duration) sample.Reason {
 	return sample.OK
 }
 
+// Claim is what is known of a clock that may be off by so much: of one that may be off by
+// more than Limit nothing is, and what says so is more likely a fault of arithmetic or of a
+// daemon than a clock.
+func Claim(largest time.Duration) sample.Bound {
+	if why := Check(largest, 0); why != sample.OK {
+		return sample.Bound{Reason: why}
+	}
+	return sample.Bound{Error: largest, Reason: sample.OK}
+}
+
 // LowConfidence tells whether a bound exceeds its delay, of which then not even the sign is
 // known. Such a delay is valid, and stays in every distribution: a filter by size would bias
 // what it leaves.

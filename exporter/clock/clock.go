@@ -76,20 +76,6 @@ type Quality struct {
 	LastUpdate instant.Time
 }
 
-// LargestBound is the largest error bound that is worth anything. A clock that may be
-// further off is not known, and what says so is more likely a fault of arithmetic or
-// of a daemon than a clock.
-const LargestBound = time.Hour
-
-// BoundOf is what is known of a clock that may be off by this much: a usable bound from
-// zero to LargestBound, and beyond either end sample.BoundTooLarge.
-func BoundOf(largest time.Duration) sample.Bound {
-	if largest < 0 || largest > LargestBound {
-		return sample.Bound{Reason: sample.BoundTooLarge}
-	}
-	return sample.Bound{Error: largest, Reason: sample.OK}
-}
-
 // Synchronised reports whether delays measured now are valid.
 func (q Quality) Synchronised() bool { return q.Bound.Reason == sample.OK }
 

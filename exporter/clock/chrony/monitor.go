@@ -10,7 +10,7 @@
 //	Silent          no reply for Options.SilentAfter; until then the last one is aged
 //	Stepping        the clock was stepped, and chronyd has not had an update since
 //	Unsynchronised  leap status 3, stratum 0 or 16, no reference, or local mode;
-//	                or the bound, aged, is beyond clock.LargestBound
+//	                or the bound, aged, is beyond bound.Limit
 //	Holdover        no update for four poll intervals; valid, the bound grows
 //	Synchronised    all else
 //
@@ -28,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/publish"
 	"oneway.example/exporter/instant"
@@ -110,7 +111,7 @@ func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) cl
 	default:
 		q.State = clock.Synchronised
 	}
-	if q.Bound = clock.BoundOf(m.bound(k, check, at)); !q.Synchronised() {
+	if q.Bound = bound.Claim(m.bound(k, check, at)); !q.Synchronised() {
 		q.State = clock.Unsynchronised
 	}
 	return q

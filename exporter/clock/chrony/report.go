@@ -7,6 +7,7 @@ import (
 
 	fb "github.com/facebook/time/ntp/chrony"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/publish"
 	"oneway.example/exporter/instant"
@@ -99,14 +100,14 @@ const (
 )
 
 // implausibleNumber says which number of a tracking reply no clock can have that is
-// worth anything. A bound of which it alone makes more than clock.LargestBound is one;
+// worth anything. A bound of which it alone makes more than bound.Limit is one;
 // each comparison is false for what is no number.
 func implausibleNumber(t *fb.Tracking) error {
 	offset, delay := math.Abs(t.CurrentCorrection), math.Abs(t.RootDelay)
-	switch limit := clock.LargestBound.Seconds(); {
+	switch limit := bound.Limit.Seconds(); {
 	case !(t.RootDispersion >= 0) || !(offset+t.RootDispersion+delay/2 <= limit):
 		return fmt.Errorf("offset %g s, root dispersion %g s, root delay %g s; want 0 or more of dispersion, "+
-			"and a bound of %v at most", t.CurrentCorrection, t.RootDispersion, t.RootDelay, clock.LargestBound)
+			"and a bound of %v at most", t.CurrentCorrection, t.RootDispersion, t.RootDelay, bound.Limit)
 	case !(t.SkewPPM >= 0 && t.SkewPPM <= largestSkew*1e6):
 		return fmt.Errorf("skew %g ppm, want 0 to %g", t.SkewPPM, largestSkew*1e6)
 	case !(math.Abs(t.FreqPPM) <= largestFrequency*1e6) || !(math.Abs(t.ResidFreqPPM) <= largestFrequency*1e6):

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/publish"
 	"oneway.example/exporter/instant"
@@ -21,7 +22,7 @@ const Name = "static"
 // clock within its bound is given this time to have finished.
 const DefaultHoldDown = 10 * time.Second
 
-// Options configure the monitor. A Bound outside of zero to clock.LargestBound is none,
+// Options configure the monitor. A Bound outside of zero to bound.Limit is none,
 // and nothing is valid with it; the zero value of all else is a sensible default.
 type Options struct {
 	// Bound is the largest offset to UTC, or to the one clock that is shared.
@@ -52,7 +53,7 @@ func New(bound time.Duration, sink metric.Sink) clock.Monitor {
 // NewWith returns the monitor.
 func NewWith(o Options) clock.Monitor {
 	m := &monitor{
-		bound:    clock.BoundOf(o.Bound),
+		bound:    bound.Claim(o.Bound),
 		holdDown: o.HoldDown,
 		sink:     o.Sink,
 		steps:    clock.NewStepDetector(o.Steps),

@@ -3,7 +3,7 @@ package stamp
 import (
 	"time"
 
-	"oneway.example/exporter/clock"
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/wire/timefmt"
 )
@@ -16,10 +16,10 @@ type farClock struct {
 }
 
 // heard takes the Error Estimate of an answer. A multiplier of zero means that the
-// field is not to be used (RFC 4656 section 4.1.2); one of more than clock.LargestBound,
+// field is not to be used (RFC 4656 section 4.1.2); one of more than bound.Limit,
 // up to 17,000 years, that the writer does not know.
 func (c *farClock) heard(e timefmt.ErrorEstimate) {
-	usable := e.Valid() && e.Bound() <= clock.LargestBound
+	usable := e.Valid() && e.Bound() <= bound.Limit
 	*c = farClock{known: true, synchronised: e.Synchronised() && usable, bound: e.Bound()}
 }
 

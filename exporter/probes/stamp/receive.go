@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/bound"
-	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
@@ -420,7 +419,7 @@ func (s *session) decode(r *reply, raw uint64, near instant.Time) instant.Time {
 
 // farBound reads what the far end says of its clock: the Error Estimate of the
 // answer (RFC 8762 section 4.2.1), refined by our reflector's own word. An estimate of
-// more than clock.LargestBound is none, whatever the S bit says.
+// more than bound.Limit is none, whatever the S bit says.
 func farBound(r *reply) sample.Bound {
 	e := r.packet.Error
 	switch {
@@ -428,8 +427,6 @@ func farBound(r *reply) sample.Bound {
 		return sample.Bound{Reason: sample.FarStepped}
 	case !e.Synchronised() || !e.Valid():
 		return sample.Bound{Reason: sample.FarUnsynchronised}
-	case e.Bound() > clock.LargestBound:
-		return sample.Bound{Reason: sample.BoundTooLarge}
 	}
-	return sample.Bound{Error: e.Bound(), Reason: sample.OK}
+	return bound.Claim(e.Bound())
 }

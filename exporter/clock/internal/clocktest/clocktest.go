@@ -112,7 +112,7 @@ func (s *series) Set(v float64) { s.change(func() { s.value, s.present = v, true
 
 func (s *series) Observe(v float64)                          { panic("clocktest: the clock has no histogram") }
 func (s *series) ObserveWithExemplar(v float64, _, _ string) { s.Observe(v) }
-func (s *series) Clear() { s.change(func() { s.present = false }) }
+func (s *series) Clear()                                     { s.change(func() { s.present = false }) }
 
 func (s *series) Close() {
 	s.change(func() {
