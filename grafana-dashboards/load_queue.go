@@ -16,13 +16,15 @@ func queueRow(b *boardBuilder) {
 	b.WithPanel(queueTable())
 	b.WithPanel(quoted(
 		"Thesis table 6.1, for comparison",
-		"What Woo measured by hand on commercial WiBro in May 2010; nothing of it is measured here.",
-		`**Not measured here:** Woo 2010, table 6.1, WiBro, three days in May.
+		"What Woo measured by hand on KT's test bed of WiBro Wave 2 in May 2009 (chapter 6); nothing of it is measured here.",
+		`**Not measured here:** Woo 2010, table 6.1, WiBro, three days in May 2009.
 
 | direction | full-queue delay, min | bandwidth | queue |
 |---|---|---|---|
 | up (forward) | 409 · 417 · 380 ms | 2650 · 2628 · 2876 kb/s | 108 · 111 · 109 KB |
 | down (reverse) | 815 · 961 · 839 ms | 10479 · 9603 · 10479 kb/s | 1044 · 1133 · 1077 KB |
+
+The queue is what full-queue delays are above those without a queue, times the bandwidth: the rows imply some 80 ms up and 17 ms down without one.
 `))
 	b.WithPanel(queueDelayLines())
 	b.WithPanel(queueSizeLines())
@@ -43,7 +45,7 @@ func queueTable() *tablepanel.PanelBuilder {
 	each := func(d *metric.Desc) string { return "max by (direction) (" + from(saturated, d) + ")" }
 	return columns(text{
 		"Queue, last run",
-		"Replaces thesis table 6.1: smallest delay before the load (idle) and with the queue full, the first and last part left out; what the queue adds is their difference, in which a constant offset of the clocks cancels; its size is that times the rate, in IP octets.",
+		"Replaces thesis table 6.1: smallest delay before the load (idle) and with the queue full, the first and last part left out. What the queue adds is their difference, as in the thesis; a constant offset of the clocks cancels in it. The thesis's size is that times the rate; here it is between what the packets that came through and those that were dropped met, in IP octets.",
 		"s", noQueue,
 	},
 		column{title: "direction", label: metric.Direction, empty: "no queue found"},
@@ -72,7 +74,7 @@ func queueDelayLines() *timeseries.PanelBuilder {
 func queueSizeLines() *timeseries.PanelBuilder {
 	return banded(text{
 		"Queue size, run by run",
-		"Size of the queue in IP octets within its bound: its delay times the rate at which it drains. A queue whose size stays while its delay moves is one of octets; the other way round it is one of time.",
+		"Size of the queue in IP octets within its bound, from what the packets that came through and those that were dropped met. A queue whose size stays while its delay moves is one of octets; the other way round it is one of time.",
 		"decbytes", noQueue + " in this time range",
 	}, metric.QueueSize, metric.QueueSizeBound).
 		ScaleDistribution(scale(10)).Thresholds(steps(step{0, "transparent"}))

@@ -75,7 +75,7 @@ var (
 		Name: "oneway_queue_idle_delay_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Smallest one-way delay just before the load of the last run, by packets of the same size, in seconds.",
 		Absent: "Before the first completed run, and while the clocks are not trusted.",
-		Source: "Woo 2010 section 6.1",
+		Source: "Woo 2010 sections 6.1.2 and 6.1.3",
 	}
 	// QueueIdleDelayBound is oneway_queue_idle_delay_error_bound_seconds.
 	QueueIdleDelayBound = &Desc{
@@ -89,7 +89,7 @@ var (
 		Name: "oneway_queue_full_delay_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Smallest one-way delay while the queue was full, the first and last part of the load left out, in seconds.",
 		Absent: "Where the link was not filled, and while the clocks are not trusted.",
-		Source: "Woo 2010 table 6.1",
+		Source: "Woo 2010 section 6.1.3 and table 6.1, column Min Delay",
 	}
 	// QueueFullDelayBound is oneway_queue_full_delay_error_bound_seconds.
 	QueueFullDelayBound = &Desc{
@@ -103,7 +103,7 @@ var (
 		Name: "oneway_queue_delay_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "What a full queue adds, in seconds: full minus idle delay, in which a constant offset of the clocks cancels.",
 		Absent: "Where the link was not filled.",
-		Source: "Woo 2010 table 6.1",
+		Source: "Woo 2010 section 6.1.3",
 	}
 	// QueueDelayBound is oneway_queue_delay_error_bound_seconds.
 	QueueDelayBound = &Desc{
@@ -115,9 +115,9 @@ var (
 	// QueueSize is oneway_queue_size_bytes.
 	QueueSize = &Desc{
 		Name: "oneway_queue_size_bytes", Kind: Gauge, Labels: perDirection,
-		Help:   "Size of the queue in IP octets: its delay times the rate at which it drains.",
+		Help:   "Size of the queue in IP octets: between what waited before packets that it took, and what did before packets that it dropped, by their delays and the rate at which it drains.",
 		Absent: "Where the link was not filled, or what was found is no queue (see oneway_saturation_state).",
-		Source: "Woo 2010 table 6.1",
+		Source: "decision 7 (exporter/doc/decisions); Woo 2010 table 6.1",
 	}
 	// QueueSizeBound is oneway_queue_size_error_bound_bytes.
 	QueueSizeBound = &Desc{

@@ -15,8 +15,9 @@ import (
 const testSaturateHelp = `Fill the link with UDP, one direction after the other.
 
 Mode fixed offers one rate, which must be more than the link carries: what comes
-through is its rate, and what a full queue adds to the delay of the idle link, times that
-rate, is the queue. sweep raises the rate step by step and finds where loss begins. search
+through is its rate, and what a full queue adds to the delay of the idle link is the
+queue's delay; its size is between what the packets that came through and those that were
+dropped met. sweep raises the rate step by step and finds where loss begins. search
 adjusts the rate by delay and loss (RFC 9097) and finds the highest that the link carries.
 Rates and sizes count IP packets, header included, no link layer.
 

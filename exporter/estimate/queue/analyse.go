@@ -84,9 +84,9 @@ func (r *run) fill(res *Result, f *facts) {
 		return
 	}
 	res.Full = Duration{Value: f.min, Bound: r.o.StampError + r.held, OK: true}
-	res.PaperBytes = seconds(f.min) * f.rate
 	if r.idle.n > 0 {
 		res.Delay = Duration{Value: f.min - r.idle.min, Bound: r.uncertain(f), OK: true}
+		res.PaperBytes = seconds(res.Delay.Value) * f.rate
 	}
 	res.Size = r.size(f)
 }

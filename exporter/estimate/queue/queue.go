@@ -11,12 +11,12 @@
 //
 // # The queue's delay
 //
-// Woo 2010, table 6.1, takes the smallest delay while the queue was full, the first and
-// last 5 s left out, times the bandwidth, as the queue's size (Result.PaperBytes). That
-// counts the empty path's delay as queue, and needs two clocks that agree. Result.Delay is
-// the difference between full and idle instead: there a constant offset of the clocks
-// cancels, whatever its size. What the clocks drift between the two does not cancel: it is
-// in the bound.
+// Woo 2010, section 6.1.3, takes the smallest delay while the queue was full, the first and
+// last 5 s of the load left out, less the smallest delay without a queue, by packets of the
+// same size. Result.Delay is that difference. A constant offset of the clocks is in both
+// delays and cancels, whatever its size. What the clocks drift between the two does not
+// cancel: it is in the bound. Times the bandwidth it is the queue's size in table 6.1 there
+// (Result.PaperBytes); the column "Min Delay" of that table is the full queue's alone.
 //
 // # The queue's size
 //
@@ -154,7 +154,9 @@ type Result struct {
 	// AtLeast is what the queue held when it held most, in IP octets; of a queue that was
 	// never full it is all that is known. Zero: nothing is known.
 	AtLeast float64
-	// PaperBytes is Full times Rate, as in table 6.1. It is only as good as the clocks.
+	// PaperBytes is the queue's size in IP octets as table 6.1 of Woo 2010 has it: Delay times
+	// Rate. It lacks what Size accounts for: of a queue that drops at its tail, packets that
+	// the smallest delay did not wait behind. Zero: Delay or Rate is not known.
 	PaperBytes float64
 	// Offered is the rate at which was really sent, and Loss the share of it that did
 	// not arrive, both of the part of the load from From to To.

@@ -59,17 +59,18 @@ type Load struct {
 	FullBound *time.Duration `json:"full_delay_error_bound_ns,omitempty"`
 	// Queue is their difference, in which a constant offset of the clocks cancels: it is
 	// known without trusting them, and the bound has what they drift.
-	Queue        *time.Duration `json:"queue_delay_ns,omitempty"`
-	QueueBound   *time.Duration `json:"queue_delay_error_bound_ns,omitempty"`
-	Drift        float64        `json:"clock_drift_ratio"`
-	SizeBytes    *float64       `json:"queue_size_bytes,omitempty"`
-	SizeBound    *float64       `json:"queue_size_error_bound_bytes,omitempty"`
-	PaperBytes   *float64       `json:"table_6_1_bytes,omitempty"`
-	AtLeastBytes *float64       `json:"queue_at_least_bytes,omitempty"`
-	Trusted      bool           `json:"clocks_trusted"`
-	ClocksReason string         `json:"clocks_reason"`
-	PerSecond    []Bin          `json:"per_second"`
-	First        []Bin          `json:"first_seconds"`
+	Queue      *time.Duration `json:"queue_delay_ns,omitempty"`
+	QueueBound *time.Duration `json:"queue_delay_error_bound_ns,omitempty"`
+	Drift      float64        `json:"clock_drift_ratio"`
+	SizeBytes  *float64       `json:"queue_size_bytes,omitempty"`
+	SizeBound  *float64       `json:"queue_size_error_bound_bytes,omitempty"`
+	// PaperBytes is Queue times Rate: the size as table 6.1 of Woo 2010 has it.
+	PaperBytes   *float64 `json:"table_6_1_bytes,omitempty"`
+	AtLeastBytes *float64 `json:"queue_at_least_bytes,omitempty"`
+	Trusted      bool     `json:"clocks_trusted"`
+	ClocksReason string   `json:"clocks_reason"`
+	PerSecond    []Bin    `json:"per_second"`
+	First        []Bin    `json:"first_seconds"`
 
 	delays []float64 // valid ones, in seconds
 }
