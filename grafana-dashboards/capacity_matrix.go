@@ -30,35 +30,35 @@ func matrixRow(b *boardBuilder) {
 	}{
 		{
 			text{
-				"Received", "Replaces the throughput tables of the D-ITG report: IP octets at the receiver, in bits a second, the median of the cell's repetitions. The redder, the more.",
+				"Received", "Replaces figures 4 to 9 and 20 of the D-ITG report: IP octets at the receiver, in bits a second, the median of the cell's repetitions. The redder, the more.",
 				inBits, noMatrix,
 			},
 			bitsOf(received), scheme("continuous-BlYlRd"), steps(step{0, grey}),
 		},
 		{
 			text{
-				"Loss", "Replaces the loss tables of the D-ITG report: share of the packets sent that did not arrive, median of the repetitions. What the sender did not send is no loss.",
+				"Loss", "Replaces figures 16 to 18 and 30 of the D-ITG report: share of the packets sent that did not arrive, median of the repetitions. What the sender did not send is no loss.",
 				"percentunit", noMatrix,
 			},
 			from(crossed, metric.MatrixLoss), byStep, steps(step{0, green}, step{0.001, yellow}, step{0.01, orange}, step{0.1, red}),
 		},
 		{
 			text{
-				"Delay", "Median one-way delay of the cell, where the D-ITG report had to take half of a round trip. The redder, the longer: a row or column that turns red is where the queue stood.",
+				"Delay", "Median one-way delay of the cell. The D-ITG report shows the round trip instead, as an upper bound of it. The redder, the longer: a row or column that turns red is where the queue stood.",
 				"s", noMatrix + ", or the clocks were not trusted",
 			},
 			from(crossed, metric.MatrixDelay), scheme("continuous-GrYlRd"), steps(step{0, grey}),
 		},
 		{
 			text{
-				"Jitter", "Replaces the jitter tables of the D-ITG report: mean magnitude of the delay variation between successive packets (RFC 3393), median of the repetitions.",
+				"Mean |IPDV|", "Mean absolute difference in delay of packets sent one after the other (RFC 3393, RFC 5481), median of the repetitions. It stands where the D-ITG report has jitter (figures 13 to 15 and 26), and is another figure: that is the standard deviation of the delays, which also grows with a queue that fills slowly.",
 				"s", noMatrix,
 			},
-			from(crossed, metric.MatrixJitter), scheme("continuous-GrYlRd"), steps(step{0, grey}),
+			from(crossed, metric.MatrixIPDV), scheme("continuous-GrYlRd"), steps(step{0, grey}),
 		},
 		{
 			text{
-				"Not sent", "Share of the cell's planned packets that the sending host did not send, the largest of the repetitions: throughput at the sender in the D-ITG report. Such a cell says what this host can do, and not the path.",
+				"Not sent", "Share of the cell's planned packets that the sending host did not send, the largest of the repetitions: figure 21 of the D-ITG report. Such a cell says what this host can do, and not the path.",
 				"percentunit", noMatrix,
 			},
 			from(crossed, metric.MatrixShortfall), byStep, steps(step{0, green}, step{0.001, yellow}, step{0.02, orange}, step{0.1, red}),

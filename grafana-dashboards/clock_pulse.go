@@ -73,7 +73,7 @@ func fitLines() *timeseries.PanelBuilder {
 	hidden := prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false})
 	return plot(text{
 		"Offset by daemon and by pulses, $instance",
-		"The clock's offset as its daemon believes it, and as the pulses say: interpolated between filtered pulses over the raw counter, independent of the daemon (thesis section 4.2, figures 4.1 to 4.3). The band is how far the pulses' figure itself may be off. The daemon's line belongs into the band, or near it.",
+		"The clock's offset as its daemon believes it, and as the pulses say: interpolated between filtered pulses over the raw counter, independent of the daemon (thesis chapter 4, figures 4.1 to 4.3). The band is how far the pulses' figure itself may be off. The daemon's line belongs into the band, or near it.",
 		"s", noPulse + "; or too few pulses agree",
 	},
 		ranged(fit, "by the pulses"),

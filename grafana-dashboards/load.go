@@ -58,7 +58,7 @@ func loadSummaryRow(b *boardBuilder) {
 
 func throughputTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Came through " + name, "Median of the seconds of the last run, its first and last part left out, in IP packets (RFC 9097 section 2), and what was really offered. Thesis figure 6.1a.", inBits,
+		"Came through " + name, "Median of the seconds of the last run, its first and last part left out, in IP packets (RFC 9097 section 5.3), and what was really offered. Thesis figure 6.1a.", inBits,
 		noLoad,
 	},
 		instant(bitsOf(from(saturated, metric.UDPThroughput, matcher)), "came through"),

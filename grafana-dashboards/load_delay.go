@@ -52,7 +52,7 @@ func loadedCDF() *trend.PanelBuilder {
 		occupiedIn(classic(metric.LoadedDelay, "_bucket"), classic(metric.LoadedDelay, "_count"))
 	return cdf(text{
 		"Delay under load, CDF",
-		"Replaces thesis figures 5.3 and 6.1c: share of the packets that arrived, in all runs of the time range, with at most this delay. Read at the bounds of the classic buckets, of those or of a native histogram, whichever the server has; the lines between the points are a guess.",
+		"Replaces thesis figure 6.1c: share of the packets that arrived, in all runs of the time range, with at most this delay. Read at the bounds of the classic buckets, of those or of a native histogram, whichever the server has; the lines between the points are a guess.",
 		"percentunit", noLoadedDelay,
 	}, "("+fromBuckets+") or on (direction) "+
 		fractions(metric.LoadedDelay, leastLoaded, metric.Direction, from(saturated, metric.LoadedDelay))).

@@ -28,7 +28,7 @@ func throughputRow(b *boardBuilder) {
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
 	b.WithPanel(runs(counted(text{
 		"Not sent, and lost under load",
-		"Left: share of the planned packets that the sending host did not send: its own fault and no loss of the path (D-ITG's throughput at the sender); the line is at 2 %, the default of OnewaySenderTooSlow. Right, dashed: share of what was sent that did not arrive.",
+		"Left: share of the planned packets that the sending host did not send: its own fault and no loss of the path (figure 21 of the D-ITG report); the line is at 2 %, the default of OnewaySenderTooSlow. Right, dashed: share of what was sent that did not arrive.",
 		"percentunit", noLoad,
 	}, 0.03,
 		ranged(fresh(saturated, from(saturated, metric.UDPShortfall)), "{{direction}} not sent"),

@@ -30,7 +30,7 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 	main := colorOf(name)
 	return plot(text{
 		"Delay " + name,
-		"Replaces thesis figures 5.3, 5.4 and 6.1b. Median and 95th percentile of 5 minutes, and the smallest delay of each window: what the path takes when no queue stands. The strong band around the median is the error bound of both clocks and stamps, the pale one reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven.",
+		"Instead of thesis figures 5.3, 5.4 and 6.1b, which have the delay of the load itself: here it is that of light test packets beside whatever the path carries. Median and 95th percentile of 5 minutes, and the smallest delay of each window: what the path takes when no queue stands. The strong band around the median is the error bound of both clocks and stamps, the pale one reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven.",
 		"s", noDelay,
 	},
 		ranged(rec(recDelay, matcher, `q="0.95"`), "p95"),
@@ -80,7 +80,7 @@ func delayCDF() *trend.PanelBuilder {
 		" / (" + received + " + " + lost + " > 0)), \"direction\", \"$1, of sent\", \"direction\", \"(.*)\")"
 	return cdf(text{
 		"Delay CDF",
-		"Replaces thesis figures 5.4 and 6.1c: the share of packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; exact at the points, which are bounds of buckets; the lines between them are a guess. Needs classic buckets.",
+		"Instead of thesis figures 5.4c and 6.1c, which have packets of the load: the share of test packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; exact at the points, which are bounds of buckets; the lines between them are a guess. Needs classic buckets.",
 		"percentunit", "No classic buckets in this time range: no valid delay, or the server ingests native histograms only",
 	}, "("+ofReceived+" or "+ofSent+") and on (le) "+occupied(metric.Delay)).
 		OverrideByName("forward", props{color(blue)}).

@@ -11,7 +11,7 @@ func lossRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Loss, duplication, reordering, corruption"))
 	b.WithPanel(counted(text{
 		"Loss",
-		"Lost over decided packets of 5 minutes by direction, and of round trips whichever direction lost them (RFC 7680). The dashed line is the default threshold of OnewayLossHigh. Replaces the loss columns of MASCOTS figure 2 and of the D-ITG report.",
+		"Lost over decided packets of 5 minutes by direction, and of round trips whichever direction lost them (RFC 7680). The dashed line is the default threshold of OnewayLossHigh. Replaces the loss of MASCOTS figure 2 and figures 16 to 18 and 30 of the D-ITG report.",
 		"percentunit", "Nothing decided in this time range",
 	}, leastRatio,
 		ranged(rec(recLoss), "{{direction}}"),
@@ -25,7 +25,7 @@ func lossRow(b *boardBuilder) {
 		OverrideByName("round trip", props{color(green), dashed()}))
 	b.WithPanel(lines(text{
 		"Loss bursts",
-		"Burst ratio (left): mean length of the loss runs over the one that random loss would have; above 1 is bursty (ITU-T G.107 clause 7.2). Mean run (right): lost packets in a row.",
+		"Burst ratio (left): mean length of the loss runs over the one that random loss would have; above 1 is bursty (ITU-T G.107 clause 7.5). Mean run (right): lost packets in a row.",
 		"none", "No loss, so no bursts",
 	},
 		ranged(of(metric.LossBurstRatio), "{{direction}} burst ratio"),

@@ -25,7 +25,7 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("reverse p99", props{color("light-orange"), dotted()}))
 	b.WithPanel(lines(text{
 		"Jitter and IPDV",
-		"RTP interarrival jitter (RFC 3550), and the range that 90 % of the differences between successive packets fall into (IPDV, RFC 3393): negative is a packet that caught up; read off buckets, and so no finer than 0.1 ms. Replaces the jitter columns of the D-ITG report.",
+		"RTP interarrival jitter (RFC 3550), and the range that 90 % of the differences between successive packets fall into (IPDV, RFC 3393): negative is a packet that caught up; read off buckets, and so no finer than 0.1 ms. Neither is the jitter of the D-ITG report, a standard deviation of the delays.",
 		"s", "No two successive packets received",
 	},
 		ranged(of(metric.Jitter), "{{direction}} jitter"),
@@ -38,7 +38,7 @@ func variationRow(b *boardBuilder) {
 		OverrideByRegexp("/reverse IPDV/", props{color(orange), dashed()}))
 	b.WithPanel(plot(text{
 		"Round trip",
-		"(T4−T1)−(T3−T2): without clock error and without the reflector's own time. Replaces WPI figures 5..7; the smallest and largest are of each window. The axis does not begin at zero.",
+		"(T4−T1)−(T3−T2): without clock error and without the reflector's own time. Replaces WPI figures 4 to 6; the smallest and largest are of each window. The axis does not begin at zero.",
 		"s", "No answer",
 	},
 		ranged(of(metric.RoundTripTimeMax), "max"),

@@ -15,7 +15,7 @@ func voiceRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Voice: R above the loss and delay that made it"))
 	b.WithPanel(lines(text{
 		"R, $codec",
-		"Replaces thesis figure 7.2a. Transmission rating by ITU-T G.107 of a call over this direction with codec $codec (chosen above) and an adaptive playout buffer. Areas are the user satisfaction of its Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all.",
+		"Replaces thesis figure 7.2 (c), which has the simplified model. Transmission rating by ITU-T G.107 of a call over this direction with codec $codec (chosen above) and an adaptive playout buffer. Areas are the user satisfaction of its Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all.",
 		"none", "No rating: no valid delay, or under 10 packets a window",
 	}, ranged(call(metric.VoiceR), "{{direction}}")).Span(24).Height(8).Min(0).Max(100).
 		AxisWidth(axisWidth).LineWidth(2).
@@ -24,13 +24,13 @@ func voiceRow(b *boardBuilder) {
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color("super-light-orange")}))
 	b.WithPanel(counted(text{
 		"Loss of the same windows",
-		"Replaces thesis figure 7.2b. Lost over decided packets of each window.",
+		"Replaces thesis figure 7.2 (a). Lost over decided packets of each window.",
 		"percentunit", "Not told apart by this reflector, or nothing decided",
 	}, leastRatio, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"Median delay of the same windows",
-		"Replaces thesis figure 7.2c. Median of each window, lost packets counted as infinite: no line where half were lost or no delay could be proven.",
+		"Replaces thesis figure 7.2 (b). Median of each window, lost packets counted as infinite: no line where half were lost or no delay could be proven.",
 		"s", noDelay,
 	}, ranged(of(metric.DelayQuantile, `q="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Rate is IP octets a second, headers included and no link layer (RFC 9097 section 2).
+// Rate is IP octets a second, headers included and no link layer (RFC 9097 section 5.3).
 // It is written in bits a second: "2.5Mbit", "64kbit/s", "1Gb/s".
 type Rate float64
 

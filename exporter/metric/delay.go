@@ -13,14 +13,14 @@ var (
 		Name: "oneway_delay_min_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Smallest one-way delay of the last window, in seconds.",
 		Absent: "In a window without a valid delay.",
-		Source: "RFC 7679 section 5",
+		Source: "RFC 7679 section 5.3",
 	}
 	// DelayMax is oneway_delay_max_seconds.
 	DelayMax = &Desc{
 		Name: "oneway_delay_max_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Largest one-way delay of the last window, in seconds.",
 		Absent: "In a window without a valid delay.",
-		Source: "RFC 7679 section 5",
+		Source: "RFC 7679 section 3",
 	}
 	// DelayQuantile is oneway_delay_quantile_seconds.
 	DelayQuantile = &Desc{
@@ -92,7 +92,7 @@ var (
 		Name: "oneway_round_trip_time_min_seconds", Kind: Gauge, Labels: perProbe,
 		Help:   "Smallest round trip of the last window, in seconds.",
 		Absent: "In a window without an answer.",
-		Source: "RFC 2681",
+		Source: "RFC 2681 section 4.3",
 	}
 	// RoundTripTimeQuantile is oneway_round_trip_time_quantile_seconds.
 	RoundTripTimeQuantile = &Desc{

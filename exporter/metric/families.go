@@ -104,7 +104,7 @@ func Groups() []Group {
 			MatrixSpread,
 			MatrixDelay,
 			MatrixDelayBound,
-			MatrixJitter,
+			MatrixIPDV,
 			MatrixLoss,
 			MatrixShortfall,
 		}},

@@ -117,7 +117,7 @@ var (
 		Name: "oneway_pps_fit_offset_seconds", Kind: Gauge, Labels: []string{PulseL},
 		Help:   "System clock minus the time interpolated between filtered pulses over CLOCK_MONOTONIC_RAW, in seconds: the thesis's own method, independent of the clock daemon. Modulo one second.",
 		Absent: "Until enough pulses agree, and without a pulse for 5 s.",
-		Source: "thesis, section 4.2 and figures 4.1 to 4.3",
+		Source: "thesis, chapter 4, figures 4.1 to 4.3",
 	}
 	// PPSFitBound is oneway_pps_fit_error_bound_seconds.
 	PPSFitBound = &Desc{

@@ -20,14 +20,14 @@ var (
 )
 
 // Link under load. All rates count IP octets, header included and no link layer (RFC
-// 9097 section 2, IP-layer capacity), and all values are of the last completed run.
+// 9097 section 5.3, IP-layer capacity), and all values are of the last completed run.
 var (
 	// UDPThroughput is oneway_udp_throughput_bytes_per_second.
 	UDPThroughput = &Desc{
 		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
 		Help:   "IP octets a second that came through under load: the median of the seconds of the last run, its first and last part left out.",
 		Absent: "Before the first completed run.",
-		Source: "RFC 9097 section 6; Woo 2010 figure 6.1a",
+		Source: "RFC 9097 section 5.3; Woo 2010 figure 6.1a",
 	}
 	// UDPThroughputElapsed is oneway_udp_throughput_elapsed_bytes_per_second.
 	UDPThroughputElapsed = &Desc{
@@ -41,21 +41,21 @@ var (
 		Name: "oneway_udp_offered_bytes_per_second", Kind: Gauge, Labels: perDirection,
 		Help:   "IP octets a second that were really sent in the last run; less than configured if the sender could not.",
 		Absent: "Before the first completed run.",
-		Source: "Woo 2010 chapter 6",
+		Source: "RFC 9097 section 7.3; Woo 2010 section 6.1.3",
 	}
 	// UDPShortfall is oneway_udp_sender_shortfall_ratio.
 	UDPShortfall = &Desc{
 		Name: "oneway_udp_sender_shortfall_ratio", Kind: Gauge, Labels: perDirection,
 		Help:   "Share of the planned packets of the last run that the sender did not send: its own fault, no loss of the path.",
 		Absent: "Before the first completed run.",
-		Source: "D-ITG report, chapter 3",
+		Source: "D-ITG report, section 2.2.3 and figure 21",
 	}
 	// LoadedLoss is oneway_saturation_loss_ratio.
 	LoadedLoss = &Desc{
 		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Labels: perDirection,
 		Help:   "Share of the packets sent under load in the last run that did not arrive.",
 		Absent: "Before the first completed run.",
-		Source: "RFC 7680 section 3",
+		Source: "RFC 7680 section 4.1",
 	}
 	// LoadedDelay is oneway_saturation_delay_seconds.
 	LoadedDelay = &Desc{
@@ -131,7 +131,7 @@ var (
 		Name: "oneway_saturation_state", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
 		Help:   "1 for what the last run found, 0 for the others: filled (a queue that drops at its end), not_filled, policer (loss without delay), aqm (dropped before it was full), rate_changed.",
 		Absent: "Before the first completed run.",
-		Source: "RFC 9097 section 4; RFC 7567",
+		Source: "decision 7 (exporter/doc/decisions); RFC 7567",
 	}
 	// SweepThroughput is oneway_sweep_throughput_bytes_per_second.
 	SweepThroughput = &Desc{
@@ -163,28 +163,28 @@ var (
 		Name: "oneway_matrix_sent_bytes_per_second", Kind: Gauge, Labels: perCell,
 		Help:   "IP octets a second at the sender, the median of the cell's repetitions in the last run.",
 		Absent: "Before the first completed run.",
-		Source: "D-ITG report, chapter 3",
+		Source: "D-ITG report, sections 2.1.1 and 2.2.3",
 	}
 	// MatrixReceived is oneway_matrix_received_bytes_per_second.
 	MatrixReceived = &Desc{
 		Name: "oneway_matrix_received_bytes_per_second", Kind: Gauge, Labels: perCell,
 		Help:   "IP octets a second at the receiver, the median of the cell's repetitions in the last run.",
 		Absent: "Before the first completed run.",
-		Source: "D-ITG report, chapter 3",
+		Source: "D-ITG report, sections 2.1.1 and 2.2.3",
 	}
 	// MatrixSpread is oneway_matrix_received_spread_bytes_per_second.
 	MatrixSpread = &Desc{
 		Name: "oneway_matrix_received_spread_bytes_per_second", Kind: Gauge, Labels: perCell,
 		Help:   "Largest minus smallest receiver rate of the cell's repetitions in the last run, in IP octets a second.",
 		Absent: "With a single repetition.",
-		Source: "D-ITG report, chapter 3",
+		Source: "design",
 	}
 	// MatrixDelay is oneway_matrix_delay_seconds.
 	MatrixDelay = &Desc{
 		Name: "oneway_matrix_delay_seconds", Kind: Gauge, Labels: perCell,
 		Help:   "Median one-way delay in the cell, in seconds, the median of its repetitions.",
 		Absent: "While the clocks are not trusted.",
-		Source: "D-ITG report, chapter 3; RFC 7679",
+		Source: "RFC 7679 section 5.2",
 	}
 	// MatrixDelayBound is oneway_matrix_delay_error_bound_seconds.
 	MatrixDelayBound = &Desc{
@@ -193,25 +193,26 @@ var (
 		Absent: "While the clocks are not trusted.",
 		Source: "design, invariant 1",
 	}
-	// MatrixJitter is oneway_matrix_jitter_seconds.
-	MatrixJitter = &Desc{
-		Name: "oneway_matrix_jitter_seconds", Kind: Gauge, Labels: perCell,
-		Help:   "Mean of the magnitude of the delay variation between successive packets in the cell, in seconds, the median of its repetitions.",
-		Source: "D-ITG report, chapter 3; RFC 3393",
+	// MatrixIPDV is oneway_matrix_mean_absolute_ipdv_seconds.
+	MatrixIPDV = &Desc{
+		Name: "oneway_matrix_mean_absolute_ipdv_seconds", Kind: Gauge, Labels: perCell,
+		Help:   "Mean of the absolute differences in delay (IPDV) of packets of the cell that were sent one after the other and both arrived, in seconds, the median of its repetitions.",
+		Absent: "Without two such packets, and where a clock was set.",
+		Source: "RFC 3393; RFC 5481 section 4.1",
 	}
 	// MatrixLoss is oneway_matrix_loss_ratio.
 	MatrixLoss = &Desc{
 		Name: "oneway_matrix_loss_ratio", Kind: Gauge, Labels: perCell,
 		Help:   "Share of the packets sent in the cell that did not arrive, the median of its repetitions.",
 		Absent: "Before the first completed run.",
-		Source: "RFC 7680",
+		Source: "RFC 7680 section 4.1; D-ITG report, section 2.1.4",
 	}
 	// MatrixShortfall is oneway_matrix_sender_shortfall_ratio.
 	MatrixShortfall = &Desc{
 		Name: "oneway_matrix_sender_shortfall_ratio", Kind: Gauge, Labels: perCell,
 		Help:   "Share of the cell's planned packets that the sender did not send, the largest of its repetitions: the sender's fault.",
 		Absent: "Before the first completed run.",
-		Source: "D-ITG report, chapter 3",
+		Source: "D-ITG report, section 2.2.3 and figure 21",
 	}
 )
 
@@ -222,13 +223,13 @@ var (
 		Name: "oneway_capacity_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, PacketBytesL, QuantileL},
 		Help:   "Capacity by packet trains, in IP octets a second: quantile (0.05, 0.5, 0.95) of the trains of a size in the last run, b = (N-1) L / dispersion.",
 		Absent: "Where too few trains were clean; oneway_trains_total says why.",
-		Source: "WPI EvDO report section 3.2; RFC 5136 section 2.3",
+		Source: "WPI EvDO report section 2.2.1; RFC 5136 section 2.3",
 	}
 	// TrainCapacity is oneway_train_capacity_bytes_per_second.
 	TrainCapacity = &Desc{
 		Name: "oneway_train_capacity_bytes_per_second", Kind: Histogram, Labels: perSize, Buckets: capacityBuckets(),
 		Help:   "Capacity by each clean train, in IP octets a second, of all runs.",
-		Source: "WPI EvDO report figure 13",
+		Source: "WPI EvDO report section 2.2.1 and figure 7",
 	}
 	// TrainDispersion is oneway_train_dispersion_seconds.
 	TrainDispersion = &Desc{
@@ -241,7 +242,7 @@ var (
 	Trains = &Desc{
 		Name: "oneway_trains_total", Kind: Counter, Labels: []string{Path, Probe, Direction, PacketBytesL, ResultL},
 		Help:   "Trains sent, by result: clean, or why it says nothing (lost, reordered, duplicated, unstamped, sender_pace, coalesced, batched, token_bucket).",
-		Source: "WPI EvDO report section 3.2",
+		Source: "WPI EvDO report section 3.2.4",
 	}
 	// PathMTU is oneway_path_mtu_bytes.
 	PathMTU = &Desc{
@@ -255,6 +256,6 @@ var (
 		Name: "oneway_train_fragmented", Kind: Gauge, Labels: perSize,
 		Help:   "1 if packets of this size are fragmented on the path, else 0: such a train's capacity is that of the fragments.",
 		Absent: "Where the path's MTU is not known.",
-		Source: "WPI EvDO report section 4.4",
+		Source: "WPI EvDO report sections 3.5 and 4.2.1",
 	}
 )

@@ -99,7 +99,7 @@ var (
 	LossBurst = &Desc{
 		Name: "oneway_loss_burst_packets", Kind: Histogram, Labels: perDirection, Buckets: burstBuckets(),
 		Help:   "Lengths of runs of consecutive lost packets.",
-		Source: "RFC 3357 section 4; ITU-T G.107 clause 7.5",
+		Source: "RFC 3357 section 6.3",
 	}
 	// LossBurstRatio is oneway_loss_burst_ratio.
 	LossBurstRatio = &Desc{

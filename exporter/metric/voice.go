@@ -49,6 +49,6 @@ var (
 		Name: "oneway_voice_playout_loss_ratio", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
 		Help:   "Packets lost on the path or too late for the playout buffer, over all, 0..1.",
 		Absent: "As voice_r_factor.",
-		Source: "ITU-T G.1020 clause 7",
+		Source: "ITU-T G.1020 (07/2006) clause 8.5",
 	}
 )

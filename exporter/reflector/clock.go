@@ -16,7 +16,7 @@ type clockView struct {
 	source    uint8 // RFC 8972 section 4.3: synchronisation source
 }
 
-// Synchronisation sources and methods of RFC 8972 tables 7 and 8.
+// Synchronisation sources and methods of RFC 8972 tables 7 and 9.
 const (
 	syncNTP, syncLocal        = 1, 5
 	methodHW, methodSoftLocal = 1, 2

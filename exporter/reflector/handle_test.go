@@ -78,8 +78,8 @@ func TestTWAMPLightQuestionsOf41OctetsAreAnswered(t *testing.T) {
 	}
 }
 
-// RFC 5357 section 4.1.2 wants the padding to be random; it begins where STAMP
-// has its SSID.
+// RFC 4656 section 4.1.2, which RFC 5357 takes over, wants the padding to be random; it
+// begins where STAMP has its SSID.
 func TestRandomPaddingOfTWAMPLightIsOneSession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.asker("192.0.2.1:5000", 1)

@@ -11,7 +11,7 @@ import (
 // seconds, to be recognised as one.
 const answerSeconds = uint32(10 * time.Second / time.Second)
 
-// Offsets of the time stamps of an answer, from RFC 8762 figures 4 and 6.
+// Offsets of the time stamps of an answer, from RFC 8762 figures 5 and 6.
 const (
 	openT3, openT2     = 4, 16
 	sealedT3, sealedT2 = 16, 32

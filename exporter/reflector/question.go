@@ -17,7 +17,7 @@ const maxTLVs = 64
 // hmacTLVBytes is the whole HMAC TLV.
 const hmacTLVBytes = stamp.TLVHeaderBytes + 16
 
-// Offsets in the sender's packet, from RFC 8762 figures 3 and 5 and RFC 8972.
+// Offsets in the sender's packet, from RFC 8762 figures 2 and 4 and RFC 8972.
 const (
 	openZeros, openZerosEnd     = 16, 44
 	sealedZeros, sealedZerosEnd = 28, 96

@@ -30,7 +30,7 @@ func (s periodic) Next(previous time.Duration) time.Duration {
 }
 
 // RandomPhase is a start uniformly distributed in [0, interval), which RFC 3432
-// section 3.3 asks for so that periodic streams do not lock on to what else is
+// section 3 asks for so that periodic streams do not lock on to what else is
 // periodic. Zero for an interval not above zero.
 func RandomPhase(interval time.Duration, rng *rand.Rand) time.Duration {
 	if interval <= 0 {

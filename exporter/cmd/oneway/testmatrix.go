@@ -13,10 +13,11 @@ import (
 	"oneway.example/exporter/probes/matrix"
 )
 
-const testMatrixHelp = `Measure every combination of packet sizes and packet rates (the D-ITG report's matrix).
+const testMatrixHelp = `Measure every combination of packet sizes and packet rates (the sizes and rates of the D-ITG report).
 
 A cell is one size at one rate in one direction. What the sender could not send is
-told apart from what the path lost. Cells that the token's limits do not allow are left out.
+told apart from what the path lost. mean |IPDV| is the mean absolute difference in delay of
+packets sent one after the other (RFC 5481). Cells that the token's limits do not allow are left out.
 
 Examples:
   oneway test matrix responder.example.net --token-file token --pin sha256:...
@@ -58,11 +59,11 @@ func printMatrix(out io.Writer, body any) error {
 		return fmt.Errorf("a result of type %T", body)
 	}
 	t := newTable(out, "")
-	t.row("direction", "bytes", "packets/s", "sent", "came through", "lost", "delay", "±", "jitter", "not sent")
+	t.row("direction", "bytes", "packets/s", "sent", "came through", "lost", "delay", "±", "mean |IPDV|", "not sent")
 	for _, c := range r.Cells {
 		m := c.Median
 		t.row(c.Way, strconv.Itoa(c.PacketBytes), strconv.Itoa(c.PacketRate), rateOf(m.Sent), rateOf(m.Received), ratioOf(m.Loss),
-			seconds(m.Delay), seconds(m.Bound), seconds(m.Jitter), ratioOf(m.Shortfall))
+			seconds(m.Delay), seconds(m.Bound), seconds(m.IPDV), ratioOf(m.Shortfall))
 	}
 	return t.end()
 }

@@ -2,7 +2,7 @@
 // back, and spread by the slowest link to the time that it takes for each.
 //
 // The formula is b = (N-1) L / D, D being the time from the first to the last
-// arrival (WPI EvDO report section 3.2, after Dovrolis et al.), L in IP octets. Nothing in it
+// arrival (WPI EvDO report section 2.2.1, after Dovrolis et al.), L in IP octets. Nothing in it
 // needs the two clocks to agree.
 //
 // A train says something of the link only if nothing else has spread, or gathered, its

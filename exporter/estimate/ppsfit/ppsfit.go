@@ -1,5 +1,5 @@
 // Package ppsfit tells UTC from the pulses of a GNSS receiver alone: the method of
-// the thesis (KAIST 2010, section 4.2, figures 4.1 to 4.3), over
+// the thesis (KAIST 2010, chapter 4, figures 4.1 to 4.3), over
 // CLOCK_MONOTONIC_RAW in the place of the processor's cycle counter.
 //
 // No clock daemon has a hand in it, so it is an independent judge of one. The
@@ -25,7 +25,7 @@ import (
 
 const (
 	// threshold is the relative offset from the median above which an interval is
-	// thrown away (thesis, section 4.2).
+	// thrown away (thesis, chapter 4).
 	threshold = 1e-4
 	// nominal is how far the rate of a raw clock may be from that of true time. A
 	// crystal is good for 1e-4; a counter whose rate was measured at boot may be

@@ -30,7 +30,7 @@
 // than a packet was ever offered.
 //
 // All octets are those of IP packets, header included, no link layer (RFC 9097
-// section 2): a queue that counts Ethernet headers too looks smaller by 14/(L+14).
+// section 5.3): a queue that counts Ethernet headers too looks smaller by 14/(L+14).
 package queue
 
 import (

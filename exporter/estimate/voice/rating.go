@@ -45,8 +45,8 @@ func (r *Rating) finish() {
 	r.MOS = MOS(r.R)
 }
 
-// MOS converts R to the estimated mean opinion score, 1..4.5 (G.107 Annex B
-// clause B.4). The cubic dips below 1 for 0 < R < 6.5; there is no such score.
+// MOS converts R to the estimated mean opinion score, 1..4.5 (G.107 Annex
+// B). The cubic dips below 1 for 0 < R < 6.5; there is no such score.
 func MOS(r float64) float64 {
 	switch {
 	case r <= 0:

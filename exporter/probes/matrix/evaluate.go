@@ -55,7 +55,7 @@ func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uin
 	m.DroppedPackets = int(min(dropped, uint64(missing)))
 	m.Loss = new(float64(missing-m.DroppedPackets) / float64(m.SentPackets))
 	m.Delay, m.Bound = median(packets)
-	m.Jitter = jitter(packets)
+	m.IPDV = meanAbsoluteIPDV(packets)
 	return m
 }
 
@@ -121,10 +121,14 @@ func median(packets []packet) (value, bound *float64) {
 	return new(delays[at].Seconds()), new(off.Seconds())
 }
 
-// jitter is that of the D-ITG report: the mean magnitude of the delay variation (RFC 3393)
-// of packets sent one after the other that both arrived, in seconds. A constant offset of
-// the clocks cancels in it; a clock that was set does not. Nil without two such packets.
-func jitter(packets []packet) *float64 {
+// meanAbsoluteIPDV is the mean of the absolute values of the inter-packet delay variation
+// (RFC 3393; RFC 5481 section 4.1) of packets sent one after the other that both arrived, in
+// seconds. A constant offset of the clocks cancels in it; a clock that was set does not.
+// Nil without two such packets.
+//
+// It is not the jitter of the D-ITG report (section 2.1.3), which is the standard deviation
+// of the delays: that grows with a queue that slowly fills or drains, this does not.
+func meanAbsoluteIPDV(packets []packet) *float64 {
 	var sum time.Duration
 	n := 0
 	for i := 1; i < len(packets); i++ {

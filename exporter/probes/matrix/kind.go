@@ -210,7 +210,7 @@ func (k *Kind) Publish(v *heavy.Values, r *heavy.Run) {
 			{metric.MatrixSpread, m.Median.Spread},
 			{metric.MatrixDelay, m.Median.Delay},
 			{metric.MatrixDelayBound, m.Median.Bound},
-			{metric.MatrixJitter, m.Median.Jitter},
+			{metric.MatrixIPDV, m.Median.IPDV},
 			{metric.MatrixLoss, m.Median.Loss},
 			{metric.MatrixShortfall, m.Median.Shortfall},
 		} {

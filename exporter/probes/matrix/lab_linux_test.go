@@ -44,9 +44,9 @@ func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
 	}
 	rate := float64(profile.Forward.Rate) / 8
 	for _, m := range run.Body.(*Result).Cells {
-		t.Logf("%v: sent %s, received %s, loss %.3f, delay %.1f ms +- %.3f ms, jitter %.3f ms, shortfall %.3f", m.Cell,
+		t.Logf("%v: sent %s, received %s, loss %.3f, delay %.1f ms +- %.3f ms, mean |IPDV| %.3f ms, shortfall %.3f", m.Cell,
 			heavy.Rate(*m.Median.Sent).Words(), heavy.Rate(*m.Median.Received).Words(), *m.Median.Loss,
-			1e3**m.Median.Delay, 1e3**m.Median.Bound, 1e3**m.Median.Jitter, *m.Median.Shortfall)
+			1e3**m.Median.Delay, 1e3**m.Median.Bound, 1e3**m.Median.IPDV, *m.Median.Shortfall)
 		offered := float64(m.PacketBytes * m.PacketRate)
 		near(t, m.String()+": received", *m.Median.Received, min(offered, rate), 0.1) // a host that stands still is in it
 		if saturated := offered > rate; saturated != (*m.Median.Loss > 0.1) {

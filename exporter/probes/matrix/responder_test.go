@@ -76,7 +76,7 @@ func TestRunWithARealFarEndIsPublished(t *testing.T) {
 		}
 	}
 	for _, family := range []*metric.Desc{
-		metric.MatrixSent, metric.MatrixReceived, metric.MatrixSpread, metric.MatrixJitter, metric.MatrixLoss, metric.MatrixShortfall,
+		metric.MatrixSent, metric.MatrixReceived, metric.MatrixSpread, metric.MatrixIPDV, metric.MatrixLoss, metric.MatrixShortfall,
 	} {
 		if got := sink.All(family); len(got) != 6 {
 			t.Errorf("%s has the series %v, want one for each of 6 cells", family.Name, got)

@@ -54,23 +54,23 @@ type Figures struct {
 	// valid. Bound is the largest of several repetitions.
 	Delay *float64 `json:"delay_median_seconds,omitempty"`
 	Bound *float64 `json:"delay_error_bound_seconds,omitempty"`
-	// Jitter is the mean of the magnitude of the difference in delay of packets sent one
-	// after the other.
-	Jitter *float64 `json:"jitter_seconds,omitempty"`
+	// IPDV is the mean of the absolute differences in delay of packets sent one after the
+	// other (RFC 5481 section 4.1).
+	IPDV *float64 `json:"mean_absolute_ipdv_seconds,omitempty"`
 	// Spread is the largest minus the smallest receiver rate of several repetitions.
 	Spread *float64 `json:"received_spread_bytes_per_second,omitempty"`
 }
 
 // summarise joins the repetitions of a cell: medians, but as Figures has it.
 func summarise(repetitions []Once) Figures {
-	var sent, received, loss, delay, jitter []float64
+	var sent, received, loss, delay, ipdv []float64
 	f := Figures{}
 	for _, m := range repetitions {
 		sent = appendKnown(sent, m.Sent)
 		received = appendKnown(received, m.Received)
 		loss = appendKnown(loss, m.Loss)
 		delay = appendKnown(delay, m.Delay)
-		jitter = appendKnown(jitter, m.Jitter)
+		ipdv = appendKnown(ipdv, m.IPDV)
 		f.Bound = larger(f.Bound, m.Bound)
 		f.Shortfall = larger(f.Shortfall, m.Shortfall)
 	}
@@ -79,7 +79,7 @@ func summarise(repetitions []Once) Figures {
 		f.Spread = &spread
 	}
 	f.Sent, f.Received, f.Loss = middle(sent), middle(received), middle(loss)
-	f.Delay, f.Jitter = middle(delay), middle(jitter)
+	f.Delay, f.IPDV = middle(delay), middle(ipdv)
 	return f
 }
 

@@ -27,7 +27,7 @@ type Options struct {
 	Size int `yaml:"size"`
 	// DSCP is the code point of the test packets, 0..63.
 	DSCP int `yaml:"dscp"`
-	// TTL of the test packets; RFC 8762 section 4.1.1 recommends 255.
+	// TTL of the test packets. Default 255 (RFC 4656 section 4.1.2).
 	TTL int `yaml:"ttl"`
 	// KeyFile holds the shared secret of authenticated mode; empty: unauthenticated.
 	KeyFile string `yaml:"key_file"`

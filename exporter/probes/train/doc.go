@@ -1,6 +1,6 @@
 // Package train is the probe that learns a path's capacity from packet trains: packets
 // back to back, which the slowest link spreads to the time that it takes for each (WPI EvDO
-// report, section 3.2: 30 trains of 25 packets for each of four sizes). It also finds the
+// report, sections 3.2.4 and 3.5: 30 trains of 25 packets for each of four sizes). It also finds the
 // path's MTU (RFC 8899), and says which trains are fragmented.
 //
 // Of each direction and size:
