@@ -54,7 +54,7 @@ func capacitySummaryRow(b *boardBuilder) {
 	b.WithPanel(capacityTile("forward", forward))
 	b.WithPanel(capacityTile("reverse", reverse))
 	b.WithPanel(tile(text{
-		"Path MTU", "Largest IP packet that passes unfragmented, found by test packets of its own (RFC 8899). Longer trains are fragmented, and their capacity is that of the fragments.", "decbytes",
+		"Path MTU", "Largest IP packet that passes unfragmented, found by test packets of its own (RFC 8899). Trains of larger packets are fragmented, and their capacity is that of the fragments.", "decbytes",
 		"Not found",
 	}, instant(from(trained, metric.PathMTU), "{{direction}}")).Span(6).Unit("suffix: B").Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, grey}, step{0, orange}, step{1280, green})))

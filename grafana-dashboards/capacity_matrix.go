@@ -58,7 +58,7 @@ func matrixRow(b *boardBuilder) {
 		},
 		{
 			text{
-				"Not sent", "Share of the cell's planned packets that the sending host did not send, the largest of the repetitions: figure 21 of the D-ITG report. Such a cell says what this host can do, and not the path.",
+				"Not sent", "Share of the cell's planned packets that the sending host did not send, or too late, the largest of the repetitions: figure 21 of the D-ITG report. Such a cell says what this host can do, and not the path.",
 				"percentunit", noMatrix,
 			},
 			from(crossed, metric.MatrixShortfall), byStep, steps(step{0, green}, step{0.001, yellow}, step{0.02, orange}, step{0.1, red}),

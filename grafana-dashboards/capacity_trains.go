@@ -170,7 +170,7 @@ func dispersionTable() *tablepanel.PanelBuilder {
 func trainsByResult() *timeseries.PanelBuilder {
 	p := bars(counted(text{
 		"Trains by result, of the hour before",
-		"Trains of all sizes that were sent within the hour before each point. clean: it counts. lost, reordered, duplicated: repeated, as in the WPI report. unstamped: no kernel stamp. sender_pace: this host was no faster than the link. coalesced, batched: the receiver's card gave its packets in groups. token_bucket: the first packets went through a shaper's bucket.",
+		"Trains of all sizes that were sent within the hour before each point. clean: it counts. lost, reordered, duplicated: repeated, as in the WPI report. unstamped: no kernel stamp. sender_pace: the sender was no faster than the link. coalesced, batched: the receiver's card gave its packets in groups. token_bucket: the first packets went through a shaper's bucket.",
 		"none", "No trains in this time range",
 	}, leastMinute, ranged("round(sum by (direction, result) (increase("+from(trained, metric.Trains, chosen)+"[1h])))", "{{result}}"))).
 		Thresholds(steps(step{0, "transparent"}))

@@ -32,7 +32,7 @@ func clockNowRow(b *boardBuilder) {
 			"1": word("yes", green, 0), "0": word("no", red, 1),
 		})))
 	b.WithPanel(tile(text{
-		"Error bound", "How far this clock may be from UTC at most: |offset| + root dispersion aged by the skew + root delay / 2. Orange from 1 ms, the floor of OnewayClockErrorTooLarge; a pulse gives some tens of microseconds.", "s",
+		"Error bound", "How far this clock may be from UTC at most: |offset| + root dispersion aged by the skew + root delay / 2, and what a slew moves. Orange from 1 ms, the floor of OnewayClockErrorTooLarge; a pulse gives some tens of microseconds.", "s",
 		"No bound: not trusted",
 	}, instant(agents(metric.ClockErrorBound), byInstance)).Span(4).Decimals(1).
 		Thresholds(steps(step{0, grey}, step{0, green}, step{0.001, orange}, step{0.1, red})))

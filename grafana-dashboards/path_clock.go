@@ -43,7 +43,7 @@ func clockRow(b *boardBuilder) {
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")))
 	b.WithPanel(lines(text{
 		"Clock offset and negative delays",
-		"Left: what the daemon is still correcting, positive if the clock is fast. Right: packets a minute that arrived before they were sent, between clocks that both said they were synchronised: evidence that one is wrong.",
+		"Left: what the daemon is still correcting, positive if the clock is fast. Right: packets a minute that arrived before they were sent by more than their bound, between clocks that both said they were synchronised: one is wrong.",
 		"s", "The clock daemon is silent",
 	},
 		ranged(here(of(metric.ClockOffset)), "offset {{instance}}"),

@@ -13,7 +13,7 @@ func selfRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Can the measurement be believed? This host"))
 	b.WithPanel(lines(text{
 		"Lateness of the sends",
-		"How long after its due time a test packet was handed to the kernel. The kernel's stamp makes the delay right whatever the lateness; the schedule's fidelity (RFC 3432) needs it small. Read off buckets.",
+		"How long after its due time the sending of a test packet began. The kernel's stamp makes the delay right whatever the lateness; the schedule's fidelity (RFC 3432) needs it small. Read off buckets.",
 		"s", "Nothing was sent",
 	},
 		ranged(quantile("0.5", metric.ProbeLateness, ""), "p50"),
@@ -47,13 +47,13 @@ func selfRow(b *boardBuilder) {
 	))
 	b.WithPanel(lines(text{
 		"This host's own delay",
-		"User-space time less the kernel's stamp, 99th percentile, read off buckets: what a tool without kernel stamps would have added to each delay.",
+		"Time between user space and the kernel's stamp, 99th percentile, read off buckets: what a tool without kernel stamps would have added to each delay.",
 		"s", "No kernel stamps",
 	}, ranged(here(quantileBy("0.99", metric.HostDelay)), "{{instance}} {{event}}")).
 		ScaleDistribution(scale(10)))
 	b.WithPanel(counted(text{
 		"Dropped and refused by this host",
-		"Datagrams that the kernel dropped at our socket for want of buffer, and sends that it refused. They look like loss and are ours.",
+		"Datagrams that the kernel dropped at our socket for want of buffer: they look like loss and are ours. And sends that it refused: they are counted as skipped, not as lost.",
 		perMinute, "None in this time range",
 	}, leastMinute,
 		ranged(here(minutely(of(metric.SocketDrops))), "{{instance}} {{socket}} dropped"),

@@ -43,7 +43,7 @@ func voiceRow(b *boardBuilder) {
 		OverrideByRegexp("/reverse/", props{dashed()}))
 	b.WithPanel(lines(text{
 		"Mouth to ear, and what the playout buffer lost",
-		"Left: packetisation, look-ahead, network and playout buffer; above 150 ms people notice, above 400 ms they talk at once (ITU-T G.114). Right: packets lost on the path or too late for the buffer.",
+		"Left: packetisation, look-ahead, network and playout buffer; below 150 ms most calls do not feel it, and no network should be planned for more than 400 ms (ITU-T G.114). Right: packets lost on the path or too late for the buffer.",
 		"s", "No rating: no valid delay, or under 10 packets a window",
 	},
 		ranged(of(metric.VoiceMouthToEar), "{{direction}} {{codec}} {{buffer}}"),

@@ -17,7 +17,7 @@ var (
 	// ClockErrorBound is oneway_clock_error_bound_seconds.
 	ClockErrorBound = &Desc{
 		Name: "oneway_clock_error_bound_seconds", Kind: Gauge, Labels: []string{ClockL},
-		Help:   "Largest possible offset of this host's clock to UTC, in seconds: |offset| + root dispersion aged by the skew + root delay/2.",
+		Help:   "Largest possible offset of this host's clock to UTC, in seconds: |offset| + root dispersion aged by the skew + root delay/2, and what a slew moves until the next reply.",
 		Absent: "While the clock is not trusted.",
 		Source: "chrony manual, tracking; RFC 5905 section 11.2",
 	}

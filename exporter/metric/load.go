@@ -25,7 +25,7 @@ var (
 	// UDPThroughput is oneway_udp_throughput_bytes_per_second.
 	UDPThroughput = &Desc{
 		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "IP octets a second that came through under load: the median of the seconds of the last run, its first and last part left out.",
+		Help:   "IP octets a second that came through under load: the median of the seconds of the last run, its first and last part left out (all of it, where a second has few packets); of a sweep or search the highest of a step, or what the search found.",
 		Absent: "Before the first completed run.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figure 6.1a",
 	}
@@ -39,7 +39,7 @@ var (
 	// UDPOffered is oneway_udp_offered_bytes_per_second.
 	UDPOffered = &Desc{
 		Name: "oneway_udp_offered_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "IP octets a second that were really sent in the last run; less than configured if the sender could not.",
+		Help:   "IP octets a second that were really sent, in the part of the last run that oneway_udp_throughput_bytes_per_second is of; less than configured if the sender could not.",
 		Absent: "Before the first completed run.",
 		Source: "RFC 9097 section 7.3; Woo 2010 section 6.1.3",
 	}
@@ -53,7 +53,7 @@ var (
 	// LoadedLoss is oneway_saturation_loss_ratio.
 	LoadedLoss = &Desc{
 		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Labels: perDirection,
-		Help:   "Share of the packets sent under load in the last run that did not arrive.",
+		Help:   "Share of the packets sent under load in the last run that did not arrive; of a sweep or search in the step that brought most through.",
 		Absent: "Before the first completed run.",
 		Source: "RFC 7680 section 4.1",
 	}
@@ -210,7 +210,7 @@ var (
 	// MatrixShortfall is oneway_matrix_sender_shortfall_ratio.
 	MatrixShortfall = &Desc{
 		Name: "oneway_matrix_sender_shortfall_ratio", Kind: Gauge, Labels: perCell,
-		Help:   "Share of the cell's planned packets that the sender did not send, the largest of its repetitions: the sender's fault.",
+		Help:   "Share of the cell's planned packets that the sender did not send, or too late, the largest of its repetitions: the sender's fault.",
 		Absent: "Before the first completed run.",
 		Source: "D-ITG report, section 2.2.3 and figure 21",
 	}

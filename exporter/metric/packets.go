@@ -12,7 +12,8 @@ var (
 	// PacketsReceived is oneway_packets_received_total.
 	PacketsReceived = &Desc{
 		Name: "oneway_packets_received_total", Kind: Counter, Labels: perDirection,
-		Help:   "First uncorrupted copies received within the waiting time.",
+		Help:   "First uncorrupted copies received within the waiting time. Forward, with a stateless foreign reflector: questions that were answered.",
+		Absent: "Until the far end has answered.",
 		Source: "RFC 7680 section 2",
 	}
 	// PacketsLost is oneway_packets_lost_total.

@@ -5,8 +5,8 @@ var (
 	// ProbeUp is oneway_probe_up.
 	ProbeUp = &Desc{
 		Name: "oneway_probe_up", Kind: Gauge, Labels: perProbe,
-		Help:   "1 if the peer answered within the last three intervals (at least 3 s), else 0.",
-		Absent: "Before the first answer or the first timeout.",
+		Help:   "1 if the peer answered within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0.",
+		Absent: "Before the first answer, until that time is over.",
 		Source: "design",
 	}
 	// ProbeLastSuccess is oneway_probe_last_success_timestamp_seconds.
@@ -25,7 +25,7 @@ var (
 	// ProbeLateness is oneway_probe_schedule_lateness_seconds.
 	ProbeLateness = &Desc{
 		Name: "oneway_probe_schedule_lateness_seconds", Kind: Histogram, Labels: perProbe, Buckets: latenessBuckets(),
-		Help:   "How long after its due time a test packet was handed to the kernel, in seconds.",
+		Help:   "How long after its due time the sending of a test packet began, in seconds.",
 		Source: "RFC 3432 section 4",
 	}
 	// PathInfo is oneway_path_info.

@@ -25,8 +25,9 @@ import (
 
 const reflectHelp = `Answer STAMP (RFC 8762) and TWAMP-Light test packets, until interrupted.
 
-Every agent has a reflector of its own; this command is one without an agent. It
-needs no root but for ports below 1024 (or the capability CAP_NET_BIND_SERVICE).
+An agent can have a reflector of its own (the section reflector of its configuration);
+this command is one without an agent. It needs no root but for ports below 1024 (or the
+capability CAP_NET_BIND_SERVICE).
 
 Examples:
   oneway reflect

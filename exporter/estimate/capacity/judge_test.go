@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sizes are the thesis' payloads as IPv4 packets.
+// sizes are the WPI report's payloads (section 3.5) as IPv4 packets.
 var sizes = []int{1500, 1228, 1028, 828}
 
 // cleanWorlds are the links of tests/lab/profiles, and odd ones.

@@ -97,7 +97,7 @@ func TestEveryResultHasItsWord(t *testing.T) {
 	}
 }
 
-// BenchmarkJudge is one train of the thesis.
+// BenchmarkJudge is one train of the WPI report (section 3.5).
 func BenchmarkJudge(b *testing.B) {
 	train := Train{IPBytes: 1500}
 	for i := range 25 {
