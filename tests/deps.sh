@@ -5,17 +5,20 @@ set -euo pipefail
 
 purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps}
 # command or file  package  purposes  why
+# Not named: what every Debian has (bash, coreutils, mawk, util-linux), and make, git and Go, without which nothing gets here.
 needs='
 prometheus prometheus test,demo,vmlab the demo and the rules are judged by a real Prometheus and promtool
+amtool     prometheus-alertmanager test the Alertmanager configuration is judged by its own checker
 chronyd    chrony     test,vmlab the clock monitor is tested against a real chronyd
 gpsd       gpsd       test,vmlab every file of chrony-config is loaded by a real gpsd
 gpspipe    gpsd-clients test     a client that others wrote says whether gpsd answers
 tshark     tshark     test,interop its dissector, written by others, checks our packets
+systemd-analyze systemd test     systemd itself reads the drop-ins
 ip         iproute2   test,demo,bench,vmlab network namespaces
 linux.uml  user-mode-linux vmlab  two guest kernels with a clock of their own each
 /usr/src/linux-source-6.1.tar.xz linux-source-6.1 vmlab-pps a guest kernel with a pulse is built from it
-gcc        gcc        vmlab,vmlab-pps what wakes the guests is compiled, and that kernel
-/usr/include/stdio.h libc6-dev vmlab,vmlab-pps the same
+gcc        gcc        test,vmlab,vmlab-pps the race detector is linked, what wakes the guests is compiled, and that kernel
+/usr/include/stdio.h libc6-dev test,vmlab,vmlab-pps the same
 make       make       vmlab-pps  builds that kernel
 flex       flex       vmlab-pps  builds that kernel
 bison      bison      vmlab-pps  builds that kernel
