@@ -102,6 +102,10 @@ generate: ## METRICS.md and the dashboards' JSON
 check-generated: generate ## fails if a generated file is not current
 	git diff --exit-code
 
+.PHONY: fresh
+fresh: ## demo, test and .ci/run on a bare Debian, from a clean clone of HEAD; root (FRESH_STEPS='demo test ci')
+	@FRESH_STEPS='$(FRESH_STEPS)' tests/fresh.sh
+
 .PHONY: clean
 clean: ## remove build/
 	rm -rf $(BUILD)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing for one purpose, and says why.
-# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps
+# usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|fresh
 set -euo pipefail
 
-purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps}
+purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|fresh}
 # command or file  package  purposes  why
 # Not named: what every Debian has (bash, coreutils, mawk, util-linux), and make, git and Go, without which nothing gets here.
 needs='
@@ -26,6 +26,7 @@ bc         bc         vmlab-pps  builds that kernel
 xz         xz-utils   vmlab-pps  unpacks its source
 irtt       irtt       bench      a peer to be measured beside us
 iperf3     iperf3     bench      a peer to be measured beside us
+debootstrap debootstrap fresh    a Debian with nothing but its base is made by it
 '
 
 missing=()
