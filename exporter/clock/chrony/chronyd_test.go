@@ -363,20 +363,21 @@ func TestSilentSourceOfARealChronydIsHoldover(t *testing.T) {
 	d := startDaemon(t, sockRefclock)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // fed for as long as ctx lasts
+	var fed sync.WaitGroup
+	fed.Go(func() { // for as long as ctx lasts
 		for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
 			if conn, err := net.Dial("unixgram", d.dir+"/ref.sock"); err == nil {
 				_, _ = conn.Write(sockSample(d.truth, 0))
 				_ = conn.Close()
 			}
 		}
-	}()
+	})
 	m, _ := d.watch(Options{Address: d.addresses()["unix"]})
 	if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
 		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
 	}
 	cancel()
-	d.slope = 0
+	fed.Wait()
 	if !waitUntil(20*time.Second, state(m, clock.Holdover)) {
 		t.Fatalf("no holdover: %+v", m.Quality(instant.Now()))
 	}
