@@ -265,6 +265,24 @@ func TestMidnightIsTheBeginningOfTheNextDate(t *testing.T) {
 	}
 }
 
+// St. John's put its clocks back at 00:01 until 2011: the date before began to end twice.
+func TestMidnightThatComesTwiceIsAheadBothTimes(t *testing.T) {
+	loc := zone(t, "America/St_Johns")
+	for _, c := range []struct{ now, want string }{
+		{"2003-10-25T12:00:00-02:30", "2003-10-26T00:00:00-02:30"},
+		{"2003-10-26T00:00:30-02:30", "2003-10-27T00:00:00-03:30"},
+		{"2003-10-25T23:01:00-03:30", "2003-10-26T00:00:00-03:30"},
+	} {
+		now, err := time.Parse(time.RFC3339, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := nextMidnight(now.In(loc)).Format(time.RFC3339); got != c.want {
+			t.Errorf("after %s comes %s, want %s", c.now, got, c.want)
+		}
+	}
+}
+
 // TestRandomCalendarsKeepTheirWindows compares with a search minute by minute for
 // when a window is open.
 func TestRandomCalendarsKeepTheirWindows(t *testing.T) {

@@ -40,8 +40,12 @@ func onWall(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// nextMidnight is when the next date begins where t is.
+// nextMidnight is when the next date begins where t is, always after t. Where clocks
+// are put back from past midnight, a date begins twice.
 func nextMidnight(t time.Time) time.Time {
 	year, month, day := t.Date()
-	return wall(year, month, day+1, 0, t.Location())
+	if next := wall(year, month, day+1, 0, t.Location()); next.After(t) {
+		return next
+	}
+	return t.Add(time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC).Sub(onWall(t)))
 }
