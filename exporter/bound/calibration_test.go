@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/testseed"
 )
 
 const us = time.Microsecond
@@ -13,8 +14,7 @@ const us = time.Microsecond
 var kernelStamp = sample.Stamp{Origin: sample.Kernel}
 
 func TestByDefaultTheIntervalAlwaysContainsTheOneBefore(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	moved := 0
 	for range 10_000 {

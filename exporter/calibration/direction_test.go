@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/tests/testseed"
 )
 
 const us = time.Microsecond
@@ -91,8 +93,7 @@ func slowPercentile(all []observation, p float64) time.Duration {
 }
 
 func TestPercentileIsThatOfTheEmpiricalDistribution(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 300 {
 		all := make([]observation, 1+rng.IntN(60))

@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/testseed"
 )
 
 // recorded is a record in which every field is set.
@@ -72,8 +73,7 @@ func (l *link) packet() {
 }
 
 func TestEveryNearStampIsWithinTheLargestErrorHoweverTheEndsDiffer(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	scale := func() time.Duration { return time.Duration(rng.IntN(20_000)) }
 	for range 200 {
@@ -99,8 +99,7 @@ func TestEveryNearStampIsWithinTheLargestErrorHoweverTheEndsDiffer(t *testing.T)
 }
 
 func TestRandomErrorHoldsWithClocksThatDisagree(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	scale := func() time.Duration { return time.Duration(rng.IntN(20_000)) }
 	for range 200 {

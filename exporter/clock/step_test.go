@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/instant"
+	"oneway.example/tests/testseed"
 )
 
 func TestCheckCountsStepsBothWays(t *testing.T) {
@@ -42,8 +43,7 @@ func TestCheckCountsStepsBothWays(t *testing.T) {
 // A thread that loses the CPU between the two reads sees a difference that was
 // never there.
 func TestCheckTakesNoPreemptionForAStep(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	var now time.Duration
 	read := func() clock.Reading {
@@ -217,8 +217,7 @@ func BenchmarkCheck(b *testing.B) {
 // no bracket is narrow. What was measured badly once must not look like a step
 // when it is measured better.
 func TestCheckWithASlowClockCountsStepsExactly(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	var now, shift time.Duration
 	pause := func() { now += time.Duration(10_000 + random.Int64N(int64(time.Millisecond))) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/testseed"
 )
 
 func newKey(t testing.TB, secret string) *stamp.Key {
@@ -14,8 +15,7 @@ func newKey(t testing.TB, secret string) *stamp.Key {
 }
 
 func seeded(t testing.TB) *rand.Rand {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	return rand.New(rand.NewPCG(seed, 0))
 }
 

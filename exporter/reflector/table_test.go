@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"oneway.example/tests/testseed"
 )
 
 func testTable(most int) *table {
@@ -163,8 +165,7 @@ func TestSixtyFourBitsOfAnIPv6AddressAreOneSource(t *testing.T) {
 }
 
 func TestTableStaysConsistentUnderRandomUse(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	tab := newTable(50, 25, rng.Uint32)
 	tab.sources = newSourceTable(8)

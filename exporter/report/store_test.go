@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/tests/testseed"
 )
 
 var epoch = time.Date(2026, 11, 21, 17, 25, 32, 0, time.UTC)
@@ -44,9 +46,10 @@ func header(n int) Header {
 
 // noise does not become smaller by packing.
 func noise(n int) []byte {
+	rng := rand.New(rand.NewPCG(uint64(n), 0))
 	b := make([]byte, n)
 	for i := range b {
-		b[i] = byte(rand.Uint32())
+		b[i] = byte(rng.Uint32())
 	}
 	return b
 }
@@ -122,7 +125,7 @@ func TestOldestGoWhenThereAreTooMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := open(t, Options{Dir: dir, MaxRuns: 3})
-	order := rand.Perm(10)
+	order := rand.New(rand.NewPCG(testseed.Of(t), 0)).Perm(10)
 	t.Logf("order %v", order)
 	var want []string
 	for _, n := range order {
@@ -157,8 +160,9 @@ func TestDirectoryStaysBelowItsSize(t *testing.T) {
 	dir := t.TempDir()
 	const limit = 20_000
 	s := open(t, Options{Dir: dir, MaxBytes: limit})
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	for n := range 40 {
-		write(t, s, header(n), noise(1+rand.IntN(5000)))
+		write(t, s, header(n), noise(1+rng.IntN(5000)))
 		var total int64
 		for _, name := range files(t, dir) {
 			info, err := os.Stat(filepath.Join(dir, name))
@@ -240,8 +244,9 @@ func TestNoRunIsWrittenTwice(t *testing.T) {
 
 func TestIDsSortByTime(t *testing.T) {
 	last := ""
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	for range 100 {
-		epoch := epoch.Add(time.Duration(rand.Int64N(int64(time.Hour))))
+		epoch := epoch.Add(time.Duration(rng.Int64N(int64(time.Hour))))
 		for range 10 {
 			epoch = epoch.Add(time.Second)
 			id := NewID(epoch, nil)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/tests/testseed"
 )
 
 // wallClock is a clock that a test sets.
@@ -196,8 +198,7 @@ func TestBookForgetsOldDates(t *testing.T) {
 // TestNoDayMovesMoreThanItsBudget goes through days with runs at random, whatever
 // is reserved and settled.
 func TestNoDayMovesMoreThanItsBudget(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	clock := &wallClock{at("2026-03-28 00:00:00").In(zone(t, "Europe/Berlin"))}
 	const limit = 10_000

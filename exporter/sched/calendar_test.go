@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata" // the host of the test may have no zones
+
+	"oneway.example/tests/testseed"
 )
 
 func zone(tb testing.TB, name string) *time.Location {
@@ -118,8 +120,7 @@ func TestCalendarsThatMakeNoSenseAreRefused(t *testing.T) {
 }
 
 func TestFirstRunsAreStaggered(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := Calendar{Every: 30 * time.Minute}
 	start := at("2026-11-21 12:00:00")
@@ -131,7 +132,7 @@ func TestFirstRunsAreStaggered(t *testing.T) {
 		}
 		parts[d*10/c.Every]++
 	}
-	for i, n := range parts { // 100 each; 10 standard deviations of some 9.5
+	for i, n := range parts { // 100 each; beyond this in fewer than one seed of 1e14 (Chernoff)
 		if n < 5 || n > 195 {
 			t.Errorf("%d of 1000 begin in tenth %d of the interval", n, i)
 		}
@@ -142,8 +143,7 @@ func TestFirstRunsAreStaggered(t *testing.T) {
 }
 
 func TestJitterKeepsTheMean(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := Calendar{Every: time.Hour, Jitter: 20 * time.Minute}
 	begin := at("2026-11-21 12:00:00")
@@ -156,7 +156,8 @@ func TestJitterKeepsTheMean(t *testing.T) {
 		}
 		due = next
 	}
-	// The standard deviation of the mean is 20 min/sqrt(12)/100 = 3.5 s.
+	// The standard deviation of the mean is 20 min/sqrt(12)/100 = 3.5 s; ten of them, which
+	// fewer than one seed of 1e7 exceeds whatever the distribution (Hoeffding).
 	if mean := due.Sub(begin) / runs; (mean - time.Hour).Abs() > 35*time.Second {
 		t.Errorf("the mean is %v", mean)
 	}
@@ -221,8 +222,7 @@ func dayNear(rng *rand.Rand, loc *time.Location) time.Time {
 
 // TestWallIsTheFirstMomentThatIsShown compares with a search minute by minute.
 func TestWallIsTheFirstMomentThatIsShown(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for i := range 300 {
 		loc := zone(t, zones[i%len(zones)])
@@ -251,8 +251,7 @@ func TestWallIsTheFirstMomentThatIsShown(t *testing.T) {
 }
 
 func TestMidnightIsTheBeginningOfTheNextDate(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for i := range 2000 {
 		now := dayNear(rng, zone(t, zones[i%len(zones)]))
@@ -286,8 +285,7 @@ func TestMidnightThatComesTwiceIsAheadBothTimes(t *testing.T) {
 // TestRandomCalendarsKeepTheirWindows compares with a search minute by minute for
 // when a window is open.
 func TestRandomCalendarsKeepTheirWindows(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for i := range 150 {
 		loc := zone(t, zones[i%len(zones)])

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/tests/testseed"
 )
 
 // fakeTimer is a clock that jumps to whatever is waited for.
@@ -216,7 +218,7 @@ func TestRunReportsABrokenTimerAndRunsOnce(t *testing.T) {
 }
 
 func TestQueueIsAlwaysInOrder(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var q queue
 	var in []*entry
@@ -234,17 +236,17 @@ func TestQueueIsAlwaysInOrder(t *testing.T) {
 			e := q.pop()
 			for _, o := range in {
 				if o.due < e.due {
-					t.Fatalf("seed %d, step %d: %v came before %v", seed, step, e.due, o.due)
+					t.Fatalf("step %d: %v came before %v", step, e.due, o.due)
 				}
 			}
 			in = slices.DeleteFunc(in, func(o *entry) bool { return o == e })
 		}
 		if q.len() != len(in) {
-			t.Fatalf("seed %d, step %d: %d entries, want %d", seed, step, q.len(), len(in))
+			t.Fatalf("step %d: %d entries, want %d", step, q.len(), len(in))
 		}
 		for i, s := range q.slots {
 			if s.entry.index != i || s.entry.due != s.due {
-				t.Fatalf("seed %d, step %d: slot %d holds entry of %d", seed, step, i, s.entry.index)
+				t.Fatalf("step %d: slot %d holds entry of %d", step, i, s.entry.index)
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"oneway.example/tests/testseed"
 )
 
 func newLinks(tb testing.TB, o LinksOptions) *Links {
@@ -125,8 +127,7 @@ func TestLinkIsNotLostOnOneThatGivesUpAsItComes(t *testing.T) {
 // TestNoTwoHoldALink has many goroutines that wait, do not wait and give up, while
 // a reload comes again and again.
 func TestNoTwoHoldALink(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	l := newLinks(t, LinksOptions{})
 	var holders atomic.Int32
 	var held atomic.Int64
@@ -179,8 +180,9 @@ func TestNoTwoHoldALink(t *testing.T) {
 
 func TestUnknownNamesDoNotPileUp(t *testing.T) {
 	l := newLinks(t, LinksOptions{Links: []LinkOptions{{Name: "configured"}}})
+	rng := seeded(t)
 	for range 100 {
-		name := string(rune('a' + rand.IntN(26)))
+		name := string(rune('a' + rng.IntN(26)))
 		if release, ok := l.TryAcquire(name, "w"); ok {
 			r, err := l.Reserve(name, 10)
 			if err != nil {

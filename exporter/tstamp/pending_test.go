@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/testseed"
 )
 
 func kernelAt(t instant.Time) sample.Stamp { return sample.Stamp{At: t, Origin: sample.Kernel} }
@@ -229,20 +230,20 @@ func TestTooManyUnsettledCountsRefuseAnother(t *testing.T) {
 // which use up a number and some do not, and that hands stamps out late, out of
 // order, after a restart or never.
 func TestNoStampGoesToTheWrongPacket(t *testing.T) {
-	for range 300 {
-		seed := rand.Uint64()
-		k := countingKernel{rng: rand.New(rand.NewPCG(seed, 0)), now: 1000, p: newPending(64, 1024, false), truth: map[uint64]instant.Time{}}
+	seed := testseed.Of(t)
+	for round := range uint64(300) {
+		k := countingKernel{rng: rand.New(rand.NewPCG(seed, round)), now: 1000, p: newPending(64, 1024, false), truth: map[uint64]instant.Time{}}
 		for cookie := range uint64(500) {
 			k.send(cookie)
 			k.handOut(k.rng.IntN(4))
 			for _, s := range k.p.take() {
 				if s.Stamp.Origin == sample.Kernel && s.Stamp.At != k.truth[s.Cookie] {
-					t.Fatalf("seed %d: packet %d got the stamp %d, its own is %d", seed, s.Cookie, s.Stamp.At, k.truth[s.Cookie])
+					t.Fatalf("round %d: packet %d got the stamp %d, its own is %d", round, s.Cookie, s.Stamp.At, k.truth[s.Cookie])
 				}
 			}
 		}
 		if given := k.p.txStamps[sample.Kernel]; given < 100 {
-			t.Fatalf("seed %d: only %d of 500 packets were stamped", seed, given)
+			t.Fatalf("round %d: only %d of 500 packets were stamped", round, given)
 		}
 	}
 }

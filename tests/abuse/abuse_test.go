@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/testseed"
 )
 
 // packets is the length of each flood.
@@ -149,7 +150,6 @@ func TestRandomPacketsAreAllAccountedFor(t *testing.T) {
 }
 
 func seeded(t *testing.T) *rand.Rand {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	return rand.New(rand.NewPCG(seed, 0))
 }

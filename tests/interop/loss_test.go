@@ -12,6 +12,7 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/testseed"
 )
 
 // TestLossesOfEachDirectionAreThoseOfTheLink puts stamp-suite as a stateful
@@ -19,7 +20,7 @@ import (
 func TestLossesOfEachDirectionAreThoseOfTheLink(t *testing.T) {
 	path := requireSuite(t)
 	lab.Require(t)
-	seed := uint64(time.Now().UnixNano())
+	seed := testseed.Of(t)
 	for _, loss := range []float64{0.02, 0.2} {
 		t.Run(fmt.Sprint(loss), func(t *testing.T) {
 			link := lab.Link{Delay: 5 * time.Millisecond, Loss: loss}

@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/metric"
+	"oneway.example/tests/testseed"
 )
 
 // abuser is a chronyd of any kind of malice: it is asked what to send for a request.
@@ -127,8 +128,7 @@ func pace(t *testing.T, m *Monitor, c *clocktest.Clock, d time.Duration) {
 }
 
 func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	for name, a := range abuses(rand.New(rand.NewPCG(seed, 0))) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/tests/testseed"
 )
 
 // realDaemon is a chronyd of this machine that disciplines nothing (-x), fed by
@@ -98,7 +99,7 @@ func (d *realDaemon) kill() {
 
 // feed sends samples of the true offset, +-20 us, until the test ends.
 func (d *realDaemon) feed() {
-	seed := rand.Uint64()
+	seed := testseed.Of(d)
 	d.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	stop := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/metric"
+	"oneway.example/tests/testseed"
 )
 
 // expectAlive sends a good report, and expects it to arrive on the first connection.
@@ -103,8 +104,7 @@ func TestLineThatPausesIsReadWhole(t *testing.T) {
 }
 
 func TestRandomOctetsHarmNothing(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	inBed(t, Options{}, nil, func(b *bed) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		noise := make([]byte, 1<<20)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/tests/testseed"
 )
 
 // chopped gives a stream in pieces of random length, with a deadline that passes
@@ -64,8 +66,7 @@ func fastLines(t *testing.T, stream io.Reader, most int) (all []string) {
 }
 
 func TestLinesAreThoseOfTheSlowReference(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 30 {
 		var stream []byte

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/testseed"
 )
 
 func TestBoundOfEqualPacketsIsTheirs(t *testing.T) {
@@ -53,10 +54,11 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 // TestTruthLiesWithinTheBound draws true delays and reports them wrongly by no
 // more than each one's bound, at times by all of it and all to one side.
 func TestTruthLiesWithinTheBound(t *testing.T) {
-	for seed := range uint64(3000) {
-		rng := rand.New(rand.NewPCG(seed, 0))
+	seed := testseed.Of(t)
+	for round := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(seed, round))
 		n, lost := 1+rng.IntN(200), rng.IntN(20)
-		if seed < 10 {
+		if round < 10 {
 			n = Exact + 1 + rng.IntN(1000) // the histogram's buckets, 0.8 ms wide here
 		}
 		wideShare, lean := rng.Float64()*0.2, rng.IntN(3)
@@ -89,15 +91,15 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 			}
 		}
 		if b := s.Bound(); s.Min-least > b || most-s.Min > b {
-			t.Fatalf("seed %d: the smallest of %d is %v, truly %v or %v, bound %v", seed, n, s.Min, least, most, b)
+			t.Fatalf("round %d: the smallest of %d is %v, truly %v or %v, bound %v", round, n, s.Min, least, most, b)
 		}
 		slices.Sort(truth)
 		median, ok := s.Quantile(0.5)
 		if rank := (n + lost + 1) / 2; ok != (rank <= n) {
-			t.Fatalf("seed %d: rank %d of %d, defined %v", seed, rank, n, ok)
+			t.Fatalf("round %d: rank %d of %d, defined %v", round, rank, n, ok)
 		} else if ok {
 			if off := (median - truth[rank-1]).Abs(); off > s.Bound() || median < s.Min || median > s.Max {
-				t.Fatalf("seed %d: the median of %d is off by %v, bound %v", seed, n, off, s.Bound())
+				t.Fatalf("round %d: the median of %d is off by %v, bound %v", round, n, off, s.Bound())
 			}
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/tests/testseed"
 )
 
 func TestIPDVIsSignedAndOnlyOfConsecutiveNumbers(t *testing.T) {
@@ -56,8 +58,7 @@ func TestVariationIsFreeOfAConstantClockOffset(t *testing.T) {
 // The reference is RFC 3550 appendix A.8 as printed, in whole nanoseconds of
 // arrival times and time stamps.
 func TestJitterIsThatOfRFC3550(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	var v Variation
 	if j, ok := v.Jitter(); ok {

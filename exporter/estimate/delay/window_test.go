@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/testseed"
 )
 
 const (
@@ -33,7 +34,7 @@ func quantile(received []time.Duration, lost int, q float64) (time.Duration, boo
 }
 
 func TestQuantilesAgreeWithSortingEverything(t *testing.T) {
-	const seed = 20260101
+	seed := testseed.Of(t)
 	for name, draw := range map[string]func(*rand.Rand) time.Duration{
 		"narrow":       func(r *rand.Rand) time.Duration { return 30*ms + time.Duration(r.Int64N(int64(ms))) },
 		"exponential":  func(r *rand.Rand) time.Duration { return time.Duration(r.ExpFloat64() * float64(20*ms)) },

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/tests/testseed"
 )
 
 const ms = time.Millisecond
@@ -174,8 +175,7 @@ func (b *bed) check(t *testing.T, e *Estimator, p *Packet, forward, reverse floa
 // Both clocks drift, and are slewed at up to chronyd's highest rate, each within a bound
 // that does not change, over paths of any asymmetry: the truth is inside, of each packet.
 func TestTruthIsAlwaysInsideWhileClocksSlew(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 4))
 	for range 300 {
 		minimum := time.Duration(random.Int64N(int64(30 * ms)))

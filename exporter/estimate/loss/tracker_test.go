@@ -4,11 +4,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"oneway.example/exporter/seqwin"
 
 	"github.com/google/go-cmp/cmp"
+	"oneway.example/tests/testseed"
 )
 
 // fates makes a stream of received (true) and lost numbers with bursts.
@@ -85,8 +85,7 @@ func total(lengths []int) (n uint64) {
 }
 
 func TestRunLengthsAreExactUpTo256DecidedNumbersAnUpdate(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	for _, words := range []int{1, 2, 4} {
 		for _, loss := range []float64{0, 0.01, 0.1, 0.5} {
 			rng := rand.New(rand.NewPCG(seed, uint64(words)))
@@ -103,8 +102,7 @@ func TestRunLengthsAreExactUpTo256DecidedNumbersAnUpdate(t *testing.T) {
 }
 
 func TestEveryLossIsAccountedForWhenTooManyWereDecidedAtOnce(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	for _, known := range []int{0, 1, 64, 256} {
 		for _, loss := range []float64{0.001, 0.1, 0.5} {
 			rng := rand.New(rand.NewPCG(seed, uint64(known)))

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"oneway.example/tests/testseed"
 )
 
 // tally is how often the truth was inside of the bound.
@@ -46,7 +48,7 @@ func TestTruthIsInsideTheBoundWhateverTheNoise(t *testing.T) {
 	for name, noise := range noises() {
 		for _, rate := range []float64{0, 50e-6, -300e-6} {
 			t.Run(name, func(t *testing.T) {
-				w := newWorld(t, rand.Uint64(), rate)
+				w := newWorld(t, testseed.Of(t), rate)
 				w.wander = 3e-9
 				var f Fit
 				var c tally
@@ -68,7 +70,7 @@ func TestTruthIsInsideTheBoundWhateverTheNoise(t *testing.T) {
 func TestTruthIsInsideTheBoundThroughFaults(t *testing.T) {
 	for name, noise := range noises() {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, rand.Uint64(), 20e-6)
+			w := newWorld(t, testseed.Of(t), 20e-6)
 			w.wander = 3e-9
 			var f Fit
 			var c tally
@@ -96,7 +98,7 @@ func TestTruthIsInsideTheBoundThroughFaults(t *testing.T) {
 }
 
 func TestTruthIsInsideTheBoundLongAfterFewPulses(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	var c tally
 	for i := range 3000 {
 		w := &world{T: t, random: rand.New(rand.NewPCG(seed, uint64(i))), raws: []float64{3.7e12}, rate: 20e-6}
@@ -114,7 +116,6 @@ func TestTruthIsInsideTheBoundLongAfterFewPulses(t *testing.T) {
 			c.worst = max(c.worst, off.Abs()-bound)
 		}
 	}
-	t.Logf("seed %d", seed)
 	c.judge(t, 0.99)
 }
 
@@ -148,8 +149,7 @@ func TestNoiseAloneIsNeverBelieved(t *testing.T) {
 		{"too fast", func(*rand.Rand) time.Duration { return 700 * time.Millisecond }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
+			seed := testseed.Of(t)
 			r := rand.New(rand.NewPCG(seed, 4))
 			var f Fit
 			raw := 100 * time.Second

@@ -2,11 +2,11 @@ package ppsfit
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/tests/testseed"
 )
 
 // labelled is the pulse as it comes from a CLOCK_REALTIME that is wrong by d: only
@@ -129,7 +129,7 @@ func TestImpossiblePulseChangesNothing(t *testing.T) {
 // TestStepsInNoiseNeverLeaveAWrongSecond steps the labels at random and compares with
 // the label in force.
 func TestStepsInNoiseNeverLeaveAWrongSecond(t *testing.T) {
-	w := newWorld(t, rand.Uint64(), 20e-6)
+	w := newWorld(t, testseed.Of(t), 20e-6)
 	var f Fit
 	known := 0
 	for range 5000 {

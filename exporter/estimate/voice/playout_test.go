@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/tests/testseed"
 )
 
 func TestFixedBufferPlaysWhatComesWithinItsDepth(t *testing.T) {
@@ -38,8 +40,7 @@ func TestLatePacketsWithAGapBetweenAreTwoBursts(t *testing.T) {
 
 // The reference is the recurrence of the doc comment over the whole history.
 func TestAdaptiveBufferFollowsTheDocumentedRecurrence(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	p := AdaptivePlayout(0)
 	var mean, deviation, sum float64

@@ -10,6 +10,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+
+	"oneway.example/tests/testseed"
 )
 
 // reference observes into client_golang's own histogram.
@@ -40,8 +42,7 @@ func ours(bounds, values []float64) *dto.Histogram {
 
 func TestHistogramsAreThoseOfClientGolang(t *testing.T) {
 	bounds := []float64{-0.01, 0, 0.001, 0.1, 1.5}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	delays := func(n int) (all []float64) {
 		for range n {

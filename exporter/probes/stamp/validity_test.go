@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/tests/testseed"
 )
 
 // ledger is a sink that remembers values and counts observations.
@@ -259,8 +260,7 @@ func TestFarClockIsToldWhileItIsHeard(t *testing.T) {
 }
 
 func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 5))
 	queue := func() time.Duration { return time.Duration(random.ExpFloat64() * float64(2*time.Millisecond)) }
 	const ms = time.Millisecond

@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/tstamp"
+	"oneway.example/tests/testseed"
 )
 
 var _ tstamp.HardwareClock = (*Relation)(nil)
@@ -29,7 +30,7 @@ func (c card) at(system instant.Time) instant.Time {
 const start = instant.Time(1_700_000_000_000_000_000)
 
 func TestStampsOfACardComeOutInSystemTime(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
 		c := card{time.Duration(rng.Int64N(int64(80*time.Hour))) - 40*time.Hour, rng.Float64()*400 - 200, start}

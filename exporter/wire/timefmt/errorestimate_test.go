@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"oneway.example/tests/testseed"
 )
 
 // checkEstimate holds one bound against what the field promises of it.
@@ -45,7 +47,7 @@ func TestBoundIsRoundedUpByLessThanOnePercent(t *testing.T) {
 			checkEstimate(t, max(0, 1<<shift+off))
 		}
 	}
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 3))
 	for range 200_000 {
 		checkEstimate(t, time.Duration(random.Uint64()>>random.IntN(64)))
