@@ -22,6 +22,25 @@ func (t *table) arrive(s *session, seq uint32, now time.Duration) {
 	s.window.Add(seqwin.Extend(s.window.Counts().Next, seq), now)
 }
 
+// retract counts as damaged what s has counted as received, since its sender's test
+// packets turn out to have Receipts: where the first of them is damaged in just the
+// octets that make its Receipt one, nothing else tells.
+func (t *table) retract(s *session) {
+	if s.received == 0 {
+		return
+	}
+	s.corrupted += s.received
+	s.received = 0
+	start := uint64(s.first)
+	if s.window == nil {
+		s.window = t.takeWindow()
+	} else {
+		start = s.window.Counts().First
+	}
+	*s.window = seqwin.Window{}
+	s.window.Start(start)
+}
+
 // query brings the counts up to date for a query that says that the sender has
 // sent the numbers below next and, with finish, has waited for them.
 func (t *table) query(s *session, next uint32, finish bool, now time.Duration) {

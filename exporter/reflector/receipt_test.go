@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/seqwin"
 	"oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/testseed"
 )
 
 func TestReceiptTellsWhatHappenedToEachNumber(t *testing.T) {
@@ -246,6 +247,37 @@ func TestPacketWithoutItsReceiptIsCorrupt(t *testing.T) {
 	}
 }
 
+// Nothing tells the first packet of a session from another sender's if its Receipt is not
+// one any more; the next one does.
+func TestFirstPacketWithoutItsReceiptTurnsOutCorrupt(t *testing.T) {
+	for _, at := range []int{47, 65, 67, 68, 69, 70} { // lengths, type, magic, version
+		for _, query := range []string{"before", "after", "none"} {
+			l := newLab(t, nil)
+			k := l.asker("192.0.2.1:5000", 1)
+			if query == "before" {
+				k.query(0, false)
+			}
+			bad := k.question(0, nil)
+			bad[at] ^= 0x40
+			for range 2 { // and a copy of it
+				if _, _, r := l.deliver(k.peer, bad); !r.Answered() {
+					t.Fatalf("octet %d damaged: %v; nothing is known of its sender", at, r)
+				}
+			}
+			if query == "after" {
+				k.query(1, false)
+			}
+			k.ask(1)
+			k.ask(2)
+			if r := k.query(3, true).receipt; r.Received != 2 || r.Lost != 1 || r.Duplicated != 0 || r.Corrupted != 2 || r.Tx != 4 {
+				t.Errorf("octet %d damaged, query %s: received %d, lost %d, duplicated %d, corrupted %d, tx %d; want 2, 1, 0, 2, 4",
+					at, query, r.Received, r.Lost, r.Duplicated, r.Corrupted, r.Tx)
+			}
+			l.s.table.check(t)
+		}
+	}
+}
+
 func TestFollowUpAndReceiptTellTrueTransmitStamps(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.asker("192.0.2.1:5000", 1)
@@ -304,8 +336,7 @@ func TestCountsAreExactUnderLossDuplicationAndReordering(t *testing.T) {
 }
 
 func conserve(t *testing.T, loss, dup float64, spread int) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	l := newLab(t, nil)
 	k := l.asker("192.0.2.1:5000", 1)

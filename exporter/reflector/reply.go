@@ -78,6 +78,9 @@ func (s *shard) count(q *question, known *session, now time.Duration, a *answer)
 		return known.tx
 	}
 	if q.tlvs.receipt != 0 {
+		if known.full == 0 {
+			t.retract(known)
+		}
 		known.full = max(now, 1)
 	}
 	t.arrive(known, q.base.Seq, now)
