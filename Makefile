@@ -85,6 +85,7 @@ vmlab-build:
 
 .PHONY: vmlab
 vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: is the truth inside the bounds? (SCENARIO=part of a name)
+	ONEWAY_VMLAB=1 $(GO) test -count=1 ./tests/vmlab/...
 	$(BUILD)/vmlab/vmlab $(if $(SCENARIO),-only='$(SCENARIO)')
 
 .PHONY: vmlab-pps

@@ -12,7 +12,8 @@
 // until its next interrupt, milliseconds later; uml/wake.c closes them. What is late after
 // that is late because the machine stood still: a hypervisor or the host's kernel had the
 // processor. The LAN check watches for that beside the guests, leaves out what met it, and
-// says how much that was.
+// says how much that was. uml/wake.c also lets a guest run whose kernel knows of less
+// floating-point state than the host's processor has.
 //
 // Alerts are evaluated by promtool over what the guests' agents exported while the
 // scenarios ran (package alerting).

@@ -1,6 +1,15 @@
 /*
  * Loaded before the C library of a user-mode-linux kernel (LD_PRELOAD), so that it
- * does not sleep while a frame waits for it. Two races of Linux 6.1 to 6.18:
+ * starts processes on every processor, and does not sleep while a frame waits for it.
+ *
+ * Of a process's floating-point state a kernel keeps what it was compiled for: Debian's
+ * Linux 6.1 2,696 octets. The host's kernel takes its processor's whole XSAVE area or none
+ * (arch/x86/kernel/fpu/regset.c, xstateregs_set), 11,008 octets with AMX: then the first
+ * process of a guest ends before its first instruction. Here what the guest does not know
+ * stays as it is. It does not pass that between threads either; but no program can use AMX
+ * without asking the kernel, and the guest's does not know of it.
+ *
+ * And two races of Linux 6.1 to 6.18:
  *
  * - The host's tap sends SIGIO before it makes the descriptor readable
  *   (drivers/net/tun.c, tun_net_xmit: kill_fasync, then sk_data_ready). A guest on another
@@ -13,11 +22,19 @@
  * looked for in vain it looks for again a little later.
  */
 #define _GNU_SOURCE
+#include <cpuid.h>
+#include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,4 +89,89 @@ int sigsuspend(const sigset_t *mask)
 		kill(getpid(), SIGIO);
 	errno = EINTR;
 	return -1;
+}
+
+/*
+ * The XSAVE area in the standard format, which ptrace uses (Intel SDM volume 1, 13.4): x87
+ * and SSE state; a header that begins with XSTATE_BV, a bit for each feature that is not in
+ * its initial state; and each further feature where CPUID says.
+ */
+enum { xstate_bv = 512, extended = 576, x87_and_sse = 3, feature_most = 63, area_most = 1 << 16, cpuid_xsave = 0xd };
+
+static struct { unsigned offset, size; } features[feature_most]; /* size 0: not in the area */
+static long (*libc_ptrace)(enum __ptrace_request, ...);
+
+/* Before the kernel's main: dlsym needs more stack than a guest's kernel may have left, and
+ * a hypervisor answers CPUID, microseconds each. */
+__attribute__((constructor)) static void prepare(void)
+{
+	unsigned offset, size, c, d;
+
+	libc_ptrace = dlsym(RTLD_NEXT, "ptrace");
+	for (int i = 2; i < feature_most; i++)
+		if (__get_cpuid_count(cpuid_xsave, i, &size, &offset, &c, &d) && offset >= extended) {
+			features[i].offset = offset;
+			features[i].size = size;
+		}
+}
+
+/* Lays the guest's length octets over the host's whole area. What is in that but not, or
+ * not wholly, in the guest's keeps its state and its bit in XSTATE_BV. */
+static void lay_over(uint8_t *whole, const uint8_t *guest, size_t length)
+{
+	uint64_t host_sets, guest_sets, known = x87_and_sse;
+
+	memcpy(&host_sets, whole + xstate_bv, sizeof host_sets);
+	memcpy(&guest_sets, guest + xstate_bv, sizeof guest_sets);
+	memcpy(whole, guest, extended);
+	for (int i = 2; i < feature_most; i++) {
+		if (features[i].size == 0 || features[i].offset + features[i].size > length)
+			continue;
+		known |= UINT64_C(1) << i;
+		memcpy(whole + features[i].offset, guest + features[i].offset, features[i].size);
+	}
+	guest_sets = (guest_sets & known) | (host_sets & ~known);
+	memcpy(whole + xstate_bv, &guest_sets, sizeof guest_sets);
+}
+
+/*
+ * As PTRACE_SETREGSET of NT_X86_XSTATE, of a part of the area. Whatever interrupts the guest's
+ * kernel may do the same, hence no signal meanwhile: the area is too large for its stack.
+ */
+static long set_part(pid_t process, const struct iovec *part)
+{
+	static uint8_t area[area_most];
+	static size_t length; /* of the host's; 0: not known yet */
+	struct iovec whole = { .iov_base = area, .iov_len = sizeof area };
+	sigset_t all, before;
+	long result;
+
+	if (part->iov_len < extended || (length != 0 && part->iov_len >= length))
+		return libc_ptrace(PTRACE_SETREGSET, process, NT_X86_XSTATE, part);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	result = libc_ptrace(PTRACE_GETREGSET, process, NT_X86_XSTATE, &whole);
+	if (result == 0) {
+		length = whole.iov_len;
+		lay_over(area, part->iov_base, part->iov_len);
+		result = libc_ptrace(PTRACE_SETREGSET, process, NT_X86_XSTATE, &whole);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return result;
+}
+
+long ptrace(enum __ptrace_request request, ...)
+{
+	va_list rest;
+	pid_t process;
+	void *address, *data;
+
+	va_start(rest, request);
+	process = va_arg(rest, pid_t);
+	address = va_arg(rest, void *);
+	data = va_arg(rest, void *);
+	va_end(rest);
+	if (request == PTRACE_SETREGSET && (uintptr_t)address == NT_X86_XSTATE)
+		return set_part(process, data);
+	return libc_ptrace(request, process, address, data);
 }
