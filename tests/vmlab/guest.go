@@ -2,6 +2,7 @@ package vmlab
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Options struct {
 	// Dir is an absolute directory of the guest's own, in memory (/dev/shm): the guest
 	// stands still while the host writes to a disk. In the guest it is record.Dir.
 	Dir string
+	// Logs is a directory of the host, on any disk, for what the guest's console says; empty: Dir.
+	Logs string
 	// Init is the absolute path of cmd/guest, linked statically.
 	Init string
 	// Network and Tap connect vec0, with Address ("10.9.0.1/24"); nil: no network.
@@ -61,6 +64,7 @@ type Guest struct {
 	cmd     *exec.Cmd
 	console io.WriteCloser
 	ended   chan struct{} // closed when the kernel has
+	status  error         // how the kernel has ended; may be read once it has
 	boot    chan record.Reply
 
 	mu      sync.Mutex
@@ -79,8 +83,11 @@ func Start(o Options) (*Guest, error) {
 	if o.Memory == 0 {
 		o.Memory = 192
 	}
-	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("vmlab: %w", err)
+	o.Logs = cmp.Or(o.Logs, o.Dir)
+	for _, dir := range []string{o.Dir, o.Logs} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("vmlab: %w", err)
+		}
 	}
 	boot, err := json.Marshal(record.Boot{Name: o.Name, Address: o.Address, Line: o.Line, Devices: o.Devices})
 	if err != nil {
@@ -100,13 +107,13 @@ func Start(o Options) (*Guest, error) {
 		}
 		return g, nil
 	case <-g.ended:
-		return nil, fmt.Errorf("vmlab: guest %s ended while it booted; see %s", o.Name, g.log())
+		return nil, g.failure(fmt.Sprintf("the kernel ended while it booted (%s)", g.outcome()))
 	case <-time.After(bootTimeout):
-		return nil, errors.Join(fmt.Errorf("vmlab: guest %s is not up after %v; see %s", o.Name, bootTimeout, g.log()), g.Close())
+		return nil, errors.Join(g.failure(fmt.Sprintf("not up after %v", bootTimeout)), g.Close())
 	}
 }
 
-func (g *Guest) log() string { return filepath.Join(g.Dir, "console.log") }
+func (g *Guest) log() string { return filepath.Join(g.Logs, "console.log") }
 
 // guestNice lets guests go before whatever else the host does.
 const guestNice = -15
@@ -148,7 +155,7 @@ func (g *Guest) begin() error {
 	go func() {
 		defer close(g.ended)
 		g.listen(out, log)
-		_ = g.cmd.Wait() // a guest that was told to end may do so with any status
+		g.status = g.cmd.Wait() // a guest that was told to end may do so with any
 		_ = log.Close()
 	}()
 	return nil
@@ -157,7 +164,7 @@ func (g *Guest) begin() error {
 func (g *Guest) parameters() []string {
 	p := []string{
 		"mem=" + strconv.Itoa(g.Memory) + "M", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "rw",
-		"init=" + g.Init, "con=null", "con0=fd:0,fd:1", "quiet", "loglevel=3", "panic=1",
+		"init=" + g.Init, "con=null", "con0=fd:0,fd:1", "quiet", "loglevel=4", "panic=1",
 		"umid=" + g.Name + "-" + strconv.Itoa(os.Getpid()), "uml_dir=" + g.Dir,
 		record.DirVariable + "=" + g.Dir,
 	}
@@ -220,7 +227,7 @@ func (g *Guest) Do(c record.Command) (string, error) {
 		}
 		return r.Output, nil
 	case <-g.ended:
-		return "", fmt.Errorf("vmlab: guest %s ended; see %s", g.Name, g.log())
+		return "", g.failure(fmt.Sprintf("the kernel ended (%s)", g.outcome()))
 	}
 }
 

@@ -1,6 +1,7 @@
 package vmlab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -48,6 +49,8 @@ type LabOptions struct {
 	// Dir is an absolute directory, see Options.Dir; the guests' logs of an earlier run
 	// in it are removed.
 	Dir string
+	// Logs is a directory, see Options.Logs; each guest has one of its name in it. Empty: Dir.
+	Logs string
 	// Kernel, Init, Preload: see Options.
 	Kernel, Init, Preload string
 	// HostTime makes the host's own clock the truth, for guests whose kernel has a pulse
@@ -88,7 +91,7 @@ func StartLab(o LabOptions) (*Lab, error) {
 				return
 			}
 			g := Options{
-				Kernel: o.Kernel, Name: name, Dir: dir, Init: o.Init, Preload: o.Preload, Line: l.Line,
+				Kernel: o.Kernel, Name: name, Dir: dir, Logs: filepath.Join(cmp.Or(o.Logs, o.Dir), name), Init: o.Init, Preload: o.Preload, Line: l.Line,
 				Processor: i + 1, Network: network, Tap: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
 			}
 			g.Devices = o.HostTime

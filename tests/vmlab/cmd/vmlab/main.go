@@ -34,10 +34,14 @@ func run(build, kernel, only, pulse string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, keepLogs(dir, filepath.Join(build, "logs"))) }()
+	logs := filepath.Join(build, "logs")
+	if err := os.RemoveAll(logs); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, keepLogs(dir, logs)) }()
 	test := sideRun{start: func() ([]vmlab.Passed, error) {
 		o := vmlab.Options{
-			Kernel: kernel, Name: "tests", Dir: filepath.Join(dir, "tests"), Init: filepath.Join(build, "guest"),
+			Kernel: kernel, Name: testsName, Dir: filepath.Join(dir, testsName), Logs: filepath.Join(logs, testsName), Init: filepath.Join(build, "guest"),
 			Preload: filepath.Join(build, "wake.so"), Devices: pulse != "",
 		}
 		if pulse != "" {
@@ -52,7 +56,7 @@ func run(build, kernel, only, pulse string) (err error) {
 		}
 	}
 	lab, err := vmlab.StartLab(vmlab.LabOptions{
-		Dir: dir, Kernel: kernel, Init: filepath.Join(build, "guest"), Preload: filepath.Join(build, "wake.so"), HostTime: pulse != "",
+		Dir: dir, Logs: logs, Kernel: kernel, Init: filepath.Join(build, "guest"), Preload: filepath.Join(build, "wake.so"), HostTime: pulse != "",
 	})
 	if err != nil {
 		return err
@@ -152,12 +156,12 @@ func (s *sideRun) end(tell func(vmlab.Passed)) error {
 	return s.err
 }
 
+// testsName is the guest of the kernel tests.
+const testsName = "tests"
+
 // keepLogs moves what is in memory to where it can be read.
 func keepLogs(from, to string) error {
-	if err := os.RemoveAll(to); err != nil {
-		return err
-	}
-	for _, name := range []string{vmlab.NearName, vmlab.FarName, "tests"} {
+	for _, name := range []string{vmlab.NearName, vmlab.FarName, testsName} {
 		files, err := filepath.Glob(filepath.Join(from, name, "*.*"))
 		if err != nil {
 			return err
