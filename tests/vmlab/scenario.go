@@ -227,6 +227,11 @@ func (r *Result) judge(run *Run, span Span) error {
 	if err != nil {
 		return err
 	}
+	if seen, err := conserved(nearMetrics, span); err != nil {
+		r.fault("%v", err)
+	} else if seen == 0 {
+		r.fault("no count of packets that were sent, received, lost and in flight was exported")
+	}
 	r.check(newValues(nearMetrics, span), newValues(farMetrics, span))
 	return nil
 }

@@ -116,6 +116,8 @@ type State struct {
 // Metrics are the series that have changed since the last such record.
 type Metrics struct {
 	Counter uint64
+	// First is that of an agent that has just started: what an earlier one said is over.
+	First bool `json:",omitempty"`
 	// Values are by name{label values}; nil: the series is gone.
 	Values map[string]*float64
 }

@@ -93,9 +93,10 @@ func logStates(ctx context.Context, a *agent.Agent, log *jsonLog) {
 }
 
 func logMetrics(ctx context.Context, s *sink, log *jsonLog) {
-	for wait.For(ctx, 2*flushEvery) {
+	for first := true; wait.For(ctx, 2*flushEvery); {
 		if changed := s.changes(); len(changed) > 0 {
-			log.put(record.Metrics{Counter: truth.Counter(), Values: changed})
+			log.put(record.Metrics{Counter: truth.Counter(), First: first, Values: changed})
+			first = false
 		}
 	}
 }

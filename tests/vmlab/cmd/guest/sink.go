@@ -9,6 +9,7 @@ import (
 
 // sink keeps the values of the families that the scenarios speak of.
 type sink struct {
+	gate   sync.RWMutex // an Update is told whole or not at all
 	mu     sync.Mutex
 	values map[string]*series
 	told   map[string]float64 // by changes
@@ -20,7 +21,7 @@ func newSink() *sink { return &sink{values: map[string]*series{}, told: map[stri
 func wanted(name string) bool {
 	for _, w := range []string{
 		"oneway_clock_", "oneway_gnss_", "oneway_pps_", "oneway_far_clock_", "oneway_delay_invalid", "oneway_delay_negative", "oneway_delay_low_confidence",
-		"oneway_delay_error_bound", "oneway_packets_lost", "oneway_packets_received", "oneway_probe_up", "oneway_probe_interval", "oneway_path_info",
+		"oneway_delay_error_bound", "oneway_packets_", "oneway_probe_up", "oneway_probe_interval", "oneway_path_info",
 	} {
 		if strings.HasPrefix(name, w) {
 			return true
@@ -47,10 +48,16 @@ func (s *sink) Series(d *metric.Desc, values ...string) metric.Series {
 }
 
 // Update runs f.
-func (*sink) Update(f func()) { f() }
+func (s *sink) Update(f func()) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	f()
+}
 
 // changes are the values that differ from those of the last call; nil: gone.
 func (s *sink) changes() map[string]*float64 {
+	s.gate.Lock()
+	defer s.gate.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed := map[string]*float64{}

@@ -1,0 +1,45 @@
+package vmlab
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"oneway.example/tests/vmlab/record"
+)
+
+const sentFamily = "oneway_packets_sent_total{"
+
+// conserved wants of all that was exported in the span, in each direction of each path: every
+// packet that was sent is received, lost or in flight, in whole numbers and at every
+// moment (METRICS.md). seen is how often that was looked at.
+func conserved(all []record.Metrics, in Span) (seen int, err error) {
+	now := map[string]*float64{}
+	for _, m := range all {
+		if m.Counter >= in.To {
+			return seen, nil
+		}
+		if m.First {
+			clear(now)
+		}
+		maps.Copy(now, m.Values)
+		if m.Counter < in.From {
+			continue
+		}
+		for name, sent := range now {
+			labels, ok := strings.CutPrefix(name, sentFamily)
+			if !ok {
+				continue
+			}
+			received, lost, flying := now["oneway_packets_received_total{"+labels], now["oneway_packets_lost_total{"+labels], now["oneway_packets_in_flight{"+labels]
+			if sent == nil || received == nil || lost == nil || flying == nil {
+				continue // not both directions can be told at first
+			}
+			if *sent != *received+*lost+*flying {
+				return seen, fmt.Errorf("%.0f packets sent are not %.0f received + %.0f lost + %.0f in flight (%s)", *sent, *received, *lost, *flying, strings.TrimSuffix(labels, "}"))
+			}
+			seen++
+		}
+	}
+	return seen, nil
+}
