@@ -84,15 +84,15 @@ vmlab-build:
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/chrony.test ./exporter/clock/chrony
 
 .PHONY: vmlab
-vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: is the truth inside the bounds? (SCENARIO=part of a name)
+vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: is the truth inside the bounds? (SCENARIO=part of a name, PRECISION=print)
 	ONEWAY_VMLAB=1 $(GO) test -count=1 ./tests/vmlab/...
-	$(BUILD)/vmlab/vmlab $(if $(SCENARIO),-only='$(SCENARIO)')
+	$(BUILD)/vmlab/vmlab $(if $(PRECISION),-precision='$(PRECISION)') $(if $(SCENARIO),-only='$(SCENARIO)')
 
 .PHONY: vmlab-pps
 vmlab-pps: vmlab-build ## the same with a real kernel PPS: builds a guest kernel first, some minutes, and keeps it
 	@tests/deps.sh vmlab-pps
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/pps.test ./exporter/clock/pps
-	kernel=$$(tests/vmlab/kernel/build.sh $(BUILD)/vmlab-kernel) && $(BUILD)/vmlab/vmlab -kernel "$$kernel" -pulse chrony-config/gpio-pps/chrony.conf
+	kernel=$$(tests/vmlab/kernel/build.sh $(BUILD)/vmlab-kernel) && $(BUILD)/vmlab/vmlab $(if $(PRECISION),-precision='$(PRECISION)') -kernel "$$kernel" -pulse chrony-config/gpio-pps/chrony.conf
 
 .PHONY: generate
 generate: ## METRICS.md and the dashboards' JSON

@@ -15,6 +15,12 @@
 // says how much that was. uml/wake.c also lets a guest run whose kernel knows of less
 // floating-point state than the host's processor has.
 //
+// Truth is asserted wherever the lab runs: the share of intervals that hold the true delay,
+// that no interval lies below zero, states, reasons, alerts, and that all packets are
+// accounted for. Neither chance nor what else the machine does decides any of it. How
+// narrow intervals are, how small errors and how late packets is precision: it is told in any
+// case, and asserted where the machine is the lab's alone (-precision).
+//
 // Alerts are evaluated by promtool over what the guests' agents exported while the
 // scenarios ran (package alerting).
 //

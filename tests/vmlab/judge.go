@@ -27,6 +27,8 @@ type Judgement struct {
 	// Forbidden are valid delays that must not be: a clock was stepped while the packet
 	// was on its way, or the scenario says that there was no clock to measure with.
 	Forbidden int
+	// Impossible are valid delays that are below zero by more than their bound.
+	Impossible int
 	// Bounds, Errors (reported minus true), and True are of the judged.
 	Bounds, Errors []time.Duration
 	// Values are the delays by direction, True what they really were, but for those of
@@ -80,6 +82,9 @@ func (j *Judge) direction(r *Judgement, p record.Packet, dir sample.Direction, d
 		return
 	}
 	r.Valid++
+	if d.Value+d.Bound <= 0 {
+		r.Impossible++
+	}
 	from, to := j.Near, j.Far
 	sent, received := p.Packet.T1.At, p.Packet.T2.At
 	if dir == sample.Reverse {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"oneway.example/tests/vmlab/record"
 )
 
 // KernelPulseScenarios are those of guests whose kernel has a pulse of its own, on
@@ -51,11 +49,7 @@ func kernelPulseStart(conf string) Scenario {
 				func() error { return r.Near.Agent(pulseClock + nearPaths) },
 				pause(2*time.Second),
 				func() error { return r.Both(func(h *Host) error { return inTurn(h.chronydOf(conf), h.gpsd) }) },
-				func() error {
-					return r.Both(func(h *Host) error {
-						return h.Until(pulseTime, "settled", func(s record.State) bool { return s.State == "synchronised" && s.Bound < pulseBound })
-					})
-				},
+				func() error { return r.Settle(pulseTime, pulseBound) },
 			)
 		},
 	}

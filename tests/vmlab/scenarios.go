@@ -59,7 +59,7 @@ func coldStart() Scenario {
 				func() error { return r.Near.Agent(nearConfig) },
 				pause(2*time.Second),
 				func() error { return r.Both(func(h *Host) error { return h.pulse("makestep 0.1 3") }) },
-				func() error { return r.Settle(settleTime) },
+				func() error { return r.Settle(settleTime, settledBound) },
 			)
 		},
 	}

@@ -13,31 +13,20 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Limits of the whole run.
-const (
-	// leastCoverage is the share of delays, over all scenarios, whose interval holds the truth.
-	leastCoverage = 0.999
-	// With a pulse, in the steady state.
-	mostBound = 100 * time.Microsecond
-	mostError = 30 * time.Microsecond
-)
+// leastCoverage is the share of delays, over all scenarios, whose interval holds the truth.
+// The interval is a limit and no confidence interval: chance puts no delay outside of it, and
+// a busy machine none. One in a thousand is left to the truth's own reading, which is off by up
+// to 80 us (Miss.Blur) where the smallest bounds are as large.
+const leastCoverage = 0.999
 
 // ErrFaults says that not all is as it must be; what, was printed.
 var ErrFaults = errors.New("vmlab: there are faults")
 
 // Print writes one line a scenario, what is wrong, and the LAN check. The error is
-// ErrFaults, or nil.
-func Print(w io.Writer, results []*Result) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "scenario\texpected\tseen\tdelays\tvalid\tcoverage\tmedian bound\tmedian error\tworst error\ttook\tnot valid because")
-	sum := &Judgement{}
-	for _, r := range results {
-		j := r.Judgement
-		sum.Delays, sum.Valid, sum.Unjudged, sum.Covered = sum.Delays+j.Delays, sum.Valid+j.Valid, sum.Unjudged+j.Unjudged, sum.Covered+j.Covered
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.0f s\t%s\n", r.Scenario.Name, states(r.Scenario.States), states(r.Seen), figures(j), r.Took.Seconds(), reasons(j.Reasons))
-	}
-	fmt.Fprintf(t, "all\t\t\t%d\t%d\t%s\n", sum.Delays, sum.Valid, percent(sum))
-	_ = t.Flush()
+// ErrFaults, or nil. A limit of precision that was missed is a fault if asserted, and is
+// told in any case.
+func Print(w io.Writer, results []*Result, asserted bool) error {
+	printScenarios(w, results, asserted)
 	printMeans(w, results)
 	faults := 0
 	fault := func(name, format string, args ...any) {
@@ -48,16 +37,16 @@ func Print(w io.Writer, results []*Result) error {
 		for _, f := range r.Faults {
 			fault(r.Scenario.Name, "%s", f)
 		}
-		report := func(format string, args ...any) { fault(r.Scenario.Name, format, args...) }
-		if r.Scenario.steady() {
-			checkPositive(r.Judgement, report)
+		for _, m := range r.Misses() {
+			if r.excused(asserted) == "" {
+				fault(r.Scenario.Name, "%s", m)
+				continue
+			}
+			fmt.Fprintf(w, "MISSED %s: %s (precision, %s)\n", r.Scenario.Name, m, r.excused(asserted))
 		}
-		if !r.Repeated {
-			r.checkLimits(report)
-		}
-		printMisses(w, r)
+		printOutside(w, r)
 	}
-	if c := sum.Coverage(); c < leastCoverage {
+	if c := total(results).Coverage(); c < leastCoverage {
 		fault("all", "the truth is inside the interval of %.3f %% of the delays; want %.1f %%", 100*c, 100*leastCoverage)
 	}
 	for _, r := range results {
@@ -69,6 +58,28 @@ func Print(w io.Writer, results []*Result) error {
 		return ErrFaults
 	}
 	return nil
+}
+
+func printScenarios(w io.Writer, results []*Result, asserted bool) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "scenario\texpected\tseen\tdelays\tvalid\tcoverage\tmedian bound\tmedian error\tworst error\tprecision\ttook\tnot valid because")
+	for _, r := range results {
+		j := r.Judgement
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.0f s\t%s\n", r.Scenario.Name, states(r.Scenario.States), states(r.Seen), figures(j), r.precision(asserted), r.Took.Seconds(), reasons(j.Reasons))
+	}
+	sum := total(results)
+	fmt.Fprintf(t, "all\t\t\t%d\t%d\t%s\n", sum.Delays, sum.Valid, percent(sum))
+	_ = t.Flush()
+}
+
+// total counts the delays of all scenarios.
+func total(results []*Result) *Judgement {
+	sum := &Judgement{}
+	for _, r := range results {
+		j := r.Judgement
+		sum.Delays, sum.Valid, sum.Unjudged, sum.Covered = sum.Delays+j.Delays, sum.Valid+j.Valid, sum.Unjudged+j.Unjudged, sum.Covered+j.Covered
+	}
+	return sum
 }
 
 // printMeans writes by which metric a scenario was seen, and which alert tells of it.
@@ -86,50 +97,14 @@ func figures(j *Judgement) string {
 	return fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%s", j.Delays, j.Valid, percent(j), figure(quantile(j.Bounds, 0.5)), figure(quantile(e, 0.5)), figure(quantile(e, 1)))
 }
 
-// steady: nothing happens to the clocks.
-func (s *Scenario) steady() bool { return s.Name == steadyName || s.Name == lanName }
-
-// Spoiled tells whether a limit of the steady state was not kept that a busy host can
-// spoil. Coverage, states and signs are never so excused.
-func (r *Result) Spoiled() bool {
-	spoiled := false
-	r.checkLimits(func(string, ...any) { spoiled = true })
-	return spoiled
-}
-
-// checkLimits holds the steady state against the limits; other scenarios have none.
-func (r *Result) checkLimits(fault func(format string, args ...any)) {
-	j, most := r.Judgement, cmp.Or(r.Scenario.MostBound, mostBound)
-	switch r.Scenario.Name {
-	case lanName:
-		checkLAN(j, fault)
-	case steadyName:
-		if b := quantile(j.Bounds, 0.5); b >= most {
-			fault("the median bound is %v; want less than %v", b, most)
-		}
-		if e := quantile(magnitudes(j.Errors), 0.5); e >= mostError {
-			fault("the median error is %v; want less than %v", e, mostError)
-		}
-	}
-}
-
-// checkPositive wants delays, none of them below zero.
-func checkPositive(j *Judgement, fault func(format string, args ...any)) {
-	for dir, v := range j.Values {
-		if least := quantile(v, 0); len(v) == 0 || least <= 0 {
-			fault("the smallest of %d delays %s is %v; want more than 0", len(v), sample.Direction(dir), least)
-		}
-	}
-}
-
-func printMisses(w io.Writer, r *Result) {
+func printOutside(w io.Writer, r *Result) {
 	const most = 4
 	for i, m := range r.Judgement.Worst {
 		if i == most {
-			fmt.Fprintf(w, "MISS  %s: and others\n", r.Scenario.Name)
+			fmt.Fprintf(w, "OUTSIDE %s: and others\n", r.Scenario.Name)
 			return
 		}
-		fmt.Fprintf(w, "MISS  %s: packet %d %s: %v +- %v, truly %v (read to +- %v), off by %v\n", r.Scenario.Name, m.Packet.Packet.Seq, m.Direction,
+		fmt.Fprintf(w, "OUTSIDE %s: packet %d %s: %v +- %v, truly %v (read to +- %v), off by %v\n", r.Scenario.Name, m.Packet.Packet.Seq, m.Direction,
 			m.Delay.Value, m.Delay.Bound, m.True, m.Blur, m.Delay.Value-m.True)
 	}
 }

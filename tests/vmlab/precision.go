@@ -1,0 +1,81 @@
+package vmlab
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"oneway.example/exporter/sample"
+)
+
+// Limits of precision in the steady state, with a pulse: how good clocks and stamps are on a
+// machine that is quiet. Whatever else the machine does moves them, and makes nothing
+// false: an interval grows, and holds the truth still.
+const (
+	mostBound = 100 * time.Microsecond
+	mostError = 30 * time.Microsecond
+)
+
+// steady: nothing happens to the clocks.
+func (s *Scenario) steady() bool { return s.Name == steadyName || s.Name == lanName }
+
+// Spoiled tells whether a scenario that can be run again missed a limit of precision.
+// Coverage, states and signs are never so excused.
+func (r *Result) Spoiled() bool { return r.Scenario.steady() && len(r.Misses()) > 0 }
+
+// Misses are the limits of precision that were not kept.
+func (r *Result) Misses() (missed []string) {
+	missed = append(missed, r.Missed...)
+	miss := func(format string, args ...any) { missed = append(missed, fmt.Sprintf(format, args...)) }
+	j, most := r.Judgement, cmp.Or(r.Scenario.MostBound, mostBound)
+	if r.Scenario.steady() {
+		checkPositive(j, miss)
+	}
+	switch r.Scenario.Name {
+	case lanName:
+		checkLAN(j, miss)
+	case steadyName:
+		if b := quantile(j.Bounds, 0.5); b >= most {
+			miss("the median bound is %v; want less than %v", b, most)
+		}
+		if e := quantile(magnitudes(j.Errors), 0.5); e >= mostError {
+			miss("the median error is %v; want less than %v", e, mostError)
+		}
+	}
+	return missed
+}
+
+// checkPositive wants delays, none of them below zero: the shortest path of two guests is 15 us
+// long, so clocks must be that good. That none is below zero by more than its bound is
+// asserted of every delay (Judgement.Impossible).
+func checkPositive(j *Judgement, miss func(format string, args ...any)) {
+	for dir, v := range j.Values {
+		if least := quantile(v, 0); len(v) == 0 || least <= 0 {
+			miss("the smallest of %d delays %s is %v; want more than 0", len(v), sample.Direction(dir), least)
+		}
+	}
+}
+
+// excused is why what was missed is no fault; empty: it is one.
+func (r *Result) excused(asserted bool) string {
+	switch {
+	case r.Repeated:
+		return "run again"
+	case !asserted:
+		return "not asserted"
+	}
+	return ""
+}
+
+// precision is the table's word for it.
+func (r *Result) precision(asserted bool) string {
+	switch why := r.excused(asserted); {
+	case len(r.Misses()) > 0 && why != "":
+		return "missed, " + why
+	case len(r.Misses()) > 0:
+		return "missed"
+	case r.Scenario.steady():
+		return "kept"
+	}
+	return "-"
+}
