@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/sched"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/testpacket"
 )
 
 // Port is the reflector's.
@@ -93,27 +94,8 @@ func start(t *testing.T, run ...func(context.Context) error) (stop func()) {
 	}
 }
 
-// TestPacket returns the number of a test packet or of the answer to one, which
-// begin alike; queries are no test packets.
-func TestPacket(payload []byte) (seq uint32, ok bool) {
-	if len(payload) < wire.UnauthenticatedBytes {
-		return 0, false
-	}
-	p, err := wire.ParseSender(payload)
-	if err != nil {
-		return 0, false
-	}
-	for rest := payload[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		var v wire.TLV
-		if v, rest, err = wire.NextTLV(rest); err != nil {
-			return 0, false
-		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
-			return 0, false
-		}
-	}
-	return p.Seq, true
-}
+// TestPacket is testpacket.STAMP.
+func TestPacket(payload []byte) (seq uint32, ok bool) { return testpacket.STAMP(payload) }
 
 // Classify is a lab's Classifier: it picks test packets and their answers by their
 // own number.

@@ -3,10 +3,8 @@
 package grid
 
 import (
-	"cmp"
 	"fmt"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -59,7 +57,7 @@ func compare(t *testing.T, link lab.Link, seed uint64) {
 		direction sample.Direction
 		got       stamp.DirectionReport
 	}{{sample.Forward, report.Forward}, {sample.Reverse, report.Reverse}} {
-		want := truthOf(network.Log(d.direction), wait)
+		want := truthOf(network.Log(d.direction))
 		got := counted(t, d.got)
 		if got != want {
 			t.Errorf("seed %d, %s:\n got %+v\nwant %+v", seed, d.direction, got, want)
@@ -88,46 +86,10 @@ func counted(t *testing.T, d stamp.DirectionReport) counts {
 	return counts{*d.Sent, *d.Received, *d.Lost, *d.Duplicated, *d.Reordered, *d.Corrupted, *d.Late, *d.InFlight}
 }
 
-// truthOf counts by the RFCs' own words, from the link's log: RFC 7680 (no
-// uncorrupted copy in time is a loss), RFC 5560 (further good copies are
-// duplicates), RFC 4737 (a first good copy below the next expected number is
-// reordered).
-func truthOf(log []lab.Record, wait time.Duration) (c counts) {
-	c.sent = uint64(len(log))
-	type arrival struct {
-		key  uint64
-		good bool
-		at   int64
-	}
-	var arrivals []arrival
-	for _, r := range log {
-		if r.Fate != lab.Delivered {
-			continue
-		}
-		arrivals = append(arrivals, arrival{r.Key, !r.Corrupted, int64(r.Exit.Middle())})
-		if r.Duplicated {
-			arrivals = append(arrivals, arrival{r.Key, !r.Corrupted, int64(r.Copy.Middle())})
-		}
-	}
-	slices.SortFunc(arrivals, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
-	seen, next := map[uint64]bool{}, uint64(0)
-	for _, a := range arrivals {
-		switch {
-		case !a.good:
-			c.corrupted++
-		case seen[a.key]:
-			c.duplicated++
-		default:
-			seen[a.key] = true
-			c.received++
-			if a.key < next {
-				c.reordered++
-			}
-			next = max(next, a.key+1)
-		}
-	}
-	c.lost = c.sent - c.received
-	return c
+// truthOf is what the link's log says that both ends must have counted.
+func truthOf(log []lab.Record) counts {
+	t := lab.TallyOf(log)
+	return counts{sent: t.Sent, received: t.Received, lost: t.Lost, duplicated: t.Duplicated, reordered: t.Reordered, corrupted: t.Corrupted}
 }
 
 // clockError is what the two hosts, which share one clock, claim of it. It is to

@@ -61,6 +61,10 @@ type Record struct {
 	Key uint64
 	// Size is the IP packet's length in bytes.
 	Size int
+	// Queued are the IP bytes, of packets of all classes, that waited in the queue when
+	// it came. The queue holds Queued + Size at the least if it was let in, and less than
+	// that if it was dropped there.
+	Queued int
 	// Entry is the kernel's stamp at the link's entrance.
 	Entry instant.Time
 	// Departure is when it left the queue, zero if it never did.

@@ -51,7 +51,7 @@ func (p *pipe) enter(data []byte, entry instant.Time) (taken bool) {
 	}
 	key, counted := p.key(&f, data)
 	d := p.roll(&f, key, counted)
-	r := Record{Key: key, Size: f.size, Entry: entry, Held: d.HoldBehind > 0}
+	r := Record{Key: key, Size: f.size, Queued: p.shaper.queued(entry), Entry: entry, Held: d.HoldBehind > 0}
 
 	departure, room := p.shaper.admit(entry, f.size, &p.link)
 	switch {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"encoding/binary"
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -359,5 +360,50 @@ func TestICMPMeetsDelayButNoFaults(t *testing.T) {
 	s.enter(echo, start)
 	if due, some := s.next(); !some || due != start.Add(7*time.Millisecond) {
 		t.Errorf("due %v, want %v", due, start.Add(7*time.Millisecond))
+	}
+}
+
+// TestLogTellsWhatWaitedInTheQueue: from the log alone, what was let in and what was
+// dropped leave to the queue's size less than a packet.
+func TestLogTellsWhatWaitedInTheQueue(t *testing.T) {
+	const queue, size = 10_000, 1000
+	s := newSim(t, Link{Rate: 8_000_000, Queue: queue - 300}, Options{}) // 1 ms a packet
+	for n := range uint64(40) {
+		s.send(n, size, time.Duration(n)*200*time.Microsecond)
+	}
+	s.run(start.Add(time.Second))
+	held, refused := 0, math.MaxInt
+	for i, r := range s.log.snapshot() {
+		if r.Fate == DroppedQueue {
+			refused = min(refused, r.Queued+r.Size)
+			continue
+		}
+		// The packet in transmission waits no more.
+		if waits := r.Departure.Sub(r.Entry); time.Duration(r.Queued/size)*time.Millisecond > waits || waits > time.Duration(r.Queued/size+1)*time.Millisecond {
+			t.Errorf("packet %d: %d bytes waited when it came, and it waited %v", i, r.Queued, waits)
+		}
+		held = max(held, r.Queued+r.Size)
+	}
+	if held != 9000 || refused != 10_000 {
+		t.Errorf("the log says that the queue held %d bytes, and not %d; it is %d", held, refused, queue-300)
+	}
+}
+
+func TestTallyCountsByTheRFCs(t *testing.T) {
+	at := func(ms int) Interval {
+		at := start.Add(time.Duration(ms) * time.Millisecond)
+		return Interval{at, at.Add(time.Microsecond)}
+	}
+	got := TallyOf([]Record{
+		{Key: 0, Fate: Delivered, Exit: at(10)},
+		{Key: 1, Fate: DroppedLoss},
+		{Key: 2, Fate: Delivered, Exit: at(40)}, // behind 3 and 4
+		{Key: 3, Fate: Delivered, Exit: at(20), Copy: at(21), Duplicated: true},
+		{Key: 4, Fate: Delivered, Exit: at(30), Copy: at(31), Duplicated: true, Corrupted: true},
+		{Key: 5, Fate: DroppedQueue},
+	})
+	want := Tally{Sent: 6, Received: 3, Lost: 3, Duplicated: 1, Reordered: 1, Corrupted: 2}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -43,6 +43,12 @@ func (s *shaper) admit(entry instant.Time, size int, l *Link) (departure instant
 	return departure, true
 }
 
+// queued is how many bytes wait at the given time, no earlier than the last entry.
+func (s *shaper) queued(now instant.Time) int {
+	s.leave(now)
+	return s.bytes
+}
+
 // leave forgets the packets that are gone at the given time.
 func (s *shaper) leave(now instant.Time) {
 	for s.head < len(s.waiting) && s.waiting[s.head].departure <= now {

@@ -1,0 +1,42 @@
+// Package testpacket reads of a UDP payload which of our test packets it is, for the logs of
+// emulated links.
+package testpacket
+
+import (
+	"oneway.example/exporter/wire/load"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// STAMP returns the number of a test packet or of the answer to one, which begin alike;
+// queries are no test packets.
+func STAMP(payload []byte) (seq uint32, ok bool) {
+	if len(payload) < wire.UnauthenticatedBytes {
+		return 0, false
+	}
+	p, err := wire.ParseSender(payload)
+	if err != nil {
+		return 0, false
+	}
+	for rest := payload[wire.UnauthenticatedBytes:]; len(rest) > 0; {
+		var v wire.TLV
+		if v, rest, err = wire.NextTLV(rest); err != nil {
+			return 0, false
+		}
+		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
+			return 0, false
+		}
+	}
+	return p.Seq, true
+}
+
+// Question returns the number of the question that an answer of a STAMP reflector is to.
+func Question(payload []byte) (seq uint32, ok bool) {
+	p, err := wire.ParseReflector(payload)
+	return p.SenderSeq, err == nil
+}
+
+// Load returns the number of a heavy test's packet and that of its transfer.
+func Load(payload []byte) (transfer uint16, seq uint32, ok bool) {
+	h, err := load.Parse(payload)
+	return h.Transfer, h.Seq, err == nil && h.Type == load.Data
+}
