@@ -2,7 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"math"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,7 +42,9 @@ func TestDemoHoldsItsTableOnAnyProfile(t *testing.T) {
 	demo.Dir = root
 	out, err := demo.CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil {
+	var exit *exec.ExitError
+	// What a busy machine keeps the agents from telling is no fault of theirs: they say so.
+	if err != nil && !(errors.As(err, &exit) && exit.ExitCode() == exitUntold) {
 		t.Fatal(err)
 	}
 	checkReport(t, report)
@@ -60,22 +62,35 @@ func checkReport(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	want := map[string]float64{"forward": 0.047, "reverse": 0.023}
-	found := 0
+	untold := 0
 	for _, r := range rows {
-		for _, key := range []string{"name", "direction", "configured", "measured", "bound", "unit"} {
+		if r["status"] == "untold" {
+			untold++
+		}
+		for _, key := range []string{"name", "direction", "configured", "link_log", "measured", "bound", "unit", "status"} {
 			if _, ok := r[key]; !ok {
 				t.Errorf("no %s in %v", key, r)
 			}
 		}
-		if delay, ok := want[r["direction"].(string)]; ok && r["name"] == "delay_min_seconds" {
-			found++
-			if got := r["measured"].(float64); math.Abs(got-delay) > 0.0003+0.004*(delay-0.047)/(0.023-0.047) {
-				t.Errorf("%v: smallest delay %v, want %v", r["direction"], got, delay)
-			}
+		unlogged := r["name"] == "stamp_coverage_ratio" || r["name"] == "packets_unaccounted"
+		if r["status"] == "ok" && !unlogged && r["link_log"] == nil {
+			t.Errorf("%v %v is held against the configuration: the link's log says nothing", r["name"], r["direction"])
 		}
 	}
-	if found != 2 {
-		t.Errorf("%d directions have a smallest delay", found)
+	// One direction's queue and capacity, twice refused.
+	if untold > 3 {
+		t.Errorf("%d of %d rows are untold", untold, len(rows))
+	}
+	for direction, delay := range want {
+		i := slices.IndexFunc(rows, func(r map[string]any) bool { return r["name"] == "delay_min_seconds" && r["direction"] == direction })
+		if i < 0 {
+			t.Errorf("%s: no smallest delay", direction)
+			continue
+		}
+		truth, _ := rows[i]["link_log"].(map[string]any)
+		if low, _ := truth["low"].(float64); low < delay || low > delay+0.005 {
+			t.Errorf("%s: the link's smallest delay was %v, by its log; it is configured for %v", direction, low, delay)
+		}
 	}
 	for _, name := range []string{"udp_throughput_bytes_per_second", "queue_size_bytes", "capacity_bytes_per_second"} {
 		for direction := range want {

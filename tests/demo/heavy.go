@@ -3,15 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,10 +26,9 @@ const responderConfig = `responder:
 state_dir: %s
 `
 
-// heavyProbes fill the link, one after the other: twice what each direction carries,
-// and trains of the sizes of the EvDO report. The idle link is looked at with packets that
-// even the slowest link of the profiles carries one by one.
-const heavyProbes = `      - type: saturate
+// saturateProbe fills the link with twice what each direction carries. The idle link is looked at
+// with packets that even the slowest link of the profiles carries one by one.
+const saturateProbe = `      - type: saturate
         every: %[1]s
         token_file: %[2]s
         pin: %[3]s
@@ -39,7 +37,10 @@ const heavyProbes = `      - type: saturate
         skip: 4s
         idle: {duration: 20s, interval: 200ms}
         max_wait: 10m
-      - type: train
+`
+
+// trainProbe sends trains of the sizes of the EvDO report.
+const trainProbe = `      - type: train
         every: %[1]s
         token_file: %[2]s
         pin: %[3]s
@@ -92,45 +93,85 @@ func removeIfThere(file string) error {
 // limited tells whether the link has rates, without which there is nothing to fill.
 func limited(p lab.Profile) bool { return p.Forward.Rate > 0 && p.Reverse.Rate > 0 }
 
-// load fills the link and returns what that has found.
-func (s *stack) load(ctx context.Context, out io.Writer, profile lab.Profile) ([]row, error) {
-	if err := s.fill(ctx, profile); err != nil {
-		return nil, err
+// loadTest is a probe that fills the link, and how its rows are made.
+type loadTest struct {
+	probe, config string
+	rows          func(ctx context.Context, p lab.Profile, after time.Time) []row
+}
+
+// load runs the load tests, one after the other, and returns what they have found. All else was
+// measured before: a full link delays and loses what runs beside.
+func (s *stack) load(ctx context.Context, profile lab.Profile) (rows []row, err error) {
+	for _, t := range []loadTest{{"saturate", saturateProbe, s.saturateRows}, {"train", trainProbe, s.trainRows}} {
+		found, failure := s.repeated(ctx, profile, t)
+		rows, err = append(rows, found...), errors.Join(err, failure)
 	}
-	rows, err := s.collectHeavy(ctx, profile)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.printTrains(ctx, out, profile); err != nil {
-		return nil, err
+		return rows, err
 	}
 	return rows, s.resume(ctx, profile)
 }
 
-// fill has the client's agent run heavy probes in place of the light ones, which would take
-// their share of a slow link, and waits until each has run once. All else was measured
-// before: a full link delays and loses what runs beside.
-func (s *stack) fill(ctx context.Context, profile lab.Profile) error {
-	probes, err := s.heavyProbes(ctx, profile, heavyProbes, "10s")
+// repeated has the client's agent run one load test in place of the light probe, which would take
+// its share of a slow link. A run that leaves values untold is repeated once; what was told
+// the first time stays. The rows are there with an error, too.
+func (s *stack) repeated(ctx context.Context, profile lab.Profile, t loadTest) (rows []row, err error) {
+	after := time.Now()
+	err = s.only(ctx, profile, t)
+	for runs := 1; runs <= 2; runs++ {
+		if err == nil {
+			err = s.untilRuns(ctx, t.probe, runs)
+		}
+		found := judged(t.rows(ctx, profile, after))
+		rows, after = merge(rows, found), time.Now()
+		untold := with(rows, statusUntold)
+		if len(untold) == 0 || err != nil {
+			return rows, err
+		}
+		again := ""
+		if runs == 1 {
+			again = "; it is repeated once"
+		}
+		why := found[slices.IndexFunc(found, func(r row) bool { return r.Status == statusUntold })].Reason
+		step("run %d of %s does not tell %s: %s%s", runs, t.probe, strings.Join(untold, ", "), why, again)
+	}
+	return rows, nil
+}
+
+// only has the client's agent run a load test, and the server's measure nothing.
+func (s *stack) only(ctx context.Context, profile lab.Profile, t loadTest) error {
+	probes, err := s.heavyProbes(ctx, profile, t.config, "10s")
 	if err != nil {
 		return err
 	}
-	light, _, _ := strings.Cut(s.configs["client"], "      - type: stamp")
+	bare, _, _ := strings.Cut(s.configs["client"], "      - type: stamp")
 	quiet, _, _ := strings.Cut(s.configs["server"], "paths:")
-	if err := errors.Join(s.reload(ctx, "server", quiet), s.reload(ctx, "client", light+probes)); err != nil {
-		return err
+	step("filling the link: probe %s", t.probe)
+	return errors.Join(s.reload(ctx, "server", quiet), s.reload(ctx, "client", bare+probes))
+}
+
+// merge replaces rows that are not told by those of a later run.
+func merge(old, later []row) []row {
+	if old == nil {
+		return later
 	}
-	step("filling the link: probe saturate with twice the rate of each direction, then probe train")
-	return s.untilRuns(ctx, "saturate", "train")
+	for i := range old {
+		if old[i].Status == statusUntold {
+			old[i] = later[i]
+		}
+	}
+	return old
 }
 
 // resume has all probes run side by side, for those who stay and look.
 func (s *stack) resume(ctx context.Context, profile lab.Profile) error {
-	probes, err := s.heavyProbes(ctx, profile, heavyProbes+matrixProbe, "5m")
+	probes, err := s.heavyProbes(ctx, profile, saturateProbe+trainProbe+matrixProbe, "5m")
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.reload(ctx, "server", s.configs["server"]), s.reload(ctx, "client", s.configs["client"]+probes))
+	bare, _, _ := strings.Cut(s.configs["client"], "      - type: stamp")
+	light := fmt.Sprintf(stampProbe, s.pace, lossTimeout, lookWindow)
+	return errors.Join(s.reload(ctx, "server", s.configs["server"]), s.reload(ctx, "client", bare+light+probes))
 }
 
 func (s *stack) heavyProbes(ctx context.Context, profile lab.Profile, format, every string) (string, error) {
@@ -139,7 +180,11 @@ func (s *stack) heavyProbes(ctx context.Context, profile lab.Profile, format, ev
 		return "", err
 	}
 	twice := func(l lab.Link) string { return fmt.Sprintf("%dbit", 2*l.Rate) }
-	return fmt.Sprintf(format, every, s.token(), pin, twice(profile.Forward), twice(profile.Reverse), trainPackets(profile)), nil
+	// Not each probe has all of these: %[n] picks them.
+	return strings.NewReplacer(
+		"%[1]s", every, "%[2]s", s.token(), "%[3]s", pin, "%[4]s", twice(profile.Forward), "%[5]s", twice(profile.Reverse),
+		"%[6]d", fmt.Sprint(trainPackets(profile)),
+	).Replace(format), nil
 }
 
 // trainPackets makes a train last 30 ms on the faster direction, within the probe's 25 of the
@@ -152,23 +197,11 @@ func trainPackets(p lab.Profile) int {
 
 // pin is the server's, as its agent tells it.
 func (s *stack) pin(ctx context.Context) (string, error) {
-	body, err := get(ctx, s.agents["server"]+"/api/v1/status")
-	if err != nil {
-		return "", err
+	status, err := s.status(ctx, "server")
+	if err == nil && status.Responder.Pin == "" {
+		err = fmt.Errorf("the server's responder has no pin: %s", status.Responder.Error)
 	}
-	var status struct {
-		Responder struct {
-			Pin   string `json:"pin"`
-			Error string `json:"error"`
-		} `json:"responder"`
-	}
-	if err := json.Unmarshal(body, &status); err != nil {
-		return "", err
-	}
-	if status.Responder.Pin == "" {
-		return "", fmt.Errorf("the server's responder has no pin: %s", status.Responder.Error)
-	}
-	return status.Responder.Pin, nil
+	return status.Responder.Pin, err
 }
 
 // reload puts another configuration in force.
@@ -193,58 +226,30 @@ func (s *stack) reload(ctx context.Context, name, config string) error {
 	return nil
 }
 
-// longestRun is the most that both probes may take: trains over a slow link are long.
+// longestRun is the most that a run may take until it has an outcome: trains over a slow link
+// are long. Beyond it, its values are untold.
 const longestRun = 8 * time.Minute
 
-// untilRuns waits until each probe has completed a run.
-func (s *stack) untilRuns(ctx context.Context, probes ...string) error {
+// untilRuns waits until a probe has had so many runs, whatever became of them. Skipped ones
+// do not count: they are tried again.
+func (s *stack) untilRuns(ctx context.Context, probe string, runs int) error {
 	begin := time.Now()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
-		waiting, err := s.runs(ctx, probes)
-		if err != nil {
-			return err
-		}
-		if len(waiting) == 0 {
+		had := s.value(ctx, fmt.Sprintf(`sum(oneway_probe_runs_total{%s,probe=%q,result!="skipped"})`, selector, probe))
+		if had != nil && *had >= float64(runs) || time.Since(begin) > longestRun {
 			return nil
 		}
-		if time.Since(begin) > longestRun {
-			return fmt.Errorf("no completed run of %v within %v", waiting, longestRun)
-		}
 		if isTerminal(os.Stdout) {
-			fmt.Printf("\r   %3.0f s, waiting for %s  ", time.Since(begin).Seconds(), strings.Join(waiting, " and "))
+			fmt.Printf("\r   %3.0f s, waiting for %s  \r", time.Since(begin).Seconds(), probe)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-s.ended:
-			return err
+			return s.still(err)
 		case <-ticker.C:
 		}
 	}
-}
-
-// runs are the probes that have not completed a run; one that has failed is an error.
-func (s *stack) runs(ctx context.Context, probes []string) (waiting []string, err error) {
-	all, err := s.query(ctx, `oneway_probe_runs_total{`+selector+`} > 0`)
-	if err != nil {
-		return nil, err
-	}
-	completed := map[string]bool{}
-	for _, r := range all {
-		switch r.Metric["result"] {
-		case "completed":
-			completed[r.Metric["probe"]] = true
-		case "skipped":
-		default:
-			return nil, fmt.Errorf("a run of %s: %s, %s; see the client agent's log", r.Metric["probe"], r.Metric["result"], r.Metric["reason"])
-		}
-	}
-	for _, p := range probes {
-		if !completed[p] {
-			waiting = append(waiting, p)
-		}
-	}
-	return waiting, nil
 }

@@ -1,7 +1,8 @@
 // Command oneway-demo shows the whole product on one machine: an emulated link
 // with the parameters of a paper, two agents that measure it with real packets
 // and kernel time stamps, a real Prometheus that scrapes and judges them, and a
-// table that holds what was measured against what was configured.
+// table that holds what was measured against what the link's log says of the same packets,
+// beside what was configured.
 //
 // It needs no configuration and sends nothing beyond its own namespaces. All
 // that it starts is gone when it ends.
@@ -11,8 +12,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,6 +24,18 @@ import (
 	"oneway.example/tests/lab"
 )
 
+// Exit statuses.
+const (
+	exitFailed  = 1 // something of the demo itself did not work
+	exitUsage   = 2
+	exitOutside = 3 // values outside of their bound and tolerance
+	exitUntold  = 4 // none outside, but values that the agents do not tell
+)
+
+const help = `An emulated link, two agents, Prometheus, and a table: what the link was configured to do, what its log says that it did to the same packets, and what was measured.
+
+Exit status: 0 all values are told and within their bound and tolerance of the truth; 3 some are outside; 4 none is outside, but some are not told, each with its reason; 1 the demo itself failed; 2 wrong usage. The last line on stderr names the values.`
+
 type options struct {
 	profile, report, binary string
 	exit                    bool
@@ -28,84 +43,114 @@ type options struct {
 	seed                    uint64
 }
 
-func main() { os.Exit(lab.Main(run)) }
+func main() { os.Exit(lab.Main(runDemo)) }
 
-func run() int {
-	var o options
-	app := kingpin.New("oneway-demo", "An emulated link, two agents, Prometheus, and a table of configured and measured values.")
+func parse(args []string) (o options, err error) {
+	app := kingpin.New("oneway-demo", help)
 	app.HelpFlag.Short('h')
 	app.Flag("profile", "Built-in profile (evdo, lan, wibro, wifi, wimax-calgary) or a YAML file.").Default("wibro").StringVar(&o.profile)
-	app.Flag("report", "Where the table is written as JSON.").Default("build/demo/report.json").StringVar(&o.report)
+	app.Flag("report", "Where the table is written as JSON; reports and logs are kept beside it.").Default("build/demo/report.json").StringVar(&o.report)
 	app.Flag("oneway", "The program to show.").Default("build/oneway").StringVar(&o.binary)
-	app.Flag("measure", "How long to measure before the table is made.").Default("60s").DurationVar(&o.measure)
+	app.Flag("measure", "How long the path is measured without load: the window of the light probe, 10s to 10m.").Default("40s").DurationVar(&o.measure)
 	app.Flag("seed", "Seed of the link's faults.").Default("1").Uint64Var(&o.seed)
-	app.Flag("exit", "End after the table; exit status 0 only if all values are within tolerance.").BoolVar(&o.exit)
-	if _, err := app.Parse(os.Args[1:]); err != nil {
+	app.Flag("exit", "End after the table; otherwise all stays up until interrupted.").BoolVar(&o.exit)
+	if _, err = app.Parse(args); err == nil && (o.measure < 10*time.Second || o.measure > 10*time.Minute) {
+		err = fmt.Errorf("--measure is %v; it must be 10s to 10m", o.measure)
+	}
+	return o, err
+}
+
+func runDemo() int {
+	o, err := parse(os.Args[1:])
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "oneway-demo:", err)
-		return 2
+		return exitUsage
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := show(ctx, o)
-	switch {
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return 0
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "oneway-demo:", err)
-		return 1
+	rows, err := show(ctx, o)
+	code, last := verdict(rows, err, ctx.Err() != nil)
+	if last != "" {
+		fmt.Fprintln(os.Stderr, "oneway-demo:", last)
 	}
-	return 0
+	return code
 }
 
-// show raises everything, prints the table, and tears everything down.
-func show(ctx context.Context, o options) (err error) {
+// verdict is the exit status, and the last line on stderr, which is empty if all is well.
+func verdict(rows []row, err error, interrupted bool) (code int, last string) {
+	var words []string
+	outside, untold := with(rows, statusOutside), with(rows, statusUntold)
+	if len(outside) > 0 {
+		code = exitOutside
+		words = append(words, "outside: "+strings.Join(outside, ", "))
+	}
+	if len(untold) > 0 {
+		if code == 0 {
+			code = exitUntold
+		}
+		words = append(words, "untold: "+strings.Join(untold, ", "))
+	}
+	if err != nil && !(interrupted && errors.Is(err, context.Canceled)) {
+		code = exitFailed
+		// One line: errors may be of several.
+		words = append([]string{strings.ReplaceAll(err.Error(), "\n", "; ")}, words...)
+	}
+	return code, strings.Join(words, "; ")
+}
+
+// show raises everything, prints the table, and tears everything down. The rows are there
+// with an error, too.
+func show(ctx context.Context, o options) (rows []row, err error) {
 	profile, err := lab.LoadProfile(o.profile)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := lab.Available(); err != nil {
-		return fmt.Errorf("the emulated link needs root, or a kernel that lets users make namespaces: %w", err)
+		return nil, fmt.Errorf("the emulated link needs root, or a kernel that lets users make namespaces: %w", err)
 	}
 	step("raising the link %q: forward %s, reverse %s", profile.Name, describe(profile.Forward), describe(profile.Reverse))
-	network, err := lab.New(lab.Options{Profile: profile, Seed: o.seed, Classifier: classify})
+	network, err := lab.New(lab.Options{Profile: profile, Seed: o.seed, Classifier: classifier()})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, network.Close()) }()
 	stack, err := raise(ctx, network, profile, o)
 	defer func() { err = errors.Join(err, stack.stop()) }()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := stack.wait(ctx, o.measure); err != nil {
-		return err
+	rows, err = stack.rows(ctx, profile)
+	err = errors.Join(append([]error{err, network.Err()}, stack.failures...)...)
+	err = errors.Join(err, stack.keep(ctx), writeReport(o.report, rows), stack.print(os.Stdout, profile.Name, rows))
+	stack.where(os.Stdout, o.report)
+	if err != nil || ctx.Err() != nil {
+		return rows, err
 	}
-	rows, err := stack.collect(ctx, profile)
-	if err != nil {
-		return err
+	if err := stack.judge(ctx, len(with(rows, statusUntold)) > 0); err != nil {
+		return rows, err
 	}
-	if limited(profile) {
-		full, err := stack.load(ctx, os.Stdout, profile)
-		if err != nil {
-			return err
-		}
-		rows = append(rows, full...)
+	if !o.exit {
+		stack.announce(os.Stdout)
+		<-ctx.Done()
 	}
-	if err := errors.Join(network.Err(), writeReport(o.report, rows), printTable(os.Stdout, profile.Name, rows)); err != nil {
-		return err
+	return rows, nil
+}
+
+// rows are those of all probes; with an error they are there, too, and those that it cost
+// are untold.
+func (s *stack) rows(ctx context.Context, profile lab.Profile) (rows []row, err error) {
+	err = s.wait(ctx)
+	rows = s.lightRows(ctx, profile)
+	if !limited(profile) {
+		return rows, err
 	}
-	if err := stack.judge(ctx); err != nil {
-		return err
-	}
-	if bad := outside(rows); o.exit || ctx.Err() != nil {
-		if len(bad) > 0 {
-			return fmt.Errorf("outside tolerance: %v", bad)
-		}
-		return nil
-	}
-	stack.announce(os.Stdout)
-	<-ctx.Done()
-	return nil
+	full, failure := s.load(ctx, profile)
+	return append(rows, full...), errors.Join(err, failure)
+}
+
+func (s *stack) print(out io.Writer, profile string, rows []row) error {
+	_, err := s.trainTable.WriteTo(out)
+	return errors.Join(err, printTable(out, profile, rows))
 }
 
 func step(format string, args ...any) { fmt.Printf("-- "+format+"\n", args...) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,15 @@ type stack struct {
 	// configs are the agents' configurations while the path is measured without load.
 	configs map[string]string
 	pace    time.Duration
+	measure time.Duration
+	// began is when the client's agent was started.
+	began time.Time
+	// shown is dir as it was given.
+	shown string
+	// trainTable is what the last run of probe train says of each size.
+	trainTable bytes.Buffer
+	// failures are of asking for values.
+	failures []error
 }
 
 // process is one child; its output is in a file of the demo's directory.
@@ -47,7 +57,7 @@ const (
 
 // raise starts the agents, Prometheus and, if GRAFANA_HOME names one, Grafana.
 func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options) (*stack, error) {
-	s := &stack{network: network, pace: pace(profile), agents: map[string]string{}, configs: map[string]string{}, ended: make(chan error, 8)}
+	s := &stack{network: network, pace: pace(profile, o.measure), measure: o.measure, shown: filepath.Dir(o.report), agents: map[string]string{}, configs: map[string]string{}, ended: make(chan error, 8)}
 	dir, err := filepath.Abs(filepath.Dir(o.report))
 	if err != nil {
 		return s, err
@@ -56,24 +66,29 @@ func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return s, err
 	}
+	// What is kept of an earlier demo is not of this one.
+	if err := os.RemoveAll(filepath.Join(dir, runsDir)); err != nil {
+		return s, err
+	}
 	binary, err := filepath.Abs(o.binary)
 	if err != nil {
 		return s, err
 	}
-	for _, end := range []struct {
-		host *lab.Host
-		peer *lab.Host
-		path string
-	}{{network.Client, network.Server, "client-to-server"}, {network.Server, network.Client, "server-to-client"}} {
-		responder := ""
-		if end.host == network.Server {
-			if responder, err = s.prepareHeavy(binary, end.host); err != nil {
-				return s, err
-			}
-		}
-		if err := s.agent(binary, end.host, end.peer, end.path, responder); err != nil {
-			return s, err
-		}
+	responder, err := s.prepareHeavy(binary, network.Server)
+	if err != nil {
+		return s, err
+	}
+	// The server first: what the client sends before there is a reflector is lost there, and
+	// not on the link.
+	if err := s.agent(binary, network.Server, network.Client, "server-to-client", responder); err != nil {
+		return s, err
+	}
+	if err := s.untilAnswers(ctx, "server"); err != nil {
+		return s, err
+	}
+	s.began = time.Now()
+	if err := s.agent(binary, network.Client, network.Server, "client-to-server", fmt.Sprintf(reportsConfig, filepath.Join(dir, runsDir))); err != nil {
+		return s, err
 	}
 	if err := s.startPrometheus(ctx); err != nil {
 		return s, err
@@ -94,18 +109,45 @@ paths:
     probes:
 `
 
+// reportsConfig keeps the reports of runs, so that one can look when the agent has ended.
+const reportsConfig = `reports: {dir: %q}
+`
+
+const runsDir = "runs"
+
 const stampProbe = `      - type: stamp
         interval: %v
-        loss_timeout: 2s
-        window: 5s
+        loss_timeout: %v
+        window: %v
 `
+
+// lookWindow is the light probe's window for those who stay and look. While the path is
+// measured for the table, a window takes all of that time: so it is the session's first, which
+// begins with packet 0, and of the packets that the link has logged only a few at its end
+// may have been in it or not.
+const lookWindow = 5 * time.Second
+
+// windowPackets is how many packets the probe keeps of a window (delay.PDVLimit), less those
+// of a tick that comes late: of longer windows it computes variation in parts.
+const windowPackets = 2000
+
+// untilAnswers waits until an agent's reflector answers.
+func (s *stack) untilAnswers(ctx context.Context, name string) error {
+	return s.until(ctx, "the reflector on "+name, func() error {
+		status, err := s.status(ctx, name)
+		if err == nil && !status.Reflector.Answering {
+			err = fmt.Errorf("it does not answer: %s", status.Reflector.Error)
+		}
+		return err
+	})
+}
 
 // pace is the interval of the light probes: that of a voice call, or longer where these
 // themselves would load the link. Each direction carries the questions of one agent and the
-// answers to the other.
-func pace(p lab.Profile) time.Duration {
+// answers to the other. It is longer, too, where the window would have too many packets.
+func pace(p lab.Profile, window time.Duration) time.Duration {
 	const voice, bits, most = 20 * time.Millisecond, 2 * (172 + 28) * 8, 0.15
-	interval := voice
+	interval := max(voice, window/windowPackets)
 	for _, l := range []lab.Link{p.Forward, p.Reverse} {
 		if l.Rate > 0 {
 			interval = max(interval, time.Duration(bits/(most*float64(l.Rate))*1e9))
@@ -116,18 +158,18 @@ func pace(p lab.Profile) time.Duration {
 
 func (s *stack) configFile(name string) string { return filepath.Join(s.dir, name+".yml") }
 
-func (s *stack) agent(binary string, host, peer *lab.Host, path, responder string) error {
+func (s *stack) agent(binary string, host, peer *lab.Host, path, more string) error {
 	step("starting the agent on %s (%s): UDP %d answers, path %q measures", host.Name, host.Addr4, reflectorPort, path)
 	config := s.configFile(host.Name)
-	text := responder + fmt.Sprintf(agentConfig, netip.AddrPortFrom(host.Addr4, reflectorPort), path, netip.AddrPortFrom(peer.Addr4, reflectorPort))
-	text += fmt.Sprintf(stampProbe, s.pace)
+	text := more + fmt.Sprintf(agentConfig, netip.AddrPortFrom(host.Addr4, reflectorPort), path, netip.AddrPortFrom(peer.Addr4, reflectorPort))
+	text += fmt.Sprintf(stampProbe, s.pace, lossTimeout, s.measure)
 	s.configs[host.Name] = text
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return err
 	}
 	inside := fmt.Sprintf("127.0.0.1:%d", agentPort)
 	cmd := host.Command(binary, "agent", "--config.file="+config, "--web.listen-address="+inside)
-	if err := s.start(host.Name+" agent", cmd); err != nil {
+	if err := s.start(host.Name+"-agent", cmd); err != nil {
 		return err
 	}
 	at, stop, err := host.Publish("127.0.0.1:0", inside)
@@ -141,7 +183,7 @@ func (s *stack) agent(binary string, host, peer *lab.Host, path, responder strin
 
 // start runs a child that must not end before the demo does.
 func (s *stack) start(name string, cmd *exec.Cmd) error {
-	p := &process{name: name, cmd: cmd, log: filepath.Join(s.dir, filepath.Base(cmd.Path)+"-"+name+".log"), done: make(chan struct{})}
+	p := &process{name: name, cmd: cmd, log: filepath.Join(s.dir, name+".log"), done: make(chan struct{})}
 	out, err := os.Create(p.log)
 	if err != nil {
 		return err
@@ -173,6 +215,15 @@ func (s *stack) start(name string, cmd *exec.Cmd) error {
 	return nil
 }
 
+// still keeps the error of a child that has ended for who waits next.
+func (s *stack) still(err error) error {
+	select {
+	case s.ended <- err:
+	default:
+	}
+	return err
+}
+
 // stop ends everything, last started first.
 func (s *stack) stop() error {
 	var errs []error
@@ -192,23 +243,27 @@ func (s *stack) stop() error {
 	return errors.Join(errs...)
 }
 
-// wait shows progress until the measuring time is over.
-func (s *stack) wait(ctx context.Context, d time.Duration) error {
-	step("measuring for %v", d)
-	end := time.Now().Add(d)
+// wait shows progress until the light probe's first window is over, or should long have been.
+func (s *stack) wait(ctx context.Context) error {
+	step("measuring for %v", s.measure)
+	const patience = 20 * time.Second
+	end := time.Now().Add(s.measure)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	terminal := isTerminal(os.Stdout)
-	for left := d; left > 0; left = time.Until(end) {
+	for left := s.measure; left > -patience; left = time.Until(end) {
 		if terminal {
-			fmt.Printf("\r   %3.0f s left ", left.Seconds())
+			fmt.Printf("\r   %3.0f s left ", max(left, 0).Seconds())
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-s.ended:
-			return err
+			return s.still(err)
 		case <-ticker.C:
+		}
+		if s.value(ctx, `oneway_round_trip_time_min_seconds{`+selector+`}`) != nil {
+			break
 		}
 	}
 	if terminal {

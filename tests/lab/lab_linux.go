@@ -77,13 +77,19 @@ func (l *Lab) build(o *Options) error {
 func (l *Lab) newHost(h **Host, name string, number byte) *namespace {
 	*h = &Host{
 		Name:  name,
-		Addr4: netip.AddrFrom4([4]byte{10, 77, 0, number}),
+		Addr4: addr4(0, number),
 		Addr6: ula(0, number),
-		LAN4:  netip.AddrFrom4([4]byte{10, 77, 1, number}),
+		LAN4:  addr4(1, number),
 		LAN6:  ula(1, number),
 	}
 	return &(*h).space
 }
+
+// Addresses are Client.Addr4 and Server.Addr4, which every Lab has: a Classifier is made
+// before its Lab is.
+func Addresses() (client, server netip.Addr) { return addr4(0, 1), addr4(0, 2) }
+
+func addr4(subnet, host byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, subnet, host}) }
 
 // ula is fd77:6f77::subnet:0:0:0:host (RFC 4193).
 func ula(subnet, host byte) netip.Addr {

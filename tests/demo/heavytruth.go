@@ -1,0 +1,238 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/lab"
+)
+
+// loadBytes is the IP packet of probe saturate's default, packet_bytes.
+const loadBytes = 1410
+
+// loadLog is what the link's log says of one direction's load: the idle packets before it, and
+// the load in the order of entry.
+type loadLog struct {
+	idle, load []lab.Record
+	begin      instant.Time
+	// from and to are the part that the probe looked at, since begin.
+	from, to time.Duration
+	// told is the probe's own throughput, which says by its size how it was computed.
+	told float64
+}
+
+// transfersOf are the packets of a run in the log, by the number of their transfer.
+func transfersOf(log []lab.Record, r *run) map[uint64][]lab.Record {
+	out := map[uint64][]lab.Record{}
+	for _, one := range log {
+		if one.Key&loadKey != 0 && one.Entry >= r.Begin && one.Entry <= r.End {
+			out[one.Key&^loadKey>>32] = append(out[one.Key&^loadKey>>32], one)
+		}
+	}
+	return out
+}
+
+// newLoadLog is nil where the run has nothing to say.
+func newLoadLog(log []lab.Record, d sample.Direction, r *run) *loadLog {
+	if r == nil || r.Outcome != "completed" {
+		return nil
+	}
+	l := &loadLog{}
+	idle := 0
+	for _, t := range r.Transfers {
+		if t.Direction == d.String() && len(t.Plan.Segments) > 1 {
+			idle = t.Plan.Segments[0].Burst * t.Plan.Segments[0].Bursts
+		}
+	}
+	for _, one := range r.Result.Directions {
+		if one.Direction == d.String() && one.Load != nil {
+			l.from, l.to, l.told = one.Load.From, one.Load.To, one.Load.Rate
+		}
+	}
+	for _, packets := range transfersOf(log, r) {
+		for _, p := range packets {
+			if int(p.Key&math.MaxUint32) < idle {
+				l.idle = append(l.idle, p)
+			} else {
+				l.load = append(l.load, p)
+			}
+		}
+	}
+	if len(l.idle) == 0 || len(l.load) == 0 || l.to <= l.from {
+		return nil
+	}
+	l.begin = l.load[0].Entry
+	return l
+}
+
+// holds tells whether a packet entered in the part that was looked at.
+func (l *loadLog) holds(r *lab.Record) bool {
+	t := r.Entry.Sub(l.begin)
+	return t >= l.from && t <= l.to
+}
+
+// least is the smallest true delay.
+func least(all []lab.Record) bracket {
+	b := bracket{math.Inf(1), math.Inf(1)}
+	for i := range all {
+		if arrived(&all[i]) {
+			one := trueDelay(&all[i])
+			b.least, b.most = min(b.least, one.least), min(b.most, one.most)
+		}
+	}
+	return b
+}
+
+// coarse is the share of a second's octets that a packet is from which on the probe takes the
+// rate of all of the time, not the median of the seconds.
+const coarse = 0.01
+
+// throughput is the octets that came out, undamaged: of the seconds that the probe looked at the
+// median, as the probe defines it (METRICS.md).
+func (l *loadLog) throughput() *span {
+	if loadBytes > coarse*l.told {
+		return l.overall()
+	}
+	shift := least(append(slices.Clone(l.idle), l.load...)).least
+	first, last := int(math.Ceil(l.from.Seconds())), int(l.to.Seconds())
+	if last <= first {
+		return nil
+	}
+	octets := make([]float64, last-first)
+	for i := range l.load {
+		r := &l.load[i]
+		if k := int(math.Floor(r.Exit.Middle().Sub(l.begin).Seconds()-shift)) - first; arrived(r) && k >= 0 && k < len(octets) {
+			octets[k] += float64(r.Size)
+		}
+	}
+	slices.Sort(octets)
+	n := len(octets)
+	return exactly((octets[(n-1)/2] + octets[n/2]) / 2)
+}
+
+// overall is the rate from the first arrival to the last.
+func (l *loadLog) overall() *span {
+	var begin, end instant.Time
+	octets := 0.0
+	for i := range l.load {
+		r := &l.load[i]
+		if !l.holds(r) || !arrived(r) {
+			continue
+		}
+		if at := r.Exit.Middle(); begin == 0 {
+			begin, end = at, at
+		} else {
+			octets, end = octets+float64(r.Size), max(end, at)
+		}
+	}
+	if end <= begin {
+		return nil
+	}
+	return exactly(octets / end.Sub(begin).Seconds())
+}
+
+// queueSize is what the log leaves to the queue's size: it held what waited when a packet was let
+// in, with that packet, and less than what it would have held with one that was dropped.
+func (l *loadLog) queueSize() *span {
+	held, refused := 0, math.MaxInt
+	for i := range l.load {
+		if r := &l.load[i]; r.Fate == lab.DroppedQueue {
+			refused = min(refused, r.Queued+r.Size)
+		} else {
+			held = max(held, r.Queued+r.Size)
+		}
+	}
+	if refused == math.MaxInt {
+		return nil
+	}
+	return &span{float64(held), float64(refused - 1)}
+}
+
+// queueDelay is what the full queue added to the delay of the empty path: of those packets that
+// filled it, so that it had no room for another.
+func (l *loadLog) queueDelay() *span {
+	size, empty := l.queueSize(), least(l.idle)
+	if size == nil {
+		return nil
+	}
+	s := span{math.Inf(1), math.Inf(-1)}
+	for i := range l.load {
+		r := &l.load[i]
+		if !l.holds(r) || !arrived(r) || float64(r.Queued+2*r.Size) <= size.Low {
+			continue
+		}
+		one := trueDelay(r)
+		s.Low, s.High = min(s.Low, one.least-empty.most), max(s.High, one.most-empty.least)
+	}
+	return s.finite()
+}
+
+// trainCapacity is what the trains of a size truly showed: (N-1) L octets in the time between
+// the true exits of the first packet and of the last. The probe takes the median of the clean
+// ones; which those are only it knows, but not how many: of n trains of which any c may be
+// clean, the median of the clean ones is within the span.
+func trainCapacity(log []lab.Record, d sample.Direction, r *run, payload int) *span {
+	if r == nil {
+		return nil
+	}
+	clean := 0
+	for _, one := range r.Result.Directions {
+		for _, z := range one.Sizes {
+			if one.Direction == d.String() && z.PayloadBytes == payload {
+				clean = z.Trains["clean"]
+			}
+		}
+	}
+	transfers := transfersOf(log, r)
+	var all []float64
+	for _, t := range r.Transfers {
+		if t.Direction != d.String() || len(t.Plan.Segments) != 1 || t.Plan.Segments[0].PayloadBytes != payload || t.Plan.Segments[0].Burst < 2 {
+			continue
+		}
+		all = append(all, capacities(nearest(transfers, t.Begin), t.Plan.Segments[0].Burst)...)
+	}
+	slices.Sort(all)
+	n := len(all)
+	if clean == 0 || n < clean {
+		return nil
+	}
+	half := (clean+1)/2 - 1
+	return &span{all[half], all[n-1-half]}
+}
+
+// nearest is the transfer that began nearest to a time.
+func nearest(transfers map[uint64][]lab.Record, begin instant.Time) (best []lab.Record) {
+	for _, t := range transfers {
+		if best == nil || t[0].Entry.Sub(begin).Abs() < best[0].Entry.Sub(begin).Abs() {
+			best = t
+		}
+	}
+	return best
+}
+
+// capacities are those of a transfer's trains that came through whole.
+func capacities(packets []lab.Record, length int) (all []float64) {
+	byNumber := map[int]*lab.Record{}
+	for i := range packets {
+		byNumber[int(packets[i].Key&math.MaxUint32)] = &packets[i]
+	}
+	for first := 0; byNumber[first] != nil; first += length {
+		octets, whole := 0, true
+		for i := first; i < first+length && whole; i++ {
+			whole = byNumber[i] != nil && arrived(byNumber[i])
+			if whole && i > first {
+				octets += byNumber[i].Size
+			}
+		}
+		if !whole {
+			continue
+		}
+		if span := byNumber[first+length-1].Exit.Middle().Sub(byNumber[first].Exit.Middle()); span > 0 {
+			all = append(all, float64(octets)/span.Seconds())
+		}
+	}
+	return all
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/lab"
+)
+
+// pathLog is what the link's log says of the light probe's packets.
+type pathLog struct {
+	questions, answers []lab.Record
+	to                 []uint64 // of each answer, the number of its question
+	// answered has, by the number of a question, the places of its answers that arrived.
+	answered map[uint64][]int
+	lost     time.Duration // loss_timeout
+}
+
+func newPathLog(network *lab.Lab) *pathLog {
+	p := &pathLog{answered: map[uint64][]int{}, lost: lossTimeout}
+	p.questions, _ = light(network.Log(sample.Forward), sample.Forward)
+	p.answers, p.to = light(network.Log(sample.Reverse), sample.Reverse)
+	for i := range p.answers {
+		if arrived(&p.answers[i]) {
+			p.answered[p.to[i]] = append(p.answered[p.to[i]], i)
+		}
+	}
+	return p
+}
+
+func arrived(r *lab.Record) bool { return r.Fate == lab.Delivered && !r.Corrupted }
+
+// trueDelay is what is known of it. Of a duplicated packet the answer to either copy may have
+// been the one to arrive.
+func trueDelay(r *lab.Record) bracket {
+	b := bracket{r.Exit.After.Sub(r.Entry).Seconds(), r.Exit.Before.Sub(r.Entry).Seconds()}
+	if r.Duplicated {
+		b.most = max(b.most, r.Copy.Before.Sub(r.Entry).Seconds())
+	}
+	return b
+}
+
+func (p *pathLog) of(d sample.Direction) []lab.Record {
+	if d == sample.Reverse {
+		return p.answers
+	}
+	return p.questions
+}
+
+// window is the first window of the session, which begins with its first packet. Where it ended
+// is known by the scrapes: the last that did not show its values, and the first that did.
+// A packet that entered the link before sure was concluded by then; one that entered after
+// maybe was not.
+type window struct{ sure, maybe instant.Time }
+
+// members are the delays of a direction in a window. The forward delay of a question that
+// nobody answered is not known to the agent, which may say so or make up for it: it counts as
+// one that may have been there. So do answers to copies of one question.
+func (p *pathLog) members(d sample.Direction, w window) (m members) {
+	all := p.of(d)
+	for i := range all {
+		r := &all[i]
+		if r.Entry > w.maybe {
+			break
+		}
+		b, sure := trueDelay(r), r.Entry <= w.sure
+		switch {
+		case !arrived(r):
+			// It is lost only after the waiting time.
+			b, sure = lostDelay(), r.Entry <= w.sure.Add(-p.lost)
+		case d == sample.Forward:
+			sure = sure && len(p.answered[r.Key]) > 0
+		default:
+			sure = sure && len(p.answered[p.to[i]]) == 1
+		}
+		if sure {
+			m.sure = append(m.sure, b)
+		} else {
+			m.maybe = append(m.maybe, b)
+		}
+	}
+	return m
+}
+
+// roundTrips are the sums of both delays of the questions of a window that were answered.
+func (p *pathLog) roundTrips(w window) (m members) {
+	for i := range p.questions {
+		q := &p.questions[i]
+		if q.Entry > w.maybe {
+			break
+		}
+		if !arrived(q) {
+			continue
+		}
+		there := trueDelay(q)
+		for n, place := range p.answered[q.Key] {
+			back := trueDelay(&p.answers[place])
+			b := bracket{there.least + back.least, there.most + back.most}
+			if n == 0 && len(p.answered[q.Key]) == 1 && q.Entry <= w.sure {
+				m.sure = append(m.sure, b)
+			} else {
+				m.maybe = append(m.maybe, b)
+			}
+		}
+	}
+	return m
+}
+
+// rating is R of ITU-T G.107 of a G.711 call with an adaptive playout buffer, from the true
+// delays, losses and bursts: of the packets that were in the window for sure, and of all that
+// may have been.
+func (p *pathLog) rating(d sample.Direction, w window) *span {
+	s := span{math.Inf(1), math.Inf(-1)}
+	for _, end := range []instant.Time{w.sure, w.maybe} {
+		if r, ok := p.ratingUntil(d, end); ok {
+			s.Low, s.High = min(s.Low, r), max(s.High, r)
+		}
+	}
+	return s.finite()
+}
+
+func (p *pathLog) ratingUntil(d sample.Direction, end instant.Time) (r float64, ok bool) {
+	path, delays, last := voice.Path{Delay: math.MaxInt64}, []time.Duration{}, false
+	all := p.of(d)
+	for i := range all {
+		one := &all[i]
+		if one.Entry > end {
+			break
+		}
+		path.Decided++
+		if !arrived(one) {
+			path.Lost++
+			if !last {
+				path.Bursts++
+			}
+		} else {
+			delays = append(delays, one.Delay())
+			path.Delay = min(path.Delay, one.Delay())
+		}
+		last = !arrived(one)
+	}
+	buffer := voice.AdaptivePlayout(0)
+	for i, d := range delays {
+		buffer.Add(uint64(i), d-path.Delay)
+	}
+	return rate(path, buffer.Snapshot())
+}
+
+// rate is false where there is too little to rate, or the codec or the model has gone.
+func rate(path voice.Path, buffer voice.Buffered) (r float64, ok bool) {
+	codec, err := voice.CodecByName("G.711-PLC")
+	if err != nil {
+		return 0, false
+	}
+	model, err := voice.ModelByName("g107")
+	if err != nil {
+		return 0, false
+	}
+	a, ok := path.Assess(codec, buffer, voice.Defaults(), model)
+	return a.R, ok
+}
+
+// expectedR is what G.107 says of the configured path with a G.711 call and an
+// adaptive playout buffer, which holds 10 ms at the least.
+func expectedR(link lab.Link, lossRatio float64) float64 {
+	const decided = 1e6
+	path := voice.Path{Delay: link.Delay, Decided: decided, Lost: uint64(lossRatio * decided), Bursts: uint64(lossRatio * (1 - lossRatio) * decided)}
+	r, _ := rate(path, voice.Buffered{Played: decided - path.Lost, Delay: max(10*time.Millisecond, link.Jitter)})
+	return r
+}
+
+// counted are the true counts of the packets numbered below sent: those of all of them, and
+// those of packets so old that both ends have decided them for sure (settled). What the
+// agent has counted lies between the two.
+func (p *pathLog) counted(d sample.Direction, sent uint64) (settled, all lab.Tally, settledLost uint64) {
+	var log []lab.Record
+	for _, r := range p.of(d) {
+		if r.Key < sent {
+			log = append(log, r)
+		}
+	}
+	if len(log) == 0 {
+		return settled, all, 0
+	}
+	until := func(back time.Duration) lab.Tally {
+		end, n := log[len(log)-1].Entry.Add(-back), len(log)
+		for n > 0 && log[n-1].Entry > end {
+			n--
+		}
+		return lab.TallyOf(log[:n])
+	}
+	return until(hostSlack), lab.TallyOf(log), until(p.lost + hostSlack).Lost
+}
+
+// drawn are, of a direction's log, the packets that a fault could befall, and the faults.
+type drawn struct{ passed, lost, delivered, duplicated, corrupted uint64 }
+
+func (p *pathLog) drawn(d sample.Direction) (out drawn) {
+	for _, r := range p.of(d) {
+		switch r.Fate {
+		case lab.DroppedLoss:
+			out.passed++
+			out.lost++
+		case lab.Delivered:
+			out.passed++
+			out.delivered++
+			if r.Duplicated {
+				out.duplicated++
+			}
+			if r.Corrupted {
+				out.corrupted++
+			}
+		case lab.Inside, lab.DroppedQueue, lab.Failed:
+		}
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+// run is what the demo reads of a run's report, /runs/ID of the client's agent.
+type run struct {
+	Begin   instant.Time `json:"begin_ns"`
+	End     instant.Time `json:"end_ns"`
+	Outcome string       `json:"outcome"`
+	Reason  string       `json:"reason"`
+	Error   string       `json:"error"`
+	Result  struct {
+		Directions []struct {
+			Direction string `json:"direction"`
+			// Load is that of probe saturate.
+			Load *struct {
+				State    string        `json:"state"`
+				Evidence string        `json:"evidence"`
+				From     time.Duration `json:"from_ns"`
+				To       time.Duration `json:"to_ns"`
+				Rate     float64       `json:"throughput_bytes_per_second"`
+				Clocks   string        `json:"clocks_reason"`
+			} `json:"load"`
+			// Sizes are those of probe train.
+			Sizes []struct {
+				PayloadBytes int            `json:"payload_bytes"`
+				Trains       map[string]int `json:"trains"`
+				Refusal      string         `json:"refusal"`
+			} `json:"sizes"`
+		} `json:"directions"`
+	} `json:"result"`
+	Transfers []struct {
+		Direction string `json:"direction"`
+		Plan      struct {
+			Segments []struct {
+				PayloadBytes int `json:"payload_bytes"`
+				Burst        int `json:"burst"`
+				Bursts       int `json:"bursts"`
+			} `json:"segments"`
+		} `json:"plan"`
+		Begin instant.Time `json:"begin_ns"`
+	} `json:"transfers"`
+}
+
+// lastRun is the newest report of a probe that began after a time; nil: there is none.
+func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run {
+	var all []struct {
+		Probe  string     `json:"probe"`
+		Begin  *time.Time `json:"begin"`
+		Report string     `json:"report"`
+	}
+	if err := getJSON(ctx, s.agents["client"]+"/runs", &all); err != nil {
+		s.failed(err)
+		return nil
+	}
+	for _, one := range all { // the newest first
+		if one.Probe != probe || one.Report == "" || one.Begin == nil || one.Begin.Before(after) {
+			continue
+		}
+		var report struct {
+			Body *run `json:"body"`
+		}
+		err := getJSON(ctx, s.agents["client"]+"/"+one.Report, &report)
+		if err == nil && (report.Body == nil || report.Body.Outcome == "") {
+			err = fmt.Errorf("%s is no report of a run: it has no outcome", one.Report)
+		}
+		s.failed(err)
+		return report.Body
+	}
+	return nil
+}
+
+// why says why a run does not tell a value of a direction; empty: the report does not say.
+func (r *run) why(d sample.Direction) string {
+	if r.Outcome != "completed" {
+		return fmt.Sprintf("the run was %s (%s): %s", r.Outcome, r.Reason, r.Error)
+	}
+	for _, one := range r.Result.Directions {
+		switch {
+		case one.Direction != d.String():
+		case one.Load != nil:
+			words := one.Load.State + ": " + one.Load.Evidence
+			if one.Load.Clocks != "ok" {
+				words += "; clocks: " + one.Load.Clocks
+			}
+			return words
+		default:
+			var words []string
+			for _, z := range one.Sizes {
+				if z.Refusal != "" {
+					words = append(words, fmt.Sprintf("trains of %d B: %s", z.PayloadBytes, z.Refusal))
+				}
+			}
+			return strings.Join(words, "; ")
+		}
+	}
+	return ""
+}

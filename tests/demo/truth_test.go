@@ -1,0 +1,221 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/lab"
+)
+
+func TestChanceIsTheBinomials(t *testing.T) {
+	for _, c := range []struct {
+		k, n uint64
+		p    float64
+		want float64
+	}{
+		{0, 1000, 0, 1},
+		{1, 1000, 0, 0},
+		{0, 10, 0.5, 2.0 / 1024},
+		{10, 10, 0.5, 2.0 / 1024},
+		{5, 10, 0.5, 1},
+		// Twice the tails, summed with Python's fractions and math.comb.
+		{20, 2000, 0.02, 0.0006625298534057263},
+		{80, 2000, 0.02, 2.2506842201030197e-08},
+	} {
+		if got := chance(c.k, c.n, c.p); math.Abs(got-c.want) > 1e-9*c.want {
+			t.Errorf("%d of %d at %v: %.6g, want %.6g", c.k, c.n, c.p, got, c.want)
+		}
+	}
+}
+
+// TestMedianIsBoundedWhicheverWereThere tries all choices of the packets that may have been in
+// the window.
+func TestMedianIsBoundedWhicheverWereThere(t *testing.T) {
+	const seed = 5
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		var m members
+		some := func(n int) (all []bracket) {
+			for range n {
+				v := math.Floor(10 * rng.Float64())
+				all = append(all, bracket{v, v})
+			}
+			return all
+		}
+		m.sure, m.maybe = some(1+rng.IntN(6)), some(rng.IntN(7))
+		want := span{math.Inf(1), math.Inf(-1)}
+		for choice := range 1 << len(m.maybe) {
+			var all []float64
+			for _, b := range m.sure {
+				all = append(all, b.least)
+			}
+			for i, b := range m.maybe {
+				if choice>>i&1 == 1 {
+					all = append(all, b.least)
+				}
+			}
+			slices.Sort(all)
+			v := all[(len(all)+1)/2-1]
+			want.Low, want.High = min(want.Low, v), max(want.High, v)
+		}
+		if got := *m.median(); got != want {
+			t.Fatalf("sure %v, maybe %v: %v, want %v", m.sure, m.maybe, got, want)
+		}
+	}
+}
+
+func TestLostPacketsAreInfinitelyLate(t *testing.T) {
+	one := bracket{1, 1}
+	m := members{sure: []bracket{one, one, lostDelay()}, maybe: []bracket{lostDelay()}}
+	if got := m.median(); got == nil || *got != (span{1, 1}) {
+		t.Errorf("%v", got)
+	}
+	m.maybe = append(m.maybe, lostDelay())
+	if got := m.median(); got != nil {
+		t.Errorf("three of five may be lost, and the median is %v", *got)
+	}
+}
+
+func TestRowIsHeldAgainstTheLogAndNotTheConfiguration(t *testing.T) {
+	v := func(x float64) *float64 { return &x }
+	for name, c := range map[string]struct {
+		row  row
+		want status
+	}{
+		"inside of the span":        {row{Configured: 9, Truth: &span{1, 2}, Measured: v(1.5)}, statusOK},
+		"within the bound":          {row{Configured: 9, Truth: &span{1, 2}, Measured: v(2.4), Bound: 0.5}, statusOK},
+		"beyond the bound":          {row{Configured: 2.6, Truth: &span{1, 2}, Measured: v(2.6), Bound: 0.5}, statusOutside},
+		"within the tolerance too":  {row{Truth: &span{1, 2}, Measured: v(0.4), Bound: 0.5, Tolerance: 0.2}, statusOK},
+		"the log cannot tell":       {row{Configured: 9, Measured: v(9.1), Tolerance: 0.2}, statusOK},
+		"untold":                    {row{Truth: &span{1, 2}}, statusUntold},
+		"no number":                 {row{Truth: &span{1, 2}, Measured: v(math.NaN())}, statusOutside},
+		"a link that is improbable": {row{Truth: &span{1, 2}, Measured: v(1), Chance: v(1e-8)}, statusOutside},
+	} {
+		c.row.judge()
+		if c.row.Status != c.want || (c.want != statusOK) != (c.row.Reason != "") {
+			t.Errorf("%s: %s (%s), want %s", name, c.row.Status, c.row.Reason, c.want)
+		}
+	}
+}
+
+func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
+	good, bad := row{Name: "a", Direction: "forward", Status: statusOK}, row{Name: "b", Direction: "reverse", Status: statusOutside}
+	absent := row{Name: "c", Direction: "both", Status: statusUntold}
+	for name, c := range map[string]struct {
+		rows []row
+		err  error
+		code int
+		last string
+	}{
+		"all well":            {[]row{good}, nil, 0, ""},
+		"outside":             {[]row{good, bad}, nil, 3, "outside: b reverse"},
+		"untold":              {[]row{good, absent}, nil, 4, "untold: c both"},
+		"both":                {[]row{absent, bad}, nil, 3, "outside: b reverse; untold: c both"},
+		"a demo that failed":  {[]row{bad}, errors.New("agent ended"), 1, "agent ended; outside: b reverse"},
+		"a failure in 2 rows": {nil, errors.Join(errors.New("x"), errors.New("y")), 1, "x; y"},
+	} {
+		if code, last := verdict(c.rows, c.err, false); code != c.code || last != c.last {
+			t.Errorf("%s: %d, %q; want %d, %q", name, code, last, c.code, c.last)
+		}
+	}
+	var out strings.Builder
+	if err := printTable(&out, "p", []row{{Name: "c", Direction: "both", Status: statusUntold, Reason: "no answer", Unit: "seconds"}}); err != nil || !strings.Contains(out.String(), "untold: no answer") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+func TestRunThatIsRepeatedKeepsWhatWasTold(t *testing.T) {
+	v := func(x float64) *float64 { return &x }
+	got := merge([]row{{Name: "a", Measured: v(1), Status: statusOK}, {Name: "b", Status: statusUntold}}, []row{{Name: "a", Status: statusUntold}, {Name: "b", Measured: v(2), Status: statusOK}})
+	if len(got) != 2 || got[0].Status != statusOK || got[1].Status != statusOK {
+		t.Errorf("%+v", got)
+	}
+}
+
+// base is when the logs of these tests begin.
+const base = instant.Time(1_700_000_000_000_000_000)
+
+// at is an exit that is known to 1 us.
+func at(d time.Duration) lab.Interval {
+	return lab.Interval{After: base.Add(d), Before: base.Add(d + 1000)}
+}
+
+func TestQueueIsWhatTheLogLeavesToIt(t *testing.T) {
+	l := loadLog{begin: base, to: time.Second, idle: []lab.Record{{Fate: lab.Delivered, Entry: base, Exit: at(10 * time.Millisecond), Size: 1000}}}
+	for i, queued := range []int{0, 5000, 8900, 9050, 8200} {
+		r := lab.Record{Fate: lab.Delivered, Entry: base, Queued: queued, Size: 1000, Exit: at(10*time.Millisecond + time.Duration(queued)*time.Microsecond)}
+		if i == 3 {
+			r.Fate = lab.DroppedQueue
+		}
+		l.load = append(l.load, r)
+	}
+	if got := *l.queueSize(); got != (span{9900, 10_049}) {
+		t.Errorf("size %v", got)
+	}
+	// 8900 and 8200 octets before them left no room for another 1000 in 9900.
+	if got := *l.queueDelay(); math.Abs(got.Low-0.0082) > 2e-6 || math.Abs(got.High-0.0089) > 2e-6 {
+		t.Errorf("delay %v", got)
+	}
+	l.load = l.load[:3]
+	if l.queueSize() != nil {
+		t.Error("nothing was dropped, and the queue has a size")
+	}
+}
+
+func TestCapacityIsThatOfAnyTrainsThatMayHaveBeenClean(t *testing.T) {
+	r := run{Begin: base, End: base.Add(time.Minute), Outcome: "completed"}
+	report := `{"result":{"directions":[{"direction":"reverse","sizes":[{"payload_bytes":972,"trains":{"clean":1,"lost":1}}]}]},
+		"transfers":[{"direction":"reverse","plan":{"segments":[{"payload_bytes":972,"burst":3,"bursts":4}]},"begin_ns":1700000000000000000}]}`
+	if err := json.Unmarshal([]byte(report), &r); err != nil {
+		t.Fatal(err)
+	}
+	var log []lab.Record
+	for n := range uint64(12) {
+		train, k := n/3, n%3
+		spacing := time.Duration(train+1) * time.Millisecond // 1, 2, 3 MB/s^-1 ...
+		one := lab.Record{Key: loadKey | 7<<32 | n, Fate: lab.Delivered, Size: 1000, Entry: base.Add(time.Duration(n)), Exit: at(time.Duration(train)*time.Second + time.Duration(k)*spacing)}
+		if n == 10 {
+			one.Fate = lab.DroppedLoss
+		}
+		log = append(log, one)
+	}
+	got := trainCapacity(log, sample.Reverse, &r, 972)
+	if got == nil || math.Abs(got.Low-1e6/3) > 1 || math.Abs(got.High-1e6) > 1 {
+		t.Errorf("%v, want a third to one MB/s: of three whole trains any one may be the clean one", got)
+	}
+}
+
+func TestClassifierTellsQuestionsAnswersAndLoadApart(t *testing.T) {
+	log := []lab.Record{{Key: 5}, {Key: answerKey | 5<<31 | 9}, {Key: loadKey | 1<<32 | 3}}
+	if q, _ := light(log, sample.Forward); len(q) != 1 || q[0].Key != 5 {
+		t.Errorf("questions %+v", q)
+	}
+	if a, to := light(log, sample.Reverse); len(a) != 1 || a[0].Key != 9 || to[0] != 5 {
+		t.Errorf("answers %+v to %v", a, to)
+	}
+}
+
+func TestWhyNamesTheRunsOwnReason(t *testing.T) {
+	for name, c := range map[string]struct{ report, want string }{
+		"a run that broke": {`{"outcome":"incomplete","reason":"timeout","error":"it was not over after 1m0s"}`, "the run was incomplete (timeout): it was not over after 1m0s"},
+		"a load refused":   {`{"outcome":"completed","result":{"directions":[{"direction":"forward","load":{"state":"aqm","evidence":"dropped early","clocks_reason":"ok"}}]}}`, "aqm: dropped early"},
+		"trains refused":   {`{"outcome":"completed","result":{"directions":[{"direction":"forward","sizes":[{"payload_bytes":800,"refusal":"2 of 15 trains clean"}]}]}}`, "trains of 800 B: 2 of 15 trains clean"},
+	} {
+		var r run
+		if err := json.Unmarshal([]byte(c.report), &r); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.why(sample.Forward); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}

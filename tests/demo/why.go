@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// agentStatus is what the demo reads of /api/v1/status.
+type agentStatus struct {
+	Responder struct {
+		Pin   string `json:"pin"`
+		Error string `json:"error"`
+	} `json:"responder"`
+	Reflector struct {
+		Answering bool   `json:"answering"`
+		Error     string `json:"error"`
+	} `json:"reflector"`
+	Paths []struct {
+		Probes []struct {
+			Name   string `json:"name"`
+			State  string `json:"state"`
+			Reason string `json:"reason"`
+		} `json:"probes"`
+	} `json:"paths"`
+}
+
+func (s *stack) status(ctx context.Context, name string) (out agentStatus, err error) {
+	return out, getJSON(ctx, s.agents[name]+"/api/v1/status", &out)
+}
+
+// probeSays is what the client's agent says of a probe.
+func (s *stack) probeSays(ctx context.Context, probe string) string {
+	status, err := s.status(ctx, "client")
+	if err != nil {
+		return "the client's agent does not say why: " + err.Error()
+	}
+	for _, path := range status.Paths {
+		for _, p := range path.Probes {
+			switch {
+			case p.Name != probe:
+			case p.Reason != "":
+				return p.Reason
+			default:
+				return p.State
+			}
+		}
+	}
+	return "the client's agent has no probe " + probe
+}
+
+// lightReason says why a value of the light probe is absent: what the agent says of the probe,
+// and what it has counted that it could not tell.
+func (s *stack) lightReason(ctx context.Context, direction string) string {
+	words := []string{s.probeSays(ctx, "stamp")}
+	counted, err := s.query(ctx, fmt.Sprintf(`{__name__=~"oneway_delay_invalid_total|oneway_direction_unknown_total|oneway_packets_discarded_total|oneway_probe_schedule_skipped_total",%s,direction=~"|%s"} > 0`, selector, direction))
+	if err != nil {
+		return strings.Join(append(words, err.Error()), "; ")
+	}
+	for _, c := range counted {
+		words = append(words, fmt.Sprintf("%s{reason=%q} %v", c.Metric["__name__"], c.Metric["reason"], c.Value[1]))
+	}
+	return strings.Join(words, "; ")
+}
