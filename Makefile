@@ -34,7 +34,7 @@ test: deps ## every test: unit, system, rules, dashboards; fails on a skip that 
 	tests/run.sh
 
 .PHONY: demo
-demo: ## emulated WiBro link, two agents, Prometheus, a table (PROFILE=file, DEMO_EXIT=1)
+demo: ## emulated WiBro link, two agents, Prometheus, a table, kept in build/demo (PROFILE=file, DEMO_EXIT=1)
 	@tests/deps.sh demo
 	@$(MAKE) --no-print-directory build
 	@$(BUILD)/oneway-demo $(if $(PROFILE),--profile='$(PROFILE)') $(if $(filter 1,$(DEMO_EXIT)),--exit)

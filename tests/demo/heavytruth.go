@@ -152,22 +152,24 @@ func (l *loadLog) queueSize() *span {
 }
 
 // queueDelay is what the full queue added to the delay of the empty path: of those packets that
-// filled it, so that it had no room for another.
+// filled it, so that it had no room for another. The probe tells the smallest; which packets it
+// takes for such is its own affair, but it is no more than half of them had.
 func (l *loadLog) queueDelay() *span {
 	size, empty := l.queueSize(), least(l.idle)
 	if size == nil {
 		return nil
 	}
-	s := span{math.Inf(1), math.Inf(-1)}
+	var full []bracket
 	for i := range l.load {
-		r := &l.load[i]
-		if !l.holds(r) || !arrived(r) || float64(r.Queued+2*r.Size) <= size.Low {
-			continue
+		if r := &l.load[i]; l.holds(r) && arrived(r) && float64(r.Queued+2*r.Size) > size.Low {
+			full = append(full, trueDelay(r))
 		}
-		one := trueDelay(r)
-		s.Low, s.High = min(s.Low, one.least-empty.most), max(s.High, one.most-empty.least)
 	}
-	return s.finite()
+	if len(full) == 0 {
+		return nil
+	}
+	most := pick(full, func(b bracket) float64 { return b.most })
+	return (&span{pick(full, func(b bracket) float64 { return b.least })[0] - empty.most, most[len(most)/2] - empty.least}).finite()
 }
 
 // trainCapacity is what the trains of a size truly showed: (N-1) L octets in the time between
