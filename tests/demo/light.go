@@ -23,7 +23,7 @@ const (
 	stampTolerance = 100 * time.Microsecond
 	// ratingTolerance is of R, 0..100: packets that come within the delays' bound of a playout
 	// buffer's end may be counted as late or not, a fifth of a point each.
-	ratingTolerance = 1
+	ratingTolerance = 0.5
 )
 
 // lightRows asks Prometheus for everything that the light probe measures, and the link's log
