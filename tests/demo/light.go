@@ -134,7 +134,7 @@ func countRows(d sample.Direction, link lab.Link, log *pathLog, v map[string]flo
 	for _, r := range rows {
 		r.Direction, r.Unit, r.Why = d.String(), "ratio", exact
 	}
-	unaccounted := row{Name: "packets_unaccounted", Direction: d.String(), Unit: "packets", Why: "what entered the link = received + lost + in flight, exactly"}
+	unaccounted := row{Name: "packets_unaccounted", Direction: d.String(), Unit: "packets", Why: "what entered the link = received + lost + dropped by the receiving host + in flight, exactly"}
 	have := func(names ...string) bool {
 		for _, n := range names {
 			if _, ok := v[n]; !ok {
@@ -158,8 +158,8 @@ func countRows(d sample.Direction, link lab.Link, log *pathLog, v map[string]flo
 		if have("received", "corrupted") && v["received"]+v["corrupted"] > 0 {
 			between(&corrupted, v["received"]+v["corrupted"], uint64(v["corrupted"]), settled.Corrupted, all.Corrupted)
 		}
-		if have("received", "lost", "in_flight") {
-			left := float64(all.Sent) - v["received"] - v["lost"] - v["in_flight"]
+		if have("received", "lost", "host_dropped", "in_flight") {
+			left := float64(all.Sent) - v["received"] - v["lost"] - v["host_dropped"] - v["in_flight"]
 			unaccounted.Measured = &left
 		}
 	}

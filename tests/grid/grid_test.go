@@ -63,7 +63,7 @@ func compare(t *testing.T, link lab.Link, seed uint64) {
 			t.Errorf("seed %d, %s:\n got %+v\nwant %+v", seed, d.direction, got, want)
 		}
 		t.Logf("%s: %+v", d.direction, got)
-		if got.sent != got.received+got.lost+got.inFlight {
+		if got.sent != got.received+got.lost+*d.got.HostDropped+got.inFlight {
 			t.Errorf("%s: %d sent, but %d received, %d lost, %d in flight", d.direction, got.sent, got.received, got.lost, got.inFlight)
 		}
 		if d.got.Negative != 0 {

@@ -32,11 +32,12 @@ func conserved(all []record.Metrics, in Span) (seen int, err error) {
 				continue
 			}
 			received, lost, flying := now["oneway_packets_received_total{"+labels], now["oneway_packets_lost_total{"+labels], now["oneway_packets_in_flight{"+labels]
-			if sent == nil || received == nil || lost == nil || flying == nil {
+			dropped := now["oneway_packets_host_dropped_total{"+labels]
+			if sent == nil || received == nil || lost == nil || flying == nil || dropped == nil {
 				continue // not both directions can be told at first
 			}
-			if *sent != *received+*lost+*flying {
-				return seen, fmt.Errorf("%.0f packets sent are not %.0f received + %.0f lost + %.0f in flight (%s)", *sent, *received, *lost, *flying, strings.TrimSuffix(labels, "}"))
+			if *sent != *received+*lost+*dropped+*flying {
+				return seen, fmt.Errorf("%.0f packets sent are not %.0f received + %.0f lost + %.0f dropped by the host + %.0f in flight (%s)", *sent, *received, *lost, *dropped, *flying, strings.TrimSuffix(labels, "}"))
 			}
 			seen++
 		}

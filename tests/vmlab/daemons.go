@@ -122,7 +122,6 @@ const nearPaths = `paths:
     probes:
       - type: stamp
         interval: 5ms
-        invalid_above: 0
 `
 
 const farConfig = agentClock + farReflector
