@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/keyfile"
@@ -148,7 +149,9 @@ func equalSecrets(a, b [][]byte) bool {
 // run is one run of a reflector; the sockets are opened in it.
 func (k *reflectorKeeper) run(ctx context.Context) error {
 	k.mu.Lock()
-	r, err := reflector.New(k.plan.options(), k.env)
+	o, env := k.plan.options(), k.env
+	env.Clock = clock.Widen(env.Clock, calibration.ModerationAt(o.Listen))
+	r, err := reflector.New(o, env)
 	k.current = r
 	k.mu.Unlock()
 	if err != nil {

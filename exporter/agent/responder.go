@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 
+	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/metric"
@@ -86,7 +87,9 @@ func (k *responderKeeper) apply(ctx context.Context, o *responder.Options) {
 // run is one run of a responder; the sockets are opened in it.
 func (k *responderKeeper) run(ctx context.Context) error {
 	k.mu.Lock()
-	r, err := responder.New(*k.options, k.env)
+	env := k.env
+	env.Clock = clock.Widen(env.Clock, calibration.ModerationAt(k.options.Listen))
+	r, err := responder.New(*k.options, env)
 	k.current = r
 	k.mu.Unlock()
 	if err != nil {

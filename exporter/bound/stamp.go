@@ -48,6 +48,21 @@ func (h *Host) received(s sample.Stamp) time.Duration {
 	return h.limit(s, Sum(KernelError, h.Moderation))
 }
 
+// Receive is the limit of the kernel's receive stamps of this host's interface, and whether a
+// calibration stands for it: of the default with the moderation nobody has measured whether
+// it holds on this interface.
+func (h *Host) Receive() (limit time.Duration, calibrated bool) {
+	limit = Sum(KernelError, h.Moderation)
+	switch c := &h.Calibrated; {
+	case c.Origin == sample.Absent:
+		return limit, false
+	case c.Trusted:
+		return c.Largest, true
+	default:
+		return Sum(max(c.Random, limit), c.Systematic.Abs()), true
+	}
+}
+
 func (h *Host) limit(s sample.Stamp, kernel time.Duration) time.Duration {
 	switch s.Origin {
 	case sample.Hardware:

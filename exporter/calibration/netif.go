@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"time"
 )
 
 // InterfaceOf names the interface of this host that has the address. It looks the
@@ -32,6 +33,33 @@ func InterfaceOf(addr netip.Addr) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("calibration: %s is an address of no interface of this host", addr)
+}
+
+// ModerationAt is for how long the interfaces of these addresses may hold an interrupt back
+// after a packet has come (see ModerationOf): the largest of them; of an unspecified address,
+// and of no addresses, that of all interfaces. An address of none adds nothing.
+func ModerationAt(addrs []netip.AddrPort) (most time.Duration) {
+	if len(addrs) == 0 {
+		addrs = []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), 0)}
+	}
+	for _, a := range addrs {
+		if !a.Addr().IsUnspecified() {
+			if name, err := InterfaceOf(a.Addr()); err == nil {
+				most = max(most, ModerationOf(name))
+			}
+			continue
+		}
+		all, err := net.Interfaces()
+		if err != nil {
+			continue
+		}
+		for _, i := range all {
+			if i.Flags&net.FlagUp != 0 {
+				most = max(most, ModerationOf(i.Name))
+			}
+		}
+	}
+	return most
 }
 
 // has tells whether addr is the address in p, or one of 127.0.0.0/8, all of which are

@@ -96,6 +96,13 @@ func (d Damaged) MarshalJSON() ([]byte, error) {
 	return json.Marshal(kinds)
 }
 
+// HostDropped is how many of the packets lost the receiving host itself has dropped, at its
+// socket or before it: as many as it counted, and no more than were lost. They are no loss of
+// the path.
+func (t *Transfer) HostDropped() int {
+	return int(min(t.Received.Dropped+t.Received.BacklogDropped, uint64(t.Counts.Lost)))
+}
+
 // LossRatio is Lost of Sent; false if none was sent.
 func (c *Counts) LossRatio() (float64, bool) {
 	if c.Sent == 0 {

@@ -36,6 +36,12 @@ var (
 		Absent: "In a window without a valid delay.",
 		Source: "RFC 7679 section 3.7",
 	}
+	// StampErrorBound is oneway_stamp_error_bound_seconds.
+	StampErrorBound = &Desc{
+		Name: "oneway_stamp_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe, "source"},
+		Help:   "What the bound of a delay has for a receive stamp of this host's kernel, in seconds. Source calibration: measured on the path's interface; assumed: 25 us and the interrupt moderation that the driver tells (rx-usecs), a limit that was not measured there.",
+		Source: "decision 4 (exporter/doc/decisions); RFC 7679 section 3.7.3; ethtool(8)",
+	}
 	// DelayHeld is oneway_delay_held_total.
 	DelayHeld = &Desc{
 		Name: "oneway_delay_held_total", Kind: Counter, Labels: perDirection,

@@ -43,7 +43,7 @@ func Groups() []Group {
 			DelayQuantile,
 			DelayErrorBound,
 			DelayHeld,
-			DelayLowConfidence,
+			StampErrorBound, DelayLowConfidence,
 			DelayInvalid,
 			DelayNegative,
 			DelayVariation,

@@ -17,6 +17,8 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/reflector"
@@ -72,7 +74,9 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := reflector.New(f.options, reflector.Env{Log: log, Sink: metric.Discard{}, Clock: monitor})
+	r, err := reflector.New(f.options, reflector.Env{
+		Log: log, Sink: metric.Discard{}, Clock: clock.Widen(monitor, calibration.ModerationAt(f.options.Listen)),
+	})
 	if err != nil {
 		return usageError{err}
 	}

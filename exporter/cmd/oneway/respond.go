@@ -16,6 +16,8 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/responder"
@@ -77,7 +79,9 @@ func (f *respondFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := responder.New(f.options, responder.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Links: links})
+	r, err := responder.New(f.options, responder.Env{
+		Log: log, Sink: metric.Discard{}, Clock: clock.Widen(monitor, calibration.ModerationAt(f.options.Listen)), Links: links,
+	})
 	if err != nil {
 		return usageError{err}
 	}

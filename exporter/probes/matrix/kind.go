@@ -134,7 +134,7 @@ func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) erro
 		if t.Cut != "" {
 			return fmt.Errorf("matrix: %v: cut short: %s", c, t.Cut)
 		}
-		done[c] = append(done[c], evaluate(packets(t), c.PacketBytes, segment, t.Received.Dropped))
+		done[c] = append(done[c], evaluate(packets(t), c.PacketBytes, segment, uint64(t.HostDropped())))
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func underQueue(t *heavy.Transfer) []queue.Packet {
 func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
 	out := k.begin(t.Direction)
 	out.Counts = &t.Counts
-	out.Dropped = t.Received.Dropped
+	out.Dropped = uint64(t.HostDropped())
 	out.Load = &Load{
 		State: q.State.String(), Evidence: q.Evidence,
 		Offered: q.Offered, Throughput: k.throughput(q),
@@ -99,7 +99,9 @@ func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
 	}
 	l := out.Load
 	if q.Received < q.Sent {
-		l.Loss = float64(q.Sent-q.Received) / float64(q.Sent)
+		// Those that the receiving host dropped are not the path's.
+		dropped := min(t.HostDropped(), q.Sent-q.Received)
+		l.Loss = float64(q.Sent-q.Received-dropped) / float64(q.Sent-dropped)
 	}
 	l.Rate, l.RateBound = amount(q.Rate)
 	l.SizeBytes, l.SizeBound = amount(q.Size)

@@ -391,3 +391,51 @@ func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
 	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward") // +- 100 ms
 	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward")     // in which the offset cancels
 }
+
+// TestPacketsThatTheReceiverDroppedAreNoLossOfThePath: half of them filled no queue and were
+// refused by none.
+func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
+	for _, mode := range []string{saturate.ModeFixed, saturate.ModeSweep} {
+		link := &heavytest.Link{Rate: 100e6 / 8, Queue: 1e6, Delay: 5 * time.Millisecond} // wider than what is offered
+		link.Each = func(_ sample.Direction, c *heavy.Carried) error {
+			kept := c.Received.Packets[:0]
+			for i, p := range c.Received.Packets {
+				if i%4 == 3 {
+					c.Received.Dropped++
+					continue
+				}
+				kept = append(kept, p)
+			}
+			c.Received.Packets = kept
+			return nil
+		}
+		b := must(t, link, func(o *saturate.Options) { o.Mode = mode }, "forward")
+		text, err := json.Marshal(b.run.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Directions []struct {
+				Dropped uint64 `json:"socket_dropped_packets"`
+				Load    *struct {
+					Loss float64 `json:"loss_ratio"`
+				} `json:"load"`
+				Steps []struct {
+					Loss float64 `json:"loss_ratio"`
+				} `json:"steps"`
+			} `json:"directions"`
+		}
+		if err := json.Unmarshal(text, &body); err != nil || len(body.Directions) != 1 {
+			t.Fatalf("%v in %s", err, text[:min(len(text), 400)])
+		}
+		d := body.Directions[0]
+		if d.Dropped == 0 || d.Load != nil && d.Load.Loss != 0 || d.Load == nil && len(d.Steps) == 0 {
+			t.Errorf("%s: %d dropped, load %+v, steps %+v; want no loss of the path", mode, d.Dropped, d.Load, d.Steps)
+		}
+		for _, s := range d.Steps {
+			if s.Loss != 0 {
+				t.Errorf("%s: a step lost %v", mode, s.Loss)
+			}
+		}
+	}
+}

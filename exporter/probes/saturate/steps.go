@@ -69,7 +69,7 @@ func (k *Kind) walk(ctx context.Context, s *heavy.Session, r *heavy.Run, d sampl
 		}
 		f := feedback(t, &least)
 		a.Observe(f)
-		out.Dropped += t.Received.Dropped
+		out.Dropped += uint64(t.HostDropped())
 		out.Steps = append(out.Steps, Step{
 			Offered: next.Rate, Duration: next.Duration, Sent: f.Sent, Received: f.Received,
 			Loss: ratio(f.Lost, f.Packets), Shortfall: t.Counts.Shortfall(), Variation: f.DelayVariation, Counts: t.Counts,
@@ -82,7 +82,7 @@ func (k *Kind) walk(ctx context.Context, s *heavy.Session, r *heavy.Run, d sampl
 // date. Delays are compared with each other only: a constant offset of the clocks cancels.
 func feedback(t *heavy.Transfer, least *time.Duration) search.Feedback {
 	f := search.Feedback{
-		Packets: t.Counts.Sent, Lost: t.Counts.Lost, Reordered: t.Counts.Reordered, Duplicate: t.Counts.Duplicated,
+		Packets: t.Counts.Sent - t.HostDropped(), Lost: t.Counts.Lost - t.HostDropped(), Reordered: t.Counts.Reordered, Duplicate: t.Counts.Duplicated,
 		DelayVariation: -1,
 	}
 	var left, came spans

@@ -157,6 +157,9 @@ func (s *session) publish() {
 	out.far.publish(s.far, up)
 	setFloat(out.lastSuccess, float64(s.lastSuccess.UnixNano())/1e9, !s.lastSuccess.IsZero())
 	out.interval.Set(s.opts.Interval.Seconds())
+	limit, calibrated := s.ends.Near.Receive()
+	set(out.stampError[0], limit, !calibrated)
+	set(out.stampError[1], limit, calibrated)
 	if s.described != s.kind || out.info == nil {
 		s.described = s.kind
 		out.describe(s.facts())

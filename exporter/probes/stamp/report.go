@@ -28,8 +28,17 @@ type Report struct {
 	Discarded map[string]uint64 `json:"discarded,omitempty"`
 	// Stamps counts the stamps used, by event (t1..t4) and origin; "absent" are missing ones.
 	Stamps map[string]map[string]uint64 `json:"stamps"`
+	// StampError is what the bounds have for a receive stamp of this host's kernel.
+	StampError StampError `json:"stamp_error"`
 	// Error is the last error that the network reported for the peer.
 	Error string `json:"error,omitempty"`
+}
+
+// StampError limits the error of a stamp, in seconds.
+type StampError struct {
+	Seconds float64 `json:"seconds"`
+	// Calibrated: it was measured on the path's interface; else it is assumed.
+	Calibrated bool `json:"calibrated"`
 }
 
 // DirectionReport is one way of the path. With a reflector that does not tell
@@ -150,6 +159,8 @@ func (s *session) report() Report {
 			addIfAny(r.Stamps[name], sample.Origin(origin).String(), n)
 		}
 	}
+	limit, calibrated := s.ends.Near.Receive()
+	r.StampError = StampError{limit.Seconds(), calibrated}
 	if s.peerError != nil {
 		r.Error = s.peerError.Error()
 	}

@@ -39,6 +39,7 @@ type series struct {
 	stamps                                    [events][sample.FollowUp + 1]*counter
 	far                                       farSeries
 	info                                      metric.Series
+	stampError                                [2]metric.Series // assumed, calibrated
 	infoLabels                                [6]string
 	voices                                    map[voiceKey]*voiceSeries
 }
@@ -141,6 +142,7 @@ func newSeries(sink metric.Sink, path, probe string) *series {
 		rttLost:      c.counter(metric.RoundTripLost), rttReceived: c.counter(metric.RoundTripReceived),
 		farRestarts: c.counter(metric.FarRestarts), far: newFarSeries(c),
 	}
+	s.stampError = [2]metric.Series{c.open(metric.StampErrorBound, "assumed"), c.open(metric.StampErrorBound, "calibration")}
 	for _, d := range sample.Directions() {
 		s.direction[d] = newDirectionSeries(c, d.String())
 	}

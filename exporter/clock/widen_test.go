@@ -1,0 +1,34 @@
+package clock_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+)
+
+type fixed clock.Quality
+
+func (f fixed) Quality(instant.Time) clock.Quality { return clock.Quality(f) }
+func (fixed) Run(context.Context) error            { return nil }
+
+func TestWidenedClockClaimsMoreAndTrustsNoMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		of   sample.Bound
+		by   time.Duration
+		want sample.Bound
+	}{
+		"synchronised":     {sample.Bound{Error: 30, Reason: sample.OK}, 50, sample.Bound{Error: 80, Reason: sample.OK}},
+		"by nothing":       {sample.Bound{Error: 30, Reason: sample.OK}, 0, sample.Bound{Error: 30, Reason: sample.OK}},
+		"not synchronised": {sample.Bound{Error: 30, Reason: sample.NearUnsynchronised}, 50, sample.Bound{Error: 30, Reason: sample.NearUnsynchronised}},
+		"beyond all":       {sample.Bound{Error: 30, Reason: sample.OK}, math.MaxInt64, sample.Bound{Reason: sample.BoundTooLarge}},
+	} {
+		if got := clock.Widen(fixed{Bound: c.of}, c.by).Quality(0).Bound; got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
