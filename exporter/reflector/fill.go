@@ -151,6 +151,31 @@ func (f *filler) clockCode() stamp.ClockCode {
 	return f.shard.clock.code
 }
 
+// hostEvery is how rarely an answer tells of the host when nothing has changed there: the
+// bitmap of fates is a word shorter in each that does.
+const hostEvery = 8
+
+// host tells of the kernel's drops at this socket a sender that asks for it: in the first
+// answers after they have changed, in each hostEvery-th, and in a query's. Its block
+// takes the place of the bitmap's last word; without a bitmap there is no room for it.
+func (f *filler) host(r *stamp.Receipt) {
+	s, now := f.session, uint32(f.shard.dropped)
+	if f.q.receipt.Received&stamp.AsksHost == 0 || r.Words == 0 {
+		return
+	}
+	if s.toldDrops != now {
+		s.toldDrops, s.tellHost = now, stamp.LeftAnswers // as often as stamps are told: answers get lost
+	}
+	switch {
+	case r.Query, f.next%hostEvery == 0:
+	case s.tellHost > 0:
+		s.tellHost--
+	default:
+		return
+	}
+	r.Words, r.Host, r.SocketDrops = r.Words-1, true, now
+}
+
 // receipt fills in our own TLV with the counts of the sender's numbers.
 func (f *filler) receipt(whole []byte) {
 	r, s := f.q.receipt, f.session
@@ -161,6 +186,7 @@ func (f *filler) receipt(whole []byte) {
 	r.Reordered, r.Late, r.Bursts = uint32(c.Reordered), uint32(c.Late), uint32(c.Bursts)
 	r.Corrupted, r.Tx = uint32(s.corrupted), uint32(s.tx)
 	r.Recent = c.Recent
+	f.host(&r)
 	for i := range r.Left {
 		r.Left[i] = s.left(f.next, uint64(i)+1)
 	}

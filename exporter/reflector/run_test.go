@@ -65,6 +65,12 @@ func (k *asker) exchange(c *net.UDPConn, b []byte) reply {
 	if _, err := c.Write(b); err != nil {
 		k.l.t.Fatal(err)
 	}
+	return k.read(c)
+}
+
+// read waits for an answer.
+func (k *asker) read(c *net.UDPConn) reply {
+	k.l.t.Helper()
 	answer := make([]byte, 10_000)
 	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		k.l.t.Fatal(err)

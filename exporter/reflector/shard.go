@@ -35,6 +35,8 @@ type shard struct {
 	ttl                   uint8
 	clock                 clockView
 	host                  hostid.ID
+	// dropped is how many packets the kernel has dropped at the socket, as of the batch.
+	dropped uint64
 
 	// round counts what is sent in one go; no session has more than perRound
 	// answers in it. 0: any number.

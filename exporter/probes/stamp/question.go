@@ -43,9 +43,13 @@ func (s *session) writeQuery(finish bool) []byte {
 }
 
 // receipt is what every question tells: who asks, on which kernel, and how long it waits for an
-// answer, in milliseconds, in the field that counts answers on the way back.
+// answer, in milliseconds, in the field that counts answers on the way back; and that
+// host blocks are understood.
 func (s *session) receipt(words int) wire.Receipt {
-	return wire.Receipt{Words: words, Run: s.run, Base: s.hostToken, Epoch: s.remote.epoch, Tx: uint32(s.opts.LossTimeout.Milliseconds())}
+	return wire.Receipt{
+		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.remote.epoch, Received: wire.AsksHost,
+		Tx: uint32(s.opts.LossTimeout.Milliseconds()),
+	}
 }
 
 func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {

@@ -26,17 +26,20 @@
 // Type 251, of the experimental range (a private-use type would have to begin
 // with an enterprise number, RFC 8972 section 4), is our own Receipt:
 //
-//	0-1  "OW"  2 version 1 (high nibble), bitmap words (low nibble)
+//	0-1  "OW"  2 version 1 (0xf0), host block (0x08), bitmap words (0x07)
 //	3    0x80 Query  0x40 Finish  0x20 Filled  0x18 origin of T2  0x07 clock
 //	4-7  CRC-32C of the whole payload (this field and both HMACs taken as zero)
 //	8-11 Run   12-15 Epoch
 //	16   Next, Base, Received, Lost, Duplicated, Reordered, Late, Corrupted, Bursts
 //	52   Tx   56-67 when the last three answers left   68-71 and were held (Left)
-//	72   bitmap
+//	72   bitmap, words x 8
+//	     host block, if there is one: socket drops (4), zero and ignored (4)
 //
 // In a question, Next is the number of test packets sent so far, Base a token of
-// the sender's kernel, and Tx the sender's waiting time in milliseconds; the rest
-// of the counts is zero. The
+// the sender's kernel, Received says by bits what the sender understands (0x1: host
+// blocks), and Tx is the sender's waiting time in milliseconds; the rest
+// of the counts is zero, and there is no host block. A reflector of before the host block
+// ignores Received; a sender of before it does not ask, and gets none. The
 // reflector writes the counts of its receive window (package seqwin), how many
 // answers it has sent, and stamps of those. A Query is no test packet: it is
 // answered and counted nowhere. With Finish it says that Next packets have been

@@ -34,12 +34,21 @@ const ReceiptFixedBytes = 72
 // MaxReceiptWords is the longest bitmap, in 64-bit words.
 const MaxReceiptWords = 4
 
+// HostBlockBytes is the length of the block that tells of the reflector's host, in octets:
+// that of a word of the bitmap, in the place of which it stands.
+const HostBlockBytes = 8
+
+// AsksHost is the bit of Received in a question by which the sender says that it
+// understands the host block (Receipt.Host).
+const AsksHost = 1
+
 const (
 	receiptMagic   = 0x4f57
 	receiptVersion = 1
 	flagQuery      = 0x80
 	flagFinish     = 0x40
 	flagFilled     = 0x20
+	hostFlag       = 0x08 // of the octet with version and words
 	crcOffset      = 4
 	leftOffset     = 56
 	crcBytes       = 4
@@ -65,7 +74,8 @@ type Receipt struct {
 	Run, Epoch uint32
 	// Packets of the forward direction: the low 32 bits of seqwin.Counts. In a
 	// question Next is the number of test packets sent so far, Base a token of the
-	// sender's kernel (package hostid; 0: not told), and the rest is zero.
+	// sender's kernel (package hostid; 0: not told), Received what the sender understands
+	// beside the first form of a Receipt (AsksHost), and the rest is zero.
 	Next, Base, Received, Lost, Duplicated,
 	Reordered, Late, Corrupted, Bursts uint32
 	// Tx is the number of answers sent to test packets, this one included, modulo
@@ -74,6 +84,14 @@ type Receipt struct {
 	// Left tells when earlier answers left: in the answer numbered n those numbered
 	// n-1, n-2 and n-3; in that to a query, the last three.
 	Left [LeftAnswers]Left
+	// Host: there is a host block, and so SocketDrops. Only answers have one, now and then,
+	// and only if the question asked for it: then it stands in the place of the bitmap's
+	// last word, so that the answer is as long as the question.
+	Host bool
+	// SocketDrops counts the packets that the reflector's kernel has dropped at the socket
+	// that took the question, for want of buffer, since it was opened, modulo 2^32: of
+	// all senders, since a dropped packet is nobody's. It begins anew with another Epoch.
+	SocketDrops uint32
 	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
 	// nor read.
 	Recent [MaxReceiptWords]uint64
@@ -86,9 +104,13 @@ var ErrNotReceipt = errors.New("stamp: not a Receipt")
 // range are taken for the nearest that is in it.
 func (r Receipt) AppendTo(b []byte) []byte {
 	words := min(max(r.Words, 0), MaxReceiptWords)
-	b = appendHeader(b, senderFlags, TypeReceipt, ReceiptFixedBytes+8*words)
+	form, length := receiptVersion<<4|uint8(words), ReceiptFixedBytes+8*words
+	if r.Host {
+		form, length = form|hostFlag, length+HostBlockBytes
+	}
+	b = appendHeader(b, senderFlags, TypeReceipt, length)
 	b = be.AppendUint16(b, receiptMagic)
-	b = append(b, receiptVersion<<4|uint8(words), r.flags())
+	b = append(b, form, r.flags())
 	for _, v := range [...]uint32{
 		0, r.Run, r.Epoch, r.Next, r.Base, r.Received, r.Lost, r.Duplicated,
 		r.Reordered, r.Late, r.Corrupted, r.Bursts, r.Tx,
@@ -98,6 +120,10 @@ func (r Receipt) AppendTo(b []byte) []byte {
 	b = appendLeft(b, r.Left)
 	for _, w := range r.Recent[:words] {
 		b = be.AppendUint64(b, w)
+	}
+	if r.Host {
+		b = be.AppendUint32(b, r.SocketDrops)
+		b = be.AppendUint32(b, 0)
 	}
 	return b
 }
@@ -122,8 +148,17 @@ func isReceipt(v []byte) bool {
 	if len(v) < ReceiptFixedBytes || be.Uint16(v) != receiptMagic || v[2]>>4 != receiptVersion {
 		return false
 	}
-	words := int(v[2] & 15)
-	return words <= MaxReceiptWords && len(v) == ReceiptFixedBytes+8*words
+	words, host := receiptForm(v)
+	return words <= MaxReceiptWords && len(v) == ReceiptFixedBytes+8*words+host
+}
+
+// receiptForm is how many words the bitmap of a Receipt has, and octets its host block.
+func receiptForm(v []byte) (words, hostBytes int) {
+	words = int(v[2] & 7)
+	if v[2]&hostFlag != 0 {
+		hostBytes = HostBlockBytes
+	}
+	return words, hostBytes
 }
 
 // ParseReceipt reads the value; its CRC is CheckCRC's business. The error is
@@ -132,7 +167,8 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	if !isReceipt(v) {
 		return r, fmt.Errorf("%w: %d bytes that begin with %x", ErrNotReceipt, len(v), v[:min(len(v), 4)])
 	}
-	r.Words = int(v[2] & 15)
+	words, hostBytes := receiptForm(v)
+	r.Words, r.Host = words, hostBytes > 0
 	f := v[3]
 	r.Query, r.Finish, r.Filled = f&flagQuery != 0, f&flagFinish != 0, f&flagFilled != 0
 	r.T2Origin, r.Clock = sample.Origin(f>>3&3), ClockCode(f&7)
@@ -145,6 +181,9 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	r.Left = parseLeft(v[leftOffset:])
 	for i := range r.Words {
 		r.Recent[i] = be.Uint64(v[ReceiptFixedBytes+8*i:])
+	}
+	if r.Host {
+		r.SocketDrops = be.Uint32(v[ReceiptFixedBytes+8*words:])
 	}
 	return r, nil
 }

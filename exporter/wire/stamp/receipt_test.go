@@ -10,9 +10,13 @@ import (
 )
 
 func TestReceiptsOfEverySizeAndFlagComeBack(t *testing.T) {
-	for words := range MaxReceiptWords + 1 {
+	for form := range 2 * (MaxReceiptWords + 1) {
+		words, host := form/2, form%2
 		for bits := range 1 << 8 {
 			r := vectorReceipt
+			if r.Host = host == 1; r.Host {
+				r.SocketDrops = 0xfffffffe
+			}
 			r.Words, r.Recent = words, [4]uint64{}
 			for i := range words {
 				r.Recent[i] = 1<<63 | uint64(i)
@@ -20,7 +24,7 @@ func TestReceiptsOfEverySizeAndFlagComeBack(t *testing.T) {
 			r.Query, r.Finish, r.Filled = bits&0x80 != 0, bits&0x40 != 0, bits&0x20 != 0
 			r.T2Origin, r.Clock = sample.Origin(bits>>3&3), ClockCode(bits&7)
 			v, rest, err := NextTLV(r.AppendTo(nil))
-			if err != nil || len(rest) != 0 || v.Value[3] != byte(bits) || len(v.Value) != 72+8*words {
+			if err != nil || len(rest) != 0 || v.Value[3] != byte(bits) || len(v.Value) != 72+8*(words+host) {
 				t.Fatalf("%d words, flags %#02x: %x, %v", words, bits, v.Value, err)
 			}
 			if got, err := ParseReceipt(v.Value); err != nil || got != r {
@@ -77,6 +81,7 @@ func TestAnotherVendorsTLVIsNoReceipt(t *testing.T) {
 		"nothing": nil, "short": good[:71], "a word too few": good[:80], "a word too many": append(good[:88:88], make([]byte, 8)...),
 		"another magic": change(0, 'o'), "another second octet": change(1, 'w'), "another version": change(2, 0x22),
 		"five words": append(change(2, 0x15), make([]byte, 24)...), "fifteen words": change(2, 0x1f), "one word": change(2, 0x11),
+		"no room for the host block": change(2, 0x1a), "a host block too short": append(change(2, 0x1a), 0, 0, 0, 0),
 	} {
 		if _, err := ParseReceipt(v); !errors.Is(err, ErrNotReceipt) {
 			t.Errorf("%s: %v", name, err)

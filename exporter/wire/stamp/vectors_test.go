@@ -166,6 +166,7 @@ func TestTLVsAreAsTheFiguresOfRFC8972(t *testing.T) {
 		{"unknown", "20 c8 0003 010203", TLV{FlagIntegrity, 200, []byte{1, 2, 3}}, nil},
 		{"empty", "40 01 0000", TLV{FlagMalformed, TypeExtraPadding, []byte{}}, nil},
 		{"Receipt", vectorReceiptWire, vectorReceipt, func(v []byte) (any, error) { return ParseReceipt(v) }},
+		{"Receipt with a host block", hostReceiptWire, hostReceipt, func(v []byte) (any, error) { return ParseReceipt(v) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := octets(t, c.wire)
@@ -206,6 +207,12 @@ var (
 	vectorReceiptWire = "80 fb 0058 4f57 12 b2 00000000 01010101 02020202 03030303 04040404 05050505 06060606 07070707" +
 		"08080808 09090909 0a0a0a0a 0b0b0b0b 0c0c0c0c 0d0d0d0d 00000001 ffffffff 07c317fc 0f0f0f0f0f0f0f0f 1010101010101010"
 )
+
+// hostReceipt has one word and a host block: as long as one of two words.
+var hostReceipt = Receipt{Words: 1, Filled: true, Next: 3, Host: true, SocketDrops: 0x11121314, Recent: [4]uint64{0x0123456789abcdef}}
+
+const hostReceiptWire = "80 fb 0058 4f57 19 20 00000000 00000000 00000000 00000003 00000000 00000000 00000000 00000000 00000000" +
+	"00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 0123456789abcdef 11121314 00000000"
 
 // A whole question of ours: base, Follow-Up, Receipt, in each way of protection.
 const (

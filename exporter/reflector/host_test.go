@@ -1,0 +1,99 @@
+package reflector
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/wire/stamp"
+)
+
+func asksHost(r *stamp.Receipt) { r.Received = stamp.AsksHost }
+
+// What a sender of before the host block gets is what it has always got.
+func TestSenderThatDoesNotAskIsToldNothingOfTheHost(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	for seq := range uint32(40) {
+		l.s.dropped = uint64(seq)
+		if r := k.ask(seq).receipt; r.Host || r.Words != 4 || r.Received != seq+1 {
+			t.Fatalf("answer %d: %+v", seq, r)
+		}
+	}
+	if r := k.query(40, true).receipt; r.Host || r.Words != 4 {
+		t.Errorf("query: %+v", r)
+	}
+}
+
+// A change is told at once and three times, as answers get lost; what stays, now and then.
+// The bitmap is a word shorter then, and no answer longer than its question (lab.send).
+func TestDropsAtTheSocketAreToldToASenderThatAsks(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	told := map[uint32]uint32{}
+	for seq := range uint32(32) {
+		switch seq {
+		case 10:
+			l.s.dropped = 7
+		case 26:
+			l.s.dropped = 1<<32 + 9 // modulo 2^32
+		}
+		r := k.send(k.question(seq, asksHost)).receipt
+		if r.Host {
+			told[seq] = r.SocketDrops
+		}
+		if want := 4; r.Host && r.Words != want-1 || !r.Host && (r.Words != want || r.SocketDrops != 0) || r.Recent[0] != 1<<min(seq+1, 63)-1 && seq < 63 {
+			t.Errorf("answer %d: %+v", seq, r)
+		}
+	}
+	for seq, want := range map[uint32]uint32{0: 0, 8: 0, 10: 7, 11: 7, 12: 7, 16: 7, 24: 7, 26: 9, 27: 9, 28: 9} {
+		if got, ok := told[seq]; !ok || got != want {
+			t.Errorf("answer %d tells %d drops (told %v), want %d", seq, got, ok, want)
+		}
+		delete(told, seq)
+	}
+	if len(told) != 0 {
+		t.Errorf("told beside that: %v", told)
+	}
+	query := k.send(k.question(32, func(r *stamp.Receipt) { r.Query, r.Next, r.Received = true, 32, stamp.AsksHost }))
+	if r := query.receipt; !r.Host || r.SocketDrops != 9 {
+		t.Errorf("a query is told %+v", r)
+	}
+	if r := k.send(k.question(32, func(r *stamp.Receipt) { asksHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
+		t.Errorf("a Receipt without a bitmap has no room: %+v", r)
+	}
+}
+
+// The kernel drops questions while the reflector stands still: those that a session lost
+// are, to the packet, those that its socket dropped.
+func TestSocketDropsTellWhatTheReflectorsHostLost(t *testing.T) {
+	const sent = 1500
+	r := running(t, Options{ReceiveBufferBytes: 16 << 10, RatePackets: -1}, metric.Discard{})
+	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	c := dial(t, r.Addrs()[0])
+	if first := k.exchange(c, k.question(0, asksHost)).receipt; !first.Host || first.SocketDrops != 0 {
+		t.Fatalf("before the overflow: %+v", first)
+	}
+	r.shards[0].mu.Lock()
+	for seq := uint32(1); seq < sent; seq++ {
+		if _, err := c.Write(k.question(seq, asksHost)); err != nil {
+			r.shards[0].mu.Unlock()
+			t.Fatal(err)
+		}
+	}
+	r.shards[0].mu.Unlock()
+	// The query must not be dropped, too.
+	s := r.Stats()
+	for end := time.Now().Add(10 * time.Second); s.Answered()+s.SocketDrops < sent && time.Now().Before(end); s = r.Stats() {
+		time.Sleep(time.Millisecond)
+	}
+	last := k.exchange(c, k.question(sent, func(r *stamp.Receipt) { r.Query, r.Finish, r.Next, r.Received = true, true, sent, stamp.AsksHost })).receipt
+	for end := time.Now().Add(10 * time.Second); !last.Query && time.Now().Before(end); {
+		last = k.read(c).receipt // the answers to the questions that got through come first
+	}
+	t.Logf("%d of %d arrived, the socket dropped %d", last.Received, sent, last.SocketDrops)
+	if last.SocketDrops == 0 || last.Received+last.Lost != sent || last.Lost != last.SocketDrops || !last.Host {
+		t.Errorf("received %d, lost %d, socket drops %d (told %v); want lost to be drops, of %d",
+			last.Received, last.Lost, last.SocketDrops, last.Host, sent)
+	}
+}
