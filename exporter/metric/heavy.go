@@ -33,6 +33,7 @@ var (
 	Runs = &Desc{
 		Name: "oneway_probe_runs_total", Kind: Counter, Labels: []string{Path, Probe, ResultL, ReasonL},
 		Help:   "Runs of a heavy test that were due, by result (completed, incomplete, refused, failed, skipped) and reason.",
+		Absent: "Until the first of that result and reason.",
 		Source: "design, invariant 6",
 	}
 	// RunLast is oneway_run_timestamp_seconds.
@@ -92,6 +93,7 @@ var (
 	Damaged = &Desc{
 		Name: "oneway_packets_damaged_total", Kind: Counter, Labels: []string{Path, Probe, Direction, KindL},
 		Help:   "Packets of heavy tests that arrived damaged, by kind (truncated, overwritten, bit_errors, bad_header).",
+		Absent: "Until the first of that kind.",
 		Source: "Woo 2010 figure 5.5",
 	}
 	// KernelChecksumErrors is oneway_kernel_checksum_errors_total.

@@ -69,12 +69,14 @@ var (
 	PacketsDiscarded = &Desc{
 		Name: "oneway_packets_discarded_total", Kind: Counter, Labels: perReason,
 		Help:   "Arriving packets that belong to no measurement, by reason.",
+		Absent: "Until the first of that reason.",
 		Source: "RFC 8762 section 4",
 	}
 	// DirectionUnknown is oneway_direction_unknown_total.
 	DirectionUnknown = &Desc{
 		Name: "oneway_direction_unknown_total", Kind: Counter, Labels: perReason,
 		Help:   "Lost round trips that could not be assigned to a direction, by reason.",
+		Absent: "Until the first of that reason.",
 		Source: "design, invariant 2",
 	}
 	// RoundTripLost is oneway_round_trips_lost_total.

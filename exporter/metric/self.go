@@ -12,6 +12,7 @@ var (
 	TimestampsMissing = &Desc{
 		Name: "oneway_timestamps_missing_total", Kind: Counter, Labels: []string{Path, Probe, EventL},
 		Help:   "Stamps that a sample needed and that never came.",
+		Absent: "Until the first of that event.",
 		Source: "design, invariant 4",
 	}
 	// HostDelay is oneway_host_delay_seconds.
@@ -30,12 +31,14 @@ var (
 	SocketDiscarded = &Desc{
 		Name: "oneway_socket_packets_discarded_total", Kind: Counter, Labels: []string{"socket", ReasonL},
 		Help:   "Packets that reached a sender's socket and belong to none of its sessions, by reason.",
+		Absent: "Until the first of that reason.",
 		Source: "design",
 	}
 	// SendErrors is oneway_send_errors_total.
 	SendErrors = &Desc{
 		Name: "oneway_send_errors_total", Kind: Counter, Labels: []string{"socket", ReasonL},
 		Help:   "Failed sends by cause; such a packet counts as skipped, not as lost.",
+		Absent: "Until the first of that reason.",
 		Source: "sendmmsg(2)",
 	}
 	// ReflectorPackets is oneway_reflector_packets_total.

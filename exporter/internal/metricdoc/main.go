@@ -45,8 +45,13 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
 - Histograms are native (schema 3, a bucket is 9 % wide) and classic at once. This query works with either:
   ` + "`histogram_quantile(0.95, sum by (path, direction, le) (rate(oneway_delay_seconds_bucket[5m]))) or histogram_quantile(0.95, sum by (path, direction) (rate(oneway_delay_seconds[5m])))`" + `
 - What one scrape shows of a path is of one instant: sent = received + lost + in flight holds in every scrape.
+<<<<<<< HEAD
 - Histograms, and counters of what is known from the beginning, begin at 0 when their path starts; a counter by reason, origin or
   result of a probe begins with its first event. All vanish when the path is removed from the configuration.
+=======
+- Counters and histograms begin at 0 when their path starts, and vanish when it is removed from the configuration. Those that say that
+  they are absent until the first begin with it: ` + "`increase`" + ` does not see that one where the server takes no created timestamps.
+>>>>>>> 4f19893 (cmd/oneway: test through the whole program what METRICS.md promises)
 `
 
 func document(groups []metric.Group) string {
