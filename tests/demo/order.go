@@ -6,7 +6,7 @@ import (
 )
 
 // bracket is one packet's true delay: the link sent it on between two readings of the clock.
-// A lost packet's is infinite (RFC 7679 section 4).
+// A lost packet's is infinite (RFC 7679 section 5.1).
 type bracket struct{ least, most float64 }
 
 func lostDelay() bracket { return bracket{math.Inf(1), math.Inf(1)} }

@@ -99,7 +99,7 @@ func (w *Window) keep(v interval) {
 func (w *Window) Empty() bool { return w.count == 0 }
 
 // Decided says how many packets were received and how many were lost since the last call,
-// by the receiver's count. Lost ones are infinitely late (RFC 7679 section 4). Where more
+// by the receiver's count. Lost ones are infinitely late (RFC 7679 section 5.1). Where more
 // were received than delays were added, because the answer that would have told the delay
 // was lost or a clock was not trusted, the delays known stand for all. A negative number
 // takes back what was said before: a packet that counted as received came after the

@@ -85,7 +85,7 @@ func compare(t *testing.T, name string, s Snapshot, values []time.Duration, lost
 	}
 }
 
-// RFC 7679 section 4: percentiles over received packets only would say 10 ms
+// RFC 7679 section 5.1: percentiles over received packets only would say 10 ms
 // here at any q.
 func TestLostPacketsAreInfinitelyLate(t *testing.T) {
 	var w Window

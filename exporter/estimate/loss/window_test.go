@@ -64,7 +64,7 @@ func TestMoreLostThanDecidedIsNoRatioAboveOne(t *testing.T) {
 }
 
 // Independent losses have BurstR 1, and the two-state Markov chain of G.107
-// clause 7.2 has 1/(p+q); the truth is the ratio of what was drawn. Of the third chain's
+// clause 7.5 has 1/(p+q); the truth is the ratio of what was drawn. Of the third chain's
 // 4,000 runs the mean has a standard deviation of 1.4 %, the others less: 10 % is seven of
 // them, which fewer than one of 1e11 seeds exceeds.
 func TestBurstRatioOfRandomAndMarkovLoss(t *testing.T) {

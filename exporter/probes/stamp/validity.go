@@ -15,7 +15,7 @@ import (
 // bound it is: counted, and shown as it is, never clamped (invariant 8).
 //
 // The delay of a packet that is lost in this direction, because it took longer than the
-// waiting time, is infinite (RFC 7680 section 2.4, RFC 7679 section 4): it is in no
+// waiting time, is infinite (RFC 7680 section 2.4, RFC 7679 section 3.4): it is in no
 // distribution.
 func (s *session) measure(d *direction, a *answer, seq uint64, from, to sample.Stamp, clocks sample.Bound) sample.Delay {
 	v, fault := s.ends.Delay(d.dir, from, to, clocks)
