@@ -75,6 +75,9 @@ type Guest struct {
 // bootTimeout bounds the time until a guest answers; it takes 2 s on an idle host.
 const bootTimeout = 60 * time.Second
 
+// commandTimeout bounds a command; the longest are the kernel tests, which end after 4 minutes.
+const commandTimeout = 5 * time.Minute
+
 // Start boots a guest and waits until it is up.
 func Start(o Options) (*Guest, error) {
 	if o.Kernel == "" {
@@ -228,6 +231,8 @@ func (g *Guest) Do(c record.Command) (string, error) {
 		return r.Output, nil
 	case <-g.ended:
 		return "", g.failure(fmt.Sprintf("the kernel ended (%s)", g.outcome()))
+	case <-time.After(commandTimeout):
+		return "", g.failure(fmt.Sprintf("no answer to %s %s%v within %v", c.Do, c.Name, c.Args, commandTimeout))
 	}
 }
 

@@ -23,27 +23,37 @@ func compiled(t *testing.T, name string, flags ...string) string {
 	return out
 }
 
-// Linux 6.1 as a guest sets 2,696 octets of the floating-point state; every host's kernel wants
-// all that its processor has. The check sets less than any processor with AVX has.
-func TestPartOfTheFloatingPointStateCanBeSet(t *testing.T) {
+// checkWake runs a check of uml/ without wake.c, which must say that this is not so, and with it.
+func checkWake(t *testing.T, check, without string) {
+	t.Helper()
 	if _, err := exec.LookPath("cc"); err != nil || runtime.GOARCH != "amd64" {
 		if os.Getenv(inVMLab) != "" {
 			t.Fatal("want a compiler and amd64:", err)
 		}
 		t.Skip("NOT TESTED: no compiler (Debian package gcc), or not amd64; make vmlab runs it")
 	}
-	check := compiled(t, "ptrace-check.c")
-	wake := compiled(t, "wake.c", "-shared", "-fPIC")
+	program, wake := compiled(t, check), compiled(t, "wake.c", "-shared", "-fPIC")
 	run := func(preload string) (string, error) {
-		c := exec.Command(check)
+		c := exec.Command(program)
 		c.Env = append(os.Environ(), "LD_PRELOAD="+preload)
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := run(""); err == nil || !strings.Contains(out, "a part of the state can be set: no") {
-		t.Errorf("without wake.c: %v, %q; want it to fail for the part", err, out)
+	if out, err := run(""); err == nil || !strings.Contains(out, without+": no") {
+		t.Errorf("without wake.c: %v, %q; want %q to fail", err, out, without)
 	}
 	if out, err := run(wake); err != nil {
 		t.Errorf("with wake.c: %v, %q", err, out)
 	}
+}
+
+// Linux 6.1 as a guest sets 2,696 octets of the floating-point state; every host's kernel wants
+// all that its processor has. The check sets less than any processor with AVX has.
+func TestPartOfTheFloatingPointStateCanBeSet(t *testing.T) {
+	checkWake(t, "ptrace-check.c", "a part of the state can be set")
+}
+
+// A guest of Linux 6.1 that was held up now and then stood still for ever, idle.
+func TestGuestThatLostAnAlarmGetsAnother(t *testing.T) {
+	checkWake(t, "idle-check.c", "a lost alarm is replaced")
 }

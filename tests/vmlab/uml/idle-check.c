@@ -1,0 +1,59 @@
+/*
+ * What a guest's kernel wants of timer_gettime, with wake.c loaded before the C library or
+ * without: an alarm if it looks in vain for an armed timer for long, and none before, and none
+ * while a timer is armed. Exit status 0: all of it; 1: what is wrong was printed.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { few = 50, many = 150 };
+
+static volatile sig_atomic_t alarms;
+
+static void count(int number)
+{
+	(void)number;
+	alarms++;
+}
+
+static void want(int expected, const char *what)
+{
+	if (alarms == expected)
+		return;
+	printf("%s: no, %d alarms; want %d\n", what, (int)alarms, expected);
+	exit(1);
+}
+
+static void look(timer_t timer, int times)
+{
+	struct itimerspec left;
+
+	while (times-- > 0)
+		if (timer_gettime(timer, &left) != 0) {
+			perror("timer_gettime");
+			exit(1);
+		}
+}
+
+int main(void)
+{
+	struct itimerspec hour = { .it_value.tv_sec = 3600 }, never = { 0 };
+	timer_t timer;
+
+	if (signal(SIGALRM, count) == SIG_ERR || timer_create(CLOCK_MONOTONIC, NULL, &timer) != 0) {
+		perror("timer_create");
+		return 1;
+	}
+	look(timer, few);
+	want(0, "a timer that has just ended is waited for");
+	timer_settime(timer, 0, &hour, NULL);
+	look(timer, many);
+	want(0, "an armed timer is waited for");
+	timer_settime(timer, 0, &never, NULL);
+	look(timer, many);
+	want(1, "a lost alarm is replaced");
+	return 0;
+}
