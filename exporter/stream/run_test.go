@@ -148,6 +148,7 @@ func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
 	for _, seq := range []uint32{0, 1, 1, 5} {
 		s.send(dataPacket(testSession, 7, seq, 100))
 	}
+	eventually(t, "all have come", func() bool { return e.server.Stats().Accepted == 4 })
 	begin := time.Now()
 	got := r.Finish(t.Context(), 10, 50*time.Millisecond)
 	if len(got.Packets) != 4 || time.Since(begin) < 50*time.Millisecond {
@@ -247,7 +248,7 @@ func TestStepOfTheSystemClockShiftsNoPacket(t *testing.T) {
 		switch d := sent.Packets[i].Due.Sub(sent.Packets[i-1].Due) - time.Millisecond; {
 		case d > 59*time.Minute:
 			steps++
-		case d < -50*time.Millisecond || d > 50*time.Millisecond: // between two readings of a busy host
+		case d.Abs() > testLimit: // a busy host may stand still between two readings
 			t.Errorf("packet %d was due %v after the one before", i, d+time.Millisecond)
 		}
 	}

@@ -102,7 +102,8 @@ type sending struct {
 
 // Send sends the plan's packets, each at its time, and returns when all have left, and
 // their stamps have come or are given up. progress may be nil; it is called from another
-// goroutine ten times a second, and not after Send has returned.
+// goroutine ten times a second, when all that is sent has been, and not after Send has
+// returned.
 //
 // The schedule is absolute on the monotonic clock: a packet that is late shifts none
 // after it. What is due within a quarter of a millisecond leaves together. A packet for
@@ -209,8 +210,10 @@ func (x *sending) run(ctx context.Context, progress func(Progress)) error {
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
 	defer finished()
+	over := make(chan struct{})
+	defer close(over)
 	if progress != nil {
-		watcher.Go(func() { x.report(ctx, progress) })
+		watcher.Go(func() { x.report(over, progress) })
 	}
 	x.begin = sched.Now()
 	length := x.plan.Duration()
@@ -230,13 +233,13 @@ func (x *sending) run(ctx context.Context, progress func(Progress)) error {
 	return nil
 }
 
-// report tells how far it has come.
-func (x *sending) report(ctx context.Context, progress func(Progress)) {
+// report tells how far it has come, and once more when it is over.
+func (x *sending) report(over <-chan struct{}, progress func(Progress)) {
 	ticker := time.NewTicker(progressEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-over:
 			progress(x.progress())
 			return
 		case <-ticker.C:
