@@ -33,6 +33,10 @@ deps: ## install the Debian packages that tests and demo need; says what and why
 test: deps ## every test: unit, system, rules, dashboards; fails on a skip that is not expected
 	tests/run.sh
 
+.PHONY: precision
+precision: deps ## the tests that measure time, on a machine that does nothing else: what is logged elsewhere is asserted
+	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/heavy ./tests/chronyconfig ./exporter/responder ./exporter/probes/train
+
 .PHONY: demo
 demo: ## emulated WiBro link, two agents, Prometheus, a table, kept in build/demo (PROFILE=file, DEMO_EXIT=1)
 	@tests/deps.sh demo

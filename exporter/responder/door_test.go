@@ -144,7 +144,7 @@ func TestSlowStrangersAreCutOff(t *testing.T) {
 			break
 		}
 	}
-	eventually(t, "no connection is left", second, func() bool { return s.r.Status().Connections == 0 })
+	eventually(t, "no connection is left", func() bool { return s.r.Status().Connections == 0 })
 }
 
 func TestConnectionsOfOneSourceLeaveRoomForOthers(t *testing.T) {

@@ -83,7 +83,7 @@ func TestTransferThatMakesNoSenseIsRefused(t *testing.T) {
 	if err := p.Prove(t.Context(), []byte("x")); refusal(t, err).Reason != control.BadRequest {
 		t.Errorf("another address while a transfer runs: %v", err)
 	}
-	eventually(t, "the session's end", second, func() bool { return s.r.Status().Ended["protocol"] == 1 })
+	eventually(t, "the session's end", func() bool { return s.r.Status().Ended["protocol"] == 1 })
 }
 
 func TestStreamToAnUnprovedAddressIsRefused(t *testing.T) {
@@ -157,7 +157,7 @@ func TestDayLimitHoldsAcrossARestartUntilMidnight(t *testing.T) {
 		}
 	}
 	p.Close()
-	eventually(t, "the session's end", second, func() bool { return s.r.Status().Sessions == 0 })
+	eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
 	s.stop()
 	s.start()
 	_, err := s.join("a", 50_001)
@@ -186,7 +186,7 @@ func TestBudgetOfTheLinkHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Close()
-	eventually(t, "the session's end", second, func() bool { return s.r.Status().Sessions == 0 })
+	eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
 	if u := s.links.Usage(DefaultLink); u.Used != 100*528 || u.Reserved != 0 {
 		t.Errorf("%+v, want the packets with their headers", u)
 	}
@@ -220,7 +220,7 @@ func TestSessionsOfATokenAndOfAllAreBounded(t *testing.T) {
 		t.Errorf("beyond all sessions: %v", err)
 	}
 	first.Close()
-	eventually(t, "a place is free", second, func() bool {
+	eventually(t, "a place is free", func() bool {
 		_, err := s.dial("a")
 		return err == nil
 	})
@@ -261,7 +261,7 @@ func TestLinkIsForOneTestAtATime(t *testing.T) {
 		t.Errorf("%+v: want about what the transfer of 20 s still takes", got)
 	}
 	p.Close()
-	eventually(t, "the link is free", second, func() bool {
+	eventually(t, "the link is free", func() bool {
 		_, err := s.join("b", 1000)
 		return err == nil
 	})

@@ -52,7 +52,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 		t.Errorf("%d packets came back", n)
 	}
 	p.Close()
-	eventually(t, "the session's end", second, func() bool { return s.r.Status().Ended["closed"] == 1 })
+	eventually(t, "the session's end", func() bool { return s.r.Status().Ended["closed"] == 1 })
 	st := s.r.Status()
 	if st.Received != 50_000 || st.Sent != 50_000 || st.Opened != 1 || st.Started != 2 || st.Sessions != 0 {
 		t.Errorf("%+v", st)
@@ -99,6 +99,6 @@ func TestStreamsRunOverBothFamilies(t *testing.T) {
 			t.Errorf("%s: %d packets came", client, n)
 		}
 		p.Close()
-		eventually(t, "the link is free", second, func() bool { return s.r.Status().Sessions == 0 })
+		eventually(t, "the link is free", func() bool { return s.r.Status().Sessions == 0 })
 	}
 }

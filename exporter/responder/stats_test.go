@@ -47,7 +47,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`oneway_responder_bytes_total forward a`:                                     -1,
 		`oneway_responder_packets_discarded_total ` + stream.UnknownSession.String(): 100,
 	}
-	eventually(t, "the metrics", 5*second, func() bool {
+	eventually(t, "the metrics", func() bool {
 		got := gathered(t, registry)
 		for name, v := range want {
 			if g, ok := got[name]; ok != (v >= 0) || ok && g != v {

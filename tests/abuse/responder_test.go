@@ -145,7 +145,7 @@ func TestHelloFromAnotherAddressMovesNoStream(t *testing.T) {
 	if err != nil || finished.Error != "" {
 		t.Fatalf("%+v, %v", finished, err)
 	}
-	if n := len(reception.Finish(t.Context(), 700, time.Second).Packets); n < 690 {
+	if n := len(reception.Finish(t.Context(), 700, 20*time.Second).Packets); n < 690 {
 		t.Errorf("%d of 700 packets came to the proved address", n)
 	}
 }

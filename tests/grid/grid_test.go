@@ -12,14 +12,14 @@ import (
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/testseed"
 )
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
 func TestAllCountsEqualTheLinksLog(t *testing.T) {
 	lab.Require(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	for _, loss := range []float64{0, 0.02, 0.20} {
 		for _, duplicate := range []float64{0, 0.05} {
 			for _, reorder := range []float64{0, 0.03} {
@@ -34,6 +34,14 @@ func TestAllCountsEqualTheLinksLog(t *testing.T) {
 	}
 }
 
+// beginsWhole damages none of the first packets: before the far end has seen a Receipt it
+// answers a packet that lost its own by damage (TestFirstPacketWithoutItsReceiptTurnsOutCorrupt
+// of package reflector), and that answer, whole as it is, counts as damaged here.
+func beginsWhole(_ sample.Direction, key uint64, f lab.Faults) lab.Faults {
+	f.Corrupt = f.Corrupt && key >= 10
+	return f
+}
+
 // packets of one run, enough for every fault of the grid to occur.
 const (
 	packets  = 1000
@@ -44,7 +52,7 @@ const (
 func compare(t *testing.T, link lab.Link, seed uint64) {
 	network := lab.Start(t, lab.Options{
 		Profile: lab.Profile{Name: "grid", Forward: link, Reverse: link}, Seed: seed,
-		Classifier: bed.Classify, SpareOthers: true,
+		Classifier: bed.Classify, SpareOthers: true, Script: beginsWhole,
 	})
 	report, each := measure(t, network)
 	if err := network.Drain(t.Context()); err != nil {

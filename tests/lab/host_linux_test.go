@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/precision"
 )
 
 func TestTCPFillsTheLink(t *testing.T) {
@@ -51,8 +53,11 @@ func TestTCPFillsTheLink(t *testing.T) {
 		if n != size {
 			t.Errorf("%d octets came, want %d", n, size)
 		}
-		if rate > 2_500_000 || rate < 1_900_000 {
+		if rate > 2_500_000 {
 			t.Errorf("%.0f bit/s over a link of 2.5 Mbit", rate)
+		}
+		if rate < 1_900_000 {
+			precision.Missed(t, fmt.Errorf("%.0f bit/s over a link of 2.5 Mbit", rate))
 		}
 		if _, others := l.Counts(sample.Forward); others.Entered == 0 {
 			t.Error("TCP did not take the link")
@@ -92,7 +97,7 @@ func TestLANIsUnimpaired(t *testing.T) {
 	l := Start(t, Options{Profile: Profile{Name: "dead", Forward: dead, Reverse: dead}})
 	for _, address := range []netip.Addr{l.Server.LAN4, l.Server.LAN6} {
 		at := listen(t, l.Server, netip.AddrPortFrom(address, 0), func(c net.Conn) { io.Copy(c, c) })
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		c, err := l.Client.DialContext(ctx, "tcp", at.String())
 		if err != nil {
@@ -230,7 +235,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	}
 	after := measure(t)
 	// The links' threads end after their goroutines: give the kernel its time.
-	for deadline := time.Now().Add(2 * time.Second); after.more(before) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(30 * time.Second); after.more(before) && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 		after = measure(t)
 	}

@@ -42,6 +42,9 @@ func New(o Options) (*Lab, error) {
 	for _, k := range l.links {
 		go k.run()
 	}
+	if err := l.Client.awaitStamps(); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	return l, nil
 }
 

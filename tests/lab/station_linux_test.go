@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"oneway.example/exporter/instant"
 )
 
@@ -28,6 +26,7 @@ type arrival struct {
 // station is a sender on one host and a receiver on the other.
 type station struct {
 	t        testing.TB
+	server   *Host // where the receiver is
 	sender   *net.UDPConn
 	receiver *net.UDPConn
 	to       netip.AddrPort
@@ -46,7 +45,7 @@ func newStation(t testing.TB, from, to *Host, v6 bool) *station {
 	if v6 {
 		network, address = "udp6", to.Addr6
 	}
-	s := &station{t: t, to: netip.AddrPortFrom(address, 862), sent: make(map[uint64]Interval)}
+	s := &station{t: t, server: to, to: netip.AddrPortFrom(address, 862), sent: make(map[uint64]Interval)}
 	err := to.Do(func() (err error) {
 		s.receiver, err = net.ListenUDP(network, net.UDPAddrFromAddrPort(s.to))
 		return err
@@ -69,17 +68,7 @@ func newStation(t testing.TB, from, to *Host, v6 bool) *station {
 }
 
 func wantStamps(c *net.UDPConn) error {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var inner error
-	err = raw.Control(func(fd uintptr) {
-		inner = errors.Join(
-			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
-			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 1<<20))
-	})
-	return errors.Join(err, inner)
+	return errors.Join(askForStamps(c), c.SetReadBuffer(1<<20))
 }
 
 func (s *station) close() {
@@ -91,11 +80,19 @@ func (s *station) close() {
 // receive keeps what comes until close.
 func (s *station) receive() {
 	buffer, control := make([]byte, 2048), make([]byte, 128)
+	ends := 0
 	for {
 		n, c, _, _, err := s.receiver.ReadMsgUDPAddrPort(buffer, control)
 		if err != nil {
 			return
 		}
+		if n == 1 { // of finish
+			if ends++; ends == 10 {
+				return
+			}
+			continue
+		}
+		ends = 0
 		a := arrival{at: stampOf(control[:c]), whole: n >= 8}
 		if a.whole {
 			a.key = binary.BigEndian.Uint64(buffer)
@@ -109,19 +106,6 @@ func (s *station) receive() {
 
 // pattern depends on every bit of the key: a damaged key shows, too.
 func pattern(key uint64, i int) byte { return byte((key+1)*0x9e3779b97f4a7c15>>56) + byte(i) }
-
-func stampOf(control []byte) instant.Time {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return 0
-	}
-	for _, m := range messages {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= 16 {
-			return instant.FromUnix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:])))
-		}
-	}
-	return 0
-}
 
 // send sends packet n with so many octets of UDP payload.
 func (s *station) send(n uint64, payload int) {
@@ -159,11 +143,29 @@ func (s *station) finish(l *Lab) []arrival {
 	if err := l.Drain(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	// A deadline in the past makes a blocked read return; buffered packets
-	// come first only without one, so read on until the buffer is empty.
-	if err := s.receiver.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+	// Packets of one octet from the receiver's own host come behind all that is in its
+	// buffer; ten in a row also behind what a busy kernel had not put there yet.
+	var own net.PacketConn
+	err := s.server.Do(func() (err error) {
+		own, err = net.ListenPacket("udp", ":0")
+		return err
+	})
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.wg.Wait()
-	return s.arrivals
+	defer own.Close()
+	done := make(chan struct{})
+	go func() { s.wg.Wait(); close(done) }()
+	for {
+		if _, err := own.WriteTo([]byte{0}, net.UDPAddrFromAddrPort(s.to)); err != nil {
+			s.t.Fatal(err)
+		}
+		select {
+		case <-done:
+			return s.arrivals
+		case <-ctx.Done():
+			s.t.Fatal("the receiver does not come to the end of its buffer")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }

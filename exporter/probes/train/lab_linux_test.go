@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/precision"
 )
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
@@ -78,7 +80,12 @@ func check(t *testing.T, run *heavy.Run, rate float64) {
 	}
 	for _, z := range d.Sizes {
 		near(t, "capacity", z.Median, rate, 0.05)
-		near(t, "dispersion", z.Dispersion, float64(z.PacketBytes)/rate, 0.2) // a mean: one train that the host held up is in it
+		// A mean: trains that the host held up are in it.
+		if want := float64(z.PacketBytes) / rate; z.Dispersion == nil || *z.Dispersion < 0.8*want {
+			t.Errorf("dispersion %v, want %v", z.Dispersion, want)
+		} else if *z.Dispersion > 1.2*want {
+			precision.Missed(t, fmt.Errorf("dispersion %v, want %v", *z.Dispersion, want))
+		}
 		if z.Fragmented == nil || *z.Fragmented {
 			t.Errorf("%d B are called fragmented", z.PacketBytes)
 		}
