@@ -61,6 +61,7 @@ tests/deps.sh fresh
 go=$(go env GOROOT)
 cache=$PWD/build/fresh
 mkdir -p "$cache"/{packages,modules,log}
+echo "module fresh" >"$cache/go.mod" # so that ./... does not look in here
 exec 9>"$cache/lock"
 flock -n 9 || fail "$cache/lock is held: another run uses this directory"
 [[ -z $(git status --porcelain) ]] || echo "fresh: this directory has changes that are not committed; HEAD is what runs"
@@ -85,6 +86,7 @@ running= output=
 # end leaves no process, and so no mount: they are in name spaces of the job's.
 end() {
   [[ -z $running ]] || kill -KILL "$running" 2>/dev/null || true
+  [[ -z $output ]] || exec {output}>&-
   wait
 }
 trap end EXIT
@@ -103,6 +105,7 @@ apart() { # log, command...
   wait "$running" || status=$?
   running=
   exec {output}>&-
+  output=
   wait "$tee" || true
   return "$status"
 }
@@ -113,7 +116,7 @@ if [[ ! -e $base ]]; then
   rm -rf --one-file-system "$cache/base"
   apart "$cache/log/base.log" debootstrap --variant=minbase --include="$base_packages" --cache-dir="$cache/packages" \
     "$suite" "$cache/base" "$mirror" || fail "no base: $cache/log/base.log"
-  tar -C "$cache/base" --numeric-owner --xattrs -cf "$base.new" . && mv "$base.new" "$base"
+  tar -C "$cache/base" --numeric-owner --xattrs --exclude='./var/cache/apt/archives/*.deb' -cf "$base.new" . && mv "$base.new" "$base"
   rm -rf --one-file-system "$cache/base"
   say "the base is made: $(du -h "$base" | cut -f1)"
 fi
