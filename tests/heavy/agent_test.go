@@ -168,7 +168,8 @@ func (a *agent) runs(t *testing.T) (all []reported) {
 func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
 	s := newSite(t, overSlow())
 	// Some four seconds a run: they mostly have to wait for each other, and no queue overflows.
-	load := []string{"duration: 1500ms", "rate: {forward: 5Mbit, reverse: 10Mbit}"}
+	// A busy host may be silent for longer than the second that is the default.
+	load := []string{"duration: 1500ms", "drain_timeout: 20s", "rate: {forward: 5Mbit, reverse: 10Mbit}"}
 	a := s.agent(t, "paths:\n"+s.path("a", load...)+s.path("b", load...))
 	const wanted = 2 // runs of each path
 	var runs map[string]float64
@@ -226,7 +227,7 @@ func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
 		})
 	}
 	for i, a := range agents {
-		load := []string{"duration: 1500ms", "rate: {forward: 5Mbit, reverse: 5Mbit}"}
+		load := []string{"duration: 1500ms", "drain_timeout: 20s", "rate: {forward: 5Mbit, reverse: 5Mbit}"}
 		a.configure(t, responders[i]+"paths:\n"+path("p", netip.AddrPortFrom(hosts[1-i].Addr4, port), pins[1-i], load...))
 		a.reload(t)
 	}
