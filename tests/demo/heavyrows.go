@@ -122,7 +122,7 @@ func (s *stack) printTrains(ctx context.Context, out io.Writer, profile lab.Prof
 		for _, payload := range payloads {
 			t := s.trains(ctx, dir, payload)
 			if t == nil {
-				fmt.Fprintf(w, "%d B\t%s\trefused\t\t\t\n", payload, dir)
+				fmt.Fprintf(w, "%d B\t%s\tuntold\t\t\t\n", payload, dir)
 				continue
 			}
 			fmt.Fprintf(w, "%d B\t%s\t%.0f kb/s\t%.0f kb/s\t%.1f ms\t", payload, dir, 8*t[0]/1e3, 8*t[1]/1e3, 1e3*t[2])
