@@ -90,7 +90,7 @@ func verdict(rows []row, err error, interrupted bool) (code int, last string) {
 		}
 		words = append(words, "untold: "+strings.Join(untold, ", "))
 	}
-	if err != nil && !(interrupted && errors.Is(err, context.Canceled)) {
+	if err != nil && (!interrupted || !errors.Is(err, context.Canceled)) {
 		code = exitFailed
 		// One line: errors may be of several.
 		words = append([]string{strings.ReplaceAll(err.Error(), "\n", "; ")}, words...)
