@@ -1,10 +1,13 @@
 package stamp
 
 import (
+	"context"
+	"net"
 	"sync"
 	"testing"
 	"time"
 
+	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/seqwin"
 )
@@ -89,5 +92,34 @@ func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	d.count(w.Counts(), seqwin.RecentBits, burst, dropped)
 	if got := d.now; got.received != 92 || got.lost != 14 || got.dropped != 4 || got.inFlight() != 0 {
 		t.Errorf("after a restart: %+v, %d in flight", got, got.inFlight())
+	}
+}
+
+// TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath floods a reflector of a small
+// buffer: what it misses of a measurement its own kernel has dropped.
+func TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath(t *testing.T) {
+	b := newBed(t, reflector.Options{ReceiveBufferBytes: 8 << 10, RatePackets: -1})
+	conn, err := net.Dial("udp4", b.peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var flooding sync.WaitGroup
+	flooding.Go(func() {
+		defer conn.Close()
+		rubbish := make([]byte, 1200)
+		for sent := 0; ctx.Err() == nil && sent < 3_000_000; sent++ {
+			_, _ = conn.Write(rubbish)
+		}
+	})
+	o := quick()
+	o.LossTimeout = 300 * time.Millisecond
+	r := b.measure(t, o, 500)
+	stop()
+	flooding.Wait()
+	f := r.Forward
+	t.Logf("%d sent, %d received, %d lost, %d dropped by the reflector's socket", *f.Sent, *f.Received, *f.Lost, *f.HostDropped)
+	if *f.HostDropped == 0 || *f.Lost != 0 || *f.Sent != *f.Received+*f.HostDropped+*f.InFlight {
+		t.Errorf("%d sent, %d received, %d lost, %d dropped by the reflector's socket, %d in flight; want no loss of the path", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, *f.InFlight)
 	}
 }

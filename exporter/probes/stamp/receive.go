@@ -148,6 +148,9 @@ func (s *session) learn(r *reply, now time.Duration) {
 		return
 	}
 	s.kind = farOurs
+	if rc.Host {
+		s.farDrops.update(uint64(rc.SocketDrops), now)
+	}
 	switch s.remote.update(rc) {
 	case newsStale:
 	case newsFirst:
@@ -330,7 +333,7 @@ func (s *session) farLost(seq uint64) bool {
 		return false
 	}
 	back := c.Base - 1 - seq
-	return back < uint64(64*s.layout.words) && c.Recent[back/64]>>(back%64)&1 == 0
+	return back < uint64(64*s.remote.words) && c.Recent[back/64]>>(back%64)&1 == 0
 }
 
 // number finds the answer's own number and what the reverse window says of it.

@@ -14,6 +14,7 @@ type remote struct {
 	epoch, previous uint32
 	counts          seqwin.Counts
 	corrupted, tx   uint64
+	words           int // of counts.Recent
 }
 
 // firstOf finds the number with which the far end's count began: what it has
@@ -69,7 +70,7 @@ func (r *remote) update(rc *wire.Receipt) news {
 
 func (r *remote) widen(rc *wire.Receipt) remote {
 	old := &r.counts
-	n := remote{known: true, epoch: rc.Epoch}
+	n := remote{known: true, epoch: rc.Epoch, words: rc.Words}
 	n.counts = seqwin.Counts{
 		First:      old.First,
 		Base:       seqwin.Extend(old.Base, rc.Base),
