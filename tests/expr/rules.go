@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -53,8 +54,11 @@ func Rules(root string) ([]Rule, error) {
 
 func (r Rule) expression() Expr {
 	e := Expr{Source: r.File + ": " + r.Record + r.Alert, Query: r.Expr, Instant: true}
-	if r.Alert != "" {
+	switch {
+	case r.Alert != "":
 		e.MayBeEmpty = "an alert that has no cause to fire"
+	case strings.HasSuffix(r.Record, "_upper"):
+		e.MayBeEmpty = "absent until every window of the range had the quantile"
 	}
 	return e
 }
