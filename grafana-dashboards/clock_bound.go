@@ -7,30 +7,27 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Shares of the median delay from which a bound is too large for the path
-// (OnewayClockErrorTooLarge) and a delay vague (vague_above), by default.
-const (
-	shareTooLarge = 0.1
-	shareVague    = 0.5
-)
+// shareTooLarge is the share of the median delay from which a bound that is above a
+// millisecond, too, is too large for the path (OnewayClockErrorTooLarge), by default.
+const shareTooLarge = 0.1
 
 // skewCoarse is a skew, in ppm, with which an hour of holdover costs 3.6 ms.
 const skewCoarse = 1
 
 func clockBoundRow(b *boardBuilder) {
-	median := agentsRec(recDelay, `q="0.5"`)
+	median := agents(metric.DelayQuantile, metric.QuantileL+`="0.5"`)
 	b.WithRow(dashboard.NewRowBuilder("How good? Bounds against the delays, offset, frequency"))
 	b.WithPanel(plot(text{
 		"Bound as share of the delay",
-		"Error bound of a path's delays over their median of 5 minutes: both clocks and both stamps. Orange from 10 % (OnewayClockErrorTooLarge, where it is above 1 ms, too), red from 50 % (counted as vague). Above 100 % nothing is reported. Click a line for its path.",
-		"percentunit", "No bound and delay together: no path with trusted clocks, or no recording rules",
-	}, ranged(agents(metric.DelayErrorBound)+" / ignoring (q) "+median, byDirection)).
+		"Error bound of a window's delays over their median: both clocks and both stamps. The line is at 10 %: above it, OnewayClockErrorTooLarge tells of bounds above 1 ms. A short path with a good clock may be at 300 % (20 us within 56 us), and that is no problem. Click a line for its path.",
+		"percentunit", "No bound and median together: no path with trusted clocks",
+	}, ranged(agents(metric.DelayErrorBound)+" / ignoring (q) ("+median+" > 0)", byDirection)).
 		Height(11).ScaleDistribution(scale(10)).DataLinks(toPath()).
 		AxisSoftMin(0.01).AxisSoftMax(1).
-		Thresholds(steps(step{0, "transparent"}, step{shareTooLarge, orange}, step{shareVague, red})).ThresholdsStyle(area()))
+		Thresholds(steps(step{0, "transparent"}, step{shareTooLarge, orange})).ThresholdsStyle(line()))
 	b.WithPanel(plot(text{
 		"Clock bound and delays",
-		"How far the agent's clock may be from UTC (thick), against the median delay of each of its paths (dashed): the further apart, the more a delay is worth. The line is at 1 ms, the floor of OnewayClockErrorTooLarge.",
+		"How far the agent's clock may be from UTC (thick), against the median delay of each window of its paths (dashed): the further apart, the more a delay is worth. The line is at 1 ms, the floor of OnewayClockErrorTooLarge.",
 		"s", "No clock is trusted",
 	},
 		ranged(agents(metric.ClockErrorBound), "bound "+byInstance),

@@ -36,16 +36,16 @@ func clockDelayRow(b *boardBuilder) {
 	}, leastMinute, ranged("sum by (job, instance, path, reason) ("+minutely(agents(metric.DelayInvalid))+")", "{{reason}} · {{path}} · {{instance}}")).
 		DataLinks(toPath()).
 		Thresholds(steps(step{0, "transparent"}, step{1, red}))))
+	b.WithPanel(counted(text{
+		"Low-confidence delays", "Share of the delays of 5 minutes that are smaller than their own error bound: on a short path with a good clock that is all of them, and no fault. They are part of every distribution.",
+		"percentunit", "No delay was measured, or no recording rules",
+	}, 1, ranged(agentsRec(recLowConfident), byDirection)).
+		DataLinks(toPath()).Thresholds(steps(step{0, "transparent"})))
 	for _, d := range []struct {
 		title, description, empty string
 		of                        *metric.Desc
 		alarm                     step
 	}{
-		{
-			"Low-confidence delays", "Delays a minute that are smaller than their own error bound: on a short path with a good clock that is all of them, and no fault. They are part of every distribution.",
-			"None: every bound was below its delay", metric.DelayLowConfidence,
-			step{0, "text"},
-		},
 		{
 			"Negative delays", "Packets a minute that arrived before they were sent by more than their bound, between clocks that both said they were synchronised: one of them is wrong (OnewayNegativeDelay). They are counted and shown, never clamped.",
 			"Nothing measured in this time range", metric.DelayNegative,

@@ -280,3 +280,24 @@ func TestExemplarsOfRunsAreShown(t *testing.T) {
 		t.Errorf("no query of the buckets of %s asks for exemplars", metric.LoadedDelay.Name)
 	}
 }
+
+// The bound of a window is that of its own median, and of no other: not of one of several
+// windows, which the rules record.
+func TestABoundIsDrawnAroundTheMedianOfItsOwnWindow(t *testing.T) {
+	seen := 0
+	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
+		for _, target := range p.Targets {
+			q, ok := target.(prometheus.Dataquery)
+			if !ok || !strings.Contains(q.Expr, metric.DelayErrorBound.Name+"{") || !strings.Contains(q.Expr, "quantile") {
+				continue
+			}
+			seen++
+			if !strings.Contains(q.Expr, metric.DelayQuantile.Name+"{") || strings.Contains(q.Expr, "oneway:") {
+				t.Errorf("%s has a bound beside a median of other windows", q.Expr)
+			}
+		}
+	})
+	if seen < 7 {
+		t.Errorf("saw %d queries of bound and median: fewer than there are", seen)
+	}
+}

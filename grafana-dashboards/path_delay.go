@@ -19,18 +19,18 @@ func delayRow(b *boardBuilder) {
 	b.WithPanel(delayExcess())
 }
 
-// delayLines is one direction over time. The bound is drawn around the median as
-// a band: what the truth may be, not how much the delay varies; that is the paler
-// band from min to p95. The axis does not begin at zero, where a quiet path would be
+// delayLines is one direction over time. The bound is drawn around the median of the same
+// window as a band: what the truth may be, not how much the delay varies; that is the
+// paler band from min to p95. The axis does not begin at zero, where a quiet path would be
 // a flat line at the top: the bound is its smallest range, so that variation which
 // the clocks could have made looks small, too.
 func delayLines(name, matcher string) *timeseries.PanelBuilder {
-	p50 := rec(recDelay, matcher, `q="0.5"`)
-	bound := "on (job, instance, path, probe, direction) " + of(metric.DelayErrorBound, matcher)
+	p50 := windowMedian(matcher)
+	bound := "ignoring (q) " + of(metric.DelayErrorBound, matcher)
 	main := colorOf(name)
 	return plot(text{
 		"Delay " + name,
-		"Instead of thesis figures 5.3, 5.4 and 6.1b, which have the delay of the load itself: here it is that of light test packets beside whatever the path carries. Median and 95th percentile of 5 minutes, and the smallest delay of each window: what the path takes when no queue stands. The strong band around the median is the error bound of both clocks and stamps, the pale one reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven.",
+		"Instead of thesis figures 5.3, 5.4 and 6.1b, which have the delay of the load itself: here it is that of light test packets beside whatever the path carries. Median and smallest delay of each window (what the path takes when no queue stands), and the 95th percentile of 5 minutes. The strong band around a window's median is the error bound of the same window: the true median of its packets is in it. The pale band reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven, and no median where half of a window was lost.",
 		"s", noDelay,
 	},
 		ranged(rec(recDelay, matcher, `q="0.95"`), "p95"),
@@ -54,6 +54,11 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 			color(main), prop("custom.lineWidth", 0),
 			prop("custom.hideFrom", map[string]bool{"legend": true, "tooltip": true, "viz": false}),
 		})
+}
+
+// windowMedian is the median of each window: what oneway_delay_error_bound_seconds is of.
+func windowMedian(matchers ...string) string {
+	return of(metric.DelayQuantile, append(matchers, metric.QuantileL+`="0.5"`)...)
 }
 
 // delayHeat falls back to a native histogram only where there are no classic

@@ -10,7 +10,7 @@ func variationRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Variation and round trip"))
 	b.WithPanel(lines(text{
 		"Delay variation (PDV)",
-		"Delay less the smallest of its window (RFC 5481 section 4.2): what a playout buffer has to cover. Free of a constant clock offset, so it can be believed when the delay itself cannot.",
+		"Delay less the smallest of its window (RFC 5481 section 4.2): what a playout buffer has to cover. Free of a constant clock offset, so it can be believed when the delay itself cannot. Of 5 minutes, interpolated in the histogram's bucket: below 10 us, to 50 us, to 0.1 ms, and so on.",
 		"s", noRules,
 	},
 		ranged(rec(recVariation, `q="0.5"`), "{{direction}} p50"),

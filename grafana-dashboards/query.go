@@ -20,6 +20,7 @@ const (
 	recRoundLoss    = "oneway:round_trips_lost:ratio5m"
 	recExcess       = "oneway:delay_excess_seconds"
 	recExcessCause  = "oneway:delay_excess:cause"
+	recLowConfident = "oneway:delay_low_confidence:ratio5m"
 	recSkipped      = "oneway:schedule_skipped:ratio5m"
 	recLate         = "oneway:schedule_late:ratio5m"
 	forward         = `direction="forward"`
