@@ -48,7 +48,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	if err != nil || len(back) != 100 {
 		t.Errorf("%d packets were sent, %v", len(back), err)
 	}
-	if n := len(reception.Finish(t.Context(), 100, reverse.Idle).Packets); n != 100 {
+	if n := len(reception.Finish(t.Context(), 100, patience).Packets); n != 100 {
 		t.Errorf("%d packets came back", n)
 	}
 	p.Close()

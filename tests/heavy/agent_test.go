@@ -84,8 +84,11 @@ func (s *site) path(name string, options ...string) string {
 func path(name string, to netip.AddrPort, pin string, options ...string) string {
 	options = append([]string{
 		"type: saturate", "every: 10s", "link: uplink", "responder: " + strconv.Quote(to.String()), "token_file: token", "pin: " + pin,
-		"idle: {duration: 200ms, interval: 20ms}", "skip: 200ms", "drain_timeout: 1s",
+		"idle: {duration: 200ms, interval: 20ms}", "skip: 200ms",
 	}, options...)
+	if !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "drain_timeout:") }) {
+		options = append(options, "drain_timeout: 1s")
+	}
 	return fmt.Sprintf("  - {name: %s, peer: %q, probes: [{%s}]}\n", name, to.Addr(), strings.Join(options, ", "))
 }
 
@@ -168,8 +171,8 @@ func (a *agent) runs(t *testing.T) (all []reported) {
 func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
 	s := newSite(t, overSlow())
 	// Some four seconds a run: they mostly have to wait for each other, and no queue overflows.
-	// A busy host may be silent for longer than the second that is the default.
-	load := []string{"duration: 1500ms", "drain_timeout: 20s", "rate: {forward: 5Mbit, reverse: 10Mbit}"}
+	// Nor is the host's silence of a second, where it is busy, an end.
+	load := []string{"duration: 1500ms", "drain_timeout: 10s", "rate: {forward: 5Mbit, reverse: 10Mbit}"}
 	a := s.agent(t, "paths:\n"+s.path("a", load...)+s.path("b", load...))
 	const wanted = 2 // runs of each path
 	var runs map[string]float64
@@ -227,7 +230,7 @@ func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
 		})
 	}
 	for i, a := range agents {
-		load := []string{"duration: 1500ms", "drain_timeout: 20s", "rate: {forward: 5Mbit, reverse: 5Mbit}"}
+		load := []string{"duration: 1500ms", "drain_timeout: 10s", "rate: {forward: 5Mbit, reverse: 5Mbit}"}
 		a.configure(t, responders[i]+"paths:\n"+path("p", netip.AddrPortFrom(hosts[1-i].Addr4, port), pins[1-i], load...))
 		a.reload(t)
 	}
@@ -261,8 +264,9 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	a.configure(t, before+`  - {name: other, peer: "127.0.0.1:862", probes: [{type: stamp}]}`+"\n")
 	a.reload(t)
 	eventually(t, "the run completes", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 })
-	if n := len(spans(s.drained(t))); n != 1 {
-		t.Errorf("%d sessions were on the link, want 1", n)
+	// On a busy machine the next may have begun by now; none was cut short.
+	if runs := a.metrics(t, "oneway_probe_runs_total"); sum(runs) != sum(runs, `"completed"`)+sum(runs, `"overrun"`) {
+		t.Errorf("%v runs are counted, want those alone that completed", runs)
 	}
 
 	c, _ := s.network.Counts(sample.Reverse)
@@ -280,9 +284,10 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	if len(all) != 3 {
 		t.Fatalf("%d sessions were on the link, want 3", len(all))
 	}
-	if late := all[1].sent.Time().Sub(changed); late > time.Second {
-		t.Errorf("the responder went on sending for %v", late)
+	if all[1].packets >= all[0].packets {
+		t.Errorf("%d packets of the run that was ended, %d of a whole one", all[1].packets, all[0].packets)
 	}
+	punctual(t, "the responder's last packet", all[1].sent.Time().Sub(changed), time.Second)
 	if got := a.runs(t); got[0].Result != "completed" || got[1].Result != "incomplete" || got[1].Reason != "stopped" || got[2].Result != "completed" {
 		t.Errorf("the reports: %+v", got)
 	}
