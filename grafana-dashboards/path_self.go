@@ -52,10 +52,11 @@ func selfRow(b *boardBuilder) {
 	}, ranged(here(quantileBy("0.99", metric.HostDelay)), "{{instance}} {{event}}")).
 		ScaleDistribution(scale(10)))
 	b.WithPanel(counted(text{
-		"Dropped and refused by this host",
-		"Datagrams that the kernel dropped at our socket for want of buffer: they look like loss and are ours. And sends that it refused: they are counted as skipped, not as lost.",
+		"Dropped and refused by hosts",
+		"Test packets of the path that the receiving host dropped at its socket for want of buffer: the far end's forward, this host's in reverse; neither received nor lost. Datagrams of any kind that this host's kernel dropped at our sockets, and sends that it refused.",
 		perMinute, "None in this time range",
 	}, leastMinute,
+		ranged(minutely(of(metric.PacketsHostDropped)), "{{direction}} dropped by its receiver"),
 		ranged(here(minutely(of(metric.SocketDrops))), "{{instance}} {{socket}} dropped"),
 		ranged(here(minutely(of(metric.SendErrors))), "{{instance}} {{socket}}: {{reason}}"),
 	).DrawStyle(common.GraphDrawStyleBars).FillOpacity(60))

@@ -12,16 +12,24 @@ const axisWidth = 80
 // voiceRow shows R above the loss and the delay that made it, as thesis figure
 // 7.2 does, all three of the same windows.
 func voiceRow(b *boardBuilder) {
+	rMost := "(" + call(metric.VoiceR) + ") + (" + call(metric.VoiceRError) + ")"
+	rLeast := "(" + call(metric.VoiceR) + ") - (" + call(metric.VoiceRError) + ")"
 	b.WithRow(dashboard.NewRowBuilder("Voice: R above the loss and delay that made it"))
 	b.WithPanel(lines(text{
 		"R, $codec",
-		"Replaces thesis figure 7.2 (c), which has the simplified model. Transmission rating by ITU-T G.107 of a call over this direction with codec $codec (chosen above) and an adaptive playout buffer. Areas are the user satisfaction of its Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all.",
+		"Replaces thesis figure 7.2 (c), which has the simplified model. Transmission rating by ITU-T G.107 of a call over this direction with codec $codec (chosen above) and an adaptive playout buffer. Areas are the user satisfaction of its Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all. Dotted: what R may be within the error bound of the delay.",
 		"none", "No rating: no valid delay, or under 10 packets a window",
-	}, ranged(call(metric.VoiceR), "{{direction}}")).Span(24).Height(8).Min(0).Max(100).
+	},
+		ranged(call(metric.VoiceR), "{{direction}}"),
+		ranged(rMost, "{{direction}}, at the most"),
+		ranged(rLeast, "{{direction}}, at the least"),
+	).Span(24).Height(8).Min(0).Max(100).
 		AxisWidth(axisWidth).LineWidth(2).
 		Thresholds(steps(step{0, "dark-red"}, step{50, red}, step{60, orange}, step{70, yellow}, step{80, "light-green"}, step{90, green})).
 		ThresholdsStyle(area()).
-		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color("super-light-orange")}))
+		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color("super-light-orange")}).
+		OverrideByRegexp("/^forward, at/", props{color(blue), dotted(), prop("custom.lineWidth", 1)}).
+		OverrideByRegexp("/^reverse, at/", props{color("super-light-orange"), dotted(), prop("custom.lineWidth", 1)}))
 	b.WithPanel(counted(text{
 		"Loss of the same windows",
 		"Replaces thesis figure 7.2 (a). Lost over decided packets of each window.",
