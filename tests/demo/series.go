@@ -42,10 +42,13 @@ func (s *stack) value(ctx context.Context, q string) *float64 {
 	return &v
 }
 
+// counterNames are what countRows needs, each between oneway_packets_ and _total, if it has that.
+var counterNames = []string{"sent", "received", "lost", "host_dropped", "duplicated", "corrupted", "in_flight"}
+
 // counters are the packet counters of a direction, all of one scrape: they are of one query.
 // Absent ones are not in the map.
 func (s *stack) counters(ctx context.Context, d sample.Direction) map[string]float64 {
-	all, err := s.query(ctx, fmt.Sprintf(`{__name__=~"oneway_packets_(sent|received|lost|duplicated|corrupted)_total|oneway_packets_in_flight",%s,direction=%q}`, selector, d))
+	all, err := s.query(ctx, fmt.Sprintf(`{__name__=~"oneway_packets_(%s)(_total)?",%s,direction=%q}`, strings.Join(counterNames, "|"), selector, d))
 	s.failed(err)
 	out := map[string]float64{}
 	for _, one := range all {

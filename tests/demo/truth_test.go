@@ -133,6 +133,20 @@ func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 	}
 }
 
+func TestCountersThatAreAskedForAreAllThatTheRowsNeed(t *testing.T) {
+	v := map[string]float64{}
+	for _, name := range counterNames {
+		v[name] = 0
+	}
+	v["sent"], v["received"] = 1, 1
+	log := pathLog{questions: []lab.Record{{Fate: lab.Delivered, Entry: base, Exit: at(time.Millisecond)}}}
+	for _, r := range judged(countRows(sample.Forward, lab.Link{}, &log, v)) {
+		if r.Status != statusOK {
+			t.Errorf("%s: %s: %s", r.Name, r.Status, r.Reason)
+		}
+	}
+}
+
 func TestRunThatIsRepeatedKeepsWhatWasTold(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
 	got := merge([]row{{Name: "a", Measured: v(1), Status: statusOK}, {Name: "b", Status: statusUntold}}, []row{{Name: "a", Status: statusUntold}, {Name: "b", Measured: v(2), Status: statusOK}})
