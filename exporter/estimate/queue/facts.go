@@ -52,7 +52,7 @@ func (r *run) look(w part) facts {
 // count finds the rates.
 func (r *run) count(f *facts) {
 	var arrivals []instant.Time
-	var octets []float64 // that had arrived with each
+	var octets []float64 // that had arrived with each, or would have if the sender had not paused
 	var sent, arrived float64
 	for i := range r.load {
 		p := &r.load[i]
@@ -65,7 +65,7 @@ func (r *run) count(f *facts) {
 			f.lost++
 			continue
 		}
-		arrived += float64(p.IPBytes)
+		arrived += float64(p.IPBytes) + r.unsent(i)
 		arrivals, octets = append(arrivals, p.Arrived), append(octets, arrived)
 	}
 	if f.length() > 0 {

@@ -23,6 +23,8 @@ type run struct {
 	idle idle
 	// bytes is the size of the load's packets, the largest if they differ.
 	bytes int
+	// paused is by packet of the load; see pauses.
+	paused []float64
 }
 
 // idle is the empty path.
@@ -58,6 +60,7 @@ func newRun(packets []Packet, o Options) run {
 	}
 	r.idle = r.empty(packets[:split])
 	r.shift = r.smallest(packets)
+	r.paused = r.pauses()
 	return r
 }
 

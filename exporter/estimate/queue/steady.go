@@ -156,13 +156,13 @@ func (r *run) arrivals(w part, width time.Duration, n int) []float64 {
 		if p.Arrived == 0 {
 			continue
 		}
-		t := r.arrived(p) - w.from
+		t, bytes := r.arrived(p)-w.from, float64(p.IPBytes)+r.unsent(i)
 		switch {
 		case began && t > last && last >= 0:
-			add(last, t, float64(p.IPBytes))
+			add(last, t, bytes)
 		case began && t > 0 && t > last:
 			// The part that lies within.
-			add(0, t, float64(p.IPBytes)*float64(t)/float64(t-last))
+			add(0, t, bytes*float64(t)/float64(t-last))
 		case t >= 0 && int(t/width) < n:
 			bins[t/width] += float64(p.IPBytes)
 		}
