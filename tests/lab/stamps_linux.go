@@ -28,7 +28,7 @@ func (h *Host) awaitStamps() error {
 	if err != nil {
 		return fmt.Errorf("lab: await stamps: %w", err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if err := askForStamps(c); err != nil {
 		return fmt.Errorf("lab: await stamps: %w", err)
 	}

@@ -87,7 +87,6 @@ type slewing struct {
 	bound  float64 // ns
 	// error is what it is off, frequency the oscillator's error, slew what is corrected.
 	error, frequency, slew float64
-	shown                  instant.Time
 	left                   float64 // ns, of the present correction
 }
 

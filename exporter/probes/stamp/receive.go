@@ -313,7 +313,8 @@ func (s *session) answerOf(in *tstamp.In, r *reply, f *flight, now time.Duration
 // trusted that cannot be told, and no direction is blamed.
 func (s *session) overdue(a *answer, f *flight) (lost [2]bool) {
 	p := &a.packet
-	if trusted := bound.Clocks(a.clock.bound, p.Far).Reason == sample.OK; !trusted && !(a.shared && bound.SharedClock(a.clock.bound, p.Far)) {
+	trusted := bound.Clocks(a.clock.bound, p.Far).Reason == sample.OK
+	if shared := a.shared && bound.SharedClock(a.clock.bound, p.Far); !trusted && !shared {
 		return lost
 	}
 	t1 := f.user

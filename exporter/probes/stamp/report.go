@@ -29,13 +29,13 @@ type Report struct {
 	// Stamps counts the stamps used, by event (t1..t4) and origin; "absent" are missing ones.
 	Stamps map[string]map[string]uint64 `json:"stamps"`
 	// StampError is what the bounds have for a receive stamp of this host's kernel.
-	StampError StampError `json:"stamp_error"`
+	StampError ReceiveStamp `json:"stamp_error"`
 	// Error is the last error that the network reported for the peer.
 	Error string `json:"error,omitempty"`
 }
 
-// StampError limits the error of a stamp, in seconds.
-type StampError struct {
+// ReceiveStamp limits the error of a receive stamp, in seconds.
+type ReceiveStamp struct {
 	Seconds float64 `json:"seconds"`
 	// Calibrated: it was measured on the path's interface; else it is assumed.
 	Calibrated bool `json:"calibrated"`
@@ -160,7 +160,7 @@ func (s *session) report() Report {
 		}
 	}
 	limit, calibrated := s.ends.Near.Receive()
-	r.StampError = StampError{limit.Seconds(), calibrated}
+	r.StampError = ReceiveStamp{limit.Seconds(), calibrated}
 	if s.peerError != nil {
 		r.Error = s.peerError.Error()
 	}
