@@ -56,7 +56,7 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Flag("ttl", "Time to live.").Default("255").IntVar(&o.TTL)
 	cmd.Flag("schedule", "periodic or poisson.").Default("periodic").StringVar(&o.Schedule)
 	cmd.Flag("key-file", "File with the shared secret of authenticated mode.").StringVar(&o.KeyFile)
-	cmd.Flag("timeout", "A packet without an answer for so long is lost.").Default("3s").DurationVar(&o.LossTimeout)
+	cmd.Flag("timeout", "Waiting time of either direction: a packet that takes longer is lost, and so is a round trip.").Default("3s").DurationVar(&o.LossTimeout)
 	cmd.Flag("local", "Address to send from.").StringVar(&o.Local)
 	cmd.Flag("hardware", "Use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&o.Hardware)
 	cmd.Flag("path-minimum", "What the delay of either direction is known to be at least; it bounds the clocks' offset. 0: not known.").Default("0s").DurationVar(&o.PathMinimum)
