@@ -60,6 +60,7 @@ var (
 	DelayInvalid = &Desc{
 		Name: "oneway_delay_invalid_total", Kind: Counter, Labels: []string{Path, Probe, Direction, ReasonL},
 		Help:   "Delays that were measured and not reported, by the reason why no bound could be given: a clock that is not trusted or was stepped, a stamp that is missing, a bound above max_bound, above an hour or below zero (bound_too_large).",
+		Absent: "Until the first, of each reason.",
 		Source: "design, invariant 2",
 	}
 	// DelayNegative is oneway_delay_negative_total.

@@ -56,6 +56,10 @@ func (r *reference) grow(n uint64) {
 		if 16*came < r.size {
 			return
 		}
+		// Of what lies further back than was remembered till now nothing is known.
+		for i := r.next - min(r.next, 2*r.size); i < r.next-min(r.next, r.size); i++ {
+			delete(r.arrived, i)
+		}
 		r.size *= 2
 	}
 }

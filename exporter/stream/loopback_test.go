@@ -84,13 +84,21 @@ func TestStreamArrivesAsItWasPlanned(t *testing.T) {
 			if len(received.Packets) != p.Packets() || received.CorruptPackets != 0 {
 				t.Fatalf("%d packets came, %d of them damaged; want %d", len(received.Packets), received.CorruptPackets, p.Packets())
 			}
+			late := 0
 			for i, r := range received.Packets {
 				if int(r.Seq) != i {
 					t.Fatalf("packet %d came as number %d", r.Seq, i)
 				}
 				s := sent.Packets[r.Seq]
-				if s.Stamp.Origin != sample.Kernel || r.Stamp.Origin != sample.Kernel {
-					t.Fatalf("packet %d: stamps of %v and %v, want the kernel's", r.Seq, s.Stamp.Origin, r.Stamp.Origin)
+				// A kernel's transmit stamp that a machine standing still brings too late is not
+				// waited for: the packet has the user's, and says so.
+				if s.Stamp.Origin == sample.User {
+					late++
+				} else if s.Stamp.Origin != sample.Kernel {
+					t.Fatalf("packet %d: a transmit stamp of origin %v", r.Seq, s.Stamp.Origin)
+				}
+				if r.Stamp.Origin != sample.Kernel {
+					t.Fatalf("packet %d: a receive stamp of origin %v, want the kernel's", r.Seq, r.Stamp.Origin)
 				}
 				if d := r.Stamp.At.Sub(s.Stamp.At); d < 0 || d > time.Second {
 					t.Fatalf("packet %d took %v", r.Seq, d)
@@ -98,6 +106,9 @@ func TestStreamArrivesAsItWasPlanned(t *testing.T) {
 				if s.Stamp.At < s.Due {
 					t.Fatalf("packet %d left %v early", r.Seq, s.Due.Sub(s.Stamp.At))
 				}
+			}
+			if late > p.Packets()/100 {
+				t.Errorf("%d of %d packets have no transmit stamp of the kernel", late, p.Packets())
 			}
 		})
 	}
