@@ -100,20 +100,18 @@ const agentClock = `clock:
 
 // nearConfig sends a packet every 5 ms, a quarter of what a guest carries without loss:
 // a processor that has slept for 20 ms needs 40 us more to send, which is part of the bound.
-//
-// A delay whose bound is larger than itself is not valid by default. Here the path is
-// 0.1 ms short and nearly every delay would be: the bound is what is looked at.
 const nearConfig = agentClock + nearPaths
 
 // receiverConfig is that of a host with a receiver: who watches a gpsd that does not run
-// is told so (OnewayGNSSSilent). The path "strict" is as a user would have it: its packets
-// are not judged, only its metrics are.
+// is told so (OnewayGNSSSilent). The path "strict" takes no delay of a bound above 150 ms: its
+// packets are not judged, only its metrics are.
 const receiverConfig = agentClock + `  gpsd: {address: "127.0.0.1:2947"}
 ` + nearPaths + `  - name: strict
     peer: ` + FarAddress + `
     probes:
       - type: stamp
         interval: 200ms
+        max_bound: 150ms
 `
 
 const nearPaths = `paths:

@@ -127,7 +127,7 @@ const gpsdName = "gpsd"
 func sentencesLate() Scenario {
 	return Scenario{
 		Name: "NMEA 400 ms late, no PPS", States: []string{"synchronised", "unsynchronised", "synchronised"}, Reason: "near_unsynchronised",
-		Metric: `oneway_clock_reference_info{kind="nmea"} is there`, Alert: "OnewayClockErrorTooLarge",
+		Metric: `oneway_clock_reference_info{kind="nmea"} is there`, Alert: "OnewayDelayBoundAboveLimit",
 		Met: func(near, _ *Values) bool { return near.Appeared("oneway_clock_reference_info", ",nmea}") },
 		Do: func(r *Run) error {
 			return inTurn(
