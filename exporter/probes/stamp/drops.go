@@ -3,6 +3,8 @@ package stamp
 import (
 	"sync"
 	"time"
+
+	"oneway.example/exporter/sched"
 )
 
 // drops shares out what a socket has dropped (SO_RXQ_OVFL) among the losses that are decided
@@ -41,3 +43,22 @@ func (d *drops) take(lost uint64, now, keep time.Duration) uint64 {
 	d.left -= n
 	return n
 }
+
+// droppedHere says how many of the reverse losses decided now this host's socket has
+// dropped.
+func (s *session) droppedHere(lost uint64) uint64 {
+	if s.hub == nil || lost == 0 {
+		return 0
+	}
+	now := sched.Now()
+	s.hub.drops.update(s.hub.conn.Stats().Dropped, now)
+	return s.hub.drops.take(lost, now, s.explains())
+}
+
+// droppedThere says so of the forward losses and the far end's socket.
+func (s *session) droppedThere(lost uint64) uint64 {
+	return s.farDrops.take(lost, sched.Now(), s.explains())
+}
+
+// explains is for how long after a drop a loss may be decided that it explains.
+func (s *session) explains() time.Duration { return s.opts.LossTimeout + 2*tickInterval }
