@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/tests/tap"
 )
 
 // stampsPatience is how long awaitStamps waits; the kernel takes milliseconds, and longer
@@ -47,7 +47,7 @@ func (h *Host) awaitStamps() error {
 		if err != nil {
 			return fmt.Errorf("lab: await stamps: %w", err)
 		}
-		if at := stampOf(control[:n]); at != 0 && at <= sent {
+		if at := tap.Stamp(control[:n]); at != 0 && at <= sent {
 			return nil
 		}
 	}
@@ -63,18 +63,4 @@ func askForStamps(c *net.UDPConn) error {
 	var inner error
 	err = raw.Control(func(fd uintptr) { inner = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) })
 	return errors.Join(err, inner)
-}
-
-// stampOf is the kernel's stamp in a control message, zero if there is none.
-func stampOf(control []byte) instant.Time {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return 0
-	}
-	for _, m := range messages {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= 16 {
-			return instant.FromUnix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:])))
-		}
-	}
-	return 0
 }

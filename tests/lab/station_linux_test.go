@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/tests/tap"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m.Run)) }
@@ -93,7 +94,7 @@ func (s *station) receive() {
 			continue
 		}
 		ends = 0
-		a := arrival{at: stampOf(control[:c]), whole: n >= 8}
+		a := arrival{at: tap.Stamp(control[:c]), whole: n >= 8}
 		if a.whole {
 			a.key = binary.BigEndian.Uint64(buffer)
 		}

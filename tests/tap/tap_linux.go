@@ -90,7 +90,7 @@ func (t *Tap) read() (packets []Packet, err error) {
 		}
 		link, ok := from.(*unix.SockaddrLinklayer)
 		if p, is := parse(buffer[:n]); ok && is {
-			p.At, p.Outgoing = stamp(control[:c]), link.Pkttype == unix.PACKET_OUTGOING
+			p.At, p.Outgoing = Stamp(control[:c]), link.Pkttype == unix.PACKET_OUTGOING
 			packets = append(packets, p)
 		}
 	}
@@ -109,7 +109,8 @@ func parse(b []byte) (p Packet, ok bool) {
 	return p, true
 }
 
-func stamp(control []byte) instant.Time {
+// Stamp is the kernel's stamp (SO_TIMESTAMPNS) in the control messages of a packet, zero if there is none.
+func Stamp(control []byte) instant.Time {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
 		return 0
