@@ -7,13 +7,14 @@ import "time"
 //
 // It is proven, and a few packets of a wide bound of their own, which a host has
 // held up, do not widen it. The smallest delay is that of the packets that were
-// not: up to seven, whose bound is more than twice that of the one after them, are
+// not: those whose bound is more than twice the median bound, fewer than half, are
 // set aside. Its truth is at most the least of all upper ends, and at least the
 // least of the others' lower ends. The true median lies between the medians of all lower
 // and of all upper ends, since an order statistic grows with each of its values.
 //
-// A window of more than Exact packets has no ends of single packets any more. If all but k
-// of them have a bound of at most b, the true delay of rank r lies between those of the
+// A window of more than Exact packets has no ends of single packets any more. Of these it
+// sets aside up to seven, whose bound is more than twice that of the one after them. If all
+// but k packets have a bound of at most b, the true delay of rank r lies between those of the
 // ranks r-k and r+k, give or take b and half a bucket of the histogram; the best k is taken.
 func (s Snapshot) Bound() time.Duration {
 	if s.Count == 0 {
@@ -23,10 +24,13 @@ func (s Snapshot) Bound() time.Duration {
 }
 
 func (s Snapshot) minBound() time.Duration {
+	if s.sorted != nil {
+		return max(s.Min-s.sorted.low, s.high-s.Min)
+	}
 	low := s.low
 	ordinary := 2 * s.widest[len(s.widest)-1].bound
-	for i, w := range s.widest {
-		if uint64(i) < s.Count && (ordinary == 0 || w.bound <= ordinary) {
+	for _, w := range s.widest {
+		if ordinary == 0 || w.bound <= ordinary {
 			low = min(low, w.low)
 		}
 	}

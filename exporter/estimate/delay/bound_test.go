@@ -42,12 +42,25 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 	if got := w.Snapshot().Bound(); got < 90*us || got > 90*us+10*us {
 		t.Errorf("bound %v, want little more than 90 us and the width of a bucket", got)
 	}
-	var few Window
-	for i := range 5 { // too few to call any of them wide
-		few.Add(sample.Delay{Value: 30 * ms, Bound: 90*us + time.Duration(i/4)*ms, Reason: sample.OK})
+	for _, n := range []int{100, 300} {
+		w.Reset()
+		for i := range n { // 40 %, with ends far below and above
+			d := sample.Delay{Value: 30 * ms, Bound: 90 * us, Reason: sample.OK}
+			if i%5 < 2 {
+				d.Bound = 20 * ms
+			}
+			w.Add(d)
+		}
+		if got := w.Snapshot().minBound(); got != 90*us {
+			t.Errorf("bound of the smallest of %d, 40 %% held up: %v, want 90 us", n, got)
+		}
 	}
-	if got := few.Snapshot().Bound(); got != 1090*us {
-		t.Errorf("bound of five packets %v, want that of the widest, 1.09 ms", got)
+	var two Window
+	for i := range 2 { // which of them is ordinary cannot be told
+		two.Add(sample.Delay{Value: 30 * ms, Bound: 90*us + time.Duration(i)*ms, Reason: sample.OK})
+	}
+	if got := two.Snapshot().Bound(); got != 1090*us {
+		t.Errorf("bound of two packets %v, want that of the widest, 1.09 ms", got)
 	}
 }
 
@@ -84,9 +97,14 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 		s := w.Snapshot()
 		// The truth of the smallest may be that of any packet that is not set aside.
 		least, most := time.Duration(1<<62), time.Duration(1<<62)
+		ordered := slices.Sorted(slices.Values(bounds))
+		ordinary := 2 * ordered[n/2]
+		if n > Exact {
+			ordinary = 2 * ordered[n-8]
+		}
 		for i, d := range truth {
 			most = min(most, d)
-			if n < 8 || bounds[i] <= 2*s.widest[7].bound {
+			if bounds[i] <= ordinary {
 				least = min(least, d)
 			}
 		}

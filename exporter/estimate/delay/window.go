@@ -49,6 +49,9 @@ type interval struct{ value, bound time.Duration }
 type order struct {
 	values, lows, highs []time.Duration
 	of                  uint64
+	// low is the least of the lower ends of the packets whose bound is no more than twice
+	// the median bound.
+	low time.Duration
 }
 
 // Add takes the delay of one packet: unique and in time, which the caller sees
@@ -156,8 +159,20 @@ func (o *order) fill(from []interval) {
 	if o.of == uint64(len(from)) {
 		return
 	}
-	o.values, o.lows, o.highs = o.values[:0], o.lows[:0], o.highs[:0]
+	o.values, o.lows, o.highs, o.low = o.values[:0], o.lows[:0], o.highs[:0], math.MaxInt64
 	for _, v := range from {
+		o.lows = append(o.lows, v.bound)
+	}
+	slices.Sort(o.lows) // the bounds, for now
+	var ordinary time.Duration
+	if len(from) > 0 {
+		ordinary = 2 * o.lows[len(from)/2]
+	}
+	o.lows = o.lows[:0]
+	for _, v := range from {
+		if v.bound <= ordinary {
+			o.low = min(o.low, v.value-v.bound)
+		}
 		o.values = append(o.values, v.value)
 		o.lows = append(o.lows, v.value-v.bound)
 		o.highs = append(o.highs, v.value+v.bound)
