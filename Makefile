@@ -108,7 +108,7 @@ check-generated: generate ## fails if a generated file is not current
 	git diff --exit-code
 
 .PHONY: fresh
-fresh: ## demo, test and .ci/run on a bare Debian, from a clean clone of HEAD; root (FRESH_STEPS='demo test ci')
+fresh: ## demo, and .ci/run with its tests, on a bare Debian, from a clean clone of HEAD; root (FRESH_STEPS='demo test ci')
 	@FRESH_STEPS='$(FRESH_STEPS)' tests/fresh.sh
 
 .PHONY: clean

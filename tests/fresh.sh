@@ -4,8 +4,8 @@
 # else, from a clean clone of HEAD. What a package list forgot, or a file that only the
 # author's machine has, fails here.
 #
-#   make fresh                          every step; needs root, and 10 GB below build/fresh
-#   make fresh FRESH_STEPS='demo ci'    some of: demo test ci
+#   make fresh                       demo and ci, which runs make test; needs root, and 10 GB below build/fresh
+#   make fresh FRESH_STEPS=test      some of: demo test ci
 #   FRESH_SUITE=trixie                  another Debian than bookworm
 #
 # Every step begins with the bare base, an empty Go build cache and a new clone. Kept in build/fresh for
@@ -53,7 +53,7 @@ fail() {
 
 cd "$(dirname "$0")/.."
 [[ $(id -u) -eq 0 ]] || fail "user $(id -un): mounts and a root file system need root: sudo make fresh"
-read -ra steps <<<"${FRESH_STEPS:-demo test ci}"
+read -ra steps <<<"${FRESH_STEPS:-demo ci}"
 for step in "${steps[@]}"; do
   [[ -n ${commands[$step]:-} ]] || fail "FRESH_STEPS: '$step' is none of: demo test ci"
 done
