@@ -24,8 +24,8 @@ var (
 	// SocketDrops is oneway_socket_drops_total.
 	SocketDrops = &Desc{
 		Name: "oneway_socket_drops_total", Kind: Counter, Labels: []string{"socket"},
-		Help:   "Datagrams that the kernel dropped at our socket for want of buffer; they look like loss and are ours.",
-		Source: "Linux SO_RXQ_OVFL",
+		Help:   "Datagrams that the kernel dropped at our socket for want of buffer: this host's fault, and no loss of the path. Those with a wrong UDP checksum are not among them, as far as the host's own counts tell.",
+		Source: "Linux SO_MEMINFO, RcvbufErrors and MemErrors of /proc/net/snmp",
 	}
 	// SocketDiscarded is oneway_socket_packets_discarded_total.
 	SocketDiscarded = &Desc{

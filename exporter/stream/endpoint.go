@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/kernelcounts"
 	"oneway.example/exporter/tstamp"
 )
 
@@ -36,7 +37,7 @@ type Options struct {
 type Endpoint struct {
 	conn *tstamp.Conn
 	// counters are the kernel's.
-	counters counters
+	counters kernelcounts.Files
 	log      *slog.Logger
 	onHello  func(uint64, netip.AddrPort)
 	wall     func() instant.Time // the system clock
@@ -67,7 +68,7 @@ func Open(o Options) (*Endpoint, error) {
 		return nil, fmt.Errorf("stream: %w", err)
 	}
 	e := &Endpoint{
-		conn: c, counters: openCounters(), log: o.Log, onHello: o.OnHello, wall: instant.Now,
+		conn: c, counters: kernelcounts.Open(), log: o.Log, onHello: o.OnHello, wall: instant.Now,
 		sessions: make(map[uint64]*Session), byPeer: make(map[netip.AddrPort]*Session), sending: make(map[uint32]*sending),
 	}
 	if e.log == nil {
@@ -101,7 +102,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 // Close frees the socket: Run and every Send return.
 func (e *Endpoint) Close() {
 	if e.conn.Close() == nil { // a second Close is none
-		e.counters.close()
+		e.counters.Close()
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/kernelcounts"
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/tstamp"
 	"oneway.example/exporter/wire/load"
@@ -37,7 +38,7 @@ type Reception struct {
 
 	// dropsBefore and countsBefore are the kernel's counts at Expect.
 	dropsBefore  uint64
-	countsBefore counts
+	countsBefore kernelcounts.Counts
 
 	// The rest is guarded by session.mu, and written by the receiving goroutine.
 	received    Received
@@ -75,7 +76,7 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 	r := &Reception{
 		session: s, transfer: transfer, planned: n, length: p.Duration(), begun: sched.Now(), sent: -1,
 		seen: make([]uint64, (n+63)/64), changed: make(chan struct{}, 1),
-		dropsBefore: s.endpoint.conn.Stats().Dropped, countsBefore: s.endpoint.counters.read(),
+		dropsBefore: s.endpoint.conn.Stats().Dropped, countsBefore: s.endpoint.counters.Read(),
 	}
 	r.received.Packets = make([]ReceivedPacket, 0, min(n+n/64+slack, MaxPackets))
 	r.release = func() {}
@@ -262,17 +263,13 @@ func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Du
 func (r *Reception) end() *Received {
 	s := r.session
 	r.release()
-	dropped, now, before := since(s.endpoint.conn.Stats().Dropped, r.dropsBefore), s.endpoint.counters.read(), r.countsBefore
-	if now.known && before.known {
-		// The socket's own count takes in packets with wrong checksums: those are the path's.
-		dropped = min(dropped, since(now.noBuffer, before.noBuffer))
-	}
+	dropped, now, before := kernelcounts.Since(s.endpoint.conn.Stats().Dropped, r.dropsBefore), s.endpoint.counters.Read(), r.countsBefore
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.receptions = slices.DeleteFunc(s.receptions, func(o *Reception) bool { return o == r })
 	r.received.Dropped = r.packetsOf(dropped)
-	r.received.BacklogDropped = since(now.backlog, before.backlog)
-	r.received.ChecksumErrors = since(now.checksumErrors, before.checksumErrors)
+	r.received.BacklogDropped = kernelcounts.Since(now.Backlog, before.Backlog)
+	r.received.ChecksumErrors = kernelcounts.Since(now.ChecksumErrors, before.ChecksumErrors)
 	return &r.received
 }
 

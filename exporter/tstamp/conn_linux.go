@@ -54,7 +54,7 @@ type Conn struct {
 	queue      mail
 	queueZones zones
 	errors     ring[PeerError]
-	lastDrops  uint64
+	drops      dropCount
 
 	pending *pending
 	counts  counts
@@ -85,6 +85,7 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 		if c.fd >= 0 {
 			_ = unix.Close(c.fd)
 		}
+		c.drops.kernel.Close()
 		return nil, fmt.Errorf("tstamp: open %v: %w", local, err)
 	}
 	c.out, c.queue = newMail(sendBatch), newMail(queueBatch)
@@ -124,6 +125,7 @@ func (c *Conn) open(local netip.AddrPort, o Options) error {
 	case *unix.SockaddrInet6:
 		c.local = netip.AddrPortFrom(netip.AddrFrom16(s.Addr).WithZone(local.Addr().Zone()), uint16(s.Port))
 	}
+	c.drops.begin()
 	return c.watch()
 }
 
@@ -176,7 +178,8 @@ func (c *Conn) Close() error {
 	defer c.receiveMu.Unlock()
 	c.drainMu.Lock()
 	defer c.drainMu.Unlock()
-	c.readDrops()
+	c.counts.drops.Store(c.drops.read(c.fd, true))
+	c.drops.kernel.Close()
 	if e := unix.Close(c.fd); err == nil {
 		err = e
 	}
@@ -191,7 +194,7 @@ func (c *Conn) Close() error {
 func (c *Conn) Stats() Stats {
 	c.drainMu.Lock()
 	if c.fd >= 0 {
-		c.readDrops()
+		c.counts.drops.Store(c.drops.read(c.fd, false))
 	}
 	c.drainMu.Unlock()
 	s := Stats{
@@ -209,14 +212,4 @@ func (c *Conn) Stats() Stats {
 	defer p.mu.Unlock()
 	s.TxStamps, s.TxMissing, s.TxRejected = p.txStamps, p.missing, p.rejected
 	return s
-}
-
-// readDrops extends the kernel's 32-bit count of drops.
-func (c *Conn) readDrops() {
-	now, err := drops(c.fd)
-	if err != nil {
-		return
-	}
-	c.lastDrops += uint64(now - uint32(c.lastDrops))
-	c.counts.drops.Store(c.lastDrops)
 }

@@ -3,7 +3,6 @@ package tstamp
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -128,19 +127,4 @@ func numbersOurs(v6 bool, option, flags int) bool {
 	control := appendCmsgUint32(room.controlSlice()[:0], unix.SOL_SOCKET, unix.SCM_TS_OPT_ID, 1)
 	_, err = unix.SendmsgN(fd, nil, control, to, msgProbe|unix.MSG_DONTWAIT)
 	return err == nil || errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EADDRNOTAVAIL)
-}
-
-// drops reads how many packets the kernel dropped at the socket: the same
-// counter that SO_RXQ_OVFL attaches to packets, but current even if no packet
-// comes any more (SO_MEMINFO, Linux 4.12).
-func drops(fd int) (uint32, error) {
-	const dropped = 8 // SK_MEMINFO_DROPS (linux/sock_diag.h)
-	var info [dropped + 1]uint32
-	length := uint32(unsafe.Sizeof(info))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
-		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&length)), 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return info[dropped], nil
 }

@@ -150,8 +150,9 @@ type Stats struct {
 	Sent, SendErrors uint64
 	// Received counts packets read, Truncated those of them cut short.
 	Received, Truncated uint64
-	// Dropped counts packets that the kernel dropped at this socket, for want of
-	// buffer above all (the counter behind SO_RXQ_OVFL).
+	// Dropped counts packets that the kernel dropped at this socket for want of
+	// buffer (the counter behind SO_RXQ_OVFL, without those of a wrong checksum as far as the
+	// host's RcvbufErrors and MemErrors tell). It may be 20 ms behind until Close.
 	Dropped uint64
 	// TxStamps and RxStamps count stamps, indexed by sample.Origin (User,
 	// Kernel, Hardware).

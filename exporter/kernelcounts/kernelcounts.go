@@ -1,4 +1,6 @@
-package stream
+// Package kernelcounts reads what the kernel counts of UDP and of its backlog, for a network
+// namespace (/proc/net; the fields are those of RFC 4113 and of Linux's net/ipv4/udp.c).
+package kernelcounts
 
 import (
 	"bytes"
@@ -6,23 +8,24 @@ import (
 	"strconv"
 )
 
-// counters are files of /proc that stay open, so that they are those of the network
-// namespace that the socket was opened in.
-type counters struct{ snmp, snmp6, softnet *os.File }
+// Files of /proc that stay open, so that they are those of the network namespace that the
+// calling thread was in at Open. The zero value has none, and all its counts are zero.
+type Files struct{ snmp, snmp6, softnet *os.File }
 
-// counts are the kernel's since the boot; what cannot be read is zero.
-type counts struct {
-	// checksumErrors of UDP, IPv4 and IPv6, on the whole host.
-	checksumErrors uint64
-	// noBuffer are the packets that sockets of the whole host had no room for; known
+// Counts are the kernel's since the boot; what cannot be read is zero.
+type Counts struct {
+	// ChecksumErrors of UDP, IPv4 and IPv6, on the whole host.
+	ChecksumErrors uint64
+	// NoBuffer are the packets that sockets of the whole host had no room for; Known
 	// tells whether that could be read.
-	noBuffer uint64
-	known    bool
-	// backlog are the packets that were dropped before any socket was looked for.
-	backlog uint64
+	NoBuffer uint64
+	Known    bool
+	// Backlog are the packets that were dropped before any socket was looked for.
+	Backlog uint64
 }
 
-func openCounters() (c counters) {
+// Open opens them. A file that is not there is no error: its counts are zero.
+func Open() Files {
 	open := func(name string) *os.File {
 		f, err := os.Open("/proc/thread-self/net/" + name)
 		if err != nil {
@@ -30,23 +33,25 @@ func openCounters() (c counters) {
 		}
 		return f
 	}
-	return counters{open("snmp"), open("snmp6"), open("softnet_stat")}
+	return Files{open("snmp"), open("snmp6"), open("softnet_stat")}
 }
 
-func (c counters) close() {
-	for _, f := range []*os.File{c.snmp, c.snmp6, c.softnet} {
+// Close closes them.
+func (f Files) Close() {
+	for _, f := range []*os.File{f.snmp, f.snmp6, f.softnet} {
 		_ = f.Close() // of nil it is an error, and none otherwise
 	}
 }
 
-func (c counters) read() counts {
-	v4, v6 := whole(c.snmp), whole(c.snmp6)
-	return counts{
-		checksumErrors: snmpValue(v4, "Udp:", "InCsumErrors") + snmp6Value(v6, "Udp6InCsumErrors"),
-		noBuffer: snmpValue(v4, "Udp:", "RcvbufErrors") + snmpValue(v4, "Udp:", "MemErrors") +
+// Read reads all counts.
+func (f Files) Read() Counts {
+	v4, v6 := whole(f.snmp), whole(f.snmp6)
+	return Counts{
+		ChecksumErrors: snmpValue(v4, "Udp:", "InCsumErrors") + snmp6Value(v6, "Udp6InCsumErrors"),
+		NoBuffer: snmpValue(v4, "Udp:", "RcvbufErrors") + snmpValue(v4, "Udp:", "MemErrors") +
 			snmp6Value(v6, "Udp6RcvbufErrors") + snmp6Value(v6, "Udp6MemErrors"),
-		known:   len(v4) > 0,
-		backlog: softnetDrops(whole(c.softnet)),
+		Known:   len(v4) > 0,
+		Backlog: softnetDrops(whole(f.softnet)),
 	}
 }
 
@@ -65,8 +70,8 @@ func whole(f *os.File) (b []byte) {
 	}
 }
 
-// since is by how much a count has grown.
-func since(now, before uint64) uint64 { return max(now, before) - before }
+// Since is by how much a count has grown.
+func Since(now, before uint64) uint64 { return max(now, before) - before }
 
 // softnetDrops reads /proc/net/softnet_stat: a line a processor, of hexadecimal numbers,
 // the second of which are the packets that its backlog had no room for.

@@ -1,0 +1,83 @@
+package stamp
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+)
+
+// rawBad sends a UDP datagram with a wrong checksum, as a path that damages packets does.
+func rawBad(t *testing.T, fd int, from, to netip.AddrPort, payload []byte) {
+	n := 28 + len(payload)
+	b := make([]byte, n)
+	b[0], b[8], b[9] = 0x45, 64, syscall.IPPROTO_UDP
+	binary.BigEndian.PutUint16(b[2:], uint16(n))
+	src, dst := from.Addr().Unmap().As4(), to.Addr().Unmap().As4()
+	copy(b[12:], src[:])
+	copy(b[16:], dst[:])
+	binary.BigEndian.PutUint16(b[20:], from.Port())
+	binary.BigEndian.PutUint16(b[22:], to.Port())
+	binary.BigEndian.PutUint16(b[24:], uint16(8+len(payload)))
+	copy(b[28:], payload)
+	sum := uint32(syscall.IPPROTO_UDP) + uint32(8+len(payload))
+	for i := 12; i+1 < n; i += 2 {
+		sum += uint32(b[i])<<8 | uint32(b[i+1])
+	}
+	if n%2 == 1 {
+		sum += uint32(b[n-1]) << 8
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	wrong := ^uint16(sum) ^ 0x0400 // one bit
+	if wrong == 0 {
+		wrong = 1
+	}
+	binary.BigEndian.PutUint16(b[26:], wrong)
+	if err := syscall.Sendto(fd, b, 0, &syscall.SockaddrInet4{Addr: dst}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDamagedPacketsAreLostByThePath: the path flips a bit in each tenth packet, and the kernel
+// of the receiver finds the UDP checksum wrong, and adds it to the socket's drops
+// (udp_queue_rcv_one_skb of Linux). RFC 7680 section 2.5: lost.
+func TestDamagedPacketsAreLostByThePath(t *testing.T) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_RAW)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer syscall.Close(fd)
+	for _, dir := range sample.Directions() {
+		b := newBed(t, reflector.Options{})
+		far := netip.MustParseAddrPort(b.peer)
+		var p *proxy
+		p = newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+			if d != dir || isQuery(payload) || numberOf(d, payload)%10 != 3 {
+				return 0, false
+			}
+			if d == sample.Forward {
+				rawBad(t, fd, p.far.LocalAddr().(*net.UDPAddr).AddrPort(), far, payload)
+			} else {
+				p.mu.Lock()
+				to := p.client
+				p.mu.Unlock()
+				rawBad(t, fd, p.near.LocalAddr().(*net.UDPAddr).AddrPort(), to, payload)
+			}
+			return 0, true
+		})
+		o := quick()
+		o.LossTimeout = 300 * time.Millisecond
+		r := b.to(p.addr).measure(t, o, 500)
+		got := []DirectionReport{r.Forward, r.Reverse}[dir]
+		if *got.Lost != 50 || *got.HostDropped != 0 {
+			t.Errorf("%v: 50 of 500 damaged by the path: got lost %d, host_dropped %d, corrupted %d; true 50, 0", dir, *got.Lost, *got.HostDropped, *got.Corrupted)
+		}
+	}
+}
