@@ -53,8 +53,10 @@ func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uin
 	m.Received = new(float64(m.ReceivedPackets*ipBytes) / receivingTime(packets, first, sending).Seconds())
 	missing := m.SentPackets - m.ReceivedPackets
 	m.DroppedPackets = int(min(dropped, uint64(missing)))
-	m.Loss = new(float64(missing-m.DroppedPackets) / float64(m.SentPackets))
-	m.Delay, m.Bound = median(packets)
+	if of := m.SentPackets - m.DroppedPackets; of > 0 {
+		m.Loss = new(float64(missing-m.DroppedPackets) / float64(of))
+	}
+	m.Delay, m.Bound = median(packets, missing-m.DroppedPackets)
 	m.IPDV = meanAbsoluteIPDV(packets)
 	return m
 }
@@ -97,23 +99,30 @@ func receivingTime(packets []packet, first instant.Time, sending time.Duration) 
 	return span + span/time.Duration(n-1) // n packets have n-1 spaces between them, and one behind
 }
 
-// median is the median delay of the packets that arrived, in seconds, and how far it may be
-// off: the medians of the lower and of the upper ends of all intervals enclose it, since
-// a median grows with each of its values. Nil without a delay of trusted clocks.
-func median(packets []packet) (value, bound *float64) {
+// median is the median delay of the packets, in seconds, those lost on the path infinitely
+// late (RFC 7679 section 5.2), and how far it may be off: the medians of the lower and of the
+// upper ends of all intervals enclose it, since a median grows with each of its values. Delays of
+// trusted clocks stand for all that arrived. Nil without one, and where it is infinite.
+func median(packets []packet, lost int) (value, bound *float64) {
 	var delays, low, high []time.Duration
+	arrived := 0
 	for _, p := range packets {
-		if p.sent == 0 || p.arrived == 0 || !p.delay.OK() {
+		if p.sent == 0 || p.arrived == 0 {
+			continue
+		}
+		arrived++
+		if !p.delay.OK() {
 			continue
 		}
 		delays = append(delays, p.delay.Value)
 		low = append(low, p.delay.Value-p.delay.Bound)
 		high = append(high, p.delay.Value+p.delay.Bound)
 	}
-	if len(delays) == 0 {
+	rank := (arrived + lost + 1) / 2
+	if len(delays) == 0 || rank > arrived {
 		return nil, nil
 	}
-	at := len(delays) / 2
+	at := (rank*len(delays)+arrived-1)/arrived - 1
 	slices.Sort(delays)
 	slices.Sort(low)
 	slices.Sort(high)
