@@ -44,14 +44,10 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
   ` + "`reverse`" + `. No label is an address, a port, a session or a sequence number, but for ` + "`peer`" + ` of ` + "`oneway_path_info`" + `.
 - Histograms are native (schema 3, a bucket is 9 % wide) and classic at once. This query works with either:
   ` + "`histogram_quantile(0.95, sum by (path, direction, le) (rate(oneway_delay_seconds_bucket[5m]))) or histogram_quantile(0.95, sum by (path, direction) (rate(oneway_delay_seconds[5m])))`" + `
-- What one scrape shows of a path is of one instant: sent = received + lost + in flight holds in every scrape.
-<<<<<<< HEAD
-- Histograms, and counters of what is known from the beginning, begin at 0 when their path starts; a counter by reason, origin or
-  result of a probe begins with its first event. All vanish when the path is removed from the configuration.
-=======
-- Counters and histograms begin at 0 when their path starts, and vanish when it is removed from the configuration. Those that say that
-  they are absent until the first begin with it: ` + "`increase`" + ` does not see that one where the server takes no created timestamps.
->>>>>>> 4f19893 (cmd/oneway: test through the whole program what METRICS.md promises)
+- What one scrape shows of a path is of one instant: sent = received + lost + host_dropped + in flight holds in every scrape.
+- Histograms, and counters of what is known from the beginning, begin at 0 when their path starts; a counter that says that it is
+  absent until its first begins with it: ` + "`increase`" + ` does not see that one where the server takes no created timestamps. All
+  vanish when the path is removed from the configuration.
 `
 
 func document(groups []metric.Group) string {
