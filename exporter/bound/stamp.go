@@ -105,7 +105,7 @@ func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks s
 	if !sent.Present() || !received.Present() {
 		return sample.Delay{Reason: sample.NoStamp}, false
 	}
-	d = sample.Delay{Value: received.At.Sub(sent.At), Reason: clocks.Reason}
+	d = sample.Delay{Value: received.At.Sub(sent.At), Reason: clocks.Reason, Held: max(sent.Held, received.Held)}
 	if d.OK() {
 		d.Bound = Sum(clocks.Error, e.Stamps(dir, sent, received))
 		if d.Reason = Check(d.Bound, 0); d.OK() {

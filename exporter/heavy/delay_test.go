@@ -38,7 +38,7 @@ func TestDelayHasBothClocksAndBothStampsInItsBound(t *testing.T) {
 		"a user's stamp": {user, 400*time.Microsecond + 2025*time.Microsecond},
 	} {
 		d := heavy.NewTransfer(near, far, false, time.Second, c.p).Delay(0)
-		if d != (sample.Delay{Value: 30 * time.Millisecond, Bound: c.want, Reason: sample.OK}) {
+		if d != (sample.Delay{Value: 30 * time.Millisecond, Bound: c.want, Held: c.p.Sent.Held, Reason: sample.OK}) {
 			t.Errorf("%s: %+v, want a bound of %v", name, d, c.want)
 		}
 	}

@@ -25,14 +25,14 @@ var (
 	// DelayQuantile is oneway_delay_quantile_seconds.
 	DelayQuantile = &Desc{
 		Name: "oneway_delay_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, QuantileL},
-		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds: order statistics. Packets whose answers were lost, so that their forward delay is not known, are taken to be spread as the others.",
-		Absent: "In a window without a valid delay, or in which so many packets were lost that the quantile is infinite.",
+		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds: order statistics. Packets whose answers were lost, so that their forward delay is not known, are taken to be spread as the others, overdue ones among them.",
+		Absent: "In a window without a valid delay, in which so many packets were lost that the quantile is infinite, or in which round trips were lost and it is not known in which direction.",
 		Source: "RFC 7679 section 5.1",
 	}
 	// DelayErrorBound is oneway_delay_error_bound_seconds.
 	DelayErrorBound = &Desc{
 		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "The true smallest delay (of packets that were not held) and the true median of the last window lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. A single delay may have a wider bound of its own: oneway_delay_held_total and the origins of stamps tell how many.",
+		Help:   "The true smallest delay (of packets that were not held) and the true median of the last window's packets whose delay is known lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. Forward delays of packets whose answers were lost are not known. A single delay may have a wider bound of its own: oneway_delay_held_total and the origins of stamps tell how many.",
 		Absent: "In a window without a valid delay.",
 		Source: "RFC 7679 section 3.7",
 	}

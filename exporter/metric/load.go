@@ -53,7 +53,7 @@ var (
 	// LoadedLoss is oneway_saturation_loss_ratio.
 	LoadedLoss = &Desc{
 		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Labels: perDirection,
-		Help:   "Share of the packets sent under load in the last run that did not arrive; of a sweep or search in the step that brought most through.",
+		Help:   "Share of the packets sent under load in the last run that the path lost, those that the receiving host dropped left out; of a sweep or search in the step that brought most through.",
 		Absent: "Before the first completed run.",
 		Source: "RFC 7680 section 4.1",
 	}
@@ -182,15 +182,15 @@ var (
 	// MatrixDelay is oneway_matrix_delay_seconds.
 	MatrixDelay = &Desc{
 		Name: "oneway_matrix_delay_seconds", Kind: Gauge, Labels: perCell,
-		Help:   "Median one-way delay in the cell, in seconds, the median of its repetitions.",
-		Absent: "While the clocks are not trusted.",
+		Help:   "Median one-way delay in the cell, lost packets counted as infinite, in seconds, the median of its repetitions.",
+		Absent: "While the clocks are not trusted, and where it is infinite: half of the packets or more were lost.",
 		Source: "RFC 7679 section 5.2",
 	}
 	// MatrixDelayBound is oneway_matrix_delay_error_bound_seconds.
 	MatrixDelayBound = &Desc{
 		Name: "oneway_matrix_delay_error_bound_seconds", Kind: Gauge, Labels: perCell,
 		Help:   "How far that delay may be off, in seconds.",
-		Absent: "While the clocks are not trusted.",
+		Absent: "Where that delay is.",
 		Source: "design, invariant 1",
 	}
 	// MatrixIPDV is oneway_matrix_mean_absolute_ipdv_seconds.
@@ -203,7 +203,7 @@ var (
 	// MatrixLoss is oneway_matrix_loss_ratio.
 	MatrixLoss = &Desc{
 		Name: "oneway_matrix_loss_ratio", Kind: Gauge, Labels: perCell,
-		Help:   "Share of the packets sent in the cell that did not arrive, the median of its repetitions.",
+		Help:   "Share of the packets sent in the cell that the path lost, those that the receiving host dropped left out, the median of its repetitions.",
 		Absent: "Before the first completed run.",
 		Source: "RFC 7680 section 4.1; D-ITG report, section 2.1.4",
 	}

@@ -13,7 +13,7 @@ var (
 	PacketsReceived = &Desc{
 		Name: "oneway_packets_received_total", Kind: Counter, Labels: perDirection,
 		Help:   "First uncorrupted copies received within the waiting time. Forward, with a stateless foreign reflector: questions that were answered.",
-		Absent: "Until the far end has answered.",
+		Absent: "Until the far end has answered; forward, with a foreign reflector that numbers its answers, until a waiting time has passed.",
 		Source: "RFC 7680 section 2",
 	}
 	// PacketsLost is oneway_packets_lost_total.
@@ -27,8 +27,8 @@ var (
 	PacketsHostDropped = &Desc{
 		Name: "oneway_packets_host_dropped_total", Kind: Counter, Labels: perDirection,
 		Help:   "Test packets that did not arrive while the receiving host's own socket dropped packets, at most as many as it dropped: this host's fault in reverse, the far end's forward, and no loss of the path. Neither received nor lost.",
-		Absent: "Where packets_lost_total is.",
-		Source: "socket(7) SO_RXQ_OVFL, Linux 2.6.33",
+		Absent: "Forward, while the far end has told nothing of its host: another's reflector never does. Reverse, where packets_lost_total is.",
+		Source: "socket(7) SO_RXQ_OVFL, Linux 2.6.33; /proc/net/snmp",
 	}
 	// PacketsInFlight is oneway_packets_in_flight.
 	PacketsInFlight = &Desc{
@@ -101,14 +101,14 @@ var (
 	// LossBurst is oneway_loss_burst_packets.
 	LossBurst = &Desc{
 		Name: "oneway_loss_burst_packets", Kind: Histogram, Labels: perDirection, Buckets: burstBuckets(),
-		Help:   "Lengths of runs of consecutive lost packets.",
+		Help:   "Lengths of runs of consecutive lost packets. A run in which some came too late is told in parts.",
 		Source: "RFC 3357 section 6.3",
 	}
 	// LossBurstRatio is oneway_loss_burst_ratio.
 	LossBurstRatio = &Desc{
 		Name: "oneway_loss_burst_ratio", Kind: Gauge, Labels: perDirection,
 		Help:   "BurstR: mean length of the loss runs over the one expected under random loss, in the last window; 1 is random, above 1 is bursty.",
-		Absent: "In a window without loss, or with nothing but loss.",
+		Absent: "In a window without loss, or with nothing but loss, or where it is not known which packets were lost: the receiving host dropped some, or an answer told of more than its room.",
 		Source: "ITU-T G.107 clause 7.5",
 	}
 	// LossRatio is oneway_loss_ratio.

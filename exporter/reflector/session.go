@@ -96,10 +96,11 @@ type session struct {
 	single bool
 	first  uint32
 	sent   [sentSlots]sent
-	// toldDrops is the count of socket drops that was last told, and tellHost how many
-	// more answers are to tell it.
-	toldDrops uint32
-	tellHost  uint8
+	// dropsBefore are the socket's drops before the session, toldDrops is the count of socket drops since that
+	// was last told, and tellHost how many more answers are to tell it.
+	dropsBefore uint64
+	toldDrops   uint32
+	tellHost    uint8
 	// inRound counts the answers in the shard's round.
 	round   uint64
 	inRound uint8

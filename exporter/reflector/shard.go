@@ -156,7 +156,11 @@ func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration
 			return bare
 		}
 	}
-	return t.open(key, src, now, s.lossWait)
+	opened := t.open(key, src, now, s.lossWait)
+	if opened != nil {
+		opened.dropsBefore = s.dropped
+	}
+	return opened
 }
 
 // movesOn reports whether q is news to session s, so that it is no replay: only

@@ -119,6 +119,8 @@ type Delay struct {
 	// Bound is what both clocks and both stamps may be off by, together (package bound).
 	Bound  time.Duration
 	Reason Reason
+	// Held is the part of Bound for which a host may have held the packet after its stamp.
+	Held time.Duration
 }
 
 // OK reports whether the delay is defined.

@@ -35,7 +35,7 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 	for i := range 300 {
 		d := sample.Delay{Value: 30*ms + time.Duration(i)*us/10, Bound: 90 * us, Reason: sample.OK}
 		if i%60 == 7 {
-			d.Bound, d.Value = 4*ms, d.Value+ms
+			d.Bound, d.Held, d.Value = 4*ms, 4*ms, d.Value+ms
 		}
 		w.Add(d)
 	}
@@ -47,7 +47,7 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 		for i := range n { // 40 %, with ends far below and above
 			d := sample.Delay{Value: 30 * ms, Bound: 90 * us, Reason: sample.OK}
 			if i%5 < 2 {
-				d.Bound = 20 * ms
+				d.Bound, d.Held = 20*ms, 20*ms
 			}
 			w.Add(d)
 		}
@@ -57,10 +57,27 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 	}
 	var two Window
 	for i := range 2 { // which of them is ordinary cannot be told
-		two.Add(sample.Delay{Value: 30 * ms, Bound: 90*us + time.Duration(i)*ms, Reason: sample.OK})
+		two.Add(sample.Delay{Value: 30 * ms, Bound: 90*us + time.Duration(i)*ms, Held: time.Duration(i) * ms, Reason: sample.OK})
 	}
 	if got := two.Snapshot().Bound(); got != 1090*us {
 		t.Errorf("bound of two packets %v, want that of the widest, 1.09 ms", got)
+	}
+}
+
+// TestPacketsOfABadClockAreNotHeld: a wide bound alone is no reason to leave a packet out.
+func TestPacketsOfABadClockAreNotHeld(t *testing.T) {
+	for _, wide := range []int{5, 40} {
+		var w Window
+		for i := range 100 {
+			d := sample.Delay{Value: 30 * ms, Bound: 90 * us, Reason: sample.OK}
+			if i < wide { // they took 26 ms, by a clock that was 4 ms off and known to 5 ms
+				d.Bound = 5 * ms
+			}
+			w.Add(d)
+		}
+		if s := w.Snapshot(); s.Min-26*ms > s.Bound() {
+			t.Errorf("%d wide: min %v, bound %v, true 26 ms", wide, s.Min, s.Bound())
+		}
 	}
 }
 
@@ -77,12 +94,19 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 		wideShare, lean := rng.Float64()*0.2, rng.IntN(3)
 		var w Window
 		w.Decided(n, lost)
-		truth, bounds := make([]time.Duration, n), make([]time.Duration, n)
+		truth, held := make([]time.Duration, n), make([]bool, n)
+		stood := 0
 		for i := range truth {
 			truth[i] = 100*ms + time.Duration(rng.Int64N(int64(ms)))
 			d := sample.Delay{Bound: 50 * us, Reason: sample.OK}
 			if rng.Float64() < wideShare {
 				d.Bound = time.Duration(rng.Int64N(int64(5 * ms)))
+				if rng.IntN(2) == 0 {
+					d.Held = d.Bound
+				}
+			}
+			if held[i] = d.Held > d.Bound/2; held[i] {
+				stood++
 			}
 			off := time.Duration(rng.Int64N(2*int64(d.Bound)+1)) - d.Bound
 			switch lean {
@@ -91,20 +115,15 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 			case 1:
 				off = -d.Bound
 			}
-			d.Value, bounds[i] = truth[i]+off, d.Bound
+			d.Value = truth[i] + off
 			w.Add(d)
 		}
 		s := w.Snapshot()
 		// The truth of the smallest may be that of any packet that is not set aside.
 		least, most := time.Duration(1<<62), time.Duration(1<<62)
-		ordered := slices.Sorted(slices.Values(bounds))
-		ordinary := 2 * ordered[n/2]
-		if n > Exact {
-			ordinary = 2 * ordered[n-8]
-		}
 		for i, d := range truth {
 			most = min(most, d)
-			if bounds[i] <= ordinary {
+			if !held[i] || 2*stood >= n {
 				least = min(least, d)
 			}
 		}

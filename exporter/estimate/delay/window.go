@@ -29,16 +29,20 @@ const Exact = 1 << 16
 // an empty window. Its memory grows with the window's packets, 40 octets for each, up to
 // 2.6 MB, and is reused; beyond Exact it is some KiB.
 type Window struct {
-	exact                            []interval
-	sorted                           order
+	exact  []interval
+	sorted order
+	// values are above origin, the smallest delay when the histogram began: its buckets are
+	// a share of what is above that, whatever the delays have in common.
 	values                           histogram
+	origin                           time.Duration
 	count, lost, negative, undefined uint64
-	received                         uint64
+	received, overdue                uint64
 	min, max                         time.Duration
 	// high is the least of all upper ends, so that the smallest true delay is no
-	// more; low that of the lower ends, but for those in widest.
-	low, high time.Duration
-	widest    widest
+	// more; low that of the lower ends, lowUnheld of those of packets that were not heldUp.
+	high, low, lowUnheld time.Duration
+	heldUp               uint64
+	widest               widest
 }
 
 // interval is a delay and its bound.
@@ -49,9 +53,6 @@ type interval struct{ value, bound time.Duration }
 type order struct {
 	values, lows, highs []time.Duration
 	of                  uint64
-	// low is the least of the lower ends of the packets whose bound is no more than twice
-	// the median bound.
-	low time.Duration
 }
 
 // Add takes the delay of one packet: unique and in time, which the caller sees
@@ -65,12 +66,16 @@ func (w *Window) Add(d sample.Delay) {
 		return
 	}
 	if w.count == 0 {
-		w.low, w.high = math.MaxInt64, math.MaxInt64
+		w.high, w.low, w.lowUnheld = math.MaxInt64, math.MaxInt64, math.MaxInt64
 	}
 	w.high = min(w.high, d.Value+d.Bound)
-	if out := w.widest.add(wide{d.Bound, d.Value - d.Bound}); out.bound > 0 {
-		w.low = min(w.low, out.low)
+	w.low = min(w.low, d.Value-d.Bound)
+	if d.Held > d.Bound/2 {
+		w.heldUp++
+	} else {
+		w.lowUnheld = min(w.lowUnheld, d.Value-d.Bound)
 	}
+	w.widest.add(d.Bound)
 	if w.count == 0 || d.Value < w.min {
 		w.min = d.Value
 	}
@@ -90,12 +95,13 @@ func (w *Window) keep(v interval) {
 		w.exact = append(w.exact, v)
 		return
 	case w.count == Exact:
+		w.origin = w.min
 		for _, e := range w.exact {
-			w.values.add(e.value)
+			w.values.add(e.value - w.origin)
 		}
 		w.exact, w.sorted = nil, order{}
 	}
-	w.values.add(v.value)
+	w.values.add(v.value - w.origin)
 }
 
 // Empty tells whether no delay was added that is OK.
@@ -104,20 +110,18 @@ func (w *Window) Empty() bool { return w.count == 0 }
 // Decided says how many packets were received and how many were lost since the last call,
 // by the receiver's count. Lost ones are infinitely late (RFC 7679 section 5.1). Where more
 // were received than delays were added, because the answer that would have told the delay
-// was lost or a clock was not trusted, the delays known stand for all. A negative number
-// takes back what was said before: a packet that counted as received came after the
-// waiting time.
+// was lost or a clock was not trusted, the delays known, and the Overdue, stand for all.
 func (w *Window) Decided(received, lost int) {
-	w.received = apply(w.received, received)
-	w.lost = apply(w.lost, lost)
+	w.received += uint64(received)
+	w.lost += uint64(lost)
 }
 
-func apply(to uint64, n int) uint64 {
-	if n < 0 {
-		return to - min(to, uint64(-n))
-	}
-	return to + uint64(n)
-}
+// Overdue takes a packet that the receiver counted as received, and that took longer than
+// the waiting time: it is lost, and infinitely late.
+func (w *Window) Overdue() { w.overdue++ }
+
+// Lost is how many packets are infinitely late.
+func (w *Window) Lost() uint64 { return w.lost + w.overdue }
 
 // Reset begins a new window and keeps the memory of the old one.
 func (w *Window) Reset() {
@@ -129,24 +133,29 @@ func (w *Window) Reset() {
 // Snapshot is the state of a window.
 type Snapshot struct {
 	// Count is how many delays have a value, Negative how many of these are
-	// below zero (a clock fault), Received how many packets were received, Lost how many
-	// are infinitely late, Undefined how many arrived with a delay that is not OK.
+	// below zero (a clock fault), Received how many packets were received in time as far as
+	// is known, Lost how many are infinitely late, Undefined how many arrived with a delay that
+	// is not OK.
 	Count, Negative, Received, Lost, Undefined uint64
 	// Min and Max are exact, and zero if Count is.
 	Min, Max time.Duration
 
-	low, high time.Duration
-	widest    widest
-	sorted    *order // nil: too many, the histogram has them
-	values    *histogram
+	overdue, heldUp      uint64
+	high, low, lowUnheld time.Duration
+	widest               widest
+	sorted               *order // nil: too many, the histogram has them
+	values               *histogram
+	origin               time.Duration
 }
 
 // Snapshot returns the present state. It shares the window's memory: it holds
 // until the next Add or Reset. The first one after an Add sorts the window.
 func (w *Window) Snapshot() Snapshot {
 	s := Snapshot{
-		Count: w.count, Negative: w.negative, Received: max(w.received, w.count), Lost: w.lost, Undefined: w.undefined,
-		Min: w.min, Max: w.max, low: w.low, high: w.high, widest: w.widest, values: &w.values,
+		Count: w.count, Negative: w.negative, Lost: w.Lost(), Undefined: w.undefined,
+		Received: max(w.received-min(w.received, w.overdue), w.count), overdue: w.overdue,
+		Min: w.min, Max: w.max, high: w.high, low: w.low, lowUnheld: w.lowUnheld, heldUp: w.heldUp,
+		widest: w.widest, values: &w.values, origin: w.origin,
 	}
 	if w.count <= Exact {
 		w.sorted.fill(w.exact)
@@ -159,20 +168,8 @@ func (o *order) fill(from []interval) {
 	if o.of == uint64(len(from)) {
 		return
 	}
-	o.values, o.lows, o.highs, o.low = o.values[:0], o.lows[:0], o.highs[:0], math.MaxInt64
+	o.values, o.lows, o.highs = o.values[:0], o.lows[:0], o.highs[:0]
 	for _, v := range from {
-		o.lows = append(o.lows, v.bound)
-	}
-	slices.Sort(o.lows) // the bounds, for now
-	var ordinary time.Duration
-	if len(from) > 0 {
-		ordinary = 2 * o.lows[len(from)/2]
-	}
-	o.lows = o.lows[:0]
-	for _, v := range from {
-		if v.bound <= ordinary {
-			o.low = min(o.low, v.value-v.bound)
-		}
 		o.values = append(o.values, v.value)
 		o.lows = append(o.lows, v.value-v.bound)
 		o.highs = append(o.highs, v.value+v.bound)
@@ -188,7 +185,8 @@ func (o *order) fill(from []interval) {
 // ones left out (RFC 2330 section 11.3, RFC 7679 section 5.1). It is not
 // defined, ok false, if so many were lost that it is infinite, if there is no
 // delay at all, or if q is not in range. It is an exact order statistic of the delays of up
-// to Exact packets; of more, it is within 0.8 % (or 8 ns). It is never below Min or above Max.
+// to Exact packets; of more, it is within 0.8 % of its distance from the smallest of the first
+// Exact ones (or 8 ns). It is never below Min or above Max.
 func (s Snapshot) Quantile(q float64) (d time.Duration, ok bool) {
 	rank, ok := s.rank(q)
 	if !ok {
@@ -205,13 +203,15 @@ func (s Snapshot) rank(q float64) (uint64, bool) {
 	}
 	// The factor keeps 0.07 x 100 = 7.000000000000001 from being rank 8.
 	rank := max(1, uint64(math.Ceil(q*float64(s.Received+s.Lost)*(1-1e-12))))
-	if rank > s.Received {
-		return 0, false // infinite
-	}
 	if s.Received == s.Count {
-		return rank, true
+		return rank, rank <= s.Count // else infinite
 	}
-	share := float64(rank) / float64(s.Received) * float64(s.Count)
+	// Of the packets whose delay is not known, as many are overdue as of the others.
+	finite := float64(s.Received+s.overdue) * float64(s.Count) / float64(s.Count+s.overdue)
+	if float64(rank) > finite*(1+1e-12) {
+		return 0, false
+	}
+	share := float64(rank) / finite * float64(s.Count)
 	return min(max(1, uint64(math.Ceil(share*(1-1e-12)))), s.Count), true
 }
 
@@ -226,5 +226,5 @@ func (s Snapshot) at(rank uint64) (d, width time.Duration) {
 		return s.Max, 0
 	}
 	d = s.values.at(rank)
-	return min(max(d, s.Min), s.Max), halfBucket(d)
+	return min(max(s.origin+d, s.Min), s.Max), halfBucket(d)
 }

@@ -77,7 +77,7 @@ func compare(t *testing.T, name string, s Snapshot, values []time.Duration, lost
 		want, wantOK := quantile(values, lost, q)
 		limit := 0.0
 		if s.Count > Exact {
-			limit = math.Abs(float64(want))*0.008 + 8
+			limit = math.Abs(float64(want-s.origin))*0.008 + 8
 		}
 		if gotOK != wantOK || math.Abs(float64(got-want)) > limit || gotOK && (got < s.Min || got > s.Max) {
 			t.Errorf("%s: quantile %v of %d+%d: %v %v, want %v %v", name, q, len(values), lost, got, gotOK, want, wantOK)

@@ -17,6 +17,9 @@ type Delta struct {
 	// decided numbers. Lost counts numbers; Duplicated, Reordered and Late
 	// arrivals; Bursts runs of lost numbers that began.
 	Received, Lost, Duplicated, Reordered, Late, Bursts uint64
+	// Joined is how many of the runs so counted turned out to be parts of one: overdue
+	// packets lie between them.
+	Joined uint64
 	// Completed is the lengths of the runs of lost numbers that ended, oldest
 	// first. It is valid until the next update.
 	Completed []int
@@ -41,7 +44,7 @@ func (d *Delta) Exclude(n uint64) {
 	n = min(n, d.Lost)
 	d.Lost -= n
 	d.Decided -= min(n, d.Decided)
-	d.PatternLost, d.Unordered, d.Bursts = d.Lost, d.Lost, 0
+	d.PatternLost, d.Unordered, d.Bursts, d.Joined = d.Lost, d.Lost, 0, 0
 	d.Completed, d.Continued = nil, false
 }
 
@@ -53,11 +56,37 @@ type Tracker struct {
 	// open is the length of the run of lost numbers that ends at last.Base-1.
 	open      uint64
 	completed []int
+	// known is how many numbers below last.Base last.Recent tells of.
+	known int
+	// overdue has the overdue ones of the last RecentBits numbers, plus 1, by their
+	// remainder.
+	overdue [seqwin.RecentBits]uint64
 }
 
 // Reset forgets the receiver: the next update is a first one. It is to be
 // called when a new run of the receiver is known by other means.
 func (t *Tracker) Reset() { *t = Tracker{completed: t.completed[:0]} }
+
+// Overdue takes number n, which the receiver has counted as received, or will, and which took
+// longer than the waiting time: it is lost (RFC 7680 section 2.4).
+func (t *Tracker) Overdue(n uint64) Delta {
+	d := Delta{Lost: 1, Bursts: 1}
+	for _, beside := range [2]uint64{n - 1, n + 1} {
+		if t.isOverdue(beside) || t.isLost(beside) {
+			d.Joined++
+		}
+	}
+	t.overdue[n%seqwin.RecentBits] = n + 1
+	return d
+}
+
+func (t *Tracker) isOverdue(n uint64) bool { return t.overdue[n%seqwin.RecentBits] == n+1 && n+1 != 0 }
+
+// isLost tells whether the last counts say that n was lost.
+func (t *Tracker) isLost(n uint64) bool {
+	c := &t.last
+	return t.any && n >= c.First && n < c.Base && c.Base-1-n < uint64(t.known) && !received(c, int(c.Base-1-n))
+}
 
 // Update takes the receiver's counts. See UpdateWithin.
 func (t *Tracker) Update(c seqwin.Counts) Delta { return t.UpdateWithin(c, seqwin.RecentBits) }
@@ -107,7 +136,8 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 	}
 	d.PatternLost = t.pattern(&c, &d, known)
 	d.Completed = t.completed
-	t.last, t.any = c, true
+	d.Joined = t.joins(&c, int(min(d.Decided, uint64(known))))
+	t.last, t.any, t.known = c, true, known
 	return d
 }
 
@@ -130,6 +160,21 @@ func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint
 		}
 	}
 	return unordered
+}
+
+// joins counts how often a lost one of the newest told numbers lies beside an overdue one.
+func (t *Tracker) joins(c *seqwin.Counts, told int) (n uint64) {
+	for i := range told {
+		if received(c, i) {
+			continue
+		}
+		for _, beside := range [2]uint64{c.Base - 2 - uint64(i), c.Base - uint64(i)} {
+			if t.isOverdue(beside) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // bridge crosses untold numbers of which lost were lost in bursts runs that

@@ -2,7 +2,7 @@ package loss
 
 // Window sums up the deltas since the last Reset. The zero value is empty.
 type Window struct {
-	decided, lost, bursts uint64
+	decided, lost, bursts, joined uint64
 	// unordered are losses of which it is not known in which runs they are.
 	unordered uint64
 }
@@ -15,6 +15,7 @@ func (w *Window) Add(d Delta) {
 	w.decided += d.Decided
 	w.lost += d.Lost
 	w.bursts += d.Bursts
+	w.joined += d.Joined
 	w.unordered += d.Unordered
 }
 
@@ -32,7 +33,7 @@ func (w *Window) Lost() uint64 { return w.lost }
 // runs, as random ones nearly are.
 func (w *Window) Bursts() uint64 {
 	if w.lost > 0 {
-		return max(w.bursts+w.unordered, 1)
+		return max(w.bursts+w.unordered-min(w.bursts, w.joined), 1)
 	}
 	return 0
 }

@@ -41,6 +41,7 @@ type direction struct {
 	// Both are of the present life.
 	overdue, dropped uint64
 	lastOverdue      uint64 // its number + 1
+	overdueRun       int    // of consecutive numbers up to it, not told yet
 
 	// The present window. pdv holds its delays by number, valid or not: their
 	// differences are free of a constant clock offset.
@@ -71,6 +72,10 @@ func (d *direction) count(c seqwin.Counts, known int, burst func(length int), ho
 	for _, n := range delta.Completed {
 		burst(n)
 	}
+	if d.overdueRun > 0 && c.Base > d.lastOverdue+1 {
+		burst(d.overdueRun)
+		d.overdueRun = 0
+	}
 	before := d.now
 	d.now = d.ended.plus(c)
 	d.now.received -= min(d.overdue, d.now.received)
@@ -88,18 +93,22 @@ func (d *direction) tooLate(seq uint64) {
 	d.now.received -= min(1, d.now.received)
 	d.now.lost++
 	d.now.late++
-	delta := loss.Delta{Lost: 1, Bursts: 1}
-	if d.lastOverdue == seq { // the one before it was, too
-		delta.Bursts = 0
-	}
+	d.overdueRun++
 	d.lastOverdue = seq + 1
-	d.losses.Add(delta)
-	d.delays.Decided(-1, 1)
+	d.losses.Add(d.tracker.Overdue(seq))
+	d.delays.Overdue()
 }
 
 // restart begins the count of a new life of the far end's session: unaccounted
-// packets of the old one are lost.
-func (d *direction) restart(unaccounted uint64) {
+// packets of the old one are lost, one after the other if burst is there to take their number.
+func (d *direction) restart(unaccounted uint64, burst func(length int)) {
+	delta := loss.Delta{Decided: unaccounted, Lost: unaccounted, PatternLost: unaccounted, Unordered: unaccounted}
+	if burst != nil && unaccounted > 0 {
+		delta.PatternLost, delta.Unordered, delta.Bursts = 0, 0, 1
+		burst(int(unaccounted))
+	}
+	d.losses.Add(delta)
+	d.delays.Decided(0, int(unaccounted))
 	d.now.lost += unaccounted
 	d.ended = d.now
 	d.overdue, d.dropped = 0, 0

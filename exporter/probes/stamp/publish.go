@@ -51,16 +51,20 @@ func (s *session) guessForward() {
 		s.unsure[unsureForeign] = s.roundTrips.lost
 		return
 	}
-	if !s.guessable() {
+	c := s.reverse.Counts()
+	decided, missing := s.numbered.settle(c.First, s.now, s.opts.LossTimeout)
+	if s.guessable() {
+		// Of those that nobody answered, what is missing of the answers was lost in reverse. A
+		// late answer counts as lost there and is an answer all the same.
+		decided = s.flights.next
+		missing = s.roundTrips.unanswered - min(s.roundTrips.unanswered, c.Lost-min(c.Lost, c.Late))
+	}
+	if decided <= f.lost+f.received {
 		return
 	}
-	// Of those that nobody answered, what is missing of the answers was lost in reverse. A
-	// late answer counts as lost there and is an answer all the same.
-	c := s.reverse.Counts()
 	s.fwd.known = true
-	missing := c.Lost - min(c.Lost, c.Late)
-	lost := max(f.lost, s.roundTrips.unanswered-min(s.roundTrips.unanswered, missing)+s.fwd.overdue)
-	received := max(f.received, s.flights.next-lost)
+	lost := max(f.lost, missing+s.fwd.overdue)
+	received := max(f.received, decided-min(decided, lost))
 	delta := loss.Delta{Lost: lost - f.lost, PatternLost: lost - f.lost, Unordered: lost - f.lost, Received: received - f.received}
 	delta.Decided = delta.Lost + delta.Received
 	s.fwd.losses.Add(delta)
@@ -179,7 +183,7 @@ func (s *session) publishDirection(d *direction) {
 	if d.dir == sample.Forward || d.known {
 		out.sent.to(d.now.sent)
 	}
-	if s.kind == farUnknown && d.now.received == 0 {
+	if s.kind == farUnknown && d.now.received == 0 || s.kind == farStateful && !d.known {
 		return
 	}
 	out.received.to(d.now.received)
@@ -190,7 +194,9 @@ func (s *session) publishDirection(d *direction) {
 	// A packet that was counted as received and came too late is lost, once another has
 	// been received in its place: a counter does not go back, and no sum goes beyond sent.
 	out.lost.to(d.now.lost - min(d.now.lost, out.received.ahead(d.now.received)))
-	out.dropped.to(d.now.dropped)
+	if s.dropsTold(d) {
+		out.dropped.to(d.now.dropped)
+	}
 	if s.kind == farOurs || d.dir == sample.Reverse {
 		out.duplicated.to(d.now.duplicated)
 		out.reordered.to(d.now.reordered)

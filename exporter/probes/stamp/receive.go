@@ -30,8 +30,9 @@ func (s *session) received(in *tstamp.In) {
 	}
 	s.lastAnswer, s.lastSuccess, s.peerError = now, in.At.Time(), nil
 	s.far.heard(reply.packet.Error)
+	present := true
 	if reply.filled() {
-		s.learn(&reply, now)
+		present = s.learn(&reply, now)
 		if reply.receipt.Query {
 			s.query.answered(reply.receipt.Finish)
 			return
@@ -40,7 +41,7 @@ func (s *session) received(in *tstamp.In) {
 		s.foreignQuery(&reply, now)
 		return
 	}
-	s.answer(in, &reply, now)
+	s.answer(in, &reply, now, present)
 }
 
 // reply is one parsed answer.
@@ -140,28 +141,30 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 }
 
 // learn takes what our reflector tells of the forward direction and of the
-// stamps of its earlier answers.
-func (s *session) learn(r *reply, now time.Duration) {
+// stamps of its earlier answers. It reports false for an answer of a former life of the
+// reflector's session, whose numbers mean nothing in the present one.
+func (s *session) learn(r *reply, now time.Duration) (present bool) {
 	rc := &r.receipt
 	if seqwin.Extend(s.flights.next, rc.Next) > s.flights.next || rc.Base > rc.Next && s.flights.next < 1<<32 {
 		s.discarded[discardBadReceipt]++
-		return
+		return true
 	}
 	s.kind = farOurs
-	if rc.Host {
-		s.farDrops.update(uint64(rc.SocketDrops), now)
-	}
 	switch s.remote.update(rc) {
 	case newsStale:
+	case newsFormer:
+		return false
 	case newsFirst:
 		// What was sent before the far end began to count never reached it.
-		s.fwd.restart(firstOf(&s.remote.counts, rc.Words))
-		s.countForward(rc)
+		s.fwd.restart(firstOf(&s.remote.counts, rc.Words), s.series.direction[sample.Forward].observeBurst)
+		s.farDrops.begin()
+		s.countForward(rc, now)
 	case newsRestart:
 		s.farRestarted(rc)
-		s.countForward(rc)
+		s.farDrops.begin()
+		s.countForward(rc, now)
 	case newsUpdate:
-		s.countForward(rc)
+		s.countForward(rc, now)
 	}
 	if !s.reverseOn {
 		s.reverse.Start(0)
@@ -172,9 +175,10 @@ func (s *session) learn(r *reply, now time.Duration) {
 		// are all that will ever come.
 		s.finishReverse(rc, now)
 		s.settleLeft(rc, s.remote.tx)
-		return
+		return true
 	}
 	s.settleLeft(rc, seqwin.Extend(s.reverse.Counts().Next, r.packet.Seq))
+	return true
 }
 
 // settleLeft takes the stamps of the answers before the one numbered next.
@@ -186,7 +190,11 @@ func (s *session) settleLeft(rc *wire.Receipt, next uint64) {
 	}
 }
 
-func (s *session) countForward(rc *wire.Receipt) {
+func (s *session) countForward(rc *wire.Receipt, now time.Duration) {
+	if rc.Host {
+		s.farHost = true
+		s.farDrops.update(s.remote.drops, now)
+	}
 	s.fwd.count(s.remote.counts, 64*rc.Words, s.series.direction[sample.Forward].observeBurst, s.droppedThere)
 	s.fwd.now.corrupted = s.fwd.ended.corrupted + s.remote.corrupted
 }
@@ -204,10 +212,10 @@ func (s *session) farRestarted(rc *wire.Receipt) {
 	// What the former life had not accounted for cannot be known any more; the
 	// numbers from First on are the new life's.
 	first := firstOf(&s.remote.counts, rc.Words)
-	unaccounted := first - min(first, s.fwd.now.received+s.fwd.now.lost)
+	unaccounted := first - min(first, s.fwd.now.received+s.fwd.now.lost+s.fwd.now.dropped)
 	s.unsure[unsureFarRestart] += unaccounted
-	s.fwd.restart(unaccounted)
-	s.rev.restart(s.rev.now.inFlight())
+	s.fwd.restart(unaccounted, s.series.direction[sample.Forward].observeBurst)
+	s.rev.restart(s.rev.now.inFlight(), nil)
 	s.fwd.variation.Break()
 	s.rev.variation.Break()
 	s.reverse.Reset()
@@ -220,8 +228,9 @@ func (s *session) farRestarted(rc *wire.Receipt) {
 	}
 }
 
-// answer takes the answer to a test packet.
-func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
+// answer takes the answer to a test packet; present says that it is of the present life of the
+// far end's session. Those of a former one were lost in reverse when that ended.
+func (s *session) answer(in *tstamp.In, r *reply, now time.Duration, present bool) {
 	s.roundTrips.lose(s.flights.expire(now, s.opts.LossTimeout))
 	seq := seqwin.Extend(s.flights.next, r.packet.SenderSeq)
 	f := s.flights.get(seq)
@@ -238,9 +247,18 @@ func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
 	if f != nil {
 		a = s.answerOf(in, r, f, now)
 	}
-	n, verdict := s.number(&r.packet, now, a.lost[sample.Reverse])
+	n, verdict := uint64(0), seqwin.Late
+	if present {
+		n, verdict = s.number(&r.packet, now, a.lost[sample.Reverse])
+	} else {
+		s.rev.ended.late++
+		s.rev.now.late++
+	}
 	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
 		s.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.decode(r, r.followUp.T3, in.At), s.conclude)
+	}
+	if s.kind == farStateful && verdict != seqwin.Duplicate {
+		s.numbered.add(seq, n, now)
 	}
 	switch {
 	case verdict == seqwin.Duplicate:
@@ -260,11 +278,12 @@ func (s *session) answer(in *tstamp.In, r *reply, now time.Duration) {
 		f.state = flightAnsweredLate
 		s.roundTrips.answeredLate++
 		a.expired = true
-	default:
-		return // a second answer: no sample
+	default: // a second answer: no sample
+		s.numbered.again++
+		return
 	}
 	a.packet.ReverseSeq = n
-	if a.lost[sample.Forward] && !s.farLost(seq) {
+	if a.lost[sample.Forward] && present && !s.farLost(seq) {
 		s.fwd.tooLate(seq)
 	}
 	if verdict == seqwin.Late {

@@ -14,7 +14,10 @@ type remote struct {
 	epoch, previous uint32
 	counts          seqwin.Counts
 	corrupted, tx   uint64
-	words           int // of counts.Recent
+	drops           uint64 // of its socket
+	words           int    // of counts.Recent
+	// decided is Base before the newest Receipt.
+	decided uint64
 }
 
 // firstOf finds the number with which the far end's count began: what it has
@@ -37,6 +40,7 @@ type news uint8
 
 const (
 	newsStale   news = iota // older than what is known: a reordered answer
+	newsFormer              // of a former life of the far end's session
 	newsFirst               // the first that is heard
 	newsUpdate              // the same epoch, further on
 	newsRestart             // the far end has lost its session and started anew
@@ -46,7 +50,7 @@ const (
 func (r *remote) update(rc *wire.Receipt) news {
 	if r.known && rc.Epoch != r.epoch {
 		if rc.Epoch == r.previous {
-			return newsStale
+			return newsFormer
 		}
 		previous := r.epoch
 		*r = (&remote{}).widen(rc)
@@ -59,7 +63,7 @@ func (r *remote) update(rc *wire.Receipt) news {
 		next.counts.Late < r.counts.Late || next.tx < r.tx || next.corrupted < r.corrupted) {
 		return newsStale
 	}
-	next.previous = r.previous
+	next.previous, next.decided = r.previous, r.counts.Base
 	first := !r.known
 	*r = next
 	if first {
@@ -85,5 +89,8 @@ func (r *remote) widen(rc *wire.Receipt) remote {
 	}
 	n.corrupted = seqwin.Extend(r.corrupted, rc.Corrupted)
 	n.tx = seqwin.Extend(r.tx, rc.Tx)
+	if n.drops = r.drops; rc.Host {
+		n.drops = seqwin.Extend(r.drops, rc.SocketDrops)
+	}
 	return n
 }

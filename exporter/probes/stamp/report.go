@@ -113,18 +113,12 @@ type VoiceReport struct {
 }
 
 // collector keeps, beside a window, what only a report needs: the variation since the last
-// step of a clock. Delays are counted from the first one, so that a constant offset of the
-// clocks does not come near them.
-type collector struct {
-	ipdv, above [2]delay.Window
-	first       [2]time.Duration
-}
+// step of a clock, as the delays themselves, since a constant offset of the clocks is no matter
+// to what they are above the smallest.
+type collector struct{ ipdv, delays [2]delay.Window }
 
 func (c *collector) add(d sample.Direction, delay, ipdv time.Duration, paired bool) {
-	if c.above[d].Empty() {
-		c.first[d] = delay
-	}
-	c.above[d].Add(plain(delay - c.first[d]))
+	c.delays[d].Add(plain(delay))
 	if paired {
 		c.ipdv[d].Add(plain(ipdv))
 	}
@@ -176,12 +170,15 @@ func (s *session) reportDirection(d *direction) DirectionReport {
 	if d.dir == sample.Forward || d.known {
 		r.Sent = &n.sent
 	}
-	if s.kind != farUnknown {
+	if s.kind != farUnknown && (s.kind != farStateful || d.known) {
 		r.Received = &n.received
 	}
 	if d.known {
 		inFlight := n.inFlight()
-		r.Lost, r.HostDropped, r.InFlight = &n.lost, &n.dropped, &inFlight
+		r.Lost, r.InFlight = &n.lost, &inFlight
+		if s.dropsTold(d) {
+			r.HostDropped = &n.dropped
+		}
 		if s.kind == farOurs || d.dir == sample.Reverse {
 			r.Duplicated, r.Reordered, r.Late, r.Corrupted = &n.duplicated, &n.reordered, &n.late, &n.corrupted
 		}
@@ -194,8 +191,8 @@ func (s *session) reportDirection(d *direction) DirectionReport {
 		r.Delay, r.ErrorBound = window.distribution(), &bound
 	}
 	r.IPDV = distribution(s.collect.ipdv[d.dir].Snapshot(), 0)
-	above := s.collect.above[d.dir].Snapshot()
-	r.PDV = distribution(above, above.Min)
+	all := s.collect.delays[d.dir].Snapshot()
+	r.PDV = distribution(all, all.Min)
 	if j, ok := d.variation.Jitter(); ok {
 		seconds := j.Seconds()
 		r.Jitter = &seconds

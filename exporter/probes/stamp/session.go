@@ -105,6 +105,8 @@ type session struct {
 	era                                  uint64 // of both clocks: no step falls into one
 	farStepping                          bool
 	farDrops                             drops
+	farHost                              bool // the far end has told of its drops
+	numbered                             numbered
 	last                                 lastWindow
 }
 

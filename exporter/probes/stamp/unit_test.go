@@ -175,7 +175,7 @@ func TestRemoteIgnoresOvertakenReceiptsAndSeesRestarts(t *testing.T) {
 	if got := r.update(&wire.Receipt{Epoch: 6, Next: 12, Base: 12, Received: 1, Tx: 1}); got != newsRestart || r.counts.Received != 1 {
 		t.Errorf("restart: %v, %+v", got, r.counts)
 	}
-	if got := r.update(&wire.Receipt{Epoch: 5, Next: 11, Base: 11, Received: 11, Tx: 11}); got != newsStale || r.epoch != 6 {
+	if got := r.update(&wire.Receipt{Epoch: 5, Next: 11, Base: 11, Received: 11, Tx: 11}); got != newsFormer || r.epoch != 6 {
 		t.Errorf("echo of the former life: %v", got)
 	}
 }
@@ -198,7 +198,7 @@ func TestRestartKeepsTheBooksBalanced(t *testing.T) {
 	none := func(uint64) uint64 { return 0 }
 	d.now.sent = 10
 	d.count(seqwin.Counts{Base: 8, Next: 8, Received: 7, Lost: 1}, seqwin.RecentBits, func(int) {}, none)
-	d.restart(2)
+	d.restart(2, nil)
 	d.now.sent = 15
 	d.count(seqwin.Counts{Base: 14, Next: 14, Received: 4}, seqwin.RecentBits, func(int) {}, none)
 	if d.now.received != 11 || d.now.lost != 3 || d.now.inFlight() != 1 {

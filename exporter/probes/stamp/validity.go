@@ -61,11 +61,25 @@ func (s *session) measure(d *direction, a *answer, seq uint64, from, to sample.S
 type summary struct {
 	delay.Snapshot
 	bound time.Duration
+	// losses are known to be of this direction, or not.
+	losses bool
 }
 
 func (s *session) summarise(d *direction) summary {
 	snap := d.delays.Snapshot()
-	return summary{snap, snap.Bound()}
+	return summary{snap, snap.Bound(), s.lossesKnown(d)}
+}
+
+// lossesKnown tells whether it is known how many of the window's packets this direction lost:
+// where it cannot be told from the other one, only if no round trip was lost.
+func (s *session) lossesKnown(d *direction) bool {
+	return d.known || s.roundTrips.times.Lost() == 0 && d.losses.Lost() == 0
+}
+
+// Quantile is not defined where it is not known how many packets are infinitely late.
+func (w *summary) Quantile(q float64) (time.Duration, bool) {
+	v, ok := w.Snapshot.Quantile(q)
+	return v, ok && w.losses
 }
 
 // told: there is a valid delay, and so a bound.

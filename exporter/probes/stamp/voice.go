@@ -41,9 +41,9 @@ type rated struct {
 }
 
 // rate assesses a call over direction d in the present window. Without a valid delay there is
-// none.
+// none, nor where it is not known in which direction packets were lost.
 func (s *session) rate(d *direction, each func(rated)) {
-	snap := d.delays.Snapshot()
+	snap, known := d.delays.Snapshot(), s.lossesKnown(d)
 	off := snap.Bound()
 	path := voice.Path{Delay: snap.Min, Decided: d.losses.Decided(), Lost: d.losses.Lost(), Bursts: d.losses.Bursts()}
 	for _, name := range s.opts.Codecs {
@@ -56,7 +56,7 @@ func (s *session) rate(d *direction, each func(rated)) {
 			for _, m := range voice.Models() {
 				a, ok := path.Assess(codec, buffer.Snapshot(), voice.Defaults(), m)
 				each(rated{
-					codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok && snap.Count > 0,
+					codec: codec.Name, buffer: buffer.Name(), model: m.Name, Assessment: a, ok: ok && known && snap.Count > 0,
 					off: path.RError(off, a.R, codec, buffer.Snapshot(), voice.Defaults(), m),
 				})
 			}

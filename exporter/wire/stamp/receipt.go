@@ -89,8 +89,8 @@ type Receipt struct {
 	// last word, so that the answer is as long as the question.
 	Host bool
 	// SocketDrops counts the packets that the reflector's kernel has dropped at the socket
-	// that took the question, for want of buffer, since it was opened, modulo 2^32: of
-	// all senders, since a dropped packet is nobody's. It begins anew with another Epoch.
+	// that took the question, for want of buffer, since this Epoch began, modulo 2^32: of
+	// all senders, since a dropped packet is nobody's.
 	SocketDrops uint32
 	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
 	// nor read.

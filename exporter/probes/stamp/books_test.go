@@ -1,0 +1,207 @@
+package stamp
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/seqwin"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+func idleSession(t *testing.T) *session {
+	t.Helper()
+	o := quick()
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSession(nil, netip.MustParseAddrPort("127.0.0.1:862"), &o, static.New(50*time.Microsecond, metric.Discard{}), newSeries(metric.Discard{}, "p", "stamp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func asks(s *session, n uint64) {
+	for s.flights.next < n {
+		s.flights.add(s.flights.next, 0, 1, clockThen{})
+	}
+}
+
+func allReceived() (w [wire.MaxReceiptWords]uint64) {
+	for i := range w {
+		w[i] = ^uint64(0)
+	}
+	return w
+}
+
+// TestHostDropsAreNotLostToo: 50 packets are dropped by the far end's host; then the reflector
+// restarts.
+func TestHostDropsAreNotLostToo(t *testing.T) {
+	s := idleSession(t)
+	asks(s, 1000)
+	told := func(rc wire.Receipt) {
+		rc.Filled, rc.Words, rc.Run = true, 4, s.run
+		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now())
+	}
+	told(wire.Receipt{Epoch: 5, Next: 500, Base: 500, Received: 500, Tx: 500, Host: true, SocketDrops: 0, Recent: allReceived()})
+	told(wire.Receipt{Epoch: 5, Next: 800, Base: 800, Received: 750, Lost: 50, Bursts: 1, Tx: 750, Host: true, SocketDrops: 50, Recent: allReceived()})
+	if d := s.fwd.now; d.dropped != 50 || d.lost != 0 {
+		t.Fatalf("setup: %+v", d)
+	}
+	told(wire.Receipt{Epoch: 6, Next: 1000, Base: 1000, Received: 200, Tx: 200, Host: true, SocketDrops: 0, Recent: [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), 0xff}})
+	s.fwd.now.sent = s.flights.next
+	d := s.fwd.now
+	t.Logf("sent %d received %d lost %d dropped %d in flight %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.inFlight(), s.unsure[unsureFarRestart])
+	if d.lost != 0 || d.sent != d.received+d.lost+d.dropped+d.inFlight() {
+		t.Errorf("got lost %d, true 0; %d sent != %d received + %d lost + %d dropped + %d in flight", d.lost, d.sent, d.received, d.lost, d.dropped, d.inFlight())
+	}
+}
+
+// TestOvertakenAnswerDoesNotDoubleTheDrops: an answer overtaken by later ones brings an older
+// total of drops.
+func TestOvertakenAnswerDoesNotDoubleTheDrops(t *testing.T) {
+	s := idleSession(t)
+	asks(s, 1000)
+	told := func(rc wire.Receipt) {
+		rc.Filled, rc.Words, rc.Run, rc.Epoch, rc.Host = true, 3, s.run, 5, true
+		rc.Recent = allReceived()
+		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now())
+	}
+	told(wire.Receipt{Next: 100, Base: 100, Received: 100, Tx: 100, SocketDrops: 0})
+	for i := uint32(1); i <= 10; i++ { // 10 pairs of answers that change places; 5 packets dropped once
+		told(wire.Receipt{Next: 100 + 2*i, Base: 100, Received: 100, Tx: 100 + 2*i, SocketDrops: 5})
+		told(wire.Receipt{Next: 99 + 2*i, Base: 100, Received: 100, Tx: 99 + 2*i, SocketDrops: 0})
+	}
+	told(wire.Receipt{Next: 200, Base: 200, Received: 140, Lost: 60, Bursts: 60, Tx: 200, SocketDrops: 5})
+	d := s.fwd.now
+	if d.dropped > 5 {
+		t.Errorf("the far end's socket dropped 5 packets in all; got host_dropped %d, lost %d; true at most 5, at least 55", d.dropped, d.lost)
+	}
+}
+
+// TestDropsOfAnHourDoNotExplainAnOutageOfThePath: one stray drop every 2 s, of anybody's packets,
+// and then an outage.
+func TestDropsOfAnHourDoNotExplainAnOutageOfThePath(t *testing.T) {
+	var d drops
+	const keep = 4 * time.Second
+	now := time.Duration(0)
+	d.update(0, now)
+	for i := uint64(1); i <= 1800; i++ {
+		now += 2 * time.Second
+		d.update(i, now)
+		d.take(0, now, keep)
+	}
+	if n := d.take(1800, now+time.Second, keep); n > 3 {
+		t.Errorf("got %d losses of an outage of the path called the host's; true: 2 or 3 packets were dropped within %v", n, keep)
+	}
+}
+
+// TestDropsToldAreModulo32Bits: as receipt.go has them.
+func TestDropsToldAreModulo32Bits(t *testing.T) {
+	s := idleSession(t)
+	asks(s, 1000)
+	for _, total := range []uint32{0, 0x7fffffff, 0xfffffff0, 0x10} { // 32 dropped in the last step
+		s.farDrops.take(1<<40, sched.Now(), time.Hour)
+		s.learn(&reply{receipt: wire.Receipt{Filled: true, Words: 3, Run: s.run, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now())
+	}
+	if n := s.farDrops.take(100, sched.Now(), time.Second); n != 32 {
+		t.Errorf("got %d of 32 explained", n)
+	}
+}
+
+// TestRunOfOverduePacketsIsABurst: they are lost.
+func TestRunOfOverduePacketsIsABurst(t *testing.T) {
+	d := direction{dir: sample.Forward}
+	var w seqwin.Window
+	bursts := 0
+	burst := func(n int) { bursts += n }
+	none := func(uint64) uint64 { return 0 }
+	for n := range uint64(100) {
+		w.Add(n, 0)
+		d.count(w.Counts(), seqwin.RecentBits, burst, none)
+		if n >= 40 && n < 60 {
+			d.tooLate(n)
+		}
+	}
+	if bursts != 20 {
+		t.Errorf("got bursts of %d packets in all, true one of 20 (lost %d)", bursts, d.now.lost)
+	}
+}
+
+// TestOverdueAndLostSideBySideAreOneRun: every second packet of a stall is lost in it.
+func TestOverdueAndLostSideBySideAreOneRun(t *testing.T) {
+	d := direction{dir: sample.Forward}
+	var w seqwin.Window
+	none := func(uint64) uint64 { return 0 }
+	now := time.Duration(0)
+	for n := range uint64(100) {
+		now += time.Millisecond
+		if n >= 40 && n < 60 && n%2 == 0 {
+			continue // lost in the stall
+		}
+		w.Add(n, now)
+		w.Expire(now, 3*time.Millisecond)
+		d.count(w.Counts(), seqwin.RecentBits, func(int) {}, none)
+		if n >= 40 && n < 60 {
+			d.tooLate(n)
+		}
+	}
+	got, ok := d.losses.BurstRatio()
+	if want := 20. * (1 - 20./100); !ok || got < want*0.99 || got > want*1.01 {
+		t.Errorf("one run of 20 in 100: got BurstR %.2f (%v), true %.2f; lost %d bursts %d decided %d", got, ok, want, d.losses.Lost(), d.losses.Bursts(), d.losses.Decided())
+	}
+}
+
+// TestAnswerOfAFormerLifeHasNoNumberInThePresentOne: it comes after the first of the new life,
+// reordered or as a duplicate.
+func TestAnswerOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
+	s := idleSession(t)
+	asks(s, 1000)
+	now := time.Second
+	in := func(epoch, tx, next uint32) {
+		rc := wire.Receipt{Filled: true, Words: 4, Run: s.run, Epoch: epoch, Next: next, Base: next, Received: tx, Tx: tx, Recent: allReceived()}
+		r := reply{receipt: rc, hasReceipt: true}
+		r.packet.Seq, r.packet.SenderSeq = tx-1, next-1
+		if s.learn(&r, now) {
+			s.number(&r.packet, now, false)
+		}
+		now += 2 * time.Millisecond
+	}
+	for i := uint32(1); i <= 500; i++ {
+		if i != 500 {
+			in(5, i, i)
+		}
+	}
+	in(6, 1, 502)
+	in(5, 500, 500) // overtaken by it
+	for i := uint32(2); i <= 300; i++ {
+		in(6, i, 501+i)
+	}
+	now += 10 * time.Second
+	s.reverse.Expire(now, s.opts.LossTimeout)
+	s.countReverse()
+	if v := s.rev.now; v.lost > 1 || v.duplicated > 0 {
+		t.Errorf("every answer arrived: got %+v", v)
+	}
+}
+
+// TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow: above 65,536 packets a histogram tells it.
+func TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow(t *testing.T) {
+	var c collector
+	rng := rand.New(rand.NewPCG(1, 2))
+	c.add(sample.Forward, 1500*time.Millisecond, 0, false) // the first waited for ARP, or a route
+	for range 70_000 {
+		c.add(sample.Forward, 10*time.Millisecond+time.Duration(rng.IntN(100_000)), 0, false)
+	}
+	above := c.delays[sample.Forward].Snapshot()
+	d := distribution(above, above.Min)
+	if *d.P50 > 60e-6 || *d.P50 < 40e-6 || *d.P99 > 110e-6 {
+		t.Errorf("PDV: got p50 %.6f p95 %.6f p99 %.6f s; true 0.000050 0.000095 0.000099", *d.P50, *d.P95, *d.P99)
+	}
+}

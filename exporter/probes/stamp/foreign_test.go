@@ -1,0 +1,90 @@
+package stamp
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+)
+
+// TestStatelessReflectorsLossesAreOfNoDirection: 60 % are lost forward, nothing in reverse, and
+// neither can be told.
+func TestStatelessReflectorsLossesAreOfNoDirection(t *testing.T) {
+	b := newBed(t, reflector.Options{Stateless: true})
+	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+		return 0, d == sample.Forward && !isQuery(payload) && numberOf(d, payload)%5 < 3
+	})
+	o := quick()
+	o.LossTimeout = 200 * time.Millisecond
+	r := b.to(p.addr).measure(t, o, 500)
+	if r.Reflector != "stateless" || r.RoundTrip.Lost != 300 {
+		t.Fatal(asJSON(t, r))
+	}
+	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
+		if d.Delay == nil || d.Delay.P50 != nil || d.Delay.P99 != nil || len(d.Voice) > 0 {
+			t.Errorf("quantiles or ratings, though what is infinitely late is not known: %s", asJSON(t, d))
+		}
+	}
+}
+
+// TestSteadyLossOfAForeignReflectorIsToldDuringTheRun: something is always on its way.
+func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
+	lostThere := func(seq uint64) bool { return seq%5 < 3 }
+	far := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
+		return lostThere(uint64(seq)), seq%10 == 4
+	}}
+	b := newBed(t, reflector.Options{})
+	o := quick()
+	o.LossTimeout = 200 * time.Millisecond
+	p, err := New().NewProber(b.env, probe.Target{Peer: fakePeer(t, far.answer)}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	_, err = p.Measure(t.Context(), 1500, func(r Report) {
+		f := r.Forward
+		if r.Reflector != "stateful" || *f.Sent == 1500 {
+			return
+		}
+		if f.Lost == nil {
+			if f.Received != nil {
+				t.Errorf("received %d, and it is not known", *f.Received)
+			}
+			return
+		}
+		told++
+		decided, lost := *f.Lost+*f.Received, uint64(0)
+		for seq := range decided {
+			if lostThere(seq) {
+				lost++
+			}
+		}
+		if lost != *f.Lost || decided == 0 {
+			t.Errorf("of %d %d were lost, told %d", decided, lost, *f.Lost)
+		}
+	})
+	if err != nil || told == 0 {
+		t.Errorf("error %v, told %d times while it ran", err, told)
+	}
+}
+
+// TestQuestionsThatOvertakeAreCountedByNumbersOfAnswers: 0 and 3 are lost there, 2 is overtaken by 4
+// and 5, and 5 is duplicated.
+func TestQuestionsThatOvertakeAreCountedByNumbersOfAnswers(t *testing.T) {
+	var n numbered
+	for i, seq := range []uint64{1, 4, 5, 5, 2, 6} {
+		if i == 3 {
+			n.again++
+			continue
+		}
+		n.add(seq, 100+uint64(i), time.Duration(i))
+	}
+	if decided, _ := n.settle(100, 6, time.Second); decided != 0 {
+		t.Errorf("%d decided before the waiting time is over", decided)
+	}
+	if decided, missing := n.settle(100, 2*time.Second, time.Second); decided != 7 || missing != 2 {
+		t.Errorf("%d decided and %d missing, want 7 and 2", decided, missing)
+	}
+}

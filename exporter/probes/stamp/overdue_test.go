@@ -1,0 +1,123 @@
+package stamp
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+)
+
+// TestOverduePacketOvertakenByManyIsLostOnce: 10 of 1500 packets take 900 ms, the waiting time is
+// 300 ms, and the others pass them at one a millisecond. The far end has decided each of them as
+// lost, more numbers ago than its bitmap tells of.
+func TestOverduePacketOvertakenByManyIsLostOnce(t *testing.T) {
+	const wait, late = 300 * time.Millisecond, 900 * time.Millisecond
+	b := newBed(t, reflector.Options{})
+	var p *proxy
+	p = newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+		if d == sample.Forward && !isQuery(payload) && numberOf(d, payload)%50 == 20 && numberOf(d, payload) < 500 {
+			copied := append([]byte(nil), payload...)
+			time.AfterFunc(late, func() { _, _ = p.far.Write(copied) })
+			return 0, true // slower than the waiting time: lost (RFC 7680)
+		}
+		return 0, false
+	})
+	o := quick()
+	o.Interval, o.LossTimeout = time.Millisecond, wait
+	r := b.to(p.addr).measure(t, o, 1500)
+	f := r.Forward
+	t.Logf("sent %d received %d lost %d late %d dropped %d in flight %d", *f.Sent, *f.Received, *f.Lost, *f.Late, *f.HostDropped, *f.InFlight)
+	p.check(t, r, wait)
+	if *f.Late != 10 {
+		t.Errorf("got %d late, true 10", *f.Late)
+	}
+}
+
+// TestUnansweredPacketsAreOverdueAsOftenAsTheOthers: more than half of all packets take longer
+// than the waiting time forward, and 40 % of the answers are lost at random.
+func TestUnansweredPacketsAreOverdueAsOftenAsTheOthers(t *testing.T) {
+	const wait, n = 150 * time.Millisecond, 400
+	b := newBed(t, reflector.Options{})
+	var until time.Duration
+	p := newProxy(t, b.peer, func(d sample.Direction, at time.Duration, payload []byte) (time.Duration, bool) {
+		switch {
+		case isQuery(payload):
+			return 0, false
+		case d == sample.Reverse:
+			return 0, numberOf(d, payload)%5 < 2
+		case until == 0 && numberOf(d, payload) >= 120:
+			until = at + 1500*time.Millisecond
+		}
+		return max(0, until-at), false
+	})
+	o := quick()
+	o.Interval, o.LossTimeout = 5*time.Millisecond, wait
+	r := b.to(p.addr).measure(t, o, n)
+	received, lost, near := p.truth(sample.Forward, wait)
+	t.Logf("forward: sent %d received %d lost %d; true %d %d (%d uncertain)", *r.Forward.Sent, *r.Forward.Received, *r.Forward.Lost, received, lost, near)
+	if lost <= n/2 {
+		t.Skip("the machine was too slow: not more than half were overdue")
+	}
+	if p50 := r.Forward.Delay.P50; p50 != nil {
+		t.Errorf("%d of %d are infinitely late: got p50 %.6f +- %.6f s; true: infinite, absent", lost, n, *p50, *r.Forward.ErrorBound)
+	}
+}
+
+// TestClockOfWideBoundMakesNoLoss: both directions take 300 ms, the waiting time is 500 ms. The
+// far clock is 300 ms fast and says honestly that it is known to 400 ms.
+func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
+	s := idleSession(t)
+	s.opts.LossTimeout = 500 * time.Millisecond
+	at := instant.Time(1_800_000_000 * int64(time.Second))
+	far := 300 * time.Millisecond
+	stamp := func(d time.Duration) sample.Stamp { return sample.Stamp{At: at.Add(d), Origin: sample.Kernel} }
+	a := answer{packet: sample.Packet{
+		T1: stamp(0), T2: stamp(300*time.Millisecond + far), T3: stamp(300*time.Millisecond + far), T4: stamp(600 * time.Millisecond),
+		Far: sample.Bound{Error: 400 * time.Millisecond, Reason: sample.OK},
+	}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
+	if lost := s.overdue(&a, &flight{}); lost[sample.Forward] {
+		t.Errorf("true delay 300 ms, measured 600 +- 401 ms, waiting time 500 ms: got lost, true received")
+	}
+}
+
+// TestStallInAnotherOrderIsOneRun: the packets come out of a stall shuffled.
+func TestStallInAnotherOrderIsOneRun(t *testing.T) {
+	for _, dir := range sample.Directions() {
+		b := newBed(t, reflector.Options{})
+		var p *proxy
+		var out time.Time
+		p = newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+			if n := numberOf(d, payload); d != dir || isQuery(payload) || n < 100 || n >= 200 {
+				return 0, false
+			}
+			if out.IsZero() {
+				out = time.Now().Add(900 * time.Millisecond)
+			}
+			copied := append([]byte(nil), payload...)
+			time.AfterFunc(time.Until(out)+time.Duration(rand.IntN(10_000_000)), func() {
+				if d == sample.Forward {
+					_, _ = p.far.Write(copied)
+					return
+				}
+				p.mu.Lock()
+				to := p.client
+				p.mu.Unlock()
+				_, _ = p.near.WriteToUDPAddrPort(copied, to)
+			})
+			return 0, true // slower than the waiting time
+		})
+		o := quick()
+		o.Interval, o.LossTimeout = 4*time.Millisecond, 300*time.Millisecond
+		r := b.to(p.addr).measure(t, o, 500)
+		got := []DirectionReport{r.Forward, r.Reverse}[dir]
+		// one run of 100 in 500
+		if got.BurstRatio == nil || *got.BurstRatio < 79 || *got.BurstRatio > 81 || *got.Lost != 100 {
+			t.Errorf("%v: lost %d late %d, got BurstR %s; true 100, one run, 80", dir, *got.Lost, *got.Late, asJSON(t, got.BurstRatio))
+		} else {
+			t.Logf("%v: BurstR %.1f", dir, *got.BurstRatio)
+		}
+	}
+}
