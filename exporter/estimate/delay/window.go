@@ -130,6 +130,14 @@ func (w *Window) Reset() {
 	*w = Window{exact: w.exact[:0], sorted: w.sorted, values: w.values}
 }
 
+// Break forgets the delays, which another clock than those to come has measured, and keeps what
+// is known of how many packets were received and lost: the delays to come stand for all.
+func (w *Window) Break() {
+	received, lost, undefined := w.received-min(w.received, w.overdue), w.Lost(), w.undefined+w.count
+	w.Reset()
+	w.received, w.lost, w.undefined = received, lost, undefined
+}
+
 // Snapshot is the state of a window.
 type Snapshot struct {
 	// Count is how many delays have a value, Negative how many of these are

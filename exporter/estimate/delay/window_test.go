@@ -314,3 +314,25 @@ func BenchmarkQuantile(b *testing.B) {
 		w.Snapshot().Quantile(0.5)
 	}
 }
+
+// TestBreakKeepsTheLossesOfBefore: of 100 packets 60 were lost before a clock was set.
+func TestBreakKeepsTheLossesOfBefore(t *testing.T) {
+	var w Window
+	w.Decided(20, 50)
+	for range 10 {
+		w.Overdue()
+		w.Add(ok(ms))
+	}
+	w.Break()
+	w.Decided(30, 0)
+	for i := range 30 {
+		w.Add(ok(20*ms + time.Duration(i)))
+	}
+	s := w.Snapshot()
+	if d, known := s.Quantile(0.5); known {
+		t.Errorf("the median of 100 packets, of which 60 were lost, is %v", d)
+	}
+	if d, known := s.Quantile(0.25); !known || d != 20*ms+18 || s.Min != 20*ms {
+		t.Errorf("smallest %v, quantile 0.25 %v (%v); want 20 ms, and the 19th of the 30 after the step", s.Min, d, known)
+	}
+}

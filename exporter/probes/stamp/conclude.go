@@ -98,7 +98,7 @@ func (s *session) stepped() {
 		*s.collect = collector{}
 	}
 	for _, d := range []*direction{&s.fwd, &s.rev} {
-		d.delays.Reset()
+		d.delays.Break()
 		d.variation.Break()
 		s.drain(d) // its window ends here
 	}
