@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,15 +17,16 @@ import (
 func TestOverduePacketOvertakenByManyIsLostOnce(t *testing.T) {
 	const wait, late = 300 * time.Millisecond, 900 * time.Millisecond
 	b := newBed(t, reflector.Options{})
-	var p *proxy
-	p = newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+	var carrier atomic.Pointer[proxy]
+	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
 		if d == sample.Forward && !isQuery(payload) && numberOf(d, payload)%50 == 20 && numberOf(d, payload) < 500 {
 			copied := append([]byte(nil), payload...)
-			time.AfterFunc(late, func() { _, _ = p.far.Write(copied) })
+			time.AfterFunc(late, func() { _, _ = carrier.Load().far.Write(copied) })
 			return 0, true // slower than the waiting time: lost (RFC 7680)
 		}
 		return 0, false
 	})
+	carrier.Store(p)
 	o := quick()
 	o.Interval, o.LossTimeout = time.Millisecond, wait
 	r := b.to(p.addr).measure(t, o, 1500)
@@ -87,9 +89,9 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 	for _, dir := range sample.Directions() {
 		b := newBed(t, reflector.Options{})
-		var p *proxy
+		var carrier atomic.Pointer[proxy]
 		var out time.Time
-		p = newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
+		p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
 			if n := numberOf(d, payload); d != dir || isQuery(payload) || n < 100 || n >= 200 {
 				return 0, false
 			}
@@ -97,6 +99,7 @@ func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 				out = time.Now().Add(900 * time.Millisecond)
 			}
 			copied := append([]byte(nil), payload...)
+			p := carrier.Load()
 			time.AfterFunc(time.Until(out)+time.Duration(rand.IntN(10_000_000)), func() {
 				if d == sample.Forward {
 					_, _ = p.far.Write(copied)
@@ -109,6 +112,7 @@ func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 			})
 			return 0, true // slower than the waiting time
 		})
+		carrier.Store(p)
 		o := quick()
 		o.Interval, o.LossTimeout = 4*time.Millisecond, 300*time.Millisecond
 		r := b.to(p.addr).measure(t, o, 500)
