@@ -123,7 +123,10 @@ func (s *stack) repeated(ctx context.Context, profile lab.Profile, t loadTest) (
 			err = s.untilRuns(ctx, t.probe, runs)
 		}
 		found := judged(t.rows(ctx, profile, after))
-		rows, after = merge(rows, found), time.Now()
+		rows = merge(rows, found)
+		if r := s.lastRun(ctx, t.probe, after); r != nil {
+			after = r.End.Time() // on a busy machine the next one may have begun by now
+		}
 		untold := with(rows, statusUntold)
 		if len(untold) == 0 || err != nil {
 			return rows, err
