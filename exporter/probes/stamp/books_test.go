@@ -205,3 +205,17 @@ func TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow(t *testing.T) {
 		t.Errorf("PDV: got p50 %.6f p95 %.6f p99 %.6f s; true 0.000050 0.000095 0.000099", *d.P50, *d.P95, *d.P99)
 	}
 }
+
+// A hub ticks the sessions of a list that it took a moment ago: one of them may have ended,
+// and its series are closed.
+func TestEndedSessionPublishesNothing(t *testing.T) {
+	s, book := idleSession(t), &ledger{values: map[string]float64{}}
+	s.series = newSeries(book, "p", "stamp")
+	s.end()
+	s.series.close()
+	clear(book.values)
+	s.tick(s.now + time.Second)
+	if len(book.values) > 0 {
+		t.Errorf("published after the end: %v", book.values)
+	}
+}

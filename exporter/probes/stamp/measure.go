@@ -44,7 +44,7 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	if err := h.add(s); err != nil {
 		return Report{}, err
 	}
-	defer h.remove(s)
+	defer func() { h.remove(s); s.end() }()
 	s.awaitOpening(ctx, pollInterval)
 	remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
 	watch(ctx, s.full, func() { progress(s.report()) })

@@ -12,6 +12,9 @@ import (
 func (s *session) tick(now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
 	s.now = now
 	s.expire(now)
 	s.ask(now)

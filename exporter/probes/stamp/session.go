@@ -101,6 +101,7 @@ type session struct {
 	shared                               bool // delays stand on the one clock of both ends
 	peerError                            error
 	contradictory                        bool // the path's minimum leaves no offset
+	ended                                bool
 	steps                                uint64
 	era                                  uint64 // of both clocks: no step falls into one
 	farStepping                          bool
@@ -252,10 +253,12 @@ func (s *session) failed(err error) {
 	s.peerError = err
 }
 
-// end closes the books: what is still in flight will never be known.
+// end closes the books: what is still in flight will never be known. The session publishes
+// nothing after it, though a hub that listed the session before may tick it once more.
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.ended = true
 	s.answers.flush(math.MaxInt64, s.conclude)
 	s.roundTrips.lose(s.flights.expire(math.MaxInt64, 0))
 	if s.fwd.known {
