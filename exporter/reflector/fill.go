@@ -159,7 +159,7 @@ const hostEvery = 8
 // answers after they have changed, in each hostEvery-th, and in a query's. Its block
 // takes the place of the bitmap's last word; without a bitmap there is no room for it.
 func (f *filler) host(r *stamp.Receipt) {
-	s, now := f.session, uint32(f.shard.dropped-f.session.dropsBefore)
+	s, now := f.session, uint32(f.shard.drops.total-f.session.dropsBefore)
 	if f.q.receipt.Received&stamp.AsksHost == 0 || r.Words == 0 {
 		return
 	}

@@ -1,6 +1,8 @@
 package reflector
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,7 +17,7 @@ func TestSenderThatDoesNotAskIsToldNothingOfTheHost(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.asker("192.0.2.1:5000", 1)
 	for seq := range uint32(40) {
-		l.s.dropped = uint64(seq)
+		l.s.drops.total = uint64(seq)
 		if r := k.ask(seq).receipt; r.Host || r.Words != 4 || r.Received != seq+1 {
 			t.Fatalf("answer %d: %+v", seq, r)
 		}
@@ -34,9 +36,9 @@ func TestDropsAtTheSocketAreToldToASenderThatAsks(t *testing.T) {
 	for seq := range uint32(32) {
 		switch seq {
 		case 10:
-			l.s.dropped = 7
+			l.s.drops.total = 7
 		case 26:
-			l.s.dropped = 1<<32 + 9 // modulo 2^32
+			l.s.drops.total = 1<<32 + 9 // modulo 2^32
 		}
 		r := k.send(k.question(seq, asksHost)).receipt
 		if r.Host {
@@ -95,5 +97,27 @@ func TestSocketDropsTellWhatTheReflectorsHostLost(t *testing.T) {
 	if last.SocketDrops == 0 || last.Received+last.Lost != sent || last.Lost != last.SocketDrops || !last.Host {
 		t.Errorf("received %d, lost %d, socket drops %d (told %v); want lost to be drops, of %d",
 			last.Received, last.Lost, last.SocketDrops, last.Host, sent)
+	}
+}
+
+// What a socket dropped just before a session began may be that session's first packets;
+// what it dropped long before is not.
+func TestDropsOfJustBeforeASessionAreToldToIt(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		updates map[time.Duration]uint64 // in the order of the keys
+		want    uint64
+	}{
+		{"new socket", map[time.Duration]uint64{time.Second: 7}, 0},
+		{"two seconds ago", map[time.Duration]uint64{time.Second: 7, 3 * time.Second: 9, 4 * time.Second: 11, 5100 * time.Millisecond: 12}, 7},
+		{"long ago", map[time.Duration]uint64{time.Second: 7, time.Hour: 7, time.Hour + time.Second: 8}, 7},
+	} {
+		var d socketDrops
+		for _, at := range slices.Sorted(maps.Keys(c.updates)) {
+			d.update(c.updates[at], at)
+		}
+		if d.before[0] != c.want {
+			t.Errorf("%s: %+v, want those before %d", c.name, d, c.want)
+		}
 	}
 }

@@ -96,8 +96,8 @@ type session struct {
 	single bool
 	first  uint32
 	sent   [sentSlots]sent
-	// dropsBefore are the socket's drops before the session, toldDrops is the count of socket drops since that
-	// was last told, and tellHost how many more answers are to tell it.
+	// dropsBefore are the socket's drops of before the session, toldDrops is the count since
+	// then that was last told, and tellHost how many more answers are to tell it.
 	dropsBefore uint64
 	toldDrops   uint32
 	tellHost    uint8

@@ -35,8 +35,7 @@ type shard struct {
 	ttl                   uint8
 	clock                 clockView
 	host                  hostid.ID
-	// dropped is how many packets the kernel has dropped at the socket, as of the batch.
-	dropped uint64
+	drops                 socketDrops
 
 	// round counts what is sent in one go; no session has more than perRound
 	// answers in it. 0: any number.
@@ -158,7 +157,7 @@ func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration
 	}
 	opened := t.open(key, src, now, s.lossWait)
 	if opened != nil {
-		opened.dropsBefore = s.dropped
+		opened.dropsBefore = s.drops.before[0]
 	}
 	return opened
 }

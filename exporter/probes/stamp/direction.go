@@ -99,17 +99,22 @@ func (d *direction) tooLate(seq uint64) {
 	d.delays.Overdue()
 }
 
-// restart begins the count of a new life of the far end's session: unaccounted
-// packets of the old one are lost, one after the other if burst is there to take their number.
-func (d *direction) restart(unaccounted uint64, burst func(length int)) {
+// restart begins the count of a new life of the far end's session: unaccounted packets of the
+// old one, of which dropped are the receiving host's, are lost, one after the other if burst
+// is there to take their number.
+func (d *direction) restart(unaccounted, dropped uint64, burst func(length int)) {
 	delta := loss.Delta{Decided: unaccounted, Lost: unaccounted, PatternLost: unaccounted, Unordered: unaccounted}
-	if burst != nil && unaccounted > 0 {
+	switch {
+	case dropped > 0:
+		delta.Exclude(dropped)
+	case burst != nil && unaccounted > 0:
 		delta.PatternLost, delta.Unordered, delta.Bursts = 0, 0, 1
 		burst(int(unaccounted))
 	}
 	d.losses.Add(delta)
-	d.delays.Decided(0, int(unaccounted))
-	d.now.lost += unaccounted
+	d.delays.Decided(0, int(delta.Lost))
+	d.now.lost += delta.Lost
+	d.now.dropped += dropped
 	d.ended = d.now
 	d.overdue, d.dropped = 0, 0
 	d.tracker.Reset()

@@ -83,7 +83,7 @@ func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	if got.dropped != 4 || got.lost != 10+5-4 || got.received != 87-5 || got.late != 5 || got.inFlight() != 3 {
 		t.Errorf("%+v, %d in flight", got, got.inFlight())
 	}
-	d.restart(got.inFlight(), nil)
+	d.restart(got.inFlight(), 0, nil)
 	d.now.sent = 110
 	w.Reset()
 	for n := range uint64(10) {

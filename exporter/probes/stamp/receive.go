@@ -156,12 +156,10 @@ func (s *session) learn(r *reply, now time.Duration) (present bool) {
 		return false
 	case newsFirst:
 		// What was sent before the far end began to count never reached it.
-		s.fwd.restart(firstOf(&s.remote.counts, rc.Words), s.series.direction[sample.Forward].observeBurst)
-		s.farDrops.begin()
+		s.farBegins(firstOf(&s.remote.counts, rc.Words), rc, now)
 		s.countForward(rc, now)
 	case newsRestart:
-		s.farRestarted(rc)
-		s.farDrops.begin()
+		s.farRestarted(rc, now)
 		s.countForward(rc, now)
 	case newsUpdate:
 		s.countForward(rc, now)
@@ -190,11 +188,23 @@ func (s *session) settleLeft(rc *wire.Receipt, next uint64) {
 	}
 }
 
-func (s *session) countForward(rc *wire.Receipt, now time.Duration) {
+// farBegins begins to count what the far end receives, after so many packets that it has not
+// counted.
+func (s *session) farBegins(unaccounted uint64, rc *wire.Receipt, now time.Duration) {
+	s.farDrops.begin()
+	s.takeFarDrops(rc, now)
+	s.fwd.restart(unaccounted, s.droppedThere(unaccounted), s.series.direction[sample.Forward].observeBurst)
+}
+
+func (s *session) takeFarDrops(rc *wire.Receipt, now time.Duration) {
 	if rc.Host {
 		s.farHost = true
 		s.farDrops.update(s.remote.drops, now)
 	}
+}
+
+func (s *session) countForward(rc *wire.Receipt, now time.Duration) {
+	s.takeFarDrops(rc, now)
 	s.fwd.count(s.remote.counts, 64*rc.Words, s.series.direction[sample.Forward].observeBurst, s.droppedThere)
 	s.fwd.now.corrupted = s.fwd.ended.corrupted + s.remote.corrupted
 }
@@ -207,15 +217,15 @@ func (s *session) finishReverse(rc *wire.Receipt, now time.Duration) {
 }
 
 // farRestarted closes the books of the far end's former life.
-func (s *session) farRestarted(rc *wire.Receipt) {
+func (s *session) farRestarted(rc *wire.Receipt, now time.Duration) {
 	s.restarts++
 	// What the former life had not accounted for cannot be known any more; the
 	// numbers from First on are the new life's.
 	first := firstOf(&s.remote.counts, rc.Words)
 	unaccounted := first - min(first, s.fwd.now.received+s.fwd.now.lost+s.fwd.now.dropped)
 	s.unsure[unsureFarRestart] += unaccounted
-	s.fwd.restart(unaccounted, s.series.direction[sample.Forward].observeBurst)
-	s.rev.restart(s.rev.now.inFlight(), nil)
+	s.farBegins(unaccounted, rc, now)
+	s.rev.restart(s.rev.now.inFlight(), 0, nil)
 	s.fwd.variation.Break()
 	s.rev.variation.Break()
 	s.reverse.Reset()

@@ -198,10 +198,10 @@ func TestRestartKeepsTheBooksBalanced(t *testing.T) {
 	none := func(uint64) uint64 { return 0 }
 	d.now.sent = 10
 	d.count(seqwin.Counts{Base: 8, Next: 8, Received: 7, Lost: 1}, seqwin.RecentBits, func(int) {}, none)
-	d.restart(2, nil)
+	d.restart(2, 1, nil)
 	d.now.sent = 15
 	d.count(seqwin.Counts{Base: 14, Next: 14, Received: 4}, seqwin.RecentBits, func(int) {}, none)
-	if d.now.received != 11 || d.now.lost != 3 || d.now.inFlight() != 1 {
+	if d.now.received != 11 || d.now.lost != 2 || d.now.dropped != 1 || d.now.inFlight() != 1 {
 		t.Errorf("%+v, in flight %d", d.now, d.now.inFlight())
 	}
 }

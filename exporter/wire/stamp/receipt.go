@@ -89,8 +89,9 @@ type Receipt struct {
 	// last word, so that the answer is as long as the question.
 	Host bool
 	// SocketDrops counts the packets that the reflector's kernel has dropped at the socket
-	// that took the question, for want of buffer, since this Epoch began, modulo 2^32: of
-	// all senders, since a dropped packet is nobody's.
+	// that took the question, for want of buffer, since some 2 to 4 s before this Epoch
+	// began (the sender's first packets may be among them), modulo 2^32: of all senders,
+	// since a dropped packet is nobody's.
 	SocketDrops uint32
 	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
 	// nor read.
