@@ -1,52 +1,51 @@
 package stamp
 
 import (
-	"context"
+	"math"
 	"net/netip"
 	"testing"
-	"time"
 
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 )
 
-// TestOutageOfTheFarEndIsInTheWindow: the reflector is away for 1.8 s of 3 s and comes back with a
-// new session.
+// TestOutageOfTheFarEndIsInTheWindow: the reflector is away from the run's first report until
+// 1800 of 2300 packets have been sent, and comes back with a new session.
 func TestOutageOfTheFarEndIsInTheWindow(t *testing.T) {
 	b := newBed(t, reflector.Options{})
-	start := func(at netip.AddrPort) (*reflector.Reflector, func()) {
-		r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{at}}, reflector.Env{Log: b.env.Log, Sink: b.env.Sink, Clock: b.env.Clock})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.Run(ctx) }()
-		<-r.Started()
-		return r, func() { cancel(); <-done }
-	}
-	first, stopFirst := start(netip.MustParseAddrPort("127.0.0.1:0"))
-	at := first.Addrs()[0]
+	at, stopFirst := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
 	p, err := New().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopSecond := func() {}
-	ticks := 0
-	o, err := p.Measure(t.Context(), 1500, func(Report) {
-		if ticks++; ticks == 1 {
+	var stopSecond func()
+	away := false
+	o, err := p.Measure(t.Context(), 2300, func(r Report) {
+		switch sent := *r.Forward.Sent; {
+		case !away && stopSecond == nil:
 			stopFirst()
-			time.Sleep(1800 * time.Millisecond)
-			_, stopSecond = start(at)
+			away = true
+		case away && sent >= 1800:
+			_, stopSecond = b.reflect(t, at)
+			away = false
 		}
 	})
-	defer func() { stopSecond() }()
+	if stopSecond == nil {
+		t.Fatal("the run was over before the far end came back")
+	}
+	defer stopSecond()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := o.Forward
-	t.Logf("skipped %v; forward %s", o.Skipped, asJSON(t, f))
-	if 2**f.Lost > *f.Sent && f.Delay.P50 != nil {
-		t.Errorf("%d of %d lost in one run: got p50 %.6f s, BurstR %s; true p50 infinite, BurstR %.0f", *f.Lost, *f.Sent, *f.Delay.P50, asJSON(t, f.BurstRatio), float64(*f.Lost)*(1-float64(*f.Lost)/float64(*f.Sent)))
+	if 2**f.Lost <= *f.Sent || *f.Received == 0 {
+		t.Fatalf("of %d packets %d were lost, and more than half were sent to nobody: %s", *f.Sent, *f.Lost, asJSON(t, f))
+	}
+	if f.Delay == nil || f.Delay.P50 != nil {
+		t.Errorf("more than half were lost, and the median is not infinite: %s", asJSON(t, f.Delay))
+	}
+	want := float64(*f.Lost) * (1 - float64(*f.Lost)/float64(*f.Sent))
+	if f.BurstRatio == nil || math.Abs(*f.BurstRatio/want-1) > 0.02 {
+		t.Errorf("BurstR %s of one run of %d in %d packets, want %.0f", asJSON(t, f.BurstRatio), *f.Lost, *f.Sent, want)
 	}
 }

@@ -150,26 +150,28 @@ func TestSilentPeerIsNamedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestRestartOfTheFarEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
-	b := newBed(t, reflector.Options{})
-	start := func(at netip.AddrPort) (*reflector.Reflector, func()) {
-		r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{at}}, reflector.Env{Log: b.env.Log, Sink: b.env.Sink, Clock: b.env.Clock})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- r.Run(ctx) }()
-		<-r.Started()
-		return r, func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+// reflect runs a reflector until stop is called.
+func (b bed) reflect(t *testing.T, at netip.AddrPort) (addr netip.AddrPort, stop func()) {
+	t.Helper()
+	r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{at}}, reflector.Env{Log: b.env.Log, Sink: b.env.Sink, Clock: b.env.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	<-r.Started()
+	return r.Addrs()[0], func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	}
-	first, stopFirst := start(netip.MustParseAddrPort("127.0.0.1:0"))
-	at := first.Addrs()[0]
+}
+
+func TestRestartOfTheFarEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
+	b := newBed(t, reflector.Options{})
+	at, stopFirst := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
 	p, err := New().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
 	if err != nil {
 		t.Fatal(err)
@@ -179,10 +181,10 @@ func TestRestartOfTheFarEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
 	o, err := p.Measure(t.Context(), 800, func(r Report) {
 		if ticks++; ticks == 1 {
 			stopFirst()
-			_, stopSecond = start(at)
+			_, stopSecond = b.reflect(t, at)
 		}
 	})
-	defer stopSecond()
+	defer func() { stopSecond() }()
 	if err != nil {
 		t.Fatal(err)
 	}
