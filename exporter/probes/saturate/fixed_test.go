@@ -18,82 +18,6 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// wibro is the thesis' uplink: 2.5 Mb/s, 110 kB, 30 ms.
-func wibro() *heavytest.Link {
-	return &heavytest.Link{Rate: 2.5e6 / 8, Queue: 110_000, Delay: 30 * time.Millisecond}
-}
-
-// bench runs a kind over a simulated link and publishes what it finds.
-type bench struct {
-	kind *saturate.Kind
-	run  *heavy.Run
-	sink *heavytest.Sink
-	sent int64
-}
-
-func perform(t *testing.T, link *heavytest.Link, change func(*saturate.Options), directions ...string) (*bench, error) {
-	t.Helper()
-	shared, own := heavy.DefaultOptions(), saturate.DefaultOptions()
-	shared.Directions = directions
-	if change != nil {
-		change(&own)
-	}
-	kind, err := saturate.NewKind(shared, own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{kind: kind, run: &heavy.Run{}, sink: &heavytest.Sink{}}
-	for _, d := range sample.Directions() {
-		for _, word := range directions {
-			if d.String() == word {
-				b.run.Directions = append(b.run.Directions, d)
-			}
-		}
-	}
-	each := link.Each
-	link.Each = func(d sample.Direction, c *heavy.Carried) error {
-		b.sent += c.PayloadBytes + 28*int64(c.Packets)
-		if each != nil {
-			return each(d, c)
-		}
-		return nil
-	}
-	if err := kind.Perform(t.Context(), heavy.NewSession(link, heavy.SessionOptions{}), b.run); err != nil {
-		return b, err
-	}
-	heavy.NewValues(b.sink, "office", "saturate").Replace(func(v *heavy.Values) { kind.Publish(v, b.run) })
-	if b.sent > kind.Bytes() {
-		t.Errorf("%d octets were sent, and at most %d announced", b.sent, kind.Bytes())
-	}
-	return b, nil
-}
-
-func must(t *testing.T, link *heavytest.Link, change func(*saturate.Options), directions ...string) *bench {
-	t.Helper()
-	b, err := perform(t, link, change, directions...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func (b *bench) expect(t *testing.T, d *metric.Desc, want, share float64, labels ...string) {
-	t.Helper()
-	got, ok := b.sink.Value(d, append([]string{"office", "saturate"}, labels...)...)
-	if !ok || math.Abs(got-want) > share*math.Abs(want) {
-		t.Errorf("%s%v is %v (%v), want %v within %v", d.Name, labels, got, ok, want, share)
-	}
-}
-
-func (b *bench) absent(t *testing.T, all ...*metric.Desc) {
-	t.Helper()
-	for _, d := range all {
-		if got := b.sink.All(d); len(got) != 0 {
-			t.Errorf("%s has the values %v, want none", d.Name, got)
-		}
-	}
-}
-
 func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
 	b := must(t, wibro(), nil, "forward")
 	b.expect(t, metric.UDPThroughput, 312_500, 0.005, "forward")
@@ -124,14 +48,6 @@ func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
 	if words := b.words(); !strings.Contains(words, "queue forward: 109") && !strings.Contains(words, "queue forward: 110") {
 		t.Errorf("%s", words)
 	}
-}
-
-func (b *bench) words() string {
-	var all []string
-	for _, l := range b.run.Summary {
-		all = append(all, l.Quantity+" "+l.Direction+": "+l.Value)
-	}
-	return strings.Join(append(all, b.run.Notes...), "\n")
 }
 
 // However wrong the clocks are, as long as they are wrong by the same, the queue is known;
