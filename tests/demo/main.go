@@ -48,7 +48,7 @@ func main() { os.Exit(lab.Main(runDemo)) }
 func parse(args []string) (o options, err error) {
 	app := kingpin.New("oneway-demo", help)
 	app.HelpFlag.Short('h')
-	app.Flag("profile", "Built-in profile (evdo, lan, wibro, wifi, wimax-calgary) or a YAML file.").Default("wibro").StringVar(&o.profile)
+	app.Flag("profile", "Built-in profile ("+strings.Join(lab.ProfileNames(), ", ")+") or a YAML file.").Default("wibro").StringVar(&o.profile)
 	app.Flag("report", "Where the table is written as JSON; reports and logs are kept beside it.").Default("build/demo/report.json").StringVar(&o.report)
 	app.Flag("oneway", "The program to show.").Default("build/oneway").StringVar(&o.binary)
 	app.Flag("measure", "How long the path is measured without load: the window of the light probe, 10s to 10m.").Default("40s").DurationVar(&o.measure)

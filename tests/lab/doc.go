@@ -20,16 +20,20 @@
 //     length + 40), never Ethernet headers. A packet that would make the bytes
 //     waiting exceed Link.Queue is dropped (the rule of bfifo and tbf, so that
 //     the queue never holds more than Queue and adds at most Queue/Rate).
+//     Other disciplines, and limits in packets or in time, take its place (package
+//     bottleneck), which is also where others' packets (Link.Others) wait.
 //  2. Rate. As tbf with a bucket of one packet:
 //     departure(n) = max(entry(n), departure(n-1) + 8 size(n-1) / Rate).
 //     So a lone packet waits for nothing, and packets of a train leave exactly
-//     8 size/Rate apart.
+//     8 size/Rate apart. A trace, slots or a token bucket take its place, and
+//     a second queue with its rate may follow.
 //  3. Loss, after the queue: a packet lost on the air has used the air.
 //  4. Corruption: one octet of the UDP payload is changed and the checksum made
 //     right again, so that the damage reaches the socket (RepairChecksum).
 //  5. Delay, plus a uniform jitter of 0..Jitter. Jitter never reorders: a packet
 //     leaves no earlier than the one before it (so packets closer together than
-//     Jitter see mostly the upper part of it).
+//     Jitter see mostly the upper part of it). A retransmission (Link.Retransmit)
+//     is a delay of this kind, too. Grow and Outage change the delay in the run.
 //  6. Reordering: a chosen packet is held back until the next 1, 2 or 3 packets
 //     of its class have left, or for HoldTimeout beyond its time at most.
 //  7. Duplication: the copy leaves right after the packet, and uses no rate.

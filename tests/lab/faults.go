@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 )
@@ -21,6 +22,8 @@ type Faults struct {
 type draw struct {
 	Faults
 	jitter time.Duration
+	// retransmissions are how often it is sent again after the queue.
+	retransmissions int
 	// position and mask say how Corrupt changes the payload.
 	position uint64
 	mask     uint8
@@ -45,11 +48,16 @@ func (d *dice) roll(l *Link) draw {
 	behind := 1 + int(d.random.Uint64()%3)
 	jitter := d.random.Float64()
 	position, mask := d.random.Uint64(), d.random.Uint64()
+	again := d.random.Float64()
 
 	out := draw{jitter: time.Duration(jitter * float64(l.Jitter)), position: position, mask: uint8(1 + mask%255)}
 	out.Lose = d.lose(l, loss)
 	out.Duplicate = duplicate < l.Duplicate
 	out.Corrupt = corrupt < l.Corrupt
+	if l.Retransmit > 0 {
+		// geometric: each time with that probability
+		out.retransmissions = int(math.Log(1-again) / math.Log(l.Retransmit))
+	}
 	if hold < l.Reorder {
 		out.HoldBehind = behind
 	}

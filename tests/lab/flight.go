@@ -15,6 +15,9 @@ type packet struct {
 	record int
 	logged bool
 	copies int
+	// frame and draw are what the link knows of it and what befalls it.
+	frame frame
+	draw  draw
 	// corrupted: its payload is not what came in.
 	corrupted bool
 

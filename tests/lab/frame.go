@@ -43,6 +43,18 @@ func (f *frame) payload(b []byte) []byte {
 	return b[f.udp+udpHeader : f.end]
 }
 
+// flow tells flows apart by addresses, protocol and ports (FNV-1a).
+func (f *frame) flow() uint32 {
+	h := uint32(2166136261)
+	for _, a := range [...]netip.AddrPort{f.src, f.dst} {
+		for _, b := range a.Addr().As16() {
+			h = (h ^ uint32(b)) * 16777619
+		}
+		h = (h ^ uint32(a.Port())) * 16777619
+	}
+	return (h ^ uint32(f.protocol)) * 16777619
+}
+
 // parseFrame never fails: what it does not know it calls control, so that it
 // passes untouched.
 func parseFrame(b []byte) frame {

@@ -100,7 +100,7 @@ func (k *link) run() {
 	raisePriority()
 	for !k.stop.Load() {
 		if l := k.next.Swap(nil); l != nil {
-			k.pipe.link = *l
+			k.pipe.set(*l)
 		}
 		if err := errors.Join(k.receive(), k.release()); err != nil {
 			k.failure.CompareAndSwap(nil, &err)

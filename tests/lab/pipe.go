@@ -1,8 +1,11 @@
 package lab
 
 import (
+	"time"
+
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/bottleneck"
 )
 
 // pipe is one direction of the link without the sockets: packets go in with
@@ -15,7 +18,12 @@ type pipe struct {
 	// spare: faults befall classified packets only.
 	spare bool
 
-	shaper          shaper
+	bottleneck *bottleneck.Link
+	// waiting are the packets in it, by their ID, the last of which is entered.
+	waiting map[uint64]*packet
+	entered uint64
+	// first is when the first packet entered.
+	first           instant.Time
 	flight          flight
 	counted, others *dice
 	log             truth
@@ -35,11 +43,19 @@ func newPipe(direction sample.Direction, link Link, o *Options) *pipe {
 		counted:   newDice(o.Seed, uint64(direction)<<1),
 		others:    newDice(o.Seed, uint64(direction)<<1|1),
 	}
+	p.waiting = make(map[uint64]*packet)
+	p.bottleneck = bottleneck.New(link.bottleneck(), o.Seed^uint64(direction)<<32, p.settle)
 	p.log.limit = o.LogLimit
 	if p.log.limit == 0 {
 		p.log.limit = defaultLogLimit
 	}
 	return p
+}
+
+// set changes the link for the packets that enter from now on.
+func (p *pipe) set(l Link) {
+	p.link = l
+	p.bottleneck.Set(l.bottleneck())
 }
 
 // enter takes a frame that came at the given time. It reports false for a
@@ -50,38 +66,47 @@ func (p *pipe) enter(data []byte, entry instant.Time) (taken bool) {
 		return false
 	}
 	key, counted := p.key(&f, data)
-	d := p.roll(&f, key, counted)
-	r := Record{Key: key, Size: f.size, Queued: p.shaper.queued(entry), Entry: entry, Held: d.HoldBehind > 0}
-
-	departure, room := p.shaper.admit(entry, f.size, &p.link)
-	switch {
-	case !room:
-		r.Fate, r.Held = DroppedQueue, false
-		p.record(counted, r)
-		return true
-	case d.Lose:
-		r.Fate, r.Departure, r.Held = DroppedLoss, departure, false
-		p.record(counted, r)
-		return true
-	}
 	pkt := p.packet(data)
-	pkt.counted = counted
+	pkt.counted, pkt.frame, pkt.draw = counted, f, p.roll(&f, key, counted)
+	pkt.record, pkt.logged = p.record(counted, Record{Key: key, Size: f.size, Entry: entry})
+	if p.first == 0 {
+		p.first = entry
+	}
+	p.entered++
+	p.waiting[p.entered] = pkt
+	p.bottleneck.Enter(bottleneck.Packet{ID: p.entered, Flow: f.flow(), Size: f.size, Entry: entry})
+	return true
+}
+
+// settle takes a packet that the bottleneck is done with.
+func (p *pipe) settle(o bottleneck.Out) {
+	pkt := p.waiting[o.ID]
+	delete(p.waiting, o.ID)
+	d := &pkt.draw
+	r := Record{Queued: o.Queued, Held: d.HoldBehind > 0}
+	switch {
+	case o.Fate != bottleneck.Left:
+		p.lost(pkt, DroppedQueue, r)
+		return
+	case d.Lose:
+		r.Departure = o.At
+		p.lost(pkt, DroppedLoss, r)
+		return
+	}
 	if d.Duplicate {
 		pkt.copies = 1
 	}
 	if d.Corrupt {
-		r.Corrupted = f.damage(pkt.data, d.position, d.mask, p.link.Checksum == RepairChecksum)
-		pkt.corrupted = r.Corrupted
+		pkt.corrupted = pkt.frame.damage(pkt.data, d.position, d.mask, p.link.Checksum == RepairChecksum)
 	}
-	r.Departure = departure
-	r.Due = departure.Add(p.link.Delay + d.jitter)
-	pkt.record, pkt.logged = p.record(counted, r)
+	r.Corrupted, r.Departure = pkt.corrupted, o.At
+	r.Due = p.link.exit(o.At, p.first, d.jitter+time.Duration(d.retransmissions)*p.link.RetransmitDelay)
+	p.update(pkt, r)
 	if d.HoldBehind > 0 {
 		p.flight.hold(pkt, r.Due, d.HoldBehind)
 	} else {
 		p.flight.add(pkt, r.Due)
 	}
-	return true
 }
 
 // key classifies; without a classifier every UDP packet counts, key 0.
@@ -122,25 +147,59 @@ func (p *pipe) record(counted bool, r Record) (index int, ok bool) {
 	c := p.log.counts(counted)
 	r.Index = c.Entered
 	c.Entered++
-	switch r.Fate {
-	case Inside, Delivered, Failed: // what left will say
-	case DroppedQueue:
-		c.DroppedQueue++
-	case DroppedLoss:
-		c.DroppedLoss++
-	}
 	if !counted {
 		return 0, false
 	}
 	return p.log.append(r)
 }
 
-// next is when the next packet is due; false if none is inside.
-func (p *pipe) next() (instant.Time, bool) { return p.flight.next() }
+// update writes what the queue did with a packet into its record.
+func (p *pipe) update(pkt *packet, from Record) {
+	if !pkt.logged {
+		return
+	}
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	r := p.log.at(pkt.record)
+	r.Queued, r.Departure, r.Due, r.Held, r.Corrupted = from.Queued, from.Departure, from.Due, from.Held, from.Corrupted
+}
+
+// lost counts a packet that does not leave the link.
+func (p *pipe) lost(pkt *packet, fate Fate, r Record) {
+	r.Held = false
+	p.update(pkt, r)
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	c := p.log.counts(pkt.counted)
+	if fate == DroppedQueue {
+		c.DroppedQueue++
+	} else {
+		c.DroppedLoss++
+	}
+	if pkt.logged {
+		p.log.at(pkt.record).Fate = fate
+	}
+	p.free = append(p.free, pkt)
+}
+
+// next is when the next packet is due, at the earliest; false if none is inside.
+func (p *pipe) next() (instant.Time, bool) {
+	due, some := p.flight.next()
+	if at, waits := p.bottleneck.Next(); waits {
+		if at = at.Add(p.link.Delay); !some || at < due {
+			return at, true
+		}
+	}
+	return due, some
+}
 
 // pop takes out a packet that is due at now, or nil. It must be given back to
-// left.
-func (p *pipe) pop(now instant.Time) *packet { return p.flight.pop(now) }
+// left. The bottleneck is looked at only as far as its packets are due: those that enter
+// until now may not have been read yet.
+func (p *pipe) pop(now instant.Time) *packet {
+	p.bottleneck.Advance(now.Add(-p.link.Delay))
+	return p.flight.pop(now)
+}
 
 // left says what became of a packet that pop gave out: when it was sent and
 // when its copy was (zero: not), or that it could not be.

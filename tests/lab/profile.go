@@ -7,6 +7,9 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/tests/bottleneck"
 )
 
 //go:embed profiles/*.yaml
@@ -22,14 +25,40 @@ type Profile struct {
 
 // Link is one direction of a path. The zero value passes every packet at once.
 type Link struct {
-	// Rate in bits of IP packets per second; 0 is unlimited (no queue then).
+	// Rate in bits of IP packets per second; 0 is unlimited (no queue then), unless there is a Trace.
 	Rate int64
 	// Delay is what a lone packet sees. Default 0.
 	Delay time.Duration
 	// Jitter is the width of a uniform delay on top of Delay. Default 0.
 	Jitter time.Duration
-	// Queue is the droptail limit in IP bytes; 0 stands for DefaultQueue.
-	Queue int
+	// Trace replaces Rate: the milliseconds in which 1504 octets may leave, again and again.
+	Trace []uint32
+	// Slot: packets leave at its multiples only.
+	Slot time.Duration
+	// Bucket octets leave at Peak, or at once, after the link stood idle. Police drops what finds
+	// no tokens.
+	Bucket int
+	Peak   int64
+	Police bool
+	// Queue is the limit in IP bytes; 0 stands for DefaultQueue, and for none if there is
+	// another limit: QueuePackets, or QueueTime, after which a packet is discarded.
+	Queue        int
+	QueuePackets int
+	QueueTime    time.Duration
+	// Discipline is what the queue does when it is full, or before. Default TailDrop.
+	Discipline bottleneck.Discipline
+	// SecondRate and SecondQueue are those of a second bottleneck behind it. Default none.
+	SecondRate  int64
+	SecondQueue int
+	// Others send at this rate through it. Default 0.
+	Others int64
+	// Retransmit is the probability that a packet takes RetransmitDelay more, and again; those
+	// behind it wait for it.
+	Retransmit      float64
+	RetransmitDelay time.Duration
+	// Grow is added to Delay from GrowAfter on, and for Outage from OutageAfter on nothing
+	// arrives, both counted from the first packet.
+	Grow, GrowAfter, Outage, OutageAfter time.Duration
 	// Loss, Duplicate, Reorder and Corrupt are probabilities, 0..1.
 	Loss, Duplicate, Reorder, Corrupt float64
 	// LossBurst is the mean run of consecutive losses in packets (a Gilbert
@@ -61,17 +90,41 @@ const (
 	maxDelay = 10 * time.Minute
 )
 
-// queue is the effective droptail limit in bytes.
+// queue is the effective limit in bytes, 0 if there is none.
 func (l Link) queue() int {
-	if l.Queue == 0 {
+	if l.Queue == 0 && l.QueuePackets == 0 && l.QueueTime == 0 {
 		return DefaultQueue
 	}
 	return l.Queue
 }
 
-// LoadProfile returns the built-in profile of that name (wibro, evdo,
-// wimax-calgary, wifi, lan), or reads a file if the name has a slash or ends
-// in .yaml.
+// bottleneck is the part of the link with a queue.
+func (l Link) bottleneck() bottleneck.Config {
+	c := bottleneck.Config{
+		Rate: l.Rate, Trace: l.Trace, Slot: l.Slot, Bucket: l.Bucket, Peak: l.Peak, Police: l.Police,
+		Discipline: l.Discipline, Queue: l.queue(), QueuePackets: l.QueuePackets, QueueTime: l.QueueTime, Others: l.Others,
+	}
+	if l.SecondRate > 0 {
+		c.Second = &bottleneck.Config{Rate: l.SecondRate, Queue: Link{Queue: l.SecondQueue}.queue()}
+	}
+	return c
+}
+
+// exit is when a packet that leaves the queue at departure is to leave the link, if the first one
+// entered at first and it is delayed by so much more than others.
+func (l *Link) exit(departure, first instant.Time, more time.Duration) instant.Time {
+	due := departure.Add(l.Delay + more)
+	if since := departure.Sub(first); l.Grow > 0 && since >= l.GrowAfter {
+		due = due.Add(l.Grow)
+	}
+	if since := due.Sub(first); l.Outage > 0 && since >= l.OutageAfter {
+		due = max(due, first.Add(l.OutageAfter+l.Outage))
+	}
+	return due
+}
+
+// LoadProfile returns the built-in profile of that name (ProfileNames), or reads a file if the
+// name has a slash or ends in .yaml.
 func LoadProfile(name string) (Profile, error) {
 	if strings.Contains(name, "/") || strings.HasSuffix(name, ".yaml") {
 		text, err := os.ReadFile(name)
@@ -104,11 +157,14 @@ func (l Link) check() (key string, err error) {
 	probabilities := []struct {
 		key   string
 		value float64
-	}{{"loss", l.Loss}, {"duplicate", l.Duplicate}, {"reorder", l.Reorder}, {"corrupt", l.Corrupt}}
+	}{{"loss", l.Loss}, {"retransmit", l.Retransmit}, {"duplicate", l.Duplicate}, {"reorder", l.Reorder}, {"corrupt", l.Corrupt}}
 	for _, p := range probabilities {
 		if !(p.value >= 0 && p.value <= 1) {
 			return p.key, fmt.Errorf("%v is no probability, want 0%% to 100%%", p.value)
 		}
+	}
+	if err := l.bottleneck().Check(); err != nil && l.Rate >= 0 {
+		return "rate", err
 	}
 	switch {
 	case l.Rate < 0:
@@ -117,7 +173,7 @@ func (l Link) check() (key string, err error) {
 		return "delay", fmt.Errorf("%v is out of range, want 0 to %v", l.Delay, maxDelay)
 	case l.Jitter < 0 || l.Jitter > maxDelay:
 		return "jitter", fmt.Errorf("%v is out of range, want 0 to %v", l.Jitter, maxDelay)
-	case l.queue() < MTU:
+	case l.queue() > 0 && l.queue() < MTU:
 		return "queue", fmt.Errorf("%d bytes hold not even one packet, want at least %dB", l.queue(), MTU)
 	case l.Checksum > KeepChecksum:
 		return "corrupt_checksum", fmt.Errorf("%d is no mode, want repair or keep", l.Checksum)

@@ -2,14 +2,20 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"oneway.example/tests/bottleneck"
 )
 
 // ParseProfile reads a profile; file is used in messages. Keys that are
@@ -108,6 +114,9 @@ func linkKeys() []string {
 	return []string{
 		"rate", "delay", "jitter", "queue", "loss", "loss_burst",
 		"duplicate", "reorder", "corrupt", "corrupt_checksum",
+		"trace", "slot", "bucket", "peak", "police", "queue_packets", "queue_time", "discipline",
+		"second_rate", "second_queue", "others", "retransmit", "retransmit_delay",
+		"grow", "grow_after", "outage", "outage_after",
 	}
 }
 
@@ -123,13 +132,18 @@ func (p *profileParser) link(of entry) (Link, error) {
 		if err != nil {
 			return Link{}, err
 		}
-		if err := l.set(e.key, text); err != nil {
+		if e.key == "trace" {
+			l.Trace, err = p.trace(text)
+		} else {
+			err = l.set(e.key, text)
+		}
+		if err != nil {
 			return Link{}, p.errorf(e.value.Line, "%s: %w", e.path, err)
 		}
 		lines[e.key] = e.value.Line
 	}
 	if key, err := l.check(); err != nil {
-		return Link{}, p.errorf(lines[key], "%s.%s: %w", of.path, key, err)
+		return Link{}, p.errorf(cmp.Or(lines[key], of.value.Line), "%s.%s: %w", of.path, key, err)
 	}
 	return l, nil
 }
@@ -163,9 +177,81 @@ func (l *Link) set(key, text string) (err error) {
 		}
 	case "corrupt_checksum":
 		l.Checksum, err = parseChecksumMode(text)
+	default:
+		return l.setBottleneck(key, text)
 	}
 	return err
 }
+
+// setBottleneck parses the value of one of the keys about the queue and what is behind it.
+func (l *Link) setBottleneck(key, text string) (err error) {
+	durations := map[string]*time.Duration{
+		"slot": &l.Slot, "queue_time": &l.QueueTime, "retransmit_delay": &l.RetransmitDelay,
+		"grow": &l.Grow, "grow_after": &l.GrowAfter, "outage": &l.Outage, "outage_after": &l.OutageAfter,
+	}
+	if d := durations[key]; d != nil {
+		*d, err = parseDuration(text)
+		return err
+	}
+	rates := map[string]*int64{"peak": &l.Peak, "second_rate": &l.SecondRate, "others": &l.Others}
+	if r := rates[key]; r != nil {
+		*r, err = parseRate(text)
+		return err
+	}
+	switch key {
+	case "bucket":
+		l.Bucket, err = parseSize(text)
+	case "second_queue":
+		l.SecondQueue, err = parseSize(text)
+	case "retransmit":
+		l.Retransmit, err = parsePercentage(text)
+	case "police":
+		if l.Police, err = strconv.ParseBool(text); err != nil {
+			err = fmt.Errorf("%q is not known, want true or false", text)
+		}
+	case "queue_packets":
+		if l.QueuePackets, err = strconv.Atoi(text); err != nil || l.QueuePackets < 1 {
+			err = fmt.Errorf("%q is not a number of packets, such as 100", text)
+		}
+	case "discipline":
+		l.Discipline, err = bottleneck.ParseDiscipline(text)
+	}
+	return err
+}
+
+// trace reads what a link's opportunities are: a file in mahimahi's format, beside the profile, or
+// cellular(5Mbit, 3), a made one of that mean rate and of seed 3.
+func (p *profileParser) trace(text string) ([]uint32, error) {
+	arguments, made := strings.CutPrefix(text, "cellular(")
+	if !made {
+		name := text
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(p.file), name)
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		return bottleneck.ParseTrace(b)
+	}
+	rate, seed, _ := strings.Cut(strings.TrimSuffix(arguments, ")"), ",")
+	mean, err := parseRate(rate)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(seed), 10, 64)
+	if err != nil || mean == 0 || mean > cellularMost || !strings.HasSuffix(arguments, ")") {
+		return nil, fmt.Errorf("%q is no made trace, want cellular(mean rate, seed) of up to 200Mbit, such as cellular(5Mbit, 3)", text)
+	}
+	return bottleneck.Cellular(n, float64(mean), cellularLasts), nil
+}
+
+// cellularLasts is how long a made trace is before it begins again, cellularMost its highest mean
+// rate: 5 million opportunities.
+const (
+	cellularLasts = 5 * time.Minute
+	cellularMost  = 200e6
+)
 
 func parseChecksumMode(text string) (ChecksumMode, error) {
 	switch text {

@@ -3,11 +3,13 @@ package lab
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"oneway.example/tests/bottleneck"
 )
 
 func TestProfileReadsEveryKey(t *testing.T) {
@@ -49,7 +51,7 @@ func TestProfileWithNothingButANameImpairsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Profile{Name: "plain"}); got != want {
+	if want := (Profile{Name: "plain"}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if q := got.Forward.queue(); q != DefaultQueue {
@@ -59,6 +61,7 @@ func TestProfileWithNothingButANameImpairsNothing(t *testing.T) {
 
 func TestProfileErrorsNamePlaceKeyAndRemedy(t *testing.T) {
 	const head = "name: x\nforward:\n  "
+	keys := strings.Join(linkKeys(), ", ")
 	tests := []struct{ name, text, want string }{
 		{"empty", "", "lab: p.yaml: empty, want name, forward and reverse"},
 		{"no mapping", "- a\n", "lab: p.yaml:1: want a mapping with the keys name, forward, reverse"},
@@ -70,19 +73,19 @@ func TestProfileErrorsNamePlaceKeyAndRemedy(t *testing.T) {
 		},
 		{
 			"unknown key", head + "latency: 1ms\n",
-			"lab: p.yaml:3: forward.latency: unknown key, want one of rate, delay, jitter, queue, loss, loss_burst, duplicate, reorder, corrupt, corrupt_checksum",
+			"lab: p.yaml:3: forward.latency: unknown key, want one of " + keys,
 		},
 		{"key twice", head + "delay: 1ms\n  delay: 2ms\n", "lab: p.yaml:4: forward.delay: given twice, first in line 3"},
 		{
 			"direction is a scalar", "name: x\nreverse: fast\n",
-			"lab: p.yaml:2: reverse: want a mapping with the keys rate, delay, jitter, queue, loss, loss_burst, duplicate, reorder, corrupt, corrupt_checksum",
+			"lab: p.yaml:2: reverse: want a mapping with the keys " + keys,
 		},
 		{"two documents", "name: x\n---\nname: y\n", "lab: p.yaml: more than one document, want one profile a file"},
 		{"null", head + "rate:\n", "lab: p.yaml:3: forward.rate: want a single value"},
 		{"alias", "name: &n x\nforward:\n  rate: *n\n", "lab: p.yaml:3: forward.rate: want a single value"},
 		{
 			"merge key", "name: x\nforward: &f\n  delay: 1ms\nreverse:\n  <<: *f\n",
-			"lab: p.yaml:5: reverse.<<: unknown key, want one of rate, delay, jitter, queue, loss, loss_burst, duplicate, reorder, corrupt, corrupt_checksum",
+			"lab: p.yaml:5: reverse.<<: unknown key, want one of " + keys,
 		},
 
 		{
@@ -201,8 +204,54 @@ func TestUnitsThatUsersWrite(t *testing.T) {
 	}
 }
 
+// TestBottlenecksOfEveryKindAreRead: and a trace is looked for beside its profile.
+func TestBottlenecksOfEveryKindAreRead(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "link.up"), []byte("0\n3\n3\n9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const ms = time.Millisecond
+	for text, want := range map[string]Link{
+		"{trace: link.up, queue_packets: 30}":                        {Trace: []uint32{0, 3, 3, 9}, QueuePackets: 30},
+		"{rate: 1Mbit, slot: 10ms, queue_time: 300ms}":               {Rate: 1e6, Slot: 10 * ms, QueueTime: 300 * ms},
+		"{rate: 1Mbit, bucket: 20KB, peak: 10Mbit, police: true}":    {Rate: 1e6, Bucket: 20_000, Peak: 10e6, Police: true},
+		"{rate: 1Mbit, discipline: fq_codel, others: 100kbit}":       {Rate: 1e6, Discipline: bottleneck.FQCoDel, Others: 1e5},
+		"{rate: 1Mbit, second_rate: 900kbit, second_queue: 10KB}":    {Rate: 1e6, SecondRate: 9e5, SecondQueue: 10_000},
+		"{retransmit: 5%, retransmit_delay: 8ms}":                    {Retransmit: 0.05, RetransmitDelay: 8 * ms},
+		"{grow: 20ms, grow_after: 5s, outage: 1s, outage_after: 9s}": {Grow: 20 * ms, GrowAfter: 5 * time.Second, Outage: time.Second, OutageAfter: 9 * time.Second},
+	} {
+		p, err := ParseProfile(filepath.Join(dir, "p.yaml"), []byte("name: x\nforward: "+text+"\n"))
+		if diff := cmp.Diff(want, p.Forward); err != nil || diff != "" {
+			t.Errorf("%s: %v, -want +got:\n%s", text, err, diff)
+		}
+	}
+	for text, want := range map[string]string{
+		"{trace: none}":                          "none: no such file",
+		"{trace: 'cellular(5, 3)'}":              `"5" is not a rate`,
+		"{trace: 'cellular(5Mbit)'}":             "is no made trace",
+		"{trace: 'cellular(5Gbit, 1)'}":          "up to 200Mbit",
+		"{rate: 1Mbit, trace: link.up}":          "want one of both",
+		"{slot: 10ms}":                           "need a rate",
+		"{rate: 1Mbit, police: maybe}":           "true or false",
+		"{rate: 1Mbit, police: true}":            "without a bucket",
+		"{rate: 1Mbit, queue_packets: 0}":        "number of packets",
+		"{rate: 1Mbit, discipline: best}":        "want one of tail_drop",
+		"{rate: 1Mbit, discipline: pie}":         "forward.discipline",
+		"{retransmit: 1, retransmit_delay: 8ms}": "not a percentage",
+	} {
+		_, err := ParseProfile(filepath.Join(dir, "p.yaml"), []byte("name: x\nforward: "+text+"\n"))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "p.yaml:2") {
+			t.Errorf("%s: %v, want %q and the place", text, err, want)
+		}
+	}
+}
+
 func TestBuiltInProfilesLoad(t *testing.T) {
-	want := []string{"evdo", "lan", "wibro", "wifi", "wimax-calgary"}
+	want := []string{
+		"cellular", "changing-path", "codel", "evdo", "lan",
+		"packet-limit", "red", "retransmission", "shared", "slots",
+		"token-bucket", "two-queues", "wibro", "wifi", "wimax-calgary",
+	}
 	if diff := cmp.Diff(want, ProfileNames()); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
 	}
@@ -227,7 +276,7 @@ func TestLoadProfileReadsFilesAndNamesChoices(t *testing.T) {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	_, err = LoadProfile("umts")
-	const want = `lab: no profile "umts", want one of evdo, lan, wibro, wifi, wimax-calgary or the path of a .yaml file`
+	want := `lab: no profile "umts", want one of ` + strings.Join(ProfileNames(), ", ") + ` or the path of a .yaml file`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

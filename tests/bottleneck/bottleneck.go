@@ -1,0 +1,207 @@
+// Package bottleneck is a model of a link's narrowest place: a transmitter, and the queue before
+// it. Packets go in by the time of their entry and come out with the time at which they left,
+// or with the reason why they did not. It reads no clock and opens no socket, so the emulated link
+// of tests/lab and simulations use the same model.
+//
+// Sizes are IP octets. The packet in transmission is not in the queue.
+package bottleneck
+
+import (
+	"time"
+
+	"oneway.example/exporter/instant"
+)
+
+// Packet is what enters.
+type Packet struct {
+	// ID is the caller's.
+	ID uint64
+	// Flow tells flows apart, for disciplines that do.
+	Flow uint32
+	Size int
+	// Entry is when it came.
+	Entry instant.Time
+}
+
+// Fate is what became of a packet.
+type Fate uint8
+
+// The fates.
+const (
+	// Left: it was transmitted.
+	Left Fate = iota
+	// Refused: the queue was full when it came, or the policer had no tokens.
+	Refused
+	// Evicted: the queue was full when a later packet came (drop at the head, fq_codel).
+	Evicted
+	// Managed: an active queue management dropped it (RFC 7567).
+	Managed
+	// Expired: it had waited for longer than Config.QueueTime.
+	Expired
+)
+
+// Out is a packet and its fate. At is when it left (Left), or was dropped.
+type Out struct {
+	Packet
+	At   instant.Time
+	Fate Fate
+	// Queued are the octets, of all flows, that waited when it came, itself not counted.
+	Queued int
+}
+
+// Link is a bottleneck, or two in series. It is not safe for concurrent use.
+type Link struct {
+	first, second *stage
+	between       time.Duration
+	others        *others
+	emit          func(Out)
+	// passed are the packets between both stages, as the first let them leave.
+	passed map[uint64]Out
+}
+
+// New returns a link that hands each packet whose fate is settled to emit. The configuration
+// must be valid (Config.Check). What is random depends on the seed alone.
+func New(c Config, seed uint64, emit func(Out)) *Link {
+	l := &Link{between: c.Between, emit: emit, passed: make(map[uint64]Out)}
+	if c.Others > 0 {
+		l.others = newOthers(c.Others, seed)
+	}
+	if c.Second == nil {
+		l.first = newStage(c, seed, l.done)
+		return l
+	}
+	l.second = newStage(*c.Second, seed+1, func(o Out) {
+		before := l.passed[o.ID]
+		delete(l.passed, o.ID)
+		o.Entry, o.Queued = before.Entry, o.Queued+before.Queued
+		l.done(o)
+	})
+	l.first = newStage(c, seed, func(o Out) {
+		if o.Fate != Left {
+			l.done(o)
+			return
+		}
+		l.passed[o.ID] = o
+		p := o.Packet
+		p.Entry = o.At.Add(l.between)
+		l.second.enter(p)
+	})
+	return l
+}
+
+func (l *Link) done(o Out) {
+	if o.ID < foreign {
+		l.emit(o)
+	}
+}
+
+// Set changes the limits and the rate for what comes from now on; what kind of transmitter and of
+// queue it is stays.
+func (l *Link) Set(c Config) {
+	l.first.set(c)
+	if l.second != nil && c.Second != nil {
+		l.second.set(*c.Second)
+	}
+}
+
+// Enter takes a packet that comes no earlier than the one before it. Its ID is below 1<<63.
+func (l *Link) Enter(p Packet) {
+	l.foreign(p.Entry)
+	l.first.enter(p)
+	if l.second != nil {
+		l.second.advance(p.Entry)
+	}
+}
+
+// foreign lets the packets of others enter that come until t.
+func (l *Link) foreign(t instant.Time) {
+	if l.others != nil {
+		for p, ok := l.others.next(t); ok; p, ok = l.others.next(t) {
+			l.first.enter(p)
+		}
+	}
+}
+
+// Next is when the next packet can begin to leave; false if none waits.
+func (l *Link) Next() (instant.Time, bool) {
+	at, ok := l.first.next()
+	if l.second != nil {
+		if second, any := l.second.next(); any && (!ok || second < at) {
+			at, ok = second, true
+		}
+	}
+	return at, ok
+}
+
+// Advance lets leave what begins to leave until t.
+func (l *Link) Advance(t instant.Time) {
+	l.foreign(t)
+	l.first.advance(t)
+	if l.second != nil {
+		l.second.advance(t)
+	}
+}
+
+// entry is a packet that waits.
+type entry struct {
+	Packet
+	queued int
+}
+
+// stage is one transmitter with its queue.
+type stage struct {
+	config Config
+	server server
+	queue  discipline
+	// now is the time of the last event.
+	now  instant.Time
+	emit func(Out)
+}
+
+func newStage(c Config, seed uint64, emit func(Out)) *stage {
+	s := &stage{config: c, emit: emit}
+	s.server, s.queue = c.server(), c.discipline(seed, s)
+	return s
+}
+
+func (s *stage) set(c Config) {
+	if w, ok := s.server.(*wire); ok {
+		w.rate = c.Rate
+	}
+	s.config = c
+}
+
+func (s *stage) drop(e entry, at instant.Time, f Fate) { s.emit(Out{e.Packet, at, f, e.queued}) }
+
+func (s *stage) enter(p Packet) {
+	s.advance(p.Entry)
+	s.now = max(s.now, p.Entry)
+	e := entry{p, s.queue.octets()}
+	if !s.server.police(p.Entry, p.Size) {
+		s.drop(e, p.Entry, Refused)
+		return
+	}
+	s.queue.enqueue(e)
+	s.advance(p.Entry)
+}
+
+func (s *stage) next() (instant.Time, bool) {
+	size, ok := s.queue.head()
+	if !ok {
+		return 0, false
+	}
+	return s.server.begin(s.now, size), true
+}
+
+func (s *stage) advance(t instant.Time) {
+	for {
+		at, ok := s.next()
+		if !ok || at > t {
+			return
+		}
+		s.now = at
+		if e, ok := s.queue.dequeue(at); ok {
+			s.emit(Out{e.Packet, s.server.serve(at, e.Size), Left, e.queued})
+		}
+	}
+}

@@ -1,0 +1,350 @@
+package bottleneck
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/tests/testseed"
+)
+
+const start = instant.Time(1_700_000_000_000_000_000)
+
+// offer sends packets of the sizes given by size at the rate offered, in bits a second, for so long.
+func offer(c Config, offered float64, length time.Duration, size func(i int) int) []Out {
+	var out []Out
+	l := New(c, 1, func(o Out) { out = append(out, o) })
+	at := start
+	for i := 0; at < start.Add(length); i++ {
+		n := size(i)
+		l.Enter(Packet{ID: uint64(i), Size: n, Entry: at})
+		at = at.Add(time.Duration(float64(n) * 8e9 / offered))
+	}
+	l.Advance(at.Add(time.Hour))
+	return out
+}
+
+func of(size int) func(int) int { return func(int) int { return size } }
+
+const ms = time.Millisecond
+
+func configs() map[string]Config {
+	return map[string]Config{
+		"wire":          {Rate: 2.5e6, Queue: 110_000},
+		"trace":         {Trace: Cellular(1, 2.5e6, time.Minute), Queue: 110_000},
+		"slots":         {Rate: 2.5e6, Slot: 10 * ms, Queue: 110_000},
+		"bucket":        {Rate: 2.5e6, Bucket: 20_000, Peak: 100e6, Queue: 110_000},
+		"policer":       {Rate: 2.5e6, Bucket: 20_000, Police: true},
+		"packets":       {Rate: 2.5e6, QueuePackets: 50},
+		"timer":         {Rate: 2.5e6, QueueTime: 200 * ms},
+		"head drop":     {Rate: 2.5e6, Queue: 110_000, Discipline: HeadDrop},
+		"CoDel":         {Rate: 2.5e6, QueuePackets: 1000, Discipline: CoDel},
+		"fq_codel":      {Rate: 2.5e6, Discipline: FQCoDel},
+		"RED":           {Rate: 2.5e6, Queue: 110_000, Discipline: RED},
+		"two in series": {Rate: 2.5e6, Queue: 110_000, Second: &Config{Rate: 2e6, Queue: 50_000}, Between: 5 * ms},
+		"others":        {Rate: 2.5e6, Queue: 110_000, Others: 500_000},
+	}
+}
+
+// TestEveryPacketHasOneFate: and none leaves before it came, or before the one in front of it.
+func TestEveryPacketHasOneFate(t *testing.T) {
+	seed := testseed.Of(t)
+	for name, c := range configs() {
+		if err := c.Check(); err != nil {
+			t.Fatal(name, err)
+		}
+		rng := rand.New(rand.NewPCG(seed, 3))
+		sent := 0
+		out := offer(c, 5e6, 10*time.Second, func(i int) int { sent = i + 1; return 40 + rng.IntN(1461) })
+		seen := make(map[uint64]bool, sent)
+		var last instant.Time
+		left := 0
+		for _, o := range out {
+			if seen[o.ID] {
+				t.Fatalf("%s: packet %d has two fates", name, o.ID)
+			}
+			seen[o.ID] = true
+			if o.At < o.Entry {
+				t.Fatalf("%s: packet %d is done with %v before it came", name, o.ID, o.Entry.Sub(o.At))
+			}
+			if o.Fate == Left {
+				if o.At < last {
+					t.Fatalf("%s: packet %d overtakes", name, o.ID)
+				}
+				last = o.At
+				left++
+			}
+		}
+		if len(seen) != sent || left == 0 || left == sent {
+			t.Errorf("%s: %d of %d packets have a fate, %d left", name, len(seen), sent, left)
+		}
+	}
+}
+
+// TestTailDropAdmitsWhatHasRoom: the log says of each packet why.
+func TestTailDropAdmitsWhatHasRoom(t *testing.T) {
+	for _, name := range []string{"wire", "trace", "slots", "bucket"} {
+		c := configs()[name]
+		for _, o := range offer(c, 10e6, 5*time.Second, func(i int) int { return 100 + i*7%1300 }) {
+			if room := o.Queued+o.Size <= c.Queue; room != (o.Fate == Left) {
+				t.Fatalf("%s: %d octets waited, and a packet of %d: fate %d", name, o.Queued, o.Size, o.Fate)
+			}
+		}
+	}
+}
+
+// TestOctetsThatLeaveAreThoseOfTheRate: while there is always something to send.
+func TestOctetsThatLeaveAreThoseOfTheRate(t *testing.T) {
+	cellular := configs()["trace"].Trace
+	for name, want := range map[string]func(from, to time.Duration) (low, high float64){
+		"wire": func(from, to time.Duration) (float64, float64) {
+			n := (to - from).Seconds() * 2.5e6 / 8
+			return n - 1500, n + 1500
+		},
+		"slots": func(from, to time.Duration) (float64, float64) {
+			n := (to - from).Seconds() * 2.5e6 / 8
+			return n - 3125 - 1500, n + 3125 + 1500
+		},
+		"bucket": func(from, to time.Duration) (float64, float64) { // the bucket is empty by then
+			n := (to - from).Seconds() * 2.5e6 / 8
+			return n - 3000, n + 3000
+		},
+		"trace": func(from, to time.Duration) (float64, float64) {
+			n := 0
+			for _, at := range cellular {
+				if d := time.Duration(at) * ms; d >= from && d < to {
+					n++
+				}
+			}
+			return float64(n-2) * Opportunity, float64(n+2) * Opportunity
+		},
+	} {
+		out := offer(configs()[name], 10e6, 20*time.Second, of(1000))
+		for from := 2 * time.Second; from < 15*time.Second; from += time.Second {
+			to, octets := from+time.Second, 0
+			for _, o := range out {
+				if d := o.At.Sub(start); o.Fate == Left && d >= from && d < to {
+					octets += o.Size
+				}
+			}
+			if low, high := want(from, to); float64(octets) < low || float64(octets) > high {
+				t.Errorf("%s: %d octets left in the second from %v, want %.0f to %.0f", name, octets, from, low, high)
+			}
+		}
+	}
+}
+
+func TestPacketsOfSlotsLeaveAtTheirMultiples(t *testing.T) {
+	for _, o := range offer(configs()["slots"], 1e6, 2*time.Second, of(1400)) {
+		if d := o.At.Sub(start); d%(10*ms) != 0 {
+			t.Fatalf("packet %d leaves at %v", o.ID, d)
+		}
+	}
+}
+
+// TestBucketPassesNoMoreThanItHolds: in any time d no more than rate x d and the bucket.
+func TestBucketPassesNoMoreThanItHolds(t *testing.T) {
+	for _, name := range []string{"bucket", "policer"} {
+		c := configs()[name]
+		var at []float64
+		for _, o := range offer(c, 20e6, 5*time.Second, of(1000)) {
+			if o.Fate == Left {
+				at = append(at, o.At.Sub(start).Seconds())
+			}
+		}
+		most := 0.0
+		for i := range at {
+			for j := i; j < min(len(at), i+100); j++ {
+				most = max(most, float64(j-i+1)*1000-(at[j]-at[i])*float64(c.Rate)/8)
+			}
+		}
+		if most > float64(c.Bucket)+1 || most < float64(c.Bucket)-2000 {
+			t.Errorf("%s: %.0f octets beyond its rate, want its bucket of %d", name, most, c.Bucket)
+		}
+	}
+}
+
+func TestDiscardTimerLetsNothingOldLeave(t *testing.T) {
+	most := time.Duration(0)
+	for _, o := range offer(configs()["timer"], 5e6, 5*time.Second, of(1400)) {
+		waited := o.At.Sub(o.Entry)
+		if o.Fate == Expired && waited <= 200*ms {
+			t.Fatalf("packet %d is discarded after %v", o.ID, waited)
+		}
+		if o.Fate == Left {
+			most = max(most, waited)
+		}
+	}
+	if most > 200*ms || most < 190*ms {
+		t.Errorf("a packet waited %v, want up to 200 ms", most)
+	}
+}
+
+func TestHeadDropEvictsTheOldest(t *testing.T) {
+	last := uint64(0)
+	evicted := 0
+	for _, o := range offer(configs()["head drop"], 5e6, 5*time.Second, of(1400)) {
+		if o.Fate == Refused {
+			t.Fatalf("packet %d is refused", o.ID)
+		}
+		if o.Fate == Evicted {
+			evicted++
+		}
+		if o.ID < last {
+			t.Fatalf("packet %d is done with after %d", o.ID, last)
+		}
+		last = o.ID
+	}
+	if evicted == 0 {
+		t.Error("nothing was evicted")
+	}
+}
+
+// TestCoDelHoldsTheDelayOfALoadThatYields: a sender that sends 2 % more than the link carries meets
+// CoDel's target before long; nothing is dropped from a link that is not overloaded.
+func TestCoDelHoldsTheDelayOfALoadThatYields(t *testing.T) {
+	for _, o := range offer(configs()["CoDel"], 2.4e6, 10*time.Second, of(1400)) {
+		if o.Fate != Left {
+			t.Fatalf("packet %d of a link that is not full: fate %d", o.ID, o.Fate)
+		}
+	}
+	late, dropped := time.Duration(0), 0
+	for _, o := range offer(configs()["CoDel"], 2.55e6, 60*time.Second, of(1400)) {
+		if o.Fate == Managed {
+			dropped++
+		} else if o.At.Sub(start) > 30*time.Second {
+			late = max(late, o.At.Sub(o.Entry))
+		}
+	}
+	if late > 100*ms || dropped == 0 {
+		t.Errorf("delays of up to %v after 30 s, %d dropped; want less than 100 ms, and some", late, dropped)
+	}
+}
+
+// TestFQCoDelKeepsFlowsApart: one packet now and then does not wait for another flow's queue.
+func TestFQCoDelKeepsFlowsApart(t *testing.T) {
+	var most, other time.Duration
+	l := New(configs()["fq_codel"], 1, func(o Out) {
+		if o.Flow == 1 {
+			most = max(most, o.At.Sub(o.Entry))
+		} else if o.Fate == Left {
+			other = max(other, o.At.Sub(o.Entry))
+		}
+	})
+	at := start
+	for i := range uint64(5000) {
+		l.Enter(Packet{ID: 2 * i, Size: 1400, Entry: at})
+		if i%50 == 49 {
+			l.Enter(Packet{ID: 2*i + 1, Flow: 1, Size: 200, Entry: at})
+		}
+		at = at.Add(2 * ms)
+	}
+	l.Advance(at.Add(time.Hour))
+	if most > 10*ms || other < 100*ms {
+		t.Errorf("a sparse flow waited up to %v, a dense one up to %v; want 2 packets at the most, and a queue", most, other)
+	}
+}
+
+func TestOthersTakeTheirShare(t *testing.T) {
+	octets := 0
+	for _, o := range offer(configs()["others"], 4.7e6, 60*time.Second, of(1400)) {
+		if d := o.At.Sub(start); o.Fate == Left && d > 5*time.Second && d < 55*time.Second {
+			octets += o.Size
+		}
+	}
+	// Both meet the same full queue: of 5.2 Mb/s that come, 4.7 are ours. (At exactly twice the rate
+	// a packet of ours would come whenever there is room.)
+	if share := float64(octets) * 8 / 50 / 2.5e6; share < 0.85 || share > 0.97 {
+		t.Errorf("%.3f of the link is the test's, want about 0.90", share)
+	}
+}
+
+func TestSecondQueueOverflowsWhereItIsNarrower(t *testing.T) {
+	most := 0
+	for _, o := range offer(configs()["two in series"], 5e6, 10*time.Second, of(1400)) {
+		if o.Fate == Left {
+			most = max(most, o.Queued+o.Size)
+		}
+	}
+	if most < 150_000 || most > 160_000 {
+		t.Errorf("both queues held up to %d octets, want about 160,000", most)
+	}
+}
+
+func TestRateThatIsSetHoldsFromThenOn(t *testing.T) {
+	var left []Out
+	l := New(Config{Rate: 1e6, Queue: 1e6}, 1, func(o Out) { left = append(left, o) })
+	for i := range uint64(100) {
+		l.Enter(Packet{ID: i, Size: 1250, Entry: start})
+		if i == 49 {
+			l.Set(Config{Rate: 10e6, Queue: 1e6})
+		}
+	}
+	l.Advance(start.Add(time.Hour))
+	if gap := left[60].At.Sub(left[59].At); gap != ms {
+		t.Errorf("1250 octets take %v at 10 Mb/s", gap)
+	}
+}
+
+func TestCellularTracesAreOfTheirMeanAndMove(t *testing.T) {
+	for seed := range uint64(20) {
+		trace := Cellular(seed, 5e6, 5*time.Minute)
+		if !slices.IsSorted(trace) || trace[len(trace)-1] != 300_000 {
+			t.Fatalf("seed %d: not in order, or %d ms long", seed, trace[len(trace)-1])
+		}
+		seconds := make([]float64, 300)
+		for _, at := range trace[:len(trace)-1] {
+			seconds[at/1000] += Opportunity * 8
+		}
+		slices.Sort(seconds)
+		mean := float64(len(trace)) * Opportunity * 8 / 300
+		if mean < 2.5e6 || mean > 10e6 || seconds[270] < 2*seconds[30] {
+			t.Errorf("seed %d: mean %.0f b/s, of ten seconds the second worst %.0f and the second best %.0f", seed, mean, seconds[30], seconds[270])
+		}
+	}
+}
+
+func TestWrongConfigurationsAndTracesSayWhatIsWrong(t *testing.T) {
+	for want, c := range map[string]Config{
+		"negative":       {Rate: -1},
+		"one of both":    {Rate: 1, Trace: []uint32{1}},
+		"takes time":     {Trace: []uint32{0, 0}},
+		"after 5 ms":     {Trace: []uint32{5, 4}},
+		"need a rate":    {Slot: ms},
+		"passes nothing": {Rate: 1, Police: true},
+		"no more than":   {Rate: 1, Second: &Config{Rate: 1, Others: 5}},
+	} {
+		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", c, err, want)
+		}
+	}
+	for text, want := range map[string]string{"": "empty", "1\n2\nx\n": "line 3", "1\n\n3": "line 2", "5000000000": "line 1"} {
+		if _, err := ParseTrace([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	if got, err := ParseTrace([]byte("0\n0\n7\r\n9")); err != nil || !slices.Equal(got, []uint32{0, 0, 7, 9}) {
+		t.Errorf("%v %v", got, err)
+	}
+	if _, err := ParseDiscipline("best"); err == nil || !strings.Contains(err.Error(), "tail_drop") {
+		t.Errorf("%v", err)
+	}
+}
+
+func BenchmarkLink(b *testing.B) {
+	for name, c := range configs() {
+		b.Run(strings.ReplaceAll(name, " ", "_"), func(b *testing.B) {
+			l := New(c, 1, func(Out) {})
+			at, i := start, uint64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				i++
+				at = at.Add(2240 * time.Microsecond)
+				l.Enter(Packet{ID: i, Size: 1400, Entry: at})
+			}
+		})
+	}
+}
