@@ -42,7 +42,7 @@ func loadSummaryRow(b *boardBuilder) {
 	b.WithPanel(queueTile("forward", forward))
 	b.WithPanel(queueTile("reverse", reverse))
 	b.WithPanel(tile(text{
-		"What it found", "A queue that drops at its end (filled); a link that was not filled; loss without delay (policer); drops before the queue was full (aqm); a rate that changed during the run. A size is told of a filled queue only.", "none",
+		"What it found", "A queue that drops at its end (filled); a link that was not filled; loss without delay (policer); drops before the queue was full (aqm), or after a time in it (time_limited). A size is told of a filled queue only.", "none",
 		noLoad,
 	}, instant(stateOf(), "{{direction}}")).Span(7).
 		TextMode(common.BigValueTextModeValueAndName).
@@ -58,10 +58,10 @@ func loadSummaryRow(b *boardBuilder) {
 
 func throughputTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Came through " + name, "Median of the seconds of the last run, its first and last part left out, in IP packets (RFC 9097 section 5.3), and what was really offered. Thesis figure 6.1a.", inBits,
+		"Came through " + name, "Median of the seconds of the last run, its first and last part left out, in IP packets (RFC 9097 section 5.3), and what was really offered; in mode search, what that found (section 6). Thesis figure 6.1a.", inBits,
 		noLoad,
 	},
-		instant(bitsOf(from(saturated, metric.UDPThroughput, matcher)), "came through"),
+		instant(bitsOf("("+from(saturated, metric.UDPThroughput, matcher)+" or "+from(saturated, metric.SearchMaximum, matcher)+")"), "came through"),
 		instant(bitsOf(from(saturated, metric.UDPOffered, matcher)), "offered"),
 	).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
@@ -71,10 +71,11 @@ func throughputTile(name, matcher string) *stat.PanelBuilder {
 // queueTile shows what a full queue costs everybody else on the link.
 func queueTile(name, matcher string) *stat.PanelBuilder {
 	return tile(text{
-		"Queue " + name, "What a full queue adds to the delay of everything behind it, how far that may be off, and the queue's size. Red above 200 ms, the default of OnewayBufferbloat. Thesis table 6.1.", "s",
+		"Queue " + name, "What a full queue adds to the delay of half of the packets behind it, and of 19 in 20; how far that may be off, and the queue's size. Red above 200 ms, the default of OnewayBufferbloat. Thesis table 6.1.", "s",
 		"Not filled, no queue, or no completed run",
 	},
-		instant(from(saturated, metric.QueueDelay, matcher), "adds"),
+		instant(from(saturated, metric.QueueDelay, matcher, half), "adds"),
+		instant(from(saturated, metric.QueueDelay, matcher, most), "95 %"),
 		instant(from(saturated, metric.QueueDelayBound, matcher), "± bound"),
 		instant(from(saturated, metric.QueueSize, matcher), "size"),
 	).Span(6).Decimals(1).
@@ -83,6 +84,13 @@ func queueTile(name, matcher string) *stat.PanelBuilder {
 		OverrideByName("± bound", props{color(grey)}).
 		OverrideByName("size", props{prop("unit", "decbytes"), prop("decimals", 2), color(colorOf(name))})
 }
+
+// Matchers of the quantiles of a run.
+const (
+	least = metric.QuantileL + `="0.05"`
+	half  = metric.QuantileL + `="0.5"`
+	most  = metric.QuantileL + `="0.95"`
+)
 
 // bloat is the default of oneway:threshold:bufferbloat_seconds.
 const bloat = 0.2
@@ -97,7 +105,7 @@ func saturationStates() []state {
 		{"not_filled", orange},
 		{"policer", purple},
 		{"aqm", blue},
-		{"rate_changed", yellow},
+		{"time_limited", yellow},
 	}
 }
 

@@ -42,17 +42,21 @@ The queue is what full-queue delays are above those without a queue, times the b
 }
 
 func queueTable() *tablepanel.PanelBuilder {
-	each := func(d *metric.Desc) string { return "max by (direction) (" + from(saturated, d) + ")" }
+	each := func(d *metric.Desc, matchers ...string) string {
+		return "max by (direction) (" + from(saturated, d, matchers...) + ")"
+	}
 	return columns(text{
 		"Queue, last run",
-		"Replaces thesis table 6.1: smallest delay before the load (idle) and with the queue full, the first and last part left out. What the queue adds is their difference, as in the thesis; a constant offset of the clocks cancels in it. The thesis's size is that times the rate; here it is between what the packets that came through and those that were dropped met, in IP octets.",
+		"Replaces thesis table 6.1: smallest delay with the link idle and with the queue full. What the queue adds is the median, and 5 % and 95 %, of the packets that filled it; a constant offset of the clocks cancels in it. The thesis took the smallest, and for the size that times the rate; here the size is counted: between what the queue held with the packets that it took, and with those that it dropped, in IP octets of this test.",
 		"s", noQueue,
 	},
 		column{title: "direction", label: metric.Direction, empty: "no queue found"},
-		column{title: "adds", query: each(metric.QueueDelay), unit: "s", own: props{
+		column{title: "adds", query: each(metric.QueueDelay, half), unit: "s", own: props{
 			prop("decimals", 1), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 		}},
 		column{title: "±", query: each(metric.QueueDelayBound), unit: "s", own: props{prop("decimals", 1)}},
+		column{title: "5 %", query: each(metric.QueueDelay, least), unit: "s", own: props{prop("decimals", 1)}},
+		column{title: "95 %", query: each(metric.QueueDelay, most), unit: "s", own: props{prop("decimals", 1)}},
 		column{title: "size", query: each(metric.QueueSize), unit: "decbytes", own: props{prop("decimals", 2)}},
 		column{title: "± ", query: each(metric.QueueSizeBound), unit: "decbytes", own: props{prop("decimals", 1)}},
 		column{title: "rate", query: bitsOf(each(metric.UDPThroughput)), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 95)}},
@@ -64,9 +68,13 @@ func queueTable() *tablepanel.PanelBuilder {
 func queueDelayLines() *timeseries.PanelBuilder {
 	return banded(text{
 		"Queue delay, run by run",
-		"What a full queue adds (thesis table 6.1, over time) within its bound: the drift of both clocks during the run and the stamps' errors. The line is at 200 ms, the default of OnewayBufferbloat; a link with a bounded queue or with AQM stays far below.",
+		"What a full queue adds to half of the packets that fill it (thesis table 6.1, over time) within its bound: the drift of both clocks during the run, the stamps' errors, and what the idle delay has changed by. Dotted: 5 % and 95 %, far apart where the link's rate moves. The line is at 200 ms, the default of OnewayBufferbloat; a link with a bounded queue or with AQM stays far below.",
 		"s", noQueue + " in this time range",
-	}, metric.QueueDelay, metric.QueueDelayBound).
+	}, metric.QueueDelay, metric.QueueDelayBound, half).
+		WithTarget(ranged(fresh(saturated, from(saturated, metric.QueueDelay, least)), "{{direction}} 5 %")).
+		WithTarget(ranged(fresh(saturated, from(saturated, metric.QueueDelay, most)), "{{direction}} 95 %")).
+		OverrideByRegexp("/^forward .* %$/", props{color(blue), dotted(), prop("custom.showPoints", "never")}).
+		OverrideByRegexp("/^reverse .* %$/", props{color(orange), dotted(), prop("custom.showPoints", "never")}).
 		AxisSoftMin(0).AxisSoftMax(0.25).
 		Thresholds(steps(step{0, "transparent"}, step{bloat, red})).ThresholdsStyle(line())
 }
@@ -74,16 +82,16 @@ func queueDelayLines() *timeseries.PanelBuilder {
 func queueSizeLines() *timeseries.PanelBuilder {
 	return banded(text{
 		"Queue size, run by run",
-		"Size of the queue in IP octets within its bound, from what the packets that came through and those that were dropped met. A queue whose size stays while its delay moves is one of octets; the other way round it is one of time.",
+		"Size of the queue in IP octets of this test within its bound, counted from what it held with the packets that came through and those that were dropped. A queue whose size stays while its delay moves is one of octets; the other way round it is one of time.",
 		"decbytes", noQueue + " in this time range",
 	}, metric.QueueSize, metric.QueueSizeBound).
 		ScaleDistribution(scale(10)).Thresholds(steps(step{0, "transparent"}))
 }
 
 // banded draws a value of runs within its bound, both directions.
-func banded(t text, value, bound *metric.Desc) *timeseries.PanelBuilder {
+func banded(t text, value, bound *metric.Desc, matchers ...string) *timeseries.PanelBuilder {
 	var qs []*prometheus.DataqueryBuilder
-	v := fresh(saturated, from(saturated, value))
+	v := fresh(saturated, from(saturated, value, matchers...))
 	for _, q := range []struct{ expr, suffix string }{
 		{v, ""},
 		{"(" + v + ") + on (job, instance, path, probe, direction) " + from(saturated, bound), " + bound"},

@@ -18,9 +18,10 @@ func throughputRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Throughput"))
 	b.WithPanel(throughputElapsed())
 	b.WithPanel(throughputOverTime())
+	b.WithPanel(rateDistribution())
 	b.WithPanel(states(text{
 		"What the runs found",
-		"State of each direction by its last run: filled (a queue that drops at its end), not filled (OnewayLinkNotFilled: offer more), policer (loss without delay), aqm (dropped before the queue was full), rate changed (the link's rate changed during the run). A state stands until the next run.",
+		"State of each direction by its last run: filled (a queue that drops at its end), not filled (OnewayLinkNotFilled: offer more), policer (loss without delay), aqm (dropped before the queue was full), time limited (dropped after a time in the queue); nothing where it cannot be told. A state stands until the next run.",
 		"none", noLoad,
 	}, ranged("("+stateOf()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).Height(7).ShowValue(common.VisibilityModeAuto).
 		Mappings(values(words)).Thresholds(steps(step{0, grey})).
@@ -40,6 +41,26 @@ func throughputRow(b *boardBuilder) {
 			dashed(), prop("custom.axisPlacement", "right"), prop("max", 1), prop("custom.axisSoftMax", 1),
 			prop("custom.thresholdsStyle", map[string]any{"mode": "off"}),
 		}))
+}
+
+// rateDistribution is how the link's rate moves within each run.
+func rateDistribution() *timeseries.PanelBuilder {
+	p := runs(lines(text{
+		"Rate by the second, run by run",
+		"What the link passed in a second while the load overflowed it: of all seconds of a run the median, and 5 % and 95 % (shaded between). One line is a wire; a wide band is a radio link, whose queue has a size in octets and no one delay.",
+		inBits, noLoad + " in this time range",
+	},
+		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, half))), "{{direction}}"),
+		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, most))), "{{direction}} 95 %"),
+		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, least))), "{{direction}} 5 %"),
+	)).Height(9).AxisSoftMin(0).Thresholds(steps(step{0, "transparent"}))
+	for _, d := range []string{"forward", "reverse"} {
+		edge := props{color(colorOf(d)), prop("custom.lineWidth", 1), prop("custom.showPoints", "never")}
+		p.OverrideByName(d, props{color(colorOf(d)), prop("custom.lineWidth", 2)}).
+			OverrideByName(d+" 95 %", append(edge, prop("custom.fillBelowTo", d+" 5 %"), prop("custom.fillOpacity", 20))).
+			OverrideByName(d+" 5 %", edge)
+	}
+	return p
 }
 
 // throughputElapsed is within the last run: what a scrape every 10 s cannot hold.

@@ -79,6 +79,7 @@ func Groups() []Group {
 		}},
 		{"Link under load", []*Desc{
 			UDPThroughput,
+			UDPRate,
 			UDPThroughputElapsed,
 			UDPOffered,
 			UDPShortfall,
@@ -93,10 +94,13 @@ func Groups() []Group {
 			QueueDelayBound,
 			QueueSize,
 			QueueSizeBound,
+			QueueAtLeast,
 			SaturationState,
 			SweepThroughput,
 			SweepLoss,
+			SweepMaximum,
 			SweepLossless,
+			SearchMaximum,
 		}},
 		{"Packet size by packet rate", []*Desc{
 			MatrixSent,

@@ -14,9 +14,10 @@ func capacityBuckets() (b []float64) {
 }
 
 var (
-	perStep = []string{Path, Probe, Direction, OfferedL}
-	perCell = []string{Path, Probe, Direction, PacketBytesL, PacketRateL}
-	perSize = []string{Path, Probe, Direction, PacketBytesL}
+	perStep     = []string{Path, Probe, Direction, OfferedL}
+	perQuantile = []string{Path, Probe, Direction, QuantileL}
+	perCell     = []string{Path, Probe, Direction, PacketBytesL, PacketRateL}
+	perSize     = []string{Path, Probe, Direction, PacketBytesL}
 )
 
 // Link under load. All rates count IP octets, header included and no link layer (RFC
@@ -25,9 +26,16 @@ var (
 	// UDPThroughput is oneway_udp_throughput_bytes_per_second.
 	UDPThroughput = &Desc{
 		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "IP octets a second that came through under load: the median of the seconds of the last run, its first and last part left out (all of it, where a second has few packets); of a sweep or search the highest of a step, or what the search found.",
-		Absent: "Before the first completed run.",
+		Help:   "IP octets a second that came through a constant load: the median of the seconds of the last run, its first and last part left out (all of it, where a second has few packets).",
+		Absent: "Before the first completed run, and in modes sweep and search.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figure 6.1a",
+	}
+	// UDPRate is oneway_udp_rate_bytes_per_second.
+	UDPRate = &Desc{
+		Name: "oneway_udp_rate_bytes_per_second", Kind: Gauge, Labels: perQuantile,
+		Help:   "Quantile (0.05, 0.5, 0.95) of the IP octets that came through in a second of the last run, from the first loss to the last: the rate of a link that was never without a packet, and how it varies.",
+		Absent: "Before the first completed run, in modes sweep and search, and where all arrived at once.",
+		Source: "RFC 9097 section 5.3; Woo 2010 figures 5.1 and 6.1a",
 	}
 	// UDPThroughputElapsed is oneway_udp_throughput_elapsed_bytes_per_second.
 	UDPThroughputElapsed = &Desc{
@@ -39,7 +47,7 @@ var (
 	// UDPOffered is oneway_udp_offered_bytes_per_second.
 	UDPOffered = &Desc{
 		Name: "oneway_udp_offered_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "IP octets a second that were really sent, in the part of the last run that oneway_udp_throughput_bytes_per_second is of; less than configured if the sender could not.",
+		Help:   "IP octets a second that were really sent, in the last run: in the part that oneway_udp_throughput_bytes_per_second is of, or in the step of a sweep or search that brought most through; less than configured if the sender could not.",
 		Absent: "Before the first completed run.",
 		Source: "RFC 9097 section 7.3; Woo 2010 section 6.1.3",
 	}
@@ -100,22 +108,22 @@ var (
 	}
 	// QueueDelay is oneway_queue_delay_seconds.
 	QueueDelay = &Desc{
-		Name: "oneway_queue_delay_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "What a full queue adds, in seconds: full minus idle delay, in which a constant offset of the clocks cancels.",
-		Absent: "Where the link was not filled.",
+		Name: "oneway_queue_delay_seconds", Kind: Gauge, Labels: perQuantile,
+		Help:   "What the full queue added to the delay in the last run, in seconds: quantile (0.05, 0.5, 0.95) of the packets that it took while it had no room for another, less the smallest idle delay. A constant offset of the clocks cancels.",
+		Absent: "Where the link was not filled, and where nothing is known of the idle link.",
 		Source: "Woo 2010 section 6.1.3",
 	}
 	// QueueDelayBound is oneway_queue_delay_error_bound_seconds.
 	QueueDelayBound = &Desc{
 		Name: "oneway_queue_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "How far the queue's delay may be off, in seconds: the drift of both clocks over the run and the errors of the stamps.",
-		Absent: "Where the link was not filled.",
+		Help:   "How far each quantile of the queue's delay may be off, in seconds: the drift of both clocks over the run, the errors of the stamps, and what the idle delays before the load and after it differ by.",
+		Absent: "Where there is no queue's delay.",
 		Source: "design, invariant 1",
 	}
 	// QueueSize is oneway_queue_size_bytes.
 	QueueSize = &Desc{
 		Name: "oneway_queue_size_bytes", Kind: Gauge, Labels: perDirection,
-		Help:   "Size of the queue in IP octets: between what waited before packets that it took, and what did before packets that it dropped, by their delays and the rate at which it drains.",
+		Help:   "Octets of this test's IP packets that the path's queues held when they were full: between what it held with packets that it took, and what it would have held with those that it dropped. Others' octets are not in it.",
 		Absent: "Where the link was not filled, or what was found is no queue (see oneway_saturation_state).",
 		Source: "decision 7 (exporter/doc/decisions); Woo 2010 table 6.1",
 	}
@@ -126,11 +134,18 @@ var (
 		Absent: "Where there is no size.",
 		Source: "design, invariant 1",
 	}
+	// QueueAtLeast is oneway_queue_at_least_bytes.
+	QueueAtLeast = &Desc{
+		Name: "oneway_queue_at_least_bytes", Kind: Gauge, Labels: perDirection,
+		Help:   "Octets of this test's IP packets that the path's queues held at the least, full or not.",
+		Absent: "Where nothing waited, and where nothing is known of the idle link.",
+		Source: "decision 7 (exporter/doc/decisions)",
+	}
 	// SaturationState is oneway_saturation_state.
 	SaturationState = &Desc{
 		Name: "oneway_saturation_state", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
-		Help:   "1 for what the last run found, 0 for the others: filled (a queue that drops at its end), not_filled, policer (loss without delay), aqm (dropped before it was full), rate_changed.",
-		Absent: "Before the first completed run.",
+		Help:   "1 for what the last run found, 0 for the others: filled (a queue that drops at its end), not_filled, policer (loss without delay), aqm (dropped before it was full), time_limited (dropped after a time in the queue).",
+		Absent: "Before the first completed run, and where it cannot be told.",
 		Source: "decision 7 (exporter/doc/decisions); RFC 7567",
 	}
 	// SweepThroughput is oneway_sweep_throughput_bytes_per_second.
@@ -146,6 +161,20 @@ var (
 		Help:   "Share of the packets lost at a step of the last rate sweep, by offered rate.",
 		Absent: "Before the first completed sweep.",
 		Source: "Halepovic 2008 figure 2",
+	}
+	// SweepMaximum is oneway_sweep_max_throughput_bytes_per_second.
+	SweepMaximum = &Desc{
+		Name: "oneway_sweep_max_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Help:   "Most that came through in a step of the last rate sweep, in IP octets a second. Each step begins with an idle link: a token bucket that has filled in between is in it.",
+		Absent: "Before the first completed sweep.",
+		Source: "Halepovic 2008 figure 2",
+	}
+	// SearchMaximum is oneway_search_max_capacity_bytes_per_second.
+	SearchMaximum = &Desc{
+		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second.",
+		Absent: "Before the first completed search, and where it found none.",
+		Source: "RFC 9097 section 6",
 	}
 	// SweepLossless is oneway_sweep_lossless_bytes_per_second.
 	SweepLossless = &Desc{

@@ -35,9 +35,10 @@ func (s *stack) saturateRows(ctx context.Context, profile lab.Profile, after tim
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
 		d := sample.Direction(i)
 		v := map[string]*float64{}
-		for _, name := range []string{"udp_throughput_bytes_per_second", "queue_delay_seconds", "queue_delay_error_bound_seconds", "queue_size_bytes", "queue_size_error_bound_bytes"} {
+		for _, name := range []string{"udp_throughput_bytes_per_second", "queue_delay_error_bound_seconds", "queue_size_bytes", "queue_size_error_bound_bytes"} {
 			v[name] = s.value(ctx, "oneway_"+name+of(d))
 		}
+		v["queue_delay_seconds"] = s.value(ctx, fmt.Sprintf(`oneway_queue_delay_seconds{%s,direction=%q,q="0.5"}`, selector, d))
 		rows = append(rows, s.told(ctx, "saturate", r, d, loadRows(d, link, v, newLoadLog(s.network.Log(d), d, r)))...)
 	}
 	return rows
@@ -66,7 +67,7 @@ func loadRows(d sample.Direction, link lab.Link, v map[string]*float64, truth *l
 			throughput.Tolerance, throughput.Why = 2*loadBytes, "of a second two packets, one at each end"
 		}
 		if delay.Truth = truth.queueDelay(); delay.Truth != nil {
-			delay.Tolerance, delay.Why = loadBytes/rate, "a packet, by which a queue that is called full may have drained"
+			delay.Tolerance, delay.Why = loadBytes/rate, "a packet, by which a queue that is called full may have drained; the median"
 		}
 		if size.Truth = truth.queueSize(); size.Truth != nil {
 			size.Tolerance, size.Why = 0, "the bound is all that the size may be off"

@@ -13,8 +13,8 @@ import (
 // loadBytes is the IP packet of probe saturate's default, packet_bytes.
 const loadBytes = 1410
 
-// loadLog is what the link's log says of one direction's load: the idle packets before it, and
-// the load in the order of entry.
+// loadLog is what the link's log says of one direction's load: the idle packets before it and
+// behind it, and the load in the order of entry.
 type loadLog struct {
 	idle, load []lab.Record
 	begin      instant.Time
@@ -41,10 +41,19 @@ func newLoadLog(log []lab.Record, d sample.Direction, r *run) *loadLog {
 		return nil
 	}
 	l := &loadLog{}
-	idle := 0
+	// The packets before the load, and those of the load: of its segments the one with the most.
+	idle, until := 0, 0
 	for _, t := range r.Transfers {
-		if t.Direction == d.String() && len(t.Plan.Segments) > 1 {
-			idle = t.Plan.Segments[0].Burst * t.Plan.Segments[0].Bursts
+		if t.Direction != d.String() || len(t.Plan.Segments) < 2 {
+			continue
+		}
+		before := 0
+		for _, s := range t.Plan.Segments {
+			n := s.Burst * s.Bursts
+			if n > until-idle {
+				idle, until = before, before+n
+			}
+			before += n
 		}
 	}
 	for _, one := range r.Result.Directions {
@@ -54,10 +63,10 @@ func newLoadLog(log []lab.Record, d sample.Direction, r *run) *loadLog {
 	}
 	for _, packets := range transfersOf(log, r) {
 		for _, p := range packets {
-			if int(p.Key&math.MaxUint32) < idle {
-				l.idle = append(l.idle, p)
-			} else {
+			if n := int(p.Key & math.MaxUint32); n >= idle && n < until {
 				l.load = append(l.load, p)
+			} else {
+				l.idle = append(l.idle, p)
 			}
 		}
 	}
@@ -151,9 +160,8 @@ func (l *loadLog) queueSize() *span {
 	return &span{float64(held), float64(refused - 1)}
 }
 
-// queueDelay is what the full queue added to the delay of the empty path: of those packets that
-// filled it, so that it had no room for another. The probe tells the smallest; which packets it
-// takes for such is its own affair, but it is no more than half of them had.
+// queueDelay is the median of what the full queue added to the delay of the empty path: of those
+// packets that filled it, so that it had no room for another.
 func (l *loadLog) queueDelay() *span {
 	size, empty := l.queueSize(), least(l.idle)
 	if size == nil {
@@ -161,15 +169,15 @@ func (l *loadLog) queueDelay() *span {
 	}
 	var full []bracket
 	for i := range l.load {
-		if r := &l.load[i]; l.holds(r) && arrived(r) && float64(r.Queued+2*r.Size) > size.Low {
+		if r := &l.load[i]; arrived(r) && float64(r.Queued+2*r.Size) > size.Low {
 			full = append(full, trueDelay(r))
 		}
 	}
 	if len(full) == 0 {
 		return nil
 	}
-	most := pick(full, func(b bracket) float64 { return b.most })
-	return (&span{pick(full, func(b bracket) float64 { return b.least })[0] - empty.most, most[len(most)/2] - empty.least}).finite()
+	middle := func(of func(b bracket) float64) float64 { all := pick(full, of); return all[len(all)/2] }
+	return (&span{middle(func(b bracket) float64 { return b.least }) - empty.most, middle(func(b bracket) float64 { return b.most }) - empty.least}).finite()
 }
 
 // trainCapacity is what the trains of a size truly showed: (N-1) L octets in the time between

@@ -155,7 +155,7 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	for _, s := range clock.States() {
 		sets["state"] = append(sets["state"], s.String())
 	}
-	for s := queue.Filled; s <= queue.RateChanged; s++ {
+	for s := queue.Filled; s <= queue.TimeLimited; s++ {
 		sets["state"] = append(sets["state"], s.String())
 	}
 	for _, r := range sample.Reasons() {

@@ -60,7 +60,7 @@ func testSaturateCommand(parent *kingpin.CmdClause) {
 	cmd.Flag("packet-bytes", "Size of the IP packets.").Default(fmt.Sprint(o.PacketBytes)).IntVar(&o.PacketBytes)
 	cmd.Flag("duration", "How long each direction is loaded (fixed, search).").Default(o.Duration.String()).DurationVar(&o.Duration)
 	cmd.Flag("skip", "First and last part of the load that says nothing about a full queue.").Default(o.Skip.String()).DurationVar(&o.Skip)
-	cmd.Flag("idle", "Time before the load in which single packets find the empty link's delay (fixed).").Default(o.Idle.Duration.String()).DurationVar(&o.Idle.Duration)
+	cmd.Flag("idle", "Time before the load, and again after it, in which single packets find the empty link's delay (fixed).").Default(o.Idle.Duration.String()).DurationVar(&o.Idle.Duration)
 	cmd.Flag("step", "How long each rate of a sweep lasts.").Default(o.Sweep.Step.String()).DurationVar(&o.Sweep.Step)
 	cmd.Flag("together", "Load both directions at the same time (fixed).").BoolVar(&o.Together)
 	f := &testFlags{}
@@ -100,11 +100,17 @@ func printLoad(out io.Writer, d *saturate.Direction) error {
 	rate := func(v float64) string { return heavy.Rate(v).Words() }
 	t.row("offered", rate(l.Offered))
 	t.row("came through", rate(l.Throughput))
+	if l.Rates != nil {
+		t.row("rate by the second", quantiles(rate(l.Rates[0]), rate(l.Rates[1]), rate(l.Rates[2]))+varies(l.Varies))
+	}
 	t.row("lost", percentage(l.Loss))
 	t.row("not sent by the sender itself", percentage(l.Shortfall))
 	t.interval("idle delay", l.Idle, l.IdleBound)
 	t.interval("full delay", l.Full, l.FullBound)
-	t.interval("queue", l.Queue, l.QueueBound)
+	if l.Queue != nil && l.QueueBound != nil {
+		q := *l.Queue
+		t.row("a full queue adds", quantiles(probe.Figures(q[0]), probe.Figures(q[1]), probe.Figures(q[2]))+", each ± "+probe.Figures(*l.QueueBound))
+	}
 	if l.SizeBytes != nil && l.SizeBound != nil {
 		t.row("queue size", fmt.Sprintf("%.1f ± %.1f kB", *l.SizeBytes/1e3, *l.SizeBound/1e3))
 	}
@@ -115,6 +121,18 @@ func printLoad(out io.Writer, d *saturate.Direction) error {
 		t.row("one-way delays", "not known: "+l.ClocksReason)
 	}
 	return t.end()
+}
+
+// quantiles are those that are published.
+func quantiles(low, median, high string) string {
+	return fmt.Sprintf("5 %%: %s, median: %s, 95 %%: %s", low, median, high)
+}
+
+func varies(yes bool) string {
+	if yes {
+		return " (varies)"
+	}
+	return ""
 }
 
 func printSteps(out io.Writer, d *saturate.Direction) error {

@@ -28,7 +28,7 @@ func (r *run) bins(width time.Duration, n int) []Bin {
 	for i := range r.load {
 		p := &r.load[i]
 		if p.Arrived != 0 {
-			if k := int(max(r.arrived(p), 0) / width); k < n {
+			if k := int(max(r.arrivedAt(p), 0) / width); k < n {
 				bins[k].Received += float64(p.IPBytes)
 			}
 		}
@@ -73,7 +73,7 @@ func (r *run) median(from, to time.Duration) float64 {
 		if p.Arrived == 0 {
 			continue
 		}
-		if k := int(max(r.arrived(p), 0)/time.Second) - first; k >= 0 && k < len(bytes) {
+		if k := int(max(r.arrivedAt(p), 0)/time.Second) - first; k >= 0 && k < len(bytes) {
 			bytes[k] += float64(p.IPBytes)
 		}
 	}

@@ -1,33 +1,32 @@
 // Package queue learns from one stream of packets that overloads a link what the link
 // is: its rate, its queue, and whether it is a queue at all.
 //
-// The stream has two parts. In the first, idle, single packets leave far apart: their
-// smallest delay is that of the empty path. They should be of the load's size, and further
-// apart than twice the time that the link takes for one: packets of 1410 octets every 40 ms
-// are 282 kb/s, and fill a slower link themselves (such packets are then left out, and few
-// are left). The more the path's delay varies, the more packets it takes: the least of n
-// delays with a jitter J is some J/n too large. In the second part, the load, packets leave faster
-// than the link drains, so that the queue before it fills and overflows.
+// The stream has three parts. In the first, idle, single packets leave far apart: their
+// delays are those of the empty path. They should be of the load's size, and further apart
+// than twice the time that the link takes for one: packets of 1410 octets every 40 ms are
+// 282 kb/s, and fill a slower link themselves (such packets are then left out, and few are
+// left). In the second, the load, packets leave faster than the link drains, so that the queue
+// before it fills and overflows. The third is idle again: what has changed meanwhile, the path or
+// a clock, shows there.
+//
+// # What waits
+//
+// For a packet sent at s, with base the path's delay without queue, the backlog is
+//
+//	octets sent before s that arrive later than s + base
+//
+// of packets that do arrive. It needs no rate. An admitted packet shows that the queue had
+// room for the backlog and itself; a refused one, if the queue drops at its tail, that it had
+// not. Result.Size is between the two. Base is an interval, from what the idle packets say and
+// leave open, and each part of it is tried: see search. A constant offset of the clocks is in base
+// and cancels.
 //
 // # The queue's delay
 //
-// Woo 2010, section 6.1.3, takes the smallest delay while the queue was full, the first and
-// last 5 s of the load left out, less the smallest delay without a queue, by packets of the
-// same size. Result.Delay is that difference. A constant offset of the clocks is in both
-// delays and cancels, whatever its size. What the clocks drift between the two does not
-// cancel: it is in the bound. Times the bandwidth it is the queue's size in table 6.1 there
-// (Result.PaperBytes); the column "Min Delay" of that table is the full queue's alone.
-//
-// # The queue's size
-//
-// A queue of Q octets that drops at its tail admits a packet of L octets while the W
-// octets that wait leave room for it, W + L <= Q, and so it holds between Q-L and Q octets
-// when it is full. A packet that was admitted proves Q >= its delay times the rate; one
-// that was dropped proves Q < what waited when it came + L. So Q is found between what was
-// admitted and what was refused, wherever in time: a sender that stands still, or sends in
-// bursts, harms neither. Result.Size is the middle of what is left, and its bound covers all
-// of it; with packets of one size it is at the least +- L/2, since nothing smaller
-// than a packet was ever offered.
+// Woo 2010, section 6.1.3, takes the smallest delay while the queue was full less the smallest
+// without a queue, by packets of the same size. Times the bandwidth it is the queue's size in table
+// 6.1 there (Result.PaperBytes). Where the rate moves a full queue adds no one delay:
+// Result.Delay are quantiles.
 //
 // All octets are those of IP packets, header included, no link layer (RFC 9097
 // section 5.3): a queue that counts Ethernet headers too looks smaller by 14/(L+14).
@@ -55,9 +54,10 @@ type Packet struct {
 
 // Options of Analyse. The zero value is that of a stream without an idle part.
 type Options struct {
-	// Load is the first segment of the load; packets of segments before it are idle.
-	// Zero: there are none, and nothing is known of the empty path.
-	Load int
+	// Load is the first segment of the load, After the first one behind it; packets of other
+	// segments are idle. Load zero: there are none before; After zero: none behind. Without any
+	// nothing is known of the empty path.
+	Load, After int
 	// Skip is how much of the load is left out at its begin and at its end, as the
 	// thesis did, but a quarter of it each at the most. Zero: DefaultSkip; below zero: none.
 	Skip time.Duration
@@ -96,9 +96,8 @@ const (
 	Policer
 	// AQM: packets were dropped before the queue was full (RFC 7567).
 	AQM
-	// RateChanged: the link's rate changed in the run. The size, if there is one, is of
-	// the longest part with a steady rate.
-	RateChanged
+	// TimeLimited: packets are discarded that have waited for a time, whatever waits.
+	TimeLimited
 )
 
 // String is the value of the metric label `state`.
@@ -114,8 +113,8 @@ func (s State) String() string {
 		return "policer"
 	case AQM:
 		return "aqm"
-	case RateChanged:
-		return "rate_changed"
+	case TimeLimited:
+		return "time_limited"
 	}
 	return "invalid"
 }
@@ -143,12 +142,15 @@ type Result struct {
 	// full. Both are differences of the two clocks' readings: who shows them as delays
 	// adds the clocks' offset to the bound, which is that of the stamps alone.
 	Idle, Full Duration
-	// Delay is what the full queue adds: Full - Idle. A constant offset of the clocks
-	// cancels, and Bound includes their drift.
-	Delay Duration
-	// Rate is at which IP octets arrived while the queue was full, in octets a second
-	// (of a link that was not filled: in the same part of the load).
-	Rate Amount
+	// Delay is what the full queue adds: the quantiles 0.05, 0.5 and 0.95 of the delays of packets
+	// that it admitted while it had room for no more than two others, less Idle. A constant offset
+	// of the clocks cancels, and Bound includes their drift.
+	Delay [3]Duration
+	// Rates are at which IP octets arrived in a second, the quantiles 0.05, 0.5 and 0.95 of the
+	// seconds from the first loss to the last; Rate is the median; Varies: they are not one.
+	Rates  [3]float64
+	Rate   Amount
+	Varies bool
 	// Size is the queue's in IP octets.
 	Size Amount
 	// AtLeast is what the queue held when it held most, in IP octets; of a queue that was

@@ -40,8 +40,8 @@ func TestDriftOfTheClocksIsInTheBound(t *testing.T) {
 		o := options(w)
 		o.Drift = max(drift, -drift)
 		r := Analyse(w.simulate(1), o)
-		if off := (r.Delay.Value - still.Delay.Value).Abs(); off == 0 || off > r.Delay.Bound || r.State != Filled {
-			t.Errorf("drift %v: %v, delay off by %v, bound %v: %s", drift, r.State, off, r.Delay.Bound, r.Evidence)
+		if off := (r.Delay[1].Value - still.Delay[1].Value).Abs(); off == 0 || off > r.Delay[1].Bound || r.State != Filled {
+			t.Errorf("drift %v: %v, delay off by %v, bound %v: %s", drift, r.State, off, r.Delay[1].Bound, r.Evidence)
 		}
 		if off := r.Size.Value - 110_000; max(off, -off) > r.Size.Bound {
 			t.Errorf("drift %v: size %+v", drift, r.Size)
@@ -116,7 +116,7 @@ func TestTooLittleIsUnknown(t *testing.T) {
 	all["one arrival"] = one
 	for name, packets := range all {
 		r := Analyse(packets, Options{Load: 1})
-		if r.State != Unknown || r.Evidence == "" || r.Size.OK || r.Rate.OK || r.Delay.OK {
+		if r.State != Unknown || r.Evidence == "" || r.Size.OK || r.Rate.OK || r.Delay[1].OK {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -127,14 +127,14 @@ func TestWithoutAnIdlePartThereIsNoSize(t *testing.T) {
 	o := options(w)
 	o.Load = 0
 	r := Analyse(w.simulate(1)[w.idle:], o)
-	if r.State != Filled || r.Idle.OK || r.Delay.OK || r.Size.OK || !r.Full.OK || !r.Rate.OK {
+	if r.State != Filled || r.Idle.OK || r.Delay[1].OK || r.Size.OK || !r.Full.OK || !r.Rate.OK {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestEveryStateHasItsWord(t *testing.T) {
 	seen := map[string]bool{}
-	for s := Unknown; s <= RateChanged; s++ {
+	for s := Unknown; s <= TimeLimited; s++ {
 		if w := s.String(); w == "invalid" || seen[w] {
 			t.Errorf("%d: %q", s, w)
 		} else {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/instant"
@@ -15,28 +16,43 @@ type run struct {
 	// moved back to the sender's clock.
 	begin instant.Time
 	shift time.Duration
-	// ahead is how long before it the first idle packet left.
-	ahead time.Duration
 	// held is the largest Held of a packet whose delay is used; those above it are few, and
 	// their delays are not looked at.
 	held time.Duration
-	idle idle
+	base base
+	// believed are the least base and the largest that search believes.
+	believed [2]time.Duration
 	// bytes is the size of the load's packets, the largest if they differ.
 	bytes int
-	// paused is by packet of the load; see pauses.
-	paused []float64
+	// arrived are the load's arrivals in order, passed those of the idle packets before it, too, which
+	// have ahead octets: on a link that stands still, they may be in the queue when the load begins.
+	arrived, passed []arrival
+	ahead           float64
+	lost            int
+	// most is the largest backlog with any base.
+	most float64
+	// stood is the time without an arrival above which the link, or the sender, stood still.
+	stood time.Duration
+	// stops are those times, unless they are more than a tenth of the load.
+	stops []part
 }
 
-// idle is the empty path.
-type idle struct {
-	n   int
-	min time.Duration
-	// spread is the path's jitter: how far nine of ten delays are above the smallest, and
-	// a fifth more. One in ten may have been held up by the host.
-	spread time.Duration
-	// early is how much smaller than min the true minimum may be, as there were only n
-	// packets to find it with.
-	early time.Duration
+// arrival is when a packet arrived, since the load's begin, and how many octets had arrived with it.
+type arrival struct {
+	at     time.Duration
+	octets float64
+}
+
+// base is the path's delay without queue, as an interval.
+type base struct {
+	// n packets met no others; least is the smallest of their delays, by early less the true one
+	// may be, as there were only n to find it with.
+	// after it may be larger by as much as the path or a clock has changed, or smaller: moved.
+	n         int
+	least     time.Duration
+	early     time.Duration
+	moved     time.Duration
+	low, high time.Duration
 }
 
 func newRun(packets []Packet, o Options) run {
@@ -45,23 +61,72 @@ func newRun(packets []Packet, o Options) run {
 	if o.MaxBins <= 0 {
 		o.MaxBins = DefaultBins
 	}
-	split := 0
-	for split < len(packets) && packets[split].Segment < o.Load {
-		split++
+	from, to := 0, len(packets)
+	for from < len(packets) && packets[from].Segment < o.Load {
+		from++
 	}
-	r := run{o: o, load: packets[split:]}
+	for to > from && o.After > 0 && packets[to-1].Segment >= o.After {
+		to--
+	}
+	r := run{o: o, load: packets[from:to]}
 	r.held = heldLimit(packets)
 	if len(r.load) > 0 {
 		r.begin = r.load[0].Sent
-		r.ahead = r.begin.Sub(packets[0].Sent)
 	}
-	for _, p := range r.load {
-		r.bytes = max(r.bytes, p.IPBytes)
+	for i := range r.load {
+		r.bytes = max(r.bytes, r.load[i].IPBytes)
 	}
-	r.idle = r.empty(packets[:split])
+	r.arrived, r.passed = r.arrivalsOf(r.load), r.arrivalsOf(packets[:to])
+	r.lost = len(r.load) - len(r.arrived)
+	for i := range packets[:from] {
+		if packets[i].Arrived != 0 {
+			r.ahead += float64(packets[i].IPBytes)
+		}
+	}
 	r.shift = r.smallest(packets)
-	r.paused = r.pauses()
+	r.stood = r.standstill()
+	r.stops = r.standstills()
+	r.findBase(packets[:from], packets[to:])
 	return r
+}
+
+// arrivalsOf are the arrivals of packets in order.
+func (r *run) arrivalsOf(packets []Packet) []arrival {
+	all := make([]arrival, 0, len(packets))
+	for i := range packets {
+		if p := &packets[i]; p.Arrived != 0 {
+			all = append(all, arrival{p.Arrived.Sub(r.begin), float64(p.IPBytes)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
+	sum := 0.0
+	for i := range all {
+		sum += all[i].octets
+		all[i].octets = sum
+	}
+	return all
+}
+
+// standstill is the time without an arrival that is no part of a steady stream.
+func (r *run) standstill() time.Duration {
+	gaps := some(len(r.arrived)-1, func(i int) time.Duration { return r.arrived[i+1].at - r.arrived[i].at })
+	return max(50*time.Millisecond, 5*at(gaps, 0.95))
+}
+
+// standstills are the times without an arrival for longer than stood; none if they are more than a
+// tenth of the load: then it is the link that stands still.
+func (r *run) standstills() (stops []part) {
+	sum := time.Duration(0)
+	for i := 1; i < len(r.arrived); i++ {
+		if p := (part{r.arrived[i-1].at, r.arrived[i].at}); p.length() > r.stood {
+			stops = append(stops, p)
+			sum += p.length()
+		}
+	}
+	if len(r.load) == 0 || sum > r.length()/10 {
+		return nil
+	}
+	return stops
 }
 
 // orElse is the default for zero, and zero for what is below it.
@@ -75,13 +140,9 @@ func orElse(d, otherwise time.Duration) time.Duration {
 // heldLimit is twice the Held that three quarters of the packets keep below, and the
 // largest Held up to there.
 func heldLimit(packets []Packet) (held time.Duration) {
-	all := make([]time.Duration, len(packets))
-	for i, p := range packets {
-		all[i] = p.Held
-	}
-	limit := 2*at(sorted(all), 0.75) + 20*time.Microsecond
-	for _, h := range all {
-		if h <= limit {
+	limit := 2*at(some(len(packets), func(i int) time.Duration { return packets[i].Held }), 0.75) + 20*time.Microsecond
+	for i := range packets {
+		if h := packets[i].Held; h <= limit {
 			held = max(held, h)
 		}
 	}
@@ -104,21 +165,64 @@ func (r *run) smallest(packets []Packet) (least time.Duration) {
 	return least
 }
 
-// surprise is the probability that idle.early is too little.
-const surprise = 1e-3
+// surprise is the probability that base.early is too little, fewest how many idle packets tell
+// anything.
+const (
+	surprise = 1e-3
+	fewest   = 2
+)
 
-// empty is what the idle packets say.
+// findBase takes what the idle packets before the load and after it say. Where both differ, the
+// path or a clock has changed in between, and the base is anywhere from one to the other.
+func (r *run) findBase(before, after []Packet) {
+	a, b := r.empty(before), r.empty(after)
+	switch {
+	case a.n >= fewest && b.n >= fewest:
+		r.base = base{n: a.n + b.n, least: min(a.least, b.least), early: max(a.early, b.early), moved: (a.least - b.least).Abs(), low: min(a.low, b.low), high: max(a.high, b.high)}
+	case a.n >= fewest:
+		r.base = a
+	case b.n >= fewest:
+		r.base = b
+	default:
+		r.base = base{least: r.shift, low: r.shift, high: r.shift}
+		return
+	}
+	// The clocks run apart between the idle packets and the load's.
+	apart := r.o.StampError
+	if len(r.load) > 0 {
+		span := r.load[len(r.load)-1].Sent.Sub(r.begin)
+		if a.n >= fewest && b.n >= fewest {
+			span /= 2
+		}
+		apart += r.drift(span)
+	}
+	// No packet was faster than the path without queue.
+	least := min(r.base.least, r.shift)
+	r.base.early += r.base.least - least
+	r.base.least = least
+	r.base.low = min(r.base.low, least) - apart
+	r.base.high += apart + r.held
+}
+
+// empty is what idle packets say.
 //
 // The least of n delays is above the least possible one. Where delays are evenly dense down
 // there, the k smallest tell by how much at the most: more than c times their width with a
-// probability of (1+c)^-(k-1), the gaps between them being exponential.
+// probability of (1+c)^-(k-1), the gaps between them being exponential. Nine of ten delays are
+// below the upper end: one in ten may have been held up by the host, or have met a link that stood
+// still.
 //
 // A packet that left when the one before it should still have been on its way, had it
-// not been delayed, is not looked at: on a link slower than the idle packets it met those.
-func (r *run) empty(packets []Packet) (e idle) {
+// not been delayed, is not looked at: it met that one, or what the load has left.
+func (r *run) empty(packets []Packet) (b base) {
 	var delays []time.Duration
 	least := r.smallest(packets)
-	var until instant.Time
+	until := instant.Time(0)
+	for i := range r.load { // those behind the load wait for it
+		if len(packets) > 0 && packets[0].Sent > r.begin {
+			until = max(until, r.load[i].Arrived.Add(-least))
+		}
+	}
 	for i := range packets {
 		p := &packets[i]
 		d, ok := r.delay(p)
@@ -129,27 +233,41 @@ func (r *run) empty(packets []Packet) (e idle) {
 			until = max(until, p.Arrived.Add(-least))
 		}
 	}
-	if e.n = len(delays); e.n == 0 {
-		return e
+	if b.n = len(delays); b.n < fewest {
+		return b
 	}
 	delays = sorted(delays)
-	e.min, e.spread = delays[0], 6*(at(delays, 0.9)-delays[0])/5
-	if k := min(max(3, e.n/5), e.n); k > 1 {
-		// Of fewer than 25 packets that would be no bound worth having: 5 is often enough.
-		c := min(math.Pow(surprise, -1/float64(k-1))-1, 5)
-		e.early = duration(c * seconds(delays[k-1]-delays[0]))
-	}
-	return e
+	b.least = delays[0]
+	k := min(max(3, b.n/5), b.n)
+	// Of fewer than 25 packets that would be no bound worth having: 5 is often enough.
+	c := min(math.Pow(surprise, -1/float64(k-1))-1, 5)
+	b.early = duration(c * seconds(delays[k-1]-delays[0]))
+	b.low, b.high = b.least-b.early, at(delays, 0.9)
+	return b
 }
 
 // elapsed is the sender's time of t since the load's begin.
 func (r *run) elapsed(t instant.Time) time.Duration { return t.Sub(r.begin) }
 
-// arrived is when a packet arrived, since the load's begin, the smallest delay taken off.
-func (r *run) arrived(p *Packet) time.Duration { return p.Arrived.Sub(r.begin) - r.shift }
-
-// jitter is the path's own, and what the stamps add to it.
-func (r *run) jitter() time.Duration { return r.idle.spread + 2*r.o.StampError + r.held }
+// arrivedAt is when a packet arrived, since the load's begin, the smallest delay taken off.
+func (r *run) arrivedAt(p *Packet) time.Duration { return p.Arrived.Sub(r.begin) - r.shift }
 
 // drift is how far the clocks may run apart in d.
 func (r *run) drift(d time.Duration) time.Duration { return duration(r.o.Drift * seconds(d)) }
+
+// part is a part of the load, in the sender's time since its begin.
+type part struct{ from, to time.Duration }
+
+func (p part) length() time.Duration { return p.to - p.from }
+
+func (p part) holds(t time.Duration) bool { return t >= p.from && t <= p.to }
+
+// window is the load without its first and last part (the thesis left out 5 s).
+func (r *run) window() part {
+	if len(r.load) == 0 {
+		return part{}
+	}
+	end := r.elapsed(r.load[len(r.load)-1].Sent)
+	skip := min(r.o.Skip, end/4)
+	return part{skip, end - skip}
+}

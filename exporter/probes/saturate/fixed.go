@@ -2,6 +2,7 @@ package saturate
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"oneway.example/exporter/estimate/queue"
@@ -11,41 +12,53 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// What the idle phase must be to find the empty link: its packets take no more than a share
-// of the rate that fills the link, and there are enough of them for a minimum.
+// What an idle phase must be to find the empty link: its packets take no more than a share
+// of the rate that fills the link, there are enough of them for a minimum, and no more than
+// a plan has segments for.
 const (
 	idleShare  = 0.1
 	idleLeast  = 10
+	idleMost   = 250
 	idleLonger = 10 * time.Second
 )
 
-// idle is the phase before the load: how many single packets, and how far apart. Where the
-// configured interval would load a slow link, or leave too few packets, it is longer.
+// idle is one of the phases before the load and behind it: how many single packets, and how
+// far apart at the mean. Where the configured interval would load a slow link, or make too few
+// packets, it is longer.
 func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
 	if o.Idle.Duration == 0 {
 		return 0, 0
 	}
 	sparse := time.Duration(float64(o.PacketBytes) / (idleShare * float64(o.Rate.Of(d))) * float64(time.Second))
-	interval = min(max(o.Idle.Interval, sparse), idleLonger)
+	interval = min(max(o.Idle.Interval, sparse, o.Idle.Duration/idleMost), idleLonger)
 	n = int(o.Idle.Duration / interval)
 	return max(n, min(idleLeast, int(idleLonger/interval))), interval
 }
 
-// idleTime is how long that phase takes.
+// idleTime is how long both phases take.
 func (o *Options) idleTime(d sample.Direction) time.Duration {
 	n, interval := o.idle(d)
-	return time.Duration(n) * interval
+	return 2 * time.Duration(n) * interval
 }
 
-// plan is the idle phase, and the load right after it.
+// plan is an idle phase, the load right after it, segment number load, and an idle phase again.
 func (o *Options) plan(s *heavy.Session, d sample.Direction) (p stream.Plan, load int) {
 	rate := s.Paced(o.PacketBytes, o.Rate.Of(d), o.Duration)
 	n, interval := o.idle(d)
-	if n == 0 {
-		return s.Plan(rate), 0
+	all := append(idlePackets(n, interval, rate.PayloadBytes), rate)
+	return s.Plan(append(all, idlePackets(n, interval, rate.PayloadBytes)...)...), n
+}
+
+// idlePackets are n packets, each in the first half of its own interval at random: a link that
+// sends in slots shows in delays of packets that come at any time of a slot, and may hide behind
+// even spacing. A segment each.
+func idlePackets(n int, interval time.Duration, payload int) []stream.Segment {
+	all := make([]stream.Segment, n, 2*n+1)
+	for i := range all {
+		pause := time.Duration(rand.Int64N(int64(interval)/2 + 1))
+		all[i] = stream.Segment{Pause: pause, PayloadBytes: payload, Interval: interval - pause, Burst: 1, Bursts: 1}
 	}
-	idle := stream.Segment{PayloadBytes: rate.PayloadBytes, Interval: interval, Burst: 1, Bursts: n}
-	return s.Plan(idle, rate), 1
+	return all
 }
 
 // fixed offers one rate for a time.
@@ -64,7 +77,7 @@ func (k *Kind) fixed(ctx context.Context, s *heavy.Session, d sample.Direction) 
 		skip = -1 // none
 	}
 	found := queue.Analyse(packets, queue.Options{
-		Load: load, Skip: skip, Drift: t.Drift(), StampError: t.StampError(),
+		Load: load, After: load + 1, Skip: skip, Drift: t.Drift(), StampError: t.StampError(),
 	})
 	return k.load(t, load, &found), nil
 }
@@ -87,15 +100,15 @@ func underQueue(t *heavy.Transfer) []queue.Packet {
 	return all
 }
 
-// load is what is told of the load.
-func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
+// load is what is told of the load, segment number load.
+func (k *Kind) load(t *heavy.Transfer, load int, q *queue.Result) *Direction {
 	out := k.begin(t.Direction)
 	out.Counts = &t.Counts
 	out.Dropped = uint64(t.HostDropped())
 	out.Load = &Load{
 		State: q.State.String(), Evidence: q.Evidence,
 		Offered: q.Offered, Throughput: k.throughput(q),
-		From: q.From, To: q.To, PaperBytes: known(q.PaperBytes, q.PaperBytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
+		From: q.From, To: q.To, Varies: q.Varies, PaperBytes: known(q.PaperBytes, q.PaperBytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
 	}
 	l := out.Load
 	if q.Received < q.Sent {
@@ -103,9 +116,16 @@ func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
 		dropped := min(t.HostDropped(), q.Sent-q.Received)
 		l.Loss = float64(q.Sent-q.Received-dropped) / float64(q.Sent-dropped)
 	}
-	l.Rate, l.RateBound = amount(q.Rate)
+	if q.Rate.OK {
+		l.Rates = &q.Rates
+	}
 	l.SizeBytes, l.SizeBound = amount(q.Size)
-	l.Queue, l.QueueBound = duration(q.Delay, 0)
+	if q.Delay[0].OK {
+		l.Queue, l.QueueBound = &[3]time.Duration{}, known(q.Delay[0].Bound, true)
+		for i, one := range q.Delay {
+			l.Queue[i] = one.Value
+		}
+	}
 	// Absolute delays need both clocks; their difference does not.
 	clocks := t.Bound()
 	l.ClocksReason = clocks.Reason.String()
@@ -116,9 +136,9 @@ func (k *Kind) load(t *heavy.Transfer, from int, q *queue.Result) *Direction {
 	if l.Trusted {
 		l.Idle, l.IdleBound = idle, idleBound
 		l.Full, l.FullBound = full, fullBound
-		l.delays = loaded(t, from)
+		l.delays = loaded(t, load)
 	}
-	l.Shortfall = shortfall(t, from)
+	l.Shortfall = shortfall(t, load)
 	l.PerSecond, l.First = bins(q.PerSecond, l.Trusted), bins(q.First, l.Trusted)
 	return out
 }
@@ -136,11 +156,11 @@ func (k *Kind) throughput(q *queue.Result) float64 {
 	return q.Throughput
 }
 
-// loaded are the valid delays under load, in seconds.
-func loaded(t *heavy.Transfer, from int) []float64 {
+// loaded are the valid delays of the load's segment, in seconds.
+func loaded(t *heavy.Transfer, load int) []float64 {
 	all := make([]float64, 0, len(t.Packets))
 	for i := range t.Packets {
-		if int(t.Packets[i].Segment) < from {
+		if int(t.Packets[i].Segment) != load {
 			continue
 		}
 		if d := t.Delay(i); d.OK() {
@@ -151,13 +171,10 @@ func loaded(t *heavy.Transfer, from int) []float64 {
 }
 
 // shortfall is the share of the load's planned packets that were not sent.
-func shortfall(t *heavy.Transfer, from int) float64 {
-	planned, sent := 0, 0
-	for _, s := range t.Plan.Segments[from:] {
-		planned += s.Packets()
-	}
+func shortfall(t *heavy.Transfer, load int) float64 {
+	planned, sent := t.Plan.Segments[load].Packets(), 0
 	for i := range t.Packets {
-		if p := &t.Packets[i]; int(p.Segment) >= from && p.Sent.Present() {
+		if p := &t.Packets[i]; int(p.Segment) == load && p.Sent.Present() {
 			sent++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probes/saturate"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
 )
 
 func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
@@ -26,9 +28,14 @@ func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
 	b.expect(t, metric.LoadedLoss, 0.5, 0.05, "forward")
 	b.expect(t, metric.QueueIdleDelay, 0.030, 1e-6, "forward")
 	b.expect(t, metric.QueueFullDelay, 0.030+0.352, 0.02, "forward")
-	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward")
+	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward", "0.5")
 	b.expect(t, metric.QueueSize, 110_000, 0.02, "forward")
-	for state, want := range map[string]float64{"filled": 1, "not_filled": 0, "policer": 0, "aqm": 0, "rate_changed": 0} {
+	b.expect(t, metric.QueueAtLeast, 108_500, 0.02, "forward")
+	for _, q := range []string{"0.05", "0.5", "0.95"} {
+		b.expect(t, metric.UDPRate, 312_500, 0.005, "forward", q)
+		b.expect(t, metric.QueueDelay, 0.349, 0.01, "forward", q)
+	}
+	for state, want := range map[string]float64{"filled": 1, "not_filled": 0, "policer": 0, "aqm": 0, "time_limited": 0} {
 		b.expect(t, metric.SaturationState, want, 0, "forward", state)
 	}
 	if bound, ok := b.sink.Value(metric.QueueDelayBound, "office", "saturate", "forward"); !ok || bound <= 0 || bound > 0.005 {
@@ -60,7 +67,7 @@ func TestQueueIsKnownWithoutTrustInTheClocks(t *testing.T) {
 		link.Offset, link.Near = offset, bad
 		b := must(t, link, nil, "forward", "reverse")
 		for _, d := range []string{"forward", "reverse"} {
-			b.expect(t, metric.QueueDelay, 0.352, 0.02, d)
+			b.expect(t, metric.QueueDelay, 0.352, 0.02, d, "0.5")
 			b.expect(t, metric.UDPThroughput, 312_500, 0.005, d)
 		}
 		b.absent(t, metric.QueueIdleDelay, metric.QueueIdleDelayBound, metric.QueueFullDelay, metric.QueueFullDelayBound, metric.LoadedDelayElapsed)
@@ -304,8 +311,8 @@ func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
 	b := must(t, link, nil, "forward")
 	b.expect(t, metric.QueueIdleDelay, 0.030, 0.02, "forward") // +- 100 ms
 	b.expect(t, metric.QueueIdleDelayBound, 0.10006, 0.01, "forward")
-	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward") // +- 100 ms
-	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward")     // in which the offset cancels
+	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward")    // +- 100 ms
+	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward", "0.5") // in which the offset cancels
 }
 
 // TestPacketsThatTheReceiverDroppedAreNoLossOfThePath: half of them filled no queue and were
@@ -354,4 +361,52 @@ func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A link's slots hide behind idle packets that all come at the same time of a slot, and what has
+// changed during the load behind those that only came before.
+func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
+	var plan stream.Plan
+	link := wibro()
+	c := &planned{link: link, plan: &plan}
+	shared, own := heavy.DefaultOptions(), saturate.DefaultOptions()
+	kind, err := saturate.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kind.Perform(t.Context(), heavy.NewSession(c, heavy.SessionOptions{}), &heavy.Run{Directions: []sample.Direction{sample.Forward}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.Check(); err != nil {
+		t.Fatal(err)
+	}
+	load := slices.IndexFunc(plan.Segments, func(s stream.Segment) bool { return s.Packets() > 1 })
+	if load != 50 || len(plan.Segments) != 101 {
+		t.Fatalf("the load is segment %d of %d", load, len(plan.Segments))
+	}
+	for _, part := range [][]stream.Segment{plan.Segments[:load], plan.Segments[load+1:]} {
+		length, pauses := time.Duration(0), map[time.Duration]bool{}
+		for _, s := range part {
+			length += s.Duration()
+			pauses[s.Pause] = true
+			if s.Packets() != 1 || s.Pause > own.Idle.Interval/2 {
+				t.Errorf("idle packets: %+v", s)
+			}
+		}
+		if length != own.Idle.Duration || len(pauses) < 40 {
+			t.Errorf("%v of idle packets, want %v; %d different pauses of 50", length, own.Idle.Duration, len(pauses))
+		}
+	}
+}
+
+// planned keeps the plan of a transfer.
+type planned struct {
+	link *heavytest.Link
+	plan *stream.Plan
+}
+
+// Carry is heavy.Carrier.
+func (c *planned) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress)) (*heavy.Carried, error) {
+	*c.plan = p
+	return c.link.Carry(ctx, d, p, idle, progress)
 }

@@ -59,7 +59,7 @@ func (k *Kind) bytes(d sample.Direction) int64 {
 		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration+k.opts.Search.Step))
 	default:
 		n, _ := k.opts.idle(d)
-		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration) + size*float64(n))
+		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration) + 2*size*float64(n))
 	}
 }
 

@@ -26,8 +26,8 @@ type Options struct {
 	PacketBytes int `yaml:"packet_bytes"`
 	// Duration is how long the load lasts in mode fixed, or the search in mode search.
 	Duration time.Duration `yaml:"duration"`
-	// Idle is the time before the load, in which single packets find the empty link's
-	// delay. Mode fixed only.
+	// Idle is the time before the load, and again after it, in which single packets find the
+	// empty link's delay. Mode fixed only.
 	Idle Idle `yaml:"idle"`
 	// Skip is how much of the load's begin and end says nothing about a full queue, a
 	// quarter of it each at the most. Mode fixed only.
@@ -41,8 +41,9 @@ type Options struct {
 	Together bool `yaml:"together"`
 }
 
-// Idle is the phase before the load. Its packets are kept to a tenth of Options.Rate, and
-// are ten at the least if that takes no more than 10 s; a Duration of zero leaves it out.
+// Idle is a phase before the load and one behind it. The packets of each leave at random
+// times, Interval apart at the mean, are kept to a tenth of Options.Rate, are 250 at the most,
+// and ten at the least if that takes no more than 10 s; a Duration of zero leaves both out.
 type Idle struct {
 	Duration time.Duration `yaml:"duration"`
 	Interval time.Duration `yaml:"interval"`

@@ -127,19 +127,19 @@ func TestBytesAreThoseOfThePlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 30 s of 5 and 12 Mb/s, and 50 packets of 1410 octets before each.
-	want := int64(30*(5e6+12e6)/8) + 2*50*1410
+	// 30 s of 5 and 12 Mb/s, and 50 packets of 1410 octets before each and behind it.
+	want := int64(30*(5e6+12e6)/8) + 4*50*1410
 	if got := kind.Bytes(); got < want || got > want+3000 {
 		t.Errorf("%d octets, want %d and hardly more", got, want)
 	}
-	if got, want := kind.Duration(), 64*time.Second; got != want {
+	if got, want := kind.Duration(), 68*time.Second; got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 	own.Together = true
 	if kind, err = saturate.NewKind(shared, own); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := kind.Duration(), 32*time.Second; got != want {
+	if got, want := kind.Duration(), 34*time.Second; got != want {
 		t.Errorf("both together: %v, want %v", got, want)
 	}
 }

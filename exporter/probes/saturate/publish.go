@@ -47,11 +47,22 @@ func (l *Load) publish(v *heavy.Values, d string) {
 	for desc, value := range map[*metric.Desc]*time.Duration{
 		metric.QueueIdleDelay: l.Idle, metric.QueueIdleDelayBound: l.IdleBound,
 		metric.QueueFullDelay: l.Full, metric.QueueFullDelayBound: l.FullBound,
-		metric.QueueDelay: l.Queue, metric.QueueDelayBound: l.QueueBound,
+		metric.QueueDelayBound: l.QueueBound,
 	} {
 		if value != nil {
 			v.Set(desc, value.Seconds(), d)
 		}
+	}
+	for i, q := range [...]string{"0.05", "0.5", "0.95"} {
+		if l.Queue != nil {
+			v.Set(metric.QueueDelay, l.Queue[i].Seconds(), d, q)
+		}
+		if l.Rates != nil {
+			v.Set(metric.UDPRate, l.Rates[i], d, q)
+		}
+	}
+	if l.AtLeastBytes != nil {
+		v.Set(metric.QueueAtLeast, *l.AtLeastBytes, d)
 	}
 	if l.SizeBytes != nil {
 		v.Set(metric.QueueSize, *l.SizeBytes, d)
@@ -66,7 +77,7 @@ func (l *Load) publishState(v *heavy.Values, d string) {
 	if l.State == queue.Unknown.String() {
 		return
 	}
-	for _, s := range []queue.State{queue.Filled, queue.NotFilled, queue.Policer, queue.AQM, queue.RateChanged} {
+	for _, s := range []queue.State{queue.Filled, queue.NotFilled, queue.Policer, queue.AQM, queue.TimeLimited} {
 		is := 0.0
 		if s.String() == l.State {
 			is = 1
@@ -84,19 +95,20 @@ func (d *Direction) publishSweep(v *heavy.Values) {
 	if d.Lossless != nil {
 		v.Set(metric.SweepLossless, *d.Lossless, d.Direction)
 	}
-	d.publishBest(v, d.best().Received)
+	v.Set(metric.SweepMaximum, d.best().Received, d.Direction)
+	d.publishBest(v)
 }
 
 func (d *Direction) publishSearch(v *heavy.Values) {
 	if d.Maximum != nil {
-		d.publishBest(v, *d.Maximum)
+		v.Set(metric.SearchMaximum, *d.Maximum, d.Direction)
+		d.publishBest(v)
 	}
 }
 
 // publishBest is about the step that brought most through.
-func (d *Direction) publishBest(v *heavy.Values, throughput float64) {
+func (d *Direction) publishBest(v *heavy.Values) {
 	best := d.best()
-	v.Set(metric.UDPThroughput, throughput, d.Direction)
 	v.Set(metric.UDPOffered, best.Sent, d.Direction)
 	v.Set(metric.UDPShortfall, best.Shortfall, d.Direction)
 	v.Set(metric.LoadedLoss, best.Loss, d.Direction)

@@ -50,21 +50,25 @@ type Load struct {
 	Shortfall  float64       `json:"sender_shortfall_ratio"`
 	From       time.Duration `json:"from_ns"`
 	To         time.Duration `json:"to_ns"`
-	Rate       *float64      `json:"rate_bytes_per_second,omitempty"`
-	RateBound  *float64      `json:"rate_error_bound_bytes_per_second,omitempty"`
+	// Rates are the quantiles 0.05, 0.5 and 0.95 of what arrived in a second, from the first
+	// loss to the last; Varies: the link's rate is not one.
+	Rates  *[3]float64 `json:"rate_quantiles_bytes_per_second,omitempty"`
+	Varies bool        `json:"rate_varies"`
 	// Idle and Full are one-way delays, known if the clocks are trusted.
 	Idle      *time.Duration `json:"idle_delay_ns,omitempty"`
 	IdleBound *time.Duration `json:"idle_delay_error_bound_ns,omitempty"`
 	Full      *time.Duration `json:"full_delay_ns,omitempty"`
 	FullBound *time.Duration `json:"full_delay_error_bound_ns,omitempty"`
-	// Queue is their difference, in which a constant offset of the clocks cancels: it is
-	// known without trusting them, and the bound has what they drift.
-	Queue      *time.Duration `json:"queue_delay_ns,omitempty"`
-	QueueBound *time.Duration `json:"queue_delay_error_bound_ns,omitempty"`
-	Drift      float64        `json:"clock_drift_ratio"`
-	SizeBytes  *float64       `json:"queue_size_bytes,omitempty"`
-	SizeBound  *float64       `json:"queue_size_error_bound_bytes,omitempty"`
-	// PaperBytes is Queue times Rate: the size as table 6.1 of Woo 2010 has it.
+	// Queue is what the full queue added to the idle delay, the quantiles 0.05, 0.5 and 0.95. A
+	// constant offset of the clocks cancels in it: it is known without trusting them, and the
+	// bound, of each, has what they drift.
+	Queue      *[3]time.Duration `json:"queue_delay_quantiles_ns,omitempty"`
+	QueueBound *time.Duration    `json:"queue_delay_error_bound_ns,omitempty"`
+	Drift      float64           `json:"clock_drift_ratio"`
+	SizeBytes  *float64          `json:"queue_size_bytes,omitempty"`
+	SizeBound  *float64          `json:"queue_size_error_bound_bytes,omitempty"`
+	// PaperBytes is Full less Idle, times the median rate: the size as table 6.1 of Woo 2010
+	// has it.
 	PaperBytes   *float64 `json:"table_6_1_bytes,omitempty"`
 	AtLeastBytes *float64 `json:"queue_at_least_bytes,omitempty"`
 	Trusted      bool     `json:"clocks_trusted"`
@@ -125,13 +129,13 @@ func (d *Direction) summary() (lines []probe.Result) {
 		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
 	}
 	if l := d.Load; l != nil {
-		line("throughput", "%s of %s", heavy.Rate(l.Throughput).Words(), heavy.Rate(l.Offered).Words())
+		line("throughput", "%s of %s%s", heavy.Rate(l.Throughput).Words(), heavy.Rate(l.Offered).Words(), l.variation())
 		line("loss under load", "%.2f %%", 100*l.Loss)
 		switch {
 		case l.SizeBytes != nil && l.Queue != nil:
-			line("queue", "%s ± %s, %s", octets(*l.SizeBytes), octets(*l.SizeBound), probe.Figures(*l.Queue))
+			line("queue", "%s ± %s, %s", octets(*l.SizeBytes), octets(*l.SizeBound), probe.Figures(l.Queue[1]))
 		case l.Queue != nil:
-			line("queue", "%s ± %s", probe.Figures(*l.Queue), probe.Figures(*l.QueueBound))
+			line("queue", "%s ± %s", probe.Figures(l.Queue[1]), probe.Figures(*l.QueueBound))
 		default:
 			line("queue", "%s", words(l.State))
 		}
@@ -146,6 +150,14 @@ func (d *Direction) summary() (lines []probe.Result) {
 		line("lossless", "up to %s", heavy.Rate(*d.Lossless).Words())
 	}
 	return lines
+}
+
+// variation is the spread of a rate that varies, in words.
+func (l *Load) variation() string {
+	if !l.Varies || l.Rates == nil {
+		return ""
+	}
+	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", heavy.Rate(l.Rates[0]).Words(), heavy.Rate(l.Rates[2]).Words())
 }
 
 // best is the step with the highest received rate.
@@ -167,8 +179,10 @@ func words(state string) string {
 		return "none: a policer"
 	case queue.AQM.String():
 		return "managed (AQM)"
-	case queue.RateChanged.String():
-		return "not known: the rate changed"
+	case queue.TimeLimited.String():
+		return "limited by time"
+	case queue.Unknown.String():
+		return "cannot tell"
 	}
 	return state
 }

@@ -31,8 +31,8 @@ func TestSweepFindsWhereLossBegins(t *testing.T) {
 	b.expect(t, metric.SweepLoss, 0.5, 0.03, "forward", "375000")
 	b.expect(t, metric.SweepThroughput, 187_500, 0.01, "forward", "375000")
 	b.expect(t, metric.SweepLossless, 140_625, 0.001, "forward")
-	b.expect(t, metric.UDPThroughput, 187_500, 0.01, "forward")
-	b.absent(t, metric.QueueDelay, metric.SaturationState, metric.UDPThroughputElapsed)
+	b.expect(t, metric.SweepMaximum, 187_500, 0.01, "forward")
+	b.absent(t, metric.UDPThroughput, metric.UDPRate, metric.SearchMaximum, metric.QueueDelay, metric.SaturationState, metric.UDPThroughputElapsed)
 	if !strings.Contains(b.words(), "lossless forward: up to 1.125 Mb/s") {
 		t.Errorf("%s", b.words())
 	}
@@ -61,8 +61,8 @@ func TestSearchFindsTheHighestRateOfTheLink(t *testing.T) {
 		b := must(t, link, func(o *saturate.Options) {
 			o.Mode, o.Rate.Reverse = saturate.ModeSearch, heavy.Rate(rate*1.7)
 		}, "reverse")
-		b.expect(t, metric.UDPThroughput, rate, 0.02, "reverse")
-		b.absent(t, metric.QueueDelay, metric.SaturationState, metric.SweepLoss)
+		b.expect(t, metric.SearchMaximum, rate, 0.02, "reverse")
+		b.absent(t, metric.UDPThroughput, metric.UDPRate, metric.SweepMaximum, metric.QueueDelay, metric.SaturationState, metric.SweepLoss)
 		if !strings.Contains(b.words(), "highest rate reverse: ") {
 			t.Errorf("%s: %s", name, b.words())
 		}

@@ -1,0 +1,151 @@
+package queue
+
+import (
+	"slices"
+	"time"
+)
+
+// loaded is the time in which the link was never without a packet of the load, as far as losses
+// tell: from the first to the last of them, or the window where there are few.
+func (r *run) loaded() part {
+	w := r.window()
+	if r.lost < few {
+		return w
+	}
+	var p part
+	for i := range r.load {
+		if r.load[i].Arrived == 0 {
+			p.from = r.elapsed(r.load[i].Sent)
+			break
+		}
+	}
+	for _, one := range slices.Backward(r.load) {
+		if one.Arrived == 0 {
+			p.to = r.elapsed(one.Sent)
+			break
+		}
+	}
+	p.from, p.to = max(p.from, w.from), min(p.to, w.to)
+	if p.length() < time.Second {
+		return w
+	}
+	return p
+}
+
+// A link of one rate shows in blocks of so many arrivals: the gaps that the given share of them keeps
+// below are the same in all of them but for a ratio.
+const (
+	block      = 50
+	blockShare = 0.45
+	oneRate    = 0.03
+	// leastOthers is the share from which on it is worth a word.
+	leastOthers = 0.03
+)
+
+// others is the share of a link of one rate that others' packets had in a part, of the test's
+// packets a share being lost behind the queue; zero if the link's rate moves: then it cannot be told.
+// Two of the test's packets that left one after the other arrive as far apart as the link's rate has
+// it, and farther where another's was between them.
+func (r *run) others(w part, lost float64) float64 {
+	var gaps, least []float64
+	arrived, span := 0.0, 0.0
+	for i := 1; i < len(r.arrived); i++ {
+		a, b := r.arrived[i-1], r.arrived[i]
+		if !w.holds(b.at-r.shift) || b.at-a.at > r.stood {
+			continue
+		}
+		arrived, span = arrived+b.octets-a.octets, span+seconds(b.at-a.at)
+		if gaps = append(gaps, seconds(b.at-a.at)/(b.octets-a.octets)); len(gaps) == block {
+			slices.Sort(gaps)
+			least = append(least, at(gaps, blockShare))
+			gaps = gaps[:0]
+		}
+	}
+	slices.Sort(least)
+	usual := at(least, 0.5)
+	if len(least) < 5 || usual <= 0 || at(least, 0.98)-at(least, 0.02) > oneRate*usual {
+		return 0
+	}
+	// So many packets are too few to tell.
+	chance := 3 / float64(block*len(least))
+	return max(1-arrived/(1-min(lost, 0.5))/span*usual-chance, 0)
+}
+
+// rate is at what rate octets arrived in a part, by the second.
+func (r *run) rate(res *Result, w part) {
+	n := max(int(w.length()/time.Second), 1)
+	if w.length() < shortest || r.arrived[len(r.arrived)-1].at-r.arrived[0].at < shortest {
+		return
+	}
+	width := w.length() / time.Duration(n)
+	bins := r.arrivals(w, width, n)
+	if some := r.without(bins, w, width); len(some) > 0 {
+		bins = some
+	}
+	slices.Sort(bins)
+	// A second's ends are off by what shifts an arrival, and by a packet.
+	off := at(bins, 0.5)*seconds(2*r.o.StampError+r.held)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
+	for i, q := range [...]float64{0.05, 0.5, 0.95} {
+		res.Rates[i] = at(bins, q)
+	}
+	res.Rate = Amount{Value: res.Rates[1], Bound: off, OK: true}
+	res.Varies = res.Rates[2]-res.Rates[0] > max(0.1*res.Rates[1], 4*float64(r.bytes)/seconds(width))
+}
+
+// arrivals is the rate of arrival in n bins. A packet counts evenly over the time since the
+// one before it, so that a bin is not off by a packet.
+func (r *run) arrivals(w part, width time.Duration, n int) []float64 {
+	bins := make([]float64, n)
+	for i := 0; i < len(r.arrived); {
+		j := i // the last of those that arrived at once
+		for j+1 < len(r.arrived) && r.arrived[j+1].at == r.arrived[i].at {
+			j++
+		}
+		if i > 0 {
+			from, to := r.arrived[i-1], r.arrived[j]
+			spread(bins, width, from.at-r.shift-w.from, to.at-r.shift-w.from, to.octets-from.octets)
+		}
+		i = j + 1
+	}
+	for k := range bins {
+		bins[k] /= seconds(width)
+	}
+	return bins
+}
+
+// without leaves out the bins in which nothing arrived for long: the sender paused, or the path did.
+func (r *run) without(bins []float64, w part, width time.Duration) (some []float64) {
+	stood := make([]bool, len(bins))
+	for i := 1; i < len(r.arrived); i++ {
+		a, b := r.arrived[i-1].at-r.shift-w.from, r.arrived[i].at-r.shift-w.from
+		if b-a <= r.stood {
+			continue
+		}
+		// What waited meanwhile may come in a lump.
+		for k := max(int(a/width), 0); k <= int((b+width/4)/width) && k < len(bins); k++ {
+			stood[k] = true
+		}
+	}
+	for k, v := range bins {
+		if !stood[k] {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
+// spread adds octets evenly over a time, of which a part may lie outside of the bins.
+func spread(bins []float64, width, from, to time.Duration, octets float64) {
+	for at := max(from, 0); at < to; {
+		k := int(at / width)
+		if k >= len(bins) {
+			return
+		}
+		end := min(time.Duration(k+1)*width, to)
+		bins[k] += octets * float64(end-at) / float64(to-from)
+		at = end
+	}
+}
+
+// shortest is the shortest time that has a rate.
+const shortest = 100 * time.Millisecond
