@@ -1,0 +1,224 @@
+package loan
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"oneway.example/exporter/sched"
+)
+
+// lent is the server's end of one connection.
+type lent struct {
+	*Server
+	conn  net.Conn
+	place Place
+	who   string
+
+	asked, sending, settled bool
+	release                 func() // gives the link back; nil: it is not held
+	reservation             *sched.Reservation
+	reserved                int64
+	series                  *shown
+}
+
+// serve goes through one connection.
+func (s *Server) serve(ctx context.Context, conn net.Conn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	closed := make(chan struct{})
+	defer func() { <-closed }()
+	requests := make(chan request, 16)
+	go func() {
+		defer close(closed)
+		defer cancel()
+		read(conn, requests)
+	}()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer func() { _ = conn.Close() }() // whoever is there has been told
+	l := &lent{Server: s, conn: conn}
+	defer l.end()
+	silence := time.NewTimer(s.options.silence)
+	defer silence.Stop()
+	// A prober of the same path that a reload begins anew sets what it shares with this to 0.
+	show := time.NewTicker(time.Second)
+	defer show.Stop()
+	for {
+		select {
+		case q := <-requests:
+			if err := l.handle(ctx, q); err != nil || l.settled {
+				return
+			}
+			silence.Reset(s.options.silence)
+		case <-show.C:
+			if l.sending {
+				l.series.running.Set(1)
+			}
+		case <-silence.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// read passes requests on until the connection ends, or the client sends what nobody waits
+// for.
+func read(conn net.Conn, to chan<- request) {
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var q request
+		if json.Unmarshal(lines.Bytes(), &q) != nil {
+			return
+		}
+		select {
+		case to <- q:
+		default:
+			return
+		}
+	}
+}
+
+func write(conn net.Conn, r reply) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(answerTime)); err != nil {
+		return err
+	}
+	return json.NewEncoder(conn).Encode(r)
+}
+
+// handle does what is asked for; an error ends the connection.
+func (l *lent) handle(ctx context.Context, q request) error {
+	held := l.release != nil
+	switch {
+	case q.Op == opAsk && !l.asked:
+		return l.ask(q)
+	case q.Op == opTake && l.asked && !held:
+		return l.take(ctx, q)
+	case q.Op == opReserve && held && l.reservation == nil && !l.sending:
+		return l.reserve(q.Bytes)
+	case q.Op == opSend && held:
+		l.send()
+		return nil
+	case q.Op == opAlive:
+		return nil
+	case q.Op == opSettle && held:
+		return l.settle(max(0, q.Forward), max(0, q.Reverse))
+	}
+	return errProtocol
+}
+
+func (l *lent) answer(word string) error { return write(l.conn, reply{Word: word, Terms: l.terms()}) }
+
+func (l *lent) refuse(text string) error {
+	return errors.Join(write(l.conn, reply{Word: wordRefused, Error: text}), errProtocol)
+}
+
+func (l *lent) terms() Terms {
+	t := Terms{Place: l.place}
+	if u := l.options.Links.Usage(l.place.Link); u.Limit > 0 {
+		t.Limit, t.Left = u.Limit, u.Left
+	}
+	t.Holder, t.Since, _ = l.options.Links.Holder(l.place.Link)
+	return t
+}
+
+func (l *lent) ask(q request) error {
+	if q.Version != version || q.Ask == nil {
+		return l.refuse("the agent on this host is of another version; restart it, or install the same for both")
+	}
+	if q.Network != network() {
+		return errors.Join(write(l.conn, reply{Word: wordElsewhere}), errProtocol)
+	}
+	place, err := l.options.Find(*q.Ask)
+	if err != nil {
+		return l.refuse(err.Error())
+	}
+	l.asked, l.place = true, place
+	l.who = fmt.Sprintf("%s/%s (oneway test, process %d)", place.Path, place.Probe, q.PID)
+	return l.answer(wordOK)
+}
+
+func (l *lent) take(ctx context.Context, q request) error {
+	links, link := l.options.Links, l.place.Link
+	release, ok := links.TryAcquire(link, l.who)
+	if !ok && q.Wait > 0 && !q.Again {
+		if err := l.answer(wordWaiting); err != nil {
+			return err
+		}
+		waiting, cancel := context.WithTimeout(ctx, q.Wait)
+		defer cancel()
+		var err error
+		release, err = links.Acquire(waiting, link, l.who)
+		ok = err == nil
+	}
+	if ctx.Err() != nil {
+		if ok {
+			release()
+		}
+		return ctx.Err()
+	}
+	if !ok {
+		return l.answer(wordBusy)
+	}
+	l.release, l.series = release, l.show(l.place)
+	l.series.running.Set(0)
+	l.options.Log.Info("Link lent", "link", link, "to", l.who)
+	if q.Again {
+		l.send()
+	}
+	return l.answer(wordOK)
+}
+
+func (l *lent) reserve(bytes int64) error {
+	r, err := l.options.Links.Reserve(l.place.Link, max(0, bytes))
+	if missing, ok := errors.AsType[*sched.BudgetError](err); ok {
+		return write(l.conn, reply{Word: wordBudget, Terms: l.terms(), Renewed: missing.Renewed})
+	}
+	if err != nil {
+		return l.refuse(err.Error())
+	}
+	l.reservation, l.reserved = r, max(0, bytes)
+	return l.answer(wordOK)
+}
+
+// send says that the link is being filled.
+func (l *lent) send() {
+	l.sending = true
+	l.series.running.Set(1)
+}
+
+// settle ends the loan as it should.
+func (l *lent) settle(forward, reverse int64) error {
+	l.settled = true
+	l.reservation.Settle(forward + reverse)
+	l.series.sent[0].Add(float64(forward))
+	l.series.sent[1].Add(float64(reverse))
+	l.giveBack()
+	l.options.Log.Info("Link given back", "link", l.place.Link, "by", l.who, "forward_bytes", forward, "reverse_bytes", reverse)
+	return l.answer(wordOK)
+}
+
+// end ends it whatever has happened.
+func (l *lent) end() {
+	if l.settled || l.release == nil {
+		return
+	}
+	used := int64(0)
+	if l.sending {
+		used = l.reserved
+	}
+	l.reservation.Settle(used)
+	l.giveBack()
+	l.options.Log.Warn("Link taken back from a test that did not settle", "link", l.place.Link, "from", l.who, "counted_bytes", used)
+}
+
+func (l *lent) giveBack() {
+	l.series.running.Set(0)
+	l.leave(l.series)
+	l.release()
+}
