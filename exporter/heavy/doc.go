@@ -6,6 +6,8 @@
 //	calendar -> link (sched.Links) -> budget -> dial, open, prove the address
 //	  -> Kind.Perform (Session.Transfer, again and again) -> Kind.Publish -> report
 //
+// Where another process of the host keeps links and budgets, a Lender lends them.
+//
 // A run never starts outside its calendar, nor without its link and its budget; it
 // always ends, and the budget is then settled with what was really sent. Each run that
 // was due is counted once, whatever became of it (metric.Runs).

@@ -37,6 +37,9 @@ func (p *Prober) SetConnect(f func(ctx context.Context, bytes int64) (*Far, erro
 	}
 }
 
+// SetLender has l lend the link to the prober's runs.
+func (p *Prober) SetLender(l Lender) { p.runner.lender = l }
+
 // SetMaxRows bounds the rows of the session's report.
 func (s *Session) SetMaxRows(n int) { s.recorder.most = n }
 

@@ -65,13 +65,27 @@ func (p *Prober) next(due time.Time) time.Time { return p.runner.calendar.Next(d
 // Status is for the landing page.
 func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
 
+// Fills says which link the runs fill.
+func (p *Prober) Fills() probe.Filling {
+	r := p.runner
+	return probe.Filling{Kind: string(r.kind.Kind()), Link: r.link, Host: r.host, Port: r.port}
+}
+
 // Once runs the test now, whatever its calendar says, and tells of progress, which may
 // be nil, some times a second. The outcome is there with an error too, with what was
 // found until then; without one the run has completed.
 func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, progress func(Progress)) (*Outcome, error) {
+	return OnceLent(ctx, env, target, o, k, nil, progress)
+}
+
+// OnceLent is Once on a link that another process lends; nil: nobody does.
+func OnceLent(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lender, progress func(Progress)) (*Outcome, error) {
 	r, err := newRunner(env, target, o, k)
 	if err != nil {
 		return nil, err
+	}
+	if from != nil {
+		r.lender = from
 	}
 	return r.only(ctx, progress)
 }
@@ -89,9 +103,9 @@ func (r *runner) only(ctx context.Context, progress func(Progress)) (*Outcome, e
 	return outcome, nil
 }
 
-// address is where the responder is: as configured, or the path's peer with the
+// Address is where the responder is: as configured, or the path's peer with the
 // responders' port.
-func address(o *Options, target probe.Target) (host string, port uint16, err error) {
+func Address(o *Options, target probe.Target) (host string, port uint16, err error) {
 	if o.Responder != "" {
 		host, port, err = splitHostPort(o.Responder)
 		if err != nil {
@@ -129,4 +143,7 @@ func splitHostPort(s string) (host string, port uint16, err error) {
 	return host, uint16(n), nil
 }
 
-var _ probe.Prober = (*Prober)(nil)
+var (
+	_ probe.Prober = (*Prober)(nil)
+	_ probe.Filler = (*Prober)(nil)
+)

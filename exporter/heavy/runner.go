@@ -28,6 +28,7 @@ type runner struct {
 	port     uint16
 	link     string
 	links    *sched.Links
+	lender   Lender
 	calendar sched.Calendar
 	log      *slog.Logger
 	// connect opens a session with the far end; tests have their own.
@@ -60,12 +61,12 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	host, port, err := address(&o, target)
+	host, port, err := Address(&o, target)
 	if err != nil {
 		return nil, err
 	}
 	r := &runner{
-		env: env, target: target, opts: o, kind: k, host: host, port: port, link: o.Link, links: env.Links,
+		env: env, target: target, opts: o, kind: k, host: host, port: port, link: o.Link, links: env.Links, lender: own{},
 		calendar: sched.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
 		log:      env.Log.With("path", target.Path, "probe", target.Probe),
 		status:   newStatus(k.Kind()),
@@ -142,6 +143,12 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 		}
 	}
 	defer release()
+	loan, err := r.lender.Lend(ctx, time.Until(deadline))
+	if err != nil {
+		return r.outcome(run, refine(ctx, err)), 0
+	}
+	forward, reverse := int64(0), int64(0)
+	defer func() { loan.Return(forward, reverse) }()
 	if ctx.Err() != nil {
 		return r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}), 0
 	}
@@ -153,8 +160,10 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 	if err != nil {
 		return r.outcome(run, &Failure{Reason: ReasonBudget, Err: err}), 0
 	}
-	moved := int64(0)
-	defer func() { reservation.Settle(moved) }()
+	defer func() { reservation.Settle(forward + reverse) }()
+	if err := loan.Reserve(need); err != nil {
+		return r.outcome(run, &Failure{Reason: ReasonBudget, Err: err}), 0
+	}
 	c, err := r.connect(ctx, ask{run: run.ID, bytes: need, phase: r.tell})
 	if err != nil {
 		if d, busy := retryAfter(err); busy && ctx.Err() == nil {
@@ -168,8 +177,9 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 	if r.opts.NoChecksum && c.session.opts.IPv6 {
 		run.Note("no_checksum is for IPv4, and the responder was reached over IPv6: packets have a checksum")
 	}
+	loan.Sending()
 	o = r.perform(ctx, run, c)
-	moved = c.session.total()
+	forward, reverse = o.ForwardBytes, o.ReverseBytes
 	return o, 0
 }
 

@@ -195,13 +195,6 @@ func (s *Session) report(f func(Progress)) {
 	s.progress = f
 }
 
-// total is the IP octets sent, both directions.
-func (s *Session) total() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.moved[sample.Forward] + s.moved[sample.Reverse]
-}
-
 // close puts into the outcome what the session has seen.
 func (s *Session) close(o *Outcome) {
 	s.mu.Lock()

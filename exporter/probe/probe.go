@@ -60,6 +60,21 @@ type Prober interface {
 	Status() Status
 }
 
+// Filler is what a Prober is besides that fills a link.
+type Filler interface {
+	// Fills says which link, for which test, and towards which far end.
+	Fills() Filling
+}
+
+// Filling is what a heavy test needs its link for.
+type Filling struct {
+	// Kind is the test's word, such as "saturate"; Link is what it holds.
+	Kind, Link string
+	// Host and Port are the responder's, as configured.
+	Host string
+	Port uint16
+}
+
 // Status is one prober's state in words and its last results.
 type Status struct {
 	// Up: the peer answers. State says in a few words what is going on, Reason
