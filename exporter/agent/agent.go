@@ -31,6 +31,10 @@ type Options struct {
 	// Notify tells the service manager of states such as "READY=1"; nil: systemd,
 	// if it asks for it (sd_notify(3)).
 	Notify func(state string)
+	// Socket is where heavy tests from this host's terminals ask for links (package loan);
+	// empty: nowhere. SocketGroup is the group that may ask besides this user and root;
+	// empty: none.
+	Socket, SocketGroup string
 
 	retry retry // of tests
 }
@@ -113,6 +117,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		stopPacing()
 		return errors.Join(err, <-ended)
 	}
+	stopLending := a.lend()
 	watched := a.watchdog(ctx, pacer)
 	a.notify("READY=1")
 	select {
@@ -122,7 +127,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		ended <- nil
 	}
 	a.notify("STOPPING=1")
-	stuck := a.end()
+	stuck := errors.Join(stopLending(), a.end())
 	stopPacing()
 	<-watched
 	return errors.Join(err, stuck, <-ended)

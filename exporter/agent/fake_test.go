@@ -137,6 +137,12 @@ type rig struct {
 // checks that nothing is left running.
 func newRig(t *testing.T, fake *fakeType, yaml string) *rig {
 	t.Helper()
+	return newRigWith(t, fake, yaml, func(*Options) {})
+}
+
+// newRigWith is newRig with other options.
+func newRigWith(t *testing.T, fake *fakeType, yaml string, change func(*Options)) *rig {
+	t.Helper()
 	before := runtime.NumGoroutine()
 	r := &rig{t: t, fake: fake, file: filepath.Join(t.TempDir(), "oneway.yml"), states: make(chan string, 100), ended: make(chan error, 1)}
 	r.write(yaml)
@@ -145,10 +151,12 @@ func newRig(t *testing.T, fake *fakeType, yaml string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Agent, err = New(Options{
+	o := Options{
 		ConfigFile: r.file, Types: []probe.Type{fake}, Sink: sink,
 		Notify: func(s string) { r.states <- s }, retry: retry{first: time.Millisecond, most: 10 * time.Millisecond},
-	})
+	}
+	change(&o)
+	r.Agent, err = New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ var (
 	// TestRunning is oneway_test_running.
 	TestRunning = &Desc{
 		Name: "oneway_test_running", Kind: Gauge, Labels: []string{Path, Probe, LinkL},
-		Help:   "1 while a heavy test of this probe fills its link, else 0: delay and loss beside it are its own doing.",
+		Help:   "1 while a heavy test of this probe fills its link, else 0: delay and loss beside it are its own doing. A test from this host's terminal (oneway test) counts for the probe of its kind to the same far end; without one, for the path to that host, or for the path terminal, with its kind as probe, and those series end 7 minutes after it.",
 		Source: "design, invariant 6",
 	}
 	// Runs is oneway_probe_runs_total.
@@ -66,7 +66,7 @@ var (
 	// RunBytes is oneway_run_sent_bytes_total.
 	RunBytes = &Desc{
 		Name: "oneway_run_sent_bytes_total", Kind: Counter, Labels: perDirection,
-		Help:   "IP octets that heavy tests have sent.",
+		Help:   "IP octets that heavy tests have sent, those from this host's terminal, which the agent has lent its link, included when they have ended.",
 		Source: "design, invariant 6",
 	}
 	// BudgetLimit is oneway_data_budget_limit_bytes.

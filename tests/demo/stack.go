@@ -168,7 +168,7 @@ func (s *stack) agent(binary string, host, peer *lab.Host, path, more string) er
 		return err
 	}
 	inside := fmt.Sprintf("127.0.0.1:%d", agentPort)
-	cmd := host.Command(binary, "agent", "--config.file="+config, "--web.listen-address="+inside)
+	cmd := host.Command(binary, "agent", "--test.socket=", "--config.file="+config, "--web.listen-address="+inside)
 	if err := s.start(host.Name+"-agent", cmd); err != nil {
 		return err
 	}

@@ -38,15 +38,19 @@ func (s *site) agent(t *testing.T, config string) *agent {
 	return s.agentOn(t, s.network.Client, config)
 }
 
-func (s *site) agentOn(t *testing.T, host *lab.Host, config string) *agent {
+func (s *site) agentOn(t *testing.T, host *lab.Host, config string, more ...string) *agent {
 	t.Helper()
+	args := []string{"--web.listen-address=" + agentAddress}
+	if len(more) == 0 {
+		args = append(args, "--test.socket=") // who tests here asks no agent
+	}
 	a := &agent{config: filepath.Join(s.dir, host.Name+".yml"), state: "state-" + host.Name}
 	a.http.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		return host.DialContext(ctx, network, address)
 	}}
 	t.Cleanup(a.http.CloseIdleConnections)
 	a.configure(t, config)
-	a.process = start(t, host, "agent", "--config.file="+a.config, "--web.listen-address="+agentAddress)
+	a.process = start(t, host, append([]string{"agent", "--config.file=" + a.config}, append(args, more...)...)...)
 	eventually(t, "the agent serves", func() bool {
 		select {
 		case <-a.done:

@@ -95,6 +95,9 @@ func (s *site) saturate(t *testing.T, more ...string) *process {
 			args = append(args, usual)
 		}
 	}
+	if !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(arg, "--agent-socket=") }) {
+		args = append(args, "--no-agent")
+	}
 	return start(t, s.network.Client, append(args, more...)...)
 }
 

@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/internal/httpd"
 	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/loan"
 	"oneway.example/exporter/probes"
 )
 
@@ -28,16 +29,23 @@ The configuration is read again on SIGHUP and POST /-/reload; paths that do not
 change keep their sessions and counters, and a configuration with an error is
 refused with the old one left in force. The page at / says what works and why not.
 
+Heavy tests that are started from a terminal of this host ("oneway test") ask the agent for
+their link and its budget, at a UNIX socket that only root and the agent's own user may write
+to. With systemd, RuntimeDirectory=oneway makes its directory.
+
 Examples:
   oneway agent --config.file=/etc/oneway/oneway.yml
   oneway agent --web.listen-address=127.0.0.1:9862 --log.level=debug
   oneway agent --web.config.file=/etc/oneway/web.yml   (TLS, passwords)
+  oneway agent --test.socket-group=netops              (whose members may run tests through it)
 
 Exit status: 0 ended by a signal, 1 failure, 2 usage or a refused configuration.`
 
 type agentFlags struct {
 	config string
 	pprof  bool
+	socket string
+	group  string
 	sink   promsink.Options
 	web    *web.FlagConfig
 	log    promslog.Config
@@ -51,6 +59,8 @@ func agentCommand(app *kingpin.Application) {
 	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
 	cmd.Flag("metrics.no-classic-histograms", "Leave the classic buckets out: a tenth of the octets, for a Prometheus that takes native histograms.").BoolVar(&f.sink.NoClassic)
 	cmd.Flag("metrics.no-native-histograms", "Leave the native buckets out.").BoolVar(&f.sink.NoNative)
+	cmd.Flag("test.socket", "UNIX socket at which this host's \"oneway test\" asks for links and budgets; empty: none.").Default(loan.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+	cmd.Flag("test.socket-group", "Group that may ask there, besides root and this agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
 	cmd.Action(action(func() error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -79,7 +89,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Sink: sink, Log: log})
+	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Sink: sink, Log: log, Socket: f.socket, SocketGroup: f.group})
 	if err != nil {
 		return usageError{fmt.Errorf("the configuration is refused:\n%w", err)}
 	}

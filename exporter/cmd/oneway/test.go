@@ -16,20 +16,36 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/loan"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sched"
 )
 
 const testHelp = `Run a heavy test now, from the terminal: fill the link and learn its rate and
 queue (saturate), measure sizes by rates (matrix), or its capacity by packet trains (train).
 
 The far end must run a responder ("oneway respond", or an agent with the section
-responder), and have made a token for this client ("oneway token new").`
+responder), and have made a token for this client ("oneway token new").
+
+Where an agent runs on this host, it lends the test its link: it says so, none of its own
+tests runs on that link meanwhile, what is sent counts in the link's budget of the day, and
+oneway_test_running is 1, so that alerts wait. The agent listens at a UNIX socket for root,
+its own user, and the group that its flag --test.socket-group names. Which link: that of the
+agent's own test to the same far end, or the one that it has; else --link says it. An agent
+that ends meanwhile ends no test. Where none runs, the test runs alone, and says so.
+
+Examples:
+  sudo oneway test saturate 192.0.2.7 --token-file token --wait 5m
+  sudo oneway test train 192.0.2.7 --token-file token --link uplink
+  oneway test train 192.0.2.7 --token-file token --no-agent`
 
 // testFlags are what all heavy tests take.
 type testFlags struct {
 	directions string
 	json       bool
+	noAgent    bool
+	socket     string
 	options    heavy.Options
 	clock      clockFlags
 }
@@ -66,7 +82,10 @@ func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	cmd.Flag("family", "any, ipv4 or ipv6.").Default("any").EnumVar(&o.Family, "any", "ipv4", "ipv6")
 	cmd.Flag("local", "Address to send from.").StringVar(&o.Local)
 	cmd.Flag("no-checksum", "Leave the UDP checksum out (IPv4), so that damaged packets arrive and are seen.").BoolVar(&o.NoChecksum)
-	cmd.Flag("wait", "How long to wait for a responder that is busy.").Default("10s").DurationVar(&o.MaxWait)
+	cmd.Flag("link", "The link that it fills, by its name in the configuration of this host's agent; without it, the agent finds it.").PlaceHolder("NAME").StringVar(&o.Link)
+	cmd.Flag("agent-socket", "Where the agent of this host lends links.").Default(loan.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+	cmd.Flag("no-agent", "Do not ask the agent of this host: the test may run beside the agent's own on one link, so that neither tells the truth, the budget does not count it, and alerts do not wait for it.").BoolVar(&f.noAgent)
+	cmd.Flag("wait", "How long to wait for the link, here or at the responder, while another test has it.").Default("10s").DurationVar(&o.MaxWait)
 	cmd.Flag("drain", "How long after the last packet others are waited for; longer than the link's queue.").Default("5s").DurationVar(&o.DrainTimeout)
 	cmd.Flag("json", "Print the whole result as JSON, with a row a packet.").BoolVar(&f.json)
 	f.clock.register(cmd)
@@ -88,12 +107,16 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 	}
 	defer stop()
 	target := probe.Target{Path: strings.Trim(f.options.Responder, "[]"), Probe: k.word, Peer: f.options.Responder}
+	bar := newProgressBar(progress)
+	lender, err := f.lender(ctx, env.Links, &target, bar.say)
+	if err != nil {
+		return err
+	}
 	kind, err := k.kind(env, target, f.options)
 	if err != nil {
 		return asUsage(err)
 	}
-	bar := newProgressBar(progress)
-	outcome, err := heavy.Once(ctx, env, target, f.options, kind, bar.show)
+	outcome, err := heavy.OnceLent(ctx, env, target, f.options, kind, lender, bar.show)
 	bar.clear()
 	if outcome == nil {
 		return asUsage(err)
@@ -131,6 +154,10 @@ func (f *testFlags) print(out io.Writer, k testKind, o *heavy.Outcome) error {
 // testEnvironment is what a run borrows: no pacer, since a stream keeps its own time.
 func testEnvironment(f clockFlags) (env probe.Env, stop func(), err error) {
 	log := slog.New(slog.DiscardHandler)
+	links, err := sched.NewLinks(sched.LinksOptions{})
+	if err != nil {
+		return env, nil, err
+	}
 	monitor, err := f.monitor(metric.Discard{}, log)
 	if err != nil {
 		return env, nil, err
@@ -139,5 +166,5 @@ func testEnvironment(f clockFlags) (env probe.Env, stop func(), err error) {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = monitor.Run(ctx) }()
 	f.await(monitor, time.Second)
-	return probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor}, func() { cancel(); <-done }, nil
+	return probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Links: links}, func() { cancel(); <-done }, nil
 }

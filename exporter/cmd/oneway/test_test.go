@@ -143,7 +143,7 @@ func TestHeavyTestRunsFromTheTerminal(t *testing.T) {
 	address, pin, token := farEnd(t)
 	o := train.DefaultOptions()
 	o.PayloadBytes, o.Trains, o.TrainInterval, o.PathMTU = []int{200}, 3, 20*time.Millisecond, true
-	f := &testFlags{directions: both, json: true, options: heavy.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f := &testFlags{directions: both, json: true, noAgent: true, options: heavy.DefaultOptions(), clock: clockFlags{source: "none"}}
 	f.options.Responder, f.options.TokenFile, f.options.Pin, f.options.MaxWait = address, token, pin, time.Second
 	k := testKind{
 		word: "train", print: printTrain,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -82,6 +83,7 @@ func short(text string) string {
 // progressBar is one line that a terminal shows while a run goes on; nothing is shown
 // where standard error is no terminal.
 type progressBar struct {
+	mu    sync.Mutex
 	out   io.Writer
 	width int // columns; 0: no terminal
 	begin time.Time
@@ -106,6 +108,8 @@ func (b *progressBar) show(p heavy.Progress) {
 	if b.width == 0 {
 		return
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	line := []rune(progressLine(p, time.Since(b.begin)))
 	fmt.Fprintf(b.out, "\r%-*s", b.width-1, string(line[:min(len(line), b.width-1)]))
 	b.drawn = true
@@ -127,7 +131,23 @@ func progressLine(p heavy.Progress, since time.Duration) string {
 }
 
 func (b *progressBar) clear() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wipe()
+}
+
+// wipe clears the line; mu is held.
+func (b *progressBar) wipe() {
 	if b.drawn {
 		fmt.Fprintf(b.out, "\r%-*s\r", b.width-1, "")
 	}
+	b.drawn = false
+}
+
+// say writes a line of its own, terminal or not.
+func (b *progressBar) say(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wipe()
+	fmt.Fprintf(b.out, format+"\n", args...)
 }

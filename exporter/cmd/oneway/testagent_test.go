@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/loan"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/sched"
+)
+
+// host is this host with a responder, and maybe an agent.
+type host struct {
+	*whole
+	address, pin, token string
+	dir, socket         string
+	stop                func()
+}
+
+// newHost raises one without an agent.
+func newHost(t *testing.T) *host {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "oneway") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	h := &host{dir: dir, socket: filepath.Join(dir, "agent.sock")}
+	h.address, h.pin, h.token = farEnd(t)
+	return h
+}
+
+// office is a configuration with a heavy test to the responder that is never due.
+func (h *host) office(budget string) string {
+	return fmt.Sprintf(`clock: {source: none}
+state_dir: %s
+links: [{name: uplink, budget: %s}, {name: lab}]
+paths: [{name: office, peer: 127.0.0.1, probes: [{type: saturate, every: 168h, windows: ["sun 00:00-00:01"], link: uplink, responder: %q, token_file: %s, pin: %q}]}]
+`, h.dir, budget, h.address, h.token, h.pin)
+}
+
+// agent starts one, until the test's end or stop.
+func (h *host) agent(t *testing.T, config string) {
+	t.Helper()
+	at := freeTCP(t)
+	h.whole = &whole{t: t, file: write(t, config), url: "http://" + at}
+	f := &agentFlags{
+		config: h.file, socket: h.socket,
+		web: &web.FlagConfig{WebListenAddresses: &[]string{at}, WebSystemdSocket: new(bool), WebConfigFile: new(string)},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.run(ctx, slog.New(slog.DiscardHandler)) }()
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	})
+	t.Cleanup(h.stop)
+	waitFor(t, h.url+"/-/ready", func(string) bool { return true })
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(h.socket); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the agent does not listen at its socket")
+		}
+	}
+}
+
+// reporter is what a test says on standard error, by lines.
+type reporter struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *reporter) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(b)
+}
+
+func (r *reporter) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// await waits until the test has said that.
+func (r *reporter) await(t *testing.T, what string) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(r.String(), what); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%q is not said; but\n%s", what, r)
+		}
+	}
+}
+
+// running is one `oneway test saturate`.
+type running struct {
+	said  *reporter
+	stop  func() // as Ctrl-C does
+	ended chan error
+}
+
+// load starts one of that many seconds at 125 kB/s, forward.
+func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running {
+	t.Helper()
+	o := saturate.DefaultOptions()
+	o.Rate = heavy.PerDirection{Forward: 125_000, Reverse: 125_000}
+	o.Duration, o.Skip = time.Duration(seconds)*time.Second, 200*time.Millisecond
+	o.Idle.Duration, o.Idle.Interval = 200*time.Millisecond, 20*time.Millisecond
+	f := &testFlags{directions: "forward", socket: h.socket, options: heavy.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f.options.Responder, f.options.TokenFile, f.options.Pin, f.options.MaxWait = h.address, h.token, h.pin, 30*time.Second
+	f.options.DrainTimeout = time.Second
+	if change != nil {
+		change(f)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	r := &running{said: &reporter{}, stop: stop, ended: make(chan error, 1)}
+	k := testKind{
+		word: "saturate", print: func(io.Writer, any) error { return nil },
+		kind: func(_ probe.Env, _ probe.Target, shared heavy.Options) (heavy.Kind, error) {
+			return saturate.NewKind(shared, o)
+		},
+	}
+	go func() { r.ended <- f.run(ctx, k, io.Discard, r.said) }()
+	return r
+}
+
+// finish waits for its end and returns what it has said.
+func (r *running) finish(t *testing.T) (string, error) {
+	t.Helper()
+	select {
+	case err := <-r.ended:
+		return r.said.String(), err
+	case <-time.After(time.Minute):
+		t.Fatalf("it has not ended\n%s", r.said)
+		return "", nil
+	}
+}
+
+// gauge is a value of the agent's.
+func (h *host) gauge(d *metric.Desc, labels ...string) float64 {
+	m := find(h.scrape()[d.Name], labels...)
+	return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+}
+
+func (h *host) wants(d *metric.Desc, want float64, labels ...string) {
+	h.t.Helper()
+	h.awaits(fmt.Sprintf("%s of %v is %v", d.Name, labels, want), func() bool { return h.gauge(d, labels...) == want })
+}
+
+func (h *host) awaits(what string, f func() bool) {
+	h.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.t.Fatalf("not after 30 s: %s", what)
+		}
+	}
+}
+
+func TestTestWithoutAnAgentSaysThatItRunsAlone(t *testing.T) {
+	h := newHost(t)
+	if said, err := h.load(t, 1, nil).finish(t); err != nil || !strings.HasPrefix(said, "No agent runs on this host (") || !strings.Contains(said, "this test runs alone") {
+		t.Errorf("%q, %v", said, err)
+	}
+	if said, err := h.load(t, 1, func(f *testFlags) { f.noAgent = true }).finish(t); err != nil || said != "" {
+		t.Errorf("%q, %v", said, err)
+	}
+}
+
+// test --help: the agent's link, its budget, and oneway_test_running.
+func TestTestBesideAnAgentHasItsLinkItsBudgetAndItsMetric(t *testing.T) {
+	h := newHost(t)
+	h.agent(t, h.office("10MB"))
+	office := []string{"office", "saturate", "uplink"}
+	first := h.load(t, 60, nil)
+	h.wants(metric.TestRunning, 1, office...)
+	if !strings.Contains(first.said.String(), "lends link uplink, for path office and probe saturate: 10.0 MB of today's budget of 10.0 MB are left") {
+		t.Errorf("it says %q", first.said)
+	}
+	h.wants(metric.BudgetUsed, 0, "uplink")
+	h.awaits("octets are set aside", func() bool { return h.gauge(metric.BudgetLeft, "uplink") < 10e6 })
+	second := h.load(t, 1, nil)
+	second.said.await(t, "Waiting for link uplink, for 30s at the most: office/saturate (oneway test, process ")
+	if _, err := h.load(t, 1, func(f *testFlags) { f.options.MaxWait = 0 }).finish(t); err == nil ||
+		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturate (oneway test") || !strings.Contains(err.Error(), "--wait") {
+		t.Errorf("error is %v", err)
+	}
+	// The far end has one link only, so that what another link here shows is that the far end was asked.
+	if _, err := h.load(t, 1, func(f *testFlags) { f.options.Link, f.options.MaxWait = "lab", 0 }).finish(t); err == nil || strings.Contains(err.Error(), "uplink") {
+		t.Errorf("error of a test on another link is %v", err)
+	}
+	// The prober of the same path is begun anew meanwhile.
+	if err := os.WriteFile(h.file, []byte(strings.Replace(h.office("20MB"), "168h", "167h", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	h.wants(metric.BudgetLimit, 20e6, "uplink")
+	h.wants(metric.TestRunning, 1, office...)
+	first.stop()
+	if said, err := first.finish(t); err == nil || !strings.Contains(said, "of today's budget of 20.0 MB are left") {
+		t.Errorf("%q, %v", said, err)
+	}
+	if said, err := second.finish(t); err != nil || !strings.Contains(said, "lends link uplink") {
+		t.Errorf("%q, %v", said, err)
+	}
+	h.wants(metric.TestRunning, 0, office...)
+	sent := h.gauge(metric.RunBytes, "office", "saturate", "forward")
+	if sent < 120_000 || sent > 62*130_000 {
+		t.Errorf("%v octets were sent, want those of a second and a part of 60 at 125 kB/s", sent)
+	}
+	h.wants(metric.BudgetUsed, sent, "uplink")
+	h.wants(metric.BudgetLeft, 20e6-sent, "uplink")
+}
+
+func TestNoBudgetLeftIsNotABudgetWithoutALimit(t *testing.T) {
+	links, err := sched.NewLinks(sched.LinksOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &borrower{links: links}
+	for _, c := range []struct{ limit, left, want int64 }{{100, 0, 0}, {100, 40, 40}, {100, 0, 0}, {0, 0, math.MaxInt64}, {7, 7, 7}} {
+		if err := b.mirror(loan.Terms{Place: loan.Place{Link: "uplink"}, Limit: c.limit, Left: c.left}); err != nil {
+			t.Fatal(err)
+		}
+		if got := links.Usage("uplink").Left; got != c.want {
+			t.Errorf("%+v: %d octets are left", c, got)
+		}
+	}
+}
+
+func TestTestBeyondTheAgentsBudgetDoesNotRun(t *testing.T) {
+	h := newHost(t)
+	h.agent(t, h.office("1000"))
+	said, err := h.load(t, 1, nil).finish(t)
+	if err == nil || !strings.Contains(err.Error(), "the data budget of link uplink has 1000 octets left, ") || !strings.Contains(err.Error(), "renewed at") {
+		t.Errorf("%q, %v", said, err)
+	}
+	h.wants(metric.BudgetUsed, 0, "uplink")
+	if n := h.gauge(metric.RunBytes, "office", "saturate", "forward"); n != 0 {
+		t.Errorf("%v octets were sent", n)
+	}
+	if _, err := h.load(t, 1, func(f *testFlags) { f.options.Link = "uplnk" }).finish(t); err == nil ||
+		!strings.Contains(err.Error(), "knows no link uplnk, but lab, uplink") || !strings.Contains(err.Error(), "--no-agent") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestTestOutlivesItsAgentAndTheNextLendsAgain(t *testing.T) {
+	h := newHost(t)
+	h.agent(t, h.office("10MB"))
+	one := h.load(t, 60, nil)
+	h.wants(metric.TestRunning, 1, "office", "saturate", "uplink")
+	h.stop()
+	one.said.await(t, "has ended, or has taken link uplink back: this test goes on")
+	h.agent(t, h.office("10MB"))
+	h.wants(metric.TestRunning, 1, "office", "saturate", "uplink")
+	one.said.await(t, "lends link uplink again")
+	one.stop()
+	if said, err := one.finish(t); err == nil || !strings.Contains(said, "of today's budget of 10.0 MB are left") {
+		t.Errorf("%q, %v", said, err)
+	}
+	h.wants(metric.TestRunning, 0, "office", "saturate", "uplink")
+	// Of a test that it did not see the end of, the first agent has counted all that was set aside.
+	if used := h.gauge(metric.BudgetUsed, "uplink"); used < 60*125_000 || used > 10e6 {
+		t.Errorf("%v octets are used, want those of 60 s at 125 kB/s", used)
+	}
+}
