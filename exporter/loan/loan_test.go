@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -388,6 +390,19 @@ func TestSocketIsPrivate(t *testing.T) {
 			t.Errorf("%s: mode %v, want %v", name, info.Mode().Perm(), want)
 		}
 	}
+}
+
+func TestSocketIsForAGroupThatIsNamed(t *testing.T) {
+	group, err := user.LookupGroupId(strconv.Itoa(os.Getgid()))
+	if err != nil {
+		t.Skip("this process's group has no name:", err)
+	}
+	l := newLender(t, func(o *Options) { o.Group = group.Name })
+	l.dial("uplink").Close()
+	l.eventually("the group may write", func() bool {
+		info, err := os.Stat(l.socket)
+		return err == nil && info.Mode().Perm() == 0o660
+	})
 }
 
 func TestStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
