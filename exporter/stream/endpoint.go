@@ -157,9 +157,11 @@ const (
 	BadHello
 	// UnknownType of packet.
 	UnknownType
+	// BadFeedback: a report or an order that is old, or none, or for the other end.
+	BadFeedback
 
 	// Reasons is how many there are.
-	Reasons = int(UnknownType) + 1
+	Reasons = int(BadFeedback) + 1
 )
 
 // String is a word for each.
@@ -183,6 +185,8 @@ func (i Ignored) String() string {
 		return "bad_hello"
 	case UnknownType:
 		return "unknown_type"
+	case BadFeedback:
+		return "bad_feedback"
 	}
 	return "invalid"
 }

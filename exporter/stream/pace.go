@@ -111,6 +111,9 @@ func (x *sending) pack(b []byte, now monotonic) {
 		p.Due = x.wallOf(x.cursor.due())
 	}
 	x.header.Seq = uint32(x.prepared)
+	if x.steer != nil {
+		x.header.Micros = uint32((now - x.begin) / time.Microsecond)
+	}
 	x.header.Fill(b)
 	x.prepared++
 	x.cursor.advance(now)

@@ -24,6 +24,11 @@ type Plan struct {
 	NoChecksum bool `json:"no_checksum,omitempty"`
 	// Fragment lets routers fragment packets; by default they must not (IPv4's DF).
 	Fragment bool `json:"fragment,omitempty"`
+	// Feedback, if above zero, makes the plan the most that is sent: the receiver reports
+	// so often what has come, and by that the time from packet to packet is chosen while the stream
+	// runs, never shorter than Interval. Such a plan has one segment with an Interval and
+	// with bursts of one packet; the stream ends with its duration, or with its packets.
+	Feedback time.Duration `json:"feedback_ns,omitempty"`
 }
 
 // Segment is a time in which packets of one size leave evenly: a burst of Burst packets
@@ -48,6 +53,12 @@ const (
 	MaxPackets      = 1 << 22
 	MaxPayloadBytes = 65_507
 	MaxDuration     = time.Hour
+)
+
+// MinFeedback and MaxFeedback are the limits of Plan.Feedback.
+const (
+	MinFeedback = 10 * time.Millisecond
+	MaxFeedback = time.Minute
 )
 
 // Packets is how many packets the segment has.
@@ -106,6 +117,11 @@ func (p Plan) Check() error {
 	if p.DSCP > 63 {
 		return fmt.Errorf("%w: dscp %d, want 0 to 63", ErrPlan, p.DSCP)
 	}
+	if p.Feedback != 0 {
+		if err := p.checkFeedback(); err != nil {
+			return err
+		}
+	}
 	packets, left := 0, MaxDuration
 	for i, s := range p.Segments {
 		switch {
@@ -120,6 +136,18 @@ func (p Plan) Check() error {
 		if packets += s.Packets(); packets > MaxPackets {
 			return fmt.Errorf("%w: more than %d packets", ErrPlan, MaxPackets)
 		}
+	}
+	return nil
+}
+
+func (p Plan) checkFeedback() error {
+	switch {
+	case p.Feedback < MinFeedback || p.Feedback > MaxFeedback:
+		return fmt.Errorf("%w: feedback each %v, want %v to %v", ErrPlan, p.Feedback, MinFeedback, MaxFeedback)
+	case len(p.Segments) != 1 || p.Segments[0].Burst != 1 || p.Segments[0].Interval <= 0:
+		return fmt.Errorf("%w: with feedback, one segment of single packets with an interval is wanted", ErrPlan)
+	case p.Unstamped:
+		return fmt.Errorf("%w: feedback is for packets with stamps", ErrPlan)
 	}
 	return nil
 }

@@ -82,6 +82,10 @@ func FuzzPlan(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
+	if b, err = json.Marshal(steeredPlan(30)); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p Plan
 		if json.Unmarshal(b, &p) != nil || p.Check() != nil {

@@ -77,6 +77,10 @@ func (r *receiver) packet(in *tstamp.In, h load.Header, now monotonic) {
 		s.greet(in, h)
 	case load.Challenge:
 		s.challenged(in, h)
+	case load.Report, load.Order:
+		if why, ok := s.steered(in, h, now); !ok {
+			r.endpoint.ignored[why].Add(1)
+		}
 	default:
 		r.endpoint.ignored[UnknownType].Add(1)
 	}

@@ -35,6 +35,8 @@ type Reception struct {
 	// release lets the kernel hand over packets one by one again; it may be called twice.
 	release func()
 	begun   monotonic // when Expect was called
+	// feedback is the plan's; zero: it has none, and tally is nil.
+	feedback time.Duration
 
 	// dropsBefore and countsBefore are the kernel's counts at Expect.
 	dropsBefore  uint64
@@ -50,6 +52,7 @@ type Reception struct {
 	group, most int       // packets with the last's stamp, and the most with one: what the kernel had coalesced
 	coalesced   bool
 	left        bool // the session has left, or Finish was called
+	tally       *Tally
 
 	// changed is signalled when Finish has something new to look at.
 	changed chan struct{}
@@ -79,6 +82,9 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 		dropsBefore: s.endpoint.conn.Stats().Dropped, countsBefore: s.endpoint.counters.Read(),
 	}
 	r.received.Packets = make([]ReceivedPacket, 0, min(n+n/64+slack, MaxPackets))
+	if r.feedback = p.Feedback; r.feedback > 0 {
+		r.tally = &Tally{}
+	}
 	r.release = func() {}
 	if p.Unstamped {
 		r.coalesced = true
@@ -116,6 +122,9 @@ func (r *Reception) add(in *tstamp.In, h load.Header, now monotonic) {
 	}
 	r.append(in, h.Seq, damage)
 	word, bit := h.Seq/64, uint64(1)<<(h.Seq%64)
+	if r.tally != nil && damage == Intact {
+		r.tally.Add(h.Seq, len(in.Payload), r.seen[word]&bit != 0, in.Stamp.At, h.Micros)
+	}
 	if r.seen[word]&bit != 0 {
 		return
 	}

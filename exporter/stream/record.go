@@ -16,7 +16,7 @@ const HeaderBytes = 32
 type Sent struct {
 	Packets []SentPacket `json:"-"`
 	// Planned is the number of packets of the plan; those after len(Packets) were not
-	// tried, because the run was ended.
+	// tried, because the run was ended. Of a plan with feedback it is what was tried.
 	Planned int `json:"planned_packets"`
 	// Refused were not taken by the kernel: they never left, and are no loss of the path.
 	Refused int `json:"refused_packets"`

@@ -13,6 +13,9 @@ type cursor struct {
 	base time.Duration
 	// shift is how much longer than planned segments without intervals have taken.
 	shift time.Duration
+	// steer is of a plan with feedback, which ends at end at the latest; nil: it has none.
+	steer *Steering
+	end   time.Duration
 }
 
 func newCursor(p Plan, begin time.Duration) cursor {
@@ -28,6 +31,9 @@ func (c *cursor) payloadBytes() int { return c.plan.Segments[c.segment].PayloadB
 
 // due is when the next packet is to leave.
 func (c *cursor) due() time.Duration {
+	if c.steer != nil {
+		return c.base
+	}
 	return c.base + time.Duration(c.burst)*c.plan.Segments[c.segment].Interval
 }
 
@@ -36,6 +42,13 @@ func (c *cursor) due() time.Duration {
 // it takes is the host's affair.
 func (c *cursor) advance(now time.Duration) {
 	s := c.plan.Segments[c.segment]
+	if c.steer != nil {
+		c.base += c.steer.Interval(now)
+		if c.burst++; c.burst == s.Bursts || c.base >= c.end {
+			c.segment++
+		}
+		return
+	}
 	if c.packet++; c.packet < s.Burst {
 		return
 	}

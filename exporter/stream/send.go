@@ -70,6 +70,7 @@ type sending struct {
 	header  load.Header
 	token   uint32
 	cancel  context.CancelFunc
+	steer   *Steering // of a plan with feedback, else nil
 
 	cursor cursor
 	begin  monotonic
@@ -117,9 +118,18 @@ type sending struct {
 // A plan that is Unstamped has the kernel cut large packets where it can, and tells the
 // time at which each was handed over.
 //
+// A plan with feedback is steered by the orders of the other end; see SendSteered.
+//
 // When ctx ends or the session leaves, Send returns what was sent so far, and no error.
 // An error means that nothing more can be sent: the Endpoint was closed.
 func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress)) (*Sent, error) {
+	return s.SendSteered(ctx, transfer, to, p, progress, nil)
+}
+
+// SendSteered is Send of a plan with feedback, by this end's own decisions: steer is asked
+// with each report of the receiver. Without a word for a second, or four reports, the rate is
+// halved, and each such time again.
+func (s *Session) SendSteered(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress), steer Steer) (*Sent, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -133,6 +143,10 @@ func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x := newSending(s, transfer, to, p, cancel)
+	if p.Feedback > 0 {
+		x.steer = NewSteering(p, steer, sched.Now())
+		defer x.steer.end()
+	}
 	if !x.register() {
 		return nil, ErrLeft
 	}
@@ -219,6 +233,7 @@ func (x *sending) run(ctx context.Context, progress func(Progress)) error {
 	length := x.plan.Duration()
 	x.end = x.begin + length + length/10 + graceTime
 	x.cursor = newCursor(x.plan, x.begin)
+	x.cursor.steer, x.cursor.end = x.steer, x.begin+length
 	x.firstDue.Store(int64(x.cursor.due()))
 	pacer.Add(sched.TaskFunc(func(_, now time.Duration) time.Duration {
 		next := x.fire(now)

@@ -73,6 +73,9 @@ func (x *sending) conclude() *Sent {
 	x.result.Planned = len(x.packets)
 	tried := x.prepared - (len(x.out) - x.from) // the rest was prepared only
 	x.result.Packets = x.packets[:tried]
+	if x.steer != nil { // how many there would be was not planned
+		x.result.Planned = tried
+	}
 	for i := range x.result.Packets {
 		at := x.result.Packets[i].Stamp.At
 		if at == 0 {

@@ -11,9 +11,9 @@
 //	|                                                               |
 //	|                           sequence                            |
 //	|        payload octets         |          reserved (0)         |
-//	|                         reserved (0)                          |
+//	|          time of sending, or 0: see Header.Micros             |
 //	|                CRC-32C of the 28 octets before                |
-//	|                content: see Fill, or a cookie ...             |
+//	|     content: see Fill, or a cookie, a Status, a Pace ...      |
 //
 // All numbers are in network order. The package knows octets only.
 package load
@@ -41,6 +41,10 @@ const (
 	Hello Type = 2
 	// Challenge answers a Hello; its content is a cookie.
 	Challenge Type = 3
+	// Report answers the Data of a plan with feedback; its content is a Status.
+	Report Type = 4
+	// Order asks the sender of such a plan for another rate; its content is a Pace.
+	Order Type = 5
 )
 
 // KeepAlive is a flag of a Hello that wants no Challenge.
@@ -59,6 +63,9 @@ type Header struct {
 	// PayloadBytes is the length of the UDP payload as it was sent, this header
 	// included: HeaderBytes to 65,507 (65,527 with IPv6).
 	PayloadBytes uint16
+	// Micros is when a packet of a plan with feedback left, in microseconds since its
+	// stream began, by the sender's clock; zero in all other packets.
+	Micros uint32
 }
 
 // What Parse finds wrong.
@@ -88,7 +95,7 @@ func (h Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[16:], h.Seq)
 	binary.BigEndian.PutUint16(b[20:], h.PayloadBytes)
 	binary.BigEndian.PutUint16(b[22:], 0)
-	binary.BigEndian.PutUint32(b[24:], 0)
+	binary.BigEndian.PutUint32(b[24:], h.Micros)
 	binary.BigEndian.PutUint32(b[crcStart:], checksum(b[:crcStart]))
 }
 
@@ -120,7 +127,7 @@ func read(b []byte) Header {
 	return Header{
 		Type: Type(b[4] & 15), Flags: b[5], Transfer: binary.BigEndian.Uint16(b[6:]),
 		Session: binary.BigEndian.Uint64(b[8:]), Seq: binary.BigEndian.Uint32(b[16:]),
-		PayloadBytes: binary.BigEndian.Uint16(b[20:]),
+		PayloadBytes: binary.BigEndian.Uint16(b[20:]), Micros: binary.BigEndian.Uint32(b[24:]),
 	}
 }
 

@@ -27,7 +27,7 @@ func TestHeaderIsReadAsItWasWritten(t *testing.T) {
 	for range 1000 {
 		h := Header{
 			Type: Type(1 + rng.IntN(15)), Flags: uint8(rng.Uint32()), Transfer: uint16(rng.Uint32()),
-			Session: rng.Uint64(), Seq: rng.Uint32(), PayloadBytes: uint16(HeaderBytes + rng.IntN(1<<16-HeaderBytes)),
+			Session: rng.Uint64(), Seq: rng.Uint32(), PayloadBytes: uint16(HeaderBytes + rng.IntN(1<<16-HeaderBytes)), Micros: rng.Uint32(),
 		}
 		b := h.AppendTo([]byte{1, 2, 3})
 		if got, err := Parse(b[3:]); err != nil || got != h {
