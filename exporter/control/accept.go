@@ -16,6 +16,12 @@ const (
 	protocol = "oneway-test/1"
 	// family is what the protocols of all versions begin with.
 	family = "oneway-test/"
+	// offers is a header of the answer: a list of what the responder knows beyond the first
+	// responders of its version. A client says and asks nothing that is not offered, and
+	// one that does not know a word ignores it.
+	offers = "Oneway-Offers"
+	// offersFeedback: plans with Feedback (package stream).
+	offersFeedback = "feedback"
 )
 
 // Accept turns an authorised request into a connection: it answers 101 and takes the
@@ -40,7 +46,7 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 		err = nc.SetDeadline(time.Now().Add(frameTime)) // the HTTP server's may still stand
 	}
 	if err == nil {
-		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
+		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n"+offers+": "+offersFeedback+"\r\n\r\n")
 	}
 	if err == nil {
 		err = nc.SetDeadline(time.Time{})

@@ -18,9 +18,10 @@ const AnswerTime = 10 * time.Second
 // any number of transfers. Its methods may be called at the same time. Where a session has
 // ended they return Err's error.
 type Client struct {
-	conn    *Conn
-	welcome Welcome
-	routed  chan struct{} // closed when no answer can come any more
+	conn     *Conn
+	welcome  Welcome
+	feedback bool
+	routed   chan struct{} // closed when no answer can come any more
 
 	asking gate // one Open or Prove at a time
 
@@ -53,6 +54,10 @@ func newClient(conn *Conn, w Welcome) *Client {
 
 // Welcome is what the responder said first.
 func (c *Client) Welcome() Welcome { return c.welcome }
+
+// Feedback tells whether the responder knows plans with feedback (stream.Plan.Feedback). One
+// that does not would end the session for such a plan.
+func (c *Client) Feedback() bool { return c.feedback }
 
 // Remote is the responder's address.
 func (c *Client) Remote() netip.AddrPort { return c.conn.Remote() }

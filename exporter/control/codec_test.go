@@ -154,6 +154,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		f.Add(b)
 	}
+	f.Add([]byte(`{"transfer":{"id":1,"direction":1,"plan":{"feedback_ns":50000000,"segments":[{"payload_bytes":100,"interval_ns":1000000,"burst":1,"bursts":10}]},"idle_ns":1000000000}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decode(b)
 		if err != nil {

@@ -144,7 +144,7 @@ func greet(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions
 		return nil, &stepError{"TLS", err}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	early, err := upgrade(secure, o, address)
+	early, feedback, err := upgrade(secure, o, address)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -160,7 +160,9 @@ func greet(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions
 	case m.Welcome.Version != Version:
 		err = &Refusal{Reason: WrongVersion, Detail: fmt.Sprintf("the responder speaks version %d, this client %d", m.Welcome.Version, Version)}
 	default:
-		return newClient(conn, *m.Welcome), nil
+		client := newClient(conn, *m.Welcome)
+		client.feedback = feedback
+		return client, nil
 	}
 	conn.end(err)
 	_ = conn.Close() // the error says more
@@ -168,11 +170,11 @@ func greet(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions
 }
 
 // upgrade asks for the session over HTTP/1.1. It returns the octets after the answer that are
-// already read.
-func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err error) {
+// already read, and whether the responder knows plans with feedback.
+func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, feedback bool, err error) {
 	request, err := http.NewRequest(http.MethodGet, "https://"+address+Path, http.NoBody)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	request.Header.Set("Connection", "Upgrade")
 	request.Header.Set("Upgrade", protocol)
@@ -181,7 +183,7 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		request.Header.Set("Authorization", "Bearer "+o.Token)
 	}
 	if err := request.Write(nc); err != nil {
-		return nil, &stepError{"HTTP", err}
+		return nil, false, &stepError{"HTTP", err}
 	}
 	limited := &io.LimitedReader{R: nc, N: maxHeaderBytes}
 	in := bufio.NewReader(limited)
@@ -190,16 +192,17 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		if limited.N <= 0 {
 			err = fmt.Errorf("more than %d octets of headers", maxHeaderBytes)
 		}
-		return nil, &stepError{"HTTP", err}
+		return nil, false, &stepError{"HTTP", err}
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusSwitchingProtocols {
 		limited.N = maxHeaderBytes
-		return nil, refused(answer)
+		return nil, false, refused(answer)
 	}
 	if answer.Header.Get("Upgrade") != protocol {
-		return nil, &stepError{"HTTP", fmt.Errorf("it switched to the protocol %.40q, want %q", answer.Header.Get("Upgrade"), protocol)}
+		return nil, false, &stepError{"HTTP", fmt.Errorf("it switched to the protocol %.40q, want %q", answer.Header.Get("Upgrade"), protocol)}
 	}
 	limited.N = math.MaxInt64
-	return in.Peek(in.Buffered())
+	early, err = in.Peek(in.Buffered())
+	return early, tokens(answer.Header.Values(offers), offersFeedback), err
 }

@@ -276,3 +276,40 @@ func TestLocalAddressIsDialledFrom(t *testing.T) {
 		t.Errorf("dialled from %s", got)
 	}
 }
+
+// An older responder offers nothing, and is not asked for what it would take for a breach of
+// the protocol.
+func TestClientKnowsWhatTheResponderOffers(t *testing.T) {
+	c, err := Dial(t.Context(), play(t, func(c *Conn) { <-c.Done() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if !c.Feedback() {
+		t.Error("this responder does not offer feedback")
+	}
+	id := valid(t)
+	older := serve(t, ServerTLS(id.cert, nil), func(w http.ResponseWriter, _ *http.Request) {
+		nc, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n\r\n")
+		nc.Write(appendFrame(nil, frameMessage, []byte(`{"welcome":{"version":1,"limits":{}}}`)))
+		io.Copy(io.Discard, nc)
+		nc.Close()
+	})
+	o, err := Dial(t.Context(), ClientOptions{Address: older, CAFile: id.certFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	if o.Feedback() {
+		t.Error("an older responder is said to offer feedback")
+	}
+	b, err := encode(&Message{Transfer: &Transfer{ID: 1, Plan: plan(), Idle: time.Second}})
+	if err != nil || strings.Contains(string(b), "feedback") {
+		t.Errorf("%v: an older responder refuses %s", err, b)
+	}
+}

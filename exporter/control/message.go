@@ -20,9 +20,19 @@
 //	                                       <- Finished, records of what was received
 //	  reverse: packets                     <-
 //	                                       <- Finished, records of what was sent
+//	  with feedback (see below), over UDP:
+//	    forward: reports               <-
+//	    reverse: orders                      ->
 //	Cancel, Close at any time              ->
 //	Ping every second                      ->
 //	                                       <- Pong
+//
+// A plan with feedback (stream.Plan.Feedback) is the most that its sender sends, and is
+// authorised as such; at which rate within it, the client decides while the stream runs, by
+// what the receiver has got so far. That goes over UDP, since TCP falls silent on a way that
+// is full: reports of the responder in forward direction, orders of the client in reverse
+// (package wire/load). A responder that knows such plans says "Oneway-Offers: feedback" in
+// the header of its 101; older ones do not, and would end the session for one.
 package control
 
 import (

@@ -27,6 +27,10 @@
 // hello that carries the 64 random bits of an authorised session, is no longer than it,
 // and there are at most 20 a second (package stream).
 //
+// A transfer with feedback is authorised as if all of its plan were sent. An order of the
+// client's, which must come from the proved address, chooses a rate within it, never above. Reports of what is
+// received go to that address only, and are fewer octets than were received.
+//
 // The tokens file holds one token a line, as "oneway token new" writes it; it is read
 // again when it changes, and a token that is taken out of it is refused from its next
 // transfer on:

@@ -171,6 +171,13 @@ func (s *session) carry(alive, running context.Context, x *transfer, t *control.
 func (s *session) receive(ctx context.Context, x *transfer, t *control.Transfer) (*stream.Received, []byte) {
 	looking, stop := context.WithCancel(ctx)
 	s.tasks.Go(func() { s.attend(looking, x.reception) })
+	if t.Plan.Feedback > 0 {
+		s.tasks.Go(func() {
+			x.reception.Follow(looking, func(st stream.Status) {
+				_ = s.stream.Report(t.ID, *s.to.Load(), st) // the next one may pass
+			})
+		})
+	}
 	got := x.reception.Finish(ctx, -1, t.Idle)
 	stop()
 	var n int64
