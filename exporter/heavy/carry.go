@@ -30,6 +30,18 @@ type carrier struct {
 
 // Carry is Carrier.
 func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(Progress)) (*Carried, error) {
+	return c.carry(ctx, d, p, idle, progress, nil)
+}
+
+// Feedback is Steerer.
+func (c *carrier) Feedback() bool { return c.client.Feedback() }
+
+// Steer is Steerer.
+func (c *carrier) Steer(ctx context.Context, d sample.Direction, p stream.Plan, progress func(Progress), steer stream.Steer) (*Carried, error) {
+	return c.carry(ctx, d, p, 0, progress, steer)
+}
+
+func (c *carrier) carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(Progress), steer stream.Steer) (*Carried, error) {
 	n := c.last.Add(1)
 	if n > math.MaxUint16 {
 		return nil, fmt.Errorf("heavy: more than %d transfers in a session", math.MaxUint16)
@@ -39,9 +51,9 @@ func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, 
 	var carried *Carried
 	var err error
 	if d == sample.Forward {
-		carried, err = c.forward(ctx, t, w)
+		carried, err = c.forward(ctx, t, w, steer)
 	} else {
-		carried, err = c.reverse(ctx, t, w)
+		carried, err = c.reverse(ctx, t, w, steer)
 	}
 	if carried != nil {
 		carried.Near = w.clocks()
@@ -52,14 +64,20 @@ func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, 
 	return carried, err
 }
 
-func (c *carrier) forward(ctx context.Context, t control.Transfer, w *watchman) (*Carried, error) {
+func (c *carrier) forward(ctx context.Context, t control.Transfer, w *watchman, steer stream.Steer) (*Carried, error) {
 	w.begin()
 	started, err := c.client.Start(ctx, t)
 	if err != nil {
 		return nil, failed(sample.Forward, err)
 	}
 	out := &Carried{Far: Clocks{Before: started.Clock}}
-	out.Sent, err = c.session.Send(ctx, t.ID, c.remote, t.Plan, w.see)
+	if by := steer; by != nil {
+		steer = func(st stream.Status) time.Duration {
+			w.heard() // a report is a sign of life where the connection is silent
+			return by(st)
+		}
+	}
+	out.Sent, err = c.session.SendSteered(ctx, t.ID, c.remote, t.Plan, w.see, steer)
 	if out.Sent != nil {
 		out.Packets, out.PayloadBytes = moved(t.Plan, out.Sent)
 	}
@@ -84,7 +102,7 @@ func (c *carrier) forward(ctx context.Context, t control.Transfer, w *watchman) 
 	return out, nil
 }
 
-func (c *carrier) reverse(ctx context.Context, t control.Transfer, w *watchman) (*Carried, error) {
+func (c *carrier) reverse(ctx context.Context, t control.Transfer, w *watchman, steer stream.Steer) (*Carried, error) {
 	reception, err := c.session.Expect(t.ID, t.Plan)
 	if err != nil {
 		return nil, &Failure{Reason: ReasonSocket, Err: err}
@@ -100,6 +118,14 @@ func (c *carrier) reverse(ctx context.Context, t control.Transfer, w *watchman) 
 	})
 	finishing.Go(func() { c.session.KeepAlive(receiving, c.remote) })
 	finishing.Go(func() { w.follow(receiving, reception) })
+	if steer != nil {
+		finishing.Go(func() {
+			reception.Follow(receiving, func(st stream.Status) {
+				// One that is lost is followed by the next.
+				_ = c.session.Order(t.ID, c.remote, st.Serial, steer(st))
+			})
+		})
+	}
 	w.begin()
 	err = c.request(ctx, t, reception, out)
 	if err != nil {

@@ -57,6 +57,9 @@ func join(p stream.Plan, overhead int, sent *stream.Sent, received *stream.Recei
 // departures are the packets as the sender tells of them.
 func departures(p stream.Plan, overhead int, sent *stream.Sent) ([]Packet, Counts) {
 	planned := p.Packets()
+	if p.Feedback > 0 { // which is the most, and no promise
+		planned = min(planned, len(sent.Packets))
+	}
 	packets := make([]Packet, min(len(sent.Packets), planned))
 	c := Counts{Planned: planned, NotTried: planned - len(packets)}
 	i := 0

@@ -132,6 +132,43 @@ func TestTransferOverLoopbackIsJoinedInBothDirections(t *testing.T) {
 	}
 }
 
+// A plan with feedback goes from end to end in both directions: reports steer it forward,
+// orders in reverse.
+func TestTransferIsSteeredInBothDirections(t *testing.T) {
+	f := startFarEnd(t)
+	told := map[sample.Direction]int{}
+	o, err := once(t.Context(), env(staticClock()), target, f.opts, scriptKind{func(ctx context.Context, s *heavy.Session, _ *heavy.Run) error {
+		if !s.Feedback() {
+			t.Fatal("this responder offers no feedback")
+		}
+		for _, d := range sample.Directions() {
+			p := s.Plan(s.Paced(600, 600_000, time.Second))
+			p.Feedback = stream.MinFeedback
+			var last stream.Status
+			x, err := s.Steer(ctx, d, p, func(st stream.Status) time.Duration {
+				if st.Serial <= last.Serial || st.Packets < last.Packets {
+					t.Errorf("%s: %+v after %+v", d, st, last)
+				}
+				told[d], last = told[d]+1, st
+				return 2 * time.Millisecond
+			})
+			if err != nil {
+				return err
+			}
+			if c := x.Counts; c.Sent < 2 || c.Sent > 1000 || c.Arrived != c.Sent || c.NotTried != 0 || c.Planned != c.Sent {
+				t.Errorf("%s: %+v", d, c)
+			}
+		}
+		return nil
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.Transfers) != 2 || told[sample.Forward] == 0 || told[sample.Reverse] == 0 {
+		t.Errorf("%d transfers, told %v", len(o.Transfers), told)
+	}
+}
+
 func TestClockThatIsSaidToBeNoneLeavesNoDelayOverOneKernel(t *testing.T) {
 	f := startFarEnd(t)
 	_, err := once(t.Context(), env(none.New(metric.Discard{})), target, f.opts, scriptKind{func(ctx context.Context, s *heavy.Session, _ *heavy.Run) error {

@@ -2,6 +2,7 @@ package heavy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -21,6 +22,15 @@ type Carrier interface {
 	// What has not come when nothing has for idle, once all was sent, is lost; zero, or more
 	// than what is configured: as configured.
 	Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(Progress)) (*Carried, error)
+}
+
+// Steerer is a Carrier that carries plans with feedback too.
+type Steerer interface {
+	Carrier
+	// Feedback tells whether the far end knows such plans.
+	Feedback() bool
+	// Steer is Carry of such a plan; steer chooses the rate in both directions.
+	Steer(ctx context.Context, d sample.Direction, p stream.Plan, progress func(Progress), steer stream.Steer) (*Carried, error)
 }
 
 // Carried is what a Carrier returns.
@@ -123,11 +133,36 @@ func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 // Transfer.Lag. The far end may be silent for only so much longer meanwhile, too, until the
 // session is given up.
 func (s *Session) TransferWithin(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(Progress)) (*Transfer, error) {
+	return s.transfer(ctx, d, p, func() (*Carried, error) {
+		return s.carrier.Carry(ctx, d, p, idle, s.watch(d, p, progress))
+	})
+}
+
+// Feedback tells whether Steer is possible: an older far end knows no plans with feedback.
+func (s *Session) Feedback() bool {
+	c, ok := s.carrier.(Steerer)
+	return ok && c.Feedback()
+}
+
+// Steer is Transfer of a plan with feedback (stream.Plan.Feedback), which is the most that is
+// sent: by what has come, steer chooses the time from packet to packet while it runs. It may
+// be called only where Feedback is true.
+func (s *Session) Steer(ctx context.Context, d sample.Direction, p stream.Plan, steer stream.Steer) (*Transfer, error) {
+	c, ok := s.carrier.(Steerer)
+	if !ok || p.Feedback <= 0 {
+		return nil, errors.New("heavy: a plan with feedback, and a far end that knows it, are wanted")
+	}
+	return s.transfer(ctx, d, p, func() (*Carried, error) {
+		return c.Steer(ctx, d, p, s.watch(d, p, nil), steer)
+	})
+}
+
+func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Plan, carry func() (*Carried, error)) (*Transfer, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("heavy: %w", err)
 	}
 	begin := time.Now()
-	c, err := s.carrier.Carry(ctx, d, p, idle, s.watch(d, p, progress))
+	c, err := carry()
 	took := time.Since(begin)
 	s.account(d, p, c)
 	if err != nil {

@@ -1,7 +1,9 @@
 package heavytest
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/control"
@@ -18,6 +20,9 @@ type Link struct {
 	// zero: unlimited.
 	Rate  float64
 	Queue int
+	// Burst, if above zero, is a token bucket of so many octets, full at first and filled at
+	// Rate: while it lasts, the link passes Peak octets a second.
+	Burst, Peak float64
 	// Delay of the empty link.
 	Delay time.Duration
 	// Offset is the far clock's reading less the near one's.
@@ -26,6 +31,10 @@ type Link struct {
 	Near, Far heavy.Clocks
 	// Overhead is the octets of headers; zero: 28.
 	Overhead int
+	// Lose tells which packets are lost for another reason; nil: none is. Late is how much longer
+	// than others a packet takes that passes; nil: none does.
+	Lose func(seq int) bool
+	Late func(seq int) time.Duration
 	// Sleep has each transfer take its time.
 	Sleep bool
 	// Each may change a transfer's outcome before it is returned.
@@ -63,19 +72,10 @@ func (l *Link) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ t
 
 // run is what becomes of a plan that begins at an instant of the near clock.
 func (l *Link) run(d sample.Direction, p stream.Plan, begin instant.Time) *heavy.Carried {
-	c := &heavy.Carried{
-		Sent: &stream.Sent{Planned: p.Packets(), Begin: begin}, Received: &stream.Received{},
-		Near: orGood(l.Near), Far: orGood(l.Far),
-	}
-	from, to := time.Duration(0), l.Offset
-	if d == sample.Reverse {
-		from, to = to, from
-	}
-	overhead := l.Overhead
-	if overhead == 0 {
-		overhead = 28
-	}
-	at, free := begin, begin
+	c := l.carried(p, begin)
+	from, to := l.offsets(d)
+	overhead, way := l.overhead(), l.open(begin)
+	at := begin
 	seq := uint32(0)
 	for _, s := range p.Segments {
 		at = at.Add(s.Pause)
@@ -87,7 +87,7 @@ func (l *Link) run(d sample.Direction, p stream.Plan, begin instant.Time) *heavy
 				})
 				c.Packets++
 				c.PayloadBytes += int64(s.PayloadBytes)
-				if leaves, ok := l.pass(due, &free, s.PayloadBytes+overhead); ok {
+				if leaves, ok := l.fate(way, due, int(seq), s.PayloadBytes+overhead); ok {
 					c.Received.Packets = append(c.Received.Packets, stream.ReceivedPacket{
 						Seq: seq, PayloadBytes: uint16(s.PayloadBytes),
 						Stamp: sample.Stamp{At: leaves.Add(l.Delay + to), Origin: sample.Kernel},
@@ -99,21 +99,42 @@ func (l *Link) run(d sample.Direction, p stream.Plan, begin instant.Time) *heavy
 		at = at.Add(time.Duration(s.Bursts) * s.Interval)
 	}
 	c.Sent.End = c.Sent.Packets[len(c.Sent.Packets)-1].Stamp.At
+	if l.Late != nil {
+		slices.SortStableFunc(c.Received.Packets, func(a, b stream.ReceivedPacket) int { return cmp.Compare(a.Stamp.At, b.Stamp.At) })
+	}
 	return c
 }
 
-// pass is when a packet leaves the queue that came at an instant; false: it was dropped.
-// free is when the link has sent all that is in the queue.
-func (l *Link) pass(at instant.Time, free *instant.Time, size int) (leaves instant.Time, ok bool) {
-	if l.Rate == 0 {
-		return at, true
+func (l *Link) carried(p stream.Plan, begin instant.Time) *heavy.Carried {
+	return &heavy.Carried{
+		Sent: &stream.Sent{Planned: p.Packets(), Begin: begin}, Received: &stream.Received{},
+		Near: orGood(l.Near), Far: orGood(l.Far),
 	}
-	leaves = max(at, *free)
-	waiting := leaves.Sub(at).Seconds() * l.Rate
-	if waiting+float64(size) > float64(l.Queue)+0.5 {
+}
+
+// offsets are those of the sender's and of the receiver's clock.
+func (l *Link) offsets(d sample.Direction) (from, to time.Duration) {
+	if d == sample.Reverse {
+		return l.Offset, 0
+	}
+	return 0, l.Offset
+}
+
+func (l *Link) overhead() int {
+	if l.Overhead == 0 {
+		return 28
+	}
+	return l.Overhead
+}
+
+// fate is when a packet leaves the link; false: it is lost.
+func (l *Link) fate(way *passage, at instant.Time, seq, size int) (leaves instant.Time, ok bool) {
+	if leaves, ok = way.pass(at, size); !ok || l.Lose != nil && l.Lose(seq) {
 		return 0, false
 	}
-	*free = leaves.Add(time.Duration(float64(size) / l.Rate * float64(time.Second)))
+	if l.Late != nil {
+		leaves = leaves.Add(l.Late(seq))
+	}
 	return leaves, true
 }
 
