@@ -50,14 +50,16 @@ func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uin
 	}
 	sending := max(window, last.Sub(first)+planned.Interval)
 	m.Sent = new(float64(m.SentPackets*ipBytes) / sending.Seconds())
-	m.Received = new(float64(m.ReceivedPackets*ipBytes) / receivingTime(packets, first, sending).Seconds())
+	m.Received = new(received(packets, first, sending) * float64(ipBytes) / sending.Seconds())
 	missing := m.SentPackets - m.ReceivedPackets
 	m.DroppedPackets = int(min(dropped, uint64(missing)))
 	if of := m.SentPackets - m.DroppedPackets; of > 0 {
 		m.Loss = new(float64(missing-m.DroppedPackets) / float64(of))
 	}
 	m.Delay, m.Bound = median(packets, missing-m.DroppedPackets)
-	m.IPDV = meanAbsoluteIPDV(packets)
+	if 2*missing <= m.SentPackets {
+		m.IPDV = meanAbsoluteIPDV(packets)
+	}
 	return m
 }
 
@@ -75,13 +77,18 @@ func sendingTimes(packets []packet) (first, last instant.Time) {
 	return first, last
 }
 
-// receivingTime is how long the path took to deliver what was sent in the time sending: as
-// long as that, or longer where a queue was left to drain. It is counted from when the
-// first packet would have arrived with the smallest delay of all, so that packets lost at
-// either end are not taken for a shorter time.
-func receivingTime(packets []packet, first instant.Time, sending time.Duration) time.Duration {
-	var begin, end instant.Time
-	n := 0
+// stragglers is the share of the packets that may come after the time of a cell without
+// anything having waited for a link that was too slow; one may in any case.
+const stragglers = 0.01
+
+// received is how many packets came in a time as long as they were sent in. It is counted
+// from when the first packet would have arrived with the smallest delay of all, so that
+// packets lost at either end are not taken for a shorter time; and what comes after it, from
+// a queue that drains or as a straggler, counts for no rate of that time. Where a queue is
+// left, the packet that the end of the time cuts counts in part.
+func received(packets []packet, first instant.Time, sending time.Duration) float64 {
+	var begin, before, after instant.Time // the last arrival in the time, and the first after it
+	n, within := 0, 0
 	for _, p := range packets {
 		if p.sent == 0 || p.arrived == 0 {
 			continue
@@ -89,14 +96,24 @@ func receivingTime(packets []packet, first instant.Time, sending time.Duration) 
 		if would := p.arrived.Add(-p.sent.Sub(first)); n == 0 || would < begin {
 			begin = would
 		}
-		end = max(end, p.arrived)
 		n++
 	}
-	span := end.Sub(begin)
-	if n < 2 || span <= sending {
-		return sending
+	end := begin.Add(sending)
+	for _, p := range packets {
+		switch {
+		case p.sent == 0 || p.arrived == 0:
+		case p.arrived < end:
+			within++
+			before = max(before, p.arrived)
+		case after == 0 || p.arrived < after:
+			after = p.arrived
+		}
 	}
-	return span + span/time.Duration(n-1) // n packets have n-1 spaces between them, and one behind
+	if within == 0 || n-within <= max(1, int(stragglers*float64(n))) {
+		return float64(within)
+	}
+	// Packets that wait have one space less between them than they are.
+	return float64(within-1) + float64(end.Sub(before))/float64(after.Sub(before))
 }
 
 // median is the median delay of the packets, in seconds, those lost on the path infinitely

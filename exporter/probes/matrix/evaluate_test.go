@@ -85,10 +85,48 @@ func TestSaturatedCellReceivesTheLinksRate(t *testing.T) {
 	}
 }
 
+// A packet that comes 2 s after the others was not what a cell of 10 s received in 12 s.
+func TestStragglerTakesNothingOffTheRate(t *testing.T) {
+	for _, rate := range []float64{0, 312_500} {
+		l := link{rate: rate, queue: 110_000, delay: 30 * time.Millisecond}
+		s := segmentOf(1000, 10*time.Second)
+		packets := l.carry(1000, s)
+		want := *evaluate(packets, 1000, s, 0).Received
+		for i := len(packets) - 1; i >= 0; i-- {
+			if packets[i].arrived != 0 {
+				packets[i].arrived = packets[i].arrived.Add(2 * time.Second)
+				break
+			}
+		}
+		near(t, "received", *evaluate(packets, 1000, s, 0).Received, want, 0.002)
+	}
+}
+
+// Of a cell that lost most, there is no delay: not of the path.
+func TestDelaysOfTheFewThatArriveAreNotThoseOfThePath(t *testing.T) {
+	for _, c := range []struct {
+		lost int // of ten
+		told bool
+	}{{3, true}, {7, false}} {
+		l := link{delay: 20 * time.Millisecond}
+		s := segmentOf(100, 10*time.Second)
+		packets := l.carry(1000, s)
+		for i := range packets {
+			if i%10 < c.lost {
+				packets[i].arrived = 0
+			}
+		}
+		m := evaluate(packets, 1000, s, 0)
+		if (m.Delay != nil) != c.told || (m.Bound != nil) != c.told || (m.IPDV != nil) != c.told {
+			t.Errorf("%d of ten lost: delay %v, IPDV %v", c.lost, m.Delay, m.IPDV)
+		}
+	}
+}
+
 func TestFarClocksOffsetChangesNoRateAndNoIPDV(t *testing.T) {
 	s := segmentOf(1000, time.Second)
-	right := link{rate: 312_500, queue: 110_000}
-	wrong := link{rate: 312_500, queue: 110_000, clock: -5 * time.Second}
+	right := link{rate: 812_500, queue: 110_000}
+	wrong := link{rate: 812_500, queue: 110_000, clock: -5 * time.Second}
 	a, b := evaluate(right.carry(1000, s), 1000, s, 0), evaluate(wrong.carry(1000, s), 1000, s, 0)
 	near(t, "received", *b.Received, *a.Received, 1e-9)
 	near(t, "IPDV", *b.IPDV, *a.IPDV, 1e-9)

@@ -43,19 +43,22 @@ type Once struct {
 // Figures are those of a cell. Rates are in IP octets a second, times in seconds. What is
 // not known is nil.
 type Figures struct {
-	Sent     *float64 `json:"sent_bytes_per_second,omitempty"`
+	Sent *float64 `json:"sent_bytes_per_second,omitempty"`
+	// Received came in a time as long as was sent; what came later counts for no rate.
 	Received *float64 `json:"received_bytes_per_second,omitempty"`
 	// Loss is the share of the packets sent that the path lost.
 	Loss *float64 `json:"loss_ratio,omitempty"`
 	// Shortfall is the share of the planned packets that the sender did not send in time;
 	// of several repetitions the largest, since one bad one makes the others suspect.
 	Shortfall *float64 `json:"sender_shortfall_ratio,omitempty"`
-	// Delay is the median of the packets that arrived, true to Bound; nil where no delay is
-	// valid. Bound is the largest of several repetitions.
+	// Delay is the median of all packets but those that a host dropped, lost ones infinitely
+	// late, true to Bound; nil where no delay is valid, or half is lost. Bound is the largest of
+	// several repetitions.
 	Delay *float64 `json:"delay_median_seconds,omitempty"`
 	Bound *float64 `json:"delay_error_bound_seconds,omitempty"`
 	// IPDV is the mean of the absolute differences in delay of packets sent one after the
-	// other (RFC 5481 section 4.1).
+	// other (RFC 5481 section 4.1); nil where more than half was lost: those that come through in
+	// pairs then are no sample of all.
 	IPDV *float64 `json:"mean_absolute_ipdv_seconds,omitempty"`
 	// Spread is the largest minus the smallest receiver rate of several repetitions.
 	Spread *float64 `json:"received_spread_bytes_per_second,omitempty"`
