@@ -61,7 +61,7 @@ var (
 	// LoadedLoss is oneway_saturation_loss_ratio.
 	LoadedLoss = &Desc{
 		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Labels: perDirection,
-		Help:   "Share of the packets sent under load in the last run that the path lost, those that the receiving host dropped left out; of a sweep or search in the step that brought most through.",
+		Help:   "Share of the packets sent under load in the last run that the path lost, those that the receiving host dropped left out; of a sweep in the step that brought most through, of a search in the part of it that stands for its result.",
 		Absent: "Before the first completed run.",
 		Source: "RFC 7680 section 4.1",
 	}
@@ -151,14 +151,14 @@ var (
 	// SweepThroughput is oneway_sweep_throughput_bytes_per_second.
 	SweepThroughput = &Desc{
 		Name: "oneway_sweep_throughput_bytes_per_second", Kind: Gauge, Labels: perStep,
-		Help:   "IP octets a second that came through at a step of the last rate sweep, by offered rate.",
+		Help:   "IP octets a second that came through at a step of the last rate sweep, by offered rate. Each step is a burst from an idle link: a token bucket, which refills between the steps, passes more for a while than it sustains.",
 		Absent: "Before the first completed sweep.",
 		Source: "Halepovic 2008 figure 2",
 	}
 	// SweepLoss is oneway_sweep_loss_ratio.
 	SweepLoss = &Desc{
 		Name: "oneway_sweep_loss_ratio", Kind: Gauge, Labels: perStep,
-		Help:   "Share of the packets lost at a step of the last rate sweep, by offered rate.",
+		Help:   "Share of the packets lost at a step of the last rate sweep, a burst from an idle link, by offered rate.",
 		Absent: "Before the first completed sweep.",
 		Source: "Halepovic 2008 figure 2",
 	}
@@ -172,8 +172,8 @@ var (
 	// SearchMaximum is oneway_search_max_capacity_bytes_per_second.
 	SearchMaximum = &Desc{
 		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second.",
-		Absent: "Before the first completed search, and where it found none.",
+		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second: what the link sustains when it is full, without a pause.",
+		Absent: "Before the first completed search, and after one that never filled the link.",
 		Source: "RFC 9097 section 6",
 	}
 	// SweepLossless is oneway_sweep_lossless_bytes_per_second.
@@ -197,7 +197,7 @@ var (
 	// MatrixReceived is oneway_matrix_received_bytes_per_second.
 	MatrixReceived = &Desc{
 		Name: "oneway_matrix_received_bytes_per_second", Kind: Gauge, Labels: perCell,
-		Help:   "IP octets a second at the receiver, the median of the cell's repetitions in the last run.",
+		Help:   "IP octets a second at the receiver in a time as long as the cell was sent in, the median of its repetitions in the last run; packets that came later count for no rate.",
 		Absent: "Before the first completed run.",
 		Source: "D-ITG report, sections 2.1.1 and 2.2.3",
 	}
@@ -226,7 +226,7 @@ var (
 	MatrixIPDV = &Desc{
 		Name: "oneway_matrix_mean_absolute_ipdv_seconds", Kind: Gauge, Labels: perCell,
 		Help:   "Mean of the absolute differences in delay (IPDV) of packets of the cell that were sent one after the other and both arrived, in seconds, the median of its repetitions.",
-		Absent: "Without two such packets, and where a clock was set.",
+		Absent: "Without two such packets, where a clock was set, and where more than half of the packets were lost: those that come through in pairs then are no sample of all.",
 		Source: "RFC 3393; RFC 5481 section 4.1",
 	}
 	// MatrixLoss is oneway_matrix_loss_ratio.

@@ -17,8 +17,11 @@ const testSaturateHelp = `Fill the link with UDP, one direction after the other.
 Mode fixed offers one rate, which must be more than the link carries: what comes
 through is its rate, and what a full queue adds to the delay of the idle link is the
 queue's delay; its size is between what the packets that came through and those that were
-dropped met. sweep raises the rate step by step and finds where loss begins. search
-adjusts the rate by delay and loss (RFC 9097) and finds the highest that the link carries.
+dropped met. sweep raises the rate step by step and finds where loss begins; each step is a
+burst from an idle link, so that a token bucket, full again, lets more through than it
+sustains. search adjusts the rate by delay and loss while one stream runs without a pause
+(RFC 9097) and finds what the link sustains when it is full. With a far end that is too old
+to report meanwhile its steps are bursts, too, and a note says so.
 Rates and sizes count IP packets, header included, no link layer.
 
 Examples:
@@ -136,7 +139,7 @@ func varies(yes bool) string {
 }
 
 func printSteps(out io.Writer, d *saturate.Direction) error {
-	t := newTable(out, "%s\n", d.Direction)
+	t := newTable(out, "%s: %s\n", d.Direction, d.StepsAre)
 	t.row("offered", "sent", "came through", "lost", "delay variation", "")
 	for _, s := range d.Steps {
 		variation, mark := "-", ""

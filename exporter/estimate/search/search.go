@@ -2,7 +2,8 @@
 // steps (Halepovic 2008, figure 2) or by the load adjustment of RFC 9097 section 8.
 //
 // Both are state machines without a clock: who sends asks Next for a step, sends it, and tells
-// Observe what came of it, until Next says that it is over. All rates are IP octets a second.
+// Observe what came of it, until Next says that it is over. A step of a Sweep is a burst from an
+// idle link; those of an Adjust follow each other without a pause, where the far end can. All rates are IP octets a second.
 package search
 
 import "time"
@@ -22,7 +23,8 @@ type Feedback struct {
 	// Packets left, of which Lost did not arrive; Reordered and Duplicate are sequence
 	// errors too (RFC 9097 section 8.1).
 	Packets, Lost, Reordered, Duplicate int
-	// DelayVariation is the largest delay of the step minus the smallest of the whole run.
+	// DelayVariation is the largest delay of the step minus the smallest of the whole run; of
+	// a part of a stream under way it is the mean in place of the largest, as in udpst.
 	// Below zero: not known.
 	DelayVariation time.Duration
 }

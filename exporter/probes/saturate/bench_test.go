@@ -28,6 +28,12 @@ type bench struct {
 
 func perform(t *testing.T, link *heavytest.Link, change func(*saturate.Options), directions ...string) (*bench, error) {
 	t.Helper()
+	return performOver(t, link, link, change, directions...)
+}
+
+// performOver runs it over a carrier that has this link in it.
+func performOver(t *testing.T, c heavy.Carrier, link *heavytest.Link, change func(*saturate.Options), directions ...string) (*bench, error) {
+	t.Helper()
 	shared, own := heavy.DefaultOptions(), saturate.DefaultOptions()
 	shared.Directions = directions
 	if change != nil {
@@ -53,7 +59,7 @@ func perform(t *testing.T, link *heavytest.Link, change func(*saturate.Options),
 		}
 		return nil
 	}
-	if err := kind.Perform(t.Context(), heavy.NewSession(link, heavy.SessionOptions{}), b.run); err != nil {
+	if err := kind.Perform(t.Context(), heavy.NewSession(c, heavy.SessionOptions{}), b.run); err != nil {
 		return b, err
 	}
 	heavy.NewValues(b.sink, "office", "saturate").Replace(func(v *heavy.Values) { kind.Publish(v, b.run) })

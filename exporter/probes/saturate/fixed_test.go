@@ -368,7 +368,7 @@ func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
 func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 	var plan stream.Plan
 	link := wibro()
-	c := &planned{link: link, plan: &plan}
+	c := &planKeeper{link: link, plan: &plan}
 	shared, own := heavy.DefaultOptions(), saturate.DefaultOptions()
 	kind, err := saturate.NewKind(shared, own)
 	if err != nil {
@@ -399,14 +399,14 @@ func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 	}
 }
 
-// planned keeps the plan of a transfer.
-type planned struct {
+// planKeeper keeps the plan of a transfer.
+type planKeeper struct {
 	link *heavytest.Link
 	plan *stream.Plan
 }
 
 // Carry is heavy.Carrier.
-func (c *planned) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress)) (*heavy.Carried, error) {
+func (c *planKeeper) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress)) (*heavy.Carried, error) {
 	*c.plan = p
 	return c.link.Carry(ctx, d, p, idle, progress)
 }

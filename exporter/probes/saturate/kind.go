@@ -55,8 +55,8 @@ func (k *Kind) bytes(d sample.Direction) int64 {
 			total += of(s.rate, s.duration)
 		}
 		return int64(total)
-	case ModeSearch: // the last step may go beyond the search's time
-		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration+k.opts.Search.Step))
+	case ModeSearch:
+		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration))
 	default:
 		n, _ := k.opts.idle(d)
 		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration) + 2*size*float64(n))
@@ -72,7 +72,7 @@ func (k *Kind) Duration() (t time.Duration) {
 				t += s.duration
 			}
 		case ModeSearch:
-			t += k.opts.Duration + k.opts.Search.Step
+			t += k.opts.Duration
 		default:
 			one := k.opts.idleTime(d) + k.opts.Duration
 			if k.opts.Together {

@@ -106,6 +106,48 @@ func hold(d *saturate.Direction, link lab.Link) error {
 	return err
 }
 
+// A search over the same link: one stream in each direction, which finds its rate within 3 %.
+func TestSearchOverTheEmulatedWiBroLinkFindsItsRate(t *testing.T) {
+	long(t, 20*time.Second)
+	for round := 1; ; round++ {
+		err := searchRound(t)
+		if err == nil {
+			return
+		}
+		if round == 5 {
+			t.Fatal(err)
+		}
+		t.Logf("round %d: %v", round, err)
+	}
+}
+
+func searchRound(t *testing.T) error {
+	profile, err := lab.LoadProfile("wibro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := lab.Start(t, lab.Options{Profile: profile})
+	shared := heavytest.FarEnd(t, netip.AddrPortFrom(network.Server.Addr4, 8620), network.Server.Do)
+	shared.DrainTimeout = 5 * time.Second
+	own := saturate.DefaultOptions()
+	own.Mode, own.Rate.Reverse, own.Duration = saturate.ModeSearch, 15e6/8, 8*time.Second
+	outcome := runOver(t, network, shared, own)
+	if len(outcome.Transfers) != 2 {
+		t.Errorf("%d transfers, want one in each direction", len(outcome.Transfers))
+	}
+	var wrong []error
+	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
+		d := outcome.Body.(*saturate.Result).Directions[i]
+		if d.Sustained == nil {
+			wrong = append(wrong, fmt.Errorf("%s: nothing found: %v", d.Direction, outcome.Notes))
+			continue
+		}
+		t.Logf("%s: %.0f octets/s, the link's %.0f; at the most %.0f", d.Direction, d.Sustained.Received, float64(link.Rate)/8, *d.Maximum)
+		wrong = append(wrong, near(d.Direction+" rate", d.Sustained.Received, float64(link.Rate)/8, 0.03))
+	}
+	return errors.Join(wrong...)
+}
+
 func near(what string, got, want, share float64) error {
 	if off := math.Abs(got-want) / want; off > share {
 		return fmt.Errorf("%s: %.0f, the link's is %.0f: %.1f %% off", what, got, want, 100*off)

@@ -63,11 +63,13 @@ type Sweep struct {
 	Beyond int `yaml:"beyond"`
 }
 
-// Search is the load adjustment of RFC 9097 section 8, with steps of Step in place of its
-// feedback interval.
+// Search is the load adjustment of RFC 9097 section 8, in one stream without a pause.
 type Search struct {
 	From heavy.PerDirection `yaml:"from"`
-	Step time.Duration      `yaml:"step"`
+	// Step is its feedback interval; where ten packets of the highest rate take longer,
+	// so long. With a far end that is too old for feedback, it is how long each step lasts, a
+	// second at the least.
+	Step time.Duration `yaml:"step"`
 	// Lower and Upper are the delay variations below which the rate grows, and above
 	// which it shrinks.
 	Lower time.Duration `yaml:"lower"`
@@ -89,7 +91,7 @@ func DefaultOptions() Options {
 		Duration: 30 * time.Second, Idle: Idle{Duration: 2 * time.Second, Interval: 40 * time.Millisecond},
 		Skip:   queue.DefaultSkip,
 		Sweep:  Sweep{Factor: search.DefaultFactor, Step: search.DefaultStep, MaxLoss: search.DefaultMaxLoss, Beyond: 2},
-		Search: Search{Step: time.Second, Lower: 30 * time.Millisecond, Upper: 90 * time.Millisecond},
+		Search: Search{Step: search.DefaultInterval, Lower: 30 * time.Millisecond, Upper: 90 * time.Millisecond},
 	}
 }
 
@@ -164,7 +166,7 @@ func (o *Options) checkDirection(d sample.Direction) error {
 		}
 	}
 	if o.Mode == ModeSearch {
-		if _, err := o.search(d, math.Inf(1)); err != nil {
+		if _, err := o.search(d, math.Inf(1), o.Duration, o.every(float64(o.Rate.Of(d)))); err != nil {
 			return &probe.OptionError{Key: "search", Problem: fmt.Sprintf("makes no %s search: %v", d, err)}
 		}
 	}
@@ -173,7 +175,7 @@ func (o *Options) checkDirection(d sample.Direction) error {
 	case ModeSweep:
 		longest = o.Sweep.Step
 	case ModeSearch:
-		longest = o.Search.Step
+		longest = o.Duration
 	}
 	if float64(o.Rate.Of(d))*longest.Seconds()/float64(o.PacketBytes) > 0.99*stream.MaxPackets {
 		return &probe.OptionError{Key: "rate." + d.String(), Problem: fmt.Sprintf(
@@ -201,11 +203,13 @@ func (o *Options) sweep(d sample.Direction) (*search.Sweep, error) {
 	})
 }
 
-// search is a fresh search of a direction, up to the rate that the responder allows.
-func (o *Options) search(d sample.Direction, allowed float64) (*search.Adjust, error) {
+// search is a fresh search of a direction, up to the rate that the responder allows. It begins
+// with a packet each interval of feedback at the least.
+func (o *Options) search(d sample.Direction, allowed float64, length, every time.Duration) (*search.Adjust, error) {
 	most := min(float64(o.Rate.Of(d)), allowed)
+	least := max(float64(o.Search.From.Of(d)), float64(o.PacketBytes)/every.Seconds())
 	return search.NewAdjust(search.AdjustOptions{
-		Min: min(float64(o.Search.From.Of(d)), most), Max: most, Interval: o.Search.Step,
-		Duration: o.Duration, Lower: o.Search.Lower, Upper: o.Search.Upper,
+		Min: min(least, most), Max: most, Interval: every,
+		Duration: length, Lower: o.Search.Lower, Upper: o.Search.Upper,
 	})
 }

@@ -95,20 +95,24 @@ func (d *Direction) publishSweep(v *heavy.Values) {
 	if d.Lossless != nil {
 		v.Set(metric.SweepLossless, *d.Lossless, d.Direction)
 	}
-	v.Set(metric.SweepMaximum, d.best().Received, d.Direction)
-	d.publishBest(v)
+	best := d.best()
+	v.Set(metric.SweepMaximum, best.Received, d.Direction)
+	d.publishStep(v, best)
 }
 
 func (d *Direction) publishSearch(v *heavy.Values) {
-	if d.Maximum != nil {
+	switch {
+	case d.Sustained != nil:
+		v.Set(metric.SearchMaximum, d.Sustained.Received, d.Direction)
+		d.publishStep(v, *d.Sustained)
+	case d.Maximum != nil && !d.Unlimited: // of steps that were transfers of their own
 		v.Set(metric.SearchMaximum, *d.Maximum, d.Direction)
-		d.publishBest(v)
+		d.publishStep(v, d.best())
 	}
 }
 
-// publishBest is about the step that brought most through.
-func (d *Direction) publishBest(v *heavy.Values) {
-	best := d.best()
+// publishStep is about the step that stands for the result.
+func (d *Direction) publishStep(v *heavy.Values, best Step) {
 	v.Set(metric.UDPOffered, best.Sent, d.Direction)
 	v.Set(metric.UDPShortfall, best.Shortfall, d.Direction)
 	v.Set(metric.LoadedLoss, best.Loss, d.Direction)

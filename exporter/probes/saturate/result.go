@@ -27,14 +27,23 @@ type Direction struct {
 	// Load is that of mode fixed.
 	Load   *Load         `json:"load,omitempty"`
 	Counts *heavy.Counts `json:"counts,omitempty"`
-	// Steps are those of modes sweep and search.
-	Steps []Step `json:"steps,omitempty"`
+	// Steps are those of modes sweep and search, and StepsAre says what they are: bursts from
+	// an idle link, or parts of one transfer.
+	Steps    []Step `json:"steps,omitempty"`
+	StepsAre string `json:"steps_are,omitempty"`
 	// Lossless is the highest rate up to which a sweep lost nothing.
 	Lossless *float64 `json:"lossless_bytes_per_second,omitempty"`
-	// Maximum is what a search found (RFC 9097 section 6).
-	Maximum *float64 `json:"maximum_bytes_per_second,omitempty"`
+	// Maximum is the highest rate of a second, or a step, of a search (RFC 9097 section 6).
+	// Sustained is what the search found: the highest mean of a quarter of its time, in its
+	// second half, when a token bucket is empty. With Unlimited the link was never full, and
+	// there is none.
+	Maximum   *float64 `json:"maximum_bytes_per_second,omitempty"`
+	Sustained *Step    `json:"sustained,omitempty"`
+	Unlimited bool     `json:"link_never_full,omitempty"`
 	// Dropped packets did arrive, and were lost in the receiving host for want of buffer.
 	Dropped uint64 `json:"socket_dropped_packets,omitempty"`
+
+	remarks []string // for the notes
 }
 
 // Load is what a constant load showed. See queue.Result.
@@ -90,16 +99,19 @@ type Bin struct {
 	Delays *[3]time.Duration `json:"delays_ns,omitempty"`
 }
 
-// Step is one rate of a sweep or search.
+// Step is one rate of a sweep or search, or a part of a search.
 type Step struct {
-	Offered   float64       `json:"offered_bytes_per_second"`
-	Duration  time.Duration `json:"duration_ns"`
-	Sent      float64       `json:"sent_bytes_per_second"`
-	Received  float64       `json:"received_bytes_per_second"`
-	Loss      float64       `json:"loss_ratio"`
-	Lossless  bool          `json:"lossless,omitempty"`
-	Shortfall float64       `json:"sender_shortfall_ratio"`
-	// Variation is the largest delay less the smallest of all steps; below zero: not known.
+	Offered  float64       `json:"offered_bytes_per_second"`
+	Duration time.Duration `json:"duration_ns"`
+	Sent     float64       `json:"sent_bytes_per_second"`
+	// Received came within as long as was sent; what came later counts for no rate.
+	Received  float64 `json:"received_bytes_per_second"`
+	Loss      float64 `json:"loss_ratio"`
+	Lossless  bool    `json:"lossless,omitempty"`
+	Shortfall float64 `json:"sender_shortfall_ratio"`
+	// Variation is the largest delay less the smallest of all steps, of packets that arrived;
+	// below zero: not known. It is not where more than half was lost: lost packets have no
+	// delay, and the rest is no sample of them.
 	Variation time.Duration `json:"delay_variation_ns"`
 	Counts    heavy.Counts  `json:"counts"`
 }
@@ -140,7 +152,12 @@ func (d *Direction) summary() (lines []probe.Result) {
 			line("queue", "%s", words(l.State))
 		}
 	}
-	if d.Maximum != nil {
+	switch {
+	case d.Sustained != nil:
+		line("highest rate", "%s", heavy.Rate(d.Sustained.Received).Words())
+	case d.Unlimited:
+		line("highest rate", "%s at the least", heavy.Rate(*d.Maximum).Words())
+	case d.Maximum != nil:
 		line("highest rate", "%s", heavy.Rate(*d.Maximum).Words())
 	}
 	if best := d.best(); len(d.Steps) > 0 && d.Maximum == nil {
@@ -207,6 +224,9 @@ func (d *Direction) notes() (notes []string) {
 	}
 	if d.Dropped > 0 {
 		note("%d packets arrived and were dropped by the receiving host itself: it is too slow for this rate, or its buffer too small (net.core.rmem_max)", d.Dropped)
+	}
+	for _, one := range d.remarks {
+		note("%s", one)
 	}
 	l := d.Load
 	if l == nil {

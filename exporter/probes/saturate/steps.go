@@ -24,6 +24,7 @@ func (k *Kind) sweep(ctx context.Context, s *heavy.Session, r *heavy.Run, d samp
 		return nil, fmt.Errorf("saturate: %w", err)
 	}
 	out := k.begin(d)
+	out.StepsAre = apart(k.opts.Sweep.Step)
 	err = k.walk(ctx, s, r, d, sweep, out)
 	for i, one := range sweep.Steps() {
 		out.Steps[i].Loss, out.Steps[i].Lossless = one.Loss, one.Lossless
@@ -34,13 +35,25 @@ func (k *Kind) sweep(ctx context.Context, s *heavy.Session, r *heavy.Run, d samp
 	return out, err
 }
 
-// search lets the load adjustment choose the rates.
-func (k *Kind) search(ctx context.Context, s *heavy.Session, r *heavy.Run, d sample.Direction) (*Direction, error) {
-	adjust, err := k.opts.search(d, k.allowed(s))
+// apart says what steps are that are transfers of their own.
+func apart(step time.Duration) string {
+	return fmt.Sprintf("bursts of %v, each from an idle link: its queue is empty then, and a token bucket full", step)
+}
+
+// leastApart is how long the steps of a search last that are transfers of their own.
+const leastApart = time.Second
+
+// searchApart is the search with a far end that knows no feedback. Between the steps the link
+// is idle, which a search is not to be.
+func (k *Kind) searchApart(ctx context.Context, s *heavy.Session, r *heavy.Run, d sample.Direction) (*Direction, error) {
+	step := max(k.opts.Search.Step, leastApart)
+	adjust, err := k.opts.search(d, k.allowed(s), k.opts.Duration, step)
 	if err != nil {
 		return nil, fmt.Errorf("saturate: %w", err)
 	}
 	out := k.begin(d)
+	out.StepsAre = apart(step)
+	out.remark("the far end is too old to steer a stream under way: the steps were %s; the rate found may be too high by what a bucket lets through", out.StepsAre)
 	err = k.walk(ctx, s, r, d, adjust, out)
 	if rate, ok := adjust.Maximum(); ok {
 		out.Maximum = &rate
@@ -85,8 +98,8 @@ func feedback(t *heavy.Transfer, least *time.Duration) search.Feedback {
 		Packets: t.Counts.Sent - t.HostDropped(), Lost: t.Counts.Lost - t.HostDropped(), Reordered: t.Counts.Reordered, Duplicate: t.Counts.Duplicated,
 		DelayVariation: -1,
 	}
-	var left, came spans
-	var leftBytes, cameBytes, most int64
+	var left spans
+	var leftBytes, most int64
 	largest := time.Duration(math.MinInt64)
 	for i := range t.Packets {
 		p := &t.Packets[i]
@@ -97,27 +110,27 @@ func feedback(t *heavy.Transfer, least *time.Duration) search.Feedback {
 		leftBytes += int64(p.IPBytes)
 		most = max(most, int64(p.IPBytes))
 		if d := t.Delay(i); d.Reason != sample.NoStamp {
-			came.add(p.Arrived.At)
-			cameBytes += int64(p.IPBytes)
 			largest = max(largest, d.Value)
 			*least = min(*least, d.Value)
 		}
 	}
 	// n packets of one size have n-1 intervals.
-	f.Sent, f.Received = rateOf(leftBytes-most, left), rateOf(cameBytes-most, came)
-	if cameBytes > 0 {
+	took := left.last.Sub(left.first)
+	if took > 0 {
+		f.Sent = float64(leftBytes-most) / took.Seconds()
+	}
+	came := arrivalsOf(t)
+	f.Received = came.rate(0, took)
+	if largest >= *least && told(f.Lost, f.Packets) {
 		f.DelayVariation = largest - *least
 	}
 	return f
 }
 
-func rateOf(octets int64, s spans) float64 {
-	took := s.last.Sub(s.first)
-	if octets <= 0 || took <= 0 {
-		return 0
-	}
-	return float64(octets) / took.Seconds()
-}
+// told tells whether the delays of what arrived are those of the link: not where more than half was
+// lost. Packets that are lost have no delay, or an infinite one (RFC 7679 section 5.2), and
+// what is left of so many is no sample of them.
+func told(lost, of int) bool { return 2*lost <= of }
 
 func ratio(part, of int) float64 {
 	if of == 0 {

@@ -1,6 +1,7 @@
 package saturate_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
 )
 
 // halepovic's downlink: 1.5 Mb/s; the steps go over it.
@@ -88,4 +91,39 @@ func TestSearchKeepsToTheTokensRate(t *testing.T) {
 			t.Errorf("a step offers %.0f octets/s of payload, the token allows %.0f", payload, allowed)
 		}
 	}
+}
+
+// One transfer is as long as the whole search: both limits hold for its plan, of which the
+// responder judges.
+func TestSearchWithoutAPauseKeepsToTheToken(t *testing.T) {
+	own := saturate.DefaultOptions()
+	own.Mode = saturate.ModeSearch
+	kind, err := saturate.NewKind(heavy.DefaultOptions(), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := control.Limits{BytesPerSecond: 1e5, Duration: 10 * time.Second}
+	run := &heavy.Run{Directions: sampleForward()}
+	c := &planned{Steered: heavytest.Steered{Link: heavytest.Link{Rate: 50_000, Queue: 20_000}}}
+	if err := kind.Perform(t.Context(), heavy.NewSession(c, heavy.SessionOptions{Limits: limits}), run); err != nil {
+		t.Fatal(err)
+	}
+	if rate, unpaced := c.plan.PeakRate(); unpaced || rate > limits.BytesPerSecond*1.0001 || c.plan.Duration() > limits.Duration {
+		t.Errorf("%v of %.0f octets/s, the token allows %+v", c.plan.Duration(), rate, limits)
+	}
+	if d := run.Body.(*saturate.Result).Directions[0]; d.Sustained == nil || len(run.Notes) == 0 || !strings.Contains(run.Notes[0], "which is what the token allows") {
+		t.Errorf("%+v, %q", d.Sustained, run.Notes)
+	}
+}
+
+// planned keeps the plan that was asked for.
+type planned struct {
+	heavytest.Steered
+	plan plan
+}
+
+// Steer is heavy.Steerer.
+func (p *planned) Steer(ctx context.Context, d sample.Direction, asked plan, progress func(heavy.Progress), steer stream.Steer) (*heavy.Carried, error) {
+	p.plan = asked
+	return p.Steered.Steer(ctx, d, asked, progress, steer)
 }
