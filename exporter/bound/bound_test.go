@@ -128,6 +128,23 @@ func TestErrorOfAStampFollowsItsOriginAndHowLongItWasHeld(t *testing.T) {
 	}
 }
 
+// The kernel's stamps are late by up to their limit, and never early: so is the time between two.
+func TestSpacingOfStampsIsOffByOneLimitOfTheKernelAndByTwoOfOthers(t *testing.T) {
+	e := Ends{Near: Host{Moderation: 50 * us}, Far: Host{Conversion: CardConversion}}
+	trusted := Ends{Near: Host{Calibrated: Calibration{Origin: sample.Kernel, Trusted: true, Largest: 3 * us}}}
+	for name, c := range map[string]struct{ got, want time.Duration }{
+		"kernel, near":       {e.Spacing(sample.Reverse, sample.Stamp{Origin: sample.Kernel}), KernelError + 50*us},
+		"kernel, far":        {e.Spacing(sample.Forward, sample.Stamp{Origin: sample.Kernel}), KernelError},
+		"card, far":          {e.Spacing(sample.Forward, sample.Stamp{Origin: sample.Hardware}), 2 * (CardError + CardConversion)},
+		"calibrated":         {trusted.Spacing(sample.Reverse, sample.Stamp{Origin: sample.Kernel}), 3 * us},
+		"calibrated, of far": {trusted.Spacing(sample.Forward, sample.Stamp{Origin: sample.Kernel}), KernelError},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %v, want %v", name, c.got, c.want)
+		}
+	}
+}
+
 func TestLowConfidenceIsADelayBelowItsBound(t *testing.T) {
 	for _, c := range []struct {
 		d    sample.Delay

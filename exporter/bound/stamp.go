@@ -94,6 +94,23 @@ func (e *Ends) Stamps(dir sample.Direction, sent, received sample.Stamp) time.Du
 	return Sum(e.Near.sent(sent), e.Far.received(received))
 }
 
+// Spacing is how far the time between two receive stamps of this origin may be off. The
+// kernel's come late and never early, so that one limit covers both; others may be off to either side.
+func (e *Ends) Spacing(dir sample.Direction, received sample.Stamp) time.Duration {
+	h := &e.Far
+	if dir == sample.Reverse {
+		h = &e.Near
+	}
+	limit := h.received(received)
+	if c := &h.Calibrated; c.Trusted && c.Origin == received.Origin {
+		limit = max(c.Largest, received.Held)
+	}
+	if received.Origin == sample.Kernel {
+		return limit
+	}
+	return Sum(limit, limit)
+}
+
 // Delay is the one-way delay between two stamps with its bound, given what both clocks
 // together may be off by. Its reason is sample.NoStamp where a stamp is missing; with any
 // other reason there is a value, if not always a valid one.

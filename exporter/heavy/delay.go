@@ -112,3 +112,14 @@ func (t *Transfer) StampError() (most time.Duration) {
 	}
 	return most
 }
+
+// SpacingError is how far the time between two arrivals of this transfer may be off for the
+// receiver's stamps: the largest of the origins that occur. What the far end's interface holds back is not known here.
+func (t *Transfer) SpacingError() (most time.Duration) {
+	for i := range t.Packets {
+		if p := &t.Packets[i]; p.stamped() {
+			most = max(most, t.ends.Spacing(t.Direction, p.Arrived))
+		}
+	}
+	return most
+}

@@ -113,7 +113,11 @@ func Groups() []Group {
 			MatrixShortfall,
 		}},
 		{"Capacity", []*Desc{
+			PathCapacity,
+			PathCapacityBound,
+			PathCapacityHidden,
 			Capacity,
+			CapacityBound,
 			TrainCapacity,
 			TrainDispersion,
 			Trains,

@@ -251,8 +251,36 @@ var (
 	Capacity = &Desc{
 		Name: "oneway_capacity_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, PacketBytesL, QuantileL},
 		Help:   "Capacity by packet trains, in IP octets a second: quantile (0.05, 0.5, 0.95) of the trains of a size in the last run, b = (N-1) L / dispersion.",
-		Absent: "Where too few trains were clean; oneway_trains_total says why.",
+		Absent: "Where too few trains were clean (oneway_trains_total says why), or they disagree, or longer ones show a token bucket.",
 		Source: "WPI EvDO report section 2.2.1; RFC 5136 section 2.3",
+	}
+	// CapacityBound is oneway_capacity_error_bound_bytes_per_second.
+	CapacityBound = &Desc{
+		Name: "oneway_capacity_error_bound_bytes_per_second", Kind: Gauge, Labels: perSize,
+		Help:   "How far the capacity of a size may be off the median of its trains: their stamps, and how far they differ.",
+		Absent: "As oneway_capacity_bytes_per_second is.",
+		Source: "exporter/estimate/capacity",
+	}
+	// PathCapacity is oneway_path_capacity_bytes_per_second.
+	PathCapacity = &Desc{
+		Name: "oneway_path_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Help:   "Capacity by packet trains in the last run, in IP octets a second: the median of the largest size that has one and is not fragmented.",
+		Absent: "Where no size has a capacity.",
+		Source: "WPI EvDO report section 2.2.1; RFC 5136 section 2.3",
+	}
+	// PathCapacityBound is oneway_path_capacity_error_bound_bytes_per_second.
+	PathCapacityBound = &Desc{
+		Name: "oneway_path_capacity_error_bound_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Help:   "How far oneway_path_capacity_bytes_per_second may be off: the trains' stamps, and how far they differ.",
+		Absent: "As oneway_path_capacity_bytes_per_second is.",
+		Source: "exporter/estimate/capacity",
+	}
+	// PathCapacityHidden is oneway_path_capacity_hidden_bucket_bytes.
+	PathCapacityHidden = &Desc{
+		Name: "oneway_path_capacity_hidden_bucket_bytes", Kind: Gauge, Labels: perDirection,
+		Help:   "Octets above which a token bucket that halves the rate, or more, would not have shown in the trains of the last run: the capacity is then that of the line before it.",
+		Absent: "As oneway_path_capacity_bytes_per_second is.",
+		Source: "exporter/estimate/capacity",
 	}
 	// TrainCapacity is oneway_train_capacity_bytes_per_second.
 	TrainCapacity = &Desc{
@@ -270,7 +298,7 @@ var (
 	// Trains is oneway_trains_total.
 	Trains = &Desc{
 		Name: "oneway_trains_total", Kind: Counter, Labels: []string{Path, Probe, Direction, PacketBytesL, ResultL},
-		Help:   "Trains sent, by result: clean, or why it says nothing (lost, reordered, duplicated, unstamped, sender_pace, coalesced, batched, token_bucket).",
+		Help:   "Trains sent, by result: clean, or why it says nothing (lost, reordered, duplicated, unstamped, sender_pace, coalesced, batched, token_bucket, interleaved, too_short).",
 		Source: "WPI EvDO report section 3.2.4",
 	}
 	// PathMTU is oneway_path_mtu_bytes.

@@ -63,16 +63,16 @@ func TestSummaryHasAColumnADirection(t *testing.T) {
 }
 
 func TestRefusedTrainsArePrintedAsSuch(t *testing.T) {
-	fragmented, rate := true, 312_500.0
+	fragmented, rate, bound := true, 312_500.0, 1_500.0
 	var out bytes.Buffer
 	err := printTrain(&out, &train.Result{Directions: []*train.Direction{{Way: "forward", Sizes: []*train.Size{
-		{PayloadBytes: 1472, PacketBytes: 1500, Median: &rate, P5: &rate, P95: &rate, Fragmented: &fragmented, Trains: map[string]int{"clean": 30, "lost": 2}},
+		{PayloadBytes: 1472, PacketBytes: 1500, Median: &rate, Bound: &bound, P5: &rate, P95: &rate, Fragmented: &fragmented, Trains: map[string]int{"clean": 30, "lost": 2}},
 		{PayloadBytes: 800, PacketBytes: 828, Refusal: "x", Trains: map[string]int{"sender_pace": 9}},
 	}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"2.5 Mb/s", "30 clean, 2 lost", "fragmented", "9 sender pace"} {
+	for _, want := range []string{"2.5 Mb/s", "±", "12 kb/s", "30 clean, 2 lost", "fragmented", "9 sender pace"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -37,6 +37,7 @@ func testTrainCommand(parent *kingpin.CmdClause) {
 	cmd.Flag("size", "UDP payload of the packets; repeatable.").Default(texts(o.PayloadBytes)...).IntsVar(&sizes)
 	cmd.Flag("trains", "Clean trains wanted of each size.").Default(strconv.Itoa(o.Trains)).IntVar(&o.Trains)
 	cmd.Flag("packets", "Packets in a train.").Default(strconv.Itoa(o.TrainPackets)).IntVar(&o.TrainPackets)
+	cmd.Flag("long", "Packets in three long trains, which look for a token bucket; 0: none.").Default(strconv.Itoa(o.LongTrainPackets)).IntVar(&o.LongTrainPackets)
 	cmd.Flag("interval", "From train to train.").Default("200ms").DurationVar(&o.TrainInterval)
 	cmd.Flag("pause", "Silence after each ten trains.").Default("1s").DurationVar(&o.GroupPause)
 	cmd.Flag("no-path-mtu", "Do not search for the path's MTU.").BoolVar(&noMTU)
@@ -57,7 +58,7 @@ func printTrain(out io.Writer, body any) error {
 		return fmt.Errorf("a result of type %T", body)
 	}
 	t := newTable(out, "")
-	t.row("direction", "payload", "IP bytes", "capacity", "5th percentile", "95th", "dispersion", "trains", "")
+	t.row("direction", "payload", "IP bytes", "capacity", "±", "5th percentile", "95th", "dispersion", "trains", "")
 	for _, d := range r.Directions {
 		for _, z := range d.Sizes {
 			dispersion := "-"
@@ -68,7 +69,7 @@ func printTrain(out io.Writer, body any) error {
 			if z.Fragmented != nil && *z.Fragmented {
 				mark = "fragmented"
 			}
-			t.row(d.Way, strconv.Itoa(z.PayloadBytes), strconv.Itoa(z.PacketBytes), rateOf(z.Median), rateOf(z.P5), rateOf(z.P95),
+			t.row(d.Way, strconv.Itoa(z.PayloadBytes), strconv.Itoa(z.PacketBytes), rateOf(z.Median), rateOf(z.Bound), rateOf(z.P5), rateOf(z.P95),
 				dispersion, trainCounts(z.Trains), mark)
 		}
 	}

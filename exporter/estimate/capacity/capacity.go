@@ -6,10 +6,18 @@
 // needs the two clocks to agree.
 //
 // A train says something of the link only if nothing else has spread, or gathered, its
-// packets. What did is its Result; see there.
+// packets. What did is its Result; see there. How far its dispersion may be off is bounded
+// by the receiver's stamps, its clock's rate and how far arrivals lie off even distances
+// (Verdict.Error), and the result of several trains by what these say and by how far they
+// differ (Summary).
+//
+// Trains cannot tell everything. A shaper whose bucket holds more than the longest train
+// shows the rate of the line before it; and traffic of others that is even over a train's
+// time slows all of them alike: the value is then what is left to a train.
 package capacity
 
 import (
+	"math"
 	"time"
 
 	"oneway.example/exporter/instant"
@@ -34,13 +42,21 @@ type Train struct {
 
 // Options of Judge. The zero value is good.
 type Options struct {
-	// StampError is how far a stamp may be off, of either end. Zero: DefaultStampError.
+	// StampError is how far the time between two of the receiver's stamps may be off. Zero:
+	// TypicalStampError.
 	StampError time.Duration
+	// Drift is by what share of itself a time by the receiver's clock may be off; what is
+	// less than Oscillator is that.
+	Drift float64
 }
 
-// DefaultStampError is what a kernel's software stamp may be off by (see the lab's notes:
-// p99 of kernel to kernel over veth is 1.5 us).
-const DefaultStampError = 2 * time.Microsecond
+const (
+	// TypicalStampError is what a kernel's software stamp is off by on a host that is not
+	// busy: p99 of kernel to kernel over veth is 1.5 us. Groups and pauses are looked for by it.
+	TypicalStampError = 2 * time.Microsecond
+	// Oscillator is how far one that nothing disciplines may run wrong.
+	Oscillator = 100e-6
+)
 
 // Result says whether a train is clean, or why it says nothing.
 type Result uint8
@@ -70,13 +86,18 @@ const (
 	Batched
 	// TokenBucket: the first packets came faster than the rest: a shaper lets a burst
 	// pass at the rate of the line before it. A train that is no longer than the burst
-	// cannot be told from one on a faster link: hold the capacity against the rate under load.
+	// cannot be told from one on a faster link: longer ones can.
 	TokenBucket
+	// Interleaved: the mean time between arrivals is well above the median: packets of
+	// others were in between, or the link paused.
+	Interleaved
+	// TooShort: stamps and clock may be off by more than a tenth of the dispersion.
+	TooShort
 )
 
 // Results lists all values in order.
 func Results() []Result {
-	return []Result{Clean, Lost, Reordered, Duplicated, Unstamped, SenderPace, Coalesced, Batched, TokenBucket}
+	return []Result{Clean, Lost, Reordered, Duplicated, Unstamped, SenderPace, Coalesced, Batched, TokenBucket, Interleaved, TooShort}
 }
 
 // String is the value of the metric label `result`.
@@ -100,6 +121,10 @@ func (r Result) String() string {
 		return "batched"
 	case TokenBucket:
 		return "token_bucket"
+	case Interleaved:
+		return "interleaved"
+	case TooShort:
+		return "too_short"
 	}
 	return "invalid"
 }
@@ -117,7 +142,23 @@ type Verdict struct {
 	// the sender. MeanGap is the mean time between two arrivals.
 	// All of them, and Capacity, are without the first Skipped packets.
 	Dispersion, SentDispersion, MeanGap time.Duration
+	// Error is how far Dispersion may be off what the link alone makes it: the receiver's
+	// stamps and clock, and how far arrivals lie off even distances.
+	Error time.Duration
+	// wanders: arrivals lie off even distances as gaps that were made longer each for itself make them.
+	wanders bool
 	// Skipped is how many packets at the begin were left out, for the sender paused after
 	// them until the link was idle; a quarter of the train at the most.
 	Skipped int
 }
+
+// interval is what the capacity may be, given Error.
+func (v *Verdict) interval() (low, high float64) {
+	if low = v.octets() / (v.Dispersion + v.Error).Seconds(); v.Error >= v.Dispersion {
+		return low, math.Inf(1)
+	}
+	return low, v.octets() / (v.Dispersion - v.Error).Seconds()
+}
+
+// octets came within Dispersion.
+func (v *Verdict) octets() float64 { return v.Capacity * v.Dispersion.Seconds() }

@@ -7,15 +7,16 @@ import (
 
 // groups is how a train falls into groups of packets without a gap.
 type groups struct {
-	// small counts the gaps that are none, late those of them in the train's last quarter,
-	// several the groups of more than one packet.
+	// small counts the gaps that are none, late those of them in the train's last quarter, of
+	// two gaps at the least, several the groups of more than one packet.
 	small, late, several int
 	// between are the times from group to group, begin to begin.
 	between []float64
 }
 
 func groupsOf(gaps []float64, none float64) (g groups) {
-	since := 0.0
+	g.between = make([]float64, 0, len(gaps))
+	since, late := 0.0, min(len(gaps)*3/4, len(gaps)-2)
 	within := false
 	for i, gap := range gaps {
 		since += gap
@@ -24,7 +25,7 @@ func groupsOf(gaps []float64, none float64) (g groups) {
 			if !within {
 				g.several++
 			}
-			if within = true; i >= len(gaps)*3/4 {
+			if within = true; i >= late {
 				g.late++
 			}
 			continue

@@ -3,6 +3,7 @@ package capacity
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -23,33 +24,109 @@ const (
 	// token bucket, and certain by how many standard errors.
 	faster  = 0.7
 	certain = 5
+	// tail is how many gaps at least a bucket must leave to its rate, of few half of them.
+	tail = 4
 	// harmless is the share of the train's dispersion that the widest gap between groups may
 	// have: what the groups have done to the first and the last packet is less than that.
 	harmless = 0.03
+	// vague is the share of the dispersion that stamps and clock may make up.
+	vague = 0.1
+	// others is by what share of the median the mean gap may be above it, where it is by more
+	// than surely standard errors of the median.
+	others = 0.05
+	surely = 4
+	// wanders is how many times the variance of gaps that of arrivals may be: half of it, if
+	// each packet was held up for itself; a sixth of the number of gaps times it, if each gap
+	// was made longer for itself, as by packets of others. It is looked at where gaps vary by
+	// more than the share calm.
+	wanders = 1.2
+	calm    = 0.02
 )
 
 // Judge looks at one train.
 func Judge(t Train, o Options) Verdict {
 	if o.StampError <= 0 {
-		o.StampError = DefaultStampError
+		o.StampError = TypicalStampError
 	}
+	o.Drift = max(o.Drift, Oscillator)
 	v := Verdict{IPBytes: t.IPBytes}
 	if v.incomplete(t.Packets) {
 		return v
 	}
 	v.measure(t.Packets)
-	if v.coalesced(gapsOf(t.Packets), min(o.StampError.Seconds(), near*v.MeanGap.Seconds())) {
+	typical := min(o.StampError, TypicalStampError)
+	if v.coalesced(gapsOf(t.Packets), min(typical.Seconds(), near*v.MeanGap.Seconds())) || v.tooShort(o) {
 		return v
 	}
-	left, ok := v.unpaced(t.Packets, o.StampError)
-	if !ok {
+	left, ok := v.unpaced(t.Packets, typical)
+	if !ok || v.tooShort(o) {
 		return v
 	}
-	if gaps := gapsOf(left); !v.batched(gaps, near*v.MeanGap.Seconds()) {
-		v.bucket(gaps)
+	gaps := gapsOf(left)
+	g := groupsOf(gaps, near*v.MeanGap.Seconds())
+	if !v.batched(gaps, &g) && !v.bucket(gaps) {
+		v.uneven(gaps, &g)
 	}
 	return v
 }
+
+// tooShort sets Error to that of stamps and clock, and looks whether it is too much.
+func (v *Verdict) tooShort(o Options) bool {
+	v.Error = o.StampError + time.Duration(o.Drift*float64(v.Dispersion))
+	if float64(v.Error) <= vague*float64(v.Dispersion) {
+		return false
+	}
+	v.Result = TooShort
+	v.Evidence = fmt.Sprintf("%d octets came within %v, and stamps may be off by %v; want longer trains",
+		int(v.octets()+0.5), v.Dispersion, v.Error)
+	return true
+}
+
+// uneven adds to Error what arrivals off even distances may have done to the dispersion, and looks
+// whether that is too much.
+//
+// Groups may have held up the first packet or the last for as long as one lasts, in each train
+// alike; what else scatters does so from train to train, too. Where most gaps are
+// alike and the mean is longer, others' packets have made it so.
+func (v *Verdict) uneven(gaps []float64, g *groups) {
+	even := mean(gaps)
+	usual, uncertain := median(gaps)
+	scatter, variance := max(0, squares(gaps, even))/float64(len(gaps)+1), 0.0
+	for _, gap := range gaps {
+		variance += (gap - even) * (gap - even) / float64(len(gaps))
+	}
+	v.wanders = variance > calm*calm*even*even && scatter > wanders*variance
+	off, inserted := math.Sqrt(scatter), 0.0
+	if float64(g.small) >= grouped*float64(len(gaps)) && len(g.between) > 0 {
+		off = max(off, g.widest())
+	} else if longer := even - usual; longer > surely*uncertain {
+		inserted = longer / usual
+		v.wanders = false // Error has it
+		off = max(off, longer*float64(len(gaps)))
+	}
+	v.Error += time.Duration(1e9 * off)
+	if inserted <= others && v.Error <= v.Dispersion/4 {
+		return
+	}
+	v.Result = Interleaved
+	v.Evidence = fmt.Sprintf("packets came %v apart in the mean, %v in the median, and the last of them may be off by %v",
+		v.MeanGap.Round(time.Microsecond), time.Duration(1e9*usual).Round(time.Microsecond), v.Error.Round(time.Microsecond))
+}
+
+// median is that, and its standard error by the median absolute deviation, which a few long gaps do not change.
+func median(gaps []float64) (usual, uncertain float64) {
+	s := slices.Clone(gaps)
+	slices.Sort(s)
+	usual = middle(s)
+	for i := range s {
+		s[i] = math.Abs(s[i] - usual)
+	}
+	slices.Sort(s)
+	return usual, 1.25 * 1.48 * middle(s) / math.Sqrt(float64(len(s)))
+}
+
+// middle is the median of what is ascending.
+func middle(s []float64) float64 { return (s[(len(s)-1)/2] + s[len(s)/2]) / 2 }
 
 // measure takes the times and the capacity from these packets.
 func (v *Verdict) measure(packets []Packet) {
@@ -114,10 +191,9 @@ func (v *Verdict) coalesced(gaps []float64, none float64) bool {
 
 // batched looks for groups, of which a long train bears small ones: the first packet's stamp
 // and the last one's are each wrong by less than a gap between groups.
-func (v *Verdict) batched(gaps []float64, none float64) bool {
-	g := groupsOf(gaps, none)
+func (v *Verdict) batched(gaps []float64, g *groups) bool {
 	share := float64(g.small) / float64(len(gaps))
-	if share < grouped || g.several < 2 || !g.throughout() || share < ungrouped && !g.periodic() {
+	if share < grouped || !g.throughout() || share < ungrouped && (g.several < 2 || !g.periodic()) {
 		return false
 	}
 	if g.widest() <= harmless*v.Dispersion.Seconds() {
@@ -135,30 +211,33 @@ func (v *Verdict) batched(gaps []float64, none float64) bool {
 // The means of k and m gaps are each the difference of two arrivals, over k and m; and so
 // their standard errors are s sqrt(2)/k and s sqrt(2)/m, s being that of an arrival: what is
 // left of the arrivals when the two lines are taken off.
-func (v *Verdict) bucket(gaps []float64) {
+//
+// Of few gaps s itself is uncertain, and more standard errors are asked for.
+func (v *Verdict) bucket(gaps []float64) bool {
 	n := len(gaps)
-	if n < 7 {
-		return // too few for two rates
-	}
-	for k := 1; k <= n-4; k++ {
-		first, rest := mean(gaps[:k]), mean(gaps[k:])
+	sure := certain * (1 + 8/float64((n-2)*(n-2)))
+	before, all := 0.0, mean(gaps)*float64(n)
+	for k := 1; k <= n-min(tail, n/2); k++ {
+		before += gaps[k-1]
+		first, rest := before/float64(k), (all-before)/float64(n-k)
 		if first >= faster*rest {
 			continue
 		}
 		s := math.Sqrt((squares(gaps[:k], first) + squares(gaps[k:], rest)) / float64(n-2))
-		if rest-first > certain*s*math.Sqrt2*math.Hypot(1/float64(k), 1/float64(n-k)) {
+		if rest-first > sure*s*math.Sqrt2*math.Hypot(1/float64(k), 1/float64(n-k)) {
 			v.Result = TokenBucket
 			v.Evidence = fmt.Sprintf("the first %d packets came %.3g times as fast as the rest", k+1, rest/max(first, 1e-9))
-			return
+			return true
 		}
 	}
+	return false
 }
 
 func mean(v []float64) (m float64) {
 	for _, x := range v {
-		m += x / float64(len(v))
+		m += x
 	}
-	return m
+	return m / float64(len(v))
 }
 
 // squares is the sum of squares of how far each arrival is off the line of even gaps, the

@@ -44,7 +44,7 @@ func TestCleanTrainsTellTheLinksRate(t *testing.T) {
 			for range trains {
 				verdicts = append(verdicts, Judge(w.train(rng, 25, size), Options{}))
 			}
-			s := Summarise(verdicts)[0]
+			s := Summarise(verdicts, MinClean)
 			off := s.Median*8/w.rate - 1
 			t.Logf("%-12s %4d B: clean %.1f %%, median off by %+.2f %%, p5 %+.1f %%, p95 %+.1f %%; %v", name, size,
 				100*float64(s.Trains[Clean])/trains, 100*off, 100*(s.P5*8/w.rate-1), 100*(s.P95*8/w.rate-1), s.Trains)
@@ -90,7 +90,7 @@ func TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean(t *testing.T) {
 				as++
 			}
 		}
-		s := Summarise(verdicts)[0]
+		s := Summarise(verdicts, MinClean)
 		off := s.Median*8/w.rate - 1
 		t.Logf("%s: clean %.1f %%, median off by %+.2f %%, %d of %d without %d packets", name, 100*float64(clean)/trains, 100*off, as, trains, c.skipped)
 		if float64(clean) < 0.99*trains || float64(as) < 0.99*trains || math.Abs(off) > 0.01 {
@@ -110,7 +110,7 @@ func TestBusyHostLeavesMostTrainsOfAFastLinkClean(t *testing.T) {
 			w.stall, w.stallAt = 30*us+time.Duration(rng.ExpFloat64()*float64(60*us)), rng.IntN(8)
 			verdicts = append(verdicts, Judge(w.train(rng, 25, size), Options{}))
 		}
-		s := Summarise(verdicts)[0]
+		s := Summarise(verdicts, MinClean)
 		off := s.Median*8/w.rate - 1
 		t.Logf("%4d B: %v, off by %+.2f %%", size, s.Trains, 100*off)
 		if !s.OK || s.Trains[Clean] < trains*95/100 || math.Abs(off) > 0.01 {
@@ -172,7 +172,7 @@ func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
 				wrong = v
 			}
 		}
-		s := Summarise(verdicts)[0]
+		s := Summarise(verdicts, MinClean)
 		t.Logf("%-24s %v: %.1f %% right; %s; %s", name, c.want, 100*float64(right)/trains, verdicts[0].Evidence, s.Refusal)
 		if float64(right) < 0.99*trains {
 			t.Errorf("%s, seed %d: %v, and not %v: %s: %v", name, seed, wrong.Result, c.want, wrong.Evidence, s.Trains)
@@ -194,7 +194,7 @@ func TestLongTrainsBearGroups(t *testing.T) {
 		for range trains {
 			verdicts = append(verdicts, Judge(w.train(rng, n, 1500), Options{}))
 		}
-		s := Summarise(verdicts)[0]
+		s := Summarise(verdicts, MinClean)
 		t.Logf("%d packets: %v, median off by %+.2f %%", n, s.Trains, 100*(s.Median*8/w.rate-1))
 		if share := float64(s.Trains[Clean]) / trains; (share >= 0.95) != clean || share > 0.5 != clean {
 			t.Errorf("seed %d, %d packets: %v clean", seed, n, share)

@@ -4,54 +4,62 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-func clean(size int, capacity float64) Verdict {
-	return Verdict{IPBytes: size, Capacity: capacity, MeanGap: time.Duration(float64(size) / capacity * 1e9)}
+func clean(capacity float64) Verdict {
+	gap := time.Duration(1500 / capacity * 1e9)
+	return Verdict{IPBytes: 1500, Capacity: capacity, MeanGap: gap, Dispersion: 24 * gap, Error: gap / 100}
 }
 
-func TestSummaryIsBySizeLargestFirst(t *testing.T) {
+func TestSummaryIsTheMedianOfCleanTrainsWithAnIntervalOfRanks(t *testing.T) {
 	var all []Verdict
 	for i := range 20 {
-		all = append(all, clean(828, float64(1000+i)), clean(1500, float64(2000-i)))
+		all = append(all, clean(float64(2000-i)))
 	}
-	all = append(all, Verdict{IPBytes: 828, Result: Lost}, Verdict{IPBytes: 828, Result: 99})
-	got := Summarise(all)
-	if len(got) != 2 || got[0].IPBytes != 1500 || got[1].IPBytes != 828 {
-		t.Fatalf("%+v", got)
-	}
-	s := got[1]
-	if !s.OK || s.P5 != 1000 || s.Median != 1009.5 || s.P95 != 1018 || len(s.Capacities) != 20 || s.Trains[Lost] != 1 {
+	s := Summarise(append(all, Verdict{Result: Lost}), MinClean)
+	if !s.OK || s.P5 != 1981 || s.Median != 1990.5 || s.P95 != 1999 || len(s.Capacities) != 20 || s.Trains[Lost] != 1 {
 		t.Errorf("%+v", s)
 	}
-	if want := 828 / 1009.5; math.Abs(s.MeanGap.Seconds()-want) > 1e-3 {
+	if want := 1500 / 1990.5; math.Abs(s.MeanGap.Seconds()-want) > 1e-3 {
 		t.Errorf("mean gap %v, want %v s", s.MeanGap, want)
+	}
+	off := 1 / 2400.0
+	if math.Abs(s.Low-1981/(1+off)) > 1e-6 || math.Abs(s.High-1999/(1-off)) > 1e-6 {
+		t.Errorf("%v to %v, want %v to %v", s.Low, s.High, 1981/(1+off), 1999/(1-off))
 	}
 }
 
-func TestSummaryRefusesWhereMoreTrainsAreContaminatedThanClean(t *testing.T) {
-	few := []Verdict{clean(1500, 1), clean(1500, 1), clean(1500, 1)}
-	for name, c := range map[string]struct {
-		extra []Verdict
-		ok    bool
-	}{
-		"three clean":        {nil, true},
-		"losses":             {[]Verdict{{IPBytes: 1500, Result: Lost}, {IPBytes: 1500, Result: Lost}, {IPBytes: 1500, Result: Reordered}, {IPBytes: 1500, Result: Duplicated}}, true},
-		"three contaminated": {[]Verdict{{IPBytes: 1500, Result: Batched}, {IPBytes: 1500, Result: Coalesced}, {IPBytes: 1500, Result: TokenBucket}}, true},
-		"four contaminated":  {[]Verdict{{IPBytes: 1500, Result: Batched}, {IPBytes: 1500, Result: Batched}, {IPBytes: 1500, Result: SenderPace}, {IPBytes: 1500, Result: Unstamped}}, false},
-	} {
-		s := Summarise(append(few[:3:3], c.extra...))[0]
-		if s.OK != c.ok || s.OK == (s.Refusal != "") {
-			t.Errorf("%s: %+v", name, s)
+func TestSummaryRefusesWhereTrainsAreFewContaminatedOrDisagree(t *testing.T) {
+	results := func(all ...Result) (v []Verdict) {
+		for _, r := range all {
+			v = append(v, Verdict{Result: r, Evidence: "why"})
 		}
+		return v
 	}
-	if got := Summarise(few[:2])[0]; got.OK || got.Refusal != "only 2 trains, want 3" || got.Median != 0 {
-		t.Errorf("two trains: %+v", got)
-	}
-	if diff := cmp.Diff([]Summary(nil), Summarise(nil)); diff != "" {
-		t.Error(diff)
+	three := []Verdict{clean(1e6), clean(1e6), clean(1e6)}
+	for name, c := range map[string]struct {
+		trains []Verdict
+		least  int
+		want   string
+	}{
+		"none":               {nil, 3, "0 of 0 trains clean (want 3)"},
+		"two":                {three[:2], 0, "2 of 2 trains clean (want 3)"},
+		"three":              {three, 0, ""},
+		"three of four":      {three, 4, "3 of 3 trains clean (want 4)"},
+		"losses":             {append(three[:3:3], results(Lost, Lost, Reordered, Duplicated)...), 3, ""},
+		"held up":            {append(three[:3:3], results(SenderPace, SenderPace, SenderPace, SenderPace, Unstamped)...), 3, ""},
+		"one contaminated":   {append(three[:3:3], results(Interleaved)...), 3, ""},
+		"three contaminated": {append(three[:3:3], results(Batched, Batched, TooShort)...), 3, ""},
+		"four contaminated":  {append(three[:3:3], results(Batched, Batched, Batched, TooShort)...), 3, "3 of 7 trains clean (want 4), 3 batched, such as: why"},
+		"two interleaved":    {append(three[:3:3], results(Interleaved, Interleaved)...), 3, "3 of 5 trains clean (want 4), 2 interleaved, such as: why"},
+		"disagree": {
+			append(three[:3:3], clean(1.2e6)), 3,
+			"the trains disagree: 5 % found 8 Mb/s or less, 5 % 9.6 Mb/s or more; the link's rate varies, or others use it",
+		},
+	} {
+		if s := Summarise(c.trains, c.least); s.Refusal != c.want || s.OK != (c.want == "") || !s.OK && s.Median != 0 {
+			t.Errorf("%s: %+v, want %q", name, s, c.want)
+		}
 	}
 }
 
@@ -68,9 +76,10 @@ func TestShortAndEmptyTrainsAreJudged(t *testing.T) {
 	}{
 		"none":             {nil, Lost},
 		"one":              {at(1), Lost},
-		"a pair":           {at(0, 12000), Clean},
+		"a pair":           {at(0, 120_000), Clean},
 		"a pair, merged":   {at(0, 0), Coalesced},
-		"three":            {at(0, 12000, 24000), Clean},
+		"a pair, too near": {at(0, 12_000), TooShort},
+		"three":            {at(0, 120_000, 240_000), Clean},
 		"arrived too soon": {at(0, -12000), Reordered},
 	} {
 		v := Judge(Train{IPBytes: 1500, Packets: c.packets}, Options{})
@@ -78,8 +87,22 @@ func TestShortAndEmptyTrainsAreJudged(t *testing.T) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}
-	if v := Judge(Train{IPBytes: 1500, Packets: at(0, 12000)}, Options{}); v.Capacity != 125e6 || v.MeanGap != 12*us {
+	if v := Judge(Train{IPBytes: 1500, Packets: at(0, 120_000)}, Options{}); v.Capacity != 12.5e6 || v.MeanGap != 120*us {
 		t.Errorf("%+v", v)
+	}
+}
+
+// 25 packets within 7 us would be a link of 41 Gb/s: no stamp of a kernel tells that.
+func TestDispersionOfTheStampsErrorIsTooShort(t *testing.T) {
+	for dispersion, want := range map[time.Duration]Result{7 * us: TooShort, 24 * us: TooShort, 240 * us: TooShort, 264 * us: Clean} {
+		train := Train{IPBytes: 1500}
+		for i := range 25 {
+			train.Packets = append(train.Packets, Packet{Sent: epoch, Arrived: epoch.Add(time.Duration(i) * dispersion / 24)})
+		}
+		v := Judge(train, Options{StampError: 25 * us})
+		if low, high := v.interval(); v.Result != want || v.Error < 25*us || low > v.Capacity || high < v.Capacity || math.IsInf(high, 1) != (dispersion < 25*us) {
+			t.Errorf("%v: %+v, want %v", dispersion, v, want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -34,6 +35,11 @@ type world struct {
 	merge           int
 	swap, double    bool
 	unstamped       bool
+	// others send packets of otherBytes, at random, for a share of the rate; they go first.
+	others     float64
+	otherBytes int
+	// moves changes the rate from train to train, and varies from packet to packet.
+	moves, varies float64
 }
 
 func (w world) train(rng *rand.Rand, n, size int) Train {
@@ -41,12 +47,22 @@ func (w world) train(rng *rand.Rand, n, size int) Train {
 	sent, free, tokens, last := time.Duration(0), time.Duration(0), w.bucket, time.Duration(0)
 	at := time.Duration(rng.Int64N(int64(time.Second)))
 	var before time.Duration
+	w.rate *= math.Exp(w.moves * rng.NormFloat64())
+	mean := w.rate
+	other := w.untilOther(rng)
 	for i := range n {
 		sent += w.sendGap + time.Duration(rng.ExpFloat64()*float64(500*time.Nanosecond))
 		if i == w.stallAt {
 			sent += w.stall
 		}
 		departure := max(sent, free)
+		for ; other <= departure; other += w.untilOther(rng) {
+			free = max(free, other) + time.Duration(float64(w.otherBytes)*8e9/w.rate)
+			departure = max(departure, free)
+		}
+		if w.varies > 0 {
+			w.rate = mean * math.Exp(w.varies*rng.NormFloat64())
+		}
 		tokens = min(w.bucket, tokens+(departure-before).Seconds()*w.rate/8) - float64(size)
 		before = departure
 		rate := w.rate
@@ -67,6 +83,14 @@ func (w world) train(rng *rand.Rand, n, size int) Train {
 	}
 	w.receive(rng, t.Packets)
 	return t
+}
+
+// untilOther is the time to the next packet of others.
+func (w world) untilOther(rng *rand.Rand) time.Duration {
+	if w.others == 0 {
+		return math.MaxInt64
+	}
+	return time.Duration(rng.ExpFloat64() * float64(w.otherBytes) * 8e9 / (w.others * w.rate))
 }
 
 // receive is what the receiving host makes of the arrivals.

@@ -24,6 +24,8 @@ type campaign struct {
 	prefixes []int
 	// sent are the trains of the group under way.
 	sent int
+	// long: the trains are to be long, and what comes before a loss is one.
+	long bool
 }
 
 // newCampaign begins with trains of length packets.

@@ -19,7 +19,9 @@ const begin = instant.Time(1_700_000_000_000_000_000)
 type road struct {
 	rate  float64 // IP octets a second
 	queue int     // octets; 0: no limit
-	mtu   int     // IP octets; 0: no limit
+	// bucket is how many octets pass at line, in octets a second, before rate holds.
+	bucket, line float64
+	mtu          int // IP octets; 0: no limit
 	// port is the sending interface's MTU: what is larger is refused. 0: no limit.
 	port int
 	ipv6 bool
@@ -43,6 +45,8 @@ type road struct {
 
 	now    instant.Time
 	free   instant.Time
+	tokens float64
+	filled instant.Time
 	sent   int
 	bursts int
 	plans  []stream.Plan
@@ -112,7 +116,13 @@ func (r *road) packet(out *heavy.Carried, p stream.Plan, payload int, at instant
 	if backlog := max(0, r.free.Sub(at)).Seconds() * r.rate; r.queue > 0 && int(backlog) > r.queue {
 		return
 	}
-	r.free = max(r.free, at).Add(time.Duration(float64(wire) / r.rate * 1e9))
+	begins, rate := max(r.free, at), r.rate
+	r.tokens = min(r.bucket, r.tokens+begins.Sub(r.filled).Seconds()*r.rate)
+	if r.filled = begins; r.tokens >= float64(wire) {
+		rate = r.line
+	}
+	r.tokens = max(0, r.tokens-float64(wire))
+	r.free = begins.Add(time.Duration(float64(wire) / rate * 1e9))
 	arrived := r.free.Add(30 * time.Millisecond)
 	if r.arrival != nil {
 		arrived = r.arrival(arrived, int(seq))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
 )
 
 // Kind is the heavy test "train". Make it with NewKind.
@@ -19,11 +22,13 @@ type Kind struct {
 	directions int
 	// estimate is how long the run under way will take; zero: none is.
 	estimate atomic.Int64
-	// planned is the time of its transfers up to now, and done how many sizes are.
-	planned time.Duration
-	done    int
+	// planned is the time of its transfers up to now, done how many sizes are, and longs in how
+	// many directions the long trains are, or are under way.
+	planned     time.Duration
+	done, longs int
 	// patience is that in the direction under way.
 	patience patience
+	rng      *rand.Rand
 }
 
 var _ heavy.Kind = (*Kind)(nil)
@@ -33,7 +38,7 @@ func NewKind(shared heavy.Options, o Options) (*Kind, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &Kind{opts: o, directions: len(shared.Directions)}, nil
+	return &Kind{opts: o, directions: len(shared.Directions), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, nil
 }
 
 // Kind is control.Train.
@@ -47,6 +52,7 @@ func (k *Kind) Bytes() (n int64) {
 	for _, payload := range k.opts.PayloadBytes {
 		n += int64(k.opts.Trains+k.opts.Repeats+1) * int64(k.opts.TrainPackets) * int64(payload+48)
 	}
+	n += longAtMost * int64(k.opts.LongTrainPackets) * int64(slices.Max(k.opts.PayloadBytes)+48)
 	if k.opts.PathMTU {
 		n += maxAsked * probes * int64(k.opts.MaxMTU+witnessBytes)
 	}
@@ -67,7 +73,7 @@ func (k *Kind) Duration() time.Duration {
 		return d
 	}
 	sizes := time.Duration(len(k.opts.PayloadBytes))
-	return time.Duration(k.directions) * (waiting + sizes*k.sizeTakes(k.opts.Trains, max(slow, k.opts.TrainInterval)))
+	return time.Duration(k.directions) * (waiting + longAtMost*2*longest + sizes*k.sizeTakes(k.opts.Trains, max(slow, k.opts.TrainInterval)))
 }
 
 // sizeTakes is how long so many trains of a size take, with the pauses between groups.
@@ -75,19 +81,21 @@ func (k *Kind) sizeTakes(trains int, interval time.Duration) time.Duration {
 	return time.Duration(trains)*interval + time.Duration(max(0, trains-1)/k.opts.Group)*k.opts.GroupPause
 }
 
-// foresee sets what Duration says, from what has been planned up to now, the trains that
-// are still wanted of this size, and the sizes still to come in all directions.
-func (k *Kind) foresee(trains, sizes int, interval time.Duration) {
-	left := time.Duration(trains) * interval
-	left += time.Duration(sizes*k.opts.Trains) * interval
-	k.estimate.Store(int64(k.planned + left))
+// foresee sets what Duration says, from what has been planned up to now, the plan that is
+// next, the trains wanted of this size after it, and what is still to come in all directions.
+func (k *Kind) foresee(plan stream.Plan, trains, sizes int, interval time.Duration) {
+	trains = max(0, trains) + sizes*k.opts.Trains
+	if k.opts.LongTrainPackets > 0 {
+		trains += (k.directions - k.longs) * longTrains
+	}
+	k.estimate.Store(int64(k.planned + plan.Duration() + time.Duration(trains)*(interval+slots/2)))
 }
 
 // Perform sends the trains of all sizes, one direction after the other.
 func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) error {
 	res := &Result{}
 	r.Body = res
-	k.planned, k.done = 0, 0
+	k.planned, k.done, k.longs = 0, 0, 0
 	defer k.estimate.Store(0)
 	for _, d := range r.Directions {
 		one := &Direction{Direction: d, Way: d.String()}
@@ -131,7 +139,7 @@ func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, on
 			r.Note(fmt.Sprintf("%s: trains of %d B were made %d packets long: a queue on the path holds no more", one.Way, z.PacketBytes, z.TrainPackets))
 		}
 	}
-	return nil
+	return k.long(ctx, s, r, one)
 }
 
 // size sends trains of one size until enough are clean, or too many were discarded. They
@@ -148,26 +156,59 @@ func (k *Kind) size(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Dire
 		length = room / z.WireBytes
 	}
 	c := newCampaign(k.opts, length)
-	var err error
-	for err == nil {
-		n, pause := c.next()
-		if n == 0 {
-			break
-		}
-		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.Way, z.PacketBytes, c.clean(), k.opts.Trains))
-		if pause {
-			if err = sleep(ctx, k.opts.GroupPause); err != nil {
-				break
-			}
-		}
-		err = k.group(ctx, s, d.Direction, c, z, n)
-	}
+	err := k.campaign(ctx, s, r, d, c, z)
 	z.TrainPackets = c.length
 	z.conclude(c.verdicts, k.opts.MinClean)
-	if err != nil {
-		return z, fmt.Errorf("train: %s, %d B: %w", d.Way, z.PacketBytes, err)
+	return z, err
+}
+
+// campaign sends the trains of one.
+func (k *Kind) campaign(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Direction, c *campaign, z *Size) (err error) {
+	for n, pause := c.next(); n > 0; n, pause = c.next() {
+		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.Way, z.PacketBytes, c.clean(), c.opts.Trains))
+		if pause {
+			err = sleep(ctx, k.opts.GroupPause)
+		}
+		if err == nil {
+			err = k.group(ctx, s, d.Direction, c, z, n)
+		}
+		if err != nil {
+			return fmt.Errorf("train: %s, %d B: %w", d.Way, z.PacketBytes, err)
+		}
 	}
-	return z, nil
+	return nil
+}
+
+// As many long trains are wanted, and as many sent at the most: all of one kind or the other,
+// and one less of the second.
+const (
+	longTrains = 3
+	longAtMost = 2*longTrains - 1
+	// longest is what the link may need for one, so that others wait no longer.
+	longest = 2 * time.Second
+)
+
+// long sends the long trains that look for a token bucket, of the size that stands for the
+// direction, and concludes.
+func (k *Kind) long(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Direction) error {
+	k.longs++
+	z := d.best()
+	if z == nil {
+		return nil
+	}
+	o := k.opts
+	o.Trains, o.Repeats = longTrains, longTrains-1
+	o.TrainPackets = min(o.LongTrainPackets, int(longest.Seconds()**z.Median/float64(z.WireBytes)))
+	c := newCampaign(o, o.TrainPackets)
+	c.long = true
+	var err error
+	if o.TrainPackets >= 2*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets && d.bucket() == nil { // else a queue holds no more, or it is known
+		err = k.campaign(ctx, s, r, d, c, z)
+	}
+	if d.conclude(z, c.verdicts); d.Refusal != "" {
+		r.Note(d.Way + ": no capacity: " + d.Refusal)
+	}
+	return err
 }
 
 // group sends n trains and judges them.
@@ -175,21 +216,29 @@ func (k *Kind) group(ctx context.Context, s *heavy.Session, d sample.Direction, 
 	limits := s.Limits()
 	interval := c.interval(z.PayloadBytes, limits.BytesPerSecond)
 	if limits.Duration > 0 {
-		n = max(1, min(n, int(limits.Duration/interval)))
+		n = max(1, min(n, int(limits.Duration/(interval+slots))))
 	}
-	plan := s.Plan(segment(z.PayloadBytes, n, c.length, interval))
+	plan := s.Plan(segments(z.PayloadBytes, n, c.length, interval, k.rng)...)
 	// Of a path whose MTU is not known, large packets may be fragmented rather than lost.
 	plan.Fragment = z.Fragmented == nil && z.PacketBytes > base6 || z.Fragmented != nil && *z.Fragmented
 	length := c.length
-	k.foresee(k.opts.Trains-c.clean(), len(k.opts.PayloadBytes)*k.directions-k.done-1, interval)
+	sizes := len(k.opts.PayloadBytes)*k.directions - k.done
+	if !c.long {
+		sizes-- // under way
+	}
+	k.foresee(plan, c.opts.Trains-c.clean()-n, sizes, interval)
 	t, err := s.TransferWithin(ctx, d, plan, k.patience.idle(leastIdleTrains), nil)
 	if err != nil {
 		return err
 	}
 	k.patience.learn(t)
 	k.planned += plan.Duration()
+	o := capacity.Options{StampError: t.SpacingError(), Drift: t.Drift()}
 	for _, one := range trainsOf(t, length, z.WireBytes) {
-		c.observe(one, capacity.Judge(one, capacity.Options{}))
+		if c.long {
+			one = untilLoss(one)
+		}
+		c.observe(one, capacity.Judge(one, o))
 	}
 	if t.Cut != "" {
 		return errors.New("cut short: " + t.Cut)

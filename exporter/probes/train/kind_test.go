@@ -195,6 +195,7 @@ func TestTrainsKeepApartOnALinkSlowerThanTheirInterval(t *testing.T) {
 	o := DefaultOptions()
 	o.PayloadBytes = []int{1472}
 	o.TrainInterval = 200 * time.Millisecond // a train takes 584 ms
+	o.LongTrainPackets = 0
 	r := &road{rate: evdo, port: 1500}
 	must(t, r, o)
 	last := r.plans[len(r.plans)-1].Segments[0]
@@ -264,15 +265,17 @@ func TestGroupsAndPausesAreThoseOfTheReport(t *testing.T) {
 	o := DefaultOptions()
 	o.PayloadBytes = []int{1000}
 	o.PathMTU = false
+	o.LongTrainPackets = 0
 	r := &road{rate: wibro}
 	must(t, r, o)
 	sent, groups := 0, 0
 	for _, p := range r.plans {
-		one := p.Segments[0]
-		if one.Burst != 25 || one.Interval != time.Second {
-			t.Errorf("%+v, want trains of 25 packets, a second apart", one)
+		for _, one := range p.Segments {
+			if one.Burst != 25 || one.Bursts != 1 || one.Interval != time.Second || one.Pause < 0 || one.Pause > slots {
+				t.Errorf("%+v, want trains of 25 packets, a second apart or a little more", one)
+			}
 		}
-		if sent += one.Bursts; sent%10 == 0 {
+		if sent += len(p.Segments); sent%10 == 0 {
 			groups++
 		}
 	}
@@ -296,8 +299,8 @@ func TestOneTrainThatWasHeldUpDoesNotSlowDownTheOthers(t *testing.T) {
 	near(t, "median", d.Sizes[0].Median, wibro, 0.001)
 	slow := 0
 	for _, p := range r.plans {
-		if one := p.Segments[0]; one.Interval > time.Second {
-			slow += one.Bursts
+		if p.Segments[0].Interval > time.Second {
+			slow += len(p.Segments)
 		}
 		if p.Segments[0].Interval > 10*time.Second {
 			t.Errorf("trains %v apart", p.Segments[0].Interval)

@@ -21,6 +21,10 @@ type Options struct {
 	Trains int `yaml:"trains"`
 	// TrainPackets is the length of a train, 5 to 200 packets.
 	TrainPackets int `yaml:"train_packets"`
+	// LongTrainPackets is the length of three trains more, of one size, that look for a token
+	// bucket which the others do not empty, 0 to 1000 packets; shorter where the link would
+	// take more than two seconds for one, and none where they are not twice as long as the others.
+	LongTrainPackets int `yaml:"long_train_packets"`
 	// TrainInterval is the time from the beginning of a train to that of the next, 10 ms to
 	// 1 min. Where the slowest link takes longer than that for a train, it is made longer.
 	TrainInterval time.Duration `yaml:"train_interval"`
@@ -41,7 +45,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		PayloadBytes: []int{1472, 1200, 1000, 800},
-		Trains:       30, TrainPackets: 25, TrainInterval: time.Second,
+		Trains:       30, TrainPackets: 25, LongTrainPackets: 200, TrainInterval: time.Second,
 		Group: 10, GroupPause: 10 * time.Second,
 		Repeats: 30,
 		PathMTU: true, MaxMTU: 9000,
@@ -55,6 +59,7 @@ const (
 	maxTrains   = 1000
 	minPackets  = 5 // fewer say too little of what has come between them
 	maxPackets  = 200
+	maxLong     = 1000
 	minInterval = 10 * time.Millisecond
 	maxInterval = time.Minute
 )
@@ -72,6 +77,7 @@ func (o *Options) check() error {
 	}{
 		{"trains", o.Trains, capacity.MinClean, maxTrains},
 		{"train_packets", o.TrainPackets, minPackets, maxPackets},
+		{"long_train_packets", o.LongTrainPackets, 0, maxLong},
 		{"group", o.Group, 1, maxTrains},
 		{"repeats", o.Repeats, 0, maxTrains},
 		{"min_clean", o.MinClean, capacity.MinClean, o.Trains},

@@ -2,7 +2,6 @@ package train
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"oneway.example/exporter/estimate/capacity"
@@ -24,6 +23,18 @@ type Direction struct {
 	// PathMTU is in octets of IP packet; zero: not found, or not searched for.
 	PathMTU int     `json:"path_mtu_bytes,omitempty"`
 	Sizes   []*Size `json:"sizes"`
+	// Capacity is that of the direction, in IP octets a second, and Bound how far it may be
+	// off: those of the size PacketBytes. Nil, and zero: refused.
+	Capacity    *float64 `json:"capacity_bytes_per_second,omitempty"`
+	Bound       *float64 `json:"capacity_error_bound_bytes_per_second,omitempty"`
+	PacketBytes int      `json:"capacity_packet_bytes,omitempty"`
+	// HiddenBucket is, with a Capacity, from how many octets on a shaper's token bucket would
+	// not have shown: the capacity is then that of the line before it.
+	HiddenBucket int `json:"hidden_token_bucket_bytes,omitempty"`
+	// LongTrains counts those that looked for one, by result; of PacketBytes, and in no Size.
+	LongTrains map[string]int `json:"long_trains,omitempty"`
+	// Refusal is why there is no Capacity, although there are sizes that have one, in words.
+	Refusal string `json:"refusal,omitempty"`
 }
 
 // Size is what the trains of one size said. Rates are in IP octets a second.
@@ -44,6 +55,8 @@ type Size struct {
 	Median *float64 `json:"capacity_bytes_per_second,omitempty"`
 	P5     *float64 `json:"capacity_5th_percentile_bytes_per_second,omitempty"`
 	P95    *float64 `json:"capacity_95th_percentile_bytes_per_second,omitempty"`
+	// Bound is how far the capacity, of which Median is the estimate, may be off it.
+	Bound *float64 `json:"capacity_error_bound_bytes_per_second,omitempty"`
 	// Dispersion is the mean time from packet to packet at the receiver, in seconds.
 	Dispersion *float64 `json:"dispersion_seconds,omitempty"`
 	// Capacities are those of the clean trains, ascending: the whole distribution.
@@ -52,6 +65,8 @@ type Size struct {
 	Refusal string `json:"refusal,omitempty"`
 	// Evidence has, for each result but clean, what was found wrong with the last such train.
 	Evidence map[string]string `json:"evidence,omitempty"`
+
+	summary capacity.Summary
 }
 
 // conclude fills in what the verdicts say.
@@ -63,47 +78,45 @@ func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
 			z.Evidence[v.Result.String()] = v.Evidence
 		}
 	}
-	all := capacity.Summarise(verdicts)
-	if len(all) == 0 {
-		z.Refusal = "no train was sent"
-		return
+	sum := capacity.Summarise(verdicts, minClean)
+	z.summary, z.Capacities, z.Refusal = sum, sum.Capacities, sum.Refusal
+	if sum.OK {
+		z.Median, z.P5, z.P95 = &sum.Median, &sum.P5, &sum.P95
+		z.Bound = new(max(sum.Median-sum.Low, sum.High-sum.Median))
+		z.Dispersion = new(sum.MeanGap.Seconds())
 	}
-	// Whether the sender held a train up is seen in that train's own stamps: others are no
-	// more suspect for it. What the path or the receiver does, it does to all of them.
-	others := capacity.Summarise(slices.DeleteFunc(slices.Clone(verdicts), func(v capacity.Verdict) bool {
-		return v.Result == capacity.SenderPace || v.Result == capacity.Unstamped
-	}))
-	z.Capacities = all[0].Capacities
-	if len(others) == 0 || !others[0].OK || len(z.Capacities) < minClean {
-		z.Refusal = refusal(all[0], verdicts, minClean)
-		return
-	}
-	s := others[0]
-	z.Median, z.P5, z.P95 = &s.Median, &s.P5, &s.P95
-	z.Dispersion = new(s.MeanGap.Seconds())
 }
 
-// refusal says why trains say nothing of the capacity: what was wrong with most of them.
-func refusal(s capacity.Summary, verdicts []capacity.Verdict, want int) string {
-	clean, worst, evidence := s.Trains[capacity.Clean], capacity.Lost, ""
-	for _, r := range capacity.Results() {
-		if r != capacity.Clean && s.Trains[r] > s.Trains[worst] {
-			worst = r
+// conclude takes the capacity of the direction from the size that stands for it, unless long
+// trains show that its rate does not last: then no size has one.
+func (d *Direction) conclude(z *Size, long []capacity.Verdict) {
+	d.PacketBytes, d.LongTrains = z.PacketBytes, map[string]int{}
+	for _, v := range long {
+		d.LongTrains[v.Result.String()]++
+	}
+	d.HiddenBucket, d.Refusal = z.summary.Sustained(long, z.WireBytes, z.TrainPackets)
+	if o := d.bucket(); o != nil {
+		d.Refusal = fmt.Sprintf("trains of %d B show a token bucket: %s", o.PacketBytes, o.Refusal)
+	}
+	if d.Refusal == "" {
+		d.Capacity, d.Bound = z.Median, z.Bound
+		return
+	}
+	for _, z := range d.Sizes {
+		if z.Median != nil {
+			z.Median, z.P5, z.P95, z.Bound, z.Dispersion, z.Refusal = nil, nil, nil, nil, nil, d.Refusal
 		}
 	}
-	for _, v := range verdicts {
-		if v.Result == worst {
-			evidence = v.Evidence
+}
+
+// bucket is a size most of whose trains show a token bucket, which smaller ones do not empty; nil: none.
+func (d *Direction) bucket() *Size {
+	for _, z := range d.Sizes {
+		if n := z.summary.Trains[capacity.TokenBucket]; n > z.summary.Trains[capacity.Clean] {
+			return z
 		}
 	}
-	why := fmt.Sprintf("%d of %d trains clean, %d %v", clean, len(verdicts), s.Trains[worst], worst)
-	if clean < want {
-		why = fmt.Sprintf("%d of %d trains clean (want %d), %d %v", clean, len(verdicts), want, s.Trains[worst], worst)
-	}
-	if evidence != "" {
-		why += ", such as: " + evidence
-	}
-	return why
+	return nil
 }
 
 // best is the size whose capacity stands for the direction: the largest that is not
@@ -124,9 +137,13 @@ func (d *Direction) summary() (lines []probe.Result) {
 	line := func(quantity, value string) {
 		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Way, Value: value})
 	}
-	if z := d.best(); z != nil {
-		line("capacity", fmt.Sprintf("%s (5th percentile %s, trains of %d B)", heavy.Rate(*z.Median).Words(), heavy.Rate(*z.P5).Words(), z.PacketBytes))
-	} else if len(d.Sizes) > 0 {
+	switch {
+	case d.Capacity != nil:
+		line("capacity", fmt.Sprintf("%s ± %s (trains of %d B; a token bucket above %.3g kB would not show)",
+			heavy.Rate(*d.Capacity).Words(), heavy.Rate(*d.Bound).Words(), d.PacketBytes, float64(d.HiddenBucket)/1e3))
+	case d.Refusal != "":
+		line("capacity", "refused: "+d.Refusal)
+	case len(d.Sizes) > 0 && d.Sizes[0].Refusal != "":
 		line("capacity", "refused: "+d.Sizes[0].Refusal)
 	}
 	if d.PathMTU > 0 {
@@ -140,10 +157,19 @@ func (d *Direction) publish(v *heavy.Values) {
 	if d.PathMTU > 0 {
 		v.Set(metric.PathMTU, float64(d.PathMTU), d.Way)
 	}
+	if d.Capacity != nil {
+		v.Set(metric.PathCapacity, *d.Capacity, d.Way)
+		v.Set(metric.PathCapacityBound, *d.Bound, d.Way)
+		v.Set(metric.PathCapacityHidden, float64(d.HiddenBucket), d.Way)
+	}
 	for _, z := range d.Sizes {
 		size := strconv.Itoa(z.PacketBytes)
 		for _, r := range capacity.Results() {
-			v.Add(metric.Trains, float64(z.Trains[r.String()]), d.Way, size, r.String())
+			n := z.Trains[r.String()]
+			if z.PacketBytes == d.PacketBytes {
+				n += d.LongTrains[r.String()]
+			}
+			v.Add(metric.Trains, float64(n), d.Way, size, r.String())
 		}
 		if z.Fragmented != nil {
 			fragmented := 0.0
@@ -159,6 +185,7 @@ func (d *Direction) publish(v *heavy.Values) {
 		v.Set(metric.Capacity, *z.P5, d.Way, size, "0.05")
 		v.Set(metric.Capacity, *z.Median, d.Way, size, "0.5")
 		v.Set(metric.Capacity, *z.P95, d.Way, size, "0.95")
+		v.Set(metric.CapacityBound, *z.Bound, d.Way, size)
 		v.Set(metric.TrainDispersion, *z.Dispersion, d.Way, size)
 	}
 }

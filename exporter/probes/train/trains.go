@@ -1,6 +1,8 @@
 package train
 
 import (
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/estimate/capacity"
@@ -10,9 +12,26 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// segment is a number of trains as a stream: each a burst of so many packets back to back.
-func segment(payload, trains, packets int, interval time.Duration) stream.Segment {
-	return stream.Segment{PayloadBytes: payload, Interval: interval, Burst: packets, Bursts: trains}
+// slots is up to how much later than its interval a train begins, at random: a link that sends
+// in slots of up to so much would otherwise meet each train at the same point of one.
+const slots = 20 * time.Millisecond
+
+// segments are a number of trains as a stream: each a burst of so many packets back to back.
+func segments(payload, trains, packets int, interval time.Duration, rng *rand.Rand) []stream.Segment {
+	all := make([]stream.Segment, trains)
+	for i := range all {
+		pause := time.Duration(rng.Int64N(int64(slots)))
+		all[i] = stream.Segment{Pause: pause, PayloadBytes: payload, Interval: interval, Burst: packets, Bursts: 1}
+	}
+	return all
+}
+
+// untilLoss is what comes before a train's first loss: what a queue or a policer let pass.
+func untilLoss(t capacity.Train) capacity.Train {
+	if i := slices.IndexFunc(t.Packets, func(p capacity.Packet) bool { return p.Lost }); i >= 0 {
+		t.Packets = t.Packets[:i]
+	}
+	return t
 }
 
 // trainsOf divides a transfer of such a segment into its trains. Those that were not sent

@@ -1,0 +1,82 @@
+package train
+
+import (
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/metric"
+)
+
+// A token bucket that trains of 25 packets do not empty, and those of 200 do, is a refusal of all sizes;
+// a larger one is told as what may be.
+func TestBucketDeeperThanATrainIsFoundByLongerOnes(t *testing.T) {
+	const line, rate = 100e6 / 8, 2.5e6 / 8
+	for name, c := range map[string]struct {
+		bucket float64
+		road   road
+		told   float64
+		hidden int
+	}{
+		"none":                    {0, road{}, rate, 195 * 1500 / 2},
+		"ten packets":             {15_000, road{}, 0, 0},
+		"a hundred packets":       {150_000, road{}, 0, 0},
+		"a thousand packets":      {1_500_000, road{}, line, 195 * 1500 / 2},
+		"a queue of 150 packets":  {0, road{queue: 225_000}, rate, 146 * 1500 / 2},
+		"a queue of ten packets":  {0, road{queue: 15_000}, rate, 6 * 1500 / 2},
+		"two seconds are enough":  {0, road{rate: 200e3 / 8}, 200e3 / 8, 20 * 1500 / 2},
+		"no long trains, twenty":  {30_000, road{}, 0, 0}, // trains of 828 octets do not empty it
+		"no long trains, thirty":  {45_000, road{}, line, 20 * 1500 / 2},
+		"no long trains, hundred": {150_000, road{}, line, 20 * 1500 / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := c.road
+			if r.port, r.bucket, r.line = 1500, c.bucket, line; r.rate == 0 {
+				r.rate = rate
+			}
+			o := DefaultOptions()
+			o.PayloadBytes = []int{1472, 800}
+			if strings.HasPrefix(name, "no long") {
+				o.LongTrainPackets = 0
+			}
+			d, run := must(t, &r, o)
+			summary := d.summary()[0].Value
+			if c.told == 0 {
+				if d.Capacity != nil || d.Sizes[0].Median != nil || !strings.Contains(summary, "bucket") || len(run.Notes) == 0 {
+					t.Errorf("%+v: %s, notes %q, want a refusal", d, summary, run.Notes)
+				}
+				return
+			}
+			near(t, "capacity", d.Capacity, c.told, 0.001)
+			if *d.Capacity != *d.Sizes[0].Median || *d.Bound != *d.Sizes[0].Bound || *d.Bound > 0.02*c.told {
+				t.Errorf("%v ± %v, of the size %v ± %v", *d.Capacity, *d.Bound, *d.Sizes[0].Median, *d.Sizes[0].Bound)
+			}
+			if off := d.HiddenBucket - c.hidden; off < -3*1500 || off > 3*1500 || !strings.Contains(summary, "±") {
+				t.Errorf("hidden bucket %d octets, want %d; %s; %v", d.HiddenBucket, c.hidden, summary, d.LongTrains)
+			}
+		})
+	}
+}
+
+func TestTrainsOfFiveToSevenPacketsShowABucket(t *testing.T) {
+	for packets := 5; packets <= 7; packets++ {
+		o := DefaultOptions()
+		o.PayloadBytes, o.TrainPackets, o.LongTrainPackets = []int{1472}, packets, 0
+		d, _ := must(t, &road{rate: wibro, port: 1500, bucket: 4500, line: 1e9}, o)
+		if z := d.Sizes[0]; z.Median != nil || z.Trains["token_bucket"] == 0 {
+			t.Errorf("%d packets: %v of %v, trains %v", packets, z.Median, wibro, z.Trains)
+		}
+	}
+}
+
+// The rules, the dashboards and the summary have one number: that of the largest whole size.
+func TestOneSizeStandsForTheDirection(t *testing.T) {
+	d, _ := must(t, &road{rate: wibro, mtu: 1300}, DefaultOptions())
+	if z := d.best(); z.PacketBytes != 1228 || d.PacketBytes != 1228 || *d.Capacity != *z.Median {
+		t.Errorf("%d B with %v stands for the direction, whose capacity is %v", z.PacketBytes, *z.Median, *d.Capacity)
+	}
+	for _, m := range []*metric.Desc{metric.PathCapacity, metric.PathCapacityBound} {
+		if len(m.Labels) != 3 {
+			t.Errorf("%s has labels %v, want one value a direction", m.Name, m.Labels)
+		}
+	}
+}
