@@ -59,7 +59,7 @@ func capacitySummaryRow(b *boardBuilder) {
 	}, instant(from(trained, metric.PathMTU), "{{direction}}")).Span(6).Unit("suffix: B").Decimals(0).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, grey}, step{0, orange}, step{1280, green})))
 	b.WithPanel(tile(text{
-		"Clean trains", "Share of the trains of the time range that say something: in order, complete, and neither the sender's pace nor the receiver's batching nor a token bucket in them. Orange below half.", "percentunit",
+		"Clean trains", "Share of the trains of the time range that say something: in order, complete, and neither the sender's pace nor the receiver's batching nor a token bucket nor packets of others in them, and long enough for the stamps. Orange below half.", "percentunit",
 		"No trains in this time range",
 	}, instant("sum by (direction) (increase("+from(trained, metric.Trains, metric.ResultL+`="clean"`)+dashboardRange+
 		")) / on (direction) (sum by (direction) (increase("+from(trained, metric.Trains)+dashboardRange+")) > 0)", "{{direction}}")).Span(6).Decimals(0).
@@ -68,17 +68,17 @@ func capacitySummaryRow(b *boardBuilder) {
 	b.WithPanel(budgetTile().Span(12))
 }
 
-// capacityTile is of the largest size that has an answer: the one least disturbed.
+// capacityTile is the one number of a direction, with its bound.
 func capacityTile(name, matcher string) *stat.PanelBuilder {
-	of := func(q string) string {
-		return bitsOf("max(" + from(trained, metric.Capacity, matcher, metric.QuantileL+`="`+q+`"`) + ")")
-	}
+	of := func(d *metric.Desc) string { return "max(" + from(trained, d, matcher) + ")" }
 	return tile(text{
-		"Capacity " + name, "By packet trains, the highest of all sizes: median of the trains of the last run, and what 5 % and 95 % of them were below (WPI figure 15). In IP packets: RFC 5136.", inBits,
+		"Capacity " + name, "By packet trains, the median of the last run's trains of the largest size that is not fragmented, and how far it may be off: the trains' stamps, and how far they differ. In IP packets: RFC 5136. A token bucket of more octets than told would not have shown: the capacity is then that of the line before it.", inBits,
 		noTrains,
 	},
-		instant(of("0.05"), "5th"), instant(of("0.5"), "median"), instant(of("0.95"), "95th"),
+		instant(bitsOf(of(metric.PathCapacity)), "median"), instant(bitsOf(of(metric.PathCapacityBound)), "±"),
+		instant(of(metric.PathCapacityHidden), "bucket not seen above"),
 	).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
-		OverrideByName("5th", props{color(grey)}).OverrideByName("95th", props{color(grey)})
+		OverrideByName("±", props{color(grey)}).
+		OverrideByName("bucket not seen above", props{color(grey), prop("unit", "decbytes"), prop("decimals", 0)})
 }

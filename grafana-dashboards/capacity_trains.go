@@ -87,23 +87,22 @@ func capacityRuns() *trend.PanelBuilder {
 }
 
 func capacityOverTime() *timeseries.PanelBuilder {
-	best := func(q string) string {
-		return bitsOf("max without (packet_bytes, q) (" + from(trained, metric.Capacity, metric.QuantileL+`="`+q+`"`) + ")")
-	}
+	capacity, bound := from(trained, metric.PathCapacity), from(trained, metric.PathCapacityBound)
 	return runs(lines(text{
 		"Capacity, run by run",
-		"Replaces WPI figures 8 to 13. A point where a run was completed: the highest median of all sizes, the highest 5th percentile (dotted), and the median of the last 7 days (dashed), below 60 % of which is OnewayCapacityDegraded.",
+		"Replaces WPI figures 8 to 13. A point where a run was completed: the capacity, what it may be off (dotted), and the median of the last 7 days (dashed), below 60 % of which is OnewayCapacityDegraded. No point: refused, see Trains by result.",
 		inBits, noTrains + " in this time range",
 	},
-		ranged(fresh(trained, best("0.5")), "{{direction}}"),
-		ranged(fresh(trained, best("0.05")), "{{direction}} 5th"),
+		ranged(fresh(trained, bitsOf(capacity)), "{{direction}}"),
+		ranged(fresh(trained, bitsOf(capacity+" - "+bound)), "{{direction}} at least"),
+		ranged(fresh(trained, bitsOf(capacity+" + "+bound)), "{{direction}} at most"),
 		ranged(bitsOf(recFrom(trained, recCapacityBaseline)), "{{direction}} baseline"),
 	)).Height(9).
 		Thresholds(steps(step{0, "transparent"})).
 		OverrideByName("forward", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse", props{color(orange), prop("custom.lineWidth", 2)}).
-		OverrideByName("forward 5th", props{color(blue), dotted(), prop("custom.pointSize", 2)}).
-		OverrideByName("reverse 5th", props{color(orange), dotted(), prop("custom.pointSize", 2)}).
+		OverrideByRegexp("/^forward at /", props{color(blue), dotted(), prop("custom.pointSize", 2)}).
+		OverrideByRegexp("/^reverse at /", props{color(orange), dotted(), prop("custom.pointSize", 2)}).
 		OverrideByName("forward baseline", props{color(blue), dashed(), prop("custom.showPoints", "never")}).
 		OverrideByName("reverse baseline", props{color(orange), dashed(), prop("custom.showPoints", "never")})
 }
@@ -147,11 +146,12 @@ func dispersionTable() *tablepanel.PanelBuilder {
 	of := func(q string) string { return bitsOf(each(metric.Capacity, metric.QuantileL+`="`+q+`"`)) }
 	return columns(text{
 		"Capacity and dispersion by size, $direction",
-		"Replaces WPI figure 15, for the last run: median, mean time between the packets of a clean train at the receiver, 5th and 95th percentile, and whether such packets are fragmented. Capacity is (N-1) L / dispersion, in IP octets. Choose the direction above.",
+		"Replaces WPI figure 15, for the last run: median, how far the capacity may be off it, mean time between the packets of a clean train at the receiver, 5th and 95th percentile, and whether such packets are fragmented. Capacity is (N-1) L / dispersion, in IP octets. Choose the direction above.",
 		"none", noTrains,
 	},
 		column{title: "IP packet", label: metric.PacketBytesL, empty: "no clean trains", own: props{prop("unit", "suffix: B")}},
 		column{title: "median", query: of("0.5"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},
+		column{title: "±", query: bitsOf(each(metric.CapacityBound)), unit: inBits, own: props{prop("decimals", 2)}},
 		column{title: "dispersion", query: each(metric.TrainDispersion), unit: "s", own: props{prop("decimals", 2)}},
 		column{title: "5th", query: of("0.05"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},
 		column{title: "95th", query: of("0.95"), unit: inBits, own: props{prop("decimals", 2), prop("custom.minWidth", 100)}},
@@ -170,7 +170,7 @@ func dispersionTable() *tablepanel.PanelBuilder {
 func trainsByResult() *timeseries.PanelBuilder {
 	p := bars(counted(text{
 		"Trains by result, of the hour before",
-		"Trains of all sizes that were sent within the hour before each point. clean: it counts. lost, reordered, duplicated: repeated, as in the WPI report. unstamped: no kernel stamp. sender_pace: the sender was no faster than the link. coalesced, batched: the receiver's card gave its packets in groups. token_bucket: the first packets went through a shaper's bucket.",
+		"Trains of all sizes that were sent within the hour before each point. clean: it counts. lost, reordered, duplicated: repeated, as in the WPI report. unstamped: no kernel stamp. sender_pace: the sender was no faster than the link. coalesced, batched: the receiver's card gave its packets in groups. token_bucket: the first packets went through a shaper's bucket. interleaved: packets of others, or pauses of the link, were in between. too_short: the stamps may be off by more than a tenth of the train.",
 		"none", "No trains in this time range",
 	}, leastMinute, ranged("round(sum by (direction, result) (increase("+from(trained, metric.Trains, chosen)+"[1h])))", "{{result}}"))).
 		Thresholds(steps(step{0, "transparent"}))
@@ -192,6 +192,8 @@ func trainResults() []state {
 		{"coalesced", blue},
 		{"batched", "light-blue"},
 		{"token_bucket", "super-light-orange"},
+		{"interleaved", "dark-yellow"},
+		{"too_short", "dark-purple"},
 	}
 }
 

@@ -94,7 +94,9 @@ func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.T
 			if t == nil {
 				continue
 			}
-			one.Measured = &t[0]
+			of := fmt.Sprintf("{%s,direction=%q}", selector, d)
+			one.Measured = s.value(ctx, "oneway_path_capacity_bytes_per_second"+of)
+			one.Bound = orZero(s.value(ctx, "oneway_path_capacity_error_bound_bytes_per_second"+of))
 			if one.Truth = trainCapacity(s.network.Log(d), d, r, payload); one.Truth != nil {
 				one.Tolerance, one.Why = 0.01*rate, "1 %: the stamps at both ends of a train, and first packets that are left out after a pause"
 			}

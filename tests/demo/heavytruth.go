@@ -199,7 +199,7 @@ func trainCapacity(log []lab.Record, d sample.Direction, r *run, payload int) *s
 	transfers := transfersOf(log, r)
 	var all []float64
 	for _, t := range r.Transfers {
-		if t.Direction != d.String() || len(t.Plan.Segments) != 1 || t.Plan.Segments[0].PayloadBytes != payload || t.Plan.Segments[0].Burst < 2 {
+		if t.Direction != d.String() || len(t.Plan.Segments) == 0 || t.Plan.Segments[0].PayloadBytes != payload || t.Plan.Segments[0].Burst < 2 {
 			continue
 		}
 		all = append(all, capacities(nearest(transfers, t.Begin), t.Plan.Segments[0].Burst)...)
