@@ -9,6 +9,9 @@
 //	more and more together, ten in all (group), and a pause; and again, until there are enough
 //	as many again as were discarded, up to a limit (repeats)
 //
+// and of the largest size that is not fragmented three long trains, which empty a token bucket
+// that the others do not.
+//
 // A train is discarded if a packet was lost, reordered or duplicated, or if something other
 // than the slowest link has set the packets' distances (package estimate/capacity says
 // what). Where too few are left there is no capacity, but the reason why.
