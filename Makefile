@@ -37,6 +37,10 @@ test: deps ## every test: unit, system, rules, dashboards; fails on a skip that 
 precision: deps ## the tests that measure time, on a machine that does nothing else: what is logged elsewhere is asserted
 	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/heavy ./tests/chronyconfig ./exporter/responder ./exporter/probes/train
 
+.PHONY: links
+links: ## load tests of simulated links of every kind: a table of what is true and what is told (ONEWAY_TRACES=DIR adds recorded ones in mahimahi's format)
+	$(GO) test -count=1 -v -run 'TestLoadTestsFind' ./tests/links
+
 .PHONY: demo
 demo: ## emulated WiBro link, two agents, Prometheus, a table, kept in build/demo (PROFILE=file, DEMO_EXIT=1)
 	@tests/deps.sh demo
