@@ -76,7 +76,7 @@ func queueTile(name, matcher string) *stat.PanelBuilder {
 	},
 		instant(from(saturated, metric.QueueDelay, matcher, half), "adds"),
 		instant(from(saturated, metric.QueueDelay, matcher, most), "95 %"),
-		instant(from(saturated, metric.QueueDelayBound, matcher), "± bound"),
+		instant(from(saturated, metric.QueueDelayBound, matcher, half), "± bound"),
 		instant(from(saturated, metric.QueueSize, matcher), "size"),
 	).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).

@@ -30,7 +30,7 @@ The queue is what full-queue delays are above those without a queue, times the b
 	b.WithPanel(queueSizeLines())
 	b.WithPanel(runs(plot(text{
 		"Idle and full",
-		"What the queue's delay is made of: the smallest one-way delay just before the load and that while the queue was full. A constant error of the clocks is in both and not in their difference.",
+		"What the queue's delay is made of: the smallest one-way delay of the idle packets before the load and after it, and that of packets that filled the queue. A constant error of the clocks is in both and not in their difference.",
 		"s", noQueue,
 	},
 		ranged(fresh(saturated, from(saturated, metric.QueueIdleDelay)), "{{direction}} idle"),
@@ -54,7 +54,7 @@ func queueTable() *tablepanel.PanelBuilder {
 		column{title: "adds", query: each(metric.QueueDelay, half), unit: "s", own: props{
 			prop("decimals", 1), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 		}},
-		column{title: "±", query: each(metric.QueueDelayBound), unit: "s", own: props{prop("decimals", 1)}},
+		column{title: "±", query: each(metric.QueueDelayBound, half), unit: "s", own: props{prop("decimals", 1)}},
 		column{title: "5 %", query: each(metric.QueueDelay, least), unit: "s", own: props{prop("decimals", 1)}},
 		column{title: "95 %", query: each(metric.QueueDelay, most), unit: "s", own: props{prop("decimals", 1)}},
 		column{title: "size", query: each(metric.QueueSize), unit: "decbytes", own: props{prop("decimals", 2)}},
@@ -94,8 +94,8 @@ func banded(t text, value, bound *metric.Desc, matchers ...string) *timeseries.P
 	v := fresh(saturated, from(saturated, value, matchers...))
 	for _, q := range []struct{ expr, suffix string }{
 		{v, ""},
-		{"(" + v + ") + on (job, instance, path, probe, direction) " + from(saturated, bound), " + bound"},
-		{"(" + v + ") - on (job, instance, path, probe, direction) " + from(saturated, bound), " − bound"},
+		{"(" + v + ") + on (job, instance, path, probe, direction) " + from(saturated, bound, matchers...), " + bound"},
+		{"(" + v + ") - on (job, instance, path, probe, direction) " + from(saturated, bound, matchers...), " − bound"},
 	} {
 		qs = append(qs, ranged(q.expr, "{{direction}}"+q.suffix))
 	}

@@ -34,7 +34,7 @@ var (
 	UDPRate = &Desc{
 		Name: "oneway_udp_rate_bytes_per_second", Kind: Gauge, Labels: perQuantile,
 		Help:   "Quantile (0.05, 0.5, 0.95) of the IP octets that came through in a second of the last run, from the first loss to the last: the rate of a link that was never without a packet, and how it varies.",
-		Absent: "Before the first completed run, in modes sweep and search, and where all arrived at once.",
+		Absent: "Before the first completed run, in modes sweep and search, and where all arrived at once. Seconds in which the sender paused are left out.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figures 5.1 and 6.1a",
 	}
 	// UDPThroughputElapsed is oneway_udp_throughput_elapsed_bytes_per_second.
@@ -48,7 +48,7 @@ var (
 	UDPOffered = &Desc{
 		Name: "oneway_udp_offered_bytes_per_second", Kind: Gauge, Labels: perDirection,
 		Help:   "IP octets a second that were really sent, in the last run: in the part that oneway_udp_throughput_bytes_per_second is of, or in the step of a sweep or search that brought most through; less than configured if the sender could not.",
-		Absent: "Before the first completed run.",
+		Absent: "Before the first completed run, and after a search that never filled the link.",
 		Source: "RFC 9097 section 7.3; Woo 2010 section 6.1.3",
 	}
 	// UDPShortfall is oneway_udp_sender_shortfall_ratio.
@@ -81,7 +81,7 @@ var (
 	// QueueIdleDelay is oneway_queue_idle_delay_seconds.
 	QueueIdleDelay = &Desc{
 		Name: "oneway_queue_idle_delay_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "Smallest one-way delay just before the load of the last run, by packets of the same size, in seconds.",
+		Help:   "Smallest one-way delay of the idle packets before the load of the last run and after it, of the load's size, in seconds.",
 		Absent: "Before the first completed run, and while the clocks are not trusted.",
 		Source: "Woo 2010 sections 6.1.2 and 6.1.3",
 	}
@@ -95,8 +95,8 @@ var (
 	// QueueFullDelay is oneway_queue_full_delay_seconds.
 	QueueFullDelay = &Desc{
 		Name: "oneway_queue_full_delay_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "Smallest one-way delay while the queue was full, the first and last part of the load left out, in seconds.",
-		Absent: "Where the link was not filled, and while the clocks are not trusted.",
+		Help:   "Smallest one-way delay of the packets that filled the queue, in seconds.",
+		Absent: "Where the link was not filled, where it is in doubt which packets filled it (the rate moves, others' packets, losses), and while the clocks are not trusted.",
 		Source: "Woo 2010 section 6.1.3 and table 6.1, column Min Delay",
 	}
 	// QueueFullDelayBound is oneway_queue_full_delay_error_bound_seconds.
@@ -115,15 +115,15 @@ var (
 	}
 	// QueueDelayBound is oneway_queue_delay_error_bound_seconds.
 	QueueDelayBound = &Desc{
-		Name: "oneway_queue_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
-		Help:   "How far each quantile of the queue's delay may be off, in seconds: the drift of both clocks over the run, the errors of the stamps, and what the idle delays before the load and after it differ by.",
+		Name: "oneway_queue_delay_error_bound_seconds", Kind: Gauge, Labels: perQuantile,
+		Help:   "How far the quantile of the queue's delay may be off, in seconds: the drift of both clocks over the run, the errors of the stamps, what the idle delays before the load and after it differ by, and in what doubt it is which packets filled the queue. A path that is longer while it is loaded, and only then, cannot be told from a queue.",
 		Absent: "Where there is no queue's delay.",
 		Source: "design, invariant 1",
 	}
 	// QueueSize is oneway_queue_size_bytes.
 	QueueSize = &Desc{
 		Name: "oneway_queue_size_bytes", Kind: Gauge, Labels: perDirection,
-		Help:   "Octets of this test's IP packets that the path's queues held when they were full: between what it held with packets that it took, and what it would have held with those that it dropped. Others' octets are not in it.",
+		Help:   "Octets of this test's IP packets that waited in the path's queues when they were full, and came through: between what they held with packets that they took, and what they would have held with those that they dropped. Others' octets are not in it, nor those that wait and are discarded by a timer.",
 		Absent: "Where the link was not filled, or what was found is no queue (see oneway_saturation_state).",
 		Source: "decision 7 (exporter/doc/decisions); Woo 2010 table 6.1",
 	}
@@ -172,7 +172,7 @@ var (
 	// SearchMaximum is oneway_search_max_capacity_bytes_per_second.
 	SearchMaximum = &Desc{
 		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second: what the link sustains when it is full, without a pause.",
+		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second: what the link sustains when it is full, without a pause (with a far end of an older version, which the report's notes tell of, the highest of a burst). Losses of some 10 % that are no queue's look like a full link.",
 		Absent: "Before the first completed search, and after one that never filled the link.",
 		Source: "RFC 9097 section 6",
 	}
@@ -264,7 +264,7 @@ var (
 	// PathCapacity is oneway_path_capacity_bytes_per_second.
 	PathCapacity = &Desc{
 		Name: "oneway_path_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "Capacity by packet trains in the last run, in IP octets a second: the median of the largest size that has one and is not fragmented.",
+		Help:   "Capacity by packet trains in the last run, in IP octets a second: the median of the largest size that has one and is not fragmented. Small packets that others send evenly between those of the trains slow all trains alike and cannot be told from a slower link: it is what such others leave.",
 		Absent: "Where no size has a capacity.",
 		Source: "WPI EvDO report section 2.2.1; RFC 5136 section 2.3",
 	}

@@ -35,10 +35,12 @@ func (s *stack) saturateRows(ctx context.Context, profile lab.Profile, after tim
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
 		d := sample.Direction(i)
 		v := map[string]*float64{}
-		for _, name := range []string{"udp_throughput_bytes_per_second", "queue_delay_error_bound_seconds", "queue_size_bytes", "queue_size_error_bound_bytes"} {
+		for _, name := range []string{"udp_throughput_bytes_per_second", "queue_size_bytes", "queue_size_error_bound_bytes"} {
 			v[name] = s.value(ctx, "oneway_"+name+of(d))
 		}
-		v["queue_delay_seconds"] = s.value(ctx, fmt.Sprintf(`oneway_queue_delay_seconds{%s,direction=%q,q="0.5"}`, selector, d))
+		for _, name := range []string{"queue_delay_seconds", "queue_delay_error_bound_seconds"} {
+			v[name] = s.value(ctx, fmt.Sprintf(`oneway_%s{%s,direction=%q,q="0.5"}`, name, selector, d))
+		}
 		rows = append(rows, s.told(ctx, "saturate", r, d, loadRows(d, link, v, newLoadLog(s.network.Log(d), d, r)))...)
 	}
 	return rows

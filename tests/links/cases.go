@@ -82,6 +82,9 @@ func loads(c Case) []Case {
 		c.but("not filled, loss 2 %", func(c *Case) { c.Offered, c.Loss = 2e6, 0.02; c.is(queue.NotFilled) }),
 		c.but("not full yet", func(c *Case) { c.Bottleneck.Queue = 20_000_000; c.is(queue.NotFilled) }),
 		c.but("not full yet, loss 1 %", func(c *Case) { c.Bottleneck.Queue, c.Loss = 20_000_000, 0.01; c.is(queue.NotFilled) }),
+		c.but("others 10 %, 20 Mb/s", func(c *Case) { c.fast(20e6); c.Bottleneck.Others = 2e6; c.is(queue.Filled, queue.Unknown) }),
+		c.but("others 5 %, 100 Mb/s", func(c *Case) { c.fast(100e6); c.Bottleneck.Others = 5e6; c.is(queue.Filled, queue.Unknown) }),
+		c.but("load of 1.2, loss 3 %", func(c *Case) { c.fast(5e6); c.Offered, c.Loss = 6e6, 0.03; c.is(queue.Filled, queue.Unknown) }),
 		c.but("others 10 %", func(c *Case) { c.Bottleneck.Others = 0.25e6 }),
 		c.but("others 30 %", func(c *Case) { c.Bottleneck.Others = 0.75e6 }),
 	}
@@ -140,6 +143,11 @@ func disciplines(c Case) []Case {
 			c.is(queue.TimeLimited)
 		}),
 	}
+}
+
+// fast is another rate, with a queue of 0.35 s.
+func (c *Case) fast(rate float64) {
+	c.Bottleneck.Rate, c.Bottleneck.Queue, c.Offered = int64(rate), int(0.35*rate/8), 2*rate
 }
 
 func (c *Case) managed(d bottleneck.Discipline) {

@@ -92,14 +92,3 @@ func (v *Verdict) exact() bool {
 	size := v.Told.Size
 	return size.OK && size.Value > 0.995*v.True[0] && size.Value < 1.005*v.True[1] && size.Bound <= 1.5*float64(v.Case.Size)
 }
-
-// TestUnknownIsNeverRight: "cannot tell" counts as wrong.
-func TestUnknownIsNeverRight(t *testing.T) {
-	for _, c := range append(Made(), Cellular(1)...) {
-		for _, s := range c.Kinds {
-			if s.String() == "unknown" {
-				t.Errorf("%s: %v is called right", c.Name, s)
-			}
-		}
-	}
-}

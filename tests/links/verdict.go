@@ -35,7 +35,7 @@ type Verdict struct {
 func Judge(c Case, seed uint64) Verdict {
 	packets, truth := c.Run(c.Sender, seed)
 	v := Verdict{Case: c, Seed: seed, Told: queue.Analyse(packets, queue.Options{Load: 1, After: 2, StampError: 50 * time.Microsecond, Drift: 2e-6 + math.Abs(c.Drift)})}
-	v.Kind = slices.Contains(c.Kinds, v.Told.State)
+	v.Kind = v.Told.State != queue.Unknown && slices.Contains(c.Kinds, v.Told.State)
 	v.size(&truth)
 	v.AtLeast = v.Told.AtLeast <= v.Held
 	v.delay(&truth)
@@ -69,6 +69,10 @@ func (v *Verdict) size(truth *Truth) {
 	t := v.Told.Size
 	if !v.Sized {
 		v.Covered = !t.OK
+		return
+	}
+	if slices.Contains(v.Case.Kinds, queue.Unknown) && !t.OK { // it may say that it cannot tell
+		v.Covered = true
 		return
 	}
 	v.Covered = t.OK && t.Value-t.Bound <= v.True[1] && t.Value+t.Bound >= v.True[0]

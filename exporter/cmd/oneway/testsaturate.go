@@ -111,8 +111,8 @@ func printLoad(out io.Writer, d *saturate.Direction) error {
 	t.interval("idle delay", l.Idle, l.IdleBound)
 	t.interval("full delay", l.Full, l.FullBound)
 	if l.Queue != nil && l.QueueBound != nil {
-		q := *l.Queue
-		t.row("a full queue adds", quantiles(probe.Figures(q[0]), probe.Figures(q[1]), probe.Figures(q[2]))+", each ± "+probe.Figures(*l.QueueBound))
+		add := func(i int) string { return probe.Figures(l.Queue[i]) + " ± " + probe.Figures(l.QueueBound[i]) }
+		t.row("a full queue adds", quantiles(add(0), add(1), add(2)))
 	}
 	if l.SizeBytes != nil && l.SizeBound != nil {
 		t.row("queue size", fmt.Sprintf("%.1f ± %.1f kB", *l.SizeBytes/1e3, *l.SizeBound/1e3))

@@ -24,7 +24,7 @@ func Analyse(packets []Packet, o Options) Result {
 	w := r.window()
 	res.From, res.To = w.from, w.to
 	res.Offered, res.Loss = r.offered(w)
-	res.Throughput = r.median(w.from, w.to)
+	res.Throughput, res.Mean = r.median(w.from, w.to), r.mean(w)
 	if len(r.arrived) < least {
 		res.Evidence = "too few packets arrived to tell"
 		return res

@@ -215,7 +215,8 @@ func TestVerdictsAreRight(t *testing.T) {
 				w := c.w
 				c.make(&w)
 				r := Analyse(w.simulate(seed), options(w))
-				if runs++; r.State == c.want {
+				// Behind a jitter of several packets' time, others' packets cannot be excluded.
+				if runs++; r.State == c.want || r.State == Unknown && c.want == AQM && w.jitter > 0 {
 					right++
 				} else if runs-right < 4 {
 					t.Logf("seed %d: %v: %s", seed, r.State, r.Evidence)

@@ -81,3 +81,17 @@ func (r *run) median(from, to time.Duration) float64 {
 	n := len(bytes)
 	return (bytes[(n-1)/2] + bytes[n/2]) / 2
 }
+
+// mean is what arrived in a part, by the second.
+func (r *run) mean(w part) float64 {
+	octets := 0.0
+	for i := range r.load {
+		if p := &r.load[i]; p.Arrived != 0 && w.holds(r.arrivedAt(p)) {
+			octets += float64(p.IPBytes)
+		}
+	}
+	if w.length() <= 0 {
+		return 0
+	}
+	return octets / seconds(w.length())
+}

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -25,6 +26,9 @@ const (
 	// drops at its head, headShare by what share more waits in it at the least.
 	headRuns  = 5
 	headShare = 0.2
+	// strong is the share of what is admitted below which half of the losses are a queue
+	// management's, whoever else is there.
+	strong = 0.7
 	// fewPackets are told by parts of packets.
 	fewPackets = 8
 	// few losses tell nothing.
@@ -42,11 +46,19 @@ func (r *run) judge(res *Result) {
 	best, low, high := r.search()
 	packet := float64(r.bytes)
 	share := float64(r.lost) / float64(len(r.load))
-	others := r.others(loaded, best.random)
+	others, _ := r.others(loaded, best.random)
+	// A queue management leaves no gaps: what it drops takes no time of the link.
+	gaps, known := r.others(loaded, 0)
+	alone := known && gaps < leastOthers/3
 	apart := res.Rate.Value * seconds(r.drift(r.length()))
 	last := r.last(&best)
-	blur := max(sharpPackets*packet, sharpShare*best.least) + apart
+	// What is lost behind the queue is missing in what is counted, more at one time than at another.
+	behind := min(best.random, gaps) * best.least
+	missing := behind + 2*packet*math.Sqrt(behind/packet)
+	blur := max(sharpPackets*packet, sharpShare*best.least) + apart + missing
 	switch {
+	case r.lost > 0 && r.lost < few && best.least > fewPackets*packet && !r.growing(&best):
+		res.Evidence = fmt.Sprintf("cannot tell: %d of %d packets were lost, too few to say why, and up to %.0f octets waited", r.lost, len(r.load), best.least)
 	case r.lost < few:
 		res.State = NotFilled
 		res.Evidence = fmt.Sprintf("%d of %d packets were lost: the link carried %s, or its queue was growing to the end", r.lost, len(r.load), bits(res.Offered))
@@ -67,7 +79,7 @@ func (r *run) judge(res *Result) {
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		res.State = NotFilled
 		res.Evidence = fmt.Sprintf("%.2f %% were lost at random, and next to nothing waited: the link carried %s", 100*share, bits(res.Offered))
-	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(1.5*packet+apart) > pure && r.staysFull(&best) && !r.scattered(&best):
+	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(1.5*packet+apart+missing) > pure && r.staysFull(&best) && !r.scattered(&best):
 		res.State = Filled
 		res.Evidence = fmt.Sprintf("packets were refused where the queue had to hold more than %.0f to %.0f octets, and admitted below", low, high)
 	case best.excess >= refusals && others > leastOthers:
@@ -75,6 +87,8 @@ func (r *run) judge(res *Result) {
 		res.Evidence = fmt.Sprintf("packets were refused where this test's took %.0f to %.0f octets of the queue", low, high)
 	case best.least <= fewPackets*packet && seconds(r.base.high-r.base.least)*res.Rate.Value > packet:
 		res.Evidence = fmt.Sprintf("cannot tell: %.0f octets waited at the most, and the empty path's delays differ by as much as a packet takes", best.least)
+	case !alone && best.refused.at(0.5) > strong*best.least:
+		res.Evidence = fmt.Sprintf("cannot tell: half of the packets that were lost needed more than %.0f octets of the queue, and others were admitted with %.0f: a queue management may have dropped them, or others' packets, a link whose rate moves or losses behind the queue make it look so", best.refused.at(0.5), best.least)
 	default:
 		res.State = AQM
 		res.Evidence = fmt.Sprintf("packets were dropped where the queue had to hold %.0f octets, and others admitted at %.0f", best.refused.at(0.1), best.least)

@@ -43,10 +43,10 @@ const (
 )
 
 // others is the share of a link of one rate that others' packets had in a part, of the test's
-// packets a share being lost behind the queue; zero if the link's rate moves: then it cannot be told.
+// packets a share being lost behind the queue; where the link's rate moves it is not known.
 // Two of the test's packets that left one after the other arrive as far apart as the link's rate has
 // it, and farther where another's was between them.
-func (r *run) others(w part, lost float64) float64 {
+func (r *run) others(w part, lost float64) (share float64, known bool) {
 	var gaps, least []float64
 	arrived, span := 0.0, 0.0
 	for i := 1; i < len(r.arrived); i++ {
@@ -64,11 +64,11 @@ func (r *run) others(w part, lost float64) float64 {
 	slices.Sort(least)
 	usual := at(least, 0.5)
 	if len(least) < 5 || usual <= 0 || at(least, 0.98)-at(least, 0.02) > oneRate*usual {
-		return 0
+		return 0, false
 	}
 	// So many packets are too few to tell.
 	chance := 3 / float64(block*len(least))
-	return max(1-arrived/(1-min(lost, 0.5))/span*usual-chance, 0)
+	return max(1-arrived/(1-min(lost, 0.5))/span*usual-chance, 0), true
 }
 
 // rate is at what rate octets arrived in a part, by the second.
@@ -113,21 +113,22 @@ func (r *run) arrivals(w part, width time.Duration, n int) []float64 {
 	return bins
 }
 
-// without leaves out the bins in which nothing arrived for long: the sender paused, or the path did.
+// without leaves out the bins in which the sender paused: what came through in them says nothing of
+// the link.
 func (r *run) without(bins []float64, w part, width time.Duration) (some []float64) {
-	stood := make([]bool, len(bins))
-	for i := 1; i < len(r.arrived); i++ {
-		a, b := r.arrived[i-1].at-r.shift-w.from, r.arrived[i].at-r.shift-w.from
-		if b-a <= r.stood {
+	paused := make([]bool, len(bins))
+	for i := 1; i < len(r.load); i++ {
+		from, to := r.elapsed(r.load[i-1].Sent), r.elapsed(r.load[i].Sent)
+		if to-from <= r.stood {
 			continue
 		}
-		// What waited meanwhile may come in a lump.
-		for k := max(int(a/width), 0); k <= int((b+width/4)/width) && k < len(bins); k++ {
-			stood[k] = true
+		// What waited before the pause arrives in it.
+		for k := max(int((from-w.from)/width), 0); k <= int((to-w.from+width/4)/width) && k < len(bins); k++ {
+			paused[k] = true
 		}
 	}
 	for k, v := range bins {
-		if !stood[k] {
+		if !paused[k] {
 			some = append(some, v)
 		}
 	}

@@ -30,7 +30,7 @@ func (r *run) growing(best *look) bool {
 	})
 	slices.Sort(middle)
 	slices.Sort(end)
-	return at(middle, 0.5) <= fewPackets*float64(r.bytes) || at(end, 0.5) > 1.3*at(middle, 0.5)
+	return at(middle, 0.5) <= (shallow+1)*float64(r.bytes) || at(end, 0.5) > 1.3*at(middle, 0.5)
 }
 
 // last is the most octets that waited with a packet sent after the last loss, zero if losses go on to

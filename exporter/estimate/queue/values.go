@@ -22,7 +22,10 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 	if len(full) == 0 || res.State != Filled && res.State != TimeLimited {
 		return
 	}
-	res.Full = Duration{Value: full[0], Bound: r.o.StampError + r.held, OK: true}
+	// Where it is in doubt which packets filled it, the smallest of their delays is, too.
+	if sharp := high-low <= 1.5*packet; sharp {
+		res.Full = Duration{Value: full[0], Bound: r.o.StampError + r.held, OK: true}
+	}
 	if r.base.n == 0 {
 		res.Evidence += "; without packets before the load or after it nothing is known of the empty path"
 		return
@@ -43,7 +46,9 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 		}
 		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: true}
 	}
-	res.PaperBytes = seconds(full[0]-r.base.least) * res.Rate.Value
+	if res.Full.OK {
+		res.PaperBytes = seconds(full[0]-r.base.least) * res.Rate.Value
+	}
 	if res.State == Filled {
 		// A packet that left the queue while the base is in doubt may be counted or not.
 		doubt := min(packet/2, res.Rate.Value*seconds(r.base.high-r.base.low+r.o.StampError))

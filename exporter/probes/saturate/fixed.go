@@ -121,9 +121,9 @@ func (k *Kind) load(t *heavy.Transfer, load int, q *queue.Result) *Direction {
 	}
 	l.SizeBytes, l.SizeBound = amount(q.Size)
 	if q.Delay[0].OK {
-		l.Queue, l.QueueBound = &[3]time.Duration{}, known(q.Delay[0].Bound, true)
+		l.Queue, l.QueueBound = &[3]time.Duration{}, &[3]time.Duration{}
 		for i, one := range q.Delay {
-			l.Queue[i] = one.Value
+			l.Queue[i], l.QueueBound[i] = one.Value, one.Bound
 		}
 	}
 	// Absolute delays need both clocks; their difference does not.
@@ -150,8 +150,8 @@ const coarse = 0.01
 // throughput is the median of the seconds, but of a link that passes few packets a second
 // it is what passed in all of the time looked at.
 func (k *Kind) throughput(q *queue.Result) float64 {
-	if q.Rate.OK && float64(k.opts.PacketBytes) > coarse*q.Throughput {
-		return q.Rate.Value
+	if float64(k.opts.PacketBytes) > coarse*q.Throughput {
+		return q.Mean
 	}
 	return q.Throughput
 }

@@ -38,7 +38,7 @@ func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
 	for state, want := range map[string]float64{"filled": 1, "not_filled": 0, "policer": 0, "aqm": 0, "time_limited": 0} {
 		b.expect(t, metric.SaturationState, want, 0, "forward", state)
 	}
-	if bound, ok := b.sink.Value(metric.QueueDelayBound, "office", "saturate", "forward"); !ok || bound <= 0 || bound > 0.005 {
+	if bound, ok := b.sink.Value(metric.QueueDelayBound, "office", "saturate", "forward", "0.5"); !ok || bound <= 0 || bound > 0.005 {
 		t.Errorf("bound of the queue's delay: %v %v", bound, ok)
 	}
 	// Absolute delays are off by both clocks' 10 us and both stamps' 25 us at the most; their
@@ -78,7 +78,7 @@ func TestQueueIsKnownWithoutTrustInTheClocks(t *testing.T) {
 			t.Errorf("%s", b.words())
 		}
 		// 100 ppm of two crystals over the 30 s of the run are in the bound.
-		if bound, _ := b.sink.Value(metric.QueueDelayBound, "office", "saturate", "forward"); bound < 0.001 {
+		if bound, _ := b.sink.Value(metric.QueueDelayBound, "office", "saturate", "forward", "0.5"); bound < 0.001 {
 			t.Errorf("bound %v leaves the clocks' drift out", bound)
 		}
 	}

@@ -47,7 +47,6 @@ func (l *Load) publish(v *heavy.Values, d string) {
 	for desc, value := range map[*metric.Desc]*time.Duration{
 		metric.QueueIdleDelay: l.Idle, metric.QueueIdleDelayBound: l.IdleBound,
 		metric.QueueFullDelay: l.Full, metric.QueueFullDelayBound: l.FullBound,
-		metric.QueueDelayBound: l.QueueBound,
 	} {
 		if value != nil {
 			v.Set(desc, value.Seconds(), d)
@@ -56,6 +55,7 @@ func (l *Load) publish(v *heavy.Values, d string) {
 	for i, q := range [...]string{"0.05", "0.5", "0.95"} {
 		if l.Queue != nil {
 			v.Set(metric.QueueDelay, l.Queue[i].Seconds(), d, q)
+			v.Set(metric.QueueDelayBound, l.QueueBound[i].Seconds(), d, q)
 		}
 		if l.Rates != nil {
 			v.Set(metric.UDPRate, l.Rates[i], d, q)

@@ -34,8 +34,8 @@ type Direction struct {
 	// Lossless is the highest rate up to which a sweep lost nothing.
 	Lossless *float64 `json:"lossless_bytes_per_second,omitempty"`
 	// Maximum is the highest rate of a second, or a step, of a search (RFC 9097 section 6).
-	// Sustained is what the search found: the highest mean of a quarter of its time, in its
-	// second half, when a token bucket is empty. With Unlimited the link was never full, and
+	// Sustained is what the search found: of the seconds that began while the link was full, that
+	// a token bucket is empty, the rate that nine of ten do not exceed. With Unlimited the link was never full, and
 	// there is none.
 	Maximum   *float64 `json:"maximum_bytes_per_second,omitempty"`
 	Sustained *Step    `json:"sustained,omitempty"`
@@ -70,9 +70,9 @@ type Load struct {
 	FullBound *time.Duration `json:"full_delay_error_bound_ns,omitempty"`
 	// Queue is what the full queue added to the idle delay, the quantiles 0.05, 0.5 and 0.95. A
 	// constant offset of the clocks cancels in it: it is known without trusting them, and the
-	// bound, of each, has what they drift.
+	// bounds have what they drift.
 	Queue      *[3]time.Duration `json:"queue_delay_quantiles_ns,omitempty"`
-	QueueBound *time.Duration    `json:"queue_delay_error_bound_ns,omitempty"`
+	QueueBound *[3]time.Duration `json:"queue_delay_error_bounds_ns,omitempty"`
 	Drift      float64           `json:"clock_drift_ratio"`
 	SizeBytes  *float64          `json:"queue_size_bytes,omitempty"`
 	SizeBound  *float64          `json:"queue_size_error_bound_bytes,omitempty"`
@@ -147,7 +147,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 		case l.SizeBytes != nil && l.Queue != nil:
 			line("queue", "%s ± %s, %s", octets(*l.SizeBytes), octets(*l.SizeBound), probe.Figures(l.Queue[1]))
 		case l.Queue != nil:
-			line("queue", "%s ± %s", probe.Figures(l.Queue[1]), probe.Figures(*l.QueueBound))
+			line("queue", "%s ± %s", probe.Figures(l.Queue[1]), probe.Figures(l.QueueBound[1]))
 		default:
 			line("queue", "%s", words(l.State))
 		}
