@@ -173,7 +173,7 @@ var (
 	SearchMaximum = &Desc{
 		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
 		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second: what the link sustains when it is full, without a pause (with a far end of an older version, which the report's notes tell of, the highest of a burst). Losses of some 10 % that are no queue's look like a full link.",
-		Absent: "Before the first completed search, and after one that never filled the link.",
+		Absent: "Before the first completed search, and after one that never filled the link, or met losses or waiting at rates that have nothing in common.",
 		Source: "RFC 9097 section 6",
 	}
 	// SweepLossless is oneway_sweep_lossless_bytes_per_second.

@@ -105,7 +105,7 @@ func (d *Direction) publishSearch(v *heavy.Values) {
 	case d.Sustained != nil:
 		v.Set(metric.SearchMaximum, d.Sustained.Received, d.Direction)
 		d.publishStep(v, *d.Sustained)
-	case d.Maximum != nil && !d.Unlimited: // of steps that were transfers of their own
+	case d.Maximum != nil && !d.Unlimited && !d.Unsteady: // of steps that were transfers of their own
 		v.Set(metric.SearchMaximum, *d.Maximum, d.Direction)
 		d.publishStep(v, d.best())
 	}

@@ -40,6 +40,8 @@ type Direction struct {
 	Maximum   *float64 `json:"maximum_bytes_per_second,omitempty"`
 	Sustained *Step    `json:"sustained,omitempty"`
 	Unlimited bool     `json:"link_never_full,omitempty"`
+	// Unsteady: packets were lost, or waited, at rates that have nothing in common.
+	Unsteady bool `json:"rate_not_steady,omitempty"`
 	// Dropped packets did arrive, and were lost in the receiving host for want of buffer.
 	Dropped uint64 `json:"socket_dropped_packets,omitempty"`
 
@@ -155,6 +157,8 @@ func (d *Direction) summary() (lines []probe.Result) {
 	switch {
 	case d.Sustained != nil:
 		line("highest rate", "%s", heavy.Rate(d.Sustained.Received).Words())
+	case d.Unsteady:
+		line("highest rate", "not known, up to %s in a second", heavy.Rate(*d.Maximum).Words())
 	case d.Unlimited:
 		line("highest rate", "%s at the least", heavy.Rate(*d.Maximum).Words())
 	case d.Maximum != nil:

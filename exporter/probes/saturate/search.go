@@ -101,6 +101,7 @@ const (
 	part      = time.Second
 	leastPart = 10 // in a search
 	reached   = 0.95
+	unsteady  = 1.2 // times the median of the parts in which the link seems full
 	burstFrom = 1.1 // times what was sustained: more in some part is worth a note
 )
 
@@ -123,12 +124,16 @@ func (d *Direction) evaluate(t *heavy.Transfer, reports int, most float64, lower
 		return
 	}
 	d.Maximum = &best
-	from, full := a.sustained(t, width, lower)
+	from, low, full := a.sustained(t, width, lower)
 	if !full { // is it faster than all that was offered?
 		from = length - width
 	}
 	found := stepsOf(t, &a, []time.Duration{from, from + width})[0]
 	switch {
+	case full && low > 0 && found.Received > unsteady*low:
+		d.Unsteady = true
+		d.remark("packets were lost or waited at rates from %s to %s: the link's rate moves, or that is no full queue's doing; what it sustains is not known", heavy.Rate(low).Words(), heavy.Rate(found.Received).Words())
+		return
 	case full:
 	case found.Offered < reached*most:
 		d.Unlimited = true
@@ -164,10 +169,11 @@ const (
 // begin while it is full: something waits, or is dropped. A token bucket is empty then, and so no more
 // comes in any time that begins so than the link sustains; less may, where the search left
 // it idle. It is the part that most of the others do not exceed, and not the fastest: after
-// an outage, what has waited may come at once. False: the link is never full.
-func (a *arrivals) sustained(t *heavy.Transfer, width, lower time.Duration) (from time.Duration, ok bool) {
+// an outage, what has waited may come at once. The median is that of all of them. False: the link is
+// never full.
+func (a *arrivals) sustained(t *heavy.Transfer, width, lower time.Duration) (from time.Duration, median float64, ok bool) {
 	if len(a.at) == 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	last := a.at[len(a.at)-1].Add(-width)
 	var next instant.Time
@@ -192,10 +198,10 @@ func (a *arrivals) sustained(t *heavy.Transfer, width, lower time.Duration) (fro
 		full = append(full, window{begins, a.rate(begins, begins+width)})
 	}
 	if len(full) == 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	slices.SortFunc(full, func(x, y window) int { return cmp.Compare(x.rate, y.rate) })
-	return full[int(fastest*float64(len(full)-1))].from, true
+	return full[int(fastest*float64(len(full)-1))].from, full[len(full)/2].rate, true
 }
 
 // window is a part of the time, and the rate in it.

@@ -148,6 +148,27 @@ func TestSearchThatNeverFillsTheLinkSaysSo(t *testing.T) {
 	b.expect(t, metric.SearchMaximum, 20e6/8, 0.01, "forward")
 }
 
+// A link that loses at random, or whose delays vary by more than search.lower, is not full for it.
+func TestSearchOfALossyLinkThatIsNeverFullFindsNoRate(t *testing.T) {
+	const mbit = 1e6 / 8
+	wide := heavytest.Link{Rate: 100 * mbit, Queue: 1e6, Delay: 20 * time.Millisecond}
+	for name, fault := range map[string]func(l *heavytest.Link, rng *rand.Rand){
+		"12 % lost": func(l *heavytest.Link, rng *rand.Rand) { l.Lose = func(int) bool { return rng.Float64() < 0.12 } },
+		"20 % lost": func(l *heavytest.Link, rng *rand.Rand) { l.Lose = func(int) bool { return rng.Float64() < 0.2 } },
+		"60 ms jitter": func(l *heavytest.Link, rng *rand.Rand) {
+			l.Late = func(int) time.Duration { return time.Duration(rng.Int64N(60e6)) }
+		},
+	} {
+		l := wide
+		fault(&l, rand.New(rand.NewPCG(9, 0)))
+		b, d := steered(t, &heavytest.Steered{Link: l}, searchUpTo(50*mbit, nil), "forward")
+		b.absent(t, metric.SearchMaximum)
+		if d.Sustained != nil || !strings.Contains(b.words(), "what it sustains is not known") {
+			t.Errorf("%s: %s", name, b.words())
+		}
+	}
+}
+
 func TestStragglersTakeNothingOffARate(t *testing.T) {
 	late := func(seq int) time.Duration { // one in a thousand, 2 s
 		if seq%1000 == 999 || seq == 440 {
