@@ -91,7 +91,7 @@ func removeIfThere(file string) error {
 }
 
 // limited tells whether the link has rates, without which there is nothing to fill.
-func limited(p lab.Profile) bool { return p.Forward.Rate > 0 && p.Reverse.Rate > 0 }
+func limited(p lab.Profile) bool { return p.Forward.MeanRate() > 0 && p.Reverse.MeanRate() > 0 }
 
 // loadTest is a probe that fills the link, and how its rows are made.
 type loadTest struct {
@@ -182,7 +182,7 @@ func (s *stack) heavyProbes(ctx context.Context, profile lab.Profile, format, ev
 	if err != nil {
 		return "", err
 	}
-	twice := func(l lab.Link) string { return fmt.Sprintf("%dbit", 2*l.Rate) }
+	twice := func(l lab.Link) string { return fmt.Sprintf("%dbit", 2*l.MeanRate()) }
 	// Not each probe has all of these: %[n] picks them.
 	return strings.NewReplacer(
 		"%[1]s", every, "%[2]s", s.token(), "%[3]s", pin, "%[4]s", twice(profile.Forward), "%[5]s", twice(profile.Reverse),
@@ -195,7 +195,7 @@ func (s *stack) heavyProbes(ctx context.Context, profile lab.Profile, format, ev
 // link's jitter has evened out.
 func trainPackets(p lab.Profile) int {
 	const long, bits = 0.03, 1500 * 8
-	return min(max(25, int(long*float64(max(p.Forward.Rate, p.Reverse.Rate))/bits)), 200)
+	return min(max(25, int(long*float64(max(p.Forward.MeanRate(), p.Reverse.MeanRate()))/bits)), 200)
 }
 
 // pin is the server's, as its agent tells it.

@@ -48,7 +48,7 @@ func (s *stack) saturateRows(ctx context.Context, profile lab.Profile, after tim
 
 // loadRows holds one direction against the link's log.
 func loadRows(d sample.Direction, link lab.Link, v map[string]*float64, truth *loadLog) []row {
-	rate, queue := float64(link.Rate)/8, float64(link.Queue)
+	rate, queue := float64(link.MeanRate())/8, float64(link.Queue)
 	if queue == 0 {
 		queue = lab.DefaultQueue
 	}
@@ -86,7 +86,7 @@ func loadRows(d sample.Direction, link lab.Link, v map[string]*float64, truth *l
 func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.Time) (rows []row) {
 	r := s.lastRun(ctx, "train", after)
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
-		d, rate := sample.Direction(i), float64(link.Rate)/8
+		d, rate := sample.Direction(i), float64(link.MeanRate())/8
 		one := row{
 			Name: "capacity_bytes_per_second", Direction: d.String(), Configured: rate, Unit: "bytes/s",
 			Tolerance: 0.05 * rate, Why: "5 %; IP octets of packet trains",

@@ -157,8 +157,11 @@ func step(format string, args ...any) { fmt.Printf("-- "+format+"\n", args...) }
 
 func describe(l lab.Link) string {
 	rate := "unlimited"
-	if l.Rate > 0 {
-		rate = fmt.Sprintf("%g Mb/s", float64(l.Rate)/1e6)
+	if mean := l.MeanRate(); mean > 0 {
+		rate = fmt.Sprintf("%.3g Mb/s", float64(mean)/1e6)
+	}
+	if len(l.Trace) > 0 {
+		rate += " in the mean"
 	}
 	return fmt.Sprintf("%s, %v, loss %g %%", rate, l.Delay, 100*l.Loss)
 }

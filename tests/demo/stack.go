@@ -149,8 +149,8 @@ func pace(p lab.Profile, window time.Duration) time.Duration {
 	const voice, bits, most = 20 * time.Millisecond, 2 * (172 + 28) * 8, 0.15
 	interval := max(voice, window/windowPackets)
 	for _, l := range []lab.Link{p.Forward, p.Reverse} {
-		if l.Rate > 0 {
-			interval = max(interval, time.Duration(bits/(most*float64(l.Rate))*1e9))
+		if mean := l.MeanRate(); mean > 0 {
+			interval = max(interval, time.Duration(bits/(most*float64(mean))*1e9))
 		}
 	}
 	return interval.Round(time.Millisecond)

@@ -23,6 +23,14 @@ type Profile struct {
 	Forward, Reverse Link
 }
 
+// MeanRate is Rate, or what the trace lets through in the mean, in bits a second; 0: unlimited.
+func (l Link) MeanRate() int64 {
+	if n := len(l.Trace); n > 0 {
+		return int64(n) * bottleneck.Opportunity * 8 * 1000 / int64(l.Trace[n-1])
+	}
+	return l.Rate
+}
+
 // Link is one direction of a path. The zero value passes every packet at once.
 type Link struct {
 	// Rate in bits of IP packets per second; 0 is unlimited (no queue then), unless there is a Trace.

@@ -17,7 +17,6 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturate"
 	"oneway.example/exporter/sample"
-	"oneway.example/tests/bottleneck"
 	"oneway.example/tests/lab"
 )
 
@@ -81,7 +80,7 @@ func overEmulated(t *testing.T, name string) (late time.Duration, wrong []string
 	shared.DrainTimeout = 5 * time.Second
 	own := saturate.DefaultOptions()
 	own.Together, own.Duration, own.Skip, own.PacketBytes = true, 8*time.Second, time.Second, packet
-	own.Rate = heavy.PerDirection{Forward: heavy.Rate(2 * rateOf(profile.Forward)), Reverse: heavy.Rate(2 * rateOf(profile.Reverse))}
+	own.Rate = heavy.PerDirection{Forward: heavy.Rate(profile.Forward.MeanRate() / 4), Reverse: heavy.Rate(profile.Reverse.MeanRate() / 4)}
 	kind, err := saturate.NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)
@@ -110,14 +109,6 @@ func overEmulated(t *testing.T, name string) (late time.Duration, wrong []string
 		wrong = append(wrong, holds(d, want.states, want.limit >= 0, held, refused)...)
 	}
 	return late, wrong
-}
-
-// rateOf is a link's mean rate in octets a second.
-func rateOf(l lab.Link) float64 {
-	if len(l.Trace) > 0 {
-		return float64(len(l.Trace)) * bottleneck.Opportunity / (float64(l.Trace[len(l.Trace)-1]) / 1000)
-	}
-	return float64(l.Rate) / 8
 }
 
 // ownOctets are what the link's log says of the test's own packets: the most that waited with one
