@@ -180,7 +180,9 @@ func Cellular(seed uint64) (all []Case) {
 	lossy.Loss = 0.01
 	shared := traced("cellular 3 Mb/s, retransmission", bottleneck.Cellular(seed*100+91, 3e6, 60*time.Second), 150_000)
 	shared.Retransmit, shared.RetransmitDelay = 0.05, 16*ms
-	return append(all, lossy, shared)
+	light := traced("cellular 3 Mb/s, load of 1.5, loss 0.5 %", bottleneck.Cellular(seed*100+92, 3e6, 60*time.Second), 150_000)
+	light.Loss, light.Offered = 0.005, 0.75*light.Offered
+	return append(all, lossy, light, shared)
 }
 
 // Recorded are the traces in mahimahi's format in a directory, with queues of three sizes; each

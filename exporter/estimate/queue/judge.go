@@ -29,6 +29,8 @@ const (
 	// strong is the share of what is admitted below which half of the losses are a queue
 	// management's, whoever else is there.
 	strong = 0.7
+	// lossy is the share lost behind the queue from which on it is in doubt which packets filled it.
+	lossy = 0.001
 	// fewPackets are told by parts of packets.
 	fewPackets = 8
 	// few losses tell nothing.

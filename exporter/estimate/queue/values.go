@@ -41,7 +41,8 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 		for _, set := range sets {
 			blur = max(blur, (d - at(set, q)).Abs())
 		}
-		if high-low > 2*sharpPackets*packet { // a fifth of them may be others
+		// A fifth of them may be others.
+		if high-low > 2*sharpPackets*packet || res.Varies && best.random > lossy {
 			blur = max(blur, at(full, q+0.2)-at(full, max(q-0.2, 0)))
 		}
 		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: true}
