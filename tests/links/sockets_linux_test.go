@@ -60,7 +60,7 @@ func TestLoadTestsOverEmulatedLinks(t *testing.T) {
 				if len(wrong) == 0 {
 					return
 				}
-				if late < 2*time.Millisecond || round == 5 {
+				if late < 2*time.Millisecond || round == 10 {
 					t.Fatalf("%q; the emulated link was late by %v", wrong, late)
 				}
 				t.Logf("round %d spoilt: the emulated link held a packet %v too long, and so: %q", round, late, wrong)
