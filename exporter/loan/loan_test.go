@@ -1,173 +1,21 @@
 package loan
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
-	"net"
 	"os"
-	"os/user"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sched"
 )
 
 // patience is how long anything may take that is only waited for.
 const patience = 30 * time.Second
-
-// lender is a server in a directory of its own.
-type lender struct {
-	t      *testing.T
-	socket string
-	links  *sched.Links
-	sink   *heavytest.Sink
-	server *Server
-	cancel context.CancelFunc
-	ended  chan struct{}
-	log    *logged
-}
-
-// logged is what a server has logged.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// find puts each test on the link that it names, and refuses one.
-func find(a Ask) (Place, error) {
-	if a.Link == "unknown" {
-		return Place{}, errors.New("no such link")
-	}
-	return Place{Path: "office", Probe: a.Kind, Link: a.Link}, nil
-}
-
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "loan") // the path of a socket is short
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
-func newLender(t *testing.T, change func(*Options)) *lender {
-	t.Helper()
-	links, err := sched.NewLinks(sched.LinksOptions{Links: []sched.LinkOptions{{Name: "uplink", BudgetBytes: 1000}, {Name: "lab"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &lender{t: t, socket: filepath.Join(shortDir(t), "run", "agent.sock"), links: links, sink: &heavytest.Sink{}, log: &logged{}}
-	o := Options{
-		Socket: l.socket, Links: links, Sink: l.sink, Find: find,
-		Log: slog.New(slog.NewTextHandler(l.log, nil)),
-	}
-	if change != nil {
-		change(&o)
-	}
-	l.socket, l.server = o.Socket, NewServer(o)
-	l.start()
-	t.Cleanup(func() {
-		l.stop()
-		if n := l.sink.Open(); n != 0 {
-			t.Errorf("%d series are left open", n)
-		}
-	})
-	return l
-}
-
-func (l *lender) start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	l.cancel, l.ended = cancel, make(chan struct{})
-	go func() {
-		defer close(l.ended)
-		if err := l.server.Run(ctx); err != nil {
-			l.t.Errorf("Run = %v", err)
-		}
-	}()
-}
-
-func (l *lender) stop() {
-	l.cancel()
-	select {
-	case <-l.ended:
-	case <-time.After(patience):
-		l.t.Fatal("the server has not ended")
-	}
-}
-
-func (l *lender) eventually(what string, f func() bool) {
-	l.t.Helper()
-	for deadline := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("%s: not after %v\n%s", what, patience, l.log)
-		}
-	}
-}
-
-// dial asks for a link, once the server listens.
-func (l *lender) dial(link string) *Loan {
-	l.t.Helper()
-	var got *Loan
-	l.eventually("the server listens", func() bool {
-		var err error
-		got, err = Dial(l.t.Context(), l.socket, Ask{Kind: "train", Host: "192.0.2.7", Port: 8620, Link: link})
-		if err != nil && !errors.As(err, new(*NoAgentError)) {
-			l.t.Fatal(err)
-		}
-		return err == nil
-	})
-	l.t.Cleanup(got.Close)
-	return got
-}
-
-func (l *lender) take(link string) *Loan {
-	l.t.Helper()
-	got := l.dial(link)
-	if err := got.Take(l.t.Context(), 0, nil); err != nil {
-		l.t.Fatal(err)
-	}
-	return got
-}
-
-func (l *lender) running(link string) float64 {
-	v, _ := l.sink.Value(metric.TestRunning, "office", "train", link)
-	return v
-}
-
-func (l *lender) free(link string) bool {
-	_, _, held := l.links.Holder(link)
-	return !held
-}
-
-func (l *lender) wantUsed(want int64) {
-	l.t.Helper()
-	if u := l.links.Usage("uplink"); u.Used != want || u.Reserved != 0 {
-		l.t.Errorf("%d octets are used and %d set aside, want %d and 0", u.Used, u.Reserved, want)
-	}
-}
 
 func TestLinkIsLentAnnouncedAndSettled(t *testing.T) {
 	l := newLender(t, nil)
@@ -375,105 +223,5 @@ func TestSeriesOfATestStayForTheRulesThatLookBack(t *testing.T) {
 	l.eventually("the series end", func() bool { return l.sink.Open() == 0 })
 	if linger < 6*time.Minute {
 		t.Errorf("they stay for %v, and oneway:heavy_test:recent looks back 6 min", linger)
-	}
-}
-
-func TestSocketIsPrivate(t *testing.T) {
-	l := newLender(t, nil)
-	l.take("uplink").Close()
-	for name, want := range map[string]fs.FileMode{l.socket: 0o600, l.socket + ".lock": 0o600, filepath.Dir(l.socket): 0o755} {
-		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info.Mode().Perm() != want {
-			t.Errorf("%s: mode %v, want %v", name, info.Mode().Perm(), want)
-		}
-	}
-}
-
-func TestSocketIsForAGroupThatIsNamed(t *testing.T) {
-	group, err := user.LookupGroupId(strconv.Itoa(os.Getgid()))
-	if err != nil {
-		t.Skip("this process's group has no name:", err)
-	}
-	l := newLender(t, func(o *Options) { o.Group = group.Name })
-	l.dial("uplink").Close()
-	l.eventually("the group may write", func() bool {
-		info, err := os.Stat(l.socket)
-		return err == nil && info.Mode().Perm() == 0o660
-	})
-}
-
-func TestStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
-	dir := shortDir(t)
-	socket := filepath.Join(dir, "agent.sock")
-	dead, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.(*net.UnixListener).SetUnlinkOnClose(false)
-	dead.Close()
-	if _, err := Dial(t.Context(), socket, Ask{}); !errors.As(err, new(*NoAgentError)) {
-		t.Errorf("a socket that a dead agent has left: %v", err)
-	}
-	l := newLender(t, func(o *Options) { o.Socket = socket })
-	l.take("uplink")
-	second := newLender(t, func(o *Options) { o.Socket = socket })
-	second.eventually("the second says why not", func() bool { return strings.Contains(second.log.String(), "another agent has it") })
-	l.take("lab") // the first still answers
-}
-
-func TestFileThatIsNoSocketIsLeftAlone(t *testing.T) {
-	file := filepath.Join(shortDir(t), "file")
-	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{file: "no socket", "/" + strings.Repeat("x", 200): "must have 107"} {
-		if _, _, err := listen(t.Context(), path, ""); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	if _, _, err := listen(t.Context(), file+"2", "no such group"); err == nil {
-		t.Error("a group that is unknown may ask")
-	}
-	if text, _ := os.ReadFile(file); string(text) != "mine" {
-		t.Error("the file is gone")
-	}
-}
-
-func TestWhoMayNotAskIsToldWhy(t *testing.T) {
-	l := newLender(t, nil)
-	l.dial("uplink").Close()
-	if _, err := Dial(t.Context(), l.socket, Ask{Link: "unknown"}); err == nil || err.Error() != "no such link" {
-		t.Errorf("error is %v", err)
-	}
-	for name, c := range map[string]struct{ send, want string }{
-		"version":  {`{"op":"ask","version":99,"ask":{}}`, "another version"},
-		"network":  {`{"op":"ask","version":1,"ask":{},"network":"net:[1]"}`, `"elsewhere"`},
-		"disorder": {`{"op":"take"}`, ""},
-		"garbage":  {"GET / HTTP/1.1", ""},
-		"too long": {strings.Repeat("x", 2*maxLine), ""},
-		"not held": {`{"op":"alive"}` + "\n" + `{"op":"settle"}`, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("unix", l.socket)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(patience))
-			fmt.Fprintln(conn, c.send)
-			lines, said := bufio.NewScanner(conn), ""
-			for lines.Scan() {
-				said += lines.Text()
-			}
-			if errors.Is(lines.Err(), os.ErrDeadlineExceeded) || c.want == "" && said != "" || !strings.Contains(said, c.want) {
-				t.Errorf("it says %q, %v", said, lines.Err())
-			}
-		})
-	}
-	if who, _, held := l.links.Holder("uplink"); held {
-		t.Errorf("the link is held by %s", who)
 	}
 }
