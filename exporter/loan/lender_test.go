@@ -109,6 +109,8 @@ func (l *lender) stop() {
 	}
 }
 
+// eventually asks again and again: that the far end of a socket has gone is told by nothing else.
+// The limit is for a test that has failed.
 func (l *lender) eventually(what string, f func() bool) {
 	l.t.Helper()
 	for deadline := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {

@@ -75,12 +75,20 @@ func (h *host) agent(t *testing.T, config string) {
 	})
 	t.Cleanup(h.stop)
 	waitFor(t, h.url+"/-/ready", func(string) bool { return true })
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(h.socket); err == nil {
-			return
-		}
+	eventually(t, "the agent listens at its socket", func() bool {
+		_, err := os.Stat(h.socket)
+		return err == nil
+	})
+}
+
+// eventually asks again and again: what another process or goroutine does next is told by
+// nothing but its outcome. The limit is for a test that has failed.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	const limit = 30 * time.Second
+	for deadline := time.Now().Add(limit); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the agent does not listen at its socket")
+			t.Fatalf("not after %v: %s", limit, what)
 		}
 	}
 }
@@ -106,11 +114,12 @@ func (r *reporter) String() string {
 // await waits until the test has said that.
 func (r *reporter) await(t *testing.T, what string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(r.String(), what); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%q is not said; but\n%s", what, r)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("said:\n%s", r)
 		}
-	}
+	})
+	eventually(t, fmt.Sprintf("%q is said", what), func() bool { return strings.Contains(r.String(), what) })
 }
 
 // running is one `oneway test saturate`.
@@ -166,16 +175,7 @@ func (h *host) gauge(d *metric.Desc, labels ...string) float64 {
 
 func (h *host) wants(d *metric.Desc, want float64, labels ...string) {
 	h.t.Helper()
-	h.awaits(fmt.Sprintf("%s of %v is %v", d.Name, labels, want), func() bool { return h.gauge(d, labels...) == want })
-}
-
-func (h *host) awaits(what string, f func() bool) {
-	h.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			h.t.Fatalf("not after 30 s: %s", what)
-		}
-	}
+	eventually(h.t, fmt.Sprintf("%s of %v is %v", d.Name, labels, want), func() bool { return h.gauge(d, labels...) == want })
 }
 
 func TestTestWithoutAnAgentSaysThatItRunsAlone(t *testing.T) {
@@ -199,7 +199,7 @@ func TestTestBesideAnAgentHasItsLinkItsBudgetAndItsMetric(t *testing.T) {
 		t.Errorf("it says %q", first.said)
 	}
 	h.wants(metric.BudgetUsed, 0, "uplink")
-	h.awaits("octets are set aside", func() bool { return h.gauge(metric.BudgetLeft, "uplink") < 10e6 })
+	eventually(h.t, "octets are set aside", func() bool { return h.gauge(metric.BudgetLeft, "uplink") < 10e6 })
 	second := h.load(t, 1, nil)
 	second.said.await(t, "Waiting for link uplink, for 30s at the most: office/saturate (oneway test, process ")
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.MaxWait = 0 }).finish(t); err == nil ||
