@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
@@ -132,7 +133,7 @@ func ownOctets(log []lab.Record) (held, refused float64) {
 		waiting = append(waiting, *r)
 	}
 	slices.Sort(all)
-	return held, at(all, 0.5)
+	return held, order.Quantile(all, 0.5)
 }
 
 func holds(d *saturate.Direction, states []string, sized bool, held, refused float64) (wrong []string) {

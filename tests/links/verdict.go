@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/tests/bottleneck"
 )
@@ -62,7 +63,7 @@ func (v *Verdict) size(truth *Truth) {
 		v.True = [2]float64{float64(v.Case.Limit) - size, float64(v.Case.Limit)}
 	case v.Sized && len(refused) > 0:
 		// It held no more than what a refused one found, with a packet it had no room for.
-		v.True = [2]float64{at(refused, 0.5), at(refused, 0.5) + size}
+		v.True = [2]float64{order.Quantile(refused, 0.5), order.Quantile(refused, 0.5) + size}
 	default: // it expires
 		v.True = [2]float64{0, math.Inf(1)}
 	}
@@ -104,7 +105,7 @@ func (v *Verdict) delay(truth *Truth) {
 		return
 	}
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
-		v.Delays[i] = at(full, q) - least
+		v.Delays[i] = order.Quantile(full, q) - least
 		off := (v.Told.Delay[i].Value - v.Delays[i]).Abs()
 		v.WorstDelay = max(v.WorstDelay, off.Seconds()/v.Told.Delay[i].Bound.Seconds())
 		v.Delay = v.Delay && off <= v.Told.Delay[i].Bound
@@ -140,14 +141,6 @@ func (v *Verdict) throughput(truth *Truth) {
 		v.WorstSecond = max(v.WorstSecond, off)
 		v.Throughput = v.Throughput && off <= 0.02
 	}
-}
-
-// at is the value at quantile q, the nearest rank.
-func at[T any](sorted []T, q float64) (v T) {
-	if len(sorted) == 0 {
-		return v
-	}
-	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
 }
 
 // Row is the verdict as a line of a table.

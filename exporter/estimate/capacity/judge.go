@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"oneway.example/exporter/estimate/order"
 )
 
 const (
@@ -115,18 +117,14 @@ func (v *Verdict) uneven(gaps []float64, g *groups) {
 
 // median is that, and its standard error by the median absolute deviation, which a few long gaps do not change.
 func median(gaps []float64) (usual, uncertain float64) {
-	s := slices.Clone(gaps)
-	slices.Sort(s)
-	usual = middle(s)
+	s := order.Sorted(gaps)
+	usual = order.Median(s)
 	for i := range s {
 		s[i] = math.Abs(s[i] - usual)
 	}
 	slices.Sort(s)
-	return usual, 1.25 * 1.48 * middle(s) / math.Sqrt(float64(len(s)))
+	return usual, 1.25 * 1.48 * order.Median(s) / math.Sqrt(float64(len(s)))
 }
-
-// middle is the median of what is ascending.
-func middle(s []float64) float64 { return (s[(len(s)-1)/2] + s[len(s)/2]) / 2 }
 
 // measure takes the times and the capacity from these packets.
 func (v *Verdict) measure(packets []Packet) {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"oneway.example/exporter/estimate/order"
 )
 
 // Summary is what the trains of one size said.
@@ -70,16 +72,16 @@ func Summarise(verdicts []Verdict, least int) (s Summary) {
 		if n := s.Trains[worst]; n > 0 {
 			s.Refusal += fmt.Sprintf(", %d %v, such as: %s", n, worst, lastEvidence(verdicts, worst))
 		}
-	case quantile(lows, 0.95) > (1+agree)*quantile(highs, 0.05):
+	case order.Quantile(lows, 0.95) > (1+agree)*order.Quantile(highs, 0.05):
 		s.Refusal = fmt.Sprintf("the trains disagree: 5 %% found %.4g Mb/s or less, 5 %% %.4g Mb/s or more; the link's rate varies, or others use it",
-			8e-6*quantile(s.Capacities, 0.05), 8e-6*quantile(s.Capacities, 0.95))
+			8e-6*order.Quantile(s.Capacities, 0.05), 8e-6*order.Quantile(s.Capacities, 0.95))
 	case 3*wander > clean:
 		s.Refusal = fmt.Sprintf("arrivals of %d of %d trains wander off even distances as packets of others in between make them", wander, clean)
 	default:
-		s.OK, s.Median = true, middle(s.Capacities)
-		s.P5, s.P95 = quantile(s.Capacities, 0.05), quantile(s.Capacities, 0.95)
+		s.OK, s.Median = true, order.Median(s.Capacities)
+		s.P5, s.P95 = order.Quantile(s.Capacities, 0.05), order.Quantile(s.Capacities, 0.95)
 		few := fewer(clean) * (s.P95 - s.P5)
-		s.Low, s.High = max(0, quantile(lows, 0.05)-few), quantile(highs, 0.95)+few
+		s.Low, s.High = max(0, order.Quantile(lows, 0.05)-few), order.Quantile(highs, 0.95)+few
 	}
 	return s
 }
@@ -113,10 +115,4 @@ func lastEvidence(verdicts []Verdict, r Result) (evidence string) {
 		}
 	}
 	return evidence
-}
-
-// quantile is the nearest rank of what is ascending.
-func quantile(sorted []float64, q float64) float64 {
-	n := len(sorted)
-	return sorted[min(max(int(math.Ceil(q*float64(n)*(1-1e-12)))-1, 0), n-1)]
 }

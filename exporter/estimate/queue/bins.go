@@ -3,6 +3,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"oneway.example/exporter/estimate/order"
 )
 
 // perSecond is the load in bins of whole seconds, MaxBins at the most.
@@ -57,7 +59,7 @@ func (b *Bin) finish(end, width time.Duration, delays []time.Duration) {
 	b.Received /= seconds(width)
 	if b.Count = len(delays); b.Count > 0 {
 		slices.Sort(delays)
-		b.Min, b.Median, b.Max = delays[0], at(delays, 0.5), delays[b.Count-1]
+		b.Min, b.Median, b.Max = delays[0], order.Quantile(delays, 0.5), delays[b.Count-1]
 	}
 }
 

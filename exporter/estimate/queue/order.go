@@ -7,22 +7,6 @@ import (
 	"time"
 )
 
-// at is the value at quantile q of sorted values, the nearest rank; zero if there is none.
-func at[T cmp.Ordered](sorted []T, q float64) (v T) {
-	if len(sorted) == 0 {
-		return v
-	}
-	i := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
-}
-
-// sorted returns a sorted copy.
-func sorted[T cmp.Ordered](values []T) []T {
-	s := slices.Clone(values)
-	slices.Sort(s)
-	return s
-}
-
 // some are at most 4096 of n values, evenly spaced, sorted.
 func some[T cmp.Ordered](n int, value func(i int) T) []T {
 	s := make([]T, min(max(n, 0), 4096))

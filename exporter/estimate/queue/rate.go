@@ -3,6 +3,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"oneway.example/exporter/estimate/order"
 )
 
 // loaded is the time in which the link was never without a packet of the load, as far as losses
@@ -57,13 +59,13 @@ func (r *run) others(w part, lost float64) (share float64, known bool) {
 		arrived, span = arrived+b.octets-a.octets, span+seconds(b.at-a.at)
 		if gaps = append(gaps, seconds(b.at-a.at)/(b.octets-a.octets)); len(gaps) == block {
 			slices.Sort(gaps)
-			least = append(least, at(gaps, blockShare))
+			least = append(least, order.Quantile(gaps, blockShare))
 			gaps = gaps[:0]
 		}
 	}
 	slices.Sort(least)
-	usual := at(least, 0.5)
-	if len(least) < 5 || usual <= 0 || at(least, 0.98)-at(least, 0.02) > oneRate*usual {
+	usual := order.Quantile(least, 0.5)
+	if len(least) < 5 || usual <= 0 || order.Quantile(least, 0.98)-order.Quantile(least, 0.02) > oneRate*usual {
 		return 0, false
 	}
 	// So many packets are too few to tell.
@@ -84,9 +86,9 @@ func (r *run) rate(res *Result, w part) {
 	}
 	slices.Sort(bins)
 	// A second's ends are off by what shifts an arrival, and by a packet.
-	off := at(bins, 0.5)*seconds(2*r.o.StampError+r.held)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
+	off := order.Quantile(bins, 0.5)*seconds(2*r.o.StampError+r.held)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
-		res.Rates[i] = at(bins, q)
+		res.Rates[i] = order.Quantile(bins, q)
 	}
 	res.Rate = Amount{Value: res.Rates[1], Bound: off, OK: true}
 	res.Varies = res.Rates[2]-res.Rates[0] > max(0.1*res.Rates[1], 4*float64(r.bytes)/seconds(width))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"oneway.example/exporter/estimate/order"
 	"oneway.example/exporter/instant"
 )
 
@@ -110,7 +111,7 @@ func (r *run) arrivalsOf(packets []Packet) []arrival {
 // standstill is the time without an arrival that is no part of a steady stream.
 func (r *run) standstill() time.Duration {
 	gaps := some(len(r.arrived)-1, func(i int) time.Duration { return r.arrived[i+1].at - r.arrived[i].at })
-	return max(50*time.Millisecond, 5*at(gaps, 0.95))
+	return max(50*time.Millisecond, 5*order.Quantile(gaps, 0.95))
 }
 
 // standstills are the times without an arrival for longer than stood; none if they are more than a
@@ -140,7 +141,7 @@ func orElse(d, otherwise time.Duration) time.Duration {
 // heldLimit is twice the Held that three quarters of the packets keep below, and the
 // largest Held up to there.
 func heldLimit(packets []Packet) (held time.Duration) {
-	limit := 2*at(some(len(packets), func(i int) time.Duration { return packets[i].Held }), 0.75) + 20*time.Microsecond
+	limit := 2*order.Quantile(some(len(packets), func(i int) time.Duration { return packets[i].Held }), 0.75) + 20*time.Microsecond
 	for i := range packets {
 		if h := packets[i].Held; h <= limit {
 			held = max(held, h)
@@ -236,13 +237,13 @@ func (r *run) empty(packets []Packet) (b base) {
 	if b.n = len(delays); b.n < fewest {
 		return b
 	}
-	delays = sorted(delays)
+	delays = order.Sorted(delays)
 	b.least = delays[0]
 	k := min(max(3, b.n/5), b.n)
 	// Of fewer than 25 packets that would be no bound worth having: 5 is often enough.
 	c := min(math.Pow(surprise, -1/float64(k-1))-1, 5)
 	b.early = duration(c * seconds(delays[k-1]-delays[0]))
-	b.low, b.high = b.least-b.early, at(delays, 0.9)
+	b.low, b.high = b.least-b.early, order.Quantile(delays, 0.9)
 	return b
 }
 

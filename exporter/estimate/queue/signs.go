@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"oneway.example/exporter/estimate/order"
 )
 
 // refusedAbove compares the half of the lost packets that needed most with those admitted that needed
@@ -30,7 +32,7 @@ func (r *run) growing(best *look) bool {
 	})
 	slices.Sort(middle)
 	slices.Sort(end)
-	return at(middle, 0.5) <= (shallow+1)*float64(r.bytes) || at(end, 0.5) > 1.3*at(middle, 0.5)
+	return order.Quantile(middle, 0.5) <= (shallow+1)*float64(r.bytes) || order.Quantile(end, 0.5) > 1.3*order.Quantile(middle, 0.5)
 }
 
 // last is the most octets that waited with a packet sent after the last loss, zero if losses go on to
@@ -47,7 +49,7 @@ func (r *run) last(best *look) (most float64) {
 		n, most = n+1, max(most, octets)
 	})
 	slices.Sort(runs)
-	if n <= headRuns*at(runs, 0.95) {
+	if n <= headRuns*order.Quantile(runs, 0.95) {
 		return 0
 	}
 	return most
@@ -70,7 +72,7 @@ func (r *run) staysFull(best *look) bool {
 	})
 	slices.Sort(least)
 	limit := min(best.least, best.most)
-	return limit <= (shallow+1)*float64(r.bytes) || at(least, 0.5) > stays*limit
+	return limit <= (shallow+1)*float64(r.bytes) || order.Quantile(least, 0.5) > stays*limit
 }
 
 // scattered tells whether a queue of a few packets dropped one in twenty where it had room for another
@@ -98,8 +100,8 @@ func (r *run) scattered(best *look) bool {
 	slices.Sort(admitted)
 	slices.Sort(refused)
 	packet := float64(r.bytes)
-	above, _ := slices.BinarySearch(admitted, at(refused, 0.5)+0.3*packet)
-	return at(refused, 0.05) < at(admitted, 0.5)-0.5*packet || len(admitted)-above > len(refused)/10
+	above, _ := slices.BinarySearch(admitted, order.Quantile(refused, 0.5)+0.3*packet)
+	return order.Quantile(refused, 0.05) < order.Quantile(admitted, 0.5)-0.5*packet || len(admitted)-above > len(refused)/10
 }
 
 // drained is how many octets had arrived at t, the next arrival after it, numbered from k on, in
@@ -169,7 +171,7 @@ func (r *run) timed(best *look) bool {
 	}
 	slices.Sort(delays)
 	slices.Sort(octets)
-	wide := (at(octets, 0.9) - at(octets, 0.1)) / max(at(octets, 0.5), 1)
-	narrow := seconds(at(delays, 0.9)-at(delays, 0.1)) / max(seconds(at(delays, 0.5)), 1e-9)
-	return narrow < steadyDelay && wide > 3*steadyDelay && at(octets, 0.5) > fewPackets*float64(r.bytes)
+	wide := (order.Quantile(octets, 0.9) - order.Quantile(octets, 0.1)) / max(order.Quantile(octets, 0.5), 1)
+	narrow := seconds(order.Quantile(delays, 0.9)-order.Quantile(delays, 0.1)) / max(seconds(order.Quantile(delays, 0.5)), 1e-9)
+	return narrow < steadyDelay && wide > 3*steadyDelay && order.Quantile(octets, 0.5) > fewPackets*float64(r.bytes)
 }

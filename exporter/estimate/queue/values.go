@@ -3,6 +3,8 @@ package queue
 import (
 	"slices"
 	"time"
+
+	"oneway.example/exporter/estimate/order"
 )
 
 // fill sets the values that the state has.
@@ -37,13 +39,13 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 	}
 	sets := r.otherSets(best, low, high, edge, margin)
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
-		d, blur := at(full, q), time.Duration(0)
+		d, blur := order.Quantile(full, q), time.Duration(0)
 		for _, set := range sets {
-			blur = max(blur, (d - at(set, q)).Abs())
+			blur = max(blur, (d - order.Quantile(set, q)).Abs())
 		}
 		// A fifth of them may be others.
 		if high-low > 2*sharpPackets*packet || res.Varies && best.random > lossy {
-			blur = max(blur, at(full, q+0.2)-at(full, max(q-0.2, 0)))
+			blur = max(blur, order.Quantile(full, q+0.2)-order.Quantile(full, max(q-0.2, 0)))
 		}
 		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: true}
 	}

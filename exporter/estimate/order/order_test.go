@@ -1,0 +1,54 @@
+package order
+
+import (
+	"testing"
+	"testing/quick"
+)
+
+// A quantile is the least of the values that a share of at least q does not exceed.
+func TestQuantileIsTheLeastThatTheShareDoesNotExceed(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 10, 20, 100, 1000} {
+		values := make([]int, n)
+		for i := range values {
+			values[i] = i + 1
+		}
+		for percent := 1; percent <= 100; percent++ {
+			got := Quantile(values, float64(percent)/100)
+			if 100*got < percent*n || 100*(got-1) >= percent*n {
+				t.Errorf("quantile %d %% of 1 to %d: got %d", percent, n, got)
+			}
+		}
+		if first, last := Quantile(values, 0), Quantile(values, 1); first != 1 || last != n {
+			t.Errorf("quantiles 0 and 1 of 1 to %d: got %d and %d", n, first, last)
+		}
+	}
+	if v := Quantile([]int(nil), 0.5); v != 0 {
+		t.Errorf("quantile of no values: got %d, want 0", v)
+	}
+}
+
+func TestMedianIsHalfwayBetweenTheTwoInTheMiddle(t *testing.T) {
+	for _, c := range []struct {
+		of   []float64
+		want float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{1, 2}, 1.5}, {[]float64{1, 2, 9}, 2}} {
+		if got := Median(c.of); got != c.want {
+			t.Errorf("median of %v: got %v, want %v", c.of, got, c.want)
+		}
+	}
+}
+
+func TestSortedLeavesItsArgumentAlone(t *testing.T) {
+	if err := quick.Check(func(v []int32) bool {
+		before := append([]int32(nil), v...)
+		s := Sorted(v)
+		for i := range v {
+			if v[i] != before[i] || i > 0 && s[i-1] > s[i] {
+				return false
+			}
+		}
+		return len(s) == len(v)
+	}, nil); err != nil {
+		t.Error(err)
+	}
+}
