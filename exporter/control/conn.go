@@ -180,7 +180,7 @@ func (c *Conn) writeBy() (by time.Time, err error) {
 	defer c.mu.Unlock()
 	limit := goodbyeTime
 	if c.leaving == nil {
-		limit = frameTime + max(c.patience.silence(), c.patience.tail)
+		limit = frameTime + max(c.patience.silence(time.Now()), c.patience.tail)
 	}
 	return time.Now().Add(limit), c.err
 }
@@ -266,7 +266,7 @@ func (c *Conn) watch() {
 		case <-timer.C:
 		}
 		c.mu.Lock()
-		at, dripping := c.patience.deadline()
+		at, dripping := c.patience.deadline(time.Now())
 		silent := time.Since(c.patience.heard)
 		c.mu.Unlock()
 		left := time.Until(at)
@@ -306,7 +306,7 @@ const pulseTime = 2 * time.Second
 // beats is asked when the peer would be given up, and pulseTime later again.
 func (p *pulse) beats() bool {
 	p.c.mu.Lock()
-	sending := p.c.patience.sending(time.Now())
+	sending := p.c.client && p.c.patience.sending(time.Now())
 	p.c.mu.Unlock()
 	n := segments(p.c.nc)
 	if !sending || n == 0 || p.felt && n == p.segments {

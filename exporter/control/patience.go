@@ -9,8 +9,9 @@ import (
 // patience knows until when a peer that says nothing is waited for. It is pure: times are
 // its arguments; who uses it guards it.
 //
-// Without load that is Silence after the last octet. While a transfer is under way (begin
-// to end), in either direction, it is its Idle more, and what pings are then rarer. Words wait in the queue that the test
+// Without load that is Outage after the last octet: waiting harms nobody. While a transfer is under way (begin
+// to end), in either direction, it is Silence, its Idle, and what pings are then rarer; and no
+// less than Outage where this end sends nothing. Words wait in the queue that the test
 // fills; and words of the other direction wait as well, because their acknowledgements are
 // in that queue: TCP takes them for lost, and says nothing new until one comes. (Measured
 // with Linux 6: a queue of 3 s filled at once leaves the other direction silent for 3 s.)
@@ -20,7 +21,7 @@ import (
 //
 //	        begin                end            answer, or Idle after the end
 //	quiet --------> loaded ------------> tail -------------------------------> quiet
-//	Silence         Silence + Idle       Silence + Idle
+//	Outage          Silence + Idle       Silence + Idle
 type patience struct {
 	heard time.Time // the last octet
 	frame time.Time // the first octet of the frame that is under way; zero: none is
@@ -120,8 +121,12 @@ func (p *patience) answer(seq uint64) bool {
 
 // silence is how long nothing may be heard while the transfers under way last.
 // Pings are rarer then, by every.
-func (p *patience) silence() time.Duration {
-	return Silence + p.longest() + p.every() - PingEvery
+func (p *patience) silence(now time.Time) time.Duration {
+	loaded := Silence + p.longest() + p.every() - PingEvery
+	if p.sending(now) {
+		return loaded
+	}
+	return max(Outage, loaded)
 }
 
 // every is how long this side says nothing until it asks.
@@ -145,14 +150,15 @@ func (p *patience) longest() (idle time.Duration) {
 
 // deadline is when the peer is given up unless something comes; dripping says that this is
 // because of a frame that does not end.
-func (p *patience) deadline() (at time.Time, dripping bool) {
-	at = p.heard.Add(p.silence())
+func (p *patience) deadline(now time.Time) (at time.Time, dripping bool) {
+	silence := p.silence(now)
+	at = p.heard.Add(silence)
 	if p.tail > 0 {
 		tail := earlier(p.heard.Add(p.tail), p.tailEnd).Add(Silence)
 		at = later(at, tail)
 	}
 	if !p.frame.IsZero() {
-		if last := p.frame.Add(frameTime + max(p.silence(), p.tail)); last.Before(at) {
+		if last := p.frame.Add(frameTime + max(silence, p.tail)); last.Before(at) {
 			return last, true
 		}
 	}

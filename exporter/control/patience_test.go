@@ -8,9 +8,9 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
+func TestPatienceLastsFromTheLastOctet(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
-	const s, idle = Silence, 5 * time.Second
+	const s, quiet, idle = Silence, Outage, 15 * time.Second
 	const rarer = time.Second // so much later come pings under load
 	busy := load{idle: idle, every: PingEvery + rarer}
 	for _, c := range []struct {
@@ -19,12 +19,18 @@ func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
 		want     time.Duration
 		dripping bool
 	}{
-		{"nothing said", func(*patience) {}, s, false},
-		{"heard", func(p *patience) { p.hear(at(time.Second)) }, time.Second + s, false},
+		{"nothing said", func(*patience) {}, quiet, false},
+		{"heard", func(p *patience) { p.hear(at(time.Second)) }, time.Second + quiet, false},
 		{"a transfer under way", func(p *patience) { p.begin(1, busy) }, s + idle + rarer, false},
 		{"two transfers: the longer", func(p *patience) { p.begin(1, busy); p.begin(2, load{idle: time.Second}) }, s + idle + rarer, false},
-		{"refused", func(p *patience) { p.begin(1, busy); p.drop(1) }, s, false},
-		{"an end without a beginning", func(p *patience) { p.end(7, at(time.Second)) }, s, false},
+		{"a short one that this end sends", func(p *patience) {
+			p.begin(1, load{idle: time.Second, sends: at(time.Minute)})
+		}, s + time.Second, false},
+		{"a short one that this end has sent", func(p *patience) {
+			p.begin(1, load{idle: time.Second, sends: at(-time.Second)})
+		}, quiet, false},
+		{"refused", func(p *patience) { p.begin(1, busy); p.drop(1) }, quiet, false},
+		{"an end without a beginning", func(p *patience) { p.end(7, at(time.Second)) }, quiet, false},
 		{"ended, last heard before", func(p *patience) {
 			p.begin(1, busy)
 			p.hear(at(time.Second))
@@ -38,8 +44,8 @@ func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
 		{"ended and the tail over", func(p *patience) {
 			p.begin(1, busy)
 			p.end(1, at(time.Second))
-			p.hear(at(10 * time.Second))
-		}, 10*time.Second + s, false},
+			p.hear(at(20 * time.Second))
+		}, 20*time.Second + quiet, false},
 		{"ended, and a question from before answered", func(p *patience) {
 			p.begin(1, busy)
 			before := p.ask()
@@ -51,7 +57,7 @@ func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
 			p.ask()
 			p.end(1, at(0))
 			p.answer(p.ask())
-		}, s, false},
+		}, quiet, false},
 		{"one ended, the next under way and shorter", func(p *patience) {
 			p.begin(1, busy)
 			p.end(1, at(0))
@@ -60,12 +66,12 @@ func TestPatienceIsSilenceAfterTheLastOctet(t *testing.T) {
 		{"a frame under way", func(p *patience) {
 			p.frame = at(time.Second)
 			p.hear(at(time.Minute))
-		}, time.Second + frameTime + s, true},
-		{"a frame under way, and silence sooner", func(p *patience) { p.frame = at(0) }, s, false},
+		}, time.Second + frameTime + quiet, true},
+		{"a frame under way, and silence sooner", func(p *patience) { p.frame = at(0) }, quiet, false},
 	} {
 		p := newPatience(at(0))
 		c.do(&p)
-		if got, dripping := p.deadline(); !got.Equal(at(c.want)) || dripping != c.dripping {
+		if got, dripping := p.deadline(at(0)); !got.Equal(at(c.want)) || dripping != c.dripping {
 			t.Errorf("%s: given up at %v (dripping %v), want %v (%v)", c.name, got.Sub(at(0)), dripping, c.want, c.dripping)
 		}
 	}

@@ -133,7 +133,7 @@ func (c *Conn) loads(m *Message) {
 	case m.Transfer != nil:
 		if m.Transfer.Check() == nil {
 			l := loadOf(m.Transfer)
-			if c.client && m.Transfer.Direction == sample.Forward {
+			if c.client == (m.Transfer.Direction == sample.Forward) {
 				l.sends = time.Now().Add(m.Transfer.Plan.Duration())
 			}
 			c.patience.begin(m.Transfer.ID, l)

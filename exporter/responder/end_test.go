@@ -211,7 +211,7 @@ func TestStreamStopsWhenTheClientSaysNoHelloAnyMore(t *testing.T) {
 	eventually(t, "hellos", func() bool { return p.hellos() >= 3 })
 	close(w.frozen)
 	vanish()
-	p.quiet(vanishedAfter+2*second, "silent")
+	p.quiet(control.Outage+2*second, "silent")
 }
 
 // hellos are those that the responder has counted of this peer.

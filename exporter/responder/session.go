@@ -298,6 +298,7 @@ func (r *Responder) greeted(id uint64, from netip.AddrPort) {
 	if to := s.to.Load(); to != nil && *to == from {
 		s.hellos.Add(1)
 		s.hello.Store(time.Now().UnixNano())
+		s.conn.Heard()
 	}
 }
 

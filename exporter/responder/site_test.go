@@ -201,7 +201,7 @@ const second = time.Second
 // lasts that does not stop.
 const (
 	look     = 5 * time.Millisecond
-	patience = 10 * time.Second
+	patience = 20 * time.Second
 )
 
 // eventually waits for something that another goroutine brings about.

@@ -32,7 +32,8 @@ const (
 	reportTime = time.Minute
 	reportRate = 4 << 10 // octets a second
 	// vanishedAfter: a client that has shown that it says hello while it receives, and
-	// is heard neither so nor over its connection for so long, is gone.
+	// is heard neither so nor over its connection for so long, or for the transfer's Idle if
+	// this is longer (but no longer than control.Outage), is gone.
 	vanishedAfter = 3 * time.Second
 	lookEvery     = 250 * time.Millisecond
 )
@@ -192,7 +193,7 @@ func (s *session) receive(ctx context.Context, x *transfer, t *control.Transfer)
 func (s *session) send(ctx context.Context, t *control.Transfer) (*stream.Sent, []byte, error) {
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
-	s.tasks.Go(func() { s.look(looking) })
+	s.tasks.Go(func() { s.look(looking, t.Idle) })
 	sent, err := s.stream.Send(ctx, t.ID, *s.to.Load(), t.Plan, nil)
 	if err != nil {
 		s.r.env.Log.Warn("Stream not sent", "token", s.token.Name, "run", s.run, "err", err)
@@ -214,8 +215,8 @@ func (s *session) attend(ctx context.Context, r *stream.Reception) {
 
 // look ends the session when its client has vanished: while the stream fills the way to
 // the client, the connection alone may be silent for as long as Idle.
-func (s *session) look(ctx context.Context) {
-	before := s.hellos.Load()
+func (s *session) look(ctx context.Context, idle time.Duration) {
+	before, within := s.hellos.Load(), min(max(vanishedAfter, idle), control.Outage)
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
 	for {
@@ -224,7 +225,7 @@ func (s *session) look(ctx context.Context) {
 			return
 		case now := <-again.C:
 			if s.gated != nil && s.hellos.Load() >= before+2 && !s.running(sample.Forward) &&
-				now.UnixNano()-max(s.hello.Load(), s.gated.heard.Load()) > int64(vanishedAfter) {
+				now.UnixNano()-max(s.hello.Load(), s.gated.heard.Load()) > int64(within) {
 				s.stop(errVanished)
 				return
 			}
