@@ -18,6 +18,9 @@ const (
 	// concluded it, whatever else runs on this machine: an answer waits a second and a half at
 	// the most for its true T3, and a process may hold a core for longer than a second.
 	hostSlack = 3 * time.Second
+	// lateDoubt is by how much a packet's delay may differ from the waiting time such that the agent,
+	// whose clocks have a bound, may count it as lost or not.
+	lateDoubt = 20 * time.Millisecond
 	// stampTolerance is what a round trip, which has no bound of its own, may be off: its four
 	// stamps of the kernel, 25 us each.
 	stampTolerance = 100 * time.Microsecond
@@ -144,13 +147,13 @@ func countRows(d sample.Direction, link lab.Link, log *pathLog, v map[string]flo
 		return true
 	}
 	if have("sent") {
-		settled, all, settledLost := log.counted(d, uint64(v["sent"]))
+		settled, all, lost := log.counted(d, uint64(v["sent"]))
 		between := func(r *row, of float64, measured, low, high uint64) {
 			value := float64(measured) / of
 			r.Measured, r.Truth = &value, &span{float64(low) / of, float64(high) / of}
 		}
 		if have("received", "lost") && v["received"]+v["lost"] > 0 {
-			between(&loss, v["received"]+v["lost"], uint64(v["lost"]), settledLost, all.Lost)
+			between(&loss, v["received"]+v["lost"], uint64(v["lost"]), lost[0], lost[1])
 		}
 		if have("received", "duplicated") && v["received"] > 0 {
 			between(&duplicated, v["received"], uint64(v["duplicated"]), settled.Duplicated, all.Duplicated)

@@ -33,6 +33,26 @@ func newPathLog(network *lab.Lab) *pathLog {
 
 func arrived(r *lab.Record) bool { return r.Fate == lab.Delivered && !r.Corrupted }
 
+// came tells whether a packet arrived within the waiting time: else it is lost (RFC 7680 section
+// 2.4), as on a link that stood still for longer.
+func (p *pathLog) came(r *lab.Record) bool { return arrived(r) && r.Delay() <= p.lost }
+
+// late counts the packets of a log that arrived after more than a time, and by whose answers the
+// agent knows it.
+func (p *pathLog) late(d sample.Direction, log []lab.Record, than time.Duration) (told, all uint64) {
+	for i := range log {
+		r := &log[i]
+		if !arrived(r) || r.Delay() <= than {
+			continue
+		}
+		all++
+		if d == sample.Reverse || len(p.answered[r.Key]) > 0 {
+			told++
+		}
+	}
+	return told, all
+}
+
 // trueDelay is what is known of it. Of a duplicated packet the answer to either copy may have
 // been the one to arrive.
 func trueDelay(r *lab.Record) bracket {
@@ -68,7 +88,7 @@ func (p *pathLog) members(d sample.Direction, w window) (m members) {
 		}
 		b, sure := trueDelay(r), r.Entry <= w.sure
 		switch {
-		case !arrived(r):
+		case !p.came(r):
 			// It is lost only after the waiting time.
 			b, sure = lostDelay(), r.Entry <= w.sure.Add(-p.lost)
 		case d == sample.Forward:
@@ -92,7 +112,7 @@ func (p *pathLog) roundTrips(w window) (m members) {
 		if q.Entry > w.maybe {
 			break
 		}
-		if !arrived(q) {
+		if !p.came(q) {
 			continue
 		}
 		there := trueDelay(q)
@@ -131,7 +151,7 @@ func (p *pathLog) ratingUntil(d sample.Direction, end instant.Time) (r float64, 
 			break
 		}
 		path.Decided++
-		if !arrived(one) {
+		if !p.came(one) {
 			path.Lost++
 			if !last {
 				path.Bursts++
@@ -140,7 +160,7 @@ func (p *pathLog) ratingUntil(d sample.Direction, end instant.Time) (r float64, 
 			delays = append(delays, one.Delay())
 			path.Delay = min(path.Delay, one.Delay())
 		}
-		last = !arrived(one)
+		last = !p.came(one)
 	}
 	buffer := voice.AdaptivePlayout(0)
 	for i, d := range delays {
@@ -174,8 +194,8 @@ func expectedR(link lab.Link, lossRatio float64) float64 {
 
 // counted are the true counts of the packets numbered below sent: those of all of them, and
 // those of packets so old that both ends have decided them for sure (settled). What the
-// agent has counted lies between the two.
-func (p *pathLog) counted(d sample.Direction, sent uint64) (settled, all lab.Tally, settledLost uint64) {
+// agent has counted lies between the two. A packet that came later than the waiting time is lost.
+func (p *pathLog) counted(d sample.Direction, sent uint64) (settled, all lab.Tally, lost [2]uint64) {
 	var log []lab.Record
 	for _, r := range p.of(d) {
 		if r.Key < sent {
@@ -183,16 +203,20 @@ func (p *pathLog) counted(d sample.Direction, sent uint64) (settled, all lab.Tal
 		}
 	}
 	if len(log) == 0 {
-		return settled, all, 0
+		return settled, all, lost
 	}
-	until := func(back time.Duration) lab.Tally {
+	until := func(back time.Duration) []lab.Record {
 		end, n := log[len(log)-1].Entry.Add(-back), len(log)
 		for n > 0 && log[n-1].Entry > end {
 			n--
 		}
-		return lab.TallyOf(log[:n])
+		return log[:n]
 	}
-	return until(hostSlack), lab.TallyOf(log), until(p.lost + hostSlack).Lost
+	settled, all = lab.TallyOf(until(hostSlack)), lab.TallyOf(log)
+	old := until(p.lost + hostSlack)
+	surely, _ := p.late(d, old, p.lost+lateDoubt)
+	_, maybe := p.late(d, log, p.lost-lateDoubt)
+	return settled, all, [2]uint64{lab.TallyOf(old).Lost + surely, all.Lost + maybe}
 }
 
 // drawn are, of a direction's log, the packets that a fault could befall, and the faults.

@@ -233,3 +233,36 @@ func TestWhyNamesTheRunsOwnReason(t *testing.T) {
 		}
 	}
 }
+
+// A link that stands still for longer than the waiting time delivers what is lost all the same; who
+// has no answer cannot know when it came.
+func TestPacketsThatComeTooLateAreLost(t *testing.T) {
+	const n = 1000
+	p := &pathLog{answered: map[uint64][]int{}, lost: time.Second}
+	for i := range uint64(n) {
+		entry, delay := instant.Time(i)*instant.Time(10*time.Millisecond), 40*time.Millisecond
+		if i >= 300 && i < 400 {
+			delay = time.Duration(3040-10*(i-300)) * time.Millisecond
+		}
+		exit := entry.Add(delay)
+		p.questions = append(p.questions, lab.Record{Key: i, Entry: entry, Exit: lab.Interval{Before: exit, After: exit}, Fate: lab.Delivered})
+		if i != 310 {
+			p.answered[i] = []int{int(i)}
+		}
+	}
+	_, _, lost := p.counted(sample.Forward, n)
+	// All 100 take 2.05 s and more; of number 310 it may not be known.
+	if lost != [2]uint64{99, 100} {
+		t.Errorf("counted %v lost, want 99 to 100", lost)
+	}
+	m := p.members(sample.Forward, window{sure: instant.Time(n) * instant.Time(time.Second), maybe: instant.Time(n) * instant.Time(time.Second)})
+	infinite := 0
+	for _, b := range append(m.sure, m.maybe...) {
+		if math.IsInf(b.least, 1) {
+			infinite++
+		}
+	}
+	if infinite != 100 {
+		t.Errorf("%d delays are infinite, want 100", infinite)
+	}
+}
