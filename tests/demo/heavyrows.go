@@ -91,6 +91,9 @@ func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.T
 			Name: "capacity_bytes_per_second", Direction: d.String(), Configured: rate, Unit: "bytes/s",
 			Tolerance: 0.05 * rate, Why: "5 %; IP octets of packet trains",
 		}
+		if link.Trace != nil {
+			one.Undefined = "the link's rate moves: it has no one capacity"
+		}
 		for _, payload := range payloads { // the largest whose trains were clean
 			t := s.trains(ctx, d, payload)
 			if t == nil {

@@ -32,8 +32,11 @@ type row struct {
 	// Chance is the probability with which a link as configured does what the log says, or
 	// something rarer; nil: nothing about the quantity is random.
 	Chance *float64 `json:"chance_of_link_log,omitempty"`
-	Status status   `json:"status"`
-	Reason string   `json:"reason,omitempty"`
+	// Undefined says why the link has no such value: then a refusal with its reason is right, and
+	// only a value can be wrong.
+	Undefined string `json:"undefined,omitempty"`
+	Status    status `json:"status"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 // span is an interval; both ends are in it.
@@ -72,6 +75,9 @@ func (r *row) expected() span {
 // judge sets the status.
 func (r *row) judge() {
 	switch {
+	case r.Measured == nil && r.Undefined != "" && r.Reason != "":
+		r.Status, r.Reason = statusOK, fmt.Sprintf("refused, and %s; the agent: %s", r.Undefined, r.Reason)
+		return
 	case r.Measured == nil:
 		r.Status = statusUntold
 		if r.Reason == "" {

@@ -107,6 +107,24 @@ func TestRowIsHeldAgainstTheLogAndNotTheConfiguration(t *testing.T) {
 	}
 }
 
+// A refusal without a reason is none, and a value of a link that has none can be wrong.
+func TestRefusalIsRightWhereTheLinkHasNoSuchValue(t *testing.T) {
+	v := 1.0
+	for name, c := range map[string]struct {
+		row  row
+		want status
+	}{
+		"refused":              {row{Undefined: "the rate moves", Reason: "the trains disagree"}, statusOK},
+		"refused, no reason":   {row{Undefined: "the rate moves"}, statusUntold},
+		"refused, and defined": {row{Reason: "the trains disagree"}, statusUntold},
+		"a wrong value":        {row{Undefined: "the rate moves", Truth: &span{2, 3}, Measured: &v}, statusOutside},
+	} {
+		if c.row.judge(); c.row.Status != c.want {
+			t.Errorf("%s: %s (%s), want %s", name, c.row.Status, c.row.Reason, c.want)
+		}
+	}
+}
+
 func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 	good, bad := row{Name: "a", Direction: "forward", Status: statusOK}, row{Name: "b", Direction: "reverse", Status: statusOutside}
 	absent := row{Name: "c", Direction: "both", Status: statusUntold}
