@@ -7,7 +7,7 @@ import "time"
 func Analyse(packets []Packet, o Options) Result {
 	r := newRun(packets, o)
 	var res Result
-	res.Sent, res.Received = len(r.load), len(r.arrived)
+	res.Sent, res.Received = len(r.load), len(r.load)-r.lost
 	if len(r.load) == 0 {
 		res.Evidence = "no load was sent"
 		return res
@@ -24,8 +24,8 @@ func Analyse(packets []Packet, o Options) Result {
 	w := r.window()
 	res.From, res.To = w.from, w.to
 	res.Offered, res.Loss = r.offered(w)
-	res.Throughput, res.Mean = r.median(w.from, w.to), r.mean(w)
-	if len(r.arrived) < least {
+	res.Throughput, res.Mean = r.throughput(w), r.rateOf(w)
+	if res.Received < least {
 		res.Evidence = "too few packets arrived to tell"
 		return res
 	}

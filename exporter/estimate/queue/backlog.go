@@ -181,5 +181,7 @@ func (r *run) search() (best look, low, high float64) {
 			r.believed = [2]time.Duration{min(r.believed[0], l.base), max(r.believed[1], l.base)}
 		}
 	}
+	r.waits = make([]float64, len(r.load))
+	r.backlogs(best.base, func(i int, octets float64) { r.waits[i] = octets })
 	return best, low, high
 }

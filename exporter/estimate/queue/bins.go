@@ -62,38 +62,3 @@ func (b *Bin) finish(end, width time.Duration, delays []time.Duration) {
 		b.Min, b.Median, b.Max = delays[0], order.Quantile(delays, 0.5), delays[b.Count-1]
 	}
 }
-
-// median is the median of what was received in the whole seconds from..to.
-func (r *run) median(from, to time.Duration) float64 {
-	first, last := int((from+time.Second-1)/time.Second), int(to/time.Second)
-	if last <= first {
-		return 0
-	}
-	bytes := make([]float64, last-first)
-	for i := range r.load {
-		p := &r.load[i]
-		if p.Arrived == 0 {
-			continue
-		}
-		if k := int(max(r.arrivedAt(p), 0)/time.Second) - first; k >= 0 && k < len(bytes) {
-			bytes[k] += float64(p.IPBytes)
-		}
-	}
-	slices.Sort(bytes)
-	n := len(bytes)
-	return (bytes[(n-1)/2] + bytes[n/2]) / 2
-}
-
-// mean is what arrived in a part, by the second.
-func (r *run) mean(w part) float64 {
-	octets := 0.0
-	for i := range r.load {
-		if p := &r.load[i]; p.Arrived != 0 && w.holds(r.arrivedAt(p)) {
-			octets += float64(p.IPBytes)
-		}
-	}
-	if w.length() <= 0 {
-		return 0
-	}
-	return octets / seconds(w.length())
-}

@@ -53,13 +53,14 @@ func (r *run) judge(res *Result) {
 	gaps, known := r.others(loaded, 0)
 	alone := known && gaps < leastOthers/3
 	apart := res.Rate.Value * seconds(r.drift(r.length()))
-	last := r.last(&best)
+	stretches := r.stretches()
+	last := r.atHead(stretches)
 	// What is lost behind the queue is missing in what is counted, more at one time than at another.
 	behind := min(best.random, gaps) * best.least
 	missing := behind + 2*packet*math.Sqrt(behind/packet)
 	blur := max(sharpPackets*packet, sharpShare*best.least) + apart + missing
 	switch {
-	case r.lost > 0 && r.lost < few && best.least > fewPackets*packet && !r.growing(&best):
+	case r.lost > 0 && r.lost < few && best.least > fewPackets*packet && !r.growing():
 		res.Evidence = fmt.Sprintf("cannot tell: %d of %d packets were lost, too few to say why, and up to %.0f octets waited", r.lost, len(r.load), best.least)
 	case r.lost < few:
 		res.State = NotFilled
@@ -67,7 +68,7 @@ func (r *run) judge(res *Result) {
 	case best.refused.at(0.5) <= (shallow+1)*packet && best.admitted.at(0.95) <= 2*(shallow+1)*packet && r.variation() < regular:
 		res.State = Policer
 		res.Evidence = fmt.Sprintf("%.1f %% were lost, half of them with no more than %.0f packets waiting: what is beyond a rate is dropped and does not wait", 100*share, best.refused.at(0.5)/packet-1)
-	case r.timed(&best):
+	case r.timed(stretches):
 		res.State = TimeLimited
 		res.Evidence = "packets were dropped after one time, whatever waited: they are discarded by a timer"
 	case last > (1+headShare)*best.refused.at(0.95)+sharpPackets*packet:
@@ -75,13 +76,13 @@ func (r *run) judge(res *Result) {
 		best.random, best.upTo, best.tells = 0, 0, true
 		res.State = Filled
 		res.Evidence = fmt.Sprintf("behind the last loss %.0f octets waited, more than were admitted before: packets are dropped at the queue's head", last)
-	case best.excess < refusals && r.variation() > regular && best.anywhere() && r.growing(&best):
+	case best.excess < refusals && r.variation() > regular && best.anywhere() && r.growing():
 		res.State = NotFilled
 		res.Evidence = fmt.Sprintf("%.2f %% were lost at random, whether much waited or little: the queue refused nothing", 100*share)
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		res.State = NotFilled
 		res.Evidence = fmt.Sprintf("%.2f %% were lost at random, and next to nothing waited: the link carried %s", 100*share, bits(res.Offered))
-	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(1.5*packet+apart+missing) > pure && r.staysFull(&best) && !r.scattered(&best):
+	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(1.5*packet+apart+missing) > pure && r.staysFull(&best, stretches) && !r.scattered(&best):
 		res.State = Filled
 		res.Evidence = fmt.Sprintf("packets were refused where the queue had to hold more than %.0f to %.0f octets, and admitted below", low, high)
 	case best.excess >= refusals && others > leastOthers:

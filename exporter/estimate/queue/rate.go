@@ -80,7 +80,7 @@ func (r *run) rate(res *Result, w part) {
 		return
 	}
 	width := w.length() / time.Duration(n)
-	bins := r.arrivals(w, width, n)
+	bins := r.rates(w.from, width, n)
 	if some := r.without(bins, w, width); len(some) > 0 {
 		bins = some
 	}
@@ -94,25 +94,24 @@ func (r *run) rate(res *Result, w part) {
 	res.Varies = res.Rates[2]-res.Rates[0] > max(0.1*res.Rates[1], 4*float64(r.bytes)/seconds(width))
 }
 
-// arrivals is the rate of arrival in n bins. A packet counts evenly over the time since the
-// one before it, so that a bin is not off by a packet.
-func (r *run) arrivals(w part, width time.Duration, n int) []float64 {
-	bins := make([]float64, n)
-	for i := 0; i < len(r.arrived); {
-		j := i // the last of those that arrived at once
-		for j+1 < len(r.arrived) && r.arrived[j+1].at == r.arrived[i].at {
-			j++
-		}
-		if i > 0 {
-			from, to := r.arrived[i-1], r.arrived[j]
-			spread(bins, width, from.at-r.shift-w.from, to.at-r.shift-w.from, to.octets-from.octets)
-		}
-		i = j + 1
+// rates are at which octets arrived in each of n parts, a packet counted evenly over the time since
+// the one before it: so a part is not off by a packet.
+func (r *run) rates(from, width time.Duration, n int) []float64 {
+	all := make([]float64, max(n, 0))
+	for k := range all {
+		all[k] = r.rateOf(part{from, from + width})
+		from += width
 	}
-	for k := range bins {
-		bins[k] /= seconds(width)
+	return all
+}
+
+// throughput is the median of the whole seconds in a part.
+func (r *run) throughput(w part) float64 {
+	first := w.from.Truncate(time.Second)
+	if first < w.from {
+		first += time.Second
 	}
-	return bins
+	return order.Median(order.Sorted(r.rates(first, time.Second, int((w.to-first)/time.Second))))
 }
 
 // without leaves out the bins in which the sender paused: what came through in them says nothing of
@@ -135,19 +134,6 @@ func (r *run) without(bins []float64, w part, width time.Duration) (some []float
 		}
 	}
 	return some
-}
-
-// spread adds octets evenly over a time, of which a part may lie outside of the bins.
-func spread(bins []float64, width, from, to time.Duration, octets float64) {
-	for at := max(from, 0); at < to; {
-		k := int(at / width)
-		if k >= len(bins) {
-			return
-		}
-		end := min(time.Duration(k+1)*width, to)
-		bins[k] += octets * float64(end-at) / float64(to-from)
-		at = end
-	}
 }
 
 // shortest is the shortest time that has a rate.

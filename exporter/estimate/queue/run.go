@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"oneway.example/exporter/estimate/order"
@@ -30,8 +32,10 @@ type run struct {
 	arrived, passed []arrival
 	ahead           float64
 	lost            int
-	// most is the largest backlog with any base.
-	most float64
+	// most is the largest backlog with any base, waits what the queue had to hold with each packet
+	// of the load, with the base that is believed most.
+	most  float64
+	waits []float64
 	// stood is the time without an arrival above which the link, or the sender, stood still.
 	stood time.Duration
 	// stops are those times, unless they are more than a tenth of the load.
@@ -76,9 +80,11 @@ func newRun(packets []Packet, o Options) run {
 	}
 	for i := range r.load {
 		r.bytes = max(r.bytes, r.load[i].IPBytes)
+		if r.load[i].Arrived == 0 {
+			r.lost++
+		}
 	}
 	r.arrived, r.passed = r.arrivalsOf(r.load), r.arrivalsOf(packets[:to])
-	r.lost = len(r.load) - len(r.arrived)
 	for i := range packets[:from] {
 		if packets[i].Arrived != 0 {
 			r.ahead += float64(packets[i].IPBytes)
@@ -91,7 +97,7 @@ func newRun(packets []Packet, o Options) run {
 	return r
 }
 
-// arrivalsOf are the arrivals of packets in order.
+// arrivalsOf are the arrivals of packets in order, those at one time as one.
 func (r *run) arrivalsOf(packets []Packet) []arrival {
 	all := make([]arrival, 0, len(packets))
 	for i := range packets {
@@ -99,13 +105,37 @@ func (r *run) arrivalsOf(packets []Packet) []arrival {
 			all = append(all, arrival{p.Arrived.Sub(r.begin), float64(p.IPBytes)})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
-	sum := 0.0
-	for i := range all {
-		sum += all[i].octets
-		all[i].octets = sum
+	slices.SortFunc(all, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+	n, sum := 0, 0.0
+	for _, a := range all {
+		sum += a.octets
+		if n == 0 || all[n-1].at < a.at {
+			n++
+		}
+		all[n-1] = arrival{a.at, sum}
 	}
-	return all
+	return all[:n]
+}
+
+// octetsBy is how many octets had arrived by a time, of the next arrival a part.
+func octetsBy(all []arrival, t time.Duration) float64 {
+	k := sort.Search(len(all), func(i int) bool { return all[i].at > t })
+	switch k {
+	case 0:
+		return 0
+	case len(all):
+		return all[k-1].octets
+	}
+	a, b := all[k-1], all[k]
+	return a.octets + (b.octets-a.octets)*float64(t-a.at)/float64(b.at-a.at)
+}
+
+// rateOf is at what rate octets arrived in a part; zero in none.
+func (r *run) rateOf(p part) float64 {
+	if p.length() <= 0 {
+		return 0
+	}
+	return (octetsBy(r.arrived, p.to+r.shift) - octetsBy(r.arrived, p.from+r.shift)) / seconds(p.length())
 }
 
 // standstill is the time without an arrival that is no part of a steady stream.
@@ -272,3 +302,18 @@ func (r *run) window() part {
 	skip := min(r.o.Skip, end/4)
 	return part{skip, end - skip}
 }
+
+// some are at most 4096 of n values, evenly spaced, sorted.
+func some[T cmp.Ordered](n int, value func(i int) T) []T {
+	s := make([]T, min(max(n, 0), 4096))
+	for i := range s {
+		s[i] = value(i * n / len(s))
+	}
+	slices.Sort(s)
+	return s
+}
+
+// seconds and duration convert, rounded to the nanosecond.
+func seconds(d time.Duration) float64 { return float64(d) / 1e9 }
+
+func duration(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }

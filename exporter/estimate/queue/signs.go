@@ -3,7 +3,6 @@ package queue
 import (
 	"math"
 	"slices"
-	"time"
 
 	"oneway.example/exporter/estimate/order"
 )
@@ -19,60 +18,80 @@ func (l *look) refusedAbove(margin float64) float64 {
 
 // growing tells whether less than a tenth more waited in the middle of the load than nothing, or
 // more at its end than in the middle: what keeps a queue at a length is no chance.
-func (r *run) growing(best *look) bool {
-	var middle, end []float64
-	n := len(r.load)
-	r.backlogs(best.base, func(i int, octets float64) {
-		switch {
-		case i > n*45/100 && i < n*55/100:
-			middle = append(middle, octets)
-		case i > n*9/10:
-			end = append(end, octets)
-		}
-	})
-	slices.Sort(middle)
-	slices.Sort(end)
-	return order.Quantile(middle, 0.5) <= (shallow+1)*float64(r.bytes) || order.Quantile(end, 0.5) > 1.3*order.Quantile(middle, 0.5)
+func (r *run) growing() bool {
+	n := len(r.waits)
+	middle := order.Quantile(order.Sorted(r.waits[n*45/100:n*55/100]), 0.5)
+	end := order.Quantile(order.Sorted(r.waits[n*9/10:]), 0.5)
+	return middle <= (shallow+1)*float64(r.bytes) || end > 1.3*middle
 }
 
-// last is the most octets that waited with a packet sent after the last loss, zero if losses go on to
+// stretch is what waited with the n packets between one loss and the next, and the last of them.
+type stretch struct {
+	n, last     int
+	least, most float64
+}
+
+// stretches are those before each loss, and the one behind the last.
+func (r *run) stretches() (all []stretch) {
+	none := stretch{least: math.Inf(1)}
+	s := none
+	for i, v := range r.waits {
+		if r.load[i].Arrived == 0 {
+			all, s = append(all, s), none
+			continue
+		}
+		s = stretch{s.n + 1, i, min(s.least, v), max(s.most, v)}
+	}
+	return append(all, s)
+}
+
+// atHead is the most octets that waited with a packet behind the last loss, zero if losses go on to
 // the end of the load. A queue that drops at its tail refuses packets to the end; one that drops at
 // its head gives all that it holds then, what it would have dropped with them.
-func (r *run) last(best *look) (most float64) {
-	var runs []float64
-	n := 0.0
-	r.backlogs(best.base, func(i int, octets float64) {
-		if r.load[i].Arrived == 0 {
-			runs, n, most = append(runs, n), 0, 0
-			return
-		}
-		n, most = n+1, max(most, octets)
-	})
+func (r *run) atHead(all []stretch) (most float64) {
+	tail := all[len(all)-1]
+	runs := make([]int, len(all)-1)
+	for i := range runs {
+		runs[i] = all[i].n
+	}
 	slices.Sort(runs)
-	if n <= headRuns*order.Quantile(runs, 0.95) {
+	if tail.n <= headRuns*order.Quantile(runs, 0.95) {
 		return 0
 	}
-	return most
+	return tail.most
 }
 
 // staysFull tells whether what waits between one loss and the next stays near the limit, half of the
 // times: where packets are dropped early the queue drains after it.
-func (r *run) staysFull(best *look) bool {
+func (r *run) staysFull(best *look, all []stretch) bool {
 	var least []float64
-	low, some := math.Inf(1), false
-	r.backlogs(best.base, func(i int, octets float64) {
-		if r.load[i].Arrived != 0 {
-			low = min(low, octets)
-			return
+	for _, s := range all[1:max(len(all)-1, 1)] {
+		if s.n > 0 {
+			least = append(least, s.least)
 		}
-		if some && !math.IsInf(low, 1) {
-			least = append(least, low)
-		}
-		low, some = math.Inf(1), true
-	})
+	}
 	slices.Sort(least)
 	limit := min(best.least, best.most)
 	return limit <= (shallow+1)*float64(r.bytes) || order.Quantile(least, 0.5) > stays*limit
+}
+
+// timed tells whether the longest delays, those right before a loss, are one while what waits is not.
+func (r *run) timed(all []stretch) bool {
+	var delays, octets []float64
+	for _, s := range all[:len(all)-1] {
+		if d, ok := r.delay(&r.load[s.last]); ok && s.n > 0 {
+			delays, octets = append(delays, seconds(d-r.base.least)), append(octets, r.waits[s.last])
+		}
+	}
+	if len(delays) < few {
+		return false
+	}
+	slices.Sort(delays)
+	slices.Sort(octets)
+	wide := func(v []float64) float64 {
+		return (order.Quantile(v, 0.9) - order.Quantile(v, 0.1)) / max(order.Quantile(v, 0.5), 1e-9)
+	}
+	return wide(delays) < steadyDelay && wide(octets) > 3*steadyDelay && order.Quantile(octets, 0.5) > fewPackets*float64(r.bytes)
 }
 
 // scattered tells whether a queue of a few packets dropped one in twenty where it had room for another
@@ -84,40 +103,22 @@ func (r *run) scattered(best *look) bool {
 		return false
 	}
 	var admitted, refused []float64
-	k, sent := 0, r.ahead
+	sent := r.ahead
 	for i := range r.load {
 		p := &r.load[i]
-		octets := float64(p.IPBytes)
-		var gone float64
-		k, gone = r.drained(k, r.elapsed(p.Sent)+best.base)
+		octets := sent + float64(p.IPBytes) - octetsBy(r.passed, r.elapsed(p.Sent)+best.base)
 		if p.Arrived == 0 {
-			refused = append(refused, sent-gone+octets)
+			refused = append(refused, octets)
 			continue
 		}
-		admitted = append(admitted, sent-gone+octets)
-		sent += octets
+		admitted = append(admitted, octets)
+		sent += float64(p.IPBytes)
 	}
 	slices.Sort(admitted)
 	slices.Sort(refused)
 	packet := float64(r.bytes)
 	above, _ := slices.BinarySearch(admitted, order.Quantile(refused, 0.5)+0.3*packet)
 	return order.Quantile(refused, 0.05) < order.Quantile(admitted, 0.5)-0.5*packet || len(admitted)-above > len(refused)/10
-}
-
-// drained is how many octets had arrived at t, the next arrival after it, numbered from k on, in
-// part.
-func (r *run) drained(k int, t time.Duration) (next int, octets float64) {
-	for k < len(r.passed) && r.passed[k].at <= t {
-		k++
-	}
-	switch k {
-	case 0:
-		return 0, 0
-	case len(r.passed):
-		return k, r.passed[k-1].octets
-	}
-	a, b := r.passed[k-1], r.passed[k]
-	return k, a.octets + (b.octets-a.octets)*float64(t-a.at)/float64(b.at-a.at)
 }
 
 // anywhere tells whether packets that need little are lost as often as others, as far as there are
@@ -149,29 +150,4 @@ func (r *run) variation() float64 {
 		return 1
 	}
 	return math.Sqrt(sum / float64(n))
-}
-
-// timed tells whether the longest delays are one while what waits is not.
-func (r *run) timed(best *look) bool {
-	var delays []time.Duration
-	var octets []float64
-	last, lastOctets := -1, 0.0
-	r.backlogs(best.base, func(i int, v float64) {
-		if r.load[i].Arrived != 0 {
-			last, lastOctets = i, v
-		} else if last >= 0 {
-			if d, ok := r.delay(&r.load[last]); ok {
-				delays, octets = append(delays, d-r.base.least), append(octets, lastOctets)
-			}
-			last = -1
-		}
-	})
-	if len(delays) < few {
-		return false
-	}
-	slices.Sort(delays)
-	slices.Sort(octets)
-	wide := (order.Quantile(octets, 0.9) - order.Quantile(octets, 0.1)) / max(order.Quantile(octets, 0.5), 1)
-	narrow := seconds(order.Quantile(delays, 0.9)-order.Quantile(delays, 0.1)) / max(seconds(order.Quantile(delays, 0.5)), 1e-9)
-	return narrow < steadyDelay && wide > 3*steadyDelay && order.Quantile(octets, 0.5) > fewPackets*float64(r.bytes)
 }
