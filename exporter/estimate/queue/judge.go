@@ -16,6 +16,9 @@ const (
 	regular = 0.55
 	// pure is the share that is refused of what needs more than there is room for.
 	pure = 0.6
+	// edgeShare is by what share of the queue others' packets may move the edge of what is admitted;
+	// it is 1.5 packets at the least.
+	edgeShare = 0.03
 	// stays is the share of the limit that waits between two losses.
 	stays = 0.6
 	// shallow is how many packets wait at a policer at the most.
@@ -82,7 +85,7 @@ func (r *run) judge(res *Result) {
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		res.State = NotFilled
 		res.Evidence = fmt.Sprintf("%.2f %% were lost at random, and next to nothing waited: the link carried %s", 100*share, bits(res.Offered))
-	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(1.5*packet+apart+missing) > pure && r.staysFull(&best, stretches) && !r.scattered(&best):
+	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && r.staysFull(&best, stretches) && !r.scattered(&best):
 		res.State = Filled
 		res.Evidence = fmt.Sprintf("packets were refused where the queue had to hold more than %.0f to %.0f octets, and admitted below", low, high)
 	case best.excess >= refusals && others > leastOthers:
