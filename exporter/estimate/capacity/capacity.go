@@ -52,7 +52,7 @@ type Options struct {
 
 const (
 	// TypicalStampError is what a kernel's software stamp is off by on a host that is not
-	// busy: p99 of kernel to kernel over veth is 1.5 us. Groups and pauses are looked for by it.
+	// busy: p99 of kernel to kernel over veth is 1.5 us. The sender's pauses are looked for by it.
 	TypicalStampError = 2 * time.Microsecond
 	// Oscillator is how far one that nothing disciplines may run wrong.
 	Oscillator = 100e-6
@@ -61,8 +61,8 @@ const (
 // Result says whether a train is clean, or why it says nothing.
 type Result uint8
 
-// The results. What is found first is said, in this order, but that Coalesced is looked
-// for before SenderPace: with all stamps equal nothing can be said of pace.
+// The results. Of several that hold, one of Lost to SenderPace is said rather than one of the others,
+// but Coalesced before SenderPace: with stamps equal nothing can be said of pace.
 const (
 	// Clean: the train was spread by the slowest link.
 	Clean Result = iota
@@ -78,18 +78,18 @@ const (
 	// needs for those before, or one beyond the train's first quarter left when the link had
 	// sent all before it. A pause that the link has not noticed does no harm.
 	SenderPace
-	// Coalesced: a quarter of the packets or more have the stamp of the one before: the
+	// Coalesced: three of ten packets or more have the stamp of the one before: the
 	// receiver (GRO, or the card) merged them.
 	Coalesced
-	// Batched: packets arrived in groups at regular distances: an interrupt each, or a
-	// link that is scheduled in slots; or most of them in groups at any distance.
+	// Batched: as many came right after the one before: in groups, of an interrupt each, or of
+	// a link that is scheduled in slots. A train that is long beside its groups bears them.
 	Batched
 	// TokenBucket: the first packets came faster than the rest: a shaper lets a burst
 	// pass at the rate of the line before it. A train that is no longer than the burst
 	// cannot be told from one on a faster link: longer ones can.
 	TokenBucket
-	// Interleaved: the mean time between arrivals is well above the median: packets of
-	// others were in between, or the link paused.
+	// Interleaved: the mean time between arrivals is well above the median, or arrivals wander
+	// off even distances: packets of others were in between, or the link paused or varied.
 	Interleaved
 	// TooShort: stamps and clock may be off by more than a tenth of the dispersion.
 	TooShort
@@ -102,31 +102,23 @@ func Results() []Result {
 
 // String is the value of the metric label `result`.
 func (r Result) String() string {
-	switch r {
-	case Clean:
-		return "clean"
-	case Lost:
-		return "lost"
-	case Reordered:
-		return "reordered"
-	case Duplicated:
-		return "duplicated"
-	case Unstamped:
-		return "unstamped"
-	case SenderPace:
-		return "sender_pace"
-	case Coalesced:
-		return "coalesced"
-	case Batched:
-		return "batched"
-	case TokenBucket:
-		return "token_bucket"
-	case Interleaved:
-		return "interleaved"
-	case TooShort:
-		return "too_short"
+	names := [...]string{
+		Clean:       "clean",
+		Lost:        "lost",
+		Reordered:   "reordered",
+		Duplicated:  "duplicated",
+		Unstamped:   "unstamped",
+		SenderPace:  "sender_pace",
+		Coalesced:   "coalesced",
+		Batched:     "batched",
+		TokenBucket: "token_bucket",
+		Interleaved: "interleaved",
+		TooShort:    "too_short",
 	}
-	return "invalid"
+	if int(r) >= len(names) {
+		return "invalid"
+	}
+	return names[r]
 }
 
 // Verdict is what one train said.
@@ -138,17 +130,14 @@ type Verdict struct {
 	// Capacity is b in IP octets a second; defined, as Dispersion is, for a train that is
 	// complete, in order and stamped, but to be believed only if Result is Clean.
 	Capacity float64
-	// Dispersion is the time from the first to the last arrival, SentDispersion that of
-	// the sender. MeanGap is the mean time between two arrivals.
-	// All of them, and Capacity, are without the first Skipped packets.
-	Dispersion, SentDispersion, MeanGap time.Duration
+	// Dispersion is the time from the first to the last arrival, MeanGap the mean time between
+	// two. Both, and Capacity, are without the first Skipped packets.
+	Dispersion, MeanGap time.Duration
 	// Error is how far Dispersion may be off what the link alone makes it: the receiver's
 	// stamps and clock, and how far arrivals lie off even distances.
 	Error time.Duration
-	// wanders: arrivals lie off even distances as gaps that were made longer each for itself make them.
-	wanders bool
 	// Skipped is how many packets at the begin were left out, for the sender paused after
-	// them until the link was idle; a quarter of the train at the most.
+	// them until the link was idle; of a clean train a quarter at the most.
 	Skipped int
 }
 

@@ -183,6 +183,25 @@ func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
 	}
 }
 
+// Packets of others in between are seen in nearly every train of 200 packets.
+func TestPacketsOfOthersMakeALongTrainInterleaved(t *testing.T) {
+	const seed, trains = 10, 300
+	for bytes, share := range map[int]float64{1500: 0.3, 200: 0.1} {
+		w := cleanWorlds()["wibro down"]
+		w.others, w.otherBytes = share, bytes
+		rng := rand.New(rand.NewPCG(seed, seed))
+		found := 0
+		for range trains {
+			if v := Judge(w.train(rng, 200, 1500), Options{}); v.Result == Interleaved {
+				found++
+			}
+		}
+		if found < trains*9/10 {
+			t.Errorf("others with %v of the link in packets of %d B, seed %d: %d of %d trains interleaved", share, bytes, seed, found, trains)
+		}
+	}
+}
+
 // A train of 25 packets that a jitter beyond their distance has put into groups says nothing;
 // one that is long enough does.
 func TestLongTrainsBearGroups(t *testing.T) {

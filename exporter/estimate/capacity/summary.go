@@ -41,48 +41,44 @@ const (
 // Summarise puts together what trains of one size said, of which least must be clean.
 func Summarise(verdicts []Verdict, least int) (s Summary) {
 	var lows, highs []float64
-	wander := 0
+	var evidence [len(s.Trains)]string // of the last with each result
 	for i := range verdicts {
 		v := &verdicts[i]
-		if s.Trains[v.Result]++; v.Result != Clean {
+		s.Trains[v.Result]++
+		if evidence[v.Result] = v.Evidence; v.Result != Clean {
 			continue
 		}
 		low, high := v.interval()
 		lows, highs = append(lows, low), append(highs, high)
 		s.Capacities = append(s.Capacities, v.Capacity)
 		s.MeanGap += v.MeanGap
-		if v.wanders {
-			wander++
-		}
 	}
 	// Where others' packets spoil most trains, those that they spoil little are left.
-	clean, worst, contaminated := s.Trains[Clean], s.worst(), s.Trains[Interleaved]
+	clean, contaminated := s.Trains[Clean], s.Trains[Interleaved]
 	for _, n := range s.Trains[Coalesced:] {
 		contaminated += n
 	}
-	if clean > 0 {
-		s.MeanGap /= time.Duration(clean)
-	}
+	s.MeanGap /= time.Duration(max(1, clean))
 	slices.Sort(s.Capacities)
 	slices.Sort(lows)
 	slices.Sort(highs)
-	switch {
-	case clean < max(least, MinClean, contaminated):
-		s.Refusal = fmt.Sprintf("%d of %d trains clean (want %d)", clean, len(verdicts), max(least, MinClean, contaminated))
+	p5, p95 := order.Quantile(s.Capacities, 0.05), order.Quantile(s.Capacities, 0.95)
+	low, high := order.Quantile(lows, 0.05), order.Quantile(highs, 0.95)
+	if want := max(least, MinClean, contaminated); clean < want {
+		s.Refusal = fmt.Sprintf("%d of %d trains clean (want %d)", clean, len(verdicts), want)
+		worst := slices.MaxFunc(Results()[Lost:], func(a, b Result) int { return s.Trains[a] - s.Trains[b] })
 		if n := s.Trains[worst]; n > 0 {
-			s.Refusal += fmt.Sprintf(", %d %v, such as: %s", n, worst, lastEvidence(verdicts, worst))
+			s.Refusal += fmt.Sprintf(", %d %v, such as: %s", n, worst, evidence[worst])
 		}
-	case order.Quantile(lows, 0.95) > (1+agree)*order.Quantile(highs, 0.05):
-		s.Refusal = fmt.Sprintf("the trains disagree: 5 %% found %.4g Mb/s or less, 5 %% %.4g Mb/s or more; the link's rate varies, or others use it",
-			8e-6*order.Quantile(s.Capacities, 0.05), 8e-6*order.Quantile(s.Capacities, 0.95))
-	case 3*wander > clean:
-		s.Refusal = fmt.Sprintf("arrivals of %d of %d trains wander off even distances as packets of others in between make them", wander, clean)
-	default:
-		s.OK, s.Median = true, order.Median(s.Capacities)
-		s.P5, s.P95 = order.Quantile(s.Capacities, 0.05), order.Quantile(s.Capacities, 0.95)
-		few := fewer(clean) * (s.P95 - s.P5)
-		s.Low, s.High = max(0, order.Quantile(lows, 0.05)-few), order.Quantile(highs, 0.95)+few
+		return s
 	}
+	if order.Quantile(lows, 0.95) > (1+agree)*order.Quantile(highs, 0.05) {
+		s.Refusal = fmt.Sprintf("the trains disagree: 5 %% found %.4g Mb/s or less, 5 %% %.4g Mb/s or more; the link's rate varies, or others use it",
+			8e-6*p5, 8e-6*p95)
+		return s
+	}
+	few := fewer(clean) * (p95 - p5)
+	s.OK, s.P5, s.Median, s.P95, s.Low, s.High = true, p5, order.Median(s.Capacities), p95, max(0, low-few), high+few
 	return s
 }
 
@@ -97,22 +93,35 @@ func fewer(n int) float64 {
 	return max(0, math.Pow(missed, -1/float64(n-1))/2-1)
 }
 
-// worst is the result, other than Clean, of most trains.
-func (s *Summary) worst() (worst Result) {
-	worst = Lost
-	for _, r := range Results()[1:] {
-		if s.Trains[r] > s.Trains[worst] {
-			worst = r
+// Sustained holds long trains against a summary that is OK, of the same size. hidden is how
+// many octets a token bucket must have for the trains not to show it; refusal says, in words,
+// that the long trains show one, and so the rate of the summary does not last.
+//
+// A bucket of b octets lets b/(1-r/p) pass at the rate p of the line before it, r being its
+// own: 2b if it halves the rate. Of the trains that keep the rate, the short ones of packets
+// each among them, the second longest counts: one alone may have been lucky.
+func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden int, refusal string) {
+	kept, slower, evidence := []int{seen(packetBytes, packets-1)}, 0, ""
+	for i := range long {
+		v := &long[i]
+		low, high := v.interval()
+		switch {
+		case v.Result == TokenBucket:
+			slower, evidence = slower+1, v.Evidence
+		case v.Result != Clean:
+		case high < s.Low/(1+agree):
+			slower, evidence = slower+1, fmt.Sprintf("trains of %d octets came at %.4g Mb/s, of %d at %.4g Mb/s",
+				int(v.octets()+0.5), 8e-6*v.Capacity, packetBytes*(packets-1), 8e-6*s.Median)
+		case low < s.High*(1+agree):
+			kept = append(kept, seen(packetBytes, int(v.octets()+0.5)/packetBytes))
 		}
 	}
-	return worst
+	if slower >= max(2, len(kept)) {
+		return 0, "a token bucket, which longer trains empty: " + evidence
+	}
+	slices.Sort(kept)
+	return kept[max(0, len(kept)-2)], ""
 }
 
-func lastEvidence(verdicts []Verdict, r Result) (evidence string) {
-	for i := range verdicts {
-		if verdicts[i].Result == r {
-			evidence = verdicts[i].Evidence
-		}
-	}
-	return evidence
-}
+// seen is the octets of the largest bucket that a train of so many gaps shows.
+func seen(packetBytes, gaps int) int { return max(0, gaps-tail) * packetBytes / 2 }
