@@ -68,6 +68,7 @@ func Made() []Case {
 	all = append(all, loads(wibro)...)
 	all = append(all, clocks(wibro)...)
 	all = append(all, paths(wibro)...)
+	all = append(all, fades(wibro)...)
 	all = append(all, transmitters(wibro)...)
 	return append(all, disciplines(wibro)...)
 }
@@ -107,6 +108,30 @@ func paths(c Case) []Case {
 		c.but("loss 1 %", func(c *Case) { c.Loss = 0.01 }),
 		c.but("loss 5 %", func(c *Case) { c.Loss = 0.05 }),
 		c.but("retransmission", func(c *Case) { c.Retransmit, c.RetransmitDelay = 0.05, 16*ms }),
+	}
+}
+
+// fades are links behind whose queue all is lost for a while.
+func fades(c Case) []Case {
+	fade := func(n int, length time.Duration) (all [][2]time.Duration) {
+		for i := range n {
+			at := time.Duration(i+1) * c.Length / time.Duration(n+1)
+			all = append(all, [2]time.Duration{at, at + length})
+		}
+		return all
+	}
+	grows := func(c *Case) { c.Bottleneck.Queue = 20_000_000; c.is(queue.NotFilled) }
+	return []Case{
+		c.but("fade of 60 ms", func(c *Case) { c.Fades = fade(1, 60*ms) }),
+		c.but("fade of 500 ms", func(c *Case) { c.Fades = fade(1, 500*ms) }),
+		c.but("5 fades of 100 ms", func(c *Case) { c.Fades = fade(5, 100*ms) }),
+		c.but("3 fades of 300 ms, load of 1.1", func(c *Case) { c.Fades, c.Offered = fade(3, 300*ms), 2.75e6 }),
+		c.but("fade of 4 s", func(c *Case) { c.Fades = fade(1, 4*time.Second) }),
+		c.but("fade at the end", func(c *Case) { c.Fades = [][2]time.Duration{{16 * time.Second, 30 * time.Second}} }),
+		c.but("fade of 300 ms, not filled", func(c *Case) { c.Fades, c.Offered = fade(1, 300*ms), 2e6; c.is(queue.NotFilled) }),
+		c.but("fade of 300 ms, not full yet", func(c *Case) { c.Fades = fade(1, 300*ms); grows(c) }),
+		c.but("60 fades of 10 ms, not full yet", func(c *Case) { c.Fades = fade(60, 10*ms); grows(c) }),
+		c.but("fade of 100 ms, not full yet, load of 1.05", func(c *Case) { c.Fades, c.Offered = fade(1, 100*ms), 1.05*2.5e6; grows(c) }),
 	}
 }
 

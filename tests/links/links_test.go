@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+	"time"
 
+	"oneway.example/exporter/estimate/queue"
 	"oneway.example/tests/testseed"
 )
 
@@ -84,6 +86,15 @@ func TestLoadTestsFindTheQueueOfAnyLink(t *testing.T) {
 	count("of a steady link the size is within 0.5 %", steady, (*Verdict).exact, 100)
 	if testing.Verbose() {
 		t.Logf("%d runs\n%s", len(all), table(all))
+	}
+}
+
+// A path that grows by more than half of what a full queue adds leaves nothing to say of the queue.
+func TestGreatChangeOfThePathIsSaid(t *testing.T) {
+	c := Made()[0].but("path grows by 200 ms", func(c *Case) { c.Grow, c.GrowAt = 200*ms, 10*time.Second })
+	v := Judge(c, testseed.Of(t))
+	if v.Told.State != queue.Unknown || v.Told.Size.OK || !strings.Contains(v.Told.Evidence, "the path or a clock has changed") {
+		t.Errorf("%v, %+v: %s", v.Told.State, v.Told.Size, v.Told.Evidence)
 	}
 }
 

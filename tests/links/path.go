@@ -31,6 +31,9 @@ type Path struct {
 	// middle of the load.
 	Offset, Slew time.Duration
 	Drift        float64
+	// Fades are times since the load's begin, from and to, in which all is lost that leaves the
+	// bottleneck.
+	Fades [][2]time.Duration
 }
 
 // Sender is a load test.
@@ -95,7 +98,7 @@ func (p Path) carry(events []event, packets []queue.Packet, truth *Truth, rng *r
 		if o.Fate != bottleneck.Left {
 			return
 		}
-		if rng.Float64() < p.Loss {
+		if rng.Float64() < p.Loss || p.fades(o.At.Sub(loadBegin)) {
 			return
 		}
 		t := o.At.Add(p.Delay)
@@ -130,6 +133,10 @@ func (p Path) carry(events []event, packets []queue.Packet, truth *Truth, rng *r
 }
 
 // own counts the test's own octets that waited when each packet came: of those that left,
+func (p Path) fades(since time.Duration) bool {
+	return slices.ContainsFunc(p.Fades, func(f [2]time.Duration) bool { return since >= f[0] && since < f[1] })
+}
+
 // or were dropped, later.
 func (p Path) own(packets []queue.Packet, truth *Truth) {
 	type leaving struct {

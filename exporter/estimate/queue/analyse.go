@@ -7,7 +7,7 @@ import "time"
 func Analyse(packets []Packet, o Options) Result {
 	r := newRun(packets, o)
 	var res Result
-	res.Sent, res.Received = len(r.load), len(r.load)-r.lost
+	res.Sent, res.Received = len(r.load), r.sum(func(i int) bool { return r.load[i].Arrived != 0 })
 	if len(r.load) == 0 {
 		res.Evidence = "no load was sent"
 		return res

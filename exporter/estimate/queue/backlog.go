@@ -108,7 +108,7 @@ func (r *run) look(base time.Duration) (l look) {
 	r.backlogs(base, func(i int, octets float64) {
 		p := &r.load[i]
 		switch {
-		case r.standing(p, base):
+		case r.standing(p, base), r.faded[i]:
 		case p.Arrived == 0:
 			l.refused.add(octets)
 		case p.Held <= r.held:

@@ -27,15 +27,23 @@ const (
 	steadyDelay = 0.1
 	// headRuns is how much longer than others the last run without a loss is of a queue that
 	// drops at its head, headShare by what share more waits in it at the least.
+	// headLost is the share of what is offered beyond the rate that it loses at the least.
 	headRuns  = 5
 	headShare = 0.2
+	headLost  = 0.7
 	// strong is the share of what is admitted below which half of the losses are a queue
 	// management's, whoever else is there.
 	strong = 0.7
 	// lossy is the share lost behind the queue from which on it is in doubt which packets filled it.
 	lossy = 0.001
+	// brief is a load of so few seconds that its rate's distribution is not known.
+	brief = 5 * time.Second
+	// movedShare is the share of the longest wait by which the empty path's delay may change.
+	movedShare = 0.25
 	// fewPackets are told by parts of packets.
 	fewPackets = 8
+	// mostWide is how many times the lower end of a size's interval the upper one may be.
+	mostWide = 3
 	// few losses tell nothing.
 	few = 12
 )
@@ -50,7 +58,7 @@ func (r *run) judge(res *Result) {
 	}
 	best, low, high := r.search()
 	packet := float64(r.bytes)
-	share := float64(r.lost) / float64(len(r.load))
+	share := 1 - float64(res.Received)/float64(res.Sent)
 	others, _ := r.others(loaded, best.random)
 	// A queue management leaves no gaps: what it drops takes no time of the link.
 	gaps, known := r.others(loaded, 0)
@@ -65,10 +73,14 @@ func (r *run) judge(res *Result) {
 	switch {
 	case r.lost > 0 && r.lost < few && best.least > fewPackets*packet && !r.growing():
 		res.Evidence = fmt.Sprintf("cannot tell: %d of %d packets were lost, too few to say why, and up to %.0f octets waited", r.lost, len(r.load), best.least)
+	case r.lost < few && r.fades > 0 && !r.growing():
+		res.Evidence = fmt.Sprintf("cannot tell: all but %d of the lost packets were lost whatever waited, and up to %.0f octets waited", r.lost, best.least)
 	case r.lost < few:
 		res.State = NotFilled
 		res.Evidence = fmt.Sprintf("%d of %d packets were lost: the link carried %s, or its queue was growing to the end", r.lost, len(r.load), bits(res.Offered))
-	case best.refused.at(0.5) <= (shallow+1)*packet && best.admitted.at(0.95) <= 2*(shallow+1)*packet && r.variation() < regular:
+	case r.moved(res.Rate.Value):
+		res.Evidence = fmt.Sprintf("cannot tell: idle packets behind the load took %v more or less than those before it: the path or a clock has changed", r.base.moved.Round(time.Microsecond))
+	case best.refused.at(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
 		res.State = Policer
 		res.Evidence = fmt.Sprintf("%.1f %% were lost, half of them with no more than %.0f packets waiting: what is beyond a rate is dropped and does not wait", 100*share, best.refused.at(0.5)/packet-1)
 	case r.timed(stretches):
@@ -105,6 +117,9 @@ func (r *run) judge(res *Result) {
 			whose = "others, or losses behind the queue, have"
 		}
 		res.Evidence += fmt.Sprintf("; %s about %.0f %% of the link", whose, 100*others)
+	}
+	if r.fades > 0 {
+		res.Evidence += fmt.Sprintf("; left out are %d packets that were lost in %d stretches, whatever waited", r.sum(func(i int) bool { return r.faded[i] }), r.fades)
 	}
 	r.fill(res, &best, low, high, others)
 }

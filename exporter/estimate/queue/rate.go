@@ -16,14 +16,14 @@ func (r *run) loaded() part {
 	}
 	var p part
 	for i := range r.load {
-		if r.load[i].Arrived == 0 {
+		if r.refused(i) {
 			p.from = r.elapsed(r.load[i].Sent)
 			break
 		}
 	}
-	for _, one := range slices.Backward(r.load) {
-		if one.Arrived == 0 {
-			p.to = r.elapsed(one.Sent)
+	for i := range slices.Backward(r.load) {
+		if r.refused(i) {
+			p.to = r.elapsed(r.load[i].Sent)
 			break
 		}
 	}
@@ -91,7 +91,12 @@ func (r *run) rate(res *Result, w part) {
 		res.Rates[i] = order.Quantile(bins, q)
 	}
 	res.Rate = Amount{Value: res.Rates[1], Bound: off, OK: true}
-	res.Varies = res.Rates[2]-res.Rates[0] > max(0.1*res.Rates[1], 4*float64(r.bytes)/seconds(width))
+	// Of a few seconds parts tell it, too.
+	if few := 5; n < few {
+		width = w.length() / time.Duration(few)
+		bins = order.Sorted(r.rates(w.from, width, few))
+	}
+	res.Varies = order.Quantile(bins, 0.95)-order.Quantile(bins, 0.05) > max(0.1*res.Rate.Value, 4*float64(r.bytes)/seconds(width))
 }
 
 // rates are at which octets arrived in each of n parts, a packet counted evenly over the time since

@@ -40,6 +40,10 @@ type run struct {
 	stood time.Duration
 	// stops are those times, unless they are more than a tenth of the load.
 	stops []part
+	// faded are the packets of the load that were lost whatever waited, fades in how many stretches;
+	// lost does not count them.
+	faded []bool
+	fades int
 }
 
 // arrival is when a packet arrived, since the load's begin, and how many octets had arrived with it.
@@ -84,6 +88,7 @@ func newRun(packets []Packet, o Options) run {
 			r.lost++
 		}
 	}
+	r.faded = make([]bool, len(r.load))
 	r.arrived, r.passed = r.arrivalsOf(r.load), r.arrivalsOf(packets[:to])
 	for i := range packets[:from] {
 		if packets[i].Arrived != 0 {
@@ -94,6 +99,7 @@ func newRun(packets []Packet, o Options) run {
 	r.stood = r.standstill()
 	r.stops = r.standstills()
 	r.findBase(packets[:from], packets[to:])
+	r.findFades()
 	return r
 }
 

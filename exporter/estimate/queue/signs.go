@@ -3,6 +3,7 @@ package queue
 import (
 	"math"
 	"slices"
+	"time"
 
 	"oneway.example/exporter/estimate/order"
 )
@@ -36,8 +37,11 @@ func (r *run) stretches() (all []stretch) {
 	none := stretch{least: math.Inf(1)}
 	s := none
 	for i, v := range r.waits {
-		if r.load[i].Arrived == 0 {
+		if r.refused(i) {
 			all, s = append(all, s), none
+			continue
+		}
+		if r.faded[i] {
 			continue
 		}
 		s = stretch{s.n + 1, i, min(s.least, v), max(s.most, v)}
@@ -45,9 +49,10 @@ func (r *run) stretches() (all []stretch) {
 	return append(all, s)
 }
 
-// atHead is the most octets that waited with a packet behind the last loss, zero if losses go on to
-// the end of the load. A queue that drops at its tail refuses packets to the end; one that drops at
-// its head gives all that it holds then, what it would have dropped with them.
+// atHead is the most octets that waited with a packet behind the last loss; zero if losses go on to
+// the end of the load, or were too few before. A queue that drops at its tail refuses packets to the
+// end; one that drops at its head drops all that is offered beyond the rate, and
+// then gives all that it holds: what was sent since the last loss waits at the end.
 func (r *run) atHead(all []stretch) (most float64) {
 	tail := all[len(all)-1]
 	runs := make([]int, len(all)-1)
@@ -55,7 +60,14 @@ func (r *run) atHead(all []stretch) (most float64) {
 		runs[i] = all[i].n
 	}
 	slices.Sort(runs)
-	if tail.n <= headRuns*order.Quantile(runs, 0.95) {
+	first := len(r.load) - tail.n
+	if tail.n <= headRuns*order.Quantile(runs, 0.95) || first < 2*few || float64(tail.n*r.bytes) > (1+headShare)*tail.most+sharpPackets*float64(r.bytes) {
+		return 0
+	}
+	from := max(first-tail.n, 0)
+	before := part{r.elapsed(r.load[from].Sent), r.elapsed(r.load[first-1].Sent)}
+	lost := r.sum(func(i int) bool { return i >= from && r.refused(i) })
+	if offered := float64((first-from)*r.bytes) / seconds(before.length()); float64(lost) < headLost*(1-r.rateOf(before)/offered)*float64(first-from) {
 		return 0
 	}
 	return tail.most
@@ -121,6 +133,26 @@ func (r *run) scattered(best *look) bool {
 	return order.Quantile(refused, 0.05) < order.Quantile(admitted, 0.5)-0.5*packet || len(admitted)-above > len(refused)/10
 }
 
+// longest is the delay, less the least, that the share q of the load's packets does not exceed.
+func (r *run) longest(q float64) time.Duration {
+	var all []time.Duration
+	for i := range r.load {
+		if d, ok := r.delay(&r.load[i]); ok {
+			all = append(all, d)
+		}
+	}
+	slices.Sort(all)
+	return order.Quantile(all, q) - r.base.least
+}
+
+// moved tells whether the empty path's delay has changed by so much that nothing is known of what
+// waited: by more than the clocks run apart and some packets take, and than a part of the longest
+// wait.
+func (r *run) moved(rate float64) bool {
+	by := r.base.moved - r.drift(r.length())
+	return float64(by) > movedShare*float64(r.longest(1)) && seconds(by)*rate > sharpPackets*float64(r.bytes)
+}
+
 // anywhere tells whether packets that need little are lost as often as others, as far as there are
 // enough of them.
 func (l *look) anywhere() bool {
@@ -135,7 +167,7 @@ func (l *look) anywhere() bool {
 func (r *run) variation() float64 {
 	var times []float64
 	for i := range r.load {
-		if p := &r.load[i]; p.Arrived == 0 {
+		if p := &r.load[i]; r.refused(i) {
 			times = append(times, seconds(r.elapsed(p.Sent)))
 		}
 	}
@@ -150,4 +182,59 @@ func (r *run) variation() float64 {
 		return 1
 	}
 	return math.Sqrt(sum / float64(n))
+}
+
+// findFades finds stretches in which all was lost while more than three packets left the
+// queue, or for longer than the link is without arrivals while next to none waited: a queue that has room
+// admits, and a policer passes its rate. What filled the queue behind the last packet before it was
+// lost, too, and is missing until the first packet after it has arrived.
+func (r *run) findFades() {
+	base, packet := r.base.least, float64(r.bytes)
+	n, until, most := 0, time.Duration(math.MinInt64), 0.0
+	flush := func(i int, octets float64) {
+		if n == 0 {
+			return
+		}
+		length := r.elapsed(r.load[i-1].Sent) - r.elapsed(r.load[i-n].Sent)
+		if most-octets > sharpPackets*packet || length > r.stood && octets <= (shallow+1)*packet {
+			r.fades++
+			for k := i - n; k < i; k++ {
+				r.faded[k] = true
+			}
+			if i < len(r.load) {
+				until = r.load[i].Arrived.Sub(r.begin) - base
+			}
+		}
+		n = 0
+	}
+	last := 0.0
+	r.backlogs(base, func(i int, octets float64) {
+		p := &r.load[i]
+		switch {
+		case p.Arrived != 0:
+			flush(i, last)
+		case r.elapsed(p.Sent) < until:
+			r.faded[i] = true
+		default:
+			if n++; n == 1 {
+				most = octets
+			}
+			last = octets
+		}
+	})
+	flush(len(r.load), last)
+	r.lost = r.sum(r.refused)
+}
+
+// refused tells whether a packet was lost, and in no fade.
+func (r *run) refused(i int) bool { return r.load[i].Arrived == 0 && !r.faded[i] }
+
+// sum counts the packets of the load for which is holds.
+func (r *run) sum(is func(i int) bool) (n int) {
+	for i := range r.load {
+		if is(i) {
+			n++
+		}
+	}
+	return n
 }

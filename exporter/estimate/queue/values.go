@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 	}
 	bound := 2*r.o.StampError + r.held + r.base.early + r.base.moved + r.drift(r.elapsed(r.load[len(r.load)-1].Sent))
 	margin := 0.0
-	if res.Varies || high-low > 1.5*packet {
+	if res.Varies || r.fades > 0 || high-low > 1.5*packet {
 		margin = 2*packet + 2*best.random*best.least
 	}
 	sets := r.otherSets(best, low, high, edge, margin)
@@ -44,10 +45,10 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 			blur = max(blur, (d - order.Quantile(set, q)).Abs())
 		}
 		// A fifth of them may be others.
-		if high-low > 2*sharpPackets*packet || res.Varies && best.random > lossy {
+		if high-low > 2*sharpPackets*packet || res.Varies && (!best.tells || best.random > lossy || r.fades > 0 || r.window().length() < brief) {
 			blur = max(blur, order.Quantile(full, q+0.2)-order.Quantile(full, max(q-0.2, 0)))
 		}
-		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: true}
+		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: bound+blur < d-r.base.least}
 	}
 	if res.Full.OK {
 		res.PaperBytes = seconds(full[0]-r.base.least) * res.Rate.Value
@@ -66,6 +67,10 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 			high = max(high, best.least+packet+doubt)
 		}
 		high /= 1 - min(behind, 0.5)
+		if high > mostWide*low {
+			res.Evidence += fmt.Sprintf("; its size is not told: it may be anything from %.0f to %.0f octets", low, high)
+			return
+		}
 		res.Size = Amount{Value: (low + high) / 2, Bound: (high - low) / 2, OK: true}
 	}
 }
