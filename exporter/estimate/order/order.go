@@ -35,3 +35,49 @@ func Sorted[T cmp.Ordered](values []T) []T {
 	slices.Sort(s)
 	return s
 }
+
+// Sample is at most 4096 of n values, evenly spaced, ascending.
+func Sample[T cmp.Ordered](n int, value func(i int) T) []T {
+	s := make([]T, min(max(n, 0), 4096))
+	for i := range s {
+		s[i] = value(i * n / len(s))
+	}
+	slices.Sort(s)
+	return s
+}
+
+// Counts is a histogram of values from zero on, in bins of one width; the last has what is larger, too.
+type Counts struct {
+	Width float64
+	Bins  []int32
+	N     int
+}
+
+// NewCounts is an empty one of n bins.
+func NewCounts(width float64, n int) Counts { return Counts{Width: width, Bins: make([]int32, n)} }
+
+// Add counts a value.
+func (c *Counts) Add(v float64) {
+	c.Bins[min(int(v/c.Width), len(c.Bins)-1)]++
+	c.N++
+}
+
+// Quantile is the lower end of the bin with the value at quantile q (0..1), by the nearest rank. Of none
+// it is zero.
+func (c *Counts) Quantile(q float64) float64 {
+	rank := max(1, int(math.Ceil(q*float64(c.N))))
+	for i, n := range c.Bins {
+		if rank -= int(n); rank <= 0 {
+			return float64(i) * c.Width
+		}
+	}
+	return 0
+}
+
+// Below is how many values are in bins before that of v.
+func (c *Counts) Below(v float64) (n int) {
+	for i := range min(int(v/c.Width), len(c.Bins)) {
+		n += int(c.Bins[i])
+	}
+	return n
+}

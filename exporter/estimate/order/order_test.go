@@ -52,3 +52,32 @@ func TestSortedLeavesItsArgumentAlone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The quantile of counts is that of the values, but for the width of a bin.
+func TestCountsKeepQuantiles(t *testing.T) {
+	const width = 0.25
+	c, values := NewCounts(width, 100), []float64(nil)
+	for i := range 1000 {
+		v := float64(i*i%977) / 50
+		c.Add(v)
+		values = append(values, v)
+	}
+	values = Sorted(values)
+	for _, q := range []float64{0, 0.05, 0.5, 0.95, 1} {
+		if off := Quantile(values, q) - c.Quantile(q); off < 0 || off >= width {
+			t.Errorf("quantile %v: got %v, want %v, or less by less than %v", q, c.Quantile(q), Quantile(values, q), width)
+		}
+	}
+	below := 0
+	for _, v := range values {
+		if v < 10 {
+			below++
+		}
+	}
+	if got := c.Below(10); got != below {
+		t.Errorf("below 10: got %d, want %d", got, below)
+	}
+	if c.Add(1e9); c.Quantile(1) != 99*width || c.N != 1001 {
+		t.Errorf("a value beyond the last bin: %v at the most, %d in all", c.Quantile(1), c.N)
+	}
+}

@@ -7,17 +7,21 @@ import "time"
 func Analyse(packets []Packet, o Options) Result {
 	r := newRun(packets, o)
 	var res Result
-	res.Sent, res.Received = len(r.load), r.sum(func(i int) bool { return r.load[i].Arrived != 0 })
+	res.Sent = len(r.load)
 	if len(r.load) == 0 {
 		res.Evidence = "no load was sent"
 		return res
 	}
-	load := r.elapsed(r.load[len(r.load)-1].Sent)
 	if !r.possible() {
 		res.Evidence = "the stamps make no sense: not in order, or of more than a day"
 		return res
 	}
-	res.PerSecond, res.First = r.perSecond(load+1), r.first(load+1)
+	res.PerSecond, res.First = r.series()
+	for i := range r.load {
+		if r.load[i].Arrived != 0 {
+			res.Received++
+		}
+	}
 	if r.base.n > 0 {
 		res.Idle = Duration{Value: r.base.least, Bound: r.o.StampError + r.held + r.base.early, OK: true}
 	}
@@ -53,32 +57,27 @@ func (r *run) possible() bool {
 			return false
 		}
 		before = max(before, t)
-		if p.Arrived == 0 {
-			continue
-		}
-		if a := r.arrivedAt(p); a < -disorder || a > longest {
+		if a := r.arrivedAt(p); p.Arrived != 0 && (a < -disorder || a > longest) {
 			return false
 		}
 	}
-	return r.load[len(r.load)-1].Sent > r.begin
+	return r.length() > 0
 }
 
 // offered is the rate at which was sent in a part, and the share of its packets that was lost.
 func (r *run) offered(w part) (rate, loss float64) {
 	sent, lost, octets := 0, 0, 0.0
 	for i := range r.load {
-		p := &r.load[i]
-		if !w.holds(r.elapsed(p.Sent)) {
-			continue
-		}
-		sent++
-		octets += float64(p.IPBytes)
-		if p.Arrived == 0 {
-			lost++
+		if p := &r.load[i]; w.holds(r.elapsed(p.Sent)) {
+			sent++
+			octets += float64(p.IPBytes)
+			if p.Arrived == 0 {
+				lost++
+			}
 		}
 	}
-	if sent > 0 && w.length() > 0 {
-		rate, loss = octets/seconds(w.length()), float64(lost)/float64(sent)
+	if sent == 0 || w.length() <= 0 {
+		return 0, 0
 	}
-	return rate, loss
+	return octets / seconds(w.length()), float64(lost) / float64(sent)
 }

@@ -1,10 +1,10 @@
 package queue
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
+
+	"oneway.example/exporter/estimate/order"
 )
 
 // look is what the load met if the path's delay without queue is base.
@@ -12,7 +12,7 @@ type look struct {
 	base time.Duration
 	// admitted and refused count the packets that arrived, and those that did not, by the octets
 	// that the queue had to hold with each.
-	admitted, refused counts
+	admitted, refused order.Counts
 	// least is the largest that was admitted, but for the last few; most the smallest that was
 	// refused, but for the first few.
 	least, most float64
@@ -42,37 +42,6 @@ const (
 	enough = 200
 )
 
-// counts is a histogram of octets.
-type counts struct {
-	width float64
-	bins  []int32
-	n     int
-}
-
-func (c *counts) add(v float64) {
-	c.bins[min(int(v/c.width), len(c.bins)-1)]++
-	c.n++
-}
-
-// at is the value of the rank that the quantile q has, but for the width of a bin.
-func (c *counts) at(q float64) float64 {
-	rank := max(1, int(math.Ceil(q*float64(c.n))))
-	for i, n := range c.bins {
-		if rank -= int(n); rank <= 0 {
-			return float64(i) * c.width
-		}
-	}
-	return 0
-}
-
-// below is how many are less than v.
-func (c *counts) below(v float64) (n int) {
-	for i := range min(int(v/c.width), len(c.bins)) {
-		n += int(c.bins[i])
-	}
-	return n
-}
-
 // backlogs calls each with what the queue had to hold with each packet of the load, itself counted: of
 // the octets sent before, those that arrive later than base after it left. Only packets that
 // arrive are counted.
@@ -91,28 +60,20 @@ func (r *run) backlogs(base time.Duration, each func(i int, octets float64)) {
 	}
 }
 
-// standing tells whether nothing arrived for long when a packet that waited nowhere would have: what
-// is held up behind the queue, or in the receiving host, seems to wait in it.
-func (r *run) standing(p *Packet, base time.Duration) bool {
-	t := r.elapsed(p.Sent) + base
-	i, _ := slices.BinarySearchFunc(r.stops, t, func(s part, t time.Duration) int { return cmp.Compare(s.to, t) })
-	return i < len(r.stops) && r.stops[i].from <= t
-}
-
 // look counts the backlogs.
 func (r *run) look(base time.Duration) (l look) {
 	l.base = base
 	width := max(binShare*float64(r.bytes), r.most/mostBins)
-	bins := make([]int32, 2*(int(r.most/width)+1))
-	l.admitted, l.refused = counts{width: width, bins: bins[:len(bins)/2]}, counts{width: width, bins: bins[len(bins)/2:]}
+	n := int(r.most/width) + 1
+	l.admitted, l.refused = order.NewCounts(width, n), order.NewCounts(width, n)
 	r.backlogs(base, func(i int, octets float64) {
 		p := &r.load[i]
 		switch {
-		case r.standing(p, base), r.faded[i]:
+		case r.faded[i]:
 		case p.Arrived == 0:
-			l.refused.add(octets)
+			l.refused.Add(octets)
 		case p.Held <= r.held:
-			l.admitted.add(octets)
+			l.admitted.Add(octets)
 		}
 	})
 	l.edges()
@@ -122,24 +83,24 @@ func (r *run) look(base time.Duration) (l look) {
 // edges finds where packets are refused. What is lost at random is lost whatever waits: its share
 // among the packets that need little is its share of all.
 func (l *look) edges() {
-	l.least = l.admitted.at(1 - tail)
-	lost, of := l.refused.below(room*l.least), l.admitted.below(room*l.least)
+	l.least = l.admitted.Quantile(1 - tail)
+	lost, of := l.refused.Below(room*l.least), l.admitted.Below(room*l.least)
 	if l.tells = lost+of > enough; l.tells {
 		l.random = float64(lost) / float64(lost+of)
 		l.upTo = (float64(lost) + 2*math.Sqrt(float64(lost)) + 1) / float64(lost+of)
 	}
 	odds := l.random / (1 - min(l.random, 0.99))
-	excess := max(float64(l.refused.n)-odds*float64(l.admitted.n), 0)
-	if l.refused.n == 0 {
+	excess := max(float64(l.refused.N)-odds*float64(l.admitted.N), 0)
+	if l.refused.N == 0 {
 		l.most = l.least
 		return
 	}
-	l.excess = excess / float64(l.refused.n)
+	l.excess = excess / float64(l.refused.N)
 	above := 0.0
-	for i := range l.refused.bins {
-		above += float64(l.refused.bins[i]) - odds*float64(l.admitted.bins[i])
-		if l.refused.bins[i] > 0 {
-			l.most = float64(i) * l.refused.width
+	for i, n := range l.refused.Bins {
+		above += float64(n) - odds*float64(l.admitted.Bins[i])
+		if n > 0 {
+			l.most = float64(i) * l.refused.Width
 			if above >= head*excess {
 				return
 			}

@@ -1,30 +1,21 @@
 package queue
 
 import (
-	"slices"
 	"time"
 
 	"oneway.example/exporter/estimate/order"
 )
 
-// perSecond is the load in bins of whole seconds, MaxBins at the most.
-func (r *run) perSecond(load time.Duration) []Bin {
-	wide := max(1, (load+time.Second*time.Duration(r.o.MaxBins)-1)/(time.Second*time.Duration(r.o.MaxBins)))
-	width := wide * time.Second
-	return r.bins(width, int((load+width-1)/width))
-}
-
-// first is the first seconds in MaxBins bins.
-func (r *run) first(load time.Duration) []Bin {
-	width := max(min(r.o.First, load)/time.Duration(r.o.MaxBins), time.Millisecond)
-	return r.bins(width, min(r.o.MaxBins, int((load+width-1)/width)))
+// series are the load in bins of whole seconds, and its first seconds in finer ones.
+func (r *run) series() (perSecond, first []Bin) {
+	load := r.length() + 1
+	width := (load + MaxBins*time.Second - 1) / (MaxBins * time.Second) * time.Second
+	fine := max(min(First, load)/MaxBins, time.Millisecond)
+	return r.bins(width, int((load+width-1)/width)), r.bins(fine, min(MaxBins, int((load+fine-1)/fine)))
 }
 
 // bins is the load from its begin in n bins.
 func (r *run) bins(width time.Duration, n int) []Bin {
-	if n <= 0 {
-		return nil
-	}
 	bins := make([]Bin, n)
 	delays := make([][]time.Duration, n)
 	for i := range r.load {
@@ -48,17 +39,11 @@ func (r *run) bins(width time.Duration, n int) []Bin {
 		}
 	}
 	for k := range bins {
-		bins[k].finish(time.Duration(k+1)*width, width, delays[k])
+		b, delays := &bins[k], order.Sorted(delays[k])
+		b.Elapsed, b.Count = time.Duration(k+1)*width, len(delays)
+		b.Sent /= seconds(width)
+		b.Received /= seconds(width)
+		b.Min, b.Median, b.Max = order.Quantile(delays, 0), order.Quantile(delays, 0.5), order.Quantile(delays, 1)
 	}
 	return bins
-}
-
-func (b *Bin) finish(end, width time.Duration, delays []time.Duration) {
-	b.Elapsed = end
-	b.Sent /= seconds(width)
-	b.Received /= seconds(width)
-	if b.Count = len(delays); b.Count > 0 {
-		slices.Sort(delays)
-		b.Min, b.Median, b.Max = delays[0], order.Quantile(delays, 0.5), delays[b.Count-1]
-	}
 }

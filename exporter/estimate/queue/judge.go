@@ -16,19 +16,14 @@ const (
 	regular = 0.55
 	// pure is the share that is refused of what needs more than there is room for.
 	pure = 0.6
-	// edgeShare is by what share of the queue others' packets may move the edge of what is admitted;
-	// it is 1.5 packets at the least.
+	// edgeShare is by what share of the queue others' packets may move the edge of what is admitted.
 	edgeShare = 0.03
-	// stays is the share of the limit that waits between two losses.
-	stays = 0.6
 	// shallow is how many packets wait at a policer at the most.
 	shallow = 2
 	// steadyDelay is by what share the delays vary of a queue that is limited by time.
 	steadyDelay = 0.1
-	// headRuns is how much longer than others the last run without a loss is of a queue that
-	// drops at its head, headShare by what share more waits in it at the least.
-	// headLost is the share of what is offered beyond the rate that it loses at the least.
-	headRuns  = 5
+	// headShare is by what share more than at other losses waits behind the last one at a queue that
+	// drops at its head, headLost the share of what exceeds the rate that it loses, at the least.
 	headShare = 0.2
 	headLost  = 0.7
 	// strong is the share of what is admitted below which half of the losses are a queue
@@ -57,7 +52,7 @@ func (r *run) judge(res *Result) {
 		return
 	}
 	best, low, high := r.search()
-	packet := float64(r.bytes)
+	packet, lost := float64(r.bytes), len(r.losses)
 	share := 1 - float64(res.Received)/float64(res.Sent)
 	others, _ := r.others(loaded, best.random)
 	// A queue management leaves no gaps: what it drops takes no time of the link.
@@ -71,45 +66,43 @@ func (r *run) judge(res *Result) {
 	missing := behind + 2*packet*math.Sqrt(behind/packet)
 	blur := max(sharpPackets*packet, sharpShare*best.least) + apart + missing
 	switch {
-	case r.lost > 0 && r.lost < few && best.least > fewPackets*packet && !r.growing():
-		res.Evidence = fmt.Sprintf("cannot tell: %d of %d packets were lost, too few to say why, and up to %.0f octets waited", r.lost, len(r.load), best.least)
-	case r.lost < few && r.fades > 0 && !r.growing():
-		res.Evidence = fmt.Sprintf("cannot tell: all but %d of the lost packets were lost whatever waited, and up to %.0f octets waited", r.lost, best.least)
-	case r.lost < few:
+	case lost > 0 && lost < few && best.least > fewPackets*packet && !r.growing():
+		res.Evidence = fmt.Sprintf("cannot tell: %d of %d packets were lost, too few to say why, and up to %.0f octets waited", lost, len(r.load), best.least)
+	case lost < few && r.fades > 0 && !r.growing():
+		res.Evidence = fmt.Sprintf("cannot tell: all but %d of the lost packets were lost whatever waited, and up to %.0f octets waited", lost, best.least)
+	case lost < few:
 		res.State = NotFilled
-		res.Evidence = fmt.Sprintf("%d of %d packets were lost: the link carried %s, or its queue was growing to the end", r.lost, len(r.load), bits(res.Offered))
+		res.Evidence = fmt.Sprintf("%d of %d packets were lost: the link carried %.4g Mb/s, or its queue was growing to the end", lost, len(r.load), 8e-6*res.Offered)
 	case r.moved(res.Rate.Value):
 		res.Evidence = fmt.Sprintf("cannot tell: idle packets behind the load took %v more or less than those before it: the path or a clock has changed", r.base.moved.Round(time.Microsecond))
-	case best.refused.at(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
+	case best.refused.Quantile(0.5) <= (shallow+1)*packet && seconds(r.longest(0.95))*res.Rate.Value <= 2*(shallow+1)*packet && r.variation() < regular:
 		res.State = Policer
-		res.Evidence = fmt.Sprintf("%.1f %% were lost, half of them with no more than %.0f packets waiting: what is beyond a rate is dropped and does not wait", 100*share, best.refused.at(0.5)/packet-1)
+		res.Evidence = fmt.Sprintf("%.1f %% were lost, half of them with no more than %.0f packets waiting: what is beyond a rate is dropped and does not wait", 100*share, best.refused.Quantile(0.5)/packet-1)
 	case r.timed(stretches):
 		res.State = TimeLimited
 		res.Evidence = "packets were dropped after one time, whatever waited: they are discarded by a timer"
-	case last > (1+headShare)*best.refused.at(0.95)+sharpPackets*packet:
+	case last > (1+headShare)*best.refused.Quantile(0.95)+sharpPackets*packet:
 		low, high = last, last
 		best.random, best.upTo, best.tells = 0, 0, true
 		res.State = Filled
 		res.Evidence = fmt.Sprintf("behind the last loss %.0f octets waited, more than were admitted before: packets are dropped at the queue's head", last)
-	case best.excess < refusals && r.variation() > regular && best.anywhere() && r.growing():
+	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*few/2) && r.growing():
 		res.State = NotFilled
 		res.Evidence = fmt.Sprintf("%.2f %% were lost at random, whether much waited or little: the queue refused nothing", 100*share)
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		res.State = NotFilled
-		res.Evidence = fmt.Sprintf("%.2f %% were lost at random, and next to nothing waited: the link carried %s", 100*share, bits(res.Offered))
-	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && r.staysFull(&best, stretches) && !r.scattered(&best):
+		res.Evidence = fmt.Sprintf("%.2f %% were lost at random, and next to nothing waited: the link carried %.4g Mb/s", 100*share, 8e-6*res.Offered)
+	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
 		res.State = Filled
 		res.Evidence = fmt.Sprintf("packets were refused where the queue had to hold more than %.0f to %.0f octets, and admitted below", low, high)
 	case best.excess >= refusals && others > leastOthers:
 		res.State = Filled
 		res.Evidence = fmt.Sprintf("packets were refused where this test's took %.0f to %.0f octets of the queue", low, high)
-	case best.least <= fewPackets*packet && seconds(r.base.high-r.base.least)*res.Rate.Value > packet:
-		res.Evidence = fmt.Sprintf("cannot tell: %.0f octets waited at the most, and the empty path's delays differ by as much as a packet takes", best.least)
-	case !alone && best.refused.at(0.5) > strong*best.least:
-		res.Evidence = fmt.Sprintf("cannot tell: half of the packets that were lost needed more than %.0f octets of the queue, and others were admitted with %.0f: a queue management may have dropped them, or others' packets, a link whose rate moves or losses behind the queue make it look so", best.refused.at(0.5), best.least)
+	case !alone && best.refused.Quantile(0.5) > strong*best.least:
+		res.Evidence = fmt.Sprintf("cannot tell: half of the packets that were lost needed more than %.0f octets of the queue, and others were admitted with %.0f: a queue management may have dropped them, or others' packets, a link whose rate moves or losses behind the queue make it look so", best.refused.Quantile(0.5), best.least)
 	default:
 		res.State = AQM
-		res.Evidence = fmt.Sprintf("packets were dropped where the queue had to hold %.0f octets, and others admitted at %.0f", best.refused.at(0.1), best.least)
+		res.Evidence = fmt.Sprintf("packets were dropped where the queue had to hold %.0f octets, and others admitted at %.0f", best.refused.Quantile(0.1), best.least)
 	}
 	if others > leastOthers && res.State == Filled {
 		whose := "others have"
@@ -119,22 +112,7 @@ func (r *run) judge(res *Result) {
 		res.Evidence += fmt.Sprintf("; %s about %.0f %% of the link", whose, 100*others)
 	}
 	if r.fades > 0 {
-		res.Evidence += fmt.Sprintf("; left out are %d packets that were lost in %d stretches, whatever waited", r.sum(func(i int) bool { return r.faded[i] }), r.fades)
+		res.Evidence += fmt.Sprintf("; left out are %d packets that were lost in %d stretches, whatever waited", res.Sent-res.Received-lost, r.fades)
 	}
 	r.fill(res, &best, low, high, others)
-}
-
-// length is how long the load was.
-func (r *run) length() time.Duration { return r.elapsed(r.load[len(r.load)-1].Sent) }
-
-// bits is a rate in words.
-func bits(bytesPerSecond float64) string {
-	switch b := 8 * bytesPerSecond; {
-	case b >= 1e9:
-		return fmt.Sprintf("%.3g Gb/s", b/1e9)
-	case b >= 1e6:
-		return fmt.Sprintf("%.3g Mb/s", b/1e6)
-	default:
-		return fmt.Sprintf("%.3g kb/s", b/1e3)
-	}
 }

@@ -3,11 +3,9 @@
 //
 // The stream has three parts. In the first, idle, single packets leave far apart: their
 // delays are those of the empty path. They should be of the load's size, and further apart
-// than twice the time that the link takes for one: packets of 1410 octets every 40 ms are
-// 282 kb/s, and fill a slower link themselves (such packets are then left out, and few are
-// left). In the second, the load, packets leave faster than the link drains, so that the queue
-// before it fills and overflows. The third is idle again: what has changed meanwhile, the path or
-// a clock, shows there.
+// than twice the time that the link takes for one; others are left out. In the second, the load, packets
+// leave faster than the link drains, so that the queue before it fills and overflows. The third is
+// idle again: what has changed meanwhile, the path or a clock, shows there.
 //
 // # What waits
 //
@@ -20,13 +18,6 @@
 // not. Result.Size is between the two. Base is an interval, from what the idle packets say and
 // leave open, and each part of it is tried: see search. A constant offset of the clocks is in base
 // and cancels.
-//
-// # The queue's delay
-//
-// Woo 2010, section 6.1.3, takes the smallest delay while the queue was full less the smallest
-// without a queue, by packets of the same size. Times the bandwidth it is the queue's size in table
-// 6.1 there (Result.PaperBytes). Where the rate moves a full queue adds no one delay:
-// Result.Delay are quantiles.
 //
 // All octets are those of IP packets, header included, no link layer (RFC 9097
 // section 5.3): a queue that counts Ethernet headers too looks smaller by 14/(L+14).
@@ -61,10 +52,6 @@ type Options struct {
 	// Skip is how much of the load is left out at its begin and at its end, as the
 	// thesis did, but a quarter of it each at the most. Zero: DefaultSkip; below zero: none.
 	Skip time.Duration
-	// First is how long the first seconds are that are shown in fine bins; zero:
-	// DefaultFirst. MaxBins bounds the number of bins of each series; zero: DefaultBins.
-	First   time.Duration
-	MaxBins int
 	// Drift is how much the two clocks may run apart, as a ratio: 50 ppm is 50e-6. It is
 	// the sum of both clocks' frequency errors.
 	Drift float64
@@ -73,19 +60,20 @@ type Options struct {
 	StampError time.Duration
 }
 
-// Defaults of Options.
 const (
-	DefaultSkip  = 5 * time.Second
-	DefaultFirst = 3 * time.Second
-	DefaultBins  = 60
+	// DefaultSkip is that of Options.
+	DefaultSkip = 5 * time.Second
+	// First is how long the first seconds are that are shown in fine bins, MaxBins how many bins a
+	// series has at the most.
+	First   = 3 * time.Second
+	MaxBins = 60
 )
 
 // State is what the load met.
 type State uint8
 
-// The states. The zero value says that there was too little to tell.
 const (
-	// Unknown: too few packets.
+	// Unknown: it cannot be told; the zero value.
 	Unknown State = iota
 	// Filled: a queue that drops at its tail, and was full.
 	Filled
@@ -102,22 +90,13 @@ const (
 
 // String is the value of the metric label `state`.
 func (s State) String() string {
-	switch s {
-	case Unknown:
-		return "unknown"
-	case Filled:
-		return "filled"
-	case NotFilled:
-		return "not_filled"
-	case Policer:
-		return "policer"
-	case AQM:
-		return "aqm"
-	case TimeLimited:
-		return "time_limited"
+	if int(s) >= len(states) {
+		return "invalid"
 	}
-	return "invalid"
+	return states[s]
 }
+
+var states = [...]string{"unknown", "filled", "not_filled", "policer", "aqm", "time_limited"}
 
 // Duration is a time as an interval: the truth is within Value +- Bound. It is
 // defined only if OK.

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -11,23 +12,10 @@ import (
 // tell: from the first to the last of them, or the window where there are few.
 func (r *run) loaded() part {
 	w := r.window()
-	if r.lost < few {
+	if len(r.losses) < few {
 		return w
 	}
-	var p part
-	for i := range r.load {
-		if r.refused(i) {
-			p.from = r.elapsed(r.load[i].Sent)
-			break
-		}
-	}
-	for i := range slices.Backward(r.load) {
-		if r.refused(i) {
-			p.to = r.elapsed(r.load[i].Sent)
-			break
-		}
-	}
-	p.from, p.to = max(p.from, w.from), min(p.to, w.to)
+	p := part{max(r.losses[0], w.from), min(r.losses[len(r.losses)-1], w.to)}
 	if p.length() < time.Second {
 		return w
 	}
@@ -81,7 +69,7 @@ func (r *run) rate(res *Result, w part) {
 	}
 	width := w.length() / time.Duration(n)
 	bins := r.rates(w.from, width, n)
-	if some := r.without(bins, w, width); len(some) > 0 {
+	if some := r.without(slices.Clone(bins), w, width); len(some) > 0 {
 		bins = some
 	}
 	slices.Sort(bins)
@@ -120,25 +108,15 @@ func (r *run) throughput(w part) float64 {
 }
 
 // without leaves out the bins in which the sender paused: what came through in them says nothing of
-// the link.
-func (r *run) without(bins []float64, w part, width time.Duration) (some []float64) {
-	paused := make([]bool, len(bins))
+// the link. What waited before the pause arrives in it.
+func (r *run) without(bins []float64, w part, width time.Duration) []float64 {
 	for i := 1; i < len(r.load); i++ {
 		from, to := r.elapsed(r.load[i-1].Sent), r.elapsed(r.load[i].Sent)
-		if to-from <= r.stood {
-			continue
-		}
-		// What waited before the pause arrives in it.
-		for k := max(int((from-w.from)/width), 0); k <= int((to-w.from+width/4)/width) && k < len(bins); k++ {
-			paused[k] = true
+		for k := max(int((from-w.from)/width), 0); to-from > r.stood && k <= int((to-w.from+width/4)/width) && k < len(bins); k++ {
+			bins[k] = math.NaN()
 		}
 	}
-	for k, v := range bins {
-		if !paused[k] {
-			some = append(some, v)
-		}
-	}
-	return some
+	return slices.DeleteFunc(bins, math.IsNaN)
 }
 
 // shortest is the shortest time that has a rate.

@@ -31,19 +31,17 @@ type run struct {
 	// have ahead octets: on a link that stands still, they may be in the queue when the load begins.
 	arrived, passed []arrival
 	ahead           float64
-	lost            int
 	// most is the largest backlog with any base, waits what the queue had to hold with each packet
 	// of the load, with the base that is believed most.
 	most  float64
 	waits []float64
 	// stood is the time without an arrival above which the link, or the sender, stood still.
 	stood time.Duration
-	// stops are those times, unless they are more than a tenth of the load.
-	stops []part
 	// faded are the packets of the load that were lost whatever waited, fades in how many stretches;
-	// lost does not count them.
-	faded []bool
-	fades int
+	// losses are when the others that were lost had left, since the load's begin.
+	faded  []bool
+	fades  int
+	losses []time.Duration
 }
 
 // arrival is when a packet arrived, since the load's begin, and how many octets had arrived with it.
@@ -55,20 +53,14 @@ type arrival struct {
 // base is the path's delay without queue, as an interval.
 type base struct {
 	// n packets met no others; least is the smallest of their delays, by early less the true one
-	// may be, as there were only n to find it with.
-	// after it may be larger by as much as the path or a clock has changed, or smaller: moved.
-	n         int
-	least     time.Duration
-	early     time.Duration
-	moved     time.Duration
-	low, high time.Duration
+	// may be, as there were only n to find it with; moved is how much larger or smaller it is behind the load.
+	n                              int
+	least, early, moved, low, high time.Duration
 }
 
 func newRun(packets []Packet, o Options) run {
-	o.Skip = orElse(o.Skip, DefaultSkip)
-	o.First = orElse(o.First, DefaultFirst)
-	if o.MaxBins <= 0 {
-		o.MaxBins = DefaultBins
+	if o.Skip == 0 {
+		o.Skip = DefaultSkip
 	}
 	from, to := 0, len(packets)
 	for from < len(packets) && packets[from].Segment < o.Load {
@@ -84,9 +76,6 @@ func newRun(packets []Packet, o Options) run {
 	}
 	for i := range r.load {
 		r.bytes = max(r.bytes, r.load[i].IPBytes)
-		if r.load[i].Arrived == 0 {
-			r.lost++
-		}
 	}
 	r.faded = make([]bool, len(r.load))
 	r.arrived, r.passed = r.arrivalsOf(r.load), r.arrivalsOf(packets[:to])
@@ -97,7 +86,6 @@ func newRun(packets []Packet, o Options) run {
 	}
 	r.shift = r.smallest(packets)
 	r.stood = r.standstill()
-	r.stops = r.standstills()
 	r.findBase(packets[:from], packets[to:])
 	r.findFades()
 	return r
@@ -146,38 +134,14 @@ func (r *run) rateOf(p part) float64 {
 
 // standstill is the time without an arrival that is no part of a steady stream.
 func (r *run) standstill() time.Duration {
-	gaps := some(len(r.arrived)-1, func(i int) time.Duration { return r.arrived[i+1].at - r.arrived[i].at })
+	gaps := order.Sample(len(r.arrived)-1, func(i int) time.Duration { return r.arrived[i+1].at - r.arrived[i].at })
 	return max(50*time.Millisecond, 5*order.Quantile(gaps, 0.95))
-}
-
-// standstills are the times without an arrival for longer than stood; none if they are more than a
-// tenth of the load: then it is the link that stands still.
-func (r *run) standstills() (stops []part) {
-	sum := time.Duration(0)
-	for i := 1; i < len(r.arrived); i++ {
-		if p := (part{r.arrived[i-1].at, r.arrived[i].at}); p.length() > r.stood {
-			stops = append(stops, p)
-			sum += p.length()
-		}
-	}
-	if len(r.load) == 0 || sum > r.length()/10 {
-		return nil
-	}
-	return stops
-}
-
-// orElse is the default for zero, and zero for what is below it.
-func orElse(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return max(d, 0)
 }
 
 // heldLimit is twice the Held that three quarters of the packets keep below, and the
 // largest Held up to there.
 func heldLimit(packets []Packet) (held time.Duration) {
-	limit := 2*order.Quantile(some(len(packets), func(i int) time.Duration { return packets[i].Held }), 0.75) + 20*time.Microsecond
+	limit := 2*order.Quantile(order.Sample(len(packets), func(i int) time.Duration { return packets[i].Held }), 0.75) + 20*time.Microsecond
 	for i := range packets {
 		if h := packets[i].Held; h <= limit {
 			held = max(held, h)
@@ -191,13 +155,16 @@ func (r *run) delay(p *Packet) (time.Duration, bool) {
 	return p.Arrived.Sub(p.Sent), p.Arrived != 0 && p.Held <= r.held
 }
 
-// smallest is the smallest delay, of any packet.
-func (r *run) smallest(packets []Packet) (least time.Duration) {
-	found := false
+// smallest is the smallest delay, of any packet; zero if there is none.
+func (r *run) smallest(packets []Packet) time.Duration {
+	least := time.Duration(math.MaxInt64)
 	for i := range packets {
-		if d, ok := r.delay(&packets[i]); ok && (!found || d < least) {
-			least, found = d, true
+		if d, ok := r.delay(&packets[i]); ok {
+			least = min(least, d)
 		}
+	}
+	if least == math.MaxInt64 {
+		return 0
 	}
 	return least
 }
@@ -225,14 +192,11 @@ func (r *run) findBase(before, after []Packet) {
 		return
 	}
 	// The clocks run apart between the idle packets and the load's.
-	apart := r.o.StampError
-	if len(r.load) > 0 {
-		span := r.load[len(r.load)-1].Sent.Sub(r.begin)
-		if a.n >= fewest && b.n >= fewest {
-			span /= 2
-		}
-		apart += r.drift(span)
+	span := r.length()
+	if a.n >= fewest && b.n >= fewest {
+		span /= 2
 	}
+	apart := r.o.StampError + r.drift(span)
 	// No packet was faster than the path without queue.
 	least := min(r.base.least, r.shift)
 	r.base.early += r.base.least - least
@@ -283,6 +247,14 @@ func (r *run) empty(packets []Packet) (b base) {
 	return b
 }
 
+// length is how long the load was.
+func (r *run) length() time.Duration {
+	if len(r.load) == 0 {
+		return 0
+	}
+	return r.elapsed(r.load[len(r.load)-1].Sent)
+}
+
 // elapsed is the sender's time of t since the load's begin.
 func (r *run) elapsed(t instant.Time) time.Duration { return t.Sub(r.begin) }
 
@@ -301,22 +273,8 @@ func (p part) holds(t time.Duration) bool { return t >= p.from && t <= p.to }
 
 // window is the load without its first and last part (the thesis left out 5 s).
 func (r *run) window() part {
-	if len(r.load) == 0 {
-		return part{}
-	}
-	end := r.elapsed(r.load[len(r.load)-1].Sent)
-	skip := min(r.o.Skip, end/4)
-	return part{skip, end - skip}
-}
-
-// some are at most 4096 of n values, evenly spaced, sorted.
-func some[T cmp.Ordered](n int, value func(i int) T) []T {
-	s := make([]T, min(max(n, 0), 4096))
-	for i := range s {
-		s[i] = value(i * n / len(s))
-	}
-	slices.Sort(s)
-	return s
+	skip := min(max(r.o.Skip, 0), r.length()/4)
+	return part{skip, r.length() - skip}
 }
 
 // seconds and duration convert, rounded to the nanosecond.

@@ -12,8 +12,8 @@ import (
 // more than these by a margin: its share of both. A queue that drops at its tail admits next to
 // none of these.
 func (l *look) refusedAbove(margin float64) float64 {
-	edge := l.refused.at(0.5)
-	lost, admitted := l.refused.n-l.refused.below(edge), l.admitted.n-l.admitted.below(edge+margin)
+	edge := l.refused.Quantile(0.5)
+	lost, admitted := l.refused.N-l.refused.Below(edge), l.admitted.N-l.admitted.Below(edge+margin)
 	return float64(lost) / float64(lost+admitted)
 }
 
@@ -26,25 +26,22 @@ func (r *run) growing() bool {
 	return middle <= (shallow+1)*float64(r.bytes) || end > 1.3*middle
 }
 
-// stretch is what waited with the n packets between one loss and the next, and the last of them.
+// stretch is the n packets between one loss and the next, the last of them, and the most that waited.
 type stretch struct {
-	n, last     int
-	least, most float64
+	n, last int
+	most    float64
 }
 
 // stretches are those before each loss, and the one behind the last.
 func (r *run) stretches() (all []stretch) {
-	none := stretch{least: math.Inf(1)}
-	s := none
+	var s stretch
 	for i, v := range r.waits {
-		if r.refused(i) {
-			all, s = append(all, s), none
-			continue
+		switch {
+		case r.refused(i):
+			all, s = append(all, s), stretch{}
+		case !r.faded[i]:
+			s = stretch{s.n + 1, i, max(s.most, v)}
 		}
-		if r.faded[i] {
-			continue
-		}
-		s = stretch{s.n + 1, i, min(s.least, v), max(s.most, v)}
 	}
 	return append(all, s)
 }
@@ -55,36 +52,18 @@ func (r *run) stretches() (all []stretch) {
 // then gives all that it holds: what was sent since the last loss waits at the end.
 func (r *run) atHead(all []stretch) (most float64) {
 	tail := all[len(all)-1]
-	runs := make([]int, len(all)-1)
-	for i := range runs {
-		runs[i] = all[i].n
-	}
-	slices.Sort(runs)
 	first := len(r.load) - tail.n
-	if tail.n <= headRuns*order.Quantile(runs, 0.95) || first < 2*few || float64(tail.n*r.bytes) > (1+headShare)*tail.most+sharpPackets*float64(r.bytes) {
+	if tail.n == 0 || first < 2*few || float64(tail.n*r.bytes) > (1+headShare)*tail.most+sharpPackets*float64(r.bytes) {
 		return 0
 	}
 	from := max(first-tail.n, 0)
 	before := part{r.elapsed(r.load[from].Sent), r.elapsed(r.load[first-1].Sent)}
-	lost := r.sum(func(i int) bool { return i >= from && r.refused(i) })
-	if offered := float64((first-from)*r.bytes) / seconds(before.length()); float64(lost) < headLost*(1-r.rateOf(before)/offered)*float64(first-from) {
+	at, _ := slices.BinarySearch(r.losses, before.from)
+	lost := float64(len(r.losses) - at)
+	if offered := float64((first-from)*r.bytes) / seconds(before.length()); lost < headLost*(1-r.rateOf(before)/offered)*float64(first-from) {
 		return 0
 	}
 	return tail.most
-}
-
-// staysFull tells whether what waits between one loss and the next stays near the limit, half of the
-// times: where packets are dropped early the queue drains after it.
-func (r *run) staysFull(best *look, all []stretch) bool {
-	var least []float64
-	for _, s := range all[1:max(len(all)-1, 1)] {
-		if s.n > 0 {
-			least = append(least, s.least)
-		}
-	}
-	slices.Sort(least)
-	limit := min(best.least, best.most)
-	return limit <= (shallow+1)*float64(r.bytes) || order.Quantile(least, 0.5) > stays*limit
 }
 
 // timed tells whether the longest delays, those right before a loss, are one while what waits is not.
@@ -153,28 +132,13 @@ func (r *run) moved(rate float64) bool {
 	return float64(by) > movedShare*float64(r.longest(1)) && seconds(by)*rate > sharpPackets*float64(r.bytes)
 }
 
-// anywhere tells whether packets that need little are lost as often as others, as far as there are
-// enough of them.
-func (l *look) anywhere() bool {
-	little := 0.3 * l.least
-	lost, of := l.refused.below(little), l.admitted.below(little)
-	expected := l.random * float64(lost+of)
-	return expected < 8 || float64(lost) > expected/3
-}
-
 // variation is the coefficient of variation of the times between losses, each against the mean of
 // its neighbours: 1 where they are independent, less where a rule makes them.
 func (r *run) variation() float64 {
-	var times []float64
-	for i := range r.load {
-		if p := &r.load[i]; r.refused(i) {
-			times = append(times, seconds(r.elapsed(p.Sent)))
-		}
-	}
 	sum, n := 0.0, 0
-	for i := 2; i+2 < len(times); i++ {
-		if mean := (times[i+2] - times[i-2]) / 4; mean > 0 {
-			d := (times[i]-times[i-1])/mean - 1
+	for i := 2; i+2 < len(r.losses); i++ {
+		if mean := seconds(r.losses[i+2]-r.losses[i-2]) / 4; mean > 0 {
+			d := seconds(r.losses[i]-r.losses[i-1])/mean - 1
 			sum, n = sum+d*d, n+1
 		}
 	}
@@ -223,18 +187,12 @@ func (r *run) findFades() {
 		}
 	})
 	flush(len(r.load), last)
-	r.lost = r.sum(r.refused)
+	for i := range r.load {
+		if r.refused(i) {
+			r.losses = append(r.losses, r.elapsed(r.load[i].Sent))
+		}
+	}
 }
 
 // refused tells whether a packet was lost, and in no fade.
 func (r *run) refused(i int) bool { return r.load[i].Arrived == 0 && !r.faded[i] }
-
-// sum counts the packets of the load for which is holds.
-func (r *run) sum(is func(i int) bool) (n int) {
-	for i := range r.load {
-		if is(i) {
-			n++
-		}
-	}
-	return n
-}

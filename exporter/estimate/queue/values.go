@@ -13,7 +13,7 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 	if r.base.n > 0 {
 		// With the largest base less seems to have waited; what was held up is left out.
 		top := r.look(min(r.base.high, best.base+r.base.high-r.base.least))
-		most := top.admitted.at(0.9)
+		most := top.admitted.Quantile(0.9)
 		if res.State != NotFilled {
 			most = min(most, low)
 		}
@@ -33,12 +33,12 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 		res.Evidence += "; without packets before the load or after it nothing is known of the empty path"
 		return
 	}
-	bound := 2*r.o.StampError + r.held + r.base.early + r.base.moved + r.drift(r.elapsed(r.load[len(r.load)-1].Sent))
+	bound := 2*r.o.StampError + r.held + r.base.early + r.base.moved + r.drift(r.length())
 	margin := 0.0
 	if res.Varies || r.fades > 0 || high-low > 1.5*packet {
 		margin = 2*packet + 2*best.random*best.least
 	}
-	sets := r.otherSets(best, low, high, edge, margin)
+	sets := r.otherSets(best, low, high, margin)
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
 		d, blur := order.Quantile(full, q), time.Duration(0)
 		for _, set := range sets {
@@ -77,20 +77,12 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 
 // otherSets are other packets that may have filled the queue: which they were is as uncertain as its limit,
 // and as the base.
-func (r *run) otherSets(best *look, low, high, edge, margin float64) (sets [][]time.Duration) {
+func (r *run) otherSets(best *look, low, high, margin float64) (sets [][]time.Duration) {
 	packet := float64(r.bytes)
-	add := func(base time.Duration, at float64) {
-		if at != edge || base != best.base {
-			sets = append(sets, r.full(base, at))
-		}
-	}
-	add(best.base, min(high-1.5*packet+margin, best.least-packet/2))
-	add(best.base, low-packet/2-margin)
-	if margin > 0 {
-		for _, base := range r.believed {
-			l := r.look(base)
-			add(base, l.least-packet/2)
-			add(base, min(l.least, l.most)-packet/2-margin)
+	sets = append(sets, r.full(best.base, min(high-1.5*packet+margin, best.least-packet/2)), r.full(best.base, low-packet/2-margin))
+	for _, base := range r.believed {
+		if l := r.look(base); margin > 0 {
+			sets = append(sets, r.full(base, l.least-packet/2), r.full(base, min(l.least, l.most)-packet/2-margin))
 		}
 	}
 	return sets
