@@ -22,6 +22,8 @@ const (
 const (
 	noRun  = "No run of a heavy test was due yet: is one configured on this path?"
 	noLoad = "No completed run of the probe saturate on this path"
+	// noState is the same of what a run of mode fixed has found.
+	noState = "No run in mode fixed that could tell: its report says why"
 )
 
 // inBits is a rate in bits a second, as rates of links are told; metrics count octets.

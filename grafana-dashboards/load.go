@@ -43,7 +43,7 @@ func loadSummaryRow(b *boardBuilder) {
 	b.WithPanel(queueTile("reverse", reverse))
 	b.WithPanel(tile(text{
 		"What it found", "A queue that drops at its end (filled); a link that was not filled; loss without delay (policer); drops before the queue was full (aqm), or after a time in it (time_limited). A size is told of a filled queue only.", "none",
-		noLoad,
+		noState,
 	}, instant(stateOf(), "{{direction}}")).Span(7).
 		TextMode(common.BigValueTextModeValueAndName).
 		Mappings(values(numbers(saturationStates()))).Thresholds(steps(step{0, grey})))

@@ -14,7 +14,7 @@ const recThroughputBaseline = "oneway:udp_throughput_bytes_per_second:baseline7d
 
 func throughputRow(b *boardBuilder) {
 	words := numbers(saturationStates())
-	words["-1"] = word(noLoad, faint, int32(len(words)))
+	words["-1"] = word(noState, faint, int32(len(words)))
 	b.WithRow(dashboard.NewRowBuilder("Throughput"))
 	b.WithPanel(throughputElapsed())
 	b.WithPanel(throughputOverTime())
@@ -47,7 +47,7 @@ func throughputRow(b *boardBuilder) {
 func rateDistribution() *timeseries.PanelBuilder {
 	p := runs(lines(text{
 		"Rate by the second, run by run",
-		"What the link passed in a second while the load overflowed it: of all seconds of a run the median, and 5 % and 95 % (shaded between). One line is a wire; a wide band is a radio link, whose queue has a size in octets and no one delay.",
+		"What the link passed in a second, from the first loss of a run to its last: of all these seconds the median, and 5 % and 95 % (shaded between). One line is a wire; a wide band is a radio link, whose queue has a size in octets and no one delay.",
 		inBits, noLoad + " in this time range",
 	},
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, half))), "{{direction}}"),

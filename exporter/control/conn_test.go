@@ -79,17 +79,10 @@ func TestPeerThatVanishesWithoutAWordIsGivenUpAfterAnOutage(t *testing.T) {
 	})
 }
 
-// long is a plan of a minute.
-func long() stream.Plan {
-	p := plan()
-	p.Segments[0].Bursts = 60_000
-	return p
-}
-
 // loaded begins a transfer on both ends and fills the queue of its direction.
 func loaded(t *testing.T, client, responder *Conn, l *link, idle, queue time.Duration) {
 	t.Helper()
-	if err := client.Write(Message{Transfer: &Transfer{ID: 1, Direction: sample.Reverse, Plan: long(), Idle: idle}}); err != nil {
+	if err := client.Write(Message{Transfer: &Transfer{ID: 1, Direction: sample.Reverse, Plan: plan(), Idle: idle}}); err != nil {
 		t.Fatal(err)
 	}
 	if m := said(t, responder); m.Transfer == nil {
@@ -136,7 +129,7 @@ func TestPeerThatVanishesUnderLoadIsGivenUpAfterIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, responder, l := pair(t)
 		const idle = 3 * time.Second
-		loaded(t, client, responder, l, idle, 0)
+		loaded(t, client, responder, l, idle, 0) // by its plan it has ended
 		time.Sleep(time.Second)
 		l.freeze()
 		begin := time.Now()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
 )
 
 // read takes what the peer says, until the connection ends.
@@ -135,6 +136,9 @@ func (c *Conn) loads(m *Message) {
 			l := loadOf(m.Transfer)
 			if c.client == (m.Transfer.Direction == sample.Forward) {
 				l.sends = time.Now().Add(m.Transfer.Plan.Duration())
+				if !c.client { // it sends until it says Finished, however long that takes
+					l.sends = time.Now().Add(stream.MaxDuration)
+				}
 			}
 			c.patience.begin(m.Transfer.ID, l)
 		}

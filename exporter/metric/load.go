@@ -33,7 +33,7 @@ var (
 	// UDPRate is oneway_udp_rate_bytes_per_second.
 	UDPRate = &Desc{
 		Name: "oneway_udp_rate_bytes_per_second", Kind: Gauge, Labels: perQuantile,
-		Help:   "Quantile (0.05, 0.5, 0.95) of the IP octets that came through in a second of the last run, from the first loss to the last: the rate of a link that was never without a packet, and how it varies.",
+		Help:   "Quantile (0.05, 0.5, 0.95) of the IP octets that came through in a second of the last run, from the first loss to the last: the rate of a link that is filled, and how it varies; all of the load, its first and last part left out, where few were lost: what was offered, then.",
 		Absent: "Before the first completed run, in modes sweep and search, and where all arrived at once. Seconds in which the sender paused are left out.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figures 5.1 and 6.1a",
 	}
@@ -145,7 +145,7 @@ var (
 	SaturationState = &Desc{
 		Name: "oneway_saturation_state", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
 		Help:   "1 for what the last run found, 0 for the others: filled (a queue that drops at its end), not_filled, policer (loss without delay), aqm (dropped before it was full), time_limited (dropped after a time in the queue).",
-		Absent: "Before the first completed run, and where it cannot be told.",
+		Absent: "Before the first completed run, in modes sweep and search, and where it cannot be told.",
 		Source: "decision 7 (exporter/doc/decisions); RFC 7567",
 	}
 	// SweepThroughput is oneway_sweep_throughput_bytes_per_second.

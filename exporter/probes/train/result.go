@@ -139,8 +139,8 @@ func (d *Direction) summary() (lines []probe.Result) {
 	}
 	switch {
 	case d.Capacity != nil:
-		line("capacity", fmt.Sprintf("%s ± %s (trains of %d B; a token bucket above %.3g kB would not show)",
-			heavy.Rate(*d.Capacity).Words(), heavy.Rate(*d.Bound).Words(), d.PacketBytes, float64(d.HiddenBucket)/1e3))
+		line("capacity", fmt.Sprintf("%s ± %s", heavy.Rate(*d.Capacity).Words(), heavy.Rate(*d.Bound).Words()))
+		line("not seen", fmt.Sprintf("a token bucket above %.3g kB", float64(d.HiddenBucket)/1e3))
 	case d.Refusal != "":
 		line("capacity", "refused: "+d.Refusal)
 	case len(d.Sizes) > 0 && d.Sizes[0].Refusal != "":
