@@ -51,14 +51,17 @@ type Counts struct {
 	Width float64
 	Bins  []int32
 	N     int
+	scale float64 // bins for each unit of the values: a product is faster than a quotient
 }
 
 // NewCounts is an empty one of n bins.
-func NewCounts(width float64, n int) Counts { return Counts{Width: width, Bins: make([]int32, n)} }
+func NewCounts(width float64, n int) Counts {
+	return Counts{Width: width, Bins: make([]int32, n), scale: 1 / width}
+}
 
 // Add counts a value.
 func (c *Counts) Add(v float64) {
-	c.Bins[min(int(v/c.Width), len(c.Bins)-1)]++
+	c.Bins[min(int(v*c.scale), len(c.Bins)-1)]++
 	c.N++
 }
 
@@ -76,7 +79,7 @@ func (c *Counts) Quantile(q float64) float64 {
 
 // Below is how many values are in bins before that of v.
 func (c *Counts) Below(v float64) (n int) {
-	for i := range min(int(v/c.Width), len(c.Bins)) {
+	for i := range min(int(v*c.scale), len(c.Bins)) {
 		n += int(c.Bins[i])
 	}
 	return n

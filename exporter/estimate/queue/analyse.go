@@ -3,7 +3,7 @@ package queue
 import "time"
 
 // Analyse looks at a run: the packets of one direction in the order of sending. It takes some
-// 0.5 us a packet, and memory for a few numbers each.
+// 1 us a packet at the most, and memory for a few numbers each.
 func Analyse(packets []Packet, o Options) Result {
 	r := newRun(packets, o)
 	var res Result
@@ -37,12 +37,10 @@ func Analyse(packets []Packet, o Options) Result {
 	return res
 }
 
-// least is how many packets must have arrived.
-const least = 20
-
-// longest is how long a run may be, and disorder how much earlier than the packet before it
-// one may leave: stamps come from the far end as well, and are not to be trusted.
+// least is how many packets must have arrived; longest how long a run may be, and disorder how much
+// earlier than the packet before it one may leave: stamps that the far end made up are possible.
 const (
+	least    = 20
 	longest  = 24 * time.Hour
 	disorder = time.Second
 )

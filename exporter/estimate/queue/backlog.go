@@ -110,8 +110,8 @@ func (l *look) edges() {
 
 // Where the base may be, it is looked for in so many steps below the least delay and above.
 const (
-	stepsBelow = 8
-	stepsAbove = 16
+	stepsBelow = 6
+	stepsAbove = 12
 )
 
 // search looks at the run from every base that it may have. Where the link's rate moves, a wrong

@@ -30,6 +30,8 @@ const (
 	oneRate    = 0.03
 	// leastOthers is the share from which on it is worth a word.
 	leastOthers = 0.03
+	// shortest is the shortest time that has a rate.
+	shortest = 100 * time.Millisecond
 )
 
 // others is the share of a link of one rate that others' packets had in a part, of the test's
@@ -118,6 +120,3 @@ func (r *run) without(bins []float64, w part, width time.Duration) []float64 {
 	}
 	return slices.DeleteFunc(bins, math.IsNaN)
 }
-
-// shortest is the shortest time that has a rate.
-const shortest = 100 * time.Millisecond

@@ -8,9 +8,8 @@ import (
 	"oneway.example/exporter/estimate/order"
 )
 
-// refusedAbove compares the half of the lost packets that needed most with those admitted that needed
-// more than these by a margin: its share of both. A queue that drops at its tail admits next to
-// none of these.
+// refusedAbove is the share that was lost of the half of the lost packets that needed most and of what
+// was admitted that needed more by a margin: next to all where a queue drops at its tail.
 func (l *look) refusedAbove(margin float64) float64 {
 	edge := l.refused.Quantile(0.5)
 	lost, admitted := l.refused.N-l.refused.Below(edge), l.admitted.N-l.admitted.Below(edge+margin)
@@ -124,12 +123,11 @@ func (r *run) longest(q float64) time.Duration {
 	return order.Quantile(all, q) - r.base.least
 }
 
-// moved tells whether the empty path's delay has changed by so much that nothing is known of what
-// waited: by more than the clocks run apart and some packets take, and than a part of the longest
-// wait.
+// moved tells whether the empty path's delay has changed by more than the clocks run apart and some
+// packets take, and than a part of the longest wait: then nothing is known of what waited.
 func (r *run) moved(rate float64) bool {
 	by := r.base.moved - r.drift(r.length())
-	return float64(by) > movedShare*float64(r.longest(1)) && seconds(by)*rate > sharpPackets*float64(r.bytes)
+	return seconds(by)*rate > sharpPackets*float64(r.bytes) && float64(by) > movedShare*float64(r.longest(1))
 }
 
 // variation is the coefficient of variation of the times between losses, each against the mean of

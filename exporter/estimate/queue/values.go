@@ -2,7 +2,6 @@ package queue
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"oneway.example/exporter/estimate/order"
@@ -21,7 +20,7 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 	}
 	packet := float64(r.bytes)
 	edge := min(best.least, best.most) - packet/2
-	full := r.full(best.base, edge)
+	full := order.Sorted(r.full(best.base, edge))
 	if len(full) == 0 || res.State != Filled && res.State != TimeLimited {
 		return
 	}
@@ -79,22 +78,28 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 // and as the base.
 func (r *run) otherSets(best *look, low, high, margin float64) (sets [][]time.Duration) {
 	packet := float64(r.bytes)
-	sets = append(sets, r.full(best.base, min(high-1.5*packet+margin, best.least-packet/2)), r.full(best.base, low-packet/2-margin))
+	add := func(base time.Duration, edge float64) {
+		full := r.full(base, edge)
+		sets = append(sets, order.Sample(len(full), func(i int) time.Duration { return full[i] }))
+	}
+	if add(best.base, low-packet/2-margin); margin == 0 {
+		return sets
+	}
+	add(best.base, min(high-1.5*packet+margin, best.least-packet/2))
 	for _, base := range r.believed {
-		if l := r.look(base); margin > 0 {
-			sets = append(sets, r.full(base, l.least-packet/2), r.full(base, min(l.least, l.most)-packet/2-margin))
-		}
+		l := r.look(base)
+		add(base, l.least-packet/2)
+		add(base, min(l.least, l.most)-packet/2-margin)
 	}
 	return sets
 }
 
-// full are the delays, ascending, of the packets that the queue held that many octets with.
+// full are the delays of the packets that the queue held that many octets with.
 func (r *run) full(base time.Duration, edge float64) (delays []time.Duration) {
 	r.backlogs(base, func(i int, octets float64) {
 		if d, ok := r.delay(&r.load[i]); ok && octets >= edge {
 			delays = append(delays, d)
 		}
 	})
-	slices.Sort(delays)
 	return delays
 }
