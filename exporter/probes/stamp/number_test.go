@@ -64,9 +64,12 @@ type farAway struct {
 	// onWay are answers that have not come yet.
 	onWay []answerOnWay
 	asked map[uint64]uint64 // T1 by number
-	// calm: no loss, no copies, no other order.
-	calm        bool
-	lostReverse uint64
+	every time.Duration
+	// copies are what becomes of a question, losses are in a hundred answers; calm: neither, and no
+	// other order.
+	copies []int
+	losses int
+	calm   bool
 }
 
 type answerOnWay struct {
@@ -78,10 +81,11 @@ type answerOnWay struct {
 func newFarAway(t *testing.T, kind farKind, rng *rand.Rand) *farAway {
 	s := idleSession(t)
 	s.kind = kind
-	return &farAway{t: t, s: s, rng: rng, now: time.Second, asked: map[uint64]uint64{}}
+	return &farAway{
+		t: t, s: s, rng: rng, now: time.Second, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
+		copies: []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}, losses: 10,
+	}
 }
-
-const farInterval = 2 * time.Millisecond
 
 // ask sends a question, and brings what comes until the next one.
 func (f *farAway) ask() {
@@ -91,14 +95,13 @@ func (f *farAway) ask() {
 	f.asked[seq] = timefmt.NTP.Encode(user, 0)
 	copies := 1
 	if !f.calm {
-		copies = []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}[f.rng.IntN(10)]
+		copies = f.copies[f.rng.IntN(len(f.copies))]
 	}
 	for range copies {
 		number := f.next
 		f.next++
 		delay := 10 * time.Millisecond
-		if !f.calm && f.rng.IntN(10) == 0 {
-			f.lostReverse++
+		if !f.calm && f.rng.IntN(100) < f.losses {
 			continue
 		}
 		if !f.calm && f.rng.IntN(10) == 0 {
@@ -106,7 +109,7 @@ func (f *farAway) ask() {
 		}
 		f.onWay = append(f.onWay, answerOnWay{f.now + delay, seq, number})
 	}
-	f.wait(farInterval)
+	f.wait(f.every)
 }
 
 func (f *farAway) wait(d time.Duration) {
@@ -273,26 +276,55 @@ func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 	}
 }
 
-// TestLossesAfterARestartHaveTheirDirection: of 400 questions after a restart 38 are lost there, and 19
-// answers on the way back.
+// TestLossesAfterARestartHaveTheirDirection: of 300 questions before a restart 10 are lost there, of 400 after
+// it 38, and 19 answers on the way back.
 func TestLossesAfterARestartHaveTheirDirection(t *testing.T) {
 	f := newFarAway(t, farUnknown, nil)
 	f.calm = true
-	for range 300 {
+	lost := func() { f.onWay, f.next = f.onWay[:len(f.onWay)-1], f.next-1 } // it never got there
+	for i := range 300 {
 		f.ask()
+		if i%30 == 7 {
+			lost()
+		}
 	}
 	f.wait(50 * time.Millisecond)
 	f.next = 0
 	for i := range 400 {
 		f.ask()
-		if last := len(f.onWay) - 1; i > 10 && i%10 == 3 && i < 390 { // it never got there
-			f.onWay, f.next = f.onWay[:last], f.next-1
+		if last := len(f.onWay) - 1; i > 10 && i%10 == 3 && i < 390 {
+			lost()
 		} else if i > 10 && i%20 == 5 && i < 390 {
 			f.onWay = f.onWay[:last]
 		}
 	}
 	f.wait(4 * f.s.opts.LossTimeout)
-	if s := f.s; s.restarts != 1 || s.fwd.now.lost != 38 || s.rev.now.lost != 19 || s.fwd.now.received+s.fwd.now.lost != 700 {
+	if s := f.s; s.restarts != 1 || s.fwd.now.lost != 48 || s.rev.now.lost != 19 || s.fwd.now.received+s.fwd.now.lost != 700 {
 		t.Errorf("%d restarts, forward %+v, reverse %+v", s.restarts, s.fwd.now, s.rev.now)
+	}
+}
+
+// TestBadPathIsNoRestart: losses, copies and another order, up to nine of ten answers lost and each
+// question copied.
+func TestBadPathIsNoRestart(t *testing.T) {
+	seed := testseed.Of(t)
+	for name, bad := range map[string]farAway{
+		"some of all":        {copies: []int{0, 1, 1, 1, 2}, losses: 10},
+		"every question two": {copies: []int{2}, losses: 50},
+		"most answers lost":  {copies: []int{0, 1, 1, 1, 1}, losses: 90},
+		"most questions":     {copies: []int{0, 0, 0, 0, 1}, losses: 10},
+	} {
+		for _, every := range []time.Duration{2 * time.Millisecond, 100 * time.Millisecond, time.Second} {
+			t.Run(fmt.Sprintf("%s/%v", name, every), func(t *testing.T) {
+				f := newFarAway(t, farUnknown, rand.New(rand.NewPCG(seed, uint64(every))))
+				f.copies, f.losses, f.every = bad.copies, bad.losses, every
+				for range 5000 {
+					f.ask()
+				}
+				if f.s.restarts > 0 || f.s.discarded[discardWrongNumber] > 0 {
+					t.Errorf("%d restarts, refused %v", f.s.restarts, f.s.discarded)
+				}
+			})
+		}
 	}
 }
