@@ -68,7 +68,7 @@ var (
 	// PacketsDiscarded is oneway_packets_discarded_total.
 	PacketsDiscarded = &Desc{
 		Name: "oneway_packets_discarded_total", Kind: Counter, Labels: perReason,
-		Help:   "Arriving packets that belong to no measurement, by reason.",
+		Help:   "Arriving packets that belong to no measurement, by reason: unknown_sequence and bad_echo answer nothing that was asked, or at another time than it was. Of wrong_number the answer's own number alone is refused, which no reflector can have counted to, or another answer has; its round trip counts.",
 		Absent: "Until the first of that reason.",
 		Source: "RFC 8762 section 4",
 	}
@@ -121,7 +121,7 @@ var (
 	// FarRestarts is oneway_far_end_restarts_total.
 	FarRestarts = &Desc{
 		Name: "oneway_far_end_restarts_total", Kind: Counter, Labels: perProbe,
-		Help:   "Times the reflector was seen to have lost its session (restart or expiry).",
-		Source: "design",
+		Help:   "Times the reflector was seen to have lost its session (restart or expiry), or to have begun its numbers anew: a question that was sent after an answer had come gets a lower number than that one, or three in a row get numbers beyond what was asked. What was outstanding and is not answered is lost.",
+		Source: "design; RFC 8762 section 4.2",
 	}
 )

@@ -5,14 +5,14 @@ var (
 	// ProbeUp is oneway_probe_up.
 	ProbeUp = &Desc{
 		Name: "oneway_probe_up", Kind: Gauge, Labels: perProbe,
-		Help:   "1 if the peer answered within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0.",
+		Help:   "1 if an answer to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. What is refused (packets_discarded_total), and an answer to no test packet, is none.",
 		Absent: "Before the first answer, until that time is over.",
 		Source: "design",
 	}
 	// ProbeLastSuccess is oneway_probe_last_success_timestamp_seconds.
 	ProbeLastSuccess = &Desc{
 		Name: "oneway_probe_last_success_timestamp_seconds", Kind: Gauge, Labels: perProbe,
-		Help:   "Unix time of the last answer.",
+		Help:   "Unix time of the last answer to a test packet that was received.",
 		Absent: "Before the first answer.",
 		Source: "design",
 	}

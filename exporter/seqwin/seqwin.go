@@ -164,6 +164,11 @@ func (w *Window) Counts() Counts { return w.counts }
 // Pending is how many numbers below Next are neither received nor lost yet.
 func (c *Counts) Pending() uint64 { return c.Next - c.First - c.Received - c.Lost }
 
+// Seen tells whether number n has arrived, in time or not, as far back as the window remembers.
+func (w *Window) Seen(n uint64) bool {
+	return n < w.counts.Next && n+uint64(len(w.openedMs)) >= w.counts.Next && w.has(n)
+}
+
 // Add takes the arrival of number n at the monotonic time now. Its cost is constant but
 // for a jump ahead, at most as many small steps as the window has numbers. It allocates
 // when the window grows. Numbers from 2^63, where no session gets, count as late.

@@ -169,7 +169,7 @@ func TestAnswerOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 		r := reply{receipt: rc, hasReceipt: true}
 		r.packet.Seq, r.packet.SenderSeq = tx-1, next-1
 		if s.learn(&r, now) {
-			s.number(&r.packet, now, false)
+			s.number(&r.packet, question{}, now, false)
 		}
 		now += 2 * time.Millisecond
 	}

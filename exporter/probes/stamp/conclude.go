@@ -118,6 +118,9 @@ type roundTrips struct {
 	invalid      [reasonCount]uint64
 }
 
+// answered counts first answers, whenever they came.
+func (r *roundTrips) answered() uint64 { return r.received + r.answeredLate }
+
 // lose counts n packets that nobody answered in time, and those that nobody has answered
 // since.
 func (r *roundTrips) lose(n, unanswered int) {

@@ -32,6 +32,11 @@ type flight struct {
 	state flightState
 }
 
+// unheard: no answer to it has come.
+func (f *flight) unheard() bool {
+	return f.state == flightOut || f.state == flightExpired || f.state == flightUnanswered
+}
+
 // clockThen is what this host's clock said of itself at some moment, or at several:
 // then the worst of it. What it says at the end is not enough: a daemon that has
 // found its clock wrong, and mended it, knows little of the stamps before.
@@ -63,6 +68,8 @@ type flights struct {
 	oldest uint64   // first number not yet answered or expired
 	kept   uint64   // first number of which an answer may still come
 	next   uint64
+	// unheard counts the packets in the ring of which no answer has come.
+	unheard uint64
 }
 
 // minFlights is the shortest ring: a session of one packet a second needs no more than a few
@@ -98,7 +105,11 @@ func (f *flights) add(seq uint64, sent time.Duration, user instant.Time, then cl
 		}
 		unanswered += f.forget()
 	}
-	*f.at(seq) = flight{seq: seq, sent: sent, user: user, clock: then, state: flightOut}
+	e := f.at(seq)
+	if !e.unheard() {
+		f.unheard++
+	}
+	*e = flight{seq: seq, sent: sent, user: user, clock: then, state: flightOut}
 	f.next = seq + 1
 	return lost, unanswered
 }
@@ -109,8 +120,15 @@ func (f *flights) withdraw(seq uint64) {
 		return
 	}
 	f.at(seq).state = flightNone
+	f.unheard--
 	f.next = seq
 	f.oldest, f.kept = min(f.oldest, seq), min(f.kept, seq)
+}
+
+// answer notes the first answer to e.
+func (f *flights) answer(e *flight, state flightState) {
+	e.state = state
+	f.unheard--
 }
 
 // expire gives up the round trips of packets that were sent more than wait ago and returns

@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -35,8 +34,7 @@ func (s *session) learn(r *reply, now time.Duration) (present bool) {
 		s.countForward(rc, now)
 	}
 	if !s.reverseOn {
-		s.reverse.Start(0)
-		s.reverseOn = true
+		s.beginReverse(0, now)
 	}
 	if rc.Query {
 		// Tx of a query's answer says how many answers have been sent: those
@@ -80,7 +78,7 @@ func (s *session) countForward(rc *wire.Receipt, now time.Duration) {
 }
 
 func (s *session) finishReverse(rc *wire.Receipt, now time.Duration) {
-	if rc.Finish {
+	if rc.Finish && s.order.fits(s.remote.tx, s.questions()) {
 		s.reverse.Finish(s.remote.tx, now)
 		s.countReverse()
 	}
@@ -88,22 +86,11 @@ func (s *session) finishReverse(rc *wire.Receipt, now time.Duration) {
 
 // farRestarted closes the books of the far end's former life.
 func (s *session) farRestarted(rc *wire.Receipt, now time.Duration) {
-	s.restarts++
 	// What the former life had not accounted for cannot be known any more; the
 	// numbers from First on are the new life's.
 	first := firstOf(&s.remote.counts, rc.Words)
 	unaccounted := first - min(first, s.fwd.now.received+s.fwd.now.lost+s.fwd.now.dropped)
 	s.unsure[unsureFarRestart] += unaccounted
 	s.farBegins(unaccounted, rc, now)
-	s.rev.restart(s.rev.now.inFlight(), 0, nil)
-	s.fwd.variation.Break()
-	s.rev.variation.Break()
-	s.reverse.Reset()
-	s.reserve()
-	s.reverse.Start(0)
-	s.answers.flush(math.MaxInt64, s.conclude)
-	s.answers = answers{}
-	if s.offset != nil {
-		s.offset.Reset() // with its host, maybe, and that one's clock
-	}
+	s.renumber(0, now)
 }

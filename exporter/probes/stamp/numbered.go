@@ -11,6 +11,9 @@ type numbered struct {
 	newest, settling answered
 	// again are further answers to a question that was answered before: it was duplicated.
 	again uint64
+	// begin is the first question of the reflector's present life; before counts first answers to the
+	// questions before it.
+	begin, before uint64
 }
 
 // answered is a question and the number of its answer.
@@ -24,6 +27,10 @@ type answered struct {
 
 // add takes the first answer to question seq, numbered n.
 func (a *numbered) add(seq, n uint64, now time.Duration) {
+	if seq < a.begin {
+		a.again++ // it is booked already
+		return
+	}
 	for _, p := range [...]*answered{&a.newest, &a.settling} {
 		if p.known && seq < p.seq && n > p.n {
 			p.behind++
@@ -34,8 +41,8 @@ func (a *numbered) add(seq, n uint64, now time.Duration) {
 	}
 }
 
-// settle says of how many questions, from the first on, it is known whether they were received, and
-// how many of them were not; zero: of none. The reflector's numbers begin with first.
+// settle says up to which question it is known whether they were received, and how many from begin on
+// were not; zero: of none. The reflector's numbers begin with first.
 func (a *numbered) settle(first uint64, now, wait time.Duration) (decided, missing uint64) {
 	p := &a.settling
 	if !p.known || now-p.at <= wait {
@@ -47,5 +54,5 @@ func (a *numbered) settle(first uint64, now, wait time.Duration) (decided, missi
 	decided = p.seq + 1
 	received := p.n + 1 + p.behind - min(p.n+1+p.behind, first+a.again)
 	*p = answered{}
-	return decided, decided - min(decided, received)
+	return decided, decided - a.begin - min(decided-a.begin, received)
 }

@@ -48,7 +48,7 @@ func (s *session) expire(now time.Duration) {
 func (s *session) guessForward() {
 	f := &s.fwd.now
 	if s.kind == farStateless {
-		f.received = s.roundTrips.received + s.roundTrips.answeredLate
+		f.received = s.roundTrips.answered()
 		f.received -= min(s.fwd.overdue, f.received)
 		s.fwd.known, s.rev.known = false, false
 		s.unsure[unsureForeign] = s.roundTrips.lost
@@ -60,13 +60,15 @@ func (s *session) guessForward() {
 		// Of those that nobody answered, what is missing of the answers was lost in reverse. A
 		// late answer counts as lost there and is an answer all the same.
 		decided = s.flights.next
-		missing = s.roundTrips.unanswered - min(s.roundTrips.unanswered, c.Lost-min(c.Lost, c.Late))
+		asked, answered := decided-s.numbered.begin, s.roundTrips.answered()-s.numbered.before
+		unanswered := asked - min(asked, answered)
+		missing = unanswered - min(unanswered, c.Lost-min(c.Lost, c.Late))
 	}
 	if decided <= f.lost+f.received {
 		return
 	}
 	s.fwd.known = true
-	lost := max(f.lost, missing+s.fwd.overdue)
+	lost := max(f.lost, s.fwd.ended.lost+missing+s.fwd.overdue)
 	received := max(f.received, decided-min(decided, lost))
 	delta := loss.Delta{Lost: lost - f.lost, PatternLost: lost - f.lost, Unordered: lost - f.lost, Received: received - f.received}
 	delta.Decided = delta.Lost + delta.Received

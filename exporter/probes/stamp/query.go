@@ -26,13 +26,16 @@ type querier struct {
 	ended bool // the one query that a foreign reflector gets at the end is sent
 	// asked are the T1 of the last queries, by which their answers are known
 	// from a reflector that returns no TLVs, or none that it does not know.
-	asked [openTries + 1]uint64
+	asked [queriesKept]uint64
 	count int
 }
 
 const (
 	openTries     = 3
 	queryInterval = 250 * time.Millisecond
+	// queriesKept is how many of the last queries may be answered: those of a minute, the longest
+	// waiting time.
+	queriesKept = 64
 	// leap is how far the number of a foreign reflector's last query is beyond
 	// the test packets: an answer that repeats it has no number of its own. Of
 	// other numbers that may be chance, after losses.
@@ -88,6 +91,10 @@ func (q *querier) answered(finish bool) {
 // packet. If it numbers its answers, the numbers of those to test packets lie
 // between the answers to the first query and to the last. The caller holds s.mu.
 func (s *session) foreignQuery(r *reply, now time.Duration) {
+	if s.kind == farOurs {
+		s.discarded[discardBadReceipt]++ // ours fills it in
+		return
+	}
 	q := &s.query
 	_, last := q.knows(r.packet.SenderT1)
 	switch n := seqwin.Extend(s.reverse.Counts().Next, r.packet.Seq); {
@@ -99,8 +106,10 @@ func (s *session) foreignQuery(r *reply, now time.Duration) {
 			break // no number of its own
 		}
 		s.kind = farStateful
-		s.reverse.Finish(n, now)
-		s.countReverse()
+		if s.order.fits(n, s.questions()) {
+			s.reverse.Finish(n, now)
+			s.countReverse()
+		}
 	}
 	q.foreign = true
 }

@@ -12,6 +12,7 @@ const (
 	discardBadEcho
 	discardBadReceipt
 	discardTruncated
+	discardWrongNumber
 	discardReasons
 )
 
@@ -19,7 +20,7 @@ const (
 func (r discardReason) String() string {
 	return [discardReasons]string{
 		"short", "bad_hmac", "unknown_session", "wrong_peer", "unknown_sequence",
-		"bad_echo", "bad_receipt", "truncated",
+		"bad_echo", "bad_receipt", "truncated", "wrong_number",
 	}[r]
 }
 

@@ -22,24 +22,75 @@ func (s *session) received(in *tstamp.In) {
 		if why == discardReasons {
 			s.rev.now.corrupted++
 		} else {
-			s.discarded[why]++
+			s.refuse(why, now)
 		}
 		return
 	}
-	s.lastAnswer, s.lastSuccess, s.peerError = now, in.At.Time(), nil
+	s.roundTrips.lose(s.flights.expire(now, s.opts.LossTimeout))
+	q, why, ok := s.asked(&reply)
+	if !ok {
+		s.refuse(why, now)
+		return
+	}
+	s.peerError = nil
 	s.far.heard(reply.packet.Error)
 	present := true
-	if reply.filled() {
+	switch {
+	case q.forgotten(): // nothing but 32 bits say that it is of this session
+		present = reply.receipt.Epoch == s.remote.epoch
+	case reply.filled():
 		present = s.learn(&reply, now)
-		if reply.receipt.Query {
-			s.query.answered(reply.receipt.Finish)
-			return
-		}
-	} else if query, _ := s.query.knows(reply.packet.SenderT1); query {
-		s.foreignQuery(&reply, now)
-		return
 	}
-	s.answer(in, &reply, now, present)
+	switch {
+	case !q.query:
+		s.answer(in, &reply, q, now, present)
+	case reply.filled():
+		s.query.answered(reply.receipt.Finish)
+	default:
+		s.foreignQuery(&reply, now)
+	}
+}
+
+// refuse counts what came and is no answer to this session's questions.
+func (s *session) refuse(why discardReason, now time.Duration) {
+	s.discarded[why]++
+	s.refused, s.lastRefused = why, now
+}
+
+// question is what an answer says that it answers.
+type question struct {
+	query bool
+	seq   uint64
+	// flight is what is known of test packet seq; nil: it is forgotten.
+	flight *flight
+}
+
+func (q *question) forgotten() bool { return !q.query && q.flight == nil }
+
+// first: no answer to it has come before.
+func (q *question) first() bool { return q.flight != nil && q.flight.unheard() }
+
+// asked finds the question by its number and its time, which is known to nobody but this host and who
+// has seen the packet. What answers nothing that was asked moves nothing. Of the answer to a question
+// that is forgotten, the random Run in our reflector's Receipt tells that it is of this session.
+func (s *session) asked(r *reply) (q question, why discardReason, ok bool) {
+	test := !r.filled() || !r.receipt.Query
+	if test {
+		q.seq = seqwin.Extend(s.flights.next, r.packet.SenderSeq)
+		q.flight = s.flights.get(q.seq)
+		why = discardUnknownSequence
+		if q.flight != nil {
+			why = discardBadEcho
+			if r.packet.SenderT1 == s.opts.format.Encode(q.flight.user, s.opts.TAIOffset) {
+				return q, 0, true
+			}
+		}
+	}
+	if !test || !r.filled() {
+		q.query, _ = s.query.knows(r.packet.SenderT1)
+		return q, why, q.query
+	}
+	return q, why, q.flight == nil && q.seq < s.flights.next
 }
 
 // reply is one parsed answer.
@@ -75,11 +126,21 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	case !intact, r.filled() && !wire.CheckCRC(b, s.layout.authenticated),
 		// From our reflector every answer to such a question has a Receipt.
 		s.kind == farOurs && s.layout.receipt && !r.filled():
-		return r, discardReasons, false
+		return r, s.damaged(&r), false
 	case r.filled() && r.receipt.Run != s.run:
 		return r, discardBadReceipt, false
 	}
 	return r, 0, true
+}
+
+// damaged is why r, which is damaged, is refused: discardReasons if it is of this session all the same, by
+// its echo or by its Receipt, since damage seldom takes both.
+func (s *session) damaged(r *reply) discardReason {
+	q, why, ok := s.asked(r)
+	if ok && !q.forgotten() || r.hasReceipt && r.receipt.Run == s.run {
+		return discardReasons
+	}
+	return why
 }
 
 // parse reads the base packet, trying each key in authenticated mode.
@@ -140,26 +201,15 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 
 // answer takes the answer to a test packet; present says that it is of the present life of the
 // far end's session. Those of a former one were lost in reverse when that ended.
-func (s *session) answer(in *tstamp.In, r *reply, now time.Duration, present bool) {
-	s.roundTrips.lose(s.flights.expire(now, s.opts.LossTimeout))
-	seq := seqwin.Extend(s.flights.next, r.packet.SenderSeq)
-	f := s.flights.get(seq)
-	switch {
-	// What answers nothing that was asked must not move the window.
-	case seq >= s.flights.next:
-		s.discarded[discardUnknownSequence]++
-		return
-	case f != nil && r.packet.SenderT1 != s.opts.format.Encode(f.user, s.opts.TAIOffset):
-		s.discarded[discardBadEcho]++
-		return
-	}
+func (s *session) answer(in *tstamp.In, r *reply, q question, now time.Duration, present bool) {
+	seq, f := q.seq, q.flight
 	var a answer
 	if f != nil {
 		a = s.answerOf(in, r, f, now)
 	}
 	n, verdict := uint64(0), seqwin.Late
 	if present {
-		n, verdict = s.number(&r.packet, now, a.lost[sample.Reverse])
+		n, verdict = s.number(&r.packet, q, now, a.lost[sample.Reverse])
 	} else {
 		s.rev.ended.late++
 		s.rev.now.late++
@@ -167,33 +217,24 @@ func (s *session) answer(in *tstamp.In, r *reply, now time.Duration, present boo
 	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
 		s.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.decode(r, r.followUp.T3, in.At), s.conclude)
 	}
-	if s.kind == farStateful && verdict != seqwin.Duplicate {
-		s.numbered.add(seq, n, now)
-	}
 	switch {
 	case verdict == seqwin.Duplicate:
 		return
 	case f == nil:
-		s.discarded[discardUnknownSequence]++ // forgotten long ago
+		s.refuse(discardUnknownSequence, now) // forgotten long ago
 		s.forgotten(seq, r, in)
 		return
-	case f.state == flightOut:
-		f.state = flightAnswered
-		s.roundTrips.received++
-		s.roundTrips.times.Decided(1, 0)
-	case f.state == flightExpired, f.state == flightUnanswered:
-		if f.state == flightUnanswered {
-			s.roundTrips.unanswered--
-		}
-		f.state = flightAnsweredLate
-		s.roundTrips.answeredLate++
-		a.expired = true
-	default: // a second answer: no sample
+	case !q.first(): // no sample
 		s.numbered.again++
 		return
 	}
+	a.expired = f.state != flightOut
+	s.answered(f)
+	if !a.expired || verdict != seqwin.Late {
+		s.lastAnswer, s.lastSuccess = now, in.At.Time()
+	}
 	a.packet.ReverseSeq = n
-	if a.lost[sample.Forward] && present && !s.farLost(seq) {
+	if a.lost[sample.Forward] && present && seq >= s.numbered.begin && !s.farLost(seq) {
 		s.fwd.tooLate(seq)
 	}
 	if verdict == seqwin.Late {
@@ -203,6 +244,24 @@ func (s *session) answer(in *tstamp.In, r *reply, now time.Duration, present boo
 		return
 	}
 	s.answers.put(a, s.conclude)
+}
+
+// answered takes the first answer to f.
+func (s *session) answered(f *flight) {
+	if f.seq < s.numbered.begin {
+		s.numbered.before++
+	}
+	if f.state == flightOut {
+		s.flights.answer(f, flightAnswered)
+		s.roundTrips.received++
+		s.roundTrips.times.Decided(1, 0)
+		return
+	}
+	if f.state == flightUnanswered {
+		s.roundTrips.unanswered--
+	}
+	s.flights.answer(f, flightAnsweredLate)
+	s.roundTrips.answeredLate++
 }
 
 // answerOf joins what is known of the answer to f.
@@ -222,46 +281,6 @@ func (s *session) answerOf(in *tstamp.In, r *reply, f *flight, now time.Duration
 		a.lost = s.overdue(&a, f)
 	}
 	return a
-}
-
-// number finds the answer's own number and what the reverse window says of it.
-func (s *session) number(p *wire.ReflectorPacket, now time.Duration, overdue bool) (uint64, seqwin.Verdict) {
-	if s.kind == farUnknown {
-		s.kind = farStateless
-	}
-	if s.kind == farStateless && p.Seq != p.SenderSeq {
-		s.kind = farStateful
-	}
-	if !s.reverseOn {
-		begin := uint64(p.Seq)
-		if s.query.begin > 0 {
-			begin = min(begin, s.query.begin)
-		}
-		s.reverse.Start(begin)
-		s.reverseOn = true
-	}
-	s.reverse.Expire(now, s.opts.LossTimeout)
-	n := seqwin.Extend(s.reverse.Counts().Next, p.Seq)
-	verdict := seqwin.Late
-	if overdue {
-		if s.reverse.AddOverdue(n, now) == seqwin.Duplicate {
-			verdict = seqwin.Duplicate
-		}
-	} else {
-		verdict = s.reverse.Add(n, now)
-	}
-	s.countReverse()
-	return n, verdict
-}
-
-func (s *session) countReverse() {
-	c := s.reverse.Counts()
-	s.rev.count(c, seqwin.RecentBits, s.series.direction[sample.Reverse].observeBurst, s.droppedHere)
-	sent := c.Next - c.First
-	if s.kind == farOurs {
-		sent = max(sent, s.remote.tx)
-	}
-	s.rev.now.sent = s.rev.ended.sent + sent
 }
 
 // sampleOf joins the four stamps of one packet.

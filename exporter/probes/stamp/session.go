@@ -80,6 +80,7 @@ type session struct {
 	remote     remote
 	reverse    seqwin.Window
 	reverseOn  bool // the reverse window has been started
+	order      order
 	fwd, rev   direction
 	roundTrips roundTrips
 	query      querier
@@ -96,6 +97,8 @@ type session struct {
 
 	now, started, windowFrom, lastAnswer time.Duration // monotonic; lastAnswer 0: never
 	lastSuccess                          time.Time
+	refused                              discardReason // the last one
+	lastRefused                          time.Duration // monotonic; 0: never
 	lastConcluded                        instant.Time
 	farReason                            sample.Reason
 	shared                               bool // delays stand on the one clock of both ends

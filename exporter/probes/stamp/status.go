@@ -35,8 +35,11 @@ func (s *session) status() probe.Status {
 	case !up:
 		st.State = "no answer"
 		st.Reason = fmt.Sprintf("udp %s does not answer; is a STAMP reflector running there, is the port open?", s.peer)
-		if s.peerError != nil {
+		switch {
+		case s.peerError != nil:
 			st.Reason = fmt.Sprintf("udp %s: %v", s.peer, s.peerError)
+		case s.lastRefused > s.lastAnswer:
+			st.Reason = fmt.Sprintf("what comes from udp %s is refused: %s", s.peer, s.refused)
 		}
 	default:
 		st.Reason = s.blemish()

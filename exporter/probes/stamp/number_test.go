@@ -1,0 +1,330 @@
+package stamp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/tests/testseed"
+)
+
+func TestNumberBeyondWhatIsOutstandingIsRefusedUntilThreeAgree(t *testing.T) {
+	for name, first := range map[string]uint64{"0": 0, "the wrap": 1<<32 - 2, "far": 5 << 32} {
+		o := order{}
+		o.begin(first, 0)
+		for i := range uint64(5) {
+			o.take(first+i, i+1, 0, time.Duration(i))
+		}
+		// One question is out: it may have come twice.
+		for n, want := range map[uint64]place{first + 5: placeFits, first + 7: placeFits, first + 8: placeRefused, first + 1<<30: placeRefused, first + 2: placeFits} {
+			if got := o.judge(n, 6, false, false); got != want {
+				t.Errorf("%s: %d after %d: %d, want %d", name, n, first+4, got, want)
+			}
+		}
+		for i, want := range []place{placeRefused, placeRefused, placeAnew} {
+			if got := o.judge(first+1<<30+uint64(i), 6+uint64(i), true, false); got != want {
+				t.Errorf("%s: strange number %d: %d, want %d", name, i, got, want)
+			}
+		}
+		o.take(first+5, 7, 0, 1)
+		for range 10 {
+			if got := o.judge(first+1<<30, 8, true, false); got != placeRefused {
+				t.Errorf("%s: the same number again and again: %d, want refused", name, got)
+			}
+		}
+	}
+}
+
+func TestLowerNumberToALaterQuestionIsARestart(t *testing.T) {
+	o := order{}
+	o.take(200, 201, 0, time.Second)
+	if got := o.judge(0, 202, false, false); got != placeFits {
+		t.Errorf("asked before 200 had come: %d, want that it was overtaken", got)
+	}
+	if got := o.judge(0, 202, true, false); got != placeAnew {
+		t.Errorf("asked after 200 had come: %d, want a restart", got)
+	}
+	if got := o.judge(0, 202, true, true); got != placeRefused {
+		t.Errorf("of our reflector, whose restarts are told: %d, want refused", got)
+	}
+}
+
+// farAway is a path in simulated time to a reflector that numbers its answers.
+type farAway struct {
+	t    *testing.T
+	s    *session
+	rng  *rand.Rand
+	now  time.Duration
+	next uint32
+	// onWay are answers that have not come yet.
+	onWay []answerOnWay
+	asked map[uint64]uint64 // T1 by number
+	every time.Duration
+	// copies are what becomes of a question, losses are in a hundred answers; calm: neither, and no
+	// other order.
+	copies []int
+	losses int
+	calm   bool
+}
+
+type answerOnWay struct {
+	at     time.Duration
+	seq    uint64
+	number uint32
+}
+
+func newFarAway(t *testing.T, kind farKind, rng *rand.Rand) *farAway {
+	s := idleSession(t)
+	s.kind = kind
+	return &farAway{
+		t: t, s: s, rng: rng, now: time.Second, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
+		copies: []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}, losses: 10,
+	}
+}
+
+// ask sends a question, and brings what comes until the next one.
+func (f *farAway) ask() {
+	seq := f.s.flights.next
+	user := wheelStart.Add(f.now)
+	f.s.roundTrips.lose(f.s.flights.add(seq, f.now, user, clockThen{}))
+	f.asked[seq] = timefmt.NTP.Encode(user, 0)
+	copies := 1
+	if !f.calm {
+		copies = f.copies[f.rng.IntN(len(f.copies))]
+	}
+	for range copies {
+		number := f.next
+		f.next++
+		delay := 10 * time.Millisecond
+		if !f.calm && f.rng.IntN(100) < f.losses {
+			continue
+		}
+		if !f.calm && f.rng.IntN(10) == 0 {
+			delay += time.Duration(f.rng.IntN(20)) * time.Millisecond
+		}
+		f.onWay = append(f.onWay, answerOnWay{f.now + delay, seq, number})
+	}
+	f.wait(f.every)
+}
+
+func (f *farAway) wait(d time.Duration) {
+	for end := f.now + d; ; {
+		i := f.earliest()
+		if i < 0 || f.onWay[i].at > end {
+			f.now = end
+			break
+		}
+		a := f.onWay[i]
+		f.onWay = slices.Delete(f.onWay, i, i+1)
+		f.now = a.at
+		f.bring(a.seq, f.asked[a.seq], a.number)
+	}
+	f.s.now = f.now
+	f.s.expire(f.now)
+	f.check()
+}
+
+func (f *farAway) earliest() int {
+	least := -1
+	for i := range f.onWay {
+		if least < 0 || f.onWay[i].at < f.onWay[least].at {
+			least = i
+		}
+	}
+	return least
+}
+
+// bring is an answer that arrives, true or not.
+func (f *farAway) bring(seq, t1 uint64, number uint32) {
+	at := wheelStart.Add(f.now)
+	in := tstamp.In{Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}
+	var r reply
+	r.packet.Seq, r.packet.SenderSeq, r.packet.SenderT1 = number, uint32(seq), t1
+	r.packet.T2 = timefmt.NTP.Encode(at, 0)
+	r.packet.T3 = r.packet.T2
+	if q, why, ok := f.s.asked(&r); ok {
+		f.s.answer(&in, &r, q, f.now, true)
+	} else {
+		f.s.discarded[why]++
+	}
+}
+
+func (f *farAway) check() {
+	f.t.Helper()
+	for _, d := range []*direction{&f.s.fwd, &f.s.rev} {
+		sent := d.now.sent
+		if d.dir == sample.Forward {
+			sent = f.s.flights.next
+		}
+		if d.known && d.now.received+d.now.lost+d.now.dropped > sent {
+			f.t.Fatalf("%v: sent %d, but %+v", d.dir, sent, d.now)
+		}
+	}
+	unheard := uint64(0)
+	for _, e := range f.s.flights.ring {
+		if e.unheard() {
+			unheard++
+		}
+	}
+	if f.s.flights.unheard != unheard {
+		f.t.Fatalf("%d unheard of, counted %d", unheard, f.s.flights.unheard)
+	}
+}
+
+// TestPathIsMeasuredAgainAfterEveryDisturbance: the far end restarts with other numbers, answers are
+// forged by who does not see the packets and by who does, and the path loses, copies and reorders.
+func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
+	seed := testseed.Of(t)
+	const rounds, calm = 40, 30
+	for _, kind := range []farKind{farUnknown, farOurs} {
+		disturb := map[string]func(f *farAway){
+			"restart with zero": func(f *farAway) {
+				if kind != farOurs {
+					f.next = 0
+				}
+			},
+			"restart with any number": func(f *farAway) {
+				if kind != farOurs {
+					f.next = f.rng.Uint32()
+				}
+			},
+			"forged without sight": func(f *farAway) {
+				for range 100 {
+					f.bring(uint64(f.rng.Uint32()), f.rng.Uint64(), f.rng.Uint32())
+					f.bring(uint64(f.rng.IntN(int(f.s.flights.next))), f.rng.Uint64(), f.rng.Uint32())
+				}
+			},
+			"one forged with sight": func(f *farAway) {
+				f.bring(f.s.flights.next-1, f.asked[f.s.flights.next-1], f.rng.Uint32())
+			},
+			"many forged with sight": func(f *farAway) {
+				number := f.rng.Uint32()
+				for i := range uint32(20) {
+					f.ask()
+					f.bring(f.s.flights.next-1, f.asked[f.s.flights.next-1], number+i)
+				}
+			},
+			"outage of the way back": func(f *farAway) {
+				for range 200 {
+					f.ask()
+					f.onWay = nil
+				}
+			},
+		}
+		for name, what := range disturb {
+			t.Run(fmt.Sprintf("%s/%v", name, kind), func(t *testing.T) {
+				f := newFarAway(t, kind, rand.New(rand.NewPCG(seed, uint64(kind))))
+				f.next = f.rng.Uint32() >> (8 * f.rng.IntN(4))
+				for range rounds {
+					f.calm = false
+					for range 20 + f.rng.IntN(100) {
+						f.ask()
+					}
+					f.wait(50 * time.Millisecond)
+					f.calm = true
+					what(f)
+					f.wait(50 * time.Millisecond)
+					// In flight are five; three more may have to agree.
+					for range agreeing + 5 {
+						f.ask()
+					}
+					f.wait(50 * time.Millisecond)
+					answered, received := f.s.roundTrips.answered(), f.s.rev.now.received
+					for range calm {
+						f.ask()
+					}
+					f.wait(50 * time.Millisecond)
+					if got := f.s.roundTrips.answered() - answered; got != calm {
+						t.Fatalf("%d of %d answers taken; refused %v", got, calm, f.s.discarded)
+					}
+					if got := f.s.rev.now.received - received; got != calm {
+						t.Fatalf("%d of %d answers received; refused %v, %+v", got, calm, f.s.discarded, f.s.order)
+					}
+				}
+				// What nobody sent cannot be lost: at most twice what was outstanding, a disturbance.
+				if most := f.s.flights.next * 2; f.s.rev.now.lost > most {
+					t.Errorf("%d answers lost of at most %d", f.s.rev.now.lost, most)
+				}
+			})
+		}
+	}
+}
+
+// TestRestartLosesNoMoreThanWasOutstanding: the books of both directions, of a reflector that restarts
+// four times on a path that loses nothing.
+func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
+	f := newFarAway(t, farUnknown, nil)
+	f.calm = true
+	for _, first := range []uint32{0, 0, 1 << 31, 1<<32 - 5, 7} {
+		f.next = first
+		for range 300 {
+			f.ask()
+		}
+	}
+	f.wait(3 * f.s.opts.LossTimeout)
+	s := f.s
+	if s.restarts != 4 || s.roundTrips.received != 1500 || s.fwd.now.received != 1500 || s.fwd.now.lost != 0 || s.rev.now.lost != 0 {
+		t.Errorf("%d restarts, %d answered, forward %+v, reverse %+v", s.restarts, s.roundTrips.received, s.fwd.now, s.rev.now)
+	}
+	if refused := s.discarded[discardWrongNumber] + s.rev.now.late; s.rev.now.received+refused != 1500 || refused > 4*(5+agreeing) {
+		t.Errorf("%d received, %d refused or late", s.rev.now.received, refused)
+	}
+}
+
+// TestLossesAfterARestartHaveTheirDirection: of 300 questions before a restart 10 are lost there, of 400 after
+// it 38, and 19 answers on the way back.
+func TestLossesAfterARestartHaveTheirDirection(t *testing.T) {
+	f := newFarAway(t, farUnknown, nil)
+	f.calm = true
+	lost := func() { f.onWay, f.next = f.onWay[:len(f.onWay)-1], f.next-1 } // it never got there
+	for i := range 300 {
+		f.ask()
+		if i%30 == 7 {
+			lost()
+		}
+	}
+	f.wait(50 * time.Millisecond)
+	f.next = 0
+	for i := range 400 {
+		f.ask()
+		if last := len(f.onWay) - 1; i > 10 && i%10 == 3 && i < 390 {
+			lost()
+		} else if i > 10 && i%20 == 5 && i < 390 {
+			f.onWay = f.onWay[:last]
+		}
+	}
+	f.wait(4 * f.s.opts.LossTimeout)
+	if s := f.s; s.restarts != 1 || s.fwd.now.lost != 48 || s.rev.now.lost != 19 || s.fwd.now.received+s.fwd.now.lost != 700 {
+		t.Errorf("%d restarts, forward %+v, reverse %+v", s.restarts, s.fwd.now, s.rev.now)
+	}
+}
+
+// TestBadPathIsNoRestart: losses, copies and another order, up to nine of ten answers lost and each
+// question copied.
+func TestBadPathIsNoRestart(t *testing.T) {
+	seed := testseed.Of(t)
+	for name, bad := range map[string]farAway{
+		"some of all":        {copies: []int{0, 1, 1, 1, 2}, losses: 10},
+		"every question two": {copies: []int{2}, losses: 50},
+		"most answers lost":  {copies: []int{0, 1, 1, 1, 1}, losses: 90},
+		"most questions":     {copies: []int{0, 0, 0, 0, 1}, losses: 10},
+	} {
+		for _, every := range []time.Duration{2 * time.Millisecond, 100 * time.Millisecond, time.Second} {
+			t.Run(fmt.Sprintf("%s/%v", name, every), func(t *testing.T) {
+				f := newFarAway(t, farUnknown, rand.New(rand.NewPCG(seed, uint64(every))))
+				f.copies, f.losses, f.every = bad.copies, bad.losses, every
+				for range 5000 {
+					f.ask()
+				}
+				if f.s.restarts > 0 || f.s.discarded[discardWrongNumber] > 0 {
+					t.Errorf("%d restarts, refused %v", f.s.restarts, f.s.discarded)
+				}
+			})
+		}
+	}
+}

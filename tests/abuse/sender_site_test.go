@@ -1,0 +1,331 @@
+package abuse
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sched"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// senders is what STAMP senders borrow, and all of them share.
+type senders struct {
+	env     probe.Env
+	kind    *stamp.Type
+	keyFile string
+	key     *wire.Key
+}
+
+func newSenders(t *testing.T, sink metric.Sink) *senders {
+	t.Helper()
+	pacer, err := sched.NewPacer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := static.New(50*time.Microsecond, metric.Discard{})
+	background(t, pacer.Run)
+	background(t, clock.Run)
+	const secret = "a secret of both ends, not of the attacker"
+	s := &senders{
+		env:  probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: clock, Pacer: pacer},
+		kind: stamp.New(), keyFile: filepath.Join(t.TempDir(), "key"), key: wire.NewKey([]byte(secret)),
+	}
+	if err := os.WriteFile(s.keyFile, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// background runs f until the test ends, and wants no error of it.
+func background(t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// far is one kind of path: its reflector, and how the packets are.
+type far struct {
+	reflector     string // oneway, stateless, or stateful: another's that numbers its answers
+	authenticated bool
+	host          string
+	size          int
+}
+
+// start runs the reflector and, where strangers meddle, the place on the path where they do.
+func (f far) start(t *testing.T, s *senders, m *meddler) (peer string, o stamp.Options) {
+	t.Helper()
+	o = stamp.DefaultOptions()
+	o.Size = f.size
+	if m.authenticated = f.authenticated; f.authenticated {
+		o.KeyFile = s.keyFile
+	}
+	m.open(t, netip.MustParseAddr(f.host), f.serve(t, s, m))
+	return m.near.LocalAddr().String(), o
+}
+
+func (f far) serve(t *testing.T, s *senders, m *meddler) netip.AddrPort {
+	t.Helper()
+	at := netip.AddrPortFrom(netip.MustParseAddr(f.host), 0)
+	if f.reflector == "stateful" {
+		far := &foreign{meddler: m}
+		if f.authenticated {
+			far.key = s.key.Clone()
+		}
+		return far.serve(t, at)
+	}
+	ro := reflector.Options{Listen: []netip.AddrPort{at}, Stateless: f.reflector == "stateless", RatePackets: -1}
+	if f.authenticated {
+		ro.Keys, ro.RequireKey = []*wire.Key{s.key.Clone()}, true
+	}
+	r, err := reflector.New(ro, reflector.Env{Log: s.env.Log, Sink: metric.Discard{}, Clock: s.env.Clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	background(t, r.Run)
+	<-r.Started()
+	return r.Addrs()[0]
+}
+
+// meddler is a place on the path, whose packets come from the reflector's address like those of
+// somebody who spoofs it.
+type meddler struct {
+	authenticated bool
+	// forge gives what is sent to the sender before its question goes on; pass, if set, says
+	// whether that does.
+	forge func(q wire.SenderPacket, number int) [][]byte
+	pass  func(number int) bool
+	// renumber, if set, is asked by a foreign reflector for its next answer's number.
+	renumber func(number int, next uint32) uint32
+	hold     time.Duration // of the foreign reflector's answers
+
+	near, far *net.UDPConn
+
+	mu      sync.Mutex
+	sender  netip.AddrPort
+	answers [][]byte // all that went on
+}
+
+func listen(t *testing.T, at netip.AddrPort) *net.UDPConn {
+	t.Helper()
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (m *meddler) open(t *testing.T, host netip.Addr, to netip.AddrPort) {
+	t.Helper()
+	m.near = listen(t, netip.AddrPortFrom(host, 0))
+	var err error
+	if m.far, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to)); err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Go(m.questions)
+	running.Go(m.backwards)
+	t.Cleanup(func() {
+		m.near.Close()
+		m.far.Close()
+		running.Wait()
+	})
+}
+
+func (m *meddler) questions() {
+	b := make([]byte, 1<<16)
+	for number := 0; ; number++ {
+		n, from, err := m.near.ReadFromUDPAddrPort(b)
+		if err != nil {
+			return
+		}
+		m.mu.Lock()
+		m.sender = from
+		m.mu.Unlock()
+		q, err := m.parse(b[:n])
+		if err != nil {
+			continue
+		}
+		if m.forge != nil {
+			for _, forged := range m.forge(q, number) {
+				_, _ = m.near.WriteToUDPAddrPort(forged, from)
+			}
+		}
+		if m.pass == nil || m.pass(number) {
+			_, _ = m.far.Write(b[:n])
+		}
+	}
+}
+
+func (m *meddler) backwards() {
+	b := make([]byte, 1<<16)
+	for {
+		n, err := m.far.Read(b)
+		if err != nil {
+			return
+		}
+		m.mu.Lock()
+		to := m.sender
+		m.answers = append(m.answers, append([]byte(nil), b[:n]...))
+		m.mu.Unlock()
+		_, _ = m.near.WriteToUDPAddrPort(b[:n], to)
+	}
+}
+
+// recorded is an answer of before.
+func (m *meddler) recorded(i int) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i >= len(m.answers) {
+		return nil
+	}
+	return m.answers[i]
+}
+
+func (m *meddler) parse(b []byte) (wire.SenderPacket, error) {
+	if m.authenticated {
+		return wire.ParseSenderUnverified(b)
+	}
+	return wire.ParseSender(b)
+}
+
+// answerTo is what a reflector without TLVs answers; key is nil where nothing is signed.
+func answerTo(q wire.SenderPacket, number uint32, key *wire.Key) []byte {
+	now := timefmt.NTP.Encode(instant.Now(), 0)
+	p := wire.ReflectorPacket{
+		Seq: number, T2: now, T3: now, SSID: q.SSID, Error: timefmt.MakeErrorEstimate(50*time.Microsecond, true, timefmt.NTP),
+		SenderSeq: q.Seq, SenderT1: q.T1, SenderError: q.Error, SenderTTL: 255,
+	}
+	if key != nil {
+		return p.AppendAuthenticatedTo(nil, key)
+	}
+	return p.AppendTo(nil)
+}
+
+// forged is one of who has no key.
+func (m *meddler) forged(q wire.SenderPacket, number uint32) []byte {
+	if m.authenticated {
+		return answerTo(q, number, newKey("guessed"))
+	}
+	return answerTo(q, number, nil)
+}
+
+// foreign is another's reflector, of RFC 8762 alone, that numbers its answers.
+type foreign struct {
+	*meddler
+	key *wire.Key // nil: unauthenticated
+}
+
+func (f *foreign) serve(t *testing.T, at netip.AddrPort) netip.AddrPort {
+	t.Helper()
+	conn := listen(t, at)
+	type answer struct {
+		b  []byte
+		to netip.AddrPort
+		at time.Time
+	}
+	held := make(chan answer, 10_000)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for a := range held {
+			time.Sleep(time.Until(a.at)) // this is the path's delay, not a test that waits
+			_, _ = conn.WriteToUDPAddrPort(a.b, a.to)
+		}
+	})
+	running.Go(func() {
+		defer close(held)
+		b, next := make([]byte, 1<<16), uint32(0)
+		for number := 0; ; number++ {
+			n, from, err := conn.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			q, err := f.parse(b[:n])
+			if err != nil {
+				continue
+			}
+			if f.renumber != nil {
+				next = f.renumber(number, next)
+			}
+			held <- answer{answerTo(q, next, f.key), from, time.Now().Add(f.hold)}
+			next++
+		}
+	})
+	t.Cleanup(func() { conn.Close(); running.Wait() })
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// counts is a sink that keeps counters by family and labels.
+type counts struct {
+	metric.Discard
+	mu     sync.Mutex
+	values map[string]float64
+}
+
+func (c *counts) Series(d *metric.Desc, labels ...string) metric.Series {
+	if d.Kind != metric.Counter {
+		return c.Discard.Series(d, labels...)
+	}
+	key := d.Name
+	for _, l := range labels {
+		key += " " + l
+	}
+	return &count{c.Discard.Series(d, labels...), c, key}
+}
+
+// of is one counter's value; labels are those of the series.
+func (c *counts) of(d *metric.Desc, labels ...string) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := d.Name
+	for _, l := range labels {
+		key += " " + l
+	}
+	return c.values[key]
+}
+
+type count struct {
+	metric.Series
+	of  *counts
+	key string
+}
+
+func (c *count) Add(delta float64) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.of.values[c.key] += delta
+}
+
+// wantBooks wants every packet of both directions in one book.
+func wantBooks(t *testing.T, r stamp.Report) {
+	t.Helper()
+	for name, d := range map[string]stamp.DirectionReport{"forward": r.Forward, "reverse": r.Reverse} {
+		if d.Lost == nil {
+			continue
+		}
+		if dropped := cmp.Or(d.HostDropped, new(uint64)); *d.Sent != *d.Received+*d.Lost+*dropped+*d.InFlight || *d.InFlight != 0 {
+			t.Errorf("%s: sent %d, received %d, lost %d, dropped %d, in flight %d", name, *d.Sent, *d.Received, *d.Lost, *dropped, *d.InFlight)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package abuse
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// far are paths of every kind: reflectors, keys, families, sizes.
+func fars(reflectors ...string) (all []far) {
+	for _, r := range reflectors {
+		for _, host := range []string{"127.0.0.1", "::1"} {
+			for _, size := range []int{44, 120, 172, 1472} {
+				all = append(all, far{r, false, host, size})
+			}
+			for _, size := range []int{112, 136, 260, 1472} {
+				all = append(all, far{r, true, host, size})
+			}
+		}
+	}
+	return all
+}
+
+func (f far) String() string {
+	return fmt.Sprintf("%s/%s/%d/authenticated=%v", f.reflector, f.host, f.size, f.authenticated)
+}
+
+// measureAll measures all paths at the same time, and gives the report of each one to check.
+func (s *senders) measureAll(t *testing.T, all []far, count uint64, each func(far, *meddler, *stamp.Options), check func(*testing.T, far, *meddler, stamp.Report)) {
+	t.Helper()
+	meddlers, reports, errs := make([]meddler, len(all)), make([]stamp.Report, len(all)), make([]error, len(all))
+	var running sync.WaitGroup
+	for i, f := range all {
+		m := &meddlers[i]
+		each(f, m, &stamp.Options{})
+		peer, o := f.start(t, s, m)
+		each(f, m, &o)
+		p, err := s.kind.NewProber(s.env, probe.Target{Path: f.String(), Probe: "stamp", Peer: peer}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		running.Go(func() { reports[i], errs[i] = p.Measure(t.Context(), count, func(stamp.Report) {}) })
+	}
+	running.Wait()
+	for i, f := range all {
+		t.Run(f.String(), func(t *testing.T) {
+			if errs[i] != nil {
+				t.Fatal(errs[i])
+			}
+			check(t, f, &meddlers[i], reports[i])
+		})
+	}
+}
+
+// TestForgedAnswersBlindNoPath: who can send from the reflector's address, but has neither key nor
+// sight of the packets, sends answers to questions that are forgotten, not yet asked, or asked at
+// another time, numbered 2^30; replays an answer; and where nothing is signed, one who sees the
+// packets answers before the reflector, with a number that nobody has counted to.
+func TestForgedAnswersBlindNoPath(t *testing.T) {
+	const asked, forgotten, wrong = 170, 140, 1 << 30
+	s := newSenders(t, metric.Discard{})
+	each := func(f far, m *meddler, o *stamp.Options) {
+		// The sender remembers the last 128 packets, twice the waiting time and some more.
+		o.Interval, o.LossTimeout = 36*time.Millisecond, time.Second
+		m.forge = func(q wire.SenderPacket, _ int) [][]byte {
+			lie := q
+			switch q.Seq {
+			case forgotten:
+				lie.Seq = 0
+			case forgotten + 3:
+				lie.Seq++
+			case forgotten + 6:
+				lie.T1++
+			case forgotten + 9:
+				return [][]byte{m.recorded(1), m.recorded(forgotten)}
+			case forgotten + 12:
+				if f.authenticated {
+					return nil
+				}
+			default:
+				return nil
+			}
+			return [][]byte{m.forged(lie, wrong)}
+		}
+	}
+	s.measureAll(t, fars("oneway", "stateful", "stateless"), asked, each, func(t *testing.T, f far, _ *meddler, r stamp.Report) {
+		if r.Reflector != f.reflector {
+			t.Errorf("the reflector is called %s", r.Reflector)
+		}
+		if r.RoundTrip.Received != asked || r.RoundTrip.Lost != 0 {
+			t.Errorf("of %d questions %d answered, %d lost; refused: %v", asked, r.RoundTrip.Received, r.RoundTrip.Lost, r.Discarded)
+		}
+		wantBooks(t, r)
+		if f.reflector == "stateless" {
+			return
+		}
+		for name, d := range map[string]stamp.DirectionReport{"forward": r.Forward, "reverse": r.Reverse} {
+			if *d.Received != asked || *d.Lost != 0 {
+				t.Errorf("%s: of %d %d received, %d lost; refused: %v", name, *d.Sent, *d.Received, *d.Lost, r.Discarded)
+			}
+		}
+	})
+}
+
+// TestReflectorThatRestartsItsNumbersIsMeasured: another's reflector begins its numbers anew while
+// packets are on their way, with zero, with a random number, and shortly before the
+// numbers' wrap.
+func TestReflectorThatRestartsItsNumbersIsMeasured(t *testing.T) {
+	const asked, at, hold = 500, 200, 20 * time.Millisecond
+	for name, first := range map[string]uint32{"zero": 0, "random": 2_718_281_828, "wrap": 1<<32 - 20, "a little ahead": at + 1000} {
+		t.Run(name, func(t *testing.T) {
+			sink := &counts{values: map[string]float64{}}
+			s := newSenders(t, sink)
+			each := func(_ far, m *meddler, o *stamp.Options) {
+				o.Interval, o.LossTimeout = 8*time.Millisecond, 2*time.Second
+				m.hold = hold
+				m.renumber = func(number int, next uint32) uint32 {
+					if number == at {
+						return first
+					}
+					return next
+				}
+			}
+			s.measureAll(t, fars("stateful"), asked, each, func(t *testing.T, f far, _ *meddler, r stamp.Report) {
+				if r.RoundTrip.Received != asked || *r.Forward.Received != asked {
+					t.Errorf("of %d questions %d arrived, %d were answered; refused: %v", asked, *r.Forward.Received, r.RoundTrip.Received, r.Discarded)
+				}
+				wantBooks(t, r)
+				// Not taken are those asked before the last answer of the former life had come, and the two that
+				// are to agree with a third one.
+				refused := r.Discarded["wrong_number"] + *r.Reverse.Late
+				if got := *r.Reverse.Received; *r.Reverse.Lost != 0 || got+refused != asked || refused > asked/5 {
+					t.Errorf("of %d answers %d received, %d lost, %d late; refused: %v", asked, got, *r.Reverse.Lost, *r.Reverse.Late, r.Discarded)
+				}
+				if n := sink.of(metric.FarRestarts, f.String(), "stamp"); n != 1 {
+					t.Errorf("%v restarts counted", n)
+				}
+			})
+		})
+	}
+}
+
+// TestHealthIsNotUpWhileNothingIsReceived: of what comes back after the first questions nothing is an
+// answer to a test packet.
+func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
+	const good = 20
+	forge := map[string]func(q wire.SenderPacket, m *meddler) []byte{
+		"unknown number": func(q wire.SenderPacket, _ *meddler) []byte {
+			q.Seq += 1000
+			return answerTo(q, q.Seq, nil)
+		},
+		"another time": func(q wire.SenderPacket, _ *meddler) []byte {
+			q.T1++
+			return answerTo(q, q.Seq, nil)
+		},
+		"replays": func(_ wire.SenderPacket, m *meddler) []byte { return m.recorded(1) },
+	}
+	s := newSenders(t, metric.Discard{})
+	probers := map[string]*stamp.Prober{}
+	for name, forge := range forge {
+		for _, f := range []far{
+			{"oneway", false, "127.0.0.1", 172},
+			{"oneway", false, "::1", 44},
+			{"stateful", false, "127.0.0.1", 44},
+			{"stateless", false, "::1", 172},
+		} {
+			m := &meddler{}
+			m.pass = func(number int) bool { return number < good }
+			m.forge = func(q wire.SenderPacket, number int) [][]byte {
+				if number < good {
+					return nil
+				}
+				return [][]byte{forge(q, m)}
+			}
+			peer, o := f.start(t, s, m)
+			o.Interval, o.LossTimeout = 100*time.Millisecond, 200*time.Millisecond
+			p, err := s.kind.NewProber(s.env, probe.Target{Path: name, Probe: f.String(), Peer: peer}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			probers[name+"/"+f.String()] = p
+			background(t, p.Run)
+		}
+	}
+	for name, p := range probers {
+		if !within(20*time.Second, func() bool { return !p.Status().LastSuccess.IsZero() }) {
+			t.Errorf("%s: never up: %+v", name, p.Status())
+		}
+	}
+	for name, p := range probers {
+		down := func() bool {
+			s := p.Status() // a replay of an answer that was received is a duplicate
+			return !s.Up && (strings.Contains(s.Reason, "refused") || strings.HasPrefix(name, "replays"))
+		}
+		if !within(10*time.Second, down) {
+			t.Errorf("%s: nothing is received, and its last success was %v ago: %+v", name, time.Since(p.Status().LastSuccess), p.Status())
+		}
+	}
+}
