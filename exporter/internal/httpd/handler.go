@@ -37,9 +37,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// maxScrapes is how many scrapes run at once: each needs memory for all series.
-const maxScrapes = 10
-
 // NewRegistry has what every exporter shows of itself: oneway_build_info, go_*, process_*.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
@@ -61,18 +58,20 @@ func Handler(o Options) http.Handler {
 	}
 	s := &server{o}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.page)
+	// What grows with the number of paths is made whole; a report's file is sent as it is read.
+	large := newAnswers(o.Log, maxHeld)
+	for pattern, h := range map[string]http.HandlerFunc{
+		"GET /{$}": s.page, "GET /api/v1/status": s.status, "GET /sd": s.discovery, "GET /runs": s.runs,
+		"GET /metrics": promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
+			ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
+			// One family that cannot be shown must not hide all others.
+			ErrorHandling: promhttp.ContinueOnError, Registry: o.Registry, EnableOpenMetrics: true,
+		}).ServeHTTP,
+	} {
+		mux.Handle(pattern, large.whole(h))
+	}
 	mux.HandleFunc("GET /style.css", style)
-	mux.HandleFunc("GET /api/v1/status", s.status)
-	mux.HandleFunc("GET /sd", s.discovery)
-	mux.HandleFunc("GET /runs", s.runs)
 	mux.HandleFunc("GET /runs/{id}", s.run)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
-		// One family that cannot be shown must not hide all others.
-		ErrorHandling: promhttp.ContinueOnError, Registry: o.Registry,
-		MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true,
-	}))
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "oneway is healthy.") })
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("POST /-/reload", s.reload)
