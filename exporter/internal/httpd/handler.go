@@ -33,6 +33,8 @@ type Options struct {
 	Log *slog.Logger
 	// Pprof serves Go's profiles.
 	Pprof bool
+	// ExternalHosts are names, besides this host's own, under which it may be told to reload.
+	ExternalHosts []string
 	// Now is the clock of ages on the page; nil: time.Now.
 	Now func() time.Time
 }
@@ -84,7 +86,7 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	// A page elsewhere must not make a visitor's browser reload us.
-	return secured(http.NewCrossOriginProtection().Handler(mux))
+	return secured(http.NewCrossOriginProtection().Handler(named(o.ExternalHosts, mux)))
 }
 
 // secured sets headers for browsers: nothing is loaded from elsewhere, nothing

@@ -204,3 +204,14 @@ func TestHugeHeadersAreRefused(t *testing.T) {
 		t.Errorf("answer is %q, %v; want 431", answer, err)
 	}
 }
+
+func TestExternalHostsAreNames(t *testing.T) {
+	if err := CheckHosts([]string{"probe", "probe.example.net."}); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "http://probe.example.net", "probe.example.net:9862", "*.example.net", "probe/"} {
+		if err := CheckHosts([]string{"probe", bad}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", bad)) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
