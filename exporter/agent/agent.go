@@ -118,7 +118,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		return errors.Join(err, <-ended)
 	}
 	stopLending := a.lend()
-	watched := a.watchdog(ctx, pacer)
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	watched, counted := a.watchdog(watching, pacer), watchDescriptors(watching, a.log, openNull)
 	a.notify("READY=1")
 	select {
 	case <-ctx.Done():
@@ -129,7 +131,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.notify("STOPPING=1")
 	stuck := errors.Join(stopLending(), a.end())
 	stopPacing()
+	stopWatching()
 	<-watched
+	<-counted
 	return errors.Join(err, stuck, <-ended)
 }
 

@@ -72,7 +72,7 @@ func TestResponderThatCannotBeIsRefusedWithItsPlace(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"responder: {tokens_file: absent}\nstate_dir: /nonexistent\n":                 ":5:12: responder cannot be used: responder: tokens file: open ",
 		"responder: {tokens_file: " + file + "}\n":                                    ":5:12: responder cannot be used: responder: without a certificate it needs a state directory (state_dir)",
-		"responder: {tokens_file: " + file + ", cert_file: absent, key_file: absent}": ":5:12: responder cannot be used: responder: certificate: open ",
+		"responder: {tokens_file: " + file + ", cert_file: absent, key_file: absent}": ":5:12: responder cannot be used: responder: certificate: keyfile: open ",
 	} {
 		r.write(twoPaths + yaml)
 		if err := r.Reload(); err == nil || !strings.HasPrefix(err.Error(), r.file+want) {

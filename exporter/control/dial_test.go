@@ -240,7 +240,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		`pin "sha256:00": want "sha256:" and 64 hex`:  {Address: "127.0.0.1:1", Pin: "sha256:00"},
 		`pin "md5:00": want "sha256:" and 64 hex`:     {Address: "127.0.0.1:1", Pin: "md5:00"},
 		"needs both cert_file and key_file":           {Address: "127.0.0.1:1", KeyFile: empty},
-		"client certificate: open /nowhere":           {Address: "127.0.0.1:1", KeyFile: empty, CertFile: "/nowhere"},
+		"client certificate: keyfile: open /nowhere":  {Address: "127.0.0.1:1", KeyFile: empty, CertFile: "/nowhere"},
 		"ca_file: open /nowhere":                      {Address: "127.0.0.1:1", CAFile: "/nowhere"},
 		"empty: no certificate in PEM in it":          {Address: "127.0.0.1:1", CAFile: empty},
 		"token: longer than 4096 octets":              {Address: "127.0.0.1:1", Token: strings.Repeat("x", 4097)},

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"oneway.example/exporter/keyfile"
 )
 
 // pinPrefix names the hash of a pin.
@@ -78,7 +80,7 @@ func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
 		return nil, errors.New("control: a client certificate needs both cert_file and key_file")
 	}
 	if o.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		cert, err := keyfile.KeyPair(o.CertFile, o.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("control: client certificate: %w", err)
 		}

@@ -1,15 +1,12 @@
 package heavy
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +15,7 @@ import (
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/hostid"
+	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/stream"
 )
 
@@ -176,28 +174,20 @@ func (r *runner) local(remote netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
 }
 
-// maxTokenFile bounds a token's file; a larger one is surely another.
-const maxTokenFile = 4 << 10
-
 // readToken reads the first line of a file that is neither empty nor a comment. No file:
 // no token; the responder may know this agent by its certificate.
 func readToken(file string) (string, error) {
 	if file == "" {
 		return "", nil
 	}
-	f, err := os.Open(file)
+	content, err := keyfile.Read(file)
 	if err != nil {
 		return "", fmt.Errorf("token_file: %w", err)
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(io.LimitReader(f, maxTokenFile))
-	for lines.Scan() {
-		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 && line[0] != '#' {
+	for line := range bytes.Lines(content) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
 			return string(line), nil
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return "", fmt.Errorf("token_file: %s: %w", file, err)
 	}
 	return "", fmt.Errorf("token_file: %s holds no token; \"oneway token new\" makes one", file)
 }

@@ -1,12 +1,14 @@
 package heavy
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
@@ -94,6 +96,12 @@ func (o *Options) check() error {
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
 		return &probe.OptionError{Key: "cert_file", Problem: "and key_file belong together; give both or none"}
+	}
+	for _, f := range []struct{ key, name string }{{"token_file", o.TokenFile}, {"key_file", o.KeyFile}} {
+		// They are read for each run, and one that is not there may come before that.
+		if err := keyfile.Check(f.name); errors.Is(err, keyfile.ErrMode) {
+			return &probe.OptionError{Key: f.key, Problem: "cannot be used: " + err.Error()}
+		}
 	}
 	return o.checkAddressing()
 }

@@ -4,36 +4,94 @@
 // itself, or octets written as "hex:0123ab...". The first secret signs; all are
 // accepted, so that a key is rotated without a gap: add the new one as second
 // line everywhere, then swap the lines everywhere, then drop the old one.
-// Secrets come from files only: never from a flag or an environment variable,
+// Secrets come from files only, which nobody but their owner and group may reach: never from a flag or an environment variable,
 // which other users of the host can see. They are never logged.
 package keyfile
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"runtime"
 )
 
 // maxBytes bounds a key file; a larger file is surely not one.
 const maxBytes = 64 << 10
 
-// Load reads the secrets of a file, first the one that signs. The error names
-// the file and line, never its content.
-func Load(path string) ([][]byte, error) {
+// others are the bits of a file's mode that let everybody read, write or run it.
+const others fs.FileMode = 0o007
+
+// ErrMode says that everybody may read, write or run a file that holds a secret.
+var ErrMode = errors.New("everybody can reach the secret in it; the mode's last digit must be 0: chmod 600, or 640 for a group")
+
+// Check looks at a file's mode without reading it; the error is ErrMode or says why there is none.
+func Check(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("keyfile: %w", err)
+	}
+	return check(path, info)
+}
+
+func check(path string, info fs.FileInfo) error {
+	if mode := info.Mode(); mode&others != 0 && runtime.GOOS != "windows" { // which tells no such bits
+		return fmt.Errorf("keyfile: %s has mode %#o: %w", path, mode.Perm(), ErrMode)
+	}
+	return nil
+}
+
+// Read reads a file that holds a secret, unless its mode is ErrMode's.
+func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("keyfile: %w", err)
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("keyfile: %w", err)
+	}
+	if err := check(path, info); err != nil {
+		return nil, err
+	}
 	content, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("keyfile: %w", err)
 	}
 	if len(content) > maxBytes {
 		return nil, fmt.Errorf("keyfile: %s: larger than %d octets: not a key file", path, maxBytes)
+	}
+	return content, nil
+}
+
+// KeyPair reads a certificate (PEM, with its chain) and its key, which it Reads.
+func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("keyfile: %w", err)
+	}
+	key, err := Read(keyFile)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("keyfile: %s and %s: %w", certFile, keyFile, err)
+	}
+	return pair, nil
+}
+
+// Load reads the secrets of a file, first the one that signs. The error names
+// the file and line, never its content.
+func Load(path string) ([][]byte, error) {
+	content, err := Read(path)
+	if err != nil {
+		return nil, err
 	}
 	keys, err := Parse(content)
 	if err != nil {

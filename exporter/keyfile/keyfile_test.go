@@ -50,6 +50,34 @@ func TestLoadRefusesEmptyHugeAndMissingFiles(t *testing.T) {
 	}
 }
 
+func TestFileThatEverybodyCanReachIsRefusedWithItsMode(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[os.FileMode]string{
+		0o600: "", 0o400: "", 0o640: "", 0o660: "",
+		0o644: "mode 0644", 0o604: "mode 0604", 0o602: "mode 0602", 0o601: "mode 0601", 0o666: "mode 0666",
+	} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		keys, err := Load(file)
+		_, pairErr := KeyPair(file, file)
+		if want == "" {
+			if err != nil || len(keys) != 1 || pairErr == nil || strings.Contains(pairErr.Error(), "mode") {
+				t.Errorf("%v: %d keys, %v; as a certificate's key %v", mode, len(keys), err, pairErr)
+			}
+			continue
+		}
+		for _, err := range []error{err, pairErr} {
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "secret\n") {
+				t.Errorf("%v: %v, want the file and %q", mode, err, want)
+			}
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("hex:00\nplain"))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/keyfile"
 )
 
 // identity is the responder's certificate: from files, which are read again when they
@@ -54,7 +55,7 @@ func newIdentity(o Options, now time.Time, log *slog.Logger) (*identity, error) 
 // load reads the files, and keeps what was there before if it cannot.
 func (i *identity) load() error {
 	i.seen = i.versions()
-	pair, err := tls.LoadX509KeyPair(i.certFile, i.keyFile)
+	pair, err := keyfile.KeyPair(i.certFile, i.keyFile)
 	if err != nil {
 		return fmt.Errorf("responder: certificate: %w", err)
 	}
@@ -99,7 +100,7 @@ func (i *identity) pin() string {
 
 // ownKey reads the key, or makes it (mode 0600).
 func ownKey(file string) (*ecdsa.PrivateKey, error) {
-	content, err := os.ReadFile(file)
+	content, err := keyfile.Read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return makeKey(file)
 	}

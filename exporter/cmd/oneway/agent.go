@@ -44,6 +44,7 @@ Exit status: 0 ended by a signal, 1 failure, 2 usage or a refused configuration.
 type agentFlags struct {
 	config string
 	pprof  bool
+	hosts  []string
 	socket string
 	group  string
 	sink   promsink.Options
@@ -57,6 +58,7 @@ func agentCommand(app *kingpin.Application) {
 	cmd.Flag("config.file", "Configuration; deploy/oneway.yml is a commented example.").Default("oneway.yml").StringVar(&f.config)
 	f.web = kingpinflag.AddFlags(cmd, ":9862")
 	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
+	cmd.Flag("web.external-host", "Name of this host, besides its own, under which it takes POST /-/reload; repeatable. IP addresses and localhost are always right.").PlaceHolder("NAME").StringsVar(&f.hosts)
 	cmd.Flag("metrics.no-classic-histograms", "Leave the classic buckets out: a tenth of the octets, for a Prometheus that takes native histograms.").BoolVar(&f.sink.NoClassic)
 	cmd.Flag("metrics.no-native-histograms", "Leave the native buckets out.").BoolVar(&f.sink.NoNative)
 	cmd.Flag("test.socket", "UNIX socket at which this host's \"oneway test\" asks for links and budgets; empty: none.").Default(loan.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
@@ -81,6 +83,9 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if f.sink.NoClassic && f.sink.NoNative {
 		return usageError{errors.New("histograms without classic and without native buckets are none; drop one of the two flags")}
 	}
+	if err := httpd.CheckHosts(f.hosts); err != nil {
+		return usageError{fmt.Errorf("--web.external-host: %w", err)}
+	}
 	if err := httpd.CheckConfig(*f.web.WebConfigFile); err != nil {
 		return usageError{err}
 	}
@@ -97,7 +102,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	handler := httpd.Handler(httpd.Options{Source: a, Registry: registry, Log: log, Pprof: f.pprof})
+	handler := httpd.Handler(httpd.Options{Source: a, Registry: registry, Log: log, Pprof: f.pprof, ExternalHosts: f.hosts})
 	return together(ctx, a, func(ctx context.Context) error {
 		return httpd.Serve(ctx, listeners, handler, f.web, log)
 	})

@@ -185,6 +185,7 @@ func TestExitStatusTellsUsageFromFailure(t *testing.T) {
 		{[]string{"agent", "--config.file=" + bad}, exitUsage},
 		{[]string{"agent", "--metrics.no-classic-histograms", "--metrics.no-native-histograms"}, exitUsage},
 		{[]string{"agent", "--config.file=" + exampleFile, "--web.listen-address=203.0.113.1:0"}, exitFailure},
+		{[]string{"agent", "--web.external-host=http://probe"}, exitUsage},
 		{[]string{"agent", "--log.level=loud"}, exitUsage},
 		{[]string{"agent", "--no-such-flag"}, exitUsage},
 	} {

@@ -33,7 +33,7 @@ Everything is opened by the client: control over TLS (TCP) and test traffic (UDP
 one port number.
 
 Examples:
-  oneway token new --file tokens --name berlin --rate 20Mbit --duration 5m --per-day 10GB
+  oneway token new --file tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
   oneway respond --tokens-file tokens --state-dir /var/lib/oneway
   oneway respond --tokens-file tokens --listen 192.0.2.7:8620 --cert-file cert.pem --key-file key.pem
   oneway respond --tokens-file tokens --state-dir . --allow 192.0.2.0/24`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,8 +14,8 @@ import (
 
 const tokenNewHelp = `Make a token, with which a client may run heavy tests against a responder.
 
-Prints the token, once: it goes to the client, in a file of its own that only the
-agent's user can read (token_file). Its hash goes to the responder's tokens file, with
+Writes the token to --out, or prints it, once: it goes to the client, in a file of its
+own that only the agent's user can read (token_file). Its hash goes to the responder's tokens file, with
 what the token may use; the responder reads that file again when it changes. To revoke a
 token, take its line out.
 
@@ -22,12 +23,12 @@ Limits count UDP payload. Without --rate, --duration, --sessions or --per-day th
 no limit of that kind.
 
 Examples:
-  oneway token new --file /etc/oneway/tokens --name berlin
-  oneway token new --file /etc/oneway/tokens --name berlin --rate 20Mbit --duration 5m --per-day 10GB
+  oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token
+  oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
   oneway token new --name berlin --rate 20Mbit      (prints the line instead of writing it)`
 
 type tokenFlags struct {
-	file, name, rate, duration, sessions, perDay string
+	file, out, name, rate, duration, sessions, perDay string
 }
 
 func tokenCommand(app *kingpin.Application) {
@@ -35,6 +36,7 @@ func tokenCommand(app *kingpin.Application) {
 	parent := app.Command("token", "Tokens of a responder: who may run heavy tests, and how much.")
 	cmd := parent.Command("new", tokenNewHelp)
 	cmd.Flag("file", "The responder's tokens file; made (mode 0600) if there is none.").PlaceHolder("FILE").StringVar(&f.file)
+	cmd.Flag("out", "New file for the token (mode 0600), in place of printing it.").PlaceHolder("FILE").StringVar(&f.out)
 	cmd.Flag("name", "Name of the client, for logs and metrics.").Required().StringVar(&f.name)
 	cmd.Flag("rate", "Most bits a second in one direction, such as 20Mbit.").PlaceHolder("RATE").StringVar(&f.rate)
 	cmd.Flag("duration", "Longest stream, 1s to 1h.").PlaceHolder("DURATION").StringVar(&f.duration)
@@ -60,33 +62,60 @@ func (f *tokenFlags) run(out io.Writer) error {
 	if err != nil {
 		return usageError{err}
 	}
+	shown, client := text, tokenPrinted
+	if f.out != "" {
+		if err := writeToken(f.out, text); err != nil {
+			return err
+		}
+		shown, client = f.out, tokenInFile
+	}
 	if f.file == "" {
-		_, err := fmt.Fprintf(out, tokenByHand, text, token)
+		_, err := fmt.Fprintf(out, client+tokenByHand, shown, token)
 		return err
 	}
 	if err := responder.AppendToken(f.file, token); err != nil {
+		if f.out != "" {
+			_ = os.Remove(f.out) // no responder knows it
+		}
 		return err
 	}
 	file, err := filepath.Abs(f.file)
 	if err != nil {
 		file = f.file // as it was given, then
 	}
-	_, err = fmt.Fprintf(out, tokenWritten, text, file)
+	_, err = fmt.Fprintf(out, client+tokenWritten, shown, file)
 	return err
 }
 
-const tokenClient = `%s
+// writeToken makes a file that only its owner may read. One that is there already is an error:
+// it may hold the token of another responder.
+func writeToken(file, text string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	_, err = f.WriteString(text + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(file) // it holds no whole token
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}
+
+const (
+	tokenPrinted = `%s
 
 This is the token, shown this once. On the client, put it into a file that only the
 agent's user can read (chmod 600), and name that file as token_file of its heavy probes.
 `
-
-const (
-	tokenByHand = tokenClient + `On the responder, add this line to the tokens file (tokens_file, chmod 600):
+	tokenInFile = `The token stands in %s, once. Move that file to the client by a way that nobody else
+reads, keep its mode, and name it as token_file of its heavy probes.
+`
+	tokenByHand = `On the responder, add this line to the tokens file (tokens_file, chmod 600):
 
 %s
 `
-	tokenWritten = tokenClient + `On the responder nothing is left to do: its hash stands in %s,
+	tokenWritten = `On the responder nothing is left to do: its hash stands in %s,
 which must be the responder's tokens_file.
 `
 )

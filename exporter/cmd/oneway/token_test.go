@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,34 @@ func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
 	}
 	if err := f.run(&out); err == nil || !strings.Contains(err.Error(), `"berlin" stands in the file already`) {
 		t.Errorf("the same name again: %v", err)
+	}
+}
+
+func TestTokenInAFileOfItsOwnIsNotPrinted(t *testing.T) {
+	dir := t.TempDir()
+	f := tokenFlags{file: filepath.Join(dir, "tokens"), out: filepath.Join(dir, "token"), name: "berlin"}
+	var out bytes.Buffer
+	if err := f.run(&out); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(f.out)
+	if err != nil || !bytes.HasPrefix(text, []byte("owt_")) || strings.Contains(out.String(), "owt_") || !strings.Contains(out.String(), f.out) {
+		t.Errorf("%q, %v; printed\n%s", text, err, out.String())
+	}
+	// Neither a token that no responder knows, nor one in place of another, is left.
+	f.out = filepath.Join(dir, "again")
+	if err := f.run(&out); err == nil {
+		t.Error("the same name again was accepted")
+	}
+	if _, err := os.Stat(f.out); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file for a refused token: %v", err)
+	}
+	f.name, f.out = "hamburg", filepath.Join(dir, "token")
+	if err := f.run(&out); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file that is there: %v", err)
+	}
+	if now, err := os.ReadFile(f.out); err != nil || !bytes.Equal(now, text) {
+		t.Errorf("the first token is %q now, %v", now, err)
 	}
 }
 

@@ -13,6 +13,11 @@
 //	GET  /sd              the peers, as Prometheus' http_sd wants them
 //	GET  /debug/pprof/    only if asked for
 //
+// What anybody can reach must be there for everybody: connections have a share of
+// each source and give way to new ones (door), and answers are made whole before
+// they are sent, so that a slow reader holds nothing that another needs (answers).
+// What changes something is done only under this host's own names (named).
+//
 // TLS, client certificates, basic authentication and sockets from systemd are
 // those of exporter-toolkit.
 package httpd

@@ -33,12 +33,11 @@ type Options struct {
 	Log *slog.Logger
 	// Pprof serves Go's profiles.
 	Pprof bool
+	// ExternalHosts are names, besides this host's own, under which it may be told to reload.
+	ExternalHosts []string
 	// Now is the clock of ages on the page; nil: time.Now.
 	Now func() time.Time
 }
-
-// maxScrapes is how many scrapes run at once: each needs memory for all series.
-const maxScrapes = 10
 
 // NewRegistry has what every exporter shows of itself: oneway_build_info, go_*, process_*.
 func NewRegistry() *prometheus.Registry {
@@ -61,18 +60,20 @@ func Handler(o Options) http.Handler {
 	}
 	s := &server{o}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.page)
+	// What grows with the number of paths is made whole; a report's file is sent as it is read.
+	large := newAnswers(o.Log, maxHeld)
+	for pattern, h := range map[string]http.HandlerFunc{
+		"GET /{$}": s.page, "GET /api/v1/status": s.status, "GET /sd": s.discovery, "GET /runs": s.runs,
+		"GET /metrics": promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
+			ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
+			// One family that cannot be shown must not hide all others.
+			ErrorHandling: promhttp.ContinueOnError, Registry: o.Registry, EnableOpenMetrics: true,
+		}).ServeHTTP,
+	} {
+		mux.Handle(pattern, large.whole(h))
+	}
 	mux.HandleFunc("GET /style.css", style)
-	mux.HandleFunc("GET /api/v1/status", s.status)
-	mux.HandleFunc("GET /sd", s.discovery)
-	mux.HandleFunc("GET /runs", s.runs)
 	mux.HandleFunc("GET /runs/{id}", s.run)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
-		// One family that cannot be shown must not hide all others.
-		ErrorHandling: promhttp.ContinueOnError, Registry: o.Registry,
-		MaxRequestsInFlight: maxScrapes, EnableOpenMetrics: true,
-	}))
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "oneway is healthy.") })
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("POST /-/reload", s.reload)
@@ -85,7 +86,7 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	// A page elsewhere must not make a visitor's browser reload us.
-	return secured(http.NewCrossOriginProtection().Handler(mux))
+	return secured(http.NewCrossOriginProtection().Handler(named(o.ExternalHosts, mux)))
 }
 
 // secured sets headers for browsers: nothing is loaded from elsewhere, nothing

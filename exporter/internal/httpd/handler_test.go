@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func newHandler(t *testing.T, s *fakeSource) http.Handler {
 	t.Helper()
-	return Handler(Options{Source: s, Registry: NewRegistry(), Now: func() time.Time { return sampleNow }})
+	return Handler(Options{Source: s, Registry: NewRegistry(), ExternalHosts: []string{"agent.example.net"}, Now: func() time.Time { return sampleNow }})
 }
 
 func get(t *testing.T, h http.Handler, method, path string, header ...string) *httptest.ResponseRecorder {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/prometheus/exporter-toolkit/web"
-	"golang.org/x/net/netutil"
 )
 
 // Limits against clients that are slow, many or verbose. A scrape of 10,000
@@ -22,10 +21,12 @@ const (
 	headerTimeout   = 10 * time.Second
 	readTimeout     = 30 * time.Second
 	writeTimeout    = 2 * time.Minute
-	idleTimeout     = 2 * time.Minute
+	idleTimeout     = 30 * time.Second
 	shutdownTimeout = 3 * time.Second
 	maxHeaderBytes  = 64 << 10
 	maxConnections  = 512
+	maxOfSource     = 64
+	maxStreams      = 4 // HTTP/2 requests at one time on a connection
 )
 
 // Listen opens the addresses of the --web flags; all or none.
@@ -82,11 +83,12 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(listeners))
+	d := newDoor(min(maxConnections, mostDescriptors()/2), maxOfSource) // the other half is for measuring
 	var running sync.WaitGroup
 	for i, l := range listeners {
 		// A server each: exporter-toolkit changes the server that it is given.
 		s := newServer(h, log)
-		l = netutil.LimitListener(l, maxConnections)
+		l = doorListener{l, d}
 		running.Go(func() {
 			defer cancel() // one address lost: end, rather than serve by halves
 			if err := web.Serve(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
@@ -105,8 +107,8 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 
 func newServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: counted(h), ConnContext: connContext, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		// What clients do wrong, such as a failed TLS handshake, stays at debug:
 		// anyone who can reach the port could fill the log with it.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),

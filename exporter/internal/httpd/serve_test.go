@@ -173,9 +173,17 @@ func TestTakenAddressIsToldWithAdvice(t *testing.T) {
 // TestSlowHeadersAreCutOff looks at the server's limits rather than to wait for them.
 func TestSlowHeadersAreCutOff(t *testing.T) {
 	s := newServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
-	for name, d := range map[string]time.Duration{"header": s.ReadHeaderTimeout, "read": s.ReadTimeout, "write": s.WriteTimeout, "idle": s.IdleTimeout} {
-		if d <= 0 || d > 2*time.Minute {
-			t.Errorf("%s timeout is %v", name, d)
+	for _, c := range []struct {
+		name    string
+		d, most time.Duration
+	}{
+		{"header", s.ReadHeaderTimeout, 10 * time.Second},
+		{"read", s.ReadTimeout, 30 * time.Second},
+		{"write", s.WriteTimeout, 2 * time.Minute},
+		{"idle", s.IdleTimeout, 30 * time.Second},
+	} {
+		if c.d <= 0 || c.d > c.most {
+			t.Errorf("%s timeout is %v, want %v at the most", c.name, c.d, c.most)
 		}
 	}
 }
@@ -194,5 +202,16 @@ func TestHugeHeadersAreRefused(t *testing.T) {
 	answer := make([]byte, 12)
 	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 431" {
 		t.Errorf("answer is %q, %v; want 431", answer, err)
+	}
+}
+
+func TestExternalHostsAreNames(t *testing.T) {
+	if err := CheckHosts([]string{"probe", "probe.example.net."}); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "http://probe.example.net", "probe.example.net:9862", "*.example.net", "probe/"} {
+		if err := CheckHosts([]string{"probe", bad}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", bad)) {
+			t.Errorf("%q: %v", bad, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/calibration"
@@ -35,6 +36,8 @@ type Prober struct {
 	// with locks held: it must be quick and must not call back.
 	OnPacket func(p sample.Packet, forward, reverse sample.Delay)
 
+	told map[fault]bool // the faults that were logged and last; Run's alone
+
 	mu      sync.Mutex
 	session *session // nil while the peer has no address
 	reason  string   // why there is none
@@ -55,9 +58,14 @@ func (p *Prober) Run(ctx context.Context) error {
 	failed, delay := uint64(0), minRetry
 	for {
 		peer, err := p.resolve(ctx, netip.AddrPort{})
+		if ctx.Err() == nil {
+			p.tell(unresolved, err)
+		}
 		if err == nil {
 			delay = minRetry
-			err = p.measure(ctx, peer, series, func() { failed++; failures.to(failed) })
+			if err = p.measure(ctx, peer, series, func() { failed++; failures.to(failed) }); ctx.Err() == nil {
+				p.tell(unopened, err)
+			}
 		} else if ctx.Err() == nil {
 			failed++
 			failures.to(failed)
@@ -67,7 +75,6 @@ func (p *Prober) Run(ctx context.Context) error {
 		}
 		if err != nil {
 			p.lacking(err.Error())
-			p.log.Warn("Path cannot be measured", "err", err, "retry_seconds", delay.Seconds())
 			if !wait.For(ctx, delay) {
 				return nil
 			}
@@ -94,6 +101,7 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 	s.observe = p.OnPacket
 	p.calibrate(ctx, s)
 	p.begin(s)
+	p.tell(unopened, nil)
 	// To a foreign reflector a query is a test packet like any other: it must
 	// not take a number between two of those that are measured.
 	s.awaitOpening(ctx, 5*pollInterval) // thousands of sessions may wait
@@ -112,17 +120,19 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 func (p *Prober) watch(ctx context.Context, s *session, failed func()) {
 	for wait.For(ctx, p.opts.ResolveInterval) {
 		if p.opts.KeyFile != "" {
-			if keys, err := loadKeys(p.opts.KeyFile); err == nil {
+			keys, err := loadKeys(p.opts.KeyFile)
+			if err == nil {
 				s.useKeys(keys)
-			} else {
-				p.log.Warn("Key file cannot be read; the old keys stay", "err", err)
 			}
+			p.tell(unread, err)
 		}
 		p.calibrate(ctx, s) // its route may have changed
 		now, err := p.resolve(ctx, s.peer)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
+		}
+		p.tell(unresolved, err)
+		switch {
 		case err != nil:
 			failed()
 		case now != s.peer:
@@ -130,6 +140,33 @@ func (p *Prober) watch(ctx context.Context, s *session, failed func()) {
 			return
 		}
 	}
+}
+
+// fault is what may keep a path from being measured as it should be.
+type fault string
+
+const (
+	unresolved fault = "the peer's name gives no address"
+	unopened   fault = "it cannot be measured"
+	unread     fault = "the key file cannot be read, the keys before stay"
+)
+
+// tell logs a fault (err is not nil) when it begins, and when it has ended. What hits all paths at
+// one time, as long as no file descriptor is left, is for the agent to say.
+func (p *Prober) tell(what fault, err error) {
+	level := slog.LevelDebug
+	switch {
+	case err == nil && !p.told[what]:
+		return
+	case err == nil:
+		p.told[what] = false
+		p.log.Info("The path's fault is over", "fault", string(what))
+		return
+	// The resolver's errors do not wrap their cause.
+	case !p.told[what] && !strings.Contains(err.Error(), syscall.EMFILE.Error()):
+		p.told[what], level = true, slog.LevelWarn
+	}
+	p.log.Log(context.Background(), level, "The path has a fault", "fault", string(what), "err", err)
 }
 
 // calibrate looks up what is known of the stamps of the interface that s sends over. Where

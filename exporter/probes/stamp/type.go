@@ -80,7 +80,7 @@ func (t *Type) NewProber(env probe.Env, target probe.Target, o Options) (*Prober
 		return nil, err
 	}
 	return &Prober{
-		hubs: t, env: env, target: target, opts: o, host: host, port: port,
+		hubs: t, env: env, target: target, opts: o, host: host, port: port, told: map[fault]bool{},
 		log: env.Log.With("path", target.Path, "probe", target.Probe),
 	}, nil
 }

@@ -1,0 +1,186 @@
+package httpd
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
+	a, many := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	s := newAnswers(slog.New(slog.DiscardHandler), 10*pageBytes)
+	var cut []string
+	read := func(name string, from netip.Addr, n int) *answer {
+		one := &answer{from: from, left: n * pageBytes, cut: func() { cut = append(cut, name) }}
+		s.hold(one)
+		return one
+	}
+	read("a", a, 2)
+	first := read("1", many, 3)
+	read("2", many, 2)
+	read("3", many, 2)
+	s.sent(first, pageBytes)
+	if len(cut) != 0 || s.octets != 8*pageBytes {
+		t.Fatalf("cut off %q, %d octets wait", cut, s.octets)
+	}
+	last := read("b", a, 2) // now the budget is full
+	read("c", netip.MustParseAddr("192.0.2.3"), 1)
+	if !slices.Equal(cut, []string{"1"}) || s.octets != 9*pageBytes {
+		t.Errorf("cut off %q, %d octets wait; want 1, the oldest of the busiest source", cut, s.octets)
+	}
+	s.sent(last, 2*pageBytes)
+	s.sent(last, 2*pageBytes) // the end of one that was written
+	s.sent(first, 9*pageBytes)
+	if s.octets != 7*pageBytes {
+		t.Errorf("%d octets wait", s.octets)
+	}
+	read("large", many, 100)
+	if s.octets != 107*pageBytes {
+		t.Errorf("%d octets wait: of large answers so many may as are made at one time", s.octets)
+	}
+}
+
+func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, running := make(chan struct{}), make(chan string, 100)
+		h := newAnswers(slog.New(slog.DiscardHandler), maxHeld).whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			running <- r.RemoteAddr
+			<-release
+		}))
+		codes := make(chan int, 100)
+		ask := func(from string) {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = from
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			codes <- w.Code
+		}
+		for range 10 {
+			go ask("192.0.2.1:1")
+		}
+		synctest.Wait()
+		go ask("192.0.2.2:1")
+		synctest.Wait()
+		if len(running) != maxMakingOfSource+1 {
+			t.Errorf("%d answers are made, want %d and the other source's", len(running), maxMakingOfSource)
+		}
+		for range 10 - maxMakingOfSource { // after makePatience
+			if code := <-codes; code != http.StatusServiceUnavailable {
+				t.Errorf("status %d of one that waited too long", code)
+			}
+		}
+		close(release)
+		for range maxMakingOfSource + 1 {
+			if code := <-codes; code != http.StatusOK {
+				t.Errorf("status %d", code)
+			}
+		}
+	})
+}
+
+func TestClientThatGivesUpWaitsNoLonger(t *testing.T) {
+	a := newAnswers(slog.New(slog.DiscardHandler), maxHeld)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range maxMaking {
+		a.making <- struct{}{}
+	}
+	_, err := a.make(http.NotFoundHandler(), netip.Addr{}, http.Header{}, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+	if !errors.Is(err, context.Canceled) || len(a.sources) != 0 {
+		t.Errorf("%v, %d sources left", err, len(a.sources))
+	}
+}
+
+// TestSlowReaderIsCutOffAndOthersAreServed has more slow readers than may wait.
+func TestSlowReaderIsCutOffAndOthersAreServed(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // more than sockets hold
+	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(version, func(t *testing.T) {
+			made := newAnswers(slog.New(slog.DiscardHandler), 0)
+			s := httptest.NewUnstartedServer(made.whole(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write(content)
+			})))
+			s.EnableHTTP2 = version == "HTTP/2.0"
+			s.StartTLS()
+			t.Cleanup(s.Close)
+			ask := func() io.Reader {
+				c := &http.Client{Transport: &http.Transport{
+					ForceAttemptHTTP2: s.EnableHTTP2, TLSClientConfig: s.Client().Transport.(*http.Transport).TLSClientConfig.Clone(),
+				}}
+				t.Cleanup(c.CloseIdleConnections)
+				answer, err := c.Get(s.URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = answer.Body.Close() })
+				if answer.Proto != version {
+					t.Fatalf("%s", answer.Proto)
+				}
+				return answer.Body
+			}
+			var slow []io.Reader
+			for range 2 * maxMaking { // the transport holds a quarter of each
+				slow = append(slow, ask())
+			}
+			last := ask()
+			got, err := io.ReadAll(last)
+			if err != nil || !bytes.Equal(got, content) {
+				t.Errorf("the last one read %d octets of %d, %v", len(got), len(content), err)
+			}
+			got, err = io.ReadAll(slow[0])
+			if err == nil || len(got) == len(content) {
+				t.Errorf("the first one read %d octets of %d, %v", len(got), len(content), err)
+			}
+		})
+	}
+}
+
+func TestAnswerIsAsItWasWritten(t *testing.T) {
+	h := newAnswers(slog.New(slog.DiscardHandler), maxHeld).whole(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Kept", "yes")
+		w.WriteHeader(http.StatusTeapot)
+		for range 3 {
+			_, _ = io.WriteString(w, strings.Repeat("x", pageBytes-1))
+		}
+	}))
+	for method, want := range map[string]int{http.MethodGet: 3 * (pageBytes - 1), http.MethodHead: 0} {
+		w := get(t, h, method, "/")
+		if w.Code != http.StatusTeapot || w.Header().Get("X-Kept") != "yes" || w.Body.Len() != want || w.Header().Get("Content-Length") != "196605" {
+			t.Errorf("%s: %d, %v, %d octets", method, w.Code, w.Header(), w.Body.Len())
+		}
+	}
+}
+
+var _ http.ResponseWriter = (*pages)(nil)
+
+// TestTLSServerGivesMetricsPacked is Prometheus's own way, with TLS, password, HTTP/2 and gzip.
+func TestTLSServerGivesMetricsPacked(t *testing.T) {
+	file, pool := webConfig(t)
+	at := serve(t, 1, file)[0]
+	c := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	defer c.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+at+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("prometheus", "test")
+	answer, err := c.Do(r) // asks for gzip by itself, and unpacks
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.Proto != "HTTP/2.0" || !answer.Uncompressed || !bytes.Contains(body, []byte("oneway_build_info{")) {
+		t.Errorf("%s, packed %v, %d octets, %v", answer.Proto, answer.Uncompressed, len(body), err)
+	}
+}

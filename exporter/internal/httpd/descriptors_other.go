@@ -1,0 +1,7 @@
+//go:build !unix
+
+package httpd
+
+import "math"
+
+func mostDescriptors() int { return math.MaxInt }

@@ -1,0 +1,263 @@
+package abuse
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Who attacks from where the scraper is, and who scrapes from elsewhere.
+const (
+	here      = "127.0.0.1"
+	elsewhere = "127.0.0.2"
+)
+
+// TestAgentAmongAttackers attacks the program's HTTP server, its files and its descriptors.
+func TestAgentAmongAttackers(t *testing.T) {
+	binary := buildProgram(t)
+	for name, attack := range map[string]func(*testing.T, string){
+		"idle connections":    idleConnections,
+		"slow readers":        slowReaders,
+		"slow readers, many":  manySlowReaders,
+		"aborted scrapes":     abortedScrapes,
+		"rebound names":       reboundNames,
+		"no descriptors":      noDescriptors,
+		"secrets for all":     secretsForAll,
+		"token in a new file": tokenInANewFile,
+	} {
+		t.Run(name, func(t *testing.T) { attack(t, binary) })
+	}
+}
+
+// idleConnections opens 560: after a request, silent ones, and some in the middle of a header.
+func idleConnections(t *testing.T, binary string) {
+	s := startAgent(t, binary, manyPaths(1, ""))
+	for i := range 560 {
+		c := s.dial(here, 0)
+		switch {
+		case i < 500:
+			if err := s.ask(c, "/-/healthy", 10); err != nil {
+				t.Fatal(err)
+			}
+		case i%2 == 0:
+			fmt.Fprint(c, "GET /metrics HTTP/1.1\r\nHo")
+		}
+	}
+	body := s.served(here, elsewhere)
+	if open := value(t, body, "process_open_fds"); open > 100 {
+		t.Errorf("%v descriptors are open; one address may have 64 connections", open)
+	}
+}
+
+// readSlowly opens connections that ask for everything, unpacked, and read no more than its beginning.
+func (s *agentSite) readSlowly(from string, n int) {
+	s.t.Helper()
+	for range n {
+		if err := s.ask(s.dial(from, 4096), "/metrics", 10); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func slowReaders(t *testing.T, binary string) {
+	s := startAgent(t, binary, manyPaths(250, ""))
+	s.readSlowly(here, 10)
+	t.Logf("a scrape has %d octets", len(s.served(here, elsewhere)))
+}
+
+// manySlowReaders would hold 800 MB together.
+func manySlowReaders(t *testing.T, binary string) {
+	s := startAgent(t, binary, manyPaths(250, ""))
+	for i := range 3 {
+		s.readSlowly(fmt.Sprintf("127.0.1.%d", i+1), 50)
+	}
+	body := s.served(here, elsewhere, "127.0.1.1")
+	heap := value(t, body, "go_memstats_heap_inuse_bytes")
+	t.Logf("150 slow readers of %d octets: a heap of %.0f MB", len(body), heap/1e6)
+	if heap > 400e6 {
+		t.Errorf("150 slow readers of %d octets made a heap of %.0f octets; 64 MiB may wait for them", len(body), heap)
+	}
+}
+
+func abortedScrapes(t *testing.T, binary string) {
+	s := startAgent(t, binary, manyPaths(250, ""))
+	for range 10 {
+		c := s.dial(here, 4096)
+		if err := s.ask(c, "/metrics", 10); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	s.served(here)
+	s.end()
+	for _, level := range []string{"level=ERROR", "level=WARN"} {
+		if all := s.lines(level); len(all) > 0 {
+			t.Errorf("%d lines of %s, such as %s", len(all), level, all[0])
+		}
+	}
+}
+
+// reboundNames does what a page can do whose own name resolves to the agent: to a browser, they are one.
+func reboundNames(t *testing.T, binary string) {
+	s := startAgent(t, binary, manyPaths(1, ""), "--web.external-host=Probe.Example.NET")
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(s.at)
+	for host, want := range map[string]int{
+		s.at: http.StatusOK, "192.0.2.1": http.StatusOK, "[2001:db8::1]:" + port: http.StatusOK, "localhost:" + port: http.StatusOK, "LOCALHOST.": http.StatusOK,
+		own + ":" + port: http.StatusOK, "probe.example.net:" + port: http.StatusOK, "probe.example.net.": http.StatusOK,
+		"evil.example": http.StatusForbidden, "evil.example:" + port: http.StatusForbidden, "localhost.evil.example": http.StatusForbidden,
+		"127.0.0.1.evil.example": http.StatusForbidden, "notprobe.example.net": http.StatusForbidden, "0x7f000001": http.StatusForbidden,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.at+"/-/reload", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		r.Header.Set("Origin", "http://"+host) // a browser's: of the same origin
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("POST /-/reload with Host %q: %s, want %d", host, answer.Status, want)
+		}
+	}
+}
+
+// secretsForAll lets everybody read what must be secret.
+func secretsForAll(t *testing.T, binary string) {
+	dir := t.TempDir()
+	heavy := "paths: [{name: a, peer: h, probes: [{type: train, %s}]}]\n"
+	for name, configuration := range map[string]string{
+		"stamp.key":     "paths: [{name: a, peer: h, probes: [{type: stamp, key_file: stamp.key}]}]\n",
+		"reflector.key": "reflector: {key_file: reflector.key}\n",
+		"token":         fmt.Sprintf(heavy, "token_file: token"),
+		"server.key":    "responder: {listen: [\"127.0.0.1:0\"], tokens_file: tokens, cert_file: tokens, key_file: server.key}\n",
+		"agent.key":     fmt.Sprintf(heavy, "cert_file: cert.pem, key_file: agent.key"),
+	} {
+		secret, file := filepath.Join(dir, name), filepath.Join(dir, "oneway.yml")
+		for path, content := range map[string]string{secret: "a shared secret\n", file: configuration, filepath.Join(dir, "tokens"): ""} {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for mode, allowed := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: true, 0o644: false, 0o604: false, 0o602: false, 0o601: false} {
+			if err := os.Chmod(secret, mode); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.CommandContext(t.Context(), binary, "check-config", file).CombinedOutput()
+			named := strings.Contains(string(out), fmt.Sprintf("mode %#o", mode))
+			// The server's key is none, whatever its mode.
+			if refused := err != nil; named == allowed || refused == allowed && name != "server.key" {
+				t.Errorf("%s with mode %#o: %v\n%s", name, mode, err, out)
+			}
+		}
+	}
+}
+
+func tokenInANewFile(t *testing.T, binary string) {
+	dir := t.TempDir()
+	tokens, out := filepath.Join(dir, "tokens"), filepath.Join(dir, "token")
+	create := func(name string) (string, error) {
+		said, err := exec.CommandContext(t.Context(), "sh", "-c", `umask 0; exec "$@"`, "sh",
+			binary, "token", "new", "--file="+tokens, "--name="+name, "--out="+out).CombinedOutput()
+		return string(said), err
+	}
+	said, err := create("a")
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	info, err := os.Stat(out)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("mode %v, %v; want 0600", info, err)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil || !strings.HasPrefix(string(text), "owt_") || strings.Contains(said, strings.TrimSpace(string(text))) {
+		t.Errorf("the file holds %.4q..., %v; it printed\n%s", text, err, said)
+	}
+	if said, err = create("b"); err == nil || !strings.Contains(said, "file exists") {
+		t.Errorf("a second token into the same file: %v: %s", err, said)
+	}
+	if known, err := os.ReadFile(tokens); err != nil || strings.Count(string(known), "\n") != 1 {
+		t.Errorf("tokens file %q, %v; want one line", known, err)
+	}
+}
+
+// noDescriptors takes from a running agent the right to open anything, and gives it back.
+func noDescriptors(t *testing.T, binary string) {
+	const paths = 20
+	// Such paths are tried again and again.
+	s := startAgent(t, binary, manyPaths(paths, ", hardware: absent0"))
+	c := s.dial(here, 0) // beforehand
+	// faulty is how many paths have a reason with a part.
+	faulty := func(part string) (n int) {
+		if err := s.ask(c, "/api/v1/status", 0); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, reason := range strings.Split(string(body), `"reason":`)[1:] {
+			if strings.Contains(reason, part) {
+				n++
+			}
+		}
+		return n
+	}
+	s.eventually("all paths lack their interface", func() bool { return faulty("absent0") == paths && len(s.lines("absent0")) == paths })
+	const message = "too many open files"
+	before := len(s.lines("level="))
+	restore := limitDescriptors(t, s.cmd.Process.Pid)
+	s.eventually("all paths lack a descriptor", func() bool { return faulty(message) == paths })
+	s.eventually("it is told", func() bool { return len(s.lines(message)) > 0 })
+	for range 10 { // accepting fails, too
+		_, _ = net.DialTimeout("tcp", s.at, time.Second)
+	}
+	restore()
+	s.eventually("the end is told, too", func() bool { return len(s.lines("There are file descriptors again")) > 0 })
+	s.eventually("all paths lack their interface again", func() bool { return faulty(message) == 0 })
+	s.served(elsewhere)
+	if all := s.lines("level=")[before:]; len(all) != 2 {
+		t.Errorf("%d lines, want one that they have run out and one that they are back, of\n%s", len(all), strings.Join(all, ""))
+	}
+}
+
+// limitDescriptors lets a process open nothing more, until restore is called.
+func limitDescriptors(t *testing.T, pid int) (restore func()) {
+	t.Helper()
+	var old unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &old); err != nil {
+		t.Fatal(err)
+	}
+	set := func(limit unix.Rlimit) {
+		if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(unix.Rlimit{Cur: 3, Max: old.Max})
+	return func() { set(old) }
+}

@@ -1,0 +1,219 @@
+package abuse
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long anything may take that is only waited for.
+const patience = 45 * time.Second
+
+// buildProgram builds the program under attack.
+func buildProgram(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "oneway")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// agentSite is an agent under attack.
+type agentSite struct {
+	t    *testing.T
+	at   string // host:port of its HTTP server
+	cmd  *exec.Cmd
+	said *said
+	done chan struct{}
+}
+
+// said is what a process has written so far.
+type said struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write is io.Writer.
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// manyPaths is a configuration of n paths to a port where nobody answers.
+func manyPaths(n int, options string) string {
+	var b strings.Builder
+	b.WriteString("clock: {source: none}\npaths:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  - {name: path-%d, peer: \"127.0.0.1:9\", probes: [{type: stamp, interval: 10s%s}]}\n", i, options)
+	}
+	return b.String()
+}
+
+var listening = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
+
+// startAgent runs the program with a configuration until the test ends.
+func startAgent(t *testing.T, binary, configuration string, args ...string) *agentSite {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "oneway.yml")
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &agentSite{t: t, said: &said{}, done: make(chan struct{})}
+	s.cmd = exec.Command(binary, append([]string{"agent", "--config.file=" + file, "--web.listen-address=127.0.0.1:0", "--test.socket="}, args...)...)
+	s.cmd.Stderr = s.said
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = s.cmd.Wait() // the status is in ProcessState
+		close(s.done)
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	})
+	s.eventually("it listens", func() bool {
+		m := listening.FindStringSubmatch(s.said.String())
+		if m != nil {
+			s.at = m[1]
+		}
+		return m != nil && strings.Contains(s.said.String(), "msg=Measuring")
+	})
+	return s
+}
+
+func (s *agentSite) eventually(what string, is func() bool) {
+	s.t.Helper()
+	if !within(patience, is) {
+		s.t.Fatalf("%s: not after %v\n%s", what, patience, s.said)
+	}
+}
+
+// end ends it as a service manager does; all that it has to say is said then.
+func (s *agentSite) end() string {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-s.done:
+	case <-time.After(patience):
+		s.t.Fatalf("it has not ended after %v\n%s", patience, s.said)
+	}
+	return s.said.String()
+}
+
+// lines are those of its log with a part.
+func (s *agentSite) lines(part string) (all []string) {
+	for line := range strings.Lines(s.said.String()) {
+		if strings.Contains(line, part) {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// dial connects from an address, with a buffer for what it receives of so many octets; 0: the usual.
+func (s *agentSite) dial(from string, buffer int) net.Conn {
+	s.t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if buffer > 0 {
+			err = c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, buffer) })
+		}
+		return err
+	}}
+	c, err := d.DialContext(s.t.Context(), "tcp", s.at)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// ask sends a request for a path and reads the first n octets of the answer, if any come.
+func (s *agentSite) ask(c net.Conn, path string, n int) error {
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, s.at); err != nil {
+		return err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(c, make([]byte, n))
+	return err
+}
+
+// scrape gets /metrics from an address as Prometheus does, whose scrapes time out after 10 s.
+func (s *agentSite) scrape(from string) (string, error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
+	defer cancel()
+	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext, DisableKeepAlives: true}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.at+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", answer.Status, body)
+	}
+	if err == nil && !strings.Contains(string(body), "oneway_build_info{") {
+		err = fmt.Errorf("no oneway_build_info in %d octets", len(body))
+	}
+	return string(body), err
+}
+
+// served fails the test if a scrape from one of the addresses is not answered.
+func (s *agentSite) served(from ...string) (body string) {
+	s.t.Helper()
+	for _, one := range from {
+		begin := time.Now()
+		var err error
+		if body, err = s.scrape(one); err != nil {
+			s.t.Errorf("a scrape from %s after %v: %v", one, time.Since(begin).Round(time.Millisecond), err)
+		}
+	}
+	return body
+}
+
+// value is that of a series without labels in a scrape.
+func value(t *testing.T, body, name string) float64 {
+	t.Helper()
+	for lines := bufio.NewScanner(strings.NewReader(body)); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	t.Errorf("no %s in %d octets", name, len(body))
+	return 0
+}
