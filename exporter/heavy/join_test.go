@@ -116,6 +116,23 @@ func TestJoinCountsEachFate(t *testing.T) {
 	}
 }
 
+// A receiver has room for few packets but those of the plan, and counts the others.
+func TestJoinCountsDuplicatesWithoutAnEntry(t *testing.T) {
+	p, s := sentEvery(1)
+	r := received(arrival{seq: 0}, arrival{seq: 0}, arrival{seq: 0, damage: stream.BadHeader})
+	r.Overflow, r.CorruptPackets = 10, 4 // 3 of them without an entry
+	if _, c := heavy.Join(p, 28, s, r); c.Duplicated != 1+7 || c.Arrived != 1 {
+		t.Errorf("%+v", c)
+	}
+	for _, r.CorruptPackets = range []int{-1, 0, 1 << 62} {
+		for _, r.Overflow = range []uint64{0, 1 << 63, 1<<64 - 1} {
+			if _, c := heavy.Join(p, 28, s, r); c.Duplicated < 1 || c.Arrived != 1 {
+				t.Errorf("%+v of %d damaged, %d without an entry", c, r.CorruptPackets, r.Overflow)
+			}
+		}
+	}
+}
+
 func TestJoinTakesTheFirstIntactCopysStamp(t *testing.T) {
 	p, s := sentEvery(3)
 	packets, _ := heavy.Join(p, 28, s, received(

@@ -181,11 +181,8 @@ func (s *session) receive(ctx context.Context, x *transfer, t *control.Transfer)
 	}
 	got := x.reception.Finish(ctx, -1, t.Idle)
 	stop()
-	var n int64
-	for i := range got.Packets {
-		n += int64(got.Packets[i].PayloadBytes)
-	}
-	s.count(sample.Forward, len(got.Packets), n)
+	came := x.reception.Progress() // each packet of the plan once, whatever else was sent
+	s.count(sample.Forward, came.Packets, min(came.Bytes, t.Plan.Bytes()))
 	return got, got.AppendTo(nil)
 }
 

@@ -57,7 +57,8 @@ type Received struct {
 	// counts all.
 	Corrupt        []Corrupt `json:"corrupt,omitempty"`
 	CorruptPackets int       `json:"corrupt_packets"`
-	// Overflow counts packets beyond MaxPackets, which are not in Packets.
+	// Overflow counts duplicates and damaged headers for which there was no room in Packets:
+	// 1024 and a 64th of the plan have it.
 	Overflow uint64 `json:"overflow_packets,omitempty"`
 }
 
