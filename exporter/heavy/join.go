@@ -89,6 +89,8 @@ func departures(p stream.Plan, overhead int, sent *stream.Sent) ([]Packet, Count
 			i++
 		}
 	}
+	c.Withheld = min(sent.Withheld(), c.Refused)
+	c.Refused -= c.Withheld
 	return packets, c
 }
 

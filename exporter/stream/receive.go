@@ -31,6 +31,7 @@ func newReceiver(e *Endpoint) *receiver {
 // happened before.
 func (r *receiver) take() {
 	r.endpoint.stamped(r.batch.Tx)
+	r.endpoint.unreachable(r.batch.Errors)
 	if len(r.batch.In) == 0 {
 		return
 	}
@@ -128,6 +129,7 @@ func (s *Session) data(in *tstamp.In, h load.Header, now monotonic) (why Ignored
 				return BeyondPlan, false
 			}
 			r.add(in, h, now)
+			s.source, s.sourceAt = in.Peer, now
 			return 0, true
 		}
 	}

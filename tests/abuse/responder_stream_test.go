@@ -2,11 +2,12 @@ package abuse
 
 import (
 	"net"
-	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/wire/load"
@@ -56,9 +57,6 @@ func (c rawClient) send(b []byte) {
 		c.f.t.Fatal(err)
 	}
 }
-
-// address is that of the socket.
-func (c rawClient) address() netip.AddrPort { return c.udp.LocalAddr().(*net.UDPAddr).AddrPort() }
 
 // settle waits until the responder has read all that was sent before: its socket is a queue, and a
 // hello of a session that nobody has opened is counted.
@@ -140,5 +138,101 @@ func TestGarbageEntersNoTransfer(t *testing.T) {
 	}
 	if got.Received != planned*octets {
 		t.Errorf("%d octets are charged, want %d", got.Received, planned*octets)
+	}
+}
+
+// streaming begins a stream to the client, and waits for its first packets.
+func (c rawClient) streaming(packets int) {
+	c.f.t.Helper()
+	if _, err := c.Start(c.f.t.Context(), reverse(1, packets)); err != nil {
+		c.f.t.Fatal(err)
+	}
+	for range 100 {
+		c.next()
+	}
+}
+
+// next waits for the next packet of a stream.
+func (c rawClient) next() {
+	c.f.t.Helper()
+	if err := c.udp.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		c.f.t.Fatal(err)
+	}
+	if _, err := c.udp.Read(make([]byte, 2048)); err != nil {
+		c.f.t.Fatal(err)
+	}
+}
+
+// sent is how the stream ended, and what of it left.
+func (c rawClient) sent() (finished *control.Finished, left, withheld []stream.SentPacket) {
+	c.f.t.Helper()
+	finished, records, err := c.Wait(c.f.t.Context(), 1)
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	packets, err := stream.ParseSent(records)
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	for _, p := range packets {
+		if p.Stamp.Present() {
+			left = append(left, p)
+		} else {
+			withheld = append(withheld, p)
+		}
+	}
+	return finished, left, withheld
+}
+
+// A client goes on speaking over its connection, and its socket is closed: the errors that come
+// back for the packets stop the stream, with a reason.
+func TestStreamStopsForAClosedSocket(t *testing.T) {
+	const planned = 20_000 // 20 s
+	f := startResponder(t, control.Limits{})
+	c := f.enterRaw(1 << 30)
+	c.streaming(planned)
+	c.udp.Close()
+	finished, left, withheld := c.sent()
+	t.Logf("%d packets left of %d, %d were withheld: %s", len(left), planned, len(withheld), finished.Error)
+	if len(left) > planned/4 || len(withheld) < planned/8 || !strings.Contains(finished.Error, "port is closed") {
+		t.Errorf("%d packets left of %d, %d were withheld, %q; want those before the errors, a pause, and the reason", len(left), planned, len(withheld), finished.Error)
+	}
+	if got := f.r.Status(); got.Sessions != 1 || got.Sent != int64(500*len(left)) {
+		t.Errorf("%d sessions, %d octets sent of %d", got.Sessions, got.Sent, 500*len(left))
+	}
+}
+
+// A client that says hello while it receives is there as long as it does, whatever its connection
+// says: its address may be another's by now. When it says hello again, the stream goes on.
+func TestStreamWaitsForTheNextHello(t *testing.T) {
+	const planned, lasts = 9000, 3 * time.Second
+	f := startResponder(t, control.Limits{})
+	c := f.enterRaw(1 << 30)
+	c.streaming(planned)
+	hello := load.AppendHello(nil, c.opened.Session, load.KeepAlive)
+	for range 3 {
+		c.send(hello)
+	}
+	silent := instant.Now()
+	<-time.After(lasts + 2*time.Second) // nothing tells of what does not come
+	again := instant.Now()
+	for range 3 {
+		c.send(hello)
+	}
+	finished, left, withheld := c.sent()
+	early, blind, late := 0, 0, 0
+	for _, p := range left {
+		switch {
+		case p.Stamp.At < silent.Add(lasts+time.Second):
+			early++
+		case p.Stamp.At < again:
+			blind++
+		default:
+			late++
+		}
+	}
+	t.Logf("%d packets left, %d while the client was silent for more than %v, %d afterwards, %d were withheld", len(left), blind, lasts, late, len(withheld))
+	if finished.Error != "" || len(left)+len(withheld) != planned || len(withheld) < 500 || blind > 0 || early == 0 || late == 0 {
+		t.Errorf("%q: %d packets left of %d, %d blindly, %d afterwards, %d were withheld", finished.Error, len(left), planned, blind, late, len(withheld))
 	}
 }
