@@ -181,10 +181,10 @@ type Finished struct {
 }
 
 // Ping asks for a Pong; each side asks when it has said nothing for PingEvery, or less often
-// while a transfer is under way, so as not to use a slow link itself. Either side
-// that hears nothing for Silence ends the session if it sends a stream, and for Outage if it sends
-// none; but while a transfer is under way, and
-// shortly after, for Silence and that transfer's Idle (forward: three times that), if this is longer: words wait in the queue that the test fills,
+// while a transfer is under way, so as not to use a slow link itself. A
+// client that sends a stream and hears nothing for Silence ends the session; others wait for Outage, a responder
+// because it does not send a stream to who is silent. While a transfer is under way, and
+// shortly after, it is Silence and that transfer's Idle (forward: three times that), if this is longer: words wait in the queue that the test fills,
 // and those of the other direction wait for acknowledgements that are in it. So choose an
 // Idle that is longer than the longest queue. A connection that is closed or reset ends the
 // session at once on both sides, load or not.
@@ -201,8 +201,8 @@ type Pong struct {
 // Times of a session.
 const (
 	PingEvery = 250 * time.Millisecond
-	// Silence: who sends a stream notices within a second that its peer has vanished without a
-	// word, but for the transfer's Idle.
+	// Silence: a client that sends a stream notices within a second that its peer has vanished
+	// without a word, but for the transfer's Idle.
 	Silence = 900 * time.Millisecond
 	// Outage: a session in which nothing is sent but words outlasts one of half of it, since TCP's
 	// timeouts double. Radio links stand still for seconds: of eight recorded in cars, LTE, UMTS

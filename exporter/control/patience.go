@@ -11,7 +11,7 @@ import (
 //
 // Without load that is Outage after the last octet: waiting harms nobody. While a transfer is under way (begin
 // to end), in either direction, it is Silence, its Idle, and what pings are then rarer; and no
-// less than Outage where this end sends nothing. Words wait in the queue that the test
+// less than Outage but for a client that sends: a responder pauses meanwhile. Words wait in the queue that the test
 // fills; and words of the other direction wait as well, because their acknowledgements are
 // in that queue: TCP takes them for lost, and says nothing new until one comes. (Measured
 // with Linux 6: a queue of 3 s filled at once leaves the other direction silent for 3 s.)
@@ -40,7 +40,7 @@ type patience struct {
 type load struct {
 	idle  time.Duration // how much longer a silence is borne
 	every time.Duration // how long this side says nothing until it asks; at least PingEvery
-	sends time.Time     // until when this end sends packets; zero: it sends none
+	sends time.Time     // until when this end is a client that sends packets; zero: it is none
 }
 
 // loadOf is that of a transfer. In forward direction the responder sends nothing that could
@@ -88,7 +88,7 @@ func (p *patience) end(id uint16, now time.Time) {
 	p.tailAsked = p.asked
 }
 
-// sending tells whether, at a time, this end is still to send packets of a transfer.
+// sending tells whether, at a time, this client is still to send packets of a transfer.
 func (p *patience) sending(now time.Time) bool {
 	for _, l := range p.loads {
 		if now.Before(l.sends) {

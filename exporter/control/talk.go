@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
 )
 
 // read takes what the peer says, until the connection ends.
@@ -134,11 +133,8 @@ func (c *Conn) loads(m *Message) {
 	case m.Transfer != nil:
 		if m.Transfer.Check() == nil {
 			l := loadOf(m.Transfer)
-			if c.client == (m.Transfer.Direction == sample.Forward) {
+			if c.client && m.Transfer.Direction == sample.Forward {
 				l.sends = time.Now().Add(m.Transfer.Plan.Duration())
-				if !c.client { // it sends until it says Finished, however long that takes
-					l.sends = time.Now().Add(stream.MaxDuration)
-				}
 			}
 			c.patience.begin(m.Transfer.ID, l)
 		}

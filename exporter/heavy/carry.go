@@ -14,6 +14,7 @@ import (
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/wait"
 )
@@ -26,6 +27,40 @@ type carrier struct {
 	clock   clock.Monitor
 	drain   time.Duration
 	last    atomic.Uint32 // transfer
+
+	mu      sync.Mutex
+	running int           // transfers
+	heard   time.Duration // when the responder last heard of our address, by sched.Now
+}
+
+// proofAge is after how long without a packet from here the address is proved anew: a NAT keeps its
+// mapping for two minutes at the least (RFC 4787 REQ-5), and a responder believes a
+// proof for as long.
+const proofAge = time.Minute
+
+// enter begins a transfer, with an address that is proved.
+func (c *carrier) enter(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == 0 && sched.Now()-c.heard > proofAge {
+		cookie, err := greet(ctx, c.session, c.remote)
+		if err != nil {
+			return err
+		}
+		if err := c.client.Prove(ctx, cookie); err != nil {
+			return &worded{err}
+		}
+	}
+	c.running++
+	return nil
+}
+
+// leave ends it; test packets, or hellos, have just left.
+func (c *carrier) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running--
+	c.heard = sched.Now()
 }
 
 // Carry is Carrier.
@@ -46,6 +81,10 @@ func (c *carrier) carry(ctx context.Context, d sample.Direction, p stream.Plan, 
 	if n > math.MaxUint16 {
 		return nil, fmt.Errorf("heavy: more than %d transfers in a session", math.MaxUint16)
 	}
+	if err := c.enter(ctx); err != nil {
+		return nil, fmt.Errorf("%s transfer: %w", d, err)
+	}
+	defer c.leave()
 	t := control.Transfer{ID: uint16(n), Direction: d, Plan: p, Idle: c.patience(idle)}
 	w := &watchman{clock: c.clock, tell: progress, heard: c.client.Heard}
 	var carried *Carried

@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/hostid"
 	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
 )
 
@@ -106,7 +107,7 @@ func (r *runner) session(ctx context.Context, client *control.Client, a ask) (*c
 	}
 	return &connection{
 		session: NewSession(
-			&carrier{client: client, session: s, remote: remote, clock: r.env.Clock, drain: r.opts.DrainTimeout},
+			&carrier{client: client, session: s, remote: remote, clock: r.env.Clock, drain: r.opts.DrainTimeout, heard: sched.Now()},
 			r.sessionOptions(ctx, client, opened, remote),
 		),
 		lost: client.Done(), why: client.Err,
@@ -134,19 +135,26 @@ func (r *runner) announced(most int64, client *control.Client) int64 {
 // prove shows the responder where this end receives.
 func (r *runner) prove(ctx context.Context, client *control.Client, s *stream.Session, remote netip.AddrPort, a ask) error {
 	a.phase("opening the way for test packets")
-	cookie, err := s.Hello(ctx, remote)
-	switch {
-	case errors.Is(err, stream.ErrNoAnswer):
-		return &Failure{Reason: ReasonNoUDP, Err: fmt.Errorf("no answer to UDP at %s; is UDP %d open there and on the way?", remote, remote.Port())}
-	case ctx.Err() != nil:
+	cookie, err := greet(ctx, s, remote)
+	if err != nil {
 		return refine(ctx, err)
-	case err != nil:
-		return &Failure{Reason: ReasonSocket, Err: err}
 	}
 	if err := client.Prove(ctx, cookie); err != nil {
 		return r.unreachable(ctx, err)
 	}
 	return nil
+}
+
+// greet fetches the cookie that proves where this end receives.
+func greet(ctx context.Context, s *stream.Session, remote netip.AddrPort) (cookie []byte, err error) {
+	cookie, err = s.Hello(ctx, remote)
+	switch {
+	case errors.Is(err, stream.ErrNoAnswer):
+		err = &Failure{Reason: ReasonNoUDP, Err: fmt.Errorf("no answer to UDP at %s; is UDP %d open there and on the way?", remote, remote.Port())}
+	case err != nil && ctx.Err() == nil:
+		err = &Failure{Reason: ReasonSocket, Err: err}
+	}
+	return cookie, err
 }
 
 func (r *runner) sessionOptions(ctx context.Context, client *control.Client, opened control.Opened, remote netip.AddrPort) SessionOptions {

@@ -2,6 +2,7 @@ package heavy
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"oneway.example/exporter/bound"
@@ -82,3 +83,14 @@ func (p *Prober) LastRun() string {
 	defer p.status.mu.Unlock()
 	return p.status.done.ID
 }
+
+// Aged is a session of which the responder has heard nothing for so long.
+func (s *Session) Aged(by time.Duration) {
+	c := s.carrier.(*carrier)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard -= by
+}
+
+// Misled has its packets go elsewhere.
+func (s *Session) Misled(to netip.AddrPort) { s.carrier.(*carrier).remote = to }

@@ -50,8 +50,19 @@ func join(p stream.Plan, overhead int, sent *stream.Sent, received *stream.Recei
 			one.Copies++
 		}
 	}
+	c.Duplicated += unlisted(received, &c.Damaged)
 	c.Lost = c.Sent - c.Arrived
 	return packets, c
+}
+
+// unlisted is how many duplicates came for which the receiver had no room: of what it counts as
+// such, the rest was damaged.
+func unlisted(received *stream.Received, listed *Damaged) int {
+	damaged := received.CorruptPackets
+	for _, n := range listed {
+		damaged -= n
+	}
+	return max(0, int(min(received.Overflow, math.MaxInt32))-max(0, damaged))
 }
 
 // departures are the packets as the sender tells of them.
@@ -78,6 +89,8 @@ func departures(p stream.Plan, overhead int, sent *stream.Sent) ([]Packet, Count
 			i++
 		}
 	}
+	c.Withheld = min(sent.Withheld(), c.Refused)
+	c.Refused -= c.Withheld
 	return packets, c
 }
 

@@ -47,6 +47,7 @@ func TestJoinCountsEachFate(t *testing.T) {
 		arrivals []arrival
 		refuse   []int
 		untried  int
+		withheld int // of those refused
 		want     heavy.Counts
 	}{
 		"all arrive in order": {
@@ -70,6 +71,10 @@ func TestJoinCountsEachFate(t *testing.T) {
 		"what is refused here is no loss of the path": {
 			refuse: []int{1, 2}, arrivals: []arrival{{seq: 0}},
 			want: heavy.Counts{Planned: 4, Refused: 2, Sent: 2, Arrived: 1, Lost: 1},
+		},
+		"what was withheld, as nobody was heard, is none": {
+			refuse: []int{1, 2, 3}, withheld: 2, arrivals: []arrival{{seq: 0}},
+			want: heavy.Counts{Planned: 4, Refused: 1, Withheld: 2, Sent: 1, Arrived: 1},
 		},
 		"what was not tried is none either": {
 			untried: 3, arrivals: []arrival{{seq: 0}},
@@ -102,6 +107,7 @@ func TestJoinCountsEachFate(t *testing.T) {
 			for _, i := range c.refuse {
 				s.Packets[i].Stamp = sample.Stamp{}
 			}
+			s.Refused = len(c.refuse) - c.withheld
 			packets, got := heavy.Join(p, 28, s, received(c.arrivals...))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -109,10 +115,27 @@ func TestJoinCountsEachFate(t *testing.T) {
 			if len(packets) != len(s.Packets) {
 				t.Errorf("%d packets of %d tried", len(packets), len(s.Packets))
 			}
-			if got.Sent != got.Arrived+got.Lost || got.Planned != got.Sent+got.Refused+got.NotTried {
+			if got.Sent != got.Arrived+got.Lost || got.Planned != got.Sent+got.Refused+got.Withheld+got.NotTried {
 				t.Errorf("packets are not conserved: %+v", got)
 			}
 		})
+	}
+}
+
+// A receiver has room for few packets but those of the plan, and counts the others.
+func TestJoinCountsDuplicatesWithoutAnEntry(t *testing.T) {
+	p, s := sentEvery(1)
+	r := received(arrival{seq: 0}, arrival{seq: 0}, arrival{seq: 0, damage: stream.BadHeader})
+	r.Overflow, r.CorruptPackets = 10, 4 // 3 of them without an entry
+	if _, c := heavy.Join(p, 28, s, r); c.Duplicated != 1+7 || c.Arrived != 1 {
+		t.Errorf("%+v", c)
+	}
+	for _, r.CorruptPackets = range []int{-1, 0, 1 << 62} {
+		for _, r.Overflow = range []uint64{0, 1 << 63, 1<<64 - 1} {
+			if _, c := heavy.Join(p, 28, s, r); c.Duplicated < 1 || c.Arrived != 1 {
+				t.Errorf("%+v of %d damaged, %d without an entry", c, r.CorruptPackets, r.Overflow)
+			}
+		}
 	}
 }
 
@@ -170,7 +193,7 @@ func FuzzJoinConservesPackets(f *testing.F) {
 		}
 		packets, c := heavy.Join(p, 28, s, r)
 		switch {
-		case c.Sent != c.Arrived+c.Lost, c.Planned != c.Sent+c.Refused+c.NotTried, c.NotTried < 0:
+		case c.Sent != c.Arrived+c.Lost, c.Planned != c.Sent+c.Refused+c.Withheld+c.NotTried, c.NotTried < 0:
 			t.Errorf("sent packets are not conserved: %+v", c)
 		case len(fates) < c.Arrived+c.Duplicated+c.Unsent:
 			t.Errorf("more arrived than came: %+v of %d", c, len(fates))

@@ -132,6 +132,42 @@ func TestTransferOverLoopbackIsJoinedInBothDirections(t *testing.T) {
 	}
 }
 
+// A session that has long been silent proves its address again: a NAT may have forgotten it.
+func TestAddressIsProvedAnewAfterASilence(t *testing.T) {
+	f := startFarEnd(t)
+	nobody, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nobody.Close()
+	tried := false
+	script := scriptKind{func(ctx context.Context, s *heavy.Session, _ *heavy.Run) error {
+		tried = true
+		for _, d := range sample.Directions() {
+			s.Aged(time.Hour)
+			if x, err := s.Transfer(ctx, d, thousand(s), nil); err != nil || x.Counts.Arrived != 1000 {
+				t.Errorf("%s, proved anew: %+v, %v", d, x, err)
+			}
+		}
+		s.Misled(nobody.LocalAddr().(*net.UDPAddr).AddrPort())
+		if x, err := s.Transfer(ctx, sample.Reverse, thousand(s), nil); err != nil || x.Counts.Arrived != 1000 {
+			t.Errorf("just proved: %+v, %v", x, err)
+		}
+		s.Aged(time.Hour)
+		_, err := s.Transfer(ctx, sample.Reverse, thousand(s), nil)
+		return err
+	}}
+	var o *heavy.Outcome
+	for range 3 { // a busy host may have let the first hello packets wait
+		if o, err = heavy.Once(t.Context(), env(staticClock()), target, f.opts, script, nil); tried {
+			break
+		}
+	}
+	if err == nil || o.Result != heavy.Incomplete || o.Reason != heavy.ReasonNoUDP {
+		t.Errorf("%s, %s, %v; want no answer to the hello of the last transfer", o.Result, o.Reason, err)
+	}
+}
+
 // A plan with feedback goes from end to end in both directions: reports steer it forward,
 // orders in reverse.
 func TestTransferIsSteeredInBothDirections(t *testing.T) {

@@ -113,6 +113,7 @@ func paced(ipBytes, overhead int, r Rate, d time.Duration) stream.Segment {
 type totals struct {
 	damaged        [5]int
 	checksumErrors uint64
+	withheld       int
 }
 
 // NewSession makes a session over a carrier.
@@ -221,6 +222,7 @@ func (s *Session) record(t *Transfer) {
 		all.damaged[kind] += n
 	}
 	all.checksumErrors += t.Received.ChecksumErrors
+	all.withheld += t.Counts.Withheld
 }
 
 // report has progress told to f.
@@ -236,4 +238,9 @@ func (s *Session) close(o *Outcome) {
 	defer s.mu.Unlock()
 	o.ForwardBytes, o.ReverseBytes = s.moved[sample.Forward], s.moved[sample.Reverse]
 	o.Transfers = s.recorder.series
+	for d, all := range s.packets {
+		if all.withheld > 0 {
+			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the responder heard nothing of this end or its host refused them: the way there stood still", sample.Direction(d), all.withheld))
+		}
+	}
 }

@@ -70,6 +70,8 @@ type Counts struct {
 	// NotTried were not sent because the transfer was cut; Refused by the sender's kernel.
 	NotTried int `json:"not_tried_packets"`
 	Refused  int `json:"refused_packets"`
+	// Withheld were not sent by the responder because it heard nothing of this end.
+	Withheld int `json:"withheld_packets,omitempty"`
 	Sent     int `json:"sent_packets"`
 	// Arrived counts packets of which an intact copy came, Lost the others of those sent.
 	Arrived    int `json:"arrived_packets"`
@@ -111,12 +113,12 @@ func (c *Counts) LossRatio() (float64, bool) {
 	return float64(c.Lost) / float64(c.Sent), true
 }
 
-// Shortfall is the share of the planned packets that the sender did not send.
+// Shortfall is the share of the planned packets that the sender did not send, and might have.
 func (c *Counts) Shortfall() float64 {
 	if c.Planned == 0 {
 		return 0
 	}
-	return float64(c.Planned-c.Sent) / float64(c.Planned)
+	return float64(c.Planned-c.Sent-c.Withheld) / float64(c.Planned)
 }
 
 // Lag is longer than the last packet took to arrive: how long the transfer has taken, less

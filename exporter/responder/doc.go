@@ -14,7 +14,7 @@
 //	                 is to receive: nothing is sent anywhere else
 //	Transfer         rate, duration and octets within the token's and what was announced
 //
-// The control connection is the session. When it ends, or is silent (control.Silence), all
+// The control connection is the session. When it ends, or is silent (control.Outage), all
 // that belongs to it ends: streams, memory, the hold of the link. Refusals say why, and
 // when to come back. The day's use of each token is kept in the state directory, with what
 // running sessions may still use counted in: a responder that dies forgets nothing.
@@ -26,6 +26,9 @@
 // The only packets that go to an address before its proof are challenges: each answers a
 // hello that carries the 64 random bits of an authorised session, is no longer than it,
 // and there are at most 20 a second (package stream).
+//
+// A stream goes on with the consent of its receiver: hellos from the proved address, and no ICMP
+// errors. Without, it pauses, and ends after a while.
 //
 // A transfer with feedback is authorised as if all of its plan were sent. An order of the
 // client's, which must come from the proved address, chooses a rate within it, never above. Reports of what is

@@ -35,7 +35,7 @@ type session struct {
 	r     *Responder
 	token Token
 	conn  *control.Conn
-	gated *gatedConn // nil in tests: what came last over the connection is not known
+	gated *gatedConn // nil: what came last over the connection is not known
 	idle  *time.Timer
 	stop  context.CancelCauseFunc
 	tasks sync.WaitGroup
@@ -58,9 +58,11 @@ type session struct {
 	moved   [2]atomic.Int64 // octets of payload, by direction
 	headers atomic.Int64    // octets of IP and UDP headers, which a link's budget counts too
 	to      atomic.Pointer[netip.AddrPort]
-	// hellos counts those of the proved address; hello is when the last came, Unix ns.
-	hellos atomic.Uint64
-	hello  atomic.Int64
+	// hellos counts them once an address is proved; hello is when the last came from there, or when
+	// it was proved, by sched.Now. refused counts ICMP errors since then.
+	hellos  atomic.Uint64
+	hello   atomic.Int64
+	refused atomic.Int64
 
 	mu     sync.Mutex
 	ready  bool // open has succeeded
@@ -283,6 +285,7 @@ func (s *session) prove(p *control.Prove) *control.Refusal {
 		return &control.Refusal{Reason: control.Unproved, Detail: fmt.Sprintf("%v is not an address that is served here", to.Addr())}
 	}
 	s.to.Store(&to)
+	s.heardFrom()
 	s.idle.Reset(s.r.options.idle)
 	_ = s.conn.Write(control.Message{Proved: &control.Proved{Address: to.String()}}) // an error ends the connection, which Read tells
 	return nil
@@ -295,9 +298,13 @@ func (r *Responder) greeted(id uint64, from netip.AddrPort) {
 		return
 	}
 	s := v.(*session)
-	if to := s.to.Load(); to != nil && *to == from {
-		s.hellos.Add(1)
-		s.hello.Store(time.Now().UnixNano())
+	to := s.to.Load()
+	if to == nil {
+		return
+	}
+	s.hellos.Add(1)
+	if *to == from {
+		s.heardFrom()
 		s.conn.Heard()
 	}
 }

@@ -31,11 +31,7 @@ const (
 	// reportTime and reportRate are how long the records of a transfer may take to be told.
 	reportTime = time.Minute
 	reportRate = 4 << 10 // octets a second
-	// vanishedAfter: a client that has shown that it says hello while it receives, and
-	// is heard neither so nor over its connection for so long, or for the transfer's Idle if
-	// this is longer (but no longer than control.Outage), is gone.
-	vanishedAfter = 3 * time.Second
-	lookEvery     = 250 * time.Millisecond
+	lookEvery  = 250 * time.Millisecond
 )
 
 // Causes of a transfer's early end.
@@ -93,6 +89,8 @@ func (s *session) permit(t *control.Transfer) *control.Refusal {
 		return refused(t.ID, control.BadRequest, "the session is not open")
 	case s.to.Load() == nil:
 		return refused(t.ID, control.Unproved, "no address has been proved: say hello to the test port, and show the cookie that comes")
+	case t.Direction == sample.Reverse && s.unheard() > proofLasts:
+		return refused(t.ID, control.Unproved, fmt.Sprintf("%v was proved more than %v ago and is silent since: say hello to the test port again, and show the cookie that comes", *s.to.Load(), proofLasts))
 	}
 	if err := t.Check(); err != nil {
 		return refused(t.ID, control.BadRequest, err.Error())
@@ -137,7 +135,7 @@ func (s *session) carry(alive, running context.Context, x *transfer, t *control.
 		if x.direction == sample.Forward {
 			f.Received, records = s.receive(running, x, t)
 		} else {
-			f.Sent, records, err = s.send(running, t)
+			f.Sent, records, err = s.send(running, t, x.cancel)
 		}
 	} else if x.reception != nil {
 		x.cancel(errGone)
@@ -181,25 +179,24 @@ func (s *session) receive(ctx context.Context, x *transfer, t *control.Transfer)
 	}
 	got := x.reception.Finish(ctx, -1, t.Idle)
 	stop()
-	var n int64
-	for i := range got.Packets {
-		n += int64(got.Packets[i].PayloadBytes)
-	}
-	s.count(sample.Forward, len(got.Packets), n)
+	came := x.reception.Progress() // each packet of the plan once, whatever else was sent
+	s.count(sample.Forward, came.Packets, min(came.Bytes, t.Plan.Bytes()))
 	return got, got.AppendTo(nil)
 }
 
 // send is the reverse direction: to the address that has proved that it receives.
-func (s *session) send(ctx context.Context, t *control.Transfer) (*stream.Sent, []byte, error) {
+func (s *session) send(ctx context.Context, t *control.Transfer, cut context.CancelCauseFunc) (*stream.Sent, []byte, error) {
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
-	s.tasks.Go(func() { s.look(looking, t.Idle) })
-	sent, err := s.stream.Send(ctx, t.ID, *s.to.Load(), t.Plan, nil)
+	c := s.consent(t)
+	s.tasks.Go(func() { s.look(looking, c, cut) })
+	sent, err := s.stream.SendWhile(ctx, t.ID, *s.to.Load(), t.Plan, c)
 	if err != nil {
 		s.r.env.Log.Warn("Stream not sent", "token", s.token.Name, "run", s.run, "err", err)
 		sent = &stream.Sent{Planned: t.Plan.Packets()}
 	}
-	s.count(sample.Reverse, len(sent.Packets), payload(t.Plan, len(sent.Packets)))
+	packets, bytes := left(t.Plan, sent.Packets)
+	s.count(sample.Reverse, packets, bytes)
 	return sent, sent.AppendTo(nil), err
 }
 
@@ -213,34 +210,19 @@ func (s *session) attend(ctx context.Context, r *stream.Reception) {
 	}
 }
 
-// look ends the session when its client has vanished: while the stream fills the way to
-// the client, the connection alone may be silent for as long as Idle.
-func (s *session) look(ctx context.Context, idle time.Duration) {
-	before, within := s.hellos.Load(), min(max(vanishedAfter, idle), control.Outage)
-	again := time.NewTicker(lookEvery)
-	defer again.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-again.C:
-			if s.gated != nil && s.hellos.Load() >= before+2 && !s.running(sample.Forward) &&
-				now.UnixNano()-max(s.hello.Load(), s.gated.heard.Load()) > int64(within) {
-				s.stop(errVanished)
-				return
+// left is how many packets of a plan left, and their payload.
+func left(p stream.Plan, sent []stream.SentPacket) (packets int, bytes int64) {
+	for _, segment := range p.Segments {
+		n := min(segment.Packets(), len(sent))
+		for i := range sent[:n] {
+			if sent[i].Stamp.Present() {
+				packets++
+				bytes += int64(segment.PayloadBytes)
 			}
 		}
+		sent = sent[n:]
 	}
-}
-
-// payload is that of a plan's first n packets.
-func payload(p stream.Plan, n int) (bytes int64) {
-	for _, g := range p.Segments {
-		k := min(n, g.Packets())
-		bytes += int64(k) * int64(g.PayloadBytes)
-		n -= k
-	}
-	return bytes
+	return packets, bytes
 }
 
 // Headers of a packet: UDP and IPv4, or IPv6.

@@ -19,7 +19,7 @@ import (
 const (
 	helloEvery     = 100 * time.Millisecond
 	helloPatience  = 5 * time.Second
-	keepAliveEvery = time.Second
+	keepAliveEvery = 500 * time.Millisecond
 )
 
 // ErrNoAnswer is wrapped by Hello when no challenge has come: the UDP port is filtered
@@ -35,6 +35,10 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 	again := time.NewTicker(helloEvery)
 	defer again.Stop()
 	var refused error
+	select {
+	case <-s.challenges: // to a hello of before: the address may have changed
+	default:
+	}
 	for {
 		if err := s.hello(to, 0); errors.Is(err, net.ErrClosed) {
 			return nil, err
@@ -54,8 +58,8 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 	}
 }
 
-// KeepAlive sends a packet a second that wants no answer, so that a NAT on the way goes
-// on passing what comes from there, until ctx ends.
+// KeepAlive sends two packets a second that want no answer, until ctx ends: a NAT on the way goes
+// on passing what comes from there, and who sends it goes on. Several may be lost in a row.
 func (s *Session) KeepAlive(ctx context.Context, to netip.AddrPort) {
 	again := time.NewTicker(keepAliveEvery)
 	defer again.Stop()

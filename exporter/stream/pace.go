@@ -15,6 +15,9 @@ import (
 
 // fire sends what is due, and returns when to be called again.
 func (x *sending) fire(now monotonic) (next monotonic) {
+	if x.consent != nil && !x.consent.Given() {
+		return x.withhold(now)
+	}
 	x.readClock()
 	woken := now
 	for budget := perWake; budget > 0; {
@@ -182,9 +185,7 @@ func (x *sending) tooLate(now monotonic) bool {
 func (x *sending) refuse() {
 	g := x.groups[x.from]
 	x.result.Refused += g.packets
-	for k := range x.packets[g.first : g.first+g.packets] {
-		x.packets[g.first+k].Stamp = sample.Stamp{}
-	}
+	x.forgo(g)
 	x.from++
 	x.refused = 0
 }

@@ -31,6 +31,7 @@ func newReceiver(e *Endpoint) *receiver {
 // happened before.
 func (r *receiver) take() {
 	r.endpoint.stamped(r.batch.Tx)
+	r.endpoint.unreachable(r.batch.Errors)
 	if len(r.batch.In) == 0 {
 		return
 	}
@@ -42,7 +43,7 @@ func (r *receiver) take() {
 		switch {
 		case err == nil:
 			r.packet(in, h, now)
-		case !r.damaged(in, h, err, now):
+		case !r.damaged(in, h, now):
 			r.endpoint.ignored[ignoredFor(err)].Add(1)
 		}
 	}
@@ -100,14 +101,13 @@ func (r *receiver) session(id uint64) *Session {
 	return s
 }
 
-// damaged hands a packet with a damaged header to the session that it names, else to
-// that of the address it came from, and reports whether there is one that receives.
-func (r *receiver) damaged(in *tstamp.In, h load.Header, err error, now monotonic) bool {
-	if errors.Is(err, load.ErrShort) && len(in.Payload) == 0 {
-		return false
-	}
-	s := r.session(h.Session)
-	if s == nil {
+// damaged hands a packet with a damaged header to the session that it names, else, if it
+// begins as ours do, to that of the address it came from, and reports whether there is one that
+// receives. What shows neither is somebody else's.
+func (r *receiver) damaged(in *tstamp.In, h load.Header, now monotonic) bool {
+	id, magic := load.Claims(in.Payload)
+	s := r.session(id)
+	if s == nil && magic {
 		r.endpoint.mu.RLock()
 		s = r.endpoint.byPeer[in.Peer]
 		r.endpoint.mu.RUnlock()
@@ -129,6 +129,7 @@ func (s *Session) data(in *tstamp.In, h load.Header, now monotonic) (why Ignored
 				return BeyondPlan, false
 			}
 			r.add(in, h, now)
+			s.source, s.sourceAt = in.Peer, now
 			return 0, true
 		}
 	}

@@ -46,6 +46,7 @@ type Reception struct {
 	received    Received
 	seen        []uint64 // a bit a packet of the plan
 	distinct    int
+	room        int // entries left for others than the first copies, each of which has its own
 	bytes       int64
 	first, last monotonic // arrivals; zero: none yet
 	sent        int       // below zero: not known yet
@@ -65,8 +66,8 @@ var (
 	ErrLeft     = errors.New("stream: session has left")
 )
 
-// slack is how many packets more than planned, duplicates and damaged ones, find room
-// without copying.
+// slack, and a 64th of the plan, is how many packets more than planned, duplicates and damaged
+// headers, find room.
 const slack = 1024
 
 // Expect prepares to receive a stream: its packets are taken from now on. It takes some
@@ -81,7 +82,8 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 		seen: make([]uint64, (n+63)/64), changed: make(chan struct{}, 1),
 		dropsBefore: s.endpoint.conn.Stats().Dropped, countsBefore: s.endpoint.counters.Read(),
 	}
-	r.received.Packets = make([]ReceivedPacket, 0, min(n+n/64+slack, MaxPackets))
+	r.room = min(n/64+slack, MaxPackets-n)
+	r.received.Packets = make([]ReceivedPacket, 0, n+r.room)
 	if r.feedback = p.Feedback; r.feedback > 0 {
 		r.tally = &Tally{}
 	}
@@ -120,14 +122,16 @@ func (r *Reception) add(in *tstamp.In, h load.Header, now monotonic) {
 		damage = damageOf(v.Kind)
 		r.keep(in, h, damage, v)
 	}
-	r.append(in, h.Seq, damage)
 	word, bit := h.Seq/64, uint64(1)<<(h.Seq%64)
+	copied := r.seen[word]&bit != 0
 	if r.tally != nil && damage == Intact {
-		r.tally.Add(h.Seq, len(in.Payload), r.seen[word]&bit != 0, in.Stamp.At, h.Micros)
+		r.tally.Add(h.Seq, len(in.Payload), copied, in.Stamp.At, h.Micros)
 	}
-	if r.seen[word]&bit != 0 {
+	if copied {
+		r.appendOther(in, h.Seq, damage)
 		return
 	}
+	r.append(in, h.Seq, damage)
 	r.seen[word] |= bit
 	r.distinct++
 	r.bytes += int64(len(in.Payload))
@@ -137,9 +141,10 @@ func (r *Reception) add(in *tstamp.In, h load.Header, now monotonic) {
 }
 
 func (r *Reception) addBadHeader(in *tstamp.In, h load.Header, now monotonic) {
-	r.arrived(now)
 	r.keep(in, h, BadHeader, load.Verdict{Differing: -1})
-	r.append(in, h.Seq, BadHeader)
+	if r.appendOther(in, h.Seq, BadHeader) {
+		r.arrived(now)
+	}
 }
 
 func (r *Reception) arrived(now monotonic) {
@@ -149,11 +154,19 @@ func (r *Reception) arrived(now monotonic) {
 	}
 }
 
-func (r *Reception) append(in *tstamp.In, seq uint32, damage Damage) {
-	if len(r.received.Packets) >= MaxPackets {
+// appendOther appends what is no packet's first copy, and tells whether it did: there is
+// room for so many.
+func (r *Reception) appendOther(in *tstamp.In, seq uint32, damage Damage) bool {
+	if r.room == 0 {
 		r.received.Overflow++
-		return
+		return false
 	}
+	r.room--
+	r.append(in, seq, damage)
+	return true
+}
+
+func (r *Reception) append(in *tstamp.In, seq uint32, damage Damage) {
 	if n := len(r.received.Packets); n == 0 || r.received.Packets[n-1].Stamp != in.Stamp {
 		r.group = 0
 	}

@@ -32,8 +32,8 @@ const LateAfter = time.Millisecond
 
 // SentPacket is a packet at the sender.
 type SentPacket struct {
-	// Stamp is when it left, absent for one that was refused; of a plan that is
-	// Unstamped, User.
+	// Stamp is when it left, absent for one that was refused, or withheld for want of consent
+	// (SendWhile); of a plan that is Unstamped, User.
 	Stamp sample.Stamp
 	// Due is when it was to leave.
 	Due instant.Time
@@ -57,7 +57,8 @@ type Received struct {
 	// counts all.
 	Corrupt        []Corrupt `json:"corrupt,omitempty"`
 	CorruptPackets int       `json:"corrupt_packets"`
-	// Overflow counts packets beyond MaxPackets, which are not in Packets.
+	// Overflow counts duplicates and damaged headers for which there was no room in Packets:
+	// 1024 and a 64th of the plan have it.
 	Overflow uint64 `json:"overflow_packets,omitempty"`
 }
 
@@ -107,4 +108,15 @@ type Corrupt struct {
 	// Got is what was there from First on, and Want what should have been.
 	Got  []byte `json:"got"`
 	Want []byte `json:"want"`
+}
+
+// Withheld is how many packets were due while there was no consent, and never left.
+func (s *Sent) Withheld() int {
+	n := -s.Refused
+	for i := range s.Packets {
+		if !s.Packets[i].Stamp.Present() {
+			n++
+		}
+	}
+	return max(n, 0)
 }

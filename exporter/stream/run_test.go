@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
 )
 
 // long is a plan that no test waits for the end of.
@@ -184,6 +185,45 @@ func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
 	if got := r.Finish(ctx, -1, time.Hour); len(got.Packets) != 0 {
 		t.Errorf("%d packets", len(got.Packets))
 	}
+}
+
+// Whatever comes, each packet of the plan keeps its place, and the rest has little.
+func TestReceptionHoldsThePlanAndLittleElse(t *testing.T) {
+	e, err := Open(Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	const planned, spare = 640, 640/64 + slack
+	s := e.Join(testSession)
+	r, err := s.Expect(1, Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: planned}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rx := newReceiver(e)
+	deliver := func(b []byte) {
+		rx.batch.In = rx.batch.In[:1]
+		rx.batch.In[0].Payload, rx.batch.In[0].Stamp = b, sample.Stamp{At: 1, Origin: sample.Kernel}
+		rx.take()
+	}
+	damaged := dataPacket(testSession, 1, 0, 100)
+	damaged[20] ^= 1
+	for range 2 * slack {
+		deliver(damaged)
+		deliver(dataPacket(testSession, 1, 7, 100))
+	}
+	for seq := range uint32(planned) {
+		deliver(dataPacket(testSession, 1, seq, 100))
+	}
+	if at := r.Progress(); at.Packets != planned || at.Bytes != planned*100 {
+		t.Errorf("%+v", at)
+	}
+	room := cap(r.received.Packets)
+	got := r.Finish(t.Context(), planned, time.Hour)
+	if len(got.Packets) != planned+spare || cap(got.Packets) != room || got.Overflow != 4*slack-spare || got.CorruptPackets != 2*slack {
+		t.Errorf("%d entries of %d, %d without, %d damaged", len(got.Packets), planned+spare, got.Overflow, got.CorruptPackets)
+	}
+	s.Leave()
 }
 
 func TestSessionsShareAnEndpoint(t *testing.T) {

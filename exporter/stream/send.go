@@ -71,6 +71,7 @@ type sending struct {
 	token   uint32
 	cancel  context.CancelFunc
 	steer   *Steering // of a plan with feedback, else nil
+	consent Consent   // nil: none is asked for
 
 	cursor cursor
 	begin  monotonic
@@ -123,13 +124,24 @@ type sending struct {
 // When ctx ends or the session leaves, Send returns what was sent so far, and no error.
 // An error means that nothing more can be sent: the Endpoint was closed.
 func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress)) (*Sent, error) {
-	return s.SendSteered(ctx, transfer, to, p, progress, nil)
+	return s.send(ctx, transfer, to, p, progress, nil, nil)
+}
+
+// SendWhile is Send for as long as there is consent. Where there is none, what comes due is not
+// sent: such packets have no stamp, and are not counted as Refused. With consent again
+// the plan goes on where it is by then.
+func (s *Session) SendWhile(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, consent Consent) (*Sent, error) {
+	return s.send(ctx, transfer, to, p, nil, nil, consent)
 }
 
 // SendSteered is Send of a plan with feedback, by this end's own decisions: steer is asked
 // with each report of the receiver. Without a word for a second, or four reports, the rate is
 // halved, and each such time again.
 func (s *Session) SendSteered(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress), steer Steer) (*Sent, error) {
+	return s.send(ctx, transfer, to, p, progress, steer, nil)
+}
+
+func (s *Session) send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress), steer Steer, consent Consent) (*Sent, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -143,6 +155,7 @@ func (s *Session) SendSteered(ctx context.Context, transfer uint16, to netip.Add
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x := newSending(s, transfer, to, p, cancel)
+	x.consent = consent
 	if p.Feedback > 0 {
 		x.steer = NewSteering(p, steer, sched.Now())
 		defer x.steer.end()

@@ -21,6 +21,9 @@ type Session struct {
 	// peer is the address that hellos came from last, local where they came to.
 	peer  netip.AddrPort
 	local netip.Addr
+	// source is where the last packet of a stream came from, at sourceAt; zero: none came.
+	source   netip.AddrPort
+	sourceAt time.Duration
 	// tokens are the challenges that may be sent now, as of refilled.
 	tokens   float64
 	refilled time.Duration
@@ -79,6 +82,13 @@ func (s *Session) isPeer(peer netip.AddrPort, local netip.Addr) {
 	if e.sessions[s.id] == s {
 		e.byPeer[peer] = s
 	}
+}
+
+// Streamed tells where the last packet of a stream came from, and how long ago; false: none came.
+func (s *Session) Streamed() (from netip.AddrPort, ago time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source, sched.Now() - s.sourceAt, s.source.IsValid()
 }
 
 // sourceFor is the local address that the peer knows, to send from.

@@ -116,10 +116,10 @@ func (s *Steering) end() {
 func (s *Session) steered(in *tstamp.In, h load.Header, now monotonic) (why Ignored, ok bool) {
 	e := s.endpoint
 	var to *Steering
-	from := netip.AddrPortFrom(in.Peer.Addr().Unmap(), in.Peer.Port())
+	from := plain(in.Peer)
 	e.mu.RLock()
 	for _, x := range e.sending {
-		if x.session == s && x.header.Transfer == h.Transfer && netip.AddrPortFrom(x.to.Addr().Unmap(), x.to.Port()) == from {
+		if x.session == s && x.header.Transfer == h.Transfer && plain(x.to) == from {
 			to = x.steer
 		}
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // The limits of these tests are the promises of package control: a session ends
-// on both sides within a second of its connection's end, or after Silence and the transfer's
-// Idle (here a second) without a word.
+// on both sides within a second of its connection's end, or after an Outage without a word; and of
+// package responder: no stream is sent to who has not been heard for 3 s.
 
 func TestClientsThatStartTogetherNeverOverlap(t *testing.T) {
 	s := newSite(t, overSlow())
@@ -69,7 +69,7 @@ func TestResponderStopsForAKilledClientAndServesTheNext(t *testing.T) {
 }
 
 func TestResponderStopsForAClientThatIsCutOff(t *testing.T) {
-	const hears = 2500 * time.Millisecond // the silence of 0.9 s, the drain time of 1 s, and a busy host's own
+	const hears = 4 * time.Second // those 3 s, and a busy host's own
 	s := newSite(t, overSlow())
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
 	s.underLoad(t, c)
@@ -90,24 +90,50 @@ func TestResponderStopsForAClientThatIsCutOff(t *testing.T) {
 // tell the responder that it is still there.
 func TestResponderMissesTheHellosOfAClientThatIsCutOff(t *testing.T) {
 	s := newSite(t, overSlow())
-	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload, "--drain=6s")
+	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload, "--drain=12s")
 	s.underLoad(t, c)
 	cut := s.cut(t)
-	c.kill(t) // unheard
-	s.freeAgain(t, cut, 7*time.Second, "silent")
+	c.signal(t, syscall.SIGSTOP) // its socket stays open: no error comes back
+	defer c.kill(t)
+	s.freeAgain(t, cut, 4*time.Second, "silent")
 }
 
 // A radio link that stands still for seconds, as recorded ones do, ends no run, not even where the
-// responder sends, which must not send for long to who may be gone.
+// responder sends: it waits, and what it did not send is not lost.
 func TestRunOutlivesAnOutage(t *testing.T) {
+	const outage = 6 * time.Second
 	s := newSite(t, overSlow())
-	c := s.saturate(t, "--direction=reverse", "--duration=8s", "--drain=5s", overload)
+	c := s.saturate(t, "--direction=reverse", "--duration=12s", overload)
 	s.underLoad(t, c)
-	s.cut(t)
-	<-time.After(4 * time.Second) // the outage itself
+	cut := s.cut(t)
+	<-time.After(outage)
 	s.mend(t)
-	if r := c.finish(t, 0); r.Outcome != "completed" {
-		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
+	mended := time.Now()
+	r := c.finish(t, 0)
+	if r.Outcome != "completed" || len(r.Transfers) != 1 {
+		t.Fatalf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
+	}
+	counts := r.Transfers[0].Counts
+	t.Logf("%+v; %q", counts, r.Notes)
+	if counts.Withheld == 0 || counts.Sent != counts.Arrived+counts.Lost {
+		t.Errorf("%+v: want packets that were withheld, and are not lost", counts)
+	}
+	if len(r.Notes) == 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "heard nothing of this end") {
+		t.Errorf("notes %q do not tell why packets were not sent", r.Notes)
+	}
+	blind, late := 0, 0
+	s.drained(t)
+	for _, p := range s.network.Log(sample.Reverse) {
+		switch at := p.Entry.Time(); {
+		case at.Before(cut.Add(4 * time.Second)):
+		case at.Before(mended):
+			blind++
+		default:
+			late++
+		}
+	}
+	if blind > 0 || late == 0 {
+		t.Errorf("%d packets entered the link after 4 s of silence, and %d afterwards; want none, and the rest of the stream", blind, late)
 	}
 }
 
@@ -151,6 +177,9 @@ func punctual(t *testing.T, what string, took, limit time.Duration) {
 func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, how string) {
 	t.Helper()
 	limit := since.Add(within)
+	if how == "silent" { // the session outlasts the stream, should the client come back
+		limit = since.Add(control.Outage + 2*time.Second)
+	}
 	time.Sleep(time.Until(limit)) // nothing tells of what does not come
 	s.mend(t)
 	next := s.saturate(t, "--direction=reverse", "--wait=20s")

@@ -103,18 +103,20 @@ func (s *site) saturate(t *testing.T, more ...string) *process {
 
 // result is what `oneway test --json` prints, and what a report holds, as far as it matters here.
 type result struct {
-	Run       string `json:"id"`
-	Outcome   string `json:"outcome"`
-	Reason    string `json:"reason"`
-	Error     string `json:"error"`
+	Run       string   `json:"id"`
+	Outcome   string   `json:"outcome"`
+	Reason    string   `json:"reason"`
+	Error     string   `json:"error"`
+	Notes     []string `json:"notes"`
 	Transfers []struct {
 		Direction string           `json:"direction"`
 		Received  *stream.Received `json:"received"`
 		Counts    struct {
-			Sent    int            `json:"sent_packets"`
-			Arrived int            `json:"arrived_packets"`
-			Lost    int            `json:"lost_packets"`
-			Damaged map[string]int `json:"damaged_packets"`
+			Sent     int            `json:"sent_packets"`
+			Arrived  int            `json:"arrived_packets"`
+			Lost     int            `json:"lost_packets"`
+			Withheld int            `json:"withheld_packets"`
+			Damaged  map[string]int `json:"damaged_packets"`
 		} `json:"counts"`
 	} `json:"transfers"`
 }

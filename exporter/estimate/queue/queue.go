@@ -143,7 +143,7 @@ type Result struct {
 	// not arrive, both of the part of the load from From to To.
 	Offered float64
 	Loss    float64
-	// Throughput is the median of the whole seconds between From and To, Mean what arrived in all
+	// Throughput is the median of the whole seconds between From and To in which the sender did not pause, Mean what arrived in all
 	// of that time, in IP octets a second.
 	Throughput, Mean float64
 	// From and To are the part of the load that was looked at, counted from its begin.

@@ -100,13 +100,17 @@ func (r *run) rates(from, width time.Duration, n int) []float64 {
 	return all
 }
 
-// throughput is the median of the whole seconds in a part.
+// throughput is the median of the whole seconds in a part in which the sender did not pause.
 func (r *run) throughput(w part) float64 {
 	first := w.from.Truncate(time.Second)
 	if first < w.from {
 		first += time.Second
 	}
-	return order.Median(order.Sorted(r.rates(first, time.Second, int((w.to-first)/time.Second))))
+	bins := r.rates(first, time.Second, int((w.to-first)/time.Second))
+	if some := r.without(slices.Clone(bins), part{first, w.to}, time.Second); len(some) > 0 {
+		bins = some
+	}
+	return order.Median(order.Sorted(bins))
 }
 
 // without leaves out the bins in which the sender paused: what came through in them says nothing of

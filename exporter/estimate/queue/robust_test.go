@@ -184,3 +184,25 @@ func BenchmarkAnalyse(b *testing.B) {
 		}
 	}
 }
+
+// A sender that hears nothing of its receiver pauses for seconds (stream.Consent): what it did not
+// send says nothing of the link.
+func TestPauseOfTheSenderMovesNothing(t *testing.T) {
+	for _, seconds := range []int{1, 3, 7, 12} {
+		w := profile(10e6, 12e6, 110_000, 14*ms, 0)
+		w.pause = [2]time.Duration{10 * time.Second, time.Duration(10+seconds) * time.Second}
+		r := Analyse(w.simulate(1), options(w))
+		if off := r.Size.Value - 110_000; r.State != Filled || max(off, -off) > r.Size.Bound {
+			t.Errorf("%d s: %v, size %+v: %s", seconds, r.State, r.Size, r.Evidence)
+		}
+		if off := r.Rate.Value*8 - 10e6; max(off, -off) > r.Rate.Bound*8 || r.Varies {
+			t.Errorf("%d s: rate %+v, varies %v", seconds, r.Rate, r.Varies)
+		}
+		if off := r.Throughput*8 - 10e6; max(off, -off) > 1e5 {
+			t.Errorf("%d s: throughput %v", seconds, r.Throughput*8)
+		}
+		if r.Loss < 0.1 || r.Loss > 0.2 {
+			t.Errorf("%d s: loss %v, want about a sixth", seconds, r.Loss)
+		}
+	}
+}

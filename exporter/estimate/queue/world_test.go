@@ -32,10 +32,11 @@ type world struct {
 	idle    int           // packets
 	every   time.Duration // between them
 	length  time.Duration
-	stalls  []time.Duration // 50 ms each
-	late    time.Duration   // mean lateness of the sender
-	holds   float64         // share of packets held up to 3 ms after their stamp
-	hiccups bool            // the path stands still for some 10 ms every second
+	stalls  []time.Duration  // 50 ms each
+	pause   [2]time.Duration // in which the sender sends nothing
+	late    time.Duration    // mean lateness of the sender
+	holds   float64          // share of packets held up to 3 ms after their stamp
+	hiccups bool             // the path stands still for some 10 ms every second
 	offset  time.Duration
 	drift   float64
 }
@@ -95,6 +96,9 @@ func (w world) schedule(rng *rand.Rand) (at []time.Duration) {
 	interval := duration(float64(w.size*w.burst) * 8 / w.offered)
 	before := begin
 	for due := time.Duration(0); due < w.length; due += interval {
+		if due >= w.pause[0] && due < w.pause[1] {
+			continue
+		}
 		t := due + time.Duration(rng.ExpFloat64()*float64(w.late))
 		for _, s := range w.stalls {
 			if t >= s && t < s+50*time.Millisecond {

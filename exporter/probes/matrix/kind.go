@@ -134,7 +134,9 @@ func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) erro
 		if t.Cut != "" {
 			return fmt.Errorf("matrix: %v: cut short: %s", c, t.Cut)
 		}
-		done[c] = append(done[c], evaluate(packets(t), c.PacketBytes, segment, uint64(t.HostDropped())))
+		m := evaluate(packets(t), c.PacketBytes, segment, uint64(t.HostDropped()))
+		*m.Shortfall -= float64(t.Counts.Withheld) / float64(m.PlannedPackets) // those it might not have sent
+		done[c] = append(done[c], m)
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func loaded(t *heavy.Transfer, load int) []float64 {
 	return all
 }
 
-// shortfall is the share of the load's planned packets that were not sent.
+// shortfall is the share of the load's planned packets that the sender did not send, and might have.
 func shortfall(t *heavy.Transfer, load int) float64 {
 	planned, sent := t.Plan.Segments[load].Packets(), 0
 	for i := range t.Packets {
@@ -178,7 +178,7 @@ func shortfall(t *heavy.Transfer, load int) float64 {
 			sent++
 		}
 	}
-	return float64(planned-sent) / float64(planned)
+	return float64(max(0, planned-sent-t.Counts.Withheld)) / float64(planned)
 }
 
 func bins(from []queue.Bin, trusted bool) []Bin {

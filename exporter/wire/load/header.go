@@ -123,6 +123,16 @@ func Parse(b []byte) (h Header, err error) {
 	return h, nil
 }
 
+// Claims is what a packet that Parse refuses shows of this format all the same: ours, that it
+// begins as our packets do, and the number that stands where a session's would; 0 if it is too
+// short for one.
+func Claims(b []byte) (session uint64, ours bool) {
+	if len(b) >= 16 {
+		session = binary.BigEndian.Uint64(b[8:])
+	}
+	return session, len(b) >= 4 && binary.BigEndian.Uint32(b) == magic
+}
+
 func read(b []byte) Header {
 	return Header{
 		Type: Type(b[4] & 15), Flags: b[5], Transfer: binary.BigEndian.Uint16(b[6:]),

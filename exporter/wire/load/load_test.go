@@ -55,6 +55,23 @@ func TestEveryFlippedBitOfTheHeaderIsSeen(t *testing.T) {
 	}
 }
 
+func TestRefusedPacketShowsWhoseItIs(t *testing.T) {
+	whole := Header{Type: Data, Session: 77, PayloadBytes: 100}.AppendTo(nil)
+	for n := range len(whole) + 1 {
+		want := uint64(0)
+		if n >= 16 {
+			want = 77
+		}
+		if session, ours := Claims(whole[:n]); session != want || ours != (n >= 4) {
+			t.Errorf("%d octets: session %d, ours %v", n, session, ours)
+		}
+	}
+	whole[3] ^= 1
+	if session, ours := Claims(whole); session != 77 || ours {
+		t.Errorf("session %d, ours %v of a packet that begins otherwise", session, ours)
+	}
+}
+
 func TestDamageIsToldApart(t *testing.T) {
 	h := Header{Type: Data, Session: 0xfeed, Seq: 9}
 	packet := make([]byte, 1000)

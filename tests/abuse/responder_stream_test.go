@@ -1,0 +1,238 @@
+package abuse
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/wire/load"
+)
+
+// rawClient is a client whose test packets are the test's own.
+type rawClient struct {
+	*visitor
+	udp *net.UDPConn
+}
+
+// enterRaw is a visit whose address is proved from a socket of its own.
+func (f *farEnd) enterRaw(bytes int64) rawClient {
+	f.t.Helper()
+	v, err := f.visit(bytes)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	udp, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(f.addr()))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { udp.Close() })
+	c := rawClient{v, udp}
+	c.send(load.AppendHello(nil, v.opened.Session, 0))
+	b := make([]byte, 2048)
+	if err := udp.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		f.t.Fatal(err)
+	}
+	n, err := udp.Read(b)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	h, err := load.Parse(b[:n])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := v.Prove(f.t.Context(), load.Cookie(b[:n], h)); err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+func (c rawClient) send(b []byte) {
+	c.f.t.Helper()
+	if _, err := c.udp.Write(b); err != nil {
+		c.f.t.Fatal(err)
+	}
+}
+
+// settle waits until the responder has read all that was sent before: its socket is a queue, and a
+// hello of a session that nobody has opened is counted.
+func (c rawClient) settle() {
+	c.f.t.Helper()
+	before := c.f.r.Status().Discarded[stream.UnknownSession]
+	c.send(load.AppendHello(nil, c.opened.Session^1, 0))
+	if !within(20*time.Second, func() bool { return c.f.r.Status().Discarded[stream.UnknownSession] > before }) {
+		c.f.t.Fatal("a packet of an unknown session is not counted")
+	}
+}
+
+// Who sends from a client's address, or is that client, fills no memory of the responder's and
+// uses up nothing of its token while a load test runs, whatever comes.
+func TestGarbageEntersNoTransfer(t *testing.T) {
+	const burst, bursts, planned, octets = 100, 200, 100, 500
+	f := startResponder(t, control.Limits{BytesPerDay: 1 << 30})
+	c := f.enterRaw(1 << 20)
+	forward := reverse(1, planned)
+	forward.Direction, forward.Idle = sample.Forward, 20*time.Second
+	if _, err := c.Start(t.Context(), forward); err != nil {
+		t.Fatal(err)
+	}
+	before := heap()
+	rng := seeded(t)
+	for range bursts {
+		for i := range burst {
+			b := make([]byte, 1+rng.IntN(100))
+			for at := range b {
+				b[at] = byte(rng.Uint32())
+			}
+			switch i % 4 {
+			case 0:
+				b = b[:1]
+			case 1: // it begins as ours do, and so may be a damaged one
+				b = append([]byte("OWLD"), b...)
+			}
+			c.send(b)
+		}
+		c.settle()
+	}
+	if grown := int64(heap()) - int64(before); grown > 1<<20 {
+		t.Errorf("the heap grew by %d octets", grown)
+	}
+	for seq := range uint32(planned) {
+		b := make([]byte, octets)
+		load.Header{Type: load.Data, Session: c.opened.Session, Transfer: 1, Seq: seq}.Fill(b)
+		c.send(b)
+	}
+	if err := c.Sent(t.Context(), 1, planned); err != nil {
+		t.Fatal(err)
+	}
+	finished, records, err := c.Wait(t.Context(), 1)
+	if err != nil || finished.Error != "" {
+		t.Fatalf("%+v, %v", finished, err)
+	}
+	packets, err := stream.ParseReceived(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	intact := 0
+	for _, p := range packets {
+		if p.Damage == stream.Intact {
+			intact++
+		}
+	}
+	const maybeOurs = burst * bursts / 4
+	got := f.r.Status()
+	t.Logf("%d datagrams of garbage: %d entries, %d beyond them, %d ignored, %d octets charged",
+		burst*bursts, len(packets), finished.Received.Overflow, got.Discarded[stream.TooShort]+got.Discarded[stream.Foreign], got.Received)
+	if intact != planned || len(packets) > planned+planned/64+1024 {
+		t.Errorf("%d entries, %d intact; want the %d planned, and 1024 and few more", len(packets), intact, planned)
+	}
+	if n := uint64(len(packets)-planned) + finished.Received.Overflow; n != maybeOurs || finished.Received.CorruptPackets != maybeOurs {
+		t.Errorf("%d damaged, %d of them with an entry or counted; want %d", finished.Received.CorruptPackets, n, maybeOurs)
+	}
+	if n := got.Discarded[stream.TooShort] + got.Discarded[stream.Foreign]; n != burst*bursts-maybeOurs {
+		t.Errorf("%d ignored, want %d", n, burst*bursts-maybeOurs)
+	}
+	if got.Received != planned*octets {
+		t.Errorf("%d octets are charged, want %d", got.Received, planned*octets)
+	}
+}
+
+// streaming begins a stream to the client, and waits for its first packets.
+func (c rawClient) streaming(packets int) {
+	c.f.t.Helper()
+	if _, err := c.Start(c.f.t.Context(), reverse(1, packets)); err != nil {
+		c.f.t.Fatal(err)
+	}
+	for range 100 {
+		c.next()
+	}
+}
+
+// next waits for the next packet of a stream.
+func (c rawClient) next() {
+	c.f.t.Helper()
+	if err := c.udp.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		c.f.t.Fatal(err)
+	}
+	if _, err := c.udp.Read(make([]byte, 2048)); err != nil {
+		c.f.t.Fatal(err)
+	}
+}
+
+// sent is how the stream ended, and what of it left.
+func (c rawClient) sent() (finished *control.Finished, left, withheld []stream.SentPacket) {
+	c.f.t.Helper()
+	finished, records, err := c.Wait(c.f.t.Context(), 1)
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	packets, err := stream.ParseSent(records)
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	for _, p := range packets {
+		if p.Stamp.Present() {
+			left = append(left, p)
+		} else {
+			withheld = append(withheld, p)
+		}
+	}
+	return finished, left, withheld
+}
+
+// A client goes on speaking over its connection, and its socket is closed: the errors that come
+// back for the packets stop the stream, with a reason.
+func TestStreamStopsForAClosedSocket(t *testing.T) {
+	const planned = 20_000 // 20 s
+	f := startResponder(t, control.Limits{})
+	c := f.enterRaw(1 << 30)
+	c.streaming(planned)
+	c.udp.Close()
+	finished, left, withheld := c.sent()
+	t.Logf("%d packets left of %d, %d were withheld: %s", len(left), planned, len(withheld), finished.Error)
+	if len(left) > planned/4 || len(withheld) < planned/8 || !strings.Contains(finished.Error, "port is closed") {
+		t.Errorf("%d packets left of %d, %d were withheld, %q; want those before the errors, a pause, and the reason", len(left), planned, len(withheld), finished.Error)
+	}
+	if got := f.r.Status(); got.Sessions != 1 || got.Sent != int64(500*len(left)) {
+		t.Errorf("%d sessions, %d octets sent of %d", got.Sessions, got.Sent, 500*len(left))
+	}
+}
+
+// A client that says hello while it receives is there as long as it does, whatever its connection
+// says: its address may be another's by now. When it says hello again, the stream goes on.
+func TestStreamWaitsForTheNextHello(t *testing.T) {
+	const planned, lasts = 9000, 3 * time.Second
+	f := startResponder(t, control.Limits{})
+	c := f.enterRaw(1 << 30)
+	c.streaming(planned)
+	hello := load.AppendHello(nil, c.opened.Session, load.KeepAlive)
+	for range 3 {
+		c.send(hello)
+	}
+	silent := instant.Now()
+	<-time.After(lasts + 2*time.Second) // nothing tells of what does not come
+	again := instant.Now()
+	for range 3 {
+		c.send(hello)
+	}
+	finished, left, withheld := c.sent()
+	early, blind, late := 0, 0, 0
+	for _, p := range left {
+		switch {
+		case p.Stamp.At < silent.Add(lasts+time.Second):
+			early++
+		case p.Stamp.At < again:
+			blind++
+		default:
+			late++
+		}
+	}
+	t.Logf("%d packets left, %d while the client was silent for more than %v, %d afterwards, %d were withheld", len(left), blind, lasts, late, len(withheld))
+	if finished.Error != "" || len(left)+len(withheld) != planned || len(withheld) < 500 || blind > 0 || early == 0 || late == 0 {
+		t.Errorf("%q: %d packets left of %d, %d blindly, %d afterwards, %d were withheld", finished.Error, len(left), planned, blind, late, len(withheld))
+	}
+}
