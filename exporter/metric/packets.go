@@ -26,7 +26,7 @@ var (
 	// PacketsHostDropped is oneway_packets_host_dropped_total.
 	PacketsHostDropped = &Desc{
 		Name: "oneway_packets_host_dropped_total", Kind: Counter, Labels: perDirection,
-		Help:   "Test packets that did not arrive while the receiving host's own socket dropped packets, at most as many as it dropped: this host's fault in reverse, the far end's forward, and no loss of the path. Neither received nor lost.",
+		Help:   "Test packets that did not arrive while the receiving host's own socket dropped packets, at most as many as it dropped; forward, those too that the reflector refused for their rate or that of new sessions. This host's fault in reverse, the far end's forward, and no loss of the path. Neither received nor lost.",
 		Absent: "Forward, while the far end has told nothing of its host: another's reflector never does. Reverse, where packets_lost_total is.",
 		Source: "socket(7) SO_RXQ_OVFL, Linux 2.6.33; /proc/net/snmp",
 	}

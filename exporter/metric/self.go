@@ -44,7 +44,7 @@ var (
 	// ReflectorPackets is oneway_reflector_packets_total.
 	ReflectorPackets = &Desc{
 		Name: "oneway_reflector_packets_total", Kind: Counter, Labels: []string{ResultL},
-		Help:   "Packets that reached the reflector, by what became of them.",
+		Help:   "Packets that reached the reflector, by what became of them. new_session_limited and sessions_full: strangers that were refused; rate_limited: packets beyond their source's rate.",
 		Absent: "While no reflector runs.",
 		Source: "RFC 8762 section 4",
 	}

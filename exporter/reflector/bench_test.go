@@ -81,15 +81,22 @@ func BenchmarkHandle(b *testing.B) {
 }
 
 // BenchmarkHandleFlood is a new source and session with every packet.
-func BenchmarkHandleFlood(b *testing.B) {
+func BenchmarkHandleFlood(b *testing.B) { benchmarkFlood(b, -1, Answered) }
+
+// BenchmarkHandleRefused is a new source with every packet when too many sessions have begun.
+func BenchmarkHandleRefused(b *testing.B) { benchmarkFlood(b, 1, NewSessionLimited) }
+
+func benchmarkFlood(b *testing.B, newSessions int, want Result) {
 	l, packets, in := benchCases()[0].prepare(b, 1)
+	l.s.strangers = newNewcomers(newSessions, 1)
+	for l.s.strangers.inAll.interval > 0 && l.s.strangers.take(addr(0).Addr(), 0) {
+	}
 	var a answer
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		l.now += 1000
 		p := &in[i%cycle]
 		p.Peer = netip.AddrPortFrom(netip.AddrFrom4([4]byte{byte(1 + i>>24), byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
-		if r := l.answerOne(packets[0], p, &a); !r.Answered() {
+		if r := l.answerOne(packets[0], p, &a); r != want {
 			b.Fatal(r)
 		}
 	}
@@ -117,7 +124,7 @@ func TestKnownSessionsAreAnsweredWithoutAllocation(t *testing.T) {
 
 func TestFloodOfNewSourcesAllocatesNothingOnceTheTableIsFull(t *testing.T) {
 	l, packets, in := benchCases()[1].prepare(t, 1)
-	l.s.table.max, l.s.table.maxPerSource = 500, 250
+	l.s.table.max, l.s.table.maxPerSource, l.s.strangers = 500, 250, newNewcomers(-1, 1)
 	var a answer
 	i := 0
 	one := func() {

@@ -20,6 +20,16 @@ func newLimit(perSecond, burst int) limit {
 	return limit{interval: interval, tolerance: interval * time.Duration(max(burst, 1)-1)}
 }
 
+// of is the limit of a source for the packets of a session, or of none: if it has shown that its
+// address is no spoofed one, or is authenticated, as much again may come at once, so that what
+// others send from its address cannot use up its rate.
+func (l limit) of(s *session) limit {
+	if s != nil && (s.tier == proven || s.key.auth == 1) {
+		l.tolerance += l.tolerance + l.interval
+	}
+	return l
+}
+
 // bucket is when the next event would be due if they all came evenly spaced.
 type bucket time.Duration
 

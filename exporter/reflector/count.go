@@ -10,7 +10,7 @@ import (
 func (t *table) arrive(s *session, seq uint32, now time.Duration) {
 	s.received++
 	if s.window == nil {
-		if s.key.run == 0 && !s.single {
+		if !s.single {
 			s.single, s.first = true, seq
 			return
 		}
@@ -36,9 +36,19 @@ func (t *table) retract(s *session) {
 		s.window = t.takeWindow()
 	} else {
 		start = s.window.Counts().First
+		s.window.Reset()
 	}
-	*s.window = seqwin.Window{}
+	s.window.Charge(t.payer(s))
 	s.window.Start(start)
+}
+
+// counts are those of the numbers of s, of which there has been one at the least.
+func (s *session) counts() seqwin.Counts {
+	if s.window != nil {
+		return s.window.Counts()
+	}
+	n := uint64(s.first)
+	return seqwin.Counts{First: n, Base: n + 1, Next: n + 1, Received: 1, Recent: [seqwin.RecentWords]uint64{1}}
 }
 
 // query brings the counts up to date for a query that says that the sender has
@@ -57,6 +67,7 @@ func (t *table) query(s *session, next uint32, finish bool, now time.Duration) {
 // been, or else with number next.
 func (t *table) begin(s *session, next uint32) {
 	s.window = t.takeWindow()
+	s.window.Charge(t.payer(s))
 	if !s.single {
 		s.window.Start(uint64(next))
 		return

@@ -39,19 +39,37 @@
 //
 // # Protection
 //
-// Sessions come in three tiers. New ones are on trial. One is proven when it
+// Sessions come in four tiers. New ones are on trial, or signed if they are
+// authenticated. One is proven when it
 // repeats our Epoch: its sender does receive our answers, so its address is not
 // spoofed. One is seasoned when it has sent 16 packets over 10 seconds: senders
-// without a Receipt cannot prove more. (An HMAC proves nothing here: a captured
+// without a Receipt cannot prove more. (An HMAC proves less: a captured
 // packet can be replayed from any address.) A full table evicts the session on
-// trial that has been silent longest; if there is none, the newcomer is refused.
-// At most a quarter of the table is seasoned; beyond that, the most silent one
+// trial that has been silent longest; if there is none, a newcomer that is
+// authenticated has the signed one that has been silent longest evicted, and any other is refused.
+// At most a quarter of the table is seasoned, and a half signed; beyond that, the most silent one
 // goes back on trial. A flood of spoofed sources therefore only evicts itself.
 // One source (/32 or /64) may hold half the table.
 //
+// How many sessions may begin is limited, of one source, of one network (/24 or /48) and in
+// all (Options.NewSessions); those that are authenticated have a limit of their own. A packet
+// beyond it costs a few look-ups and no answer, so that the socket is emptied for the
+// peers that are known. All share the socket's buffer: what the kernel drops there, before
+// anybody has looked at it, is anyone's.
+//
+// Sessions and windows take no more memory than a part of what the process may take
+// (Options.MemoryLimit). When three of four sessions are gone, it is given back. A window grows
+// beyond its first 2 KiB within a budget, of which one source may have half, and all
+// sessions on trial an eighth.
+//
 // Each source has a token bucket (Options.RatePackets), kept in a bounded
-// table. Whoever can send under a peer's address can use up that peer's rate;
-// only a filter in the network helps against that.
+// table. Whoever sends under a peer's address can use up the burst for newcomers there; sessions
+// that are proven or authenticated have as much again, and so go before.
+//
+// What is refused for the host's sake (rate, new sessions, a full table) is told to the
+// session that it belongs to, with the socket's drops: no loss of the path. To which session the
+// packets of before a session belonged is not known; it is told at most as many as it
+// has sent.
 //
 // Without a required key, HMACs are computed only for packets that look
 // authenticated: that format has zeros where the other has T1 and the Error

@@ -155,11 +155,11 @@ func (f *filler) clockCode() stamp.ClockCode {
 // bitmap of fates is a word shorter in each that does.
 const hostEvery = 8
 
-// host tells of the kernel's drops at this socket a sender that asks for it: in the first
-// answers after they have changed, in each hostEvery-th, and in a query's. Its block
+// host tells a sender that asks for it what the kernel has dropped at this socket, and what
+// was refused of its own: in the first answers after that has changed, in each hostEvery-th, and in a query's. Its block
 // takes the place of the bitmap's last word; without a bitmap there is no room for it.
 func (f *filler) host(r *stamp.Receipt) {
-	s, now := f.session, uint32(f.shard.drops.total-f.session.dropsBefore)
+	s, now := f.session, uint32(f.shard.drops.total-f.session.dropsBefore+f.session.refused)
 	if f.q.receipt.Received&stamp.AsksHost == 0 || r.Words == 0 {
 		return
 	}
@@ -179,7 +179,7 @@ func (f *filler) host(r *stamp.Receipt) {
 // receipt fills in our own TLV with the counts of the sender's numbers.
 func (f *filler) receipt(whole []byte) {
 	r, s := f.q.receipt, f.session
-	c := s.window.Counts()
+	c := s.counts()
 	r.Filled, r.T2Origin, r.Clock, r.Epoch = true, f.t2.Origin, f.clockCode(), s.epoch
 	r.Next, r.Base = uint32(c.Next), uint32(c.Base)
 	r.Received, r.Lost, r.Duplicated = uint32(c.Received), uint32(c.Lost), uint32(c.Duplicated)

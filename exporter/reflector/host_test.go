@@ -112,7 +112,7 @@ func TestDropsOfJustBeforeASessionAreToldToIt(t *testing.T) {
 		{"two seconds ago", map[time.Duration]uint64{time.Second: 7, 3 * time.Second: 9, 4 * time.Second: 11, 5100 * time.Millisecond: 12}, 7},
 		{"long ago", map[time.Duration]uint64{time.Second: 7, time.Hour: 7, time.Hour + time.Second: 8}, 7},
 	} {
-		var d socketDrops
+		var d dropCount
 		for _, at := range slices.Sorted(maps.Keys(c.updates)) {
 			d.update(c.updates[at], at)
 		}

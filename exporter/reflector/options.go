@@ -32,8 +32,21 @@ type Options struct {
 	RatePackets, RateBurst int
 	// MaxSessions bounds the sessions of all sockets together, an equal share
 	// each. Default 65536: a full table takes 190 MiB if all sessions have
-	// Receipts, 50 MiB if none has.
+	// Receipts, 50 MiB if none has, or none has sent more than one packet; windows
+	// of fast senders take 1 KiB a session more at the most. What MemoryLimit
+	// has no room for is not remembered, whatever MaxSessions says: one session for each
+	// 16 KiB.
 	MaxSessions int
+	// MemoryLimit is how much memory the process may take, in octets. Default: the
+	// least of GOMEMLIMIT and the memory.max of its control groups (version 2), if there
+	// is any. Negative: no limit.
+	MemoryLimit int64
+	// NewSessions limits how many sessions may begin each second, of all sockets together, an
+	// equal share each, and four seconds' worth at once: a quarter of it of one source (/32
+	// or /64), a half of one network (/24 or /48), and never less than 64. Those that are
+	// authenticated have a limit of their own, of the same size. Default: an eighth of MaxSessions. A
+	// negative one: no limit.
+	NewSessions int
 	// Expiry is how long a silent session is remembered. Default 15 min.
 	Expiry time.Duration
 	// LossWait is Tmax for senders that do not tell theirs. Default 3 s.
@@ -105,6 +118,9 @@ func (o *Options) complete() error {
 	orDefault(&o.RatePackets, DefaultRatePackets)
 	orDefault(&o.RateBurst, max(1, o.RatePackets/4))
 	orDefault(&o.MaxSessions, DefaultMaxSessions)
+	if o.MemoryLimit == 0 {
+		o.MemoryLimit = memoryLimit()
+	}
 	orDefault(&o.Expiry, DefaultExpiry)
 	orDefault(&o.LossWait, DefaultLossWait)
 	orDefault(&o.TTL, 255)
@@ -112,7 +128,14 @@ func (o *Options) complete() error {
 	orDefault(&o.MaxPacketBytes, DefaultMaxPacketBytes)
 	orDefault(&o.ReceiveBufferBytes, defaultBufferBytes)
 	orDefault(&o.SendBufferBytes, defaultBufferBytes)
-	return o.check()
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.MemoryLimit > 0 {
+		o.MaxSessions = min(o.MaxSessions, max(sessionsWithin(o.MemoryLimit), len(o.Listen)))
+	}
+	orDefault(&o.NewSessions, max(1, o.MaxSessions/8))
+	return nil
 }
 
 func (o *Options) check() error {

@@ -53,6 +53,7 @@ func openCard(name string, log *slog.Logger) (card, error) {
 // New checks o. It opens nothing: see Run.
 func New(o Options, env Env) (*Reflector, error) {
 	o.Listen = slices.Clone(o.Listen)
+	wanted := o.MaxSessions
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
@@ -61,6 +62,10 @@ func New(o Options, env Env) (*Reflector, error) {
 	}
 	if env.Log == nil {
 		env.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxSessions < wanted {
+		env.Log.Warn("reflector remembers fewer sessions than max_sessions: more would not fit into the memory limit",
+			"max_sessions", wanted, "sessions", o.MaxSessions, "memory_limit_bytes", o.MemoryLimit)
 	}
 	r := &Reflector{options: o, env: env, started: make(chan struct{}), openCard: openCard}
 	for range o.Listen {

@@ -37,6 +37,9 @@ const (
 	RateLimited
 	// SessionsFull: there is no room for another session.
 	SessionsFull
+	// NewSessionLimited: too many sessions have begun of late: of its source, its network
+	// or in all.
+	NewSessionLimited
 
 	results = iota
 )
@@ -89,6 +92,8 @@ func (r Result) String() string {
 		return "rate_limited"
 	case SessionsFull:
 		return "sessions_full"
+	case NewSessionLimited:
+		return "new_session_limited"
 	case postponed:
 	}
 	return "invalid"

@@ -43,6 +43,7 @@ type tier uint8
 
 const (
 	onTrial tier = iota
+	signed
 	seasoned
 	proven
 
@@ -96,9 +97,11 @@ type session struct {
 	single bool
 	first  uint32
 	sent   [sentSlots]sent
-	// dropsBefore are the socket's drops of before the session, toldDrops is the count since
-	// then that was last told, and tellHost how many more answers are to tell it.
+	// dropsBefore are the socket's drops of before the session, refused are packets of its own
+	// that were refused, toldDrops is the count of both that was last told, and tellHost how
+	// many more answers are to tell it.
 	dropsBefore uint64
+	refused     uint64
 	toldDrops   uint32
 	tellHost    uint8
 	// inRound counts the answers in the shard's round.

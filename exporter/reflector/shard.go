@@ -35,7 +35,13 @@ type shard struct {
 	ttl                   uint8
 	clock                 clockView
 	host                  hostid.ID
-	drops                 socketDrops
+	drops                 dropCount
+	// strangers and vouched limit the sessions that begin, the latter those that are
+	// authenticated.
+	strangers, vouched *newcomers
+	// refused counts the packets without a session that were refused: refusals of before.
+	refused  uint64
+	refusals dropCount
 
 	// round counts what is sent in one go; no session has more than perRound
 	// answers in it. 0: any number.
@@ -52,7 +58,8 @@ func newShard(o *Options, random func() uint32) *shard {
 		perSource:   newLimit(o.RatePackets, o.RateBurst),
 		failures:    newLimit(failuresPerSource, failuresPerSource),
 		allFailures: newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
-		expiry:      o.Expiry, lossWait: o.LossWait,
+		strangers:   newNewcomers(o.NewSessions, sockets), vouched: newNewcomers(o.NewSessions, sockets),
+		expiry: o.Expiry, lossWait: o.LossWait,
 		sendErrors: map[syscall.Errno]uint64{},
 		host:       hostid.Read(),
 		allow:      o.Allow, allowDSCP: o.AllowDSCP, tai: o.TAI, ttl: o.TTL,
@@ -95,13 +102,17 @@ func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) 
 		return postponed
 	}
 	var src *source
-	if known != nil {
+	switch {
+	case known != nil:
 		src = known.src
-	} else {
+	// Before anything is remembered or verified: in a flood this is all that is done.
+	case !s.stateless && !q.authenticated && !s.strangers.open(in.Peer.Addr(), now) && s.relative(&key, q) == nil:
+		return s.refuse(nil, NewSessionLimited)
+	default:
 		src = s.table.sources.get(in.Peer.Addr(), now)
 	}
-	if !src.packets.take(s.perSource, now) {
-		return RateLimited
+	if !src.packets.take(s.perSource.of(known), now) {
+		return s.refuse(known, RateLimited)
 	}
 	intact := q.tlvs.receipt == 0 || stamp.CheckCRC(in.Payload, q.authenticated)
 	verified, r := s.verify(in.Payload, q, known, src, now)
@@ -121,10 +132,9 @@ func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) 
 		return q.result(verified)
 	}
 	if known == nil {
-		known = s.find(key, q, src, now)
-	}
-	if known == nil {
-		return SessionsFull
+		if known, r = s.find(key, q, src, now); known == nil {
+			return s.refuse(nil, r)
+		}
 	}
 	s.reply(in, q, known, verified, now, a)
 	return q.result(verified)
@@ -139,27 +149,71 @@ func (s *shard) lookup(q *question, key *sessionKey) *session {
 	return s.table.byKey[*key]
 }
 
-// find makes the session of q, or finds it by what its Receipt says.
-func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration) *session {
+// refuse counts a packet of a session, or of none, that is not answered for this host's sake.
+func (s *shard) refuse(known *session, why Result) Result {
+	if known != nil {
+		known.refused++
+	} else {
+		s.refused++
+	}
+	return why
+}
+
+// relative finds the session of q, if it has one under another key: its sender has moved, or
+// has had no Receipts so far.
+func (s *shard) relative(key *sessionKey, q *question) *session {
+	if key.run == 0 {
+		return nil
+	}
+	if moved := s.table.byEpoch[q.receipt.Epoch]; moved != nil && moved.key.run == key.run &&
+		moved.key.ssid == key.ssid && moved.key.auth == key.auth {
+		return moved
+	}
+	if bare := s.table.byFlow[key.flow]; bare != nil && bare.key.run == 0 {
+		return bare
+	}
+	return nil
+}
+
+// find finds the session of q by what its Receipt says, or makes it; without one it says why.
+func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration) (*session, Result) {
 	t := s.table
-	if key.run != 0 {
-		if moved := t.byEpoch[q.receipt.Epoch]; moved != nil && moved.key.run == key.run &&
-			moved.key.ssid == key.ssid && moved.key.auth == key.auth {
-			if q.movesOn(moved) {
-				t.rebind(moved, key, src)
-			}
-			return moved
+	switch known := s.relative(&key, q); {
+	case known == nil:
+	case known.key.run == 0:
+		t.adopt(known, key.run)
+		return known, Answered
+	default:
+		if q.movesOn(known) {
+			t.rebind(known, key, src)
 		}
-		if bare := t.byFlow[key.flow]; bare != nil && bare.key.run == 0 {
-			t.adopt(bare, key.run)
-			return bare
-		}
+		return known, Answered
+	}
+	limits := s.strangers
+	if q.authenticated {
+		limits = s.vouched
+	}
+	if !limits.take(netip.AddrFrom16(key.peer), now) {
+		return nil, NewSessionLimited
 	}
 	opened := t.open(key, src, now, s.lossWait)
-	if opened != nil {
-		opened.dropsBefore = s.drops.before[0]
+	if opened == nil {
+		return nil, SessionsFull
 	}
-	return opened
+	opened.dropsBefore = s.drops.before[0]
+	// How many of those that were refused of late were its own is not known: at most those that it
+	// has sent.
+	opened.refused = min(s.refused-s.refusals.before[0], q.sentBefore())
+	return opened, Answered
+}
+
+// sentBefore is how many test packets the sender of q has sent before it, if it has begun with
+// number 0.
+func (q *question) sentBefore() uint64 {
+	if q.tlvs.receipt != 0 && q.receipt.Query {
+		return uint64(q.receipt.Next)
+	}
+	return uint64(q.base.Seq)
 }
 
 // movesOn reports whether q is news to session s, so that it is no replay: only

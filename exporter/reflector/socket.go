@@ -116,6 +116,7 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 		// A system call a batch: what is told must be as new as the counts beside it, so
 		// that a loss that is known is not taken for the path's.
 		s.shard.drops.update(s.conn.Stats().Dropped, now)
+		s.shard.refusals.update(s.shard.refused, now)
 	}
 	s.shard.table.expire(now, s.shard.expiry)
 	for next = from; next < len(s.batch.In); next++ {

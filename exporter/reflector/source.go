@@ -3,6 +3,8 @@ package reflector
 import (
 	"net/netip"
 	"time"
+
+	"oneway.example/exporter/seqwin"
 )
 
 // source is what is remembered of one sending host: a /32, or a /64 because the
@@ -12,6 +14,8 @@ type source struct {
 	// packets limits all questions, failures the HMACs that were false.
 	packets, failures bucket
 	sessions          int
+	// windows pays for those of its sessions that are not on trial.
+	windows seqwin.Budget
 	// slots is the exclusive or of the slots of its sessions: if there is
 	// just one, it is that one's slot. It finds the session of a packet whose
 	// SSID was damaged, without a list.
@@ -27,14 +31,17 @@ type sourceTable struct {
 	idle    source // ring of those without a session
 	idles   int
 	maxIdle int
+	// share is what one source may have of growth.
+	share  int
+	growth *seqwin.Budget
 }
 
 // maxIdleSources is how many sources without a session keep their rate; a
 // flood from more addresses than that is bounded by its answers only.
 const maxIdleSources = 4096
 
-func newSourceTable(maxIdle int) *sourceTable {
-	t := &sourceTable{byKey: make(map[[16]byte]*source), maxIdle: maxIdle}
+func newSourceTable(maxIdle int, growth *seqwin.Budget) *sourceTable {
+	t := &sourceTable{byKey: make(map[[16]byte]*source), maxIdle: maxIdle, growth: growth, share: growth.Octets / 2}
 	t.idle.prev, t.idle.next = &t.idle, &t.idle
 	return t
 }
@@ -54,7 +61,9 @@ func (t *sourceTable) get(a netip.Addr, now time.Duration) *source {
 	switch {
 	case s == nil:
 		s = t.make()
-		*s = source{key: key, packets: bucket(now), failures: bucket(now)}
+		*s = source{
+			key: key, packets: bucket(now), failures: bucket(now), windows: seqwin.Budget{Octets: t.share, Of: t.growth},
+		}
 		t.byKey[key] = s
 		t.link(s)
 	case s.sessions == 0 && t.idle.next != s:

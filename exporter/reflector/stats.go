@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"net/netip"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -135,6 +136,19 @@ func (p *publisher) close() {
 	p.drops.Close()
 }
 
+// tidy forgets the sessions that are silent, with pauses for packets, and reports whether memory
+// was given back to the runtime.
+func (s *shard) tidy(now time.Duration) (shrunk bool) {
+	for more := true; more; {
+		s.mu.Lock()
+		if more = s.table.expire(now, s.expiry); !more {
+			shrunk = s.table.shrink()
+		}
+		s.mu.Unlock()
+	}
+	return shrunk
+}
+
 // publish keeps the metrics fresh until ctx ends. It also forgets silent
 // sessions: with no packet to answer nobody else would.
 func (r *Reflector) publish(ctx context.Context, since func() time.Duration) {
@@ -143,10 +157,12 @@ func (r *Reflector) publish(ctx context.Context, since func() time.Duration) {
 	tick := time.NewTicker(publishInterval)
 	defer tick.Stop()
 	for {
+		shrunk := false
 		for _, h := range r.shards {
-			h.mu.Lock()
-			h.table.expire(since(), r.options.Expiry)
-			h.mu.Unlock()
+			shrunk = h.tidy(since()) || shrunk
+		}
+		if shrunk {
+			debug.FreeOSMemory() // else the collector would run in some minutes, and not return all
 		}
 		now := r.Stats()
 		p.meet(now)

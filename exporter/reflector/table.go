@@ -1,28 +1,34 @@
 package reflector
 
 import (
+	"maps"
 	"time"
 
 	"oneway.example/exporter/seqwin"
 )
 
 // table holds the sessions of one socket. It is owned by whoever holds the
-// shard's lock. Its memory is bounded by max; nothing is freed, for it would be
-// needed again.
+// shard's lock. Its memory is bounded by max and growth. What a closed session took is kept
+// for the next one, until most of it lies idle: see shrink.
 type table struct {
 	byKey   map[sessionKey]*session
 	byEpoch map[uint32]*session
 	// byFlow finds the session of a packet without a (credible) Run: of
 	// several with different Runs, the one that was raised last.
 	byFlow  map[flow]*session
-	slots   []*session
-	free    []*session
+	slots   []*session       // nil: an empty one
+	empty   []uint32         // slots
+	free    []*session       // in their slots
 	windows []*seqwin.Window // free ones
 	rings   [tiers]ring
 	sources *sourceTable
 	random  func() uint32
 
-	max, maxSeasoned, maxPerSource int
+	// growth is what all windows may take beyond their first size, trials the part of it that
+	// those of sessions on trial may.
+	growth, trials seqwin.Budget
+
+	max, maxSigned, maxSeasoned, maxPerSource int
 }
 
 // ring is a list of the sessions of one tier, newest first.
@@ -31,12 +37,15 @@ type ring struct {
 	n    int
 }
 
-func newTable(max, maxPerSource int, random func() uint32) *table {
+func newTable(most, maxPerSource int, random func() uint32) *table {
 	t := &table{
 		byKey: make(map[sessionKey]*session), byEpoch: make(map[uint32]*session), byFlow: make(map[flow]*session),
-		sources: newSourceTable(maxIdleSources), random: random,
-		max: max, maxSeasoned: max / 4, maxPerSource: maxPerSource,
+		random: random,
+		max:    most, maxSigned: most / 2, maxSeasoned: most / 4, maxPerSource: maxPerSource,
+		growth: seqwin.Budget{Octets: max(most*growthOctets, leastGrowth)},
 	}
+	t.trials = seqwin.Budget{Octets: t.growth.Octets / 8, Of: &t.growth}
+	t.sources = newSourceTable(maxIdleSources, &t.growth)
 	for i := range t.rings {
 		r := &t.rings[i]
 		r.root.prev, r.root.next = &r.root, &r.root
@@ -72,6 +81,9 @@ func (t *table) open(key sessionKey, src *source, now, wait time.Duration) *sess
 	}
 	if t.len() >= t.max {
 		weakest := t.rings[onTrial].oldest()
+		if weakest == nil && key.auth == 1 {
+			weakest = t.rings[signed].oldest()
+		}
 		if weakest == nil {
 			return nil
 		}
@@ -89,8 +101,12 @@ func (t *table) open(key sessionKey, src *source, now, wait time.Duration) *sess
 	if t.byFlow[key.flow] == nil {
 		t.byFlow[key.flow] = s
 	}
-	t.rings[onTrial].push(s)
+	if key.auth == 1 {
+		s.tier = signed
+	}
+	t.rings[s.tier].push(s)
 	t.sources.own(src, s.slot)
+	t.settle(signed, t.maxSigned)
 	return s
 }
 
@@ -98,6 +114,12 @@ func (t *table) take() *session {
 	if n := len(t.free); n > 0 {
 		s := t.free[n-1]
 		t.free = t.free[:n-1]
+		return s
+	}
+	if n := len(t.empty); n > 0 {
+		s := &session{slot: t.empty[n-1]}
+		t.empty = t.empty[:n-1]
+		t.slots[s.slot] = s
 		return s
 	}
 	s := &session{slot: uint32(len(t.slots))}
@@ -112,8 +134,15 @@ func (t *table) takeWindow() *seqwin.Window {
 	}
 	w := t.windows[n-1]
 	t.windows = t.windows[:n-1]
-	w.Reset()
 	return w
+}
+
+// payer is who pays for the window of s.
+func (t *table) payer(s *session) *seqwin.Budget {
+	if s.tier == onTrial {
+		return &t.trials
+	}
+	return &s.src.windows
 }
 
 // name gives s an Epoch that no present session has: the sender shows by it
@@ -141,20 +170,25 @@ func (t *table) touch(s *session, now time.Duration) {
 		r.remove(s)
 		r.push(s)
 	}
-	if s.tier == onTrial && s.key.run == 0 && s.received >= seasonedPackets && now-s.opened >= seasonedAge {
+	if s.tier < seasoned && s.key.run == 0 && s.received >= seasonedPackets && now-s.opened >= seasonedAge {
 		t.promote(s, seasoned)
 	}
 }
 
-// promote raises s to a tier. Too many seasoned sessions put the one of them
-// that was silent longest back on trial.
+// promote raises s to a tier.
 func (t *table) promote(s *session, to tier) {
 	if s.tier >= to {
 		return
 	}
 	t.move(s, to)
 	t.byFlow[s.key.flow] = s
-	if r := &t.rings[seasoned]; r.n > t.maxSeasoned {
+	t.settle(seasoned, t.maxSeasoned)
+}
+
+// settle puts the session of a tier that was silent longest back on trial, if there are more
+// than most.
+func (t *table) settle(of tier, most int) {
+	if r := &t.rings[of]; r.n > most {
 		t.move(r.oldest(), onTrial)
 	}
 }
@@ -163,6 +197,9 @@ func (t *table) move(s *session, to tier) {
 	t.rings[s.tier].remove(s)
 	s.tier = to
 	t.rings[to].push(s)
+	if s.window != nil {
+		s.window.Charge(t.payer(s))
+	}
 }
 
 // rebind moves s to another address: its sender sits behind a NAT.
@@ -178,6 +215,9 @@ func (t *table) rebind(s *session, key sessionKey, src *source) {
 		t.sources.own(src, s.slot)
 		t.sources.disown(s.src, s.slot)
 		s.src = src
+		if s.window != nil {
+			s.window.Charge(t.payer(s))
+		}
 	}
 }
 
@@ -189,21 +229,57 @@ func (t *table) close(s *session) {
 		delete(t.byFlow, s.key.flow)
 	}
 	t.rings[s.tier].remove(s)
-	t.sources.disown(s.src, s.slot)
 	if s.window != nil {
+		s.window.Reset() // while its source is there to be paid back
 		t.windows = append(t.windows, s.window)
 	}
+	t.sources.disown(s.src, s.slot)
 	s.src, s.window, s.key = nil, nil, sessionKey{}
 	t.free = append(t.free, s)
 }
 
-// expire forgets the sessions that have been silent for longer than age.
-func (t *table) expire(now, age time.Duration) {
+// expireAtOnce bounds the time that expire takes; packets wait for it.
+const expireAtOnce = 256
+
+// expire forgets sessions that have been silent for longer than age, and reports whether there
+// may be more of them.
+func (t *table) expire(now, age time.Duration) (more bool) {
+	n := 0
 	for i := range t.rings {
 		for s := t.rings[i].oldest(); s != nil && now-s.seen > age; s = t.rings[i].oldest() {
+			if n++; n > expireAtOnce {
+				return true
+			}
 			t.close(s)
 		}
 	}
+	return false
+}
+
+// shrinkAbove is from how many idle sessions on memory is given back.
+const shrinkAbove = 1024
+
+// shrink gives back the memory of closed sessions, if three of four are closed, and reports
+// whether it has: after a flood, say. The indexes are made anew, since a map keeps its size.
+func (t *table) shrink() bool {
+	if len(t.free) < shrinkAbove || len(t.free) < 3*t.len() {
+		return false
+	}
+	for _, s := range t.free {
+		t.slots[s.slot] = nil
+		t.empty = append(t.empty, s.slot)
+	}
+	t.free, t.windows = nil, nil
+	t.byKey, t.byEpoch, t.byFlow = fitting(t.byKey), fitting(t.byEpoch), fitting(t.byFlow)
+	t.sources.byKey = fitting(t.sources.byKey)
+	return true
+}
+
+// fitting is a copy of m that is no larger than it must be.
+func fitting[K comparable, V any](m map[K]V) map[K]V {
+	small := make(map[K]V, len(m))
+	maps.Copy(small, m)
+	return small
 }
 
 // byCookie finds the session that an answer belonged to, if it still exists.
@@ -213,7 +289,7 @@ func (t *table) byCookie(cookie uint64) *session {
 		return nil
 	}
 	s := t.slots[slot]
-	if s.generation != uint8(cookie>>32) || s.src == nil {
+	if s == nil || s.generation != uint8(cookie>>32) || s.src == nil {
 		return nil
 	}
 	return s

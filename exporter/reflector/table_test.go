@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/seqwin"
 	"oneway.example/tests/testseed"
 )
 
@@ -56,7 +57,7 @@ func (t *table) check(tb testing.TB) {
 		}
 	}
 	switch {
-	case total != len(t.byKey), owned != total, len(t.slots) != total+len(t.free):
+	case total != len(t.byKey), owned != total, len(t.slots) != total+len(t.free)+len(t.empty):
 		tb.Fatalf("%d sessions in rings, %d by key, %d owned, %d slots of which %d free",
 			total, len(t.byKey), owned, len(t.slots), len(t.free))
 	case idles != t.sources.idles || idles > t.sources.maxIdle:
@@ -151,7 +152,7 @@ func TestTooManySeasonedSessionsGoBackOnTrial(t *testing.T) {
 }
 
 func TestSixtyFourBitsOfAnIPv6AddressAreOneSource(t *testing.T) {
-	st := newSourceTable(10)
+	st := newSourceTable(10, &seqwin.Budget{})
 	a := st.get(netip.MustParseAddr("2001:db8:0:1::1"), 0)
 	if b := st.get(netip.MustParseAddr("2001:db8:0:1:ffff::2"), 0); a != b {
 		t.Error("two hosts of one /64 have two buckets")
@@ -168,7 +169,7 @@ func TestTableStaysConsistentUnderRandomUse(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	tab := newTable(50, 25, rng.Uint32)
-	tab.sources = newSourceTable(8)
+	tab.sources = newSourceTable(8, &tab.growth)
 	now := time.Duration(0)
 	for step := range 20_000 {
 		now += time.Duration(rng.IntN(100)) * time.Millisecond

@@ -25,8 +25,8 @@ import (
 
 // Size is how many numbers below the highest seen are remembered at first, in 2.2 KiB.
 // Where numbers would be decided for want of room, the window is doubled, up to MaxSize, as
-// long as one of sparsest numbers in it was received: so packets pay for memory, and a
-// number that jumps ahead gets none.
+// long as one of sparsest numbers in it was received, and its Budget allows: so packets pay
+// for memory, and a number that jumps ahead gets none.
 const (
 	Size     = 512
 	MaxSize  = 1 << 17
@@ -90,10 +90,12 @@ type Window struct {
 	openedMs []uint32
 	mask     uint64 // size-1
 	inBurst  bool
+	budget   *Budget // that pays for what it has grown; nil: none does
 }
 
-// Reset forgets everything but the memory of a window that has not grown.
+// Reset forgets everything, the budget too, but the memory of a window that has not grown.
 func (w *Window) Reset() {
+	w.Charge(nil)
 	old := *w
 	*w = Window{}
 	if len(old.openedMs) == Size {
@@ -147,6 +149,9 @@ func (w *Window) grow(n uint64) {
 			received += bits.OnesCount64(word)
 		}
 		if uint64(received)*sparsest < size {
+			return
+		}
+		if more := tableOctets(int(2*size)) - tableOctets(int(size)); !w.budget.take(more) {
 			return
 		}
 		w.resize(int(2 * size))

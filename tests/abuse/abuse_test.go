@@ -92,7 +92,7 @@ func TestReplayAcrossTheRateLimitIsRefused(t *testing.T) {
 
 func TestSpoofedSourcesOnlyEvictEachOther(t *testing.T) {
 	const bound = 1000
-	s := start(t, reflector.Options{MaxSessions: bound})
+	s := start(t, reflector.Options{MaxSessions: bound, NewSessions: -1}) // that limit has tests of its own
 	rng := seeded(t)
 	s.flood(func(i int) []byte {
 		s.attacker.from(netip.AddrFrom4([4]byte{127, byte(1 + rng.IntN(200)), byte(rng.Uint32()), byte(1 + rng.IntN(250))}))

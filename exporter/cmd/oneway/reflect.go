@@ -53,7 +53,7 @@ func reflectCommand(app *kingpin.Application) {
 	cmd.Flag("require-key", "Refuse what is not authenticated.").BoolVar(&o.RequireKey)
 	cmd.Flag("stateless", "Copy the question's number; keep no sessions.").BoolVar(&o.Stateless)
 	cmd.Flag("rate-limit", "Packets a second answered to one source (/32 or /64); -1: no limit.").Default("20000").IntVar(&o.RatePackets)
-	cmd.Flag("max-sessions", "Sessions remembered at the most.").Default("65536").IntVar(&o.MaxSessions)
+	cmd.Flag("max-sessions", "Sessions remembered at the most; fewer, where memory is limited.").Default("65536").IntVar(&o.MaxSessions)
 	cmd.Flag("session-expiry", "How long a silent session is remembered.").Default("15m").DurationVar(&o.Expiry)
 	cmd.Flag("hardware", "Use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&o.Hardware)
 	f.clock.register(cmd)

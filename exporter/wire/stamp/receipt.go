@@ -90,8 +90,9 @@ type Receipt struct {
 	Host bool
 	// SocketDrops counts the packets that the reflector's kernel has dropped at the socket
 	// that took the question, for want of buffer, since some 2 to 4 s before this Epoch
-	// began (the sender's first packets may be among them), modulo 2^32: of all senders,
-	// since a dropped packet is nobody's.
+	// began (the sender's first packets may be among them), of all senders,
+	// since a dropped packet is nobody's; and this session's that the reflector has refused
+	// for their rate, or before it had room for the session. Modulo 2^32.
 	SocketDrops uint32
 	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
 	// nor read.

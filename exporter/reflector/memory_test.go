@@ -1,0 +1,159 @@
+package reflector
+
+import (
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"oneway.example/exporter/seqwin"
+)
+
+func TestMemoryLimitIsTheLeastOfTheControlGroups(t *testing.T) {
+	const self = "proc/self/cgroup"
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"no control groups": {nil, math.MaxInt64},
+		"none has a limit":  {map[string]string{self: "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"}, math.MaxInt64},
+		"the group's own":   {map[string]string{self: "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "67108864\n"}, 64 << 20},
+		"that of the group around it": {map[string]string{
+			self: "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "67108864\n", "sys/fs/cgroup/a/memory.max": "33554432\n",
+		}, 32 << 20},
+		"in a container":        {map[string]string{self: "0::/\n", "sys/fs/cgroup/memory.max": "1048576\n"}, 1 << 20},
+		"beside version 1":      {map[string]string{self: "4:memory:/x\n0::/a\n", "sys/fs/cgroup/a/memory.max": "1048576\n"}, 1 << 20},
+		"what cannot be parsed": {map[string]string{self: "0::/a\n", "sys/fs/cgroup/a/memory.max": "-1\n"}, math.MaxInt64},
+	} {
+		root := fstest.MapFS{}
+		for f, text := range c.files {
+			root[f] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if got := groupLimit(root); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestSessionsFitTheMemoryLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit           int64
+		wanted, granted int
+	}{
+		{-1, 0, DefaultMaxSessions},
+		{math.MaxInt64, 0, DefaultMaxSessions},
+		{2 << 30, 0, DefaultMaxSessions},
+		{64 << 20, 0, 4096},
+		{64 << 20, 1 << 20, 4096},
+		{64 << 20, 100, 100},
+		{1, 0, fewestSessions},
+	} {
+		o := Options{MaxSessions: c.wanted, MemoryLimit: c.limit}
+		if err := o.complete(); err != nil || o.MaxSessions != c.granted {
+			t.Errorf("limit %d, max_sessions %d: %d, %v, want %d", c.limit, c.wanted, o.MaxSessions, err, c.granted)
+		}
+	}
+}
+
+func TestMemoryIsGivenBackWhenMostSessionsAreGone(t *testing.T) {
+	tab := testTable(10_000)
+	for i := range 10_000 {
+		s := tab.openFrom(i, 1, 0)
+		tab.arrive(s, 0, 0)
+		tab.arrive(s, 1, 0)
+	}
+	for i := range 500 {
+		tab.touch(tab.slots[20*i], time.Hour)
+	}
+	if tab.shrink() {
+		t.Error("a full table has nothing to give back")
+	}
+	passes := 1
+	for ; tab.expire(time.Hour, time.Minute); passes++ {
+		tab.check(t)
+	}
+	if want := 9500/expireAtOnce + 1; passes != want || tab.len() != 500 {
+		t.Errorf("%d sessions are left after %d passes, want 500 after %d", tab.len(), passes, want)
+	}
+	if !tab.shrink() || len(tab.free)+len(tab.windows) != 0 || len(tab.empty) != 9500 {
+		t.Errorf("%d sessions and %d windows are kept, %d slots empty", len(tab.free), len(tab.windows), len(tab.empty))
+	}
+	tab.check(t)
+	for i := range 9500 {
+		if s := tab.openFrom(20_000+i, 1, time.Hour); tab.byCookie(s.cookie(s.number())) != s {
+			t.Fatal("a session in a former one's slot is not found by its cookie")
+		}
+	}
+	tab.check(t)
+	if len(tab.slots) != 10_000 {
+		t.Errorf("%d slots for 10,000 sessions", len(tab.slots))
+	}
+}
+
+func TestSessionOfOnePacketHasNoWindow(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.asker("192.0.2.1:5000", 1)
+	r := k.ask(7).receipt
+	if r.Next != 8 || r.Base != 8 || r.Received != 1 || r.Lost != 0 || r.Recent[0] != 1 {
+		t.Errorf("%+v", r)
+	}
+	if s := l.s.table.byEpoch[k.epoch]; s.window != nil {
+		t.Error("it has one")
+	}
+	if r = k.ask(9).receipt; r.Next != 10 || r.Base != 8 || r.Received != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// greedy has a window grow as fast as packets make it.
+func greedy(tab *table, s *session) {
+	const step = 16 // one in sixteen is enough
+	from := uint32(step * s.received)
+	for seq := from; seq < from+2*seqwin.MaxSize; seq += step {
+		tab.arrive(s, seq, 0)
+	}
+}
+
+func TestWindowsGrowWithinTheirBudget(t *testing.T) {
+	const sessions = 100
+	tab := newTable(sessions, sessions, rand.New(rand.NewPCG(1, 2)).Uint32)
+	whole := tab.growth.Octets
+	var mine []*session
+	a := netip.MustParseAddr("192.0.2.1")
+	for i := range sessions - 1 {
+		key := sessionKey{flow: makeFlow(netip.AddrPortFrom(a, uint16(i+1)), netip.Addr{}, 0, false), run: 1}
+		s := tab.open(key, tab.sources.get(a, 0), 0, time.Hour)
+		greedy(tab, s)
+		mine = append(mine, s)
+	}
+	if used := whole - tab.growth.Octets; used == 0 || used > whole/8 {
+		t.Errorf("sessions on trial: %d of %d octets, want at most an eighth", used, whole)
+	}
+	for _, s := range mine {
+		tab.promote(s, proven)
+		greedy(tab, s)
+	}
+	if used := whole - tab.growth.Octets; used <= whole/8 || used > whole/2 {
+		t.Errorf("one source: %d of %d octets, want at most a half", used, whole)
+	}
+	other := tab.openFrom(1, 1, 0)
+	tab.promote(other, proven)
+	greedy(tab, other)
+	if n := tab.growth.Octets; n < 0 || whole-n <= whole/2 {
+		t.Errorf("another source is left nothing: %d of %d octets are free", n, whole)
+	}
+	tab.rebind(mine[0], sessionKey{makeFlow(addr(1), netip.Addr{}, 9, false), 1}, other.src)
+	for s := range tab.byEpoch {
+		tab.close(tab.byEpoch[s])
+	}
+	if tab.growth.Octets != whole || tab.trials.Octets != whole/8 {
+		t.Errorf("when all are closed, %d of %d octets are free", tab.growth.Octets, whole)
+	}
+	for _, src := range tab.sources.byKey {
+		if src.windows.Octets != whole/2 {
+			t.Errorf("a source without sessions has %d octets left, want %d", src.windows.Octets, whole/2)
+		}
+	}
+}
