@@ -106,6 +106,12 @@ func shuttingDown() *control.Refusal {
 	return &control.Refusal{Reason: control.ShuttingDown, Detail: "the responder ends, or begins anew", RetryAfter: 5 * time.Second}
 }
 
+// unsaved refuses what could be forgotten.
+func (s *session) unsaved(err error) *control.Refusal {
+	s.r.env.Log.Debug("Session refused", "token", s.token.Name, "err", err) // that it begins, and ends, is logged by what saves
+	return &control.Refusal{Reason: control.Unsaved, Detail: "what a day allows cannot be saved at the far end; its operator's log says why", RetryAfter: tooManyWait}
+}
+
 // freeIn guesses when the link is free: when the transfers of the session that has it are
 // over, or soon, if it has none just now.
 func (r *Responder) freeIn() time.Duration {

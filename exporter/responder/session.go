@@ -46,7 +46,7 @@ type session struct {
 	id      uint64
 	stream  *stream.Session
 	port    uint16
-	reserve *reservation
+	reserve *sched.Reservation
 	budget  *sched.Reservation
 	release func()
 	begun   time.Time
@@ -110,8 +110,8 @@ func (s *session) serve(parent context.Context, conn *control.Conn, gated *gated
 // the connection's end was.
 func (s *session) talk(ctx context.Context) error {
 	limits := s.token.Limits
-	if limits.BytesPerDay > 0 {
-		limits.LeftToday = s.r.ledger.left(s.token.Name, limits.BytesPerDay)
+	if most := limits.BytesPerDay; most > 0 {
+		limits.LeftToday = s.r.ledger.Usage(s.token.Name).Within(most).Left
 	}
 	if err := s.conn.Write(control.Message{Welcome: &control.Welcome{Version: control.Version, Limits: limits}}); err != nil {
 		return err
@@ -223,17 +223,20 @@ func (s *session) open(o *control.Open) *control.Refusal {
 // setAside takes the octets from what the token, and the link, have left today.
 func (s *session) setAside(bytes int64) *control.Refusal {
 	limit := s.token.Limits.BytesPerDay
-	reserve, left, ok := s.r.ledger.reserve(s.token.Name, limit, bytes)
-	if !ok {
-		return s.tomorrow(bytes <= limit, s.r.ledger.renewed(), fmt.Sprintf("%d octets are announced, and %d of the %d a day are left to the token", bytes, left, limit))
+	reserve, err := s.r.ledger.ReserveWithin(s.token.Name, limit, bytes)
+	if e, ok := errors.AsType[*sched.BudgetError](err); ok {
+		return s.tomorrow(bytes <= limit, e.Renewed, fmt.Sprintf("%d octets are announced, and %d of the %d a day are left to the token", bytes, e.Left, limit))
+	}
+	if err != nil {
+		return s.unsaved(err)
 	}
 	budget, err := s.r.env.Links.Reserve(s.r.options.Link, bytes)
 	if err != nil {
-		reserve.settle(0)
+		reserve.Settle(0)
 		if e, ok := errors.AsType[*sched.BudgetError](err); ok {
 			return s.tomorrow(true, e.Renewed, fmt.Sprintf("%d octets are announced, and %d of the link's budget are left today", bytes, e.Left))
 		}
-		return badRequest("%v", err)
+		return s.unsaved(err)
 	}
 	s.reserve, s.budget = reserve, budget
 	return nil
@@ -335,7 +338,7 @@ func (s *session) finish(reason string) {
 		return
 	}
 	received, sent := s.moved[sample.Forward].Load(), s.moved[sample.Reverse].Load()
-	s.reserve.settle(received + sent)
+	s.reserve.Settle(received + sent)
 	s.budget.Settle(received + sent + s.headers.Load())
 	s.release()
 	s.r.counts.ended(reason)
