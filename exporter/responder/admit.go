@@ -23,7 +23,7 @@ func (r *Responder) serve(w http.ResponseWriter, req *http.Request) {
 	token, refusal := r.authorise(req)
 	var s *session
 	if refusal == nil {
-		s, refusal = r.admit(token)
+		s, refusal = r.admit(token, gatedOf(req.Context()))
 	}
 	if refusal != nil {
 		r.counts.request(refusal.Reason)
@@ -41,7 +41,7 @@ func (r *Responder) serve(w http.ResponseWriter, req *http.Request) {
 	}
 	// The request's context ends with the server's, and with nothing else from here on: the
 	// connection is no longer HTTP's.
-	s.serve(ctx, conn, gatedOf(ctx))
+	s.serve(ctx, conn)
 }
 
 // authorise finds whose request it is. A certificate counts where it names a token.
@@ -69,7 +69,7 @@ func (r *Responder) authorise(req *http.Request) (Token, *control.Refusal) {
 const tooManyWait = 10 * time.Second
 
 // admit counts a session in, if the token and the responder may have one more.
-func (r *Responder) admit(t Token) (*session, *control.Refusal) {
+func (r *Responder) admit(t Token, gated *gatedConn) (*session, *control.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing {
@@ -87,9 +87,10 @@ func (r *Responder) admit(t Token) (*session, *control.Refusal) {
 	case len(r.sessions) >= r.options.MaxSessions:
 		return nil, &control.Refusal{Reason: control.TooMany, Detail: fmt.Sprintf("the responder has %d sessions, which is all it takes", len(r.sessions)), RetryAfter: tooManyWait}
 	}
-	s := &session{r: r, token: t}
+	s := &session{r: r, token: t, gated: gated}
 	r.sessions[s] = struct{}{}
 	r.running.Add(1) // closing is not set, so Run does not wait yet
+	gated.authenticated()
 	return s, nil
 }
 

@@ -74,8 +74,8 @@ var (
 )
 
 // serve runs the session until its connection ends.
-func (s *session) serve(parent context.Context, conn *control.Conn, gated *gatedConn) {
-	s.conn, s.gated, s.used = conn, gated, map[uint16]bool{}
+func (s *session) serve(parent context.Context, conn *control.Conn) {
+	s.conn, s.used = conn, map[uint16]bool{}
 	ctx, stop := context.WithCancelCause(parent)
 	s.stop = stop
 	longest := time.AfterFunc(sessionTime, func() {
