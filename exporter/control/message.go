@@ -92,7 +92,7 @@ type Limits struct {
 	BytesPerSecond float64 `json:"bytes_per_second,omitempty"`
 	// Duration of one transfer.
 	Duration time.Duration `json:"duration_ns,omitempty"`
-	// Sessions at one time.
+	// Sessions at one time; a responder tells what holds without a limit of the token's own.
 	Sessions int `json:"sessions,omitempty"`
 	// BytesPerDay of both directions; LeftToday of it is left.
 	BytesPerDay int64 `json:"bytes_per_day,omitempty"`

@@ -31,6 +31,7 @@ type Responder struct {
 	gate      *gate
 	counts    counts
 	rates     rates
+	turns     turns
 	host      hostid.ID
 	started   chan struct{}
 

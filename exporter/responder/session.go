@@ -36,9 +36,11 @@ type session struct {
 	token Token
 	conn  *control.Conn
 	gated *gatedConn // nil in tests: what came last over the connection is not known
-	idle  *time.Timer
-	stop  context.CancelCauseFunc
-	tasks sync.WaitGroup
+	// admitted is when it was authorised.
+	admitted time.Time
+	idle     *time.Timer
+	stop     context.CancelCauseFunc
+	tasks    sync.WaitGroup
 
 	// Set by open, and not changed after it.
 	opened  bool
@@ -110,6 +112,7 @@ func (s *session) serve(parent context.Context, conn *control.Conn) {
 // the connection's end was.
 func (s *session) talk(ctx context.Context) error {
 	limits := s.token.Limits
+	limits.Sessions = mostSessions(limits)
 	if most := limits.BytesPerDay; most > 0 {
 		limits.LeftToday = s.r.ledger.Usage(s.token.Name).Within(most).Left
 	}
@@ -193,9 +196,9 @@ func (s *session) open(o *control.Open) *control.Refusal {
 	case endpoint == nil:
 		return badRequest("no test port belongs to the address %v", s.conn.Local())
 	}
-	release, ok := s.r.env.Links.TryAcquire(s.r.options.Link, "responder: "+s.token.Name)
-	if !ok {
-		return s.busy()
+	release, refusal := s.take()
+	if refusal != nil {
+		return refusal
 	}
 	if refusal := s.setAside(o.Bytes); refusal != nil {
 		release()
@@ -249,15 +252,6 @@ func (s *session) tomorrow(again bool, renewed time.Time, detail string) *contro
 		refusal.RetryAfter = max(time.Second, renewed.Sub(s.r.options.now()))
 	}
 	return refusal
-}
-
-// busy says that the link is taken.
-func (s *session) busy() *control.Refusal {
-	detail := "another test uses the link"
-	if _, since, ok := s.r.env.Links.Holder(s.r.options.Link); ok {
-		detail += ", since " + since.Format(time.TimeOnly)
-	}
-	return &control.Refusal{Reason: control.Busy, Detail: detail, RetryAfter: s.r.freeIn()}
 }
 
 func randomID() uint64 {
