@@ -17,9 +17,13 @@ import (
 // linksFile is the budgets' in the state directory.
 const linksFile = "links.json"
 
-// budgetInterval is how often budgets are published: midnight renews them, and a
-// stepped clock may, with nobody calling.
-const budgetInterval = time.Second
+const (
+	// budgetInterval is how often budgets are published: midnight renews them, and a
+	// stepped clock may, with nobody calling.
+	budgetInterval = time.Second
+	// saveInterval is how often it is tried again to save them.
+	saveInterval = 10 * time.Second
+)
 
 // runsShown is how many of the last runs are part of a Status.
 const runsShown = 20
@@ -71,7 +75,7 @@ func (k *sharedKeeper) apply(ctx context.Context, c *config.Config) {
 	}); err != nil {
 		k.log.Error("Reports' settings not changed", "err", err)
 	}
-	stop := k.publish(ctx, options) // before the old series end, so that none disappears
+	stop := k.publish(ctx, options, file != "") // before the old series end, so that none disappears
 	k.mu.Lock()
 	stop, k.stop = k.stop, stop
 	k.dir = c.Reports.Dir
@@ -102,52 +106,83 @@ func (b budget) set(u sched.Usage) {
 	}
 }
 
-// publish shows the budgets of configured links until the stop that it returns.
-func (k *sharedKeeper) publish(ctx context.Context, options []sched.LinkOptions) (stop func()) {
-	if len(options) == 0 {
-		return func() {}
-	}
-	budgets := make(map[string]budget, len(options))
+// budgets are the series of all links.
+type budgets struct {
+	links  *sched.Links
+	byName map[string]budget
+	saved  metric.Series // nil: nothing is to be saved
+}
+
+func (k *sharedKeeper) budgets(options []sched.LinkOptions, saves bool) *budgets {
+	all := &budgets{links: k.links, byName: make(map[string]budget, len(options))}
 	for _, o := range options {
 		b := budget{limited: o.BudgetBytes > 0, used: k.sink.Series(metric.BudgetUsed, o.Name)}
 		if b.limited {
 			b.limit, b.left = k.sink.Series(metric.BudgetLimit, o.Name), k.sink.Series(metric.BudgetLeft, o.Name)
 		}
-		budgets[o.Name] = b
+		all.byName[o.Name] = b
 	}
-	all := func() {
-		k.sink.Update(func() {
-			for name, b := range budgets {
-				b.set(k.links.Usage(name))
-			}
-		})
+	if saves {
+		all.saved = k.sink.Series(metric.BudgetSaved, "links")
 	}
-	all()
+	return all
+}
+
+func (all *budgets) set() {
+	for name, b := range all.byName {
+		b.set(all.links.Usage(name))
+	}
+	if all.saved == nil {
+		return
+	}
+	all.saved.Set(1)
+	if all.links.Saved() != nil {
+		all.saved.Set(0)
+	}
+}
+
+func (all *budgets) close() {
+	for _, b := range all.byName {
+		b.used.Close()
+		if b.limited {
+			b.limit.Close()
+			b.left.Close()
+		}
+	}
+	if all.saved != nil {
+		all.saved.Close()
+	}
+}
+
+// publish shows the budgets of configured links, and whether they are saved, until the
+// stop that it returns.
+func (k *sharedKeeper) publish(ctx context.Context, options []sched.LinkOptions, saves bool) (stop func()) {
+	all := k.budgets(options, saves)
+	k.sink.Update(all.set)
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(budgetInterval)
+		ticker, saving := time.NewTicker(budgetInterval), time.NewTicker(saveInterval)
 		defer ticker.Stop()
+		defer saving.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				all()
+				k.sink.Update(all.set)
+			case <-saving.C:
+				if k.links.Saved() != nil {
+					_ = k.links.Save() // the gauge and the log tell
+				}
 			}
 		}
 	}()
 	return func() {
 		cancel()
 		<-ended
-		for _, b := range budgets {
-			b.used.Close()
-			if b.limited {
-				b.limit.Close()
-				b.left.Close()
-			}
-		}
+		all.close()
 	}
 }
 

@@ -102,7 +102,7 @@ func TestStateOutlivesTheAgent(t *testing.T) {
 	_ = f.Close()
 }
 
-func TestUnusableStateDirectoryStopsNothing(t *testing.T) {
+func TestUnusableStateDirectoryStopsBudgetsAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -110,12 +110,13 @@ func TestUnusableStateDirectoryStopsNothing(t *testing.T) {
 	fake := newFake()
 	r := newRig(t, fake, twoPaths+"links: [{name: uplink, budget: 1000}]\nstate_dir: "+file+"\n")
 	fake.expect(t, "start a", "start b")
-	reservation, err := r.shared.links.Reserve("uplink", 600)
-	if err != nil {
-		t.Fatal(err)
+	r.wants("oneway_data_budget_saved", "links", 0)
+	if _, err := r.shared.links.Reserve("uplink", 600); !errors.As(err, new(*sched.UnsavedError)) {
+		t.Errorf("a budget that cannot be saved: %v", err)
 	}
-	reservation.Settle(600)
-	r.wants("oneway_data_budget_left_bytes", "uplink", 400)
+	if _, err := r.shared.links.Reserve("lab", 600); err != nil {
+		t.Errorf("a link without a budget: %v", err)
+	}
 	id := report.NewID(time.Unix(1e9, 0), nil)
 	if err := r.Reports().Write(report.Header{ID: id}, nil); err == nil {
 		t.Error("a report was written below a file")

@@ -97,7 +97,7 @@ func (r Reason) Status() int {
 		return http.StatusForbidden
 	case TooMany, DayLimit:
 		return http.StatusTooManyRequests
-	case Busy, ShuttingDown:
+	case Busy, Unsaved, ShuttingDown:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusBadRequest

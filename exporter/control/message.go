@@ -92,7 +92,7 @@ type Limits struct {
 	BytesPerSecond float64 `json:"bytes_per_second,omitempty"`
 	// Duration of one transfer.
 	Duration time.Duration `json:"duration_ns,omitempty"`
-	// Sessions at one time.
+	// Sessions at one time; a responder tells what holds without a limit of the token's own.
 	Sessions int `json:"sessions,omitempty"`
 	// BytesPerDay of both directions; LeftToday of it is left.
 	BytesPerDay int64 `json:"bytes_per_day,omitempty"`
@@ -237,13 +237,14 @@ const (
 	RateLimit    Reason = "rate_limit"    // more a second than the token allows
 	TimeLimit    Reason = "time_limit"    // longer than the token allows
 	DayLimit     Reason = "day_limit"     // more a day than the token allows
+	Unsaved      Reason = "unsaved"       // what a day allows cannot be saved at the far end: its disk is full, or read-only
 	Unproved     Reason = "unproved"      // a stream to an address that has proved nothing
 	ShuttingDown Reason = "shutting_down" // try again soon
 )
 
 // Reasons lists all values in order.
 func Reasons() []Reason {
-	return []Reason{Unauthorised, WrongVersion, BadRequest, Busy, TooMany, RateLimit, TimeLimit, DayLimit, Unproved, ShuttingDown}
+	return []Reason{Unauthorised, WrongVersion, BadRequest, Busy, TooMany, RateLimit, TimeLimit, DayLimit, Unsaved, Unproved, ShuttingDown}
 }
 
 // Error is the refusal in words.

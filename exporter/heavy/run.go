@@ -85,6 +85,7 @@ const (
 	ReasonWindowClosed = "window_closed" // skipped: its window was over when the link was free
 	ReasonStopped      = "stopped"       // skipped, incomplete: the agent stops or reloads
 
+	ReasonUnsaved       = "unsaved"       // failed: its use of the data budget cannot be saved
 	ReasonConfiguration = "configuration" // failed: a file that is named cannot be used
 	ReasonUnreachable   = "unreachable"   // failed: no control connection
 	ReasonNoUDP         = "no_udp_answer" // failed: control works, test packets do not come through

@@ -158,11 +158,11 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 	need := r.kind.Bytes() // once: it may look at what is left of the budget
 	reservation, err := r.links.Reserve(r.link, need)
 	if err != nil {
-		return r.outcome(run, &Failure{Reason: ReasonBudget, Err: err}), 0
+		return r.outcome(run, unreserved(err)), 0
 	}
 	defer func() { reservation.Settle(forward + reverse) }()
 	if err := loan.Reserve(need); err != nil {
-		return r.outcome(run, &Failure{Reason: ReasonBudget, Err: err}), 0
+		return r.outcome(run, unreserved(err)), 0
 	}
 	c, err := r.connect(ctx, ask{run: run.ID, bytes: need, phase: r.tell})
 	if err != nil {
@@ -181,6 +181,14 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 	o = r.perform(ctx, run, c)
 	forward, reverse = o.ForwardBytes, o.ReverseBytes
 	return o, 0
+}
+
+// unreserved says why no octets were set aside.
+func unreserved(err error) error {
+	if errors.As(err, new(*sched.UnsavedError)) {
+		return &Failure{Reason: ReasonUnsaved, Err: err}
+	}
+	return &Failure{Reason: ReasonBudget, Err: err}
 }
 
 // denied says why the link was not to be had.

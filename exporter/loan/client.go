@@ -179,12 +179,15 @@ func (l *Loan) beat() {
 	}
 }
 
-// Reserve sets IP octets of the link's budget aside. The error is a *sched.BudgetError or
-// ErrGone.
+// Reserve sets IP octets of the link's budget aside. The error is a *sched.BudgetError, a
+// *sched.UnsavedError or ErrGone.
 func (l *Loan) Reserve(bytes int64) error {
 	r, err := l.ask(context.Background(), request{Op: opReserve, Bytes: bytes}, answerTime)
 	if err == nil && r.Word == wordBudget {
 		err = &sched.BudgetError{Link: r.Terms.Link, Left: r.Terms.Left, Need: bytes, Renewed: r.Renewed}
+	}
+	if r.Unsaved {
+		err = &sched.UnsavedError{Link: l.terms.Link, Err: err}
 	}
 	return err
 }

@@ -179,6 +179,9 @@ func (l *lent) reserve(bytes int64) error {
 	if missing, ok := errors.AsType[*sched.BudgetError](err); ok {
 		return write(l.conn, reply{Word: wordBudget, Terms: l.terms(), Renewed: missing.Renewed})
 	}
+	if unsaved, ok := errors.AsType[*sched.UnsavedError](err); ok {
+		return errors.Join(write(l.conn, reply{Word: wordRefused, Unsaved: true, Error: unsaved.Err.Error()}), errProtocol)
+	}
 	if err != nil {
 		return l.refuse(err.Error())
 	}

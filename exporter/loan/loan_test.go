@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,21 @@ func TestBudgetThatDoesNotSufficeIsNotLent(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.wantUsed(0)
+}
+
+func TestBudgetThatCannotBeSavedIsNotLent(t *testing.T) {
+	l := newLender(t, nil)
+	l.links.SetStateFile(filepath.Join(os.DevNull, "links.json")) // no directory, for root neither
+	unsaved, ok := errors.AsType[*sched.UnsavedError](l.take("uplink").Reserve(1))
+	if !ok || unsaved.Link != "uplink" {
+		t.Fatalf("error is %v", unsaved)
+	}
+	if text := unsaved.Error(); strings.Count(text, "cannot be saved") != 1 || !strings.Contains(text, os.DevNull) {
+		t.Errorf("it says %q", text)
+	}
+	if err := l.take("lab").Reserve(1); err != nil {
+		t.Errorf("a link without a budget: %v", err)
+	}
 }
 
 func TestTestThatDiesGivesTheLinkBackAndCountsWhatItMayHaveSent(t *testing.T) {

@@ -89,7 +89,9 @@ const (
 type reply struct {
 	Word  string `json:"word"`
 	Error string `json:"error,omitempty"` // refused: why
-	Terms Terms  `json:"terms,omitzero"`
+	// Unsaved: refused, because the link's budget cannot be saved.
+	Unsaved bool  `json:"unsaved,omitempty"`
+	Terms   Terms `json:"terms,omitzero"`
 	// Renewed is when the budget is.
 	Renewed time.Time `json:"renewed,omitzero"`
 }

@@ -74,6 +74,7 @@ func Groups() []Group {
 			BudgetLimit,
 			BudgetUsed,
 			BudgetLeft,
+			BudgetSaved,
 			Damaged,
 			KernelChecksumErrors,
 		}},

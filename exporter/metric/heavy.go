@@ -89,6 +89,13 @@ var (
 		Absent: "For a link without a budget.",
 		Source: "design, invariant 6",
 	}
+	// BudgetSaved is oneway_data_budget_saved.
+	BudgetSaved = &Desc{
+		Name: "oneway_data_budget_saved", Kind: Gauge, Labels: []string{KindL},
+		Help:   "1 while the day's use of data budgets, and what is set aside of them, is saved in state_dir, else 0: then nothing that has a budget is begun, until a try every 10 s succeeds. By kind: links (budgets of this agent's links), tokens (per-day limits of the responder's tokens).",
+		Absent: "Without state_dir; of tokens, while no responder runs.",
+		Source: "design, invariant 6",
+	}
 	// Damaged is oneway_packets_damaged_total.
 	Damaged = &Desc{
 		Name: "oneway_packets_damaged_total", Kind: Counter, Labels: []string{Path, Probe, Direction, KindL},

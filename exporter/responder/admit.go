@@ -1,6 +1,7 @@
 package responder
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -23,7 +24,7 @@ func (r *Responder) serve(w http.ResponseWriter, req *http.Request) {
 	token, refusal := r.authorise(req)
 	var s *session
 	if refusal == nil {
-		s, refusal = r.admit(token)
+		s, refusal = r.admit(token, gatedOf(req.Context()))
 	}
 	if refusal != nil {
 		r.counts.request(refusal.Reason)
@@ -41,7 +42,7 @@ func (r *Responder) serve(w http.ResponseWriter, req *http.Request) {
 	}
 	// The request's context ends with the server's, and with nothing else from here on: the
 	// connection is no longer HTTP's.
-	s.serve(ctx, conn, gatedOf(ctx))
+	s.serve(ctx, conn)
 }
 
 // authorise finds whose request it is. A certificate counts where it names a token.
@@ -68,29 +69,55 @@ func (r *Responder) authorise(req *http.Request) (Token, *control.Refusal) {
 // tooManyWait is when to come back where others must go first.
 const tooManyWait = 10 * time.Second
 
+// DefaultTokenSessions is what a token may have at one time that has no limit of its own: one
+// that runs, and one that is to follow.
+const DefaultTokenSessions = 2
+
+func mostSessions(l control.Limits) int { return cmp.Or(l.Sessions, DefaultTokenSessions) }
+
 // admit counts a session in, if the token and the responder may have one more.
-func (r *Responder) admit(t Token) (*session, *control.Refusal) {
+func (r *Responder) admit(t Token, gated *gatedConn) (*session, *control.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing {
 		return nil, shuttingDown()
 	}
-	own := 0
+	own := map[string]int{}
 	for s := range r.sessions {
-		if s.token.Name == t.Name {
-			own++
+		own[s.token.Name]++
+	}
+	if n := own[t.Name]; n >= mostSessions(t.Limits) {
+		return nil, &control.Refusal{Reason: control.TooMany, Detail: fmt.Sprintf("the token has %d sessions, which is all it may have", n), RetryAfter: tooManyWait}
+	}
+	if len(r.sessions) >= r.options.MaxSessions {
+		surplus := r.surplus(own, own[t.Name]+1)
+		if surplus == nil {
+			return nil, &control.Refusal{Reason: control.TooMany, Detail: fmt.Sprintf("the responder has %d sessions, which is all it takes", len(r.sessions)), RetryAfter: tooManyWait}
 		}
+		r.counts.request(control.TooMany)
+		delete(r.sessions, surplus)
+		surplus.gated.reset()
 	}
-	switch most := t.Limits.Sessions; {
-	case most > 0 && own >= most:
-		return nil, &control.Refusal{Reason: control.TooMany, Detail: fmt.Sprintf("the token has %d sessions, which is all it may have", own), RetryAfter: tooManyWait}
-	case len(r.sessions) >= r.options.MaxSessions:
-		return nil, &control.Refusal{Reason: control.TooMany, Detail: fmt.Sprintf("the responder has %d sessions, which is all it takes", len(r.sessions)), RetryAfter: tooManyWait}
-	}
-	s := &session{r: r, token: t}
+	s := &session{r: r, token: t, gated: gated, admitted: time.Now()}
 	r.sessions[s] = struct{}{}
 	r.running.Add(1) // closing is not set, so Run does not wait yet
+	gated.authenticated()
 	return s, nil
+}
+
+// surplus is the session that goes when all places are taken: the oldest that has not opened,
+// of the token that has most, and more than so many; nil: there is none. The lock is held.
+func (r *Responder) surplus(own map[string]int, above int) (found *session) {
+	for s := range r.sessions {
+		n := own[s.token.Name]
+		if _, opened := s.busyFor(); opened || s.gated == nil || n <= above {
+			continue
+		}
+		if found == nil || n > own[found.token.Name] || n == own[found.token.Name] && s.admitted.Before(found.admitted) {
+			found = s
+		}
+	}
+	return found
 }
 
 // dismiss counts it out.
@@ -106,6 +133,40 @@ func shuttingDown() *control.Refusal {
 	return &control.Refusal{Reason: control.ShuttingDown, Detail: "the responder ends, or begins anew", RetryAfter: 5 * time.Second}
 }
 
+// take gives the link to the session, if it is free and its token's turn has come.
+func (s *session) take() (release func(), refusal *control.Refusal) {
+	links, link, now := s.r.env.Links, s.r.options.Link, time.Now()
+	detail := "another token is to have the link next"
+	if s.r.turns.next(s.token.Name, now) {
+		free, ok := links.TryAcquire(link, "responder: "+s.token.Name)
+		if ok {
+			s.r.turns.begin(s.token.Name, now)
+			return func() {
+				end := time.Now()
+				s.r.turns.end(s.token.Name, end, end.Sub(now))
+				free()
+			}, nil
+		}
+		detail = "another test uses the link"
+		if _, since, ok := links.Holder(link); ok {
+			detail += ", since " + since.Format(time.TimeOnly)
+		}
+	}
+	again := s.r.freeIn()
+	s.r.turns.wait(s.token.Name, now, again)
+	return nil, &control.Refusal{Reason: control.Busy, Detail: detail, RetryAfter: again}
+}
+
+// unsaved refuses what could be forgotten.
+func (s *session) unsaved(err error) *control.Refusal {
+	s.r.env.Log.Debug("Session refused", "token", s.token.Name, "err", err) // that it begins, and ends, is logged by what saves
+	return &control.Refusal{Reason: control.Unsaved, Detail: "what a day allows cannot be saved at the far end; its operator's log says why", RetryAfter: tooManyWait}
+}
+
+// mostWait bounds what a client is told to wait for the link: one that is told of the end
+// of a long test would come late if that ended early.
+const mostWait = 30 * time.Second
+
 // freeIn guesses when the link is free: when the transfers of the session that has it are
 // over, or soon, if it has none just now.
 func (r *Responder) freeIn() time.Duration {
@@ -114,7 +175,7 @@ func (r *Responder) freeIn() time.Duration {
 	defer r.mu.Unlock()
 	for s := range r.sessions {
 		if busy, opened := s.busyFor(); opened {
-			return max(soon, busy.Round(time.Second))
+			return min(max(soon, busy.Round(time.Second)), mostWait)
 		}
 	}
 	return soon // a test of this host's own: it does not tell

@@ -4,12 +4,14 @@
 // Control is HTTPS (package control), test traffic UDP (package stream), on one port
 // number. What stands between a stranger and a stream, in the order in which it is met:
 //
-//	TCP connection   MaxConnections in all, a quarter of them from one address; Allow
+//	TCP connection   MaxConnections in all, a quarter of them strangers from one address;
+//	                 for one more, the oldest stranger of the busiest source goes; Allow
 //	TLS 1.3          5 s for the handshake and the request together; 8 KiB of headers
 //	token            by its SHA-256, or a client certificate; 401 otherwise
-//	sessions         MaxSessions in all, and those of the token; 429 otherwise
-//	Open             within 10 s; the octets of the whole session are set aside of the
-//	                 token's day; one session at a time on the link
+//	sessions         MaxSessions in all, and those of the token, 2 by default; 429 otherwise
+//	Open             within 10 s; one session at a time on the link, and turns between the
+//	                 tokens that want it; the octets of the whole session are set aside of
+//	                 the token's day, and are saved, or it is refused
 //	Prove            the cookie that went, no longer than the hello, to the address that
 //	                 is to receive: nothing is sent anywhere else
 //	Transfer         rate, duration and octets within the token's and what was announced

@@ -147,37 +147,6 @@ func TestSlowStrangersAreCutOff(t *testing.T) {
 	eventually(t, "no connection is left", func() bool { return s.r.Status().Connections == 0 })
 }
 
-func TestConnectionsOfOneSourceLeaveRoomForOthers(t *testing.T) {
-	o := Options{MaxConnections: 8}
-	g := newGate(&o, func(bool) {})
-	one, other, network := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::")
-	for range 2 {
-		if !g.enter(one) {
-			t.Fatal("refused below the bound")
-		}
-	}
-	if g.enter(one) {
-		t.Error("a third of eight from one source")
-	}
-	for _, a := range []netip.Addr{other, other, network, network} {
-		if !g.enter(a) {
-			t.Errorf("%v was refused", a)
-		}
-	}
-	g.leave(one)
-	if !g.enter(one) || g.connections() != 6 {
-		t.Errorf("%d connections", g.connections())
-	}
-	for i := range 4 {
-		if got := g.enter(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})); got != (i < 2) {
-			t.Errorf("connection %d of all: let in %t", 7+i, got)
-		}
-	}
-	if a := sourceOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort("[2001:db8::5:6:7]:9"))); a != network {
-		t.Errorf("the source of an IPv6 address is %v", a)
-	}
-}
-
 func TestOnlyAllowedSourcesAreLetIn(t *testing.T) {
 	s := newSite(t, Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, "a")
 	if _, err := s.dial("a"); err == nil {

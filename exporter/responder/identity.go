@@ -153,3 +153,21 @@ func selfSigned(key crypto.Signer, now time.Time) (*tls.Certificate, error) {
 	}
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
+
+// replaceFile puts content in the place of a file, wholly or not at all; mode 0600.
+func replaceFile(name string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.new")
+	if err != nil {
+		return fmt.Errorf("responder: %w", err)
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it was in the way of nothing
+		return fmt.Errorf("responder: %w", err)
+	}
+	return nil
+}

@@ -6,12 +6,15 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
+
+var noLog = slog.New(slog.DiscardHandler)
 
 func TestOwnKeyAndPinOutliveARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")

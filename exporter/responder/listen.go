@@ -3,70 +3,11 @@ package responder
 import (
 	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/control"
 )
-
-// gate lets connections in, and counts them: so many in all, and a part of them from one
-// address, so that one stranger does not keep all others out.
-type gate struct {
-	o       *Options
-	refused func(unwelcome bool) // counts what was not let in
-
-	mu     sync.Mutex
-	open   int
-	source map[netip.Addr]int
-}
-
-func newGate(o *Options, refused func(bool)) *gate {
-	return &gate{o: o, refused: refused, source: map[netip.Addr]int{}}
-}
-
-// perSource is the share of the connections that one address may have.
-func (g *gate) perSource() int { return max(1, g.o.MaxConnections/4) }
-
-func (g *gate) enter(a netip.Addr) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.open >= g.o.MaxConnections || g.source[a] >= g.perSource() {
-		return false
-	}
-	g.open++
-	g.source[a]++
-	return true
-}
-
-func (g *gate) leave(a netip.Addr) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open--
-	if g.source[a]--; g.source[a] == 0 {
-		delete(g.source, a)
-	}
-}
-
-// connections are those open now.
-func (g *gate) connections() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.open
-}
-
-// sourceOf is what counts as one source: an IPv4 address, or an IPv6 network of 64 bits.
-func sourceOf(a net.Addr) netip.Addr {
-	t, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	ip := t.AddrPort().Addr().Unmap().WithZone("")
-	if ip.Is6() {
-		ip = netip.PrefixFrom(ip, 64).Masked().Addr()
-	}
-	return ip
-}
 
 // gatedListener gives out only those connections that the gate lets in; the others are
 // reset, which costs no TLS handshake.
@@ -83,17 +24,15 @@ func (l gatedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		from := sourceOf(c.RemoteAddr())
-		peer, _ := c.RemoteAddr().(*net.TCPAddr)
-		unwelcome := peer == nil || !l.gate.o.allowed(peer.AddrPort().Addr())
-		if !unwelcome && l.gate.enter(from) {
+		g := &gatedConn{TCPConn: c, gate: l.gate}
+		unwelcome := !from.IsValid() || !l.gate.o.allowed(from)
+		if !unwelcome && l.gate.enter(g, from) {
 			control.Tune(c)
-			g := &gatedConn{TCPConn: c, writing: l.gate.o.writing, leave: sync.OnceFunc(func() { l.gate.leave(from) })}
 			g.heard.Store(time.Now().UnixNano())
 			return g, nil
 		}
 		l.gate.refused(unwelcome)
-		_ = c.SetLinger(0) // a reset: nothing is kept of it
-		_ = c.Close()
+		g.reset()
 	}
 }
 
@@ -104,9 +43,11 @@ const writeTime = 30 * time.Second
 // gatedConn is a connection that the gate counts until it is closed.
 type gatedConn struct {
 	*net.TCPConn
-	leave   func()
-	writing time.Duration
-	heard   atomic.Int64 // when octets last came, Unix ns
+	gate  *gate
+	heard atomic.Int64 // when octets last came, Unix ns
+
+	host, site *source
+	gone       bool // it is counted no more; guarded by gate.mu
 }
 
 // Read notes when something came.
@@ -118,9 +59,9 @@ func (c *gatedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write gives up after writing.
+// Write gives up after Options.writing.
 func (c *gatedConn) Write(b []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.writing)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.gate.o.writing)); err != nil {
 		return 0, err
 	}
 	return c.TCPConn.Write(b)
@@ -128,8 +69,26 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 
 // Close lets another in.
 func (c *gatedConn) Close() error {
-	c.leave()
+	c.gate.mu.Lock()
+	c.gate.remove(c)
+	c.gate.mu.Unlock()
 	return c.TCPConn.Close()
+}
+
+// reset closes a connection of which nothing is to be kept.
+func (c *gatedConn) reset() {
+	_ = c.SetLinger(0) // it may be closed already
+	_ = c.TCPConn.Close()
+}
+
+// authenticated keeps the connection's place from those that come; of nil it is nothing.
+func (c *gatedConn) authenticated() {
+	if c == nil {
+		return
+	}
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	c.gate.know(c)
 }
 
 // listenTCP opens one address, of its own family only.

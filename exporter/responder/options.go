@@ -31,9 +31,11 @@ type Options struct {
 	StateDir string
 	// Link is the name of what no two heavy tests may use at once. Default "responder".
 	Link string
-	// MaxConnections bounds the control connections, authorised or not. Default 256.
+	// MaxConnections bounds the control connections, authorised or not. Default 256. Beyond it,
+	// each that comes takes the place of one that is not authorised.
 	MaxConnections int
-	// MaxSessions bounds the authorised ones among them. Default 64.
+	// MaxSessions bounds the authorised ones among them. Default 64. Beyond it, one of a token
+	// with fewer takes the place of one that has not opened.
 	MaxSessions int
 	// Allow lists the sources that are answered; none: all are.
 	Allow []netip.Prefix

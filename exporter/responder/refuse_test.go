@@ -242,6 +242,29 @@ func TestRevokedTokenStartsNothingMore(t *testing.T) {
 	}
 }
 
+// Else a token without an octet left could have the link wait for it again and again.
+func TestRefusedOpenCountsAsATurn(t *testing.T) {
+	s := newSite(t, Options{}, "a per-day=1kB", "b")
+	p := s.ready("b", 1)
+	if _, err := s.join("a", 2000); refusal(t, err).Reason != control.Busy { // its place
+		t.Errorf("%v: the link is taken", err)
+	}
+	p.Close()
+	eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
+	if _, err := s.join("b", 1); refusal(t, err).Reason != control.Busy {
+		t.Errorf("%v: it is a's turn", err)
+	}
+	if _, err := s.join("a", 2000); refusal(t, err).Reason != control.DayLimit {
+		t.Errorf("%v: more than a day's", err)
+	}
+	if _, err := s.join("a", 2000); refusal(t, err).Reason != control.Busy {
+		t.Errorf("%v: it is b's turn", err)
+	}
+	if _, err := s.join("b", 1); err != nil {
+		t.Errorf("b's turn: %v", err)
+	}
+}
+
 func TestLinkIsForOneTestAtATime(t *testing.T) {
 	s := newSite(t, Options{}, "a", "b")
 	release, _ := s.links.TryAcquire(DefaultLink, "a test of this host's own")

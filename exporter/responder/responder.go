@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/hostid"
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
 )
 
@@ -29,13 +31,14 @@ type Responder struct {
 	gate      *gate
 	counts    counts
 	rates     rates
+	turns     turns
 	host      hostid.ID
 	started   chan struct{}
 
 	// Of Run.
 	identity *identity
-	ledger   *ledger
-	byID     sync.Map // session number -> *session, for packets
+	ledger   *sched.Links // what each token has used today, under its name
+	byID     sync.Map     // session number -> *session, for packets
 
 	mu       sync.Mutex
 	points   []*point
@@ -96,7 +99,7 @@ func (r *Responder) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	closeSeries := r.counts.open(r.env.Sink)
+	closeSeries := r.counts.open(r.env.Sink, r.options.StateDir != "")
 	defer closeSeries()
 	server := r.server(ctx)
 	failures := make(chan error, 2*len(r.points))
@@ -124,6 +127,9 @@ func (r *Responder) Run(ctx context.Context) error {
 	return err
 }
 
+// ledgerFile is the ledger's in the state directory.
+const ledgerFile = "responder-usage.json"
+
 // prepare opens all that Run needs, or nothing.
 func (r *Responder) prepare() (err error) {
 	r.mu.Lock()
@@ -133,7 +139,13 @@ func (r *Responder) prepare() (err error) {
 			return err
 		}
 	}
-	r.ledger = newLedger(r.options.StateDir, r.options.now, r.env.Log)
+	file := ""
+	if r.options.StateDir != "" {
+		file = filepath.Join(r.options.StateDir, ledgerFile)
+	}
+	if r.ledger, err = sched.NewLinks(sched.LinksOptions{StateFile: file, Now: r.options.now, Log: r.env.Log}); err != nil {
+		return fmt.Errorf("responder: %w", err)
+	}
 	for _, a := range r.options.Listen {
 		p, err := r.openPoint(a)
 		if err != nil {

@@ -36,9 +36,11 @@ type session struct {
 	token Token
 	conn  *control.Conn
 	gated *gatedConn // nil: what came last over the connection is not known
-	idle  *time.Timer
-	stop  context.CancelCauseFunc
-	tasks sync.WaitGroup
+	// admitted is when it was authorised.
+	admitted time.Time
+	idle     *time.Timer
+	stop     context.CancelCauseFunc
+	tasks    sync.WaitGroup
 
 	// Set by open, and not changed after it.
 	opened  bool
@@ -46,7 +48,7 @@ type session struct {
 	id      uint64
 	stream  *stream.Session
 	port    uint16
-	reserve *reservation
+	reserve *sched.Reservation
 	budget  *sched.Reservation
 	release func()
 	begun   time.Time
@@ -76,8 +78,8 @@ var (
 )
 
 // serve runs the session until its connection ends.
-func (s *session) serve(parent context.Context, conn *control.Conn, gated *gatedConn) {
-	s.conn, s.gated, s.used = conn, gated, map[uint16]bool{}
+func (s *session) serve(parent context.Context, conn *control.Conn) {
+	s.conn, s.used = conn, map[uint16]bool{}
 	ctx, stop := context.WithCancelCause(parent)
 	s.stop = stop
 	longest := time.AfterFunc(sessionTime, func() {
@@ -112,8 +114,9 @@ func (s *session) serve(parent context.Context, conn *control.Conn, gated *gated
 // the connection's end was.
 func (s *session) talk(ctx context.Context) error {
 	limits := s.token.Limits
-	if limits.BytesPerDay > 0 {
-		limits.LeftToday = s.r.ledger.left(s.token.Name, limits.BytesPerDay)
+	limits.Sessions = mostSessions(limits)
+	if most := limits.BytesPerDay; most > 0 {
+		limits.LeftToday = s.r.ledger.Usage(s.token.Name).Within(most).Left
 	}
 	if err := s.conn.Write(control.Message{Welcome: &control.Welcome{Version: control.Version, Limits: limits}}); err != nil {
 		return err
@@ -195,9 +198,9 @@ func (s *session) open(o *control.Open) *control.Refusal {
 	case endpoint == nil:
 		return badRequest("no test port belongs to the address %v", s.conn.Local())
 	}
-	release, ok := s.r.env.Links.TryAcquire(s.r.options.Link, "responder: "+s.token.Name)
-	if !ok {
-		return s.busy()
+	release, refusal := s.take()
+	if refusal != nil {
+		return refusal
 	}
 	if refusal := s.setAside(o.Bytes); refusal != nil {
 		release()
@@ -225,17 +228,20 @@ func (s *session) open(o *control.Open) *control.Refusal {
 // setAside takes the octets from what the token, and the link, have left today.
 func (s *session) setAside(bytes int64) *control.Refusal {
 	limit := s.token.Limits.BytesPerDay
-	reserve, left, ok := s.r.ledger.reserve(s.token.Name, limit, bytes)
-	if !ok {
-		return s.tomorrow(bytes <= limit, s.r.ledger.renewed(), fmt.Sprintf("%d octets are announced, and %d of the %d a day are left to the token", bytes, left, limit))
+	reserve, err := s.r.ledger.ReserveWithin(s.token.Name, limit, bytes)
+	if e, ok := errors.AsType[*sched.BudgetError](err); ok {
+		return s.tomorrow(bytes <= limit, e.Renewed, fmt.Sprintf("%d octets are announced, and %d of the %d a day are left to the token", bytes, e.Left, limit))
+	}
+	if err != nil {
+		return s.unsaved(err)
 	}
 	budget, err := s.r.env.Links.Reserve(s.r.options.Link, bytes)
 	if err != nil {
-		reserve.settle(0)
+		reserve.Settle(0)
 		if e, ok := errors.AsType[*sched.BudgetError](err); ok {
 			return s.tomorrow(true, e.Renewed, fmt.Sprintf("%d octets are announced, and %d of the link's budget are left today", bytes, e.Left))
 		}
-		return badRequest("%v", err)
+		return s.unsaved(err)
 	}
 	s.reserve, s.budget = reserve, budget
 	return nil
@@ -248,15 +254,6 @@ func (s *session) tomorrow(again bool, renewed time.Time, detail string) *contro
 		refusal.RetryAfter = max(time.Second, renewed.Sub(s.r.options.now()))
 	}
 	return refusal
-}
-
-// busy says that the link is taken.
-func (s *session) busy() *control.Refusal {
-	detail := "another test uses the link"
-	if _, since, ok := s.r.env.Links.Holder(s.r.options.Link); ok {
-		detail += ", since " + since.Format(time.TimeOnly)
-	}
-	return &control.Refusal{Reason: control.Busy, Detail: detail, RetryAfter: s.r.freeIn()}
 }
 
 func randomID() uint64 {
@@ -342,7 +339,7 @@ func (s *session) finish(reason string) {
 		return
 	}
 	received, sent := s.moved[sample.Forward].Load(), s.moved[sample.Reverse].Load()
-	s.reserve.settle(received + sent)
+	s.reserve.Settle(received + sent)
 	s.budget.Settle(received + sent + s.headers.Load())
 	s.release()
 	s.r.counts.ended(reason)

@@ -57,7 +57,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	if st.Received != 50_000 || st.Sent != 50_000 || st.Opened != 1 || st.Started != 2 || st.Sessions != 0 {
 		t.Errorf("%+v", st)
 	}
-	if left := s.r.ledger.left("a", 1_000_000); left != 900_000 {
+	if left := s.r.ledger.Usage("a").Within(1_000_000).Left; left != 900_000 {
 		t.Errorf("%d octets are left of the day", left)
 	}
 	if _, _, held := s.links.Holder(DefaultLink); held {

@@ -55,15 +55,20 @@ type counts struct {
 	ignored  [stream.Reasons]metric.Series
 	told     [stream.Reasons]uint64 // of ignored, so far
 	now      [2]metric.Series       // sessions, connections
+	saved    metric.Series          // nil: nothing is to be saved
 	sessions int
 	total    Status
 }
 
-// publishEvery is how fresh gauges and counts of packets are.
-const publishEvery = time.Second
+const (
+	// publishEvery is how fresh gauges and counts of packets are.
+	publishEvery = time.Second
+	// saveEvery is how often it is tried again to save the ledger.
+	saveEvery = 10 * time.Second
+)
 
 // open begins to publish; closeAll ends it.
-func (c *counts) open(sink metric.Sink) (closeAll func()) {
+func (c *counts) open(sink metric.Sink, saves bool) (closeAll func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sink = sink
@@ -83,6 +88,9 @@ func (c *counts) open(sink metric.Sink) (closeAll func()) {
 	c.now = [2]metric.Series{sink.Series(metric.ResponderSessions), sink.Series(metric.ResponderConnections)}
 	c.now[0].Set(0)
 	c.now[1].Set(0)
+	if saves {
+		c.saved = sink.Series(metric.BudgetSaved, "tokens")
+	}
 	return c.close
 }
 
@@ -100,7 +108,10 @@ func (c *counts) close() {
 	for _, s := range c.now {
 		s.Close()
 	}
-	c.sink, c.results, c.reasons, c.octets = nil, nil, nil, nil
+	if c.saved != nil {
+		c.saved.Close()
+	}
+	c.sink, c.results, c.reasons, c.octets, c.saved = nil, nil, nil, nil, nil
 }
 
 func (c *counts) add(series map[string]metric.Series, word string) {
@@ -175,15 +186,20 @@ func (c *counts) status() Status {
 
 // publish keeps the gauges and the counts of packets fresh.
 func (r *Responder) publish(ctx context.Context) {
-	again := time.NewTicker(publishEvery)
+	again, saving := time.NewTicker(publishEvery), time.NewTicker(saveEvery)
 	defer again.Stop()
+	defer saving.Stop()
 	for {
+		r.counts.tell(r.discarded(), r.gate.connections(), r.ledger.Saved())
 		select {
 		case <-ctx.Done():
 			return
 		case <-again.C:
+		case <-saving.C:
+			if r.ledger.Saved() != nil {
+				_ = r.ledger.Save() // Saved tells
+			}
 		}
-		r.counts.tell(r.discarded(), r.gate.connections())
 	}
 }
 
@@ -200,7 +216,7 @@ func (r *Responder) discarded() (sum [stream.Reasons]uint64) {
 }
 
 // tell publishes what others count.
-func (c *counts) tell(ignored [stream.Reasons]uint64, connections int) {
+func (c *counts) tell(ignored [stream.Reasons]uint64, connections int, unsaved error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sink == nil {
@@ -215,5 +231,11 @@ func (c *counts) tell(ignored [stream.Reasons]uint64, connections int) {
 		}
 		c.now[0].Set(float64(c.sessions))
 		c.now[1].Set(float64(connections))
+		if c.saved != nil {
+			c.saved.Set(1)
+			if unsaved != nil {
+				c.saved.Set(0)
+			}
+		}
 	})
 }

@@ -33,6 +33,31 @@ func (e *BudgetError) Error() string {
 		e.Link, e.Left, e.Need, e.Renewed.Format(time.RFC3339))
 }
 
+// Within is u as it is under another limit; 0: none.
+func (u Usage) Within(limit int64) Usage {
+	u.Limit, u.Left = limit, math.MaxInt64
+	if limit > 0 {
+		u.Left = max(0, limit-add(u.Used, u.Reserved))
+	}
+	return u
+}
+
+// UnsavedError says that what a run would use cannot be saved: after a restart the budget
+// would not know of it.
+type UnsavedError struct {
+	Link string
+	// Err is what the state file's reading or writing has met.
+	Err error
+}
+
+// Error says what is to be mended.
+func (e *UnsavedError) Error() string {
+	return fmt.Sprintf("sched: the data budget of link %s cannot be saved: %v; the state file must be readable and writable", e.Link, e.Err)
+}
+
+// Unwrap is the cause.
+func (e *UnsavedError) Unwrap() error { return e.Err }
+
 // Reservation is a part of a budget that is set aside for one run.
 type Reservation struct {
 	links *Links
@@ -50,14 +75,11 @@ func (l *Links) Usage(link string) Usage {
 
 // usage of a link; mu is held.
 func (l *Links) usage(name string) Usage {
-	u := Usage{Used: l.today().Used[name], Left: math.MaxInt64}
+	u, limit := Usage{Used: l.today().Used[name]}, int64(0)
 	if k := l.links[name]; k != nil {
-		u.Limit, u.Reserved = k.limit, k.reserved
+		limit, u.Reserved = k.limit, k.reserved
 	}
-	if u.Limit > 0 {
-		u.Left = max(0, u.Limit-add(u.Used, u.Reserved))
-	}
-	return u
+	return u.Within(limit)
 }
 
 // add is a sum that stops at the largest number.
@@ -69,16 +91,26 @@ func add(a, b int64) int64 {
 }
 
 // Reserve sets bytes of link's budget aside, the most that a run can move, before
-// it begins. The error is a *BudgetError if they are not left. Every reservation
+// it begins. The error is a *BudgetError if they are not left, and an *UnsavedError if
+// the link has a budget and the state file cannot be written. Every reservation
 // must be settled. Until then it counts as used in the state file: of a run that a
 // crash has cut nobody knows what it has moved.
 func (l *Links) Reserve(link string, bytes int64) (*Reservation, error) {
+	return l.ReserveWithin(link, l.Usage(link).Limit, bytes)
+}
+
+// ReserveWithin is Reserve under a limit that the caller knows; 0: none.
+func (l *Links) ReserveWithin(link string, limit, bytes int64) (*Reservation, error) {
 	if bytes < 0 {
 		return nil, fmt.Errorf("sched: %d octets of link %s cannot be set aside; it must not be negative", bytes, link)
 	}
+	if limit > 0 && l.Saved() != nil {
+		if err := l.Save(); err != nil { // what was used may not even be known
+			return nil, &UnsavedError{Link: link, Err: err}
+		}
+	}
 	l.mu.Lock()
-	u := l.usage(link)
-	if u.Limit > 0 && bytes > u.Left {
+	if u := l.usage(link).Within(limit); bytes > u.Left {
 		renewed := nextMidnight(l.now())
 		l.mu.Unlock()
 		return nil, &BudgetError{Link: link, Left: u.Left, Need: bytes, Renewed: renewed}
@@ -86,8 +118,12 @@ func (l *Links) Reserve(link string, bytes int64) (*Reservation, error) {
 	k := l.link(link)
 	k.reserved = add(k.reserved, bytes)
 	l.mu.Unlock()
-	l.save()
-	return &Reservation{links: l, link: link, bytes: bytes}, nil
+	r := &Reservation{links: l, link: link, bytes: bytes}
+	if err := l.Save(); err != nil && limit > 0 {
+		r.end(0)
+		return nil, &UnsavedError{Link: link, Err: err}
+	}
+	return r, nil
 }
 
 // Settle ends the reservation: used octets were moved in truth, which may be more
@@ -95,14 +131,18 @@ func (l *Links) Reserve(link string, bytes int64) (*Reservation, error) {
 // stays set aside in the new day until then, so that neither day's budget is
 // overrun. Settling again does nothing, nor does settling nil.
 func (r *Reservation) Settle(used int64) {
-	if r == nil {
-		return
+	if r != nil && r.end(used) {
+		_ = r.links.Save() // what was set aside is saved already, and Saved tells
 	}
+}
+
+// end counts it in memory; false: it has ended before.
+func (r *Reservation) end(used int64) bool {
 	l := r.links
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if r.done {
-		l.mu.Unlock()
-		return
+		return false
 	}
 	r.done = true
 	today, k := l.today(), l.link(r.link)
@@ -111,6 +151,5 @@ func (r *Reservation) Settle(used int64) {
 	}
 	k.reserved = max(0, k.reserved-r.bytes)
 	l.forget(r.link)
-	l.mu.Unlock()
-	l.save()
+	return true
 }

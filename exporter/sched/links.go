@@ -42,13 +42,14 @@ type Links struct {
 	now func() time.Time
 	log *slog.Logger
 
-	saving  sync.Mutex // one writer of the file; taken before mu
-	saveErr string     // the last, so that it is told once; guarded by saving
+	saving sync.Mutex // one writer of the file; taken before mu
+	loaded bool       // what the file knew has been taken over; guarded by saving
 
-	mu    sync.Mutex
-	file  string
-	links map[string]*link
-	book  book
+	mu      sync.Mutex
+	file    string
+	unsaved error // why it was not written; nil: it was
+	links   map[string]*link
+	book    book
 }
 
 // link is one link's state of now; what it has used is in the book.
@@ -63,8 +64,9 @@ type link struct {
 }
 
 // NewLinks makes links and reads the state file. An error says that the options
-// make no sense. A state file that cannot be read or is damaged is no error: it is
-// logged, and the day begins anew.
+// make no sense. A state file that is damaged is no error: it is logged, and the day
+// begins anew. Nor is one that cannot be read or written: it is logged, and no budget is
+// given out until it can be.
 func NewLinks(o LinksOptions) (*Links, error) {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -16,7 +16,7 @@ import (
 // stateVersion is that of the file's format, maxStateBytes more than it can grow to.
 const (
 	stateVersion  = 1
-	maxStateBytes = 4 << 20
+	maxStateBytes = 16 << 20
 )
 
 // fileState is the file's content.
@@ -27,34 +27,39 @@ type fileState struct {
 
 // SetStateFile keeps the days' usage in another file; empty: nowhere. If that file
 // has more of a day than is known, it is believed. The directory is made if need
-// be. What goes wrong is logged and stops nothing.
+// be. What goes wrong is logged, and no budget is given out until it is mended.
 func (l *Links) SetStateFile(name string) {
 	l.saving.Lock()
 	l.mu.Lock()
 	same := l.file == name
 	l.file = name
 	l.mu.Unlock()
-	if same || name == "" {
-		l.saving.Unlock()
-		return
+	l.loaded = l.loaded && same
+	l.saving.Unlock()
+	if !same {
+		_ = l.Save() // Saved tells
 	}
+}
+
+// load takes over what a file knows; saving is held. A damaged one knows nothing, which
+// is logged.
+func (l *Links) load(name string) error {
 	kept, err := readState(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case err == nil, errors.Is(err, fs.ErrNotExist):
 	case errors.Is(err, errDamaged):
 		// Kept aside for whoever wants to know; if that fails, it is overwritten.
 		_ = os.Rename(name, name+".damaged")
 		l.log.Error("What heavy tests have used today is not known, the file is damaged; their budgets begin anew", "file", name, "err", err)
-	case err != nil:
-		l.log.Error("What heavy tests have used today is not known, the file cannot be read; their budgets begin anew", "file", name, "err", err)
+	default:
+		return err
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	known := l.book
 	l.book = kept
 	l.book.add(known)
-	l.mu.Unlock()
-	l.saving.Unlock()
-	l.save()
+	return nil
 }
 
 var errDamaged = errors.New("sched: damaged state file")
@@ -102,35 +107,55 @@ func parseState(content []byte) (book, error) {
 	return book{days: s.Days}, nil
 }
 
-// save writes the file, if there is to be one. A failure is logged when it begins
-// and when it ends.
-func (l *Links) save() {
+// Save writes the state file, if there is to be one, as each reservation and each
+// settlement does; calling it again is of use where it has failed. A failure is logged
+// when it begins and when it ends.
+func (l *Links) Save() error {
 	l.saving.Lock()
 	defer l.saving.Unlock()
 	l.mu.Lock()
-	name, content, err := l.file, []byte(nil), error(nil)
-	if name != "" {
-		content, err = l.content()
-	}
+	name, before := l.file, l.unsaved
 	l.mu.Unlock()
-	if name == "" {
-		return
+	var err error
+	if name != "" {
+		err = l.store(name)
 	}
-	if err == nil {
-		err = replaceFile(name, content)
-	}
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	switch text {
-	case l.saveErr:
-	case "":
+	switch {
+	case name == "":
+	case err == nil && before != nil:
 		l.log.Info("What heavy tests have used today is kept again", "file", name)
-	default:
-		l.log.Error("What heavy tests have used today is not kept: after a restart their budgets begin anew", "file", name, "err", err)
+	case err != nil && before == nil:
+		l.log.Error("What heavy tests use today is not kept, and what has a budget is refused", "file", name, "err", err)
 	}
-	l.saveErr = text
+	l.mu.Lock()
+	l.unsaved = err
+	l.mu.Unlock()
+	return err
+}
+
+// Saved is why what the days have used is not in the state file; nil: it is, or there is
+// to be none.
+func (l *Links) Saved() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unsaved
+}
+
+// store brings the file and what is known together; saving is held.
+func (l *Links) store(name string) error {
+	if !l.loaded {
+		if err := l.load(name); err != nil {
+			return err
+		}
+		l.loaded = true
+	}
+	l.mu.Lock()
+	content, err := l.content()
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return replaceFile(name, content)
 }
 
 // content is the file's, with what is set aside as used; mu is held.

@@ -96,29 +96,84 @@ func TestDamagedFileIsToldKeptAsideAndStopsNothing(t *testing.T) {
 	}
 }
 
-func TestFileThatCannotBeWrittenIsToldOnce(t *testing.T) {
+func TestBudgetIsRefusedWhileItCannotBeSaved(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	dir := filepath.Join(t.TempDir(), "state")
-	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file where a directory must be
+	file := filepath.Join(dir, "links.json")
+	l, log := stored(t, file, clock)
+	spend(t, l, 100)
+	running, err := l.Reserve("uplink", 300)
+	if err != nil {
 		t.Fatal(err)
 	}
-	l, log := stored(t, filepath.Join(dir, "links.json"), clock)
+	mend := spoil(t, dir)
+	running.Settle(200) // was set aside with its most: the file knows more than was used
 	for range 3 {
-		spend(t, l, 100)
+		var unsaved *UnsavedError
+		if _, err := l.Reserve("uplink", 100); !errors.As(err, &unsaved) || unsaved.Link != "uplink" {
+			t.Fatalf("a budget that cannot be saved was given out: %v", err)
+		}
+		if r, err := l.Reserve("free", 100); err != nil {
+			t.Errorf("a link without a budget: %v", err)
+		} else {
+			r.Settle(100)
+		}
+	}
+	if l.Saved() == nil {
+		t.Error("all is said to be saved")
 	}
 	wantUsage(t, l, Usage{Limit: 1000, Used: 300, Left: 700})
+	again, _ := stored(t, file, clock) // a restart while it lasts: nothing is known, and nothing given out
+	if _, err := again.Reserve("uplink", 1); !errors.As(err, new(*UnsavedError)) {
+		t.Errorf("after a restart: %v", err)
+	}
 	if n := strings.Count(log.String(), "is not kept"); n != 1 {
 		t.Errorf("told %d times:\n%s", n, log)
 	}
-	if err := os.Remove(dir); err != nil {
+	mend()
+	if err := again.Save(); err != nil {
 		t.Fatal(err)
 	}
+	wantUsage(t, again, Usage{Limit: 1000, Used: 400, Left: 600})
 	spend(t, l, 100)
-	if !strings.Contains(log.String(), "is kept again") {
-		t.Errorf("log says %s", log)
+	if !strings.Contains(log.String(), "is kept again") || l.Saved() != nil {
+		t.Errorf("%v, log says %s", l.Saved(), log)
 	}
-	l, _ = stored(t, filepath.Join(dir, "links.json"), clock)
-	wantUsage(t, l, Usage{Limit: 1000, Used: 400, Left: 600})
+}
+
+// spoil puts a file in the place of a directory, which stops root, too.
+func spoil(t *testing.T, dir string) (mend func()) {
+	t.Helper()
+	aside := dir + ".aside"
+	if err := errors.Join(os.Rename(dir, aside), os.WriteFile(dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(os.Remove(dir), os.Rename(aside, dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFileThatCannotBeReadIsNotOverwritten(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	file := filepath.Join(t.TempDir(), "links.json")
+	l, _ := stored(t, file, clock)
+	spend(t, l, 900)
+	aside := file + ".aside"
+	if err := errors.Join(os.Rename(file, aside), os.Mkdir(file, 0o700)); err != nil { // reading a directory fails
+		t.Fatal(err)
+	}
+	l, _ = stored(t, file, clock)
+	if _, err := l.Reserve("uplink", 1); !errors.As(err, new(*UnsavedError)) {
+		t.Errorf("%v: what has been used is not known", err)
+	}
+	if err := errors.Join(os.Remove(file), os.Rename(aside, file)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Reserve("uplink", 101); !errors.As(err, new(*BudgetError)) {
+		t.Errorf("%v: 100 are left", err)
+	}
 }
 
 func TestMovedStateFileIsBelievedIfItHasMore(t *testing.T) {

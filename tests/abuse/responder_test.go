@@ -262,7 +262,7 @@ type span struct{ first, last instant.Time }
 
 func TestTwoClientsNeverOverlapOnALink(t *testing.T) {
 	const runs = 6
-	f := startResponder(t, control.Limits{})
+	f := startResponder(t, control.Limits{Sessions: 4}) // the one before is over a moment after its client
 	var busy atomic.Int64
 	var spans [2][]span
 	var clients sync.WaitGroup

@@ -50,7 +50,11 @@ func (s *site) agentOn(t *testing.T, host *lab.Host, config string, more ...stri
 	}}
 	t.Cleanup(a.http.CloseIdleConnections)
 	a.configure(t, config)
-	a.process = start(t, host, append([]string{"agent", "--config.file=" + a.config}, append(args, more...)...)...)
+	args = append([]string{binary, "agent", "--config.file=" + a.config}, append(args, more...)...)
+	if s.disk != nil {
+		args = append([]string{"nsenter", "--mount=" + s.disk.mounts()}, args...)
+	}
+	a.process = launch(t, host.Command(args[0], args[1:]...))
 	eventually(t, "the agent serves", func() bool {
 		select {
 		case <-a.done:

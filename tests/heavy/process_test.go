@@ -47,7 +47,13 @@ func (b *buffer) String() string {
 // start runs the program on a host. It is killed when the test ends, or this process does.
 func start(t *testing.T, host *lab.Host, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: host.Command(binary, args...), done: make(chan struct{})}
+	return launch(t, host.Command(binary, args...))
+}
+
+// launch is start of any program.
+func launch(t *testing.T, c *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: c, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)

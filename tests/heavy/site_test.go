@@ -29,6 +29,7 @@ type site struct {
 	tokensFile string
 	pin        string
 	responder  *process
+	disk       *disk // of the agents' state directory; nil: the host's
 }
 
 func overSlow() lab.Options { return lab.Options{Profile: slow()} }

@@ -146,8 +146,8 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 		metric.Path:      {"a-to-b", ""},
 		"leap_status":    {"normal", "insert_second", "delete_second", "unsynchronised"},
 		"reflector":      {"oneway", "stateful", "stateless", "unknown"},
-		// Of what a clock follows, and of what calibration found.
-		"kind": {"pps", "nmea", "ptp", "ntp", "local", "other", "systematic", "random"},
+		// Of budgets, of what a clock follows, and of what calibration found.
+		"kind": {"links", "tokens", "pps", "nmea", "ptp", "ntp", "local", "other", "systematic", "random"},
 	}
 	for _, m := range voice.Models() {
 		sets[metric.ModelL] = append(sets[metric.ModelL], m.Name)
@@ -161,7 +161,7 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	for _, r := range sample.Reasons() {
 		sets[metric.ReasonL] = append(sets[metric.ReasonL], r.String())
 	}
-	sets[metric.ReasonL] = append(sets[metric.ReasonL], heavy.ReasonBudget)
+	sets[metric.ReasonL] = append(sets[metric.ReasonL], heavy.ReasonBudget, heavy.ReasonUnsaved)
 	for _, r := range []heavy.Result{heavy.Completed, heavy.Incomplete, heavy.Refused, heavy.Failed, heavy.Skipped} {
 		sets[metric.ResultL] = append(sets[metric.ResultL], string(r))
 	}

@@ -19,8 +19,8 @@ own that only the agent's user can read (token_file). Its hash goes to the respo
 what the token may use; the responder reads that file again when it changes. To revoke a
 token, take its line out.
 
-Limits count UDP payload. Without --rate, --duration, --sessions or --per-day there is
-no limit of that kind.
+Limits count UDP payload. Without --rate, --duration or --per-day there is no limit of
+that kind; without --sessions, two sessions at one time.
 
 Examples:
   oneway token new --file /etc/oneway/tokens --name berlin --out berlin.token
@@ -40,7 +40,7 @@ func tokenCommand(app *kingpin.Application) {
 	cmd.Flag("name", "Name of the client, for logs and metrics.").Required().StringVar(&f.name)
 	cmd.Flag("rate", "Most bits a second in one direction, such as 20Mbit.").PlaceHolder("RATE").StringVar(&f.rate)
 	cmd.Flag("duration", "Longest stream, 1s to 1h.").PlaceHolder("DURATION").StringVar(&f.duration)
-	cmd.Flag("sessions", "Most sessions at one time.").PlaceHolder("N").StringVar(&f.sessions)
+	cmd.Flag("sessions", "Most sessions at one time; without it, 2.").PlaceHolder("N").StringVar(&f.sessions)
 	cmd.Flag("per-day", "Most data a day, both directions, such as 10GB.").PlaceHolder("BYTES").StringVar(&f.perDay)
 	cmd.Action(action(func() error { return f.run(os.Stdout) }))
 }
