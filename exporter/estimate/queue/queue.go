@@ -63,15 +63,16 @@ type Options struct {
 const (
 	// DefaultSkip is that of Options.
 	DefaultSkip = 5 * time.Second
-	// First is how long the first seconds are that are shown in fine bins, MaxBins how many bins a
-	// series has at the most.
-	First   = 3 * time.Second
+	// First is how long the first seconds are that are shown in fine bins.
+	First = 3 * time.Second
+	// MaxBins is how many bins a series has at the most.
 	MaxBins = 60
 )
 
 // State is what the load met.
 type State uint8
 
+// The states.
 const (
 	// Unknown: it cannot be told; the zero value.
 	Unknown State = iota

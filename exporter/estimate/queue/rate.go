@@ -71,9 +71,6 @@ func (r *run) rate(res *Result, w part) {
 	}
 	width := w.length() / time.Duration(n)
 	bins := r.rates(w.from, width, n)
-	if some := r.without(slices.Clone(bins), w, width); len(some) > 0 {
-		bins = some
-	}
 	slices.Sort(bins)
 	// A second's ends are off by what shifts an arrival, and by a packet.
 	off := order.Quantile(bins, 0.5)*seconds(2*r.o.StampError+r.held)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
@@ -90,12 +87,23 @@ func (r *run) rate(res *Result, w part) {
 }
 
 // rates are at which octets arrived in each of n parts, a packet counted evenly over the time since
-// the one before it: so a part is not off by a packet.
-func (r *run) rates(from, width time.Duration, n int) []float64 {
+// the one before it: so a part is not off by a packet. Parts in which the sender paused are left out, unless
+// all are: what came through in them says nothing of the link. What waited before a pause arrives in it.
+func (r *run) rates(begin, width time.Duration, n int) []float64 {
 	all := make([]float64, max(n, 0))
 	for k := range all {
+		from := begin + time.Duration(k)*width
 		all[k] = r.rateOf(part{from, from + width})
-		from += width
+	}
+	some := slices.Clone(all)
+	for i := 1; i < len(r.load); i++ {
+		from, to := r.elapsed(r.load[i-1].Sent), r.elapsed(r.load[i].Sent)
+		for k := max(int((from-begin)/width), 0); to-from > r.stood && k <= int((to-begin+width/4)/width) && k < n; k++ {
+			some[k] = math.NaN()
+		}
+	}
+	if some = slices.DeleteFunc(some, math.IsNaN); len(some) > 0 {
+		return some
 	}
 	return all
 }
@@ -106,21 +114,5 @@ func (r *run) throughput(w part) float64 {
 	if first < w.from {
 		first += time.Second
 	}
-	bins := r.rates(first, time.Second, int((w.to-first)/time.Second))
-	if some := r.without(slices.Clone(bins), part{first, w.to}, time.Second); len(some) > 0 {
-		bins = some
-	}
-	return order.Median(order.Sorted(bins))
-}
-
-// without leaves out the bins in which the sender paused: what came through in them says nothing of
-// the link. What waited before the pause arrives in it.
-func (r *run) without(bins []float64, w part, width time.Duration) []float64 {
-	for i := 1; i < len(r.load); i++ {
-		from, to := r.elapsed(r.load[i-1].Sent), r.elapsed(r.load[i].Sent)
-		for k := max(int((from-w.from)/width), 0); to-from > r.stood && k <= int((to-w.from+width/4)/width) && k < len(bins); k++ {
-			bins[k] = math.NaN()
-		}
-	}
-	return slices.DeleteFunc(bins, math.IsNaN)
+	return order.Median(order.Sorted(r.rates(first, time.Second, int((w.to-first)/time.Second))))
 }
