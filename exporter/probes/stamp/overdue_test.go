@@ -92,7 +92,7 @@ func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 				return 0, false
 			}
 			if out.IsZero() {
-				out = time.Now().Add(900 * time.Millisecond)
+				out = time.Now().Add(2200 * time.Millisecond)
 			}
 			copied := append([]byte(nil), payload...)
 			p := carrier.Load()
@@ -110,7 +110,7 @@ func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 		})
 		carrier.Store(p)
 		o := quick()
-		o.Interval, o.LossTimeout = 4*time.Millisecond, 300*time.Millisecond
+		o.Interval, o.LossTimeout = 4*time.Millisecond, time.Second // a busy host may take some of it
 		r := b.to(p.addr).measure(t, o, 500)
 		got := []DirectionReport{r.Forward, r.Reverse}[dir]
 		// one run of 100 in 500
