@@ -1,17 +1,14 @@
 package abuse
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,29 +28,10 @@ type spoofed struct {
 	net     *lab.Lab
 	binary  string
 	process *exec.Cmd
-	said    lockedBuffer
-	log     lockedBuffer
+	said    said
+	log     said
 	frames  *frames
 	spoofs  uint32 // addresses so far
-}
-
-// lockedBuffer is what a process has said so far.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write is io.Writer.
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // spoofedPort is the reflector's.
@@ -62,10 +40,7 @@ const spoofedPort = 8620
 // startSpoofed starts the reflector with further arguments and variables of its environment.
 func startSpoofed(t *testing.T, environment []string, args ...string) *spoofed {
 	t.Helper()
-	s := &spoofed{t: t, net: lab.Start(t, lab.Options{}), binary: filepath.Join(t.TempDir(), "oneway")}
-	if out, err := exec.Command("go", "build", "-o", s.binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	s := &spoofed{t: t, net: lab.Start(t, lab.Options{}), binary: buildProgram(t)}
 	s.check(s.net.Server.Do(func() error { return routeAll("lan0", s.net.Client.LAN4) }))
 	s.check(s.net.Client.Do(func() (err error) {
 		s.frames, err = newFrames("lan0", s.net.Server.LAN4)
@@ -105,7 +80,7 @@ func (s *spoofed) startProbe(count int) *exec.Cmd {
 	s.t.Helper()
 	cmd := s.net.Client.Command(s.binary, "probe", "--json", "--clock=none", "--timeout=1s", "--interval=10ms",
 		fmt.Sprintf("--count=%d", count), netip.AddrPortFrom(s.net.Server.LAN4, spoofedPort).String())
-	cmd.Stdout, cmd.Stderr = &lockedBuffer{}, &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = &said{}, &said{}
 	s.check(cmd.Start())
 	return cmd
 }
@@ -137,7 +112,7 @@ func (s *spoofed) waitProbe(cmd *exec.Cmd) (r stamp.Report) {
 	if err := cmd.Wait(); err != nil {
 		s.t.Fatalf("oneway probe: %v\n%v", err, cmd.Stderr)
 	}
-	s.check(json.Unmarshal([]byte(cmd.Stdout.(*lockedBuffer).String()), &r))
+	s.check(json.Unmarshal([]byte(cmd.Stdout.(*said).String()), &r))
 	return r
 }
 
