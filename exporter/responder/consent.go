@@ -47,9 +47,9 @@ func (c *consent) Given() bool {
 	if c.s.refused.Load() >= refusals {
 		return false
 	}
-	silent, bears := c.silence()
-	gone := time.Duration(c.unreachable.Load())
-	return silent <= bears && (gone == 0 || sched.Now()-silent > gone)
+	gone, now := time.Duration(c.unreachable.Load()), sched.Now()
+	silent, bears := c.silence(now)
+	return silent <= bears && (gone == 0 || now-silent > gone)
 }
 
 // Unreachable is stream.Consent's. A closed port is one until a hello comes, all else may pass
@@ -64,12 +64,12 @@ func (c *consent) Unreachable(err syscall.Errno) {
 	}
 }
 
-// silence is for how long nothing has been heard that is consent, and for how long that may last.
-func (c *consent) silence() (silent, bears time.Duration) {
+// silence is for how long before now nothing has been heard that is consent, and for how long that may last.
+func (c *consent) silence(now time.Duration) (silent, bears time.Duration) {
 	if c.s.hellos.Load() >= c.before+2 {
-		return c.s.unheard(), consentLasts
+		return c.s.unheard(now), consentLasts
 	}
-	return c.s.silent(), c.quiet
+	return c.s.silent(now), c.quiet
 }
 
 // ended says why the stream that waited for consent is over.
@@ -78,7 +78,7 @@ func (c *consent) ended() error {
 	if c.s.refused.Load() >= refusals {
 		return fmt.Errorf("%v receives no more: its host says that the port is closed", to)
 	}
-	silent, _ := c.silence()
+	silent, _ := c.silence(sched.Now())
 	return fmt.Errorf("%v receives no more: nothing was heard for %v", to, silent.Round(time.Second))
 }
 
@@ -88,9 +88,9 @@ func (s *session) heardFrom() {
 	s.refused.Store(0)
 }
 
-// unheard is how long ago the proved address was heard, at the most.
-func (s *session) unheard() time.Duration {
-	ago := sched.Now() - time.Duration(s.hello.Load())
+// unheard is how long before now the proved address was heard, at the most.
+func (s *session) unheard(now time.Duration) time.Duration {
+	ago := now - time.Duration(s.hello.Load())
 	if ago <= consentLasts {
 		return ago
 	}
@@ -100,12 +100,12 @@ func (s *session) unheard() time.Duration {
 	return ago
 }
 
-// silent is how long ago the client was heard at all.
-func (s *session) silent() time.Duration {
+// silent is how long before now the client was heard at all.
+func (s *session) silent(now time.Duration) time.Duration {
 	if s.gated == nil {
 		return 0
 	}
-	return min(s.unheard(), time.Since(time.Unix(0, s.gated.heard.Load())))
+	return min(s.unheard(now), time.Since(time.Unix(0, s.gated.heard.Load())))
 }
 
 // look ends a stream that has waited for consent for too long, and the session whose client has
@@ -127,7 +127,7 @@ func (s *session) look(ctx context.Context, c *consent, cut context.CancelCauseF
 		case paused == 0:
 			paused = now
 		case now-paused < pauseLasts:
-		case s.silent() > pauseLasts:
+		case s.silent(now) > pauseLasts:
 			s.stop(errVanished)
 			return
 		default:

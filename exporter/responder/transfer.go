@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/wait"
 )
@@ -89,7 +90,7 @@ func (s *session) permit(t *control.Transfer) *control.Refusal {
 		return refused(t.ID, control.BadRequest, "the session is not open")
 	case s.to.Load() == nil:
 		return refused(t.ID, control.Unproved, "no address has been proved: say hello to the test port, and show the cookie that comes")
-	case t.Direction == sample.Reverse && s.unheard() > proofLasts:
+	case t.Direction == sample.Reverse && s.unheard(sched.Now()) > proofLasts:
 		return refused(t.ID, control.Unproved, fmt.Sprintf("%v was proved more than %v ago and is silent since: say hello to the test port again, and show the cookie that comes", *s.to.Load(), proofLasts))
 	}
 	if err := t.Check(); err != nil {
