@@ -82,3 +82,23 @@ func TestUseIsCountedWithoutADisk(t *testing.T) {
 		t.Errorf("left %d, want 40", left)
 	}
 }
+
+// Whatever is in the file, no token has used less than nothing, and what it may use is a whole day's at the most.
+func FuzzLedger(f *testing.F) {
+	now := time.Date(2026, 3, 28, 12, 0, 0, 0, time.Local)
+	f.Add([]byte(`{"day":"2026-03-28","bytes":{"a":5,"b":-5}}`))
+	f.Add([]byte(`{"day":"2026-03-27","bytes":{"a":5}}`))
+	f.Add([]byte(`{"bytes":null}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, ledgerFile), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := newLedger(dir, func() time.Time { return now }, noLog)
+		for name, n := range l.used {
+			if left := l.left(name, 1000); n <= 0 || left < 0 || left > 1000 {
+				t.Errorf("%q has used %d, and %d of 1000 is left", name, n, left)
+			}
+		}
+	})
+}
