@@ -14,6 +14,7 @@ DATE      := $(shell git show -s --format=%cI HEAD 2>/dev/null || echo unknown)
 V         := github.com/prometheus/common/version
 LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION) -X $(V).BuildDate=$(DATE)
 FUZZTIME  ?= 20s
+DURATION  ?= 10m
 export CGO_ENABLED ?= 0
 
 .PHONY: help
@@ -36,6 +37,10 @@ test: deps ## every test: unit, system, rules, dashboards; fails on a skip that 
 .PHONY: precision
 precision: deps ## the tests that measure time, on a machine that does nothing else: what is logged elsewhere is asserted
 	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/heavy ./tests/chronyconfig ./exporter/responder ./exporter/probes/train
+
+.PHONY: soak
+soak: deps ## 1,000 paths and heavy tests between two agents, faults by chance for DURATION (10m): conservation, coverage, growth (ONEWAY_SEED=number repeats a run)
+	ONEWAY_SOAK='$(DURATION)' ONEWAY_SEED="$${ONEWAY_SEED:-random}" $(GO) test -count=1 -v -timeout 0 ./tests/soak
 
 .PHONY: links
 links: ## load tests of simulated links of every kind: a table of what is true and what is told (ONEWAY_TRACES=DIR adds recorded ones in mahimahi's format)

@@ -169,3 +169,22 @@ func TestHelperTypesReadAndRefuse(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a probe's options are, they are decoded, or each problem is told with its place.
+func FuzzOptions(f *testing.F) {
+	f.Add("size: 7\ngain: 2\nnames: [a, b]\nbudget: 64KiB\nshare: 5%\nnested: {word: w}\npointer: 3\nsecret_file: k\n")
+	f.Add("nested: {word: [x]}\ninterval: 1h30m\nshare: 1e-3\n")
+	f.Fuzz(func(t *testing.T, yaml string) {
+		text := "paths:\n- name: p\n  peer: h\n  probes:\n      - type: t\n"
+		for line := range strings.Lines(yaml) {
+			text += "        " + line
+		}
+		c, err := Parse("o.yml", []byte(text))
+		if err != nil || len(c.Paths) == 0 || len(c.Paths[0].Probes) == 0 {
+			return
+		}
+		if err := c.Paths[0].Probes[0].Options.Decode(new(sampleOptions)); err != nil && !strings.HasPrefix(err.Error(), "o.yml:") {
+			t.Errorf("%q: %v", yaml, err)
+		}
+	})
+}

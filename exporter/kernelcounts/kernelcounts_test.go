@@ -20,3 +20,15 @@ func TestKernelsCountsAreRead(t *testing.T) {
 		}
 	}
 }
+
+// Files of /proc of another kernel are read without harm.
+func FuzzFiles(f *testing.F) {
+	f.Add([]byte("Udp: InDatagrams InCsumErrors\nUdp: 7 10\n"))
+	f.Add([]byte("Udp6InCsumErrors\t4\n"))
+	f.Add([]byte("0001 0000000a 3\n0002 00000010\n"))
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		snmpValue(b, "Udp:", "InCsumErrors")
+		snmp6Value(b, "Udp6InCsumErrors")
+		softnetDrops(b)
+	})
+}

@@ -20,6 +20,7 @@ import (
 
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
 )
 
 // agent is one on a host of the site.
@@ -54,11 +55,11 @@ func (s *site) agentOn(t *testing.T, host *lab.Host, config string, more ...stri
 	if s.disk != nil {
 		args = append([]string{"nsenter", "--mount=" + s.disk.mounts()}, args...)
 	}
-	a.process = launch(t, host.Command(args[0], args[1:]...))
-	eventually(t, "the agent serves", func() bool {
+	a.process = &process{program.Start(t, host, args[0], args[1:]...)}
+	program.Eventually(t, "the agent serves", func() bool {
 		select {
-		case <-a.done:
-			t.Fatalf("the agent has ended: %s", &a.stderr)
+		case <-a.Done:
+			t.Fatalf("the agent has ended: %s", &a.Stderr)
 		default:
 		}
 		r, err := a.http.Get("http://" + agentAddress + "/-/healthy")
@@ -70,7 +71,7 @@ func (s *site) agentOn(t *testing.T, host *lab.Host, config string, more ...stri
 	})
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the agent: %s", &a.stderr)
+			t.Logf("the agent: %s", &a.Stderr)
 		}
 	})
 	return a
@@ -184,31 +185,31 @@ func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
 	a := s.agent(t, "paths:\n"+s.path("a", load...)+s.path("b", load...))
 	const wanted = 2 // runs of each path
 	var runs map[string]float64
-	eventually(t, fmt.Sprintf("%d runs of both paths", wanted), func() bool {
+	program.Eventually(t, fmt.Sprintf("%d runs of both paths", wanted), func() bool {
 		if n := sum(a.metrics(t, "oneway_test_running")); n > 1 {
 			t.Errorf("%v tests run at once", n)
 		}
 		runs = a.metrics(t, "oneway_probe_runs_total")
 		return sum(runs, `path="a"`, `"completed"`) >= wanted && sum(runs, `path="b"`, `"completed"`) >= wanted
 	})
-	a.signal(t, syscall.SIGTERM) // and maybe a run of it
-	a.wait(t)
+	a.Signal(t, syscall.SIGTERM) // and maybe a run of it
+	a.Wait(t)
 	all := spans(s.drained(t))
 	disjoint(t, all)
-	s.responder.signal(t, syscall.SIGTERM)
-	s.responder.wait(t)
+	s.responder.Signal(t, syscall.SIGTERM)
+	s.responder.Wait(t)
 	// One that was ended before its first packet has been a session of the responder's, too.
-	said, unsent := s.responder.stdout.String(), strings.Count(a.stderr.String(), "result=skipped reason=stopped")
+	said, unsent := s.responder.Stdout.String(), strings.Count(a.Stderr.String(), "result=skipped reason=stopped")
 	if !strings.Contains(said, fmt.Sprintf("\n%d sessions, ", len(all))) && !strings.Contains(said, fmt.Sprintf("\n%d sessions, ", len(all)+unsent)) {
 		t.Errorf("%d sessions were on the link, %d ended before; the responder: %s", len(all), unsent, said)
 	}
 	t.Logf("counted: %v", runs)
 	// One more may have begun since the scrape, and then was ended.
-	if n := len(all) - int(sum(runs, `"completed"`)); n != strings.Count(a.stderr.String(), "result=incomplete reason=stopped") {
+	if n := len(all) - int(sum(runs, `"completed"`)); n != strings.Count(a.Stderr.String(), "result=incomplete reason=stopped") {
 		t.Errorf("%d sessions were on the link, and %v are counted", len(all), runs)
 	}
 	for _, p := range []string{"a", "b"} {
-		logged := strings.Count(a.stderr.String(), `msg="Run completed" path=`+p+" ")
+		logged := strings.Count(a.Stderr.String(), `msg="Run completed" path=`+p+" ")
 		if counted := sum(runs, `path="`+p+`"`, `"completed"`); int(counted) != logged {
 			t.Errorf("path %s: %v runs are counted, %d were logged", p, counted, logged)
 		}
@@ -230,8 +231,8 @@ func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
 	for i, h := range hosts {
 		responders[i] = fmt.Sprintf("responder: {listen: [%q], tokens_file: tokens, link: uplink}\n", netip.AddrPortFrom(h.Addr4, port))
 		agents[i] = s.agentOn(t, h, responders[i])
-		eventually(t, "the responder's pin", func() bool {
-			_, rest, ok := strings.Cut(agents[i].stderr.String(), "pin=")
+		program.Eventually(t, "the responder's pin", func() bool {
+			_, rest, ok := strings.Cut(agents[i].Stderr.String(), "pin=")
 			pins[i], _, _ = strings.Cut(rest, "\n")
 			pins[i], _, _ = strings.Cut(pins[i], " ")
 			return ok
@@ -243,7 +244,7 @@ func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
 		a.reload(t)
 	}
 	for _, a := range agents {
-		eventually(t, "two runs of each agent", func() bool {
+		program.Eventually(t, "two runs of each agent", func() bool {
 			return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) >= 2
 		})
 	}
@@ -256,8 +257,8 @@ func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
 		}
 	}
 	for _, a := range agents { // not before: the other may have a run to come
-		a.signal(t, syscall.SIGTERM)
-		a.wait(t)
+		a.Signal(t, syscall.SIGTERM)
+		a.Wait(t)
 	}
 	disjoint(t, spans(s.drained(t)))
 }
@@ -273,20 +274,20 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	s.underLoad(t, a.process)
 	a.configure(t, before+`  - {name: other, peer: "127.0.0.1:862", probes: [{type: stamp}]}`+"\n")
 	a.reload(t)
-	eventually(t, "the run completes", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 })
+	program.Eventually(t, "the run completes", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 })
 	// On a busy machine the next may have begun by now; none was cut short.
 	if runs := a.metrics(t, "oneway_probe_runs_total"); sum(runs) != sum(runs, `"completed"`)+sum(runs, `"overrun"`) {
 		t.Errorf("%v runs are counted, want those alone that completed", runs)
 	}
 
 	c, _ := s.network.Counts(sample.Reverse)
-	eventually(t, "the next run", func() bool {
+	program.Eventually(t, "the next run", func() bool {
 		now, _ := s.network.Counts(sample.Reverse)
 		return now.Entered > c.Entered+1000
 	})
 	a.configure(t, "paths:\n"+s.path("p", append(load, "rate: {reverse: 12Mbit}")...))
 	changed := a.reload(t)
-	eventually(t, "the first run of the new configuration", func() bool {
+	program.Eventually(t, "the first run of the new configuration", func() bool {
 		return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 && len(a.runs(t)) == 3
 	})
 	all := spans(s.drained(t))
@@ -310,7 +311,7 @@ func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
 	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "damaging", Forward: link, Reverse: link}, SpareOthers: true})
 	// Small packets, so that some are hit in the header.
 	a := s.agent(t, "paths:\n"+s.path("p", "no_checksum: true", "duration: 2s", "packet_bytes: 200", "rate: {forward: 1Mbit, reverse: 1Mbit}"))
-	eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total")) > 0 })
+	program.Eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total")) > 0 })
 	s.drained(t)
 	damaged := a.metrics(t, "oneway_packets_damaged_total")
 	t.Logf("damaged: %v", damaged)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
 )
 
 // disk is a file system of a few blocks, in a mount namespace of its own that a process
@@ -27,23 +28,23 @@ func newDisk(t *testing.T, host *lab.Host, dir string) *disk {
 		t.Fatal(err)
 	}
 	d := &disk{dir: dir}
-	d.process = launch(t, host.Command("unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=64k tmpfs "$0" && echo mounted && exec sleep 600`, dir))
-	eventually(t, "the disk is mounted", func() bool {
+	d.process = &process{program.Start(t, host, "unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=64k tmpfs "$0" && echo mounted && exec sleep 600`, dir)}
+	program.Eventually(t, "the disk is mounted", func() bool {
 		select {
-		case <-d.done:
-			t.Fatalf("no disk: %s", &d.stderr)
+		case <-d.Done:
+			t.Fatalf("no disk: %s", &d.Stderr)
 		default:
 		}
-		return d.stdout.String() != ""
+		return d.Stdout.String() != ""
 	})
 	return d
 }
 
-func (d *disk) mounts() string { return fmt.Sprintf("/proc/%d/ns/mnt", d.cmd.Process.Pid) }
+func (d *disk) mounts() string { return fmt.Sprintf("/proc/%d/ns/mnt", d.Cmd.Process.Pid) }
 
 // others is the path of a file that others have on it, from here.
 func (d *disk) others() string {
-	return fmt.Sprintf("/proc/%d/root%s", d.cmd.Process.Pid, filepath.Join(d.dir, "others"))
+	return fmt.Sprintf("/proc/%d/root%s", d.Cmd.Process.Pid, filepath.Join(d.dir, "others"))
 }
 
 // fill leaves no block free.
@@ -76,7 +77,7 @@ func TestBudgetOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 
 	begin := func() *agent { // it serves before it has put its configuration in force
 		a := s.agent(t, config)
-		eventually(t, "budgets are told", func() bool { return len(a.metrics(t, "oneway_data_budget_used_bytes")) > 0 })
+		program.Eventually(t, "budgets are told", func() bool { return len(a.metrics(t, "oneway_data_budget_used_bytes")) > 0 })
 		return a
 	}
 
@@ -84,9 +85,9 @@ func TestBudgetOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 	if n := saved(a); n != 1 {
 		t.Errorf("on a disk with room the budget is saved: %v", n)
 	}
-	eventually(t, "a run", func() bool { return runs(a, `"completed"`) == 1 && used(a) > 0 })
+	program.Eventually(t, "a run", func() bool { return runs(a, `"completed"`) == 1 && used(a) > 0 })
 	first := used(a)
-	a.kill(t)
+	a.Kill(t)
 
 	s.disk.fill(t)
 	sent := len(s.drained(t))
@@ -94,7 +95,7 @@ func TestBudgetOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 	if got := used(a); got < first {
 		t.Errorf("after a restart on a full disk %v octets of the day are known, %v were used", got, first)
 	}
-	eventually(t, "a run is refused", func() bool { return runs(a) >= 1 })
+	program.Eventually(t, "a run is refused", func() bool { return runs(a) >= 1 })
 	if n := runs(a, `result="failed"`, `reason="unsaved"`); n != runs(a) {
 		t.Errorf("runs on a full disk: %v", a.metrics(t, "oneway_probe_runs_total"))
 	}
@@ -104,15 +105,15 @@ func TestBudgetOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 	if n := len(s.drained(t)) - sent; n != 0 {
 		t.Errorf("%d packets were sent on a full disk", n)
 	}
-	if n := strings.Count(a.stderr.String(), "is not kept"); n != 1 {
+	if n := strings.Count(a.Stderr.String(), "is not kept"); n != 1 {
 		t.Errorf("told %d times", n)
 	}
 
 	s.disk.free(t)
-	eventually(t, "it is saved again", func() bool { return saved(a) == 1 })
-	eventually(t, "a run", func() bool { return runs(a, `"completed"`) == 1 && used(a) > first })
+	program.Eventually(t, "it is saved again", func() bool { return saved(a) == 1 })
+	program.Eventually(t, "a run", func() bool { return runs(a, `"completed"`) == 1 && used(a) > first })
 	second := used(a)
-	a.kill(t)
+	a.Kill(t)
 	a = begin()
 	if got := used(a); got < second {
 		t.Errorf("%v octets of the day are known after a restart, %v were used", got, second)

@@ -30,9 +30,9 @@ func TestClientsThatStartTogetherNeverOverlap(t *testing.T) {
 		t.Errorf("%d sessions were on the link, want %d", len(all), len(clients))
 	}
 	disjoint(t, all)
-	s.responder.signal(t, syscall.SIGTERM)
-	s.responder.wait(t)
-	said := s.responder.stdout.String()
+	s.responder.Signal(t, syscall.SIGTERM)
+	s.responder.Wait(t)
+	said := s.responder.Stdout.String()
 	t.Logf("the responder: %s", said)
 	if !strings.Contains(said, "\n2 sessions, 4 transfers,") || !strings.Contains(said, "refused, busy") {
 		t.Error("want 2 sessions of 2 transfers each, and one that was told busy")
@@ -43,15 +43,15 @@ func TestClientOfAKilledResponderEndsAndSaysWhy(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
 	s.underLoad(t, c)
-	killed := s.responder.kill(t)
+	killed := s.responder.Kill(t)
 	r := c.finish(t, 1)
-	took := c.ended.Sub(killed)
-	t.Logf("the client ended %v later: %s", took, &c.stderr)
+	took := c.Ended.Sub(killed)
+	t.Logf("the client ended %v later: %s", took, &c.Stderr)
 	punctual(t, "the client's end", took, 2*time.Second)
 	if r.Outcome != "incomplete" || r.Reason != "session_lost" {
 		t.Errorf("%s, %s", r.Outcome, r.Reason)
 	}
-	if said := c.stderr.String(); !strings.Contains(said, s.at.String()) || !strings.Contains(said, "session") || strings.Count(said, "\n") != 1 {
+	if said := c.Stderr.String(); !strings.Contains(said, s.at.String()) || !strings.Contains(said, "session") || strings.Count(said, "\n") != 1 {
 		t.Errorf("the client says %q; want one line that names the session and the responder", said)
 	}
 	s.nothingAfter(t, killed)
@@ -64,7 +64,7 @@ func TestResponderStopsForAKilledClientAndServesTheNext(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
 	s.underLoad(t, c)
-	killed := c.kill(t)
+	killed := c.Kill(t)
 	s.freeAgain(t, killed, time.Second, "lost")
 }
 
@@ -75,9 +75,9 @@ func TestResponderStopsForAClientThatIsCutOff(t *testing.T) {
 	s.underLoad(t, c)
 	cut := s.cut(t)
 	r := c.finish(t, 1)
-	t.Logf("the client ended %v later: %s", c.ended.Sub(cut), &c.stderr)
+	t.Logf("the client ended %v later: %s", c.Ended.Sub(cut), &c.Stderr)
 	// It sends nothing, and waits for the path.
-	if took := c.ended.Sub(cut); took > control.Outage+5*time.Second {
+	if took := c.Ended.Sub(cut); took > control.Outage+5*time.Second {
 		t.Errorf("the client's end came after %v", took)
 	}
 	if r.Reason != "session_lost" {
@@ -93,8 +93,8 @@ func TestResponderMissesTheHellosOfAClientThatIsCutOff(t *testing.T) {
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload, "--drain=12s")
 	s.underLoad(t, c)
 	cut := s.cut(t)
-	c.signal(t, syscall.SIGSTOP) // its socket stays open: no error comes back
-	defer c.kill(t)
+	c.Signal(t, syscall.SIGSTOP) // its socket stays open: no error comes back
+	defer c.Kill(t)
 	s.freeAgain(t, cut, 4*time.Second, "silent")
 }
 
@@ -194,9 +194,9 @@ func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, ho
 	took := all[0].sent.Time().Sub(since)
 	t.Logf("the responder sent its last packet %v later", took)
 	punctual(t, "the responder's last packet", took, within)
-	s.responder.signal(t, syscall.SIGTERM)
-	s.responder.wait(t)
+	s.responder.Signal(t, syscall.SIGTERM)
+	s.responder.Wait(t)
 	if !s.responder.said("ended,", how, "1") {
-		t.Errorf("want one session that ended as %q; the responder: %s", how, &s.responder.stdout)
+		t.Errorf("want one session that ended as %q; the responder: %s", how, &s.responder.Stdout)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"oneway.example/tests/program"
 )
 
 // scrape gets /metrics in the format that a server asks for.
@@ -37,10 +39,10 @@ var exemplar = regexp.MustCompile(`^oneway_saturation_delay_seconds_bucket\{.*le
 func TestExemplarsOfAScrapeLeadToTheReportOfTheirRun(t *testing.T) {
 	s := newSite(t, overSlow())
 	a := s.agent(t, "paths:\n"+s.path("p", "duration: 1500ms", "rate: {forward: 5Mbit, reverse: 10Mbit}"))
-	eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) > 0 })
+	program.Eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) > 0 })
 	known := map[string]bool{}
 	text, format := "", ""
-	eventually(t, "buckets with exemplars", func() bool { // delays are seen a moment after the run is counted
+	program.Eventually(t, "buckets with exemplars", func() bool { // delays are seen a moment after the run is counted
 		text, format = a.scrape(t, "application/openmetrics-text; version=1.0.0")
 		return strings.Contains(text, "# {")
 	})

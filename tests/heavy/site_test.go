@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
 )
 
 // site is a link, and a responder on its server.
@@ -68,8 +69,8 @@ func (s *site) respond(t *testing.T) {
 	t.Helper()
 	s.responder = start(t, s.network.Server, "respond", "--tokens-file="+s.tokensFile, "--state-dir="+s.dir,
 		"--listen="+s.at.String(), "--clock=static", "--clock-bound=1ms")
-	eventually(t, "the responder tells its pin", func() bool {
-		for line := range strings.Lines(s.responder.stdout.String()) {
+	program.Eventually(t, "the responder tells its pin", func() bool {
+		for line := range strings.Lines(s.responder.Stdout.String()) {
 			if pin, ok := strings.CutPrefix(line, "pin "); ok && strings.HasSuffix(pin, "\n") {
 				s.pin = strings.TrimSpace(pin)
 				return true
@@ -125,11 +126,11 @@ type result struct {
 // finish waits for a client, which must end with a status, and reads its result.
 func (p *process) finish(t *testing.T, status int) (r result) {
 	t.Helper()
-	if got := p.wait(t); got != status {
-		t.Fatalf("%v ended with status %d, want %d\n%s%.2000s", p.cmd.Args, got, status, &p.stderr, p.stdout.String())
+	if got := p.Wait(t); got != status {
+		t.Fatalf("%v ended with status %d, want %d\n%s%.2000s", p.Cmd.Args, got, status, &p.Stderr, p.Stdout.String())
 	}
-	if err := json.Unmarshal([]byte(p.stdout.String()), &r); err != nil {
-		t.Fatalf("%v in %.2000s\n%s", err, p.stdout.String(), &p.stderr)
+	if err := json.Unmarshal([]byte(p.Stdout.String()), &r); err != nil {
+		t.Fatalf("%v in %.2000s\n%s", err, p.Stdout.String(), &p.Stderr)
 	}
 	return r
 }
@@ -137,10 +138,10 @@ func (p *process) finish(t *testing.T, status int) (r result) {
 // underLoad waits until the client's reverse stream has filled the queue.
 func (s *site) underLoad(t *testing.T, client *process) {
 	t.Helper()
-	eventually(t, "the queue is full", func() bool {
+	program.Eventually(t, "the queue is full", func() bool {
 		select {
-		case <-client.done:
-			t.Fatalf("the client has ended: %s", &client.stderr)
+		case <-client.Done:
+			t.Fatalf("the client has ended: %s", &client.Stderr)
 		default:
 		}
 		c, _ := s.network.Counts(sample.Reverse)
@@ -151,7 +152,7 @@ func (s *site) underLoad(t *testing.T, client *process) {
 // drained is every packet of the test's that the link has seen by now, from both directions.
 func (s *site) drained(t *testing.T) (all []lab.Record) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), program.Patience)
 	defer cancel()
 	if err := s.network.Drain(ctx); err != nil {
 		t.Fatal(err)
@@ -219,7 +220,7 @@ func disjoint(t *testing.T, all []span) {
 
 // said tells whether the responder's last words have a line of these fields.
 func (p *process) said(fields ...string) bool {
-	for line := range strings.Lines(p.stdout.String()) {
+	for line := range strings.Lines(p.Stdout.String()) {
 		if slices.Equal(strings.Fields(line), fields) {
 			return true
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/program"
 )
 
 // lender is an agent on the client with one link, which lends it at a socket.
@@ -30,7 +31,7 @@ func (s *site) lender(t *testing.T) (a *agent, socket string) {
 func (s *site) lendAt(t *testing.T, socket string) *agent {
 	t.Helper()
 	a := s.agentOn(t, s.network.Client, "links: [{name: uplink, budget: 1GB}]\npaths: []\n", "--test.socket="+socket)
-	eventually(t, "the agent lends", func() bool {
+	program.Eventually(t, "the agent lends", func() bool {
 		info, err := os.Stat(socket)
 		return err == nil && info.Mode().Perm() == 0o600
 	})
@@ -49,10 +50,10 @@ func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
 		t.Errorf("oneway_test_running is %v while a test fills the link", n)
 	}
 	waiting := s.saturate(t, "--direction=reverse", "--wait=40s", at)
-	eventually(t, "the second waits", func() bool {
-		return strings.Contains(waiting.stderr.String(), "Waiting for link uplink, for 40s at the most: terminal/saturate (oneway test, process ")
+	program.Eventually(t, "the second waits", func() bool {
+		return strings.Contains(waiting.Stderr.String(), "Waiting for link uplink, for 40s at the most: terminal/saturate (oneway test, process ")
 	})
-	c.kill(t)
+	c.Kill(t)
 	if r := waiting.finish(t, 0); r.Outcome != "completed" {
 		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
 	}
@@ -60,7 +61,7 @@ func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
 		t.Errorf("oneway_test_running is %v after the tests", n)
 	}
 	// What the first was allowed to send, 24 Mbit/s for 20 s, and what the second has sent.
-	eventually(t, "the octets are counted", func() bool {
+	program.Eventually(t, "the octets are counted", func() bool {
 		used := sum(a.metrics(t, "oneway_data_budget_used_bytes"), onUplink)
 		return used > 60e6 && used < 70e6
 	})
@@ -73,7 +74,7 @@ func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
 	at := "--agent-socket=" + socket
 	c := s.saturate(t, "--direction=reverse", "--duration=4s", overload, at)
 	s.underLoad(t, c)
-	a.kill(t)
+	a.Kill(t)
 	before, _ := s.network.Counts(sample.Reverse)
 	if r := c.finish(t, 0); r.Outcome != "completed" {
 		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
@@ -81,18 +82,18 @@ func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
 	if after, _ := s.network.Counts(sample.Reverse); after.Entered == before.Entered {
 		t.Error("nothing was sent any more")
 	}
-	if said := c.stderr.String(); !strings.Contains(said, "lends link uplink") || !strings.Contains(said, "has ended, or has taken link uplink back: this test goes on") {
+	if said := c.Stderr.String(); !strings.Contains(said, "lends link uplink") || !strings.Contains(said, "has ended, or has taken link uplink back: this test goes on") {
 		t.Errorf("it says %q", said)
 	}
 	alone := s.saturate(t, "--direction=reverse", at) // beside the socket that the agent has left
 	alone.finish(t, 0)
-	if said := alone.stderr.String(); !strings.HasPrefix(said, "No agent runs on this host (nobody listens at "+socket+"): this test runs alone") {
+	if said := alone.Stderr.String(); !strings.HasPrefix(said, "No agent runs on this host (nobody listens at "+socket+"): this test runs alone") {
 		t.Errorf("it says %q", said)
 	}
 	s.lendAt(t, socket)
 	c = s.saturate(t, "--direction=reverse", at)
 	c.finish(t, 0)
-	if said := c.stderr.String(); !strings.HasPrefix(said, "The agent on this host lends link uplink, for path terminal and probe saturate: ") {
+	if said := c.Stderr.String(); !strings.HasPrefix(said, "The agent on this host lends link uplink, for path terminal and probe saturate: ") {
 		t.Errorf("it says %q", said)
 	}
 }

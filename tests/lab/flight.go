@@ -11,6 +11,7 @@ import (
 type packet struct {
 	data    []byte
 	counted bool
+	key     uint64
 	// record is its place in the log; only if logged.
 	record int
 	logged bool

@@ -156,6 +156,10 @@ func (l *Lab) Counts(d sample.Direction) (classified, others Counts) {
 	return l.links[d].pipe.log.totals()
 }
 
+// KeyCounts are the fates of the classified packets of a direction by their keys, with
+// Options.CountKeys.
+func (l *Lab) KeyCounts(d sample.Direction) map[uint64]Counts { return l.links[d].pipe.log.keys() }
+
 // SetLink changes a direction for the packets that enter from now on (within
 // 2 ms). Packets inside keep their times.
 func (l *Lab) SetLink(d sample.Direction, to Link) error {

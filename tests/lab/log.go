@@ -114,14 +114,26 @@ type truth struct {
 	full    bool
 	counted Counts
 	others  Counts
+	// byKey takes the log's place if it is not nil.
+	byKey map[uint64]*Counts
 }
 
-// counts returns the counters of a class. The caller holds mu.
-func (t *truth) counts(counted bool) *Counts {
-	if counted {
-		return &t.counted
+// count changes the counters of a class, and those of the key where there are any. The caller holds mu.
+func (t *truth) count(counted bool, key uint64, change func(*Counts)) {
+	if !counted {
+		change(&t.others)
+		return
 	}
-	return &t.others
+	change(&t.counted)
+	if t.byKey == nil {
+		return
+	}
+	c := t.byKey[key]
+	if c == nil {
+		c = &Counts{}
+		t.byKey[key] = c
+	}
+	change(c)
 }
 
 // append adds a record, unless the log is full. The caller holds mu.
@@ -157,6 +169,17 @@ func (t *truth) totals() (counted, others Counts) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counted, t.others
+}
+
+// keys copies the counters of all keys.
+func (t *truth) keys() map[uint64]Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make(map[uint64]Counts, len(t.byKey))
+	for key, c := range t.byKey {
+		all[key] = *c
+	}
+	return all
 }
 
 func (t *truth) err() error {

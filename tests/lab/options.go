@@ -22,6 +22,9 @@ type Options struct {
 	// LogLimit is the most records kept in each direction; 0: 1 048 576 (about
 	// 130 MB if reached). More packets than that are an error of Err.
 	LogLimit int
+	// CountKeys counts the fates of classified packets by their keys (Lab.KeyCounts) and
+	// logs none: for runs of hours. There are to be few keys.
+	CountKeys bool
 }
 
 // Classifier says which UDP packets are to be logged, and under which key:

@@ -44,6 +44,9 @@ func newPipe(direction sample.Direction, link Link, o *Options) *pipe {
 		others:    newDice(o.Seed, uint64(direction)<<1|1),
 	}
 	p.waiting = make(map[uint64]*packet)
+	if o.CountKeys {
+		p.log.byKey = map[uint64]*Counts{}
+	}
 	p.bottleneck = bottleneck.New(link.bottleneck(), o.Seed^uint64(direction)<<32, p.settle)
 	p.log.limit = o.LogLimit
 	if p.log.limit == 0 {
@@ -67,7 +70,7 @@ func (p *pipe) enter(data []byte, entry instant.Time) (taken bool) {
 	}
 	key, counted := p.key(&f, data)
 	pkt := p.packet(data)
-	pkt.counted, pkt.frame, pkt.draw = counted, f, p.roll(&f, key, counted)
+	pkt.counted, pkt.key, pkt.frame, pkt.draw = counted, key, f, p.roll(&f, key, counted)
 	pkt.record, pkt.logged = p.record(counted, Record{Key: key, Size: f.size, Entry: entry})
 	if p.first == 0 {
 		p.first = entry
@@ -144,10 +147,9 @@ func (p *pipe) roll(f *frame, key uint64, counted bool) draw {
 func (p *pipe) record(counted bool, r Record) (index int, ok bool) {
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()
-	c := p.log.counts(counted)
-	r.Index = c.Entered
-	c.Entered++
-	if !counted {
+	r.Index = p.log.counted.Entered
+	p.log.count(counted, r.Key, func(c *Counts) { c.Entered++ })
+	if !counted || p.log.byKey != nil {
 		return 0, false
 	}
 	return p.log.append(r)
@@ -170,12 +172,13 @@ func (p *pipe) lost(pkt *packet, fate Fate, r Record) {
 	p.update(pkt, r)
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()
-	c := p.log.counts(pkt.counted)
-	if fate == DroppedQueue {
-		c.DroppedQueue++
-	} else {
-		c.DroppedLoss++
-	}
+	p.log.count(pkt.counted, pkt.key, func(c *Counts) {
+		if fate == DroppedQueue {
+			c.DroppedQueue++
+		} else {
+			c.DroppedLoss++
+		}
+	})
 	if pkt.logged {
 		p.log.at(pkt.record).Fate = fate
 	}
@@ -206,24 +209,25 @@ func (p *pipe) pop(now instant.Time) *packet {
 func (p *pipe) left(pkt *packet, fate Fate, exit, dup Interval) {
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()
-	c := p.log.counts(pkt.counted)
-	if fate == Failed {
-		c.Failed++
-	} else {
-		c.Delivered++
-	}
-	if dup != (Interval{}) {
-		c.Duplicated++
-	}
-	if pkt.behind > 0 {
-		c.Held++
-	}
-	if pkt.overtaken > 0 {
-		c.Reordered++
-	}
-	if pkt.corrupted {
-		c.Corrupted++
-	}
+	p.log.count(pkt.counted, pkt.key, func(c *Counts) {
+		if fate == Failed {
+			c.Failed++
+		} else {
+			c.Delivered++
+		}
+		if dup != (Interval{}) {
+			c.Duplicated++
+		}
+		if pkt.behind > 0 {
+			c.Held++
+		}
+		if pkt.overtaken > 0 {
+			c.Reordered++
+		}
+		if pkt.corrupted {
+			c.Corrupted++
+		}
+	})
 	if pkt.logged {
 		r := p.log.at(pkt.record)
 		r.Fate, r.Exit, r.Copy, r.Due = fate, exit, dup, pkt.due

@@ -342,3 +342,27 @@ func TestTallyCountsByTheRFCs(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+func TestFatesAreCountedByKeyInsteadOfLogged(t *testing.T) {
+	s := newSim(t, Link{Delay: time.Millisecond, Loss: 0.3, Duplicate: 0.2}, Options{Seed: 1, CountKeys: true})
+	for n := range uint64(300) {
+		s.send(n%3, 100, time.Duration(n)*time.Millisecond)
+	}
+	if log := s.finish(); len(log) != 0 {
+		t.Errorf("%d packets are logged", len(log))
+	}
+	all, _ := s.log.totals()
+	var sum Counts
+	for key, c := range s.log.keys() {
+		if c.Entered != 100 || c.Inside() != 0 || c.DroppedLoss == 0 || c.Duplicated == 0 {
+			t.Errorf("key %d: %+v", key, c)
+		}
+		sum.Entered += c.Entered
+		sum.Delivered += c.Delivered
+		sum.DroppedLoss += c.DroppedLoss
+		sum.Duplicated += c.Duplicated
+	}
+	if sum != all {
+		t.Errorf("%+v by key, %+v in all", sum, all)
+	}
+}

@@ -1,0 +1,67 @@
+package stamp
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/tstamp"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// Whatever a far end answers, with a good checksum if it knows how, it is read without harm, and no
+// packet is counted twice. The second answer is of the same far end.
+func FuzzAnswers(f *testing.F) {
+	const run, asked = 7, 20
+	peer := netip.MustParseAddrPort("127.0.0.1:862")
+	answer := func(seq uint32, rc *wire.Receipt) []byte {
+		user := wheelStart
+		p := wire.ReflectorPacket{
+			Seq: seq, SenderSeq: seq, SenderT1: timefmt.NTP.Encode(user, 0), SenderTTL: 255,
+			T2: timefmt.NTP.Encode(user, 0), T3: timefmt.NTP.Encode(user, 0),
+		}
+		b := p.AppendTo(nil)
+		if rc != nil {
+			rc.Filled, rc.Words, rc.Run = true, 4, run
+			b = rc.AppendTo(b)
+		}
+		return b
+	}
+	f.Add(answer(3, nil), answer(4, nil), false)
+	f.Add(answer(3, &wire.Receipt{Epoch: 5, Next: 4, Base: 4, Received: 4, Tx: 4}), answer(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 8, Received: 8, Lost: 2, Bursts: 1, Tx: 9}), true)
+	f.Add(answer(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), answer(12, &wire.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
+	f.Add(answer(9, &wire.Receipt{Query: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
+	f.Fuzz(func(t *testing.T, first, second []byte, sealed bool) {
+		for _, kind := range []farKind{0, farOurs} {
+			o := DefaultOptions()
+			o.Codecs = nil // all that makes a session quick
+			if err := o.check(); err != nil {
+				t.Fatal(err)
+			}
+			s, err := newSession(nil, peer, &o, static.New(50*time.Microsecond, metric.Discard{}), newSeries(metric.Discard{}, "p", "stamp"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &farAway{t: t, s: s}
+			s.kind, s.run = kind, run
+			for seq := range uint64(asked) {
+				s.flights.add(seq, sched.Now(), wheelStart, clockThen{})
+			}
+			at := wheelStart.Add(time.Millisecond)
+			for _, b := range [][]byte{first, second} {
+				b = append([]byte{}, b...)
+				if sealed {
+					wire.SealCRC(b, false)
+				}
+				s.received(&tstamp.In{Payload: b, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at})
+				at = at.Add(time.Millisecond)
+				a.check()
+			}
+		}
+	})
+}

@@ -1,0 +1,126 @@
+// Package program runs a program under test on a host of an emulated network: started, sent
+// signals, killed, and ended with the test, whatever becomes of that.
+package program
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"oneway.example/tests/lab"
+)
+
+// Patience is how long anything may take that is only waited for.
+const Patience = 45 * time.Second
+
+// TB is what this package needs of testing.TB.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Error(args ...any)
+	Cleanup(f func())
+}
+
+// Program is one that was started.
+type Program struct {
+	Cmd *exec.Cmd
+	// Stdout and Stderr are what it has said so far.
+	Stdout, Stderr Buffer
+	// Done is closed when it has ended, and Ended is when that was.
+	Done  chan struct{}
+	Ended time.Time
+}
+
+// Buffer is what a program has said so far.
+type Buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write is io.Writer.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// String is all of it.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// Start runs a program on a host. It is killed when the test ends, or this process does.
+func Start(t TB, host *lab.Host, name string, args ...string) *Program {
+	t.Helper()
+	p := &Program{Cmd: host.Command(name, args...), Done: make(chan struct{})}
+	p.Cmd.Stdout, p.Cmd.Stderr = &p.Stdout, &p.Stderr
+	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go func() {
+		// The signal comes with the death of the thread, which therefore stays for as long.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.Cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.Cmd.Wait() // the status is in ProcessState
+			p.Ended = time.Now()
+			close(p.Done)
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Signal(t, syscall.SIGKILL); <-p.Done })
+	return p
+}
+
+// Signal sends it a signal; one that has ended takes none.
+func (p *Program) Signal(t TB, s syscall.Signal) {
+	t.Helper()
+	// One that has ended has been waited for, and its number is not used for another.
+	if err := p.Cmd.Process.Signal(s); err != nil && !errors.Is(err, syscall.ESRCH) && !strings.Contains(err.Error(), "finished") {
+		t.Error(err)
+	}
+}
+
+// Kill ends it without a word, and returns when it has ended.
+func (p *Program) Kill(t TB) time.Time {
+	t.Helper()
+	p.Signal(t, syscall.SIGKILL)
+	p.Wait(t)
+	return p.Ended
+}
+
+// Wait waits for its end and returns its exit status, -1 if a signal has ended it.
+func (p *Program) Wait(t TB) int {
+	t.Helper()
+	select {
+	case <-p.Done:
+		return p.Cmd.ProcessState.ExitCode()
+	case <-time.After(Patience):
+		t.Fatalf("%v has not ended after %v\n%s%s", p.Cmd.Args, Patience, &p.Stdout, &p.Stderr)
+		return -1
+	}
+}
+
+// Eventually looks until f holds.
+func Eventually(t TB, what string, f func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(Patience); !f(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after %v", what, Patience)
+		}
+		<-ticker.C
+	}
+}

@@ -1,0 +1,284 @@
+package soak
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
+)
+
+// agentAddress is that of each agent's HTTP server, in its host's own network.
+const agentAddress = "127.0.0.1:9862"
+
+// agent is one on a host of the site.
+type agent struct {
+	*program.Program
+	host *lab.Host
+	http http.Client
+}
+
+// startAgent starts one with a configuration file, and waits until it serves.
+func startAgent(t *testing.T, host *lab.Host, file string) *agent {
+	t.Helper()
+	a := &agent{host: host}
+	// No time limit that a busy machine reaches: how long a scrape took is printed.
+	a.http.Timeout = program.Patience
+	a.http.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		return host.DialContext(ctx, network, address)
+	}}
+	t.Cleanup(a.http.CloseIdleConnections)
+	a.Program = program.Start(t, host, binary, "agent", "--config.file="+file, "--web.listen-address="+agentAddress, "--test.socket=")
+	program.Eventually(t, "the agent on the "+host.Name+" serves", func() bool {
+		select {
+		case <-a.Done:
+			t.Fatalf("the agent has ended: %s", &a.Stderr)
+		default:
+		}
+		r, err := a.http.Get("http://" + agentAddress + "/-/healthy")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return true
+	})
+	return a
+}
+
+// reload has the agent read its configuration again.
+func (a *agent) reload() error {
+	r, err := a.http.Post("http://"+agentAddress+"/-/reload", "", nil)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if text, err := io.ReadAll(r.Body); err != nil || r.StatusCode != http.StatusOK {
+		return fmt.Errorf("reload: %s: %s, %w", r.Status, text, err)
+	}
+	return nil
+}
+
+// scrape is what one scrape has shown.
+type scrape struct {
+	begin, end time.Time
+	// rss is in octets.
+	rss, descriptors, goroutines float64
+	// heap is what was alive after the last collection, in octets.
+	heap  float64
+	paths map[string]*counts
+}
+
+// counts are a path's, as exported.
+type counts struct {
+	up         bool
+	directions [2]direction
+}
+
+// direction has the packets of one, forward or reverse.
+type direction struct {
+	sent, received, lost, hostDropped, inFlight float64
+	known                                       int
+}
+
+// conserved reports whether every packet that was sent is somewhere; packets are whole, so
+// floats are exact. What is not exported yet is not judged.
+func (d direction) conserved() bool {
+	const all = 5
+	return d.known < all || d.sent == d.received+d.lost+d.hostDropped+d.inFlight
+}
+
+// scrape asks as Prometheus does, and reads of /proc what the agent cannot get wrong.
+func (a *agent) scrape(ctx context.Context) (s *scrape, err error) {
+	s = &scrape{begin: time.Now(), paths: map[string]*counts{}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+agentAddress+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5")
+	r.Header.Set("Accept-Encoding", "gzip")
+	answer, err := a.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, errors.New(answer.Status)
+	}
+	var body io.Reader = answer.Body
+	if answer.Header.Get("Content-Encoding") == "gzip" {
+		if body, err = gzip.NewReader(body); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.read(body); err != nil {
+		return nil, err
+	}
+	if err := s.process(a.Cmd.Process.Pid); err != nil {
+		return nil, err
+	}
+	s.end = time.Now()
+	return s, nil
+}
+
+// read takes what is asserted out of OpenMetrics text.
+func (s *scrape) read(body io.Reader) error {
+	whole := false
+	lines := bufio.NewScanner(body)
+	lines.Buffer(make([]byte, 1<<16), 1<<20)
+	for lines.Scan() {
+		line := lines.Bytes()
+		switch {
+		case string(line) == "# EOF":
+			whole = true
+		case len(line) > 0 && line[0] == '#':
+		default:
+			name, rest := cut(line)
+			if into := s.family(string(name)); into != nil {
+				labels, text, _ := strings.Cut(rest, " ")
+				v, err := strconv.ParseFloat(text, 64)
+				if err != nil {
+					return fmt.Errorf("%q: %w", line, err)
+				}
+				into(labels, v)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if !whole {
+		return errors.New("the scrape has no end: want a line # EOF")
+	}
+	return nil
+}
+
+// cut parts a sample's name from the rest, which begins with its labels or with a space.
+func cut(line []byte) (name []byte, rest string) {
+	for i, c := range line {
+		if c == '{' || c == ' ' {
+			if len(line) > 8 && string(line[:8]) != "oneway_d" { // most lines are of histograms not read here
+				return line[:i], string(line[i:])
+			}
+			return line[:i], ""
+		}
+	}
+	return line, ""
+}
+
+// family says what a sample of that name goes into; nil: nothing.
+func (s *scrape) family(name string) func(labels string, v float64) {
+	count := func(field func(*direction) *float64) func(string, float64) {
+		return func(labels string, v float64) {
+			if !strings.Contains(labels, `probe="stamp"`) {
+				return
+			}
+			i := 0
+			if strings.Contains(labels, `direction="reverse"`) {
+				i = 1
+			}
+			d := &s.path(labels).directions[i]
+			*field(d) = v
+			d.known++
+		}
+	}
+	switch name {
+	case "go_goroutines":
+		return func(_ string, v float64) { s.goroutines = v }
+	case "go_memstats_next_gc_bytes":
+		// With GOGC at 100, the next collection begins at twice what the last has left.
+		return func(_ string, v float64) { s.heap = v / 2 }
+	case "oneway_probe_up":
+		return func(labels string, v float64) {
+			if strings.Contains(labels, `probe="stamp"`) {
+				s.path(labels).up = v == 1
+			}
+		}
+	case "oneway_packets_sent_total":
+		return count(func(d *direction) *float64 { return &d.sent })
+	case "oneway_packets_received_total":
+		return count(func(d *direction) *float64 { return &d.received })
+	case "oneway_packets_lost_total":
+		return count(func(d *direction) *float64 { return &d.lost })
+	case "oneway_packets_host_dropped_total":
+		return count(func(d *direction) *float64 { return &d.hostDropped })
+	case "oneway_packets_in_flight":
+		return count(func(d *direction) *float64 { return &d.inFlight })
+	}
+	return nil
+}
+
+func (s *scrape) path(labels string) *counts {
+	_, name, _ := strings.Cut(labels, `path="`)
+	name, _, _ = strings.Cut(name, `"`)
+	if s.paths[name] == nil {
+		s.paths[name] = &counts{}
+	}
+	return s.paths[name]
+}
+
+// process reads what the kernel knows of it.
+func (s *scrape) process(pid int) error {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	status, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		return err
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	var kib float64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		return fmt.Errorf("VmRSS of process %d: %w", pid, err)
+	}
+	s.rss = kib * 1024
+	files, err := os.ReadDir(filepath.Join(dir, "fd"))
+	s.descriptors = float64(len(files))
+	return err
+}
+
+func TestScrapeIsReadWhole(t *testing.T) {
+	text := `# TYPE oneway_packets_sent counter
+oneway_packets_sent_total{direction="forward",path="a",probe="stamp"} 12.0
+oneway_packets_received_total{direction="forward",path="a",probe="stamp"} 7.0
+oneway_packets_lost_total{direction="forward",path="a",probe="stamp"} 2.0
+oneway_packets_host_dropped_total{direction="forward",path="a",probe="stamp"} 1.0
+oneway_packets_in_flight{direction="forward",path="a",probe="stamp"} 2.0
+oneway_packets_lost_total{direction="reverse",path="a",probe="stamp"} 3.0
+oneway_delay_seconds_bucket{direction="forward",path="a",probe="stamp",le="0.5"} 7 # {} 0.1 1.0
+oneway_packets_sent_total{direction="forward",path="a",probe="load"} 5.0
+oneway_probe_up{path="a",probe="stamp"} 1.0
+go_goroutines 7.0
+go_memstats_next_gc_bytes 8e+06
+`
+	s := scrape{paths: map[string]*counts{}}
+	if err := s.read(strings.NewReader(text)); err == nil {
+		t.Error("a scrape without its end is taken")
+	}
+	s = scrape{paths: map[string]*counts{}}
+	if err := s.read(strings.NewReader(text + "# EOF\n")); err != nil {
+		t.Fatal(err)
+	}
+	a := s.paths["a"]
+	if len(s.paths) != 1 || !a.up || s.goroutines != 7 || s.heap != 4e6 {
+		t.Fatalf("%d paths, %+v, %v goroutines, %v octets", len(s.paths), a, s.goroutines, s.heap)
+	}
+	if d := a.directions[0]; d.sent != 12 || d.known != 5 || !d.conserved() {
+		t.Errorf("forward: %+v", d)
+	}
+	if d := a.directions[1]; d.lost != 3 || !d.conserved() {
+		t.Errorf("reverse: %+v", d)
+	}
+	if a.directions[0].inFlight++; a.directions[0].conserved() {
+		t.Error("a packet too many is conserved")
+	}
+}

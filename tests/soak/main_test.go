@@ -1,0 +1,60 @@
+// Package soak runs two agents for minutes or hours: 1,000 paths over an emulated link, heavy
+// tests, a scrape every five seconds, and faults of link, hosts, configuration and attackers in an
+// order by chance. It asserts what must hold however long they run: packets are conserved, every path
+// comes back, and nothing grows. It runs only when it is asked for (make soak).
+package soak
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oneway.example/tests/lab"
+)
+
+// variable of the environment is how long faults are made, such as 10m. Unset or empty: the
+// test is skipped.
+const variable = "ONEWAY_SOAK"
+
+// binary is the program under test, built once; empty where it is not needed.
+var binary string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(variable) == "" {
+		os.Exit(m.Run())
+	}
+	os.Exit(lab.Main(func() int {
+		if lab.Available() != nil {
+			return m.Run() // the test skips, and says why
+		}
+		dir, err := os.MkdirTemp("", "oneway-soak")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "oneway")
+		if out, err := exec.Command("go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}))
+}
+
+// duration is how long faults are made; the test is skipped where nobody has said it.
+func duration(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		t.Skipf("SKIPPED, NOT PASSED: it runs for minutes when it is asked for: %s=10m, or make soak", variable)
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Minute {
+		t.Fatalf("%s is %q; want a duration of at least 1m", variable, text)
+	}
+	return d
+}
