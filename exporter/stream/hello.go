@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/tstamp"
 	"oneway.example/exporter/wire/load"
 )
@@ -100,21 +101,31 @@ func (s *Session) appendCookie(b []byte, a netip.AddrPort) []byte {
 	ip := a.Addr().As16()
 	b = append(b, ip[:]...)
 	b = append(b, a.Addr().Zone()...)
-	copy(b[start:], s.mac(b[start+macBytes:]))
+	copy(b[start:], s.mac(b[start+macBytes:], sched.Now()))
 	return b
 }
 
-func (s *Session) mac(b []byte) []byte {
+// cookieTime is for how long a cookie counts at the least, and twice that at the most: one that is older
+// does not show that its address still receives.
+const cookieTime = time.Minute
+
+func (s *Session) mac(b []byte, at time.Duration) []byte {
 	h := hmac.New(sha256.New, s.endpoint.secret[:])
 	h.Write(binary.BigEndian.AppendUint64(nil, s.id))
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(at/cookieTime)))
 	h.Write(b)
 	return h.Sum(nil)[:macBytes]
 }
 
 // Proven is the address that the cookie was sent to: whoever shows it receives there.
-func (s *Session) Proven(cookie []byte) (netip.AddrPort, bool) {
-	if len(cookie) < cookieBytes || len(cookie) > load.MaxCookieBytes ||
-		!hmac.Equal(cookie[:macBytes], s.mac(cookie[macBytes:])) {
+func (s *Session) Proven(cookie []byte) (netip.AddrPort, bool) { return s.proven(cookie, sched.Now()) }
+
+func (s *Session) proven(cookie []byte, now time.Duration) (netip.AddrPort, bool) {
+	if len(cookie) < cookieBytes || len(cookie) > load.MaxCookieBytes {
+		return netip.AddrPort{}, false
+	}
+	mine := func(at time.Duration) bool { return hmac.Equal(cookie[:macBytes], s.mac(cookie[macBytes:], at)) }
+	if !mine(now) && !mine(now-cookieTime) {
 		return netip.AddrPort{}, false
 	}
 	b := cookie[macBytes:]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/wire/load"
 )
 
@@ -211,5 +212,16 @@ func TestDamageIsReportedWithASample(t *testing.T) {
 	}
 	if c := got.Corrupt[0]; c.Damage != "truncated" || c.PayloadBytes != 500 || c.First != 500 || len(c.Got) != 0 || len(c.Want) != 100 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A cookie that was kept shows no more that its address receives.
+func TestCookieCountsForTwoMinutesAtTheMost(t *testing.T) {
+	e := newEnds(t)
+	cookie, now := e.there.appendCookie(nil, e.client.LocalAddr()), sched.Now()
+	for after, want := range map[time.Duration]bool{0: true, cookieTime: true, 2*cookieTime + time.Second: false, 3 * cookieTime: false} {
+		if _, ok := e.there.proven(cookie, now+after); ok != want {
+			t.Errorf("after %v: proves %v, want %v", after, ok, want)
+		}
 	}
 }

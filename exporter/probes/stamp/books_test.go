@@ -47,7 +47,7 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 	asks(s, 1000)
 	told := func(rc wire.Receipt) {
 		rc.Filled, rc.Words, rc.Run = true, 4, s.run
-		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now())
+		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
 	}
 	told(wire.Receipt{Epoch: 5, Next: 500, Base: 500, Received: 500, Tx: 500, Host: true, SocketDrops: 0, Recent: allReceived()})
 	told(wire.Receipt{Epoch: 5, Next: 800, Base: 800, Received: 750, Lost: 50, Bursts: 1, Tx: 750, Host: true, SocketDrops: 50, Recent: allReceived()})
@@ -71,7 +71,7 @@ func TestOvertakenAnswerDoesNotDoubleTheDrops(t *testing.T) {
 	told := func(rc wire.Receipt) {
 		rc.Filled, rc.Words, rc.Run, rc.Epoch, rc.Host = true, 3, s.run, 5, true
 		rc.Recent = allReceived()
-		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now())
+		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
 	}
 	told(wire.Receipt{Next: 100, Base: 100, Received: 100, Tx: 100, SocketDrops: 0})
 	for i := uint32(1); i <= 10; i++ { // 10 pairs of answers that change places; 5 packets dropped once
@@ -108,7 +108,7 @@ func TestDropsToldAreModulo32Bits(t *testing.T) {
 	asks(s, 1000)
 	for _, total := range []uint32{0, 0x7fffffff, 0xfffffff0, 0x10} { // 32 dropped in the last step
 		s.farDrops.take(1<<40, sched.Now(), time.Hour)
-		s.learn(&reply{receipt: wire.Receipt{Filled: true, Words: 3, Run: s.run, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now())
+		s.learn(&reply{receipt: wire.Receipt{Filled: true, Words: 3, Run: s.run, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
 	}
 	if n := s.farDrops.take(100, sched.Now(), time.Second); n != 32 {
 		t.Errorf("got %d of 32 explained", n)
@@ -168,7 +168,7 @@ func TestAnswerOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 		rc := wire.Receipt{Filled: true, Words: 4, Run: s.run, Epoch: epoch, Next: next, Base: next, Received: tx, Tx: tx, Recent: allReceived()}
 		r := reply{receipt: rc, hasReceipt: true}
 		r.packet.Seq, r.packet.SenderSeq = tx-1, next-1
-		if s.learn(&r, now) {
+		if s.learn(&r, now, true) {
 			s.number(&r.packet, question{}, now, false)
 		}
 		now += 2 * time.Millisecond

@@ -11,9 +11,17 @@ import (
 
 // learn takes what our reflector tells of the forward direction and of the
 // stamps of its earlier answers. It reports false for an answer of a former life of the
-// reflector's session, whose numbers mean nothing in the present one.
-func (s *session) learn(r *reply, now time.Duration) (present bool) {
+// reflector's session, whose numbers mean nothing in the present one. Another life begins only with
+// an answer that is fresh: others may be replayed.
+func (s *session) learn(r *reply, now time.Duration, fresh bool) (present bool) {
 	rc := &r.receipt
+	if s.remote.known && rc.Epoch != s.remote.epoch && !fresh {
+		return false
+	}
+	s.remote.heard = now
+	if rc.Query {
+		s.query.heard = s.query.count
+	}
 	if seqwin.Extend(s.flights.next, rc.Next) > s.flights.next || rc.Base > rc.Next && s.flights.next < 1<<32 {
 		s.discarded[discardBadReceipt]++
 		return true

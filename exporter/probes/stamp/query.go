@@ -28,6 +28,8 @@ type querier struct {
 	// from a reflector that returns no TLVs, or none that it does not know.
 	asked [queriesKept]uint64
 	count int
+	// heard is how many were asked when one of them was answered last.
+	heard int
 }
 
 const (

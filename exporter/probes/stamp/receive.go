@@ -39,7 +39,7 @@ func (s *session) received(in *tstamp.In) {
 	case q.forgotten(): // nothing but 32 bits say that it is of this session
 		present = reply.receipt.Epoch == s.remote.epoch
 	case reply.filled():
-		present = s.learn(&reply, now)
+		present = s.learn(&reply, now, s.fresh(&reply, q))
 	}
 	switch {
 	case !q.query:
@@ -320,4 +320,14 @@ func farBound(r *reply) sample.Bound {
 		return sample.Bound{Reason: sample.FarUnsynchronised}
 	}
 	return bound.Claim(e.Bound())
+}
+
+// fresh tells whether the question was asked after the last answer of the reflector's present life had
+// come, and this is its first answer: so no replayed answer of another life is.
+func (s *session) fresh(r *reply, q question) bool {
+	if !q.query {
+		return q.first() && q.flight.sent > s.remote.heard
+	}
+	_, last := s.query.knows(r.packet.SenderT1)
+	return last && s.query.heard != s.query.count
 }

@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"math/bits"
+	"time"
 
 	"oneway.example/exporter/seqwin"
 	wire "oneway.example/exporter/wire/stamp"
@@ -18,6 +19,8 @@ type remote struct {
 	words           int    // of counts.Recent
 	// decided is Base before the newest Receipt.
 	decided uint64
+	// heard is when an answer of the present life came last, by sched.Now.
+	heard time.Duration
 }
 
 // firstOf finds the number with which the far end's count began: what it has

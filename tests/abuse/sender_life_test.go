@@ -1,0 +1,111 @@
+package abuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/reflector"
+	wire "oneway.example/exporter/wire/stamp"
+)
+
+// TestRecordedAnswerOfAFormerLifeBlindsNoPath: the reflector is restarted; then one recorded answer, to
+// the opening query of its first life, is replayed. It was believed, and every true answer that came after
+// it was one of a former life.
+func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
+	for _, restarts := range []int{0, 1, 2, 3} {
+		t.Run(fmt.Sprintf("%d restarts", restarts), func(t *testing.T) {
+			t.Parallel()
+			s := newSenders(t, metric.Discard{})
+			at := netip.MustParseAddrPort("127.0.0.1:0")
+			begin := func() (stop func()) {
+				ro := reflector.Options{Listen: []netip.AddrPort{at}, RatePackets: -1, Keys: []*wire.Key{s.key.Clone()}, RequireKey: true}
+				r, err := reflector.New(ro, reflector.Env{Log: s.env.Log, Sink: metric.Discard{}, Clock: s.env.Clock})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(context.Background())
+				done := make(chan error, 1)
+				go func() { done <- r.Run(ctx) }()
+				<-r.Started()
+				at = r.Addrs()[0]
+				return func() { cancel(); <-done }
+			}
+			stop := begin()
+			near := listen(t, netip.MustParseAddrPort("127.0.0.1:0"))
+			far, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var mu sync.Mutex
+			var sender netip.AddrPort
+			var first []byte
+			go func() {
+				b := make([]byte, 1<<16)
+				for number := 0; ; number++ {
+					n, from, err := near.ReadFromUDPAddrPort(b)
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					sender = from
+					mu.Unlock()
+					for i := range restarts {
+						if number == 60*(i+1) {
+							stop()
+							stop = begin()
+						}
+					}
+					if number == 250 {
+						_, _ = near.WriteToUDPAddrPort(first, from)
+					}
+					_, _ = far.Write(b[:n])
+				}
+			}()
+			go func() {
+				b := make([]byte, 1<<16)
+				for {
+					n, err := far.Read(b)
+					if errors.Is(err, net.ErrClosed) {
+						return
+					}
+					if err != nil {
+						continue
+					}
+					mu.Lock()
+					if first == nil {
+						first = append([]byte(nil), b[:n]...)
+					}
+					to := sender
+					mu.Unlock()
+					_, _ = near.WriteToUDPAddrPort(b[:n], to)
+				}
+			}()
+			o := stamp.DefaultOptions()
+			o.Size, o.Interval, o.LossTimeout, o.KeyFile = 260, 10*time.Millisecond, time.Second, s.keyFile
+			p, err := s.kind.NewProber(s.env, probe.Target{Path: "p", Probe: "stamp", Peer: near.LocalAddr().String()}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := p.Measure(t.Context(), 500, func(stamp.Report) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			near.Close()
+			far.Close()
+			stop()
+			t.Logf("rt %d; forward received %d lost %d in flight %d; reverse received %d late %d", r.RoundTrip.Received, *r.Forward.Received, *r.Forward.Lost, *r.Forward.InFlight, *r.Reverse.Received, *r.Reverse.Late)
+			if *r.Reverse.Late > 0 || *r.Forward.InFlight > 0 {
+				t.Error("blinded by a replayed answer")
+			}
+		})
+	}
+}
