@@ -104,6 +104,7 @@ func paths(c Case) []Case {
 		c.but("path grows by 5 ms", func(c *Case) { c.Grow, c.GrowAt = 5*ms, 10*time.Second }),
 		c.but("path grows by 20 ms", func(c *Case) { c.Grow, c.GrowAt = 20*ms, 10*time.Second }),
 		c.but("outage of 300 ms", func(c *Case) { c.Outage, c.OutageAt = 300*ms, 9*time.Second }),
+		c.but("outage of 300 ms in 6 s", func(c *Case) { c.Length, c.Outage, c.OutageAt = 6*time.Second, 300*ms, 3*time.Second }),
 		c.but("jitter 3 ms", func(c *Case) { c.Jitter = 3 * ms }),
 		c.but("loss 1 %", func(c *Case) { c.Loss = 0.01 }),
 		c.but("loss 5 %", func(c *Case) { c.Loss = 0.05 }),

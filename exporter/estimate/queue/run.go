@@ -88,6 +88,7 @@ func newRun(packets []Packet, o Options) run {
 	r.stood = r.standstill()
 	r.findBase(packets[:from], packets[to:])
 	r.findFades()
+	r.findStops()
 	return r
 }
 

@@ -3,6 +3,7 @@ package queue
 import (
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"oneway.example/exporter/estimate/order"
@@ -146,8 +147,33 @@ func (r *run) variation() float64 {
 	return math.Sqrt(sum / float64(n))
 }
 
-// findFades finds stretches in which all was lost while more than three packets left the
-// queue, or for longer than the link is without arrivals while next to none waited: a queue that has room
+// findStops leaves out what would have arrived while nothing did for long, unless that is more than a
+// tenth of the load, as it is of a link that stands still: it was held up behind the queue, or in the
+// receiving host, and seems to have waited in it.
+func (r *run) findStops() {
+	var stops []part
+	sum := time.Duration(0)
+	for i := 1; i < len(r.arrived); i++ {
+		if p := (part{r.arrived[i-1].at, r.arrived[i].at}); p.length() > r.stood {
+			stops, sum = append(stops, p), sum+p.length()
+		}
+	}
+	at := func(i int) time.Duration { return r.elapsed(r.load[i].Sent) + r.base.least }
+	for _, p := range stops {
+		i := sort.Search(len(r.load), func(i int) bool { return at(i) >= p.from })
+		for ; sum <= r.length()/10 && i < len(r.load) && at(i) <= p.to; i++ {
+			r.faded[i] = true
+		}
+	}
+	for i := range r.load {
+		if r.refused(i) {
+			r.losses = append(r.losses, r.elapsed(r.load[i].Sent))
+		}
+	}
+}
+
+// findFades finds stretches, longer than half of what the link is without arrivals, in which all was lost while more
+// than three packets left the queue, or longer ones while next to none waited: a queue that has room
 // admits, and a policer passes its rate. What filled the queue behind the last packet before it was
 // lost, too, and is missing until the first packet after it has arrived.
 func (r *run) findFades() {
@@ -158,7 +184,7 @@ func (r *run) findFades() {
 			return
 		}
 		length := r.elapsed(r.load[i-1].Sent) - r.elapsed(r.load[i-n].Sent)
-		if most-octets > sharpPackets*packet || length > r.stood && octets <= (shallow+1)*packet {
+		if length > r.stood/2 && (most-octets > sharpPackets*packet || length > r.stood && octets <= (shallow+1)*packet) {
 			r.fades++
 			for k := i - n; k < i; k++ {
 				r.faded[k] = true
@@ -185,11 +211,6 @@ func (r *run) findFades() {
 		}
 	})
 	flush(len(r.load), last)
-	for i := range r.load {
-		if r.refused(i) {
-			r.losses = append(r.losses, r.elapsed(r.load[i].Sent))
-		}
-	}
 }
 
 // refused tells whether a packet was lost, and in no fade.
