@@ -100,21 +100,12 @@ func Results() []Result {
 	return []Result{Clean, Lost, Reordered, Duplicated, Unstamped, SenderPace, Coalesced, Batched, TokenBucket, Interleaved, TooShort}
 }
 
+var names = [...]string{
+	"clean", "lost", "reordered", "duplicated", "unstamped", "sender_pace", "coalesced", "batched", "token_bucket", "interleaved", "too_short",
+}
+
 // String is the value of the metric label `result`.
 func (r Result) String() string {
-	names := [...]string{
-		Clean:       "clean",
-		Lost:        "lost",
-		Reordered:   "reordered",
-		Duplicated:  "duplicated",
-		Unstamped:   "unstamped",
-		SenderPace:  "sender_pace",
-		Coalesced:   "coalesced",
-		Batched:     "batched",
-		TokenBucket: "token_bucket",
-		Interleaved: "interleaved",
-		TooShort:    "too_short",
-	}
 	if int(r) >= len(names) {
 		return "invalid"
 	}

@@ -7,17 +7,14 @@
 // leave faster than the link drains, so that the queue before it fills and overflows. The third is
 // idle again: what has changed meanwhile, the path or a clock, shows there.
 //
-// # What waits
-//
 // For a packet sent at s, with base the path's delay without queue, the backlog is
 //
 //	octets sent before s that arrive later than s + base
 //
 // of packets that do arrive. It needs no rate. An admitted packet shows that the queue had
 // room for the backlog and itself; a refused one, if the queue drops at its tail, that it had
-// not. Result.Size is between the two. Base is an interval, from what the idle packets say and
-// leave open, and each part of it is tried: see search. A constant offset of the clocks is in base
-// and cancels.
+// not. Result.Size is between the two. Base is an interval, and each part of it is tried: see search. A constant
+// offset of the clocks is in base and cancels.
 //
 // All octets are those of IP packets, header included, no link layer (RFC 9097
 // section 5.3): a queue that counts Ethernet headers too looks smaller by 14/(L+14).

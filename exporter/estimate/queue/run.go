@@ -15,20 +15,17 @@ import (
 type run struct {
 	o    Options
 	load []Packet
-	// begin is when the load began; shift is the smallest delay, by which arrivals are
-	// moved back to the sender's clock.
+	// begin is when the load began; shift the smallest delay, by which arrivals are moved back.
 	begin instant.Time
 	shift time.Duration
-	// held is the largest Held of a packet whose delay is used; those above it are few, and
-	// their delays are not looked at.
+	// held is the largest Held of a packet whose delay is used; those above it are few.
 	held time.Duration
 	base base
 	// believed are the least base and the largest that search believes.
 	believed [2]time.Duration
 	// bytes is the size of the load's packets, the largest if they differ.
 	bytes int
-	// arrived are the load's arrivals in order, passed those of the idle packets before it, too, which
-	// have ahead octets: on a link that stands still, they may be in the queue when the load begins.
+	// arrived are the load's arrivals in order, passed those of the idle packets before it, too, of ahead octets.
 	arrived, passed []arrival
 	ahead           float64
 	// most is the largest backlog with any base, waits what the queue had to hold with each packet
@@ -37,8 +34,8 @@ type run struct {
 	waits []float64
 	// stood is the time without an arrival above which the link, or the sender, stood still.
 	stood time.Duration
-	// faded are the packets of the load that were lost whatever waited, fades in how many stretches;
-	// losses are when the others that were lost had left, since the load's begin.
+	// faded are packets of the load that are left out, fades the stretches in which all was lost; losses
+	// are when the others that were lost had left, since the load's begin.
 	faded  []bool
 	fades  int
 	losses []time.Duration
@@ -211,11 +208,9 @@ func (r *run) findBase(before, after []Packet) {
 // The least of n delays is above the least possible one. Where delays are evenly dense down
 // there, the k smallest tell by how much at the most: more than c times their width with a
 // probability of (1+c)^-(k-1), the gaps between them being exponential. Nine of ten delays are
-// below the upper end: one in ten may have been held up by the host, or have met a link that stood
-// still.
+// below the upper end: one in ten may have been held up.
 //
-// A packet that left when the one before it should still have been on its way, had it
-// not been delayed, is not looked at: it met that one, or what the load has left.
+// A packet that left when the one before it should still have been on its way met that one.
 func (r *run) empty(packets []Packet) (b base) {
 	var delays []time.Duration
 	least := r.smallest(packets)

@@ -147,9 +147,8 @@ func (r *run) variation() float64 {
 	return math.Sqrt(sum / float64(n))
 }
 
-// findStops leaves out what would have arrived while nothing did for long, unless that is more than a
-// tenth of the load, as it is of a link that stands still: it was held up behind the queue, or in the
-// receiving host, and seems to have waited in it.
+// findStops leaves out what would have arrived while nothing did for long: it was held up behind the queue
+// and seems to have waited in it; unless that is more than a tenth of the load: then it is the link.
 func (r *run) findStops() {
 	var stops []part
 	sum := time.Duration(0)
