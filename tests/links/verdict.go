@@ -72,7 +72,11 @@ func (v *Verdict) size(truth *Truth) {
 		v.Covered = !t.OK
 		return
 	}
-	v.Covered = !t.OK || t.Value-t.Bound <= v.True[1] && t.Value+t.Bound >= v.True[0]
+	if slices.Contains(v.Case.Kinds, queue.Unknown) && !t.OK { // it may say that it cannot tell
+		v.Covered = true
+		return
+	}
+	v.Covered = t.OK && t.Value-t.Bound <= v.True[1] && t.Value+t.Bound >= v.True[0]
 	v.Narrow = t.OK && t.Bound <= max(3*size, 0.1*v.True[1])
 }
 

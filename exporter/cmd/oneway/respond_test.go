@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,7 +42,8 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 		t.Error("a wrong token was accepted")
 	}
 	// The link is free for another session when the first has ended.
-	for opened := false; !opened; {
+	sessions := 1
+	for opened := false; !opened; sessions++ {
 		next, err := control.Dial(t.Context(), control.ClientOptions{Address: at, Pin: pin, Token: text})
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +63,7 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 	for len(out.first) > 0 {
 		rest += <-out.first
 	}
-	for _, want := range []string{" sessions, 0 transfers", "refused, unauthorised", "ended, closed"} {
+	for _, want := range []string{fmt.Sprintf("%d sessions, 0 transfers", sessions), "refused, unauthorised", "ended, closed"} {
 		if !strings.Contains(rest, want) {
 			t.Errorf("nothing of %q in:\n%s", want, rest)
 		}
