@@ -25,7 +25,8 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 			}
 			return errors.New("permission denied") // says nothing of descriptors
 		})
-		time.Sleep(time.Minute) // of the bubble
+		// The bubble's time: the agent looks on, and no real time passes.
+		time.Sleep(time.Minute)
 		for range 3 {
 			none.Store(true)
 			time.Sleep(time.Minute)

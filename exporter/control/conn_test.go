@@ -148,6 +148,7 @@ func TestSessionOutlivesAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, responder, l := pair(t)
 		for range 3 {
+			// The bubble's time: the outage and what comes between two of them, and no real time passes.
 			l.slow(0, Outage-time.Second)
 			time.Sleep(time.Second)
 			l.slow(0, 0)

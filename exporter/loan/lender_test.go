@@ -113,6 +113,7 @@ func (l *lender) stop() {
 // The limit is for a test that has failed.
 func (l *lender) eventually(what string, f func() bool) {
 	l.t.Helper()
+	// The other end of a socket tells of its state to who asks, and of no change.
 	for deadline := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("%s: not after %v\n%s", what, patience, l.log)

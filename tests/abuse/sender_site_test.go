@@ -2,7 +2,6 @@ package abuse
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -21,6 +20,7 @@ import (
 	"oneway.example/exporter/sched"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/tests/bed"
 )
 
 // senders is what STAMP senders borrow, and all of them share.
@@ -38,8 +38,8 @@ func newSenders(t *testing.T, sink metric.Sink) *senders {
 		t.Fatal(err)
 	}
 	clock := static.New(50*time.Microsecond, metric.Discard{})
-	background(t, pacer.Run)
-	background(t, clock.Run)
+	bed.Background(t, pacer.Run)
+	bed.Background(t, clock.Run)
 	const secret = "a secret of both ends, not of the attacker"
 	s := &senders{
 		env:  probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: clock, Pacer: pacer},
@@ -49,20 +49,6 @@ func newSenders(t *testing.T, sink metric.Sink) *senders {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// background runs f until the test ends, and wants no error of it.
-func background(t *testing.T, f func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // far is one kind of path: its reflector, and how the packets are.
@@ -103,7 +89,7 @@ func (f far) serve(t *testing.T, s *senders, m *meddler) netip.AddrPort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	background(t, r.Run)
+	bed.Background(t, r.Run)
 	<-r.Started()
 	return r.Addrs()[0]
 }

@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/bed"
 )
 
 // far are paths of every kind: reflectors, keys, families, sizes.
@@ -186,7 +187,7 @@ func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
 				t.Fatal(err)
 			}
 			probers[name+"/"+f.String()] = p
-			background(t, p.Run)
+			bed.Background(t, p.Run)
 		}
 	}
 	for name, p := range probers {

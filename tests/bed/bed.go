@@ -77,9 +77,16 @@ func Measure(t *testing.T, network *lab.Lab, o Run) (report stamp.Report) {
 	return report
 }
 
+// Background runs f until the test ends, and wants no error of it.
+func Background(t *testing.T, f func(context.Context) error) {
+	t.Helper()
+	t.Cleanup(start(t, f))
+}
+
 // start runs all of it until stop is called.
 func start(t *testing.T, run ...func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(t.Context())
+	// Not the test's context, which ends before what is cleaned up.
+	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, len(run))
 	for _, f := range run {
 		go func() { done <- f(ctx) }()

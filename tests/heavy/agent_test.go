@@ -1,12 +1,10 @@
 package heavy
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -28,7 +26,7 @@ type agent struct {
 	*process
 	config string
 	state  string
-	http   http.Client
+	http   *http.Client
 }
 
 const agentAddress = "127.0.0.1:9862"
@@ -46,29 +44,14 @@ func (s *site) agentOn(t *testing.T, host *lab.Host, config string, more ...stri
 		args = append(args, "--test.socket=") // who tests here asks no agent
 	}
 	a := &agent{config: filepath.Join(s.dir, host.Name+".yml"), state: "state-" + host.Name}
-	a.http.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		return host.DialContext(ctx, network, address)
-	}}
-	t.Cleanup(a.http.CloseIdleConnections)
+	a.http = program.Client(t, host)
 	a.configure(t, config)
 	args = append([]string{binary, "agent", "--config.file=" + a.config}, append(args, more...)...)
 	if s.disk != nil {
 		args = append([]string{"nsenter", "--mount=" + s.disk.mounts()}, args...)
 	}
 	a.process = &process{program.Start(t, host, args[0], args[1:]...)}
-	program.Eventually(t, "the agent serves", func() bool {
-		select {
-		case <-a.Done:
-			t.Fatalf("the agent has ended: %s", &a.Stderr)
-		default:
-		}
-		r, err := a.http.Get("http://" + agentAddress + "/-/healthy")
-		if err != nil {
-			return false
-		}
-		r.Body.Close()
-		return true
-	})
+	a.Serves(t, a.http, agentAddress)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the agent: %s", &a.Stderr)

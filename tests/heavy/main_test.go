@@ -4,38 +4,19 @@
 package heavy
 
 import (
-	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"oneway.example/exporter/wire/load"
-	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
 )
 
 // binary is the program under test, built once; empty where there is no lab.
 var binary string
 
 func TestMain(m *testing.M) {
-	os.Exit(lab.Main(func() int {
-		if lab.Available() != nil {
-			return m.Run() // every test skips, and says why
-		}
-		dir, err := os.MkdirTemp("", "oneway-heavy")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "oneway")
-		if out, err := exec.Command("go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}))
+	os.Exit(program.Main(m.Run, func(built string) { binary = built }))
 }
 
 // testPackets picks the packets of streams for the link's log; the key is their session.

@@ -16,30 +16,17 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sched"
+	"oneway.example/tests/bed"
 )
 
 // ourBound is what our ends are told of their clock: it is one clock, so that
 // anything above nothing is honest.
 const ourBound = 20 * time.Microsecond
 
-// runs calls f in the background until the test ends, and wants no error of it.
-func runs(t *testing.T, f func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func startClock(t *testing.T) clock.Monitor {
 	t.Helper()
 	m := static.New(ourBound, metric.Discard{})
-	runs(t, m.Run)
+	bed.Background(t, m.Run)
 	return m
 }
 
@@ -49,7 +36,7 @@ func newEnv(t *testing.T) probe.Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs(t, pacer.Run)
+	bed.Background(t, pacer.Run)
 	return probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: startClock(t), Pacer: pacer}
 }
 

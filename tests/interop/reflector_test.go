@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/reflector"
 	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/bed"
 )
 
 // summary is the part of stamp-suite's JSON report that is judged.
@@ -214,7 +215,7 @@ func (c near) serve(t *testing.T, address string) (at netip.AddrPort, theirKey s
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs(t, r.Run)
+	bed.Background(t, r.Run)
 	<-r.Started()
 	return r.Addrs()[0], theirKey
 }

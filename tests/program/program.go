@@ -4,8 +4,14 @@ package program
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -123,4 +129,54 @@ func Eventually(t TB, what string, f func() bool) {
 		}
 		<-ticker.C
 	}
+}
+
+// Main runs tests with the program `oneway` built once, whose file it tells build; where there is no
+// lab every test skips, and says why. It is for TestMain.
+func Main(run func() int, build func(binary string)) int {
+	return lab.Main(func() int {
+		if lab.Available() != nil {
+			return run()
+		}
+		dir, err := os.MkdirTemp("", "oneway-test")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		binary := filepath.Join(dir, "oneway")
+		if out, err := exec.Command("go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+			return 1
+		}
+		build(binary)
+		return run()
+	})
+}
+
+// Client asks HTTP servers from a host.
+func Client(t TB, host *lab.Host) *http.Client {
+	c := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		return host.DialContext(ctx, network, address)
+	}}}
+	t.Cleanup(c.CloseIdleConnections)
+	return c
+}
+
+// Serves waits until the program, an agent, says at an address that it is healthy.
+func (p *Program) Serves(t TB, c *http.Client, address string) {
+	t.Helper()
+	Eventually(t, "the agent serves", func() bool {
+		select {
+		case <-p.Done:
+			t.Fatalf("the agent has ended: %s", &p.Stderr)
+		default:
+		}
+		r, err := c.Get("http://" + address + "/-/healthy")
+		if err != nil {
+			return false
+		}
+		r.Body.Close()
+		return true
+	})
 }

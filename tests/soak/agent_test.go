@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,33 +26,17 @@ const agentAddress = "127.0.0.1:9862"
 type agent struct {
 	*program.Program
 	host *lab.Host
-	http http.Client
+	http *http.Client
 }
 
 // startAgent starts one with a configuration file, and waits until it serves.
 func startAgent(t *testing.T, host *lab.Host, file string) *agent {
 	t.Helper()
-	a := &agent{host: host}
+	a := &agent{host: host, http: program.Client(t, host)}
 	// No time limit that a busy machine reaches: how long a scrape took is printed.
 	a.http.Timeout = program.Patience
-	a.http.Transport = &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-		return host.DialContext(ctx, network, address)
-	}}
-	t.Cleanup(a.http.CloseIdleConnections)
 	a.Program = program.Start(t, host, binary, "agent", "--config.file="+file, "--web.listen-address="+agentAddress, "--test.socket=")
-	program.Eventually(t, "the agent on the "+host.Name+" serves", func() bool {
-		select {
-		case <-a.Done:
-			t.Fatalf("the agent has ended: %s", &a.Stderr)
-		default:
-		}
-		r, err := a.http.Get("http://" + agentAddress + "/-/healthy")
-		if err != nil {
-			return false
-		}
-		r.Body.Close()
-		return true
-	})
+	a.Serves(t, a.http, agentAddress)
 	return a
 }
 

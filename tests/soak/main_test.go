@@ -5,14 +5,11 @@
 package soak
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
 )
 
 // variable of the environment is how long faults are made, such as 10m. Unset or empty: the
@@ -26,23 +23,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(variable) == "" {
 		os.Exit(m.Run())
 	}
-	os.Exit(lab.Main(func() int {
-		if lab.Available() != nil {
-			return m.Run() // the test skips, and says why
-		}
-		dir, err := os.MkdirTemp("", "oneway-soak")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "oneway")
-		if out, err := exec.Command("go", "build", "-o", binary, "oneway.example/exporter/cmd/oneway").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}))
+	os.Exit(program.Main(m.Run, func(built string) { binary = built }))
 }
 
 // duration is how long faults are made; the test is skipped where nobody has said it.

@@ -86,6 +86,7 @@ func (h *host) agent(t *testing.T, config string) {
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	const limit = 30 * time.Second
+	// Another process tells of its state to who asks, and of no change.
 	for deadline := time.Now().Add(limit); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not after %v: %s", limit, what)

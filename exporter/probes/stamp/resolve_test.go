@@ -106,6 +106,7 @@ func TestNameThatStopsResolvingIsOneLine(t *testing.T) {
 				count = &server.told
 			}
 			enough := count.Load() + 3
+			// The prober asks when it wants to, and tells nobody; so the server's count is looked at.
 			for deadline := time.Now().Add(time.Minute); count.Load() < enough; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("no three lookups that know the name (%v) in a minute", known)
