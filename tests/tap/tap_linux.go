@@ -52,11 +52,10 @@ func Open(name string) (*Tap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tap: socket: %w", err)
 	}
-	protocol := binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, unix.ETH_P_ALL))
 	err = errors.Join(
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bufferBytes),
-		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: link.Index}),
+		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: everyProtocol(), Ifindex: link.Index}),
 	)
 	if err != nil {
 		_ = unix.Close(fd)

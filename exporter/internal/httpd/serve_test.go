@@ -186,6 +186,9 @@ func TestSlowHeadersAreCutOff(t *testing.T) {
 			t.Errorf("%s timeout is %v, want %v at the most", c.name, c.d, c.most)
 		}
 	}
+	if n := s.HTTP2.MaxConcurrentStreams; n <= 0 || n > 4 {
+		t.Errorf("%d requests at one time on a connection of HTTP/2, want 4 at the most", n)
+	}
 }
 
 func TestHugeHeadersAreRefused(t *testing.T) {

@@ -1,0 +1,98 @@
+// Package docs holds what the documents say of the tree to the tree.
+package docs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// named is a test as documents name it.
+var named = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+\b`)
+
+// files are those of the tree whose names end so, without what is built.
+func files(t *testing.T, suffix string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "build" || name == "node_modules" || strings.HasPrefix(name, ".") && path != root):
+			return fs.SkipDir
+		case strings.HasSuffix(name, suffix):
+			all = append(all, path)
+		}
+		return nil
+	})
+	if err = errors.Join(err, nothing(all, suffix)); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func nothing(all []string, suffix string) error {
+	if len(all) == 0 {
+		return errors.New("no file ends with " + suffix)
+	}
+	return nil
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestTestsThatDocumentsNameExist(t *testing.T) {
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	exist := map[string]bool{}
+	for _, path := range files(t, "_test.go") {
+		for _, m := range declared.FindAllStringSubmatch(read(t, path), -1) {
+			exist[m[1]] = true
+		}
+	}
+	for _, path := range files(t, ".md") {
+		for _, name := range named.FindAllString(read(t, path), -1) {
+			if !exist[name] {
+				t.Errorf("%s names %s, which is no test here", strings.TrimPrefix(path, root+"/"), name)
+			}
+		}
+	}
+}
+
+// Each row, list item and paragraph of SECURITY.md that claims something names a test of it.
+// What is not protected is admitted, not claimed.
+func TestEachClaimOfSecurityNamesItsTest(t *testing.T) {
+	const admitted = "What is not protected"
+	blocks := regexp.MustCompile(`(?m)^\s*$|\n(?:- |\| )`)
+	claims := 0
+	for _, section := range strings.Split(read(t, filepath.Join(root, "SECURITY.md")), "\n## ")[1:] {
+		title, text, _ := strings.Cut(section, "\n")
+		if title == admitted {
+			continue
+		}
+		for _, claim := range blocks.Split("\n"+text, -1) {
+			claim = strings.TrimSpace(claim)
+			switch {
+			case claim == "", strings.HasPrefix(claim, "| |"), strings.HasSuffix(claim, ":"):
+				continue
+			}
+			claims++
+			if !named.MatchString(claim) {
+				t.Errorf("%s: no test of %q is named", title, claim)
+			}
+		}
+	}
+	if claims < 30 {
+		t.Errorf("%d claims were found: the document is not read as it is written", claims)
+	}
+}
