@@ -32,8 +32,6 @@ const (
 	moving   = 1000
 	voices   = moving + 5 // the last two of them are authenticated
 	smallest = 172
-	// packetsPerSecond are those of each direction.
-	packetsPerSecond = moving + (voices-moving)*50
 
 	responderPort = 8620
 )
