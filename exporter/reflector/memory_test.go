@@ -5,37 +5,10 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"oneway.example/exporter/seqwin"
 )
-
-func TestMemoryLimitIsTheLeastOfTheControlGroups(t *testing.T) {
-	const self = "proc/self/cgroup"
-	for name, c := range map[string]struct {
-		files map[string]string
-		want  int64
-	}{
-		"no control groups": {nil, math.MaxInt64},
-		"none has a limit":  {map[string]string{self: "0::/a\n", "sys/fs/cgroup/a/memory.max": "max\n"}, math.MaxInt64},
-		"the group's own":   {map[string]string{self: "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "67108864\n"}, 64 << 20},
-		"that of the group around it": {map[string]string{
-			self: "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max": "67108864\n", "sys/fs/cgroup/a/memory.max": "33554432\n",
-		}, 32 << 20},
-		"in a container":        {map[string]string{self: "0::/\n", "sys/fs/cgroup/memory.max": "1048576\n"}, 1 << 20},
-		"beside version 1":      {map[string]string{self: "4:memory:/x\n0::/a\n", "sys/fs/cgroup/a/memory.max": "1048576\n"}, 1 << 20},
-		"what cannot be parsed": {map[string]string{self: "0::/a\n", "sys/fs/cgroup/a/memory.max": "-1\n"}, math.MaxInt64},
-	} {
-		root := fstest.MapFS{}
-		for f, text := range c.files {
-			root[f] = &fstest.MapFile{Data: []byte(text)}
-		}
-		if got := groupLimit(root); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
-	}
-}
 
 func TestSessionsFitTheMemoryLimit(t *testing.T) {
 	for _, c := range []struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/wire/stamp"
 )
@@ -37,9 +38,8 @@ type Options struct {
 	// has no room for is not remembered, whatever MaxSessions says: one session for each
 	// 16 KiB.
 	MaxSessions int
-	// MemoryLimit is how much memory the process may take, in octets. Default: the
-	// least of GOMEMLIMIT and the memory.max of its control groups (version 2), if there
-	// is any. Negative: no limit.
+	// MemoryLimit is how much memory the process may take, in octets. Default: that of
+	// memlimit.Process, if there is any. Negative: no limit.
 	MemoryLimit int64
 	// NewSessions limits how many sessions may begin each second, of all sockets together, an
 	// equal share each, and four seconds' worth at once: a quarter of it of one source (/32
@@ -119,7 +119,7 @@ func (o *Options) complete() error {
 	orDefault(&o.RateBurst, max(1, o.RatePackets/4))
 	orDefault(&o.MaxSessions, DefaultMaxSessions)
 	if o.MemoryLimit == 0 {
-		o.MemoryLimit = memoryLimit()
+		o.MemoryLimit = memlimit.Process()
 	}
 	orDefault(&o.Expiry, DefaultExpiry)
 	orDefault(&o.LossWait, DefaultLossWait)

@@ -138,18 +138,22 @@ func (s *agentSite) lines(part string) (all []string) {
 // dial connects from an address, with a buffer for what it receives of so many octets; 0: the usual.
 func (s *agentSite) dial(from string, buffer int) net.Conn {
 	s.t.Helper()
+	c, err := s.tryDial(from, buffer)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (s *agentSite) tryDial(from string, buffer int) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if buffer > 0 {
 			err = c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, buffer) })
 		}
 		return err
 	}}
-	c, err := d.DialContext(s.t.Context(), "tcp", s.at)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { c.Close() })
-	return c
+	return d.DialContext(s.t.Context(), "tcp", s.at)
 }
 
 // ask sends a request for a path and reads the first n octets of the answer, if any come.

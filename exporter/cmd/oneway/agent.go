@@ -20,6 +20,7 @@ import (
 	"oneway.example/exporter/internal/httpd"
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/loan"
+	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/probes"
 )
 
@@ -89,6 +90,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if err := httpd.CheckConfig(*f.web.WebConfigFile); err != nil {
 		return usageError{err}
 	}
+	memlimit.Adopt(log)
 	registry := httpd.NewRegistry()
 	sink, err := promsink.NewWith(registry, f.sink)
 	if err != nil {

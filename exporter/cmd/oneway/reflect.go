@@ -20,6 +20,7 @@ import (
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/wire/stamp"
@@ -70,6 +71,7 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) error {
 		return usageError{err}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	memlimit.Adopt(log)
 	monitor, err := f.clock.monitor(metric.Discard{}, log)
 	if err != nil {
 		return err

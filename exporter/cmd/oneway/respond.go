@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/responder"
 	"oneway.example/exporter/sched"
@@ -71,6 +72,7 @@ func (f *respondFlags) run(ctx context.Context, out io.Writer) error {
 		return usageError{err}
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	memlimit.Adopt(log)
 	monitor, err := f.clock.monitor(metric.Discard{}, log)
 	if err != nil {
 		return err

@@ -10,17 +10,10 @@ import (
 	"time"
 )
 
-// Limits of answers that are made in memory.
+// Limits of answers that are made in memory; see room for the others.
 const (
-	// maxMaking is how many are made at one time, each of which needs memory for all series, and
-	// maxMakingOfSource how many of them for one source; further ones wait for makePatience.
-	maxMaking         = 4
-	maxMakingOfSource = 2
-	makePatience      = 10 * time.Second
-	// maxHeld is how many octets may wait to be read; as many answers as are made at one time may
-	// always.
-	maxHeld   = 64 << 20
-	pageBytes = 64 << 10
+	makePatience = 10 * time.Second // for those that are made before
+	pageBytes    = 64 << 10
 )
 
 // answers makes answers whole before the first octet is sent: whoever reads slowly keeps no
@@ -28,7 +21,7 @@ const (
 // the most are cut off, the first that began first.
 type answers struct {
 	log    *slog.Logger
-	held   int // the most octets that wait
+	room   room
 	making chan struct{}
 
 	mu      sync.Mutex
@@ -52,9 +45,9 @@ type answer struct {
 	cut  func()
 }
 
-func newAnswers(log *slog.Logger, held int) *answers {
+func newAnswers(log *slog.Logger, r room) *answers {
 	return &answers{
-		log: log, held: held, making: make(chan struct{}, maxMaking),
+		log: log, room: r, making: make(chan struct{}, r.making),
 		sources: map[netip.Addr]*makers{}, waiting: map[*answer]struct{}{},
 	}
 }
@@ -108,7 +101,7 @@ func (a *answers) enter(from netip.Addr) *makers {
 	defer a.mu.Unlock()
 	m := a.sources[from]
 	if m == nil {
-		m = &makers{making: make(chan struct{}, maxMakingOfSource)}
+		m = &makers{making: make(chan struct{}, a.room.makingFor)}
 		a.sources[from] = m
 	}
 	m.requests++
@@ -143,7 +136,7 @@ func (a *answers) send(w http.ResponseWriter, p *pages, from netip.Addr) error {
 func (a *answers) hold(one *answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for a.octets+one.left > max(a.held, maxMaking*one.left) && len(a.waiting) > 0 {
+	for a.octets+one.left > a.room.mayWait(one.left) && len(a.waiting) > 0 {
 		worst := a.worst()
 		a.octets -= worst.left
 		worst.left = 0

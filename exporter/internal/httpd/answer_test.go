@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -18,7 +19,7 @@ import (
 
 func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
 	a, many := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	s := newAnswers(slog.New(slog.DiscardHandler), 10*pageBytes)
+	s := newAnswers(slog.New(slog.DiscardHandler), room{held: 10 * pageBytes, most: math.MaxInt})
 	var cut []string
 	read := func(name string, from netip.Addr, n int) *answer {
 		one := &answer{from: from, left: n * pageBytes, cut: func() { cut = append(cut, name) }}
@@ -53,7 +54,8 @@ func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
 func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, running := make(chan struct{}), make(chan string, 100)
-		h := newAnswers(slog.New(slog.DiscardHandler), maxHeld).whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		r := roomIn(math.MaxInt64)
+		h := newAnswers(slog.New(slog.DiscardHandler), r).whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			running <- r.RemoteAddr
 			<-release
 		}))
@@ -71,16 +73,16 @@ func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
 		synctest.Wait()
 		go ask("192.0.2.2:1")
 		synctest.Wait()
-		if len(running) != maxMakingOfSource+1 {
-			t.Errorf("%d answers are made, want %d and the other source's", len(running), maxMakingOfSource)
+		if len(running) != r.makingFor+1 {
+			t.Errorf("%d answers are made, want %d and the other source's", len(running), r.makingFor)
 		}
-		for range 10 - maxMakingOfSource { // after makePatience
+		for range 10 - r.makingFor { // after makePatience
 			if code := <-codes; code != http.StatusServiceUnavailable {
 				t.Errorf("status %d of one that waited too long", code)
 			}
 		}
 		close(release)
-		for range maxMakingOfSource + 1 {
+		for range r.makingFor + 1 {
 			if code := <-codes; code != http.StatusOK {
 				t.Errorf("status %d", code)
 			}
@@ -89,7 +91,7 @@ func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
 }
 
 func TestClientThatGivesUpWaitsNoLonger(t *testing.T) {
-	a := newAnswers(slog.New(slog.DiscardHandler), maxHeld)
+	a := newAnswers(slog.New(slog.DiscardHandler), roomIn(math.MaxInt64))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range maxMaking {
@@ -106,7 +108,7 @@ func TestSlowReaderIsCutOffAndOthersAreServed(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // more than sockets hold
 	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(version, func(t *testing.T) {
-			made := newAnswers(slog.New(slog.DiscardHandler), 0)
+			made := newAnswers(slog.New(slog.DiscardHandler), room{making: maxMaking, makingFor: maxMaking, most: math.MaxInt})
 			s := httptest.NewUnstartedServer(made.whole(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write(content)
 			})))
@@ -146,7 +148,7 @@ func TestSlowReaderIsCutOffAndOthersAreServed(t *testing.T) {
 }
 
 func TestAnswerIsAsItWasWritten(t *testing.T) {
-	h := newAnswers(slog.New(slog.DiscardHandler), maxHeld).whole(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := newAnswers(slog.New(slog.DiscardHandler), roomIn(math.MaxInt64)).whole(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Kept", "yes")
 		w.WriteHeader(http.StatusTeapot)
 		for range 3 {

@@ -15,7 +15,8 @@
 //
 // What anybody can reach must be there for everybody: connections have a share of
 // each source and give way to new ones (door), and answers are made whole before
-// they are sent, so that a slow reader holds nothing that another needs (answers).
+// they are sent, so that a slow reader holds nothing that another needs (answers). All
+// of this takes no more than a part of the memory limit (room).
 // What changes something is done only under this host's own names (named).
 //
 // TLS, client certificates, basic authentication and sockets from systemd are

@@ -94,10 +94,25 @@ func (c *conn) reset() {
 	if c == nil {
 		return
 	}
+	c.keepNothing()
+	_ = c.Conn.Close() // it is not wanted
+}
+
+// keepNothing has the kernel forget what is not sent when the connection is closed.
+func (c *conn) keepNothing() {
 	if t, ok := c.Conn.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
 	}
-	_ = c.Conn.Close() // it is not wanted
+}
+
+// Write writes to the connection. One that takes nothing any more is closed next, and would be kept
+// by the kernel, with what was written before, for as long as nobody reads it.
+func (c *conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if err != nil {
+		c.keepNothing()
+	}
+	return n, err
 }
 
 // Close closes the connection and makes room.
@@ -142,6 +157,7 @@ func counted(next http.Handler) http.Handler {
 type doorListener struct {
 	net.Listener
 	door *door
+	room *room
 }
 
 // Accept never keeps a newcomer out.
@@ -150,6 +166,7 @@ func (l doorListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.room.limit(c)
 	return l.door.enter(c), nil
 }
 

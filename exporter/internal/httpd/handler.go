@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/report"
 )
 
@@ -61,7 +62,7 @@ func Handler(o Options) http.Handler {
 	s := &server{o}
 	mux := http.NewServeMux()
 	// What grows with the number of paths is made whole; a report's file is sent as it is read.
-	large := newAnswers(o.Log, maxHeld)
+	large := newAnswers(o.Log, roomIn(memlimit.Process()))
 	for pattern, h := range map[string]http.HandlerFunc{
 		"GET /{$}": s.page, "GET /api/v1/status": s.status, "GET /sd": s.discovery, "GET /runs": s.runs,
 		"GET /metrics": promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{

@@ -13,6 +13,8 @@ import (
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/prometheus/exporter-toolkit/web"
+
+	"oneway.example/exporter/memlimit"
 )
 
 // Limits against clients that are slow, many or verbose. A scrape of 10,000
@@ -23,10 +25,8 @@ const (
 	writeTimeout    = 2 * time.Minute
 	idleTimeout     = 30 * time.Second
 	shutdownTimeout = 3 * time.Second
-	maxHeaderBytes  = 64 << 10
-	maxConnections  = 512
-	maxOfSource     = 64
-	maxStreams      = 4 // HTTP/2 requests at one time on a connection
+	maxStreams      = 4        // HTTP/2 requests at one time on a connection
+	maxUploadBytes  = 64 << 10 // of them that wait to be read: the least that net/http takes
 )
 
 // Listen opens the addresses of the --web flags; all or none.
@@ -83,12 +83,13 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(listeners))
-	d := newDoor(min(maxConnections, mostDescriptors()/2), maxOfSource) // the other half is for measuring
+	r := roomIn(memlimit.Process())
+	d := newDoor(min(r.connections, mostDescriptors()/2), r.ofSource) // the other half is for measuring
 	var running sync.WaitGroup
 	for i, l := range listeners {
 		// A server each: exporter-toolkit changes the server that it is given.
-		s := newServer(h, log)
-		l = doorListener{l, d}
+		s := newServer(h, log, &r)
+		l = doorListener{l, d, &r}
 		running.Go(func() {
 			defer cancel() // one address lost: end, rather than serve by halves
 			if err := web.Serve(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
@@ -105,10 +106,11 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 	return errors.Join(errs...)
 }
 
-func newServer(h http.Handler, log *slog.Logger) *http.Server {
+func newServer(h http.Handler, log *slog.Logger, r *room) *http.Server {
 	return &http.Server{
 		Handler: counted(h), ConnContext: connContext, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		IdleTimeout: idleTimeout, MaxHeaderBytes: r.header,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: maxUploadBytes, MaxReceiveBufferPerStream: maxUploadBytes},
 		// What clients do wrong, such as a failed TLS handshake, stays at debug:
 		// anyone who can reach the port could fill the log with it.
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),

@@ -172,7 +172,7 @@ func TestTakenAddressIsToldWithAdvice(t *testing.T) {
 
 // TestSlowHeadersAreCutOff looks at the server's limits rather than to wait for them.
 func TestSlowHeadersAreCutOff(t *testing.T) {
-	s := newServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	s := newServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler), &room{})
 	for _, c := range []struct {
 		name    string
 		d, most time.Duration
