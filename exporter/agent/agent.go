@@ -36,7 +36,8 @@ type Options struct {
 	// empty: none.
 	Socket, SocketGroup string
 
-	retry retry // of tests
+	retry       retry         // of tests
+	reloadPause time.Duration // the same
 }
 
 // Agent runs a configuration. Make one with New; Run runs it once.
@@ -46,7 +47,9 @@ type Agent struct {
 	sink    metric.Sink
 	notify  func(string)
 
+	asked     reloads
 	reloading sync.Mutex // one reload at a time
+	reloaded  time.Time  // the last one's end; guarded by reloading
 
 	mu        sync.Mutex // guards what follows
 	ctx       context.Context
@@ -81,6 +84,9 @@ func New(o Options) (*Agent, error) {
 		o.Notify = systemdNotify(o.Log)
 	}
 	o.retry.complete()
+	if o.reloadPause == 0 {
+		o.reloadPause = reloadPause
+	}
 	c, _, err := load(o.ConfigFile, o.Types)
 	if err != nil {
 		return nil, err
@@ -167,44 +173,6 @@ func (a *Agent) end() error {
 	a.calibrated(nil)
 	defer a.shared.end() // after all who use it
 	return errors.Join(err, a.reflector.stop(), a.responder.stop(), a.receiver.stop(), a.pulse.stop(), a.clock.stop())
-}
-
-// ErrNotRunning is returned by Reload before and after Run.
-var ErrNotRunning = errors.New("agent: not running")
-
-// Reload reads the configuration again and puts it in force. On an error the one
-// before stays in force, untouched.
-func (a *Agent) Reload() error {
-	a.reloading.Lock()
-	defer a.reloading.Unlock()
-	a.mu.Lock()
-	running := a.ctx != nil && a.ctx.Err() == nil
-	a.mu.Unlock()
-	if !running {
-		return ErrNotRunning
-	}
-	a.notify(reloadingState())
-	defer a.notify("READY=1")
-	c, err := config.Load(a.options.ConfigFile)
-	var p *plan
-	if err == nil {
-		p, err = a.plan(c)
-	}
-	if err != nil {
-		a.reloadFailed(err)
-		return err
-	}
-	kept := a.apply(p)
-	a.log.Info("Configuration reloaded", "paths", len(c.Paths), "probes", len(p.jobs), "probes_kept", kept)
-	return nil
-}
-
-func (a *Agent) reloadFailed(err error) {
-	a.mu.Lock()
-	a.reloadErr = err
-	a.mu.Unlock()
-	a.setGauge(metric.ConfigReloadSuccess, 0)
-	a.log.Error("Configuration not reloaded, the one before stays in force", "err", err)
 }
 
 // setGauge sets a gauge that Run holds open.

@@ -8,5 +8,6 @@
 // then the one before it stays in force.
 //
 // A reload keeps the probers whose configuration means the same, with their
-// sessions and counters. The content of key files is part of the meaning.
+// sessions and counters. The content of key files is part of the meaning. Reloads that are
+// asked for within a second of the last are one.
 package agent

@@ -153,7 +153,7 @@ func newRigWith(t *testing.T, fake *fakeType, yaml string, change func(*Options)
 	}
 	o := Options{
 		ConfigFile: r.file, Types: []probe.Type{fake}, Sink: sink,
-		Notify: func(s string) { r.states <- s }, retry: retry{first: time.Millisecond, most: 10 * time.Millisecond},
+		Notify: func(s string) { r.states <- s }, retry: retry{first: time.Millisecond, most: 10 * time.Millisecond}, reloadPause: time.Nanosecond,
 	}
 	change(&o)
 	r.Agent, err = New(o)

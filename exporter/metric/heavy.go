@@ -92,7 +92,7 @@ var (
 	// BudgetSaved is oneway_data_budget_saved.
 	BudgetSaved = &Desc{
 		Name: "oneway_data_budget_saved", Kind: Gauge, Labels: []string{KindL},
-		Help:   "1 while the day's use of data budgets, and what is set aside of them, is saved in state_dir, else 0: then nothing that has a budget is begun, until a try every 10 s succeeds. By kind: links (budgets of this agent's links), tokens (per-day limits of the responder's tokens).",
+		Help:   "1 while the day's use of data budgets, and what is set aside of them, is saved in state_dir, else 0: then nothing that has a budget is begun, until a try every 10 s succeeds. 0, too, while the day's use is not known, since the file was damaged: until tomorrow, or until what the log says is removed; what budgets are then said to have used and left is no more than is known. By kind: links (budgets of this agent's links), tokens (per-day limits of the responder's tokens).",
 		Absent: "Without state_dir; of tokens, while no responder runs.",
 		Source: "design, invariant 6",
 	}

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,7 +44,8 @@ func smallDisk(t *testing.T, size string) string {
 
 func TestFullDiskCostsNoOtherReport(t *testing.T) {
 	dir := smallDisk(t, "64k")
-	s := open(t, Options{Dir: dir})
+	var log bytes.Buffer
+	s := open(t, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	write(t, s, header(0), noise(10_000))
 	fill := filepath.Join(dir, "somebody-elses")
 	err := os.WriteFile(fill, make([]byte, 1<<20), 0o600)
@@ -61,11 +65,18 @@ func TestFullDiskCostsNoOtherReport(t *testing.T) {
 	if _, err := s.Open(header(0).ID); err != nil {
 		t.Error(err)
 	}
+	if err := s.Write(header(3), noise(10_000)); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("error is %v", err)
+	}
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
 	write(t, s, header(2), noise(10_000))
-	if got := open(t, Options{Dir: dir}).List(); len(got) != 2 || got[0].Result != "completed" || got[1].Result != "completed" {
+	write(t, s, header(4), nil)
+	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "cannot be kept") || !strings.Contains(got, "are kept again") {
+		t.Errorf("want one line when it began and one when it ended, got\n%s", got)
+	}
+	if got := open(t, Options{Dir: dir}).List(); len(got) != 3 || slices.ContainsFunc(got, func(h Header) bool { return h.Result != "completed" }) {
 		t.Errorf("list is %+v", got)
 	}
 }
@@ -76,7 +87,8 @@ func TestReadOnlyDirectoryIsReadAndCostsNoRun(t *testing.T) {
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, Options{Dir: dir, MaxRuns: 1})
+	var log bytes.Buffer
+	s := open(t, Options{Dir: dir, MaxRuns: 1, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if got := s.List(); len(got) != 1 || got[0].ID != header(0).ID {
 		t.Errorf("list is %+v", got)
 	}
@@ -88,5 +100,8 @@ func TestReadOnlyDirectoryIsReadAndCostsNoRun(t *testing.T) {
 	}
 	if got := s.Stats(); got.Failed != 1 || got.Removed != 0 {
 		t.Errorf("stats are %+v", got)
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 {
+		t.Errorf("want one line, got\n%s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,7 @@ var (
 type Store struct {
 	writing sync.Mutex // one report at a time; taken before mu
 	listed  bool       // the directory has been read; guarded by writing
+	failing bool       // told that nothing can be kept; guarded by writing
 
 	mu      sync.Mutex
 	options Options
@@ -102,6 +104,7 @@ func (s *Store) Configure(o Options) error {
 	old := s.options
 	s.options = o
 	s.mu.Unlock()
+	s.failing = s.failing && o.Dir == old.Dir
 	if o.Dir != old.Dir || !s.listed {
 		s.scan(o)
 	}
@@ -133,8 +136,19 @@ func (s *Store) scan(o Options) {
 	s.listed = o.Dir == "" || err == nil
 	if o.Dir != "" && err != nil {
 		s.stats.Error = err
-		o.Log.Error("Reports of runs cannot be kept, will be tried again with the next", "dir", o.Dir, "err", err)
+		s.tell(o, err)
 	}
+}
+
+// tell logs when reports cannot be kept, and when they can again; writing is held.
+func (s *Store) tell(o Options, err error) {
+	switch {
+	case err != nil && !s.failing:
+		o.Log.Error("Reports of runs cannot be kept, will be tried again with the next", "dir", o.Dir, "err", err)
+	case err == nil && s.failing:
+		o.Log.Info("Reports of runs are kept again", "dir", o.Dir)
+	}
+	s.failing = err != nil
 }
 
 func newestFirst(a, b Header) int { return strings.Compare(b.ID, a.ID) }
@@ -159,7 +173,11 @@ func (s *Store) remove(o Options, gone []Header) {
 			continue
 		}
 		if err := withRoot(o.Dir, func(r *os.Root) error { return r.Remove(h.ID + suffix) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			o.Log.Error("Report of a run cannot be removed", "dir", o.Dir, "id", h.ID, "err", err)
+			level := slog.LevelError
+			if s.failing { // that is told
+				level = slog.LevelDebug
+			}
+			o.Log.Log(context.Background(), level, "Report of a run cannot be removed", "dir", o.Dir, "id", h.ID, "err", err)
 			continue
 		}
 		removed++

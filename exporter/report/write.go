@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"syscall"
 )
 
 // Write keeps a run: its header, and a body that encoding/json can write. The file
@@ -48,10 +49,13 @@ func (s *Store) Write(h Header, body any) error {
 		s.stats.Written++
 	}
 	s.mu.Unlock()
-	s.remove(o, gone)
-	if err != nil {
+	switch {
+	case err != nil && !errors.As(err, new(syscall.Errno)): // of this report, not of the directory
 		o.Log.Error("Report of a run not kept", "id", h.ID, "dir", o.Dir, "err", err)
+	case o.Dir != "":
+		s.tell(o, err)
 	}
+	s.remove(o, gone)
 	return err
 }
 

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -15,6 +16,11 @@ type day struct {
 	Date string `json:"date"`
 	// Used is in IP octets, by link.
 	Used map[string]int64 `json:"used"`
+	// Unknown is the file, beside the state file, that is kept of one that was damaged, so
+	// that Used may be too little; empty: it is not.
+	Unknown string `json:"unknown,omitempty"`
+
+	damage error // what was wrong with it; nil: a life before knew
 }
 
 // book has what was used by date, the date of now last. It remembers some dates,
@@ -38,7 +44,8 @@ func (b *book) at(date string) *day {
 		today = b.days[i]
 		b.days = slices.Delete(b.days, i, i+1)
 	} else if last >= 0 && date < b.days[last].Date {
-		today.Used = maps.Clone(b.days[last].Used)
+		before := b.days[last]
+		today.Used, today.Unknown, today.damage = maps.Clone(before.Used), before.Unknown, before.damage
 	}
 	b.days = append(b.days, today)
 	if len(b.days) > maxDays {
@@ -53,6 +60,36 @@ func (b *book) add(later book) {
 		page := b.at(d.Date)
 		for name, used := range d.Used {
 			page.Used[name] = max(page.Used[name], used)
+		}
+		if d.Unknown != "" {
+			page.Unknown, page.damage = d.Unknown, d.damage
+		}
+	}
+}
+
+// lose says that nobody knows what was used at a date, since a file was damaged that is
+// kept under a name.
+func (b *book) lose(date, kept string, damage error) {
+	d := b.at(date)
+	d.Unknown, d.damage = filepath.Base(kept), damage
+}
+
+// unknown are the files that are kept of damaged ones.
+func (b *book) unknown() (files []string) {
+	for _, d := range b.days {
+		if d.Unknown != "" && !slices.Contains(files, d.Unknown) {
+			files = append(files, d.Unknown)
+		}
+	}
+	return files
+}
+
+// believe takes what is known of a day as all there was, since somebody has removed what
+// was kept of the damaged file.
+func (b *book) believe(file string) {
+	for _, d := range b.days {
+		if d.Unknown == file {
+			d.Unknown, d.damage = "", nil
 		}
 	}
 }

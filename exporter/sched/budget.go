@@ -42,17 +42,17 @@ func (u Usage) Within(limit int64) Usage {
 	return u
 }
 
-// UnsavedError says that what a run would use cannot be saved: after a restart the budget
-// would not know of it.
+// UnsavedError says that what a run would use cannot be saved, so that after a restart the
+// budget would not know of it; or that it is not known what was used before.
 type UnsavedError struct {
 	Link string
-	// Err is what the state file's reading or writing has met.
+	// Err is what the state file's reading or writing has met, or how it was damaged.
 	Err error
 }
 
 // Error says what is to be mended.
 func (e *UnsavedError) Error() string {
-	return fmt.Sprintf("sched: the data budget of link %s cannot be saved: %v; the state file must be readable and writable", e.Link, e.Err)
+	return fmt.Sprintf("sched: the data budget of link %s cannot be saved, or is not known: %v; the state file must be readable, writable and whole", e.Link, e.Err)
 }
 
 // Unwrap is the cause.

@@ -64,9 +64,10 @@ type link struct {
 }
 
 // NewLinks makes links and reads the state file. An error says that the options
-// make no sense. A state file that is damaged is no error: it is logged, and the day
-// begins anew. Nor is one that cannot be read or written: it is logged, and no budget is
-// given out until it can be.
+// make no sense. A state file that cannot be read or written is no error: it is logged,
+// and no budget is given out until it can be. Nor is one that is damaged, an empty one too:
+// it is kept under a name that the log tells, and no budget is given out until the next
+// local midnight, or until that file is removed.
 func NewLinks(o LinksOptions) (*Links, error) {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -1,29 +1,14 @@
 package sched
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"time"
 )
-
-// stateVersion is that of the file's format, maxStateBytes more than it can grow to.
-const (
-	stateVersion  = 1
-	maxStateBytes = 16 << 20
-)
-
-// fileState is the file's content.
-type fileState struct {
-	Version int    `json:"version"`
-	Days    []*day `json:"days"`
-}
 
 // SetStateFile keeps the days' usage in another file; empty: nowhere. If that file
 // has more of a day than is known, it is believed. The directory is made if need
@@ -41,18 +26,31 @@ func (l *Links) SetStateFile(name string) {
 	}
 }
 
-// load takes over what a file knows; saving is held. A damaged one knows nothing, which
-// is logged.
+// load takes over what a file knows; saving is held. Of a damaged one nobody knows what was
+// used on its last day, nor today.
 func (l *Links) load(name string) error {
-	kept, err := readState(name)
+	removeUnfinished(name)
+	kept, damage := readState(name)
+	aside := ""
 	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, errDamaged):
-		// Kept aside for whoever wants to know; if that fails, it is overwritten.
-		_ = os.Rename(name, name+".damaged")
-		l.log.Error("What heavy tests have used today is not known, the file is damaged; their budgets begin anew", "file", name, "err", err)
-	default:
-		return err
+	case errors.Is(damage, errDamaged):
+		var err error
+		if aside, err = setAside(name); err != nil {
+			return errors.Join(damage, err)
+		}
+	case errors.Is(damage, fs.ErrNotExist):
+		// It may have been put aside, and a crash came before there was another.
+		if _, gone := os.Lstat(name + damagedSuffix); !errors.Is(gone, fs.ErrNotExist) {
+			aside, damage = name+damagedSuffix, nil
+		}
+	case damage != nil:
+		return damage
+	}
+	if aside != "" {
+		if info, err := os.Lstat(aside); err == nil {
+			kept.lose(info.ModTime().In(l.now().Location()).Format(time.DateOnly), aside, damage)
+		}
+		kept.lose(l.now().Format(time.DateOnly), aside, damage)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,50 +60,23 @@ func (l *Links) load(name string) error {
 	return nil
 }
 
-var errDamaged = errors.New("sched: damaged state file")
-
-// readState reads and checks a file.
-func readState(name string) (book, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return book{}, fmt.Errorf("sched: %w", err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxStateBytes+1))
-	if err != nil {
-		return book{}, fmt.Errorf("sched: %w", err)
-	}
-	return parseState(content)
+// unknownError says that nobody knows what was used today.
+type unknownError struct {
+	// File is what is kept of the damaged file.
+	File string
+	// Err is what was wrong with it; nil: that was in a life before.
+	Err error
 }
 
-func parseState(content []byte) (book, error) {
-	if len(content) > maxStateBytes {
-		return book{}, fmt.Errorf("%w: it is larger than %d octets", errDamaged, maxStateBytes)
+func (e *unknownError) Error() string {
+	why := ""
+	if e.Err != nil {
+		why = fmt.Sprintf(" (%v)", e.Err)
 	}
-	var s fileState
-	if err := json.Unmarshal(content, &s); err != nil {
-		return book{}, fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	if s.Version != stateVersion || len(s.Days) > maxDays {
-		return book{}, fmt.Errorf("%w: version %d with %d days; it must be %d with at most %d", errDamaged, s.Version, len(s.Days), stateVersion, maxDays)
-	}
-	seen := map[string]bool{}
-	for _, d := range s.Days {
-		if d == nil || d.Used == nil || seen[d.Date] {
-			return book{}, fmt.Errorf("%w: a day is empty or there twice", errDamaged)
-		}
-		if _, err := time.Parse(time.DateOnly, d.Date); err != nil {
-			return book{}, fmt.Errorf("%w: %w", errDamaged, err)
-		}
-		seen[d.Date] = true
-		for name, used := range d.Used {
-			if name == "" || used < 0 {
-				return book{}, fmt.Errorf("%w: link %q has used %d", errDamaged, name, used)
-			}
-		}
-	}
-	return book{days: s.Days}, nil
+	return fmt.Sprintf("sched: what was used today is not known, the state file was damaged%s; it is kept as %s: until tomorrow, or until that is removed, nothing is given out", why, e.File)
 }
+
+func (e *unknownError) Unwrap() error { return e.Err }
 
 // Save writes the state file, if there is to be one, as each reservation and each
 // settlement does; calling it again is of use where it has failed. A failure is logged
@@ -120,10 +91,14 @@ func (l *Links) Save() error {
 	if name != "" {
 		err = l.store(name)
 	}
+	unknown, lost := errors.AsType[*unknownError](err)
 	switch {
 	case name == "":
 	case err == nil && before != nil:
 		l.log.Info("What heavy tests have used today is kept again", "file", name)
+	case lost && !errors.As(before, new(*unknownError)):
+		l.log.Error("What heavy tests have used today is not known, the file was damaged: what has a budget is refused until tomorrow, or until you remove what is kept of it",
+			"file", name, "remove", unknown.File, "err", unknown.Err)
 	case err != nil && before == nil:
 		l.log.Error("What heavy tests use today is not kept, and what has a budget is refused", "file", name, "err", err)
 	}
@@ -133,12 +108,24 @@ func (l *Links) Save() error {
 	return err
 }
 
-// Saved is why what the days have used is not in the state file; nil: it is, or there is
-// to be none.
+// Saved is why what the days have used is not in the state file, or not known since that was
+// damaged; nil: it is, or there is to be none.
 func (l *Links) Saved() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.unsaved
+	if l.unsaved != nil || l.file == "" {
+		return l.unsaved
+	}
+	return l.known()
+}
+
+// known is an *unknownError, or nil if it is known what was used today; mu is held.
+func (l *Links) known() error {
+	d := l.today()
+	if d.Unknown == "" {
+		return nil
+	}
+	return &unknownError{File: filepath.Join(filepath.Dir(l.file), d.Unknown), Err: d.damage}
 }
 
 // store brings the file and what is known together; saving is held.
@@ -150,18 +137,34 @@ func (l *Links) store(name string) error {
 		l.loaded = true
 	}
 	l.mu.Lock()
+	kept := l.book.unknown()
+	l.mu.Unlock()
+	for _, file := range kept {
+		if _, err := os.Lstat(filepath.Join(filepath.Dir(name), file)); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		l.mu.Lock()
+		l.book.believe(file)
+		l.mu.Unlock()
+	}
+	l.mu.Lock()
 	content, err := l.content()
 	l.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return replaceFile(name, content)
+	if err := replaceFile(name, content); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known()
 }
 
 // content is the file's, with what is set aside as used; mu is held.
 func (l *Links) content() ([]byte, error) {
 	today := l.today()
-	s := fileState{Version: stateVersion}
+	var days []*day
 	for _, d := range l.book.days {
 		used := maps.Clone(d.Used)
 		if d == today {
@@ -171,29 +174,7 @@ func (l *Links) content() ([]byte, error) {
 				}
 			}
 		}
-		s.Days = append(s.Days, &day{Date: d.Date, Used: used})
+		days = append(days, &day{Date: d.Date, Used: used, Unknown: d.Unknown})
 	}
-	return json.MarshalIndent(s, "", " ")
-}
-
-// replaceFile writes a file such that after a crash at any time either the old
-// content is there or the new.
-func replaceFile(name string, content []byte) error {
-	dir := filepath.Dir(name)
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, bytes.NewReader(content))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // what is wrong is told
-	}
-	return err
+	return formatState(days)
 }

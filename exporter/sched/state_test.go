@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,42 +58,229 @@ func TestHostThatBootsInThePastRenewsNothing(t *testing.T) {
 	}
 }
 
-func TestDamagedFileIsToldKeptAsideAndStopsNothing(t *testing.T) {
-	clock := &wallClock{at("2026-11-21 12:00:00")}
-	for name, content := range map[string]string{
-		"empty":     "",
-		"half":      `{"version":1,"days":[{"date":"2026-11-21","used":{"upli`,
-		"zeros":     string(make([]byte, 4096)),
-		"version":   `{"version":2,"days":[]}`,
-		"negative":  `{"version":1,"days":[{"date":"2026-11-21","used":{"uplink":-5}}]}`,
-		"huge":      `{"version":1,"days":[{"date":"2026-11-21","used":{"uplink":99999999999999999999}}]}`,
-		"date":      `{"version":1,"days":[{"date":"today","used":{}}]}`,
-		"nameless":  `{"version":1,"days":[{"date":"2026-11-21","used":{"":1}}]}`,
-		"null":      `{"version":1,"days":[null]}`,
-		"no used":   `{"version":1,"days":[{"date":"2026-11-21"}]}`,
-		"twice":     `{"version":1,"days":[{"date":"2026-11-21","used":{}},{"date":"2026-11-21","used":{}}]}`,
-		"many days": `{"version":1,"days":[` + strings.Repeat(`{"date":"2026-11-21","used":{}},`, 9) + `{}]}`,
-		"large":     strings.Repeat(" ", maxStateBytes+1),
-	} {
+// damagedFiles are contents of a state file that are none.
+func damagedFiles(t *testing.T) map[string]string {
+	days := []*day{{Date: "2026-11-21", Used: map[string]int64{"uplink": 900}}}
+	whole, err := formatState(days)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{
+		"empty":        "",
+		"half":         `{"version":1,"days":[{"date":"2026-11-21","used":{"upli`,
+		"zeros":        string(make([]byte, 4096)),
+		"version":      `{"version":2,"days":[]}`,
+		"negative":     `{"version":1,"days":[{"date":"2026-11-21","used":{"uplink":-5}}]}`,
+		"huge":         `{"version":1,"days":[{"date":"2026-11-21","used":{"uplink":99999999999999999999}}]}`,
+		"date":         `{"version":1,"days":[{"date":"today","used":{}}]}`,
+		"nameless":     `{"version":1,"days":[{"date":"2026-11-21","used":{"":1}}]}`,
+		"null":         `{"version":1,"days":[null]}`,
+		"no days":      `{"version":1}`,
+		"no used":      `{"version":1,"days":[{"date":"2026-11-21"}]}`,
+		"twice":        `{"version":1,"days":[{"date":"2026-11-21","used":{}},{"date":"2026-11-21","used":{}}]}`,
+		"many days":    `{"version":1,"days":[` + strings.Repeat(`{"date":"2026-11-21","used":{}},`, 9) + `{}]}`,
+		"elsewhere":    `{"version":1,"days":[{"date":"2026-11-21","used":{},"unknown":"../x"}]}`,
+		"other fields": `{"version":1,"days":[],"more":1}`,
+		"two texts":    `{"version":1,"days":[]}{}`,
+		"another sum":  strings.Replace(string(whole), "900", "100", 1),
+		"cut":          string(whole[:len(whole)-2]),
+		"large":        strings.Repeat(" ", maxStateBytes+1),
+	}
+}
+
+func TestDamagedFileIsToldKeptAsideAndRefusesTheDay(t *testing.T) {
+	for name, content := range damagedFiles(t) {
 		t.Run(name, func(t *testing.T) {
+			clock := &wallClock{at("2026-11-21 12:00:00")}
 			file := filepath.Join(t.TempDir(), "links.json")
-			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			if err := errors.Join(os.WriteFile(file, []byte(content), 0o600), os.Chtimes(file, clock.Time, clock.Time)); err != nil {
 				t.Fatal(err)
 			}
-			l, log := stored(t, file, clock)
-			if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "damaged") {
-				t.Errorf("log says %s", log)
+			refused := func(l *Links) {
+				t.Helper()
+				if _, err := l.Reserve("uplink", 1); !errors.As(err, new(*UnsavedError)) || !strings.Contains(err.Error(), file+".damaged") || l.Saved() == nil {
+					t.Errorf("error is %v, saved: %v", err, l.Saved())
+				}
+				if r, err := l.Reserve("free", 100); err != nil {
+					t.Errorf("a link without a budget: %v", err)
+				} else {
+					r.Settle(100)
+				}
 			}
-			spend(t, l, 400)
+			l, log := stored(t, file, clock)
+			for range 3 {
+				refused(l)
+				_ = l.Save() // as the agent does every 10 s
+			}
+			if s := log.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "level=ERROR") || !strings.Contains(s, "remove="+file+".damaged") {
+				t.Errorf("log says %s", s)
+			}
 			if aside, err := os.ReadFile(file + ".damaged"); err != nil || string(aside) != content {
 				t.Errorf("what was there is gone: %v", err)
 			}
+			l, _ = stored(t, file, clock)
+			refused(l)
+			clock.Time = at("1970-01-01 00:00:05") // a clock that goes back gives nothing
+			refused(l)
+			clock.Time = at("2026-11-22 00:00:01")
+			if err := l.Save(); err != nil {
+				t.Errorf("the next day: %v", err)
+			}
+			spend(t, l, 400)
 			l, log = stored(t, file, clock)
 			wantUsage(t, l, Usage{Limit: 1000, Used: 400, Left: 600})
 			if log.Len() > 0 {
 				t.Errorf("log says %s", log)
 			}
 		})
+	}
+}
+
+func TestDamagedFileThatIsRemovedIsForgotten(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	file := filepath.Join(t.TempDir(), "links.json")
+	for n, kept := range []string{file + ".damaged", file + ".damaged-2"} { // the first is there still
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, log := stored(t, file, clock)
+		if _, err := l.Reserve("uplink", 1); !errors.As(err, new(*UnsavedError)) {
+			t.Fatalf("error is %v", err)
+		}
+		away := kept + ".away"
+		if err := os.Rename(kept, away); err != nil {
+			t.Fatal(err)
+		}
+		spend(t, l, 400)
+		wantUsage(t, l, Usage{Limit: 1000, Used: 400, Left: 600})
+		if !strings.Contains(log.String(), "is kept again") || l.Saved() != nil {
+			t.Errorf("%v, log says %s", l.Saved(), log)
+		}
+		if n == 0 {
+			if err := os.Rename(away, kept); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A crash after the damaged file was put aside, and before another was written.
+func TestDamagedFileWithoutOneAfterItRefusesTheDay(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	file := filepath.Join(t.TempDir(), "links.json")
+	if err := os.WriteFile(file+".damaged", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := stored(t, file, clock)
+	if _, err := l.Reserve("uplink", 1); !errors.As(err, new(*UnsavedError)) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// Nobody knows what was used on the file's own day, too, where the clock was wrong at the start.
+func TestDamagedFileIsNotForgottenByAClockThatStartsInThePast(t *testing.T) {
+	clock := &wallClock{at("1970-01-01 00:00:05")}
+	file := filepath.Join(t.TempDir(), "links.json")
+	written := at("2026-11-21 12:00:00")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, written, written)); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := stored(t, file, clock)
+	for _, now := range []string{"1970-01-01 00:00:05", "2026-11-21 12:10:00"} {
+		clock.Time = at(now)
+		if _, err := l.Reserve("uplink", 1); !errors.As(err, new(*UnsavedError)) {
+			t.Errorf("%s: error is %v", now, err)
+		}
+	}
+}
+
+func TestDamagedFileThatCannotBePutAsideIsLeftAlone(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	file := filepath.Join(t.TempDir(), "links.json")
+	for n := range maxDamaged + 1 {
+		if err := os.WriteFile(file, []byte{byte(n)}, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l, _ := stored(t, file, clock)
+		if _, err := l.Reserve("uplink", 1); !errors.As(err, new(*UnsavedError)) {
+			t.Errorf("%d: error is %v", n, err)
+		}
+	}
+	if b, err := os.ReadFile(file); err != nil || !bytes.Equal(b, []byte{maxDamaged}) {
+		t.Errorf("the last one: %v, %v", b, err)
+	}
+	if b, err := os.ReadFile(file + ".damaged"); err != nil || !bytes.Equal(b, []byte{0}) {
+		t.Errorf("the first one: %v, %v", b, err)
+	}
+}
+
+func TestFileOfBeforeHasNoSumAndIsRead(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	file := filepath.Join(t.TempDir(), "links.json")
+	old := "{\n \"version\": 1,\n \"days\": [\n  {\n   \"date\": \"2026-11-21\",\n   \"used\": {\n    \"uplink\": 900\n   }\n  }\n ]\n}"
+	if err := os.WriteFile(file, []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, log := stored(t, file, clock)
+	wantUsage(t, l, Usage{Limit: 1000, Used: 900, Left: 100})
+	if log.Len() > 0 {
+		t.Errorf("log says %s", log)
+	}
+}
+
+func TestNoBitOfTheFileAndNoPrefixIsTakenForAnother(t *testing.T) {
+	days := []*day{{Date: "2026-11-20", Used: map[string]int64{"<uplink> \u00e9": 1 << 62}}, {Date: "2026-11-21", Used: map[string]int64{"a": 95, "b": 0}, Unknown: "links.json.damaged"}}
+	content, err := formatState(days)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range content[:len(content)-1] { // the last is a line feed
+		if _, err := parseState(content[:n]); !errors.Is(err, errDamaged) {
+			t.Errorf("%q: %v", content[:n], err)
+		}
+	}
+	for bit := range 8 * len(content) {
+		other := bytes.Clone(content)
+		other[bit/8] ^= 1 << (bit % 8)
+		b, err := parseState(other)
+		if again, _ := formatState(b.days); err == nil && !bytes.Equal(again, content) {
+			t.Errorf("%q is taken for %q", other, again)
+		}
+	}
+}
+
+func TestUnfinishedFileIsRemovedAtTheNextStartAndNoOther(t *testing.T) {
+	clock := &wallClock{at("2026-11-21 12:00:00")}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "links.json")
+	others := []string{
+		"links.json.oneway-writing-1", ".links.json.oneway-writing-", ".links.json.oneway-writing-1a", ".links.json.oneway-writing-1.bak",
+		".links.json-20261121", ".responder-usage.json.oneway-writing-1", ".links.json.damaged", ".links.json.oneway-writing-33",
+	}
+	for _, name := range append(others, ".links.json.oneway-writing-1234567890", ".links.json.oneway-writing-7") {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	odd := filepath.Join(dir, ".links.json.oneway-writing-33") // neither a regular file ...
+	link := filepath.Join(dir, ".links.json.oneway-writing-44")
+	if err := errors.Join(os.Remove(odd), os.Mkdir(odd, 0o700), os.Symlink(filepath.Join(dir, others[0]), link)); err != nil {
+		t.Fatal(err)
+	}
+	l, _ := stored(t, file, clock)
+	spend(t, l, 100)
+	want := append([]string{"links.json", filepath.Base(link)}, others...)
+	slices.Sort(want)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("left is %q\nwant    %q", got, want)
 	}
 }
 
@@ -231,6 +419,8 @@ func TestFileIsWholeAtAnyTime(t *testing.T) {
 func FuzzParseState(f *testing.F) {
 	f.Add([]byte(`{"version":1,"days":[{"date":"2026-11-21","used":{"uplink":5}},{"date":"2026-11-20","used":{}}]}`))
 	f.Add([]byte(`{"version":1,"days":[null]}`))
+	f.Add([]byte(`{"version":1,"days":[],"crc32":223132457}`))
+	f.Add([]byte(`{"version":1,"days":[{"date":"2026-11-21","used":{},"unknown":"links.json.damaged"}]}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		b, err := parseState(content)
 		if err != nil {
@@ -250,6 +440,17 @@ func FuzzParseState(f *testing.F) {
 		}
 		if len(known.days) > maxDays {
 			t.Fatalf("%d days", len(known.days))
+		}
+		first, err := formatState(b.days)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseState(first)
+		if err != nil {
+			t.Fatalf("%s\nwas read, and not as it was written after that: %v", content, err)
+		}
+		if second, _ := formatState(again.days); !bytes.Equal(first, second) {
+			t.Fatalf("%s\nbecomes\n%s", first, second)
 		}
 	})
 }

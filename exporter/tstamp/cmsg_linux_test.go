@@ -76,6 +76,32 @@ func FuzzControl(f *testing.F) {
 	})
 }
 
+// FuzzAddress: a socket address of the kernel's is the same after it was read and written.
+func FuzzAddress(f *testing.F) {
+	for _, s := range []string{"192.0.2.1:862", "[2001:db8::1]:65535", "[fe80::1%lo]:9", "[::ffff:192.0.2.1]:9", "[fe80::1%4294967295]:9"} {
+		a := netip.MustParseAddrPort(s)
+		b := make([]byte, unix.SizeofSockaddrInet6)
+		n, _ := new(zones).putAddress(b, a, a.Addr().Unmap().Is6())
+		f.Add(b[:n])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var z zones
+		a := z.parseAddress(b)
+		if !a.IsValid() {
+			return
+		}
+		again := make([]byte, unix.SizeofSockaddrInet6)
+		n, ok := z.putAddress(again, a, a.Addr().Unmap().Is6())
+		if !ok || int(n) > len(b) && !a.Addr().Is4In6() {
+			t.Fatalf("%x is %v, and was written in %d octets, %v", b, a, n, ok)
+		}
+		want := netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) // a socket of IPv6 is not written to with one of IPv4
+		if got := z.parseAddress(again[:n]); got != want {
+			t.Errorf("%x is %v, and was written and read as %v", b, a, got)
+		}
+	})
+}
+
 func TestAddressesSurviveTheRoundTrip(t *testing.T) {
 	for _, s := range []string{"192.0.2.1:862", "0.0.0.0:0", "[2001:db8::1]:65535", "[fe80::1%lo]:9"} {
 		want := netip.MustParseAddrPort(s)

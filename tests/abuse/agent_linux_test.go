@@ -32,6 +32,7 @@ func TestAgentAmongAttackers(t *testing.T) {
 		"aborted scrapes":     abortedScrapes,
 		"rebound names":       reboundNames,
 		"no descriptors":      noDescriptors,
+		"many reloads":        manyReloads,
 		"secrets for all":     secretsForAll,
 		"token in a new file": tokenInANewFile,
 	} {

@@ -35,11 +35,12 @@ func buildProgram(t *testing.T) string {
 
 // agentSite is an agent under attack.
 type agentSite struct {
-	t    *testing.T
-	at   string // host:port of its HTTP server
-	cmd  *exec.Cmd
-	said *said
-	done chan struct{}
+	t      *testing.T
+	config string // the file's name
+	at     string // host:port of its HTTP server
+	cmd    *exec.Cmd
+	said   *said
+	done   chan struct{}
 }
 
 // said is what a process has written so far.
@@ -80,7 +81,7 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &agentSite{t: t, said: &said{}, done: make(chan struct{})}
+	s := &agentSite{t: t, config: file, said: &said{}, done: make(chan struct{})}
 	s.cmd = exec.Command(binary, append([]string{"agent", "--config.file=" + file, "--web.listen-address=127.0.0.1:0", "--test.socket="}, args...)...)
 	s.cmd.Stderr = s.said
 	if err := s.cmd.Start(); err != nil {

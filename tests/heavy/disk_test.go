@@ -2,6 +2,8 @@ package heavy
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
@@ -42,9 +46,24 @@ func newDisk(t *testing.T, host *lab.Host, dir string) *disk {
 
 func (d *disk) mounts() string { return fmt.Sprintf("/proc/%d/ns/mnt", d.Cmd.Process.Pid) }
 
-// others is the path of a file that others have on it, from here.
-func (d *disk) others() string {
-	return fmt.Sprintf("/proc/%d/root%s", d.Cmd.Process.Pid, filepath.Join(d.dir, "others"))
+// at is the path of something on it, from here.
+func (d *disk) at(name string) string {
+	return fmt.Sprintf("/proc/%d/root%s", d.Cmd.Process.Pid, filepath.Join(d.dir, name))
+}
+
+// others is a file that others have on it.
+func (d *disk) others() string { return d.at("others") }
+
+// leave frees some of its octets again.
+func (d *disk) leave(t *testing.T, octets int64) {
+	t.Helper()
+	info, err := os.Stat(d.others())
+	if err == nil {
+		err = os.Truncate(d.others(), info.Size()-octets)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // fill leaves no block free.
@@ -117,5 +136,79 @@ func TestBudgetOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 	a = begin()
 	if got := used(a); got < second {
 		t.Errorf("%v octets of the day are known after a restart, %v were used", got, second)
+	}
+}
+
+// A disk that is full while an agent writes the report of a run costs that report, and nothing
+// else: no report of before, no half of one, no run, and two lines in the log.
+func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
+	s := newSite(t, overSlow())
+	s.disk = newDisk(t, s.network.Client, filepath.Join(s.dir, "state-"+s.network.Client.Name))
+	a := s.agent(t, "paths:\n"+s.path("a", "duration: 1s", "rate: {forward: 2Mbit, reverse: 2Mbit}"))
+	completed := func() float64 { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) }
+	reports := func() map[string]string {
+		all := map[string]string{}
+		entries, err := os.ReadDir(s.disk.at("reports"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			content, err := os.ReadFile(filepath.Join(s.disk.at("reports"), e.Name()))
+			if err != nil && !errors.Is(err, os.ErrNotExist) { // one that is being written goes
+				t.Fatal(err)
+			}
+			all[e.Name()] = string(content)
+		}
+		return all
+	}
+	said := func(part string) int { return strings.Count(a.Stderr.String(), part) }
+
+	program.Eventually(t, "a run", func() bool { return completed() == 1 })
+	before := reports()
+	const room = 4096 // so that a report is begun
+	for name, content := range before {
+		if len(content) <= room || !strings.HasSuffix(name, ".json.gz") {
+			t.Fatalf("the report %s has %d octets; want more than %d", name, len(content), room)
+		}
+	}
+	s.disk.fill(t)
+	s.disk.leave(t, room)
+	program.Eventually(t, "three more runs", func() bool { return completed() == 4 })
+	if diff := cmp.Diff(before, reports()); diff != "" || len(before) != 1 {
+		t.Errorf("on a full disk the reports of before became (-want +got):\n%.1000s", diff)
+	}
+	var status struct {
+		Reports struct {
+			Runs   int    `json:"runs"`
+			Failed int    `json:"failed"`
+			Error  string `json:"error"`
+		} `json:"reports"`
+	}
+	if err := json.Unmarshal(a.get(t, "/api/v1/status"), &status); err != nil {
+		t.Fatal(err)
+	}
+	if r := status.Reports; r.Runs != 4 || r.Failed != 3 || !strings.Contains(r.Error, "no space left") {
+		t.Errorf("the status is %+v", r)
+	}
+	if n := said("Reports of runs cannot be kept"); n != 1 || said("Report of a run not kept") != 0 {
+		t.Errorf("told %d times that it has begun", n)
+	}
+
+	s.disk.free(t)
+	program.Eventually(t, "a report is kept again", func() bool { return len(reports()) == 2 && completed() == 5 })
+	for name, content := range reports() {
+		unpacked, err := gzip.NewReader(strings.NewReader(content))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := json.NewDecoder(unpacked).Decode(&map[string]any{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := said("Reports of runs are kept again"); n != 1 {
+		t.Errorf("told %d times that it is over", n)
+	}
+	if used := said("is not kept"); used != said("is kept again") || used > 1 {
+		t.Errorf("of what was used: told %d times that it has begun", used)
 	}
 }

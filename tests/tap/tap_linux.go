@@ -103,7 +103,9 @@ func parse(b []byte) (p Packet, ok bool) {
 	}
 	u := b[header:]
 	p.Source, p.Destination = binary.BigEndian.Uint16(u), binary.BigEndian.Uint16(u[2:])
-	p.Bytes = int(binary.BigEndian.Uint16(u[4:])) - udp
+	if p.Bytes = int(binary.BigEndian.Uint16(u[4:])) - udp; p.Bytes < 0 {
+		return p, false
+	}
 	copy(p.Head[:], u[udp:])
 	return p, true
 }

@@ -6,7 +6,7 @@
 //	GET  /metrics         text, OpenMetrics or protobuf, as the scraper asks
 //	GET  /-/healthy       200 while the process serves
 //	GET  /-/ready         200 while a configuration is in force, else 503
-//	POST /-/reload        reads the configuration again; 500 and the reason if it is refused
+//	POST /-/reload        reads the configuration again, within a second or so; 500 and the reason if it is refused
 //	GET  /api/v1/status   what the page says, for machines
 //	GET  /runs            the runs of heavy tests that are kept, newest first, as JSON
 //	GET  /runs/ID         one run's report, a download

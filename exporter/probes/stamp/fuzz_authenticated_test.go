@@ -1,0 +1,77 @@
+package stamp
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/tstamp"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/exporter/wire/timefmt"
+)
+
+// Who has no key moves nothing of an authenticated session, whatever he sends: it is discarded, and
+// counted so. What the key has sealed is read without harm, whatever it says.
+func FuzzAuthenticatedAnswers(f *testing.F) {
+	const run, asked = 7, 20
+	peer, key := netip.MustParseAddrPort("127.0.0.1:862"), wire.NewKey([]byte("secret"))
+	for _, seq := range []uint32{3, asked, 1 << 31} {
+		p := wire.ReflectorPacket{Seq: seq, SenderSeq: seq, SenderT1: timefmt.NTP.Encode(wheelStart, 0), SenderTTL: 255}
+		f.Add(p.AppendAuthenticatedTo(nil, key))
+		rc := wire.Receipt{Filled: true, Words: 4, Run: run, Epoch: 5, Next: seq + 1, Base: seq + 1, Received: seq + 1, Tx: 4}
+		f.Add(wire.AppendTLVHMAC(rc.AppendTo(p.AppendAuthenticatedTo(nil, key)), wire.AuthenticatedBytes, key))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, kind := range []farKind{0, farOurs} {
+			for _, sealed := range []bool{false, true} {
+				o := DefaultOptions()
+				o.Codecs, o.keys = nil, []*wire.Key{key}
+				if err := o.check(); err != nil {
+					t.Fatal(err)
+				}
+				s, err := newSession(nil, peer, &o, static.New(50*time.Microsecond, metric.Discard{}), newSeries(metric.Discard{}, "p", "stamp"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := &farAway{t: t, s: s}
+				s.kind, s.run = kind, run
+				for seq := range uint64(asked) {
+					s.flights.add(seq, sched.Now(), wheelStart, clockThen{})
+				}
+				answer := append([]byte{}, b...)
+				if sealed {
+					seal(answer, key)
+				} else if len(answer) >= wire.AuthenticatedBytes {
+					seal(answer, wire.NewKey([]byte("another")))
+				}
+				at := wheelStart.Add(time.Millisecond)
+				s.received(&tstamp.In{Payload: answer, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at})
+				a.check()
+				n := uint64(0)
+				for _, of := range s.discarded {
+					n += of
+				}
+				if !sealed && (n != 1 || s.rev.now != (totals{}) || s.fwd.now != (totals{}) || s.remote.known) {
+					t.Errorf("%x is of who has no key: %d discarded, %+v, %+v", b, n, s.fwd.now, s.rev.now)
+				}
+			}
+		}
+	})
+}
+
+// seal writes sum and HMACs of a whole answer where it has room for them.
+func seal(b []byte, key *wire.Key) {
+	if len(b) < wire.AuthenticatedBytes {
+		return
+	}
+	if at := len(b) - hmacTLVBytes; at >= wire.AuthenticatedBytes {
+		copy(b[at:], wire.AppendTLVHMAC(append([]byte{}, b[:at]...), wire.AuthenticatedBytes, key)[at:])
+		wire.SealCRC(b, true)
+		wire.PutTLVHMAC(b, wire.AuthenticatedBytes, key)
+	}
+	wire.PutHMAC(b, key)
+}

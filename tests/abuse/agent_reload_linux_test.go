@@ -1,0 +1,117 @@
+package abuse
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// reload asks for one from an address.
+func (s *agentSite) reload(from string) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext, DisableKeepAlives: true}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.at+"/-/reload", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", answer.Status, body)
+	}
+	return err
+}
+
+// configure puts another configuration in place of the file, whole.
+func (s *agentSite) configure(configuration string) {
+	s.t.Helper()
+	if err := os.WriteFile(s.config+".new", []byte(configuration), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.Rename(s.config+".new", s.config); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// series is the value of one of a name, with a part in its labels; -1: there is none.
+func series(t *testing.T, body, name, part string) float64 {
+	t.Helper()
+	for line := range strings.Lines(body) {
+		if labels, _, ok := strings.Cut(line, "} "); ok && strings.HasPrefix(line, name+"{") && strings.Contains(labels, part) {
+			return value(t, line, labels+"}")
+		}
+	}
+	return -1
+}
+
+// manyReloads are asked for from many addresses, and by signals, while the agent measures; the
+// configuration changes among them.
+func manyReloads(t *testing.T, binary string) {
+	u, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := u.LocalAddr().String()
+	u.Close()
+	configuration := func(last string) string {
+		return fmt.Sprintf("reflector: {listen: [%q]}\n", at) + manyPaths(250, "") +
+			fmt.Sprintf("  - {name: self, peer: %q, probes: [{type: stamp, interval: 20ms}]}\n", at) +
+			fmt.Sprintf("  - {name: %s, peer: \"127.0.0.1:9\", probes: [{type: stamp, interval: 10s}]}\n", last)
+	}
+	s := startAgent(t, binary, configuration("first"))
+	const self = `direction="forward",path="self"`
+	received := func(body string) float64 { return series(t, body, "oneway_packets_received_total", self) }
+	s.eventually("it measures", func() bool { return received(s.served(elsewhere)) > 0 })
+	before := s.served(elsewhere)
+	begin := time.Now()
+	const each, sources = 25, 8
+	var asking sync.WaitGroup
+	for n := range each * sources {
+		asking.Go(func() {
+			if err := s.reload(fmt.Sprintf("127.0.1.%d", n%sources+1)); err != nil {
+				t.Errorf("reload: %v", err)
+			}
+		})
+		if n%20 == 0 {
+			if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n == each*sources/2 {
+			s.configure(configuration("second"))
+		}
+	}
+	s.configure(configuration("last"))
+	if err := s.reload(here); err != nil { // others are under way and wait
+		t.Errorf("the last reload: %v", err)
+	}
+	if body := s.served(elsewhere); !strings.Contains(body, `path="last"`) || strings.Contains(body, `path="second"`) {
+		t.Error("what a reload was asked for is not in force after it")
+	}
+	asking.Wait()
+	took := time.Since(begin)
+	s.eventually("it goes on to measure", func() bool { return received(s.served(elsewhere)) > received(before) })
+	after := s.served(elsewhere)
+	if lost := series(t, after, "oneway_packets_lost_total", self); lost != 0 {
+		t.Errorf("%v packets of a path to itself were lost", lost)
+	}
+	cpu := value(t, after, "process_cpu_seconds_total") - value(t, before, "process_cpu_seconds_total")
+	reloads := len(s.lines(`msg="Configuration reloaded"`))
+	t.Logf("%d reloads in %v, %.2f s of processor time", reloads, took.Round(time.Millisecond), cpu)
+	if most := 3 + int(took/time.Second); reloads > most {
+		t.Errorf("%d were asked for in %v and %d done, want %d at the most", each*sources, took, reloads, most)
+	}
+}
