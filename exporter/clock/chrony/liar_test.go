@@ -341,3 +341,31 @@ func TestAnswerFromElsewhereIsNotTakenForChronyds(t *testing.T) {
 		})
 	}
 }
+
+// In a directory that everybody can write to, anybody may have put the socket there.
+func TestSocketThatAnybodyCanMakeIsNotAsked(t *testing.T) {
+	for _, mode := range []os.FileMode{0o777, 0o777 | os.ModeSticky, 0o702} {
+		l := newLiar(t, "unixgram")
+		dir := filepath.Dir(l.at)
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		m, sink, log := l.watched()
+		if !waitUntil(20*time.Second, func() bool {
+			n, _ := sink.Value(metric.ClockQueryFailures, Name, "unreachable")
+			return n > 3
+		}) {
+			t.Errorf("mode %v: failures %v", mode, sink.Present(metric.ClockQueryFailures.Name))
+		}
+		said := log.take()
+		if m.Quality(instant.Now()).State != clock.Silent || l.asked.Load() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "everybody can write to "+dir) {
+			t.Errorf("mode %v: %v, %d questions; the log:\n%s", mode, m.Quality(instant.Now()).State, l.asked.Load(), said)
+		}
+		if err := os.Chmod(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if !waitUntil(20*time.Second, state(m, clock.Synchronised)) {
+			t.Errorf("after mode %v: %v", mode, m.Quality(instant.Now()))
+		}
+	}
+}
