@@ -41,8 +41,12 @@ func (f *farEnd) speak() *speaker {
 	s := &speaker{t: f.t, f: f, conn: c, in: bufio.NewReader(c)}
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\nAuthorization: Bearer %s\r\n\r\n", control.Path, f.token)
 	answer, err := http.ReadResponse(s.in, nil)
-	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
-		f.t.Fatalf("%v, %v", answer, err)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	_ = answer.Body.Close() // it has none
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		f.t.Fatal(answer.Status)
 	}
 	m := s.hear()
 	if m == nil || m.Welcome == nil {
@@ -226,10 +230,14 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 		say  func(s *speaker)
 		want [6]string // by state
 	}{
-		{"open", func(s *speaker) { s.say(opening()) },
-			[6]string{"opened", ended, ended, ended, ended, ended}},
-		{"prove, no cookie", func(s *speaker) { s.say(control.Message{Prove: &control.Prove{}}) },
-			[6]string{ended, "session: unproved", "session: unproved", ended, ended, "session: unproved"}},
+		{
+			"open", func(s *speaker) { s.say(opening()) },
+			[6]string{"opened", ended, ended, ended, ended, ended},
+		},
+		{
+			"prove, no cookie", func(s *speaker) { s.say(control.Message{Prove: &control.Prove{}}) },
+			[6]string{ended, "session: unproved", "session: unproved", ended, ended, "session: unproved"},
+		},
 		{"prove", func(s *speaker) {
 			if s.session == nil {
 				s.say(control.Message{Prove: &control.Prove{Cookie: make([]byte, 34)}})
@@ -237,39 +245,67 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 			}
 			s.say(s.proof())
 		}, [6]string{ended, "proved", "proved", ended, ended, "proved"}},
-		{"transfer, reverse", func(s *speaker) { s.say(order(2, sample.Reverse, 5)) },
-			[6]string{"transfer: bad_request", "transfer: unproved", "started", "transfer: bad_request", "started", "started"}},
-		{"transfer, forward", func(s *speaker) { s.say(order(2, sample.Forward, 5)) },
-			[6]string{"transfer: bad_request", "transfer: unproved", "started", "started", "transfer: bad_request", "started"}},
-		{"transfer, its number again", func(s *speaker) { s.say(order(1, sample.Reverse, 5)) },
-			[6]string{"transfer: bad_request", "transfer: unproved", "started", ended, ended, ended}},
-		{"transfer 0", func(s *speaker) { s.say(order(0, sample.Reverse, 5)) },
-			[6]string{ended, ended, ended, ended, ended, ended}},
-		{"transfer, more than announced", func(s *speaker) { s.say(order(2, sample.Reverse, 10_000)) },
-			[6]string{"transfer: bad_request", "transfer: unproved", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request"}},
-		{"sent, of another", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 7, Packets: 1 << 40}}) },
-			[6]string{}},
-		{"sent", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 1, Packets: 0}}) },
-			[6]string{4: "finished"}},
-		{"sent, less than nothing", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 1, Packets: -1}}) },
-			[6]string{"end", "end", "end", "end", "end", "end"}},
-		{"cancel", func(s *speaker) { s.say(control.Message{Cancel: &control.Cancel{ID: 1}}) },
-			[6]string{3: "finished", 4: "finished"}},
-		{"cancel, of another", func(s *speaker) { s.say(control.Message{Cancel: &control.Cancel{ID: 7}}) },
-			[6]string{}},
-		{"an answer to no question", func(s *speaker) { s.say(control.Message{Pong: &control.Pong{Seq: 1 << 60}}) },
-			[6]string{"end", "end", "end", "end", "end", "end"}},
-		{"what a responder says", func(s *speaker) { s.say(control.Message{Started: &control.Started{ID: 1}}) },
-			[6]string{"end", "end", "end", "end", "end", "end"}},
-		{"records", func(s *speaker) { s.frame(2, bytes.Repeat([]byte{1}, 64)) },
-			[6]string{"end", "end", "end", "end", "end", "end"}},
+		{
+			"transfer, reverse", func(s *speaker) { s.say(order(2, sample.Reverse, 5)) },
+			[6]string{"transfer: bad_request", "transfer: unproved", "started", "transfer: bad_request", "started", "started"},
+		},
+		{
+			"transfer, forward", func(s *speaker) { s.say(order(2, sample.Forward, 5)) },
+			[6]string{"transfer: bad_request", "transfer: unproved", "started", "started", "transfer: bad_request", "started"},
+		},
+		{
+			"transfer, its number again", func(s *speaker) { s.say(order(1, sample.Reverse, 5)) },
+			[6]string{"transfer: bad_request", "transfer: unproved", "started", ended, ended, ended},
+		},
+		{
+			"transfer 0", func(s *speaker) { s.say(order(0, sample.Reverse, 5)) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"transfer, more than announced", func(s *speaker) { s.say(order(2, sample.Reverse, 10_000)) },
+			[6]string{"transfer: bad_request", "transfer: unproved", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request"},
+		},
+		{
+			"sent, of another", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 7, Packets: 1 << 40}}) },
+			[6]string{},
+		},
+		{
+			"sent", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 1, Packets: 0}}) },
+			[6]string{4: "finished"},
+		},
+		{
+			"sent, less than nothing", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 1, Packets: -1}}) },
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
+		{
+			"cancel", func(s *speaker) { s.say(control.Message{Cancel: &control.Cancel{ID: 1}}) },
+			[6]string{3: "finished", 4: "finished"},
+		},
+		{
+			"cancel, of another", func(s *speaker) { s.say(control.Message{Cancel: &control.Cancel{ID: 7}}) },
+			[6]string{},
+		},
+		{
+			"an answer to no question", func(s *speaker) { s.say(control.Message{Pong: &control.Pong{Seq: 1 << 60}}) },
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
+		{
+			"what a responder says", func(s *speaker) { s.say(control.Message{Started: &control.Started{ID: 1}}) },
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
+		{
+			"records", func(s *speaker) { s.frame(2, bytes.Repeat([]byte{1}, 64)) },
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
 		{"two messages in one", func(s *speaker) {
 			m := opening()
 			m.Cancel = &control.Cancel{ID: 1}
 			s.say(m)
 		}, [6]string{"end", "end", "end", "end", "end", "end"}},
-		{"close", func(s *speaker) { s.say(control.Message{Close: &control.Close{}}) },
-			[6]string{"end", "end", "end", "end", "end", "end"}},
+		{
+			"close", func(s *speaker) { s.say(control.Message{Close: &control.Close{}}) },
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
 	}
 	for _, at := range []string{"127.0.0.1", "::1"} {
 		t.Run(at, func(t *testing.T) {

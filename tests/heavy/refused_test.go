@@ -290,7 +290,8 @@ func TestScrapeIsAnsweredAgainAfterAFirewallRefusedIt(t *testing.T) {
 	a := s.agent(t, "paths: []\n")
 	mend := forbid(t, s.network.Client, "tcp sport 9862")
 	a.http.Timeout = time.Second
-	if _, err := a.http.Get("http://" + agentAddress + "/metrics"); err == nil {
+	if r, err := a.http.Get("http://" + agentAddress + "/metrics"); err == nil {
+		r.Body.Close()
 		t.Error("the firewall has let a scrape out")
 	}
 	mend()
