@@ -15,6 +15,7 @@ gpspipe    gpsd-clients test     a client that others wrote says whether gpsd an
 tshark     tshark     test,interop its dissector, written by others, checks our packets
 systemd-analyze systemd test     systemd itself reads the drop-ins
 ip         iproute2   test,demo,bench,vmlab network namespaces
+nft        nftables   test       a firewall on the host refuses what is sent
 linux.uml  user-mode-linux vmlab  two guest kernels with a clock of their own each
 /usr/src/linux-source-6.1.tar.xz linux-source-6.1 vmlab-pps a guest kernel with a pulse is built from it
 gcc        gcc        test,vmlab,vmlab-pps the race detector is linked, what wakes the guests is compiled, and that kernel

@@ -114,6 +114,7 @@ type totals struct {
 	damaged        [5]int
 	checksumErrors uint64
 	withheld       int
+	refused        int // by the sending host
 }
 
 // NewSession makes a session over a carrier.
@@ -223,6 +224,7 @@ func (s *Session) record(t *Transfer) {
 	}
 	all.checksumErrors += t.Received.ChecksumErrors
 	all.withheld += t.Counts.Withheld
+	all.refused += t.Counts.Refused
 }
 
 // report has progress told to f.
@@ -239,6 +241,9 @@ func (s *Session) close(o *Outcome) {
 	o.ForwardBytes, o.ReverseBytes = s.moved[sample.Forward], s.moved[sample.Reverse]
 	o.Transfers = s.recorder.series
 	for d, all := range s.packets {
+		if all.refused > 0 {
+			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the sending host refused them: its firewall, its routes, or a full queue of its own", sample.Direction(d), all.refused))
+		}
 		if all.withheld > 0 {
 			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the responder heard nothing of this end or its host refused them: the way there stood still", sample.Direction(d), all.withheld))
 		}

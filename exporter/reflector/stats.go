@@ -154,6 +154,7 @@ func (s *shard) tidy(now time.Duration) (shrunk bool) {
 func (r *Reflector) publish(ctx context.Context, since func() time.Duration) {
 	p := newPublisher(r.env.Sink)
 	defer p.close()
+	var refused unsent
 	tick := time.NewTicker(publishInterval)
 	defer tick.Stop()
 	for {
@@ -167,6 +168,7 @@ func (r *Reflector) publish(ctx context.Context, since func() time.Duration) {
 		now := r.Stats()
 		p.meet(now)
 		r.env.Sink.Update(func() { p.publish(now) })
+		refused.look(&now, since(), r.env.Log)
 		select {
 		case <-ctx.Done():
 			return

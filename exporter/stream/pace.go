@@ -138,12 +138,17 @@ func (x *sending) offer() (n int, wait bool) {
 		if !x.tooLate(now) {
 			return sent, true
 		}
-	case x.groups[x.from].packets > 1:
-		x.takeApart() // too long for the link to be cut, or no checksum offload
+	case x.groups[x.from].packets > 1 && uncut(err):
+		x.takeApart()
 		return sent, false
 	}
-	x.refuse()
+	x.refuse(err, now)
 	return sent + 1, false
+}
+
+// uncut: the packet is too long for the link to be cut, or there is no checksum offload (udp_send_skb).
+func uncut(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EMSGSIZE) || errors.Is(err, syscall.EIO)
 }
 
 // settle notes that n of the batch have been taken.
@@ -165,6 +170,7 @@ func (x *sending) settle(n int, now monotonic) {
 	if n > 0 {
 		x.from += n
 		x.refused = 0
+		x.taken(now)
 		x.sentPackets.Add(int64(packets))
 		x.sentBytes.Add(int64(bytes))
 	}
@@ -181,8 +187,23 @@ func (x *sending) tooLate(now monotonic) bool {
 	return now-x.refused > patienceUnpaced
 }
 
+// calm is after which time without a packet given up a host is taken to send again.
+const calm = time.Second
+
+// taken tells when this host sends again what it has refused.
+func (x *sending) taken(now monotonic) {
+	if x.gaveUp != 0 && now-x.gaveUp > calm {
+		x.gaveUp = 0
+		x.session.endpoint.log.Info("This host sends the stream's packets again", "to", x.to.String(), "refused", x.result.Refused)
+	}
+}
+
 // refuse gives the next up: it never left.
-func (x *sending) refuse() {
+func (x *sending) refuse(err error, now monotonic) {
+	if x.gaveUp == 0 {
+		x.session.endpoint.log.Warn("This host refuses to send a stream's packets", "to", x.to.String(), "err", err)
+	}
+	x.gaveUp = max(now, 1)
 	g := x.groups[x.from]
 	x.result.Refused += g.packets
 	x.forgo(g)

@@ -87,8 +87,10 @@ type sending struct {
 	wallAt monotonic    // ... this time
 	// refused is when out[from] was refused for want of room first; zero: it was not.
 	refused monotonic
-	result  Sent
-	err     error
+	// gaveUp is when one was given up last; zero: none was of late.
+	gaveUp monotonic
+	result Sent
+	err    error
 
 	// packets is the whole plan's, prepared of them have been made. A packet's stamp is
 	// written before it is offered, and then by who finds the kernel's, under the

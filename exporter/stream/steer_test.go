@@ -3,10 +3,12 @@ package stream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -235,5 +237,17 @@ func TestOrderFromElsewhereIsIgnored(t *testing.T) {
 	}
 	if why, ok := from(e.server.LocalAddr()); ok || why != BadFeedback {
 		t.Errorf("for the second time: %v, %v", why, ok)
+	}
+}
+
+// What a firewall refuses would be refused one by one, too: only what cannot be cut is taken apart, for good.
+func TestRefusalByTheHostEndsNoCutting(t *testing.T) {
+	for errno, want := range map[syscall.Errno]bool{
+		syscall.EINVAL: true, syscall.EMSGSIZE: true, syscall.EIO: true,
+		syscall.EPERM: false, syscall.EACCES: false, syscall.ENETUNREACH: false, syscall.EHOSTUNREACH: false, syscall.ENETDOWN: false,
+	} {
+		if got := uncut(fmt.Errorf("tstamp: send: %w", errno)); got != want {
+			t.Errorf("%v: %v, want %v", errno, got, want)
+		}
 	}
 }

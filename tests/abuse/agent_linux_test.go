@@ -2,6 +2,7 @@ package abuse
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ func TestAgentAmongAttackers(t *testing.T) {
 	binary := buildProgram(t)
 	for name, attack := range map[string]func(*testing.T, string){
 		"idle connections":    idleConnections,
+		"dripping headers":    drippingHeaders,
 		"slow readers":        slowReaders,
 		"slow readers, many":  manySlowReaders,
 		"aborted scrapes":     abortedScrapes,
@@ -57,6 +60,43 @@ func idleConnections(t *testing.T, binary string) {
 	body := s.served(here, elsewhere)
 	if open := value(t, body, "process_open_fds"); open > 100 {
 		t.Errorf("%v descriptors are open; one address may have 64 connections", open)
+	}
+}
+
+// drippingHeaders sends requests octet by octet, over both families, that never end.
+func drippingHeaders(t *testing.T, binary string) {
+	const each = 60 // below what one address may have
+	s := startAgent(t, binary, manyPaths(1, ""), "--web.listen-address=[::1]:0")
+	s.eventually("it listens on both", func() bool { return len(listening.FindAllString(s.said.String(), -1)) == 2 })
+	var cut atomic.Int64
+	for _, m := range listening.FindAllStringSubmatch(s.said.String(), -1) {
+		if strings.HasPrefix(m[1], here) {
+			s.at = m[1]
+		}
+		for range each {
+			c, err := net.Dial("tcp", m[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			go func() {
+				_, err := fmt.Fprintf(dripping{c, 200 * time.Millisecond}, "GET /metrics HTTP/1.1\r\nHost: h\r\nX: %0500d", 0)
+				if errors.Join(err, gone(c)) != nil {
+					cut.Add(1)
+				}
+			}()
+		}
+	}
+	body := s.served(here, elsewhere)
+	if open := value(t, body, "process_open_fds"); open < 2*each {
+		t.Errorf("%v descriptors are open: nobody drips", open)
+	}
+	s.eventually("all are cut off", func() bool { return cut.Load() == 2*each })
+	if open := value(t, s.served(here), "process_open_fds"); open > each {
+		t.Errorf("%v descriptors are open after all were cut off", open)
+	}
+	if all := append(s.lines("level=ERROR"), s.lines("level=WARN")...); len(all) > 0 {
+		t.Errorf("%d lines, such as %s", len(all), all[0])
 	}
 }
 

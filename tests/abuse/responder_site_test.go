@@ -35,6 +35,12 @@ type farEnd struct {
 // ends fails the test.
 func startResponder(t *testing.T, limits control.Limits) *farEnd {
 	t.Helper()
+	return startResponderAt(t, "127.0.0.1", limits)
+}
+
+// startResponderAt runs one at that address.
+func startResponderAt(t *testing.T, at string, limits control.Limits) *farEnd {
+	t.Helper()
 	goroutines := runtime.NumGoroutine()
 	t.Cleanup(func() {
 		if !within(20*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines }) {
@@ -44,7 +50,7 @@ func startResponder(t *testing.T, limits control.Limits) *farEnd {
 	})
 	dir := t.TempDir()
 	f := &farEnd{t: t, o: responder.Options{
-		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, StateDir: dir, TokensFile: filepath.Join(dir, "tokens"),
+		Listen: []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(at), 0)}, StateDir: dir, TokensFile: filepath.Join(dir, "tokens"),
 	}}
 	token, text, err := responder.NewToken("client", limits)
 	if err != nil {
@@ -115,7 +121,7 @@ func (f *farEnd) visit(bytes int64) (*visitor, error) {
 		c.Close()
 		return nil, err
 	}
-	if v.endpoint, err = stream.Open(stream.Options{Local: netip.MustParseAddrPort("127.0.0.1:0")}); err != nil {
+	if v.endpoint, err = stream.Open(stream.Options{Local: netip.AddrPortFrom(f.addr().Addr(), 0)}); err != nil {
 		c.Close()
 		return nil, err
 	}

@@ -117,6 +117,7 @@ type result struct {
 			Sent     int            `json:"sent_packets"`
 			Arrived  int            `json:"arrived_packets"`
 			Lost     int            `json:"lost_packets"`
+			Refused  int            `json:"refused_packets"`
 			Withheld int            `json:"withheld_packets"`
 			Damaged  map[string]int `json:"damaged_packets"`
 		} `json:"counts"`

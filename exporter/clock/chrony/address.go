@@ -55,6 +55,9 @@ func (a address) dial(dir string) (net.Conn, error) {
 	if a.network == "udp" {
 		return net.Dial("udp", a.target)
 	}
+	if err := closed(filepath.Dir(a.target)); err != nil {
+		return nil, err
+	}
 	if dir == "" {
 		dir = filepath.Dir(a.target)
 	}
@@ -75,6 +78,15 @@ func (a address) dial(dir string) (net.Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// closed tells of a directory in which everybody can make a socket, and so be chronyd.
+func closed(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&0o002 != 0 {
+		err = fmt.Errorf("everybody can write to %s (mode %#o), so who answers there may be anybody; want a directory like chronyd's own, mode 0750", dir, info.Mode().Perm())
+	}
+	return err
 }
 
 // clientPrefix begins the file names of the clients' ends.

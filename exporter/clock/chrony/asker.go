@@ -17,9 +17,9 @@ type asker struct {
 	*Monitor
 	counters []metric.Series
 	link     *link
-	address  int // index of the address in use
-	failed   int // attempts since the last success
-	reported failure
+	address  int    // index of the address in use
+	failed   int    // attempts since the last success
+	reported uint32 // the reasons that were told since the last success, a bit each
 	settler  settler
 
 	pollInterval time.Duration // of the selected source; zero: unknown
@@ -74,8 +74,14 @@ func (a *asker) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	settled := a.settler.reply(after, r)
+	if settled == after.Steps { // else a step may have made it so
+		if err := r.contradiction(before.Now.Wall, after.Now.Wall); err != nil {
+			return err
+		}
+	}
 	err = a.askSources(t, r)
-	k := &knowledge{last: r, previous: r, settled: a.settler.reply(after, r)}
+	k := &knowledge{last: r, previous: r, settled: settled}
 	if old := a.now.Load(); old != nil && old.last.steps == r.steps {
 		k.previous = old.last
 	}
@@ -115,16 +121,19 @@ func (a *asker) holdover(r *report) time.Duration {
 	return holdoverPolls * max(poll, min(seen, 8*poll))
 }
 
-// fail counts the failure, says so once, and drops the connection: what may
+// fail counts the failure, says so once for each reason, and drops the connection: what may
 // still be on its way there is not wanted any more.
 func (a *asker) fail(err error) {
 	reason := causeOf(err)
 	a.counters[reason].Add(1)
-	if a.failed == 0 || reason != a.reported {
+	if a.failed == 0 {
+		a.reported = 0
+	}
+	if told := uint32(1) << reason; a.reported&told == 0 {
+		a.reported |= told
 		a.options.Log.Warn("chronyd gives no usable answer", "address", a.addresses[a.address].String(),
 			"reason", reason.String(), "err", err)
 	}
-	a.reported = reason
 	a.failed++
 	a.drop()
 	a.address = (a.address + 1) % len(a.addresses)

@@ -87,6 +87,28 @@ func newReport(t *fb.Tracking, sent, received clock.Check) (*report, error) {
 	}, nil
 }
 
+// longestStep is the largest step of the clock by somebody else that chronyd may not have noticed
+// (sched.c, JUMP_DETECT_THRESHOLD): by so much its reference time may be in the future.
+const longestStep = 10 * time.Second
+
+// contradiction says what of a reply, which came between two readings of the clock, cannot be true of a
+// clock that follows a source: chronyd adds something to the dispersion of each, and lets it grow from its
+// reference time on (reference.c, get_root_dispersion). 1 % is for its floats.
+func (r *report) contradiction(sent, received instant.Time) error {
+	if !r.synchronised(false) || r.updated.IsZero() {
+		return nil
+	}
+	age := sent.Sub(r.updated).Seconds() - math.Abs(r.offset)
+	switch grown := age * (r.skew + math.Abs(r.residual)); {
+	case r.updated.Sub(received) > longestStep+roundUp(math.Abs(r.offset)):
+		return &queryError{implausible, fmt.Errorf("reference time %v is in the future", r.updated.Time().UTC())}
+	case r.dispersion == 0, r.dispersion < 0.99*grown:
+		return &queryError{implausible, fmt.Errorf("root dispersion %g s, %.0f s after the reference time; want %g s and more of its skew and residual frequency",
+			r.dispersion, age, max(0, grown))}
+	}
+	return nil
+}
+
 // Limits of what chronyd can mean by a number. Its floats reach 4.6e18 s, which is what
 // it writes for all that is larger (util.c, UTI_FloatHostToNetwork).
 const (

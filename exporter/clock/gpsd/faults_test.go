@@ -1,6 +1,8 @@
 package gpsd
 
 import (
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -181,4 +183,21 @@ func TestEndlessDevicesAreNotKept(t *testing.T) {
 			t.Errorf("%d devices are kept", n)
 		}
 	})
+}
+
+// A gpsd that complains of something else each time, and says again and again that it is another version,
+// does not fill the log either.
+func TestFloodOfComplaintsIsAFewLines(t *testing.T) {
+	var log strings.Builder
+	inBed(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil, func(b *bed) {
+		for i := range 1000 {
+			b.say(fmt.Sprintf(`{"class":"ERROR","message":"%d"}`, i), `{"class":"VERSION","release":"9","rev":"9","proto_major":9,"proto_minor":0}`, "noise")
+		}
+		b.expectAlive()
+	})
+	for part, most := range map[string]int{"complains": mostComplaints, "another version": 1, "no sense": 1} {
+		if n := strings.Count(log.String(), part); n == 0 || n > most {
+			t.Errorf("%d lines of %q, want 1 to %d", n, part, most)
+		}
+	}
 }

@@ -37,6 +37,8 @@ type session struct {
 	answered   bool      // gpsd has said something that makes sense since it was asked
 	ever       bool      // or since it was connected
 	complained string    // its last ERROR
+	complaints int       // that were logged
+	foreign    bool      // it has told of another protocol
 	malformed  bool      // a line was, and the log knows
 }
 
@@ -138,13 +140,15 @@ func (s *session) take(report any) {
 	s.answered, s.ever = true, true
 	switch m := report.(type) {
 	case *version:
-		if m.Major != protocol {
+		if m.Major != protocol && !s.foreign {
+			s.foreign = true
 			s.options.Log.Warn("gpsd speaks another version of its protocol", "receiver", s.options.Name,
 				"release", quote(m.Release), "protocol", m.Major, "known", protocol)
 		}
 	case *complaint:
-		if m.Message != s.complained {
+		if m.Message != s.complained && s.complaints < mostComplaints {
 			s.complained = m.Message
+			s.complaints++
 			s.options.Log.Warn("gpsd complains", "receiver", s.options.Name, "message", quote(m.Message))
 		}
 	}
@@ -153,6 +157,9 @@ func (s *session) take(report any) {
 		_ = s.conn.SetReadDeadline(now.Add(s.options.patience))
 	}
 }
+
+// mostComplaints of a connection are logged: more is a flood.
+const mostComplaints = 8
 
 // quote bounds a text for the log.
 func quote(text string) string {

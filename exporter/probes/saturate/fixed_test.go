@@ -117,7 +117,7 @@ func TestSendersShortfallIsNoLossOfTheLink(t *testing.T) {
 	b := must(t, link, nil, "forward")
 	b.expect(t, metric.LoadedLoss, 0, 0, "forward")
 	b.expect(t, metric.UDPShortfall, 0.25, 0.01, "forward")
-	if !strings.Contains(b.words(), "it cannot keep the rate") {
+	if !strings.Contains(b.words(), "its own host refused them") {
 		t.Errorf("%s", b.words())
 	}
 }

@@ -240,7 +240,11 @@ func (d *Direction) notes() (notes []string) {
 		note("%s: %s", words(l.State), l.Evidence)
 	}
 	if l.Shortfall > shortfallNoted {
-		note("the sender did not send %.1f %% of what was planned: it cannot keep the rate", 100*l.Shortfall)
+		why := "it cannot keep the rate"
+		if c := d.Counts; c != nil && 2*c.Refused > c.Planned-c.Sent-c.Withheld {
+			why = "its own host refused them"
+		}
+		note("the sender did not send %.1f %% of what was planned: %s", 100*l.Shortfall, why)
 	}
 	if !l.Trusted {
 		note("one-way delays are not known: %s", l.ClocksReason)

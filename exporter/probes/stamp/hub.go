@@ -176,8 +176,10 @@ func (h *hub) flush() {
 // skipOf says why a send failed, and whether the next packet would fail too.
 func skipOf(err error) (why skipReason, everyone bool) {
 	switch {
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.ENOMEM):
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
 		return skipBufferFull, true
+	case errors.Is(err, syscall.ENOBUFS): // the queue of its interface, which others need not have
+		return skipBufferFull, false
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN),
 		errors.Is(err, syscall.EADDRNOTAVAIL):
 		return skipUnreachable, false
@@ -307,6 +309,7 @@ func (h *hub) keep(ctx context.Context) {
 		sessions = h.all(sessions[:0])
 		for _, s := range sessions {
 			s.tick(now)
+			s.tell(now)
 		}
 		clear(sessions)
 		h.publish()

@@ -98,7 +98,7 @@ func (p *Prober) measure(ctx context.Context, peer netip.AddrPort, series *serie
 	if err := h.add(s); err != nil {
 		return err
 	}
-	s.observe = p.OnPacket
+	s.observe, s.unsent.log = p.OnPacket, p.log
 	p.calibrate(ctx, s)
 	p.begin(s)
 	p.tell(unopened, nil)
@@ -149,6 +149,7 @@ const (
 	unresolved fault = "the peer's name gives no address"
 	unopened   fault = "it cannot be measured"
 	unread     fault = "the key file cannot be read, the keys before stay"
+	unsendable fault = "this host refuses to send its packets"
 )
 
 // tell logs a fault (err is not nil) when it begins, and when it has ended. What hits all paths at

@@ -1,6 +1,7 @@
 package stamp
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/netip"
@@ -112,6 +113,7 @@ type session struct {
 	farHost                              bool // the far end has told of its drops
 	numbered                             numbered
 	last                                 lastWindow
+	unsent                               unsent
 }
 
 func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {
@@ -223,7 +225,7 @@ func (s *session) withdraw(seq uint64, why skipReason, err error) {
 	s.flights.withdraw(seq)
 	s.skipped[why]++
 	if err != nil {
-		s.peerError = err
+		s.peerError, s.unsent.err = fmt.Errorf("this host does not send to it: %w", err), err
 	}
 }
 

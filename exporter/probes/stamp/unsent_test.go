@@ -1,0 +1,67 @@
+package stamp
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// One line when a host begins to refuse packets, one when it has taken all for a while.
+func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
+	var log bytes.Buffer
+	u := unsent{log: slog.New(slog.NewTextHandler(&log, nil))}
+	said := func(now time.Duration, err error) (line string) {
+		log.Reset()
+		u.err = err
+		if tell := u.look(now, 2*time.Second); tell != nil {
+			tell()
+		}
+		return log.String()
+	}
+	const second = time.Second
+	for _, c := range []struct {
+		at   time.Duration
+		err  error
+		want string
+	}{
+		{1 * second, nil, ""},
+		{2 * second, syscall.EPERM, "operation not permitted"},
+		{3 * second, syscall.EACCES, ""},
+		{4 * second, nil, ""},
+		{9 * second, nil, ""}, // an interval takes two seconds
+		{11 * second, syscall.EPERM, ""},
+		{17 * second, nil, ""},
+		{18 * second, nil, "is over"},
+		{60 * second, nil, ""},
+		{61 * second, syscall.ENOBUFS, "no buffer space"},
+	} {
+		if got := said(c.at, c.err); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("at %v with %v: %q, want %q", c.at, c.err, got, c.want)
+		}
+	}
+}
+
+// What one packet's route, firewall or interface refuses says nothing of the next packet, which may
+// have another.
+func TestRefusalOfOnePacketSkipsNoOther(t *testing.T) {
+	for err, want := range map[error]struct {
+		why      skipReason
+		everyone bool
+	}{
+		syscall.EAGAIN:      {skipBufferFull, true},
+		syscall.ENOMEM:      {skipBufferFull, true},
+		syscall.ENOBUFS:     {skipBufferFull, false},
+		syscall.ENETUNREACH: {skipUnreachable, false}, syscall.EHOSTUNREACH: {skipUnreachable, false}, syscall.ENETDOWN: {skipUnreachable, false},
+		syscall.EADDRNOTAVAIL: {skipUnreachable, false},
+		syscall.EPERM:         {skipRefusedByHost, false}, syscall.EACCES: {skipRefusedByHost, false},
+		syscall.EINVAL: {skipError, false}, errors.New("other"): {skipError, false},
+	} {
+		if why, everyone := skipOf(err); why != want.why || everyone != want.everyone {
+			t.Errorf("%v: %v, %v; want %v, %v", err, why, everyone, want.why, want.everyone)
+		}
+	}
+}
