@@ -40,7 +40,7 @@ var (
 	// PacketsDuplicated is oneway_packets_duplicated_total.
 	PacketsDuplicated = &Desc{
 		Name: "oneway_packets_duplicated_total", Kind: Counter, Labels: perDirection,
-		Help:   "Further uncorrupted copies of packets that were already received.",
+		Help:   "Further uncorrupted copies of packets that were already received. Forward, with a key: of those that are remembered, 512 packets or more.",
 		Absent: "With a foreign reflector, forward.",
 		Source: "RFC 5560 section 3",
 	}
@@ -61,7 +61,7 @@ var (
 	// PacketsCorrupted is oneway_packets_corrupted_total.
 	PacketsCorrupted = &Desc{
 		Name: "oneway_packets_corrupted_total", Kind: Counter, Labels: perDirection,
-		Help:   "Test packets that arrived with a damaged payload; they count as lost unless a good copy came.",
+		Help:   "Test packets that arrived with a damaged payload; they count as lost unless a good copy came. Forward, with a Receipt: those that show the session's random Run or Epoch; with a key, those too whose base packet is authentic. With a key, what else cannot be verified is damaged or forged, which nobody can tell: it is in no path's count, but in oneway_reflector_packets_total (bad_hmac) at the far end, and in oneway_packets_discarded_total (bad_hmac) here.",
 		Absent: "With a foreign reflector, forward.",
 		Source: "RFC 7680 section 2.5; Woo 2010 figure 5.5",
 	}

@@ -44,7 +44,7 @@ var (
 	// ReflectorPackets is oneway_reflector_packets_total.
 	ReflectorPackets = &Desc{
 		Name: "oneway_reflector_packets_total", Kind: Counter, Labels: []string{ResultL},
-		Help:   "Packets that reached the reflector, by what became of them. new_session_limited and sessions_full: strangers that were refused; rate_limited: packets beyond their source's rate.",
+		Help:   "Packets that reached the reflector, by what became of them. new_session_limited and sessions_full: strangers that were refused; rate_limited: packets beyond their source's rate. repeated: copies of authenticated questions, which are not answered, and questions from another address than their session's that are no news. corrupted, bad_hmac: damaged or forged.",
 		Absent: "While no reflector runs.",
 		Source: "RFC 8762 section 4",
 	}

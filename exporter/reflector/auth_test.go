@@ -114,17 +114,19 @@ func TestForgedTLVsComeBackWithTheIntegrityFlag(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
 	k := l.asker("192.0.2.1:5000", 1)
 	k.key = key
+	next := uint32(0)
 	for name, tlvs := range map[string][]byte{
 		"no HMAC TLV":        tlv(200, 1, 2, 3, 4),
 		"wrong HMAC TLV":     append(tlv(200, 1, 2, 3, 4), tlv(stamp.TypeHMAC, make([]byte, 16)...)...),
 		"misplaced HMAC TLV": append(stamp.AppendTLVHMAC(k.base(0), 112, key)[112:], tlv(200, 1)...),
 	} {
-		rep := k.send(append(k.base(0), tlvs...))
+		rep := k.send(append(k.base(next), tlvs...))
+		next++
 		if rep.result != AnsweredUnverified || rep.flags[200] != stamp.FlagIntegrity {
 			t.Errorf("%s: %v, flags %#x", name, rep.result, rep.flags[200])
 		}
 	}
-	if rep := k.send(append(k.base(0), tlv(stamp.TypeExtraPadding, 1, 2)...)); rep.result != Answered {
+	if rep := k.send(append(k.base(next), tlv(stamp.TypeExtraPadding, 1, 2)...)); rep.result != Answered {
 		t.Errorf("padding alone needs no HMAC TLV (RFC 8972 section 4.8), got %v", rep.result)
 	}
 }

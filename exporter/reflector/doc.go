@@ -39,6 +39,12 @@
 //
 // # Protection
 //
+// An HMAC does not tell who sent a packet: it may be recorded. A copy of an authenticated question is
+// counted and not answered. A question from another address than its session's is answered if its number is
+// not decided and has not come, and moves the session if it is ahead of all in number and time. A session that was
+// opened by recorded questions begins anew with one that is younger than they by more than the waiting
+// time. A question without a Receipt is a copy only if its T1 is not news either: its sender may have restarted.
+//
 // Sessions come in four tiers. New ones are on trial, or signed if they are
 // authenticated. One is proven when it
 // repeats our Epoch: its sender does receive our answers, so its address is not

@@ -72,8 +72,9 @@ func (s *shard) count(q *question, known *session, now time.Duration, a *answer)
 	}
 	known.keyIndex = q.keyIndex
 	known.enter(s.round)
+	known.note(q, now)
 	t.touch(known, now)
-	if q.tlvs.receipt != 0 && r.Query {
+	if q.query() {
 		t.query(known, r.Next, r.Finish, now)
 		return known.tx
 	}

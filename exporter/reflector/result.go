@@ -27,6 +27,9 @@ const (
 	BadHMAC
 	// HMACLimited: not verified, because too many of late were false.
 	HMACLimited
+	// Repeated: what a session has had before, or may have had: a copy of an authenticated
+	// question, or a question that comes from another address and is no news.
+	Repeated
 	// NotAllowed: the source is not in the allow list.
 	NotAllowed
 	// BadAddress: source port 0, or an address that cannot be answered.
@@ -82,6 +85,8 @@ func (r Result) String() string {
 		return "bad_hmac"
 	case HMACLimited:
 		return "hmac_limited"
+	case Repeated:
+		return "repeated"
 	case NotAllowed:
 		return "not_allowed"
 	case BadAddress:

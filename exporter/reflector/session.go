@@ -83,6 +83,10 @@ type session struct {
 	prev, next *session // in its tier, newest first
 
 	opened, seen time.Duration // monotonic
+	// firstT1 is T1 of the question that opened the session, lastT1 the newest since; that one came at
+	// lastT1At. They are in the sender's format, whose order is that of time.
+	firstT1, lastT1 uint64
+	lastT1At        time.Duration
 	// full is when a test packet last had a Receipt; 0: never. A sender whose
 	// packets are too small for one sends queries beside them.
 	full time.Duration

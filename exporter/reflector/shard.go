@@ -111,30 +111,46 @@ func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) 
 	default:
 		src = s.table.sources.get(in.Peer.Addr(), now)
 	}
-	if !src.packets.take(s.perSource.of(known), now) {
+	if q.repeats(known) {
+		// Of its session's rate a copy uses up nothing.
+		if !src.packets.take(s.perSource.of(nil), now) {
+			return RateLimited
+		}
+	} else if !src.packets.take(s.perSource.of(known), now) {
 		return s.refuse(known, RateLimited)
 	}
 	intact := q.tlvs.receipt == 0 || stamp.CheckCRC(in.Payload, q.authenticated)
 	verified, r := s.verify(in.Payload, q, known, src, now)
 	switch {
 	case !intact && (r == Answered || r == BadHMAC), r == Answered && q.lacksReceipt(known, now):
-		return s.corrupted(in, q, src)
+		return s.corrupted(in, q, src, r)
 	case r != Answered:
 		return r
+	}
+	if !verified && q.authenticated && known != nil && known.full != 0 && q.tlvs.receipt != 0 {
+		return s.corrupted(in, q, src, r) // its own TLVs are all signed
 	}
 	if !verified && q.tlvs.receipt != 0 {
 		// Nothing in the TLVs may be used (RFC 8972 section 4.8).
 		q.tlvs.receipt, key.run = 0, 0
 		known = s.lookup(q, &key)
 	}
+	if q.repeats(known) {
+		return s.repeated(q, known, now)
+	}
 	if s.stateless {
 		s.reply(in, q, nil, verified, now, a)
 		return q.result(verified)
 	}
 	if known == nil {
-		if known, r = s.find(key, q, src, now); known == nil {
+		if known, r = s.find(key, q, src, now); r == Repeated {
+			return r
+		} else if known == nil {
 			return s.refuse(nil, r)
 		}
+	}
+	if q.replayedBefore(known, now) {
+		known = s.reopen(known, q, now)
 	}
 	s.reply(in, q, known, verified, now, a)
 	return q.result(verified)
@@ -183,10 +199,12 @@ func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration
 	case known.key.run == 0:
 		t.adopt(known, key.run)
 		return known, Answered
+	case q.movesOn(known):
+		t.rebind(known, key, src)
+		return known, Answered
+	case !q.query() && !known.awaits(q.base.Seq):
+		return nil, Repeated
 	default:
-		if q.movesOn(known) {
-			t.rebind(known, key, src)
-		}
 		return known, Answered
 	}
 	limits := s.strangers
@@ -200,6 +218,7 @@ func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration
 	if opened == nil {
 		return nil, SessionsFull
 	}
+	opened.begin(q, now)
 	opened.dropsBefore = s.drops.before[0]
 	// How many of those that were refused of late were its own is not known: at most those that it
 	// has sent.
@@ -210,7 +229,7 @@ func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration
 // sentBefore is how many test packets the sender of q has sent before it, if it has begun with
 // number 0.
 func (q *question) sentBefore() uint64 {
-	if q.tlvs.receipt != 0 && q.receipt.Query {
+	if q.query() {
 		return uint64(q.receipt.Next)
 	}
 	return uint64(q.base.Seq)
@@ -219,7 +238,12 @@ func (q *question) sentBefore() uint64 {
 // movesOn reports whether q is news to session s, so that it is no replay: only
 // then does its address become that of s.
 func (q *question) movesOn(s *session) bool {
-	if !q.receipt.Query {
+	return q.ahead(s) && newer(q.base.T1, s.lastT1)
+}
+
+// ahead reports whether q tells of a test packet that s has not come to yet.
+func (q *question) ahead(s *session) bool {
+	if !q.query() {
 		return s.ahead(q.base.Seq)
 	}
 	return q.receipt.Next > 0 && s.ahead(q.receipt.Next-1)
@@ -234,13 +258,27 @@ func (q *question) lacksReceipt(known *session, now time.Duration) bool {
 	return q.tlvs.receipt == 0 && known != nil && known.full != 0 && now-known.full < receiptMemory
 }
 
-// corrupted counts a damaged packet for the session it most likely belongs to.
-func (s *shard) corrupted(in *tstamp.In, q *question, src *source) Result {
+// corrupted counts a damaged packet for the session it most likely belongs to, if it is not forged as
+// far as that can be told.
+func (s *shard) corrupted(in *tstamp.In, q *question, src *source, verified Result) Result {
 	f := makeFlow(in.Peer, in.Local, q.base.SSID, q.authenticated)
-	if victim := s.table.suspect(f, src); victim != nil {
+	switch victim := s.table.suspect(f, src); {
+	case victim != nil && q.fits(victim, verified):
 		victim.corrupted++
+	case verified != Answered:
+		return verified
 	}
 	return Corrupted
+}
+
+// fits reports whether q, which is damaged, is of session s: by the 32 random bits of Run or of Epoch, which
+// who sees no packet would have to guess, since damage seldom takes both. Where the base packet is
+// authentic it is one that has not come yet, and where there is no Receipt left the address has to do.
+func (q *question) fits(s *session, verified Result) bool {
+	if q.authenticated && verified == Answered {
+		return s.awaits(q.base.Seq)
+	}
+	return q.tlvs.receipt == 0 || runKey(q.receipt.Run) == s.key.run || q.receipt.Epoch == s.epoch && s.epoch != 0
 }
 
 // result is that of an answered question.
@@ -250,7 +288,7 @@ func (q *question) result(verified bool) Result {
 		return AnsweredUnverified
 	case q.tlvs.malformed != 0:
 		return AnsweredMalformed
-	case q.tlvs.receipt != 0 && q.receipt.Query:
+	case q.query():
 		return AnsweredQuery
 	}
 	return Answered

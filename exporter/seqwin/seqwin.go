@@ -174,6 +174,13 @@ func (w *Window) Seen(n uint64) bool {
 	return n < w.counts.Next && n+uint64(len(w.openedMs)) >= w.counts.Next && w.has(n)
 }
 
+// Awaits tells whether number n has certainly not arrived so far: a number below the first one, or
+// older than the window remembers, may have.
+func (w *Window) Awaits(n uint64) bool {
+	c := &w.counts
+	return n >= c.Next || n >= c.First && n+uint64(len(w.openedMs)) >= c.Next && !w.has(n)
+}
+
 // Add takes the arrival of number n at the monotonic time now. Its cost is constant but
 // for a jump ahead, at most as many small steps as the window has numbers. It allocates
 // when the window grows. Numbers from 2^63, where no session gets, count as late.

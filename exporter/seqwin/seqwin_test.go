@@ -361,3 +361,24 @@ func BenchmarkAddWorstJump(b *testing.B) {
 		n += 2 * Size
 	}
 }
+
+func TestAwaitsOnlyWhatHasCertainlyNotArrived(t *testing.T) {
+	var w Window
+	w.Start(100)
+	for _, n := range []uint64{100, 101, 104} {
+		w.Add(n, 0)
+	}
+	for n, want := range map[uint64]bool{0: false, 99: false, 100: false, 101: false, 102: true, 103: true, 104: false, 105: true, 1 << 40: true} {
+		if got := w.Awaits(n); got != want {
+			t.Errorf("number %d: %v, want %v", n, got, want)
+		}
+	}
+	w.Expire(time.Hour, time.Second)
+	if !w.Awaits(102) {
+		t.Error("a number that is lost has not arrived")
+	}
+	w.Add(104+Size, time.Hour)
+	if w.Awaits(102) || !w.Awaits(105) {
+		t.Error("what is older than the window may have arrived")
+	}
+}

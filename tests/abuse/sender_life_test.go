@@ -21,11 +21,12 @@ import (
 // the opening query of its first life, is replayed. It was believed, and every true answer that came after
 // it was one of a former life.
 func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
-	for _, restarts := range []int{0, 1, 2, 3} {
-		t.Run(fmt.Sprintf("%d restarts", restarts), func(t *testing.T) {
+	for i := range 8 {
+		restarts, host := i/2, []string{"127.0.0.1", "::1"}[i%2]
+		t.Run(fmt.Sprintf("%d restarts/%s", restarts, host), func(t *testing.T) {
 			t.Parallel()
 			s := newSenders(t, metric.Discard{})
-			at := netip.MustParseAddrPort("127.0.0.1:0")
+			at := netip.AddrPortFrom(netip.MustParseAddr(host), 0)
 			begin := func() (stop func()) {
 				ro := reflector.Options{Listen: []netip.AddrPort{at}, RatePackets: -1, Keys: []*wire.Key{s.key.Clone()}, RequireKey: true}
 				r, err := reflector.New(ro, reflector.Env{Log: s.env.Log, Sink: metric.Discard{}, Clock: s.env.Clock})
@@ -40,7 +41,7 @@ func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
 				return func() { cancel(); <-done }
 			}
 			stop := begin()
-			near := listen(t, netip.MustParseAddrPort("127.0.0.1:0"))
+			near := listen(t, netip.AddrPortFrom(netip.MustParseAddr(host), 0))
 			far, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
 			if err != nil {
 				t.Fatal(err)

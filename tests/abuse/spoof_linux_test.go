@@ -1,6 +1,7 @@
 package abuse
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 type spoofed struct {
 	t       *testing.T
 	net     *lab.Lab
+	server  netip.Addr
 	binary  string
 	process *exec.Cmd
 	said    said
@@ -37,17 +39,28 @@ type spoofed struct {
 // spoofedPort is the reflector's.
 const spoofedPort = 8620
 
+// families has the tests once over IPv4 and once over IPv6.
+func families(t *testing.T, test func(t *testing.T, ipv6 bool)) {
+	t.Run("IPv4", func(t *testing.T) { test(t, false) })
+	t.Run("IPv6", func(t *testing.T) { test(t, true) })
+}
+
 // startSpoofed starts the reflector with further arguments and variables of its environment.
-func startSpoofed(t *testing.T, environment []string, args ...string) *spoofed {
+func startSpoofed(t *testing.T, ipv6 bool, environment []string, args ...string) *spoofed {
 	t.Helper()
 	s := &spoofed{t: t, net: lab.Start(t, lab.Options{}), binary: buildProgram(t)}
-	s.check(s.net.Server.Do(func() error { return routeAll("lan0", s.net.Client.LAN4) }))
+	s.server = s.net.Server.LAN4
+	client := s.net.Client.LAN4
+	if ipv6 {
+		s.server, client = s.net.Server.LAN6, s.net.Client.LAN6
+	}
+	s.check(s.net.Server.Do(func() error { return routeAll("lan0", client) }))
 	s.check(s.net.Client.Do(func() (err error) {
-		s.frames, err = newFrames("lan0", s.net.Server.LAN4)
+		s.frames, err = newFrames("lan0", s.server)
 		return err
 	}))
 	t.Cleanup(func() { s.check(unix.Close(s.frames.fd)) })
-	listen := netip.AddrPortFrom(s.net.Server.LAN4, spoofedPort).String()
+	listen := netip.AddrPortFrom(s.server, spoofedPort).String()
 	s.process = s.net.Server.Command(s.binary, append([]string{"reflect", "--listen", listen, "--clock=none"}, args...)...)
 	s.process.Env = append(os.Environ(), environment...)
 	s.process.Stdout, s.process.Stderr = &s.said, &s.log
@@ -79,7 +92,7 @@ func routeAll(device string, via netip.Addr) error {
 func (s *spoofed) startProbe(count int) *exec.Cmd {
 	s.t.Helper()
 	cmd := s.net.Client.Command(s.binary, "probe", "--json", "--clock=none", "--timeout=1s", "--interval=10ms",
-		fmt.Sprintf("--count=%d", count), netip.AddrPortFrom(s.net.Server.LAN4, spoofedPort).String())
+		fmt.Sprintf("--count=%d", count), netip.AddrPortFrom(s.server, spoofedPort).String())
 	cmd.Stdout, cmd.Stderr = &said{}, &said{}
 	s.check(cmd.Start())
 	return cmd
@@ -98,7 +111,16 @@ func (s *spoofed) startKnown(count int) *exec.Cmd {
 // received is how many datagrams have been received on the reflector's host.
 func (s *spoofed) received() int {
 	s.t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/snmp", s.process.Process.Pid))
+	of := fmt.Sprintf("/proc/%d/net/snmp", s.process.Process.Pid)
+	if s.server.Is6() {
+		b, err := os.ReadFile(of + "6")
+		s.check(err)
+		_, rest, _ := strings.Cut(string(b), "\nUdp6InDatagrams")
+		n, err := strconv.Atoi(strings.Fields(rest)[0])
+		s.check(err)
+		return n
+	}
+	b, err := os.ReadFile(of)
 	s.check(err)
 	_, rest, _ := strings.Cut(string(b), "\nUdp: ") // the names
 	_, rest, _ = strings.Cut(rest, "\nUdp: ")
@@ -134,9 +156,12 @@ func (s *spoofed) flood(d time.Duration) (sent int) {
 		for range 64 {
 			s.spoofs++
 			// A multiplication spreads them over all networks.
-			var from [4]byte
-			binary.BigEndian.PutUint32(from[:], 11<<24|s.spoofs*0x9e3779b1>>8)
-			if s.frames.send(from, payload) == nil {
+			var from [16]byte
+			if binary.BigEndian.PutUint32(from[:], 11<<24|s.spoofs*0x9e3779b1>>8); s.server.Is6() {
+				binary.BigEndian.PutUint64(from[:], 0x2001<<48|uint64(s.spoofs)*0x9e3779b97f4a7c15>>16)
+				from[15] = 1
+			}
+			if s.frames.send(from[:s.server.BitLen()/8], payload) == nil {
 				sent++
 			}
 		}
@@ -155,7 +180,7 @@ func (s *spoofed) stop() string {
 // frames writes Ethernet frames with UDP packets of any source address.
 type frames struct {
 	fd     int
-	header [14 + 20 + 8]byte
+	header []byte // of Ethernet and IP
 	b      []byte
 }
 
@@ -164,39 +189,71 @@ func newFrames(device string, to netip.Addr) (*frames, error) {
 	if err != nil {
 		return nil, err
 	}
-	neighbours, err := netlink.NeighList(link.Attrs().Index, netlink.FAMILY_V4)
-	if err != nil || len(neighbours) == 0 {
-		return nil, fmt.Errorf("neighbour of %s: %v, %w", device, neighbours, err)
+	family := unix.AF_INET
+	if to.Is6() {
+		family = unix.AF_INET6
 	}
-	f := &frames{}
-	h := f.header[:]
-	copy(h, neighbours[0].HardwareAddr)
-	copy(h[6:], link.Attrs().HardwareAddr)
-	binary.BigEndian.PutUint16(h[12:], unix.ETH_P_IP)
-	ip := h[14:]
-	ip[0], ip[8], ip[9] = 0x45, 64, unix.IPPROTO_UDP
-	copy(ip[16:], to.AsSlice())
-	binary.BigEndian.PutUint16(ip[22:], spoofedPort)
+	neighbours, err := netlink.NeighList(link.Attrs().Index, family)
+	if err != nil {
+		return nil, err
+	}
+	f, be := &frames{}, binary.BigEndian
+	for _, n := range neighbours {
+		if n.IP.Equal(to.AsSlice()) {
+			f.header = append(f.header, n.HardwareAddr...)
+		}
+	}
+	if f.header == nil {
+		return nil, fmt.Errorf("%v is no neighbour of %s: %v", to, device, neighbours)
+	}
+	f.header = append(f.header, link.Attrs().HardwareAddr...)
+	if to.Is6() {
+		f.header = append(be.AppendUint16(f.header, unix.ETH_P_IPV6), make([]byte, 40)...)
+		ip := f.header[14:]
+		ip[0], ip[6], ip[7] = 0x60, unix.IPPROTO_UDP, 64
+		copy(ip[24:], to.AsSlice())
+	} else {
+		f.header = append(be.AppendUint16(f.header, unix.ETH_P_IP), make([]byte, 20)...)
+		ip := f.header[14:]
+		ip[0], ip[8], ip[9] = 0x45, 64, unix.IPPROTO_UDP
+		copy(ip[16:], to.AsSlice())
+	}
 	if f.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 		return nil, err
 	}
 	return f, unix.Bind(f.fd, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index})
 }
 
-// send sends a UDP packet, without a checksum, from any address.
-func (f *frames) send(from [4]byte, payload []byte) error {
-	f.b = append(append(f.b[:0], f.header[:]...), payload...)
-	ip, be := f.b[14:], binary.BigEndian
-	be.PutUint16(ip[2:], uint16(len(ip)))
-	copy(ip[12:], from[:])
-	be.PutUint16(ip[20:], 5000)
-	be.PutUint16(ip[24:], uint16(8+len(payload)))
-	sum := uint32(0)
-	for at := 0; at < 20; at += 2 {
-		sum += uint32(be.Uint16(ip[at:]))
+// checksum is that of the Internet (RFC 1071), over the octets and over a sum of others.
+func checksum(sum uint32, b []byte) uint16 {
+	for ; len(b) > 1; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	if len(b) == 1 {
+		sum += uint32(b[0]) << 8
 	}
 	sum = sum>>16 + sum&0xffff
-	be.PutUint16(ip[10:], ^uint16(sum+sum>>16))
+	return ^uint16(sum + sum>>16)
+}
+
+// send sends a UDP packet from any address, over IPv4 without its checksum.
+func (f *frames) send(from, payload []byte) error {
+	be, length := binary.BigEndian, 8+len(payload)
+	f.b = append(append(append(f.b[:0], f.header...), make([]byte, 8)...), payload...)
+	ip, udp := f.b[14:], f.b[len(f.header):]
+	be.PutUint16(udp, 5000)
+	be.PutUint16(udp[2:], spoofedPort)
+	be.PutUint16(udp[4:], uint16(length))
+	if len(from) == 4 {
+		be.PutUint16(ip[2:], uint16(20+length))
+		copy(ip[12:], from)
+		be.PutUint16(ip[10:], checksum(0, ip[:20]))
+	} else {
+		be.PutUint16(ip[4:], uint16(length))
+		copy(ip[8:], from)
+		sum := checksum(uint32(unix.IPPROTO_UDP+length), ip[8:]) // the addresses, and what follows
+		be.PutUint16(udp[6:], cmp.Or(sum, 0xffff))
+	}
 	_, err := unix.Write(f.fd, f.b)
 	return err
 }
@@ -204,11 +261,15 @@ func (f *frames) send(from [4]byte, payload []byte) error {
 // TestSpoofedFloodTakesNoMoreMemoryThanItMay: GOMEMLIMIT of 64 MiB, and a session for each
 // packet. It took 252 MB.
 func TestSpoofedFloodTakesNoMoreMemoryThanItMay(t *testing.T) {
+	families(t, spoofedFloodTakesNoMoreMemory)
+}
+
+func spoofedFloodTakesNoMoreMemory(t *testing.T, ipv6 bool) {
 	const limit = 64 << 20
-	s := startSpoofed(t, []string{fmt.Sprintf("GOMEMLIMIT=%d", limit)})
+	s := startSpoofed(t, ipv6, []string{fmt.Sprintf("GOMEMLIMIT=%d", limit)})
 	sent := s.flood(3 * time.Second)
 	peak := s.memory()
-	t.Logf("%d packets, %d MB", sent, peak>>20)
+	t.Logf("%d packets, of which %d were received, %d MB", sent, s.received(), peak>>20)
 	if peak > limit {
 		t.Errorf("%d octets after %d packets, want at most %d", peak, sent, limit)
 	}
@@ -221,8 +282,10 @@ func TestSpoofedFloodTakesNoMoreMemoryThanItMay(t *testing.T) {
 // expired; 252 MB were kept. Meanwhile strangers are answered as often as sessions may begin, no
 // known peer is refused, and what this host dropped of him, or of one that begins in the midst of
 // it, is not called a loss of the path.
-func TestSpoofedFloodLeavesNothingBehind(t *testing.T) {
-	s := startSpoofed(t, nil, "--session-expiry=5s")
+func TestSpoofedFloodLeavesNothingBehind(t *testing.T) { families(t, spoofedFloodLeavesNothing) }
+
+func spoofedFloodLeavesNothing(t *testing.T, ipv6 bool) {
+	s := startSpoofed(t, ipv6, nil, "--session-expiry=5s")
 	before := s.memory()
 	known := s.startKnown(600)
 	begin := time.Now()
@@ -259,13 +322,13 @@ func TestSpoofedFloodLeavesNothingBehind(t *testing.T) {
 // TestSpoofedAddressOfAPeerUsesUpNothingOfItsRate: it was refused, and booked that as a loss of
 // the path.
 func TestSpoofedAddressOfAPeerUsesUpNothingOfItsRate(t *testing.T) {
-	s := startSpoofed(t, nil, "--rate-limit=500")
+	s := startSpoofed(t, false, nil, "--rate-limit=500")
 	known := s.startKnown(400)
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); <-ticker.C {
 		for range 10 { // so few that the socket drops none
-			s.check(s.frames.send(s.net.Client.LAN4.As4(), question(1, 99, nil)))
+			s.check(s.frames.send(s.net.Client.LAN4.AsSlice(), question(1, 99, nil)))
 		}
 	}
 	r := s.waitProbe(known)
@@ -277,7 +340,7 @@ func TestSpoofedAddressOfAPeerUsesUpNothingOfItsRate(t *testing.T) {
 
 // TestPeerBeyondItsRateBooksNoLossOfThePath: it did.
 func TestPeerBeyondItsRateBooksNoLossOfThePath(t *testing.T) {
-	s := startSpoofed(t, nil, "--rate-limit=20")
+	s := startSpoofed(t, false, nil, "--rate-limit=20")
 	r := s.waitProbe(s.startProbe(300))
 	f, said := &r.Forward, s.stop()
 	refused := uint64(counted(said, "rate_limited"))

@@ -208,9 +208,10 @@ func (s *session) answer(in *tstamp.In, r *reply, q question, now time.Duration,
 		a = s.answerOf(in, r, f, now)
 	}
 	n, verdict := uint64(0), seqwin.Late
-	if present {
+	switch {
+	case present:
 		n, verdict = s.number(&r.packet, q, now, a.lost[sample.Reverse])
-	} else {
+	case q.first(): // another one may be recorded
 		s.rev.ended.late++
 		s.rev.now.late++
 	}
@@ -230,8 +231,11 @@ func (s *session) answer(in *tstamp.In, r *reply, q question, now time.Duration,
 	}
 	a.expired = f.state != flightOut
 	s.answered(f)
-	if !a.expired || verdict != seqwin.Late {
+	switch {
+	case verdict != seqwin.Late:
 		s.lastAnswer, s.lastSuccess = now, in.At.Time()
+	case !a.expired:
+		s.refused, s.lastRefused = discardWrongNumber, now
 	}
 	a.packet.ReverseSeq = n
 	if a.lost[sample.Forward] && present && seq >= s.numbered.begin && !s.farLost(seq) {

@@ -1,0 +1,257 @@
+package reflector
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/wire/stamp"
+)
+
+// keyedLab is a reflector with a key, and a sender that has it.
+func keyedLab(t *testing.T) (*lab, *asker) {
+	t.Helper()
+	key := newKey(t, "k")
+	l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{key}, true })
+	k := l.asker("192.0.2.1:5000", 1)
+	k.key = key
+	return l, k
+}
+
+// recorded asks questions, 10 ms apart, and returns them.
+func (k *asker) recorded(from, to uint32) (all [][]byte) {
+	k.l.t.Helper()
+	for seq := from; seq < to; seq++ {
+		q := k.question(seq, nil)
+		all = append(all, q)
+		if r := k.send(q); r.result != Answered {
+			k.l.t.Fatalf("question %d: %v", seq, r.result)
+		}
+		k.l.now += 10 * time.Millisecond
+	}
+	return all
+}
+
+func TestCopyOfAnAuthenticatedQuestionIsCountedAndNotAnswered(t *testing.T) {
+	_, k := keyedLab(t)
+	k.query(0, false)
+	all := k.recorded(0, 700)
+	for range 3 {
+		for _, q := range all {
+			if r := k.send(q).result; r != Repeated {
+				t.Fatalf("a copy: %v, want repeated", r)
+			}
+		}
+	}
+	// 512 numbers are remembered; older ones may be copies or late.
+	if r := k.ask(700).receipt; r.Tx != 701 || r.Received != 701 || r.Lost != 0 || r.Late != 0 || r.Duplicated != 3*512 {
+		t.Errorf("tx %d received %d lost %d late %d duplicated %d; want 701 701 0 0 %d", r.Tx, r.Received, r.Lost, r.Late, r.Duplicated, 3*512)
+	}
+}
+
+func TestQuestionFromElsewhereThatIsNoNewsMovesNothing(t *testing.T) {
+	for _, keyed := range []bool{true, false} {
+		l, k := keyedLab(t)
+		if !keyed {
+			l = newLab(t, nil)
+			k = l.asker("192.0.2.1:5000", 1)
+		}
+		k.query(0, false)
+		all := k.recorded(0, 100)
+		for i, q := range all {
+			from := netip.MustParseAddrPort(fmt.Sprintf("203.0.113.%d:7000", i+1))
+			if _, _, r := l.deliver(from, q); r != Repeated {
+				t.Fatalf("keyed %v, question %d from elsewhere: %v", keyed, i, r)
+			}
+		}
+		if r := k.ask(100).receipt; r.Tx != 101 || r.Received != 101 || r.Duplicated != 0 || r.Late != 0 {
+			t.Errorf("keyed %v: tx %d received %d duplicated %d late %d; want 101 101 0 0", keyed, r.Tx, r.Received, r.Duplicated, r.Late)
+		}
+	}
+}
+
+// A NAT that rebinds may reorder: what comes from the former address and is not decided yet is received.
+func TestStragglerOfTheFormerAddressIsReceived(t *testing.T) {
+	l, k := keyedLab(t)
+	k.query(0, false)
+	k.recorded(0, 10)
+	straggler, former := k.question(10, nil), k.peer
+	k.peer = netip.MustParseAddrPort("198.51.100.9:6000")
+	k.recorded(11, 13)
+	if _, _, r := l.deliver(former, straggler); r != Answered {
+		t.Errorf("the straggler: %v", r)
+	}
+	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 6000 {
+		t.Error("it moved the session back")
+	}
+	if r := k.ask(13).receipt; r.Received != 14 || r.Lost != 0 {
+		t.Errorf("received %d lost %d, want 14 0", r.Received, r.Lost)
+	}
+}
+
+// A query that has come already moves no session, though the packets that it tells of were lost.
+func TestRecordedQueryMovesNoSession(t *testing.T) {
+	l, k := keyedLab(t)
+	k.query(0, false)
+	k.recorded(0, 10)
+	q := k.question(12, func(r *stamp.Receipt) { r.Query, r.Next = true, 12 })
+	k.send(q)
+	if _, _, r := l.deliver(netip.MustParseAddrPort("203.0.113.66:7000"), q); r != AnsweredQuery {
+		t.Errorf("from elsewhere: %v", r)
+	}
+	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 {
+		t.Error("it moved the session")
+	}
+}
+
+// A foreign sender has no Run: one that restarts uses its numbers again, at later times.
+func TestForeignSenderThatRestartsIsAnswered(t *testing.T) {
+	l, k := keyedLab(t)
+	var last []byte
+	for range 3 {
+		for seq := range uint32(200) {
+			last = k.base(seq)
+			if r := k.send(last).result; r != Answered {
+				t.Fatalf("number %d: %v", seq, r)
+			}
+			l.now += 10 * time.Millisecond
+		}
+	}
+	s := l.s.table.byFlow[makeFlow(k.peer, netip.MustParseAddr("127.0.0.1"), k.ssid, true)]
+	tx := s.tx
+	for range 10 {
+		if r := k.send(last).result; r != Repeated {
+			t.Errorf("a copy: %v", r)
+		}
+	}
+	if s.tx != tx {
+		t.Errorf("%d answers were numbered for copies", s.tx-tx)
+	}
+}
+
+// What uses up the rate of the peer's address are copies.
+func TestCopiesUseUpNothingOfTheirSessionsRate(t *testing.T) {
+	l, k := keyedLab(t)
+	k.query(0, false)
+	all := k.recorded(0, 20)
+	l.s.perSource = newLimit(100, 50)
+	for seq := range uint32(100) {
+		for range 50 {
+			k.send(all[seq%20])
+		}
+		if r := k.ask(20 + seq).result; r != Answered {
+			t.Fatalf("question %d: %v", 20+seq, r)
+		}
+		l.now += 20 * time.Millisecond
+	}
+}
+
+// The reflector has restarted, and recorded questions come before the sender's next one.
+func TestSessionThatRecordedQuestionsOpenedBeginsAnewWithItsSender(t *testing.T) {
+	for name, which := range map[string]func(all [][]byte, small [][]byte, query []byte) [][]byte{
+		"the opening query": func(_, _ [][]byte, query []byte) [][]byte { return [][]byte{query} },
+		"one question":      func(all, _ [][]byte, _ []byte) [][]byte { return all[5:6] },
+		"all but the last waiting time's": func(all, _ [][]byte, _ []byte) [][]byte {
+			return all[:len(all)-500]
+		},
+		"small ones":      func(_, small [][]byte, _ []byte) [][]byte { return small[:20] },
+		"small and query": func(_, small [][]byte, query []byte) [][]byte { return append(small[:20:20], query) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, k := keyedLab(t)
+			query := k.question(0, func(r *stamp.Receipt) { r.Query, r.Next = true, 0 })
+			k.send(query)
+			all := k.recorded(0, 1000)
+			var small [][]byte
+			for i := range uint32(20) {
+				other := *k
+				l.now -= 10 * time.Second
+				small = append(small, other.base(i))
+				l.now += 10 * time.Second
+			}
+			l.s.table.expire(l.now+time.Hour, time.Minute)
+			for range 2 {
+				for _, q := range which(all, small, query) {
+					k.l.deliver(k.peer, q)
+				}
+				l.now += time.Millisecond
+			}
+			k.recorded(1000, 1005)
+			for _, q := range which(all, small, query) {
+				k.l.deliver(k.peer, q) // and again
+			}
+			l.now += 4 * time.Second
+			rep := k.ask(1005)
+			if r := rep.receipt; r.Received != 6 || r.Lost != 0 || r.Duplicated != 0 || r.Late != 0 || r.Tx != 6 || rep.base.Seq != 5 {
+				t.Errorf("received %d lost %d duplicated %d late %d tx %d number %d; want 6 0 0 0 6 5",
+					r.Received, r.Lost, r.Duplicated, r.Late, r.Tx, rep.base.Seq)
+			}
+			l.s.table.check(t)
+		})
+	}
+}
+
+// A sender's clock that is set while its session runs is none of that.
+func TestSessionOutlivesAStepOfItsSendersClock(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		for _, small := range []bool{true, false} {
+			l, k := keyedLab(t)
+			ask := func(seq uint32) reply {
+				if small {
+					return k.send(k.base(seq))
+				}
+				return k.ask(seq)
+			}
+			for seq := range uint32(20) {
+				ask(seq)
+				l.now += time.Second
+			}
+			l.now += step
+			for seq := uint32(20); seq < 30; seq++ {
+				b := k.base(seq)
+				if !small {
+					b = k.question(seq, nil)
+				}
+				l.now -= step // the clock was set, and no time has passed
+				if rep := k.send(b); rep.result != Answered || rep.base.Seq != seq {
+					t.Fatalf("step %v, small %v, question %d: %v, answer %d", step, small, seq, rep.result, rep.base.Seq)
+				}
+				l.now += step + time.Second
+			}
+		}
+	}
+}
+
+// Who has no key, and sees no packets, damages none of a session.
+func TestForgedDamageIsNotCounted(t *testing.T) {
+	for _, keyed := range []bool{true, false} {
+		l, k := keyedLab(t)
+		if !keyed {
+			l = newLab(t, nil)
+			k = l.asker("192.0.2.1:5000", 1)
+		}
+		k.ask(0)
+		forger := *k
+		forger.run, forger.epoch = 2, k.epoch+1
+		if keyed {
+			forger.key = newKey(t, "guessed")
+		}
+		forged := forger.question(1, nil)
+		forged[len(forged)-1] ^= 1
+		forged[40] ^= 1
+		for range 50 {
+			l.deliver(k.peer, forged)
+		}
+		if r := k.ask(1).receipt; r.Corrupted != 0 || r.Received != 2 {
+			t.Errorf("keyed %v: corrupted %d received %d, want 0 2", keyed, r.Corrupted, r.Received)
+		}
+		// One that was recorded, whose TLVs are other ones: the base packet is authentic.
+		copied := k.question(1, nil)
+		copied[len(copied)-30] ^= 1
+		l.deliver(k.peer, copied)
+		if r := k.ask(2).receipt; keyed && r.Corrupted != 0 {
+			t.Errorf("a copy: corrupted %d, want 0", r.Corrupted)
+		}
+	}
+}
