@@ -125,7 +125,10 @@ var errAddress = errors.New("heavy: not a host with an optional port")
 // splitHostPort reads "host", "host:port", "192.0.2.1", "[2001:db8::1]:8620" or
 // "2001:db8::1".
 func splitHostPort(s string) (host string, port uint16, err error) {
-	bare := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	bare := s
+	if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(s, "]") {
+		bare = strings.TrimSuffix(inner, "]")
+	}
 	if _, err := netip.ParseAddr(bare); err == nil {
 		return bare, DefaultPort, nil
 	}

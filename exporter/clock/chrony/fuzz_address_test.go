@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzAddresses: what is taken can be dialed, and is read again as it is printed.
+// FuzzAddresses: what is taken can be asked, and is read again as it is printed.
 func FuzzAddresses(f *testing.F) {
 	for _, s := range []string{"", "unix:///run/chrony/chronyd.sock", "unix://chronyd.sock", "udp://127.0.0.1:323", "udp://[fe80::1%eth0]:323", "udp://host:323", "tcp://::1"} {
 		f.Add(s)
