@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 
 	"oneway.example/exporter/config"
+	"oneway.example/exporter/hostport"
 	"oneway.example/exporter/loan"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/responder"
@@ -110,10 +110,8 @@ func responderLink(c *config.Config) string {
 
 // hostOf is a peer without its port and brackets.
 func hostOf(peer string) string {
-	if host, _, err := net.SplitHostPort(peer); err == nil {
-		return host
-	}
-	return strings.Trim(peer, "[]")
+	host, _, _ := hostport.Split(peer, 1) // the configuration was checked
+	return host
 }
 
 func sameHost(a, b string) bool {

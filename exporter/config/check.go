@@ -1,14 +1,14 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"oneway.example/exporter/hostport"
 )
 
 // namePattern is NamePattern, compiled; hostPattern is a DNS name, with the
@@ -188,36 +188,12 @@ func (d *decoder) checkProbes(probes []Probe, path *yaml.Node, key string) {
 
 // wrongPeer says what is wrong with a peer, or nothing.
 func wrongPeer(peer string) string {
-	host, port, err := splitPeer(peer)
-	if err != nil {
+	host, _, err := hostport.Split(peer, 1)
+	if errors.Is(err, hostport.ErrPort) || errors.Is(err, hostport.ErrBrackets) {
 		return err.Error()
 	}
-	if port != "" {
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return "its port must be between 1 and 65535"
-		}
-	}
-	if _, err := netip.ParseAddr(host); err != nil && (len(host) > maxHost || !hostPattern.MatchString(host)) {
+	if _, notAddress := netip.ParseAddr(host); err != nil || notAddress != nil && (len(host) > maxHost || !hostPattern.MatchString(host)) {
 		return "it must be a host name or address with an optional port, such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862"
 	}
 	return ""
-}
-
-// splitPeer takes host, host:port, address, address:port and [address]:port apart.
-func splitPeer(peer string) (host, port string, err error) {
-	if _, err := netip.ParseAddr(peer); err == nil {
-		return peer, "", nil
-	}
-	if inner, found := strings.CutPrefix(peer, "["); found {
-		host, rest, closed := strings.Cut(inner, "]")
-		if port, ok := strings.CutPrefix(rest, ":"); closed && (ok || rest == "") {
-			return host, port, nil
-		}
-		return "", "", fmt.Errorf("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862")
-	}
-	host, port, found := strings.Cut(peer, ":")
-	if found && port == "" {
-		return "", "", fmt.Errorf("its port must be between 1 and 65535")
-	}
-	return host, port, nil
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"math"
 	"testing"
+
+	"oneway.example/exporter/hostport"
 )
 
 // FuzzTypes: what is taken is within its bounds, and an address is read again as it is printed.
@@ -37,9 +39,9 @@ func FuzzPeer(f *testing.F) {
 		if wrongPeer(s) != "" {
 			return
 		}
-		host, port, err := splitPeer(s)
+		host, _, err := hostport.Split(s, 1)
 		if err != nil || host == "" {
-			t.Fatalf("%q is host %q and port %q, %v", s, host, port, err)
+			t.Fatalf("%q is host %q, %v", s, host, err)
 		}
 		if bare := wrongPeer(host); bare != "" {
 			t.Errorf("%q is right, and its host %q is wrong: %s", s, host, bare)

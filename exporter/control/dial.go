@@ -13,8 +13,9 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
+
+	"oneway.example/exporter/hostport"
 )
 
 // DialTime is how long Dial takes at most, from the name to the Welcome.
@@ -69,14 +70,11 @@ func (o *ClientOptions) network() (string, error) {
 
 // hostPort is the address with its port.
 func (o *ClientOptions) hostPort() (host, port string, err error) {
-	host, port, err = net.SplitHostPort(o.Address)
-	if _, ipErr := netip.ParseAddr(o.Address); ipErr == nil || !strings.Contains(o.Address, ":") {
-		host, port, err = o.Address, strconv.Itoa(DefaultPort), nil
+	host, n, err := hostport.Split(o.Address, DefaultPort)
+	if err != nil {
+		return "", "", fmt.Errorf("control: address %q: %w", o.Address, err)
 	}
-	if n, portErr := strconv.ParseUint(port, 10, 16); err != nil || host == "" || portErr != nil || n == 0 {
-		return "", "", fmt.Errorf("control: address %q: want host:port", o.Address)
-	}
-	return host, port, nil
+	return host, strconv.Itoa(int(n)), nil
 }
 
 // checkToken tells whether the token can stand in a header (RFC 6750 section 2.1). The error

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
+	"oneway.example/exporter/hostport"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/wait"
 )
@@ -107,43 +104,17 @@ func (r *runner) only(ctx context.Context, progress func(Progress)) (*Outcome, e
 // responders' port.
 func Address(o *Options, target probe.Target) (host string, port uint16, err error) {
 	if o.Responder != "" {
-		host, port, err = splitHostPort(o.Responder)
+		host, port, err = hostport.Split(o.Responder, DefaultPort)
 		if err != nil {
-			return "", 0, &probe.OptionError{Key: "responder", Problem: fmt.Sprintf("is %q; it must be a host name or address, with an optional :port of 1..65535", o.Responder)}
+			return "", 0, &probe.OptionError{Key: "responder", Problem: fmt.Sprintf("is %q; %v", o.Responder, err)}
 		}
 		return host, port, nil
 	}
-	host, _, err = splitHostPort(target.Peer) // its port is that of another service
+	host, _, err = hostport.Split(target.Peer, DefaultPort) // its port is that of another service
 	if err != nil {
 		return "", 0, &probe.OptionError{Key: "responder", Problem: fmt.Sprintf("is not given, and the path's peer %q is no host name or address", target.Peer)}
 	}
 	return host, DefaultPort, nil
-}
-
-var errAddress = errors.New("heavy: not a host with an optional port")
-
-// splitHostPort reads "host", "host:port", "192.0.2.1", "[2001:db8::1]:8620" or
-// "2001:db8::1".
-func splitHostPort(s string) (host string, port uint16, err error) {
-	bare := s
-	if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(s, "]") {
-		bare = strings.TrimSuffix(inner, "]")
-	}
-	if _, err := netip.ParseAddr(bare); err == nil {
-		return bare, DefaultPort, nil
-	}
-	if s != "" && !strings.ContainsAny(s, ":[] /") {
-		return s, DefaultPort, nil
-	}
-	host, text, err := net.SplitHostPort(s)
-	if err != nil {
-		return "", 0, errAddress
-	}
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || n == 0 || host == "" {
-		return "", 0, errAddress
-	}
-	return host, uint16(n), nil
 }
 
 var (

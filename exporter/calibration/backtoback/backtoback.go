@@ -17,10 +17,10 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/hostport"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
@@ -153,12 +153,12 @@ func overCable(ctx context.Context, o *Options) (*path, error) {
 
 // resolve finds the peer's address. Nothing is sent to it.
 func resolve(ctx context.Context, o *Options) (netip.AddrPort, error) {
-	peer := o.Peer
-	if _, _, err := net.SplitHostPort(peer); err != nil {
-		peer = net.JoinHostPort(strings.Trim(peer, "[]"), strconv.Itoa(wire.Port))
+	host, port, err := hostport.Split(o.Peer, wire.Port)
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("backtoback: peer %q: %w", o.Peer, err)
 	}
 	var d net.Dialer
-	c, err := d.DialContext(ctx, "udp", peer)
+	c, err := d.DialContext(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(int(port))))
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("backtoback: peer %q: %w", o.Peer, err)
 	}

@@ -2,12 +2,11 @@ package httpd
 
 import (
 	"encoding/json"
-	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/hostport"
 )
 
 // The JSON of /api/v1/status. Times are RFC 3339, absent if unknown.
@@ -217,11 +216,6 @@ func (s *server) discovery(w http.ResponseWriter, _ *http.Request) {
 
 // host is a peer without its port.
 func host(peer string) string {
-	if _, err := netip.ParseAddr(peer); err == nil {
-		return peer
-	}
-	if h, _, err := net.SplitHostPort(peer); err == nil {
-		return h
-	}
-	return peer
+	h, _, _ := hostport.Split(peer, 1) // the configuration was checked
+	return h
 }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,7 +17,6 @@ import (
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/wait"
-	wire "oneway.example/exporter/wire/stamp"
 )
 
 // Prober measures one path.
@@ -244,28 +242,6 @@ func (p *Prober) lacking(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reason = strings.TrimPrefix(reason, "stamp: ")
-}
-
-// splitPeer reads "host", "host:port", "192.0.2.1", "[2001:db8::1]:862" or
-// "2001:db8::1".
-func splitPeer(peer string) (host string, port uint16, err error) {
-	if peer == "" {
-		return "", 0, &probe.OptionError{Key: "peer", Problem: "is empty; it must be a host name or address, with an optional :port"}
-	}
-	if _, err := netip.ParseAddr(strings.Trim(peer, "[]")); err == nil {
-		return strings.Trim(peer, "[]"), wire.Port, nil
-	}
-	if !strings.Contains(peer, ":") {
-		return peer, wire.Port, nil
-	}
-	h, text, err := net.SplitHostPort(peer)
-	if err == nil {
-		var n uint64
-		if n, err = strconv.ParseUint(text, 10, 16); err == nil && n > 0 && h != "" {
-			return h, uint16(n), nil
-		}
-	}
-	return "", 0, &probe.OptionError{Key: "peer", Problem: fmt.Sprintf("is %q; it must be a host name or address, with an optional :port of 1..65535", peer)}
 }
 
 var _ sched.Task = (*session)(nil)

@@ -21,9 +21,11 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/hostport"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/tstamp"
 	"oneway.example/exporter/tstamp/phc"
+	wire "oneway.example/exporter/wire/stamp"
 )
 
 // Type makes STAMP probers. The zero value is not usable; see New.
@@ -75,9 +77,9 @@ func (t *Type) NewProber(env probe.Env, target probe.Target, o Options) (*Prober
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	host, port, err := splitPeer(target.Peer)
+	host, port, err := hostport.Split(target.Peer, wire.Port)
 	if err != nil {
-		return nil, err
+		return nil, &probe.OptionError{Key: "peer", Problem: fmt.Sprintf("is %q; %v", target.Peer, err)}
 	}
 	return &Prober{
 		hubs: t, env: env, target: target, opts: o, host: host, port: port, told: map[fault]bool{},

@@ -1,0 +1,46 @@
+// Package hostport reads a host with an optional port.
+package hostport
+
+import (
+	"errors"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// What can be wrong, for who says whose peer it is.
+var (
+	ErrHost     = errors.New("it must be a host name or an address, with an optional port")
+	ErrPort     = errors.New("its port must be between 1 and 65535")
+	ErrBrackets = errors.New("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862")
+)
+
+// Split takes "host", "host:862", "192.0.2.1", "192.0.2.1:862", "2001:db8::1", "[2001:db8::1]" or
+// "[2001:db8::1]:862" apart, with a zone or without. The host has no brackets; whether a name is one is
+// for who looks it up. Without a port it is missing. An error is ErrHost, ErrPort or ErrBrackets.
+func Split(s string, missing uint16) (host string, port uint16, err error) {
+	host, text, given := s, "", false
+	if _, notAddress := netip.ParseAddr(s); notAddress != nil {
+		if inner, bracket := strings.CutPrefix(s, "["); bracket {
+			var rest string
+			var closed bool
+			host, rest, closed = strings.Cut(inner, "]")
+			if text, given = strings.CutPrefix(rest, ":"); !closed || rest != "" && !given {
+				return "", 0, ErrBrackets
+			}
+		} else {
+			host, text, given = strings.Cut(s, ":")
+		}
+	}
+	if host == "" || strings.ContainsAny(host, "[]/ ") {
+		return "", 0, ErrHost
+	}
+	if !given {
+		return host, missing, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return "", 0, ErrPort
+	}
+	return host, uint16(n), nil
+}

@@ -1,0 +1,51 @@
+package hostport
+
+import (
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestHostsAreReadWithAndWithoutAPort(t *testing.T) {
+	for s, want := range map[string]struct {
+		host string
+		port uint16
+		err  error
+	}{
+		"host": {"host", 7, nil}, "host:862": {"host", 862, nil}, "192.0.2.1": {"192.0.2.1", 7, nil}, "192.0.2.1:1": {"192.0.2.1", 1, nil},
+		"2001:db8::1": {"2001:db8::1", 7, nil}, "[2001:db8::1]": {"2001:db8::1", 7, nil}, "[2001:db8::1]:65535": {"2001:db8::1", 65535, nil},
+		"fe80::1%eth0": {"fe80::1%eth0", 7, nil}, "[fe80::1%eth0]:9000": {"fe80::1%eth0", 9000, nil},
+		"": {"", 0, ErrHost}, ":1": {"", 0, ErrHost}, "[]:1": {"", 0, ErrHost}, "a b": {"", 0, ErrHost}, "fe80::1%eth0]:9000": {"", 0, ErrHost},
+		"h:": {"", 0, ErrPort}, "h:0": {"", 0, ErrPort}, "h:65536": {"", 0, ErrPort}, "h:+1": {"", 0, ErrPort}, "[::1]:": {"", 0, ErrPort}, "2001:db8::x": {"", 0, ErrPort},
+		"[::1": {"", 0, ErrBrackets}, "[::1]x": {"", 0, ErrBrackets}, "[::1]862": {"", 0, ErrBrackets},
+	} {
+		if host, port, err := Split(s, 7); host != want.host || port != want.port || !errors.Is(err, want.err) {
+			t.Errorf("%q is %q and %d, %v; want %q and %d, %v", s, host, port, err, want.host, want.port, want.err)
+		}
+	}
+}
+
+// FuzzSplit: what is taken has a host and a port, and means the same when it is written with both.
+func FuzzSplit(f *testing.F) {
+	for _, s := range []string{"host", "host:1", "192.0.2.1", "[2001:db8::1]:8620", "2001:db8::1", "[::1]", "[fe80::1%eth0]:8620", "[fe80::1%eth0]", "[h]:1", "h:0", "h:65536", ":1", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		host, port, err := Split(s, 7)
+		if err != nil {
+			return
+		}
+		if host == "" || port == 0 || strings.ContainsAny(host, "[]") {
+			t.Fatalf("%q is host %q and port %d", s, host, port)
+		}
+		if inside, _, ok := strings.Cut(strings.TrimPrefix(s, "["), "]:"); ok && s[0] == '[' && host != inside {
+			t.Errorf("%q is host %q", s, host)
+		}
+		written := net.JoinHostPort(host, strconv.Itoa(int(port)))
+		if h, p, err := Split(written, 9); err != nil || h != host || p != port {
+			t.Errorf("%q is %q and %d, and %q is %q and %d, %v", s, host, port, written, h, p, err)
+		}
+	})
+}
