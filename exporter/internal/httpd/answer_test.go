@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,10 +15,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
 	a, many := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	if maxHeld != 64<<20 {
+		t.Errorf("%d octets may wait, want 64 MiB", maxHeld)
+	}
 	s := newAnswers(slog.New(slog.DiscardHandler), 10*pageBytes)
 	var cut []string
 	read := func(name string, from netip.Addr, n int) *answer {
@@ -68,19 +73,25 @@ func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
 		for range 10 {
 			go ask("192.0.2.1:1")
 		}
+		begin := time.Now()
 		synctest.Wait()
-		go ask("192.0.2.2:1")
-		synctest.Wait()
-		if len(running) != maxMakingOfSource+1 {
-			t.Errorf("%d answers are made, want %d and the other source's", len(running), maxMakingOfSource)
+		for i, want := range []int{2, 3, 4, 4} { // 2 of one source, and 4 of all
+			if len(running) != want {
+				t.Errorf("%d answers for %d sources are made, want %d", len(running), i+1, want)
+			}
+			go ask(fmt.Sprintf("192.0.2.%d:1", i+2))
+			synctest.Wait()
 		}
-		for range 10 - maxMakingOfSource { // after makePatience
+		for range 8 + 2 {
 			if code := <-codes; code != http.StatusServiceUnavailable {
 				t.Errorf("status %d of one that waited too long", code)
 			}
 		}
+		if waited := time.Since(begin); waited != 10*time.Second {
+			t.Errorf("they have waited for %v, want 10 s", waited)
+		}
 		close(release)
-		for range maxMakingOfSource + 1 {
+		for range 4 {
 			if code := <-codes; code != http.StatusOK {
 				t.Errorf("status %d", code)
 			}
