@@ -2,6 +2,7 @@ package abuse
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,6 +28,8 @@ func TestAgentAmongAttackers(t *testing.T) {
 	binary := buildProgram(t)
 	for name, attack := range map[string]func(*testing.T, string){
 		"idle connections":    idleConnections,
+		"many sources":        manySources,
+		"few descriptors":     fewDescriptors,
 		"slow readers":        slowReaders,
 		"slow readers, many":  manySlowReaders,
 		"aborted scrapes":     abortedScrapes,
@@ -56,6 +59,40 @@ func idleConnections(t *testing.T, binary string) {
 	body := s.served(here, elsewhere)
 	if open := value(t, body, "process_open_fds"); open > 100 {
 		t.Errorf("%v descriptors are open; one address may have 64 connections", open)
+	}
+}
+
+func manySources(t *testing.T, binary string) {
+	doorIsFull(t, startAgent(t, binary, manyPaths(1, "")), 512)
+}
+
+func fewDescriptors(t *testing.T, binary string) {
+	limited := filepath.Join(t.TempDir(), "oneway")
+	if err := os.WriteFile(limited, []byte("#!/bin/sh\nulimit -n 400\nexec "+binary+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	doorIsFull(t, startAgent(t, limited, manyPaths(1, "")), 200)
+}
+
+// doorIsFull opens more connections than there may be, from 12 addresses with no more than each may have.
+func doorIsFull(t *testing.T, s *agentSite, most float64) {
+	t.Helper()
+	var first net.Conn
+	for i := range 12 * 60 {
+		c := s.dial(fmt.Sprintf("127.0.2.%d", 1+i%12), 0)
+		if err := s.ask(c, "/-/healthy", 10); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = c
+		}
+	}
+	const others = 50 // files of the process
+	if open := value(t, s.served(here, elsewhere), "process_open_fds"); open < most || open > most+others {
+		t.Errorf("%v descriptors are open, want those of %v connections", open, most)
+	}
+	if _, err := io.Copy(io.Discard, first); !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("the oldest connection: %v, want it reset", err)
 	}
 }
 
