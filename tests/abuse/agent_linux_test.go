@@ -161,20 +161,25 @@ func reboundNames(t *testing.T, binary string) {
 		"evil.example": http.StatusForbidden, "evil.example:" + port: http.StatusForbidden, "localhost.evil.example": http.StatusForbidden,
 		"127.0.0.1.evil.example": http.StatusForbidden, "notprobe.example.net": http.StatusForbidden, "0x7f000001": http.StatusForbidden,
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.at+"/-/reload", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Host = host
-		r.Header.Set("Origin", "http://"+host) // a browser's: of the same origin
-		r.Header.Set("Sec-Fetch-Site", "same-origin")
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("POST /-/reload with Host %q: %s, want %d", host, answer.Status, want)
+		for _, c := range []struct {
+			method, path string
+			want         int
+		}{{http.MethodPost, "/-/reload", want}, {http.MethodGet, "/api/v1/status", http.StatusOK}} {
+			r, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+s.at+c.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			r.Header.Set("Origin", "http://"+host) // a browser's: of the same origin
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			if answer.StatusCode != c.want {
+				t.Errorf("%s %s with Host %q: %s, want %d", c.method, c.path, host, answer.Status, c.want)
+			}
 		}
 	}
 }
