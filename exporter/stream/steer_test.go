@@ -106,7 +106,9 @@ func TestReportIsSentWhenAsManyOctetsHaveComeAsItHas(t *testing.T) {
 		reports := 0
 		go r.Follow(t.Context(), func(Status) { reports++ })
 		for _, c := range []struct{ octets, reports int }{{0, 0}, {71, 0}, {1, 1}, {0, 1}, {71, 1}, {1, 2}, {10_000, 3}, {71, 3}} {
+			r.session.mu.Lock()
 			r.tally.Add(1, c.octets, false, 0, 0)
+			r.session.mu.Unlock()
 			time.Sleep(MinFeedback)
 			synctest.Wait()
 			if reports != c.reports {
