@@ -10,7 +10,7 @@ import (
 
 func TestPatienceLastsFromTheLastOctet(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
-	const s, quiet, idle = Silence, Outage, 15 * time.Second
+	const s, quiet, idle = 900 * time.Millisecond, 10 * time.Second, 15 * time.Second
 	const rarer = time.Second // so much later come pings under load
 	busy := load{idle: idle, every: PingEvery + rarer}
 	for _, c := range []struct {

@@ -17,11 +17,11 @@ func TestSessionsFitTheMemoryLimit(t *testing.T) {
 	}{
 		{-1, 0, DefaultMaxSessions},
 		{math.MaxInt64, 0, DefaultMaxSessions},
-		{2 << 30, 0, DefaultMaxSessions},
+		{2 << 30, 0, 65_536},
 		{64 << 20, 0, 4096},
 		{64 << 20, 1 << 20, 4096},
 		{64 << 20, 100, 100},
-		{1, 0, fewestSessions},
+		{1, 0, 256},
 	} {
 		o := Options{MaxSessions: c.wanted, MemoryLimit: c.limit}
 		if err := o.complete(); err != nil || o.MaxSessions != c.granted {
@@ -90,6 +90,11 @@ func greedy(tab *table, s *session) {
 }
 
 func TestWindowsGrowWithinTheirBudget(t *testing.T) {
+	for sessions, want := range map[int]int{100: 4 << 20, 65_536: 64 << 20} {
+		if got := testTable(sessions).growth.Octets; got != want {
+			t.Errorf("the windows of %d sessions may grow by %d octets, want %d", sessions, got, want)
+		}
+	}
 	const sessions = 100
 	tab := newTable(sessions, sessions, rand.New(rand.NewPCG(1, 2)).Uint32)
 	whole := tab.growth.Octets

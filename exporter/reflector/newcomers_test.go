@@ -28,7 +28,7 @@ func TestSessionsBeginAtTheRateOfTheirSourceTheirNetworkAndAll(t *testing.T) {
 	}{
 		{"one address", func(int) string { return "192.0.2.1" }, rate},
 		{"a /24", func(i int) string { return fmt.Sprintf("192.0.2.%d", i%256) }, 2 * rate},
-		{"all", func(i int) string { return fmt.Sprintf("10.%d.%d.1", i%200, i/200) }, 4 * rate},
+		{"all", func(i int) string { return fmt.Sprintf("10.1.%d.1", i%256) }, 4 * rate},
 		{"a /64", func(i int) string { return fmt.Sprintf("2001:db8:1:2::%x", i) }, rate},
 		{"a /48", func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i) }, 2 * rate},
 		{"all of IPv6", func(i int) string { return fmt.Sprintf("2001:db8:%x::1", i) }, 4 * rate},

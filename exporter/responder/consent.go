@@ -36,6 +36,7 @@ type consent struct {
 	quiet  time.Duration // how long the connection of a client without hellos may be silent
 	// unreachable is when it was last said that the network or the host is, by sched.Now.
 	unreachable atomic.Int64
+	paused      time.Duration // since then there is none; zero: there is. Of the looking goroutine
 }
 
 func (s *session) consent(t *control.Transfer) *consent {
@@ -113,7 +114,6 @@ func (s *session) silent(now time.Duration) time.Duration {
 func (s *session) look(ctx context.Context, c *consent, cut context.CancelCauseFunc) {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
-	var paused time.Duration // since then; zero: it is not
 	for {
 		select {
 		case <-ctx.Done():
@@ -122,11 +122,7 @@ func (s *session) look(ctx context.Context, c *consent, cut context.CancelCauseF
 		}
 		now := sched.Now()
 		switch {
-		case c.Given():
-			paused = 0
-		case paused == 0:
-			paused = now
-		case now-paused < pauseLasts:
+		case !c.waited(c.Given(), now):
 		case s.silent(now) > pauseLasts:
 			s.stop(errVanished)
 			return
@@ -135,4 +131,15 @@ func (s *session) look(ctx context.Context, c *consent, cut context.CancelCauseF
 			return
 		}
 	}
+}
+
+// waited tells whether there has been no consent for as long as a stream waits.
+func (c *consent) waited(given bool, now time.Duration) bool {
+	switch {
+	case given:
+		c.paused = 0
+	case c.paused == 0:
+		c.paused = now
+	}
+	return c.paused != 0 && now-c.paused >= pauseLasts
 }

@@ -55,11 +55,11 @@ func TestProofOfASilentAddressExpires(t *testing.T) {
 		r.Finish(t.Context(), 0, 0)
 		return err
 	}
-	silence(proofLasts - patience)
+	silence(2*time.Minute - patience)
 	if err := ask(1, sample.Reverse); err != nil {
 		t.Errorf("before it expires: %v", err)
 	}
-	silence(proofLasts + second)
+	silence(2*time.Minute + second)
 	if r := refusal(t, ask(2, sample.Reverse)); r.Reason != control.Unproved || r.ID != 2 {
 		t.Errorf("afterwards: %v", r)
 	}
@@ -111,6 +111,29 @@ func TestErrorsFromTheNetworkPauseAStreamUntilTheNextHello(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { c.Given() }); n > 0 {
 		t.Errorf("%v allocations each time that it is asked", n)
+	}
+}
+
+func TestConsentIsWaitedForSevenSecondsAndAConnectionTen(t *testing.T) {
+	c := new(consent)
+	for _, look := range []struct {
+		given  bool
+		at     time.Duration
+		waited bool
+	}{
+		{true, 1 * second, false}, {false, 10 * second, false}, {false, 17*second - 1, false}, {true, 17 * second, false}, // in time
+		{false, 20 * second, false}, {false, 27*second - 1, false}, {false, 27 * second, true},
+	} {
+		if got := c.waited(look.given, look.at); got != look.waited {
+			t.Errorf("at %v: waited for long enough: %v, want %v", look.at, got, look.waited)
+		}
+	}
+	for idle, quiet := range map[time.Duration]time.Duration{
+		control.MinIdle: 3 * second, 5 * second: 5900 * time.Millisecond, time.Minute: 10 * second,
+	} {
+		if got := new(session).consent(&control.Transfer{Idle: idle}).quiet; got != quiet {
+			t.Errorf("a client without hellos may be silent for %v in a transfer whose drain_timeout is %v, want %v", got, idle, quiet)
+		}
 	}
 }
 

@@ -6,7 +6,7 @@
 //
 //	TCP connection   MaxConnections in all, a quarter of them strangers from one address;
 //	                 for one more, the oldest stranger of the busiest source goes; Allow
-//	TLS 1.3          5 s for the handshake and the request together; 8 KiB of headers
+//	TLS 1.3          5 s for the handshake, and 5 s for the request; 8 KiB of headers
 //	token            by its SHA-256, or a client certificate; 401 otherwise
 //	sessions         MaxSessions in all, and those of the token, 2 by default; 429 otherwise
 //	Open             within 10 s; one session at a time on the link, and turns between the

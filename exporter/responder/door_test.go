@@ -147,6 +147,17 @@ func TestSlowStrangersAreCutOff(t *testing.T) {
 	eventually(t, "no connection is left", func() bool { return s.r.Status().Connections == 0 })
 }
 
+func TestStrangersHaveFiveSecondsAndFewOf256Connections(t *testing.T) {
+	o := Options{TokensFile: "t", StateDir: "d"}
+	if err := o.complete(); err != nil {
+		t.Fatal(err)
+	}
+	g := newGate(&o, func(bool) {})
+	if o.headers != 5*second || o.MaxConnections != 256 || g.perHost() != 64 || g.perSite() != 128 {
+		t.Errorf("%v for a request, %d connections, %d from one address and %d from one /48; want 5 s, 256, a quarter and half of them", o.headers, o.MaxConnections, g.perHost(), g.perSite())
+	}
+}
+
 func TestOnlyAllowedSourcesAreLetIn(t *testing.T) {
 	s := newSite(t, Options{Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}, "a")
 	if _, err := s.dial("a"); err == nil {
@@ -160,7 +171,7 @@ func TestOnlyAllowedSourcesAreLetIn(t *testing.T) {
 func TestClientCertificateStandsForAToken(t *testing.T) {
 	dir := t.TempDir()
 	s := newSite(t, Options{ClientCAFile: authority(t, dir, "berlin", "stranger")}, "a")
-	if err := AppendToken(s.o.TokensFile, Token{Name: "berlin", Certificate: true}); err != nil {
+	if err := AppendToken(s.o.TokensFile, Token{Name: "berlin", Certificate: true, Limits: control.Limits{Sessions: 7}}); err != nil {
 		t.Fatal(err)
 	}
 	for name, ok := range map[string]bool{"berlin": true, "stranger": false, "impostor": false} {
@@ -172,6 +183,9 @@ func TestClientCertificateStandsForAToken(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err == nil {
+			if got := c.Welcome().Limits.Sessions; got != 7 {
+				t.Errorf("%s may have %d sessions, want 7, as the file says", name, got)
+			}
 			c.Close()
 		}
 	}

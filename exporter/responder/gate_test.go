@@ -109,7 +109,7 @@ func TestManyNetworksOfOneSiteAreOneSource(t *testing.T) {
 	other := d.in("2001:db8:2:1::1")
 	for i := range 200 {
 		from := netip.MustParseAddr("2001:db8:3::").As16()
-		from[7] = byte(i)
+		from[6], from[7] = byte(i), byte(7*i)
 		d.in(netip.AddrFrom16(from).String())
 	}
 	if lonely.gone || other.gone || d.connections() != 7 {

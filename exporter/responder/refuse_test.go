@@ -68,6 +68,30 @@ func TestManySmallTransfersDoNotExceedWhatWasAnnounced(t *testing.T) {
 	}
 }
 
+// What may leave at once is refilled in days here.
+func TestRateIsOfAllSessionsOfATokenInEachDirection(t *testing.T) {
+	s := newSite(t, Options{}, "a rate=8bit", "b rate=8bit")
+	burst := func(id uint16, d sample.Direction) control.Transfer {
+		x := transferOf(id, d)
+		x.Plan.Segments[0] = stream.Segment{PayloadBytes: 1000, Burst: 200, Bursts: 1}
+		return x
+	}
+	for _, c := range []struct {
+		token   string
+		refused bool
+	}{{"a", false}, {"a", true}, {"b", false}} {
+		p := s.ready(c.token, 1<<20)
+		for _, d := range sample.Directions() {
+			switch _, err := p.Start(t.Context(), burst(uint16(d+1), d)); {
+			case c.refused && refusal(t, err).Reason != control.RateLimit, !c.refused && err != nil:
+				t.Errorf("token %s, %s: %v; is to be refused: %v", c.token, d, err, c.refused)
+			}
+		}
+		p.Close()
+		eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
+	}
+}
+
 func TestTransferThatMakesNoSenseIsRefused(t *testing.T) {
 	s := newSite(t, Options{}, "a")
 	p := s.ready("a", 1_000_000)
@@ -84,6 +108,26 @@ func TestTransferThatMakesNoSenseIsRefused(t *testing.T) {
 		t.Errorf("another address while a transfer runs: %v", err)
 	}
 	eventually(t, "the session's end", func() bool { return s.r.Status().Ended["protocol"] == 1 })
+}
+
+// Our own client would not say such things.
+func TestPlanIsCheckedAsAWhole(t *testing.T) {
+	s := newSite(t, Options{}, "a")
+	p := s.ready("a", 1<<30)
+	v, _ := s.r.byID.Load(p.opened.Session)
+	for name, spoil := range map[string]func(*control.Transfer){
+		"nothing":               func(*control.Transfer) {},
+		"the last segment":      func(x *control.Transfer) { x.Plan.Segments[1].PayloadBytes = stream.HeaderBytes - 1 },
+		"the number of packets": func(x *control.Transfer) { x.Plan.Segments[1].Bursts = stream.MaxPackets },
+		"idle":                  func(x *control.Transfer) { x.Idle = 0 },
+	} {
+		x := transferOf(1, sample.Reverse)
+		x.Plan.Segments = append(x.Plan.Segments, x.Plan.Segments[0])
+		spoil(&x)
+		if got := v.(*session).permit(&x); (got == nil) != (name == "nothing") || got != nil && (got.ID != 1 || got.Reason != control.BadRequest) {
+			t.Errorf("%s is wrong: %+v", name, got)
+		}
+	}
 }
 
 func TestStreamToAnUnprovedAddressIsRefused(t *testing.T) {
@@ -227,18 +271,26 @@ func TestSessionsOfATokenAndOfAllAreBounded(t *testing.T) {
 }
 
 func TestRevokedTokenStartsNothingMore(t *testing.T) {
-	s := newSite(t, Options{}, "a")
-	p := s.ready("a", 1_000_000)
-	if err := os.WriteFile(s.o.TokensFile, nil, 0o600); err != nil {
+	another, _, err := NewToken("a", control.Limits{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err := p.Start(t.Context(), transferOf(1, sample.Reverse))
-	if got := refusal(t, err); got.Reason != control.Unauthorised {
-		t.Errorf("%+v", got)
-	}
-	<-p.Done()
-	if _, err := s.dial("a"); refusal(t, err).Reason != control.Unauthorised {
-		t.Errorf("a new session: %v", err)
+	for name, content := range map[string]string{"its line is gone": "", "its name is another's": another.String(), "its name is a certificate's": "a certificate"} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, Options{}, "a")
+			p := s.ready("a", 1_000_000)
+			if err := os.WriteFile(s.o.TokensFile, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := p.Start(t.Context(), transferOf(1, sample.Reverse))
+			if got := refusal(t, err); got.Reason != control.Unauthorised {
+				t.Errorf("%+v", got)
+			}
+			<-p.Done()
+			if _, err := s.dial("a"); refusal(t, err).Reason != control.Unauthorised {
+				t.Errorf("a new session: %v", err)
+			}
+		})
 	}
 }
 
@@ -273,7 +325,7 @@ func TestLinkIsForOneTestAtATime(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	release()
-	p := s.ready("a", 10_000_000)
+	p := s.ready("a", 1<<30)
 	long := transferOf(1, sample.Reverse)
 	long.Plan.Segments[0].Bursts = 20_000
 	if _, err := p.Start(t.Context(), long); err != nil {
@@ -282,6 +334,15 @@ func TestLinkIsForOneTestAtATime(t *testing.T) {
 	_, err = s.join("b", 1000)
 	if got := refusal(t, err); got.Reason != control.Busy || got.RetryAfter < 15*time.Second || got.RetryAfter > 25*time.Second {
 		t.Errorf("%+v: want about what the transfer of 20 s still takes", got)
+	}
+	longer := transferOf(2, sample.Forward)
+	longer.Plan.Segments[0].Bursts = 1_000_000
+	if _, err := p.Start(t.Context(), longer); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.join("b", 1000)
+	if got := refusal(t, err); got.Reason != control.Busy || got.RetryAfter != 30*time.Second {
+		t.Errorf("%+v: want no more than 30 s, whatever a transfer takes", got)
 	}
 	p.Close()
 	eventually(t, "the link is free", func() bool {

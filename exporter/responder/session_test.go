@@ -1,6 +1,7 @@
 package responder
 
 import (
+	"math"
 	"net"
 	"net/netip"
 	"testing"
@@ -100,5 +101,17 @@ func TestStreamsRunOverBothFamilies(t *testing.T) {
 		}
 		p.Close()
 		eventually(t, "the link is free", func() bool { return s.r.Status().Sessions == 0 })
+	}
+}
+
+// A bit that is drawn is the same in 100 numbers once in 2^93 runs.
+func TestNumberOfASessionHas64RandomBits(t *testing.T) {
+	var ones, zeros uint64
+	for range 100 {
+		id := randomID()
+		ones, zeros = ones|id, zeros|^id
+	}
+	if both := ones & zeros; both != math.MaxUint64 {
+		t.Errorf("bits %#x are the same in all numbers", ^both)
 	}
 }

@@ -80,21 +80,31 @@ func TestLongHoldIsChargedAsManyTurns(t *testing.T) {
 }
 
 func TestNobodyWaitsForOneThatDoesNotComeBack(t *testing.T) {
-	q := newQueue()
-	q.ask("a")
-	q.ask("b")
-	q.release(time.Second)
-	if q.ask("a") {
-		t.Error("a is served although b was told to come back")
-	}
-	q.now = q.now.Add(5*time.Second*3/2 + placeMargin)
-	if !q.ask("a") {
-		t.Error("a waits for one that has gone")
-	}
-	q.ask("b") // it cost b a turn
-	q.release(time.Second)
-	if !q.ask("b") {
-		t.Error("b has to wait for more than one turn")
+	for told, waits := range map[time.Duration]time.Duration{5 * time.Second: 10500 * time.Millisecond, mostWait: 48 * time.Second} {
+		q := newQueue()
+		q.ask("a")
+		q.next("b", q.now)
+		q.wait("b", q.now, told)
+		gone := q.now.Add(waits)
+		q.release(time.Second)
+		q.now = gone.Add(-1)
+		if q.ask("c") {
+			t.Errorf("c is served although b was told to come back in %v", told)
+		}
+		q.now = gone
+		if !q.ask("c") {
+			t.Errorf("c waits longer than %v for one that was told to come back in %v", waits, told)
+		}
+		q.ask("b")
+		q.ask("d")
+		q.release(time.Second)
+		if q.ask("b") || !q.ask("d") {
+			t.Error("b is served before one that came later: to have the link wait in vain has cost it no turn")
+		}
+		q.release(time.Second)
+		if !q.ask("b") {
+			t.Error("b has to wait for more than one turn")
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ func (s *Session) greet(in *tstamp.In, h load.Header) {
 		e.ignored[BadHello].Add(1)
 		return
 	}
-	if !s.mayChallenge() {
+	if !s.mayChallenge(sched.Now()) {
 		e.ignored[HelloTooOften].Add(1)
 		return
 	}

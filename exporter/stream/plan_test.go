@@ -34,7 +34,7 @@ func TestPlansThatMakeNoSenseAreRefused(t *testing.T) {
 		"a negative pause":    with(func(s *Segment) { s.Pause = -1 }),
 		"a long pause":        with(func(s *Segment) { s.Pause = math.MaxInt64 }),
 		"a long interval":     with(func(s *Segment) { s.Interval, s.Bursts = math.MaxInt64, 2 }),
-		"too long in all":     with(func(s *Segment) { s.Pause = MaxDuration - time.Millisecond }),
+		"too long in all":     with(func(s *Segment) { s.Pause = time.Hour - time.Millisecond }),
 	} {
 		if err := p.Check(); !errors.Is(err, ErrPlan) {
 			t.Errorf("%s: %v", name, err)

@@ -194,7 +194,7 @@ func TestReceptionHoldsThePlanAndLittleElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	const planned, spare = 640, 640/64 + slack
+	const planned, slack, spare = 640, 1024, 640/64 + 1024
 	s := e.Join(testSession)
 	r, err := s.Expect(1, Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: planned}}})
 	if err != nil {

@@ -108,10 +108,9 @@ const (
 )
 
 // mayChallenge takes one of the session's challenges.
-func (s *Session) mayChallenge() bool {
+func (s *Session) mayChallenge(now monotonic) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := sched.Now()
 	if !s.greeted {
 		s.greeted, s.tokens = true, challengesAtOnce
 	} else {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"oneway.example/exporter/instant"
@@ -98,6 +99,25 @@ func TestSilenceKeepsTheRateAndThenHalvesIt(t *testing.T) {
 	if got := s.Interval(time.Minute); got != 3*time.Millisecond {
 		t.Errorf("after the next word a packet each %v", got)
 	}
+}
+
+// A receiver never sends more than it is sent.
+func TestReportIsSentWhenAsManyOctetsHaveComeAsItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reception{session: new(Session), feedback: MinFeedback, tally: new(Tally)}
+		reports := 0
+		go r.Follow(t.Context(), func(Status) { reports++ })
+		for _, c := range []struct{ octets, reports int }{{0, 0}, {71, 0}, {1, 1}, {0, 1}, {71, 1}, {1, 2}, {10_000, 3}, {71, 3}} {
+			r.session.mu.Lock()
+			r.tally.Add(1, c.octets, false, 0, 0)
+			r.session.mu.Unlock()
+			time.Sleep(MinFeedback)
+			synctest.Wait()
+			if reports != c.reports {
+				t.Errorf("%d reports of %d octets, want %d", reports, r.tally.status.Bytes, c.reports)
+			}
+		}
+	})
 }
 
 func TestFeedbackThatIsOldOrForTheOtherEndChangesNothing(t *testing.T) {

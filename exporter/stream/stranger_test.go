@@ -121,12 +121,21 @@ func TestChallengesOfASessionAreFew(t *testing.T) {
 		s := server.Stats()
 		return s.Challenges+s.Ignored[HelloTooOften] == hellos
 	})
-	got, most := server.Stats(), challengesAtOnce+uint64(time.Since(begin).Seconds()*challengesPerSecond)+1
+	got, most := server.Stats(), 5+uint64(time.Since(begin).Seconds()*20)+1
 	if got.Challenges > most || got.Challenges+got.Ignored[HelloTooOften] != hellos {
 		t.Errorf("%d of %d hellos were answered in %v, %d ignored; want %d at the most", got.Challenges, hellos, time.Since(begin), got.Ignored[HelloTooOften], most)
 	}
 	if len(s.receive()) > load.HelloBytes {
 		t.Error("a challenge is longer than its hello")
+	}
+	flooded, challenges := new(Session), 0
+	for at := time.Second; at < 11*time.Second; at += time.Millisecond {
+		if flooded.mayChallenge(at) {
+			challenges++
+		}
+	}
+	if challenges < 200 || challenges > 5+10*20 {
+		t.Errorf("%d challenges in 10 s of a hello each millisecond, want 20 a second and 5 at once", challenges)
 	}
 }
 

@@ -30,6 +30,8 @@ func TestAgentAmongAttackers(t *testing.T) {
 	for name, attack := range map[string]func(*testing.T, string){
 		"idle connections":    idleConnections,
 		"dripping headers":    drippingHeaders,
+		"many sources":        manySources,
+		"few descriptors":     fewDescriptors,
 		"slow readers":        slowReaders,
 		"slow readers, many":  manySlowReaders,
 		"aborted scrapes":     abortedScrapes,
@@ -100,6 +102,40 @@ func drippingHeaders(t *testing.T, binary string) {
 	}
 }
 
+func manySources(t *testing.T, binary string) {
+	doorIsFull(t, startAgent(t, binary, manyPaths(1, "")), 512)
+}
+
+func fewDescriptors(t *testing.T, binary string) {
+	limited := filepath.Join(t.TempDir(), "oneway")
+	if err := os.WriteFile(limited, []byte("#!/bin/sh\nulimit -n 400\nexec "+binary+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	doorIsFull(t, startAgent(t, limited, manyPaths(1, "")), 200)
+}
+
+// doorIsFull opens more connections than there may be, from 12 addresses with no more than each may have.
+func doorIsFull(t *testing.T, s *agentSite, most float64) {
+	t.Helper()
+	var first net.Conn
+	for i := range 12 * 60 {
+		c := s.dial(fmt.Sprintf("127.0.2.%d", 1+i%12), 0)
+		if err := s.ask(c, "/-/healthy", 10); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = c
+		}
+	}
+	const others = 50 // files of the process
+	if open := value(t, s.served(here, elsewhere), "process_open_fds"); open < most || open > most+others {
+		t.Errorf("%v descriptors are open, want those of %v connections", open, most)
+	}
+	if _, err := io.Copy(io.Discard, first); !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("the oldest connection: %v, want it reset", err)
+	}
+}
+
 // readSlowly opens connections that ask for everything, unpacked, and read no more than its beginning.
 func (s *agentSite) readSlowly(from string, n int) {
 	s.t.Helper()
@@ -165,20 +201,25 @@ func reboundNames(t *testing.T, binary string) {
 		"evil.example": http.StatusForbidden, "evil.example:" + port: http.StatusForbidden, "localhost.evil.example": http.StatusForbidden,
 		"127.0.0.1.evil.example": http.StatusForbidden, "notprobe.example.net": http.StatusForbidden, "0x7f000001": http.StatusForbidden,
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.at+"/-/reload", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Host = host
-		r.Header.Set("Origin", "http://"+host) // a browser's: of the same origin
-		r.Header.Set("Sec-Fetch-Site", "same-origin")
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer.Body.Close()
-		if answer.StatusCode != want {
-			t.Errorf("POST /-/reload with Host %q: %s, want %d", host, answer.Status, want)
+		for _, c := range []struct {
+			method, path string
+			want         int
+		}{{http.MethodPost, "/-/reload", want}, {http.MethodGet, "/api/v1/status", http.StatusOK}} {
+			r, err := http.NewRequestWithContext(t.Context(), c.method, "http://"+s.at+c.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			r.Header.Set("Origin", "http://"+host) // a browser's: of the same origin
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			if answer.StatusCode != c.want {
+				t.Errorf("%s %s with Host %q: %s, want %d", c.method, c.path, host, answer.Status, c.want)
+			}
 		}
 	}
 }

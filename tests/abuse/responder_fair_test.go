@@ -150,7 +150,7 @@ func TestSessionsOfOneTokenKeepNoOtherOut(t *testing.T) {
 			}
 			want := limits.Sessions
 			if want == 0 {
-				want = responder.DefaultTokenSessions
+				want = 2
 			}
 			if granted != want {
 				t.Errorf("%d of %d sessions were granted, want %d", granted, responder.DefaultMaxSessions, want)

@@ -163,6 +163,28 @@ func (c rawClient) next() {
 	}
 }
 
+// strangerGreets says hello for so long from another address than the client's.
+func (c rawClient) strangerGreets(hello []byte, lasts time.Duration) {
+	c.f.t.Helper()
+	udp, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(c.f.addr()))
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	defer udp.Close()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for over := time.After(lasts); ; {
+		select {
+		case <-over:
+			return
+		case <-again.C:
+		}
+		if _, err := udp.Write(hello); err != nil {
+			c.f.t.Fatal(err)
+		}
+	}
+}
+
 // sent is how the stream ended, and what of it left.
 func (c rawClient) sent() (finished *control.Finished, left, withheld []stream.SentPacket) {
 	c.f.t.Helper()
@@ -214,7 +236,7 @@ func TestStreamWaitsForTheNextHello(t *testing.T) {
 		c.send(hello)
 	}
 	silent := instant.Now()
-	<-time.After(lasts + 2*time.Second) // nothing tells of what does not come
+	c.strangerGreets(hello, lasts+2*time.Second) // nothing tells of what does not come
 	again := instant.Now()
 	for range 3 {
 		c.send(hello)

@@ -148,6 +148,14 @@ func TestHelloFromAnotherAddressMovesNoStream(t *testing.T) {
 	if n := len(reception.Finish(t.Context(), 700, 20*time.Second).Packets); n < 690 {
 		t.Errorf("%d of 700 packets came to the proved address", n)
 	}
+	if err := v.stream(2, 100); err != nil {
+		t.Errorf("the next stream: %v", err)
+	}
+	for _, b := range a.received(t, 300*time.Millisecond) {
+		if h, err := load.Parse(b); err != nil || h.Type != load.Challenge {
+			t.Fatalf("a packet of %d octets, type %v, of the next stream was sent to an address that proved nothing", len(b), h.Type)
+		}
+	}
 }
 
 func TestRandomPacketsAtTheTestPortAreCountedAndNotAnswered(t *testing.T) {

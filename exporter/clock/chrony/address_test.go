@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,6 +34,18 @@ func TestAddressesThatMakeNoSenseAreExplained(t *testing.T) {
 	for _, s := range []string{"", "unix:///x", "udp://127.0.0.1:323", "udp://[::1]:323"} {
 		if _, err := New(Options{Address: s}); err != nil {
 			t.Errorf("%q: %v", s, err)
+		}
+	}
+}
+
+func TestChronydIsThisHostsByDefault(t *testing.T) {
+	all, err := parseAddresses("")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%d addresses, %v", len(all), err)
+	}
+	for _, a := range all {
+		if at, err := netip.ParseAddrPort(a.target); a.network != "unixgram" && (err != nil || !at.Addr().IsLoopback()) {
+			t.Errorf("%v is not of this host", a)
 		}
 	}
 }

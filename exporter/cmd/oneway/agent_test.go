@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +196,15 @@ func TestExitStatusTellsUsageFromFailure(t *testing.T) {
 		if got := run(app, c.args); got != c.want {
 			t.Errorf("%q: status %d, want %d", c.args, got, c.want)
 		}
+	}
+}
+
+func TestAgentServesPort9862ByDefault(t *testing.T) {
+	app := kingpin.New("oneway", "")
+	agentCommand(app)
+	flag := app.GetCommand("agent").GetFlag("web.listen-address")
+	if at := flag.Model().Default; !slices.Equal(at, []string{":9862"}) {
+		t.Errorf("it listens at %q, want port 9862 of all addresses", at)
 	}
 }
 

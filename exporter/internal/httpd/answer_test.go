@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
@@ -54,8 +56,7 @@ func TestReadersOfTheSourceThatHoldsMostAreCutOffFirst(t *testing.T) {
 func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, running := make(chan struct{}), make(chan string, 100)
-		r := roomIn(math.MaxInt64)
-		h := newAnswers(slog.New(slog.DiscardHandler), r).whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		h := newAnswers(slog.New(slog.DiscardHandler), roomIn(math.MaxInt64)).whole(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			running <- r.RemoteAddr
 			<-release
 		}))
@@ -70,19 +71,25 @@ func TestSourceThatAsksMuchLeavesPlacesForOthers(t *testing.T) {
 		for range 10 {
 			go ask("192.0.2.1:1")
 		}
+		begin := time.Now()
 		synctest.Wait()
-		go ask("192.0.2.2:1")
-		synctest.Wait()
-		if len(running) != r.makingFor+1 {
-			t.Errorf("%d answers are made, want %d and the other source's", len(running), r.makingFor)
+		for i, want := range []int{2, 3, 4, 4} { // 2 of one source, and 4 of all
+			if len(running) != want {
+				t.Errorf("%d answers for %d sources are made, want %d", len(running), i+1, want)
+			}
+			go ask(fmt.Sprintf("192.0.2.%d:1", i+2))
+			synctest.Wait()
 		}
-		for range 10 - r.makingFor { // after makePatience
+		for range 8 + 2 {
 			if code := <-codes; code != http.StatusServiceUnavailable {
 				t.Errorf("status %d of one that waited too long", code)
 			}
 		}
+		if waited := time.Since(begin); waited != 10*time.Second {
+			t.Errorf("they have waited for %v, want 10 s", waited)
+		}
 		close(release)
-		for range r.makingFor + 1 {
+		for range 4 {
 			if code := <-codes; code != http.StatusOK {
 				t.Errorf("status %d", code)
 			}

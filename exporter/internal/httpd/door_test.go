@@ -29,12 +29,13 @@ func TestNewcomerTakesThePlaceOfTheOldestOfTheBusiest(t *testing.T) {
 		total  int
 		from   []string
 		busy   []int // answered now
-		served []int // answered once, in this order
+		served []int // answered once since, in this order
 		gone   []int
 	}{
 		{name: "room", total: 4, from: []string{"192.0.2.1", "192.0.2.1", "192.0.2.2"}},
 		{name: "own share", total: 9, from: []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.1"}, gone: []int{0}},
 		{name: "a request is kept", total: 9, from: []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1"}, busy: []int{0}, gone: []int{1}},
+		{name: "one that takes long, too", total: 9, from: []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1"}, busy: []int{0}, served: []int{2, 1}, gone: []int{2}},
 		{name: "unless all have one", total: 9, from: []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1"}, busy: []int{1, 0, 2}, gone: []int{1}},
 		{name: "used lately", total: 9, from: []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1"}, served: []int{0}, gone: []int{1}},
 		{name: "full", total: 4, from: []string{"192.0.2.2", "192.0.2.1", "192.0.2.1", "192.0.2.3", "192.0.2.4"}, gone: []int{1}},
@@ -48,12 +49,12 @@ func TestNewcomerTakesThePlaceOfTheOldestOfTheBusiest(t *testing.T) {
 			var inside []*conn
 			for i, from := range c.from {
 				if i == len(c.from)-1 {
+					for _, n := range c.busy {
+						inside[n].count(1)
+					}
 					for _, n := range c.served {
 						inside[n].count(1)
 						inside[n].count(-1)
-					}
-					for _, n := range c.busy {
-						inside[n].count(1)
 					}
 				}
 				all = append(all, &visitor{from: from})
