@@ -14,6 +14,7 @@ import (
 
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/wholefile"
 )
 
 // Table holds one record an interface. A nil table, and the zero value, holds none.
@@ -174,18 +175,9 @@ func (t *Table) Save(path string) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // a link stays a link
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("calibration: %w", err)
-	}
-	_, err = f.Write(content)
 	// The agent, another user, must be able to read it.
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("calibration: %w", errors.Join(err, os.Remove(f.Name())))
+	if err := wholefile.Replace(path, content, 0o644); err != nil {
+		return fmt.Errorf("calibration: %w", err)
 	}
 	return nil
 }

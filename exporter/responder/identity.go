@@ -21,6 +21,7 @@ import (
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/wholefile"
 )
 
 // identity is the responder's certificate: from files, which are read again when they
@@ -134,7 +135,8 @@ func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		return nil, err
 	}
-	return key, replaceFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	wholefile.RemoveUnfinished(file)
+	return key, wholefile.Replace(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }
 
 // selfSigned makes a certificate anew at each start: only its key is of meaning.
@@ -152,22 +154,4 @@ func selfSigned(key crypto.Signer, now time.Time) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("responder: certificate: %w", err)
 	}
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
-}
-
-// replaceFile puts content in the place of a file, wholly or not at all; mode 0600.
-func replaceFile(name string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.new")
-	if err != nil {
-		return fmt.Errorf("responder: %w", err)
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // it was in the way of nothing
-		return fmt.Errorf("responder: %w", err)
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"oneway.example/exporter/wholefile"
 )
 
 // SetStateFile keeps the days' usage in another file; empty: nowhere. If that file
@@ -29,7 +31,7 @@ func (l *Links) SetStateFile(name string) {
 // load takes over what a file knows; saving is held. Of a damaged one nobody knows what was
 // used on its last day, nor today.
 func (l *Links) load(name string) error {
-	removeUnfinished(name)
+	wholefile.RemoveUnfinished(name)
 	kept, damage := readState(name)
 	aside := ""
 	switch {
@@ -153,7 +155,10 @@ func (l *Links) store(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(name, content); err != nil {
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		return err
+	}
+	if err := wholefile.Replace(name, content, 0o600); err != nil {
 		return err
 	}
 	l.mu.Lock()

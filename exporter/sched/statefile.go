@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -137,43 +136,4 @@ func setAside(name string) (aside string, err error) {
 		}
 	}
 	return "", fmt.Errorf("sched: %d damaged files are kept already; remove %s and those after it", maxDamaged, name+damagedSuffix)
-}
-
-// unfinished is in the names of files that replaceFile has not finished; digits follow.
-const unfinished = ".oneway-writing-"
-
-// replaceFile writes a file such that after a crash at any time either the old
-// content is there or the new.
-func replaceFile(name string, content []byte) error {
-	dir := filepath.Dir(name)
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+unfinished+"*")
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, bytes.NewReader(content))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // what is wrong is told
-	}
-	return err
-}
-
-// removeUnfinished removes what replaceFile has left of a file where a crash came before
-// its end: regular files of such a name and no others. Another process that is writing the
-// file at this moment is told so by its own error.
-func removeUnfinished(name string) {
-	dir, prefix := filepath.Dir(name), "."+filepath.Base(name)+unfinished
-	entries, _ := os.ReadDir(dir) // a directory that cannot be read is told by whoever needs it
-	for _, e := range entries {
-		number, ours := strings.CutPrefix(e.Name(), prefix)
-		if ours && number != "" && strings.Trim(number, "0123456789") == "" && e.Type().IsRegular() {
-			_ = os.Remove(filepath.Join(dir, e.Name())) // it is in the way of nothing, and the next start tries again
-		}
-	}
 }
