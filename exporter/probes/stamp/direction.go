@@ -99,6 +99,13 @@ func (d *direction) tooLate(seq uint64) {
 	d.delays.Overdue()
 }
 
+// answered counts packets as received because each of them was answered.
+func (d *direction) answered(received uint64) {
+	d.now.received += received
+	d.losses.Add(loss.Delta{Decided: received, Received: received})
+	d.delays.Decided(int(received), 0)
+}
+
 // restart begins the count of a new life of the far end's session: unaccounted packets of the
 // old one, of which dropped are the receiving host's, are lost, one after the other if burst
 // is there to take their number.

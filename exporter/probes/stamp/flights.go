@@ -162,6 +162,17 @@ func (f *flights) forget() (unanswered int) {
 	return unanswered
 }
 
+// answered counts the packets from one number up to another that have been answered, as far back as
+// they are remembered.
+func (f *flights) answered(from, to uint64) (n uint64) {
+	for seq := max(from, to-min(to, uint64(len(f.ring)))); seq < to; seq++ {
+		if e := f.get(seq); e != nil && !e.unheard() {
+			n++
+		}
+	}
+	return n
+}
+
 // outstanding counts packets of which an answer may still come.
 func (f *flights) outstanding() (n uint64) {
 	for seq := f.kept; seq < f.next; seq++ {

@@ -94,11 +94,14 @@ func (s *session) finishReverse(rc *wire.Receipt, now time.Duration) {
 
 // farRestarted closes the books of the far end's former life.
 func (s *session) farRestarted(rc *wire.Receipt, now time.Duration) {
-	// What the former life had not accounted for cannot be known any more; the
-	// numbers from First on are the new life's.
+	// What the former life had not accounted for was received if it was answered, else
+	// it cannot be known any more; the numbers from First on are the new life's.
 	first := firstOf(&s.remote.counts, rc.Words)
 	unaccounted := first - min(first, s.fwd.now.received+s.fwd.now.lost+s.fwd.now.dropped)
-	s.unsure[unsureFarRestart] += unaccounted
-	s.farBegins(unaccounted, rc, now)
+	received := min(unaccounted, s.flights.answered(s.remote.former, first))
+	s.fwd.answered(received)
+	lost := unaccounted - received
+	s.unsure[unsureFarRestart] += lost
+	s.farBegins(lost, rc, now)
 	s.renumber(0, now)
 }

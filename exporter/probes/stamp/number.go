@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"oneway.example/exporter/estimate/loss"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/seqwin"
 	wire "oneway.example/exporter/wire/stamp"
@@ -79,7 +78,7 @@ func (s *session) countReverse() {
 	c := s.reverse.Counts()
 	s.rev.count(c, seqwin.RecentBits, s.series.direction[sample.Reverse].observeBurst, s.droppedHere)
 	sent := c.Next - c.First
-	if s.kind == farOurs {
+	if s.kind == farOurs && s.order.fits(s.remote.tx, s.questions()) {
 		sent = max(sent, s.remote.tx-min(s.remote.tx, c.First))
 	}
 	s.rev.now.sent = s.rev.ended.sent + sent
@@ -93,9 +92,7 @@ func (s *session) endLife(seq uint64) {
 	answered, known := s.roundTrips.answered()-s.numbered.before, d.now.received-d.ended.received+d.overdue
 	unaccounted := seq - min(seq, d.now.received+d.now.lost)
 	received := min(unaccounted, answered-min(answered, known))
-	d.now.received += received
-	d.losses.Add(loss.Delta{Decided: received, Received: received})
-	d.delays.Decided(int(received), 0)
+	d.answered(received)
 	lost := unaccounted - received
 	s.unsure[unsureFarRestart] += lost
 	d.restart(lost, 0, nil)

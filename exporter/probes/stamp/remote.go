@@ -17,8 +17,8 @@ type remote struct {
 	corrupted, tx   uint64
 	drops           uint64 // of its socket
 	words           int    // of counts.Recent
-	// decided is Base before the newest Receipt.
-	decided uint64
+	// decided is Base before the newest Receipt, former is Next of the life before.
+	decided, former uint64
 	// heard is when an answer of the present life came last, by sched.Now.
 	heard time.Duration
 }
@@ -55,9 +55,9 @@ func (r *remote) update(rc *wire.Receipt) news {
 		if rc.Epoch == r.previous {
 			return newsFormer
 		}
-		previous := r.epoch
+		previous, former := r.epoch, r.counts.Next
 		*r = (&remote{}).widen(rc)
-		r.previous = previous
+		r.previous, r.former = previous, former
 		return newsRestart
 	}
 	next := r.widen(rc)
@@ -66,7 +66,7 @@ func (r *remote) update(rc *wire.Receipt) news {
 		next.counts.Late < r.counts.Late || next.tx < r.tx || next.corrupted < r.corrupted) {
 		return newsStale
 	}
-	next.previous, next.decided = r.previous, r.counts.Base
+	next.previous, next.former, next.decided = r.previous, r.former, r.counts.Base
 	first := !r.known
 	*r = next
 	if first {
