@@ -28,17 +28,17 @@ func (s *session) has(seq uint32) bool {
 // newer reports whether stamp a, as it is on the wire, is of a later time than b.
 func newer(a, b uint64) bool { return int64(a-b) > 0 }
 
-// repeats reports whether q, if its HMAC is right, is what known has had before. Without a Receipt
-// and its Run, a number that is used again may be that of a sender that has restarted: then its T1 is
-// none that the session has seen.
+// repeats reports whether q, if its HMAC is right, is what known has had before. A sender without a Run
+// is another's, and may use its numbers again, in any order and with a clock that is behind: of its
+// questions the newest alone is known.
 func (q *question) repeats(known *session) bool {
 	switch {
 	case known == nil, !q.authenticated, q.query(), known.awaits(q.base.Seq):
 		return false
-	case q.tlvs.receipt != 0:
+	case q.tlvs.receipt != 0, known.key.run != 0:
 		return true
 	}
-	return !newer(known.firstT1, q.base.T1) && !newer(q.base.T1, known.lastT1)
+	return q.base.T1 == known.lastT1 && q.base.Seq == known.lastSeq
 }
 
 // query reports whether q is a query and no test packet.
@@ -56,6 +56,9 @@ func (s *shard) repeated(q *question, known *session, now time.Duration) Result 
 func (s *session) note(q *question, now time.Duration) {
 	if newer(q.base.T1, s.lastT1) {
 		s.lastT1, s.lastT1At = q.base.T1, now
+	}
+	if q.base.T1 == s.lastT1 {
+		s.lastSeq = q.base.Seq
 	}
 }
 
@@ -85,5 +88,5 @@ func (s *shard) reopen(old *session, q *question, now time.Duration) *session {
 
 // begin notes the question that opens s.
 func (s *session) begin(q *question, now time.Duration) {
-	s.firstT1, s.lastT1, s.lastT1At = q.base.T1, q.base.T1, now
+	s.lastT1, s.lastT1At, s.lastSeq = q.base.T1, now, q.base.Seq
 }

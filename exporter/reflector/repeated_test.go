@@ -130,6 +130,47 @@ func TestForeignSenderThatRestartsIsAnswered(t *testing.T) {
 	}
 }
 
+// A sender of others may use its numbers again, as one does that restarts or numbers each burst from 0: none
+// of its packets is a copy, in whatever order they come and whatever its clock says.
+func TestForeignSendersNumbersComeAgainInAnyOrder(t *testing.T) {
+	const tick = 10 * time.Millisecond
+	swapped := func(n uint32) (all []uint32) {
+		for seq := uint32(0); seq < n; seq += 2 {
+			all = append(all, seq+1, seq)
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		numbers []uint32 // of its second life
+		behind  time.Duration
+		perTick int
+	}{
+		"pairs swapped":             {swapped(500), 0, 1},
+		"four packets a tick":       {[]uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 0, 4},
+		"clock 30 s behind":         {swapped(100), 30 * time.Second, 1},
+		"clock an hour behind":      {swapped(100), time.Hour, 1},
+		"clock behind, four a tick": {[]uint32{0, 1, 2, 3, 4, 5, 6, 7}, time.Minute, 4},
+	} {
+		l, k := keyedLab(t)
+		l.now += 2 * time.Hour
+		for seq := range uint32(1000) {
+			k.send(k.base(seq))
+			l.now += tick
+		}
+		for i, seq := range c.numbers {
+			if i%c.perTick == 0 {
+				l.now += tick
+			}
+			l.now -= c.behind
+			b := k.base(seq)
+			l.now += c.behind
+			if r := k.send(b).result; r != Answered {
+				t.Errorf("%s: number %d, the %dth: %v", name, seq, i+1, r)
+			}
+		}
+	}
+}
+
 // What uses up the rate of the peer's address are copies.
 func TestCopiesUseUpNothingOfTheirSessionsRate(t *testing.T) {
 	l, k := keyedLab(t)

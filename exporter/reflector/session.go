@@ -83,10 +83,11 @@ type session struct {
 	prev, next *session // in its tier, newest first
 
 	opened, seen time.Duration // monotonic
-	// firstT1 is T1 of the question that opened the session, lastT1 the newest since; that one came at
-	// lastT1At. They are in the sender's format, whose order is that of time.
-	firstT1, lastT1 uint64
-	lastT1At        time.Duration
+	// lastT1 is the newest T1, in the sender's format, whose order is that of time; its question was
+	// numbered lastSeq, and came at lastT1At.
+	lastT1   uint64
+	lastT1At time.Duration
+	lastSeq  uint32
 	// full is when a test packet last had a Receipt; 0: never. A sender whose
 	// packets are too small for one sends queries beside them.
 	full time.Duration
