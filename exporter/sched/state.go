@@ -28,6 +28,11 @@ func (l *Links) SetStateFile(name string) {
 	}
 }
 
+// recentlyDamaged is how old a file may be whose last day is today or yesterday.
+const recentlyDamaged = 48 * time.Hour
+
+var errMissing = errors.New("the file is missing, and one that was damaged is kept")
+
 // load takes over what a file knows; saving is held. Of a damaged one nobody knows what was
 // used on its last day, nor today.
 func (l *Links) load(name string) error {
@@ -41,9 +46,10 @@ func (l *Links) load(name string) error {
 			return errors.Join(damage, err)
 		}
 	case errors.Is(damage, fs.ErrNotExist):
-		// It may have been put aside, and a crash came before there was another.
-		if _, gone := os.Lstat(name + damagedSuffix); !errors.Is(gone, fs.ErrNotExist) {
-			aside, damage = name+damagedSuffix, nil
+		// It may have been put aside, and a crash came before there was another. One that is
+		// older knows nothing of today.
+		if info, err := os.Lstat(name + damagedSuffix); err == nil && l.now().Sub(info.ModTime()) < recentlyDamaged {
+			aside, damage = name+damagedSuffix, errMissing
 		}
 	case damage != nil:
 		return damage

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -33,11 +34,14 @@ var errDamaged = errors.New("sched: damaged state file")
 
 // readState reads and checks a file.
 func readState(name string) (book, error) {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it waits for no pipe
 	if err != nil {
 		return book{}, fmt.Errorf("sched: %w", err)
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return book{}, errors.Join(err, fmt.Errorf("sched: %s is not a regular file: remove it", name))
+	}
 	content, err := io.ReadAll(io.LimitReader(f, maxStateBytes+1))
 	if err != nil {
 		return book{}, fmt.Errorf("sched: %w", err)
