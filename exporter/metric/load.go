@@ -26,7 +26,7 @@ var (
 	// UDPThroughput is oneway_udp_throughput_bytes_per_second.
 	UDPThroughput = &Desc{
 		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "IP octets a second that came through a constant load: the median of the seconds of the last run, its first and last part left out (all of it, where a second has few packets).",
+		Help:   "IP octets a second that came through a constant load: the median of the seconds of the last run in which the sender did not pause, its first and last part left out (all of it, where a second has few packets).",
 		Absent: "Before the first completed run, and in modes sweep and search.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figure 6.1a",
 	}

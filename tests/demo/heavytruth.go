@@ -117,9 +117,34 @@ func (l *loadLog) throughput() *span {
 			octets[k] += float64(r.Size)
 		}
 	}
+	octets = l.unpaused(octets, first)
 	slices.Sort(octets)
 	n := len(octets)
 	return exactly((octets[(n-1)/2] + octets[n/2]) / 2)
+}
+
+// pause is the time without a packet that enters, above which the sender has paused.
+const pause = 0.25
+
+// unpaused leaves out the seconds from first on in which the sender paused, and what its first packets
+// after that found before them, unless that is all of them.
+func (l *loadLog) unpaused(octets []float64, first int) (some []float64) {
+	out := make([]bool, len(octets))
+	for i := 1; i < len(l.load); i++ {
+		from, to := l.load[i-1].Entry.Sub(l.begin).Seconds(), l.load[i].Entry.Sub(l.begin).Seconds()
+		for k := max(int(from)-first, 0); to-from > pause && k <= int(to+pause)-first && k < len(out); k++ {
+			out[k] = true
+		}
+	}
+	for k, n := range octets {
+		if !out[k] {
+			some = append(some, n)
+		}
+	}
+	if len(some) == 0 {
+		return octets
+	}
+	return some
 }
 
 // overall is the rate from the first arrival to the last.

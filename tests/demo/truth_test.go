@@ -181,6 +181,23 @@ func at(d time.Duration) lab.Interval {
 	return lab.Interval{After: base.Add(d), Before: base.Add(d + 1000)}
 }
 
+// The sender pauses from 2.2 s to 7.5 s: most of the seconds, and what came in them tells nothing of the link.
+func TestThroughputIsThatOfSecondsWithoutAPause(t *testing.T) {
+	l := loadLog{begin: base, to: 9 * time.Second, told: 1e6, idle: []lab.Record{{Fate: lab.Delivered, Entry: base, Exit: at(0), Size: 1000}}}
+	for ms := range 9000 {
+		if since := time.Duration(ms) * time.Millisecond; ms < 2200 || ms > 7500 {
+			l.load = append(l.load, lab.Record{Fate: lab.Delivered, Entry: base.Add(since), Exit: at(since), Size: 1000})
+		}
+	}
+	if got := l.throughput(); got == nil || math.Abs(got.Low-1e6) > 2000 {
+		t.Errorf("throughput %v, want 1e6", got)
+	}
+	l.from, l.to = 2*time.Second, 7*time.Second
+	if got := l.throughput(); got == nil || got.Low > 3e5 {
+		t.Errorf("throughput %v of seconds that all had a pause, of which the first alone has packets", got)
+	}
+}
+
 func TestQueueIsWhatTheLogLeavesToIt(t *testing.T) {
 	l := loadLog{begin: base, to: time.Second, idle: []lab.Record{{Fate: lab.Delivered, Entry: base, Exit: at(10 * time.Millisecond), Size: 1000}}}
 	for i, queued := range []int{0, 5000, 8900, 9050, 8200} {
