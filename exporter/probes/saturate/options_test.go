@@ -82,7 +82,7 @@ func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
 		"directions: [up]":                              "directions[0] is \"up\"; it must be forward or reverse",
 		"directions: [forward, forward]":                "name each direction once",
 		"directions: []":                                "directions is empty",
-		"responder: \"host:0\"":                         "responder is \"host:0\"; it must be a host name or address",
+		"responder: \"host:0\"":                         "responder is \"host:0\"; its port must be between 1 and 65535",
 		"cert_file: x":                                  "cert_file and key_file belong together",
 		"dscp: 64":                                      "dscp is 64; it must be between 0 and 63",
 		"family: ipx":                                   "family is \"ipx\"; it must be any, ipv4 or ipv6",
