@@ -25,13 +25,14 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 			}
 			return errors.New("permission denied") // says nothing of descriptors
 		})
-		// The bubble's time: the agent looks on, and no real time passes.
-		time.Sleep(time.Minute)
+		// Time of synctest's bubble, which passes at once when all goroutines wait for it.
+		const aWhile = time.Minute // several looks
+		time.Sleep(aWhile)
 		for range 3 {
 			none.Store(true)
-			time.Sleep(time.Minute)
+			time.Sleep(aWhile)
 			none.Store(false)
-			time.Sleep(time.Minute)
+			time.Sleep(aWhile)
 		}
 		cancel()
 		<-ended

@@ -111,7 +111,7 @@ func TestReportIsSentWhenAsManyOctetsHaveComeAsItHas(t *testing.T) {
 			r.session.mu.Lock()
 			r.tally.Add(1, c.octets, false, 0, 0)
 			r.session.mu.Unlock()
-			time.Sleep(MinFeedback) // the time of the bubble: no real time passes
+			time.Sleep(MinFeedback) // synctest's time: the receiver's ticker fires, and no real time passes
 			synctest.Wait()
 			if reports != c.reports {
 				t.Errorf("%d reports of %d octets, want %d", reports, r.tally.status.Bytes, c.reports)

@@ -2,7 +2,6 @@ package abuse
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,10 +13,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"oneway.example/tests/program"
 )
 
 // patience is how long anything may take that is only waited for.
@@ -39,27 +39,8 @@ type agentSite struct {
 	config string // the file's name
 	at     string // host:port of its HTTP server
 	cmd    *exec.Cmd
-	said   *said
+	said   *program.Buffer
 	done   chan struct{}
-}
-
-// said is what a process has written so far.
-type said struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write is io.Writer.
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // manyPaths is a configuration of n paths to a port where nobody answers.
@@ -81,7 +62,7 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &agentSite{t: t, config: file, said: &said{}, done: make(chan struct{})}
+	s := &agentSite{t: t, config: file, said: &program.Buffer{}, done: make(chan struct{})}
 	s.cmd = exec.Command(binary, append([]string{"agent", "--config.file=" + file, "--web.listen-address=127.0.0.1:0", "--test.socket="}, args...)...)
 	s.cmd.Stderr = s.said
 	if err := s.cmd.Start(); err != nil {

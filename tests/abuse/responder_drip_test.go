@@ -33,7 +33,7 @@ func (d dripping) Write(b []byte) (n int, err error) {
 		if _, err = d.Conn.Write(b[n : n+1]); err != nil {
 			return n, err
 		}
-		time.Sleep(d.every) // this is the attack
+		time.Sleep(d.every) // what is slow is the attacker; no assertion waits for it
 	}
 	return len(b), nil
 }

@@ -20,6 +20,7 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
 )
 
 // spoofed is a reflector, the built program on a host of its own, that is flooded from
@@ -30,8 +31,8 @@ type spoofed struct {
 	server  netip.Addr
 	binary  string
 	process *exec.Cmd
-	said    said
-	log     said
+	said    program.Buffer
+	log     program.Buffer
 	frames  *frames
 	spoofs  uint32 // addresses so far
 }
@@ -93,7 +94,7 @@ func (s *spoofed) startProbe(count int) *exec.Cmd {
 	s.t.Helper()
 	cmd := s.net.Client.Command(s.binary, "probe", "--json", "--clock=none", "--timeout=1s", "--interval=10ms",
 		fmt.Sprintf("--count=%d", count), netip.AddrPortFrom(s.server, spoofedPort).String())
-	cmd.Stdout, cmd.Stderr = &said{}, &said{}
+	cmd.Stdout, cmd.Stderr = &program.Buffer{}, &program.Buffer{}
 	s.check(cmd.Start())
 	return cmd
 }
@@ -134,7 +135,7 @@ func (s *spoofed) waitProbe(cmd *exec.Cmd) (r stamp.Report) {
 	if err := cmd.Wait(); err != nil {
 		s.t.Fatalf("oneway probe: %v\n%v", err, cmd.Stderr)
 	}
-	s.check(json.Unmarshal([]byte(cmd.Stdout.(*said).String()), &r))
+	s.check(json.Unmarshal([]byte(cmd.Stdout.(*program.Buffer).String()), &r))
 	return r
 }
 

@@ -118,13 +118,13 @@ func (l *liar) send(b []byte, to net.Addr) {
 }
 
 // watched is a monitor that asks it often, and forgets fast.
-func (l *liar) watched() (*Monitor, *clocktest.Sink, *safeBuffer) {
+func (l *liar) watched() (*Monitor, *clocktest.Sink, *clocktest.Log) {
 	l.t.Helper()
 	address := "udp://" + l.at
 	if l.network == "unixgram" {
 		address = "unix://" + l.at
 	}
-	sink, log := clocktest.NewSink(), &safeBuffer{}
+	sink, log := clocktest.NewSink(), &clocktest.Log{}
 	m, err := New(Options{
 		Address: address, Sink: sink, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Interval: liarInterval, MaxBackOff: liarInterval, SilentAfter: 700 * time.Millisecond, HoldDown: time.Millisecond,
@@ -137,27 +137,6 @@ func (l *liar) watched() (*Monitor, *clocktest.Sink, *safeBuffer) {
 }
 
 const liarInterval = 20 * time.Millisecond
-
-// safeBuffer is a log.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write is io.Writer.
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-// take is what was written since the last time.
-func (s *safeBuffer) take() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.b.Reset()
-	return s.b.String()
-}
 
 // altered is an honest reply to tracking with something changed.
 func altered(change func(b []byte)) lie {
@@ -263,7 +242,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 			}
 			honest("at first")
 			for name, c := range lies(rand.New(rand.NewPCG(testseed.Of(t), 0))) {
-				log.take()
+				log.Take()
 				before, began := l.asked.Load(), time.Now()
 				l.tell(c.lie)
 				if c.reason == "" && c.state == clock.Synchronised { // until it has been heard
@@ -280,7 +259,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 					t.Errorf("%s: %d questions in %v, want %d at most", name, n, time.Since(began), most)
 				}
 				honest("after " + name)
-				said := log.take()
+				said := log.Take()
 				lines, want := strings.Count(said, "\n"), 0
 				if c.reason != "" {
 					want = 2
@@ -357,7 +336,7 @@ func TestSocketThatAnybodyCanMakeIsNotAsked(t *testing.T) {
 		}) {
 			t.Errorf("mode %v: failures %v", mode, sink.Present(metric.ClockQueryFailures.Name))
 		}
-		said := log.take()
+		said := log.Take()
 		if m.Quality(instant.Now()).State != clock.Silent || l.asked.Load() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "everybody can write to "+dir) {
 			t.Errorf("mode %v: %v, %d questions; the log:\n%s", mode, m.Quality(instant.Now()).State, l.asked.Load(), said)
 		}

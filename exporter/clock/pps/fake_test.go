@@ -1,11 +1,9 @@
 package pps
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -163,32 +161,14 @@ type bench struct {
 	*fake
 	*Watcher
 	sink *clocktest.Sink
-	logs *lines
-}
-
-// lines keeps what was logged.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(b)
-}
-
-func (l *lines) count(message string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.all.String(), message)
+	logs *clocktest.Log
 }
 
 // run starts a watcher in a bubble, lets f work with it and ends it.
 func run(t *testing.T, f func(*bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, sink: clocktest.NewSink(), logs: &lines{}}
+		b := &bench{T: t, sink: clocktest.NewSink(), logs: &clocktest.Log{}}
 		b.fake = &fake{begun: time.Now(), every: time.Second, pulse: make(chan struct{})}
 		var err error
 		b.Watcher, err = New(Options{
@@ -279,8 +259,8 @@ func (b *bench) offset(want time.Duration) {
 
 func (b *bench) logged(n int, message string) {
 	b.Helper()
-	if got := b.logs.count(message); got != n {
-		b.Errorf("%q logged %d times, want %d:\n%s", message, got, n, b.logs.all.String())
+	if got := b.logs.Count(message); got != n {
+		b.Errorf("%q logged %d times, want %d:\n%s", message, got, n, b.logs.Take())
 	}
 }
 

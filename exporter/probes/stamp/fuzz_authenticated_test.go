@@ -5,10 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/tstamp"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
@@ -28,20 +25,8 @@ func FuzzAuthenticatedAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, kind := range []farKind{0, farOurs} {
 			for _, sealed := range []bool{false, true} {
-				o := DefaultOptions()
-				o.Codecs, o.keys = nil, []*wire.Key{key}
-				if err := o.check(); err != nil {
-					t.Fatal(err)
-				}
-				s, err := newSession(nil, peer, &o, static.New(50*time.Microsecond, metric.Discard{}), newSeries(metric.Discard{}, "p", "stamp"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := askedSession(t, peer, kind, run, asked, key)
 				a := &farAway{t: t, s: s}
-				s.kind, s.run = kind, run
-				for seq := range uint64(asked) {
-					s.flights.add(seq, sched.Now(), wheelStart, clockThen{})
-				}
 				answer := append([]byte{}, b...)
 				if sealed {
 					seal(answer, key)

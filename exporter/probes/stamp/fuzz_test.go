@@ -14,6 +14,25 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
+// askedSession is a session of a run with so many questions outstanding to a far end of that kind.
+func askedSession(t *testing.T, peer netip.AddrPort, kind farKind, run uint32, asked uint64, keys ...*wire.Key) *session {
+	t.Helper()
+	o := DefaultOptions()
+	o.Codecs, o.keys = nil, keys // without codecs a session is made quickly
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSession(nil, peer, &o, static.New(50*time.Microsecond, metric.Discard{}), newSeries(metric.Discard{}, "p", "stamp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.kind, s.run = kind, run
+	for seq := range asked {
+		s.flights.add(seq, sched.Now(), wheelStart, clockThen{})
+	}
+	return s
+}
+
 // Whatever a far end answers, with a good checksum if it knows how, it is read without harm, and no
 // packet is counted twice. The second answer is of the same far end.
 func FuzzAnswers(f *testing.F) {
@@ -38,20 +57,8 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(answer(9, &wire.Receipt{Query: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
 	f.Fuzz(func(t *testing.T, first, second []byte, sealed bool) {
 		for _, kind := range []farKind{0, farOurs} {
-			o := DefaultOptions()
-			o.Codecs = nil // all that makes a session quick
-			if err := o.check(); err != nil {
-				t.Fatal(err)
-			}
-			s, err := newSession(nil, peer, &o, static.New(50*time.Microsecond, metric.Discard{}), newSeries(metric.Discard{}, "p", "stamp"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := askedSession(t, peer, kind, run, asked)
 			a := &farAway{t: t, s: s}
-			s.kind, s.run = kind, run
-			for seq := range uint64(asked) {
-				s.flights.add(seq, sched.Now(), wheelStart, clockThen{})
-			}
 			at := wheelStart.Add(time.Millisecond)
 			for _, b := range [][]byte{first, second} {
 				b = append([]byte{}, b...)
