@@ -39,8 +39,13 @@ precision: deps ## the tests that measure time, on a machine that does nothing e
 	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/heavy ./tests/chronyconfig ./exporter/responder ./exporter/probes/train
 
 .PHONY: soak
-soak: deps ## 1,000 paths and heavy tests between two agents, faults by chance for DURATION (10m): conservation, coverage, growth (ONEWAY_SEED=number repeats a run)
+soak: deps ## for a fifth of DURATION (10m) tests with seeds by chance, then for DURATION 1,000 paths and heavy tests between two agents, faults by chance: conservation, coverage, growth (ONEWAY_SEED=number repeats a run)
+	tests/seeds.sh '$(DURATION)' 5
 	ONEWAY_SOAK='$(DURATION)' ONEWAY_SEED="$${ONEWAY_SEED:-random}" $(GO) test -count=1 -v -timeout 0 ./tests/soak
+
+.PHONY: seeds
+seeds: ## tests whose numbers come by chance, with other seeds, for DURATION (10m); each is printed
+	tests/seeds.sh '$(DURATION)'
 
 .PHONY: links
 links: ## load tests of simulated links of every kind: a table of what is true and what is told (ONEWAY_TRACES=DIR adds recorded ones in mahimahi's format)

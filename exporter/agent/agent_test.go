@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sched"
+	"oneway.example/tests/await"
 )
 
 const twoPaths = `clock: {source: static, bound: 1ms}
@@ -25,7 +26,7 @@ func TestReloadKeepsWhatMeansTheSame(t *testing.T) {
 	fake := newFake()
 	r := newRig(t, fake, twoPaths)
 	fake.expect(t, "start a", "start b")
-	kept := r.jobs[1]
+	kept := r.job(1)
 	r.write(`clock: {source: static, bound: 1ms}
 paths:
   - name: c
@@ -41,7 +42,7 @@ paths:
 		t.Fatal(err)
 	}
 	fake.expect(t, "stop a", "start c")
-	if r.jobs[1] != kept {
+	if r.job(1) != kept {
 		t.Error("the job of path b was replaced")
 	}
 	if _, found := r.value("oneway_probe_up", "a"); found {
@@ -142,17 +143,17 @@ func TestFailingProberIsShownAndTriedAgain(t *testing.T) {
 			fake := newFake()
 			set(fake)
 			r := newRig(t, fake, twoPaths)
-			eventually(t, "path a failed twice", func() bool { return r.Status().Paths[0].Probes[0].Restarts >= 2 })
-			eventually(t, "path a is shown as failed", func() bool {
+			await.That(t, "path a failed twice", func() bool { return r.Status().Paths[0].Probes[0].Restarts >= 2 })
+			await.That(t, "path a is shown as failed", func() bool {
 				s := r.Status().Paths[0].Probes[0]
 				return s.Health == Failed && s.Reason != ""
 			})
-			eventually(t, "it has no series left", func() bool { _, found := r.value("oneway_probe_up", "a"); return !found })
+			await.That(t, "it has no series left", func() bool { _, found := r.value("oneway_probe_up", "a"); return !found })
 			fake.mu.Lock()
 			clear(fake.fails)
 			clear(fake.panics)
 			fake.mu.Unlock()
-			eventually(t, "path a is up again", func() bool { return r.Status().Paths[0].Probes[0].Health == Up })
+			await.That(t, "path a is up again", func() bool { return r.Status().Paths[0].Probes[0].Health == Up })
 			if s := r.Status().Paths[1].Probes[0]; s.Health != Up || s.Restarts != 0 {
 				t.Errorf("path b was touched: %+v", s)
 			}
@@ -170,8 +171,8 @@ func TestAgentStartsAlthoughThingsFail(t *testing.T) {
 	fake.fails["a"] = errors.New("fake: no socket")
 	r := newRig(t, fake, strings.Replace(twoPaths, "clock: {source: static, bound: 1ms}",
 		"clock: {address: \"unix:///nonexistent/chronyd.sock\"}\nreflector: {listen: [\""+taken.LocalAddr().String()+"\"]}", 1))
-	eventually(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
-	eventually(t, "the reflector's failure is shown", func() bool {
+	await.That(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
+	await.That(t, "the reflector's failure is shown", func() bool {
 		s := r.Status().Reflector
 		return s != nil && !s.Answering && strings.Contains(s.Error, "another program")
 	})
@@ -179,13 +180,13 @@ func TestAgentStartsAlthoughThingsFail(t *testing.T) {
 		t.Errorf("clock is %+v", s)
 	}
 	taken.Close()
-	eventually(t, "the reflector answers once the port is free", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector answers once the port is free", func() bool { return r.Status().Reflector.Answering })
 }
 
 func TestReflectorWithoutItsCardIsShownAndTheRestGoesOn(t *testing.T) {
 	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"], hardware: lo}\n")
-	eventually(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
-	eventually(t, "what the interface lacks is shown", func() bool {
+	await.That(t, "path b is measured", func() bool { return r.Status().Paths[1].Probes[0].Health == Up })
+	await.That(t, "what the interface lacks is shown", func() bool {
 		s := r.Status().Reflector
 		return s != nil && !s.Answering && strings.Contains(s.Error, "interface lo has no PTP clock")
 	})
@@ -193,16 +194,16 @@ func TestReflectorWithoutItsCardIsShownAndTheRestGoesOn(t *testing.T) {
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the reflector answers without", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector answers without", func() bool { return r.Status().Reflector.Answering })
 }
 
 func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
 	fake := newFake()
 	base := twoPaths + "reflector: {listen: [\"127.0.0.1:0\"]}\n"
 	r := newRig(t, fake, base)
-	eventually(t, "the reflector answers", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "the reflector answers", func() bool { return r.Status().Reflector.Answering })
 	fake.expect(t, "start a", "start b")
-	clockUnit, reflectorUnit := r.clock.unit, r.reflector.unit
+	clockUnit, reflectorUnit := r.unit("clock"), r.unit("reflector")
 	reload := func(yaml string) {
 		t.Helper()
 		r.write(yaml)
@@ -211,24 +212,24 @@ func TestClockAndReflectorAreRestartedOnlyIfTheyChange(t *testing.T) {
 		}
 	}
 	reload(strings.Replace(base, "2s", "3s", 1))
-	if r.clock.unit != clockUnit || r.reflector.unit != reflectorUnit {
+	if r.unit("clock") != clockUnit || r.unit("reflector") != reflectorUnit {
 		t.Error("a change of a path restarted the clock or the reflector")
 	}
 	reload(strings.Replace(base, "bound: 1ms", "bound: 2ms", 1))
-	if r.clock.unit == clockUnit || r.reflector.unit != reflectorUnit {
+	if r.unit("clock") == clockUnit || r.unit("reflector") != reflectorUnit {
 		t.Error("a change of the clock did not restart the clock alone")
 	}
-	if got := r.Status().Clock.Bound; got != 2*time.Millisecond {
+	if got := r.Status().Clock.Bound; got != Seconds(2*time.Millisecond) {
 		t.Errorf("bound is %v", got)
 	}
 	reload(base)
 	reload(base + "\n# a comment")
 	changed := strings.Replace(base, "reflector: {", "reflector: {stateless: true, ", 1)
 	reload(changed)
-	if r.reflector.unit == reflectorUnit {
+	if r.unit("reflector") == reflectorUnit {
 		t.Error("a change of the reflector did not restart it")
 	}
-	eventually(t, "it answers again", func() bool { return r.Status().Reflector.Answering })
+	await.That(t, "it answers again", func() bool { return r.Status().Reflector.Answering })
 	reload(twoPaths)
 	if r.Status().Reflector != nil {
 		t.Error("the reflector is still there")
@@ -241,15 +242,15 @@ func TestNewKeyOfTheReflectorKeepsItsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, newFake(), twoPaths+"reflector: {listen: [\"127.0.0.1:0\"], key_file: "+key+"}\n")
-	eventually(t, "the reflector answers", func() bool { return r.Status().Reflector.Answering })
-	unit := r.reflector.unit
+	await.That(t, "the reflector answers", func() bool { return r.Status().Reflector.Answering })
+	unit := r.unit("reflector")
 	if err := os.WriteFile(key, []byte("new\nold\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if r.reflector.unit != unit || len(r.reflector.plan.secrets) != 2 {
+	if r.unit("reflector") != unit || len(r.running["reflector"].secrets) != 2 {
 		t.Error("the reflector was restarted, or has not got its keys")
 	}
 }

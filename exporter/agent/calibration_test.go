@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/sample"
 )
 
 // calibrated writes a calibration file beside the configuration.
@@ -18,7 +17,7 @@ func (r *rig) calibrated(systematic time.Duration) {
 	var table calibration.Table
 	if err := table.Put(calibration.Record{
 		Interface: "eth7", Host: "h", Kernel: "k", Date: time.Unix(1e9, 0), Setup: calibration.Veth, At: "192.0.2.2:862",
-		SharedClock: true, Origin: sample.Kernel, PacketBytes: 172, Forward: d, Reverse: d,
+		SharedClock: true, Origin: "kernel", PacketBytes: 172, Forward: d, Reverse: d,
 	}); err != nil {
 		r.t.Fatal(err)
 	}
@@ -46,7 +45,7 @@ func TestCalibrationIsExportedAndAReloadReadsItAgain(t *testing.T) {
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if r.jobs[0].env.Calibration == nil {
+	if r.job(0).running().(*fakeProber).env.Calibration == nil {
 		t.Error("the prober was lent no calibration")
 	}
 	r.write(twoPaths)

@@ -1,131 +1,280 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"sync"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/chrony"
-	"oneway.example/exporter/clock/none"
-	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/clock/gpsd"
+	"oneway.example/exporter/clock/pps"
+	"oneway.example/exporter/clocks"
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 )
 
-// newMonitor makes the monitor that a configuration wants. It opens nothing.
-func newMonitor(c config.Clock, sink metric.Sink, log *slog.Logger) (clock.Monitor, error) {
-	switch c.Source {
-	case config.ClockStatic:
-		return static.New(c.Bound, sink), nil
-	case config.ClockNone:
-		return none.New(sink), nil
-	case config.ClockChrony:
-		o := chronyOptions(c)
-		o.Sink, o.Log = sink, log
-		return chrony.New(o)
-	}
-	return nil, fmt.Errorf("agent: clock source is %q", c.Source)
-}
-
-// chronyOptions are what a configuration says of chronyd.
-func chronyOptions(c config.Clock) chrony.Options {
-	return chrony.Options{
-		Address: c.Address, Interval: c.Interval, SocketDir: c.SocketDir,
-		MaxClockError: float64(c.MaxClockError), TrustLocal: c.TrustLocal,
-	}
-}
-
-// clockKeeper is the monitor that probers are given. The one behind it changes
+// lentClock is the monitor that probers are given. The one behind it changes
 // with the configuration, so that probers need not.
-type clockKeeper struct {
-	sink    metric.Sink
-	log     *slog.Logger
-	retry   retry
-	current atomic.Pointer[clock.Monitor]
-
-	mu     sync.Mutex
-	config config.Clock
-	unit   *unit
-}
-
-func newClockKeeper(sink metric.Sink, log *slog.Logger, r retry) *clockKeeper {
-	return &clockKeeper{sink: sink, log: log.With("component", "clock"), retry: r}
-}
+type lentClock struct{ task atomic.Pointer[task] }
 
 // Quality is that of the monitor in force; before there is one, nothing is known.
-func (k *clockKeeper) Quality(at instant.Time) clock.Quality {
-	m := k.current.Load()
-	if m == nil {
+func (c *lentClock) Quality(at instant.Time) clock.Quality {
+	t := c.task.Load()
+	if t == nil {
 		return clock.Quality{}
 	}
-	return (*m).Quality(at)
+	return t.running().(clock.Monitor).Quality(at)
 }
 
 // errNotYours: probers are lent the monitor to ask, not to run.
 var errNotYours = errors.New("agent: the clock monitor is run by the agent")
 
 // Run is not for those who are lent the monitor.
-func (*clockKeeper) Run(context.Context) error { return errNotYours }
+func (*lentClock) Run(context.Context) error { return errNotYours }
 
-// apply puts a clock section in force, if it differs from the one that is. The
-// receiver and the pulse are watched by others.
-func (k *clockKeeper) apply(ctx context.Context, c config.Clock) {
-	c.GPSD, c.PPS = nil, nil
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.unit != nil && k.config == c {
-		return
-	}
-	m, err := newMonitor(c, k.sink, k.log)
-	if err != nil { // it was made from the same section when the plan was
-		k.log.Error("Clock not changed", "err", err)
-		return
-	}
-	if err := k.stopLocked(); err != nil {
-		k.log.Error("Clock monitor did not end", "err", err)
-	}
-	k.config = c
-	k.current.Store(&m)
-	k.unit = startUnit(ctx, k.log, k.retry, m.Run)
+// clockSection says how this host's clock is known.
+type clockSection struct {
+	Source string `yaml:"source"`
+	// GPSD and PPS are watched whatever the source is; sections of their own.
+	GPSD config.Section `yaml:"gpsd"`
+	PPS  config.Section `yaml:"pps"`
+
+	sources []clock.Source
+	task    *task
 }
 
-func (k *clockKeeper) stop() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.stopLocked()
+func (s *clockSection) decode(c *config.Config) error {
+	s.sources = clocks.All()
+	s.Source = s.sources[0].Name()
+	into := []any{s}
+	for _, one := range s.sources {
+		into = append(into, one)
+	}
+	return c.Clock.DecodeAll(into...)
 }
 
-func (k *clockKeeper) stopLocked() error {
-	if k.unit == nil {
+func (s *clockSection) plan(c *config.Config, m *maker) (found config.Problems) {
+	i := slices.Index(clocks.Names(), s.Source)
+	if i < 0 {
+		return c.Clock.Problems(option.Errorf("source", "is %q; it must be one of %q", s.Source, clocks.Names()))
+	}
+	source := s.sources[i]
+	var errs []error
+	for _, other := range s.sources {
+		for _, key := range config.Keys(other) {
+			if other != source && c.Clock.Has(key) {
+				errs = append(errs, option.Errorf(key, "has no meaning with source %s; it goes with source %s", s.Source, other.Name()))
+			}
+		}
+	}
+	s.task, found = m.place(c.Clock, &task{
+		key: "clock", what: "the clock monitor", log: m.log.With("component", "clock"), identity: source,
+		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
+			return source.New(clock.Env{Sink: sink, Log: log})
+		},
+	}, errs...)
+	return found
+}
+
+// ClockStatus is about this host's clock.
+type ClockStatus struct {
+	// Source is that of the configuration, State that of clock.State.
+	Source string `json:"source"`
+	State  string `json:"state"`
+	// Trusted: one-way delays are valid, within Bound; zero: it is not.
+	Trusted bool    `json:"trusted"`
+	Bound   Seconds `json:"bound_seconds,omitzero"`
+	Offset  Seconds `json:"offset_seconds"`
+	// Reason is why it is not trusted, Error why its monitor does not run.
+	Reason string `json:"reason,omitempty"`
+	Error  string `json:"error,omitempty"`
+	Steps  uint64 `json:"steps"`
+	// LastUpdate is when the clock's source was last heard; zero: unknown.
+	LastUpdate time.Time `json:"last_update,omitzero"`
+}
+
+func (s *clockSection) show(into *Status) {
+	q := s.task.running().(clock.Monitor).Quality(instant.Now())
+	into.Clock = ClockStatus{
+		Source: s.Source, State: q.State.String(), Trusted: q.Synchronised(), Error: s.task.fault(),
+		Offset: Seconds(q.Offset), Steps: q.Steps, LastUpdate: q.LastUpdate.Time(),
+	}
+	if into.Clock.Trusted {
+		into.Clock.Bound = Seconds(q.Bound.Error)
+	} else {
+		into.Clock.Reason = q.Bound.Reason.String()
+	}
+}
+
+// gpsdSection says which receiver is watched.
+type gpsdSection struct {
+	Address string `yaml:"address"`
+	Device  string `yaml:"device"`
+	Name    string `yaml:"name"`
+
+	clock *clockSection
+	task  *task // nil: it is not configured
+}
+
+func (s *gpsdSection) decode(*config.Config) error {
+	err := s.clock.GPSD.Decode(s)
+	s.Address, s.Name = cmp.Or(s.Address, gpsd.DefaultAddress), cmp.Or(s.Name, gpsd.DefaultName)
+	return err
+}
+
+func (s *gpsdSection) plan(_ *config.Config, m *maker) (found config.Problems) {
+	if !s.clock.GPSD.Given() {
 		return nil
 	}
-	timer := time.NewTimer(stopTimeout)
-	defer timer.Stop()
-	return k.unit.stop("the clock monitor", timer.C)
+	errs := []error{option.Name("name", s.Name)}
+	host, port, err := net.SplitHostPort(s.Address)
+	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || host == "" || wrong != nil || n == 0 {
+		errs = append(errs, option.Errorf("address", "is %q; it must be a host and a port, such as 127.0.0.1:2947 or [::1]:2947", s.Address))
+	}
+	s.task, found = m.place(s.clock.GPSD, &task{
+		key: "clock.gpsd", what: "the receiver", log: m.log.With("component", "gpsd"), identity: [...]string{s.Address, s.Device, s.Name},
+		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
+			return gpsd.New(gpsd.Options{Address: s.Address, Device: s.Device, Name: s.Name, Sink: sink, Log: log, Recorder: &m.recorder})
+		},
+	}, errs...)
+	return found
 }
 
-func (k *clockKeeper) status() ClockStatus {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	q := k.Quality(instant.Now())
-	s := ClockStatus{
-		Source: k.config.Source, State: q.State.String(), Trusted: q.Synchronised(),
-		Bound: q.Bound.Error, Offset: q.Offset, Steps: q.Steps,
+// ReceiverStatus is about the GNSS receiver behind gpsd. What is not known is nil,
+// empty or zero.
+type ReceiverStatus struct {
+	// Name and Address are those of the configuration, Device what gpsd calls it.
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Device  string `json:"device,omitempty"`
+	// Answering: gpsd is there; Connected: it has the receiver, too.
+	Answering bool `json:"gpsd_answering"`
+	Connected bool `json:"connected"`
+	// Error is why gpsd is not asked.
+	Error string `json:"error,omitempty"`
+	// Fix is "none", "2D", "3D" or "unknown".
+	Fix string `json:"fix"`
+	// Used and Seen count satellites.
+	Used *int `json:"satellites_used,omitempty"`
+	Seen *int `json:"satellites_seen,omitempty"`
+	// PulseOffset is the system clock minus the true second at gpsd's last pulse.
+	PulseOffset *Seconds `json:"pulse_offset_seconds,omitempty"`
+	// LastMessage is when the receiver was last heard.
+	LastMessage time.Time `json:"last_message,omitzero"`
+}
+
+func (s *gpsdSection) show(into *Status) {
+	if s.task == nil {
+		return
 	}
-	if !s.Trusted {
-		s.Reason = q.Bound.Reason.String()
+	now := s.task.running().(*gpsd.Client).State()
+	into.Receiver = &ReceiverStatus{
+		Name: s.Name, Address: s.Address, Device: now.Device, Answering: now.Answering, Connected: now.Connected,
+		Error: s.task.fault(), Fix: now.Fix.String(), Used: counted(now.Used), Seen: counted(now.Seen), LastMessage: now.LastMessage.Time(),
 	}
-	if q.LastUpdate != 0 {
-		s.LastUpdate = time.Unix(0, int64(q.LastUpdate))
+	if !now.Pulse.At.IsZero() {
+		into.Receiver.PulseOffset = new(Seconds(now.Pulse.Offset))
 	}
-	if k.unit != nil {
-		s.Error = unitError(k.unit)
+}
+
+func counted(c gpsd.Count) *int {
+	if !c.Known {
+		return nil
 	}
-	return s
+	return &c.N
+}
+
+// Edges of a pulse: that with which the signal begins, which is the default, and that with
+// which it ends.
+const (
+	edgeAssert = "assert"
+	edgeClear  = "clear"
+)
+
+// defaultPulse is the name of the pulse.
+const defaultPulse = "pps0"
+
+// ppsSection says which pulse per second is watched.
+type ppsSection struct {
+	Device string `yaml:"device"`
+	Edge   string `yaml:"edge"`
+	Name   string `yaml:"name"`
+
+	clock *clockSection
+	task  *task // nil: it is not configured
+}
+
+func (s *ppsSection) decode(*config.Config) error {
+	err := s.clock.PPS.Decode(s)
+	s.Device, s.Edge, s.Name = cmp.Or(s.Device, pps.DefaultDevice), cmp.Or(s.Edge, edgeAssert), cmp.Or(s.Name, defaultPulse)
+	return err
+}
+
+func (s *ppsSection) plan(_ *config.Config, m *maker) (found config.Problems) {
+	if !s.clock.PPS.Given() {
+		return nil
+	}
+	errs := []error{option.Name("name", s.Name)}
+	if !filepath.IsAbs(s.Device) {
+		errs = append(errs, option.Errorf("device", "is %q; it must be an absolute path, such as /dev/pps0", s.Device))
+	}
+	if s.Edge != edgeAssert && s.Edge != edgeClear {
+		errs = append(errs, option.Errorf("edge", "is %q; it must be one of %q", s.Edge, []string{edgeAssert, edgeClear}))
+	}
+	s.task, found = m.place(s.clock.PPS, &task{
+		key: "clock.pps", what: "the pulse", log: m.log.With("component", "pps"), identity: [...]string{s.Device, s.Edge, s.Name},
+		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
+			return pps.New(pps.Options{Device: s.Device, Clear: s.Edge == edgeClear, Name: s.Name, Sink: sink, Log: log})
+		},
+	}, errs...)
+	return found
+}
+
+// PulseStatus is about the pulse per second that the kernel stamps.
+type PulseStatus struct {
+	// Name, Device and Edge are those of the configuration.
+	Name   string `json:"name"`
+	Device string `json:"device"`
+	Edge   string `json:"edge"`
+	// Present: a pulse has just come. Error is why not, as far as that is known.
+	Present bool   `json:"present"`
+	Error   string `json:"error,omitempty"`
+	// Pulses were stamped since the start, and Missed seconds had none.
+	Pulses uint64 `json:"pulses"`
+	Missed uint64 `json:"missed"`
+	// Last is the last pulse; zero before the first.
+	Last time.Time `json:"last,omitzero"`
+	// Jitter is that of the intervals; nil until there are enough.
+	Jitter *Seconds `json:"jitter_seconds,omitempty"`
+	// Offset is the system clock minus the time of the pulses, modulo one second,
+	// and Bound how far that may be off; nil until enough pulses agree.
+	Offset *Seconds `json:"fit_offset_seconds,omitempty"`
+	Bound  *Seconds `json:"fit_error_bound_seconds,omitempty"`
+}
+
+func (s *ppsSection) show(into *Status) {
+	if s.task == nil {
+		return
+	}
+	now := s.task.running().(*pps.Watcher).State()
+	p := &PulseStatus{
+		Name: s.Name, Device: s.Device, Edge: s.Edge,
+		Present: now.Present, Error: cmp.Or(s.task.fault(), now.Fault), Pulses: now.Pulses, Missed: now.Missed, Last: now.Last.Assert.Time(),
+	}
+	if now.JitterKnown {
+		p.Jitter = new(Seconds(now.Jitter))
+	}
+	if now.FitKnown {
+		p.Offset, p.Bound = new(Seconds(now.FitOffset)), new(Seconds(now.FitBound))
+	}
+	into.Pulse = p
 }

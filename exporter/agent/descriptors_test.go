@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -19,14 +20,18 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 		var said bytes.Buffer
 		var none atomic.Bool
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := watchDescriptors(ctx, slog.New(slog.NewTextHandler(&said, nil)), func() error {
-			if none.Load() {
-				return fmt.Errorf("open: %w", syscall.EMFILE)
-			}
-			return errors.New("permission denied") // says nothing of descriptors
+		var watching sync.WaitGroup
+		watching.Go(func() {
+			watchDescriptors(ctx, slog.New(slog.NewTextHandler(&said, nil)), func() error {
+				if none.Load() {
+					return fmt.Errorf("open: %w", syscall.EMFILE)
+				}
+				return errors.New("permission denied") // says nothing of descriptors
+			})
 		})
 		// Time of synctest's bubble, which passes at once when all goroutines wait for it.
 		const aWhile = time.Minute // several looks
+		// synctest's time: no real time passes
 		time.Sleep(aWhile)
 		for range 3 {
 			none.Store(true)
@@ -35,7 +40,7 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 			time.Sleep(aWhile)
 		}
 		cancel()
-		<-ended
+		watching.Wait()
 		if out, again := strings.Count(said.String(), "No file descriptor is left"), strings.Count(said.String(), "descriptors again"); out != 3 || again != 3 || strings.Count(said.String(), "\n") != 6 {
 			t.Errorf("after three times without descriptors it said\n%s", &said)
 		}

@@ -41,7 +41,7 @@ type fakeOptions struct {
 	KeyFile  string        `yaml:"key_file"`
 }
 
-func (f *fakeType) New(env probe.Env, target probe.Target, decode func(any) error) (probe.Prober, error) {
+func (f *fakeType) New(env probe.Env, target probe.Target, decode func(...any) error) (probe.Prober, error) {
 	o := fakeOptions{Interval: time.Second}
 	if err := decode(&o); err != nil {
 		return nil, err
@@ -171,6 +171,17 @@ func newRigWith(t *testing.T, fake *fakeType, yaml string, change func(*Options)
 	return r
 }
 
+// unit is what runs a task; nil: there is none.
+func (r *rig) unit(key string) *unit {
+	if t := r.running[key]; t != nil {
+		return t.unit
+	}
+	return nil
+}
+
+// job is the task of a probe, counted over all paths.
+func (r *rig) job(i int) *task { return r.inForce.jobs[i].task }
+
 // stop ends the agent; a second call does nothing.
 func (r *rig) stop() {
 	r.t.Helper()
@@ -242,16 +253,4 @@ func (r *rig) value(name string, labels ...string) (float64, bool) {
 		}
 	}
 	return 0, false
-}
-
-// eventually waits for what another goroutine does.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !is() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not so after 10 s: %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }

@@ -1,31 +1,25 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"oneway.example/exporter/config"
-	"oneway.example/exporter/hostport"
 	"oneway.example/exporter/loan"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/responder"
 )
 
-// lend lends links to heavy tests from this host's terminals, whatever is reloaded, until
-// stop.
-func (a *Agent) lend() (stop func() error) {
+// lend lends links to heavy tests from this host's terminals, whatever is reloaded.
+func (a *Agent) lend() []*task {
 	if a.options.Socket == "" {
-		return func() error { return nil }
+		return nil
 	}
 	log := a.log.With("component", "loans")
 	s := loan.NewServer(loan.Options{
 		Socket: a.options.Socket, Group: a.options.SocketGroup, Links: a.shared.links, Sink: a.sink, Log: log, Find: a.place,
 	})
-	u := startUnit(context.Background(), log, a.options.retry, s.Run)
-	return func() error { return stopUnit("lending links", u) }
+	return []*task{a.always("lending links", log, s.Run)}
 }
 
 // terminal is the path, and where no link is known the link, of tests that belong to none
@@ -37,23 +31,22 @@ const terminal = "terminal"
 // one link is known, it is that: a host has seldom a second one.
 func (a *Agent) place(ask loan.Ask) (loan.Place, error) {
 	a.mu.Lock()
-	jobs, c := a.jobs, a.config
+	p := a.inForce
 	a.mu.Unlock()
 	known := map[string]bool{}
-	for _, l := range c.Links {
+	for _, l := range p.shared.links {
 		known[l.Name] = true
 	}
-	if c.Responder != nil {
-		known[responderLink(c)] = true
+	if p.config.Responder.Given() {
+		known[p.responder.link()] = true
 	}
 	var same, other []loan.Place // of the same test, and of others, to that far end
-	for _, j := range jobs {
-		prober, _ := j.current()
-		p, ok := prober.(probe.Filler)
+	for _, j := range p.jobs {
+		filler, ok := j.running().(probe.Filler)
 		if !ok {
 			continue
 		}
-		f := p.Fills()
+		f := filler.Fills()
 		known[f.Link] = true
 		if !sameHost(f.Host, ask.Host) || f.Port != ask.Port || ask.Link != "" && ask.Link != f.Link {
 			continue
@@ -78,14 +71,14 @@ func (a *Agent) place(ask loan.Ask) (loan.Place, error) {
 		}
 		return found[0], nil
 	}
-	return elsewhere(ask, c, known)
+	return elsewhere(ask, p.jobs, known)
 }
 
 // elsewhere is the place of a test to where no heavy test is configured.
-func elsewhere(ask loan.Ask, c *config.Config, known map[string]bool) (loan.Place, error) {
+func elsewhere(ask loan.Ask, jobs []job, known map[string]bool) (loan.Place, error) {
 	place := loan.Place{Path: terminal, Probe: ask.Kind, Link: ask.Link}
-	if i := slices.IndexFunc(c.Paths, func(p config.Path) bool { return sameHost(hostOf(p.Peer), ask.Host) }); i >= 0 {
-		place.Path = c.Paths[i].Name
+	if i := slices.IndexFunc(jobs, func(j job) bool { return sameHost(j.target.Host(), ask.Host) }); i >= 0 {
+		place.Path = jobs[i].target.Path
 	}
 	switch {
 	case place.Link != "":
@@ -100,19 +93,6 @@ func elsewhere(ask loan.Ask, c *config.Config, known map[string]bool) (loan.Plac
 }
 
 func list(known map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(known)), ", ") }
-
-func responderLink(c *config.Config) string {
-	if c.Responder.Link != "" {
-		return c.Responder.Link
-	}
-	return responder.DefaultLink
-}
-
-// hostOf is a peer without its port and brackets.
-func hostOf(peer string) string {
-	host, _, _ := hostport.Split(peer, 1) // the configuration was checked
-	return host
-}
 
 func sameHost(a, b string) bool {
 	return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))

@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/loan"
 	"oneway.example/exporter/probe"
+	"oneway.example/tests/await"
 )
 
 // fills is a prober of heavy tests that never runs.
@@ -22,23 +23,29 @@ type fills struct {
 func (f fills) Fills() probe.Filling { return f.Filling }
 
 // heavyJob is a job of a heavy test to a host's port 8620.
-func heavyJob(path, name, kind, link, host string) *job {
-	return &job{
-		target: probe.Target{Path: path, Probe: name},
-		prober: fills{Filling: probe.Filling{Kind: kind, Link: link, Host: host, Port: 8620}},
-	}
+func heavyJob(path, name, kind, link, host string) job {
+	return jobOf(probe.Target{Path: path, Probe: name}, fills{Filling: probe.Filling{Kind: kind, Link: link, Host: host, Port: 8620}})
+}
+
+func jobOf(target probe.Target, p probe.Prober) job {
+	j := job{task: &task{}, target: target}
+	j.current.Store(&run{runner: p})
+	return j
 }
 
 func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 	to := func(host, link string) loan.Ask {
 		return loan.Ask{Kind: "train", Host: host, Port: 8620, Link: link}
 	}
-	office := []*job{heavyJob("office", "capacity", "train", "uplink", "Core.example.net."), heavyJob("office", "saturate", "saturate", "uplink", "core.example.net")}
-	peers := []config.Path{{Name: "a", Peer: "a.example.net:862"}, {Name: "b", Peer: "[2001:db8::7]"}, {Name: "c", Peer: "[2001:db8::8]:862"}}
-	uplink := []config.Link{{Name: "uplink"}}
+	office := []job{heavyJob("office", "capacity", "train", "uplink", "Core.example.net."), heavyJob("office", "saturate", "saturate", "uplink", "core.example.net")}
+	const (
+		peers = "paths: [" +
+			"{name: a, peer: a.example.net:862, probes: []}, {name: b, peer: '[2001:db8::7]', probes: []}, {name: c, peer: '[2001:db8::8]:862', probes: []}]\n"
+		uplink = "links: [{name: uplink}]\n"
+	)
 	for name, c := range map[string]struct {
-		config config.Config
-		jobs   []*job
+		config string
+		jobs   []job
 		ask    loan.Ask
 		want   loan.Place
 		says   string
@@ -47,18 +54,18 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 		"another test":         {jobs: office[1:], ask: to("core.example.net", ""), want: loan.Place{Path: "office", Probe: "train", Link: "uplink"}},
 		"the only link":        {jobs: office, ask: to("other.example.net", ""), want: loan.Place{Path: terminal, Probe: "train", Link: "uplink"}},
 		"another port":         {jobs: office, ask: loan.Ask{Kind: "train", Host: "core.example.net", Port: 1}, want: loan.Place{Path: terminal, Probe: "train", Link: "uplink"}},
-		"the only link listed": {config: config.Config{Links: uplink, Paths: peers}, ask: to("a.example.net", ""), want: loan.Place{Path: "a", Probe: "train", Link: "uplink"}},
-		"the responder's":      {config: config.Config{Responder: &config.Responder{}}, ask: to("x", ""), want: loan.Place{Path: terminal, Probe: "train", Link: "responder"}},
-		"no link, a path":      {config: config.Config{Paths: peers}, ask: to("2001:db8::7", ""), want: loan.Place{Path: "b", Probe: "train", Link: "b"}},
-		"no link, a port":      {config: config.Config{Paths: peers}, ask: to("2001:db8::8", ""), want: loan.Place{Path: "c", Probe: "train", Link: "c"}},
+		"the only link listed": {config: uplink + peers, ask: to("a.example.net", ""), want: loan.Place{Path: "a", Probe: "train", Link: "uplink"}},
+		"the responder's":      {config: "responder: {}\n", ask: to("x", ""), want: loan.Place{Path: terminal, Probe: "train", Link: "responder"}},
+		"no link, a path":      {config: peers, ask: to("2001:db8::7", ""), want: loan.Place{Path: "b", Probe: "train", Link: "b"}},
+		"no link, a port":      {config: peers, ask: to("2001:db8::8", ""), want: loan.Place{Path: "c", Probe: "train", Link: "c"}},
 		"nothing":              {ask: to("x", ""), want: loan.Place{Path: terminal, Probe: "train", Link: terminal}},
 		"nothing, named":       {ask: to("x", "mine"), want: loan.Place{Path: terminal, Probe: "train", Link: "mine"}},
-		"named":                {config: config.Config{Links: uplink, Responder: &config.Responder{Link: "down"}}, ask: to("x", "down"), want: loan.Place{Path: terminal, Probe: "train", Link: "down"}},
+		"named":                {config: uplink + "responder: {link: down}\n", ask: to("x", "down"), want: loan.Place{Path: terminal, Probe: "train", Link: "down"}},
 		"unknown": {
-			config: config.Config{Links: uplink}, jobs: office, ask: to("core.example.net", "uplnk"), says: "knows no link uplnk, but uplink;",
+			config: uplink, jobs: office, ask: to("core.example.net", "uplnk"), says: "knows no link uplnk, but uplink;",
 		},
 		"which": {
-			config: config.Config{Links: []config.Link{{Name: "lab"}}}, jobs: office, ask: to("x", ""), says: "has the links lab, uplink, and no heavy test to x; say which one this test uses, with --link",
+			config: "links: [{name: lab}]\n", jobs: office, ask: to("x", ""), says: "has the links lab, uplink, and no heavy test to x; say which one this test uses, with --link",
 		},
 		"which of two": {
 			jobs: append(office, heavyJob("radio", "train", "train", "radio", "core.example.net")),
@@ -70,7 +77,15 @@ func TestTestFromTheTerminalFindsItsLink(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &Agent{config: &c.config, jobs: append(c.jobs, &job{prober: &fakeProber{}})}
+			file, err := config.Parse("x.yml", []byte("clock: {}\n"+c.config))
+			p := &plan{config: file, jobs: append(c.jobs, jobOf(probe.Target{}, &fakeProber{}))}
+			if err = errors.Join(err, p.shared.decode(file), p.responder.decode(file)); err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range file.Paths {
+				p.jobs = append(p.jobs, jobOf(probe.Target{Path: path.Name, Peer: path.Peer}, &fakeProber{}))
+			}
+			a := &Agent{inForce: p}
 			got, err := a.place(c.ask)
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -94,7 +109,7 @@ func TestReloadTakesNoLinkBackThatIsLent(t *testing.T) {
 	socket := filepath.Join(dir, "agent.sock")
 	r := newRigWith(t, newFake(), noPaths+"links: [{name: uplink, budget: 1000}]\n", func(o *Options) { o.Socket = socket })
 	var l *loan.Loan
-	eventually(t, "the agent listens", func() bool {
+	await.That(t, "the agent listens", func() bool {
 		l, err = loan.Dial(t.Context(), socket, loan.Ask{Kind: "train", Host: "x", Port: 8620})
 		return !errors.As(err, new(*loan.NoAgentError))
 	})

@@ -1,235 +1,290 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"oneway.example/exporter/config"
+	"oneway.example/exporter/evidence"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/quota"
 	"oneway.example/exporter/report"
-	"oneway.example/exporter/sched"
 )
 
-// linksFile is the budgets' in the state directory.
-const linksFile = "links.json"
-
 const (
+	// linksFile is the budgets' in the state directory, and reportsDir that of reports.
+	linksFile  = "links.json"
+	reportsDir = "reports"
 	// budgetInterval is how often budgets are published: midnight renews them, and a
 	// stepped clock may, with nobody calling.
 	budgetInterval = time.Second
 	// saveInterval is how often it is tried again to save them.
 	saveInterval = 10 * time.Second
+	// runsShown is how many of the last runs are part of a Status.
+	runsShown = 20
 )
 
-// runsShown is how many of the last runs are part of a Status.
-const runsShown = 20
+// Limits of reports.
+const (
+	minReportBytes = 64 << 10
+	maxReportRuns  = 100_000
+)
 
-// sharedKeeper keeps what all heavy tests of this host share, their own and the
-// responder's: the links with their budgets, and the reports. Both outlive every
+// sharedSection is what a configuration says of what all heavy tests of this host share: the
+// sections state_dir, links and reports.
+type sharedSection struct {
+	stateDir string
+	links    []struct {
+		Name   string       `yaml:"name"`
+		Budget option.Bytes `yaml:"budget"`
+	}
+	reports struct {
+		Dir      string       `yaml:"dir"`
+		MaxBytes option.Bytes `yaml:"max_bytes"`
+		MaxRuns  int          `yaml:"max_runs"`
+	}
+}
+
+func (s *sharedSection) decode(c *config.Config) error {
+	return errors.Join(c.StateDir.Decode(&s.stateDir), c.Links.Decode(&s.links), c.Reports.Decode(&s.reports))
+}
+
+func (s *sharedSection) plan(c *config.Config, _ *maker) config.Problems {
+	var state, reports []error
+	if c.StateDir.Given() && s.stateDir == "" {
+		state = append(state, option.Errorf("", "is empty; name a directory, such as /var/lib/oneway, or leave the key out"))
+	}
+	r := &s.reports
+	switch given := c.Reports.Has; {
+	case given("dir") && r.Dir == "":
+		reports = append(reports, option.Errorf("dir", "is empty; name a directory, such as /var/lib/oneway/reports, or leave the key out"))
+	default:
+		reports = append(reports, option.Missing(c.Reports.Given() && r.Dir == "" && s.stateDir == "", "dir", "without state_dir reports need it"))
+	}
+	if c.Reports.Has("max_bytes") && r.MaxBytes < minReportBytes {
+		reports = append(reports, option.Errorf("max_bytes", "is %d; it must be at least 64KiB", r.MaxBytes))
+	}
+	if c.Reports.Has("max_runs") {
+		reports = append(reports, option.Between("max_runs", r.MaxRuns, 1, maxReportRuns))
+	}
+	s.stateDir, r.Dir = c.StateDir.Path(s.stateDir), c.Reports.Path(r.Dir)
+	if r.Dir == "" && s.stateDir != "" {
+		r.Dir = filepath.Join(s.stateDir, reportsDir)
+	}
+	r.MaxBytes = cmp.Or(r.MaxBytes, report.DefaultMaxBytes)
+	return slices.Concat(c.StateDir.Problems(errors.Join(state...)), c.Reports.Problems(errors.Join(reports...)), c.Links.Problems(s.checkLinks(c)))
+}
+
+func (s *sharedSection) checkLinks(c *config.Config) error {
+	var errs []error
+	seen := map[string]int{}
+	for i, l := range s.links {
+		name, budget := fmt.Sprintf("[%d].name", i), fmt.Sprintf("[%d].budget", i)
+		if first, twice := seen[l.Name]; twice {
+			errs = append(errs, option.Errorf(name, "is %q, which links[%d] has already; names must differ", l.Name, first))
+		} else if err := cmp.Or(option.Missing(!c.Links.Has(name), name, "every link needs one"), option.Name(name, l.Name)); err != nil {
+			errs = append(errs, err)
+		} else {
+			seen[l.Name] = i
+		}
+		if c.Links.Has(budget) && l.Budget == 0 {
+			errs = append(errs, option.Errorf(budget, "is 0; leave the key out for no limit, and do not configure heavy tests if none are wanted"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// shared is what all heavy tests of this host share, their own and the
+// responder's: the links with their budgets, and the reports. It outlives every
 // reload: a run under way goes on holding its link.
-type sharedKeeper struct {
+type shared struct {
 	log     *slog.Logger
 	sink    metric.Sink
-	links   *sched.Links
+	quota   *quota.Store // of the links
+	links   *link.Table
 	reports *report.Store
 
-	mu   sync.Mutex
-	stop func() // ends the publishing
-	dir  string // of the reports
+	mu     sync.Mutex
+	wanted *sharedSection
+	series *metric.Scope // of the budgets; nil: none is published
 }
 
-// newSharedKeeper opens no file; apply does.
-func newSharedKeeper(sink metric.Sink, log *slog.Logger) (*sharedKeeper, error) {
-	links, err := sched.NewLinks(sched.LinksOptions{Log: log.With("component", "links")})
-	if err != nil {
-		return nil, fmt.Errorf("agent: %w", err)
-	}
-	reports, err := report.Open(report.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("agent: %w", err)
-	}
-	return &sharedKeeper{log: log, sink: sink, links: links, reports: reports, stop: func() {}}, nil
+// newShared opens no file; put does.
+func newShared(sink metric.Sink, log *slog.Logger) *shared {
+	store := quota.New(quota.Options{Log: log.With("component", "links")})
+	return &shared{log: log, sink: sink, quota: store, links: link.NewTable(store), reports: report.Open(report.Options{}), wanted: &sharedSection{}}
 }
 
-// apply puts a configuration in force. What is wrong with a file or a directory
+// put puts a configuration in force. What is wrong with a file or a directory
 // stops nothing: links and reports log it themselves.
-func (k *sharedKeeper) apply(ctx context.Context, c *config.Config) {
-	var options []sched.LinkOptions
-	for _, l := range c.Links {
-		options = append(options, sched.LinkOptions{Name: l.Name, BudgetBytes: int64(l.Budget)})
+func (s *shared) put(c *sharedSection) {
+	var options []link.Options
+	for _, l := range c.links {
+		options = append(options, link.Options{Name: l.Name, BudgetBytes: int64(l.Budget)})
 	}
-	if err := k.links.SetLinks(options); err != nil {
-		k.log.Error("Links not changed", "err", err)
+	if err := s.links.SetLinks(options); err != nil {
+		s.log.Error("Links not changed", "err", err)
 	}
 	file := ""
-	if c.StateDir != "" {
-		file = filepath.Join(c.StateDir, linksFile)
+	if c.stateDir != "" {
+		file = filepath.Join(c.stateDir, linksFile)
 	}
-	k.links.SetStateFile(file)
-	if err := k.reports.Configure(report.Options{
-		Dir: c.Reports.Dir, MaxBytes: int64(c.Reports.MaxBytes), MaxRuns: c.Reports.MaxRuns, Log: k.log.With("component", "reports"),
-	}); err != nil {
-		k.log.Error("Reports' settings not changed", "err", err)
-	}
-	stop := k.publish(ctx, options, file != "") // before the old series end, so that none disappears
-	k.mu.Lock()
-	stop, k.stop = k.stop, stop
-	k.dir = c.Reports.Dir
-	k.mu.Unlock()
-	stop()
+	s.quota.SetFile(file)
+	s.reports.Configure(report.Options{
+		Dir: c.reports.Dir, MaxBytes: int64(c.reports.MaxBytes), MaxRuns: c.reports.MaxRuns, Log: s.log.With("component", "reports"),
+	})
+	s.follow(c, metric.NewScope(s.sink))
 }
 
-// end ends what apply has begun.
-func (k *sharedKeeper) end() {
-	k.mu.Lock()
-	stop := k.stop
-	k.stop = func() {}
-	k.mu.Unlock()
-	stop()
-}
-
-// budget is the series of one link.
-type budget struct {
-	limited           bool
-	limit, used, left metric.Series
-}
-
-func (b budget) set(u sched.Usage) {
-	b.used.Set(float64(u.Used))
-	if b.limited {
-		b.limit.Set(float64(u.Limit))
-		b.left.Set(float64(u.Left))
+// follow publishes the budgets of c in new series, before the old ones end, so that none
+// disappears; with a nil scope there are no new ones.
+func (s *shared) follow(c *sharedSection, series *metric.Scope) {
+	s.mu.Lock()
+	old := s.series
+	s.wanted, s.series = c, series
+	s.mu.Unlock()
+	s.publish()
+	if old != nil {
+		old.Close()
 	}
 }
 
-// budgets are the series of all links.
-type budgets struct {
-	links  *sched.Links
-	byName map[string]budget
-	saved  metric.Series // nil: nothing is to be saved
-}
-
-func (k *sharedKeeper) budgets(options []sched.LinkOptions, saves bool) *budgets {
-	all := &budgets{links: k.links, byName: make(map[string]budget, len(options))}
-	for _, o := range options {
-		b := budget{limited: o.BudgetBytes > 0, used: k.sink.Series(metric.BudgetUsed, o.Name)}
-		if b.limited {
-			b.limit, b.left = k.sink.Series(metric.BudgetLimit, o.Name), k.sink.Series(metric.BudgetLeft, o.Name)
-		}
-		all.byName[o.Name] = b
-	}
-	if saves {
-		all.saved = k.sink.Series(metric.BudgetSaved, "links")
-	}
-	return all
-}
-
-func (all *budgets) set() {
-	for name, b := range all.byName {
-		b.set(all.links.Usage(name))
-	}
-	if all.saved == nil {
+// publish shows the budgets of configured links, and whether they are saved.
+func (s *shared) publish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.series == nil {
 		return
 	}
-	all.saved.Set(1)
-	if all.links.Saved() != nil {
-		all.saved.Set(0)
-	}
-}
-
-func (all *budgets) close() {
-	for _, b := range all.byName {
-		b.used.Close()
-		if b.limited {
-			b.limit.Close()
-			b.left.Close()
+	s.series.Update(func() {
+		for _, l := range s.wanted.links {
+			u := s.links.Usage(l.Name)
+			s.series.Set(metric.BudgetUsed, float64(u.Used), l.Name)
+			s.series.SetIf(metric.BudgetLimit, float64(u.Limit), l.Budget > 0, l.Name)
+			s.series.SetIf(metric.BudgetLeft, float64(u.Left), l.Budget > 0, l.Name)
 		}
-	}
-	if all.saved != nil {
-		all.saved.Close()
-	}
+		if s.wanted.stateDir != "" {
+			saved := 1.0
+			if s.quota.Saved() != nil {
+				saved = 0
+			}
+			s.series.Set(metric.BudgetSaved, saved, "links")
+		}
+	})
 }
 
-// publish shows the budgets of configured links, and whether they are saved, until the
-// stop that it returns.
-func (k *sharedKeeper) publish(ctx context.Context, options []sched.LinkOptions, saves bool) (stop func()) {
-	all := k.budgets(options, saves)
-	k.sink.Update(all.set)
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker, saving := time.NewTicker(budgetInterval), time.NewTicker(saveInterval)
-		defer ticker.Stop()
-		defer saving.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				k.sink.Update(all.set)
-			case <-saving.C:
-				if k.links.Saved() != nil {
-					_ = k.links.Save() // the gauge and the log tell
-				}
+// Run keeps what is published fresh until ctx ends.
+func (s *shared) Run(ctx context.Context) error {
+	ticker, saving := time.NewTicker(budgetInterval), time.NewTicker(saveInterval)
+	defer ticker.Stop()
+	defer saving.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.follow(s.wanted, nil)
+			return nil
+		case <-ticker.C:
+			s.publish()
+		case <-saving.C:
+			if s.quota.Saved() != nil {
+				_ = s.quota.Save() // the gauge and the log tell
 			}
 		}
-	}()
-	return func() {
-		cancel()
-		<-ended
-		all.close()
 	}
 }
 
 // LinkStatus is about one link that is configured or was used today.
 type LinkStatus struct {
-	Name string
+	Name string `json:"name"`
 	// Limit is the budget of a day in IP octets, 0 if there is none; Used was moved
-	// today, Left is left of the limit.
-	Limit, Used, Left int64
+	// today, Left is left of the limit; nil: there is none.
+	Limit int64  `json:"budget_limit_bytes,omitempty"`
+	Used  int64  `json:"budget_used_bytes"`
+	Left  *int64 `json:"budget_left_bytes,omitempty"`
 	// Holder is the test that has the link now, since Since; empty: none.
-	Holder string
-	Since  time.Time
+	Holder string    `json:"holder,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
 }
+
+// UsedUp tells whether nothing is left of a budget.
+func (l LinkStatus) UsedUp() bool { return l.Left != nil && *l.Left == 0 }
 
 // ReportsStatus is about the runs of heavy tests and their reports.
 type ReportsStatus struct {
 	// Dir keeps them; empty: nothing does.
-	Dir string
+	Dir string `json:"dir,omitempty"`
 	// Runs are kept; their files take Bytes.
-	Runs  int
-	Bytes int64
+	Runs  int   `json:"runs"`
+	Bytes int64 `json:"bytes"`
 	// Failed reports since the start, and why the last one did; empty if it did not.
-	Failed uint64
-	Error  string
+	Failed uint64 `json:"failed"`
+	Error  string `json:"error,omitempty"`
 	// Last runs, newest first.
-	Last []report.Header
+	Last []report.Header `json:"-"`
 }
 
-func (k *sharedKeeper) status() (links []LinkStatus, reports ReportsStatus) {
-	k.links.Each(func(name string, u sched.Usage) {
+func (s *shared) show(into *Status) {
+	s.links.Each(func(name string, u quota.Usage) {
 		l := LinkStatus{Name: name, Limit: u.Limit, Used: u.Used}
 		if l.Limit > 0 {
-			l.Left = u.Left
+			l.Left = &u.Left
 		}
-		l.Holder, l.Since, _ = k.links.Holder(name)
-		links = append(links, l)
+		holder, since, _ := s.links.Holder(name)
+		l.Holder, l.Since = holder, since.UTC()
+		into.Links = append(into.Links, l)
 	})
-	k.mu.Lock()
-	reports.Dir = k.dir
-	k.mu.Unlock()
-	stats := k.reports.Stats()
-	reports.Runs, reports.Bytes, reports.Failed, reports.Last = stats.Runs, stats.Bytes, stats.Failed, k.reports.Last(runsShown)
+	stats := s.reports.Stats()
+	into.Reports = ReportsStatus{Dir: stats.Dir, Runs: stats.Runs, Bytes: stats.Bytes, Failed: stats.Failed, Last: s.reports.Last(runsShown)}
 	if stats.Error != nil {
-		reports.Error = stats.Error.Error()
+		into.Reports.Error = stats.Error.Error()
 	}
-	return links, reports
 }
 
 // Reports has the runs of heavy tests.
 func (a *Agent) Reports() *report.Store { return a.shared.reports }
+
+// KeepEvidence makes a report of a light probe's last minutes; see evidence.Keeper.Keep.
+func (a *Agent) KeepEvidence(path, probe string) (report.Header, error) {
+	return a.evidence.Keep(path, probe)
+}
+
+// evidencePaths are the light probes of a plan. The links of a path are those of its heavy tests, the
+// responder's, and the one that a test from the terminal is given where none is configured.
+func evidencePaths(p *plan) (all []evidence.Path) {
+	links := map[string][]string{}
+	for _, j := range p.jobs {
+		path := j.target.Path
+		if heavy, ok := j.running().(probe.Filler); ok {
+			links[path] = append(links[path], heavy.Fills().Link, path)
+			if p.responder.task != nil {
+				links[path] = append(links[path], p.responder.link())
+			}
+		}
+	}
+	for _, j := range p.jobs {
+		if _, heavy := j.running().(probe.Filler); !heavy {
+			all = append(all, evidence.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer, Links: links[j.target.Path]})
+		}
+	}
+	return all
+}
+
+// held are the links that a heavy test is on.
+func (s *shared) held() (all []string) {
+	s.links.Each(func(name string, _ quota.Usage) {
+		if _, _, ok := s.links.Holder(name); ok {
+			all = append(all, name)
+		}
+	})
+	return all
+}

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/quota"
 	"oneway.example/exporter/report"
-	"oneway.example/exporter/sched"
+	"oneway.example/tests/await"
 )
 
 const noPaths = "clock: {source: static, bound: 1ms}\npaths: []\n"
@@ -16,7 +17,7 @@ const noPaths = "clock: {source: static, bound: 1ms}\npaths: []\n"
 // wants waits for a gauge of a link.
 func (r *rig) wants(name, link string, want float64) {
 	r.t.Helper()
-	eventually(r.t, name+" of "+link, func() bool { v, found := r.value(name, link); return found && v == want })
+	await.That(r.t, name+" of "+link, func() bool { v, found := r.value(name, link); return found && v == want })
 }
 
 func TestBudgetsArePublishedAndAReloadChangesThem(t *testing.T) {
@@ -46,7 +47,7 @@ func TestBudgetsArePublishedAndAReloadChangesThem(t *testing.T) {
 	if _, found := r.value("oneway_data_budget_used_bytes", "lab"); found {
 		t.Error("the link that is gone still has a series")
 	}
-	if _, err := r.shared.links.Reserve("uplink", 1); !errors.As(err, new(*sched.BudgetError)) {
+	if _, err := r.shared.links.Reserve("uplink", 1); !errors.As(err, new(*quota.ExceededError)) {
 		t.Errorf("a smaller budget, used up, still gives: %v", err)
 	}
 	r.stop()
@@ -111,7 +112,7 @@ func TestUnusableStateDirectoryStopsBudgetsAlone(t *testing.T) {
 	r := newRig(t, fake, twoPaths+"links: [{name: uplink, budget: 1000}]\nstate_dir: "+file+"\n")
 	fake.expect(t, "start a", "start b")
 	r.wants("oneway_data_budget_saved", "links", 0)
-	if _, err := r.shared.links.Reserve("uplink", 600); !errors.As(err, new(*sched.UnsavedError)) {
+	if _, err := r.shared.links.Reserve("uplink", 600); !errors.As(err, new(*quota.UnsavedError)) {
 		t.Errorf("a budget that cannot be saved: %v", err)
 	}
 	if _, err := r.shared.links.Reserve("lab", 600); err != nil {

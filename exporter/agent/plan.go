@@ -1,173 +1,192 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 
 	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/none"
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/responder"
-	"oneway.example/exporter/sched"
 )
+
+// section is a part of the configuration that is decoded, checked and planned by itself.
+type section interface {
+	// decode reads its keys. Errors are of type config.Problems.
+	decode(c *config.Config) error
+	// plan checks it, and places what it wants to be run. All have been decoded.
+	plan(c *config.Config, m *maker) config.Problems
+}
 
 // plan is a checked configuration, ready to be put in force.
 type plan struct {
 	config    *config.Config
-	jobs      []*job
-	clock     config.Clock
-	reflector *reflectorPlan     // nil: none is wanted
-	responder *responder.Options // nil: none is wanted
+	shared    sharedSection
+	clock     clockSection
+	receiver  gpsdSection
+	pulse     ppsSection
+	reflector reflectorSection
+	responder responderSection
 	// calibration is nil if no file is configured.
 	calibration *calibration.Table
+	jobs        []job // of all probes, in the order of the configuration
+
+	tasks   []*task         // all that is to run: those that do, and new ones
+	adopted map[*task]*task // those that run and get other secrets, those of the latter
+}
+
+func newPlan(c *config.Config) *plan {
+	p := &plan{config: c, adopted: map[*task]*task{}}
+	p.receiver.clock, p.pulse.clock, p.responder.shared = &p.clock, &p.clock, &p.shared
+	return p
+}
+
+// sections are in the order in which they need each other.
+func (p *plan) sections() []section {
+	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.responder}
+}
+
+// job is one probe of one path.
+type job struct {
+	*task
+	target probe.Target
+	kind   string
 }
 
 // Summary counts what a configuration holds.
 type Summary struct{ Paths, Probes int }
 
-// Check does all the checks that the start of an agent does. It opens nothing but
+// Check plans a configuration as an agent does, and starts nothing. It opens nothing but
 // the configuration and the files that it names.
 func Check(file string, types []probe.Type) (Summary, error) {
-	_, p, err := load(file, types)
+	a, err := New(Options{ConfigFile: file, Types: types})
 	if err != nil {
 		return Summary{}, err
 	}
-	return Summary{Paths: len(p.config.Paths), Probes: len(p.jobs)}, nil
+	a.release()
+	return Summary{Paths: len(a.inForce.config.Paths), Probes: len(a.inForce.jobs)}, nil
 }
 
-// load reads and checks a file, with probers that never run.
-func load(file string, types []probe.Type) (*config.Config, *plan, error) {
-	c, err := config.Load(file)
-	if err != nil {
-		return nil, nil, err
+// plan reads and checks the configuration. What is running and means the same is part of the
+// plan; all else is made, and nothing of it runs yet.
+func (a *Agent) plan() (*plan, error) {
+	c, err := config.Load(a.options.ConfigFile)
+	if c == nil {
+		return nil, err
 	}
-	pacer, err := sched.NewPacer()
-	if err != nil {
-		return nil, nil, fmt.Errorf("agent: %w", err)
+	p := newPlan(c)
+	found := config.Section{}.Problems(err)
+	for _, s := range p.sections() {
+		found = append(found, config.Section{}.Problems(s.decode(c))...)
 	}
-	ended, end := context.WithCancel(context.Background())
-	end()
-	defer func() { _ = pacer.Run(ended) }() // that is how a pacer's timer is freed; it cannot fail
-	log := slog.New(slog.DiscardHandler)
-	shared, err := newSharedKeeper(metric.Discard{}, log)
-	if err != nil {
-		return nil, nil, err
+	// What could not be read has the zero value: checks of it would mislead.
+	if len(found) > 0 {
+		return nil, found.Sort()
 	}
-	m := &maker{
-		types: types,
-		env: probe.Env{
-			Log: log, Sink: metric.Discard{}, Clock: none.New(metric.Discard{}), Pacer: pacer,
-			Links: shared.links, Reports: shared.reports,
-		},
+	m := &maker{Agent: a, plan: p}
+	for _, s := range p.sections() {
+		found = append(found, s.plan(c, m)...)
 	}
-	p, err := m.plan(c)
-	return c, p, err
-}
-
-// plan makes a plan of c that keeps the jobs that are running.
-func (a *Agent) plan(c *config.Config) (*plan, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	m := &maker{
-		types: a.options.Types, running: map[string]*job{},
-		env: probe.Env{
-			Log: a.log, Sink: a.sink, Clock: a.clock, Pacer: a.pacer,
-			Links: a.shared.links, Reports: a.shared.reports,
-		},
-	}
-	for _, j := range a.jobs {
-		m.running[j.key()] = j
-	}
-	return m.plan(c)
-}
-
-// maker makes probers of configurations.
-type maker struct {
-	types   []probe.Type
-	env     probe.Env
-	running map[string]*job
-}
-
-func (m *maker) plan(c *config.Config) (*plan, error) {
-	p := &plan{config: c, clock: c.Clock}
-	var problems config.Problems
-	if c.CalibrationFile != "" {
-		var err error
-		if p.calibration, err = calibration.Load(c.CalibrationFile); err != nil {
-			problems = append(problems, c.Problem("calibration_file", "cannot be used: "+err.Error()))
-		}
-		m.env.Calibration = p.calibration
-	}
-	for i := range c.Paths {
-		for j := range c.Paths[i].Probes {
-			one, err := m.job(&c.Paths[i], &c.Paths[i].Probes[j])
-			if err != nil {
-				problems = append(problems, problemsOf(&c.Paths[i].Probes[j], err)...)
-				continue
-			}
-			p.jobs = append(p.jobs, one)
-		}
-	}
-	if _, err := newMonitor(c.Clock, metric.Discard{}, m.env.Log); err != nil {
-		problems = append(problems, c.Problem("clock", "cannot be used: "+err.Error()))
-	}
-	problems = append(problems, checkWatchers(c, m.env.Log)...)
-	var problem *config.Problem
-	if p.reflector, problem = planReflector(c, m.env.Clock); problem != nil {
-		problems = append(problems, problem)
-	}
-	if p.responder, problem = planResponder(c, m.env.Clock, m.env.Links); problem != nil {
-		problems = append(problems, problem)
-	}
-	if len(problems) > 0 {
-		return nil, problems.Sort()
+	if found = append(found, m.paths(c)...); len(found) > 0 {
+		return nil, found.Sort()
 	}
 	return p, nil
 }
 
-// job makes the job of a probe, or takes the one that is running already.
-func (m *maker) job(path *config.Path, p *config.Probe) (*job, error) {
-	i := slices.IndexFunc(m.types, func(t probe.Type) bool { return t.Name() == p.Type })
-	if i < 0 {
-		return nil, &probe.OptionError{Key: "type", Problem: fmt.Sprintf("is %q; it must be one of %q", p.Type, names(m.types))}
-	}
-	j := &job{
-		kind:     m.types[i],
-		target:   probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer},
-		options:  p.Options,
-		identity: p.Type + "\x00" + path.Peer + "\x00" + p.Options.Fingerprint() + "\x00" + m.env.Calibration.Fingerprint(),
-		env:      m.env,
-	}
-	if old := m.running[j.key()]; old != nil && old.identity == j.identity {
-		return old, nil
-	}
-	return j, j.make()
+// maker fills in a plan.
+type maker struct {
+	*Agent
+	plan *plan
 }
 
-func names(types []probe.Type) (all []string) {
-	for _, t := range types {
-		all = append(all, t.Name())
-	}
-	return all
+// placer says where in the file something stands that is wrong.
+type placer interface {
+	Problems(err error) config.Problems
 }
 
-// problemsOf says where in the file the option stands that a probe refused.
-func problemsOf(p *config.Probe, err error) config.Problems {
-	var found config.Problems
-	var option *probe.OptionError
+// probePlace is that of a probe, whose path's peer is no option of its own.
+type probePlace struct{ options, path config.Section }
+
+func (p probePlace) Problems(err error) config.Problems {
+	if wrong, ok := errors.AsType[*option.Error](err); ok && wrong.Key == probe.PeerKey {
+		return p.path.Problems(err)
+	}
+	return p.options.Problems(err)
+}
+
+// place makes a task part of the plan, or the one that is running already and means the same,
+// unless something is wrong with its section.
+func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problems) {
+	err := errors.Join(wrong...)
+	if err != nil {
+		return nil, at.Problems(err)
+	}
+	old := m.running[t.key]
 	switch {
-	case errors.As(err, &found):
-		return found
-	case errors.As(err, &option):
-		return config.Problems{p.Options.Problem(option.Key, option.Problem)}
+	case !old.same(t):
+		old, t.unit = t, newUnit(t.log, m.options.retry, t.runner(m.sink))
+		_, err = t.prepare(m.sink)
+	case t.files:
+		_, err = t.make(metric.Discard{}, slog.New(slog.DiscardHandler))
+	case t.renew != nil:
+		m.plan.adopted[old] = t
 	}
-	return config.Problems{p.Options.Problem("", "cannot be used: "+err.Error())}
+	m.plan.tasks = append(m.plan.tasks, old)
+	return old, at.Problems(err)
 }
 
-var _ clock.Monitor = (*clockKeeper)(nil)
+// paths plans all that is about paths.
+func (m *maker) paths(c *config.Config) config.Problems {
+	found := c.Check()
+	if c.Paths == nil && !c.Reflector.Given() && !c.Responder.Given() {
+		nothing := c.Reflector.Problem("", "and responder are all missing; there is nothing to do")
+		nothing.Key = "paths, reflector"
+		found = append(found, nothing)
+	}
+	var file string
+	err := c.CalibrationFile.Decode(&file)
+	if err == nil && c.CalibrationFile.Given() && file != "" {
+		m.plan.calibration, err = calibration.Load(file)
+	}
+	if found = append(found, c.CalibrationFile.Problems(err)...); len(found) > 0 {
+		return found
+	}
+	env := probe.Env{
+		Log: m.log, Clock: m.clock, Pacer: m.pacer, Calibration: m.plan.calibration, Links: m.shared.links, Reports: m.shared.reports,
+		Recorder: &m.recorder,
+	}
+	for i := range c.Paths {
+		for j := range c.Paths[i].Probes {
+			found = append(found, m.probe(&c.Paths[i], &c.Paths[i].Probes[j], env)...)
+		}
+	}
+	return found
+}
+
+// probe plans one probe of a path.
+func (m *maker) probe(path *config.Path, p *config.Probe, env probe.Env) config.Problems {
+	i := slices.IndexFunc(m.options.Types, func(t probe.Type) bool { return t.Name() == p.Type })
+	if i < 0 {
+		var names []string
+		for _, t := range m.options.Types {
+			names = append(names, t.Name())
+		}
+		return p.Options.Problems(option.Errorf("type", "is %q; it must be one of %q", p.Type, names))
+	}
+	target := probe.Target{Path: path.Name, Probe: p.Name, Peer: path.Peer}
+	t, found := m.place(probePlace{p.Options, path.Place}, &task{
+		key: path.Name + "\x00" + p.Name, what: fmt.Sprintf("probe %s of path %s", p.Name, path.Name),
+		log:      m.log.With("path", path.Name, "probe", p.Name),
+		identity: [...]string{p.Type, path.Peer, p.Options.Fingerprint(), env.Calibration.Fingerprint()},
+		make: func(sink metric.Sink, _ *slog.Logger) (runner, error) {
+			env := env
+			env.Sink = sink
+			return m.options.Types[i].New(env, target, p.Options.DecodeAll)
+		},
+	})
+	m.plan.jobs = append(m.plan.jobs, job{t, target, p.Type})
+	return found
+}

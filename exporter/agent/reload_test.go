@@ -4,18 +4,30 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"oneway.example/tests/await"
 )
 
 func TestReloadAnswersAllWhoHaveAskedBeforeItBegins(t *testing.T) {
-	var r reloads
-	one, first := r.join()
-	again, second := r.join()
-	if !first || second || again != one {
-		t.Errorf("two who ask: first %v and %v, the same reload %v", first, second, again == one)
+	r := newRig(t, newFake(), "paths: []\n")
+	var later func() error // asked for while the first runs
+	r.notify = func(state string) {
+		if later == nil {
+			later = r.turn()
+		}
+		r.states <- state
 	}
-	r.begin()
-	if next, first := r.join(); !first || next == one {
-		t.Errorf("who asks while it runs is answered by it: the file may have changed since it was read")
+	one, again := r.turn(), r.turn()
+	for range 2 { // answered by one
+		if err := errors.Join(one(), again()); err != nil {
+			t.Fatal(err)
+		}
+		r.expectState("RELOADING=1")
+		r.expectState("READY=1")
+		if len(r.states) > 0 {
+			t.Errorf("two who asked before it began are answered by two reloads: %q", <-r.states)
+		}
+		one, again = later, later
 	}
 }
 
@@ -24,16 +36,14 @@ func TestReloadThatIsAskedForWhileOneRunsReadsTheFileAfterIt(t *testing.T) {
 	r := newRig(t, fake, twoPaths)
 	fake.expect(t, "start a", "start b")
 	r.reloading.Lock() // one runs
-	running, _ := r.asked.join()
-	r.asked.begin()
 	ended := make(chan error, 20)
 	for range cap(ended) {
 		go func() { ended <- r.Reload() }()
 	}
-	eventually(t, "somebody waits", func() bool {
-		r.asked.mu.Lock()
-		defer r.asked.mu.Unlock()
-		return r.asked.next != nil && r.asked.next != running
+	await.That(t, "somebody waits", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.next != nil
 	})
 	r.write(twoPaths[:len(twoPaths)/2] + "[")
 	r.write("paths: []\n") // the last
@@ -56,10 +66,10 @@ func TestReloadThatWaitsForItsTurnEndsWithTheAgent(t *testing.T) {
 	for range cap(ended) {
 		go func() { ended <- r.Reload() }()
 	}
-	eventually(t, "somebody waits", func() bool {
-		r.asked.mu.Lock()
-		defer r.asked.mu.Unlock()
-		return r.asked.next != nil
+	await.That(t, "somebody waits", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.next != nil
 	})
 	r.stop()
 	for range cap(ended) {

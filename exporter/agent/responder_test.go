@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/responder"
+	"oneway.example/tests/await"
 )
 
 // withResponder is a configuration whose responder has a token, and that token.
@@ -29,31 +30,31 @@ func withResponder(t *testing.T) (yaml, text string) {
 func TestResponderRunsAndEndsWithItsSection(t *testing.T) {
 	yaml, text := withResponder(t)
 	r := newRig(t, newFake(), yaml)
-	eventually(t, "the responder runs", func() bool { return r.Status().Responder.Running })
-	unit := r.responder.unit
+	await.That(t, "the responder runs", func() bool { return r.Status().Responder.Running })
+	unit := r.unit("responder")
 	if pin := r.Status().Responder.Pin; !strings.HasPrefix(pin, "sha256:") {
 		t.Errorf("pin %q", pin)
 	}
 	c, err := control.Dial(t.Context(), control.ClientOptions{
-		Address: r.responder.current.Addrs()[0].String(), Pin: r.Status().Responder.Pin, Token: text,
+		Address: r.running["responder"].running().(*responder.Responder).Addrs()[0].String(), Pin: r.Status().Responder.Pin, Token: text,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	r.write("# a comment\n" + yaml)
-	if err := r.Reload(); err != nil || r.responder.unit != unit {
+	if err := r.Reload(); err != nil || r.unit("responder") != unit {
 		t.Fatalf("the same section began anew, %v", err)
 	}
 	if v, ok := r.value("oneway_responder_sessions"); !ok || v != 0 {
 		t.Errorf("sessions are %v, %t", v, ok)
 	}
 	r.write(strings.Replace(yaml, "{listen", "{max_sessions: 3, listen", 1))
-	if err := r.Reload(); err != nil || r.responder.unit == unit {
+	if err := r.Reload(); err != nil || r.unit("responder") == unit {
 		t.Fatalf("another section did not begin anew, %v", err)
 	}
 	<-c.Done()
-	eventually(t, "the responder runs again", func() bool { return r.Status().Responder.Running })
+	await.That(t, "the responder runs again", func() bool { return r.Status().Responder.Running })
 	r.write(twoPaths)
 	if err := r.Reload(); err != nil || r.Status().Responder != nil {
 		t.Errorf("the section is gone, the responder is not: %v", err)

@@ -1,71 +1,55 @@
 package agent
 
 import (
+	"encoding/json"
 	"time"
 
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/report"
 )
 
-// Status answers "is it working, and if not why".
+// Seconds is a time that JSON has as a number of seconds.
+type Seconds time.Duration
+
+// MarshalJSON is the number.
+func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
+
+// Status answers "is it working, and if not why". Its times are UTC. Its JSON is /api/v1/status.
 type Status struct {
 	// Started is when Run began; zero: it does not run.
-	Started time.Time
-	Config  ConfigStatus
-	Clock   ClockStatus
+	Started time.Time    `json:"started,omitzero"`
+	Config  ConfigStatus `json:"config"`
+	Clock   ClockStatus  `json:"clock"`
 	// Receiver and Pulse are nil if none is configured.
-	Receiver *ReceiverStatus
-	Pulse    *PulseStatus
+	Receiver *ReceiverStatus `json:"receiver,omitempty"`
+	Pulse    *PulseStatus    `json:"pulse,omitempty"`
 	// Reflector is nil if none is configured.
-	Reflector *ReflectorStatus
+	Reflector *ReflectorStatus `json:"reflector,omitempty"`
 	// Responder is nil if none is configured.
-	Responder *ResponderStatus
+	Responder *ResponderStatus `json:"responder,omitempty"`
 	// Links are by name.
-	Links   []LinkStatus
-	Reports ReportsStatus
+	Links   []LinkStatus  `json:"links,omitempty"`
+	Reports ReportsStatus `json:"reports"`
 	// Paths are in the order of the configuration.
-	Paths []PathStatus
+	Paths []PathStatus `json:"paths"`
 }
 
 // ConfigStatus is about the configuration in force.
 type ConfigStatus struct {
-	File string
+	File string `json:"file"`
 	// Loaded is when it was put in force.
-	Loaded time.Time
+	Loaded time.Time `json:"loaded,omitzero"`
 	// Error is why a later reload failed; empty: none did.
-	Error string
-}
-
-// ClockStatus is about this host's clock.
-type ClockStatus struct {
-	// Source is that of the configuration, State that of clock.State.
-	Source, State string
-	// Trusted: one-way delays are valid, within Bound.
-	Trusted bool
-	Bound   time.Duration
-	// Reason is why it is not trusted, Error why its monitor does not run.
-	Reason, Error string
-	Offset        time.Duration
-	Steps         uint64
-	// LastUpdate is when the clock's source was last heard; zero: unknown.
-	LastUpdate time.Time
-}
-
-// ReflectorStatus is about the reflector.
-type ReflectorStatus struct {
-	// Listen are the configured addresses.
-	Listen []string
-	// Answering: its sockets are open. Error is why they are not.
-	Answering bool
-	Error     string
-	// Packets have reached it, Answered of them were answered.
-	Packets, Answered uint64
-	Sessions          int
+	Error string `json:"error,omitempty"`
 }
 
 // PathStatus is about one path.
 type PathStatus struct {
-	Name, Peer string
-	Probes     []ProbeStatus
+	Name string `json:"name"`
+	// Peer is as configured, Host without a port.
+	Peer   string        `json:"peer"`
+	Host   string        `json:"-"`
+	Probes []ProbeStatus `json:"probes"`
 }
 
 // Health of a probe, in one word.
@@ -87,55 +71,63 @@ const (
 
 // ProbeStatus is about one probe of a path.
 type ProbeStatus struct {
-	Name, Type string
-	Health     Health
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Health Health `json:"health"`
+	// State, Reason, LastSuccess and Results are those of probe.Status.
+	State       string    `json:"state"`
+	Reason      string    `json:"reason,omitempty"`
+	LastSuccess time.Time `json:"last_success,omitzero"`
 	// Restarts counts how often the probe was begun again after a failure.
-	Restarts int
-	probe.Status
+	Restarts int            `json:"restarts"`
+	Results  []probe.Result `json:"results,omitempty"`
+	// Evidence is the newest report of its last minutes; nil: there is none.
+	Evidence *report.Header `json:"evidence,omitempty"`
 }
 
 // Status may be called at any time.
 func (a *Agent) Status() Status {
 	a.mu.Lock()
-	s := Status{Started: a.started, Config: ConfigStatus{File: a.options.ConfigFile, Loaded: a.loaded}}
+	p := a.inForce
+	s := Status{Started: a.started, Config: ConfigStatus{File: a.options.ConfigFile, Loaded: a.loaded}, Paths: []PathStatus{}}
 	if a.ctx == nil {
 		s.Started = time.Time{}
 	}
 	if a.reloadErr != nil {
 		s.Config.Error = a.reloadErr.Error()
 	}
-	jobs := make(map[string]*job, len(a.jobs))
-	for _, j := range a.jobs {
-		jobs[j.key()] = j
-	}
-	c := a.config
 	a.mu.Unlock()
-	s.Clock, s.Reflector, s.Responder = a.clock.status(), a.reflector.status(), a.responder.status()
-	s.Links, s.Reports = a.shared.status()
-	s.Receiver, s.Pulse = receiverStatus(a.receiver.look()), pulseStatus(a.pulse.look())
-	for _, p := range c.Paths {
-		path := PathStatus{Name: p.Name, Peer: p.Peer}
-		for _, one := range p.Probes {
-			if j := jobs[p.Name+"\x00"+one.Name]; j != nil {
-				path.Probes = append(path.Probes, j.status())
-			}
+	a.shared.show(&s)
+	p.clock.show(&s)
+	p.receiver.show(&s)
+	p.pulse.show(&s)
+	p.reflector.show(&s)
+	p.responder.show(&s)
+	evidence := a.shared.reports.Evidence()
+	for _, j := range p.jobs {
+		t := j.target
+		if last := len(s.Paths) - 1; last < 0 || s.Paths[last].Name != t.Path {
+			s.Paths = append(s.Paths, PathStatus{Name: t.Path, Peer: t.Peer, Host: t.Host()})
 		}
-		s.Paths = append(s.Paths, path)
+		of := &s.Paths[len(s.Paths)-1]
+		of.Probes = append(of.Probes, j.status())
+		of.Probes[len(of.Probes)-1].Evidence = evidence[[2]string{t.Path, t.Probe}]
 	}
 	return s
 }
 
 func (j *job) status() ProbeStatus {
-	p, _ := j.current()
-	s := ProbeStatus{Name: j.target.Probe, Type: j.kind.Name(), Status: p.Status()}
+	now := j.running().(probe.Prober).Status()
 	restarts, err := j.unit.state()
-	s.Restarts = restarts
+	s := ProbeStatus{
+		Name: j.target.Probe, Type: j.kind, State: now.State, Reason: now.Reason, LastSuccess: now.LastSuccess.UTC(), Restarts: restarts, Results: now.Results,
+	}
 	switch {
 	case err != nil:
-		s.Health, s.Up, s.State, s.Reason = Failed, false, "failed, will be tried again", err.Error()
-	case s.Up && s.Reason == "":
+		s.Health, s.State, s.Reason = Failed, "failed, will be tried again", err.Error()
+	case now.Up && s.Reason == "":
 		s.Health = Up
-	case s.Up:
+	case now.Up:
 		s.Health = Impaired
 	case s.LastSuccess.IsZero() && s.Reason == "":
 		s.Health = Starting
@@ -143,11 +135,4 @@ func (j *job) status() ProbeStatus {
 		s.Health = Down
 	}
 	return s
-}
-
-func unitError(u *unit) string {
-	if _, err := u.state(); err != nil {
-		return err.Error()
-	}
-	return ""
 }

@@ -13,6 +13,7 @@ import (
 
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/wait"
 )
 
@@ -28,6 +29,7 @@ func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
 			}
 			return errors.New("no")
 		})
+		// synctest's time: no real time passes
 		time.Sleep(3 * time.Minute)
 		cancel()
 		<-u.done
@@ -49,14 +51,14 @@ func TestUnitThatDoesNotStopIsNamedAndLeft(t *testing.T) {
 		release := make(chan struct{})
 		lazy := func(context.Context) error { <-release; return nil }
 		prompt := func(ctx context.Context) error { <-ctx.Done(); return nil }
-		var jobs []*job
+		var tasks []*task
 		for name, run := range map[string]func(context.Context) error{"lazy": lazy, "lazier": lazy, "prompt": prompt} {
-			j := &job{unit: startUnit(t.Context(), slog.New(slog.DiscardHandler), retry{time.Second, time.Second}, run)}
-			j.target.Path, j.target.Probe = name, "fake"
-			jobs = append(jobs, j)
+			tasks = append(tasks, &task{
+				what: "probe fake of path " + name, unit: startUnit(t.Context(), slog.New(slog.DiscardHandler), retry{time.Second, time.Second}, run),
+			})
 		}
 		begin := time.Now()
-		err := stopAll(jobs)
+		err := stopAll(tasks...)
 		if took := time.Since(begin); took != stopTimeout {
 			t.Errorf("took %v, want %v for all together", took, stopTimeout)
 		}
@@ -71,25 +73,6 @@ func TestUnitThatDoesNotStopIsNamedAndLeft(t *testing.T) {
 		close(release)
 	})
 }
-
-// countingSink counts series that are open.
-type countingSink struct {
-	metric.Discard
-	open map[string]int
-}
-
-func (s *countingSink) Series(d *metric.Desc, _ ...string) metric.Series {
-	s.open[d.Name]++
-	return &countedSeries{metric.Discard{}.Series(d), s, d.Name}
-}
-
-type countedSeries struct {
-	metric.Series
-	sink *countingSink
-	name string
-}
-
-func (s *countedSeries) Close() { s.sink.open[s.name]-- }
 
 // A prober's series say where a value comes from as the sink's own do.
 func TestLeaseLetsExemplarsThrough(t *testing.T) {
@@ -111,18 +94,18 @@ func TestLeaseLetsExemplarsThrough(t *testing.T) {
 }
 
 func TestLeaseTakesBackTheSeriesOfThePathOnce(t *testing.T) {
-	sink := &countingSink{open: map[string]int{}}
+	sink := &metrictest.Sink{}
 	l := newLease(sink)
 	first := l.Series(metric.ProbeUp, "a", "p")
 	l.Series(metric.ProbeUp, "a", "p")
 	l.Series(metric.SocketDrops, "0.0.0.0:862") // shared by probers of many paths
 	first.Close()
 	first.Close()
-	if got := sink.open[metric.ProbeUp.Name]; got != 1 {
-		t.Errorf("%d are open after one of two was closed, twice", got)
+	if n := sink.Open(); n != 2 {
+		t.Errorf("%d series are open after one of two openers has closed its one, twice, want 2", n)
 	}
 	l.closeAll()
-	if up, drops := sink.open[metric.ProbeUp.Name], sink.open[metric.SocketDrops.Name]; up != 0 || drops != 1 {
-		t.Errorf("%d series of the path and %d of the socket are open, want 0 and 1", up, drops)
+	if _, drops := sink.Value(metric.SocketDrops, "0.0.0.0:862"); sink.Open() != 1 || !drops {
+		t.Errorf("%d series are open, that of the socket: %v, want that one alone", sink.Open(), drops)
 	}
 }

@@ -3,13 +3,14 @@ package agent
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"net"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"oneway.example/exporter/config"
+	"oneway.example/exporter/record"
+	"oneway.example/tests/await"
 )
 
 // answeringGPSD is a gpsd with one receiver that has a fix. It returns its address.
@@ -31,7 +32,7 @@ func answeringGPSD(t *testing.T) string {
 				fmt.Fprintln(c, `{"class":"VERSION","release":"3.22","rev":"3.22","proto_major":3,"proto_minor":14}`)
 				for lines := bufio.NewScanner(c); lines.Scan(); {
 					fmt.Fprintln(c, `{"class":"DEVICES","devices":[{"class":"DEVICE","path":"/dev/ttyS0","activated":"2026-11-21T14:44:51.630Z"}]}`)
-					fmt.Fprintln(c, `{"class":"TPV","device":"/dev/ttyS0","mode":3}`)
+					fmt.Fprintln(c, `{"class":"TPV","device":"/dev/ttyS0","mode":3,"lat":37.387458333,"lon":-121.972360000}`)
 					fmt.Fprintln(c, `{"class":"SKY","device":"/dev/ttyS0","nSat":14,"uSat":9}`)
 				}
 			}()
@@ -60,32 +61,37 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clockUnit := r.clock.unit
+	clockUnit, track := r.unit("clock"), r.recorder.Points().Listen(1)
 	reload(with(receiver + pulse))
-	eventually(t, "the receiver's fix is shown", func() bool {
+	await.That(t, "the receiver's fix is shown", func() bool {
 		s := r.Status().Receiver
 		return s.Connected && s.Fix == "3D" && s.Used != nil && *s.Used == 9 && s.Seen != nil && *s.Seen == 14 && !s.LastMessage.IsZero()
 	})
+	where := make([]record.Point, 1)
+	await.That(t, "its place is recorded", func() bool { n, _ := track.Take(where); return n == 1 })
+	if p := where[0]; p.Latitude != 37.387458333 || p.Longitude != -121.97236 || !math.IsNaN(p.Speed) || p.At.IsZero() {
+		t.Errorf("%+v", p)
+	}
 	if s := r.Status().Receiver; s.Name != "roof" || s.Address != gpsd || s.Device != "/dev/ttyS0" || s.PulseOffset != nil || s.Error != "" {
 		t.Errorf("%+v", s)
 	}
-	eventually(t, "it is said why there is no pulse", func() bool { return strings.Contains(r.Status().Pulse.Error, "no such file") })
+	await.That(t, "it is said why there is no pulse", func() bool { return strings.Contains(r.Status().Pulse.Error, "no such file") })
 	if s := r.Status().Pulse; s.Present || s.Edge != "clear" || s.Device != absent || s.Jitter != nil || s.Offset != nil || !s.Last.IsZero() {
 		t.Errorf("%+v", s)
 	}
-	eventually(t, "the receiver is a metric", func() bool { v, ok := r.value("oneway_gnss_fix", "roof"); return ok && v == 3 })
+	await.That(t, "the receiver is a metric", func() bool { v, ok := r.value("oneway_gnss_fix", "roof"); return ok && v == 3 })
 
-	receiverUnit, pulseUnit := r.receiver.unit, r.pulse.unit
+	receiverUnit, pulseUnit := r.unit("clock.gpsd"), r.unit("clock.pps")
 	reload(with(receiver+pulse) + "# a comment")
-	if r.receiver.unit != receiverUnit || r.pulse.unit != pulseUnit || r.clock.unit != clockUnit {
+	if r.unit("clock.gpsd") != receiverUnit || r.unit("clock.pps") != pulseUnit || r.unit("clock") != clockUnit {
 		t.Error("a reload without a change restarted something")
 	}
 	reload(with(receiver + strings.Replace(pulse, "clear", "assert", 1)))
-	if r.receiver.unit != receiverUnit || r.pulse.unit == pulseUnit || r.clock.unit != clockUnit {
+	if r.unit("clock.gpsd") != receiverUnit || r.unit("clock.pps") == pulseUnit || r.unit("clock") != clockUnit {
 		t.Error("a change of the pulse did not restart the pulse alone")
 	}
 	reload(with(""))
-	if s := r.Status(); s.Receiver != nil || s.Pulse != nil || r.clock.unit != clockUnit {
+	if s := r.Status(); s.Receiver != nil || s.Pulse != nil || r.unit("clock") != clockUnit {
 		t.Errorf("they are still there: %+v, %+v", s.Receiver, s.Pulse)
 	}
 	if v, ok := r.value("oneway_gnss_fix", "roof"); ok {
@@ -93,26 +99,18 @@ func TestReceiverAndPulseAreStartedAndStoppedByAReload(t *testing.T) {
 	}
 }
 
-func TestEverySettingOfChronyReachesItsMonitor(t *testing.T) {
-	c, err := config.Parse("x.yml", []byte("clock: {address: unix:///run/c.sock, interval: 2s, socket_dir: /run/o, max_clock_error: 1e-5, trust_local: true}\npaths: []"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := chronyOptions(c.Clock)
-	if o.Address != "unix:///run/c.sock" || o.Interval != 2*time.Second || o.SocketDir != "/run/o" || o.MaxClockError != 1e-5 || !o.TrustLocal {
-		t.Errorf("%+v", o)
-	}
+func TestEverySettingOfChronyRestartsItsMonitor(t *testing.T) {
 	// Each alone restarts the monitor, what is beside it does not.
 	fake := newFake()
 	base := strings.Replace(twoPaths, "{source: static, bound: 1ms}", "{address: \"udp://127.0.0.1:9\"%s}", 1)
 	r := newRig(t, fake, fmt.Sprintf(base, ""))
 	for _, more := range []string{", max_clock_error: 1e-5", ", trust_local: true", ", interval: 2s"} {
-		unit := r.clock.unit
+		unit := r.unit("clock")
 		r.write(fmt.Sprintf(base, more))
 		if err := r.Reload(); err != nil {
 			t.Fatal(err)
 		}
-		if r.clock.unit == unit {
+		if r.unit("clock") == unit {
 			t.Errorf("%s did not restart the clock", more)
 		}
 	}
@@ -128,9 +126,9 @@ func TestAgentGoesOnWithoutGPSD(t *testing.T) {
 	fake := newFake()
 	r := newRig(t, fake, strings.Replace(twoPaths, "bound: 1ms}", fmt.Sprintf("bound: 1ms, gpsd: {address: %q}}", nobody), 1))
 	fake.expect(t, "start a", "start b")
-	eventually(t, "the clock is trusted", func() bool { return r.Status().Clock.Trusted })
+	await.That(t, "the clock is trusted", func() bool { return r.Status().Clock.Trusted })
 	if s := r.Status().Receiver; s == nil || s.Answering || s.Connected || s.Fix != "unknown" || s.Name != "gps0" {
 		t.Errorf("%+v", s)
 	}
-	eventually(t, "it is a metric that gpsd is away", func() bool { v, ok := r.value("oneway_gnss_connected", "gps0"); return ok && v == 0 })
+	await.That(t, "it is a metric that gpsd is away", func() bool { v, ok := r.value("oneway_gnss_connected", "gps0"); return ok && v == 0 })
 }

@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/tests/testseed"
 )
 
 func TestSumSaturates(t *testing.T) {
@@ -221,7 +222,7 @@ func (w *world) stamp(at instant.Time, off time.Duration, h *Host, sent bool) sa
 
 // TestTruthIsInsideOrTheDelayIsInvalidWithAReason is the promise of this package.
 func TestTruthIsInsideOrTheDelayIsInvalidWithAReason(t *testing.T) {
-	seed := uint64(20260101)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	valid, invalid := 0, 0
 	for i := range 300_000 {

@@ -1,12 +1,17 @@
 package calibration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
+	"syscall"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // InterfaceOf names the interface of this host that has the address. It looks the
@@ -49,10 +54,7 @@ func ModerationAt(addrs []netip.AddrPort) (most time.Duration) {
 			}
 			continue
 		}
-		all, err := net.Interfaces()
-		if err != nil {
-			continue
-		}
+		all, _ := net.Interfaces() // of none, nothing is known
 		for _, i := range all {
 			if i.Flags&net.FlagUp != 0 {
 				most = max(most, ModerationOf(i.Name))
@@ -76,34 +78,117 @@ func has(i *net.Interface, p netip.Prefix, addr netip.Addr) bool {
 // Packets to one of the host's own addresses pass the loopback interface, whatever
 // interface has the address.
 func InterfaceTo(ctx context.Context, local netip.Addr, peer netip.AddrPort) (string, error) {
+	return InterfaceBy(ctx, "", local, peer)
+}
+
+// InterfaceBy is InterfaceTo of packets that leave by a device, an interface or a VRF; empty: the kernel's choice.
+func InterfaceBy(ctx context.Context, device string, local netip.Addr, peer netip.AddrPort) (string, error) {
 	if _, err := InterfaceOf(peer.Addr()); err == nil {
-		return loopback()
+		i, err := net.InterfaceByIndex(loopbackIndex)
+		if err != nil {
+			return "", fmt.Errorf("calibration: loopback interface: %w", err)
+		}
+		return i.Name, nil
 	}
 	if local.IsValid() && !local.IsUnspecified() {
 		return InterfaceOf(local)
 	}
-	var d net.Dialer
+	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		failed := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), device) })
+		return cmp.Or(failed, err)
+	}}
+	if device == "" {
+		d.Control = nil
+	}
 	c, err := d.DialContext(ctx, "udp", peer.String())
 	if err != nil {
 		return "", fmt.Errorf("calibration: route to %s: %w", peer.Addr(), err)
 	}
 	defer func() { _ = c.Close() }() // nothing was sent
-	at, err := netip.ParseAddrPort(c.LocalAddr().String())
-	if err != nil {
-		return "", fmt.Errorf("calibration: route to %s: %w", peer.Addr(), err)
-	}
-	return InterfaceOf(at.Addr())
+	return InterfaceOf(c.LocalAddr().(*net.UDPAddr).AddrPort().Addr())
 }
 
-func loopback() (string, error) {
-	all, err := net.Interfaces()
+// loopbackIndex is the loopback interface's in each network namespace (Linux
+// include/net/flow.h, LOOPBACK_IFINDEX).
+const loopbackIndex = 1
+
+// DriverOf names the driver of an interface as `ethtool -i` does (SIOCETHTOOL,
+// ETHTOOL_GDRVINFO), "loopback" for one that has none for that reason; "" if there is
+// no such interface or it does not say.
+func DriverOf(iface string) string {
+	if i, err := net.InterfaceByName(iface); err != nil {
+		return ""
+	} else if i.Flags&net.FlagLoopback != 0 {
+		return "loopback"
+	}
+	var info *unix.EthtoolDrvinfo
+	if !onSocket(func(fd int) (err error) {
+		info, err = unix.IoctlGetEthtoolDrvinfo(fd, iface)
+		return err
+	}) {
+		return ""
+	}
+	return unix.ByteSliceToString(info.Driver[:])
+}
+
+// adaptiveMost is the longest moderation that the kernel's adaptive algorithm sets (Linux
+// include/linux/dim.h and lib/dim/net_dim.c: 256 us).
+const adaptiveMost = 256 * time.Microsecond
+
+// coalesce is struct ethtool_coalesce of Linux include/uapi/linux/ethtool.h, all of it
+// 32-bit numbers.
+type coalesce struct {
+	command                                 uint32
+	rxMicroseconds, _, rxMicrosecondsIRQ, _ uint32
+	_, _, _, _, _                           uint32
+	adaptiveRx, _, _                        uint32
+	rxMicrosecondsLow, _, _, _, _           uint32
+	rxMicrosecondsHigh, _, _, _, _          uint32
+}
+
+// ModerationOf is for how long the interface may hold back the interrupt after a packet has
+// come, as `ethtool -c` tells it (rx-usecs; ETHTOOL_GCOALESCE): the largest of the values
+// that the driver may choose from. Zero if there is no such interface, or it does not
+// moderate, or does not say.
+func ModerationOf(iface string) time.Duration {
+	c := coalesce{command: unix.ETHTOOL_GCOALESCE}
+	if !onSocket(func(fd int) error { return ethtool(fd, iface, unsafe.Pointer(&c)) }) {
+		return 0
+	}
+	return c.moderation()
+}
+
+func (c *coalesce) moderation() time.Duration {
+	most := time.Duration(max(c.rxMicroseconds, c.rxMicrosecondsIRQ)) * time.Microsecond
+	if c.adaptiveRx != 0 {
+		most = max(most, adaptiveMost, time.Duration(max(c.rxMicrosecondsLow, c.rxMicrosecondsHigh))*time.Microsecond)
+	}
+	return most
+}
+
+// onSocket calls ask with a socket for questions to drivers, and reports whether all went well.
+func onSocket(ask func(fd int) error) bool {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return "", fmt.Errorf("calibration: interfaces: %w", err)
+		return false
 	}
-	for _, i := range all {
-		if i.Flags&net.FlagLoopback != 0 {
-			return i.Name, nil
-		}
+	defer func() { _ = unix.Close(fd) }()
+	return ask(fd) == nil
+}
+
+// ethtool asks a driver; data begins with the command.
+func ethtool(fd int, iface string, data unsafe.Pointer) error {
+	req := struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte // the rest of struct ifreq's union
+	}{data: data}
+	if len(iface) >= len(req.name) {
+		return unix.ENODEV
 	}
-	return "", fmt.Errorf("calibration: this host has no loopback interface")
+	copy(req.name[:], iface)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); errno != 0 {
+		return errno
+	}
+	return nil
 }

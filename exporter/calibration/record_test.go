@@ -17,7 +17,7 @@ import (
 func recorded(iface string) Record {
 	return Record{
 		Interface: iface, Driver: "veth", Host: "h", Kernel: "6.18", Date: time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC),
-		Setup: Veth, At: "192.0.2.2:862", SharedClock: true, Origin: sample.Kernel, PacketBytes: 172,
+		Setup: Veth, At: "192.0.2.2:862", SharedClock: true, Origin: "kernel", PacketBytes: 172,
 		Interval: 2 * time.Millisecond, TrueDelay: 7,
 		Forward: Direction{Count: 5000, Systematic: 6 * us, Random: 1 * us, Largest: 30 * us},
 		Reverse: Direction{Count: 4999, Systematic: 2 * us, Random: 3 * us, Largest: 9 * us},
@@ -82,7 +82,7 @@ func TestEveryNearStampIsWithinTheLargestErrorHoweverTheEndsDiffer(t *testing.T)
 			l.packet()
 		}
 		// summarise sorts, so the near errors are no longer those of the same index.
-		r := Record{Origin: sample.Kernel, SharedClock: true, Trusted: true, Forward: summarise(l.forwardDelay, l.true), Reverse: summarise(l.reverseDelay, l.true)}
+		r := Record{Origin: "kernel", SharedClock: true, Trusted: true, Forward: summarise(l.forwardDelay, l.true), Reverse: summarise(l.reverseDelay, l.true)}
 		e := r.Errors()
 		random := 0
 		for _, near := range append(l.nearForward, l.nearReverse...) {
@@ -107,7 +107,7 @@ func TestRandomErrorHoldsWithClocksThatDisagree(t *testing.T) {
 		for range 300 {
 			l.packet()
 		}
-		r := Record{Origin: sample.Kernel, Forward: summarise(l.forwardDelay, 0), Reverse: summarise(l.reverseDelay, 0)}
+		r := Record{Origin: "kernel", Forward: summarise(l.forwardDelay, 0), Reverse: summarise(l.reverseDelay, 0)}
 		e, within := r.Errors(), 0
 		for _, near := range append(l.nearForward, l.nearReverse...) {
 			if (near - e.Systematic).Abs() <= e.Random+2 {
@@ -129,7 +129,7 @@ func TestARecordThatCannotBeIsRefused(t *testing.T) {
 		"kernel is empty":                   func(r *Record) { r.Kernel = "" },
 		`setup is "wifi"; it must be`:       func(r *Record) { r.Setup = "wifi" },
 		"shared_clock is false":             func(r *Record) { r.SharedClock = false },
-		`origin is "user"`:                  func(r *Record) { r.Origin = sample.User },
+		`origin is "user"`:                  func(r *Record) { r.Origin = "user" },
 		"date is 0001-01-01":                func(r *Record) { r.Date = time.Time{} },
 		"interval_ns is -1":                 func(r *Record) { r.Interval = -1 },
 		"packet_bytes is 0":                 func(r *Record) { r.PacketBytes = 0 },
@@ -139,7 +139,7 @@ func TestARecordThatCannotBeIsRefused(t *testing.T) {
 		"forward: largest_ns is":            func(r *Record) { r.Forward.Largest = time.Hour },
 		"trusted, but with 2999 packets":    func(r *Record) { r.Trusted, r.Reverse.Count = true, 2999 },
 		"trusted, but the ends had clocks":  func(r *Record) { r.Trusted, r.SharedClock, r.Setup = true, false, Peer },
-		"trusted, but the stamps were of":   func(r *Record) { r.Trusted, r.Origin = true, sample.Hardware },
+		"trusted, but the stamps were of":   func(r *Record) { r.Trusted, r.Origin = true, "hardware" },
 		"trusted, but the systematic error": func(r *Record) { r.Trusted, r.Forward.Systematic = true, -1 },
 	} {
 		r := recorded("eth0")

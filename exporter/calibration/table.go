@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/wholefile"
@@ -127,41 +129,40 @@ func (t *Table) Fingerprint() string {
 // Export publishes metric.StampCalibration of all interfaces until the returned
 // function is called: kind random is the largest error where that is trusted.
 func (t *Table) Export(sink metric.Sink) (stop func()) {
-	var open []metric.Series
-	for _, r := range t.Records() {
-		e, _ := t.For(r.Interface)
-		random := e.Random
-		if e.Trusted {
-			random = e.Largest
-		}
-		systematic := sink.Series(metric.StampCalibration, r.Interface, "systematic")
-		spread := sink.Series(metric.StampCalibration, r.Interface, "random")
-		open = append(open, systematic, spread)
-		sink.Update(func() {
-			systematic.Set(e.Systematic.Seconds())
-			spread.Set(random.Seconds())
-		})
-	}
-	return func() {
-		sink.Update(func() {
-			for _, s := range open {
-				s.Close()
+	s := metric.NewScope(sink)
+	s.Update(func() {
+		for _, r := range t.Records() {
+			e, _ := t.For(r.Interface)
+			random := e.Random
+			if e.Trusted {
+				random = e.Largest
 			}
-		})
-	}
+			s.Set(metric.StampCalibration, e.Systematic.Seconds(), r.Interface, "systematic")
+			s.Set(metric.StampCalibration, random.Seconds(), r.Interface, "random")
+		}
+	})
+	return s.Close
 }
 
 // Put adds a record, in place of an older one of the same interface.
 func (t *Table) Put(r Record) error {
+	if err := t.put(r); err != nil {
+		return fmt.Errorf("calibration: %w", err)
+	}
+	return nil
+}
+
+func (t *Table) put(r Record) error {
 	if err := r.Check(); err != nil {
-		return fmt.Errorf("calibration: interface %q: %w", r.Interface, err)
+		return fmt.Errorf("interface %q: %w", r.Interface, err)
 	}
-	i, found := t.find(r.Interface)
+	r.Date = r.Date.UTC()
+	from, found := t.find(r.Interface)
+	to := from
 	if found {
-		t.records[i] = r
-		return nil
+		to++
 	}
-	t.records = slices.Insert(t.records, i, r)
+	t.records = slices.Replace(t.records, from, to, r)
 	return nil
 }
 
@@ -180,4 +181,35 @@ func (t *Table) Save(path string) error {
 		return fmt.Errorf("calibration: %w", err)
 	}
 	return nil
+}
+
+// System is what a calibration is bound to. The zero value is unknown and differs
+// from everything.
+type System struct {
+	// Host and Kernel are those of uname -n and -r.
+	Host, Kernel string
+	// Driver names the driver of an interface, "" if there is no such interface or it
+	// does not say.
+	Driver func(iface string) string
+}
+
+// ThisSystem is the one this program runs on.
+func ThisSystem() System {
+	host, _ := os.Hostname() // unknown differs from everything
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	return System{Host: host, Kernel: unix.ByteSliceToString(u.Release[:]), Driver: DriverOf}
+}
+
+// differs says in what r is not of this system, "" if it is.
+func (s System) differs(r *Record) string {
+	switch {
+	case r.Host != s.Host:
+		return fmt.Sprintf("calibrated on host %q, this is %q", r.Host, s.Host)
+	case r.Kernel != s.Kernel:
+		return fmt.Sprintf("calibrated with kernel %q, this is %q", r.Kernel, s.Kernel)
+	case s.Driver == nil || r.Driver != s.Driver(r.Interface):
+		return fmt.Sprintf("calibrated with driver %q, which is another one now", r.Driver)
+	}
+	return ""
 }

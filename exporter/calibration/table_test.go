@@ -13,7 +13,7 @@ import (
 
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/metric/metrictest"
 )
 
 func stored(t *testing.T, records ...Record) (path string) {
@@ -33,7 +33,7 @@ func stored(t *testing.T, records ...Record) (path string) {
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
 	a, b := recorded("eth1"), recorded("eth0")
-	b.Setup, b.Origin, b.SharedClock, b.Driver = Peer, sample.Hardware, false, ""
+	b.Setup, b.Origin, b.SharedClock, b.Driver = Peer, "hardware", false, ""
 	b.Forward.Systematic = -5
 	a.Trusted = true
 	table, err := Load(stored(t, a, b))
@@ -214,22 +214,6 @@ func TestReadersSeeAWholeFileWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// gauges is a sink for gauges.
-type gauges map[string]float64
-
-type gauge struct {
-	metric.Series
-	sink gauges
-	name string
-}
-
-func (g gauges) Series(d *metric.Desc, values ...string) metric.Series {
-	return gauge{metric.Discard{}.Series(d), g, d.Name + " " + strings.Join(values, " ")}
-}
-func (gauges) Update(f func()) { f() }
-func (g gauge) Set(v float64)  { g.sink[g.name] = v }
-func (g gauge) Close()         { delete(g.sink, g.name) }
-
 func TestExportPublishesBothErrorsOfEachInterfaceUntilStopped(t *testing.T) {
 	trusted := recorded("eth1")
 	trusted.Trusted = true
@@ -239,17 +223,17 @@ func TestExportPublishesBothErrorsOfEachInterfaceUntilStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sink := gauges{}
+	sink := &metrictest.Sink{}
 	stop := table.Export(sink)
-	want := gauges{
-		"oneway_stamp_calibration_seconds eth0 systematic": 2e-6, "oneway_stamp_calibration_seconds eth0 random": 7e-6,
-		"oneway_stamp_calibration_seconds eth1 systematic": 2e-6, "oneway_stamp_calibration_seconds eth1 random": 34e-6,
+	want := map[string]float64{
+		"oneway_stamp_calibration_seconds{eth0,systematic}": 2e-6, "oneway_stamp_calibration_seconds{eth0,random}": 7e-6,
+		"oneway_stamp_calibration_seconds{eth1,systematic}": 2e-6, "oneway_stamp_calibration_seconds{eth1,random}": 34e-6,
 	}
-	if diff := cmp.Diff(want, sink); diff != "" {
+	if diff := cmp.Diff(want, sink.Present("")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	stop()
-	if len(sink) != 0 {
-		t.Errorf("left: %v", sink)
+	if sink.Open() != 0 {
+		t.Errorf("left: %v", sink.Present(""))
 	}
 }

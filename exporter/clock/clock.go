@@ -11,10 +11,13 @@ package clock
 
 import (
 	"context"
+	"math"
 	"time"
 
+	"oneway.example/exporter/bound"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/wire/timefmt"
 )
 
 // State of the clock's discipline.
@@ -44,21 +47,11 @@ func States() []State {
 
 // String is the value of the metric label `state`.
 func (s State) String() string {
-	switch s {
-	case Silent:
-		return "silent"
-	case Synchronised:
-		return "synchronised"
-	case Holdover:
-		return "holdover"
-	case Stepping:
-		return "stepping"
-	case Unsynchronised:
-		return "unsynchronised"
-	case None:
-		return "none"
+	words := [...]string{"silent", "synchronised", "holdover", "stepping", "unsynchronised", "none"}
+	if int(s) >= len(words) {
+		return "invalid"
 	}
-	return "invalid"
+	return words[s]
 }
 
 // Quality is what is known of the clock at one instant.
@@ -88,3 +81,41 @@ type Monitor interface {
 	// ends. It returns nil then, and an error only for a fault that no retry mends.
 	Run(ctx context.Context) error
 }
+
+// ErrorEstimate is the quality as a STAMP packet carries it (RFC 8762 section
+// 4.2.1, RFC 4656 section 4.1.2). A clock that is not to be trusted has S=0 and the
+// largest error that the field holds, so that a receiver that looks at either is not
+// misled. A bound below the resolution of our stamps is given as that, 1 ns: what an
+// idle field would say (0x8001, 0.23 ns) is never sent.
+func (q Quality) ErrorEstimate(f timefmt.Format) timefmt.ErrorEstimate {
+	if !q.Synchronised() {
+		return timefmt.MakeErrorEstimate(math.MaxInt64, false, f)
+	}
+	return timefmt.MakeErrorEstimate(max(q.Bound.Error, time.Nanosecond), true, f)
+}
+
+// Widen is m as the far end of a path tells of it: with by added to its bound, for what this
+// host's stamps are off that the sender cannot know (an interface's interrupt moderation).
+// The Error Estimate is one of the stamp, not of the clock alone (RFC 4656 section 4.1.2).
+// Zero adds nothing; Run is that of m.
+func Widen(m Monitor, by time.Duration) Monitor {
+	if by == 0 {
+		return m
+	}
+	return widened{m, by}
+}
+
+type widened struct {
+	of Monitor
+	by time.Duration
+}
+
+func (w widened) Quality(at instant.Time) Quality {
+	q := w.of.Quality(at)
+	if q.Synchronised() {
+		q.Bound = bound.Claim(bound.Sum(q.Bound.Error, w.by))
+	}
+	return q
+}
+
+func (w widened) Run(ctx context.Context) error { return w.of.Run(ctx) }

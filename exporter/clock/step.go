@@ -1,11 +1,21 @@
 package clock
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"math"
+	"os"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/wait"
 )
 
 const (
@@ -24,12 +34,8 @@ const (
 type StepOptions struct {
 	// Read reads the clocks; nil: SystemReader.
 	Read Reader
-	// MaxSlew is how fast slewing alone can move CLOCK_REALTIME against
-	// CLOCK_MONOTONIC, as a ratio; zero: what the operating system allows, see
-	// StepDetector; negative: not at all.
-	MaxSlew float64
 	// Watch calls cancelled after each discontinuous change that the kernel
-	// reports, until ctx ends; nil: the operating system's way, if it has one.
+	// reports, until ctx ends; nil: by a timer of the kernel, see StepDetector.
 	Watch func(ctx context.Context, cancelled func()) error
 	// Log is told when Watch fails; nil: nobody.
 	Log *slog.Logger
@@ -47,25 +53,21 @@ type StepOptions struct {
 // Slewing does not disturb the comparison. Linux derives REALTIME from MONOTONIC
 // by adding a constant (kernel/time/timekeeping.c, offs_real) and applies
 // frequency and slew to both, so that only a step changes their difference.
-// Systems that slew REALTIME alone get an allowance that grows with the time
-// since the last comparison of Run, by 83333 ppm: chrony's maxslewrate.
 //
 // A virtual machine that is paused and resumed by its host steps nothing: both
 // clocks stand still or go on together. Only the time source can tell, at the
 // daemon's next update.
 type StepDetector struct {
-	read    Reader
-	maxSlew float64
-	watch   func(context.Context, func()) error
-	log     *slog.Logger
-	era     atomic.Pointer[era]
+	read  Reader
+	watch func(context.Context, func()) error
+	log   *slog.Logger
+	era   atomic.Pointer[era]
 }
 
 // era is the time between two steps. It is never changed, only replaced.
 type era struct {
 	offset time.Duration // REALTIME minus MONOTONIC
 	blur   time.Duration // how far offset may be off, where reading a clock is slow
-	seen   time.Duration // MONOTONIC when offset was measured
 	steps  uint64
 	began  time.Duration // MONOTONIC when the step was noticed
 }
@@ -94,22 +96,15 @@ func (c Check) Since() time.Duration {
 
 // NewStepDetector starts to compare; Run adds the kernel's notices.
 func NewStepDetector(o StepOptions) *StepDetector {
-	d := &StepDetector{read: o.Read, maxSlew: o.MaxSlew, watch: o.Watch, log: o.Log}
+	d := &StepDetector{read: o.Read, watch: o.Watch, log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))}
 	if d.read == nil {
 		d.read = SystemReader()
 	}
-	if d.maxSlew == 0 {
-		d.maxSlew = systemSlew
-	}
-	d.maxSlew = max(d.maxSlew, 0)
 	if d.watch == nil {
 		d.watch = watchSystem
 	}
-	if d.log == nil {
-		d.log = slog.New(slog.DiscardHandler)
-	}
 	b := d.bracket(d.read())
-	d.era.Store(&era{offset: b.offset(), blur: b.blur(), seen: b.now.Mono})
+	d.era.Store(&era{offset: b.offset(), blur: b.blur()})
 	return d
 }
 
@@ -119,13 +114,13 @@ func (d *StepDetector) Check() Check {
 	for {
 		e := d.era.Load()
 		now := d.read()
-		if abs(now.offset()-e.offset) <= d.allowance(e, now) {
+		if (now.offset() - e.offset).Abs() <= e.allowance() {
 			return e.check(now)
 		}
 		// The thread may have been preempted between the two reads. Only a
 		// bracket that the old offset lies outside of proves a step.
 		b := d.bracket(now)
-		if !b.excludes(e.offset, d.allowance(e, b.now)) {
+		if !b.excludes(e) {
 			return e.check(b.now)
 		}
 		if next := e.step(b); d.era.CompareAndSwap(e, next) {
@@ -138,24 +133,17 @@ func (d *StepDetector) Check() Check {
 // returns nil then. Without the kernel's notices (the log says why) it goes on
 // by comparing alone.
 func (d *StepDetector) Run(ctx context.Context) error {
-	watched := make(chan struct{})
-	defer func() { <-watched }()
-	go func() {
-		defer close(watched)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() {
 		if err := d.watch(ctx, d.cancelled()); err != nil && ctx.Err() == nil {
 			d.log.Warn("no notice of clock steps from the kernel; comparing clocks only", "err", err)
 		}
-	}()
-	tick := time.NewTicker(compareEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			d.rebase()
-		}
+	})
+	for wait.For(ctx, compareEvery) {
+		d.rebase()
 	}
+	return nil
 }
 
 // cancelled returns the function that takes the kernel's notices. The kernel
@@ -166,47 +154,36 @@ func (d *StepDetector) cancelled() func() {
 	counted := d.era.Load().steps
 	return func() {
 		for {
-			steps := d.Check().Steps
-			if steps == counted {
-				e := d.era.Load()
-				if e.steps != steps || !d.era.CompareAndSwap(e, e.step(d.bracket(d.read()))) {
-					continue
-				}
-				steps++
+			if steps := d.Check().Steps; steps != counted {
+				counted = steps
+				return
 			}
-			counted = steps
-			return
+			if e := d.era.Load(); e.steps == counted && d.era.CompareAndSwap(e, e.step(d.bracket(d.read()))) {
+				counted++
+				return
+			}
 		}
 	}
 }
 
-// rebase compares, and takes the difference of the clocks as the new reference
-// where slewing moves it, or where it was measured badly the last time.
+// rebase compares, and takes the difference of the clocks as the new reference where it was
+// measured badly the last time.
 func (d *StepDetector) rebase() {
 	check := d.Check()
 	e := d.era.Load()
-	if e.steps != check.Steps || d.maxSlew == 0 && e.blur <= stepTolerance/8 {
+	if e.steps != check.Steps || e.blur <= stepTolerance/8 {
 		return
 	}
 	b := d.bracket(d.read())
-	if d.maxSlew == 0 && b.blur() >= e.blur {
-		return
-	}
-	next := *e
-	next.offset, next.blur, next.seen = b.offset(), b.blur(), b.now.Mono
-	if !b.excludes(e.offset, d.allowance(e, b.now)) {
+	if b.blur() < e.blur && !b.excludes(e) {
+		next := *e
+		next.offset, next.blur = b.offset(), b.blur()
 		d.era.CompareAndSwap(e, &next) // lost to a step: that era has a newer reference
 	}
 }
 
-// allowance is how far the difference of the clocks may be from e.offset
-// without a step.
-func (d *StepDetector) allowance(e *era, now Reading) time.Duration {
-	if d.maxSlew == 0 {
-		return stepTolerance + e.blur
-	}
-	return stepTolerance + e.blur + time.Duration(d.maxSlew*float64(max(0, now.Mono-e.seen)))
-}
+// allowance is how far the difference of the clocks may be from e.offset without a step.
+func (e *era) allowance() time.Duration { return stepTolerance + e.blur }
 
 // span holds the true difference of the clocks, if no step falls into it.
 type span struct {
@@ -221,11 +198,7 @@ func (d *StepDetector) bracket(previous Reading) span {
 	best := span{low: math.MinInt64 / 2, high: math.MaxInt64 / 2}
 	for range brackets {
 		now := d.read()
-		s := span{
-			low:  time.Duration(previous.Wall) - now.Mono,
-			high: time.Duration(now.Wall) - previous.Mono,
-			now:  now,
-		}
+		s := span{low: time.Duration(previous.Wall) - now.Mono, high: time.Duration(now.Wall) - previous.Mono, now: now}
 		previous = now
 		// low above high: the clock was stepped between the two readings.
 		if s.low <= s.high && s.high-s.low < best.high-best.low {
@@ -243,18 +216,73 @@ func (s span) offset() time.Duration { return s.low + (s.high-s.low)/2 }
 
 func (s span) blur() time.Duration { return (s.high - s.low) / 2 }
 
-// excludes reports whether offset +- allowance lies outside of the span.
-func (s span) excludes(offset, allowance time.Duration) bool {
-	return offset+allowance < s.low || offset-allowance > s.high
+// excludes reports whether the era's offset, with its allowance, lies outside of the span.
+func (s span) excludes(e *era) bool {
+	return e.offset+e.allowance() < s.low || e.offset-e.allowance() > s.high
 }
 
 // step is the era after e.
 func (e *era) step(b span) *era {
-	return &era{offset: b.offset(), blur: b.blur(), seen: b.now.Mono, steps: e.steps + 1, began: b.now.Mono}
+	return &era{offset: b.offset(), blur: b.blur(), steps: e.steps + 1, began: b.now.Mono}
 }
 
 func (e *era) check(now Reading) Check {
 	return Check{Now: now, Offset: e.offset, Steps: e.steps, SteppedAt: e.began}
 }
 
-func abs(d time.Duration) time.Duration { return max(d, -d) }
+// Reading is both clocks read at, as nearly as can be, one moment.
+type Reading struct {
+	// Wall is CLOCK_REALTIME.
+	Wall instant.Time
+	// Mono is CLOCK_MONOTONIC since some fixed moment of this process.
+	Mono time.Duration
+}
+
+// offset is Wall minus Mono. It has no meaning of its own; that it changes has.
+func (r Reading) offset() time.Duration { return time.Duration(r.Wall) - r.Mono }
+
+// Reader reads both clocks. It must not allocate, and the monotonic clock of
+// successive readings must not go back. Tests hand in a Reader that steps.
+type Reader func() Reading
+
+// SystemReader reads the system's clocks: one time.Now, which the Go runtime
+// answers with two calls into the vDSO.
+func SystemReader() Reader {
+	base := time.Now()
+	return func() Reading {
+		now := time.Now()
+		return Reading{Wall: instant.Time(now.UnixNano()), Mono: now.Sub(base)}
+	}
+}
+
+// watchSystem calls cancelled at each discontinuous change of CLOCK_REALTIME.
+//
+// The timer is absolute and set for a moment that never comes; what it is for
+// is to be cancelled (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). The read that
+// returns ECANCELED arms the notice again. It waits in the runtime's poller, so
+// that no thread is held.
+func watchSystem(ctx context.Context, cancelled func()) error {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("clock: timerfd_create: %w", err)
+	}
+	timer := os.NewFile(uintptr(fd), "timerfd")
+	defer timer.Close() // a second Close after the one below is harmless
+	never := unix.ItimerSpec{Value: unix.NsecToTimespec(math.MaxInt64)}
+	if err := unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME|unix.TFD_TIMER_CANCEL_ON_SET, &never, nil); err != nil {
+		return fmt.Errorf("clock: timerfd_settime: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { timer.Close() })()
+	var expirations [8]byte
+	for {
+		switch _, err := timer.Read(expirations[:]); {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, unix.ECANCELED):
+			cancelled()
+		case err != nil:
+			return fmt.Errorf("clock: timerfd: %w", err)
+		}
+		// Without an error the clock has reached the year 2262; that, too, is read once.
+	}
+}

@@ -94,28 +94,6 @@ func TestCheckFromManyGoroutinesCountsAStepOnce(t *testing.T) {
 	}
 }
 
-// Where REALTIME alone is slewed, the fastest slew is no step, but a step on
-// top of what a slew could have done is.
-func TestCheckAllowsForTheFastestSlew(t *testing.T) {
-	const slew = 83333e-6
-	var now, shift time.Duration
-	read := func() clock.Reading {
-		return clock.Reading{Wall: instant.Time(1e18) + instant.Time(now+shift), Mono: now}
-	}
-	d := clock.NewStepDetector(clock.StepOptions{Read: read, MaxSlew: slew})
-	for range 100 {
-		now += 10 * time.Millisecond
-		shift += time.Duration(slew * float64(10*time.Millisecond))
-		if c := d.Check(); c.Steps != 0 {
-			t.Fatalf("slewing was taken for a step after %v", now)
-		}
-	}
-	shift += 200 * time.Microsecond
-	if c := d.Check(); c.Steps != 1 {
-		t.Errorf("a step after the slew: %d steps, want 1", c.Steps)
-	}
-}
-
 // watcher is a kernel that the test plays.
 type watcher struct{ notices chan struct{} }
 
@@ -173,6 +151,7 @@ func TestRunComparesWithoutBeingAsked(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go d.Run(ctx)
 		c.Step(time.Minute)
+		// synctest's time: no real time passes
 		time.Sleep(10 * time.Second)
 		if since := d.Check().Since(); since < 9*time.Second || since > 10*time.Second {
 			t.Errorf("the step was noticed %v ago, want 9 s to 10 s", since)

@@ -1,149 +1,65 @@
+// Package config reads the configuration file: strict YAML of which everything
+// is checked before anything is used, and every error says where it is, what is
+// there and what would be right:
+//
+//	oneway.yml:12:17: paths[0].probes[0].interval is 0s; it must be between 1ms and 1h
+//
+// Unknown keys, keys given twice, values of another type and keys without a
+// value are errors. Anchors, aliases and merge keys (<<) work. A key whose name
+// ends in _file is the path of a file, relative to the configuration's directory.
+//
+// The package knows the meaning of no section and of no probe: what they have stays raw (Section)
+// until the one whom it belongs to decodes it, with the same strictness, and says what is wrong with it.
 package config
 
 import (
-	"net/netip"
-	"strings"
-	"time"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"oneway.example/exporter/option"
 )
 
-// Config is a whole file. All defaults are filled in.
+// Config is a whole file. What its sections mean is the business of those who decode them.
 type Config struct {
 	// File is the name under which it was read, for messages.
 	File string `yaml:"-"`
 	// Clock says how this host's clock is known.
-	Clock Clock `yaml:"clock"`
-	// Reflector answers other hosts' test packets; nil: none runs.
-	Reflector *Reflector `yaml:"reflector"`
-	// Responder is the far end of other hosts' heavy tests; nil: none runs.
-	Responder *Responder `yaml:"responder"`
-	// Paths are what is measured.
+	Clock Section `yaml:"clock"`
+	// Reflector answers other hosts' test packets.
+	Reflector Section `yaml:"reflector"`
+	// Responder is the far end of other hosts' heavy tests.
+	Responder Section `yaml:"responder"`
+	// Paths are what is measured; nil: the key is not there.
 	Paths []Path `yaml:"paths"`
-	// CalibrationFile holds the stamp errors of this host's interfaces, as
-	// `oneway calibrate` has measured them; empty: none are known.
-	CalibrationFile string `yaml:"calibration_file"`
-	// StateDir keeps what must outlive a restart: data budgets' usage, reports, the
-	// responder's key; empty: nothing is kept.
-	StateDir string `yaml:"state_dir"`
+	// CalibrationFile holds the stamp errors of this host's interfaces.
+	CalibrationFile Section `yaml:"calibration_file"`
+	// StateDir keeps what must outlive a restart.
+	StateDir Section `yaml:"state_dir"`
 	// Links are what heavy tests share, with their budgets.
-	Links []Link `yaml:"links"`
+	Links Section `yaml:"links"`
 	// Reports of heavy tests' runs.
-	Reports Reports `yaml:"reports"`
-
-	root *yaml.Node
-}
-
-// Problem is what somebody else finds wrong with a key, such as
-// "reflector.key_file".
-func (c *Config) Problem(key, text string) *Problem {
-	n := c.root
-	for name := range strings.SplitSeq(key, ".") {
-		n = child(n, name)
-	}
-	return problemAt(c.File, n, key, "%s", text)
-}
-
-// Sources of knowledge of the clock.
-const (
-	// ClockChrony asks chronyd.
-	ClockChrony = "chrony"
-	// ClockStatic believes a configured bound: for hosts that share one clock.
-	ClockStatic = "static"
-	// ClockNone knows nothing: no one-way delay is valid.
-	ClockNone = "none"
-)
-
-// Clock says how this host's clock is known.
-type Clock struct {
-	// Source is ClockChrony (the default), ClockStatic or ClockNone.
-	Source string `yaml:"source"`
-	// Address of chronyd, as unix:///path or udp://host:port; empty: the default.
-	Address string `yaml:"address"`
-	// Bound is what ClockStatic believes, at most 1 s; it may be 0.
-	Bound time.Duration `yaml:"bound"`
-	// Interval is how often chronyd is asked, 100 ms to 1 min; default 1 s.
-	Interval time.Duration `yaml:"interval"`
-	// SocketDir is where our end of chronyd's Unix socket is put: an absolute path;
-	// empty: beside chronyd's own.
-	SocketDir string `yaml:"socket_dir"`
-	// MaxClockError is chrony.conf's maxclockerror as a ratio, above 0 and at most
-	// 0.01; 0: chronyd's default, 1e-6.
-	MaxClockError Ratio `yaml:"max_clock_error"`
-	// TrustLocal takes chronyd's local mode for a synchronised clock.
-	TrustLocal bool `yaml:"trust_local"`
-	// GPSD is the receiver that gpsd tells of; nil: gpsd is not asked.
-	GPSD *GPSD `yaml:"gpsd"`
-	// PPS is the pulse that the kernel stamps; nil: no pulse is watched.
-	PPS *PPS `yaml:"pps"`
-}
-
-// GPSD says which receiver is watched, whatever disciplines the clock.
-type GPSD struct {
-	// Address of gpsd, as host:port; default 127.0.0.1:2947.
-	Address string `yaml:"address"`
-	// Device is the receiver's, as gpsd calls it; empty: any.
-	Device string `yaml:"device"`
-	// Name is the metric label `receiver`; default gps0.
-	Name string `yaml:"name"`
-}
-
-// Edges of a pulse.
-const (
-	// EdgeAssert is the edge with which the signal begins.
-	EdgeAssert = "assert"
-	// EdgeClear is the edge with which it ends.
-	EdgeClear = "clear"
-)
-
-// PPS says which pulse per second is watched, whatever disciplines the clock.
-type PPS struct {
-	// Device is the kernel's; default /dev/pps0.
-	Device string `yaml:"device"`
-	// Edge that marks the second: EdgeAssert (the default) or EdgeClear.
-	Edge string `yaml:"edge"`
-	// Name is the metric label `pps`; default pps0.
-	Name string `yaml:"name"`
-}
-
-// Reflector has the settings of the reflector; zero values mean its defaults.
-type Reflector struct {
-	// Listen has at least one address.
-	Listen []Listen `yaml:"listen"`
-	// KeyFile holds the shared secrets; empty: no authenticated mode.
-	KeyFile string `yaml:"key_file"`
-	// RequireKey refuses what is not authenticated.
-	RequireKey bool `yaml:"require_key"`
-	// Stateless copies numbers instead of counting.
-	Stateless bool      `yaml:"stateless"`
-	RateLimit RateLimit `yaml:"rate_limit"`
-	// MaxSessions bounds what is remembered.
-	MaxSessions int `yaml:"max_sessions"`
-	// SessionExpiry is how long a silent session is remembered.
-	SessionExpiry time.Duration `yaml:"session_expiry"`
-	// Hardware names the interface whose card's time stamps are used; empty: the
-	// kernel's only.
-	Hardware string `yaml:"hardware"`
-	// Allow lists the sources that are answered; empty: all.
-	Allow []netip.Prefix `yaml:"allow"`
-}
-
-// RateLimit is for each source address.
-type RateLimit struct {
-	// PacketsPerSecond that are answered.
-	PacketsPerSecond int `yaml:"packets_per_second"`
-	// Burst is how many at once; 0: the reflector's choice.
-	Burst int `yaml:"burst"`
+	Reports Section `yaml:"reports"`
 }
 
 // Path is one peer and how it is measured.
 type Path struct {
-	// Name is the metric label, unique in a file; see NamePattern.
+	// Name is the metric label, unique in a file; see option.Name.
 	Name string `yaml:"name"`
 	// Peer is a host name or address with an optional port, as written.
 	Peer string `yaml:"peer"`
 	// Probes has at least one; their names are unique within the path.
 	Probes []Probe `yaml:"probes"`
+	// Place is where it stands.
+	Place Section `yaml:",place"`
 }
 
 // Probe is one way of measuring a path.
@@ -152,10 +68,125 @@ type Probe struct {
 	Name string `yaml:"name"`
 	// Type is the word by which the agent finds the probe's code.
 	Type string `yaml:"type"`
-	// Options are all other keys, raw.
-	Options Options `yaml:",rest"`
+	// Options are all other keys.
+	Options Section `yaml:",rest"`
 }
 
-// NamePattern is what the names of paths and probes look like: they are labels
-// of metrics, and part of addresses in dashboards.
-const NamePattern = `[A-Za-z0-9][A-Za-z0-9_.:/-]{0,99}`
+// maxFileBytes is some hundred thousand paths.
+const maxFileBytes = 64 << 20
+
+// Load reads a file. What is wrong with its content is an error of type Problems; if that is
+// the content of some keys only, the rest is returned with it.
+func Load(name string) (*Config, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	if len(content) > maxFileBytes {
+		return nil, fmt.Errorf("config: %s: larger than %d MiB: not a configuration", name, maxFileBytes>>20)
+	}
+	return Parse(name, content)
+}
+
+// Parse is Load of the content of a file; name is for messages, and its directory for the
+// files that the content names.
+func Parse(name string, content []byte) (*Config, error) {
+	root, problem := parse(name, content)
+	if problem != nil {
+		return nil, Problems{problem}
+	}
+	d := &decoder{file: name, dir: filepath.Dir(name)}
+	c := &Config{File: name}
+	d.value(root, "", reflect.ValueOf(c).Elem())
+	if len(d.problems) > 0 {
+		return c, d.problems.Sort()
+	}
+	return c, nil
+}
+
+// parse returns the one document of a file.
+func parse(name string, content []byte) (*yaml.Node, *Problem) {
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	var document, further yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF) || err == nil && (len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null"):
+		return nil, &Problem{File: name, Text: "is empty; it needs paths to measure, a reflector or a responder"}
+	case err != nil:
+		return nil, syntaxProblem(name, err)
+	}
+	switch err := decoder.Decode(&further); {
+	case err == nil:
+		return nil, problemAt(name, &further, "", "a second document begins here; a configuration is one")
+	case !errors.Is(err, io.EOF):
+		return nil, syntaxProblem(name, err)
+	}
+	return document.Content[0], nil
+}
+
+// yamlLine is how yaml.v3 begins its messages.
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+
+func syntaxProblem(name string, err error) *Problem {
+	message := err.Error()
+	found := yamlLine.FindStringSubmatch(message)
+	// 0 if there is none. It may be a line or two early: the parser tells where
+	// what it was reading began.
+	line, _ := strconv.Atoi(found[1])
+	if line == 0 {
+		return &Problem{File: name, Text: "this is not YAML: " + message[len(found[0]):]}
+	}
+	return &Problem{File: name, Line: line, Text: "at or after this line it is not YAML: " + message[len(found[0]):]}
+}
+
+// Check says what is wrong with the paths of a file that could be read, and gives probes
+// without a name that of their type.
+func (c *Config) Check() (found Problems) {
+	seen := make(map[string]int, len(c.Paths))
+	for i := range c.Paths {
+		p := &c.Paths[i]
+		if first, twice := seen[p.Name]; twice {
+			found.add(p.Place, option.Errorf("name", "is %q, which paths[%d] in line %d has already; names must differ",
+				p.Name, first, c.Paths[first].Place.Problem("name", "").Line))
+		}
+		switch {
+		case !p.Place.Has("name"):
+			found.add(p.Place, option.Errorf("name", "is missing; every path needs one"))
+		case option.Name("name", p.Name) != nil:
+			found.add(p.Place, option.Name("name", p.Name))
+		default:
+			seen[p.Name] = i
+		}
+		if !p.Place.Has("peer") {
+			found.add(p.Place, option.Errorf("peer", "is missing; it must be a host, such as reflector.example.net or 192.0.2.1:862"))
+		}
+		if len(p.Probes) == 0 {
+			found.add(p.Place, option.Errorf("probes", "names no probe; a path needs at least one, such as {type: stamp}"))
+		}
+		checkProbes(p.Probes, &found)
+	}
+	return found
+}
+
+func checkProbes(probes []Probe, found *Problems) {
+	seen := map[string]bool{}
+	for i := range probes {
+		p := &probes[i]
+		if p.Type == "" {
+			found.add(p.Options, option.Errorf("type", "is missing; it says what kind of probe this is, such as stamp"))
+			continue
+		}
+		if p.Name == "" {
+			p.Name = p.Type
+		}
+		found.add(p.Options, option.Name("name", p.Name))
+		if seen[p.Name] {
+			found.add(p.Options, option.Errorf("name", "is %q, which another probe of this path has already; give one of them another name", p.Name))
+		}
+		seen[p.Name] = true
+	}
+}

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,39 +11,24 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"oneway.example/exporter/option"
+	"oneway.example/tests/badfiles"
 )
 
 // TestBadFilesSayWhatWouldBeRight reads the expected messages from the files,
 // where they stand in the last lines, without the file's name.
 func TestBadFilesSayWhatWouldBeRight(t *testing.T) {
-	files, err := filepath.Glob("testdata/bad/*.yml")
-	if err != nil || len(files) < 40 {
-		t.Fatalf("%d bad files, err %v", len(files), err)
-	}
-	for _, name := range files {
-		t.Run(filepath.Base(name), func(t *testing.T) {
-			content, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var want []string
-			for line := range strings.Lines(string(content)) {
-				if message, ok := strings.CutPrefix(strings.TrimSpace(line), "# ERROR "); ok {
-					want = append(want, name+message)
-				}
-			}
-			if len(want) == 0 {
-				t.Fatal("the file does not say what error is expected")
-			}
-			_, err = Load(name)
-			if _, ok := errors.AsType[Problems](err); !ok {
-				t.Fatalf("error is %v, want Problems", err)
-			}
-			if diff := cmp.Diff(strings.Join(want, "\n"), err.Error()); diff != "" {
-				t.Errorf("message (-want +got):\n%s", diff)
-			}
-		})
-	}
+	badfiles.Run(t, 21, func(t *testing.T, name string) error {
+		c, err := Load(name)
+		if err == nil {
+			err = c.Check()
+		}
+		if _, ok := errors.AsType[Problems](err); !ok {
+			t.Fatalf("error is %v, want Problems", err)
+		}
+		return err
+	})
 }
 
 func TestAllFeaturesAreRead(t *testing.T) {
@@ -52,45 +36,22 @@ func TestAllFeaturesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	probes := []Probe{{Name: "stamp", Type: "stamp"}, {Name: "slow", Type: "stamp"}}
-	want := &Config{
-		File: "testdata/good/all.yml",
-		Clock: Clock{
-			Source: ClockStatic, Bound: 20 * time.Microsecond, Interval: time.Second,
-			GPSD: &GPSD{Address: "127.0.0.1:2947", Device: "/dev/ttyACM0", Name: "gps0"},
-			PPS:  &PPS{Device: "/dev/pps0", Edge: EdgeClear, Name: "roof"},
-		},
-		CalibrationFile: "testdata/good/stamps.yml",
-		StateDir:        "testdata/good/state",
-		Links:           []Link{{Name: "uplink", Budget: 500_000_000}, {Name: "lab"}},
-		Reports:         Reports{Dir: "/var/lib/oneway/reports", MaxBytes: 64 << 20, MaxRuns: 50},
-		Reflector: &Reflector{
-			Listen:    []Listen{{Port: 862}, {Addr: netip.IPv6Loopback(), Port: 1862}},
-			KeyFile:   "testdata/good/secret.key",
-			RateLimit: RateLimit{PacketsPerSecond: 100},
-			Hardware:  "eth0",
-			Allow:     []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
-		},
-		Responder: &Responder{
-			Listen:     []Listen{{Addr: netip.MustParseAddr("192.0.2.7"), Port: 8620}},
-			TokensFile: "testdata/good/tokens", CertFile: "testdata/good/cert.pem", KeyFile: "testdata/good/key.pem", ClientCAFile: "/etc/ca.pem",
-			Link: "uplink", MaxConnections: 100, MaxSessions: 10,
-			Allow: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
-		},
-		Paths: []Path{
-			{Name: "one", Peer: "192.0.2.1", Probes: probes},
-			{Name: "two", Peer: "[2001:db8::1]:8620", Probes: probes},
-			{Name: "three", Peer: "_host.example.net:1862", Probes: probes},
-			{Name: "four", Peer: "2001:db8::1", Probes: probes},
-		},
+	if found := got.Check(); found != nil {
+		t.Fatal(found)
 	}
-	opts := []cmp.Option{cmpopts.IgnoreTypes(Options{}), cmpopts.IgnoreUnexported(Config{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })}
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
+	probes := []Probe{{Name: "stamp", Type: "stamp"}, {Name: "slow", Type: "stamp"}}
+	want := []Path{
+		{Name: "one", Peer: "192.0.2.1", Probes: probes},
+		{Name: "two", Peer: "[2001:db8::1]:8620", Probes: probes},
+		{Name: "three", Peer: "_host.example.net:1862", Probes: probes},
+		{Name: "four", Peer: "2001:db8::1", Probes: probes},
+	}
+	if diff := cmp.Diff(want, got.Paths, cmpopts.IgnoreTypes(Section{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var o struct {
-		Interval time.Duration
-		KeyFile  string `yaml:"key_file"`
+		Interval time.Duration `yaml:"interval"`
+		KeyFile  string        `yaml:"key_file"`
 	}
 	if err := got.Paths[2].Probes[1].Options.Decode(&o); err != nil {
 		t.Fatal(err)
@@ -98,62 +59,68 @@ func TestAllFeaturesAreRead(t *testing.T) {
 	if o.Interval != 10*time.Second || o.KeyFile != "testdata/good/secret.key" {
 		t.Errorf("merged options are %+v", o)
 	}
+	var file string
+	if err := got.CalibrationFile.Decode(&file); err != nil || file != "testdata/good/stamps.yml" {
+		t.Errorf("calibration file is %q, %v", file, err)
+	}
 }
 
-func TestMinimalFilesGetDefaults(t *testing.T) {
-	c, err := Parse("x.yml", []byte("reflector: {}"))
+func TestSectionTellsWhatIsInIt(t *testing.T) {
+	c, err := Parse("x.yml", []byte("paths: []\nreflector: {rate_limit: {burst: 0}}\nlinks: [{name: a}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Clock.Source != ClockChrony || len(c.Reflector.Listen) != 1 || c.Reflector.Listen[0] != (Listen{Port: 862}) {
-		t.Errorf("got %+v, %+v", c.Clock, c.Reflector)
+	if !c.Reflector.Given() || c.Responder.Given() || !c.Reflector.Has("rate_limit.burst") || c.Reflector.Has("rate_limit.b") || c.Clock.Has("source") {
+		t.Error("what is there is not, or the reverse")
 	}
-	if c, err := Parse("x.yml", []byte("responder: {tokens_file: t}")); err != nil || len(c.Responder.Listen) != 1 || c.Responder.Listen[0] != (Listen{Port: 8620}) {
-		t.Errorf("a responder alone: %+v, %v", c, err)
+	if !c.Links.Has("[0].name") || c.Links.Has("[1]") || c.Links.Has("name") {
+		t.Error("what is in a list is not, or the reverse")
 	}
-	if _, err := Parse("x.yml", []byte("paths: []")); err != nil {
+}
+
+func TestSeveralStructsHaveTheKeysOfAll(t *testing.T) {
+	c, err := Parse("x.yml", []byte("clock: {one: 1, two: 2, further: 3}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var one struct {
+		One int `yaml:"one"`
+	}
+	var two struct {
+		Two int `yaml:"two"`
+	}
+	err = c.Clock.DecodeAll(&one, &two)
+	if want := `x.yml:1:25: clock.further is unknown; the keys here are one, two`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if one.One != 1 || two.Two != 2 {
+		t.Errorf("got %+v, %+v", one, two)
+	}
+}
+
+func TestWhatAnOwnerSaysStandsAtItsPlace(t *testing.T) {
+	c, err := Parse("x.yml", []byte("clock: {one: 1, two: [2, 2]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := c.Clock.Problems(errors.Join(
+		option.Between("one", 1, 2, 3),
+		option.Between("two[0]", 2, 2, 3),
+		&option.Error{Key: "two[1]", Problem: "is there twice", At: "two"},
+		fmt.Errorf("clock: %w", os.ErrNotExist),
+	))
+	want := `x.yml:1:8: clock cannot be used: clock: file does not exist
+x.yml:1:14: clock.one is 1; it must be between 2 and 3
+x.yml:1:22: clock.two[1] is there twice`
+	if got := found.Sort().Error(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestListOfPathsMayBeEmpty(t *testing.T) {
+	c, err := Parse("x.yml", []byte("paths: []"))
+	if err != nil || c.Paths == nil || len(c.Check()) > 0 {
 		t.Errorf("a list of paths that is empty on purpose: %v", err)
-	}
-}
-
-func TestClockOfChronyIsReadWhole(t *testing.T) {
-	c, err := Parse("x.yml", []byte(`
-clock:
-  socket_dir: /run/oneway
-  max_clock_error: 1e-5
-  trust_local: true
-  gpsd: {}
-  pps: {}
-paths: []`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Clock{
-		Source: ClockChrony, Interval: time.Second, SocketDir: "/run/oneway", MaxClockError: 1e-5, TrustLocal: true,
-		GPSD: &GPSD{Address: "127.0.0.1:2947", Name: "gps0"},
-		PPS:  &PPS{Device: "/dev/pps0", Edge: EdgeAssert, Name: "pps0"},
-	}
-	if diff := cmp.Diff(want, c.Clock); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if c, err = Parse("x.yml", []byte("paths: []")); err != nil || c.Clock.GPSD != nil || c.Clock.PPS != nil {
-		t.Errorf("a receiver that nobody has configured: %+v, %v", c.Clock, err)
-	}
-}
-
-func TestReportsAreKeptInTheStateDirectoryByDefault(t *testing.T) {
-	for yaml, want := range map[string]Reports{
-		"paths: []":                         {MaxBytes: 256_000_000, MaxRuns: 1000},
-		"paths: []\nstate_dir: /var/oneway": {Dir: "/var/oneway/reports", MaxBytes: 256_000_000, MaxRuns: 1000},
-		"paths: []\nstate_dir: s\nreports: {dir: r, max_runs: 7}": {Dir: "/etc/oneway/r", MaxBytes: 256_000_000, MaxRuns: 7},
-	} {
-		c, err := Parse("/etc/oneway/x.yml", []byte(yaml))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, c.Reports); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", yaml, diff)
-		}
 	}
 }
 
@@ -176,7 +143,7 @@ func manyPaths(n int) []byte {
 
 func TestTenThousandPathsAreRead(t *testing.T) {
 	c, err := Parse("many.yml", manyPaths(10_000))
-	if err != nil {
+	if err != nil || len(c.Check()) > 0 {
 		t.Fatal(err)
 	}
 	if len(c.Paths) != 10_000 || c.Paths[9999].Name != "path-9999" {
@@ -189,7 +156,8 @@ func BenchmarkParseTenThousandPaths(b *testing.B) {
 	b.SetBytes(int64(len(content)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Parse("many.yml", content); err != nil {
+		c, err := Parse("many.yml", content)
+		if err != nil || len(c.Check()) > 0 {
 			b.Fatal(err)
 		}
 	}
@@ -218,6 +186,11 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		c, err := Parse("fuzz.yml", content)
+		if err == nil {
+			if found := c.Check(); len(found) > 0 {
+				err = found
+			}
+		}
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "fuzz.yml:") {
 				t.Fatalf("error does not name the file: %v", err)
@@ -232,8 +205,8 @@ func FuzzParse(f *testing.F) {
 			seen[p.Name] = true
 			for _, probe := range p.Probes {
 				var o struct {
-					Interval time.Duration
-					List     []string
+					Interval time.Duration `yaml:"interval"`
+					List     []string      `yaml:"list"`
 				}
 				_ = probe.Options.Decode(&o)
 				if a, b := probe.Options.Fingerprint(), probe.Options.Fingerprint(); a != b {

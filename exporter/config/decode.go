@@ -2,9 +2,14 @@ package config
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
-	"path/filepath"
+	"maps"
+	"math"
+	"net/netip"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,7 +51,7 @@ func (d *decoder) resolve(n *yaml.Node, key string) (*yaml.Node, bool) {
 
 var (
 	durationType    = reflect.TypeFor[time.Duration]()
-	optionsType     = reflect.TypeFor[Options]()
+	sectionType     = reflect.TypeFor[Section]()
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
@@ -69,8 +74,10 @@ func (d *decoder) value(n *yaml.Node, key string, v reflect.Value) {
 		d.text(n, key, v.Addr().Interface().(encoding.TextUnmarshaler))
 	case v.Type() == durationType:
 		d.duration(n, key, v)
+	case v.Type() == sectionType:
+		v.Set(reflect.ValueOf(Section{at: n, given: true, key: key, file: d.file, dir: d.dir}))
 	case v.Kind() == reflect.Struct:
-		d.mapping(n, key, v)
+		d.mapping(n, key, nil, v)
 	case v.Kind() == reflect.Slice:
 		d.list(n, key, v)
 	default:
@@ -90,38 +97,38 @@ func (d *decoder) list(n *yaml.Node, key string, v reflect.Value) {
 	v.Set(items)
 }
 
-// mapping decodes into a struct, by the names of its yaml tags.
-func (d *decoder) mapping(n *yaml.Node, key string, v reflect.Value) {
+// mapping decodes into structs, by the names of their yaml tags. Keys that are taken have been
+// decoded by others.
+func (d *decoder) mapping(n *yaml.Node, key string, taken []string, into ...reflect.Value) {
 	pairs, ok := d.pairs(n, key)
 	if !ok {
 		return
 	}
-	fields, rest := fieldsOf(v)
-	options := Options{at: n, key: key, file: d.file, dir: d.dir}
+	fields, place, rest := fieldsOf(into)
+	for name, f := range fields {
+		if f.Type() == sectionType { // until it is found
+			f.Set(reflect.ValueOf(Section{at: n, key: join(key, name), file: d.file, dir: d.dir}))
+		}
+	}
+	if place.IsValid() {
+		place.Set(reflect.ValueOf(Section{at: n, given: true, taken: sortedKeys(fields), key: key, file: d.file, dir: d.dir}))
+	}
 	for _, p := range pairs {
 		field, known := fields[p.name()]
 		switch {
 		case known:
 			d.value(p.value, join(key, p.name()), field)
-			d.locate(p, field)
-		case rest.IsValid():
-			options.pairs = append(options.pairs, p)
-		default:
+			d.locate(p.name(), field)
+		case !rest && !slices.Contains(taken, p.name()):
 			d.unknown(p, key, fields)
 		}
-	}
-	if rest.IsValid() {
-		rest.Set(reflect.ValueOf(options))
 	}
 }
 
 // locate makes the path of a file absolute, or relative to the working directory.
-func (d *decoder) locate(p pair, field reflect.Value) {
-	if field.Kind() != reflect.String || !isFileKey(p.name()) {
-		return
-	}
-	if name := field.String(); name != "" && !filepath.IsAbs(name) {
-		field.SetString(filepath.Join(d.dir, name))
+func (d *decoder) locate(key string, field reflect.Value) {
+	if field.Kind() == reflect.String && isFileKey(key) {
+		field.SetString(Section{dir: d.dir}.Path(field.String()))
 	}
 }
 
@@ -136,29 +143,206 @@ func (d *decoder) unknown(p pair, key string, fields map[string]reflect.Value) {
 	d.fail(p.keyNode, join(key, p.name()), "is unknown; the keys here are %s", strings.Join(names, ", "))
 }
 
-// fieldsOf lists the fields of a struct by their names in YAML, and the one that
-// takes the rest.
-func fieldsOf(v reflect.Value) (fields map[string]reflect.Value, rest reflect.Value) {
+// fieldsOf lists the fields of structs by their names in YAML; one without a tag has none. place
+// is the field that takes the whole mapping; with rest there may be keys of other names.
+func fieldsOf(structs []reflect.Value) (fields map[string]reflect.Value, place reflect.Value, rest bool) {
 	fields = map[string]reflect.Value{}
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		switch {
-		case !f.IsExported() || name == "-":
-		case f.Type == optionsType:
-			rest = v.Field(i)
-		case name == "":
-			fields[strings.ToLower(f.Name)] = v.Field(i)
-		default:
-			fields[name] = v.Field(i)
+	for _, v := range structs {
+		for i := range v.NumField() {
+			switch name, kind, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); {
+			case kind == "inline":
+				inner, _, _ := fieldsOf([]reflect.Value{v.Field(i)})
+				maps.Copy(fields, inner)
+			case kind != "":
+				place, rest = v.Field(i), kind == "rest"
+			case name != "" && name != "-":
+				fields[name] = v.Field(i)
+			}
 		}
 	}
-	return fields, rest
+	return fields, place, rest
+}
+
+// Keys are those that Section.DecodeAll knows for a struct, which into points at.
+func Keys(into any) []string {
+	fields, _, _ := fieldsOf([]reflect.Value{reflect.ValueOf(into).Elem()})
+	return sortedKeys(fields)
 }
 
 func join(key, name string) string {
-	if key == "" || name == "" {
+	if key == "" || name == "" || name[0] == '[' {
 		return key + name
 	}
 	return key + "." + name
+}
+
+// pair is one key of a mapping and its value.
+type pair struct{ keyNode, value *yaml.Node }
+
+func (p pair) name() string { return p.keyNode.Value }
+
+// pairs lists a mapping's keys, with those that it merges in (<<) after its own
+// and without those of them that it has itself.
+func (d *decoder) pairs(n *yaml.Node, key string) ([]pair, bool) {
+	if n.Kind != yaml.MappingNode {
+		d.fail(n, key, "is %s; it must be a mapping", describe(n))
+		return nil, false
+	}
+	var all []pair
+	var merged []*yaml.Node
+	own := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, value := n.Content[i], n.Content[i+1]
+		switch {
+		case k.ShortTag() == "!!merge":
+			merged = append(merged, value)
+		case k.Kind != yaml.ScalarNode:
+			d.fail(k, key, "has %s as a key; keys are words", describe(k))
+		case own[k.Value] != nil:
+			d.fail(k, join(key, k.Value), "is given twice; the first is in line %d", own[k.Value].Line)
+		default:
+			own[k.Value] = k
+			all = append(all, pair{k, value})
+		}
+	}
+	d.merging++
+	defer func() { d.merging-- }()
+	for _, m := range merged {
+		if d.merging > maxMerging {
+			d.fail(m, key, "merges mappings in mappings, more than %d deep", maxMerging)
+			break
+		}
+		all = d.merge(all, own, m, key)
+	}
+	return all, true
+}
+
+// maxMerging is how deep a merged mapping may merge others; one that merges
+// itself has no end.
+const maxMerging = 4
+
+// merge appends the pairs of a mapping, or of each of a list of mappings.
+func (d *decoder) merge(all []pair, own map[string]*yaml.Node, from *yaml.Node, key string) []pair {
+	from, ok := d.resolve(from, key)
+	if !ok {
+		return all
+	}
+	if from.Kind == yaml.SequenceNode {
+		for _, one := range from.Content {
+			all = d.merge(all, own, one, key)
+		}
+		return all
+	}
+	pairs, _ := d.pairs(from, join(key, "<<"))
+	for _, p := range pairs {
+		if own[p.name()] == nil {
+			own[p.name()] = p.keyNode
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// describe says what a node is, for a message.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if n.ShortTag() == "!!str" {
+			return strconv.Quote(n.Value)
+		}
+		return n.Value
+	case yaml.DocumentNode, yaml.AliasNode: // resolved before
+	}
+	return "something else"
+}
+
+// text gives a scalar of any type to a type that reads text.
+func (d *decoder) text(n *yaml.Node, key string, into encoding.TextUnmarshaler) {
+	if n.Kind != yaml.ScalarNode {
+		d.fail(n, key, "is %s; it must be a single value", describe(n))
+		return
+	}
+	if err := into.UnmarshalText([]byte(n.Value)); err != nil {
+		d.fail(n, key, "is %s; %v", describe(n), expected(into, err))
+	}
+}
+
+// expected says what the text of a type of the standard library looks like, which
+// its errors do not.
+func expected(into encoding.TextUnmarshaler, err error) error {
+	switch into.(type) {
+	case *netip.Prefix:
+		return errors.New("it must be a network with a prefix length, such as 192.0.2.0/24 or 2001:db8::/32")
+	case *netip.Addr:
+		return errors.New("it must be an address, such as 192.0.2.1 or 2001:db8::1")
+	}
+	return err
+}
+
+// duration reads "1m30s". A number without a unit is refused, but for 0.
+func (d *decoder) duration(n *yaml.Node, key string, v reflect.Value) {
+	duration, err := time.ParseDuration(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		d.fail(n, key, "is %s; it must be a duration with a unit, such as 20ms, 10s or 1h30m", describe(n))
+		return
+	}
+	v.SetInt(int64(duration))
+}
+
+// scalar decodes a string, boolean or number.
+func (d *decoder) scalar(n *yaml.Node, key string, v reflect.Value) {
+	tag := n.ShortTag()
+	switch {
+	case v.Kind() == reflect.String:
+		d.string(n, key, v)
+	case v.Kind() == reflect.Bool:
+		var b bool
+		if tag != "!!bool" || n.Decode(&b) != nil {
+			d.fail(n, key, "is %s; it must be true or false", describe(n))
+			return
+		}
+		v.SetBool(b)
+	case v.CanInt() || v.CanUint():
+		d.integer(n, key, v)
+	case v.CanFloat():
+		var f float64
+		if (tag != "!!int" && tag != "!!float") || n.Decode(&f) != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			d.fail(n, key, "is %s; it must be a number", describe(n))
+			return
+		}
+		v.SetFloat(f)
+	default:
+		d.fail(n, key, "cannot be set: the program has no way to read a %s", v.Type())
+	}
+}
+
+func (d *decoder) string(n *yaml.Node, key string, v reflect.Value) {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.fail(n, key, "is %s; it must be text", describe(n))
+	case n.ShortTag() != "!!str":
+		// 010 and 8, or 1.0 and 1: what was meant is the author's to say.
+		d.fail(n, key, "is %s; it must be text: write %q, with the quotes", n.Value, n.Value)
+	default:
+		v.SetString(n.Value)
+	}
+}
+
+func (d *decoder) integer(n *yaml.Node, key string, v reflect.Value) {
+	if n.ShortTag() != "!!int" {
+		d.fail(n, key, "is %s; it must be a whole number", describe(n))
+		return
+	}
+	fresh := reflect.New(v.Type())
+	if n.Decode(fresh.Interface()) != nil {
+		d.fail(n, key, "is %s; that is out of the range of what it counts", n.Value)
+		return
+	}
+	v.Set(fresh.Elem())
 }

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneway.example/exporter/option"
 )
 
 // options parses a file with one probe that has these options.
-func options(t *testing.T, dir, yaml string) Options {
+func options(t *testing.T, dir, yaml string) Section {
 	t.Helper()
 	text := "paths:\n  - name: p\n    peer: h\n    probes:\n      - type: t\n"
 	for line := range strings.Lines(yaml) {
@@ -27,8 +29,8 @@ type sampleOptions struct {
 	Size     uint8         `yaml:"size"`
 	Gain     float64       `yaml:"gain"`
 	Names    []string      `yaml:"names"`
-	Budget   Bytes         `yaml:"budget"`
-	Share    Ratio         `yaml:"share"`
+	Budget   option.Bytes  `yaml:"budget"`
+	Share    option.Ratio  `yaml:"share"`
 	Nested   struct {
 		Word string `yaml:"word"`
 	} `yaml:"nested"`
@@ -101,11 +103,11 @@ func TestProblemOfTheFileStandsAtItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]string{
-		"reflector.key_file": "o.yml:3:13: reflector.key_file is wrong",
-		"reflector.listen":   "o.yml:3:3: reflector.listen is wrong",
-		"clock":              "o.yml:1:1: clock is wrong",
+		"key_file": "o.yml:3:13: reflector.key_file is wrong",
+		"listen":   "o.yml:3:3: reflector.listen is wrong",
+		"":         "o.yml:3:3: reflector is wrong",
 	} {
-		if got := c.Problem(key, "is wrong").Error(); got != want {
+		if got := c.Reflector.Problem(key, "is wrong").Error(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
@@ -142,31 +144,6 @@ func TestFingerprintChangesWithTheContentOfAFile(t *testing.T) {
 			t.Errorf("content %q is not told from the ones before", content)
 		}
 		seen[print] = true
-	}
-}
-
-func TestHelperTypesReadAndRefuse(t *testing.T) {
-	for text, want := range map[string]Bytes{"0": 0, "1500": 1500, "64KiB": 65536, "10MB": 10_000_000} {
-		var b Bytes
-		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
-			t.Errorf("%q is %d, %v; want %d", text, b, err, want)
-		}
-	}
-	for _, text := range []string{"", "-1", "64 elephants", "1.5", "-1KiB"} {
-		if err := new(Bytes).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q was read as an amount of data", text)
-		}
-	}
-	for text, want := range map[string]Ratio{"0": 0, "1": 1, "0.05": 0.05, "5%": 0.05, "100 %": 1} {
-		var r Ratio
-		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
-			t.Errorf("%q is %v, %v; want %v", text, r, err, want)
-		}
-	}
-	for _, text := range []string{"", "-0.1", "2", "101%", "NaN", "half"} {
-		if err := new(Ratio).UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q was read as a ratio", text)
-		}
 	}
 }
 

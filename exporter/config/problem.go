@@ -23,19 +23,14 @@ type Problem struct {
 
 // Error is "file:line:column: key text".
 func (p *Problem) Error() string {
-	var b strings.Builder
-	b.WriteString(p.File)
+	at := p.File
 	if p.Line > 0 {
-		fmt.Fprintf(&b, ":%d", p.Line)
+		at += fmt.Sprintf(":%d", p.Line)
 	}
 	if p.Column > 0 {
-		fmt.Fprintf(&b, ":%d", p.Column)
+		at += fmt.Sprintf(":%d", p.Column)
 	}
-	b.WriteString(": ")
-	if p.Key != "" {
-		b.WriteString(p.Key + " ")
-	}
-	return b.String() + p.Text
+	return at + ": " + strings.TrimPrefix(p.Key+" ", " ") + p.Text
 }
 
 // Problems are all that is wrong in a file, in the order of its lines.
@@ -60,6 +55,13 @@ func (ps Problems) Sort() Problems {
 
 // maxProblems is how many are told; a file with more is not what it should be.
 const maxProblems = 50
+
+// add places what the owner of a section says of it.
+func (ps *Problems) add(s Section, err error) {
+	if found := s.Problems(err); len(*ps)+len(found) <= maxProblems {
+		*ps = append(*ps, found...)
+	}
+}
 
 func problemAt(file string, n *yaml.Node, key, format string, args ...any) *Problem {
 	return &Problem{File: file, Line: n.Line, Column: n.Column, Key: key, Text: fmt.Sprintf(format, args...)}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,20 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Path is where a responder takes sessions; protocol is what the connection is upgraded to.
 const (
 	Path     = "/v1/session"
-	protocol = "oneway-test/1"
+	protocol = "oneway-test/2"
 	// family is what the protocols of all versions begin with.
 	family = "oneway-test/"
-	// offers is a header of the answer: a list of what the responder knows beyond the first
-	// responders of its version. A client says and asks nothing that is not offered, and
-	// one that does not know a word ignores it.
-	offers = "Oneway-Offers"
-	// offersFeedback: plans with Feedback (package stream).
-	offersFeedback = "feedback"
 )
 
 // Accept turns an authorised request into a connection: it answers 101 and takes the
@@ -46,7 +43,7 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 		err = nc.SetDeadline(time.Now().Add(frameTime)) // the HTTP server's may still stand
 	}
 	if err == nil {
-		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n"+offers+": "+offersFeedback+"\r\n\r\n")
+		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
 	}
 	if err == nil {
 		err = nc.SetDeadline(time.Time{})
@@ -67,55 +64,29 @@ func upgradable(r *http.Request) *Refusal {
 	case r.ContentLength != 0:
 		return &Refusal{Reason: BadRequest, Detail: "a request without content is wanted"}
 	case strings.HasPrefix(asked, family) && asked != protocol:
-		return &Refusal{Reason: WrongVersion, Detail: "this responder speaks " + protocol}
-	case asked != protocol || !tokens(r.Header.Values("Connection"), "upgrade"):
+		return &Refusal{Reason: WrongVersion, Detail: fmt.Sprintf("this responder speaks %s, and the client %.40s: run the same version of oneway at both ends", protocol, Printable(asked))}
+	case asked != protocol || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade"):
 		return &Refusal{Reason: BadRequest, Detail: "Connection: Upgrade and Upgrade: " + protocol + " are wanted"}
 	}
 	return nil
 }
 
-// tokens tells whether a header that lists words has this one.
-func tokens(values []string, want string) bool {
-	for _, v := range values {
-		for word := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.TrimSpace(word), want) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Status is the HTTP status of a refusal before the upgrade.
 func (r Reason) Status() int {
-	switch r {
-	case Unauthorised:
-		return http.StatusUnauthorized
-	case WrongVersion:
-		return http.StatusUpgradeRequired
-	case RateLimit, TimeLimit, Unproved:
-		return http.StatusForbidden
-	case TooMany, DayLimit:
-		return http.StatusTooManyRequests
-	case Busy, Unsaved, ShuttingDown:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusBadRequest
+	status := map[Reason]int{
+		Unauthorised: http.StatusUnauthorized, WrongVersion: http.StatusUpgradeRequired,
+		RateLimit: http.StatusForbidden, TimeLimit: http.StatusForbidden, Unproved: http.StatusForbidden,
+		TooMany: http.StatusTooManyRequests, DayLimit: http.StatusTooManyRequests,
+		Busy: http.StatusServiceUnavailable, Unsaved: http.StatusServiceUnavailable, ShuttingDown: http.StatusServiceUnavailable,
 	}
+	return cmp.Or(status[r], http.StatusBadRequest)
 }
 
 // Refuse answers a request with a refusal instead of an upgrade: the reason's Status,
 // Retry-After in whole seconds, and the refusal as JSON. The connection is closed after it.
-func Refuse(w http.ResponseWriter, r *Refusal) { RefuseWith(w, r.Reason.Status(), r) }
-
-// RefuseWith is Refuse with a status of its own, such as 403 for an address that may not ask.
-func RefuseWith(w http.ResponseWriter, status int, r *Refusal) {
-	body, err := json.Marshal(r)
-	if err != nil { // it has no field that could
-		http.Error(w, string(r.Reason), status)
-		return
-	}
-	h := w.Header()
+func Refuse(w http.ResponseWriter, r *Refusal) {
+	body, _ := json.Marshal(r) // it has no field that could fail
+	status, h := r.Reason.Status(), w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")

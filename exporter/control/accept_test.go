@@ -40,7 +40,8 @@ func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
 		{"a browser", func(r *http.Request) { r.Header = http.Header{} }, BadRequest, 400},
 		{"no Connection", func(r *http.Request) { r.Header.Del("Connection") }, BadRequest, 400},
 		{"websocket", func(r *http.Request) { r.Header.Set("Upgrade", "websocket") }, BadRequest, 400},
-		{"a later version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/2") }, WrongVersion, 426},
+		{"a later version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/3") }, WrongVersion, 426},
+		{"an older version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/1") }, WrongVersion, 426},
 		{"a server that lends no connection", func(*http.Request) {}, BadRequest, 400},
 	} {
 		r, w := wellAsked(), httptest.NewRecorder()
@@ -53,6 +54,19 @@ func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil || said.Reason != c.reason || w.Code != c.status || said.Detail == "" {
 			t.Errorf("%s: %d %s (%v), want %d %s", c.name, w.Code, w.Body, err, c.status, c.reason)
 		}
+	}
+}
+
+// Who knows version 1 alone reads the reason of the answer, and shows its detail.
+func TestClientOfAnotherVersionIsToldBothInOneLine(t *testing.T) {
+	r, w := wellAsked(), httptest.NewRecorder()
+	r.Header.Set("Upgrade", "oneway-test/1")
+	if _, err := Accept(w, r); err == nil {
+		t.Fatal("accepted")
+	}
+	want := `{"reason":"wrong_version","detail":"this responder speaks oneway-test/2, and the client oneway-test/1: run the same version of oneway at both ends"}`
+	if got := w.Body.String(); got != want || w.Header().Get("Upgrade") != protocol {
+		t.Errorf("%s, %v\nwant %s", got, w.Header(), want)
 	}
 }
 
@@ -83,11 +97,6 @@ func TestRefusalIsAStatusWithTheTimeToComeBack(t *testing.T) {
 				t.Errorf("%s: %s: %q, want %q", c.refusal.Reason, name, got, want)
 			}
 		}
-	}
-	w := httptest.NewRecorder()
-	RefuseWith(w, http.StatusForbidden, &Refusal{Reason: Unauthorised})
-	if w.Code != http.StatusForbidden || w.Header().Get("WWW-Authenticate") != "" {
-		t.Errorf("with a status of its own: %d %v", w.Code, w.Header())
 	}
 }
 
@@ -120,7 +129,7 @@ func TestBearerTokenIsOneWordOfOneHeader(t *testing.T) {
 func TestEagerClientIsUnderstood(t *testing.T) {
 	id := valid(t)
 	got := make(chan string, 1)
-	address := serve(t, ServerTLS(id.cert, nil), func(w http.ResponseWriter, r *http.Request) {
+	address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, r *http.Request) {
 		c, err := Accept(w, r)
 		if err != nil {
 			t.Error(err)
@@ -136,15 +145,15 @@ func TestEagerClientIsUnderstood(t *testing.T) {
 	}
 	defer c.Close()
 	request := "GET " + Path + " HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
-	io.WriteString(c, request+string(appendFrame(nil, frameMessage, []byte(`{"cancel":{"id":1}}`))))
-	if m := <-got; m != "cancel<nil>" {
+	io.WriteString(c, request+string(frame([]byte(`{"say":{"name":"x"}}`), 0)))
+	if m := <-got; m != "x<nil>" {
 		t.Error(m)
 	}
 }
 
 func TestResponderSpeaksTLS13AndHTTP1Only(t *testing.T) {
 	id := valid(t)
-	address := serve(t, ServerTLS(id.cert, nil), func(http.ResponseWriter, *http.Request) {})
+	address := serve(t, ServerTLS(showing(id.cert), nil), func(http.ResponseWriter, *http.Request) {})
 	if _, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
 		t.Error("TLS 1.2 is accepted")
 	}
@@ -178,7 +187,7 @@ func FuzzRefusal(f *testing.F) {
 
 // FuzzRequest reads what a hostile client asks for, as the HTTP server would.
 func FuzzRequest(f *testing.F) {
-	f.Add([]byte("GET /v1/session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\nAuthorization: Bearer x\r\n\r\n"))
+	f.Add([]byte("GET /v1/session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\nAuthorization: Bearer x\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(b))))
 		if err != nil {

@@ -1,210 +1,235 @@
 package control
 
 import (
+	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
 	"net/netip"
-	"sync"
+	"strconv"
 	"time"
 
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/hostport"
 )
 
-// AnswerTime is how long a responder that is there may think about Open, Prove and Transfer.
+// AnswerTime is how long a responder that is there may think about a question.
 const AnswerTime = 10 * time.Second
 
-// Client is a session as its client sees it: one question at a time for Open and Prove, and
-// any number of transfers. Its methods may be called at the same time. Where a session has
-// ended they return Err's error.
+// Client is a session as its client sees it. Its methods may be called at the same time.
+// Where a session has ended they return Err's error.
 type Client struct {
-	conn     *Conn
-	welcome  Welcome
-	feedback bool
-	routed   chan struct{} // closed when no answer can come any more
-
-	asking gate // one Open or Prove at a time
-
-	mu        sync.Mutex
-	opened    chan Opened // of the Open that waits; nil: none
-	proved    chan Proved
-	transfers map[uint16]*transfer
-}
-
-// transfer is where the answers about one transfer wait; each channel takes one.
-type transfer struct {
-	direction sample.Direction
-	running   bool // Started has come
-	started   chan Started
-	finished  chan ending
-	refused   chan *Refusal
-}
-
-// ending is a Finished and its records.
-type ending struct {
-	finished *Finished
-	records  []byte
-}
-
-func newClient(conn *Conn, w Welcome) *Client {
-	c := &Client{conn: conn, welcome: w, routed: make(chan struct{}), asking: newGate(), transfers: make(map[uint16]*transfer)}
-	conn.tasks.Go(c.route)
-	return c
+	*Conn
+	welcome Welcome
 }
 
 // Welcome is what the responder said first.
 func (c *Client) Welcome() Welcome { return c.welcome }
 
-// Feedback tells whether the responder knows plans with feedback (stream.Plan.Feedback). One
-// that does not would end the session for such a plan.
-func (c *Client) Feedback() bool { return c.feedback }
-
-// Remote is the responder's address.
-func (c *Client) Remote() netip.AddrPort { return c.conn.Remote() }
-
-// Local is the address that the connection comes from, as this host sees it.
-func (c *Client) Local() netip.AddrPort { return c.conn.Local() }
-
-// Done is closed when the session has ended; nothing may be sent any more then.
-func (c *Client) Done() <-chan struct{} { return c.conn.Done() }
-
-// Err says why the session has ended; nil while it has not: see Conn.Err.
-func (c *Client) Err() error { return c.conn.Err() }
-
-// Heard notes a sign of the responder's life, see Conn.Heard.
-func (c *Client) Heard() { c.conn.Heard() }
-
-// Close ends the session and returns when nothing of it runs any more.
-func (c *Client) Close() error { return c.conn.Close() }
-
-// Open asks for the session. A refusal, such as Busy, ends it: dial again later.
-func (c *Client) Open(ctx context.Context, o Open) (Opened, error) {
-	return ask(ctx, c, &c.opened, "open", Message{Open: &o})
+// Open asks for the session. A refusal, such as Busy, ends it: dial again later. From then on
+// deliver is given the messages of the traffic's, in order and by one goroutine; an error of
+// it ends the session. deliver may be nil: then any message does.
+func (c *Client) Open(ctx context.Context, o Open, deliver func(s *Say, octets []byte) error) (Opened, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, AnswerTime, fmt.Errorf("no answer within %v", AnswerTime))
+	defer cancel()
+	if err := c.Write(Message{Open: &o}); err != nil {
+		return Opened{}, err
+	}
+	m, _, err := c.Read(ctx)
+	switch {
+	case err != nil && c.Err() == nil:
+		return Opened{}, fmt.Errorf("control: %s: open: %w", c.Remote(), context.Cause(ctx))
+	case err != nil:
+		return Opened{}, err
+	case m.Opened == nil:
+		err = c.lost(notAsked(&m))
+		c.end(err)
+		return Opened{}, err
+	}
+	c.tasks.Go(func() { c.route(deliver) })
+	return *m.Opened, nil
 }
 
-// Prove shows the cookie of the challenge that came over UDP.
-func (c *Client) Prove(ctx context.Context, cookie []byte) error {
-	_, err := ask(ctx, c, &c.proved, "prove", Message{Prove: &Prove{Cookie: cookie}})
-	return err
-}
-
-// ask says m and waits for its answer, for which *place is the channel while it waits.
-func ask[A any](ctx context.Context, c *Client, place *chan A, what string, m Message) (answer A, err error) {
-	c.asking.enter()
-	defer c.asking.leave()
-	answers := make(chan A, 1)
-	c.mu.Lock()
-	waits := *place != nil
-	if !waits {
-		*place = answers
-	}
-	c.mu.Unlock()
-	if waits {
-		return answer, fmt.Errorf("control: %s: %s was asked before and is not answered", c.Remote(), what)
-	}
-	if err := c.conn.Write(m); err != nil {
-		c.mu.Lock()
-		*place = nil
-		c.mu.Unlock()
-		return answer, err
-	}
-	return await(ctx, c, what, AnswerTime, answers, nil)
-}
-
-// await waits for one answer or a refusal.
-func await[A any](ctx context.Context, c *Client, what string, limit time.Duration, answers <-chan A, refused <-chan *Refusal) (answer A, err error) {
-	var late <-chan time.Time
-	if limit > 0 {
-		timer := time.NewTimer(limit)
-		defer timer.Stop()
-		late = timer.C
-	}
-	select {
-	case answer = <-answers:
-		return answer, nil
-	case r := <-refused:
-		return answer, fmt.Errorf("control: %s: %s: %w", c.Remote(), what, r)
-	case <-ctx.Done():
-		return answer, fmt.Errorf("control: %s: %s: %w", c.Remote(), what, context.Cause(ctx))
-	case <-late:
-		return answer, fmt.Errorf("control: %s: %s: no answer within %v, though it is there", c.Remote(), what, limit)
-	case <-c.routed:
-	}
-	select { // what came before the end
-	case answer = <-answers:
-		return answer, nil
-	case r := <-refused:
-		return answer, fmt.Errorf("control: %s: %s: %w", c.Remote(), what, r)
-	default:
-		return answer, c.Err()
+// route delivers what the responder says until the connection has ended. What nobody waits for
+// breaks the protocol.
+func (c *Client) route(deliver func(*Say, []byte) error) {
+	for {
+		m, octets, err := c.Read(context.Background())
+		if err != nil {
+			return
+		}
+		err = notAsked(&m)
+		if m.Say != nil && deliver != nil {
+			err = deliver(m.Say, octets)
+		}
+		if err != nil {
+			c.end(c.lost(err))
+		}
 	}
 }
 
-// Start asks for a transfer. It returns when the responder is ready to receive, or begins to
-// send; a *Refusal in the error is of this transfer alone, unless Done is closed too.
-func (c *Client) Start(ctx context.Context, t Transfer) (Started, error) {
-	if err := t.Check(); err != nil {
-		return Started{}, err
+func notAsked(m *Message) error { return fmt.Errorf("%w: %s was not asked for", ErrProtocol, m.name()) }
+
+// Say says a message of the traffic's.
+func (c *Client) Say(name string, body any) error { return c.Conn.Say(name, body, nil) }
+
+// DialTime is how long Dial takes at most, from the name to the Welcome.
+const DialTime = 15 * time.Second
+
+// maxHeaderBytes of an HTTP answer are read.
+const maxHeaderBytes = 32 << 10
+
+// ClientOptions say where a responder is, why it is to be trusted, and who asks. One of CAFile
+// and Pin, or a certificate that this host trusts anyway, is needed; and one of Token and
+// CertFile. Printed or logged, they do not show the token.
+type ClientOptions struct {
+	// Address is host:port; without a port, DefaultPort.
+	Address string
+	// Token goes into the Authorization header, and nowhere else. Empty: none.
+	Token string `json:"-"`
+	// CAFile has the authorities, in PEM, that sign the responder's certificate. Empty:
+	// the host's own.
+	CAFile string
+	// Pin is the responder's key, "sha256:<hex>", as it logs it: see PinOf. It stands for
+	// the authorities, the name and the date; with CAFile, both must agree.
+	Pin string
+	// CertFile and KeyFile are a client certificate, in PEM. Empty: none.
+	CertFile, KeyFile string
+	// ServerName is what the certificate must be for. Empty: the host of Address.
+	ServerName string
+	// Local is the address to dial from. The zero value: the kernel's choice.
+	Local netip.Addr
+	// Family is "ipv4", "ipv6" or "any", which is what empty means.
+	Family string
+}
+
+// LogValue is the address alone.
+func (o ClientOptions) LogValue() slog.Value { return slog.StringValue(o.Address) }
+
+// Format prints the address alone, with every verb.
+func (o ClientOptions) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, o.Address) }
+
+// checkToken tells whether the token can stand in a header (RFC 6750 section 2.1). The error
+// does not show it.
+func checkToken(token string) error {
+	if len(token) > 4096 {
+		return errors.New("control: token: longer than 4096 octets: is it a token?")
 	}
-	x := &transfer{
-		direction: t.Direction,
-		started:   make(chan Started, 1), finished: make(chan ending, 1), refused: make(chan *Refusal, 1),
+	for i := range len(token) {
+		if c := token[i]; c <= ' ' || c > '~' {
+			return fmt.Errorf("control: token: octet %d of it is a blank or not ASCII: want letters, digits and signs only", i)
+		}
 	}
-	c.mu.Lock()
-	_, known := c.transfers[t.ID]
+	return nil
+}
+
+// Dial connects to a responder and returns when it has said Welcome. It takes at most
+// DialTime, or less if ctx ends. A refusal is found in the error by errors.As with *Refusal;
+// every error names the address.
+func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
+	host, port, err := hostport.Split(o.Address, DefaultPort)
+	if err != nil {
+		return nil, fmt.Errorf("control: address %q: %w", o.Address, err)
+	}
+	network, known := map[string]string{"": "tcp", "any": "tcp", "ipv4": "tcp4", "ipv6": "tcp6"}[o.Family]
 	if !known {
-		c.transfers[t.ID] = x
+		return nil, fmt.Errorf("control: family %q: want any, ipv4 or ipv6", o.Family)
 	}
-	c.mu.Unlock()
-	if known {
-		return Started{}, fmt.Errorf("control: transfer %d is under way: choose another number", t.ID)
+	if err := checkToken(o.Token); err != nil {
+		return nil, err
 	}
-	if err := c.conn.Write(Message{Transfer: &t}); err != nil {
-		c.forget(t.ID)
-		return Started{}, err
+	trust, err := clientTLS(&o, host)
+	if err != nil {
+		return nil, err
 	}
-	started, err := await(ctx, c, fmt.Sprintf("transfer %d", t.ID), AnswerTime+t.Idle, x.started, x.refused)
-	if errors.As(err, new(*Refusal)) {
-		c.forget(t.ID)
+	ctx, cancel := context.WithTimeoutCause(ctx, DialTime, errNoAnswer)
+	defer cancel()
+	d := net.Dialer{KeepAliveConfig: KeepAlive()}
+	if o.Local.IsValid() {
+		d.LocalAddr = &net.TCPAddr{IP: o.Local.AsSlice(), Zone: o.Local.Zone()}
 	}
-	return started, err
+	address := net.JoinHostPort(host, strconv.Itoa(int(port)))
+	nc, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, explain(ctx, address, err)
+	}
+	client, err := greet(ctx, nc, trust, &o, address)
+	if err != nil {
+		_ = nc.Close() // the error says more
+		if to := nc.RemoteAddr().String(); to != address {
+			address += " (" + to + ")"
+		}
+		return nil, explain(ctx, address, err)
+	}
+	return client, nil
 }
 
-func (c *Client) forget(id uint16) {
-	c.mu.Lock()
-	delete(c.transfers, id)
-	c.mu.Unlock()
-}
-
-// Sent tells the responder how many packets of a forward transfer were sent.
-func (c *Client) Sent(ctx context.Context, id uint16, packets int) error {
-	if err := context.Cause(ctx); err != nil {
-		return fmt.Errorf("control: %s: transfer %d: %w", c.Remote(), id, err)
+// greet goes from a TCP connection to the Welcome.
+func greet(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions, address string) (*Client, error) {
+	secure := tls.Client(nc, trust)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, &stepError{"TLS", err}
 	}
-	return c.conn.Write(Message{Sent: &Sent{ID: id, Packets: packets}})
-}
-
-// Wait waits for the end of a transfer that was started, and returns what the responder saw
-// of it. After an error of ctx it may be called again.
-func (c *Client) Wait(ctx context.Context, id uint16) (*Finished, []byte, error) {
-	c.mu.Lock()
-	x := c.transfers[id]
-	c.mu.Unlock()
-	if x == nil {
-		return nil, nil, fmt.Errorf("control: transfer %d was not started", id)
-	}
-	end, err := await(ctx, c, fmt.Sprintf("transfer %d", id), 0, x.finished, x.refused)
-	if err == nil || errors.As(err, new(*Refusal)) {
-		c.forget(id)
+	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	early, err := upgrade(secure, o, address)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return end.finished, end.records, nil
+	conn := newConn(secure, early, true)
+	m, _, err := conn.Read(ctx)
+	switch {
+	case err != nil:
+	case m.Welcome == nil:
+		err = fmt.Errorf("%w: %s before welcome", ErrProtocol, m.name())
+	default:
+		return &Client{Conn: conn, welcome: *m.Welcome}, nil
+	}
+	conn.end(err)
+	_ = conn.Close() // the error says more
+	return nil, err
 }
 
-// Cancel ends a transfer early; Wait returns what came of it. An error is Err's, and found
-// there.
-func (c *Client) Cancel(id uint16) {
-	_ = c.conn.Write(Message{Cancel: &Cancel{ID: id}}) // see above
+// upgrade asks for the session over HTTP/1.1. It returns the octets after the answer that are
+// already read.
+func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err error) {
+	request, err := http.NewRequest(http.MethodGet, "https://"+address+Path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", protocol)
+	request.Header.Set("User-Agent", "oneway")
+	if o.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+o.Token)
+	}
+	if err := request.Write(nc); err != nil {
+		return nil, &stepError{"HTTP", err}
+	}
+	limited := &io.LimitedReader{R: nc, N: maxHeaderBytes}
+	in := bufio.NewReader(limited)
+	answer, err := http.ReadResponse(in, request)
+	if err != nil {
+		if limited.N <= 0 {
+			err = fmt.Errorf("more than %d octets of headers", maxHeaderBytes)
+		}
+		return nil, &stepError{"HTTP", err}
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		limited.N = maxHeaderBytes
+		return nil, refused(answer)
+	}
+	if answer.Header.Get("Upgrade") != protocol {
+		return nil, &stepError{"HTTP", fmt.Errorf("it switched to the protocol %.40q, want %q", answer.Header.Get("Upgrade"), protocol)}
+	}
+	limited.N = math.MaxInt64
+	return in.Peek(in.Buffered())
 }

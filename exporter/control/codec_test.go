@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -8,34 +9,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
 )
-
-// plan is a small one that makes sense.
-func plan() stream.Plan {
-	return stream.Plan{Segments: []stream.Segment{{PayloadBytes: 1000, Interval: time.Millisecond, Burst: 1, Bursts: 10}}}
-}
 
 // messages has one of each.
 func messages() []Message {
 	return []Message{
-		{Open: &Open{Version: Version, Kind: Train, Run: "r1", Bytes: 1 << 20}},
-		{Prove: &Prove{Cookie: []byte{1, 2, 3}}},
-		{Transfer: &Transfer{ID: 1, Direction: sample.Reverse, Plan: plan(), Idle: time.Second}},
-		{Sent: &Sent{ID: 1, Packets: 10}},
-		{Cancel: &Cancel{ID: 1}},
+		{Open: &Open{Traffic: "udp", Parameters: json.RawMessage(`{"a":1}`), Test: "train", Run: "r1", Bytes: 1 << 20, Duration: time.Minute}},
 		{Close: &Close{}},
-		{Ping: &Ping{Seq: 1}},
-		{Pong: &Pong{Seq: 1}},
-		{Welcome: &Welcome{Version: Version, Limits: Limits{BytesPerSecond: 1e6, Duration: time.Minute, Sessions: 1, BytesPerDay: 5, LeftToday: 4}}},
-		{Opened: &Opened{Session: 1 << 63, Port: 8620, Salt: 1, Host: 2}},
-		{Proved: &Proved{Address: "192.0.2.1:8620"}},
-		{Started: &Started{ID: 1, Clock: Clock{At: 1, Bound: time.Millisecond, Reason: "ok", Steps: 1}}},
-		{Finished: &Finished{ID: 1, Received: &stream.Received{Corrupt: []stream.Corrupt{{Seq: 3, Got: []byte{1}, Want: []byte{2}}}}, Records: 7}},
+		{Welcome: &Welcome{Limits: Limits{BytesPerSecond: 1e6, Duration: time.Minute, Sessions: 1, BytesPerDay: 5, LeftToday: 4}}},
+		{Opened: &Opened{Answer: json.RawMessage(`[1,2]`)}},
 		{Refusal: &Refusal{ID: 1, Reason: DayLimit, Detail: "tomorrow", RetryAfter: time.Hour}},
+		{Say: &Say{Name: "say", Body: json.RawMessage(`"x"`)}},
 	}
 }
 
@@ -64,10 +48,10 @@ func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestNoMessageIsBothSidesExceptPings(t *testing.T) {
+func TestNoMessageIsBothSidesExceptTheTraffics(t *testing.T) {
 	for _, m := range messages() {
 		both := m.says(true) && m.says(false)
-		if !m.says(true) && !m.says(false) || both != (m.Ping != nil || m.Pong != nil) {
+		if !m.says(true) && !m.says(false) || both != (m.Say != nil) {
 			t.Errorf("%s: client %v, responder %v", m.name(), m.says(true), m.says(false))
 		}
 	}
@@ -77,29 +61,19 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 	for _, c := range []struct{ octets, want string }{
 		{`{}`, "a message of 0 parts, want exactly one"},
 		{`null`, "a message of 0 parts, want exactly one"},
-		{`{"ping":null}`, "a message of 0 parts, want exactly one"},
-		{`{"ping":{"seq":1},"pong":{"seq":1}}`, "a message of 2 parts, want exactly one"},
-		{`{"ping":{"seq":1}}{"ping":{"seq":1}}`, "more than one JSON value in a frame"},
-		{`{"ping":{"seq":1}} x`, "more than one JSON value in a frame"},
+		{`{"close":null}`, "a message of 0 parts, want exactly one"},
+		{`{"close":{},"opened":{}}`, "a message of 2 parts, want exactly one"},
+		{`{"close":{}}{"close":{}}`, "more than one JSON value"},
+		{`{"close":{}} x`, "more than one JSON value"},
 		{`{"reboot":{}}`, `json: unknown field "reboot"`},
-		{`{"open":{"version":1,"root":true}}`, `json: unknown field "root"`},
-		{`{"open":{"version":"1"}}`, "json: cannot unmarshal string into Go struct field Open.open.version of type int"},
+		{`{"open":{"bytes":1,"root":true}}`, `json: unknown field "root"`},
+		{`{"open":{"bytes":"1"}}`, "json: cannot unmarshal string into Go struct field Open.open.bytes of type int64"},
 		{`[`, "unexpected EOF"},
 		{"\xff\xfe", `invalid character 'ÿ' looking for beginning of value`},
-		{`{"sent":{"id":0,"packets":1}}`, "sent: transfer 0"},
-		{`{"sent":{"id":1,"packets":-1}}`, "sent -1 packets"},
-		{`{"cancel":{"id":0}}`, "cancel: transfer 0"},
-		{`{"started":{"id":0}}`, "started: transfer 0"},
-		{`{"started":{"id":65536}}`, "json: cannot unmarshal number 65536 into Go struct field Started.started.id of type uint16"},
-		{`{"opened":{"session":1,"udp_port":0}}`, "opened without a port or a session"},
-		{`{"opened":{"session":0,"udp_port":1}}`, "opened without a port or a session"},
 		{`{"refusal":{"reason":"mood","detail":""}}`, `refusal for the reason "mood", which is none`},
 		{`{"refusal":{"reason":"busy","retry_after_ns":-1}}`, "refusal to be tried again in -1ns"},
-		{`{"finished":{"id":1,"records_bytes":0}}`, "finished 1: exactly one of sent and received is wanted"},
-		{`{"finished":{"id":1,"sent":{},"received":{},"records_bytes":0}}`, "finished 1: exactly one of sent and received is wanted"},
-		{`{"finished":{"id":1,"sent":{},"records_bytes":-1}}`, "finished 1: -1 octets of records, want 0 to 134217728"},
-		{`{"finished":{"id":1,"sent":{},"records_bytes":134217729}}`, "finished 1: 134217729 octets of records, want 0 to 134217728"},
-		{`{"finished":{"id":0,"sent":{},"records_bytes":0}}`, "finished: transfer 0"},
+		{`{"refusal":{"reason":"busy","id":65536}}`, "json: cannot unmarshal number 65536 into Go struct field Refusal.refusal.id of type uint16"},
+		{`{"say":{"body":{}}}`, "a message without a name"},
 	} {
 		_, err := decode([]byte(c.octets))
 		if want := "control: protocol violated: " + c.want; err == nil || err.Error() != want || !errors.Is(err, ErrProtocol) {
@@ -108,41 +82,34 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestTransferIsCheckedBeforeItIsTaken(t *testing.T) {
-	good := Transfer{ID: 1, Plan: plan(), Idle: time.Second}
-	if err := good.Check(); err != nil {
-		t.Fatal(err)
+func TestContentIsReadAsStrictlyAsMessages(t *testing.T) {
+	var body struct {
+		N int `json:"n"`
 	}
-	for want, spoil := range map[string]func(*Transfer){
-		"control: transfer 0: want 1 to 65535":                                  func(t *Transfer) { t.ID = 0 },
-		"control: transfer 1: direction 2: want 0, forward, or 1, reverse":      func(t *Transfer) { t.Direction = 2 },
-		"control: transfer 1: idle 99ms: want 100ms to 2m0s":                    func(t *Transfer) { t.Idle = 99 * time.Millisecond },
-		"control: transfer 1: idle 2m0.000000001s: want 100ms to 2m0s":          func(t *Transfer) { t.Idle = 2*time.Minute + 1 },
-		"control: transfer 1: stream: no such plan: 0 segments, want 1 to 4096": func(t *Transfer) { t.Plan.Segments = nil },
-		"control: transfer 1: stream: no such plan: segment 0: 31 octets a packet, want 32 to 65507": func(t *Transfer) {
-			t.Plan = plan()
-			t.Plan.Segments[0].PayloadBytes = 31
-		},
+	if err := (&Say{Name: "x", Body: json.RawMessage(`{"n":3}`)}).Into(&body); err != nil || body.N != 3 {
+		t.Errorf("%+v, %v", body, err)
+	}
+	for content, want := range map[string]string{
+		``:            "EOF",
+		`{"n":"3"}`:   "json: cannot unmarshal string into Go struct field .n of type int",
+		`{"m":3}`:     `json: unknown field "m"`,
+		`{"n":3}{}`:   "more than one JSON value",
+		`{"n":3} end`: "more than one JSON value",
 	} {
-		bad := good
-		spoil(&bad)
-		if err := bad.Check(); err == nil || err.Error() != want {
-			t.Errorf("%v\nwant %s", err, want)
+		err := (&Say{Name: "x", Body: json.RawMessage(content)}).Into(&body)
+		if want := "control: protocol violated: x: " + want; err == nil || err.Error() != want || !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s:\n got %v\nwant %s", content, err, want)
 		}
 	}
 }
 
-func TestPlanThatDoesNotFitIsNotSent(t *testing.T) {
-	m := Message{Transfer: &Transfer{ID: 1, Idle: time.Second}}
-	for range stream.MaxSegments {
-		m.Transfer.Plan.Segments = append(m.Transfer.Plan.Segments, plan().Segments...)
+func TestMessageThatDoesNotFitIsNotSent(t *testing.T) {
+	b, err := json.Marshal(strings.Repeat("x", MaxMessageBytes))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := encode(&m); err == nil || !strings.HasSuffix(err.Error(), "want at most 65536: plan fewer segments") {
+	if _, err := encode(&Message{Say: &Say{Name: "x", Body: b}}); err == nil || !strings.HasSuffix(err.Error(), "want at most 65536: plan fewer segments") {
 		t.Errorf("%v", err)
-	}
-	m.Transfer.Plan.Segments = m.Transfer.Plan.Segments[:600] // what MaxMessageBytes says
-	if _, err := encode(&m); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -154,7 +121,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		f.Add(b)
 	}
-	f.Add([]byte(`{"transfer":{"id":1,"direction":1,"plan":{"feedback_ns":50000000,"segments":[{"payload_bytes":100,"interval_ns":1000000,"burst":1,"bursts":10}]},"idle_ns":1000000000}}`))
+	f.Add([]byte(`{"say":{"name":"start","body":{"id":1,"direction":1,"plan":{"segments":[{"payload_bytes":100,"interval_ns":1000000,"burst":1,"bursts":10}]},"idle_ns":1000000000}}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decode(b)
 		if err != nil {
@@ -163,8 +130,9 @@ func FuzzMessage(f *testing.F) {
 			}
 			return
 		}
-		if m.Transfer != nil {
-			_ = m.Transfer.Check() // must not panic
+		if m.Say != nil {
+			var body any
+			_ = m.Say.Into(&body) // must not panic
 		}
 		again, err := encode(&m)
 		if err != nil {
@@ -174,7 +142,10 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		same, err := decode(again)
-		if err != nil || !cmp.Equal(same, m, cmpopts.EquateEmpty()) {
+		if err != nil {
+			t.Fatalf("%s\n%s\n%v", b, again, err)
+		}
+		if last, err := encode(&same); err != nil || !bytes.Equal(last, again) { // the JSON of the traffic's may have come with blanks
 			t.Errorf("%s\n%s\n%v %s", b, again, err, cmp.Diff(m, same))
 		}
 	})

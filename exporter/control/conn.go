@@ -5,12 +5,17 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"os"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,61 +24,61 @@ var (
 	// ErrClosed says that the connection was ended in order, by this side's Close or by
 	// the client's.
 	ErrClosed = errors.New("control: connection closed")
-	// ErrSilent is wrapped when nothing was heard for too long: see Ping.
-	ErrSilent = errors.New("control: nothing heard")
 	// ErrLost is wrapped when the connection broke.
 	ErrLost = errors.New("control: connection lost")
 )
 
-// inboxMessages is how many messages may wait to be read; more than an orderly peer says.
-const inboxMessages = 64
+// KeepAlive is TCP's at both ends: it keeps the mapping of a NAT while nothing is said, and
+// gives up no connection of which a test keeps the probes back for an hour.
+func KeepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 30 * time.Second, Count: 127}
+}
 
-// Conn is one end of the connection, after the upgrade. It answers pings, sends its own,
-// and ends itself when the peer is silent, breaks the protocol or says Close; Done is closed
-// then at once, and Err tells why. Its methods may be called at the same time.
+const (
+	// inboxMessages is how many messages may wait to be read; more than an orderly peer says.
+	inboxMessages = 64
+	// partBytes of a frame are read and written at once.
+	partBytes = 16 << 10
+	// goodbyeTime is how long the last words may take.
+	goodbyeTime = 200 * time.Millisecond
+)
+
+// Conn is one end of the connection, after the upgrade. It ends itself when the peer breaks
+// the protocol or says Close; Done is closed then at once, and Err tells why. Its methods may
+// be called at the same time.
 type Conn struct {
 	nc            net.Conn
 	in            *bufio.Reader
 	client        bool // this end is the client's
 	remote, local netip.AddrPort
+	heard         atomic.Int64 // when octets last came, Unix ns
 
-	order gate // one message at a time, with the records that belong to it
-	frame gate // one frame at a time; guards out
-	out   []byte
+	order gate // one message at a time, with the octets that belong to it
 
-	mu       sync.Mutex // guards the fields below
-	patience patience
-	wrote    time.Time // when the last frame was written
-	owed     uint64    // the ping to answer; 0: none
-	leaving  error     // the last words are being said, and this is why
-	err      error
+	mu      sync.Mutex
+	leaving error // the last words are being said, and this is why
+	err     error
 
-	inbox  chan event
-	speak  chan struct{} // wakes pinger: something is owed
-	sooner chan struct{} // wakes watch: the deadline may have come nearer
-	done   chan struct{}
-	tasks  sync.WaitGroup
+	inbox chan event // closed after the end
+	done  chan struct{}
+	tasks sync.WaitGroup
 }
 
-// event is a message that was read, with its records.
+// event is a message that was read, with its octets.
 type event struct {
 	message Message
-	records []byte
+	octets  []byte
 }
 
 // newConn begins the conversation on nc, of which early octets are already read.
 func newConn(nc net.Conn, early []byte, client bool) *Conn {
-	now := time.Now()
 	c := &Conn{
 		nc: nc, client: client, remote: addrPort(nc.RemoteAddr()), local: addrPort(nc.LocalAddr()),
-		patience: newPatience(now), wrote: now, order: newGate(), frame: newGate(),
-		inbox: make(chan event, inboxMessages), speak: make(chan struct{}, 1), sooner: make(chan struct{}, 1),
-		done: make(chan struct{}),
+		order: make(gate, 1), inbox: make(chan event, inboxMessages), done: make(chan struct{}),
 	}
+	c.heard.Store(time.Now().UnixNano())
 	c.in = bufio.NewReader(io.MultiReader(bytes.NewReader(early), hearing{c}))
 	c.tasks.Go(c.read)
-	c.tasks.Go(c.ping)
-	c.tasks.Go(c.watch)
 	return c
 }
 
@@ -81,19 +86,16 @@ func newConn(nc net.Conn, early []byte, client bool) *Conn {
 // to testing/synctest, who waits at a channel waits, and time goes on.
 type gate chan struct{}
 
-func newGate() gate   { return make(gate, 1) }
 func (g gate) enter() { g <- struct{}{} }
 func (g gate) leave() { <-g }
 
-// hearing reads from the connection and notes that something came.
+// hearing reads from the connection and notes when something came.
 type hearing struct{ c *Conn }
 
 func (h hearing) Read(b []byte) (int, error) {
 	n, err := h.c.nc.Read(b)
 	if n > 0 {
-		h.c.mu.Lock()
-		h.c.patience.hear(time.Now())
-		h.c.mu.Unlock()
+		h.c.heard.Store(time.Now().UnixNano())
 	}
 	return n, err
 }
@@ -117,34 +119,27 @@ func (c *Conn) Local() netip.AddrPort { return c.local }
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Err says why the connection ended; nil while it has not. It is, or wraps, ErrClosed,
-// ErrSilent, ErrLost, ErrProtocol, or at the client a *Refusal.
+// ErrLost, ErrProtocol, or at the client a *Refusal.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Read waits for the peer's next message; the records are those of a Finished. Pings and the
-// end of the connection are dealt with here: after it, Read gives what came before and then
-// Err's error.
-func (c *Conn) Read(ctx context.Context) (m Message, records []byte, err error) {
+// Heard is when octets of the peer's last came.
+func (c *Conn) Heard() time.Time { return time.Unix(0, c.heard.Load()) }
+
+// Read waits for the peer's next message, and its octets. After the end of the connection it
+// gives what came before, and then Err's error.
+func (c *Conn) Read(ctx context.Context) (m Message, octets []byte, err error) {
 	select {
-	case e := <-c.inbox:
-		return e.message, e.records, nil
-	default:
-	}
-	select {
-	case e := <-c.inbox:
-		return e.message, e.records, nil
+	case e, ok := <-c.inbox:
+		if !ok {
+			return Message{}, nil, c.Err()
+		}
+		return e.message, e.octets, nil
 	case <-ctx.Done():
 		return Message{}, nil, fmt.Errorf("control: reading from %s: %w", c.remote, context.Cause(ctx))
-	case <-c.done:
-	}
-	select { // what came before the end
-	case e := <-c.inbox:
-		return e.message, e.records, nil
-	default:
-		return Message{}, nil, c.Err()
 	}
 }
 
@@ -152,15 +147,12 @@ func (c *Conn) Read(ctx context.Context) (m Message, records []byte, err error) 
 // Close to the responder first. Closing again is no error.
 func (c *Conn) Close() error {
 	if c.client && c.hurry(ErrClosed) {
-		_ = c.Write(Message{Close: &Close{}}) // a courtesy: the end of the connection says the same
+		_ = c.write(&Message{Close: &Close{}}, nil) // a courtesy: the end of the connection says the same
 	}
 	c.end(ErrClosed)
 	c.tasks.Wait()
 	return nil
 }
-
-// goodbyeTime is how long the last words may take.
-const goodbyeTime = 200 * time.Millisecond
 
 // hurry lets what is being written end soon, as this side leaves; false: the connection has
 // ended.
@@ -174,24 +166,13 @@ func (c *Conn) hurry(why error) bool {
 	return c.nc.SetWriteDeadline(time.Now().Add(goodbyeTime)) == nil
 }
 
-// writeBy is until when a frame that is begun now has to be written.
-func (c *Conn) writeBy() (by time.Time, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	limit := goodbyeTime
-	if c.leaving == nil {
-		limit = frameTime + max(c.patience.silence(time.Now()), c.patience.tail)
-	}
-	return time.Now().Add(limit), c.err
-}
-
 // Refuse says no to the whole session and ends the connection, such that the peer reads why;
 // Err is r then.
 func (c *Conn) Refuse(r *Refusal) error {
 	last := *r
 	last.ID = 0
 	c.hurry(&last)
-	err := c.Write(Message{Refusal: &last})
+	err := c.write(&Message{Refusal: &last}, nil)
 	if err == nil {
 		// To close while the peer still speaks would have the kernel reset the connection
 		// and the peer never read this; a client that is refused closes by itself.
@@ -223,9 +204,6 @@ func (c *Conn) end(err error) {
 	if t, ok := raw.(*tls.Conn); ok {
 		raw = t.NetConn() // tls's own Close may wait 5 s for a peer that does not read
 	}
-	if t, ok := raw.(interface{ SetLinger(seconds int) error }); ok && errors.Is(err, ErrSilent) {
-		_ = t.SetLinger(0) // nobody is there: do not repeat to it what was not acknowledged
-	}
 	_ = raw.Close()
 }
 
@@ -237,87 +215,164 @@ func (c *Conn) lost(err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrLost, c.remote, err)
 }
 
-// wake wakes who waits on a channel of one.
-func wake(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
+// read takes what the peer says, until the connection ends.
+func (c *Conn) read() {
+	defer close(c.inbox)
+	var buf []byte
+	for {
+		e, err := c.next(&buf)
+		if err != nil {
+			err = c.lost(err)
+		} else {
+			err = c.take(e)
+		}
+		if err != nil {
+			c.end(err)
+			return
+		}
 	}
 }
 
-// Heard notes a sign of the peer's life that is not of this connection: a test packet. It
-// is worth what is heard here: a queue that a test keeps full may let nothing else through.
-func (c *Conn) Heard() {
+// next reads one message and the octets that belong to it. Their memory grows with what comes,
+// not with what was announced.
+func (c *Conn) next(buf *[]byte) (e event, err error) {
+	if _, err := c.in.Peek(1); err != nil {
+		return e, err
+	}
+	begun := time.Now()
+	header, err := c.part(buf, frameHeaderBytes, begun)
+	if err != nil {
+		return e, err
+	}
+	length, octets, most := binary.BigEndian.Uint32(header), binary.BigEndian.Uint32(header[4:]), uint32(0)
+	if c.client {
+		most = MaxOctets
+	}
+	if length == 0 || length > MaxMessageBytes || octets > most {
+		return e, fmt.Errorf("%w: message of %d octets with %d more, want 1 to %d and at most %d", ErrProtocol, length, octets, MaxMessageBytes, most)
+	}
+	payload, err := c.part(buf, int(length), begun)
+	if err != nil {
+		return e, err
+	}
+	if e.message, err = decode(payload); err != nil {
+		return e, err
+	}
+	if !e.message.says(!c.client) {
+		return e, fmt.Errorf("%w: this side says %s, not the peer", ErrProtocol, e.message.name())
+	}
+	if octets > 0 && e.message.Say == nil {
+		return e, fmt.Errorf("%w: %s has %d octets, want none", ErrProtocol, e.message.name(), octets)
+	}
+	for left := int(octets); left > 0; left -= len(payload) {
+		if payload, err = c.part(buf, min(left, partBytes), time.Now()); err != nil {
+			return e, err
+		}
+		e.octets = append(e.octets, payload...)
+	}
+	_ = c.nc.SetReadDeadline(time.Time{}) // what has come before the end counts
+	return e, nil
+}
+
+// part reads so many octets of a frame. They take frameTime at most from a time on, and are valid
+// until the next call.
+func (c *Conn) part(buf *[]byte, n int, begun time.Time) ([]byte, error) {
+	_ = c.nc.SetReadDeadline(begun.Add(frameTime)) // to read from a connection that has ended says so
+	*buf = slices.Grow((*buf)[:0], n)[:n]
+	_, err := io.ReadFull(c.in, *buf)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("%w: a frame that does not end", ErrProtocol)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("within a frame: %w", io.ErrUnexpectedEOF)
+	}
+	return *buf, err
+}
+
+// take hands a message to Read. An error ends the connection.
+func (c *Conn) take(e event) error {
+	switch m := &e.message; {
+	case m.Close != nil:
+		return ErrClosed
+	case m.Refusal != nil:
+		m.Refusal.Detail = Printable(m.Refusal.Detail)
+		return fmt.Errorf("control: %s: %w", c.remote, m.Refusal)
+	}
+	select {
+	case c.inbox <- e:
+		return nil
+	default:
+		return c.lost(fmt.Errorf("%w: more than %d messages at once", ErrProtocol, inboxMessages))
+	}
+}
+
+// Write says a message. It waits while the peer does not read, and returns Err's error when
+// the connection ends.
+func (c *Conn) Write(m Message) error { return c.write(&m, nil) }
+
+// Opened grants the session, with the traffic's answer.
+func (c *Conn) Opened(answer any) error {
+	b, err := json.Marshal(answer)
+	if err != nil {
+		return fmt.Errorf("control: opened: %w", err)
+	}
+	return c.write(&Message{Opened: &Opened{Answer: b}}, nil)
+}
+
+// Say says a message of the traffic's, with octets of a responder's.
+func (c *Conn) Say(name string, body any, octets []byte) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("control: %s: %w", name, err)
+	}
+	return c.write(&Message{Say: &Say{Name: name, Body: b}}, octets)
+}
+
+func (c *Conn) write(m *Message, octets []byte) error {
+	if !m.says(c.client) || c.client && len(octets) > 0 {
+		return fmt.Errorf("control: the peer says %s, not this side", m.name())
+	}
+	b, err := encode(m)
+	if err != nil {
+		return err
+	}
+	c.order.enter()
+	defer c.order.leave()
+	for _, whole := range [][]byte{frame(b, len(octets)), octets} {
+		for part := range slices.Chunk(whole, partBytes) {
+			if err := c.writePart(part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writePart writes a part of a frame. An error ends the connection.
+func (c *Conn) writePart(b []byte) error {
+	if err := c.writable(); err != nil {
+		return err
+	}
+	if _, err := c.nc.Write(b); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = fmt.Errorf("the peer does not read: %w", err)
+		}
+		c.end(c.lost(err))
+		return c.Err()
+	}
+	return nil
+}
+
+// writable sets until when what is written now has to be.
+func (c *Conn) writable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.patience.hear(time.Now())
-}
-
-// watch ends the connection when the peer is silent for too long.
-func (c *Conn) watch() {
-	timer := time.NewTimer(Silence)
-	defer timer.Stop()
-	late, pulse := false, pulse{c: c}
-	for {
-		select {
-		case <-c.done:
-			return
-		case <-c.sooner:
-		case <-timer.C:
-		}
-		c.mu.Lock()
-		at, dripping := c.patience.deadline(time.Now())
-		silent := time.Since(c.patience.heard)
-		c.mu.Unlock()
-		left := time.Until(at)
-		switch {
-		case left > 0:
-			late, pulse.felt = false, false
-		case left < -busyHost && !late:
-			// This host was too busy to look in time, and so perhaps to read: look again.
-			late, left = true, busyHost
-		case dripping:
-			c.end(c.lost(fmt.Errorf("%w: a frame that does not end", ErrProtocol)))
-			return
-		case pulse.beats():
-			left = pulseTime
-		default:
-			c.end(fmt.Errorf("%w from %s for %v", ErrSilent, c.remote, silent.Round(time.Millisecond)))
-			return
-		}
-		timer.Reset(left)
+	limit := frameTime
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.leaving != nil:
+		limit = goodbyeTime
 	}
+	return c.nc.SetWriteDeadline(time.Now().Add(limit))
 }
-
-// pulse tells a client that overloads the way to the responder whether that is still there
-// when no word comes: its kernel says again what was lost, and no octet of that is new. A
-// kernel answers for a program that hangs, too, so this is believed no longer than the client
-// sends; and not by a responder, which must not send a stream to who may be gone.
-type pulse struct {
-	c        *Conn
-	felt     bool   // segments are those of a moment ago
-	segments uint32 // that had come
-}
-
-// pulseTime is in which a kernel says again what was lost, see Tune, on a path as slow as
-// there are.
-const pulseTime = 2 * time.Second
-
-// beats is asked when the peer would be given up, and pulseTime later again.
-func (p *pulse) beats() bool {
-	p.c.mu.Lock()
-	sending := p.c.client && p.c.patience.sending(time.Now())
-	p.c.mu.Unlock()
-	n := segments(p.c.nc)
-	if !sending || n == 0 || p.felt && n == p.segments {
-		return false
-	}
-	if p.felt {
-		p.c.Heard()
-	}
-	p.felt, p.segments = true, n
-	return true
-}
-
-// busyHost is how late a goroutine may run on a host that has time.
-const busyHost = 20 * time.Millisecond

@@ -26,7 +26,7 @@ const secret = "s3cret-token"
 func TestTokenArrivesInTheHeaderAndIsShownNowhere(t *testing.T) {
 	got := make(chan string, 1)
 	id := valid(t)
-	address := serve(t, ServerTLS(id.cert, nil), func(w http.ResponseWriter, r *http.Request) {
+	address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, r *http.Request) {
 		token, ok := BearerToken(r)
 		got <- fmt.Sprint(token, ok, r.URL.Path, strings.Contains(r.URL.String()+r.UserAgent(), secret))
 		Refuse(w, &Refusal{Reason: Unauthorised, Detail: "no such token"})
@@ -53,8 +53,8 @@ func TestTokenArrivesInTheHeaderAndIsShownNowhere(t *testing.T) {
 func TestRefusalBeforeTheUpgradeReachesTheClient(t *testing.T) {
 	id := valid(t)
 	for _, reason := range Reasons() {
-		want := Refusal{Reason: reason, Detail: "because", RetryAfter: 90 * time.Second}
-		address := serve(t, ServerTLS(id.cert, nil), func(w http.ResponseWriter, _ *http.Request) { Refuse(w, &want) })
+		want := Refusal{Reason: reason, Detail: "because of " + protocol, RetryAfter: 90 * time.Second}
+		address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, _ *http.Request) { Refuse(w, &want) })
 		_, err := Dial(t.Context(), ClientOptions{Address: address, CAFile: id.certFile})
 		var got *Refusal
 		if !errors.As(err, &got) || *got != want {
@@ -72,7 +72,7 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 	id, other := valid(t), valid(t)
 	expired := newIdentity(t, time.Now().Add(-time.Hour), "127.0.0.1")
 	elsewhere := newIdentity(t, time.Now().Add(time.Hour), "192.0.2.1")
-	with := func(id identity, h http.HandlerFunc) string { return serve(t, ServerTLS(id.cert, nil), h) }
+	with := func(id identity, h http.HandlerFunc) string { return serve(t, ServerTLS(showing(id.cert), nil), h) }
 	text := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
@@ -91,13 +91,13 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 			c.Close()
 		})
 	}
-	const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n\r\n"
-	message := func(s string) string { return string(appendFrame(nil, frameMessage, []byte(s))) }
-	old := ServerTLS(id.cert, nil)
+	const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\n\r\n"
+	message := func(s string) string { return string(frame([]byte(s), 0)) }
+	old := ServerTLS(showing(id.cert), nil)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
 	clients := x509.NewCertPool()
 	clients.AddCert(id.cert.Leaf)
-	strict := ServerTLS(id.cert, clients)
+	strict := ServerTLS(showing(id.cert), clients)
 	strict.ClientAuth = tls.RequireAndVerifyClientCert
 	free := answer(t, func(net.Conn) {})
 	for _, c := range []struct {
@@ -109,14 +109,20 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 		{"a proxy that fails", ClientOptions{Address: with(id, text(503, "upstream"))}, "HTTP: it answered 503 Service Unavailable, neither"},
 		{"a refusal for no known reason", ClientOptions{Address: with(id, text(418, `{"reason":"tea"}`))}, "it answered 418 I'm a teapot, neither"},
 		{"JSON of another program", ClientOptions{Address: with(id, text(401, `{"reason":5}`))}, "it answered 401 "},
-		{"another protocol", ClientOptions{Address: octets("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")}, `it switched to the protocol "websocket", want "oneway-test/1"`},
+		{"another protocol", ClientOptions{Address: octets("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")}, `it switched to the protocol "websocket", want "oneway-test/2"`},
 		{"headers without end", ClientOptions{Address: octets("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<20))}, "HTTP: more than 32768 octets of headers"},
 		{"an answer that is cut", ClientOptions{Address: octets("HTTP/1.1 101 Swi")}, "unexpected EOF: it ended the connection without an answer: is it a responder?"},
 		{"no answer at all", ClientOptions{Address: octets("")}, "it ended the connection without an answer: is it a responder?"},
 		{"no HTTP", ClientOptions{Address: octets("220 mail ESMTP\r\n")}, "HTTP: malformed HTTP"},
-		{"random octets after the upgrade", ClientOptions{Address: octets(switched + "\x99\x98random")}, "protocol violated: frame of type 153"},
-		{"wrong order", ClientOptions{Address: octets(switched + message(`{"started":{"id":1}}`))}, "started before welcome"},
-		{"another version", ClientOptions{Address: octets(switched + message(`{"welcome":{"version":2,"limits":{}}}`))}, "refused: wrong_version: the responder speaks version 2, this client 1"},
+		{"random octets after the upgrade", ClientOptions{Address: octets(switched + "\x99\x98random")}, "protocol violated: message of 2576904801 octets"},
+		{"wrong order", ClientOptions{Address: octets(switched + message(`{"opened":{}}`))}, "opened before welcome"},
+		{"an older version", ClientOptions{Address: with(id, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Connection", "close, Upgrade")
+			w.Header().Set("Upgrade", "oneway-test/1")
+			w.WriteHeader(http.StatusUpgradeRequired)
+			io.WriteString(w, `{"reason":"wrong_version","detail":"this responder speaks oneway-test/1"}`)
+		})}, "refused: wrong_version: this responder speaks oneway-test/1, and this client oneway-test/2: run the same version of oneway at both ends"},
+		{"an older version that upgrades all the same", ClientOptions{Address: octets("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n\r\n")}, `it switched to the protocol "oneway-test/1", want "oneway-test/2"`},
 		{"a refusal in place of a welcome", ClientOptions{Address: octets(switched + message(`{"refusal":{"reason":"shutting_down","detail":"a\nb"}}`))}, "refused: shutting_down: a?b"},
 		{"the end after the upgrade", ClientOptions{Address: octets(switched)}, "connection lost"},
 		{"no TLS", ClientOptions{Address: answer(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH\r\n") })}, "no TLS there: is it the responder's port?"},
@@ -163,7 +169,7 @@ func TestPeerThatNeverAnswersIsLeft(t *testing.T) {
 	stop := make(chan struct{})
 	defer close(stop)
 	mute := answer(t, func(net.Conn) { <-stop })
-	silent := serve(t, ServerTLS(id.cert, nil), func(http.ResponseWriter, *http.Request) { <-stop })
+	silent := serve(t, ServerTLS(showing(id.cert), nil), func(http.ResponseWriter, *http.Request) { <-stop })
 	o := play(t, func(c *Conn) { <-c.Done() })
 	for name, o := range map[string]ClientOptions{
 		"before TLS":    {Address: mute, CAFile: id.certFile},
@@ -173,7 +179,7 @@ func TestPeerThatNeverAnswersIsLeft(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errNoAnswer)
 		client, err := Dial(ctx, o)
 		if err == nil { // it is there, and answers no question
-			_, err = client.Open(ctx, Open{Version: Version, Kind: Train})
+			_, err = client.Open(ctx, Open{}, nil)
 			client.Close()
 		} else if !strings.Contains(err.Error(), "is a responder listening there, and does a firewall let this TCP port through?") {
 			t.Errorf("%s: no advice: %v", name, err)
@@ -187,7 +193,7 @@ func TestPeerThatNeverAnswersIsLeft(t *testing.T) {
 
 func TestPinNeedsNoAuthorityNameOrDate(t *testing.T) {
 	id := newIdentity(t, time.Now().Add(-time.Hour), "192.0.2.1")
-	address := serve(t, ServerTLS(id.cert, nil), func(w http.ResponseWriter, _ *http.Request) { Refuse(w, &Refusal{Reason: Busy}) })
+	address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, _ *http.Request) { Refuse(w, &Refusal{Reason: Busy}) })
 	for _, pin := range []string{PinOf(id.cert.Leaf), strings.ToUpper(PinOf(id.cert.Leaf))} {
 		if _, err := Dial(t.Context(), ClientOptions{Address: address, Pin: pin}); !errors.As(err, new(*Refusal)) {
 			t.Error(err)
@@ -197,7 +203,7 @@ func TestPinNeedsNoAuthorityNameOrDate(t *testing.T) {
 
 func TestServerNameStandsForTheAddress(t *testing.T) {
 	id := newIdentity(t, time.Now().Add(time.Hour), "responder.example")
-	address := serve(t, ServerTLS(id.cert, nil), func(w http.ResponseWriter, _ *http.Request) { Refuse(w, &Refusal{Reason: Busy}) })
+	address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, _ *http.Request) { Refuse(w, &Refusal{Reason: Busy}) })
 	if _, err := Dial(t.Context(), ClientOptions{Address: address, CAFile: id.certFile, ServerName: "responder.example"}); !errors.As(err, new(*Refusal)) {
 		t.Error(err)
 	}
@@ -208,7 +214,7 @@ func TestClientCertificateReachesTheResponder(t *testing.T) {
 	clients := x509.NewCertPool()
 	clients.AddCert(client.cert.Leaf)
 	got := make(chan string, 1)
-	address := serve(t, ServerTLS(id.cert, clients), func(w http.ResponseWriter, r *http.Request) {
+	address := serve(t, ServerTLS(showing(id.cert), clients), func(w http.ResponseWriter, r *http.Request) {
 		pin := "none"
 		if len(r.TLS.VerifiedChains) > 0 {
 			pin = PinOf(r.TLS.PeerCertificates[0])
@@ -253,17 +259,17 @@ func TestBadOptionsAreNamed(t *testing.T) {
 }
 
 func TestAddressWithoutAPortHasTheDefault(t *testing.T) {
-	for address, want := range map[string][2]string{
-		"192.0.2.1":        {"192.0.2.1", "8620"},
-		"2001:db8::1":      {"2001:db8::1", "8620"},
-		"[2001:db8::1]:99": {"2001:db8::1", "99"},
-		"host.example":     {"host.example", "8620"},
-		"host.example:99":  {"host.example", "99"},
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for address, want := range map[string]string{
+		"192.0.2.1":        "192.0.2.1:8620",
+		"2001:db8::1":      "[2001:db8::1]:8620",
+		"[2001:db8::1]:99": "[2001:db8::1]:99",
+		"host.example":     "host.example:8620",
+		"host.example:99":  "host.example:99",
 	} {
-		o := ClientOptions{Address: address}
-		host, port, err := o.hostPort()
-		if err != nil || host != want[0] || port != want[1] {
-			t.Errorf("%s: %s %s %v", address, host, port, err)
+		if _, err := Dial(ended, ClientOptions{Address: address}); err == nil || !strings.HasPrefix(err.Error(), "control: "+want+": ") {
+			t.Errorf("%s: %v, want %s", address, err, want)
 		}
 	}
 }
@@ -274,42 +280,5 @@ func TestLocalAddressIsDialledFrom(t *testing.T) {
 	_, _ = Dial(t.Context(), ClientOptions{Address: address, Local: netip.MustParseAddr("127.0.0.9")})
 	if got := <-from; got != "127.0.0.9" {
 		t.Errorf("dialled from %s", got)
-	}
-}
-
-// An older responder offers nothing, and is not asked for what it would take for a breach of
-// the protocol.
-func TestClientKnowsWhatTheResponderOffers(t *testing.T) {
-	c, err := Dial(t.Context(), play(t, func(c *Conn) { <-c.Done() }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if !c.Feedback() {
-		t.Error("this responder does not offer feedback")
-	}
-	id := valid(t)
-	older := serve(t, ServerTLS(id.cert, nil), func(w http.ResponseWriter, _ *http.Request) {
-		nc, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n\r\n")
-		nc.Write(appendFrame(nil, frameMessage, []byte(`{"welcome":{"version":1,"limits":{}}}`)))
-		io.Copy(io.Discard, nc)
-		nc.Close()
-	})
-	o, err := Dial(t.Context(), ClientOptions{Address: older, CAFile: id.certFile})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
-	if o.Feedback() {
-		t.Error("an older responder is said to offer feedback")
-	}
-	b, err := encode(&Message{Transfer: &Transfer{ID: 1, Plan: plan(), Idle: time.Second}})
-	if err != nil || strings.Contains(string(b), "feedback") {
-		t.Errorf("%v: an older responder refuses %s", err, b)
 	}
 }

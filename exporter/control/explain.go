@@ -44,29 +44,24 @@ func explain(ctx context.Context, address string, err error) error {
 
 // hint says what can be done about an error; empty: nobody knows.
 func hint(err error) string {
-	var (
-		unknown *tls.CertificateVerificationError
-		remote  *net.OpError
-		record  tls.RecordHeaderError
-		pin     *pinError
-		step    *stepError
-	)
+	unknown, isUnknown := errors.AsType[*tls.CertificateVerificationError](err)
+	remote, isRemote := errors.AsType[*net.OpError](err)
 	switch {
 	case errors.As(err, new(*Refusal)):
 		return ""
-	case errors.As(err, &pin):
+	case errors.As(err, new(*pinError)):
 		return "if the responder has a new key, take the new pin from its log; if not, somebody else answers"
-	case errors.As(err, &unknown):
+	case isUnknown:
 		return certificateHint(unknown)
-	case errors.As(err, &record):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		return "no TLS there: is it the responder's port?"
-	case errors.As(err, &remote) && remote.Op == "remote error":
+	case isRemote && remote.Op == "remote error":
 		return alertHint(remote.Err.Error())
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "is a responder listening on this port?"
 	case errors.Is(err, errNoAnswer), errors.Is(err, os.ErrDeadlineExceeded):
 		return "is a responder listening there, and does a firewall let this TCP port through?"
-	case errors.As(err, &step) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
+	case errors.As(err, new(*stepError)) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
 		return "it ended the connection without an answer: is it a responder?"
 	}
 	return ""
@@ -90,14 +85,11 @@ func certificateHint(e *tls.CertificateVerificationError) string {
 		return ""
 	}
 	shown := PinOf(e.UnverifiedCertificates[0])
-	var (
-		name    x509.HostnameError
-		invalid x509.CertificateInvalidError
-	)
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](e.Err)
 	switch {
-	case errors.As(e.Err, &name):
+	case errors.As(e.Err, new(x509.HostnameError)):
 		return "dial it by a name that is in its certificate, set server_name to one, or pin its key (it showed " + shown + ")"
-	case errors.As(e.Err, &invalid) && invalid.Reason == x509.Expired:
+	case isInvalid && invalid.Reason == x509.Expired:
 		return "renew its certificate, set this host's clock, or pin its key (it showed " + shown + ")"
 	default:
 		return "set ca_file to the authority that signed it, or pin to its key: it showed " + shown + ", compare this with what the responder logged"
@@ -132,7 +124,10 @@ func parseRefusal(answer *http.Response, body []byte) *Refusal {
 		r.Reason = Reasons()[i]
 	}
 	r.ID = 0
-	r.Detail = printable(r.Detail)
+	r.Detail = Printable(r.Detail)
+	if r.Reason == WrongVersion && !strings.Contains(r.Detail, protocol) {
+		r.Detail += ", and this client " + protocol + ": run the same version of oneway at both ends"
+	}
 	if seconds, err := strconv.ParseInt(answer.Header.Get("Retry-After"), 10, 32); err == nil && r.RetryAfter <= 0 {
 		r.RetryAfter = time.Duration(seconds) * time.Second
 	}
@@ -140,8 +135,8 @@ func parseRefusal(answer *http.Response, body []byte) *Refusal {
 	return &r
 }
 
-// printable is a text of the peer's that can stand in an error: one line, not too long.
-func printable(s string) string {
+// Printable is a text of the peer's that can stand in an error: one line, not too long.
+func Printable(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
 			return '?'

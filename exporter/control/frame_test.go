@@ -5,28 +5,42 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
+// undying is a connection of which only the deadlines are set.
+type undying struct{ net.Conn }
+
+func (undying) SetReadDeadline(time.Time) error { return nil }
+
+// readsFrom is a client's end that reads from r, and has no goroutine.
+func readsFrom(r io.Reader) *Conn { return &Conn{nc: undying{}, in: bufio.NewReader(r), client: true} }
+
 func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
+	large := bytes.Repeat([]byte{7}, 3*partBytes+1)
+	want := []event{{message: say("alone")}, {message: say("with"), octets: large}, {message: say("after")}}
 	var b []byte
-	large := bytes.Repeat([]byte{7}, MaxChunkBytes)
-	b = appendFrame(b, frameMessage, []byte("{}"))
-	b = appendFrame(b, frameRecords, large)
-	r := bufio.NewReader(oneByte{bytes.NewReader(b)})
-	var buf []byte
-	for _, want := range []struct {
-		kind    byte
-		payload []byte
-	}{{frameMessage, []byte("{}")}, {frameRecords, large}} {
-		kind, payload, err := readFrame(r, buf, func() {})
-		if err != nil || kind != want.kind || !bytes.Equal(payload, want.payload) {
-			t.Fatalf("type %d, %d octets, %v; want type %d, %d octets", kind, len(payload), err, want.kind, len(want.payload))
+	for _, e := range want {
+		m, err := encode(&e.message)
+		if err != nil {
+			t.Fatal(err)
 		}
-		buf = payload
+		b = append(append(b, frame(m, len(e.octets))...), e.octets...)
 	}
-	if _, _, err := readFrame(r, buf, func() {}); !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	c := readsFrom(oneByte{bytes.NewReader(b)})
+	var buf []byte
+	for _, want := range want {
+		got, err := c.next(&buf)
+		if err != nil || !cmp.Equal(got.message, want.message) || !bytes.Equal(got.octets, want.octets) {
+			t.Fatalf("%s with %d octets, %v; want %s with %d", got.message.name(), len(got.octets), err, want.message.name(), len(want.octets))
+		}
+	}
+	if _, err := c.next(&buf); !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("after the last frame: %v, want EOF", err)
 	}
 }
@@ -38,40 +52,42 @@ func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b))
 
 func TestBadFramesAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, octets, want string }{
-		{"no such type", "\x00\x00\x00\x00\x01x", "control: protocol violated: frame of type 0, want 1 or 2"},
-		{"random", "HTTP/1.1 400 Bad Request\r\n", "control: protocol violated: frame of type 72, want 1 or 2"},
-		{"empty", "\x01\x00\x00\x00\x00", "control: protocol violated: frame of 0 octets, want 1 to 65536"},
-		{"too long a message", "\x01\x00\x01\x00\x01", "control: protocol violated: frame of 65537 octets, want 1 to 65536"},
-		{"4 GiB of records", "\x02\xff\xff\xff\xff", "control: protocol violated: frame of 4294967295 octets, want 1 to 65536"},
-		{"truncated header", "\x01\x00\x00", "within a frame: unexpected EOF"},
-		{"truncated payload", "\x01\x00\x00\x00\x09{}", "within a frame: unexpected EOF"},
+		{"random", "HTTP/1.1 400 Bad Request\r\n", "control: protocol violated: message of 1213486160 octets with 791752241 more, want 1 to 65536 and at most 134217728"},
+		{"empty", strings.Repeat("\x00", 8), "control: protocol violated: message of 0 octets with 0 more, want 1 to 65536 and at most 134217728"},
+		{"too long a message", "\x00\x01\x00\x01\x00\x00\x00\x00", "control: protocol violated: message of 65537 octets with 0 more, want 1 to 65536 and at most 134217728"},
+		{"4 GiB of octets", "\x00\x00\x00\x01\xff\xff\xff\xff", "control: protocol violated: message of 1 octets with 4294967295 more, want 1 to 65536 and at most 134217728"},
+		{"truncated header", "\x00\x00\x00", "within a frame: unexpected EOF"},
+		{"no message", string(frame(make([]byte, 9), 0)[:8]), "within a frame: unexpected EOF"},
+		{"truncated message", string(frame(make([]byte, 9), 0)[:10]), "within a frame: unexpected EOF"},
+		{"truncated octets", string(frame([]byte(`{"say":{"name":"x"}}`), 2)) + "x", "within a frame: unexpected EOF"},
 	} {
-		_, _, err := readFrame(bufio.NewReader(strings.NewReader(c.octets)), nil, func() {})
+		var buf []byte
+		_, err := readsFrom(strings.NewReader(c.octets)).next(&buf)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s: %v\nwant %s", c.name, err, c.want)
 		}
 	}
 }
 
+// FuzzFrame: whatever comes, what is read was there, and takes no more memory than it.
 func FuzzFrame(f *testing.F) {
-	f.Add(appendFrame(nil, frameMessage, []byte(`{"ping":{"seq":1}}`)))
-	f.Add(appendFrame(appendFrame(nil, frameRecords, make([]byte, 100)), 9, nil))
+	f.Add(frame([]byte(`{"close":{}}`), 0))
+	f.Add(append(frame([]byte(`{"say":{"name":"x"}}`), 100), make([]byte, 100)...))
+	f.Add(frame([]byte(`{"say":{"name":"x"}}`), MaxOctets))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r := bufio.NewReader(bytes.NewReader(b))
-		var again, buf []byte
-		for {
-			kind, payload, err := readFrame(r, buf, func() {})
+		c := readsFrom(bytes.NewReader(b))
+		var buf []byte
+		for read := 0; ; {
+			e, err := c.next(&buf)
+			if cap(buf) > 2*MaxMessageBytes || cap(e.octets) > 2*len(b)+partBytes {
+				t.Fatalf("%d and %d octets of memory for %d", cap(buf), cap(e.octets), len(b))
+			}
 			if err != nil {
-				break
+				return
 			}
-			if cap(payload) > max(MaxMessageBytes, MaxChunkBytes) {
-				t.Fatalf("%d octets of memory", cap(payload))
+			if read += frameHeaderBytes + len(e.octets); read > len(b) || !bytes.Contains(b, e.octets) {
+				t.Fatalf("%d octets, of %d", read, len(b))
 			}
-			again = appendFrame(again, kind, payload)
-			buf = payload
-		}
-		if !bytes.HasPrefix(b, again) {
-			t.Errorf("read %x\nof   %x", again, b)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func leaked() (left string) {
 		if left == "" {
 			return ""
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // polls runtime.Stack: the end of a goroutine of another package cannot be waited for
 	}
 	return left
 }

@@ -67,6 +67,7 @@ func (l *link) take(from int, queue chan<- chunk) {
 // give delivers in order, and then says that the other end has closed.
 func (l *link) give(to int, queue <-chan chunk) {
 	for c := range queue {
+		// synctest's time: no real time passes
 		time.Sleep(time.Until(c.at))
 		if l.passes() {
 			_, _ = l.inner[to].Write(c.octets) // it fails where that end has closed

@@ -1,87 +1,54 @@
-// Package control is the conversation between the two ends of a heavy test: who may
-// run what, which stream is sent when, and what came of it.
+// Package control is the conversation between the two ends of a load test: who may run
+// what, and the messages of the test's traffic, which it carries and does not know.
 //
 // It runs over one TLS 1.3 connection that the client opens (HTTPS, and then the Upgrade
-// "oneway-test/1" of RFC 9110 section 7.8): frames of JSON messages and binary records.
+// "oneway-test/2" of RFC 9110 section 7.8): frames of JSON messages and of octets.
 // The connection is the session: when it ends, so does everything, on both sides.
 //
 //	client                                    responder
 //	GET /v1/session, Upgrade, bearer token ->
 //	                                       <- 101, Welcome       or 4xx/5xx with a Refusal
-//	Open: kind, link, what it will need    ->
-//	                                       <- Opened: session, UDP port    or Refusal
-//	hello packets over UDP, with the session ->
-//	                                       <- challenge over UDP, with a cookie, no longer than the hello
-//	Prove: the cookie                      ->
-//	                                       <- Proved: the address that streams go to
-//	Transfer: id, direction, plan          ->
-//	                                       <- Started: the responder's clock
-//	  forward: packets, then Sent: how many ->
-//	                                       <- Finished, records of what was received
-//	  reverse: packets                     <-
-//	                                       <- Finished, records of what was sent
-//	  with feedback (see below), over UDP:
-//	    forward: reports               <-
-//	    reverse: orders                      ->
-//	Cancel, Close at any time              ->
-//	Ping every second                      ->
-//	                                       <- Pong
+//	Open: traffic, its parameters, the most
+//	octets and time that it will take      ->
+//	                                       <- Opened: the traffic's answer    or Refusal
+//	Say: a message of the traffic's        -> and <-, octets with those of the responder
+//	Close at any time                      ->
+//	                                       <- Refusal at any time, and the end
 //
-// A plan with feedback (stream.Plan.Feedback) is the most that its sender sends, and is
-// authorised as such; at which rate within it, the client decides while the stream runs, by
-// what the receiver has got so far. That goes over UDP, since TCP falls silent on a way that
-// is full: reports of the responder in forward direction, orders of the client in reverse
-// (package wire/load). A responder that knows such plans says "Oneway-Offers: feedback" in
-// the header of its 101; older ones do not, and would end the session for one.
+// Control does not tell whether a peer that says nothing is alive: a queue that a test fills
+// keeps words back for as long as it is long, and nothing need be said while a stream runs.
+// The traffic knows what it hears of its peer, and how long it may be silent.
 package control
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
 	"time"
-
-	"oneway.example/exporter/instant"
-	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
 )
-
-// Version is the protocol's. A responder refuses others.
-const Version = 1
 
 // DefaultPort is the TCP port of control and the UDP port of test traffic.
 const DefaultPort = 8620
 
-// Kind is the kind of test, for limits and logs.
-type Kind string
-
-// The kinds.
-const (
-	Saturate Kind = "saturate"
-	Matrix   Kind = "matrix"
-	Train    Kind = "train"
-)
-
 // Message is one frame of JSON: exactly one field is set.
 type Message struct {
 	// Of the client.
-	Open     *Open     `json:"open,omitempty"`
-	Prove    *Prove    `json:"prove,omitempty"`
-	Transfer *Transfer `json:"transfer,omitempty"`
-	Sent     *Sent     `json:"sent,omitempty"`
-	Cancel   *Cancel   `json:"cancel,omitempty"`
-	Close    *Close    `json:"close,omitempty"`
-	Ping     *Ping     `json:"ping,omitempty"`
+	Open  *Open  `json:"open,omitempty"`
+	Close *Close `json:"close,omitempty"`
 	// Of the responder.
-	Welcome  *Welcome  `json:"welcome,omitempty"`
-	Opened   *Opened   `json:"opened,omitempty"`
-	Proved   *Proved   `json:"proved,omitempty"`
-	Started  *Started  `json:"started,omitempty"`
-	Finished *Finished `json:"finished,omitempty"`
-	Refusal  *Refusal  `json:"refusal,omitempty"`
-	Pong     *Pong     `json:"pong,omitempty"`
+	Welcome *Welcome `json:"welcome,omitempty"`
+	Opened  *Opened  `json:"opened,omitempty"`
+	Refusal *Refusal `json:"refusal,omitempty"`
+	// Of both.
+	Say *Say `json:"say,omitempty"`
 }
 
 // Welcome is the first message: who answers, and what the token allows.
 type Welcome struct {
-	Version int `json:"version"`
 	// Limits of the client's token.
 	Limits Limits `json:"limits"`
 }
@@ -99,123 +66,48 @@ type Limits struct {
 	LeftToday   int64 `json:"left_today_bytes,omitempty"`
 }
 
-// Open asks for a session. Link and Kind say what for; Bytes what the whole session
-// will move at most, both directions.
+// Open asks for a session of one type of traffic.
 type Open struct {
-	Version int    `json:"version"`
-	Kind    Kind   `json:"kind"`
-	Run     string `json:"run"` // the client's id of the run, for the responder's log
-	Bytes   int64  `json:"bytes"`
+	// Traffic is the type's name, and Parameters what it wants to know, of its own form.
+	Traffic    string          `json:"traffic"`
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	// Test and Run are the kind of test and the client's id of the run, for the responder's log.
+	Test string `json:"test,omitempty"`
+	Run  string `json:"run"`
+	// Bytes is what the whole session moves at most, both directions; Duration how long it
+	// lasts at most.
+	Bytes    int64         `json:"bytes"`
+	Duration time.Duration `json:"duration_ns"`
 }
 
 // Opened grants it. No other session uses the responder's link until this one ends.
 type Opened struct {
-	// Session is random; each test packet carries it.
-	Session uint64 `json:"session"`
-	// Port is the UDP port of test traffic, on the address of the control connection.
-	Port uint16 `json:"udp_port"`
-	// Host tells whether both ends run on one kernel, and so read one clock: a token of
-	// package hostid under Salt.
-	Salt uint32 `json:"salt"`
-	Host uint32 `json:"host"`
+	// Answer is the traffic's, of its own form.
+	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
-// Prove shows that the client receives at the address that its hello packets came from.
-type Prove struct {
-	Cookie []byte `json:"cookie"`
+// Say is a message of the traffic's: what it is called, and its content. Octets of binary
+// content may follow it in its frame; only a responder's has some.
+type Say struct {
+	Name string          `json:"name"`
+	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Proved says where streams will be sent.
-type Proved struct {
-	Address string `json:"address"`
+// Into reads the content. Its errors wrap ErrProtocol.
+func (s *Say) Into(body any) error {
+	if err := strict(s.Body, body); err != nil {
+		return fmt.Errorf("%w: %.40s: %w", ErrProtocol, s.Name, err)
+	}
+	return nil
 }
-
-// Transfer is one stream. Its ID is the client's, unique in the session; packets carry it.
-type Transfer struct {
-	ID        uint16           `json:"id"`
-	Direction sample.Direction `json:"direction"`
-	Plan      stream.Plan      `json:"plan"`
-	// Idle is how long nothing may come, after all was sent, until the receiver takes what
-	// has not come for lost; 100 ms to two minutes.
-	Idle time.Duration `json:"idle_ns"`
-}
-
-// Clock is what one end says of its clock: see clock.Quality.
-type Clock struct {
-	// At is when it was asked.
-	At    instant.Time  `json:"at_ns"`
-	Bound time.Duration `json:"bound_ns"`
-	// Reason is sample.Reason's word; "ok": the bound holds.
-	Reason string `json:"reason"`
-	// Steps seen so far: two that differ make every delay between them void.
-	Steps uint64 `json:"steps"`
-}
-
-// Started says that the responder is ready to receive, or that it begins to send.
-type Started struct {
-	ID    uint16 `json:"id"`
-	Clock Clock  `json:"clock"`
-}
-
-// Sent says that the client has sent what it will send of a forward transfer.
-type Sent struct {
-	ID      uint16 `json:"id"`
-	Packets int    `json:"packets"`
-}
-
-// Cancel ends a transfer early; it is finished as far as it came.
-type Cancel struct {
-	ID uint16 `json:"id"`
-}
-
-// Finished is the end of a transfer; Records octets of binary records follow it, in frames
-// of their own. Exactly one of Sent and Received is set.
-type Finished struct {
-	ID       uint16           `json:"id"`
-	Clock    Clock            `json:"clock"`
-	Sent     *stream.Sent     `json:"sent,omitempty"`
-	Received *stream.Received `json:"received,omitempty"`
-	Records  int64            `json:"records_bytes"`
-	// Error is why it ended early, in words; empty: it did not.
-	Error string `json:"error,omitempty"`
-}
-
-// Ping asks for a Pong; each side asks when it has said nothing for PingEvery, or less often
-// while a transfer is under way, so as not to use a slow link itself. A
-// client that sends a stream and hears nothing for Silence ends the session; others wait for Outage, a responder
-// because it does not send a stream to who is silent. While a transfer is under way, and
-// shortly after, it is Silence and that transfer's Idle (forward: three times that), if this is longer: words wait in the queue that the test fills,
-// and those of the other direction wait for acknowledgements that are in it. So choose an
-// Idle that is longer than the longest queue. A connection that is closed or reset ends the
-// session at once on both sides, load or not.
-type Ping struct {
-	// Seq is one more than that of the ping before; the first has 1.
-	Seq uint64 `json:"seq"`
-}
-
-// Pong answers the Ping of that number, and all before it.
-type Pong struct {
-	Seq uint64 `json:"seq"`
-}
-
-// Times of a session.
-const (
-	PingEvery = 250 * time.Millisecond
-	// Silence: a client that sends a stream notices within a second that its peer has vanished
-	// without a word, but for the transfer's Idle.
-	Silence = 900 * time.Millisecond
-	// Outage: a session in which nothing is sent but words outlasts one of half of it, since TCP's
-	// timeouts double. Radio links stand still for seconds: of eight recorded in cars, LTE, UMTS
-	// and EVDO, six did for more than a second in every two minutes.
-	Outage = 10 * time.Second
-)
 
 // Close is the client's good-bye.
 type Close struct{}
 
 // Refusal says no, why, and when to come back.
 type Refusal struct {
-	// ID is that of the transfer that is refused; 0: the session is, and ends.
+	// ID is that of the part of the traffic that is refused, such as a transfer; 0: the session
+	// is, and ends.
 	ID     uint16 `json:"id,omitempty"`
 	Reason Reason `json:"reason"`
 	// Detail is a sentence for people.
@@ -247,6 +139,17 @@ func Reasons() []Reason {
 	return []Reason{Unauthorised, WrongVersion, BadRequest, Busy, TooMany, RateLimit, TimeLimit, DayLimit, Unsaved, Unproved, ShuttingDown}
 }
 
+// Check tells whether the refusal of a peer is sound. Its errors wrap ErrProtocol.
+func (r *Refusal) Check() error {
+	switch {
+	case !slices.Contains(Reasons(), r.Reason):
+		return fmt.Errorf("%w: refusal for the reason %.40q, which is none", ErrProtocol, r.Reason)
+	case r.RetryAfter < 0:
+		return fmt.Errorf("%w: refusal to be tried again in %v", ErrProtocol, r.RetryAfter)
+	}
+	return nil
+}
+
 // Error is the refusal in words.
 func (r *Refusal) Error() string {
 	s := "refused: " + string(r.Reason)
@@ -257,4 +160,142 @@ func (r *Refusal) Error() string {
 		s += ", try again in " + r.RetryAfter.Round(time.Second).String()
 	}
 	return s
+}
+
+// encode is the message's JSON.
+func encode(m *Message) ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("control: %s: %w", m.name(), err)
+	}
+	if len(b) > MaxMessageBytes {
+		return nil, fmt.Errorf("control: %s takes %d octets of JSON, want at most %d: plan fewer segments", m.name(), len(b), MaxMessageBytes)
+	}
+	return b, nil
+}
+
+// decode reads a message that came from the network: no unknown field, nothing after it,
+// exactly one part, and that one sound. Its errors wrap ErrProtocol.
+func decode(b []byte) (m Message, err error) {
+	if err := strict(b, &m); err != nil {
+		return Message{}, fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	if err := m.check(); err != nil {
+		return Message{}, err
+	}
+	return m, nil
+}
+
+// strict reads one JSON value without fields that nobody knows, and nothing after it.
+func strict(b []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}
+
+// part is one of a message's fields.
+type part struct {
+	name              string
+	set               bool
+	client, responder bool // who may say it
+}
+
+func (m *Message) parts() [6]part {
+	const yes, no = true, false
+	return [...]part{
+		{"open", m.Open != nil, yes, no},
+		{"close", m.Close != nil, yes, no},
+		{"welcome", m.Welcome != nil, no, yes},
+		{"opened", m.Opened != nil, no, yes},
+		{"refusal", m.Refusal != nil, no, yes},
+		{"say", m.Say != nil, yes, yes},
+	}
+}
+
+// name is what the message is, for errors.
+func (m *Message) name() string {
+	if m.Say != nil {
+		return Printable(m.Say.Name)
+	}
+	for _, p := range m.parts() {
+		if p.set {
+			return p.name
+		}
+	}
+	return "nothing"
+}
+
+// says tells whether the client, or else the responder, may say this.
+func (m *Message) says(client bool) bool {
+	for _, p := range m.parts() {
+		if p.set && (client && !p.client || !client && !p.responder) {
+			return false
+		}
+	}
+	return true
+}
+
+// check tells whether the message is sound as it is. Its errors wrap ErrProtocol.
+func (m *Message) check() error {
+	set := 0
+	for _, p := range m.parts() {
+		if p.set {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return fmt.Errorf("%w: a message of %d parts, want exactly one", ErrProtocol, set)
+	case m.Say != nil && m.Say.Name == "":
+		return fmt.Errorf("%w: a message without a name", ErrProtocol)
+	case m.Refusal != nil:
+		return m.Refusal.Check()
+	}
+	return nil
+}
+
+// A frame is
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|                     length of the message                     |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|                     length of the octets                      |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|  message ...  octets ...
+//
+// one Message in JSON, and the octets that belong to it, which only a responder's Say has.
+// Numbers are big-endian.
+const frameHeaderBytes = 8
+
+// Limits of frames. What is longer, or has no message, ends the connection.
+const (
+	// MaxMessageBytes of JSON; some 600 segments of a plan fit.
+	MaxMessageBytes = 64 << 10
+	// MaxOctets of a message: 32 for each of 4 Mi packets.
+	MaxOctets = 128 << 20
+)
+
+// frameTime is how long a message may take once its frame has begun, and each part of its octets:
+// 16 KiB in it are 4 kb/s. A peer that drips octets is not waited for.
+const frameTime = 30 * time.Second
+
+// ErrProtocol is wrapped by the errors about a peer that says what it must not.
+var ErrProtocol = errors.New("control: protocol violated")
+
+// frame is a message in its frame, but for its octets.
+func frame(message []byte, octets int) []byte {
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, frameHeaderBytes+len(message)), uint32(len(message)))
+	b = binary.BigEndian.AppendUint32(b, uint32(octets))
+	return append(b, message...)
 }

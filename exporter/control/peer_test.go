@@ -74,6 +74,11 @@ func valid(t *testing.T) identity {
 	return newIdentity(t, time.Now().Add(time.Hour), "127.0.0.1", "responder.example")
 }
 
+// showing is a server that shows one certificate.
+func showing(cert tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
+}
+
 // serve answers HTTP over TLS on the loopback address.
 func serve(t *testing.T, config *tls.Config, handler http.HandlerFunc) (address string) {
 	t.Helper()
@@ -99,14 +104,14 @@ func serve(t *testing.T, config *tls.Config, handler http.HandlerFunc) (address 
 func play(t *testing.T, script func(*Conn)) ClientOptions {
 	t.Helper()
 	id := valid(t)
-	address := serve(t, ServerTLS(id.cert, nil), func(w http.ResponseWriter, r *http.Request) {
+	address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, r *http.Request) {
 		c, err := Accept(w, r)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer c.Close()
-		if err := c.Write(Message{Welcome: &Welcome{Version: Version, Limits: Limits{Sessions: 3}}}); err != nil {
+		if err := c.Write(Message{Welcome: &Welcome{Limits: Limits{Sessions: 3}}}); err != nil {
 			t.Error(err)
 			return
 		}
@@ -116,7 +121,7 @@ func play(t *testing.T, script func(*Conn)) ClientOptions {
 }
 
 // converse is a session with a responder that follows a script, over TLS and HTTP on a
-// simulated network. It is for synctest: no busy host makes a side look silent.
+// simulated network. It is for synctest.
 func converse(t *testing.T, script func(*Conn)) *Client {
 	t.Helper()
 	id, l := valid(t), newLink(t)
@@ -132,10 +137,10 @@ func converse(t *testing.T, script func(*Conn)) *Client {
 			return
 		}
 		defer c.Close()
-		tell(c, Message{Welcome: &Welcome{Version: Version, Limits: Limits{Sessions: 3}}})
+		tell(c, Message{Welcome: &Welcome{Limits: Limits{Sessions: 3}}})
 		script(c)
 	})}
-	tasks.Go(func() { _ = server.Serve(tls.NewListener(listener, ServerTLS(id.cert, nil))) })
+	tasks.Go(func() { _ = server.Serve(tls.NewListener(listener, ServerTLS(showing(id.cert), nil))) })
 	o := ClientOptions{CAFile: id.certFile}
 	trust, err := clientTLS(&o, "responder.example")
 	if err != nil {

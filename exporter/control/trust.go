@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"oneway.example/exporter/keyfile"
@@ -35,15 +34,16 @@ func parsePin(s string) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(raw), nil
 }
 
-// ServerTLS is the TLS configuration of a responder: version 1.3, HTTP/1.1. With clientCAs a
+// ServerTLS is the TLS configuration of a responder: version 1.3, HTTP/1.1; its certificate is asked for
+// with each connection. With clientCAs a
 // client may show a certificate, and one that it shows must be theirs; whether it has to is
 // the responder's to decide, as a token may do instead.
 //
 // Serve it on tls.NewListener with (*http.Server).Serve: ServeTLS would add HTTP/2.
-func ServerTLS(cert tls.Certificate, clientCAs *x509.CertPool) *tls.Config {
+func ServerTLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAs *x509.CertPool) *tls.Config {
 	c := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		Certificates:           []tls.Certificate{cert},
+		GetCertificate:         certificate,
 		NextProtos:             []string{"http/1.1"},
 		SessionTicketsDisabled: true, // sessions are rare: nothing to resume, nothing to replay
 	}
@@ -60,9 +60,9 @@ func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
 		c.ServerName = o.ServerName
 	}
 	if o.CAFile != "" {
-		pool, err := loadCAs(o.CAFile)
+		pool, err := keyfile.CAs(o.CAFile)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("control: ca_file: %w", err)
 		}
 		c.RootCAs = pool
 	}
@@ -87,19 +87,6 @@ func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
 		c.Certificates = []tls.Certificate{cert}
 	}
 	return c, nil
-}
-
-// loadCAs reads certificates of authorities from a file.
-func loadCAs(file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("control: ca_file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("control: ca_file %s: no certificate in PEM in it", file)
-	}
-	return pool, nil
 }
 
 // pinError says that the responder has another key than the pinned one.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/calendar"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sched"
 )
 
 func TestNextRunIsToldWithTheWindowsOfTheCalendar(t *testing.T) {
@@ -18,10 +18,10 @@ func TestNextRunIsToldWithTheWindowsOfTheCalendar(t *testing.T) {
 		begin := time.Now()
 		b := newBench(t, func(b *bench) {
 			from := begin.Hour()*60 + begin.Minute()
-			b.opts.Windows = []sched.Window{{From: from, To: from + 90}} // two runs a day
+			b.opts.Windows = []calendar.Window{{From: from, To: from + 90}} // two runs a day
 		})
 		b.start()
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // synctest's time: no real time passes
 		if d, ok := next(b); !ok || d != -5*time.Second {
 			t.Errorf("next run is due in %v (%v) while the first is under way since 5s", d, ok)
 		}
@@ -40,7 +40,7 @@ func TestNextRunIsToldWithTheWindowsOfTheCalendar(t *testing.T) {
 
 func TestNoNextRunIsToldWhereNoneIsPlanned(t *testing.T) {
 	in(t, func(t *testing.T) {
-		b := newBench(t, func(b *bench) { b.opts.Windows = []sched.Window{{From: 60, To: 120, Days: 1 << 7}} })
+		b := newBench(t, func(b *bench) { b.opts.Windows = []calendar.Window{{From: 60, To: 120, Days: 1 << 7}} })
 		b.start()
 		time.Sleep(time.Minute)
 		if v, ok := b.sink.Value(metric.RunNext, "office", "saturate"); ok {

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // goodClock is a clock.Monitor that is always right.
@@ -36,11 +37,12 @@ type loadKind struct {
 
 const loadBytes = 100 * 1000
 
-func (*loadKind) Kind() control.Kind      { return control.Saturate }
-func (*loadKind) Bytes() int64            { return loadBytes }
-func (*loadKind) Duration() time.Duration { return 10 * time.Second }
+func (*loadKind) Kind() string             { return "saturate" }
+func (k *loadKind) Traffic() heavy.Traffic { return udp.Near(k) }
+func (*loadKind) Bytes() int64             { return loadBytes }
+func (*loadKind) Duration() time.Duration  { return 10 * time.Second }
 
-func (k *loadKind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) error {
+func (k *loadKind) Perform(ctx context.Context, s *udp.Session, r *heavy.Run) error {
 	run := k.runs.Add(1)
 	r.Phase("load")
 	t, err := s.Transfer(ctx, sample.Forward, s.Plan(stream.Segment{
@@ -68,8 +70,8 @@ func (k *loadKind) Publish(v *heavy.Values, r *heavy.Run) {
 // bench is a prober whose far end the test plays.
 type bench struct {
 	t       *testing.T
-	sink    *heavytest.Sink
-	links   *sched.Links
+	sink    *metrictest.Sink
+	links   *link.Table
 	link    *heavytest.Link
 	kind    *loadKind
 	opts    heavy.Options
@@ -87,7 +89,7 @@ type bench struct {
 func newBench(t *testing.T, change func(*bench)) *bench {
 	t.Helper()
 	b := &bench{
-		t: t, sink: &heavytest.Sink{}, link: &heavytest.Link{Sleep: true}, kind: &loadKind{},
+		t: t, sink: &metrictest.Sink{}, link: &heavytest.Link{Sleep: true}, kind: &loadKind{},
 		opts: heavy.DefaultOptions(), lost: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	b.opts.Every, b.opts.Directions = time.Hour, []string{"forward"}
@@ -106,10 +108,10 @@ func newBench(t *testing.T, change func(*bench)) *bench {
 
 var target = probe.Target{Path: "office", Probe: "saturate", Peer: "192.0.2.1"}
 
-func links(t *testing.T, all ...sched.LinkOptions) *sched.Links {
+func links(t *testing.T, all ...link.Options) *link.Table {
 	t.Helper()
-	l, err := sched.NewLinks(sched.LinksOptions{Links: all})
-	if err != nil {
+	l := link.NewTable(nil)
+	if err := l.SetLinks(all); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -124,7 +126,7 @@ func (b *bench) connect(context.Context, int64) (*heavy.Far, error) {
 	}
 	b.open.Add(1)
 	return &heavy.Far{
-		Session: heavy.NewSession(b.link, heavy.SessionOptions{}), Lost: b.lost, Why: b.why,
+		Flow: udp.NewFlow(udp.NewSession(b.link, udp.SessionOptions{}), b.kind, nil), Lost: b.lost, Why: b.why,
 		Close: func() { b.open.Add(-1) },
 	}, nil
 }

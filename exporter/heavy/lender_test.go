@@ -88,7 +88,7 @@ func TestLinkThatIsLentIsReturnedWhateverBecomesOfTheRun(t *testing.T) {
 				l.b = b
 				b.prober.SetLender(&l)
 				b.start()
-				time.Sleep(10 * time.Minute)
+				time.Sleep(10 * time.Minute) // synctest's time: no real time passes
 				b.expectRuns(map[string]float64{c.runs: 1})
 				b.end()
 				if len(l.events) > 4 {

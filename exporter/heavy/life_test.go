@@ -12,12 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/calendar"
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/traffic/udp"
 	"oneway.example/exporter/wait"
 )
 
@@ -39,7 +40,7 @@ func TestRunsAreDoneWhenDueAndTheirValuesPublished(t *testing.T) {
 		b := newBench(t, nil)
 		begin := time.Now()
 		b.start()
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // synctest's time: no real time passes
 		if b.running() != 1 {
 			t.Error("no test is said to run while one does")
 		}
@@ -73,8 +74,8 @@ func TestNoRunOutsideItsWindow(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			now := time.Now()
-			w := sched.Window{From: now.Hour()*60 + now.Minute(), To: now.Hour()*60 + now.Minute() + 1}
-			b.opts.Windows, b.opts.MaxWait = []sched.Window{w}, time.Hour
+			w := calendar.Window{From: now.Hour()*60 + now.Minute(), To: now.Hour()*60 + now.Minute() + 1}
+			b.opts.Windows, b.opts.MaxWait = []calendar.Window{w}, time.Hour
 		})
 		release, _ := b.links.TryAcquire("office", "somebody")
 		b.start()
@@ -134,8 +135,8 @@ func TestRunsOfOneLinkNeverOverlap(t *testing.T) {
 func TestBudgetIsSettledWithWhatWasSent(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
-			b.links = links(t, sched.LinkOptions{Name: "office", BudgetBytes: 5 * loadBytes / 2})
-			b.link.Each = func(_ sample.Direction, c *heavy.Carried) error {
+			b.links = links(t, link.Options{Name: "office", BudgetBytes: 5 * loadBytes / 2})
+			b.link.Each = func(_ sample.Direction, c *udp.Carried) error {
 				c.Packets, c.PayloadBytes = 50, 50*972 // half of it left the host
 				return nil
 			}
@@ -231,7 +232,7 @@ func TestRefusalsAndFailuresAreCountedByTheirReason(t *testing.T) {
 		"refused":     {&control.Refusal{Reason: control.RateLimit}, "refused,rate_limit"},
 		"unknown":     {&control.Refusal{Reason: "because"}, "refused,bad_request"},
 		"unreachable": {&heavy.Failure{Reason: heavy.ReasonUnreachable, Err: errors.New("x")}, "failed,unreachable"},
-		"no UDP":      {&heavy.Failure{Reason: heavy.ReasonNoUDP, Err: errors.New("x")}, "failed,no_udp_answer"},
+		"no UDP":      {&heavy.Failure{Reason: heavy.ReasonNoTraffic, Err: errors.New("x")}, "failed,no_udp_answer"},
 		"anything":    {errors.New("x"), "failed,internal"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -349,7 +350,7 @@ func TestOnceGivesWhatWasFoundUntilItWasEnded(t *testing.T) {
 		if err == nil || o == nil || o.Result != heavy.Incomplete || o.Reason != heavy.ReasonStopped {
 			t.Fatalf("%+v, %v", o, err)
 		}
-		if o.Body != 100 || o.ForwardBytes != loadBytes || len(o.Transfers) != 1 {
+		if o.Body != 100 || o.ForwardBytes != loadBytes || len(o.Transfers.([]*udp.Series)) != 1 {
 			t.Errorf("%+v", o)
 		}
 		if len(shares) < 10 || shares[len(shares)-1] != 1 {
@@ -358,6 +359,21 @@ func TestOnceGivesWhatWasFoundUntilItWasEnded(t *testing.T) {
 	})
 }
 
-var _ heavy.Kind = (*loadKind)(nil)
+func TestAgentThatStopsWhileItWaitsCountsItsRun(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return busy(time.Minute) } })
+		o := make(chan *heavy.Outcome, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			out, _ := heavy.OnceWith(ctx, b.env, target, b.opts, b.kind, b.connect, nil)
+			o <- out
+		}()
+		time.Sleep(30 * time.Second)
+		cancel()
+		if out := <-o; out.Result != heavy.Skipped || out.Reason != heavy.ReasonStopped {
+			t.Errorf("%s, %s", out.Result, out.Reason)
+		}
+	})
+}
 
-var _ heavy.Carrier = (*heavytest.Link)(nil)
+var _ heavy.Kind = (*loadKind)(nil)

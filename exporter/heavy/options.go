@@ -1,17 +1,20 @@
 package heavy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
-	"oneway.example/exporter/control"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/target"
+
+	"oneway.example/exporter/calendar"
 	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
 )
 
 // Options are the keys that all heavy probes share. See Decode.
@@ -22,7 +25,7 @@ type Options struct {
 	Jitter time.Duration `yaml:"jitter"`
 	// Windows are the times of day in which runs may start, local time, such as
 	// "22:00-06:00" or "mon-fri 09:00-17:00"; none: at any time.
-	Windows []sched.Window `yaml:"windows"`
+	Windows []calendar.Window `yaml:"windows"`
 	// Link is what no two heavy tests use at once; empty: the path's name.
 	Link string `yaml:"link"`
 	// Responder is the far end's host:port; empty: the path's peer, port 8620.
@@ -41,9 +44,8 @@ type Options struct {
 	Directions []string `yaml:"directions"`
 	// DSCP is the code point of the test packets, 0..63.
 	DSCP int `yaml:"dscp"`
-	// Family is any, ipv4 or ipv6; Local the address to send from, empty: the kernel's choice.
-	Family string `yaml:"family"`
-	Local  string `yaml:"local"`
+	// Of the responder's addresses, those of this family; and where to send from.
+	target.Addressing `yaml:",inline"`
 	// NoChecksum leaves out the UDP checksum (IPv4 only), so that what is damaged on the
 	// way arrives, and is seen to be damaged.
 	NoChecksum bool `yaml:"no_checksum"`
@@ -52,46 +54,48 @@ type Options struct {
 	// Timeout ends a run, however far it is; zero: twice what it should take, and a minute.
 	Timeout time.Duration `yaml:"timeout"`
 	// DrainTimeout is how long nothing may come, after all was sent, until what has not
-	// come is lost. It must be longer than the link's queue: a session that is silent for
-	// so long under load is given up.
+	// come is lost. It must be longer than the link's queue.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 
 	directions []sample.Direction
-	local      netip.Addr
 }
 
 // DefaultOptions are those of an empty configuration.
 func DefaultOptions() Options {
 	return Options{
-		Every: 30 * time.Minute, Directions: []string{"forward", "reverse"}, Family: familyAny,
+		Every: 30 * time.Minute, Directions: []string{"forward", "reverse"}, Addressing: target.DefaultOptions().Addressing,
 		MaxWait: 5 * time.Minute, DrainTimeout: 5 * time.Second,
 	}
 }
-
-// Families as written in the configuration.
-const (
-	familyAny  = "any"
-	familyIPv4 = "ipv4"
-	familyIPv6 = "ipv6"
-)
 
 // Limits of the options.
 const (
 	minEvery = 10 * time.Second
 	maxEvery = 7 * 24 * time.Hour
-	maxDrain = 2 * time.Minute // see control.Transfer
+	maxDrain = 2 * time.Minute // as udp.MaxIdle
 )
 
 // Order is the directions to be tested, in order. It is known once NewProber or Once has
 // checked the options.
 func (o *Options) Order() []sample.Direction { return o.directions }
 
+// LocalAddr is the address to send from; the zero value: the kernel's choice.
+func (o *Options) LocalAddr() netip.Addr {
+	local, _ := netip.ParseAddr(o.Local) // it was checked
+	return local.Unmap()
+}
+
 // check validates the options and fills in what is derived from them.
 func (o *Options) check() error {
-	if err := o.checkTimes(); err != nil {
-		return err
-	}
-	if err := o.checkDirections(); err != nil {
+	err := cmp.Or(
+		option.Between("every", o.Every, minEvery, maxEvery),
+		option.Between("jitter", o.Jitter, 0, o.Every/2), // as calendar.Calendar wants it
+		option.Between("max_wait", o.MaxWait, 0, 24*time.Hour),
+		option.Between("timeout", o.Timeout, 0, 24*time.Hour),
+		option.Between("drain_timeout", o.DrainTimeout, 100*time.Millisecond, maxDrain),
+		o.checkDirections(),
+	)
+	if err != nil {
 		return err
 	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
@@ -103,25 +107,13 @@ func (o *Options) check() error {
 			return &probe.OptionError{Key: f.key, Problem: "cannot be used: " + err.Error()}
 		}
 	}
-	return o.checkAddressing()
-}
-
-func (o *Options) checkTimes() error {
-	for _, c := range []struct {
-		key           string
-		value, lo, hi time.Duration
-	}{
-		{"every", o.Every, minEvery, maxEvery},
-		{"jitter", o.Jitter, 0, o.Every / 2}, // as sched.Calendar wants it
-		{"max_wait", o.MaxWait, 0, 24 * time.Hour},
-		{"timeout", o.Timeout, 0, 24 * time.Hour},
-		{"drain_timeout", o.DrainTimeout, 100 * time.Millisecond, maxDrain},
-	} {
-		if c.value < c.lo || c.value > c.hi {
-			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be between %v and %v", c.value, c.lo, c.hi)}
-		}
+	if err := cmp.Or(option.Between("dscp", o.DSCP, 0, 63), option.OneOf("family", o.Family, "any", "ipv4", "ipv6")); err != nil {
+		return err
 	}
-	return nil
+	if o.NoChecksum && o.Family == "ipv6" {
+		return &probe.OptionError{Key: "no_checksum", Problem: "is for IPv4 only (RFC 8200 section 8.1); family is ipv6"}
+	}
+	return o.Check() // of the addressing
 }
 
 func (o *Options) checkDirections() error {
@@ -142,30 +134,3 @@ func (o *Options) checkDirections() error {
 	}
 	return nil
 }
-
-func (o *Options) checkAddressing() error {
-	if o.DSCP < 0 || o.DSCP > 63 {
-		return &probe.OptionError{Key: "dscp", Problem: fmt.Sprintf("is %d; it must be between 0 and 63", o.DSCP)}
-	}
-	if !slices.Contains([]string{familyAny, familyIPv4, familyIPv6}, o.Family) {
-		return &probe.OptionError{Key: "family", Problem: fmt.Sprintf("is %q; it must be any, ipv4 or ipv6", o.Family)}
-	}
-	if o.NoChecksum && o.Family == familyIPv6 {
-		return &probe.OptionError{Key: "no_checksum", Problem: "is for IPv4 only (RFC 8200 section 8.1); family is ipv6"}
-	}
-	if o.Local == "" {
-		return nil
-	}
-	addr, err := netip.ParseAddr(o.Local)
-	if err != nil {
-		return &probe.OptionError{Key: "local", Problem: fmt.Sprintf("is %q; it must be an IP address of this host", o.Local)}
-	}
-	o.local = addr.Unmap()
-	if o.Family == familyIPv4 && !o.local.Is4() || o.Family == familyIPv6 && o.local.Is4() {
-		return &probe.OptionError{Key: "local", Problem: fmt.Sprintf("is %s, which is not of family %s", o.local, o.Family)}
-	}
-	return nil
-}
-
-// DefaultPort is that of responders.
-const DefaultPort = control.DefaultPort

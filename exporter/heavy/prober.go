@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
+	"oneway.example/exporter/control"
 	"oneway.example/exporter/hostport"
 	"oneway.example/exporter/probe"
+	peers "oneway.example/exporter/target"
 	"oneway.example/exporter/wait"
 )
 
@@ -38,7 +41,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	due := r.calendar.First(time.Now(), p.rng)
 	for {
 		p.status.waiting(due)
-		r.series.due(due)
+		r.due(due)
 		if due.IsZero() {
 			<-ctx.Done()
 			return nil
@@ -65,18 +68,14 @@ func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
 // Fills says which link the runs fill.
 func (p *Prober) Fills() probe.Filling {
 	r := p.runner
-	return probe.Filling{Kind: string(r.kind.Kind()), Link: r.link, Host: r.host, Port: r.port}
+	return probe.Filling{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port}
 }
 
 // Once runs the test now, whatever its calendar says, and tells of progress, which may
-// be nil, some times a second. The outcome is there with an error too, with what was
-// found until then; without one the run has completed.
-func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, progress func(Progress)) (*Outcome, error) {
-	return OnceLent(ctx, env, target, o, k, nil, progress)
-}
-
-// OnceLent is Once on a link that another process lends; nil: nobody does.
-func OnceLent(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lender, progress func(Progress)) (*Outcome, error) {
+// be nil, some times a second. from lends the link, where another process keeps it; nil: none
+// does. The outcome is there with an error too, with what was found until then; without one the
+// run has completed.
+func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lender, progress func(Progress)) (*Outcome, error) {
 	r, err := newRunner(env, target, o, k)
 	if err != nil {
 		return nil, err
@@ -104,20 +103,138 @@ func (r *runner) only(ctx context.Context, progress func(Progress)) (*Outcome, e
 // responders' port.
 func Address(o *Options, target probe.Target) (host string, port uint16, err error) {
 	if o.Responder != "" {
-		host, port, err = hostport.Split(o.Responder, DefaultPort)
+		host, port, err = hostport.Split(o.Responder, control.DefaultPort)
 		if err != nil {
 			return "", 0, &probe.OptionError{Key: "responder", Problem: fmt.Sprintf("is %q; %v", o.Responder, err)}
 		}
 		return host, port, nil
 	}
-	host, _, err = hostport.Split(target.Peer, DefaultPort) // its port is that of another service
-	if err != nil {
-		return "", 0, &probe.OptionError{Key: "responder", Problem: fmt.Sprintf("is not given, and the path's peer %q is no host name or address", target.Peer)}
-	}
-	return host, DefaultPort, nil
+	host, _, err = peers.Host(target.Peer, control.DefaultPort) // its port is that of another service
+	return host, control.DefaultPort, err
 }
 
 var (
 	_ probe.Prober = (*Prober)(nil)
 	_ probe.Filler = (*Prober)(nil)
 )
+
+// Type makes probers of a heavy test whose own options are O.
+type Type[O any] struct {
+	// Word is the type's name.
+	Word     string
+	Defaults func() O
+	// Make checks the options and makes the test of one path. It opens nothing.
+	Make func(env probe.Env, target probe.Target, shared Options, own O) (Kind, error)
+}
+
+// Name is the Word.
+func (t Type[O]) Name() string { return t.Word }
+
+// New checks the options of one path. Nothing is opened.
+func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {
+	shared, own := DefaultOptions(), t.Defaults()
+	if err := decode(&shared, &own); err != nil {
+		return nil, err
+	}
+	kind, err := t.Make(env, target, shared, own)
+	if err != nil {
+		return nil, err
+	}
+	return NewProber(env, target, shared, kind)
+}
+
+// status is what people are told of a prober.
+type status struct {
+	mu    sync.Mutex
+	due   time.Time
+	idle  bool // waiting for due
+	at    Progress
+	told  bool     // at.Share is the kind's own word
+	last  *Outcome // skipped ones included
+	tried *Outcome // the last that was not skipped
+	done  *Outcome // the last completed
+}
+
+func (s *status) waiting(due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due, s.idle = due, true
+}
+
+// follow takes progress, and fills in what it leaves out.
+func (s *status) follow(p Progress, planned time.Duration) Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = false
+	if p.Phase == "" {
+		p.Phase = s.at.Phase
+	}
+	switch {
+	case p.Share < 0 || s.told:
+		p.Share = s.at.Share
+	case planned > 0:
+		p.Share = min(1, float64(p.Elapsed)/float64(planned))
+	}
+	s.at = p
+	return p
+}
+
+func (s *status) share(done float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at.Share, s.told = min(max(done, 0), 1), true
+}
+
+func (s *status) conclude(o *Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.told = Progress{}, false
+	// What only a report needs is not for memory.
+	run, kept := *o.Run, *o
+	run.Body, kept.Run, kept.Transfers = nil, &run, nil
+	s.last = &kept
+	if o.Result != Skipped {
+		s.tried = &kept
+	}
+	if o.Result == Completed {
+		s.done = &kept
+	}
+}
+
+// of is the status at a time.
+func (s *status) of(now time.Time) probe.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := probe.Status{State: s.state(now), Up: s.tried != nil && s.tried.Result == Completed}
+	if s.last != nil && s.last.Result != Completed {
+		st.Reason = "last run " + string(s.last.Result) + ": " + s.last.Error
+	}
+	if s.done == nil {
+		return st
+	}
+	st.LastSuccess = s.done.End.Time()
+	st.Results = s.done.Summary
+	if st.Reason == "" && len(s.done.Notes) > 0 {
+		st.Reason = s.done.Notes[0]
+	}
+	return st
+}
+
+func (s *status) state(now time.Time) string {
+	switch {
+	case !s.idle && s.at.Phase == "":
+		return "starting"
+	case !s.idle:
+		if s.at.Share > 0 {
+			return fmt.Sprintf("%s, %.0f %% done", s.at.Phase, 100*s.at.Share)
+		}
+		return s.at.Phase
+	case s.due.IsZero():
+		return "no run is due: no window ever opens"
+	}
+	format := "15:04"
+	if s.due.Sub(now) > 20*time.Hour {
+		format = "Mon 15:04"
+	}
+	return "next run at " + s.due.Format(format)
+}

@@ -1,78 +1,42 @@
 package heavy
 
 import (
+	"slices"
+	"sort"
+	"strings"
 	"time"
 
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
 )
 
-// series are what a prober says of its runs.
-type series struct {
-	sink          metric.Sink
-	target        probe.Target
-	test          metric.Series
-	last          metric.Series
-	took, every   metric.Series
-	next          metric.Series
-	sent, csum    [2]metric.Series
-	runs, damaged map[[2]string]metric.Series
-}
-
+// open makes the series known that a prober has before its first run.
 func (r *runner) open() {
-	s, path, name := r.env.Sink, r.target.Path, r.target.Probe
-	r.series = &series{
-		sink: s, target: r.target, test: s.Series(metric.TestRunning, path, name, r.link),
-		last: s.Series(metric.RunLast, path, name), took: s.Series(metric.RunDuration, path, name),
-		every: s.Series(metric.RunInterval, path, name), next: s.Series(metric.RunNext, path, name),
-		runs: map[[2]string]metric.Series{}, damaged: map[[2]string]metric.Series{},
-	}
-	for _, d := range r.opts.directions {
-		r.series.sent[d] = s.Series(metric.RunBytes, path, name, d.String())
-		r.series.csum[d] = s.Series(metric.KernelChecksumErrors, path, name, d.String())
-	}
-	r.values = NewValues(s, path, name)
-	s.Update(func() {
-		r.series.test.Set(0)
-		r.series.every.Set(r.opts.Every.Seconds())
+	r.scope = metric.NewScope(r.env.Sink, r.target.Path, r.target.Probe)
+	r.values = NewValues(r.env.Sink, r.target.Path, r.target.Probe)
+	r.scope.Update(func() {
+		r.running(false)
+		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
+		for _, d := range r.opts.directions {
+			r.scope.Series(metric.RunBytes, d.String())
+		}
+		r.kind.Traffic().Counters(r.scope, r.opts.directions)
 	})
 }
 
 func (r *runner) close() {
-	s := r.series
-	s.sink.Update(func() {
-		all := append([]metric.Series{s.test, s.last, s.took, s.every, s.next}, s.sent[:]...)
-		for _, one := range append(all, s.csum[:]...) {
-			if one != nil {
-				one.Close()
-			}
-		}
-		for _, many := range []map[[2]string]metric.Series{s.runs, s.damaged} {
-			for _, one := range many {
-				one.Close()
-			}
-		}
-		r.values.Close()
-	})
+	r.values.Close()
+	r.scope.Close()
 }
 
-func (s *series) running(yes bool) {
-	v := 0.0
-	if yes {
-		v = 1
-	}
-	s.test.Set(v)
+// running announces that the link is being filled, or no longer.
+func (r *runner) running(yes bool) {
+	r.scope.Set(metric.TestRunning, metric.Flag(yes), r.link)
 }
 
 // due says when the next run is, or that none is planned.
-func (s *series) due(at time.Time) {
-	if at.IsZero() {
-		s.next.Clear()
-		return
-	}
-	s.next.Set(float64(at.UnixNano()) / 1e9)
+func (r *runner) due(at time.Time) {
+	r.scope.SetIf(metric.RunNext, float64(at.UnixNano())/1e9, !at.IsZero())
 }
 
 // count counts a run that was due, and says so in the log.
@@ -86,34 +50,16 @@ func (r *runner) count(o *Outcome) {
 }
 
 func (r *runner) tally(result Result, reason string) {
-	r.series.add(r.series.runs, metric.Runs, 1, string(result), reason)
+	r.scope.Series(metric.Runs, string(result), reason).Add(1)
 }
 
-func (s *series) add(to map[[2]string]metric.Series, d *metric.Desc, n float64, a, b string) {
-	key := [2]string{a, b}
-	one := to[key]
-	if one == nil {
-		one = s.sink.Series(d, s.target.Path, s.target.Probe, a, b)
-		to[key] = one
-	}
-	one.Add(n)
-}
-
-// moved counts what a run has sent and what it found damaged, whatever became of it.
-func (s *series) moved(from *Session) {
-	from.mu.Lock()
-	defer from.mu.Unlock()
-	s.sink.Update(func() {
-		for _, d := range sample.Directions() {
-			if s.sent[d] == nil {
-				continue
-			}
-			s.sent[d].Add(float64(from.moved[d]))
-			s.csum[d].Add(float64(from.packets[d].checksumErrors))
-			for kind, n := range from.packets[d].damaged {
-				if n > 0 {
-					s.add(s.damaged, metric.Damaged, float64(n), d.String(), stream.Damage(kind).String())
-				}
+// account counts what a run has sent and what it found damaged, whatever became of it.
+func (r *runner) account(f Flow, o *Outcome) {
+	r.scope.Update(func() {
+		f.Account(o, r.scope)
+		for d, n := range map[sample.Direction]int64{sample.Forward: o.ForwardBytes, sample.Reverse: o.ReverseBytes} {
+			if slices.Contains(o.Directions, d) {
+				r.scope.Series(metric.RunBytes, d.String()).Add(float64(n))
 			}
 		}
 	})
@@ -121,10 +67,91 @@ func (s *series) moved(from *Session) {
 
 // publish gives a completed run's values to the sink, all at once.
 func (r *runner) publish(o *Outcome) {
-	r.values.Replace(func(v *Values) {
-		v.Name(o.ID)
+	r.values.Replace(o.ID, func(v *Values) {
 		r.kind.Publish(v, o.Run)
-		r.series.last.Set(float64(o.End) / float64(time.Second))
-		r.series.took.Set(o.End.Sub(o.Begin).Seconds())
+		r.scope.Set(metric.RunLast, float64(o.End)/float64(time.Second))
+		r.scope.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())
 	})
 }
+
+// Values publishes runs of one path and probe. Gauges that one run sets and the next does
+// not are closed then: what is no longer known has no value. Histograms stay.
+type Values struct {
+	scope *metric.Scope
+	// gauges are the labels of those that are set, by family and labels.
+	gauges map[string]gauge
+	// observed waits until the sink is free again: a run has many observations.
+	observed []observation
+}
+
+type gauge struct {
+	desc   *metric.Desc
+	labels []string
+}
+
+type observation struct {
+	to      metric.Series
+	buckets []float64
+	values  []float64
+}
+
+// NewValues publishes to sink what has these two labels first.
+func NewValues(sink metric.Sink, path, probe string) *Values {
+	return &Values{scope: metric.NewScope(sink, path, probe)}
+}
+
+// Set sets a gauge; labels are those after path and probe.
+func (v *Values) Set(d *metric.Desc, x float64, labels ...string) {
+	v.gauges[d.Name+"\x00"+strings.Join(labels, "\x00")] = gauge{d, labels}
+	v.scope.Set(d, x, labels...)
+}
+
+// Add adds to a counter, which stays.
+func (v *Values) Add(d *metric.Desc, delta float64, labels ...string) {
+	v.scope.Series(d, labels...).Add(delta)
+}
+
+// Observe observes one value into a histogram.
+func (v *Values) Observe(d *metric.Desc, x float64, labels ...string) {
+	v.ObserveAll(d, []float64{x}, labels...)
+}
+
+// ObserveAll observes many. They are seen a moment after the gauges are: so many would hold
+// a scrape up.
+func (v *Values) ObserveAll(d *metric.Desc, values []float64, labels ...string) {
+	v.observed = append(v.observed, observation{v.scope.Series(d, labels...), d.Buckets, values})
+}
+
+// Replace runs publish; a reader of the sink sees all of it or nothing, and no gauge of
+// the run before that publish has not set. The first value of each bucket of what is observed
+// has an exemplar that names the run: the others would only replace it by the same.
+func (v *Values) Replace(run string, publish func(*Values)) {
+	before := v.gauges
+	v.gauges = map[string]gauge{}
+	v.scope.Update(func() {
+		publish(v)
+		for key, one := range before {
+			if _, set := v.gauges[key]; !set {
+				v.scope.Drop(one.desc, one.labels...)
+			}
+		}
+	})
+	marked := map[metric.Series]map[int]bool{}
+	for _, o := range v.observed {
+		if marked[o.to] == nil {
+			marked[o.to] = map[int]bool{}
+		}
+		for _, x := range o.values {
+			if bucket := sort.SearchFloat64s(o.buckets, x); marked[o.to][bucket] {
+				o.to.Observe(x)
+			} else {
+				marked[o.to][bucket] = true
+				o.to.ObserveWithExemplar(x, metric.RunIDL, run)
+			}
+		}
+	}
+	v.observed = nil
+}
+
+// Close ends all series.
+func (v *Values) Close() { v.scope.Close() }

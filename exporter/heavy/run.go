@@ -1,6 +1,9 @@
 package heavy
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/control"
@@ -10,17 +13,17 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Run is one run of a heavy test. Kind.Perform reads it and fills in what it found; the
+// Run is one run of a heavy test. Flow.Perform reads it and fills in what it found; the
 // rest is the runner's.
 type Run struct {
 	// ID names the run in reports, logs and exemplars; it sorts by time.
 	ID string `json:"id"`
 	// Path, Probe and Peer are the target's; Link is what the run held.
-	Path  string       `json:"path"`
-	Probe string       `json:"probe"`
-	Kind  control.Kind `json:"kind"`
-	Peer  string       `json:"peer"`
-	Link  string       `json:"link"`
+	Path  string `json:"path"`
+	Probe string `json:"probe"`
+	Kind  string `json:"kind"`
+	Peer  string `json:"peer"`
+	Link  string `json:"link"`
 	// Responder is the address that the session was with, once there was one.
 	Responder string `json:"responder,omitempty"`
 	// Directions to be tested, in order.
@@ -88,7 +91,7 @@ const (
 	ReasonUnsaved       = "unsaved"       // failed: its use of the data budget cannot be saved
 	ReasonConfiguration = "configuration" // failed: a file that is named cannot be used
 	ReasonUnreachable   = "unreachable"   // failed: no control connection
-	ReasonNoUDP         = "no_udp_answer" // failed: control works, test packets do not come through
+	ReasonNoTraffic     = "no_udp_answer" // failed: control works, test packets do not come through
 	ReasonSocket        = "socket"        // failed, incomplete: this host's own socket
 	ReasonTimeout       = "timeout"       // incomplete: it took longer than its time-out
 	ReasonLost          = "session_lost"  // incomplete: the control connection ended
@@ -109,8 +112,8 @@ type Outcome struct {
 	// ForwardBytes and ReverseBytes are the IP octets that were sent.
 	ForwardBytes int64 `json:"forward_sent_bytes"`
 	ReverseBytes int64 `json:"reverse_sent_bytes"`
-	// Transfers are the raw series, bounded: see MaxRows.
-	Transfers []*Series `json:"transfers,omitempty"`
+	// Transfers are what the traffic keeps of its parts, bounded.
+	Transfers any `json:"transfers,omitempty"`
 }
 
 // Progress is how far a run is.
@@ -127,4 +130,58 @@ type Progress struct {
 	// Elapsed is how long the transfer has run; of a run, how much of its planned time
 	// is over.
 	Elapsed time.Duration
+}
+
+// Failure is an error with the word that metric.Runs counts it under.
+type Failure struct {
+	// Reason is one of the Reason constants.
+	Reason string
+	Err    error
+}
+
+// Error is that of the cause.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap is the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Refine names the cause of an error: that of the context, if that has ended.
+func Refine(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok {
+		return f
+	}
+	return &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}
+}
+
+// outcome is what became of a run that ended with err.
+func (r *runner) outcome(run *Run, err error) *Outcome {
+	o := &Outcome{Run: run, End: instant.Now(), Result: Completed, Reason: ReasonOK, Lines: run.Summary}
+	if err == nil {
+		return o
+	}
+	o.Error = err.Error()
+	o.Result, o.Reason = Failed, ReasonInternal
+	if f, ok := errors.AsType[*Failure](err); ok {
+		o.Reason = f.Reason
+		if slices.Contains(skipping(), f.Reason) {
+			o.Result = Skipped
+		}
+	} else if refusal, ok := errors.AsType[*control.Refusal](err); ok {
+		o.Result, o.Reason = Refused, string(refusal.Reason)
+		if !slices.Contains(control.Reasons(), refusal.Reason) { // labels are a fixed set
+			o.Reason = string(control.BadRequest)
+		}
+	}
+	if run.Begin != 0 && o.Result != Refused {
+		o.Result = Incomplete
+	}
+	return o
+}
+
+// skipping are the reasons for which a run that has not begun to send is skipped, and has not failed.
+func skipping() []string {
+	return []string{ReasonLinkBusy, ReasonFarBusy, ReasonBudget, ReasonOverrun, ReasonWindowClosed, ReasonStopped}
 }

@@ -1,20 +1,29 @@
 package heavy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"oneway.example/exporter/calendar"
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/link"
+	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
+	"oneway.example/exporter/quota"
 	"oneway.example/exporter/report"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/wait"
 )
 
@@ -27,29 +36,22 @@ type runner struct {
 	host     string
 	port     uint16
 	link     string
-	links    *sched.Links
+	links    *link.Table
 	lender   Lender
-	calendar sched.Calendar
+	calendar calendar.Calendar
 	log      *slog.Logger
 	// connect opens a session with the far end; tests have their own.
-	connect  func(context.Context, ask) (*connection, error)
+	connect  func(ctx context.Context, run string, bytes int64) (*connection, error)
 	progress func(Progress)
 	telling  sync.Mutex // one word to progress at a time: both directions may be under way
-	series   *series
+	scope    *metric.Scope
 	values   *Values
 	status   *status
 }
 
-// ask is what a session is wanted for.
-type ask struct {
-	run   string
-	bytes int64
-	phase func(string)
-}
-
 // connection is a session with the far end.
 type connection struct {
-	session *Session
+	Flow
 	// lost is closed when the session has ended by itself; why says why.
 	lost <-chan struct{}
 	why  func() error
@@ -67,9 +69,9 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 	}
 	r := &runner{
 		env: env, target: target, opts: o, kind: k, host: host, port: port, link: o.Link, links: env.Links, lender: own{},
-		calendar: sched.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
+		calendar: calendar.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
 		log:      env.Log.With("path", target.Path, "probe", target.Probe),
-		status:   newStatus(k.Kind()),
+		status:   &status{},
 	}
 	r.connect = r.dial
 	if r.link == "" {
@@ -79,9 +81,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 		return nil, &probe.OptionError{Key: "every", Problem: "and jitter do not go together: " + err.Error()}
 	}
 	if r.links == nil {
-		if r.links, err = sched.NewLinks(sched.LinksOptions{Log: env.Log}); err != nil {
-			return nil, fmt.Errorf("heavy: %w", err)
-		}
+		r.links = link.NewTable(nil)
 	}
 	return r, nil
 }
@@ -105,9 +105,9 @@ func (r *runner) once(ctx context.Context) *Outcome {
 	run.phase, run.share = r.tell, r.status.share
 	deadline := time.Now().Add(r.opts.MaxWait)
 	for {
-		outcome, again := r.try(ctx, run, deadline)
+		outcome, again, busy := r.try(ctx, run, deadline)
 		if outcome == nil && time.Now().Add(again).After(deadline) {
-			outcome = r.outcome(run, &Failure{Reason: ReasonFarBusy, Err: r.status.farBusy()})
+			outcome = r.outcome(run, &Failure{Reason: ReasonFarBusy, Err: busy})
 		}
 		if outcome == nil {
 			// A random part more, or two that wait for each other meet again.
@@ -129,9 +129,9 @@ func (r *runner) once(ctx context.Context) *Outcome {
 	}
 }
 
-// try takes the link and runs; no outcome: the far end is busy, and may be asked again
-// after a while.
-func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outcome, again time.Duration) {
+// try takes the link and runs; no outcome: the far end is busy, as it says, and may be asked
+// again after a while.
+func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outcome, again time.Duration, busy error) {
 	r.tell("waiting for the link")
 	waiting, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -139,53 +139,49 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 	if !ok {
 		var err error
 		if release, err = r.links.Acquire(waiting, r.link, r.who()); err != nil {
-			return r.outcome(run, r.denied(ctx)), 0
+			return r.outcome(run, r.denied(ctx)), 0, nil
 		}
 	}
 	defer release()
 	loan, err := r.lender.Lend(ctx, time.Until(deadline))
 	if err != nil {
-		return r.outcome(run, refine(ctx, err)), 0
+		return r.outcome(run, Refine(ctx, err)), 0, nil
 	}
 	forward, reverse := int64(0), int64(0)
 	defer func() { loan.Return(forward, reverse) }()
 	if ctx.Err() != nil {
-		return r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}), 0
+		return r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}), 0, nil
 	}
 	if !r.calendar.Open(time.Now()) {
-		return r.outcome(run, &Failure{Reason: ReasonWindowClosed, Err: errors.New("its window was over when the link was free")}), 0
+		return r.outcome(run, &Failure{Reason: ReasonWindowClosed, Err: errors.New("its window was over when the link was free")}), 0, nil
 	}
 	need := r.kind.Bytes() // once: it may look at what is left of the budget
 	reservation, err := r.links.Reserve(r.link, need)
 	if err != nil {
-		return r.outcome(run, unreserved(err)), 0
+		return r.outcome(run, unreserved(err)), 0, nil
 	}
 	defer func() { reservation.Settle(forward + reverse) }()
 	if err := loan.Reserve(need); err != nil {
-		return r.outcome(run, unreserved(err)), 0
+		return r.outcome(run, unreserved(err)), 0, nil
 	}
-	c, err := r.connect(ctx, ask{run: run.ID, bytes: need, phase: r.tell})
+	c, err := r.connect(ctx, run.ID, need)
 	if err != nil {
 		if d, busy := retryAfter(err); busy && ctx.Err() == nil {
-			r.status.busy(err)
-			return nil, d
+			return nil, d, err
 		}
-		return r.outcome(run, refine(ctx, err)), 0
+		return r.outcome(run, Refine(ctx, err)), 0, nil
 	}
 	defer c.close()
-	run.Responder = c.session.Remote().String()
-	if r.opts.NoChecksum && c.session.opts.IPv6 {
-		run.Note("no_checksum is for IPv4, and the responder was reached over IPv6: packets have a checksum")
-	}
+	run.Responder = c.Remote().String()
 	loan.Sending()
 	o = r.perform(ctx, run, c)
 	forward, reverse = o.ForwardBytes, o.ReverseBytes
-	return o, 0
+	return o, 0, nil
 }
 
 // unreserved says why no octets were set aside.
 func unreserved(err error) error {
-	if errors.As(err, new(*sched.UnsavedError)) {
+	if errors.As(err, new(*quota.UnsavedError)) {
 		return &Failure{Reason: ReasonUnsaved, Err: err}
 	}
 	return &Failure{Reason: ReasonBudget, Err: err}
@@ -204,16 +200,11 @@ func (r *runner) who() string { return r.target.Path + "/" + r.target.Probe }
 
 // retryAfter tells whether the far end is busy, and how long to leave it alone.
 func retryAfter(err error) (time.Duration, bool) {
-	var refusal *control.Refusal
-	if !errors.As(err, &refusal) {
+	refusal, ok := errors.AsType[*control.Refusal](err)
+	if !ok || !slices.Contains([]control.Reason{control.Busy, control.TooMany, control.ShuttingDown}, refusal.Reason) {
 		return 0, false
 	}
-	switch refusal.Reason {
-	case control.Busy, control.TooMany, control.ShuttingDown:
-		return max(refusal.RetryAfter, time.Second), true
-	default:
-		return 0, false
-	}
+	return max(refusal.RetryAfter, time.Second), true
 }
 
 // perform runs the kind over a session. From here on the run counts as one that was sent.
@@ -234,13 +225,12 @@ func (r *runner) perform(ctx context.Context, run *Run, c *connection) *Outcome 
 		}
 	}()
 	run.Begin = instant.Now()
-	c.session.report(r.follow)
-	r.series.running(true)
-	err := r.guarded(ctx, c.session, run)
-	r.series.running(false)
+	c.Follow(r.follow)
+	r.running(true)
+	err := r.guarded(ctx, c, run)
+	r.running(false)
 	o := r.outcome(run, r.verdict(ctx, c, run, err))
-	c.session.close(o)
-	r.series.moved(c.session)
+	r.account(c, o)
 	return o
 }
 
@@ -258,20 +248,20 @@ func (r *runner) verdict(ctx context.Context, c *connection, run *Run, err error
 	case <-c.lost:
 		return c.ended(run)
 	default:
-		return refine(ctx, err)
+		return Refine(ctx, err)
 	}
 }
 
 // guarded turns a panic into an error: the link, the budget and the next run are not to
 // suffer from it.
-func (r *runner) guarded(ctx context.Context, s *Session, run *Run) (err error) {
+func (r *runner) guarded(ctx context.Context, f Flow, run *Run) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 			r.log.Error("Panic in a run", "run", run.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
-	return r.kind.Perform(ctx, s, run)
+	return f.Perform(ctx, run)
 }
 
 // keep writes the report; a store that fails says so itself, and costs no run.
@@ -280,7 +270,7 @@ func (r *runner) keep(o *Outcome) {
 		return
 	}
 	h := report.Header{
-		ID: o.ID, Path: o.Path, Probe: o.Probe, Kind: string(o.Kind), Peer: o.Peer,
+		ID: o.ID, Path: o.Path, Probe: o.Probe, Kind: o.Kind, Peer: o.Peer,
 		Begin: o.Begin.Time(), End: o.End.Time(), Result: string(o.Result), Summary: o.Lines,
 	}
 	if o.Result != Completed {
@@ -301,4 +291,91 @@ func (r *runner) follow(p Progress) {
 		defer r.telling.Unlock()
 		r.progress(p)
 	}
+}
+
+// connectPatience is how long it may take until a session is open.
+const connectPatience = 25 * time.Second
+
+// dial opens a session with the responder.
+func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectPatience, &Failure{
+		Reason: ReasonUnreachable, Err: fmt.Errorf("responder %s: no session after %v", r.where(), connectPatience),
+	})
+	defer cancel()
+	token, err := readToken(r.opts.TokenFile)
+	if err != nil {
+		return nil, &Failure{Reason: ReasonConfiguration, Err: err}
+	}
+	r.tell("connecting")
+	client, err := control.Dial(ctx, control.ClientOptions{
+		Address: r.where(), Token: token, CAFile: r.opts.CAFile, Pin: r.opts.Pin,
+		CertFile: r.opts.CertFile, KeyFile: r.opts.KeyFile, Local: r.opts.LocalAddr(), Family: r.opts.Family,
+	})
+	if err != nil {
+		return nil, failed(ctx, r.where(), err)
+	}
+	flow, err := r.kind.Traffic().Connect(ctx, &Dialed{
+		Client: client, Options: &r.opts, Env: r.env, Target: r.target, Log: r.log, Phase: r.tell,
+		where: r.where(), Open: control.Open{Test: r.kind.Kind(), Run: run, Bytes: bytes, Duration: r.timeout()},
+	})
+	if err != nil {
+		_ = client.Close() // what is wrong is told
+		return nil, err
+	}
+	return &connection{Flow: flow, lost: client.Done(), why: client.Err, close: func() {
+		_ = client.Close() // the responder forgets the session either way
+		flow.Close()
+	}}, nil
+}
+
+// where is the responder's host:port.
+func (r *runner) where() string { return net.JoinHostPort(r.host, strconv.Itoa(int(r.port))) }
+
+// Failed is the error of a run from one of its session, which could not be opened.
+func (d *Dialed) Failed(ctx context.Context, err error) error { return failed(ctx, d.where, err) }
+
+func failed(ctx context.Context, where string, err error) error {
+	if ctx.Err() != nil {
+		return Refine(ctx, err)
+	}
+	if refusal, ok := errors.AsType[*control.Refusal](err); ok {
+		return fmt.Errorf("responder %s: %w", where, refusal)
+	}
+	return &Failure{Reason: ReasonUnreachable, Err: &FarError{Err: err, Package: "control"}}
+}
+
+// FarError is an error of a session as people read it: it names the responder in place of the
+// package that it came from.
+type FarError struct {
+	Err     error
+	Package string
+}
+
+// Error is "responder 192.0.2.1:8620: ..." of "control: 192.0.2.1:8620: ...".
+func (f *FarError) Error() string {
+	if text, ok := strings.CutPrefix(f.Err.Error(), f.Package+": "); ok {
+		return "responder " + text
+	}
+	return f.Err.Error()
+}
+
+// Unwrap is the error itself.
+func (f *FarError) Unwrap() error { return f.Err }
+
+// readToken reads the first line of a file that is neither empty nor a comment. No file:
+// no token; the responder may know this agent by its certificate.
+func readToken(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	content, err := keyfile.Read(file)
+	if err != nil {
+		return "", fmt.Errorf("token_file: %w", err)
+	}
+	for line := range bytes.Lines(content) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return string(line), nil
+		}
+	}
+	return "", fmt.Errorf("token_file: %s holds no token; \"oneway token new\" makes one", file)
 }

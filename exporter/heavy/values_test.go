@@ -19,6 +19,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/report"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 )
 
 func TestGaugesThatARunDoesNotSetAreGone(t *testing.T) {
@@ -34,7 +35,7 @@ func TestGaugesThatARunDoesNotSetAreGone(t *testing.T) {
 			}
 		}
 		b.start()
-		time.Sleep(time.Hour + time.Minute)
+		time.Sleep(time.Hour + time.Minute) // synctest's time: no real time passes
 		if diff := cmp.Diff(map[string]float64{"office,saturate,forward,2": 2}, b.sink.All(metric.SweepLoss)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -84,8 +85,7 @@ func TestExemplarOfARunIsInTheScrape(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := report.NewID(time.Now(), nil)
-	heavy.NewValues(sink, "office", "saturate").Replace(func(v *heavy.Values) {
-		v.Name(id)
+	heavy.NewValues(sink, "office", "saturate").Replace(id, func(v *heavy.Values) {
 		v.ObserveAll(metric.LoadedDelay, []float64{0.3, 0.3}, "forward")
 	})
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
@@ -100,8 +100,11 @@ func TestExemplarOfARunIsInTheScrape(t *testing.T) {
 func TestDamageIsCountedOfEveryRun(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
-			b.link.Each = func(_ sample.Direction, c *heavy.Carried) error {
-				c.Received.Packets[3].Damage, c.Received.ChecksumErrors = 2, 7
+			b.opts.Directions = []string{"forward", "reverse"}
+			b.link.Each = func(d sample.Direction, c *udp.Carried) error {
+				if d == sample.Forward {
+					c.Received.Packets[3].Damage, c.Received.ChecksumErrors = 2, 7
+				}
 				return nil
 			}
 			b.kind.during = func(context.Context, int64) error { return errors.New("not what was wanted") }
@@ -113,16 +116,17 @@ func TestDamageIsCountedOfEveryRun(t *testing.T) {
 		if damaged != 2 || checksum != 14 {
 			t.Errorf("%v damaged, %v checksum errors", damaged, checksum)
 		}
+		damaged, _ = b.sink.Value(metric.Damaged, "office", "saturate", "reverse", "overwritten")
+		if checksum, known := b.sink.Value(metric.KernelChecksumErrors, "office", "saturate", "reverse"); damaged != 0 || checksum != 0 || !known {
+			t.Errorf("reverse: %v damaged, %v checksum errors (%v); want none", damaged, checksum, known)
+		}
 		b.expectRuns(map[string]float64{"incomplete,internal": 2})
 		b.end()
 	})
 }
 
 func TestReportsAreKeptOfRunsThatBegan(t *testing.T) {
-	store, err := report.Open(report.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := report.Open(report.Options{Dir: t.TempDir()})
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.env.Reports = store

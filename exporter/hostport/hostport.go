@@ -10,14 +10,14 @@ import (
 
 // What can be wrong, for who says whose peer it is.
 var (
-	ErrHost     = errors.New("it must be a host name or an address, with an optional port")
+	errHost     = errors.New("it must be a host name or an address, with an optional port")
 	ErrPort     = errors.New("its port must be between 1 and 65535")
 	ErrBrackets = errors.New("after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862")
 )
 
 // Split takes "host", "host:862", "192.0.2.1", "192.0.2.1:862", "2001:db8::1", "[2001:db8::1]" or
 // "[2001:db8::1]:862" apart, with a zone or without. The host has no brackets; whether a name is one is
-// for who looks it up. Without a port it is missing. An error is ErrHost, ErrPort or ErrBrackets.
+// for who looks it up. Without a port it is missing. An error is errHost, ErrPort or ErrBrackets.
 func Split(s string, missing uint16) (host string, port uint16, err error) {
 	host, text, given := s, "", false
 	if _, notAddress := netip.ParseAddr(s); notAddress != nil {
@@ -33,7 +33,7 @@ func Split(s string, missing uint16) (host string, port uint16, err error) {
 		}
 	}
 	if host == "" || strings.ContainsAny(host, "[]/ ") {
-		return "", 0, ErrHost
+		return "", 0, errHost
 	}
 	if !given {
 		return host, missing, nil

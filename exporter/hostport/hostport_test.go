@@ -17,7 +17,7 @@ func TestHostsAreReadWithAndWithoutAPort(t *testing.T) {
 		"host": {"host", 7, nil}, "host:862": {"host", 862, nil}, "192.0.2.1": {"192.0.2.1", 7, nil}, "192.0.2.1:1": {"192.0.2.1", 1, nil},
 		"2001:db8::1": {"2001:db8::1", 7, nil}, "[2001:db8::1]": {"2001:db8::1", 7, nil}, "[2001:db8::1]:65535": {"2001:db8::1", 65535, nil},
 		"fe80::1%eth0": {"fe80::1%eth0", 7, nil}, "[fe80::1%eth0]:9000": {"fe80::1%eth0", 9000, nil},
-		"": {"", 0, ErrHost}, ":1": {"", 0, ErrHost}, "[]:1": {"", 0, ErrHost}, "a b": {"", 0, ErrHost}, "fe80::1%eth0]:9000": {"", 0, ErrHost},
+		"": {"", 0, errHost}, ":1": {"", 0, errHost}, "[]:1": {"", 0, errHost}, "a b": {"", 0, errHost}, "fe80::1%eth0]:9000": {"", 0, errHost},
 		"h:": {"", 0, ErrPort}, "h:0": {"", 0, ErrPort}, "h:65536": {"", 0, ErrPort}, "h:+1": {"", 0, ErrPort}, "[::1]:": {"", 0, ErrPort}, "2001:db8::x": {"", 0, ErrPort},
 		"[::1": {"", 0, ErrBrackets}, "[::1]x": {"", 0, ErrBrackets}, "[::1]862": {"", 0, ErrBrackets},
 	} {

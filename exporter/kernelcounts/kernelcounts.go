@@ -78,10 +78,7 @@ func Since(now, before uint64) uint64 { return max(now, before) - before }
 func softnetDrops(b []byte) (sum uint64) {
 	for line := range bytes.Lines(b) {
 		if f := bytes.Fields(line); len(f) > 1 {
-			n, err := strconv.ParseUint(string(f[1]), 16, 64)
-			if err == nil {
-				sum += n
-			}
+			sum += number(f[1], 16)
 		}
 	}
 	return sum
@@ -102,7 +99,7 @@ func snmpValue(b []byte, protocol, name string) uint64 {
 		}
 		for i, n := range names[:min(len(names), len(fields))] {
 			if string(n) == name {
-				return number(fields[i])
+				return number(fields[i], 10)
 			}
 		}
 	}
@@ -113,16 +110,14 @@ func snmpValue(b []byte, protocol, name string) uint64 {
 func snmp6Value(b []byte, name string) uint64 {
 	for line := range bytes.Lines(b) {
 		if f := bytes.Fields(line); len(f) == 2 && string(f[0]) == name {
-			return number(f[1])
+			return number(f[1], 10)
 		}
 	}
 	return 0
 }
 
-func number(b []byte) uint64 {
-	n, err := strconv.ParseUint(string(b), 10, 64)
-	if err != nil {
-		return 0
-	}
+// number is 0 for what is none.
+func number(b []byte, base int) uint64 {
+	n, _ := strconv.ParseUint(string(b), base, 64)
 	return n
 }

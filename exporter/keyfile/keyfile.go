@@ -11,13 +11,13 @@ package keyfile
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"runtime"
 )
 
 // maxBytes bounds a key file; a larger file is surely not one.
@@ -39,7 +39,7 @@ func Check(path string) error {
 }
 
 func check(path string, info fs.FileInfo) error {
-	if mode := info.Mode(); mode&others != 0 && runtime.GOOS != "windows" { // which tells no such bits
+	if mode := info.Mode(); mode&others != 0 {
 		return fmt.Errorf("keyfile: %s has mode %#o: %w", path, mode.Perm(), ErrMode)
 	}
 	return nil
@@ -86,6 +86,19 @@ func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 	return pair, nil
 }
 
+// CAs reads the certificates (PEM) of authorities.
+func CAs(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: no certificate in PEM in it", file)
+	}
+	return pool, nil
+}
+
 // Load reads the secrets of a file, first the one that signs. The error names
 // the file and line, never its content.
 func Load(path string) ([][]byte, error) {
@@ -93,18 +106,18 @@ func Load(path string) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := Parse(content)
+	keys, err := parse(content)
 	if err != nil {
 		return nil, fmt.Errorf("keyfile: %s: %w", path, err)
 	}
 	return keys, nil
 }
 
-// ErrEmpty says that the file holds no secret.
-var ErrEmpty = errors.New("no secret in it; write one a line")
+// errEmpty says that the file holds no secret.
+var errEmpty = errors.New("no secret in it; write one a line")
 
-// Parse reads the secrets from a file's content.
-func Parse(content []byte) ([][]byte, error) {
+// parse reads the secrets from a file's content.
+func parse(content []byte) ([][]byte, error) {
 	var keys [][]byte
 	for i, line := range bytes.Split(content, []byte{'\n'}) {
 		line = bytes.TrimSpace(line)
@@ -121,7 +134,7 @@ func Parse(content []byte) ([][]byte, error) {
 		keys = append(keys, bytes.Clone(line))
 	}
 	if len(keys) == 0 {
-		return nil, ErrEmpty
+		return nil, errEmpty
 	}
 	return keys, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestParseTakesTextAndHexAndSkipsComments(t *testing.T) {
-	keys, err := Parse([]byte("# new\n  hunter2 secret \n\nhex:00ff10\n"))
+	keys, err := parse([]byte("# new\n  hunter2 secret \n\nhex:00ff10\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestParseTakesTextAndHexAndSkipsComments(t *testing.T) {
 
 func TestParseNamesTheLineAndNotTheSecret(t *testing.T) {
 	for _, bad := range []string{"good\nhex:0xzz", "good\nhex:abc", "good\nhex:"} {
-		_, err := Parse([]byte(bad))
+		_, err := parse([]byte(bad))
 		if err == nil {
 			t.Fatalf("%q was accepted", bad)
 		}
@@ -39,7 +39,7 @@ func TestLoadRefusesEmptyHugeAndMissingFiles(t *testing.T) {
 	if err := os.WriteFile(huge, make([]byte, maxBytes+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(empty); !errors.Is(err, ErrEmpty) {
+	if _, err := Load(empty); !errors.Is(err, errEmpty) {
 		t.Errorf("empty: %v", err)
 	}
 	if _, err := Load(huge); err == nil {
@@ -81,7 +81,7 @@ func TestFileThatEverybodyCanReachIsRefusedWithItsMode(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("hex:00\nplain"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		keys, err := Parse(b)
+		keys, err := parse(b)
 		if (err == nil) != (len(keys) > 0) {
 			t.Errorf("%d keys, error %v", len(keys), err)
 		}

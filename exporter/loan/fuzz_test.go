@@ -3,14 +3,15 @@ package loan
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net"
 	"testing"
 
-	"oneway.example/exporter/heavy/heavytest"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/link"
+	"oneway.example/exporter/metric/metrictest"
 )
 
 // Whatever a client says before it goes, the link is free again, no more than the budget is
@@ -24,17 +25,19 @@ func FuzzRequests(f *testing.F) {
 	f.Add([]byte(`{"op":"alive"}` + "\n" + `{"op":"take"}` + "\n"))
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, said []byte) {
-		links, err := sched.NewLinks(sched.LinksOptions{Links: []sched.LinkOptions{{Name: "uplink", BudgetBytes: 1000}}})
-		if err != nil {
+		links := link.NewTable(nil)
+		if err := links.SetLinks([]link.Options{{Name: "uplink", BudgetBytes: 1000}}); err != nil {
 			t.Fatal(err)
 		}
-		s := NewServer(Options{Links: links, Sink: &heavytest.Sink{}, Find: find, Log: slog.New(slog.DiscardHandler)})
-		defer s.forget()
+		s := NewServer(Options{Links: links, Sink: &metrictest.Sink{}, Find: find, Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer s.tasks.Wait()
+		defer cancel()
 		client, server := net.Pipe()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			s.serve(t.Context(), server)
+			s.serve(ctx, server)
 		}()
 		go func() {
 			// What comes last is no request, and ends the connection when all others have been handled.
@@ -65,7 +68,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add([]byte("[]\n"))
 	f.Fuzz(func(_ *testing.T, said []byte) {
 		client, server := net.Pipe()
-		l := &Loan{conn: client, replies: make(chan reply, 16), ended: make(chan struct{}), mine: make(chan struct{})}
+		l := newLoan(client)
 		go func() {
 			_, _ = server.Write(said)
 			_ = server.Close()

@@ -6,44 +6,27 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/quota"
+	"oneway.example/tests/await"
 )
 
 // lender is a server in a directory of its own.
 type lender struct {
 	t      *testing.T
 	socket string
-	links  *sched.Links
-	sink   *heavytest.Sink
+	quota  *quota.Store
+	links  *link.Table
+	sink   *metrictest.Sink
 	server *Server
 	cancel context.CancelFunc
 	ended  chan struct{}
-	log    *logged
-}
-
-// logged is what a server has logged.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	log    *await.Text
 }
 
 // find puts each test on the link that it names, and refuses one.
@@ -66,11 +49,12 @@ func shortDir(t *testing.T) string {
 
 func newLender(t *testing.T, change func(*Options)) *lender {
 	t.Helper()
-	links, err := sched.NewLinks(sched.LinksOptions{Links: []sched.LinkOptions{{Name: "uplink", BudgetBytes: 1000}, {Name: "lab"}}})
-	if err != nil {
+	store := quota.New(quota.Options{})
+	links := link.NewTable(store)
+	if err := links.SetLinks([]link.Options{{Name: "uplink", BudgetBytes: 1000}, {Name: "lab"}}); err != nil {
 		t.Fatal(err)
 	}
-	l := &lender{t: t, socket: filepath.Join(shortDir(t), "run", "agent.sock"), links: links, sink: &heavytest.Sink{}, log: &logged{}}
+	l := &lender{t: t, socket: filepath.Join(shortDir(t), "run", "agent.sock"), quota: store, links: links, sink: &metrictest.Sink{}, log: &await.Text{}}
 	o := Options{
 		Socket: l.socket, Links: links, Sink: l.sink, Find: find,
 		Log: slog.New(slog.NewTextHandler(l.log, nil)),
@@ -109,16 +93,10 @@ func (l *lender) stop() {
 	}
 }
 
-// eventually asks again and again: that the far end of a socket has gone is told by nothing else.
-// The limit is for a test that has failed.
+// eventually shows what the server has logged if it is not so.
 func (l *lender) eventually(what string, f func() bool) {
 	l.t.Helper()
-	// The other end of a socket tells of its state to who asks, and of no change.
-	for deadline := time.Now().Add(patience); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("%s: not after %v\n%s", what, patience, l.log)
-		}
-	}
+	await.That(l.t, what, f, l.log)
 }
 
 // dial asks for a link, once the server listens.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/quota"
 )
 
 // patience is how long anything may take that is only waited for.
@@ -92,7 +92,7 @@ func TestBudgetThatDoesNotSufficeIsNotLent(t *testing.T) {
 	l := newLender(t, nil)
 	one := l.take("uplink")
 	err := one.Reserve(1001)
-	if missing, ok := errors.AsType[*sched.BudgetError](err); !ok || missing.Left != 1000 || missing.Need != 1001 || missing.Renewed.IsZero() {
+	if missing, ok := errors.AsType[*quota.ExceededError](err); !ok || missing.Left != 1000 || missing.Need != 1001 || missing.Renewed.IsZero() {
 		t.Fatalf("error is %v", err)
 	}
 	if err := one.Reserve(1000); err != nil {
@@ -106,9 +106,9 @@ func TestBudgetThatDoesNotSufficeIsNotLent(t *testing.T) {
 
 func TestBudgetThatCannotBeSavedIsNotLent(t *testing.T) {
 	l := newLender(t, nil)
-	l.links.SetStateFile(filepath.Join(os.DevNull, "links.json")) // no directory, for root neither
-	unsaved, ok := errors.AsType[*sched.UnsavedError](l.take("uplink").Reserve(1))
-	if !ok || unsaved.Link != "uplink" {
+	l.quota.SetFile(filepath.Join(os.DevNull, "links.json")) // no directory, for root neither
+	unsaved, ok := errors.AsType[*quota.UnsavedError](l.take("uplink").Reserve(1))
+	if !ok || unsaved.Name != "uplink" {
 		t.Fatalf("error is %v", unsaved)
 	}
 	if text := unsaved.Error(); strings.Count(text, "cannot be saved") != 1 || !strings.Contains(text, os.DevNull) {

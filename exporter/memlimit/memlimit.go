@@ -81,15 +81,9 @@ func leastOf(root fs.FS, mount, group, file string) int64 {
 	}
 }
 
-// limitIn reads a limit; 0: there is none, or it cannot be read.
+// limitIn reads a limit; 0: there is none ("max"), or it cannot be read.
 func limitIn(root fs.FS, name string) int64 {
-	b, err := fs.ReadFile(root, name)
-	if err != nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	if err != nil {
-		return 0 // "max"
-	}
+	b, _ := fs.ReadFile(root, name)
+	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	return n
 }

@@ -3,90 +3,84 @@ package metric
 // Clock.
 var (
 	// ClockSynchronized is oneway_clock_synchronized.
-	ClockSynchronized = &Desc{
-		Name: "oneway_clock_synchronized", Kind: Gauge, Labels: []string{ClockL},
-		Help:   "1 if this host's clock is trusted, else 0.",
-		Source: "RFC 7679 section 3.7.1",
-	}
+	ClockSynchronized = clockGroup.add(Desc{
+		Name: "oneway_clock_synchronized", Kind: Gauge, Labels: []string{ClockL}, Source: "RFC 7679 section 3.7.1",
+		Help: "1 if this host's clock is trusted, else 0.",
+	})
 	// ClockState is oneway_clock_state.
-	ClockState = &Desc{
-		Name: "oneway_clock_state", Kind: Gauge, Labels: []string{ClockL, "state"},
-		Help:   "1 for the state the clock is in, 0 for the others: synchronised, holdover, stepping, unsynchronised, silent, none.",
-		Source: "design",
-	}
+	ClockState = clockGroup.add(Desc{
+		Name: "oneway_clock_state", Kind: Gauge, Labels: []string{ClockL, "state"}, Source: "design",
+		Help: "1 for the state the clock is in, 0 for the others: synchronised, holdover, stepping, unsynchronised, silent, none.",
+	})
 	// ClockErrorBound is oneway_clock_error_bound_seconds.
-	ClockErrorBound = &Desc{
+	ClockErrorBound = clockGroup.add(Desc{
 		Name: "oneway_clock_error_bound_seconds", Kind: Gauge, Labels: []string{ClockL},
 		Help:   "Largest possible offset of this host's clock to UTC, in seconds: |offset| + root dispersion aged by the skew + root delay/2, and what a slew moves until the next reply.",
 		Absent: "While the clock is not trusted.",
 		Source: "chrony manual, tracking; RFC 5905 section 11.2",
-	}
+	})
 	// ClockOffset is oneway_clock_offset_seconds.
-	ClockOffset = &Desc{
-		Name: "oneway_clock_offset_seconds", Kind: Gauge, Labels: []string{ClockL},
+	ClockOffset = clockGroup.add(Desc{
+		Name: "oneway_clock_offset_seconds", Kind: Gauge, Labels: []string{ClockL}, Source: "chrony manual, tracking: System time",
 		Help:   "Offset of the system clock that the daemon is still correcting, in seconds, positive if the clock is fast.",
 		Absent: "While the daemon is silent.",
-		Source: "chrony manual, tracking: System time",
-	}
+	})
 	// ClockFrequency is oneway_clock_frequency_error_ratio.
-	ClockFrequency = &Desc{
+	ClockFrequency = clockGroup.add(Desc{
 		Name: "oneway_clock_frequency_error_ratio", Kind: Gauge, Labels: []string{ClockL},
 		Help:   "Rate at which the uncorrected clock would gain or lose, as a ratio; positive if fast.",
 		Absent: "While the daemon is silent.",
 		Source: "chrony manual, tracking: Frequency",
-	}
+	})
 	// ClockSkew is oneway_clock_skew_ratio.
-	ClockSkew = &Desc{
-		Name: "oneway_clock_skew_ratio", Kind: Gauge, Labels: []string{ClockL},
+	ClockSkew = clockGroup.add(Desc{
+		Name: "oneway_clock_skew_ratio", Kind: Gauge, Labels: []string{ClockL}, Source: "chrony manual, tracking: Skew",
 		Help:   "Error bound of the frequency, as a ratio.",
 		Absent: "While the daemon is silent.",
-		Source: "chrony manual, tracking: Skew",
-	}
+	})
 	// ClockReferenceInfo is oneway_clock_reference_info.
-	ClockReferenceInfo = &Desc{
+	ClockReferenceInfo = clockGroup.add(Desc{
 		Name: "oneway_clock_reference_info", Kind: Gauge, Labels: []string{ClockL, "reference_id", "stratum", "leap_status", "kind"},
 		Help:   "Always 1; what the clock follows. kind is pps (a pulse), nmea (a receiver's sentences alone), ptp (a hardware clock), ntp, local or other.",
 		Absent: "While the daemon is silent.",
 		Source: "chrony manual, tracking: Reference ID",
-	}
+	})
 	// ClockLastUpdate is oneway_clock_last_update_timestamp_seconds.
-	ClockLastUpdate = &Desc{
+	ClockLastUpdate = clockGroup.add(Desc{
 		Name: "oneway_clock_last_update_timestamp_seconds", Kind: Gauge, Labels: []string{ClockL},
 		Help:   "Unix time of the daemon's last update from its source.",
 		Absent: "While the daemon is silent.",
 		Source: "chrony manual, tracking: Ref time",
-	}
+	})
 	// ClockSteps is oneway_clock_steps_total.
-	ClockSteps = &Desc{
-		Name: "oneway_clock_steps_total", Kind: Counter, Labels: []string{ClockL},
-		Help:   "Steps of CLOCK_REALTIME against CLOCK_MONOTONIC that were seen.",
-		Source: "Linux clock_gettime(2)",
-	}
+	ClockSteps = clockGroup.add(Desc{
+		Name: "oneway_clock_steps_total", Kind: Counter, Labels: []string{ClockL}, Source: "Linux clock_gettime(2)",
+		Help: "Steps of CLOCK_REALTIME against CLOCK_MONOTONIC that were seen.",
+	})
 	// ClockQueryFailures is oneway_clock_query_failures_total.
-	ClockQueryFailures = &Desc{
-		Name: "oneway_clock_query_failures_total", Kind: Counter, Labels: []string{ClockL, ReasonL},
-		Help:   "Queries of the clock daemon without a usable reply, by reason.",
-		Source: "chrony candm.h",
-	}
+	ClockQueryFailures = clockGroup.add(Desc{
+		Name: "oneway_clock_query_failures_total", Kind: Counter, Labels: []string{ClockL, ReasonL}, Source: "chrony candm.h",
+		Help: "Queries of the clock daemon without a usable reply, by reason.",
+	})
 	// FarClockSynchronized is oneway_far_clock_synchronized.
-	FarClockSynchronized = &Desc{
+	FarClockSynchronized = clockGroup.add(Desc{
 		Name: "oneway_far_clock_synchronized", Kind: Gauge, Labels: []string{Path, Probe},
 		Help:   "1 if the far end says that its clock is synchronised (the S bit of its Error Estimate, which admits an hour at most), else 0.",
 		Absent: "Until the far end has answered, and when it has ceased to.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
-	}
+	})
 	// FarClockErrorBound is oneway_far_clock_error_bound_seconds.
-	FarClockErrorBound = &Desc{
+	FarClockErrorBound = clockGroup.add(Desc{
 		Name: "oneway_far_clock_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe},
 		Help:   "Largest offset of the far end's clock that its Error Estimate admits, in seconds.",
 		Absent: "While the far end is not synchronised or not heard.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
-	}
+	})
 	// StampCalibration is oneway_stamp_calibration_seconds.
-	StampCalibration = &Desc{
+	StampCalibration = clockGroup.add(Desc{
 		Name: "oneway_stamp_calibration_seconds", Kind: Gauge, Labels: []string{"interface", "kind"},
 		Help:   "Calibration error of the time stamps of an interface, in seconds: kind systematic (removed from delays) or random (part of their bound).",
 		Absent: "For an interface that was not calibrated (oneway calibrate).",
 		Source: "RFC 7679 section 3.7.3",
-	}
+	})
 )

@@ -39,7 +39,7 @@ func TestEveryDescriptorIsInAGroup(t *testing.T) {
 			if isIdent && isText && key.Name == "Name" {
 				declared++
 				if metricName := strings.Trim(value.Value, `"`); !listed[metricName] {
-					t.Errorf("%s: %s is in no group of families.go", name, metricName)
+					t.Errorf("%s: %s is in no group", name, metricName)
 				}
 			}
 			return true

@@ -2,9 +2,9 @@ package metric
 
 // Labels of heavy tests.
 const (
-	// LinkL names what heavy tests share and must not use at once, by its name in the
+	// linkL names what heavy tests share and must not use at once, by its name in the
 	// configuration.
-	LinkL = "link"
+	linkL = "link"
 	// ElapsedL is a time since the beginning of a run, in seconds, the end of a bin.
 	ElapsedL = "elapsed"
 	// OfferedL is a step's offered rate in octets a second, as configured.
@@ -13,146 +13,130 @@ const (
 	PacketBytesL = "packet_bytes"
 	// PacketRateL is a configured packet rate, packets a second.
 	PacketRateL = "packet_rate"
-	// TokenL names a responder's token.
-	TokenL = "token"
+	// tokenL names a responder's token.
+	tokenL = "token"
 	// StateL is a member of a fixed set of states.
 	StateL = "state"
-	// KindL is a member of a fixed set of kinds.
-	KindL = "kind"
+	// kindL is a member of a fixed set of kinds.
+	kindL = "kind"
 )
 
 // Runs of heavy tests, and what they may use.
 var (
 	// TestRunning is oneway_test_running.
-	TestRunning = &Desc{
-		Name: "oneway_test_running", Kind: Gauge, Labels: []string{Path, Probe, LinkL},
-		Help:   "1 while a heavy test of this probe fills its link, else 0: delay and loss beside it are its own doing. A test from this host's terminal (oneway test) counts for the probe of its kind to the same far end; without one, for the path to that host, or for the path terminal, with its kind as probe, and those series end 7 minutes after it.",
-		Source: "design, invariant 6",
-	}
+	TestRunning = runGroup.add(Desc{
+		Name: "oneway_test_running", Kind: Gauge, Labels: []string{Path, Probe, linkL}, Source: "design, invariant 6",
+		Help: "1 while a heavy test of this probe fills its link, else 0: delay and loss beside it are its own doing. A test from this host's terminal (oneway test) counts for the probe of its kind to the same far end; without one, for the path to that host, or for the path terminal, with its kind as probe, and those series end 7 minutes after it.",
+	})
 	// Runs is oneway_probe_runs_total.
-	Runs = &Desc{
+	Runs = runGroup.add(Desc{
 		Name: "oneway_probe_runs_total", Kind: Counter, Labels: []string{Path, Probe, ResultL, ReasonL},
 		Help:   "Runs of a heavy test that were due, by result (completed, incomplete, refused, failed, skipped) and reason.",
 		Absent: "Until the first of that result and reason.",
 		Source: "design, invariant 6",
-	}
+	})
 	// RunLast is oneway_run_timestamp_seconds.
-	RunLast = &Desc{
-		Name: "oneway_run_timestamp_seconds", Kind: Gauge, Labels: perProbe,
+	RunLast = runGroup.add(Desc{
+		Name: "oneway_run_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "Unix time of the end of the last completed run; the probe's other values are of that run.",
 		Absent: "Before the first completed run.",
-		Source: "design",
-	}
+	})
 	// RunDuration is oneway_run_duration_seconds.
-	RunDuration = &Desc{
-		Name: "oneway_run_duration_seconds", Kind: Gauge, Labels: perProbe,
+	RunDuration = runGroup.add(Desc{
+		Name: "oneway_run_duration_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "How long the last completed run took, in seconds.",
 		Absent: "Before the first completed run.",
-		Source: "design",
-	}
+	})
 	// RunInterval is oneway_run_interval_seconds.
-	RunInterval = &Desc{
-		Name: "oneway_run_interval_seconds", Kind: Gauge, Labels: perProbe,
-		Help:   "Configured time between runs, in seconds.",
-		Source: "design",
-	}
+	RunInterval = runGroup.add(Desc{
+		Name: "oneway_run_interval_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
+		Help: "Configured time between runs, in seconds.",
+	})
 	// RunNext is oneway_run_next_timestamp_seconds.
-	RunNext = &Desc{
-		Name: "oneway_run_next_timestamp_seconds", Kind: Gauge, Labels: perProbe,
+	RunNext = runGroup.add(Desc{
+		Name: "oneway_run_next_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
 		Help:   "Unix time at which the next run is due, windows of the day and jitter included; in the past while the run that was due then waits for its link or is under way.",
 		Absent: "Where no run is planned: no window ever opens, or the test runs once.",
-		Source: "design",
-	}
+	})
 	// RunBytes is oneway_run_sent_bytes_total.
-	RunBytes = &Desc{
-		Name: "oneway_run_sent_bytes_total", Kind: Counter, Labels: perDirection,
-		Help:   "IP octets that heavy tests have sent, those from this host's terminal, which the agent has lent its link, included when they have ended.",
-		Source: "design, invariant 6",
-	}
+	RunBytes = runGroup.add(Desc{
+		Name: "oneway_run_sent_bytes_total", Kind: Counter, Labels: perDirection, Source: "design, invariant 6",
+		Help: "IP octets that heavy tests have sent, those from this host's terminal, which the agent has lent its link, included when they have ended.",
+	})
 	// BudgetLimit is oneway_data_budget_limit_bytes.
-	BudgetLimit = &Desc{
-		Name: "oneway_data_budget_limit_bytes", Kind: Gauge, Labels: []string{LinkL},
+	BudgetLimit = runGroup.add(Desc{
+		Name: "oneway_data_budget_limit_bytes", Kind: Gauge, Labels: []string{linkL}, Source: "design, invariant 6",
 		Help:   "IP octets that heavy tests may move over the link each day, both directions.",
 		Absent: "For a link without a budget.",
-		Source: "design, invariant 6",
-	}
+	})
 	// BudgetUsed is oneway_data_budget_used_bytes.
-	BudgetUsed = &Desc{
-		Name: "oneway_data_budget_used_bytes", Kind: Gauge, Labels: []string{LinkL},
-		Help:   "IP octets that heavy tests have moved over the link since local midnight.",
-		Source: "design, invariant 6",
-	}
+	BudgetUsed = runGroup.add(Desc{
+		Name: "oneway_data_budget_used_bytes", Kind: Gauge, Labels: []string{linkL}, Source: "design, invariant 6",
+		Help: "IP octets that heavy tests have moved over the link since local midnight.",
+	})
 	// BudgetLeft is oneway_data_budget_left_bytes.
-	BudgetLeft = &Desc{
-		Name: "oneway_data_budget_left_bytes", Kind: Gauge, Labels: []string{LinkL},
+	BudgetLeft = runGroup.add(Desc{
+		Name: "oneway_data_budget_left_bytes", Kind: Gauge, Labels: []string{linkL}, Source: "design, invariant 6",
 		Help:   "IP octets of the link's budget that are left until local midnight, those set aside for the run under way taken off.",
 		Absent: "For a link without a budget.",
-		Source: "design, invariant 6",
-	}
+	})
 	// BudgetSaved is oneway_data_budget_saved.
-	BudgetSaved = &Desc{
-		Name: "oneway_data_budget_saved", Kind: Gauge, Labels: []string{KindL},
+	BudgetSaved = runGroup.add(Desc{
+		Name: "oneway_data_budget_saved", Kind: Gauge, Labels: []string{kindL}, Source: "design, invariant 6",
 		Help:   "1 while the day's use of data budgets, and what is set aside of them, is saved in state_dir, else 0: then nothing that has a budget is begun, until a try every 10 s succeeds. 0, too, while the day's use is not known, since the file was damaged: until tomorrow, or until what the log says is removed; what budgets are then said to have used and left is no more than is known. By kind: links (budgets of this agent's links), tokens (per-day limits of the responder's tokens).",
 		Absent: "Without state_dir; of tokens, while no responder runs.",
-		Source: "design, invariant 6",
-	}
+	})
 	// Damaged is oneway_packets_damaged_total.
-	Damaged = &Desc{
-		Name: "oneway_packets_damaged_total", Kind: Counter, Labels: []string{Path, Probe, Direction, KindL},
+	Damaged = runGroup.add(Desc{
+		Name: "oneway_packets_damaged_total", Kind: Counter, Labels: []string{Path, Probe, Direction, kindL},
 		Help:   "Packets of heavy tests that arrived damaged, by kind (truncated, overwritten, bit_errors, bad_header).",
 		Absent: "Until the first of that kind.",
 		Source: "Woo 2010 figure 5.5",
-	}
+	})
 	// KernelChecksumErrors is oneway_kernel_checksum_errors_total.
-	KernelChecksumErrors = &Desc{
+	KernelChecksumErrors = runGroup.add(Desc{
 		Name: "oneway_kernel_checksum_errors_total", Kind: Counter, Labels: perDirection,
 		Help:   "Datagrams that the receiving host's kernel dropped for a wrong UDP checksum while heavy tests ran; of all its traffic.",
 		Source: "Linux /proc/net/snmp, Udp: InCsumErrors",
-	}
+	})
 )
 
 // Responder: the far end of heavy tests.
 var (
 	// ResponderSessions is oneway_responder_sessions.
-	ResponderSessions = &Desc{
-		Name: "oneway_responder_sessions", Kind: Gauge, Labels: nil,
+	ResponderSessions = responderGroup.add(Desc{
+		Name: "oneway_responder_sessions", Kind: Gauge, Source: "design",
 		Help:   "Heavy test sessions of others that are open now.",
 		Absent: "While no responder runs.",
-		Source: "design",
-	}
+	})
 	// ResponderConnections is oneway_responder_connections.
-	ResponderConnections = &Desc{
-		Name: "oneway_responder_connections", Kind: Gauge, Labels: nil,
+	ResponderConnections = responderGroup.add(Desc{
+		Name: "oneway_responder_connections", Kind: Gauge, Source: "design",
 		Help:   "Control connections that are open now, authorised or not.",
 		Absent: "While no responder runs.",
-		Source: "design",
-	}
+	})
 	// ResponderRequests is oneway_responder_requests_total.
-	ResponderRequests = &Desc{
-		Name: "oneway_responder_requests_total", Kind: Counter, Labels: []string{ResultL},
+	ResponderRequests = responderGroup.add(Desc{
+		Name: "oneway_responder_requests_total", Kind: Counter, Labels: []string{ResultL}, Source: "design",
 		Help:   "Sessions and transfers that were asked for, by result: opened, started, or why they were refused.",
 		Absent: "While no responder runs.",
-		Source: "design",
-	}
+	})
 	// ResponderEnded is oneway_responder_sessions_ended_total.
-	ResponderEnded = &Desc{
-		Name: "oneway_responder_sessions_ended_total", Kind: Counter, Labels: []string{ReasonL},
+	ResponderEnded = responderGroup.add(Desc{
+		Name: "oneway_responder_sessions_ended_total", Kind: Counter, Labels: []string{ReasonL}, Source: "design",
 		Help:   "Sessions that have ended, by reason (closed, lost, silent, protocol, shutting_down).",
 		Absent: "While no responder runs.",
-		Source: "design",
-	}
+	})
 	// ResponderBytes is oneway_responder_bytes_total.
-	ResponderBytes = &Desc{
-		Name: "oneway_responder_bytes_total", Kind: Counter, Labels: []string{TokenL, Direction},
+	ResponderBytes = responderGroup.add(Desc{
+		Name: "oneway_responder_bytes_total", Kind: Counter, Labels: []string{tokenL, Direction}, Source: "design, invariant 6",
 		Help:   "UDP payload of heavy tests by token, forward received and reverse sent, in octets.",
 		Absent: "While no responder runs.",
-		Source: "design, invariant 6",
-	}
+	})
 	// ResponderDiscarded is oneway_responder_packets_discarded_total.
-	ResponderDiscarded = &Desc{
-		Name: "oneway_responder_packets_discarded_total", Kind: Counter, Labels: []string{ReasonL},
+	ResponderDiscarded = responderGroup.add(Desc{
+		Name: "oneway_responder_packets_discarded_total", Kind: Counter, Labels: []string{ReasonL}, Source: "design",
 		Help:   "Packets that reached the test port and belong to no session or transfer, by reason; none is answered.",
 		Absent: "While no responder runs.",
-		Source: "design",
-	}
+	})
 )

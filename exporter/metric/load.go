@@ -1,8 +1,5 @@
 package metric
 
-// loadedBuckets are those of delays under load: tens of seconds (Woo 2010, figure 5.3).
-func loadedBuckets() []float64 { return delayBuckets() }
-
 // capacityBuckets are rates in octets a second, five a decade, 10 kb/s to 10 Gb/s.
 func capacityBuckets() (b []float64) {
 	for decade := 1e3; decade < 1e9; decade *= 10 {
@@ -24,295 +21,271 @@ var (
 // 9097 section 5.3, IP-layer capacity), and all values are of the last completed run.
 var (
 	// UDPThroughput is oneway_udp_throughput_bytes_per_second.
-	UDPThroughput = &Desc{
+	UDPThroughput = loadGroup.add(Desc{
 		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
 		Help:   "IP octets a second that came through a constant load: the median of the seconds of the last run in which the sender did not pause, its first and last part left out (all of it, where a second has few packets).",
 		Absent: "Before the first completed run, and in modes sweep and search.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figure 6.1a",
-	}
+	})
 	// UDPRate is oneway_udp_rate_bytes_per_second.
-	UDPRate = &Desc{
+	UDPRate = loadGroup.add(Desc{
 		Name: "oneway_udp_rate_bytes_per_second", Kind: Gauge, Labels: perQuantile,
 		Help:   "Quantile (0.05, 0.5, 0.95) of the IP octets that came through in a second of the last run, from the first loss to the last: the rate of a link that is filled, and how it varies; all of the load, its first and last part left out, where few were lost: what was offered, then.",
 		Absent: "Before the first completed run, in modes sweep and search, and where all arrived at once. Seconds in which the sender paused are left out.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figures 5.1 and 6.1a",
-	}
+	})
 	// UDPThroughputElapsed is oneway_udp_throughput_elapsed_bytes_per_second.
-	UDPThroughputElapsed = &Desc{
+	UDPThroughputElapsed = loadGroup.add(Desc{
 		Name: "oneway_udp_throughput_elapsed_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL},
 		Help:   "IP octets a second that came through in a bin of the last run, 60 bins at the most.",
 		Absent: "Before the first completed run.",
 		Source: "Woo 2010 figure 6.1a",
-	}
+	})
 	// UDPOffered is oneway_udp_offered_bytes_per_second.
-	UDPOffered = &Desc{
+	UDPOffered = loadGroup.add(Desc{
 		Name: "oneway_udp_offered_bytes_per_second", Kind: Gauge, Labels: perDirection,
 		Help:   "IP octets a second that were really sent, in the last run: in the part that oneway_udp_throughput_bytes_per_second is of, or in the step of a sweep or search that brought most through; less than configured if the sender could not.",
 		Absent: "Before the first completed run, and after a search that never filled the link.",
 		Source: "RFC 9097 section 7.3; Woo 2010 section 6.1.3",
-	}
+	})
 	// UDPShortfall is oneway_udp_sender_shortfall_ratio.
-	UDPShortfall = &Desc{
+	UDPShortfall = loadGroup.add(Desc{
 		Name: "oneway_udp_sender_shortfall_ratio", Kind: Gauge, Labels: perDirection,
 		Help:   "Share of the planned packets of the last run that the sender did not send: its own fault, no loss of the path.",
 		Absent: "Before the first completed run.",
 		Source: "D-ITG report, section 2.2.3 and figure 21",
-	}
+	})
 	// LoadedLoss is oneway_saturation_loss_ratio.
-	LoadedLoss = &Desc{
-		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Labels: perDirection,
+	LoadedLoss = loadGroup.add(Desc{
+		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Labels: perDirection, Source: "RFC 7680 section 4.1",
 		Help:   "Share of the packets sent under load in the last run that the path lost, those that the receiving host dropped left out; of a sweep in the step that brought most through, of a search in the part of it that stands for its result.",
 		Absent: "Before the first completed run.",
-		Source: "RFC 7680 section 4.1",
-	}
+	})
 	// LoadedDelay is oneway_saturation_delay_seconds.
-	LoadedDelay = &Desc{
-		Name: "oneway_saturation_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
+	LoadedDelay = loadGroup.add(Desc{
+		Name: "oneway_saturation_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: delayBuckets(),
 		Help:   "One-way delay under load, in seconds, of all runs; only those whose clocks are trusted.",
 		Source: "RFC 7679 section 3; Woo 2010 figures 5.3 and 6.1c",
-	}
+	})
 	// LoadedDelayElapsed is oneway_delay_elapsed_seconds.
-	LoadedDelayElapsed = &Desc{
+	LoadedDelayElapsed = loadGroup.add(Desc{
 		Name: "oneway_delay_elapsed_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL, QuantileL},
 		Help:   "Quantile (0, 0.5, 1) of the one-way delay in a bin of the first seconds of the last run, in seconds; 60 bins at the most.",
 		Absent: "Before the first completed run, and for a bin without a valid delay.",
 		Source: "Woo 2010 figure 6.1b",
-	}
+	})
 	// QueueIdleDelay is oneway_queue_idle_delay_seconds.
-	QueueIdleDelay = &Desc{
-		Name: "oneway_queue_idle_delay_seconds", Kind: Gauge, Labels: perDirection,
+	QueueIdleDelay = loadGroup.add(Desc{
+		Name: "oneway_queue_idle_delay_seconds", Kind: Gauge, Labels: perDirection, Source: "Woo 2010 sections 6.1.2 and 6.1.3",
 		Help:   "Smallest one-way delay of the idle packets before the load of the last run and after it, of the load's size, in seconds.",
 		Absent: "Before the first completed run, and while the clocks are not trusted.",
-		Source: "Woo 2010 sections 6.1.2 and 6.1.3",
-	}
+	})
 	// QueueIdleDelayBound is oneway_queue_idle_delay_error_bound_seconds.
-	QueueIdleDelayBound = &Desc{
-		Name: "oneway_queue_idle_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
+	QueueIdleDelayBound = loadGroup.add(Desc{
+		Name: "oneway_queue_idle_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection, Source: "design, invariant 1",
 		Help:   "How far the idle delay may be off, in seconds: both clocks and the stamps.",
 		Absent: "Where there is no idle delay.",
-		Source: "design, invariant 1",
-	}
+	})
 	// QueueFullDelay is oneway_queue_full_delay_seconds.
-	QueueFullDelay = &Desc{
+	QueueFullDelay = loadGroup.add(Desc{
 		Name: "oneway_queue_full_delay_seconds", Kind: Gauge, Labels: perDirection,
 		Help:   "Smallest one-way delay of the packets that filled the queue, in seconds.",
 		Absent: "Where the link was not filled, where it is in doubt which packets filled it (the rate moves, others' packets, losses), and while the clocks are not trusted.",
 		Source: "Woo 2010 section 6.1.3 and table 6.1, column Min Delay",
-	}
+	})
 	// QueueFullDelayBound is oneway_queue_full_delay_error_bound_seconds.
-	QueueFullDelayBound = &Desc{
-		Name: "oneway_queue_full_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection,
+	QueueFullDelayBound = loadGroup.add(Desc{
+		Name: "oneway_queue_full_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection, Source: "design, invariant 1",
 		Help:   "How far the full queue's delay may be off, in seconds: both clocks and the stamps.",
 		Absent: "Where there is no full queue's delay.",
-		Source: "design, invariant 1",
-	}
+	})
 	// QueueDelay is oneway_queue_delay_seconds.
-	QueueDelay = &Desc{
-		Name: "oneway_queue_delay_seconds", Kind: Gauge, Labels: perQuantile,
+	QueueDelay = loadGroup.add(Desc{
+		Name: "oneway_queue_delay_seconds", Kind: Gauge, Labels: perQuantile, Source: "Woo 2010 section 6.1.3",
 		Help:   "What the full queue added to the delay in the last run, in seconds: quantile (0.05, 0.5, 0.95) of the packets that it took while it had no room for another, less the smallest idle delay. A constant offset of the clocks cancels.",
 		Absent: "Where the link was not filled, and where nothing is known of the idle link.",
-		Source: "Woo 2010 section 6.1.3",
-	}
+	})
 	// QueueDelayBound is oneway_queue_delay_error_bound_seconds.
-	QueueDelayBound = &Desc{
-		Name: "oneway_queue_delay_error_bound_seconds", Kind: Gauge, Labels: perQuantile,
+	QueueDelayBound = loadGroup.add(Desc{
+		Name: "oneway_queue_delay_error_bound_seconds", Kind: Gauge, Labels: perQuantile, Source: "design, invariant 1",
 		Help:   "How far the quantile of the queue's delay may be off, in seconds: the drift of both clocks over the run, the errors of the stamps, what the idle delays before the load and after it differ by, and in what doubt it is which packets filled the queue. A path that is longer while it is loaded, and only then, cannot be told from a queue.",
 		Absent: "Where there is no queue's delay.",
-		Source: "design, invariant 1",
-	}
+	})
 	// QueueSize is oneway_queue_size_bytes.
-	QueueSize = &Desc{
+	QueueSize = loadGroup.add(Desc{
 		Name: "oneway_queue_size_bytes", Kind: Gauge, Labels: perDirection,
 		Help:   "Octets of this test's IP packets that waited in the path's queues when they were full, and came through: between what they held with packets that they took, and what they would have held with those that they dropped. Others' octets are not in it, nor those that wait and are discarded by a timer.",
 		Absent: "Where the link was not filled, or what was found is no queue (see oneway_saturation_state).",
 		Source: "decision 7 (exporter/doc/decisions); Woo 2010 table 6.1",
-	}
+	})
 	// QueueSizeBound is oneway_queue_size_error_bound_bytes.
-	QueueSizeBound = &Desc{
-		Name: "oneway_queue_size_error_bound_bytes", Kind: Gauge, Labels: perDirection,
+	QueueSizeBound = loadGroup.add(Desc{
+		Name: "oneway_queue_size_error_bound_bytes", Kind: Gauge, Labels: perDirection, Source: "design, invariant 1",
 		Help:   "How far the queue's size may be off, in IP octets.",
 		Absent: "Where there is no size.",
-		Source: "design, invariant 1",
-	}
+	})
 	// QueueAtLeast is oneway_queue_at_least_bytes.
-	QueueAtLeast = &Desc{
-		Name: "oneway_queue_at_least_bytes", Kind: Gauge, Labels: perDirection,
+	QueueAtLeast = loadGroup.add(Desc{
+		Name: "oneway_queue_at_least_bytes", Kind: Gauge, Labels: perDirection, Source: "decision 7 (exporter/doc/decisions)",
 		Help:   "Octets of this test's IP packets that the path's queues held at the least, full or not.",
 		Absent: "Where nothing waited, and where nothing is known of the idle link.",
-		Source: "decision 7 (exporter/doc/decisions)",
-	}
+	})
 	// SaturationState is oneway_saturation_state.
-	SaturationState = &Desc{
+	SaturationState = loadGroup.add(Desc{
 		Name: "oneway_saturation_state", Kind: Gauge, Labels: []string{Path, Probe, Direction, StateL},
 		Help:   "1 for what the last run found, 0 for the others: filled (a queue that drops at its end), not_filled, policer (loss without delay), aqm (dropped before it was full), time_limited (dropped after a time in the queue).",
 		Absent: "Before the first completed run, in modes sweep and search, and where it cannot be told.",
 		Source: "decision 7 (exporter/doc/decisions); RFC 7567",
-	}
+	})
 	// SweepThroughput is oneway_sweep_throughput_bytes_per_second.
-	SweepThroughput = &Desc{
-		Name: "oneway_sweep_throughput_bytes_per_second", Kind: Gauge, Labels: perStep,
+	SweepThroughput = loadGroup.add(Desc{
+		Name: "oneway_sweep_throughput_bytes_per_second", Kind: Gauge, Labels: perStep, Source: "Halepovic 2008 figure 2",
 		Help:   "IP octets a second that came through at a step of the last rate sweep, by offered rate. Each step is a burst from an idle link: a token bucket, which refills between the steps, passes more for a while than it sustains.",
 		Absent: "Before the first completed sweep.",
-		Source: "Halepovic 2008 figure 2",
-	}
+	})
 	// SweepLoss is oneway_sweep_loss_ratio.
-	SweepLoss = &Desc{
-		Name: "oneway_sweep_loss_ratio", Kind: Gauge, Labels: perStep,
+	SweepLoss = loadGroup.add(Desc{
+		Name: "oneway_sweep_loss_ratio", Kind: Gauge, Labels: perStep, Source: "Halepovic 2008 figure 2",
 		Help:   "Share of the packets lost at a step of the last rate sweep, a burst from an idle link, by offered rate.",
 		Absent: "Before the first completed sweep.",
-		Source: "Halepovic 2008 figure 2",
-	}
+	})
 	// SweepMaximum is oneway_sweep_max_throughput_bytes_per_second.
-	SweepMaximum = &Desc{
-		Name: "oneway_sweep_max_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
+	SweepMaximum = loadGroup.add(Desc{
+		Name: "oneway_sweep_max_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "Halepovic 2008 figure 2",
 		Help:   "Most that came through in a step of the last rate sweep, in IP octets a second. Each step begins with an idle link: a token bucket that has filled in between is in it.",
 		Absent: "Before the first completed sweep.",
-		Source: "Halepovic 2008 figure 2",
-	}
-	// SearchMaximum is oneway_search_max_capacity_bytes_per_second.
-	SearchMaximum = &Desc{
-		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
-		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second: what the link sustains when it is full, without a pause (with a far end of an older version, which the report's notes tell of, the highest of a burst). Losses of some 10 % that are no queue's look like a full link.",
-		Absent: "Before the first completed search, and after one that never filled the link, or met losses or waiting at rates that have nothing in common.",
-		Source: "RFC 9097 section 6",
-	}
+	})
 	// SweepLossless is oneway_sweep_lossless_bytes_per_second.
-	SweepLossless = &Desc{
-		Name: "oneway_sweep_lossless_bytes_per_second", Kind: Gauge, Labels: perDirection,
+	SweepLossless = loadGroup.add(Desc{
+		Name: "oneway_sweep_lossless_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "Halepovic 2008 figure 2",
 		Help:   "Highest offered rate of the last sweep below which no step lost more than the configured share, in IP octets a second.",
 		Absent: "Before the first completed sweep, and where the lowest step lost more.",
-		Source: "Halepovic 2008 figure 2",
-	}
+	})
+	// SearchMaximum is oneway_search_max_capacity_bytes_per_second.
+	SearchMaximum = loadGroup.add(Desc{
+		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "RFC 9097 section 6",
+		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second: what the link sustains when it is full, without a pause (with a far end of an older version, which the report's notes tell of, the highest of a burst). Losses of some 10 % that are no queue's look like a full link.",
+		Absent: "Before the first completed search, and after one that never filled the link, or met losses or waiting at rates that have nothing in common.",
+	})
 )
 
 // Size x rate matrix.
 var (
 	// MatrixSent is oneway_matrix_sent_bytes_per_second.
-	MatrixSent = &Desc{
-		Name: "oneway_matrix_sent_bytes_per_second", Kind: Gauge, Labels: perCell,
+	MatrixSent = matrixGroup.add(Desc{
+		Name: "oneway_matrix_sent_bytes_per_second", Kind: Gauge, Labels: perCell, Source: "D-ITG report, sections 2.1.1 and 2.2.3",
 		Help:   "IP octets a second at the sender, the median of the cell's repetitions in the last run.",
 		Absent: "Before the first completed run.",
-		Source: "D-ITG report, sections 2.1.1 and 2.2.3",
-	}
+	})
 	// MatrixReceived is oneway_matrix_received_bytes_per_second.
-	MatrixReceived = &Desc{
+	MatrixReceived = matrixGroup.add(Desc{
 		Name: "oneway_matrix_received_bytes_per_second", Kind: Gauge, Labels: perCell,
 		Help:   "IP octets a second at the receiver in a time as long as the cell was sent in, the median of its repetitions in the last run; packets that came later count for no rate.",
 		Absent: "Before the first completed run.",
 		Source: "D-ITG report, sections 2.1.1 and 2.2.3",
-	}
+	})
 	// MatrixSpread is oneway_matrix_received_spread_bytes_per_second.
-	MatrixSpread = &Desc{
-		Name: "oneway_matrix_received_spread_bytes_per_second", Kind: Gauge, Labels: perCell,
+	MatrixSpread = matrixGroup.add(Desc{
+		Name: "oneway_matrix_received_spread_bytes_per_second", Kind: Gauge, Labels: perCell, Source: "design",
 		Help:   "Largest minus smallest receiver rate of the cell's repetitions in the last run, in IP octets a second.",
 		Absent: "With a single repetition.",
-		Source: "design",
-	}
+	})
 	// MatrixDelay is oneway_matrix_delay_seconds.
-	MatrixDelay = &Desc{
-		Name: "oneway_matrix_delay_seconds", Kind: Gauge, Labels: perCell,
+	MatrixDelay = matrixGroup.add(Desc{
+		Name: "oneway_matrix_delay_seconds", Kind: Gauge, Labels: perCell, Source: "RFC 7679 section 5.2",
 		Help:   "Median one-way delay in the cell, lost packets counted as infinite, in seconds, the median of its repetitions.",
 		Absent: "While the clocks are not trusted, and where it is infinite: half of the packets or more were lost.",
-		Source: "RFC 7679 section 5.2",
-	}
+	})
 	// MatrixDelayBound is oneway_matrix_delay_error_bound_seconds.
-	MatrixDelayBound = &Desc{
-		Name: "oneway_matrix_delay_error_bound_seconds", Kind: Gauge, Labels: perCell,
+	MatrixDelayBound = matrixGroup.add(Desc{
+		Name: "oneway_matrix_delay_error_bound_seconds", Kind: Gauge, Labels: perCell, Source: "design, invariant 1",
 		Help:   "How far that delay may be off, in seconds.",
 		Absent: "Where that delay is.",
-		Source: "design, invariant 1",
-	}
+	})
 	// MatrixIPDV is oneway_matrix_mean_absolute_ipdv_seconds.
-	MatrixIPDV = &Desc{
-		Name: "oneway_matrix_mean_absolute_ipdv_seconds", Kind: Gauge, Labels: perCell,
+	MatrixIPDV = matrixGroup.add(Desc{
+		Name: "oneway_matrix_mean_absolute_ipdv_seconds", Kind: Gauge, Labels: perCell, Source: "RFC 3393; RFC 5481 section 4.1",
 		Help:   "Mean of the absolute differences in delay (IPDV) of packets of the cell that were sent one after the other and both arrived, in seconds, the median of its repetitions.",
 		Absent: "Without two such packets, where a clock was set, and where more than half of the packets were lost: those that come through in pairs then are no sample of all.",
-		Source: "RFC 3393; RFC 5481 section 4.1",
-	}
+	})
 	// MatrixLoss is oneway_matrix_loss_ratio.
-	MatrixLoss = &Desc{
-		Name: "oneway_matrix_loss_ratio", Kind: Gauge, Labels: perCell,
+	MatrixLoss = matrixGroup.add(Desc{
+		Name: "oneway_matrix_loss_ratio", Kind: Gauge, Labels: perCell, Source: "RFC 7680 section 4.1; D-ITG report, section 2.1.4",
 		Help:   "Share of the packets sent in the cell that the path lost, those that the receiving host dropped left out, the median of its repetitions.",
 		Absent: "Before the first completed run.",
-		Source: "RFC 7680 section 4.1; D-ITG report, section 2.1.4",
-	}
+	})
 	// MatrixShortfall is oneway_matrix_sender_shortfall_ratio.
-	MatrixShortfall = &Desc{
+	MatrixShortfall = matrixGroup.add(Desc{
 		Name: "oneway_matrix_sender_shortfall_ratio", Kind: Gauge, Labels: perCell,
 		Help:   "Share of the cell's planned packets that the sender did not send, or too late, the largest of its repetitions: the sender's fault.",
 		Absent: "Before the first completed run.",
 		Source: "D-ITG report, section 2.2.3 and figure 21",
-	}
+	})
 )
 
 // Capacity by packet trains.
 var (
-	// Capacity is oneway_capacity_bytes_per_second.
-	Capacity = &Desc{
-		Name: "oneway_capacity_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, PacketBytesL, QuantileL},
-		Help:   "Capacity by packet trains, in IP octets a second: quantile (0.05, 0.5, 0.95) of the trains of a size in the last run, b = (N-1) L / dispersion.",
-		Absent: "Where too few trains were clean (oneway_trains_total says why), or they disagree, or longer ones show a token bucket.",
-		Source: "WPI EvDO report section 2.2.1; RFC 5136 section 2.3",
-	}
-	// CapacityBound is oneway_capacity_error_bound_bytes_per_second.
-	CapacityBound = &Desc{
-		Name: "oneway_capacity_error_bound_bytes_per_second", Kind: Gauge, Labels: perSize,
-		Help:   "How far the capacity of a size may be off the median of its trains: their stamps, and how far they differ.",
-		Absent: "As oneway_capacity_bytes_per_second is.",
-		Source: "exporter/estimate/capacity",
-	}
 	// PathCapacity is oneway_path_capacity_bytes_per_second.
-	PathCapacity = &Desc{
+	PathCapacity = capacityGroup.add(Desc{
 		Name: "oneway_path_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
 		Help:   "Capacity by packet trains in the last run, in IP octets a second: the median of the largest size that has one and is not fragmented. Small packets that others send evenly between those of the trains slow all trains alike and cannot be told from a slower link: it is what such others leave.",
 		Absent: "Where no size has a capacity.",
 		Source: "WPI EvDO report section 2.2.1; RFC 5136 section 2.3",
-	}
+	})
 	// PathCapacityBound is oneway_path_capacity_error_bound_bytes_per_second.
-	PathCapacityBound = &Desc{
+	PathCapacityBound = capacityGroup.add(Desc{
 		Name: "oneway_path_capacity_error_bound_bytes_per_second", Kind: Gauge, Labels: perDirection,
 		Help:   "How far oneway_path_capacity_bytes_per_second may be off: the trains' stamps, and how far they differ.",
 		Absent: "As oneway_path_capacity_bytes_per_second is.",
 		Source: "exporter/estimate/capacity",
-	}
+	})
 	// PathCapacityHidden is oneway_path_capacity_hidden_bucket_bytes.
-	PathCapacityHidden = &Desc{
-		Name: "oneway_path_capacity_hidden_bucket_bytes", Kind: Gauge, Labels: perDirection,
+	PathCapacityHidden = capacityGroup.add(Desc{
+		Name: "oneway_path_capacity_hidden_bucket_bytes", Kind: Gauge, Labels: perDirection, Source: "exporter/estimate/capacity",
 		Help:   "Octets above which a token bucket that halves the rate, or more, would not have shown in the trains of the last run: the capacity is then that of the line before it.",
 		Absent: "As oneway_path_capacity_bytes_per_second is.",
-		Source: "exporter/estimate/capacity",
-	}
+	})
+	// Capacity is oneway_capacity_bytes_per_second.
+	Capacity = capacityGroup.add(Desc{
+		Name: "oneway_capacity_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, PacketBytesL, QuantileL},
+		Help:   "Capacity by packet trains, in IP octets a second: quantile (0.05, 0.5, 0.95) of the trains of a size in the last run, b = (N-1) L / dispersion.",
+		Absent: "Where too few trains were clean (oneway_trains_total says why), or they disagree, or longer ones show a token bucket.",
+		Source: "WPI EvDO report section 2.2.1; RFC 5136 section 2.3",
+	})
+	// CapacityBound is oneway_capacity_error_bound_bytes_per_second.
+	CapacityBound = capacityGroup.add(Desc{
+		Name: "oneway_capacity_error_bound_bytes_per_second", Kind: Gauge, Labels: perSize, Source: "exporter/estimate/capacity",
+		Help:   "How far the capacity of a size may be off the median of its trains: their stamps, and how far they differ.",
+		Absent: "As oneway_capacity_bytes_per_second is.",
+	})
 	// TrainCapacity is oneway_train_capacity_bytes_per_second.
-	TrainCapacity = &Desc{
+	TrainCapacity = capacityGroup.add(Desc{
 		Name: "oneway_train_capacity_bytes_per_second", Kind: Histogram, Labels: perSize, Buckets: capacityBuckets(),
 		Help:   "Capacity by each clean train, in IP octets a second, of all runs.",
 		Source: "WPI EvDO report section 2.2.1 and figure 7",
-	}
+	})
 	// TrainDispersion is oneway_train_dispersion_seconds.
-	TrainDispersion = &Desc{
-		Name: "oneway_train_dispersion_seconds", Kind: Gauge, Labels: perSize,
+	TrainDispersion = capacityGroup.add(Desc{
+		Name: "oneway_train_dispersion_seconds", Kind: Gauge, Labels: perSize, Source: "WPI EvDO report figure 15",
 		Help:   "Mean time between the packets of a clean train at the receiver in the last run, in seconds.",
 		Absent: "Where too few trains were clean.",
-		Source: "WPI EvDO report figure 15",
-	}
+	})
 	// Trains is oneway_trains_total.
-	Trains = &Desc{
+	Trains = capacityGroup.add(Desc{
 		Name: "oneway_trains_total", Kind: Counter, Labels: []string{Path, Probe, Direction, PacketBytesL, ResultL},
 		Help:   "Trains sent, by result: clean, or why it says nothing (lost, reordered, duplicated, unstamped, sender_pace, coalesced, batched, token_bucket, interleaved, too_short).",
 		Source: "WPI EvDO report section 3.2.4",
-	}
+	})
 	// PathMTU is oneway_path_mtu_bytes.
-	PathMTU = &Desc{
-		Name: "oneway_path_mtu_bytes", Kind: Gauge, Labels: perDirection,
+	PathMTU = capacityGroup.add(Desc{
+		Name: "oneway_path_mtu_bytes", Kind: Gauge, Labels: perDirection, Source: "RFC 8899",
 		Help:   "Largest IP packet that passes the path unfragmented, in octets, found by test packets.",
 		Absent: "Where it was not found.",
-		Source: "RFC 8899",
-	}
+	})
 	// TrainFragmented is oneway_train_fragmented.
-	TrainFragmented = &Desc{
-		Name: "oneway_train_fragmented", Kind: Gauge, Labels: perSize,
+	TrainFragmented = capacityGroup.add(Desc{
+		Name: "oneway_train_fragmented", Kind: Gauge, Labels: perSize, Source: "WPI EvDO report sections 3.5 and 4.2.1",
 		Help:   "1 if packets of this size are fragmented on the path, else 0: such a train's capacity is that of the fragments.",
 		Absent: "Where the path's MTU is not known.",
-		Source: "WPI EvDO report sections 3.5 and 4.2.1",
-	}
+	})
 )

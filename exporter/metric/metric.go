@@ -18,15 +18,11 @@ const (
 
 // String is the word of the exposition format.
 func (k Kind) String() string {
-	switch k {
-	case Counter:
-		return "counter"
-	case Gauge:
-		return "gauge"
-	case Histogram:
-		return "histogram"
+	words := [...]string{"unknown", "counter", "gauge", "histogram"}
+	if int(k) >= len(words) {
+		return words[0]
 	}
-	return "unknown"
+	return words[k]
 }
 
 // Desc describes one family.
@@ -55,7 +51,8 @@ type Sink interface {
 	// series; it disappears when each opener has closed it.
 	Series(d *Desc, values ...string) Series
 	// Update runs f such that a reader of the sink (a scrape) sees all of what f
-	// does to series or nothing of it. f must be short and must not block.
+	// does to series or nothing of it. f may open and close series, too; it must be
+	// short, must not block and must not call Update.
 	Update(f func())
 }
 
@@ -64,7 +61,13 @@ type Sink interface {
 type Series interface {
 	// Add adds to a counter; delta must not be negative.
 	Add(delta float64)
-	// Set sets a gauge.
+	// SetTotal brings a counter to a total that its source keeps: it adds by how much the
+	// total is ahead of the highest one that this opener has given, which is zero at first.
+	// A total that is not ahead, NaN among them, changes nothing: a counter never goes back.
+	// Openers of one series each give totals of their own, and the counter is the sum of
+	// them. An opener uses Add or SetTotal, not both. It does not allocate.
+	SetTotal(total float64)
+	// Set sets a gauge. NaN is no value, so it is Clear.
 	Set(v float64)
 	// Observe adds one observation to a histogram. It does not allocate.
 	Observe(v float64)
@@ -99,6 +102,7 @@ func (Discard) Update(f func()) { f() }
 type discarded struct{}
 
 func (discarded) Add(float64)                                 {}
+func (discarded) SetTotal(float64)                            {}
 func (discarded) Set(float64)                                 {}
 func (discarded) Observe(float64)                             {}
 func (discarded) Clear()                                      {}

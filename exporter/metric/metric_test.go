@@ -150,6 +150,7 @@ func TestDiscardTakesEverything(t *testing.T) {
 		ran = true
 		s := sink.Series(metric.Delay, "a", "b", "c")
 		s.Add(1)
+		s.SetTotal(1)
 		s.Set(1)
 		s.Observe(1)
 		s.Clear()

@@ -3,68 +3,73 @@ package metric
 // Self.
 var (
 	// Timestamps is oneway_timestamps_total.
-	Timestamps = &Desc{
-		Name: "oneway_timestamps_total", Kind: Counter, Labels: []string{Path, Probe, EventL, OriginL},
+	Timestamps = selfGroup.add(Desc{
+		Name: "oneway_timestamps_total", Kind: Counter, Labels: []string{Path, Probe, EventL, originL},
 		Help:   "Stamps used in samples, by event (t1, t2, t3, t4) and origin.",
 		Source: "design, invariant 4",
-	}
+	})
 	// TimestampsMissing is oneway_timestamps_missing_total.
-	TimestampsMissing = &Desc{
+	TimestampsMissing = selfGroup.add(Desc{
 		Name: "oneway_timestamps_missing_total", Kind: Counter, Labels: []string{Path, Probe, EventL},
 		Help:   "Stamps that a sample needed and that never came.",
 		Absent: "Until the first of that event.",
 		Source: "design, invariant 4",
-	}
+	})
 	// HostDelay is oneway_host_delay_seconds.
-	HostDelay = &Desc{
+	HostDelay = selfGroup.add(Desc{
 		Name: "oneway_host_delay_seconds", Kind: Histogram, Labels: []string{EventL}, Buckets: latenessBuckets(),
 		Help:   "Time between user space and the kernel's stamp, in seconds: of event tx from user space to the stamp, of rx from the stamp to user space. This host's own delay, part of no delay between kernel stamps.",
 		Source: "RFC 7679 section 3.7.2",
-	}
+	})
 	// SocketDrops is oneway_socket_drops_total.
-	SocketDrops = &Desc{
+	SocketDrops = selfGroup.add(Desc{
 		Name: "oneway_socket_drops_total", Kind: Counter, Labels: []string{"socket"},
 		Help:   "Datagrams that the kernel dropped at our socket for want of buffer: this host's fault, and no loss of the path. Those with a wrong UDP checksum are not among them, as far as the host's own counts tell.",
 		Source: "Linux SO_MEMINFO, RcvbufErrors and MemErrors of /proc/net/snmp",
-	}
+	})
 	// SocketDiscarded is oneway_socket_packets_discarded_total.
-	SocketDiscarded = &Desc{
-		Name: "oneway_socket_packets_discarded_total", Kind: Counter, Labels: []string{"socket", ReasonL},
+	SocketDiscarded = selfGroup.add(Desc{
+		Name: "oneway_socket_packets_discarded_total", Kind: Counter, Labels: []string{"socket", ReasonL}, Source: "design",
 		Help:   "Packets that reached a sender's socket and belong to none of its sessions, by reason.",
 		Absent: "Until the first of that reason.",
-		Source: "design",
-	}
+	})
 	// SendErrors is oneway_send_errors_total.
-	SendErrors = &Desc{
-		Name: "oneway_send_errors_total", Kind: Counter, Labels: []string{"socket", ReasonL},
+	SendErrors = selfGroup.add(Desc{
+		Name: "oneway_send_errors_total", Kind: Counter, Labels: []string{"socket", ReasonL}, Source: "sendmmsg(2)",
 		Help:   "Failed sends by cause; such a packet counts as skipped, not as lost.",
 		Absent: "Until the first of that reason.",
-		Source: "sendmmsg(2)",
-	}
+	})
 	// ReflectorPackets is oneway_reflector_packets_total.
-	ReflectorPackets = &Desc{
-		Name: "oneway_reflector_packets_total", Kind: Counter, Labels: []string{ResultL},
+	ReflectorPackets = selfGroup.add(Desc{
+		Name: "oneway_reflector_packets_total", Kind: Counter, Labels: []string{ResultL}, Source: "RFC 8762 section 4",
 		Help:   "Packets that reached the reflector, by what became of them. new_session_limited and sessions_full: strangers that were refused; rate_limited: packets beyond their source's rate. repeated: copies of authenticated questions, which are not answered, and questions from another address than their session's that are no news. corrupted, bad_hmac: damaged or forged.",
 		Absent: "While no reflector runs.",
-		Source: "RFC 8762 section 4",
-	}
+	})
 	// ReflectorSessions is oneway_reflector_sessions.
-	ReflectorSessions = &Desc{
-		Name: "oneway_reflector_sessions", Kind: Gauge, Labels: nil,
+	ReflectorSessions = selfGroup.add(Desc{
+		Name: "oneway_reflector_sessions", Kind: Gauge, Source: "RFC 8762 section 4",
 		Help:   "Sessions that the stateful reflector remembers now.",
 		Absent: "While no reflector runs.",
-		Source: "RFC 8762 section 4",
-	}
+	})
+	// EvidenceReports is oneway_evidence_reports_total.
+	EvidenceReports = selfGroup.add(Desc{
+		Name: "oneway_evidence_reports_total", Kind: Counter, Labels: []string{Path, Probe, triggerL}, Source: "design",
+		Help:   "Reports of the last minutes' packets that were kept, by what triggered them (delay, loss, request).",
+		Absent: "Until the first of that trigger.",
+	})
+	// SamplesDropped is oneway_samples_dropped_total.
+	SamplesDropped = selfGroup.add(Desc{
+		Name: "oneway_samples_dropped_total", Kind: Counter, Labels: []string{listenerL}, Source: "design, invariant 5",
+		Help: "Raw samples that a listener (evidence) has missed because its queue was full. What was measured from them is whole.",
+	})
 	// ConfigReloadSuccess is oneway_config_last_reload_successful.
-	ConfigReloadSuccess = &Desc{
-		Name: "oneway_config_last_reload_successful", Kind: Gauge, Labels: nil,
-		Help:   "1 if the last load of the configuration succeeded.",
-		Source: "Prometheus convention",
-	}
+	ConfigReloadSuccess = selfGroup.add(Desc{
+		Name: "oneway_config_last_reload_successful", Kind: Gauge, Source: "Prometheus convention",
+		Help: "1 if the last load of the configuration succeeded.",
+	})
 	// ConfigReloadTime is oneway_config_last_reload_success_timestamp_seconds.
-	ConfigReloadTime = &Desc{
-		Name: "oneway_config_last_reload_success_timestamp_seconds", Kind: Gauge, Labels: nil,
-		Help:   "Unix time of the last successful load.",
-		Source: "Prometheus convention",
-	}
+	ConfigReloadTime = selfGroup.add(Desc{
+		Name: "oneway_config_last_reload_success_timestamp_seconds", Kind: Gauge, Source: "Prometheus convention",
+		Help: "Unix time of the last successful load.",
+	})
 )

@@ -1,5 +1,10 @@
 package metric
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Label names. Their values are names from the configuration or members of a
 // fixed set; never an address, a port, a session or a sequence number.
 const (
@@ -7,7 +12,7 @@ const (
 	Probe     = "probe"
 	Direction = "direction"
 	ReasonL   = "reason"
-	OriginL   = "origin"
+	originL   = "origin"
 	EventL    = "event"
 	ResultL   = "result"
 	CodecL    = "codec"
@@ -15,6 +20,8 @@ const (
 	BufferL   = "buffer"
 	ClockL    = "clock"
 	QuantileL = "q"
+	triggerL  = "trigger"
+	listenerL = "listener"
 )
 
 var (
@@ -48,4 +55,41 @@ func latenessBuckets() []float64 {
 
 func burstBuckets() []float64 {
 	return []float64{1.5, 2.5, 3.5, 5.5, 10.5, 20.5, 50.5, 100.5, 1000.5}
+}
+
+// Group is a heading of the documentation and its families, by name.
+type Group struct {
+	Title string
+	Descs []*Desc
+}
+
+// The groups. Each family is in the one that its declaration adds it to.
+var (
+	probeGroup     = &Group{Title: "What a probe says of itself"}
+	packetGroup    = &Group{Title: "Packets"}
+	delayGroup     = &Group{Title: "Delay"}
+	voiceGroup     = &Group{Title: "Voice"}
+	runGroup       = &Group{Title: "Runs of heavy tests"}
+	loadGroup      = &Group{Title: "Link under load"}
+	matrixGroup    = &Group{Title: "Packet size by packet rate"}
+	capacityGroup  = &Group{Title: "Capacity"}
+	clockGroup     = &Group{Title: "Clock"}
+	pulseGroup     = &Group{Title: "Pulse and receiver"}
+	responderGroup = &Group{Title: "Responder"}
+	selfGroup      = &Group{Title: "Self"}
+)
+
+// add declares a family of the group.
+func (g *Group) add(d Desc) *Desc {
+	at, _ := slices.BinarySearchFunc(g.Descs, d.Name, func(one *Desc, name string) int { return cmp.Compare(one.Name, name) })
+	g.Descs = slices.Insert(g.Descs, at, &d)
+	return &d
+}
+
+// Groups lists every family, in the order of the documentation.
+func Groups() []Group {
+	return []Group{
+		*probeGroup, *packetGroup, *delayGroup, *voiceGroup, *runGroup, *loadGroup,
+		*matrixGroup, *capacityGroup, *clockGroup, *pulseGroup, *responderGroup, *selfGroup,
+	}
 }

@@ -3,52 +3,49 @@ package metric
 // Voice.
 var (
 	// VoiceR is oneway_voice_r_factor.
-	VoiceR = &Desc{
+	VoiceR = voiceGroup.add(Desc{
 		Name: "oneway_voice_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "Transmission rating R of a call over this direction, 0..100, from the measured delay, loss, burstiness and a playout buffer; good from 80, bad below 70.",
 		Absent: "In a window without a valid delay, or that decided fewer than 10 packets.",
 		Source: "ITU-T G.107 (06/2015) clause 7; Woo 2010 section 7.1",
-	}
+	})
 	// VoiceRError is oneway_voice_error_bound_r_factor.
-	VoiceRError = &Desc{
+	VoiceRError = voiceGroup.add(Desc{
 		Name: "oneway_voice_error_bound_r_factor", Kind: Gauge, Labels: perVoice,
 		Help:   "How far R may be off because the one-way delay is only known to within its own error bound: the largest change of R over that interval.",
 		Absent: "Where oneway_voice_r_factor is.",
 		Source: "ITU-T G.107 (06/2015) clause 7.4; design, invariant 1",
-	}
+	})
 	// VoiceMOS is oneway_voice_mos.
-	VoiceMOS = &Desc{
-		Name: "oneway_voice_mos", Kind: Gauge, Labels: perVoice,
+	VoiceMOS = voiceGroup.add(Desc{
+		Name: "oneway_voice_mos", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 Annex B",
 		Help:   "Estimated mean opinion score MOS-CQE, 1..4.5.",
 		Absent: "As voice_r_factor.",
-		Source: "ITU-T G.107 Annex B",
-	}
+	})
 	// VoiceDelayImpairment is oneway_voice_delay_impairment.
-	VoiceDelayImpairment = &Desc{
-		Name: "oneway_voice_delay_impairment", Kind: Gauge, Labels: perVoice,
+	VoiceDelayImpairment = voiceGroup.add(Desc{
+		Name: "oneway_voice_delay_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.4",
 		Help:   "Delay impairment Id in units of R.",
 		Absent: "As voice_r_factor.",
-		Source: "ITU-T G.107 clause 7.4",
-	}
+	})
 	// VoiceEquipmentImpairment is oneway_voice_equipment_impairment.
-	VoiceEquipmentImpairment = &Desc{
-		Name: "oneway_voice_equipment_impairment", Kind: Gauge, Labels: perVoice,
+	VoiceEquipmentImpairment = voiceGroup.add(Desc{
+		Name: "oneway_voice_equipment_impairment", Kind: Gauge, Labels: perVoice, Source: "ITU-T G.107 clause 7.5",
 		Help:   "Effective equipment impairment Ie,eff in units of R.",
 		Absent: "As voice_r_factor.",
-		Source: "ITU-T G.107 clause 7.5",
-	}
+	})
 	// VoiceMouthToEar is oneway_voice_mouth_to_ear_delay_seconds.
-	VoiceMouthToEar = &Desc{
+	VoiceMouthToEar = voiceGroup.add(Desc{
 		Name: "oneway_voice_mouth_to_ear_delay_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
 		Help:   "Packetisation, look-ahead, network and playout buffer, in seconds.",
 		Absent: "As voice_r_factor.",
 		Source: "ITU-T G.107 clause 7.4; G.114",
-	}
+	})
 	// VoicePlayoutLoss is oneway_voice_playout_loss_ratio.
-	VoicePlayoutLoss = &Desc{
+	VoicePlayoutLoss = voiceGroup.add(Desc{
 		Name: "oneway_voice_playout_loss_ratio", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
 		Help:   "Packets lost on the path or too late for the playout buffer, over all, 0..1.",
 		Absent: "As voice_r_factor.",
 		Source: "ITU-T G.1020 (07/2006) clause 8.5",
-	}
+	})
 )

@@ -6,12 +6,17 @@ package probe
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/hostport"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/record"
 	"oneway.example/exporter/report"
 	"oneway.example/exporter/sched"
 )
@@ -27,17 +32,26 @@ type Env struct {
 	// Calibration has the stamp errors of this host's interfaces; nil: none are known.
 	Calibration *calibration.Table
 	// Links keeps heavy tests of one link apart, and its data budget.
-	Links *sched.Links
+	Links *link.Table
 	// Reports takes the reports of heavy tests' runs.
 	Reports *report.Store
+	// Recorder takes raw samples; nil: nobody reads them.
+	Recorder *record.Recorder
 }
 
 // Target is one path as the configuration names it.
 type Target struct {
 	// Path and Probe are the names used as labels.
 	Path, Probe string
-	// Peer is a host name or address with an optional port, as written.
+	// Peer is what the path is measured to, as written: what it may be, such as a host with an
+	// optional port, is the probe's to say (PeerKey).
 	Peer string
+}
+
+// Host is that of the Peer of a path that was checked, without port and brackets.
+func (t Target) Host() string {
+	host, _, _ := hostport.Split(t.Peer, 1)
+	return host
 }
 
 // Type is a kind of probe.
@@ -45,9 +59,9 @@ type Type interface {
 	// Name is the word used in the configuration, such as "stamp".
 	Name() string
 	// New checks the options and makes a prober. It opens nothing and sends
-	// nothing: check-config calls it too. decode fills a struct from the raw
+	// nothing: check-config calls it too. decode fills structs from the raw
 	// options, strictly; a wrong value is reported as *OptionError.
-	New(env Env, target Target, decode func(into any) error) (Prober, error)
+	New(env Env, target Target, decode func(into ...any) error) (Prober, error)
 }
 
 // Prober measures one path until its context ends.
@@ -88,16 +102,21 @@ type Status struct {
 }
 
 // Result is one line of a Status, such as {"delay", "forward", "30.1 ms +- 0.2 ms"}.
-type Result struct{ Quantity, Direction, Value string }
+type Result = report.Line
 
-// OptionError says which option is wrong and what would be right.
-type OptionError struct {
-	// Key is the option's path inside the probe's own options, such as "interval".
-	Key string
-	// Problem completes the sentence "<key> ...", such as "is 0s; it must be
-	// between 100us and 1h".
-	Problem string
+// OptionError says which option is wrong; Key is inside the probe's own options.
+type OptionError = option.Error
+
+// PeerKey is the Key of an OptionError that is about the path's peer, which is no option of the probe.
+const PeerKey = "peer"
+
+// Figures writes a duration with three figures and a unit that people read.
+func Figures(d time.Duration) string {
+	switch abs := d.Abs(); {
+	case abs >= time.Second:
+		return fmt.Sprintf("%.3g s", d.Seconds())
+	case abs >= time.Millisecond:
+		return fmt.Sprintf("%.3g ms", d.Seconds()*1e3)
+	}
+	return fmt.Sprintf("%.3g µs", d.Seconds()*1e6)
 }
-
-// Error is "<key> <problem>".
-func (e *OptionError) Error() string { return e.Key + " " + e.Problem }

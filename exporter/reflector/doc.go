@@ -15,7 +15,8 @@
 // Others, Location and Access Report among them, come back with the U flag. At
 // a malformed one the M flag is set and the rest is copied (RFC 8972 section 4).
 // If the HMAC TLV fails, is missing in authenticated mode or stands in the
-// wrong place, every TLV comes back unprocessed with the I flag (section 4.8).
+// wrong place, every TLV comes back unprocessed with the I flag (section 4.8); a session that had
+// Receipts within the last minute takes it for damage and does not answer.
 //
 // # Sessions
 //

@@ -54,7 +54,7 @@ func (l *lab) fuzz(t *testing.T, b []byte, port uint16, seal bool) {
 		Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, At: l.wall(),
 	}
 	if seal { // mutation would not find a valid check sum
-		stamp.SealCRC(in.Payload, l.s.requireKey)
+		stamp.SealCRC(in.Payload, l.s.options.RequireKey)
 	}
 	answer, _, r := l.deliverIn(&in)
 	if r.Answered() && (len(answer) != len(b) || len(b) < minQuestionBytes) {

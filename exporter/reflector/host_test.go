@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/await"
 )
 
 func asksHost(r *stamp.Receipt) { r.Received = stamp.AsksHost }
@@ -85,10 +86,7 @@ func TestSocketDropsTellWhatTheReflectorsHostLost(t *testing.T) {
 	}
 	r.shards[0].mu.Unlock()
 	// The query must not be dropped, too.
-	s := r.Stats()
-	for end := time.Now().Add(10 * time.Second); s.Answered()+s.SocketDrops < sent && time.Now().Before(end); s = r.Stats() {
-		time.Sleep(time.Millisecond)
-	}
+	await.Within(await.Patience, func() bool { s := r.Stats(); return s.Answered()+s.SocketDrops >= sent })
 	last := k.exchange(c, k.question(sent, func(r *stamp.Receipt) { r.Query, r.Finish, r.Next, r.Received = true, true, sent, stamp.AsksHost })).receipt
 	for end := time.Now().Add(10 * time.Second); !last.Query && time.Now().Before(end); {
 		last = k.read(c).receipt // the answers to the questions that got through come first

@@ -2,19 +2,24 @@ package reflector
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
+	"math"
 	"net/netip"
 	"time"
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/wire/stamp"
 )
 
-// Options are the reflector's settings. The zero value of each means its default.
+// Options are the reflector's settings. The zero value of each means its default. Tags are the
+// keys of a configuration.
 type Options struct {
+	// Given tells of a key, such as "max_sessions", whether its value was given, so that zero
+	// is no default but wrong; nil: none was.
+	Given func(key string) bool
 	// Listen are the addresses to answer on; an unspecified address means all
 	// of its family. Default: 0.0.0.0:862 and [::]:862.
 	Listen []netip.AddrPort
@@ -23,10 +28,10 @@ type Options struct {
 	// authenticated mode. The reflector works on clones.
 	Keys []*stamp.Key
 	// RequireKey refuses what is not authenticated.
-	RequireKey bool
+	RequireKey bool `yaml:"require_key"`
 	// Stateless copies the question's number into the answer and keeps no
 	// sessions: Receipt and Direct Measurement come back with the U flag.
-	Stateless bool
+	Stateless bool `yaml:"stateless"`
 	// RatePackets and RateBurst limit one source (/32 or /64). Default: 20,000
 	// packets/s, which is 400 streams like G.711 calls (50/s each), and a
 	// quarter of a second's worth at once. A negative rate: no limit.
@@ -37,7 +42,7 @@ type Options struct {
 	// of fast senders take 1 KiB a session more at the most. What MemoryLimit
 	// has no room for is not remembered, whatever MaxSessions says: one session for each
 	// 16 KiB.
-	MaxSessions int
+	MaxSessions int `yaml:"max_sessions"`
 	// MemoryLimit is how much memory the process may take, in octets. Default: that of
 	// memlimit.Process, if there is any. Negative: no limit.
 	MemoryLimit int64
@@ -48,31 +53,16 @@ type Options struct {
 	// negative one: no limit.
 	NewSessions int
 	// Expiry is how long a silent session is remembered. Default 15 min.
-	Expiry time.Duration
+	Expiry time.Duration `yaml:"session_expiry"`
 	// LossWait is Tmax for senders that do not tell theirs. Default 3 s.
 	LossWait time.Duration
 	// Allow lists the sources that are answered. None: all are.
-	Allow []netip.Prefix
-	// AllowDSCP has bit n set if a Class of Service TLV may ask for answers with
-	// DSCP n. Otherwise, and without such a TLV, an answer has its question's DSCP.
-	AllowDSCP uint64
-	// AllowReflectorPorts answers sources with port 862 or a port that we listen
-	// on: some routers send from there. Answers are still told from questions
-	// by their look.
-	AllowReflectorPorts bool
-	// TTL of the answers. Default 255 (RFC 5357 section 4.2.1), so that the
-	// peer can count the hops back.
-	TTL uint8
-	// TAI is TAI-UTC, for questions with the Z bit. Default 37 s.
-	TAI time.Duration
-	// MaxPacketBytes is the largest question answered. Default 9216: jumbo frames.
-	MaxPacketBytes int
+	Allow []netip.Prefix `yaml:"allow"`
 	// Hardware names the interface whose card's time stamps are used; empty: the
 	// kernel's only. The questions must come in through that card.
-	Hardware string
-	// ReceiveBufferBytes and SendBufferBytes are asked of the kernel for each
-	// socket. Default 4 MiB each.
-	ReceiveBufferBytes, SendBufferBytes int
+	Hardware string `yaml:"hardware"`
+	// ReceiveBufferBytes is asked of the kernel for each socket. Default 4 MiB.
+	ReceiveBufferBytes int
 }
 
 // Env is what the reflector is lent. All fields are set but Log, whose zero
@@ -84,28 +74,38 @@ type Env struct {
 	Clock clock.Monitor
 }
 
-// Defaults of Options.
 const (
-	DefaultRatePackets    = 20_000
-	DefaultMaxSessions    = 1 << 16
-	DefaultExpiry         = 15 * time.Minute
-	DefaultLossWait       = 3 * time.Second
-	DefaultTAI            = 37 * time.Second
-	DefaultMaxPacketBytes = 9216
+	// MaxPacketBytes is the largest question that is answered: jumbo frames.
+	MaxPacketBytes = 9216
+	// DefaultMaxSessions is Options.MaxSessions unless it is given.
+	DefaultMaxSessions = 1 << 16
 
-	defaultBufferBytes = 4 << 20
+	// bufferBytes are asked of the kernel for each socket.
+	bufferBytes = 4 << 20
+	// answerTTL is that of RFC 5357 section 4.2.1, so that the peer can count the hops back.
+	answerTTL = 255
+	// tai is TAI-UTC since 2017, for questions with the Z bit.
+	tai = 37 * time.Second
 	// longestWait bounds the Tmax that a sender may ask for.
 	longestWait = 5 * time.Minute
+	// Limits of Options, and keys of the two that are a section of their own.
+	maxMaxSessions = 1 << 22
+	maxExpiry      = 24 * time.Hour
+	maxRate        = 10_000_000
+	keyRate        = "rate_limit.packets_per_second"
+	keyBurst       = "rate_limit.burst"
 	// Limits of HMACs that were false: of one source, and of all.
 	failuresPerSource, failuresInTotal = 1000, 50_000
 )
 
-func orDefault[T comparable](v *T, d T) {
+func orDefault[T comparable](given bool, v *T, d T) {
 	var zero T
-	if *v == zero {
+	if *v == zero && !given {
 		*v = d
 	}
 }
+
+func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
 // complete checks o and fills in the defaults.
 func (o *Options) complete() error {
@@ -115,53 +115,58 @@ func (o *Options) complete() error {
 			netip.AddrPortFrom(netip.IPv6Unspecified(), stamp.Port),
 		}
 	}
-	orDefault(&o.RatePackets, DefaultRatePackets)
-	orDefault(&o.RateBurst, max(1, o.RatePackets/4))
-	orDefault(&o.MaxSessions, DefaultMaxSessions)
-	if o.MemoryLimit == 0 {
-		o.MemoryLimit = memlimit.Process()
-	}
-	orDefault(&o.Expiry, DefaultExpiry)
-	orDefault(&o.LossWait, DefaultLossWait)
-	orDefault(&o.TTL, 255)
-	orDefault(&o.TAI, DefaultTAI)
-	orDefault(&o.MaxPacketBytes, DefaultMaxPacketBytes)
-	orDefault(&o.ReceiveBufferBytes, defaultBufferBytes)
-	orDefault(&o.SendBufferBytes, defaultBufferBytes)
+	orDefault(o.given(keyRate), &o.RatePackets, 20_000)
+	orDefault(o.given(keyBurst), &o.RateBurst, max(1, o.RatePackets/4))
+	orDefault(o.given("max_sessions"), &o.MaxSessions, DefaultMaxSessions)
+	orDefault(false, &o.MemoryLimit, memlimit.Process())
+	orDefault(o.given("session_expiry"), &o.Expiry, 15*time.Minute)
+	orDefault(false, &o.LossWait, 3*time.Second)
+	orDefault(false, &o.ReceiveBufferBytes, bufferBytes)
 	if err := o.check(); err != nil {
 		return err
 	}
 	if o.MemoryLimit > 0 {
 		o.MaxSessions = min(o.MaxSessions, max(sessionsWithin(o.MemoryLimit), len(o.Listen)))
 	}
-	orDefault(&o.NewSessions, max(1, o.MaxSessions/8))
+	orDefault(false, &o.NewSessions, max(1, o.MaxSessions/8))
 	return nil
 }
 
+// Check says all that is wrong: errors of the keys of a configuration (*option.Error), and others.
+func (o Options) Check() error { return o.complete() }
+
 func (o *Options) check() error {
-	for _, a := range o.Listen {
-		if !a.IsValid() {
-			return errors.New("reflector: listen: not an address with a port")
-		}
+	errs := []error{
+		option.Between("max_sessions", o.MaxSessions, len(o.Listen), maxMaxSessions),
+		option.Between("session_expiry", o.Expiry, time.Second, maxExpiry),
+		option.Missing(o.RequireKey && len(o.Keys) == 0, "key_file", "require_key needs it"),
 	}
-	switch {
-	case o.RequireKey && len(o.Keys) == 0:
-		return errors.New("reflector: a key is required, but there is none: give a key file")
-	case o.MaxSessions < len(o.Listen) || o.MaxSessions > 1<<22:
-		return fmt.Errorf("reflector: max_sessions is %d; it must be between the number of sockets (%d) and %d",
-			o.MaxSessions, len(o.Listen), 1<<22)
-	case o.Expiry < time.Second:
-		return fmt.Errorf("reflector: session_expiry is %v; it must be at least 1s", o.Expiry)
-	case o.LossWait < time.Millisecond || o.LossWait > longestWait:
-		return fmt.Errorf("reflector: loss wait is %v; it must be between 1ms and %v", o.LossWait, longestWait)
-	case o.MaxPacketBytes < stamp.AuthenticatedBytes || o.MaxPacketBytes > 65_535:
-		return fmt.Errorf("reflector: largest packet is %d octets; it must be between %d and 65535",
-			o.MaxPacketBytes, stamp.AuthenticatedBytes)
+	if o.given(keyRate) {
+		errs = append(errs, option.Between(keyRate, o.RatePackets, 1, maxRate))
 	}
-	for _, p := range o.Allow {
-		if !p.IsValid() {
-			return errors.New("reflector: allow: not an address with a prefix length")
-		}
+	if o.given(keyBurst) {
+		errs = append(errs, option.Between(keyBurst, o.RateBurst, 1, maxRate))
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// What sessions take, in octets: one whose sender has a Receipt and counts, all indexes
+// included, and what its window may grow by if all grow alike.
+const (
+	sessionOctets = 3 << 10
+	growthOctets  = 1 << 10
+	// leastGrowth lets a few windows of a small table grow to their full size.
+	leastGrowth = 4 << 20
+)
+
+// memoryShare is the part of the memory limit that sessions may take: the garbage collector
+// may let as much again lie about, and the agent has other things to do.
+const memoryShare = 4
+
+// fewestSessions are remembered whatever the memory limit.
+const fewestSessions = 256
+
+// sessionsWithin is how many sessions there may be in a process that may take so many octets.
+func sessionsWithin(octets int64) int {
+	return int(max(min(octets/memoryShare/(sessionOctets+growthOctets), math.MaxInt32), fewestSessions))
 }

@@ -1,7 +1,11 @@
 package reflector
 
 import (
+	"bytes"
 	"encoding/binary"
+	"net/netip"
+	"slices"
+	"time"
 
 	"oneway.example/exporter/wire/stamp"
 )
@@ -16,13 +20,6 @@ const maxTLVs = 64
 
 // hmacTLVBytes is the whole HMAC TLV.
 const hmacTLVBytes = stamp.TLVHeaderBytes + 16
-
-// Offsets in the sender's packet, from RFC 8762 figures 2 and 4 and RFC 8972.
-const (
-	openZeros, openZerosEnd     = 16, 44
-	sealedZeros, sealedZerosEnd = 28, 96
-	sealedMark, sealedMarkEnd   = 4, 16
-)
 
 // question is what the octets of one packet say, before any of it is believed.
 type question struct {
@@ -52,36 +49,25 @@ type tlvs struct {
 // authenticated mode, and hold T1 and an Error Estimate, neither of which may be
 // zero, in the other.
 func looksAuthenticated(b []byte) bool {
-	return len(b) >= stamp.AuthenticatedBytes && allZero(b[sealedMark:sealedMarkEnd])
+	return len(b) >= stamp.AuthenticatedBytes && allZero(b[4:16])
 }
 
+// allZero is for at most as many octets as a base packet has.
 func allZero(b []byte) bool {
-	for len(b) >= 8 {
-		if binary.NativeEndian.Uint64(b) != 0 {
-			return false
-		}
-		b = b[8:]
-	}
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
+	var zeros [stamp.AuthenticatedBytes]byte
+	return bytes.Equal(b, zeros[:len(b)])
 }
 
 // read fills in q from b, in the format that q.authenticated tells.
 func (q *question) read(b []byte) error {
-	var err error
-	zeros, end := openZeros, openZerosEnd
+	parse, zeros, end := stamp.ParseSender, 16, 44 // RFC 8762 figure 2 and RFC 8972
+	q.baseBytes = stamp.UnauthenticatedBytes
 	if q.authenticated {
-		q.baseBytes, zeros, end = stamp.AuthenticatedBytes, sealedZeros, sealedZerosEnd
-		q.base, err = stamp.ParseSenderUnverified(b)
-	} else {
-		q.baseBytes = stamp.UnauthenticatedBytes
-		q.base, err = stamp.ParseSender(b)
+		parse, zeros, end = stamp.ParseSenderUnverified, 28, 96 // RFC 8762 figure 4
+		q.baseBytes = stamp.AuthenticatedBytes
 	}
-	if err != nil {
+	var err error
+	if q.base, err = parse(b); err != nil {
 		return err
 	}
 	q.scan(b)
@@ -146,3 +132,39 @@ func validLength(kind stamp.TLVType, n int) bool {
 		return true
 	}
 }
+
+// answerSeconds is how long an answer may have stayed in a reflector, in
+// seconds, to be recognised as one.
+const answerSeconds = uint32(10 * time.Second / time.Second)
+
+// looksLikeAnswer reports whether b is another reflector's answer. Both formats
+// have whole seconds in the upper half of a stamp (NTP and PTP alike), and T2
+// and T3 of an answer are of one clock, so that no clock of ours is needed. In a
+// question T2's place holds zeros or padding; random padding passes for a stamp
+// of the right ten seconds once in 400 million packets.
+func looksLikeAnswer(b []byte) bool {
+	t3, t2 := 4, 16 // RFC 8762 figure 5
+	if looksAuthenticated(b) {
+		t3, t2 = 16, 32 // figure 6
+	}
+	in, out := binary.BigEndian.Uint32(b[t2:]), binary.BigEndian.Uint32(b[t3:])
+	return in != 0 && out-in <= answerSeconds
+}
+
+// addressResult refuses addresses that cannot or must not be answered; Answered
+// means that there is nothing against them.
+func (s *shard) addressResult(peer netip.AddrPort, local netip.Addr) Result {
+	a := peer.Addr()
+	switch {
+	case peer.Port() == 0, !a.IsValid(), a.IsUnspecified(), a.IsMulticast(), a == broadcast(),
+		local.IsValid() && local.IsMulticast(), local == broadcast():
+		return BadAddress
+	case s.options.Allow != nil && !slices.ContainsFunc(s.options.Allow, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) }):
+		return NotAllowed
+	case slices.Contains(s.refusedPorts, peer.Port()):
+		return Loop
+	}
+	return Answered
+}
+
+func broadcast() netip.Addr { return netip.AddrFrom4([4]byte{255, 255, 255, 255}) }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/sample"
 	"oneway.example/exporter/seqwin"
 	"oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/testseed"
@@ -124,6 +123,41 @@ func TestSmallPacketsAreCountedForTheQueriesBesideThem(t *testing.T) {
 			t.Errorf("query first %v: %d sessions, want 1", queryFirst, l.s.table.len())
 		}
 		l.s.table.check(t)
+	}
+}
+
+// The HMAC of the base packet is right, and what the TLVs said is not known: a query, which has the number of
+// the next test packet, was taken for that.
+func TestQueryOnWhichTheTLVsAreDamagedIsNoTestPacket(t *testing.T) {
+	_, k := keyedLab(t)
+	k.query(0, false)
+	for seq := range uint32(2) {
+		k.send(k.base(seq))
+	}
+	const next = 2
+	whole := k.question(next, func(r *stamp.Receipt) { r.Query, r.Next = true, next })
+	for bit := 8 * stamp.AuthenticatedBytes; bit < 8*len(whole); bit++ {
+		b := slices.Clone(whole)
+		b[bit/8] ^= 1 << (bit % 8)
+		if r := k.send(b).result; r != Corrupted {
+			t.Errorf("query with another bit %d of octet %d: %v, want corrupted", bit%8, bit/8, r)
+		}
+	}
+	if r := k.send(k.base(next)).result; r != Answered {
+		t.Errorf("the test packet of that number: %v", r)
+	}
+	if r := k.query(next+1, true).receipt; r.Received != 3 || r.Tx != 3 || r.Lost != 0 || r.Duplicated != 0 {
+		t.Errorf("received %d, answered %d, lost %d, duplicated %d; want 3 3 0 0", r.Received, r.Tx, r.Lost, r.Duplicated)
+	}
+}
+
+// Whoever has the address next may sign no TLVs.
+func TestTLVsWithoutHMACAreAnsweredWhereReceiptsWereLongAgo(t *testing.T) {
+	l, k := keyedLab(t)
+	k.query(0, false)
+	l.now += receiptMemory + 1
+	if r := k.send(append(k.base(0), tlv(200, 1)...)).result; r != AnsweredUnverified {
+		t.Errorf("%v, want answered, unverified", r)
 	}
 }
 
@@ -275,49 +309,6 @@ func TestFirstPacketWithoutItsReceiptTurnsOutCorrupt(t *testing.T) {
 			}
 			l.s.table.check(t)
 		}
-	}
-}
-
-func TestFollowUpAndReceiptTellTrueTransmitStamps(t *testing.T) {
-	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
-	if rep := k.ask(0); rep.follow.Mode != 0 || rep.follow.T3 != 0 || rep.receipt.Left != [3]stamp.Left{} {
-		t.Errorf("the first answer tells of one before: %+v, %+v", rep.follow, rep.receipt.Left)
-	} else {
-		l.transmitted(rep.answer, 100)
-	}
-	l.transmitted(k.ask(1).answer, 101)
-	missing := k.ask(2) // its stamp comes late
-	l.transmitted(k.ask(3).answer, 103)
-	rep := k.ask(4)
-	if want := [3]stamp.Left{left(103), {}, left(101)}; rep.follow.Seq != 3 || rep.follow.Mode == 0 || rep.receipt.Left != want {
-		t.Errorf("answer 4 tells follow-up %d and %+v, want 3 and %+v", rep.follow.Seq, rep.receipt.Left, want)
-	}
-	l.transmitted(missing.answer, 102)
-	rep = k.ask(5)
-	if rep.follow.Mode != 0 {
-		t.Errorf("answer 5 has a follow-up of answer 4, whose stamp never came: %+v", rep.follow)
-	}
-	if want := [3]stamp.Left{{}, left(103), left(102)}; rep.receipt.Left != want {
-		t.Errorf("answer 5 tells %+v, want %+v", rep.receipt.Left, want)
-	}
-	l.transmitted(rep.answer, 105)
-	if q, want := k.query(6, true), [3]stamp.Left{left(105), {}, left(103)}; q.follow.Seq != 5 || q.receipt.Left != want {
-		t.Errorf("the query's answer tells follow-up %d and %+v, want 5 and %+v", q.follow.Seq, q.receipt.Left, want)
-	}
-}
-
-// left is what is told of an answer that transmitted has brought the stamp of.
-func left(after time.Duration) stamp.Left {
-	return stamp.Left{Known: true, After: after, Held: after % 32 * time.Microsecond}
-}
-
-// transmitted brings the kernel's stamp of an answer: so much after its T3, and
-// held for some microseconds.
-func (l *lab) transmitted(a answer, after time.Duration) {
-	if s := l.s.table.byCookie(a.cookie); s != nil {
-		t3 := s.sent[a.number%sentSlots].t3
-		s.stamped(uint32(a.cookie), sample.Stamp{At: t3.Add(after), Origin: sample.Kernel, Held: after % 32 * time.Microsecond})
 	}
 }
 

@@ -31,23 +31,15 @@ type Reflector struct {
 	openCard func(name string, log *slog.Logger) (card, error)
 	card     card // nil: no card stamps; touched by Run only
 
-	mu      sync.Mutex     // guards what follows
-	conns   []*tstamp.Conn // that of shards[i], or nil
-	dropped uint64         // by the kernel, at sockets that are closed now
+	mu      sync.Mutex // guards what follows
+	sockets []*socket
+	dropped uint64 // by the kernel, at sockets that are closed now
 }
 
 // card is a phc.Clock, or a test's.
 type card interface {
 	tstamp.HardwareClock
 	Close()
-}
-
-func openCard(name string, log *slog.Logger) (card, error) {
-	c, err := phc.Start(name, log)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
 }
 
 // New checks o. It opens nothing: see Run.
@@ -57,9 +49,6 @@ func New(o Options, env Env) (*Reflector, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	if env.Sink == nil || env.Clock == nil {
-		return nil, errors.New("reflector: a sink and a clock are needed")
-	}
 	if env.Log == nil {
 		env.Log = slog.New(slog.DiscardHandler)
 	}
@@ -67,9 +56,10 @@ func New(o Options, env Env) (*Reflector, error) {
 		env.Log.Warn("reflector remembers fewer sessions than max_sessions: more would not fit into the memory limit",
 			"max_sessions", wanted, "sessions", o.MaxSessions, "memory_limit_bytes", o.MemoryLimit)
 	}
-	r := &Reflector{options: o, env: env, started: make(chan struct{}), openCard: openCard}
+	r := &Reflector{options: o, env: env, started: make(chan struct{})}
+	r.openCard = func(name string, log *slog.Logger) (card, error) { return phc.Start(name, log) }
 	for range o.Listen {
-		r.shards = append(r.shards, newShard(&o, rand.Uint32))
+		r.shards = append(r.shards, newShard(&r.options, rand.Uint32))
 	}
 	return r, nil
 }
@@ -83,10 +73,8 @@ func (r *Reflector) Addrs() []netip.AddrPort {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []netip.AddrPort
-	for _, c := range r.conns {
-		if c != nil {
-			all = append(all, c.LocalAddr())
-		}
+	for _, s := range r.sockets {
+		all = append(all, s.conn.LocalAddr())
 	}
 	return all
 }
@@ -111,30 +99,25 @@ func (r *Reflector) SetKeys(keys []*stamp.Key) error {
 // Run opens the sockets and answers until ctx ends, which is no error. It
 // returns when nothing is left running.
 func (r *Reflector) Run(ctx context.Context) error {
+	r.begin = time.Now()
 	if err := r.open(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.begin = time.Now()
-	since := func() time.Duration { return time.Since(r.begin) }
-	failures := make(chan error, len(r.conns))
+	failures := make(chan error, len(r.sockets))
 	var running sync.WaitGroup
-	for i, c := range r.conns {
-		if c == nil {
-			continue
-		}
-		s := newSocket(c, r.shards[i], r.env.Clock, since, r.options.MaxPacketBytes)
+	for _, s := range r.sockets {
 		running.Go(func() {
 			if err := s.serve(); err != nil {
 				failures <- err
 				cancel()
 			}
 		})
-		r.env.Log.Info("reflector listens", "address", c.LocalAddr().String())
+		r.env.Log.Info("reflector listens", "address", s.conn.LocalAddr().String())
 	}
 	close(r.started)
-	r.publish(ctx, since)
+	r.publish(ctx)
 	err := r.close()
 	running.Wait()
 	select {
@@ -145,35 +128,39 @@ func (r *Reflector) Run(ctx context.Context) error {
 	}
 }
 
+// since is how long the reflector has been running.
+func (r *Reflector) since() time.Duration { return time.Since(r.begin) }
+
 func (r *Reflector) open() error {
-	o := tstamp.Options{ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: r.options.SendBufferBytes}
+	o := tstamp.Options{ReceiveBufferBytes: r.options.ReceiveBufferBytes, SendBufferBytes: bufferBytes}
 	if name := r.options.Hardware; name != "" {
-		var err error
-		if r.card, err = r.openCard(name, r.env.Log); err != nil {
+		c, err := r.openCard(name, r.env.Log)
+		if err != nil {
 			return fmt.Errorf("reflector: %w", err)
 		}
-		o.Hardware = r.card
+		r.card, o.Hardware = c, c
 	}
-	for _, a := range r.options.Listen {
+	for i, a := range r.options.Listen {
 		c, err := tstamp.Open(a, o)
-		if err != nil && !r.dispensable(a, err) {
+		if err != nil && r.dispensable(a, err) {
+			continue
+		}
+		if err != nil {
 			return errors.Join(explain(a, err), r.close())
 		}
 		r.mu.Lock()
-		r.conns = append(r.conns, c)
+		r.sockets = append(r.sockets, newSocket(c, r.shards[i], r.env.Clock, r.since))
 		r.mu.Unlock()
 	}
 	if len(r.Addrs()) == 0 {
 		return errors.Join(errors.New("reflector: this host has neither IPv4 nor IPv6"), r.close())
 	}
-	if !r.options.AllowReflectorPorts {
-		ports := []uint16{stamp.Port}
-		for _, a := range r.Addrs() {
-			ports = append(ports, a.Port())
-		}
-		for _, s := range r.shards {
-			s.refusedPorts = ports
-		}
+	ports := []uint16{stamp.Port}
+	for _, a := range r.Addrs() {
+		ports = append(ports, a.Port())
+	}
+	for _, s := range r.shards {
+		s.refusedPorts = ports
 	}
 	return nil
 }
@@ -199,17 +186,15 @@ func explain(a netip.AddrPort, err error) error {
 	if a.Addr().IsUnspecified() {
 		what = fmt.Sprintf(":%d (%s)", a.Port(), a.Addr())
 	}
-	advice := ""
-	switch {
-	case errors.Is(err, syscall.EACCES) && a.Port() < 1024:
-		advice = ": ports below 1024 need CAP_NET_BIND_SERVICE; run as root, " +
-			"give the program the capability, or listen on a higher port"
-	case errors.Is(err, syscall.EADDRINUSE):
-		advice = ": another program, maybe another reflector, has this port; stop it or choose another port"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		advice = ": this host does not have this address"
-	case errors.Is(err, syscall.EAFNOSUPPORT):
-		advice = ": this host does not speak this family; leave the address out"
+	errno, _ := errors.AsType[syscall.Errno](err)
+	advice := map[syscall.Errno]string{
+		syscall.EACCES:        ": ports below 1024 need CAP_NET_BIND_SERVICE; run as root, give the program the capability, or listen on a higher port",
+		syscall.EADDRINUSE:    ": another program, maybe another reflector, has this port; stop it or choose another port",
+		syscall.EADDRNOTAVAIL: ": this host does not have this address",
+		syscall.EAFNOSUPPORT:  ": this host does not speak this family; leave the address out",
+	}[errno]
+	if errno == syscall.EACCES && a.Port() >= 1024 {
+		advice = ""
 	}
 	return fmt.Errorf("reflector: listen udp %s: %w%s", what, err, advice)
 }
@@ -218,14 +203,11 @@ func (r *Reflector) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error
-	for _, c := range r.conns {
-		if c == nil {
-			continue
-		}
-		r.dropped += c.Stats().Dropped
-		errs = append(errs, c.Close())
+	for _, s := range r.sockets {
+		r.dropped += s.conn.Stats().Dropped
+		errs = append(errs, s.conn.Close())
 	}
-	r.conns = nil
+	r.sockets = nil
 	if r.card != nil {
 		r.card.Close()
 	}

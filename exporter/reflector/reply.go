@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tstamp"
@@ -15,7 +16,6 @@ import (
 // sent, and what has to be undone if that fails.
 type answer struct {
 	payload []byte
-	dscp    uint8
 	cookie  uint64 // 0: no transmit stamp is wanted
 
 	format        timefmt.Format
@@ -27,6 +27,7 @@ type answer struct {
 
 	session *session // whose number it has; nil: it has none
 	number  uint64
+	result  Result
 }
 
 // reply turns b into the answer to q. Without a session it is a stateless one.
@@ -37,7 +38,7 @@ func (s *shard) reply(in *tstamp.In, q *question, known *session, verified bool,
 		t2 = sample.Stamp{At: in.At, Origin: sample.User}
 	}
 	*a = answer{
-		payload: b, dscp: in.DSCP, format: q.base.Error.Format(), authenticated: q.authenticated, baseBytes: q.baseBytes,
+		payload: b, format: q.base.Error.Format(), authenticated: q.authenticated, baseBytes: q.baseBytes,
 	}
 	if q.authenticated {
 		a.key = s.keys[q.keyIndex]
@@ -65,13 +66,20 @@ func (s *shard) count(q *question, known *session, now time.Duration, a *answer)
 	t := s.table
 	r := &q.receipt
 	if q.tlvs.receipt != 0 {
-		known.wait = waitingTime(r.Tx, s.lossWait)
+		known.receipt = max(now, 1)
+		known.wait = s.options.LossWait
+		if r.Tx != 0 {
+			known.wait = min(time.Duration(r.Tx)*time.Millisecond, longestWait) // the sender's Tmax
+		}
 		if r.Epoch == known.epoch {
 			t.promote(known, proven)
 		}
 	}
 	known.keyIndex = q.keyIndex
-	known.enter(s.round)
+	if known.round != s.round {
+		known.round, known.inRound = s.round, 0
+	}
+	known.inRound++
 	known.note(q, now)
 	t.touch(known, now)
 	if q.query() {
@@ -90,14 +98,6 @@ func (s *shard) count(q *question, known *session, now time.Duration, a *answer)
 	return a.number
 }
 
-// waitingTime reads the sender's Tmax, in milliseconds, from its Receipt.
-func waitingTime(ms uint32, otherwise time.Duration) time.Duration {
-	if ms == 0 {
-		return otherwise
-	}
-	return min(time.Duration(ms)*time.Millisecond, longestWait)
-}
-
 // seal finishes a prepared answer: T3 is now, then the check sums, in the order
 // in which one covers the other.
 func (s *shard) seal(a *answer, now instant.Time) {
@@ -105,7 +105,7 @@ func (s *shard) seal(a *answer, now instant.Time) {
 	if a.session != nil {
 		a.session.sealed(a.number, now)
 	}
-	stamp.PutT3(b, a.authenticated, a.format.Encode(now, s.tai))
+	stamp.PutT3(b, a.authenticated, a.format.Encode(now, tai))
 	if a.receipt {
 		stamp.SealCRC(b, a.authenticated)
 	}
@@ -121,12 +121,12 @@ func (s *shard) seal(a *answer, now instant.Time) {
 // HMAC come later.
 func (s *shard) writeBase(b []byte, q *question, number uint32, ttl uint8, t2 instant.Time, f timefmt.Format) {
 	p := stamp.ReflectorPacket{
-		Seq: number, Error: s.clock.estimates[f], SSID: q.base.SSID, T2: f.Encode(t2, s.tai),
+		Seq: number, Error: s.clock.estimates[f], SSID: q.base.SSID, T2: f.Encode(t2, tai),
 		SenderSeq: q.base.Seq, SenderT1: q.base.T1, SenderError: q.base.Error, SenderTTL: ttl,
 	}
 	switch {
 	case q.authenticated:
-		putSealed(b, &p)
+		p.AppendUnsignedTo(b[:0])
 	case len(b) < stamp.UnauthenticatedBytes:
 		// A TWAMP-Light question may lack the last three octets, which are zero.
 		var whole [stamp.UnauthenticatedBytes]byte
@@ -136,17 +136,208 @@ func (s *shard) writeBase(b []byte, q *question, number uint32, ttl uint8, t2 in
 	}
 }
 
-// putSealed writes the authenticated base packet without its HMAC, which
-// stamp.ReflectorPacket would compute before T3 is known.
-func putSealed(b []byte, p *stamp.ReflectorPacket) {
-	be := binary.BigEndian
-	clear(b[:stamp.AuthenticatedBytes])
-	be.PutUint32(b, p.Seq)
-	be.PutUint16(b[24:], uint16(p.Error))
-	be.PutUint16(b[26:], p.SSID)
-	be.PutUint64(b[32:], p.T2)
-	be.PutUint32(b[48:], p.SenderSeq)
-	be.PutUint64(b[64:], p.SenderT1)
-	be.PutUint16(b[72:], uint16(p.SenderError))
-	b[80] = p.SenderTTL
+// filler fills in the TLVs of one verified question, in place.
+type filler struct {
+	shard   *shard
+	in      *tstamp.In
+	q       *question
+	session *session // nil: stateless
+	t2      sample.Stamp
+	a       *answer
+	// next is the answer's number, or the next one's in a query's answer:
+	// earlier answers are counted back from it.
+	next uint64
+}
+
+// fill walks the TLVs that scan has found whole.
+func (f *filler) fill() {
+	b := f.a.payload
+	if at := f.q.tlvs.malformed; at != 0 {
+		f.malformed(b, at)
+	}
+	for at := f.q.baseBytes; at < f.q.tlvs.end; {
+		next := at + stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
+		b[at] = f.value(stamp.TLVType(b[at+1]), at, b[at:next:next])
+		at = next
+	}
+}
+
+// distrust flags all TLVs of a question that failed verification and leaves
+// them as they came (RFC 8972 section 4.8).
+func (f *filler) distrust() {
+	b := f.a.payload
+	for at := f.q.baseBytes; at < f.q.tlvs.end; {
+		b[at] = stamp.FlagIntegrity
+		at += stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
+	}
+	if at := f.q.tlvs.malformed; at != 0 {
+		b[at] = stamp.FlagIntegrity | stamp.FlagMalformed
+	}
+}
+
+// malformed flags the TLV at which scan stopped. A Follow-Up of the wrong
+// length is emptied too (RFC 8972 section 4.7).
+func (f *filler) malformed(b []byte, at int) {
+	b[at] = stamp.FlagMalformed
+	if stamp.TLVType(b[at+1]) == stamp.TypeFollowUp {
+		value := b[at+stamp.TLVHeaderBytes:]
+		clear(value[:min(len(value), int(binary.BigEndian.Uint16(b[at+2:])), 12)])
+	}
+}
+
+// value fills in one TLV, whose length scan has checked, and returns its flags.
+func (f *filler) value(kind stamp.TLVType, at int, whole []byte) (flags uint8) {
+	switch {
+	case kind == stamp.TypeExtraPadding, kind == stamp.TypeHMAC:
+	case kind == stamp.TypeTimestampInformation:
+		source := f.shard.clock.source
+		stamp.TimestampInformation{
+			SyncIn: source, MethodIn: method(f.t2.Origin), SyncOut: source, MethodOut: methodSoftLocal,
+		}.AppendTo(whole[:0])
+	case kind == stamp.TypeClassOfService:
+		f.classOfService(whole)
+	case kind == stamp.TypeDirectMeasurement && f.session != nil:
+		f.directMeasurement(whole)
+	case kind == stamp.TypeFollowUp:
+		f.followUp(whole)
+	case kind == stamp.TypeReceipt && at == f.q.tlvs.receipt && f.session != nil:
+		f.receipt(whole)
+	default: // Location and Access Report among them
+		return stamp.FlagUnrecognised
+	}
+	return 0
+}
+
+// classOfService tells the sender how its question arrived (RFC 8972 section 4.4, with erratum
+// 8199 for the ECN), and that the answer has no DSCP but that one.
+func (f *filler) classOfService(whole []byte) {
+	c, _ := stamp.ParseClassOfService(whole[stamp.TLVHeaderBytes:])
+	c.DSCP2, c.ECN, c.RP = f.in.DSCP, f.in.ECN, 0
+	if c.DSCP1 != f.in.DSCP {
+		c.RP = 1
+	}
+	c.AppendTo(whole[:0])
+}
+
+// directMeasurement tells how many test packets have come and been answered
+// (RFC 8972 section 4.5).
+func (f *filler) directMeasurement(whole []byte) {
+	d, _ := stamp.ParseDirectMeasurement(whole[stamp.TLVHeaderBytes:])
+	d.ReflectorRx, d.ReflectorTx = uint32(f.session.received), uint32(f.session.tx)
+	d.AppendTo(whole[:0])
+}
+
+// followUp tells when the previous answer really left. If that is not known,
+// or without a session, the TLV stays blank (RFC 8972 section 4.7).
+func (f *filler) followUp(whole []byte) {
+	var v stamp.FollowUp
+	if f.session != nil && f.next > 0 {
+		if t3 := f.session.sentBack(f.next, 1).stamp; t3.Present() {
+			v.Seq = uint32(f.next - 1)
+			v.T3 = f.a.format.Encode(t3.At, tai)
+			v.Mode = method(t3.Origin)
+		}
+	}
+	v.AppendTo(whole[:0])
+}
+
+// clockCode is the word on the clock: that it is the sender's own, if the token
+// in the question is that of this kernel.
+func (f *filler) clockCode() stamp.ClockCode {
+	r, s := &f.q.receipt, f.session
+	if r.Base == 0 {
+		return f.shard.clock.code
+	}
+	if s.hostToken == 0 {
+		s.hostToken = f.shard.host.Token(r.Run)
+	}
+	if r.Base == s.hostToken {
+		return stamp.ClockShared
+	}
+	return f.shard.clock.code
+}
+
+// hostEvery is how rarely an answer tells of the host when nothing has changed there: the
+// bitmap of fates is a word shorter in each that does.
+const hostEvery = 8
+
+// host tells a sender that asks for it what the kernel has dropped at this socket, and what
+// was refused of its own: in the first answers after that has changed, in each hostEvery-th, and in a query's. Its block
+// takes the place of the bitmap's last word; without a bitmap there is no room for it.
+func (f *filler) host(r *stamp.Receipt) {
+	s, now := f.session, uint32(f.shard.drops.total-f.session.dropsBefore+f.session.refused)
+	if f.q.receipt.Received&stamp.AsksHost == 0 || r.Words == 0 {
+		return
+	}
+	if s.toldDrops != now {
+		s.toldDrops, s.tellHost = now, stamp.LeftAnswers // as often as stamps are told: answers get lost
+	}
+	switch {
+	case r.Query, f.next%hostEvery == 0:
+	case s.tellHost > 0:
+		s.tellHost--
+	default:
+		return
+	}
+	r.Words, r.Host, r.SocketDrops = r.Words-1, true, now
+}
+
+// receipt fills in our own TLV with the counts of the sender's numbers.
+func (f *filler) receipt(whole []byte) {
+	r, s := f.q.receipt, f.session
+	c := s.counts()
+	r.Filled, r.T2Origin, r.Clock, r.Epoch = true, f.t2.Origin, f.clockCode(), s.epoch
+	r.Next, r.Base = uint32(c.Next), uint32(c.Base)
+	r.Received, r.Lost, r.Duplicated = uint32(c.Received), uint32(c.Lost), uint32(c.Duplicated)
+	r.Reordered, r.Late, r.Bursts = uint32(c.Reordered), uint32(c.Late), uint32(c.Bursts)
+	r.Corrupted, r.Tx = uint32(s.corrupted), uint32(s.tx)
+	r.Recent = c.Recent
+	f.host(&r)
+	for i := range r.Left {
+		r.Left[i] = s.left(f.next, uint64(i)+1)
+	}
+	r.AppendTo(whole[:0])
+	f.a.receipt = true
+}
+
+// clockView is what this host's clock is worth during one batch: asking for
+// each packet would tell nothing new.
+type clockView struct {
+	estimates [2]timefmt.ErrorEstimate // by format
+	code      stamp.ClockCode
+	source    uint8 // RFC 8972 section 4.3: synchronisation source
+}
+
+// Synchronisation sources and methods of RFC 8972 tables 7 and 9.
+const (
+	syncNTP, syncLocal        = 1, 5
+	methodHW, methodSoftLocal = 1, 2
+)
+
+func viewClock(m clock.Monitor, at instant.Time) clockView {
+	q := m.Quality(at)
+	v := clockView{code: clockCode(q.State), source: syncLocal}
+	if q.Synchronised() {
+		v.source = syncNTP
+	}
+	for _, f := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
+		v.estimates[f] = q.ErrorEstimate(f)
+	}
+	return v
+}
+
+func clockCode(s clock.State) stamp.ClockCode {
+	return [...]stamp.ClockCode{
+		clock.Synchronised: stamp.ClockOK, clock.Holdover: stamp.ClockOK, clock.Stepping: stamp.ClockStepped,
+		clock.None: stamp.ClockNone, clock.Silent: stamp.ClockSilent, clock.Unsynchronised: stamp.ClockUnsynchronised,
+	}[s]
+}
+
+// method is how a stamp was taken, as RFC 8972 has it. It does not tell the
+// kernel from user space; our Receipt does.
+func method(o sample.Origin) uint8 {
+	if o == sample.Hardware {
+		return methodHW
+	}
+	return methodSoftLocal
 }

@@ -72,15 +72,13 @@ type sent struct {
 // session is the state of one sender's stream of questions.
 type session struct {
 	// hostToken is this kernel's token for the session's Run; 0: not computed.
-	hostToken  uint32
-	key        sessionKey
-	epoch      uint32 // 0: no Receipts
-	slot       uint32
-	generation uint8 // of the slot: a late stamp must not reach its next user
-	tier       tier
-	keyIndex   int // the key that verified last, if key.auth
-	src        *source
-	prev, next *session // in its tier, newest first
+	hostToken uint32
+	key       sessionKey
+	epoch     uint32 // never 0
+	tier      tier
+	keyIndex  int // the key that verified last, if key.auth
+	src       *source
+	place     place[session] // in its tier
 
 	opened, seen time.Duration // monotonic
 	// lastT1 is the newest T1, in the sender's format, whose order is that of time; its question was
@@ -88,9 +86,9 @@ type session struct {
 	lastT1   uint64
 	lastT1At time.Duration
 	lastSeq  uint32
-	// full is when a test packet last had a Receipt; 0: never. A sender whose
-	// packets are too small for one sends queries beside them.
-	full time.Duration
+	// receipt is when a packet last had a Receipt, full when a test packet had one; 0: never. A
+	// sender whose test packets are too small for one sends queries beside them.
+	receipt, full time.Duration
 	// wait is the sender's Tmax.
 	wait time.Duration
 	// received counts test packets, copies included; tx answers to them.
@@ -116,9 +114,7 @@ type session struct {
 
 // cookie names answer number n of s towards the socket, which returns it with
 // the transmit stamp. It is never 0.
-func (s *session) cookie(n uint64) uint64 {
-	return uint64(s.slot+1)<<40 | uint64(s.generation)<<32 | n&(1<<32-1)
-}
+func (s *session) cookie(n uint64) uint64 { return uint64(s.epoch)<<32 | n&(1<<32-1) }
 
 // stamped notes when answer n (its low 32 bits) really left. A user-space stamp
 // would be no news: the answer carried one as T3.
@@ -164,18 +160,172 @@ func (s *session) number() uint64 {
 	return n
 }
 
-// enter counts an answer into the round.
-func (s *session) enter(round uint64) {
-	if s.round != round {
-		s.round, s.inRound = round, 0
-	}
-	s.inRound++
-}
-
 // takeBack undoes number for an answer that never left, if it is the newest: the
 // peer must not take this host's trouble for a loss on the way.
 func (s *session) takeBack(n uint64) {
 	if s.tx == n+1 {
 		s.tx = n
 	}
+}
+
+// An HMAC tells who made a question and not who sent it: it may have been recorded. A question that
+// is no news to its session moves none of the numbers that tell losses.
+
+// awaits reports whether the test packet with the sender's number seq has certainly not come so far.
+func (s *session) awaits(seq uint32) bool {
+	if s.window == nil {
+		return s.ahead(seq)
+	}
+	return s.window.Awaits(seqwin.Extend(s.window.Counts().Next, seq))
+}
+
+// has reports whether that test packet has come, as far back as is remembered.
+func (s *session) has(seq uint32) bool {
+	if s.window == nil {
+		return s.single && seq == s.first
+	}
+	return s.window.Seen(seqwin.Extend(s.window.Counts().Next, seq))
+}
+
+// newer reports whether stamp a, as it is on the wire, is of a later time than b.
+func newer(a, b uint64) bool { return int64(a-b) > 0 }
+
+// repeats reports whether q, if its HMAC is right, is what known has had before. A sender without a Run
+// is another's, and may use its numbers again, in any order and with a clock that is behind: of its
+// questions the newest alone is known.
+func (q *question) repeats(known *session) bool {
+	switch {
+	case known == nil, !q.authenticated, q.query(), known.awaits(q.base.Seq):
+		return false
+	case q.tlvs.receipt != 0, known.key.run != 0:
+		return true
+	}
+	return q.base.T1 == known.lastT1 && q.base.Seq == known.lastSeq
+}
+
+// query reports whether q is a query and no test packet.
+func (q *question) query() bool { return q.tlvs.receipt != 0 && q.receipt.Query }
+
+// repeated takes a copy, which is authentic. One of a packet that is remembered counts as such.
+func (s *shard) repeated(q *question, known *session, now time.Duration) Result {
+	if known.has(q.base.Seq) {
+		s.table.arrive(known, q.base.Seq, now)
+	}
+	return Repeated
+}
+
+// note keeps the time of the newest question of s.
+func (s *session) note(q *question, now time.Duration) {
+	if newer(q.base.T1, s.lastT1) {
+		s.lastT1, s.lastT1At = q.base.T1, now
+	}
+	if q.base.T1 == s.lastT1 {
+		s.lastSeq = q.base.Seq
+	}
+}
+
+// replayedBefore reports whether all that s has had before q took longer than its waiting time, and by
+// so much longer than q: then it was opened by recorded questions. Once its sender has
+// repeated its Epoch, or has asked for long, it is not.
+func (q *question) replayedBefore(s *session, now time.Duration) bool {
+	if !q.authenticated || s.tier >= seasoned || !q.ahead(s) {
+		return false
+	}
+	// Both formats have seconds in the upper half. The step of a second is rounding.
+	later := time.Duration(int32(q.base.T1>>32-s.lastT1>>32)-1) * time.Second
+	return later-(now-s.lastT1At) > s.wait
+}
+
+// reopen makes s a session that begins now.
+func (s *shard) reopen(old *session, q *question, now time.Duration) *session {
+	key, src, dropsBefore, refused := old.key, old.src, old.dropsBefore, old.refused
+	s.table.close(old) // src may have no session now, but is the last that would be forgotten
+	opened := s.table.open(key, src, now, s.options.LossWait)
+	opened.begin(q, now)
+	opened.dropsBefore, opened.refused = dropsBefore, refused
+	return opened
+}
+
+// begin notes the question that opens s.
+func (s *session) begin(q *question, now time.Duration) {
+	s.lastT1, s.lastT1At, s.lastSeq = q.base.T1, now, q.base.Seq
+}
+
+// arrive counts the test packet with the sender's number seq.
+func (t *table) arrive(s *session, seq uint32, now time.Duration) {
+	s.received++
+	if s.window == nil {
+		if !s.single {
+			s.single, s.first = true, seq
+			return
+		}
+		t.begin(s, seq)
+	}
+	// Before Add: a packet that comes after its waiting time is late even if
+	// nothing came in between.
+	s.window.Expire(now, s.wait)
+	s.window.Add(seqwin.Extend(s.window.Counts().Next, seq), now)
+}
+
+// retract counts as damaged what s has counted as received, since its sender's test
+// packets turn out to have Receipts: where the first of them is damaged in just the
+// octets that make its Receipt one, nothing else tells.
+func (t *table) retract(s *session) {
+	if s.received == 0 {
+		return
+	}
+	s.corrupted += s.received
+	s.received = 0
+	start := uint64(s.first)
+	if s.window == nil {
+		t.takeWindow(s)
+	} else {
+		start = s.window.Counts().First
+		s.window.Reset()
+		t.charge(s)
+	}
+	s.window.Start(start)
+}
+
+// counts are those of the numbers of s, of which there has been one at the least.
+func (s *session) counts() seqwin.Counts {
+	if s.window != nil {
+		return s.window.Counts()
+	}
+	n := uint64(s.first)
+	return seqwin.Counts{First: n, Base: n + 1, Next: n + 1, Received: 1, Recent: [seqwin.RecentWords]uint64{1}}
+}
+
+// query brings the counts up to date for a query that says that the sender has
+// sent the numbers below next and, with finish, has waited for them.
+func (t *table) query(s *session, next uint32, finish bool, now time.Duration) {
+	if s.window == nil {
+		t.begin(s, next)
+	}
+	s.window.Expire(now, s.wait)
+	if finish {
+		s.window.Finish(seqwin.Extend(s.window.Counts().Next, next), now)
+	}
+}
+
+// begin makes the window of s. It starts with the one packet that there has
+// been, or else with number next.
+func (t *table) begin(s *session, next uint32) {
+	t.takeWindow(s)
+	if !s.single {
+		s.window.Start(uint64(next))
+		return
+	}
+	s.window.Start(uint64(s.first))
+	s.window.Add(uint64(s.first), s.opened)
+}
+
+// ahead reports whether the sender's number seq is one that s has not come to
+// yet. A copy of an old packet, or a replay, is not ahead.
+func (s *session) ahead(seq uint32) bool {
+	if s.window == nil {
+		return !s.single || int32(seq-s.first) > 0
+	}
+	next := s.window.Counts().Next
+	return seqwin.Extend(next, seq) >= next
 }

@@ -24,15 +24,10 @@ type shard struct {
 	keys    []*stamp.Key // clones of our own: a Key is for one goroutine
 	failing bucket       // HMACs that were false, of all sources
 
-	stateless, requireKey bool
+	options               *Options
 	perSource             limit
 	failures, allFailures limit
-	expiry, lossWait      time.Duration
-	allow                 []netip.Prefix
 	refusedPorts          []uint16
-	allowDSCP             uint64
-	tai                   time.Duration
-	ttl                   uint8
 	clock                 clockView
 	host                  hostid.ID
 	drops                 dropCount
@@ -53,16 +48,14 @@ func newShard(o *Options, random func() uint32) *shard {
 	sockets := len(o.Listen)
 	most := o.MaxSessions / sockets
 	s := &shard{
-		table:     newTable(most, max(1, most/2), random),
-		stateless: o.Stateless, requireKey: o.RequireKey,
+		options:     o,
+		table:       newTable(most, max(1, most/2), random),
 		perSource:   newLimit(o.RatePackets, o.RateBurst),
 		failures:    newLimit(failuresPerSource, failuresPerSource),
 		allFailures: newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
 		strangers:   newNewcomers(o.NewSessions, sockets), vouched: newNewcomers(o.NewSessions, sockets),
-		expiry: o.Expiry, lossWait: o.LossWait,
 		sendErrors: map[syscall.Errno]uint64{},
 		host:       hostid.Read(),
-		allow:      o.Allow, allowDSCP: o.AllowDSCP, tai: o.TAI, ttl: o.TTL,
 	}
 	for _, k := range o.Keys {
 		s.keys = append(s.keys, k.Clone())
@@ -78,7 +71,7 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *answer) Result {
 	switch {
 	case in.Truncated:
 		return Oversized
-	case len(b) < minQuestionBytes || s.requireKey && len(b) < stamp.AuthenticatedBytes:
+	case len(b) < minQuestionBytes || s.options.RequireKey && len(b) < stamp.AuthenticatedBytes:
 		return Short
 	}
 	if r := s.addressResult(in.Peer, in.Local); r != Answered {
@@ -87,7 +80,7 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *answer) Result {
 	if looksLikeAnswer(b) {
 		return Loop
 	}
-	q := question{authenticated: len(s.keys) > 0 && (s.requireKey || looksAuthenticated(b))}
+	q := question{authenticated: len(s.keys) > 0 && (s.options.RequireKey || looksAuthenticated(b))}
 	if q.read(b) != nil {
 		return Short
 	}
@@ -106,7 +99,7 @@ func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) 
 	case known != nil:
 		src = known.src
 	// Before anything is remembered or verified: in a flood this is all that is done.
-	case !s.stateless && !q.authenticated && !s.strangers.open(in.Peer.Addr(), now) && s.relative(&key, q) == nil:
+	case !s.options.Stateless && !q.authenticated && !s.strangers.open(in.Peer.Addr(), now) && s.relative(&key, q) == nil:
 		return s.refuse(nil, NewSessionLimited)
 	default:
 		src = s.table.sources.get(in.Peer.Addr(), now)
@@ -127,8 +120,9 @@ func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) 
 	case r != Answered:
 		return r
 	}
-	if !verified && q.authenticated && known != nil && known.full != 0 && q.tlvs.receipt != 0 {
-		return s.corrupted(in, q, src, r) // its own TLVs are all signed
+	if !verified && q.authenticated && known != nil && (q.tlvs.receipt != 0 || remembers(known.receipt, now)) {
+		// A sender of Receipts signs all its TLVs. Whether this was a test packet or a query is not known.
+		return s.corrupted(in, q, src, r)
 	}
 	if !verified && q.tlvs.receipt != 0 {
 		// Nothing in the TLVs may be used (RFC 8972 section 4.8).
@@ -138,7 +132,7 @@ func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) 
 	if q.repeats(known) {
 		return s.repeated(q, known, now)
 	}
-	if s.stateless {
+	if s.options.Stateless {
 		s.reply(in, q, nil, verified, now, a)
 		return q.result(verified)
 	}
@@ -214,7 +208,7 @@ func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration
 	if !limits.take(netip.AddrFrom16(key.peer), now) {
 		return nil, NewSessionLimited
 	}
-	opened := t.open(key, src, now, s.lossWait)
+	opened := t.open(key, src, now, s.options.LossWait)
 	if opened == nil {
 		return nil, SessionsFull
 	}
@@ -252,10 +246,12 @@ func (q *question) ahead(s *session) bool {
 // receiptMemory is how long a session that had Receipts expects them.
 const receiptMemory = time.Minute
 
+func remembers(at, now time.Duration) bool { return at != 0 && now-at < receiptMemory }
+
 // lacksReceipt reports whether q, without a Receipt, came to a session whose
 // test packets have one: then it was damaged on the way.
 func (q *question) lacksReceipt(known *session, now time.Duration) bool {
-	return q.tlvs.receipt == 0 && known != nil && known.full != 0 && now-known.full < receiptMemory
+	return q.tlvs.receipt == 0 && known != nil && remembers(known.full, now)
 }
 
 // corrupted counts a damaged packet for the session it most likely belongs to, if it is not forged as
@@ -278,7 +274,7 @@ func (q *question) fits(s *session, verified Result) bool {
 	if q.authenticated && verified == Answered {
 		return s.awaits(q.base.Seq)
 	}
-	return q.tlvs.receipt == 0 || runKey(q.receipt.Run) == s.key.run || q.receipt.Epoch == s.epoch && s.epoch != 0
+	return q.tlvs.receipt == 0 || runKey(q.receipt.Run) == s.key.run || q.receipt.Epoch == s.epoch
 }
 
 // result is that of an answered question.
@@ -292,4 +288,60 @@ func (q *question) result(verified bool) Result {
 		return AnsweredQuery
 	}
 	return Answered
+}
+
+// verify checks the HMACs of b. Answered means that the base packet is
+// believed; verified that the TLVs may be used too.
+func (s *shard) verify(b []byte, q *question, known *session, src *source, now time.Duration) (verified bool, r Result) {
+	t := &q.tlvs
+	if !q.authenticated {
+		// The TLVs may have an HMAC even if the base packet has none (RFC 8972
+		// section 4.8).
+		if t.hmac == 0 {
+			return true, Answered
+		}
+		if t.misplaced || len(s.keys) == 0 {
+			return false, Answered
+		}
+		r = s.tryKeys(q, nil, src, now, func(k *stamp.Key) bool { return k.VerifyTLVs(b, q.baseBytes, t.hmac) })
+		return r == Answered, Answered
+	}
+	r = s.tryKeys(q, known, src, now, func(k *stamp.Key) bool { return k.VerifyBase(b) })
+	if r != Answered {
+		return false, r
+	}
+	switch {
+	case t.hmac == 0:
+		return !t.naked && t.malformed == 0, Answered
+	case t.misplaced:
+		return false, Answered
+	}
+	return s.keys[q.keyIndex].VerifyTLVs(b, q.baseBytes, t.hmac), Answered
+}
+
+// tryKeys looks for the key that check accepts: first the one that has verified
+// the session before, and the others only while not too many packets of late
+// were false. A spoofed flood therefore costs little and cannot keep a known
+// session out.
+func (s *shard) tryKeys(q *question, known *session, src *source, now time.Duration, check func(*stamp.Key) bool) Result {
+	tried := -1
+	if known != nil && known.key.auth == 1 && known.keyIndex < len(s.keys) {
+		tried = known.keyIndex
+		if check(s.keys[tried]) {
+			q.keyIndex = tried
+			return Answered
+		}
+	}
+	if !src.failures.open(s.failures, now) || !s.failing.open(s.allFailures, now) {
+		return HMACLimited
+	}
+	for i, k := range s.keys {
+		if i != tried && check(k) {
+			q.keyIndex = i
+			return Answered
+		}
+	}
+	src.failures.take(s.failures, now)
+	s.failing.take(s.allFailures, now)
+	return BadHMAC
 }

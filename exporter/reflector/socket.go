@@ -37,15 +37,14 @@ type socket struct {
 
 	batch   *tstamp.Batch
 	answers [batchPackets]answer
-	results [batchPackets]Result // of the answers, in the order of out
 	out     []tstamp.Out
 	stamps  []tstamp.TxStamp
 }
 
-func newSocket(c conn, s *shard, m clock.Monitor, since func() time.Duration, packetBytes int) *socket {
+func newSocket(c conn, s *shard, m clock.Monitor, since func() time.Duration) *socket {
 	return &socket{
 		conn: c, shard: s, clock: m, since: since,
-		batch: tstamp.NewBatch(batchPackets, packetBytes),
+		batch: tstamp.NewBatch(batchPackets, MaxPacketBytes),
 		out:   make([]tstamp.Out, 0, batchPackets), stamps: make([]tstamp.TxStamp, 0, 2*batchPackets),
 	}
 }
@@ -118,11 +117,10 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 		s.shard.drops.update(s.conn.Stats().Dropped, now)
 		s.shard.refusals.update(s.shard.refused, now)
 	}
-	s.shard.table.expire(now, s.shard.expiry)
+	s.shard.table.expire(now, s.shard.options.Expiry)
 	for next = from; next < len(s.batch.In); next++ {
-		in := &s.batch.In[next]
-		n := len(s.out)
-		r := s.shard.handle(in, now, &s.answers[n])
+		in, a := &s.batch.In[next], &s.answers[len(s.out)]
+		r := s.shard.handle(in, now, a)
 		if r == postponed {
 			break
 		}
@@ -130,10 +128,9 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 			s.shard.counts[r]++
 			continue
 		}
-		a := &s.answers[n]
-		s.results[n] = r
+		a.result = r
 		s.out = append(s.out, tstamp.Out{
-			Payload: a.payload, Peer: in.Peer, Source: in.Local, DSCP: a.dscp, TTL: s.shard.ttl, Cookie: a.cookie,
+			Payload: a.payload, Peer: in.Peer, Source: in.Local, DSCP: in.DSCP, TTL: answerTTL, Cookie: a.cookie,
 		})
 	}
 	// T3 last of all: whatever else is done to a packet comes before it.
@@ -168,8 +165,7 @@ func (s *socket) send() {
 // errnoOf finds the cause of a failed send. A socket closed under way counts
 // as shut down.
 func errnoOf(err error) syscall.Errno {
-	var errno syscall.Errno
-	if errors.As(err, &errno) && errno != 0 {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != 0 {
 		return errno
 	}
 	return syscall.ESHUTDOWN
@@ -181,14 +177,14 @@ func (s *socket) account(failed *[batchPackets]syscall.Errno) {
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()
 	for i := len(s.out) - 1; i >= 0; i-- {
-		r := s.results[i]
+		a := &s.answers[i]
 		if failed[i] != 0 {
-			r = SendFailed
+			a.result = SendFailed
 			s.shard.sendErrors[failed[i]]++
-			if a := &s.answers[i]; a.session != nil {
+			if a.session != nil {
 				a.session.takeBack(a.number)
 			}
 		}
-		s.shard.counts[r]++
+		s.shard.counts[a.result]++
 	}
 }

@@ -78,7 +78,7 @@ func TestAnswerThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 			l := newLab(t, nil)
 			k := l.asker("192.0.2.1:5000", 1)
 			conn := &faultyConn{refuse: c.refuse}
-			s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 }, 512)
+			s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 })
 			s.batchOf(k, 0, 4)
 			s.answer(0)
 			if l.s.counts[Answered] != c.sent || l.s.counts[SendFailed] != c.failed || l.s.sendErrors[c.errno] != c.failed {
@@ -102,7 +102,7 @@ func TestAnswersOfOneBatchTellOfEachOther(t *testing.T) {
 		l := newLab(t, nil)
 		k := l.asker("192.0.2.1:5000", 1)
 		conn := &faultyConn{}
-		s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 }, 512)
+		s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 })
 		s.batchOf(k, 0, n)
 		s.answer(0)
 		told := map[uint32]bool{}
@@ -134,7 +134,7 @@ func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.asker("192.0.2.1:5000", 1)
 	conn := &faultyConn{}
-	s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 }, 512)
+	s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 })
 	s.batchOf(k, 0, batchPackets)
 	s.answer(0)
 	for i, b := range conn.taken {
@@ -161,9 +161,9 @@ func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
 func TestSilentSessionsExpireWithTheNextPacketOfAnyone(t *testing.T) {
 	l := newLab(t, nil)
 	l.asker("192.0.2.1:5000", 1).ask(0)
-	s := newSocket(&faultyConn{}, l.s, goodClock(), func() time.Duration { return 0 }, 512)
+	s := newSocket(&faultyConn{}, l.s, goodClock(), func() time.Duration { return 0 })
 	s.batchOf(l.asker("192.0.2.2:5000", 2), 0, 1)
-	s.answer(DefaultExpiry + time.Second)
+	s.answer(15*time.Minute + time.Second)
 	if n := l.s.table.len(); n != 1 {
 		t.Errorf("%d sessions, want only the new one", n)
 	}

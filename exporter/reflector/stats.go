@@ -2,13 +2,83 @@ package reflector
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
 	"oneway.example/exporter/metric"
 )
+
+// Result is what became of one packet that reached the reflector. Each packet
+// has exactly one.
+type Result uint8
+
+// The results. The first four mean that there was an answer.
+const (
+	// Answered: a test packet, answered and counted.
+	Answered Result = iota
+	// AnsweredQuery: a query of our own sender, answered and not counted.
+	AnsweredQuery
+	// AnsweredMalformed: answered; a TLV was malformed (M flag).
+	AnsweredMalformed
+	// AnsweredUnverified: answered; the TLVs failed verification (I flag).
+	AnsweredUnverified
+	// SendFailed: the kernel did not take the answer.
+	SendFailed
+	// Short: fewer octets than a question has: 41, or 112 if a key is required.
+	Short
+	// Oversized: larger than MaxPacketBytes.
+	Oversized
+	// Corrupted: the Receipt's CRC does not fit, or a packet of a session that
+	// has Receipts came without one, or with TLVs that fail their HMAC.
+	Corrupted
+	// BadHMAC: authenticated by its looks, but by no key of ours.
+	BadHMAC
+	// HMACLimited: not verified, because too many of late were false.
+	HMACLimited
+	// Repeated: what a session has had before, or may have had: a copy of an authenticated
+	// question, or a question that comes from another address and is no news.
+	Repeated
+	// NotAllowed: the source is not in the allow list.
+	NotAllowed
+	// BadAddress: source port 0, or an address that cannot be answered.
+	BadAddress
+	// Loop: comes from a reflector.
+	Loop
+	// RateLimited: the source sends too fast.
+	RateLimited
+	// SessionsFull: there is no room for another session.
+	SessionsFull
+	// NewSessionLimited: too many sessions have begun of late: of its source, its network
+	// or in all.
+	NewSessionLimited
+
+	results = iota
+)
+
+// postponed: not a result; its session has had its answers of this round.
+const postponed Result = 0xff
+
+// Answered reports whether there was an answer.
+func (r Result) Answered() bool { return r <= AnsweredUnverified }
+
+// String is the value of the metric label `result`.
+func (r Result) String() string {
+	names := [results]string{
+		Answered: "answered", AnsweredQuery: "answered_query", AnsweredMalformed: "answered_malformed",
+		AnsweredUnverified: "answered_unverified", SendFailed: "send_failed", Short: "short", Oversized: "oversized",
+		Corrupted: "corrupted", BadHMAC: "bad_hmac", HMACLimited: "hmac_limited", Repeated: "repeated",
+		NotAllowed: "not_allowed", BadAddress: "bad_address", Loop: "loop", RateLimited: "rate_limited",
+		SessionsFull: "sessions_full", NewSessionLimited: "new_session_limited",
+	}
+	if r >= results {
+		return "invalid"
+	}
+	return names[r]
+}
 
 // Stats is what a reflector has done since it started.
 type Stats struct {
@@ -16,9 +86,8 @@ type Stats struct {
 	Running time.Duration
 	// Results counts packets by what became of them, indexed by Result.
 	Results [results]uint64
-	// Sessions is how many sessions are remembered now, Proven how many of them
-	// have shown that they receive our answers.
-	Sessions, Proven int
+	// Sessions is how many sessions are remembered now.
+	Sessions int
 	// SocketDrops counts questions that the kernel dropped for want of buffer.
 	SocketDrops uint64
 	// SendErrors counts the answers that the kernel did not take, by its
@@ -51,7 +120,7 @@ func (r *Reflector) Stats() Stats {
 	s := Stats{Addrs: r.Addrs(), SendErrors: map[syscall.Errno]uint64{}}
 	select {
 	case <-r.started:
-		s.Running = time.Since(r.begin)
+		s.Running = r.since()
 	default:
 	}
 	for _, h := range r.shards {
@@ -63,77 +132,30 @@ func (r *Reflector) Stats() Stats {
 			s.SendErrors[errno] += n
 		}
 		s.Sessions += h.table.len()
-		s.Proven += h.table.rings[proven].n
 		h.mu.Unlock()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.SocketDrops = r.dropped
-	for _, c := range r.conns {
-		if c == nil {
-			continue
-		}
-		s.SocketDrops += c.Stats().Dropped
+	for _, one := range r.sockets {
+		s.SocketDrops += one.conn.Stats().Dropped
 	}
 	return s
-}
-
-// publisher turns the counts into metrics, by their differences.
-type publisher struct {
-	sink     metric.Sink
-	packets  [results]metric.Series
-	sessions metric.Series
-	drops    metric.Series
-	errors   map[syscall.Errno]metric.Series
-	last     Stats
 }
 
 // socketLabel is the reflector's value of the label `socket`.
 const socketLabel = "reflector"
 
-func newPublisher(sink metric.Sink) *publisher {
-	p := &publisher{
-		sink: sink, errors: map[syscall.Errno]metric.Series{},
-		sessions: sink.Series(metric.ReflectorSessions),
-		drops:    sink.Series(metric.SocketDrops, socketLabel),
-	}
-	for _, r := range Results() {
-		p.packets[r] = sink.Series(metric.ReflectorPackets, r.String())
-	}
-	return p
-}
-
-func (p *publisher) publish(s Stats) {
+// publish brings the metrics up to date.
+func (s *Stats) publish(to *metric.Scope) {
 	for r, n := range s.Results {
-		p.packets[r].Add(float64(n - p.last.Results[r]))
+		to.Total(metric.ReflectorPackets, float64(n), Result(r).String())
 	}
-	p.sessions.Set(float64(s.Sessions))
-	p.drops.Add(float64(s.SocketDrops - p.last.SocketDrops))
+	to.Set(metric.ReflectorSessions, float64(s.Sessions))
+	to.Total(metric.SocketDrops, float64(s.SocketDrops), socketLabel)
 	for errno, n := range s.SendErrors {
-		p.errors[errno].Add(float64(n - p.last.SendErrors[errno]))
+		to.Total(metric.SendErrors, float64(n), socketLabel, errno.Error())
 	}
-	p.last = s
-}
-
-// meet opens series for errors that have not happened before. A sink may not
-// open series within an Update.
-func (p *publisher) meet(s Stats) {
-	for errno := range s.SendErrors {
-		if p.errors[errno] == nil {
-			p.errors[errno] = p.sink.Series(metric.SendErrors, socketLabel, errno.Error())
-		}
-	}
-}
-
-func (p *publisher) close() {
-	for _, s := range p.packets {
-		s.Close()
-	}
-	for _, s := range p.errors {
-		s.Close()
-	}
-	p.sessions.Close()
-	p.drops.Close()
 }
 
 // tidy forgets the sessions that are silent, with pauses for packets, and reports whether memory
@@ -141,7 +163,7 @@ func (p *publisher) close() {
 func (s *shard) tidy(now time.Duration) (shrunk bool) {
 	for more := true; more; {
 		s.mu.Lock()
-		if more = s.table.expire(now, s.expiry); !more {
+		if more = s.table.expire(now, s.options.Expiry); !more {
 			shrunk = s.table.shrink()
 		}
 		s.mu.Unlock()
@@ -151,28 +173,65 @@ func (s *shard) tidy(now time.Duration) (shrunk bool) {
 
 // publish keeps the metrics fresh until ctx ends. It also forgets silent
 // sessions: with no packet to answer nobody else would.
-func (r *Reflector) publish(ctx context.Context, since func() time.Duration) {
-	p := newPublisher(r.env.Sink)
-	defer p.close()
+func (r *Reflector) publish(ctx context.Context) {
+	scope := metric.NewScope(r.env.Sink)
+	defer scope.Close()
 	var refused unsent
 	tick := time.NewTicker(publishInterval)
 	defer tick.Stop()
 	for {
 		shrunk := false
 		for _, h := range r.shards {
-			shrunk = h.tidy(since()) || shrunk
+			shrunk = h.tidy(r.since()) || shrunk
 		}
 		if shrunk {
 			debug.FreeOSMemory() // else the collector would run in some minutes, and not return all
 		}
 		now := r.Stats()
-		p.meet(now)
-		r.env.Sink.Update(func() { p.publish(now) })
-		refused.look(&now, since(), r.env.Log)
+		scope.Update(func() { now.publish(scope) })
+		refused.look(&now, r.since(), r.env.Log)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// unsent notices when this host begins to refuse answers (its firewall, its routes, a full queue),
+// and when it has taken all for a while.
+type unsent struct {
+	failed uint64        // in all, at the last look
+	last   time.Duration // the last look that found more
+	told   bool
+}
+
+// calm is after which time without a refused answer a host is taken to send again. Strangers can have
+// answers refused, by the addresses that they ask from: they get no more than two lines in it.
+const calm = time.Minute
+
+func (u *unsent) look(s *Stats, now time.Duration, log *slog.Logger) {
+	failed := s.Results[SendFailed]
+	more := failed - u.failed
+	u.failed = failed
+	switch {
+	case more > 0:
+		u.last = now
+		if !u.told {
+			u.told = true
+			log.Warn("This host refuses to send answers", "answers", more, "errors", errorsOf(s))
+		}
+	case u.told && now-u.last > calm:
+		u.told = false
+		log.Info("This host sends all answers again", "refused", failed)
+	}
+}
+
+// errorsOf are the kernel's words for what has been refused so far.
+func errorsOf(s *Stats) (all []string) {
+	for errno := range s.SendErrors {
+		all = append(all, errno.Error())
+	}
+	slices.Sort(all)
+	return all
 }

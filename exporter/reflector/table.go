@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"maps"
+	"net/netip"
 	"time"
 
 	"oneway.example/exporter/seqwin"
@@ -12,15 +13,13 @@ import (
 // for the next one, until most of it lies idle: see shrink.
 type table struct {
 	byKey   map[sessionKey]*session
-	byEpoch map[uint32]*session
+	byEpoch map[uint32]*session // all of them
 	// byFlow finds the session of a packet without a (credible) Run: of
 	// several with different Runs, the one that was raised last.
 	byFlow  map[flow]*session
-	slots   []*session       // nil: an empty one
-	empty   []uint32         // slots
-	free    []*session       // in their slots
+	free    []*session
 	windows []*seqwin.Window // free ones
-	rings   [tiers]ring
+	rings   [tiers]ring[session]
 	sources *sourceTable
 	random  func() uint32
 
@@ -29,12 +28,6 @@ type table struct {
 	growth, trials seqwin.Budget
 
 	max, maxSigned, maxSeasoned, maxPerSource int
-}
-
-// ring is a list of the sessions of one tier, newest first.
-type ring struct {
-	root session
-	n    int
 }
 
 func newTable(most, maxPerSource int, random func() uint32) *table {
@@ -47,29 +40,9 @@ func newTable(most, maxPerSource int, random func() uint32) *table {
 	t.trials = seqwin.Budget{Octets: t.growth.Octets / 8, Of: &t.growth}
 	t.sources = newSourceTable(maxIdleSources, &t.growth)
 	for i := range t.rings {
-		r := &t.rings[i]
-		r.root.prev, r.root.next = &r.root, &r.root
+		t.rings[i].init()
 	}
 	return t
-}
-
-func (r *ring) oldest() *session {
-	if r.n == 0 {
-		return nil
-	}
-	return r.root.prev
-}
-
-func (r *ring) push(s *session) {
-	s.prev, s.next = &r.root, r.root.next
-	s.prev.next, s.next.prev = s, s
-	r.n++
-}
-
-func (r *ring) remove(s *session) {
-	s.prev.next, s.next.prev = s.next, s.prev
-	s.prev, s.next = nil, nil
-	r.n--
 }
 
 func (t *table) len() int { return len(t.byKey) }
@@ -79,79 +52,66 @@ func (t *table) open(key sessionKey, src *source, now, wait time.Duration) *sess
 	if src.sessions >= t.maxPerSource {
 		return nil
 	}
+	var weakest *session
 	if t.len() >= t.max {
-		weakest := t.rings[onTrial].oldest()
+		weakest = t.rings[onTrial].oldest()
 		if weakest == nil && key.auth == 1 {
 			weakest = t.rings[signed].oldest()
 		}
 		if weakest == nil {
 			return nil
 		}
-		// The newcomer's source must outlive the eviction of its own last session.
-		t.sources.hold(src)
+	}
+	s := takeLast(&t.free)
+	*s = session{key: key, opened: now, seen: now, wait: wait}
+	s.place.of = s
+	t.sources.own(src, s) // first: the weakest may be the last one of src, and src must stay
+	if weakest != nil {
 		t.close(weakest)
-		t.sources.release(src)
 	}
-	s := t.take()
-	*s = session{key: key, slot: s.slot, generation: s.generation + 1, src: src, opened: now, seen: now, wait: wait}
-	if key.run != 0 {
-		t.name(s)
+	// An Epoch that no present session has: the sender shows by it that it has received an
+	// answer of just this session.
+	for s.epoch == 0 || t.byEpoch[s.epoch] != nil {
+		s.epoch = t.random()
 	}
-	t.byKey[key] = s
+	t.byKey[key], t.byEpoch[s.epoch] = s, s
 	if t.byFlow[key.flow] == nil {
 		t.byFlow[key.flow] = s
 	}
 	if key.auth == 1 {
 		s.tier = signed
 	}
-	t.rings[s.tier].push(s)
-	t.sources.own(src, s.slot)
+	t.rings[s.tier].push(&s.place)
 	t.settle(signed, t.maxSigned)
 	return s
 }
 
-func (t *table) take() *session {
-	if n := len(t.free); n > 0 {
-		s := t.free[n-1]
-		t.free = t.free[:n-1]
-		return s
-	}
-	if n := len(t.empty); n > 0 {
-		s := &session{slot: t.empty[n-1]}
-		t.empty = t.empty[:n-1]
-		t.slots[s.slot] = s
-		return s
-	}
-	s := &session{slot: uint32(len(t.slots))}
-	t.slots = append(t.slots, s)
-	return s
+// takeWindow gives s a window.
+func (t *table) takeWindow(s *session) {
+	s.window = takeLast(&t.windows)
+	t.charge(s)
 }
 
-func (t *table) takeWindow() *seqwin.Window {
-	n := len(t.windows)
+// takeLast takes the last of the free ones, or makes one.
+func takeLast[T any](free *[]*T) *T {
+	n := len(*free)
 	if n == 0 {
-		return new(seqwin.Window)
+		return new(T)
 	}
-	w := t.windows[n-1]
-	t.windows = t.windows[:n-1]
-	return w
+	last := (*free)[n-1]
+	*free = (*free)[:n-1]
+	return last
 }
 
-// payer is who pays for the window of s.
-func (t *table) payer(s *session) *seqwin.Budget {
-	if s.tier == onTrial {
-		return &t.trials
+// charge has the window of s, if it has one, paid for by its source, or by all on trial together.
+func (t *table) charge(s *session) {
+	switch {
+	case s.window == nil:
+	case s.tier == onTrial:
+		s.window.Charge(&t.trials)
+	default:
+		s.window.Charge(&s.src.windows)
 	}
-	return &s.src.windows
-}
-
-// name gives s an Epoch that no present session has: the sender shows by it
-// that it has received an answer of just this session.
-func (t *table) name(s *session) {
-	for s.epoch == 0 || t.byEpoch[s.epoch] != nil {
-		s.epoch = t.random()
-	}
-	t.byEpoch[s.epoch] = s
 }
 
 // adopt gives the Run of the first Receipt to a session that began without.
@@ -159,17 +119,12 @@ func (t *table) adopt(s *session, run uint64) {
 	delete(t.byKey, s.key)
 	s.key.run = run
 	t.byKey[s.key] = s
-	t.name(s)
 }
 
 // touch notes that s was active and moves it up in the order of eviction.
 func (t *table) touch(s *session, now time.Duration) {
 	s.seen = now
-	r := &t.rings[s.tier]
-	if r.root.next != s {
-		r.remove(s)
-		r.push(s)
-	}
+	t.rings[s.tier].renew(&s.place)
 	if s.tier < seasoned && s.key.run == 0 && s.received >= seasonedPackets && now-s.opened >= seasonedAge {
 		t.promote(s, seasoned)
 	}
@@ -194,46 +149,44 @@ func (t *table) settle(of tier, most int) {
 }
 
 func (t *table) move(s *session, to tier) {
-	t.rings[s.tier].remove(s)
+	t.rings[s.tier].remove(&s.place)
 	s.tier = to
-	t.rings[to].push(s)
-	if s.window != nil {
-		s.window.Charge(t.payer(s))
-	}
+	t.rings[to].push(&s.place)
+	t.charge(s)
 }
 
 // rebind moves s to another address: its sender sits behind a NAT.
 func (t *table) rebind(s *session, key sessionKey, src *source) {
-	delete(t.byKey, s.key)
-	if t.byFlow[s.key.flow] == s {
-		delete(t.byFlow, s.key.flow)
-	}
+	t.unlink(s)
 	s.key = key
 	t.byKey[key] = s
 	t.byFlow[key.flow] = s
 	if src != s.src {
-		t.sources.own(src, s.slot)
-		t.sources.disown(s.src, s.slot)
-		s.src = src
-		if s.window != nil {
-			s.window.Charge(t.payer(s))
-		}
+		old := s.src
+		t.sources.own(src, s)
+		t.sources.disown(old)
+		t.charge(s)
+	}
+}
+
+// unlink has no packet find s by its address any more.
+func (t *table) unlink(s *session) {
+	delete(t.byKey, s.key)
+	if t.byFlow[s.key.flow] == s {
+		delete(t.byFlow, s.key.flow)
 	}
 }
 
 // close forgets s.
 func (t *table) close(s *session) {
-	delete(t.byKey, s.key)
+	t.unlink(s)
 	delete(t.byEpoch, s.epoch)
-	if t.byFlow[s.key.flow] == s {
-		delete(t.byFlow, s.key.flow)
-	}
-	t.rings[s.tier].remove(s)
+	t.rings[s.tier].remove(&s.place)
 	if s.window != nil {
 		s.window.Reset() // while its source is there to be paid back
 		t.windows = append(t.windows, s.window)
 	}
-	t.sources.disown(s.src, s.slot)
+	t.sources.disown(s.src)
 	s.src, s.window, s.key = nil, nil, sessionKey{}
 	t.free = append(t.free, s)
 }
@@ -265,35 +218,14 @@ func (t *table) shrink() bool {
 	if len(t.free) < shrinkAbove || len(t.free) < 3*t.len() {
 		return false
 	}
-	for _, s := range t.free {
-		t.slots[s.slot] = nil
-		t.empty = append(t.empty, s.slot)
-	}
 	t.free, t.windows = nil, nil
-	t.byKey, t.byEpoch, t.byFlow = fitting(t.byKey), fitting(t.byEpoch), fitting(t.byFlow)
-	t.sources.byKey = fitting(t.sources.byKey)
+	t.byKey, t.byEpoch, t.byFlow = maps.Collect(maps.All(t.byKey)), maps.Collect(maps.All(t.byEpoch)), maps.Collect(maps.All(t.byFlow))
+	t.sources.byKey = maps.Collect(maps.All(t.sources.byKey))
 	return true
 }
 
-// fitting is a copy of m that is no larger than it must be.
-func fitting[K comparable, V any](m map[K]V) map[K]V {
-	small := make(map[K]V, len(m))
-	maps.Copy(small, m)
-	return small
-}
-
 // byCookie finds the session that an answer belonged to, if it still exists.
-func (t *table) byCookie(cookie uint64) *session {
-	slot := cookie>>40 - 1
-	if slot >= uint64(len(t.slots)) {
-		return nil
-	}
-	s := t.slots[slot]
-	if s == nil || s.generation != uint8(cookie>>32) || s.src == nil {
-		return nil
-	}
-	return s
-}
+func (t *table) byCookie(cookie uint64) *session { return t.byEpoch[uint32(cookie>>32)] }
 
 // suspect finds the session that a damaged packet belongs to: that of its
 // address and SSID, else the only session of its source, if the address fits.
@@ -302,11 +234,150 @@ func (t *table) suspect(f flow, src *source) *session {
 	if s := t.byFlow[f]; s != nil {
 		return s
 	}
-	if src == nil || src.sessions != 1 || src.slots >= uint32(len(t.slots)) {
-		return nil
-	}
-	if s := t.slots[src.slots]; s.key.peer == f.peer && s.key.port == f.port && s.key.local == f.local && s.key.auth == f.auth {
+	if s := src.only(); s != nil && s.key.peer == f.peer && s.key.port == f.port && s.key.local == f.local && s.key.auth == f.auth {
 		return s
 	}
 	return nil
+}
+
+// source is what is remembered of one sending host: a /32, or a /64 because the
+// rest of an IPv6 address is the host's to choose (RFC 4291 section 2.5.1).
+type source struct {
+	key [16]byte
+	// packets limits all questions, failures the HMACs that were false.
+	packets, failures bucket
+	sessions          int
+	// last is the session that became its own last. While it has only one, that finds the
+	// session of a packet whose SSID was damaged.
+	last *session
+	// windows pays for those of its sessions that are not on trial.
+	windows seqwin.Budget
+	place   place[source] // among the sources without a session
+}
+
+// sourceTable holds the sources that have a session, and the last few others.
+// Its size is bounded by that of the session table plus maxIdle.
+type sourceTable struct {
+	byKey   map[[16]byte]*source
+	idle    ring[source] // those without a session
+	maxIdle int
+	growth  *seqwin.Budget
+	share   int // what one source may have of growth
+}
+
+// maxIdleSources is how many sources without a session keep their rate; a
+// flood from more addresses than that is bounded by its answers only.
+const maxIdleSources = 4096
+
+func newSourceTable(maxIdle int, growth *seqwin.Budget) *sourceTable {
+	t := &sourceTable{byKey: make(map[[16]byte]*source), maxIdle: maxIdle, growth: growth, share: growth.Octets / 2}
+	t.idle.init()
+	return t
+}
+
+func sourceKey(a netip.Addr) [16]byte {
+	key := a.As16()
+	if a.Is6() && !a.Is4In6() {
+		clear(key[8:])
+	}
+	return key
+}
+
+// get finds or makes the source of a packet from a.
+func (t *sourceTable) get(a netip.Addr, now time.Duration) *source {
+	key := sourceKey(a)
+	s := t.byKey[key]
+	switch {
+	case s == nil:
+		// It takes the place of the one that was silent longest, once there are enough.
+		if t.idle.n < t.maxIdle {
+			s = new(source)
+		} else {
+			s = t.forget()
+		}
+		*s = source{
+			key: key, packets: bucket(now), failures: bucket(now), windows: seqwin.Budget{Octets: t.share, Of: t.growth},
+		}
+		s.place.of = s
+		t.byKey[key] = s
+		t.idle.push(&s.place)
+	case s.sessions == 0:
+		t.idle.renew(&s.place)
+	}
+	return s
+}
+
+// forget forgets the source without a session that was silent longest.
+func (t *sourceTable) forget() *source {
+	s := t.idle.oldest()
+	t.idle.remove(&s.place)
+	delete(t.byKey, s.key)
+	return s
+}
+
+// own makes s a session of src.
+func (t *sourceTable) own(src *source, s *session) {
+	if src.sessions == 0 {
+		t.idle.remove(&src.place)
+	}
+	src.sessions++
+	src.last, s.src = s, src
+}
+
+// disown notes that src has a session less.
+func (t *sourceTable) disown(src *source) {
+	if src.sessions--; src.sessions > 0 {
+		return
+	}
+	src.last = nil
+	t.idle.push(&src.place)
+	if t.idle.n > t.maxIdle {
+		t.forget()
+	}
+}
+
+// only is the one session of src, or nil if it has several or that is not known.
+func (src *source) only() *session {
+	if src == nil || src.sessions != 1 || src.last.src != src {
+		return nil
+	}
+	return src.last
+}
+
+// ring is a list, the newest first, of things that hold their place in it, so that
+// nothing is allocated. Make one with init.
+type ring[T any] struct {
+	root place[T]
+	n    int
+}
+
+// place is that of one thing, in one ring at a time.
+type place[T any] struct {
+	prev, next *place[T]
+	of         *T
+}
+
+func (r *ring[T]) init() { r.root.prev, r.root.next = &r.root, &r.root }
+
+// oldest is nil if there is none.
+func (r *ring[T]) oldest() *T { return r.root.prev.of }
+
+func (r *ring[T]) push(p *place[T]) {
+	p.prev, p.next = &r.root, r.root.next
+	p.prev.next, p.next.prev = p, p
+	r.n++
+}
+
+func (r *ring[T]) remove(p *place[T]) {
+	p.prev.next, p.next.prev = p.next, p.prev
+	p.prev, p.next = nil, nil
+	r.n--
+}
+
+// renew makes p's thing the newest.
+func (r *ring[T]) renew(p *place[T]) {
+	if r.root.next != p {
+		r.remove(p)
+		r.push(p)
+	}
 }

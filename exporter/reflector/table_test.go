@@ -31,15 +31,16 @@ func (t *table) check(tb testing.TB) {
 	total := 0
 	for i := range t.rings {
 		n := 0
-		for s := t.rings[i].root.next; s != &t.rings[i].root; s = s.next {
+		for p := t.rings[i].root.next; p != &t.rings[i].root; p = p.next {
 			n++
+			s := p.of
 			switch {
 			case t.byKey[s.key] != s:
-				tb.Fatalf("session of slot %d is not found by its key", s.slot)
-			case s.epoch != 0 && t.byEpoch[s.epoch] != s:
-				tb.Fatalf("session of slot %d is not found by its epoch", s.slot)
+				tb.Fatalf("session of epoch %#x is not found by its key", s.epoch)
+			case s.epoch == 0 || t.byEpoch[s.epoch] != s:
+				tb.Fatalf("session of epoch %#x is not found by its epoch", s.epoch)
 			case s.src == nil || t.sources.byKey[s.src.key] != s.src:
-				tb.Fatalf("session of slot %d has a source that the table has forgotten", s.slot)
+				tb.Fatalf("session of epoch %#x has a source that the table has forgotten", s.epoch)
 			case s.tier != tier(i):
 				tb.Fatalf("session of tier %d is in ring %d", s.tier, i)
 			}
@@ -52,18 +53,20 @@ func (t *table) check(tb testing.TB) {
 	idles, owned := 0, 0
 	for _, src := range t.sources.byKey {
 		owned += src.sessions
+		if s := src.only(); s != nil && (s.src != src || src.sessions != 1) {
+			tb.Fatalf("a source of %d sessions has another's for its only one", src.sessions)
+		}
 		if src.sessions == 0 {
 			idles++
 		}
 	}
 	switch {
-	case total != len(t.byKey), owned != total, len(t.slots) != total+len(t.free)+len(t.empty):
-		tb.Fatalf("%d sessions in rings, %d by key, %d owned, %d slots of which %d free",
-			total, len(t.byKey), owned, len(t.slots), len(t.free))
-	case idles != t.sources.idles || idles > t.sources.maxIdle:
-		tb.Fatalf("%d idle sources, says %d, bound %d", idles, t.sources.idles, t.sources.maxIdle)
-	case total > t.max, len(t.byEpoch) > total, len(t.byFlow) > total:
-		tb.Fatalf("%d sessions, bound %d; %d epochs, %d flows", total, t.max, len(t.byEpoch), len(t.byFlow))
+	case total != len(t.byKey), owned != total, len(t.byEpoch) != total:
+		tb.Fatalf("%d sessions in rings, %d by key, %d by epoch, %d owned", total, len(t.byKey), len(t.byEpoch), owned)
+	case idles != t.sources.idle.n || idles > t.sources.maxIdle:
+		tb.Fatalf("%d idle sources, says %d, bound %d", idles, t.sources.idle.n, t.sources.maxIdle)
+	case total > t.max, len(t.byFlow) > total:
+		tb.Fatalf("%d sessions, bound %d; %d flows", total, t.max, len(t.byFlow))
 	}
 }
 
@@ -151,6 +154,33 @@ func TestTooManySeasonedSessionsGoBackOnTrial(t *testing.T) {
 	}
 }
 
+func TestOnlySessionOfASourceIsKnownAsItsOnlyOne(t *testing.T) {
+	tab := testTable(8)
+	now := time.Duration(0)
+	open := func(port uint16) *session {
+		a := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), port)
+		key := sessionKey{flow: makeFlow(a, netip.Addr{}, 1, false), run: uint64(port)}
+		return tab.open(key, tab.sources.get(a.Addr(), now), now, time.Second)
+	}
+	one := open(1)
+	src := one.src
+	if src.only() != one {
+		t.Error("one session is not the only one")
+	}
+	two := open(2)
+	if s := src.only(); s != nil {
+		t.Errorf("one of two sessions is the only one: %v", s.key.port)
+	}
+	tab.close(one) // the older one, as when it expires
+	if src.only() != two {
+		t.Error("the newer one of two is not the only one when the older one has gone")
+	}
+	tab.close(two)
+	if src.only() != nil || (*source)(nil).only() != nil {
+		t.Error("one of no sessions is the only one")
+	}
+}
+
 func TestSixtyFourBitsOfAnIPv6AddressAreOneSource(t *testing.T) {
 	st := newSourceTable(10, &seqwin.Budget{})
 	a := st.get(netip.MustParseAddr("2001:db8:0:1::1"), 0)
@@ -212,7 +242,7 @@ func TestTableStaysConsistentUnderRandomUse(t *testing.T) {
 	tab.check(t)
 }
 
-func TestCookieOfAFormerUserOfTheSlotFindsNothing(t *testing.T) {
+func TestCookieOfAClosedSessionFindsNothing(t *testing.T) {
 	tab := testTable(4)
 	s := tab.openFrom(1, 1, 0)
 	cookie := s.cookie(s.number())
@@ -223,8 +253,8 @@ func TestCookieOfAFormerUserOfTheSlotFindsNothing(t *testing.T) {
 	if tab.byCookie(cookie) != nil {
 		t.Error("a closed session is found by its cookie")
 	}
-	if again := tab.openFrom(2, 1, 0); again.slot != s.slot || tab.byCookie(cookie) != nil {
-		t.Error("the slot's next user is found by the former one's cookie")
+	if again := tab.openFrom(2, 1, 0); again != s || tab.byCookie(cookie) != nil {
+		t.Error("the next user of its memory is found by the former one's cookie")
 	}
 	for _, c := range []uint64{0, 1, 1 << 40, 1<<64 - 1} {
 		tab.byCookie(c) // must not panic

@@ -24,8 +24,11 @@ import (
 
 	"oneway.example/exporter/clock/none"
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/traffics"
+	"oneway.example/tests/farside"
 )
 
 // ask speaks HTTP over TLS and returns the answer.
@@ -45,7 +48,7 @@ func (s *site) ask(request string) *http.Response {
 	return answer
 }
 
-const upgrade = "Host: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n"
+const upgrade = "Host: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\n"
 
 func TestStrangersAreRefusedWithAReason(t *testing.T) {
 	s := newSite(t, Options{}, "a")
@@ -62,6 +65,7 @@ func TestStrangersAreRefusedWithAReason(t *testing.T) {
 		"the hash":      {"GET /v1/session HTTP/1.1\r\n" + upgrade + "Authorization: Bearer " + hashOf(t, s) + "\r\n\r\n", 401, control.Unauthorised},
 		"no upgrade":    {"GET /v1/session HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + s.tokens["a"] + "\r\n\r\n", 400, control.BadRequest},
 		"wrong version": {"GET /v1/session HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/9\r\nAuthorization: Bearer " + s.tokens["a"] + "\r\n\r\n", 426, control.WrongVersion},
+		"old version":   {"GET /v1/session HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\nAuthorization: Bearer " + s.tokens["a"] + "\r\n\r\n", 426, control.WrongVersion},
 		"elsewhere":     {"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n", 404, ""},
 		"large headers": {"GET /v1/session HTTP/1.1\r\nHost: h\r\nX: " + strings.Repeat("x", 20<<10) + "\r\n\r\n", 431, ""},
 	} {
@@ -144,7 +148,7 @@ func TestSlowStrangersAreCutOff(t *testing.T) {
 			break
 		}
 	}
-	eventually(t, "no connection is left", func() bool { return s.r.Status().Connections == 0 })
+	farside.Eventually(t, "no connection is left", func() bool { return s.r.Status().Connections == 0 })
 }
 
 func TestStrangersHaveFiveSecondsAndFewOf256Connections(t *testing.T) {
@@ -152,7 +156,7 @@ func TestStrangersHaveFiveSecondsAndFewOf256Connections(t *testing.T) {
 	if err := o.complete(); err != nil {
 		t.Fatal(err)
 	}
-	g := newGate(&o, func(bool) {})
+	g := newGate(&o, func(control.Reason) {})
 	if o.headers != 5*second || o.MaxConnections != 256 || g.perHost() != 64 || g.perSite() != 128 {
 		t.Errorf("%v for a request, %d connections, %d from one address and %d from one /48; want 5 s, 256, a quarter and half of them", o.headers, o.MaxConnections, g.perHost(), g.perSite())
 	}
@@ -236,27 +240,34 @@ func authority(t *testing.T, dir string, names ...string) (caFile string) {
 
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	good := Options{TokensFile: "t", StateDir: "d"}
-	links, err := sched.NewLinks(sched.LinksOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	links := link.NewTable(nil)
 	for want, change := range map[string]func(*Options){
-		"no tokens file":                     func(o *Options) { o.TokensFile = "" },
-		"a certificate needs its key":        func(o *Options) { o.CertFile = "c" },
-		"needs a state directory":            func(o *Options) { o.StateDir = "" },
-		"max_connections is -1":              func(o *Options) { o.MaxConnections = -1 },
-		"max_sessions is 300":                func(o *Options) { o.MaxSessions = 300 },
-		"listen: not an address with a port": func(o *Options) { o.Listen = make([]netip.AddrPort, 1) },
-		"allow: not an address with a":       func(o *Options) { o.Allow = make([]netip.Prefix, 1) },
-		"tokens file: open ":                 func(*Options) {},
+		"tokens_file is missing":                  func(o *Options) { o.TokensFile = "" },
+		"key_file is missing; cert_file needs it": func(o *Options) { o.CertFile = "c" },
+		"needs a state directory":                 func(o *Options) { o.StateDir = "" },
+		"max_connections is -1":                   func(o *Options) { o.MaxConnections = -1 },
+		"max_sessions is 300":                     func(o *Options) { o.MaxSessions = 300 },
+		"listen: not an address with a port":      func(o *Options) { o.Listen = make([]netip.AddrPort, 1) },
+		"ports is 9-8; it must be a range":        func(o *Options) { o.Ports = option.Ports{First: 9, Last: 8} },
+		"ports is 0-8; it must be a range":        func(o *Options) { o.Ports = option.Ports{First: 0, Last: 8} },
+		"allow: not an address with a":            func(o *Options) { o.Allow = make([]netip.Prefix, 1) },
+		"tokens file: open ":                      func(*Options) {},
 	} {
 		o := good
 		change(&o)
-		if _, err := New(o, Env{Sink: metric.Discard{}, Clock: none.New(metric.Discard{}), Links: links}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(o, Env{Sink: metric.Discard{}, Clock: none.New(metric.Discard{}), Links: links, Traffic: traffics.All()}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := New(Options{TokensFile: "t", StateDir: "d"}, Env{}); err == nil {
-		t.Error("no sink, no clock and no links, and no error")
+	whole := Env{Sink: metric.Discard{}, Clock: none.New(metric.Discard{}), Links: links, Traffic: traffics.All()}
+	for what, change := range map[string]func(*Env){
+		"sink": func(e *Env) { e.Sink = nil }, "clock": func(e *Env) { e.Clock = nil },
+		"links": func(e *Env) { e.Links = nil }, "type of traffic": func(e *Env) { e.Traffic = nil },
+	} {
+		env := whole
+		change(&env)
+		if _, err := New(good, env); err == nil || !strings.Contains(err.Error(), "a type of traffic are needed") {
+			t.Errorf("no %s: %v", what, err)
+		}
 	}
 }

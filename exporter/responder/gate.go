@@ -5,6 +5,9 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
+
+	"oneway.example/exporter/control"
 )
 
 // gate lets connections in, and counts them: so many in all, and a part of them strangers,
@@ -13,7 +16,7 @@ import (
 // neither a session nor, as long as it is quicker than they, a client on its way to one.
 type gate struct {
 	o       *Options
-	refused func(unwelcome bool) // counts what was not let in, or had to go
+	refused func(control.Reason) // counts what was not let in, or had to go
 
 	mu        sync.Mutex
 	open      int
@@ -27,7 +30,7 @@ type source struct {
 	open, strangers int
 }
 
-func newGate(o *Options, refused func(bool)) *gate {
+func newGate(o *Options, refused func(control.Reason)) *gate {
 	return &gate{o: o, refused: refused, sources: map[netip.Prefix]*source{}}
 }
 
@@ -65,8 +68,8 @@ func (g *gate) enter(c *gatedConn, from netip.Addr) bool {
 	g.strangers = append(g.strangers, c)
 	g.mu.Unlock()
 	if goes != nil {
-		g.refused(false)
-		goes.reset()
+		g.refused(control.TooMany)
+		reset(goes.TCPConn)
 	}
 	return true
 }
@@ -149,11 +152,86 @@ func (g *gate) connections() int {
 	return g.open
 }
 
-// sourceOf is the address that a connection comes from.
-func sourceOf(a net.Addr) netip.Addr {
-	t, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
+// allowedListener gives out only connections of sources that are allowed (Options.Allow); the others
+// are reset.
+type allowedListener struct {
+	net.Listener // of TCP
+	gate         *gate
+}
+
+// Accept waits for the next connection that may come in.
+func (l allowedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || l.gate.o.allowed(peerOf(c)) {
+			return c, err
+		}
+		l.gate.refused(control.Unauthorised)
+		reset(c.(*net.TCPConn))
 	}
-	return t.AddrPort().Addr().Unmap().WithZone("")
+}
+
+func peerOf(c net.Conn) netip.Addr {
+	return c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
+}
+
+// gatedListener gives out only those that the gate lets in, too; the others cost no TLS handshake.
+type gatedListener struct{ allowedListener }
+
+// Accept waits for the next connection that may come in.
+func (l gatedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.allowedListener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		g := &gatedConn{TCPConn: c.(*net.TCPConn), gate: l.gate}
+		if l.gate.enter(g, peerOf(c)) {
+			return g, nil
+		}
+		l.gate.refused(control.TooMany)
+		reset(g.TCPConn)
+	}
+}
+
+// writeTime is how long a peer may take to make room for some octets of ours: one that
+// only speaks and never reads is not waited for.
+const writeTime = 30 * time.Second
+
+// gatedConn is a connection that the gate counts until it is closed.
+type gatedConn struct {
+	*net.TCPConn
+	gate *gate
+
+	host, site *source
+	gone       bool // it is counted no more; guarded by gate.mu
+}
+
+// Write gives up after Options.writing.
+func (c *gatedConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.gate.o.writing)); err != nil {
+		return 0, err
+	}
+	return c.TCPConn.Write(b)
+}
+
+// Close lets another in.
+func (c *gatedConn) Close() error {
+	c.gate.mu.Lock()
+	c.gate.remove(c)
+	c.gate.mu.Unlock()
+	return c.TCPConn.Close()
+}
+
+// reset closes a connection of which nothing is to be kept.
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0) // it may be closed already
+	_ = c.Close()
+}
+
+// authenticated keeps the connection's place from those that come.
+func (c *gatedConn) authenticated() {
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	c.gate.know(c)
 }

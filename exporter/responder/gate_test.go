@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"oneway.example/exporter/control"
 	"oneway.example/tests/testseed"
 )
 
@@ -18,7 +19,7 @@ type door struct {
 
 func newDoor(t *testing.T, most int) *door {
 	d := &door{t: t}
-	d.gate = newGate(&Options{MaxConnections: most}, func(bool) { d.pushed++ })
+	d.gate = newGate(&Options{MaxConnections: most}, func(control.Reason) { d.pushed++ })
 	return d
 }
 

@@ -11,12 +11,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"math/big"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/control"
@@ -64,11 +66,8 @@ func (i *identity) load() error {
 	return nil
 }
 
-func (i *identity) versions() (v [2]version) {
-	for n, file := range []string{i.certFile, i.keyFile} {
-		v[n], _ = versionOf(file) // what is missing differs from what was there
-	}
-	return v
+func (i *identity) versions() [2]version {
+	return [2]version{versionOf(i.certFile), versionOf(i.keyFile)} // what is missing differs from what was there
 }
 
 // certificate is tls.Config.GetCertificate.
@@ -89,14 +88,7 @@ func (i *identity) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (i *identity) pin() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.current.Certificate) == 0 {
-		return ""
-	}
-	c, err := x509.ParseCertificate(i.current.Certificate[0])
-	if err != nil {
-		return ""
-	}
-	return control.PinOf(c)
+	return control.PinOf(i.current.Leaf)
 }
 
 // ownKey reads the key, or makes it (mode 0600).
@@ -150,8 +142,119 @@ func selfSigned(key crypto.Signer, now time.Time) (*tls.Certificate, error) {
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err == nil {
+		template, err = x509.ParseCertificate(der)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("responder: certificate: %w", err)
 	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: template}, nil
+}
+
+// tokens is a tokens file that is read again when it changes.
+type tokens struct {
+	file string
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	seen version
+	all  []Token
+}
+
+// newTokens reads the file for the first time; what is wrong then is an error.
+func newTokens(file string, log *slog.Logger) (*tokens, error) {
+	t := &tokens{file: file, log: log, seen: versionOf(file)}
+	var err error
+	if t.all, err = loadTokens(file); err != nil {
+		return nil, fmt.Errorf("responder: tokens file: %w", err)
+	}
+	return t, nil
+}
+
+// current are the tokens in force. A file that cannot be read leaves no token in force: a
+// token must be revocable whatever else is wrong. One that makes no sense, which may be
+// somebody's half-written edit, leaves those before it in force.
+func (t *tokens) current() []Token {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := versionOf(t.file)
+	if v == t.seen {
+		return t.all
+	}
+	t.seen = v
+	switch all, err := loadTokens(t.file); {
+	case v == version{}:
+		t.all = nil
+		t.log.Error("Tokens file cannot be read, no token is accepted", "file", t.file, "err", err)
+	case err != nil:
+		if errors.As(err, new(*fs.PathError)) {
+			t.seen.bytes = -1 // it may be readable in a moment
+		}
+		t.log.Error("Tokens file not taken over, the tokens before stay in force", "file", t.file, "err", err, "tokens", len(t.all))
+	default:
+		t.log.Info("Tokens read again", "file", t.file, "tokens", len(all))
+		t.all = all
+	}
+	return t.all
+}
+
+// named is the token of that name as it is in force now.
+func (t *tokens) named(name string) (Token, bool) {
+	for _, one := range t.current() {
+		if one.Name == name {
+			return one, true
+		}
+	}
+	return Token{}, false
+}
+
+func loadTokens(file string) ([]Token, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o002 != 0 {
+		return nil, fmt.Errorf("%s: anybody may write to it (mode %#o); take that away: chmod 600", file, info.Mode().Perm())
+	}
+	content, err := readSome(f)
+	var all []Token
+	if err == nil {
+		all, err = ParseTokens(content)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return all, nil
+}
+
+// readSome reads a file that must not be large.
+func readSome(f io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(f, maxTokensFile+1))
+	if err == nil && len(content) > maxTokensFile {
+		err = fmt.Errorf("larger than %d octets", maxTokensFile)
+	}
+	return content, err
+}
+
+// version tells one content of a file from another: a file from one that has taken its place,
+// and an edit that keeps time and size from none, by the inode and the time of its last change,
+// which nobody can set. The zero value is no file.
+type version struct {
+	inode   uint64
+	bytes   int64
+	changed syscall.Timespec
+}
+
+func versionOf(file string) version {
+	info, err := os.Stat(file)
+	if err != nil {
+		return version{}
+	}
+	s := info.Sys().(*syscall.Stat_t) // always, on Linux
+	return version{inode: s.Ino, bytes: s.Size, changed: s.Ctim}
 }

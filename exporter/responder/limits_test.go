@@ -1,13 +1,11 @@
 package responder
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/control"
-	"oneway.example/exporter/stream"
 )
 
 func TestLimitsAreReadAndWrittenTheSame(t *testing.T) {
@@ -53,78 +51,4 @@ func TestWrongLimitsSayWhatWouldBeRight(t *testing.T) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
-}
-
-func TestRateHoldsForEachSegmentAndForBursts(t *testing.T) {
-	const rate = 2.5e6 // 20 Mb/s: 256 KiB at once
-	even := func(bytesPerSecond float64, d time.Duration) stream.Segment {
-		interval := time.Duration(1000 / bytesPerSecond * 1e9)
-		return stream.Segment{PayloadBytes: 1000, Burst: 1, Bursts: int(d / interval), Interval: interval}
-	}
-	train := stream.Segment{PayloadBytes: 1444, Burst: 30, Bursts: 25, Interval: 50 * time.Millisecond}
-	for name, c := range map[string]struct {
-		segments []stream.Segment
-		ok       bool
-	}{
-		"at the limit":               {[]stream.Segment{even(rate, 5*time.Minute)}, true},
-		"a part above":               {[]stream.Segment{even(rate*1.01, time.Second)}, false},
-		"far above, but one packet":  {[]stream.Segment{{PayloadBytes: 1000, Burst: 1, Bursts: 1}}, true},
-		"trains with pauses":         {[]stream.Segment{train}, true},
-		"trains without pauses":      {[]stream.Segment{{PayloadBytes: 1444, Burst: 30, Bursts: 25, Interval: 10 * time.Millisecond}}, false},
-		"unpaced":                    {[]stream.Segment{{PayloadBytes: 1444, Burst: 1, Bursts: 1000}}, false},
-		"a burst that is too large":  {[]stream.Segment{{PayloadBytes: 1444, Burst: 200, Bursts: 1}}, false},
-		"bursts with pauses":         {[]stream.Segment{{PayloadBytes: 1444, Burst: 100, Bursts: 1}, {Pause: 100 * time.Millisecond, PayloadBytes: 1444, Burst: 100, Bursts: 1}}, true},
-		"bursts with a short pause":  {[]stream.Segment{{PayloadBytes: 1444, Burst: 100, Bursts: 1}, {Pause: time.Millisecond, PayloadBytes: 1444, Burst: 100, Bursts: 1}}, false},
-		"many short unpaced bits":    {repeat(stream.Segment{PayloadBytes: 1444, Burst: 10, Bursts: 1}, 40), false},
-		"a pause that saves nothing": {[]stream.Segment{{Pause: time.Hour / 2, PayloadBytes: 1444, Burst: 200, Bursts: 1}}, false},
-	} {
-		p := stream.Plan{Segments: c.segments}
-		if err := p.Check(); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if _, err := checkRate(p, rate, depthOf(rate)); (err == nil) != c.ok || err != nil && !errors.Is(err, errTooFast) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := new(rates).spend("a", p, 0, time.Now()); err != nil {
-			t.Errorf("%s: without a limit: %v", name, err)
-		}
-	}
-}
-
-func TestManyShortTransfersAreNoFasterThanALongOne(t *testing.T) {
-	const rate = 12_500 // 100 kb/s; 256 KiB at once
-	burst := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 1000, Burst: 200, Bursts: 1}}}
-	var r rates
-	now := time.Unix(1_700_000_000, 0)
-	if _, err := r.spend("a", burst, rate, now); err != nil {
-		t.Fatal(err)
-	}
-	again, err := r.spend("a", burst, rate, now)
-	if !errors.Is(err, errTooFast) || again != 16*time.Second {
-		t.Errorf("a second one at once: %v, again in %v", err, again)
-	}
-	if _, err := r.spend("b", burst, rate, now); err != nil {
-		t.Errorf("another name: %v", err)
-	}
-	if _, err := r.spend("a", burst, rate, now.Add(again)); err != nil {
-		t.Errorf("when it was told to come back: %v", err)
-	}
-	large := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 1000, Burst: 300, Bursts: 1}}}
-	if again, err := r.spend("c", large, rate, now); err == nil || again != 0 {
-		t.Errorf("what never fits: %v, again in %v", err, again)
-	}
-	long := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 1000, Burst: 1, Bursts: 250, Interval: 80 * time.Millisecond}}}
-	if _, err := r.spend("d", long, rate, now); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.spend("d", burst, rate, now.Add(20*time.Second)); err != nil {
-		t.Errorf("after a paced one at the limit: %v", err)
-	}
-}
-
-func repeat(s stream.Segment, n int) (all []stream.Segment) {
-	for range n {
-		all = append(all, s)
-	}
-	return all
 }

@@ -2,43 +2,51 @@ package responder
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/traffic"
 )
 
 // Options are the responder's settings. TokensFile is needed, and StateDir unless there
-// is a certificate.
+// is a certificate. Tags are the keys of a configuration.
 type Options struct {
+	// Given tells of a key, such as "max_sessions", whether its value was given, so that zero
+	// is no default but wrong; nil: none was.
+	Given func(key string) bool
 	// Listen are the addresses of control (TCP) and of test traffic (UDP, the same port
 	// number); an unspecified address means all of its family. Port 0: any port that is
 	// free for both. Default: 0.0.0.0:8620 and [::]:8620.
 	Listen []netip.AddrPort
 	// CertFile and KeyFile are the certificate (PEM, with its chain) and its key. Neither:
 	// a key that the responder makes and keeps in StateDir, for clients to pin.
-	CertFile, KeyFile string
+	CertFile string `yaml:"cert_file"`
+	KeyFile  string `yaml:"key_file"`
 	// ClientCAFile has the certificates (PEM) that sign those of clients; empty: tokens only.
-	ClientCAFile string
+	ClientCAFile string `yaml:"client_ca_file"`
 	// TokensFile says who may run tests; see the package.
-	TokensFile string
+	TokensFile string `yaml:"tokens_file"`
 	// StateDir keeps the self-made key and what tokens have used today; empty: neither is kept.
 	StateDir string
 	// Link is the name of what no two heavy tests may use at once. Default "responder".
-	Link string
+	Link string `yaml:"link"`
 	// MaxConnections bounds the control connections, authorised or not. Default 256. Beyond it,
 	// each that comes takes the place of one that is not authorised.
-	MaxConnections int
+	MaxConnections int `yaml:"max_connections"`
 	// MaxSessions bounds the authorised ones among them. Default 64. Beyond it, one of a token
 	// with fewer takes the place of one that has not opened.
-	MaxSessions int
+	MaxSessions int `yaml:"max_sessions"`
+	// Ports are those for further TCP sockets of a session; default 8621 to 8640.
+	Ports option.Ports `yaml:"ports"`
 	// Allow lists the sources that are answered; none: all are.
-	Allow []netip.Prefix
+	Allow []netip.Prefix `yaml:"allow"`
 
 	now     func() time.Time // of tests, as the times below
 	headers time.Duration
@@ -47,15 +55,19 @@ type Options struct {
 	writing time.Duration
 }
 
-// Env is what the responder is lent. All are needed but Log, whose zero value discards.
+// Env is what the responder is lent. All are needed but Log, whose zero value discards, and Version.
 type Env struct {
 	Log  *slog.Logger
 	Sink metric.Sink
 	// Clock is asked at the beginning and the end of each transfer; its Run is the
 	// caller's business.
 	Clock clock.Monitor
+	// Traffic are the types of traffic that are served.
+	Traffic []traffic.Type
+	// Version is the program's, for refusals.
+	Version string
 	// Links excludes other heavy tests of this host from Options.Link.
-	Links *sched.Links
+	Links *link.Table
 }
 
 // Defaults and limits of Options.
@@ -72,12 +84,14 @@ const (
 	maxMaxSessions    = 1 << 12
 )
 
-func orDefault[T comparable](v *T, d T) {
+func orDefault[T comparable](given bool, v *T, d T) {
 	var zero T
-	if *v == zero {
+	if *v == zero && !given {
 		*v = d
 	}
 }
+
+func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
 // complete checks o and fills in the defaults.
 func (o *Options) complete() error {
@@ -87,54 +101,50 @@ func (o *Options) complete() error {
 			netip.AddrPortFrom(netip.IPv6Unspecified(), control.DefaultPort),
 		}
 	}
-	orDefault(&o.Link, DefaultLink)
-	orDefault(&o.MaxConnections, DefaultMaxConnections)
-	orDefault(&o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
-	orDefault(&o.headers, headerTimeout)
-	orDefault(&o.opening, openTime)
-	orDefault(&o.idle, idleTime)
-	orDefault(&o.writing, writeTime)
+	orDefault(o.given("link"), &o.Link, DefaultLink)
+	orDefault(o.given("max_connections"), &o.MaxConnections, DefaultMaxConnections)
+	orDefault(o.given("max_sessions"), &o.MaxSessions, min(DefaultMaxSessions, o.MaxConnections))
+	orDefault(false, &o.Ports, option.Ports{First: control.DefaultPort + 1, Last: control.DefaultPort + 20})
+	orDefault(false, &o.headers, headerTimeout)
+	orDefault(false, &o.opening, openTime)
+	orDefault(false, &o.idle, idleTime)
+	orDefault(false, &o.writing, writeTime)
 	if o.now == nil {
 		o.now = time.Now
 	}
 	return o.check()
 }
 
+// Check says all that is wrong with the settings by themselves: errors of the keys of a
+// configuration (*option.Error), and others.
+func (o Options) Check() error { return o.complete() }
+
 func (o *Options) check() error {
-	for _, a := range o.Listen {
-		if !a.IsValid() {
-			return errors.New("responder: listen: not an address with a port")
-		}
+	mostSessions := maxMaxSessions
+	if o.MaxConnections >= 1 {
+		mostSessions = min(mostSessions, o.MaxConnections)
 	}
-	switch {
-	case o.TokensFile == "":
-		return errors.New(`responder: there is no tokens file, so nobody could use it; "oneway token new" makes one`)
-	case (o.CertFile == "") != (o.KeyFile == ""):
-		return errors.New("responder: a certificate needs its key, and a key its certificate")
-	case o.CertFile == "" && o.StateDir == "":
-		return errors.New("responder: without a certificate it needs a state directory (state_dir), to keep a key of its own")
-	case o.MaxConnections < 1 || o.MaxConnections > maxMaxConnections:
-		return fmt.Errorf("responder: max_connections is %d; it must be between 1 and %d", o.MaxConnections, maxMaxConnections)
-	case o.MaxSessions < 1 || o.MaxSessions > min(maxMaxSessions, o.MaxConnections):
-		return fmt.Errorf("responder: max_sessions is %d; it must be between 1 and %d", o.MaxSessions, min(maxMaxSessions, o.MaxConnections))
+	errs := []error{
+		option.Missing(o.TokensFile == "", "tokens_file", `it says who may run tests: "oneway token new --file tokens --name NAME" makes one`),
+		option.Missing(o.CertFile != "" && o.KeyFile == "", "key_file", "cert_file needs it"),
+		option.Missing(o.KeyFile != "" && o.CertFile == "", "cert_file", "key_file needs it"),
+		option.Name("link", o.Link),
+		option.Between("max_connections", o.MaxConnections, 1, maxMaxConnections),
+		option.Between("max_sessions", o.MaxSessions, 1, mostSessions),
 	}
-	for _, p := range o.Allow {
-		if !p.IsValid() {
-			return errors.New("responder: allow: not an address with a prefix length")
-		}
+	if o.Ports.First == 0 || o.Ports.First > o.Ports.Last {
+		errs = append(errs, option.Errorf("ports", "is %v; it must be a range of ports, such as 8621-8640", o.Ports))
 	}
-	return nil
+	if slices.ContainsFunc(o.Listen, func(a netip.AddrPort) bool { return !a.IsValid() }) {
+		errs = append(errs, errors.New("responder: listen: not an address with a port"))
+	}
+	if slices.ContainsFunc(o.Allow, func(p netip.Prefix) bool { return !p.IsValid() }) {
+		errs = append(errs, errors.New("responder: allow: not an address with a prefix length"))
+	}
+	return errors.Join(errs...)
 }
 
 // allowed tells whether a source may speak to the responder.
 func (o *Options) allowed(a netip.Addr) bool {
-	if len(o.Allow) == 0 {
-		return true
-	}
-	for _, p := range o.Allow {
-		if p.Contains(a.Unmap()) {
-			return true
-		}
-	}
-	return false
+	return len(o.Allow) == 0 || slices.ContainsFunc(o.Allow, func(p netip.Prefix) bool { return p.Contains(a.Unmap().WithZone("")) })
 }

@@ -1,3 +1,51 @@
+// Package responder is the far end of heavy tests: it receives and sends streams of
+// test packets for clients that hold a token, within the limits of that token.
+//
+// Control is HTTPS (package control), test traffic UDP (package stream), on one port
+// number. What stands between a stranger and a stream, in the order in which it is met:
+//
+//	TCP connection   MaxConnections in all, a quarter of them strangers from one address;
+//	                 for one more, the oldest stranger of the busiest source goes; Allow
+//	TLS 1.3          5 s for the handshake, and 5 s for the request; 8 KiB of headers
+//	token            by its SHA-256, or a client certificate; 401 otherwise
+//	sessions         MaxSessions in all, and those of the token, 2 by default; 429 otherwise
+//	Open             within 10 s; one session at a time on the link, and turns between the
+//	                 tokens that want it; the octets of the whole session are set aside of
+//	                 the token's day, and are saved, or it is refused
+//	Prove            the cookie that went, no longer than the hello, to the address that
+//	                 is to receive: nothing is sent anywhere else
+//	Transfer         rate, duration and octets within the token's and what was announced
+//
+// The control connection is the session. When it ends, or the traffic finds the client silent, all
+// that belongs to it ends: streams, memory, the hold of the link. Refusals say why, and
+// when to come back. The day's use of each token is kept in the state directory, with what
+// running sessions may still use counted in: a responder that dies forgets nothing.
+//
+// Memory is bounded by MaxConnections (some 50 KiB each), and by the one session that has
+// the link: some 60 octets for each packet of the streams that it runs, stream.MaxPackets
+// at the most in each direction.
+//
+// The only packets that go to an address before its proof are challenges: each answers a
+// hello that carries the 64 random bits of an authorised session, is no longer than it,
+// and there are at most 20 a second (package stream).
+//
+// A stream goes on with the consent of its receiver: hellos from the proved address, and no ICMP
+// errors. Without, it pauses; a client that stays silent ends its session, and so the stream.
+//
+// A transfer with feedback is authorised as if all of its plan were sent. An order of the
+// client's, which must come from the proved address, chooses a rate within it, never above. Reports of what is
+// received go to that address only, and are fewer octets than were received.
+//
+// The tokens file holds one token a line, as "oneway token new" writes it; it is read
+// again when it changes, and a token that is taken out of it is refused from its next
+// transfer on:
+//
+//	# name   sha256 of the token, or: certificate   limits; none: no limit
+//	berlin   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 rate=20Mbit duration=5m per-day=10GB
+//	seoul    certificate sessions=2
+//
+// "certificate" stands for a client certificate whose common name is the token's name,
+// signed by ClientCAFile.
 package responder
 
 import (
@@ -10,16 +58,16 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"oneway.example/exporter/control"
-	"oneway.example/exporter/hostid"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/quota"
+	"oneway.example/exporter/traffic"
 )
 
 // Responder lets others run heavy tests against this host. It is made by New and runs once.
@@ -30,27 +78,22 @@ type Responder struct {
 	clientCAs *x509.CertPool // nil: no client certificates
 	gate      *gate
 	counts    counts
-	rates     rates
 	turns     turns
-	host      hostid.ID
+	rates     rates
+	far       map[string]traffic.Far // by the traffic's name
+	types     []string               // the names in order
 	started   chan struct{}
 
 	// Of Run.
 	identity *identity
-	ledger   *sched.Links // what each token has used today, under its name
-	byID     sync.Map     // session number -> *session, for packets
+	ledger   *quota.Store // what each token has used today, under its name
 
-	mu       sync.Mutex
-	points   []*point
-	closing  bool
-	sessions map[*session]struct{} // the authorised ones
-	running  sync.WaitGroup        // of sessions
-}
-
-// point is one address: control and test traffic.
-type point struct {
-	listener *net.TCPListener
-	endpoint *stream.Endpoint
+	mu        sync.Mutex
+	listeners []*net.TCPListener
+	shut      []func() // the traffic's sockets
+	closing   bool
+	sessions  map[*session]struct{} // the authorised ones
+	running   sync.WaitGroup        // of sessions
 }
 
 // New checks o and the files that it names. It opens nothing else: see Run.
@@ -59,14 +102,21 @@ func New(o Options, env Env) (*Responder, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	if env.Sink == nil || env.Clock == nil || env.Links == nil {
-		return nil, errors.New("responder: a sink, a clock and links are needed")
+	if env.Sink == nil || env.Clock == nil || env.Links == nil || len(env.Traffic) == 0 {
+		return nil, errors.New("responder: a sink, a clock, links and a type of traffic are needed")
+	}
+	if o.CertFile == "" && o.StateDir == "" {
+		return nil, errors.New("responder: without a certificate it needs a state directory (state_dir), to keep a key of its own")
 	}
 	if env.Log == nil {
 		env.Log = slog.New(slog.DiscardHandler)
 	}
-	r := &Responder{options: o, env: env, host: hostid.Read(), started: make(chan struct{}), sessions: map[*session]struct{}{}}
-	r.gate = newGate(&r.options, r.notLetIn)
+	r := &Responder{options: o, env: env, counts: newCounts(), rates: rates{buckets: map[[2]string]bucket{}}, far: map[string]traffic.Far{}, started: make(chan struct{}), sessions: map[*session]struct{}{}}
+	for _, t := range env.Traffic {
+		r.types = append(r.types, t.Name())
+		r.far[t.Name()] = t.New(traffic.Env{Log: env.Log, Clock: env.Clock, Allowed: o.allowed})
+	}
+	r.gate = newGate(&r.options, r.counts.request)
 	var err error
 	if r.tokens, err = newTokens(o.TokensFile, env.Log); err != nil {
 		return nil, err
@@ -77,12 +127,8 @@ func New(o Options, env Env) (*Responder, error) {
 		}
 	}
 	if o.ClientCAFile != "" {
-		pem, err := os.ReadFile(o.ClientCAFile)
-		if err != nil {
+		if r.clientCAs, err = keyfile.CAs(o.ClientCAFile); err != nil {
 			return nil, fmt.Errorf("responder: client CA file: %w", err)
-		}
-		if r.clientCAs = x509.NewCertPool(); !r.clientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("responder: client CA file %s: no certificate in it; it must be PEM", o.ClientCAFile)
 		}
 	}
 	return r, nil
@@ -99,21 +145,25 @@ func (r *Responder) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	closeSeries := r.counts.open(r.env.Sink, r.options.StateDir != "")
-	defer closeSeries()
+	series := metric.NewScope(r.env.Sink)
+	defer series.Close()
 	server := r.server(ctx)
-	failures := make(chan error, 2*len(r.points))
+	failures := make(chan error, len(r.listeners)+len(r.far))
 	var serving sync.WaitGroup
-	for _, p := range r.points {
-		secured := tls.NewListener(gatedListener{p.listener, r.gate}, r.tlsConfig())
+	for _, l := range r.listeners {
+		secured := tls.NewListener(gatedListener{allowedListener{l, r.gate}}, control.ServerTLS(r.identity.certificate, r.clientCAs))
 		serving.Go(func() { failures <- server.Serve(secured) })
+	}
+	sharing, stopSharing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSharing()
+	for _, f := range r.far {
 		serving.Go(func() {
-			if err := p.endpoint.Run(context.WithoutCancel(ctx)); err != nil {
-				failures <- fmt.Errorf("responder: test traffic: %w", err)
+			if err := f.Run(sharing); err != nil {
+				failures <- fmt.Errorf("responder: %w", err)
 			}
 		})
 	}
-	serving.Go(func() { r.publish(ctx) })
+	serving.Go(func() { r.publish(ctx, series) })
 	r.env.Log.Info("Responder runs", "addresses", fmt.Sprint(r.Addrs()), "pin", r.Pin(), "link", r.options.Link)
 	close(r.started)
 	var err error
@@ -123,6 +173,7 @@ func (r *Responder) Run(ctx context.Context) error {
 	}
 	cancel()
 	r.end(server)
+	stopSharing()
 	serving.Wait()
 	return err
 }
@@ -143,16 +194,12 @@ func (r *Responder) prepare() (err error) {
 	if r.options.StateDir != "" {
 		file = filepath.Join(r.options.StateDir, ledgerFile)
 	}
-	if r.ledger, err = sched.NewLinks(sched.LinksOptions{StateFile: file, Now: r.options.now, Log: r.env.Log}); err != nil {
-		return fmt.Errorf("responder: %w", err)
-	}
+	r.ledger = quota.New(quota.Options{File: file, Now: r.options.now, Log: r.env.Log})
 	for _, a := range r.options.Listen {
-		p, err := r.openPoint(a)
-		if err != nil {
-			r.closePoints()
+		if err := r.listen(a); err != nil {
+			r.closeSockets()
 			return err
 		}
-		r.points = append(r.points, p)
 	}
 	return nil
 }
@@ -160,32 +207,57 @@ func (r *Responder) prepare() (err error) {
 // portTries is how often another port is tried where any will do.
 const portTries = 10
 
-// openPoint opens both sockets of an address, with one port number.
-func (r *Responder) openPoint(a netip.AddrPort) (*point, error) {
+// listen opens all sockets of an address, with one port number.
+func (r *Responder) listen(a netip.AddrPort) error {
+	o, network := net.ListenConfig{KeepAliveConfig: control.KeepAlive()}, "tcp4" // of its own family only
+	if a.Addr().Is6() {
+		network = "tcp6"
+	}
 	for try := 1; ; try++ {
-		l, err := listenTCP(a)
+		made, err := o.Listen(context.Background(), network, a.String())
 		if err != nil {
-			return nil, fmt.Errorf("responder: control: %w", err)
+			return fmt.Errorf("responder: control: %w", err)
 		}
-		port := l.Addr().(*net.TCPAddr).AddrPort().Port()
-		e, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(a.Addr(), port), Log: r.env.Log, OnHello: r.greeted})
+		l := made.(*net.TCPListener)
+		at := netip.AddrPortFrom(a.Addr(), l.Addr().(*net.TCPAddr).AddrPort().Port())
+		shut, err := r.share(at)
 		if err == nil {
-			return &point{l, e}, nil
+			r.listeners, r.shut = append(r.listeners, l), append(r.shut, shut...)
+			return nil
 		}
 		_ = l.Close() // nobody has used it
 		if a.Port() != 0 || try == portTries {
-			return nil, fmt.Errorf("responder: test traffic: %w", err)
+			return fmt.Errorf("responder: %w", err)
 		}
 	}
 }
 
-// closePoints is called with the lock held.
-func (r *Responder) closePoints() {
-	for _, p := range r.points {
-		_ = p.listener.Close() // the server has closed it already
-		p.endpoint.Close()
+// share has all types of traffic listen beside an address of control, or none.
+func (r *Responder) share(at netip.AddrPort) (shut []func(), err error) {
+	for _, name := range r.types {
+		one, err := r.far[name].Listen(at)
+		if err != nil {
+			call(shut)
+			return nil, err
+		}
+		shut = append(shut, one)
 	}
-	r.points = nil
+	return shut, nil
+}
+
+func call(all []func()) {
+	for _, f := range all {
+		f()
+	}
+}
+
+// closeSockets is called with the lock held.
+func (r *Responder) closeSockets() {
+	for _, l := range r.listeners {
+		_ = l.Close() // the server has closed it already
+	}
+	call(r.shut)
+	r.listeners, r.shut = nil, nil
 }
 
 // end tells all sessions that it is over, waits for them, and closes the sockets.
@@ -196,15 +268,8 @@ func (r *Responder) end(server *http.Server) {
 	_ = server.Close() // the listeners, and connections that are not sessions
 	r.running.Wait()
 	r.mu.Lock()
-	r.closePoints()
+	r.closeSockets()
 	r.mu.Unlock()
-}
-
-// tlsConfig is that of control, with a certificate that may change.
-func (r *Responder) tlsConfig() *tls.Config {
-	c := control.ServerTLS(tls.Certificate{}, r.clientCAs)
-	c.Certificates, c.GetCertificate = nil, r.identity.certificate
-	return c
 }
 
 // maxHeaderBytes of a request; a token and a few words fit.
@@ -220,7 +285,7 @@ func (r *Responder) server(ctx context.Context) *http.Server {
 		ReadHeaderTimeout: r.options.headers, ReadTimeout: r.options.headers, WriteTimeout: r.options.writing, IdleTimeout: time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, connKey{}, c)
+			return context.WithValue(ctx, connKey{}, c.(*tls.Conn).NetConn())
 		},
 		ErrorLog: slog.NewLogLogger(r.env.Log.Handler(), slog.LevelDebug), // strangers' mistakes
 	}
@@ -228,26 +293,17 @@ func (r *Responder) server(ctx context.Context) *http.Server {
 	return s
 }
 
-// connKey finds a request's connection.
+// connKey finds a request's connection, which the gate has let in.
 type connKey struct{}
-
-// gatedOf is the connection under a request's TLS.
-func gatedOf(ctx context.Context) *gatedConn {
-	t, ok := ctx.Value(connKey{}).(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	g, _ := t.NetConn().(*gatedConn)
-	return g
-}
 
 // Addrs are the addresses listened on, with the real ports: TCP and UDP. It is empty
 // before Started and after Run.
 func (r *Responder) Addrs() (all []netip.AddrPort) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range r.points {
-		all = append(all, p.endpoint.LocalAddr())
+	for _, l := range r.listeners {
+		at := l.Addr().(*net.TCPAddr).AddrPort()
+		all = append(all, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
 	}
 	return all
 }
@@ -262,17 +318,4 @@ func (r *Responder) Pin() string {
 		return ""
 	}
 	return i.pin()
-}
-
-// endpointAt is the test socket beside the control address that a client has reached.
-func (r *Responder) endpointAt(local netip.AddrPort) *stream.Endpoint {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.points {
-		a := p.endpoint.LocalAddr()
-		if a.Port() == local.Port() && (a.Addr() == local.Addr() || a.Addr().IsUnspecified() && a.Addr().Is4() == local.Addr().Is4()) {
-			return p.endpoint
-		}
-	}
-	return nil
 }

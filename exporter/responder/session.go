@@ -2,112 +2,95 @@ package responder
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/quota"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic"
 )
 
-// Times of a session, beside those of package control.
+// Times of a session.
 const (
 	// openTime is how long an authorised client may take to say what it wants.
 	openTime = 10 * time.Second
-	// idleTime is how long it may hold the link without a transfer.
+	// idleTime is how long it may hold the link while nothing runs.
 	idleTime = time.Minute
 	// sessionTime is how long it may hold the link at all; a matrix of 100 cells takes an hour.
 	sessionTime = 4 * time.Hour
+	// durationSlack is what a session may take longer than it has announced.
+	durationSlack = time.Minute
 	// farewell is how long the reason of an end may take to be said.
 	farewell = 500 * time.Millisecond
 )
 
-// session is one authorised connection, and what it has opened. One goroutine reads what
-// the client says; each transfer has one of its own.
+// session is one authorised connection, and what it has opened: the host of its traffic. One
+// goroutine reads what the client says.
 type session struct {
 	r     *Responder
 	token Token
 	conn  *control.Conn
-	gated *gatedConn // nil: what came last over the connection is not known
+	gated *gatedConn
 	// admitted is when it was authorised.
 	admitted time.Time
 	idle     *time.Timer
+	longest  *time.Timer
 	stop     context.CancelCauseFunc
-	tasks    sync.WaitGroup
 
 	// Set by open, and not changed after it.
-	opened  bool
 	run     string
-	id      uint64
-	stream  *stream.Session
-	port    uint16
-	reserve *sched.Reservation
-	budget  *sched.Reservation
+	traffic traffic.Session // nil: not open
+	reserve *quota.Reservation
+	budget  *quota.Reservation
 	release func()
 	begun   time.Time
 
-	// Of the reading goroutine.
-	announced int64 // octets that transfers may still plan
-	used      map[uint16]bool
-
 	moved   [2]atomic.Int64 // octets of payload, by direction
-	headers atomic.Int64    // octets of IP and UDP headers, which a link's budget counts too
-	to      atomic.Pointer[netip.AddrPort]
-	// hellos counts them once an address is proved; hello is when the last came from there, or when
-	// it was proved, by sched.Now. refused counts ICMP errors since then.
-	hellos  atomic.Uint64
-	hello   atomic.Int64
-	refused atomic.Int64
+	headers atomic.Int64    // octets of headers, which a link's budget counts too
 
-	mu     sync.Mutex
-	ready  bool // open has succeeded
-	active [2]*transfer
+	mu        sync.Mutex
+	ready     bool      // open has succeeded
+	until     time.Time // when what runs is over, as planned; zero: nothing runs
+	announced int64     // octets that may still be taken
+	sockets   []net.Listener
+	settle    [2]func(octets int64, now time.Time) // of what was drawn last, by direction; nil: nothing
 }
 
-// Causes of an end that are no refusal.
-var (
-	errGone     = errors.New("responder: the connection has ended")
-	errVanished = errors.New("responder: the client has vanished")
-)
+var _ traffic.Host = (*session)(nil)
 
 // serve runs the session until its connection ends.
 func (s *session) serve(parent context.Context, conn *control.Conn) {
-	s.conn, s.used = conn, map[uint16]bool{}
+	s.conn = conn
 	ctx, stop := context.WithCancelCause(parent)
 	s.stop = stop
-	longest := time.AfterFunc(sessionTime, func() {
-		stop(&control.Refusal{Reason: control.TimeLimit, Detail: fmt.Sprintf("a session is over after %v", sessionTime), RetryAfter: tooManyWait})
-	})
-	defer longest.Stop()
-	s.idle = time.AfterFunc(s.r.options.opening, func() {
-		stop(&control.Refusal{Reason: control.TimeLimit, Detail: "nothing was asked for, for too long"})
-	})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-conn.Done():
-			stop(errGone)
-		case <-ctx.Done():
-		}
-	})
+	s.longest = s.timer(sessionTime, &control.Refusal{Reason: control.TimeLimit, Detail: fmt.Sprintf("a session is over after %v", sessionTime), RetryAfter: tooManyWait})
+	defer s.longest.Stop()
+	s.idle = s.timer(s.r.options.opening, &control.Refusal{Reason: control.TimeLimit, Detail: "nothing was asked for, for too long"})
 	err := s.talk(ctx)
-	stop(errGone)
-	watching.Wait()
-	if s.stream != nil {
-		s.r.byID.Delete(s.id)
-		s.stream.Leave()
-	}
+	stop(nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if s.traffic != nil {
+			s.traffic.Close()
+		}
+	}()
 	reason := s.hangUp(err)
-	s.tasks.Wait()
+	<-ended
 	s.idle.Stop()
 	s.finish(reason)
+}
+
+// timer ends the session after a while.
+func (s *session) timer(after time.Duration, why *control.Refusal) *time.Timer {
+	return time.AfterFunc(after, func() { s.stop(why) })
 }
 
 // talk does what the client says, until an error ends the session: a refusal, or what
@@ -116,56 +99,49 @@ func (s *session) talk(ctx context.Context) error {
 	limits := s.token.Limits
 	limits.Sessions = mostSessions(limits)
 	if most := limits.BytesPerDay; most > 0 {
-		limits.LeftToday = s.r.ledger.Usage(s.token.Name).Within(most).Left
+		limits.LeftToday = s.r.ledger.Usage(s.token.Name, most).Left
 	}
-	if err := s.conn.Write(control.Message{Welcome: &control.Welcome{Version: control.Version, Limits: limits}}); err != nil {
+	if err := s.conn.Write(control.Message{Welcome: &control.Welcome{Limits: limits}}); err != nil {
 		return err
 	}
 	for {
 		m, _, err := s.conn.Read(ctx)
 		if err != nil {
-			if refusal, ok := errors.AsType[*control.Refusal](context.Cause(ctx)); ok {
-				return refusal
-			}
-			if ended := s.conn.Err(); ended != nil {
-				return ended
-			}
-			if errors.Is(context.Cause(ctx), errVanished) {
-				return errVanished
-			}
-			return shuttingDown() // Run's context has ended
+			return s.ended(ctx)
 		}
-		if err := s.hear(ctx, m); err != nil {
+		if err := s.hear(&m); err != nil {
 			return err
 		}
 	}
 }
 
-// hear does what one message asks for. A nil *Refusal must not become an error, so that
-// each case says so itself.
-func (s *session) hear(ctx context.Context, m control.Message) error {
+// ended is why nothing is read any more.
+func (s *session) ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.As(cause, new(*control.Refusal)) || errors.Is(cause, traffic.ErrSilent) {
+		return cause
+	}
+	if err := s.conn.Err(); err != nil {
+		return err
+	}
+	return shuttingDown() // Run's context has ended
+}
+
+// hear does what one message asks for. A nil *Refusal must not become an error.
+func (s *session) hear(m *control.Message) error {
 	var refusal *control.Refusal
 	switch {
 	case m.Open != nil:
 		refusal = s.open(m.Open)
-	case m.Prove != nil:
-		refusal = s.prove(m.Prove)
-	case m.Transfer != nil:
-		refusal = s.transfer(ctx, m.Transfer)
-	case m.Sent != nil:
-		s.allSent(m.Sent)
-	case m.Cancel != nil:
-		s.cancel(m.Cancel.ID)
+	case m.Say != nil && s.traffic != nil:
+		refusal = s.traffic.Hear(m.Say)
 	default:
-		refusal = badRequest("a responder is not told this")
+		refusal = badRequest("the session is not open")
 	}
 	if refusal == nil {
 		return nil
 	}
 	s.r.counts.request(refusal.Reason)
-	if refusal.ID != 0 {
-		return s.conn.Write(control.Message{Refusal: refusal})
-	}
 	return refusal
 }
 
@@ -174,29 +150,26 @@ func badRequest(format string, args ...any) *control.Refusal {
 }
 
 const (
-	// maxRun is the longest id of a run that is logged.
+	// maxRun is the longest id of a run, and name of a test, that is logged.
 	maxRun = 100
 	// maxAnnounced is more than any session moves, and small enough to be added up.
 	maxAnnounced = 1 << 50
 )
 
-// open gives the link to the session, sets its octets aside, and makes its number known
-// to the test port.
+// open gives the link to the session, sets its octets aside, and begins its traffic.
 func (s *session) open(o *control.Open) *control.Refusal {
-	endpoint := s.r.endpointAt(s.conn.Local())
+	far := s.r.far[o.Traffic]
 	switch {
-	case o.Version != control.Version:
-		return &control.Refusal{Reason: control.WrongVersion, Detail: fmt.Sprintf("version %d is asked for; this responder speaks %d", o.Version, control.Version)}
-	case s.opened:
+	case s.traffic != nil:
 		return badRequest("the session is open already")
-	case o.Kind != control.Saturate && o.Kind != control.Matrix && o.Kind != control.Train:
-		return badRequest("%.20q is no kind of test", o.Kind)
+	case far == nil:
+		return &control.Refusal{Reason: control.WrongVersion, Detail: fmt.Sprintf("traffic %.40q is not known to this responder, oneway %s; it knows %s", o.Traffic, s.r.env.Version, strings.Join(s.r.types, ", "))}
 	case o.Bytes <= 0 || o.Bytes > maxAnnounced:
-		return badRequest("a session of %d octets is announced; it must be what all its transfers will move, 1 to %d", o.Bytes, int64(maxAnnounced))
-	case len(o.Run) > maxRun:
-		return badRequest("the id of the run has %d octets, at most %d are taken", len(o.Run), maxRun)
-	case endpoint == nil:
-		return badRequest("no test port belongs to the address %v", s.conn.Local())
+		return badRequest("a session of %d octets is announced; it must be what all of it will move, 1 to %d", o.Bytes, int64(maxAnnounced))
+	case o.Duration <= 0:
+		return badRequest("a session of %v is announced; it must be how long all of it will take", o.Duration)
+	case len(o.Run) > maxRun || len(o.Test) > maxRun:
+		return badRequest("the id of the run has %d octets, the test's name %d; at most %d are taken", len(o.Run), len(o.Test), maxRun)
 	}
 	release, refusal := s.take()
 	if refusal != nil {
@@ -206,30 +179,31 @@ func (s *session) open(o *control.Open) *control.Refusal {
 		release()
 		return refusal
 	}
-	s.opened, s.run, s.release, s.announced = true, o.Run, release, o.Bytes
-	s.begun = time.Now()
-	s.id = randomID()
-	s.r.byID.Store(s.id, s)
-	s.stream = endpoint.Join(s.id)
-	s.port = endpoint.LocalAddr().Port()
-	s.idle.Reset(s.r.options.idle)
+	s.announced = o.Bytes
+	t, answer, refusal := far.Open(s, o.Parameters)
+	if refusal != nil {
+		s.reserve.Settle(0)
+		s.budget.Settle(0)
+		release()
+		return refusal
+	}
+	s.traffic, s.run, s.release, s.begun = t, o.Run, release, time.Now()
+	s.longest.Reset(min(sessionTime-durationSlack, o.Duration) + durationSlack)
 	s.mu.Lock()
 	s.ready = true
 	s.mu.Unlock()
-	s.r.counts.opened()
-	s.r.env.Log.Info("Session opened", "token", s.token.Name, "run", o.Run, "kind", string(o.Kind), "from", s.conn.Remote().String(), "announced_bytes", o.Bytes)
-	salt := uint32(randomID())
-	_ = s.conn.Write(control.Message{Opened: &control.Opened{ // an error ends the connection, which Read tells
-		Session: s.id, Port: s.port, Salt: salt, Host: s.r.host.Token(salt),
-	}})
+	s.Busy(time.Time{})
+	s.r.counts.note(func(st *Status) { st.Opened, st.Sessions = st.Opened+1, st.Sessions+1 })
+	s.r.env.Log.Info("Session opened", "token", s.token.Name, "run", o.Run, "kind", o.Test, "from", s.conn.Remote().String(), "announced_bytes", o.Bytes)
+	_ = s.conn.Opened(answer) // an error ends the connection, which Read tells
 	return nil
 }
 
 // setAside takes the octets from what the token, and the link, have left today.
 func (s *session) setAside(bytes int64) *control.Refusal {
 	limit := s.token.Limits.BytesPerDay
-	reserve, err := s.r.ledger.ReserveWithin(s.token.Name, limit, bytes)
-	if e, ok := errors.AsType[*sched.BudgetError](err); ok {
+	reserve, err := s.r.ledger.Reserve(s.token.Name, limit, bytes)
+	if e, ok := errors.AsType[*quota.ExceededError](err); ok {
 		return s.tomorrow(bytes <= limit, e.Renewed, fmt.Sprintf("%d octets are announced, and %d of the %d a day are left to the token", bytes, e.Left, limit))
 	}
 	if err != nil {
@@ -238,7 +212,7 @@ func (s *session) setAside(bytes int64) *control.Refusal {
 	budget, err := s.r.env.Links.Reserve(s.r.options.Link, bytes)
 	if err != nil {
 		reserve.Settle(0)
-		if e, ok := errors.AsType[*sched.BudgetError](err); ok {
+		if e, ok := errors.AsType[*quota.ExceededError](err); ok {
 			return s.tomorrow(true, e.Renewed, fmt.Sprintf("%d octets are announced, and %d of the link's budget are left today", bytes, e.Left))
 		}
 		return s.unsaved(err)
@@ -254,56 +228,6 @@ func (s *session) tomorrow(again bool, renewed time.Time, detail string) *contro
 		refusal.RetryAfter = max(time.Second, renewed.Sub(s.r.options.now()))
 	}
 	return refusal
-}
-
-func randomID() uint64 {
-	for {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // never fails (Go 1.24)
-		if id := binary.BigEndian.Uint64(b[:]); id != 0 {
-			return id
-		}
-	}
-}
-
-// prove learns where the client receives, from the cookie that was sent there.
-func (s *session) prove(p *control.Prove) *control.Refusal {
-	if !s.opened {
-		return badRequest("the session is not open")
-	}
-	if s.transferring() {
-		return badRequest("the address cannot change while a transfer runs")
-	}
-	to, ok := s.stream.Proven(p.Cookie)
-	if !ok {
-		return &control.Refusal{Reason: control.Unproved, Detail: "this cookie was not sent for this session"}
-	}
-	if !s.r.options.allowed(to.Addr()) {
-		return &control.Refusal{Reason: control.Unproved, Detail: fmt.Sprintf("%v is not an address that is served here", to.Addr())}
-	}
-	s.to.Store(&to)
-	s.heardFrom()
-	s.idle.Reset(s.r.options.idle)
-	_ = s.conn.Write(control.Message{Proved: &control.Proved{Address: to.String()}}) // an error ends the connection, which Read tells
-	return nil
-}
-
-// greeted hears of a hello; it runs on the goroutine that receives.
-func (r *Responder) greeted(id uint64, from netip.AddrPort) {
-	v, ok := r.byID.Load(id)
-	if !ok {
-		return
-	}
-	s := v.(*session)
-	to := s.to.Load()
-	if to == nil {
-		return
-	}
-	s.hellos.Add(1)
-	if *to == from {
-		s.heardFrom()
-		s.conn.Heard()
-	}
 }
 
 // hangUp ends the connection, and says in one word why.
@@ -325,7 +249,7 @@ func (s *session) hangUp(err error) (reason string) {
 	switch {
 	case errors.Is(err, control.ErrClosed):
 		return "closed"
-	case errors.Is(err, control.ErrSilent), errors.Is(err, errVanished):
+	case errors.Is(err, traffic.ErrSilent):
 		return "silent"
 	case errors.Is(err, control.ErrProtocol):
 		return "protocol"
@@ -335,14 +259,107 @@ func (s *session) hangUp(err error) (reason string) {
 
 // finish gives back what the session had, when nothing of it runs any more.
 func (s *session) finish(reason string) {
-	if !s.opened {
+	for _, l := range s.sockets { // those of a traffic that was refused, too
+		_ = l.Close() // its traffic may have closed it
+	}
+	if s.traffic == nil {
 		return
 	}
 	received, sent := s.moved[sample.Forward].Load(), s.moved[sample.Reverse].Load()
 	s.reserve.Settle(received + sent)
 	s.budget.Settle(received + sent + s.headers.Load())
 	s.release()
-	s.r.counts.ended(reason)
+	s.r.counts.note(func(st *Status) {
+		st.Ended[reason]++
+		st.Sessions--
+	})
 	s.r.env.Log.Info("Session ended", "token", s.token.Name, "run", s.run, "reason", reason,
 		"seconds", time.Since(s.begun).Seconds(), "received_bytes", received, "sent_bytes", sent)
+}
+
+// Local is traffic.Host's, as are those that follow.
+func (s *session) Local() netip.AddrPort { return s.conn.Local() }
+
+func (s *session) Remote() netip.AddrPort { return s.conn.Remote() }
+
+func (s *session) Limits() (control.Limits, *control.Refusal) {
+	t, ok := s.r.tokens.named(s.token.Name)
+	if !ok || t.Hash != s.token.Hash || t.Certificate != s.token.Certificate {
+		return control.Limits{}, &control.Refusal{Reason: control.Unauthorised, Detail: "the token has been revoked"}
+	}
+	return t.Limits, nil
+}
+
+func (s *session) Take(octets int64) *control.Refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if octets > s.announced {
+		return badRequest("the transfer moves %d octets, and of those announced for the session %d are left", octets, s.announced)
+	}
+	s.announced -= octets
+	return nil
+}
+
+func (s *session) Moved(d sample.Direction, payload, headers int64) {
+	s.moved[d].Add(payload)
+	s.headers.Add(headers)
+	s.mu.Lock()
+	settle := s.settle[d]
+	s.mu.Unlock()
+	if settle != nil {
+		settle(payload, time.Now())
+	}
+	s.r.counts.note(func(st *Status) {
+		if d == sample.Forward {
+			st.Received += payload
+		} else {
+			st.Sent += payload
+		}
+		s.r.counts.octets[[2]string{s.token.Name, d.String()}] += payload
+	})
+}
+
+func (s *session) Begun() { s.r.counts.note(func(st *Status) { st.Started++ }) }
+
+func (s *session) Busy(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until = until; until.IsZero() {
+		s.idle.Reset(s.r.options.idle)
+	} else {
+		s.idle.Stop()
+	}
+}
+
+// busyFor is how long what runs will still take, and whether the session is open.
+func (s *session) busyFor() (left time.Duration, opened bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, time.Until(s.until)), s.ready
+}
+
+func (s *session) Say(name string, body any, octets []byte) error {
+	return s.conn.Say(name, body, octets)
+}
+
+func (s *session) Refused(name string, r *control.Refusal) error {
+	s.r.counts.request(r.Reason)
+	return s.conn.Say(name, r, nil)
+}
+
+func (s *session) End(why error) { s.stop(why) }
+
+func (s *session) Listen(o net.ListenConfig) (net.Listener, error) {
+	var refused error
+	for port := range s.r.options.Ports.All() {
+		l, err := o.Listen(context.Background(), "tcp", netip.AddrPortFrom(s.Local().Addr(), port).String())
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.sockets = append(s.sockets, l)
+			return allowedListener{l, s.r.gate}, nil
+		}
+		refused = err
+	}
+	return nil, fmt.Errorf("responder: no port of %v is free: %w", s.r.options.Ports, refused)
 }

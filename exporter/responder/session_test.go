@@ -1,13 +1,18 @@
 package responder
 
 import (
-	"math"
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic"
+	"oneway.example/tests/farside"
 )
 
 func TestStreamsRunInBothDirections(t *testing.T) {
@@ -17,7 +22,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	if _, err := p.Start(t.Context(), forward); err != nil {
 		t.Fatal(err)
 	}
-	sent, err := p.session.Send(t.Context(), 1, p.at(), forward.Plan, nil)
+	sent, err := p.session.Send(t.Context(), 1, p.at(), forward.Plan, stream.How{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,16 +54,16 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	if err != nil || len(back) != 100 {
 		t.Errorf("%d packets were sent, %v", len(back), err)
 	}
-	if n := len(reception.Finish(t.Context(), 100, patience).Packets); n != 100 {
+	if n := len(reception.Finish(t.Context(), 100, farside.Patience).Packets); n != 100 {
 		t.Errorf("%d packets came back", n)
 	}
 	p.Close()
-	eventually(t, "the session's end", func() bool { return s.r.Status().Ended["closed"] == 1 })
+	farside.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended["closed"] == 1 })
 	st := s.r.Status()
 	if st.Received != 50_000 || st.Sent != 50_000 || st.Opened != 1 || st.Started != 2 || st.Sessions != 0 {
 		t.Errorf("%+v", st)
 	}
-	if left := s.r.ledger.Usage("a").Within(1_000_000).Left; left != 900_000 {
+	if left := s.r.ledger.Usage("a", 1_000_000).Left; left != 900_000 {
 		t.Errorf("%d octets are left of the day", left)
 	}
 	if _, _, held := s.links.Holder(DefaultLink); held {
@@ -100,18 +105,55 @@ func TestStreamsRunOverBothFamilies(t *testing.T) {
 			t.Errorf("%s: %d packets came", client, n)
 		}
 		p.Close()
-		eventually(t, "the link is free", func() bool { return s.r.Status().Sessions == 0 })
+		farside.Eventually(t, "the link is free", func() bool { return s.r.Status().Sessions == 0 })
 	}
 }
 
-// A bit that is drawn is the same in 100 numbers once in 2^93 runs.
-func TestNumberOfASessionHas64RandomBits(t *testing.T) {
-	var ones, zeros uint64
-	for range 100 {
-		id := randomID()
-		ones, zeros = ones|id, zeros|^id
+// shared is a type of traffic that keeps a socket beside each address of control, and refuses
+// some tries.
+type shared struct {
+	lent
+	name    string
+	refuses int
+	tried   []netip.AddrPort
+	open    map[netip.AddrPort]bool
+}
+
+func (x *shared) Name() string                { return x.name }
+func (x *shared) New(traffic.Env) traffic.Far { return x }
+
+func (x *shared) Listen(at netip.AddrPort) (func(), error) {
+	x.tried = append(x.tried, at)
+	if len(x.tried) <= x.refuses {
+		return nil, errors.New("this port is taken")
 	}
-	if both := ones & zeros; both != math.MaxUint64 {
-		t.Errorf("bits %#x are the same in all numbers", ^both)
+	x.open[at] = true
+	return func() { delete(x.open, at) }, nil
+}
+
+// One that listens already gives up the port that another cannot have.
+func TestAnotherPortIsTriedForAllWhereOneTypeCannotListen(t *testing.T) {
+	first, second := &shared{name: "a", open: map[netip.AddrPort]bool{}}, &shared{name: "b", refuses: 1, open: map[netip.AddrPort]bool{}}
+	s := newSiteOf(t, Options{}, []traffic.Type{first, second}, "a")
+	at := s.r.Addrs()
+	for _, x := range []*shared{first, second} {
+		if len(x.tried) != 2 || len(x.open) != 1 || !x.open[at[0]] || x.tried[0] == at[0] {
+			t.Errorf("%s: tried %v, open %v; the responder listens at %v", x.name, x.tried, x.open, at)
+		}
+	}
+	s.stop()
+	if len(first.open)+len(second.open) != 0 {
+		t.Errorf("open after the end: %v, %v", first.open, second.open)
+	}
+	second.refuses = 2 * portTries
+	r, err := New(s.o, Env{Sink: s.sink, Clock: static.New(time.Millisecond, metric.Discard{}), Links: s.links, Traffic: s.all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err == nil || err.Error() != "responder: this port is taken" || len(first.open) != 0 {
+		t.Errorf("%v; open %v", err, first.open)
+	}
+	if n := len(second.tried); n != 2+portTries {
+		t.Errorf("%d tries, want %d more", n, portTries)
 	}
 }

@@ -2,11 +2,9 @@ package responder
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -14,10 +12,14 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/traffics"
+	"oneway.example/tests/farside"
 )
 
 // site is a responder on loopback with tokens of three clients.
@@ -25,7 +27,8 @@ type site struct {
 	t      *testing.T
 	r      *Responder
 	sink   metric.Sink
-	links  *sched.Links
+	links  *link.Table
+	all    []traffic.Type
 	o      Options
 	tokens map[string]string // name -> text
 	stop   func()
@@ -35,8 +38,14 @@ type site struct {
 // newSite runs a responder; lines are tokens, as "name limits".
 func newSite(t *testing.T, o Options, lines ...string) *site {
 	t.Helper()
-	nothingLeft(t)
-	s := &site{t: t, tokens: map[string]string{}, sink: metric.Discard{}}
+	return newSiteOf(t, o, traffics.All(), lines...)
+}
+
+// newSiteOf is newSite with these types of traffic.
+func newSiteOf(t *testing.T, o Options, all []traffic.Type, lines ...string) *site {
+	t.Helper()
+	farside.NothingLeft(t)
+	s := &site{t: t, all: all, tokens: map[string]string{}, sink: metric.Discard{}}
 	o.StateDir = t.TempDir()
 	o.TokensFile = filepath.Join(o.StateDir, "tokens")
 	if o.Listen == nil {
@@ -58,10 +67,7 @@ func newSite(t *testing.T, o Options, lines ...string) *site {
 		}
 		s.tokens[words[0]] = text
 	}
-	links, err := sched.NewLinks(sched.LinksOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	links := link.NewTable(nil)
 	s.links = links
 	s.start()
 	return s
@@ -73,6 +79,7 @@ func (s *site) start() {
 	r, err := New(s.o, Env{
 		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Sink: s.sink,
 		Clock: static.New(time.Millisecond, metric.Discard{}), Links: s.links,
+		Traffic: s.all, Version: "1.2.3",
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -110,11 +117,10 @@ func (s *site) dial(name string) (*control.Client, error) {
 
 // peer is a client with an open session that has proved its address.
 type peer struct {
-	*control.Client
+	*udp.Client
 	site     *site
 	endpoint *stream.Endpoint
 	session  *stream.Session
-	opened   control.Opened
 }
 
 // join connects and opens a session.
@@ -124,36 +130,22 @@ func (s *site) join(name string, bytes int64) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{Client: c, site: s}
-	p.opened, err = c.Open(s.t.Context(), control.Open{Version: control.Version, Kind: control.Saturate, Run: "test", Bytes: bytes})
+	return s.open(c, bytes)
+}
+
+// open opens a session.
+func (s *site) open(over *control.Client, bytes int64) (*peer, error) {
+	c, err := udp.Open(s.t.Context(), over, control.Open{Test: "saturate", Run: "test", Bytes: bytes, Duration: time.Hour})
 	if err != nil {
 		return nil, err
 	}
-	p.endpoint = newEndpoint(s.t, c.Local().Addr())
-	p.session = p.endpoint.Join(p.opened.Session)
-	return p, nil
-}
-
-func newEndpoint(t *testing.T, local netip.Addr) *stream.Endpoint {
-	t.Helper()
-	e, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(local, 0)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(context.Background()) }()
-	t.Cleanup(func() {
-		e.Close()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return e
+	e := farside.Endpoint(s.t, c.Local().Addr())
+	return &peer{Client: c, site: s, endpoint: e, session: e.Join(c.Answer.Session)}, nil
 }
 
 // at is the responder's test port.
 func (p *peer) at() netip.AddrPort {
-	return netip.AddrPortFrom(p.Remote().Addr(), p.opened.Port)
+	return netip.AddrPortFrom(p.Remote().Addr(), p.Answer.Port)
 }
 
 // prove shows that the peer receives.
@@ -179,51 +171,8 @@ func (s *site) ready(name string, bytes int64) *peer {
 }
 
 // transfer of 100 packets of 500 octets, 1 ms apart.
-func transferOf(id uint16, d sample.Direction) control.Transfer {
-	return control.Transfer{ID: id, Direction: d, Idle: control.MinIdle, Plan: stream.Plan{
-		Segments: []stream.Segment{{PayloadBytes: 500, Burst: 1, Bursts: 100, Interval: time.Millisecond}},
-	}}
-}
-
-// refusal is the one in an error; it fails the test if there is none.
-func refusal(t *testing.T, err error) *control.Refusal {
-	t.Helper()
-	r, ok := errors.AsType[*control.Refusal](err)
-	if !ok {
-		t.Fatalf("error %v, want a refusal", err)
-	}
-	return r
+func transferOf(id uint16, d sample.Direction) udp.Start {
+	return udp.Start{ID: id, Direction: d, Idle: udp.MinIdle, Plan: farside.Plan()}
 }
 
 const second = time.Second
-
-// look is how often eventually looks, and patience for how long: half of what a stream
-// lasts that does not stop.
-const (
-	look     = 5 * time.Millisecond
-	patience = 20 * time.Second
-)
-
-// eventually waits for something that another goroutine brings about.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(look) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-	}
-}
-
-// nothingLeft fails the test if anything of it is running when all its clean-ups are done.
-func nothingLeft(t *testing.T) {
-	t.Helper()
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		for end := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				stacks := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines before, %d after\n%s", before, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
-			}
-		}
-	})
-}

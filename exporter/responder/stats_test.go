@@ -10,6 +10,7 @@ import (
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/tests/farside"
 )
 
 func TestMetricsSayWhatHappened(t *testing.T) {
@@ -29,10 +30,10 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	if _, _, err := p.Wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.join("a", 1); refusal(t, err).Reason != control.Busy {
+	if _, err := s.join("a", 1); farside.Refusal(t, err).Reason != control.Busy {
 		t.Errorf("%v", err)
 	}
-	if _, err := newEndpoint(t, p.Local().Addr()).Join(12345).Send(t.Context(), 1, p.at(), transferOf(1, sample.Forward).Plan, nil); err != nil {
+	if _, err := farside.Endpoint(t, p.Local().Addr()).Join(12345).Send(t.Context(), 1, p.at(), transferOf(1, sample.Forward).Plan, stream.How{}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]float64{
@@ -47,7 +48,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`oneway_responder_bytes_total forward a`:                                     -1,
 		`oneway_responder_packets_discarded_total ` + stream.UnknownSession.String(): 100,
 	}
-	eventually(t, "the metrics", func() bool {
+	farside.Eventually(t, "the metrics", func() bool {
 		got := gathered(t, registry)
 		for name, v := range want {
 			if g, ok := got[name]; ok != (v >= 0) || ok && g != v {

@@ -1,8 +1,6 @@
 package responder
 
 import (
-	"bufio"
-	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -12,9 +10,12 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
+	"time"
 
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/option"
 )
 
 // Token is one line of a tokens file: who may run tests, and how much.
@@ -70,9 +71,8 @@ func (t Token) String() string {
 func ParseTokens(content []byte) ([]Token, error) {
 	var all []Token
 	names := map[string]bool{}
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	for n := 1; lines.Scan(); n++ {
-		text, _, _ := strings.Cut(lines.Text(), "#")
+	for i, line := range strings.Split(string(content), "\n") {
+		text, _, _ := strings.Cut(line, "#")
 		words := strings.Fields(text)
 		if len(words) == 0 {
 			continue
@@ -82,13 +82,10 @@ func ParseTokens(content []byte) ([]Token, error) {
 			err = fmt.Errorf("the name %q stands in the file already", t.Name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
 		names[t.Name] = true
 		all = append(all, t)
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
 	}
 	return all, nil
 }
@@ -139,22 +136,98 @@ func AppendToken(file string, t Token) error {
 		return fmt.Errorf("responder: %w", err)
 	}
 	defer f.Close()
+	line := t.String() + "\n"
 	content, err := readSome(f)
+	if err == nil {
+		if len(content) > 0 && content[len(content)-1] != '\n' {
+			line = "\n" + line
+		}
+		_, err = ParseTokens(append(content, line...))
+	}
 	if err != nil {
 		return fmt.Errorf("responder: %s: %w", file, err)
 	}
-	line := t.String() + "\n"
-	if len(content) > 0 && content[len(content)-1] != '\n' {
-		line = "\n" + line
+	if _, err = f.WriteString(line); err == nil {
+		err = f.Sync()
 	}
-	if _, err := ParseTokens(append(content, line...)); err != nil {
-		return fmt.Errorf("responder: %s: %w", file, err)
-	}
-	if _, err := f.WriteString(line); err != nil {
-		return fmt.Errorf("responder: %w", err)
-	}
-	if err := f.Sync(); err != nil {
+	if err != nil {
 		return fmt.Errorf("responder: %w", err)
 	}
 	return nil
+}
+
+// ParseLimits reads limits as they stand in a tokens file: rate=20Mbit (bits a second of
+// UDP payload), duration=5m, sessions=2, per-day=10GB, each at most once. What is not
+// there has no limit.
+func ParseLimits(words []string) (l control.Limits, err error) {
+	seen := map[string]bool{}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		if seen[key] {
+			return control.Limits{}, fmt.Errorf("%s is given twice", key)
+		}
+		seen[key] = true
+		var want string // what it must be, of a wrong one
+		switch key {
+		case "rate":
+			var r option.Rate
+			if r.UnmarshalText([]byte(value)) != nil {
+				want = "bits a second above 0, such as 500kbit, 20Mbit or 1Gbit"
+			}
+			l.BytesPerSecond = float64(r)
+		case "duration":
+			if l.Duration, err = time.ParseDuration(value); err != nil || l.Duration < time.Second || l.Duration > maxTransfer {
+				want = fmt.Sprintf("between 1s and %v, such as 30s or 5m", maxTransfer)
+			}
+		case "sessions":
+			if l.Sessions, err = strconv.Atoi(value); err != nil || l.Sessions < 1 || l.Sessions > maxMaxSessions {
+				want = fmt.Sprintf("between 1 and %d", maxMaxSessions)
+			}
+		case "per-day":
+			var b option.Bytes
+			if b.UnmarshalText([]byte(value)) != nil || b < 1 {
+				want = "an amount of data above 0, such as 500MB or 10GB"
+			}
+			l.BytesPerDay = int64(b)
+		default:
+			return control.Limits{}, fmt.Errorf("%q is no limit; there are rate, duration, sessions and per-day", word)
+		}
+		if want != "" {
+			return control.Limits{}, fmt.Errorf("%s is %q; it must be %s", key, value, want)
+		}
+	}
+	return l, nil
+}
+
+// maxTransfer is longer than any transfer that a type of traffic knows.
+const maxTransfer = time.Hour
+
+// formatLimits writes what ParseLimits reads.
+func formatLimits(l control.Limits) (words []string) {
+	if l.BytesPerSecond > 0 {
+		words = append(words, "rate="+option.Rate(l.BytesPerSecond).String())
+	}
+	if l.Duration > 0 {
+		words = append(words, "duration="+l.Duration.String())
+	}
+	if l.Sessions > 0 {
+		words = append(words, "sessions="+strconv.Itoa(l.Sessions))
+	}
+	if l.BytesPerDay > 0 {
+		words = append(words, "per-day="+formatBytes(l.BytesPerDay))
+	}
+	return words
+}
+
+// formatBytes uses a unit where that loses nothing.
+func formatBytes(n int64) string {
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
 }

@@ -83,7 +83,7 @@ func TestTokensAreAppendedOnceAndForTheirOwnerOnly(t *testing.T) {
 	if err := AppendToken(file, b); err != nil {
 		t.Fatal(err)
 	}
-	_, all, err := loadTokens(file)
+	all, err := loadTokens(file)
 	if err != nil || len(all) != 2 || all[0] != a || all[1] != b {
 		t.Errorf("%+v, %v", all, err)
 	}

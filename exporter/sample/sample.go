@@ -40,21 +40,14 @@ func Origins() []Origin { return []Origin{Absent, User, Kernel, Hardware, InPack
 
 // String is the value of the metric label `origin`.
 func (o Origin) String() string {
-	switch o {
-	case Absent:
-		return "absent"
-	case User:
-		return "user"
-	case Kernel:
-		return "kernel"
-	case Hardware:
-		return "hardware"
-	case InPacket:
-		return "packet"
-	case FollowUp:
-		return "follow_up"
+	words := [...]string{
+		Absent: "absent", User: "user", Kernel: "kernel", Hardware: "hardware", InPacket: "packet",
+		FollowUp: "follow_up",
 	}
-	return "invalid"
+	if int(o) >= len(words) || words[o] == "" {
+		return "invalid"
+	}
+	return words[o]
 }
 
 // Stamp is an instant and its origin. The zero value is an absent stamp.
@@ -141,4 +134,54 @@ func (p *Packet) Residence() (time.Duration, bool) {
 		return 0, false
 	}
 	return p.T3.At.Sub(p.T2.At), true
+}
+
+// Reason says why a one-way delay is, or is not, defined.
+type Reason uint8
+
+// The reasons. The zero value is Unknown, so that a Bound or Delay that
+// nobody filled in is never taken for a valid one.
+const (
+	// Unknown: nothing was ever said about the clock.
+	Unknown Reason = iota
+	// OK: the delay is defined and its bound holds.
+	OK
+	// NoStamp: a needed stamp is missing.
+	NoStamp
+	// NoClock: the configuration says that this host's clock is not disciplined.
+	NoClock
+	// ClockSilent: the clock daemon does not answer, and its last answer is too old.
+	ClockSilent
+	// NearUnsynchronised: this host's clock is not synchronised.
+	NearUnsynchronised
+	// NearStepped: this host's clock was stepped within the window.
+	NearStepped
+	// FarUnsynchronised: the far end says S=0 in its Error Estimate.
+	FarUnsynchronised
+	// FarStepped: the far end's clock was stepped within the window.
+	FarStepped
+	// BoundTooLarge: the combined bound exceeds the configured limit.
+	BoundTooLarge
+)
+
+// Reasons lists all values in order.
+func Reasons() []Reason {
+	return []Reason{
+		Unknown, OK, NoStamp, NoClock, ClockSilent, NearUnsynchronised,
+		NearStepped, FarUnsynchronised, FarStepped, BoundTooLarge,
+	}
+}
+
+// String is the value of the metric label `reason`.
+func (r Reason) String() string {
+	words := [...]string{
+		Unknown: "unknown", OK: "ok", NoStamp: "no_stamp", NoClock: "no_clock",
+		ClockSilent: "clock_silent", NearUnsynchronised: "near_unsynchronised",
+		NearStepped: "near_stepped", FarUnsynchronised: "far_unsynchronised", FarStepped: "far_stepped",
+		BoundTooLarge: "bound_too_large",
+	}
+	if int(r) >= len(words) || words[r] == "" {
+		return "invalid"
+	}
+	return words[r]
 }

@@ -39,11 +39,11 @@ func RandomPhase(interval time.Duration, rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(interval)))
 }
 
-// PoissonLimit is the longest gap of Poisson, in means.
-const PoissonLimit = 10
+// poissonLimit is the longest gap of Poisson, in means.
+const poissonLimit = 10
 
 // Poisson has exponentially distributed gaps (RFC 2330 section 11.1.1), the
-// sampling of RFC 7679. A gap is at least a nanosecond and at most PoissonLimit
+// sampling of RFC 7679. A gap is at least a nanosecond and at most poissonLimit
 // means: longer ones, 4.5 in 100,000, are cut to that, so that a session never
 // falls silent for long; the true mean is smaller than the given one by 0.0045 %
 // for it. A mean below a nanosecond is taken as one. rng must not be nil; the
@@ -63,7 +63,7 @@ func (s poisson) Next(previous time.Duration) time.Duration {
 
 // gap scales and limits a variate of mean 1.
 func gap(exponential float64, mean time.Duration) time.Duration {
-	return max(time.Duration(min(exponential, PoissonLimit)*float64(mean)), 1)
+	return max(time.Duration(min(exponential, poissonLimit)*float64(mean)), 1)
 }
 
 // Skip is for a task that fired for the slot due at the time now and does not

@@ -110,7 +110,7 @@ func TestPoissonGapsAreExponential(t *testing.T) {
 		gaps[i] = float64(next-at) / float64(mean)
 		at = next
 		sum += gaps[i]
-		if gaps[i] > PoissonLimit {
+		if gaps[i] > poissonLimit {
 			t.Fatalf("a gap of %.2f means", gaps[i])
 		}
 		if i > 0 {

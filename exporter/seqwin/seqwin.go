@@ -1,9 +1,7 @@
 // Package seqwin is a receiver's window over sequence numbers: it decides of
 // every number whether it was received, lost, duplicated, late or reordered,
-// in whole numbers that always add up.
-//
-// Both ends of a session use it: the reflector over the sender's numbers, the
-// sender over the reflector's. A number is in one of three states:
+// in whole numbers that always add up. Both ends of a session use it: the reflector over the
+// sender's numbers, the sender over the reflector's. A number is in one of three states:
 //
 //	... decided ...| base ... undecided ... next |... not seen yet
 //
@@ -31,16 +29,14 @@ const (
 	Size     = 512
 	MaxSize  = 1 << 17
 	sparsest = 16
+
+	// RecentWords is the length of Counts.Recent in 64-bit words.
+	RecentWords = 4
+	// RecentBits is how many of the last decided numbers that tells of.
+	RecentBits = RecentWords * 64
+	// maxNumber keeps all sums of numbers clear of the end of uint64.
+	maxNumber = 1<<63 - 1
 )
-
-// RecentWords is the length of Counts.Recent in 64-bit words.
-const RecentWords = 4
-
-// maxNumber keeps all sums of numbers clear of the end of uint64.
-const maxNumber = 1<<63 - 1
-
-// RecentBits is how many of the last decided numbers Counts.Recent tells of.
-const RecentBits = RecentWords * 64
 
 // Verdict is what one arrival was.
 type Verdict uint8
@@ -236,12 +232,10 @@ func (w *Window) Expire(now, wait time.Duration) {
 	c := &w.counts
 	limit := (wait + time.Millisecond - 1).Milliseconds()
 	for c.Base < c.Next {
-		if !w.has(c.Base) {
-			// Signed, so that a small step back is not an age of 49 days.
-			age := int32(toMs(now) - w.openedMs[c.Base&w.mask])
-			if int64(age) <= limit {
-				return
-			}
+		// Signed, so that a small step back is not an age of 49 days.
+		age := int32(toMs(now) - w.openedMs[c.Base&w.mask])
+		if !w.has(c.Base) && int64(age) <= limit {
+			return
 		}
 		w.settle(1, w.received(c.Base))
 	}
@@ -342,30 +336,12 @@ func (w *Window) mark(n uint64)        { w.seen[n&w.mask>>6] |= 1 << (n % 64) }
 func (w *Window) markOverdue(n uint64) { w.overdue[n&w.mask>>6] |= 1 << (n % 64) }
 
 func (w *Window) unmark(n uint64) {
-	at := n % uint64(len(w.openedMs)) / 64
+	at := n & w.mask >> 6
 	w.seen[at] &^= 1 << (n % 64)
 	w.overdue[at] &^= 1 << (n % 64)
 }
 
 func toMs(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
-
-// LostIn counts the lost among the newest k decided numbers, as far back as
-// Recent tells.
-func (c *Counts) LostIn(k int) int {
-	k = min(max(k, 0), RecentBits, int(min(c.Base-c.First, RecentBits)))
-	received := 0
-	for i := range RecentWords {
-		word := c.Recent[i]
-		if rest := k - 64*i; rest < 64 {
-			if rest <= 0 {
-				break
-			}
-			word &= 1<<rest - 1
-		}
-		received += bits.OnesCount64(word)
-	}
-	return k - received
-}
 
 // Extend widens a 32-bit number from the wire to the 64-bit number nearest to
 // the one last seen, so that a session outlives 2^32 packets.
@@ -379,3 +355,44 @@ func Extend(last uint64, wire uint32) uint64 {
 	}
 	return n
 }
+
+// Budget is the memory that windows may take beyond their first size. One that has used up
+// its budget keeps its size: then numbers are decided when there is no room for more. It is
+// not safe for concurrent use.
+type Budget struct {
+	// Octets are what is left; none, or fewer, allow nothing.
+	Octets int
+	// Of is the budget that this one is a part of, and that is charged as well; nil: none.
+	Of *Budget
+}
+
+// take charges n octets, or nothing if any of the budgets has not so many left.
+func (b *Budget) take(n int) bool {
+	for x := b; x != nil; x = x.Of {
+		if x.Octets < n {
+			return false
+		}
+	}
+	b.add(-n)
+	return true
+}
+
+func (b *Budget) add(n int) {
+	for x := b; x != nil; x = x.Of {
+		x.Octets += n
+	}
+}
+
+// Charge has b pay for what the window takes beyond its first size, from now on and up to
+// now, even if that is more than b has. With nil, as with the zero value, nothing is charged.
+func (w *Window) Charge(b *Budget) {
+	w.budget.add(w.grown())
+	w.budget = b
+	b.add(-w.grown())
+}
+
+// grown is what the window takes beyond its first size, in octets.
+func (w *Window) grown() int { return tableOctets(max(len(w.openedMs), Size)) - tableOctets(Size) }
+
+// tableOctets is what the tables for so many numbers take.
+func tableOctets(numbers int) int { return 2*numbers/8 + 4*numbers }

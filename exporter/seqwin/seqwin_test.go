@@ -2,6 +2,7 @@ package seqwin
 
 import (
 	"math"
+	"math/bits"
 	"testing"
 	"time"
 
@@ -127,8 +128,13 @@ func TestOutageIsOneBurstHoweverLong(t *testing.T) {
 		if c.Lost != gap || c.Bursts != 1 || c.Received != 4 || c.Base != gap+4 {
 			t.Errorf("gap %d: %+v", gap, c)
 		}
-		if want := min(int(gap), RecentBits-2); c.LostIn(RecentBits) != want {
-			t.Errorf("gap %d: LostIn = %d, want %d", gap, c.LostIn(RecentBits), want)
+		received := 0
+		for _, word := range c.Recent {
+			received += bits.OnesCount64(word)
+		}
+		// The two after the gap, and those before it that are not too long ago.
+		if want := 2 + min(2, RecentBits-2-int(min(gap, RecentBits-2))); received != want {
+			t.Errorf("gap %d: Recent tells of %d received, want %d", gap, received, want)
 		}
 	}
 }
@@ -170,22 +176,6 @@ func TestNumbersNearTheEndOf64BitsNeitherHangNorWrap(t *testing.T) {
 		w.Finish(n, 0)
 		if c := w.Counts(); c.Received+c.Lost+c.Pending() != c.Next-c.First {
 			t.Errorf("%d: counts %+v", n, c)
-		}
-	}
-}
-
-func TestLostInTellsOnlyOfDecidedNumbers(t *testing.T) {
-	var w Window
-	c := w.Counts()
-	if got := c.LostIn(100); got != 0 {
-		t.Errorf("nothing decided, yet %d lost", got)
-	}
-	w.Add(1, 0)
-	w.Finish(2, 0)
-	c = w.Counts()
-	for k, want := range map[int]int{-1: 0, 0: 0, 1: 0, 2: 1, 64: 1, 65: 1, 1000: 1} {
-		if got := c.LostIn(k); got != want {
-			t.Errorf("LostIn(%d) = %d, want %d", k, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/testseed"
 )
 
 func someSent(rng *rand.Rand, n int) *Sent {
@@ -41,9 +42,7 @@ func someReceived(rng *rand.Rand, n int) *Received {
 }
 
 func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
-	const seed = 7
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	sent, received := someSent(rng, 5000), someReceived(rng, 5000)
 	sent.Packets = append(sent.Packets,
 		SentPacket{Due: math.MaxInt64, Stamp: sample.Stamp{At: math.MinInt64, Origin: sample.User, Held: math.MaxInt64}},

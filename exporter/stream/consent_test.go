@@ -45,7 +45,7 @@ func TestStreamPausesWithoutConsentAndGoesOnWhereItIsByThen(t *testing.T) {
 	}
 	refused, before := 0, uint64(0)
 	quiet := true
-	sent, err := e.here.SendWhile(t.Context(), 1, e.server.LocalAddr(), p, &consentOf{given: func() bool {
+	sent, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), p, How{Consent: &consentOf{given: func() bool {
 		if r.Progress().Packets < 50 || refused == 10 {
 			return true
 		}
@@ -54,7 +54,7 @@ func TestStreamPausesWithoutConsentAndGoesOnWhereItIsByThen(t *testing.T) {
 		}
 		quiet = quiet && e.client.Stats().Socket.Sent == before
 		return false
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestClosedPortIsToldToTheStreamThatItIsOf(t *testing.T) {
 		go func() {
 			short := p
 			short.Segments = []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 300}}
-			_, err := s.SendWhile(t.Context(), 2, other.LocalAddr(), short, well)
+			_, err := s.Send(t.Context(), 2, other.LocalAddr(), short, How{Consent: well})
 			done <- err
 		}()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -143,7 +143,7 @@ func TestClosedPortIsToldToTheStreamThatItIsOf(t *testing.T) {
 			cancel()
 			return false
 		}
-		sent, err := s.SendWhile(ctx, 1, gone.LocalAddr(), p, refused)
+		sent, err := s.Send(ctx, 1, gone.LocalAddr(), p, How{Consent: refused})
 		if err != nil {
 			t.Fatal(err)
 		}

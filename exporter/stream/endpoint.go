@@ -10,9 +10,12 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"golang.org/x/time/rate"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/kernelcounts"
+	"oneway.example/exporter/sched"
 	"oneway.example/exporter/tstamp"
 )
 
@@ -54,10 +57,9 @@ type Endpoint struct {
 	coalesceMu sync.Mutex
 	coalescing int // streams being received whose stamps do not matter
 
-	ignored  [Reasons]atomic.Uint64
-	accepted atomic.Uint64
-	hellos   atomic.Uint64
-	answers  atomic.Uint64
+	counts  [Reasons + 1]atomic.Uint64 // of packets, by why they were ignored, or taken
+	hellos  atomic.Uint64
+	answers atomic.Uint64
 }
 
 // Open makes the socket. Nothing is received until Run; an Endpoint that is not Run
@@ -113,7 +115,7 @@ func (e *Endpoint) Join(session uint64) *Session {
 	defer e.mu.Unlock()
 	s := e.sessions[session]
 	if s == nil {
-		s = &Session{endpoint: e, id: session, challenges: make(chan []byte, 1)}
+		s = &Session{endpoint: e, id: session, challenges: make(chan []byte, 1), limit: rate.NewLimiter(challengesPerSecond, challengesAtOnce)}
 		e.sessions[session] = s
 	}
 	return s
@@ -160,35 +162,25 @@ const (
 	// BadFeedback: a report or an order that is old, or none, or for the other end.
 	BadFeedback
 
+	// taken: it was not ignored.
+	taken
+
 	// Reasons is how many there are.
-	Reasons = int(BadFeedback) + 1
+	Reasons = int(taken)
 )
 
 // String is a word for each.
 func (i Ignored) String() string {
-	switch i {
-	case TooShort:
-		return "too_short"
-	case Foreign:
-		return "foreign"
-	case DamagedHeader:
-		return "damaged_header"
-	case UnknownSession:
-		return "unknown_session"
-	case UnknownTransfer:
-		return "unknown_transfer"
-	case BeyondPlan:
-		return "beyond_plan"
-	case HelloTooOften:
-		return "hello_too_often"
-	case BadHello:
-		return "bad_hello"
-	case UnknownType:
-		return "unknown_type"
-	case BadFeedback:
-		return "bad_feedback"
+	words := [...]string{
+		TooShort: "too_short", Foreign: "foreign", DamagedHeader: "damaged_header",
+		UnknownSession: "unknown_session", UnknownTransfer: "unknown_transfer", BeyondPlan: "beyond_plan",
+		HelloTooOften: "hello_too_often", BadHello: "bad_hello", UnknownType: "unknown_type",
+		BadFeedback: "bad_feedback",
 	}
-	return "invalid"
+	if int(i) >= len(words) || words[i] == "" {
+		return "invalid"
+	}
+	return words[i]
 }
 
 // Stats are counts since Open; they only grow.
@@ -205,11 +197,107 @@ type Stats struct {
 // Stats returns the counts so far; also after Close.
 func (e *Endpoint) Stats() Stats {
 	s := Stats{
-		Socket: e.conn.Stats(), Accepted: e.accepted.Load(),
+		Socket: e.conn.Stats(), Accepted: e.counts[taken].Load(),
 		Hellos: e.hellos.Load(), Challenges: e.answers.Load(),
 	}
 	for i := range s.Ignored {
-		s.Ignored[i] = e.ignored[i].Load()
+		s.Ignored[i] = e.counts[i].Load()
 	}
 	return s
 }
+
+// Session is one run's share of an Endpoint.
+type Session struct {
+	endpoint *Endpoint
+	id       uint64
+	// challenges holds the cookie that came last; limit is for those that this end sends.
+	challenges chan []byte
+	limit      *rate.Limiter
+
+	mu         sync.Mutex
+	left       bool
+	receptions []*Reception
+	// peer is the address that hellos came from last, local where they came to.
+	peer  netip.AddrPort
+	local netip.Addr
+	// source is where the last packet of a stream came from, at sourceAt; zero: none came.
+	source   netip.AddrPort
+	sourceAt time.Duration
+}
+
+// ID is the number of the session.
+func (s *Session) ID() uint64 { return s.id }
+
+// Leave makes the session unknown: its packets are ignored from now on, what is being
+// received ends, and what is being sent ends at the next packet.
+func (s *Session) Leave() {
+	e := s.endpoint
+	e.mu.Lock()
+	if e.sessions[s.id] == s {
+		delete(e.sessions, s.id)
+	}
+	var mine []*sending
+	for _, x := range e.sending {
+		if x.session == s {
+			mine = append(mine, x)
+		}
+	}
+	s.mu.Lock()
+	s.left = true
+	receptions := s.receptions
+	s.receptions = nil
+	if e.byPeer[s.peer] == s {
+		delete(e.byPeer, s.peer)
+	}
+	s.mu.Unlock()
+	e.mu.Unlock()
+	for _, x := range mine {
+		x.cancel()
+	}
+	for _, r := range receptions {
+		r.abandon()
+	}
+}
+
+// isPeer notes where the session's other end is.
+func (s *Session) isPeer(peer netip.AddrPort, local netip.Addr) {
+	s.mu.Lock()
+	before, left := s.peer, s.left
+	s.peer, s.local = peer, local
+	s.mu.Unlock()
+	if before == peer || left {
+		return
+	}
+	e := s.endpoint
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.byPeer[before] == s {
+		delete(e.byPeer, before)
+	}
+	if e.sessions[s.id] == s {
+		e.byPeer[peer] = s
+	}
+}
+
+// Streamed tells where the last packet of a stream came from, and how long ago; false: none came.
+func (s *Session) Streamed() (from netip.AddrPort, ago time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source, sched.Now() - s.sourceAt, s.source.IsValid()
+}
+
+// sourceFor is the local address that the peer knows, to send from.
+func (s *Session) sourceFor(peer netip.AddrPort) netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.peer == peer {
+		return s.local
+	}
+	return netip.Addr{}
+}
+
+// Challenges of one session: as many a second, and at once.
+const (
+	challengesPerSecond = 20
+	challengesAtOnce    = 5
+)

@@ -39,7 +39,7 @@ func TestChecksumErrorsAreNoDropsOfThisHost(t *testing.T) {
 	for range 3 {
 		l.sendDamaged(t, e.client.LocalAddr(), e.server.LocalAddr(), dataPacket(testSession, 1, 0, 100))
 	}
-	_, err = e.here.Send(t.Context(), 1, e.server.LocalAddr(), Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 5}}}, nil)
+	_, err = e.here.Send(t.Context(), 1, e.server.LocalAddr(), Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 5}}}, How{})
 	check(t, err)
 	got := r.Finish(t.Context(), 5, testLimit)
 	if got.ChecksumErrors != 3 || got.Dropped != 0 || len(got.Packets) != 5 {
@@ -80,15 +80,15 @@ func TestPacketsThatTheKernelDoesNotCutLeaveOneByOne(t *testing.T) {
 // host had no room for looks like the path's loss.
 func TestCoalescedPacketsThatThisHostDropsAreCountedOneByOne(t *testing.T) {
 	l := newLink(t)
-	server := l.openWith(t, l.far, Options{Local: netip.AddrPortFrom(l.farAddr, 0), ReceiveBufferBytes: 256 << 10})
-	e := joined(l.open(t, l.near, l.nearAddr), server)
+	server := l.openWith(t, l.Far, Options{Local: netip.AddrPortFrom(l.FarAddr, 0), ReceiveBufferBytes: 256 << 10})
+	e := joined(l.open(t, l.Near, l.NearAddr), server)
 	_, err := e.here.Hello(t.Context(), server.LocalAddr())
 	check(t, err)
 	p := Plan{Unstamped: true, Segments: []Segment{{PayloadBytes: 1400, Burst: 4000, Bursts: 1}}}
 	r, err := e.there.Expect(1, p)
 	check(t, err)
 	e.there.mu.Lock() // the receiver stands still
-	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, nil)
+	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, How{})
 	e.there.mu.Unlock()
 	check(t, err)
 	got := r.Finish(t.Context(), len(sent.Packets), 100*time.Millisecond)

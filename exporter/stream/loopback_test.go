@@ -58,7 +58,7 @@ func transfer(tb testing.TB, from, to *Session, p Plan) (*Sent, *Received) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	sent, err := from.Send(tb.Context(), 1, to.endpoint.LocalAddr(), p, nil)
+	sent, err := from.Send(tb.Context(), 1, to.endpoint.LocalAddr(), p, How{})
 	if err != nil {
 		tb.Fatal(err)
 	}

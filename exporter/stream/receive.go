@@ -1,7 +1,15 @@
 package stream
 
 import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
 
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/tstamp"
@@ -44,7 +52,7 @@ func (r *receiver) take() {
 		case err == nil:
 			r.packet(in, h, now)
 		case !r.damaged(in, h, now):
-			r.endpoint.ignored[ignoredFor(err)].Add(1)
+			r.endpoint.counts[ignoredFor(err)].Add(1)
 		}
 	}
 }
@@ -63,27 +71,22 @@ func ignoredFor(err error) Ignored {
 func (r *receiver) packet(in *tstamp.In, h load.Header, now monotonic) {
 	s := r.session(h.Session)
 	if s == nil {
-		r.endpoint.ignored[UnknownSession].Add(1)
+		r.endpoint.counts[UnknownSession].Add(1)
 		return
 	}
 	switch h.Type {
 	case load.Data:
-		why, ok := s.data(in, h, now)
-		if !ok {
-			r.endpoint.ignored[why].Add(1)
-			return
-		}
-		r.endpoint.accepted.Add(1)
+		r.endpoint.counts[s.data(in, h, now)].Add(1)
 	case load.Hello:
 		s.greet(in, h)
 	case load.Challenge:
 		s.challenged(in, h)
 	case load.Report, load.Order:
-		if why, ok := s.steered(in, h, now); !ok {
-			r.endpoint.ignored[why].Add(1)
+		if why := s.steered(in, h, now); why != taken {
+			r.endpoint.counts[why].Add(1)
 		}
 	default:
-		r.endpoint.ignored[UnknownType].Add(1)
+		r.endpoint.counts[UnknownType].Add(1)
 	}
 }
 
@@ -115,25 +118,25 @@ func (r *receiver) damaged(in *tstamp.In, h load.Header, now monotonic) bool {
 	if s == nil || !s.badHeader(in, h, now) {
 		return false
 	}
-	r.endpoint.accepted.Add(1)
+	r.endpoint.counts[taken].Add(1)
 	return true
 }
 
 // data gives a packet to the stream it belongs to.
-func (s *Session) data(in *tstamp.In, h load.Header, now monotonic) (why Ignored, ok bool) {
+func (s *Session) data(in *tstamp.In, h load.Header, now monotonic) Ignored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.receptions {
 		if r.transfer == h.Transfer {
 			if uint64(h.Seq) >= uint64(r.planned) {
-				return BeyondPlan, false
+				return BeyondPlan
 			}
 			r.add(in, h, now)
 			s.source, s.sourceAt = in.Peer, now
-			return 0, true
+			return taken
 		}
 	}
-	return UnknownTransfer, false
+	return UnknownTransfer
 }
 
 // badHeader gives a packet with a damaged header to the stream being received, if there
@@ -148,4 +151,150 @@ func (s *Session) badHeader(in *tstamp.In, h load.Header, now monotonic) bool {
 		}
 	}
 	return false
+}
+
+// Times of the hello.
+const (
+	helloEvery    = 100 * time.Millisecond
+	helloPatience = 5 * time.Second
+)
+
+// ErrNoAnswer is wrapped by Hello when no challenge has come: the UDP port is filtered
+// on the way, or nobody there knows the session.
+var ErrNoAnswer = errors.New("stream: no answer to hello packets")
+
+// Hello shows the responder at to the address that our packets have there: a packet
+// every 100 ms until its challenge comes, whose cookie is returned. After 5 s the error
+// wraps ErrNoAnswer.
+func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, helloPatience, ErrNoAnswer)
+	defer cancel()
+	again := time.NewTicker(helloEvery)
+	defer again.Stop()
+	var refused error
+	select {
+	case <-s.challenges: // to a hello of before: the address may have changed
+	default:
+	}
+	for {
+		if err := s.hello(to, 0); errors.Is(err, net.ErrClosed) {
+			return nil, err
+		} else if err != nil {
+			refused = err
+		}
+		select {
+		case cookie := <-s.challenges:
+			return cookie, nil
+		case <-ctx.Done():
+			if refused != nil {
+				return nil, fmt.Errorf("%w from %v, and %w", context.Cause(ctx), to, refused)
+			}
+			return nil, fmt.Errorf("stream: hello to %v: %w", to, context.Cause(ctx))
+		case <-again.C:
+		}
+	}
+}
+
+// KeepAlive sends a packet that wants no answer: a NAT on the way goes on passing what comes
+// from there, and who sends a stream goes on.
+func (s *Session) KeepAlive(to netip.AddrPort) error { return s.hello(to, load.KeepAlive) }
+
+func (s *Session) hello(to netip.AddrPort, flags uint8) error {
+	packet := load.AppendHello(make([]byte, 0, load.HelloBytes), s.id, flags)
+	_, err := s.endpoint.conn.Send([]tstamp.Out{{Payload: packet, Peer: to, Cookie: noStamp}})
+	if err != nil {
+		return fmt.Errorf("stream: %w", err)
+	}
+	return nil
+}
+
+// noStamp is the cookie of packets whose transmit stamp nobody wants.
+const noStamp = 0
+
+// A cookie is the address itself under a code that only this Endpoint can make: 16 octets
+// of HMAC-SHA-256, the port, the address of 16 octets, and its zone. So nothing need be
+// kept for the addresses that asked.
+const (
+	macBytes    = 16
+	cookieBytes = macBytes + 2 + 16
+)
+
+func (s *Session) appendCookie(b []byte, a netip.AddrPort) []byte {
+	start := len(b)
+	b = append(b, make([]byte, macBytes)...)
+	b = binary.BigEndian.AppendUint16(b, a.Port())
+	ip := a.Addr().As16()
+	b = append(b, ip[:]...)
+	b = append(b, a.Addr().Zone()...)
+	copy(b[start:], s.mac(b[start+macBytes:], sched.Now()))
+	return b
+}
+
+// cookieTime is for how long a cookie counts at the least, and twice that at the most: one that is older
+// does not show that its address still receives.
+const cookieTime = time.Minute
+
+func (s *Session) mac(b []byte, at time.Duration) []byte {
+	h := hmac.New(sha256.New, s.endpoint.secret[:])
+	h.Write(binary.BigEndian.AppendUint64(nil, s.id))
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(at/cookieTime)))
+	h.Write(b)
+	return h.Sum(nil)[:macBytes]
+}
+
+// Proven is the address that the cookie was sent to: whoever shows it receives there.
+func (s *Session) Proven(cookie []byte) (netip.AddrPort, bool) { return s.proven(cookie, sched.Now()) }
+
+func (s *Session) proven(cookie []byte, now time.Duration) (netip.AddrPort, bool) {
+	if len(cookie) < cookieBytes || len(cookie) > load.MaxCookieBytes {
+		return netip.AddrPort{}, false
+	}
+	mine := func(at time.Duration) bool { return hmac.Equal(cookie[:macBytes], s.mac(cookie[macBytes:], at)) }
+	if !mine(now) && !mine(now-cookieTime) {
+		return netip.AddrPort{}, false
+	}
+	b := cookie[macBytes:]
+	ip := netip.AddrFrom16([16]byte(b[2:18])).Unmap().WithZone(string(b[18:]))
+	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b)), true
+}
+
+// greet answers a hello, or not.
+func (s *Session) greet(in *tstamp.In, h load.Header) {
+	e := s.endpoint
+	e.hellos.Add(1)
+	s.isPeer(in.Peer, in.Local)
+	if e.onHello != nil {
+		e.onHello(s.id, in.Peer)
+	}
+	if h.Flags&load.KeepAlive != 0 {
+		return
+	}
+	if len(in.Payload) < load.HelloBytes || in.Peer.Port() == 0 || in.Peer.Addr().IsMulticast() {
+		e.counts[BadHello].Add(1)
+		return
+	}
+	if !s.limit.Allow() {
+		e.counts[HelloTooOften].Add(1)
+		return
+	}
+	packet := load.AppendChallenge(make([]byte, 0, load.HelloBytes), s.id, s.appendCookie(nil, in.Peer))
+	// One that is not taken is asked for again in 100 ms.
+	if _, err := e.conn.Send([]tstamp.Out{{Payload: packet, Peer: in.Peer, Source: in.Local, Cookie: noStamp}}); err == nil {
+		e.answers.Add(1)
+	}
+}
+
+// challenged hands a cookie to who waits for it.
+func (s *Session) challenged(in *tstamp.In, h load.Header) {
+	cookie := load.Cookie(in.Payload, h)
+	if cookie == nil {
+		s.endpoint.counts[BadHello].Add(1)
+		return
+	}
+	select {
+	case <-s.challenges: // the newest counts
+	default:
+	}
+	s.challenges <- append([]byte(nil), cookie...) // the receiving goroutine alone sends
+	s.isPeer(in.Peer, in.Local)
 }

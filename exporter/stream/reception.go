@@ -246,7 +246,8 @@ func (r *Reception) Progress() Progress {
 // Finish waits for the rest and returns what came: when sent different packets have
 // come, when nothing has come for idle, when the session has left, or when ctx ends. A
 // sent below zero is not known yet: see SetSent; while it is not known, the silence counts
-// from when the plan is over at the earliest. Packets that come later are ignored.
+// from when the plan is over at the earliest, and lasts for untold more. Packets that come later are
+// ignored.
 // It must be called exactly once.
 func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *Received {
 	if sent >= 0 {
@@ -271,13 +272,17 @@ func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *R
 	return r.end()
 }
 
+// untold is how much longer the silence may last while it is not known how much was sent: that is
+// told over another connection, by a sender whose host may have stalled.
+const untold = 2 * time.Second
+
 // remaining is how long it may still be silent, or done.
 func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Duration, done bool) {
 	r.session.mu.Lock()
 	defer r.session.mu.Unlock()
 	since := max(r.last, asked)
 	if r.sent < 0 {
-		since = max(since, r.begun+r.length)
+		since = max(since, r.begun+r.length) + untold
 	}
 	return since + idle - sched.Now(), r.left || r.sent >= 0 && r.distinct >= r.sent
 }

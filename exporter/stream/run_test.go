@@ -14,6 +14,7 @@ import (
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/await"
 )
 
 // long is a plan that no test waits for the end of.
@@ -29,12 +30,12 @@ func TestEndedSendTellsWhatWasSent(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var told atomic.Int64
-	sent, err := e.here.Send(ctx, 1, e.server.LocalAddr(), long(), func(p Progress) {
+	sent, err := e.here.Send(ctx, 1, e.server.LocalAddr(), long(), How{Progress: func(p Progress) {
 		told.Store(int64(p.Packets))
 		if p.Packets > 100 {
 			cancel()
 		}
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,13 +64,13 @@ func TestSessionThatLeavesEndsWhatItDoes(t *testing.T) {
 	}
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		if _, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), nil); err != nil {
+		if _, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), How{}); err != nil {
 			t.Error(err)
 		}
 	})
 	var got *Received
 	ended.Go(func() { got = r.Finish(t.Context(), -1, time.Hour) })
-	eventually(t, "packets come", func() bool { return r.Progress().Packets > 10 })
+	await.That(t, "packets come", func() bool { return r.Progress().Packets > 10 })
 	begin := time.Now()
 	e.there.Leave()
 	e.here.Leave()
@@ -83,7 +84,7 @@ func TestSessionThatLeavesEndsWhatItDoes(t *testing.T) {
 	if _, err := e.there.Expect(2, long()); !errors.Is(err, ErrLeft) {
 		t.Errorf("%v, want ErrLeft", err)
 	}
-	if _, err := e.here.Send(t.Context(), 2, e.server.LocalAddr(), long(), nil); !errors.Is(err, ErrLeft) {
+	if _, err := e.here.Send(t.Context(), 2, e.server.LocalAddr(), long(), How{}); !errors.Is(err, ErrLeft) {
 		t.Errorf("%v, want ErrLeft", err)
 	}
 	if again := e.there.endpoint.Join(testSession); again == e.there {
@@ -102,11 +103,11 @@ func TestSenderGoesOnWhenTheReceiverDies(t *testing.T) {
 	e := joined(client, server)
 	p := Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 500}}}
 	var once sync.Once
-	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, func(p Progress) {
+	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, How{Progress: func(p Progress) {
 		if p.Packets > 50 {
 			once.Do(server.Close)
 		}
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +123,11 @@ func TestSenderGoesOnWhenTheReceiverDies(t *testing.T) {
 func TestSendOfAClosedEndpointFails(t *testing.T) {
 	e := newEnds(t)
 	var once sync.Once
-	_, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), func(p Progress) {
+	_, err := e.here.Send(t.Context(), 1, e.server.LocalAddr(), long(), How{Progress: func(p Progress) {
 		if p.Packets > 50 {
 			once.Do(e.client.Close)
 		}
-	})
+	}})
 	if !errors.Is(err, net.ErrClosed) {
 		t.Errorf("%v, want net.ErrClosed", err)
 	}
@@ -149,14 +150,14 @@ func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
 	for _, seq := range []uint32{0, 1, 1, 5} {
 		s.send(dataPacket(testSession, 7, seq, 100))
 	}
-	eventually(t, "all have come", func() bool { return e.server.Stats().Accepted == 4 })
+	await.That(t, "all have come", func() bool { return e.server.Stats().Accepted == 4 })
 	begin := time.Now()
 	got := r.Finish(t.Context(), 10, 50*time.Millisecond)
 	if len(got.Packets) != 4 || time.Since(begin) < 50*time.Millisecond {
 		t.Errorf("%d packets in %v", len(got.Packets), time.Since(begin))
 	}
 	s.send(dataPacket(testSession, 7, 6, 100)) // of an old transfer
-	eventually(t, "the late one is seen", func() bool { return e.server.Stats().Ignored[UnknownTransfer] == 1 })
+	await.That(t, "the late one is seen", func() bool { return e.server.Stats().Ignored[UnknownTransfer] == 1 })
 	if len(got.Packets) != 4 {
 		t.Error("a packet that came after the end was taken")
 	}
@@ -168,7 +169,7 @@ func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
 	for _, seq := range []uint32{0, 1, 1} {
 		s.send(dataPacket(testSession, 8, seq, 100))
 	}
-	eventually(t, "two have come", func() bool { return r.Progress().Packets == 2 })
+	await.That(t, "two have come", func() bool { return r.Progress().Packets == 2 })
 	done := make(chan *Received)
 	go func() { done <- r.Finish(t.Context(), -1, time.Hour) }()
 	r.SetSent(3)
@@ -242,7 +243,7 @@ func TestSessionsShareAnEndpoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			all.Go(func() {
-				sent, err := way[0].Send(t.Context(), uint16(i), way[1].endpoint.LocalAddr(), p, nil)
+				sent, err := way[0].Send(t.Context(), uint16(i), way[1].endpoint.LocalAddr(), p, How{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -299,12 +300,10 @@ func TestStepOfTheSystemClockShiftsNoPacket(t *testing.T) {
 
 func TestKeepAliveWantsNoAnswer(t *testing.T) {
 	e := newEnds(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { e.here.KeepAlive(ctx, e.server.LocalAddr()); close(done) }()
-	eventually(t, "one has come", func() bool { return e.server.Stats().Hellos > 0 })
-	cancel()
-	<-done
+	if err := e.here.KeepAlive(e.server.LocalAddr()); err != nil {
+		t.Fatal(err)
+	}
+	await.That(t, "it has come", func() bool { return e.server.Stats().Hellos > 0 })
 	if s := e.server.Stats(); s.Challenges != 0 {
 		t.Errorf("%d challenges", s.Challenges)
 	}
@@ -322,10 +321,10 @@ func TestPlanWithoutChecksumsIsForIPv4(t *testing.T) {
 	}
 	local := netip.MustParseAddrPort("[::1]:0")
 	v6 := joined(running(t, Options{Local: local}), running(t, Options{Local: local}))
-	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, nil); !errors.Is(err, ErrChecksum) {
+	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, How{}); !errors.Is(err, ErrChecksum) {
 		t.Errorf("%v, want ErrChecksum", err)
 	}
-	if _, err := v6.here.Send(t.Context(), 1, v4.server.LocalAddr(), p, nil); !errors.Is(err, ErrFamily) {
+	if _, err := v6.here.Send(t.Context(), 1, v4.server.LocalAddr(), p, How{}); !errors.Is(err, ErrFamily) {
 		t.Errorf("%v, want ErrFamily", err)
 	}
 	p.NoChecksum = false
@@ -333,7 +332,7 @@ func TestPlanWithoutChecksumsIsForIPv4(t *testing.T) {
 		t.Errorf("%d of 5 came over IPv6", len(got.Packets))
 	}
 	p.Segments[0].Burst = 0
-	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, nil); !errors.Is(err, ErrPlan) {
+	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, How{}); !errors.Is(err, ErrPlan) {
 		t.Errorf("%v, want ErrPlan", err)
 	}
 }
@@ -347,7 +346,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		transfer(t, e.here, e.there, Plan{Segments: []Segment{{PayloadBytes: 300, Burst: 5, Bursts: 1}}})
 	})
 	b := make([]byte, 1<<20)
-	eventually(t, "none is left", func() bool {
+	await.That(t, "none is left", func() bool {
 		for g := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
 			if strings.Contains(g, "exporter/stream.") && !strings.Contains(g, "testing.tRunner") {
 				return false

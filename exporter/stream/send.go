@@ -104,10 +104,23 @@ type sending struct {
 	firstDue               atomic.Int64
 }
 
+// How says who is told of a stream that is sent, and who decides on it. The zero value: nobody.
+type How struct {
+	// Progress is called from another goroutine ten times a second, when all that is sent has been,
+	// and not after Send has returned.
+	Progress func(Progress)
+	// Steer is for a plan with feedback by this end's own decisions: it is asked with each report
+	// of the receiver; nil: the orders of the other end count. Without a word for a second, or four
+	// reports, the rate is halved, and each such time again.
+	Steer Steer
+	// Consent: packets are sent while there is consent. Where there is none, what comes due is not
+	// sent: such packets have no stamp, and are not counted as Refused. With consent again the plan
+	// goes on where it is by then.
+	Consent Consent
+}
+
 // Send sends the plan's packets, each at its time, and returns when all have left, and
-// their stamps have come or are given up. progress may be nil; it is called from another
-// goroutine ten times a second, when all that is sent has been, and not after Send has
-// returned.
+// their stamps have come or are given up.
 //
 // The schedule is absolute on the monotonic clock: a packet that is late shifts none
 // after it. What is due within a quarter of a millisecond leaves together. A packet for
@@ -121,29 +134,11 @@ type sending struct {
 // A plan that is Unstamped has the kernel cut large packets where it can, and tells the
 // time at which each was handed over.
 //
-// A plan with feedback is steered by the orders of the other end; see SendSteered.
+// A plan with feedback is steered by the orders of the other end; see How.Steer.
 //
 // When ctx ends or the session leaves, Send returns what was sent so far, and no error.
 // An error means that nothing more can be sent: the Endpoint was closed.
-func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress)) (*Sent, error) {
-	return s.send(ctx, transfer, to, p, progress, nil, nil)
-}
-
-// SendWhile is Send for as long as there is consent. Where there is none, what comes due is not
-// sent: such packets have no stamp, and are not counted as Refused. With consent again
-// the plan goes on where it is by then.
-func (s *Session) SendWhile(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, consent Consent) (*Sent, error) {
-	return s.send(ctx, transfer, to, p, nil, nil, consent)
-}
-
-// SendSteered is Send of a plan with feedback, by this end's own decisions: steer is asked
-// with each report of the receiver. Without a word for a second, or four reports, the rate is
-// halved, and each such time again.
-func (s *Session) SendSteered(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress), steer Steer) (*Sent, error) {
-	return s.send(ctx, transfer, to, p, progress, steer, nil)
-}
-
-func (s *Session) send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, progress func(Progress), steer Steer, consent Consent) (*Sent, error) {
+func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, how How) (*Sent, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -157,16 +152,16 @@ func (s *Session) send(ctx context.Context, transfer uint16, to netip.AddrPort, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x := newSending(s, transfer, to, p, cancel)
-	x.consent = consent
+	x.consent = how.Consent
 	if p.Feedback > 0 {
-		x.steer = NewSteering(p, steer, sched.Now())
+		x.steer = NewSteering(p, how.Steer, sched.Now())
 		defer x.steer.end()
 	}
 	if !x.register() {
 		return nil, ErrLeft
 	}
 	defer x.unregister()
-	if err := x.run(ctx, progress); err != nil {
+	if err := x.run(ctx, how.Progress); err != nil {
 		return nil, err
 	}
 	if x.err == nil && !p.Unstamped {
@@ -283,4 +278,86 @@ func (x *sending) progress() Progress {
 		Packets: int(x.sentPackets.Load()), Bytes: x.sentBytes.Load(),
 		Elapsed: max(0, sched.Now()-time.Duration(x.firstDue.Load())),
 	}
+}
+
+// collect takes the stamps that are there, when many are due: their queue is bounded, and
+// the receiving goroutine may not be running.
+func (x *sending) collect() {
+	if x.sentPackets.Load()-x.stamped.Load() < stampsAtOnce {
+		return
+	}
+	for {
+		x.stamps = x.session.endpoint.conn.Stamps(x.stamps[:0])
+		x.session.endpoint.stamped(x.stamps)
+		if len(x.stamps) < cap(x.stamps) {
+			return
+		}
+	}
+}
+
+// stamped hands transmit stamps to their streams.
+func (e *Endpoint) stamped(all []tstamp.TxStamp) {
+	if len(all) == 0 {
+		return
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	var x *sending
+	for i := range all {
+		token, seq := uint32(all[i].Cookie>>32), uint32(all[i].Cookie)
+		if x == nil || x.token != token {
+			x = e.sending[token]
+		}
+		if x != nil && int(seq) < len(x.packets) {
+			x.packets[seq].Stamp = all[i].Stamp
+			x.stamped.Add(1)
+			x.signal()
+		}
+	}
+}
+
+func (x *sending) signal() {
+	select {
+	case x.changed <- struct{}{}:
+	default:
+	}
+}
+
+// await waits for the stamps that are still to come.
+func (x *sending) await(ctx context.Context) {
+	timer := time.NewTimer(stampPatience)
+	defer timer.Stop()
+	ended := ctx.Done()
+	for x.stamped.Load() < x.sentPackets.Load() {
+		select {
+		case <-x.changed:
+		case <-timer.C:
+			return
+		case <-ended:
+			ended = nil
+			timer.Reset(stampPatienceEnd)
+		}
+	}
+}
+
+// conclude is the result. No stamp is written any more afterwards.
+func (x *sending) conclude() *Sent {
+	x.unregister()
+	x.result.Planned = len(x.packets)
+	tried := x.prepared - (len(x.out) - x.from) // the rest was prepared only
+	x.result.Packets = x.packets[:tried]
+	if x.steer != nil { // how many there would be was not planned
+		x.result.Planned = tried
+	}
+	for i := range x.result.Packets {
+		at := x.result.Packets[i].Stamp.At
+		if at == 0 {
+			continue
+		}
+		if x.result.Begin == 0 {
+			x.result.Begin = at
+		}
+		x.result.End = at
+	}
+	return &x.result
 }

@@ -113,7 +113,7 @@ func (s *Steering) end() {
 
 // steered gives a report or an order to the stream that it is for, if it comes from where
 // that stream goes.
-func (s *Session) steered(in *tstamp.In, h load.Header, now monotonic) (why Ignored, ok bool) {
+func (s *Session) steered(in *tstamp.In, h load.Header, now monotonic) Ignored {
 	e := s.endpoint
 	var to *Steering
 	from := plain(in.Peer)
@@ -125,15 +125,14 @@ func (s *Session) steered(in *tstamp.In, h load.Header, now monotonic) (why Igno
 	}
 	e.mu.RUnlock()
 	if to == nil {
-		return UnknownTransfer, false
+		return UnknownTransfer
 	}
-	if st, is := load.ParseStatus(in.Payload, h); is && to.Reported(st, now) {
-		return 0, true
+	st, report := load.ParseStatus(in.Payload, h)
+	pace, order := load.ParsePace(in.Payload, h)
+	if report && to.Reported(st, now) || order && to.ordered(pace, now) {
+		return taken
 	}
-	if p, is := load.ParsePace(in.Payload, h); is && to.ordered(p, now) {
-		return 0, true
-	}
-	return BadFeedback, false
+	return BadFeedback
 }
 
 // Report tells the sender of a stream with feedback what has come of it. One that is lost

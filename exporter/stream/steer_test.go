@@ -17,6 +17,7 @@ import (
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tstamp"
 	"oneway.example/exporter/wire/load"
+	"oneway.example/tests/testseed"
 )
 
 // steeredPlan is n packets, one a millisecond at the most, with feedback each 20 ms.
@@ -48,9 +49,7 @@ func TestPlansThatCannotBeSteeredAreRefused(t *testing.T) {
 // Whatever is ordered, and however often, a stream sends neither more nor faster nor longer
 // than its plan: that is what was authorised.
 func TestNoOrderExceedsThePlan(t *testing.T) {
-	const seed = 12
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	for _, orders := range [][]uint64{{1}, {math.MaxInt64}, {1, math.MaxInt64}, {uint64(time.Millisecond) / 2, uint64(2 * time.Millisecond)}} {
 		p := steeredPlan(1000)
 		s := NewSteering(p, nil, 0)
@@ -214,7 +213,7 @@ func TestStreamIsSteeredFromEitherEnd(t *testing.T) {
 		}
 		var following sync.WaitGroup
 		following.Go(func() { r.Follow(ctx, follow) })
-		sent, err := e.here.SendSteered(ctx, 1, e.server.LocalAddr(), p, nil, steer)
+		sent, err := e.here.Send(ctx, 1, e.server.LocalAddr(), p, How{Steer: steer})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,17 +245,17 @@ func TestOrderFromElsewhereIsIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := func(at netip.AddrPort) (Ignored, bool) {
+	from := func(at netip.AddrPort) Ignored {
 		return e.here.steered(&tstamp.In{Payload: order, Peer: at, Stamp: sample.Stamp{}}, h, 0)
 	}
-	if why, ok := from(netip.MustParseAddrPort("127.0.0.1:9")); ok || why != UnknownTransfer {
-		t.Errorf("from a stranger: %v, %v", why, ok)
+	if why := from(netip.MustParseAddrPort("127.0.0.1:9")); why != UnknownTransfer {
+		t.Errorf("from a stranger: %v", why)
 	}
-	if _, ok := from(e.server.LocalAddr()); !ok || x.steer.Interval(0) != 2*time.Millisecond {
-		t.Errorf("from the other end: %v, a packet each %v", ok, x.steer.Interval(0))
+	if why := from(e.server.LocalAddr()); why != taken || x.steer.Interval(0) != 2*time.Millisecond {
+		t.Errorf("from the other end: %v, a packet each %v", why, x.steer.Interval(0))
 	}
-	if why, ok := from(e.server.LocalAddr()); ok || why != BadFeedback {
-		t.Errorf("for the second time: %v, %v", why, ok)
+	if why := from(e.server.LocalAddr()); why != BadFeedback {
+		t.Errorf("for the second time: %v", why)
 	}
 }
 

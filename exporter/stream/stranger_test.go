@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/wire/load"
+	"oneway.example/tests/await"
 )
 
 const testLimit = 20 * time.Second // for what takes milliseconds: the host may be busy
@@ -51,16 +52,6 @@ func (s stranger) receive() []byte {
 	return b[:n]
 }
 
-// eventually waits for what another goroutine does.
-func eventually(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	for end := time.Now().Add(testLimit); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			tb.Fatalf("%s: not within %v", what, testLimit)
-		}
-	}
-}
-
 func dataPacket(session uint64, transfer uint16, seq uint32, n int) []byte {
 	b := make([]byte, n)
 	load.Header{Type: load.Data, Session: session, Transfer: transfer, Seq: seq}.Fill(b)
@@ -94,7 +85,7 @@ func TestStrangersAreCountedAndGetNoAnswer(t *testing.T) {
 	if h, err := load.Parse(s.receive()); err != nil || h.Type != load.Challenge || h.Session != testSession {
 		t.Errorf("the first answer is %+v, %v", h, err)
 	}
-	eventually(t, "the answer is counted", func() bool { return server.Stats().Challenges > 0 })
+	await.That(t, "the answer is counted", func() bool { return server.Stats().Challenges > 0 })
 	got := server.Stats()
 	var want [Reasons]uint64
 	want[TooShort], want[Foreign], want[DamagedHeader] = 2, 2, 1
@@ -117,7 +108,7 @@ func TestChallengesOfASessionAreFew(t *testing.T) {
 	for range hellos {
 		s.send(load.AppendHello(nil, testSession, 0))
 	}
-	eventually(t, "all hellos have been read", func() bool {
+	await.That(t, "all hellos have been read", func() bool {
 		s := server.Stats()
 		return s.Challenges+s.Ignored[HelloTooOften] == hellos
 	})
@@ -128,9 +119,9 @@ func TestChallengesOfASessionAreFew(t *testing.T) {
 	if len(s.receive()) > load.HelloBytes {
 		t.Error("a challenge is longer than its hello")
 	}
-	flooded, challenges := new(Session), 0
-	for at := time.Second; at < 11*time.Second; at += time.Millisecond {
-		if flooded.mayChallenge(at) {
+	flooded, challenges := server.Join(testSession+1), 0
+	for at := begin; at.Before(begin.Add(10 * time.Second)); at = at.Add(time.Millisecond) {
+		if flooded.limit.AllowN(at, 1) {
 			challenges++
 		}
 	}
@@ -202,7 +193,7 @@ func TestDamageIsReportedWithASample(t *testing.T) {
 	for _, b := range [][]byte{packet(0), packet(1)[:500], overwritten, bits, header, foreign, packet(0), packet(0)[:20]} {
 		s.send(b)
 	}
-	eventually(t, "all have come", func() bool { return server.Stats().Accepted == 8 })
+	await.That(t, "all have come", func() bool { return server.Stats().Accepted == 8 })
 	got := r.Finish(t.Context(), 4, time.Hour) // four different ones with good headers
 	var damage []Damage
 	for _, p := range got.Packets {

@@ -24,8 +24,8 @@ func BenchmarkSendReceiveStamped(b *testing.B) {
 	}{{"flat-out", 0}, {"150k", 150_000}, {"180k", 180_000}, {"200k", 200_000}} {
 		b.Run(c.name, func(b *testing.B) {
 			l := newLink(b)
-			near := l.open(b, l.near, l.nearAddr, Options{})
-			far := l.open(b, l.far, l.farAddr, Options{})
+			near := l.open(b, l.Near, l.NearAddr, Options{})
+			far := l.open(b, l.Far, l.FarAddr, Options{})
 			stream(b, near, far, c.rate)
 		})
 	}
@@ -68,7 +68,7 @@ func stream(b *testing.B, near, far *Conn, rate int) {
 	for sent := 0; sent < b.N; {
 		if rate > 0 {
 			if ahead := time.Duration(sent)*time.Second/time.Duration(rate) - time.Since(start); ahead > 0 {
-				time.Sleep(ahead)
+				time.Sleep(ahead) // the rate that is measured
 			}
 		}
 		n, err := near.Send(out[:min(len(out), b.N-sent)])
@@ -79,7 +79,7 @@ func stream(b *testing.B, near, far *Conn, rate int) {
 	}
 	took := time.Since(start)
 	for wait := time.Now(); far.Stats().Received+far.Stats().Dropped-farBefore.Received < uint64(b.N) && time.Since(wait) < time.Second; {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // what is still in the socket is not told
 	}
 	b.StopTimer()
 	used := cpuTime() - cpu
@@ -110,7 +110,7 @@ func cpuTime() time.Duration {
 // and the one that user space would have.
 func BenchmarkStampError(b *testing.B) {
 	l := newLink(b)
-	near, far := l.open(b, l.near, l.nearAddr, Options{}), l.open(b, l.far, l.farAddr, Options{})
+	near, far := l.open(b, l.Near, l.NearAddr, Options{}), l.open(b, l.Far, l.FarAddr, Options{})
 	warm(b, near, far)
 	batch := NewBatch(64, 128)
 	var kernel, user []time.Duration
@@ -142,7 +142,7 @@ func BenchmarkStampError(b *testing.B) {
 		out[0].Cookie = uint64(i)
 		_, err := near.Send(out)
 		check(b, err)
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // one packet at a time
 	}
 	guard := time.AfterFunc(limit, func() { _, _ = near.Close(), far.Close() })
 	done.Wait()

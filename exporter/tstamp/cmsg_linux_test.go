@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/netip"
+	"reflect"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -11,7 +12,7 @@ import (
 
 // appendStamps writes struct scm_timestamping of the 64-bit kind.
 func appendStamps(b []byte, software, hardware int64) []byte {
-	b, data := appendCmsg(b, unix.SOL_SOCKET, scmTimestampingNew, 48)
+	b, data := appendCmsg(b, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, 48)
 	for i, ns := range []int64{software, 0, hardware} {
 		binary.NativeEndian.PutUint64(data[16*i:], uint64(ns/1e9))
 		binary.NativeEndian.PutUint64(data[16*i+8:], uint64(ns%1e9))
@@ -27,11 +28,11 @@ func TestControlMessagesAreUnderstood(t *testing.T) {
 	data[0] = 46<<2 | 1
 	b, data = appendCmsg(b, unix.SOL_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
 	copy(data, []byte{1, 0, 0, 0, 192, 0, 2, 7, 192, 0, 2, 255})
-	want := received{
+	want := controls{
 		software: 1_700_000_000_123_456_789, hardware: 42,
 		local: netip.MustParseAddr("192.0.2.7"), ttl: 61, tos: 46<<2 | 1,
 	}
-	if got := parseReceived(b); got != want {
+	if got := parseControls(b); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if ours, err := unix.ParseSocketControlMessage(b); err != nil || len(ours) != 4 {
@@ -42,13 +43,17 @@ func TestControlMessagesAreUnderstood(t *testing.T) {
 func TestErrorQueueMessageIsUnderstood(t *testing.T) {
 	var room envelope
 	b := appendStamps(room.controlSlice()[:0], 5_000_000_006, 0)
-	b, data := appendCmsg(b, unix.SOL_IPV6, unix.IPV6_RECVERR, sizeofExtendedErr)
+	b, data := appendCmsg(b, unix.SOL_IPV6, unix.IPV6_RECVERR, sizeofExtendedErr+2)
 	binary.NativeEndian.PutUint32(data, uint32(unix.ENOMSG))
-	copy(data[4:8], []byte{unix.SO_EE_ORIGIN_TIMESTAMPING, 0, 0, 0})
+	copy(data[4:8], []byte{unix.SO_EE_ORIGIN_TIMESTAMPING, 3, 4, 0})
 	binary.NativeEndian.PutUint32(data[8:], unix.SCM_TSTAMP_SND)
 	binary.NativeEndian.PutUint32(data[12:], 77)
-	want := queued{software: 5_000_000_006, err: uint32(unix.ENOMSG), origin: unix.SO_EE_ORIGIN_TIMESTAMPING, data: 77}
-	if got := parseQueued(b); got != want {
+	copy(data[16:], []byte{8, 9})
+	want := controls{
+		SockExtendedErr: unix.SockExtendedErr{Errno: uint32(unix.ENOMSG), Origin: unix.SO_EE_ORIGIN_TIMESTAMPING, Type: 3, Code: 4, Data: 77},
+		software:        5_000_000_006, offender: []byte{8, 9},
+	}
+	if got := parseControls(b); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -61,17 +66,17 @@ func FuzzControl(f *testing.F) {
 	f.Add(appendStamps(room.controlSlice()[:0], 1e18, 1))
 	f.Add(bytes.Repeat([]byte{0xff}, 40))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		parseReceived(b)
-		parseQueued(b)
+		parseControls(b)
+		parseControls(b)
 		var z zones
 		z.parseAddress(b)
-		n := min(len(b), controlBytes-cmsgHeader-word)
+		n := min(len(b), controlBytes-unix.CmsgSpace(0)-8)
 		var room envelope
 		all, data := appendCmsg(room.controlSlice()[:0], 1, 2, n)
 		copy(data, b)
-		level, kind, got, rest, ok := nextCmsg(all)
-		if !ok || level != 1 || kind != 2 || !bytes.Equal(got, b[:n]) || len(rest) != 0 {
-			t.Errorf("%d octets came back as %v %v %x, %d left", n, level, kind, got, len(rest))
+		h, got, rest, err := unix.ParseOneSocketControlMessage(all)
+		if err != nil || h.Level != 1 || h.Type != 2 || !bytes.Equal(got, b[:n]) || len(rest) != 0 {
+			t.Errorf("%d octets came back as %+v %x, %d left: %v", n, h, got, len(rest), err)
 		}
 	})
 }

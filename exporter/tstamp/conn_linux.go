@@ -1,6 +1,7 @@
 package tstamp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -10,8 +11,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/kernelcounts"
 )
 
 // Conn is a UDP socket with time stamps. Send and Receive may run at the same
@@ -40,8 +44,7 @@ type Conn struct {
 	out        mail
 	outZones   zones
 	manner     Manner // of the last send
-	discovery  int    // the system's own IP_MTU_DISCOVER, once the manner has been another
-	suspect    bool   // the kernel's count of stamps may not be ours
+	suspect    bool   // a send failed: see pending.stamping
 	drainAbove int    // stamps outstanding at which Send drains the error queue
 
 	receiveMu sync.Mutex
@@ -53,7 +56,8 @@ type Conn struct {
 	drainMu    sync.Mutex
 	queue      mail
 	queueZones zones
-	errors     ring[PeerError]
+	quotes     [queueBatch]beginning // of what ICMP errors answer
+	errors     ring[ICMPError]
 	drops      dropCount
 
 	pending *pending
@@ -62,8 +66,8 @@ type Conn struct {
 
 // counts is the part of Stats kept by Send and Receive.
 type counts struct {
-	sent, sendErrors, received, truncated, drops atomic.Uint64
-	rx                                           [Origins]atomic.Uint64
+	sent, sendErrors, received, truncated atomic.Uint64
+	rx                                    [Origins]atomic.Uint64
 }
 
 const (
@@ -89,8 +93,11 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("tstamp: open %v: %w", local, err)
 	}
 	c.out, c.queue = newMail(sendBatch), newMail(queueBatch)
+	for i := range c.quotes {
+		c.queue.setPayload(i, c.quotes[i][:])
+	}
 	c.queue.ready(queueBatch)
-	c.errors = newRing[PeerError](64)
+	c.errors = newRing[ICMPError](64)
 	// A slot for every packet that can be in the send buffer or the error queue.
 	slots := (c.setup.receiveBytes + c.setup.sendBytes) / stampBytes
 	c.drainAbove = max(sendBatch, c.setup.receiveBytes/stampBytes/4)
@@ -178,7 +185,7 @@ func (c *Conn) Close() error {
 	defer c.receiveMu.Unlock()
 	c.drainMu.Lock()
 	defer c.drainMu.Unlock()
-	c.counts.drops.Store(c.drops.read(c.fd, true))
+	c.drops.read(c.fd, true)
 	c.drops.kernel.Close()
 	if e := unix.Close(c.fd); err == nil {
 		err = e
@@ -194,15 +201,15 @@ func (c *Conn) Close() error {
 func (c *Conn) Stats() Stats {
 	c.drainMu.Lock()
 	if c.fd >= 0 {
-		c.counts.drops.Store(c.drops.read(c.fd, false))
+		c.drops.read(c.fd, false)
 	}
+	dropped := c.drops.total
 	c.drainMu.Unlock()
 	s := Stats{
 		Sent: c.counts.sent.Load(), SendErrors: c.counts.sendErrors.Load(),
 		Received: c.counts.received.Load(), Truncated: c.counts.truncated.Load(),
-		Dropped:            c.counts.drops.Load(),
+		Dropped:            dropped,
 		ReceiveBufferBytes: c.setup.receiveBytes, SendBufferBytes: c.setup.sendBytes,
-		ExactIDs: c.setup.exactIDs,
 	}
 	for i := range s.RxStamps {
 		s.RxStamps[i] = c.counts.rx[i].Load()
@@ -212,4 +219,167 @@ func (c *Conn) Stats() Stats {
 	defer p.mu.Unlock()
 	s.TxStamps, s.TxMissing, s.TxRejected = p.txStamps, p.missing, p.rejected
 	return s
+}
+
+// setup is what the kernel granted a socket.
+type setup struct {
+	receiveBytes, sendBytes int
+	stamps                  int // the flags of SO_TIMESTAMPING; 0: no kernel stamps
+	hardware                bool
+	discovery               int // the system's own IP_MTU_DISCOVER
+}
+
+// configure sets all options of a new socket.
+func configure(fd int, v6 bool, o Options) (s setup, err error) {
+	if o.Device != "" {
+		if err := unix.BindToDevice(fd, o.Device); err != nil {
+			return s, explainDevice(o.Device, err)
+		}
+	}
+	if v6 {
+		if err := unix.SetsockoptInt(fd, unix.SOL_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
+			return s, fmt.Errorf("IPV6_V6ONLY: %w", err)
+		}
+	}
+	if s.receiveBytes, err = buffer(fd, o.ReceiveBufferBytes, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF); err != nil {
+		return s, err
+	}
+	if s.sendBytes, err = buffer(fd, o.SendBufferBytes, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF); err != nil {
+		return s, err
+	}
+	level, discover := discovery(v6)
+	wanted := []int{unix.IP_PKTINFO, unix.IP_RECVTTL, unix.IP_RECVTOS, unix.IP_RECVERR}
+	if v6 {
+		wanted = []int{unix.IPV6_RECVPKTINFO, unix.IPV6_RECVHOPLIMIT, unix.IPV6_RECVTCLASS, unix.IPV6_RECVERR}
+	}
+	for _, option := range wanted {
+		if err := unix.SetsockoptInt(fd, level, option, 1); err != nil {
+			return s, fmt.Errorf("socket option %d of level %d: %w", option, level, err)
+		}
+	}
+	if o.Timestamps == Auto {
+		s.enableStamps(fd, o.Hardware != nil)
+	}
+	if s.discovery, err = unix.GetsockoptInt(fd, level, discover); err != nil {
+		return s, fmt.Errorf("path MTU discovery: %w", err)
+	}
+	return s, nil
+}
+
+// explainDevice says what to do about a device that a socket cannot be bound to.
+func explainDevice(name string, err error) error {
+	advice := ""
+	switch {
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL): // EINVAL: no name is so long
+		advice = ": want the name of an interface or a VRF of this network namespace, as `ip link` shows it"
+	case errors.Is(err, unix.EPERM):
+		advice = ": before Linux 5.7 this needs CAP_NET_RAW"
+	}
+	return fmt.Errorf("bind to device %q: %w%s", name, err, advice)
+}
+
+// discovery is the socket option of path MTU discovery.
+func discovery(v6 bool) (level, option int) {
+	if v6 {
+		return unix.SOL_IPV6, unix.IPV6_MTU_DISCOVER
+	}
+	return unix.SOL_IP, unix.IP_MTU_DISCOVER
+}
+
+// buffer asks for a buffer, beyond the system's limit if we may (CAP_NET_ADMIN),
+// and reads back what the kernel granted: above the limit it clips silently.
+func buffer(fd, bytes, force, option int) (granted int, err error) {
+	bytes = cmp.Or(bytes, DefaultBufferBytes)
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes) != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, bytes); err != nil {
+			return 0, fmt.Errorf("buffer of %d bytes: %w", bytes, err)
+		}
+	}
+	if granted, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err != nil {
+		return 0, fmt.Errorf("buffer size: %w", err)
+	}
+	return granted, nil
+}
+
+// The flags of SO_TIMESTAMPING. OPT_TSONLY keeps the packet itself off the error
+// queue: less memory, and no privilege needed.
+const (
+	softwareFlags = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE |
+		unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY
+	hardwareFlags = softwareFlags | unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE |
+		unix.SOF_TIMESTAMPING_RAW_HARDWARE | unix.SOF_TIMESTAMPING_OPT_TX_SWHW
+	// markFlags are those of a marked packet beside the socket's.
+	markFlags = unix.SOF_TIMESTAMPING_TX_SCHED
+	// packetFlags may be chosen for each packet (Linux 4.6).
+	packetFlags = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_TX_HARDWARE
+)
+
+// enableStamps turns on what the kernel offers (SO_TIMESTAMPING_NEW, Linux 5.1).
+func (s *setup) enableStamps(fd int, hardware bool) {
+	for _, flags := range []int{hardwareFlags, softwareFlags} {
+		if (hardware || flags == softwareFlags) && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, flags) == nil {
+			s.stamps, s.hardware = flags, flags == hardwareFlags
+			return
+		}
+	}
+}
+
+// dropCount counts what the kernel dropped at a socket for want of buffer.
+//
+// The socket's own count takes in packets with a wrong UDP checksum, too (udp_queue_rcv_one_skb
+// of Linux's net/ipv4/udp.c): the path has damaged those. So no more are taken than the
+// whole host had no room for in the same time.
+type dropCount struct {
+	kernel kernelcounts.Files
+	// before is the host's count when it was last looked at, at that time.
+	before uint64
+	known  bool
+	at     time.Time
+	raw    uint32 // the socket's, up to then
+	total  uint64
+}
+
+// dropsEvery is how rarely the host's counts are read while a socket drops packets: it takes
+// some 0.1 ms.
+const dropsEvery = 20 * time.Millisecond
+
+// begin is called in the socket's network namespace.
+func (d *dropCount) begin() {
+	d.kernel = kernelcounts.Open()
+	now := d.kernel.Read()
+	d.before, d.known = now.NoBuffer, now.Known
+}
+
+// read brings total up to date; it may be behind by dropsEvery, unless at the last.
+func (d *dropCount) read(fd int, last bool) {
+	raw, err := drops(fd)
+	if err != nil || raw == d.raw {
+		return
+	}
+	at := time.Now()
+	if at.Sub(d.at) < dropsEvery && !last {
+		return
+	}
+	n := uint64(raw - d.raw)
+	if now := d.kernel.Read(); d.known && now.Known {
+		n = min(n, kernelcounts.Since(now.NoBuffer, d.before))
+		d.before = now.NoBuffer
+	}
+	d.raw, d.at = raw, at
+	d.total += n
+}
+
+// drops reads how many packets the kernel dropped at the socket: the same
+// counter that SO_RXQ_OVFL attaches to packets, but current even if no packet
+// comes any more (SO_MEMINFO, Linux 4.12).
+func drops(fd int) (uint32, error) {
+	const dropped = 8 // SK_MEMINFO_DROPS (linux/sock_diag.h)
+	var info [dropped + 1]uint32
+	length := uint32(unsafe.Sizeof(info))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&length)), 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return info[dropped], nil
 }

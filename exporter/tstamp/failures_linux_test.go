@@ -14,17 +14,6 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// numberings runs f with the kernel numbering stamps as we say and as it counts.
-func numberings(t *testing.T, f func(t *testing.T, count bool)) {
-	t.Run("ours", func(t *testing.T) {
-		if c := open(t, loopback(false), Options{}); !c.setup.exactIDs {
-			t.Skip("SKIPPED, NOT PASSED: this kernel does not take our numbers (Linux 6.13 does)")
-		}
-		f(t, false)
-	})
-	t.Run("counted", func(t *testing.T) { f(t, true) })
-}
-
 // judge checks stamps against what the far end saw. On one path that keeps the
 // order, packet i left after packet i-1 had arrived and before it arrived
 // itself: a stamp off by one packet shows.
@@ -84,109 +73,96 @@ func sendAll(t *testing.T, c *Conn, out []Out) (refused map[uint64]error) {
 }
 
 func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
-	numberings(t, func(t *testing.T, count bool) {
-		families(t, func(t *testing.T, v6 bool) {
-			near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
-			if count {
-				near.setup.exactIDs = false
-			}
-			warm(t, near, far)
-			ip := far.LocalAddr().Addr()
-			gone := open(t, loopback(v6), Options{})
-			closed := gone.LocalAddr()
-			check(t, gone.Close())
-			foreign := netip.MustParseAddr("192.0.2.1")
-			if v6 {
-				foreign = netip.MustParseAddr("2001:db8::1")
-			}
-			bad := []Out{
-				{Peer: netip.AddrPortFrom(ip, 0)},                              // EINVAL before all else
-				{Peer: far.LocalAddr(), Payload: make([]byte, 70000)},          // EMSGSIZE in udp_sendmsg
-				{Peer: far.LocalAddr(), Payload: make([]byte, 65530)},          // EMSGSIZE in ip_append_data
-				{Peer: far.LocalAddr(), Source: foreign},                       // EINVAL: not an address of ours
-				{Peer: closed},                                                 // taken; its ICMP error meets the next packet
-				{Peer: far.LocalAddr(), Source: ip, Payload: make([]byte, 64)}, // good
-			}
-			var cookie, good uint64
-			var in []In
-			var tx []TxStamp
-			for round := range 60 {
-				var batch []Out
-				for i := range 20 {
-					o := Out{Peer: far.LocalAddr()}
-					if i%3 == round%3 {
-						o = bad[(round+i)%len(bad)]
-					}
-					batch = append(batch, numbered(cookie, o))
-					cookie++
+	families(t, func(t *testing.T, v6 bool) {
+		near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		warm(t, near, far)
+		ip := far.LocalAddr().Addr()
+		gone := open(t, loopback(v6), Options{})
+		closed := gone.LocalAddr()
+		check(t, gone.Close())
+		foreign := netip.MustParseAddr("192.0.2.1")
+		if v6 {
+			foreign = netip.MustParseAddr("2001:db8::1")
+		}
+		bad := []Out{
+			{Peer: netip.AddrPortFrom(ip, 0)},                              // EINVAL before all else
+			{Peer: far.LocalAddr(), Payload: make([]byte, 70000)},          // EMSGSIZE in udp_sendmsg
+			{Peer: far.LocalAddr(), Payload: make([]byte, 65530)},          // EMSGSIZE in ip_append_data
+			{Peer: far.LocalAddr(), Source: foreign},                       // EINVAL: not an address of ours
+			{Peer: closed},                                                 // taken; its ICMP error meets the next packet
+			{Peer: far.LocalAddr(), Source: ip, Payload: make([]byte, 64)}, // good
+		}
+		var cookie, good uint64
+		var in []In
+		var tx []TxStamp
+		for round := range 60 {
+			var batch []Out
+			for i := range 20 {
+				o := Out{Peer: far.LocalAddr()}
+				if i%3 == round%3 {
+					o = bad[(round+i)%len(bad)]
 				}
-				refused := sendAll(t, near, batch)
-				for _, o := range batch {
-					if refused[o.Cookie] == nil && o.Peer == far.LocalAddr() {
-						good++
-					}
+				batch = append(batch, numbered(cookie, o))
+				cookie++
+			}
+			refused := sendAll(t, near, batch)
+			for _, o := range batch {
+				if refused[o.Cookie] == nil && o.Peer == far.LocalAddr() {
+					good++
 				}
-				more, _, _ := collect(t, far, packets(int(good)-len(in)))
-				in = append(in, more...)
 			}
-			s := near.Stats()
-			if s.SendErrors == 0 || s.Sent+s.SendErrors != cookie+1 { // one to warm up
-				t.Errorf("sent %d, refused %d of %d", s.Sent, s.SendErrors, cookie)
-			}
-			_, more, _ := collect(t, near, stamps(int(s.Sent)-1-len(tx)))
-			mostly(t, judge(t, in, append(tx, more...)), len(in))
-		})
+			more, _, _ := collect(t, far, packets(int(good)-len(in)))
+			in = append(in, more...)
+		}
+		s := near.Stats()
+		if s.SendErrors == 0 || s.Sent+s.SendErrors != cookie+1 { // one to warm up
+			t.Errorf("sent %d, refused %d of %d", s.Sent, s.SendErrors, cookie)
+		}
+		_, more, _ := collect(t, near, stamps(int(s.Sent)-1-len(tx)))
+		mostly(t, judge(t, in, append(tx, more...)), len(in))
 	})
 }
 
 // TestFailuresBehindTheSocketDoNotShiftTheStamps: a queue that refuses packets
 // does so after the kernel has counted them.
 func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
-	numberings(t, func(t *testing.T, count bool) {
-		l := newLink(t)
-		near, far := l.open(t, l.near, l.nearAddr, Options{}), l.open(t, l.far, l.farAddr, Options{})
-		if count {
-			near.setup.exactIDs = false
-			near.wait = 300 * time.Millisecond // some stamps are not told apart: do not wait for them for long
+	l := newLink(t)
+	near, far := l.open(t, l.Near, l.NearAddr, Options{}), l.open(t, l.Far, l.FarAddr, Options{})
+	warm(t, near, far)
+	l.slow(t, 10_000)
+	var cookie, good uint64
+	refusals := 0
+	var in []In
+	for range 20 {
+		var batch []Out
+		for range 40 {
+			batch = append(batch, numbered(cookie, Out{Peer: far.LocalAddr(), Payload: make([]byte, 500)}))
+			cookie++
 		}
-		warm(t, near, far)
-		l.slow(t, 10_000)
-		var cookie, good uint64
-		refusals := 0
-		var in []In
-		for range 20 {
-			var batch []Out
-			for range 40 {
-				batch = append(batch, numbered(cookie, Out{Peer: far.LocalAddr(), Payload: make([]byte, 500)}))
-				cookie++
+		refused := sendAll(t, near, batch)
+		for _, err := range refused {
+			if !errors.Is(err, syscall.ENOBUFS) {
+				t.Fatalf("refused with %v, want ENOBUFS", err)
 			}
-			refused := sendAll(t, near, batch)
-			for _, err := range refused {
-				if !errors.Is(err, syscall.ENOBUFS) {
-					t.Fatalf("refused with %v, want ENOBUFS", err)
-				}
-			}
-			refusals += len(refused)
-			good += uint64(len(batch) - len(refused))
-			more, _, _ := collect(t, far, packets(int(good)-len(in)))
-			in = append(in, more...)
 		}
-		if refusals == 0 || good == 0 {
-			t.Fatalf("the queue took %d and refused %d: the test shows nothing", good, refusals)
-		}
-		_, tx, _ := collect(t, near, stamps(int(good)))
-		stamped := judge(t, in, tx)
-		t.Logf("%d of %d packets stamped at both ends", stamped, len(in))
-		if !count { // a counting kernel leaves packets of several counts in the queue, alike in number
-			mostly(t, stamped, len(in))
-		}
-	})
+		refusals += len(refused)
+		good += uint64(len(batch) - len(refused))
+		more, _, _ := collect(t, far, packets(int(good)-len(in)))
+		in = append(in, more...)
+	}
+	if refusals == 0 || good == 0 {
+		t.Fatalf("the queue took %d and refused %d: the test shows nothing", good, refusals)
+	}
+	_, tx, _ := collect(t, near, stamps(int(good)))
+	stamped := judge(t, in, tx)
+	t.Logf("%d of %d packets stamped at both ends", stamped, len(in))
+	mostly(t, stamped, len(in))
 }
 
 // slow puts a token bucket of 1 MB/s with a queue of some bytes on the near end.
 func (l link) slow(t *testing.T, limitBytes uint32) {
 	t.Helper()
-	h, err := netlink.NewHandleAt(l.near)
+	h, err := netlink.NewHandleAt(l.Near)
 	check(t, err)
 	defer h.Close()
 	ifi, err := h.LinkByName("near")
@@ -199,7 +175,7 @@ func (l link) slow(t *testing.T, limitBytes uint32) {
 
 func TestNoRouteIsAnErrorOfThatPacketOnly(t *testing.T) {
 	l := newLink(t)
-	near, far := l.open(t, l.near, l.nearAddr, Options{}), l.open(t, l.far, l.farAddr, Options{})
+	near, far := l.open(t, l.Near, l.NearAddr, Options{}), l.open(t, l.Far, l.FarAddr, Options{})
 	nowhere := netip.MustParseAddrPort("198.51.100.1:862") // the namespace has no default route
 	n, err := near.Send([]Out{{Peer: far.LocalAddr()}, {Peer: nowhere}, {Peer: far.LocalAddr()}})
 	if n != 1 || !errors.Is(err, syscall.ENETUNREACH) {
@@ -209,7 +185,7 @@ func TestNoRouteIsAnErrorOfThatPacketOnly(t *testing.T) {
 
 func TestPacketThatNeverLeavesIsGivenTheUsersStamp(t *testing.T) {
 	l := newLink(t)
-	near := l.open(t, l.near, l.nearAddr, Options{})
+	near := l.open(t, l.Near, l.NearAddr, Options{})
 	near.wait = 100 * time.Millisecond
 	// Nobody answers for this address: the packet waits for its neighbour and
 	// never meets the driver.
@@ -229,7 +205,7 @@ func TestPacketThatNeverLeavesIsGivenTheUsersStamp(t *testing.T) {
 // but its error queue, which the runtime's poller alone takes for a failure.
 func TestStampsComeWhileTheSendBufferIsFull(t *testing.T) {
 	l := newLink(t)
-	near, far := l.open(t, l.near, l.nearAddr, Options{SendBufferBytes: 4096}), l.open(t, l.far, l.farAddr, Options{})
+	near, far := l.open(t, l.Near, l.NearAddr, Options{SendBufferBytes: 4096}), l.open(t, l.Far, l.FarAddr, Options{})
 	warm(t, near, far)
 	l.slow(t, 1_000_000)
 	full, sent := 0, 0

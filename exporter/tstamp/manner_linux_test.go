@@ -123,7 +123,7 @@ func TestMannerIsThatOfEachCall(t *testing.T) {
 // What is longer than the interface allows is refused here unless it may be fragmented.
 func TestFragmentationIsForbiddenOrAllowed(t *testing.T) {
 	l := newLink(t)
-	near, far := l.open(t, l.near, l.nearAddr, Options{}), l.open(t, l.far, l.farAddr, Options{})
+	near, far := l.open(t, l.Near, l.NearAddr, Options{}), l.open(t, l.Far, l.FarAddr, Options{})
 	out := []Out{{Payload: make([]byte, 3000), Peer: far.LocalAddr()}}
 	if _, err := near.SendAs(Manner{Fragmentation: NoFragmentation}, out); !errors.Is(err, syscall.EMSGSIZE) {
 		t.Errorf("%v, want EMSGSIZE", err)

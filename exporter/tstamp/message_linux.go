@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/instant"
 )
 
 // message is struct mmsghdr (sendmmsg(2)).
@@ -140,16 +142,16 @@ func (z *zones) parseAddress(b []byte) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// zones remembers the last zone of a link-local address both ways: a socket
-// meets few, and finding one costs system calls. Not safe for concurrent use.
+// zones remembers the last zone of a link-local address: a socket meets few, and
+// finding one costs system calls. Not safe for concurrent use.
 type zones struct {
-	lastName, lastZone   string
-	lastIndex, zoneIndex uint32
+	name string
+	at   uint32 // its index; 0: none is remembered
 }
 
 func (z *zones) index(name string) uint32 {
-	if z.lastName == name {
-		return z.lastIndex
+	if z.at != 0 && z.name == name {
+		return z.at
 	}
 	var index uint32
 	if ifi, err := net.InterfaceByName(name); err == nil {
@@ -157,18 +159,104 @@ func (z *zones) index(name string) uint32 {
 	} else if n, err := strconv.ParseUint(name, 10, 32); err == nil {
 		index = uint32(n)
 	}
-	if index != 0 {
-		z.lastName, z.lastIndex = name, index
-	}
+	*z = zones{name, index}
 	return index
 }
 
 func (z *zones) with(ip netip.Addr, index uint32) netip.Addr {
-	if z.zoneIndex != index || z.lastZone == "" {
-		z.zoneIndex, z.lastZone = index, strconv.FormatUint(uint64(index), 10)
+	if z.at != index {
+		*z = zones{strconv.FormatUint(uint64(index), 10), index}
 		if ifi, err := net.InterfaceByIndex(int(index)); err == nil {
-			z.lastZone = ifi.Name
+			z.name = ifi.Name
 		}
 	}
-	return ip.WithZone(z.lastZone)
+	return ip.WithZone(z.name)
 }
+
+// appendCmsg adds the header of a control message (cmsg(3)) and room for n octets, which
+// it returns zeroed or not: the caller fills them all. b must have the capacity.
+func appendCmsg(b []byte, level, kind int32, n int) (all, data []byte) {
+	start := len(b)
+	b = b[:start+unix.CmsgSpace(n)]
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[start]))
+	h.Level, h.Type = level, kind
+	h.SetLen(unix.CmsgLen(n))
+	data = b[start+unix.CmsgLen(0):]
+	return b, data[:n]
+}
+
+func appendCmsgUint32(b []byte, level, kind int32, v uint32) []byte {
+	b, data := appendCmsg(b, level, kind, 4)
+	binary.NativeEndian.PutUint32(data, v)
+	return b
+}
+
+// parseTimestamping reads struct scm_timestamping64: three times of 64-bit seconds and
+// nanoseconds, the software stamp, a relic, and the raw hardware stamp.
+func parseTimestamping(data []byte) (software, hardware instant.Time) {
+	if len(data) < 48 {
+		return 0, 0
+	}
+	at := func(d []byte) instant.Time {
+		return instant.FromUnix(int64(binary.NativeEndian.Uint64(d)), int64(binary.NativeEndian.Uint64(d[8:])))
+	}
+	return at(data), at(data[32:])
+}
+
+// controls is what the control messages of an incoming packet say, or of a message of the error
+// queue: the extended error, and what follows.
+type controls struct {
+	software, hardware instant.Time
+	local              netip.Addr
+	ttl, tos           uint8
+	segment            int // what was coalesced had packets of so many octets; 0: it is one
+	unix.SockExtendedErr
+	offender []byte // a socket address (SO_EE_OFFENDER)
+}
+
+func parseControls(b []byte) (c controls) {
+	for len(b) >= unix.SizeofCmsghdr {
+		h, data, rest, err := unix.ParseOneSocketControlMessage(b)
+		if err != nil {
+			return c
+		}
+		b = rest
+		switch h.Level {
+		case unix.SOL_SOCKET:
+			if h.Type == unix.SO_TIMESTAMPING_NEW {
+				c.software, c.hardware = parseTimestamping(data)
+			}
+		case unix.SOL_IP, unix.SOL_IPV6:
+			c.parseIP(h.Level == unix.SOL_IPV6, h.Type, data)
+		case unix.SOL_UDP:
+			if h.Type == unix.UDP_GRO && len(data) >= 4 {
+				c.segment = int(int32(binary.NativeEndian.Uint32(data)))
+			}
+		}
+	}
+	return c
+}
+
+func (c *controls) parseIP(v6 bool, kind int32, data []byte) {
+	switch {
+	case v6 && kind == unix.IPV6_HOPLIMIT && len(data) >= 4, !v6 && kind == unix.IP_TTL && len(data) >= 4:
+		c.ttl = uint8(binary.NativeEndian.Uint32(data))
+	case v6 && kind == unix.IPV6_TCLASS && len(data) >= 4:
+		c.tos = uint8(binary.NativeEndian.Uint32(data))
+	case !v6 && kind == unix.IP_TOS && len(data) >= 1:
+		c.tos = data[0]
+	case v6 && kind == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
+		c.local = netip.AddrFrom16([16]byte(data[:16]))
+	case !v6 && kind == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
+		// interface index, our address, the header's destination: the second is
+		// one to answer from, even after a broadcast.
+		c.local = netip.AddrFrom4([4]byte(data[4:8]))
+	case kind == unix.IPV6_RECVERR && v6 || kind == unix.IP_RECVERR && !v6:
+		if len(data) >= sizeofExtendedErr {
+			c.SockExtendedErr = *(*unix.SockExtendedErr)(unsafe.Pointer(&data[0]))
+			c.offender = data[sizeofExtendedErr:]
+		}
+	}
+}
+
+const sizeofExtendedErr = int(unsafe.Sizeof(unix.SockExtendedErr{}))

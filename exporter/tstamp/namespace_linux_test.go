@@ -2,79 +2,23 @@ package tstamp
 
 import (
 	"net/netip"
-	"os"
-	"runtime"
 	"testing"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"oneway.example/tests/namespace"
 )
 
 // link is two network namespaces with a veth pair between them.
-type link struct {
-	near, far         netns.NsHandle
-	nearAddr, farAddr netip.Addr
-}
+type link struct{ namespace.Pair }
 
 // newLink makes a link for the length of a test. It needs root.
-func newLink(tb testing.TB) link {
-	tb.Helper()
-	if os.Geteuid() != 0 {
-		tb.Skip("SKIPPED, NOT PASSED: network namespaces need root")
-	}
-	l := link{nearAddr: netip.MustParseAddr("10.77.0.1"), farAddr: netip.MustParseAddr("10.77.0.2")}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, err := netns.Get()
-	check(tb, err)
-	defer home.Close()
-	defer func() { check(tb, netns.Set(home)) }()
-	l.far, err = netns.New()
-	check(tb, err)
-	l.near, err = netns.New()
-	check(tb, err)
-	tb.Cleanup(func() { check(tb, l.far.Close()); check(tb, l.near.Close()) })
-
-	pair := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "far"}
-	pair.Name = "near"
-	check(tb, netlink.LinkAdd(pair))
-	peer, err := netlink.LinkByName("far")
-	check(tb, err)
-	check(tb, netlink.LinkSetNsFd(peer, int(l.far)))
-	up(tb, "near", "10.77.0.1/24", "fd77::1/64")
-	check(tb, netns.Set(l.far))
-	up(tb, "far", "10.77.0.2/24", "fd77::2/64")
-	return l
-}
-
-func up(tb testing.TB, name string, addresses ...string) {
-	tb.Helper()
-	for _, n := range []string{name, "lo"} {
-		ifi, err := netlink.LinkByName(n)
-		check(tb, err)
-		check(tb, netlink.LinkSetUp(ifi))
-	}
-	ifi, err := netlink.LinkByName(name)
-	check(tb, err)
-	for _, a := range addresses {
-		addr, err := netlink.ParseAddr(a)
-		check(tb, err)
-		addr.Flags = 0x02 // IFA_F_NODAD: usable at once
-		check(tb, netlink.AddrAdd(ifi, addr))
-	}
-}
+func newLink(tb testing.TB) link { return link{namespace.NewPair(tb)} }
 
 // open makes a Conn inside a namespace.
-func (l link) open(tb testing.TB, ns netns.NsHandle, local netip.Addr, o Options) *Conn {
+func (l link) open(tb testing.TB, ns netns.NsHandle, local netip.Addr, o Options) (c *Conn) {
 	tb.Helper()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, err := netns.Get()
-	check(tb, err)
-	defer home.Close()
-	check(tb, netns.Set(ns))
-	defer func() { check(tb, netns.Set(home)) }()
-	return open(tb, netip.AddrPortFrom(local, 0), o)
+	namespace.Do(tb, ns, func() { c = open(tb, netip.AddrPortFrom(local, 0), o) })
+	return c
 }
 
 func open(tb testing.TB, local netip.AddrPort, o Options) *Conn {

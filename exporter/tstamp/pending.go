@@ -1,7 +1,7 @@
 package tstamp
 
 import (
-	"slices"
+	"math/bits"
 	"sync"
 
 	"oneway.example/exporter/instant"
@@ -11,11 +11,15 @@ import (
 // pending remembers the packets that wait for their transmit stamp, and the
 // stamps that wait for Receive.
 //
-// Every packet has a serial that is never used twice. The kernel hands back a
-// 32-bit number, which counts from the start of a generation: one generation
-// for good where we number the packets ourselves, a new one after each reset of
-// the kernel's counter where it does. A stamp is taken for a packet only if
-// exactly one packet fits, and only if it is not before the packet's At.
+// The kernel counts the packets that it is to stamp and returns each stamp with
+// its packet's number (SOF_TIMESTAMPING_OPT_ID). A packet's serial is that number
+// without the end at 2^32, plus one, so that a number belongs to one packet. A send
+// that failed has used up a number or not: before Linux 6.8 (488b6d91b071) by where
+// it failed; since then most failures give it back, but not those behind the
+// socket (a full queue, a firewall). So the next packet is sent alone and marked: the
+// kernel also stamps it on its way to the queue (TX_SCHED), before the call returns,
+// and that stamp tells its number. Until it has come, no other packet is stamped, so
+// that any number that is new is the marked packet's.
 //
 // The kernel stamps a packet before it gives it away, and a host may stand still
 // in between. So a stamp is reported together with how much later the packet can
@@ -24,9 +28,15 @@ import (
 type pending struct {
 	mu      sync.Mutex
 	slots   []slot // a power of two
-	next    uint64 // the next serial; serials start at 1
+	next    uint64 // the next serial, or the least that it can be; serials start at 1
 	oldest  uint64 // no packet below it waits
 	waiting int
+	// unsure: the next serial may be more than next.
+	unsure bool
+	// marked is the serial of the packet that is to tell, or the least that it can be; 0:
+	// none is on its way. It was sent at markedAt.
+	marked   uint64
+	markedAt instant.Time
 	// twoStamps: the kernel's stamp does not end the wait, the card's does.
 	twoStamps bool
 	// latest is the serial whose kernel stamp was matched last, if it is still to
@@ -35,7 +45,7 @@ type pending struct {
 	// parked: Receive waits. What the error queue held it has looked at already.
 	parked bool
 
-	generations []generation // the newest last; never empty
+	recent recent // what ICMP errors may quote
 
 	done     ring[TxStamp]
 	txStamps [Origins]uint64
@@ -50,59 +60,98 @@ type slot struct {
 	kernel instant.Time // its stamp, to be reported once gone is known
 	gone   instant.Time // by when it had left; 0: not known yet
 	seen   bool         // its kernel stamp is reported, it waits for the card's
-	given  bool         // given up; a stamp that comes all the same is still known as its
-}
-
-// generation is a run of the kernel's counter.
-type generation struct {
-	first uint64       // the serial that the kernel numbers 0
-	ended instant.Time // when the next one began
 }
 
 const (
 	// queueBatch is how many messages of the error queue are read at once.
 	queueBatch = 64
-	// maxGenerations bounds the search for a stamp's packet. While that many
-	// are unsettled packets go unstamped: see restart.
-	maxGenerations = 32
-	// generationWait is how long after its end a stamp of a generation may come.
-	generationWait = 5 * StampWait
+	// markWait is how long a marked packet may take to its queue: a neighbour that has
+	// to be found first holds it for some seconds.
+	markWait = 5 * StampWait
 )
 
 func newPending(slots, done int, twoStamps bool) *pending {
-	p := &pending{slots: make([]slot, powerOfTwo(slots)), done: newRing[TxStamp](done), twoStamps: twoStamps}
-	p.next, p.oldest = 1, 1
-	p.generations = make([]generation, 1, maxGenerations)
-	p.generations[0].first = 1
-	return p
-}
-
-// add notes a packet about to be sent and returns its serial.
-func (p *pending) add(cookie uint64, at instant.Time) uint64 {
-	serial := p.next
-	p.next++
-	s := &p.slots[serial&uint64(len(p.slots)-1)]
-	if s.serial != 0 && !s.given {
-		p.giveUp(s)
+	return &pending{
+		slots: make([]slot, powerOfTwo(slots)), done: newRing[TxStamp](done), twoStamps: twoStamps, next: 1, oldest: 1,
 	}
-	*s = slot{serial: serial, cookie: cookie, at: at}
-	p.waiting++
-	return serial
 }
 
-// drop forgets the packets from serial on: they were not sent. None of them has
-// been given up.
-func (p *pending) drop(serial uint64) {
-	for ; serial < p.next; serial++ {
-		if s := p.slot(serial); s != nil {
+// stamping is how packets are to be stamped.
+type stamping uint8
+
+const (
+	stamped  stamping = iota
+	marked            // one packet alone, which tells its number
+	withheld          // not by the kernel: a marked packet is on its way
+	unstamped
+)
+
+// stamping says how the next packets are to be sent.
+func (p *pending) stamping(now instant.Time) stamping {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !p.unsure:
+		return stamped
+	case p.marked != 0 && now.Sub(p.markedAt).Abs() < markWait:
+		return withheld
+	}
+	return marked
+}
+
+// add notes a packet about to be sent.
+func (p *pending) add(cookie uint64, at instant.Time) {
+	*p.vacate(p.next) = slot{serial: p.next, cookie: cookie, at: at}
+	p.next++
+	p.waiting++
+}
+
+// mark notes that the packet added last is to tell its number.
+func (p *pending) mark(at instant.Time) { p.marked, p.markedAt = p.next-1, at }
+
+// tell takes the number of the marked packet, if it can be that: an interface that
+// lies over another one has each packet stamped twice on its way to the queue.
+func (p *pending) tell(id uint32) {
+	ahead := id - number(p.marked)
+	if p.marked == 0 || int32(ahead) < 0 {
+		return
+	}
+	serial := p.marked + uint64(ahead)
+	if s := p.slot(p.marked); s != nil && ahead > 0 {
+		to := p.vacate(serial)
+		*to = *s
+		to.serial, s.serial = serial, 0
+	}
+	p.next, p.unsure, p.marked = serial+1, false, 0
+}
+
+// drop forgets the n packets that were added last: they were not sent.
+func (p *pending) drop(n int) {
+	for ; n > 0; n-- {
+		p.next--
+		if s := p.slot(p.next); s != nil {
 			p.free(s)
 		}
 	}
+	p.oldest = min(p.oldest, p.next)
+	p.unsure, p.marked = true, 0
+}
+
+// at is where a packet's slot would be.
+func (p *pending) at(serial uint64) *slot { return &p.slots[serial&uint64(len(p.slots)-1)] }
+
+// vacate makes room for a packet.
+func (p *pending) vacate(serial uint64) *slot {
+	s := p.at(serial)
+	if s.serial != 0 {
+		p.giveUp(s)
+	}
+	return s
 }
 
 // slot is that of a packet without its last stamp, or nil.
 func (p *pending) slot(serial uint64) *slot {
-	s := &p.slots[serial&uint64(len(p.slots)-1)]
+	s := p.at(serial)
 	if serial == 0 || s.serial != serial {
 		return nil
 	}
@@ -124,8 +173,7 @@ func (p *pending) giveUp(s *slot) {
 		p.missing++
 		p.deliver(s, sample.Stamp{At: s.at, Origin: sample.User})
 	}
-	s.given = true
-	p.waiting--
+	p.free(s)
 }
 
 // deliver queues a stamp for Receive. Nobody reads them if there is no room.
@@ -135,34 +183,6 @@ func (p *pending) deliver(s *slot, stamp sample.Stamp) {
 	}
 }
 
-// restart begins a generation, for a kernel whose counter is set to zero next.
-// It refuses if stamps of too many earlier ones may still come.
-func (p *pending) restart(now instant.Time) bool {
-	done := 0
-	for done < len(p.generations)-1 && p.settled(done, now) {
-		done++
-	}
-	p.generations = append(p.generations[:0], p.generations[done:]...)
-	newest := &p.generations[len(p.generations)-1]
-	if p.complete(newest.first, p.next) {
-		newest.first = p.next // nothing of it is left to be told apart
-		return true
-	}
-	if len(p.generations) == maxGenerations {
-		return false
-	}
-	newest.ended = now
-	p.generations = append(p.generations, generation{first: p.next})
-	return true
-}
-
-// restartLocking is restart for who does not hold the lock.
-func (p *pending) restartLocking(now instant.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.restart(now)
-}
-
 // hasRoom reports whether a batch of the error queue's stamps can be queued.
 func (p *pending) hasRoom() bool {
 	p.mu.Lock()
@@ -170,62 +190,37 @@ func (p *pending) hasRoom() bool {
 	return p.done.room() >= queueBatch
 }
 
-// settled: no stamp of generation i, which is not the newest, is to be expected.
-func (p *pending) settled(i int, now instant.Time) bool {
-	if p.generations[i].ended < now.Add(-generationWait) {
-		return true
-	}
-	return p.complete(p.generations[i].first, p.generations[i+1].first)
-}
-
-// complete: every packet of the range has its last stamp or was not sent.
-func (p *pending) complete(first, end uint64) bool {
-	oldest := p.next - min(p.next, uint64(len(p.slots)))
-	for serial := max(first, oldest); serial < end; serial++ {
-		if p.slot(serial) != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// number is what the kernel is to report for serial, when we choose it.
+// number is the kernel's for serial.
 func number(serial uint64) uint32 { return uint32(serial - 1) }
+
+// serialOf is the newest serial whose number is id; 0: none.
+func (p *pending) serialOf(id uint32) uint64 {
+	last := p.next - 1
+	return last - min(last, uint64(number(last)-id))
+}
 
 // match finds the packet of a stamp and queues the stamp for Receive.
 func (p *pending) match(id uint32, stamp sample.Stamp) {
-	var found *slot
-	end := p.next
-	for _, g := range slices.Backward(p.generations) {
-		if s := p.slot(serialOf(id, g.first, end)); s != nil && s.at <= stamp.At && (s.kernel == 0 || stamp.Origin != sample.Kernel) {
-			if found != nil {
-				p.rejected++ // two packets fit: neither is sure
-				return
-			}
-			found = s
-		}
-		end = g.first
-	}
+	p.tell(id)
+	s := p.slot(p.serialOf(id))
 	switch {
-	case found == nil, found.given:
+	case s == nil, stamp.At < s.at, s.kernel != 0 && stamp.Origin == sample.Kernel:
 		p.rejected++
 	case stamp.Origin != sample.Kernel:
 		p.report()
-		p.deliver(found, stamp)
-		p.free(found)
+		p.deliver(s, stamp)
+		p.free(s)
 	default:
-		found.kernel = stamp.At
-		p.follow(found)
+		s.kernel = stamp.At
+		p.follow(s)
 	}
 }
 
 // follow makes s the latest. The one before it had left by then, if it was sent
 // before it.
 func (p *pending) follow(s *slot) {
-	if before := p.slot(p.latest); before != nil && before.serial < s.serial {
-		if before.gone == 0 || s.kernel < before.gone {
-			before.gone = s.kernel
-		}
+	if before := p.slot(p.latest); before != nil && before.serial < s.serial && (before.gone == 0 || s.kernel < before.gone) {
+		before.gone = s.kernel
 	}
 	p.report()
 	p.latest = s.serial
@@ -236,7 +231,7 @@ func (p *pending) follow(s *slot) {
 func (p *pending) report() {
 	s := p.slot(p.latest)
 	p.latest = 0
-	if s != nil && s.kernel != 0 && s.gone != 0 && !s.seen && !s.given {
+	if s != nil && s.kernel != 0 && s.gone != 0 && !s.seen {
 		p.reportKernel(s)
 	}
 }
@@ -250,12 +245,12 @@ func (p *pending) reportKernel(s *slot) {
 	p.free(s)
 }
 
-// returned notes that the call which sent n packets, from serial first on, has
-// returned, and tells whether stamps had been waiting for that.
-func (p *pending) returned(first uint64, n int, now instant.Time) (reported bool) {
-	for serial := first; serial < first+uint64(n); serial++ {
+// returned notes that the call which sent the n packets added last has returned,
+// and tells whether stamps had been waiting for that.
+func (p *pending) returned(n int, now instant.Time) (reported bool) {
+	for serial := p.next - uint64(n); serial < p.next; serial++ {
 		s := p.slot(serial)
-		if s == nil || s.given || s.gone != 0 {
+		if s == nil || s.gone != 0 {
 			continue
 		}
 		s.gone = now
@@ -267,30 +262,15 @@ func (p *pending) returned(first uint64, n int, now instant.Time) (reported bool
 	return reported
 }
 
-// serialOf is the newest serial in [first, end) whose number is id; 0: none.
-func serialOf(id uint32, first, end uint64) uint64 {
-	if end <= first {
-		return 0
-	}
-	last := end - 1
-	back := uint64(uint32(last-first) - id)
-	if back > last-first {
-		return 0
-	}
-	return last - back
-}
-
 // expire gives up on the packets sent before the given time, and returns when
 // the oldest that still waits was sent; zero: none. After a step of the clock a
 // packet may look younger than it is and waits longer: no harm.
 func (p *pending) expire(before instant.Time) instant.Time {
 	// Beyond a ring's length everything has been given up by add.
-	if low := p.next - min(p.next, uint64(len(p.slots))); p.oldest < low {
-		p.oldest = low
-	}
+	p.oldest = max(p.oldest, p.next-min(p.next, uint64(len(p.slots))))
 	for ; p.oldest < p.next; p.oldest++ {
 		s := p.slot(p.oldest)
-		if s == nil || s.given {
+		if s == nil {
 			continue
 		}
 		if s.at >= before {
@@ -330,10 +310,4 @@ func (r *ring[T]) popInto(into []T) []T {
 	return into
 }
 
-func powerOfTwo(atLeast int) int {
-	n := 1
-	for n < atLeast {
-		n <<= 1
-	}
-	return n
-}
+func powerOfTwo(atLeast int) int { return 1 << bits.Len(uint(atLeast-1)) }

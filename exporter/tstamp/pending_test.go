@@ -21,11 +21,17 @@ func (p *pending) take() []TxStamp {
 	return p.done.popInto(make([]TxStamp, 0, 1000))
 }
 
+// begun notes a packet whose call has not returned.
+func (p *pending) begun(cookie uint64, at instant.Time) uint64 {
+	p.add(cookie, at)
+	return p.next - 1
+}
+
 // sent notes a packet whose call has returned at once, so that nothing held it.
 func (p *pending) sent(cookie uint64, at instant.Time) uint64 {
-	serial := p.add(cookie, at)
-	p.returned(serial, 1, at)
-	return serial
+	p.add(cookie, at)
+	p.returned(1, at)
+	return p.next - 1
 }
 
 func expectStamps(t *testing.T, p *pending, want ...TxStamp) {
@@ -52,47 +58,47 @@ func TestStampTellsHowLongItsPacketMayHaveBeenHeld(t *testing.T) {
 	}
 	t.Run("until the call returned", func(t *testing.T) {
 		p := newPending(8, 8, false)
-		one := p.add(11, 100)
-		p.returned(one, 1, 150)
+		one := p.begun(11, 100)
+		p.returned(1, 150)
 		p.match(number(one), kernelAt(110))
 		expectStamps(t, p, TxStamp{11, held(110, 40), 100})
 	})
 	t.Run("until the next was stamped", func(t *testing.T) {
 		p := newPending(8, 8, false)
-		one, two := p.add(11, 100), p.add(22, 100)
-		p.returned(one, 2, 150)
+		one, two := p.begun(11, 100), p.begun(22, 100)
+		p.returned(2, 150)
 		p.match(number(one), kernelAt(110))
 		p.match(number(two), kernelAt(130))
 		expectStamps(t, p, TxStamp{11, held(110, 20), 100}, TxStamp{22, held(130, 20), 100})
 	})
 	t.Run("stamped before the call returned", func(t *testing.T) {
 		p := newPending(8, 8, false)
-		one, two := p.add(11, 100), p.add(22, 100)
+		one, two := p.begun(11, 100), p.begun(22, 100)
 		p.match(number(one), kernelAt(110))
 		p.match(number(two), kernelAt(130))
 		expectStamps(t, p, TxStamp{11, held(110, 20), 100})
-		if !p.returned(one, 2, 150) {
+		if !p.returned(2, 150) {
 			t.Error("nobody is told that a stamp has become ready")
 		}
 		expectStamps(t, p, TxStamp{22, held(130, 20), 100})
-		if p.waiting != 0 || p.returned(one, 2, 160) {
+		if p.waiting != 0 || p.returned(2, 160) {
 			t.Errorf("%d still waiting", p.waiting)
 		}
 	})
 	t.Run("stamped after the call returned", func(t *testing.T) {
 		p := newPending(8, 8, false)
-		one := p.add(11, 100)
-		p.returned(one, 1, 105)
+		one := p.begun(11, 100)
+		p.returned(1, 105)
 		p.match(number(one), kernelAt(110)) // a queue held it: by how much later it left nothing tells
 		expectStamps(t, p, TxStamp{11, kernelAt(110), 100})
 	})
 	t.Run("given up before the call returned", func(t *testing.T) {
 		p := newPending(8, 8, false)
-		one := p.add(11, 100)
+		one := p.begun(11, 100)
 		p.match(number(one), kernelAt(110))
 		p.expire(200)
 		expectStamps(t, p, TxStamp{11, kernelAt(110), 100})
-		if p.returned(one, 1, 300); p.waiting != 0 || len(p.take()) != 0 || p.missing != 0 {
+		if p.returned(1, 300); p.waiting != 0 || len(p.take()) != 0 || p.missing != 0 {
 			t.Errorf("%d waiting, %d missing", p.waiting, p.missing)
 		}
 	})
@@ -118,37 +124,114 @@ func TestSecondStampOfAPacketIsRejected(t *testing.T) {
 	}
 }
 
-func TestStampOfAFailedSendFindsNoPacket(t *testing.T) {
-	p := newPending(8, 8, false)
-	failed := p.add(1, 100)
-	p.drop(failed)
-	next := p.sent(2, 100)
-	p.match(number(failed), kernelAt(101))
-	p.match(number(next), kernelAt(102))
-	expectStamps(t, p, TxStamp{2, kernelAt(102), 100})
+// refused notes a packet that the kernel did not take.
+func (p *pending) refused(at instant.Time) {
+	p.begun(999, at)
+	p.drop(1)
 }
 
-func TestStampOfAnOlderCountGoesToItsOwnPacket(t *testing.T) {
-	p := newPending(8, 8, false)
-	p.sent(1, 100) // the kernel's 0
-	p.sent(2, 100) // its 1
-	p.restart(200)
-	p.sent(3, 200)            // its 0 again
-	p.match(1, kernelAt(300)) // only the old count has a 1
-	p.match(0, kernelAt(150)) // too early for packet 3
-	p.match(0, kernelAt(301))
-	expectStamps(t, p, TxStamp{2, kernelAt(300), 100}, TxStamp{1, kernelAt(150), 100}, TxStamp{3, kernelAt(301), 200})
+// told notes a packet that is to tell its number.
+func (p *pending) told(cookie uint64, at instant.Time) {
+	p.begun(cookie, at)
+	p.mark(at)
+	p.returned(1, at)
 }
 
-func TestStampThatFitsTwoPacketsGoesToNeither(t *testing.T) {
+func TestStampsBeforeAndAfterAFailedSendGoToTheirOwnPackets(t *testing.T) {
+	for _, used := range []uint32{0, 1} { // the numbers that the failed send has used up
+		p := newPending(8, 8, false)
+		p.sent(1, 100) // number 0
+		p.sent(2, 100) // 1
+		p.refused(200)
+		if how := p.stamping(200); how != marked {
+			t.Fatalf("after the failed send: %v, want marked", how)
+		}
+		p.told(3, 200)
+		if how := p.stamping(201); how != withheld {
+			t.Fatalf("while the marked packet is on its way: %v, want withheld", how)
+		}
+		p.match(1, kernelAt(300)) // of before it: does not tell
+		p.tell(2 + used)
+		if how := p.stamping(201); how != stamped {
+			t.Fatalf("once it has told: %v, want stamped", how)
+		}
+		p.sent(4, 201)
+		p.match(2+used, kernelAt(301))
+		p.match(0, kernelAt(302))
+		p.match(3+used, kernelAt(303))
+		expectStamps(t, p, TxStamp{2, kernelAt(300), 100}, TxStamp{3, kernelAt(301), 200}, TxStamp{1, kernelAt(302), 100}, TxStamp{4, kernelAt(303), 201})
+		if p.rejected != 0 || p.waiting != 0 {
+			t.Errorf("rejected %d, waiting %d, want 0, 0", p.rejected, p.waiting)
+		}
+	}
+}
+
+func TestMarkedPacketTellsByItsStampToo(t *testing.T) {
 	p := newPending(8, 8, false)
-	p.sent(1, 100)
-	p.restart(200)
-	p.sent(2, 200)
-	p.match(0, kernelAt(300))
-	expectStamps(t, p)
-	if p.rejected != 1 {
-		t.Errorf("rejected %d, want 1", p.rejected)
+	p.refused(100)
+	p.told(1, 100)
+	p.match(1, kernelAt(101))
+	p.match(number(p.sent(2, 102)), kernelAt(103))
+	expectStamps(t, p, TxStamp{1, kernelAt(101), 100}, TxStamp{2, kernelAt(103), 102})
+}
+
+func TestSecondNoticeOfAMarkedPacketTellsNothingOfTheNext(t *testing.T) {
+	p := newPending(8, 8, false)
+	p.refused(100)
+	p.told(1, 100)
+	p.tell(1)
+	p.refused(200)
+	p.told(2, 200)
+	p.tell(1) // from the interface below
+	if how := p.stamping(200); how != withheld {
+		t.Errorf("%v, want withheld", how)
+	}
+	p.tell(3)
+	p.match(3, kernelAt(201))
+	p.match(1, kernelAt(202))
+	expectStamps(t, p, TxStamp{2, kernelAt(201), 200}, TxStamp{1, kernelAt(202), 100})
+}
+
+func TestMarkedPacketThatIsHeldForLongIsFollowedByAnother(t *testing.T) {
+	p := newPending(8, 8, false)
+	p.refused(100)
+	p.told(1, 100)
+	p.expire(200)
+	later := instant.Time(100).Add(markWait)
+	if before, after := p.stamping(later-1), p.stamping(later); before != withheld || after != marked {
+		t.Errorf("%v and then %v, want withheld and then marked", before, after)
+	}
+	p.told(2, later)
+	p.tell(1)
+	p.match(1, kernelAt(later+1))
+	expectStamps(t, p, TxStamp{1, userAt(100), 100}, TxStamp{2, kernelAt(later + 1), later})
+}
+
+func TestMarkedPacketThatIsRefusedTellsNothing(t *testing.T) {
+	p := newPending(8, 8, false)
+	p.refused(100)
+	p.begun(1, 100)
+	p.mark(100)
+	p.drop(1)
+	p.tell(0)
+	if how := p.stamping(100); how != marked {
+		t.Errorf("%v, want marked", how)
+	}
+}
+
+func TestMarkedPacketTakesThePlaceOfAnOlderOne(t *testing.T) {
+	p := newPending(4, 8, false)
+	for i := range uint64(4) {
+		p.sent(i, 100) // numbers 0 to 3
+	}
+	p.refused(101)
+	p.told(4, 101) // takes the slot of number 0
+	p.tell(5)      // that of number 1
+	expectStamps(t, p, TxStamp{0, userAt(100), 100}, TxStamp{1, userAt(100), 100})
+	p.match(5, kernelAt(102))
+	expectStamps(t, p, TxStamp{4, kernelAt(102), 101})
+	if p.waiting != 2 {
+		t.Errorf("%d waiting, want 2", p.waiting)
 	}
 }
 
@@ -197,38 +280,19 @@ func TestStampOfAPacketGivenUpGoesToNoOther(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.sent(1, 100)
 	p.expire(150)
-	p.restart(150)
-	p.sent(2, 200)
-	p.match(0, kernelAt(300)) // which of the two was it?
-	expectStamps(t, p, TxStamp{1, userAt(100), 100})
+	p.refused(150)
+	p.told(2, 200)
+	p.match(0, kernelAt(300))
+	p.match(2, kernelAt(301))
+	expectStamps(t, p, TxStamp{1, userAt(100), 100}, TxStamp{2, kernelAt(301), 200})
 	if p.rejected != 1 {
 		t.Errorf("rejected %d, want 1", p.rejected)
 	}
 }
 
-func TestTooManyUnsettledCountsRefuseAnother(t *testing.T) {
-	p := newPending(256, 8, false)
-	for i := range maxGenerations - 1 {
-		p.sent(uint64(i), 100)
-		if !p.restart(100) {
-			t.Fatalf("restart %d refused", i)
-		}
-	}
-	if !p.restart(200) {
-		t.Error("refused although nothing of the newest count is left to be told apart")
-	}
-	p.sent(99, 100)
-	if p.restart(200) {
-		t.Error("one restart more was allowed while stamps of the first count may come")
-	}
-	if !p.restart(instant.Time(0).Add(generationWait) + 200) {
-		t.Error("refused although the first count ended long ago")
-	}
-}
-
 // TestNoStampGoesToTheWrongPacket plays a kernel that counts, some failures of
 // which use up a number and some do not, and that hands stamps out late, out of
-// order, after a restart or never.
+// order or never.
 func TestNoStampGoesToTheWrongPacket(t *testing.T) {
 	seed := testseed.Of(t)
 	for round := range uint64(300) {
@@ -249,33 +313,36 @@ func TestNoStampGoesToTheWrongPacket(t *testing.T) {
 }
 
 type countingKernel struct {
-	rng     *rand.Rand
-	p       *pending
-	now     instant.Time
-	count   uint32
-	held    []TxStamp // Cookie is the number
-	truth   map[uint64]instant.Time
-	suspect bool
+	rng   *rand.Rand
+	p     *pending
+	now   instant.Time
+	count uint32
+	held  []TxStamp // Cookie is the number
+	truth map[uint64]instant.Time
 }
 
 func (k *countingKernel) send(cookie uint64) {
 	k.now += instant.Time(k.rng.IntN(10))
-	if k.suspect {
-		k.handOut(len(k.held) - k.rng.IntN(2)) // what is queued is read first; one may be late
-		if k.suspect = !k.p.restart(k.now); k.suspect {
-			return
-		}
-		k.count = 0
+	how := k.p.stamping(k.now)
+	if how == withheld {
+		k.now += instant.Time(k.rng.IntN(2)) * instant.Time(markWait/10)
+		return
 	}
-	serial := k.p.add(cookie, k.now)
+	k.p.add(cookie, k.now)
+	if how == marked {
+		k.p.mark(k.now)
+	}
 	k.now++
-	if k.suspect = k.rng.IntN(10) == 0; k.suspect {
-		k.p.drop(serial)
+	if k.rng.IntN(10) == 0 {
+		k.p.drop(1)
 		k.count += k.rng.Uint32N(2)
 		return
 	}
 	k.truth[cookie] = k.now
-	k.p.returned(serial, 1, k.now+instant.Time(k.rng.IntN(3)))
+	k.p.returned(1, k.now+instant.Time(k.rng.IntN(3)))
+	if how == marked && k.rng.IntN(5) > 0 { // else its notice is lost
+		k.p.tell(k.count)
+	}
 	if k.rng.IntN(50) > 0 {
 		k.held = append(k.held, TxStamp{Cookie: uint64(k.count), Stamp: kernelAt(k.now)})
 	}
@@ -286,7 +353,9 @@ func (k *countingKernel) send(cookie uint64) {
 func (k *countingKernel) handOut(n int) {
 	for ; n > 0 && len(k.held) > 0; n-- {
 		i := k.rng.IntN(len(k.held))
-		k.p.match(uint32(k.held[i].Cookie), k.held[i].Stamp)
+		if k.now.Sub(k.held[i].Stamp.At) < markWait { // later than that none comes
+			k.p.match(uint32(k.held[i].Cookie), k.held[i].Stamp)
+		}
 		k.held = append(k.held[:i], k.held[i+1:]...)
 	}
 }

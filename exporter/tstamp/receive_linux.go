@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +24,7 @@ type Batch struct {
 	// returned yet: look at Tx before In.
 	In     []In
 	Tx     []TxStamp
-	Errors []PeerError
+	Errors []ICMPError
 
 	mail  mail
 	bytes []byte
@@ -30,9 +34,8 @@ type Batch struct {
 
 // NewBatch makes room for a number of packets of at most bytesEach octets.
 func NewBatch(packets, bytesEach int) *Batch {
-	packets, bytesEach = max(packets, 1), max(bytesEach, 1)
 	b := &Batch{
-		In: make([]In, 0, packets), Tx: make([]TxStamp, 0, 4*packets), Errors: make([]PeerError, 0, 16),
+		In: make([]In, 0, packets), Tx: make([]TxStamp, 0, 4*packets), Errors: make([]ICMPError, 0, 16),
 		mail: newMail(packets), bytes: make([]byte, packets*bytesEach), each: bytesEach, used: packets,
 	}
 	for i := range packets {
@@ -128,7 +131,7 @@ func (c *Conn) unpack(b *Batch, n int) {
 	var stamps [Origins]uint64
 	for i := range n {
 		m := &b.mail.messages[i]
-		r := parseReceived(b.mail.control(i))
+		r := parseControls(b.mail.control(i))
 		in := In{
 			Payload: b.payload(i)[:min(int(m.length), b.each)],
 			Peer:    c.inZones.parseAddress(b.mail.name(i)),
@@ -146,9 +149,7 @@ func (c *Conn) unpack(b *Batch, n int) {
 	}
 	c.counts.received.Add(uint64(len(b.In)))
 	for origin, count := range stamps {
-		if count > 0 {
-			c.counts.rx[origin].Add(count)
-		}
+		c.counts.rx[origin].Add(count)
 	}
 }
 
@@ -178,17 +179,17 @@ func (c *Conn) best(software, hardware, user instant.Time) sample.Stamp {
 	return sample.Stamp{At: user, Origin: sample.User}
 }
 
-// drain reads the error queue as far as there is room. The caller holds
-// drainMu: whoever looks into the queues after Send has drained finds what it
-// found.
-func (c *Conn) drain() {
+// drain reads the error queue as far as there is room, and tells whether it is empty. The
+// caller holds drainMu: whoever looks into the queues after Send has drained finds what
+// it found.
+func (c *Conn) drain() (empty bool) {
 	for c.pending.hasRoom() {
 		n, errno := recvmmsg(c.fd, c.queue.messages, unix.MSG_ERRQUEUE)
 		if errno == unix.EINTR {
 			continue
 		}
 		if errno != 0 {
-			return // EAGAIN: empty; ENOMEM: it will still be there next time
+			return errno == unix.EAGAIN // ENOMEM: it will still be there next time
 		}
 		c.pending.mu.Lock()
 		for i := range n {
@@ -200,9 +201,10 @@ func (c *Conn) drain() {
 		c.pending.mu.Unlock()
 		c.queue.ready(n)
 		if n < queueBatch {
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // Stamps appends the transmit stamps that are there by now, as far as into's
@@ -220,17 +222,129 @@ func (c *Conn) Stamps(into []TxStamp) []TxStamp {
 
 // sort puts message i of the error queue where it belongs.
 func (c *Conn) sort(i int) {
-	q := parseQueued(c.queue.control(i))
-	switch q.origin {
+	q := parseControls(c.queue.control(i))
+	switch q.Origin {
 	case unix.SO_EE_ORIGIN_TIMESTAMPING:
-		if q.info != unix.SCM_TSTAMP_SND {
-			return
-		}
-		if stamp := c.best(q.software, q.hardware, 0); stamp.At != 0 {
-			c.pending.match(q.data, stamp)
+		switch stamp := c.best(q.software, q.hardware, 0); {
+		case q.Info == unix.SCM_TSTAMP_SCHED:
+			c.pending.tell(q.Data)
+		case q.Info == unix.SCM_TSTAMP_SND && stamp.At != 0:
+			c.pending.match(q.Data, stamp)
 		}
 	case unix.SO_EE_ORIGIN_ICMP, unix.SO_EE_ORIGIN_ICMP6:
 		// The rest, SO_EE_ORIGIN_LOCAL, has been reported by Send.
-		c.errors.push(PeerError{Peer: c.queueZones.parseAddress(c.queue.name(i)), Err: unix.Errno(q.err)})
+		c.errors.push(c.icmpError(i, &q))
 	}
+}
+
+// alarm wakes a Receive that waits, at a set time, by the file's read deadline.
+type alarm struct {
+	mu   sync.Mutex
+	file interface{ SetReadDeadline(time.Time) error }
+	set  bool
+}
+
+// armIfIdle sets it for when the stamps of packets sent now are overdue,
+// unless it is set already. So a steady sender costs one wake-up every wait,
+// and an idle one none.
+func (a *alarm) armIfIdle(wait time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.set {
+		a.set = a.file.SetReadDeadline(time.Now().Add(wait)) == nil
+	}
+}
+
+// ring wakes Receive now.
+func (a *alarm) ring() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.set = a.file.SetReadDeadline(time.Unix(1, 0)) == nil
+}
+
+// stop ends a ringing alarm. What it rang for must be looked after afterwards.
+func (a *alarm) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.set = false
+	_ = a.file.SetReadDeadline(time.Time{}) // fails only after Close
+}
+
+// ICMPError is an ICMP message that came back for a packet (IP_RECVERR, ip(7)).
+type ICMPError struct {
+	// Peer is where the packet was sent to.
+	Peer netip.AddrPort
+	// Offender is who sent the message: a router, or the peer. The zero Addr if the kernel
+	// did not say.
+	Offender netip.Addr
+	// Type and Code are those of the message: of ICMP (RFC 792) where Peer is of IPv4, of
+	// ICMPv6 (RFC 4443) where it is of IPv6.
+	Type, Code uint8
+	// Err is the kernel's word for them: ECONNREFUSED for an unreachable port, EHOSTUNREACH
+	// for an exceeded TTL, EMSGSIZE for a packet that is too big.
+	Err syscall.Errno
+	// MTU is that of the link that the packet was too big for, in octets with the IP header;
+	// 0 if Err is not EMSGSIZE, or the router did not say (RFC 1191 section 4).
+	MTU int
+	// Cookie is that of the Out, if Matched: the message quotes the first 16 octets of its
+	// payload, or all of them, and none of the last 4,096 packets with another Cookie
+	// begins like it. Routers that quote no payload (RFC 792 asks for none) and packets
+	// of Manner.Unstamped are not matched.
+	Cookie  uint64
+	Matched bool
+}
+
+// beginning is how a payload begins, with zeros after its end.
+type beginning [16]byte
+
+// recent remembers how the last packets begin: an ICMP message quotes its packet, and the
+// kernel hands over the payload's part of that, without a number of the packet.
+type recent struct {
+	packets [1 << 12]struct {
+		begins beginning
+		cookie uint64
+		known  bool
+	}
+	next uint
+}
+
+func (r *recent) add(payload []byte, cookie uint64) {
+	at := &r.packets[r.next%uint(len(r.packets))]
+	at.begins, at.cookie, at.known = beginning{}, cookie, true
+	copy(at.begins[:], payload)
+	r.next++
+}
+
+// find is the cookie of the packets that begin like the quote, if it is but one.
+func (r *recent) find(quote []byte) (cookie uint64, found bool) {
+	if len(quote) == 0 {
+		return 0, false
+	}
+	var wanted beginning
+	copy(wanted[:], quote)
+	for i := range r.packets {
+		p := &r.packets[i]
+		switch {
+		case !p.known || p.begins != wanted:
+		case found && p.cookie != cookie:
+			return 0, false
+		default:
+			cookie, found = p.cookie, true
+		}
+	}
+	return cookie, found
+}
+
+// icmpError is what message i of the error queue says.
+func (c *Conn) icmpError(i int, q *controls) ICMPError {
+	e := ICMPError{
+		Peer: c.queueZones.parseAddress(c.queue.name(i)), Offender: c.queueZones.parseAddress(q.offender).Addr(),
+		Type: q.Type, Code: q.Code, Err: syscall.Errno(q.Errno),
+	}
+	if e.Err == unix.EMSGSIZE {
+		e.MTU = int(q.Info)
+	}
+	quote := c.quotes[i][:min(int(c.queue.messages[i].length), len(c.quotes[i]))]
+	e.Cookie, e.Matched = c.pending.recent.find(quote)
+	return e
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
-	"net/netip"
 
 	"golang.org/x/sys/unix"
 
@@ -66,33 +65,86 @@ func mayBeAnothers(e unix.Errno) bool {
 		e == unix.EPROTO || e == unix.EACCES
 }
 
+// adopt makes m the socket's manner. The caller holds sendMu.
+func (c *Conn) adopt(m Manner) error {
+	if m.Fragmentation != c.manner.Fragmentation {
+		value := [...]int{ // the same for both families
+			SystemFragmentation: c.setup.discovery, NoFragmentation: unix.IP_PMTUDISC_PROBE, Fragmented: unix.IP_PMTUDISC_DONT,
+		}[m.Fragmentation]
+		level, option := discovery(c.v6)
+		if err := unix.SetsockoptInt(c.fd, level, option, value); err != nil {
+			return fmt.Errorf("tstamp: path MTU discovery: %w", err)
+		}
+		c.manner.Fragmentation = m.Fragmentation
+	}
+	if m.NoChecksum != c.manner.NoChecksum {
+		if err := setBool(c.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, m.NoChecksum); err != nil {
+			return fmt.Errorf("tstamp: SO_NO_CHECK: %w", err)
+		}
+	}
+	c.manner = m
+	return nil
+}
+
 // sendSome is one sendmmsg.
 func (c *Conn) sendSome(out []Out) (sent int, errno unix.Errno) {
-	if c.manner.Unstamped {
-		return c.sendUnstamped(out)
+	how := c.stamping()
+	if how == marked {
+		out = out[:1]
 	}
-	if c.suspect {
-		c.recount()
-	}
-	n, errno := c.address(out)
+	n, errno := c.address(out, how)
 	if n == 0 {
 		return 0, errno
 	}
-	first := c.remember(out[:n])
+	c.remember(out[:n], how)
 	sent, errno = sendmmsg(c.fd, c.out.messages[:n])
 	gone := instant.Now()
-	c.counts.sent.Add(uint64(sent))
-	if first == 0 {
+	c.counts.sent.Add(packetsOf(out[:sent]))
+	switch how {
+	case withheld:
 		c.standIn(out[:sent])
-		return sent, errno
+	case stamped, marked:
+		c.conclude(sent, n, gone)
+	case unstamped:
 	}
-	c.conclude(first, sent, n, gone)
 	return sent, errno
 }
 
-// address writes names and control messages, but for the stamp's number. It
-// stops at a packet that cannot be.
-func (c *Conn) address(out []Out) (n int, errno unix.Errno) {
+// stamping says how the next packets are to be stamped.
+func (c *Conn) stamping() stamping {
+	switch {
+	case c.manner.Unstamped:
+		return unstamped
+	case c.setup.stamps == 0:
+		return withheld
+	case !c.suspect:
+		return stamped
+	}
+	// What is on the error queue is of packets before a marked one.
+	c.drainMu.Lock()
+	empty := c.drain()
+	c.drainMu.Unlock()
+	how := c.pending.stamping(instant.Now())
+	if how == marked && !empty {
+		return withheld
+	}
+	c.suspect = how != stamped
+	return how
+}
+
+// packetsOf counts the packets that are made of out.
+func packetsOf(out []Out) (n uint64) {
+	for i := range out {
+		n++
+		if s := out[i].Segment; s > 0 {
+			n += uint64(max(0, (len(out[i].Payload)+s-1)/s-1))
+		}
+	}
+	return n
+}
+
+// address writes names and control messages. It stops at a packet that cannot be.
+func (c *Conn) address(out []Out, how stamping) (n int, errno unix.Errno) {
 	for i := range out {
 		o := &out[i]
 		h, e := &c.out.messages[i].header, &c.out.envelopes[i]
@@ -100,14 +152,21 @@ func (c *Conn) address(out []Out) (n int, errno unix.Errno) {
 		if h.Namelen, ok = c.outZones.putAddress(e.name[:], o.Peer, c.v6); !ok {
 			return i, unix.EAFNOSUPPORT
 		}
-		control := e.controlSlice()[:0]
-		switch {
-		case c.manner.Unstamped:
-			control = c.unstamped(control, o)
-		case o.Segment > 0:
+		if o.Segment > 0 && how != unstamped {
 			return i, unix.EINVAL
-		case c.setup.exactIDs: // the number itself is filled in by remember
-			control = appendCmsgUint32(control, unix.SOL_SOCKET, unix.SCM_TS_OPT_ID, 0)
+		}
+		control := e.controlSlice()[:0]
+		if c.setup.stamps != 0 && how != stamped {
+			flags := 0
+			if how == marked {
+				flags = c.setup.stamps&packetFlags | markFlags
+			}
+			control = appendCmsgUint32(control, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, uint32(flags))
+		}
+		if o.Segment > 0 && o.Segment < len(o.Payload) { // the kernel cuts it
+			var data []byte
+			control, data = appendCmsg(control, unix.SOL_UDP, unix.UDP_SEGMENT, 2)
+			binary.NativeEndian.PutUint16(data, uint16(min(o.Segment, 1<<16-1)))
 		}
 		if control, ok = c.header(control, o); !ok {
 			return i, unix.EAFNOSUPPORT
@@ -130,15 +189,9 @@ func (c *Conn) header(b []byte, o *Out) (_ []byte, ok bool) {
 	if o.TTL != 0 {
 		b = appendCmsgUint32(b, level, ttl, uint32(o.TTL))
 	}
-	if !o.Source.IsValid() {
-		return b, true
-	}
-	return c.source(b, o.Source.Unmap())
-}
-
-func (c *Conn) source(b []byte, a netip.Addr) (_ []byte, ok bool) {
-	if a.Is6() != c.v6 {
-		return b, false
+	a := o.Source.Unmap()
+	if !a.IsValid() || a.Is6() != c.v6 {
+		return b, !a.IsValid()
 	}
 	var data []byte
 	if !c.v6 { // struct in_pktinfo: interface, source address, unused
@@ -156,39 +209,38 @@ func (c *Conn) source(b []byte, a netip.Addr) (_ []byte, ok bool) {
 	return b, true
 }
 
-// remember reads the clock and notes the packets of the call that follows; it
-// returns the serial of the first, or 0 if no stamps can be had for them.
-func (c *Conn) remember(out []Out) (first uint64) {
+// remember reads the clock and notes the packets of the call that follows.
+func (c *Conn) remember(out []Out, how stamping) {
 	p := c.pending
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at := instant.Now()
 	for i := range out {
-		out[i].At = at
-		if c.setup.stamps == 0 || c.suspect {
+		o := &out[i]
+		o.At = at
+		if how == unstamped {
 			continue
 		}
-		serial := p.add(out[i].Cookie, at)
-		if i == 0 {
-			first = serial
-		}
-		if c.setup.exactIDs {
-			binary.NativeEndian.PutUint32(c.out.envelopes[i].controlSlice()[cmsgHeader:], number(serial))
+		p.recent.add(o.Payload, o.Cookie)
+		if how != withheld {
+			p.add(o.Cookie, at)
 		}
 	}
-	return first
+	if how == marked {
+		p.mark(at)
+	}
 }
 
 // conclude settles the accounts after a call that has returned at gone: n packets
 // offered, sent taken.
-func (c *Conn) conclude(first uint64, sent, n int, gone instant.Time) {
+func (c *Conn) conclude(sent, n int, gone instant.Time) {
 	p := c.pending
 	p.mu.Lock()
-	wake := p.returned(first, sent, gone) && p.parked
 	if sent < n {
-		p.drop(first + uint64(sent))
-		c.suspect = !c.setup.exactIDs
+		p.drop(n - sent)
+		c.suspect = true
 	}
+	wake := p.returned(sent, gone) && p.parked
 	waiting := p.waiting
 	p.mu.Unlock()
 	if wake {
@@ -204,31 +256,39 @@ func (c *Conn) conclude(first uint64, sent, n int, gone instant.Time) {
 	}
 }
 
-// recount makes the kernel's number of the next stamp known again. Before Linux
-// 6.8 (488b6d91b071) a send that failed had used up a number or not, by where it
-// failed; since then most failures give it back, but not those behind the
-// socket (a full queue, a firewall). So the count is started anew. The error
-// queue is emptied first: what is on it belongs to the old count.
-func (c *Conn) recount() {
-	c.drainMu.Lock()
-	defer c.drainMu.Unlock()
-	c.drain()
-	if !c.pending.restartLocking(instant.Now()) || c.setup.restartCount(c.fd) != nil {
-		return // still suspect: tried again with the next packets
-	}
-	c.suspect = false
-}
-
 // standIn reports the user's stamps where the kernel's cannot be had.
 func (c *Conn) standIn(out []Out) {
-	if len(out) == 0 {
-		return
-	}
 	p := c.pending
 	p.mu.Lock()
 	for i := range out {
 		p.deliver(&slot{cookie: out[i].Cookie, at: out[i].At}, sample.Stamp{At: out[i].At, Origin: sample.User})
 	}
 	p.mu.Unlock()
-	c.alarm.ring()
+	if len(out) > 0 {
+		c.alarm.ring()
+	}
+}
+
+// Coalesce has the kernel hand over packets of one sender and size that arrived right
+// after each other as one (UDP_GRO, Linux 5.0), or not. Receive takes them apart again;
+// all have the stamp of the first. It needs a Batch with room for 65,535 octets a packet,
+// or packets are truncated.
+func (c *Conn) Coalesce(on bool) error {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if c.closed.Load() {
+		return nil
+	}
+	if err := setBool(c.fd, unix.SOL_UDP, unix.UDP_GRO, on); err != nil {
+		return fmt.Errorf("tstamp: UDP_GRO: %w", err)
+	}
+	return nil
+}
+
+func setBool(fd, level, option int, on bool) error {
+	value := 0
+	if on {
+		value = 1
+	}
+	return unix.SetsockoptInt(fd, level, option, value)
 }

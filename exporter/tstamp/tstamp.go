@@ -2,7 +2,7 @@
 // hands out and takes in batches of packets with the kernel's (or the network
 // card's) transmit and receive time stamps beside them.
 //
-// On Linux the stamps are those of SO_TIMESTAMPING (the kernel's
+// The stamps are those of SO_TIMESTAMPING (the kernel's
 // Documentation/networking/timestamping.rst). A transmit stamp comes back on
 // the socket's error queue under a number; the package matches it with the
 // cookie that the caller gave the packet. Where the kernel gives no stamp, the
@@ -13,7 +13,6 @@ package tstamp
 
 import (
 	"net/netip"
-	"syscall"
 	"time"
 
 	"oneway.example/exporter/instant"
@@ -48,6 +47,9 @@ type Options struct {
 	// Hardware, if set, makes use of the network card's stamps, converted by
 	// it. The card itself must have been told to stamp (SIOCSHWTSTAMP).
 	Hardware HardwareClock
+	// Device is the interface or VRF that all packets go out and come in by
+	// (SO_BINDTODEVICE); empty: any.
+	Device string
 }
 
 // DefaultBufferBytes is asked for when Options asks for nothing: 50 ms of small
@@ -71,8 +73,7 @@ type Out struct {
 	DSCP, TTL uint8
 	// Segment, if above zero, has the kernel cut Payload into packets of so many
 	// octets, the last of which may be shorter (UDP_SEGMENT, Linux 4.18): at most 64
-	// packets and 65,507 octets. Only with Manner.Unstamped; elsewhere than on Linux
-	// such a packet is refused with EINVAL.
+	// packets and 65,507 octets. Only with Manner.Unstamped: else it is refused with EINVAL.
 	Segment int
 	// Cookie comes back with the packet's transmit stamp.
 	Cookie uint64
@@ -138,12 +139,6 @@ type TxStamp struct {
 	At instant.Time
 }
 
-// PeerError is an ICMP error that came back for a packet to Peer (IP_RECVERR).
-type PeerError struct {
-	Peer netip.AddrPort
-	Err  syscall.Errno
-}
-
 // Stats are counts since Open; they only grow.
 type Stats struct {
 	// Sent counts packets taken by the kernel, SendErrors those refused.
@@ -165,8 +160,6 @@ type Stats struct {
 	// ReceiveBufferBytes and SendBufferBytes are what the kernel granted. It
 	// reports twice what was asked: its own overhead is counted in (socket(7)).
 	ReceiveBufferBytes, SendBufferBytes int
-	// ExactIDs: the kernel lets us number transmit stamps ourselves (Linux 6.13).
-	ExactIDs bool
 }
 
 // Origins is the length of the stamp counts in Stats.

@@ -47,7 +47,7 @@ func TestOversizedPacketsAreCounted(t *testing.T) {
 	buffer := make([]byte, 12_000)
 	copy(buffer, question(1, 1, nil))
 	s.flood(func(int) []byte {
-		return buffer[:reflector.DefaultMaxPacketBytes+1+rng.IntN(len(buffer)-reflector.DefaultMaxPacketBytes-1)]
+		return buffer[:reflector.MaxPacketBytes+1+rng.IntN(len(buffer)-reflector.MaxPacketBytes-1)]
 	}, 10)
 	s.expect(map[reflector.Result]uint64{reflector.Oversized: packets})
 }

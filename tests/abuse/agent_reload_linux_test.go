@@ -12,11 +12,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"oneway.example/tests/await"
 )
 
 // reload asks for one from an address.
 func (s *agentSite) reload(from string) error {
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), await.Patience)
 	defer cancel()
 	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext, DisableKeepAlives: true}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.at+"/-/reload", nil)

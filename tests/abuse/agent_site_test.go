@@ -17,11 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/tests/program"
+	"oneway.example/tests/await"
 )
-
-// patience is how long anything may take that is only waited for.
-const patience = 45 * time.Second
 
 // buildProgram builds the program under attack.
 func buildProgram(t *testing.T) string {
@@ -39,7 +36,7 @@ type agentSite struct {
 	config string // the file's name
 	at     string // host:port of its HTTP server
 	cmd    *exec.Cmd
-	said   *program.Buffer
+	said   *await.Text
 	done   chan struct{}
 }
 
@@ -62,7 +59,7 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &agentSite{t: t, config: file, said: &program.Buffer{}, done: make(chan struct{})}
+	s := &agentSite{t: t, config: file, said: &await.Text{}, done: make(chan struct{})}
 	s.cmd = exec.Command(binary, append([]string{"agent", "--config.file=" + file, "--web.listen-address=127.0.0.1:0", "--test.socket="}, args...)...)
 	s.cmd.Stderr = s.said
 	if err := s.cmd.Start(); err != nil {
@@ -88,8 +85,8 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 
 func (s *agentSite) eventually(what string, is func() bool) {
 	s.t.Helper()
-	if !within(patience, is) {
-		s.t.Fatalf("%s: not after %v\n%s", what, patience, s.said)
+	if !await.Within(await.Patience, is) {
+		s.t.Fatalf("%s: not after %v\n%s", what, await.Patience, s.said)
 	}
 }
 
@@ -101,8 +98,8 @@ func (s *agentSite) end() string {
 	}
 	select {
 	case <-s.done:
-	case <-time.After(patience):
-		s.t.Fatalf("it has not ended after %v\n%s", patience, s.said)
+	case <-time.After(await.Patience):
+		s.t.Fatalf("it has not ended after %v\n%s", await.Patience, s.said)
 	}
 	return s.said.String()
 }
@@ -129,7 +126,7 @@ func (s *agentSite) dial(from string, buffer int) net.Conn {
 }
 
 func (s *agentSite) tryDial(from string, buffer int) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: await.Patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if buffer > 0 {
 			err = c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, buffer) })
 		}
@@ -143,7 +140,7 @@ func (s *agentSite) ask(c net.Conn, path string, n int) error {
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, s.at); err != nil {
 		return err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
 		return err
 	}
 	_, err := io.ReadFull(c, make([]byte, n))

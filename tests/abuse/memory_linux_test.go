@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"oneway.example/tests/await"
 )
 
 // mostMemory is what an agent of 100 paths may take.
@@ -202,7 +204,7 @@ func writeTo(file, text string) error {
 }
 
 func (g memoryGroup) remove() {
-	if !within(patience, func() bool { return !errors.Is(syscall.Rmdir(g.dir), syscall.EBUSY) }) {
+	if !await.Within(await.Patience, func() bool { return !errors.Is(syscall.Rmdir(g.dir), syscall.EBUSY) }) {
 		g.t.Errorf("%s: processes are left", g.dir)
 	}
 }

@@ -15,10 +15,13 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/responder"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/traffics"
+	"oneway.example/tests/await"
 )
 
 // respondIn names the directory in which this program is a responder instead of a test.
@@ -37,13 +40,10 @@ func TestMain(m *testing.M) {
 
 // respondUntilKilled prints where it is, and its pin.
 func respondUntilKilled(dir string) error {
-	links, err := sched.NewLinks(sched.LinksOptions{})
-	if err != nil {
-		return err
-	}
+	links := link.NewTable(nil)
 	r, err := responder.New(responder.Options{
 		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, StateDir: dir, TokensFile: filepath.Join(dir, "tokens"),
-	}, responder.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: links})
+	}, responder.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: links, Traffic: traffics.All()})
 	if err != nil {
 		return err
 	}
@@ -92,16 +92,15 @@ func TestResponderThatIsKilledForgetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	at, pin, kill := respondApart(t, dir)
-	open := func(bytes int64) (*control.Client, control.Opened, error) {
+	open := func(bytes int64) (*udp.Client, error) {
 		c, err := control.Dial(t.Context(), control.ClientOptions{Address: at, Pin: pin, Token: text})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		o, err := c.Open(t.Context(), control.Open{Version: control.Version, Kind: control.Saturate, Run: "crash", Bytes: bytes})
-		return c, o, err
+		return udp.Open(t.Context(), c, control.Open{Test: "saturate", Run: "crash", Bytes: bytes, Duration: time.Minute})
 	}
-	c, opened, err := open(60_000_000)
+	c, err := open(60_000_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +116,7 @@ func TestResponderThatIsKilledForgetsNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	session := e.Join(opened.Session)
+	session := e.Join(c.Answer.Session)
 	cookie, err := session.Hello(t.Context(), c.Remote())
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +131,7 @@ func TestResponderThatIsKilledForgetsNothing(t *testing.T) {
 	if _, err := c.Start(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
-	if !within(10*time.Second, func() bool { return e.Stats().Accepted > 20 }) {
+	if !await.Within(10*time.Second, func() bool { return e.Stats().Accepted > 20 }) {
 		t.Fatal("no packets come")
 	}
 	kill()
@@ -147,10 +146,10 @@ func TestResponderThatIsKilledForgetsNothing(t *testing.T) {
 		t.Errorf("the pin was %s and is %s", before, pin)
 	}
 	// Nobody knows what the run had used: all that it had set aside counts.
-	if _, _, err := open(40_000_001); refusalOf(t, err).Reason != control.DayLimit {
+	if _, err := open(40_000_001); refusalOf(t, err).Reason != control.DayLimit {
 		t.Errorf("more than is left: %v", err)
 	}
-	if _, _, err := open(40_000_000); err != nil {
+	if _, err := open(40_000_000); err != nil {
 		t.Errorf("what is left: %v", err)
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/responder"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // onOwnMounts is set in a process that is a test once more, in a mount namespace of its own.
@@ -120,7 +122,7 @@ func TestDayOfATokenIsNotForgottenOnADiskThatIsFullOrReadOnly(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { c.Close() })
-				_, err = c.Open(t.Context(), control.Open{Version: control.Version, Kind: control.Saturate, Run: "disk", Bytes: bytes})
+				_, err = udp.Open(t.Context(), c, control.Open{Test: "saturate", Run: "disk", Bytes: bytes, Duration: time.Minute})
 				return err
 			}
 			mend := spoil(d)

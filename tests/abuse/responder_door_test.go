@@ -7,6 +7,7 @@ import (
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/responder"
+	"oneway.example/tests/await"
 )
 
 func TestFourAddressesDoNotShutTheDoor(t *testing.T) {
@@ -14,7 +15,7 @@ func TestFourAddressesDoNotShutTheDoor(t *testing.T) {
 	f := startResponder(t, control.Limits{})
 	v := f.enter(1 << 20)
 	defer f.flood(responder.DefaultMaxConnections, 4)()
-	if !within(20*time.Second, func() bool { return f.r.Status().Connections == responder.DefaultMaxConnections }) {
+	if !await.Within(20*time.Second, func() bool { return f.r.Status().Connections == responder.DefaultMaxConnections }) {
 		t.Fatalf("%d connections: the flood does not fill the door", f.r.Status().Connections)
 	}
 	reset := 0

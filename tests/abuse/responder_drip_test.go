@@ -16,6 +16,8 @@ import (
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/await"
 )
 
 // loopbacks are the two families.
@@ -59,7 +61,7 @@ func TestWhoDripsIsCutOffAndOthersAreServed(t *testing.T) {
 			"a frame": func(f *farEnd) func() error {
 				c := frame(f)
 				return func() error {
-					_, err := dripping{c, 200 * time.Millisecond}.Write(append([]byte{1, 0, 0, 4, 0}, bytes.Repeat([]byte{' '}, 1000)...))
+					_, err := dripping{c, 200 * time.Millisecond}.Write(append([]byte{0, 0, 4, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{' '}, 1000)...))
 					return errors.Join(err, gone(c))
 				}
 			},
@@ -75,7 +77,7 @@ func TestWhoDripsIsCutOffAndOthersAreServed(t *testing.T) {
 						}
 					}(drip(f))
 				}
-				if !within(patience, func() bool { return cut.Load() > 0 || f.r.Status().Connections >= each/2 }) {
+				if !await.Within(await.Patience, func() bool { return cut.Load() > 0 || f.r.Status().Connections >= each/2 }) {
 					t.Fatalf("%d connections: nobody drips", f.r.Status().Connections)
 				}
 				v := f.enter(1 << 20)
@@ -83,7 +85,7 @@ func TestWhoDripsIsCutOffAndOthersAreServed(t *testing.T) {
 					t.Errorf("a stream beside them: %v", err)
 				}
 				v.close()
-				if !within(patience, func() bool { return cut.Load() == each && f.r.Status().Connections == 0 }) {
+				if !await.Within(await.Patience, func() bool { return cut.Load() == each && f.r.Status().Connections == 0 }) {
 					t.Errorf("%d of %d were cut off, %d connections are left", cut.Load(), each, f.r.Status().Connections)
 				}
 				f.enter(1)
@@ -122,7 +124,7 @@ func TestOrdersAtOneTimeRunOnce(t *testing.T) {
 			s.say(s.proof())
 			s.want("proved")
 			plan := reverse(2, packets).Plan
-			reception, err := s.session.Expect(2, plan)
+			reception, err := s.stream.Expect(2, plan)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +138,7 @@ func TestOrdersAtOneTimeRunOnce(t *testing.T) {
 			if got["started"] != 2 || got["end"] > 0 {
 				t.Errorf("answers %v, want 2 that are started", got)
 			}
-			s.say(control.Message{Sent: &control.Sent{ID: 1, Packets: 0}})
+			s.say(traffic("sent", udp.Sent{ID: 1, Packets: 0}))
 			for got["finished"] < 2 && got["end"] == 0 {
 				got[word(s.hear())]++
 			}
@@ -165,7 +167,7 @@ func TestStreamGoesToTheAddressThatWasProvedLast(t *testing.T) {
 			f := startResponderAt(t, at, control.Limits{BytesPerDay: 1 << 30})
 			s := f.speak()
 			s.open()
-			there, other := f.listen(s.opened.Session)
+			there, other := f.listen(s.session)
 			cookies := make(chan []byte, 2)
 			hello := func(x *stream.Session) {
 				cookie, err := x.Hello(t.Context(), f.addr())
@@ -174,7 +176,7 @@ func TestStreamGoesToTheAddressThatWasProvedLast(t *testing.T) {
 				}
 				cookies <- cookie
 			}
-			go hello(s.session)
+			go hello(s.stream)
 			go hello(other)
 			one, two := <-cookies, <-cookies
 			if bytes.Equal(one, two) {
@@ -182,15 +184,15 @@ func TestStreamGoesToTheAddressThatWasProvedLast(t *testing.T) {
 			}
 			last := ""
 			for _, cookie := range [][]byte{one, two} {
-				s.say(control.Message{Prove: &control.Prove{Cookie: cookie}})
+				s.say(traffic("prove", udp.Prove{Cookie: cookie}))
 				m := s.hear()
-				if m == nil || m.Proved == nil {
+				if word(m) != "proved" {
 					t.Fatalf("%s, want proved", word(m))
 				}
-				last = m.Proved.Address
+				last = body[udp.Proved](m).Address
 			}
 			var receptions []reached
-			for e, x := range map[*stream.Endpoint]*stream.Session{s.endpoint: s.session, there: other} {
+			for e, x := range map[*stream.Endpoint]*stream.Session{s.endpoint: s.stream, there: other} {
 				r, err := x.Expect(1, reverse(1, packets).Plan)
 				if err != nil {
 					t.Fatal(err)
@@ -233,7 +235,7 @@ func TestNumberOfASessionIsWorthNothingToAnotherConnection(t *testing.T) {
 			s.want("proved")
 			s.say(order(1, sample.Reverse, 500))
 			s.want("started")
-			_, elsewhere := f.listen(s.opened.Session)
+			_, elsewhere := f.listen(s.session)
 			cookie, err := elsewhere.Hello(t.Context(), f.addr())
 			if err != nil {
 				t.Fatal(err)
@@ -243,20 +245,20 @@ func TestNumberOfASessionIsWorthNothingToAnotherConnection(t *testing.T) {
 				want string
 			}{
 				{opening(), "session: busy"},
-				{control.Message{Prove: &control.Prove{Cookie: cookie}}, "session: bad_request"},
-				{order(2, sample.Reverse, 5), "transfer: bad_request"},
-				{control.Message{Cancel: &control.Cancel{ID: 1}}, ""},
+				{traffic("prove", udp.Prove{Cookie: cookie}), "session: bad_request"},
+				{order(2, sample.Reverse, 5), "session: bad_request"},
+				{traffic("cancel", udp.Cancel{ID: 1}), "session: bad_request"},
 			} {
 				second := f.speak()
 				second.say(o.m)
-				second.say(control.Message{Ping: &control.Ping{Seq: 1}})
+				second.say(mark())
 				if got := second.answer(o.want); got != o.want {
 					t.Errorf("%+v: %q, want %q", o.m, got, o.want)
 				}
 				second.conn.Close()
 			}
 			m := s.hear()
-			if m == nil || m.Finished == nil || m.Finished.Error != "" {
+			if word(m) != "finished" || body[udp.Finished](m).Error != "" {
 				t.Errorf("the stream: %s, %+v", word(m), m)
 			}
 			s.conn.Close()
@@ -266,12 +268,12 @@ func TestNumberOfASessionIsWorthNothingToAnotherConnection(t *testing.T) {
 			if _, err := elsewhere.Hello(ctx, f.addr()); err == nil {
 				t.Error("a session that is over answers hellos")
 			}
-			if f.r.Status().Discarded[stream.UnknownSession] == 0 {
+			if f.r.Status().Discarded[stream.UnknownSession.String()] == 0 {
 				t.Error("hellos to a session that is over are not counted")
 			}
 			next := f.speak()
 			next.open()
-			next.say(control.Message{Prove: &control.Prove{Cookie: cookie}})
+			next.say(traffic("prove", udp.Prove{Cookie: cookie}))
 			next.want("session: unproved")
 		})
 	}

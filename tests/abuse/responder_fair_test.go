@@ -3,9 +3,11 @@ package abuse
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/responder"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // another adds a token to the responder's.
@@ -22,7 +24,7 @@ func (f *farEnd) another(name string, limits control.Limits) (text string) {
 }
 
 func openOctet(t *testing.T, c *control.Client) error {
-	_, err := c.Open(t.Context(), control.Open{Version: control.Version, Kind: control.Train, Run: "fair", Bytes: 1})
+	_, err := udp.Open(t.Context(), c, control.Open{Test: "train", Run: "fair", Bytes: 1, Duration: time.Minute})
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/responder"
+	"oneway.example/tests/await"
 )
 
 // flood opens connections from some addresses of the loopback network at once; half of
@@ -65,14 +66,14 @@ func TestThousandConnectionsLeaveRoomForAClient(t *testing.T) {
 	if n := most.Load(); n > responder.DefaultMaxConnections || n < responder.DefaultMaxConnections/4 {
 		t.Errorf("%d connections were open, at most %d may be", n, responder.DefaultMaxConnections)
 	}
-	if !within(5*time.Second, func() bool { return f.r.Status().Refused[control.TooMany] > 0 }) {
+	if !await.Within(5*time.Second, func() bool { return f.r.Status().Refused[control.TooMany] > 0 }) {
 		t.Error("none was refused")
 	}
 	if grown := int64(heap()) - int64(before); grown > 32<<20 {
 		t.Errorf("the heap grew by %d octets", grown)
 	}
 	// They are still there, and say nothing: the responder cuts them off by itself.
-	if !within(60*time.Second, func() bool {
+	if !await.Within(60*time.Second, func() bool {
 		v, err := f.visit(1)
 		if err == nil {
 			v.close()
@@ -81,7 +82,7 @@ func TestThousandConnectionsLeaveRoomForAClient(t *testing.T) {
 	}) {
 		t.Error("an authorised client is kept out")
 	}
-	if !within(60*time.Second, func() bool { return f.r.Status().Connections == 0 }) {
+	if !await.Within(60*time.Second, func() bool { return f.r.Status().Connections == 0 }) {
 		t.Errorf("%d connections are left", f.r.Status().Connections)
 	}
 }

@@ -1,191 +1,15 @@
 package abuse
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/tls"
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"net/netip"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/await"
 )
-
-// speaker is a client that says what it likes, when it likes.
-type speaker struct {
-	t        *testing.T
-	f        *farEnd
-	conn     *tls.Conn
-	in       *bufio.Reader
-	opened   control.Opened
-	endpoint *stream.Endpoint
-	session  *stream.Session
-	left     int64 // of the token's day, when it came
-}
-
-// speak is one with a connection that was let in.
-func (f *farEnd) speak() *speaker {
-	f.t.Helper()
-	c, err := tls.Dial("tcp", f.addr().String(), &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.t.Cleanup(func() { c.Close() })
-	s := &speaker{t: f.t, f: f, conn: c, in: bufio.NewReader(c)}
-	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\nAuthorization: Bearer %s\r\n\r\n", control.Path, f.token)
-	answer, err := http.ReadResponse(s.in, nil)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	_ = answer.Body.Close() // it has none
-	if answer.StatusCode != http.StatusSwitchingProtocols {
-		f.t.Fatal(answer.Status)
-	}
-	m := s.hear()
-	if m == nil || m.Welcome == nil {
-		f.t.Fatalf("%+v, want a welcome", m)
-	}
-	s.left = m.Welcome.Limits.LeftToday
-	return s
-}
-
-func (s *speaker) say(m control.Message) {
-	s.t.Helper()
-	b, err := json.Marshal(m)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.frame(1, b)
-}
-
-func (s *speaker) frame(kind byte, payload []byte) {
-	b := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(payload)))
-	_, _ = s.conn.Write(append(b, payload...)) // it may be cut by now
-}
-
-// hear is the next message but for pings; nil: the connection has ended.
-func (s *speaker) hear() *control.Message {
-	s.t.Helper()
-	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-			s.t.Fatal(err)
-		}
-		var head [5]byte
-		if _, err := io.ReadFull(s.in, head[:]); err != nil {
-			return nil
-		}
-		payload := make([]byte, binary.BigEndian.Uint32(head[1:]))
-		if _, err := io.ReadFull(s.in, payload); err != nil {
-			return nil
-		}
-		if head[0] != 1 {
-			continue // records
-		}
-		var m control.Message
-		if err := json.Unmarshal(payload, &m); err != nil {
-			s.t.Fatal(err)
-		}
-		if m.Ping != nil {
-			s.say(control.Message{Pong: &control.Pong{Seq: m.Ping.Seq}})
-			continue
-		}
-		return &m
-	}
-}
-
-// want hears until there is a message of a kind, in the words of word; what was heard before, except for what
-// is under way, fails the test.
-func (s *speaker) want(kind string) {
-	s.t.Helper()
-	for {
-		got := word(s.hear())
-		if got == kind {
-			return
-		}
-		if got != "finished" {
-			s.t.Fatalf("%s, want %s", got, kind)
-		}
-	}
-}
-
-// word is what a message is.
-func word(m *control.Message) string {
-	switch {
-	case m == nil:
-		return "end"
-	case m.Refusal != nil && m.Refusal.ID != 0:
-		return "transfer: " + string(m.Refusal.Reason)
-	case m.Refusal != nil:
-		return "session: " + string(m.Refusal.Reason)
-	case m.Opened != nil:
-		return "opened"
-	case m.Proved != nil:
-		return "proved"
-	case m.Started != nil:
-		return "started"
-	case m.Finished != nil:
-		return "finished"
-	case m.Pong != nil:
-		return "pong"
-	}
-	return "other"
-}
-
-func opening() control.Message {
-	return control.Message{Open: &control.Open{Version: control.Version, Kind: control.Saturate, Run: "orders", Bytes: 1 << 20}}
-}
-
-func (s *speaker) open() {
-	s.t.Helper()
-	s.say(opening())
-	m := s.hear()
-	if m == nil || m.Opened == nil {
-		s.t.Fatalf("%s: %+v, want opened", word(m), m)
-	}
-	s.opened = *m.Opened
-	s.endpoint, s.session = s.f.listen(s.opened.Session)
-}
-
-// listen is a socket of a client's for packets of a session.
-func (f *farEnd) listen(session uint64) (*stream.Endpoint, *stream.Session) {
-	f.t.Helper()
-	e, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(f.addr().Addr(), 0)})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(f.t.Context()) }()
-	f.t.Cleanup(func() {
-		e.Close()
-		if err := <-ended; err != nil {
-			f.t.Errorf("endpoint: %v", err)
-		}
-	})
-	return e, e.Join(session)
-}
-
-func (s *speaker) proof() control.Message {
-	s.t.Helper()
-	cookie, err := s.session.Hello(s.t.Context(), s.f.addr())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return control.Message{Prove: &control.Prove{Cookie: cookie}}
-}
-
-// order is for a transfer of n packets of 500 octets, a millisecond apart.
-func order(id uint16, d sample.Direction, n int) control.Message {
-	t := reverse(id, n)
-	t.Direction = d
-	return control.Message{Transfer: &t}
-}
 
 // states are what a session can be in, each with the way there.
 var states = []struct {
@@ -206,9 +30,9 @@ var states = []struct {
 		s.open()
 		s.say(s.proof())
 		s.want("proved")
-		t := order(1, sample.Forward, 300)
-		t.Transfer.Idle = 10 * time.Second
-		s.say(t)
+		t := reverse(1, 300)
+		t.Direction, t.Idle = sample.Forward, 10*time.Second
+		s.say(traffic("start", t))
 		s.want("started")
 	}},
 	{"finished", func(s *speaker) {
@@ -235,27 +59,27 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 			[6]string{"opened", ended, ended, ended, ended, ended},
 		},
 		{
-			"prove, no cookie", func(s *speaker) { s.say(control.Message{Prove: &control.Prove{}}) },
+			"prove, no cookie", func(s *speaker) { s.say(traffic("prove", udp.Prove{})) },
 			[6]string{ended, "session: unproved", "session: unproved", ended, ended, "session: unproved"},
 		},
 		{"prove", func(s *speaker) {
-			if s.session == nil {
-				s.say(control.Message{Prove: &control.Prove{Cookie: make([]byte, 34)}})
+			if s.stream == nil {
+				s.say(traffic("prove", udp.Prove{Cookie: make([]byte, 34)}))
 				return
 			}
 			s.say(s.proof())
 		}, [6]string{ended, "proved", "proved", ended, ended, "proved"}},
 		{
 			"transfer, reverse", func(s *speaker) { s.say(order(2, sample.Reverse, 5)) },
-			[6]string{"transfer: bad_request", "transfer: unproved", "started", "transfer: bad_request", "started", "started"},
+			[6]string{ended, "transfer: unproved", "started", "transfer: bad_request", "started", "started"},
 		},
 		{
 			"transfer, forward", func(s *speaker) { s.say(order(2, sample.Forward, 5)) },
-			[6]string{"transfer: bad_request", "transfer: unproved", "started", "started", "transfer: bad_request", "started"},
+			[6]string{ended, "transfer: unproved", "started", "started", "transfer: bad_request", "started"},
 		},
 		{
 			"transfer, its number again", func(s *speaker) { s.say(order(1, sample.Reverse, 5)) },
-			[6]string{"transfer: bad_request", "transfer: unproved", "started", ended, ended, ended},
+			[6]string{ended, "transfer: unproved", "started", ended, ended, ended},
 		},
 		{
 			"transfer 0", func(s *speaker) { s.say(order(0, sample.Reverse, 5)) },
@@ -263,43 +87,59 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 		},
 		{
 			"transfer, more than announced", func(s *speaker) { s.say(order(2, sample.Reverse, 10_000)) },
-			[6]string{"transfer: bad_request", "transfer: unproved", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request"},
+			[6]string{ended, "transfer: unproved", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request"},
 		},
 		{
-			"sent, of another", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 7, Packets: 1 << 40}}) },
-			[6]string{},
+			"sent, of another", func(s *speaker) { s.say(traffic("sent", udp.Sent{ID: 7, Packets: 1 << 40})) },
+			[6]string{0: ended},
 		},
 		{
-			"sent", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 1, Packets: 0}}) },
-			[6]string{4: "finished"},
+			"sent", func(s *speaker) { s.say(traffic("sent", udp.Sent{ID: 1, Packets: 0})) },
+			[6]string{0: ended, 4: "finished"},
 		},
 		{
-			"sent, less than nothing", func(s *speaker) { s.say(control.Message{Sent: &control.Sent{ID: 1, Packets: -1}}) },
+			"sent, less than nothing", func(s *speaker) { s.say(traffic("sent", udp.Sent{ID: 1, Packets: -1})) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"cancel", func(s *speaker) { s.say(traffic("cancel", udp.Cancel{ID: 1})) },
+			[6]string{0: ended, 3: "finished", 4: "finished"},
+		},
+		{
+			"cancel, of another", func(s *speaker) { s.say(traffic("cancel", udp.Cancel{ID: 7})) },
+			[6]string{0: ended},
+		},
+		{
+			"an unknown order", func(s *speaker) { s.say(traffic("faster", struct{}{})) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"an order with what nobody knows", func(s *speaker) { s.say(traffic("cancel", map[string]int{"id": 1, "at": 2})) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"what a responder says", func(s *speaker) { s.say(control.Message{Opened: &control.Opened{}}) },
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
 		{
-			"cancel", func(s *speaker) { s.say(control.Message{Cancel: &control.Cancel{ID: 1}}) },
-			[6]string{3: "finished", 4: "finished"},
+			"what its traffic says", func(s *speaker) { s.say(traffic("started", udp.Started{ID: 1})) },
+			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"cancel, of another", func(s *speaker) { s.say(control.Message{Cancel: &control.Cancel{ID: 7}}) },
-			[6]string{},
-		},
-		{
-			"an answer to no question", func(s *speaker) { s.say(control.Message{Pong: &control.Pong{Seq: 1 << 60}}) },
+			"records that are announced", func(s *speaker) {
+				_, _ = s.conn.Write(append([]byte{0, 0, 0, 24, 0, 16, 0, 0}, `{"say":{"name":"cancel"}}`[:24]...))
+			},
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
 		{
-			"what a responder says", func(s *speaker) { s.say(control.Message{Started: &control.Started{ID: 1}}) },
-			[6]string{"end", "end", "end", "end", "end", "end"},
-		},
-		{
-			"records", func(s *speaker) { s.frame(2, bytes.Repeat([]byte{1}, 64)) },
+			"records", func(s *speaker) {
+				s.frame([]byte(`{"say":{"name":"cancel","body":{"id":1}}}`), bytes.Repeat([]byte{1}, 64))
+			},
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
 		{"two messages in one", func(s *speaker) {
 			m := opening()
-			m.Cancel = &control.Cancel{ID: 1}
+			m.Close = &control.Close{}
 			s.say(m)
 		}, [6]string{"end", "end", "end", "end", "end", "end"}},
 		{
@@ -322,7 +162,7 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 					}
 					state.enter(s)
 					o.say(s)
-					s.say(control.Message{Ping: &control.Ping{Seq: 1}})
+					s.say(mark())
 					if got := s.answer(o.want[i]); got != o.want[i] {
 						t.Errorf("%s: %q, want %q", what, got, o.want[i])
 					}
@@ -334,15 +174,15 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 	}
 }
 
-// answer is want if that is said to an order that a ping came after, "" being nothing but the ping's
-// answer; else what was said instead.
+// answer is want if that is said to an order that a marker came after, "" being nothing but the
+// marker's answer; else what was said instead.
 func (s *speaker) answer(want string) string {
 	s.t.Helper()
 	for {
 		switch got := word(s.hear()); {
-		case got == want, got == "pong" && want == "":
+		case got == want, got == "marker" && want == "":
 			return want
-		case got != "pong" && got != "finished": // a transfer before it may end
+		case got != "marker" && got != "finished": // a transfer before it may end
 			return got
 		}
 	}
@@ -357,7 +197,7 @@ func (f *farEnd) moved() int64 {
 // waits returns when no session is left.
 func (f *farEnd) waits(t *testing.T) {
 	t.Helper()
-	if !within(patience, func() bool { s := f.r.Status(); return s.Sessions == 0 && s.Connections == 0 }) {
+	if !await.Within(await.Patience, func() bool { s := f.r.Status(); return s.Sessions == 0 && s.Connections == 0 }) {
 		t.Fatalf("a session is left: %+v", f.r.Status())
 	}
 }

@@ -14,18 +14,21 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/responder"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/traffics"
+	"oneway.example/tests/await"
 )
 
 // farEnd is a responder under attack.
 type farEnd struct {
 	t     *testing.T
 	r     *responder.Responder
-	links *sched.Links
+	links *link.Table
 	o     responder.Options
 	token string
 	stop  func()
@@ -43,7 +46,7 @@ func startResponderAt(t *testing.T, at string, limits control.Limits) *farEnd {
 	t.Helper()
 	goroutines := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		if !within(20*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines }) {
+		if !await.Within(20*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines }) {
 			stacks := make([]byte, 1<<20)
 			t.Errorf("%d goroutines before, %d after\n%s", goroutines, runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
 		}
@@ -60,9 +63,7 @@ func startResponderAt(t *testing.T, at string, limits control.Limits) *farEnd {
 		t.Fatal(err)
 	}
 	f.token = text
-	if f.links, err = sched.NewLinks(sched.LinksOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	f.links = link.NewTable(nil)
 	f.run()
 	return f
 }
@@ -71,7 +72,7 @@ func startResponderAt(t *testing.T, at string, limits control.Limits) *farEnd {
 func (f *farEnd) run() {
 	f.t.Helper()
 	r, err := responder.New(f.o, responder.Env{
-		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: f.links,
+		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: f.links, Traffic: traffics.All(),
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -102,9 +103,8 @@ func (f *farEnd) dial(token string) (*control.Client, error) {
 
 // visitor is a client with an open session.
 type visitor struct {
-	*control.Client
+	*udp.Client
 	f        *farEnd
-	opened   control.Opened
 	endpoint *stream.Endpoint
 	session  *stream.Session
 	close    func()
@@ -116,8 +116,8 @@ func (f *farEnd) visit(bytes int64) (*visitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &visitor{Client: c, f: f}
-	if v.opened, err = c.Open(f.t.Context(), control.Open{Version: control.Version, Kind: control.Saturate, Run: "abuse", Bytes: bytes}); err != nil {
+	v := &visitor{f: f}
+	if v.Client, err = udp.Open(f.t.Context(), c, control.Open{Test: "saturate", Run: "abuse", Bytes: bytes, Duration: time.Minute}); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (f *farEnd) visit(bytes int64) (*visitor, error) {
 		c.Close()
 		return nil, err
 	}
-	v.session = v.endpoint.Join(v.opened.Session)
+	v.session = v.endpoint.Join(v.Answer.Session)
 	ended := make(chan error, 1)
 	go func() { ended <- v.endpoint.Run(context.Background()) }()
 	v.close = sync.OnceFunc(func() {
@@ -161,8 +161,8 @@ func (f *farEnd) enter(bytes int64) *visitor {
 }
 
 // reverse is a stream of n packets of 500 octets, a millisecond apart.
-func reverse(id uint16, n int) control.Transfer {
-	return control.Transfer{ID: id, Direction: sample.Reverse, Idle: control.MinIdle, Plan: stream.Plan{
+func reverse(id uint16, n int) udp.Start {
+	return udp.Start{ID: id, Direction: sample.Reverse, Idle: udp.MinIdle, Plan: stream.Plan{
 		Segments: []stream.Segment{{PayloadBytes: 500, Burst: 1, Bursts: n, Interval: time.Millisecond}},
 	}}
 }
@@ -195,16 +195,6 @@ func refusalOf(t *testing.T, err error) *control.Refusal {
 		t.Fatalf("error %v, want a refusal", err)
 	}
 	return r
-}
-
-// within waits for something that another goroutine brings about.
-func within(d time.Duration, is func() bool) bool {
-	for end := time.Now().Add(d); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
 }
 
 func (f *farEnd) discarded() (n uint64) {

@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/responder"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/wire/load"
+	"oneway.example/tests/await"
 )
 
 func TestGuessedTokensGetNowhere(t *testing.T) {
@@ -49,15 +50,15 @@ func TestSessionThatIsOverCannotBeReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.close()
-	if !within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
+	if !await.Within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
 		t.Fatal("the session does not end")
 	}
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.0.0.1"))
 	packets := [][]byte{
-		load.AppendHello(nil, first.opened.Session, 0),
-		load.AppendChallenge(nil, first.opened.Session, cookie),
-		load.Header{Type: load.Data, Transfer: 1, Session: first.opened.Session, PayloadBytes: 100}.AppendTo(nil),
+		load.AppendHello(nil, first.Answer.Session, 0),
+		load.AppendChallenge(nil, first.Answer.Session, cookie),
+		load.Header{Type: load.Data, Transfer: 1, Session: first.Answer.Session, PayloadBytes: 100}.AppendTo(nil),
 	}
 	for _, p := range packets {
 		if err := a.send(p); err != nil {
@@ -67,7 +68,7 @@ func TestSessionThatIsOverCannotBeReplayed(t *testing.T) {
 	if got := a.received(t, 300*time.Millisecond); len(got) != 0 {
 		t.Errorf("%d packets answered a session that is over", len(got))
 	}
-	if n := f.r.Status().Discarded[stream.UnknownSession]; n != uint64(len(packets)) {
+	if n := f.r.Status().Discarded[stream.UnknownSession.String()]; n != uint64(len(packets)) {
 		t.Errorf("%d packets of an unknown session counted, want %d", n, len(packets))
 	}
 	second, err := f.visit(1 << 20)
@@ -94,9 +95,9 @@ func TestNothingIsSentToASpoofedAddress(t *testing.T) {
 		packet := load.AppendHello(nil, rng.Uint64(), 0)
 		switch i % 3 {
 		case 1: // of the right session, but no hello
-			packet = load.Header{Type: load.Data, Transfer: 1, Session: v.opened.Session, PayloadBytes: 100}.AppendTo(nil)
+			packet = load.Header{Type: load.Data, Transfer: 1, Session: v.Answer.Session, PayloadBytes: 100}.AppendTo(nil)
 		case 2: // a hello too short to be answered at its own length
-			packet = load.AppendHello(nil, v.opened.Session, 0)[:load.HeaderBytes]
+			packet = load.AppendHello(nil, v.Answer.Session, 0)[:load.HeaderBytes]
 		}
 		if err := a.send(packet); err != nil {
 			t.Fatal(err)
@@ -105,7 +106,7 @@ func TestNothingIsSentToASpoofedAddress(t *testing.T) {
 	if got := a.received(t, 300*time.Millisecond); len(got) != 0 {
 		t.Errorf("%d packets were sent to addresses that did not ask", len(got))
 	}
-	if !within(20*time.Second, func() bool { return f.discarded() == spoofed }) {
+	if !await.Within(20*time.Second, func() bool { return f.discarded() == spoofed }) {
 		t.Errorf("%d of %d packets counted: %v", f.discarded(), spoofed, f.r.Status().Discarded)
 	}
 }
@@ -125,7 +126,7 @@ func TestHelloFromAnotherAddressMovesNoStream(t *testing.T) {
 	}
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.9.9.9"))
-	hello := load.AppendHello(nil, v.opened.Session, 0)
+	hello := load.AppendHello(nil, v.Answer.Session, 0)
 	begin := time.Now()
 	for range 1000 {
 		if err := a.send(hello); err != nil {
@@ -178,7 +179,7 @@ func TestRandomPacketsAtTheTestPortAreCountedAndNotAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !within(20*time.Second, func() bool { return f.discarded() == uint64((i+1)*burst) }) {
+		if !await.Within(20*time.Second, func() bool { return f.discarded() == uint64((i+1)*burst) }) {
 			t.Fatalf("%d of %d packets counted", f.discarded(), (i+1)*burst)
 		}
 	}
@@ -215,18 +216,18 @@ func TestGarbageOnTheControlConnectionEndsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\nAuthorization: Bearer %s\r\n\r\n", control.Path, f.token)
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\nAuthorization: Bearer %s\r\n\r\n", control.Path, f.token)
 		b := make([]byte, 1+rng.IntN(300))
 		for i := range b {
 			b[i] = byte(rng.Uint32())
 		}
 		if rng.IntN(2) == 0 { // a frame of JSON that is none
-			b = append([]byte{1, 0, 0, 0, byte(len(b))}, b...)
+			b = append([]byte{0, 0, 0, byte(len(b)), 0, 0, 0, 0}, b...)
 		}
 		_, _ = c.Write(b)
 		c.Close()
 	}
-	if !within(20*time.Second, func() bool { return f.r.Status().Connections == 0 }) {
+	if !await.Within(20*time.Second, func() bool { return f.r.Status().Connections == 0 }) {
 		t.Errorf("%d connections are left", f.r.Status().Connections)
 	}
 	f.enter(1)
@@ -236,7 +237,7 @@ func TestClientsThatCrashAgainAndAgainLeaveNothing(t *testing.T) {
 	f := startResponder(t, control.Limits{BytesPerDay: 1 << 30})
 	for i := range 5 {
 		var v *visitor
-		if !within(20*time.Second, func() (ok bool) {
+		if !await.Within(20*time.Second, func() (ok bool) {
 			var err error
 			v, err = f.visit(10 << 20)
 			return err == nil
@@ -252,7 +253,7 @@ func TestClientsThatCrashAgainAndAgainLeaveNothing(t *testing.T) {
 		}
 		v.close()
 	}
-	if !within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
+	if !await.Within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
 		t.Error("a session is left")
 	}
 	if _, _, held := f.links.Holder(responder.DefaultLink); held {

@@ -110,3 +110,31 @@ func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
 		})
 	}
 }
+
+// lives is a reflector that the test restarts.
+type lives struct {
+	t    *testing.T
+	s    *senders
+	at   netip.AddrPort
+	open bool // no key is required
+	stop func()
+}
+
+func (l *lives) begin() {
+	l.t.Helper()
+	ro := reflector.Options{Listen: []netip.AddrPort{l.at}, RatePackets: -1}
+	if !l.open {
+		ro.Keys, ro.RequireKey = []*wire.Key{l.s.key.Clone()}, true
+	}
+	r, err := reflector.New(ro, reflector.Env{Log: l.s.env.Log, Sink: metric.Discard{}, Clock: l.s.env.Clock})
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	<-r.Started()
+	l.at = r.Addrs()[0]
+	l.stop = sync.OnceFunc(func() { cancel(); <-done })
+}

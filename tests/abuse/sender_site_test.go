@@ -262,47 +262,6 @@ func (f *foreign) serve(t *testing.T, at netip.AddrPort) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// counts is a sink that keeps counters by family and labels.
-type counts struct {
-	metric.Discard
-	mu     sync.Mutex
-	values map[string]float64
-}
-
-func (c *counts) Series(d *metric.Desc, labels ...string) metric.Series {
-	if d.Kind != metric.Counter {
-		return c.Discard.Series(d, labels...)
-	}
-	key := d.Name
-	for _, l := range labels {
-		key += " " + l
-	}
-	return &count{c.Discard.Series(d, labels...), c, key}
-}
-
-// of is one counter's value; labels are those of the series.
-func (c *counts) of(d *metric.Desc, labels ...string) float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := d.Name
-	for _, l := range labels {
-		key += " " + l
-	}
-	return c.values[key]
-}
-
-type count struct {
-	metric.Series
-	of  *counts
-	key string
-}
-
-func (c *count) Add(delta float64) {
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	c.of.values[c.key] += delta
-}
-
 // wantBooks wants every packet of both directions in one book.
 func wantBooks(t *testing.T, r stamp.Report) {
 	t.Helper()

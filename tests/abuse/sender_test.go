@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/await"
 	"oneway.example/tests/bed"
 )
 
@@ -117,7 +119,7 @@ func TestReflectorThatRestartsItsNumbersIsMeasured(t *testing.T) {
 	const asked, at, hold = 500, 200, 20 * time.Millisecond
 	for name, first := range map[string]uint32{"zero": 0, "random": 2_718_281_828, "wrap": 1<<32 - 20, "a little ahead": at + 1000} {
 		t.Run(name, func(t *testing.T) {
-			sink := &counts{values: map[string]float64{}}
+			sink := &metrictest.Keeping{}
 			s := newSenders(t, sink)
 			each := func(_ far, m *meddler, o *stamp.Options) {
 				o.Interval, o.LossTimeout = 8*time.Millisecond, 2*time.Second
@@ -140,7 +142,7 @@ func TestReflectorThatRestartsItsNumbersIsMeasured(t *testing.T) {
 				if got := *r.Reverse.Received; *r.Reverse.Lost != 0 || got+refused != asked || refused > asked/5 {
 					t.Errorf("of %d answers %d received, %d lost, %d late; refused: %v", asked, got, *r.Reverse.Lost, *r.Reverse.Late, r.Discarded)
 				}
-				if n := sink.of(metric.FarRestarts, f.String(), "stamp"); n != 1 {
+				if n, _ := sink.Value(metric.FarRestarts, f.String(), "stamp"); n != 1 {
 					t.Errorf("%v restarts counted", n)
 				}
 			})
@@ -191,7 +193,7 @@ func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
 		}
 	}
 	for name, p := range probers {
-		if !within(20*time.Second, func() bool { return !p.Status().LastSuccess.IsZero() }) {
+		if !await.Within(20*time.Second, func() bool { return !p.Status().LastSuccess.IsZero() }) {
 			t.Errorf("%s: never up: %+v", name, p.Status())
 		}
 	}
@@ -200,7 +202,7 @@ func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
 			s := p.Status() // a replay of an answer that was received is a duplicate
 			return !s.Up && (strings.Contains(s.Reason, "refused") || strings.HasPrefix(name, "replays"))
 		}
-		if !within(10*time.Second, down) {
+		if !await.Within(10*time.Second, down) {
 			t.Errorf("%s: nothing is received, and its last success was %v ago: %+v", name, time.Since(p.Status().LastSuccess), p.Status())
 		}
 	}

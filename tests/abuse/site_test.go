@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/tests/await"
 )
 
 // site is a reflector under attack, and a peer that it has known from before.
@@ -96,10 +97,8 @@ func (s *site) flood(next func(i int) []byte, burst int) {
 // settled waits until the reflector has accounted for n packets: an answer is
 // counted just after it is sent.
 func (s *site) settled(n uint64) reflector.Stats {
-	now := s.r.Stats()
-	for end := time.Now().Add(10 * time.Second); now.Packets() < n && time.Now().Before(end); now = s.r.Stats() {
-		time.Sleep(time.Millisecond)
-	}
+	var now reflector.Stats
+	await.Within(await.Patience, func() bool { now = s.r.Stats(); return now.Packets() >= n })
 	return now
 }
 
@@ -111,7 +110,8 @@ func (s *site) gained() map[reflector.Result]uint64 {
 		s.t.Fatalf("the kernel dropped %d packets: the test's bursts are too large for the socket's buffer", lost)
 	}
 	gained := map[reflector.Result]uint64{}
-	for _, r := range reflector.Results() {
+	for i := range now.Results {
+		r := reflector.Result(i)
 		if n := now.Results[r] - s.before.Results[r]; n > 0 {
 			gained[r] = n
 		}
@@ -125,7 +125,8 @@ func (s *site) gained() map[reflector.Result]uint64 {
 func (s *site) expect(want map[reflector.Result]uint64) {
 	s.t.Helper()
 	got := s.gained()
-	for _, r := range reflector.Results() {
+	for i := range s.before.Results {
+		r := reflector.Result(i)
 		if got[r] != want[r] {
 			s.t.Errorf("%v: %d, want %d", r, got[r], want[r])
 		}

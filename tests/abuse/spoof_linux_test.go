@@ -19,8 +19,8 @@ import (
 
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
+	"oneway.example/tests/await"
 	"oneway.example/tests/lab"
-	"oneway.example/tests/program"
 )
 
 // spoofed is a reflector, the built program on a host of its own, that is flooded from
@@ -31,8 +31,8 @@ type spoofed struct {
 	server  netip.Addr
 	binary  string
 	process *exec.Cmd
-	said    program.Buffer
-	log     program.Buffer
+	said    await.Text
+	log     await.Text
 	frames  *frames
 	spoofs  uint32 // addresses so far
 }
@@ -67,7 +67,7 @@ func startSpoofed(t *testing.T, ipv6 bool, environment []string, args ...string)
 	s.process.Stdout, s.process.Stderr = &s.said, &s.log
 	s.check(s.process.Start())
 	t.Cleanup(func() { _ = s.process.Process.Kill(); _ = s.process.Wait() }) // it has ended, if the test has gone well
-	if !within(20*time.Second, func() bool { return strings.Contains(s.said.String(), "answering") }) {
+	if !await.Within(20*time.Second, func() bool { return strings.Contains(s.said.String(), "answering") }) {
 		t.Fatalf("the reflector does not answer: %s", &s.log)
 	}
 	return s
@@ -94,7 +94,7 @@ func (s *spoofed) startProbe(count int) *exec.Cmd {
 	s.t.Helper()
 	cmd := s.net.Client.Command(s.binary, "probe", "--json", "--clock=none", "--timeout=1s", "--interval=10ms",
 		fmt.Sprintf("--count=%d", count), netip.AddrPortFrom(s.server, spoofedPort).String())
-	cmd.Stdout, cmd.Stderr = &program.Buffer{}, &program.Buffer{}
+	cmd.Stdout, cmd.Stderr = &await.Text{}, &await.Text{}
 	s.check(cmd.Start())
 	return cmd
 }
@@ -103,7 +103,7 @@ func (s *spoofed) startProbe(count int) *exec.Cmd {
 func (s *spoofed) startKnown(count int) *exec.Cmd {
 	s.t.Helper()
 	before, cmd := s.received(), s.startProbe(count)
-	if !within(20*time.Second, func() bool { return s.received() >= before+20 }) {
+	if !await.Within(20*time.Second, func() bool { return s.received() >= before+20 }) {
 		s.t.Fatal("the reflector receives nothing from the known peer")
 	}
 	return cmd
@@ -135,7 +135,7 @@ func (s *spoofed) waitProbe(cmd *exec.Cmd) (r stamp.Report) {
 	if err := cmd.Wait(); err != nil {
 		s.t.Fatalf("oneway probe: %v\n%v", err, cmd.Stderr)
 	}
-	s.check(json.Unmarshal([]byte(cmd.Stdout.(*program.Buffer).String()), &r))
+	s.check(json.Unmarshal([]byte(cmd.Stdout.(*await.Text).String()), &r))
 	return r
 }
 
@@ -303,7 +303,7 @@ func spoofedFloodLeavesNothing(t *testing.T, ipv6 bool) {
 			t.Errorf("%s: %d of %d packets and %d answers were lost on a path that loses none", name, *f.Lost, *f.Sent, *b.Lost)
 		}
 	}
-	if !within(time.Minute, func() bool { return s.memory() < before+16<<20 }) {
+	if !await.Within(time.Minute, func() bool { return s.memory() < before+16<<20 }) {
 		t.Errorf("%d octets before %d packets, %d after them, and still %d", before, sent[0]+sent[1], peak, s.memory())
 	}
 	t.Logf("%d packets: %d MB, %d and %d when they had expired", sent[0]+sent[1], before>>20, peak>>20, s.memory()>>20)

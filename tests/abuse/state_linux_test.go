@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/control"
+	"oneway.example/tests/await"
 )
 
 // damaged are what a file system may leave of a file, and a sum that is not the file's.
@@ -145,7 +146,7 @@ func TestUnfinishedFileOfAKilledAgentIsRemoved(t *testing.T) {
 		return names
 	}
 	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 		c := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "--", "agent", "--config.file="+file, "--web.listen-address=127.0.0.1:0", "--test.socket=")
 		c.Env = append(os.Environ(), toBeKilled+"="+binary)
 		out, err := c.CombinedOutput()

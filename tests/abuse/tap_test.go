@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"oneway.example/tests/await"
 )
 
 // tap is a place on the path that passes on all that comes, and keeps it. Its far socket has the
@@ -93,6 +95,19 @@ func (tp *tap) tell(b []byte) {
 	to := tp.sender
 	tp.mu.Unlock()
 	_, _ = tp.near.WriteToUDPAddrPort(b, to)
+}
+
+// answeredAll waits until each question that went on has its answer. It is for asked, before the reflector is
+// stopped: what is with the reflector then is rightly lost, and on a busy machine that may be some.
+func (tp *tap) answeredAll(t *testing.T) {
+	t.Helper()
+	if !await.Within(20*time.Second, func() bool {
+		tp.mu.Lock()
+		defer tp.mu.Unlock()
+		return len(tp.answers) >= len(tp.questions)-1 // the last one has not gone on
+	}) {
+		t.Errorf("%d questions have %d answers", len(tp.all(&tp.questions))-1, len(tp.all(&tp.answers)))
+	}
 }
 
 // question is one of before.

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sched"
@@ -162,7 +162,7 @@ func measure(b *testing.B, network *lab.Lab) []time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- pacer.Run(ctx) }()
-	delays := &recorder{}
+	delays := &metrictest.Keeping{}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: delays, Clock: static.New(time.Microsecond, metric.Discard{}), Pacer: pacer}
 	o := stamp.DefaultOptions()
 	o.Interval, o.LossTimeout = slot, time.Second
@@ -182,32 +182,9 @@ func measure(b *testing.B, network *lab.Lab) []time.Duration {
 	if err := errors.Join(err, <-done); err != nil {
 		b.Fatal(err)
 	}
-	return delays.all
-}
-
-// recorder keeps the forward delays in order.
-type recorder struct {
-	metric.Discard
-	mu  sync.Mutex
-	all []time.Duration
-}
-
-// Series of the forward delay is recorded.
-func (r *recorder) Series(d *metric.Desc, labels ...string) metric.Series {
-	below := r.Discard.Series(d, labels...)
-	if d == metric.Delay && slices.Contains(labels, "forward") {
-		return recorded{below, r}
+	var all []time.Duration
+	for _, seconds := range delays.History(metric.Delay, "bench", "stamp", "forward") {
+		all = append(all, time.Duration(seconds*1e9))
 	}
-	return below
-}
-
-type recorded struct {
-	metric.Series
-	by *recorder
-}
-
-func (r recorded) Observe(seconds float64) {
-	r.by.mu.Lock()
-	defer r.by.mu.Unlock()
-	r.by.all = append(r.by.all, time.Duration(seconds*1e9))
+	return all
 }

@@ -141,7 +141,7 @@ func pace(c *tstamp.Conn, peer netip.AddrPort, rate, count int, write func([]byt
 	start := time.Now()
 	for n := 0; n < count; {
 		if ahead := time.Duration(n)*time.Second/time.Duration(rate) - time.Since(start); ahead > 0 {
-			time.Sleep(ahead)
+			time.Sleep(ahead) // the rate that is measured
 		}
 		for i := range out {
 			out[i].Payload = write(out[i].Payload[:0], uint32(n+i))
@@ -158,7 +158,7 @@ func pace(c *tstamp.Conn, peer netip.AddrPort, rate, count int, write func([]byt
 // settle waits until nothing has come for a while.
 func settle(c *tstamp.Conn) {
 	for last, still := uint64(0), 0; still < 5; {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // what does not come any more is told by nothing
 		s := c.Stats()
 		now := s.Received + s.TxStamps[sample.Kernel]
 		still++

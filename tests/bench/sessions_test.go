@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sched"
@@ -74,7 +73,7 @@ func sessions(args []string) (any, error) {
 	// They open; what is lost meanwhile is known when the time to wait is over.
 	time.Sleep(settling)
 	before, cpu, start := counts.read(), cpuTime(), time.Now()
-	time.Sleep(time.Duration(seconds) * time.Second)
+	time.Sleep(time.Duration(seconds) * time.Second) // what is measured
 	c, used := counts.read(), cpuTime()-cpu
 	c.Seconds = time.Since(start).Seconds()
 	c.CPU = used.Seconds() / c.Seconds
@@ -106,33 +105,27 @@ func cpuTime() time.Duration {
 // tally is a sink that adds up the counters of all sessions that matter here.
 type tally struct {
 	metric.Discard
-	received, lost, skipped atomic.Uint64
+	sums metrictest.Sink
 }
 
 func (t *tally) read() crowd {
-	return crowd{Received: float64(t.received.Load()), Lost: float64(t.lost.Load()), Late: float64(t.skipped.Load())}
-}
-
-// Series of the counters that matter are kept.
-func (t *tally) Series(d *metric.Desc, labels ...string) metric.Series {
-	below := t.Discard.Series(d, labels...)
-	switch {
-	case strings.HasSuffix(d.Name, "packets_received_total"):
-		return tallied{below, &t.received}
-	case strings.HasSuffix(d.Name, "packets_lost_total"):
-		return tallied{below, &t.lost}
-	case strings.HasSuffix(d.Name, "schedule_skipped_total"):
-		return tallied{below, &t.skipped}
+	sum := func(d *metric.Desc) (sum float64) {
+		for _, v := range t.sums.All(d) {
+			sum += v
+		}
+		return sum
 	}
-	return below
+	return crowd{Received: sum(metric.PacketsReceived), Lost: sum(metric.PacketsLost), Late: sum(metric.ProbeSkipped)}
 }
 
-type tallied struct {
-	metric.Series
-	sum *atomic.Uint64
+// Series of the counters that matter are kept: one for all paths.
+func (t *tally) Series(d *metric.Desc, labels ...string) metric.Series {
+	switch d {
+	case metric.PacketsReceived, metric.PacketsLost, metric.ProbeSkipped:
+		return t.sums.Series(d, append([]string{"all"}, labels[1:]...)...)
+	}
+	return t.Discard.Series(d, labels...)
 }
-
-func (t tallied) Add(delta float64) { t.sum.Add(uint64(delta)) }
 
 // BenchmarkSessions runs many sessions at a packet a second from one process: its
 // share of a core, and the losses, of which the cable has none.

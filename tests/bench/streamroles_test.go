@@ -78,7 +78,7 @@ func streamOut(args []string) (any, error) {
 	}
 	begin := time.Now()
 	var took time.Duration
-	sent, err := s.Send(context.Background(), streamTransfer, to, plan, func(streams.Progress) { took = time.Since(begin) })
+	sent, err := s.Send(context.Background(), streamTransfer, to, plan, streams.How{Progress: func(streams.Progress) { took = time.Since(begin) }})
 	if err != nil {
 		return nil, err
 	}

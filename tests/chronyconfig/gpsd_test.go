@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"oneway.example/tests/await"
 )
 
 // gpsdArguments are those with which the unit starts gpsd from a default file:
@@ -52,7 +54,7 @@ func TestGpsdStartsWithEveryDefaultFileAndSaysItsVersion(t *testing.T) {
 		t.Run(r.folder, func(t *testing.T) {
 			// The agent's own address: 127.0.0.1:2947. Its first line is the banner.
 			var answer []byte
-			if !eventually(t, 20*time.Second, func() bool {
+			if !await.Within(20*time.Second, func() bool {
 				answer, _ = r.command("gpspipe", "-w", "-n", "1", "127.0.0.1:2947").Output()
 				return len(answer) > 0
 			}) {

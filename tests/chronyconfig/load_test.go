@@ -7,16 +7,16 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/clock/chrony"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/tests/await"
 	"oneway.example/tests/precision"
 )
 
@@ -57,7 +57,7 @@ func (s *sandbox) chronyd(name string) *logbook {
 	s.t.Helper()
 	// The umask is that of systemd/chrony-group.conf; the sockets have their modes from it.
 	l := s.daemon("sh", "-c", "umask 0007; exec chronyd -x -d -f \"$1\"", "sh", s.substituted(name))
-	if !eventually(s.t, 20*time.Second, func() bool {
+	if !await.Within(20*time.Second, func() bool {
 		_, err := os.Stat(s.path("/run/chrony/chronyd.sock"))
 		return err == nil
 	}) {
@@ -66,37 +66,18 @@ func (s *sandbox) chronyd(name string) *logbook {
 	return l
 }
 
-// recorder is a sink that keeps the label values of the open reference info.
-type recorder struct {
-	metric.Discard
-	mu   sync.Mutex
-	info []string
-}
-
-// Series implements metric.Sink.
-func (r *recorder) Series(d *metric.Desc, values ...string) metric.Series {
-	if d == metric.ClockReferenceInfo {
-		r.mu.Lock()
-		r.info = values
-		r.mu.Unlock()
-	}
-	return r.Discard.Series(d, values...)
-}
-
-// label is the last value of a label of the reference info, "" before there is one.
-func (r *recorder) label(name string) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if i := slices.Index(metric.ClockReferenceInfo.Labels, name); i >= 0 && i < len(r.info) {
-		return r.info[i]
+// kind is that of the reference that is open now, "" if there is none.
+func kind(sink *metrictest.Sink) string {
+	for labels := range sink.All(metric.ClockReferenceInfo) {
+		return labels[strings.LastIndex(labels, ",")+1:]
 	}
 	return ""
 }
 
 // watch is the agent's own view of the sandbox's clock.
-func (s *sandbox) watch(o chrony.Options) (*chrony.Monitor, *recorder) {
+func (s *sandbox) watch(o chrony.Options) (*chrony.Monitor, *metrictest.Sink) {
 	s.t.Helper()
-	sink := &recorder{}
+	sink := &metrictest.Sink{}
 	o.Address, o.SocketDir = "unix://"+s.path("/run/chrony/chronyd.sock"), s.path("client")
 	o.Interval, o.Sink = 200*time.Millisecond, sink
 	m, err := chrony.New(o)
@@ -154,7 +135,7 @@ type site struct {
 	*sandbox
 	row   row
 	clock *chrony.Monitor
-	sink  *recorder
+	sink  *metrictest.Sink
 	log   *logbook
 }
 
@@ -222,11 +203,11 @@ func (s *sandbox) serveTime() {
 // takes for none unless it is told to.
 func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
 	trusting, sink := s.watch(chrony.Options{TrustLocal: true})
-	if !eventually(t, 20*time.Second, func() bool { return trusting.Quality(instant.Now()).Synchronised() }) {
+	if !await.Within(20*time.Second, func() bool { return trusting.Quality(instant.Now()).Synchronised() }) {
 		t.Errorf("no island: %+v", trusting.Quality(instant.Now()))
 	}
-	if !eventually(t, 5*time.Second, func() bool { return sink.label("kind") == "local" }) {
-		t.Errorf("kind %q, want local", sink.label("kind"))
+	if !await.Within(5*time.Second, func() bool { return kind(sink) == "local" }) {
+		t.Errorf("kind %q, want local", kind(sink))
 	}
 	// What makes it untrustworthy: as against UTC, chronyd admits no error at all.
 	tracking := strings.Split(s.output("chronyc", "-c", "-n", "tracking"), ",")
@@ -240,16 +221,16 @@ func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
 
 // expect waits for the kind and the bound of a row, and holds the bound against its
 // lower end from then on.
-func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *recorder, row row) {
+func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *metrictest.Sink, row row) {
 	q := m.Quality(instant.Now())
 	began := time.Now()
-	ok := eventually(t, 150*time.Second, func() bool {
+	ok := await.Within(150*time.Second, func() bool {
 		q = m.Quality(instant.Now())
-		return q.Synchronised() && sink.label("kind") == row.kind && q.Bound.Error <= row.most
+		return q.Synchronised() && kind(sink) == row.kind && q.Bound.Error <= row.most
 	})
 	sources := s.output("chronyc", "-n", "sources")
 	if !ok {
-		t.Fatalf("%+v of kind %q after %v, want %s within %v\n%s", q, sink.label("kind"), time.Since(began), row.kind, row.most, sources)
+		t.Fatalf("%+v of kind %q after %v, want %s within %v\n%s", q, kind(sink), time.Since(began), row.kind, row.most, sources)
 	}
 	t.Logf("kind %s, bound %v after %.0f s (table: %v .. %v)\n%s", row.kind, q.Bound.Error, time.Since(began).Seconds(), row.least, row.most, sources)
 	if q.Bound.Error < row.least && row.kind != "ntp" { // loopback is nearer than any network
@@ -261,7 +242,8 @@ func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *recorder, row ro
 // plus what sourcestats shows.
 func (s *sandbox) calibrate(t *testing.T, inForce float64, late time.Duration) {
 	var found float64
-	if !eventually(t, 30*time.Second, func() bool {
+	if !await.Within(30*time.Second, func() bool {
+		time.Sleep(50 * time.Millisecond) // each look is a process that asks chronyd
 		for line := range strings.Lines(s.output("chronyc", "-c", "-n", "sourcestats")) {
 			// Name, NP, NR, span, frequency, skew, offset, standard deviation
 			if f := strings.Split(strings.TrimSpace(line), ","); f[0] == "NMEA" && f[1] != "0" {
@@ -296,7 +278,7 @@ func TestPulseLockedToLateSentencesIsOffByAWholeSecond(t *testing.T) {
 	s, _ := bringUp(t, "gpio-pps", how)
 	m, sink := s.watch(chrony.Options{})
 	feed(t, s.path(how.socket), how.offset, how.pulse)
-	if !eventually(t, 90*time.Second, func() bool { return sink.label("kind") == "pps" }) {
+	if !await.Within(90*time.Second, func() bool { return kind(sink) == "pps" }) {
 		t.Fatalf("the pulse is not used:\n%s", s.output("chronyc", "-n", "sources"))
 	}
 	// makestep has made the clock wrong by now: the last measurement says by how much.

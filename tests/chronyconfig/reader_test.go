@@ -37,7 +37,7 @@ func readClock(address, socketDir string) (status int) {
 			fmt.Println("answered")
 			return 0
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // between two looks; the monitor tells nobody
 	}
 	fmt.Println("no answer")
 	return 0
@@ -82,7 +82,7 @@ func TestAgentWithoutRootReadsChronydAsThePageSays(t *testing.T) {
 
 	var udp, unix int
 	for _, snippet := range snippets(t, filepath.Join(root, "permissions.md")) {
-		c := snippet.config.Clock
+		c := snippet.clock
 		group := ""
 		if strings.HasPrefix(c.Address, "unix://") {
 			unix++

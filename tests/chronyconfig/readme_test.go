@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/exporter/agent"
+	"oneway.example/exporter/clock/chrony"
+	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/config"
 	"oneway.example/exporter/metric"
 )
@@ -122,8 +125,8 @@ func TestEveryFileIsNamedByAPage(t *testing.T) {
 
 // snippet is a configuration of the agent in a page.
 type snippet struct {
-	where  string
-	config *config.Config
+	where string
+	clock *chrony.Source
 }
 
 // snippets are the blocks marked yaml. A block is a section clock; what else a file
@@ -139,12 +142,28 @@ func snippets(t *testing.T, name string) (all []snippet) {
 		if !strings.Contains(text, "reflector:") && !strings.Contains(text, "paths:") {
 			text += "reflector:\n  listen: [\":862\"]\n"
 		}
-		c, err := config.Parse(name, []byte(text))
+		file := filepath.Join(t.TempDir(), "oneway.yml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(file)
+		if err == nil {
+			_, err = agent.Check(file, nil)
+		}
+		one := snippet{where: name, clock: chrony.DefaultSource()}
+		var others struct {
+			Source string         `yaml:"source"`
+			GPSD   config.Section `yaml:"gpsd"`
+			PPS    config.Section `yaml:"pps"`
+		}
+		if err == nil {
+			err = c.Clock.DecodeAll(&others, one.clock, &static.Source{})
+		}
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, text)
 			continue
 		}
-		all = append(all, snippet{where: name, config: c})
+		all = append(all, one)
 	}
 	return all
 }

@@ -7,11 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"oneway.example/tests/await"
 )
 
 // sandbox is a network, a /run, a /dev, a /var/lib, a /var/log and System V shared memory
@@ -87,22 +87,8 @@ func (s *sandbox) output(name string, args ...string) string {
 
 // logbook is what a daemon has said so far.
 type logbook struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	await.Text
 	done chan struct{}
-}
-
-func (l *logbook) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// String is all of it.
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // daemon starts a program that must run until the test ends.
@@ -139,14 +125,3 @@ func (s *sandbox) daemon(name string, args ...string) *logbook {
 
 // path is a path inside as it is outside; it must be below /run.
 func (s *sandbox) path(inside string) string { return filepath.Join(s.dir, inside) }
-
-// eventually waits for a condition, and reports whether it came.
-func eventually(t *testing.T, within time.Duration, condition func() bool) bool {
-	t.Helper()
-	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if condition() {
-			return true
-		}
-	}
-	return condition()
-}

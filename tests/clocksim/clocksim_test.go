@@ -5,11 +5,14 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"oneway.example/tests/testseed"
 )
 
-const seed = 7
-
-func random() *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+func random(t *testing.T) *rand.Rand {
+	t.Helper()
+	return rand.New(rand.NewPCG(testseed.Of(t), 7))
+}
 
 // live runs a daemon until a moment.
 func live(d *Chronyd, until time.Duration) {
@@ -21,7 +24,7 @@ func live(d *Chronyd, until time.Duration) {
 func close2(got, want, tolerance float64) bool { return math.Abs(got-want) <= tolerance }
 
 func TestStepMovesOneClockAndSlewBoth(t *testing.T) {
-	c := NewClock(Oscillator{Rate: 100e-6}, 0, random())
+	c := NewClock(Oscillator{Rate: 100e-6}, 0, random(t))
 	c.Step(time.Second)
 	c.slow(10*time.Second, 300e-6)
 	wall, mono := c.Read(20 * time.Second)
@@ -40,7 +43,7 @@ func TestRampChangesTheRateForGood(t *testing.T) {
 	for at, want := range map[time.Duration]float64{
 		0: 1e-6, 90 * time.Second: 3e-6, 2 * time.Minute: 5e-6, 59 * time.Minute: 5e-6, time.Hour: 4e-6,
 	} {
-		if got := o.next(at, random()); !close2(got, want, 1e-15) {
+		if got := o.next(at, random(t)); !close2(got, want, 1e-15) {
 			t.Errorf("rate %g at %v, want %g", got, at, want)
 		}
 	}
@@ -99,7 +102,7 @@ func TestFilterHoldsToTheMedian(t *testing.T) {
 // from before the step more than those after it.
 func TestRegisterForgetsWhatNoLongerFits(t *testing.T) {
 	r := register{precision: 1e-9}
-	random := random()
+	random := random(t)
 	for i := range 60 {
 		offset := 1e-6 * random.NormFloat64()
 		if i >= 40 {
@@ -116,8 +119,8 @@ func TestRegisterForgetsWhatNoLongerFits(t *testing.T) {
 }
 
 func TestCorrectionIsWhatIsLeftToSlew(t *testing.T) {
-	c := NewClock(Oscillator{}, 10*time.Millisecond, random())
-	s := steering{clock: c, random: random(), start: c.seconds(0)}
+	c := NewClock(Oscillator{}, 10*time.Millisecond, random(t))
+	s := steering{clock: c, random: random(t), start: c.seconds(0)}
 	s.steer(0, 0, 10e-3, 0)
 	for at := time.Duration(0); at < s.end; at += 100 * time.Millisecond {
 		if off := c.Offset(at) + s.correction(at); !close2(off, 0, 1e-8) {
@@ -134,8 +137,8 @@ func TestCorrectionIsWhatIsLeftToSlew(t *testing.T) {
 
 func TestSlewAtFullSpeedStopsInTime(t *testing.T) {
 	for _, offset := range []float64{1, -1} {
-		c := NewClock(Oscillator{}, time.Duration(offset*1e9), random())
-		s := steering{clock: c, random: random(), start: c.seconds(0)}
+		c := NewClock(Oscillator{}, time.Duration(offset*1e9), random(t))
+		s := steering{clock: c, random: random(t), start: c.seconds(0)}
 		s.steer(0, 0, offset, 0)
 		if off := c.Offset(s.end); s.end < 11*time.Second || s.end > 13*time.Second || !close2(off, 0, 1e-3) {
 			t.Errorf("%v s were slewed in %v; %v s are left", offset, s.end, off)
@@ -148,8 +151,8 @@ func TestChronydFindsOffsetAndFrequency(t *testing.T) {
 		"pulse":  &Pulse{Poll: 4, Delay: 1e-6, Precision: 1e-6, Jitter: time.Microsecond},
 		"server": &NTP{Poll: 4, Forward: time.Millisecond, Back: time.Millisecond, Jitter: 20 * time.Microsecond},
 	} {
-		c := NewClock(Oscillator{Rate: 50e-6}, 50*time.Millisecond, random())
-		d := Start(c, Config{Source: source}, 0, random())
+		c := NewClock(Oscillator{Rate: 50e-6}, 50*time.Millisecond, random(t))
+		d := Start(c, Config{Source: source}, 0, random(t))
 		if d.Tracking(0).Synchronised {
 			t.Errorf("%s: synchronised from the start", name)
 		}
@@ -166,7 +169,7 @@ func TestChronydFindsOffsetAndFrequency(t *testing.T) {
 // frequency and maxclockerror.
 func TestDispersionGrowsAsChronydsWithoutAnUpdate(t *testing.T) {
 	lost := func(at time.Duration) bool { return at > time.Hour }
-	d := Start(NewClock(Oscillator{}, 0, random()), Config{Source: &Pulse{Poll: 4, Delay: 1e-6, Precision: 1e-6, Lost: lost}}, 0, random())
+	d := Start(NewClock(Oscillator{}, 0, random(t)), Config{Source: &Pulse{Poll: 4, Delay: 1e-6, Precision: 1e-6, Lost: lost}}, 0, random(t))
 	live(d, 61*time.Minute)
 	from := d.Tracking(61 * time.Minute)
 	live(d, 121*time.Minute)
@@ -178,8 +181,8 @@ func TestDispersionGrowsAsChronydsWithoutAnUpdate(t *testing.T) {
 }
 
 func TestMakeStepStepsOnlyAtFirst(t *testing.T) {
-	c := NewClock(Oscillator{}, -3*time.Second, random())
-	d := Start(c, Config{MakeStep: 1, StepLimit: 3, Source: &NTP{Poll: 4}}, 0, random())
+	c := NewClock(Oscillator{}, -3*time.Second, random(t))
+	d := Start(c, Config{MakeStep: 1, StepLimit: 3, Source: &NTP{Poll: 4}}, 0, random(t))
 	live(d, 10*time.Second)
 	if wall, mono := c.Read(10 * time.Second); (wall-mono).Abs() > time.Millisecond || math.Abs(c.Offset(10*time.Second)) > 1e-3 {
 		t.Errorf("wall minus monotonic %v, off by %v", wall-mono, c.Offset(10*time.Second))
@@ -197,7 +200,7 @@ func TestMakeStepStepsOnlyAtFirst(t *testing.T) {
 
 func TestSameSeedSameDay(t *testing.T) {
 	day := func() Tracking {
-		d := Start(NewClock(Oscillator{Rate: 1e-5, Walk: 1e-9, Day: 1e-7}, 0, random()), Config{Source: &Pulse{Poll: 4, Delay: 1e-6, Jitter: time.Microsecond}}, 0, random())
+		d := Start(NewClock(Oscillator{Rate: 1e-5, Walk: 1e-9, Day: 1e-7}, 0, random(t)), Config{Source: &Pulse{Poll: 4, Delay: 1e-6, Jitter: time.Microsecond}}, 0, random(t))
 		live(d, time.Hour)
 		return d.Tracking(time.Hour)
 	}

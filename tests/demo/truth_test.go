@@ -13,6 +13,7 @@ import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/testseed"
 )
 
 func TestChanceIsTheBinomials(t *testing.T) {
@@ -39,9 +40,7 @@ func TestChanceIsTheBinomials(t *testing.T) {
 // TestMedianIsBoundedWhicheverWereThere tries all choices of the packets that may have been in
 // the window.
 func TestMedianIsBoundedWhicheverWereThere(t *testing.T) {
-	const seed = 5
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 5))
 	for range 300 {
 		var m members
 		some := func(n int) (all []bracket) {

@@ -96,3 +96,20 @@ func TestEachClaimOfSecurityNamesItsTest(t *testing.T) {
 		t.Errorf("%d claims were found: the document is not read as it is written", claims)
 	}
 }
+
+// A test that sleeps says why, in its line or the one above, unless its file says that its time is synctest's.
+func TestSleepsOfTestsHaveReasons(t *testing.T) {
+	for _, path := range files(t, "_test.go") {
+		text, name := read(t, path), strings.TrimPrefix(path, root+"/")
+		if strings.Contains(text, "// synctest's time") {
+			continue
+		}
+		above := ""
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, "time.Sleep(") && !strings.Contains(line, "// ") && !strings.HasPrefix(strings.TrimSpace(above), "//") {
+				t.Errorf("%s: %s has no reason", name, strings.TrimSpace(line))
+			}
+			above = line
+		}
+	}
+}

@@ -254,7 +254,7 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	before := "paths:\n" + s.path("p", append(load, "rate: {reverse: 24Mbit}")...)
 	a := s.agent(t, before)
 
-	s.underLoad(t, a.process)
+	s.underLoad(t, a.process, sample.Reverse)
 	a.configure(t, before+`  - {name: other, peer: "127.0.0.1:862", probes: [{type: stamp}]}`+"\n")
 	a.reload(t)
 	program.Eventually(t, "the run completes", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 })

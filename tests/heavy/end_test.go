@@ -2,20 +2,21 @@ package heavy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/precision"
 )
 
-// The limits of these tests are the promises of package control: a session ends
-// on both sides within a second of its connection's end, or after an Outage without a word; and of
-// package responder: no stream is sent to who has not been heard for 3 s.
+// The limits of these tests are promises: a session ends on both sides within a second of its
+// connection's end (package control), or after an Outage in which nothing of a peer came that should
+// (package traffic/udp); and no stream is sent to who has not been heard for 3 s.
 
 func TestClientsThatStartTogetherNeverOverlap(t *testing.T) {
 	s := newSite(t, overSlow())
@@ -42,7 +43,7 @@ func TestClientsThatStartTogetherNeverOverlap(t *testing.T) {
 func TestClientOfAKilledResponderEndsAndSaysWhy(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
-	s.underLoad(t, c)
+	s.underLoad(t, c, sample.Reverse)
 	killed := s.responder.Kill(t)
 	r := c.finish(t, 1)
 	took := c.Ended.Sub(killed)
@@ -63,7 +64,7 @@ func TestClientOfAKilledResponderEndsAndSaysWhy(t *testing.T) {
 func TestResponderStopsForAKilledClientAndServesTheNext(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
-	s.underLoad(t, c)
+	s.underLoad(t, c, sample.Reverse)
 	killed := c.Kill(t)
 	s.freeAgain(t, killed, time.Second, "lost")
 }
@@ -72,12 +73,12 @@ func TestResponderStopsForAClientThatIsCutOff(t *testing.T) {
 	const hears = 4 * time.Second // those 3 s, and a busy host's own
 	s := newSite(t, overSlow())
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload)
-	s.underLoad(t, c)
+	s.underLoad(t, c, sample.Reverse)
 	cut := s.cut(t)
 	r := c.finish(t, 1)
 	t.Logf("the client ended %v later: %s", c.Ended.Sub(cut), &c.Stderr)
 	// It sends nothing, and waits for the path.
-	if took := c.Ended.Sub(cut); took > control.Outage+5*time.Second {
+	if took := c.Ended.Sub(cut); took > udp.Outage+5*time.Second {
 		t.Errorf("the client's end came after %v", took)
 	}
 	if r.Reason != "session_lost" {
@@ -91,7 +92,7 @@ func TestResponderStopsForAClientThatIsCutOff(t *testing.T) {
 func TestResponderMissesTheHellosOfAClientThatIsCutOff(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload, "--drain=12s")
-	s.underLoad(t, c)
+	s.underLoad(t, c, sample.Reverse)
 	cut := s.cut(t)
 	c.Signal(t, syscall.SIGSTOP) // its socket stays open: no error comes back
 	defer c.Kill(t)
@@ -104,7 +105,7 @@ func TestRunOutlivesAnOutage(t *testing.T) {
 	const outage = 6 * time.Second
 	s := newSite(t, overSlow())
 	c := s.saturate(t, "--direction=reverse", "--duration=12s", overload)
-	s.underLoad(t, c)
+	s.underLoad(t, c, sample.Reverse)
 	cut := s.cut(t)
 	<-time.After(outage)
 	s.mend(t)
@@ -137,26 +138,72 @@ func TestRunOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// cut loses whatever enters the link from now on, in both directions and without a word.
-func (s *site) cut(t *testing.T) time.Time {
+// A client that sends hears nothing of its responder, and goes on as planned; but the link at the
+// far end is not its own for that.
+func TestResponderIsFreeAfterAClientThatIsCutOffWhileItSends(t *testing.T) {
+	s := newSite(t, overSlow())
+	c := s.saturate(t, "--direction=forward", "--duration=20s", "--forward=12Mbit")
+	s.underLoad(t, c, sample.Forward)
+	cut := s.cut(t)
+	defer c.Kill(t)
+	time.Sleep(time.Until(cut.Add(udp.Outage + 2*time.Second))) // nothing tells of what does not come
+	s.mend(t)
+	s.saturate(t, "--direction=reverse", "--wait=0s").finish(t, 0)
+	s.ended(t, "silent", "1")
+}
+
+// What the client says still passes: the responder learns that it was given up.
+func TestClientGivesUpAResponderThatIsCutOff(t *testing.T) {
+	s := newSite(t, overSlow())
+	c := s.saturate(t, "--direction=reverse", "--duration=30s", overload)
+	s.underLoad(t, c, sample.Reverse)
+	cut := s.cut(t, sample.Reverse)
+	r := c.finish(t, 1)
+	took := c.Ended.Sub(cut)
+	t.Logf("the client ended %v later: %s", took, &c.Stderr)
+	if took < udp.Outage-2*time.Second || took > udp.Outage+5*time.Second || r.Outcome != "incomplete" || r.Reason != "session_lost" {
+		t.Errorf("%s, %s after %v", r.Outcome, r.Reason, took)
+	}
+	if said := c.Stderr.String(); !strings.Contains(said, s.at.String()) {
+		t.Errorf("the client says %q; want one line that names the responder", said)
+	}
+	s.mend(t)
+	s.saturate(t, "--direction=reverse", "--wait=5s").finish(t, 0)
+	s.ended(t, "closed", "1", "2") // that of the next client may meet the responder's end
+}
+
+// cut loses whatever enters the link from now on, in these directions, or both, and without a word.
+func (s *site) cut(t *testing.T, directions ...sample.Direction) time.Time {
 	t.Helper()
-	s.links(t, func(l *lab.Link) { l.Loss = 1 })
+	if len(directions) == 0 {
+		directions = sample.Directions()
+	}
+	for _, d := range directions {
+		l := s.mended(d)
+		l.Loss = 1
+		s.link(t, d, l)
+	}
 	return time.Now()
 }
 
 func (s *site) mend(t *testing.T) {
 	t.Helper()
-	s.links(t, func(*lab.Link) {})
+	for _, d := range sample.Directions() {
+		s.link(t, d, s.mended(d))
+	}
 }
 
-func (s *site) links(t *testing.T, change func(*lab.Link)) {
+func (*site) mended(d sample.Direction) lab.Link {
+	if d == sample.Forward {
+		return slow().Forward
+	}
+	return slow().Reverse
+}
+
+func (s *site) link(t *testing.T, d sample.Direction, l lab.Link) {
 	t.Helper()
-	p := slow()
-	for d, l := range map[sample.Direction]lab.Link{sample.Forward: p.Forward, sample.Reverse: p.Reverse} {
-		change(&l)
-		if err := s.network.SetLink(d, l); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.network.SetLink(d, l); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -178,7 +225,7 @@ func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, ho
 	t.Helper()
 	limit := since.Add(within)
 	if how == "silent" { // the session outlasts the stream, should the client come back
-		limit = since.Add(control.Outage + 2*time.Second)
+		limit = since.Add(udp.Outage + 2*time.Second)
 	}
 	time.Sleep(time.Until(limit)) // nothing tells of what does not come
 	s.mend(t)
@@ -194,9 +241,15 @@ func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, ho
 	took := all[0].sent.Time().Sub(since)
 	t.Logf("the responder sent its last packet %v later", took)
 	punctual(t, "the responder's last packet", took, within)
+	s.ended(t, how, "1")
+}
+
+// ended fails if not so many sessions ended as this, in the responder's words.
+func (s *site) ended(t *testing.T, how string, sessions ...string) {
+	t.Helper()
 	s.responder.Signal(t, syscall.SIGTERM)
 	s.responder.Wait(t)
-	if !s.responder.said("ended,", how, "1") {
-		t.Errorf("want one session that ended as %q; the responder: %s", how, &s.responder.Stdout)
+	if !slices.ContainsFunc(sessions, func(n string) bool { return s.responder.said("ended,", how, n) }) {
+		t.Errorf("want %v sessions that ended as %q; the responder: %s", sessions, how, &s.responder.Stdout)
 	}
 }

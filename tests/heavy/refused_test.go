@@ -76,7 +76,7 @@ func newRefusing(t *testing.T) *refusing {
 	r.far = s.agentOn(t, server, fmt.Sprintf("reflector: {listen: [\":%d\"]}\n", stampPort))
 	config := "paths:\n"
 	for name, to := range r.targets {
-		config += fmt.Sprintf("  - {name: %s, peer: %q, probes: [{type: stamp, interval: 20ms, loss_timeout: 500ms}]}\n", name, netip.AddrPortFrom(to, stampPort))
+		config += fmt.Sprintf("  - {name: %s, peer: %q, probes: [{type: stamp, interval: 20ms, loss_timeout: 2s}]}\n", name, netip.AddrPortFrom(to, stampPort))
 	}
 	r.agent = s.agentOn(t, s.network.Client, config)
 	r.measured(t)
@@ -98,7 +98,8 @@ func (r *refusing) skipped(t *testing.T, path, reason string) float64 {
 	return r.of(t, "oneway_probe_schedule_skipped_total", path, `reason="`+reason+`"`)
 }
 
-// measured waits until all paths are up, and 50 more packets of each have come back.
+// measured waits until all paths are up, and more packets of each have come back than are sent
+// within the loss timeout, which is long for the sake of a busy machine.
 func (r *refusing) measured(t *testing.T) {
 	t.Helper()
 	before := map[string]float64{}
@@ -107,7 +108,7 @@ func (r *refusing) measured(t *testing.T) {
 	}
 	for path, n := range before {
 		program.Eventually(t, path+" is measured", func() bool {
-			return r.of(t, "oneway_probe_up", path) == 1 && r.received(t, path) > n+50
+			return r.of(t, "oneway_probe_up", path) == 1 && r.received(t, path) > n+120
 		})
 	}
 }
@@ -119,15 +120,16 @@ func (r *refusing) down(t *testing.T, paths []string) {
 	}
 }
 
-// lossless fails where a packet is told as lost: the link has lost none.
-func (r *refusing) lossless(t *testing.T) {
+// lossless fails where a packet is told as lost: the link has lost none. On the paths whose interface
+// went down one answer may have been under way.
+func (r *refusing) lossless(t *testing.T, downed ...string) {
 	t.Helper()
 	for _, d := range sample.Directions() {
 		if c, _ := r.network.Counts(d); c.DroppedQueue > 0 {
 			t.Fatalf("the link has lost packets itself: %+v", c)
 		}
 		for path := range r.targets {
-			if n := r.of(t, "oneway_packets_lost_total", path, `direction="`+d.String()+`"`); n > 0 {
+			if n := r.of(t, "oneway_packets_lost_total", path, `direction="`+d.String()+`"`); n > 1 || n > 0 && (d == sample.Forward || !slices.Contains(downed, path)) {
 				t.Errorf("%s %s: %v packets are told as lost on the path", path, d, n)
 			}
 		}
@@ -185,7 +187,11 @@ func TestWhatThisHostRefusesIsNoLossOfThePath(t *testing.T) {
 					t.Errorf("%s: %d lines in the log, want %d", path, told, want)
 				}
 			}
-			r.lossless(t)
+			if name == "interface" {
+				r.lossless(t, c.paths...)
+			} else {
+				r.lossless(t)
+			}
 		})
 	}
 }

@@ -136,8 +136,8 @@ func (p *process) finish(t *testing.T, status int) (r result) {
 	return r
 }
 
-// underLoad waits until the client's reverse stream has filled the queue.
-func (s *site) underLoad(t *testing.T, client *process) {
+// underLoad waits until the client's stream in a direction has filled the queue.
+func (s *site) underLoad(t *testing.T, client *process, d sample.Direction) {
 	t.Helper()
 	program.Eventually(t, "the queue is full", func() bool {
 		select {
@@ -145,7 +145,7 @@ func (s *site) underLoad(t *testing.T, client *process) {
 			t.Fatalf("the client has ended: %s", &client.Stderr)
 		default:
 		}
-		c, _ := s.network.Counts(sample.Reverse)
+		c, _ := s.network.Counts(d)
 		return c.DroppedQueue > 0
 	})
 }

@@ -2,6 +2,7 @@ package heavy
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +32,12 @@ func (s *site) lender(t *testing.T) (a *agent, socket string) {
 func (s *site) lendAt(t *testing.T, socket string) *agent {
 	t.Helper()
 	a := s.agentOn(t, s.network.Client, "links: [{name: uplink, budget: 1GB}]\npaths: []\n", "--test.socket="+socket)
-	program.Eventually(t, "the agent lends", func() bool {
+	program.Eventually(t, "the agent lends", func() bool { // a socket that a killed agent left is a file, too
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			return false
+		}
+		c.Close()
 		info, err := os.Stat(socket)
 		return err == nil && info.Mode().Perm() == 0o600
 	})
@@ -45,7 +51,7 @@ func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
 	a, socket := s.lender(t)
 	at := "--agent-socket=" + socket
 	c := s.saturate(t, "--direction=reverse", "--duration=20s", overload, at)
-	s.underLoad(t, c)
+	s.underLoad(t, c, sample.Reverse)
 	if n := sum(a.metrics(t, "oneway_test_running"), onUplink); n != 1 {
 		t.Errorf("oneway_test_running is %v while a test fills the link", n)
 	}
@@ -73,7 +79,7 @@ func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
 	a, socket := s.lender(t)
 	at := "--agent-socket=" + socket
 	c := s.saturate(t, "--direction=reverse", "--duration=4s", overload, at)
-	s.underLoad(t, c)
+	s.underLoad(t, c, sample.Reverse)
 	a.Kill(t)
 	before, _ := s.network.Counts(sample.Reverse)
 	if r := c.finish(t, 0); r.Outcome != "completed" {

@@ -18,6 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/await"
 	"oneway.example/tests/precision"
 )
 
@@ -233,13 +234,9 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 			t.Errorf("second Close: %v", err)
 		}
 	}
-	after := measure(t)
+	var after footprint
 	// The links' threads end after their goroutines: give the kernel its time.
-	for deadline := time.Now().Add(30 * time.Second); after.more(before) && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-		after = measure(t)
-	}
-	if after.more(before) {
+	if !await.Within(await.Patience, func() bool { after = measure(t); return !after.more(before) }) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }

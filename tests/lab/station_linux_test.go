@@ -129,7 +129,7 @@ func (s *station) stream(count uint64, payload int, interval time.Duration) {
 	begin := time.Now()
 	for n := range count {
 		if ahead := time.Duration(n)*interval - time.Since(begin); ahead > 0 {
-			time.Sleep(ahead)
+			time.Sleep(ahead) // the rate of the packets
 		}
 		s.send(n, payload)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"net/netip"
 	"os"
 	"slices"
 	"testing"
@@ -15,6 +14,8 @@ import (
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturate"
 	"oneway.example/exporter/sample"
@@ -77,19 +78,19 @@ func overEmulated(t *testing.T, name string) (late time.Duration, wrong []string
 		t.Fatal(err)
 	}
 	network := lab.Start(t, lab.Options{Profile: profile})
-	shared := heavytest.FarEnd(t, netip.AddrPortFrom(network.Server.Addr4, 8620), network.Server.Do)
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: network.Server.Addr4, Do: network.Server.Do})
 	shared.DrainTimeout = 5 * time.Second
 	own := saturate.DefaultOptions()
 	own.Together, own.Duration, own.Skip, own.PacketBytes = true, 8*time.Second, time.Second, packet
-	own.Rate = heavy.PerDirection{Forward: heavy.Rate(profile.Forward.MeanRate() / 4), Reverse: heavy.Rate(profile.Reverse.MeanRate() / 4)}
+	own.Rate = option.PerDirection{Forward: option.Rate(profile.Forward.MeanRate() / 4), Reverse: option.Rate(profile.Reverse.MeanRate() / 4)}
 	kind, err := saturate.NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var outcome *heavy.Outcome
-	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: &heavytest.Sink{}, Clock: static.New(time.Millisecond, metric.Discard{})}
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: &metrictest.Sink{}, Clock: static.New(time.Millisecond, metric.Discard{})}
 	if err := network.Client.Do(func() (err error) {
-		outcome, err = heavy.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "saturate"}, shared, kind, nil)
+		outcome, err = heavy.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "saturate"}, shared, kind, nil, nil)
 		return err
 	}); err != nil {
 		t.Fatal(err)

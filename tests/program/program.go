@@ -3,7 +3,6 @@
 package program
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,15 +13,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
+	"oneway.example/tests/await"
 	"oneway.example/tests/lab"
 )
 
 // Patience is how long anything may take that is only waited for.
-const Patience = 45 * time.Second
+const Patience = await.Patience
 
 // TB is what this package needs of testing.TB.
 type TB interface {
@@ -37,30 +36,10 @@ type TB interface {
 type Program struct {
 	Cmd *exec.Cmd
 	// Stdout and Stderr are what it has said so far.
-	Stdout, Stderr Buffer
+	Stdout, Stderr await.Text
 	// Done is closed when it has ended, and Ended is when that was.
 	Done  chan struct{}
 	Ended time.Time
-}
-
-// Buffer is what a program has said so far.
-type Buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write is io.Writer.
-func (b *Buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-// String is all of it.
-func (b *Buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // Start runs a program on a host. It is killed when the test ends, or this process does.
@@ -118,17 +97,10 @@ func (p *Program) Wait(t TB) int {
 	}
 }
 
-// Eventually looks until f holds.
+// Eventually is await.That.
 func Eventually(t TB, what string, f func() bool) {
 	t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for deadline := time.Now().Add(Patience); !f(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %v", what, Patience)
-		}
-		<-ticker.C
-	}
+	await.That(t, what, f)
 }
 
 // Main runs tests with the program `oneway` built once, whose file it tells build; where there is no

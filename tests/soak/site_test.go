@@ -18,8 +18,8 @@ import (
 
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/await"
 	"oneway.example/tests/lab"
-	"oneway.example/tests/program"
 	"oneway.example/tests/testpacket"
 )
 
@@ -81,7 +81,7 @@ func newSite(t *testing.T, seed uint64) *site {
 	s.write("server.yml", fmt.Sprintf("clock: {source: static, bound: 1ms}\nstate_dir: state-server\nreflector: {listen: [%q], key_file: stamp.key}\n"+
 		"responder: {listen: [%q], tokens_file: tokens}\n", s.at(stamp.Port), s.at(responderPort)))
 	s.startServer()
-	program.Eventually(t, "the responder's pin", func() bool {
+	await.That(t, "the responder's pin", func() bool {
 		_, rest, ok := strings.Cut(s.server.Load().Stderr.String(), "pin=")
 		s.pin, _, _ = strings.Cut(rest, "\n")
 		s.pin, _, _ = strings.Cut(s.pin, " ")

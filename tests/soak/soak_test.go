@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"oneway.example/tests/await"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/program"
 	"oneway.example/tests/testseed"
@@ -52,7 +53,7 @@ func TestSoak(t *testing.T) {
 	seed := testseed.Of(t)
 	s := newSite(t, seed)
 	clients, servers := &record{up: map[string]int{}}, &record{up: map[string]int{}}
-	program.Eventually(t, "every path is up", func() bool {
+	await.That(t, "every path is up", func() bool {
 		now, err := s.client.scrape(t.Context())
 		return err == nil && countUp(now) == voices
 	})
@@ -70,7 +71,7 @@ func TestSoak(t *testing.T) {
 	cancel()
 	watchers.Wait()
 
-	program.Eventually(t, "every path is up again", func() bool {
+	await.That(t, "every path is up again", func() bool {
 		now, err := s.client.scrape(t.Context())
 		return err == nil && countUp(now) == voices
 	})

@@ -11,16 +11,23 @@
 package backtoback
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"runtime"
 	"strconv"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/hostport"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
@@ -28,7 +35,7 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// Options say what to run.
+// Options say what to run. What is wrong with them is told as an *option.Error.
 type Options struct {
 	// Setup is calibration.Loopback, Veth or Peer; Peer is the reflector's HOST:PORT
 	// in the last.
@@ -53,12 +60,6 @@ type Result struct {
 	Report stamp.Report
 }
 
-// OptionError says which of Options is wrong and what would be right.
-type OptionError struct{ Option, Problem string }
-
-// Error is "<option> <problem>".
-func (e *OptionError) Error() string { return e.Option + " " + e.Problem }
-
 // path is a setup that is ready to be measured over.
 type path struct {
 	// stored is the interface that the calibration is for, driver what drives it.
@@ -70,9 +71,6 @@ type path struct {
 	near, far func(func() error) error
 	close     func()
 }
-
-// here is the namespace of the program.
-func here(f func() error) error { return f() }
 
 // Run measures. The clock and the pacer of env must be running. progress is called
 // twice a second.
@@ -119,36 +117,28 @@ func Run(ctx context.Context, o Options, env probe.Env, progress func(stamp.Repo
 
 func prepare(ctx context.Context, o *Options) (*path, error) {
 	if o.Count < calibration.MinCount {
-		return nil, &OptionError{"count", fmt.Sprintf("is %d; it must be at least %d", o.Count, calibration.MinCount)}
+		return nil, option.Errorf("count", "is %d; it must be at least %d", o.Count, calibration.MinCount)
 	}
 	if o.Trust && o.Count < calibration.TrustCount {
-		return nil, &OptionError{"count", fmt.Sprintf("is %d; trust needs at least %d", o.Count, calibration.TrustCount)}
+		return nil, option.Errorf("count", "is %d; trust needs at least %d", o.Count, calibration.TrustCount)
 	}
 	switch o.Setup {
 	case calibration.Loopback:
-		return overLoopback(ctx, o)
+		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
+		return ready(ctx, o, &path{listen: at}, netip.AddrPortFrom(at.Addr(), 1))
 	case calibration.Veth:
 		if d := calibration.DriverOf(o.Interface); o.Interface != "" && d != "veth" {
-			return nil, &OptionError{"interface", fmt.Sprintf("is %q with driver %q; a veth pair tells of a veth only", o.Interface, d)}
+			return nil, option.Errorf("interface", "is %q with driver %q; a veth pair tells of a veth only", o.Interface, d)
 		}
 		return overVeth(o)
 	case calibration.Peer:
-		return overCable(ctx, o)
+		peer, err := resolve(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return ready(ctx, o, &path{at: peer.String()}, peer)
 	}
-	return nil, &OptionError{"setup", fmt.Sprintf("is %q; it must be %q, %q or %q", o.Setup, calibration.Loopback, calibration.Veth, calibration.Peer)}
-}
-
-func overLoopback(ctx context.Context, o *Options) (*path, error) {
-	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
-	return ready(ctx, o, &path{listen: at}, netip.AddrPortFrom(at.Addr(), 1))
-}
-
-func overCable(ctx context.Context, o *Options) (*path, error) {
-	peer, err := resolve(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return ready(ctx, o, &path{at: peer.String()}, peer)
+	return nil, option.Errorf("setup", "is %q; it must be %q, %q or %q", o.Setup, calibration.Loopback, calibration.Veth, calibration.Peer)
 }
 
 // resolve finds the peer's address. Nothing is sent to it.
@@ -163,10 +153,7 @@ func resolve(ctx context.Context, o *Options) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("backtoback: peer %q: %w", o.Peer, err)
 	}
 	defer func() { _ = c.Close() }() // nothing was sent
-	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
-	if err != nil {
-		return at, fmt.Errorf("backtoback: peer %q: %w", o.Peer, err)
-	}
+	at := c.RemoteAddr().(*net.UDPAddr).AddrPort()
 	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), nil
 }
 
@@ -176,7 +163,7 @@ func ready(ctx context.Context, o *Options, p *path, peer netip.AddrPort) (*path
 	if o.Stamp.Local != "" {
 		var err error
 		if local, err = netip.ParseAddr(o.Stamp.Local); err != nil {
-			return nil, &OptionError{"local", fmt.Sprintf("is %q; it must be an address", o.Stamp.Local)}
+			return nil, option.Errorf("local", "is %q; it must be an address", o.Stamp.Local)
 		}
 	}
 	name, err := calibration.InterfaceTo(ctx, local, peer)
@@ -184,12 +171,13 @@ func ready(ctx context.Context, o *Options, p *path, peer netip.AddrPort) (*path
 		return nil, err
 	}
 	if o.Interface != "" && o.Interface != name {
-		return nil, &OptionError{"interface", fmt.Sprintf("is %q, but packets to %s pass %q", o.Interface, peer.Addr(), name)}
+		return nil, option.Errorf("interface", "is %q, but packets to %s pass %q", o.Interface, peer.Addr(), name)
 	}
 	if h := o.Stamp.Hardware; h != "" && h != name {
-		return nil, &OptionError{"hardware", fmt.Sprintf("is %q, but packets to %s pass %q", h, peer.Addr(), name)}
+		return nil, option.Errorf("hardware", "is %q, but packets to %s pass %q", h, peer.Addr(), name)
 	}
 	p.stored, p.driver = name, calibration.DriverOf(name)
+	here := func(f func() error) error { return f() }
 	p.near, p.far, p.close = here, here, func() {}
 	return p, nil
 }
@@ -215,11 +203,10 @@ func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func
 	return func() error { cancel(); return <-ended }, r.Addrs()[0].String(), nil
 }
 
-// errForeign: only our reflector tells where each of its stamps came from.
 var errForeign = errors.New("backtoback: calibration needs a oneway reflector at the other end; run `oneway reflect` there")
 
 func record(p *path, o *Options, want sample.Origin, report stamp.Report, c *calibration.Collector) (calibration.Record, error) {
-	if report.Reflector != "oneway" {
+	if report.Reflector != "oneway" { // only that tells where each of its stamps came from
 		return calibration.Record{}, errForeign
 	}
 	system := calibration.ThisSystem()
@@ -227,14 +214,115 @@ func record(p *path, o *Options, want sample.Origin, report stamp.Report, c *cal
 		Interface: p.stored, Driver: p.driver, Host: system.Host, Kernel: system.Kernel,
 		Date: time.Now().UTC().Truncate(time.Second), Setup: o.Setup, At: report.Peer,
 		SharedClock: report.SharedClock || o.Setup != calibration.Peer,
-		Origin:      want, PacketBytes: o.Stamp.Size, Interval: o.Stamp.Interval, TrueDelay: o.TrueDelay, Trusted: o.Trust,
+		Origin:      want.String(), PacketBytes: o.Stamp.Size, Interval: o.Stamp.Interval, TrueDelay: o.TrueDelay, Trusted: o.Trust,
 	}
 	var err error
 	if r.Forward, r.Reverse, err = c.Result(o.TrueDelay); err != nil {
 		return r, err
 	}
-	if err := r.Check(); err != nil {
-		return r, fmt.Errorf("backtoback: not a usable calibration: %w", err)
+	if err = r.Check(); err != nil {
+		err = fmt.Errorf("backtoback: not a usable calibration: %w", err)
 	}
-	return r, nil
+	return r, err
+}
+
+// vethName is that of both ends; each is alone in its namespace.
+const vethName = "oneway0"
+
+// The ends' addresses, of a network for documentation (RFC 5737), which nobody sees.
+const nearPrefix, farPrefix = "192.0.2.1/30", "192.0.2.2/30"
+
+// space is a network namespace without a name: it goes when the descriptor is closed
+// and no socket is left in it, whatever happens to this process.
+type space struct{ file *os.File }
+
+// onThread runs f on a thread of its own that ends with it, so that whatever f does
+// to the thread's namespace does no harm.
+func onThread(f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		result <- f()
+	}()
+	return <-result
+}
+
+func newSpace() (s space, err error) {
+	err = onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("unshare: %w", err)
+		}
+		// /proc/self would be the main thread's.
+		s.file, err = os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
+		return err
+	})
+	if errors.Is(err, unix.EPERM) {
+		return s, fmt.Errorf("backtoback: a veth pair needs network namespaces, which only root may make (CAP_SYS_ADMIN): %w", err)
+	}
+	if err != nil {
+		return s, fmt.Errorf("backtoback: new network namespace: %w", err)
+	}
+	return s, nil
+}
+
+// do runs f inside the namespace.
+func (s space) do(f func() error) error {
+	return onThread(func() error {
+		if err := unix.Setns(int(s.file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("backtoback: enter network namespace: %w", err)
+		}
+		return f()
+	})
+}
+
+func overVeth(o *Options) (p *path, err error) {
+	near, err := newSpace()
+	if err != nil {
+		return nil, err
+	}
+	far, err := newSpace()
+	if err != nil {
+		near.file.Close()
+		return nil, err
+	}
+	o.Stamp.Local = ""
+	p = &path{
+		stored: cmp.Or(o.Interface, vethName), driver: "veth", listen: netip.AddrPortFrom(netip.MustParsePrefix(farPrefix).Addr(), 0),
+		near: near.do, far: far.do, close: func() { near.file.Close(); far.file.Close() },
+	}
+	err = errors.Join(near.do(func() error { return pair(far) }),
+		near.do(func() error { return up(nearPrefix) }), far.do(func() error { return up(farPrefix) }))
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// pair makes the two ends, one here and one over there.
+func pair(far space) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = vethName
+	err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: vethName, PeerNamespace: netlink.NsFd(far.file.Fd())})
+	if err != nil {
+		return fmt.Errorf("backtoback: veth pair: %w", err)
+	}
+	return nil
+}
+
+// up gives this namespace's end its address and starts it, and makes sure that it is a veth indeed.
+func up(prefix string) error {
+	link, err := netlink.LinkByName(vethName)
+	if err != nil {
+		return fmt.Errorf("backtoback: %s: %w", vethName, err)
+	}
+	p := netip.MustParsePrefix(prefix)
+	address := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+	if err := errors.Join(netlink.AddrAdd(link, address), netlink.LinkSetUp(link)); err != nil {
+		return fmt.Errorf("backtoback: %s: %w", vethName, err)
+	}
+	if d := calibration.DriverOf(vethName); d != "veth" { // else it is not a veth that would be measured
+		return fmt.Errorf("backtoback: %s has driver %q, want veth", vethName, d)
+	}
+	return nil
 }

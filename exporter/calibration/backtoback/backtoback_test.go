@@ -18,7 +18,6 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 )
 
@@ -66,7 +65,7 @@ func check(t *testing.T, r Result, setup, iface, driver string) {
 		t.Fatal(err)
 	}
 	if got.Interface != iface || got.Driver != driver || got.Setup != setup || got.Host != here.Host || got.Kernel != here.Kernel ||
-		!got.SharedClock || !r.Report.SharedClock || got.Origin != sample.Kernel || got.PacketBytes != 172 || got.Interval != time.Millisecond {
+		!got.SharedClock || !r.Report.SharedClock || got.Origin != "kernel" || got.PacketBytes != 172 || got.Interval != time.Millisecond {
 		t.Errorf("%+v", got)
 	}
 	if age := time.Since(got.Date); age < 0 || age > time.Minute {
@@ -214,7 +213,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		o := options(calibration.Loopback)
 		change(&o)
 		_, err := Run(t.Context(), o, probe.Env{}, quiet)
-		if _, ok := errors.AsType[*OptionError](err); !ok || !strings.HasPrefix(err.Error(), want) {
+		if _, ok := errors.AsType[*probe.OptionError](err); !ok || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

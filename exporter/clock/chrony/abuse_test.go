@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/tests/testseed"
 )
 
@@ -115,6 +116,7 @@ func manySources(q []byte) [][]byte {
 // time passes only while everybody waits, so a call that blocks cannot hide.
 func pace(t *testing.T, m *Monitor, c *clocktest.Clock, d time.Duration) {
 	t.Helper()
+	// synctest's time: no real time passes
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		before := time.Now()
 		q := m.Quality(c.Read().Wall)
@@ -132,7 +134,7 @@ func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
 	for name, a := range abuses(rand.New(rand.NewPCG(seed, 0))) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, sink := clocktest.NewClock(), clocktest.NewSink()
+				c, sink := clocktest.NewClock(), &metrictest.Sink{}
 				m, stop := abused(t, a, c, sink)
 				const lasts = 10 * time.Minute
 				pace(t, m, c, lasts)
@@ -157,7 +159,7 @@ func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
 }
 
 // checkCounted: what is not a reply is counted as a failure, once a question.
-func checkCounted(t *testing.T, name string, a *abuser, sink *clocktest.Sink) {
+func checkCounted(t *testing.T, name string, a *abuser, sink *metrictest.Sink) {
 	t.Helper()
 	failed := 0.0
 	for _, n := range sink.Present(metric.ClockQueryFailures.Name) {
@@ -190,7 +192,7 @@ func waitOnly(ctx context.Context, _ func()) error {
 }
 
 func TestAbuseLeavesMemoryAndGoroutinesFlat(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(testseed.Of(t), 2))
 	for name, a := range abuses(random) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -241,7 +243,7 @@ func (s *stuck) Close() error { return nil }
 
 func TestSocketThatTakesNothingBlocksNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, sink := clocktest.NewClock(), clocktest.NewSink()
+		c, sink := clocktest.NewClock(), &metrictest.Sink{}
 		dials := 0
 		m, err := New(Options{Sink: sink, Steps: clock.StepOptions{Read: c.Read, Watch: waitOnly}, dial: func(address) (net.Conn, error) {
 			dials++
@@ -283,10 +285,10 @@ func FuzzConversation(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := asker{Monitor: m, counters: m.openCounters()}
-		defer a.close()
+		a := newAsker(m)
+		defer a.drop()
 		for range 4 {
-			if pause := a.ask(t.Context()); pause < 0 || pause > DefaultMaxBackOff {
+			if pause := a.ask(t.Context()); pause < 0 || pause > defaultMaxBackOff {
 				t.Fatalf("a pause of %v", pause)
 			}
 			if q := m.Quality(0); q.Synchronised() && q.Bound.Error < 0 {

@@ -1,6 +1,7 @@
 package chrony
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -15,11 +16,12 @@ const sourcesEvery = time.Minute
 // asker is the state of Monitor.poll, of one goroutine.
 type asker struct {
 	*Monitor
-	counters []metric.Series
+	series   *metric.Scope
 	link     *link
-	address  int    // index of the address in use
-	failed   int    // attempts since the last success
-	reported uint32 // the reasons that were told since the last success, a bit each
+	address  int              // index of the address in use
+	failed   int              // attempts since the last success
+	pause    time.Duration    // after the last of these
+	reported map[failure]bool // the reasons that were told since the last success
 	settler  settler
 
 	pollInterval time.Duration // of the selected source; zero: unknown
@@ -27,26 +29,31 @@ type asker struct {
 	askedRefID   uint32
 }
 
+func newAsker(m *Monitor) *asker {
+	a := &asker{Monitor: m, series: metric.NewScope(m.options.Sink, Name)}
+	for _, f := range failures() {
+		a.series.Total(metric.ClockQueryFailures, 0, string(f))
+	}
+	return a
+}
+
 // ask makes one attempt and returns the pause before the next.
 func (a *asker) ask(ctx context.Context) time.Duration {
-	started := a.options.Steps.Read().Mono
+	started := a.steps.Check().Now.Mono
 	err := a.attempt(ctx)
 	if ctx.Err() != nil {
 		return 0
 	}
 	if err != nil {
 		a.fail(err)
-		pause := a.options.Interval
-		for i := 1; i < a.failed && pause < a.options.MaxBackOff; i++ {
-			pause *= 2
-		}
-		return min(pause, max(a.options.MaxBackOff, a.options.Interval))
+		a.pause = min(max(2*a.pause, a.options.Interval), max(a.options.maxBackOff, a.options.Interval))
+		return a.pause
 	}
 	if a.failed > 0 {
 		a.options.Log.Info("chronyd answers", "address", a.addresses[a.address].String(), "failed_queries", a.failed)
-		a.failed = 0
+		a.failed, a.pause = 0, 0
 	}
-	return max(0, a.options.Interval-(a.options.Steps.Read().Mono-started))
+	return max(0, a.options.Interval-(a.steps.Check().Now.Mono-started))
 }
 
 // attempt connects if need be, and asks for tracking and, now and then, for
@@ -62,7 +69,7 @@ func (a *asker) attempt(ctx context.Context) error {
 	link := a.link
 	defer context.AfterFunc(ctx, func() { _ = link.Close() })() // ends a wait for a reply
 	before := a.steps.Check()
-	t, err := link.tracking()
+	t, err := ask[*fb.ReplyTracking](link, fb.NewTrackingPacket())
 	if err != nil {
 		return err
 	}
@@ -70,7 +77,7 @@ func (a *asker) attempt(ctx context.Context) error {
 	if before.Steps != after.Steps {
 		return nil // of which era is the reply? The next one is clear.
 	}
-	r, err := newReport(t, before, after)
+	r, err := newReport(&t.Tracking, before, after)
 	if err != nil {
 		return err
 	}
@@ -80,24 +87,22 @@ func (a *asker) attempt(ctx context.Context) error {
 			return err
 		}
 	}
-	err = a.askSources(t, r)
-	k := &knowledge{last: r, previous: r, settled: settled}
+	err = a.askSources(r)
+	previous := r
 	if old := a.now.Load(); old != nil && old.last.steps == r.steps {
-		k.previous = old.last
+		previous = old.last
 	}
-	k.drift = driftOf(k.previous, r)
-	k.holdover = a.holdover(r)
-	a.now.Store(k)
+	a.now.Store(&knowledge{last: r, previous: previous, settled: settled, drift: driftOf(previous, r), holdover: a.holdover(r)})
 	return err
 }
 
 // askSources learns the poll interval when the source has changed, and every
 // minute: chronyd adapts it.
-func (a *asker) askSources(t *fb.Tracking, r *report) error {
-	if t.RefID == 0 || t.RefID == a.askedRefID && r.at-a.askedSources < sourcesEvery {
+func (a *asker) askSources(r *report) error {
+	if r.refID == 0 || r.refID == a.askedRefID && r.at-a.askedSources < sourcesEvery {
 		return nil
 	}
-	a.askedRefID, a.askedSources = t.RefID, r.at // a failure, too, is enough for a minute
+	a.askedRefID, a.askedSources = r.refID, r.at // a failure, too, is enough for a minute
 	interval, err := a.link.pollInterval()
 	if err != nil {
 		return err
@@ -112,11 +117,7 @@ func (a *asker) askSources(t *fb.Tracking, r *report) error {
 // source of several is not updated from at each of its polls, so the interval
 // seen between updates counts where it is longer, within reason.
 func (a *asker) holdover(r *report) time.Duration {
-	const unknown = 64 * time.Second // chronyd's default minpoll
-	poll := a.pollInterval
-	if poll == 0 {
-		poll = unknown
-	}
+	poll := cmp.Or(a.pollInterval, 64*time.Second) // unknown: chronyd's default minpoll
 	seen := roundUp(max(0, r.interval))
 	return holdoverPolls * max(poll, min(seen, 8*poll))
 }
@@ -125,14 +126,14 @@ func (a *asker) holdover(r *report) time.Duration {
 // still be on its way there is not wanted any more.
 func (a *asker) fail(err error) {
 	reason := causeOf(err)
-	a.counters[reason].Add(1)
+	a.series.Series(metric.ClockQueryFailures, string(reason)).Add(1)
 	if a.failed == 0 {
-		a.reported = 0
+		a.reported = map[failure]bool{}
 	}
-	if told := uint32(1) << reason; a.reported&told == 0 {
-		a.reported |= told
+	if !a.reported[reason] {
+		a.reported[reason] = true
 		a.options.Log.Warn("chronyd gives no usable answer", "address", a.addresses[a.address].String(),
-			"reason", reason.String(), "err", err)
+			"reason", string(reason), "err", err)
 	}
 	a.failed++
 	a.drop()
@@ -143,12 +144,5 @@ func (a *asker) drop() {
 	if a.link != nil {
 		_ = a.link.Close()
 		a.link = nil
-	}
-}
-
-func (a *asker) close() {
-	a.drop()
-	for _, c := range a.counters {
-		c.Close()
 	}
 }

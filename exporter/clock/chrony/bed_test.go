@@ -8,6 +8,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/sample"
 )
 
@@ -16,7 +17,7 @@ type bed struct {
 	*testing.T
 	clock   *clocktest.Clock
 	daemon  *daemon
-	sink    *clocktest.Sink
+	sink    *metrictest.Sink
 	monitor *Monitor
 }
 
@@ -25,7 +26,7 @@ func inBed(t *testing.T, o Options, f func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := clocktest.NewClock()
-		b := &bed{T: t, clock: c, daemon: newDaemon(c), sink: clocktest.NewSink()}
+		b := &bed{T: t, clock: c, daemon: newDaemon(c), sink: &metrictest.Sink{}}
 		o.Sink, o.dial = b.sink, b.daemon.dial
 		o.Steps = clock.StepOptions{Read: c.Read, Watch: func(ctx context.Context, _ func()) error {
 			<-ctx.Done()
@@ -58,6 +59,7 @@ func (b *bed) expect(when string, state clock.State, reason sample.Reason) {
 // pass lets time go by with an update of chronyd's source every ten seconds.
 func (b *bed) pass(d time.Duration) {
 	for ; d > 0; d -= 10 * time.Second {
+		// synctest's time: no real time passes
 		time.Sleep(min(d, 10*time.Second))
 		b.daemon.update(0)
 	}

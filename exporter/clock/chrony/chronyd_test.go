@@ -20,6 +20,8 @@ import (
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/tests/await"
 	"oneway.example/tests/testseed"
 )
 
@@ -148,9 +150,9 @@ func (d *realDaemon) addresses() map[string]string {
 }
 
 // watch runs a monitor until the test ends.
-func (d *realDaemon) watch(o Options) (*Monitor, *clocktest.Sink) {
+func (d *realDaemon) watch(o Options) (*Monitor, *metrictest.Sink) {
 	d.Helper()
-	sink := clocktest.NewSink()
+	sink := &metrictest.Sink{}
 	o.Sink, o.Interval = sink, 100*time.Millisecond
 	m, err := New(o)
 	if err != nil {
@@ -182,17 +184,18 @@ func TestBoundCoversTheTruthOfARealChronyd(t *testing.T) {
 		monitors[name], _ = d.watch(Options{Address: address})
 	}
 	for name, m := range monitors {
-		if !waitUntil(10*time.Second, state(m, clock.Unsynchronised)) {
+		if !await.Within(10*time.Second, state(m, clock.Unsynchronised)) {
 			t.Fatalf("%s: before any sample: %+v", name, m.Quality(instant.Now()))
 		}
 	}
 	d.feed()
 	for name, m := range monitors {
-		if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+		if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
 			t.Fatalf("%s: never synchronised: %+v", name, m.Quality(instant.Now()))
 		}
 	}
 	var largest, smallest time.Duration = 0, math.MaxInt64
+	// For 4 s, however it changes: the real chronyd's real time.
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		for name, m := range monitors {
 			at := instant.Now()
@@ -222,7 +225,7 @@ func TestSignsAndUnitsAreThoseOfChronyc(t *testing.T) {
 	d := startDaemon(t, sockRefclock)
 	d.feed()
 	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
-	if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+	if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
 		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
 	}
 	// The reply before, chronyc, and the reply after must be of one update.
@@ -230,7 +233,7 @@ func TestSignsAndUnitsAreThoseOfChronyc(t *testing.T) {
 		before := m.now.Load().last
 		fields, sentence := chronyc(t, d.port)
 		var after *report
-		waitUntil(5*time.Second, func() bool { after = m.now.Load().last; return after.at > before.at+150*time.Millisecond })
+		await.Within(5*time.Second, func() bool { after = m.now.Load().last; return after.at > before.at+150*time.Millisecond })
 		if before.updated != after.updated {
 			continue
 		}
@@ -261,7 +264,7 @@ func TestSignsAndUnitsAreThoseOfChronyc(t *testing.T) {
 				t.Errorf("%s: %v, chronyc says %v", c.name, c.got, want)
 			}
 		}
-		if fields[1] != after.reference.ID || fields[0] != fmt.Sprintf("%08X", after.refID) {
+		if fields[1] != after.reference[0] || fields[0] != fmt.Sprintf("%08X", after.refID) {
 			t.Errorf("reference %v, chronyc says %v", after.reference, fields[:2])
 		}
 		return
@@ -298,20 +301,20 @@ func TestAgeingForesaysWhatChronydWillSay(t *testing.T) {
 	d := startDaemon(t, strings.Replace(sockRefclock, "poll 0", "poll 2", 1))
 	d.feed()
 	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
-	if !waitUntil(40*time.Second, state(m, clock.Synchronised)) {
+	if !await.Within(40*time.Second, state(m, clock.Synchronised)) {
 		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
 	}
 	for range 20 {
 		k := m.now.Load()
 		early := k.last
 		var later *report
-		waitUntil(5*time.Second, func() bool { later = m.now.Load().last; return later.at-early.at > 2*time.Second })
+		await.Within(5*time.Second, func() bool { later = m.now.Load().last; return later.at-early.at > 2*time.Second })
 		if later.updated != early.updated || k.previous.updated != early.updated {
 			continue
 		}
-		got := early.boundAt(later.at-early.at, 0, DefaultMaxClockError, k.drift)
-		want := later.boundAt(0, 0, DefaultMaxClockError, drift{})
-		t.Logf("%.9f s now, foreseen %.9f s, told %.9f s", early.boundAt(0, 0, DefaultMaxClockError, drift{}), got, want)
+		got := early.boundAt(later.at-early.at, 0, defaultMaxClockError, k.drift)
+		want := later.boundAt(0, 0, defaultMaxClockError, drift{})
+		t.Logf("%.9f s now, foreseen %.9f s, told %.9f s", early.boundAt(0, 0, defaultMaxClockError, drift{}), got, want)
 		if math.Abs(got-want) > 2e-6 {
 			t.Errorf("foreseen %v s, chronyd says %v s after %v", got, want, later.at-early.at)
 		}
@@ -325,22 +328,22 @@ func TestKilledChronydIsSilentAndFoundAgain(t *testing.T) {
 	d := startDaemon(t, sockRefclock)
 	d.feed()
 	for name, address := range d.addresses() {
-		m, sink := d.watch(Options{Address: address, SilentAfter: 2 * time.Second, MaxBackOff: 500 * time.Millisecond})
-		if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+		m, sink := d.watch(Options{Address: address, silentAfter: 2 * time.Second, maxBackOff: 500 * time.Millisecond})
+		if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
 			t.Fatalf("%s: never synchronised: %+v", name, m.Quality(instant.Now()))
 		}
 		d.kill()
 		if q := m.Quality(instant.Now()); !q.Synchronised() {
 			t.Errorf("%s: not valid right after the kill: %+v", name, q)
 		}
-		if !waitUntil(10*time.Second, state(m, clock.Silent)) {
+		if !await.Within(10*time.Second, state(m, clock.Silent)) {
 			t.Errorf("%s: not silent: %+v", name, m.Quality(instant.Now()))
 		}
 		if v, _ := sink.Value(metric.ClockQueryFailures, Name, "unreachable"); v == 0 {
 			t.Errorf("%s: failures: %v", name, sink.Present(metric.ClockQueryFailures.Name))
 		}
 		d.start()
-		if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+		if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
 			t.Errorf("%s: not found again: %+v", name, m.Quality(instant.Now()))
 		}
 	}
@@ -351,10 +354,10 @@ func TestLocalModeOfARealChronydIsUnsynchronised(t *testing.T) {
 	d := startDaemon(t, "local stratum 1")
 	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
 	island, _ := d.watch(Options{Address: d.addresses()["unix"], TrustLocal: true})
-	if !waitUntil(10*time.Second, state(m, clock.Unsynchronised)) {
+	if !await.Within(10*time.Second, state(m, clock.Unsynchronised)) {
 		t.Errorf("got %+v, want unsynchronised", m.Quality(instant.Now()))
 	}
-	if !waitUntil(10*time.Second, state(island, clock.Synchronised)) {
+	if !await.Within(10*time.Second, state(island, clock.Synchronised)) {
 		t.Errorf("got %+v, want an island in sync", island.Quality(instant.Now()))
 	}
 }
@@ -374,12 +377,12 @@ func TestSilentSourceOfARealChronydIsHoldover(t *testing.T) {
 		}
 	})
 	m, _ := d.watch(Options{Address: d.addresses()["unix"]})
-	if !waitUntil(30*time.Second, state(m, clock.Synchronised)) {
+	if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
 		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
 	}
 	cancel()
 	fed.Wait()
-	if !waitUntil(20*time.Second, state(m, clock.Holdover)) {
+	if !await.Within(20*time.Second, state(m, clock.Holdover)) {
 		t.Fatalf("no holdover: %+v", m.Quality(instant.Now()))
 	}
 	early := m.Quality(instant.Now())

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
-	"time"
 
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/instant"
@@ -166,11 +165,11 @@ func repeat(b []byte, n int) [][]byte {
 // replyHead begins the reply to a request, with room for the rest.
 func replyHead(request []byte) (b []byte, command uint16) {
 	command = binary.BigEndian.Uint16(request[4:])
-	kind, octets := replyTo(command)
-	b = make([]byte, replyHeadBytes, octets)
+	want := replies[command]
+	b = make([]byte, replyHeadBytes, max(want.octets, replyHeadBytes))
 	b[0], b[1] = protocolVersion, typeReply
 	binary.BigEndian.PutUint16(b[4:], command)
-	binary.BigEndian.PutUint16(b[6:], uint16(kind))
+	binary.BigEndian.PutUint16(b[6:], uint16(want.kind))
 	copy(b[16:20], request[8:12])
 	return b, command
 }
@@ -223,14 +222,4 @@ func wireFloat(x float64) uint32 {
 	coefficient := int32(math.Round(fraction * (1 << 24)))
 	exponent++
 	return uint32(exponent)<<25 | uint32(coefficient)&(1<<25-1)
-}
-
-// waitUntil polls fast for a condition of the real world.
-func waitUntil(limit time.Duration, condition func() bool) bool {
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if condition() {
-			return true
-		}
-	}
-	return condition()
 }

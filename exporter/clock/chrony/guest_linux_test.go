@@ -14,6 +14,7 @@ import (
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
+	"oneway.example/tests/await"
 )
 
 // guest is a kernel whose clock may be stepped, with a truth of its own: true
@@ -56,7 +57,7 @@ func (g *guest) step(d time.Duration) {
 // verify compares bound and truth until ctx ends.
 func (g *guest) verify(ctx context.Context, m *Monitor) {
 	for ctx.Err() == nil {
-		time.Sleep(3 * time.Millisecond)
+		time.Sleep(3 * time.Millisecond) // samples the bound against a real clock, which moves by itself
 		before := m.Quality(instant.Now())
 		at, truth, ok := g.truth()
 		q := m.Quality(at)
@@ -80,7 +81,7 @@ func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 	}
 	g := &guest{T: t, base: time.Duration(instant.Now()) - raw() + 3*time.Second}
 	d := startDaemonWith(t, sockRefclock+"\nmakestep 0.5 1", "-d")
-	m, _ := d.watch(Options{Address: d.addresses()["unix"], HoldDown: 2 * time.Second})
+	m, _ := d.watch(Options{Address: d.addresses()["unix"], holdDown: 2 * time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); g.verify(ctx, m) }()
@@ -90,7 +91,7 @@ func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 	within := func(limit time.Duration, what string, condition func() bool) {
 		t.Helper()
 		start := time.Now()
-		if !waitUntil(limit, condition) {
+		if !await.Within(limit, condition) {
 			t.Fatalf("%s: not within %v: %+v", what, limit, m.Quality(instant.Now()))
 		}
 		t.Logf("%s after %v: %+v", what, time.Since(start).Round(time.Millisecond), m.Quality(instant.Now()))
@@ -98,7 +99,7 @@ func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 	synchronised := state(m, clock.Synchronised)
 	within(60*time.Second, "chronyd's own step", func() bool { return m.Quality(instant.Now()).Steps == 1 })
 	within(20*time.Second, "synchronised after it", synchronised)
-	time.Sleep(5 * time.Second)
+	time.Sleep(5 * time.Second) // a real chronyd slews meanwhile, and verify holds its bound against the true time
 
 	g.step(2 * time.Second)
 	if q := m.Quality(instant.Now()); q.State != clock.Stepping || q.Steps != 2 {
@@ -121,6 +122,7 @@ func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 }
 
 func (g *guest) feed(ctx context.Context, path string) {
+	// As often as a driver of a receiver: chronyd runs in real time.
 	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
 		conn, err := net.Dial("unixgram", path)
 		if err != nil {

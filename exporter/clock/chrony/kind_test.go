@@ -44,7 +44,7 @@ func TestKindOfTheSourceFollowsFromItsName(t *testing.T) {
 		if got := kindOf(&c.tracking); got != c.kind {
 			t.Errorf("%s: %q, want %q", c.what, got, c.kind)
 		}
-		if got := reference(&c.tracking).Kind; got != c.kind {
+		if got := reference(&c.tracking)[3]; got != c.kind {
 			t.Errorf("%s: published as %q, want %q", c.what, got, c.kind)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/tests/await"
 	"oneway.example/tests/testseed"
 )
 
@@ -118,16 +120,16 @@ func (l *liar) send(b []byte, to net.Addr) {
 }
 
 // watched is a monitor that asks it often, and forgets fast.
-func (l *liar) watched() (*Monitor, *clocktest.Sink, *clocktest.Log) {
+func (l *liar) watched() (*Monitor, *metrictest.Sink, *clocktest.Log) {
 	l.t.Helper()
 	address := "udp://" + l.at
 	if l.network == "unixgram" {
 		address = "unix://" + l.at
 	}
-	sink, log := clocktest.NewSink(), &clocktest.Log{}
+	sink, log := &metrictest.Sink{}, &clocktest.Log{}
 	m, err := New(Options{
 		Address: address, Sink: sink, Log: slog.New(slog.NewTextHandler(log, nil)),
-		Interval: liarInterval, MaxBackOff: liarInterval, SilentAfter: 700 * time.Millisecond, HoldDown: time.Millisecond,
+		Interval: liarInterval, maxBackOff: liarInterval, silentAfter: 700 * time.Millisecond, holdDown: time.Millisecond,
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -234,11 +236,11 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 			honest := func(when string) {
 				t.Helper()
 				l.tell(nil)
-				if !waitUntil(20*time.Second, state(m, clock.Synchronised)) {
+				if !await.Within(20*time.Second, state(m, clock.Synchronised)) {
 					t.Fatalf("%s: %+v", when, m.Quality(instant.Now()))
 				}
 				asked := l.asked.Load() // and what came before has been dropped
-				waitUntil(20*time.Second, func() bool { return l.asked.Load() > asked+2 })
+				await.Within(20*time.Second, func() bool { return l.asked.Load() > asked+2 })
 			}
 			honest("at first")
 			for name, c := range lies(rand.New(rand.NewPCG(testseed.Of(t), 0))) {
@@ -246,9 +248,9 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 				before, began := l.asked.Load(), time.Now()
 				l.tell(c.lie)
 				if c.reason == "" && c.state == clock.Synchronised { // until it has been heard
-					waitUntil(20*time.Second, func() bool { return l.asked.Load() > before+3 })
+					await.Within(20*time.Second, func() bool { return l.asked.Load() > before+3 })
 				}
-				if !waitUntil(20*time.Second, state(m, c.state)) {
+				if !await.Within(20*time.Second, state(m, c.state)) {
 					t.Fatalf("%s: %+v, want %v", name, m.Quality(instant.Now()), c.state)
 				}
 				if q := m.Quality(instant.Now()); name == "an offset of 10 s" && q.Bound.Error < 10*time.Second {
@@ -275,7 +277,7 @@ func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
 				}
 			}
 			l.close()
-			if !waitUntil(20*time.Second, state(m, clock.Silent)) {
+			if !await.Within(20*time.Second, state(m, clock.Silent)) {
 				t.Error("closed: still believed")
 			}
 			l.open()
@@ -304,7 +306,7 @@ func TestAnswerFromElsewhereIsNotTakenForChronyds(t *testing.T) {
 				tried.Add(1)
 			})
 			m, sink, _ := l.watched()
-			if !waitUntil(20*time.Second, func() bool { return tried.Load() > 4 }) {
+			if !await.Within(20*time.Second, func() bool { return tried.Load() > 4 }) {
 				t.Fatalf("%d questions", tried.Load())
 			}
 			if q := m.Quality(instant.Now()); q.State != clock.Silent {
@@ -314,7 +316,7 @@ func TestAnswerFromElsewhereIsNotTakenForChronyds(t *testing.T) {
 				t.Errorf("failures: %v, want timeouts", sink.Present(metric.ClockQueryFailures.Name))
 			}
 			l.tell(nil)
-			if !waitUntil(20*time.Second, state(m, clock.Synchronised)) {
+			if !await.Within(20*time.Second, state(m, clock.Synchronised)) {
 				t.Error("chronyd's own answers are not taken")
 			}
 		})
@@ -330,7 +332,7 @@ func TestSocketThatAnybodyCanMakeIsNotAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, sink, log := l.watched()
-		if !waitUntil(20*time.Second, func() bool {
+		if !await.Within(20*time.Second, func() bool {
 			n, _ := sink.Value(metric.ClockQueryFailures, Name, "unreachable")
 			return n > 3
 		}) {
@@ -343,7 +345,7 @@ func TestSocketThatAnybodyCanMakeIsNotAsked(t *testing.T) {
 		if err := os.Chmod(dir, 0o750); err != nil {
 			t.Fatal(err)
 		}
-		if !waitUntil(20*time.Second, state(m, clock.Synchronised)) {
+		if !await.Within(20*time.Second, state(m, clock.Synchronised)) {
 			t.Errorf("after mode %v: %v", mode, m.Quality(instant.Now()))
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	fb "github.com/facebook/time/ntp/chrony"
+
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
@@ -45,12 +47,12 @@ func TestNoPatternOfANumberMakesABoundThatIsTooSmall(t *testing.T) {
 		floatPatterns(func(pattern uint32) {
 			datagram := honestTracking()
 			binary.BigEndian.PutUint32(datagram[at:], pattern)
-			tracking, err := newLink(&canned{datagram: datagram, fix: true}).tracking()
+			tracking, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: datagram, fix: true}), fb.NewTrackingPacket())
 			if err != nil {
 				t.Fatalf("%s %#08x: %v", name, pattern, err)
 			}
 			own := math.Abs(tracking.CurrentCorrection) + tracking.RootDispersion + math.Abs(tracking.RootDelay)/2
-			r, err := newReport(tracking, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 10}}, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 20}})
+			r, err := newReport(&tracking.Tracking, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 10}}, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 20}})
 			if err != nil {
 				var q *queryError
 				if !errors.As(err, &q) || q.reason != implausible {
@@ -77,11 +79,11 @@ func TestNoPatternOfANumberMakesABoundThatIsTooSmall(t *testing.T) {
 // checkAges asks for the bound of r at moments near and far, after silence of any length.
 func checkAges(t *testing.T, r *report, own float64) {
 	t.Helper()
-	m, err := New(Options{SilentAfter: time.Hour})
+	m, err := New(Options{silentAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.options.SilentAfter = math.MaxInt64 // to see the bound at any age
+	m.options.silentAfter = math.MaxInt64 // to see the bound at any age
 	for _, drift := range []drift{{}, {maxRate, true}, {maxRate, false}} {
 		k := &knowledge{last: r, previous: r, drift: drift, holdover: math.MaxInt64}
 		for _, mono := range []time.Duration{10, time.Hour, math.MaxInt64} {
@@ -117,6 +119,7 @@ func TestReplyThatNoClockCanGiveIsCountedAndNotBelieved(t *testing.T) {
 				b.expect("at first", clock.Synchronised, sample.OK)
 				b.daemon.set(change)
 				for range 40 {
+					// synctest's time: no real time passes
 					time.Sleep(time.Second)
 					if q := b.quality(); q.Synchronised() && q.Bound.Error > time.Second {
 						t.Errorf("valid: %+v", q)

@@ -1,12 +1,18 @@
 package chrony
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	fb "github.com/facebook/time/ntp/chrony"
@@ -36,43 +42,36 @@ const maxDiscards = 64
 // nothing through to the decoder but the reply to the last request. It is not safe
 // for concurrent use.
 type link struct {
-	conn   net.Conn
+	net.Conn
 	client fb.Client
 	// command and sequence of the request on its way.
 	command  uint16
 	sequence uint32
-	deadline time.Time
 	in       [maxReplyBytes]byte
 }
 
 // newLink takes conn over. The first sequence number is random, so that replies
 // to an earlier process on the same socket path are not taken for ours.
 func newLink(conn net.Conn) *link {
-	l := &link{conn: conn}
+	l := &link{Conn: conn}
 	var start [4]byte
 	_, _ = rand.Read(start[:]) // never fails
 	l.client = fb.Client{Connection: l, Sequence: binary.BigEndian.Uint32(start[:])}
 	return l
 }
 
-func (l *link) Close() error { return l.conn.Close() }
-
 // Write sends a request. The decoder's client calls it.
 func (l *link) Write(request []byte) (int, error) {
-	if len(request) < replyHeadBytes {
-		return 0, &queryError{malformed, fmt.Errorf("request of %d octets", len(request))}
-	}
 	l.command = binary.BigEndian.Uint16(request[4:])
 	l.sequence = binary.BigEndian.Uint32(request[8:])
-	l.deadline = time.Now().Add(queryTimeout)
-	if err := l.conn.SetDeadline(l.deadline); err != nil {
+	if err := l.SetDeadline(time.Now().Add(queryTimeout)); err != nil {
 		return 0, &queryError{unreachable, err}
 	}
-	n, err := l.conn.Write(request)
+	n, err := l.Conn.Write(request)
 	if err != nil {
-		return n, &queryError{reasonOf(err), err}
+		err = &queryError{reasonOf(err), err}
 	}
-	return n, nil
+	return n, err
 }
 
 // Read waits for the reply to the last request and returns it whole. What else
@@ -81,7 +80,7 @@ func (l *link) Write(request []byte) (int, error) {
 func (l *link) Read(reply []byte) (int, error) {
 	var last error
 	for range maxDiscards {
-		n, err := l.conn.Read(l.in[:])
+		n, err := l.Conn.Read(l.in[:])
 		if err != nil {
 			if last != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 				return 0, last
@@ -91,8 +90,7 @@ func (l *link) Read(reply []byte) (int, error) {
 		if last = l.check(l.in[:n]); last == nil {
 			return copy(reply, l.in[:n]), nil
 		}
-		var q *queryError
-		if errors.As(last, &q) && q.reason == refused {
+		if causeOf(last) == refused {
 			return 0, last // an answer, if not the one hoped for
 		}
 	}
@@ -105,41 +103,34 @@ func (l *link) check(b []byte) error {
 	if len(b) < replyHeadBytes {
 		return &queryError{truncated, fmt.Errorf("%d octets, want %d for the head", len(b), replyHeadBytes)}
 	}
-	if b[0] != protocolVersion || b[1] != typeReply || b[2] != 0 || b[3] != 0 ||
-		binary.BigEndian.Uint16(b[4:]) != l.command {
+	u16 := func(at int) uint16 { return binary.BigEndian.Uint16(b[at:]) }
+	sequence, want := binary.BigEndian.Uint32(b[16:]), replies[l.command]
+	switch {
+	case b[0] != protocolVersion || b[1] != typeReply || u16(2) != 0 || u16(4) != l.command:
 		return &queryError{malformed, fmt.Errorf("head %x, want version %d, type %d, command %d",
 			b[:6], protocolVersion, typeReply, l.command)}
-	}
-	if got := binary.BigEndian.Uint32(b[16:]); got != l.sequence {
-		return &queryError{wrongSequence, fmt.Errorf("%d, want %d", got, l.sequence)}
-	}
-	if status := binary.BigEndian.Uint16(b[8:]); status != statusSuccess {
-		return &queryError{refused, fmt.Errorf("status %v", fb.ResponseStatusType(status))}
-	}
-	kind, want := replyTo(l.command)
-	if got := binary.BigEndian.Uint16(b[6:]); got != uint16(kind) {
-		return &queryError{malformed, fmt.Errorf("reply type %d, want %d", got, kind)}
-	}
-	switch {
-	case len(b) < want:
-		return &queryError{truncated, fmt.Errorf("%d octets, want %d", len(b), want)}
-	case len(b) > want:
-		return &queryError{oversized, fmt.Errorf("%d octets, want %d", len(b), want)}
+	case sequence != l.sequence:
+		return &queryError{wrongSequence, fmt.Errorf("%d, want %d", sequence, l.sequence)}
+	case u16(8) != statusSuccess:
+		return &queryError{refused, fmt.Errorf("status %v", fb.ResponseStatusType(u16(8)))}
+	case u16(6) != uint16(want.kind):
+		return &queryError{malformed, fmt.Errorf("reply type %d, want %d", u16(6), want.kind)}
+	case len(b) < want.octets:
+		return &queryError{truncated, fmt.Errorf("%d octets, want %d", len(b), want.octets)}
+	case len(b) > want.octets:
+		return &queryError{oversized, fmt.Errorf("%d octets, want %d", len(b), want.octets)}
 	}
 	return nil
 }
 
-// replyTo is the type and length of the successful reply to a command.
-func replyTo(command uint16) (kind fb.ReplyType, octets int) {
-	switch command {
-	case commandSources:
-		return fb.RpyNSources, replyHeadBytes + 4
-	case commandSourceData:
-		return fb.RpySourceData, replyHeadBytes + 48
-	case commandTracking:
-		return fb.RpyTracking, replyHeadBytes + 76
-	}
-	return 0, 0 // we ask nothing else
+// replies are the type and length of the successful reply to each command that is asked here.
+var replies = map[uint16]struct {
+	kind   fb.ReplyType
+	octets int
+}{
+	commandSources:    {fb.RpyNSources, replyHeadBytes + 4},
+	commandSourceData: {fb.RpySourceData, replyHeadBytes + 48},
+	commandTracking:   {fb.RpyTracking, replyHeadBytes + 76},
 }
 
 func reasonOf(err error) failure {
@@ -149,17 +140,17 @@ func reasonOf(err error) failure {
 	return unreachable
 }
 
-// tracking asks for the state of the clock.
-func (l *link) tracking() (*fb.Tracking, error) {
-	reply, err := l.client.Communicate(fb.NewTrackingPacket())
+// ask makes a query, and wants a reply of type R.
+func ask[R any](l *link, request fb.RequestPacket) (reply R, err error) {
+	any, err := l.client.Communicate(request)
 	if err != nil {
-		return nil, err
+		return reply, err
 	}
-	t, ok := reply.(*fb.ReplyTracking)
+	reply, ok := any.(R)
 	if !ok {
-		return nil, &queryError{malformed, fmt.Errorf("decoded as %T", reply)}
+		return reply, &queryError{malformed, fmt.Errorf("decoded as %T", any)}
 	}
-	return &t.Tracking, nil
+	return reply, nil
 }
 
 // maxSources bounds how many sources are asked about.
@@ -168,22 +159,14 @@ const maxSources = 64
 // pollInterval asks how often the selected source is polled; zero if none is
 // selected.
 func (l *link) pollInterval() (time.Duration, error) {
-	reply, err := l.client.Communicate(fb.NewSourcesPacket())
+	sources, err := ask[*fb.ReplySources](l, fb.NewSourcesPacket())
 	if err != nil {
 		return 0, err
 	}
-	sources, ok := reply.(*fb.ReplySources)
-	if !ok {
-		return 0, &queryError{malformed, fmt.Errorf("decoded as %T", reply)}
-	}
 	for i := range min(maxSources, uint32(sources.NSources)) {
-		reply, err := l.client.Communicate(fb.NewSourceDataPacket(int32(i)))
+		source, err := ask[*fb.ReplySourceData](l, fb.NewSourceDataPacket(int32(i)))
 		if err != nil {
 			return 0, err
-		}
-		source, ok := reply.(*fb.ReplySourceData)
-		if !ok {
-			return 0, &queryError{malformed, fmt.Errorf("decoded as %T", reply)}
 		}
 		if source.State == fb.SourceStateSync {
 			// chrony's poll is the binary logarithm of seconds, from -7 to 24.
@@ -191,4 +174,164 @@ func (l *link) pollInterval() (time.Duration, error) {
 		}
 	}
 	return 0, nil
+}
+
+// address is where chronyd listens for commands.
+type address struct {
+	network string // "unixgram" or "udp"
+	target  string // path, or address and port
+}
+
+// String is the address as it is configured.
+func (a address) String() string {
+	if a.network == "udp" {
+		return "udp://" + a.target
+	}
+	return "unix://" + a.target
+}
+
+// parseAddresses reads Options.Address.
+func parseAddresses(s string) ([]address, error) {
+	if s == "" {
+		return []address{
+			{"unixgram", "/run/chrony/chronyd.sock"},
+			{"udp", "127.0.0.1:323"},
+			{"udp", "[::1]:323"},
+		}, nil
+	}
+	if path, ok := strings.CutPrefix(s, "unix://"); ok {
+		if !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("chrony: address %q: want an absolute path, as in unix:///run/chrony/chronyd.sock", s)
+		}
+		return []address{{"unixgram", path}}, nil
+	}
+	if hostport, ok := strings.CutPrefix(s, "udp://"); ok {
+		if _, err := netip.ParseAddrPort(hostport); err != nil {
+			return nil, fmt.Errorf("chrony: address %q: want an IP address and a port, as in udp://127.0.0.1:323: %w", s, err)
+		}
+		return []address{{"udp", hostport}}, nil
+	}
+	return nil, fmt.Errorf("chrony: address %q: want unix:///run/chrony/chronyd.sock or udp://127.0.0.1:323", s)
+}
+
+// dial connects. Both kinds of socket then take datagrams from chronyd only.
+func (a address) dial(dir string) (net.Conn, error) {
+	if a.network == "udp" {
+		return net.Dial("udp", a.target)
+	}
+	if err := closed(filepath.Dir(a.target)); err != nil {
+		return nil, err
+	}
+	dir = cmp.Or(dir, filepath.Dir(a.target))
+	removeStale(dir)
+	// chronyd answers to the path it was asked from, so the client's end needs one
+	// (a name in the abstract space it takes for an empty path).
+	local := filepath.Join(dir, fmt.Sprintf("%s%d.%d", clientPrefix, os.Getpid(), clientNumber.Add(1)))
+	conn, err := net.DialUnix("unixgram", unixAddr(local), unixAddr(a.target))
+	if err != nil {
+		_ = os.Remove(local) // bound but not connected
+		return nil, err
+	}
+	c := &clientSocket{UnixConn: conn, path: local}
+	// chronyd has dropped root by now and must be able to write to it. A connected
+	// datagram socket refuses what others send.
+	if err := os.Chmod(local, 0o666); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// closed tells of a directory in which everybody can make a socket, and so be chronyd.
+func closed(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&0o002 != 0 {
+		err = fmt.Errorf("everybody can write to %s (mode %#o), so who answers there may be anybody; want a directory like chronyd's own, mode 0750", dir, info.Mode().Perm())
+	}
+	return err
+}
+
+// clientPrefix begins the file names of the clients' ends.
+const clientPrefix = "oneway-chrony."
+
+// clientNumber tells apart the clients of one process.
+var clientNumber atomic.Uint64
+
+// clientSocket removes its file when it is closed.
+type clientSocket struct {
+	*net.UnixConn
+	path string
+}
+
+// Close closes the socket and removes its file.
+func (c *clientSocket) Close() error {
+	err := c.UnixConn.Close()
+	_ = os.Remove(c.path) // the directory may be gone with chronyd
+	return err
+}
+
+// removeStale removes what agents that were killed left behind. Nobody listens
+// there: a connect is refused, while a socket in use answers otherwise.
+func removeStale(dir string) {
+	paths, _ := filepath.Glob(filepath.Join(dir, clientPrefix+"*")) // none if dir is no pattern; then stale files stay
+	for _, path := range paths {
+		conn, err := net.DialUnix("unixgram", nil, unixAddr(path))
+		switch {
+		case err == nil:
+			_ = conn.Close()
+		case errors.Is(err, syscall.ECONNREFUSED):
+			_ = os.Remove(path)
+		}
+	}
+}
+
+func unixAddr(path string) *net.UnixAddr { return &net.UnixAddr{Name: path, Net: "unixgram"} }
+
+// failure says why a query gave no usable reply: the label `reason` of
+// oneway_clock_query_failures_total.
+type failure string
+
+const (
+	// unreachable: no socket, refused, no permission.
+	unreachable failure = "unreachable"
+	// timeout: no reply at all in time.
+	timeout failure = "timeout"
+	// truncated: a reply shorter than its type says.
+	truncated failure = "truncated"
+	// oversized: a reply longer than its type says.
+	oversized failure = "oversized"
+	// malformed: not a reply of this protocol version to this command.
+	malformed failure = "malformed"
+	// wrongSequence: a reply to another request.
+	wrongSequence failure = "wrong_sequence"
+	// flood: too many datagrams, none of them the reply.
+	flood failure = "flood"
+	// refused: chronyd's status is an error, such as UNAUTH.
+	refused failure = "refused"
+	// implausible: well-formed, but no clock can be like that.
+	implausible failure = "implausible"
+)
+
+func failures() []failure {
+	return []failure{unreachable, timeout, truncated, oversized, malformed, wrongSequence, flood, refused, implausible}
+}
+
+// queryError is a failure and its cause.
+type queryError struct {
+	reason failure
+	cause  error
+}
+
+// Error names the reason and the cause.
+func (e *queryError) Error() string { return fmt.Sprintf("chrony: %s: %v", e.reason, e.cause) }
+
+// Unwrap gives the cause.
+func (e *queryError) Unwrap() error { return e.cause }
+
+// causeOf is the reason for which err is counted.
+func causeOf(err error) failure {
+	if q, ok := errors.AsType[*queryError](err); ok {
+		return q.reason
+	}
+	return malformed // the decoder's own complaint
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	fb "github.com/facebook/time/ntp/chrony"
+
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/clocktest"
 )
@@ -51,12 +53,12 @@ func honestTracking() []byte {
 func TestEveryCutOfAReplyIsRejected(t *testing.T) {
 	whole := honestTracking()
 	for n := range len(whole) {
-		_, err := newLink(&canned{datagram: whole[:n:n], fix: true}).tracking()
+		_, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: whole[:n:n], fix: true}), fb.NewTrackingPacket())
 		if causeOf(err) != truncated {
 			t.Errorf("%d octets of %d: %v, want truncated", n, len(whole), err)
 		}
 	}
-	if _, err := newLink(&canned{datagram: whole, fix: true}).tracking(); err != nil {
+	if _, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: whole, fix: true}), fb.NewTrackingPacket()); err != nil {
 		t.Errorf("the whole reply: %v", err)
 	}
 }
@@ -67,14 +69,14 @@ func FuzzReply(f *testing.F) {
 	f.Add(append(honestTracking(), 0), true)
 	f.Add([]byte("junk"), false)
 	f.Fuzz(func(t *testing.T, datagram []byte, fix bool) {
-		reply, err := newLink(&canned{datagram: datagram, fix: fix}).tracking()
+		reply, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: datagram, fix: fix}), fb.NewTrackingPacket())
 		if err != nil {
 			return
 		}
 		if len(datagram) != replyHeadBytes+76 {
 			t.Fatalf("%d octets were accepted", len(datagram))
 		}
-		r, err := newReport(reply, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 1}}, clock.Check{Now: clock.Reading{Wall: 1e18 + 1, Mono: 2}})
+		r, err := newReport(&reply.Tracking, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 1}}, clock.Check{Now: clock.Reading{Wall: 1e18 + 1, Mono: 2}})
 		if err != nil {
 			var q *queryError
 			if !errors.As(err, &q) || q.reason != implausible {

@@ -7,7 +7,7 @@
 //
 // The states:
 //
-//	Silent          no reply for Options.SilentAfter; until then the last one is aged
+//	Silent          no reply for 30 s; until then the last one is aged
 //	Stepping        the clock was stepped, and chronyd has not had an update since
 //	Unsynchronised  leap status 3, stratum 0 or 16, no reference, or local mode;
 //	                or the bound, aged, is beyond bound.Limit
@@ -22,8 +22,11 @@
 package chrony
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
+	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +37,7 @@ import (
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/wait"
 )
 
 // holdoverPolls is after how many poll intervals without an update the source
@@ -55,10 +59,9 @@ var _ clock.Monitor = (*Monitor)(nil)
 
 // knowledge is what the last replies said. It is never changed, only replaced.
 type knowledge struct {
-	last *report
 	// previous is the reply before, for instants before the last one; it may be
 	// the last one again.
-	previous *report
+	last, previous *report
 	// drift is how the offset may change.
 	drift drift
 	// settled is the count of steps up to which chronyd's word is good.
@@ -74,15 +77,23 @@ func New(o Options) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o, err = o.withDefaults(); err != nil {
-		return nil, err
+	if o.Interval < 0 || o.Interval > longest {
+		return nil, fmt.Errorf("chrony: interval is %v; it must not be negative, and %v at most", o.Interval, longest)
 	}
-	return &Monitor{
-		options:   o,
-		addresses: addresses,
-		steps:     clock.NewStepDetector(o.Steps),
-		owed:      2*o.Interval + queryTimeout,
-	}, nil
+	if !(o.MaxClockError >= 0 && o.MaxClockError <= 1) {
+		return nil, fmt.Errorf("chrony: max clock error is %v; it is a ratio such as 1e-6", o.MaxClockError)
+	}
+	o.MaxClockError = cmp.Or(o.MaxClockError, defaultMaxClockError)
+	o.Interval = cmp.Or(o.Interval, defaultInterval)
+	o.holdDown = cmp.Or(o.holdDown, defaultHoldDown)
+	o.silentAfter = cmp.Or(o.silentAfter, defaultSilentAfter)
+	o.maxBackOff = cmp.Or(o.maxBackOff, defaultMaxBackOff)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	o.Steps.Log = cmp.Or(o.Steps.Log, o.Log)
+	if o.dial == nil {
+		o.dial = func(a address) (net.Conn, error) { return a.dial(o.SocketDir) }
+	}
+	return &Monitor{options: o, addresses: addresses, steps: clock.NewStepDetector(o.Steps), owed: 2*o.Interval + queryTimeout}, nil
 }
 
 // Quality says what is known of the clock at the instant at.
@@ -93,14 +104,14 @@ func (m *Monitor) Quality(at instant.Time) clock.Quality {
 
 func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) clock.Quality {
 	q := clock.Quality{Steps: check.Steps}
-	if k == nil || check.Now.Mono-k.last.at > m.options.SilentAfter {
+	if k == nil || check.Now.Mono-k.last.at > m.options.silentAfter {
 		q.State, q.Bound.Reason = clock.Silent, sample.ClockSilent
 		return q
 	}
 	q.Offset = time.Duration(k.last.offset * 1e9)
 	q.LastUpdate = k.last.updated
 	switch {
-	case check.Steps != k.settled || check.Since() < m.options.HoldDown:
+	case check.Steps != k.settled || check.Since() < m.options.holdDown:
 		q.State, q.Bound.Reason = clock.Stepping, sample.NearStepped
 		return q
 	case !k.last.synchronised(m.options.TrustLocal):
@@ -136,56 +147,84 @@ func (m *Monitor) bound(k *knowledge, check clock.Check, at instant.Time) time.D
 // Run asks chronyd, watches for steps and publishes, until ctx ends. It never
 // gives up: whatever is wrong with chronyd may be mended.
 func (m *Monitor) Run(ctx context.Context) error {
-	var background sync.WaitGroup
-	defer background.Wait()
-	background.Go(func() { m.poll(ctx) })
-	background.Go(func() { _ = m.steps.Run(ctx) }) // only ever nil
-	publish.New(m.options.Sink, m.options.Name).Run(ctx, m.report)
-	return nil
+	var polling sync.WaitGroup
+	defer polling.Wait()
+	polling.Go(func() { m.poll(ctx) })
+	return publish.Run(ctx, m.steps, m.options.Sink, Name, m.report)
 }
 
 // report is what is published now.
 func (m *Monitor) report() publish.Report {
 	check := m.steps.Check()
 	k := m.now.Load()
-	r := publish.Bare(m.qualityAt(k, check, check.Now.Wall))
-	if r.Quality.State == clock.Silent {
-		return r
+	r := publish.Report{Quality: m.qualityAt(k, check, check.Now.Wall)}
+	if r.Quality.State != clock.Silent {
+		r.Reference, r.Offset, r.Frequency, r.Skew = k.last.reference, k.last.offset, k.last.frequency, k.last.skew
 	}
-	r.Offset, r.Reference = k.last.offset, k.last.reference
-	r.Frequency, r.Skew = k.last.frequency, k.last.skew
 	return r
 }
 
 // poll asks again and again, through one connection while all goes well and
 // through a new one, after a growing pause, when it does not.
 func (m *Monitor) poll(ctx context.Context) {
-	a := asker{Monitor: m, counters: m.openCounters()}
-	defer a.close()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		timer.Reset(a.ask(ctx))
+	a := newAsker(m)
+	defer a.series.Close()
+	defer a.drop()
+	for wait.For(ctx, a.ask(ctx)) {
 	}
 }
 
-func (m *Monitor) openCounters() []metric.Series {
-	var counters []metric.Series
-	for _, f := range failures() {
-		counters = append(counters, m.options.Sink.Series(metric.ClockQueryFailures, m.options.Name, f.String()))
-	}
-	return counters
-}
+// Name is the value of the metric label `clock`.
+const Name = "chrony"
 
-// causeOf is the reason for which err is counted.
-func causeOf(err error) failure {
-	if q, ok := errors.AsType[*queryError](err); ok {
-		return q.reason
-	}
-	return malformed // the decoder's own complaint
+const (
+	defaultInterval = time.Second
+	// defaultHoldDown is the least time of distrust after a step.
+	defaultHoldDown = 5 * time.Second
+	// defaultSilentAfter is the age at which the last reply is no longer believed, several
+	// times the longest pause.
+	defaultSilentAfter = 30 * time.Second
+	// defaultMaxBackOff is the longest pause between attempts.
+	defaultMaxBackOff = 10 * time.Second
+	// defaultMaxClockError is chronyd's own default.
+	defaultMaxClockError = 1e-6
+)
+
+// queryTimeout bounds one query. chronyd answers from memory in well under a
+// millisecond; what takes longer is a host in trouble.
+const queryTimeout = 500 * time.Millisecond
+
+// longest is the largest Interval; some multiples of it are still a Duration.
+const longest = 24 * time.Hour
+
+// Options configure the monitor. The zero value asks the local chronyd as
+// chronyc does.
+type Options struct {
+	// Address is "unix:///run/chrony/chronyd.sock" or "udp://127.0.0.1:323". Empty:
+	// both of these and udp://[::1]:323, in turn until one answers.
+	Address string
+	// SocketDir is where the client's end of a Unix socket is put. chronyd must be
+	// able to reach and write it. Empty: beside chronyd's own socket, as chronyc
+	// does; that takes root or the user of chronyd.
+	SocketDir string
+	// Interval between queries, from 0 to 24 h; zero: 1 s.
+	Interval time.Duration
+	// MaxClockError is chronyd's maxclockerror as a ratio, which the protocol does
+	// not tell: the rate at which the clock may drift on its own between updates.
+	// Zero: 1e-6, which is chronyd's default. Set it if chrony.conf does.
+	MaxClockError float64
+	// TrustLocal takes chronyd's local mode (`local stratum`, reference 7F7F0101)
+	// for a synchronised clock. It is right on the one host whose clock is the time
+	// of an island by decree; elsewhere it hides that no source is heard.
+	TrustLocal bool
+	// Sink takes the clock's metrics; nil: nobody.
+	Sink metric.Sink
+	// Log is told when chronyd stops and starts to answer; nil: nobody.
+	Log *slog.Logger
+	// Steps says how steps are detected.
+	Steps clock.StepOptions
+
+	// These are replaced in tests: the sockets, and the times of the defaults above.
+	dial                              func(address) (net.Conn, error)
+	holdDown, silentAfter, maxBackOff time.Duration
 }

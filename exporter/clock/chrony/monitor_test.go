@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/sample"
 )
 
 func TestBoundAddsUpWhatTrackingSays(t *testing.T) {
 	inBed(t, Options{}, func(b *bed) {
 		b.daemon.set(func(d *daemon) { d.correction = -2e-3 })
+		// synctest's time: no real time passes
 		time.Sleep(2*time.Second + time.Millisecond)
 		q := b.quality()
 		if q.State != clock.Synchronised || q.Offset.Round(time.Microsecond) != 2*time.Millisecond {
@@ -142,7 +143,7 @@ func TestHoldoverAfterFourPollIntervalsIsValid(t *testing.T) {
 func TestHoldoverBoundGrowsWithTheSkewAndTheTimeSinceTheUpdate(t *testing.T) {
 	for _, maxClockError := range []float64{0, 10e-6} {
 		inBed(t, Options{MaxClockError: maxClockError}, func(b *bed) {
-			rate := 2.5e-6 + max(maxClockError, DefaultMaxClockError)
+			rate := 2.5e-6 + max(maxClockError, defaultMaxClockError)
 			// A daemon that hangs, and so tells nothing of what it knows: the ageing is ours alone.
 			time.Sleep(100*time.Second + time.Second/2)
 			b.daemon.set(func(d *daemon) { d.fault = hanging })
@@ -187,7 +188,7 @@ func TestSourcesThatAreNotToldDoNotSpoilTracking(t *testing.T) {
 }
 
 func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
-	inBed(t, Options{SilentAfter: 20 * time.Second}, func(b *bed) {
+	inBed(t, Options{silentAfter: 20 * time.Second}, func(b *bed) {
 		b.daemon.set(func(d *daemon) { d.down, d.fault = true, hanging })
 		time.Sleep(18 * time.Second)
 		b.expect("18 s of silence", clock.Synchronised, sample.OK)
@@ -197,13 +198,13 @@ func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
 			metric.ClockErrorBound, metric.ClockOffset, metric.ClockFrequency, metric.ClockSkew,
 			metric.ClockLastUpdate, metric.ClockReferenceInfo,
 		} {
-			if left := b.sink.Present(d.Name + "|"); len(left) != 0 {
+			if left := b.sink.Present(d.Name + "{"); len(left) != 0 {
 				t.Errorf("a silent daemon has %v", left)
 			}
 		}
 		time.Sleep(time.Hour)
 		b.daemon.set(func(d *daemon) { d.down, d.fault, d.updated = false, honest, d.clock.Read().Wall })
-		time.Sleep(DefaultMaxBackOff + time.Second)
+		time.Sleep(defaultMaxBackOff + time.Second)
 		b.expect("it answers again", clock.Synchronised, sample.OK)
 	})
 }
@@ -222,26 +223,26 @@ func TestEveryFaultIsCountedAndSurvived(t *testing.T) {
 		flooding:        flood,
 		implausibleLeap: implausible,
 	} {
-		t.Run(reason.String(), func(t *testing.T) {
+		t.Run(string(reason), func(t *testing.T) {
 			inBed(t, Options{}, func(b *bed) {
 				before := b.quality()
 				b.daemon.set(func(d *daemon) { d.fault = f })
-				time.Sleep(DefaultSilentAfter / 2)
+				time.Sleep(defaultSilentAfter / 2)
 				b.expect("under fault", clock.Synchronised, sample.OK)
 				if q := b.quality(); q.Bound.Error <= before.Bound.Error {
 					t.Errorf("the bound did not grow: %v, then %v", before.Bound.Error, q.Bound.Error)
 				}
 				counted := b.sink.Present(metric.ClockQueryFailures.Name)
 				for key, n := range counted {
-					if want := key == clocktest.Key(metric.ClockQueryFailures, Name, reason.String()); (n > 0) != want {
+					if want := key == metrictest.Key(metric.ClockQueryFailures, Name, string(reason)); (n > 0) != want {
 						t.Errorf("%s = %v", key, n)
 					}
 				}
-				time.Sleep(DefaultSilentAfter)
+				time.Sleep(defaultSilentAfter)
 				b.expect("for long", clock.Silent, sample.ClockSilent)
 				b.daemon.update(0)
 				b.daemon.set(func(d *daemon) { d.fault = honest })
-				time.Sleep(DefaultMaxBackOff + time.Second)
+				time.Sleep(defaultMaxBackOff + time.Second)
 				b.expect("mended", clock.Synchronised, sample.OK)
 			})
 		})
@@ -262,7 +263,7 @@ func TestLateReplyBeforeTheRightOneDoesNoHarm(t *testing.T) {
 }
 
 func TestBackOffIsBoundedBothWays(t *testing.T) {
-	inBed(t, Options{Interval: time.Second, MaxBackOff: 8 * time.Second}, func(b *bed) {
+	inBed(t, Options{Interval: time.Second, maxBackOff: 8 * time.Second}, func(b *bed) {
 		b.daemon.set(func(d *daemon) { d.fault = refusing })
 		time.Sleep(2 * time.Second)
 		before := b.daemon.questions()
@@ -330,7 +331,7 @@ func BenchmarkQuality(b *testing.B) {
 // known is a monitor that has just heard from chronyd.
 func known(t testing.TB) *Monitor {
 	t.Helper()
-	m, err := New(Options{SilentAfter: time.Hour})
+	m, err := New(Options{silentAfter: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

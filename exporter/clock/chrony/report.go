@@ -3,6 +3,7 @@ package chrony
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	fb "github.com/facebook/time/ntp/chrony"
@@ -30,60 +31,35 @@ type report struct {
 	// took is how long the answer took: it was given between at and at+took.
 	took time.Duration
 	// era is REALTIME minus MONOTONIC in force at the time, steps the count of steps.
-	era   time.Duration
-	steps uint64
-
-	refID      uint32
-	reference  publish.Reference
-	leap       uint16
-	stratum    uint16
-	updated    instant.Time // chronyd's reference time; zero: never
-	interval   float64      // between the last two updates
-	offset     float64      // positive: the clock is fast
-	lastOffset float64      // what the last update measured
-	frequency  float64      // positive: fast if left alone
-	residual   float64
-	skew       float64
-	delay      float64 // root delay
-	dispersion float64 // root dispersion at the time of the reply
+	era           time.Duration
+	steps         uint64
+	refID         uint32
+	reference     publish.Reference
+	leap, stratum uint16
+	updated       instant.Time // chronyd's reference time; zero: never
+	interval      float64      // between the last two updates
+	// offset is positive if the clock is fast, frequency if it is so when left alone; lastOffset is what
+	// the last update measured.
+	offset, lastOffset, frequency, residual, skew float64
+	// delay is the root delay, dispersion the root dispersion at the time of the reply.
+	delay, dispersion float64
 }
 
 // newReport checks a tracking reply.
 func newReport(t *fb.Tracking, sent, received clock.Check) (*report, error) {
-	switch {
-	case t.LeapStatus > leapUnsynchronised:
-		return nil, &queryError{implausible, fmt.Errorf("leap status %d", t.LeapStatus)}
-	case t.Stratum > maxStratum:
-		return nil, &queryError{implausible, fmt.Errorf("stratum %d", t.Stratum)}
-	}
-	if err := implausibleNumber(t); err != nil {
+	if err := implausibleReply(t); err != nil {
 		return nil, &queryError{implausible, err}
 	}
-	seconds := t.RefTime.Unix()
-	if seconds < 0 || seconds >= math.MaxInt64/int64(time.Second) {
-		return nil, &queryError{implausible, fmt.Errorf("reference time %d s", seconds)}
-	}
 	return &report{
-		at:    sent.Now.Mono,
-		took:  received.Now.Mono - sent.Now.Mono,
-		era:   sent.Offset,
-		steps: sent.Steps,
-
-		refID:    t.RefID,
-		leap:     t.LeapStatus,
-		stratum:  t.Stratum,
-		updated:  instant.FromUnix(seconds, int64(t.RefTime.Nanosecond())),
+		at: sent.Now.Mono, took: received.Now.Mono - sent.Now.Mono, era: sent.Offset, steps: sent.Steps,
+		refID: t.RefID, leap: t.LeapStatus, stratum: t.Stratum, reference: reference(t),
+		updated:  instant.FromUnix(t.RefTime.Unix(), int64(t.RefTime.Nanosecond())),
 		interval: t.LastUpdateInterval,
 		// chronyd says what is to be added to the system clock to correct it.
-		offset:     -t.CurrentCorrection,
-		lastOffset: t.LastOffset,
-		frequency:  t.FreqPPM * 1e-6,
-		residual:   t.ResidFreqPPM * 1e-6,
-		skew:       t.SkewPPM * 1e-6,
+		offset: -t.CurrentCorrection, lastOffset: t.LastOffset,
+		frequency: t.FreqPPM * 1e-6, residual: t.ResidFreqPPM * 1e-6, skew: t.SkewPPM * 1e-6,
 		// A negative root delay (asymmetric interleaved exchanges) is noise around zero.
-		delay:      math.Abs(t.RootDelay),
-		dispersion: t.RootDispersion,
-		reference:  reference(t),
+		delay: math.Abs(t.RootDelay), dispersion: t.RootDispersion,
 	}, nil
 }
 
@@ -121,12 +97,16 @@ const (
 	largestUpdate = 1 << 32
 )
 
-// implausibleNumber says which number of a tracking reply no clock can have that is
+// implausibleReply says which number of a tracking reply no clock can have that is
 // worth anything. A bound of which it alone makes more than bound.Limit is one;
 // each comparison is false for what is no number.
-func implausibleNumber(t *fb.Tracking) error {
-	offset, delay := math.Abs(t.CurrentCorrection), math.Abs(t.RootDelay)
+func implausibleReply(t *fb.Tracking) error {
+	offset, delay, seconds := math.Abs(t.CurrentCorrection), math.Abs(t.RootDelay), t.RefTime.Unix()
 	switch limit := bound.Limit.Seconds(); {
+	case t.LeapStatus > leapUnsynchronised:
+		return fmt.Errorf("leap status %d", t.LeapStatus)
+	case t.Stratum > maxStratum:
+		return fmt.Errorf("stratum %d", t.Stratum)
 	case !(t.RootDispersion >= 0) || !(offset+t.RootDispersion+delay/2 <= limit):
 		return fmt.Errorf("offset %g s, root dispersion %g s, root delay %g s; want 0 or more of dispersion, "+
 			"and a bound of %v at most", t.CurrentCorrection, t.RootDispersion, t.RootDelay, bound.Limit)
@@ -138,6 +118,8 @@ func implausibleNumber(t *fb.Tracking) error {
 	case !(math.Abs(t.LastOffset) <= largestUpdate) || !(math.Abs(t.LastUpdateInterval) <= largestUpdate):
 		return fmt.Errorf("last offset %g s, update interval %g s, want %d s at most",
 			t.LastOffset, t.LastUpdateInterval, int64(largestUpdate))
+	case seconds < 0 || seconds >= math.MaxInt64/int64(time.Second):
+		return fmt.Errorf("reference time %d s", seconds)
 	}
 	return nil
 }
@@ -151,7 +133,7 @@ func reference(t *fb.Tracking) publish.Reference {
 		id = fb.RefidToString(t.RefID)
 	}
 	leaps := [...]string{"normal", "insert_second", "delete_second", "unsynchronised"}
-	return publish.Reference{ID: id, Stratum: fmt.Sprint(t.Stratum), Leap: leaps[t.LeapStatus], Kind: kindOf(t)}
+	return publish.Reference{id, fmt.Sprint(t.Stratum), leaps[t.LeapStatus], kindOf(t)}
 }
 
 // synchronised reports whether chronyd claims to follow a source.
@@ -230,26 +212,24 @@ func driftOf(from, to *report) drift {
 	known := elapsed > 0 && from.steps == to.steps
 	var seen float64
 	if known {
-		seen = math.Abs(to.offset-from.offset) / elapsed
+		seen = min(maxRate, math.Abs(to.offset-from.offset)/elapsed)
 	}
 	if known && !updated(from, to) {
-		shrinks := math.Abs(to.offset) < math.Abs(from.offset) && to.offset*from.offset >= 0
-		return drift{min(maxRate, seen), shrinks}
+		return drift{seen, math.Abs(to.offset) < math.Abs(from.offset) && to.offset*from.offset >= 0}
 	}
-	planned := plannedRate(math.Abs(from.offset) + math.Abs(to.lastOffset))
-	return drift{max(planned, min(maxRate, seen)), false}
+	return drift{max(seen, plannedRate(math.Abs(from.offset)+math.Abs(to.lastOffset))), false}
 }
 
 // minus is a - b, or the longest duration of its sign: an instant may be anything.
 func minus(a, b time.Duration) time.Duration {
-	d := a - b
-	switch {
+	switch d := a - b; {
 	case b > 0 && d > a:
 		return math.MinInt64
 	case b < 0 && d < a:
 		return math.MaxInt64
+	default:
+		return d
 	}
-	return d
 }
 
 // roundUp converts seconds so that nothing of a bound is lost.
@@ -259,4 +239,30 @@ func roundUp(seconds float64) time.Duration {
 		return math.MaxInt64
 	}
 	return time.Duration(ns)
+}
+
+// kindOf says what kind of source chronyd follows: the label `kind` of
+// oneway_clock_reference_info.
+//
+// chronyd's protocol tells the kind of a reference clock only by its reference
+// identifier: refid in chrony.conf, or else the driver's name and a number
+// (refclock.c: PPS0, SHM0, SOC0, PHC0). The names taken here are those that our
+// configurations give. A shared-memory segment without a name counts as nmea: whether
+// sentences or pulses are in it nobody can tell, and nmea claims less.
+func kindOf(t *fb.Tracking) string {
+	switch {
+	case t.RefID == refIDLocal:
+		return "local"
+	case t.IPAddr != nil:
+		return "ntp"
+	}
+	name := strings.ToUpper(fb.RefidToString(t.RefID))
+	for prefix, kind := range map[string]string{
+		"PPS": "pps", "GPPS": "pps", "NMEA": "nmea", "GPS": "nmea", "SHM": "nmea", "PHC": "ptp", "PTP": "ptp",
+	} {
+		if strings.HasPrefix(name, prefix) {
+			return kind
+		}
+	}
+	return "other"
 }

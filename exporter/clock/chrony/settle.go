@@ -123,13 +123,13 @@ func (s *settler) stepped(c clock.Check, previous, r *report) {
 
 // updated: there was an update between the two replies.
 func updated(before, after *report) bool {
-	return !after.updated.IsZero() && !near(after.updated.Sub(before.updated), sameUpdate)
+	return !after.updated.IsZero() && after.updated.Sub(before.updated).Abs() > sameUpdate
 }
 
 // movedAlong: on the monotonic scale the reference time is where it was.
 func movedAlong(before, after *report) bool {
 	return !before.updated.IsZero() && !after.updated.IsZero() &&
-		near(after.updatedAt()-before.updatedAt(), min(sameUpdate, abs(after.era-before.era)/2))
+		(after.updatedAt()-before.updatedAt()).Abs() <= min(sameUpdate, (after.era-before.era).Abs()/2)
 }
 
 // steppedItself: there is a new update, from just before the step, and what it
@@ -145,8 +145,3 @@ func steppedItself(before, after *report, c clock.Check) bool {
 	step := math.Abs((after.era - before.era).Seconds())
 	return math.Abs(step-math.Abs(after.lastOffset)) <= math.Abs(before.offset)+step/100+1e-3
 }
-
-// near reports whether |d| <= limit.
-func near(d, limit time.Duration) bool { return abs(d) <= limit }
-
-func abs(d time.Duration) time.Duration { return max(d, -d) }

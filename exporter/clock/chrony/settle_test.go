@@ -15,6 +15,7 @@ func TestStepBySomebodyElseWaitsForAnUpdate(t *testing.T) {
 		t.Run(step.String(), func(t *testing.T) {
 			inBed(t, Options{}, func(b *bed) {
 				b.pass(30 * time.Second)
+				// synctest's time: no real time passes
 				time.Sleep(3 * time.Second)
 				b.clock.Step(step)
 				b.expect("at once", clock.Stepping, sample.NearStepped)
@@ -56,7 +57,7 @@ func TestUpdateJustBeforeSomebodyElsesStepIsNotBelieved(t *testing.T) {
 
 func TestStepByChronydItselfIsHeldDownOnly(t *testing.T) {
 	// chronyc makestep: the reference time moves along with the clock.
-	inBed(t, Options{HoldDown: 5 * time.Second}, func(b *bed) {
+	inBed(t, Options{holdDown: 5 * time.Second}, func(b *bed) {
 		time.Sleep(20 * time.Second)
 		b.clock.Step(3 * time.Second)
 		b.daemon.set(func(d *daemon) { d.updated = d.updated.Add(3 * time.Second) })
@@ -66,7 +67,7 @@ func TestStepByChronydItselfIsHeldDownOnly(t *testing.T) {
 		b.expect("makestep, 6 s ago", clock.Synchronised, sample.OK)
 	})
 	// makestep in chrony.conf: an update, and the step by what it measured.
-	inBed(t, Options{HoldDown: 5 * time.Second}, func(b *bed) {
+	inBed(t, Options{holdDown: 5 * time.Second}, func(b *bed) {
 		time.Sleep(20*time.Second + 300*time.Millisecond) // between two queries
 		b.clock.Step(-3 * time.Second)
 		b.daemon.update(3)

@@ -73,7 +73,7 @@ type simHost struct {
 	killed  bool
 	began   time.Duration // of this daemon
 	monitor *Monitor
-	asker   asker
+	asker   *asker
 	// lie changes what the daemon answers; nil: nothing.
 	lie         func(*clocksim.Tracking)
 	stepped     bool          // by somebody's hand
@@ -86,14 +86,14 @@ func newSimHost(w *world, o clocksim.Oscillator, offset time.Duration, c clocksi
 	m, err := New(Options{
 		Address:  "udp://127.0.0.1:323",
 		Interval: simEvery,
-		Steps:    clock.StepOptions{Read: h.read, MaxSlew: -1},
+		Steps:    clock.StepOptions{Read: h.read},
 		dial:     func(address) (net.Conn, error) { return h.dial() },
 	})
 	if err != nil {
 		panic(err)
 	}
 	h.monitor = m
-	h.asker = asker{Monitor: m, counters: m.openCounters()}
+	h.asker = newAsker(m)
 	h.startDaemon(0)
 	w.at(time.Duration(w.random.Int64N(int64(time.Second))), h.ask)
 	return h

@@ -9,7 +9,7 @@ import (
 	"oneway.example/tests/clocksim"
 )
 
-// The days below are the same in each run: all chance comes from this.
+// The days below are the same in each run: all chance comes from this. The shares that their scenes expect are a day's.
 const simSeed = 4
 
 // quartz is the oscillator of a computer, off by rate if left alone.

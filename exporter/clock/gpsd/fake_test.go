@@ -14,6 +14,7 @@ import (
 
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 )
 
 // What gpsd says; the device is always /dev/ttyS0.
@@ -134,7 +135,7 @@ func (d *daemon) cut() {
 type bed struct {
 	*testing.T
 	daemon *daemon
-	sink   *clocktest.Sink
+	sink   *metrictest.Sink
 	client *Client
 }
 
@@ -142,7 +143,7 @@ type bed struct {
 func inBed(t *testing.T, o Options, prepare func(d *daemon), f func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, daemon: newDaemon(), sink: clocktest.NewSink()}
+		b := &bed{T: t, daemon: newDaemon(), sink: &metrictest.Sink{}}
 		if prepare != nil {
 			prepare(b.daemon)
 		}
@@ -177,7 +178,7 @@ func (b *bed) tick() { time.Sleep(publishEvery); synctest.Wait() }
 func (b *bed) every(d time.Duration, lines ...string) {
 	for ; d > 0; d -= time.Second {
 		b.say(lines...)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // synctest's time: no real time passes
 	}
 }
 
@@ -196,7 +197,7 @@ func (b *bed) metrics(when string, want map[*metric.Desc]string) {
 }
 
 func (b *bed) malformed(m malformation) float64 {
-	v, ok := b.sink.Value(metric.GNSSMalformed, DefaultName, m.String())
+	v, ok := b.sink.Value(metric.GNSSMalformed, DefaultName, string(m))
 	if !ok {
 		b.Errorf("no series of the malformed lines: %v", m)
 	}

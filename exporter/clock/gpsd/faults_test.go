@@ -97,7 +97,7 @@ func TestLineThatPausesIsReadWhole(t *testing.T) {
 		b.daemon.set(func(d *daemon) { d.answer = nil })
 		b.say(fix3D)
 		b.daemon.send(noFix[:20])
-		time.Sleep(patience + time.Second)
+		time.Sleep(patience + time.Second) // synctest's time: no real time passes
 		b.daemon.send(noFix[20:] + "\n")
 		b.tick()
 		b.metrics("a line with the pause within", map[*metric.Desc]string{metric.GNSSFix: "1", metric.GNSSConnections: "1"})

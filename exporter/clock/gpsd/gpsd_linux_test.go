@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -16,8 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/record"
 )
 
 // serialLine is a pseudo terminal: a receiver writes to one end, gpsd opens the
@@ -156,9 +158,9 @@ func (l *serialLine) speak(t *testing.T) {
 }
 
 // watch runs a client until the test ends.
-func (d *realDaemon) watch(o Options) (*Client, *clocktest.Sink) {
+func (d *realDaemon) watch(o Options) (*Client, *metrictest.Sink) {
 	d.Helper()
-	sink := clocktest.NewSink()
+	sink := &metrictest.Sink{}
 	o.Address, o.Sink = d.address, sink
 	c, err := New(o)
 	if err != nil {
@@ -179,7 +181,7 @@ func (d *realDaemon) watch(o Options) (*Client, *clocktest.Sink) {
 // until waits for a condition of the real world.
 func until(t *testing.T, what string, limit time.Duration, c *Client, condition func(State) bool) State {
 	t.Helper()
-	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(limit); ; time.Sleep(20 * time.Millisecond) { // polls the client, which reads a real gpsd
 		s := c.State()
 		if condition(s) {
 			return s
@@ -198,7 +200,9 @@ func TestRealGpsdTellsFixSatellitesAndTime(t *testing.T) {
 	t.Parallel()
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
-	any, sink := d.watch(Options{})
+	recorder := &record.Recorder{}
+	track := recorder.Points().Listen(100)
+	any, sink := d.watch(Options{Recorder: recorder})
 	named, _ := d.watch(Options{Device: line.path})
 	until(t, "an idle device", 20*time.Second, any, func(s State) bool { return s.Connected })
 	line.speak(t)
@@ -216,7 +220,7 @@ func TestRealGpsdTellsFixSatellitesAndTime(t *testing.T) {
 		}
 		t.Logf("%s: gpsd %s: %v, %v of %v satellites, sentence %v late", name, s.Release, s.Fix, s.Used, s.Seen, s.Sentence.Offset)
 	}
-	time.Sleep(publishEvery)
+	time.Sleep(publishEvery) // a real gpsd: the client publishes its state once in this time
 	for desc, want := range map[*metric.Desc]float64{
 		metric.GNSSConnected: 1, metric.GNSSFix: 3, metric.GNSSSatellitesSeen: 4, metric.GNSSSatellitesUsed: 3, metric.GNSSConnections: 1,
 	} {
@@ -224,8 +228,18 @@ func TestRealGpsdTellsFixSatellitesAndTime(t *testing.T) {
 			t.Errorf("%s = %v (%v), want %v", desc.Name, got, ok, want)
 		}
 	}
+	points := make([]record.Point, 100)
+	n, _ := track.Take(points)
+	if n == 0 {
+		t.Error("no point of the track was recorded")
+	}
+	for _, p := range points[:n] { // of a whole second, and as cycle says it
+		if off := math.Hypot(p.Latitude-37.387458, p.Longitude+121.97236); off > 1e-5 || p.At%1e9 != 0 || math.Abs(p.Speed-0.067) > 1e-3 {
+			t.Errorf("recorded %+v, of %v", p, p.At)
+		}
+	}
 	for _, m := range malformations() {
-		if n, _ := sink.Value(metric.GNSSMalformed, DefaultName, m.String()); n != 0 {
+		if n, _ := sink.Value(metric.GNSSMalformed, DefaultName, string(m)); n != 0 {
 			t.Errorf("%v lines of a real gpsd are %v", n, m)
 		}
 	}
@@ -236,7 +250,7 @@ func TestRealGpsdIsFoundAgain(t *testing.T) {
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
 	line.speak(t)
-	c, _ := d.watch(Options{MaxBackOff: 200 * time.Millisecond, patience: 6 * time.Second})
+	c, _ := d.watch(Options{maxBackOff: 200 * time.Millisecond, patience: 6 * time.Second})
 	until(t, "at first", 30*time.Second, c, complete)
 	ended := func(what string) {
 		t.Helper()

@@ -2,13 +2,16 @@ package gpsd
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/record"
 )
 
 // The reports that are read, of gpsd_json(5). An unknown class is parsed to nil.
@@ -39,6 +42,14 @@ type (
 	position struct {
 		Device string `json:"device"`
 		Mode   *int   `json:"mode"`
+	}
+	// place is of a TPV, too: lat and lon in degrees (WGS 84), speed in m/s. parse does not read
+	// it: that takes time, and an error of parse, which is logged, quotes what it could not read.
+	place struct {
+		Time      string  `json:"time"`
+		Latitude  float64 `json:"lat"`
+		Longitude float64 `json:"lon"`
+		Speed     float64 `json:"speed"`
 	}
 	// sky is a SKY. gpsd 3.23 and later send it without satellites, too, to tell of
 	// the dilution of precision alone; 3.20 and earlier without nSat and uSat.
@@ -78,6 +89,10 @@ const (
 	// maxQErr in ps is one period of a receiver's clock of 1 MHz; real ones run at
 	// 16 MHz and more.
 	maxQErr = 1_000_000
+	// maxApart is the most that a TPV's time may differ from the system's clock when the report is
+	// read: receiver and gpsd take seconds, and a receiver whose week number has begun again at
+	// zero is 1024 weeks off.
+	maxApart = time.Hour
 )
 
 // parse reads one line of gpsd. The report is a pointer to one of the types above,
@@ -89,13 +104,14 @@ func parse(line []byte) (report any, err error) {
 	if err := decode(line, &head); err != nil {
 		return nil, err
 	}
-	if head.Class == nil {
-		return nil, &lineError{wrongType, errors.New("no class")}
+	if err := required("class", head.Class == nil); err != nil {
+		return nil, err
 	}
-	report = blank(*head.Class)
-	if report == nil {
+	blank := classes[*head.Class]
+	if blank == nil {
 		return nil, nil
 	}
+	report = blank()
 	if err := decode(line, report); err != nil {
 		return nil, err
 	}
@@ -107,29 +123,17 @@ func parse(line []byte) (report any, err error) {
 	return report, nil
 }
 
-// blank is what a line of this class is read into.
-func blank(class string) any {
-	switch class {
-	case "VERSION":
-		return &version{}
-	case "DEVICES":
-		return &devices{}
-	case "DEVICE":
-		return &device{}
-	case "WATCH":
-		return &watching{}
-	case "ERROR":
-		return &complaint{}
-	case "TPV":
-		return &position{}
-	case "SKY":
-		return &sky{}
-	case "PPS":
-		return &moment{pulse: true}
-	case "TOFF":
-		return &moment{}
-	}
-	return nil
+// classes are what lines are read into, by their class.
+var classes = map[string]func() any{
+	"VERSION": func() any { return &version{} },
+	"DEVICES": func() any { return &devices{} },
+	"DEVICE":  func() any { return &device{} },
+	"WATCH":   func() any { return &watching{} },
+	"ERROR":   func() any { return &complaint{} },
+	"TPV":     func() any { return &position{} },
+	"SKY":     func() any { return &sky{} },
+	"PPS":     func() any { return &moment{pulse: true} },
+	"TOFF":    func() any { return &moment{} },
 }
 
 // decode fills v, a pointer to a struct, and says what is wrong otherwise.
@@ -138,62 +142,60 @@ func decode(line []byte, v any) error {
 		return &lineError{notJSON, errors.New("not an object")}
 	}
 	err := json.Unmarshal(line, v)
-	if err == nil {
-		return nil
-	}
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return &lineError{wrongType, err}
-	}
-	return &lineError{notJSON, err}
-}
-
-func missing(name string) error {
-	return &lineError{wrongType, fmt.Errorf("no %s", name)}
-}
-
-func outside(name string, v, lo, hi int64) error {
-	return &lineError{implausible, fmt.Errorf("%s is %d, not within %d..%d", name, v, lo, hi)}
-}
-
-func (d *devices) check() error {
-	if d.Devices == nil {
-		return missing("devices")
+	} else if err != nil {
+		return &lineError{notJSON, err}
 	}
 	return nil
 }
 
-func (d *device) check() error {
-	if d.Path == "" {
-		return missing("path")
+// required says what is missing, if it is.
+func required(name string, missing bool) error {
+	if missing {
+		return &lineError{wrongType, fmt.Errorf("no %s", name)}
 	}
 	return nil
 }
+
+// within says what is wrong with a number, if there is one.
+func within[N int | int64](name string, v *N, lo, hi N) error {
+	if v != nil && (*v < lo || *v > hi) {
+		return &lineError{implausible, fmt.Errorf("%s is %d, not within %d..%d", name, *v, lo, hi)}
+	}
+	return nil
+}
+
+func (d *devices) check() error { return required("devices", d.Devices == nil) }
+
+func (d *device) check() error { return required("path", d.Path == "") }
 
 // active reports whether gpsd has the device open.
 func (d *device) active() bool {
-	switch string(d.Activated) {
-	case "", "0", "null", `""`, "false":
-		return false
-	}
-	return true
+	return !slices.Contains([]string{"", "0", "null", `""`, "false"}, string(d.Activated))
 }
 
 func (p *position) check() error {
-	if p.Mode == nil {
-		return missing("mode")
+	return cmp.Or(required("mode", p.Mode == nil), within("mode", p.Mode, 0, maxMode))
+}
+
+// point is the point of the track that a TPV tells of; false: it tells of none, or of what cannot
+// be. At is the TPV's time, that of the fix; where that is absent, no time, or more than maxApart
+// from now, At is now: the system's clock when the report was read.
+func point(line []byte, now time.Time) (record.Point, bool) {
+	p := place{Latitude: math.NaN(), Longitude: math.NaN(), Speed: math.NaN()}
+	err := decode(line, &p)
+	at, wrong := time.Parse(time.RFC3339, p.Time)
+	if wrong != nil || at.Sub(now).Abs() > maxApart {
+		at = now
 	}
-	if *p.Mode < 0 || *p.Mode > maxMode {
-		return outside("mode", int64(*p.Mode), 0, maxMode)
-	}
-	return nil
+	return record.Point{At: instant.FromTime(at), Latitude: p.Latitude, Longitude: p.Longitude, Speed: p.Speed},
+		err == nil && math.Abs(p.Latitude) <= 90 && math.Abs(p.Longitude) <= 180 && !(p.Speed < 0)
 }
 
 func (s *sky) check() error {
-	if n := s.Seen; n != nil && (*n < 0 || *n > maxSatellites) {
-		return outside("nSat", int64(*n), 0, maxSatellites)
-	}
-	if n := s.Used; n != nil && (*n < 0 || *n > maxSatellites) {
-		return outside("uSat", int64(*n), 0, maxSatellites)
+	if err := cmp.Or(within("nSat", s.Seen, 0, maxSatellites), within("uSat", s.Used, 0, maxSatellites)); err != nil {
+		return err
 	}
 	if s.Seen != nil && s.Used != nil && *s.Used > *s.Seen {
 		return &lineError{implausible, fmt.Errorf("%d satellites used of %d seen", *s.Used, *s.Seen)}
@@ -205,8 +207,7 @@ func (s *sky) check() error {
 // not have is not known.
 func (s *sky) count() (seen, used Count) {
 	if s.Satellites != nil {
-		seen.Known, used.Known = true, true
-		seen.N = len(*s.Satellites)
+		seen, used.Known = Count{len(*s.Satellites), true}, true
 		for _, one := range *s.Satellites {
 			if one.Used {
 				used.N++
@@ -233,20 +234,11 @@ func (m *moment) check() error {
 		{"clock_sec", m.ClockSec, 0, maxSeconds},
 		{"clock_nsec", m.ClockNsec, 0, int64(time.Second) - 1},
 	} {
-		if f.value == nil {
-			return missing(f.name)
-		}
-		if *f.value < f.lo || *f.value > f.hi {
-			return outside(f.name, *f.value, f.lo, f.hi)
+		if err := cmp.Or(required(f.name, f.value == nil), within(f.name, f.value, f.lo, f.hi)); err != nil {
+			return err
 		}
 	}
-	if m.QErr != nil && (*m.QErr < -maxQErr || *m.QErr > maxQErr) {
-		return outside("qErr", *m.QErr, -maxQErr, maxQErr)
-	}
-	if m.Precision != nil && (*m.Precision < math.MinInt8 || *m.Precision > math.MaxInt8) {
-		return outside("precision", int64(*m.Precision), math.MinInt8, math.MaxInt8)
-	}
-	return nil
+	return cmp.Or(within("qErr", m.QErr, -maxQErr, maxQErr), within("precision", m.Precision, math.MinInt8, math.MaxInt8))
 }
 
 // reading is the moment as it is published.
@@ -260,3 +252,34 @@ func (m *moment) reading() Reading {
 	}
 	return r
 }
+
+// malformation says why a line was not understood: the label `reason` of
+// oneway_gnss_malformed_total.
+type malformation string
+
+const (
+	// tooLong: longer than maxLine; it is skipped to its end.
+	tooLong malformation = "too_long"
+	// notJSON: not one JSON object, such as a report that gpsd cut at its own limit.
+	notJSON malformation = "not_json"
+	// wrongType: a field that the class must have is missing, or of another type.
+	wrongType malformation = "wrong_type"
+	// implausible: well-formed, but no receiver can say that.
+	implausible malformation = "implausible"
+)
+
+func malformations() []malformation {
+	return []malformation{tooLong, notJSON, wrongType, implausible}
+}
+
+// lineError is a malformation and what exactly was wrong.
+type lineError struct {
+	reason malformation
+	cause  error
+}
+
+// Error names the reason and the cause.
+func (e *lineError) Error() string { return fmt.Sprintf("gpsd: %s: %v", e.reason, e.cause) }
+
+// Unwrap gives the cause.
+func (e *lineError) Unwrap() error { return e.cause }

@@ -2,7 +2,9 @@ package gpsd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -126,12 +128,18 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		report, err := parse(line)
 		if err != nil {
-			if reason, ok := reasonOf(err); !ok || reason == tooLong || report != nil {
+			if bad, ok := errors.AsType[*lineError](err); !ok || bad.reason == tooLong || report != nil {
 				t.Fatalf("%q: %v, %v", line, report, err)
 			}
 			return
 		}
 		now := time.Unix(1_795_272_300, 0)
+		if p, ok := point(line, now); ok {
+			off := p.At.Time().Sub(now).Abs()
+			if off > maxApart || math.IsNaN(p.Latitude) || math.Abs(p.Latitude) > 90 || math.IsNaN(p.Longitude) || math.Abs(p.Longitude) > 180 || p.Speed < 0 {
+				t.Errorf("%q became %+v", line, p)
+			}
+		}
 		r := receiver{}
 		r.apply(report, now)
 		s := r.state(now)

@@ -1,6 +1,7 @@
 package gpsd
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -25,25 +26,40 @@ type receiver struct {
 	foundAt time.Time // when gpsd was seen to have one open, after none
 	heardAt time.Time // when any of them was heard last
 
-	source follower // whose TPV, SKY and TOFF are taken
-	pulser follower // whose PPS are taken
-
-	fix      Fix
-	fixAt    time.Time
-	seen     Count
-	seenAt   time.Time
-	used     Count
-	usedAt   time.Time
-	listedAt time.Time // of the last report that had satellites
-
-	pulse       Reading
-	pulseAt     time.Time
-	sawtooth    float64
-	hasSawtooth bool
-	sentence    Reading
-	sentenceAt  time.Time
+	source source
+	pulser pulser
 
 	lastMessage instant.Time
+}
+
+// source is the device whose TPV, SKY and TOFF are taken, and what it has told.
+type source struct {
+	follower
+	fix        told[Fix]
+	seen, used told[Count]
+	listedAt   time.Time // of the last report that had satellites
+	sentence   told[Reading]
+}
+
+// pulser is the device whose PPS are taken, and what it has told.
+type pulser struct {
+	follower
+	pulse    told[Reading]
+	sawtooth told[float64]
+}
+
+// told is a value that was told at a moment, and is believed for some time.
+type told[T any] struct {
+	value T
+	at    time.Time
+}
+
+// within is the value, or the zero one if it is older than limit.
+func (t told[T]) within(limit time.Duration, now time.Time) (value T) {
+	if fresh(t.at, now, limit) {
+		value = t.value
+	}
+	return value
 }
 
 // follower sticks to one device until that falls silent, so that two receivers
@@ -128,11 +144,10 @@ func (r *receiver) connected(now time.Time) bool {
 // forgetGone withdraws what devices have said that are there no more.
 func (r *receiver) forgetGone() {
 	if !slices.Contains(r.pool, r.source.path) {
-		r.source = follower{}
-		r.fixAt, r.seenAt, r.usedAt, r.listedAt, r.sentenceAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		r.source = source{}
 	}
 	if !slices.Contains(r.pool, r.pulser.path) {
-		r.pulseAt, r.pulser = time.Time{}, follower{}
+		r.pulser = pulser{}
 	}
 }
 
@@ -158,7 +173,7 @@ func (r *receiver) position(m *position, now time.Time) bool {
 	if !r.heard(m.Device, now) {
 		return false
 	}
-	r.fix, r.fixAt = Fix(*m.Mode), now
+	r.source.fix = told[Fix]{Fix(*m.Mode), now}
 	return true
 }
 
@@ -169,16 +184,16 @@ func (r *receiver) sky(m *sky, now time.Time) bool {
 		return false
 	}
 	if m.Satellites != nil && len(*m.Satellites) > 0 {
-		r.listedAt = now
-	} else if m.Seen != nil && *m.Seen == 0 && fresh(r.listedAt, now, heardFor) {
+		r.source.listedAt = now
+	} else if m.Seen != nil && *m.Seen == 0 && fresh(r.source.listedAt, now, heardFor) {
 		return true
 	}
 	seen, used := m.count()
 	if seen.Known {
-		r.seen, r.seenAt = seen, now
+		r.source.seen = told[Count]{seen, now}
 	}
 	if used.Known {
-		r.used, r.usedAt = used, now
+		r.source.used = told[Count]{used, now}
 	}
 	return true
 }
@@ -190,16 +205,15 @@ func (r *receiver) pulsed(m *moment, now time.Time) bool {
 		return false
 	}
 	if m.Device == r.source.path {
-		r.pulser = follower{}
+		r.pulser = pulser{}
 	}
 	if !r.pulser.take(m.Device, now) {
 		return false
 	}
 	r.note(m.Device, now)
-	r.pulse, r.pulseAt = m.reading(), now
-	r.hasSawtooth = m.QErr != nil
-	if r.hasSawtooth {
-		r.sawtooth = float64(*m.QErr) * 1e-12
+	r.pulser.pulse, r.pulser.sawtooth = told[Reading]{m.reading(), now}, told[float64]{}
+	if m.QErr != nil {
+		r.pulser.sawtooth = told[float64]{float64(*m.QErr) * 1e-12, now}
 	}
 	return true
 }
@@ -208,7 +222,7 @@ func (r *receiver) told(m *moment, now time.Time) bool {
 	if !r.heard(m.Device, now) {
 		return false
 	}
-	r.sentence, r.sentenceAt = m.reading(), now
+	r.source.sentence = told[Reading]{m.reading(), now}
 	return true
 }
 
@@ -218,27 +232,81 @@ func fresh(at, now time.Time, limit time.Duration) bool {
 
 // state is what is still believed at the moment now.
 func (r *receiver) state(now time.Time) State {
-	s := State{Connected: r.connected(now), Device: r.source.path, LastMessage: r.lastMessage}
+	s := State{
+		Connected: r.connected(now), Device: r.source.path, LastMessage: r.lastMessage,
+		Fix: r.source.fix.within(heardFor, now), Seen: r.source.seen.within(heardFor, now), Used: r.source.used.within(heardFor, now),
+		Pulse: r.pulser.pulse.within(pulseFor, now), Sentence: r.source.sentence.within(pulseFor, now),
+		Sawtooth: r.pulser.sawtooth.within(pulseFor, now), HasSawtooth: fresh(r.pulser.sawtooth.at, now, pulseFor),
+	}
 	if s.Device == "" && s.Connected {
 		s.Device = r.pool[0]
 	}
-	if fresh(r.fixAt, now, heardFor) {
-		s.Fix = r.fix
-	}
-	if fresh(r.seenAt, now, heardFor) {
-		s.Seen = r.seen
-	}
-	if fresh(r.usedAt, now, heardFor) {
-		s.Used = r.used
-	}
-	if fresh(r.pulseAt, now, pulseFor) {
-		s.Pulse = r.pulse
-		if r.hasSawtooth {
-			s.Sawtooth, s.HasSawtooth = r.sawtooth, true
-		}
-	}
-	if fresh(r.sentenceAt, now, pulseFor) {
-		s.Sentence = r.sentence
-	}
 	return s
+}
+
+// Fix is what kind of solution the receiver has. The values are those of TPV's mode.
+type Fix uint8
+
+// The kinds of fix. The zero value: the receiver has not said, or is not heard.
+const (
+	FixUnknown Fix = iota
+	FixNone
+	Fix2D
+	Fix3D
+)
+
+// String is a short word for people.
+func (f Fix) String() string {
+	words := [...]string{"unknown", "none", "2D", "3D"}
+	if int(f) >= len(words) {
+		return fmt.Sprintf("Fix(%d)", uint8(f))
+	}
+	return words[f]
+}
+
+// Count is a number that may be unknown, which is its zero value.
+type Count struct {
+	N     int
+	Known bool
+}
+
+// Reading is the system's clock against the receiver at one event: a pulse, or
+// the arrival of a sentence.
+type Reading struct {
+	// At is the event's time as the receiver tells it; zero: there is no reading.
+	At instant.Time
+	// Offset is the system's clock minus At; positive: the clock is fast.
+	Offset time.Duration
+	// Precision is gpsd's guess of the reading's precision, as a power of two in
+	// seconds (-20: a microsecond); zero if it did not say.
+	Precision int
+}
+
+// State is what is known of the receiver at one moment. What is not known, or
+// no longer, has its zero value.
+type State struct {
+	// Answering: gpsd is connected and talks its protocol.
+	Answering bool
+	// Connected: gpsd is connected, has the receiver's device open, and has heard it
+	// or found it in the last 15 s.
+	Connected bool
+	// Release is gpsd's version, such as 3.22.
+	Release string
+	// Device is the name of the device that is followed.
+	Device string
+	// Fix is the kind of solution.
+	Fix Fix
+	// Seen and Used are the numbers of satellites in view and in the solution.
+	Seen, Used Count
+	// Pulse is the last pulse per second, and Sawtooth the pulse's error as the
+	// receiver itself tells it (qErr, in seconds), if it does.
+	Pulse       Reading
+	Sawtooth    float64
+	HasSawtooth bool
+	// Sentence is the last time report over the serial line (TOFF): its offset has
+	// the sentence's lateness in it, and that of the clock.
+	Sentence Reading
+	// LastMessage is when the receiver was last heard, by the system's clock; it
+	// outlives the connection.
+	LastMessage instant.Time
 }

@@ -1,12 +1,20 @@
 package gpsd
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
+
+	"golang.org/x/time/rate"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/wait"
 )
 
 const (
@@ -55,7 +63,7 @@ func request(device string) []byte {
 func (s *session) serve(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = s.conn.Close() })() // ends a read
 	defer func() { _ = s.conn.Close() }()
-	s.pace = &paced{ctx: ctx, stream: s.conn}
+	s.pace = &paced{ctx, s.conn, rate.NewLimiter(paceLimit, paceLimit)}
 	s.lines = newLines(s.pace, maxLine)
 	if err := s.ask(); err != nil {
 		return err
@@ -71,7 +79,7 @@ func (s *session) serve(ctx context.Context) error {
 		if err := s.read(line, err); err != nil {
 			return err
 		}
-		if time.Since(s.lastSign()) < s.options.patience {
+		if min(time.Since(s.heard), time.Since(s.asked)) < s.options.patience {
 			continue
 		}
 		if !s.answered {
@@ -81,14 +89,6 @@ func (s *session) serve(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// lastSign is from when on patience is counted.
-func (s *session) lastSign() time.Time {
-	if s.heard.After(s.asked) {
-		return s.heard
-	}
-	return s.asked
 }
 
 // ask sends the request.
@@ -114,28 +114,23 @@ func (s *session) read(line []byte, err error) error {
 		report, err = parse(line)
 	}
 	if err != nil {
-		reason, ofLine := reasonOf(err)
+		l, ofLine := errors.AsType[*lineError](err)
 		if !ofLine {
 			return fmt.Errorf("gpsd: the connection ended: %w", err)
 		}
-		s.count(reason, err)
+		s.series.Series(metric.GNSSMalformed, string(l.reason)).Add(1)
+		if !s.malformed {
+			s.malformed = true
+			s.options.Log.Warn("gpsd sent a line that makes no sense", "receiver", s.options.Name, "err", quote(err.Error()))
+		}
 		return nil
 	}
-	s.take(report)
+	s.take(report, line)
 	return nil
 }
 
-// count counts a line that was not understood; the log has the first of a connection.
-func (s *session) count(reason malformation, err error) {
-	s.series.malformed[reason].Add(1)
-	if !s.malformed {
-		s.malformed = true
-		s.options.Log.Warn("gpsd sent a line that makes no sense", "receiver", s.options.Name, "err", quote(err.Error()))
-	}
-}
-
-// take brings a report to the receiver's state.
-func (s *session) take(report any) {
+// take brings a report to the receiver's state, and its line to the track.
+func (s *session) take(report any, line []byte) {
 	now := time.Now()
 	s.answered, s.ever = true, true
 	switch m := report.(type) {
@@ -155,6 +150,19 @@ func (s *session) take(report any) {
 	if s.Client.take(report, now) {
 		s.heard = now
 		_ = s.conn.SetReadDeadline(now.Add(s.options.patience))
+		s.track(report, line, now)
+	}
+}
+
+// track records where the receiver is, if a TPV with a fix tells it and anybody listens.
+func (s *session) track(report any, line []byte, now time.Time) {
+	points := s.options.Recorder.Points()
+	p, ok := report.(*position)
+	if !ok || Fix(*p.Mode) < Fix2D || !points.Heard() {
+		return
+	}
+	if at, ok := point(line, now); ok {
+		points.Record(&at)
 	}
 }
 
@@ -168,3 +176,89 @@ func quote(text string) string {
 	}
 	return text
 }
+
+// maxLine is the longest line that is read. gpsd's own limit for a report is
+// 10240 octets (GPS_JSON_RESPONSE_MAX), 1536 in the manual.
+const maxLine = 64 << 10
+
+// lines cuts a stream into lines, in a buffer that does not grow. What it holds
+// survives an error of the stream: after a deadline, reading goes on where it was.
+type lines struct {
+	*bufio.Reader
+	given    int  // the octets of the line that was given last, which are not wanted any more
+	skipping bool // the rest of a line too long
+}
+
+// newLines cuts a stream into lines of at most so many octets, 15 or more, newline not counted.
+func newLines(stream io.Reader, most int) *lines {
+	return &lines{Reader: bufio.NewReaderSize(stream, most+1)}
+}
+
+// next returns the next line without its newline, valid until the call after.
+// A line too long is a *lineError, once; any other error is the stream's. What
+// comes after the last newline of the stream is no line.
+func (l *lines) next() ([]byte, error) {
+	_, _ = l.Discard(l.given) // it is held
+	l.given = 0
+	for searched := 0; ; {
+		held, _ := l.Peek(l.Buffered())
+		end := bytes.IndexByte(held[searched:], '\n')
+		switch {
+		case end >= 0 && !l.skipping:
+			l.given = searched + end + 1
+			return bytes.TrimSuffix(held[:l.given-1], []byte("\r")), nil
+		case end >= 0:
+			_, _ = l.Discard(end + 1)
+			l.skipping, searched = false, 0
+			continue
+		case l.skipping:
+			_, _ = l.Discard(len(held))
+			held = nil
+		case len(held) == l.Size():
+			l.skipping = true
+			return nil, &lineError{tooLong, fmt.Errorf("more than %d octets", l.Size()-1)}
+		}
+		searched = len(held)
+		if _, err := l.Peek(searched + 1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+const (
+	// paceLimit is how much is read in a second: 4 MiB, of which a line costs
+	// lineCost apart from its octets. A receiver at 25 Hz needs a tenth.
+	paceLimit = 4 << 20
+	lineCost  = 1 << 10
+)
+
+// paced slows a flood down to paceLimit: the rest waits in the kernel, and then
+// in gpsd, which drops a client that does not keep up.
+type paced struct {
+	ctx    context.Context
+	stream io.Reader
+	budget *rate.Limiter
+}
+
+// Read reads from the stream, after a pause if much has just been read.
+func (p *paced) Read(b []byte) (int, error) {
+	if err := p.wait(); err != nil {
+		return 0, err
+	}
+	n, err := p.stream.Read(b)
+	p.spend(n)
+	return n, err
+}
+
+// wait lets the budget be half full again once it is empty: few long pauses cost
+// less than many short ones.
+func (p *paced) wait() error {
+	left := p.budget.Tokens()
+	if left <= 0 && !wait.For(p.ctx, time.Duration((0.5-left/paceLimit)*float64(time.Second))) {
+		return p.ctx.Err()
+	}
+	return nil
+}
+
+// spend takes a cost from the budget, which may become less than nothing.
+func (p *paced) spend(cost int) { p.budget.ReserveN(time.Now(), cost) }

@@ -4,11 +4,8 @@
 package none
 
 import (
-	"context"
-
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/publish"
-	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 )
@@ -24,37 +21,12 @@ type Options struct {
 	Steps clock.StepOptions
 }
 
-type monitor struct {
-	sink  metric.Sink
-	steps *clock.StepDetector
-}
-
-var _ clock.Monitor = (*monitor)(nil)
-
 // New returns the monitor with all defaults.
 func New(sink metric.Sink) clock.Monitor { return NewWith(Options{Sink: sink}) }
 
-// NewWith returns the monitor.
+// NewWith returns the monitor. Its quality is never valid; only Steps ever changes.
 func NewWith(o Options) clock.Monitor {
-	if o.Sink == nil {
-		o.Sink = metric.Discard{}
-	}
-	return &monitor{sink: o.Sink, steps: clock.NewStepDetector(o.Steps)}
-}
-
-// Quality is never valid; only Steps ever changes.
-func (m *monitor) Quality(instant.Time) clock.Quality {
-	return clock.Quality{
-		State: clock.None,
-		Bound: sample.Bound{Reason: sample.NoClock},
-		Steps: m.steps.Check().Steps,
-	}
-}
-
-// Run watches for steps and publishes.
-func (m *monitor) Run(ctx context.Context) error {
-	watched := make(chan error, 1)
-	go func() { watched <- m.steps.Run(ctx) }()
-	publish.New(m.sink, Name).Run(ctx, func() publish.Report { return publish.Bare(m.Quality(0)) })
-	return <-watched
+	return publish.Unasked(o.Sink, Name, o.Steps, func(check clock.Check) clock.Quality {
+		return clock.Quality{State: clock.None, Bound: sample.Bound{Reason: sample.NoClock}, Steps: check.Steps}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"oneway.example/exporter/clock/none"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/sample"
 )
 
@@ -28,7 +29,7 @@ func TestNothingIsEverValid(t *testing.T) {
 
 func TestMetricsSayNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := clocktest.NewSink()
+		sink := &metrictest.Sink{}
 		m := none.NewWith(none.Options{Sink: sink, Steps: clock.StepOptions{
 			Watch: func(ctx context.Context, _ func()) error { <-ctx.Done(); return nil },
 		}})

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/clock/internal/clocktest"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/wait"
 )
 
@@ -142,6 +143,7 @@ func (k *fake) fetch(timeout time.Duration) (event, error) {
 	defer timer.Stop()
 	select {
 	case <-pulse:
+		// synctest's time: no real time passes
 		time.Sleep(waking + slow)
 	case <-timer.C:
 		return event{}, errNoEvent
@@ -160,7 +162,7 @@ type bench struct {
 	*testing.T
 	*fake
 	*Watcher
-	sink *clocktest.Sink
+	sink *metrictest.Sink
 	logs *clocktest.Log
 }
 
@@ -168,7 +170,7 @@ type bench struct {
 func run(t *testing.T, f func(*bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, sink: clocktest.NewSink(), logs: &clocktest.Log{}}
+		b := &bench{T: t, sink: &metrictest.Sink{}, logs: &clocktest.Log{}}
 		b.fake = &fake{begun: time.Now(), every: time.Second, pulse: make(chan struct{})}
 		var err error
 		b.Watcher, err = New(Options{

@@ -2,6 +2,7 @@ package pps
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"oneway.example/exporter/estimate/ppsfit"
@@ -31,26 +32,14 @@ type judge struct {
 	pulsed, fitted time.Time
 	// silent: the device is open, and no pulse has come for lostAfter.
 	silent bool
-
-	sink                           metric.Sink
-	pulses, missed                 metric.Series
-	rejected                       map[string]metric.Series
-	deviation, last, offset, bound metric.Series
+	series *metric.Scope
 }
 
 func newJudge(sink metric.Sink, name string) *judge {
-	j := &judge{
-		sink:      sink,
-		pulses:    sink.Series(metric.PPSPulses, name),
-		missed:    sink.Series(metric.PPSMissed, name),
-		rejected:  map[string]metric.Series{},
-		deviation: sink.Series(metric.PPSJitter, name),
-		last:      sink.Series(metric.PPSLast, name),
-		offset:    sink.Series(metric.PPSFitOffset, name),
-		bound:     sink.Series(metric.PPSFitBound, name),
-	}
+	j := &judge{series: metric.NewScope(sink, name)}
+	j.publish()
 	for _, reason := range reasons() {
-		j.rejected[reason] = sink.Series(metric.PPSRejected, name, reason)
+		j.series.Total(metric.PPSRejected, 0, reason)
 	}
 	return j
 }
@@ -66,15 +55,24 @@ func reasons() []string {
 	return all
 }
 
-func (j *judge) close() {
-	j.state.Open, j.state.Present, j.silent = false, false, false
-	j.state.JitterKnown, j.state.FitKnown = false, false
-	for _, s := range []metric.Series{j.pulses, j.missed, j.deviation, j.last, j.offset, j.bound} {
-		s.Close()
-	}
-	for _, s := range j.rejected {
-		s.Close()
-	}
+// publish brings the state to the series; what is not known has no value.
+func (j *judge) publish() {
+	s := &j.state
+	j.series.Total(metric.PPSPulses, float64(s.Pulses))
+	j.series.Total(metric.PPSMissed, float64(s.Missed))
+	j.series.SetIf(metric.PPSLast, float64(s.Last.Assert)/1e9, !s.Last.Assert.IsZero())
+	j.series.SetIf(metric.PPSJitter, s.Jitter.Seconds(), s.JitterKnown)
+	j.series.SetIf(metric.PPSFitOffset, s.FitOffset.Seconds(), s.FitKnown)
+	j.series.SetIf(metric.PPSFitBound, s.FitBound.Seconds(), s.FitKnown)
+}
+
+func (j *judge) reject(reason string) { j.series.Series(metric.PPSRejected, reason).Add(1) }
+
+// close ends the series, and returns what is left of the state.
+func (j *judge) close() *State {
+	j.series.Close()
+	j.state.Open, j.state.Present, j.state.JitterKnown, j.state.FitKnown = false, false, false, false
+	return &j.state
 }
 
 // take deals with what the reader says.
@@ -87,7 +85,10 @@ func (j *judge) take(n news) {
 	case n.err != nil:
 		j.state.Open, j.state.Fault = false, n.err.Error()
 	default:
-		j.sink.Update(func() { j.edge(n.event, n.now) })
+		j.series.Update(func() {
+			j.edge(n.event, n.now)
+			j.publish()
+		})
 	}
 }
 
@@ -102,28 +103,22 @@ func (j *judge) edge(e event, now reading) {
 	}
 	n, ok := j.counter.count(e.sequence, elapsed)
 	j.state.Pulses += n
-	j.pulses.Add(float64(n))
 	switch {
 	case !ok, errors.Is(err, errNoTime), errors.Is(err, errFuture):
-		j.rejected[garbled].Add(1)
+		j.reject(garbled)
 		return
 	case err != nil:
-		j.rejected[late].Add(1)
+		j.reject(late)
 		j.heard()
 		return
 	}
 	if elapsed == 1 {
 		j.jitter.add(p.Raw - j.counter.placed.Raw)
 	}
-	missed := j.counter.place(p)
-	j.state.Missed += missed
-	j.missed.Add(float64(missed))
+	j.state.Missed += j.counter.place(p)
 	j.state.Last = p
-	j.last.Set(float64(p.Assert) / 1e9)
 	j.heard()
-	if j.state.Jitter, j.state.JitterKnown = j.jitter.deviation(); j.state.JitterKnown {
-		j.deviation.Set(j.state.Jitter.Seconds())
-	}
+	j.state.Jitter, j.state.JitterKnown = j.jitter.deviation()
 	j.judge(p)
 }
 
@@ -136,18 +131,16 @@ func (j *judge) heard() {
 func (j *judge) judge(p Pulse) {
 	v := j.fit.Add(ppsfit.Pulse{Raw: p.Raw, UTC: second(p.Assert)})
 	if v.Rejected() {
-		j.rejected[v.String()].Add(1)
+		j.reject(v.String())
 	}
 	at, bound, ok := j.fit.UTC(p.Raw)
 	switch {
 	case !ok:
-		j.withdrawFit()
+		j.state.FitKnown = false
 	case v == ppsfit.Accepted || v == ppsfit.Step:
 		j.fitted = time.Now()
 		j.state.FitKnown = true
 		j.state.FitOffset, j.state.FitBound = p.Assert.Sub(at), bound+p.RawError
-		j.offset.Set(j.state.FitOffset.Seconds())
-		j.bound.Set(j.state.FitBound.Seconds())
 	}
 }
 
@@ -159,20 +152,102 @@ func second(t instant.Time) instant.Time {
 
 // age withdraws what is no longer known.
 func (j *judge) age(now time.Time) {
-	j.sink.Update(func() {
-		if now.Sub(j.pulsed) >= lostAfter {
-			j.silent = j.state.Open
-			j.state.Present, j.state.JitterKnown = false, false
-			j.deviation.Clear()
-		}
-		if j.state.FitKnown && now.Sub(j.fitted) >= lostAfter {
-			j.withdrawFit()
-		}
-	})
+	if now.Sub(j.pulsed) >= lostAfter {
+		j.silent = j.state.Open
+		j.state.Present, j.state.JitterKnown = false, false
+	}
+	if now.Sub(j.fitted) >= lostAfter {
+		j.state.FitKnown = false
+	}
+	j.series.Update(j.publish)
 }
 
-func (j *judge) withdrawFit() {
-	j.state.FitKnown = false
-	j.offset.Clear()
-	j.bound.Clear()
+// farthest is the largest jump of the sequence that is believed: 1000 edges a second
+// for a quarter of an hour. A line that carries noise makes thousands.
+const farthest = 1 << 20
+
+// counter follows the kernel's sequence.
+type counter struct {
+	started  bool
+	sequence uint32
+	// reopened: the device was opened since the last pulse; it may count anew.
+	reopened bool
+	// placed is the last pulse with a place on the raw clock; seen counts the
+	// pulses after it.
+	placed Pulse
+	seen   uint64
+}
+
+// count takes a sequence number and tells how many pulses it stands for; ok is
+// false if the sequence went back or jumped beyond belief, and counting starts
+// anew. elapsed is the seconds since the last placed pulse; 0 if not known.
+func (c *counter) count(sequence uint32, elapsed uint64) (pulses uint64, ok bool) {
+	step := sequence - c.sequence // modulo 2^32, as the kernel counts
+	fresh, reopened := !c.started, c.reopened
+	c.started, c.reopened, c.sequence = true, false, sequence
+	switch {
+	case fresh, reopened && (step == 0 || uint64(step) > elapsed+1):
+		step = 1 // the first of its count
+	case step == 0 || step > farthest:
+		return 0, false
+	}
+	c.seen += uint64(step)
+	return uint64(step), true
+}
+
+// elapsed is the number of seconds from the last placed pulse to raw; 0 before the
+// first.
+func (c *counter) elapsed(raw time.Duration) uint64 {
+	if c.placed.Assert.IsZero() || raw < c.placed.Raw {
+		return 0
+	}
+	return uint64((raw - c.placed.Raw + time.Second/2) / time.Second)
+}
+
+// place notes the pulse and tells how many seconds since the last one had none: those
+// that have passed, less the pulses that were counted meanwhile, seen or slept
+// through. An edge that bounced while another was missing hides that one.
+func (c *counter) place(p Pulse) (missed uint64) {
+	if elapsed := c.elapsed(p.Raw); elapsed > c.seen {
+		missed = elapsed - c.seen
+	}
+	c.placed, c.seen = p, 0
+	return missed
+}
+
+const (
+	jitterOver = 64
+	jitterFrom = 8
+)
+
+// jitter is the standard deviation of the last intervals between pulses.
+type jitter struct {
+	intervals [jitterOver]float64 // beyond one second, in ns
+	n, next   int
+}
+
+// add takes the interval between two pulses that follow each other. One that is no
+// second at all is no jitter, but a pulse too many.
+func (j *jitter) add(interval time.Duration) {
+	if interval < time.Second/2 || interval > time.Second*3/2 {
+		return
+	}
+	j.intervals[j.next] = float64(interval - time.Second)
+	j.next = (j.next + 1) % jitterOver
+	j.n = min(j.n+1, jitterOver)
+}
+
+// deviation is the standard deviation; ok is false before eight intervals.
+func (j *jitter) deviation() (d time.Duration, ok bool) {
+	if j.n < jitterFrom {
+		return 0, false
+	}
+	var mean, squares float64
+	for _, v := range j.intervals[:j.n] {
+		mean += v / float64(j.n)
+	}
+	for _, v := range j.intervals[:j.n] {
+		squares += (v - mean) * (v - mean)
+	}
+	return time.Duration(math.Round(math.Sqrt(squares / float64(j.n-1)))), true
 }

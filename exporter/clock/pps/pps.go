@@ -13,15 +13,18 @@
 package pps
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/wait"
 )
 
 // DefaultDevice is the default of Options.Device.
@@ -99,55 +102,34 @@ type State struct {
 // once.
 type Watcher struct {
 	options Options
-
-	mu    sync.Mutex
-	state State
+	state   atomic.Pointer[State]
 }
 
-// New checks the options. It opens nothing. On systems other than Linux it fails
-// with errors.ErrUnsupported.
+// New checks the options. It opens nothing.
 func New(o Options) (*Watcher, error) {
-	if o.Device == "" {
-		o.Device = DefaultDevice
-	}
+	o.Device = cmp.Or(o.Device, DefaultDevice)
 	if !filepath.IsAbs(o.Device) {
 		return nil, fmt.Errorf("pps: device is %q; it is a path such as %s", o.Device, DefaultDevice)
 	}
-	if o.Name == "" {
-		o.Name = filepath.Base(o.Device)
-	}
-	if o.Sink == nil {
-		o.Sink = metric.Discard{}
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	o.Log = o.Log.With("pps", o.Name, "device", o.Device)
+	o.Name = cmp.Or(o.Name, filepath.Base(o.Device))
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler)).With("pps", o.Name, "device", o.Device)
 	if o.kernel == nil {
-		var err error
-		if o.kernel, err = system(); err != nil {
-			return nil, err
-		}
+		o.kernel = linux{}
 	}
-	return &Watcher{options: o}, nil
+	w := &Watcher{options: o}
+	w.state.Store(&State{})
+	return w, nil
 }
 
 // State says what is known now.
-func (w *Watcher) State() State {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.state
-}
+func (w *Watcher) State() State { return *w.state.Load() }
 
 // Run reads pulses and publishes until ctx ends; it returns nil then. A device that
 // is not there, or vanishes, is opened again for ever. The end takes up to 2 s, as
 // a wait for a pulse cannot be broken off.
 func (w *Watcher) Run(ctx context.Context) error {
 	j := newJudge(w.options.Sink, w.options.Name)
-	defer func() {
-		j.close()
-		w.publish(j)
-	}()
+	defer func() { w.state.Store(j.close()) }()
 	r := &reader{options: &w.options, news: make(chan news)}
 	ended := make(chan struct{})
 	go func() {
@@ -160,33 +142,21 @@ func (w *Watcher) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			w.end(ended)
+			select {
+			case <-ended:
+			case <-time.After(farewell):
+				w.options.Log.Warn("the kernel does not return from a fetch; its thread is left behind")
+			}
 			return nil
 		case n := <-r.news:
 			j.take(n)
 		case <-tick.C:
 			j.age(time.Now())
 		}
-		w.publish(j)
+		state := j.state
+		w.state.Store(&state)
 		events.tell(j)
 	}
-}
-
-// end waits for the reader, unless the kernel holds it.
-func (w *Watcher) end(ended <-chan struct{}) {
-	timer := time.NewTimer(farewell)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-		w.options.Log.Warn("the kernel does not return from a fetch; its thread is left behind")
-	}
-}
-
-func (w *Watcher) publish(j *judge) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.state = j.state
 }
 
 // log writes a line when something has changed, and none for what stays.
@@ -218,4 +188,93 @@ func (l *log) tell(j *judge) {
 		l.Info("pulses are back", "missed", s.Missed)
 	}
 	l.open, l.fault, l.silent = s.Open, s.Fault, j.silent
+}
+
+const (
+	// firstPause and longestPause are between attempts to open the device.
+	firstPause   = time.Second
+	longestPause = 30 * time.Second
+	// rest follows each pulse: a line that oscillates costs no more than fifty
+	// fetches a second, and the sequence counts what was slept through.
+	rest = 20 * time.Millisecond
+	// idle is how many fetches in a row may return at once without a pulse (the
+	// other edge is one a second) before each is followed by a pause.
+	idle = 4
+	// idlePause is that pause. Some drivers cannot wait and say that they can.
+	idlePause = 100 * time.Millisecond
+)
+
+// news is what the reader has to say: a device opened, a fault, or an edge.
+type news struct {
+	opened bool
+	err    error
+	event  event
+	now    reading // right after the fetch
+}
+
+// reader waits for pulses on a goroutine of its own, as the kernel may hold it.
+type reader struct {
+	options *Options
+	news    chan news
+	// heard: an edge came since the device was opened.
+	heard bool
+}
+
+// run opens the device, and again, until ctx ends.
+func (r *reader) run(ctx context.Context) {
+	pause := firstPause
+	for {
+		d, err := r.options.kernel.open(r.options.Device, r.options.Clear)
+		if err == nil {
+			r.heard = false
+			err = r.read(ctx, d)
+			d.close()
+		}
+		if r.heard {
+			pause, r.heard = firstPause, false
+		}
+		if !r.tell(ctx, news{err: err}) || !wait.For(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// read tells of each new edge until the device fails or ctx ends.
+func (r *reader) read(ctx context.Context, d device) error {
+	if !r.tell(ctx, news{opened: true}) {
+		return ctx.Err()
+	}
+	var last event
+	for stale := 0; ctx.Err() == nil; {
+		e, err := d.fetch(fetchTimeout)
+		now := r.options.kernel.clocks()
+		switch {
+		case errors.Is(err, errNoEvent):
+			if err := d.present(); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		case r.heard && e.sequence == last.sequence:
+			if stale++; stale > idle {
+				wait.For(ctx, idlePause)
+			}
+		default:
+			stale, last, r.heard = 0, e, true
+			r.tell(ctx, news{event: e, now: now})
+			wait.For(ctx, rest)
+		}
+	}
+	return ctx.Err()
+}
+
+// tell hands n over, and reports whether ctx allowed it.
+func (r *reader) tell(ctx context.Context, n news) bool {
+	select {
+	case r.news <- n:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -2,9 +2,7 @@ package pps
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -23,17 +21,6 @@ func TestOptionsHaveDefaults(t *testing.T) {
 	}
 	if _, err = New(Options{Device: "pps0"}); err == nil || !strings.Contains(err.Error(), "/dev/pps0") {
 		t.Errorf("a relative path: %v", err)
-	}
-}
-
-func TestOtherSystemsSayThatTheyHaveNoPulses(t *testing.T) {
-	_, err := New(Options{})
-	if runtime.GOOS == "linux" {
-		if err != nil {
-			t.Error(err)
-		}
-	} else if !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/sample"
 )
 
@@ -47,18 +48,19 @@ func TestStepIsHeldDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clocktest.NewClock()
 		m := static.NewWith(static.Options{
-			Bound: time.Millisecond, HoldDown: 3 * time.Second, Steps: clock.StepOptions{Read: c.Read, Watch: silent},
+			Bound: time.Millisecond, Steps: clock.StepOptions{Read: c.Read, Watch: silent},
 		})
 		c.Step(-time.Minute)
-		for elapsed := time.Duration(0); elapsed < 6*time.Second; elapsed += 500 * time.Millisecond {
+		for elapsed := time.Duration(0); elapsed < 2*static.HoldDown; elapsed += 500 * time.Millisecond {
 			q := m.Quality(instant.Now())
 			state, reason := clock.Stepping, sample.NearStepped
-			if elapsed >= 3*time.Second {
+			if elapsed >= static.HoldDown {
 				state, reason = clock.Synchronised, sample.OK
 			}
 			if q.State != state || q.Bound.Reason != reason || q.Steps != 1 {
 				t.Errorf("%v after the step: %+v, want %v, %v, 1 step", elapsed, q, state, reason)
 			}
+			// synctest's time: no real time passes
 			time.Sleep(500 * time.Millisecond)
 		}
 	})
@@ -66,7 +68,7 @@ func TestStepIsHeldDown(t *testing.T) {
 
 func TestSeriesLiveAsLongAsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, sink := clocktest.NewClock(), clocktest.NewSink()
+		c, sink := clocktest.NewClock(), &metrictest.Sink{}
 		m := static.NewWith(static.Options{
 			Bound: time.Millisecond, Sink: sink, Steps: clock.StepOptions{Read: c.Read, Watch: silent},
 		})
@@ -93,7 +95,7 @@ func TestSeriesLiveAsLongAsRun(t *testing.T) {
 		expect("stepped", metric.ClockErrorBound, 0, false)
 		expect("stepped", metric.ClockState, 1, true, "stepping")
 		expect("stepped", metric.ClockSteps, 1, true)
-		time.Sleep(static.DefaultHoldDown)
+		time.Sleep(static.HoldDown)
 		expect("settled", metric.ClockErrorBound, 1e-3, true)
 		expect("settled", metric.ClockSteps, 1, true)
 		cancel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -43,14 +44,13 @@ Examples:
 Exit status: 0 ended by a signal, 1 failure, 2 usage or a refused configuration.`
 
 type agentFlags struct {
-	config string
-	pprof  bool
-	hosts  []string
-	socket string
-	group  string
-	sink   promsink.Options
-	web    *web.FlagConfig
-	log    promslog.Config
+	config, socket, group string
+
+	pprof bool
+	hosts []string
+	sink  promsink.Options
+	web   *web.FlagConfig
+	log   promslog.Config
 }
 
 func agentCommand(app *kingpin.Application) {
@@ -65,11 +65,7 @@ func agentCommand(app *kingpin.Application) {
 	cmd.Flag("test.socket", "UNIX socket at which this host's \"oneway test\" asks for links and budgets; empty: none.").Default(loan.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("test.socket-group", "Group that may ask there, besides root and this agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
-	cmd.Action(action(func() error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return f.run(ctx, promslog.New(&f.log))
-	}))
+	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, promslog.New(&f.log)) }))
 }
 
 // logFlags are those of promslog, for one command.
@@ -137,4 +133,55 @@ func together(ctx context.Context, a *agent.Agent, serve func(context.Context) e
 	cancel()
 	running.Wait()
 	return errors.Join(err, served)
+}
+
+const checkConfigHelp = `Check a configuration as the start of an agent would, and start nothing.
+
+Every error has the line, the key's path, and what would be right.
+
+Examples:
+  oneway check-config /etc/oneway/oneway.yml
+  oneway check-config --web.config.file=/etc/oneway/web.yml /etc/oneway/oneway.yml
+
+Exit status: 0 all right, 1 something is wrong, 2 usage.`
+
+func checkConfigCommand(app *kingpin.Application) {
+	var files []string
+	var webConfig string
+	cmd := app.Command("check-config", checkConfigHelp)
+	cmd.Arg("file", "Configurations to check.").Required().StringsVar(&files)
+	cmd.Flag("web.config.file", "TLS and authentication to check too.").StringVar(&webConfig)
+	cmd.Action(action(func() error { return checkConfigs(os.Stdout, os.Stderr, files, webConfig) }))
+}
+
+// checkConfigs checks all, and says of each what it is or what is wrong.
+func checkConfigs(out, problems io.Writer, files []string, webConfig string) error {
+	wrong := 0
+	if err := httpd.CheckConfig(webConfig); err != nil {
+		fmt.Fprintln(problems, err)
+		wrong++
+	}
+	for _, file := range files {
+		s, err := agent.Check(file, probes.All())
+		if err != nil {
+			fmt.Fprintln(problems, err)
+			wrong++
+			continue
+		}
+		fmt.Fprintf(out, "%s: ok: %s, %s\n", file, count(s.Paths, "path"), count(s.Probes, "probe"))
+	}
+	switch wrong {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("check-config: a file is not right")
+	}
+	return fmt.Errorf("check-config: %d files are not right", wrong)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -54,9 +51,9 @@ Exit status: 0 calibrated, 1 not (no answer, too few stamps, clock), 2 usage.`
 const calibrateClockBound = time.Microsecond
 
 type calibrateFlags struct {
-	veth    bool
+	veth, json bool
+
 	output  string
-	json    bool
 	clock   clockFlags
 	options backtoback.Options
 }
@@ -80,11 +77,7 @@ func calibrateCommand(app *kingpin.Application) {
 	cmd.Flag("local", "With --peer: address to send from.").StringVar(&s.Local)
 	cmd.Flag("hardware", "With --peer: use the time stamps of this interface's card.").PlaceHolder("IFACE").StringVar(&s.Hardware)
 	f.clock.register(cmd)
-	cmd.Action(action(func() error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return f.run(ctx, os.Stdout, os.Stderr)
-	}))
+	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, os.Stderr) }))
 }
 
 // complete checks the flags that depend on each other and fills in the rest.
@@ -134,13 +127,15 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 			return fmt.Errorf("%w; move the file away to begin a new one", err)
 		}
 	}
-	env, stop, err := (&probeFlags{clock: f.clock}).environment()
+	env, stop, err := environment(f.clock)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	live := newLiveLine(progress, f.options.Count, f.options.Stamp.Interval)
-	result, err := backtoback.Run(ctx, f.options, env, live.show)
+	live := newLiveLine(progress)
+	result, err := backtoback.Run(ctx, f.options, env, func(r stamp.Report) {
+		live.show(sendingLine(r, f.options.Count, f.options.Stamp.Interval))
+	})
 	live.clear()
 	if err != nil {
 		return explainCalibration(err)
@@ -158,9 +153,6 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 
 // explainCalibration names the flag that is wrong, or what to do.
 func explainCalibration(err error) error {
-	if wrong, ok := errors.AsType[*backtoback.OptionError](err); ok {
-		return usageError{fmt.Errorf("--%s %s", wrong.Option, wrong.Problem)}
-	}
 	if errors.Is(err, stamp.ErrNoAnswer) {
 		return fmt.Errorf("%w; is `oneway reflect` running there, is the UDP port open?", err)
 	}
@@ -184,12 +176,9 @@ func (f *calibrateFlags) print(out io.Writer, r backtoback.Result) error {
 	}
 	j := calibrationJSON{Record: r.Record, Systematic: e.Systematic.Nanoseconds(), Random: e.Random.Nanoseconds(), Report: r.Report}
 	if e.Trusted {
-		largest := e.Largest.Nanoseconds()
-		j.Largest = &largest
+		j.Largest = new(e.Largest.Nanoseconds())
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(j)
+	return printJSON(out, j)
 }
 
 // printTable writes the table for people: both directions, then what one stamp of the

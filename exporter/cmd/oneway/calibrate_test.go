@@ -63,7 +63,7 @@ func TestCalibrateStoresBesideOtherInterfacesWhatItPrintsAsJSON(t *testing.T) {
 	var table calibration.Table
 	other := calibration.Record{
 		Interface: "eth7", Host: "h", Kernel: "k", At: "192.0.2.1:862", Date: time.Unix(1e9, 0), Setup: calibration.Peer,
-		Origin: 2, PacketBytes: 1, Forward: calibration.Direction{Count: 200}, Reverse: calibration.Direction{Count: 200},
+		Origin: "kernel", PacketBytes: 1, Forward: calibration.Direction{Count: 200}, Reverse: calibration.Direction{Count: 200},
 	}
 	if err := errors.Join(table.Put(other), table.Save(f.output)); err != nil {
 		t.Fatal(err)

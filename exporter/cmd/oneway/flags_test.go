@@ -41,7 +41,7 @@ func TestPortFlagJoinsHost(t *testing.T) {
 func answering(t *testing.T) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &reflectFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}
+	f := &reflectFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}}
 	out := &lines{first: make(chan string, 8)}
 	done := make(chan error, 1)
 	go func() { done <- f.run(ctx, out) }()

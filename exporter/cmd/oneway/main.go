@@ -3,9 +3,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
@@ -39,6 +42,15 @@ func action(f func() error) kingpin.Action {
 		}
 		return failure{err}
 	}
+}
+
+// interruptible is action with a context that Ctrl-C and SIGTERM end.
+func interruptible(f func(context.Context) error) kingpin.Action {
+	return action(func() error {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return f(ctx)
+	})
 }
 
 func main() {

@@ -2,22 +2,27 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net"
 	"os"
-	"os/signal"
+	"slices"
+	"strconv"
 	"strings"
-	"syscall"
+	"sync"
+	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/stamp"
+	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 )
 
@@ -62,16 +67,12 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Flag("path-minimum", "What the delay of either direction is known to be at least; it bounds the clocks' offset. 0: not known.").Default("0s").DurationVar(&o.PathMinimum)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
 	f.clock.register(cmd)
-	cmd.Action(action(func() error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return f.run(ctx, os.Stdout, os.Stderr)
-	}))
+	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout, os.Stderr) }))
 }
 
 // run measures and prints. Ctrl-C ends the sending; what was measured is printed.
 func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
-	env, stop, err := f.environment()
+	env, stop, err := environment(f.clock)
 	if err != nil {
 		return err
 	}
@@ -81,8 +82,8 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	if err != nil {
 		return asUsage(err)
 	}
-	live := newLiveLine(progress, f.count, f.options.Interval)
-	report, err := prober.Measure(ctx, f.count, live.show)
+	live := newLiveLine(progress)
+	report, err := prober.Measure(ctx, f.count, func(r stamp.Report) { live.show(sendingLine(r, f.count, f.options.Interval)) })
 	live.clear()
 	if err != nil && !errors.Is(err, stamp.ErrNoAnswer) {
 		return err
@@ -90,48 +91,43 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	if printErr := f.print(out, report); printErr != nil {
 		return printErr
 	}
+	why := report.Error
+	if why != "" {
+		why = " (" + why + ")"
+	}
 	if err != nil {
-		return fmt.Errorf("%w%s; is `oneway reflect` running there, is the UDP port open?", err, because(report.Error))
+		return fmt.Errorf("%w%s; is `oneway reflect` running there, is the UDP port open?", err, why)
 	}
 	return nil
 }
 
 // asUsage makes a wrong option the user's business: exit status 2, and the flag's name.
-func asUsage(err error) error {
+func asUsage(err error, flags ...optionFlag) error {
 	var wrong *probe.OptionError
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	flag := "--" + strings.ReplaceAll(wrong.Key, "_", "-")
+	flag := flagOf(wrong.Key, flags)
 	switch wrong.Key {
 	case "loss_timeout":
 		flag = "--timeout"
-	case "peer":
+	case "peer", "responder":
 		flag = "HOST"
 	}
 	return usageError{fmt.Errorf("%s %s", flag, wrong.Problem)}
-}
-
-func because(networkError string) string {
-	if networkError == "" {
-		return ""
-	}
-	return " (" + networkError + ")"
 }
 
 func (f *probeFlags) print(out io.Writer, r stamp.Report) error {
 	if !f.json {
 		return printReport(out, r)
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	return printJSON(out, r)
 }
 
-// environment starts what a prober borrows: the pacer and the clock monitor.
-func (f *probeFlags) environment() (env probe.Env, stop func(), err error) {
+// environment starts what a prober of a single run borrows: the pacer and the clock monitor.
+func environment(f clockFlags) (env probe.Env, stop func(), err error) {
 	log := slog.New(slog.DiscardHandler)
-	monitor, err := f.clock.monitor(metric.Discard{}, log)
+	monitor, err := f.monitor(metric.Discard{}, log)
 	if err != nil {
 		return env, nil, err
 	}
@@ -140,13 +136,139 @@ func (f *probeFlags) environment() (env probe.Env, stop func(), err error) {
 		return env, nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{}, 2)
-	go func() { _ = pacer.Run(ctx); done <- struct{}{} }()
-	go func() { _ = monitor.Run(ctx); done <- struct{}{} }()
-	f.clock.await(monitor, time.Second)
-	return probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Pacer: pacer}, func() {
+	var running sync.WaitGroup
+	running.Go(func() { _ = pacer.Run(ctx) })
+	running.Go(func() { _ = monitor.Run(ctx) })
+	f.await(monitor, time.Second)
+	return probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Pacer: pacer, Links: link.NewTable(nil)}, func() {
 		cancel()
-		<-done
-		<-done
+		running.Wait()
 	}, nil
+}
+
+// printReport writes the table for people: one column a direction.
+func printReport(out io.Writer, r stamp.Report) error {
+	if r.RoundTrip.Received == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s (%s reflector)\tforward\treverse\tround trip\t\n", r.Peer, r.Reflector)
+	count := func(name string, get func(*stamp.DirectionReport) *uint64, trip string) {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", name, number(get(&r.Forward)), number(get(&r.Reverse)), trip)
+	}
+	count("sent", func(d *stamp.DirectionReport) *uint64 { return d.Sent }, "")
+	count("received", func(d *stamp.DirectionReport) *uint64 { return d.Received }, strconv.FormatUint(r.RoundTrip.Received, 10))
+	count("lost", func(d *stamp.DirectionReport) *uint64 { return d.Lost }, strconv.FormatUint(r.RoundTrip.Lost, 10))
+	count("in flight", func(d *stamp.DirectionReport) *uint64 { return d.InFlight }, "")
+	count("duplicated", func(d *stamp.DirectionReport) *uint64 { return d.Duplicated }, "")
+	count("reordered", func(d *stamp.DirectionReport) *uint64 { return d.Reordered }, "")
+	count("late", func(d *stamp.DirectionReport) *uint64 { return d.Late }, "")
+	count("corrupted", func(d *stamp.DirectionReport) *uint64 { return d.Corrupted }, "")
+	fmt.Fprintln(w, "\t\t\t\t")
+	fwd, rev, rtt := orEmpty(r.Forward.Delay), orEmpty(r.Reverse.Delay), orEmpty(r.RoundTrip.Time)
+	for _, row := range []struct {
+		name string
+		get  func(stamp.Distribution) *float64
+	}{
+		{"delay min", func(d stamp.Distribution) *float64 { return d.Min }},
+		{"delay p50", func(d stamp.Distribution) *float64 { return d.P50 }},
+		{"delay p95", func(d stamp.Distribution) *float64 { return d.P95 }},
+		{"delay p99", func(d stamp.Distribution) *float64 { return d.P99 }},
+		{"delay max", func(d stamp.Distribution) *float64 { return d.Max }},
+		{"error bound ±", func(d stamp.Distribution) *float64 { return d.ErrorBound }},
+	} {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t\n", row.name, seconds(row.get(fwd)), seconds(row.get(rev)), seconds(row.get(rtt)))
+	}
+	fmt.Fprintf(w, "PDV p95\t%s\t%s\t\t\n", seconds(orEmpty(r.Forward.PDV).P95), seconds(orEmpty(r.Reverse.PDV).P95))
+	fmt.Fprintf(w, "jitter (RFC 3550)\t%s\t%s\t\t\n", seconds(r.Forward.Jitter), seconds(r.Reverse.Jitter))
+	for i, v := range r.Forward.Voice {
+		if i < len(r.Reverse.Voice) {
+			fmt.Fprintf(w, "R %s, %s\t%.1f\t%.1f\t\t\n", v.Codec, v.Model, v.R, r.Reverse.Voice[i].R)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return printNotes(out, r)
+}
+
+// printNotes says what a person must know to read the table right.
+func printNotes(out io.Writer, r stamp.Report) error {
+	var notes []string
+	if r.SharedClock {
+		notes = append(notes, "both ends run on one kernel and read one clock; no clock need be disciplined for these delays")
+	}
+	for _, d := range []struct {
+		name   string
+		report stamp.DirectionReport
+	}{{"forward", r.Forward}, {"reverse", r.Reverse}} {
+		for _, reason := range slices.Sorted(maps.Keys(d.report.Invalid)) {
+			notes = append(notes, d.name+": "+whyInvalid(reason, d.report.Invalid[reason]))
+		}
+		if n := d.report.HostDropped; n != nil && *n > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d packets were dropped by the receiving host itself, not by the path: it is too busy, or its buffer too small (net.core.rmem_max)", d.name, *n))
+		}
+		if d.report.LowConfidence > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d delays are smaller than their own error bound: not even their sign is known", d.name, d.report.LowConfidence))
+		}
+		if d.report.Negative > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d negative delays: beyond the error bound, one of the clocks is wrong", d.name, d.report.Negative))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.Skipped)) {
+		notes = append(notes, fmt.Sprintf("%d test packets not sent: %s", r.Skipped[reason], strings.ReplaceAll(reason, "_", " ")))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.Discarded)) {
+		notes = append(notes, fmt.Sprintf("%d arrivals discarded: %s", r.Discarded[reason], strings.ReplaceAll(reason, "_", " ")))
+	}
+	if r.Reflector == "stateless" && r.RoundTrip.Lost > 0 {
+		notes = append(notes, "the reflector does not number its answers: losses cannot be told by direction")
+	}
+	return printLines(out, notes)
+}
+
+// printLines writes notes.
+func printLines(out io.Writer, notes []string) error {
+	for _, n := range notes {
+		if _, err := fmt.Fprintln(out, "note:", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whyInvalid says why delays are not reported, and what can be done.
+func whyInvalid(reason string, n uint64) string {
+	if reason != sample.BoundTooLarge.String() {
+		return fmt.Sprintf("%d delays without a bound: %s", n, strings.ReplaceAll(reason, "_", " "))
+	}
+	return fmt.Sprintf("%d delays are not reported: an end claims an error bound above an hour, or below zero", n)
+}
+
+func orEmpty(d *stamp.Distribution) stamp.Distribution {
+	if d == nil {
+		return stamp.Distribution{}
+	}
+	return *d
+}
+
+// sendingLine is "20 sent  20 answered  forward 1.234 ms  reverse 1.200 ms  3s left".
+func sendingLine(r stamp.Report, count uint64, interval time.Duration) string {
+	if r.Forward.Sent == nil {
+		return ""
+	}
+	sent, left := *r.Forward.Sent, ""
+	if count > sent {
+		left = fmt.Sprintf("  %v left", (time.Duration(count-sent) * interval).Round(time.Second))
+	}
+	return fmt.Sprintf("%d sent  %d answered  forward %s  reverse %s%s", sent, r.RoundTrip.Received,
+		seconds(orEmpty(r.Forward.Delay).P50), seconds(orEmpty(r.Reverse.Delay).P50), left)
+}
+
+// peerWithPort joins a host and the --port flag.
+func peerWithPort(host string, port uint16) string {
+	if port == 0 {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(int(port)))
 }

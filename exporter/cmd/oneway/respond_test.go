@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kingpin/v2"
 	"oneway.example/exporter/control"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/responder"
+	"oneway.example/exporter/traffic/udp"
 )
 
 func TestRespondPrintsWhereAndThePin(t *testing.T) {
@@ -22,7 +26,7 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, _, _ := strings.Cut(made.String(), "\n")
-	f := &respondFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}
+	f := &respondFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}}
 	f.options = responder.Options{TokensFile: tokens, StateDir: dir}
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &lines{first: make(chan string, 64)}
@@ -34,7 +38,7 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Open(t.Context(), control.Open{Version: control.Version, Kind: control.Train, Run: "r", Bytes: 1}); err != nil {
+	if _, err := c.Open(t.Context(), control.Open{Traffic: udp.Name, Test: "train", Run: "r", Bytes: 1, Duration: time.Second}, nil); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
@@ -42,13 +46,12 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 		t.Error("a wrong token was accepted")
 	}
 	// The link is free for another session when the first has ended.
-	sessions := 1
-	for opened := false; !opened; sessions++ {
+	for opened := false; !opened; {
 		next, err := control.Dial(t.Context(), control.ClientOptions{Address: at, Pin: pin, Token: text})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = next.Open(t.Context(), control.Open{Version: control.Version, Kind: control.Train, Run: "r2", Bytes: 1})
+		_, err = next.Open(t.Context(), control.Open{Traffic: udp.Name, Test: "train", Run: "r2", Bytes: 1, Duration: time.Second}, nil)
 		if r, ok := errors.AsType[*control.Refusal](err); err != nil && (!ok || r.Reason != control.Busy) {
 			t.Fatal(err)
 		}
@@ -63,7 +66,7 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 	for len(out.first) > 0 {
 		rest += <-out.first
 	}
-	for _, want := range []string{fmt.Sprintf("%d sessions, 0 transfers", sessions), "refused, unauthorised", "ended, closed"} {
+	for _, want := range []string{"2 sessions, 0 transfers", "refused, unauthorised", "ended, closed"} {
 		if !strings.Contains(rest, want) {
 			t.Errorf("nothing of %q in:\n%s", want, rest)
 		}
@@ -73,13 +76,28 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 func TestRespondRefusesWhatCannotBe(t *testing.T) {
 	for name, f := range map[string]*respondFlags{
 		"no directory": {options: responder.Options{TokensFile: "t"}},
-		"no tokens":    {options: responder.Options{TokensFile: "absent", StateDir: "."}, clock: clockFlags{source: "none"}},
-		"no prefix":    {allow: []string{"x"}, options: responder.Options{StateDir: "."}},
-		"no address":   {listen: []string{"x"}, options: responder.Options{StateDir: "."}},
+		"no tokens":    {options: responder.Options{TokensFile: "absent", StateDir: "."}, serveFlags: serveFlags{clock: clockFlags{source: "none"}}},
+		"no prefix":    {serveFlags: serveFlags{allow: []string{"x"}}, options: responder.Options{StateDir: "."}},
+		"no address":   {serveFlags: serveFlags{listen: []string{"x"}}, options: responder.Options{StateDir: "."}},
 	} {
 		err := f.run(t.Context(), &bytes.Buffer{})
 		if _, ok := errors.AsType[usageError](err); !ok {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestRespondTakesARangeOfPorts(t *testing.T) {
+	app := kingpin.New("oneway", "").Terminate(nil)
+	respondCommand(app)
+	if got, want := app.GetCommand("respond").GetFlag("ports").Model().Default, fmt.Sprintf("%d-%d", control.DefaultPort+1, control.DefaultPort+20); !slices.Equal(got, []string{want}) {
+		t.Errorf("the default is %q, want %q", got, want)
+	}
+	if got := run(app, []string{"respond", "--tokens-file=absent", "--ports=9-8"}); got != exitUsage {
+		t.Errorf("status %d, want %d", got, exitUsage)
+	}
+	var o responder.Options
+	if err := (textFlag{"ports", &o.Ports}).Set("9000-9010"); err != nil || o.Ports != (option.Ports{First: 9000, Last: 9010}) {
+		t.Errorf("%v, %v", o.Ports, err)
 	}
 }

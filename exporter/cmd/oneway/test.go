@@ -2,24 +2,20 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/loan"
-	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/probes/matrix"
+	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/probes/train"
 )
 
 const testHelp = `Run a heavy test now, from the terminal: fill the link and learn its rate and
@@ -50,18 +46,37 @@ type testFlags struct {
 	clock      clockFlags
 }
 
-// testKind is one kind of test on the command line: kind checks its own flags, print
+// testKind is one kind of test on the command line: kind checks its own options, print
 // writes what it found besides the summary.
 type testKind struct {
-	word  string
-	kind  func(probe.Env, probe.Target, heavy.Options) (heavy.Kind, error)
-	print func(out io.Writer, body any) error
+	word, help string
+	options    any // a pointer to the probe's own, which the flags set
+	flags      []optionFlag
+	kind       func(probe.Env, probe.Target, heavy.Options) (heavy.Kind, error)
+	print      func(out io.Writer, body any) error
+}
+
+// sharedTestFlags are those of heavy.Options.
+var sharedTestFlags = []optionFlag{
+	{key: "token_file", help: "File with the token that the responder's owner gave you.", shown: "FILE"},
+	{key: "pin", help: "sha256:... of the responder's key, as it prints it.", shown: "PIN"},
+	{key: "ca_file", help: "Certificates (PEM) that sign the responder's; without this and --pin, the system's.", shown: "FILE"},
+	{key: "cert_file", help: "This client's certificate (PEM), if the responder wants one.", shown: "FILE"},
+	{key: "key_file", help: "Its key (PEM).", shown: "FILE"},
+	{key: "dscp", help: "DiffServ code point, 0..63."},
+	{key: "family", help: "any, ipv4 or ipv6."},
+	{key: "local", help: "Address to send from."},
+	{key: "no_checksum", help: "Leave the UDP checksum out (IPv4), so that damaged packets arrive and are seen."},
+	{key: "link", help: "The link that it fills, by its name in the configuration of this host's agent; without it, the agent finds it.", shown: "NAME"},
+	{key: "max_wait", name: "wait", help: "How long to wait for the link, here or at the responder, while another test has it."},
+	{key: "timeout", help: "End the run after so long; without it, twice what it should take, and a minute.", shown: "DURATION"},
+	{key: "drain_timeout", name: "drain", help: "How long after the last packet others are waited for; longer than the link's queue."},
 }
 
 func testCommand(app *kingpin.Application) {
 	parent := app.Command("test", testHelp)
-	for _, register := range []func(*kingpin.CmdClause){testSaturateCommand, testMatrixCommand, testTrainCommand} {
-		register(parent)
+	for _, k := range []testKind{saturateTest(), matrixTest(), trainTest()} {
+		(&testFlags{}).register(parent.Command(k.word, k.help), k)
 	}
 }
 
@@ -70,30 +85,17 @@ const both = "both"
 
 func (f *testFlags) register(cmd *kingpin.CmdClause, k testKind) {
 	f.options = heavy.DefaultOptions()
-	o := &f.options
-	cmd.Arg("host", "Responder: name or address, with an optional :port (8620).").Required().StringVar(&o.Responder)
-	cmd.Flag("token-file", "File with the token that the responder's owner gave you.").Required().PlaceHolder("FILE").StringVar(&o.TokenFile)
-	cmd.Flag("pin", "sha256:... of the responder's key, as it prints it.").PlaceHolder("PIN").StringVar(&o.Pin)
-	cmd.Flag("ca-file", "Certificates (PEM) that sign the responder's; without this and --pin, the system's.").PlaceHolder("FILE").StringVar(&o.CAFile)
-	cmd.Flag("cert-file", "This client's certificate (PEM), if the responder wants one.").PlaceHolder("FILE").StringVar(&o.CertFile)
-	cmd.Flag("key-file", "Its key (PEM).").PlaceHolder("FILE").StringVar(&o.KeyFile)
+	f.options.MaxWait = 10 * time.Second
+	cmd.Arg("host", "Responder: name or address, with an optional :port (8620).").Required().StringVar(&f.options.Responder)
+	registerOptions(cmd, k.options, k.flags)
+	registerOptions(cmd, &f.options, sharedTestFlags)
+	cmd.GetFlag("token-file").Required()
 	cmd.Flag("direction", "forward (to the responder), reverse or both, one after the other.").Default(both).EnumVar(&f.directions, both, "forward", "reverse")
-	cmd.Flag("dscp", "DiffServ code point, 0..63.").IntVar(&o.DSCP)
-	cmd.Flag("family", "any, ipv4 or ipv6.").Default("any").EnumVar(&o.Family, "any", "ipv4", "ipv6")
-	cmd.Flag("local", "Address to send from.").StringVar(&o.Local)
-	cmd.Flag("no-checksum", "Leave the UDP checksum out (IPv4), so that damaged packets arrive and are seen.").BoolVar(&o.NoChecksum)
-	cmd.Flag("link", "The link that it fills, by its name in the configuration of this host's agent; without it, the agent finds it.").PlaceHolder("NAME").StringVar(&o.Link)
 	cmd.Flag("agent-socket", "Where the agent of this host lends links.").Default(loan.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("no-agent", "Do not ask the agent of this host: the test may run beside the agent's own on one link, so that neither tells the truth, the budget does not count it, and alerts do not wait for it.").BoolVar(&f.noAgent)
-	cmd.Flag("wait", "How long to wait for the link, here or at the responder, while another test has it.").Default("10s").DurationVar(&o.MaxWait)
-	cmd.Flag("drain", "How long after the last packet others are waited for; longer than the link's queue.").Default("5s").DurationVar(&o.DrainTimeout)
 	cmd.Flag("json", "Print the whole result as JSON, with a row a packet.").BoolVar(&f.json)
 	f.clock.register(cmd)
-	cmd.Action(action(func() error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return f.run(ctx, k, os.Stdout, os.Stderr)
-	}))
+	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, k, os.Stdout, os.Stderr) }))
 }
 
 // run tests and prints. Ctrl-C ends it; what was found is printed.
@@ -101,25 +103,27 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 	if f.directions != both {
 		f.options.Directions = []string{f.directions}
 	}
-	env, stop, err := testEnvironment(f.clock)
+	env, stop, err := environment(f.clock)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	target := probe.Target{Path: strings.Trim(f.options.Responder, "[]"), Probe: k.word, Peer: f.options.Responder}
-	bar := newProgressBar(progress)
-	lender, err := f.lender(ctx, env.Links, &target, bar.say)
+	live, begin := newLiveLine(progress), time.Now()
+	lender, err := f.lender(ctx, env.Links, &target, live.say)
 	if err != nil {
 		return err
 	}
 	kind, err := k.kind(env, target, f.options)
 	if err != nil {
-		return asUsage(err)
+		return asUsage(err, append(k.flags, sharedTestFlags...)...)
 	}
-	outcome, err := heavy.OnceLent(ctx, env, target, f.options, kind, lender, bar.show)
-	bar.clear()
+	outcome, err := heavy.Once(ctx, env, target, f.options, kind, lender, func(p heavy.Progress) {
+		live.show(progressLine(p, time.Since(begin)))
+	})
+	live.clear()
 	if outcome == nil {
-		return asUsage(err)
+		return asUsage(err, append(k.flags, sharedTestFlags...)...)
 	}
 	if printErr := f.print(out, k, outcome); printErr != nil {
 		return errors.Join(err, printErr)
@@ -130,9 +134,7 @@ func (f *testFlags) run(ctx context.Context, k testKind, out, progress io.Writer
 // print writes what there is of an outcome, also of one that did not complete.
 func (f *testFlags) print(out io.Writer, k testKind, o *heavy.Outcome) error {
 	if f.json {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(o)
+		return printJSON(out, o)
 	}
 	if o.Body == nil {
 		return nil
@@ -143,28 +145,125 @@ func (f *testFlags) print(out io.Writer, k testKind, o *heavy.Outcome) error {
 	if err := k.print(out, o.Body); err != nil {
 		return err
 	}
-	for _, n := range o.Notes {
-		if _, err := fmt.Fprintln(out, "note:", n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printLines(out, o.Notes)
 }
 
-// testEnvironment is what a run borrows: no pacer, since a stream keeps its own time.
-func testEnvironment(f clockFlags) (env probe.Env, stop func(), err error) {
-	log := slog.New(slog.DiscardHandler)
-	links, err := sched.NewLinks(sched.LinksOptions{})
-	if err != nil {
-		return env, nil, err
+const testSaturateHelp = `Fill the link with UDP, one direction after the other.
+
+Mode fixed offers one rate, which must be more than the link carries: what comes
+through is its rate, and what a full queue adds to the delay of the idle link is the
+queue's delay; its size is between what the packets that came through and those that were
+dropped met. sweep raises the rate step by step and finds where loss begins; each step is a
+burst from an idle link, so that a token bucket, full again, lets more through than it
+sustains. search adjusts the rate by delay and loss while one stream runs without a pause
+(RFC 9097) and finds what the link sustains when it is full.
+Rates and sizes count IP packets, header included, no link layer.
+
+Examples:
+  oneway test saturate responder.example.net --token-file token --pin sha256:...
+  oneway test saturate 192.0.2.7 --token-file token --forward 5Mbit --reverse 12Mbit --duration 5m
+  oneway test saturate 192.0.2.7 --token-file token --mode sweep --direction reverse --reverse 3Mbit
+  oneway test saturate 192.0.2.7 --token-file token --json > run.json
+
+Exit status: 0 completed, 1 not (the reason is printed, with what was found), 2 usage.`
+
+// saturateTest has its flags in the order of the help.
+func saturateTest() testKind {
+	o := saturate.DefaultOptions()
+	return testKind{
+		word: "saturate", help: testSaturateHelp, print: printSaturate, options: &o,
+		flags: []optionFlag{
+			{key: "mode", help: "fixed, sweep or search."},
+			{key: "rate.forward", name: "forward", help: "Rate to offer to the responder, the most of a sweep or search."},
+			{key: "rate.reverse", name: "reverse", help: "The same from it."},
+			{key: "packet_bytes", help: "Size of the IP packets."},
+			{key: "duration", help: "How long each direction is loaded (fixed, search)."},
+			{key: "skip", help: "First and last part of the load that says nothing about a full queue."},
+			{key: "idle.duration", name: "idle", help: "Time before the load, and again after it, in which single packets find the empty link's delay (fixed)."},
+			{key: "idle.interval", help: "Time between those packets, at the mean."},
+			{key: "together", help: "Load both directions at the same time (fixed)."},
+			{key: "sweep.from.forward", help: "Lowest rate of a sweep to the responder; without it, a tenth of --forward.", shown: "RATE"},
+			{key: "sweep.from.reverse", help: "The same from it.", shown: "RATE"},
+			{key: "sweep.factor", help: "Each rate of a sweep is so many times the one before."},
+			{key: "sweep.step", name: "step", help: "How long each rate of a sweep lasts."},
+			{key: "sweep.max_loss", help: "Share of the packets that a step of a sweep may lose and still be lossless, 0..1."},
+			{key: "sweep.beyond", help: "So many lossy steps in a row end a sweep; 0: none does."},
+			{key: "search.from.forward", help: "Lowest rate of a search to the responder.", shown: "RATE"},
+			{key: "search.from.reverse", help: "The same from it.", shown: "RATE"},
+			{key: "search.step", help: "Time from one report of a search's receiver to the next."},
+			{key: "search.lower", help: "Delay variation below which the rate of a search grows."},
+			{key: "search.upper", help: "Delay variation above which it shrinks."},
+		},
+		kind: func(_ probe.Env, _ probe.Target, shared heavy.Options) (heavy.Kind, error) {
+			return saturate.NewKind(shared, o)
+		},
 	}
-	monitor, err := f.monitor(metric.Discard{}, log)
-	if err != nil {
-		return env, nil, err
+}
+
+const testMatrixHelp = `Measure every combination of packet sizes and packet rates (the sizes and rates of the D-ITG report).
+
+A cell is one size at one rate in one direction. What the sender could not send is
+told apart from what the path lost. mean |IPDV| is the mean absolute difference in delay of
+packets sent one after the other (RFC 5481). Cells that the token's limits do not allow are left out.
+
+Examples:
+  oneway test matrix responder.example.net --token-file token --pin sha256:...
+  oneway test matrix 192.0.2.7 --token-file token --size 64 --size 1500 --rate 100 --rate 1000
+  oneway test matrix 192.0.2.7 --token-file token --cell 10s --repetitions 20 --json > matrix.json
+
+Exit status: 0 completed, 1 not (the reason is printed, with what was found), 2 usage.`
+
+func matrixTest() testKind {
+	o := matrix.DefaultOptions()
+	o.CellDuration = 2 * time.Second
+	return testKind{
+		word: "matrix", help: testMatrixHelp, print: printMatrix, options: &o,
+		flags: []optionFlag{
+			{key: "packet_bytes", name: "size", help: "Size of the IP packets; repeatable."},
+			{key: "packet_rates", name: "rate", help: "Packets a second; repeatable."},
+			{key: "cell_duration", name: "cell", help: "How long each cell is loaded."},
+			{key: "repetitions", help: "How often each cell is measured."},
+			{key: "seed", help: "Of the order of the cells; 0: by chance."},
+		},
+		kind: func(env probe.Env, target probe.Target, shared heavy.Options) (heavy.Kind, error) {
+			return matrix.NewKind(env, target, shared, o)
+		},
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = monitor.Run(ctx) }()
-	f.await(monitor, time.Second)
-	return probe.Env{Log: log, Sink: metric.Discard{}, Clock: monitor, Links: links}, func() { cancel(); <-done }, nil
+}
+
+const testTrainHelp = `Learn the path's capacity from packet trains, which the slowest link spreads.
+
+A train in which something else has set the packets' distances says nothing and is
+sent again; where too few are left there is no capacity, but the reason why. The path's MTU
+is found first, and trains of larger packets are marked.
+
+Examples:
+  oneway test train responder.example.net --token-file token --pin sha256:...
+  oneway test train 192.0.2.7 --token-file token --size 1472 --size 800 --trains 10 --interval 200ms
+  oneway test train 192.0.2.7 --token-file token --json > trains.json
+
+Exit status: 0 completed, 1 not (the reason is printed, with what was found), 2 usage.`
+
+func trainTest() testKind {
+	o := train.DefaultOptions()
+	o.TrainInterval, o.GroupPause = 200*time.Millisecond, time.Second
+	return testKind{
+		word: "train", help: testTrainHelp, print: printTrain, options: &o,
+		flags: []optionFlag{
+			{key: "payload_bytes", name: "size", help: "UDP payload of the packets; repeatable."},
+			{key: "trains", help: "Clean trains wanted of each size."},
+			{key: "train_packets", name: "packets", help: "Packets in a train."},
+			{key: "long_train_packets", name: "long", help: "Packets in three long trains, which look for a token bucket; 0: none."},
+			{key: "train_interval", name: "interval", help: "From train to train."},
+			{key: "group", help: "So many trains are sent one after the other, before a pause."},
+			{key: "group_pause", name: "pause", help: "Silence after each group of trains."},
+			{key: "repeats", help: "How many trains of a size may be discarded and sent again."},
+			{key: "min_clean", help: "How many clean trains a capacity needs; without it, a third of --trains."},
+			{key: "path_mtu", help: "Search for the path's MTU."},
+			{key: "max_mtu", help: "The largest that is tried, in octets of IP packet."},
+		},
+		kind: func(_ probe.Env, _ probe.Target, shared heavy.Options) (heavy.Kind, error) {
+			return train.NewKind(shared, o)
+		},
+	}
 }

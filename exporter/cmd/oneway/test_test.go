@@ -102,7 +102,7 @@ func farEnd(t *testing.T) (address, pin, token string) {
 	}
 	address = free.Addr().String()
 	free.Close()
-	f := &respondFlags{listen: []string{address}, clock: clockFlags{source: "none"}}
+	f := &respondFlags{serveFlags: serveFlags{listen: []string{address}, clock: clockFlags{source: "none"}}}
 	f.options.TokensFile, f.options.StateDir = tokens, dir
 	ctx, cancel := context.WithCancel(t.Context())
 	out, ended := &announced{lines: make(chan string, 8)}, make(chan error, 1)

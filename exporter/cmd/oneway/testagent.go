@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/loan"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/wait"
 )
 
@@ -19,13 +19,13 @@ import (
 type borrower struct {
 	socket string
 	ask    loan.Ask
-	links  *sched.Links // are told what is left of the agent's budget
+	links  *link.Table // are told what is left of the agent's budget
 	say    func(format string, args ...any)
 }
 
 // lender asks whether an agent runs here, and takes from it the link and the names of the
 // test; nil: none does, or it is not to be asked.
-func (f *testFlags) lender(ctx context.Context, links *sched.Links, target *probe.Target, say func(string, ...any)) (heavy.Lender, error) {
+func (f *testFlags) lender(ctx context.Context, links *link.Table, target *probe.Target, say func(string, ...any)) (heavy.Lender, error) {
 	if f.noAgent {
 		return nil, nil
 	}
@@ -63,7 +63,9 @@ func withoutAgent(err error) error {
 func (b *borrower) Lend(ctx context.Context, most time.Duration) (heavy.Loan, error) {
 	l, err := loan.Dial(ctx, b.socket, b.ask)
 	if err == nil {
-		if err = l.Take(ctx, most, b.waiting(most)); err != nil {
+		if err = l.Take(ctx, most, func(t loan.Terms) {
+			b.say("Waiting for link %s, for %v at the most: %s has it since %s.", t.Link, most.Round(time.Second), t.Holder, t.Since.Local().Format(time.TimeOnly))
+		}); err != nil {
 			l.Close()
 		}
 	}
@@ -100,13 +102,7 @@ func (b *borrower) mirror(t loan.Terms) error {
 		used.Settle(1) // a limit of 0 would be none
 		limit = b.links.Usage(t.Link).Used + t.Left
 	}
-	return b.links.SetLinks([]sched.LinkOptions{{Name: t.Link, BudgetBytes: limit}})
-}
-
-func (b *borrower) waiting(most time.Duration) func(loan.Terms) {
-	return func(t loan.Terms) {
-		b.say("Waiting for link %s, for %v at the most: %s has it since %s.", t.Link, most.Round(time.Second), t.Holder, t.Since.Local().Format(time.TimeOnly))
-	}
+	return b.links.SetLinks([]link.Options{{Name: t.Link, BudgetBytes: limit}})
 }
 
 // budgetOf is "12.0 MB of today's budget of 500.0 MB are left".

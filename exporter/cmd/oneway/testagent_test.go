@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -18,11 +17,13 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/loan"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturate"
-	"oneway.example/exporter/sched"
+	"oneway.example/tests/await"
 )
 
 // host is this host with a responder, and maybe an agent.
@@ -75,52 +76,24 @@ func (h *host) agent(t *testing.T, config string) {
 	})
 	t.Cleanup(h.stop)
 	waitFor(t, h.url+"/-/ready", func(string) bool { return true })
-	eventually(t, "the agent listens at its socket", func() bool {
+	await.That(t, "the agent listens at its socket", func() bool {
 		_, err := os.Stat(h.socket)
 		return err == nil
 	})
 }
 
-// eventually asks again and again: what another process or goroutine does next is told by
-// nothing but its outcome. The limit is for a test that has failed.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	const limit = 30 * time.Second
-	// Another process tells of its state to who asks, and of no change.
-	for deadline := time.Now().Add(limit); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not after %v: %s", limit, what)
-		}
-	}
-}
-
 // reporter is what a test says on standard error, by lines.
-type reporter struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
+type reporter struct{ await.Text }
 
-func (r *reporter) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(b)
-}
-
-func (r *reporter) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
-}
-
-// await waits until the test has said that.
-func (r *reporter) await(t *testing.T, what string) {
+// says waits until the test has said that.
+func (r *reporter) says(t *testing.T, what string) {
 	t.Helper()
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("said:\n%s", r)
 		}
 	})
-	eventually(t, fmt.Sprintf("%q is said", what), func() bool { return strings.Contains(r.String(), what) })
+	await.That(t, fmt.Sprintf("%q is said", what), func() bool { return strings.Contains(r.String(), what) })
 }
 
 // running is one `oneway test saturate`.
@@ -134,7 +107,7 @@ type running struct {
 func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running {
 	t.Helper()
 	o := saturate.DefaultOptions()
-	o.Rate = heavy.PerDirection{Forward: 125_000, Reverse: 125_000}
+	o.Rate = option.PerDirection{Forward: 125_000, Reverse: 125_000}
 	o.Duration, o.Skip = time.Duration(seconds)*time.Second, 200*time.Millisecond
 	o.Idle.Duration, o.Idle.Interval = 200*time.Millisecond, 20*time.Millisecond
 	f := &testFlags{directions: "forward", socket: h.socket, options: heavy.DefaultOptions(), clock: clockFlags{source: "none"}}
@@ -176,7 +149,7 @@ func (h *host) gauge(d *metric.Desc, labels ...string) float64 {
 
 func (h *host) wants(d *metric.Desc, want float64, labels ...string) {
 	h.t.Helper()
-	eventually(h.t, fmt.Sprintf("%s of %v is %v", d.Name, labels, want), func() bool { return h.gauge(d, labels...) == want })
+	await.That(h.t, fmt.Sprintf("%s of %v is %v", d.Name, labels, want), func() bool { return h.gauge(d, labels...) == want })
 }
 
 func TestTestWithoutAnAgentSaysThatItRunsAlone(t *testing.T) {
@@ -200,9 +173,9 @@ func TestTestBesideAnAgentHasItsLinkItsBudgetAndItsMetric(t *testing.T) {
 		t.Errorf("it says %q", first.said)
 	}
 	h.wants(metric.BudgetUsed, 0, "uplink")
-	eventually(h.t, "octets are set aside", func() bool { return h.gauge(metric.BudgetLeft, "uplink") < 10e6 })
+	await.That(h.t, "octets are set aside", func() bool { return h.gauge(metric.BudgetLeft, "uplink") < 10e6 })
 	second := h.load(t, 1, nil)
-	second.said.await(t, "Waiting for link uplink, for 30s at the most: office/saturate (oneway test, process ")
+	second.said.says(t, "Waiting for link uplink, for 30s at the most: office/saturate (oneway test, process ")
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.MaxWait = 0 }).finish(t); err == nil ||
 		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturate (oneway test") || !strings.Contains(err.Error(), "--wait") {
 		t.Errorf("error is %v", err)
@@ -237,10 +210,7 @@ func TestTestBesideAnAgentHasItsLinkItsBudgetAndItsMetric(t *testing.T) {
 }
 
 func TestNoBudgetLeftIsNotABudgetWithoutALimit(t *testing.T) {
-	links, err := sched.NewLinks(sched.LinksOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	links := link.NewTable(nil)
 	b := &borrower{links: links}
 	for _, c := range []struct{ limit, left, want int64 }{{100, 0, 0}, {100, 40, 40}, {100, 0, 0}, {0, 0, math.MaxInt64}, {7, 7, 7}} {
 		if err := b.mirror(loan.Terms{Place: loan.Place{Link: "uplink"}, Limit: c.limit, Left: c.left}); err != nil {
@@ -256,7 +226,7 @@ func TestTestBeyondTheAgentsBudgetDoesNotRun(t *testing.T) {
 	h := newHost(t)
 	h.agent(t, h.office("1000"))
 	said, err := h.load(t, 1, nil).finish(t)
-	if err == nil || !strings.Contains(err.Error(), "the data budget of link uplink has 1000 octets left, ") || !strings.Contains(err.Error(), "renewed at") {
+	if err == nil || !strings.Contains(err.Error(), "the data budget of uplink has 1000 octets left, ") || !strings.Contains(err.Error(), "renewed at") {
 		t.Errorf("%q, %v", said, err)
 	}
 	h.wants(metric.BudgetUsed, 0, "uplink")
@@ -275,10 +245,10 @@ func TestTestOutlivesItsAgentAndTheNextLendsAgain(t *testing.T) {
 	one := h.load(t, 60, nil)
 	h.wants(metric.TestRunning, 1, "office", "saturate", "uplink")
 	h.stop()
-	one.said.await(t, "has ended, or has taken link uplink back: this test goes on")
+	one.said.says(t, "has ended, or has taken link uplink back: this test goes on")
 	h.agent(t, h.office("10MB"))
 	h.wants(metric.TestRunning, 1, "office", "saturate", "uplink")
-	one.said.await(t, "lends link uplink again")
+	one.said.says(t, "lends link uplink again")
 	one.stop()
 	if said, err := one.finish(t); err == nil || !strings.Contains(said, "of today's budget of 10.0 MB are left") {
 		t.Errorf("%q, %v", said, err)

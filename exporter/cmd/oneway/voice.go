@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -79,9 +78,7 @@ func (f *voiceFlags) run(out io.Writer) error {
 	if !f.json {
 		return v.print(out)
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	return printJSON(out, v)
 }
 
 func (f *voiceFlags) rate() (v voiceRating, err error) {

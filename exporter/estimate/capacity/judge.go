@@ -49,7 +49,7 @@ func Judge(t Train, o Options) Verdict {
 	}
 	if !v.paced(t.Packets) {
 		if order.Quantile(order.Sorted(gaps), grouped) == 0 {
-			v.Result, v.Evidence = Coalesced, fmt.Sprintf("%.0f %% of the packets or more have the stamp of the one before", 100*grouped)
+			v.is(Coalesced, "%.0f %% of the packets or more have the stamp of the one before", 100*grouped)
 		}
 		return v
 	}
@@ -63,19 +63,23 @@ func Judge(t Train, o Options) Verdict {
 	return v
 }
 
+// is says why the train says nothing. It returns true.
+func (v *Verdict) is(r Result, format string, values ...any) bool {
+	v.Result, v.Evidence = r, fmt.Sprintf(format, values...)
+	return true
+}
+
 // tooShort sets Error to that of stamps and clock, and looks whether it is too much.
 func (v *Verdict) tooShort(o Options) bool {
 	if o.StampError <= 0 {
-		o.StampError = TypicalStampError
+		o.StampError = typicalStampError
 	}
 	v.Error = o.StampError + time.Duration(max(o.Drift, Oscillator)*float64(v.Dispersion))
 	if float64(v.Error) <= vague*float64(v.Dispersion) {
 		return false
 	}
-	v.Result = TooShort
-	v.Evidence = fmt.Sprintf("%d octets came within %v, and stamps may be off by %v; want longer trains",
+	return v.is(TooShort, "%d octets came within %v, and stamps may be off by %v; want longer trains",
 		int(v.octets()+0.5), v.Dispersion, v.Error)
-	return true
 }
 
 // uneven adds to Error what arrivals off even distances may have done to the dispersion, and looks
@@ -107,8 +111,7 @@ func (v *Verdict) uneven(gaps []float64) {
 	v.Error += time.Duration(1e9 * off)
 	if off > limit*v.Dispersion.Seconds() {
 		us := func(seconds float64) time.Duration { return time.Duration(1e9 * seconds).Round(time.Microsecond) }
-		v.Result = result
-		v.Evidence = fmt.Sprintf("packets came %v apart in the mean, %v in the median, %v at the most, and the time over a quarter of the train varies by %v",
+		v.is(result, "packets came %v apart in the mean, %v in the median, %v at the most, and the time over a quarter of the train varies by %v",
 			us(even), us(usual), us(widest), us(quarter))
 	}
 }
@@ -154,13 +157,11 @@ func (v *Verdict) incomplete(packets []Packet) bool {
 	}
 	for r, n := range counts {
 		if n > 0 {
-			v.Result, v.Evidence = Result(r), fmt.Sprintf("%d of %d packets %v", n, len(packets), Result(r))
-			return true
+			return v.is(Result(r), "%d of %d packets %v", n, len(packets), Result(r))
 		}
 	}
 	if len(packets) < 2 {
-		v.Result, v.Evidence = Lost, fmt.Sprintf("%d packets are no train", len(packets))
-		return true
+		return v.is(Lost, "%d packets are no train", len(packets))
 	}
 	return false
 }
@@ -183,10 +184,61 @@ func (v *Verdict) bucket(gaps []float64) bool {
 		first, rest := before/float64(k), (all-before)/float64(n-k)
 		s := math.Sqrt(max(0, squares-before*first-(all-before)*rest) / float64(n-2))
 		if first < faster*rest && rest-first > sure*s*math.Hypot(1/float64(k), 1/float64(n-k)) {
-			v.Result = TokenBucket
-			v.Evidence = fmt.Sprintf("the first %d packets came %.3g times as fast as the rest", k+1, rest/max(first, 1e-9))
-			return true
+			return v.is(TokenBucket, "the first %d packets came %.3g times as fast as the rest", k+1, rest/max(first, 1e-9))
 		}
 	}
 	return false
+}
+
+// paced leaves out the begin of a train that the sender's pauses have spread, and looks whether its pace
+// has a share in too much of it.
+//
+// As long as packets wait before the slowest link, it sends one after the other, and
+// when they left the sender makes no difference, whatever its gaps. That ends with a packet
+// k that leaves after the link has sent all k packets before it: it finds the link idle, and
+// that idle time is in the dispersion. Such a packet meets an idle link as the first one of a
+// train does: what follows is a train of its own, and is looked at again, without one idle time
+// in its mean gap.
+//
+// Where each packet has left at about the time when the link was ready for it, nothing
+// is believed, even if it was a little earlier: there is then hardly a packet that has waited,
+// and a link that is as fast as the sender looks like one that is faster.
+func (v *Verdict) paced(packets []Packet) bool {
+	left := packets
+	for k := v.idleBefore(left); k > 0; k = v.idleBefore(left) {
+		left = left[k:]
+		v.measure(left)
+	}
+	v.Skipped = len(packets) - len(left)
+	late := 0
+	for k := range left {
+		if k > 0 && float64(left[k].Sent.Sub(left[0].Sent)) >= pace*float64(k)*float64(v.MeanGap) {
+			late++
+		}
+	}
+	if v.Skipped <= len(packets)/4 && 2*late <= len(left)-1 {
+		return true
+	}
+	return !v.is(SenderPace, "the link had sent the first %d of %d packets when the next left the sender, and %d of the rest cannot have waited long",
+		v.Skipped, len(packets), late)
+}
+
+// idleBefore is the first packet that left the sender after the link had sent all packets
+// before it; 0: there is none.
+//
+// What the link needs for a packet is the mean of the receiver's gaps, but without that just
+// before the packet in question: if the link was idle then, the idle time is in that gap. Other idle
+// times are in the mean, each in equal parts, and make the link look slower; so an idle
+// time that is found is a true one but for the stamps' errors, and the shortest of several
+// may not be found before the others are left out.
+func (v *Verdict) idleBefore(packets []Packet) int {
+	others := len(packets) - 2 // of a pair, none
+	for k := 1; k < len(packets) && others > 0; k++ {
+		gap := packets[k].Arrived.Sub(packets[k-1].Arrived)
+		service := time.Duration(k) * (v.Dispersion - gap) / time.Duration(others)
+		if packets[k].Sent.Sub(packets[0].Sent) > service+2*typicalStampError {
+			return k
+		}
+	}
+	return 0
 }

@@ -98,30 +98,28 @@ func halfBucket(d time.Duration) time.Duration {
 // at returns the value of the given rank, 1 being the smallest; the rank must
 // not exceed the number of values.
 func (h *histogram) at(rank uint64) time.Duration {
-	if h.negative != nil {
-		for row := octaves - 1; row >= 0; row-- {
-			o := h.negative[row]
-			if o == nil {
-				continue
-			}
-			if rank > uint64(o.total) {
-				rank -= uint64(o.total)
-				continue
-			}
-			return -middle(row, o.find(uint64(o.total)-rank+1))
+	for row := octaves - 1; h.negative != nil && row >= 0; row-- {
+		o := h.negative[row]
+		if rank <= o.size() {
+			return -middle(row, o.find(o.size()-rank+1))
 		}
+		rank -= o.size()
 	}
 	for row, o := range h.positive {
-		if o == nil {
-			continue
+		if rank <= o.size() {
+			return middle(row, o.find(rank))
 		}
-		if rank > uint64(o.total) {
-			rank -= uint64(o.total)
-			continue
-		}
-		return middle(row, o.find(rank))
+		rank -= o.size()
 	}
 	return math.MaxInt64
+}
+
+// size is how many values the octave has; nil has none.
+func (o *octave) size() uint64 {
+	if o == nil {
+		return 0
+	}
+	return uint64(o.total)
 }
 
 // find returns the column that holds the given rank, by magnitude.

@@ -67,6 +67,7 @@ func (w *Window) Add(d sample.Delay) {
 	}
 	if w.count == 0 {
 		w.high, w.low, w.lowUnheld = math.MaxInt64, math.MaxInt64, math.MaxInt64
+		w.min, w.max = d.Value, d.Value
 	}
 	w.high = min(w.high, d.Value+d.Bound)
 	w.low = min(w.low, d.Value-d.Bound)
@@ -76,12 +77,7 @@ func (w *Window) Add(d sample.Delay) {
 		w.lowUnheld = min(w.lowUnheld, d.Value-d.Bound)
 	}
 	w.widest.add(d.Bound)
-	if w.count == 0 || d.Value < w.min {
-		w.min = d.Value
-	}
-	if w.count == 0 || d.Value > w.max {
-		w.max = d.Value
-	}
+	w.min, w.max = min(w.min, d.Value), max(w.max, d.Value)
 	if d.Value < 0 {
 		w.negative++
 	}
@@ -103,9 +99,6 @@ func (w *Window) keep(v interval) {
 	}
 	w.values.add(v.value - w.origin)
 }
-
-// Empty tells whether no delay was added that is OK.
-func (w *Window) Empty() bool { return w.count == 0 }
 
 // Decided says how many packets were received and how many were lost since the last call,
 // by the receiver's count. Lost ones are infinitely late (RFC 7679 section 5.1). Where more
@@ -148,28 +141,19 @@ type Snapshot struct {
 	// Min and Max are exact, and zero if Count is.
 	Min, Max time.Duration
 
-	overdue, heldUp      uint64
-	high, low, lowUnheld time.Duration
-	widest               widest
-	sorted               *order // nil: too many, the histogram has them
-	values               *histogram
-	origin               time.Duration
+	of *Window
 }
 
 // Snapshot returns the present state. It shares the window's memory: it holds
-// until the next Add or Reset. The first one after an Add sorts the window.
+// until the window changes. The first one after an Add sorts the window.
 func (w *Window) Snapshot() Snapshot {
-	s := Snapshot{
-		Count: w.count, Negative: w.negative, Lost: w.Lost(), Undefined: w.undefined,
-		Received: max(w.received-min(w.received, w.overdue), w.count), overdue: w.overdue,
-		Min: w.min, Max: w.max, high: w.high, low: w.low, lowUnheld: w.lowUnheld, heldUp: w.heldUp,
-		widest: w.widest, values: &w.values, origin: w.origin,
-	}
 	if w.count <= Exact {
 		w.sorted.fill(w.exact)
-		s.sorted = &w.sorted
 	}
-	return s
+	return Snapshot{
+		Count: w.count, Negative: w.negative, Lost: w.Lost(), Undefined: w.undefined,
+		Received: max(w.received-min(w.received, w.overdue), w.count), Min: w.min, Max: w.max, of: w,
+	}
 }
 
 func (o *order) fill(from []interval) {
@@ -215,7 +199,7 @@ func (s Snapshot) rank(q float64) (uint64, bool) {
 		return rank, rank <= s.Count // else infinite
 	}
 	// Of the packets whose delay is not known, as many are overdue as of the others.
-	finite := float64(s.Received+s.overdue) * float64(s.Count) / float64(s.Count+s.overdue)
+	finite := float64(s.Received+s.of.overdue) * float64(s.Count) / float64(s.Count+s.of.overdue)
 	if float64(rank) > finite*(1+1e-12) {
 		return 0, false
 	}
@@ -226,13 +210,77 @@ func (s Snapshot) rank(q float64) (uint64, bool) {
 // at is the delay of a rank of 1 to Count, and how far the histogram may have moved it.
 func (s Snapshot) at(rank uint64) (d, width time.Duration) {
 	switch {
-	case s.sorted != nil:
-		return s.sorted.values[rank-1], 0
+	case s.Count <= Exact:
+		return s.of.sorted.values[rank-1], 0
 	case rank == 1:
 		return s.Min, 0
 	case rank == s.Count:
 		return s.Max, 0
 	}
-	d = s.values.at(rank)
-	return min(max(s.origin+d, s.Min), s.Max), halfBucket(d)
+	d = s.of.values.at(rank)
+	return min(max(s.of.origin+d, s.Min), s.Max), halfBucket(d)
+}
+
+// Bound is that of the smallest delay and of the median: the truth of either lies
+// within it. Zero if Count is.
+//
+// It is proven, and a few packets of a wide bound of their own, which a host has
+// held up, do not widen it. The smallest delay is that of the packets that were
+// not: those whose bound is by more than half the time for which they may have been held,
+// fewer than half of all, are set aside. Its truth is at most the least of all upper ends, and
+// at least the least of the others' lower ends. The true median lies between the medians of all lower
+// and of all upper ends, since an order statistic grows with each of its values.
+//
+// A window of more than Exact packets has no ends of single packets any more. If all but k
+// of them have a bound of at most b, the true delay of rank r lies between those of the
+// ranks r-k and r+k, give or take b and half a bucket of the histogram; the best k is taken.
+//
+// Both are those of the packets whose delay is known: Quantile says what stands for the others.
+func (s Snapshot) Bound() time.Duration {
+	if s.Count == 0 {
+		return 0
+	}
+	return max(s.minBound(), s.medianBound())
+}
+
+func (s Snapshot) minBound() time.Duration {
+	low := s.of.low
+	if s.of.heldUp < s.Count-s.of.heldUp {
+		low = s.of.lowUnheld
+	}
+	return max(s.Min-low, s.of.high-s.Min)
+}
+
+func (s Snapshot) medianBound() time.Duration {
+	rank, ok := s.rank(0.5)
+	if !ok {
+		return 0 // infinite, and certain
+	}
+	if o := &s.of.sorted; s.Count <= Exact {
+		return max(o.values[rank-1]-o.lows[rank-1], o.highs[rank-1]-o.values[rank-1])
+	}
+	median, width := s.at(rank)
+	widest := &s.of.widest
+	best := widest[0] + width
+	for k := uint64(1); k < uint64(len(widest)) && k < rank && rank+k <= s.Count; k++ {
+		low, lowWidth := s.at(rank - k)
+		high, highWidth := s.at(rank + k)
+		best = min(best, max(median-low+lowWidth, high-median+highWidth)+widest[k])
+	}
+	return best
+}
+
+// widest holds the largest bounds of a window, the largest first.
+type widest [8]time.Duration
+
+// add puts a bound in its place.
+func (w *widest) add(b time.Duration) {
+	i := len(w) - 1
+	if b <= w[i] {
+		return
+	}
+	for ; i > 0 && w[i-1] < b; i-- {
+		w[i] = w[i-1]
+	}
+	w[i] = b
 }

@@ -77,7 +77,7 @@ func compare(t *testing.T, name string, s Snapshot, values []time.Duration, lost
 		want, wantOK := quantile(values, lost, q)
 		limit := 0.0
 		if s.Count > Exact {
-			limit = math.Abs(float64(want-s.origin))*0.008 + 8
+			limit = math.Abs(float64(want-s.of.origin))*0.008 + 8
 		}
 		if gotOK != wantOK || math.Abs(float64(got-want)) > limit || gotOK && (got < s.Min || got > s.Max) {
 			t.Errorf("%s: quantile %v of %d+%d: %v %v, want %v %v", name, q, len(values), lost, got, gotOK, want, wantOK)
@@ -197,7 +197,7 @@ func memory(w *Window) (bytes uintptr) {
 }
 
 func TestMemoryOfAWindowIsBounded(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 2))
 	for n, limit := range map[int]uintptr{100: 8 << 10, Exact: 5 << 20, 3 * Exact: 8 << 10} {
 		var w Window
 		for range n {
@@ -273,7 +273,7 @@ func TestDelaysOfAnsweredPacketsStandForThoseWhoseAnswersWereLost(t *testing.T) 
 
 func TestAddDoesNotAllocateInTheSteadyState(t *testing.T) {
 	var w Window
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 2))
 	step := func() {
 		for range 100 {
 			w.Add(ok(16*ms + time.Duration(rng.Int64N(int64(40*ms)))))

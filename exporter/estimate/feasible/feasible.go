@@ -22,8 +22,8 @@
 // by up to 83,333 ppm (chrony.conf(5), maxslewrate) without a word to the other end. So
 // theta is that of one packet's stamps, and what another packet tells of it counts with an
 // allowance for how far each clock may have moved between the stamps of the two, at the
-// rate that the kernel allows at the most (MaxRate). With the stamps of packet p and those
-// of a packet q, n = MaxRate x |difference of the near stamps| and likewise f of the far ones,
+// rate that the kernel allows at the most (maxRate). With the stamps of packet p and those
+// of a packet q, n = maxRate x |difference of the near stamps| and likewise f of the far ones,
 //
 //	forward of p:  m - (q.T4 - q.T3) - n(p.T1, q.T4) - f(p.T2, q.T3)  <=  theta
 //	               theta  <=  (q.T2 - q.T1) - m + n(p.T1, q.T1) + f(p.T2, q.T2)
@@ -47,11 +47,11 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// MaxRate is how far a clock may move, as a ratio of the time that it shows, without a
+// maxRate is how far a clock may move, as a ratio of the time that it shows, without a
 // step: the kernel slews by 10 % at the most (adjtimex(2), tick), the frequency that is
 // set adds 500 ppm, and the oscillator's own error is taken as 500 ppm: 0.101 of the time
 // that goes by, which is 0.1124 of what the slowest such clock shows of it.
-const MaxRate = 0.1124
+const maxRate = 0.1124
 
 // maxAge is how long a packet counts. After so long two clocks may be 0.9 s apart that
 // were together, so that it is hardly ever worth anything; that it ends lets the estimator
@@ -88,7 +88,7 @@ func (p *Packet) reverse() moment { return moment{p.T4, p.T3} }
 // moved is how far theta may have moved between two moments, rounded up.
 func moved(a, b moment) time.Duration {
 	apart := math.Abs(float64(a.near.Sub(b.near))) + math.Abs(float64(a.far.Sub(b.far)))
-	return time.Duration(math.Ceil(MaxRate * apart))
+	return time.Duration(math.Ceil(maxRate * apart))
 }
 
 // slot has the best packets of one part of the time.

@@ -7,7 +7,9 @@
 // nothing here underflows, and nothing is invented.
 package loss
 
-import "oneway.example/exporter/seqwin"
+import (
+	"oneway.example/exporter/seqwin"
+)
 
 // Delta is what changed between two updates.
 type Delta struct {
@@ -104,25 +106,17 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 	if t.any && c.First == t.last.First && behind(&c, &t.last) {
 		return Delta{Stale: c != t.last}
 	}
-	var d Delta
-	if t.any && (c.First != t.last.First || anyBack(&c, &t.last)) {
-		d.Restarted = true
-		t.any = false
-	}
-	if !t.any {
+	restarted := t.any && (c.First != t.last.First || anyBack(&c, &t.last))
+	if t.any = t.any && !restarted; !t.any {
 		// A run that the old receiver left open can no longer end; it is
 		// reported as long as it was seen.
 		t.complete()
 		t.last = seqwin.Counts{First: c.First, Base: c.First}
 	}
-	d.Received = c.Received - t.last.Received
-	d.Lost = c.Lost - t.last.Lost
-	d.Duplicated = c.Duplicated - t.last.Duplicated
-	d.Reordered = c.Reordered - t.last.Reordered
-	d.Late = c.Late - t.last.Late
-	d.Bursts = c.Bursts - t.last.Bursts
-	if c.Base > t.last.Base {
-		d.Decided = c.Base - t.last.Base
+	d := Delta{
+		Restarted: restarted, Decided: c.Base - min(c.Base, t.last.Base), Received: c.Received - t.last.Received,
+		Lost: c.Lost - t.last.Lost, Duplicated: c.Duplicated - t.last.Duplicated,
+		Reordered: c.Reordered - t.last.Reordered, Late: c.Late - t.last.Late, Bursts: c.Bursts - t.last.Bursts,
 	}
 	if !t.any {
 		// Whoever does not know First says 0: the counts then know better.
@@ -147,10 +141,9 @@ func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint
 	told := int(min(d.Decided, uint64(known)))
 	// A wrong bitmap must not tell of more losses than were counted.
 	lost, told := lostWithin(c, told, d.Lost)
+	unordered = d.Lost - lost
 	if untold := d.Decided - uint64(told); untold > 0 {
-		unordered = t.bridge(d.Lost-lost, untold, d.Bursts-min(d.Bursts, begins(c, told)), told > 0)
-	} else {
-		unordered = d.Lost - lost
+		unordered = t.bridge(unordered, untold, d.Bursts-min(d.Bursts, begins(c, told)), told > 0)
 	}
 	for i := told - 1; i >= 0; i-- {
 		if received(c, i) {
@@ -255,4 +248,66 @@ func anyBack(c, last *seqwin.Counts) bool {
 	return c.Base < last.Base || c.Next < last.Next || c.Received < last.Received ||
 		c.Lost < last.Lost || c.Duplicated < last.Duplicated ||
 		c.Reordered < last.Reordered || c.Late < last.Late || c.Bursts < last.Bursts
+}
+
+// Window sums up the deltas since the last Reset. The zero value is empty.
+type Window struct {
+	decided, lost, bursts, joined uint64
+	// unordered are losses of which it is not known in which runs they are.
+	unordered uint64
+}
+
+// Add takes what changed.
+func (w *Window) Add(d Delta) {
+	if w.decided == 0 && d.Continued {
+		w.bursts++ // what is left of a run that an earlier window began
+	}
+	w.decided += d.Decided
+	w.lost += d.Lost
+	w.bursts += d.Bursts
+	w.joined += d.Joined
+	w.unordered += d.Unordered
+}
+
+// Reset begins a new window.
+func (w *Window) Reset() { *w = Window{} }
+
+// Decided is how many packets the window decided.
+func (w *Window) Decided() uint64 { return w.decided }
+
+// Lost is how many of them were lost.
+func (w *Window) Lost() uint64 { return w.lost }
+
+// Bursts is how many runs of consecutive losses they form within the window: a run that
+// crosses its border is one in either window. Losses whose order is not known are as many
+// runs, as random ones nearly are.
+func (w *Window) Bursts() uint64 {
+	if w.lost > 0 {
+		return max(w.bursts+w.unordered-min(w.bursts, w.joined), 1)
+	}
+	return 0
+}
+
+// Ratio is lost over decided, 0..1 (RFC 7680 section 4.1); not defined if
+// nothing was decided.
+func (w *Window) Ratio() (float64, bool) {
+	// A far end that lies must not make a ratio above 1.
+	of := max(w.decided, w.lost)
+	if of == 0 {
+		return 0, false
+	}
+	return float64(w.lost) / float64(of), true
+}
+
+// BurstRatio is BurstR of ITU-T G.107 clause 7.5: the mean length of the runs of
+// consecutive losses over 1/(1-p), their mean length if losses at the ratio p
+// were independent. 1 is random, above 1 bursty, below 1 regular. It is not
+// defined without a loss, nor with nothing but losses, nor where it is not known in which
+// runs packets were lost.
+func (w *Window) BurstRatio() (float64, bool) {
+	p, ok := w.Ratio()
+	if !ok || w.lost == 0 || p >= 1 || w.unordered > 0 {
+		return 0, false
+	}
+	return float64(w.lost) / float64(w.Bursts()) * (1 - p), true
 }

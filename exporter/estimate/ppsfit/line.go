@@ -2,6 +2,7 @@ package ppsfit
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/instant"
@@ -132,3 +133,70 @@ func (l *line) after(last Pulse, since time.Duration) (at instant.Time, bound ti
 
 // up rounds to whole nanoseconds, never down.
 func up(ns float64) time.Duration { return time.Duration(math.Ceil(ns)) + resolution }
+
+// remembered is how many intervals the median is taken of. Half of them may be
+// wrong; a crystal's rate does not change in as many seconds.
+const remembered = 16
+
+// intervals are the recent intervals between pulses and their median.
+type intervals struct {
+	values  [remembered]time.Duration
+	n, next int
+	// median is of one second on the raw clock, of an even number of intervals the lower of the two in the
+	// middle; zero before the first.
+	median time.Duration
+}
+
+// learn takes the time between one pulse and the next. A pulse may have been
+// missed: the interval of several seconds tells the length of one as well. What
+// is no number of seconds at all is not learnt from.
+func (v *intervals) learn(since time.Duration) {
+	if since < time.Second/2 || since > reach {
+		return
+	}
+	k := (since + time.Second/2) / time.Second
+	if (since - k*time.Second).Abs() > k*time.Duration(float64(time.Second)*nominal) {
+		return
+	}
+	v.values[v.next] = since / k
+	v.next = (v.next + 1) % remembered
+	v.n = min(v.n+1, remembered)
+	sorted := v.values
+	slices.Sort(sorted[:v.n])
+	v.median = sorted[(v.n-1)/2]
+}
+
+// chain is a run of pulses that agree with each other, but are not the fit (yet).
+type chain struct {
+	pulses [enough]Pulse
+	n      int
+	// strays counts the pulses that came meanwhile and did not agree.
+	strays int
+}
+
+func (c *chain) clear() { c.n, c.strays = 0, 0 }
+
+func (c *chain) start(p Pulse) {
+	c.pulses[0] = p
+	c.n, c.strays = 1, 0
+}
+
+func (c *chain) last() Pulse { return c.pulses[c.n-1] }
+
+// add appends p; prune has made room.
+func (c *chain) add(p Pulse) {
+	c.pulses[c.n] = p
+	c.n++
+}
+
+// prune drops the pulses before the last interval that does not agree, and reports
+// whether there was none.
+func (c *chain) prune(agrees func(a, b Pulse) bool) bool {
+	for i := c.n - 1; i > 0; i-- {
+		if !agrees(c.pulses[i-1], c.pulses[i]) {
+			c.n = copy(c.pulses[:], c.pulses[i:c.n])
+			return false
+		}
+	}
+	return true
+}

@@ -185,11 +185,9 @@ func (f *Fit) agrees(a, b Pulse) bool {
 // threshold. The threshold is that of one second, however many there are: missed
 // pulses give a false one no more room.
 func (f *Fit) seconds(since time.Duration) (k time.Duration, whole bool) {
-	second := f.intervals.median
-	allowed := time.Duration(float64(second) * threshold)
+	second, share := f.intervals.median, threshold
 	if second == 0 {
-		second = time.Second
-		allowed = time.Duration(float64(second) * nominal)
+		second, share = time.Second, nominal
 	}
 	if since < second/2 || since > reach+second {
 		return 0, false
@@ -200,7 +198,7 @@ func (f *Fit) seconds(since time.Duration) (k time.Duration, whole bool) {
 		// The line knows the rate better than the median of single intervals.
 		expected = f.line.raw(n)
 	}
-	return n * time.Second, (since - expected).Abs() <= allowed
+	return n * time.Second, (since - expected).Abs() <= time.Duration(float64(second)*share)
 }
 
 // UTC is the time at raw on CLOCK_MONOTONIC_RAW: interpolated between the used
@@ -213,4 +211,44 @@ func (f *Fit) UTC(raw time.Duration) (at instant.Time, bound time.Duration, ok b
 		return 0, 0, false
 	}
 	return f.line.at(raw)
+}
+
+// Verdict is what became of a pulse.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Learning: nothing speaks against the pulse, but too few agree yet.
+	Learning Verdict = iota
+	// Accepted: the pulse is where the pulses before it have it, and is used.
+	Accepted
+	// Doubled: less than half a second after the pulse before: an edge that bounced,
+	// or the other edge. The pulse is dropped. (The doubled interval of figure 4.2,
+	// a pulse missed, needs no verdict: the next pulse is where the fit has it.)
+	Doubled
+	// Noisy: the interval is off the median by more than the threshold, or the pulse
+	// is none: not a whole second, a negative reading.
+	Noisy
+	// Gap: the first pulse after more than 16 s without a good one; the rate may
+	// have changed meanwhile. The fit starts anew with it.
+	Gap
+	// Step: CLOCK_REALTIME counts other seconds than the pulses do (it was stepped, or
+	// the kernel put in a leap second), or all pulses have moved to another phase, or
+	// the raw clock has. The fit starts anew.
+	Step
+)
+
+// Verdicts lists all values in order.
+func Verdicts() []Verdict { return []Verdict{Learning, Accepted, Doubled, Noisy, Gap, Step} }
+
+// Rejected reports whether there was something wrong with the pulse.
+func (v Verdict) Rejected() bool { return v > Accepted }
+
+// String is the word for it, and the value of the metric label `reason`.
+func (v Verdict) String() string {
+	words := [...]string{"learning", "accepted", "doubled", "noisy", "gap", "step"}
+	if int(v) >= len(words) {
+		return "invalid"
+	}
+	return words[v]
 }

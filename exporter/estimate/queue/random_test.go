@@ -41,7 +41,7 @@ func anyWorld(rng *rand.Rand) world {
 }
 
 func TestQueuesThatNobodyThoughtOfAreMeasured(t *testing.T) {
-	const seed = 6
+	const seed = 6 // 99 of 100 is near what it reaches: with other seeds chance may miss it
 	rng := rand.New(rand.NewPCG(seed, seed))
 	runs, filled, contained, near := 0, 0, 0, 0
 	for range *budget / 600 {

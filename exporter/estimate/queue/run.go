@@ -56,9 +56,7 @@ type base struct {
 }
 
 func newRun(packets []Packet, o Options) run {
-	if o.Skip == 0 {
-		o.Skip = DefaultSkip
-	}
+	o.Skip = cmp.Or(o.Skip, DefaultSkip)
 	from, to := 0, len(packets)
 	for from < len(packets) && packets[from].Segment < o.Load {
 		from++
@@ -66,20 +64,16 @@ func newRun(packets []Packet, o Options) run {
 	for to > from && o.After > 0 && packets[to-1].Segment >= o.After {
 		to--
 	}
-	r := run{o: o, load: packets[from:to]}
-	r.held = heldLimit(packets)
+	r := run{o: o, load: packets[from:to], held: heldLimit(packets), faded: make([]bool, to-from)}
 	if len(r.load) > 0 {
 		r.begin = r.load[0].Sent
 	}
 	for i := range r.load {
 		r.bytes = max(r.bytes, r.load[i].IPBytes)
 	}
-	r.faded = make([]bool, len(r.load))
 	r.arrived, r.passed = r.arrivalsOf(r.load), r.arrivalsOf(packets[:to])
-	for i := range packets[:from] {
-		if packets[i].Arrived != 0 {
-			r.ahead += float64(packets[i].IPBytes)
-		}
+	if before := r.arrivalsOf(packets[:from]); len(before) > 0 {
+		r.ahead = before[len(before)-1].octets
 	}
 	r.shift = r.smallest(packets)
 	r.stood = r.standstill()
@@ -155,16 +149,21 @@ func (r *run) delay(p *Packet) (time.Duration, bool) {
 
 // smallest is the smallest delay, of any packet; zero if there is none.
 func (r *run) smallest(packets []Packet) time.Duration {
-	least := time.Duration(math.MaxInt64)
-	for i := range packets {
-		if d, ok := r.delay(&packets[i]); ok {
-			least = min(least, d)
-		}
-	}
-	if least == math.MaxInt64 {
+	all := r.delays(packets)
+	if len(all) == 0 {
 		return 0
 	}
-	return least
+	return slices.Min(all)
+}
+
+// delays are those of the packets that have one.
+func (r *run) delays(packets []Packet) (all []time.Duration) {
+	for i := range packets {
+		if d, ok := r.delay(&packets[i]); ok {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // surprise is the probability that base.early is too little, fewest how many idle packets tell
@@ -245,10 +244,10 @@ func (r *run) empty(packets []Packet) (b base) {
 
 // length is how long the load was.
 func (r *run) length() time.Duration {
-	if len(r.load) == 0 {
-		return 0
+	if n := len(r.load); n > 0 {
+		return r.elapsed(r.load[n-1].Sent)
 	}
-	return r.elapsed(r.load[len(r.load)-1].Sent)
+	return 0
 }
 
 // elapsed is the sender's time of t since the load's begin.
@@ -277,3 +276,80 @@ func (r *run) window() part {
 func seconds(d time.Duration) float64 { return float64(d) / 1e9 }
 
 func duration(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+
+// Analyse looks at a run: the packets of one direction in the order of sending. It takes some
+// 1 us a packet at the most, and memory for a few numbers each.
+func Analyse(packets []Packet, o Options) Result {
+	r := newRun(packets, o)
+	res := Result{Sent: len(r.load)}
+	if len(r.load) == 0 {
+		res.Evidence = "no load was sent"
+		return res
+	}
+	if !r.possible() {
+		res.Evidence = "the stamps make no sense: not in order, or of more than a day"
+		return res
+	}
+	res.PerSecond, res.First = r.series()
+	for i := range r.load {
+		if r.load[i].Arrived != 0 {
+			res.Received++
+		}
+	}
+	if r.base.n > 0 {
+		res.Idle = Duration{Value: r.base.least, Bound: r.o.StampError + r.held + r.base.early, OK: true}
+	}
+	w := r.window()
+	res.From, res.To = w.from, w.to
+	res.Offered, res.Loss = r.offered(w)
+	res.Throughput, res.Mean = r.throughput(w), r.rateOf(w)
+	if res.Received < least {
+		res.Evidence = "too few packets arrived to tell"
+		return res
+	}
+	r.judge(&res)
+	return res
+}
+
+// least is how many packets must have arrived; longest how long a run may be, and disorder how much
+// earlier than the packet before it one may leave: stamps that the far end made up are possible.
+const (
+	least    = 20
+	longest  = 24 * time.Hour
+	disorder = time.Second
+)
+
+// possible tells whether the stamps of the load may be true.
+func (r *run) possible() bool {
+	before := time.Duration(0)
+	for i := range r.load {
+		p := &r.load[i]
+		t := r.elapsed(p.Sent)
+		if t < before-disorder || t > longest {
+			return false
+		}
+		before = max(before, t)
+		if a := r.arrivedAt(p); p.Arrived != 0 && (a < -disorder || a > longest) {
+			return false
+		}
+	}
+	return r.length() > 0
+}
+
+// offered is the rate at which was sent in a part, and the share of its packets that was lost.
+func (r *run) offered(w part) (rate, loss float64) {
+	sent, lost, octets := 0, 0, 0.0
+	for i := range r.load {
+		if p := &r.load[i]; w.holds(r.elapsed(p.Sent)) {
+			sent++
+			octets += float64(p.IPBytes)
+			if p.Arrived == 0 {
+				lost++
+			}
+		}
+	}
+	if sent == 0 || w.length() <= 0 {
+		return 0, 0
+	}
+	return octets / seconds(w.length()), float64(lost) / float64(sent)
+}

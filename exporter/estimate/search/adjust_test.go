@@ -199,8 +199,6 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		"negative step":   {Interval: -1},
 		"longer than all": {Interval: time.Minute, Duration: time.Second},
 		"thresholds":      {Lower: time.Second},
-		"delta":           {HighSpeedDelta: -1},
-		"slow":            {SlowAdjust: -1},
 	} {
 		if _, err := NewAdjust(o); err == nil {
 			t.Errorf("%s: taken", name)

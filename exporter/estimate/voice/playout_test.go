@@ -73,7 +73,7 @@ func TestAdaptiveBufferFollowsTheDocumentedRecurrence(t *testing.T) {
 }
 
 func TestAdaptiveBufferLosesLittleOfExponentialJitter(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	p := AdaptivePlayout(0)
 	for i := range uint64(20000) {
 		if i == 2000 {

@@ -1,3 +1,5 @@
+// Package heavytest has what tests of load tests need: a link in place of a far end, and a real
+// far end.
 package heavytest
 
 import (
@@ -11,47 +13,46 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/responder"
-	"oneway.example/exporter/sched"
+	"oneway.example/exporter/traffics"
 )
 
-// Loopback is where a far end listens that needs no network.
-func Loopback() netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:0") }
+// End is one end of a network: an address, and what runs a function where it is.
+type End struct {
+	Address netip.Addr
+	Do      func(func() error) error
+}
 
-// Here runs f where it is called: the do of a FarEnd in no namespace of its own.
-func Here(f func() error) error { return f() }
-
-// FarEnd runs a real responder at an address until the test ends and says how to reach it,
-// with a token of these limits (responder.ParseLimits). do runs what opens sockets there.
-func FarEnd(t *testing.T, at netip.AddrPort, do func(func() error) error, limits ...string) heavy.Options {
+// FarEnd runs a real responder until ctx, which is the test's or ends before it, and says how
+// to reach it, with a token of these limits (responder.ParseLimits). The zero End is on loopback.
+func FarEnd(ctx context.Context, t *testing.T, at End, limits ...string) heavy.Options {
 	t.Helper()
+	if !at.Address.IsValid() {
+		at = End{Address: netip.MustParseAddr("127.0.0.1"), Do: func(f func() error) error { return f() }}
+	}
 	dir := t.TempDir()
 	o := heavy.DefaultOptions()
 	o.TokenFile = filepath.Join(dir, "token")
 	WriteToken(t, filepath.Join(dir, "tokens"), o.TokenFile, limits...)
-	links, err := sched.NewLinks(sched.LinksOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r, err := responder.New(responder.Options{
-		Listen: []netip.AddrPort{at}, TokensFile: filepath.Join(dir, "tokens"), StateDir: dir,
+		Listen: []netip.AddrPort{netip.AddrPortFrom(at.Address, 0)}, TokensFile: filepath.Join(dir, "tokens"), StateDir: dir,
 	}, responder.Env{
-		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: links,
+		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}),
+		Links: link.NewTable(nil), Traffic: traffics.All(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- do(func() error { return r.Run(ctx) }) }()
+	go func() { ended <- at.Do(func() error { return r.Run(ctx) }) }()
 	select {
 	case <-r.Started():
 	case err := <-ended:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}

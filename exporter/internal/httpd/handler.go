@@ -1,10 +1,41 @@
+// Package httpd is the agent's web server: metrics, a page for people that
+// answers "is it working, and if not why" without a Prometheus, the same as
+// JSON, health and reload.
+//
+//	GET  /                the page; ?all shows every path of many
+//	GET  /metrics         text, OpenMetrics or protobuf, as the scraper asks
+//	GET  /-/healthy       200 while the process serves
+//	GET  /-/ready         200 while a configuration is in force, else 503
+//	POST /-/reload        reads the configuration again, within a second or so; 500 and the reason if it is refused
+//	POST /-/evidence      keeps the last minutes of ?path=NAME (&probe=NAME where it has several light ones)
+//	                      as a report: 201 and where it is, 404, 409, or 429 if there were many
+//	GET  /api/v1/status   what the page says, for machines
+//	GET  /runs            the runs of heavy tests and the evidence that are kept, newest first, as JSON
+//	GET  /runs/ID         one report, a download
+//	GET  /sd              the peers, as Prometheus' http_sd wants them
+//	GET  /debug/pprof/    only if asked for
+//
+// What anybody can reach must be there for everybody: connections have a share of
+// each source and give way to new ones (door), and answers are made whole before
+// they are sent, so that a slow reader holds nothing that another needs (answers). All
+// of this takes no more than a part of the memory limit (room).
+// What changes something is done only under this host's own names (named).
+//
+// TLS, client certificates, basic authentication and sockets from systemd are
+// those of exporter-toolkit.
 package httpd
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +54,8 @@ type Source interface {
 	Reload() error
 	// Reports has the runs of heavy tests; it is never nil.
 	Reports() *report.Store
+	// KeepEvidence makes a report of a light probe's last minutes; see evidence.Keeper.Keep.
+	KeepEvidence(path, probe string) (report.Header, error)
 }
 
 // Options are the handler's settings. Source and Registry are needed.
@@ -50,6 +83,8 @@ func NewRegistry() *prometheus.Registry {
 	)
 	return reg
 }
+
+type server struct{ Options }
 
 // Handler makes the handler of all addresses.
 func Handler(o Options) http.Handler {
@@ -79,12 +114,13 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("POST /-/reload", s.reload)
 	mux.HandleFunc("PUT /-/reload", s.reload)
+	mux.HandleFunc("POST /-/evidence", s.evidence)
 	if o.Pprof {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		for name, h := range map[string]http.HandlerFunc{
+			"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+		} {
+			mux.HandleFunc("GET /debug/pprof/"+name, h)
+		}
 	}
 	// A page elsewhere must not make a visitor's browser reload us.
 	return secured(http.NewCrossOriginProtection().Handler(named(o.ExternalHosts, mux)))
@@ -102,8 +138,6 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-type server struct{ Options }
-
 func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
 	if s.Source.Status().Started.IsZero() {
 		http.Error(w, "oneway is not ready: it is starting or ending.", http.StatusServiceUnavailable)
@@ -118,4 +152,84 @@ func (s *server) reload(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "The configuration was reloaded.")
+}
+
+// named refuses requests that can change something, unless their Host is an IP address, localhost, a
+// name of this host or one of external. A page whose own name was made to resolve to this host
+// (DNS rebinding) is of the same origin as far as a browser knows, but cannot choose the Host.
+func named(external []string, next http.Handler) http.Handler {
+	names := []string{"localhost"}
+	if name, err := os.Hostname(); err == nil {
+		first, _, _ := strings.Cut(name, ".")
+		names = append(names, hostName(name), hostName(first))
+	}
+	for _, name := range external {
+		names = append(names, hostName(name))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodOptions: // RFC 9110 section 9.2.1
+		default:
+			host := hostName(r.Host)
+			if _, err := netip.ParseAddr(host); err != nil && (host == "" || !slices.Contains(names, host)) {
+				http.Error(w, fmt.Sprintf("Host is %.300q; to change something it must be an IP address, localhost, "+
+					"this host's name or one of --web.external-host.", r.Host), http.StatusForbidden)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// CheckHosts checks names of Options.ExternalHosts: without scheme, port and path.
+func CheckHosts(names []string) error {
+	for _, name := range names {
+		if name == "" || strings.ContainsAny(name, ":/@ *") {
+			return fmt.Errorf("httpd: %q is no host name; it must be one such as probe.example.net, without scheme and port", name)
+		}
+	}
+	return nil
+}
+
+// hostName is the name or address of a Host, as names are compared: without port, brackets
+// and last dot, in lower case.
+func hostName(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// status is what the page says, for machines.
+func (s *server) status(w http.ResponseWriter, _ *http.Request) {
+	s.json(w, s.Source.Status())
+}
+
+func (s *server) json(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		s.Log.Debug("Status not written", "err", err)
+	}
+}
+
+// targetGroup is that of Prometheus' http_sd.
+type targetGroup struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels"`
+}
+
+// discovery lists the peers' hosts, so that what else runs there (this exporter,
+// node_exporter) can be found by relabelling.
+func (s *server) discovery(w http.ResponseWriter, _ *http.Request) {
+	groups := []targetGroup{}
+	for _, p := range s.Source.Status().Paths {
+		groups = append(groups, targetGroup{Targets: []string{p.Host}, Labels: map[string]string{
+			"__meta_oneway_path": p.Name, "__meta_oneway_peer": p.Peer,
+		}})
+	}
+	s.json(w, groups)
 }

@@ -30,18 +30,9 @@ const maxRows = 200
 
 // view is what the page shows.
 type view struct {
+	agent.Status
 	Host, Version string
 	Verdict       verdict
-	Clock         agent.ClockStatus
-	Receiver      *agent.ReceiverStatus
-	Pulse         *agent.PulseStatus
-	Reflector     *agent.ReflectorStatus
-	Responder     *agent.ResponderStatus
-	Links         []agent.LinkStatus
-	Reports       agent.ReportsStatus
-	Runs          []runRow
-	Config        agent.ConfigStatus
-	Started       time.Time
 	Rows          []row
 	Hidden        int
 	Now           time.Time
@@ -59,19 +50,28 @@ type verdict struct {
 type row struct {
 	Path, Peer string
 	agent.ProbeStatus
-	Forward, Reverse, Both []figure
 }
 
-type figure struct{ Quantity, Value string }
+// column is the results of one direction.
+type column struct {
+	Label   string
+	Results []probe.Result
+}
+
+func columns(all []probe.Result) []column {
+	by := []column{{Label: "Forward"}, {Label: "Reverse"}, {Label: "Both ways"}}
+	for _, r := range all {
+		i := max(slices.Index([]string{"", "reverse", "forward"}, r.Direction), 0)
+		by[2-i].Results = append(by[2-i].Results, r)
+	}
+	return by
+}
 
 func newView(s agent.Status, host string, now time.Time, all bool) view {
-	v := view{
-		Host: host, Version: version.Version, Clock: s.Clock, Receiver: s.Receiver, Pulse: s.Pulse, Reflector: s.Reflector, Responder: s.Responder, Config: s.Config,
-		Links: s.Links, Reports: s.Reports, Runs: newRunRows(s.Reports.Last), Started: s.Started, Now: now,
-	}
+	v := view{Status: s, Host: host, Version: version.Version, Now: now}
 	for _, p := range s.Paths {
 		for _, one := range p.Probes {
-			v.Rows = append(v.Rows, newRow(p, one))
+			v.Rows = append(v.Rows, row{p.Name, p.Peer, one})
 		}
 	}
 	v.Verdict = judge(s, v.Rows, now)
@@ -81,22 +81,6 @@ func newView(s agent.Status, host string, now time.Time, all bool) view {
 		v.Rows = v.Rows[:maxRows]
 	}
 	return v
-}
-
-func newRow(p agent.PathStatus, one agent.ProbeStatus) row {
-	r := row{Path: p.Name, Peer: p.Peer, ProbeStatus: one}
-	for _, result := range one.Results {
-		f := figure{result.Quantity, result.Value}
-		switch result.Direction {
-		case "forward":
-			r.Forward = append(r.Forward, f)
-		case "reverse":
-			r.Reverse = append(r.Reverse, f)
-		default:
-			r.Both = append(r.Both, f)
-		}
-	}
-	return r
 }
 
 // severity orders healths, the worst last.
@@ -116,54 +100,50 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 	case s.Started.IsZero():
 		v.Level, v.Summary = agent.Starting, "Not measuring: the agent is starting or ending"
 	case s.Config.Error != "":
-		v.raise(agent.Impaired)
-		v.Notes = append(v.Notes, "The last reload of the configuration failed; the one before is in force.")
+		v.note("The last reload of the configuration failed; the one before is in force.")
 	}
 	if !s.Clock.Trusted && !s.Started.IsZero() && len(rows) > 0 {
-		v.raise(agent.Impaired)
-		v.Notes = append(v.Notes, fmt.Sprintf("This host's clock is not trusted (%s), so no one-way delay is reported; loss, round trips and variation are.", words(s.Clock.Reason)))
+		v.note("This host's clock is not trusted (%s), so no one-way delay is reported; loss, round trips and variation are.", words(s.Clock.Reason))
 	}
-	for _, note := range watchNotes(s, now) {
-		v.raise(agent.Impaired)
-		v.Notes = append(v.Notes, note)
+	if !s.Started.IsZero() && now.Sub(s.Started) >= settling {
+		v.watched(s)
 	}
 	if r := s.Reflector; r != nil && r.Error != "" {
-		v.raise(agent.Impaired)
-		v.Notes = append(v.Notes, "The reflector does not run: other hosts get no answer from this one.")
+		v.note("The reflector does not run: other hosts get no answer from this one.")
 	}
 	if s.Reports.Error != "" {
-		v.raise(agent.Impaired)
-		v.Notes = append(v.Notes, "The last report of a heavy test was not kept; its results are.")
+		v.note("The last report of a heavy test was not kept; its results are.")
 	}
 	if r := s.Responder; r != nil && r.Error != "" {
-		v.raise(agent.Impaired)
-		v.Notes = append(v.Notes, "The responder does not run: other hosts can run no heavy test against this one.")
+		v.note("The responder does not run: other hosts can run no heavy test against this one.")
 	}
 	return v
+}
+
+// note says what is not as it should be, though probes may be.
+func (v *verdict) note(format string, args ...any) {
+	v.raise(agent.Impaired)
+	v.Notes = append(v.Notes, fmt.Sprintf(format, args...))
 }
 
 // settling is how long a receiver and its pulse may take to be heard.
 const settling = 10 * time.Second
 
-// watchNotes says what is wrong with the receiver and the pulse.
-func watchNotes(s agent.Status, now time.Time) (notes []string) {
-	if s.Started.IsZero() || now.Sub(s.Started) < settling {
-		return nil
-	}
+// watched says what is wrong with the receiver and the pulse.
+func (v *verdict) watched(s agent.Status) {
 	if r := s.Receiver; r != nil {
 		switch {
 		case !r.Answering:
-			notes = append(notes, fmt.Sprintf("gpsd does not answer at %s: nothing is known of the receiver %s.", r.Address, r.Name))
+			v.note("gpsd does not answer at %s: nothing is known of the receiver %s.", r.Address, r.Name)
 		case !r.Connected:
-			notes = append(notes, fmt.Sprintf("gpsd does not hear the receiver %s.", r.Name))
+			v.note("gpsd does not hear the receiver %s.", r.Name)
 		case r.Fix == gpsd.FixNone.String():
-			notes = append(notes, fmt.Sprintf("The receiver %s has no fix.", r.Name))
+			v.note("The receiver %s has no fix.", r.Name)
 		}
 	}
 	if p := s.Pulse; p != nil && !p.Present {
-		notes = append(notes, fmt.Sprintf("No pulse comes from %s.", p.Device))
+		v.note("No pulse comes from %s.", p.Device)
 	}
-	return notes
 }
 
 func (v *verdict) raise(h agent.Health) {
@@ -209,20 +189,9 @@ func words(label string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(label, "near_"), "_", " ")
 }
 
-// glyphs tell states apart without colour.
+// glyph tells states apart without color.
 func glyph(h agent.Health) string {
-	switch h {
-	case agent.Up:
-		return "●"
-	case agent.Impaired:
-		return "◐"
-	case agent.Down:
-		return "▼"
-	case agent.Failed:
-		return "✕"
-	case agent.Starting:
-	}
-	return "○"
+	return map[agent.Health]string{agent.Up: "●", agent.Impaired: "◐", agent.Down: "▼", agent.Failed: "✕", agent.Starting: "○"}[h]
 }
 
 // age writes how long ago something was.
@@ -246,8 +215,9 @@ func age(now, then time.Time) string {
 // for people, and so there is no state in the package.
 func pageTemplate() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"age": age, "figures": probe.Figures, "glyph": glyph, "octets": octets, "took": took,
-		"utc": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
+		"age": age, "columns": columns, "glyph": glyph, "octets": octets, "runHealth": runHealth, "took": took,
+		"figures": func(s agent.Seconds) string { return probe.Figures(time.Duration(s)) },
+		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageSource)
 }
 

@@ -3,6 +3,7 @@ package httpd
 import (
 	"math"
 	"net"
+	"syscall"
 )
 
 // Limits where memory has none.
@@ -72,4 +73,13 @@ func (r *room) limit(c net.Conn) {
 	}
 	_ = t.SetWriteBuffer(r.send) // the connection may have ended
 	_ = t.SetReadBuffer(r.receive)
+}
+
+// mostDescriptors is how many files and sockets this process may have open (RLIMIT_NOFILE).
+func mostDescriptors() int {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		return math.MaxInt
+	}
+	return int(min(r.Cur, math.MaxInt))
 }

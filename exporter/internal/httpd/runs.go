@@ -12,78 +12,13 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/evidence"
 	"oneway.example/exporter/report"
 )
 
-// The JSON of /runs, and the parts of /api/v1/status that are about heavy tests.
-type (
-	runJSON struct {
-		ID      string        `json:"id"`
-		Path    string        `json:"path"`
-		Probe   string        `json:"probe"`
-		Kind    string        `json:"kind"`
-		Peer    string        `json:"peer"`
-		Begin   *time.Time    `json:"begin,omitempty"`
-		End     *time.Time    `json:"end,omitempty"`
-		Result  string        `json:"result"`
-		Reason  string        `json:"reason,omitempty"`
-		Summary []report.Line `json:"summary,omitempty"`
-		// Report is the address of the whole report, relative to this server's root;
-		// absent if it is not kept.
-		Report string `json:"report,omitempty"`
-		Bytes  int64  `json:"report_bytes,omitempty"`
-	}
-	linkJSON struct {
-		Name string `json:"name"`
-		// Limit and Left are absent for a link without a budget.
-		Limit  *int64     `json:"budget_limit_bytes,omitempty"`
-		Used   int64      `json:"budget_used_bytes"`
-		Left   *int64     `json:"budget_left_bytes,omitempty"`
-		Holder string     `json:"holder,omitempty"`
-		Since  *time.Time `json:"since,omitempty"`
-	}
-	reportsJSON struct {
-		Dir    string `json:"dir,omitempty"`
-		Runs   int    `json:"runs"`
-		Bytes  int64  `json:"bytes"`
-		Failed uint64 `json:"failed"`
-		Error  string `json:"error,omitempty"`
-	}
-)
-
-func newRunJSON(h report.Header) runJSON {
-	j := runJSON{
-		ID: h.ID, Path: h.Path, Probe: h.Probe, Kind: h.Kind, Peer: h.Peer, Begin: known(h.Begin), End: known(h.End),
-		Result: h.Result, Reason: h.Reason, Summary: h.Summary, Bytes: h.FileBytes,
-	}
-	if h.FileBytes > 0 {
-		j.Report = "runs/" + h.ID
-	}
-	return j
-}
-
-func newLinksJSON(links []agent.LinkStatus) (all []linkJSON) {
-	for _, l := range links {
-		j := linkJSON{Name: l.Name, Used: l.Used, Holder: l.Holder, Since: known(l.Since)}
-		if l.Limit > 0 {
-			j.Limit, j.Left = &l.Limit, &l.Left
-		}
-		all = append(all, j)
-	}
-	return all
-}
-
-func newReportsJSON(r agent.ReportsStatus) reportsJSON {
-	return reportsJSON{r.Dir, r.Runs, r.Bytes, r.Failed, r.Error}
-}
-
 // runs lists the runs that are kept, newest first.
 func (s *server) runs(w http.ResponseWriter, _ *http.Request) {
-	all := []runJSON{}
-	for _, h := range s.Source.Reports().List() {
-		all = append(all, newRunJSON(h))
-	}
-	s.json(w, all)
+	s.json(w, append([]report.Header{}, s.Source.Reports().List()...))
 }
 
 // run hands out a report, packed as it is on the disk to whoever takes gzip.
@@ -140,37 +75,10 @@ func takesGzip(h http.Header) bool {
 	return false
 }
 
-// runRow is one run on the page.
-type runRow struct {
-	report.Header
-	// Health gives the result its colour and sign.
-	Health                 agent.Health
-	Forward, Reverse, Both []figure
-}
-
-func newRunRows(headers []report.Header) (rows []runRow) {
-	for _, h := range headers {
-		r := runRow{Header: h, Health: runHealth(h.Result)}
-		for _, l := range h.Summary {
-			f := figure{l.Quantity, l.Value}
-			switch l.Direction {
-			case "forward":
-				r.Forward = append(r.Forward, f)
-			case "reverse":
-				r.Reverse = append(r.Reverse, f)
-			default:
-				r.Both = append(r.Both, f)
-			}
-		}
-		rows = append(rows, r)
-	}
-	return rows
-}
-
 // runHealth is how a result is shown.
 func runHealth(result string) agent.Health {
 	switch result {
-	case "completed":
+	case report.Completed:
 		return agent.Up
 	case "incomplete", report.Unreadable:
 		return agent.Impaired
@@ -196,4 +104,26 @@ func octets(n int64) string {
 		v, units = v/1000, units[1:]
 	}
 	return fmt.Sprintf("%.3g %s", v, units[0])
+}
+
+// evidence keeps the last minutes of the path that the query names, and of its probe, if it has several.
+func (s *server) evidence(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	h, err := s.Source.KeepEvidence(query.Get("path"), query.Get("probe"))
+	status := http.StatusInternalServerError
+	switch {
+	case err == nil:
+		w.Header().Set("Location", "../runs/"+h.ID)
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, "The last minutes of path %s, probe %s, are kept: runs/%s\n", h.Path, h.Probe, h.ID)
+		return
+	case errors.Is(err, evidence.ErrUnknown):
+		status = http.StatusNotFound
+	case errors.Is(err, evidence.ErrNothing), errors.Is(err, evidence.ErrNoDirectory):
+		status = http.StatusConflict
+	case errors.Is(err, evidence.ErrTooMany):
+		w.Header().Set("Retry-After", "10")
+		status = http.StatusTooManyRequests
+	}
+	http.Error(w, "The last minutes were not kept.\n"+err.Error(), status)
 }

@@ -21,10 +21,7 @@ import (
 func withReports(t *testing.T) (h http.Handler, id, dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	store, err := report.Open(report.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := report.Open(report.Options{Dir: dir})
 	id = report.NewID(sampleNow, nil)
 	header := report.Header{
 		ID: id, Path: `"><script>alert(1)</script>`, Probe: "saturate", Kind: "saturate", Peer: "<b>peer</b>",
@@ -42,11 +39,11 @@ func withReports(t *testing.T) (h http.Handler, id, dir string) {
 func TestRunsAreListedAsJSON(t *testing.T) {
 	h, id, _ := withReports(t)
 	w := get(t, h, http.MethodGet, "/runs")
-	var runs []runJSON
+	var runs []report.Header
 	if err := json.Unmarshal(w.Body.Bytes(), &runs); err != nil {
 		t.Fatal(err)
 	}
-	if len(runs) != 1 || runs[0].ID != id || runs[0].Report != "runs/"+id || runs[0].Bytes == 0 || len(runs[0].Summary) != 1 {
+	if len(runs) != 1 || runs[0].ID != id || runs[0].Report != "runs/"+id || runs[0].FileBytes == 0 || len(runs[0].Summary) != 1 {
 		t.Errorf("got %s", w.Body)
 	}
 	if got := w.Header().Get("Content-Type"); got != "application/json" {
@@ -58,10 +55,7 @@ func TestRunsAreListedAsJSON(t *testing.T) {
 }
 
 func TestNoRunsAreAnEmptyList(t *testing.T) {
-	store, err := report.Open(report.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := report.Open(report.Options{})
 	if got := strings.TrimSpace(get(t, newHandler(t, &fakeSource{reports: store}), http.MethodGet, "/runs").Body.String()); got != "[]" {
 		t.Errorf("got %s", got)
 	}

@@ -18,6 +18,7 @@ type fakeSource struct {
 	reports *report.Store
 	reloads int
 	err     error
+	kept    []string
 }
 
 func (s *fakeSource) Status() agent.Status { return s.status }
@@ -27,6 +28,11 @@ func (s *fakeSource) Reports() *report.Store { return s.reports }
 func (s *fakeSource) Reload() error {
 	s.reloads++
 	return s.err
+}
+
+func (s *fakeSource) KeepEvidence(path, probe string) (report.Header, error) {
+	s.kept = append(s.kept, path+" "+probe)
+	return report.Header{ID: "20260301t120000z-00000005", Path: path, Probe: probe}, s.err
 }
 
 var errReload = errors.New("oneway.yml:12:17: paths[0].probes[0].interval is 0s; it must be between 100µs and 1h0m0s")
@@ -47,7 +53,7 @@ func results(forward, reverse, loss, r, both string) []probe.Result {
 func sample() agent.Status {
 	at := func(ago time.Duration) time.Time { return sampleNow.Add(-ago) }
 	one := func(name, peer string, health agent.Health, s probe.Status) agent.PathStatus {
-		return agent.PathStatus{Name: name, Peer: peer, Probes: []agent.ProbeStatus{{Name: "stamp", Type: "stamp", Health: health, Status: s}}}
+		return agent.PathStatus{Name: name, Peer: peer, Host: probe.Target{Peer: peer}.Host(), Probes: []agent.ProbeStatus{ofProbe("stamp", health, s)}}
 	}
 	paths := []agent.PathStatus{
 		one("calgary-to-seoul", "reflector.seoul.example.net", agent.Up, probe.Status{
@@ -64,23 +70,27 @@ func sample() agent.Status {
 		one("new-site", "new.example.net", agent.Starting, probe.Status{State: "starting"}),
 	}
 	paths[3].Probes[0].Restarts = 4
-	paths[0].Probes = append(paths[0].Probes, agent.ProbeStatus{Name: "voice-50pps", Type: "stamp", Health: agent.Up, Status: probe.Status{
+	paths[0].Probes = append(paths[0].Probes, ofProbe("voice-50pps", agent.Up, probe.Status{
 		Up: true, State: "measuring", LastSuccess: at(0), Results: results("82.9 ms ± 310 µs", "80.4 ms ± 310 µs", "0.31 %", "84", "163 ms"),
-	}})
+	}))
+	paths[1].Probes[0].Evidence = &report.Header{
+		ID: "20260301t113100z-00000006", Path: "bus-12-to-core", Probe: "stamp", Kind: report.Evidence, Peer: "[2001:db8::7]:8620", Begin: at(39 * time.Minute), End: at(29 * time.Minute),
+		Result: report.Completed, Reason: "round trip delay of 1.21 s, before 208 ms", Report: "runs/20260301t113100z-00000006", FileBytes: 9_120, Summary: []report.Line{{Quantity: "packets", Value: "600"}},
+	}
 	return agent.Status{
 		Started: at(26 * time.Hour),
 		Config:  agent.ConfigStatus{File: "/etc/oneway/oneway.yml", Loaded: at(3 * time.Hour)},
 		Clock: agent.ClockStatus{
-			Source: "chrony", State: "synchronised", Trusted: true, Bound: 287 * time.Microsecond,
-			Offset: -13 * time.Microsecond, LastUpdate: at(41 * time.Second),
+			Source: "chrony", State: "synchronised", Trusted: true, Bound: agent.Seconds(287 * time.Microsecond),
+			Offset: agent.Seconds(-13 * time.Microsecond), LastUpdate: at(41 * time.Second),
 		},
 		Receiver: &agent.ReceiverStatus{
 			Name: "gps0", Address: "127.0.0.1:2947", Device: "/dev/ttyS0", Answering: true, Connected: true, Fix: "3D",
-			Used: new(9), Seen: new(14), PulseOffset: new(-310 * time.Nanosecond), LastMessage: at(time.Second),
+			Used: new(9), Seen: new(14), PulseOffset: new(agent.Seconds(-310)), LastMessage: at(time.Second),
 		},
 		Pulse: &agent.PulseStatus{
 			Name: "pps0", Device: "/dev/pps0", Edge: "assert", Present: true, Pulses: 93544, Missed: 2, Last: at(time.Second),
-			Jitter: new(420 * time.Nanosecond), Offset: new(-1200 * time.Nanosecond), Bound: new(3 * time.Microsecond),
+			Jitter: new(agent.Seconds(420)), Offset: new(agent.Seconds(-1200)), Bound: new(agent.Seconds(3 * time.Microsecond)),
 		},
 		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Answering: true, Packets: 1234567, Answered: 1234500, Sessions: 12},
 		Responder: &agent.ResponderStatus{
@@ -89,12 +99,16 @@ func sample() agent.Status {
 		},
 		Links: []agent.LinkStatus{
 			{Name: "lab-wan", Used: 1_234_567_890, Holder: "lab-to-lab/saturate", Since: at(12 * time.Second)},
-			{Name: "mobile", Limit: 500_000_000, Used: 500_000_000},
-			{Name: "uplink", Limit: 5_000_000_000, Used: 1_402_000_000, Left: 3_598_000_000},
+			{Name: "mobile", Limit: 500_000_000, Used: 500_000_000, Left: new(int64(0))},
+			{Name: "uplink", Limit: 5_000_000_000, Used: 1_402_000_000, Left: new(int64(3_598_000_000))},
 		},
 		Reports: agent.ReportsStatus{Dir: "/var/lib/oneway/reports", Runs: 214, Bytes: 61_300_000, Last: sampleRuns(at)},
 		Paths:   paths,
 	}
+}
+
+func ofProbe(name string, h agent.Health, s probe.Status) agent.ProbeStatus {
+	return agent.ProbeStatus{Name: name, Type: "stamp", Health: h, State: s.State, Reason: s.Reason, LastSuccess: s.LastSuccess, Results: s.Results}
 }
 
 func sampleRuns(at func(time.Duration) time.Time) []report.Header {

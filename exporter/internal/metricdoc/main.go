@@ -3,11 +3,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"oneway.example/exporter/metric"
@@ -16,23 +16,18 @@ import (
 //go:generate go run . ../../doc/METRICS.md
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "metricdoc:", err)
 		os.Exit(1)
 	}
 }
 
-// run writes to the file that is named, or to out.
-func run(args []string, out io.Writer) error {
-	if len(args) > 1 {
-		return fmt.Errorf("usage: metricdoc [FILE]")
+// run writes to the file that is named.
+func run(args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: metricdoc FILE")
 	}
-	text := document(metric.Groups())
-	if len(args) == 1 {
-		return os.WriteFile(args[0], []byte(text), 0o644)
-	}
-	_, err := io.WriteString(out, text)
-	return err
+	return os.WriteFile(args[0], []byte(document(metric.Groups())), 0o644)
 }
 
 const introduction = `# Metrics
@@ -53,57 +48,34 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
 func document(groups []metric.Group) string {
 	var b strings.Builder
 	b.WriteString(introduction)
+	having := map[string]int{} // families with a label
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n## %s\n", g.Title)
 		for _, d := range g.Descs {
 			family(&b, d)
-		}
-	}
-	fmt.Fprintf(&b, "\n## Labels\n\n%s", labels(groups))
-	return b.String()
-}
-
-func family(b *strings.Builder, d *metric.Desc) {
-	fmt.Fprintf(b, "\n### %s\n\n%s\n\n", d.Name, d.Help)
-	fmt.Fprintf(b, "- Type: %s\n", d.Kind)
-	if len(d.Labels) > 0 {
-		fmt.Fprintf(b, "- Labels: `%s`\n", strings.Join(d.Labels, "`, `"))
-	}
-	if d.Absent != "" {
-		fmt.Fprintf(b, "- Absent: %s\n", lowerFirst(d.Absent))
-	}
-	if len(d.Buckets) > 0 {
-		var bounds []string
-		for _, v := range d.Buckets {
-			bounds = append(bounds, strconv.FormatFloat(v, 'g', -1, 64))
-		}
-		fmt.Fprintf(b, "- Classic buckets: %s\n", strings.Join(bounds, ", "))
-	}
-	fmt.Fprintf(b, "- Source: %s\n", d.Source)
-}
-
-// lowerFirst makes a sentence go on after a colon.
-func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
-
-// labels lists for each label the families that have it.
-func labels(groups []metric.Group) string {
-	having := map[string]int{}
-	for _, g := range groups {
-		for _, d := range g.Descs {
 			for _, l := range d.Labels {
 				having[l]++
 			}
 		}
 	}
-	var names []string
-	for l := range having {
-		names = append(names, l)
-	}
-	slices.Sort(names)
-	var b strings.Builder
-	b.WriteString("| label | families |\n|---|---|\n")
-	for _, l := range names {
+	b.WriteString("\n## Labels\n\n| label | families |\n|---|---|\n")
+	for _, l := range slices.Sorted(maps.Keys(having)) {
 		fmt.Fprintf(&b, "| `%s` | %d |\n", l, having[l])
 	}
 	return b.String()
+}
+
+func family(b *strings.Builder, d *metric.Desc) {
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n- Type: %s\n", d.Name, d.Help, d.Kind)
+	if len(d.Labels) > 0 {
+		fmt.Fprintf(b, "- Labels: `%s`\n", strings.Join(d.Labels, "`, `"))
+	}
+	if d.Absent != "" {
+		fmt.Fprintf(b, "- Absent: %s\n", strings.ToLower(d.Absent[:1])+d.Absent[1:])
+	}
+	if len(d.Buckets) > 0 {
+		bounds := strings.Trim(fmt.Sprintf("%g", d.Buckets), "[]")
+		fmt.Fprintf(b, "- Classic buckets: %s\n", strings.ReplaceAll(bounds, " ", ", "))
+	}
+	fmt.Fprintf(b, "- Source: %s\n", d.Source)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"sync"
 
 	dto "github.com/prometheus/client_model/go"
 )
@@ -43,61 +44,51 @@ func (h *histogram) copyFrom(o *histogram) {
 	h.sum, h.schema, h.zero = o.sum, o.schema, o.zero
 	h.positive.copyFrom(&o.positive)
 	h.negative.copyFrom(&o.negative)
-	if o.exemplars == nil {
-		h.exemplars = nil
-		return
-	}
-	h.exemplars = append(h.exemplars[:0], o.exemplars...)
+	h.exemplars = slices.Clone(o.exemplars)
 }
 
 // message is the histogram for the exposition. The buckets are allocated in one
 // piece, and the bounds are shared: a scrape builds a hundred thousand of these.
 func (h *histogram) message(bounds []float64, o Options) *dto.Histogram {
-	m := &dto.Histogram{SampleSum: new(h.sum)}
 	var count uint64
+	for _, c := range h.classic {
+		count += c
+	}
+	m := &dto.Histogram{SampleSum: new(h.sum), SampleCount: &count}
 	if o.NoClassic {
-		for _, c := range h.classic {
-			count += c
-		}
 		m.Exemplars = h.inOrderOfTime()
 	} else {
-		m.Bucket, count = h.classicBuckets(bounds)
+		m.Bucket = h.classicBuckets(bounds, &count)
 	}
-	m.SampleCount = new(count)
-	if o.NoNative {
-		return m
+	if !o.NoNative {
+		m.Schema, m.ZeroThreshold, m.ZeroCount = new(h.schema), new(float64(zeroThreshold)), new(h.zero)
+		m.PositiveSpan, m.PositiveDelta = h.positive.spans()
+		m.NegativeSpan, m.NegativeDelta = h.negative.spans()
 	}
-	m.Schema, m.ZeroThreshold, m.ZeroCount = new(h.schema), new(float64(zeroThreshold)), new(h.zero)
-	m.PositiveSpan, m.PositiveDelta = h.positive.spans()
-	m.NegativeSpan, m.NegativeDelta = h.negative.spans()
 	return m
 }
 
-func (h *histogram) classicBuckets(bounds []float64) (pointers []*dto.Bucket, count uint64) {
+// classicBuckets are cumulated; all is the count of the last one.
+func (h *histogram) classicBuckets(bounds []float64, all *uint64) (pointers []*dto.Bucket) {
 	buckets := make([]dto.Bucket, len(bounds))
 	pointers = make([]*dto.Bucket, len(bounds))
 	cumulated := make([]uint64, len(bounds))
+	count := uint64(0)
 	for i := range bounds {
 		count += h.classic[i]
 		cumulated[i] = count
 		buckets[i].CumulativeCount = &cumulated[i]
 		buckets[i].UpperBound = &bounds[i]
+		if h.exemplars != nil {
+			buckets[i].Exemplar = h.exemplars[i]
+		}
 		pointers[i] = &buckets[i]
 	}
-	count += h.classic[len(bounds)]
-	if h.exemplars == nil {
-		return pointers, count
-	}
-	for i := range bounds {
-		buckets[i].Exemplar = h.exemplars[i]
-	}
 	// The last bucket has no message but for its exemplar's sake, as in client_golang.
-	if last := h.exemplars[len(bounds)]; last != nil {
-		pointers = append(pointers, &dto.Bucket{
-			CumulativeCount: new(count), UpperBound: new(math.Inf(1)), Exemplar: last,
-		})
+	if h.exemplars != nil && h.exemplars[len(bounds)] != nil {
+		pointers = append(pointers, &dto.Bucket{CumulativeCount: all, UpperBound: new(math.Inf(1)), Exemplar: h.exemplars[len(bounds)]})
 	}
-	return pointers, count
+	return pointers
 }
 
 // inOrderOfTime is the exemplars of a histogram without classic buckets: a list, in which
@@ -112,4 +103,166 @@ func (h *histogram) inOrderOfTime() (all []*dto.Exemplar) {
 		return a.Timestamp.AsTime().Compare(b.Timestamp.AsTime())
 	})
 	return all
+}
+
+// Native histograms (Prometheus 2.40, OpenMetrics "exponential"): bucket k of
+// schema n ends at 2^(k/2^n), its upper bound included.
+const (
+	// finestSchema: 8 buckets for each doubling, so one is 9 % wide. It is what
+	// client_golang picks for NativeHistogramBucketFactor 1.1.
+	finestSchema = 3
+	// coarsestSchema: a bucket is 65536 times its lower bound.
+	coarsestSchema = -4
+	// zeroThreshold: what is nearer to zero than a microsecond has no
+	// resolution, or the noise of the stamps would need ten octaves of buckets.
+	zeroThreshold = 1e-6
+	// maxSpan bounds the buckets from the lowest to the highest used one of each
+	// sign: 20 octaves, 1 us to 1 s, at the finest schema. When it does not
+	// suffice the schema gets coarser.
+	maxSpan = 160
+	// growBy is the step in which room for buckets is made.
+	growBy = 8
+)
+
+// native is a sparse histogram of both signs.
+type native struct {
+	schema             int32
+	zero               uint64
+	positive, negative buckets
+}
+
+func (n *native) observe(v float64) {
+	side := &n.positive
+	switch {
+	case v < -zeroThreshold:
+		side = &n.negative
+	case v <= zeroThreshold:
+		n.zero++
+		return
+	}
+	key := bucketKey(math.Abs(v), n.schema)
+	for n.schema > coarsestSchema {
+		if first, last := side.with(key); last-first < maxSpan {
+			break
+		}
+		n.positive.halve()
+		n.negative.halve()
+		n.schema--
+		key = halfKey(key)
+	}
+	side.add(key)
+}
+
+// fractions returns the upper bounds of the buckets in the octave (0.5, 1], less one step: 0.5 * 2^(i/2^schema).
+var fractions = sync.OnceValue(func() [finestSchema + 1][]float64 {
+	var all [finestSchema + 1][]float64
+	for schema := range all {
+		steps := 1 << schema
+		for i := range steps {
+			all[schema] = append(all[schema], math.Exp2(float64(i)/float64(steps)-1))
+		}
+	}
+	return all
+})
+
+// bucketKey is the number of the bucket that v > 0 falls in.
+func bucketKey(v float64, schema int32) int {
+	fraction, exponent := math.Frexp(v)
+	if schema > 0 {
+		bounds := fractions()[schema]
+		return sort.SearchFloat64s(bounds, fraction) + (exponent-1)*len(bounds)
+	}
+	if fraction == 0.5 {
+		exponent--
+	}
+	shift := -schema
+	return (exponent + 1<<shift - 1) >> shift
+}
+
+// halfKey is the bucket of the next coarser schema that holds bucket key.
+func halfKey(key int) int { return (key + 1) >> 1 }
+
+// buckets are the counts of adjacent buckets; counts[0] is that of bucket first.
+type buckets struct {
+	first  int
+	counts []uint64
+}
+
+// with is the first and the last bucket, key among them.
+func (b *buckets) with(key int) (first, last int) {
+	if len(b.counts) == 0 {
+		return key, key
+	}
+	return min(key, b.first), max(key, b.first+len(b.counts)-1)
+}
+
+// add counts; it allocates only when key is outside of what was seen so far.
+func (b *buckets) add(key int) {
+	i := key - b.first
+	if i < 0 || i >= len(b.counts) {
+		b.grow(key)
+		i = key - b.first
+	}
+	b.counts[i]++
+}
+
+func (b *buckets) grow(key int) {
+	first, last := b.with(key)
+	length := min(maxSpan, (last-first+growBy)/growBy*growBy)
+	if length <= cap(b.counts) && first == b.first {
+		b.counts = b.counts[:length]
+		return
+	}
+	counts := make([]uint64, length)
+	if len(b.counts) > 0 {
+		copy(counts[b.first-first:], b.counts)
+	}
+	b.first, b.counts = first, counts
+}
+
+// halve moves the counts to the buckets of the next coarser schema, in place.
+func (b *buckets) halve() {
+	if len(b.counts) == 0 {
+		return
+	}
+	first := halfKey(b.first)
+	last := halfKey(b.first + len(b.counts) - 1)
+	for i, c := range b.counts {
+		b.counts[i] = 0
+		b.counts[halfKey(b.first+i)-first] += c
+	}
+	b.first, b.counts = first, b.counts[:last-first+1]
+}
+
+func (b *buckets) copyFrom(o *buckets) {
+	b.first = o.first
+	b.counts = append(b.counts[:0], o.counts...)
+}
+
+// spans writes the counts as the protocol has them: runs of buckets and
+// differences of counts. Gaps of one or two empty buckets are cheaper as zeros
+// than as a new run.
+func (b *buckets) spans() (spans []*dto.BucketSpan, deltas []int64) {
+	next, previous := 0, int64(0)
+	appendCount := func(c int64) {
+		*spans[len(spans)-1].Length++
+		deltas = append(deltas, c-previous)
+		previous = c
+	}
+	for i, c := range b.counts {
+		if c == 0 {
+			continue
+		}
+		gap := b.first + i - next
+		if spans == nil || gap > 2 {
+			spans = append(spans, &dto.BucketSpan{Offset: new(int32(gap)), Length: new(uint32)})
+		} else {
+			for range gap {
+				appendCount(0)
+			}
+		}
+		appendCount(int64(c))
+		next = b.first + i + 1
+	}
+	return spans, deltas
 }

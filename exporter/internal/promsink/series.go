@@ -21,24 +21,19 @@ type series struct {
 	refs    int // guarded by sink.mu
 
 	mu sync.Mutex // guards what follows
-	value
-	hist *histogram
+	state
 	// seen is the last scrape that has read this series, or for which its state
 	// was put aside in before.
 	seen   uint64
 	before state
 }
 
-// value is a counter's or gauge's.
-type value struct {
+// state is what a scrape shows: the number of a counter or gauge, if it is present, or a
+// histogram, which is nil otherwise.
+type state struct {
 	number  float64
 	present bool
-}
-
-// state is what a scrape shows; hist is a copy.
-type state struct {
-	value
-	hist *histogram
+	hist    *histogram
 }
 
 // putAside is called before each change, with mu held: the scrape that is going
@@ -48,10 +43,9 @@ func (s *series) putAside() {
 	if scrape == 0 || s.seen == scrape {
 		return
 	}
-	s.seen = scrape
-	s.before.value = s.value
+	s.seen, s.before = scrape, s.state
 	if s.hist != nil {
-		s.before.hist = s.sink.spare()
+		s.before.hist = s.sink.spares.Get().(*histogram)
 		s.before.hist.copyFrom(s.hist)
 	}
 }
@@ -62,7 +56,7 @@ func (s *series) read(scrape uint64, show func(state)) {
 	defer s.mu.Unlock()
 	if s.seen != scrape {
 		s.seen = scrape // nothing needs to be put aside any more
-		show(state{s.value, s.hist})
+		show(s.state)
 		return
 	}
 	show(s.before)
@@ -75,15 +69,24 @@ func (s *series) read(scrape uint64, show func(state)) {
 // handle is one opener's hold on a series.
 type handle struct {
 	*series
-	once sync.Once
+	given  float64 // the highest total, see SetTotal; guarded by mu
+	closed bool    // guarded by sink.mu
 }
 
 var _ metric.Series = (*handle)(nil)
 
+// must panics on a call that does not fit the kind.
+func (s *series) must(kind metric.Kind, call string) {
+	if s.family.desc.Kind != kind {
+		panic("promsink: " + s.family.desc.Name + ": " + call + " is for a " + kind.String())
+	}
+}
+
 // Add adds to a counter.
 func (s *series) Add(delta float64) {
-	if s.family.desc.Kind != metric.Counter || !(delta >= 0) {
-		panic("promsink: " + s.family.desc.Name + ": Add is for counters, and never of less than zero")
+	s.must(metric.Counter, "Add")
+	if !(delta >= 0) {
+		panic("promsink: " + s.family.desc.Name + ": Add of less than zero")
 	}
 	s.mu.Lock()
 	s.putAside()
@@ -91,19 +94,29 @@ func (s *series) Add(delta float64) {
 	s.mu.Unlock()
 }
 
+// SetTotal brings a counter to the opener's total.
+func (h *handle) SetTotal(total float64) {
+	h.must(metric.Counter, "SetTotal")
+	h.mu.Lock()
+	if total > h.given {
+		h.putAside()
+		h.number += total - h.given
+		h.given = total
+	}
+	h.mu.Unlock()
+}
+
 // Set sets a gauge. What is no number has no value: NaN clears.
-func (s *series) Set(v float64) { s.set(value{v, !math.IsNaN(v)}) }
+func (s *series) Set(v float64) { s.set(v, !math.IsNaN(v)) }
 
 // Clear makes a gauge absent.
-func (s *series) Clear() { s.set(value{}) }
+func (s *series) Clear() { s.set(0, false) }
 
-func (s *series) set(v value) {
-	if s.family.desc.Kind != metric.Gauge {
-		panic("promsink: " + s.family.desc.Name + ": Set and Clear are for gauges")
-	}
+func (s *series) set(v float64, present bool) {
+	s.must(metric.Gauge, "Set or Clear")
 	s.mu.Lock()
 	s.putAside()
-	s.value = v
+	s.number, s.present = v, present
 	s.mu.Unlock()
 }
 
@@ -125,9 +138,7 @@ func (s *series) ObserveWithExemplar(v float64, label, value string) {
 }
 
 func (s *series) observe(v float64, e *dto.Exemplar) {
-	if s.hist == nil {
-		panic("promsink: " + s.family.desc.Name + ": Observe is for histograms")
-	}
+	s.must(metric.Histogram, "Observe")
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return
 	}
@@ -141,4 +152,4 @@ func (s *series) observe(v float64, e *dto.Exemplar) {
 }
 
 // Close gives the opener's hold back; a second call does nothing.
-func (h *handle) Close() { h.once.Do(func() { h.sink.release(h.series) }) }
+func (h *handle) Close() { h.sink.release(h) }

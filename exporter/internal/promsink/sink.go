@@ -1,7 +1,32 @@
+// Package promsink is the metric.Sink that Prometheus scrapes.
+//
+// # What a scrape sees
+//
+// A scrape sees all of what an Update does or nothing of it, and still never
+// makes a writer wait for it. Copying 400,000 series under a lock would stop
+// every receiver for tenths of a second; instead each scrape has a number, and
+// the first writer that touches a series while a scrape is going on first puts
+// the value before it aside, once. The scrape takes what was put aside, or the
+// live value where nobody wrote. The only time when writers wait is the instant
+// in which the number changes.
+//
+// # Histograms
+//
+// Histograms are classic and native (schema 3: a bucket is 9 % wide). They are
+// written anew because client_golang's keep each native bucket twice in a
+// sync.Map: some 8 kB each where this one has about 1 kB, and a path has eleven.
+// The results are compared with client_golang's in the tests.
+//
+// An observation may bring an exemplar; each classic bucket shows its last one, which
+// OpenMetrics and the protocol buffers of Prometheus have and the plain text format has
+// not. Without classic buckets they are the native histogram's. Histograms that never
+// had one pay a nil pointer for it.
 package promsink
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +69,7 @@ type Sink struct {
 
 	mu       sync.Mutex // guards what follows
 	families map[string]*family
-	pairs    map[pairKey]*pair
+	pairs    map[[2]string]*pair    // by name and value
 	created  *timestamppb.Timestamp // the last one given out
 }
 
@@ -56,10 +81,8 @@ type family struct {
 	// values given to Series.
 	permutation []int
 	series      map[string]*series
-	// order is the series sorted as the exposition wants them, nil when one was
-	// opened or closed since. It is never written to, but replaced.
-	order   []*series
-	version uint64
+	// listing is what the last scrape has shown, nil if a series was opened or closed since.
+	listing *listing
 }
 
 // New makes a sink that shows its series to the scrapes of reg.
@@ -70,18 +93,14 @@ func NewWith(reg prometheus.Registerer, o Options) (*Sink, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Sink{options: o, families: map[string]*family{}, pairs: map[pairKey]*pair{}}
+	s := &Sink{
+		options: o, families: map[string]*family{}, pairs: map[[2]string]*pair{},
+		spares: sync.Pool{New: func() any { return new(histogram) }},
+	}
 	if err := reg.Register(s); err != nil {
 		return nil, fmt.Errorf("promsink: %w", err)
 	}
 	return s, nil
-}
-
-func (s *Sink) spare() *histogram {
-	if h, ok := s.spares.Get().(*histogram); ok {
-		return h
-	}
-	return new(histogram)
 }
 
 // Update runs f: a scrape sees all of what f does or nothing. f must not call
@@ -141,16 +160,19 @@ func (s *Sink) open(f *family, key string, values []string) *series {
 	for i, from := range f.permutation {
 		one.labels = append(one.labels, s.pair(f.desc.Labels[from], values[i]))
 	}
-	switch f.desc.Kind {
-	case metric.Histogram:
-		one.created, one.hist = s.createdNow(), newHistogram(len(f.desc.Buckets))
-	case metric.Counter:
-		one.created, one.present = s.createdNow(), true
-	case metric.Gauge:
+	one.present = f.desc.Kind == metric.Counter
+	if f.desc.Kind == metric.Histogram {
+		one.hist = newHistogram(len(f.desc.Buckets))
+	}
+	if f.desc.Kind != metric.Gauge {
+		now := s.options.Now()
+		if s.created == nil || now.Sub(s.created.AsTime()).Abs() >= createdGrain {
+			s.created = timestamppb.New(now)
+		}
+		one.created = s.created
 	}
 	f.series[key] = one
-	f.order = nil
-	f.version++
+	f.listing = nil
 	return one
 }
 
@@ -158,27 +180,25 @@ func (s *Sink) open(f *family, key string, values []string) *series {
 // series that a path opens at once share one.
 const createdGrain = 10 * time.Millisecond
 
-func (s *Sink) createdNow() *timestamppb.Timestamp {
-	now := s.options.Now()
-	if s.created == nil || now.Sub(s.created.AsTime()).Abs() >= createdGrain {
-		s.created = timestamppb.New(now)
-	}
-	return s.created
-}
-
-// release is called by each opener once.
-func (s *Sink) release(one *series) {
+// release ends an opener's hold; the last one's ends the series.
+func (s *Sink) release(h *handle) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if h.closed {
+		return
+	}
+	h.closed = true
+	one, f := h.series, h.family
 	if one.refs--; one.refs > 0 {
 		return
 	}
-	f := one.family
 	delete(f.series, one.key)
-	f.order = nil
-	f.version++
+	f.listing = nil
 	for _, l := range one.labels {
-		s.releasePair(l)
+		key := [2]string{l.GetName(), l.GetValue()}
+		if s.pairs[key].refs--; s.pairs[key].refs == 0 {
+			delete(s.pairs, key)
+		}
 	}
 }
 
@@ -189,22 +209,107 @@ type pair struct {
 	refs  int
 }
 
-type pairKey struct{ name, value string }
-
 func (s *Sink) pair(name, value string) *dto.LabelPair {
-	p := s.pairs[pairKey{name, value}]
+	p := s.pairs[[2]string{name, value}]
 	if p == nil {
 		p = &pair{label: &dto.LabelPair{Name: &name, Value: &value}}
-		s.pairs[pairKey{name, value}] = p
+		s.pairs[[2]string{name, value}] = p
 	}
 	p.refs++
 	return p.label
 }
 
-func (s *Sink) releasePair(l *dto.LabelPair) {
-	key := pairKey{l.GetName(), l.GetValue()}
-	p := s.pairs[key]
-	if p.refs--; p.refs == 0 {
-		delete(s.pairs, key)
+var (
+	_ metric.Sink          = (*Sink)(nil)
+	_ prometheus.Collector = (*Sink)(nil)
+)
+
+// Describe describes nothing: which families there are depends on what is
+// measured (an unchecked collector).
+func (s *Sink) Describe(chan<- *prometheus.Desc) {}
+
+// Collect shows every series as it was at one instant.
+func (s *Sink) Collect(ch chan<- prometheus.Metric) {
+	s.scrape.Lock()
+	defer s.scrape.Unlock()
+	listings, scrape := s.begin()
+	defer s.scraping.Store(0)
+	for _, l := range listings {
+		l.sort()
+		all := make([]shown, 0, len(l.series))
+		for _, one := range l.series {
+			one.read(scrape, func(st state) {
+				switch {
+				case st.hist != nil:
+					m := st.hist.message(one.family.desc.Buckets, s.options)
+					m.CreatedTimestamp = one.created
+					all = append(all, shown{series: one, hist: m})
+				case st.present:
+					all = append(all, shown{series: one, number: st.number})
+				}
+			})
+		}
+		for i := range all {
+			ch <- &all[i]
+		}
 	}
+}
+
+// listing is the series of a family, as long as none is opened or closed. It belongs to the
+// scrapes.
+type listing struct {
+	series []*series
+	sorted bool
+}
+
+// begin draws the line: no Update is half done, and what is written from here on
+// puts aside what was before. The time for which it stops writers does not
+// depend on the number of series, but for those of families that have changed.
+func (s *Sink) begin() (listings []*listing, scrape uint64) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.families {
+		if f.listing == nil {
+			f.listing = &listing{series: slices.AppendSeq(make([]*series, 0, len(f.series)), maps.Values(f.series))}
+		}
+		listings = append(listings, f.listing)
+	}
+	s.last++
+	s.scraping.Store(s.last)
+	return listings, s.last
+}
+
+// sort puts a listing in the order of the exposition, in which the registry
+// would else have to sort it at each scrape.
+func (l *listing) sort() {
+	if !l.sorted {
+		slices.SortFunc(l.series, func(a, b *series) int { return cmp.Compare(a.key, b.key) })
+		l.sorted = true
+	}
+}
+
+// shown is one series in one scrape.
+type shown struct {
+	*series
+	number float64
+	hist   *dto.Histogram
+}
+
+// Desc is for the registry.
+func (m *shown) Desc() *prometheus.Desc { return m.family.prom }
+
+// Write is for the registry.
+func (m *shown) Write(out *dto.Metric) error {
+	out.Label = m.labels
+	switch m.family.desc.Kind {
+	case metric.Counter:
+		out.Counter = &dto.Counter{Value: &m.number, CreatedTimestamp: m.created}
+	case metric.Gauge:
+		out.Gauge = &dto.Gauge{Value: &m.number}
+	case metric.Histogram:
+		out.Histogram = m.hist
+	}
+	return nil
 }

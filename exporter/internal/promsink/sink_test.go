@@ -134,6 +134,7 @@ func TestMisuseOfAKindPanics(t *testing.T) {
 	for name, misuse := range map[string]func(){
 		"add to gauge":      func() { s.Series(testGauge, "a").Add(1) },
 		"negative add":      func() { s.Series(testCounter, "a", "b").Add(-1) },
+		"total of a gauge":  func() { s.Series(testGauge, "a").SetTotal(1) },
 		"set counter":       func() { s.Series(testCounter, "a", "b").Set(1) },
 		"clear histogram":   func() { s.Series(testHistogram, "a").Clear() },
 		"observe a counter": func() { s.Series(testCounter, "a", "b").Observe(1) },
@@ -193,7 +194,7 @@ func TestScrapeSeesAllOfAnUpdateOrNothing(t *testing.T) {
 				default:
 				}
 				s.Update(func() {
-					sent.Add(1)
+					sent.SetTotal(float64(i + 1))
 					if i%3 == 0 {
 						lost.Add(1)
 					} else {
@@ -295,9 +296,12 @@ func TestPathsThatComeAndGoDuringScrapesLeaveNothing(t *testing.T) {
 func TestWritingDoesNotAllocate(t *testing.T) {
 	s, _ := newSink(t, Options{})
 	h, c, g := s.Series(testHistogram, "a"), s.Series(testCounter, "a", "forward"), s.Series(testGauge, "a")
+	l, total := s.Series(testLost, "a", "forward"), 0.0
 	write := func() {
 		h.Observe(0.0301)
 		c.Add(1)
+		total++
+		l.SetTotal(total)
 		g.Set(3)
 	}
 	write()

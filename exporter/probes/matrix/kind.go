@@ -1,6 +1,25 @@
+// Package matrix is the probe that measures a path at every combination of some packet
+// sizes and some packet rates: throughput at the sender and at the receiver, one-way delay,
+// delay variation and loss. Sizes and rates are those of the D-ITG report on heterogeneous
+// wireless networks (chapter 2, table 1): 64 to 1500 octets, 100, 1000 and 10000 packets a
+// second, for access networks whose limit may be octets a second or packets a second.
+//
+// Two figures are not that report's. It had no clocks to trust and measured the round trip,
+// as an upper bound of the one-way delay (sections 2.1.2 and 2.2.6); here the one-way delay is
+// measured. Its jitter is the standard deviation of the delays (section 2.1.3); here it is the mean
+// absolute difference in delay of packets sent one after the other (RFC 5481 section 4.1).
+//
+// A cell is one size at one rate in one direction. Cells are measured one after the other in
+// an order by chance, so that a path that changes with time spoils no row or column in
+// particular; the seed is in the report. A cell that the far end's token or what is left of
+// the link's data budget does not allow is left out, and the report says so.
+//
+// What the sender could not send is the sender's shortfall, and what the receiving host
+// dropped for want of buffer is the receiver's: neither is loss of the path.
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +30,10 @@ import (
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // Kind is the heavy test "matrix". Make it with NewKind.
@@ -26,8 +47,8 @@ type Kind struct {
 }
 
 var (
-	_ heavy.Kind   = (*Kind)(nil)
-	_ heavy.Fitter = (*Kind)(nil)
+	_ heavy.Kind = (*Kind)(nil)
+	_ udp.Fitter = (*Kind)(nil)
 )
 
 // NewKind checks the options. env and target say which link's budget is to be kept to.
@@ -35,24 +56,30 @@ func NewKind(env probe.Env, target probe.Target, shared heavy.Options, o Options
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	link := shared.Link
-	if link == "" {
-		link = target.Path
-	}
+	link := cmp.Or(shared.Link, target.Path)
 	return &Kind{opts: o, directions: len(shared.Directions), budget: -1, left: func() int64 {
-		if env.Links == nil {
-			return -1
-		}
-		// What is reserved is this run's own: whoever reserves holds the link.
-		if u := env.Links.Usage(link); u.Limit > 0 {
-			return max(0, u.Limit-u.Used)
+		if env.Links != nil {
+			// What is reserved is this run's own: whoever reserves holds the link.
+			if u := env.Links.Usage(link); u.Limit > 0 {
+				return max(0, u.Limit-u.Used)
+			}
 		}
 		return -1
 	}}, nil
 }
 
-// Kind is control.Matrix.
-func (*Kind) Kind() control.Kind { return control.Matrix }
+// New is the registry's entry.
+func New() probe.Type {
+	return heavy.Type[Options]{Word: "matrix", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared heavy.Options, own Options) (heavy.Kind, error) {
+		return NewKind(env, target, shared, own)
+	}}
+}
+
+// Kind is "matrix".
+func (*Kind) Kind() string { return "matrix" }
+
+// Traffic is streams of UDP packets.
+func (k *Kind) Traffic() heavy.Traffic { return udp.Near(k) }
 
 // cells are those of the configuration in these directions.
 func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
@@ -71,29 +98,26 @@ func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
 // needs.
 func (k *Kind) Bytes() int64 {
 	k.budget = k.left()
-	all := k.cells(sample.Directions()[:k.directions])
-	fits, _ := room{budget: k.budget}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
-	if len(fits) == 0 {
-		fits, _ = room{budget: -1}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
-		fits = fits[:1]
+	if n := k.moves(room{budget: k.budget}); n > 0 {
+		return n
 	}
-	return k.move(fits)
-}
-
-// move is how many IP octets these cells do.
-func (k *Kind) move(cells []Cell) (n int64) {
-	for _, c := range cells {
-		n += int64(k.opts.Repetitions) * c.bytes(k.opts.CellDuration)
-	}
-	return n
+	fits, _ := room{budget: -1}.fit(k.cells(sample.Directions()[:1]), k.opts.CellDuration, k.opts.Repetitions)
+	return int64(k.opts.Repetitions) * fits[0].bytes(k.opts.CellDuration)
 }
 
 // Fit is what the cells move that the token allows too: one whose day is nearly used
 // costs some cells, not the run.
 func (k *Kind) Fit(limits control.Limits, overhead int) int64 {
-	all := k.cells(sample.Directions()[:k.directions])
-	fits, _ := room{limits, k.budget, overhead}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
-	return k.move(fits)
+	return k.moves(room{limits, k.budget, overhead})
+}
+
+// moves is how many IP octets the cells do that there is room for.
+func (k *Kind) moves(m room) (n int64) {
+	fits, _ := m.fit(k.cells(sample.Directions()[:k.directions]), k.opts.CellDuration, k.opts.Repetitions)
+	for _, c := range fits {
+		n += int64(k.opts.Repetitions) * c.bytes(k.opts.CellDuration)
+	}
+	return n
 }
 
 // Duration is that of all cells.
@@ -102,7 +126,7 @@ func (k *Kind) Duration() time.Duration {
 }
 
 // Perform measures each cell as often as configured, in an order by chance.
-func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *heavy.Run) error {
 	all := k.cells(r.Directions)
 	res := &Result{Seed: k.opts.seed(), CellDuration: k.opts.CellDuration}
 	r.Body = res
@@ -113,7 +137,7 @@ func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) erro
 	if len(fits) == 0 {
 		return fmt.Errorf("matrix: no cell can be measured: %s", out[0].Why)
 	}
-	turns := order(len(fits), k.opts.Repetitions, rand.New(rand.NewPCG(res.Seed, 0)))
+	turns := sequence(len(fits), k.opts.Repetitions, rand.New(rand.NewPCG(res.Seed, 0)))
 	refused := map[Cell]bool{}
 	for i, turn := range turns {
 		c := fits[turn]
@@ -123,7 +147,7 @@ func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) erro
 		r.Phase(fmt.Sprintf("%d of %d, %v", i+1, len(turns), c))
 		segment := c.segment(k.opts.CellDuration, s.Overhead())
 		t, err := s.Transfer(ctx, c.Direction, s.Plan(segment), nil)
-		if refusal := (*control.Refusal)(nil); errors.As(err, &refusal) && refusal.ID != 0 {
+		if refusal, ok := errors.AsType[*control.Refusal](err); ok && refusal.ID != 0 {
 			refused[c] = true
 			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), refusal.Error()})
 			continue
@@ -139,23 +163,6 @@ func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) erro
 		done[c] = append(done[c], m)
 	}
 	return nil
-}
-
-// packets takes from a transfer what a cell's figures are made of.
-func packets(t *heavy.Transfer) []packet {
-	all := make([]packet, len(t.Packets))
-	for i := range t.Packets {
-		p := &t.Packets[i]
-		if !p.Sent.Present() {
-			continue
-		}
-		all[i].sent = p.Sent.At
-		all[i].delay = t.Delay(i)
-		if p.Copies > 0 {
-			all[i].arrived = p.Arrived.At
-		}
-	}
-	return all
 }
 
 // conclude puts the cells in the order of the configuration, and says in a few lines what
@@ -177,7 +184,7 @@ func (k *Kind) conclude(res *Result, r *heavy.Run, all []Cell, done map[Cell][]O
 		if m, any := best[d]; any {
 			r.Summary = append(r.Summary, probe.Result{
 				Quantity: "highest rate", Direction: d.String(),
-				Value: fmt.Sprintf("%s (%d B x %d/s)", heavy.Rate(*m.Median.Received).Words(), m.PacketBytes, m.PacketRate),
+				Value: fmt.Sprintf("%s (%d B x %d/s)", option.Rate(*m.Median.Received).Words(), m.PacketBytes, m.PacketRate),
 			})
 		}
 	}
@@ -203,21 +210,13 @@ func (k *Kind) Publish(v *heavy.Values, r *heavy.Run) {
 		return
 	}
 	for _, m := range res.Cells {
-		for _, one := range []struct {
-			desc  *metric.Desc
-			value *float64
-		}{
-			{metric.MatrixSent, m.Median.Sent},
-			{metric.MatrixReceived, m.Median.Received},
-			{metric.MatrixSpread, m.Median.Spread},
-			{metric.MatrixDelay, m.Median.Delay},
-			{metric.MatrixDelayBound, m.Median.Bound},
-			{metric.MatrixIPDV, m.Median.IPDV},
-			{metric.MatrixLoss, m.Median.Loss},
-			{metric.MatrixShortfall, m.Median.Shortfall},
+		for desc, value := range map[*metric.Desc]*float64{
+			metric.MatrixSent: m.Median.Sent, metric.MatrixReceived: m.Median.Received, metric.MatrixSpread: m.Median.Spread,
+			metric.MatrixDelay: m.Median.Delay, metric.MatrixDelayBound: m.Median.Bound, metric.MatrixIPDV: m.Median.IPDV,
+			metric.MatrixLoss: m.Median.Loss, metric.MatrixShortfall: m.Median.Shortfall,
 		} {
-			if one.value != nil {
-				v.Set(one.desc, *one.value, m.Direction.String(), strconv.Itoa(m.PacketBytes), strconv.Itoa(m.PacketRate))
+			if value != nil {
+				v.Set(desc, *value, m.Direction.String(), strconv.Itoa(m.PacketBytes), strconv.Itoa(m.PacketRate))
 			}
 		}
 	}

@@ -10,16 +10,17 @@ import (
 
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
+	heavylink "oneway.example/exporter/link"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
 )
 
 func probeEnv() probe.Env       { return probe.Env{} }
 func probeTarget() probe.Target { return probe.Target{Path: "a-to-b", Probe: "matrix", Peer: "b"} }
 
-// road carries streams over a link each way. It implements heavy.Carrier.
+// road carries streams over a link each way. It implements udp.Carrier.
 type road struct {
 	links  [2]link
 	plans  []stream.Plan
@@ -28,8 +29,8 @@ type road struct {
 	cut    string
 }
 
-// Carry is heavy.Carrier.
-func (r *road) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(heavy.Progress)) (*heavy.Carried, error) {
+// Carry is udp.Carrier.
+func (r *road) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(heavy.Progress), _ stream.Steer) (*udp.Carried, error) {
 	if r.refuse != nil {
 		if refusal := r.refuse(p); refusal != nil {
 			return nil, refusal
@@ -40,7 +41,7 @@ func (r *road) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ tim
 	}
 	r.plans = append(r.plans, p)
 	l := r.links[d]
-	out := &heavy.Carried{Sent: &stream.Sent{Planned: p.Packets()}, Received: &stream.Received{}, Cut: r.cut}
+	out := &udp.Carried{Sent: &stream.Sent{Planned: p.Packets()}, Received: &stream.Received{}, Cut: r.cut}
 	for i, q := range l.carry(p.Segments[0].PayloadBytes+28, p.Segments[0]) {
 		out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: q.sent, Stamp: sample.Stamp{At: q.sent, Origin: sample.Kernel}})
 		if q.arrived != 0 {
@@ -49,8 +50,8 @@ func (r *road) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ tim
 			})
 		}
 	}
-	ok := control.Clock{Reason: "ok", Bound: 100 * time.Microsecond}
-	out.Near, out.Far = heavy.Clocks{Before: ok, After: ok}, heavy.Clocks{Before: ok, After: ok}
+	ok := udp.Clock{Reason: "ok", Bound: 100 * time.Microsecond}
+	out.Near, out.Far = udp.Clocks{Before: ok, After: ok}, udp.Clocks{Before: ok, After: ok}
 	return out, nil
 }
 
@@ -72,7 +73,7 @@ func short() Options {
 func perform(t *testing.T, r *road, limits control.Limits, o Options) (*Result, *heavy.Run, error) {
 	t.Helper()
 	run := &heavy.Run{Directions: sample.Directions()}
-	err := kindOf(t, o).Perform(t.Context(), heavy.NewSession(r, heavy.SessionOptions{Limits: limits}), run)
+	err := kindOf(t, o).Perform(t.Context(), udp.NewSession(r, udp.SessionOptions{Limits: limits}), run)
 	return run.Body.(*Result), run, err
 }
 
@@ -215,8 +216,8 @@ func TestNoCellAllowedIsAnErrorWithItsReason(t *testing.T) {
 }
 
 func TestBudgetOfTheRightLinkIsKept(t *testing.T) {
-	links, err := sched.NewLinks(sched.LinksOptions{Links: []sched.LinkOptions{{Name: "uplink", BudgetBytes: 1e6}, {Name: "a-to-b", BudgetBytes: 2e6}}})
-	if err != nil {
+	links := heavylink.NewTable(nil)
+	if err := links.SetLinks([]heavylink.Options{{Name: "uplink", BudgetBytes: 1e6}, {Name: "a-to-b", BudgetBytes: 2e6}}); err != nil {
 		t.Fatal(err)
 	}
 	env := probe.Env{Links: links}

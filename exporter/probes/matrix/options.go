@@ -1,13 +1,12 @@
 package matrix
 
 import (
-	"fmt"
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
 
-	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/option"
 )
 
 // Options are the probe's own keys in the configuration; an absent key keeps its default.
@@ -40,81 +39,35 @@ func DefaultOptions() Options {
 // Limits of the options. maxCells bounds the series of a path: eight for each cell and
 // direction. maxPackets bounds the memory of a transfer.
 const (
-	minBytes       = 60 // header and smallest test packet over IPv4
-	maxBytes       = 9000
-	maxRate        = 100_000
-	minDuration    = 100 * time.Millisecond
-	maxDuration    = 10 * time.Minute
-	maxRepetitions = 100
-	maxCells       = 48
-	maxPackets     = 2_000_000
+	minBytes   = 60 // header and smallest test packet over IPv4
+	maxCells   = 48
+	maxPackets = 2_000_000
 )
 
 func (o *Options) check() error {
-	if err := list("packet_bytes", o.PacketBytes, minBytes, maxBytes); err != nil {
-		return err
-	}
-	if err := list("packet_rates", o.PacketRates, 1, maxRate); err != nil {
+	err := cmp.Or(list("packet_bytes", o.PacketBytes, minBytes, 9000), list("packet_rates", o.PacketRates, 1, 100_000))
+	if err != nil {
 		return err
 	}
 	if n := len(o.PacketBytes) * len(o.PacketRates); n > maxCells {
-		return &probe.OptionError{Key: "packet_bytes", Problem: fmt.Sprintf("times packet_rates are %d cells; %d are the most", n, maxCells)}
+		return option.Errorf("packet_bytes", "times packet_rates are %d cells; %d are the most", n, maxCells)
 	}
-	if d := o.CellDuration; d < minDuration || d > maxDuration {
-		return &probe.OptionError{Key: "cell_duration", Problem: fmt.Sprintf("is %v; it must be between %v and %v", d, minDuration, maxDuration)}
+	if err := option.Between("cell_duration", o.CellDuration, 100*time.Millisecond, 10*time.Minute); err != nil {
+		return err
 	}
 	if n := float64(slices.Max(o.PacketRates)) * o.CellDuration.Seconds(); n > maxPackets {
-		return &probe.OptionError{Key: "cell_duration", Problem: fmt.Sprintf("is %v, %.0f packets at the highest rate; %d are the most", o.CellDuration, n, maxPackets)}
+		return option.Errorf("cell_duration", "is %v, %.0f packets at the highest rate; %d are the most", o.CellDuration, n, maxPackets)
 	}
-	if o.Repetitions < 1 || o.Repetitions > maxRepetitions {
-		return &probe.OptionError{Key: "repetitions", Problem: fmt.Sprintf("is %d; it must be between 1 and %d", o.Repetitions, maxRepetitions)}
-	}
-	return nil
+	return option.Between("repetitions", o.Repetitions, 1, 100)
 }
 
 // list checks a list of numbers: not empty, each in its range and there once.
 func list(key string, values []int, lo, hi int) error {
 	if len(values) == 0 {
-		return &probe.OptionError{Key: key, Problem: "is empty; it needs one value at the least"}
+		return option.Errorf(key, "is empty; it needs one value at the least")
 	}
-	for i, v := range values {
-		at := fmt.Sprintf("%s[%d]", key, i)
-		if v < lo || v > hi {
-			return &probe.OptionError{Key: at, Problem: fmt.Sprintf("is %d; it must be between %d and %d", v, lo, hi)}
-		}
-		if slices.Contains(values[:i], v) {
-			return &probe.OptionError{Key: at, Problem: fmt.Sprintf("is %d for the second time", v)}
-		}
-	}
-	return nil
+	return option.EachOnce(key, values, lo, hi)
 }
 
-// seed is that of a run.
-func (o *Options) seed() uint64 {
-	if o.Seed != 0 {
-		return o.Seed
-	}
-	return 1 + rand.Uint64N(1<<32) // short enough to be typed in again
-}
-
-// Type is the registry's entry. The zero value is ready.
-type Type struct{}
-
-// New returns the type.
-func New() Type { return Type{} }
-
-// Name is "matrix".
-func (Type) Name() string { return "matrix" }
-
-// New checks the options of one path. Nothing is opened.
-func (Type) New(env probe.Env, target probe.Target, decode func(any) error) (probe.Prober, error) {
-	shared, own := heavy.DefaultOptions(), DefaultOptions()
-	if err := heavy.Decode(decode, &shared, &own); err != nil {
-		return nil, err
-	}
-	k, err := NewKind(env, target, shared, own)
-	if err != nil {
-		return nil, err
-	}
-	return heavy.NewProber(env, target, shared, k)
-}
+// seed is that of a run; one by chance is short enough to be typed in again.
+func (o *Options) seed() uint64 { return cmp.Or(o.Seed, 1+rand.Uint64N(1<<32)) }

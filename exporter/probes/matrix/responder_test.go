@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 )
 
@@ -19,13 +20,13 @@ func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
 	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
 	own.CellDuration, own.Repetitions = 100*time.Millisecond, 2
 	once := func(perDay string) (*heavy.Outcome, *Result, error) {
-		shared := heavytest.FarEnd(t, heavytest.Loopback(), heavytest.Here, "per-day="+perDay)
+		shared := heavytest.FarEnd(t.Context(), t, heavytest.End{}, "per-day="+perDay)
 		env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
 		k, err := NewKind(env, probeTarget(), shared, own)
 		if err != nil {
 			t.Fatal(err)
 		}
-		outcome, err := heavy.Once(t.Context(), env, probeTarget(), shared, k, nil)
+		outcome, err := heavy.Once(t.Context(), env, probeTarget(), shared, k, nil, nil)
 		res, _ := outcome.Body.(*Result)
 		return outcome, res, err
 	}
@@ -49,17 +50,17 @@ func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
 }
 
 func TestRunWithARealFarEndIsPublished(t *testing.T) {
-	shared := heavytest.FarEnd(t, heavytest.Loopback(), heavytest.Here, "rate=10Mbit")
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{}, "rate=10Mbit")
 	own := DefaultOptions()
 	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
 	own.CellDuration, own.Repetitions = 300*time.Millisecond, 2
-	sink := &heavytest.Keeping{}
+	sink := &metrictest.Keeping{}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
 	k, err := NewKind(env, probeTarget(), shared, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := heavy.Once(t.Context(), env, probeTarget(), shared, k, nil)
+	outcome, err := heavy.Once(t.Context(), env, probeTarget(), shared, k, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

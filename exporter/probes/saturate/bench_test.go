@@ -1,38 +1,37 @@
 package saturate_test
 
 import (
+	"log/slog"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturate"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // wibro is the thesis' uplink: 2.5 Mb/s, 110 kB, 30 ms.
-func wibro() *heavytest.Link {
-	return &heavytest.Link{Rate: 2.5e6 / 8, Queue: 110_000, Delay: 30 * time.Millisecond}
+func wibro() *bottleneck {
+	return &bottleneck{Rate: 2.5e6 / 8, Queue: 110_000, Delay: 30 * time.Millisecond}
 }
 
 // bench runs a kind over a simulated link and publishes what it finds.
 type bench struct {
 	kind *saturate.Kind
 	run  *heavy.Run
-	sink *heavytest.Sink
+	sink *metrictest.Sink
 	sent int64
 }
 
-func perform(t *testing.T, link *heavytest.Link, change func(*saturate.Options), directions ...string) (*bench, error) {
-	t.Helper()
-	return performOver(t, link, link, change, directions...)
-}
-
-// performOver runs it over a carrier that has this link in it.
-func performOver(t *testing.T, c heavy.Carrier, link *heavytest.Link, change func(*saturate.Options), directions ...string) (*bench, error) {
+func perform(t *testing.T, link *bottleneck, change func(*saturate.Options), directions ...string) (*bench, error) {
 	t.Helper()
 	shared, own := heavy.DefaultOptions(), saturate.DefaultOptions()
 	shared.Directions = directions
@@ -43,7 +42,7 @@ func performOver(t *testing.T, c heavy.Carrier, link *heavytest.Link, change fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{kind: kind, run: &heavy.Run{}, sink: &heavytest.Sink{}}
+	b := &bench{kind: kind, run: &heavy.Run{}, sink: &metrictest.Sink{}}
 	for _, d := range sample.Directions() {
 		for _, word := range directions {
 			if d.String() == word {
@@ -52,24 +51,24 @@ func performOver(t *testing.T, c heavy.Carrier, link *heavytest.Link, change fun
 		}
 	}
 	each := link.Each
-	link.Each = func(d sample.Direction, c *heavy.Carried) error {
+	link.Each = func(d sample.Direction, c *udp.Carried) error {
 		b.sent += c.PayloadBytes + 28*int64(c.Packets)
 		if each != nil {
 			return each(d, c)
 		}
 		return nil
 	}
-	if err := kind.Perform(t.Context(), heavy.NewSession(c, heavy.SessionOptions{}), b.run); err != nil {
+	if err := kind.Perform(t.Context(), udp.NewSession(link, udp.SessionOptions{}), b.run); err != nil {
 		return b, err
 	}
-	heavy.NewValues(b.sink, "office", "saturate").Replace(func(v *heavy.Values) { kind.Publish(v, b.run) })
+	heavy.NewValues(b.sink, "office", "saturate").Replace("", func(v *heavy.Values) { kind.Publish(v, b.run) })
 	if b.sent > kind.Bytes() {
 		t.Errorf("%d octets were sent, and at most %d announced", b.sent, kind.Bytes())
 	}
 	return b, nil
 }
 
-func must(t *testing.T, link *heavytest.Link, change func(*saturate.Options), directions ...string) *bench {
+func must(t *testing.T, link *bottleneck, change func(*saturate.Options), directions ...string) *bench {
 	t.Helper()
 	b, err := perform(t, link, change, directions...)
 	if err != nil {
@@ -101,4 +100,29 @@ func (b *bench) words() string {
 		all = append(all, l.Quantity+" "+l.Direction+": "+l.Value)
 	}
 	return strings.Join(append(all, b.run.Notes...), "\n")
+}
+
+// gate counts who is inside.
+type gate struct {
+	mu       sync.Mutex
+	in, most int
+}
+
+func (g *gate) enter() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.in++
+	g.most = max(g.most, g.in)
+}
+
+func (g *gate) exit() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.in--
+}
+
+var target = probe.Target{Path: "office", Probe: "saturate", Peer: "192.0.2.1"}
+
+func envWith(sink metric.Sink) probe.Env {
+	return probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
 }

@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"oneway.example/exporter/estimate/queue"
-	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // What an idle phase must be to find the empty link: its packets take no more than a share
@@ -26,7 +25,7 @@ const (
 // far apart at the mean. Where the configured interval would load a slow link, or make too few
 // packets, it is longer.
 func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
-	if o.Idle.Duration == 0 {
+	if o.Mode != ModeFixed || o.Idle.Duration == 0 {
 		return 0, 0
 	}
 	sparse := time.Duration(float64(o.PacketBytes) / (idleShare * float64(o.Rate.Of(d))) * float64(time.Second))
@@ -35,14 +34,8 @@ func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
 	return max(n, min(idleLeast, int(idleLonger/interval))), interval
 }
 
-// idleTime is how long both phases take.
-func (o *Options) idleTime(d sample.Direction) time.Duration {
-	n, interval := o.idle(d)
-	return 2 * time.Duration(n) * interval
-}
-
 // plan is an idle phase, the load right after it, segment number load, and an idle phase again.
-func (o *Options) plan(s *heavy.Session, d sample.Direction) (p stream.Plan, load int) {
+func (o *Options) plan(s *udp.Session, d sample.Direction) (p stream.Plan, load int) {
 	rate := s.Paced(o.PacketBytes, o.Rate.Of(d), o.Duration)
 	n, interval := o.idle(d)
 	all := append(idlePackets(n, interval, rate.PayloadBytes), rate)
@@ -62,13 +55,10 @@ func idlePackets(n int, interval time.Duration, payload int) []stream.Segment {
 }
 
 // fixed offers one rate for a time.
-func (k *Kind) fixed(ctx context.Context, s *heavy.Session, d sample.Direction) (*Direction, error) {
+func (k *Kind) fixed(ctx context.Context, s *udp.Session, d sample.Direction) (*Direction, error) {
 	p, load := k.opts.plan(s, d)
-	t, err := s.Transfer(ctx, d, p, nil)
+	t, err := k.checked(s.Transfer(ctx, d, p, nil))
 	if err != nil {
-		return nil, err
-	}
-	if err := k.check(t); err != nil {
 		return nil, err
 	}
 	packets := underQueue(t)
@@ -84,7 +74,7 @@ func (k *Kind) fixed(ctx context.Context, s *heavy.Session, d sample.Direction) 
 
 // underQueue is what the estimator of queues wants to know. What was not sent is no
 // packet; one that came damaged only has no delay, and is lost (RFC 7680 section 2.4).
-func underQueue(t *heavy.Transfer) []queue.Packet {
+func underQueue(t *udp.Transfer) []queue.Packet {
 	all := make([]queue.Packet, 0, len(t.Packets))
 	for i := range t.Packets {
 		p := &t.Packets[i]
@@ -101,46 +91,40 @@ func underQueue(t *heavy.Transfer) []queue.Packet {
 }
 
 // load is what is told of the load, segment number load.
-func (k *Kind) load(t *heavy.Transfer, load int, q *queue.Result) *Direction {
-	out := k.begin(t.Direction)
-	out.Counts = &t.Counts
-	out.Dropped = uint64(t.HostDropped())
-	out.Load = &Load{
+func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
+	clocks := t.Bound() // absolute delays need both clocks; their difference does not
+	planned := t.Plan.Segments[load].Packets()
+	l := &Load{
 		State: q.State.String(), Evidence: q.Evidence,
-		Offered: q.Offered, Throughput: k.throughput(q),
-		From: q.From, To: q.To, Varies: q.Varies, PaperBytes: known(q.PaperBytes, q.PaperBytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
+		Offered: q.Offered, Throughput: k.throughput(q), From: q.From, To: q.To, Varies: q.Varies,
+		Shortfall:  float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(planned),
+		PaperBytes: known(q.PaperBytes, q.PaperBytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
+		SizeBytes: known(q.Size.Value, q.Size.OK), SizeBound: known(q.Size.Bound, q.Size.OK),
+		Rates: known(q.Rates, q.Rate.OK),
+		Drift: t.Drift(), Trusted: clocks.Reason == sample.OK, ClocksReason: clocks.Reason.String(),
 	}
-	l := out.Load
 	if q.Received < q.Sent {
 		// Those that the receiving host dropped are not the path's.
 		dropped := min(t.HostDropped(), q.Sent-q.Received)
 		l.Loss = float64(q.Sent-q.Received-dropped) / float64(q.Sent-dropped)
 	}
-	if q.Rate.OK {
-		l.Rates = &q.Rates
-	}
-	l.SizeBytes, l.SizeBound = amount(q.Size)
 	if q.Delay[0].OK {
 		l.Queue, l.QueueBound = &[3]time.Duration{}, &[3]time.Duration{}
 		for i, one := range q.Delay {
 			l.Queue[i], l.QueueBound[i] = one.Value, one.Bound
 		}
 	}
-	// Absolute delays need both clocks; their difference does not.
-	clocks := t.Bound()
-	l.ClocksReason = clocks.Reason.String()
-	l.Trusted = clocks.Reason == sample.OK
-	l.Drift = t.Drift()
-	idle, idleBound := duration(q.Idle, clocks.Error)
-	full, fullBound := duration(q.Full, clocks.Error)
 	if l.Trusted {
-		l.Idle, l.IdleBound = idle, idleBound
-		l.Full, l.FullBound = full, fullBound
+		l.Idle, l.IdleBound = duration(q.Idle, clocks.Error)
+		l.Full, l.FullBound = duration(q.Full, clocks.Error)
 		l.delays = loaded(t, load)
 	}
-	l.Shortfall = shortfall(t, load)
 	l.PerSecond, l.First = bins(q.PerSecond, l.Trusted), bins(q.First, l.Trusted)
-	return out
+	d := &Direction{
+		Direction: t.Direction.String(), Rate: k.opts.Rate.Of(t.Direction), Load: l, Counts: &t.Counts, Dropped: uint64(t.HostDropped()),
+	}
+	l.remark(d)
+	return d
 }
 
 // coarse is the share of a second's octets that one packet may be: of fewer packets, a
@@ -157,28 +141,14 @@ func (k *Kind) throughput(q *queue.Result) float64 {
 }
 
 // loaded are the valid delays of the load's segment, in seconds.
-func loaded(t *heavy.Transfer, load int) []float64 {
+func loaded(t *udp.Transfer, load int) []float64 {
 	all := make([]float64, 0, len(t.Packets))
 	for i := range t.Packets {
-		if int(t.Packets[i].Segment) != load {
-			continue
-		}
-		if d := t.Delay(i); d.OK() {
+		if d := t.Delay(i); int(t.Packets[i].Segment) == load && d.OK() {
 			all = append(all, d.Value.Seconds())
 		}
 	}
 	return all
-}
-
-// shortfall is the share of the load's planned packets that the sender did not send, and might have.
-func shortfall(t *heavy.Transfer, load int) float64 {
-	planned, sent := t.Plan.Segments[load].Packets(), 0
-	for i := range t.Packets {
-		if p := &t.Packets[i]; int(p.Segment) == load && p.Sent.Present() {
-			sent++
-		}
-	}
-	return float64(max(0, planned-sent-t.Counts.Withheld)) / float64(planned)
 }
 
 func bins(from []queue.Bin, trusted bool) []Bin {
@@ -191,14 +161,4 @@ func bins(from []queue.Bin, trusted bool) []Bin {
 		all = append(all, one)
 	}
 	return all
-}
-
-// spans is first and last of those instants that are known.
-type spans struct{ first, last instant.Time }
-
-func (s *spans) add(t instant.Time) {
-	if s.first == 0 || t < s.first {
-		s.first = t
-	}
-	s.last = max(s.last, t)
 }

@@ -14,8 +14,11 @@ import (
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probes/saturate"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
 )
 
 func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
@@ -105,7 +108,7 @@ func TestSeriesAreBoundedHoweverLongTheRun(t *testing.T) {
 }
 
 func TestSendersShortfallIsNoLossOfTheLink(t *testing.T) {
-	link := &heavytest.Link{Each: func(_ sample.Direction, c *heavy.Carried) error {
+	link := &bottleneck{Each: func(_ sample.Direction, c *udp.Carried) error {
 		refuse := len(c.Sent.Packets) / 4
 		c.Sent.Refused = refuse
 		for i := range refuse { // the kernel did not take them, so they did not arrive
@@ -134,7 +137,7 @@ func TestClockThatIsSteppedMakesTheRunWorthNothing(t *testing.T) {
 
 func TestTransferThatIsCutIsNoResult(t *testing.T) {
 	link := wibro()
-	link.Each = func(d sample.Direction, c *heavy.Carried) error {
+	link.Each = func(d sample.Direction, c *udp.Carried) error {
 		if d == sample.Reverse {
 			c.Cut = "the token's day is over"
 		}
@@ -160,7 +163,7 @@ func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
 		c := &overlap{entered: make(chan sample.Direction, 2), leave: make(chan struct{}), link: wibro()}
 		done := make(chan error, 1)
 		go func() {
-			done <- kind.Perform(t.Context(), heavy.NewSession(c, heavy.SessionOptions{}), &heavy.Run{Directions: sample.Directions()})
+			done <- kind.Perform(t.Context(), udp.NewSession(c, udp.SessionOptions{}), &heavy.Run{Directions: sample.Directions()})
 		}()
 		<-c.entered
 		if together {
@@ -177,7 +180,7 @@ func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
 }
 
 func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
-	shared := heavytest.FarEnd(t, heavytest.Loopback(), heavytest.Here)
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{})
 	shared.Every, shared.DrainTimeout = 10*time.Second, 20*time.Second // nothing is lost, but a busy host may stand still
 	own := saturate.DefaultOptions()
 	own.Duration, own.Idle.Duration = time.Second, 200*time.Millisecond
@@ -185,8 +188,8 @@ func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink := &kept{}
-	outcome, err := heavy.Once(t.Context(), envWith(sink), target, shared, kind, nil)
+	sink := &metrictest.Keeping{}
+	outcome, err := heavy.Once(t.Context(), envWith(sink), target, shared, kind, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,49 +206,41 @@ func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
 	if diff := cmp.Diff(map[string]float64{"office,saturate,completed,ok": 1}, sink.All(metric.Runs)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if outcome.ForwardBytes < 600_000 || outcome.ReverseBytes < 1_400_000 || len(outcome.Transfers) != 2 {
+	if outcome.ForwardBytes < 600_000 || outcome.ReverseBytes < 1_400_000 || len(outcome.Transfers.([]*udp.Series)) != 2 {
 		t.Errorf("%+v", outcome)
 	}
 }
 
-// kept is a sink whose series outlive the run.
-type kept struct{ heavytest.Sink }
-
-func (k *kept) Series(d *metric.Desc, values ...string) metric.Series {
-	k.Sink.Series(d, values...)
-	return k.Sink.Series(d, values...)
-}
-
-var _ heavy.Carrier = (*overlap)(nil)
+var _ udp.Carrier = (*overlap)(nil)
 
 // overlap holds transfers up until it is let.
 type overlap struct {
 	entered chan sample.Direction
 	leave   chan struct{}
-	link    *heavytest.Link
+	link    *bottleneck
 	gate
 }
 
-// Carry is heavy.Carrier.
-func (o *overlap) Carry(ctx context.Context, d sample.Direction, p plan, idle time.Duration, progress func(heavy.Progress)) (*heavy.Carried, error) {
+// Carry is udp.Carrier.
+func (o *overlap) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress), steer stream.Steer) (*udp.Carried, error) {
 	o.enter()
 	defer o.exit()
 	o.entered <- d
 	<-o.leave
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.link.Carry(ctx, d, p, idle, progress)
+	return o.link.Carry(ctx, d, p, idle, progress, steer)
 }
 
 // Whatever becomes of the packets, what was found can be written down, and nothing panics.
 func TestEveryFateGivesAReport(t *testing.T) {
-	keep := func(n int) func(sample.Direction, *heavy.Carried) error {
-		return func(_ sample.Direction, c *heavy.Carried) error {
+	keep := func(n int) func(sample.Direction, *udp.Carried) error {
+		return func(_ sample.Direction, c *udp.Carried) error {
 			c.Received.Packets = c.Received.Packets[:min(n, len(c.Received.Packets))]
 			return nil
 		}
 	}
-	for name, each := range map[string]func(sample.Direction, *heavy.Carried) error{
+	for name, each := range map[string]func(sample.Direction, *udp.Carried) error{
 		"none arrives": keep(0), "one arrives": keep(1), "the idle ones arrive": keep(50), "one of the load": keep(51), "ten of the load": keep(60),
 	} {
 		for _, mode := range []string{saturate.ModeFixed, saturate.ModeSweep, saturate.ModeSearch} {
@@ -270,17 +265,17 @@ func TestEveryFateGivesAReport(t *testing.T) {
 }
 
 func TestSenderThatCannotSendIsAFailure(t *testing.T) {
-	for name, each := range map[string]func(*heavy.Carried){
-		"all are refused": func(c *heavy.Carried) {
+	for name, each := range map[string]func(*udp.Carried){
+		"all are refused": func(c *udp.Carried) {
 			for i := range c.Sent.Packets {
 				c.Sent.Packets[i].Stamp = sample.Stamp{}
 			}
 		},
-		"none is tried": func(c *heavy.Carried) { c.Sent.Packets = nil },
+		"none is tried": func(c *udp.Carried) { c.Sent.Packets = nil },
 	} {
 		for _, mode := range []string{saturate.ModeFixed, saturate.ModeSweep, saturate.ModeSearch} {
 			link := wibro()
-			link.Each = func(_ sample.Direction, c *heavy.Carried) error {
+			link.Each = func(_ sample.Direction, c *udp.Carried) error {
 				each(c)
 				c.Received.Packets = nil
 				return nil
@@ -296,7 +291,7 @@ func TestSenderThatCannotSendIsAFailure(t *testing.T) {
 // WPI's EvDO uplink: 153 kb/s, thirteen packets a second. The default idle phase would fill
 // it, and a second's packets would say little of the rate.
 func TestSlowLinkIsNotFilledByTheIdlePhase(t *testing.T) {
-	link := &heavytest.Link{Rate: 153e3 / 8, Queue: 20_000, Delay: 100 * time.Millisecond}
+	link := &bottleneck{Rate: 153e3 / 8, Queue: 20_000, Delay: 100 * time.Millisecond}
 	b := must(t, link, func(o *saturate.Options) { o.Rate.Forward = 250e3 / 8 }, "forward")
 	b.expect(t, metric.QueueIdleDelay, 0.1, 1e-6, "forward")
 	b.expect(t, metric.UDPThroughput, 153e3/8, 0.01, "forward")
@@ -318,8 +313,8 @@ func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
 // refused by none.
 func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
 	for _, mode := range []string{saturate.ModeFixed, saturate.ModeSweep} {
-		link := &heavytest.Link{Rate: 100e6 / 8, Queue: 1e6, Delay: 5 * time.Millisecond} // wider than what is offered
-		link.Each = func(_ sample.Direction, c *heavy.Carried) error {
+		link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, Delay: 5 * time.Millisecond} // wider than what is offered
+		link.Each = func(_ sample.Direction, c *udp.Carried) error {
 			kept := c.Received.Packets[:0]
 			for i, p := range c.Received.Packets {
 				if i%4 == 3 {

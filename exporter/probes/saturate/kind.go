@@ -1,113 +1,84 @@
+// Package saturate is the probe that fills a link with UDP packets on purpose, and so
+// learns its rate, its loss and its queue (Woo 2010 chapter 6, Halepovic 2008 figure 2,
+// RFC 9097).
+//
+// There are three modes. "fixed" offers one rate that is more than the link carries: what
+// comes through is its rate, and how much longer packets take than just before, when the
+// link was idle, is its queue (package estimate/queue). "sweep" offers one rate after the
+// other, from low to high, and finds where loss begins: each is a burst from an idle link,
+// whose queue is empty and whose token bucket, if it has one, is full. "search" lets the load
+// adjustment of RFC 9097 change the rate of one stream, without a pause, by what its receiver
+// reports; what comes through in the parts of it that begin while the link is full is what
+// the link sustains.
+//
+// All rates and sizes are those of IP packets, headers included and no link layer.
 package saturate
 
 import (
 	"context"
 	"fmt"
-	"math"
+	"slices"
 	"sync"
 	"time"
 
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // Kind is the heavy test "saturate". Make it with NewKind.
 type Kind struct {
-	opts       Options
-	directions []sample.Direction
+	opts   Options
+	octets int64
+	lasts  time.Duration
 }
 
 // NewKind checks the options.
 func NewKind(shared heavy.Options, own Options) (*Kind, error) {
-	if err := own.check(&shared); err != nil {
+	if err := own.check(); err != nil {
 		return nil, err
 	}
 	k := &Kind{opts: own}
 	for _, d := range sample.Directions() {
-		for _, word := range shared.Directions {
-			if word == d.String() {
-				k.directions = append(k.directions, d)
-			}
+		if !slices.Contains(shared.Directions, d.String()) {
+			continue
+		}
+		octets, lasts, err := own.planned(d)
+		if err != nil {
+			return nil, err
+		}
+		k.octets += octets
+		if own.Together {
+			k.lasts = max(k.lasts, lasts)
+		} else {
+			k.lasts += lasts
 		}
 	}
 	return k, nil
 }
 
-// Kind is control.Saturate.
-func (*Kind) Kind() control.Kind { return control.Saturate }
+// New is the registry's entry.
+func New() probe.Type {
+	return heavy.Type[Options]{Word: "saturate", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared heavy.Options, own Options) (heavy.Kind, error) {
+		return NewKind(shared, own)
+	}}
+}
+
+// Kind is "saturate".
+func (*Kind) Kind() string { return "saturate" }
+
+// Traffic is streams of UDP packets.
+func (k *Kind) Traffic() heavy.Traffic { return udp.Near(k) }
 
 // Bytes is the most IP octets that a run sends.
-func (k *Kind) Bytes() (n int64) {
-	for _, d := range k.directions {
-		n += k.bytes(d)
-	}
-	return n
-}
-
-func (k *Kind) bytes(d sample.Direction) int64 {
-	size := float64(k.opts.PacketBytes)
-	of := func(rate float64, t time.Duration) float64 { return rate*t.Seconds() + size }
-	switch k.opts.Mode {
-	case ModeSweep:
-		total := 0.0
-		for _, s := range k.steps(d) {
-			total += of(s.rate, s.duration)
-		}
-		return int64(total)
-	case ModeSearch:
-		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration))
-	default:
-		n, _ := k.opts.idle(d)
-		return int64(of(float64(k.opts.Rate.Of(d)), k.opts.Duration) + 2*size*float64(n))
-	}
-}
+func (k *Kind) Bytes() int64 { return k.octets }
 
 // Duration is how long all transfers take as planned.
-func (k *Kind) Duration() (t time.Duration) {
-	for _, d := range k.directions {
-		switch k.opts.Mode {
-		case ModeSweep:
-			for _, s := range k.steps(d) {
-				t += s.duration
-			}
-		case ModeSearch:
-			t += k.opts.Duration
-		default:
-			one := k.opts.idleTime(d) + k.opts.Duration
-			if k.opts.Together {
-				t = max(t, one)
-				continue
-			}
-			t += one
-		}
-	}
-	return t
-}
-
-type step struct {
-	rate     float64
-	duration time.Duration
-}
-
-// steps are all of a sweep that nothing ends early.
-func (k *Kind) steps(d sample.Direction) (all []step) {
-	s, err := k.opts.sweep(d)
-	if err != nil {
-		return nil // NewKind has seen that there is none
-	}
-	for {
-		next, more := s.Next()
-		if !more {
-			return all
-		}
-		all = append(all, step{next.Rate, next.Duration})
-		s.Observe(lossless(next))
-	}
-}
+func (k *Kind) Duration() time.Duration { return k.lasts }
 
 // Perform tests one direction after the other, or both together.
-func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *heavy.Run) error {
 	body := &Result{Mode: k.opts.Mode, PacketBytes: k.opts.PacketBytes, Together: k.opts.Together}
 	r.Body = body
 	results := make([]*Direction, len(r.Directions))
@@ -134,15 +105,15 @@ func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) erro
 }
 
 // together runs all directions at the same time; the first error is told.
-func (k *Kind) together(ctx context.Context, s *heavy.Session, directions []sample.Direction, results []*Direction) error {
-	errs := make([]error, len(directions))
+func (k *Kind) together(ctx context.Context, s *udp.Session, directions []sample.Direction, results []*Direction) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
 	for i, d := range directions {
 		all.Go(func() {
-			if results[i], errs[i] = k.fixed(ctx, s, d); errs[i] != nil {
-				cancel(errs[i])
+			var err error
+			if results[i], err = k.fixed(ctx, s, d); err != nil {
+				cancel(err)
 			}
 		})
 	}
@@ -150,7 +121,7 @@ func (k *Kind) together(ctx context.Context, s *heavy.Session, directions []samp
 	return context.Cause(ctx)
 }
 
-func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, d sample.Direction) (*Direction, error) {
+func (k *Kind) direction(ctx context.Context, s *udp.Session, r *heavy.Run, d sample.Direction) (*Direction, error) {
 	switch k.opts.Mode {
 	case ModeSweep:
 		return k.sweep(ctx, s, r, d)
@@ -162,31 +133,22 @@ func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, d 
 	}
 }
 
-// check tells whether anything can be said of a transfer: it must not have been cut, nor a
-// clock been stepped meanwhile, and something must have been sent.
-func (k *Kind) check(t *heavy.Transfer) error {
-	if t.Cut != "" {
-		return fmt.Errorf("saturate: %s transfer was cut short: %s", t.Direction, t.Cut)
-	}
-	if t.Counts.Sent == 0 {
-		return &heavy.Failure{Reason: heavy.ReasonSocket, Err: fmt.Errorf(
+// checked is a transfer of which something can be said: it was not cut, no clock was stepped
+// meanwhile, and something was sent.
+func (k *Kind) checked(t *udp.Transfer, err error) (*udp.Transfer, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case t.Cut != "":
+		return nil, fmt.Errorf("saturate: %s transfer was cut short: %s", t.Direction, t.Cut)
+	case t.Counts.Sent == 0:
+		return nil, &heavy.Failure{Reason: heavy.ReasonSocket, Err: fmt.Errorf(
 			"saturate: none of the %d %s packets left the sender; are %d octets (packet_bytes) more than its interface's MTU, or does a firewall there forbid them?",
 			t.Counts.Planned, t.Direction, k.opts.PacketBytes)}
+	case t.Stepped():
+		return nil, &heavy.Failure{Reason: heavy.ReasonClock, Err: fmt.Errorf("saturate: a clock was stepped during the %s transfer: its times mean nothing", t.Direction)}
 	}
-	if t.Stepped() {
-		return &heavy.Failure{Reason: heavy.ReasonClock, Err: fmt.Errorf("saturate: a clock was stepped during the %s transfer: its times mean nothing", t.Direction)}
-	}
-	return nil
-}
-
-// allowed is the rate in IP octets a second that the token allows.
-func (k *Kind) allowed(s *heavy.Session) float64 {
-	payload := s.Limits().BytesPerSecond
-	if payload <= 0 {
-		return math.Inf(1)
-	}
-	size := float64(k.opts.PacketBytes)
-	return payload * size / (size - float64(s.Overhead()))
+	return t, nil
 }
 
 var _ heavy.Kind = (*Kind)(nil)

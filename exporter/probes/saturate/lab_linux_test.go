@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -12,8 +11,10 @@ import (
 
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probes/saturate"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 	"oneway.example/tests/lab"
 )
 
@@ -53,7 +54,7 @@ func runOver(t *testing.T, network *lab.Lab, shared heavy.Options, own saturate.
 	}
 	var outcome *heavy.Outcome
 	err = network.Client.Do(func() (err error) {
-		outcome, err = heavy.Once(t.Context(), envWith(&heavytest.Sink{}), target, shared, kind, nil)
+		outcome, err = heavy.Once(t.Context(), envWith(&metrictest.Sink{}), target, shared, kind, nil, nil)
 		return err
 	})
 	if err != nil {
@@ -69,7 +70,7 @@ func wibroRound(t *testing.T) (late time.Duration, err error) {
 		t.Fatal(err)
 	}
 	network := lab.Start(t, lab.Options{Profile: profile})
-	shared := heavytest.FarEnd(t, netip.AddrPortFrom(network.Server.Addr4, 8620), network.Server.Do)
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: network.Server.Addr4, Do: network.Server.Do})
 	shared.DrainTimeout = 5 * time.Second
 	own := saturate.DefaultOptions()
 	own.Rate.Reverse = 30e6 / 8 // fills its 880 ms of queue in half a second, not in five
@@ -127,13 +128,13 @@ func searchRound(t *testing.T) error {
 		t.Fatal(err)
 	}
 	network := lab.Start(t, lab.Options{Profile: profile})
-	shared := heavytest.FarEnd(t, netip.AddrPortFrom(network.Server.Addr4, 8620), network.Server.Do)
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: network.Server.Addr4, Do: network.Server.Do})
 	shared.DrainTimeout = 5 * time.Second
 	own := saturate.DefaultOptions()
 	own.Mode, own.Rate.Reverse, own.Duration = saturate.ModeSearch, 15e6/8, 8*time.Second
 	outcome := runOver(t, network, shared, own)
-	if len(outcome.Transfers) != 2 {
-		t.Errorf("%d transfers, want one in each direction", len(outcome.Transfers))
+	if len(outcome.Transfers.([]*udp.Series)) != 2 {
+		t.Errorf("%d transfers, want one in each direction", len(outcome.Transfers.([]*udp.Series)))
 	}
 	var wrong []error
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
@@ -164,7 +165,7 @@ func deref[T any](v *T) any {
 
 func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	network := lab.Start(t, lab.Options{})
-	shared := heavytest.FarEnd(t, netip.AddrPortFrom(network.Server.Addr6, 8620), network.Server.Do)
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: network.Server.Addr6, Do: network.Server.Do})
 	shared.NoChecksum, shared.DrainTimeout = true, 20*time.Second
 	own := saturate.DefaultOptions()
 	own.Duration, own.Idle.Duration, own.PacketBytes = time.Second, 0, 1000
@@ -172,10 +173,34 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	if outcome.ForwardBytes != 625_000 || outcome.ReverseBytes != 1_499_000 { // of an interval of 666.667 us, 1499 fit
 		t.Errorf("%d and %d octets, want what a second of 5 and of 12 Mb/s has", outcome.ForwardBytes, outcome.ReverseBytes)
 	}
-	if payload := outcome.Transfers[0].Plan.Segments[0].PayloadBytes; payload != 952 || outcome.Transfers[0].Plan.NoChecksum {
-		t.Errorf("%d octets of payload in packets of 1000; no checksum: %v", payload, outcome.Transfers[0].Plan.NoChecksum)
+	plan := outcome.Transfers.([]*udp.Series)[0].Plan
+	if payload := plan.Segments[0].PayloadBytes; payload != 952 || plan.NoChecksum {
+		t.Errorf("%d octets of payload in packets of 1000; no checksum: %v", payload, plan.NoChecksum)
 	}
 	if len(outcome.Notes) == 0 || !strings.Contains(outcome.Notes[0], "no_checksum is for IPv4") {
 		t.Errorf("%q", outcome.Notes)
+	}
+}
+
+// Ten times what the link carries: nine packets of ten are dropped, and so are the control
+// connection's words and acknowledgements, for longer than it is silent otherwise. That is
+// what somebody asks for who does not know the link.
+func TestRunOutlastsTenTimesTheLinksRate(t *testing.T) {
+	long(t, 25*time.Second)
+	profile, err := lab.LoadProfile("wibro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := lab.Start(t, lab.Options{Profile: profile})
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: network.Server.Addr4, Do: network.Server.Do})
+	shared.Directions = []string{"forward"}
+	shared.DrainTimeout = 2 * time.Second // the queue takes 0.35 s; with it the session bears 6.9 s
+	own := saturate.DefaultOptions()
+	own.Rate.Forward = 25e6 / 8
+	own.Duration, own.Idle.Duration, own.Skip = 20*time.Second, time.Second, time.Second
+	l := runOver(t, network, shared, own).Body.(*saturate.Result).Directions[0].Load
+	t.Logf("%s (%s): %.0f of %.0f B/s", l.State, l.Evidence, l.Throughput, l.Offered)
+	if err := near("rate", l.Throughput, float64(profile.Forward.Rate)/8, 0.02); err != nil {
+		t.Error(err)
 	}
 }

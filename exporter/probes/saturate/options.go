@@ -1,16 +1,13 @@
 package saturate
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/estimate/search"
-	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 )
@@ -21,7 +18,7 @@ type Options struct {
 	Mode string `yaml:"mode"`
 	// Rate is the most that is ever offered, in each direction: with mode fixed all the
 	// time, else at the end.
-	Rate heavy.PerDirection `yaml:"rate"`
+	Rate option.PerDirection `yaml:"rate"`
 	// PacketBytes is the size of all packets, IP header included.
 	PacketBytes int `yaml:"packet_bytes"`
 	// Duration is how long the load lasts in mode fixed, or the search in mode search.
@@ -52,8 +49,8 @@ type Idle struct {
 // Sweep is a series of rates, each Factor times the one before; the last is Options.Rate.
 type Sweep struct {
 	// From is the lowest rate; zero: a tenth of the highest.
-	From   heavy.PerDirection `yaml:"from"`
-	Factor float64            `yaml:"factor"`
+	From   option.PerDirection `yaml:"from"`
+	Factor float64             `yaml:"factor"`
 	// Step is how long each rate lasts. A step that is over before the link's queue is full
 	// loses nothing, even a little above the link's rate.
 	Step time.Duration `yaml:"step"`
@@ -65,10 +62,9 @@ type Sweep struct {
 
 // Search is the load adjustment of RFC 9097 section 8, in one stream without a pause.
 type Search struct {
-	From heavy.PerDirection `yaml:"from"`
+	From option.PerDirection `yaml:"from"`
 	// Step is its feedback interval; where ten packets of the highest rate take longer,
-	// so long. With a far end that is too old for feedback, it is how long each step lasts, a
-	// second at the least.
+	// so long.
 	Step time.Duration `yaml:"step"`
 	// Lower and Upper are the delay variations below which the rate grows, and above
 	// which it shrinks.
@@ -87,7 +83,7 @@ const (
 // (Woo 2010, section 6.1.3: 5 Mb/s up, 12 Mb/s down, 1410 octets), for a tenth of its time.
 func DefaultOptions() Options {
 	return Options{
-		Mode: ModeFixed, Rate: heavy.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}, PacketBytes: 1410,
+		Mode: ModeFixed, Rate: option.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}, PacketBytes: 1410,
 		Duration: 30 * time.Second, Idle: Idle{Duration: 2 * time.Second, Interval: 40 * time.Millisecond},
 		Skip:   queue.DefaultSkip,
 		Sweep:  Sweep{Factor: search.DefaultFactor, Step: search.DefaultStep, MaxLoss: search.DefaultMaxLoss, Beyond: 2},
@@ -104,85 +100,67 @@ const (
 )
 
 // check validates o.
-func (o *Options) check(shared *heavy.Options) error {
-	if !slices.Contains([]string{ModeFixed, ModeSweep, ModeSearch}, o.Mode) {
-		return &probe.OptionError{Key: "mode", Problem: fmt.Sprintf("is %q; it must be fixed, sweep or search", o.Mode)}
-	}
-	if o.PacketBytes < leastPacket || o.PacketBytes > maxPacket {
-		return &probe.OptionError{Key: "packet_bytes", Problem: fmt.Sprintf("is %d; it must be between %d and %d", o.PacketBytes, leastPacket, maxPacket)}
-	}
-	if err := o.checkTimes(); err != nil {
+func (o *Options) check() error {
+	err := cmp.Or(
+		option.OneOf("mode", o.Mode, ModeFixed, ModeSweep, ModeSearch),
+		option.Between("packet_bytes", o.PacketBytes, leastPacket, maxPacket),
+		option.Between("duration", o.Duration, time.Second, maxDuration),
+		option.Between("idle.duration", o.Idle.Duration, 0, time.Minute),
+		option.Between("idle.interval", o.Idle.Interval, time.Millisecond, 10*time.Second),
+		option.Between("skip", o.Skip, 0, maxDuration),
+		option.Between("sweep.step", o.Sweep.Step, 100*time.Millisecond, maxDuration),
+		option.Between("search.step", o.Search.Step, 50*time.Millisecond, time.Minute),
+		option.Between("search.lower", o.Search.Lower, time.Millisecond, time.Minute),
+		option.Between("search.upper", o.Search.Upper, o.Search.Lower, time.Minute),
+	)
+	switch {
+	case err != nil:
 		return err
-	}
-	if o.Together && o.Mode != ModeFixed {
-		return &probe.OptionError{Key: "together", Problem: fmt.Sprintf("is for mode fixed; mode is %s", o.Mode)}
-	}
-	for _, d := range sample.Directions() {
-		if !slices.Contains(shared.Directions, d.String()) {
-			continue
-		}
-		if err := o.checkDirection(d); err != nil {
-			return err
-		}
+	case !(o.Sweep.MaxLoss >= 0 && o.Sweep.MaxLoss < 1):
+		return option.Errorf("sweep.max_loss", "is %v; it must be a share of 0 to below 1, such as 0.001", o.Sweep.MaxLoss)
+	case o.Sweep.Beyond < 0:
+		return option.Errorf("sweep.beyond", "is %d; it must not be negative", o.Sweep.Beyond)
+	case o.Together && o.Mode != ModeFixed:
+		return option.Errorf("together", "is for mode fixed; mode is %s", o.Mode)
 	}
 	return nil
 }
 
-func (o *Options) checkTimes() error {
-	for _, c := range []struct {
-		key           string
-		value, lo, hi time.Duration
-	}{
-		{"duration", o.Duration, time.Second, maxDuration},
-		{"idle.duration", o.Idle.Duration, 0, time.Minute},
-		{"idle.interval", o.Idle.Interval, time.Millisecond, 10 * time.Second},
-		{"skip", o.Skip, 0, maxDuration},
-		{"sweep.step", o.Sweep.Step, 100 * time.Millisecond, maxDuration},
-		{"search.step", o.Search.Step, 50 * time.Millisecond, time.Minute},
-		{"search.lower", o.Search.Lower, time.Millisecond, time.Minute},
-		{"search.upper", o.Search.Upper, o.Search.Lower, time.Minute},
-	} {
-		if c.value < c.lo || c.value > c.hi {
-			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be between %v and %v", c.value, c.lo, c.hi)}
-		}
+// planned is what one direction is to do, in IP octets and time, or why it cannot.
+func (o *Options) planned(d sample.Direction) (octets int64, lasts time.Duration, err error) {
+	rate := o.Rate.Of(d)
+	if rate <= 0 {
+		return 0, 0, option.Errorf("rate."+d.String(), "is missing; it must be a rate such as 5Mbit")
 	}
-	if !(o.Sweep.MaxLoss >= 0 && o.Sweep.MaxLoss < 1) {
-		return &probe.OptionError{Key: "sweep.max_loss", Problem: fmt.Sprintf("is %v; it must be a share of 0 to below 1, such as 0.001", o.Sweep.MaxLoss)}
-	}
-	if o.Sweep.Beyond < 0 {
-		return &probe.OptionError{Key: "sweep.beyond", Problem: fmt.Sprintf("is %d; it must not be negative", o.Sweep.Beyond)}
-	}
-	return nil
-}
-
-// checkDirection sees whether what one direction is to do can be done.
-func (o *Options) checkDirection(d sample.Direction) error {
-	if o.Rate.Of(d) <= 0 {
-		return &probe.OptionError{Key: "rate." + d.String(), Problem: "is missing; it must be a rate such as 5Mbit"}
-	}
-	if o.Mode == ModeSweep {
-		if _, err := o.sweep(d); err != nil {
-			return &probe.OptionError{Key: "sweep", Problem: fmt.Sprintf("makes no %s sweep: %v", d, err)}
-		}
-	}
-	if o.Mode == ModeSearch {
-		if _, err := o.search(d, math.Inf(1), o.Duration, o.every(float64(o.Rate.Of(d)))); err != nil {
-			return &probe.OptionError{Key: "search", Problem: fmt.Sprintf("makes no %s search: %v", d, err)}
-		}
-	}
-	longest := o.Duration + o.idleTime(d)
+	steps := []search.Step{{Rate: float64(rate), Duration: o.Duration}}
 	switch o.Mode {
 	case ModeSweep:
-		longest = o.Sweep.Step
+		sweep, err := o.sweep(d)
+		if err != nil {
+			return 0, 0, option.Errorf("sweep", "makes no %s sweep: %v", d, err)
+		}
+		steps = nil
+		for next, more := sweep.Next(); more; next, more = sweep.Next() {
+			steps = append(steps, next)
+			sweep.Observe(search.Feedback{Packets: 1}) // nothing ends it early
+		}
 	case ModeSearch:
-		longest = o.Duration
+		if _, err := o.search(d, float64(rate), o.Duration); err != nil {
+			return 0, 0, option.Errorf("search", "makes no %s search: %v", d, err)
+		}
 	}
-	if float64(o.Rate.Of(d))*longest.Seconds()/float64(o.PacketBytes) > 0.99*stream.MaxPackets {
-		return &probe.OptionError{Key: "rate." + d.String(), Problem: fmt.Sprintf(
-			"of %v for %v is more than the %d packets that one transfer may have; shorten it or make the packets larger", o.Rate.Of(d), longest, stream.MaxPackets,
-		)}
+	idle, interval := o.idle(d)
+	around := 2 * time.Duration(idle) * interval
+	if longest := around + steps[0].Duration; float64(rate)*longest.Seconds()/float64(o.PacketBytes) > 0.99*stream.MaxPackets {
+		return 0, 0, option.Errorf("rate."+d.String(), "of %v for %v is more than the %d packets that one transfer may have; shorten it or make the packets larger",
+			rate, longest, stream.MaxPackets)
 	}
-	return nil
+	sum := 2 * float64(idle*o.PacketBytes)
+	for _, s := range steps {
+		sum += s.Rate*s.Duration.Seconds() + float64(o.PacketBytes)
+		lasts += s.Duration
+	}
+	return int64(sum), lasts + around, nil
 }
 
 // sweep is a fresh sweep of a direction.
@@ -203,13 +181,22 @@ func (o *Options) sweep(d sample.Direction) (*search.Sweep, error) {
 	})
 }
 
-// search is a fresh search of a direction, up to the rate that the responder allows. It begins
-// with a packet each interval of feedback at the least.
-func (o *Options) search(d sample.Direction, allowed float64, length, every time.Duration) (*search.Adjust, error) {
-	most := min(float64(o.Rate.Of(d)), allowed)
+// search is a fresh search of a direction, up to a rate. It begins with a packet each interval of
+// feedback at the least.
+func (o *Options) search(d sample.Direction, most float64, length time.Duration) (*search.Adjust, error) {
+	every := o.every(most)
 	least := max(float64(o.Search.From.Of(d)), float64(o.PacketBytes)/every.Seconds())
 	return search.NewAdjust(search.AdjustOptions{
 		Min: min(least, most), Max: most, Interval: every,
 		Duration: length, Lower: o.Search.Lower, Upper: o.Search.Upper,
 	})
+}
+
+// perFeedback is how many packets an interval of feedback has at the highest rate, at the least.
+const perFeedback = 10
+
+// every is the interval of feedback: as configured, or as long as some packets of the highest
+// rate take.
+func (o *Options) every(most float64) time.Duration {
+	return max(o.Search.Step, time.Duration(perFeedback*float64(o.PacketBytes)/most*float64(time.Second)))
 }

@@ -2,47 +2,26 @@ package saturate_test
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/config"
 	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/saturate"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/probeoptions"
 )
 
 func sampleForward() []sample.Direction { return []sample.Direction{sample.Forward} }
 
-// configured is the probe of a configuration file's options.
-func configured(t *testing.T, options string) error {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "oneway.yml")
-	text := "paths:\n  - name: office\n    peer: 192.0.2.1:862\n    probes:\n      - type: saturate\n"
-	for line := range strings.Lines(options) {
-		text += "        " + line
-	}
-	if err := os.WriteFile(file, []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &c.Paths[0].Probes[0]
-	_, err = saturate.New().New(envWith(&heavytest.Sink{}), target, p.Options.Decode)
-	return err
-}
-
 func TestAllOptionsAreRead(t *testing.T) {
-	err := configured(t, `mode: sweep
+	err := probeoptions.Configured(t, saturate.New(), `mode: sweep
 every: 1h
 jitter: 10m
 windows: ["22:00-06:00", "sat,sun"]
@@ -99,7 +78,7 @@ func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
 		"drain_timeout: 1ms":                            "drain_timeout is 1ms; it must be between 100ms and 2m",
 		"speed: 5":                                      "is unknown",
 	} {
-		if err := configured(t, options); err == nil || !strings.Contains(err.Error(), want) {
+		if err := probeoptions.Configured(t, saturate.New(), options); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", options, err, want)
 		}
 	}
@@ -114,7 +93,7 @@ func TestResponderIsThePeerOnItsOwnPortUnlessConfigured(t *testing.T) {
 	for peer, ok := range map[string]bool{
 		"192.0.2.1": true, "192.0.2.1:862": true, "host.example": true, "host.example:9": true, "2001:db8::1": true, "[2001:db8::1]:862": true, "": false, "a b": false,
 	} {
-		_, err := heavy.NewProber(envWith(&heavytest.Sink{}), probe.Target{Path: "p", Probe: "q", Peer: peer}, shared, kind)
+		_, err := heavy.NewProber(envWith(&metrictest.Sink{}), probe.Target{Path: "p", Probe: "q", Peer: peer}, shared, kind)
 		if _, option := errors.AsType[*probe.OptionError](err); (err == nil) != ok || err != nil && !option {
 			t.Errorf("peer %q: %v", peer, err)
 		}
@@ -145,8 +124,8 @@ func TestBytesAreThoseOfThePlan(t *testing.T) {
 }
 
 func TestPacedSegmentsKeepTheirRate(t *testing.T) {
-	s := heavy.NewSession(&heavytest.Link{}, heavy.SessionOptions{})
-	for _, r := range []heavy.Rate{64e3 / 8, 12e6 / 8, 1e9 / 8, 10e9 / 8} {
+	s := udp.NewSession(&bottleneck{}, udp.SessionOptions{})
+	for _, r := range []option.Rate{64e3 / 8, 12e6 / 8, 1e9 / 8, 10e9 / 8} {
 		p := s.Plan(s.Paced(1410, r, time.Second))
 		if err := p.Check(); err != nil {
 			t.Error(err)
@@ -154,7 +133,7 @@ func TestPacedSegmentsKeepTheirRate(t *testing.T) {
 		segment := p.Segments[0]
 		got := float64(segment.PayloadBytes+28) / segment.Interval.Seconds()
 		if off := got/float64(r) - 1; off > 1e-3 || off < -1e-3 {
-			t.Errorf("%v: %v, %.4f %% off", r, heavy.Rate(got), 100*off)
+			t.Errorf("%v: %v, %.4f %% off", r, option.Rate(got), 100*off)
 		}
 		if d := segment.Duration(); d > time.Second || d < time.Second-segment.Interval {
 			t.Errorf("%v lasts %v", r, d)
@@ -162,38 +141,14 @@ func TestPacedSegmentsKeepTheirRate(t *testing.T) {
 	}
 }
 
-// TestExampleShowsTheDefaults takes the # away from the settings of this probe in the
-// example configuration.
 func TestExampleShowsTheDefaults(t *testing.T) {
-	text, err := os.ReadFile("../../../deploy/oneway.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, block, found := strings.Cut(string(text), "      - type: saturate\n")
-	if !found {
-		t.Fatal("the probe is not in the example")
-	}
-	end := regexp.MustCompile(`(?m)^ *- `).FindStringIndex(block) // the next item of a list
-	if end == nil {
-		end = []int{len(block)}
-	}
-	settings := regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`).ReplaceAllString(block[:end[0]], "$1$2")
-	c, err := config.Parse("oneway.yml", []byte(head+"      - type: saturate\n"+settings+block[end[0]:]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range c.Paths {
-		for _, one := range path.Probes {
-			if one.Type != "saturate" {
-				continue
-			}
-			shared, got := heavy.DefaultOptions(), saturate.Options{}
-			if err := heavy.Decode(one.Options.Decode, &shared, &got); err != nil {
-				t.Error(err)
-			}
-			if diff := cmp.Diff(saturate.DefaultOptions(), got); diff != "" {
-				t.Errorf("the example and the defaults differ:\n%s", diff)
-			}
+	probeoptions.Example(t, saturate.New(), func(decode func(...any) error) {
+		shared, got := heavy.DefaultOptions(), saturate.Options{}
+		if err := decode(&shared, &got); err != nil {
+			t.Error(err)
 		}
-	}
+		if diff := cmp.Diff(saturate.DefaultOptions(), got); diff != "" {
+			t.Errorf("the example and the defaults differ:\n%s", diff)
+		}
+	})
 }

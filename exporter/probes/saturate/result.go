@@ -1,14 +1,18 @@
 package saturate
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // Result is what a run found: heavy.Run's Body, and the report's "result". Rates are IP
@@ -22,11 +26,11 @@ type Result struct {
 
 // Direction is one direction's result.
 type Direction struct {
-	Direction string     `json:"direction"`
-	Rate      heavy.Rate `json:"configured_bytes_per_second"`
+	Direction string      `json:"direction"`
+	Rate      option.Rate `json:"configured_bytes_per_second"`
 	// Load is that of mode fixed.
-	Load   *Load         `json:"load,omitempty"`
-	Counts *heavy.Counts `json:"counts,omitempty"`
+	Load   *Load       `json:"load,omitempty"`
+	Counts *udp.Counts `json:"counts,omitempty"`
 	// Steps are those of modes sweep and search, and StepsAre says what they are: bursts from
 	// an idle link, or parts of one transfer.
 	Steps    []Step `json:"steps,omitempty"`
@@ -115,22 +119,15 @@ type Step struct {
 	// below zero: not known. It is not where more than half was lost: lost packets have no
 	// delay, and the rest is no sample of them.
 	Variation time.Duration `json:"delay_variation_ns"`
-	Counts    heavy.Counts  `json:"counts"`
+	Counts    udp.Counts    `json:"counts"`
 }
 
-func (k *Kind) begin(d sample.Direction) *Direction {
-	return &Direction{Direction: d.String(), Rate: k.opts.Rate.Of(d)}
-}
-
+// known is v where it is known.
 func known[T any](v T, ok bool) *T {
 	if !ok {
 		return nil
 	}
 	return &v
-}
-
-func amount(a queue.Amount) (value, bound *float64) {
-	return known(a.Value, a.OK), known(a.Bound, a.OK)
 }
 
 func duration(d queue.Duration, more time.Duration) (value, off *time.Duration) {
@@ -143,7 +140,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
 	}
 	if l := d.Load; l != nil {
-		line("throughput", "%s of %s%s", heavy.Rate(l.Throughput).Words(), heavy.Rate(l.Offered).Words(), l.variation())
+		line("throughput", "%s of %s%s", option.Rate(l.Throughput).Words(), option.Rate(l.Offered).Words(), l.variation())
 		line("loss under load", "%.2f %%", 100*l.Loss)
 		switch {
 		case l.SizeBytes != nil && l.Queue != nil:
@@ -156,19 +153,16 @@ func (d *Direction) summary() (lines []probe.Result) {
 	}
 	switch {
 	case d.Sustained != nil:
-		line("highest rate", "%s", heavy.Rate(d.Sustained.Received).Words())
+		line("highest rate", "%s", option.Rate(d.Sustained.Received).Words())
 	case d.Unsteady:
-		line("highest rate", "not known, up to %s in a second", heavy.Rate(*d.Maximum).Words())
+		line("highest rate", "not known, up to %s in a second", option.Rate(*d.Maximum).Words())
 	case d.Unlimited:
-		line("highest rate", "%s at the least", heavy.Rate(*d.Maximum).Words())
-	case d.Maximum != nil:
-		line("highest rate", "%s", heavy.Rate(*d.Maximum).Words())
-	}
-	if best := d.best(); len(d.Steps) > 0 && d.Maximum == nil {
-		line("throughput", "%s at the most", heavy.Rate(best.Received).Words())
+		line("highest rate", "%s at the least", option.Rate(*d.Maximum).Words())
+	case len(d.Steps) > 0:
+		line("throughput", "%s at the most", option.Rate(d.best().Received).Words())
 	}
 	if d.Lossless != nil {
-		line("lossless", "up to %s", heavy.Rate(*d.Lossless).Words())
+		line("lossless", "up to %s", option.Rate(*d.Lossless).Words())
 	}
 	return lines
 }
@@ -178,7 +172,7 @@ func (l *Load) variation() string {
 	if !l.Varies || l.Rates == nil {
 		return ""
 	}
-	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", heavy.Rate(l.Rates[0]).Words(), heavy.Rate(l.Rates[2]).Words())
+	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", option.Rate(l.Rates[0]).Words(), option.Rate(l.Rates[2]).Words())
 }
 
 // best is the step with the highest received rate.
@@ -191,22 +185,16 @@ func (d *Direction) best() (best Step) {
 	return best
 }
 
-// words is a state for people.
-func words(state string) string {
-	switch state {
-	case queue.NotFilled.String():
-		return "not filled"
-	case queue.Policer.String():
-		return "none: a policer"
-	case queue.AQM.String():
-		return "managed (AQM)"
-	case queue.TimeLimited.String():
-		return "limited by time"
-	case queue.Unknown.String():
-		return "cannot tell"
-	}
-	return state
+// stateWords are the states that people read in other words.
+var stateWords = map[string]string{
+	queue.NotFilled.String():   "not filled",
+	queue.Policer.String():     "none: a policer",
+	queue.AQM.String():         "managed (AQM)",
+	queue.TimeLimited.String(): "limited by time",
+	queue.Unknown.String():     "cannot tell",
 }
+
+func words(state string) string { return cmp.Or(stateWords[state], state) }
 
 func octets(n float64) string {
 	switch {
@@ -218,36 +206,123 @@ func octets(n float64) string {
 	return fmt.Sprintf("%.4g B", n)
 }
 
-// Shares above which the hosts' own part is worth a note.
+// shortfallNoted is the share of planned packets that a sender may owe without a word about it.
 const shortfallNoted = 0.01
 
 // notes say what keeps the result from being what was wanted.
 func (d *Direction) notes() (notes []string) {
-	note := func(format string, args ...any) {
-		notes = append(notes, d.Direction+": "+fmt.Sprintf(format, args...))
-	}
 	if d.Dropped > 0 {
-		note("%d packets arrived and were dropped by the receiving host itself: it is too slow for this rate, or its buffer too small (net.core.rmem_max)", d.Dropped)
+		notes = append(notes, fmt.Sprintf("%s: %d packets arrived and were dropped by the receiving host itself: it is too slow for this rate, or its buffer too small (net.core.rmem_max)",
+			d.Direction, d.Dropped))
 	}
-	for _, one := range d.remarks {
-		note("%s", one)
-	}
-	l := d.Load
-	if l == nil {
-		return notes
-	}
+	return append(notes, d.remarks...)
+}
+
+// remark adds to the notes.
+func (d *Direction) remark(format string, args ...any) {
+	d.remarks = append(d.remarks, d.Direction+": "+fmt.Sprintf(format, args...))
+}
+
+// remark is what keeps a load from showing what was wanted.
+func (l *Load) remark(d *Direction) {
 	if l.State != queue.Filled.String() {
-		note("%s: %s", words(l.State), l.Evidence)
+		d.remark("%s: %s", words(l.State), l.Evidence)
 	}
 	if l.Shortfall > shortfallNoted {
 		why := "it cannot keep the rate"
-		if c := d.Counts; c != nil && 2*c.Refused > c.Planned-c.Sent-c.Withheld {
+		if c := d.Counts; 2*c.Refused > c.Planned-c.Sent-c.Withheld {
 			why = "its own host refused them"
 		}
-		note("the sender did not send %.1f %% of what was planned: %s", 100*l.Shortfall, why)
+		d.remark("the sender did not send %.1f %% of what was planned: %s", 100*l.Shortfall, why)
 	}
 	if !l.Trusted {
-		note("one-way delays are not known: %s", l.ClocksReason)
+		d.remark("one-way delays are not known: %s", l.ClocksReason)
 	}
-	return notes
 }
+
+// Publish gives a completed run's values to the sink.
+func (k *Kind) Publish(v *heavy.Values, r *heavy.Run) {
+	body, ok := r.Body.(*Result)
+	if !ok {
+		return
+	}
+	for _, d := range body.Directions {
+		switch {
+		case d.Load != nil:
+			d.Load.publish(v, d.Direction)
+		case body.Mode == ModeSweep:
+			for _, s := range d.Steps {
+				offered := strconv.FormatFloat(s.Offered, 'f', 0, 64)
+				v.Set(metric.SweepThroughput, s.Received, d.Direction, offered)
+				v.Set(metric.SweepLoss, s.Loss, d.Direction, offered)
+			}
+			if d.Lossless != nil {
+				v.Set(metric.SweepLossless, *d.Lossless, d.Direction)
+			}
+			best := d.best()
+			best.publish(v, metric.SweepMaximum, d.Direction)
+		case d.Sustained != nil:
+			d.Sustained.publish(v, metric.SearchMaximum, d.Direction)
+		}
+	}
+}
+
+// publish is of the step that stands for the result.
+func (s *Step) publish(v *heavy.Values, maximum *metric.Desc, d string) {
+	v.Set(maximum, s.Received, d)
+	v.Set(metric.UDPOffered, s.Sent, d)
+	v.Set(metric.UDPShortfall, s.Shortfall, d)
+	v.Set(metric.LoadedLoss, s.Loss, d)
+}
+
+func (l *Load) publish(v *heavy.Values, d string) {
+	v.Set(metric.UDPThroughput, l.Throughput, d)
+	v.Set(metric.UDPOffered, l.Offered, d)
+	v.Set(metric.UDPShortfall, l.Shortfall, d)
+	v.Set(metric.LoadedLoss, l.Loss, d)
+	v.ObserveAll(metric.LoadedDelay, l.delays, d)
+	for _, b := range l.PerSecond {
+		v.Set(metric.UDPThroughputElapsed, b.Received, d, elapsed(b.Elapsed))
+	}
+	for _, b := range l.First {
+		if b.Delays == nil {
+			continue
+		}
+		for i, q := range [...]string{"0", "0.5", "1"} {
+			v.Set(metric.LoadedDelayElapsed, b.Delays[i].Seconds(), d, elapsed(b.Elapsed), q)
+		}
+	}
+	for desc, value := range map[*metric.Desc]*time.Duration{
+		metric.QueueIdleDelay: l.Idle, metric.QueueIdleDelayBound: l.IdleBound,
+		metric.QueueFullDelay: l.Full, metric.QueueFullDelayBound: l.FullBound,
+	} {
+		if value != nil {
+			v.Set(desc, value.Seconds(), d)
+		}
+	}
+	for desc, value := range map[*metric.Desc]*float64{
+		metric.QueueAtLeast: l.AtLeastBytes, metric.QueueSize: l.SizeBytes, metric.QueueSizeBound: l.SizeBound,
+	} {
+		if value != nil {
+			v.Set(desc, *value, d)
+		}
+	}
+	for i, q := range [...]string{"0.05", "0.5", "0.95"} {
+		if l.Queue != nil {
+			v.Set(metric.QueueDelay, l.Queue[i].Seconds(), d, q)
+			v.Set(metric.QueueDelayBound, l.QueueBound[i].Seconds(), d, q)
+		}
+		if l.Rates != nil {
+			v.Set(metric.UDPRate, l.Rates[i], d, q)
+		}
+	}
+	if l.State == queue.Unknown.String() {
+		return
+	}
+	for _, s := range []queue.State{queue.Filled, queue.NotFilled, queue.Policer, queue.AQM, queue.TimeLimited} {
+		v.Set(metric.SaturationState, metric.Flag(s.String() == l.State), d, s.String())
+	}
+}
+
+// elapsed is the end of a bin in seconds, as a label.
+func elapsed(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', 6, 64) }

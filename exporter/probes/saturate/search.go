@@ -10,55 +10,41 @@ import (
 	"oneway.example/exporter/estimate/search"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
 )
 
-// search lets the load adjustment choose the rates: in one transfer without a pause, if the
-// far end can.
-func (k *Kind) search(ctx context.Context, s *heavy.Session, r *heavy.Run, d sample.Direction) (*Direction, error) {
-	if !s.Feedback() {
-		return k.searchApart(ctx, s, r, d)
+// search lets the load adjustment choose the rates, in one transfer without a pause.
+func (k *Kind) search(ctx context.Context, s *udp.Session, r *heavy.Run, d sample.Direction) (*Direction, error) {
+	length, most := k.opts.Duration, float64(k.opts.Rate.Of(d))
+	limits := s.Limits()
+	if limits.Duration > 0 {
+		length = min(length, limits.Duration)
 	}
-	length := k.opts.Duration
-	if most := s.Limits().Duration; most > 0 {
-		length = min(length, most)
+	if limits.BytesPerSecond > 0 { // of UDP payload
+		size := float64(k.opts.PacketBytes)
+		most = min(most, limits.BytesPerSecond*size/(size-float64(s.Overhead())))
 	}
-	allowed := k.allowed(s)
-	most := min(float64(k.opts.Rate.Of(d)), allowed)
-	every := k.opts.every(most)
-	adjust, err := k.opts.search(d, allowed, length, every)
+	adjust, err := k.opts.search(d, most, length)
 	if err != nil {
 		return nil, fmt.Errorf("saturate: %w", err)
 	}
 	r.Phase(d.String() + ": search")
-	plan := s.Plan(s.Paced(k.opts.PacketBytes, heavy.Rate(most), length))
-	plan.Feedback = every
+	plan := s.Plan(s.Paced(k.opts.PacketBytes, option.Rate(most), length))
+	plan.Feedback = k.opts.every(most)
 	f := follower{adjust: adjust, overhead: s.Overhead(), packetBytes: k.opts.PacketBytes}
-	t, err := s.Steer(ctx, d, plan, f.steer)
-	if err == nil {
-		err = k.check(t)
-	}
+	t, err := k.checked(s.Steer(ctx, d, plan, f.steer))
 	if err != nil {
 		return nil, err
 	}
-	out := k.begin(d)
-	out.Dropped = uint64(t.HostDropped())
+	out := &Direction{Direction: d.String(), Rate: k.opts.Rate.Of(d), Dropped: uint64(t.HostDropped())}
 	if length < k.opts.Duration {
 		out.remark("the search took %v, which is what the token allows, in place of %v", length, k.opts.Duration)
 	}
 	out.evaluate(t, f.reports, most, k.opts.Search.Lower)
 	return out, nil
-}
-
-// Of a search: how many packets an interval of feedback has at the highest rate, at the
-// least.
-const perFeedback = 10
-
-// every is the interval of feedback: as configured, or as long as some packets of the highest
-// rate take.
-func (o *Options) every(most float64) time.Duration {
-	return max(o.Search.Step, time.Duration(perFeedback*float64(o.PacketBytes)/most*float64(time.Second)))
 }
 
 // follower is the load adjustment, by reports of a stream under way.
@@ -106,16 +92,13 @@ const (
 )
 
 // evaluate finds the rate of the link in a search that is over.
-func (d *Direction) evaluate(t *heavy.Transfer, reports int, most float64, lower time.Duration) {
+func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower time.Duration) {
 	length := t.Plan.Duration()
 	width := min(part, length/leastPart)
 	a := arrivalsOf(t)
 	d.StepsAre = "parts of one transfer without a pause"
-	best := 0.0
-	for _, one := range stepsOf(t, &a, grid(length, width)) {
-		d.Steps = append(d.Steps, one)
-		best = max(best, one.Received)
-	}
+	d.Steps = stepsOf(t, &a, grid(length, width))
+	best := d.best().Received
 	switch {
 	case reports == 0:
 		d.remark("no feedback of the receiver came: the rate was never adjusted, and what the link carries is not known")
@@ -132,7 +115,7 @@ func (d *Direction) evaluate(t *heavy.Transfer, reports int, most float64, lower
 	switch {
 	case full && low > 0 && found.Received > unsteady*low:
 		d.Unsteady = true
-		d.remark("packets were lost or waited at rates from %s to %s: the link's rate moves, or that is no full queue's doing; what it sustains is not known", heavy.Rate(low).Words(), heavy.Rate(found.Received).Words())
+		d.remark("packets were lost or waited at rates from %s to %s: the link's rate moves, or that is no full queue's doing; what it sustains is not known", option.Rate(low).Words(), option.Rate(found.Received).Words())
 		return
 	case full:
 	case found.Offered < reached*most:
@@ -144,16 +127,11 @@ func (d *Direction) evaluate(t *heavy.Transfer, reports int, most float64, lower
 	}
 	d.Sustained = &found
 	if best > burstFrom*found.Received {
-		d.remark("up to %s came through in a part of the time, and %s when the link was full: a token bucket, or a rate that varies", heavy.Rate(best).Words(), heavy.Rate(found.Received).Words())
+		d.remark("up to %s came through in a part of the time, and %s when the link was full: a token bucket, or a rate that varies", option.Rate(best).Words(), option.Rate(found.Received).Words())
 	}
 	if found.Shortfall > shortfallNoted {
 		d.remark("the sender did not send %.1f %% of what was due: it cannot keep the rate", 100*found.Shortfall)
 	}
-}
-
-// remark adds to the notes.
-func (d *Direction) remark(format string, args ...any) {
-	d.remarks = append(d.remarks, fmt.Sprintf(format, args...))
 }
 
 // Of a full link: more than fullLoss of fullOf packets sent one after the other are lost; this
@@ -171,7 +149,7 @@ const (
 // it idle. It is the part that most of the others do not exceed, and not the fastest: after
 // an outage, what has waited may come at once. The median is that of all of them. False: the link is
 // never full.
-func (a *arrivals) sustained(t *heavy.Transfer, width, lower time.Duration) (from time.Duration, median float64, ok bool) {
+func (a *arrivals) sustained(t *udp.Transfer, width, lower time.Duration) (from time.Duration, median float64, ok bool) {
 	if len(a.at) == 0 {
 		return 0, 0, false
 	}

@@ -8,26 +8,26 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probes/saturate"
+	"oneway.example/tests/testseed"
 )
 
 func searchUpTo(rate float64, change func(*saturate.Options)) func(*saturate.Options) {
 	return func(o *saturate.Options) {
 		o.Mode = saturate.ModeSearch
-		o.Rate.Forward, o.Rate.Reverse = heavy.Rate(rate), heavy.Rate(rate)
+		o.Rate.Forward, o.Rate.Reverse = option.Rate(rate), option.Rate(rate)
 		if change != nil {
 			change(o)
 		}
 	}
 }
 
-// steered is a search in one direction over a far end that knows feedback.
-func steered(t *testing.T, link *heavytest.Steered, change func(*saturate.Options), direction string) (*bench, *saturate.Direction) {
+// steered is a search in one direction.
+func steered(t *testing.T, link *bottleneck, change func(*saturate.Options), direction string) (*bench, *saturate.Direction) {
 	t.Helper()
-	b, err := performOver(t, link, &link.Link, change, direction)
+	b, err := perform(t, link, change, direction)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,17 +40,18 @@ func steered(t *testing.T, link *heavytest.Steered, change func(*saturate.Option
 func TestSearchFindsTheRateOfASteadyLink(t *testing.T) {
 	const mbit = 1e6 / 8
 	for name, c := range map[string]struct {
-		link heavytest.Link
+		link bottleneck
 		most float64
 	}{
-		"evdo up, 153 kb/s":      {heavytest.Link{Rate: 0.153 * mbit, Queue: 20_000, Delay: 100 * time.Millisecond}, 0.5 * mbit},
-		"wibro up, 2.5 Mb/s":     {heavytest.Link{Rate: 2.5 * mbit, Queue: 110_000, Delay: 30 * time.Millisecond}, 5 * mbit},
-		"wibro down, 10 Mb/s":    {heavytest.Link{Rate: 10 * mbit, Queue: 1_100_000, Delay: 30 * time.Millisecond, Offset: -time.Minute}, 12 * mbit},
-		"a small queue, 20 Mb/s": {heavytest.Link{Rate: 20 * mbit, Queue: 30_000, Delay: 5 * time.Millisecond}, 50 * mbit},
-		"80 Mb/s":                {heavytest.Link{Rate: 80 * mbit, Queue: 2_000_000, Delay: 10 * time.Millisecond}, 140 * mbit},
+		"evdo up, 153 kb/s":      {bottleneck{Rate: 0.153 * mbit, Queue: 20_000, Delay: 100 * time.Millisecond}, 0.5 * mbit},
+		"wibro up, 2.5 Mb/s":     {bottleneck{Rate: 2.5 * mbit, Queue: 110_000, Delay: 30 * time.Millisecond}, 5 * mbit},
+		"wibro down, 10 Mb/s":    {bottleneck{Rate: 10 * mbit, Queue: 1_100_000, Delay: 30 * time.Millisecond, Offset: -time.Minute}, 12 * mbit},
+		"a small queue, 20 Mb/s": {bottleneck{Rate: 20 * mbit, Queue: 30_000, Delay: 5 * time.Millisecond}, 50 * mbit},
+		"80 Mb/s":                {bottleneck{Rate: 80 * mbit, Queue: 2_000_000, Delay: 10 * time.Millisecond}, 140 * mbit},
 	} {
 		for _, direction := range []string{"forward", "reverse"} {
-			b, d := steered(t, &heavytest.Steered{Link: c.link}, searchUpTo(c.most, nil), direction)
+			link := c.link
+			b, d := steered(t, &link, searchUpTo(c.most, nil), direction)
 			if d.Sustained == nil {
 				t.Fatalf("%s: nothing found: %s", name, b.words())
 			}
@@ -68,7 +69,7 @@ func TestSearchFindsTheRateOfASteadyLink(t *testing.T) {
 // A token bucket passes more than it sustains after each pause. A search makes none.
 func TestSearchFindsWhatATokenBucketSustains(t *testing.T) {
 	const mbit = 1e6 / 8
-	for name, link := range map[string]heavytest.Link{
+	for name, shaped := range map[string]bottleneck{
 		"a shaper, 50 kB":   {Rate: 2.5 * mbit, Burst: 50_000, Peak: 100 * mbit, Queue: 110_000, Delay: 20 * time.Millisecond},
 		"a shaper, 500 kB":  {Rate: 2.5 * mbit, Burst: 500_000, Peak: 100 * mbit, Queue: 110_000, Delay: 20 * time.Millisecond},
 		"a policer, 20 kB":  {Rate: 2.5 * mbit, Burst: 20_000, Peak: 1000 * mbit, Queue: 3_000, Delay: 20 * time.Millisecond},
@@ -78,7 +79,8 @@ func TestSearchFindsWhatATokenBucketSustains(t *testing.T) {
 		for _, step := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, time.Second} {
 			for _, most := range []float64{6 * mbit, 12 * mbit} {
 				what := fmt.Sprintf("%s, reports each %v, up to %.0f Mb/s", name, step, most/mbit)
-				b, d := steered(t, &heavytest.Steered{Link: link}, searchUpTo(most, func(o *saturate.Options) { o.Search.Step = step }), "reverse")
+				link := shaped
+				b, d := steered(t, &link, searchUpTo(most, func(o *saturate.Options) { o.Search.Step = step }), "reverse")
 				if d.Sustained == nil {
 					t.Errorf("%s: nothing found: %s", what, b.words())
 					continue
@@ -94,8 +96,8 @@ func TestSearchFindsWhatATokenBucketSustains(t *testing.T) {
 }
 
 func TestSearchWithoutFeedbackFindsNothingAndSendsLittle(t *testing.T) {
-	link := &heavytest.Steered{
-		Link: heavytest.Link{Rate: 2.5e6 / 8, Queue: 110_000}, LoseReport: func(uint32) bool { return true },
+	link := &bottleneck{
+		Rate: 2.5e6 / 8, Queue: 110_000, LoseReport: func(uint32) bool { return true },
 	}
 	b, d := steered(t, link, searchUpTo(12e6/8, nil), "forward")
 	if d.Sustained != nil || d.Maximum != nil || !strings.Contains(b.words(), "no feedback of the receiver came") {
@@ -109,8 +111,8 @@ func TestSearchWithoutFeedbackFindsNothingAndSendsLittle(t *testing.T) {
 
 // Feedback that ends in the middle, at a rate that overloads the link: the sender goes back.
 func TestSenderGoesBackWhereFeedbackEnds(t *testing.T) {
-	link := &heavytest.Steered{
-		Link: heavytest.Link{Rate: 2.5e6 / 8, Queue: 110_000}, LoseReport: func(n uint32) bool { return n > 8 },
+	link := &bottleneck{
+		Rate: 2.5e6 / 8, Queue: 110_000, LoseReport: func(n uint32) bool { return n > 8 },
 	}
 	_, d := steered(t, link, searchUpTo(12e6/8, nil), "forward")
 	if first := d.Steps[0].Offered; first < 2e6/8 {
@@ -124,9 +126,9 @@ func TestSenderGoesBackWhereFeedbackEnds(t *testing.T) {
 }
 
 func TestSearchBearsLostReports(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 0))
-	link := &heavytest.Steered{
-		Link: heavytest.Link{Rate: 2.5e6 / 8, Queue: 110_000}, LoseReport: func(uint32) bool { return rng.IntN(2) == 0 },
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 5))
+	link := &bottleneck{
+		Rate: 2.5e6 / 8, Queue: 110_000, LoseReport: func(uint32) bool { return rng.IntN(2) == 0 },
 	}
 	b, _ := steered(t, link, searchUpTo(5e6/8, nil), "forward")
 	b.expect(t, metric.SearchMaximum, 2.5e6/8, 0.01, "forward")
@@ -134,14 +136,14 @@ func TestSearchBearsLostReports(t *testing.T) {
 
 func TestSearchThatNeverFillsTheLinkSaysSo(t *testing.T) {
 	// Only the first report passes: the rate rises once.
-	link := &heavytest.Steered{Link: heavytest.Link{Rate: 100e6 / 8, Queue: 1e6}, LoseReport: func(n uint32) bool { return n > 1 }}
+	link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, LoseReport: func(n uint32) bool { return n > 1 }}
 	b, d := steered(t, link, searchUpTo(20e6/8, nil), "forward")
 	if d.Sustained != nil || !d.Unlimited || !strings.Contains(b.words(), "at the least") || !strings.Contains(b.words(), "the link was never full") {
 		t.Errorf("%+v\n%s", d.Sustained, b.words())
 	}
 	b.absent(t, metric.SearchMaximum)
 	// All of it passes: it is the link that is faster.
-	b, d = steered(t, &heavytest.Steered{Link: heavytest.Link{Rate: 100e6 / 8, Queue: 1e6}}, searchUpTo(20e6/8, nil), "forward")
+	b, d = steered(t, &bottleneck{Rate: 100e6 / 8, Queue: 1e6}, searchUpTo(20e6/8, nil), "forward")
 	if d.Sustained == nil || !strings.Contains(b.words(), "a higher rate may find more") {
 		t.Errorf("%+v\n%s", d.Sustained, b.words())
 	}
@@ -151,17 +153,17 @@ func TestSearchThatNeverFillsTheLinkSaysSo(t *testing.T) {
 // A link that loses at random, or whose delays vary by more than search.lower, is not full for it.
 func TestSearchOfALossyLinkThatIsNeverFullFindsNoRate(t *testing.T) {
 	const mbit = 1e6 / 8
-	wide := heavytest.Link{Rate: 100 * mbit, Queue: 1e6, Delay: 20 * time.Millisecond}
-	for name, fault := range map[string]func(l *heavytest.Link, rng *rand.Rand){
-		"12 % lost": func(l *heavytest.Link, rng *rand.Rand) { l.Lose = func(int) bool { return rng.Float64() < 0.12 } },
-		"20 % lost": func(l *heavytest.Link, rng *rand.Rand) { l.Lose = func(int) bool { return rng.Float64() < 0.2 } },
-		"60 ms jitter": func(l *heavytest.Link, rng *rand.Rand) {
+	wide := bottleneck{Rate: 100 * mbit, Queue: 1e6, Delay: 20 * time.Millisecond}
+	for name, fault := range map[string]func(l *bottleneck, rng *rand.Rand){
+		"12 % lost": func(l *bottleneck, rng *rand.Rand) { l.Lose = func(int) bool { return rng.Float64() < 0.12 } },
+		"20 % lost": func(l *bottleneck, rng *rand.Rand) { l.Lose = func(int) bool { return rng.Float64() < 0.2 } },
+		"60 ms jitter": func(l *bottleneck, rng *rand.Rand) {
 			l.Late = func(int) time.Duration { return time.Duration(rng.Int64N(60e6)) }
 		},
 	} {
 		l := wide
-		fault(&l, rand.New(rand.NewPCG(9, 0)))
-		b, d := steered(t, &heavytest.Steered{Link: l}, searchUpTo(50*mbit, nil), "forward")
+		fault(&l, rand.New(rand.NewPCG(testseed.Of(t), 9)))
+		b, d := steered(t, &l, searchUpTo(50*mbit, nil), "forward")
 		b.absent(t, metric.SearchMaximum)
 		if d.Sustained != nil || !strings.Contains(b.words(), "what it sustains is not known") {
 			t.Errorf("%s: %s", name, b.words())
@@ -176,11 +178,11 @@ func TestStragglersTakeNothingOffARate(t *testing.T) {
 		}
 		return 0
 	}
-	link := heavytest.Link{Rate: 2.5e6 / 8, Queue: 110_000, Delay: 30 * time.Millisecond, Late: late}
-	b, _ := steered(t, &heavytest.Steered{Link: link}, searchUpTo(5e6/8, nil), "forward")
+	link := bottleneck{Rate: 2.5e6 / 8, Queue: 110_000, Delay: 30 * time.Millisecond, Late: late}
+	b, _ := steered(t, &link, searchUpTo(5e6/8, nil), "forward")
 	b.expect(t, metric.SearchMaximum, 2.5e6/8, 0.01, "forward")
 
-	sweep := &heavytest.Link{Rate: 10e6 / 8, Queue: 1e6, Late: func(seq int) time.Duration {
+	sweep := &bottleneck{Rate: 10e6 / 8, Queue: 1e6, Late: func(seq int) time.Duration {
 		if seq == 442 { // the last of the first step
 			return 2 * time.Second
 		}
@@ -197,12 +199,12 @@ func TestNoDelaysAreToldOfALinkThatLosesMost(t *testing.T) {
 		loss float64
 		told bool
 	}{{0.3, true}, {0.7, false}} {
-		rng := rand.New(rand.NewPCG(9, 0))
+		rng := rand.New(rand.NewPCG(testseed.Of(t), 9))
 		lose := func(int) bool { return rng.Float64() < c.loss }
-		sweep := must(t, &heavytest.Link{Rate: 10e6 / 8, Queue: 1e6, Lose: lose}, func(o *saturate.Options) {
+		sweep := must(t, &bottleneck{Rate: 10e6 / 8, Queue: 1e6, Lose: lose}, func(o *saturate.Options) {
 			o.Mode, o.Rate.Forward, o.Sweep.From.Forward = saturate.ModeSweep, 1e6/8, 1e6/8
 		}, "forward")
-		search, _ := steered(t, &heavytest.Steered{Link: heavytest.Link{Rate: 10e6 / 8, Queue: 1e6, Lose: lose}}, searchUpTo(2e6/8, nil), "forward")
+		search, _ := steered(t, &bottleneck{Rate: 10e6 / 8, Queue: 1e6, Lose: lose}, searchUpTo(2e6/8, nil), "forward")
 		for name, b := range map[string]*bench{"sweep": sweep, "search": search} {
 			for _, s := range b.run.Body.(*saturate.Result).Directions[0].Steps {
 				if s.Counts.Sent > 100 && (s.Variation >= 0) != c.told {
@@ -216,7 +218,7 @@ func TestNoDelaysAreToldOfALinkThatLosesMost(t *testing.T) {
 // The search ends in its time, and stays within what the token allows of it.
 func TestSearchEndsInItsTime(t *testing.T) {
 	for _, length := range []time.Duration{time.Second, 2500 * time.Millisecond, 12 * time.Second} {
-		link := &heavytest.Steered{Link: heavytest.Link{Rate: 2.5e6 / 8, Queue: 110_000}}
+		link := &bottleneck{Rate: 2.5e6 / 8, Queue: 110_000}
 		b, d := steered(t, link, searchUpTo(5e6/8, func(o *saturate.Options) { o.Duration = length }), "forward")
 		var all time.Duration
 		for _, s := range d.Steps {
@@ -231,26 +233,16 @@ func TestSearchEndsInItsTime(t *testing.T) {
 	}
 }
 
-// An older far end: each step is a transfer of its own, and the notes say so.
-func TestSearchWithAnOlderFarEndSaysThatItPauses(t *testing.T) {
-	b := must(t, wibro(), searchUpTo(5e6/8, nil), "forward")
-	b.expect(t, metric.SearchMaximum, 2.5e6/8, 0.02, "forward")
-	d := b.run.Body.(*saturate.Result).Directions[0]
-	if len(d.Steps) != 30 || !strings.Contains(d.StepsAre, "from an idle link") || !strings.Contains(b.words(), "the far end is too old") {
-		t.Errorf("%d steps, %q\n%s", len(d.Steps), d.StepsAre, b.words())
-	}
-}
-
 // Links by chance, of which nothing was tuned for: queues, shapers and policers, with
 // jitter, losses, stragglers and lost reports.
 func TestSearchFindsTheRateOfLinksByChance(t *testing.T) {
-	const links, seed = 100, 977
+	const links, seed = 100, 977 // one link of 1,000 is missed: with other seeds two of 100 may be
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rng.Float64()) }
 	right, worst := 0, 0.0
 	for range links {
-		l := heavytest.Link{Rate: between(0.2e6, 40e6) / 8, Delay: time.Duration(between(1, 150) * 1e6)}
+		l := bottleneck{Rate: between(0.2e6, 40e6) / 8, Delay: time.Duration(between(1, 150) * 1e6)}
 		kind := []string{"queue", "shaper", "policer"}[rng.IntN(3)]
 		l.Queue = int(max(10_000, l.Rate*between(0.03, 1)))
 		if kind != "queue" {
@@ -268,9 +260,9 @@ func TestSearchFindsTheRateOfLinksByChance(t *testing.T) {
 			return time.Duration(own.Float64() * jitter)
 		}
 		l.Lose = func(int) bool { return own.Float64() < loss }
-		s := &heavytest.Steered{Link: l, LoseReport: func(uint32) bool { return own.Float64() < 0.02 }}
+		l.LoseReport = func(uint32) bool { return own.Float64() < 0.02 }
 		most := l.Rate * between(1.3, 6)
-		b, d := steered(t, s, searchUpTo(most, nil), "forward")
+		b, d := steered(t, &l, searchUpTo(most, nil), "forward")
 		rate := l.Rate * (1 - loss)
 		if d.Sustained == nil {
 			t.Logf("%s of %.2f Mb/s, bucket %.0f, queue %d, delay %v, up to %.2f: nothing: %s", kind, l.Rate*8/1e6, l.Burst, l.Queue, l.Delay, most*8/1e6, b.words())

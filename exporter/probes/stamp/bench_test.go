@@ -101,7 +101,7 @@ func (w *wheel) answer(seq uint32) []byte {
 // its transmit stamp comes, and its answer.
 func (w *wheel) turn() {
 	seq := uint32(w.at)
-	w.s.flights.add(uint64(seq), sched.Now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
+	w.s.account.flights.add(uint64(seq), sched.Now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
 	w.s.transmitted(w.s.cookie(uint64(seq)), sample.Stamp{At: userTime(seq) + 20_000, Origin: sample.Kernel}, &w.hub)
 	w.s.received(&w.answers[seq])
 	w.at++
@@ -109,8 +109,8 @@ func (w *wheel) turn() {
 
 func (w *wheel) check() {
 	w.tb.Helper()
-	if n := w.s.roundTrips.received; n != uint64(w.at) || w.s.fwd.now.received != uint64(w.at) {
-		w.tb.Fatalf("%d of %d answers taken, %d counted forward; discarded %v", n, w.at, w.s.fwd.now.received, w.s.discarded)
+	if n := w.s.account.roundTripsReceived; n != uint64(w.at) || w.s.account.fwd.now.received != uint64(w.at) {
+		w.tb.Fatalf("%d of %d answers taken, %d counted forward; discarded %v", n, w.at, w.s.account.fwd.now.received, w.s.account.discarded)
 	}
 }
 
@@ -145,6 +145,19 @@ func BenchmarkQuestion(b *testing.B) {
 				w.s.build(&w.out, sched.Now())
 			}
 		})
+	}
+}
+
+// BenchmarkTick is what a session costs beside its packets, once a second.
+func BenchmarkTick(b *testing.B) {
+	w := newWheel(b)
+	for range 1000 {
+		w.turn()
+	}
+	w.s.account.query.opened = true
+	b.ReportAllocs()
+	for b.Loop() {
+		w.s.tick(w.s.account.now + time.Microsecond)
 	}
 }
 
@@ -184,7 +197,7 @@ func BenchmarkThousandSessions(b *testing.B) {
 		r := newCrowd(b, sessions)
 		time.Sleep(time.Second) // opening
 		before, cpu, start := r.sums(), cpuTime(), time.Now()
-		time.Sleep(lasts)
+		time.Sleep(lasts) // what is measured
 		after, used, took := r.sums(), cpuTime()-cpu, time.Since(start)
 		r.stop()
 		b.ReportMetric(100*used.Seconds()/took.Seconds(), "%core")
@@ -205,9 +218,9 @@ type crowdSums struct{ received, lost, skipped uint64 }
 func (c *crowd) sums() (sum crowdSums) {
 	for _, s := range c.kind.anyHub().all(nil) {
 		s.mu.Lock()
-		sum.received += s.roundTrips.received
-		sum.lost += s.roundTrips.lost
-		for _, n := range s.skipped {
+		sum.received += s.account.roundTripsReceived
+		sum.lost += s.account.roundTripsLost
+		for _, n := range s.account.skipped {
 			sum.skipped += n
 		}
 		s.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/record"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/seqwin"
@@ -27,7 +29,32 @@ func idleSession(t *testing.T) *session {
 	return s
 }
 
-func asks(s *session, n uint64) {
+// idleAccount is one without a session.
+func idleAccount(t *testing.T) *account {
+	t.Helper()
+	o := quick()
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	e := newEstimator(&o, static.New(50*time.Microsecond, metric.Discard{}), &newSeries(metric.Discard{}, "p", "stamp").observed)
+	a := newAccount(&o, e, sched.Now())
+	return a
+}
+
+// countsOf are those of one direction, with the window that they tell.
+func countsOf(d sample.Direction, burst func(length int)) *counts {
+	return &counts{dir: d, window: &direction{out: &observedDirection{burst: burstsTo{metric.Discard{}.Series(nil), burst}}}}
+}
+
+// burstsTo gives observations to a function.
+type burstsTo struct {
+	metric.Series
+	to func(length int)
+}
+
+func (b burstsTo) Observe(v float64) { b.to(int(v)) }
+
+func asks(s *account, n uint64) {
 	for s.flights.next < n {
 		s.flights.add(s.flights.next, 0, 1, clockThen{})
 	}
@@ -43,10 +70,10 @@ func allReceived() (w [wire.MaxReceiptWords]uint64) {
 // TestHostDropsAreNotLostToo: 50 packets are dropped by the far end's host; then the reflector
 // restarts.
 func TestHostDropsAreNotLostToo(t *testing.T) {
-	s := idleSession(t)
+	s := idleAccount(t)
 	asks(s, 1000)
 	told := func(rc wire.Receipt) {
-		rc.Filled, rc.Words, rc.Run = true, 4, s.run
+		rc.Filled, rc.Words = true, 4
 		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
 	}
 	told(wire.Receipt{Epoch: 5, Next: 500, Base: 500, Received: 500, Tx: 500, Host: true, SocketDrops: 0, Recent: allReceived()})
@@ -66,10 +93,10 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 // TestOvertakenAnswerDoesNotDoubleTheDrops: an answer overtaken by later ones brings an older
 // total of drops.
 func TestOvertakenAnswerDoesNotDoubleTheDrops(t *testing.T) {
-	s := idleSession(t)
+	s := idleAccount(t)
 	asks(s, 1000)
 	told := func(rc wire.Receipt) {
-		rc.Filled, rc.Words, rc.Run, rc.Epoch, rc.Host = true, 3, s.run, 5, true
+		rc.Filled, rc.Words, rc.Epoch, rc.Host = true, 3, 5, true
 		rc.Recent = allReceived()
 		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
 	}
@@ -104,11 +131,11 @@ func TestDropsOfAnHourDoNotExplainAnOutageOfThePath(t *testing.T) {
 
 // TestDropsToldAreModulo32Bits: as receipt.go has them.
 func TestDropsToldAreModulo32Bits(t *testing.T) {
-	s := idleSession(t)
+	s := idleAccount(t)
 	asks(s, 1000)
 	for _, total := range []uint32{0, 0x7fffffff, 0xfffffff0, 0x10} { // 32 dropped in the last step
 		s.farDrops.take(1<<40, sched.Now(), time.Hour)
-		s.learn(&reply{receipt: wire.Receipt{Filled: true, Words: 3, Run: s.run, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
+		s.learn(&reply{receipt: wire.Receipt{Filled: true, Words: 3, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
 	}
 	if n := s.farDrops.take(100, sched.Now(), time.Second); n != 32 {
 		t.Errorf("got %d of 32 explained", n)
@@ -117,14 +144,13 @@ func TestDropsToldAreModulo32Bits(t *testing.T) {
 
 // TestRunOfOverduePacketsIsABurst: they are lost.
 func TestRunOfOverduePacketsIsABurst(t *testing.T) {
-	d := direction{dir: sample.Forward}
-	var w seqwin.Window
 	bursts := 0
-	burst := func(n int) { bursts += n }
+	d := countsOf(sample.Forward, func(n int) { bursts += n })
+	var w seqwin.Window
 	none := func(uint64) uint64 { return 0 }
 	for n := range uint64(100) {
 		w.Add(n, 0)
-		d.count(w.Counts(), seqwin.RecentBits, burst, none)
+		d.count(w.Counts(), seqwin.RecentBits, none)
 		if n >= 40 && n < 60 {
 			d.tooLate(n)
 		}
@@ -136,7 +162,7 @@ func TestRunOfOverduePacketsIsABurst(t *testing.T) {
 
 // TestOverdueAndLostSideBySideAreOneRun: every second packet of a stall is lost in it.
 func TestOverdueAndLostSideBySideAreOneRun(t *testing.T) {
-	d := direction{dir: sample.Forward}
+	d := countsOf(sample.Forward, func(int) {})
 	var w seqwin.Window
 	none := func(uint64) uint64 { return 0 }
 	now := time.Duration(0)
@@ -147,25 +173,25 @@ func TestOverdueAndLostSideBySideAreOneRun(t *testing.T) {
 		}
 		w.Add(n, now)
 		w.Expire(now, 3*time.Millisecond)
-		d.count(w.Counts(), seqwin.RecentBits, func(int) {}, none)
+		d.count(w.Counts(), seqwin.RecentBits, none)
 		if n >= 40 && n < 60 {
 			d.tooLate(n)
 		}
 	}
-	got, ok := d.losses.BurstRatio()
+	got, ok := d.window.losses.BurstRatio()
 	if want := 20. * (1 - 20./100); !ok || got < want*0.99 || got > want*1.01 {
-		t.Errorf("one run of 20 in 100: got BurstR %.2f (%v), true %.2f; lost %d bursts %d decided %d", got, ok, want, d.losses.Lost(), d.losses.Bursts(), d.losses.Decided())
+		t.Errorf("one run of 20 in 100: got BurstR %.2f (%v), true %.2f; lost %d bursts %d decided %d", got, ok, want, d.window.losses.Lost(), d.window.losses.Bursts(), d.window.losses.Decided())
 	}
 }
 
 // TestAnswerOfAFormerLifeHasNoNumberInThePresentOne: it comes after the first of the new life,
 // reordered or as a duplicate.
 func TestAnswerOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
-	s := idleSession(t)
+	s := idleAccount(t)
 	asks(s, 1000)
 	now := time.Second
 	in := func(epoch, tx, next uint32) {
-		rc := wire.Receipt{Filled: true, Words: 4, Run: s.run, Epoch: epoch, Next: next, Base: next, Received: tx, Tx: tx, Recent: allReceived()}
+		rc := wire.Receipt{Filled: true, Words: 4, Epoch: epoch, Next: next, Base: next, Received: tx, Tx: tx, Recent: allReceived()}
 		r := reply{receipt: rc, hasReceipt: true}
 		r.packet.Seq, r.packet.SenderSeq = tx-1, next-1
 		if s.learn(&r, now, true) {
@@ -195,12 +221,14 @@ func TestAnswerOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 func TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow(t *testing.T) {
 	var c collector
 	rng := rand.New(rand.NewPCG(1, 2))
-	c.add(sample.Forward, 1500*time.Millisecond, 0, false) // the first waited for ARP, or a route
+	add := func(d time.Duration) { c.add(&record.Packet{Forward: plain(d)}) }
+	add(1500 * time.Millisecond) // the first waited for ARP, or a route
 	for range 70_000 {
-		c.add(sample.Forward, 10*time.Millisecond+time.Duration(rng.IntN(100_000)), 0, false)
+		add(10*time.Millisecond + time.Duration(rng.IntN(100_000)))
 	}
 	above := c.delays[sample.Forward].Snapshot()
-	d := distribution(above, above.Min)
+	all := spreadOf(above, above.Min, true)
+	d := all.distribution()
 	if *d.P50 > 60e-6 || *d.P50 < 40e-6 || *d.P99 > 110e-6 {
 		t.Errorf("PDV: got p50 %.6f p95 %.6f p99 %.6f s; true 0.000050 0.000095 0.000099", *d.P50, *d.P95, *d.P99)
 	}
@@ -209,13 +237,12 @@ func TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow(t *testing.T) {
 // A hub ticks the sessions of a list that it took a moment ago: one of them may have ended,
 // and its series are closed.
 func TestEndedSessionPublishesNothing(t *testing.T) {
-	s, book := idleSession(t), &ledger{values: map[string]float64{}}
+	s, book := idleSession(t), &metrictest.Sink{}
 	s.series = newSeries(book, "p", "stamp")
 	s.end()
-	s.series.close()
-	clear(book.values)
-	s.tick(s.now + time.Second)
-	if len(book.values) > 0 {
-		t.Errorf("published after the end: %v", book.values)
+	s.series.scope.Close()
+	s.tick(s.account.now + time.Second) // what is written to a series that is closed panics
+	if book.Open() > 0 {
+		t.Errorf("published after the end: %v", book.Present(""))
 	}
 }

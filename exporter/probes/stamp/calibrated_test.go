@@ -19,7 +19,7 @@ func calibratedAs(t *testing.T, iface string) *calibration.Table {
 	var table calibration.Table
 	if err := table.Put(calibration.Record{
 		Interface: iface, Driver: "loopback", Host: "h", Kernel: "k", Date: time.Unix(1e9, 0), Setup: calibration.Loopback, At: "127.0.0.1:862",
-		SharedClock: true, Origin: sample.Kernel, PacketBytes: 172, Interval: time.Millisecond, Forward: d, Reverse: d,
+		SharedClock: true, Origin: "kernel", PacketBytes: 172, Interval: time.Millisecond, Forward: d, Reverse: d,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestAShortDelayIsNotNegativeForItsCorrection(t *testing.T) {
 	var table calibration.Table
 	if err := table.Put(calibration.Record{
 		Interface: "lo", Host: "h", Kernel: "k", Date: time.Unix(1e9, 0), Setup: calibration.Loopback, At: "127.0.0.1:862",
-		SharedClock: true, Origin: sample.Kernel, PacketBytes: 172, Forward: d, Reverse: d,
+		SharedClock: true, Origin: "kernel", PacketBytes: 172, Forward: d, Reverse: d,
 	}); err != nil {
 		t.Fatal(err)
 	}

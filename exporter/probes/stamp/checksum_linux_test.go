@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
 )

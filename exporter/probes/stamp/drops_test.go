@@ -61,10 +61,9 @@ func TestDropsAreSharedOutOnce(t *testing.T) {
 
 // TestBooksBalanceWithDropsAndLatePackets goes through all ways in which a packet may end.
 func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
-	d := direction{dir: sample.Reverse}
+	d := countsOf(sample.Reverse, func(int) {})
 	var w seqwin.Window
 	dropped := func(lost uint64) uint64 { return min(lost, 2) }
-	burst := func(int) {}
 	for n := range uint64(100) {
 		if n%10 == 3 || n >= 97 {
 			continue
@@ -73,23 +72,23 @@ func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	}
 	d.now.sent = 100
 	w.Finish(60, 0)
-	d.count(w.Counts(), seqwin.RecentBits, burst, dropped)
+	d.count(w.Counts(), seqwin.RecentBits, dropped)
 	for n := uint64(20); n < 25; n++ {
 		d.tooLate(n) // 23 was lost, but the receiver of this test says otherwise
 	}
 	w.Finish(97, 0)
-	d.count(w.Counts(), seqwin.RecentBits, burst, dropped)
+	d.count(w.Counts(), seqwin.RecentBits, dropped)
 	got := d.now
 	if got.dropped != 4 || got.lost != 10+5-4 || got.received != 87-5 || got.late != 5 || got.inFlight() != 3 {
 		t.Errorf("%+v, %d in flight", got, got.inFlight())
 	}
-	d.restart(got.inFlight(), 0, nil)
+	d.restart(got.inFlight(), 0, false)
 	d.now.sent = 110
 	w.Reset()
 	for n := range uint64(10) {
 		w.Add(n, 0)
 	}
-	d.count(w.Counts(), seqwin.RecentBits, burst, dropped)
+	d.count(w.Counts(), seqwin.RecentBits, dropped)
 	if got := d.now; got.received != 92 || got.lost != 14 || got.dropped != 4 || got.inFlight() != 0 {
 		t.Errorf("after a restart: %+v, %d in flight", got, got.inFlight())
 	}

@@ -45,7 +45,7 @@ func TestSenderOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &session{opts: &o, layout: plan}
+		s := &session{opts: &o, layout: plan, account: &account{}}
 		for name, q := range map[string]clock.Quality{"none": none.New(metric.Discard{}).Quality(0), "nothing heard yet": {}} {
 			p, err := wire.ParseSender(s.writeTest(nil, 7, 1, q))
 			if want := timefmt.ErrorEstimate(0x3fff | uint16(format)<<14); err != nil || p.Error != want {

@@ -6,6 +6,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
+	wire "oneway.example/exporter/wire/stamp"
 )
 
 // flightState is what has become of a test packet as a round trip.
@@ -30,6 +31,14 @@ type flight struct {
 	clock clockThen     // this host's, when it was sent
 	t1    sample.Stamp  // the kernel's stamp, once it has come
 	state flightState
+}
+
+// sentAt is T1: the kernel's stamp, or the one in the packet where there is none.
+func (f *flight) sentAt() sample.Stamp {
+	if f.t1.Present() {
+		return f.t1
+	}
+	return sample.Stamp{At: f.user, Origin: sample.User}
 }
 
 // unheard: no answer to it has come.
@@ -70,6 +79,8 @@ type flights struct {
 	next   uint64
 	// unheard counts the packets in the ring of which no answer has come.
 	unheard uint64
+	// lose is called with each packet whose round trip is given up; nil: nobody is told.
+	lose func(*flight)
 }
 
 // minFlights is the shortest ring: a session of one packet a second needs no more than a few
@@ -98,12 +109,12 @@ func (f *flights) get(seq uint64) *flight {
 
 // add notes that seq, which must be f.next, is being sent. It returns how many
 // round trips were given up for want of room.
-func (f *flights) add(seq uint64, sent time.Duration, user instant.Time, then clockThen) (lost, unanswered int) {
+func (f *flights) add(seq uint64, sent time.Duration, user instant.Time, then clockThen) (lost int) {
 	for seq-f.kept >= uint64(len(f.ring)) {
 		if f.oldest == f.kept {
 			lost += f.giveUp()
 		}
-		unanswered += f.forget()
+		f.forget()
 	}
 	e := f.at(seq)
 	if !e.unheard() {
@@ -111,7 +122,7 @@ func (f *flights) add(seq uint64, sent time.Duration, user instant.Time, then cl
 	}
 	*e = flight{seq: seq, sent: sent, user: user, clock: then, state: flightOut}
 	f.next = seq + 1
-	return lost, unanswered
+	return lost
 }
 
 // withdraw takes the newest packet back: it never left this host.
@@ -133,34 +144,35 @@ func (f *flights) answer(e *flight, state flightState) {
 
 // expire gives up the round trips of packets that were sent more than wait ago and returns
 // how many of them had no answer; after twice as long none can come any more that was in
-// time in both directions, and it returns how many have had none till then.
-func (f *flights) expire(now, wait time.Duration) (lost, unanswered int) {
+// time in both directions.
+func (f *flights) expire(now, wait time.Duration) (lost int) {
 	for f.oldest < f.next && now-f.at(f.oldest).sent > wait {
 		lost += f.giveUp()
 	}
 	for f.kept < f.oldest && now-f.at(f.kept).sent > 2*wait {
-		unanswered += f.forget()
+		f.forget()
 	}
-	return lost, unanswered
-}
-
-func (f *flights) giveUp() (lost int) {
-	if e := f.at(f.oldest); e.state == flightOut && e.seq == f.oldest {
-		e.state = flightExpired
-		lost = 1
-	}
-	f.oldest++
 	return lost
 }
 
-func (f *flights) forget() (unanswered int) {
-	if e := f.at(f.kept); e.state == flightExpired && e.seq == f.kept {
-		e.state = flightUnanswered
-		unanswered = 1
+// pass goes on from a number: the packet of it that was in one state is in another.
+func (f *flights) pass(number *uint64, was, is flightState) (n int) {
+	if e := f.at(*number); e.state == was && e.seq == *number {
+		e.state, n = is, 1
 	}
-	f.kept++
-	return unanswered
+	*number++
+	return n
 }
+
+// giveUp takes the oldest packet as lost, forget the oldest that was kept as never answered.
+func (f *flights) giveUp() (lost int) {
+	if lost = f.pass(&f.oldest, flightOut, flightExpired); lost > 0 && f.lose != nil {
+		f.lose(f.at(f.oldest - 1))
+	}
+	return lost
+}
+
+func (f *flights) forget() { f.pass(&f.kept, flightExpired, flightUnanswered) }
 
 // answered counts the packets from one number up to another that have been answered, as far back as
 // they are remembered.
@@ -181,4 +193,111 @@ func (f *flights) outstanding() (n uint64) {
 		}
 	}
 	return n
+}
+
+// answerSlots is how many answers wait for their true T3. A far end tells it in
+// the next answer (Follow-Up Telemetry), ours also in the two after that
+// (Receipt), so that only three answers lost in a row lose a stamp.
+const answerSlots = 8
+
+// answer is one received answer whose T3 may still become more exact.
+type answer struct {
+	packet  sample.Packet
+	flight  *flight       // its question's place
+	arrived time.Duration // monotonic
+	clock   clockThen     // this host's, when its question was sent and when it came
+	shared  bool          // both ends read one clock
+	era     uint64        // of the clocks, when it came
+	lost    [2]bool       // by direction: it took longer than the waiting time
+	expired bool          // the round trip did
+	seen    bool          // false: an empty place
+	waiting bool
+}
+
+// answers holds those that wait, by reverse number.
+type answers struct {
+	ring [answerSlots]answer
+	next uint64 // highest reverse number seen + 1
+	// early is what was told of an answer that others have overtaken.
+	early [answerSlots]told
+}
+
+// told is what the far end says of one answer: a true T3, or how much later than
+// the one in the answer it was.
+type told struct {
+	number uint64 // the answer's, + 1; 0: nothing
+	t3     instant.Time
+	left   wire.Left
+}
+
+func (a *answers) at(reverseSeq uint64) *answer { return &a.ring[reverseSeq%answerSlots] }
+
+// settle gives the answer numbered reverseSeq its true T3 and hands it to done.
+func (a *answers) settle(reverseSeq uint64, t3 instant.Time, done func(*answer)) {
+	if !t3.IsZero() {
+		a.tell(told{number: reverseSeq + 1, t3: t3}, done)
+	}
+}
+
+// left does so for what our reflector tells.
+func (a *answers) left(reverseSeq uint64, l wire.Left, done func(*answer)) {
+	if l.Known {
+		a.tell(told{number: reverseSeq + 1, left: l}, done)
+	}
+}
+
+func (a *answers) tell(t told, done func(*answer)) {
+	w := a.at(t.number - 1)
+	if w.packet.ReverseSeq != t.number-1 || !w.seen {
+		a.early[(t.number-1)%answerSlots] = t
+		return
+	}
+	if w.waiting {
+		w.settle(t, done)
+	}
+}
+
+func (w *answer) settle(t told, done func(*answer)) {
+	t3 := &w.packet.T3
+	switch {
+	case !t.left.Known:
+		*t3 = sample.Stamp{At: t.t3, Origin: sample.FollowUp}
+	case t3.Present():
+		*t3 = sample.Stamp{At: t3.At.Add(t.left.After), Origin: sample.FollowUp, Held: t.left.Held}
+	}
+	w.waiting = false
+	done(w)
+}
+
+// put keeps a new answer; the one that held its place, and those too old for
+// the far end to tell of, are handed to done as they are.
+func (a *answers) put(w answer, done func(*answer)) {
+	slot := a.at(w.packet.ReverseSeq)
+	if slot.waiting {
+		slot.waiting = false
+		done(slot)
+	}
+	*slot = w
+	slot.seen, slot.waiting = true, true
+	if t := a.early[w.packet.ReverseSeq%answerSlots]; t.number == w.packet.ReverseSeq+1 {
+		slot.settle(t, done)
+	}
+	a.next = max(a.next, w.packet.ReverseSeq+1)
+	for i := range a.ring {
+		if old := &a.ring[i]; old.waiting && old.packet.ReverseSeq+4 < a.next {
+			old.waiting = false
+			done(old)
+		}
+	}
+}
+
+// flush hands all that arrived before the given time to done, oldest first.
+func (a *answers) flush(before time.Duration, done func(*answer)) {
+	start := a.next - min(a.next, answerSlots)
+	for seq := start; seq < a.next; seq++ {
+		if w := a.at(seq); w.waiting && w.arrived < before {
+			w.waiting = false
+			done(w)
+		}
+	}
 }

@@ -52,9 +52,9 @@ func TestPacketsOfEverySizeAreWrittenIntoNoRoom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := &session{opts: &o, layout: plan}
+			s := &session{opts: &o, layout: plan, account: &account{}}
 			if keyFile != "" {
-				s.key = o.keys[0]
+				s.keys = o.keys
 			}
 			fresh := s.writeTest(nil, 7, 1, clockQuality())
 			if len(fresh) != size {

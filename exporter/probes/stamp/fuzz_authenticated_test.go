@@ -26,7 +26,7 @@ func FuzzAuthenticatedAnswers(f *testing.F) {
 		for _, kind := range []farKind{0, farOurs} {
 			for _, sealed := range []bool{false, true} {
 				s := askedSession(t, peer, kind, run, asked, key)
-				a := &farAway{t: t, s: s}
+				a := &farAway{t: t, s: s.account, all: s}
 				answer := append([]byte{}, b...)
 				if sealed {
 					seal(answer, key)
@@ -37,11 +37,11 @@ func FuzzAuthenticatedAnswers(f *testing.F) {
 				s.received(&tstamp.In{Payload: answer, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at})
 				a.check()
 				n := uint64(0)
-				for _, of := range s.discarded {
+				for _, of := range s.account.discarded {
 					n += of
 				}
-				if !sealed && (n != 1 || s.rev.now != (totals{}) || s.fwd.now != (totals{}) || s.remote.known) {
-					t.Errorf("%x is of who has no key: %d discarded, %+v, %+v", b, n, s.fwd.now, s.rev.now)
+				if !sealed && (n != 1 || s.account.rev.now != (totals{}) || s.account.fwd.now != (totals{}) || s.account.remote.known) {
+					t.Errorf("%x is of who has no key: %d discarded, %+v, %+v", b, n, s.account.fwd.now, s.account.rev.now)
 				}
 			}
 		}

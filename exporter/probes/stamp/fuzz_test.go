@@ -26,9 +26,9 @@ func askedSession(t *testing.T, peer netip.AddrPort, kind farKind, run uint32, a
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.kind, s.run = kind, run
+	s.account.kind, s.run = kind, run
 	for seq := range asked {
-		s.flights.add(seq, sched.Now(), wheelStart, clockThen{})
+		s.account.flights.add(seq, sched.Now(), wheelStart, clockThen{})
 	}
 	return s
 }
@@ -58,7 +58,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second []byte, sealed bool) {
 		for _, kind := range []farKind{0, farOurs} {
 			s := askedSession(t, peer, kind, run, asked)
-			a := &farAway{t: t, s: s}
+			a := &farAway{t: t, s: s.account, all: s}
 			at := wheelStart.Add(time.Millisecond)
 			for _, b := range [][]byte{first, second} {
 				b = append([]byte{}, b...)

@@ -16,6 +16,7 @@ import (
 	"oneway.example/exporter/reflector"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/tstamp/phc"
+	"oneway.example/tests/await"
 )
 
 // slot is a place for cards: it counts those in use.
@@ -61,7 +62,7 @@ func TestProbersShareASocketOnlyWithTheSameCard(t *testing.T) {
 	kind := New()
 	kind.openCard = s.openCard
 	local := netip.MustParseAddrPort("127.0.0.1:0")
-	plain, eth0, eth1 := hubKey{local, ""}, hubKey{local, "eth0"}, hubKey{local, "eth1"}
+	plain, eth0, eth1 := hubKey{local: local}, hubKey{local: local, hardware: "eth0"}, hubKey{local: local, hardware: "eth1"}
 	hubs := map[*hub]bool{}
 	for _, key := range []hubKey{plain, plain, eth0, eth0, eth1} {
 		h, err := kind.acquire(key, b.env)
@@ -82,7 +83,7 @@ func TestCardIsClosedIfThereIsNoSocketForIt(t *testing.T) {
 	s := &slot{}
 	kind := New()
 	kind.openCard = s.openCard
-	elsewhere := hubKey{netip.MustParseAddrPort("192.0.2.1:0"), "eth0"} // TEST-NET-1 is no address of this host
+	elsewhere := hubKey{local: netip.MustParseAddrPort("192.0.2.1:0"), hardware: "eth0"} // TEST-NET-1 is no address of this host
 	_, err := kind.acquire(elsewhere, probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}})
 	if opened, open := s.counts(); err == nil || opened != 1 || open != 0 {
 		t.Errorf("%v; %d opened, %d open", err, opened, open)
@@ -104,18 +105,16 @@ func TestProberWaitsForItsCard(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
-	await := func(what string, done func(probe.Status) bool) {
+	shows := func(what string, done func(probe.Status) bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !done(p.Status()); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: %+v", what, p.Status())
-			}
+		if !await.Within(await.Patience, func() bool { return done(p.Status()) }) {
+			t.Fatalf("%s: %+v", what, p.Status())
 		}
 	}
-	await("the reason is shown", func(s probe.Status) bool {
+	shows("the reason is shown", func(s probe.Status) bool {
 		return !s.Up && s.State == "waiting" && strings.Contains(s.Reason, errSlotEmpty.Error())
 	})
-	await("it measures once there is a card", func(s probe.Status) bool { return s.Up })
+	shows("it measures once there is a card", func(s probe.Status) bool { return s.Up })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -148,7 +147,7 @@ func TestErrorOfACardsStampIsThatOfItsRelation(t *testing.T) {
 		"lost since": {&slot{}, phc.MaxUncertainty},
 		"none":       {nil, phc.MaxUncertainty},
 	} {
-		if got := (&hub{card: c.card}).hardwareUncertainty(); got != c.want {
+		if got := (&estimator{card: c.card}).conversion(); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -157,7 +156,7 @@ func TestErrorOfACardsStampIsThatOfItsRelation(t *testing.T) {
 // The bound of a delay takes the near card's figure for the near end's stamp.
 func TestBoundOfADelayKnowsWhichEndIsNear(t *testing.T) {
 	c := newCourt(t, 0, nil)
-	c.hub = &hub{card: &slot{uncertainty: 3 * time.Microsecond}}
+	c.estimator.card = &slot{uncertainty: 3 * time.Microsecond}
 	card, kernel := sample.Stamp{At: 1, Origin: sample.Hardware}, sample.Stamp{At: 1, Origin: sample.Kernel}
 	p := sample.Packet{Near: sample.Bound{Reason: sample.OK}, Far: sample.Bound{Reason: sample.OK}}
 	const near, far, software = 4 * time.Microsecond, time.Microsecond + phc.MaxUncertainty, 25 * time.Microsecond
@@ -169,7 +168,7 @@ func TestBoundOfADelayKnowsWhichEndIsNear(t *testing.T) {
 		{kernel, card, card, kernel, software + far, far + software},
 	} {
 		p.T1, p.T2, p.T3, p.T4 = w.t1, w.t2, w.t3, w.t4
-		c.conclude(&answer{clock: thenOf(c.clock.Quality(0)), packet: p})
+		c.estimator.conclude(&answer{clock: thenOf(c.clock.Quality(0)), packet: p})
 		if forward, reverse := c.judged[0], c.judged[1]; forward.Bound != w.forward || reverse.Bound != w.reverse {
 			t.Errorf("bounds %v and %v, want %v and %v", forward.Bound, reverse.Bound, w.forward, w.reverse)
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/tstamp"
@@ -29,6 +30,9 @@ type hub struct {
 	conn *tstamp.Conn
 	card card // nil: none stamps
 	log  *slog.Logger
+	// users are the probers that have it; stop ends what serves it. They are the Type's.
+	users int
+	stop  func()
 
 	mu       sync.RWMutex
 	sessions map[uint16]*session
@@ -57,23 +61,27 @@ const (
 	receivePackets = 64
 )
 
-// newHub opens a socket; c, if there is one, is closed with it.
-func newHub(local netip.AddrPort, c card, sink metric.Sink, log *slog.Logger) (*hub, error) {
-	var o tstamp.Options
-	if c != nil {
-		o.Hardware = c
+// newHub opens a socket, and the card's clock first: without it there is nothing
+// to be had that the configuration asks for.
+func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env probe.Env) (h *hub, err error) {
+	h = &hub{
+		log: env.Log, sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
+		batch: make([]tstamp.Out, batchPackets), owners: make([]batched, batchPackets), errors: map[syscall.Errno]uint64{},
 	}
-	conn, err := tstamp.Open(local, o)
-	if err != nil {
+	o := tstamp.Options{Device: key.device}
+	if key.hardware != "" {
+		if h.card, err = openCard(key.hardware, env.Log); err != nil {
+			return nil, err
+		}
+		o.Hardware = h.card
+	}
+	if h.conn, err = tstamp.Open(key.local, o); err != nil {
+		if h.card != nil {
+			h.card.Close()
+		}
 		return nil, err
 	}
-	h := &hub{
-		conn: conn, card: c, log: log,
-		sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
-		batch: make([]tstamp.Out, batchPackets), owners: make([]batched, batchPackets),
-		errors: map[syscall.Errno]uint64{},
-		series: newHubSeries(sink, local),
-	}
+	h.series = newHubSeries(env.Sink, key.local)
 	return h, nil
 }
 
@@ -101,27 +109,17 @@ func (h *hub) remove(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.sessions, s.ssid)
-	same := h.byPeer[s.peer]
-	if i := slices.Index(same, s); i >= 0 {
-		last := len(same) - 1
-		same[i], same[last] = same[last], nil
-		same = same[:last]
-	}
-	if len(same) == 0 {
+	same := slices.DeleteFunc(h.byPeer[s.peer], func(one *session) bool { return one == s })
+	if h.byPeer[s.peer] = same; len(same) == 0 {
 		delete(h.byPeer, s.peer)
-		return
 	}
-	h.byPeer[s.peer] = same
 }
 
-// all returns the present sessions.
-func (h *hub) all(into []*session) []*session {
+// all appends the present sessions.
+func (h *hub) all(to []*session) []*session {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	for _, s := range h.sessions {
-		into = append(into, s)
-	}
-	return into
+	return slices.AppendSeq(to, maps.Values(h.sessions))
 }
 
 // reserve returns the next place of the batch for a packet of s. A session has
@@ -187,6 +185,13 @@ func skipOf(err error) (why skipReason, everyone bool) {
 		return skipRefusedByHost, false
 	}
 	return skipError, false
+}
+
+// dropped says how many of so many losses, decided now, the socket has dropped at most so long ago.
+func (h *hub) dropped(lost uint64, ago time.Duration) uint64 {
+	now := sched.Now()
+	h.drops.update(h.conn.Stats().Dropped, now)
+	return h.drops.take(lost, now, ago)
 }
 
 func (h *hub) count(err error) {
@@ -281,7 +286,7 @@ func (h *hub) find(in *tstamp.In) (*session, discardReason) {
 	return nil, discardUnknownSession
 }
 
-func (h *hub) failed(e tstamp.PeerError) {
+func (h *hub) failed(e tstamp.ICMPError) {
 	h.mu.RLock()
 	same := slices.Clone(h.byPeer[e.Peer]) // remove works in place
 	h.mu.RUnlock()
@@ -306,10 +311,11 @@ func (h *hub) keep(ctx context.Context) {
 		case <-ticker.C:
 		}
 		now := sched.Now()
+		h.drops.update(h.conn.Stats().Dropped, now)
 		sessions = h.all(sessions[:0])
 		for _, s := range sessions {
 			s.tick(now)
-			s.tell(now)
+			s.report(now)
 		}
 		clear(sessions)
 		h.publish()
@@ -321,7 +327,16 @@ func (h *hub) publish() {
 	h.mu.RLock()
 	errs, stray := maps.Clone(h.errors), h.stray
 	h.mu.RUnlock()
-	h.series.publish(h.conn.Stats().Dropped, errs, stray)
+	c, name := h.series.scope, h.series.name
+	c.Total(metric.SocketDrops, float64(h.conn.Stats().Dropped), name)
+	for errno, n := range errs {
+		c.Total(metric.SendErrors, float64(n), name, errno.Error())
+	}
+	for reason, n := range stray {
+		if n > 0 {
+			c.Total(metric.SocketDiscarded, float64(n), name, discardReason(reason).String())
+		}
+	}
 }
 
 func (h *hub) close() {
@@ -331,5 +346,5 @@ func (h *hub) close() {
 	if h.card != nil {
 		h.card.Close()
 	}
-	h.series.close()
+	h.series.scope.Close()
 }

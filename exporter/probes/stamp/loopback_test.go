@@ -154,8 +154,8 @@ func asJSON(t *testing.T, v any) string {
 func (t *Type) anyHub() *hub {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, l := range t.hubs {
-		return l.hub
+	for _, h := range t.hubs {
+		return h
 	}
 	return nil
 }

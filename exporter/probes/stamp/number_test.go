@@ -57,7 +57,8 @@ func TestLowerNumberToALaterQuestionIsARestart(t *testing.T) {
 // farAway is a path in simulated time to a reflector that numbers its answers.
 type farAway struct {
 	t    *testing.T
-	s    *session
+	all  *session
+	s    *account // its
 	rng  *rand.Rand
 	now  time.Duration
 	next uint32
@@ -79,10 +80,11 @@ type answerOnWay struct {
 }
 
 func newFarAway(t *testing.T, kind farKind, rng *rand.Rand) *farAway {
-	s := idleSession(t)
+	all := idleSession(t)
+	s := all.account
 	s.kind = kind
 	return &farAway{
-		t: t, s: s, rng: rng, now: time.Second, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
+		t: t, all: all, s: s, rng: rng, now: time.Second, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
 		copies: []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}, losses: 10,
 	}
 }
@@ -91,7 +93,7 @@ func newFarAway(t *testing.T, kind farKind, rng *rand.Rand) *farAway {
 func (f *farAway) ask() {
 	seq := f.s.flights.next
 	user := wheelStart.Add(f.now)
-	f.s.roundTrips.lose(f.s.flights.add(seq, f.now, user, clockThen{}))
+	f.s.lose(f.s.flights.add(seq, f.now, user, clockThen{}))
 	f.asked[seq] = timefmt.NTP.Encode(user, 0)
 	copies := 1
 	if !f.calm {
@@ -124,8 +126,8 @@ func (f *farAway) wait(d time.Duration) {
 		f.now = a.at
 		f.bring(a.seq, f.asked[a.seq], a.number)
 	}
-	f.s.now = f.now
 	f.s.expire(f.now)
+	f.all.estimator.flush(f.now - time.Second)
 	f.check()
 }
 
@@ -148,7 +150,7 @@ func (f *farAway) bring(seq, t1 uint64, number uint32) {
 	r.packet.T2 = timefmt.NTP.Encode(at, 0)
 	r.packet.T3 = r.packet.T2
 	if q, why, ok := f.s.asked(&r); ok {
-		f.s.answer(&in, &r, q, f.now, true)
+		f.all.answer(&in, &r, q, f.now, true)
 	} else {
 		f.s.discarded[why]++
 	}
@@ -156,7 +158,7 @@ func (f *farAway) bring(seq, t1 uint64, number uint32) {
 
 func (f *farAway) check() {
 	f.t.Helper()
-	for _, d := range []*direction{&f.s.fwd, &f.s.rev} {
+	for _, d := range []*counts{&f.s.fwd, &f.s.rev} {
 		sent := d.now.sent
 		if d.dir == sample.Forward {
 			sent = f.s.flights.next
@@ -234,12 +236,12 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 						f.ask()
 					}
 					f.wait(50 * time.Millisecond)
-					answered, received := f.s.roundTrips.answered(), f.s.rev.now.received
+					answered, received := f.s.answered(), f.s.rev.now.received
 					for range calm {
 						f.ask()
 					}
 					f.wait(50 * time.Millisecond)
-					if got := f.s.roundTrips.answered() - answered; got != calm {
+					if got := f.s.answered() - answered; got != calm {
 						t.Fatalf("%d of %d answers taken; refused %v", got, calm, f.s.discarded)
 					}
 					if got := f.s.rev.now.received - received; got != calm {
@@ -268,8 +270,8 @@ func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 	}
 	f.wait(3 * f.s.opts.LossTimeout)
 	s := f.s
-	if s.restarts != 4 || s.roundTrips.received != 1500 || s.fwd.now.received != 1500 || s.fwd.now.lost != 0 || s.rev.now.lost != 0 {
-		t.Errorf("%d restarts, %d answered, forward %+v, reverse %+v", s.restarts, s.roundTrips.received, s.fwd.now, s.rev.now)
+	if s.restarts != 4 || s.roundTripsReceived != 1500 || s.fwd.now.received != 1500 || s.fwd.now.lost != 0 || s.rev.now.lost != 0 {
+		t.Errorf("%d restarts, %d answered, forward %+v, reverse %+v", s.restarts, s.roundTripsReceived, s.fwd.now, s.rev.now)
 	}
 	if refused := s.discarded[discardWrongNumber] + s.rev.now.late; s.rev.now.received+refused != 1500 || refused > 4*(5+agreeing) {
 		t.Errorf("%d received, %d refused or late", s.rev.now.received, refused)

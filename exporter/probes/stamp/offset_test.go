@@ -13,80 +13,45 @@ import (
 	"oneway.example/exporter/tstamp"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/tests/testseed"
 )
-
-// watched is a ledger that keeps every observation.
-type watched struct {
-	*ledger
-	seen map[string][]float64
-}
-
-func (w *watched) Series(d *metric.Desc, labels ...string) metric.Series {
-	return &observer{Series: w.ledger.Series(d, labels...), in: w, key: w.key(d, labels[2:]...)}
-}
-
-func (w *watched) key(d *metric.Desc, labels ...string) string {
-	key := d.Name
-	for _, l := range labels {
-		key += "|" + l
-	}
-	return key
-}
-
-type observer struct {
-	metric.Series
-	in  *watched
-	key string
-}
-
-func (o *observer) Observe(v float64) {
-	o.in.seen[o.key] = append(o.in.seen[o.key], v)
-	o.Series.Observe(v)
-}
-
-// watch has the court's observations kept.
-func (c *court) watch() *watched {
-	w := &watched{ledger: c.ledger, seen: map[string][]float64{}}
-	c.series = newSeries(w, "p", "stamp")
-	return w
-}
 
 // variation runs a path whose far clock is off by a constant, and returns all that is told of
 // its variation and of calls over it.
-func variation(t *testing.T, theta time.Duration) (seen map[string][]float64, report DirectionReport) {
+func variation(t *testing.T, seed uint64, theta time.Duration) (told *ledger, report DirectionReport) {
 	t.Helper()
 	c := newCourt(t, us, nil)
-	w := c.watch()
 	c.theta = theta
-	c.collect = &collector{}
-	rng := rand.New(rand.NewPCG(7, 7))
+	c.estimator.collect = &collector{}
+	rng := rand.New(rand.NewPCG(seed, 7))
 	draw := func() time.Duration {
 		return 30*time.Millisecond + time.Duration(rng.Int64N(int64(20*time.Millisecond)))
 	}
 	for range 400 {
 		c.bring(draw(), draw())
 	}
-	c.fwd.now.received, c.fwd.known = 400, true
-	report = c.reportDirection(&c.fwd)
+	c.account.fwd.now.received, c.account.fwd.known = 400, true
+	report = reportOf(c.sofar()).Forward
 	c.closed()
-	return w.seen, report
+	return c.ledger, report
 }
 
 // TestVariationDoesNotFeelAConstantOffset: in a histogram of delays with an offset of seconds,
 // the buckets are wider than the variation.
 func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
-	plainSeen, plainReport := variation(t, 0)
+	seed := testseed.Of(t)
+	plain, plainReport := variation(t, seed, 0)
 	for _, theta := range []time.Duration{time.Second, -10 * time.Second, 37 * time.Second, -time.Hour} {
-		seen, report := variation(t, theta)
+		told, report := variation(t, seed, theta)
 		for _, desc := range []*metric.Desc{metric.DelayVariation, metric.IPDV} {
 			for _, dir := range []string{"forward", "reverse"} {
-				key := (&watched{}).key(desc, dir)
-				if len(seen[key]) == 0 || len(seen[key]) != len(plainSeen[key]) {
-					t.Fatalf("%s: %d values, %d without an offset", key, len(seen[key]), len(plainSeen[key]))
+				seen, want := told.observed(desc, dir), plain.observed(desc, dir)
+				if len(seen) == 0 || len(seen) != len(want) {
+					t.Fatalf("%s %s: %d values, %d without an offset", desc.Name, dir, len(seen), len(want))
 				}
-				for i, v := range seen[key] {
-					if v != plainSeen[key][i] {
-						t.Fatalf("%v off: %s: %v, %v without it", theta, key, v, plainSeen[key][i])
+				for i, v := range seen {
+					if v != want[i] {
+						t.Fatalf("%v off: %s %s: %v, %v without it", theta, desc.Name, dir, v, want[i])
 					}
 				}
 			}
@@ -103,9 +68,9 @@ func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
 func (c *court) answered(t *testing.T, forward, reverse time.Duration, stepping bool) {
 	t.Helper()
 	c.now = c.now.Add(20 * time.Millisecond)
-	f := c.flights.at(c.seq)
+	f := c.account.flights.at(c.seq)
 	*f = flight{seq: c.seq, user: c.now, clock: thenOf(c.clock.Quality(c.now)), state: flightOut, t1: sample.Stamp{At: c.now, Origin: sample.Kernel}}
-	c.flights.next = c.seq + 1
+	c.account.flights.next = c.seq + 1
 	came, left := c.now.Add(forward+c.theta), c.now.Add(forward+c.theta+50*us)
 	encode := func(at instant.Time) uint64 { return timefmt.NTP.Encode(at, 0) }
 	r := reply{hasReceipt: true, receipt: wire.Receipt{Filled: true, T2Origin: sample.Kernel}}
@@ -115,9 +80,9 @@ func (c *court) answered(t *testing.T, forward, reverse time.Duration, stepping 
 		r.receipt.Clock = wire.ClockStepped
 	}
 	back := left.Add(reverse - c.theta)
-	a := c.answerOf(inAt(back), &r, f, 0)
+	a := c.estimator.answerOf(inAt(back), &r, f, 0)
 	a.packet.ReverseSeq = c.seq
-	c.conclude(&a)
+	c.estimator.conclude(&a)
 	c.seq++
 }
 
@@ -126,21 +91,20 @@ func (c *court) answered(t *testing.T, forward, reverse time.Duration, stepping 
 func TestAnnouncedStepOfTheFarClockEntersNoVariation(t *testing.T) {
 	for _, step := range []time.Duration{100 * time.Millisecond, -100 * time.Millisecond} {
 		c := newCourt(t, us, nil)
-		w := c.watch()
 		for i := range 400 {
 			stepping := i >= 200 && i < 210
 			if i == 200 {
 				c.theta += step
 			}
 			c.answered(t, 30*time.Millisecond+time.Duration(i%5)*100*us, 30*time.Millisecond, stepping)
-			c.fwd.losses.Add(deltaOf(1))
+			c.account.fwd.window.losses.Add(deltaOf(1))
 			if i == 399 {
 				c.theta = 0
 			}
 		}
 		c.closed()
 		for _, desc := range []*metric.Desc{metric.DelayVariation, metric.IPDV} {
-			for _, v := range w.seen[w.key(desc, "forward")] {
+			for _, v := range c.ledger.observed(desc, "forward") {
 				if v > 1e-3 || v < -1e-3 {
 					t.Fatalf("step of %v: %s of %v s on a path that varies by 0.4 ms", step, desc.Name, v)
 				}
@@ -152,8 +116,8 @@ func TestAnnouncedStepOfTheFarClockEntersNoVariation(t *testing.T) {
 		if c.count(metric.DelayInvalid, "forward", "far_stepped") != 10 {
 			t.Error("the delays in the step are not counted")
 		}
-		if len(w.seen[w.key(metric.DelayVariation, "forward")]) < 150 {
-			t.Errorf("only %d variations", len(w.seen[w.key(metric.DelayVariation, "forward")]))
+		if n := len(c.ledger.observed(metric.DelayVariation, "forward")); n < 150 {
+			t.Errorf("only %d variations", n)
 		}
 	}
 }
@@ -162,7 +126,6 @@ func TestAnnouncedStepOfTheFarClockEntersNoVariation(t *testing.T) {
 // between them was published as -0.96 s.
 func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
 	c := newCourt(t, us, nil)
-	w := c.watch()
 	for i := range 20 {
 		c.now = c.now.Add(20 * time.Millisecond)
 		then := thenOf(c.clock.Quality(c.now))
@@ -172,13 +135,13 @@ func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
 			c.now = c.now.Add(-time.Second)
 		}
 		at := func(d time.Duration) sample.Stamp { return sample.Stamp{At: c.now.Add(d), Origin: sample.Kernel} }
-		c.conclude(&answer{clock: then, packet: sample.Packet{
+		c.estimator.conclude(&answer{clock: then, packet: sample.Packet{
 			Seq: uint64(i), ReverseSeq: uint64(i), Far: sample.Bound{Error: us, Reason: sample.OK},
 			T1: sample.Stamp{At: left, Origin: sample.Kernel}, T2: at(20 * time.Millisecond), T3: at(20 * time.Millisecond), T4: at(40 * time.Millisecond),
-		}, era: c.era})
+		}, era: c.estimator.era})
 	}
 	c.closed()
-	seen := w.seen[w.key(metric.RoundTripTime)]
+	seen := c.ledger.observed(metric.RoundTripTime)
 	if len(seen) != 19 {
 		t.Errorf("%d round trips, want 19", len(seen))
 	}
@@ -208,7 +171,7 @@ func TestCallIsRatedOnlyWithAValidDelayAndWithItsBound(t *testing.T) {
 		c := newCourt(t, clock.bound, func(o *Options) { o.MaxBound = clock.limit })
 		for range 100 {
 			c.bring(30*time.Millisecond, 30*time.Millisecond)
-			c.fwd.losses.Add(deltaOf(1))
+			c.account.fwd.window.losses.Add(deltaOf(1))
 		}
 		c.closed()
 		labels := []string{"forward", "G.711-PLC", "g107", "adaptive"}

@@ -2,14 +2,15 @@ package stamp
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
 	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/estimate/voice"
+	"oneway.example/exporter/instant"
 	"oneway.example/exporter/keyfile"
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/target"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
 )
@@ -38,15 +39,11 @@ type Options struct {
 	// PDV and voice quality are taken. Zero: as long as 20 packets take, but at
 	// least 10 s and at most 10 min or 65,536 packets.
 	Window time.Duration `yaml:"window"`
-	// Local is the address to send from; empty: the kernel's choice.
-	Local string `yaml:"local"`
+	// Options are where to the packets go, and which way out of this host.
+	target.Options `yaml:",inline"`
 	// Hardware names the interface whose card's time stamps are used; empty: the
 	// kernel's only. The test packets must pass that card.
 	Hardware string `yaml:"hardware"`
-	// Family restricts name resolution: "any", "ipv4" or "ipv6".
-	Family string `yaml:"family"`
-	// ResolveInterval is how often the peer's name is looked up again.
-	ResolveInterval time.Duration `yaml:"resolve_interval"`
 	// TimestampFormat is "ntp" or "ptp" (the Z bit of the Error Estimate).
 	TimestampFormat string `yaml:"timestamp_format"`
 	// TAIOffset is TAI-UTC, used with PTP stamps only.
@@ -65,17 +62,13 @@ type Options struct {
 	PlayoutDelay time.Duration `yaml:"playout_delay"`
 
 	format timefmt.Format
-	local  netip.Addr
 	keys   []*wire.Key
 }
 
-// Schedules and families as written in the configuration.
+// Words as written in the configuration.
 const (
 	schedulePeriodic = "periodic"
 	schedulePoisson  = "poisson"
-	familyAny        = "any"
-	familyIPv4       = "ipv4"
-	familyIPv6       = "ipv6"
 	playoutFixed     = "fixed"
 	playoutAdaptive  = "adaptive"
 )
@@ -96,8 +89,7 @@ const (
 func DefaultOptions() Options {
 	return Options{
 		Interval: time.Second, Schedule: schedulePeriodic, TTL: 255,
-		LossTimeout: 3 * time.Second, Family: familyAny,
-		ResolveInterval: time.Minute, TimestampFormat: "ntp", TAIOffset: 37 * time.Second,
+		LossTimeout: 3 * time.Second, Options: target.DefaultOptions(), TimestampFormat: "ntp", TAIOffset: 37 * time.Second,
 		Codecs: []string{"G.711-PLC", "G.729"}, Playout: []string{playoutAdaptive},
 		PlayoutDelay: 60 * time.Millisecond,
 	}
@@ -108,33 +100,47 @@ func (o *Options) check() error {
 	if o.Window == 0 {
 		o.Window = max(time.Second, min(max(10*time.Second, 20*o.Interval), 10*time.Minute, delay.PDVLimit*o.Interval))
 	}
-	if err := o.checkTimes(); err != nil {
-		return err
-	}
-	if err := o.checkCounts(); err != nil {
-		return err
-	}
-	if err := o.checkWords(); err != nil {
-		return err
-	}
-	if err := o.checkAddressing(); err != nil {
-		return err
-	}
-	if err := o.checkVoice(); err != nil {
-		return err
-	}
-	if o.KeyFile != "" {
-		keys, err := loadKeys(o.KeyFile)
+	for _, err := range []error{
+		option.Between("interval", o.Interval, minInterval, maxInterval),
+		option.Between("loss_timeout", o.LossTimeout, 10*time.Millisecond, time.Minute),
+		option.Between("window", o.Window, time.Second, 10*time.Minute),
+		option.Between("tai_offset", o.TAIOffset, 0, time.Minute),
+		option.Between("max_bound", o.MaxBound, 0, time.Hour),
+		option.Between("path_minimum", o.PathMinimum, 0, maxMinimum),
+		option.Between("playout_delay", o.PlayoutDelay, 0, 2*time.Second),
+		o.checkCount("loss_timeout", o.LossTimeout, maxOutstanding, "packets can be waited for"),
+		o.checkCount("window", o.Window, delay.PDVLimit, "packets make a window"),
+		oneOf("schedule", o.Schedule, schedulePeriodic, schedulePoisson),
+		oneOf("timestamp_format", o.TimestampFormat, "ntp", "ptp"),
+		option.Between("dscp", o.DSCP, 0, 63),
+		option.Between("ttl", o.TTL, 1, 255),
+		o.Check(),
+		o.checkVoice(),
+		o.loadKeys(),
+	} {
 		if err != nil {
-			return &probe.OptionError{Key: "key_file", Problem: "cannot be used: " + err.Error()}
+			return err
 		}
-		o.keys = keys
+	}
+	o.format = timefmt.NTP
+	if o.TimestampFormat == "ptp" {
+		o.format = timefmt.PTP
 	}
 	if o.Size == 0 {
 		o.Size = defaultSize(o.KeyFile != "")
 	}
 	if _, err := planLayout(o.Size, o.KeyFile != ""); err != nil {
-		return &probe.OptionError{Key: "size", Problem: fmt.Sprintf("is %d; %v", o.Size, err)}
+		return option.Errorf("size", "is %d; %v", o.Size, err)
+	}
+	return nil
+}
+
+func (o *Options) loadKeys() (err error) {
+	if o.KeyFile == "" {
+		return nil
+	}
+	if o.keys, err = loadKeys(o.KeyFile); err != nil {
+		return option.Errorf("key_file", "cannot be used: %v", err)
 	}
 	return nil
 }
@@ -147,102 +153,122 @@ func loadKeys(file string) (keys []*wire.Key, err error) {
 	return keys, err
 }
 
-func (o *Options) checkTimes() error {
-	for _, c := range []struct {
-		key           string
-		value, lo, hi time.Duration
-	}{
-		{"interval", o.Interval, minInterval, maxInterval},
-		{"loss_timeout", o.LossTimeout, 10 * time.Millisecond, time.Minute},
-		{"window", o.Window, time.Second, 10 * time.Minute},
-		{"resolve_interval", o.ResolveInterval, time.Second, 24 * time.Hour},
-		{"tai_offset", o.TAIOffset, 0, time.Minute},
-		{"max_bound", o.MaxBound, 0, time.Hour},
-		{"path_minimum", o.PathMinimum, 0, maxMinimum},
-		{"playout_delay", o.PlayoutDelay, 0, 2 * time.Second},
-	} {
-		if c.value < c.lo || c.value > c.hi {
-			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be between %v and %v", c.value, c.lo, c.hi)}
-		}
-	}
-	return nil
-}
-
-// checkCounts keeps what is remembered within bounds.
-func (o *Options) checkCounts() error {
-	for _, c := range []struct {
-		key  string
-		time time.Duration
-		most int
-		why  string
-	}{
-		{"loss_timeout", o.LossTimeout, maxOutstanding, "packets can be waited for"},
-		{"window", o.Window, delay.PDVLimit, "packets make a window"},
-	} {
-		if longest := time.Duration(c.most) * o.Interval; c.time > longest {
-			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; with an interval of %v it must be at most %v, since no more than %d %s", c.time, o.Interval, longest.Truncate(100*time.Millisecond), c.most, c.why)}
-		}
-	}
-	return nil
-}
-
-func (o *Options) checkWords() error {
-	for _, c := range []struct {
-		key, value string
-		allowed    []string
-	}{
-		{"schedule", o.Schedule, []string{schedulePeriodic, schedulePoisson}},
-		{"family", o.Family, []string{familyAny, familyIPv4, familyIPv6}},
-		{"timestamp_format", o.TimestampFormat, []string{"ntp", "ptp"}},
-	} {
-		if err := oneOf(c.key, c.value, c.allowed); err != nil {
-			return err
-		}
-	}
-	o.format = timefmt.NTP
-	if o.TimestampFormat == "ptp" {
-		o.format = timefmt.PTP
-	}
-	return nil
-}
-
-func (o *Options) checkAddressing() error {
-	switch {
-	case o.DSCP < 0 || o.DSCP > 63:
-		return &probe.OptionError{Key: "dscp", Problem: fmt.Sprintf("is %d; it must be between 0 and 63", o.DSCP)}
-	case o.TTL < 1 || o.TTL > 255:
-		return &probe.OptionError{Key: "ttl", Problem: fmt.Sprintf("is %d; it must be between 1 and 255", o.TTL)}
-	case o.Local == "":
+// checkCount keeps what is remembered within bounds.
+func (o *Options) checkCount(key string, v time.Duration, most int, why string) error {
+	longest := time.Duration(most) * o.Interval
+	if v <= longest {
 		return nil
 	}
-	addr, err := netip.ParseAddr(o.Local)
-	if err != nil {
-		return &probe.OptionError{Key: "local", Problem: fmt.Sprintf("is %q; it must be an IP address of this host", o.Local)}
-	}
-	o.local = addr.Unmap()
-	if (o.Family == familyIPv4 && !o.local.Is4()) || (o.Family == familyIPv6 && o.local.Is4()) {
-		return &probe.OptionError{Key: "local", Problem: fmt.Sprintf("is %s, which is not of family %s", o.local, o.Family)}
-	}
-	return nil
+	return option.Errorf(key, "is %v; with an interval of %v it must be at most %v, since no more than %d %s",
+		v, o.Interval, longest.Truncate(100*time.Millisecond), most, why)
 }
 
 func (o *Options) checkVoice() error {
 	for i, name := range o.Codecs {
 		if _, err := voice.CodecByName(name); err != nil {
-			return &probe.OptionError{Key: fmt.Sprintf("codecs[%d]", i), Problem: fmt.Sprintf("is %q; %v", name, err)}
+			return option.Errorf(fmt.Sprintf("codecs[%d]", i), "is %q; %v", name, err)
 		}
 	}
 	for i, name := range o.Playout {
-		if err := oneOf(fmt.Sprintf("playout[%d]", i), name, []string{playoutFixed, playoutAdaptive}); err != nil {
+		if err := oneOf(fmt.Sprintf("playout[%d]", i), name, playoutFixed, playoutAdaptive); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func oneOf(key, value string, allowed []string) error {
+func oneOf(key, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return &probe.OptionError{Key: key, Problem: fmt.Sprintf("is %q; it must be one of %q", value, allowed)}
+	return option.Errorf(key, "is %q; it must be one of %q", value, allowed)
+}
+
+// encode writes a time as the stamps of this session's packets.
+func (o *Options) encode(t instant.Time) uint64 { return o.format.Encode(t, o.TAIOffset) }
+
+// decode reads a stamp that the far end wrote, in the format that the answer's
+// own Error Estimate names (RFC 8762 section 4.2.1): it need not be ours.
+func (o *Options) decode(r *reply, raw uint64, near instant.Time) instant.Time {
+	return r.packet.Error.Format().Decode(raw, o.TAIOffset, near)
+}
+
+// explains is for how long after a drop a loss may be decided that it explains.
+func (o *Options) explains() time.Duration { return o.LossTimeout + 2*tickInterval }
+
+// layout says what a test packet of a given size carries. Octets count UDP payload.
+type layout struct {
+	size          int
+	authenticated bool
+	base          int
+	followUp      bool
+	// receipt says whether there is room for our own TLV; without it the
+	// directions are told apart by queries sent beside the test packets.
+	receipt bool
+	words   int // of the receipt's bitmap
+	padding int // value octets of the Extra Padding TLV; -1: no such TLV
+}
+
+const (
+	followUpBytes     = wire.TLVHeaderBytes + 16
+	receiptFixedBytes = wire.TLVHeaderBytes + 72
+	hmacTLVBytes      = wire.TLVHeaderBytes + 16
+	receiptWords      = 4
+	voicePacketBytes  = 172 // RTP header and 20 ms of G.711
+)
+
+// defaultSize is that of a G.711 voice packet, or the smallest authenticated
+// packet that carries everything.
+func defaultSize(authenticated bool) int {
+	if authenticated {
+		return wire.AuthenticatedBytes + followUpBytes + receiptFixedBytes + 8*receiptWords + hmacTLVBytes
+	}
+	return voicePacketBytes
+}
+
+// planLayout fits as much into size octets as there is room for, in order of
+// worth: Receipt with one word, Follow-Up, more words, padding.
+func planLayout(size int, authenticated bool) (layout, error) {
+	l := layout{size: size, authenticated: authenticated, base: wire.UnauthenticatedBytes, padding: -1}
+	if authenticated {
+		l.base = wire.AuthenticatedBytes
+	}
+	if size < l.base || size > maxSize {
+		return l, fmt.Errorf("it must be between %d and %d octets of UDP payload", l.base, maxSize)
+	}
+	free := size - l.base
+	if free == 0 {
+		return l, nil
+	}
+	if authenticated {
+		if free -= hmacTLVBytes; free < 0 {
+			return l, fmt.Errorf("an authenticated packet has either %d or at least %d octets", l.base, l.base+hmacTLVBytes)
+		}
+	}
+	for _, try := range layoutsByWorth() {
+		rest := free
+		if try.followUp {
+			rest -= followUpBytes
+		}
+		if try.receipt {
+			rest -= receiptFixedBytes + 8*try.words
+		}
+		if rest == 0 || rest >= wire.TLVHeaderBytes {
+			l.followUp, l.receipt, l.words = try.followUp, try.receipt, try.words
+			if rest > 0 {
+				l.padding = rest - wire.TLVHeaderBytes
+			}
+			return l, nil
+		}
+	}
+	return l, fmt.Errorf("%d octets beyond the base packet are too few for a TLV; take %d or at least %d",
+		free, l.base, l.base+wire.TLVHeaderBytes)
+}
+
+func layoutsByWorth() []layout {
+	var all []layout
+	for words := receiptWords; words >= 0; words-- {
+		all = append(all, layout{followUp: true, receipt: true, words: words})
+	}
+	return append(all, layout{receipt: true}, layout{followUp: true}, layout{})
 }

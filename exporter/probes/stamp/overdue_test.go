@@ -67,7 +67,7 @@ func TestUnansweredPacketsAreOverdueAsOftenAsTheOthers(t *testing.T) {
 // TestClockOfWideBoundMakesNoLoss: both directions take 300 ms, the waiting time is 500 ms. The
 // far clock is 300 ms fast and says honestly that it is known to 400 ms.
 func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
-	s := idleSession(t)
+	s := idleSession(t).estimator
 	s.opts.LossTimeout = 500 * time.Millisecond
 	at := instant.Time(1_800_000_000 * int64(time.Second))
 	far := 300 * time.Millisecond
@@ -75,8 +75,8 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 	a := answer{packet: sample.Packet{
 		T1: stamp(0), T2: stamp(300*time.Millisecond + far), T3: stamp(300*time.Millisecond + far), T4: stamp(600 * time.Millisecond),
 		Far: sample.Bound{Error: 400 * time.Millisecond, Reason: sample.OK},
-	}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
-	if lost := s.overdue(&a, &flight{}); lost[sample.Forward] {
+	}, flight: &flight{}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
+	if lost := s.overdue(&a); lost[sample.Forward] {
 		t.Errorf("true delay 300 ms, measured 600 +- 401 ms, waiting time 500 ms: got lost, true received")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"oneway.example/exporter/reflector"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/tests/testseed"
 )
 
 // peerFunc answers one question with any number of packets.
@@ -26,7 +27,12 @@ type peerFunc func(question []byte) (answers [][]byte)
 // fakePeer is a far end for faults that no real reflector would make.
 func fakePeer(t *testing.T, f peerFunc) string {
 	t.Helper()
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	return fakePeerAt(t, netip.MustParseAddrPort("127.0.0.1:0"), f)
+}
+
+func fakePeerAt(t *testing.T, at netip.AddrPort, f peerFunc) string {
+	t.Helper()
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +267,7 @@ func flood(t *testing.T, at netip.AddrPort, each int) {
 		return
 	}
 	defer conn.Close()
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 2))
 	forged := wire.ReflectorPacket{Seq: 1, SSID: 1, SenderSeq: 1}.AppendTo(nil)
 	big := bytes.Repeat([]byte{0xa5}, 9200)
 	noise := make([]byte, 600)

@@ -1,11 +1,13 @@
 package stamp
 
 import (
+	"encoding/binary"
 	"slices"
 	"time"
 
-	"oneway.example/exporter/seqwin"
-	"oneway.example/exporter/tstamp"
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/instant"
+	wire "oneway.example/exporter/wire/stamp"
 )
 
 // querier decides when to ask our reflector for its counts in a packet that is
@@ -89,42 +91,79 @@ func (q *querier) answered(finish bool) {
 	q.finished = q.finished || finish
 }
 
-// foreignQuery takes the answer of a reflector to which a query is a test
-// packet. If it numbers its answers, the numbers of those to test packets lie
-// between the answers to the first query and to the last. The caller holds s.mu.
-func (s *session) foreignQuery(r *reply, now time.Duration) {
-	if s.kind == farOurs {
-		s.discarded[discardBadReceipt]++ // ours fills it in
-		return
+// writeTest writes test packet seq over b. It allocates nothing if b has room.
+// The caller holds s.mu.
+func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
+	b = s.writeBase(b[:0], seq, t1, q)
+	if s.layout.followUp {
+		b = wire.FollowUp{}.AppendTo(b)
 	}
-	q := &s.query
-	_, last := q.knows(r.packet.SenderT1)
-	switch n := seqwin.Extend(s.reverse.Counts().Next, r.packet.Seq); {
-	case !q.foreign && q.tries == 1 && !s.reverseOn:
-		q.begin = n + 1
-	case q.ended && last:
-		q.finished = true
-		if r.packet.Seq == r.packet.SenderSeq {
-			break // no number of its own
-		}
-		s.kind = farStateful
-		if s.order.fits(n, s.questions()) {
-			s.reverse.Finish(n, now)
-			s.countReverse()
-		}
+	if s.layout.receipt {
+		r := s.receipt(s.layout.words)
+		r.Next = seq + 1
+		b = r.AppendTo(b)
 	}
-	q.foreign = true
+	if s.layout.padding >= 0 {
+		b = wire.AppendPadding(b, s.layout.padding, seq)
+	}
+	return s.seal(b)
 }
 
-// ask sends a query if one is due. The caller holds s.mu.
-func (s *session) ask(now time.Duration) {
-	needed := !s.layout.receipt && s.kind != farStateful && s.kind != farStateless
-	if !s.query.due(now, needed, s.opts.Interval) {
-		return
+// writeQuery makes a packet that asks for counts and is no test packet.
+func (s *session) writeQuery(finish bool) []byte {
+	now := instant.Now()
+	next := uint32(s.account.flights.next)
+	s.account.query.note(s.opts.encode(now))
+	seq := next
+	if finish && s.account.kind != farOurs {
+		seq += leap
 	}
-	out := tstamp.Out{Payload: s.writeQuery(s.query.finish), Cookie: uint64(s.ssid)<<sequenceBits | queryCookie}
-	s.address(&out)
-	if err := s.hub.sendNow(out); err != nil {
-		s.peerError = err
+	b := s.writeBase(make([]byte, 0, defaultSize(true)), seq, now, s.estimator.clock.Quality(now))
+	b = wire.FollowUp{}.AppendTo(b)
+	r := s.receipt(receiptWords)
+	r.Query, r.Finish, r.Next = true, finish, next
+	return s.seal(r.AppendTo(b))
+}
+
+// receipt is what every question tells: who asks, on which kernel, and how long it waits for an
+// answer, in milliseconds, in the field that counts answers on the way back; and that
+// host blocks are understood.
+func (s *session) receipt(words int) wire.Receipt {
+	return wire.Receipt{
+		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: wire.AsksHost,
+		Tx: uint32(s.opts.LossTimeout.Milliseconds()),
 	}
+}
+
+func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
+	p := wire.SenderPacket{
+		Seq: seq, T1: s.opts.encode(t1), SSID: s.ssid,
+		Error: q.ErrorEstimate(s.opts.format),
+	}
+	if s.layout.authenticated {
+		return p.AppendAuthenticatedTo(b, s.keys[0])
+	}
+	return p.AppendTo(b)
+}
+
+// seal adds what protects a packet from damage and forgery: the CRC of the
+// Receipt and, last because it covers the CRC, the HMAC of the TLVs.
+func (s *session) seal(b []byte) []byte {
+	hasTLVs := max(len(b), s.layout.size) > s.layout.base // a size may leave room for the HMAC TLV alone
+	if s.layout.authenticated && hasTLVs {
+		b = wire.TLV{Flags: wire.FlagUnrecognised, Type: wire.TypeHMAC, Value: s.blank[:]}.AppendTo(b)
+	}
+	wire.SealCRC(b, s.layout.authenticated)
+	if s.layout.authenticated && hasTLVs {
+		wire.PutTLVHMAC(b, s.layout.base, s.keys[0])
+	}
+	return b
+}
+
+// ssidOf reads the identifier at its place in either kind of packet.
+func ssidOf(b []byte, authenticated bool) uint16 {
+	if authenticated {
+		return binary.BigEndian.Uint16(b[26:])
+	}
+	return binary.BigEndian.Uint16(b[14:])
 }

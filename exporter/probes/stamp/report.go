@@ -1,9 +1,6 @@
 package stamp
 
 import (
-	"time"
-
-	"oneway.example/exporter/estimate/delay"
 	"oneway.example/exporter/sample"
 )
 
@@ -112,134 +109,62 @@ type VoiceReport struct {
 	MOS        float64 `json:"mos"`
 }
 
-// collector keeps, beside a window, what only a report needs: the variation since the last
-// step of a clock, as the delays themselves, since a constant offset of the clocks is no matter
-// to what they are above the smallest.
-type collector struct{ ipdv, delays [2]delay.Window }
-
-func (c *collector) add(d sample.Direction, delay, ipdv time.Duration, paired bool) {
-	c.delays[d].Add(plain(delay))
-	if paired {
-		c.ipdv[d].Add(plain(ipdv))
-	}
-}
-
-// plain makes a sample.Delay of a difference that no clock offset touches.
-func plain(v time.Duration) sample.Delay { return sample.Delay{Value: v, Reason: sample.OK} }
-
-// report is the state of the session since its window began.
-func (s *session) report() Report {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fwd.now.sent = s.flights.next
+// reportOf writes what a snapshot tells.
+func reportOf(v snapshot) Report {
 	r := Report{
-		Peer: s.peer.String(), Reflector: s.kind.String(), SharedClock: s.shared,
-		Forward: s.reportDirection(&s.fwd), Reverse: s.reportDirection(&s.rev),
-		RoundTrip: RoundTripReport{
-			Received: s.roundTrips.received, Lost: s.roundTrips.lost,
-			Time: distribution(s.roundTrips.times.Snapshot(), 0),
-		},
-		Skipped: map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
+		Peer: v.peer.String(), Reflector: v.kind.String(), SharedClock: v.shared,
+		Forward: v.report(sample.Forward), Reverse: v.report(sample.Reverse),
+		RoundTrip: RoundTripReport{Received: v.roundTripsReceived, Lost: v.roundTripsLost, Time: v.window.roundTrip.distribution()},
+		Skipped:   map[string]uint64{}, Discarded: map[string]uint64{}, Stamps: map[string]map[string]uint64{},
+		StampError: ReceiveStamp{v.stampError.Seconds(), v.calibrated},
 	}
-	for i, n := range s.skipped {
+	for i, n := range v.skipped {
 		addIfAny(r.Skipped, skipReason(i).String(), n)
 	}
-	for i, n := range s.discarded {
+	for i, n := range v.discarded {
 		addIfAny(r.Discarded, discardReason(i).String(), n)
 	}
 	for event, name := range []string{"t1", "t2", "t3", "t4"} {
 		r.Stamps[name] = map[string]uint64{}
-		for origin, n := range s.stamps[event] {
+		for origin, n := range v.stamps[event] {
 			addIfAny(r.Stamps[name], sample.Origin(origin).String(), n)
 		}
 	}
-	limit, calibrated := s.ends.Near.Receive()
-	r.StampError = ReceiveStamp{limit.Seconds(), calibrated}
-	if s.peerError != nil {
-		r.Error = s.peerError.Error()
+	if v.peerError != nil {
+		r.Error = v.peerError.Error()
 	}
 	return r
 }
 
-func (s *session) reportDirection(d *direction) DirectionReport {
-	r := DirectionReport{Negative: d.negative, LowConfidence: d.lowConfidence, Held: d.held, Invalid: map[string]uint64{}}
+func (v *snapshot) report(dir sample.Direction) DirectionReport {
+	d, w := &v.directions[dir], &v.window.directions[dir]
+	r := DirectionReport{
+		Sent: d.sent.pointer(), Received: d.received.pointer(), Lost: d.lost.pointer(), HostDropped: d.dropped.pointer(),
+		Duplicated: d.duplicated.pointer(), Reordered: d.reordered.pointer(), Late: d.late.pointer(),
+		Corrupted: d.corrupted.pointer(), InFlight: d.inFlight.pointer(), BurstRatio: w.burstRatio.pointer(),
+		Delay: w.delay.distribution(), ErrorBound: w.delay.bound.pointer(), IPDV: w.ipdv.distribution(), PDV: w.pdv.distribution(),
+		Jitter: d.jitter.pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, Held: d.held, Invalid: map[string]uint64{},
+	}
 	for reason, n := range d.invalid {
 		addIfAny(r.Invalid, sample.Reason(reason).String(), n)
 	}
-	n := d.now
-	if d.dir == sample.Forward || d.known {
-		r.Sent = &n.sent
-	}
-	if s.kind != farUnknown && (s.kind != farStateful || d.known) {
-		r.Received = &n.received
-	}
-	if d.known {
-		inFlight := n.inFlight()
-		r.Lost, r.InFlight = &n.lost, &inFlight
-		if s.dropsTold(d) {
-			r.HostDropped = &n.dropped
-		}
-		if s.kind == farOurs || d.dir == sample.Reverse {
-			r.Duplicated, r.Reordered, r.Late, r.Corrupted = &n.duplicated, &n.reordered, &n.late, &n.corrupted
-		}
-		if b, ok := d.losses.BurstRatio(); ok {
-			r.BurstRatio = &b
+	for _, c := range w.ratings {
+		if c.ok {
+			r.Voice = append(r.Voice, VoiceReport{Codec: c.codec, Buffer: c.buffer, Model: c.model, R: c.R, ErrorBound: c.off, MOS: c.MOS})
 		}
 	}
-	if window := s.summarise(d); window.Count > 0 {
-		bound := window.bound.Seconds()
-		r.Delay, r.ErrorBound = window.distribution(), &bound
-	}
-	r.IPDV = distribution(s.collect.ipdv[d.dir].Snapshot(), 0)
-	all := s.collect.delays[d.dir].Snapshot()
-	r.PDV = distribution(all, all.Min)
-	if j, ok := d.variation.Jitter(); ok {
-		seconds := j.Seconds()
-		r.Jitter = &seconds
-	}
-	r.Voice = s.reportVoice(d)
 	return r
 }
 
-// distribution has what the window may tell; nil if that is nothing.
-func (w *summary) distribution() *Distribution {
-	if !w.told() {
+// distribution is nil of one that is empty.
+func (s *spread) distribution() *Distribution {
+	if !s.min.known {
 		return nil
 	}
-	var d Distribution
-	for _, value := range []struct {
-		of  **float64
-		get func() (time.Duration, bool)
-	}{
-		{&d.Min, func() (time.Duration, bool) { return w.Min, true }},
-		{&d.P50, func() (time.Duration, bool) { return w.Quantile(0.5) }},
-		{&d.P95, func() (time.Duration, bool) { return w.Quantile(0.95) }},
-		{&d.P99, func() (time.Duration, bool) { return w.Quantile(0.99) }},
-		{&d.Max, func() (time.Duration, bool) { return w.Max, true }},
-		{&d.ErrorBound, func() (time.Duration, bool) { return w.bound, true }},
-	} {
-		if v, ok := value.get(); ok {
-			*value.of = new(v.Seconds())
-		}
+	return &Distribution{
+		Min: s.min.pointer(), P50: s.ranks[0].pointer(), P95: s.ranks[1].pointer(), P99: s.ranks[2].pointer(),
+		Max: s.max.pointer(), ErrorBound: s.bound.pointer(),
 	}
-	return &d
-}
-
-// distribution is nil for an empty window; every value is taken minus base.
-func distribution(s delay.Snapshot, base time.Duration) *Distribution {
-	if s.Count == 0 {
-		return nil
-	}
-	at := func(q float64) *float64 {
-		v, ok := s.Quantile(q)
-		if !ok {
-			return nil
-		}
-		seconds := (v - base).Seconds()
-		return &seconds
-	}
-	least, most := (s.Min - base).Seconds(), (s.Max - base).Seconds()
-	return &Distribution{Min: &least, P50: at(0.5), P95: at(0.95), P99: at(0.99), Max: &most}
 }
 
 func addIfAny(m map[string]uint64, key string, n uint64) {

@@ -3,8 +3,13 @@ package stamp
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,14 +17,18 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
+	"oneway.example/tests/await"
 )
 
-// names is a name server that knows every name to be 127.0.0.1, or none.
+// names is a name server that knows every name to be 127.0.0.1, or another host of that network, or none.
 type names struct {
 	conn   net.PacketConn
 	known  atomic.Bool
+	host   atomic.Int32 // 0: 1
 	told   atomic.Int64 // answers with an address
 	denied atomic.Int64
 }
@@ -37,7 +46,8 @@ func serveNames(t *testing.T) *names {
 		n.serve(t)
 	}()
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp4", c.LocalAddr().String())
+		d := net.Dialer{Resolver: before} // a look-up that nobody waits for any more may outlive the test
+		return d.DialContext(ctx, "udp4", c.LocalAddr().String())
 	}}
 	t.Cleanup(func() {
 		net.DefaultResolver = before
@@ -65,7 +75,7 @@ func (n *names) serve(t *testing.T) {
 			answer.RCode = dnsmessage.RCodeNameError
 		case q.Type == dnsmessage.TypeA:
 			answer.Answers = []dnsmessage.Resource{{
-				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, byte(max(n.host.Load(), 1))}},
 			}}
 		}
 		packed, err := answer.Pack()
@@ -106,12 +116,7 @@ func TestNameThatStopsResolvingIsOneLine(t *testing.T) {
 				count = &server.told
 			}
 			enough := count.Load() + 3
-			// The prober asks when it wants to, and tells nobody; so the server's count is looked at.
-			for deadline := time.Now().Add(time.Minute); count.Load() < enough; time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("no three lookups that know the name (%v) in a minute", known)
-				}
-			}
+			await.That(t, fmt.Sprintf("three lookups that know the name (%v)", known), func() bool { return count.Load() >= enough })
 		}
 	}
 	cancel()
@@ -122,5 +127,64 @@ func TestNameThatStopsResolvingIsOneLine(t *testing.T) {
 	over := strings.Count(said.String(), `level=INFO msg="The path's fault is over" path=p probe=stamp fault="the peer's name gives no address"`)
 	if failed != 2 || over != 2 || strings.Count(said.String(), "\n") != 4 {
 		t.Errorf("the name was gone twice, for three lookups or more; the log says\n%s", &said)
+	}
+}
+
+func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
+	server, b := serveNames(t), newBed(t, reflector.Options{})
+	first := netip.MustParseAddrPort(b.peer)
+	second := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), first.Port())
+	newBed(t, reflector.Options{Listen: []netip.AddrPort{second}})
+	sink := &metrictest.Sink{}
+	b.env.Sink = sink
+	o := quick()
+	o.ResolveInterval = time.Second
+	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: net.JoinHostPort("peer.test", strconv.Itoa(int(first.Port())))}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	counters := []*metric.Desc{metric.PacketsSent, metric.PacketsReceived, metric.RoundTripReceived, metric.Timestamps}
+	last := map[string]float64{}
+	// Until it has this peer, and so many packets were sent; no counter goes back.
+	until := func(peer string, sent float64) {
+		t.Helper()
+		var facts []string
+		if !await.Within(await.Patience, func() bool {
+			for _, d := range counters {
+				now := sink.Present(d.Name + "{")
+				for key, was := range last {
+					if v, ok := now[key]; strings.HasPrefix(key, d.Name+"{") && (!ok || v < was) {
+						t.Fatalf("%s was %v and is %v (%v)", key, was, v, ok)
+					}
+				}
+				maps.Copy(last, now)
+			}
+			facts = slices.Collect(maps.Keys(sink.All(metric.PathInfo)))
+			return len(facts) == 1 && strings.Contains(facts[0], peer) && strings.Contains(facts[0], ",oneway,") && last["oneway_packets_sent_total{p,stamp,forward}"] >= sent
+		}) {
+			t.Fatalf("no %v packets to %s after %v: %v, %v", sent, peer, await.Patience, facts, last)
+		}
+	}
+	server.known.Store(true)
+	until(first.String(), 500)
+	former := p.session.Load()
+	server.host.Store(2)
+	until(second.String(), 0)
+	present := p.session.Load()
+	until(second.String(), last["oneway_packets_sent_total{p,stamp,forward}"]+100)
+	stays := sink.Series(metric.PacketsSent, "p", "stamp", "forward")
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	lives := [2]uint64{former.account.flights.next, present.account.flights.next}
+	if v, _ := sink.Value(metric.PacketsSent, "p", "stamp", "forward"); v != float64(lives[0]+lives[1]) {
+		t.Errorf("%v packets counted as sent, want the sum of %d", v, lives)
+	}
+	if stays.Close(); sink.Open() > 0 {
+		t.Errorf("%d series are open after the end", sink.Open())
 	}
 }

@@ -4,283 +4,233 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"syscall"
-	"time"
 
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 )
 
-// directionSeries are the series of one direction. Counters that may be
-// unknowable are opened when they become known.
-type directionSeries struct {
-	sent, received, lost, duplicated, reordered, late, corrupted *counter
-	inFlight, lossRatio, burstRatio                              metric.Series
-	delayMin, delayMax, bound, jitter                            metric.Series
-	quantiles                                                    quantiles
-	delay, pdv, ipdv, burst                                      metric.Series
-	dropped, negative, held, lowConfidence                       *counter
-	invalid                                                      [reasonCount]*counter
+// observed are the histograms, into which what a session sees goes one by one; all other series are of
+// snapshots.
+type observed struct {
+	lateness, roundTrip, residence metric.Series
+	ways                           [2]observedDirection
 }
 
-// series are all series of a session but its voice series.
+// directionTotals is how many counters a direction has that are there from the start, or once they are known.
+const directionTotals = 9
+
+type observedDirection struct{ delay, pdv, ipdv, burst metric.Series }
+
+// series are all series of a path.
 type series struct {
-	scope     *scope
-	direction [2]directionSeries
-
-	up, lastSuccess, interval, rttMin, rttMax metric.Series
-	lateness, roundTrip, residence            metric.Series
-	rttQuantiles                              quantiles
-	rttLost, rttReceived, farRestarts         *counter
-	rttInvalid                                [reasonCount]*counter
-	skipped                                   [skipReasons]*counter
-	discarded                                 [discardReasons]*counter
-	unsure                                    [unsureReasons]*counter
-	stamps                                    [events][sample.FollowUp + 1]*counter
-	far                                       farSeries
-	info                                      metric.Series
-	stampError                                [2]metric.Series // assumed, calibrated
-	infoLabels                                [6]string
-	voices                                    map[voiceKey]*voiceSeries
-}
-
-// scope opens series of one path and probe and closes them all at its end.
-type scope struct {
-	sink        metric.Sink
-	path, probe string
-	opened      []metric.Series
-}
-
-func (c *scope) open(d *metric.Desc, more ...string) metric.Series {
-	s := c.sink.Series(d, append([]string{c.path, c.probe}, more...)...)
-	c.opened = append(c.opened, s)
-	return s
-}
-
-func (c *scope) close() {
-	for _, s := range c.opened {
-		s.Close()
-	}
-	c.opened = nil
-}
-
-// quantiles are the series of one distribution's quantiles.
-type quantiles [3]metric.Series
-
-// ranks are the quantiles that are published, and their labels.
-func ranks() [len(quantiles{})]struct {
-	q     float64
-	label string
-} {
-	return [...]struct {
-		q     float64
-		label string
-	}{{0.5, "0.5"}, {0.95, "0.95"}, {0.99, "0.99"}}
-}
-
-func (c *scope) quantiles(d *metric.Desc, more ...string) (q quantiles) {
-	for i, r := range ranks() {
-		q[i] = c.open(d, append(slices.Clone(more), r.label)...)
-	}
-	return q
-}
-
-// set publishes the quantiles of a window; infinite ones are absent.
-func (q *quantiles) set(quantile func(q float64) (time.Duration, bool)) {
-	for i, r := range ranks() {
-		v, ok := quantile(r.q)
-		set(q[i], v, ok)
-	}
-}
-
-// counter publishes a growing total through a series that takes increments. It
-// opens its series with the first value other than "unknown".
-type counter struct {
-	scope *scope
-	desc  *metric.Desc
-	more  []string
-
-	series    metric.Series
-	published uint64
-}
-
-func (c *scope) counter(d *metric.Desc, more ...string) *counter {
-	return &counter{scope: c, desc: d, more: more}
-}
-
-// to publishes total. A total behind what was published is left alone: a
-// counter never goes back.
-func (c *counter) to(total uint64) {
-	if c.series == nil {
-		c.series = c.scope.open(c.desc, c.more...)
-	}
-	if total > c.published {
-		c.series.Add(float64(total - c.published))
-		c.published = total
-	}
-}
-
-// ahead is by how much more was published than total.
-func (c *counter) ahead(total uint64) uint64 { return c.published - min(c.published, total) }
-
-// ifAny publishes total unless it is zero: a reason that never occurred has no series.
-func (c *counter) ifAny(total uint64) {
-	if total > 0 {
-		c.to(total)
-	}
+	scope    *metric.Scope
+	observed observed
+	snapshot snapshot
+	show     func()
+	window   *window // that was published last
+	// Handles of what changes each second.
+	totals [2][directionTotals]metric.Series
+	stamps [events][sample.FollowUp + 1]metric.Series
+	// info has the facts of this peer, of this kind.
+	info []string
+	peer netip.AddrPort
+	kind farKind
+	// received is what was published.
+	received [2]uint64
 }
 
 func newSeries(sink metric.Sink, path, probe string) *series {
-	c := &scope{sink: sink, path: path, probe: probe}
-	s := &series{
-		scope: c, voices: map[voiceKey]*voiceSeries{},
-		up: c.open(metric.ProbeUp), lastSuccess: c.open(metric.ProbeLastSuccess),
-		interval: c.open(metric.ProbeInterval), lateness: c.open(metric.ProbeLateness),
-		rttMin: c.open(metric.RoundTripTimeMin), rttMax: c.open(metric.RoundTripTimeMax),
-		roundTrip: c.open(metric.RoundTripTime), residence: c.open(metric.Residence),
-		rttQuantiles: c.quantiles(metric.RoundTripTimeQuantile),
-		rttLost:      c.counter(metric.RoundTripLost), rttReceived: c.counter(metric.RoundTripReceived),
-		farRestarts: c.counter(metric.FarRestarts), far: newFarSeries(c),
-	}
-	s.stampError = [2]metric.Series{c.open(metric.StampErrorBound, "assumed"), c.open(metric.StampErrorBound, "calibration")}
+	return seriesOf(metric.NewScope(sink, path, probe))
+}
+
+// anew closes s and is the series of the path's next session: its counters go on from where they are.
+func (s *series) anew() *series {
+	s.scope.Drop(metric.PathInfo, s.info...)
+	return seriesOf(s.scope.Renew())
+}
+
+func seriesOf(c *metric.Scope) *series {
+	s := &series{scope: c, observed: observed{
+		lateness: c.Series(metric.ProbeLateness), roundTrip: c.Series(metric.RoundTripTime), residence: c.Series(metric.Residence),
+	}}
 	for _, d := range sample.Directions() {
-		s.direction[d] = newDirectionSeries(c, d.String())
-	}
-	for _, r := range sample.Reasons() {
-		s.rttInvalid[r] = c.counter(metric.RoundTripInvalid, r.String())
-	}
-	for r := range skipReasons {
-		s.skipped[r] = c.counter(metric.ProbeSkipped, r.String())
-	}
-	for r := range discardReasons {
-		s.discarded[r] = c.counter(metric.PacketsDiscarded, r.String())
-	}
-	for r := range unsureReasons {
-		s.unsure[r] = c.counter(metric.DirectionUnknown, r.String())
-	}
-	for event := range s.stamps {
-		name := "t" + strconv.Itoa(event+1)
-		s.stamps[event][sample.Absent] = c.counter(metric.TimestampsMissing, name)
-		for _, o := range sample.Origins()[1:] {
-			s.stamps[event][o] = c.counter(metric.Timestamps, name, o.String())
+		dir := d.String()
+		s.observed.ways[d] = observedDirection{
+			delay: c.Series(metric.Delay, dir), pdv: c.Series(metric.DelayVariation, dir),
+			ipdv: c.Series(metric.IPDV, dir), burst: c.Series(metric.LossBurst, dir),
 		}
 	}
-	return s
-}
-
-func newDirectionSeries(c *scope, dir string) directionSeries {
-	s := directionSeries{
-		sent: c.counter(metric.PacketsSent, dir), received: c.counter(metric.PacketsReceived, dir),
-		lost: c.counter(metric.PacketsLost, dir), duplicated: c.counter(metric.PacketsDuplicated, dir),
-		reordered: c.counter(metric.PacketsReordered, dir), late: c.counter(metric.PacketsLate, dir),
-		corrupted: c.counter(metric.PacketsCorrupted, dir), dropped: c.counter(metric.PacketsHostDropped, dir), negative: c.counter(metric.DelayNegative, dir),
-		held: c.counter(metric.DelayHeld, dir), lowConfidence: c.counter(metric.DelayLowConfidence, dir),
-		inFlight: c.open(metric.PacketsInFlight, dir), lossRatio: c.open(metric.LossRatio, dir),
-		burstRatio: c.open(metric.LossBurstRatio, dir), delayMin: c.open(metric.DelayMin, dir),
-		delayMax: c.open(metric.DelayMax, dir), quantiles: c.quantiles(metric.DelayQuantile, dir),
-		bound: c.open(metric.DelayErrorBound, dir), jitter: c.open(metric.Jitter, dir),
-		delay: c.open(metric.Delay, dir), pdv: c.open(metric.DelayVariation, dir),
-		ipdv: c.open(metric.IPDV, dir), burst: c.open(metric.LossBurst, dir),
-	}
-	for _, r := range sample.Reasons() {
-		s.invalid[r] = c.counter(metric.DelayInvalid, dir, r.String())
+	s.show = func() {
+		v := &s.snapshot
+		for _, d := range sample.Directions() {
+			s.publishDirection(d, &v.directions[d])
+		}
+		if v.window != nil && v.window != s.window {
+			s.window = v.window
+			s.publishWindow(v.window)
+		}
+		s.publishCounts(v)
+		s.publishState(v)
 	}
 	return s
 }
 
-// observeBurst takes the length of a run of lost packets.
-func (s *directionSeries) observeBurst(length int) { s.burst.Observe(float64(length)) }
-
-// describe sets the facts of the path.
-func (s *series) describe(labels [6]string) {
-	if s.info != nil && s.infoLabels == labels {
-		return
-	}
-	if s.info != nil {
-		s.info.Close()
-	}
-	s.infoLabels = labels
-	s.info = s.scope.sink.Series(metric.PathInfo, append([]string{s.scope.path, s.scope.probe}, labels[:]...)...)
-	s.info.Set(1)
+// publish brings the series up to date, such that no scrape sees sums that do not add up.
+func (s *series) publish(v snapshot) {
+	s.snapshot = v
+	s.scope.Update(s.show)
 }
 
-// close ends all series.
-func (s *series) close() {
-	if s.info != nil {
-		s.info.Close()
-		s.info = nil
+// total brings a counter up to date whose handle is kept.
+func (s *series) total(handle *metric.Series, d *metric.Desc, total uint64, more ...string) {
+	if *handle == nil {
+		*handle = s.scope.Series(d, more...)
 	}
-	s.scope.close()
+	(*handle).SetTotal(float64(total))
 }
 
-// set publishes a duration that may be undefined.
-func set(s metric.Series, v time.Duration, ok bool) {
-	setFloat(s, v.Seconds(), ok)
+func (s *series) publishState(v *snapshot) {
+	c := s.scope
+	c.SetIf(metric.ProbeUp, metric.Flag(v.up), v.decided)
+	c.SetIf(metric.FarClockSynchronized, metric.Flag(v.far.synchronised), v.far.known && v.up)
+	c.SetIf(metric.FarClockErrorBound, v.far.bound.Seconds(), v.far.known && v.up && v.far.synchronised)
+	c.SetIf(metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
+	c.Set(metric.ProbeInterval, v.opts.Interval.Seconds())
+	c.SetIf(metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
+	c.SetIf(metric.StampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
+	if s.info == nil || v.peer != s.peer || v.kind != s.kind {
+		c.Drop(metric.PathInfo, s.info...)
+		s.peer, s.kind, s.info = v.peer, v.kind, v.facts()
+		c.Set(metric.PathInfo, 1, s.info...)
+	}
 }
 
-func setFloat(s metric.Series, v float64, ok bool) {
-	if ok {
-		s.Set(v)
-	} else {
-		s.Clear()
+func (s *series) publishCounts(v *snapshot) {
+	c := s.scope
+	c.Total(metric.RoundTripLost, float64(v.roundTripsLost))
+	c.Total(metric.RoundTripReceived, float64(v.roundTripsReceived))
+	c.Total(metric.FarRestarts, float64(v.restarts))
+	for reason, n := range v.noRoundTrip {
+		s.ifAny(metric.RoundTripInvalid, n, sample.Reason(reason).String())
 	}
+	for i, n := range v.skipped {
+		s.ifAny(metric.ProbeSkipped, n, skipReason(i).String())
+	}
+	for i, n := range v.discarded {
+		s.ifAny(metric.PacketsDiscarded, n, discardReason(i).String())
+	}
+	for i, n := range v.unsure {
+		s.ifAny(metric.DirectionUnknown, n, unsureReason(i).String())
+	}
+	for i := range v.stamps {
+		event := [events]string{"t1", "t2", "t3", "t4"}[i]
+		for origin, n := range v.stamps[i] {
+			switch {
+			case n == 0:
+			case sample.Origin(origin) == sample.Absent:
+				s.total(&s.stamps[i][origin], metric.TimestampsMissing, n, event)
+			default:
+				s.total(&s.stamps[i][origin], metric.Timestamps, n, event, sample.Origin(origin).String())
+			}
+		}
+	}
+}
+
+// ifAny publishes a total unless it is zero: a reason that never occurred has no series.
+func (s *series) ifAny(d *metric.Desc, total uint64, more ...string) {
+	if total > 0 {
+		s.scope.Total(d, float64(total), more...)
+	}
+}
+
+func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
+	c, label := s.scope, dir.String()
+	c.SetIf(metric.Jitter, d.jitter.value, d.jitter.known, label)
+	c.SetIf(metric.PacketsInFlight, float64(d.inFlight.value), d.inFlight.known, label)
+	s.ifAny(metric.DelayHeld, d.held, label)
+	s.ifAny(metric.DelayLowConfidence, d.lowConfidence, label)
+	for reason, n := range d.invalid {
+		s.ifAny(metric.DelayInvalid, n, label, sample.Reason(reason).String())
+	}
+	// A packet that was counted as received and came too late is lost, once another has
+	// been received in its place: a counter does not go back, and no sum goes beyond sent.
+	if d.received.known {
+		s.received[dir] = max(s.received[dir], d.received.value)
+	}
+	lost := d.lost
+	lost.value -= min(lost.value, s.received[dir]-d.received.value)
+	for i, one := range [directionTotals]struct {
+		desc  *metric.Desc
+		total maybe[uint64]
+	}{
+		{metric.DelayNegative, maybe[uint64]{d.negative, true}},
+		{metric.PacketsSent, d.sent},
+		{metric.PacketsReceived, d.received},
+		{metric.PacketsLost, lost},
+		{metric.PacketsHostDropped, d.dropped},
+		{metric.PacketsDuplicated, d.duplicated},
+		{metric.PacketsReordered, d.reordered},
+		{metric.PacketsLate, d.late},
+		{metric.PacketsCorrupted, d.corrupted},
+	} {
+		if one.total.known {
+			s.total(&s.totals[dir][i], one.desc, one.total.value, label)
+		}
+	}
+}
+
+// publishWindow says what is said of a whole window.
+func (s *series) publishWindow(w *window) {
+	c := s.scope
+	s.spread(w.roundTrip, metric.RoundTripTimeMin, metric.RoundTripTimeMax, metric.RoundTripTimeQuantile)
+	for _, dir := range sample.Directions() {
+		d, label := &w.directions[dir], dir.String()
+		s.spread(d.delay, metric.DelayMin, metric.DelayMax, metric.DelayQuantile, label)
+		c.SetIf(metric.DelayErrorBound, d.delay.bound.value, d.delay.bound.known, label)
+		c.SetIf(metric.LossRatio, d.lossRatio.value, d.lossRatio.known, label)
+		c.SetIf(metric.LossBurstRatio, d.burstRatio.value, d.burstRatio.known, label)
+		for _, v := range d.ratings {
+			c.SetIf(metric.VoiceR, v.R, v.ok, label, v.codec, v.model, v.buffer)
+			c.SetIf(metric.VoiceRError, v.off, v.ok, label, v.codec, v.model, v.buffer)
+			c.SetIf(metric.VoiceMOS, v.MOS, v.ok, label, v.codec, v.model, v.buffer)
+			c.SetIf(metric.VoiceDelayImpairment, v.Id, v.ok, label, v.codec, v.model, v.buffer)
+			c.SetIf(metric.VoiceEquipmentImpairment, v.IeEff, v.ok, label, v.codec, v.model, v.buffer)
+			c.SetIf(metric.VoiceMouthToEar, v.MouthToEar.Seconds(), v.ok, label, v.codec, v.buffer)
+			c.SetIf(metric.VoicePlayoutLoss, v.Loss, v.ok, label, v.codec, v.buffer)
+		}
+	}
+}
+
+func (s *series) spread(v spread, least, most, quantile *metric.Desc, more ...string) {
+	s.scope.SetIf(least, v.min.value, v.min.known, more...)
+	s.scope.SetIf(most, v.max.value, v.max.known, more...)
+	for i, r := range ranks() {
+		s.scope.SetIf(quantile, v.ranks[i].value, v.ranks[i].known, append(slices.Clone(more), r.label)...)
+	}
+}
+
+// facts are the labels of oneway_path_info after path and probe.
+func (v *snapshot) facts() []string {
+	family := "ipv6"
+	if v.peer.Addr().Is4() {
+		family = "ipv4"
+	}
+	return []string{v.peer.String(), family, strconv.Itoa(v.opts.DSCP), v.kind.String(), v.opts.Schedule, strconv.Itoa(v.opts.Size)}
 }
 
 // hubSeries are what a socket says of itself.
 type hubSeries struct {
-	sink           metric.Sink
-	name           string
+	scope          *metric.Scope
 	hostTx, hostRx metric.Series
-	drops          metric.Series
-	dropped        uint64
-	byReason       map[string]metric.Series
-	counted        map[string]uint64
+	name           string
 }
 
 func newHubSeries(sink metric.Sink, local netip.AddrPort) hubSeries {
-	name := "sender_ipv6"
+	s := hubSeries{scope: metric.NewScope(sink), name: "sender_ipv6"}
 	if local.Addr().Is4() {
-		name = "sender_ipv4"
+		s.name = "sender_ipv4"
 	}
-	return hubSeries{
-		sink: sink, name: name,
-		hostTx: sink.Series(metric.HostDelay, "tx"), hostRx: sink.Series(metric.HostDelay, "rx"),
-		drops:    sink.Series(metric.SocketDrops, name),
-		byReason: map[string]metric.Series{}, counted: map[string]uint64{},
-	}
-}
-
-func (s *hubSeries) close() {
-	for _, one := range []metric.Series{s.hostTx, s.hostRx, s.drops} {
-		one.Close()
-	}
-	for _, one := range s.byReason {
-		one.Close()
-	}
-}
-
-// publish takes the socket's totals.
-func (s *hubSeries) publish(dropped uint64, errs map[syscall.Errno]uint64, stray [discardReasons]uint64) {
-	s.drops.Add(float64(dropped - s.dropped))
-	s.dropped = dropped
-	for errno, n := range errs {
-		s.raise(metric.SendErrors, errno.Error(), n)
-	}
-	for reason, n := range stray {
-		if n > 0 {
-			s.raise(metric.SocketDiscarded, discardReason(reason).String(), n)
-		}
-	}
-}
-
-// raise brings the counter of one reason up to total.
-func (s *hubSeries) raise(d *metric.Desc, reason string, total uint64) {
-	key := d.Name + reason
-	out := s.byReason[key]
-	if out == nil {
-		out = s.sink.Series(d, s.name, reason)
-		s.byReason[key] = out
-	}
-	out.Add(float64(total - s.counted[key]))
-	s.counted[key] = total
+	s.hostTx, s.hostRx = s.scope.Series(metric.HostDelay, "tx"), s.scope.Series(metric.HostDelay, "rx")
+	s.scope.Series(metric.SocketDrops, s.name)
+	return s
 }

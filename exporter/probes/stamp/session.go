@@ -8,112 +8,44 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/estimate/feasible"
 	"oneway.example/exporter/hostid"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
-	"oneway.example/exporter/seqwin"
+	"oneway.example/exporter/target"
 	"oneway.example/exporter/tstamp"
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// farKind is what the far end turned out to be.
-type farKind uint8
-
-const (
-	farUnknown   farKind = iota
-	farOurs              // fills in the Receipt: both directions are exact
-	farStateful          // numbers its answers: losses can be told apart
-	farStateless         // copies our number: they cannot
-)
-
-func (k farKind) String() string {
-	switch k {
-	case farOurs:
-		return "oneway"
-	case farStateful:
-		return "stateful"
-	case farStateless:
-		return "stateless"
-	default:
-		return "unknown"
-	}
-}
-
-// Sizes of arrays indexed by the enumerations of package sample.
-const (
-	reasonCount = sample.BoundTooLarge + 1
-	events      = 4 // T1..T4
-)
-
-// session is one stream of test packets to one peer and what is learnt from
-// the answers. It owns no socket: the hub sends what Fire writes and brings
+// session is one stream of test packets to one peer: when they are sent, with which keys, and who takes
+// what the answers tell. It owns no socket: the hub sends what Fire writes and brings
 // what arrives.
 type session struct {
-	hub    *hub
-	peer   netip.AddrPort
-	ssid   uint16
-	opts   *Options
-	layout layout
-	clock  clock.Monitor
-	plan   sched.Schedule
-	series *series
-	limit  uint64        // packets to send; 0: no limit
-	full   chan struct{} // closed when the limit is reached
+	hub       *hub
+	peer      netip.AddrPort
+	ssid      uint16
+	opts      *Options
+	layout    layout
+	plan      sched.Schedule
+	series    *series
+	hostToken uint32        // this kernel's, for the far end to tell whether it has the same
+	run       uint32        // random; our reflector's answers have it
+	limit     uint64        // packets to send; 0: no limit
+	full      chan struct{} // closed when the limit is reached
+	// tell takes faults of this host; nil: nobody is told.
+	tell func(target.Fault, error)
 
-	observe func(sample.Packet, sample.Delay, sample.Delay) // nil: nobody
-
-	mu     sync.Mutex
-	key    *wire.Key // signs questions; nil: unauthenticated
-	accept []*wire.Key
-	blank  [hmacTLVBytes - wire.TLVHeaderBytes]byte // an HMAC not computed yet
-	run    uint32
-	// hostToken is this kernel's, for the far end to tell whether it has the same.
-	hostToken uint32
-
-	flights    flights
-	answers    answers
-	kind       farKind
-	described  farKind // the kind that oneway_path_info shows
-	remote     remote
-	reverse    seqwin.Window
-	reverseOn  bool // the reverse window has been started
-	order      order
-	fwd, rev   direction
-	roundTrips roundTrips
-	query      querier
-	collect    *collector // only for a report
-	offset     *feasible.Estimator
-	ends       bound.Ends // what the stamps of both ends may be off by
-	far        farClock
-
-	discarded [discardReasons]uint64
-	skipped   [skipReasons]uint64
-	unsure    [unsureReasons]uint64
-	stamps    [events]stampCounts
-	restarts  uint64
-
-	now, started, windowFrom, lastAnswer time.Duration // monotonic; lastAnswer 0: never
-	lastSuccess                          time.Time
-	refused                              discardReason // the last one
-	lastRefused                          time.Duration // monotonic; 0: never
-	lastConcluded                        instant.Time
-	farReason                            sample.Reason
-	shared                               bool // delays stand on the one clock of both ends
-	peerError                            error
-	contradictory                        bool // the path's minimum leaves no offset
-	ended                                bool
-	steps                                uint64
-	era                                  uint64 // of both clocks: no step falls into one
-	farStepping                          bool
-	farDrops                             drops
-	farHost                              bool // the far end has told of its drops
-	numbered                             numbered
-	last                                 lastWindow
-	unsent                               unsent
+	mu         sync.Mutex
+	keys       []*wire.Key                              // all are accepted, the first signs; none: unauthenticated
+	blank      [hmacTLVBytes - wire.TLVHeaderBytes]byte // an HMAC not computed yet
+	account    *account
+	estimator  *estimator
+	window     *window // the last one that has ended; nil: none has
+	windowFrom time.Duration
+	peerError  error
+	unsent     unsent
+	ended      bool
 }
 
 func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *series) (*session, error) {
@@ -123,15 +55,15 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	now := sched.Now()
 	s := &session{
-		hub: h, peer: peer, opts: o, layout: plan, clock: c, series: out, full: make(chan struct{}),
-		run: rand.Uint32(), flights: newFlights(o),
-		fwd: direction{dir: sample.Forward, voices: newPlaybacks(o)},
-		rev: direction{dir: sample.Reverse, voices: newPlaybacks(o)}, offset: newOffset(o),
-		ends: bound.Ends{Near: bound.Host{Ours: true}, Far: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
-		now:  now, started: now, windowFrom: now, steps: c.Quality(instant.Now()).Steps,
+		hub: h, peer: peer, opts: o, layout: plan, series: out, full: make(chan struct{}), run: rand.Uint32(),
+		windowFrom: now, estimator: newEstimator(o, c, &out.observed),
+	}
+	s.account = newAccount(o, s.estimator, now)
+	if h != nil {
+		s.estimator.card = h.card
+		s.account.dropped = func(lost uint64) uint64 { return h.dropped(lost, o.explains()) }
 	}
 	s.hostToken = hostid.Read().Token(s.run)
-	s.reserve()
 	s.useKeys(o.keys)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	s.plan = sched.Periodic(o.Interval, slotOf(now+sched.RandomPhase(o.Interval, rng), o.Interval))
@@ -140,9 +72,6 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	}
 	return s, nil
 }
-
-// reserve makes room for the answers of the waiting time, twice as many for Poisson's sake.
-func (s *session) reserve() { s.reverse.Reserve(2 * int(s.opts.LossTimeout/s.opts.Interval)) }
 
 // phases is how many different starts a periodic session may have within its
 // interval. With them all different a thousand sessions would wake this host, and
@@ -159,12 +88,9 @@ func slotOf(start, interval time.Duration) time.Duration {
 func (s *session) useKeys(keys []*wire.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.key, s.accept = nil, nil
-	for i, k := range keys {
-		if i == 0 {
-			s.key = k.Clone()
-		}
-		s.accept = append(s.accept, k.Clone())
+	s.keys = nil
+	for _, k := range keys {
+		s.keys = append(s.keys, k.Clone())
 	}
 }
 
@@ -173,12 +99,12 @@ func (s *session) useKeys(keys []*wire.Key) {
 // measure itself.
 func (s *session) Fire(due, now time.Duration) time.Duration {
 	out := s.hub.reserve(s)
-	s.series.lateness.Observe((now - due).Seconds())
+	s.series.observed.lateness.Observe((now - due).Seconds())
 	s.mu.Lock()
 	seq := s.build(out, now)
-	reached := s.limit > 0 && s.flights.next >= s.limit
+	reached := s.limit > 0 && s.account.flights.next >= s.limit
 	next, missed := sched.Skip(s.plan, due, now)
-	s.skipped[skipLate] += missed
+	s.account.skipped[skipLate] += missed
 	s.mu.Unlock()
 	s.hub.commit(s, seq)
 	if reached {
@@ -191,10 +117,10 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 // build writes the next test packet into out and notes its flight. The caller
 // holds s.mu.
 func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
-	seq = s.flights.next
+	seq = s.account.flights.next
 	user := instant.Now()
-	quality := s.clock.Quality(user)
-	s.roundTrips.lose(s.flights.add(seq, now, user, thenOf(quality)))
+	quality := s.estimator.clock.Quality(user)
+	s.account.lose(s.account.flights.add(seq, now, user, thenOf(quality)))
 	out.Payload = s.writeTest(out.Payload, uint32(seq), user, quality)
 	s.address(out)
 	out.Cookie = s.cookie(seq)
@@ -222,10 +148,10 @@ func (s *session) cookie(seq uint64) uint64 {
 func (s *session) withdraw(seq uint64, why skipReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flights.withdraw(seq)
-	s.skipped[why]++
+	s.account.flights.withdraw(seq)
+	s.account.skipped[why]++
 	if err != nil {
-		s.peerError, s.unsent.err = fmt.Errorf("this host does not send to it: %w", err), err
+		s.peerError, s.unsent = fmt.Errorf("this host does not send to it: %w", err), unsent{err, sched.Now()}
 	}
 }
 
@@ -238,10 +164,10 @@ func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries)
 		return
 	}
 	// The number is the newest with these low bits.
-	if past := s.flights.next - 1; past >= seq {
+	if past := s.account.flights.next - 1; past >= seq {
 		seq = past - (past-seq)%queryCookie
 	}
-	f := s.flights.get(seq)
+	f := s.account.flights.get(seq)
 	if f == nil || f.t1.Origin > stamp.Origin {
 		return
 	}
@@ -258,21 +184,76 @@ func (s *session) failed(err error) {
 	s.peerError = err
 }
 
-// end closes the books: what is still in flight will never be known. The session publishes
+// tick looks after what no packet triggers: time-outs, windows, publishing.
+func (s *session) tick(now time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.account.expire(now)
+	// An answer waits for its true T3 until the next two or three have come.
+	s.estimator.flush(now - max(time.Second, 4*s.opts.Interval))
+	s.ask(now)
+	if now-s.windowFrom >= s.opts.Window {
+		s.window, s.windowFrom = s.estimator.close(s.account.known()), now
+	}
+	s.series.publish(s.snapshot())
+}
+
+// end publishes what is known at the end, and what is still in flight will never be. The session publishes
 // nothing after it, though a hub that listed the session before may tick it once more.
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	s.answers.flush(math.MaxInt64, s.conclude)
-	s.roundTrips.lose(s.flights.expire(math.MaxInt64, 0))
-	if s.fwd.known {
-		s.fwd.now.sent = s.flights.next
-		s.unsure[unsureEnded] += s.fwd.now.inFlight()
-		s.fwd.now.lost += s.fwd.now.inFlight()
-		s.rev.now.lost += s.rev.now.inFlight()
+	s.estimator.flush(math.MaxInt64)
+	s.account.end()
+	s.window = s.estimator.close(s.account.known())
+	s.estimator.far = farClock{}
+	s.series.publish(s.snapshot())
+}
+
+// ask sends a query if one is due. The caller holds s.mu.
+func (s *session) ask(now time.Duration) {
+	a := s.account
+	needed := !s.layout.receipt && a.kind != farStateful && a.kind != farStateless
+	if !a.query.due(now, needed, s.opts.Interval) {
+		return
 	}
-	s.closeWindow()
-	s.far = farClock{}
-	s.series.scope.sink.Update(s.publish)
+	out := tstamp.Out{Payload: s.writeQuery(a.query.finish), Cookie: uint64(s.ssid)<<sequenceBits | queryCookie}
+	s.address(&out)
+	if err := s.hub.sendNow(out); err != nil {
+		s.peerError = err
+	}
+}
+
+const unsendable target.Fault = "this host refuses to send its packets"
+
+// calm is after which time without a refused packet a host is taken to send again; of a session
+// that is slow, three intervals.
+const calm = 3 * time.Second
+
+// unsent is what this host (its firewall, its routes, a full queue) refused last of a session's packets.
+type unsent struct {
+	err error         // nil: nothing was refused
+	at  time.Duration // monotonic
+}
+
+// present is nil if this host has taken the packets for a while.
+func (u *unsent) present(now, interval time.Duration) error {
+	if now-u.at > max(calm, 3*interval) {
+		return nil
+	}
+	return u.err
+}
+
+// report tells whether this host refuses packets, with no lock held: packets must not wait for a log.
+func (s *session) report(now time.Duration) {
+	s.mu.Lock()
+	err := s.unsent.present(now, s.opts.Interval)
+	s.mu.Unlock()
+	if s.tell != nil {
+		s.tell(unsendable, err)
+	}
 }

@@ -3,6 +3,8 @@ package stamp
 import (
 	"fmt"
 	"math"
+	"net/netip"
+	"slices"
 	"time"
 
 	"oneway.example/exporter/probe"
@@ -11,75 +13,75 @@ import (
 
 // Status says how the path is, for the landing page.
 func (p *Prober) Status() probe.Status {
-	p.mu.Lock()
-	s, reason := p.session, p.reason
-	p.mu.Unlock()
+	s := p.session.Load()
 	if s == nil {
-		state := "starting"
+		state, reason := "starting", p.peer.Lacks()
 		if reason != "" {
 			state = "waiting"
 		}
 		return probe.Status{State: state, Reason: reason}
 	}
-	return s.status()
+	s.mu.Lock()
+	v := s.snapshot()
+	s.mu.Unlock()
+	return v.status()
 }
 
-func (s *session) status() probe.Status {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	up, decided := s.up()
-	st := probe.Status{Up: up, State: "measuring", LastSuccess: s.lastSuccess}
+func (v *snapshot) status() probe.Status {
+	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess, Results: v.results()}
 	switch {
-	case !decided:
+	case !v.decided:
 		st.State = "waiting for the first answer"
-	case !up:
-		st.State = "no answer"
-		st.Reason = fmt.Sprintf("udp %s does not answer; is a STAMP reflector running there, is the port open?", s.peer)
-		switch {
-		case s.peerError != nil:
-			st.Reason = fmt.Sprintf("udp %s: %v", s.peer, s.peerError)
-		case s.lastRefused > s.lastAnswer:
-			st.Reason = fmt.Sprintf("what comes from udp %s is refused: %s", s.peer, s.refused)
-		}
+	case v.up:
+		st.Reason = v.blemish()
+	case v.peerError != nil:
+		st.State, st.Reason = "no answer", fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
+	case v.refused.known:
+		st.State, st.Reason = "no answer", fmt.Sprintf("what comes from udp %s is refused: %s", v.peer, v.refused.value)
 	default:
-		st.Reason = s.blemish()
+		st.State = "no answer"
+		st.Reason = fmt.Sprintf("udp %s does not answer; is a STAMP reflector running there, is the port open?", v.peer)
 	}
-	st.Results = s.last.results(s.roundTrips.received)
 	return st
 }
 
 // blemish names what keeps a measurement that goes on from being complete.
-func (s *session) blemish() string {
-	quality := s.clock.Quality(s.lastConcluded)
+func (v *snapshot) blemish() string {
 	switch {
-	case !s.shared && quality.Bound.Reason != sample.OK:
-		return "one-way delay is not valid: " + quality.Bound.Reason.String()
-	case !s.shared && s.farReason != sample.OK && s.farReason != sample.Unknown:
-		return "one-way delay is not valid: " + s.farReason.String()
-	case s.contradictory:
+	case !v.shared && v.near != sample.OK:
+		return "one-way delay is not valid: " + v.near.String()
+	case !v.shared && v.farReason != sample.OK && v.farReason != sample.Unknown:
+		return "one-way delay is not valid: " + v.farReason.String()
+	case v.contradictory:
 		return "path_minimum is larger than the path's delays allow, or a clock was stepped: the clocks' own bounds are taken"
-	case s.kind == farStateless && s.roundTrips.lost > 0:
+	case v.kind == farStateless && v.roundTripsLost > 0:
 		return "the reflector does not number its answers: losses cannot be told by direction"
 	}
 	return ""
 }
 
-// lastWindow is what the window before the present one found, for people.
-type lastWindow struct {
-	directions [2]windowFacts
-	rtt        time.Duration
-	any        bool
+// results are those of the last window, for people.
+func (v *snapshot) results() (all []probe.Result) {
+	if v.window == nil || !v.window.roundTrip.min.known || v.roundTripsReceived == 0 {
+		return nil
+	}
+	for _, dir := range sample.Directions() {
+		d := &v.window.directions[dir]
+		if median := d.delay.ranks[0]; median.known {
+			all = append(all, probe.Result{Quantity: "delay", Direction: dir.String(), Value: figures(median) + " ± " + figures(d.delay.bound)})
+		}
+		if d.lossRatio.known {
+			all = append(all, probe.Result{Quantity: "loss", Direction: dir.String(), Value: fmt.Sprintf("%.2f %%", 100*d.lossRatio.value)})
+		}
+		if i := slices.IndexFunc(d.ratings, func(c rated) bool { return c.ok && c.model == "g107" }); i >= 0 {
+			c := &d.ratings[i]
+			all = append(all, probe.Result{Quantity: "R (" + c.codec + ")", Direction: dir.String(), Value: rating(c.R, c.off)})
+		}
+	}
+	return append(all, probe.Result{Quantity: "round trip", Value: figures(v.window.roundTrip.min)})
 }
 
-type windowFacts struct {
-	median, bound time.Duration
-	delayed       bool
-	loss          float64
-	lossKnown     bool
-	r, off        float64
-	rated         bool
-	codec         string
-}
+func figures(s maybe[float64]) string { return probe.Figures(time.Duration(math.Round(s.value * 1e9))) }
 
 // rating is R, with its bound where a person would notice the difference.
 func rating(r, off float64) string {
@@ -89,22 +91,62 @@ func rating(r, off float64) string {
 	return fmt.Sprintf("%.0f ± %.0f", r, math.Ceil(off))
 }
 
-func (w *lastWindow) results(answered uint64) []probe.Result {
-	if !w.any || answered == 0 {
-		return nil
+// snapshot is all that a session tells of itself: to the series, to the landing page, to a terminal. It does
+// not change.
+type snapshot struct {
+	opts      *Options // they never change
+	peer      netip.AddrPort
+	peerError error
+	tallies
+	verdict
+	near sample.Reason // what is wrong with this host's clock
+	// up: the peer answers; decided is false while there has been too little time to tell.
+	up, decided bool
+	refused     maybe[discardReason] // since the last answer
+	directions  [2]directionSnapshot
+	// stampError is what the bounds have for a receive stamp of this host's kernel: calibrated, or assumed.
+	stampError time.Duration
+	calibrated bool
+	window     *window // nil: none has ended
+}
+
+// directionSnapshot is what became of one direction's packets, as far as that is known.
+type directionSnapshot struct {
+	sent, received, lost, dropped, inFlight maybe[uint64]
+	duplicated, reordered, late, corrupted  maybe[uint64]
+	jitter                                  maybe[float64]
+	negative, lowConfidence, held           uint64
+	invalid                                 [reasonCount]uint64
+}
+
+// snapshot is the present state. The caller holds s.mu.
+func (s *session) snapshot() snapshot {
+	a, e := s.account, s.estimator
+	v := snapshot{
+		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, verdict: e.verdict, window: s.window,
+		near: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastAnswer},
 	}
-	var out []probe.Result
-	for _, d := range sample.Directions() {
-		f := w.directions[d]
-		if f.delayed {
-			out = append(out, probe.Result{Quantity: "delay", Direction: d.String(), Value: fmt.Sprintf("%s ± %s", probe.Figures(f.median), probe.Figures(f.bound))})
-		}
-		if f.lossKnown {
-			out = append(out, probe.Result{Quantity: "loss", Direction: d.String(), Value: fmt.Sprintf("%.2f %%", 100*f.loss)})
-		}
-		if f.rated {
-			out = append(out, probe.Result{Quantity: "R (" + f.codec + ")", Direction: d.String(), Value: rating(f.r, f.off)})
-		}
+	v.up, v.decided = a.up()
+	v.stampError, v.calibrated = e.ends.Near.Receive()
+	a.fwd.now.sent = a.flights.next
+	for i, c := range []*counts{&a.fwd, &a.rev} {
+		v.directions[i] = a.direction(c, &e.ways[i])
 	}
-	return append(out, probe.Result{Quantity: "round trip", Value: probe.Figures(w.rtt)})
+	return v
+}
+
+// direction says what is known of one direction.
+func (a *account) direction(c *counts, w *direction) directionSnapshot {
+	n, forward, exact := c.now, c.dir == sample.Forward, c.known && (a.kind == farOurs || c.dir == sample.Reverse)
+	told := func(n uint64, known bool) maybe[uint64] { return maybe[uint64]{n, known} }
+	jitter, any := w.variation.Jitter()
+	return directionSnapshot{
+		sent:     told(n.sent, c.known || forward),
+		received: told(n.received, a.kind != farUnknown && (a.kind != farStateful || c.known)),
+		lost:     told(n.lost, c.known), inFlight: told(n.inFlight(), c.known),
+		dropped:    told(n.dropped, c.known && (!forward || a.farHost)),
+		duplicated: told(n.duplicated, exact), reordered: told(n.reordered, exact),
+		late: told(n.late, exact), corrupted: told(n.corrupted, exact),
+		jitter: seconds(jitter, any), negative: w.negative, lowConfidence: w.lowConfidence, held: w.held, invalid: w.invalid,
+	}
 }

@@ -8,18 +8,24 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"oneway.example/exporter/target"
 )
 
 // One line when a host begins to refuse packets, one when it has taken all for a while.
 func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 	var log bytes.Buffer
-	u := unsent{log: slog.New(slog.NewTextHandler(&log, nil))}
+	peer, err := target.New("192.0.2.1", 862, target.DefaultOptions(), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u unsent
 	said := func(now time.Duration, err error) (line string) {
 		log.Reset()
-		u.err = err
-		if tell := u.look(now, 2*time.Second); tell != nil {
-			tell()
+		if err != nil {
+			u = unsent{err, now}
 		}
+		peer.Tell(unsendable, u.present(now, 2*time.Second))
 		return log.String()
 	}
 	const second = time.Second

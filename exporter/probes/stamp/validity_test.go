@@ -7,59 +7,34 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/wire/timefmt"
 	"oneway.example/tests/testseed"
 )
 
-// ledger is a sink that remembers values and counts observations.
-type ledger struct {
-	metric.Discard
-	mu     sync.Mutex
-	values map[string]float64
+// ledger is a sink of the path p and the probe stamp.
+type ledger struct{ metrictest.Sink }
+
+// value is that of a series, and of a histogram how many observations it has.
+func (l *ledger) value(d *metric.Desc, more ...string) (float64, bool) {
+	if d.Kind == metric.Histogram {
+		n := len(l.observed(d, more...))
+		return float64(n), n > 0
+	}
+	return l.Value(d, append([]string{"p", "stamp"}, more...)...)
 }
 
-func (l *ledger) Series(d *metric.Desc, labels ...string) metric.Series {
-	return &entry{l, d.Name + "|" + strings.Join(labels[2:], "|")}
-}
-
-func (l *ledger) value(d *metric.Desc, labels ...string) (float64, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	v, ok := l.values[d.Name+"|"+strings.Join(labels, "|")]
-	return v, ok
-}
-
-type entry struct {
-	in  *ledger
-	key string
-}
-
-func (e *entry) change(f func(old float64) float64) {
-	e.in.mu.Lock()
-	defer e.in.mu.Unlock()
-	e.in.values[e.key] = f(e.in.values[e.key])
-}
-
-func (e *entry) Add(v float64)   { e.change(func(old float64) float64 { return old + v }) }
-func (e *entry) Set(v float64)   { e.change(func(float64) float64 { return v }) }
-func (e *entry) Observe(float64) { e.change(func(old float64) float64 { return old + 1 }) }
-func (e *entry) Close()          {}
-
-func (e *entry) ObserveWithExemplar(v float64, _, _ string) { e.Observe(v) }
-
-func (e *entry) Clear() {
-	e.in.mu.Lock()
-	defer e.in.mu.Unlock()
-	delete(e.in.values, e.key)
+// observed is all observations of a histogram.
+func (l *ledger) observed(d *metric.Desc, more ...string) []float64 {
+	return l.History(d, append([]string{"p", "stamp"}, more...)...)
 }
 
 // fixedClock is a synchronised clock of a given bound.
@@ -96,14 +71,14 @@ func newCourt(t *testing.T, bound time.Duration, change func(*Options)) *court {
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	c := &court{clock: &fixedClock{bound: bound}, ledger: &ledger{values: map[string]float64{}}, now: instant.FromUnix(1_780_000_000, 0)}
+	c := &court{clock: &fixedClock{bound: bound}, ledger: &ledger{}, now: instant.FromUnix(1_780_000_000, 0)}
 	var err error
 	c.session, err = newSession(nil, netip.MustParseAddrPort("127.0.0.1:862"), &o, c.clock, newSeries(c.ledger, "p", "stamp"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.observe = func(_ sample.Packet, forward, reverse sample.Delay) { c.judged = [2]sample.Delay{forward, reverse} }
-	c.kind = farOurs
+	c.estimator.observe = func(_ sample.Packet, forward, reverse sample.Delay) { c.judged = [2]sample.Delay{forward, reverse} }
+	c.account.kind, c.estimator.ends.Far.Ours = farOurs, true
 	return c
 }
 
@@ -112,7 +87,7 @@ func (c *court) bring(forward, reverse time.Duration) (f, r sample.Delay) {
 	c.now = c.now.Add(20 * time.Millisecond)
 	stamp := func(at instant.Time) sample.Stamp { return sample.Stamp{At: at, Origin: sample.Kernel} }
 	left := c.now.Add(forward + 100*time.Microsecond)
-	c.conclude(&answer{clock: thenOf(c.clock.Quality(c.now)), packet: sample.Packet{
+	c.estimator.conclude(&answer{clock: thenOf(c.clock.Quality(c.now)), packet: sample.Packet{
 		Seq: c.seq, ReverseSeq: c.seq, Far: sample.Bound{Error: c.clock.bound, Reason: sample.OK},
 		T1: stamp(c.now), T2: stamp(c.now.Add(forward + c.theta)), T3: stamp(left.Add(c.theta)), T4: stamp(left.Add(reverse)),
 	}})
@@ -124,8 +99,15 @@ func (c *court) bring(forward, reverse time.Duration) (f, r sample.Delay) {
 func (c *court) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closeWindow()
-	c.publish()
+	c.window = c.estimator.close(c.account.known())
+	c.series.publish(c.snapshot())
+}
+
+func (c *court) told() *snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.snapshot()
+	return &v
 }
 
 // count is a counter's value.
@@ -222,7 +204,7 @@ func TestWindowHasThePacketsThatAreFasterThanTheirBound(t *testing.T) {
 	if off, _ := court.ledger.value(metric.DelayErrorBound, "forward"); least != 300e-6 || most != 3e-3 || off != 500e-6 {
 		t.Errorf("from %v to %v, bound %v", least, most, off)
 	}
-	if why := court.blemish(); why != "" {
+	if why := court.told().blemish(); why != "" {
 		t.Errorf("the status says %q of a short path with a good clock", why)
 	}
 }
@@ -230,8 +212,8 @@ func TestWindowHasThePacketsThatAreFasterThanTheirBound(t *testing.T) {
 func TestFarClockIsToldWhileItIsHeard(t *testing.T) {
 	court := newCourt(t, us, nil)
 	say := func(e timefmt.ErrorEstimate) {
-		court.lastAnswer = court.session.now
-		court.far.heard(e)
+		court.account.lastAnswer = court.account.now
+		court.estimator.far.heard(e)
 		court.closed()
 	}
 	check := func(when string, synchronised, bound float64, known bool) {
@@ -254,7 +236,7 @@ func TestFarClockIsToldWhileItIsHeard(t *testing.T) {
 	check("not to be used", 0, 0, true)
 	say(timefmt.MakeErrorEstimate(2*time.Second, true, timefmt.PTP))
 	check("a poor clock", 1, 2, true)
-	court.session.now += time.Minute
+	court.account.now += time.Minute
 	court.closed()
 	check("silent for a minute", 0, 0, false)
 }
@@ -297,8 +279,8 @@ func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
 		t.Errorf("with the offset on the other side the median bound is %v, want 40 ms or a little more", median)
 	}
 	median, c := run(80*ms, -25*ms) // more than half of the round trip: impossible
-	if median != 100*ms+50*us || !strings.Contains(c.blemish(), "path_minimum is larger") {
-		t.Errorf("with an impossible minimum the median bound is %v, the status %q", median, c.blemish())
+	if median != 100*ms+50*us || !strings.Contains(c.told().blemish(), "path_minimum is larger") {
+		t.Errorf("with an impossible minimum the median bound is %v, the status %q", median, c.told().blemish())
 	}
 }
 

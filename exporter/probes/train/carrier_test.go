@@ -4,18 +4,18 @@ import (
 	"context"
 	"time"
 
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // begin is some time of day.
 const begin = instant.Time(1_700_000_000_000_000_000)
 
 // road is a simulated path, the same in both directions: a droptail queue before a
-// transmitter, an MTU, and losses as a test wants them. It implements heavy.Carrier.
+// transmitter, an MTU, and losses as a test wants them. It implements udp.Carrier.
 type road struct {
 	rate  float64 // IP octets a second
 	queue int     // octets; 0: no limit
@@ -52,8 +52,8 @@ type road struct {
 	plans  []stream.Plan
 }
 
-func (r *road) session() *heavy.Session {
-	return heavy.NewSession(r, heavy.SessionOptions{IPv6: r.ipv6, Shared: true})
+func (r *road) session() *udp.Session {
+	return udp.NewSession(r, udp.SessionOptions{IPv6: r.ipv6, Shared: true})
 }
 
 func (r *road) overhead() int {
@@ -63,8 +63,8 @@ func (r *road) overhead() int {
 	return 28
 }
 
-// Carry is heavy.Carrier.
-func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(heavy.Progress)) (*heavy.Carried, error) {
+// Carry is udp.Carrier.
+func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(heavy.Progress), _ stream.Steer) (*udp.Carried, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -75,7 +75,7 @@ func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ tim
 	if r.watch != nil {
 		r.watch(p)
 	}
-	out := &heavy.Carried{Sent: &stream.Sent{Planned: p.Packets(), Begin: r.now}, Received: &stream.Received{}}
+	out := &udp.Carried{Sent: &stream.Sent{Planned: p.Packets(), Begin: r.now}, Received: &stream.Received{}}
 	for _, s := range p.Segments {
 		r.now = r.now.Add(s.Pause)
 		for range s.Bursts {
@@ -92,13 +92,13 @@ func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ tim
 	}
 	out.Sent.End = r.now
 	r.now = max(r.now, r.free).Add(time.Second)
-	ok := control.Clock{Reason: "ok"}
-	out.Near, out.Far = heavy.Clocks{Before: ok, After: ok}, heavy.Clocks{Before: ok, After: ok}
+	ok := udp.Clock{Reason: "ok"}
+	out.Near, out.Far = udp.Clocks{Before: ok, After: ok}, udp.Clocks{Before: ok, After: ok}
 	return out, nil
 }
 
 // packet takes one packet over the road.
-func (r *road) packet(out *heavy.Carried, p stream.Plan, payload int, at instant.Time) {
+func (r *road) packet(out *udp.Carried, p stream.Plan, payload int, at instant.Time) {
 	ip, seq := payload+r.overhead(), uint32(len(out.Sent.Packets))
 	if r.port > 0 && ip > r.port && !p.Fragment {
 		out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: at})

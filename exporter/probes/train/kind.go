@@ -1,19 +1,39 @@
+// Package train is the probe that learns a path's capacity from packet trains: packets
+// back to back, which the slowest link spreads to the time that it takes for each (WPI EvDO
+// report, sections 3.2.4 and 3.5: 30 trains of 25 packets for each of four sizes). It also finds the
+// path's MTU (RFC 8899), and says which trains are fragmented.
+//
+// Of each direction and size:
+//
+//	a train alone, to see how long the link takes for it, and whether its queue holds one
+//	more and more together, ten in all (group), and a pause; and again, until there are enough
+//	as many again as were discarded, up to a limit (repeats)
+//
+// and of the largest size that is not fragmented three long trains, which empty a token bucket
+// that the others do not.
+//
+// A train is discarded if a packet was lost, reordered or duplicated, or if something other
+// than the slowest link has set the packets' distances (package estimate/capacity says
+// what). Where too few are left there is no capacity, but the reason why.
+//
+// Trains whose last packets are lost again and again are too long for the queue of the
+// slowest link, and are made shorter.
 package train
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/wait"
 )
 
 // Kind is the heavy test "train". Make it with NewKind.
@@ -22,13 +42,12 @@ type Kind struct {
 	directions int
 	// estimate is how long the run under way will take; zero: none is.
 	estimate atomic.Int64
-	// planned is the time of its transfers up to now, done how many sizes are, and longs in how
-	// many directions the long trains are, or are under way.
-	planned     time.Duration
-	done, longs int
+	// planned is the time of its transfers up to now, and rest how many trains are to come after
+	// those of the size under way.
+	planned time.Duration
+	rest    int
 	// patience is that in the direction under way.
 	patience patience
-	rng      *rand.Rand
 }
 
 var _ heavy.Kind = (*Kind)(nil)
@@ -38,11 +57,21 @@ func NewKind(shared heavy.Options, o Options) (*Kind, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &Kind{opts: o, directions: len(shared.Directions), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, nil
+	return &Kind{opts: o, directions: len(shared.Directions)}, nil
 }
 
-// Kind is control.Train.
-func (*Kind) Kind() control.Kind { return control.Train }
+// New is the registry's entry.
+func New() probe.Type {
+	return heavy.Type[Options]{Word: "train", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared heavy.Options, own Options) (heavy.Kind, error) {
+		return NewKind(shared, own)
+	}}
+}
+
+// Kind is "train".
+func (*Kind) Kind() string { return "train" }
+
+// Traffic is streams of UDP packets.
+func (k *Kind) Traffic() heavy.Traffic { return udp.Near(k) }
 
 // maxAsked is how many sizes the search for the path's MTU asks for at the most.
 const maxAsked = 20
@@ -72,30 +101,24 @@ func (k *Kind) Duration() time.Duration {
 	if d := time.Duration(k.estimate.Load()); d > 0 {
 		return d
 	}
-	sizes := time.Duration(len(k.opts.PayloadBytes))
-	return time.Duration(k.directions) * (waiting + longAtMost*2*longest + sizes*k.sizeTakes(k.opts.Trains, max(slow, k.opts.TrainInterval)))
+	o := &k.opts
+	size := time.Duration(o.Trains)*max(slow, o.TrainInterval) + time.Duration((o.Trains-1)/o.Group)*o.GroupPause
+	return time.Duration(k.directions) * (waiting + longAtMost*2*longest + time.Duration(len(o.PayloadBytes))*size)
 }
 
-// sizeTakes is how long so many trains of a size take, with the pauses between groups.
-func (k *Kind) sizeTakes(trains int, interval time.Duration) time.Duration {
-	return time.Duration(trains)*interval + time.Duration(max(0, trains-1)/k.opts.Group)*k.opts.GroupPause
-}
-
-// foresee sets what Duration says, from what has been planned up to now, the plan that is
-// next, the trains wanted of this size after it, and what is still to come in all directions.
-func (k *Kind) foresee(plan stream.Plan, trains, sizes int, interval time.Duration) {
-	trains = max(0, trains) + sizes*k.opts.Trains
-	if k.opts.LongTrainPackets > 0 {
-		trains += (k.directions - k.longs) * longTrains
+// longs is how many long trains are wanted in a direction.
+func (o *Options) longs() int {
+	if o.LongTrainPackets == 0 {
+		return 0
 	}
-	k.estimate.Store(int64(k.planned + plan.Duration() + time.Duration(trains)*(interval+slots/2)))
+	return longTrains
 }
 
 // Perform sends the trains of all sizes, one direction after the other.
-func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *heavy.Run) error {
 	res := &Result{}
 	r.Body = res
-	k.planned, k.done, k.longs = 0, 0, 0
+	k.planned, k.rest = 0, k.directions*(len(k.opts.PayloadBytes)*k.opts.Trains+k.opts.longs())
 	defer k.estimate.Store(0)
 	for _, d := range r.Directions {
 		one := &Direction{Direction: d, Way: d.String()}
@@ -109,7 +132,7 @@ func (k *Kind) Perform(ctx context.Context, s *heavy.Session, r *heavy.Run) erro
 	return nil
 }
 
-func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, one *Direction) error {
+func (k *Kind) direction(ctx context.Context, s *udp.Session, r *heavy.Run, one *Direction) error {
 	k.patience = patience{}
 	if k.opts.PathMTU {
 		r.Phase(one.Way + ": path MTU")
@@ -123,9 +146,9 @@ func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, on
 	}
 	room := 0 // octets of a train that the path's queues hold; 0: as many as there were
 	for _, payload := range k.opts.PayloadBytes {
+		k.rest -= k.opts.Trains
 		z, err := k.size(ctx, s, r, one, payload, room)
 		one.Sizes = append(one.Sizes, z)
-		k.done++
 		if z.TrainPackets < k.opts.TrainPackets {
 			room = z.TrainPackets * z.WireBytes
 		}
@@ -144,12 +167,11 @@ func (k *Kind) direction(ctx context.Context, s *heavy.Session, r *heavy.Run, on
 
 // size sends trains of one size until enough are clean, or too many were discarded. They
 // have no more than room octets, if that is not zero.
-func (k *Kind) size(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Direction, payload, room int) (*Size, error) {
+func (k *Kind) size(ctx context.Context, s *udp.Session, r *heavy.Run, d *Direction, payload, room int) (*Size, error) {
 	z := &Size{PayloadBytes: payload, PacketBytes: payload + s.Overhead()}
 	z.WireBytes = onTheWire(z.PacketBytes, d.PathMTU, isIPv6(s))
 	if d.PathMTU > 0 {
-		fragmented := z.PacketBytes > d.PathMTU
-		z.Fragmented = &fragmented
+		z.Fragmented = new(z.PacketBytes > d.PathMTU)
 	}
 	length := k.opts.TrainPackets
 	if room > 0 {
@@ -163,13 +185,12 @@ func (k *Kind) size(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Dire
 }
 
 // campaign sends the trains of one.
-func (k *Kind) campaign(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Direction, c *campaign, z *Size) (err error) {
+func (k *Kind) campaign(ctx context.Context, s *udp.Session, r *heavy.Run, d *Direction, c *campaign, z *Size) (err error) {
 	for n, pause := c.next(); n > 0; n, pause = c.next() {
-		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.Way, z.PacketBytes, c.clean(), c.opts.Trains))
-		if pause {
-			err = sleep(ctx, k.opts.GroupPause)
-		}
-		if err == nil {
+		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.Way, z.PacketBytes, c.clean, c.opts.Trains))
+		if pause && !wait.For(ctx, k.opts.GroupPause) {
+			err = ctx.Err()
+		} else {
 			err = k.group(ctx, s, d.Direction, c, z, n)
 		}
 		if err != nil {
@@ -190,8 +211,8 @@ const (
 
 // long sends the long trains that look for a token bucket, of the size that stands for the
 // direction, and concludes.
-func (k *Kind) long(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Direction) error {
-	k.longs++
+func (k *Kind) long(ctx context.Context, s *udp.Session, r *heavy.Run, d *Direction) error {
+	k.rest -= k.opts.longs()
 	z := d.best()
 	if z == nil {
 		return nil
@@ -212,21 +233,19 @@ func (k *Kind) long(ctx context.Context, s *heavy.Session, r *heavy.Run, d *Dire
 }
 
 // group sends n trains and judges them.
-func (k *Kind) group(ctx context.Context, s *heavy.Session, d sample.Direction, c *campaign, z *Size, n int) error {
+func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c *campaign, z *Size, n int) error {
 	limits := s.Limits()
 	interval := c.interval(z.PayloadBytes, limits.BytesPerSecond)
 	if limits.Duration > 0 {
 		n = max(1, min(n, int(limits.Duration/(interval+slots))))
 	}
-	plan := s.Plan(segments(z.PayloadBytes, n, c.length, interval, k.rng)...)
+	plan := s.Plan(segments(z.PayloadBytes, n, c.length, interval)...)
 	// Of a path whose MTU is not known, large packets may be fragmented rather than lost.
 	plan.Fragment = z.Fragmented == nil && z.PacketBytes > base6 || z.Fragmented != nil && *z.Fragmented
 	length := c.length
-	sizes := len(k.opts.PayloadBytes)*k.directions - k.done
-	if !c.long {
-		sizes-- // under way
-	}
-	k.foresee(plan, c.opts.Trains-c.clean()-n, sizes, interval)
+	// What Duration says: what was planned, this plan, and the trains that are still to come.
+	trains := max(0, c.opts.Trains-c.clean-n) + k.rest
+	k.estimate.Store(int64(k.planned + plan.Duration() + time.Duration(trains)*(interval+slots/2)))
 	t, err := s.TransferWithin(ctx, d, plan, k.patience.idle(leastIdleTrains), nil)
 	if err != nil {
 		return err
@@ -244,27 +263,4 @@ func (k *Kind) group(ctx context.Context, s *heavy.Session, d sample.Direction, 
 		return errors.New("cut short: " + t.Cut)
 	}
 	return nil
-}
-
-// Publish sets the values of both directions.
-func (*Kind) Publish(v *heavy.Values, r *heavy.Run) {
-	res, ok := r.Body.(*Result)
-	if !ok {
-		return
-	}
-	for _, d := range res.Directions {
-		d.publish(v)
-	}
-}
-
-// sleep waits, or less if the context ends: then its error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

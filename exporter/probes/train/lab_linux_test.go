@@ -1,27 +1,49 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"testing"
 	"time"
 
+	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/precision"
 )
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
-// bridge carries streams over an emulated link, between these addresses of its hosts.
-func bridge(t *testing.T, l *lab.Lab, idle time.Duration, address func(*lab.Host) netip.Addr) *heavytest.Bridge {
+// runOver is one run of a kind from the lab's client, against a far end at an address of its
+// server.
+func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain time.Duration, make func(heavy.Options) (heavy.Kind, error), directions ...string) *heavy.Outcome {
 	t.Helper()
-	end := func(h *lab.Host) heavytest.End { return heavytest.End{Address: address(h), Do: h.Do} }
-	return heavytest.NewBridge(t, end(l.Client), end(l.Server), idle)
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: address(l.Server), Do: l.Server.Do})
+	shared.Directions, shared.DrainTimeout = directions, drain
+	k, err := make(shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
+	var out *heavy.Outcome
+	err = l.Client.Do(func() (err error) {
+		out, err = heavy.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "train", Peer: "far"}, shared, k, nil, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // TestTrainsFindTheEmulatedLinksCapacity is the probe over the papers' links: capacity
@@ -50,30 +72,23 @@ func TestTrainsFindTheEmulatedLinksCapacity(t *testing.T) {
 			if c.direction == sample.Reverse {
 				link = profile.Reverse
 			}
-			b := bridge(t, lab.Start(t, lab.Options{Profile: profile, Seed: 1}), 500*time.Millisecond, func(h *lab.Host) netip.Addr {
+			address := func(h *lab.Host) netip.Addr {
 				if c.ipv6 {
 					return h.Addr6
 				}
 				return h.Addr4
-			})
+			}
 			o := DefaultOptions()
 			o.PayloadBytes, o.Trains, o.MinClean = c.payload, 7, 3
 			o.TrainInterval, o.GroupPause = 200*time.Millisecond, 0
-			k, err := NewKind(heavy.DefaultOptions(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := &heavy.Run{Directions: []sample.Direction{c.direction}}
-			if err := k.Perform(t.Context(), heavy.NewSession(b, heavy.SessionOptions{IPv6: c.ipv6, Shared: true}), run); err != nil {
-				t.Fatal(err)
-			}
-			check(t, run, float64(link.Rate)/8)
+			make := func(shared heavy.Options) (heavy.Kind, error) { return NewKind(shared, o) }
+			check(t, runOver(t, lab.Start(t, lab.Options{Profile: profile, Seed: 1}), address, 500*time.Millisecond, make, c.direction.String()), float64(link.Rate)/8)
 		})
 	}
 }
 
 // check holds a run in one direction against the link's rate.
-func check(t *testing.T, run *heavy.Run, rate float64) {
+func check(t *testing.T, run *heavy.Outcome, rate float64) {
 	t.Helper()
 	d := run.Body.(*Result).Directions[0]
 	for _, note := range run.Notes {
@@ -99,7 +114,7 @@ func check(t *testing.T, run *heavy.Run, rate float64) {
 		}
 		if z.Median != nil {
 			t.Logf("%d B: %s of %s, dispersion %.1f ms, trains %v", z.PacketBytes,
-				heavy.Rate(*z.Median).Words(), heavy.Rate(rate).Words(), 1e3**z.Dispersion, z.Trains)
+				option.Rate(*z.Median).Words(), option.Rate(rate).Words(), 1e3**z.Dispersion, z.Trains)
 		}
 	}
 	if d.Capacity == nil {
@@ -125,13 +140,31 @@ func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 			if out, err := l.Server.Command("ip", "link", "set", "lan0", "mtu", "1400").CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			b := bridge(t, l, 200*time.Millisecond, address)
-			s := heavy.NewSession(b, heavy.SessionOptions{IPv6: name == "IPv6", Shared: true})
+			k := mtuOnly{}
+			runOver(t, l, address, 200*time.Millisecond, func(heavy.Options) (heavy.Kind, error) { return k, nil }, "forward", "reverse")
 			for d, want := range map[sample.Direction]int{sample.Forward: 1404, sample.Reverse: 1400} {
-				if got, err := pathMTU(t.Context(), s, d, 9000, &patience{}); err != nil || got != want {
-					t.Errorf("%v: path MTU %d, %v, want %d", d, got, err, want)
+				if got := k[d]; got != want {
+					t.Errorf("%v: path MTU %d, want %d", d, got, want)
 				}
 			}
 		})
 	}
+}
+
+// mtuOnly is the probe without its trains: what it found.
+type mtuOnly map[sample.Direction]int
+
+func (mtuOnly) Kind() string                      { return "train" }
+func (mtuOnly) Bytes() int64                      { return 10e6 }
+func (mtuOnly) Duration() time.Duration           { return time.Minute }
+func (k mtuOnly) Traffic() heavy.Traffic          { return udp.Near(k) }
+func (mtuOnly) Publish(*heavy.Values, *heavy.Run) {}
+
+func (k mtuOnly) Perform(ctx context.Context, s *udp.Session, r *heavy.Run) (err error) {
+	for _, d := range r.Directions {
+		if k[d], err = pathMTU(ctx, s, d, 9000, &patience{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

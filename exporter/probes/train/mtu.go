@@ -1,5 +1,15 @@
 package train
 
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
 // Sizes of the search for the path's MTU, in octets of the IP packet.
 const (
 	// base4 and base6 are what nearly every path carries: BASE_PLPMTU of RFC 8899
@@ -87,20 +97,149 @@ func (s *mtuSearch) next() (ipBytes int, ok bool) {
 
 // observe takes the answer to the size that next gave.
 func (s *mtuSearch) observe(ipBytes int, a answer) {
+	s.unclears++
 	switch a {
 	case passed:
-		s.works = max(s.works, ipBytes)
-		s.unclears = 0
+		s.works, s.unclears = max(s.works, ipBytes), 0
 	case tooLarge:
-		s.fails = min(s.fails, ipBytes)
-		s.unclears = 0
+		s.fails, s.unclears = min(s.fails, ipBytes), 0
 	case unclear:
-		s.unclears++
 	}
 }
 
-// found is the path's MTU in octets of the IP packet. False: it is not known, because not
-// even the smallest size passed or because the answers stopped.
+// found is the path's MTU in octets of the IP packet. Zero and false: it is not known, because
+// not even the smallest size passed or because the answers stopped.
 func (s *mtuSearch) found() (ipBytes int, ok bool) {
-	return s.works, s.works > 0 && s.fails-s.works <= 1
+	if s.works == 0 || s.fails-s.works > 1 {
+		return 0, false
+	}
+	return s.works, true
+}
+
+// A size is asked for with so many single packets (MAX_PROBES of RFC 8899 section 5.1.2),
+// each followed by a small one: a witness that the path is up, without whose arrival a lost
+// probe says nothing about its size.
+const (
+	probes       = 3
+	witnessBytes = 128
+	probeSpace   = 20 * time.Millisecond
+)
+
+// ask sends the probes of one size and says what became of them.
+func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p *patience) (answer, error) {
+	var segments []stream.Segment
+	for i := range 2 * probes {
+		payload := []int{ipBytes, witnessBytes}[i%2] - s.Overhead()
+		interval := max(probeSpace, leastTime(payload, s.Limits().BytesPerSecond))
+		segments = append(segments, stream.Segment{PayloadBytes: payload, Interval: interval, Burst: 1, Bursts: 1})
+	}
+	t, err := s.TransferWithin(ctx, d, s.Plan(segments...), p.idle(leastIdleProbes), nil)
+	if err != nil {
+		return unclear, fmt.Errorf("train: path MTU: %d octets: %w", ipBytes, err)
+	}
+	p.learn(t)
+	tried, refused, arrived, witnesses := 0, 0, 0, 0
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		came := min(1, int(p.Copies))
+		if p.Segment%2 == 1 {
+			witnesses += came
+			continue
+		}
+		tried++
+		if p.Sent.Present() {
+			arrived += came
+		} else {
+			refused++
+		}
+	}
+	switch {
+	case arrived > 0:
+		return passed, nil
+	case tried == probes && (refused == probes || witnesses > probes/2):
+		return tooLarge, nil
+	}
+	return unclear, nil
+}
+
+// leastTime is how long so many octets of UDP payload must take at a limit in octets a
+// second, 0: none.
+func leastTime(payload int, limit float64) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return time.Duration(float64(payload)/limit*1e9) + time.Microsecond
+}
+
+// pathMTU searches for the MTU of one direction; 0: it was not found.
+func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p *patience) (int, error) {
+	search := newMTUSearch(isIPv6(s), top)
+	for size, ok := search.next(); ok; size, ok = search.next() {
+		a, err := ask(ctx, s, d, size, p)
+		if err != nil {
+			return 0, err
+		}
+		search.observe(size, a)
+	}
+	mtu, _ := search.found()
+	return mtu, nil
+}
+
+// isIPv6 tells the session's family by the headers of its packets.
+func isIPv6(s *udp.Session) bool { return s.Overhead() > 28 }
+
+// Headers in octets: those of IP, which each fragment has again, and of UDP.
+const (
+	header4  = 20
+	header6  = 40
+	fragment = 8 // IPv6's extension header of a fragment (RFC 8200 section 4.5)
+)
+
+// onTheWire is what a packet of ipBytes moves over a path of that MTU, in IP octets: as
+// much, or more if it is fragmented, since each fragment has a header of its own (RFC 791
+// section 3.2; RFC 8200 section 4.5). mtu 0: not known.
+func onTheWire(ipBytes, mtu int, ipv6 bool) int {
+	if mtu == 0 || ipBytes <= mtu {
+		return ipBytes
+	}
+	header, each := header4, header4
+	if ipv6 {
+		header, each = header6, header6+fragment
+	}
+	data := ipBytes - header
+	room := (mtu - each) / 8 * 8 // all but the last carry a multiple of eight octets
+	return data + (data+room-1)/room*each
+}
+
+// patience is how long to wait, in one direction, for packets that may be lost. Without it
+// each lost train, and each size that is too large for the path, costs all of drain_timeout.
+// The zero value knows nothing, and waits as configured.
+type patience struct {
+	largest time.Duration // lag seen so far
+	known   bool
+}
+
+// What has not come after lags times the largest lag seen, which is longer than any delay
+// seen, is lost; but nothing is before a least time, in which a host or a radio link may
+// pause. Trains fill a queue, in which the words of both ends wait too, or are lost and come
+// again: a session that is silent for so long is given up.
+const (
+	lags            = 4
+	leastIdleProbes = time.Second
+	leastIdleTrains = 3 * time.Second
+)
+
+// learn takes the lag of a transfer that lost nothing.
+func (p *patience) learn(t *udp.Transfer) {
+	if lag, ok := t.Lag(); ok {
+		p.largest, p.known = max(p.largest, lag), true
+	}
+}
+
+// idle is for udp.Session.TransferWithin; zero: as configured.
+func (p *patience) idle(least time.Duration) time.Duration {
+	if !p.known {
+		return 0
+	}
+	return max(least, lags*p.largest)
 }

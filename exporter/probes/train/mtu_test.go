@@ -3,6 +3,10 @@ package train
 import (
 	"fmt"
 	"testing"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // path answers as a path of that MTU does; it counts what it was asked.
@@ -102,6 +106,89 @@ func TestSearchEndsAtTheTop(t *testing.T) {
 		p := path{mtu: 9000}
 		if got, ok := p.search(newMTUSearch(false, top)); !ok || got != top {
 			t.Errorf("found %d, %v where no more than %d is asked for", got, ok, top)
+		}
+	}
+}
+
+func TestWitnessesTellATooLargePacketFromADeadPath(t *testing.T) {
+	for name, c := range map[string]struct {
+		road *road
+		want answer
+	}{
+		"passes":              {&road{rate: wibro, mtu: 1500}, passed},
+		"too large":           {&road{rate: wibro, mtu: 1300}, tooLarge},
+		"refused":             {&road{rate: wibro, port: 1300}, tooLarge},
+		"dead":                {&road{rate: wibro, lose: func(int) bool { return true }}, unclear},
+		"one of three passes": {&road{rate: wibro, lose: func(n int) bool { return n < 4 }}, passed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.road.stamps = sample.Kernel
+			got, err := ask(t.Context(), c.road.session(), sample.Reverse, 1400, &patience{})
+			if err != nil || got != c.want {
+				t.Errorf("answer %d, error %v, want %d", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestProbesOfTheMTUKeepTheTokensRate(t *testing.T) {
+	const limit = 50_000
+	r := &road{rate: wibro, stamps: sample.Kernel}
+	s := udp.NewSession(r, udp.SessionOptions{Limits: control.Limits{BytesPerSecond: limit}})
+	if mtu, err := pathMTU(t.Context(), s, sample.Forward, 9000, &patience{}); err != nil || mtu != 9000 {
+		t.Fatalf("path MTU %d, %v, want 9000", mtu, err)
+	}
+	for _, p := range r.plans {
+		if rate, unpaced := p.PeakRate(); rate > limit || unpaced {
+			t.Errorf("probes of %d octets at %.0f octets/s, allowed are %d", p.Segments[0].PayloadBytes, rate, limit)
+		}
+	}
+}
+
+func TestLargeTrainsAreMarkedFragmentedAndCountTheirFragments(t *testing.T) {
+	for _, ipv6 := range []bool{false, true} {
+		o := DefaultOptions()
+		d, _ := must(t, &road{rate: evdo, mtu: 1400, ipv6: ipv6}, o)
+		if d.PathMTU != 1400 {
+			t.Fatalf("IPv6 %v: path MTU %d, want 1400", ipv6, d.PathMTU)
+		}
+		for _, z := range d.Sizes {
+			if *z.Fragmented != (z.PacketBytes > 1400) {
+				t.Errorf("IPv6 %v: %d B fragmented: %v", ipv6, z.PacketBytes, *z.Fragmented)
+			}
+			near(t, "median", z.Median, evdo, 0.001)
+		}
+		if z := d.best(); z.PayloadBytes != 1200 {
+			t.Errorf("IPv6 %v: trains of %d B stand for the path, want the largest whole ones", ipv6, z.PayloadBytes)
+		}
+	}
+}
+
+func TestOnlyTrainsThatNeedItMayBeFragmented(t *testing.T) {
+	r := &road{rate: evdo, mtu: 1400}
+	must(t, r, DefaultOptions())
+	for _, p := range r.plans {
+		size := p.Segments[0].PayloadBytes + 28
+		if isTrain := p.Segments[0].Burst > 1; p.Fragment != (isTrain && size > 1400) {
+			t.Errorf("%d B, burst %d: may be fragmented: %v", size, p.Segments[0].Burst, p.Fragment)
+		}
+	}
+}
+
+func TestOnTheWireCountsTheHeadersOfFragments(t *testing.T) {
+	for _, c := range []struct {
+		ip, mtu int
+		ipv6    bool
+		want    int
+	}{
+		{1500, 1500, false, 1500},
+		{1500, 0, false, 1500},
+		{1500, 1400, false, 1520}, // 1376 + 104 octets of data
+		{1500, 576, false, 1540},  // 552 + 552 + 376
+		{1520, 1400, true, 1480 + 2*48},
+	} {
+		if got := onTheWire(c.ip, c.mtu, c.ipv6); got != c.want {
+			t.Errorf("%d B over an MTU of %d, IPv6 %v: %d octets, want %d", c.ip, c.mtu, c.ipv6, got, c.want)
 		}
 	}
 }

@@ -1,13 +1,11 @@
 package train
 
 import (
-	"fmt"
-	"slices"
+	"cmp"
 	"time"
 
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/probe"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/stream"
 )
 
@@ -55,12 +53,8 @@ func DefaultOptions() Options {
 // Limits of the options.
 const (
 	maxSizes    = 12
-	maxPayload  = 8972 // IPv4 on jumbo Ethernet
 	maxTrains   = 1000
 	minPackets  = 5 // fewer say too little of what has come between them
-	maxPackets  = 200
-	maxLong     = 1000
-	minInterval = 10 * time.Millisecond
 	maxInterval = time.Minute
 )
 
@@ -68,73 +62,19 @@ func (o *Options) check() error {
 	if o.MinClean == 0 {
 		o.MinClean = max(capacity.MinClean, o.Trains/3)
 	}
-	if err := o.checkSizes(); err != nil {
-		return err
-	}
-	for _, c := range []struct {
-		key           string
-		value, lo, hi int
-	}{
-		{"trains", o.Trains, capacity.MinClean, maxTrains},
-		{"train_packets", o.TrainPackets, minPackets, maxPackets},
-		{"long_train_packets", o.LongTrainPackets, 0, maxLong},
-		{"group", o.Group, 1, maxTrains},
-		{"repeats", o.Repeats, 0, maxTrains},
-		{"min_clean", o.MinClean, capacity.MinClean, o.Trains},
-		{"max_mtu", o.MaxMTU, base6, 65_535},
-	} {
-		if c.value < c.lo || c.value > c.hi {
-			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %d; it must be between %d and %d", c.value, c.lo, c.hi)}
-		}
-	}
-	for _, c := range []struct {
-		key           string
-		value, lo, hi time.Duration
-	}{
-		{"train_interval", o.TrainInterval, minInterval, maxInterval},
-		{"group_pause", o.GroupPause, 0, maxInterval},
-	} {
-		if c.value < c.lo || c.value > c.hi {
-			return &probe.OptionError{Key: c.key, Problem: fmt.Sprintf("is %v; it must be between %v and %v", c.value, c.lo, c.hi)}
-		}
-	}
-	return nil
-}
-
-func (o *Options) checkSizes() error {
 	if n := len(o.PayloadBytes); n == 0 || n > maxSizes {
-		return &probe.OptionError{Key: "payload_bytes", Problem: fmt.Sprintf("has %d sizes; it must have 1 to %d", n, maxSizes)}
+		return option.Errorf("payload_bytes", "has %d sizes; it must have 1 to %d", n, maxSizes)
 	}
-	for i, size := range o.PayloadBytes {
-		key := fmt.Sprintf("payload_bytes[%d]", i)
-		if size < stream.HeaderBytes || size > maxPayload {
-			return &probe.OptionError{Key: key, Problem: fmt.Sprintf("is %d; it must be between %d and %d", size, stream.HeaderBytes, maxPayload)}
-		}
-		if slices.Contains(o.PayloadBytes[:i], size) {
-			return &probe.OptionError{Key: key, Problem: fmt.Sprintf("is %d for the second time", size)}
-		}
-	}
-	return nil
-}
-
-// Type is the registry's entry. The zero value is ready.
-type Type struct{}
-
-// New returns the type.
-func New() Type { return Type{} }
-
-// Name is "train".
-func (Type) Name() string { return "train" }
-
-// New checks the options of one path. Nothing is opened.
-func (Type) New(env probe.Env, target probe.Target, decode func(any) error) (probe.Prober, error) {
-	shared, own := heavy.DefaultOptions(), DefaultOptions()
-	if err := heavy.Decode(decode, &shared, &own); err != nil {
-		return nil, err
-	}
-	k, err := NewKind(shared, own)
-	if err != nil {
-		return nil, err
-	}
-	return heavy.NewProber(env, target, shared, k)
+	return cmp.Or(
+		option.EachOnce("payload_bytes", o.PayloadBytes, stream.HeaderBytes, 8972),
+		option.Between("trains", o.Trains, capacity.MinClean, maxTrains),
+		option.Between("train_packets", o.TrainPackets, minPackets, 200),
+		option.Between("long_train_packets", o.LongTrainPackets, 0, 1000),
+		option.Between("group", o.Group, 1, maxTrains),
+		option.Between("repeats", o.Repeats, 0, maxTrains),
+		option.Between("min_clean", o.MinClean, capacity.MinClean, o.Trains),
+		option.Between("max_mtu", o.MaxMTU, base6, 65_535),
+		option.Between("train_interval", o.TrainInterval, 10*time.Millisecond, maxInterval),
+		option.Between("group_pause", o.GroupPause, 0, maxInterval),
+	)
 }

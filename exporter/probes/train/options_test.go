@@ -1,49 +1,27 @@
 package train
 
 import (
-	"errors"
-	"log/slog"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/config"
 	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/metric"
-	"oneway.example/exporter/probe"
+	"oneway.example/tests/probeoptions"
 )
 
-// build makes a prober from options as they are written.
-func build(t *testing.T, yaml string) error {
-	t.Helper()
-	text := "paths:\n  - name: p\n    peer: h\n    probes:\n      - type: train\n"
-	for line := range strings.Lines(yaml) {
-		text += "        " + line
-	}
-	c, err := config.Parse("o.yml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}}
-	_, err = New().New(env, probe.Target{Path: "a-to-b", Probe: "train", Peer: "b"}, c.Paths[0].Probes[0].Options.Decode)
-	return err
-}
-
 func TestOptionsOfTheProbeAndOfAllHeavyTestsStandTogether(t *testing.T) {
-	if err := build(t, "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nrepeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu: 1500\nevery: 1h\ndirections: [reverse]\n"); err != nil {
+	if err := probeoptions.Configured(t, New(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nrepeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu: 1500\nevery: 1h\ndirections: [reverse]\n"); err != nil {
 		t.Error(err)
 	}
-	if err := build(t, ""); err != nil {
+	if err := probeoptions.Configured(t, New(), ""); err != nil {
 		t.Error("the defaults:", err)
 	}
 }
 
 func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
-	for yaml, want := range map[string]string{
+	probeoptions.Refused(t, New(), map[string]string{
 		"payload_bytes: []\n":        "payload_bytes has 0 sizes; it must have 1 to 12",
 		"payload_bytes: [800, 31]\n": "payload_bytes[1] is 31; it must be between 32 and 8972",
 		"payload_bytes: [80, 80]\n":  "payload_bytes[1] is 80 for the second time",
@@ -56,14 +34,8 @@ func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
 		"min_clean: 31\n":            "min_clean is 31; it must be between 3 and 30",
 		"max_mtu: 1000\n":            "max_mtu is 1000; it must be between 1280 and 65535",
 		"every: 1s\n":                "every is 1s; it must be between 10s and 168h0m0s",
-	} {
-		err := build(t, yaml)
-		var wrong *probe.OptionError
-		if !errors.As(err, &wrong) || wrong.Error() != want {
-			t.Errorf("%q: %v\nwant %s", yaml, err, want)
-		}
-	}
-	if err := build(t, "payload_byte: [64]\n"); err == nil || !strings.Contains(err.Error(), `did you mean "payload_bytes"?`) {
+	})
+	if err := probeoptions.Configured(t, New(), "payload_byte: [64]\n"); err == nil || !strings.Contains(err.Error(), `did you mean "payload_bytes"?`) {
 		t.Errorf("unknown key: %v", err)
 	}
 }
@@ -91,39 +63,14 @@ func TestTimeOutLeavesRoomForASlowLink(t *testing.T) {
 	}
 }
 
-// TestExampleShowsTheDefaults takes the # away from the settings of this probe in the
-// example configuration.
 func TestExampleShowsTheDefaults(t *testing.T) {
-	text, err := os.ReadFile("../../../deploy/oneway.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, block, found := strings.Cut(string(text), "      - type: train\n")
-	if !found {
-		t.Fatal("the probe is not in the example")
-	}
-	// Settings end with the next item of a list.
-	end := regexp.MustCompile(`(?m)^ *- `).FindStringIndex(block)
-	if end == nil {
-		end = []int{len(block)}
-	}
-	settings := regexp.MustCompile(`(?m)^( *)#([a-z_]+: )`).ReplaceAllString(block[:end[0]], "$1$2")
-	c, err := config.Parse("oneway.yml", []byte(head+"      - type: train\n"+settings+block[end[0]:]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range c.Paths {
-		for _, one := range p.Probes {
-			if one.Type != "train" {
-				continue
-			}
-			shared, got := heavy.DefaultOptions(), Options{}
-			if err := heavy.Decode(one.Options.Decode, &shared, &got); err != nil {
-				t.Error(err)
-			}
-			if diff := cmp.Diff(DefaultOptions(), got); diff != "" {
-				t.Errorf("the example and the defaults differ:\n%s", diff)
-			}
+	probeoptions.Example(t, New(), func(decode func(...any) error) {
+		shared, got := heavy.DefaultOptions(), Options{}
+		if err := decode(&shared, &got); err != nil {
+			t.Error(err)
 		}
-	}
+		if diff := cmp.Diff(DefaultOptions(), got); diff != "" {
+			t.Errorf("the example and the defaults differ:\n%s", diff)
+		}
+	})
 }

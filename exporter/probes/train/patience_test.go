@@ -9,6 +9,7 @@ import (
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
 )
 
 // slowRoad takes the time that a far end of a lag takes, and waits for what is lost.
@@ -20,13 +21,14 @@ type slowRoad struct {
 
 const drainTimeout = 5 * time.Second
 
-// Carry is heavy.Carrier.
-func (r *slowRoad) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress)) (*heavy.Carried, error) {
+// Carry is udp.Carrier.
+func (r *slowRoad) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress), steer stream.Steer) (*udp.Carried, error) {
 	r.idles = append(r.idles, idle)
-	c, err := r.road.Carry(ctx, d, p, idle, progress)
+	c, err := r.road.Carry(ctx, d, p, idle, progress, steer)
 	if idle == 0 {
 		idle = drainTimeout
 	}
+	// synctest's time: no real time passes
 	time.Sleep(c.Sent.End.Sub(c.Sent.Begin) + r.lag)
 	if len(c.Received.Packets) < c.Packets {
 		time.Sleep(idle)
@@ -34,8 +36,8 @@ func (r *slowRoad) Carry(ctx context.Context, d sample.Direction, p stream.Plan,
 	return c, err
 }
 
-func (r *slowRoad) session() *heavy.Session {
-	return heavy.NewSession(r, heavy.SessionOptions{Shared: true})
+func (r *slowRoad) session() *udp.Session {
+	return udp.NewSession(r, udp.SessionOptions{Shared: true})
 }
 
 func TestLostProbesOfTheMTUCostSomeLagsAndNotTheWholeDrainTimeout(t *testing.T) {

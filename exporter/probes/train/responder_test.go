@@ -12,22 +12,23 @@ import (
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/probe"
 )
 
 func TestRunWithARealFarEndIsPublished(t *testing.T) {
-	shared := heavytest.FarEnd(t, heavytest.Loopback(), heavytest.Here)
+	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{})
 	own := DefaultOptions()
 	own.PayloadBytes, own.Trains, own.TrainInterval, own.Repeats = []int{1472, 9000 - 28}, 4, 20*time.Millisecond, 2
 	own.MaxMTU = 8000
-	sink := &heavytest.Keeping{}
+	sink := &metrictest.Keeping{}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
 	k, err := NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)
 	}
 	target := probe.Target{Path: "a-to-b", Probe: "train", Peer: "b"}
-	outcome, err := heavy.Once(t.Context(), env, target, shared, k, nil)
+	outcome, err := heavy.Once(t.Context(), env, target, shared, k, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

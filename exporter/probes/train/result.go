@@ -7,6 +7,7 @@ import (
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 )
@@ -139,7 +140,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 	}
 	switch {
 	case d.Capacity != nil:
-		line("capacity", fmt.Sprintf("%s ± %s", heavy.Rate(*d.Capacity).Words(), heavy.Rate(*d.Bound).Words()))
+		line("capacity", fmt.Sprintf("%s ± %s", option.Rate(*d.Capacity).Words(), option.Rate(*d.Bound).Words()))
 		line("not seen", fmt.Sprintf("a token bucket above %.3g kB", float64(d.HiddenBucket)/1e3))
 	case d.Refusal != "":
 		line("capacity", "refused: "+d.Refusal)
@@ -152,40 +153,42 @@ func (d *Direction) summary() (lines []probe.Result) {
 	return lines
 }
 
-// publish gives the values of a direction to the sink.
-func (d *Direction) publish(v *heavy.Values) {
-	if d.PathMTU > 0 {
-		v.Set(metric.PathMTU, float64(d.PathMTU), d.Way)
+// Publish sets the values of both directions.
+func (*Kind) Publish(v *heavy.Values, r *heavy.Run) {
+	res, ok := r.Body.(*Result)
+	if !ok {
+		return
 	}
-	if d.Capacity != nil {
-		v.Set(metric.PathCapacity, *d.Capacity, d.Way)
-		v.Set(metric.PathCapacityBound, *d.Bound, d.Way)
-		v.Set(metric.PathCapacityHidden, float64(d.HiddenBucket), d.Way)
-	}
-	for _, z := range d.Sizes {
-		size := strconv.Itoa(z.PacketBytes)
-		for _, r := range capacity.Results() {
-			n := z.Trains[r.String()]
-			if z.PacketBytes == d.PacketBytes {
-				n += d.LongTrains[r.String()]
+	for _, d := range res.Directions {
+		if d.PathMTU > 0 {
+			v.Set(metric.PathMTU, float64(d.PathMTU), d.Way)
+		}
+		if d.Capacity != nil {
+			v.Set(metric.PathCapacity, *d.Capacity, d.Way)
+			v.Set(metric.PathCapacityBound, *d.Bound, d.Way)
+			v.Set(metric.PathCapacityHidden, float64(d.HiddenBucket), d.Way)
+		}
+		for _, z := range d.Sizes {
+			size := strconv.Itoa(z.PacketBytes)
+			for _, r := range capacity.Results() {
+				n := z.Trains[r.String()]
+				if z.PacketBytes == d.PacketBytes {
+					n += d.LongTrains[r.String()]
+				}
+				v.Add(metric.Trains, float64(n), d.Way, size, r.String())
 			}
-			v.Add(metric.Trains, float64(n), d.Way, size, r.String())
-		}
-		if z.Fragmented != nil {
-			fragmented := 0.0
-			if *z.Fragmented {
-				fragmented = 1
+			if z.Fragmented != nil {
+				v.Set(metric.TrainFragmented, metric.Flag(*z.Fragmented), d.Way, size)
 			}
-			v.Set(metric.TrainFragmented, fragmented, d.Way, size)
+			if z.Median == nil {
+				continue
+			}
+			v.ObserveAll(metric.TrainCapacity, z.Capacities, d.Way, size)
+			v.Set(metric.Capacity, *z.P5, d.Way, size, "0.05")
+			v.Set(metric.Capacity, *z.Median, d.Way, size, "0.5")
+			v.Set(metric.Capacity, *z.P95, d.Way, size, "0.95")
+			v.Set(metric.CapacityBound, *z.Bound, d.Way, size)
+			v.Set(metric.TrainDispersion, *z.Dispersion, d.Way, size)
 		}
-		if z.Median == nil {
-			continue
-		}
-		v.ObserveAll(metric.TrainCapacity, z.Capacities, d.Way, size)
-		v.Set(metric.Capacity, *z.P5, d.Way, size, "0.05")
-		v.Set(metric.Capacity, *z.Median, d.Way, size, "0.5")
-		v.Set(metric.Capacity, *z.P95, d.Way, size, "0.95")
-		v.Set(metric.CapacityBound, *z.Bound, d.Way, size)
-		v.Set(metric.TrainDispersion, *z.Dispersion, d.Way, size)
 	}
 }

@@ -3,10 +3,13 @@ package phc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"oneway.example/exporter/clock"
@@ -68,17 +71,28 @@ func begin(name string, log *slog.Logger, m machine) (*Clock, error) {
 	return c, nil
 }
 
+// advice ends each message about an interface that cannot be used.
+const advice = `, or leave "hardware" out`
+
+// open opens the clock; an error says what to do about it.
 func (c *Clock) open() (device, Info, error) {
 	info, err := c.machine.ask(c.name)
-	if err != nil {
-		return nil, info, explainAsk(c.name, err)
-	}
-	if err := info.usable(c.name); err != nil {
-		return nil, info, err
+	switch {
+	case errors.Is(err, syscall.ENODEV):
+		return nil, info, fmt.Errorf("phc: interface %s does not exist: correct its name"+advice+" (%w)", c.name, err)
+	case err != nil:
+		return nil, info, fmt.Errorf("%w: name another interface"+advice, err)
+	case info.Clock < 0 || !info.Hardware:
+		return nil, info, fmt.Errorf("phc: interface %s has no PTP clock, so its card cannot stamp: name the one that test packets pass"+advice, c.name)
+	case !info.Enabled:
+		return nil, info, fmt.Errorf("phc: the card of %s was not told to stamp: enable it with hwstamp_ctl -i %[1]s -t 1 -r 1"+advice, c.name)
 	}
 	d, err := c.machine.open(info.Clock)
-	if err != nil {
-		return nil, info, explainOpen(c.name, err)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil, info, fmt.Errorf("%w (the clock of %s): let this user read it"+advice, err, c.name)
+	case err != nil:
+		return nil, info, fmt.Errorf("%w (the clock of %s)", err, c.name)
 	}
 	return d, info, nil
 }

@@ -1,13 +1,11 @@
 package phc
 
 import (
-	"os"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
+	"oneway.example/tests/namespace"
 )
 
 func TestInterfacesWithoutACardAreRefused(t *testing.T) {
@@ -20,30 +18,14 @@ func TestInterfacesWithoutACardAreRefused(t *testing.T) {
 
 // TestVirtualInterfaceIsRefused asks a driver, which loopback hardly has.
 func TestVirtualInterfaceIsRefused(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED, NOT PASSED: network namespaces need root")
-	}
-	check := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+	namespace.Do(t, namespace.New(t), func() {
+		pair := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "far"}
+		pair.Name = "near"
+		if err := netlink.LinkAdd(pair); err != nil {
+			t.Skipf("SKIPPED, NOT PASSED: this kernel makes no veth pair: %v", err)
 		}
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	home, err := netns.Get()
-	check(err)
-	defer home.Close()
-	defer func() { check(netns.Set(home)) }()
-	there, err := netns.New()
-	check(err)
-	defer there.Close()
-	pair := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "far"}
-	pair.Name = "near"
-	if err := netlink.LinkAdd(pair); err != nil {
-		t.Skipf("SKIPPED, NOT PASSED: this kernel makes no veth pair: %v", err)
-	}
-	if c, err := Start("near", discarded); err == nil || !strings.Contains(err.Error(), "interface near has no PTP clock") {
-		t.Errorf("%v, %v", c, err)
-	}
+		if c, err := Start("near", discarded); err == nil || !strings.Contains(err.Error(), "interface near has no PTP clock") {
+			t.Errorf("%v, %v", c, err)
+		}
+	})
 }

@@ -1,14 +1,12 @@
 package phc
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/tstamp"
+	"oneway.example/tests/await"
 )
 
 var _ tstamp.HardwareClock = (*Clock)(nil)
@@ -35,24 +34,6 @@ type fakeMachine struct {
 	broken  atomic.Bool  // the card cannot be read
 	opened  atomic.Int32
 	open    atomic.Int32 // how many devices are open now
-}
-
-// logged is a log to look into while it is written.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func (m *fakeMachine) now() instant.Time {
@@ -92,13 +73,14 @@ func (m *fakeMachine) machine() machine {
 }
 
 // within runs f with a Clock of a fake machine, in a bubble of time.
-func within(t *testing.T, f func(m *fakeMachine, c *Clock, log *logged)) {
+func within(t *testing.T, f func(m *fakeMachine, c *Clock, log *await.Text)) {
 	synctest.Test(t, func(t *testing.T) {
-		m, log := &fakeMachine{}, &logged{}
+		m, log := &fakeMachine{}, &await.Text{}
 		c, err := begin("eth0", slog.New(slog.NewTextHandler(log, nil)), m.machine())
 		if err != nil {
 			t.Fatal(err)
 		}
+		// synctest's time: no real time passes
 		time.Sleep(2*Interval + Interval/2)
 		synctest.Wait()
 		f(m, c, log)
@@ -121,7 +103,7 @@ func (m *fakeMachine) expect(t *testing.T, c *Clock, when string, want bool) {
 }
 
 func TestClockConvertsOnceItsCardIsKnown(t *testing.T) {
-	within(t, func(m *fakeMachine, c *Clock, log *logged) {
+	within(t, func(m *fakeMachine, c *Clock, log *await.Text) {
 		m.expect(t, c, "after three readings", true)
 		if u, ok := c.Uncertainty(); u != 500 || !ok {
 			t.Errorf("uncertainty %v, %v", u, ok)
@@ -133,7 +115,7 @@ func TestClockConvertsOnceItsCardIsKnown(t *testing.T) {
 }
 
 func TestFailureLaterIsToldOnceAndGotOver(t *testing.T) {
-	within(t, func(m *fakeMachine, c *Clock, log *logged) {
+	within(t, func(m *fakeMachine, c *Clock, log *await.Text) {
 		m.broken.Store(true)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
@@ -156,7 +138,7 @@ func TestFailureLaterIsToldOnceAndGotOver(t *testing.T) {
 
 func TestStampsAreNotConvertedAcrossAStepOfTheSystemClock(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Millisecond, 100 * time.Microsecond} {
-		within(t, func(m *fakeMachine, c *Clock, _ *logged) {
+		within(t, func(m *fakeMachine, c *Clock, _ *await.Text) {
 			m.stepped.Store(int64(step))
 			m.expect(t, c, fmt.Sprintf("right after a step of %v", step), false)
 			time.Sleep(Interval)
@@ -170,7 +152,7 @@ func TestStampsAreNotConvertedAcrossAStepOfTheSystemClock(t *testing.T) {
 }
 
 func TestReadingWithAStepInItIsTakenAgain(t *testing.T) {
-	within(t, func(m *fakeMachine, c *Clock, log *logged) {
+	within(t, func(m *fakeMachine, c *Clock, log *await.Text) {
 		m.midway.Store(int64(time.Second))
 		time.Sleep(2 * Interval)
 		synctest.Wait()
@@ -190,8 +172,8 @@ func TestWhatAnInterfaceLacksIsSaidWithTheRemedy(t *testing.T) {
 	}{
 		{ask: fmt.Errorf("phc: ETHTOOL_GET_TS_INFO of eth0: %w", syscall.ENODEV), want: `phc: interface eth0 does not exist: correct its name, or leave "hardware" out`},
 		{ask: errGone, want: `device gone: name another interface, or leave "hardware" out`},
-		{info: Info{Clock: -1, Software: true}, want: `phc: interface eth0 has no PTP clock, so its card cannot stamp: name the one that test packets pass, or leave "hardware" out`},
-		{info: Info{Clock: 0, Software: true}, want: `has no PTP clock`},
+		{info: Info{Clock: -1}, want: `phc: interface eth0 has no PTP clock, so its card cannot stamp: name the one that test packets pass, or leave "hardware" out`},
+		{info: Info{Clock: 0}, want: `has no PTP clock`},
 		{info: Info{Clock: 0, Hardware: true}, want: `enable it with hwstamp_ctl -i eth0 -t 1 -r 1, or leave "hardware" out`},
 		{info: good, open: fmt.Errorf("phc: %w", os.ErrPermission), want: `let this user read it, or leave "hardware" out`},
 		{info: good, open: errGone, want: `device gone (the clock of eth0)`},
@@ -213,7 +195,7 @@ func TestWhatAnInterfaceLacksIsSaidWithTheRemedy(t *testing.T) {
 
 func TestCardThatStampsOnlyPTPIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, log := &fakeMachine{}, &logged{}
+		m, log := &fakeMachine{}, &await.Text{}
 		part := m.machine()
 		part.ask = func(string) (Info, error) { i := good; i.AllPackets = false; return i, nil }
 		c, err := begin("eth0", slog.New(slog.NewTextHandler(log, nil)), part)
@@ -228,7 +210,7 @@ func TestCardThatStampsOnlyPTPIsToldOf(t *testing.T) {
 }
 
 func TestConvertingByAClockDoesNotAllocate(t *testing.T) {
-	within(t, func(m *fakeMachine, c *Clock, _ *logged) {
+	within(t, func(m *fakeMachine, c *Clock, _ *await.Text) {
 		raw := m.raw()
 		if n := testing.AllocsPerRun(100, func() { c.System(raw) }); n != 0 {
 			t.Errorf("%v allocations", n)

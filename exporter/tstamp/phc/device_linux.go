@@ -3,6 +3,7 @@ package phc
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -57,18 +58,16 @@ func (d *Device) Read() (Reading, error) {
 // one with the least between the two: the truth lies in the middle, give or
 // take half of it.
 func tightest(readings [][3]unix.PtpClockTime) (best Reading, err error) {
-	found := false
+	best.Uncertainty = math.MaxInt64
 	for _, t := range readings {
 		before, after := toInstant(t[0]), toInstant(t[2])
 		width := after.Sub(before)
 		half := (width + 1) / 2
-		if width < 0 || found && half >= best.Uncertainty {
-			continue // negative: the system clock was stepped in between
+		if width >= 0 && half < best.Uncertainty { // negative: the system clock was stepped in between
+			best = Reading{Device: toInstant(t[1]), System: before.Add(width / 2), Uncertainty: half}
 		}
-		found = true
-		best = Reading{Device: toInstant(t[1]), System: before.Add(width / 2), Uncertainty: half}
 	}
-	if !found {
+	if best.Uncertainty == math.MaxInt64 {
 		return best, errors.New("phc: no usable reading")
 	}
 	return best, nil
@@ -99,7 +98,19 @@ func infoOf(ts *unix.EthtoolTsInfo) Info {
 	const hardware = unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
 	return Info{
 		Clock:    int(ts.Phc_index),
-		Software: ts.So_timestamping&unix.SOF_TIMESTAMPING_TX_SOFTWARE != 0,
 		Hardware: ts.So_timestamping&hardware == hardware,
 	}
+}
+
+// Info is what an interface can stamp (ETHTOOL_GET_TS_INFO).
+type Info struct {
+	// Clock is the number of the card's clock, -1 if it has none.
+	Clock int
+	// Hardware: it stamps in hardware, both ways.
+	Hardware bool
+	// Enabled: somebody has told the card to stamp (SIOCGHWTSTAMP).
+	Enabled bool
+	// AllPackets: it stamps whatever arrives. Otherwise it stamps PTP's packets
+	// or some others, and those of a measurement have the kernel's stamp.
+	AllPackets bool
 }

@@ -35,7 +35,7 @@ func FuzzBasePackets(f *testing.F) {
 			}
 		}
 		if p, err := ParseSenderUnverified(b); err == nil {
-			if again, err := ParseSenderAuthenticated(p.AppendAuthenticatedTo(nil, k), k); err != nil || again != p {
+			if again, err := verifiedSender(p.AppendAuthenticatedTo(nil, k), k); err != nil || again != p {
 				t.Errorf("authenticated question: %+v became %+v, %v", p, again, err)
 			}
 		}
@@ -83,22 +83,11 @@ func checkValue(t *testing.T, v TLV) {
 			t.Errorf("%x became %x", v.Value, got)
 		}
 	}
-	if x, err := ParseLocation(v.Value); err == nil {
-		same(x.AppendTo(nil))
-	}
-	if x, err := ParseTimestampInformation(v.Value); err == nil {
-		same(x.AppendTo(nil))
-	}
 	if x, err := ParseClassOfService(v.Value); err == nil {
 		same(x.AppendTo(nil), 2, 3)
 	}
 	if x, err := ParseDirectMeasurement(v.Value); err == nil {
 		same(x.AppendTo(nil))
-	}
-	if x, err := ParseAccessReport(v.Value); err == nil {
-		if again, err := ParseAccessReport(x.AppendTo(nil)[TLVHeaderBytes:]); err != nil || again != x {
-			t.Errorf("%x became %+v", v.Value, again)
-		}
 	}
 	if x, err := ParseFollowUp(v.Value); err == nil {
 		same(x.AppendTo(nil), 13, 14, 15)

@@ -1,3 +1,49 @@
+// Package stamp reads and writes the packets of STAMP, the Simple Two-Way
+// Active Measurement Protocol (RFC 8762), with its optional extensions (RFC
+// 8972). All integers are big-endian. It knows octets and secrets: no sockets,
+// no clocks.
+//
+// Question, unauthenticated (44 octets) and authenticated (112):
+//
+//	0-3 Sequence Number  4-11 T1  12-13 Error Estimate  14-15 SSID  16-43 zero
+//	0-3 Sequence Number  4-15 zero  16-23 T1  24-25 Error Estimate  26-27 SSID
+//	28-95 zero  96-111 HMAC
+//
+// Answer, unauthenticated (44 octets) and authenticated (112):
+//
+//	0-3 Sequence Number  4-11 T3  12-13 Error Estimate  14-15 SSID  16-23 T2
+//	24-27 Sender Sequence Number  28-35 Sender T1  36-37 Sender Error Estimate
+//	38-39 zero  40 Sender TTL  41-43 zero
+//	0-3 Sequence Number  4-15 zero  16-23 T3  24-25 Error Estimate  26-27 SSID
+//	28-31 zero  32-39 T2  40-47 zero  48-51 Sender Sequence Number  52-63 zero
+//	64-71 Sender T1  72-73 Sender Error Estimate  74-79 zero  80 Sender TTL
+//	81-95 zero  96-111 HMAC
+//
+// TLVs follow the base packet: Flags (1) Type (1) Length (2) Value. The HMAC of a
+// base packet is HMAC-SHA-256 over octets 0..95, truncated to 16; that of the
+// HMAC TLV, which comes last, is over the Sequence Number and the TLVs before it.
+//
+// Type 251, of the experimental range (a private-use type would have to begin
+// with an enterprise number, RFC 8972 section 4), is our own Receipt:
+//
+//	0-1  "OW"  2 version 1 (0xf0), host block (0x08), bitmap words (0x07)
+//	3    0x80 Query  0x40 Finish  0x20 Filled  0x18 origin of T2  0x07 clock
+//	4-7  CRC-32C of the whole payload (this field and both HMACs taken as zero)
+//	8-11 Run   12-15 Epoch
+//	16   Next, Base, Received, Lost, Duplicated, Reordered, Late, Corrupted, Bursts
+//	52   Tx   56-67 when the last three answers left   68-71 and were held (Left)
+//	72   bitmap, words x 8
+//	     host block, if there is one: socket drops (4), zero and ignored (4)
+//
+// In a question, Next is the number of test packets sent so far, Base a token of
+// the sender's kernel, Received says by bits what the sender understands (0x1: host
+// blocks), and Tx is the sender's waiting time in milliseconds; the rest
+// of the counts is zero, and there is no host block. A reflector of before the host block
+// ignores Received; a sender of before it does not ask, and gets none. The
+// reflector writes the counts of its receive window (package seqwin), how many
+// answers it has sent, and stamps of those. A Query is no test packet: it is
+// answered and counted nowhere. With Finish it says that Next packets have been
+// sent and waited for.
 package stamp
 
 import (
@@ -93,33 +139,22 @@ func (p SenderPacket) AppendAuthenticatedTo(b []byte, k *Key) []byte {
 
 // ParseSender reads an unauthenticated question, of MinSenderBytes or more: what
 // one of TWAMP Light lacks would be zero. The error is ErrShort.
-func ParseSender(b []byte) (p SenderPacket, err error) {
-	if len(b) < MinSenderBytes {
-		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), MinSenderBytes)
-	}
-	return SenderPacket{
-		Seq: be.Uint32(b), T1: be.Uint64(b[4:]), Error: timefmt.ErrorEstimate(be.Uint16(b[12:])), SSID: be.Uint16(b[14:]),
-	}, nil
-}
+func ParseSender(b []byte) (SenderPacket, error) { return parseSender(b, MinSenderBytes, 4) }
 
 // ParseSenderUnverified reads an authenticated question without checking its
 // HMAC. The error is ErrShort.
-func ParseSenderUnverified(b []byte) (p SenderPacket, err error) {
-	if len(b) < AuthenticatedBytes {
-		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), AuthenticatedBytes)
-	}
-	return SenderPacket{
-		Seq: be.Uint32(b), T1: be.Uint64(b[16:]), Error: timefmt.ErrorEstimate(be.Uint16(b[24:])), SSID: be.Uint16(b[26:]),
-	}, nil
+func ParseSenderUnverified(b []byte) (SenderPacket, error) {
+	return parseSender(b, AuthenticatedBytes, 16)
 }
 
-// ParseSenderAuthenticated reads and verifies an authenticated question. The
-// error is ErrShort or, then with what the packet says, ErrHMAC.
-func ParseSenderAuthenticated(b []byte, k *Key) (p SenderPacket, err error) {
-	if p, err = ParseSenderUnverified(b); err == nil && !k.VerifyBase(b) {
-		err = ErrHMAC
+// parseSender reads a question of at least so many octets whose T1, with what follows it, is at t1.
+func parseSender(b []byte, least, t1 int) (p SenderPacket, err error) {
+	if len(b) < least {
+		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), least)
 	}
-	return p, err
+	return SenderPacket{
+		Seq: be.Uint32(b), T1: be.Uint64(b[t1:]), Error: timefmt.ErrorEstimate(be.Uint16(b[t1+8:])), SSID: be.Uint16(b[t1+10:]),
+	}, nil
 }
 
 // AppendTo appends the unauthenticated answer.
@@ -138,6 +173,14 @@ func (p ReflectorPacket) AppendTo(b []byte) []byte {
 // AppendAuthenticatedTo appends the authenticated answer, HMAC included.
 func (p ReflectorPacket) AppendAuthenticatedTo(b []byte, k *Key) []byte {
 	at := len(b)
+	b = p.AppendUnsignedTo(b)
+	PutHMAC(b[at:], k)
+	return b
+}
+
+// AppendUnsignedTo appends the packet of authenticated mode with zeros for its HMAC: see
+// PutHMAC, which comes after T3.
+func (p ReflectorPacket) AppendUnsignedTo(b []byte) []byte {
 	b = be.AppendUint32(b, p.Seq)
 	b = append(b, zeros[:12]...)
 	b = be.AppendUint64(b, p.T3)
@@ -152,9 +195,7 @@ func (p ReflectorPacket) AppendAuthenticatedTo(b []byte, k *Key) []byte {
 	b = be.AppendUint16(b, uint16(p.SenderError))
 	b = append(b, zeros[:6]...)
 	b = append(b, p.SenderTTL)
-	b = append(b, zeros[:31]...)
-	PutHMAC(b[at:], k)
-	return b
+	return append(b, zeros[:31]...)
 }
 
 // ParseReflector reads an unauthenticated answer, of MinSenderBytes or more: one

@@ -15,7 +15,6 @@ func TestShortPacketsAreRefusedAtTheLimit(t *testing.T) {
 		{"question", 41, func(b []byte) error { _, err := ParseSender(b); return err }},
 		{"answer", 41, func(b []byte) error { _, err := ParseReflector(b); return err }},
 		{"unverified question", 112, func(b []byte) error { _, err := ParseSenderUnverified(b); return err }},
-		{"authenticated question", 112, func(b []byte) error { _, err := ParseSenderAuthenticated(b, k); return err }},
 		{"authenticated answer", 112, func(b []byte) error { _, err := ParseReflectorAuthenticated(b, k); return err }},
 	} {
 		for n := range c.least + 1 {
@@ -33,6 +32,15 @@ func TestAnswersOfTWAMPLightEndWithTheTTL(t *testing.T) {
 	}
 }
 
+// verifiedSender is what a reflector does in two steps.
+func verifiedSender(b []byte, k *Key) (SenderPacket, error) {
+	p, err := ParseSenderUnverified(b)
+	if err == nil && !k.VerifyBase(b) {
+		err = ErrHMAC
+	}
+	return p, err
+}
+
 func TestAnyChangedBitBreaksTheBaseHMAC(t *testing.T) {
 	k, other := vectorKey(), NewKey([]byte("another"))
 	for name, wire := range map[string]string{"question": senderSealed, "answer": answerSealed} {
@@ -42,7 +50,7 @@ func TestAnyChangedBitBreaksTheBaseHMAC(t *testing.T) {
 		}
 		for bit := range 8 * len(b) {
 			b[bit/8] ^= 1 << (bit % 8)
-			_, err := ParseSenderAuthenticated(b, k)
+			_, err := verifiedSender(b, k)
 			_, err2 := ParseReflectorAuthenticated(b, k)
 			if k.VerifyBase(b) || !errors.Is(err, ErrHMAC) || !errors.Is(err2, ErrHMAC) {
 				t.Fatalf("%s: bit %d changed, and nobody noticed", name, bit)

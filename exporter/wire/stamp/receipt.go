@@ -3,6 +3,10 @@ package stamp
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"math"
+	"math/bits"
+	"time"
 
 	"oneway.example/exporter/sample"
 )
@@ -113,9 +117,9 @@ func (r Receipt) AppendTo(b []byte) []byte {
 	b = appendHeader(b, senderFlags, TypeReceipt, length)
 	b = be.AppendUint16(b, receiptMagic)
 	b = append(b, form, r.flags())
+	b = append(b, zeros[:crcBytes]...)
 	for _, v := range [...]uint32{
-		0, r.Run, r.Epoch, r.Next, r.Base, r.Received, r.Lost, r.Duplicated,
-		r.Reordered, r.Late, r.Corrupted, r.Bursts, r.Tx,
+		r.Run, r.Epoch, r.Next, r.Base, r.Received, r.Lost, r.Duplicated, r.Reordered, r.Late, r.Corrupted, r.Bursts, r.Tx,
 	} {
 		b = be.AppendUint32(b, v)
 	}
@@ -130,13 +134,10 @@ func (r Receipt) AppendTo(b []byte) []byte {
 	return b
 }
 
-func (r Receipt) flags() (f uint8) {
-	for _, c := range [...]struct {
-		set bool
-		bit uint8
-	}{{r.Query, flagQuery}, {r.Finish, flagFinish}, {r.Filled, flagFilled}} {
-		if c.set {
-			f |= c.bit
+func (r *Receipt) flags() (f uint8) {
+	for i, set := range [...]bool{r.Query, r.Finish, r.Filled} {
+		if set {
+			f |= flagQuery >> i
 		}
 	}
 	if r.T2Origin <= sample.Hardware {
@@ -145,41 +146,35 @@ func (r Receipt) flags() (f uint8) {
 	return f | uint8(r.Clock)&7
 }
 
-// isReceipt knows a Receipt of this version by its magic, version and length.
-func isReceipt(v []byte) bool {
+// receiptForm is how many words the bitmap of a Receipt has, and whether there is a host block. ok
+// is false for what is none of this version, by its magic, version and length.
+func receiptForm(v []byte) (words int, host, ok bool) {
 	if len(v) < ReceiptFixedBytes || be.Uint16(v) != receiptMagic || v[2]>>4 != receiptVersion {
-		return false
+		return 0, false, false
 	}
-	words, host := receiptForm(v)
-	return words <= MaxReceiptWords && len(v) == ReceiptFixedBytes+8*words+host
-}
-
-// receiptForm is how many words the bitmap of a Receipt has, and octets its host block.
-func receiptForm(v []byte) (words, hostBytes int) {
-	words = int(v[2] & 7)
-	if v[2]&hostFlag != 0 {
-		hostBytes = HostBlockBytes
+	words, host = int(v[2]&7), v[2]&hostFlag != 0
+	want := ReceiptFixedBytes + 8*words
+	if host {
+		want += HostBlockBytes
 	}
-	return words, hostBytes
+	return words, host, words <= MaxReceiptWords && len(v) == want
 }
 
 // ParseReceipt reads the value; its CRC is CheckCRC's business. The error is
 // ErrNotReceipt.
 func ParseReceipt(v []byte) (r Receipt, err error) {
-	if !isReceipt(v) {
+	words, host, ok := receiptForm(v)
+	if !ok {
 		return r, fmt.Errorf("%w: %d bytes that begin with %x", ErrNotReceipt, len(v), v[:min(len(v), 4)])
 	}
-	words, hostBytes := receiptForm(v)
-	r.Words, r.Host = words, hostBytes > 0
+	r.Words, r.Host = words, host
 	f := v[3]
 	r.Query, r.Finish, r.Filled = f&flagQuery != 0, f&flagFinish != 0, f&flagFilled != 0
 	r.T2Origin, r.Clock = sample.Origin(f>>3&3), ClockCode(f&7)
-	for i, to := range [...]*uint32{
-		&r.Run, &r.Epoch, &r.Next, &r.Base, &r.Received, &r.Lost, &r.Duplicated,
-		&r.Reordered, &r.Late, &r.Corrupted, &r.Bursts, &r.Tx,
-	} {
-		*to = be.Uint32(v[8+4*i:])
-	}
+	n := v[8:56] // Run to Tx
+	r.Run, r.Epoch, r.Next, r.Base = be.Uint32(n), be.Uint32(n[4:]), be.Uint32(n[8:]), be.Uint32(n[12:])
+	r.Received, r.Lost, r.Duplicated, r.Reordered = be.Uint32(n[16:]), be.Uint32(n[20:]), be.Uint32(n[24:]), be.Uint32(n[28:])
+	r.Late, r.Corrupted, r.Bursts, r.Tx = be.Uint32(n[32:]), be.Uint32(n[36:]), be.Uint32(n[40:]), be.Uint32(n[44:])
 	r.Left = parseLeft(v[leftOffset:])
 	for i := range r.Words {
 		r.Recent[i] = be.Uint64(v[ReceiptFixedBytes+8*i:])
@@ -188,4 +183,137 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 		r.SocketDrops = be.Uint32(v[ReceiptFixedBytes+8*words:])
 	}
 	return r, nil
+}
+
+// Left is when an earlier answer really left the far end. The zero value: it is
+// not known.
+type Left struct {
+	// Known: the far end's kernel or card has stamped the answer.
+	Known bool
+	// After is how much later than the T3 in the answer itself that was. On the wire
+	// it is in nanoseconds, at most MaxLeftAfter; what does not fit is not known.
+	After time.Duration
+	// Held is how much later still it may have been (sample.Stamp). It is written
+	// rounded up by at most a sixteenth or a microsecond.
+	Held time.Duration
+}
+
+// MaxLeftAfter is the longest Left.After that can be told.
+const MaxLeftAfter = math.MaxUint32 - 1
+
+// LeftAnswers is how many earlier answers a Receipt tells of.
+const LeftAnswers = 3
+
+// appendLeft writes 32 bits for each: nanoseconds and one, 0 for not known; then
+// ten bits for each Held, from the highest: a power of two (5 bits) times a
+// number of microseconds (5 bits).
+func appendLeft(b []byte, all [LeftAnswers]Left) []byte {
+	held := uint32(0)
+	for _, l := range all {
+		after, code := uint32(0), uint32(0)
+		if l.Known && l.After >= 0 && l.After <= MaxLeftAfter {
+			after, code = uint32(l.After)+1, heldCode(l.Held)
+		}
+		b = be.AppendUint32(b, after)
+		held = held<<10 | code
+	}
+	return be.AppendUint32(b, held<<2)
+}
+
+func parseLeft(v []byte) (all [LeftAnswers]Left) {
+	held := be.Uint32(v[4*LeftAnswers:])
+	for i := range all {
+		if after := be.Uint32(v[4*i:]); after != 0 {
+			all[i] = Left{Known: true, After: time.Duration(after - 1), Held: heldTime(held >> (22 - 10*i) & 0x3ff)}
+		}
+	}
+	return all
+}
+
+func heldCode(d time.Duration) uint32 {
+	us := uint64((max(d, 0) + time.Microsecond - 1) / time.Microsecond)
+	power := max(0, bits.Len64(us)-5)
+	us = (us + 1<<power - 1) >> power
+	if us == 32 { // rounded up beyond five bits
+		us, power = 16, power+1
+	}
+	if power > 31 {
+		return 0x3ff
+	}
+	return uint32(power)<<5 | uint32(us)
+}
+
+func heldTime(code uint32) time.Duration {
+	return time.Duration(uint64(code&31)<<(code>>5)) * time.Microsecond
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// SealCRC writes the CRC-32C of the whole payload into its Receipt; without a
+// Receipt it does nothing. The octets of the CRC itself and of the HMACs, which
+// are written later, count as zero. All else, the flags of the TLVs included, has
+// to be final.
+func SealCRC(b []byte, authenticated bool) {
+	if s, ok := findSeal(b, authenticated); ok {
+		be.PutUint32(b[s.crc:], s.sum(b, authenticated))
+	}
+}
+
+// CheckCRC reports whether the payload is as it was sealed. False without a
+// Receipt.
+func CheckCRC(b []byte, authenticated bool) bool {
+	s, ok := findSeal(b, authenticated)
+	return ok && be.Uint32(b[s.crc:]) == s.sum(b, authenticated)
+}
+
+// seal is where the fields of a packet are that its CRC cannot cover.
+type seal struct {
+	crc int
+	// mac is the value of the HMAC TLV behind the Receipt; 0: there is none.
+	mac int
+}
+
+// findSeal walks the TLVs. What does not parse ends the walk, and is covered.
+func findSeal(b []byte, authenticated bool) (s seal, ok bool) {
+	for at := baseBytes(authenticated); len(b)-at >= TLVHeaderBytes; {
+		value := at + TLVHeaderBytes
+		end := value + int(be.Uint16(b[at+2:]))
+		if end > len(b) {
+			break
+		}
+		switch kind := TLVType(b[at+1]); {
+		case !ok && kind == TypeReceipt:
+			_, _, ok = receiptForm(b[value:end])
+			s.crc = value + crcOffset
+		case ok && kind == TypeHMAC && end-value == hmacBytes:
+			s.mac = value
+			return s, ok
+		}
+		at = end
+	}
+	return s, ok
+}
+
+func (s seal) sum(b []byte, authenticated bool) uint32 {
+	crc, from := uint32(0), 0
+	if authenticated {
+		crc, from = crcHole(crc, b[:hmacAt], hmacBytes), AuthenticatedBytes
+	}
+	crc, from = crcHole(crc, b[from:s.crc], crcBytes), s.crc+crcBytes
+	if s.mac != 0 {
+		crc, from = crcHole(crc, b[from:s.mac], hmacBytes), s.mac+hmacBytes
+	}
+	return crc32.Update(crc, castagnoli, b[from:])
+}
+
+// crcHole goes on over b and n octets that count as zero.
+func crcHole(crc uint32, b []byte, n int) uint32 {
+	return crc32.Update(crc32.Update(crc, castagnoli, b), castagnoli, zeros[:n])
+}
+
+func baseBytes(authenticated bool) int {
+	if authenticated {
+		return AuthenticatedBytes
+	}
+	return UnauthenticatedBytes
 }

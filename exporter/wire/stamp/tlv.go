@@ -1,8 +1,10 @@
 package stamp
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // TLVType is the type octet of a TLV (RFC 8972 section 5.1). 240..251 are for
@@ -81,4 +83,150 @@ func appendHeader(b []byte, flags uint8, t TLVType, n int) []byte {
 
 func wrongLength(t TLVType, got, want int) error {
 	return fmt.Errorf("%w: type %d has %d bytes, want %d", ErrMalformedTLV, t, got, want)
+}
+
+// The value lengths that RFC 8972 fixes, in octets.
+const (
+	timestampInformationBytes = 4
+	classOfServiceBytes       = 4
+	directMeasurementBytes    = 12
+	followUpBytes             = 16
+)
+
+// TimestampInformation says how the reflector takes its stamps (RFC 8972 section
+// 4.3); In is T2, Out is T3. A sender leaves it zero.
+type TimestampInformation struct {
+	// SyncIn: what the clock follows. 1 NTP, 2 PTP, 3 SSU or BITS, 4 a satellite
+	// or radio system, 5 nothing (RFC 8972 section 5.4).
+	SyncIn uint8
+	// MethodIn: where the stamp is taken. 1 hardware, 2 software, 3 the control
+	// plane (RFC 8972 section 5.5).
+	MethodIn uint8
+	// SyncOut and MethodOut are those of T3.
+	SyncOut, MethodOut uint8
+}
+
+// AppendTo appends the whole TLV.
+func (v TimestampInformation) AppendTo(b []byte) []byte {
+	b = appendHeader(b, senderFlags, TypeTimestampInformation, timestampInformationBytes)
+	return append(b, v.SyncIn, v.MethodIn, v.SyncOut, v.MethodOut)
+}
+
+// ClassOfService asks for and reports DiffServ marks (RFC 8972 section 4.4 with
+// erratum 8199): DSCP1 (6 bits) DSCP2 (6) ECN (2) RP (2) reserved (16).
+type ClassOfService struct {
+	// DSCP1, 0..63, is what the sender asks for the answer.
+	DSCP1 uint8
+	// DSCP2, 0..63, and ECN, 0..3, are the marks with which the question arrived.
+	DSCP2, ECN uint8
+	// RP is 1 if the reflector did not mark the answer as asked, but as the
+	// question was; otherwise 0.
+	RP uint8
+}
+
+// AppendTo appends the whole TLV. Of each field the low bits are written.
+func (v ClassOfService) AppendTo(b []byte) []byte {
+	b = appendHeader(b, senderFlags, TypeClassOfService, classOfServiceBytes)
+	return be.AppendUint32(b, uint32(v.DSCP1&63)<<26|uint32(v.DSCP2&63)<<20|uint32(v.ECN&3)<<18|uint32(v.RP&3)<<16)
+}
+
+// ParseClassOfService reads the value. The error is ErrMalformedTLV.
+func ParseClassOfService(v []byte) (c ClassOfService, err error) {
+	if len(v) != classOfServiceBytes {
+		return c, wrongLength(TypeClassOfService, len(v), classOfServiceBytes)
+	}
+	w := be.Uint32(v)
+	return ClassOfService{uint8(w >> 26), uint8(w >> 20 & 63), uint8(w >> 18 & 3), uint8(w >> 16 & 3)}, nil
+}
+
+// DirectMeasurement counts packets (RFC 8972 section 4.5), modulo 2^32: those
+// that the sender sent, and those that the reflector received and sent. A sender
+// leaves the latter two zero.
+type DirectMeasurement struct{ SenderTx, ReflectorRx, ReflectorTx uint32 }
+
+// AppendTo appends the whole TLV.
+func (v DirectMeasurement) AppendTo(b []byte) []byte {
+	b = appendHeader(b, senderFlags, TypeDirectMeasurement, directMeasurementBytes)
+	return be.AppendUint32(be.AppendUint32(be.AppendUint32(b, v.SenderTx), v.ReflectorRx), v.ReflectorTx)
+}
+
+// ParseDirectMeasurement reads the value. The error is ErrMalformedTLV.
+func ParseDirectMeasurement(v []byte) (d DirectMeasurement, err error) {
+	if len(v) != directMeasurementBytes {
+		return d, wrongLength(TypeDirectMeasurement, len(v), directMeasurementBytes)
+	}
+	return DirectMeasurement{be.Uint32(v), be.Uint32(v[4:]), be.Uint32(v[8:])}, nil
+}
+
+// FollowUp carries the true transmit stamp of an earlier answer (RFC 8972 section
+// 4.7): sequence number (4 octets) stamp (8) mode (1) reserved (3). The zero
+// value, blank, is what a sender sends, and a reflector that keeps no state.
+type FollowUp struct {
+	// Seq is the reflector's own number of the answer before.
+	Seq uint32
+	// T3 is raw, in the format of the packet's Error Estimate.
+	T3 uint64
+	// Mode says how it was taken, as TimestampInformation.MethodIn; 0: there is none.
+	Mode uint8
+}
+
+// AppendTo appends the whole TLV.
+func (v FollowUp) AppendTo(b []byte) []byte {
+	b = be.AppendUint32(appendHeader(b, senderFlags, TypeFollowUp, followUpBytes), v.Seq)
+	return append(be.AppendUint64(b, v.T3), v.Mode, 0, 0, 0)
+}
+
+// ParseFollowUp reads the value. The error is ErrMalformedTLV.
+func ParseFollowUp(v []byte) (f FollowUp, err error) {
+	if len(v) != followUpBytes {
+		return f, wrongLength(TypeFollowUp, len(v), followUpBytes)
+	}
+	return FollowUp{be.Uint32(v), be.Uint64(v[4:]), v[12]}, nil
+}
+
+// AppendPadding appends an Extra Padding TLV (RFC 8972 section 4.1) of n value
+// octets, 0..65535, whose pattern depends on the packet's number and does not
+// compress. It does not allocate if b has room.
+func AppendPadding(b []byte, n int, seq uint32) []byte {
+	n = min(max(n, 0), maxValueBytes)
+	b = appendHeader(b, senderFlags, TypeExtraPadding, n)
+	at := len(b)
+	b = slices.Grow(b, n)[:at+n]
+	v := b[at:]
+	i := 0
+	for ; i <= len(v)-8; i += 8 {
+		binary.LittleEndian.PutUint64(v[i:], paddingWord(seq, i))
+	}
+	last := paddingWord(seq, i)
+	for ; i < len(v); i++ {
+		v[i] = uint8(last)
+		last >>= 8
+	}
+	return b
+}
+
+// CheckPadding reports whether v is as AppendPadding wrote it for seq.
+func CheckPadding(v []byte, seq uint32) bool {
+	i := 0
+	for ; i <= len(v)-8; i += 8 {
+		if binary.LittleEndian.Uint64(v[i:]) != paddingWord(seq, i) {
+			return false
+		}
+	}
+	last := paddingWord(seq, i)
+	for ; i < len(v); i++ {
+		if v[i] != uint8(last) {
+			return false
+		}
+		last >>= 8
+	}
+	return true
+}
+
+// paddingWord is the run of eight octets at offset at, little-endian: a hash of
+// both numbers rather than a chain, so that the processor works on several at a
+// time.
+func paddingWord(seq uint32, at int) uint64 {
+	x := (uint64(seq)<<32 | uint64(at) | 1) * 0x9e3779b97f4a7c15
+	return (x ^ x>>32) * 0xd6e8feb86659fd93
 }

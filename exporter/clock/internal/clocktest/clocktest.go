@@ -1,15 +1,18 @@
-// Package clocktest has what the tests of the monitors share: a clock that
-// steps on command, and a sink that remembers.
+// Package clocktest has what the tests of the monitors share: a clock that steps on
+// command, a log that is kept, and the run of a monitor.
 package clocktest
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
 )
 
 // Clock is the system's clock (inside a synctest bubble: the bubble's) with
@@ -32,92 +35,49 @@ func (c *Clock) Read() clock.Reading {
 // Step sets the wall clock forward by d, or back.
 func (c *Clock) Step(d time.Duration) { c.shift.Add(int64(d)) }
 
-// Sink remembers the present value of each open series.
-type Sink struct {
-	mu     sync.Mutex
-	series map[string]*series
+// Log keeps what a monitor logs.
+type Log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
 }
 
-var _ metric.Sink = (*Sink)(nil)
-
-// NewSink returns an empty sink.
-func NewSink() *Sink { return &Sink{series: map[string]*series{}} }
-
-// Series opens a series.
-func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := Key(d, values...)
-	if s.series[key] == nil {
-		s.series[key] = &series{sink: s, key: key, present: d.Kind == metric.Counter}
-	}
-	s.series[key].openers++
-	return s.series[key]
+// Write is io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
 }
 
-// Update runs f.
-func (s *Sink) Update(f func()) { f() }
-
-// Key is the family and the label values of a series.
-func Key(d *metric.Desc, values ...string) string { return d.Name + "|" + strings.Join(values, "|") }
-
-// Value is the value of a series; ok is false if it is absent.
-func (s *Sink) Value(d *metric.Desc, values ...string) (v float64, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := s.series[Key(d, values...)]
-	if found == nil || !found.present {
-		return 0, false
-	}
-	return found.value, true
+// Count is how often a message is in what is kept.
+func (l *Log) Count(message string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), message)
 }
 
-// Present lists the keys of all present series that begin with prefix.
-func (s *Sink) Present(prefix string) map[string]float64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	present := map[string]float64{}
-	for key, series := range s.series {
-		if series.present && strings.HasPrefix(key, prefix) {
-			present[key] = series.value
+// Take is what was logged since the last time.
+func (l *Log) Take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.b.Reset()
+	return l.b.String()
+}
+
+// Start runs a monitor until stop is called, which wants it to end without an error
+// and, if sink is not nil, to have closed all its series.
+func Start(t testing.TB, run func(context.Context) error, sink *metrictest.Sink) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if sink != nil && sink.Open() != 0 {
+			t.Errorf("%d series are left: %v", sink.Open(), sink.Present(""))
 		}
 	}
-	return present
-}
-
-// Open counts the series that are open, present or not.
-func (s *Sink) Open() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.series)
-}
-
-type series struct {
-	sink    *Sink
-	key     string
-	openers int
-	present bool
-	value   float64
-}
-
-func (s *series) change(f func()) {
-	s.sink.mu.Lock()
-	defer s.sink.mu.Unlock()
-	f()
-}
-
-func (s *series) Add(delta float64) { s.change(func() { s.value += delta }) }
-
-func (s *series) Set(v float64) { s.change(func() { s.value, s.present = v, true }) }
-
-func (s *series) Observe(v float64)                          { panic("clocktest: the clock has no histogram") }
-func (s *series) ObserveWithExemplar(v float64, _, _ string) { s.Observe(v) }
-func (s *series) Clear()                                     { s.change(func() { s.present = false }) }
-
-func (s *series) Close() {
-	s.change(func() {
-		if s.openers--; s.openers == 0 {
-			delete(s.sink.series, s.key)
-		}
-	})
 }

@@ -65,7 +65,7 @@ type tracing struct {
 	log *jsonLog
 }
 
-func (t tracing) New(env probe.Env, target probe.Target, decode func(any) error) (probe.Prober, error) {
+func (t tracing) New(env probe.Env, target probe.Target, decode func(...any) error) (probe.Prober, error) {
 	p, err := t.Type.New(env, target, decode)
 	if s, ok := p.(*stamp.Prober); ok && err == nil && target.Path == record.JudgedPath {
 		s.OnPacket = func(p sample.Packet, forward, reverse sample.Delay) {
@@ -83,7 +83,7 @@ func logStates(ctx context.Context, a *agent.Agent, log *jsonLog) {
 		s := a.Status().Clock
 		r := record.State{
 			Counter: truth.Counter(), State: s.State, Reason: s.Reason, Trusted: s.Trusted,
-			Bound: s.Bound, Offset: s.Offset, Steps: s.Steps,
+			Bound: time.Duration(s.Bound), Offset: time.Duration(s.Offset), Steps: s.Steps,
 		}
 		if !s.LastUpdate.IsZero() {
 			r.LastUpdate = instant.FromTime(s.LastUpdate)

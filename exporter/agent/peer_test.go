@@ -1,0 +1,35 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"oneway.example/exporter/probes"
+)
+
+// TestPeerThatAProbeRefusesIsToldAtItsPlaceOnce: what a peer may be is the probes' to say, and two that say the
+// same are one problem.
+func TestPeerThatAProbeRefusesIsToldAtItsPlaceOnce(t *testing.T) {
+	const noHost = "it must be a host name or address with an optional port, such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862"
+	for peer, problem := range map[string]string{
+		"[2001:db8::1": "after the bracket that closes the address there may be a colon and a port, such as [2001:db8::1]:862",
+		"h:99999":      "its port must be between 1 and 65535",
+		"http://h/":    "its port must be between 1 and 65535",
+		"two hosts":    noHost,
+		"":             noHost,
+		"-h":           noHost,
+	} {
+		for _, kinds := range []string{"{type: stamp}", "{type: stamp, name: other}, {type: stamp}", "{type: saturate}"} {
+			file := filepath.Join(t.TempDir(), "x.yml")
+			content := "paths:\n  - {name: fine, peer: h, probes: [{type: stamp}]}\n  - {name: a, peer: \"" + peer + "\", probes: [" + kinds + "]}\n"
+			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			want := file + ":3:21: paths[1].peer is \"" + peer + "\"; " + problem
+			if _, err := Check(file, probes.All()); err == nil || err.Error() != want {
+				t.Errorf("%s of %q:\n%v\nwant\n%s", kinds, peer, err, want)
+			}
+		}
+	}
+}

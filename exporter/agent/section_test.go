@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/clock/chrony"
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/clocks"
+	"oneway.example/exporter/config"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/tests/badfiles"
+)
+
+// TestBadSectionsSayWhatWouldBeRight reads the expected messages from the files,
+// where they stand in the last lines, without the file's name.
+func TestBadSectionsSayWhatWouldBeRight(t *testing.T) {
+	badfiles.Run(t, 50, func(t *testing.T, name string) error {
+		_, err := Check(name, []probe.Type{newFake()})
+		if _, ok := errors.AsType[config.Problems](err); !ok {
+			t.Fatalf("error is %v, want Problems", err)
+		}
+		return err
+	})
+}
+
+// decoded are the sections of a configuration; those that need no file of others are planned.
+func decoded(t *testing.T, c *config.Config) *plan {
+	t.Helper()
+	p := newPlan(c)
+	for _, s := range p.sections() {
+		if err := s.decode(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := p.shared.plan(c, nil); found != nil {
+		t.Fatal(found)
+	}
+	return p
+}
+
+func parsed(t *testing.T, name, yaml string) *plan {
+	t.Helper()
+	c, err := config.Parse(name, []byte(yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded(t, c)
+}
+
+func TestAllSectionsAreRead(t *testing.T) {
+	c, err := config.Load("testdata/good/all.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := decoded(t, c)
+	if s := p.clock; s.Source != "static" || *s.sources[1].(*static.Source).Bound != 20*time.Microsecond {
+		t.Errorf("clock is %+v", s)
+	}
+	if s := p.receiver; s.Address != "127.0.0.1:2947" || s.Device != "/dev/ttyACM0" || s.Name != "gps0" {
+		t.Errorf("receiver is %+v", s)
+	}
+	if s := p.pulse; s.Device != "/dev/pps0" || s.Edge != edgeClear || s.Name != "roof" {
+		t.Errorf("pulse is %+v", s)
+	}
+	s := p.shared
+	if s.stateDir != "testdata/good/state" || s.reports.Dir != "/var/lib/oneway/reports" || s.reports.MaxBytes != 64<<20 || s.reports.MaxRuns != 50 {
+		t.Errorf("shared is %+v", s)
+	}
+	if l := s.links; len(l) != 2 || l[0].Name != "uplink" || l[0].Budget != 500_000_000 || l[1].Name != "lab" || l[1].Budget != 0 {
+		t.Errorf("links are %+v", l)
+	}
+	addrs := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	prefixes := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")}
+	r := p.reflector
+	if diff := cmp.Diff(option.Listens{{Port: 862}, {Addr: netip.IPv6Loopback(), Port: 1862}}, r.Listen, addrs); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if r.KeyFile != "testdata/good/secret.key" || r.RateLimit.PacketsPerSecond != 100 || r.options.Hardware != "eth0" || !slices.Equal(r.options.Allow, prefixes) {
+		t.Errorf("reflector is %+v", r)
+	}
+	f := p.responder
+	if diff := cmp.Diff(option.Listens{{Addr: netip.MustParseAddr("192.0.2.7"), Port: 8620}}, f.Listen, addrs); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	o := f.options
+	if o.TokensFile != "testdata/good/tokens" || o.CertFile != "testdata/good/cert.pem" || o.KeyFile != "testdata/good/key.pem" || o.ClientCAFile != "/etc/ca.pem" ||
+		o.Ports != (option.Ports{First: 9000, Last: 9010}) || o.Link != "uplink" || o.MaxConnections != 100 || o.MaxSessions != 10 || !slices.Equal(o.Allow, prefixes[:1]) {
+		t.Errorf("responder is %+v", o)
+	}
+}
+
+func TestSectionsHaveDefaults(t *testing.T) {
+	p := parsed(t, "x.yml", "reflector: {}\nresponder: {tokens_file: t}\nclock: {gpsd: {}, pps: {}}")
+	if p.clock.Source != "chrony" || len(p.reflector.Listen) != 1 || p.reflector.Listen[0] != (option.Listen{Port: 862}) {
+		t.Errorf("got %+v, %+v", p.clock, p.reflector)
+	}
+	if len(p.responder.Listen) != 1 || p.responder.Listen[0] != (option.Listen{Port: 8620}) {
+		t.Errorf("responder is %+v", p.responder)
+	}
+	if s := p.receiver; s.Address != "127.0.0.1:2947" || s.Device != "" || s.Name != "gps0" {
+		t.Errorf("receiver is %+v", s)
+	}
+	if s := p.pulse; s.Device != "/dev/pps0" || s.Edge != edgeAssert || s.Name != "pps0" {
+		t.Errorf("pulse is %+v", s)
+	}
+}
+
+func TestClockOfChronyIsReadWhole(t *testing.T) {
+	p := parsed(t, "x.yml", "clock: {socket_dir: /run/oneway, max_clock_error: 1e-5, trust_local: true}\npaths: []")
+	want := &chrony.Source{Interval: time.Second, SocketDir: "/run/oneway", MaxClockError: 1e-5, TrustLocal: true}
+	if diff := cmp.Diff(want, p.clock.sources[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReportsAreKeptInTheStateDirectoryByDefault(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"paths: []":                         "",
+		"paths: []\nstate_dir: /var/oneway": "/var/oneway/reports",
+		"paths: []\nstate_dir: s\nreports: {dir: r, max_runs: 7}": "/etc/oneway/r",
+	} {
+		r := parsed(t, "/etc/oneway/x.yml", yaml).shared.reports
+		if r.Dir != want || r.MaxBytes != 256_000_000 || r.MaxRuns != 0 && r.MaxRuns != 7 {
+			t.Errorf("%s: got %+v", yaml, r)
+		}
+	}
+}
+
+// TestExampleHasEveryKeyOfTheSections compares it with the structs that they are decoded into.
+func TestExampleHasEveryKeyOfTheSections(t *testing.T) {
+	example, err := os.ReadFile("../../deploy/oneway.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlan(&config.Config{})
+	into := []any{&p.clock, &p.receiver, &p.pulse, &p.reflector, &p.reflector.options, &p.reflector.RateLimit, &p.responder, &p.responder.options, &p.shared.reports}
+	for _, s := range clocks.All() {
+		into = append(into, s)
+	}
+	for _, one := range into {
+		for _, key := range config.Keys(one) {
+			if !regexp.MustCompile(`\b` + key + ":").Match(example) {
+				t.Errorf("%T: %s is not in the example", one, key)
+			}
+		}
+	}
+}

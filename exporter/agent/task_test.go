@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/metric"
+)
+
+// once runs until its context ends, or fails at once.
+type once struct {
+	fails error
+	runs  int
+}
+
+func (o *once) Run(ctx context.Context) error {
+	o.runs++
+	if o.fails == nil {
+		<-ctx.Done()
+	}
+	return o.fails
+}
+
+// A plan has made what is run first; after each failure there is another one, since what one that
+// has failed holds is unknown.
+func TestTaskRunsWhatWasPreparedAndMakesAnotherAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made []*once
+		k := &task{log: slog.New(slog.DiscardHandler), make: func(metric.Sink, *slog.Logger) (runner, error) {
+			o := &once{}
+			if len(made) == 0 {
+				o.fails = errors.New("no socket")
+			}
+			made = append(made, o)
+			return o, nil
+		}}
+		if _, err := k.prepare(metric.Discard{}); err != nil || len(made) != 1 || made[0].runs != 0 {
+			t.Fatalf("%d are made, %v", len(made), err)
+		}
+		k.unit = newUnit(k.log, retry{first: time.Second, most: time.Minute}, k.runner(metric.Discard{}))
+		k.unit.start(t.Context())
+		synctest.Wait()
+		k.mu.Lock() // while one is made it is held
+		if got := k.fault(); got != "no socket" || len(made) != 1 || k.running() != made[0] {
+			t.Errorf("fault is %q, %d are made", got, len(made))
+		}
+		k.mu.Unlock()
+		// synctest's time: no real time passes
+		time.Sleep(2 * time.Second) // of the bubble
+		synctest.Wait()
+		if got := k.fault(); got != "" || len(made) != 2 || made[0].runs != 1 || made[1].runs != 1 || k.running() != made[1] {
+			t.Errorf("fault is %q, %d are made", got, len(made))
+		}
+		if err := stopAll(k); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Secrets are given to what runs, and to what is made after it.
+func TestTaskAdoptsSecretsOnce(t *testing.T) {
+	renewed := 0
+	with := func(secret string) *task {
+		return &task{
+			key: "reflector", identity: 1, secrets: [][]byte{[]byte(secret)}, log: slog.New(slog.DiscardHandler),
+			make:  func(metric.Sink, *slog.Logger) (runner, error) { return &once{fails: errors.New(secret)}, nil },
+			renew: func(runner) error { renewed++; return nil },
+		}
+	}
+	k := with("old")
+	if _, err := k.prepare(metric.Discard{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"old", "new", "new"} {
+		if later := with(secret); !k.same(later) {
+			t.Fatal("other secrets are another task")
+		} else {
+			k.adopt(later)
+		}
+	}
+	next, err := k.prepare(metric.Discard{})
+	if err != nil || renewed != 1 || next.Run(t.Context()).Error() != "new" {
+		t.Errorf("renewed %d times; %v", renewed, err)
+	}
+}

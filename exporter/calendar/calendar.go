@@ -1,0 +1,277 @@
+// Package calendar says when runs of a heavy test are due: every so often, in windows of the day, by the
+// clock on the wall.
+package calendar
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Calendar says when runs of a heavy test are due. The zero Calendar has none; see
+// Check.
+type Calendar struct {
+	// Every is the time between runs, above 0.
+	Every time.Duration
+	// Jitter is the time over which each run is spread at random, half of it before
+	// and half after Every, so that the mean stays Every; at most Every. Without it,
+	// two schedules that once meet at a link meet at each run.
+	Jitter time.Duration
+	// Windows are when a run may begin, in the local time of what Next is given; none:
+	// at any time.
+	Windows []Window
+}
+
+// Check says what is wrong with a calendar.
+func (c Calendar) Check() error {
+	switch {
+	case c.Every <= 0:
+		return fmt.Errorf("calendar: runs every %v: it must be above 0s", c.Every)
+	case c.Jitter < 0 || c.Jitter > c.Every:
+		return fmt.Errorf("calendar: a jitter of %v: it must be between 0s and the %v between runs", c.Jitter, c.Every)
+	}
+	for _, w := range c.Windows {
+		if w.From < 0 || w.From >= minutesOfDay || w.To < 1 || w.To > minutesOfDay || w.From == w.To {
+			return errors.New("calendar: a window is never open")
+		}
+	}
+	return nil
+}
+
+// First is when the first run is due after a start at now: at a random part of
+// Every, so that not all tests of a restarted host begin at once. A nil rng: now.
+func (c Calendar) First(now time.Time, rng *rand.Rand) time.Time {
+	return c.fit(now.Add(below(c.Every, rng)), rng)
+}
+
+// Next is when the run after the one that was due at after is due: Every later, moved
+// by Jitter. If no window is open then, it is when the next one opens, plus a random
+// part of Every or of the window, so that not all who waited begin at once. It is
+// the zero Time if no window ever opens. A nil rng: nothing is random.
+func (c Calendar) Next(after time.Time, rng *rand.Rand) time.Time {
+	due := after.Add(c.Every)
+	if rng != nil && c.Jitter > 0 {
+		due = due.Add(below(c.Jitter+1, rng) - c.Jitter/2)
+	}
+	return c.fit(due, rng)
+}
+
+// Open says whether a run may begin at t.
+func (c Calendar) Open(t time.Time) bool {
+	for _, w := range c.Windows {
+		for days := -1; days <= 0; days++ { // also the one that opened yesterday
+			if begin, end, ok := w.opens(t, days); ok && !t.Before(begin) && t.Before(end) {
+				return true
+			}
+		}
+	}
+	return len(c.Windows) == 0
+}
+
+// fit moves a time into a window.
+func (c Calendar) fit(t time.Time, rng *rand.Rand) time.Time {
+	if c.Open(t) {
+		return t
+	}
+	var begin, end time.Time
+	for _, w := range c.Windows {
+		for days := 0; days <= maxAhead; days++ {
+			b, e, ok := w.opens(t, days)
+			if !ok || !b.After(t) || !e.After(b) {
+				continue
+			}
+			if begin.IsZero() || b.Before(begin) {
+				begin, end = b, e
+			}
+			break
+		}
+	}
+	if begin.IsZero() {
+		return begin
+	}
+	return begin.Add(below(min(c.Every, end.Sub(begin)), rng))
+}
+
+// maxAhead days suffice for a window of one day of the week that falls into the hour
+// over which the clocks are put forward.
+const maxAhead = 14
+
+// below is a random time from 0 to below d; 0 without rng.
+func below(d time.Duration, rng *rand.Rand) time.Duration {
+	if rng == nil || d <= 0 {
+		return 0
+	}
+	return time.Duration(rng.Int64N(int64(d)))
+}
+
+// minutesOfDay is how many there are as a rule; on two days of the year there are
+// more or less.
+const minutesOfDay = 24 * 60
+
+// Window is a time of the day, in local time. The zero Window is never open.
+type Window struct {
+	// Days has a bit (1 << time.Sunday ... 1 << time.Saturday) for every day on which
+	// it opens; 0: every day.
+	Days uint8
+	// From and To are minutes since midnight: From 0 to 1439, To 1 to 1440. If To is
+	// not above From, the window closes on the day after that on which it opened.
+	From, To int
+}
+
+var errWindow = errors.New(`it must be a time of the day, such as "22:00-06:00", with days, such as "mon-fri 09:00-17:00", or days alone, such as "sat,sun"`)
+
+// UnmarshalText reads "22:00-06:00", "mon-fri 09:00-17:00" or "sat,sun". A window
+// ends at the minute named; 24:00 is the end of the day.
+func (w *Window) UnmarshalText(text []byte) (err error) {
+	*w = Window{To: minutesOfDay}
+	switch fields := strings.Fields(strings.ToLower(string(text))); {
+	case len(fields) == 2:
+		err = errors.Join(w.setDays(fields[0]), w.setTimes(fields[1]))
+	case len(fields) != 1:
+		err = errWindow
+	case strings.Contains(fields[0], ":"):
+		err = w.setTimes(fields[0])
+	default:
+		err = w.setDays(fields[0])
+	}
+	if err != nil {
+		*w = Window{}
+		return fmt.Errorf("calendar: window %q: %w", text, err)
+	}
+	return nil
+}
+
+func (w *Window) setTimes(s string) error {
+	from, to, ok := strings.Cut(s, "-")
+	first, okFrom := minute(from)
+	last, okTo := minute(to)
+	switch {
+	case !ok || !okFrom || !okTo || first == minutesOfDay || last == 0:
+		return errWindow
+	case first == last:
+		return errors.New("it is never open; for the whole day write 00:00-24:00")
+	}
+	w.From, w.To = first, last
+	return nil
+}
+
+// minute reads "09:30", 00:00 to 24:00.
+func minute(s string) (int, bool) {
+	if s == "24:00" {
+		return minutesOfDay, true
+	}
+	t, err := time.Parse("15:04", s)
+	return t.Hour()*60 + t.Minute(), err == nil
+}
+
+func (w *Window) setDays(s string) error {
+	for part := range strings.SplitSeq(s, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		first, ok := weekday(from)
+		last := first
+		if ok && ranged {
+			last, ok = weekday(to)
+		}
+		if !ok {
+			return errWindow
+		}
+		for d := first; ; d = (d + 1) % 7 {
+			w.Days |= 1 << d
+			if d == last {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// weekday reads "mon" or "monday".
+func weekday(s string) (time.Weekday, bool) {
+	for d := time.Sunday; d <= time.Saturday; d++ {
+		if name := strings.ToLower(d.String()); s == name || s == name[:3] {
+			return d, true
+		}
+	}
+	return 0, false
+}
+
+// String is what UnmarshalText reads.
+func (w Window) String() string {
+	times := fmt.Sprintf("%02d:%02d-%02d:%02d", w.From/60, w.From%60, w.To/60, w.To%60)
+	var days []string
+	for d := time.Sunday; d <= time.Saturday; d++ {
+		if w.Days&(1<<d) != 0 {
+			days = append(days, strings.ToLower(d.String()[:3]))
+		}
+	}
+	if len(days) == 0 {
+		return times
+	}
+	return strings.Join(days, ",") + " " + times
+}
+
+// opens says when the window that begins on the date of t, offset by days, is open;
+// ok is false if it opens on another day of the week. On the day on which the
+// clocks are put forward over the whole of it, begin is end.
+func (w Window) opens(t time.Time, days int) (begin, end time.Time, ok bool) {
+	year, month, day := t.Date()
+	date := time.Date(year, month, day+days, 12, 0, 0, 0, time.UTC)
+	if w.From == w.To || w.Days != 0 && w.Days&(1<<date.Weekday()) == 0 {
+		return time.Time{}, time.Time{}, false
+	}
+	to := w.To
+	if to <= w.From {
+		to += minutesOfDay
+	}
+	return wall(year, month, day+days, w.From, t.Location()), wall(year, month, day+days, to, t.Location()), true
+}
+
+// wall is the first moment at which a clock on the wall, in loc, shows minute of a
+// date or, where the clocks are put forward over that, something later. minute may
+// be 1440 or more: the next date. day may be outside its month, as in time.Date.
+func wall(year int, month time.Month, day, minute int, loc *time.Location) time.Time {
+	// The clocks are put forward or back between the zones in force around it.
+	shown := time.Date(year, month, day, 0, minute, 0, 0, time.UTC)
+	guess := time.Date(year, month, day, 0, minute, 0, 0, loc)
+	begin, end := guess.ZoneBounds()
+	around := []time.Time{guess}
+	if !begin.IsZero() {
+		around = append(around, begin.Add(-1))
+	}
+	if !end.IsZero() {
+		around = append(around, end)
+	}
+	var first time.Time
+	for _, a := range around {
+		_, offset := a.Zone()
+		t := shown.Add(-time.Duration(offset) * time.Second).In(loc)
+		if _, got := t.Zone(); got == offset && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	switch {
+	case !first.IsZero():
+		return first
+	case onWall(guess).After(shown): // the guess is behind the gap
+		return begin
+	}
+	return end
+}
+
+// onWall is what the clock on the wall shows at t, as if it were UTC.
+func onWall(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// NextMidnight is when the next date begins where t is, always after t. Where clocks
+// are put back from past midnight, a date begins twice.
+func NextMidnight(t time.Time) time.Time {
+	year, month, day := t.Date()
+	if next := wall(year, month, day+1, 0, t.Location()); next.After(t) {
+		return next
+	}
+	return t.Add(time.Date(year, month, day+1, 0, 0, 0, 0, time.UTC).Sub(onWall(t)))
+}

@@ -1,0 +1,277 @@
+package pps
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/instant"
+)
+
+// Modes of linux/pps.h that x/sys/unix lacks.
+const (
+	captureAssert = 0x01
+	captureClear  = 0x02
+	canWait       = 0x100
+)
+
+const (
+	// brackets bounds the attempts to read both clocks close together, and
+	// closeEnough ends them.
+	brackets    = 8
+	closeEnough = 500 * time.Nanosecond
+)
+
+// linux is the kernel.
+type linux struct{}
+
+// pulseDevice is an open /dev/ppsN.
+type pulseDevice struct {
+	fd    int
+	path  string
+	clear bool
+	node  unix.Stat_t
+}
+
+func (linux) open(path string, clear bool) (device, error) {
+	// Non-blocking: whatever else the path may be, opening it does not hang.
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("pps: open %s: %w", path, err)
+	}
+	d := &pulseDevice{fd: fd, path: path, clear: clear}
+	if err := d.check(); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// check makes sure that the device stamps the edge and can be waited for. The
+// edges in force (PPS_GETPARAMS) are others' to set; that takes CAP_SYS_TIME.
+func (d *pulseDevice) check() error {
+	if err := unix.Fstat(d.fd, &d.node); err != nil {
+		return fmt.Errorf("pps: stat %s: %w", d.path, err)
+	}
+	able, err := unix.IoctlGetUint32(d.fd, unix.PPS_GETCAP)
+	if errors.Is(err, unix.ENOTTY) || errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("pps: %s is no PPS device: %w", d.path, err)
+	}
+	if err != nil {
+		return fmt.Errorf("pps: PPS_GETCAP of %s: %w", d.path, err)
+	}
+	var set unix.PPSKParams
+	if err := d.ioctl(unix.PPS_GETPARAMS, unsafe.Pointer(&set)); err != nil {
+		return fmt.Errorf("pps: PPS_GETPARAMS of %s: %w", d.path, err)
+	}
+	return suits(d.path, d.clear, able, uint32(set.Mode))
+}
+
+// suits says what the device lacks, of what it is able to do and what is set.
+func suits(path string, clear bool, able, set uint32) error {
+	edge, name := uint32(captureAssert), "assert"
+	if clear {
+		edge, name = captureClear, "clear"
+	}
+	switch {
+	case able&edge == 0:
+		return fmt.Errorf("pps: %s does not stamp %s edges (capabilities %#x); take the other edge", path, name, able)
+	case able&canWait == 0:
+		return fmt.Errorf("pps: %s cannot be waited for (capabilities %#x)", path, able)
+	case set&edge == 0:
+		return fmt.Errorf("pps: %s has the stamps of %s edges switched off (mode %#x) by another program", path, name, set)
+	}
+	return nil
+}
+
+func (d *pulseDevice) ioctl(request uint, argument unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd), uintptr(request), uintptr(argument)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func (d *pulseDevice) fetch(timeout time.Duration) (event, error) {
+	var data unix.PPSFData
+	if runtime.GOARCH == "arm" {
+		armTimeout((*[armSize]byte)(unsafe.Pointer(&data)), timeout)
+	} else {
+		data.Timeout = unix.PPSKTime{Sec: int64(timeout / time.Second), Nsec: int32(timeout % time.Second)}
+	}
+	switch err := d.ioctl(unix.PPS_FETCH, unsafe.Pointer(&data)); {
+	case errors.Is(err, unix.ETIMEDOUT), errors.Is(err, unix.EINTR):
+		return event{}, errNoEvent
+	case err != nil:
+		return event{}, fmt.Errorf("pps: PPS_FETCH of %s: %w", d.path, err)
+	}
+	if d.clear {
+		return event{data.Info.Clear_sequence, stamp(data.Info.Clear_tu)}, nil
+	}
+	return event{data.Info.Assert_sequence, stamp(data.Info.Assert_tu)}, nil
+}
+
+// armSize is sizeof(struct pps_fdata) on 32-bit ARM.
+const armSize = 64
+
+// armTimeout writes the time-out so that two kernels read the same. A 32-bit ARM
+// kernel has struct pps_fdata with the time-out at octet 48. But a 64-bit kernel
+// takes 32-bit programs for i386 (struct pps_fdata_compat, aligned to four) and looks
+// for it at octet 44, and would wait for 136 years where one second is meant. So:
+//
+//	octet    44          48        52        56          60
+//	native   padding     seconds . . . . .   nanosec.    flags
+//	i386     seconds . . . . . .   nanosec.  flags
+//	written  whole sec.  0         0         nanosec.    0
+//
+// Up to two seconds the native kernel takes all from the nanoseconds, of which the
+// other sees flags; they are even, as the lowest bit means to wait for ever.
+func armTimeout(data *[armSize]byte, timeout time.Duration) {
+	timeout = min(timeout, 2*time.Second)
+	binary.LittleEndian.PutUint32(data[44:], max(1, uint32(timeout/time.Second)))
+	binary.LittleEndian.PutUint32(data[56:], uint32(timeout)&^1)
+}
+
+// stamp is the kernel's time; zero if it is none.
+func stamp(t unix.PPSKTime) instant.Time {
+	if t.Sec <= 0 || t.Sec > math.MaxInt64/int64(time.Second)-1 || t.Nsec < 0 || t.Nsec >= int32(time.Second) {
+		return 0
+	}
+	return instant.FromUnix(t.Sec, int64(t.Nsec))
+}
+
+func (d *pulseDevice) present() error {
+	var now unix.Stat_t
+	if err := unix.Stat(d.path, &now); err != nil {
+		return fmt.Errorf("pps: %s is gone: %w", d.path, err)
+	}
+	if now.Rdev != d.node.Rdev || now.Ino != d.node.Ino || now.Dev != d.node.Dev {
+		return fmt.Errorf("pps: %s is another device now", d.path)
+	}
+	return nil
+}
+
+func (d *pulseDevice) close() { _ = unix.Close(d.fd) }
+
+// clocks reads the raw clock between two readings of the other, a few times, and
+// takes the closest.
+func (linux) clocks() reading {
+	best := reading{blur: math.MaxInt64}
+	for range brackets {
+		before, raw, after := read(unix.CLOCK_REALTIME), read(unix.CLOCK_MONOTONIC_RAW), read(unix.CLOCK_REALTIME)
+		width := after - before
+		// Negative: the clock was stepped in between.
+		if blur := (width + 1) / 2; width >= 0 && blur < best.blur {
+			best = reading{wall: instant.Time(before + width/2), raw: raw, blur: blur}
+		}
+		if best.blur <= closeEnough {
+			break
+		}
+	}
+	return best
+}
+
+// read is a clock's time by a plain system call. time.Now would read
+// CLOCK_MONOTONIC, too, and that is slow in a guest without a vDSO.
+func read(clock int32) time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(clock, &ts) // zero, and no reading then; no kernel fails
+	return time.Duration(ts.Nano())
+}
+
+// kernel is what is asked of the operating system, so that tests can lie.
+type kernel interface {
+	// open opens a device and checks that it stamps the edge.
+	open(path string, clear bool) (device, error)
+	// clocks reads both clocks at one moment.
+	clocks() reading
+}
+
+// device is an open source of pulses.
+type device interface {
+	// fetch waits for the next edge of either kind and says when the last of the
+	// wanted kind was; errNoEvent after the timeout.
+	fetch(timeout time.Duration) (event, error)
+	// present fails if the path no longer leads to this device: the kernel lets
+	// a reader wait for ever on a device that was removed.
+	present() error
+	close()
+}
+
+// errNoEvent: nothing has happened in time.
+var errNoEvent = errors.New("pps: no pulse in time")
+
+// event is an edge.
+type event struct {
+	sequence uint32
+	at       instant.Time // CLOCK_REALTIME; zero if the kernel's stamp makes no sense
+}
+
+// reading is CLOCK_REALTIME and CLOCK_MONOTONIC_RAW at one moment, +- blur.
+type reading struct {
+	wall      instant.Time
+	raw, blur time.Duration
+}
+
+const (
+	// usualSlew is the largest frequency that the kernel's clock discipline takes
+	// (500 ppm, MAXFREQ in linux/timex.h).
+	usualSlew = 500e-6
+	// largestSlew is the most that frequency and tick together allow.
+	largestSlew = 0.11
+	// tooVague is the RawError above which a pulse is not worth judging: twice the
+	// judge's threshold. In a user-mode-linux guest, where a clock read takes tens of
+	// microseconds, 10 to 60 us are usual.
+	tooVague = 200 * time.Microsecond
+)
+
+// Why a pulse cannot be placed on the raw clock.
+var (
+	errNoTime = errors.New("the stamp is no time")
+	errFuture = errors.New("the stamp is in the future")
+	errLate   = errors.New("read too late after the pulse")
+)
+
+// place finds the pulse on the raw clock. slew is how much faster CLOCK_REALTIME
+// went than the raw clock of late, as a ratio.
+func place(e event, now reading, slew float64) (Pulse, error) {
+	if e.at <= 0 || now.wall <= 0 {
+		return Pulse{}, errNoTime
+	}
+	age := now.wall.Sub(e.at)
+	switch {
+	case now.blur > tooVague:
+		return Pulse{}, errLate
+	case age < -now.blur:
+		return Pulse{}, errFuture
+	}
+	apart := max(0, float64(age)) * max(usualSlew, 2*math.Abs(slew))
+	if apart > float64(tooVague-now.blur) || age > now.raw {
+		return Pulse{}, errLate
+	}
+	return Pulse{
+		Sequence: e.sequence,
+		Assert:   e.at,
+		Raw:      now.raw - age,
+		RawError: now.blur + time.Duration(math.Ceil(apart)),
+	}, nil
+}
+
+// slewBetween is how much faster CLOCK_REALTIME went than the raw clock between two
+// readings; zero if it was stepped or if the readings are too far apart to tell.
+func slewBetween(a, b reading) float64 {
+	gone := b.raw - a.raw
+	if gone < time.Second/10 || gone > 10*time.Second {
+		return 0
+	}
+	slew := float64(b.wall.Sub(a.wall)-gone) / float64(gone)
+	if math.Abs(slew) > largestSlew {
+		return 0
+	}
+	return slew
+}

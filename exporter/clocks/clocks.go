@@ -1,0 +1,26 @@
+// Package clocks is the registry of clock sources: one line each.
+package clocks
+
+import (
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/chrony"
+	"oneway.example/exporter/clock/none"
+	"oneway.example/exporter/clock/static"
+)
+
+// All makes one of each, with its default settings. The first is the default.
+func All() []clock.Source {
+	return []clock.Source{
+		chrony.DefaultSource(),
+		&static.Source{},
+		&none.Source{},
+	}
+}
+
+// Names are those of All.
+func Names() (all []string) {
+	for _, s := range All() {
+		all = append(all, s.Name())
+	}
+	return all
+}

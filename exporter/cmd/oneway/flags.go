@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/chrony"
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/clocks"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+)
+
+// optionFlag is an option of a probe on the command line.
+type optionFlag struct {
+	// key is the option's in the configuration, such as sweep.step.
+	key string
+	// name is the flag's; empty: the key, with hyphens.
+	name string
+	help string
+	// shown stands for a value; empty: the default, or the name.
+	shown string
+}
+
+func (f optionFlag) flag() string {
+	if f.name != "" {
+		return f.name
+	}
+	return strings.NewReplacer("_", "-", ".", "-").Replace(f.key)
+}
+
+// flagOf is what the command line calls the option of a key, such as "packet_bytes[0]".
+func flagOf(key string, flags []optionFlag) string {
+	option, _, _ := strings.Cut(key, "[")
+	if i := slices.IndexFunc(flags, func(f optionFlag) bool { return f.key == option }); i >= 0 {
+		return "--" + flags[i].flag()
+	}
+	return "--" + optionFlag{key: key}.flag()
+}
+
+// registerOptions gives a command a flag for options of a probe, a pointer to a struct with yaml
+// tags. The defaults are what it has.
+func registerOptions(cmd *kingpin.CmdClause, options any, flags []optionFlag) {
+	fields := optionFields(options)
+	for _, f := range flags {
+		v, clause := fields[f.key], cmd.Flag(f.flag(), f.help).PlaceHolder(f.shown)
+		if !v.IsZero() {
+			clause.Default(texts(v)...)
+		}
+		switch p := v.Addr().Interface().(type) {
+		case *string:
+			clause.StringVar(p)
+		case *bool:
+			clause.BoolVar(p)
+		case *int:
+			clause.IntVar(p)
+		case *uint64:
+			clause.Uint64Var(p)
+		case *float64:
+			clause.Float64Var(p)
+		case *time.Duration:
+			clause.DurationVar(p)
+		case *[]int:
+			*p = nil // kingpin adds to it, the default too
+			clause.IntsVar(p)
+		case encoding.TextUnmarshaler:
+			clause.SetValue(textFlag{f.flag(), p})
+		}
+	}
+}
+
+// optionFields are the values of a struct of options, by key.
+func optionFields(options any) map[string]reflect.Value {
+	fields := map[string]reflect.Value{}
+	var add func(v reflect.Value, prefix string)
+	add = func(v reflect.Value, prefix string) {
+		for i := range v.NumField() {
+			key, tagged := v.Type().Field(i).Tag.Lookup("yaml")
+			switch f := v.Field(i); {
+			case !tagged:
+			case key == ",inline":
+				add(f, prefix)
+			case f.Kind() == reflect.Struct:
+				add(f, prefix+key+".")
+			default:
+				fields[prefix+key] = f
+			}
+		}
+	}
+	add(reflect.ValueOf(options).Elem(), "")
+	return fields
+}
+
+// texts are the values of a flag that sets v.
+func texts(v reflect.Value) (all []string) {
+	if v.Kind() != reflect.Slice {
+		return []string{fmt.Sprint(v)}
+	}
+	for i := range v.Len() {
+		all = append(all, fmt.Sprint(v.Index(i)))
+	}
+	return all
+}
+
+// textFlag is a flag whose value reads itself, such as a rate.
+type textFlag struct {
+	name  string
+	value encoding.TextUnmarshaler
+}
+
+// Set reads "5Mbit".
+func (f textFlag) Set(text string) error {
+	if err := f.value.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("--%s is %q; %w", f.name, text, err)
+	}
+	return nil
+}
+
+// String is what Set reads.
+func (f textFlag) String() string { return fmt.Sprint(f.value) }
+
+// clockFlags say how this host's clock is known to a command without a
+// configuration file.
+type clockFlags struct {
+	source, address string
+	bound           time.Duration
+}
+
+func (f *clockFlags) register(cmd *kingpin.CmdClause) {
+	cmd.Flag("clock", "What is known of this host's clock: chrony (ask chronyd), static (see --clock-bound), none.").
+		Default(clocks.Names()[0]).EnumVar(&f.source, clocks.Names()...)
+	cmd.Flag("clock-address", "chronyd's socket: unix:///path or udp://address:port; empty: the usual places.").StringVar(&f.address)
+	cmd.Flag("clock-bound", "With --clock=static: the clock's error bound.").Default("1ms").DurationVar(&f.bound)
+}
+
+func (f *clockFlags) monitor(sink metric.Sink, log *slog.Logger) (clock.Monitor, error) {
+	all := clocks.All()
+	source := all[max(0, slices.Index(clocks.Names(), f.source))]
+	switch s := source.(type) {
+	case *chrony.Source:
+		s.Address = f.address
+	case *static.Source:
+		if f.bound <= 0 {
+			return nil, usageError{fmt.Errorf("--clock-bound is %v; it must be above zero", f.bound)}
+		}
+		s.Bound = &f.bound
+	}
+	m, err := source.New(clock.Env{Sink: sink, Log: log})
+	if wrong, ok := errors.AsType[*option.Error](err); ok {
+		return nil, usageError{fmt.Errorf("--clock-%s %s", wrong.Key, wrong.Problem)}
+	}
+	return m, err
+}
+
+// awaitStep is how often await looks.
+const awaitStep = 20 * time.Millisecond
+
+// await gives a daemon a moment to answer, so that the first packets of a short
+// run have a bound; without an answer the run goes on without one.
+func (*clockFlags) await(m clock.Monitor, most time.Duration) {
+	ticker := time.NewTicker(awaitStep)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(most); time.Now().Before(deadline) && m.Quality(instant.Now()).State == clock.Silent; {
+		<-ticker.C
+	}
+}

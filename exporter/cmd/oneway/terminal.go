@@ -1,0 +1,193 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/sample"
+)
+
+func printJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// liveLine is one line that a terminal shows while a run goes on; nothing is shown
+// where standard error is no terminal.
+type liveLine struct {
+	mu    sync.Mutex
+	out   io.Writer
+	width int // columns; 0: no terminal
+	drawn bool
+}
+
+func newLiveLine(out io.Writer) *liveLine {
+	l := &liveLine{out: out}
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		l.width = 80
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			l.width = w
+		}
+	}
+	return l
+}
+
+func (l *liveLine) show(text string) {
+	if l.width == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := []rune(text)
+	fmt.Fprintf(l.out, "\r%-*s", l.width-1, string(line[:min(len(line), l.width-1)]))
+	l.drawn = true
+}
+
+func (l *liveLine) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wipe()
+}
+
+// wipe clears the line; mu is held.
+func (l *liveLine) wipe() {
+	if l.drawn {
+		fmt.Fprintf(l.out, "\r%-*s\r", l.width-1, "")
+	}
+	l.drawn = false
+}
+
+// say writes a line of its own, terminal or not.
+func (l *liveLine) say(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wipe()
+	fmt.Fprintf(l.out, format+"\n", args...)
+}
+
+// table is a heading and aligned rows; the first error is kept for end.
+type table struct {
+	out io.Writer
+	w   *tabwriter.Writer
+}
+
+func newTable(out io.Writer, heading string, args ...any) *table {
+	fmt.Fprintf(out, heading, args...)
+	return &table{out, tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
+}
+
+func (t *table) row(cells ...string) { fmt.Fprintln(t.w, "  "+strings.Join(cells, "\t")) }
+
+// interval is a row of a value and its bound, if there is one.
+func (t *table) interval(name string, value, bound *time.Duration) {
+	if value != nil {
+		t.row(name, milliseconds(value.Seconds())+" ± "+orDash(bound, func(d time.Duration) string { return milliseconds(d.Seconds()) }))
+	}
+}
+
+// count is a row of what is counted, if there was any.
+func (t *table) count(name string, n uint64) {
+	if n > 0 {
+		t.row(name, strconv.FormatUint(n, 10))
+	}
+}
+
+func (t *table) end() error {
+	if err := t.w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(t.out)
+	return err
+}
+
+// printSummary writes the run's own few lines, a column a direction.
+func printSummary(out io.Writer, o *heavy.Outcome) error {
+	t := newTable(out, "%s to %s, %s: %s, %.1f MB forward, %.1f MB reverse\n\n", o.Kind, o.Responder, o.ID, o.Result,
+		float64(o.ForwardBytes)/1e6, float64(o.ReverseBytes)/1e6)
+	var names []string
+	cells := map[[2]string]string{}
+	for _, s := range o.Summary {
+		if !slices.Contains(names, s.Quantity) {
+			names = append(names, s.Quantity)
+		}
+		cells[[2]string{s.Quantity, s.Direction}] = short(s.Value)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	t.row("", sample.Forward.String(), sample.Reverse.String())
+	for _, n := range names {
+		if all, ok := cells[[2]string{n, ""}]; ok {
+			t.row(n, all)
+			continue
+		}
+		t.row(n, cells[[2]string{n, sample.Forward.String()}], cells[[2]string{n, sample.Reverse.String()}])
+	}
+	return t.end()
+}
+
+// widestCell keeps two columns on a terminal of 100; the notes have the rest.
+const widestCell = 36
+
+func short(text string) string {
+	if r := []rune(text); len(r) > widestCell {
+		return strings.TrimRight(string(r[:widestCell-1]), " ,:") + "…"
+	}
+	return text
+}
+
+// orDash is a value in words, or "-" where there is none.
+func orDash[T any](v *T, words func(T) string) string {
+	if v == nil {
+		return "-"
+	}
+	return words(*v)
+}
+
+func milliseconds(seconds float64) string { return fmt.Sprintf("%.3f ms", seconds*1e3) }
+
+// seconds prints a value of seconds in milliseconds, or "-" where there is none.
+func seconds(v *float64) string { return orDash(v, milliseconds) }
+
+func percentage(ratio float64) string { return fmt.Sprintf("%.2f %%", 100*ratio) }
+
+func ratioOf(v *float64) string { return orDash(v, percentage) }
+
+func rateOf(v *float64) string {
+	return orDash(v, func(octets float64) string { return option.Rate(octets).Words() })
+}
+
+func number(n *uint64) string {
+	return orDash(n, func(n uint64) string { return strconv.FormatUint(n, 10) })
+}
+
+// barCells is the length of the bar itself.
+const barCells = 24
+
+// progressLine is "[######      ]  43 %  forward: load, 12.3 MB  35s left".
+func progressLine(p heavy.Progress, since time.Duration) string {
+	p.Share = min(max(p.Share, 0), 1)
+	done := int(p.Share * barCells)
+	line := fmt.Sprintf("[%s%s] %3.0f %%  %s", strings.Repeat("#", done), strings.Repeat(" ", barCells-done), 100*p.Share, p.Phase)
+	if p.Bytes > 0 {
+		line += fmt.Sprintf(", %.1f MB", float64(p.Bytes)/1e6)
+	}
+	if p.Share > 0.02 && p.Share < 1 { // earlier there is nothing to tell it from
+		left := time.Duration(float64(since) * (1 - p.Share) / p.Share)
+		line += fmt.Sprintf("  %v left", left.Round(time.Second))
+	}
+	return line
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/option"
+
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/matrix"
+	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/probes/train"
+)
+
+// printSaturate writes a column a direction, and the steps of a sweep or search.
+func printSaturate(out io.Writer, body any) error {
+	r := body.(*saturate.Result)
+	for _, d := range r.Directions {
+		if d.Load != nil {
+			if err := printLoad(out, d); err != nil {
+				return err
+			}
+		}
+		if len(d.Steps) > 0 {
+			if err := printSteps(out, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func printLoad(out io.Writer, d *saturate.Direction) error {
+	l := d.Load
+	t := newTable(out, "%s: %s; %s\n", d.Direction, l.State, l.Evidence)
+	rate := func(v float64) string { return option.Rate(v).Words() }
+	t.row("offered", rate(l.Offered))
+	t.row("came through", rate(l.Throughput))
+	if l.Rates != nil {
+		words := quantiles(rate(l.Rates[0]), rate(l.Rates[1]), rate(l.Rates[2]))
+		if l.Varies {
+			words += " (varies)"
+		}
+		t.row("rate by the second", words)
+	}
+	t.row("lost", percentage(l.Loss))
+	t.row("not sent by the sender itself", percentage(l.Shortfall))
+	t.interval("idle delay", l.Idle, l.IdleBound)
+	t.interval("full delay", l.Full, l.FullBound)
+	if l.Queue != nil && l.QueueBound != nil {
+		add := func(i int) string { return probe.Figures(l.Queue[i]) + " ± " + probe.Figures(l.QueueBound[i]) }
+		t.row("a full queue adds", quantiles(add(0), add(1), add(2)))
+	}
+	if l.SizeBytes != nil && l.SizeBound != nil {
+		t.row("queue size", fmt.Sprintf("%.1f ± %.1f kB", *l.SizeBytes/1e3, *l.SizeBound/1e3))
+	}
+	if l.AtLeastBytes != nil {
+		t.row("queue size", fmt.Sprintf("%.1f kB at the least", *l.AtLeastBytes/1e3))
+	}
+	if !l.Trusted {
+		t.row("one-way delays", "not known: "+l.ClocksReason)
+	}
+	return t.end()
+}
+
+// quantiles are those that are published.
+func quantiles(low, median, high string) string {
+	return fmt.Sprintf("5 %%: %s, median: %s, 95 %%: %s", low, median, high)
+}
+
+func printSteps(out io.Writer, d *saturate.Direction) error {
+	t := newTable(out, "%s: %s\n", d.Direction, d.StepsAre)
+	t.row("offered", "sent", "came through", "lost", "delay variation", "")
+	for _, s := range d.Steps {
+		variation, mark := "-", ""
+		if s.Variation >= 0 {
+			variation = s.Variation.Round(10 * time.Microsecond).String()
+		}
+		if s.Lossless {
+			mark = "lossless"
+		}
+		t.row(option.Rate(s.Offered).Words(), option.Rate(s.Sent).Words(), option.Rate(s.Received).Words(), percentage(s.Loss), variation, mark)
+	}
+	return t.end()
+}
+
+func printMatrix(out io.Writer, body any) error {
+	r := body.(*matrix.Result)
+	t := newTable(out, "")
+	t.row("direction", "bytes", "packets/s", "sent", "came through", "lost", "delay", "±", "mean |IPDV|", "not sent")
+	for _, c := range r.Cells {
+		m := c.Median
+		t.row(c.Way, strconv.Itoa(c.PacketBytes), strconv.Itoa(c.PacketRate), rateOf(m.Sent), rateOf(m.Received), ratioOf(m.Loss),
+			seconds(m.Delay), seconds(m.Bound), seconds(m.IPDV), ratioOf(m.Shortfall))
+	}
+	return t.end()
+}
+
+func printTrain(out io.Writer, body any) error {
+	r := body.(*train.Result)
+	t := newTable(out, "")
+	t.row("direction", "payload", "IP bytes", "capacity", "±", "5th percentile", "95th", "dispersion", "trains", "")
+	for _, d := range r.Directions {
+		for _, z := range d.Sizes {
+			dispersion := orDash(z.Dispersion, func(s float64) string { return time.Duration(s * 1e9).Round(time.Microsecond).String() })
+			mark := "" // why there is no capacity is in the notes
+			if z.Fragmented != nil && *z.Fragmented {
+				mark = "fragmented"
+			}
+			t.row(d.Way, strconv.Itoa(z.PayloadBytes), strconv.Itoa(z.PacketBytes), rateOf(z.Median), rateOf(z.Bound), rateOf(z.P5), rateOf(z.P95),
+				dispersion, trainCounts(z.Trains), mark)
+		}
+	}
+	return t.end()
+}
+
+// trainCounts is "30 clean, 2 lost".
+func trainCounts(m map[string]int) string {
+	var words []string
+	for _, result := range slices.Sorted(maps.Keys(m)) {
+		if n := m[result]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, strings.ReplaceAll(result, "_", " ")))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,212 @@
+package config
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"oneway.example/exporter/option"
+)
+
+// Section is a part of a file that only the one whom it belongs to understands: the value of a
+// key, or the keys of a probe but for name and type. The zero value is that of no file.
+type Section struct {
+	at        *yaml.Node // its value, or what it is missing in
+	given     bool
+	taken     []string // keys of the mapping that are no part of it
+	key       string   // path of the value
+	file, dir string
+}
+
+// Given tells whether it is in the file.
+func (s Section) Given() bool { return s.given }
+
+// Has tells whether a key is in it, such as "rate_limit.burst".
+func (s Section) Has(key string) bool {
+	_, found := s.find(key)
+	return found
+}
+
+// Decode fills what into points at, which keeps its values where there is no key. An error is of
+// type Problems.
+func (s Section) Decode(into any) error { return s.DecodeAll(into) }
+
+// DecodeAll is Decode into several structs: the keys of all of them are those of the section. No
+// key may be in two.
+func (s Section) DecodeAll(into ...any) error {
+	if !s.given {
+		return nil
+	}
+	d := &decoder{file: s.file, dir: s.dir}
+	var targets []reflect.Value
+	for _, one := range into {
+		targets = append(targets, reflect.ValueOf(one).Elem())
+	}
+	if targets[0].Kind() == reflect.Struct {
+		d.mapping(s.at, s.key, s.taken, targets...)
+	} else {
+		d.value(s.at, s.key, targets[0])
+		d.locate(s.key, targets[0])
+	}
+	if len(d.problems) > 0 {
+		return d.problems.Sort()
+	}
+	return nil
+}
+
+// Problem is what somebody finds wrong with a key, such as "codecs[1]"; "" is the section itself.
+func (s Section) Problem(key, text string) *Problem {
+	n, _ := s.find(key)
+	return problemAt(s.file, n, join(s.key, key), "%s", text)
+}
+
+// Problems are what the owner of a section says of it, at their places: one of an *option.Error,
+// whose Key is of the section; Problems as they are; all of joined errors; and one of the section
+// for each other error.
+func (s Section) Problems(err error) Problems {
+	if err == nil {
+		return nil
+	}
+	// Those of its own: what is joined inside of another error is that error's.
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all Problems
+		for _, one := range joined.Unwrap() {
+			all = append(all, s.Problems(one)...)
+		}
+		return all
+	}
+	if found, ok := errors.AsType[Problems](err); ok {
+		return found
+	}
+	wrong, ok := errors.AsType[*option.Error](err)
+	if !ok {
+		return Problems{s.Problem("", "cannot be used: "+err.Error())}
+	}
+	n, _ := s.find(cmp.Or(wrong.At, wrong.Key))
+	return Problems{problemAt(s.file, n, join(s.key, wrong.Key), "%s", wrong.Problem)}
+}
+
+// Path makes the name of a file, which is relative to the configuration's directory, one that
+// can be opened. Empty stays empty.
+func (s Section) Path(name string) string {
+	if name == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(s.dir, name)
+}
+
+// find returns the node of a key, or the nearest one around it.
+func (s Section) find(key string) (at *yaml.Node, found bool) {
+	at = s.at
+	if !s.given {
+		return at, false
+	}
+	for _, step := range strings.FieldsFunc(key, func(r rune) bool { return strings.ContainsRune(".[]", r) }) {
+		next := child(at, step)
+		if next == nil {
+			return at, false
+		}
+		at = next
+	}
+	return at, true
+}
+
+// child is the value of a key of a mapping, or the item of a list; nil: there is none.
+func child(n *yaml.Node, step string) *yaml.Node {
+	switch n.Kind {
+	case yaml.SequenceNode:
+		if i, err := strconv.Atoi(step); err == nil && i < len(n.Content) {
+			return resolved(n.Content[i])
+		}
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 { // most are here, and not merged in
+			if n.Content[i].Value == step {
+				return resolved(n.Content[i+1])
+			}
+		}
+		for _, p := range inner(n) {
+			if p.name() == step {
+				return resolved(p.value)
+			}
+		}
+	default:
+	}
+	return nil
+}
+
+func resolved(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// inner are the pairs of a mapping that was read without problems.
+func inner(n *yaml.Node) []pair {
+	pairs, _ := (&decoder{}).pairs(n, "")
+	return pairs
+}
+
+// Fingerprint is the same for two probes if and only if their options mean the
+// same: comments, order, quotes and aliases do not count, but the content of the
+// files that they name does, so that a new key is a change.
+func (s Section) Fingerprint() string {
+	h := sha256.New()
+	d := &digest{w: h, section: s, left: maxDigest}
+	d.pairs(slices.DeleteFunc(inner(s.at), func(p pair) bool { return slices.Contains(s.taken, p.name()) }))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// maxDigest is more values than the options of a probe have; what aliases to
+// aliases add beyond is told apart by its place in the file only.
+const maxDigest = 10_000
+
+// digest writes options in one way of all those in which they can be written.
+type digest struct {
+	w       io.Writer
+	section Section
+	left    int
+}
+
+func (d *digest) pairs(all []pair) {
+	slices.SortFunc(all, func(a, b pair) int { return strings.Compare(a.name(), b.name()) })
+	for _, p := range all {
+		fmt.Fprintf(d.w, "%q:", p.name())
+		d.value(p.value)
+		if isFileKey(p.name()) && p.value.Kind == yaml.ScalarNode {
+			content, err := os.ReadFile(d.section.Path(p.value.Value))
+			fmt.Fprintf(d.w, "%x %t", sha256.Sum256(content), err == nil)
+		}
+	}
+}
+
+func (d *digest) value(n *yaml.Node) {
+	n = resolved(n)
+	d.left--
+	switch {
+	case d.left < 0:
+		fmt.Fprintf(d.w, "%d:%d;", n.Line, n.Column)
+	case n.Kind == yaml.ScalarNode:
+		fmt.Fprintf(d.w, "%s %q;", n.ShortTag(), n.Value)
+	case n.Kind == yaml.SequenceNode:
+		fmt.Fprintf(d.w, "[%d", len(n.Content))
+		for _, c := range n.Content {
+			d.value(c)
+		}
+	default:
+		all := inner(n)
+		fmt.Fprintf(d.w, "{%d", len(all))
+		d.pairs(all)
+	}
+}

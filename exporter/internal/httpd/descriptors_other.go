@@ -1,7 +1,0 @@
-//go:build !unix
-
-package httpd
-
-import "math"
-
-func mostDescriptors() int { return math.MaxInt }

@@ -1,0 +1,231 @@
+package metric_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+)
+
+func TestScopeOpensEachSeriesAtItsFirstUseAndOnce(t *testing.T) {
+	var sink metrictest.Sink
+	s := metric.NewScope(&sink, "a", "stamp")
+	if n := sink.Open(); n != 0 {
+		t.Errorf("%d series are open before the first use", n)
+	}
+	s.Total(metric.PacketsSent, 7, "forward")
+	s.Total(metric.PacketsSent, 9, "forward")
+	s.Total(metric.PacketsSent, 0, "reverse")
+	s.Set(metric.ProbeUp, 1)
+	s.SetIf(metric.DelayMin, 0.03, true, "forward")
+	s.SetIf(metric.DelayMin, 0.03, false, "reverse")
+	if s.Series(metric.ProbeUp) != s.Series(metric.ProbeUp) {
+		t.Error("another handle at the second use")
+	}
+	want := map[string]float64{
+		metrictest.Key(metric.PacketsSent, "a", "stamp", "forward"): 9,
+		metrictest.Key(metric.PacketsSent, "a", "stamp", "reverse"): 0,
+		metrictest.Key(metric.ProbeUp, "a", "stamp"):                1,
+		metrictest.Key(metric.DelayMin, "a", "stamp", "forward"):    0.03,
+	}
+	if diff := cmp.Diff(want, sink.Present("")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if n := sink.Open(); n != len(want) {
+		t.Errorf("%d series are open, want %d: what was never known has none", n, len(want))
+	}
+}
+
+func TestScopeMakesAGaugeAbsentThatIsNoLongerKnown(t *testing.T) {
+	var sink metrictest.Sink
+	s := metric.NewScope(&sink, "gps")
+	s.SetIf(metric.GNSSFix, 3, true)
+	s.SetIf(metric.GNSSFix, 3, false)
+	if v, ok := sink.Value(metric.GNSSFix, "gps"); ok {
+		t.Errorf("still %v", v)
+	}
+	s.SetIf(metric.GNSSFix, 2, true)
+	if v, ok := sink.Value(metric.GNSSFix, "gps"); !ok || v != 2 {
+		t.Errorf("%v, %v, want 2", v, ok)
+	}
+}
+
+func TestScopeDropsOneSeries(t *testing.T) {
+	var sink metrictest.Sink
+	s := metric.NewScope(&sink, "gps")
+	s.Total(metric.GNSSMalformed, 3, "a")
+	s.Total(metric.GNSSMalformed, 4, "b")
+	s.Drop(metric.GNSSMalformed, "a")
+	s.Drop(metric.GNSSMalformed, "c")
+	if diff := cmp.Diff(map[string]float64{"gps,b": 4}, sink.All(metric.GNSSMalformed)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	s.Total(metric.GNSSMalformed, 1, "a")
+	if v, _ := sink.Value(metric.GNSSMalformed, "gps", "a"); v != 1 {
+		t.Errorf("opened anew: %v, want 1", v)
+	}
+}
+
+func TestScopeClosesAll(t *testing.T) {
+	var sink metrictest.Sink
+	stays := sink.Series(metric.ProbeUp, "a", "stamp")
+	s := metric.NewScope(&sink, "a", "stamp")
+	s.Set(metric.ProbeUp, 1)
+	s.Total(metric.PacketsSent, 1, "forward")
+	s.Close()
+	s.Close()
+	if n := sink.Open(); n != 1 {
+		t.Errorf("%d series are open, want the one of another opener", n)
+	}
+	stays.Close()
+	if n := sink.Open(); n != 0 {
+		t.Errorf("%d series are open", n)
+	}
+}
+
+func TestCountersOfARenewedScopeGoOn(t *testing.T) {
+	var sink metrictest.Sink
+	old := metric.NewScope(&sink, "a", "stamp")
+	old.Total(metric.PacketsSent, 100, "forward")
+	old.Total(metric.RoundTripLost, 7)
+	old.Set(metric.ProbeUp, 1)
+	s := old.Renew()
+	s.Total(metric.PacketsSent, 3, "forward")
+	for d, want := range map[*metric.Desc]map[string]float64{
+		metric.PacketsSent: {"a,stamp,forward": 103}, metric.RoundTripLost: {"a,stamp": 7}, metric.ProbeUp: {"a,stamp": 1},
+	} {
+		if diff := cmp.Diff(want, sink.All(d)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", d.Name, diff)
+		}
+	}
+	s.Close()
+	if n := sink.Open(); n != 0 {
+		t.Errorf("%d series are open", n)
+	}
+}
+
+func TestScopeTellsLabelsApart(t *testing.T) {
+	var sink metrictest.Sink
+	s := metric.NewScope(&sink, "a")
+	long := strings.Repeat("x", 200)
+	labels := [][]string{{"b", "c", "", ""}, {"bc", "", "", ""}, {"", "bc", "", ""}, {long, "", "", ""}, {long + "x", "", "", ""}}
+	for i, more := range labels {
+		s.Set(metric.ClockReferenceInfo, float64(i), more...)
+	}
+	for i, more := range labels {
+		if v, _ := sink.Value(metric.ClockReferenceInfo, append([]string{"a"}, more...)...); v != float64(i) {
+			t.Errorf("%q is %v, want %d", more, v, i)
+		}
+	}
+}
+
+func TestScopeLooksUpWithoutAllocation(t *testing.T) {
+	sink, err := promsink.New(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := metric.NewScope(sink, "office", "stamp")
+	total, labels := 0.0, []string{"192.0.2.1", "192.0.2.2", "46", "0", "100", "stamp"}
+	write := func() {
+		total++
+		s.Total(metric.PacketsSent, total, "forward")
+		s.Set(metric.PathInfo, 1, labels...)
+		s.SetIf(metric.DelayMin, 0.02, total > 3, "forward")
+		s.SetIf(metric.DelayMax, 0.02, false, "forward")
+	}
+	for range 4 {
+		write()
+	}
+	if n := testing.AllocsPerRun(1000, write); n != 0 {
+		t.Errorf("%v allocations a write, want 0", n)
+	}
+}
+
+func TestScopeIsSafeForConcurrentUse(t *testing.T) {
+	var sink metrictest.Sink
+	s := metric.NewScope(&sink, "gps")
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			for i := range 100 {
+				s.Update(func() { s.Series(metric.GNSSMalformed, fmt.Sprint(i%10)).Add(1) })
+			}
+		})
+	}
+	running.Wait()
+	sum := 0.0
+	for v := range maps.Values(sink.All(metric.GNSSMalformed)) {
+		sum += v
+	}
+	if sum != 400 || sink.Open() != 10 {
+		t.Errorf("%v counted in %d series, want 400 in 10", sum, sink.Open())
+	}
+}
+
+// TestSinksAgreeOnTotals: the fake of the tests counts as the sink of production does.
+func TestSinksAgreeOnTotals(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	prom, err := promsink.New(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fake := &metrictest.Sink{}
+	for name, sink := range map[string]metric.Sink{"promsink": prom, "metrictest": fake} {
+		value := func() (v float64) {
+			if name == "metrictest" {
+				v, _ = fake.Value(metric.GNSSConnections, "gps")
+				return v
+			}
+			families, err := reg.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return families[0].Metric[0].Counter.GetValue()
+		}
+		one, other := sink.Series(metric.GNSSConnections, "gps"), sink.Series(metric.GNSSConnections, "gps")
+		for _, step := range []struct {
+			what  string
+			of    metric.Series
+			total float64
+			want  float64
+		}{
+			{"at first", one, 0, 0},
+			{"first total", one, 5, 5},
+			{"the same again", one, 5, 5},
+			{"behind", one, 3, 5},
+			{"no number", one, math.NaN(), 5},
+			{"ahead", one, 7, 7},
+			{"of another opener", other, 2, 9},
+			{"behind of another opener", other, 1, 9},
+			{"ahead again", one, 8, 10},
+		} {
+			step.of.SetTotal(step.total)
+			if got := value(); got != step.want {
+				t.Errorf("%s: %s: %v, want %v", name, step.what, got, step.want)
+			}
+		}
+		one.Close()
+		again := sink.Series(metric.GNSSConnections, "gps")
+		again.SetTotal(1)
+		if got := value(); got != 11 {
+			t.Errorf("%s: an opener that begins anew: %v, want 11", name, got)
+		}
+	}
+}
+
+func BenchmarkScope(b *testing.B) {
+	s := metric.NewScope(metric.Discard{}, "office", "stamp")
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Set(metric.DelayQuantile, 0.02, "forward", "0.95")
+	}
+}

@@ -1,0 +1,84 @@
+// Package option has what all settings have in common, wherever they come from: what is
+// wrong with one, the texts of amounts, ratios and addresses, and the form of a name. Whom a
+// setting belongs to checks it with these; package config knows where it stands in a file, and the
+// command line how its flag is called.
+package option
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Error says which option is wrong and what would be right.
+type Error struct {
+	// Key is the option's path inside its section, such as "interval" or "codecs[1]".
+	Key string
+	// Problem completes the sentence "<key> ...", such as "is 0s; it must be between 100us
+	// and 1h".
+	Problem string
+	// At is the key at which it stands in a file; empty: Key.
+	At string
+}
+
+// Error is "<key> <problem>".
+func (e *Error) Error() string { return e.Key + " " + e.Problem }
+
+// Errorf is an *Error of an option.
+func Errorf(key, format string, args ...any) error {
+	return &Error{Key: key, Problem: fmt.Sprintf(format, args...)}
+}
+
+// Between is an *Error if v is below low or above high, and nil otherwise.
+func Between[T cmp.Ordered](key string, v, low, high T) error {
+	if v >= low && v <= high {
+		return nil
+	}
+	return Errorf(key, "is %v; it must be between %v and %v", v, low, high)
+}
+
+// OneOf is an *Error if v is none of the words, and nil otherwise.
+func OneOf(key, v string, words ...string) error {
+	if slices.Contains(words, v) {
+		return nil
+	}
+	last := len(words) - 1
+	return Errorf(key, "is %q; it must be %s or %s", v, strings.Join(words[:last], ", "), words[last])
+}
+
+// EachOnce is an *Error if a value of a list is beyond the limits, or there twice, and nil otherwise.
+func EachOnce(key string, values []int, low, high int) error {
+	for i, v := range values {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if err := Between(at, v, low, high); err != nil {
+			return err
+		}
+		if slices.Contains(values[:i], v) {
+			return Errorf(at, "is %d for the second time", v)
+		}
+	}
+	return nil
+}
+
+// Missing is an *Error if it is so that an option is missing, and nil otherwise. why is what needs
+// it, or what it may be.
+func Missing(so bool, key, why string) error {
+	if !so {
+		return nil
+	}
+	return Errorf(key, "is missing; %s", why)
+}
+
+// namePattern is what names are like that become labels of metrics, and parts of addresses in
+// dashboards.
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:/-]{0,99}$`)
+
+// Name is an *Error if v is not as namePattern wants it, and nil otherwise.
+func Name(key, v string) error {
+	if namePattern.MatchString(v) {
+		return nil
+	}
+	return Errorf(key, "is %q; it must begin with a letter or digit, and have at most 100 letters, digits, and _ . : / -", v)
+}

@@ -1,0 +1,133 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/units"
+
+	"oneway.example/exporter/sample"
+)
+
+// Bytes is an amount of data, written as "1500", "64KiB" or "10MB".
+type Bytes int64
+
+// UnmarshalText reads a whole number with an optional unit.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	s := string(text)
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n >= 0 {
+		*b = Bytes(n)
+		return nil
+	}
+	n, err := units.ParseStrictBytes(s)
+	if err != nil || n < 0 {
+		return errors.New("it must be an amount of data, such as 1500, 64KiB or 10MB")
+	}
+	*b = Bytes(n)
+	return nil
+}
+
+// Ratio is a part of a whole, 0 to 1, written as "0.05" or "5%".
+type Ratio float64
+
+// UnmarshalText reads a ratio or a percentage.
+func (r *Ratio) UnmarshalText(text []byte) error {
+	number, percent := strings.CutSuffix(string(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		v /= 100
+	}
+	if err != nil || math.IsNaN(v) || v < 0 || v > 1 {
+		return errors.New("it must be between 0 and 1, or between 0% and 100%")
+	}
+	*r = Ratio(v)
+	return nil
+}
+
+// Rate is IP octets a second, headers included and no link layer (RFC 9097 section 5.3).
+// It is written in bits a second: "2.5Mbit", "64kbit/s", "1Gb/s".
+type Rate float64
+
+// PerDirection is a rate for each direction; zero where there is none.
+type PerDirection struct {
+	Forward Rate `yaml:"forward" json:"forward"`
+	Reverse Rate `yaml:"reverse" json:"reverse"`
+}
+
+// Of is that of a direction.
+func (p PerDirection) Of(d sample.Direction) Rate {
+	if d == sample.Forward {
+		return p.Forward
+	}
+	return p.Reverse
+}
+
+var errRate = errors.New("it must be a rate in bits a second, such as 500kbit, 12Mbit or 1Gbit")
+
+// UnmarshalText reads a number and its unit.
+func (r *Rate) UnmarshalText(text []byte) error {
+	s := strings.TrimSpace(string(text))
+	digits := strings.IndexFunc(s, func(c rune) bool { return (c < '0' || c > '9') && c != '.' })
+	if digits <= 0 {
+		return errRate
+	}
+	number, err := strconv.ParseFloat(s[:digits], 64)
+	worth := unitOf(strings.TrimSpace(s[digits:]))
+	if err != nil || worth == 0 || number <= 0 || number*worth > maxBits {
+		return errRate
+	}
+	*r = Rate(number * worth / 8)
+	return nil
+}
+
+// maxBits a second: more than any interface has.
+const maxBits = 1e12
+
+// unitOf is what one of a unit is worth in bits a second; 0 for no unit of a rate. KB and
+// the like, octets, are refused rather than misread.
+func unitOf(unit string) float64 {
+	unit = strings.TrimSuffix(unit, "/s")
+	for _, suffix := range []string{"bit", "bps", "b"} {
+		if prefix, ok := strings.CutSuffix(unit, suffix); ok {
+			switch prefix {
+			case "":
+				return 1
+			case "k", "K":
+				return 1e3
+			case "M":
+				return 1e6
+			case "G":
+				return 1e9
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// String is what UnmarshalText reads, such as "2.5Mbit".
+func (r Rate) String() string {
+	bits, prefix := r.scaled()
+	return strconv.FormatFloat(bits, 'g', 10, 64) + prefix + "bit"
+}
+
+// Words is a rate for print: "2.501 Mb/s".
+func (r Rate) Words() string {
+	bits, prefix := r.scaled()
+	return fmt.Sprintf("%.4g %sb/s", bits, prefix)
+}
+
+// scaled is the rate in the largest unit in which it is at least one.
+func (r Rate) scaled() (bits float64, prefix string) {
+	bits = float64(r) * 8
+	for _, p := range []string{"k", "M", "G"} {
+		if bits < 1000 {
+			break
+		}
+		bits, prefix = bits/1000, p
+	}
+	return bits, prefix
+}

@@ -1,0 +1,231 @@
+package stamp
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/estimate/loss"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/seqwin"
+)
+
+// totals are whole-run counts of one direction.
+type totals struct {
+	sent, received, lost, duplicated, reordered, late, corrupted uint64
+	// dropped by the receiving host itself: neither received nor lost.
+	dropped uint64
+}
+
+func (t totals) inFlight() uint64 { return t.sent - min(t.sent, t.received+t.lost+t.dropped) }
+
+func (t totals) plus(c seqwin.Counts) totals {
+	t.received += c.Received
+	t.lost += c.Lost
+	t.duplicated += c.Duplicated
+	t.reordered += c.Reordered
+	t.late += c.Late
+	return t
+}
+
+// counts are the account of one direction.
+type counts struct {
+	dir    sample.Direction
+	window *direction // is told what is decided
+	// known: losses of this direction are told from those of the other.
+	known bool
+	// ended are the totals of earlier lives of the far end's session; now
+	// includes them and the present one.
+	ended, now totals
+	tracker    loss.Tracker
+	// overdue are packets that the receiver has counted as received and that took longer
+	// than the waiting time; dropped those that it has not received for its host's fault.
+	// Both are of the present life.
+	overdue, dropped uint64
+	lastOverdue      uint64 // its number + 1
+	overdueRun       int    // of consecutive numbers up to it, not told yet
+}
+
+// count takes the receiver's counts of this direction, of which the newest
+// known numbers are told one by one. hostDropped says how many of so many losses are the
+// receiving host's own.
+func (d *counts) count(c seqwin.Counts, known int, hostDropped func(lost uint64) uint64) {
+	delta := d.tracker.UpdateWithin(c, known)
+	if n := hostDropped(delta.Lost); n > 0 {
+		d.dropped += n
+		delta.Exclude(n)
+	}
+	d.window.decided(delta)
+	for _, n := range delta.Completed {
+		d.window.burst(n)
+	}
+	if d.overdueRun > 0 && c.Base > d.lastOverdue+1 {
+		d.window.burst(d.overdueRun)
+		d.overdueRun = 0
+	}
+	before := d.now
+	d.now = d.ended.plus(c)
+	d.now.received -= min(d.overdue, d.now.received)
+	d.now.late += d.overdue
+	d.now.lost += d.overdue - min(d.dropped, d.now.lost+d.overdue)
+	d.now.dropped += d.dropped
+	d.now.sent, d.now.corrupted = before.sent, before.corrupted
+	d.known = true
+}
+
+// tooLate takes a packet that the receiver has counted as received, and that took longer than
+// the waiting time: it is lost (RFC 7680 section 2.4).
+func (d *counts) tooLate(seq uint64) {
+	d.overdue++
+	d.now.received -= min(1, d.now.received)
+	d.now.lost++
+	d.now.late++
+	d.overdueRun++
+	d.lastOverdue = seq + 1
+	d.window.tooLate(d.tracker.Overdue(seq))
+}
+
+// answered counts packets as received because each of them was answered.
+func (d *counts) answered(received uint64) {
+	d.now.received += received
+	d.window.decided(loss.Delta{Decided: received, Received: received})
+}
+
+// restart begins the count of a new life of the far end's session: unaccounted packets of the
+// old one, of which dropped are the receiving host's, are lost, one after the other if inARow.
+func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
+	delta := loss.Delta{Decided: unaccounted, Lost: unaccounted, PatternLost: unaccounted, Unordered: unaccounted}
+	switch {
+	case dropped > 0:
+		delta.Exclude(dropped)
+	case inARow && unaccounted > 0:
+		delta.PatternLost, delta.Unordered, delta.Bursts = 0, 0, 1
+		d.window.burst(int(unaccounted))
+	}
+	d.window.decided(delta)
+	d.now.lost += delta.Lost
+	d.now.dropped += dropped
+	d.ended = d.now
+	d.overdue, d.dropped = 0, 0
+	d.tracker.Reset()
+}
+
+// discardReason says why an arriving packet belongs to no measurement.
+type discardReason uint8
+
+const (
+	discardShort discardReason = iota
+	discardBadHMAC
+	discardUnknownSession
+	discardWrongPeer
+	discardUnknownSequence
+	discardBadEcho
+	discardBadReceipt
+	discardTruncated
+	discardWrongNumber
+	discardReasons
+)
+
+// String is the value of the label `reason` of oneway_packets_discarded_total.
+func (r discardReason) String() string {
+	return [discardReasons]string{
+		"short", "bad_hmac", "unknown_session", "wrong_peer", "unknown_sequence",
+		"bad_echo", "bad_receipt", "truncated", "wrong_number",
+	}[r]
+}
+
+// skipReason says why a test packet that was due was not sent.
+type skipReason uint8
+
+const (
+	skipLate skipReason = iota
+	skipBufferFull
+	skipUnreachable
+	skipRefusedByHost
+	skipError
+	skipReasons
+)
+
+// String is the value of the label `reason` of oneway_probe_schedule_skipped_total.
+func (r skipReason) String() string {
+	return [skipReasons]string{"late", "send_buffer_full", "unreachable", "refused_by_host", "send_error"}[r]
+}
+
+// unsureReason says why a lost round trip has no direction.
+type unsureReason uint8
+
+const (
+	unsureForeign unsureReason = iota
+	unsureFarRestart
+	unsureEnded
+	unsureReasons
+)
+
+// String is the value of the label `reason` of oneway_direction_unknown_total.
+func (r unsureReason) String() string {
+	return [unsureReasons]string{"foreign_reflector", "far_end_restarted", "session_ended"}[r]
+}
+
+// drops shares out what a socket has dropped (SO_RXQ_OVFL) among the losses that are decided
+// after it: those are the host's, not the path's. Whose packet was dropped is not told.
+// Where several sessions share a socket and the path loses packets too, no more losses are
+// called the host's than the socket has dropped. It is safe for concurrent use.
+type drops struct {
+	mu     sync.Mutex
+	seen   uint64
+	any    bool
+	recent []drop // that explain no loss yet, the oldest first
+}
+
+// drop is packets that a socket dropped at about the same time.
+type drop struct {
+	at time.Duration // monotonic, when it was noticed
+	n  uint64
+}
+
+const (
+	// dropsTogether is how far apart drops are told apart, dropsKept after what time they
+	// explain nothing any more.
+	dropsTogether = 100 * time.Millisecond
+	dropsKept     = 10 * time.Minute
+)
+
+// update takes the socket's total. What it had dropped before the first update is not of
+// this measurement. A total that falls is another socket's.
+func (d *drops) update(total uint64, now time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.any && total > d.seen {
+		n := total - d.seen
+		if last := len(d.recent) - 1; last >= 0 && now-d.recent[last].at < dropsTogether {
+			d.recent[last].n += n
+		} else {
+			d.recent = append(d.recent, drop{now, n})
+		}
+	}
+	d.seen, d.any = total, true
+	d.recent = slices.DeleteFunc(d.recent, func(r drop) bool { return r.n == 0 || now-r.at > dropsKept })
+}
+
+// begin is called when another socket's total begins, at zero.
+func (d *drops) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen, d.any, d.recent = 0, true, d.recent[:0]
+}
+
+// take returns how many of lost packets, decided now, the socket has dropped; keep is for how
+// long after a drop a loss may be decided that it explains.
+func (d *drops) take(lost uint64, now, keep time.Duration) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	found := uint64(0)
+	for i := range d.recent {
+		if r := &d.recent[i]; now-r.at <= keep {
+			n := min(lost-found, r.n)
+			found += n
+			r.n -= n
+		}
+	}
+	return found
+}

@@ -1,0 +1,74 @@
+package stamp
+
+import (
+	"oneway.example/exporter/estimate/delay"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
+)
+
+// recordTo has each packet recorded whose fate is known.
+func (e *estimator) recordTo(r *record.Recorder, path probe.Target) {
+	e.packets, e.path = r.Packets(), path
+}
+
+// record records an answered packet.
+func (e *estimator) record(a *answer, forward, reverse sample.Delay) {
+	if e.collect == nil && !e.packets.Heard() {
+		return
+	}
+	p := record.Packet{
+		Path: e.path.Path, Probe: e.path.Probe, Era: a.era, Restarts: e.restarts, Packet: a.packet,
+		Forward: forward, Reverse: reverse, TooLate: a.lost,
+	}
+	if a.expired {
+		p.Fate = record.Late
+	}
+	if e.collect != nil {
+		e.collect.add(&p)
+	}
+	e.packets.Record(&p)
+}
+
+// recordLost records a packet that was not answered in time.
+func (e *estimator) recordLost(f *flight) {
+	if !e.packets.Heard() {
+		return
+	}
+	p := record.Packet{Path: e.path.Path, Probe: e.path.Probe, Fate: record.Lost, Era: e.era, Restarts: e.restarts}
+	p.Seq, p.T1, p.Near = f.seq, f.sentAt(), f.clock.bound
+	p.Forward.Reason, p.Reverse.Reason = sample.NoStamp, sample.NoStamp
+	e.packets.Record(&p)
+}
+
+// collector gathers, of the recorded packets, what only a report needs: the variation since the last
+// step of a clock, as the delays themselves, since a constant offset of the clocks is no matter
+// to what they are above the smallest.
+type collector struct {
+	era, restarts uint64
+	variation     [2]delay.Variation
+	ipdv, delays  [2]delay.Window
+}
+
+func (c *collector) add(p *record.Packet) {
+	switch {
+	case p.Era < c.era:
+		return
+	case p.Era > c.era:
+		*c = collector{era: p.Era, restarts: p.Restarts}
+	case p.Restarts != c.restarts:
+		c.restarts = p.Restarts
+		c.variation[sample.Forward].Break()
+		c.variation[sample.Reverse].Break()
+	}
+	seqs := [2]uint64{p.Seq, p.ReverseSeq}
+	for d, v := range [2]sample.Delay{p.Forward, p.Reverse} {
+		if p.TooLate[d] || !hasDifference(v.Reason) {
+			continue
+		}
+		c.delays[d].Add(plain(v.Value))
+		if ipdv, paired := c.variation[d].Add(seqs[d], v.Value); paired {
+			c.ipdv[d].Add(plain(ipdv))
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package reflector
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/wire/stamp"
+)
+
+func TestBucketAllowsBurstThenRate(t *testing.T) {
+	l := newLimit(100, 10)
+	var b bucket
+	taken := 0
+	for range 50 {
+		if b.take(l, 0) {
+			taken++
+		}
+	}
+	if taken != 10 {
+		t.Errorf("%d packets passed at once, want the burst of 10", taken)
+	}
+	taken = 0
+	for now := time.Duration(0); now < 10*time.Second; now += time.Millisecond {
+		if b.take(l, now) {
+			taken++
+		}
+	}
+	if taken < 999 || taken > 1001 {
+		t.Errorf("%d packets passed in 10 s, want 1000 +- 1", taken)
+	}
+}
+
+func TestBucketForgivesSilence(t *testing.T) {
+	l := newLimit(10, 3)
+	var b bucket
+	for range 3 {
+		b.take(l, 0)
+	}
+	if b.take(l, 0) {
+		t.Fatal("a fourth packet passed at once, burst is 3")
+	}
+	taken := 0
+	for range 10 {
+		if b.take(l, time.Hour) {
+			taken++
+		}
+	}
+	if taken != 3 {
+		t.Errorf("after an hour of silence %d passed at once, want the burst of 3 again, not more", taken)
+	}
+}
+
+func TestZeroLimitAllowsAll(t *testing.T) {
+	for _, rate := range []int{0, -1} {
+		var b bucket
+		for range 1000 {
+			if !b.take(newLimit(rate, 1), 0) {
+				t.Fatalf("rate %d refused a packet", rate)
+			}
+		}
+	}
+}
+
+// begun counts the sessions that may begin at one time, of n addresses.
+func begun(n *newcomers, now time.Duration, count int, address func(i int) string) (taken int) {
+	for i := range count {
+		if n.take(netip.MustParseAddr(address(i)), now) {
+			taken++
+		}
+	}
+	return taken
+}
+
+func TestSessionsBeginAtTheRateOfTheirSourceTheirNetworkAndAll(t *testing.T) {
+	const rate = 1000 // and four times as many at once
+	for _, c := range []struct {
+		name    string
+		address func(i int) string
+		want    int
+	}{
+		{"one address", func(int) string { return "192.0.2.1" }, rate},
+		{"a /24", func(i int) string { return fmt.Sprintf("192.0.2.%d", i%256) }, 2 * rate},
+		{"all", func(i int) string { return fmt.Sprintf("10.1.%d.1", i%256) }, 4 * rate},
+		{"a /64", func(i int) string { return fmt.Sprintf("2001:db8:1:2::%x", i) }, rate},
+		{"a /48", func(i int) string { return fmt.Sprintf("2001:db8:1:%x::1", i) }, 2 * rate},
+		{"all of IPv6", func(i int) string { return fmt.Sprintf("2001:db8:%x::1", i) }, 4 * rate},
+	} {
+		n := newNewcomers(2*rate, 2)
+		if got := begun(n, 0, 10_000, c.address); got != c.want {
+			t.Errorf("%s: %d of 10,000 at once, want %d", c.name, got, c.want)
+		}
+		if got, want := begun(n, time.Second, 10_000, c.address), c.want/newcomerBurst; got != want {
+			t.Errorf("%s: %d a second later, want %d", c.name, got, want)
+		}
+	}
+	if got := begun(newNewcomers(-1, 1), 0, 10_000, func(int) string { return "192.0.2.1" }); got != 10_000 {
+		t.Errorf("%d of 10,000 without a limit", got)
+	}
+}
+
+// floodLab is a reflector that has a known peer, and then no sessions left to begin.
+func floodLab(t *testing.T, change func(*Options)) (l *lab, known *asker) {
+	t.Helper()
+	l = newLab(t, func(o *Options) {
+		o.NewSessions = 100
+		if change != nil {
+			change(o)
+		}
+	})
+	known = l.asker("192.0.2.1:5000", 1)
+	known.ask(0)
+	known.ask(1)
+	for i := range 1000 {
+		l.asker(fmt.Sprintf("10.%d.0.1:5000", i%250), uint32(i+2)).ask(0)
+	}
+	if n := l.s.table.len(); n != 1+4*100-1 {
+		t.Fatalf("%d sessions, want 400 in all", n)
+	}
+	return l, known
+}
+
+func TestFloodOfStrangersRefusesNoKnownSession(t *testing.T) {
+	l, known := floodLab(t, nil)
+	sources := len(l.s.table.sources.byKey)
+	stranger := l.asker("198.51.100.1:5000", 9)
+	if r := stranger.ask(0).result; r != NewSessionLimited {
+		t.Fatalf("a stranger: %v, want new_session_limited", r)
+	}
+	if n := len(l.s.table.sources.byKey); n != sources {
+		t.Errorf("%d sources, want %d: one that is refused is not remembered", n, sources)
+	}
+	if rep := known.ask(2); rep.result != Answered || rep.receipt.Received != 3 {
+		t.Errorf("the known peer: %v, %d received", rep.result, rep.receipt.Received)
+	}
+	known.peer = netip.MustParseAddrPort("203.0.113.77:6000") // its NAT has another idea
+	if rep := known.ask(3); rep.result != Answered || rep.receipt.Received != 4 {
+		t.Errorf("the known peer at another address: %v, %d received", rep.result, rep.receipt.Received)
+	}
+	l.now += time.Second
+	if r := stranger.ask(1).result; r != Answered {
+		t.Errorf("the stranger, a second later: %v", r)
+	}
+}
+
+func TestSessionWithoutReceiptsKeepsItsPlaceWhenItHasOne(t *testing.T) {
+	l := newLab(t, func(o *Options) { o.NewSessions = 1 })
+	k := l.asker("192.0.2.1:5000", 1)
+	k.send(k.base(0))
+	for l.s.strangers.take(netip.MustParseAddr("192.0.2.1"), l.now) {
+	}
+	if rep := k.query(1, false); rep.result != AnsweredQuery || rep.receipt.Received != 1 {
+		t.Errorf("%v, %d received", rep.result, rep.receipt.Received)
+	}
+}
+
+func TestFloodOfStrangersKeepsNoAuthenticatedPeerOut(t *testing.T) {
+	key := newKey(t, "k")
+	l, _ := floodLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
+	k := l.asker("198.51.100.1:5000", 9)
+	k.key = key
+	if r := k.ask(0).result; r != Answered {
+		t.Errorf("an authenticated peer that begins: %v", r)
+	}
+}
+
+// A replay can be authenticated, but not who has seen none: strangers evict their like.
+func TestStrangersEvictNoAuthenticatedSession(t *testing.T) {
+	key := newKey(t, "k")
+	l := newLab(t, func(o *Options) { o.Keys, o.MaxSessions, o.NewSessions = []*stamp.Key{key}, 100, -1 })
+	var signers []*asker
+	for i := range 50 {
+		k := l.asker(fmt.Sprintf("192.0.2.%d:5000", i), 1)
+		k.key = key
+		k.ask(0)
+		signers = append(signers, k)
+	}
+	for i := range 1000 {
+		l.asker(fmt.Sprintf("10.0.%d.%d:5000", i/250, i%250), 1).ask(0)
+	}
+	for i, k := range signers {
+		if n := k.ask(1).receipt.Received; n != 2 {
+			t.Fatalf("authenticated peer %d: %d received, want 2", i, n)
+		}
+	}
+	l.s.table.check(t)
+}
+
+func TestWhatIsRefusedOfASessionIsToldAsTheHosts(t *testing.T) {
+	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
+	k := l.asker("192.0.2.1:5000", 1)
+	answered := uint32(0)
+	for seq := range uint32(20) {
+		if k.send(k.question(seq, asksHost)).result == Answered {
+			answered++
+		}
+	}
+	l.now += time.Second
+	if r := k.send(k.question(20, asksHost)).receipt; !r.Host || r.SocketDrops != 20-answered || r.Received != answered+1 || answered == 20 {
+		t.Errorf("%d of 20 answered: %+v", answered, r)
+	}
+}
+
+func TestRateOfAKnownPeerIsNotUsedUpFromItsAddress(t *testing.T) {
+	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
+	known, spoofer := l.asker("192.0.2.1:5000", 1), l.asker("192.0.2.1:6000", 2)
+	known.ask(0)
+	known.ask(1)
+	for i := range uint32(50) {
+		l.now += 200 * time.Millisecond
+		for range 20 {
+			spoofer.epoch = 0 // what a spoofer never hears
+			spoofer.ask(i)
+		}
+		if r := known.ask(2 + i); r.result != Answered {
+			t.Fatalf("question %d: %v", 2+i, r.result)
+		}
+	}
+}
+
+func TestPacketsRefusedBeforeASessionAreToldToItButNotMoreThanItHasSent(t *testing.T) {
+	l, known := floodLab(t, nil)
+	l.now += time.Second
+	if r := l.asker("198.51.100.1:5000", 9); r.send(r.question(7, asksHost)).receipt.SocketDrops != 7 {
+		t.Error("a sender whose first 7 packets were refused is not told so")
+	}
+	if r := known.send(known.question(2, asksHost)).receipt; r.SocketDrops != 0 {
+		t.Errorf("the known peer, of which none was refused: %+v", r)
+	}
+	for range 3 {
+		l.now += 2 * dropsBefore
+		l.s.refusals.update(l.s.refused, l.now)
+	}
+	if r := l.asker("198.51.100.2:5000", 9); r.send(r.question(7, asksHost)).receipt.SocketDrops != 0 {
+		t.Error("a sender is told of what was refused long ago")
+	}
+}

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// maxHeaderBytes of a report are read to find its header.
+const maxHeaderBytes = 256 << 10
+
+// list reads the headers of a directory's reports, newest first and at most as many
+// as are kept, and removes what a crash has left half written.
+func list(o Options) (index []Header, total int64, err error) {
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return nil, 0, fmt.Errorf("report: %w", err)
+	}
+	err = withRoot(o.Dir, func(r *os.Root) error {
+		entries, err := fs.ReadDir(r.FS(), ".")
+		if err != nil {
+			return err
+		}
+		slices.Reverse(entries) // by name, and so the newest first
+		for _, e := range entries {
+			id, ours := strings.CutSuffix(e.Name(), suffix)
+			ours = ours && validID.MatchString(id)
+			info, err := e.Info()
+			switch {
+			case err != nil || !info.Mode().IsRegular():
+			case strings.HasPrefix(e.Name(), temporary), ours && info.Size() == 0: // a crash has left it
+				_ = r.Remove(e.Name()) // it counts for nothing, and the next start tries again
+			case ours:
+				h := Header{ID: id}
+				if len(index) < o.MaxRuns { // the others go at once
+					h = readHeader(o, r, id)
+				}
+				h = h.kept(info.Size())
+				index = append(index, h)
+				total += h.FileBytes
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("report: %w", err)
+	}
+	return index, total, nil
+}
+
+// readHeader reads a report's header. One that cannot be read is listed by its id,
+// and goes when its time has come.
+func readHeader(o Options, r *os.Root, id string) Header {
+	h, err := decodeFile(r, id)
+	if err != nil {
+		o.Log.Warn("Report of a run cannot be read", "dir", o.Dir, "id", id, "err", err)
+		return Header{ID: id, Result: Unreadable}
+	}
+	return h
+}
+
+func decodeFile(r *os.Root, id string) (Header, error) {
+	f, err := openRegular(r, id+suffix)
+	if err != nil {
+		return Header{}, err
+	}
+	defer f.Close()
+	return decodeHeader(f, id)
+}
+
+var errHeader = errors.New("it does not begin with the header of this run")
+
+// decodeHeader reads the beginning of a report.
+func decodeHeader(from io.Reader, id string) (Header, error) {
+	zipped, err := gzip.NewReader(from)
+	if err != nil {
+		return Header{}, err
+	}
+	d := json.NewDecoder(io.LimitReader(zipped, maxHeaderBytes))
+	for _, want := range []json.Token{json.Delim('{'), "header"} {
+		switch got, err := d.Token(); {
+		case err != nil:
+			return Header{}, err
+		case got != want:
+			return Header{}, errHeader
+		}
+	}
+	var h Header
+	if err := d.Decode(&h); err != nil {
+		return Header{}, err
+	}
+	if h.ID != id {
+		return Header{}, errHeader
+	}
+	return h.bounded(), nil
+}
+
+// openRegular opens a file, but waits for no pipe and reads no directory.
+func openRegular(r *os.Root, name string) (*os.File, error) {
+	f, err := r.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file: %w", name, fs.ErrNotExist)
+	}
+	if err != nil {
+		_ = f.Close() // what is wrong is told
+		return nil, err
+	}
+	return f, nil
+}
+
+// file writes a report's file, and returns its size, or 0 and why it is not there.
+func file(o Options, h Header, body any) (size int64, err error) {
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return 0, fmt.Errorf("report: %w", err)
+	}
+	err = withRoot(o.Dir, func(r *os.Root) (err error) {
+		name := temporary + h.ID
+		defer func() {
+			if err != nil {
+				_ = r.Remove(name) // what is wrong is told
+			}
+		}()
+		if size, err = encode(r, name, o.MaxBytes, h, body); err != nil {
+			return err
+		}
+		return r.Rename(name, h.ID+suffix)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("report: run %s: %w", h.ID, err)
+	}
+	return size, nil
+}
+
+// encode writes a new file of at most limit octets, through to the disk.
+func encode(r *os.Root, name string, limit int64, h Header, body any) (size int64, err error) {
+	f, err := r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	if err != nil {
+		return 0, err
+	}
+	out := &limited{w: f, left: limit}
+	zipped := gzip.NewWriter(out)
+	err = json.NewEncoder(zipped).Encode(struct {
+		Header Header `json:"header"`
+		Body   any    `json:"body"`
+	}{h, body})
+	err = errors.Join(err, zipped.Close(), f.Sync(), f.Close())
+	return limit - out.left, err
+}
+
+// limited is a writer with an end.
+type limited struct {
+	w    io.Writer
+	left int64
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if int64(len(b)) > l.left {
+		return 0, errTooLarge
+	}
+	n, err := l.w.Write(b)
+	l.left -= int64(n)
+	return n, err
+}
+
+// withRoot opens a directory for f, out of which no name leads, nor a symbolic link.
+func withRoot(dir string, f func(*os.Root) error) error {
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // nothing was written through it
+	return f(r)
+}

@@ -1,0 +1,165 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func (s *story) lookup(context.Context, string, string) (found []netip.Addr, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.addrs {
+		found = append(found, netip.MustParseAddr(a))
+	}
+	if found == nil {
+		err = errors.New("no such host")
+	}
+	return found, err
+}
+
+// story is a target that is followed, what became of it, and what the log said.
+type story struct {
+	*Target
+	log bytes.Buffer // read when following has ended
+
+	mu     sync.Mutex
+	addrs  []string // that the name has at the moment; none: it does not resolve
+	refuse error    // what opening says
+	events []string
+	failed int
+}
+
+func newStory(t *testing.T, peer string) *story {
+	t.Helper()
+	s := &story{}
+	o := DefaultOptions()
+	if err := o.Check(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if s.Target, err = New(peer, 862, o, slog.New(slog.NewTextHandler(&s.log, nil))); err != nil {
+		t.Fatal(err)
+	}
+	s.Target.lookup = s.lookup
+	return s
+}
+
+func (s *story) follow(ctx context.Context) {
+	s.Follow(ctx, func() { s.change(func() { s.failed++ }) }, func(_ context.Context, peer netip.AddrPort) (func(context.Context), error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.refuse != nil {
+			return nil, s.refuse
+		}
+		s.events = append(s.events, "open "+peer.String())
+		return func(ctx context.Context) {
+			<-ctx.Done()
+			s.change(func() { s.events = append(s.events, "end "+peer.String()) })
+		}, nil
+	})
+}
+
+func (s *story) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// during follows the target until what has been done.
+func (s *story) during(t *testing.T, what func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.follow(ctx) }()
+	what()
+	cancel()
+	<-ended
+}
+
+func TestMeasuringBeginsAnewWhenTheAddressIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, "peer.test")
+		s.addrs = []string{"192.0.2.1", "192.0.2.2"}
+		s.during(t, func() {
+			// synctest's time: no real time passes
+			time.Sleep(time.Minute + time.Second)
+			s.change(func() { s.addrs = []string{"192.0.2.2", "192.0.2.1"} }) // in another order
+			time.Sleep(time.Minute)
+			s.change(func() { s.addrs = nil }) // for the moment
+			time.Sleep(time.Minute)
+			s.change(func() { s.addrs = []string{"2001:db8::3"} })
+			time.Sleep(time.Minute)
+		})
+		want := []string{"open 192.0.2.1:862", "end 192.0.2.1:862", "open [2001:db8::3]:862", "end [2001:db8::3]:862"}
+		if !slices.Equal(s.events, want) || s.failed != 1 {
+			t.Errorf("%q, want %q; %d lookups failed, want 1", s.events, want, s.failed)
+		}
+		if said := s.log.String(); strings.Count(said, "\n") != 3 || !strings.Contains(said, `fault="the peer's name gives no address"`) || !strings.Contains(said, "Address of the peer has changed") {
+			t.Errorf("the log says\n%s", said)
+		}
+	})
+}
+
+func TestNameThatDoesNotResolveIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, "peer.test:9000")
+		s.during(t, func() {
+			time.Sleep(2 * time.Minute)
+			s.change(func() {
+				if s.failed < 5 || s.failed > 9 || s.Lacks() != `peer "peer.test": no such host` {
+					t.Errorf("%d lookups in two minutes, reason %q", s.failed, s.Lacks())
+				}
+			})
+			s.change(func() { s.addrs = []string{"192.0.2.1"} })
+			time.Sleep(maxRetry)
+			s.change(func() {
+				if len(s.events) != 1 || s.Lacks() != "" {
+					t.Errorf("%q, reason %q", s.events, s.Lacks())
+				}
+			})
+		})
+	})
+}
+
+func TestWhatCannotBeOpenedIsTriedAgainAndToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, "192.0.2.1")
+		s.refuse = errors.New("no socket")
+		s.during(t, func() {
+			time.Sleep(10 * time.Second)
+			if s.Lacks() != "no socket" {
+				t.Errorf("reason %q", s.Lacks())
+			}
+			s.change(func() { s.refuse = nil })
+			time.Sleep(maxRetry)
+		})
+		if want := []string{"open 192.0.2.1:862", "end 192.0.2.1:862"}; !slices.Equal(s.events, want) {
+			t.Errorf("%q, want %q", s.events, want)
+		}
+		if said := s.log.String(); strings.Count(said, "\n") != 2 || strings.Count(said, `fault="it cannot be measured"`) != 2 {
+			t.Errorf("the log says\n%s", said)
+		}
+	})
+}
+
+func TestAddressThatDoesNotFitIsRefused(t *testing.T) {
+	s := newStory(t, "192.0.2.1")
+	s.options.Family = familyIPv6
+	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != "target: peer 192.0.2.1 is not of family ipv6" {
+		t.Error(err)
+	}
+	s = newStory(t, "peer.test")
+	s.options.Family, s.addrs = familyIPv6, []string{"192.0.2.1", "::ffff:192.0.2.1"}
+	if _, err := s.Resolve(t.Context(), netip.AddrPort{}); err == nil || err.Error() != `target: peer "peer.test" has no ipv6 address` {
+		t.Error(err)
+	}
+}

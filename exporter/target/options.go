@@ -1,0 +1,119 @@
+package target
+
+import (
+	"errors"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/hostport"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+)
+
+// Addressing says which of a host's addresses are probed, and from which one of this host.
+type Addressing struct {
+	// Family restricts name resolution: "any", "ipv4" or "ipv6".
+	Family string `yaml:"family"`
+	// Local is the address to send from; empty: the kernel's choice.
+	Local string `yaml:"local"`
+
+	local netip.Addr
+}
+
+// Options are the keys that all light probes share; a probe embeds them (`yaml:",inline"`).
+type Options struct {
+	Addressing `yaml:",inline"`
+	// Interface is the network interface, or the VRF, that packets leave by and answers come in
+	// by (SO_BINDTODEVICE); empty: the kernel's choice. Names are looked up without it.
+	Interface string `yaml:"interface"`
+	// ResolveInterval is how often the peer's name is looked up again, 1 s to a day.
+	ResolveInterval time.Duration `yaml:"resolve_interval"`
+}
+
+// Families as written in the configuration.
+const (
+	familyAny  = "any"
+	familyIPv4 = "ipv4"
+	familyIPv6 = "ipv6"
+)
+
+// maxInterface is the longest name of a network interface (IFNAMSIZ of linux/if.h, less its end).
+const maxInterface = 15
+
+// DefaultOptions are those of an empty configuration.
+func DefaultOptions() Options {
+	return Options{Addressing: Addressing{Family: familyAny}, ResolveInterval: time.Minute}
+}
+
+// Check validates the options, and is called before all else. An error is a *probe.OptionError.
+func (o *Options) Check() error {
+	if err := option.Between("resolve_interval", o.ResolveInterval, time.Second, 24*time.Hour); err != nil {
+		return err
+	}
+	if len(o.Interface) > maxInterface || strings.ContainsAny(o.Interface, "/: \t\n") || o.Interface == "." || o.Interface == ".." {
+		return option.Errorf("interface", "is %q; it must be the name of a network interface or VRF of this host, such as eth0", o.Interface)
+	}
+	return o.Addressing.Check()
+}
+
+// Check validates the addressing, and is called before all else. An error is a *probe.OptionError.
+func (a *Addressing) Check() error {
+	if families := []string{familyAny, familyIPv4, familyIPv6}; !slices.Contains(families, a.Family) {
+		return option.Errorf("family", "is %q; it must be one of %q", a.Family, families)
+	}
+	if a.local = (netip.Addr{}); a.Local == "" {
+		return nil
+	}
+	addr, err := netip.ParseAddr(a.Local)
+	if err != nil {
+		return option.Errorf("local", "is %q; it must be an IP address of this host", a.Local)
+	}
+	if addr = addr.Unmap(); !a.Fits(addr) {
+		return option.Errorf("local", "is %s, which is not of family %s", addr, a.Family)
+	}
+	a.local = addr
+	return nil
+}
+
+// Fits tells whether a peer may have this address: it is of the family that is asked for, and of
+// that of Local.
+func (a *Addressing) Fits(peer netip.Addr) bool {
+	if a.Family == familyIPv4 && !peer.Is4() || a.Family == familyIPv6 && peer.Is4() {
+		return false
+	}
+	return !a.local.IsValid() || a.local.Is4() == peer.Is4()
+}
+
+// From is the address to send from to a peer that fits: Local, or the unspecified one of its family.
+func (a *Addressing) From(peer netip.Addr) netip.Addr {
+	switch {
+	case a.local.IsValid():
+		return a.local
+	case peer.Is4():
+		return netip.IPv4Unspecified()
+	}
+	return netip.IPv6Unspecified()
+}
+
+// hostPattern is a DNS name, with the underscore that many have.
+var hostPattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+
+// maxHost is the longest DNS name (RFC 1035 section 2.3.4).
+const maxHost = 253
+
+// Host takes a path's peer that is a host with an optional port; missing is the port of one without.
+// An error is a *probe.OptionError of the key probe.PeerKey.
+func Host(peer string, missing uint16) (host string, port uint16, err error) {
+	host, port, err = hostport.Split(peer, missing)
+	if errors.Is(err, hostport.ErrPort) || errors.Is(err, hostport.ErrBrackets) {
+		return "", 0, option.Errorf(probe.PeerKey, "is %q; %v", peer, err)
+	}
+	if _, notAddress := netip.ParseAddr(host); err != nil || notAddress != nil && (len(host) > maxHost || !hostPattern.MatchString(host)) {
+		return "", 0, option.Errorf(probe.PeerKey, "is %q; it must be a host name or address with an optional port, "+
+			"such as reflector.example.net:862, 192.0.2.1 or [2001:db8::1]:862", peer)
+	}
+	return host, port, nil
+}

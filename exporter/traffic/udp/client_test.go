@@ -1,0 +1,330 @@
+package udp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// hearAs is the next message's content for a played responder, whose end may be what is tested.
+func hearAs[B any](t *testing.T, c *control.Conn, name string) (body B) {
+	t.Helper()
+	m, _, err := c.Read(context.Background())
+	if err != nil {
+		return body
+	}
+	if m.Say == nil || m.Say.Name != name {
+		t.Errorf("%+v in place of %s", m, name)
+	} else if err := m.Say.Into(&body); err != nil {
+		t.Error(err)
+	}
+	return body
+}
+
+// played is a client of a responder that opens the session and follows a script.
+func played(t *testing.T, script func(*control.Conn)) *Client {
+	t.Helper()
+	over := converse(t, func(c *control.Conn) {
+		if m, _, err := c.Read(context.Background()); err != nil || m.Open == nil || m.Open.Traffic != "udp" {
+			t.Errorf("%+v, %v in place of open", m, err)
+		}
+		_ = c.Opened(Answer{Session: 7, Port: 99}) // its error is the end of the connection
+		script(c)
+	})
+	c, err := Open(t.Context(), over, control.Open{Run: "r", Bytes: 1, Duration: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestWholeConversation(t *testing.T) {
+	records := bytes.Repeat([]byte("records "), 50_000)
+	cookie := []byte{9, 8, 7}
+	ended := make(chan error, 1)
+	c := played(t, func(c *control.Conn) {
+		if m := hearAs[Prove](t, c, "prove"); !bytes.Equal(m.Cookie, cookie) {
+			t.Errorf("%+v", m)
+		}
+		_ = c.Say("proved", Proved{Address: "127.0.0.1:5"}, nil)
+		if m := hearAs[Start](t, c, "start"); m.ID != 1 || m.Direction != sample.Forward || m.Plan.Packets() != 100 {
+			t.Errorf("%+v", m)
+		}
+		_ = c.Say("started", Started{ID: 1}, nil)
+		if m := hearAs[Sent](t, c, "sent"); m.ID != 1 || m.Packets != 10 {
+			t.Errorf("%+v", m)
+		}
+		_ = c.Say("finished", Finished{ID: 1, Received: &stream.Received{Dropped: 2}}, records)
+		if m := hearAs[Start](t, c, "start"); m.Direction != sample.Reverse {
+			t.Errorf("%+v", m)
+		}
+		_ = c.Say("started", Started{ID: 2}, nil)
+		if m := hearAs[Cancel](t, c, "cancel"); m.ID != 2 {
+			t.Errorf("%+v", m)
+		}
+		_ = c.Say("finished", Finished{ID: 2, Sent: &stream.Sent{Planned: 10}, Error: "cancelled"}, nil)
+		hearAs[Start](t, c, "start")
+		_ = c.Say("refused", control.Refusal{ID: 3, Reason: control.DayLimit, RetryAfter: time.Hour}, nil)
+		<-c.Done()
+		ended <- c.Err()
+	})
+	if c.Answer.Session != 7 || c.Answer.Port != 99 {
+		t.Errorf("%+v", c.Answer)
+	}
+	if err := c.Prove(t.Context(), cookie); err != nil {
+		t.Fatal(err)
+	}
+	forward := startOf(1, sample.Forward)
+	if started, err := c.Start(t.Context(), forward); err != nil || started.ID != 1 {
+		t.Fatal(started, err)
+	}
+	if _, err := c.Start(t.Context(), forward); err == nil || !strings.Contains(err.Error(), "transfer 1 is under way") {
+		t.Error(err)
+	}
+	if err := c.Sent(t.Context(), 1, 10); err != nil {
+		t.Fatal(err)
+	}
+	end, got, err := c.Wait(t.Context(), 1)
+	if err != nil || end.Received.Dropped != 2 || !bytes.Equal(got, records) {
+		t.Fatal(end, len(got), err)
+	}
+	if _, err := c.Start(t.Context(), startOf(2, sample.Reverse)); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Say(sayCancel, Cancel{ID: 2})
+	if finished, got, err := c.Wait(t.Context(), 2); err != nil || finished.Error != "cancelled" || finished.Sent.Planned != 10 || got != nil {
+		t.Fatal(finished, got, err)
+	}
+	var refusal *control.Refusal
+	if _, err := c.Start(t.Context(), startOf(3, sample.Forward)); !errors.As(err, &refusal) || refusal.Reason != control.DayLimit || c.Err() != nil {
+		t.Fatal(err, c.Err())
+	}
+	if _, _, err := c.Wait(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "transfer 3 was not started") {
+		t.Error(err)
+	}
+	if n := len(c.pending); n > 0 {
+		t.Errorf("%d transfers are still known", n)
+	}
+	if err := c.Close(); err != nil || !errors.Is(c.Err(), control.ErrClosed) {
+		t.Error(err, c.Err())
+	}
+	if err := <-ended; !errors.Is(err, control.ErrClosed) {
+		t.Errorf("the responder says %v", err)
+	}
+}
+
+func TestAnswerWithoutAPortOrASessionIsNone(t *testing.T) {
+	for _, answer := range []any{nil, 5, Answer{Session: 1}, Answer{Port: 1}, "udp"} {
+		over := converse(t, func(c *control.Conn) {
+			_, _, _ = c.Read(context.Background()) // open
+			_ = c.Opened(answer)                   // as above
+			<-c.Done()
+		})
+		_, err := Open(t.Context(), over, control.Open{Run: "r", Bytes: 1, Duration: time.Second})
+		if err == nil || !strings.HasSuffix(err.Error(), "opened without a port or a session") {
+			t.Errorf("%v: %v", answer, err)
+		}
+	}
+}
+
+func TestResponderThatAnswersOutOfTurnIsLeft(t *testing.T) {
+	type word struct {
+		name string
+		body any
+	}
+	started := word{"started", Started{ID: 1}}
+	received := word{"finished", Finished{ID: 1, Received: &stream.Received{}}}
+	for _, c := range []struct {
+		name string
+		says []word
+		want string
+	}{
+		{"a word that there is not", []word{{"reboot", struct{}{}}}, `"reboot" was not asked for`},
+		{"a client's word", []word{{"start", startOf(1, 0)}}, `"start" was not asked for`},
+		{"proved", []word{{"proved", Proved{}}}, "proved was not asked for"},
+		{"started twice", []word{started, started}, "started was not asked for"},
+		{"another started", []word{{"started", Started{ID: 2}}}, "started was not asked for"},
+		{"started nothing", []word{{"started", Started{}}}, "started was not asked for"},
+		{"finished first", []word{received}, "finished was not asked for"},
+		{"the wrong end", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}}}}, "the responder's end of a forward transfer is wanted"},
+		{"both ends", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}, Received: &stream.Received{}}}}, "the responder's end of a forward transfer is wanted"},
+		{"no end", []word{started, {"finished", Finished{ID: 1}}}, "the responder's end of a forward transfer is wanted"},
+		{"a refusal of nothing", []word{{"refused", control.Refusal{ID: 2, Reason: control.Busy}}}, "refused was not asked for"},
+		{"a refusal for no reason", []word{{"refused", control.Refusal{ID: 1, Reason: "mood"}}}, `refusal for the reason "mood", which is none`},
+		{"a refusal to be asked again before", []word{{"refused", control.Refusal{ID: 1, Reason: control.Busy, RetryAfter: -1}}}, "refusal to be tried again in -1ns"},
+		{"an unknown field", []word{{"started", map[string]int{"id": 1, "x": 2}}}, `unknown field "x"`},
+		{"no number of a transfer", []word{{"started", map[string]int{"id": 65536}}}, "cannot unmarshal number 65536"},
+	} {
+		client := played(t, func(conn *control.Conn) {
+			hearAs[Start](t, conn, "start")
+			for _, w := range c.says {
+				_ = conn.Say(w.name, w.body, nil) // its end is what is tested
+			}
+			<-conn.Done()
+		})
+		_, _ = client.Start(t.Context(), startOf(1, sample.Forward))
+		_, _, err := client.Wait(t.Context(), 1)
+		<-client.Done()
+		if !errors.Is(client.Err(), control.ErrProtocol) || !strings.Contains(client.Err().Error(), c.want) {
+			t.Errorf("%s: %v\nwant %s", c.name, client.Err(), c.want)
+		}
+		if err == nil {
+			t.Errorf("%s: and Wait has no error", c.name)
+		}
+	}
+}
+
+func TestRefusalOfATransferIsOneLine(t *testing.T) {
+	client := played(t, func(c *control.Conn) {
+		hearAs[Start](t, c, "start")
+		_ = c.Say("refused", control.Refusal{ID: 1, Reason: control.Busy, Detail: "a\nb\x1b"}, nil) // as above
+		<-c.Done()
+	})
+	_, err := client.Start(t.Context(), startOf(1, sample.Forward))
+	if err == nil || !strings.HasSuffix(err.Error(), "transfer 1: refused: busy: a?b?") {
+		t.Errorf("%q", err)
+	}
+}
+
+func TestEndOfTheConnectionEndsWhoWaits(t *testing.T) {
+	client := played(t, func(c *control.Conn) {
+		hearAs[Start](t, c, "start")
+		_ = c.Say("started", Started{ID: 1}, nil) // as above
+		hearAs[Sent](t, c, "sent")                // and then it dies
+	})
+	if _, err := client.Start(t.Context(), startOf(1, sample.Forward)); err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error, 1)
+	go func() {
+		_, _, err := client.Wait(context.Background(), 1)
+		waits <- err
+	}()
+	if err := client.Sent(t.Context(), 1, 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waits; !errors.Is(err, control.ErrLost) {
+		t.Error(err)
+	}
+	if err := client.Prove(t.Context(), nil); !errors.Is(err, control.ErrLost) {
+		t.Error(err)
+	}
+	if _, err := client.Start(t.Context(), startOf(2, sample.Forward)); !errors.Is(err, control.ErrLost) {
+		t.Error(err)
+	}
+}
+
+func TestWhoWaitsCanLeaveAndComeBack(t *testing.T) {
+	goOn := make(chan struct{})
+	client := played(t, func(c *control.Conn) {
+		hearAs[Start](t, c, "start")
+		_ = c.Say("started", Started{ID: 1}, nil) // as above
+		<-goOn
+		_ = c.Say("finished", Finished{ID: 1, Received: &stream.Received{}}, nil) // as above
+		<-c.Done()
+	})
+	if _, err := client.Start(t.Context(), startOf(1, sample.Forward)); err != nil {
+		t.Fatal(err)
+	}
+	reason := errors.New("the run is over")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(reason)
+	if _, _, err := client.Wait(ctx, 1); !errors.Is(err, reason) {
+		t.Error(err)
+	}
+	if err := client.Sent(ctx, 1, 1); !errors.Is(err, reason) {
+		t.Error(err)
+	}
+	close(goOn)
+	if finished, _, err := client.Wait(t.Context(), 1); err != nil || finished == nil {
+		t.Error(err)
+	}
+}
+
+func TestManyTransfersOneAfterTheOther(t *testing.T) {
+	const transfers = 100
+	client := played(t, func(c *control.Conn) {
+		for range transfers {
+			id := hearAs[Start](t, c, "start").ID
+			_ = c.Say("started", Started{ID: id}, nil)                                         // as above
+			_ = c.Say("finished", Finished{ID: id, Sent: &stream.Sent{}}, fmt.Append(nil, id)) // as above
+		}
+		<-c.Done()
+	})
+	for id := range uint16(transfers) {
+		id++
+		if _, err := client.Start(t.Context(), startOf(id, sample.Reverse)); err != nil {
+			t.Fatal(err)
+		}
+		if _, records, err := client.Wait(t.Context(), id); err != nil || string(records) != fmt.Sprint(id) {
+			t.Fatal(string(records), err)
+		}
+	}
+	if n := len(client.pending); n > 0 {
+		t.Errorf("%d transfers are still known", n)
+	}
+}
+
+func TestPlanThatDoesNotFitIsNotSent(t *testing.T) {
+	client := played(t, func(c *control.Conn) { <-c.Done() })
+	x := startOf(1, sample.Forward)
+	one := x.Plan.Segments[0]
+	one.Bursts = 1
+	x.Plan.Segments = repeat(one, stream.MaxSegments)
+	if _, err := client.Start(t.Context(), x); err == nil || !strings.HasSuffix(err.Error(), "want at most 65536: plan fewer segments") || client.Err() != nil {
+		t.Errorf("%v, %v", err, client.Err())
+	}
+	x.Plan.Segments = x.Plan.Segments[:600] // what control.MaxMessageBytes says
+	if b, err := json.Marshal(x); err != nil || len(b) > control.MaxMessageBytes-100 {
+		t.Errorf("%d octets, %v", len(b), err)
+	}
+}
+
+// FuzzDeliver hands a client whatever a responder may say of a transfer that is under way.
+func FuzzDeliver(f *testing.F) {
+	for _, m := range []struct {
+		name string
+		body any
+	}{
+		{"proved", Proved{Address: "x"}},
+		{"started", Started{ID: 1}},
+		{"refused", control.Refusal{ID: 1, Reason: control.Busy}},
+		{"finished", Finished{ID: 2, Received: &stream.Received{Corrupt: []stream.Corrupt{{Seq: 3, Got: []byte{1}, Want: []byte{2}}}}}},
+		{"finished", Finished{ID: 2, Sent: &stream.Sent{}}},
+	} {
+		b, err := json.Marshal(m.body)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(m.name, b, m.name, b, []byte{1})
+	}
+	f.Fuzz(func(t *testing.T, name string, body []byte, next string, nextBody, records []byte) {
+		wait := func() *pending {
+			return &pending{begun: make(chan answer, 1), over: make(chan answer, 1)}
+		}
+		c := &Client{pending: map[uint16]*pending{0: wait(), 1: wait(), 2: wait()}}
+		c.pending[2].running = true
+		for _, m := range []*control.Say{{Name: name, Body: body}, {Name: next, Body: nextBody}, {Name: next, Body: nextBody}} {
+			if err := c.deliver(m, records); err != nil && !errors.Is(err, control.ErrProtocol) {
+				t.Errorf("%v", err)
+			}
+		}
+		for _, x := range c.pending {
+			select {
+			case end := <-x.over:
+				_, _ = stream.ParseReceived(end.records) // must not panic
+				_, _ = stream.ParseSent(end.records)     // nor this
+			default:
+			}
+		}
+	})
+}

@@ -1,0 +1,346 @@
+package udp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/sched"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/wait"
+)
+
+// serving is the traffic of one session at the far end. One goroutine hears what the client
+// says; each transfer has one of its own.
+type serving struct {
+	far    *far
+	host   traffic.Host
+	id     uint64
+	stream *stream.Session
+	ctx    context.Context // ends with the session
+	end    context.CancelFunc
+	tasks  sync.WaitGroup
+	used   map[uint16]bool // of the hearing goroutine
+
+	to atomic.Pointer[netip.AddrPort] // the proved address; nil: none
+	// hello is when a hello last came from there, or when it was proved, by sched.Now; refused
+	// counts ICMP errors since then that say that the port is closed.
+	hello   atomic.Int64
+	refused atomic.Int64
+	gone    atomic.Int64 // when ICMP errors last said that nobody receives there, by sched.Now; zero: never
+
+	mu     sync.Mutex
+	active [2]*transfer
+}
+
+// transfer is one stream under way.
+type transfer struct {
+	*Start
+	until     time.Time // when it is over at the latest, as planned
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	reception *stream.Reception // of a forward one
+	told      atomic.Bool       // how many packets were sent
+}
+
+// Times of a transfer.
+const (
+	// slack is what a transfer may take longer than planned.
+	slack = 30 * time.Second
+	// reportRate is how fast records are taken at the least.
+	reportRate = 4 << 10 // octets a second
+)
+
+// Causes of a transfer's early end.
+var (
+	errCancelled = errors.New("cancelled by the client")
+	errTooLong   = errors.New("it took longer than planned")
+)
+
+// Hear is traffic.Session's.
+func (s *serving) Hear(m *control.Say) (refusal *control.Refusal) {
+	switch m.Name {
+	case sayProve:
+		return hear(m, s.prove)
+	case sayStart:
+		return hear(m, s.start)
+	case saySent:
+		return hear(m, s.allSent)
+	case sayCancel:
+		return hear(m, s.cancel)
+	}
+	return badRequest("a responder is not told %.40q", m.Name)
+}
+
+// hear reads a message and does what it asks for.
+func hear[B any](m *control.Say, do func(*B) *control.Refusal) *control.Refusal {
+	body := new(B)
+	if err := m.Into(body); err != nil {
+		return badRequest("%v", err)
+	}
+	return do(body)
+}
+
+// prove learns where the client receives, from the cookie that was sent there.
+func (s *serving) prove(p *Prove) *control.Refusal {
+	if s.running(sample.Forward) || s.running(sample.Reverse) {
+		return badRequest("the address cannot change while a transfer runs")
+	}
+	to, ok := s.stream.Proven(p.Cookie)
+	if !ok {
+		return &control.Refusal{Reason: control.Unproved, Detail: "this cookie was not sent for this session"}
+	}
+	if !s.far.env.Allowed(to.Addr()) {
+		return &control.Refusal{Reason: control.Unproved, Detail: fmt.Sprintf("%v is not an address that is served here", to.Addr())}
+	}
+	s.heardFrom()
+	s.to.Store(&to)
+	s.host.Busy(time.Time{})
+	_ = s.host.Say(sayProved, Proved{Address: to.String()}, nil) // an error ends the session, which tells
+	return nil
+}
+
+// start starts a stream that is within all limits.
+func (s *serving) start(t *Start) *control.Refusal {
+	most, refusal := s.permit(t)
+	if refusal != nil {
+		if refusal.ID != 0 {
+			_ = s.host.Refused(sayRefused, refusal) // an error ends the session, which tells
+			return nil
+		}
+		return refusal
+	}
+	s.used[t.ID] = true
+	x := &transfer{Start: t}
+	within := t.length(most) + slack
+	x.until = time.Now().Add(t.length(most) + t.Idle)
+	if t.Direction == sample.Forward {
+		within += t.Idle
+		var err error
+		if x.reception, err = s.stream.Expect(t.ID, t.Plan); err != nil {
+			_ = s.host.Refused(sayRefused, refused(t.ID, control.BadRequest, err.Error()))
+			return nil
+		}
+	}
+	x.ctx, x.cancel = context.WithCancelCause(s.ctx)
+	late := time.AfterFunc(within, func() { x.cancel(errTooLong) })
+	s.set(t.Direction, x)
+	s.busy()
+	s.tasks.Go(func() {
+		defer late.Stop()
+		defer x.cancel(nil)
+		s.carry(x)
+	})
+	return nil
+}
+
+// set notes what runs in a direction; nil: nothing.
+func (s *serving) set(d sample.Direction, x *transfer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active[d] = x
+}
+
+// busy tells the responder until when streams run.
+func (s *serving) busy() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var until time.Time
+	for _, one := range s.active {
+		if one != nil && one.until.After(until) {
+			until = one.until
+		}
+	}
+	s.host.Busy(until)
+}
+
+// permit says why a transfer must not be, or how long one may take at the most, zero: there is no limit.
+func (s *serving) permit(t *Start) (most time.Duration, refusal *control.Refusal) {
+	switch {
+	case t.ID == 0 || s.used[t.ID]:
+		return 0, badRequest("%d is no number of a new transfer", t.ID)
+	case s.to.Load() == nil:
+		return 0, refused(t.ID, control.Unproved, "no address has been proved: say hello to the test port, and show the cookie that comes")
+	}
+	if err := t.Check(); err != nil {
+		return 0, refused(t.ID, control.BadRequest, err.Error())
+	}
+	limits, refusal := s.host.Limits()
+	if refusal != nil {
+		return 0, refusal
+	}
+	if d := t.Plan.Duration(); limits.Duration > 0 && d > limits.Duration {
+		return 0, refused(t.ID, control.TimeLimit, fmt.Sprintf("the transfer takes %v, the token allows %v", d, limits.Duration))
+	}
+	if s.running(t.Direction) {
+		return 0, refused(t.ID, control.BadRequest, "a transfer of this direction runs already")
+	}
+	if refusal := s.host.Take(t.Plan.Bytes()); refusal != nil {
+		refusal.ID = t.ID
+		return 0, refusal
+	}
+	refusal = s.host.Spend(t.Direction, t.Plan.Duration(), func(b traffic.Bucket) (float64, error) { return checkRate(t.Plan, b) })
+	if refusal != nil {
+		_ = s.host.Take(-t.Plan.Bytes()) // what is given back is never refused
+		refusal.ID = t.ID
+		return 0, refusal
+	}
+	return limits.Duration, nil
+}
+
+func refused(id uint16, reason control.Reason, detail string) *control.Refusal {
+	return &control.Refusal{ID: id, Reason: reason, Detail: detail}
+}
+
+// carry carries a transfer out and tells what came of it.
+func (s *serving) carry(x *transfer) {
+	s.host.Begun()
+	f := Finished{ID: x.ID}
+	var records []byte
+	err := s.host.Say(sayStarted, Started{ID: x.ID, Clock: clockNow(s.far.env.Clock)}, nil)
+	switch {
+	case err == nil && x.Direction == sample.Forward:
+		f.Received = s.receive(x)
+		records = f.Received.AppendTo(nil)
+	case err == nil:
+		f.Sent, err = s.send(x)
+		records = f.Sent.AppendTo(nil)
+	case x.reception != nil:
+		x.cancel(err)
+		x.reception.Finish(x.ctx, -1, 0) // frees it
+	}
+	if s.ctx.Err() != nil || f.Received == nil && f.Sent == nil {
+		s.set(x.Direction, nil)
+		return // nobody is there to be told
+	}
+	f.Clock = clockNow(s.far.env.Clock)
+	switch {
+	case err != nil:
+		f.Error = "the stream cannot be sent: " + err.Error()
+	case x.ctx.Err() != nil:
+		f.Error = context.Cause(x.ctx).Error()
+	case f.Received != nil && !x.told.Load():
+		f.Error = "nothing came any more, and it was not told how much was sent"
+	}
+	// A client that does not take its records must not hold the link for ever.
+	late := time.AfterFunc(grace+time.Duration(len(records)/reportRate)*time.Second, func() {
+		s.host.End(&control.Refusal{Reason: control.TimeLimit, Detail: "the records were not taken"})
+	})
+	defer late.Stop()
+	s.set(x.Direction, nil) // the client may begin the next one as soon as it is told
+	_ = s.host.Say(sayFinished, f, records)
+	s.busy()
+}
+
+// receive is the forward direction.
+func (s *serving) receive(x *transfer) *stream.Received {
+	looking, stop := context.WithCancel(x.ctx)
+	defer stop()
+	s.tasks.Go(func() {
+		x.reception.Follow(looking, func(st stream.Status) {
+			_ = s.stream.Report(x.ID, *s.to.Load(), st) // the next one may pass
+		})
+	})
+	got := x.reception.Finish(x.ctx, -1, x.Idle)
+	came := x.reception.Progress() // each packet of the plan once, whatever else was sent
+	s.count(sample.Forward, came.Packets, min(came.Bytes, x.Plan.Bytes()))
+	return got
+}
+
+// send is the reverse direction: to the address that has proved that it receives.
+func (s *serving) send(x *transfer) (*stream.Sent, error) {
+	sent, err := s.stream.Send(x.ctx, x.ID, *s.to.Load(), x.Plan, stream.How{Consent: &consent{s, sched.Now()}})
+	if err != nil {
+		s.far.env.Log.Warn("Stream not sent", "to", s.to.Load().String(), "err", err)
+		sent = &stream.Sent{Planned: x.Plan.Packets()}
+	}
+	packets, bytes := sent.Moved(x.Plan)
+	s.count(sample.Reverse, packets, bytes)
+	return sent, err
+}
+
+func (s *serving) count(d sample.Direction, packets int, bytes int64) {
+	s.host.Moved(d, bytes, int64(packets)*int64(Overhead(s.to.Load().Addr().Is6())))
+}
+
+func (s *serving) running(d sample.Direction) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active[d] != nil
+}
+
+// allSent tells a reception how much to wait for; of one that is over it is nothing.
+func (s *serving) allSent(m *Sent) *control.Refusal {
+	if m.ID == 0 || m.Packets < 0 {
+		return badRequest("transfer %d, of which %d packets were sent", m.ID, m.Packets)
+	}
+	s.mu.Lock()
+	x := s.active[sample.Forward]
+	s.mu.Unlock()
+	if x != nil && x.ID == m.ID {
+		x.told.Store(true)
+		x.reception.SetSent(m.Packets)
+	}
+	return nil
+}
+
+// cancel ends a transfer early; of one that is over it is nothing.
+func (s *serving) cancel(m *Cancel) *control.Refusal {
+	if m.ID == 0 {
+		return badRequest("transfer 0 is cancelled")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.active {
+		if x != nil && x.ID == m.ID {
+			x.cancel(errCancelled)
+		}
+	}
+	return nil
+}
+
+// lookEvery is how often watch looks.
+const lookEvery = 250 * time.Millisecond
+
+// watch ends the session whose client is silent for longer than an outage, and so its streams.
+func (s *serving) watch() {
+	for wait.For(s.ctx, lookEvery) {
+		if s.to.Load() != nil && s.unheard(sched.Now()) > Outage {
+			s.host.End(traffic.ErrSilent)
+			return
+		}
+	}
+}
+
+// heardFrom notes that the proved address is heard.
+func (s *serving) heardFrom() {
+	s.hello.Store(int64(sched.Now()))
+	s.refused.Store(0)
+}
+
+// unheard is how long before now the proved address was heard, at the most.
+func (s *serving) unheard(now time.Duration) time.Duration {
+	ago := now - time.Duration(s.hello.Load())
+	if ago <= consentLasts && s.hello.Load() > s.gone.Load() { // else what was streamed since may count
+		return ago
+	}
+	if from, since, ok := s.stream.Streamed(); ok && from == *s.to.Load() {
+		ago = min(ago, since)
+	}
+	return ago
+}
+
+// Close is traffic.Session's.
+func (s *serving) Close() {
+	s.end()
+	s.far.byID.Delete(s.id)
+	s.stream.Leave()
+	s.tasks.Wait()
+}

@@ -1,0 +1,322 @@
+package udp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/bound"
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// Carrier moves streams between the two ends. The real one is a control connection with a
+// UDP socket; tests of Kinds hand in a simulated path.
+type Carrier interface {
+	// Carry carries one stream out. With an error it returns what is known all the same,
+	// or nil if nothing was sent. A transfer that was cut has no error, but Carried.Cut.
+	// What has not come when nothing has for idle, once all was sent, is lost; zero, or more
+	// than what is configured: as configured.
+	// steer is nil, or chooses the rate of a plan with feedback, in both directions.
+	Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress), steer stream.Steer) (*Carried, error)
+}
+
+// Carried is what a Carrier returns.
+type Carried struct {
+	// Sent and Received are the two ends' records; nil where they are not known.
+	Sent     *stream.Sent
+	Received *stream.Received
+	// PayloadBytes were sent, in UDP payload, as far as is known.
+	PayloadBytes int64
+	Packets      int
+	Near, Far    Clocks
+	Cut          string
+}
+
+// SessionOptions say what a Session adds to what its Carrier moves.
+type SessionOptions struct {
+	// IPv6: packets have 48 octets of headers, not 28.
+	IPv6 bool
+	// Shared: both ends read one clock (package hostid).
+	Shared bool
+	// Near is what is known of this host's stamps on the path.
+	Near bound.Host
+	// DSCP and NoChecksum are for plans.
+	DSCP       uint8
+	NoChecksum bool
+	// Limits of the token; Remote is the responder's UDP address.
+	Limits control.Limits
+	Remote netip.AddrPort
+	// Rows takes the rows of each transfer that has ended, labelled Path, Probe and Run; nil: nobody reads them.
+	Rows             *record.Stream[record.Rows]
+	Path, Probe, Run string
+}
+
+// Session is what a Kind uses to run its streams.
+type Session struct {
+	carrier Carrier
+	opts    SessionOptions
+
+	mu       sync.Mutex
+	moved    [2]int64      // IP octets sent, by direction
+	done     time.Duration // planned time of transfers that are over
+	recorder recorder
+	progress func(heavy.Progress)
+}
+
+// Overhead is the octets of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
+func (s *Session) Overhead() int { return Overhead(s.opts.IPv6) }
+
+// Limits are the token's.
+func (s *Session) Limits() control.Limits { return s.opts.Limits }
+
+// Remote is the responder's UDP address.
+func (s *Session) Remote() netip.AddrPort { return s.opts.Remote }
+
+// Plan is a plan of these segments with the options' code point and checksum.
+func (s *Session) Plan(segments ...stream.Segment) stream.Plan {
+	return stream.Plan{Segments: segments, DSCP: s.opts.DSCP, NoChecksum: s.opts.NoChecksum && !s.opts.IPv6}
+}
+
+// Paced is a segment of IP packets of a size that leave evenly at a rate for a time. At
+// rates above one packet each 100 us, several leave together.
+func (s *Session) Paced(ipBytes int, r option.Rate, d time.Duration) stream.Segment {
+	interval := max(1, time.Duration(float64(ipBytes)/float64(r)*float64(time.Second)+0.5))
+	return stream.Segment{
+		PayloadBytes: max(stream.HeaderBytes, ipBytes-s.Overhead()), Interval: interval, Burst: 1,
+		Bursts: max(1, int(d/interval)),
+	}
+}
+
+// NewSession makes a session over a carrier.
+func NewSession(c Carrier, o SessionOptions) *Session {
+	return &Session{carrier: c, opts: o, recorder: recorder{every: 1, most: MaxRows}}
+}
+
+// Transfer carries one stream out, in either direction, and joins what both ends saw of
+// it. It may be called from two goroutines at once, for both directions together. progress
+// may be nil. An error is final: the session is over, or ctx is.
+func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, progress func(heavy.Progress)) (*Transfer, error) {
+	return s.TransferWithin(ctx, d, p, 0, progress)
+}
+
+// TransferWithin is Transfer, and waits no longer than idle for what may be lost, from when
+// all was sent and nothing came any more; zero: Options.DrainTimeout, which it never is
+// longer than. It is for a Kind that knows how long packets take at the most: see
+// Transfer.Lag.
+func (s *Session) TransferWithin(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress)) (*Transfer, error) {
+	return s.transfer(ctx, d, p, idle, progress, nil)
+}
+
+// Steer is Transfer of a plan with feedback (stream.Plan.Feedback), which is the most that is
+// sent: by what has come, steer chooses the time from packet to packet while it runs.
+func (s *Session) Steer(ctx context.Context, d sample.Direction, p stream.Plan, steer stream.Steer) (*Transfer, error) {
+	return s.transfer(ctx, d, p, 0, nil, steer)
+}
+
+func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress), steer stream.Steer) (*Transfer, error) {
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("udp: %w", err)
+	}
+	if (steer != nil) != (p.Feedback > 0) {
+		return nil, errors.New("udp: a plan with feedback, and who steers it, belong together")
+	}
+	begin := time.Now()
+	c, err := s.carrier.Carry(ctx, d, p, idle, s.watch(d, p, progress), steer)
+	took := time.Since(begin)
+	s.account(d, p, c)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil || c.Sent == nil || c.Received == nil {
+		return nil, &heavy.Failure{Reason: heavy.ReasonInternal, Err: fmt.Errorf("udp: %s transfer: the records of one end are missing", d)}
+	}
+	t := &Transfer{
+		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Near: c.Near, Far: c.Far,
+		Shared: s.opts.Shared, Cut: c.Cut, ends: bound.Ends{Near: s.opts.Near, Far: farStamps()}, took: took,
+	}
+	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
+	t.judgeClocks()
+	s.record(t)
+	return t, ctx.Err()
+}
+
+// farStamps is what is known of a responder's: what its interface holds back is in the
+// bound that it tells of its clock.
+func farStamps() bound.Host { return bound.Host{Conversion: bound.CardConversion, Ours: true} }
+
+// watch passes progress on, to the caller and to the run.
+func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(heavy.Progress)) func(heavy.Progress) {
+	return func(at heavy.Progress) {
+		at.Direction = d
+		if progress != nil {
+			progress(at)
+		}
+		s.mu.Lock()
+		to, done := s.progress, s.done
+		s.mu.Unlock()
+		if to != nil {
+			at.Elapsed = done + min(at.Elapsed, p.Duration())
+			to(at)
+		}
+	}
+}
+
+// account adds up what was sent, whatever became of the transfer.
+func (s *Session) account(d sample.Direction, p stream.Plan, c *Carried) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done += p.Duration()
+	if c != nil {
+		s.moved[d] += c.PayloadBytes + int64(c.Packets)*int64(s.Overhead())
+	}
+}
+
+// record keeps a transfer for the report, and gives the rows of all its packets to whoever listens: the report's own where
+// it has all, which are not changed afterwards.
+func (s *Session) record(t *Transfer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	series := t.series(s.recorder.every)
+	if s.opts.Rows.Heard() {
+		rows := series.Rows
+		if series.Every > 1 {
+			rows = t.rows(1)
+		}
+		s.opts.Rows.Record(&record.Rows{
+			Path: s.opts.Path, Probe: s.opts.Probe, Run: s.opts.Run, Direction: t.Direction, Begin: series.Begin, Every: 1, Rows: rows,
+		})
+	}
+	s.recorder.add(series)
+}
+
+// Follow has progress told to f.
+func (s *Session) Follow(f func(heavy.Progress)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress = f
+}
+
+// Account puts into the outcome what the session has seen, and adds it to the counters.
+func (s *Session) Account(o *heavy.Outcome, counters *metric.Scope) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.ForwardBytes, o.ReverseBytes = s.moved[sample.Forward], s.moved[sample.Reverse]
+	if all := s.recorder.series; len(all) > 0 {
+		o.Transfers = all
+	}
+	for _, d := range o.Directions {
+		var all Counts
+		var checksumErrors uint64
+		for _, t := range s.recorder.series {
+			if t.Transfer.Direction != d {
+				continue
+			}
+			checksumErrors += t.Received.ChecksumErrors
+			for kind, n := range t.Counts.Damaged {
+				all.Damaged[kind] += n
+			}
+			all.Refused += t.Counts.Refused
+			all.Withheld += t.Counts.Withheld
+		}
+		counters.Series(metric.KernelChecksumErrors, d.String()).Add(float64(checksumErrors))
+		for kind, n := range all.Damaged {
+			if n > 0 {
+				counters.Series(metric.Damaged, d.String(), stream.Damage(kind).String()).Add(float64(n))
+			}
+		}
+		if all.Refused > 0 {
+			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the sending host refused them: its firewall, its routes, or a full queue of its own", d, all.Refused))
+		}
+		if all.Withheld > 0 {
+			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the responder heard nothing of this end or its host refused them: the way there stood still", d, all.Withheld))
+		}
+	}
+}
+
+// MaxRows is how many packets a run's report has rows for, all transfers together. Beyond
+// it, every second row of all transfers is left out, and again until they fit;
+// Series.Every says of how many packets one was kept.
+const MaxRows = 100_000
+
+// Series is a transfer as the report has it: Rows are in place of the packets of the Transfer, its Sent and its Received.
+type Series struct {
+	Direction string `json:"direction"` // that of the Transfer, as a word
+	Transfer
+	// Begin is what the times of the rows are counted from.
+	Begin instant.Time `json:"begin_ns"`
+	// Every: one row stands for so many packets; 1: all are here.
+	Every   int          `json:"every"`
+	Columns []string     `json:"columns"`
+	Rows    []record.Row `json:"rows"`
+}
+
+// series is the transfer for the report.
+func (t *Transfer) series(every int) *Series {
+	s := &Series{
+		Direction: t.Direction.String(), Transfer: *t,
+		Begin: t.Sent.Begin, Every: every, Columns: record.RowColumns(), Rows: t.rows(every),
+	}
+	sent, received := *t.Sent, *t.Received
+	s.Packets, sent.Packets, received.Packets = nil, nil, nil
+	s.Sent, s.Received = &sent, &received
+	return s
+}
+
+// rows are one for each packet whose number is a multiple of every.
+func (t *Transfer) rows(every int) []record.Row {
+	after := func(x sample.Stamp) int64 {
+		if !x.Present() {
+			return record.None
+		}
+		return int64(x.At.Sub(t.Sent.Begin))
+	}
+	rows := make([]record.Row, 0, len(t.Packets)/every+1)
+	for i := 0; i < len(t.Packets); i += every {
+		p := &t.Packets[i]
+		rows = append(rows, record.Row{
+			Seq: p.Seq, Segment: p.Segment, Copies: p.Copies, IPBytes: p.IPBytes,
+			Sent: after(p.Sent), Arrived: after(p.Arrived), Damage: uint8(p.Damage),
+		})
+	}
+	return rows
+}
+
+// recorder keeps the series of a run within MaxRows.
+type recorder struct {
+	series []*Series
+	every  int
+	rows   int
+	most   int
+}
+
+// add takes the series of a transfer.
+func (r *recorder) add(s *Series) {
+	r.series = append(r.series, s)
+	r.rows += len(s.Rows)
+	for r.rows > r.most && r.rows > len(r.series) {
+		r.thin()
+	}
+}
+
+// thin drops every second row of all series: it makes new rows, as others may read the old ones (Session.record).
+func (r *recorder) thin() {
+	r.every, r.rows = 2*r.every, 0
+	for _, s := range r.series {
+		kept := make([]record.Row, 0, (len(s.Rows)+1)/2)
+		for i := 0; i < len(s.Rows); i += 2 {
+			kept = append(kept, s.Rows[i])
+		}
+		s.Rows, s.Every = kept, 2*s.Every
+		r.rows += len(kept)
+	}
+}

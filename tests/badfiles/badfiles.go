@@ -1,0 +1,45 @@
+// Package badfiles runs configuration files that are wrong, and say in their last lines what is to be
+// said of them.
+package badfiles
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Run holds what check says of each file of testdata/bad, of which there are so many at the
+// least, against the file's lines "# ERROR message", where messages begin with the file's name.
+func Run(t *testing.T, least int, check func(t *testing.T, name string) error) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/bad/*.yml")
+	if err != nil || len(files) < least {
+		t.Fatalf("%d bad files, want %d at the least; err %v", len(files), least, err)
+	}
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for line := range strings.Lines(string(content)) {
+				if message, ok := strings.CutPrefix(strings.TrimSpace(line), "# ERROR "); ok {
+					want = append(want, name+message)
+				}
+			}
+			if len(want) == 0 {
+				t.Fatal("the file does not say what error is expected")
+			}
+			if err = check(t, name); err == nil {
+				t.Fatal("the file is taken")
+			}
+			if diff := cmp.Diff(strings.Join(want, "\n"), err.Error()); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

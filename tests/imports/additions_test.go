@@ -1,0 +1,101 @@
+package imports
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../../"
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(root + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestWhatAnAdditionTouchesExists holds the list of CONTRIBUTING.md to the tree: each kind of addition is in it, with files,
+// and these exist.
+func TestWhatAnAdditionTouchesExists(t *testing.T) {
+	_, list, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "|---|---|\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	named := regexp.MustCompile("`([a-z.-]+(?:/[A-Za-z0-9_.-]*)+)`")
+	var kinds []string
+	for row := range strings.Lines(list) {
+		cells := strings.Split(strings.TrimSpace(row), "|")
+		if len(cells) != 4 {
+			t.Fatalf("%q has not two cells", row)
+		}
+		kinds = append(kinds, strings.TrimSpace(cells[1]))
+		files := named.FindAllStringSubmatch(cells[2], -1)
+		if len(files) == 0 {
+			t.Errorf("%s touches no file", cells[1])
+		}
+		for _, m := range files {
+			// A directory that is to be made stands beside others.
+			file, _, _ := strings.Cut(m[1], "NAME")
+			info, err := os.Stat(root + file)
+			if err != nil || info.IsDir() != strings.HasSuffix(file, "/") {
+				t.Errorf("%s: %s: %v", cells[1], m[1], err)
+			}
+		}
+	}
+	if want := []string{"light probe", "load test", "traffic type", "sink", "clock source", "metric", "dashboard panel"}; !slices.Equal(kinds, want) {
+		t.Errorf("the list is of %q, want %q", kinds, want)
+	}
+}
+
+// TestRegistriesListWhatStandsBesideThem: a directory with the declaration that a registry lists is in it.
+func TestRegistriesListWhatStandsBesideThem(t *testing.T) {
+	for registry, of := range map[string]struct{ directory, declaration string }{
+		"exporter/probes/probes.go":     {"exporter/probes", `(?m)^func New\(\) (probe\.Type|\*Type) `},
+		"exporter/traffics/traffics.go": {"exporter/traffic", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Far `},
+		"exporter/clocks/clocks.go":     {"exporter/clock", `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `},
+	} {
+		list, declaration, found := read(t, registry), regexp.MustCompile(of.declaration), 0
+		err := filepath.WalkDir(root+of.directory, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file := strings.TrimPrefix(path, root)
+			if !declaration.MatchString(read(t, file)) {
+				return nil
+			}
+			found++
+			if imported := `"oneway.example/` + filepath.Dir(file) + `"`; !strings.Contains(list, imported) {
+				t.Errorf("%s does not list %s", registry, filepath.Dir(file))
+			}
+			return nil
+		})
+		lines := len(regexp.MustCompile(`(?m)^\t\t.+,$`).FindAllString(list, -1)) // one for each in All
+		if err != nil || found == 0 || found != lines {
+			t.Errorf("%s: %d are listed, %d stand in %s, %v", registry, lines, found, of.directory, err)
+		}
+	}
+}
+
+// TestTheMapNamesEachPackage: one that ARCHITECTURE.md does not name has no place.
+func TestTheMapNamesEachPackage(t *testing.T) {
+	_, list, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "## The map")
+	list, _, _ = strings.Cut(list, "\n## ")
+	for _, p := range packages(t) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(p.ImportPath, module), "/internal/") // what is internal is its parent's
+		for part := range strings.SplitSeq(name, "/") {
+			if !regexp.MustCompile(`\b` + part + `\b`).MatchString(list) {
+				t.Errorf("the map does not name %s of %s", part, p.ImportPath)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^ {4}(exporter/\w[\w/]*|[\w-]+/)`).FindAllStringSubmatch(list, -1) {
+		if _, err := os.Stat(root + m[1]); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+// Package loadtcp is a second type of traffic, for tests: octets over one TCP connection, in
+// one direction, for a time. It shows what a type of traffic takes: this directory, and a line
+// in the registry of each end.
+package loadtcp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/control"
+	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/wait"
+)
+
+// The client's wish, where the stream goes, and what the far end has moved.
+type (
+	parameters struct {
+		Direction sample.Direction
+		Duration  time.Duration
+	}
+	answer struct {
+		Port   uint16
+		Cookie []byte
+	}
+	finished struct{ Bytes int64 }
+)
+
+// Type is the far half.
+type Type struct{}
+
+// Name is "tcp".
+func (Type) Name() string { return "tcp" }
+
+// New makes the half of one responder, which shares nothing between sessions.
+func (Type) New(traffic.Env) traffic.Far { return far{} }
+
+type far struct{}
+
+func (far) Listen(netip.AddrPort) (func(), error) { return func() {}, nil }
+func (far) Run(ctx context.Context) error         { <-ctx.Done(); return nil }
+func (far) Discarded() map[string]uint64          { return nil }
+func (far) Open(host traffic.Host, raw json.RawMessage) (traffic.Session, any, *control.Refusal) {
+	s := &serving{host: host, cookie: []byte(rand.Text())}
+	limits, refusal := host.Limits()
+	switch err := json.Unmarshal(raw, &s.parameters); {
+	case refusal != nil:
+		return nil, nil, refusal
+	case err != nil || s.Duration <= 0:
+		return nil, nil, &control.Refusal{Reason: control.BadRequest, Detail: "a direction and a duration are wanted"}
+	case limits.Duration > 0 && s.Duration > limits.Duration:
+		return nil, nil, &control.Refusal{Reason: control.TimeLimit, Detail: fmt.Sprintf("it takes %v, the token allows %v", s.Duration, limits.Duration)}
+	}
+	l, err := host.Listen(net.ListenConfig{})
+	if err != nil {
+		return nil, nil, &control.Refusal{Reason: control.TooMany, Detail: err.Error()}
+	}
+	s.listener = l
+	s.ctx, s.end = context.WithCancel(context.Background())
+	s.tasks.Go(s.serve)
+	return s, answer{uint16(l.Addr().(*net.TCPAddr).Port), s.cookie}, nil
+}
+
+// serving is one session's stream.
+type serving struct {
+	parameters
+	host     traffic.Host
+	listener net.Listener
+	cookie   []byte
+	ctx      context.Context // ends with the session
+	end      context.CancelFunc
+	tasks    sync.WaitGroup
+}
+
+func (*serving) Hear(m *control.Say) *control.Refusal {
+	return &control.Refusal{Reason: control.BadRequest, Detail: fmt.Sprintf("%.40q: nothing is to be said", m.Name)}
+}
+
+func (s *serving) Close() {
+	s.end()
+	_ = s.listener.Close()
+	s.tasks.Wait()
+}
+
+func (s *serving) serve() {
+	c, err := s.listener.Accept()
+	if err != nil {
+		return // the session has ended
+	}
+	context.AfterFunc(s.ctx, func() { _ = c.Close() })
+	shown := make([]byte, len(s.cookie))
+	if _, err := io.ReadFull(c, shown); err != nil || subtle.ConstantTimeCompare(shown, s.cookie) != 1 {
+		s.host.End(&control.Refusal{Reason: control.Unproved, Detail: "the stream's connection does not show the cookie"})
+		return
+	}
+	s.host.Begun()
+	end := time.Now().Add(s.Duration)
+	s.host.Busy(end)
+	defer s.host.Busy(time.Time{})
+	move := receive
+	if s.Direction == sample.Reverse {
+		move = send
+	}
+	n := move(c, end, s.allow)
+	s.host.Moved(s.Direction, n, 0)
+	_ = s.host.Say("finished", finished{n}, nil) // an error ends the session
+}
+
+// allow takes octets of what the session may move, and waits for as long as the token's rate wants.
+func (s *serving) allow(n int) bool {
+	var pause time.Duration
+	draw := func(b traffic.Bucket) (left float64, err error) {
+		pause = time.Duration(max(0, float64(n)-b.Level) / b.Rate * float64(time.Second))
+		return b.Level - float64(n), nil
+	}
+	return s.host.Take(int64(n)) == nil && s.host.Spend(s.Direction, 0, draw) == nil && wait.For(s.ctx, pause)
+}
+
+// send writes until the end, or until no more may be sent, and then says that it is over.
+func send(c net.Conn, end time.Time, may func(int) bool) (n int64) {
+	b := make([]byte, 64<<10)
+	_ = c.SetWriteDeadline(end)
+	for may(len(b)) {
+		m, err := c.Write(b)
+		if n += int64(m); err != nil {
+			break
+		}
+	}
+	_ = c.(*net.TCPConn).CloseWrite()
+	return n
+}
+
+func receive(c net.Conn, end time.Time, may func(int) bool) (n int64) {
+	b := make([]byte, 64<<10)
+	_ = c.SetReadDeadline(end.Add(5 * time.Second))
+	for {
+		m, err := c.Read(b)
+		if n += int64(m); err != nil || !may(m) {
+			return n
+		}
+	}
+}
+
+// Bulk is a heavy test by this traffic.
+type Bulk struct {
+	Direction sample.Direction
+	For       time.Duration
+	Most      int64
+}
+
+// Result is what a run finds.
+type Result struct{ Sent, Received int64 }
+
+// Kind is the test's word.
+func (Bulk) Kind() string { return "bulk" }
+
+// Bytes is the most that a run moves.
+func (b Bulk) Bytes() int64 { return b.Most }
+
+// Duration is how long it takes.
+func (b Bulk) Duration() time.Duration { return b.For }
+
+// Publish sets nothing.
+func (Bulk) Publish(*heavy.Values, *heavy.Run) {}
+
+// Traffic is this type of traffic.
+func (b Bulk) Traffic() heavy.Traffic { return near{b} }
+
+type near struct{ test Bulk }
+
+func (near) Counters(*metric.Scope, []sample.Direction) {}
+
+func (n near) Connect(ctx context.Context, d *heavy.Dialed) (heavy.Flow, error) {
+	f := &flow{test: n.test, client: d.Client, finished: make(chan finished, 1)}
+	o := d.Open
+	o.Traffic = Type{}.Name()
+	o.Parameters, _ = json.Marshal(parameters{n.test.Direction, n.test.For})
+	opened, err := d.Client.Open(ctx, o, func(m *control.Say, _ []byte) error {
+		var end finished
+		if err := m.Into(&end); err != nil {
+			return err
+		}
+		select {
+		case f.finished <- end:
+			return nil
+		default:
+			return errors.New("finished twice")
+		}
+	})
+	if err != nil {
+		return nil, d.Failed(ctx, err)
+	}
+	var to answer
+	if err := json.Unmarshal(opened.Answer, &to); err != nil {
+		return nil, err
+	}
+	at := netip.AddrPortFrom(d.Client.Remote().Addr(), to.Port)
+	if f.conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", at.String()); err != nil {
+		return nil, &heavy.Failure{Reason: heavy.ReasonSocket, Err: err}
+	}
+	_, err = f.conn.Write(to.Cookie)
+	return f, err
+}
+
+type flow struct {
+	test     Bulk
+	client   *control.Client
+	conn     net.Conn
+	finished chan finished
+	moved    int64
+}
+
+func (f *flow) Remote() netip.AddrPort    { return f.client.Remote() }
+func (*flow) Follow(func(heavy.Progress)) {}
+func (f *flow) Close()                    { _ = f.conn.Close() }
+
+func (f *flow) Perform(ctx context.Context, r *heavy.Run) error {
+	defer context.AfterFunc(ctx, func() { _ = f.conn.Close() })()
+	move := send
+	if f.test.Direction == sample.Reverse {
+		move = receive
+	}
+	left := f.test.Most
+	f.moved = move(f.conn, time.Now().Add(f.test.For), func(n int) bool { left -= int64(n); return left > 0 })
+	select {
+	case far := <-f.finished:
+		r.Body = Result{Sent: f.moved, Received: far.Bytes}
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (f *flow) Account(o *heavy.Outcome, _ *metric.Scope) {
+	o.ForwardBytes = f.moved
+	if f.test.Direction == sample.Reverse {
+		o.ForwardBytes, o.ReverseBytes = 0, f.moved
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// module is one whose packages fail in each of the ways that there are.
+var module = map[string]string{
+	"go.mod":              "module m\n\ngo 1.26\n",
+	"broken/b_test.go":    "package b\n\nimport \"testing\"\n\nfunc TestB(t *testing.T) { undefined() }\n",
+	"panics/p_test.go":    "package p\n\nimport \"testing\"\n\nfunc TestBefore(t *testing.T) {}\nfunc TestP(t *testing.T) { t.Run(\"sub\", func(*testing.T) { panic(\"no good\") }) }\n",
+	"exits/e_test.go":     "package e\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestE(t *testing.T) { fmt.Print(\"last words\"); os.Exit(3) }\n",
+	"fails/f_test.go":     "package f\n\nimport \"testing\"\n\nfunc TestF(t *testing.T) {\n\tt.Run(\"good\", func(t *testing.T) { t.Log(\"unheard\") })\n\tt.Run(\"bad\", func(t *testing.T) { for i := range 100 { t.Errorf(\"wrong %d\", i) } })\n}\nfunc TestGood(t *testing.T) { t.Log(\"fine\") }\n",
+	"skips/s_test.go":     "package s\n\nimport \"testing\"\n\nfunc TestS(t *testing.T) { t.Skip(\"no\") }\nfunc TestKnown(t *testing.T) { t.Skip(\"no\") }\nfunc TestParent(t *testing.T) { t.Run(\"sub\", func(t *testing.T) { t.Skip(\"no\") }) }\n",
+	"prints/p_test.go":    "package p\n\nimport (\n\t\"fmt\"\n\t\"testing\"\n)\n\nfunc TestPrints(t *testing.T) { fmt.Print(\"no end of line\"); t.Error(\"wrong\") }\n",
+	"untested/u.go":       "package u\n",
+	"tested/t_test.go":    "package t\n\nimport \"testing\"\n\nfunc TestT(t *testing.T) { t.Log(\"told by show\") }\n",
+	"hangs/h_test.go":     "package h\n\nimport \"testing\"\n\nfunc TestH(t *testing.T) { select {} }\nfunc TestNever(t *testing.T) {}\n",
+	"badmain/m_test.go":   "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) { m.Run(); println(\"left over\"); os.Exit(1) }\nfunc TestM(t *testing.T) {}\n",
+	"twice/twice_test.go": "package twice\n\nimport \"testing\"\n\nfunc TestTwice(t *testing.T) {}\n",
+}
+
+// events are what the go command says of packages of the module.
+func events(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range module {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("go", append([]string{"test", "-json", "-vet=off"}, args...)...)
+	cmd.Dir = dir
+	out, _ := cmd.CombinedOutput() // what fails is read from it
+	return string(out)
+}
+
+func told(t *testing.T, events string) (text string, failed bool) {
+	t.Helper()
+	var b strings.Builder
+	failed, err := tell(strings.NewReader(events), "# TestS is expected elsewhere\nTestKnown why\n", &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), failed
+}
+
+func TestEachWayToFailIsToldAtTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+		last string
+	}{
+		"a package that does not build": {[]string{"./broken"}, []string{"failed: the package itself (m/broken)\n", "undefined: undefined"}, "0 passed, 0 failed, 0 skipped"},
+		"a panic":                       {[]string{"./panics"}, []string{"failed: TestP (m/panics)\npanic: no good"}, "1 passed, 1 failed, 0 skipped"},
+		"a test that ends the process":  {[]string{"./exits"}, []string{"failed: TestE (m/exits)\nlast words", "(it did not end)\n"}, "0 passed, 1 failed, 0 skipped"},
+		"a subtest": {[]string{"./fails"}, []string{
+			"failed: TestF/bad (m/fails)\n    f_test.go:7: wrong 0\n", "(41 lines are left out)\n    f_test.go:7: wrong 61\n", "wrong 99\n",
+		}, "1 passed, 1 failed, 0 skipped"},
+		"a line without an end": {[]string{"./prints"}, []string{"failed: TestPrints (m/prints)\n", "wrong\n"}, "0 passed, 1 failed, 0 skipped"},
+		"a time limit":          {[]string{"-timeout=1s", "./hangs"}, []string{"failed: TestH (m/hangs)\npanic: test timed out after 1s\n"}, "0 passed, 1 failed, 0 skipped"},
+		"the process alone":     {[]string{"./badmain"}, []string{"failed: the package itself (m/badmain)\nleft over\n"}, "1 passed, 0 failed, 0 skipped"},
+		"nothing that runs":     {[]string{"-run=TestRenamed", "./tested"}, []string{"failed: the package itself (m/tested)\ntesting: warning: no tests to run\n"}, "0 passed, 0 failed, 0 skipped"},
+		"a skip":                {[]string{"./skips"}, []string{"(tests/expected-skips.txt): TestParent/sub\n", "(tests/expected-skips.txt): TestS\n"}, "1 passed, 0 failed, 2 skipped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, failed := told(t, events(t, c.args...))
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is not told", want)
+				}
+			}
+			if !failed || !strings.HasSuffix(text, "\n"+c.last+"\n") || strings.Contains(text, "TestKnown") {
+				t.Errorf("failed %v, want a last line %q", failed, c.last)
+			}
+			if lines := strings.Count(text, "\n"); lines > mostLines+8 || strings.Count(text, "failed: ") > 1 {
+				t.Errorf("%d lines", lines)
+			}
+			if t.Failed() {
+				t.Log(text)
+			}
+		})
+	}
+}
+
+// TestStagesAreCountedApart: a package may be in two of them, and fail in the first.
+func TestStagesAreCountedApart(t *testing.T) {
+	good := events(t, "./twice")
+	if text, failed := told(t, good+good); failed || text != "\n2 passed, 0 failed, 0 skipped\n" {
+		t.Errorf("failed %v: %s", failed, text)
+	}
+	bad := strings.ReplaceAll(good, `"Action":"pass"`, `"Action":"fail"`)
+	if text, failed := told(t, bad+good); !failed || !strings.HasSuffix(text, "\n1 passed, 1 failed, 0 skipped\n") {
+		t.Errorf("failed %v: %s", failed, text)
+	}
+	cut := good[:strings.Index(good, "--- PASS")]
+	cut = cut[:strings.LastIndex(cut, "\n")+1] // killed while the test ran
+	if text, failed := told(t, good+cut+"signal: killed\n"); !failed || !strings.Contains(text, "TestTwice (m/twice)\n(it did not end)\n") || !strings.Contains(text, "signal: killed\n") {
+		t.Errorf("failed %v: %s", failed, text)
+	}
+}
+
+func TestShowLeavesOutWhatPasses(t *testing.T) {
+	var b strings.Builder
+	if err := show(strings.NewReader("go: downloading\n"+events(t, "./tested", "./fails")), &b); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		"go: downloading\n": true, "told by show\n": true, "--- FAIL: TestF ": true, "f_test.go:7: wrong 50\n": true, "ok  \tm/tested\t": true, "FAIL\tm/fails\t": true,
+		"=== RUN": false, "--- PASS": false,
+	} {
+		if strings.Contains(b.String(), text) != want {
+			t.Errorf("%q is shown: %v, want %v\n%s", text, !want, want, &b)
+		}
+	}
+}
