@@ -161,9 +161,11 @@ func (a *agent) runs(t *testing.T) (all []reported) {
 // Two paths share a link: their runs, which fall due at times of their own every ten seconds, take
 // turns, and each is counted once, reported once and seen once on the link.
 func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
-	s := newSite(t, overSlow())
-	// Some four seconds a run: they mostly have to wait for each other, and no queue overflows.
-	// Nor is the host's silence of a second, where it is busy, an end.
+	link := slow()
+	link.Forward.Queue, link.Reverse.Queue = 1_000_000, 2_000_000 // all that a run sends
+	s := newSite(t, lab.Options{Profile: link})
+	// Some four seconds a run: they mostly have to wait for each other. No queue overflows, even if the
+	// host stands still and sends all at once, and its silence of a second is no end.
 	load := []string{"duration: 1500ms", "drain_timeout: 10s", "rate: {forward: 5Mbit, reverse: 10Mbit}"}
 	a := s.agent(t, "paths:\n"+s.path("a", load...)+s.path("b", load...))
 	const wanted = 2 // runs of each path

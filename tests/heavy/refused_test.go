@@ -50,9 +50,10 @@ func route(t *testing.T, host *lab.Host, kind string, to netip.Addr) (mend func(
 	return func() { run(t, host, "ip", family, "route", "del", kind, one) }
 }
 
-// wide is a link that loses and delays nothing worth mention.
+// wide is a link that loses nothing: its queue holds all that a test sends, as a sender whose host has
+// stood still sends what it missed at once.
 func wide() lab.Options {
-	link := lab.Link{Rate: 100e6, Delay: time.Millisecond}
+	link := lab.Link{Rate: 100e6, Delay: time.Millisecond, Queue: 10_000_000}
 	return lab.Options{Profile: lab.Profile{Name: "wide", Forward: link, Reverse: link}, SpareOthers: true}
 }
 
