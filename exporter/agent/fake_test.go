@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
@@ -127,7 +125,7 @@ type rig struct {
 	t      *testing.T
 	fake   *fakeType
 	file   string
-	reg    *prometheus.Registry
+	reg    *promsink.Sink
 	states chan string
 	cancel context.CancelFunc
 	ended  chan error
@@ -146,16 +144,13 @@ func newRigWith(t *testing.T, fake *fakeType, yaml string, change func(*Options)
 	before := runtime.NumGoroutine()
 	r := &rig{t: t, fake: fake, file: filepath.Join(t.TempDir(), "oneway.yml"), states: make(chan string, 100), ended: make(chan error, 1)}
 	r.write(yaml)
-	r.reg = prometheus.NewRegistry()
-	sink, err := promsink.New(r.reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.reg = promsink.New(promsink.Options{})
 	o := Options{
-		ConfigFile: r.file, Types: []probe.Type{fake}, Sink: sink,
+		ConfigFile: r.file, Types: []probe.Type{fake}, Sink: r.reg,
 		Notify: func(s string) { r.states <- s }, retry: retry{first: time.Millisecond, most: 10 * time.Millisecond}, reloadPause: time.Nanosecond,
 	}
 	change(&o)
+	var err error
 	r.Agent, err = New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
@@ -76,15 +74,11 @@ func TestUnitThatDoesNotStopIsNamedAndLeft(t *testing.T) {
 
 // A prober's series say where a value comes from as the sink's own do.
 func TestLeaseLetsExemplarsThrough(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	sink, err := promsink.New(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := promsink.New(promsink.Options{})
 	l := newLease(sink)
 	defer l.closeAll()
 	l.Series(metric.LoadedDelay, "a", "saturate", "forward").ObserveWithExemplar(0.05, metric.RunIDL, "a-run")
-	families, err := reg.Gather()
+	families, err := sink.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/internal/promsink"
@@ -79,21 +76,17 @@ func TestObservationsOfARunCarryItsIDOnceABucket(t *testing.T) {
 }
 
 func TestExemplarOfARunIsInTheScrape(t *testing.T) {
-	registry := prometheus.NewPedanticRegistry()
-	sink, err := promsink.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := promsink.New(promsink.Options{})
 	id := report.NewID(time.Now(), nil)
 	heavy.NewValues(sink, "office", "saturate").Replace(id, func(v *heavy.Values) {
 		v.ObserveAll(metric.LoadedDelay, []float64{0.3, 0.3}, "forward")
 	})
-	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
-	w := httptest.NewRecorder()
-	promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
-	if n := strings.Count(w.Body.String(), ` # {run_id="`+id+`"} 0.3 `); n != 1 {
-		t.Errorf("%d exemplars, want 1:\n%s", n, w.Body)
+	var text strings.Builder
+	if err := sink.Expose(&text, expfmt.NewFormat(expfmt.TypeOpenMetrics)); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(text.String(), ` # {run_id="`+id+`"} 0.3 `); n != 1 {
+		t.Errorf("%d exemplars, want 1:\n%s", n, text.String())
 	}
 }
 

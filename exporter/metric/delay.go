@@ -4,7 +4,7 @@ package metric
 var (
 	// Delay is oneway_delay_seconds.
 	Delay = delayGroup.add(Desc{
-		Name: "oneway_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: delayBuckets(), Source: "RFC 7679 section 3",
+		Name: "oneway_delay_seconds", Kind: Histogram, Slim: true, Labels: perDirection, Buckets: delayBuckets(), Source: "RFC 7679 section 3",
 		Help: "One-way delay of received packets, in seconds, between kernel stamps; only those whose clocks are trusted. One that took longer than the waiting time is lost, and not here.",
 	})
 	// DelayMin is oneway_delay_min_seconds.
@@ -21,14 +21,14 @@ var (
 	})
 	// DelayQuantile is oneway_delay_quantile_seconds.
 	DelayQuantile = delayGroup.add(Desc{
-		Name: "oneway_delay_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, QuantileL},
+		Name: "oneway_delay_quantile_seconds", Kind: Gauge, Slim: true, Labels: []string{Path, Probe, Direction, QuantileL},
 		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds: order statistics. Packets whose answers were lost, so that their forward delay is not known, are taken to be spread as the others, overdue ones among them.",
 		Absent: "In a window without a valid delay, in which so many packets were lost that the quantile is infinite, or in which round trips were lost and it is not known in which direction.",
 		Source: "RFC 7679 section 5.1",
 	})
 	// DelayErrorBound is oneway_delay_error_bound_seconds.
 	DelayErrorBound = delayGroup.add(Desc{
-		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Labels: perDirection, Source: "RFC 7679 section 3.7",
+		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 7679 section 3.7",
 		Help:   "The true smallest delay (of packets that were not held) and the true median of the last window's packets whose delay is known lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. Forward delays of packets whose answers were lost are not known. A single delay may have a wider bound of its own: oneway_delay_held_total and the origins of stamps tell how many.",
 		Absent: "In a window without a valid delay.",
 	})
@@ -70,8 +70,8 @@ var (
 	})
 	// IPDV is oneway_ipdv_seconds.
 	IPDV = delayGroup.add(Desc{
-		Name: "oneway_ipdv_seconds", Kind: Histogram, Labels: perDirection, Buckets: signedVariationBuckets(),
-		Help:   "IPDV: delay minus that of the packet numbered one less, signed, in seconds; undefined if either was lost.",
+		Name: "oneway_ipdv_seconds", Kind: Histogram, Labels: perDirection,
+		Help:   "IPDV: delay minus that of the packet numbered one less, signed, in seconds; undefined if either was lost. It has native buckets only, and is not shown to scrapes that take none: oneway_jitter_seconds is there for them.",
 		Source: "RFC 3393 section 2; RFC 5481 section 4.1",
 	})
 	// Jitter is oneway_jitter_seconds.
@@ -88,7 +88,7 @@ var (
 	})
 	// RoundTripTimeMin is oneway_round_trip_time_min_seconds.
 	RoundTripTimeMin = delayGroup.add(Desc{
-		Name: "oneway_round_trip_time_min_seconds", Kind: Gauge, Labels: perProbe, Source: "RFC 2681 section 4.3",
+		Name: "oneway_round_trip_time_min_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "RFC 2681 section 4.3",
 		Help:   "Smallest round trip of the last window, in seconds.",
 		Absent: "In a window without an answer.",
 	})

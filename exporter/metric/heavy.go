@@ -25,19 +25,19 @@ const (
 var (
 	// TestRunning is oneway_test_running.
 	TestRunning = runGroup.add(Desc{
-		Name: "oneway_test_running", Kind: Gauge, Labels: []string{Path, Probe, linkL}, Source: "design, invariant 6",
+		Name: "oneway_test_running", Kind: Gauge, Slim: true, Labels: []string{Path, Probe, linkL}, Source: "design, invariant 6",
 		Help: "1 while a heavy test of this probe fills its link, else 0: delay and loss beside it are its own doing. A test from this host's terminal (oneway test) counts for the probe of its kind to the same far end; without one, for the path to that host, or for the path terminal, with its kind as probe, and those series end 7 minutes after it.",
 	})
 	// Runs is oneway_probe_runs_total.
 	Runs = runGroup.add(Desc{
-		Name: "oneway_probe_runs_total", Kind: Counter, Labels: []string{Path, Probe, ResultL, ReasonL},
+		Name: "oneway_probe_runs_total", Kind: Counter, Slim: true, Labels: []string{Path, Probe, ResultL, ReasonL},
 		Help:   "Runs of a heavy test that were due, by result (completed, incomplete, refused, failed, skipped) and reason.",
 		Absent: "Until the first of that result and reason.",
 		Source: "design, invariant 6",
 	})
 	// RunLast is oneway_run_timestamp_seconds.
 	RunLast = runGroup.add(Desc{
-		Name: "oneway_run_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
+		Name: "oneway_run_timestamp_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help:   "Unix time of the end of the last completed run; the probe's other values are of that run.",
 		Absent: "Before the first completed run.",
 	})
@@ -49,7 +49,7 @@ var (
 	})
 	// RunInterval is oneway_run_interval_seconds.
 	RunInterval = runGroup.add(Desc{
-		Name: "oneway_run_interval_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
+		Name: "oneway_run_interval_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help: "Configured time between runs, in seconds.",
 	})
 	// RunNext is oneway_run_next_timestamp_seconds.

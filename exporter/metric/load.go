@@ -22,7 +22,7 @@ var (
 var (
 	// UDPThroughput is oneway_udp_throughput_bytes_per_second.
 	UDPThroughput = loadGroup.add(Desc{
-		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Name: "oneway_udp_throughput_bytes_per_second", Kind: Gauge, Slim: true, Labels: perDirection,
 		Help:   "IP octets a second that came through a constant load: the median of the seconds of the last run in which the sender did not pause, its first and last part left out (all of it, where a second has few packets).",
 		Absent: "Before the first completed run, and in modes sweep and search.",
 		Source: "RFC 9097 section 5.3; Woo 2010 figure 6.1a",
@@ -37,7 +37,7 @@ var (
 	// UDPThroughputElapsed is oneway_udp_throughput_elapsed_bytes_per_second.
 	UDPThroughputElapsed = loadGroup.add(Desc{
 		Name: "oneway_udp_throughput_elapsed_bytes_per_second", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL},
-		Help:   "IP octets a second that came through in a bin of the last run, 60 bins at the most.",
+		Help:   "IP octets a second that came through in a part of the last run, elapsed_bins parts at the most (15); the run's report has each second.",
 		Absent: "Before the first completed run.",
 		Source: "Woo 2010 figure 6.1a",
 	})
@@ -57,20 +57,20 @@ var (
 	})
 	// LoadedLoss is oneway_saturation_loss_ratio.
 	LoadedLoss = loadGroup.add(Desc{
-		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Labels: perDirection, Source: "RFC 7680 section 4.1",
+		Name: "oneway_saturation_loss_ratio", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 7680 section 4.1",
 		Help:   "Share of the packets sent under load in the last run that the path lost, those that the receiving host dropped left out; of a sweep in the step that brought most through, of a search in the part of it that stands for its result.",
 		Absent: "Before the first completed run.",
 	})
 	// LoadedDelay is oneway_saturation_delay_seconds.
 	LoadedDelay = loadGroup.add(Desc{
-		Name: "oneway_saturation_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: delayBuckets(),
+		Name: "oneway_saturation_delay_seconds", Kind: Histogram, Labels: perDirection, Buckets: loadedBuckets(),
 		Help:   "One-way delay under load, in seconds, of all runs; only those whose clocks are trusted.",
 		Source: "RFC 7679 section 3; Woo 2010 figures 5.3 and 6.1c",
 	})
 	// LoadedDelayElapsed is oneway_delay_elapsed_seconds.
 	LoadedDelayElapsed = loadGroup.add(Desc{
 		Name: "oneway_delay_elapsed_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, ElapsedL, QuantileL},
-		Help:   "Quantile (0, 0.5, 1) of the one-way delay in a bin of the first seconds of the last run, in seconds; 60 bins at the most.",
+		Help:   "Median one-way delay in a bin of the first seconds of the last run, in seconds, of elapsed_bins bins at the most (15); with elapsed_range the smallest and the largest, too (quantile 0 and 1). The run's report has 60 bins.",
 		Absent: "Before the first completed run, and for a bin without a valid delay.",
 		Source: "Woo 2010 figure 6.1b",
 	})
@@ -113,7 +113,7 @@ var (
 	})
 	// QueueSize is oneway_queue_size_bytes.
 	QueueSize = loadGroup.add(Desc{
-		Name: "oneway_queue_size_bytes", Kind: Gauge, Labels: perDirection,
+		Name: "oneway_queue_size_bytes", Kind: Gauge, Slim: true, Labels: perDirection,
 		Help:   "Octets of this test's IP packets that waited in the path's queues when they were full, and came through: between what they held with packets that they took, and what they would have held with those that they dropped. Others' octets are not in it, nor those that wait and are discarded by a timer.",
 		Absent: "Where the link was not filled, or what was found is no queue (see oneway_saturation_state).",
 		Source: "decision 7 (exporter/doc/decisions); Woo 2010 table 6.1",
@@ -151,7 +151,7 @@ var (
 	})
 	// SweepMaximum is oneway_sweep_max_throughput_bytes_per_second.
 	SweepMaximum = loadGroup.add(Desc{
-		Name: "oneway_sweep_max_throughput_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "Halepovic 2008 figure 2",
+		Name: "oneway_sweep_max_throughput_bytes_per_second", Kind: Gauge, Slim: true, Labels: perDirection, Source: "Halepovic 2008 figure 2",
 		Help:   "Most that came through in a step of the last rate sweep, in IP octets a second. Each step begins with an idle link: a token bucket that has filled in between is in it.",
 		Absent: "Before the first completed sweep.",
 	})
@@ -163,7 +163,7 @@ var (
 	})
 	// SearchMaximum is oneway_search_max_capacity_bytes_per_second.
 	SearchMaximum = loadGroup.add(Desc{
-		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection, Source: "RFC 9097 section 6",
+		Name: "oneway_search_max_capacity_bytes_per_second", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 9097 section 6",
 		Help:   "Maximum IP-layer capacity by the last search, in IP octets a second: what the link sustains when it is full, without a pause (with a far end of an older version, which the report's notes tell of, the highest of a burst). Losses of some 10 % that are no queue's look like a full link.",
 		Absent: "Before the first completed search, and after one that never filled the link, or met losses or waiting at rates that have nothing in common.",
 	})
@@ -227,7 +227,7 @@ var (
 var (
 	// PathCapacity is oneway_path_capacity_bytes_per_second.
 	PathCapacity = capacityGroup.add(Desc{
-		Name: "oneway_path_capacity_bytes_per_second", Kind: Gauge, Labels: perDirection,
+		Name: "oneway_path_capacity_bytes_per_second", Kind: Gauge, Slim: true, Labels: perDirection,
 		Help:   "Capacity by packet trains in the last run, in IP octets a second: the median of the largest size that has one and is not fragmented. Small packets that others send evenly between those of the trains slow all trains alike and cannot be told from a slower link: it is what such others leave.",
 		Absent: "Where no size has a capacity.",
 		Source: "WPI EvDO report section 2.2.1; RFC 5136 section 2.3",
@@ -278,7 +278,7 @@ var (
 	})
 	// PathMTU is oneway_path_mtu_bytes.
 	PathMTU = capacityGroup.add(Desc{
-		Name: "oneway_path_mtu_bytes", Kind: Gauge, Labels: perDirection, Source: "RFC 8899",
+		Name: "oneway_path_mtu_bytes", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 8899",
 		Help:   "Largest IP packet that passes the path unfragmented, in octets, found by test packets.",
 		Absent: "Where it was not found.",
 	})

@@ -34,13 +34,17 @@ type Desc struct {
 	Help string
 	// Labels are the label names, in the order in which Sink.Series takes values.
 	Labels []string
-	// Buckets are the upper bounds of the classic buckets of a Histogram.
+	// Buckets are the upper bounds of the classic buckets of a Histogram; nil: it has native ones only.
 	Buckets []float64
+	// Slim: profile Slim has it, too, a histogram without its classic buckets.
+	Slim bool
 	// Absent says when there is no series, and what that means.
 	Absent string
 	// Source names where the definition comes from: an RFC section, an ITU
 	// clause, a paper's figure, a kernel version.
 	Source string
+
+	slim, standIn *Desc // of profile Slim; nil: it has none of it
 }
 
 // Sink takes measurements. Implementations are safe for concurrent use.

@@ -4,7 +4,7 @@ package metric
 var (
 	// PacketsSent is oneway_packets_sent_total.
 	PacketsSent = packetGroup.add(Desc{
-		Name: "oneway_packets_sent_total", Kind: Counter, Labels: perDirection, Source: "RFC 7680 section 2",
+		Name: "oneway_packets_sent_total", Kind: Counter, Slim: true, Labels: perDirection, Source: "RFC 7680 section 2",
 		Help:   "Test packets sent in the direction. Reverse: answers that the reflector says it sent. Always sent = received + lost + host_dropped + in flight.",
 		Absent: "Reverse, with a reflector that numbers no answers of its own.",
 	})
@@ -16,7 +16,7 @@ var (
 	})
 	// PacketsLost is oneway_packets_lost_total.
 	PacketsLost = packetGroup.add(Desc{
-		Name: "oneway_packets_lost_total", Kind: Counter, Labels: perDirection, Source: "RFC 7680 section 2.4",
+		Name: "oneway_packets_lost_total", Kind: Counter, Slim: true, Labels: perDirection, Source: "RFC 7680 section 2.4",
 		Help:   "Test packets of which no uncorrupted copy came within the waiting time (loss_timeout), by their own one-way delay where the clocks are trusted and the answer came, else counted from when a later packet came.",
 		Absent: "With a foreign reflector that does not tell the directions apart.",
 	})
@@ -72,7 +72,7 @@ var (
 	})
 	// RoundTripLost is oneway_round_trips_lost_total.
 	RoundTripLost = packetGroup.add(Desc{
-		Name: "oneway_round_trips_lost_total", Kind: Counter, Labels: perProbe, Source: "RFC 8762 section 4",
+		Name: "oneway_round_trips_lost_total", Kind: Counter, Slim: true, Labels: perProbe, Source: "RFC 8762 section 4",
 		Help: "Test packets without an answer within the waiting time, whichever direction lost them.",
 	})
 	// RoundTripReceived is oneway_round_trips_received_total.

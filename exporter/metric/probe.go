@@ -4,7 +4,7 @@ package metric
 var (
 	// ProbeUp is oneway_probe_up.
 	ProbeUp = probeGroup.add(Desc{
-		Name: "oneway_probe_up", Kind: Gauge, Labels: perProbe, Source: "design",
+		Name: "oneway_probe_up", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
 		Help:   "1 if an answer to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. What is refused (packets_discarded_total), and an answer to no test packet, is none.",
 		Absent: "Before the first answer, until that time is over.",
 	})

@@ -11,8 +11,9 @@ import (
 // series must not be written to while it is dropped, and nothing but Close is called after
 // Close. Make one with NewScope.
 type Scope struct {
-	sink Sink
-	lead []string
+	sink    Sink
+	profile Profile // of the sink
+	lead    []string
 
 	mu   sync.Mutex // guards open; held while the sink opens and closes
 	open map[scopeKey]Series
@@ -30,13 +31,16 @@ func NewScope(sink Sink, lead ...string) *Scope {
 	if sink == nil {
 		sink = Discard{}
 	}
-	return &Scope{sink: sink, lead: slices.Clip(lead), open: map[scopeKey]Series{}}
+	return &Scope{sink: sink, profile: ProfileOf(sink), lead: slices.Clip(lead), open: map[scopeKey]Series{}}
 }
 
 // Series is the series of d with the leading label values and more: the same one each time,
 // opened by the first. Only that one allocates, unless more is longer than 128 octets. After
 // Close it keeps nothing.
 func (s *Scope) Series(d *Desc, more ...string) Series {
+	if d = d.In(s.profile); d == nil {
+		return discarded{}
+	}
 	var room [128]byte
 	joined := join(room[:0], more)
 	s.mu.Lock()
@@ -85,6 +89,9 @@ func (s *Scope) Drop(d *Desc, more ...string) {
 
 // opened is a series if it is open, and forgets it if told to.
 func (s *Scope) opened(d *Desc, more []string, forget bool) Series {
+	if d = d.In(s.profile); d == nil {
+		return nil
+	}
 	var room [128]byte
 	joined := join(room[:0], more)
 	s.mu.Lock()

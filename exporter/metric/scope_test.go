@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
@@ -129,10 +128,7 @@ func TestScopeTellsLabelsApart(t *testing.T) {
 }
 
 func TestScopeLooksUpWithoutAllocation(t *testing.T) {
-	sink, err := promsink.New(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := promsink.New(promsink.Options{})
 	s := metric.NewScope(sink, "office", "stamp")
 	total, labels := 0.0, []string{"192.0.2.1", "192.0.2.2", "46", "0", "100", "stamp"}
 	write := func() {
@@ -173,11 +169,7 @@ func TestScopeIsSafeForConcurrentUse(t *testing.T) {
 
 // TestSinksAgreeOnTotals: the fake of the tests counts as the sink of production does.
 func TestSinksAgreeOnTotals(t *testing.T) {
-	reg := prometheus.NewRegistry()
-	prom, err := promsink.New(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	prom := promsink.New(promsink.Options{})
 	fake := &metrictest.Sink{}
 	for name, sink := range map[string]metric.Sink{"promsink": prom, "metrictest": fake} {
 		value := func() (v float64) {
@@ -185,7 +177,7 @@ func TestSinksAgreeOnTotals(t *testing.T) {
 				v, _ = fake.Value(metric.GNSSConnections, "gps")
 				return v
 			}
-			families, err := reg.Gather()
+			families, err := prom.Gather()
 			if err != nil {
 				t.Fatal(err)
 			}

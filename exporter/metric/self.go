@@ -17,7 +17,7 @@ var (
 	})
 	// HostDelay is oneway_host_delay_seconds.
 	HostDelay = selfGroup.add(Desc{
-		Name: "oneway_host_delay_seconds", Kind: Histogram, Labels: []string{EventL}, Buckets: latenessBuckets(),
+		Name: "oneway_host_delay_seconds", Kind: Histogram, Labels: []string{EventL}, Buckets: hostBuckets(),
 		Help:   "Time between user space and the kernel's stamp, in seconds: of event tx from user space to the stamp, of rx from the stamp to user space. This host's own delay, part of no delay between kernel stamps.",
 		Source: "RFC 7679 section 3.7.2",
 	})

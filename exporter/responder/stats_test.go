@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"oneway.example/exporter/control"
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/sample"
@@ -16,11 +14,7 @@ import (
 func TestMetricsSayWhatHappened(t *testing.T) {
 	s := newSite(t, Options{}, "a")
 	s.stop()
-	registry := prometheus.NewRegistry()
-	sink, err := promsink.New(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := promsink.New(promsink.Options{})
 	s.sink = sink
 	s.start()
 	p := s.ready("a", 1<<20)
@@ -49,7 +43,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		`oneway_responder_packets_discarded_total ` + stream.UnknownSession.String(): 100,
 	}
 	farside.Eventually(t, "the metrics", func() bool {
-		got := gathered(t, registry)
+		got := gathered(t, sink)
 		for name, v := range want {
 			if g, ok := got[name]; ok != (v >= 0) || ok && g != v {
 				return false
@@ -58,7 +52,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 		return true
 	})
 	s.stop()
-	for name := range gathered(t, registry) {
+	for name := range gathered(t, sink) {
 		if strings.HasPrefix(name, "oneway_responder") {
 			t.Errorf("%s is there without a responder", name)
 		}
@@ -66,9 +60,9 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 }
 
 // gathered is every value by name and labels.
-func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+func gathered(t *testing.T, sink *promsink.Sink) map[string]float64 {
 	t.Helper()
-	families, err := registry.Gather()
+	families, err := sink.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

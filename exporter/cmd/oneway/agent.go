@@ -88,10 +88,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	}
 	memlimit.Adopt(log)
 	registry := httpd.NewRegistry()
-	sink, err := promsink.NewWith(registry, f.sink)
-	if err != nil {
-		return err
-	}
+	sink := promsink.New(f.sink)
 	a, err := agent.New(agent.Options{ConfigFile: f.config, Types: probes.All(), Sink: sink, Log: log, Socket: f.socket, SocketGroup: f.group})
 	if err != nil {
 		return usageError{fmt.Errorf("the configuration is refused:\n%w", err)}
@@ -100,7 +97,7 @@ func (f *agentFlags) run(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	handler := httpd.Handler(httpd.Options{Source: a, Registry: registry, Log: log, Pprof: f.pprof, ExternalHosts: f.hosts})
+	handler := httpd.Handler(httpd.Options{Source: a, Registry: registry, Sink: sink, Log: log, Pprof: f.pprof, ExternalHosts: f.hosts})
 	return together(ctx, a, func(ctx context.Context) error {
 		return httpd.Serve(ctx, listeners, handler, f.web, log)
 	})

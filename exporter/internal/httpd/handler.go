@@ -41,7 +41,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/memlimit"
@@ -61,8 +60,9 @@ type Source interface {
 // Options are the handler's settings. Source and Registry are needed.
 type Options struct {
 	Source Source
-	// Registry is scraped at /metrics; see NewRegistry.
+	// Registry and Sink are scraped at /metrics; see NewRegistry. A nil Sink shows nothing.
 	Registry *prometheus.Registry
+	Sink     Exposer
 	// Log; nil: discarded.
 	Log *slog.Logger
 	// Pprof serves Go's profiles.
@@ -100,11 +100,7 @@ func Handler(o Options) http.Handler {
 	large := newAnswers(o.Log, roomIn(memlimit.Process()))
 	for pattern, h := range map[string]http.HandlerFunc{
 		"GET /{$}": s.page, "GET /api/v1/status": s.status, "GET /sd": s.discovery, "GET /runs": s.runs,
-		"GET /metrics": promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
-			ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError),
-			// One family that cannot be shown must not hide all others.
-			ErrorHandling: promhttp.ContinueOnError, Registry: o.Registry, EnableOpenMetrics: true,
-		}).ServeHTTP,
+		"GET /metrics": s.metrics,
 	} {
 		mux.Handle(pattern, large.whole(h))
 	}

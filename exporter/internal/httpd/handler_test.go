@@ -206,13 +206,9 @@ func TestProfilesAreServedOnlyIfAskedFor(t *testing.T) {
 }
 
 func TestMetricsComeInTheFormatThatIsAskedFor(t *testing.T) {
-	reg := NewRegistry()
-	sink, err := promsink.New(reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := promsink.New(promsink.Options{})
 	sink.Series(metric.Delay, "p", "stamp", "forward").Observe(0.03)
-	h := Handler(Options{Source: &fakeSource{}, Registry: reg})
+	h := Handler(Options{Source: &fakeSource{}, Registry: NewRegistry(), Sink: sink})
 	for accept, want := range map[string]string{
 		"":           "text/plain; version=0.0.4",
 		"text/plain": "text/plain; version=0.0.4",

@@ -10,8 +10,8 @@ import (
 const (
 	maxConnections = 512
 	maxOfSource    = 64
-	// maxMaking is how many answers are made at one time, each of which needs memory for all
-	// series, some four times what it is long; further ones wait for makePatience.
+	// maxMaking is how many answers are made at one time, each of which is kept whole; further ones
+	// wait for makePatience.
 	maxMaking = 4
 	// maxHeld is how many octets may wait to be read; as many answers as are made at one time may
 	// always.

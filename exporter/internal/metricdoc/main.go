@@ -39,6 +39,12 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
   ` + "`reverse`" + `. No label is an address, a port, a session or a sequence number, but for ` + "`peer`" + ` of ` + "`oneway_path_info`" + `.
 - Histograms are native (schema 3, a bucket is 9 % wide) and classic at once. This query works with either:
   ` + "`histogram_quantile(0.95, sum by (path, direction, le) (rate(oneway_delay_seconds_bucket[5m]))) or histogram_quantile(0.95, sum by (path, direction) (rate(oneway_delay_seconds[5m])))`" + `
+- A probe has the series of its profile (` + "`profile`" + ` in the configuration). ` + "`full`" + ` is all families, 150 series of a path and
+  probe at the most. ` + "`slim`" + `, for a thousand paths, is those of which it is said below, 14 at the most: histograms without classic
+  buckets, and in their place the quantile 0.95 of ` + "`oneway_delay_quantile_seconds`" + ` for scrapes that take no native histograms (text);
+  the quantile 0.5 is always there. The counts are those of the probe ` + "`stamp`" + ` and of ` + "`saturate`" + ` in mode ` + "`fixed`" + `; ` + "`matrix`" + ` has one series for each
+  cell and quantity.
+- Classic buckets are few. A server that takes native histograms has all of the distribution.
 - What one scrape shows of a path is of one instant: sent = received + lost + host_dropped + in flight holds in every scrape.
 - Histograms, and counters of what is known from the beginning, begin at 0 when their path starts; a counter that says that it is
   absent until its first begins with it: ` + "`increase`" + ` does not see that one where the server takes no created timestamps. All
@@ -72,6 +78,9 @@ func family(b *strings.Builder, d *metric.Desc) {
 	}
 	if d.Absent != "" {
 		fmt.Fprintf(b, "- Absent: %s\n", strings.ToLower(d.Absent[:1])+d.Absent[1:])
+	}
+	if d.In(metric.Slim) != nil {
+		b.WriteString("- Profiles: full, slim\n")
 	}
 	if len(d.Buckets) > 0 {
 		bounds := strings.Trim(fmt.Sprintf("%g", d.Buckets), "[]")

@@ -2,9 +2,6 @@ package promsink
 
 import (
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,13 +9,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/exporter/metric"
 )
 
 func BenchmarkObserve(b *testing.B) {
-	s, _ := newSink(b, Options{})
+	s := newSink(Options{})
 	h := s.Series(metric.Delay, "path", "probe", "forward")
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
@@ -38,7 +35,7 @@ func BenchmarkObserveClientGolang(b *testing.B) {
 }
 
 func BenchmarkUpdate(b *testing.B) {
-	s, _ := newSink(b, Options{})
+	s := newSink(Options{})
 	c, h := s.Series(metric.PacketsSent, "path", "probe", "forward"), s.Series(metric.Delay, "path", "probe", "forward")
 	f := func() {
 		c.Add(1)
@@ -50,7 +47,7 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// session opens the series of one path: 40, of which 9 are histograms.
+// session opens the series of one path, those of its histograms among them.
 func session(s metric.Sink, path string) (all []metric.Series) {
 	open := func(d *metric.Desc, values ...string) {
 		one := s.Series(d, append([]string{path, "stamp"}, values...)...)
@@ -68,9 +65,10 @@ func session(s metric.Sink, path string) (all []metric.Series) {
 		} {
 			open(d, direction)
 		}
+		open(metric.DelayQuantile, direction, "0.5")
 	}
 	for _, d := range []*metric.Desc{
-		metric.ProbeUp, metric.ProbeLastSuccess, metric.ProbeInterval, metric.RoundTripLost, metric.RoundTripReceived,
+		metric.ProbeUp, metric.ProbeLastSuccess, metric.ProbeInterval, metric.RoundTripLost, metric.RoundTripReceived, metric.RoundTripTimeMin,
 		metric.RoundTripTime, metric.Residence, metric.ProbeLateness,
 	} {
 		open(d)
@@ -78,37 +76,36 @@ func session(s metric.Sink, path string) (all []metric.Series) {
 	return all
 }
 
-// BenchmarkScrape scrapes 10,000 sessions over HTTP's handler while one writer goes on; it
+// BenchmarkScrape scrapes up to 10,000 sessions while one writer goes on; it
 // reports the octets of one scrape, the memory of one session, and the longest
 // time for which the writer had to wait for an Update.
 func BenchmarkScrape(b *testing.B) {
 	for _, sessions := range []int{100, 1000, 10_000} {
 		for _, c := range []struct {
+			profile metric.Profile
 			name    string
 			options Options
-			accept  string
+			format  expfmt.FormatType
 		}{
-			{"text", Options{}, "text/plain"},
-			{"protobuf", Options{}, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"},
-			{"protobuf-native-only", Options{NoClassic: true}, "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"},
+			{metric.Full, "text", Options{}, expfmt.TypeTextPlain},
+			{metric.Full, "protobuf", Options{}, expfmt.TypeProtoDelim},
+			{metric.Full, "protobuf-native-only", Options{NoClassic: true}, expfmt.TypeProtoDelim},
+			{metric.Slim, "text", Options{}, expfmt.TypeTextPlain},
+			{metric.Slim, "protobuf", Options{}, expfmt.TypeProtoDelim},
 		} {
-			b.Run(fmt.Sprintf("sessions=%d/%s", sessions, c.name), func(b *testing.B) {
-				benchmarkScrape(b, sessions, c.options, c.accept)
+			b.Run(fmt.Sprintf("sessions=%d/%s/%s", sessions, c.profile, c.name), func(b *testing.B) {
+				benchmarkScrape(b, sessions, c.profile, c.options, expfmt.NewFormat(c.format))
 			})
 		}
 	}
 }
 
-func benchmarkScrape(b *testing.B, sessions int, o Options, accept string) {
-	reg := prometheus.NewRegistry()
-	s, err := NewWith(reg, o)
-	if err != nil {
-		b.Fatal(err)
-	}
+func benchmarkScrape(b *testing.B, sessions int, profile metric.Profile, o Options, format expfmt.Format) {
+	s := New(o)
 	before := heapBytes()
 	all := make([][]metric.Series, sessions)
 	for i := range all {
-		all[i] = session(s, fmt.Sprintf("site-%05d-to-site-%05d", i, i+1))
+		all[i] = session(profile.Sink(s), fmt.Sprintf("site-%05d-to-site-%05d", i, i+1))
 		for _, one := range all[i] {
 			if h, ok := one.(*handle); ok && h.hist != nil {
 				for k := range 50 {
@@ -122,16 +119,14 @@ func benchmarkScrape(b *testing.B, sessions int, o Options, accept string) {
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { write(s, all, stop, &longest) })
-	handler := promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true})
-	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-	r.Header.Set("Accept", accept)
-	r.Header.Set("Accept-Encoding", "identity")
 	b.ReportAllocs()
 	var size int64
 	for b.Loop() {
-		w := &counting{header: http.Header{}}
-		handler.ServeHTTP(w, r)
-		size = w.n
+		var w counting
+		if err := s.Expose(&w, format); err != nil {
+			b.Fatal(err)
+		}
+		size = int64(w)
 	}
 	close(stop)
 	running.Wait()
@@ -169,17 +164,10 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// counting is a ResponseWriter that only counts.
-type counting struct {
-	header http.Header
-	n      int64
-}
+// counting is an io.Writer that only counts.
+type counting int64
 
-func (c *counting) Header() http.Header { return c.header }
-func (c *counting) WriteHeader(int)     {}
 func (c *counting) Write(p []byte) (int, error) {
-	c.n += int64(len(p))
+	*c += counting(len(p))
 	return len(p), nil
 }
-
-var _ io.Writer = (*counting)(nil)

@@ -2,31 +2,22 @@ package promsink
 
 import (
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"oneway.example/exporter/metric"
 )
 
 // openMetrics scrapes as a server does that asks for OpenMetrics: without created lines.
-func openMetrics(t *testing.T, reg *prometheus.Registry) (buckets []string) {
+func openMetrics(t *testing.T, s *Sink) (buckets []string) {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
-	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
-	w := httptest.NewRecorder()
-	promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true}).ServeHTTP(w, r)
-	if w.Code != http.StatusOK {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	for line := range strings.Lines(w.Body.String()) {
+	for line := range strings.Lines(expose(t, s, expfmt.TypeOpenMetrics)) {
 		if strings.Contains(line, "_bucket{") {
 			buckets = append(buckets, strings.TrimSuffix(line, "\n"))
 		}
@@ -39,7 +30,7 @@ func observeWith(s metric.Series, v float64, value string) {
 }
 
 func TestScrapeShowsTheLastExemplarOfEachBucket(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	h := s.Series(testHistogram, "a")
 	h.Observe(0.0001)
 	observeWith(h, 0.05, "run-1")
@@ -56,21 +47,21 @@ func TestScrapeShowsTheLastExemplarOfEachBucket(t *testing.T) {
 		`test_delay_seconds_bucket{path="b",le="0.1"} 0`,
 		`test_delay_seconds_bucket{path="b",le="+Inf"} 1`,
 	}
-	if diff := cmp.Diff(want, openMetrics(t, reg)); diff != "" {
+	if diff := cmp.Diff(want, openMetrics(t, s)); diff != "" {
 		t.Errorf("OpenMetrics (-want +got):\n%s", diff)
 	}
-	if plain := text(t, reg); strings.Contains(plain, metric.RunIDL) {
+	if plain := text(t, s); strings.Contains(plain, metric.RunIDL) {
 		t.Errorf("the text format has no exemplars:\n%s", plain)
 	}
 }
 
 func TestExemplarThatIsTooLongIsLeftOutAndNotItsObservation(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	h := s.Series(testHistogram, "a")
 	fits := strings.Repeat("ü", metric.MaxExemplarRunes-len(metric.RunIDL))
 	observeWith(h, 0.05, fits)
 	observeWith(h, 7, fits+"ü")
-	got := openMetrics(t, reg)
+	got := openMetrics(t, s)
 	if !strings.Contains(got[1], fits) {
 		t.Errorf("%d characters are left out: %s", metric.MaxExemplarRunes, got[1])
 	}
@@ -80,14 +71,14 @@ func TestExemplarThatIsTooLongIsLeftOutAndNotItsObservation(t *testing.T) {
 }
 
 func TestScrapeSeesNoExemplarFromAfterItsBegin(t *testing.T) {
-	s, _ := newSink(t, Options{})
+	s := newSink(Options{})
 	h := s.Series(testHistogram, "a")
 	observeWith(h, 0.05, "before")
 	_, scrape := s.begin()
 	observeWith(h, 0.06, "after")
 	var got string
 	h.(*handle).read(scrape, func(st state) {
-		got = st.hist.message(testHistogram.Buckets, Options{}).Bucket[1].Exemplar.Label[0].GetValue()
+		got = st.hist.exemplar(1).Label[0].GetValue()
 	})
 	s.scraping.Store(0)
 	if got != "before" {
@@ -97,13 +88,13 @@ func TestScrapeSeesNoExemplarFromAfterItsBegin(t *testing.T) {
 
 func TestNativeExemplarsAreInTheOrderOfTime(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
-	s, reg := newSink(t, Options{NoClassic: true, Now: func() time.Time { at = at.Add(time.Second); return at }})
+	s := newSink(Options{NoClassic: true, Now: func() time.Time { at = at.Add(time.Second); return at }})
 	h := s.Series(testHistogram, "a")
 	for _, v := range []float64{7, 0.05, 0.0001} {
 		observeWith(h, v, "run")
 	}
 	var got []float64
-	for _, e := range gather(t, reg)[0].Metric[0].Histogram.Exemplars {
+	for _, e := range gather(t, s)[0].Metric[0].Histogram.Exemplars {
 		got = append(got, e.GetValue())
 	}
 	if diff := cmp.Diff([]float64{7, 0.05, 0.0001}, got); diff != "" {
@@ -115,7 +106,7 @@ func TestNativeExemplarsAreInTheOrderOfTime(t *testing.T) {
 func TestExemplarsOfBucketsAreThoseOfClientGolang(t *testing.T) {
 	bounds, values := []float64{0.001, 0.1}, []float64{0.0005, 0.05, 7}
 	c := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "reference", Buckets: bounds})
-	s, reg := newSink(t, Options{NoNative: true})
+	s := newSink(Options{NoNative: true})
 	h := s.Series(&metric.Desc{Name: "test", Kind: metric.Histogram, Help: "x", Buckets: bounds})
 	for _, v := range values {
 		c.(prometheus.ExemplarObserver).ObserveWithExemplar(v, prometheus.Labels{metric.RunIDL: "r"})
@@ -123,8 +114,12 @@ func TestExemplarsOfBucketsAreThoseOfClientGolang(t *testing.T) {
 	}
 	into := prometheus.NewPedanticRegistry()
 	into.MustRegister(c)
-	want := gather(t, into)[0].Metric[0].Histogram
-	got := gather(t, reg)[0].Metric[0].Histogram
+	families, err := into.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := families[0].Metric[0].Histogram
+	got := gather(t, s)[0].Metric[0].Histogram
 	diff := cmp.Diff(want, got, protocmp.Transform(),
 		protocmp.IgnoreFields(want, "created_timestamp"), protocmp.IgnoreFields(want.Bucket[0].Exemplar, "timestamp"))
 	if diff != "" {
@@ -133,7 +128,7 @@ func TestExemplarsOfBucketsAreThoseOfClientGolang(t *testing.T) {
 }
 
 func TestObservationsWithoutExemplarDoNotAllocate(t *testing.T) {
-	s, _ := newSink(t, Options{})
+	s := newSink(Options{})
 	plain, marked := s.Series(testHistogram, "a"), s.Series(testHistogram, "b")
 	observeWith(marked, 0.05, "run")
 	for name, h := range map[string]metric.Series{"never had one": plain, "has one": marked} {

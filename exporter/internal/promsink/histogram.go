@@ -1,6 +1,7 @@
 package promsink
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"sort"
@@ -14,6 +15,7 @@ type histogram struct {
 	// classic has one count a bucket, not cumulated, and one more for what is
 	// above all bounds.
 	classic []uint64
+	count   uint64
 	sum     float64
 	native
 	// exemplars has the last one of each of classic's buckets; nil until there is one. What
@@ -27,6 +29,7 @@ func newHistogram(bounds int) *histogram {
 
 func (h *histogram) observe(v float64, bounds []float64) {
 	h.classic[sort.SearchFloat64s(bounds, v)]++
+	h.count++
 	h.sum += v
 	h.native.observe(v)
 }
@@ -41,54 +44,18 @@ func (h *histogram) exemplify(e *dto.Exemplar, bounds []float64) {
 
 func (h *histogram) copyFrom(o *histogram) {
 	h.classic = append(h.classic[:0], o.classic...)
-	h.sum, h.schema, h.zero = o.sum, o.schema, o.zero
+	h.count, h.sum, h.schema, h.zero = o.count, o.sum, o.schema, o.zero
 	h.positive.copyFrom(&o.positive)
 	h.negative.copyFrom(&o.negative)
 	h.exemplars = slices.Clone(o.exemplars)
 }
 
-// message is the histogram for the exposition. The buckets are allocated in one
-// piece, and the bounds are shared: a scrape builds a hundred thousand of these.
-func (h *histogram) message(bounds []float64, o Options) *dto.Histogram {
-	var count uint64
-	for _, c := range h.classic {
-		count += c
+// exemplar is the last one of a classic bucket; nil: it has none.
+func (h *histogram) exemplar(bucket int) *dto.Exemplar {
+	if h.exemplars == nil {
+		return nil
 	}
-	m := &dto.Histogram{SampleSum: new(h.sum), SampleCount: &count}
-	if o.NoClassic {
-		m.Exemplars = h.inOrderOfTime()
-	} else {
-		m.Bucket = h.classicBuckets(bounds, &count)
-	}
-	if !o.NoNative {
-		m.Schema, m.ZeroThreshold, m.ZeroCount = new(h.schema), new(float64(zeroThreshold)), new(h.zero)
-		m.PositiveSpan, m.PositiveDelta = h.positive.spans()
-		m.NegativeSpan, m.NegativeDelta = h.negative.spans()
-	}
-	return m
-}
-
-// classicBuckets are cumulated; all is the count of the last one.
-func (h *histogram) classicBuckets(bounds []float64, all *uint64) (pointers []*dto.Bucket) {
-	buckets := make([]dto.Bucket, len(bounds))
-	pointers = make([]*dto.Bucket, len(bounds))
-	cumulated := make([]uint64, len(bounds))
-	count := uint64(0)
-	for i := range bounds {
-		count += h.classic[i]
-		cumulated[i] = count
-		buckets[i].CumulativeCount = &cumulated[i]
-		buckets[i].UpperBound = &bounds[i]
-		if h.exemplars != nil {
-			buckets[i].Exemplar = h.exemplars[i]
-		}
-		pointers[i] = &buckets[i]
-	}
-	// The last bucket has no message but for its exemplar's sake, as in client_golang.
-	if h.exemplars != nil && h.exemplars[len(bounds)] != nil {
-		pointers = append(pointers, &dto.Bucket{CumulativeCount: all, UpperBound: new(math.Inf(1)), Exemplar: h.exemplars[len(bounds)]})
-	}
-	return pointers
+	return h.exemplars[bucket]
 }
 
 // inOrderOfTime is the exemplars of a histogram without classic buckets: a list, in which
@@ -239,30 +206,25 @@ func (b *buckets) copyFrom(o *buckets) {
 	b.counts = append(b.counts[:0], o.counts...)
 }
 
-// spans writes the counts as the protocol has them: runs of buckets and
-// differences of counts. Gaps of one or two empty buckets are cheaper as zeros
-// than as a new run.
-func (b *buckets) spans() (spans []*dto.BucketSpan, deltas []int64) {
-	next, previous := 0, int64(0)
-	appendCount := func(c int64) {
-		*spans[len(spans)-1].Length++
-		deltas = append(deltas, c-previous)
-		previous = c
-	}
-	for i, c := range b.counts {
-		if c == 0 {
-			continue
-		}
-		gap := b.first + i - next
-		if spans == nil || gap > 2 {
-			spans = append(spans, &dto.BucketSpan{Offset: new(int32(gap)), Length: new(uint32)})
-		} else {
-			for range gap {
-				appendCount(0)
+// runs yields the runs of buckets as the protocol has them, and by how many buckets each begins after the end of
+// the one before, the first after bucket 0. Gaps of one or two empty buckets are cheaper as zeros than as a new run.
+func (b *buckets) runs() iter.Seq2[int, []uint64] {
+	return func(yield func(int, []uint64) bool) {
+		next := 0
+		for i := 0; i < len(b.counts); i++ {
+			if b.counts[i] == 0 {
+				continue
 			}
+			end := i + 1
+			for k := end; k < len(b.counts) && k-end <= 2; k++ {
+				if b.counts[k] != 0 {
+					end = k + 1
+				}
+			}
+			if !yield(b.first+i-next, b.counts[i:end]) {
+				return
+			}
+			next, i = b.first+end, end
 		}
-		appendCount(int64(c))
-		next = b.first + i + 1
 	}
-	return spans, deltas
 }

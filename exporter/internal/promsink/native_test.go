@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"oneway.example/exporter/metric"
 	"oneway.example/tests/testseed"
 )
 
@@ -32,12 +33,17 @@ func reference(t *testing.T, bounds, values []float64) *dto.Histogram {
 	return m.Histogram
 }
 
-func ours(bounds, values []float64) *dto.Histogram {
-	h := newHistogram(len(bounds))
+// ours are the same by a sink.
+func ours(t *testing.T, o Options, bounds, values []float64) *dto.Histogram {
+	t.Helper()
+	s := newSink(o)
+	h := s.Series(&metric.Desc{Name: "ours", Kind: metric.Histogram, Buckets: bounds})
 	for _, v := range values {
-		h.observe(v, bounds)
+		h.Observe(v)
 	}
-	return h.message(bounds, Options{})
+	m := gather(t, s)[0].Metric[0].Histogram
+	m.CreatedTimestamp = nil
+	return m
 }
 
 func TestHistogramsAreThoseOfClientGolang(t *testing.T) {
@@ -66,7 +72,7 @@ func TestHistogramsAreThoseOfClientGolang(t *testing.T) {
 		"signed":              signed(5000),
 		"gaps":                {0.01, 0.0105, 0.013, 0.02, 0.1},
 	} {
-		want, got := reference(t, bounds, values), ours(bounds, values)
+		want, got := reference(t, bounds, values), ours(t, Options{}, bounds, values)
 		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 			t.Errorf("%s (-client_golang +ours):\n%s", name, diff)
 		}
@@ -91,7 +97,7 @@ func TestResolutionIsGivenUpBeforeMemory(t *testing.T) {
 	if len(h.positive.counts) > maxSpan || len(h.negative.counts) > maxSpan {
 		t.Errorf("%d and %d buckets, want at most %d", len(h.positive.counts), len(h.negative.counts), maxSpan)
 	}
-	got := h.message(bounds, Options{})
+	got := ours(t, Options{}, bounds, values)
 	if n := nativeCount(got); n != uint64(len(values)) {
 		t.Errorf("%d of %d observations are left after merging", n, len(values))
 	}
@@ -101,31 +107,29 @@ func TestResolutionIsGivenUpBeforeMemory(t *testing.T) {
 		direct.observe(v)
 	}
 	for i, side := range []struct{ merged, direct *buckets }{{&h.positive, &direct.positive}, {&h.negative, &direct.negative}} {
-		spans, deltas := side.merged.spans()
-		wantSpans, wantDeltas := side.direct.spans()
-		if diff := cmp.Diff(wantSpans, spans, protocmp.Transform()); diff != "" {
-			t.Errorf("side %d: spans (-direct +merged):\n%s", i, diff)
-		}
-		if diff := cmp.Diff(wantDeltas, deltas); diff != "" {
-			t.Errorf("side %d: deltas (-direct +merged):\n%s", i, diff)
+		var direct, merged encoder
+		direct.buckets(side.direct, positiveSpan, positiveDelta)
+		merged.buckets(side.merged, positiveSpan, positiveDelta)
+		if diff := cmp.Diff(direct.octets, merged.octets); diff != "" {
+			t.Errorf("side %d (-direct +merged):\n%s", i, diff)
 		}
 	}
 }
 
 func TestObservationsWithoutANumberAreDropped(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	h := s.Series(testHistogram, "a")
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1} {
 		h.Observe(v)
 	}
-	got := gather(t, reg)[0].Metric[0].Histogram
+	got := gather(t, s)[0].Metric[0].Histogram
 	if got.GetSampleCount() != 1 || got.GetSampleSum() != 1 {
 		t.Errorf("count %d sum %v, want 1 and 1", got.GetSampleCount(), got.GetSampleSum())
 	}
 }
 
 func TestExtremeObservationsAreBounded(t *testing.T) {
-	got := ours([]float64{1}, []float64{1.1e-6, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64})
+	got := ours(t, Options{}, []float64{1}, []float64{1.1e-6, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64})
 	if n := nativeCount(got); n != 4 {
 		t.Errorf("%d of 4 observations are in buckets", n)
 	}
@@ -135,16 +139,12 @@ func TestExtremeObservationsAreBounded(t *testing.T) {
 }
 
 func TestEitherKindOfBucketsCanBeLeftOut(t *testing.T) {
-	h := newHistogram(2)
-	bounds := []float64{0.1, 1}
-	for _, v := range []float64{0.05, 0.5, 5} {
-		h.observe(v, bounds)
-	}
-	native := h.message(bounds, Options{NoClassic: true})
+	bounds, values := []float64{0.1, 1}, []float64{0.05, 0.5, 5}
+	native := ours(t, Options{NoClassic: true}, bounds, values)
 	if len(native.Bucket) != 0 || native.GetSampleCount() != 3 || nativeCount(native) != 3 {
 		t.Errorf("native only: %v", native)
 	}
-	classic := h.message(bounds, Options{NoNative: true})
+	classic := ours(t, Options{NoNative: true}, bounds, values)
 	if classic.Schema != nil || classic.GetSampleCount() != 3 || len(classic.Bucket) != 2 {
 		t.Errorf("classic only: %v", classic)
 	}

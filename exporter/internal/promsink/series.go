@@ -15,8 +15,9 @@ import (
 type series struct {
 	sink    *Sink
 	family  *family
+	desc    *metric.Desc // as the profile has it
 	key     string
-	labels  []*dto.LabelPair
+	labels  []*pair
 	created *timestamppb.Timestamp
 	refs    int // guarded by sink.mu
 
@@ -28,7 +29,7 @@ type series struct {
 	before state
 }
 
-// state is what a scrape shows: the number of a counter or gauge, if it is present, or a
+// state is what a scrape shows, if it is present: the number of a counter or gauge, or a
 // histogram, which is nil otherwise.
 type state struct {
 	number  float64
@@ -77,8 +78,8 @@ var _ metric.Series = (*handle)(nil)
 
 // must panics on a call that does not fit the kind.
 func (s *series) must(kind metric.Kind, call string) {
-	if s.family.desc.Kind != kind {
-		panic("promsink: " + s.family.desc.Name + ": " + call + " is for a " + kind.String())
+	if s.desc.Kind != kind {
+		panic("promsink: " + s.desc.Name + ": " + call + " is for a " + kind.String())
 	}
 }
 
@@ -86,7 +87,7 @@ func (s *series) must(kind metric.Kind, call string) {
 func (s *series) Add(delta float64) {
 	s.must(metric.Counter, "Add")
 	if !(delta >= 0) {
-		panic("promsink: " + s.family.desc.Name + ": Add of less than zero")
+		panic("promsink: " + s.desc.Name + ": Add of less than zero")
 	}
 	s.mu.Lock()
 	s.putAside()
@@ -144,9 +145,9 @@ func (s *series) observe(v float64, e *dto.Exemplar) {
 	}
 	s.mu.Lock()
 	s.putAside()
-	s.hist.observe(v, s.family.desc.Buckets)
+	s.hist.observe(v, s.desc.Buckets)
 	if e != nil {
-		s.hist.exemplify(e, s.family.desc.Buckets)
+		s.hist.exemplify(e, s.desc.Buckets)
 	}
 	s.mu.Unlock()
 }

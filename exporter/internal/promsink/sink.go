@@ -8,11 +8,13 @@
 // the first writer that touches a series while a scrape is going on first puts
 // the value before it aside, once. The scrape takes what was put aside, or the
 // live value where nobody wrote. The only time when writers wait is the instant
-// in which the number changes.
+// in which the number changes. The families are made and written one after the other
+// (Expose), so that a scrape takes the memory of the largest of them.
 //
 // # Histograms
 //
-// Histograms are classic and native (schema 3: a bucket is 9 % wide). They are
+// Histograms are native (schema 3: a bucket is 9 % wide), and classic where their descriptor
+// has buckets; scrapes that take no native ones are not shown those that have none. They are
 // written anew because client_golang's keep each native bucket twice in a
 // sync.Map: some 8 kB each where this one has about 1 kB, and a path has eleven.
 // The results are compared with client_golang's in the tests.
@@ -24,17 +26,13 @@
 package promsink
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"oneway.example/exporter/metric"
@@ -64,8 +62,8 @@ type Sink struct {
 	// scrape lets one scrape run at a time; last is the number of the last one.
 	scrape sync.Mutex
 	last   uint64
-	// spares are histograms in which states are put aside.
-	spares sync.Pool
+	// spares are histograms in which states are put aside, encoders have the room of a family.
+	spares, encoders sync.Pool
 
 	mu       sync.Mutex // guards what follows
 	families map[string]*family
@@ -76,7 +74,6 @@ type Sink struct {
 // family is all series of one descriptor.
 type family struct {
 	desc *metric.Desc
-	prom *prometheus.Desc
 	// permutation has, for each label in the order of names, its place among the
 	// values given to Series.
 	permutation []int
@@ -85,22 +82,15 @@ type family struct {
 	listing *listing
 }
 
-// New makes a sink that shows its series to the scrapes of reg.
-func New(reg prometheus.Registerer) (*Sink, error) { return NewWith(reg, Options{}) }
-
-// NewWith is New with options.
-func NewWith(reg prometheus.Registerer, o Options) (*Sink, error) {
+// New makes a sink without series.
+func New(o Options) *Sink {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Sink{
+	return &Sink{
 		options: o, families: map[string]*family{}, pairs: map[[2]string]*pair{},
 		spares: sync.Pool{New: func() any { return new(histogram) }},
 	}
-	if err := reg.Register(s); err != nil {
-		return nil, fmt.Errorf("promsink: %w", err)
-	}
-	return s, nil
 }
 
 // Update runs f: a scrape sees all of what f does or nothing. f must not call
@@ -127,7 +117,7 @@ func (s *Sink) Series(d *metric.Desc, values ...string) metric.Series {
 	key := strings.Join(clean, separator)
 	one := f.series[key]
 	if one == nil {
-		one = s.open(f, key, clean)
+		one = s.open(f, d, key, clean)
 	}
 	one.refs++
 	return &handle{series: one}
@@ -146,7 +136,7 @@ func (s *Sink) family(d *metric.Desc) *family {
 	if f := s.families[d.Name]; f != nil {
 		return f
 	}
-	f := &family{desc: d, prom: prometheus.NewDesc(d.Name, d.Help, d.Labels, nil), series: map[string]*series{}}
+	f := &family{desc: d, series: map[string]*series{}}
 	for i := range d.Labels {
 		f.permutation = append(f.permutation, i)
 	}
@@ -155,16 +145,17 @@ func (s *Sink) family(d *metric.Desc) *family {
 	return f
 }
 
-func (s *Sink) open(f *family, key string, values []string) *series {
-	one := &series{sink: s, family: f, key: key}
+// open makes a series of f, as the profile of d has it.
+func (s *Sink) open(f *family, d *metric.Desc, key string, values []string) *series {
+	one := &series{sink: s, family: f, desc: d, key: key, labels: make([]*pair, 0, len(values))}
 	for i, from := range f.permutation {
 		one.labels = append(one.labels, s.pair(f.desc.Labels[from], values[i]))
 	}
-	one.present = f.desc.Kind == metric.Counter
-	if f.desc.Kind == metric.Histogram {
-		one.hist = newHistogram(len(f.desc.Buckets))
+	one.present = d.Kind != metric.Gauge
+	if d.Kind == metric.Histogram {
+		one.hist = newHistogram(len(d.Buckets))
 	}
-	if f.desc.Kind != metric.Gauge {
+	if d.Kind != metric.Gauge {
 		now := s.options.Now()
 		if s.created == nil || now.Sub(s.created.AsTime()).Abs() >= createdGrain {
 			s.created = timestamppb.New(now)
@@ -195,121 +186,28 @@ func (s *Sink) release(h *handle) {
 	delete(f.series, one.key)
 	f.listing = nil
 	for _, l := range one.labels {
-		key := [2]string{l.GetName(), l.GetValue()}
-		if s.pairs[key].refs--; s.pairs[key].refs == 0 {
-			delete(s.pairs, key)
+		if l.refs--; l.refs == 0 {
+			delete(s.pairs, l.key)
 		}
 	}
 }
 
-// pair is a label pair that many series share; with 10,000 paths the strings
-// and messages would otherwise be most of the memory.
+// pair is a label that many series share; with 10,000 paths they would otherwise be most of the memory.
 type pair struct {
-	label *dto.LabelPair
-	refs  int
+	key     [2]string // name and value
+	encoded []byte    // see pairOf
+	refs    int
 }
 
-func (s *Sink) pair(name, value string) *dto.LabelPair {
-	p := s.pairs[[2]string{name, value}]
+func (s *Sink) pair(name, value string) *pair {
+	key := [2]string{name, value}
+	p := s.pairs[key]
 	if p == nil {
-		p = &pair{label: &dto.LabelPair{Name: &name, Value: &value}}
-		s.pairs[[2]string{name, value}] = p
+		p = &pair{key: key, encoded: pairOf(name, value)}
+		s.pairs[key] = p
 	}
 	p.refs++
-	return p.label
+	return p
 }
 
-var (
-	_ metric.Sink          = (*Sink)(nil)
-	_ prometheus.Collector = (*Sink)(nil)
-)
-
-// Describe describes nothing: which families there are depends on what is
-// measured (an unchecked collector).
-func (s *Sink) Describe(chan<- *prometheus.Desc) {}
-
-// Collect shows every series as it was at one instant.
-func (s *Sink) Collect(ch chan<- prometheus.Metric) {
-	s.scrape.Lock()
-	defer s.scrape.Unlock()
-	listings, scrape := s.begin()
-	defer s.scraping.Store(0)
-	for _, l := range listings {
-		l.sort()
-		all := make([]shown, 0, len(l.series))
-		for _, one := range l.series {
-			one.read(scrape, func(st state) {
-				switch {
-				case st.hist != nil:
-					m := st.hist.message(one.family.desc.Buckets, s.options)
-					m.CreatedTimestamp = one.created
-					all = append(all, shown{series: one, hist: m})
-				case st.present:
-					all = append(all, shown{series: one, number: st.number})
-				}
-			})
-		}
-		for i := range all {
-			ch <- &all[i]
-		}
-	}
-}
-
-// listing is the series of a family, as long as none is opened or closed. It belongs to the
-// scrapes.
-type listing struct {
-	series []*series
-	sorted bool
-}
-
-// begin draws the line: no Update is half done, and what is written from here on
-// puts aside what was before. The time for which it stops writers does not
-// depend on the number of series, but for those of families that have changed.
-func (s *Sink) begin() (listings []*listing, scrape uint64) {
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, f := range s.families {
-		if f.listing == nil {
-			f.listing = &listing{series: slices.AppendSeq(make([]*series, 0, len(f.series)), maps.Values(f.series))}
-		}
-		listings = append(listings, f.listing)
-	}
-	s.last++
-	s.scraping.Store(s.last)
-	return listings, s.last
-}
-
-// sort puts a listing in the order of the exposition, in which the registry
-// would else have to sort it at each scrape.
-func (l *listing) sort() {
-	if !l.sorted {
-		slices.SortFunc(l.series, func(a, b *series) int { return cmp.Compare(a.key, b.key) })
-		l.sorted = true
-	}
-}
-
-// shown is one series in one scrape.
-type shown struct {
-	*series
-	number float64
-	hist   *dto.Histogram
-}
-
-// Desc is for the registry.
-func (m *shown) Desc() *prometheus.Desc { return m.family.prom }
-
-// Write is for the registry.
-func (m *shown) Write(out *dto.Metric) error {
-	out.Label = m.labels
-	switch m.family.desc.Kind {
-	case metric.Counter:
-		out.Counter = &dto.Counter{Value: &m.number, CreatedTimestamp: m.created}
-	case metric.Gauge:
-		out.Gauge = &dto.Gauge{Value: &m.number}
-	case metric.Histogram:
-		out.Histogram = m.hist
-	}
-	return nil
-}
+var _ metric.Sink = (*Sink)(nil)

@@ -22,41 +22,39 @@ var (
 	testHistogram = &metric.Desc{Name: "test_delay_seconds", Kind: metric.Histogram, Help: "Delay.", Labels: []string{"path"}, Buckets: []float64{0.001, 0.1}}
 )
 
-func newSink(t testing.TB, o Options) (*Sink, *prometheus.Registry) {
-	t.Helper()
-	reg := prometheus.NewPedanticRegistry()
+func newSink(o Options) *Sink {
 	if o.Now == nil {
 		o.Now = func() time.Time { return time.Unix(1_700_000_000, 0) }
 	}
-	s, err := NewWith(reg, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, reg
+	return New(o)
 }
 
-func gather(t testing.TB, reg *prometheus.Registry) []*dto.MetricFamily {
+// gather is what a registry of client_golang makes of all, which checks that it is consistent.
+func gather(t testing.TB, s *Sink) []*dto.MetricFamily {
 	t.Helper()
-	families, err := reg.Gather()
+	families, err := prometheus.Gatherers{s, prometheus.NewPedanticRegistry()}.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return families
 }
 
-func text(t testing.TB, reg *prometheus.Registry) string {
+func expose(t testing.TB, s *Sink, format expfmt.FormatType) string {
 	t.Helper()
 	var b strings.Builder
-	for _, f := range gather(t, reg) {
-		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.Expose(&b, expfmt.NewFormat(format)); err != nil {
+		t.Fatal(err)
 	}
 	return b.String()
 }
 
+func text(t testing.TB, s *Sink) string {
+	t.Helper()
+	return expose(t, s, expfmt.TypeTextPlain)
+}
+
 func TestExpositionIsGolden(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	s.Series(testCounter, "b", "reverse").Add(2)
 	s.Series(testCounter, "a", "forward").Add(3)
 	s.Series(testCounter, "a", "reverse")
@@ -82,13 +80,13 @@ test_packets_total{direction="forward",path="a"} 3
 test_packets_total{direction="reverse",path="a"} 0
 test_packets_total{direction="reverse",path="b"} 2
 `
-	if diff := cmp.Diff(want, text(t, reg)); diff != "" {
+	if diff := cmp.Diff(want, text(t, s)); diff != "" {
 		t.Errorf("exposition (-want +got):\n%s", diff)
 	}
 }
 
 func TestClearedGaugeIsAbsentUntilItIsSet(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	g := s.Series(testGauge, "a")
 	for _, step := range []struct {
 		do   func()
@@ -100,37 +98,37 @@ func TestClearedGaugeIsAbsentUntilItIsSet(t *testing.T) {
 		{func() { g.Set(0) }, 1},
 	} {
 		step.do()
-		if got := strings.Count(text(t, reg), "test_level{"); got != step.want {
+		if got := strings.Count(text(t, s), "test_level{"); got != step.want {
 			t.Errorf("%d series, want %d", got, step.want)
 		}
 	}
 }
 
 func TestSeriesGoesWithItsLastOpener(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	first, second := s.Series(testCounter, "a", "forward"), s.Series(testCounter, "a", "forward")
 	first.Add(1)
 	second.Add(1)
 	first.Close()
 	first.Close() // the same opener has no second hold to give back
-	if got := text(t, reg); !strings.Contains(got, `test_packets_total{direction="forward",path="a"} 2`) {
+	if got := text(t, s); !strings.Contains(got, `test_packets_total{direction="forward",path="a"} 2`) {
 		t.Errorf("one opener is left and the series is gone:\n%s", got)
 	}
 	second.Close()
-	if got := text(t, reg); got != "" {
+	if got := text(t, s); got != "" {
 		t.Errorf("all have closed and there is\n%s", got)
 	}
 	if len(s.pairs) != 0 {
 		t.Errorf("%d label pairs are kept for no series", len(s.pairs))
 	}
 	s.Series(testCounter, "a", "forward")
-	if got := text(t, reg); !strings.Contains(got, `path="a"} 0`) {
+	if got := text(t, s); !strings.Contains(got, `path="a"} 0`) {
 		t.Errorf("a series that is opened anew does not start at 0:\n%s", got)
 	}
 }
 
 func TestMisuseOfAKindPanics(t *testing.T) {
-	s, _ := newSink(t, Options{})
+	s := newSink(Options{})
 	for name, misuse := range map[string]func(){
 		"add to gauge":      func() { s.Series(testGauge, "a").Add(1) },
 		"negative add":      func() { s.Series(testCounter, "a", "b").Add(-1) },
@@ -152,18 +150,18 @@ func TestMisuseOfAKindPanics(t *testing.T) {
 }
 
 func TestLabelValuesThatAreNoTextDoNotBreakTheScrape(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	s.Series(testGauge, "a\x00\xff\"\n").Set(1)
-	if got := text(t, reg); !strings.Contains(got, "test_level{path=\"a\uFFFD\uFFFD\\\"\\n\"} 1") {
+	if got := text(t, s); !strings.Contains(got, "test_level{path=\"a\uFFFD\uFFFD\\\"\\n\"} 1") {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestCreatedTimestampIsThatOfTheOpening(t *testing.T) {
-	s, reg := newSink(t, Options{Now: func() time.Time { return time.Unix(42, 0) }})
+	s := newSink(Options{Now: func() time.Time { return time.Unix(42, 0) }})
 	s.Series(testCounter, "a", "forward")
 	s.Series(testHistogram, "a")
-	for _, f := range gather(t, reg) {
+	for _, f := range gather(t, s) {
 		m := f.Metric[0]
 		created := m.GetCounter().GetCreatedTimestamp()
 		if m.Histogram != nil {
@@ -178,7 +176,7 @@ func TestCreatedTimestampIsThatOfTheOpening(t *testing.T) {
 // TestScrapeSeesAllOfAnUpdateOrNothing has writers that always keep
 // sent = received + lost over several series, one of which they open and close.
 func TestScrapeSeesAllOfAnUpdateOrNothing(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	const writers, scrapes = 4, 100
 	stop := make(chan struct{})
 	var running sync.WaitGroup
@@ -206,7 +204,7 @@ func TestScrapeSeesAllOfAnUpdateOrNothing(t *testing.T) {
 		})
 	}
 	for range scrapes {
-		checkSums(t, gather(t, reg))
+		checkSums(t, gather(t, s))
 	}
 	close(stop)
 	running.Wait()
@@ -255,7 +253,7 @@ func nativeCount(h *dto.Histogram) uint64 {
 }
 
 func TestPathsThatComeAndGoDuringScrapesLeaveNothing(t *testing.T) {
-	s, reg := newSink(t, Options{})
+	s := newSink(Options{})
 	stop := make(chan struct{})
 	var running sync.WaitGroup
 	for w := range 3 {
@@ -279,7 +277,7 @@ func TestPathsThatComeAndGoDuringScrapesLeaveNothing(t *testing.T) {
 	}
 	for range 100 {
 		counts := map[string]int{}
-		for _, f := range gather(t, reg) {
+		for _, f := range gather(t, s) {
 			counts[f.GetName()] = len(f.Metric)
 		}
 		if counts[testHistogram.Name] != counts[testCounter.Name] {
@@ -288,13 +286,13 @@ func TestPathsThatComeAndGoDuringScrapesLeaveNothing(t *testing.T) {
 	}
 	close(stop)
 	running.Wait()
-	if got := text(t, reg); got != "" {
+	if got := text(t, s); got != "" {
 		t.Errorf("left over:\n%s", got)
 	}
 }
 
 func TestWritingDoesNotAllocate(t *testing.T) {
-	s, _ := newSink(t, Options{})
+	s := newSink(Options{})
 	h, c, g := s.Series(testHistogram, "a"), s.Series(testCounter, "a", "forward"), s.Series(testGauge, "a")
 	l, total := s.Series(testLost, "a", "forward"), 0.0
 	write := func() {
