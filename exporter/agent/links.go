@@ -258,7 +258,8 @@ func (a *Agent) KeepEvidence(path, probe string) (report.Header, error) {
 	return a.evidence.Keep(path, probe)
 }
 
-// evidencePaths are the light probes of a plan. The links of a path are those of its heavy tests, the
+// evidencePaths are the light probes of a plan, but for those of profile slim: a thousand of them would need most of
+// their memory for it. The links of a path are those of its heavy tests, the
 // responder's, and the one that a test from the terminal is given where none is configured.
 func evidencePaths(p *plan) (all []evidence.Path) {
 	links := map[string][]string{}
@@ -272,7 +273,7 @@ func evidencePaths(p *plan) (all []evidence.Path) {
 		}
 	}
 	for _, j := range p.jobs {
-		if _, heavy := j.running().(probe.Filler); !heavy {
+		if _, heavy := j.running().(probe.Filler); !heavy && j.profile == metric.Full {
 			all = append(all, evidence.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer, Links: links[j.target.Path]})
 		}
 	}

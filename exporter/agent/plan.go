@@ -52,8 +52,9 @@ func (p *plan) sections() []section {
 // job is one probe of one path.
 type job struct {
 	*task
-	target probe.Target
-	kind   string
+	target  probe.Target
+	kind    string
+	profile metric.Profile
 }
 
 // Summary counts what a configuration holds.
@@ -158,16 +159,44 @@ func (m *maker) paths(c *config.Config) config.Problems {
 		Log: m.log, Clock: m.clock, Pacer: m.pacer, Calibration: m.plan.calibration, Links: m.shared.links, Reports: m.shared.reports,
 		Recorder: &m.recorder,
 	}
+	usual, found := m.profile(c)
 	for i := range c.Paths {
-		for j := range c.Paths[i].Probes {
-			found = append(found, m.probe(&c.Paths[i], &c.Paths[i].Probes[j], env)...)
+		path := &c.Paths[i]
+		ofPath, wrong := profileOf(path.Place, path.Profile, usual)
+		found = append(found, wrong...)
+		for j := range path.Probes {
+			ofProbe, wrong := profileOf(path.Probes[j].Options, path.Probes[j].Profile, ofPath)
+			found = append(append(found, wrong...), m.probe(path, &path.Probes[j], ofProbe, env)...)
 		}
 	}
 	return found
 }
 
+// profile is that of all probes without one of their own.
+func (m *maker) profile(c *config.Config) (metric.Profile, config.Problems) {
+	name := metric.Full.String()
+	err := c.Profile.Decode(&name)
+	p, unknown := metric.ProfileByName(name)
+	if err == nil && unknown != nil {
+		err = option.Errorf("", "%v", unknown)
+	}
+	return p, c.Profile.Problems(err)
+}
+
+// profileOf is the profile of a section: what its key says, or what is usual.
+func profileOf(of config.Section, name string, usual metric.Profile) (metric.Profile, config.Problems) {
+	if name == "" {
+		return usual, nil
+	}
+	p, err := metric.ProfileByName(name)
+	if err != nil {
+		return usual, of.Problems(option.Errorf("profile", "%v", err))
+	}
+	return p, nil
+}
+
 // probe plans one probe of a path.
-func (m *maker) probe(path *config.Path, p *config.Probe, env probe.Env) config.Problems {
+func (m *maker) probe(path *config.Path, p *config.Probe, profile metric.Profile, env probe.Env) config.Problems {
 	i := slices.IndexFunc(m.options.Types, func(t probe.Type) bool { return t.Name() == p.Type })
 	if i < 0 {
 		var names []string
@@ -180,13 +209,13 @@ func (m *maker) probe(path *config.Path, p *config.Probe, env probe.Env) config.
 	t, found := m.place(probePlace{p.Options, path.Place}, &task{
 		key: path.Name + "\x00" + p.Name, what: fmt.Sprintf("probe %s of path %s", p.Name, path.Name),
 		log:      m.log.With("path", path.Name, "probe", p.Name),
-		identity: [...]string{p.Type, path.Peer, p.Options.Fingerprint(), env.Calibration.Fingerprint()},
+		identity: [...]string{p.Type, path.Peer, p.Options.Fingerprint(), env.Calibration.Fingerprint(), profile.String()},
 		make: func(sink metric.Sink, _ *slog.Logger) (runner, error) {
 			env := env
-			env.Sink = sink
+			env.Sink = profile.Sink(sink)
 			return m.options.Types[i].New(env, target, p.Options.DecodeAll)
 		},
 	})
-	m.plan.jobs = append(m.plan.jobs, job{t, target, p.Type})
+	m.plan.jobs = append(m.plan.jobs, job{t, target, p.Type, profile})
 	return found
 }

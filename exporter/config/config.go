@@ -48,6 +48,8 @@ type Config struct {
 	Links Section `yaml:"links"`
 	// Reports of heavy tests' runs.
 	Reports Section `yaml:"reports"`
+	// Profile is how many series the probes have, unless a path or a probe says otherwise.
+	Profile Section `yaml:"profile"`
 }
 
 // Path is one peer and how it is measured.
@@ -56,6 +58,8 @@ type Path struct {
 	Name string `yaml:"name"`
 	// Peer is a host name or address with an optional port, as written.
 	Peer string `yaml:"peer"`
+	// Profile is that of its probes; empty: that of the file.
+	Profile string `yaml:"profile"`
 	// Probes has at least one; their names are unique within the path.
 	Probes []Probe `yaml:"probes"`
 	// Place is where it stands.
@@ -68,6 +72,8 @@ type Probe struct {
 	Name string `yaml:"name"`
 	// Type is the word by which the agent finds the probe's code.
 	Type string `yaml:"type"`
+	// Profile is its own; empty: that of the path.
+	Profile string `yaml:"profile"`
 	// Options are all other keys.
 	Options Section `yaml:",rest"`
 }

@@ -62,8 +62,8 @@ const (
 	DefaultSkip = 5 * time.Second
 	// First is how long the first seconds are that are shown in fine bins.
 	First = 3 * time.Second
-	// maxBins is how many bins a series has at the most.
-	maxBins = 60
+	// MaxBins is how many bins a series has at the most.
+	MaxBins = 60
 )
 
 // State is what the load met.
@@ -149,7 +149,7 @@ type Result struct {
 	// Sent and Received count the load's packets, all of it.
 	Sent, Received int
 	// PerSecond is the load by the second, in wider bins of whole seconds if there are
-	// more than maxBins; First is its first seconds.
+	// more than MaxBins; First is its first seconds.
 	PerSecond, First []Bin
 }
 

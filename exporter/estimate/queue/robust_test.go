@@ -165,7 +165,7 @@ func FuzzAnalyse(f *testing.F) {
 			})
 		}
 		r := Analyse(packets, Options{Load: int(load)})
-		if len(r.PerSecond) > maxBins || len(r.First) > maxBins || r.Sent < r.Received {
+		if len(r.PerSecond) > MaxBins || len(r.First) > MaxBins || r.Sent < r.Received {
 			t.Errorf("%+v", r)
 		}
 	})

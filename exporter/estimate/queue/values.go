@@ -215,9 +215,9 @@ func (r *run) throughput(w part) float64 {
 // series are the load in bins of whole seconds, and its first seconds in finer ones.
 func (r *run) series() (perSecond, first []Bin) {
 	load := r.length() + 1
-	width := (load + maxBins*time.Second - 1) / (maxBins * time.Second) * time.Second
-	fine := max(min(First, load)/maxBins, time.Millisecond)
-	return r.bins(width, int((load+width-1)/width)), r.bins(fine, min(maxBins, int((load+fine-1)/fine)))
+	width := (load + MaxBins*time.Second - 1) / (MaxBins * time.Second) * time.Second
+	fine := max(min(First, load)/MaxBins, time.Millisecond)
+	return r.bins(width, int((load+width-1)/width)), r.bins(fine, min(MaxBins, int((load+fine-1)/fine)))
 }
 
 // bins is the load from its begin in n bins.

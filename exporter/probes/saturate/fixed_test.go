@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/heavy/heavytest"
 	"oneway.example/exporter/metric"
@@ -22,7 +23,7 @@ import (
 )
 
 func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
-	b := must(t, wibro(), nil, "forward")
+	b := must(t, wibro(), func(o *saturate.Options) { o.ElapsedBins, o.ElapsedRange = queue.MaxBins, true }, "forward")
 	b.expect(t, metric.UDPThroughput, 312_500, 0.005, "forward")
 	b.expect(t, metric.UDPOffered, 625_000, 0.005, "forward")
 	b.expect(t, metric.UDPShortfall, 0, 0, "forward")

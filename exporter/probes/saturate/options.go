@@ -29,6 +29,11 @@ type Options struct {
 	// Skip is how much of the load's begin and end says nothing about a full queue, a
 	// quarter of it each at the most. Mode fixed only.
 	Skip time.Duration `yaml:"skip"`
+	// ElapsedBins is how many points of a direction's throughput, and of its delay, are metrics with the time since the
+	// load's begin as a label; the report has all of them. Mode fixed only.
+	ElapsedBins int `yaml:"elapsed_bins"`
+	// ElapsedRange adds the smallest and the largest delay to each median.
+	ElapsedRange bool `yaml:"elapsed_range"`
 	// Sweep is for mode sweep.
 	Sweep Sweep `yaml:"sweep"`
 	// Search is for mode search.
@@ -85,7 +90,7 @@ func DefaultOptions() Options {
 	return Options{
 		Mode: ModeFixed, Rate: option.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}, PacketBytes: 1410,
 		Duration: 30 * time.Second, Idle: Idle{Duration: 2 * time.Second, Interval: 40 * time.Millisecond},
-		Skip:   queue.DefaultSkip,
+		Skip: queue.DefaultSkip, ElapsedBins: 15,
 		Sweep:  Sweep{Factor: search.DefaultFactor, Step: search.DefaultStep, MaxLoss: search.DefaultMaxLoss, Beyond: 2},
 		Search: Search{Step: search.DefaultInterval, Lower: 30 * time.Millisecond, Upper: 90 * time.Millisecond},
 	}
@@ -108,6 +113,7 @@ func (o *Options) check() error {
 		option.Between("idle.duration", o.Idle.Duration, 0, time.Minute),
 		option.Between("idle.interval", o.Idle.Interval, time.Millisecond, 10*time.Second),
 		option.Between("skip", o.Skip, 0, maxDuration),
+		option.Between("elapsed_bins", o.ElapsedBins, 0, queue.MaxBins),
 		option.Between("sweep.step", o.Sweep.Step, 100*time.Millisecond, maxDuration),
 		option.Between("search.step", o.Search.Step, 50*time.Millisecond, time.Minute),
 		option.Between("search.lower", o.Search.Lower, time.Millisecond, time.Minute),

@@ -3,6 +3,8 @@ package saturate
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -250,6 +252,7 @@ func (k *Kind) Publish(v *heavy.Values, r *heavy.Run) {
 		switch {
 		case d.Load != nil:
 			d.Load.publish(v, d.Direction)
+			d.Load.publishElapsed(v, d.Direction, &k.opts)
 		case body.Mode == ModeSweep:
 			for _, s := range d.Steps {
 				offered := strconv.FormatFloat(s.Offered, 'f', 0, 64)
@@ -281,17 +284,6 @@ func (l *Load) publish(v *heavy.Values, d string) {
 	v.Set(metric.UDPShortfall, l.Shortfall, d)
 	v.Set(metric.LoadedLoss, l.Loss, d)
 	v.ObserveAll(metric.LoadedDelay, l.delays, d)
-	for _, b := range l.PerSecond {
-		v.Set(metric.UDPThroughputElapsed, b.Received, d, elapsed(b.Elapsed))
-	}
-	for _, b := range l.First {
-		if b.Delays == nil {
-			continue
-		}
-		for i, q := range [...]string{"0", "0.5", "1"} {
-			v.Set(metric.LoadedDelayElapsed, b.Delays[i].Seconds(), d, elapsed(b.Elapsed), q)
-		}
-	}
 	for desc, value := range map[*metric.Desc]*time.Duration{
 		metric.QueueIdleDelay: l.Idle, metric.QueueIdleDelayBound: l.IdleBound,
 		metric.QueueFullDelay: l.Full, metric.QueueFullDelayBound: l.FullBound,
@@ -322,6 +314,37 @@ func (l *Load) publish(v *heavy.Values, d string) {
 	for _, s := range []queue.State{queue.Filled, queue.NotFilled, queue.Policer, queue.AQM, queue.TimeLimited} {
 		v.Set(metric.SaturationState, metric.Flag(s.String() == l.State), d, s.String())
 	}
+}
+
+// publishElapsed is of the load's bins, as many as the options let be metrics.
+func (l *Load) publishElapsed(v *heavy.Values, d string, o *Options) {
+	for group := range grouped(l.PerSecond, o.ElapsedBins) {
+		sum := 0.0
+		for _, b := range group {
+			sum += b.Received
+		}
+		v.Set(metric.UDPThroughputElapsed, sum/float64(len(group)), d, elapsed(group[len(group)-1].Elapsed))
+	}
+	for group := range grouped(l.First, o.ElapsedBins) {
+		// The median of several bins is none of their medians: the last bin stands for its group.
+		b := group[len(group)-1]
+		if b.Delays == nil {
+			continue
+		}
+		for i, q := range [...]string{"0", "0.5", "1"} {
+			if i == 1 || o.ElapsedRange {
+				v.Set(metric.LoadedDelayElapsed, b.Delays[i].Seconds(), d, elapsed(b.Elapsed), q)
+			}
+		}
+	}
+}
+
+// grouped are adjacent bins in so many groups at the most.
+func grouped(all []Bin, most int) iter.Seq[[]Bin] {
+	if most == 0 {
+		all, most = nil, 1
+	}
+	return slices.Chunk(all, max((len(all)+most-1)/most, 1))
 }
 
 // elapsed is the end of a bin in seconds, as a label.

@@ -68,7 +68,7 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 		ends: bound.Ends{Near: bound.Host{Ours: true}, Far: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
 	}
 	for _, d := range sample.Directions() {
-		e.ways[d] = direction{dir: d, out: &out.ways[d], voices: newPlaybacks(o)}
+		e.ways[d] = direction{dir: d, out: &out.ways[d], voices: newPlaybacks(o), plain: o.slim}
 	}
 	return e
 }

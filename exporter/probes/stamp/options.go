@@ -56,6 +56,10 @@ type Options struct {
 	PathMinimum time.Duration `yaml:"path_minimum"`
 	// Codecs are the codecs whose voice quality is computed; empty: none.
 	Codecs []string `yaml:"codecs"`
+	// Models are those of voice quality: "g107", "simplified".
+	Models []string `yaml:"voice_models"`
+	// Impairments exports Id and Ie,eff of each rating, too.
+	Impairments bool `yaml:"voice_impairments"`
 	// Playout are the playout buffers simulated: "fixed", "adaptive".
 	Playout []string `yaml:"playout"`
 	// PlayoutDelay is the fixed buffer's depth.
@@ -63,6 +67,7 @@ type Options struct {
 
 	format timefmt.Format
 	keys   []*wire.Key
+	slim   bool // nobody sees what profile slim has not, and it is not estimated
 }
 
 // Words as written in the configuration.
@@ -90,7 +95,7 @@ func DefaultOptions() Options {
 	return Options{
 		Interval: time.Second, Schedule: schedulePeriodic, TTL: 255,
 		LossTimeout: 3 * time.Second, Options: target.DefaultOptions(), TimestampFormat: "ntp", TAIOffset: 37 * time.Second,
-		Codecs: []string{"G.711-PLC", "G.729"}, Playout: []string{playoutAdaptive},
+		Codecs: []string{"G.711-PLC", "G.729"}, Models: []string{"g107"}, Playout: []string{playoutAdaptive},
 		PlayoutDelay: 60 * time.Millisecond,
 	}
 }
@@ -167,6 +172,11 @@ func (o *Options) checkVoice() error {
 	for i, name := range o.Codecs {
 		if _, err := voice.CodecByName(name); err != nil {
 			return option.Errorf(fmt.Sprintf("codecs[%d]", i), "is %q; %v", name, err)
+		}
+	}
+	for i, name := range o.Models {
+		if _, err := voice.ModelByName(name); err != nil {
+			return option.Errorf(fmt.Sprintf("voice_models[%d]", i), "is %q; %v", name, err)
 		}
 	}
 	for i, name := range o.Playout {

@@ -24,6 +24,7 @@ type observedDirection struct{ delay, pdv, ipdv, burst metric.Series }
 // series are all series of a path.
 type series struct {
 	scope    *metric.Scope
+	slim     bool // of profile slim
 	observed observed
 	snapshot snapshot
 	show     func()
@@ -40,17 +41,17 @@ type series struct {
 }
 
 func newSeries(sink metric.Sink, path, probe string) *series {
-	return seriesOf(metric.NewScope(sink, path, probe))
+	return seriesOf(metric.NewScope(sink, path, probe), metric.ProfileOf(sink) == metric.Slim)
 }
 
 // anew closes s and is the series of the path's next session: its counters go on from where they are.
 func (s *series) anew() *series {
 	s.scope.Drop(metric.PathInfo, s.info...)
-	return seriesOf(s.scope.Renew())
+	return seriesOf(s.scope.Renew(), s.slim)
 }
 
-func seriesOf(c *metric.Scope) *series {
-	s := &series{scope: c, observed: observed{
+func seriesOf(c *metric.Scope, slim bool) *series {
+	s := &series{scope: c, slim: slim, observed: observed{
 		lateness: c.Series(metric.ProbeLateness), roundTrip: c.Series(metric.RoundTripTime), residence: c.Series(metric.Residence),
 	}}
 	for _, d := range sample.Directions() {
@@ -193,8 +194,10 @@ func (s *series) publishWindow(w *window) {
 			c.SetIf(metric.VoiceR, v.R, v.ok, label, v.codec, v.model, v.buffer)
 			c.SetIf(metric.VoiceRError, v.off, v.ok, label, v.codec, v.model, v.buffer)
 			c.SetIf(metric.VoiceMOS, v.MOS, v.ok, label, v.codec, v.model, v.buffer)
-			c.SetIf(metric.VoiceDelayImpairment, v.Id, v.ok, label, v.codec, v.model, v.buffer)
-			c.SetIf(metric.VoiceEquipmentImpairment, v.IeEff, v.ok, label, v.codec, v.model, v.buffer)
+			if s.snapshot.opts.Impairments {
+				c.SetIf(metric.VoiceDelayImpairment, v.Id, v.ok, label, v.codec, v.model, v.buffer)
+				c.SetIf(metric.VoiceEquipmentImpairment, v.IeEff, v.ok, label, v.codec, v.model, v.buffer)
+			}
 			c.SetIf(metric.VoiceMouthToEar, v.MouthToEar.Seconds(), v.ok, label, v.codec, v.buffer)
 			c.SetIf(metric.VoicePlayoutLoss, v.Loss, v.ok, label, v.codec, v.buffer)
 		}
@@ -205,7 +208,12 @@ func (s *series) spread(v spread, least, most, quantile *metric.Desc, more ...st
 	s.scope.SetIf(least, v.min.value, v.min.known, more...)
 	s.scope.SetIf(most, v.max.value, v.max.known, more...)
 	for i, r := range ranks() {
-		s.scope.SetIf(quantile, v.ranks[i].value, v.ranks[i].known, append(slices.Clone(more), r.label)...)
+		switch {
+		case !s.slim || r.q == 0.5:
+			s.scope.SetIf(quantile, v.ranks[i].value, v.ranks[i].known, append(slices.Clone(more), r.label)...)
+		case r.q == 0.95 && quantile.StandIn() != nil:
+			s.scope.SetIf(quantile.StandIn(), v.ranks[i].value, v.ranks[i].known, append(slices.Clone(more), r.label)...)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/target"
 	"oneway.example/exporter/tstamp"
@@ -83,6 +84,9 @@ func (t *Type) New(env probe.Env, path probe.Target, decode func(...any) error) 
 func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, error) {
 	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if o.slim = metric.ProfileOf(env.Sink) == metric.Slim; o.slim {
+		o.Codecs = nil
 	}
 	log := env.Log.With("path", path.Path, "probe", path.Probe)
 	peer, err := target.New(path.Peer, wire.Port, o.Options, log)

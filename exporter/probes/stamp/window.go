@@ -20,6 +20,8 @@ type direction struct {
 	variation delay.Variation
 	pdv       delay.PDV
 	voices    []*voice.Playout
+	// plain: nobody is told of pdv, and there are no voices.
+	plain bool
 
 	negative, lowConfidence uint64
 	// held counts delays whose packet may have stood on its host after its stamp.
@@ -44,7 +46,7 @@ func (w *direction) burst(length int) { w.out.burst.Observe(float64(length)) }
 
 // add takes one delay.
 func (w *direction) add(seq uint64, v sample.Delay) {
-	room := w.pdv.Add(seq, v.Value)
+	room := w.plain || w.pdv.Add(seq, v.Value)
 	if v.OK() {
 		w.delays.Add(v)
 	}
@@ -205,7 +207,11 @@ func (w *direction) rate(o *Options, delays delay.Snapshot, lossesKnown bool) (a
 			continue // checked with the options
 		}
 		for _, buffer := range w.voices {
-			for _, m := range voice.Models() {
+			for _, name := range o.Models {
+				m, err := voice.ModelByName(name)
+				if err != nil {
+					continue // the same
+				}
 				played := buffer.Snapshot()
 				a, ok := path.Assess(codec, played, voice.Defaults(), m)
 				all = append(all, rated{

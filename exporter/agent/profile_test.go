@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+)
+
+// TestProfileIsTheNearestOneThatIsSet: of the file, the path or the probe.
+func TestProfileIsTheNearestOneThatIsSet(t *testing.T) {
+	fake := newFake()
+	r := newRig(t, fake, `
+profile: slim
+paths:
+  - {name: a, peer: a, probes: [{type: fake}]}
+  - {name: b, peer: b, profile: full, probes: [{type: fake}, {type: fake, name: small, profile: slim}]}
+`)
+	want := []metric.Profile{metric.Slim, metric.Full, metric.Slim}
+	for i, j := range r.inForce.jobs {
+		if j.profile != want[i] {
+			t.Errorf("%s of %s: %v, want %v", j.target.Probe, j.target.Path, j.profile, want[i])
+		}
+	}
+	if got := evidencePaths(r.inForce); len(got) != 1 || got[0].Path != "b" || got[0].Probe != "fake" {
+		t.Errorf("evidence is kept of %v, want that of the full one", got)
+	}
+}
+
+func TestProfileThatThereIsNotIsRefusedWhereItStands(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"profile: tiny\npaths: [{name: a, peer: a, probes: [{type: fake}]}]":    `:1:10: profile is "tiny"; it must be full or slim`,
+		"paths:\n- {name: a, peer: a, profile: tiny, probes: [{type: fake}]}":   `:2:31: paths[0].profile is "tiny"`,
+		"paths:\n- {name: a, peer: a, probes: [{type: fake, profile: tiny}]}\n": `:2:53: paths[0].probes[0].profile is "tiny"`,
+	} {
+		file := t.TempDir() + "/oneway.yml"
+		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Check(file, []probe.Type{newFake()}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", yaml, err, want)
+		}
+	}
+}
+
+// TestNewProfileIsANewProber: series that are gone must not stay.
+func TestNewProfileIsANewProber(t *testing.T) {
+	const full = "paths:\n- {name: a, peer: a, probes: [{type: fake}]}\n"
+	fake := newFake()
+	r := newRig(t, fake, full)
+	fake.expect(t, "start a")
+	r.write("profile: slim\n" + full)
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	fake.expect(t, "stop a", "start a")
+}

@@ -1,0 +1,108 @@
+package stamp
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+
+	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/tests/await"
+)
+
+// The most series of a path and probe.
+const mostFull, mostSlim = 150, 14
+
+// stored is how many series a server without native histograms keeps of a sink, and one with them.
+func stored(t *testing.T, sink *promsink.Sink) (classic, native int) {
+	t.Helper()
+	var text strings.Builder
+	if err := sink.Expose(&text, expfmt.NewFormat(expfmt.TypeTextPlain)); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.Contains(line, `path="p"`) {
+			classic++
+		}
+	}
+	families, err := sink.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if strings.Contains(f.String(), `"path"`) {
+			native += len(f.Metric)
+		}
+	}
+	return classic, native
+}
+
+// runInto measures until the sink shows the results of a window, and calls check with the prober under way.
+func runInto(t *testing.T, sink metric.Sink, shown func() bool, check func(*Prober)) {
+	t.Helper()
+	b := newBed(t, reflector.Options{})
+	b.env.Sink = sink
+	o := DefaultOptions()
+	o.Interval, o.Window = 10*time.Millisecond, time.Second
+	made, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- made.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	await.That(t, "the results of a window", shown)
+	check(made)
+}
+
+func TestProfilesKeepToTheirNumberOfSeries(t *testing.T) {
+	for _, c := range []struct {
+		profile metric.Profile
+		least   int // or the test has not seen all
+		most    int
+	}{{metric.Full, 90, mostFull}, {metric.Slim, 12, mostSlim}} {
+		t.Run(c.profile.String(), func(t *testing.T) {
+			sink := promsink.New(promsink.Options{})
+			shown := func() bool {
+				var text strings.Builder
+				_ = sink.Expose(&text, expfmt.NewFormat(expfmt.TypeTextPlain)) // stored would fail
+				return strings.Contains(text.String(), `oneway_delay_quantile_seconds{direction="reverse",path="p",probe="stamp",q="0.95"}`)
+			}
+			runInto(t, c.profile.Sink(sink), shown, func(p *Prober) {
+				classic, native := stored(t, sink)
+				t.Logf("%d series in a server without native histograms, %d in one with them", classic, native)
+				if max(classic, native) > c.most || classic < c.least {
+					t.Errorf("%d and %d series, want at most %d, and at least %d", classic, native, c.most, c.least)
+				}
+				if st := p.Status(); !st.Up || len(st.Results) == 0 {
+					t.Errorf("status %+v", st)
+				}
+			})
+			if classic, native := stored(t, sink); classic != 0 || native != 0 {
+				t.Errorf("%d and %d series are left when the probe has ended", classic, native)
+			}
+		})
+	}
+}
+
+func TestVoiceHasFurtherSeriesWhereTheyAreWanted(t *testing.T) {
+	o := DefaultOptions()
+	if err := o.check(); err != nil {
+		t.Fatal(err)
+	}
+	o.Models = []string{"g107", "complex"}
+	if err := o.check(); err == nil || !strings.Contains(err.Error(), "voice_models[1]") {
+		t.Errorf("error %v does not name voice_models[1]", err)
+	}
+}
