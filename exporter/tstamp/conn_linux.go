@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 	"unsafe"
 
@@ -28,24 +26,18 @@ type Conn struct {
 	local netip.AddrPort
 	hw    HardwareClock
 	setup setup
-	// poll is an epoll descriptor that holds only the socket. The runtime's own
-	// epoll watches that one instead of the socket for two reasons: the runtime
-	// takes an event of nothing but EPOLLERR, which a transmit stamp is while
-	// the send buffer is full, for a broken descriptor; and it would be woken
-	// for each packet that leaves the send buffer.
-	poll *os.File
-	raw  syscall.RawConn
+	poll  poll
 
 	closed atomic.Bool
 	alarm  alarm
 	wait   time.Duration // StampWait, but in tests
+	delay  time.Duration // StampDelay, but in tests
 
-	sendMu     sync.Mutex
-	out        mail
-	outZones   zones
-	manner     Manner // of the last send
-	suspect    bool   // a send failed: see pending.stamping
-	drainAbove int    // stamps outstanding at which Send drains the error queue
+	sendMu   sync.Mutex
+	out      mail
+	outZones zones
+	manner   Manner // of the last send
+	suspect  bool   // a send failed: see pending.stamping
 
 	receiveMu sync.Mutex
 	inZones   zones
@@ -84,7 +76,7 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 	if !local.Addr().IsValid() {
 		return nil, errors.New("tstamp: no local address")
 	}
-	c := &Conn{v6: local.Addr().Unmap().Is6(), hw: o.Hardware, fd: -1, wait: StampWait}
+	c := &Conn{v6: local.Addr().Unmap().Is6(), hw: o.Hardware, fd: -1, wait: StampWait, delay: StampDelay}
 	if err := c.open(local, o); err != nil {
 		if c.fd >= 0 {
 			_ = unix.Close(c.fd)
@@ -100,7 +92,6 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 	c.errors = newRing[ICMPError](64)
 	// A slot for every packet that can be in the send buffer or the error queue.
 	slots := (c.setup.receiveBytes + c.setup.sendBytes) / stampBytes
-	c.drainAbove = max(sendBatch, c.setup.receiveBytes/stampBytes/4)
 	c.pending = newPending(min(max(slots, 1024), 1<<16), doneRoom, c.setup.hardware)
 	c.readBatch = c.tryReceive
 	return c, nil
@@ -133,28 +124,10 @@ func (c *Conn) open(local netip.AddrPort, o Options) error {
 		c.local = netip.AddrPortFrom(netip.AddrFrom16(s.Addr).WithZone(local.Addr().Zone()), uint16(s.Port))
 	}
 	c.drops.begin()
-	return c.watch()
-}
-
-// watch hands the socket to the runtime's poller, through an epoll of our own.
-func (c *Conn) watch() error {
-	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("epoll_create1: %w", err)
+	if err := c.poll.open(fd); err != nil {
+		return err
 	}
-	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.fd)} // errors are always reported
-	if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, c.fd, &event); err != nil {
-		return errors.Join(fmt.Errorf("epoll_ctl: %w", err), unix.Close(ep))
-	}
-	if err := unix.SetNonblock(ep, true); err != nil { // or the runtime would not poll it
-		return errors.Join(fmt.Errorf("fcntl: %w", err), unix.Close(ep))
-	}
-	c.poll = os.NewFile(uintptr(ep), "tstamp")
-	c.alarm.file = c.poll
-	c.raw, err = c.poll.SyscallConn()
-	if err != nil {
-		return errors.Join(err, c.poll.Close())
-	}
+	c.alarm.file = c.poll.file
 	return nil
 }
 
@@ -178,7 +151,7 @@ func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	err := c.poll.Close() // sends a waiting Receive away
+	err := c.poll.file.Close() // sends a waiting Receive away
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	c.receiveMu.Lock()

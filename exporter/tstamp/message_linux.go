@@ -216,11 +216,13 @@ type controls struct {
 
 func parseControls(b []byte) (c controls) {
 	for len(b) >= unix.SizeofCmsghdr {
-		h, data, rest, err := unix.ParseOneSocketControlMessage(b)
-		if err != nil {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(unsafe.SliceData(b)))
+		n := int(h.Len) // a length beyond the buffer ends the parsing
+		if n < unix.SizeofCmsghdr || n > len(b) {
 			return c
 		}
-		b = rest
+		data := b[unix.SizeofCmsghdr:n]
+		b = b[min(unix.CmsgSpace(n-unix.SizeofCmsghdr), len(b)):]
 		switch h.Level {
 		case unix.SOL_SOCKET:
 			if h.Type == unix.SO_TIMESTAMPING_NEW {

@@ -28,6 +28,7 @@ import (
 type pending struct {
 	mu      sync.Mutex
 	slots   []slot // a power of two
+	first   uint64 // the serial whose slot is slots[0]
 	next    uint64 // the next serial, or the least that it can be; serials start at 1
 	oldest  uint64 // no packet below it waits
 	waiting int
@@ -63,8 +64,9 @@ type slot struct {
 }
 
 const (
-	// queueBatch is how many messages of the error queue are read at once.
-	queueBatch = 64
+	// queueBatch is how many messages of the error queue are read at once: one more than a
+	// send has stamps, so that the call which reads them finds the queue empty.
+	queueBatch = sendBatch + 1
 	// markWait is how long a marked packet may take to its queue: a neighbour that has
 	// to be found first holds it for some seconds.
 	markWait = 5 * StampWait
@@ -99,8 +101,12 @@ func (p *pending) stamping(now instant.Time) stamping {
 	return marked
 }
 
-// add notes a packet about to be sent.
+// add notes a packet about to be sent. While no packet waits the slots are used from the first
+// on again: all of them together do not fit the processor's caches.
 func (p *pending) add(cookie uint64, at instant.Time) {
+	if p.waiting == 0 {
+		p.first = p.next
+	}
 	*p.vacate(p.next) = slot{serial: p.next, cookie: cookie, at: at}
 	p.next++
 	p.waiting++
@@ -138,7 +144,7 @@ func (p *pending) drop(n int) {
 }
 
 // at is where a packet's slot would be.
-func (p *pending) at(serial uint64) *slot { return &p.slots[serial&uint64(len(p.slots)-1)] }
+func (p *pending) at(serial uint64) *slot { return &p.slots[(serial-p.first)&uint64(len(p.slots)-1)] }
 
 // vacate makes room for a packet.
 func (p *pending) vacate(serial uint64) *slot {
@@ -245,9 +251,9 @@ func (p *pending) reportKernel(s *slot) {
 	p.free(s)
 }
 
-// returned notes that the call which sent the n packets added last has returned,
-// and tells whether stamps had been waiting for that.
-func (p *pending) returned(n int, now instant.Time) (reported bool) {
+// returned notes that the call which sent the n packets added last has returned, and
+// reports the stamps that had been waiting for that.
+func (p *pending) returned(n int, now instant.Time) {
 	for serial := p.next - uint64(n); serial < p.next; serial++ {
 		s := p.slot(serial)
 		if s == nil || s.gone != 0 {
@@ -256,10 +262,8 @@ func (p *pending) returned(n int, now instant.Time) (reported bool) {
 		s.gone = now
 		if s.kernel != 0 && !s.seen {
 			p.reportKernel(s)
-			reported = true
 		}
 	}
-	return reported
 }
 
 // expire gives up on the packets sent before the given time, and returns when
@@ -306,6 +310,9 @@ func (r *ring[T]) popInto(into []T) []T {
 		into = append(into, r.items[r.first])
 		r.first = (r.first + 1) & (len(r.items) - 1)
 		r.size--
+	}
+	if r.size == 0 {
+		r.first = 0 // what is in the processor's caches is used again
 	}
 	return into
 }

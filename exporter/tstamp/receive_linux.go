@@ -6,9 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -53,7 +51,7 @@ func (c *Conn) Receive(b *Batch) error {
 	defer c.receiveMu.Unlock()
 	c.batch, c.result = b, nil
 	for {
-		err := c.raw.Read(c.readBatch)
+		err := c.poll.raw.Read(c.readBatch)
 		switch {
 		case c.closed.Load():
 			return net.ErrClosed
@@ -75,7 +73,7 @@ func (c *Conn) overdue() {
 	oldest := p.expire(instant.Now().Add(-c.wait))
 	p.mu.Unlock()
 	if oldest != 0 {
-		c.alarm.armIfIdle(c.wait)
+		c.alarm.within(c.wait)
 	}
 }
 
@@ -235,39 +233,6 @@ func (c *Conn) sort(i int) {
 		// The rest, SO_EE_ORIGIN_LOCAL, has been reported by Send.
 		c.errors.push(c.icmpError(i, &q))
 	}
-}
-
-// alarm wakes a Receive that waits, at a set time, by the file's read deadline.
-type alarm struct {
-	mu   sync.Mutex
-	file interface{ SetReadDeadline(time.Time) error }
-	set  bool
-}
-
-// armIfIdle sets it for when the stamps of packets sent now are overdue,
-// unless it is set already. So a steady sender costs one wake-up every wait,
-// and an idle one none.
-func (a *alarm) armIfIdle(wait time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.set {
-		a.set = a.file.SetReadDeadline(time.Now().Add(wait)) == nil
-	}
-}
-
-// ring wakes Receive now.
-func (a *alarm) ring() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.set = a.file.SetReadDeadline(time.Unix(1, 0)) == nil
-}
-
-// stop ends a ringing alarm. What it rang for must be looked after afterwards.
-func (a *alarm) stop() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.set = false
-	_ = a.file.SetReadDeadline(time.Time{}) // fails only after Close
 }
 
 // ICMPError is an ICMP message that came back for a packet (IP_RECVERR, ip(7)).

@@ -32,6 +32,10 @@ func (c *Conn) SendAs(m Manner, out []Out) (sent int, err error) {
 			return 0, err
 		}
 	}
+	if c.setup.stamps != 0 && !m.Unstamped {
+		c.poll.watch(false)
+		defer c.poll.watch(true)
+	}
 	retries := 0
 	for sent < len(out) {
 		if c.closed.Load() {
@@ -232,7 +236,7 @@ func (c *Conn) remember(out []Out, how stamping) {
 }
 
 // conclude settles the accounts after a call that has returned at gone: n packets
-// offered, sent taken.
+// offered, sent taken. Most stamps are on the error queue by now, and are read together.
 func (c *Conn) conclude(sent, n int, gone instant.Time) {
 	p := c.pending
 	p.mu.Lock()
@@ -240,20 +244,13 @@ func (c *Conn) conclude(sent, n int, gone instant.Time) {
 		p.drop(n - sent)
 		c.suspect = true
 	}
-	wake := p.returned(sent, gone) && p.parked
-	waiting := p.waiting
+	p.returned(sent, gone)
 	p.mu.Unlock()
-	if wake {
-		c.alarm.ring()
-	}
-	if waiting == 0 {
-		return
-	}
-	c.alarm.armIfIdle(c.wait)
-	if waiting > c.drainAbove && c.drainMu.TryLock() { // else Receive is at it
+	if c.drainMu.TryLock() { // else Receive is at it
 		c.drain()
 		c.drainMu.Unlock()
 	}
+	c.announce()
 }
 
 // standIn reports the user's stamps where the kernel's cannot be had.
@@ -264,8 +261,20 @@ func (c *Conn) standIn(out []Out) {
 		p.deliver(&slot{cookie: out[i].Cookie, at: out[i].At}, sample.Stamp{At: out[i].At, Origin: sample.User})
 	}
 	p.mu.Unlock()
-	if len(out) > 0 {
-		c.alarm.ring()
+	c.announce()
+}
+
+// announce sees to it that Receive looks after stamps that nothing else will wake it for.
+func (c *Conn) announce() {
+	p := c.pending
+	p.mu.Lock()
+	ready, waiting := p.parked && p.done.size > 0, p.waiting > 0
+	p.mu.Unlock()
+	switch {
+	case ready:
+		c.alarm.within(c.delay)
+	case waiting:
+		c.alarm.within(c.wait)
 	}
 }
 

@@ -61,6 +61,11 @@ const DefaultBufferBytes = 8 << 20
 // second; a packet that waits longer is lost to its session anyway.
 const StampWait = 2 * time.Second
 
+// StampDelay is how long a transmit stamp that Send has found may wait for Receive, unless a
+// packet, an error or a stamp that came later brings Receive to it before: waking another
+// thread for stamps alone takes longer than to send the packets.
+const StampDelay = 5 * time.Millisecond
+
 // Out is a packet to be sent.
 type Out struct {
 	Payload []byte

@@ -1,0 +1,94 @@
+package tstamp
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/sample"
+)
+
+// TestPacketThatArrivesDuringASendWakesReceive has a socket send to itself: each packet arrives
+// while the socket is not watched.
+func TestPacketThatArrivesDuringASendWakesReceive(t *testing.T) {
+	families(t, func(t *testing.T, v6 bool) {
+		c := open(t, loopback(v6), Options{})
+		c.wait, c.delay = time.Hour, time.Hour // no alarm helps
+		arrived := make(chan string)
+		go func() {
+			for b := NewBatch(16, 64); c.Receive(b) == nil; {
+				for i := range b.In {
+					arrived <- string(b.In[i].Payload)
+				}
+			}
+		}()
+		for i := range 200 {
+			want := string(rune('a' + i%26))
+			_, err := c.Send([]Out{{Payload: []byte(want), Peer: c.LocalAddr()}})
+			check(t, err)
+			select {
+			case got := <-arrived:
+				if got != want {
+					t.Fatalf("packet %d is %q, want %q", i, got, want)
+				}
+			case <-time.After(limit):
+				t.Fatalf("nothing woke Receive for packet %d", i)
+			}
+		}
+	})
+}
+
+func TestStampsThatSendHasReadComeToAReceiveThatWaits(t *testing.T) {
+	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	near.wait = time.Hour
+	got := make(chan TxStamp)
+	go func() {
+		for b := NewBatch(16, 64); near.Receive(b) == nil; {
+			for _, s := range b.Tx {
+				got <- s
+			}
+		}
+	}()
+	for i := range uint64(5) {
+		_, err := near.Send([]Out{{Peer: far.LocalAddr(), Cookie: i}})
+		check(t, err)
+		select {
+		case s := <-got:
+			if s.Cookie != i || s.Stamp.Origin != sample.Kernel {
+				t.Errorf("stamp %+v, want that of packet %d", s, i)
+			}
+		case <-time.After(limit):
+			t.Fatalf("no stamp of packet %d", i)
+		}
+	}
+}
+
+// TestSocketIsReadableOnlyWhileItIsWatched asks the kernel what the runtime's poller would see.
+func TestSocketIsReadableOnlyWhileItIsWatched(t *testing.T) {
+	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	readable := func() (n int) {
+		check(t, near.poll.raw.Control(func(ep uintptr) {
+			n, _ = unix.Poll([]unix.PollFd{{Fd: int32(ep), Events: unix.POLLIN}}, 0)
+		}))
+		return n
+	}
+	near.drainMu.Lock() // Send leaves the stamp on the error queue, as if Receive were reading it
+	_, err := near.Send([]Out{{Peer: far.LocalAddr()}})
+	near.drainMu.Unlock()
+	check(t, err)
+	for _, want := range []int{1, 0, 1} {
+		if want == 0 {
+			near.poll.watch(false)
+		} else {
+			near.poll.watch(true)
+		}
+		if n := readable(); n != want {
+			t.Errorf("%d descriptors are readable, want %d", n, want)
+		}
+	}
+	collect(t, near, stamps(1))
+	if n := readable(); n != 0 {
+		t.Errorf("%d descriptors are readable after everything was read, want 0", n)
+	}
+}
