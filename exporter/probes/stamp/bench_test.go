@@ -12,6 +12,7 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
@@ -158,6 +159,73 @@ func BenchmarkTick(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.s.tick(w.s.account.now + time.Microsecond)
+	}
+}
+
+// BenchmarkPublish publishes 10,000 sessions once a round, each of which has sent a packet and received its
+// answer since the last time.
+func BenchmarkPublish(b *testing.B) {
+	for name, sink := range map[string]metric.Sink{"discard": metric.Discard{}, "prometheus": promsink.New(promsink.Options{})} {
+		b.Run(name, func(b *testing.B) {
+			w := newWheel(b)
+			for range 1000 {
+				w.turn()
+			}
+			w.s.window = w.s.estimator.close(w.s.account.known())
+			v := w.s.snapshot()
+			all := make([]*series, 10_000)
+			for i := range all {
+				all[i] = newSeries(sink, fmt.Sprint("p", i), "stamp")
+				all[i].publish(v)
+			}
+			v.next()
+			for _, one := range all { // opens what the first seconds bring
+				one.publish(v)
+			}
+			b.ReportAllocs()
+			cpu := cpuTime()
+			for b.Loop() {
+				v.next()
+				for _, one := range all {
+					one.publish(v)
+				}
+			}
+			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N)/float64(len(all)), "cpu-ns/session")
+			for _, one := range all {
+				one.scope.Close()
+			}
+		})
+	}
+}
+
+// next is the snapshot of a second later.
+func (v *snapshot) next() {
+	v.roundTripsReceived++
+	v.lastSuccess = v.lastSuccess.Add(time.Second)
+	for i := range v.directions {
+		d := &v.directions[i]
+		d.sent.value++
+		d.received.value++
+		d.jitter.value += 1e-9
+	}
+	for event := range v.stamps {
+		v.stamps[event][sample.Kernel]++
+	}
+}
+
+func TestPublishingASecondTimeAllocatesNothing(t *testing.T) {
+	w := newWheel(t)
+	for range 100 {
+		w.turn()
+	}
+	w.s.window = w.s.estimator.close(w.s.account.known())
+	s, v := newSeries(promsink.New(promsink.Options{}), "p", "stamp"), w.s.snapshot()
+	defer s.scope.Close()
+	s.publish(v)
+	v.next()
+	s.publish(v)
+	if n := testing.AllocsPerRun(100, func() { v.next(); s.publish(v) }); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
 	}
 }
 

@@ -17,7 +17,30 @@ type observed struct {
 }
 
 // directionTotals is how many counters a direction has that are there from the start, or once they are known.
-const directionTotals = 9
+const directionTotals = 11
+
+// counter is a counter whose handle is kept, and the total that it shows.
+type counter struct {
+	handle metric.Series // nil: not opened
+	shown  uint64
+}
+
+// gauge is a gauge whose handle is kept, and the value that it shows.
+type gauge struct {
+	handle  metric.Series // nil: it was never known
+	shown   maybe[float64]
+	written bool
+}
+
+// reasonTotals are the totals that the counters of reasons show. Most reasons never occur and the others
+// are rare, so no handle is kept for them.
+type reasonTotals struct {
+	invalid     [2][reasonCount]uint64
+	noRoundTrip [reasonCount]uint64
+	skipped     [skipReasons]uint64
+	discarded   [discardReasons]uint64
+	unsure      [unsureReasons]uint64
+}
 
 type observedDirection struct{ delay, pdv, ipdv, burst metric.Series }
 
@@ -29,9 +52,14 @@ type series struct {
 	snapshot snapshot
 	show     func()
 	window   *window // that was published last
-	// Handles of what changes each second.
-	totals [2][directionTotals]metric.Series
-	stamps [events][sample.FollowUp + 1]metric.Series
+	// What may change each second. A series is looked up at its first value only, and written when its value changes.
+	totals                                               [2][directionTotals]counter
+	stamps                                               [events][sample.FollowUp + 1]counter
+	roundTripsLost, roundTripsReceived, restarts         counter
+	jitter, inFlight                                     [2]gauge
+	up, farSynchronized, farBound, lastSuccess, interval gauge
+	stampErrorAssumed, stampErrorCalibrated              gauge
+	reasons                                              reasonTotals
 	// info has the facts of this peer, of this kind.
 	info []string
 	peer netip.AddrPort
@@ -82,47 +110,59 @@ func (s *series) publish(v snapshot) {
 	s.scope.Update(s.show)
 }
 
-// total brings a counter up to date whose handle is kept.
-func (s *series) total(handle *metric.Series, d *metric.Desc, total uint64, more ...string) {
-	if *handle == nil {
-		*handle = s.scope.Series(d, more...)
+// total brings a counter up to date, and opens it at its first total, which may be zero.
+func (s *series) total(c *counter, d *metric.Desc, total uint64, more ...string) {
+	switch {
+	case c.handle == nil:
+		c.handle = s.scope.Series(d, more...)
+	case c.shown == total:
+		return
 	}
-	(*handle).SetTotal(float64(total))
+	c.shown = total
+	c.handle.SetTotal(float64(total))
+}
+
+// setIf sets a gauge if the value is known, and makes it absent if not.
+func (s *series) setIf(g *gauge, d *metric.Desc, v float64, known bool, more ...string) {
+	if !known {
+		v = 0
+	}
+	now := maybe[float64]{v, known}
+	if g.written && g.shown == now {
+		return
+	}
+	g.written, g.shown = true, now
+	if !known {
+		s.scope.SetIf(d, 0, false, more...) // the path's session before may have set it
+		return
+	}
+	if g.handle == nil {
+		g.handle = s.scope.Series(d, more...)
+	}
+	g.handle.Set(v)
 }
 
 func (s *series) publishState(v *snapshot) {
-	c := s.scope
-	c.SetIf(metric.ProbeUp, metric.Flag(v.up), v.decided)
-	c.SetIf(metric.FarClockSynchronized, metric.Flag(v.far.synchronised), v.far.known && v.up)
-	c.SetIf(metric.FarClockErrorBound, v.far.bound.Seconds(), v.far.known && v.up && v.far.synchronised)
-	c.SetIf(metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
-	c.Set(metric.ProbeInterval, v.opts.Interval.Seconds())
-	c.SetIf(metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
-	c.SetIf(metric.StampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
+	far := v.far.known && v.up
+	s.setIf(&s.up, metric.ProbeUp, metric.Flag(v.up), v.decided)
+	s.setIf(&s.farSynchronized, metric.FarClockSynchronized, metric.Flag(v.far.synchronised), far)
+	s.setIf(&s.farBound, metric.FarClockErrorBound, v.far.bound.Seconds(), far && v.far.synchronised)
+	s.setIf(&s.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
+	s.setIf(&s.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
+	s.setIf(&s.stampErrorAssumed, metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
+	s.setIf(&s.stampErrorCalibrated, metric.StampErrorBound, v.stampError.Seconds(), v.calibrated, "calibration")
 	if s.info == nil || v.peer != s.peer || v.kind != s.kind {
-		c.Drop(metric.PathInfo, s.info...)
+		s.scope.Drop(metric.PathInfo, s.info...)
 		s.peer, s.kind, s.info = v.peer, v.kind, v.facts()
-		c.Set(metric.PathInfo, 1, s.info...)
+		s.scope.Set(metric.PathInfo, 1, s.info...)
 	}
 }
 
 func (s *series) publishCounts(v *snapshot) {
-	c := s.scope
-	c.Total(metric.RoundTripLost, float64(v.roundTripsLost))
-	c.Total(metric.RoundTripReceived, float64(v.roundTripsReceived))
-	c.Total(metric.FarRestarts, float64(v.restarts))
-	for reason, n := range v.noRoundTrip {
-		s.ifAny(metric.RoundTripInvalid, n, sample.Reason(reason).String())
-	}
-	for i, n := range v.skipped {
-		s.ifAny(metric.ProbeSkipped, n, skipReason(i).String())
-	}
-	for i, n := range v.discarded {
-		s.ifAny(metric.PacketsDiscarded, n, discardReason(i).String())
-	}
-	for i, n := range v.unsure {
-		s.ifAny(metric.DirectionUnknown, n, unsureReason(i).String())
-	}
+	s.total(&s.roundTripsLost, metric.RoundTripLost, v.roundTripsLost)
+	s.total(&s.roundTripsReceived, metric.RoundTripReceived, v.roundTripsReceived)
+	s.total(&s.restarts, metric.FarRestarts, v.restarts)
+	s.publishReasons(v)
 	for i := range v.stamps {
 		event := [events]string{"t1", "t2", "t3", "t4"}[i]
 		for origin, n := range v.stamps[i] {
@@ -137,21 +177,43 @@ func (s *series) publishCounts(v *snapshot) {
 	}
 }
 
-// ifAny publishes a total unless it is zero: a reason that never occurred has no series.
-func (s *series) ifAny(d *metric.Desc, total uint64, more ...string) {
-	if total > 0 {
-		s.scope.Total(d, float64(total), more...)
+// publishReasons looks up the counters of the reasons that have occurred since the last time.
+func (s *series) publishReasons(v *snapshot) {
+	shown := &s.reasons
+	if v.noRoundTrip == shown.noRoundTrip && v.skipped == shown.skipped && v.discarded == shown.discarded && v.unsure == shown.unsure {
+		return
+	}
+	for i, n := range v.noRoundTrip {
+		s.ifAny(metric.RoundTripInvalid, n-shown.noRoundTrip[i], n, sample.Reason(i).String())
+	}
+	for i, n := range v.skipped {
+		s.ifAny(metric.ProbeSkipped, n-shown.skipped[i], n, skipReason(i).String())
+	}
+	for i, n := range v.discarded {
+		s.ifAny(metric.PacketsDiscarded, n-shown.discarded[i], n, discardReason(i).String())
+	}
+	for i, n := range v.unsure {
+		s.ifAny(metric.DirectionUnknown, n-shown.unsure[i], n, unsureReason(i).String())
+	}
+	shown.noRoundTrip, shown.skipped, shown.discarded, shown.unsure = v.noRoundTrip, v.skipped, v.discarded, v.unsure
+}
+
+// ifAny publishes a total if it has grown: a reason that never occurred has no series.
+func (s *series) ifAny(d *metric.Desc, more, total uint64, labels ...string) {
+	if more > 0 {
+		s.scope.Total(d, float64(total), labels...)
 	}
 }
 
 func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
-	c, label := s.scope, dir.String()
-	c.SetIf(metric.Jitter, d.jitter.value, d.jitter.known, label)
-	c.SetIf(metric.PacketsInFlight, float64(d.inFlight.value), d.inFlight.known, label)
-	s.ifAny(metric.DelayHeld, d.held, label)
-	s.ifAny(metric.DelayLowConfidence, d.lowConfidence, label)
-	for reason, n := range d.invalid {
-		s.ifAny(metric.DelayInvalid, n, label, sample.Reason(reason).String())
+	label := dir.String()
+	s.setIf(&s.jitter[dir], metric.Jitter, d.jitter.value, d.jitter.known, label)
+	s.setIf(&s.inFlight[dir], metric.PacketsInFlight, float64(d.inFlight.value), d.inFlight.known, label)
+	if shown := &s.reasons.invalid[dir]; *shown != d.invalid {
+		for i, n := range d.invalid {
+			s.ifAny(metric.DelayInvalid, n-shown[i], n, label, sample.Reason(i).String())
+		}
+		*shown = d.invalid
 	}
 	// A packet that was counted as received and came too late is lost, once another has
 	// been received in its place: a counter does not go back, and no sum goes beyond sent.
@@ -165,6 +227,8 @@ func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 		total maybe[uint64]
 	}{
 		{metric.DelayNegative, maybe[uint64]{d.negative, true}},
+		{metric.DelayHeld, maybe[uint64]{d.held, d.held > 0}},
+		{metric.DelayLowConfidence, maybe[uint64]{d.lowConfidence, d.lowConfidence > 0}},
 		{metric.PacketsSent, d.sent},
 		{metric.PacketsReceived, d.received},
 		{metric.PacketsLost, lost},
