@@ -49,8 +49,11 @@ func (p *Prober) Run(ctx context.Context) error {
 	return nil
 }
 
-// open begins a session with the peer at one address.
+// open begins a session with the peer at one address, when its turn has come.
 func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (measure func(context.Context), err error) {
+	if !wait.For(ctx, p.hubs.turn(sched.Now())) {
+		return nil, ctx.Err()
+	}
 	s, end, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.tell = p.peer.Tell })
 	if err != nil {
 		return nil, err

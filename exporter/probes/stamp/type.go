@@ -41,6 +41,21 @@ type Type struct {
 
 	mu   sync.Mutex
 	hubs map[hubKey]*hub
+	// lastStart is the turn that was given last (monotonic).
+	lastStart time.Duration
+}
+
+// startGap is how far apart sessions start. Thousands that started at once would send their queries, and open
+// their series, at the same time: more than the socket buffers of both ends take, and work for seconds in
+// which packets wait to be read.
+const startGap = 100 * time.Microsecond
+
+// turn says for how long a session that starts now has to wait: the first one not at all.
+func (t *Type) turn(now time.Duration) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lastStart = max(now, t.lastStart+startGap)
+	return t.lastStart - now
 }
 
 // hubKey is what probers must have in common to share a hub.
