@@ -23,9 +23,11 @@ type crowd struct {
 	// CPU is the share of one core; the packets are those of the same time.
 	CPU                  float64
 	Received, Lost, Late float64
-	// LostAtStart are the losses of the settling time before.
-	LostAtStart float64
-	Seconds     float64
+	// HostDropped are the packets that one of the two hosts says it has dropped itself.
+	HostDropped float64
+	// LostAtStart and HostDroppedAtStart are those of the settling time before.
+	LostAtStart, HostDroppedAtStart float64
+	Seconds                         float64
 	// ResidentBytes is the most that the whole process held.
 	ResidentBytes float64
 }
@@ -78,7 +80,8 @@ func sessions(args []string) (any, error) {
 	c.Seconds = time.Since(start).Seconds()
 	c.CPU = used.Seconds() / c.Seconds
 	c.Received, c.Lost, c.Late = c.Received-before.Received, c.Lost-before.Lost, c.Late-before.Late
-	c.LostAtStart = before.Lost
+	c.HostDropped -= before.HostDropped
+	c.LostAtStart, c.HostDroppedAtStart = before.Lost, before.HostDropped
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err == nil {
 		c.ResidentBytes = float64(u.Maxrss) * 1024
@@ -115,13 +118,16 @@ func (t *tally) read() crowd {
 		}
 		return sum
 	}
-	return crowd{Received: sum(metric.PacketsReceived), Lost: sum(metric.PacketsLost), Late: sum(metric.ProbeSkipped)}
+	return crowd{
+		Received: sum(metric.PacketsReceived), Lost: sum(metric.PacketsLost), Late: sum(metric.ProbeSkipped),
+		HostDropped: sum(metric.PacketsHostDropped),
+	}
 }
 
 // Series of the counters that matter are kept: one for all paths.
 func (t *tally) Series(d *metric.Desc, labels ...string) metric.Series {
 	switch d {
-	case metric.PacketsReceived, metric.PacketsLost, metric.ProbeSkipped:
+	case metric.PacketsReceived, metric.PacketsLost, metric.PacketsHostDropped, metric.ProbeSkipped:
 		return t.sums.Series(d, append([]string{"all"}, labels[1:]...)...)
 	}
 	return t.Discard.Series(d, labels...)
@@ -145,6 +151,7 @@ func BenchmarkSessions(b *testing.B) {
 				comparison.add(b, row{what: what + "both directions received", unit: "packets/s", ours: c.Received / c.Seconds})
 				comparison.add(b, row{what: what + "false losses", unit: "lost", ours: c.Lost, lower: true})
 				comparison.add(b, row{what: what + "false losses while they start", unit: "lost-at-start", ours: c.LostAtStart, lower: true})
+				comparison.add(b, row{what: what + "dropped by a host, and told so", unit: "host-dropped", ours: c.HostDropped + c.HostDroppedAtStart, lower: true})
 				comparison.add(b, row{what: what + "slots missed", unit: "missed", ours: c.Late, lower: true})
 				comparison.add(b, row{what: what + "memory of the process", unit: "bytes/session", ours: c.ResidentBytes / float64(count), lower: true})
 			}
