@@ -35,6 +35,7 @@ type tallies struct {
 	discarded                          [discardReasons]uint64
 	skipped                            [skipReasons]uint64
 	unsure                             [unsureReasons]uint64
+	hops                               [2]hops // by direction
 }
 
 // account counts what became of one session's packets in both directions. It knows no socket, and no

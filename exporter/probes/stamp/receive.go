@@ -64,6 +64,7 @@ func (s *session) answer(in *tstamp.In, r *reply, q question, now time.Duration,
 	if q.flight != nil {
 		one = e.answerOf(in, r, q.flight, now)
 	}
+	s.account.countHops(in, r)
 	n, verdict, first := s.account.take(&r.packet, q, now, one.lost, present)
 	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
 		e.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.opts.decode(r, r.followUp.T3, in.At), e.conclude)

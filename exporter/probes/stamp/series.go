@@ -56,7 +56,8 @@ type series struct {
 	totals                                               [2][directionTotals]counter
 	stamps                                               [events][sample.FollowUp + 1]counter
 	roundTripsLost, roundTripsReceived, restarts         counter
-	jitter, inFlight                                     [2]gauge
+	hopChanges                                           [2]counter
+	jitter, inFlight, hops                               [2]gauge
 	up, farSynchronized, farBound, lastSuccess, interval gauge
 	stampErrorAssumed, stampErrorCalibrated              gauge
 	reasons                                              reasonTotals
@@ -93,6 +94,7 @@ func seriesOf(c *metric.Scope, slim bool) *series {
 		v := &s.snapshot
 		for _, d := range sample.Directions() {
 			s.publishDirection(d, &v.directions[d])
+			s.publishHops(d, v.hops[d])
 		}
 		if v.window != nil && v.window != s.window {
 			s.window = v.window
@@ -241,6 +243,14 @@ func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 		if one.total.known {
 			s.total(&s.totals[dir][i], one.desc, one.total.value, label)
 		}
+	}
+}
+
+func (s *series) publishHops(dir sample.Direction, h hops) {
+	label := dir.String()
+	s.setIf(&s.hops[dir], metric.Hops, float64(h.last.value), h.last.known, label)
+	if h.last.known {
+		s.total(&s.hopChanges[dir], metric.HopChanges, h.changes, label)
 	}
 }
 

@@ -1,0 +1,115 @@
+package stamp
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/tstamp"
+	"oneway.example/tests/await"
+	"oneway.example/tests/namespace"
+)
+
+func TestHopsAreCountedAndTheirChanges(t *testing.T) {
+	var h hops
+	for _, step := range []struct {
+		left, arrived uint8
+		want          hops
+	}{
+		{255, 0, hops{}},  // not told
+		{64, 255, hops{}}, // it cannot be that
+		{255, 250, hops{maybe[uint8]{5, true}, 0}},
+		{255, 250, hops{maybe[uint8]{5, true}, 0}},
+		{255, 249, hops{maybe[uint8]{6, true}, 1}},
+		{255, 0, hops{maybe[uint8]{6, true}, 1}},
+		{255, 255, hops{maybe[uint8]{0, true}, 2}},
+	} {
+		if h.arrived(step.left, step.arrived); h != step.want {
+			t.Errorf("left with %d, arrived with %d: %+v, want %+v", step.left, step.arrived, h, step.want)
+		}
+	}
+	for arrived, want := range map[uint8]uint8{1: 64, 64: 64, 65: 128, 128: 128, 129: 255, 255: 255} {
+		if got := usualTTL(arrived); got != want {
+			t.Errorf("a packet that arrives with %d left with %d, want %d", arrived, got, want)
+		}
+	}
+}
+
+// TestRouterOfAPathIsAHop measures over a router, to a reflector that tells the TTL of what it receives.
+func TestRouterOfAPathIsAHop(t *testing.T) {
+	near, router, far := namespace.New(t), namespace.New(t), namespace.New(t)
+	namespace.Veth(t, near, "up", router, "one", 0)
+	namespace.Veth(t, router, "two", far, "down", 0)
+	namespace.Up(t, near, "up", "10.79.1.1/24")
+	namespace.Up(t, router, "one", "10.79.1.2/24")
+	namespace.Up(t, router, "two", "10.79.2.2/24")
+	namespace.Up(t, far, "down", "10.79.2.1/24")
+	namespace.Do(t, router, func() {
+		namespace.Check(t, os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
+	})
+	gateway(t, near, net.IPv4(10, 79, 1, 2))
+	gateway(t, far, net.IPv4(10, 79, 2, 2))
+	peer := netip.MustParseAddrPort("10.79.2.1:862")
+	namespace.Do(t, far, func() { tellTTL(t, peer) })
+	b, sink := newBed(t, reflector.Options{}), &metrictest.Sink{}
+	b.env.Sink = sink
+	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: peer.String()}, quick())
+	namespace.Check(t, err)
+	// The socket is that of the namespace in which the session is opened.
+	series := newSeries(sink, "p", "stamp")
+	var measure func(context.Context)
+	namespace.Do(t, near, func() { measure, err = p.open(t.Context(), peer, series) })
+	namespace.Check(t, err)
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); measure(ctx) }()
+	for _, direction := range []string{"forward", "reverse"} {
+		await.That(t, "one hop "+direction, func() bool {
+			passed, known := sink.Value(metric.Hops, "p", "stamp", direction)
+			return known && passed == 1
+		})
+		if changes, known := sink.Value(metric.HopChanges, "p", "stamp", direction); !known || changes != 0 {
+			t.Errorf("%s: %v changes, known %v; want 0", direction, changes, known)
+		}
+	}
+	end()
+	<-ended
+	series.scope.Close()
+}
+
+func gateway(t *testing.T, ns netns.NsHandle, by net.IP) {
+	t.Helper()
+	namespace.Do(t, ns, func() { namespace.Check(t, netlink.RouteAdd(&netlink.Route{Gw: by})) })
+}
+
+// tellTTL answers as a reflector that knows no TLV of ours, until the test ends.
+func tellTTL(t *testing.T, at netip.AddrPort) {
+	t.Helper()
+	conn, err := tstamp.Open(at, tstamp.Options{})
+	namespace.Check(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for batch := tstamp.NewBatch(16, maxSize); conn.Receive(batch) == nil; {
+			for i := range batch.In {
+				in := &batch.In[i]
+				answer := reflect(in.Payload, 0)
+				answer[senderTTLAt] = in.TTL
+				_, _ = conn.Send([]tstamp.Out{{Payload: answer, Peer: in.Peer, TTL: 128}})
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = conn.Close(); <-done })
+}
+
+// senderTTLAt is where an unauthenticated answer tells the TTL of its question (RFC 8762 figure 5).
+const senderTTLAt = 40
