@@ -67,6 +67,9 @@ const (
 	// queueBatch is how many messages of the error queue are read at once: one more than a
 	// send has stamps, so that the call which reads them finds the queue empty.
 	queueBatch = sendBatch + 1
+	// stampsAtOnce is how many stamps may wait for Receive without an alarm: some that
+	// the processor's caches hold.
+	stampsAtOnce = 512
 	// markWait is how long a marked packet may take to its queue: a neighbour that has
 	// to be found first holds it for some seconds.
 	markWait = 5 * StampWait

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/sample"
+	"oneway.example/tests/await"
 )
 
 // TestPacketThatArrivesDuringASendWakesReceive has a socket send to itself: each packet arrives
@@ -60,6 +61,36 @@ func TestStampsThatSendHasReadComeToAReceiveThatWaits(t *testing.T) {
 			}
 		case <-time.After(limit):
 			t.Fatalf("no stamp of packet %d", i)
+		}
+	}
+}
+
+func TestManyStampsWakeAReceiveThatWaitsAtOnce(t *testing.T) {
+	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	near.wait, near.delay = time.Hour, time.Hour
+	got := make(chan int)
+	go func() {
+		for b := NewBatch(16, 64); near.Receive(b) == nil; {
+			got <- len(b.Tx)
+		}
+	}()
+	await.That(t, "a Receive that waits", func() bool {
+		near.pending.mu.Lock()
+		defer near.pending.mu.Unlock()
+		return near.pending.parked
+	})
+	out := make([]Out, stampsAtOnce)
+	for i := range out {
+		out[i].Peer = far.LocalAddr()
+	}
+	_, err := near.Send(out)
+	check(t, err)
+	for all := 0; all < stampsAtOnce; {
+		select {
+		case n := <-got:
+			all += n
+		case <-time.After(limit):
+			t.Fatalf("%d of %d stamps have come", all, stampsAtOnce)
 		}
 	}
 }

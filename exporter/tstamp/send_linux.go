@@ -268,10 +268,15 @@ func (c *Conn) standIn(out []Out) {
 func (c *Conn) announce() {
 	p := c.pending
 	p.mu.Lock()
-	ready, waiting := p.parked && p.done.size > 0, p.waiting > 0
+	ready, waiting := 0, p.waiting > 0
+	if p.parked {
+		ready = p.done.size
+	}
 	p.mu.Unlock()
 	switch {
-	case ready:
+	case ready >= stampsAtOnce:
+		c.alarm.within(0)
+	case ready > 0:
 		c.alarm.within(c.delay)
 	case waiting:
 		c.alarm.within(c.wait)

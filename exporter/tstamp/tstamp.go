@@ -62,9 +62,9 @@ const DefaultBufferBytes = 8 << 20
 const StampWait = 2 * time.Second
 
 // StampDelay is how long a transmit stamp that Send has found may wait for Receive, unless a
-// packet, an error or a stamp that came later brings Receive to it before: waking another
-// thread for stamps alone takes longer than to send the packets.
-const StampDelay = 5 * time.Millisecond
+// packet, an error, a stamp that came later, or the number of stamps that wait, brings Receive to
+// it before: waking another thread for stamps alone takes longer than to send the packets.
+const StampDelay = 50 * time.Millisecond
 
 // Out is a packet to be sent.
 type Out struct {
