@@ -32,6 +32,8 @@ import (
 type Config struct {
 	// File is the name under which it was read, for messages.
 	File string `yaml:"-"`
+	// Version is that of the file's format; zero, without the key: the first.
+	Version Version `yaml:"version"`
 	// Clock says how this host's clock is known.
 	Clock Section `yaml:"clock"`
 	// Reflector answers other hosts' test packets.
@@ -50,6 +52,19 @@ type Config struct {
 	Reports Section `yaml:"reports"`
 	// Profile is how many series the probes have, unless a path or a probe says otherwise.
 	Profile Section `yaml:"profile"`
+}
+
+// Version is a version of the configuration's format. A key that would be read with another meaning
+// than before makes a new one.
+type Version int
+
+// UnmarshalText takes the version that this program reads.
+func (v *Version) UnmarshalText(text []byte) error {
+	if string(text) != "1" {
+		return errors.New("it must be 1, which is the version of the configuration that this oneway reads")
+	}
+	*v = 1
+	return nil
 }
 
 // Path is one peer and how it is measured.

@@ -39,6 +39,9 @@ func TestAllFeaturesAreRead(t *testing.T) {
 	if found := got.Check(); found != nil {
 		t.Fatal(found)
 	}
+	if got.Version != 1 {
+		t.Errorf("the version is %d, want 1", got.Version)
+	}
 	probes := []Probe{{Name: "stamp", Type: "stamp"}, {Name: "slow", Type: "stamp"}}
 	want := []Path{
 		{Name: "one", Peer: "192.0.2.1", Probes: probes},

@@ -65,7 +65,10 @@ func burstBuckets() []float64 {
 // Group is a heading of the documentation and its families, by name.
 type Group struct {
 	Title string
-	Descs []*Desc
+	// Experimental families may change their name, labels or meaning in any version, and the changelog tells.
+	// The others are stable: they change in a major version alone, after one in which both are exported.
+	Experimental bool
+	Descs        []*Desc
 }
 
 // The groups. Each family is in the one that its declaration adds it to.
@@ -75,9 +78,9 @@ var (
 	delayGroup     = &Group{Title: "Delay"}
 	voiceGroup     = &Group{Title: "Voice"}
 	runGroup       = &Group{Title: "Runs of heavy tests"}
-	loadGroup      = &Group{Title: "Link under load"}
-	matrixGroup    = &Group{Title: "Packet size by packet rate"}
-	capacityGroup  = &Group{Title: "Capacity"}
+	loadGroup      = &Group{Title: "Link under load", Experimental: true}
+	matrixGroup    = &Group{Title: "Packet size by packet rate", Experimental: true}
+	capacityGroup  = &Group{Title: "Capacity", Experimental: true}
 	clockGroup     = &Group{Title: "Clock"}
 	pulseGroup     = &Group{Title: "Pulse and receiver"}
 	responderGroup = &Group{Title: "Responder"}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -56,6 +57,7 @@ func interruptible(f func(context.Context) error) kingpin.Action {
 func main() {
 	app := kingpin.New("oneway", "Measure network paths: one-way delay with its error bound, loss, variation, voice quality.").
 		UsageWriter(os.Stdout)
+	identify()
 	app.Version(version.Print("oneway"))
 	app.HelpFlag.Short('h')
 	for _, register := range []func(*kingpin.Application){
@@ -64,6 +66,21 @@ func main() {
 		register(app)
 	}
 	os.Exit(run(app, os.Args[1:]))
+}
+
+// identify gives a build that was not told its version (make build tells it) that of its module, which
+// `go build` and `go install` know, and the date of its commit.
+func identify() {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || version.Version != "" {
+		return
+	}
+	version.Version = info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.time" {
+			version.BuildDate = s.Value
+		}
+	}
 }
 
 // run parses the arguments, does what they say and returns the exit status.

@@ -49,6 +49,8 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
 - Histograms, and counters of what is known from the beginning, begin at 0 when their path starts; a counter that says that it is
   absent until its first begins with it: ` + "`increase`" + ` does not see that one where the server takes no created timestamps. All
   vanish when the path is removed from the configuration.
+- The name, labels and meaning of a stable family change in a major version alone, after one in which the old and the new are
+  exported; those of an experimental one may change in any version. CHANGELOG.md tells of both as [CHANGE].
 `
 
 func document(groups []metric.Group) string {
@@ -58,7 +60,7 @@ func document(groups []metric.Group) string {
 	for _, g := range groups {
 		fmt.Fprintf(&b, "\n## %s\n", g.Title)
 		for _, d := range g.Descs {
-			family(&b, d)
+			family(&b, d, g.Experimental)
 			for _, l := range d.Labels {
 				having[l]++
 			}
@@ -71,8 +73,12 @@ func document(groups []metric.Group) string {
 	return b.String()
 }
 
-func family(b *strings.Builder, d *metric.Desc) {
-	fmt.Fprintf(b, "\n### %s\n\n%s\n\n- Type: %s\n", d.Name, d.Help, d.Kind)
+func family(b *strings.Builder, d *metric.Desc, experimental bool) {
+	stability := "stable"
+	if experimental {
+		stability = "experimental"
+	}
+	fmt.Fprintf(b, "\n### %s\n\n%s\n\n- Type: %s, %s\n", d.Name, d.Help, d.Kind, stability)
 	if len(d.Labels) > 0 {
 		fmt.Fprintf(b, "- Labels: `%s`\n", strings.Join(d.Labels, "`, `"))
 	}
