@@ -37,7 +37,7 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
 - A series that is absent is a value that is not known. Nothing is ever exported as 0, -1 or NaN for that.
 - ` + "`path`" + ` and ` + "`probe`" + ` are names from the configuration. ` + "`direction`" + ` is ` + "`forward`" + ` (from this agent to the peer) or
   ` + "`reverse`" + `. No label is an address, a port, a session or a sequence number, but for ` + "`peer`" + ` of ` + "`oneway_path_info`" + `.
-- Histograms are native (schema 3, a bucket is 9 % wide) and classic at once. This query works with either:
+- Histograms are native (schema 3, a bucket is 9 % wide) and classic at once, where classic buckets are listed. This query works with either:
   ` + "`histogram_quantile(0.95, sum by (path, direction, le) (rate(oneway_delay_seconds_bucket[5m]))) or histogram_quantile(0.95, sum by (path, direction) (rate(oneway_delay_seconds[5m])))`" + `
 - A probe has the series of its profile (` + "`profile`" + ` in the configuration). ` + "`full`" + ` is all families, 150 series of a path and
   probe at the most. ` + "`slim`" + `, for a thousand paths, is those of which it is said below, 14 at the most: histograms without classic
