@@ -83,6 +83,9 @@ const (
 // queue is how many packets may wait for a Keeper, a megabyte of them; 40,000 a second fit.
 const queue = 4096
 
+// batchPackets are taken from the queue at one time.
+const batchPackets = 256
+
 // listener is the value of the metric label of what a Keeper misses; request the trigger of a report that
 // somebody has asked for.
 const (
@@ -174,8 +177,8 @@ func (k *Keeper) SetPaths(all []Path) {
 
 // Run keeps packets until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	packets := k.options.Recorder.Packets().Listen(queue)
-	defer packets.Close()
+	packets := k.listen(nil, true) // nil: no path's are kept
+	defer func() { packets = k.listen(packets, false) }()
 	missed := k.options.Sink.Series(metric.SamplesDropped, listener)
 	defer missed.Close()
 	writing := make(chan *piece, allBurst)
@@ -189,22 +192,48 @@ func (k *Keeper) Run(ctx context.Context) error {
 	})
 	ticker := time.NewTicker(takeInterval)
 	defer ticker.Stop()
-	batch := make([]record.Packet, queue)
+	batch := make([]record.Packet, batchPackets)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
 			k.pause(now)
-			n, lost := packets.Take(batch)
-			missed.Add(float64(lost))
-			for _, p := range k.take(batch[:n], now) {
-				select {
-				case writing <- p:
-				default:
-					k.options.Log.Warn("Evidence not kept, other reports are still being written", "path", p.header.Path, "probe", p.header.Probe)
-				}
+			if packets = k.listen(packets, true); packets == nil {
+				continue
 			}
+			for n := len(batch); n == len(batch); {
+				var lost uint64
+				n, lost = packets.Take(batch)
+				missed.Add(float64(lost))
+				k.submit(k.take(batch[:n], now), writing)
+			}
+		}
+	}
+}
+
+// listen opens the listener of packets if there are paths of which they are wanted, and closes it if there are none.
+func (k *Keeper) listen(to *record.Listener[record.Packet], wanted bool) *record.Listener[record.Packet] {
+	k.mu.Lock()
+	wanted = wanted && len(k.paths) > 0
+	k.mu.Unlock()
+	switch {
+	case wanted && to == nil:
+		return k.options.Recorder.Packets().Listen(queue)
+	case !wanted && to != nil:
+		to.Close()
+		return nil
+	}
+	return to
+}
+
+// submit has reports written, unless many are being so.
+func (k *Keeper) submit(found []*piece, writing chan<- *piece) {
+	for _, p := range found {
+		select {
+		case writing <- p:
+		default:
+			k.options.Log.Warn("Evidence not kept, other reports are still being written", "path", p.header.Path, "probe", p.header.Probe)
 		}
 	}
 }

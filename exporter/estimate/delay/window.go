@@ -26,14 +26,14 @@ import (
 const Exact = 1 << 16
 
 // Window is the delays of one direction since the last Reset. The zero value is
-// an empty window. Its memory grows with the window's packets, 40 octets for each, up to
-// 2.6 MB, and is reused; beyond Exact it is some KiB.
+// an empty window. Its memory grows with the window's packets, 16 octets for each, up to
+// 1 MB, and is reused, with 24 more from a Snapshot to the next Reset; beyond Exact it is some KiB.
 type Window struct {
 	exact  []interval
 	sorted order
 	// values are above origin, the smallest delay when the histogram began: its buckets are
-	// a share of what is above that, whatever the delays have in common.
-	values                           histogram
+	// a share of what is above that, whatever the delays have in common. nil: there are no more than Exact.
+	values                           *histogram
 	origin                           time.Duration
 	count, lost, negative, undefined uint64
 	received, overdue                uint64
@@ -92,6 +92,9 @@ func (w *Window) keep(v interval) {
 		return
 	case w.count == Exact:
 		w.origin = w.min
+		if w.values == nil {
+			w.values = new(histogram)
+		}
 		for _, e := range w.exact {
 			w.values.add(e.value - w.origin)
 		}
@@ -118,9 +121,10 @@ func (w *Window) Lost() uint64 { return w.lost + w.overdue }
 
 // Reset begins a new window and keeps the memory of the old one.
 func (w *Window) Reset() {
-	w.values.reset()
-	w.sorted.of = 0
-	*w = Window{exact: w.exact[:0], sorted: w.sorted, values: w.values}
+	if w.values != nil {
+		w.values.reset()
+	}
+	*w = Window{exact: w.exact[:0], values: w.values}
 }
 
 // Break forgets the delays, which another clock than those to come has measured, and keeps what
@@ -160,7 +164,8 @@ func (o *order) fill(from []interval) {
 	if o.of == uint64(len(from)) {
 		return
 	}
-	o.values, o.lows, o.highs = o.values[:0], o.lows[:0], o.highs[:0]
+	n := len(from)
+	o.values, o.lows, o.highs = slices.Grow(o.values[:0], n), slices.Grow(o.lows[:0], n), slices.Grow(o.highs[:0], n)
 	for _, v := range from {
 		o.values = append(o.values, v.value)
 		o.lows = append(o.lows, v.value-v.bound)

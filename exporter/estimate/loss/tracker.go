@@ -61,8 +61,8 @@ type Tracker struct {
 	// known is how many numbers below last.Base last.Recent tells of.
 	known int
 	// overdue has the overdue ones of the last RecentBits numbers, plus 1, by their
-	// remainder.
-	overdue [seqwin.RecentBits]uint64
+	// remainder; nil: there is none yet.
+	overdue *[seqwin.RecentBits]uint64
 }
 
 // Reset forgets the receiver: the next update is a first one. It is to be
@@ -78,11 +78,16 @@ func (t *Tracker) Overdue(n uint64) Delta {
 			d.Joined++
 		}
 	}
+	if t.overdue == nil {
+		t.overdue = new([seqwin.RecentBits]uint64)
+	}
 	t.overdue[n%seqwin.RecentBits] = n + 1
 	return d
 }
 
-func (t *Tracker) isOverdue(n uint64) bool { return t.overdue[n%seqwin.RecentBits] == n+1 && n+1 != 0 }
+func (t *Tracker) isOverdue(n uint64) bool {
+	return t.overdue != nil && t.overdue[n%seqwin.RecentBits] == n+1 && n+1 != 0
+}
 
 // isLost tells whether the last counts say that n was lost.
 func (t *Tracker) isLost(n uint64) bool {

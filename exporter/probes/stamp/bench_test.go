@@ -176,18 +176,18 @@ func BenchmarkPublish(b *testing.B) {
 			all := make([]*series, 10_000)
 			for i := range all {
 				all[i] = newSeries(sink, fmt.Sprint("p", i), "stamp")
-				all[i].publish(v)
+				all[i].publish(&v)
 			}
 			v.next()
 			for _, one := range all { // opens what the first seconds bring
-				one.publish(v)
+				one.publish(&v)
 			}
 			b.ReportAllocs()
 			cpu := cpuTime()
 			for b.Loop() {
 				v.next()
 				for _, one := range all {
-					one.publish(v)
+					one.publish(&v)
 				}
 			}
 			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N)/float64(len(all)), "cpu-ns/session")
@@ -221,10 +221,10 @@ func TestPublishingASecondTimeAllocatesNothing(t *testing.T) {
 	w.s.window = w.s.estimator.close(w.s.account.known())
 	s, v := newSeries(promsink.New(promsink.Options{}), "p", "stamp"), w.s.snapshot()
 	defer s.scope.Close()
-	s.publish(v)
+	s.publish(&v)
 	v.next()
-	s.publish(v)
-	if n := testing.AllocsPerRun(100, func() { v.next(); s.publish(v) }); n != 0 {
+	s.publish(&v)
+	if n := testing.AllocsPerRun(100, func() { v.next(); s.publish(&v) }); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }

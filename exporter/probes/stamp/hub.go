@@ -44,6 +44,8 @@ type hub struct {
 	owners []batched
 	used   int
 
+	snapshots sync.Pool // of *snapshot, between two uses
+
 	drops  drops
 	stray  [discardReasons]uint64 // guarded by mu
 	errors map[syscall.Errno]uint64

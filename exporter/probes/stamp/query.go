@@ -28,7 +28,7 @@ type querier struct {
 	ended bool // the one query that a foreign reflector gets at the end is sent
 	// asked are the T1 of the last queries, by which their answers are known
 	// from a reflector that returns no TLVs, or none that it does not know.
-	asked [queriesKept]uint64
+	asked []uint64
 	count int
 	// heard is how many were asked when one of them was answered last.
 	heard int
@@ -73,7 +73,11 @@ func (q *querier) due(now time.Duration, needed bool, interval time.Duration) bo
 
 // note keeps the T1 of a query that is being sent.
 func (q *querier) note(t1 uint64) {
-	q.asked[q.count%len(q.asked)] = t1
+	if len(q.asked) < queriesKept {
+		q.asked = append(q.asked, t1)
+	} else {
+		q.asked[q.count%queriesKept] = t1
+	}
 	q.count++
 }
 
@@ -82,7 +86,7 @@ func (q *querier) knows(t1 uint64) (known, last bool) {
 	if q.count == 0 {
 		return false, false
 	}
-	return slices.Contains(q.asked[:min(q.count, len(q.asked))], t1), q.asked[(q.count-1)%len(q.asked)] == t1
+	return slices.Contains(q.asked, t1), q.asked[(q.count-1)%queriesKept] == t1
 }
 
 // answered notes the answer to a query.

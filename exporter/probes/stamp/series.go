@@ -49,7 +49,7 @@ type series struct {
 	scope    *metric.Scope
 	slim     bool // of profile slim
 	observed observed
-	snapshot snapshot
+	snapshot *snapshot // that is being published
 	show     func()
 	window   *window // that was published last
 	// What may change each second. A series is looked up at its first value only, and written when its value changes.
@@ -91,7 +91,7 @@ func seriesOf(c *metric.Scope, slim bool) *series {
 		}
 	}
 	s.show = func() {
-		v := &s.snapshot
+		v := s.snapshot
 		for _, d := range sample.Directions() {
 			s.publishDirection(d, &v.directions[d])
 			s.publishHops(d, v.hops[d])
@@ -107,9 +107,10 @@ func seriesOf(c *metric.Scope, slim bool) *series {
 }
 
 // publish brings the series up to date, such that no scrape sees sums that do not add up.
-func (s *series) publish(v snapshot) {
+func (s *series) publish(v *snapshot) {
 	s.snapshot = v
 	s.scope.Update(s.show)
+	s.snapshot = nil
 }
 
 // total brings a counter up to date, and opens it at its first total, which may be zero.

@@ -198,7 +198,21 @@ func (s *session) tick(now time.Duration) {
 	if now-s.windowFrom >= s.opts.Window {
 		s.window, s.windowFrom = s.estimator.close(s.account.known()), now
 	}
-	s.series.publish(s.snapshot())
+	s.publish()
+}
+
+// publish brings the series up to date. The caller holds s.mu.
+func (s *session) publish() {
+	v := &snapshot{}
+	if s.hub != nil { // thousands of sessions share the room of a few
+		if used, ok := s.hub.snapshots.Get().(*snapshot); ok {
+			v = used
+		}
+		defer s.hub.snapshots.Put(v)
+	}
+	*v = s.snapshot()
+	s.series.publish(v)
+	*v = snapshot{}
 }
 
 // end publishes what is known at the end, and what is still in flight will never be. The session publishes
@@ -211,7 +225,7 @@ func (s *session) end() {
 	s.account.end()
 	s.window = s.estimator.close(s.account.known())
 	s.estimator.far = farClock{}
-	s.series.publish(s.snapshot())
+	s.publish()
 }
 
 // ask sends a query if one is due. The caller holds s.mu.

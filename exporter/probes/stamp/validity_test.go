@@ -100,7 +100,7 @@ func (c *court) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.window = c.estimator.close(c.account.known())
-	c.series.publish(c.snapshot())
+	c.publish()
 }
 
 func (c *court) told() *snapshot {
