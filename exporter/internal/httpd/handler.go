@@ -26,8 +26,10 @@
 package httpd
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -36,6 +38,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,7 +87,10 @@ func NewRegistry() *prometheus.Registry {
 	return reg
 }
 
-type server struct{ Options }
+type server struct {
+	Options
+	zips sync.Pool // of *gzip.Writer, each of which takes most of a megabyte
+}
 
 // Handler makes the handler of all addresses.
 func Handler(o Options) http.Handler {
@@ -94,7 +100,7 @@ func Handler(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{o}
+	s := &server{Options: o, zips: sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}}
 	mux := http.NewServeMux()
 	// What grows with the number of paths is made whole; a report's file is sent as it is read.
 	large := newAnswers(o.Log, roomIn(memlimit.Process()))

@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
-	"sync"
 
 	"github.com/prometheus/common/expfmt"
 )
@@ -15,9 +14,6 @@ type Exposer interface {
 	Expose(to io.Writer, format expfmt.Format) error
 }
 
-// zips are gzip.Writers; each takes most of a megabyte.
-var zips = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
-
 // metrics answers a scrape, in the format and the coding that it asks for.
 func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
@@ -26,8 +22,8 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 	to := io.Writer(w)
 	if takesGzip(r.Header) {
 		w.Header().Set("Content-Encoding", "gzip")
-		zip := zips.Get().(*gzip.Writer)
-		defer zips.Put(zip)
+		zip := s.zips.Get().(*gzip.Writer)
+		defer s.zips.Put(zip)
 		zip.Reset(w)
 		defer zip.Close() // what it writes to cannot fail, see answers
 		to = zip
