@@ -32,9 +32,12 @@ type crowd struct {
 	ResidentBytes float64
 }
 
-// settling is longer than a session takes to open and the time that it waits for
-// an answer together.
-const settling = 5 * time.Second
+// settling is longer than a session takes to open and the time that it waits for an answer
+// together; startGap is how far apart sessions start.
+const (
+	settling = 5 * time.Second
+	startGap = time.Millisecond
+)
 
 // sessions ADDRESS COUNT SECONDS runs so many paths at a packet a second.
 func sessions(args []string) (any, error) {
@@ -73,7 +76,7 @@ func sessions(args []string) (any, error) {
 		run(p.Run)
 	}
 	// They open; what is lost meanwhile is known when the time to wait is over.
-	time.Sleep(settling)
+	time.Sleep(settling + time.Duration(count)*startGap)
 	before, cpu, start := counts.read(), cpuTime(), time.Now()
 	time.Sleep(time.Duration(seconds) * time.Second) // what is measured
 	c, used := counts.read(), cpuTime()-cpu
