@@ -36,10 +36,10 @@ test: deps ## every test: unit, system, rules, dashboards; fails on a skip that 
 
 .PHONY: precision
 precision: deps ## the tests that measure time, on a machine that does nothing else: what is logged elsewhere is asserted
-	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/heavy ./tests/chronyconfig ./exporter/responder ./exporter/probes/train
+	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/loadtest ./tests/chronyconfig ./exporter/loadserver ./exporter/probes/train
 
 .PHONY: soak
-soak: deps ## for a fifth of DURATION (10m) tests with seeds by chance, then for DURATION 1,000 paths and heavy tests between two agents, faults by chance: conservation, coverage, growth (ONEWAY_SEED=number repeats a run)
+soak: deps ## for a fifth of DURATION (10m) tests with seeds by chance, then for DURATION 1,000 paths and load tests between two agents, faults by chance: conservation, coverage, growth (ONEWAY_SEED=number repeats a run)
 	tests/seeds.sh '$(DURATION)' 5
 	ONEWAY_SOAK='$(DURATION)' ONEWAY_SEED="$${ONEWAY_SEED:-random}" $(GO) test -count=1 -v -timeout 0 ./tests/soak
 

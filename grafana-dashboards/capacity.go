@@ -20,17 +20,17 @@ func capacityBoard() *boardBuilder {
 		Description("What a link can do, by packet trains of several sizes, its path MTU, and what it does to packets of each size at each rate.").
 		Readonly().Refresh("1m").Time("now-7d", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(heavyPages(capacityUID)...))
-	heavyVariables(b,
+		Links(links(loadTestPages(capacityUID)...))
+	loadTestVariables(b,
 		probeVariable("train", "Trains", metric.Trains),
-		probeVariable("matrix", "Matrix", metric.MatrixSent))
+		probeVariable("size_sweep", "Size sweep", metric.SizeSweepSent))
 	b.WithVariable(directionVariable())
-	heavyAnnotations(b)
+	loadTestAnnotations(b)
 	capacitySummaryRow(b)
 	capacityRow(b)
 	trainRow(b)
-	matrixRow(b)
-	heavyRunsRow(b)
+	sizeSweepRow(b)
+	loadTestRunsRow(b)
 	return b
 }
 
@@ -57,28 +57,28 @@ func capacitySummaryRow(b *boardBuilder) {
 		"Path MTU", "Largest IP packet that passes unfragmented, found by test packets of its own (RFC 8899). Trains of larger packets are fragmented, and their capacity is that of the fragments.", "decbytes",
 		"Not found",
 	}, instant(from(trained, metric.PathMTU), "{{direction}}")).Span(6).Unit("suffix: B").Decimals(0).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, grey}, step{0, orange}, step{1280, green})))
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{0, orange}, step{1280, green})))
 	b.WithPanel(tile(text{
 		"Clean trains", "Share of the trains of the time range that say something: in order, complete, and neither the sender's pace nor the receiver's batching nor a token bucket nor packets of others in them, and long enough for the stamps. Orange below half.", "percentunit",
 		"No trains in this time range",
 	}, instant("sum by (direction) (increase("+from(trained, metric.Trains, metric.ResultL+`="clean"`)+dashboardRange+
 		")) / on (direction) (sum by (direction) (increase("+from(trained, metric.Trains)+dashboardRange+")) > 0)", "{{direction}}")).Span(6).Decimals(0).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, grey}, step{0, orange}, step{0.5, green})))
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray}, step{0, orange}, step{0.5, green})))
 	b.WithPanel(lastRunTile(trained).Span(12))
-	b.WithPanel(budgetTile().Span(12))
+	b.WithPanel(quotaTile().Span(12))
 }
 
 // capacityTile is the one number of a direction, with its bound.
 func capacityTile(name, matcher string) *stat.PanelBuilder {
 	of := func(d *metric.Desc) string { return "max(" + from(trained, d, matcher) + ")" }
 	return tile(text{
-		"Capacity " + name, "By packet trains, the median of the last run's trains of the largest size that is not fragmented, and how far it may be off: the trains' stamps, and how far they differ. In IP packets: RFC 5136. A token bucket of more octets than told would not have shown: the capacity is then that of the line before it.", inBits,
+		"Capacity " + name, "By packet trains, the median of the last run's trains of the largest size that is not fragmented, and how far it may be off: the trains' stamps, and how far they differ. In IP packets: RFC 5136. A token bucket of more bytes than told would not have shown: the capacity is then that of the line before it.", inBits,
 		noTrains,
 	},
 		instant(bitsOf(of(metric.PathCapacity)), "median"), instant(bitsOf(of(metric.PathCapacityBound)), "±"),
 		instant(of(metric.PathCapacityHidden), "bucket not seen above"),
 	).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
-		OverrideByName("±", props{color(grey)}).
-		OverrideByName("bucket not seen above", props{color(grey), prop("unit", "decbytes"), prop("decimals", 0)})
+		OverrideByName("±", props{color(gray)}).
+		OverrideByName("bucket not seen above", props{color(gray), prop("unit", "decbytes"), prop("decimals", 0)})
 }

@@ -28,7 +28,7 @@ func capacityRow(b *boardBuilder) {
 	b.WithPanel(capacityRuns())
 }
 
-// capacityBySize is level for a link that counts octets; a slope is a cost by packet.
+// capacityBySize is level for a link that counts bytes; a slope is a cost by packet.
 func capacityBySize() *trend.PanelBuilder {
 	one := func(q, suffix string) string {
 		return `label_replace(max by (packet_bytes, direction) (` + bitsOf(from(trained, metric.Capacity, metric.QuantileL+`="`+q+`"`)) +
@@ -36,7 +36,7 @@ func capacityBySize() *trend.PanelBuilder {
 	}
 	p := curve(text{
 		"Capacity by packet size",
-		"Replaces WPI figure 15: median of the clean trains of the last run by size of the IP packet, with the 5th and 95th percentiles as a band. A link that counts octets is level; one with a cost by packet rises; sizes above the path's MTU fall, since they travel in fragments.",
+		"Replaces WPI figure 15: median of the clean trains of the last run by size of the IP packet, with the 5th and 95th percentiles as a band. A link that counts bytes is level; one with a cost by packet rises; sizes above the path's MTU fall, since they travel in fragments.",
 		inBits, noTrains,
 	}, axis{label: metric.PacketBytesL, column: metric.Direction, unit: "suffix: B"},
 		one("0.5", "")+" or "+one("0.05", " 5th")+" or "+one("0.95", " 95th")).
@@ -61,7 +61,7 @@ func capacityCDF() *trend.PanelBuilder {
 		"Trains, CDF by size, $direction",
 		"Replaces WPI figure 7: share of the clean trains in all runs of the time range with at most this capacity. Exact at the points, which are bounds of classic buckets (read off those or off a native histogram), five a decade: all trains of a steady link fall between two of them; the distribution of the runs, below, has none. Choose the direction above.",
 		"percentunit", noTrains + " in this time range",
-	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, log: 10, octets: true, sorted: true},
+	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, log: 10, bytes: true, sorted: true},
 		"(("+reached+" / on (packet_bytes) group_left () ("+all+" > 0)) and on (le) "+occupiedIn(series("_bucket"), series("_count"))+
 			") or on (packet_bytes) "+fractions(metric.TrainCapacity, 0, metric.PacketBytesL, series(""))).
 		Min(0).Max(1).
@@ -146,7 +146,7 @@ func dispersionTable() *tablepanel.PanelBuilder {
 	of := func(q string) string { return bitsOf(each(metric.Capacity, metric.QuantileL+`="`+q+`"`)) }
 	return columns(text{
 		"Capacity and dispersion by size, $direction",
-		"Replaces WPI figure 15, for the last run: median, how far the capacity may be off it, mean time between the packets of a clean train at the receiver, 5th and 95th percentile, and whether such packets are fragmented. Capacity is (N-1) L / dispersion, in IP octets. Choose the direction above.",
+		"Replaces WPI figure 15, for the last run: median, how far the capacity may be off it, mean time between the packets of a clean train at the receiver, 5th and 95th percentile, and whether such packets are fragmented. Capacity is (N-1) L / dispersion, in IP bytes. Choose the direction above.",
 		"none", noTrains,
 	},
 		column{title: "IP packet", label: metric.PacketBytesL, empty: "no clean trains", own: props{prop("unit", "suffix: B")}},
@@ -160,7 +160,7 @@ func dispersionTable() *tablepanel.PanelBuilder {
 				"0": word("no", green, 0), "1": word("yes", orange, 1),
 			})), prop("custom.cellOptions", map[string]string{"type": "color-text"}),
 		}},
-	).Span(14).Height(8).Thresholds(steps(step{0, grey})).
+	).Span(14).Height(8).Thresholds(steps(step{0, gray})).
 		WithTransformation(transform("convertFieldType", map[string]any{
 			"conversions": []map[string]any{{"targetField": "IP packet", "destinationType": "number"}}, "fields": map[string]any{},
 		})).
@@ -204,7 +204,7 @@ func trainsTable() *tablepanel.PanelBuilder {
 		"none", "No trains in this time range",
 	}).Height(8).Decimals(0).
 		Targets(targets(one(table("round(sum by (packet_bytes, result) (increase("+from(trained, metric.Trains, chosen)+dashboardRange+"))) > 0")))).
-		Thresholds(steps(step{0, grey})).
+		Thresholds(steps(step{0, gray})).
 		OverrideByName("clean", props{
 			prop("color", map[string]any{"mode": "fixed", "fixedColor": green}),
 			prop("custom.cellOptions", map[string]string{"type": "color-text"}),

@@ -32,7 +32,7 @@ const (
 // does anybody disagree, and what does it do to the delays.
 func clockBoard() *boardBuilder {
 	b := newBoard("oneway / Clock").Uid(clockUID).Tags([]string{"oneway"}).
-		Description("The clocks behind the one-way delays: state, error bound, source, pulse, receiver, the pulses' own judgement, the far ends, and what all that does to the delays.").
+		Description("The clocks behind the one-way delays: state, error bound, source, pulse, receiver, the pulses' own judgment, the remote ends, and what all that does to the delays.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Links(links(page{"Path", pathUID, "Delay, loss and voice of this agent's paths"}))
@@ -43,7 +43,7 @@ func clockBoard() *boardBuilder {
 	clockPulseRow(b)
 	clockJudgeRow(b)
 	clockReceiverRow(b)
-	clockFarRow(b)
+	clockRemoteRow(b)
 	clockDelayRow(b)
 	return b
 }
@@ -68,7 +68,7 @@ func links(pages ...page) []cog.Builder[dashboard.DashboardLink] {
 }
 
 // clockAnnotations mark when an alert began, not how long it lasted: areas of several
-// alerts would colour over the thresholds.
+// alerts would color over the thresholds.
 func clockAnnotations(b *boardBuilder) {
 	firing := `ALERTS{alertname=~"Oneway.*",component="clock",alertstate="firing",` + thisAgent + `}`
 	note := func(name, colorName, expr, title, txt, tags string) {

@@ -21,7 +21,7 @@ func clockBoundRow(b *boardBuilder) {
 		"Bound as share of the delay",
 		"Error bound of a window's delays over their median: both clocks and both stamps. The line is at 10 %: above it, OnewayClockErrorTooLarge tells of bounds above 1 ms. A short path with a good clock may be at 300 % (20 us within 56 us), and that is no problem. Click a line for its path.",
 		"percentunit", "No bound and median together: no path with trusted clocks",
-	}, ranged(agents(metric.DelayErrorBound)+" / ignoring (q) ("+median+" > 0)", byDirection)).
+	}, ranged(agents(metric.DelayErrorBound)+" / ignoring (quantile_rank) ("+median+" > 0)", byDirection)).
 		Height(11).ScaleDistribution(scale(10)).DataLinks(toPath()).
 		AxisSoftMin(0.01).AxisSoftMax(1).
 		Thresholds(steps(step{0, "transparent"}, step{shareTooLarge, orange})).ThresholdsStyle(line()))
@@ -65,12 +65,12 @@ func clockBoundRow(b *boardBuilder) {
 		}))
 	b.WithPanel(states(text{
 		"State over time",
-		"What each agent's clock was in. Delays are reported while it is synchronised or in holdover; none is reported while it steps, is unsynchronised, or while the daemon is silent for too long.",
+		"What each agent's clock was in. Delays are reported while it is synchronized or in holdover; none is reported while it steps, is unsynchronized, or while the daemon is silent for too long.",
 		"none", "The agent says nothing of its clock",
 	}, ranged(stateNumber(agents), byInstance)).Height(6).ShowValue(common.VisibilityModeAuto).
-		Mappings(values(stateNumbers())).Thresholds(steps(step{0, grey})))
+		Mappings(values(stateNumbers())).Thresholds(steps(step{0, gray})))
 	b.WithPanel(counted(text{
-		"Clock daemon without an answer",
+		"Clock daemon without a reply",
 		"Queries of the clock daemon a minute that had no usable reply, by reason. After some seconds the clock is silent: it may be right, and nothing proves it.",
 		perMinute, "None: every query was answered",
 	}, leastMinute, ranged(minutely(agents(metric.ClockQueryFailures)), "{{instance}} {{reason}}")).Height(6).

@@ -19,15 +19,15 @@ const (
 func clockNowRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Clock of $instance").Repeat("instance"))
 	b.WithPanel(tile(text{
-		"State", "What the clock is in. Delays are reported in synchronised and in holdover (source lost, the bound grows) only; none: the configuration says that nothing disciplines it.", "none",
+		"State", "What the clock is in. Delays are reported in synchronized and in holdover (source lost, the bound grows) only; none: the configuration says that nothing disciplines it.", "none",
 		"The agent says nothing of its clock",
 	}, instant(stateNumber(agents), byInstance)).Span(4).
-		Mappings(values(stateNumbers())).Thresholds(steps(step{0, grey})))
+		Mappings(values(stateNumbers())).Thresholds(steps(step{0, gray})))
 	b.WithPanel(tile(text{
 		"Trusted now", "Whether delays that are measured now are valid as far as this end's clock goes (RFC 7679 section 3.7.1).", "none",
 		"Not known",
 	}, instant(agents(metric.ClockSynchronized), byInstance)).Span(3).
-		Thresholds(steps(step{0, grey})).
+		Thresholds(steps(step{0, gray})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"1": word("yes", green, 0), "0": word("no", red, 1),
 		})))
@@ -35,35 +35,35 @@ func clockNowRow(b *boardBuilder) {
 		"Error bound", "How far this clock may be from UTC at most: |offset| + root dispersion aged by the skew + root delay / 2, and what a slew moves. Orange from 1 ms, the floor of OnewayClockErrorTooLarge; a pulse gives some tens of microseconds.", "s",
 		"No bound: not trusted",
 	}, instant(agents(metric.ClockErrorBound), byInstance)).Span(4).Decimals(1).
-		Thresholds(steps(step{0, grey}, step{0, green}, step{0.001, orange}, step{0.1, red})))
+		Thresholds(steps(step{0, gray}, step{0, green}, step{0.001, orange}, step{0.1, red})))
 	b.WithPanel(tile(text{
 		"Source", "What the clock follows: kind (pps: a pulse; nmea: a receiver's sentences alone; ptp; ntp; local), reference id, stratum and what it announces of leap seconds.", "none",
 		noDaemon,
 	}, table(referenceFacts())).Span(7).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}).Fields("/^facts$/")).
-		Thresholds(steps(step{0, grey})).
+		Thresholds(steps(step{0, gray})).
 		Text(common.NewVizTextDisplayOptionsBuilder().ValueSize(20)))
 	b.WithPanel(tile(text{
 		"Last update", "Time since the daemon last heard its source. Orange above chronyd's longest usual polling interval (1024 s), red above four of them.", "s",
 		"Never, or silent",
 	}, instant("timestamp("+agents(metric.ClockLastUpdate)+") - "+agents(metric.ClockLastUpdate), byInstance)).Span(3).Decimals(0).
-		Thresholds(steps(step{0, grey}, step{-1, green}, step{updateLate, orange}, step{updateLost, red})))
+		Thresholds(steps(step{0, gray}, step{-1, green}, step{updateLate, orange}, step{updateLost, red})))
 	b.WithPanel(tile(text{
 		"Steps", "How often the clock jumped in the time range. A step while the clock was running is a fault (OnewayClockStepped); at the start of the daemon it is usual.", "none",
 		"The agent says nothing of its clock",
 	}, instant("round(increase("+agents(metric.ClockSteps)+dashboardRange+"))", byInstance)).Span(3).Decimals(0).
-		Thresholds(steps(step{0, grey}, step{0, green}, step{1, orange})))
+		Thresholds(steps(step{0, gray}, step{0, green}, step{1, orange})))
 }
 
-// clockStates are the states with a colour each, the good ones first.
+// clockStates are the states with a color each, the good ones first.
 func clockStates() []state {
 	return []state{
-		{"synchronised", green},
+		{"synchronized", green},
 		{"holdover", yellow},
 		{"stepping", red},
-		{"unsynchronised", red},
+		{"unsynchronized", red},
 		{"silent", orange},
-		{"none", grey},
+		{"none", gray},
 	}
 }
 

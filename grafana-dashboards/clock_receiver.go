@@ -21,7 +21,7 @@ func clockReceiverRow(b *boardBuilder) {
 		"What the receiver has: a fix in three or two dimensions, none, nothing said yet, or no connection to gpsd or its device. Without a fix its time and pulse are its own crystal's.",
 		"none", noReceiver,
 	}, ranged(orNone(fix, "-2", metric.ReceiverL), byReceiver)).Height(6).ShowValue(common.VisibilityModeAuto).
-		Thresholds(steps(step{0, grey})).
+		Thresholds(steps(step{0, gray})).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"3": word("3D fix", green, 0), "2": word("2D fix", yellow, 1), "1": word("no fix", red, 2),
 			"0": word("says nothing", orange, 3), "-1": word("not connected", red, 4),
@@ -40,7 +40,7 @@ func clockReceiverRow(b *boardBuilder) {
 		OverrideByRegexp("/ seen$/", props{dashed()}))
 	b.WithPanel(plot(text{
 		"Sawtooth",
-		"Quantisation error of the pulse that a timing receiver tells of itself (qErr): some tens of nanoseconds, far below what an interrupt costs. Lines at ± 100 ns.",
+		"Quantization error of the pulse that a timing receiver tells of itself (qErr): some tens of nanoseconds, far below what an interrupt costs. Lines at ± 100 ns.",
 		"s", "No receiver configured, or one that does not tell (qErr)",
 	}, ranged(agents(metric.GNSSSawtooth), byReceiver)).
 		Thresholds(steps(step{0, orange}, step{-1e-7, "transparent"}, step{1e-7, orange})).ThresholdsStyle(line()))

@@ -16,20 +16,20 @@ type axis struct {
 	unit string
 	// log is the base of a logarithmic axis; 0: linear.
 	log float64
-	// octets: the label counts octets a second, which are shown as bits a second.
-	octets bool
+	// bytes: the label counts bytes a second, which are shown as bits a second.
+	bytes bool
 	// sorted: the column's values are numbers, and the curves stand in their order.
 	sorted bool
 }
 
-// bitField is made of a label that counts octets a second.
+// bitField is made of a label that counts bytes a second.
 const bitField = "bits"
 
 // curve is a panel over a label: one instant table, turned so that there is a row for
 // each value of the label and a column for each curve.
 func curve(t text, x axis, query string) *trend.PanelBuilder {
 	field, steps := x.label, pivot(x.label, x.column)
-	if x.octets {
+	if x.bytes {
 		field, steps = bitField, append(steps, bits(x.label, bitField)...)
 	}
 	p := trend.NewPanelBuilder().Title(t.title).Description(t.description).Unit(t.unit).NoValue(t.none).
@@ -51,7 +51,7 @@ func curve(t text, x axis, query string) *trend.PanelBuilder {
 		own = append(own, prop("custom.scaleDistribution", map[string]any{"type": "log", "log": x.log}))
 	}
 	return p.OverrideByName(field, own).
-		OverrideByName(nothing, props{prop("displayName", t.none), color(grey)})
+		OverrideByName(nothing, props{prop("displayName", t.none), color(gray)})
 }
 
 // nothing names the curve that stands for none; it has no point.
@@ -91,7 +91,7 @@ func sortedBy(field string) dashboard.DataTransformerConfig {
 	return transform("sortBy", map[string]any{"fields": map[string]any{}, "sort": []map[string]any{{"field": field}}})
 }
 
-// bits replaces a field of octets by one of bits.
+// bits replaces a field of bytes by one of bits.
 func bits(from, to string) []dashboard.DataTransformerConfig {
 	return []dashboard.DataTransformerConfig{
 		times(from, "8", to),

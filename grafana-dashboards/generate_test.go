@@ -117,8 +117,8 @@ func TestNoOverrideIsEmpty(t *testing.T) {
 }
 
 // Where a number is good and where it is not is what the clocks' page is for, and those of
-// heavy tests; a curve over a label has none, since its axis is no judgement.
-func TestEveryPanelOfClocksAndHeavyTestsHasThresholds(t *testing.T) {
+// load tests; a curve over a label has none, since its axis is no judgment.
+func TestEveryPanelOfClocksAndLoadTestsHasThresholds(t *testing.T) {
 	eachPanel(t, func(t *testing.T, p dashboard.Panel) {
 		if strings.Contains(t.Name(), "/path.json/") || p.Type == "text" || p.Type == "trend" {
 			return

@@ -22,16 +22,16 @@ func loadBoard() *boardBuilder {
 		Description("A link that was filled on purpose, both directions: throughput, delay under load, the queue and its size, loss against offered rate, damage, and what the tests cost.").
 		Readonly().Refresh("1m").Time("now-24h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(heavyPages(loadUID)...))
-	heavyVariables(b, probeVariable("saturate", "Probe", metric.UDPOffered))
-	heavyAnnotations(b)
+		Links(links(loadTestPages(loadUID)...))
+	loadTestVariables(b, probeVariable("saturation", "Probe", metric.UDPOffered))
+	loadTestAnnotations(b)
 	loadSummaryRow(b)
 	throughputRow(b)
 	loadedDelayRow(b)
 	queueRow(b)
 	sweepRow(b)
 	damageRow(b)
-	heavyRunsRow(b)
+	loadTestRunsRow(b)
 	return b
 }
 
@@ -46,14 +46,14 @@ func loadSummaryRow(b *boardBuilder) {
 		noState,
 	}, instant(stateOf(), "{{direction}}")).Span(7).
 		TextMode(common.BigValueTextModeValueAndName).
-		Mappings(values(numbers(saturationStates()))).Thresholds(steps(step{0, grey})))
+		Mappings(values(numbers(saturationStates()))).Thresholds(steps(step{0, gray})))
 	b.WithPanel(lastRunTile(saturated))
-	b.WithPanel(budgetTile())
+	b.WithPanel(quotaTile())
 	b.WithPanel(tile(text{
 		"Loss under load", "Share of the packets sent under load that did not arrive: by design nearly all that was offered above the link's rate. No fault by itself.", "percentunit",
 		noLoad,
 	}, instant(from(saturated, metric.LoadedLoss), "{{direction}}")).Span(7).Decimals(1).
-		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, grey})))
+		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, gray})))
 }
 
 func throughputTile(name, matcher string) *stat.PanelBuilder {
@@ -65,7 +65,7 @@ func throughputTile(name, matcher string) *stat.PanelBuilder {
 		instant(bitsOf(from(saturated, metric.UDPOffered, matcher)), "offered"),
 	).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, colorOf(name)})).
-		OverrideByName("offered", props{color(grey)})
+		OverrideByName("offered", props{color(gray)})
 }
 
 // queueTile shows what a full queue costs everybody else on the link.
@@ -80,8 +80,8 @@ func queueTile(name, matcher string) *stat.PanelBuilder {
 		instant(from(saturated, metric.QueueSize, matcher), "size"),
 	).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
-		Thresholds(steps(step{0, grey}, step{0, green}, step{bloat, red})).
-		OverrideByName("± bound", props{color(grey)}).
+		Thresholds(steps(step{0, gray}, step{0, green}, step{bloat, red})).
+		OverrideByName("± bound", props{color(gray)}).
 		OverrideByName("size", props{prop("unit", "decbytes"), prop("decimals", 2), color(colorOf(name))})
 }
 

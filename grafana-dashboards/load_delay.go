@@ -24,8 +24,8 @@ func loadedDelayRow(b *boardBuilder) {
 // firstSeconds is how a queue fills.
 func firstSeconds(name, matcher string) *trend.PanelBuilder {
 	one := func(q, as string) string {
-		return `label_replace(max by (elapsed, q) (` + from(saturated, metric.LoadedDelayElapsed, matcher, metric.QuantileL+`="`+q+`"`) +
-			`), "q", "` + as + `", "", "")`
+		return `label_replace(max by (elapsed, quantile_rank) (` + from(saturated, metric.LoadedDelayElapsed, matcher, metric.QuantileL+`="`+q+`"`) +
+			`), "quantile_rank", "` + as + `", "", "")`
 	}
 	main := colorOf(name)
 	return curve(text{

@@ -47,7 +47,7 @@ func queueTable() *tablepanel.PanelBuilder {
 	}
 	return columns(text{
 		"Queue, last run",
-		"Replaces thesis table 6.1: smallest delay with the link idle and with the queue full. What the queue adds is the median, and 5 % and 95 %, of the packets that filled it; a constant offset of the clocks cancels in it. The thesis took the smallest, and for the size that times the rate; here the size is counted: between what the queue held with the packets that it took, and with those that it dropped, in IP octets of this test.",
+		"Replaces thesis table 6.1: smallest delay with the link idle and with the queue full. What the queue adds is the median, and 5 % and 95 %, of the packets that filled it; a constant offset of the clocks cancels in it. The thesis took the smallest, and for the size that times the rate; here the size is counted: between what the queue held with the packets that it took, and with those that it dropped, in IP bytes of this test.",
 		"s", noQueue,
 	},
 		column{title: "direction", label: metric.Direction, empty: "no queue found"},
@@ -82,7 +82,7 @@ func queueDelayLines() *timeseries.PanelBuilder {
 func queueSizeLines() *timeseries.PanelBuilder {
 	return banded(text{
 		"Queue size, run by run",
-		"Size of the queue in IP octets of this test within its bound, counted from what it held with the packets that came through and those that were dropped. A queue whose size stays while its delay moves is one of octets; the other way round it is one of time.",
+		"Size of the queue in IP bytes of this test within its bound, counted from what it held with the packets that came through and those that were dropped. A queue whose size stays while its delay moves is one of bytes; the other way round it is one of time.",
 		"decbytes", noQueue + " in this time range",
 	}, metric.QueueSize, metric.QueueSizeBound).
 		ScaleDistribution(scale(10)).Thresholds(steps(step{0, "transparent"}))

@@ -10,7 +10,7 @@ import (
 const noSweep = "No completed rate sweep (mode: sweep) by the probe that is chosen above"
 
 func sweepRow(b *boardBuilder) {
-	offered := axis{label: metric.OfferedL, column: metric.Direction, unit: inBits, octets: true}
+	offered := axis{label: metric.OfferedL, column: metric.Direction, unit: inBits, bytes: true}
 	each := func(d *metric.Desc) string { return "max by (offered, direction) (" + from(saturated, d) + ")" }
 	b.WithRow(dashboard.NewRowBuilder("Rate sweep"))
 	b.WithPanel(curve(text{
@@ -23,7 +23,7 @@ func sweepRow(b *boardBuilder) {
 		OverrideByName("forward", props{color(blue)}).
 		OverrideByName("reverse", props{color(orange)}).
 		OverrideByName("all of it", props{
-			color(grey), dotted(), prop("custom.lineWidth", 1), prop("custom.showPoints", "never"),
+			color(gray), dotted(), prop("custom.lineWidth", 1), prop("custom.showPoints", "never"),
 		}))
 	b.WithPanel(curve(text{
 		"Loss against offered rate",
@@ -48,13 +48,13 @@ func damageRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Damaged packets"))
 	b.WithPanel(bars(counted(text{
 		"Damaged packets, by kind",
-		"Packets of heavy tests in the hour before each point that arrived with a content that was not sent: truncated, overwritten from some octet on (the bug of thesis figure 5.5), bit errors, or with a damaged header. Only those that passed the UDP checksum, or had none (no_checksum). Samples are in the run's report.",
+		"Packets of load tests in the hour before each point that arrived with a content that was not sent: truncated, overwritten from some byte on (the bug of thesis figure 5.5), bit errors, or with a damaged header. Only those that passed the UDP checksum, or had none (no_checksum). Samples are in the run's report.",
 		"none", "None arrived damaged",
 	}, leastMinute, ranged("round(increase("+from(saturated, metric.Damaged)+"[1h]))", "{{direction}} {{kind}}"))).
 		Thresholds(steps(step{0, "transparent"}, step{1, red})))
 	b.WithPanel(counted(text{
 		"Wrong UDP checksums, by the kernel",
-		"Datagrams in the hour before each point that the receiving host's kernel dropped for a wrong UDP checksum while heavy tests ran (Udp: InCsumErrors), of all its traffic: what is damaged on the way and never reaches us (thesis figure 5.5).",
+		"Datagrams in the hour before each point that the receiving host's kernel dropped for a wrong UDP checksum while load tests ran (Udp: InCsumErrors), of all its traffic: what is damaged on the way and never reaches us (thesis figure 5.5).",
 		"none", noLoad,
 	}, leastMinute, ranged("round(increase("+from(saturated, metric.KernelChecksumErrors)+"[1h]))", "{{direction}}")).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).

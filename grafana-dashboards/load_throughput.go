@@ -24,7 +24,7 @@ func throughputRow(b *boardBuilder) {
 		"State of each direction by its last run: filled (a queue that drops at its end), not filled (OnewayLinkNotFilled: offer more), policer (loss without delay), aqm (dropped before the queue was full), time limited (dropped after a time in the queue); nothing where it cannot be told. A state stands until the next run.",
 		"none", noLoad,
 	}, ranged("("+stateOf()+`) or on () label_replace(vector(-1), "direction", "no run", "", "")`, "{{direction}}")).Height(7).ShowValue(common.VisibilityModeAuto).
-		Mappings(values(words)).Thresholds(steps(step{0, grey})).
+		Mappings(values(words)).Thresholds(steps(step{0, gray})).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(false).
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
 	b.WithPanel(runs(counted(text{
@@ -32,7 +32,7 @@ func throughputRow(b *boardBuilder) {
 		"Left: share of the planned packets that the sending host did not send: its own fault and no loss of the path (figure 21 of the D-ITG report); the line is at 2 %, the default of OnewaySenderTooSlow. Right, dashed: share of what was sent that did not arrive.",
 		"percentunit", noLoad,
 	}, 0.03,
-		ranged(fresh(saturated, from(saturated, metric.UDPShortfall)), "{{direction}} not sent"),
+		ranged(fresh(saturated, from(saturated, metric.UDPUnderrun)), "{{direction}} not sent"),
 		ranged(fresh(saturated, from(saturated, metric.LoadedLoss)), "{{direction}} lost"),
 	)).Height(7).
 		Thresholds(steps(step{0, "transparent"}, step{0.02, red})).ThresholdsStyle(line()).
@@ -47,7 +47,7 @@ func throughputRow(b *boardBuilder) {
 func rateDistribution() *timeseries.PanelBuilder {
 	p := runs(lines(text{
 		"Rate by the second, run by run",
-		"What the link passed in a second, from the first loss of a run to its last: of all these seconds the median, and 5 % and 95 % (shaded between). One line is a wire; a wide band is a radio link, whose queue has a size in octets and no one delay.",
+		"What the link passed in a second, from the first loss of a run to its last: of all these seconds the median, and 5 % and 95 % (shaded between). One line is a wire; a wide band is a radio link, whose queue has a size in bytes and no one delay.",
 		inBits, noLoad + " in this time range",
 	},
 		ranged(bitsOf(fresh(saturated, from(saturated, metric.UDPRate, half))), "{{direction}}"),

@@ -12,7 +12,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// Colours mean the same on every panel: blue is forward, orange reverse, green
+// Colors mean the same on every panel: blue is forward, orange reverse, green
 // the round trip. All are of Grafana's palette and so fit light and dark.
 const (
 	blue   = "blue"
@@ -21,8 +21,8 @@ const (
 	red    = "red"
 	yellow = "yellow"
 	purple = "purple"
-	grey   = "text"
-	// faint is grey as an area: there is nothing here, and that is no fault.
+	gray   = "text"
+	// faint is gray as an area: there is nothing here, and that is no fault.
 	faint = "rgba(128, 128, 128, 0.3)"
 )
 
@@ -100,7 +100,7 @@ func heats(t text, q *prometheus.DataqueryBuilder) *heatmap.PanelBuilder {
 		Datasource(datasource()).Targets(targets([]*prometheus.DataqueryBuilder{q})).Span(12).Height(8).
 		YAxis(heatmap.NewYAxisConfigBuilder().Unit(t.unit).AxisPlacement(common.AxisPlacementLeft)).
 		CellGap(0).
-		// From 1e-9: an empty cell is no colour, not the lowest one.
+		// From 1e-9: an empty cell is no color, not the lowest one.
 		FilterValues(heatmap.NewFilterValueRangeBuilder().Le(1e-9)).
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).
 			Scheme("Spectral").Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.4).Steps(64)).
@@ -123,7 +123,7 @@ func states(t text, qs ...*prometheus.DataqueryBuilder) *statetimeline.PanelBuil
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom))
 }
 
-// step is one threshold: from value on, colour. The first step is the base and
+// step is one threshold: from value on, color. The first step is the base and
 // its value is ignored.
 type step struct {
 	value float64
@@ -141,7 +141,7 @@ func steps(ss ...step) *dashboard.ThresholdsConfigBuilder {
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(out)
 }
 
-// line draws thresholds as lines, area as coloured areas.
+// line draws thresholds as lines, area as colored areas.
 func line() *common.GraphThresholdsStyleConfigBuilder {
 	return common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)
 }
@@ -170,7 +170,7 @@ func dotted() dashboard.DynamicConfigValue {
 	return prop("custom.lineStyle", map[string]any{"fill": "dot", "dash": []int{1, 5}})
 }
 
-// values maps numbers to words with a colour.
+// values maps numbers to words with a color.
 func values(of map[string]dashboard.ValueMappingResult) []dashboard.ValueMapping {
 	return []dashboard.ValueMapping{{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: of}}}
 }

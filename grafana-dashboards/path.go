@@ -20,7 +20,7 @@ func pathBoard() *boardBuilder {
 		Description("One path, both directions: delay with its error bound, loss, variation, voice, and whether the clocks and this host can be believed.").
 		Readonly().Refresh("30s").Time("now-2h", "now").Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
-		Links(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, heavyPages(pathUID)...)...))
+		Links(links(append([]page{{"Clock", clockUID, "The clocks behind these delays"}}, loadTestPages(pathUID)...)...))
 	variables(b)
 	annotations(b)
 	summaryRow(b)
@@ -72,8 +72,8 @@ func labelValues(name, label, of string) *dashboard.QueryVariableBuilder {
 		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc)
 }
 
-// annotations mark on every panel what happened when: heavy tests of this path, alerts
-// of it or of its agent, clock steps, restarts of the far end.
+// annotations mark on every panel what happened when: load tests of this path, alerts
+// of it or of its agent, clock steps, restarts of the remote end.
 func annotations(b *boardBuilder) {
 	testAnnotation(b, true)
 	note := func(name, colorName, expr, title, txt, tags string) {
@@ -85,7 +85,7 @@ func annotations(b *boardBuilder) {
 		"{{alertname}}", "{{path}} {{probe}} {{direction}}", "severity,direction")
 	note("Clock steps", purple, "increase("+of(metric.ClockSteps)+"[1m]) > 0",
 		"Clock stepped", "{{instance}}", metric.ClockL)
-	note("Far end restarts", yellow, "increase("+of(metric.FarRestarts)+"[1m]) > 0",
+	note("Remote end restarts", yellow, "increase("+of(metric.RemoteRestarts)+"[1m]) > 0",
 		"Reflector lost its session", "{{path}}", metric.Probe)
 }
 

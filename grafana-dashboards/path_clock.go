@@ -21,14 +21,14 @@ func clockRow(b *boardBuilder) {
 		OverrideByRegexp("/^clock/", props{color(purple), prop("custom.lineWidth", 2)}))
 	b.WithPanel(states(text{
 		"Clock state of this end",
-		"What the agent's clock was in; delays are reported in synchronised and holdover only.",
+		"What the agent's clock was in; delays are reported in synchronized and holdover only.",
 		"none", "The agent says nothing of its clock",
 	}, ranged(here(of(metric.ClockState)), "{{state}}")).
 		Mappings(values(map[string]dashboard.ValueMappingResult{
 			"1": word("in it", purple, 0), "0": word("not", "transparent", 1),
 		})).
-		OverrideByName("synchronised", props{prop("mappings", stateWords("synchronised", green))}).
-		OverrideByName("unsynchronised", props{prop("mappings", stateWords("unsynchronised", red))}).
+		OverrideByName("synchronized", props{prop("mappings", stateWords("synchronized", green))}).
+		OverrideByName("unsynchronized", props{prop("mappings", stateWords("unsynchronized", red))}).
 		OverrideByName("stepping", props{prop("mappings", stateWords("stepping", red))}).
 		OverrideByName("silent", props{prop("mappings", stateWords("silent", orange))}).
 		OverrideByName("holdover", props{prop("mappings", stateWords("holdover", yellow))}).
@@ -43,7 +43,7 @@ func clockRow(b *boardBuilder) {
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")))
 	b.WithPanel(lines(text{
 		"Clock offset and negative delays",
-		"Left: what the daemon is still correcting, positive if the clock is fast. Right: packets a minute that arrived before they were sent by more than their bound, between clocks that both said they were synchronised: one is wrong.",
+		"Left: what the daemon is still correcting, positive if the clock is fast. Right: packets a minute that arrived before they were sent by more than their bound, between clocks that both said they were synchronized: one is wrong.",
 		"s", "The clock daemon is silent",
 	},
 		ranged(here(of(metric.ClockOffset)), "offset {{instance}}"),

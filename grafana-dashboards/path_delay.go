@@ -26,14 +26,14 @@ func delayRow(b *boardBuilder) {
 // the clocks could have made looks small, too.
 func delayLines(name, matcher string) *timeseries.PanelBuilder {
 	p50 := windowMedian(matcher)
-	bound := "ignoring (q) " + of(metric.DelayErrorBound, matcher)
+	bound := "ignoring (quantile_rank) " + of(metric.DelayErrorBound, matcher)
 	main := colorOf(name)
 	return plot(text{
 		"Delay " + name,
 		"Instead of thesis figures 5.3, 5.4 and 6.1b, which have the delay of the load itself: here it is that of light test packets beside whatever the path carries. Median and smallest delay of each window (what the path takes when no queue stands), and the 95th percentile of 5 minutes. The strong band around a window's median is the error bound of the same window: the true median of its packets is in it. The pale band reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven, and no median where half of a window was lost.",
 		"s", noDelay,
 	},
-		ranged(rec(recDelay, matcher, `q="0.95"`), "p95"),
+		ranged(rec(recDelay, matcher, `quantile_rank="0.95"`), "p95"),
 		ranged(p50, "p50"),
 		ranged(of(metric.DelayMin, matcher), "min"),
 		ranged(p50+" + "+bound, "p50 + bound"),

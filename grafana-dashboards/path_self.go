@@ -33,8 +33,8 @@ func selfRow(b *boardBuilder) {
 		OverrideByName("late", props{color(yellow)}))
 	b.WithPanel(lines(text{
 		"Where the stamps came from",
-		"Share of the stamps used, by event (t1 sent, t2 reached the far end, t3 left it, t4 came back) and origin. user is a fallback: it holds this host's delay, too.",
-		"percentunit", "No stamps: no answers",
+		"Share of the stamps used, by event (t1 sent, t2 reached the remote end, t3 left it, t4 came back) and origin. user is a fallback: it holds this host's delay, too.",
+		"percentunit", "No stamps: no replies",
 	}, ranged("sum by (event, origin) (rate("+of(metric.Timestamps)+rateInterval+")) / on (event) group_left () sum by (event) (rate("+of(metric.Timestamps)+rateInterval+") > 0)", "{{event}} {{origin}}")).
 		Max(1))
 	b.WithPanel(counted(text{
@@ -53,7 +53,7 @@ func selfRow(b *boardBuilder) {
 		ScaleDistribution(scale(10)))
 	b.WithPanel(counted(text{
 		"Dropped and refused by hosts",
-		"Test packets of the path that the receiving host dropped at its socket for want of buffer: the far end's forward, this host's in reverse; neither received nor lost. Datagrams of any kind that this host's kernel dropped at our sockets, and sends that it refused.",
+		"Test packets of the path that the receiving host dropped at its socket for want of buffer: the remote end's forward, this host's in reverse; neither received nor lost. Datagrams of any kind that this host's kernel dropped at our sockets, and sends that it refused.",
 		perMinute, "None in this time range",
 	}, leastMinute,
 		ranged(minutely(of(metric.PacketsHostDropped)), "{{direction}} dropped by its receiver"),

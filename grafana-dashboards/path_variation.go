@@ -13,9 +13,9 @@ func variationRow(b *boardBuilder) {
 		"Delay less the smallest of its window (RFC 5481 section 4.2): what a playout buffer has to cover. Free of a constant clock offset, so it can be believed when the delay itself cannot. Of 5 minutes, interpolated in the histogram's bucket: below 10 us, to 50 us, to 0.1 ms, and so on.",
 		"s", noRules,
 	},
-		ranged(rec(recVariation, `q="0.5"`), "{{direction}} p50"),
-		ranged(rec(recVariation, `q="0.95"`), "{{direction}} p95"),
-		ranged(rec(recVariation, `q="0.99"`), "{{direction}} p99"),
+		ranged(rec(recVariation, `quantile_rank="0.5"`), "{{direction}} p50"),
+		ranged(rec(recVariation, `quantile_rank="0.95"`), "{{direction}} p95"),
+		ranged(rec(recVariation, `quantile_rank="0.99"`), "{{direction}} p99"),
 	).
 		OverrideByName("forward p50", props{color(blue), prop("custom.lineWidth", 2)}).
 		OverrideByName("reverse p50", props{color(orange), prop("custom.lineWidth", 2)}).
@@ -39,11 +39,11 @@ func variationRow(b *boardBuilder) {
 	b.WithPanel(plot(text{
 		"Round trip",
 		"(T4−T1)−(T3−T2): without clock error and without the reflector's own time. Replaces WPI figures 4 to 6; the smallest and largest are of each window. The axis does not begin at zero.",
-		"s", "No answer",
+		"s", "No reply",
 	},
 		ranged(of(metric.RoundTripTimeMax), "max"),
-		ranged(rec(recRTT, `q="0.95"`), "p95"),
-		ranged(rec(recRTT, `q="0.5"`), "p50"),
+		ranged(rec(recRTT, `quantile_rank="0.95"`), "p95"),
+		ranged(rec(recRTT, `quantile_rank="0.5"`), "p50"),
 		ranged(of(metric.RoundTripTimeMin), "min"),
 	).
 		OverrideByName("max", props{color("light-green"), dotted()}).
@@ -53,7 +53,7 @@ func variationRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"Time spent in the reflector",
 		"T3−T2 on the reflector's clock. It is part of no delay here; a reflector that takes long also stamps late. Read off buckets.",
-		"s", "No answer with both of the reflector's stamps",
+		"s", "No reply with both of the reflector's stamps",
 	},
 		ranged(quantile("0.5", metric.Residence, ""), "p50"),
 		ranged(quantile("0.99", metric.Residence, ""), "p99"),

@@ -40,7 +40,7 @@ func voiceRow(b *boardBuilder) {
 		"Median delay of the same windows",
 		"Replaces thesis figure 7.2 (b). Median of each window, lost packets counted as infinite: no line where half were lost or no delay could be proven.",
 		"s", noDelay,
-	}, ranged(of(metric.DelayQuantile, `q="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
+	}, ranged(of(metric.DelayQuantile, `quantile_rank="0.5"`), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
 		"MOS by codec",
@@ -51,7 +51,7 @@ func voiceRow(b *boardBuilder) {
 		OverrideByRegexp("/reverse/", props{dashed()}))
 	b.WithPanel(lines(text{
 		"Mouth to ear, and what the playout buffer lost",
-		"Left: packetisation, look-ahead, network and playout buffer; below 150 ms most calls do not feel it, and no network should be planned for more than 400 ms (ITU-T G.114). Right: packets lost on the path or too late for the buffer.",
+		"Left: packetization, look-ahead, network and playout buffer; below 150 ms most calls do not feel it, and no network should be planned for more than 400 ms (ITU-T G.114). Right: packets lost on the path or too late for the buffer.",
 		"s", "No rating: no valid delay, or under 10 packets a window",
 	},
 		ranged(of(metric.VoiceMouthToEar), "{{direction}} {{codec}} {{buffer}}"),

@@ -24,12 +24,12 @@ import (
 	"time"
 
 	"oneway.example/exporter/calibration"
-	"oneway.example/exporter/evidence"
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/incident"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/record"
 	"oneway.example/exporter/sched"
-	"oneway.example/exporter/wait"
 )
 
 // Options are what an agent is made of. ConfigFile and Types are needed.
@@ -45,7 +45,7 @@ type Options struct {
 	// Notify tells the service manager of states such as "READY=1"; nil: systemd,
 	// if it asks for it (sd_notify(3)).
 	Notify func(state string)
-	// Socket is where heavy tests from this host's terminals ask for links (package loan);
+	// Socket is where load tests from this host's terminals ask for links (package lease);
 	// empty: nowhere. SocketGroup is the group that may ask besides this user and root;
 	// empty: none.
 	Socket, SocketGroup string
@@ -64,13 +64,13 @@ type Agent struct {
 	reloading sync.Mutex // one reload at a time
 	reloaded  time.Time  // the last one's end; guarded by reloading
 
-	// What everything is lent.
+	// What everything is given.
 	pacer  *sched.Pacer
-	clock  *lentClock
+	clock  *leasedClock
 	shared *shared
 	// recorder has the raw samples of all probes.
 	recorder record.Recorder
-	evidence *evidence.Keeper
+	incident *incident.Supervisor
 
 	// Guarded by reloading.
 	running  map[string]*task // by key
@@ -99,13 +99,13 @@ func New(o Options) (*Agent, error) {
 	}
 	o.retry = retry{cmp.Or(o.retry.first, time.Second), cmp.Or(o.retry.most, time.Minute)}
 	o.reloadPause = cmp.Or(o.reloadPause, reloadPause)
-	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, clock: &lentClock{}, shared: newShared(o.Sink, o.Log)}
+	a := &Agent{options: o, log: o.Log, sink: o.Sink, notify: o.Notify, clock: &leasedClock{}, shared: newShared(o.Sink, o.Log)}
 	var err error
 	if a.pacer, err = sched.NewPacer(); err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
-	a.evidence = evidence.New(evidence.Options{
-		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, Held: a.shared.held, Log: a.log.With("component", "evidence"),
+	a.incident = incident.New(incident.Options{
+		Recorder: &a.recorder, Reports: a.shared.reports, Sink: a.sink, Held: a.shared.held, Log: a.log.With("component", "incident"),
 	})
 	if a.inForce, err = a.plan(); err != nil {
 		a.release()
@@ -133,9 +133,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	success, loadedAt := a.sink.Series(metric.ConfigReloadSuccess), a.sink.Series(metric.ConfigReloadTime)
 	defer success.Close()
 	defer loadedAt.Close()
-	sharing, keeping := a.always("the publishing of budgets", a.log, a.shared.Run), a.always("keeping evidence", a.log, a.evidence.Run)
+	sharing, keeping := a.always("the publishing of quotas", a.log, a.shared.Run), a.always("keeping incident", a.log, a.incident.Run)
 	a.begin(ctx)
-	lending := a.lend()
+	lending := a.lease()
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	var watchers sync.WaitGroup
@@ -184,7 +184,7 @@ func (a *Agent) end() error {
 	a.mu.Unlock()
 	err := stopAll(slices.Collect(maps.Values(a.running))...)
 	a.calibrated(nil)
-	a.evidence.SetPaths(nil)
+	a.incident.SetPaths(nil)
 	return err
 }
 
@@ -231,7 +231,7 @@ func (a *Agent) apply(p *plan) (kept int) {
 		t.adopt(later)
 	}
 	a.calibrated(p.calibration)
-	a.evidence.SetPaths(evidencePaths(p))
+	a.incident.SetPaths(incidentPaths(p))
 	for _, t := range p.tasks {
 		if fresh[t] {
 			t.unit.start(ctx)
@@ -281,7 +281,7 @@ func (a *Agent) lead() error {
 	ctx := a.ctx
 	a.mu.Unlock()
 	if ctx != nil {
-		wait.For(ctx, time.Until(a.reloaded.Add(a.options.reloadPause)))
+		ctxtime.For(ctx, time.Until(a.reloaded.Add(a.options.reloadPause)))
 	}
 	a.mu.Lock()
 	a.next = nil // who asks from now on is answered by another

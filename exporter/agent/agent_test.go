@@ -260,7 +260,7 @@ func TestMonitorOfTheAgentIsNotRunByProbers(t *testing.T) {
 	if err := r.clock.Run(context.Background()); !errors.Is(err, errNotYours) {
 		t.Errorf("got %v", err)
 	}
-	if q := r.clock.Quality(instant.Now()); !q.Synchronised() {
+	if q := r.clock.Quality(instant.Now()); !q.Synchronized() {
 		t.Errorf("quality is %+v", q)
 	}
 }

@@ -22,12 +22,12 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// lentClock is the monitor that probers are given. The one behind it changes
+// leasedClock is the monitor that probers are given. The one behind it changes
 // with the configuration, so that probers need not.
-type lentClock struct{ task atomic.Pointer[task] }
+type leasedClock struct{ task atomic.Pointer[task] }
 
 // Quality is that of the monitor in force; before there is one, nothing is known.
-func (c *lentClock) Quality(at instant.Time) clock.Quality {
+func (c *leasedClock) Quality(at instant.Time) clock.Quality {
 	t := c.task.Load()
 	if t == nil {
 		return clock.Quality{}
@@ -35,11 +35,11 @@ func (c *lentClock) Quality(at instant.Time) clock.Quality {
 	return t.running().(clock.Monitor).Quality(at)
 }
 
-// errNotYours: probers are lent the monitor to ask, not to run.
+// errNotYours: probers are given the monitor to ask, not to run.
 var errNotYours = errors.New("agent: the clock monitor is run by the agent")
 
-// Run is not for those who are lent the monitor.
-func (*lentClock) Run(context.Context) error { return errNotYours }
+// Run is not for those who are given the monitor.
+func (*leasedClock) Run(context.Context) error { return errNotYours }
 
 // clockSection says how this host's clock is known.
 type clockSection struct {
@@ -105,7 +105,7 @@ type ClockStatus struct {
 func (s *clockSection) show(into *Status) {
 	q := s.task.running().(clock.Monitor).Quality(instant.Now())
 	into.Clock = ClockStatus{
-		Source: s.Source, State: q.State.String(), Trusted: q.Synchronised(), Error: s.task.fault(),
+		Source: s.Source, State: q.State.String(), Trusted: q.Synchronized(), Error: s.task.fault(),
 		Offset: Seconds(q.Offset), Steps: q.Steps, LastUpdate: q.LastUpdate.Time(),
 	}
 	if into.Clock.Trusted {

@@ -9,13 +9,13 @@ import (
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/config"
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/responder"
-	"oneway.example/exporter/traffics"
+	"oneway.example/exporter/traffictypes"
 	"oneway.example/exporter/wire/stamp"
 )
 
@@ -91,45 +91,45 @@ func (s *reflectorSection) show(into *Status) {
 	into.Reflector = r
 }
 
-// responderSection is what a configuration says of the responder besides its Options.
-type responderSection struct {
+// loadServerSection is what a configuration says of the load server besides its Options.
+type loadServerSection struct {
 	Listen option.Listens `yaml:"listen"`
 
-	options responder.Options
+	options loadserver.Options
 	shared  *sharedSection
 	task    *task // nil: it is not configured
 }
 
-func (s *responderSection) decode(c *config.Config) error {
-	s.Listen = option.Listens{{Port: control.DefaultPort}}
-	return c.Responder.DecodeAll(s, &s.options)
+func (s *loadServerSection) decode(c *config.Config) error {
+	s.Listen = option.Listens{{Port: loadcontrol.DefaultPort}}
+	return c.LoadServer.DecodeAll(s, &s.options)
 }
 
-func (s *responderSection) plan(c *config.Config, m *maker) (found config.Problems) {
-	if !c.Responder.Given() {
+func (s *loadServerSection) plan(c *config.Config, m *maker) (found config.Problems) {
+	if !c.LoadServer.Given() {
 		return nil
 	}
 	s.options.Listen, s.options.StateDir = s.Listen.Addrs(), s.shared.stateDir
 	o := s.options
-	o.Given = c.Responder.Has
-	s.task, found = m.place(c.Responder, &task{
+	o.Given = c.LoadServer.Has
+	s.task, found = m.place(c.LoadServer, &task{
 		// It reads its files again itself when they change, and ends no session.
-		key: "responder", what: "the responder", log: m.log.With("component", "responder"), identity: s.options, files: true,
+		key: "load_server", what: "the load server", log: m.log.With("component", "load_server"), identity: s.options, files: true,
 		make: func(sink metric.Sink, log *slog.Logger) (runner, error) {
-			return responder.New(o, responder.Env{
+			return loadserver.New(o, loadserver.Env{
 				Log: log, Sink: sink, Clock: clock.Widen(m.clock, calibration.ModerationAt(o.Listen)), Links: m.shared.links,
-				Traffic: traffics.All(), Version: version.Version,
+				Traffic: traffictypes.All(), Version: version.Version,
 			})
 		},
-	}, s.Listen.Check(control.DefaultPort), o.Check())
+	}, s.Listen.Check(loadcontrol.DefaultPort), o.Check())
 	return found
 }
 
-// link is what its heavy tests hold.
-func (s *responderSection) link() string { return cmp.Or(s.options.Link, responder.DefaultLink) }
+// link is what its load tests hold.
+func (s *loadServerSection) link() string { return cmp.Or(s.options.Link, loadserver.DefaultLink) }
 
-// ResponderStatus is about the far end of others' heavy tests.
-type ResponderStatus struct {
+// LoadServerStatus is about the remote end of others' load tests.
+type LoadServerStatus struct {
 	// Listen are the configured addresses.
 	Listen []string `json:"listen"`
 	// Running: its sockets are open. Error is why they are not.
@@ -140,7 +140,7 @@ type ResponderStatus struct {
 	// Connections and Sessions are open now.
 	Connections int `json:"connections"`
 	Sessions    int `json:"sessions"`
-	// Opened sessions and Refused requests since it started, and the octets of UDP
+	// Opened sessions and Refused requests since it started, and the bytes of UDP
 	// payload that it has received and sent.
 	Opened   uint64 `json:"opened_sessions"`
 	Refused  uint64 `json:"refused_requests"`
@@ -148,12 +148,12 @@ type ResponderStatus struct {
 	Sent     int64  `json:"sent_bytes"`
 }
 
-func (s *responderSection) show(into *Status) {
+func (s *loadServerSection) show(into *Status) {
 	if s.task == nil {
 		return
 	}
-	now := s.task.running().(*responder.Responder).Status()
-	r := &ResponderStatus{
+	now := s.task.running().(*loadserver.LoadServer).Status()
+	r := &LoadServerStatus{
 		Error: s.task.fault(), Pin: now.Pin, Connections: now.Connections, Sessions: now.Sessions, Opened: now.Opened,
 		Received: now.Received, Sent: now.Sent,
 	}
@@ -164,5 +164,5 @@ func (s *responderSection) show(into *Status) {
 		r.Refused += n
 	}
 	r.Running = r.Error == "" && len(now.Addrs) > 0
-	into.Responder = r
+	into.LoadServer = r
 }

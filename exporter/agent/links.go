@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/config"
-	"oneway.example/exporter/evidence"
+	"oneway.example/exporter/incident"
 	"oneway.example/exporter/link"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// linksFile is the budgets' in the state directory, and reportsDir that of reports.
+	// linksFile is the quotas' in the state directory, and reportsDir that of reports.
 	linksFile  = "links.json"
 	reportsDir = "reports"
-	// budgetInterval is how often budgets are published: midnight renews them, and a
+	// quotaInterval is how often quotas are published: midnight renews them, and a
 	// stepped clock may, with nobody calling.
-	budgetInterval = time.Second
+	quotaInterval = time.Second
 	// saveInterval is how often it is tried again to save them.
 	saveInterval = 10 * time.Second
 	// runsShown is how many of the last runs are part of a Status.
@@ -40,13 +40,13 @@ const (
 	maxReportRuns  = 100_000
 )
 
-// sharedSection is what a configuration says of what all heavy tests of this host share: the
+// sharedSection is what a configuration says of what all load tests of this host share: the
 // sections state_dir, links and reports.
 type sharedSection struct {
 	stateDir string
 	links    []struct {
-		Name   string       `yaml:"name"`
-		Budget option.Bytes `yaml:"budget"`
+		Name  string       `yaml:"name"`
+		Quota option.Bytes `yaml:"quota_bytes"`
 	}
 	reports struct {
 		Dir      string       `yaml:"dir"`
@@ -89,7 +89,7 @@ func (s *sharedSection) checkLinks(c *config.Config) error {
 	var errs []error
 	seen := map[string]int{}
 	for i, l := range s.links {
-		name, budget := fmt.Sprintf("[%d].name", i), fmt.Sprintf("[%d].budget", i)
+		name, quota := fmt.Sprintf("[%d].name", i), fmt.Sprintf("[%d].quota_bytes", i)
 		if first, twice := seen[l.Name]; twice {
 			errs = append(errs, option.Errorf(name, "is %q, which links[%d] has already; names must differ", l.Name, first))
 		} else if err := cmp.Or(option.Missing(!c.Links.Has(name), name, "every link needs one"), option.Name(name, l.Name)); err != nil {
@@ -97,15 +97,15 @@ func (s *sharedSection) checkLinks(c *config.Config) error {
 		} else {
 			seen[l.Name] = i
 		}
-		if c.Links.Has(budget) && l.Budget == 0 {
-			errs = append(errs, option.Errorf(budget, "is 0; leave the key out for no limit, and do not configure heavy tests if none are wanted"))
+		if c.Links.Has(quota) && l.Quota == 0 {
+			errs = append(errs, option.Errorf(quota, "is 0; leave the key out for no limit, and do not configure load tests if none are wanted"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// shared is what all heavy tests of this host share, their own and the
-// responder's: the links with their budgets, and the reports. It outlives every
+// shared is what all load tests of this host share, their own and the
+// load server's: the links with their quotas, and the reports. It outlives every
 // reload: a run under way goes on holding its link.
 type shared struct {
 	log     *slog.Logger
@@ -116,7 +116,7 @@ type shared struct {
 
 	mu     sync.Mutex
 	wanted *sharedSection
-	series *metric.Scope // of the budgets; nil: none is published
+	series *metric.Scope // of the quotas; nil: none is published
 }
 
 // newShared opens no file; put does.
@@ -130,7 +130,7 @@ func newShared(sink metric.Sink, log *slog.Logger) *shared {
 func (s *shared) put(c *sharedSection) {
 	var options []link.Options
 	for _, l := range c.links {
-		options = append(options, link.Options{Name: l.Name, BudgetBytes: int64(l.Budget)})
+		options = append(options, link.Options{Name: l.Name, QuotaBytes: int64(l.Quota)})
 	}
 	if err := s.links.SetLinks(options); err != nil {
 		s.log.Error("Links not changed", "err", err)
@@ -146,7 +146,7 @@ func (s *shared) put(c *sharedSection) {
 	s.follow(c, metric.NewScope(s.sink))
 }
 
-// follow publishes the budgets of c in new series, before the old ones end, so that none
+// follow publishes the quotas of c in new series, before the old ones end, so that none
 // disappears; with a nil scope there are no new ones.
 func (s *shared) follow(c *sharedSection, series *metric.Scope) {
 	s.mu.Lock()
@@ -159,7 +159,7 @@ func (s *shared) follow(c *sharedSection, series *metric.Scope) {
 	}
 }
 
-// publish shows the budgets of configured links, and whether they are saved.
+// publish shows the quotas of configured links, and whether they are saved.
 func (s *shared) publish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,23 +169,23 @@ func (s *shared) publish() {
 	s.series.Update(func() {
 		for _, l := range s.wanted.links {
 			u := s.links.Usage(l.Name)
-			s.series.Set(metric.BudgetUsed, float64(u.Used), l.Name)
-			s.series.SetIf(metric.BudgetLimit, float64(u.Limit), l.Budget > 0, l.Name)
-			s.series.SetIf(metric.BudgetLeft, float64(u.Left), l.Budget > 0, l.Name)
+			s.series.Set(metric.QuotaUsed, float64(u.Used), l.Name)
+			s.series.SetIf(metric.QuotaLimit, float64(u.Limit), l.Quota > 0, l.Name)
+			s.series.SetIf(metric.QuotaLeft, float64(u.Left), l.Quota > 0, l.Name)
 		}
 		if s.wanted.stateDir != "" {
 			saved := 1.0
 			if s.quota.Saved() != nil {
 				saved = 0
 			}
-			s.series.Set(metric.BudgetSaved, saved, "links")
+			s.series.Set(metric.QuotaSaved, saved, "links")
 		}
 	})
 }
 
 // Run keeps what is published fresh until ctx ends.
 func (s *shared) Run(ctx context.Context) error {
-	ticker, saving := time.NewTicker(budgetInterval), time.NewTicker(saveInterval)
+	ticker, saving := time.NewTicker(quotaInterval), time.NewTicker(saveInterval)
 	defer ticker.Stop()
 	defer saving.Stop()
 	for {
@@ -206,20 +206,20 @@ func (s *shared) Run(ctx context.Context) error {
 // LinkStatus is about one link that is configured or was used today.
 type LinkStatus struct {
 	Name string `json:"name"`
-	// Limit is the budget of a day in IP octets, 0 if there is none; Used was moved
+	// Limit is the quota of a day in IP bytes, 0 if there is none; Used was moved
 	// today, Left is left of the limit; nil: there is none.
-	Limit int64  `json:"budget_limit_bytes,omitempty"`
-	Used  int64  `json:"budget_used_bytes"`
-	Left  *int64 `json:"budget_left_bytes,omitempty"`
+	Limit int64  `json:"quota_limit_bytes,omitempty"`
+	Used  int64  `json:"quota_used_bytes"`
+	Left  *int64 `json:"quota_left_bytes,omitempty"`
 	// Holder is the test that has the link now, since Since; empty: none.
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// UsedUp tells whether nothing is left of a budget.
+// UsedUp tells whether nothing is left of a quota.
 func (l LinkStatus) UsedUp() bool { return l.Left != nil && *l.Left == 0 }
 
-// ReportsStatus is about the runs of heavy tests and their reports.
+// ReportsStatus is about the runs of load tests and their reports.
 type ReportsStatus struct {
 	// Dir keeps them; empty: nothing does.
 	Dir string `json:"dir,omitempty"`
@@ -250,37 +250,37 @@ func (s *shared) show(into *Status) {
 	}
 }
 
-// Reports has the runs of heavy tests.
+// Reports has the runs of load tests.
 func (a *Agent) Reports() *report.Store { return a.shared.reports }
 
-// KeepEvidence makes a report of a light probe's last minutes; see evidence.Keeper.Keep.
-func (a *Agent) KeepEvidence(path, probe string) (report.Header, error) {
-	return a.evidence.Keep(path, probe)
+// KeepIncident makes a report of a light probe's last minutes; see incident.Supervisor.Keep.
+func (a *Agent) KeepIncident(path, probe string) (report.Header, error) {
+	return a.incident.Keep(path, probe)
 }
 
-// evidencePaths are the light probes of a plan, but for those of profile slim: a thousand of them would need most of
-// their memory for it. The links of a path are those of its heavy tests, the
-// responder's, and the one that a test from the terminal is given where none is configured.
-func evidencePaths(p *plan) (all []evidence.Path) {
+// incidentPaths are the light probes of a plan, but for those of profile slim: a thousand of them would need most of
+// their memory for it. The links of a path are those of its load tests, the
+// load server's, and the one that a test from the terminal is given where none is configured.
+func incidentPaths(p *plan) (all []incident.Path) {
 	links := map[string][]string{}
 	for _, j := range p.jobs {
 		path := j.target.Path
-		if heavy, ok := j.running().(probe.Filler); ok {
-			links[path] = append(links[path], heavy.Fills().Link, path)
-			if p.responder.task != nil {
-				links[path] = append(links[path], p.responder.link())
+		if loadTest, ok := j.running().(probe.Filler); ok {
+			links[path] = append(links[path], loadTest.Fills().Link, path)
+			if p.loadServer.task != nil {
+				links[path] = append(links[path], p.loadServer.link())
 			}
 		}
 	}
 	for _, j := range p.jobs {
-		if _, heavy := j.running().(probe.Filler); !heavy && j.profile == metric.Full {
-			all = append(all, evidence.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer, Links: links[j.target.Path]})
+		if _, loadTest := j.running().(probe.Filler); !loadTest && j.profile == metric.Full {
+			all = append(all, incident.Path{Path: j.target.Path, Probe: j.target.Probe, Peer: j.target.Peer, Links: links[j.target.Path]})
 		}
 	}
 	return all
 }
 
-// held are the links that a heavy test is on.
+// held are the links that a load test is on.
 func (s *shared) held() (all []string) {
 	s.links.Each(func(name string, _ quota.Usage) {
 		if _, _, ok := s.links.Holder(name); ok {

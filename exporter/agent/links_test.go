@@ -20,45 +20,45 @@ func (r *rig) wants(name, link string, want float64) {
 	await.That(r.t, name+" of "+link, func() bool { v, found := r.value(name, link); return found && v == want })
 }
 
-func TestBudgetsArePublishedAndAReloadChangesThem(t *testing.T) {
-	r := newRig(t, newFake(), noPaths+"links: [{name: uplink, budget: 1000}, {name: lab}]\n")
-	r.wants("oneway_data_budget_limit_bytes", "uplink", 1000)
-	r.wants("oneway_data_budget_used_bytes", "lab", 0)
-	for _, name := range []string{"oneway_data_budget_limit_bytes", "oneway_data_budget_left_bytes"} {
+func TestQuotasArePublishedAndAReloadChangesThem(t *testing.T) {
+	r := newRig(t, newFake(), noPaths+"links: [{name: uplink, quota_bytes: 1000}, {name: lab}]\n")
+	r.wants("oneway_data_quota_limit_bytes", "uplink", 1000)
+	r.wants("oneway_data_quota_used_bytes", "lab", 0)
+	for _, name := range []string{"oneway_data_quota_limit_bytes", "oneway_data_quota_left_bytes"} {
 		if v, found := r.value(name, "lab"); found {
-			t.Errorf("%s of a link without a budget is %v", name, v)
+			t.Errorf("%s of a link without a quota is %v", name, v)
 		}
 	}
 	reservation, err := r.shared.links.Reserve("uplink", 600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.wants("oneway_data_budget_left_bytes", "uplink", 400)
+	r.wants("oneway_data_quota_left_bytes", "uplink", 400)
 	reservation.Settle(500)
-	r.wants("oneway_data_budget_left_bytes", "uplink", 500)
-	r.wants("oneway_data_budget_used_bytes", "uplink", 500)
+	r.wants("oneway_data_quota_left_bytes", "uplink", 500)
+	r.wants("oneway_data_quota_used_bytes", "uplink", 500)
 
-	r.write(noPaths + "links: [{name: uplink, budget: 400}]\n")
+	r.write(noPaths + "links: [{name: uplink, quota_bytes: 400}]\n")
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	r.wants("oneway_data_budget_limit_bytes", "uplink", 400)
-	r.wants("oneway_data_budget_left_bytes", "uplink", 0)
-	if _, found := r.value("oneway_data_budget_used_bytes", "lab"); found {
+	r.wants("oneway_data_quota_limit_bytes", "uplink", 400)
+	r.wants("oneway_data_quota_left_bytes", "uplink", 0)
+	if _, found := r.value("oneway_data_quota_used_bytes", "lab"); found {
 		t.Error("the link that is gone still has a series")
 	}
 	if _, err := r.shared.links.Reserve("uplink", 1); !errors.As(err, new(*quota.ExceededError)) {
-		t.Errorf("a smaller budget, used up, still gives: %v", err)
+		t.Errorf("a smaller quota, used up, still gives: %v", err)
 	}
 	r.stop()
-	if _, found := r.value("oneway_data_budget_used_bytes", "uplink"); found {
+	if _, found := r.value("oneway_data_quota_used_bytes", "uplink"); found {
 		t.Error("the series outlives the agent")
 	}
 }
 
 func TestHeldLinkStaysHeldOverAReload(t *testing.T) {
 	r := newRig(t, newFake(), noPaths+"links: [{name: uplink}]\n")
-	release, ok := r.shared.links.TryAcquire("uplink", "a/saturate")
+	release, ok := r.shared.links.TryAcquire("uplink", "a/saturation")
 	if !ok {
 		t.Fatal("a free link is not to be had")
 	}
@@ -66,7 +66,7 @@ func TestHeldLinkStaysHeldOverAReload(t *testing.T) {
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if s := r.Status().Links; len(s) != 1 || s[0].Holder != "a/saturate" || s[0].Since.IsZero() {
+	if s := r.Status().Links; len(s) != 1 || s[0].Holder != "a/saturation" || s[0].Since.IsZero() {
 		t.Errorf("status is %+v", s)
 	}
 	release()
@@ -77,7 +77,7 @@ func TestHeldLinkStaysHeldOverAReload(t *testing.T) {
 
 func TestStateOutlivesTheAgent(t *testing.T) {
 	dir := t.TempDir()
-	yaml := noPaths + "links: [{name: uplink, budget: 1000}]\nstate_dir: " + dir + "\n"
+	yaml := noPaths + "links: [{name: uplink, quota_bytes: 1000}]\nstate_dir: " + dir + "\n"
 	first := newRig(t, newFake(), yaml)
 	reservation, err := first.shared.links.Reserve("uplink", 600)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestStateOutlivesTheAgent(t *testing.T) {
 	first.stop()
 
 	second := newRig(t, newFake(), yaml)
-	second.wants("oneway_data_budget_used_bytes", "uplink", 300)
+	second.wants("oneway_data_quota_used_bytes", "uplink", 300)
 	s := second.Status().Reports
 	if s.Runs != 1 || len(s.Last) != 1 || s.Last[0].ID != id || s.Dir != filepath.Join(dir, "reports") {
 		t.Errorf("status is %+v", s)
@@ -103,20 +103,20 @@ func TestStateOutlivesTheAgent(t *testing.T) {
 	_ = f.Close()
 }
 
-func TestUnusableStateDirectoryStopsBudgetsAlone(t *testing.T) {
+func TestUnusableStateDirectoryStopsQuotasAlone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fake := newFake()
-	r := newRig(t, fake, twoPaths+"links: [{name: uplink, budget: 1000}]\nstate_dir: "+file+"\n")
+	r := newRig(t, fake, twoPaths+"links: [{name: uplink, quota_bytes: 1000}]\nstate_dir: "+file+"\n")
 	fake.expect(t, "start a", "start b")
-	r.wants("oneway_data_budget_saved", "links", 0)
+	r.wants("oneway_data_quota_saved", "links", 0)
 	if _, err := r.shared.links.Reserve("uplink", 600); !errors.As(err, new(*quota.UnsavedError)) {
-		t.Errorf("a budget that cannot be saved: %v", err)
+		t.Errorf("a quota that cannot be saved: %v", err)
 	}
 	if _, err := r.shared.links.Reserve("lab", 600); err != nil {
-		t.Errorf("a link without a budget: %v", err)
+		t.Errorf("a link without a quota_bytes: %v", err)
 	}
 	id := report.NewID(time.Unix(1e9, 0), nil)
 	if err := r.Reports().Write(report.Header{ID: id}, nil); err == nil {
@@ -132,7 +132,7 @@ func TestUnusableStateDirectoryStopsBudgetsAlone(t *testing.T) {
 func TestCheckingAConfigurationMakesNoDirectory(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "oneway.yml")
-	if err := os.WriteFile(file, []byte(noPaths+"state_dir: state\nlinks: [{name: l, budget: 5}]\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(noPaths+"state_dir: state\nlinks: [{name: l, quota_bytes: 5}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Check(file, nil); err != nil {

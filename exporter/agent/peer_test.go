@@ -20,7 +20,7 @@ func TestPeerThatAProbeRefusesIsToldAtItsPlaceOnce(t *testing.T) {
 		"":             noHost,
 		"-h":           noHost,
 	} {
-		for _, kinds := range []string{"{type: stamp}", "{type: stamp, name: other}, {type: stamp}", "{type: saturate}"} {
+		for _, kinds := range []string{"{type: stamp}", "{type: stamp, name: other}, {type: stamp}", "{type: saturation}"} {
 			file := filepath.Join(t.TempDir(), "x.yml")
 			content := "paths:\n  - {name: fine, peer: h, probes: [{type: stamp}]}\n  - {name: a, peer: \"" + peer + "\", probes: [" + kinds + "]}\n"
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {

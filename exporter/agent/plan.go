@@ -23,13 +23,13 @@ type section interface {
 
 // plan is a checked configuration, ready to be put in force.
 type plan struct {
-	config    *config.Config
-	shared    sharedSection
-	clock     clockSection
-	receiver  gpsdSection
-	pulse     ppsSection
-	reflector reflectorSection
-	responder responderSection
+	config     *config.Config
+	shared     sharedSection
+	clock      clockSection
+	receiver   gpsdSection
+	pulse      ppsSection
+	reflector  reflectorSection
+	loadServer loadServerSection
 	// calibration is nil if no file is configured.
 	calibration *calibration.Table
 	jobs        []job // of all probes, in the order of the configuration
@@ -40,13 +40,13 @@ type plan struct {
 
 func newPlan(c *config.Config) *plan {
 	p := &plan{config: c, adopted: map[*task]*task{}}
-	p.receiver.clock, p.pulse.clock, p.responder.shared = &p.clock, &p.clock, &p.shared
+	p.receiver.clock, p.pulse.clock, p.loadServer.shared = &p.clock, &p.clock, &p.shared
 	return p
 }
 
 // sections are in the order in which they need each other.
 func (p *plan) sections() []section {
-	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.responder}
+	return []section{&p.shared, &p.clock, &p.receiver, &p.pulse, &p.reflector, &p.loadServer}
 }
 
 // job is one probe of one path.
@@ -142,8 +142,8 @@ func (m *maker) place(at placer, t *task, wrong ...error) (*task, config.Problem
 // paths plans all that is about paths.
 func (m *maker) paths(c *config.Config) config.Problems {
 	found := c.Check()
-	if c.Paths == nil && !c.Reflector.Given() && !c.Responder.Given() {
-		nothing := c.Reflector.Problem("", "and responder are all missing; there is nothing to do")
+	if c.Paths == nil && !c.Reflector.Given() && !c.LoadServer.Given() {
+		nothing := c.Reflector.Problem("", "and load_server are all missing; there is nothing to do")
 		nothing.Key = "paths, reflector"
 		found = append(found, nothing)
 	}

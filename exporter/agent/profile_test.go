@@ -24,8 +24,8 @@ paths:
 			t.Errorf("%s of %s: %v, want %v", j.target.Probe, j.target.Path, j.profile, want[i])
 		}
 	}
-	if got := evidencePaths(r.inForce); len(got) != 1 || got[0].Path != "b" || got[0].Probe != "fake" {
-		t.Errorf("evidence is kept of %v, want that of the full one", got)
+	if got := incidentPaths(r.inForce); len(got) != 1 || got[0].Path != "b" || got[0].Probe != "fake" {
+		t.Errorf("incident is kept of %v, want that of the full one", got)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestAllSectionsAreRead(t *testing.T) {
 	if s.stateDir != "testdata/good/state" || s.reports.Dir != "/var/lib/oneway/reports" || s.reports.MaxBytes != 64<<20 || s.reports.MaxRuns != 50 {
 		t.Errorf("shared is %+v", s)
 	}
-	if l := s.links; len(l) != 2 || l[0].Name != "uplink" || l[0].Budget != 500_000_000 || l[1].Name != "lab" || l[1].Budget != 0 {
+	if l := s.links; len(l) != 2 || l[0].Name != "uplink" || l[0].Quota != 500_000_000 || l[1].Name != "lab" || l[1].Quota != 0 {
 		t.Errorf("links are %+v", l)
 	}
 	addrs := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
@@ -87,24 +87,24 @@ func TestAllSectionsAreRead(t *testing.T) {
 	if r.KeyFile != "testdata/good/secret.key" || r.RateLimit.PacketsPerSecond != 100 || r.options.Hardware != "eth0" || !slices.Equal(r.options.Allow, prefixes) {
 		t.Errorf("reflector is %+v", r)
 	}
-	f := p.responder
+	f := p.loadServer
 	if diff := cmp.Diff(option.Listens{{Addr: netip.MustParseAddr("192.0.2.7"), Port: 8620}}, f.Listen, addrs); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	o := f.options
 	if o.TokensFile != "testdata/good/tokens" || o.CertFile != "testdata/good/cert.pem" || o.KeyFile != "testdata/good/key.pem" || o.ClientCAFile != "/etc/ca.pem" ||
 		o.Ports != (option.Ports{First: 9000, Last: 9010}) || o.Link != "uplink" || o.MaxConnections != 100 || o.MaxSessions != 10 || !slices.Equal(o.Allow, prefixes[:1]) {
-		t.Errorf("responder is %+v", o)
+		t.Errorf("load server is %+v", o)
 	}
 }
 
 func TestSectionsHaveDefaults(t *testing.T) {
-	p := parsed(t, "x.yml", "reflector: {}\nresponder: {tokens_file: t}\nclock: {gpsd: {}, pps: {}}")
+	p := parsed(t, "x.yml", "reflector: {}\nload_server: {tokens_file: t}\nclock: {gpsd: {}, pps: {}}")
 	if p.clock.Source != "chrony" || len(p.reflector.Listen) != 1 || p.reflector.Listen[0] != (option.Listen{Port: 862}) {
 		t.Errorf("got %+v, %+v", p.clock, p.reflector)
 	}
-	if len(p.responder.Listen) != 1 || p.responder.Listen[0] != (option.Listen{Port: 8620}) {
-		t.Errorf("responder is %+v", p.responder)
+	if len(p.loadServer.Listen) != 1 || p.loadServer.Listen[0] != (option.Listen{Port: 8620}) {
+		t.Errorf("load server is %+v", p.loadServer)
 	}
 	if s := p.receiver; s.Address != "127.0.0.1:2947" || s.Device != "" || s.Name != "gps0" {
 		t.Errorf("receiver is %+v", s)
@@ -142,7 +142,7 @@ func TestExampleHasEveryKeyOfTheSections(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPlan(&config.Config{})
-	into := []any{&p.clock, &p.receiver, &p.pulse, &p.reflector, &p.reflector.options, &p.reflector.RateLimit, &p.responder, &p.responder.options, &p.shared.reports}
+	into := []any{&p.clock, &p.receiver, &p.pulse, &p.reflector, &p.reflector.options, &p.reflector.RateLimit, &p.loadServer, &p.loadServer.options, &p.shared.reports}
 	for _, s := range clocks.All() {
 		into = append(into, s)
 	}

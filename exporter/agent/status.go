@@ -25,8 +25,8 @@ type Status struct {
 	Pulse    *PulseStatus    `json:"pulse,omitempty"`
 	// Reflector is nil if none is configured.
 	Reflector *ReflectorStatus `json:"reflector,omitempty"`
-	// Responder is nil if none is configured.
-	Responder *ResponderStatus `json:"responder,omitempty"`
+	// LoadServer is nil if none is configured.
+	LoadServer *LoadServerStatus `json:"load_server,omitempty"`
 	// Links are by name.
 	Links   []LinkStatus  `json:"links,omitempty"`
 	Reports ReportsStatus `json:"reports"`
@@ -61,7 +61,7 @@ const (
 	Up Health = "up"
 	// Impaired: answers come, but something cannot be measured.
 	Impaired Health = "impaired"
-	// Down: no answers come.
+	// Down: no replies come.
 	Down Health = "down"
 	// Starting: nothing is known yet.
 	Starting Health = "starting"
@@ -81,8 +81,8 @@ type ProbeStatus struct {
 	// Restarts counts how often the probe was begun again after a failure.
 	Restarts int            `json:"restarts"`
 	Results  []probe.Result `json:"results,omitempty"`
-	// Evidence is the newest report of its last minutes; nil: there is none.
-	Evidence *report.Header `json:"evidence,omitempty"`
+	// Incident is the newest report of its last minutes; nil: there is none.
+	Incident *report.Header `json:"incident,omitempty"`
 }
 
 // Status may be called at any time.
@@ -102,8 +102,8 @@ func (a *Agent) Status() Status {
 	p.receiver.show(&s)
 	p.pulse.show(&s)
 	p.reflector.show(&s)
-	p.responder.show(&s)
-	evidence := a.shared.reports.Evidence()
+	p.loadServer.show(&s)
+	incident := a.shared.reports.Incident()
 	for _, j := range p.jobs {
 		t := j.target
 		if last := len(s.Paths) - 1; last < 0 || s.Paths[last].Name != t.Path {
@@ -111,7 +111,7 @@ func (a *Agent) Status() Status {
 		}
 		of := &s.Paths[len(s.Paths)-1]
 		of.Probes = append(of.Probes, j.status())
-		of.Probes[len(of.Probes)-1].Evidence = evidence[[2]string{t.Path, t.Probe}]
+		of.Probes[len(of.Probes)-1].Incident = incident[[2]string{t.Path, t.Probe}]
 	}
 	return s
 }

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/wait"
 )
 
 // runner is what a task runs, once.
@@ -188,7 +188,7 @@ func (u *unit) keep(ctx context.Context) {
 		// A quarter more or less, or many that failed together fail together again.
 		pause := delay*3/4 + rand.N(delay/2)
 		u.log.Error("Failed, will be tried again", "err", err, "retry_in_seconds", pause.Seconds())
-		if !wait.For(ctx, pause) {
+		if !ctxtime.For(ctx, pause) {
 			return
 		}
 		delay = min(2*delay, u.retry.most)

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/internal/promsink"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/wait"
 )
 
 func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
@@ -23,7 +23,7 @@ func TestPausesGrowAndAreForgottenAfterAGoodRun(t *testing.T) {
 		u := startUnit(ctx, slog.New(slog.DiscardHandler), retry{first: time.Second, most: 8 * time.Second}, func(ctx context.Context) error {
 			at = append(at, time.Since(begin))
 			if len(at) == 7 {
-				wait.For(ctx, time.Minute) // a good run
+				ctxtime.For(ctx, time.Minute) // a good run
 			}
 			return errors.New("no")
 		})
@@ -77,7 +77,7 @@ func TestLeaseLetsExemplarsThrough(t *testing.T) {
 	sink := promsink.New(promsink.Options{})
 	l := newLease(sink)
 	defer l.closeAll()
-	l.Series(metric.LoadedDelay, "a", "saturate", "forward").ObserveWithExemplar(0.05, metric.RunIDL, "a-run")
+	l.Series(metric.LoadedDelay, "a", "saturation", "forward").ObserveWithExemplar(0.05, metric.RunIDL, "a-run")
 	families, err := sink.Gather()
 	if err != nil {
 		t.Fatal(err)

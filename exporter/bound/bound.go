@@ -9,7 +9,7 @@
 //
 // Proven, given that the daemons tell the truth: each clock's share (chrony: |offset| +
 // root dispersion + root delay/2, aged) and the time for which a packet was held between
-// its stamp and the wire (sample.Stamp.Held). A limit, not a proof: the error of a single
+// its stamp and the wire (sample.Stamp.TXUncertainty). A limit, not a proof: the error of a single
 // stamp. It is the interface's calibration where that is trusted; else KernelError,
 // UserError or CardError below, with the interrupt moderation that the driver tells of
 // added to receive stamps. A stamp that is worse than its limit is not noticed by itself.
@@ -73,28 +73,28 @@ func LowConfidence(d sample.Delay) bool { return d.OK() && d.Bound > d.Value.Abs
 
 // Clocks is what both clocks together may be off by, or why that is not known: the sender's
 // reason first.
-func Clocks(near, far sample.Bound) sample.Bound {
+func Clocks(local, remote sample.Bound) sample.Bound {
 	switch {
-	case near.Reason != sample.OK:
-		return sample.Bound{Reason: near.Reason}
-	case far.Reason != sample.OK:
-		return sample.Bound{Reason: far.Reason}
+	case local.Reason != sample.OK:
+		return sample.Bound{Reason: local.Reason}
+	case remote.Reason != sample.OK:
+		return sample.Bound{Reason: remote.Reason}
 	}
-	return Claim(Sum(near.Error, far.Error))
+	return Claim(Sum(local.Error, remote.Error))
 }
 
 // SharedClock tells whether it suffices that both ends read one clock (package hostid): its
 // error is in both stamps and cancels. That is used only where a clock is not trusted
 // otherwise (decision 3). A step between the stamps does not cancel, and a configuration
 // that says that there is no clock is obeyed.
-func SharedClock(near, far sample.Bound) bool {
-	switch near.Reason {
-	case sample.NearStepped, sample.NoClock:
+func SharedClock(local, remote sample.Bound) bool {
+	switch local.Reason {
+	case sample.LocalStepped, sample.NoClock:
 		return false
 	case sample.OK:
-		return far.Reason == sample.FarUnsynchronised
+		return remote.Reason == sample.RemoteUnsynchronized
 	default:
-		return far.Reason != sample.FarStepped
+		return remote.Reason != sample.RemoteStepped
 	}
 }
 
@@ -125,7 +125,7 @@ type Host struct {
 	// has come (ethtool: rx-usecs): the kernel's receive stamp is late by as much. Zero:
 	// none, or not told.
 	Moderation time.Duration
-	// Calibrated is that of this host's interface; the far end's is not known here.
+	// Calibrated is that of this host's interface; the remote end's is not known here.
 	Calibrated Calibration
 	// Ours tells that what the end wrote into its packets without a word on its origin is a
 	// stamp taken in user space. Of a foreign reflector it is covered by the Error
@@ -158,22 +158,22 @@ func (h *Host) Receive() (limit time.Duration, calibrated bool) {
 func (h *Host) limit(s sample.Stamp, kernel time.Duration) time.Duration {
 	switch s.Origin {
 	case sample.Hardware:
-		return max(Sum(CardError, h.Conversion), s.Held)
+		return max(Sum(CardError, h.Conversion), s.TXUncertainty)
 	case sample.Kernel, sample.FollowUp:
-		return max(kernel, s.Held)
+		return max(kernel, s.TXUncertainty)
 	case sample.InPacket:
 		if !h.Ours {
 			return 0
 		}
 		return UserError
 	default:
-		return max(UserError, s.Held)
+		return max(UserError, s.TXUncertainty)
 	}
 }
 
 // Ends are both ends' stamps, and so one path's. The zero value knows nothing of either.
 type Ends struct {
-	Near, Far Host
+	Local, Remote Host
 	// Most is the largest bound of a valid delay; zero: Limit.
 	Most time.Duration
 }
@@ -181,21 +181,21 @@ type Ends struct {
 // Stamps is how far a delay may be off for its two stamps, not calibrated.
 func (e *Ends) Stamps(dir sample.Direction, sent, received sample.Stamp) time.Duration {
 	if dir == sample.Reverse {
-		return Sum(e.Far.sent(sent), e.Near.received(received))
+		return Sum(e.Remote.sent(sent), e.Local.received(received))
 	}
-	return Sum(e.Near.sent(sent), e.Far.received(received))
+	return Sum(e.Local.sent(sent), e.Remote.received(received))
 }
 
 // Spacing is how far the time between two receive stamps of this origin may be off. The
 // kernel's come late and never early, so that one limit covers both; others may be off to either side.
 func (e *Ends) Spacing(dir sample.Direction, received sample.Stamp) time.Duration {
-	h := &e.Far
+	h := &e.Remote
 	if dir == sample.Reverse {
-		h = &e.Near
+		h = &e.Local
 	}
 	limit := h.received(received)
 	if c := &h.Calibrated; c.Trusted && c.Origin == received.Origin {
-		limit = max(c.Largest, received.Held)
+		limit = max(c.Largest, received.TXUncertainty)
 	}
 	if received.Origin == sample.Kernel {
 		return limit
@@ -214,18 +214,18 @@ func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks s
 	if !sent.Present() || !received.Present() {
 		return sample.Delay{Reason: sample.NoStamp}, false
 	}
-	d = sample.Delay{Value: received.At.Sub(sent.At), Reason: clocks.Reason, Held: max(sent.Held, received.Held)}
+	d = sample.Delay{Value: received.At.Sub(sent.At), Reason: clocks.Reason, TXUncertainty: max(sent.TXUncertainty, received.TXUncertainty)}
 	if d.OK() {
 		d.Bound = Sum(clocks.Error, e.Stamps(dir, sent, received))
 		if d.Reason = Check(d.Bound, 0); d.OK() {
 			proof = d.Value < -d.Bound
 		}
 	}
-	near, assumed := sent, e.Near.sent(sent)
+	local, assumed := sent, e.Local.sent(sent)
 	if dir == sample.Reverse {
-		near, assumed = received, e.Near.received(received)
+		local, assumed = received, e.Local.received(received)
 	}
-	d = e.Near.Calibrated.Correct(d, near, assumed)
+	d = e.Local.Calibrated.Correct(d, local, assumed)
 	if d.OK() {
 		d.Reason = Check(d.Bound, e.Most)
 	}
@@ -237,7 +237,7 @@ func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks s
 type Calibration struct {
 	// Origin of the stamps that these are the errors of; sample.Absent: of none.
 	Origin sample.Origin
-	// Systematic is removed from a delay for its near stamp. It may be negative.
+	// Systematic is removed from a delay for its local stamp. It may be negative.
 	Systematic time.Duration
 	// Random is how far the error of 95 % of the stamps is from Systematic at the
 	// most. Not negative.
@@ -248,22 +248,22 @@ type Calibration struct {
 	Largest time.Duration
 }
 
-// Correct removes the systematic error of the near stamp from d, the delay of either
+// Correct removes the systematic error of the local stamp from d, the delay of either
 // direction, and brings its bound up to date. The bound of d already has assumed for
 // the error of that stamp. A stamp of another origin, a user-space fallback for
 // instance, leaves d as it is. The value of a delay without a bound is corrected
 // as well, so that variation is taken between like and like.
-func (c Calibration) Correct(d sample.Delay, near sample.Stamp, assumed time.Duration) sample.Delay {
-	if c.Origin == sample.Absent || near.Origin != c.Origin {
+func (c Calibration) Correct(d sample.Delay, local sample.Stamp, assumed time.Duration) sample.Delay {
+	if c.Origin == sample.Absent || local.Origin != c.Origin {
 		return d
 	}
 	d.Value -= c.Systematic
 	if !d.OK() {
 		return d
 	}
-	others := d.Bound - assumed // of the clocks and of the far stamp
+	others := d.Bound - assumed // of the clocks and of the remote stamp
 	if c.Trusted {
-		d.Bound = Sum(others, max(c.Largest, near.Held))
+		d.Bound = Sum(others, max(c.Largest, local.TXUncertainty))
 	} else {
 		d.Bound = Sum(others, max(c.Random, assumed), c.Systematic.Abs())
 	}

@@ -47,7 +47,7 @@ func TestBoundAboveAnHourOrBelowZeroIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestNoErrorEstimateMakesASmallBound tries every scale and multiplier that a far end may
+// TestNoErrorEstimateMakesASmallBound tries every scale and multiplier that a remote end may
 // write, with and without the S bit, at either end.
 func TestNoErrorEstimateMakesASmallBound(t *testing.T) {
 	var ends Ends
@@ -56,9 +56,9 @@ func TestNoErrorEstimateMakesASmallBound(t *testing.T) {
 	for raw := range 1 << 16 {
 		e := timefmt.ErrorEstimate(raw)
 		claimed := math.Ceil(math.Ldexp(float64(raw&255), raw>>8&63-32) * 1e9)
-		far := sample.Bound{Error: e.Bound(), Reason: sample.OK}
-		near := sample.Bound{Error: 6 * us, Reason: sample.OK}
-		for _, clocks := range []sample.Bound{Clocks(near, far), Clocks(far, near), Clocks(far, far)} {
+		remote := sample.Bound{Error: e.Bound(), Reason: sample.OK}
+		local := sample.Bound{Error: 6 * us, Reason: sample.OK}
+		for _, clocks := range []sample.Bound{Clocks(local, remote), Clocks(remote, local), Clocks(remote, remote)} {
 			d, proof := ends.Delay(sample.Forward, from, to, clocks)
 			if proof {
 				t.Fatalf("%#04x: 20 ms is a negative delay", raw)
@@ -71,14 +71,14 @@ func TestNoErrorEstimateMakesASmallBound(t *testing.T) {
 }
 
 func TestReasonOfTheSenderComesFirst(t *testing.T) {
-	for _, near := range sample.Reasons() {
-		for _, far := range sample.Reasons() {
-			got := Clocks(sample.Bound{Error: 3, Reason: near}, sample.Bound{Error: 4, Reason: far})
+	for _, local := range sample.Reasons() {
+		for _, remote := range sample.Reasons() {
+			got := Clocks(sample.Bound{Error: 3, Reason: local}, sample.Bound{Error: 4, Reason: remote})
 			switch {
-			case near != sample.OK && got != (sample.Bound{Reason: near}),
-				near == sample.OK && far != sample.OK && got != (sample.Bound{Reason: far}),
-				near == sample.OK && far == sample.OK && got != (sample.Bound{Error: 7, Reason: sample.OK}):
-				t.Errorf("%v and %v: %+v", near, far, got)
+			case local != sample.OK && got != (sample.Bound{Reason: local}),
+				local == sample.OK && remote != sample.OK && got != (sample.Bound{Reason: remote}),
+				local == sample.OK && remote == sample.OK && got != (sample.Bound{Error: 7, Reason: sample.OK}):
+				t.Errorf("%v and %v: %+v", local, remote, got)
 			}
 		}
 	}
@@ -86,42 +86,42 @@ func TestReasonOfTheSenderComesFirst(t *testing.T) {
 
 func TestSharedClockStandsInForOneThatIsNotTrusted(t *testing.T) {
 	for _, c := range []struct {
-		near, far sample.Reason
-		want      bool
+		local, remote sample.Reason
+		want          bool
 	}{
-		{sample.ClockSilent, sample.FarUnsynchronised, true},
-		{sample.NearUnsynchronised, sample.OK, true},
-		{sample.Unknown, sample.FarUnsynchronised, true},
-		{sample.OK, sample.FarUnsynchronised, true},
+		{sample.ClockSilent, sample.RemoteUnsynchronized, true},
+		{sample.LocalUnsynchronized, sample.OK, true},
+		{sample.Unknown, sample.RemoteUnsynchronized, true},
+		{sample.OK, sample.RemoteUnsynchronized, true},
 		{sample.OK, sample.OK, false}, // trusted: their own bounds stand
-		{sample.NoClock, sample.FarUnsynchronised, false},
-		{sample.NearStepped, sample.FarUnsynchronised, false},
-		{sample.ClockSilent, sample.FarStepped, false},
-		{sample.OK, sample.FarStepped, false},
+		{sample.NoClock, sample.RemoteUnsynchronized, false},
+		{sample.LocalStepped, sample.RemoteUnsynchronized, false},
+		{sample.ClockSilent, sample.RemoteStepped, false},
+		{sample.OK, sample.RemoteStepped, false},
 	} {
-		if got := SharedClock(sample.Bound{Reason: c.near}, sample.Bound{Reason: c.far}); got != c.want {
-			t.Errorf("%v and %v: %v", c.near, c.far, got)
+		if got := SharedClock(sample.Bound{Reason: c.local}, sample.Bound{Reason: c.remote}); got != c.want {
+			t.Errorf("%v and %v: %v", c.local, c.remote, got)
 		}
 	}
 }
 
 func TestErrorOfAStampFollowsItsOriginAndHowLongItWasHeld(t *testing.T) {
-	near := Host{Conversion: 3 * us, Moderation: 50 * us}
+	local := Host{Conversion: 3 * us, Moderation: 50 * us}
 	foreign, ours := Host{Conversion: CardConversion}, Host{Conversion: CardConversion, Ours: true}
-	held := func(o sample.Origin, d time.Duration) sample.Stamp { return sample.Stamp{Origin: o, Held: d} }
+	txUncertainty := func(o sample.Origin, d time.Duration) sample.Stamp { return sample.Stamp{Origin: o, TXUncertainty: d} }
 	for name, c := range map[string]struct{ got, want time.Duration }{
-		"kernel, sent":                 {near.sent(held(sample.Kernel, 0)), KernelError},
-		"kernel, sent and held":        {near.sent(held(sample.Kernel, 4*time.Millisecond)), 4 * time.Millisecond},
-		"kernel, received, moderated":  {near.received(held(sample.Kernel, 0)), KernelError + 50*us},
-		"card, not held up by it":      {near.received(held(sample.Hardware, 0)), 4 * us},
-		"card, far":                    {ours.sent(held(sample.Hardware, 0)), CardError + CardConversion},
-		"told later":                   {ours.sent(held(sample.FollowUp, 0)), KernelError},
-		"in the packet, ours":          {ours.received(held(sample.InPacket, 0)), UserError},
-		"in the packet, another's":     {foreign.received(held(sample.InPacket, 0)), 0},
-		"user space":                   {near.sent(held(sample.User, 0)), UserError},
-		"user space, held":             {near.sent(held(sample.User, time.Second)), time.Second},
-		"moderation that has no end":   {(&Host{Moderation: math.MaxInt64}).received(held(sample.Kernel, 0)), Endless},
-		"moderation, of the card none": {(&Host{Moderation: time.Hour}).received(held(sample.Hardware, 0)), us},
+		"kernel, sent":                 {local.sent(txUncertainty(sample.Kernel, 0)), KernelError},
+		"kernel, sent and held":        {local.sent(txUncertainty(sample.Kernel, 4*time.Millisecond)), 4 * time.Millisecond},
+		"kernel, received, moderated":  {local.received(txUncertainty(sample.Kernel, 0)), KernelError + 50*us},
+		"card, not held up by it":      {local.received(txUncertainty(sample.Hardware, 0)), 4 * us},
+		"card, far":                    {ours.sent(txUncertainty(sample.Hardware, 0)), CardError + CardConversion},
+		"told later":                   {ours.sent(txUncertainty(sample.FollowUp, 0)), KernelError},
+		"in the packet, ours":          {ours.received(txUncertainty(sample.InPacket, 0)), UserError},
+		"in the packet, another's":     {foreign.received(txUncertainty(sample.InPacket, 0)), 0},
+		"user space":                   {local.sent(txUncertainty(sample.User, 0)), UserError},
+		"user space, held":             {local.sent(txUncertainty(sample.User, time.Second)), time.Second},
+		"moderation that has no end":   {(&Host{Moderation: math.MaxInt64}).received(txUncertainty(sample.Kernel, 0)), Endless},
+		"moderation, of the card none": {(&Host{Moderation: time.Hour}).received(txUncertainty(sample.Hardware, 0)), us},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %v, want %v", name, c.got, c.want)
@@ -131,8 +131,8 @@ func TestErrorOfAStampFollowsItsOriginAndHowLongItWasHeld(t *testing.T) {
 
 // The kernel's stamps are late by up to their limit, and never early: so is the time between two.
 func TestSpacingOfStampsIsOffByOneLimitOfTheKernelAndByTwoOfOthers(t *testing.T) {
-	e := Ends{Near: Host{Moderation: 50 * us}, Far: Host{Conversion: CardConversion}}
-	trusted := Ends{Near: Host{Calibrated: Calibration{Origin: sample.Kernel, Trusted: true, Largest: 3 * us}}}
+	e := Ends{Local: Host{Moderation: 50 * us}, Remote: Host{Conversion: CardConversion}}
+	trusted := Ends{Local: Host{Calibrated: Calibration{Origin: sample.Kernel, Trusted: true, Largest: 3 * us}}}
 	for name, c := range map[string]struct{ got, want time.Duration }{
 		"kernel, near":       {e.Spacing(sample.Reverse, sample.Stamp{Origin: sample.Kernel}), KernelError + 50*us},
 		"kernel, far":        {e.Spacing(sample.Forward, sample.Stamp{Origin: sample.Kernel}), KernelError},
@@ -163,14 +163,14 @@ func TestLowConfidenceIsADelayBelowItsBound(t *testing.T) {
 	}
 }
 
-// world draws true delays, clocks that are off by no more than they claim, and stamps that
+// simulation draws true delays, clocks that are off by no more than they claim, and stamps that
 // are off by no more than their limits.
-type world struct {
+type simulation struct {
 	rng  *rand.Rand
 	ends Ends
 }
 
-func (w *world) upTo(d time.Duration) time.Duration {
+func (w *simulation) upTo(d time.Duration) time.Duration {
 	switch w.rng.IntN(4) {
 	case 0:
 		return d // at the edge
@@ -180,7 +180,7 @@ func (w *world) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rng.Int64N(int64(d) + 1))
 }
 
-func (w *world) either(d time.Duration) time.Duration {
+func (w *simulation) either(d time.Duration) time.Duration {
 	if w.rng.IntN(2) == 0 {
 		return -w.upTo(d)
 	}
@@ -189,7 +189,7 @@ func (w *world) either(d time.Duration) time.Duration {
 
 // claim is a clock: how far it is off, and what it says of it. Some claims are beyond all
 // limits, some clocks are not trusted.
-func (w *world) claim() (off time.Duration, b sample.Bound) {
+func (w *simulation) claim() (off time.Duration, b sample.Bound) {
 	reasons := sample.Reasons()
 	claims := [...]time.Duration{0, 80, 6 * us, 300 * us, 40 * time.Millisecond, time.Second, 30 * time.Minute, Limit, 2 * Limit, math.MaxInt64 / 4, math.MaxInt64 / 2, math.MaxInt64, -1, math.MinInt64}
 	b = sample.Bound{Error: claims[w.rng.IntN(len(claims))], Reason: sample.OK}
@@ -206,11 +206,11 @@ func (w *world) claim() (off time.Duration, b sample.Bound) {
 
 // stamp is taken at an instant of true time by a clock that is off; the error of its taking
 // is within the limit of its origin, and to the side that its origin allows.
-func (w *world) stamp(at instant.Time, off time.Duration, h *Host, sent bool) sample.Stamp {
+func (w *simulation) stamp(at instant.Time, off time.Duration, h *Host, sent bool) sample.Stamp {
 	origins := []sample.Origin{sample.User, sample.Kernel, sample.Hardware, sample.FollowUp}
 	s := sample.Stamp{Origin: origins[w.rng.IntN(len(origins))]}
 	if sent && w.rng.IntN(8) == 0 {
-		s.Held = time.Duration(w.rng.Int64N(int64(20 * time.Millisecond)))
+		s.TXUncertainty = time.Duration(w.rng.Int64N(int64(20 * time.Millisecond)))
 	}
 	limit := h.received(s)
 	if sent {
@@ -226,35 +226,35 @@ func TestTruthIsInsideOrTheDelayIsInvalidWithAReason(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	valid, invalid := 0, 0
 	for i := range 300_000 {
-		w := world{rng: rng, ends: Ends{
-			Near: Host{Conversion: time.Duration(rng.IntN(20_000)), Moderation: time.Duration(rng.IntN(200_000))},
-			Far:  Host{Conversion: CardConversion, Moderation: time.Duration(rng.IntN(200_000)), Ours: true},
+		w := simulation{rng: rng, ends: Ends{
+			Local:  Host{Conversion: time.Duration(rng.IntN(20_000)), Moderation: time.Duration(rng.IntN(200_000))},
+			Remote: Host{Conversion: CardConversion, Moderation: time.Duration(rng.IntN(200_000)), Ours: true},
 		}}
 		truth := [...]time.Duration{0, 20 * us, 14 * time.Millisecond, 3 * time.Second}[rng.IntN(4)]
 		left := instant.Time(1_700_000_000e9) + instant.Time(rng.Int64N(1e15))
-		nearOff, near := w.claim()
-		farOff, far := w.claim()
+		localOff, local := w.claim()
+		remoteOff, remote := w.claim()
 		dir := sample.Directions()[rng.IntN(2)]
 		var sent, received sample.Stamp
 		if dir == sample.Forward {
-			sent, received = w.stamp(left, nearOff, &w.ends.Near, true), w.stamp(left.Add(truth), farOff, &w.ends.Far, false)
+			sent, received = w.stamp(left, localOff, &w.ends.Local, true), w.stamp(left.Add(truth), remoteOff, &w.ends.Remote, false)
 		} else {
-			sent, received = w.stamp(left, farOff, &w.ends.Far, true), w.stamp(left.Add(truth), nearOff, &w.ends.Near, false)
+			sent, received = w.stamp(left, remoteOff, &w.ends.Remote, true), w.stamp(left.Add(truth), localOff, &w.ends.Local, false)
 		}
-		d, proof := w.ends.Delay(dir, sent, received, Clocks(near, far))
+		d, proof := w.ends.Delay(dir, sent, received, Clocks(local, remote))
 		if !d.OK() {
 			invalid++
 			if proof {
 				t.Fatalf("seed %d, %d: an invalid delay proves a fault: %+v", seed, i, d)
 			}
-			if near.Reason == sample.OK && far.Reason == sample.OK && Check(Sum(near.Error, far.Error, time.Second), 0) == sample.OK {
-				t.Fatalf("seed %d, %d: clocks of %+v and %+v, and yet %+v", seed, i, near, far, d)
+			if local.Reason == sample.OK && remote.Reason == sample.OK && Check(Sum(local.Error, remote.Error, time.Second), 0) == sample.OK {
+				t.Fatalf("seed %d, %d: clocks of %+v and %+v, and yet %+v", seed, i, local, remote, d)
 			}
 			continue
 		}
 		valid++
-		if near.Reason != sample.OK || far.Reason != sample.OK {
-			t.Fatalf("seed %d, %d: clocks of %+v and %+v make %+v", seed, i, near, far, d)
+		if local.Reason != sample.OK || remote.Reason != sample.OK {
+			t.Fatalf("seed %d, %d: clocks of %+v and %+v make %+v", seed, i, local, remote, d)
 		}
 		if d.Bound < 0 || d.Bound > Limit || truth < d.Value-d.Bound || truth > d.Value+d.Bound {
 			t.Fatalf("seed %d, %d: truly %v, told %v ± %v", seed, i, truth, d.Value, d.Bound)
@@ -269,11 +269,11 @@ func TestTruthIsInsideOrTheDelayIsInvalidWithAReason(t *testing.T) {
 }
 
 func TestDelayDoesNotAllocate(t *testing.T) {
-	e := Ends{Near: Host{Calibrated: calibrated()}}
+	e := Ends{Local: Host{Calibrated: calibrated()}}
 	from, to := sample.Stamp{At: 1, Origin: sample.Kernel}, sample.Stamp{At: 2e7, Origin: sample.Kernel}
-	near := sample.Bound{Error: us, Reason: sample.OK}
+	local := sample.Bound{Error: us, Reason: sample.OK}
 	var kept sample.Delay
-	if n := testing.AllocsPerRun(100, func() { kept, _ = e.Delay(sample.Forward, from, to, Clocks(near, near)) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { kept, _ = e.Delay(sample.Forward, from, to, Clocks(local, local)) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 	if !kept.OK() {
@@ -282,11 +282,11 @@ func TestDelayDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkDelay(b *testing.B) {
-	e := Ends{Near: Host{Calibrated: calibrated()}}
+	e := Ends{Local: Host{Calibrated: calibrated()}}
 	from, to := sample.Stamp{At: 1, Origin: sample.Kernel}, sample.Stamp{At: 2e7, Origin: sample.Kernel}
-	near := sample.Bound{Error: us, Reason: sample.OK}
+	local := sample.Bound{Error: us, Reason: sample.OK}
 	b.ReportAllocs()
 	for b.Loop() {
-		e.Delay(sample.Forward, from, to, Clocks(near, near))
+		e.Delay(sample.Forward, from, to, Clocks(local, local))
 	}
 }

@@ -35,13 +35,13 @@ func TestByDefaultTheIntervalAlwaysContainsTheOneBefore(t *testing.T) {
 }
 
 func TestCorrectionFollowsThePolicy(t *testing.T) {
-	held := sample.Stamp{Origin: sample.Kernel, Held: 300 * us}
+	txUncertainty := sample.Stamp{Origin: sample.Kernel, TXUncertainty: 300 * us}
 	small := Calibration{Origin: sample.Kernel, Systematic: 4 * us, Random: 10 * us}
 	large := Calibration{Origin: sample.Kernel, Systematic: -4 * us, Random: 40 * us}
 	trusted := Calibration{Origin: sample.Kernel, Systematic: 4 * us, Random: 5 * us, Trusted: true, Largest: 10 * us}
 	for name, c := range map[string]struct {
 		errors       Calibration
-		near         sample.Stamp
+		local        sample.Stamp
 		assumed      time.Duration
 		value, bound time.Duration
 	}{
@@ -50,12 +50,12 @@ func TestCorrectionFollowsThePolicy(t *testing.T) {
 		"small random":             {small, kernelStamp, 25 * us, 96 * us, 79 * us},
 		"large random":             {large, kernelStamp, 25 * us, 104 * us, 94 * us},
 		"trusted":                  {trusted, kernelStamp, 25 * us, 96 * us, 60 * us},
-		"trusted, but held":        {trusted, held, 300 * us, 96 * us, 350 * us},
+		"trusted, but held":        {trusted, txUncertainty, 300 * us, 96 * us, 350 * us},
 		"stamp of user space":      {small, sample.Stamp{Origin: sample.User}, 2000 * us, 100 * us, 2050 * us},
 		"stamp of the card, other": {small, sample.Stamp{Origin: sample.Hardware}, 1 * us, 100 * us, 51 * us},
 	} {
 		d := sample.Delay{Value: 100 * us, Bound: 50*us + c.assumed, Reason: sample.OK}
-		got := c.errors.Correct(d, c.near, c.assumed)
+		got := c.errors.Correct(d, c.local, c.assumed)
 		if got.Value != c.value || got.Bound != c.bound || !got.OK() {
 			t.Errorf("%s: %v ± %v, want %v ± %v", name, got.Value, got.Bound, c.value, c.bound)
 		}

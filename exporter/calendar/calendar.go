@@ -1,4 +1,4 @@
-// Package calendar says when runs of a heavy test are due: every so often, in windows of the day, by the
+// Package calendar says when runs of a load test are due: every so often, in windows of the day, by the
 // clock on the wall.
 package calendar
 
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Calendar says when runs of a heavy test are due. The zero Calendar has none; see
+// Calendar says when runs of a load test are due. The zero Calendar has none; see
 // Check.
 type Calendar struct {
 	// Every is the time between runs, above 0.

@@ -14,7 +14,7 @@ const (
 	// MinCount is how many packets each direction needs: "at least hundreds" (RFC
 	// 7679 section 3.7.3), of which the outer 2.5 % are then five or more.
 	MinCount = 200
-	// keptShare is the share of the answers that must have been usable: the 95 % of a
+	// keptShare is the share of the replies that must have been usable: the 95 % of a
 	// selection would be the 95 % of nothing.
 	keptShare = 0.95
 )
@@ -28,7 +28,7 @@ type Collector struct {
 	left     map[string]int // why answers were left out
 }
 
-// NewCollector expects count packets whose near stamps are of the given origin, which
+// NewCollector expects count packets whose local stamps are of the given origin, which
 // is sample.Kernel or sample.Hardware.
 func NewCollector(want sample.Origin, count int) *Collector {
 	c := &Collector{want: want, left: map[string]int{}}
@@ -44,24 +44,24 @@ func (c *Collector) Add(p sample.Packet, forward, reverse sample.Delay) {
 	for i, d := range []struct {
 		delay    sample.Delay
 		from, to sample.Stamp
-		near     sample.Stamp
+		local    sample.Stamp
 	}{{forward, p.T1, p.T2, p.T1}, {reverse, p.T3, p.T4, p.T4}} {
 		name := sample.Direction(i).String()
 		switch {
 		// A bound too large for so small a delay is no reason not to know it.
 		case d.delay.Reason != sample.OK && d.delay.Reason != sample.BoundTooLarge:
 			c.left[name+": "+words(d.delay.Reason.String())]++
-		case d.near.Origin != c.want || !driver(d.from.Origin) || !driver(d.to.Origin):
+		case d.local.Origin != c.want || !driver(d.from.Origin) || !driver(d.to.Origin):
 			c.left[fmt.Sprintf("%s: stamps of origin %s and %s", name, words(d.from.Origin.String()), words(d.to.Origin.String()))]++
 		default:
-			c.delays[i] = append(c.delays[i], observation{d.delay.Value, d.from.Held})
+			c.delays[i] = append(c.delays[i], observation{d.delay.Value, d.from.TXUncertainty})
 		}
 	}
 }
 
 func words(label string) string { return strings.ReplaceAll(label, "_", " ") }
 
-// driver tells whether a stamp was taken below user space. The far end's transmit
+// driver tells whether a stamp was taken below user space. The remote end's transmit
 // stamps come later, as a FollowUp.
 func driver(o sample.Origin) bool {
 	return o == sample.Kernel || o == sample.Hardware || o == sample.FollowUp
@@ -79,7 +79,7 @@ func (c *Collector) Result(trueDelay time.Duration) (forward, reverse Direction,
 				ErrUnusable, sample.Direction(i), len(all), c.answered, MinCount, 100*keptShare, c.because())
 		}
 	}
-	return summarise(c.delays[sample.Forward], trueDelay), summarise(c.delays[sample.Reverse], trueDelay), nil
+	return summarize(c.delays[sample.Forward], trueDelay), summarize(c.delays[sample.Reverse], trueDelay), nil
 }
 
 // because lists why answers were left out, in a fixed order.

@@ -61,8 +61,8 @@ func TestASelectionOfPacketsMakesNoCalibrationAndSaysWhy(t *testing.T) {
 		"never told when answered": {func(p *sample.Packet, _, _ *sample.Delay) { p.T3.Origin = sample.InPacket }, "reverse: stamps of origin packet and kernel"},
 		"received by user":         {func(p *sample.Packet, _, _ *sample.Delay) { p.T4.Origin = sample.User }, "reverse: stamps of origin follow up and user"},
 		"of the card":              {func(p *sample.Packet, _, _ *sample.Delay) { p.T4.Origin = sample.Hardware }, "reverse: stamps of origin follow up and hardware"},
-		"in a step":                {func(_ *sample.Packet, f, _ *sample.Delay) { f.Reason = sample.NearStepped }, "forward: near stepped"},
-		"of a wild clock":          {func(_ *sample.Packet, _, r *sample.Delay) { r.Reason = sample.FarUnsynchronised }, "reverse: far unsynchronised"},
+		"in a step":                {func(_ *sample.Packet, f, _ *sample.Delay) { f.Reason = sample.LocalStepped }, "forward: local stepped"},
+		"of a wild clock":          {func(_ *sample.Packet, _, r *sample.Delay) { r.Reason = sample.RemoteUnsynchronized }, "reverse: remote unsynchronized"},
 	} {
 		collector := NewCollector(sample.Kernel, 1000)
 		for i := range 1000 {

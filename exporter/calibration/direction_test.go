@@ -30,7 +30,7 @@ func TestErrorsAreMedianAndOuterPercentiles(t *testing.T) {
 	}
 	rand.New(rand.NewPCG(testseed.Of(t), 2)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	want := Direction{Count: 1000, Systematic: 400 * us, Random: 475 * us, Largest: 500 * us}
-	if diff := cmp.Diff(want, summarise(all, 100*us)); diff != "" {
+	if diff := cmp.Diff(want, summarize(all, 100*us)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -46,14 +46,14 @@ func TestRandomErrorIsThatOfTheFartherSide(t *testing.T) {
 		high = append(high, observation{delay: 20*us - d})
 	}
 	for name, all := range map[string][]observation{"low": low, "high": high} {
-		if d := summarise(all, 0); d.Random != 8*us || d.Systematic != 10*us {
+		if d := summarize(all, 0); d.Random != 8*us || d.Systematic != 10*us {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
 }
 
 func TestNegativeDelaysAreNotClamped(t *testing.T) {
-	d := summarise(observed(-3*us, -2*us, -1*us), 1*us)
+	d := summarize(observed(-3*us, -2*us, -1*us), 1*us)
 	if want := (Direction{Count: 3, Systematic: -3 * us, Random: 1 * us, Largest: 1 * us}); d != want {
 		t.Errorf("%+v", d)
 	}
@@ -61,7 +61,7 @@ func TestNegativeDelaysAreNotClamped(t *testing.T) {
 
 func TestLargestErrorLeavesOutWhatItsOwnBoundCovers(t *testing.T) {
 	for name, c := range map[string]struct {
-		delay, held, want time.Duration
+		delay, txUncertainty, want time.Duration
 	}{
 		"held and covered":     {900 * us, 900 * us, 1 * us},
 		"held, yet too little": {900 * us, 800 * us, 890 * us},
@@ -69,8 +69,8 @@ func TestLargestErrorLeavesOutWhatItsOwnBoundCovers(t *testing.T) {
 		"early, whatever held": {-40 * us, 900 * us, 50 * us},
 	} {
 		all := observed(9*us, 10*us, 10*us, 11*us)
-		all = append(all, observation{c.delay, c.held})
-		if d := summarise(all, 0); d.Largest != c.want || d.Systematic != 10*us {
+		all = append(all, observation{c.delay, c.txUncertainty})
+		if d := summarize(all, 0); d.Largest != c.want || d.Systematic != 10*us {
 			t.Errorf("%s: %+v, want %v", name, d, c.want)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // The layout is that of Linux include/uapi/linux/ethtool.h: 23 numbers of 32 bits.
 func TestModerationIsTheLongestThatTheDriverMayChoose(t *testing.T) {
 	if size := unsafe.Sizeof(coalesce{}); size != 23*4 {
-		t.Fatalf("struct ethtool_coalesce has %d octets, want 92", size)
+		t.Fatalf("struct ethtool_coalesce has %d bytes, want 92", size)
 	}
 	for name, offset := range map[string][2]uintptr{
 		"rx_coalesce_usecs":        {unsafe.Offsetof(coalesce{}.rxMicroseconds), 1 * 4},

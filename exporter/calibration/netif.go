@@ -166,7 +166,7 @@ func (c *coalesce) moderation() time.Duration {
 	return most
 }
 
-// onSocket calls ask with a socket for questions to drivers, and reports whether all went well.
+// onSocket calls ask with a socket for requests to drivers, and reports whether all went well.
 func onSocket(ask func(fd int) error) bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -73,13 +73,13 @@ func TestPacketsToOwnAddressesPassLoopback(t *testing.T) {
 }
 
 func TestInterfaceToIsThatOfTheSourceAddress(t *testing.T) {
-	far := netip.MustParseAddrPort("192.0.2.77:862")
+	remote := netip.MustParseAddrPort("192.0.2.77:862")
 	for addr, i := range own(t) {
-		if name, err := InterfaceTo(t.Context(), addr, far); err != nil || name != i.Name {
+		if name, err := InterfaceTo(t.Context(), addr, remote); err != nil || name != i.Name {
 			t.Errorf("%v: %q, %v, want %q", addr, name, err, i.Name)
 		}
 	}
-	name, err := InterfaceTo(t.Context(), netip.IPv4Unspecified(), far)
+	name, err := InterfaceTo(t.Context(), netip.IPv4Unspecified(), remote)
 	if err == nil { // there is a route; the interface must exist
 		_, err = net.InterfaceByName(name)
 		if err != nil {

@@ -41,7 +41,7 @@
 // (Wilks 1941: 1-0.999^2995 > 0.95), as long as host, kernel, driver and load are
 // those of the calibration. The first three are checked, the load cannot be.
 //
-// The far end's stamps keep the error that is assumed of them: its calibration is
+// The remote end's stamps keep the error that is assumed of them: its calibration is
 // not known here.
 package calibration
 
@@ -83,12 +83,12 @@ type Record struct {
 	At    string `json:"at"`
 	// SharedClock: both ends read one clock.
 	SharedClock bool `json:"shared_clock"`
-	// Origin of the near stamps: the word of sample.Kernel or sample.Hardware. The calibration is
+	// Origin of the local stamps: the word of sample.Kernel or sample.Hardware. The calibration is
 	// good for stamps of this origin only.
 	Origin string `json:"origin"`
 	// PacketBytes is the UDP payload, Interval the time between packets: random error
 	// depends on the load.
-	PacketBytes int           `json:"packet_bytes"`
+	PacketBytes int           `json:"payload_bytes"`
 	Interval    time.Duration `json:"interval_ns"`
 	// TrueDelay is what was taken for the true delay of one way.
 	TrueDelay time.Duration `json:"true_delay_ns"`
@@ -167,7 +167,7 @@ func (r *Record) checkValues() error {
 			return fmt.Errorf("%s is empty", w.name)
 		}
 		if len(w.value) > maxText {
-			return fmt.Errorf("%s has %d octets; at most %d make sense", w.name, len(w.value), maxText)
+			return fmt.Errorf("%s has %d bytes; at most %d make sense", w.name, len(w.value), maxText)
 		}
 	}
 	switch {
@@ -184,7 +184,7 @@ func (r *Record) checkValues() error {
 	case r.Interval < 0 || r.Interval > time.Hour:
 		return fmt.Errorf("interval_ns is %d; it must be between 0 and one hour", r.Interval.Nanoseconds())
 	case r.PacketBytes < 1 || r.PacketBytes > 65_535:
-		return fmt.Errorf("packet_bytes is %d; it must be between 1 and 65535", r.PacketBytes)
+		return fmt.Errorf("payload_bytes is %d; it must be between 1 and 65535", r.PacketBytes)
 	}
 	return nil
 }
@@ -233,26 +233,26 @@ type Direction struct {
 	// them, from the 2.5th and the 97.5th percentile. RFC 7679 section 3.7.3.
 	Random time.Duration `json:"random_ns"`
 	// Largest is the largest distance of any of them to Systematic, but for packets
-	// that were held (see heldFrom) and whose bound (sample.Stamp.Held) covers it.
+	// that were held (see txUncertaintyFrom) and whose bound (sample.Stamp.TXUncertainty) covers it.
 	Largest time.Duration `json:"largest_ns"`
 }
 
-// heldFrom is from when on a packet counts as held by its host after its stamp, as in
-// metric.DelayHeld.
-const heldFrom = 25 * time.Microsecond
+// txUncertaintyFrom is from when on a packet counts as held by its host after its stamp, as in
+// metric.DelayTXUncertainty.
+const txUncertaintyFrom = 25 * time.Microsecond
 
 // observation is one measured delay.
-type observation struct{ delay, held time.Duration }
+type observation struct{ delay, txUncertainty time.Duration }
 
-// summarise reorders all and finds their error; there must be at least one.
-func summarise(all []observation, trueDelay time.Duration) Direction {
+// summarize reorders all and finds their error; there must be at least one.
+func summarize(all []observation, trueDelay time.Duration) Direction {
 	slices.SortFunc(all, func(a, b observation) int { return cmp.Compare(a.delay, b.delay) })
 	at := func(q float64) time.Duration { return order.Quantile(all, q).delay }
 	d := Direction{Count: len(all), Systematic: at(0.5) - trueDelay}
 	d.Random = max(at(0.5)-at(0.025), at(0.975)-at(0.5))
 	for _, o := range all {
 		off := o.delay - at(0.5)
-		if covered := o.held > heldFrom && off > 0 && off <= o.held; !covered {
+		if covered := o.txUncertainty > txUncertaintyFrom && off > 0 && off <= o.txUncertainty; !covered {
 			d.Largest = max(d.Largest, off.Abs())
 		}
 	}

@@ -57,7 +57,7 @@ type link struct {
 	true, offset               time.Duration
 	sentHere, receivedThere    time.Duration // scales of the errors
 	sentThere, receivedHere    time.Duration
-	nearForward, nearReverse   []time.Duration // errors of the near stamps, as drawn
+	localForward, localReverse []time.Duration // errors of the local stamps, as drawn
 	forwardDelay, reverseDelay []observation
 }
 
@@ -67,7 +67,7 @@ func (l *link) draw(scale time.Duration) time.Duration {
 
 func (l *link) packet() {
 	a, b, c, d := l.draw(l.sentHere), l.draw(l.receivedThere), l.draw(l.sentThere), l.draw(l.receivedHere)
-	l.nearForward, l.nearReverse = append(l.nearForward, a), append(l.nearReverse, d)
+	l.localForward, l.localReverse = append(l.localForward, a), append(l.localReverse, d)
 	l.forwardDelay = append(l.forwardDelay, observation{delay: l.true + l.offset + a + b})
 	l.reverseDelay = append(l.reverseDelay, observation{delay: l.true - l.offset + c + d})
 }
@@ -81,12 +81,12 @@ func TestEveryNearStampIsWithinTheLargestErrorHoweverTheEndsDiffer(t *testing.T)
 		for range 300 {
 			l.packet()
 		}
-		// summarise sorts, so the near errors are no longer those of the same index.
-		r := Record{Origin: "kernel", SharedClock: true, Trusted: true, Forward: summarise(l.forwardDelay, l.true), Reverse: summarise(l.reverseDelay, l.true)}
+		// summarize sorts, so the local errors are no longer those of the same index.
+		r := Record{Origin: "kernel", SharedClock: true, Trusted: true, Forward: summarize(l.forwardDelay, l.true), Reverse: summarize(l.reverseDelay, l.true)}
 		e := r.Errors()
 		random := 0
-		for _, near := range append(l.nearForward, l.nearReverse...) {
-			if off := (near - e.Systematic).Abs(); off > e.Largest+2 { // 2 ns of rounding
+		for _, local := range append(l.localForward, l.localReverse...) {
+			if off := (local - e.Systematic).Abs(); off > e.Largest+2 { // 2 ns of rounding
 				t.Fatalf("a stamp is off by %v more than %v, largest %v (%+v)", off, e.Systematic, e.Largest, l)
 			} else if off <= e.Random+2 {
 				random++
@@ -107,10 +107,10 @@ func TestRandomErrorHoldsWithClocksThatDisagree(t *testing.T) {
 		for range 300 {
 			l.packet()
 		}
-		r := Record{Origin: "kernel", Forward: summarise(l.forwardDelay, 0), Reverse: summarise(l.reverseDelay, 0)}
+		r := Record{Origin: "kernel", Forward: summarize(l.forwardDelay, 0), Reverse: summarize(l.reverseDelay, 0)}
 		e, within := r.Errors(), 0
-		for _, near := range append(l.nearForward, l.nearReverse...) {
-			if (near - e.Systematic).Abs() <= e.Random+2 {
+		for _, local := range append(l.localForward, l.localReverse...) {
+			if (local - e.Systematic).Abs() <= e.Random+2 {
 				within++
 			}
 		}
@@ -123,7 +123,7 @@ func TestRandomErrorHoldsWithClocksThatDisagree(t *testing.T) {
 func TestARecordThatCannotBeIsRefused(t *testing.T) {
 	for want, spoil := range map[string]func(*Record){
 		"interface is empty": func(r *Record) { r.Interface = "" },
-		"host has 300 octets": func(r *Record) {
+		"host has 300 bytes": func(r *Record) {
 			r.Host = strings.Repeat("x", 300)
 		},
 		"kernel is empty":                   func(r *Record) { r.Kernel = "" },
@@ -132,7 +132,7 @@ func TestARecordThatCannotBeIsRefused(t *testing.T) {
 		`origin is "user"`:                  func(r *Record) { r.Origin = "user" },
 		"date is 0001-01-01":                func(r *Record) { r.Date = time.Time{} },
 		"interval_ns is -1":                 func(r *Record) { r.Interval = -1 },
-		"packet_bytes is 0":                 func(r *Record) { r.PacketBytes = 0 },
+		"payload_bytes is 0":                func(r *Record) { r.PacketBytes = 0 },
 		"forward: count is 199":             func(r *Record) { r.Forward.Count = 199 },
 		"reverse: systematic_ns is -2":      func(r *Record) { r.Reverse.Systematic = -2 * time.Second },
 		"reverse: random_ns is -1":          func(r *Record) { r.Reverse.Random = -1 },

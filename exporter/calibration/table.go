@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"oneway.example/exporter/atomicfile"
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/wholefile"
 )
 
 // Table holds one record an interface. A nil table, and the zero value, holds none.
@@ -42,7 +42,7 @@ func Load(path string) (*Table, error) {
 		return nil, fmt.Errorf("calibration: %w", err)
 	}
 	if len(content) > maxBytes {
-		return nil, fmt.Errorf("calibration: %s: larger than %d octets: not a calibration file", path, maxBytes)
+		return nil, fmt.Errorf("calibration: %s: larger than %d bytes: not a calibration file", path, maxBytes)
 	}
 	records, err := parse(content)
 	if err != nil {
@@ -177,7 +177,7 @@ func (t *Table) Save(path string) error {
 		path = target // a link stays a link
 	}
 	// The agent, another user, must be able to read it.
-	if err := wholefile.Replace(path, content, 0o644); err != nil {
+	if err := atomicfile.Replace(path, content, 0o644); err != nil {
 		return fmt.Errorf("calibration: %w", err)
 	}
 	return nil

@@ -27,27 +27,27 @@ type State uint8
 const (
 	// Silent: the clock daemon has not answered for too long.
 	Silent State = iota
-	// Synchronised: disciplined by a source that is being heard.
-	Synchronised
+	// Synchronized: disciplined by a source that is being heard.
+	Synchronized
 	// Holdover: the source was lost; the bound grows with the skew.
 	Holdover
 	// Stepping: CLOCK_REALTIME jumped a moment ago; nothing is valid until the
 	// daemon has settled again.
 	Stepping
-	// Unsynchronised: the daemon itself says so.
-	Unsynchronised
+	// Unsynchronized: the daemon itself says so.
+	Unsynchronized
 	// None: the configuration says that nothing disciplines this clock.
 	None
 )
 
 // States lists all values in order.
 func States() []State {
-	return []State{Silent, Synchronised, Holdover, Stepping, Unsynchronised, None}
+	return []State{Silent, Synchronized, Holdover, Stepping, Unsynchronized, None}
 }
 
 // String is the value of the metric label `state`.
 func (s State) String() string {
-	words := [...]string{"silent", "synchronised", "holdover", "stepping", "unsynchronised", "none"}
+	words := [...]string{"silent", "synchronized", "holdover", "stepping", "unsynchronized", "none"}
 	if int(s) >= len(words) {
 		return "invalid"
 	}
@@ -69,8 +69,8 @@ type Quality struct {
 	LastUpdate instant.Time
 }
 
-// Synchronised reports whether delays measured now are valid.
-func (q Quality) Synchronised() bool { return q.Bound.Reason == sample.OK }
+// Synchronized reports whether delays measured now are valid.
+func (q Quality) Synchronized() bool { return q.Bound.Reason == sample.OK }
 
 // Monitor watches one clock.
 type Monitor interface {
@@ -88,13 +88,13 @@ type Monitor interface {
 // misled. A bound below the resolution of our stamps is given as that, 1 ns: what an
 // idle field would say (0x8001, 0.23 ns) is never sent.
 func (q Quality) ErrorEstimate(f timefmt.Format) timefmt.ErrorEstimate {
-	if !q.Synchronised() {
+	if !q.Synchronized() {
 		return timefmt.MakeErrorEstimate(math.MaxInt64, false, f)
 	}
 	return timefmt.MakeErrorEstimate(max(q.Bound.Error, time.Nanosecond), true, f)
 }
 
-// Widen is m as the far end of a path tells of it: with by added to its bound, for what this
+// Widen is m as the remote end of a path tells of it: with by added to its bound, for what this
 // host's stamps are off that the sender cannot know (an interface's interrupt moderation).
 // The Error Estimate is one of the stamp, not of the clock alone (RFC 4656 section 4.1.2).
 // Zero adds nothing; Run is that of m.
@@ -112,7 +112,7 @@ type widened struct {
 
 func (w widened) Quality(at instant.Time) Quality {
 	q := w.of.Quality(at)
-	if q.Synchronised() {
+	if q.Synchronized() {
 		q.Bound = bound.Claim(bound.Sum(q.Bound.Error, w.by))
 	}
 	return q

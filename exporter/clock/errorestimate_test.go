@@ -13,8 +13,8 @@ func TestErrorEstimateNeverClaimsLessThanTheBound(t *testing.T) {
 	for _, bound := range []time.Duration{0, 1, 999, time.Microsecond, 1500 * time.Microsecond, time.Second, time.Hour} {
 		for _, f := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
 			e := clock.Quality{Bound: sample.Bound{Error: bound, Reason: sample.OK}}.ErrorEstimate(f)
-			if !e.Valid() || !e.Synchronised() || e.Format() != f || e.Bound() < max(bound, 1) || e.Bound() > 2*bound+2 {
-				t.Errorf("bound %v: %#04x, which says %v, synchronised %v", bound, uint16(e), e.Bound(), e.Synchronised())
+			if !e.Valid() || !e.Synchronized() || e.Format() != f || e.Bound() < max(bound, 1) || e.Bound() > 2*bound+2 {
+				t.Errorf("bound %v: %#04x, which says %v, synchronized %v", bound, uint16(e), e.Bound(), e.Synchronized())
 			}
 			if e == 0x8001 {
 				t.Errorf("bound %v: 0x8001", bound)

@@ -16,7 +16,7 @@ type Source interface {
 	New(env Env) (Monitor, error)
 }
 
-// Env is what a Monitor is lent.
+// Env is what a Monitor is given.
 type Env struct {
 	Sink metric.Sink
 	Log  *slog.Logger

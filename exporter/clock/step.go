@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/instant"
-	"oneway.example/exporter/wait"
 )
 
 const (
@@ -34,9 +34,9 @@ const (
 type StepOptions struct {
 	// Read reads the clocks; nil: SystemReader.
 	Read Reader
-	// Watch calls cancelled after each discontinuous change that the kernel
+	// Watch calls canceled after each discontinuous change that the kernel
 	// reports, until ctx ends; nil: by a timer of the kernel, see StepDetector.
-	Watch func(ctx context.Context, cancelled func()) error
+	Watch func(ctx context.Context, canceled func()) error
 	// Log is told when Watch fails; nil: nobody.
 	Log *slog.Logger
 }
@@ -136,21 +136,21 @@ func (d *StepDetector) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() {
-		if err := d.watch(ctx, d.cancelled()); err != nil && ctx.Err() == nil {
+		if err := d.watch(ctx, d.canceled()); err != nil && ctx.Err() == nil {
 			d.log.Warn("no notice of clock steps from the kernel; comparing clocks only", "err", err)
 		}
 	})
-	for wait.For(ctx, compareEvery) {
+	for ctxtime.For(ctx, compareEvery) {
 		d.rebase()
 	}
 	return nil
 }
 
-// cancelled returns the function that takes the kernel's notices. The kernel
+// canceled returns the function that takes the kernel's notices. The kernel
 // knows of a step for certain: if neither this comparison nor one since the
 // last notice has seen it, it was too small for the comparison, or went there
 // and back, and counts all the same.
-func (d *StepDetector) cancelled() func() {
+func (d *StepDetector) canceled() func() {
 	counted := d.era.Load().steps
 	return func() {
 		for {
@@ -255,13 +255,13 @@ func SystemReader() Reader {
 	}
 }
 
-// watchSystem calls cancelled at each discontinuous change of CLOCK_REALTIME.
+// watchSystem calls canceled at each discontinuous change of CLOCK_REALTIME.
 //
 // The timer is absolute and set for a moment that never comes; what it is for
-// is to be cancelled (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). The read that
+// is to be canceled (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET). The read that
 // returns ECANCELED arms the notice again. It waits in the runtime's poller, so
 // that no thread is held.
-func watchSystem(ctx context.Context, cancelled func()) error {
+func watchSystem(ctx context.Context, canceled func()) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("clock: timerfd_create: %w", err)
@@ -279,7 +279,7 @@ func watchSystem(ctx context.Context, cancelled func()) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, unix.ECANCELED):
-			cancelled()
+			canceled()
 		case err != nil:
 			return fmt.Errorf("clock: timerfd: %w", err)
 		}

@@ -97,13 +97,13 @@ func TestCheckFromManyGoroutinesCountsAStepOnce(t *testing.T) {
 // watcher is a kernel that the test plays.
 type watcher struct{ notices chan struct{} }
 
-func (w watcher) watch(ctx context.Context, cancelled func()) error {
+func (w watcher) watch(ctx context.Context, canceled func()) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.notices:
-			cancelled()
+			canceled()
 		}
 	}
 }

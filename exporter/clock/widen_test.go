@@ -22,9 +22,9 @@ func TestWidenedClockClaimsMoreAndTrustsNoMore(t *testing.T) {
 		by   time.Duration
 		want sample.Bound
 	}{
-		"synchronised":     {sample.Bound{Error: 30, Reason: sample.OK}, 50, sample.Bound{Error: 80, Reason: sample.OK}},
+		"synchronized":     {sample.Bound{Error: 30, Reason: sample.OK}, 50, sample.Bound{Error: 80, Reason: sample.OK}},
 		"by nothing":       {sample.Bound{Error: 30, Reason: sample.OK}, 0, sample.Bound{Error: 30, Reason: sample.OK}},
-		"not synchronised": {sample.Bound{Error: 30, Reason: sample.NearUnsynchronised}, 50, sample.Bound{Error: 30, Reason: sample.NearUnsynchronised}},
+		"not synchronized": {sample.Bound{Error: 30, Reason: sample.LocalUnsynchronized}, 50, sample.Bound{Error: 30, Reason: sample.LocalUnsynchronized}},
 		"beyond all":       {sample.Bound{Error: 30, Reason: sample.OK}, math.MaxInt64, sample.Bound{Reason: sample.BoundTooLarge}},
 	} {
 		if got := clock.Widen(fixed{Bound: c.of}, c.by).Quality(0).Bound; got != c.want {

@@ -38,17 +38,17 @@ type Config struct {
 	Clock Section `yaml:"clock"`
 	// Reflector answers other hosts' test packets.
 	Reflector Section `yaml:"reflector"`
-	// Responder is the far end of other hosts' heavy tests.
-	Responder Section `yaml:"responder"`
+	// LoadServer is the remote end of other hosts' load tests.
+	LoadServer Section `yaml:"load_server"`
 	// Paths are what is measured; nil: the key is not there.
 	Paths []Path `yaml:"paths"`
 	// CalibrationFile holds the stamp errors of this host's interfaces.
 	CalibrationFile Section `yaml:"calibration_file"`
 	// StateDir keeps what must outlive a restart.
 	StateDir Section `yaml:"state_dir"`
-	// Links are what heavy tests share, with their budgets.
+	// Links are what load tests share, with their quotas.
 	Links Section `yaml:"links"`
-	// Reports of heavy tests' runs.
+	// Reports of load tests' runs.
 	Reports Section `yaml:"reports"`
 	// Profile is how many series the probes have, unless a path or a probe says otherwise.
 	Profile Section `yaml:"profile"`
@@ -136,7 +136,7 @@ func parse(name string, content []byte) (*yaml.Node, *Problem) {
 	var document, further yaml.Node
 	switch err := decoder.Decode(&document); {
 	case errors.Is(err, io.EOF) || err == nil && (len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null"):
-		return nil, &Problem{File: name, Text: "is empty; it needs paths to measure, a reflector or a responder"}
+		return nil, &Problem{File: name, Text: "is empty; it needs paths to measure, a reflector or a load server"}
 	case err != nil:
 		return nil, syntaxProblem(name, err)
 	}

@@ -73,7 +73,7 @@ func TestSectionTellsWhatIsInIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.Reflector.Given() || c.Responder.Given() || !c.Reflector.Has("rate_limit.burst") || c.Reflector.Has("rate_limit.b") || c.Clock.Has("source") {
+	if !c.Reflector.Given() || c.LoadServer.Given() || !c.Reflector.Has("rate_limit.burst") || c.Reflector.Has("rate_limit.b") || c.Clock.Has("source") {
 		t.Error("what is there is not, or the reverse")
 	}
 	if !c.Links.Has("[0].name") || c.Links.Has("[1]") || c.Links.Has("name") {

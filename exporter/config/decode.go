@@ -136,8 +136,8 @@ func isFileKey(name string) bool { return strings.HasSuffix(name, "_file") }
 
 func (d *decoder) unknown(p pair, key string, fields map[string]reflect.Value) {
 	names := sortedKeys(fields)
-	if near := nearest(p.name(), names); near != "" {
-		d.fail(p.keyNode, join(key, p.name()), "is unknown; did you mean %q?", near)
+	if local := nearest(p.name(), names); local != "" {
+		d.fail(p.keyNode, join(key, p.name()), "is unknown; did you mean %q?", local)
 		return
 	}
 	d.fail(p.keyNode, join(key, p.name()), "is unknown; the keys here are %s", strings.Join(names, ", "))

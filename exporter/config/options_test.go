@@ -29,7 +29,7 @@ type sampleOptions struct {
 	Size     uint8         `yaml:"size"`
 	Gain     float64       `yaml:"gain"`
 	Names    []string      `yaml:"names"`
-	Budget   option.Bytes  `yaml:"budget"`
+	Quota    option.Bytes  `yaml:"quota_bytes"`
 	Share    option.Ratio  `yaml:"share"`
 	Nested   struct {
 		Word string `yaml:"word"`
@@ -41,12 +41,12 @@ type sampleOptions struct {
 }
 
 func TestOptionsAreDecodedOverTheirDefaults(t *testing.T) {
-	o := options(t, "dir", "size: 7\ngain: 2\nnames: [a, b]\nbudget: 64KiB\nshare: 5%\nnested: {word: w}\npointer: 3\nsecret_file: k\n")
+	o := options(t, "dir", "size: 7\ngain: 2\nnames: [a, b]\nquota_bytes: 64KiB\nshare: 5%\nnested: {word: w}\npointer: 3\nsecret_file: k\n")
 	got := sampleOptions{Interval: time.Second, hidden: 1}
 	if err := o.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Interval != time.Second || got.Size != 7 || got.Gain != 2 || len(got.Names) != 2 || got.Budget != 65536 ||
+	if got.Interval != time.Second || got.Size != 7 || got.Gain != 2 || len(got.Names) != 2 || got.Quota != 65536 ||
 		got.Share != 0.05 || got.Nested.Word != "w" || *got.Pointer != 3 || got.Secret != filepath.Join("dir", "k") || got.hidden != 1 {
 		t.Errorf("got %+v", got)
 	}
@@ -55,13 +55,13 @@ func TestOptionsAreDecodedOverTheirDefaults(t *testing.T) {
 func TestOptionsAreStrict(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"intervall: 1s\n":            `o.yml:6:9: paths[0].probes[0].intervall is unknown; did you mean "interval"?`,
-		"hidden: 1\n":                `o.yml:6:9: paths[0].probes[0].hidden is unknown; the keys here are budget, gain, interval, names, nested, pointer, secret_file, share, size`,
+		"hidden: 1\n":                `o.yml:6:9: paths[0].probes[0].hidden is unknown; the keys here are gain, interval, names, nested, pointer, quota_bytes, secret_file, share, size`,
 		"interval: soon\n":           `o.yml:6:19: paths[0].probes[0].interval is "soon"; it must be a duration with a unit, such as 20ms, 10s or 1h30m`,
 		"size: 256\n":                `o.yml:6:15: paths[0].probes[0].size is 256; that is out of the range of what it counts`,
 		"size: -1\n":                 `o.yml:6:15: paths[0].probes[0].size is -1; that is out of the range of what it counts`,
 		"gain: .nan\n":               `o.yml:6:15: paths[0].probes[0].gain is .nan; it must be a number`,
 		"names:\n- a\n- {b: c}\n":    `o.yml:8:11: paths[0].probes[0].names[1] is a mapping; it must be text`,
-		"budget: much\n":             `o.yml:6:17: paths[0].probes[0].budget is "much"; it must be an amount of data, such as 1500, 64KiB or 10MB`,
+		"quota_bytes: much\n":        `o.yml:6:22: paths[0].probes[0].quota_bytes is "much"; it must be an amount of data, such as 1500, 64KiB or 10MB`,
 		"share: 110%\n":              `o.yml:6:16: paths[0].probes[0].share is "110%"; it must be between 0 and 1, or between 0% and 100%`,
 		"nested: {wort: a}\n":        `o.yml:6:18: paths[0].probes[0].nested.wort is unknown; did you mean "word"?`,
 		"pointer: {}\nsize: 1e400\n": "o.yml:6:18: paths[0].probes[0].pointer is a mapping; it must be a whole number\no.yml:7:15: paths[0].probes[0].size is \"1e400\"; it must be a whole number",
@@ -149,7 +149,7 @@ func TestFingerprintChangesWithTheContentOfAFile(t *testing.T) {
 
 // Whatever a probe's options are, they are decoded, or each problem is told with its place.
 func FuzzOptions(f *testing.F) {
-	f.Add("size: 7\ngain: 2\nnames: [a, b]\nbudget: 64KiB\nshare: 5%\nnested: {word: w}\npointer: 3\nsecret_file: k\n")
+	f.Add("size: 7\ngain: 2\nnames: [a, b]\nquota_bytes: 64KiB\nshare: 5%\nnested: {word: w}\npointer: 3\nsecret_file: k\n")
 	f.Add("nested: {word: [x]}\ninterval: 1h30m\nshare: 1e-3\n")
 	f.Fuzz(func(t *testing.T, yaml string) {
 		text := "paths:\n- name: p\n  peer: h\n  probes:\n      - type: t\n"

@@ -16,7 +16,7 @@ type Files struct{ snmp, snmp6, softnet *os.File }
 type Counts struct {
 	// ChecksumErrors of UDP, IPv4 and IPv6, on the whole host.
 	ChecksumErrors uint64
-	// NoBuffer are the packets that sockets of the whole host had no room for; Known
+	// NoBuffer are the packets that sockets of the whole host had no space for; Known
 	// tells whether that could be read.
 	NoBuffer uint64
 	Known    bool
@@ -74,7 +74,7 @@ func whole(f *os.File) (b []byte) {
 func Since(now, before uint64) uint64 { return max(now, before) - before }
 
 // softnetDrops reads /proc/net/softnet_stat: a line a processor, of hexadecimal numbers,
-// the second of which are the packets that its backlog had no room for.
+// the second of which are the packets that its backlog had no space for.
 func softnetDrops(b []byte) (sum uint64) {
 	for line := range bytes.Lines(b) {
 		if f := bytes.Fields(line); len(f) > 1 {

@@ -1,7 +1,7 @@
 // Package keyfile reads shared secrets from a file.
 //
 // Each line that is neither empty nor a comment (#) is one secret: the text
-// itself, or octets written as "hex:0123ab...". The first secret signs; all are
+// itself, or bytes written as "hex:0123ab...". The first secret signs; all are
 // accepted, so that a key is rotated without a gap: add the new one as second
 // line everywhere, then swap the lines everywhere, then drop the old one.
 // Secrets come from files only, which nobody but their owner and group may reach: never from a flag or an environment variable,
@@ -64,7 +64,7 @@ func Read(path string) ([]byte, error) {
 		return nil, fmt.Errorf("keyfile: %w", err)
 	}
 	if len(content) > maxBytes {
-		return nil, fmt.Errorf("keyfile: %s: larger than %d octets: not a key file", path, maxBytes)
+		return nil, fmt.Errorf("keyfile: %s: larger than %d bytes: not a key file", path, maxBytes)
 	}
 	return content, nil
 }

@@ -1,5 +1,5 @@
-// Package link keeps heavy tests of one link apart: a Table lets one at a time onto each, and
-// knows the budget of a day that its link has.
+// Package link keeps load tests of one link apart: a Table lets one at a time onto each, and
+// knows the quota of a day that its link has.
 package link
 
 import (
@@ -16,21 +16,21 @@ import (
 	"oneway.example/exporter/quota"
 )
 
-// Options describe one link: what heavy tests share and must not fill at once.
+// Options describe one link: what load tests share and must not fill at once.
 type Options struct {
 	// Name is unique and not empty.
 	Name string
-	// BudgetBytes is how many IP octets heavy tests may move over the link each
+	// QuotaBytes is how many IP bytes load tests may move over the link each
 	// local day, both directions; 0: as many as they like.
-	BudgetBytes int64
+	QuotaBytes int64
 }
 
-// Table lets one heavy test at a time onto each link, first come first served. A name that nobody
-// has configured is a link without a budget. All methods are safe for concurrent use. Make one
+// Table lets one load test at a time onto each link, first come first served. A name that nobody
+// has configured is a link without a quota. All methods are safe for concurrent use. Make one
 // with NewTable.
 //
-// A link is held on this host only. Whoever needs the far end's link too must not
-// hold the near one while it waits for that: two hosts that test each other would
+// A link is held on this host only. Whoever needs the remote end's link too must not
+// hold the local one while it waits for that: two hosts that test each other would
 // wait for each other.
 type Table struct {
 	quota *quota.Store
@@ -49,7 +49,7 @@ type link struct {
 	since      time.Time // zero: nobody holds it
 }
 
-// NewTable makes a table without links, whose budgets are kept by a store; nil: by one of its
+// NewTable makes a table without links, whose quotas are kept by a store; nil: by one of its
 // own, without a file.
 func NewTable(store *quota.Store) *Table {
 	if store == nil {
@@ -58,7 +58,7 @@ func NewTable(store *quota.Store) *Table {
 	return &Table{quota: store, links: map[string]*link{}}
 }
 
-// SetLinks puts other links and budgets in force, as a reload does. What has been
+// SetLinks puts other links and quotas in force, as a reload does. What has been
 // used, is set aside, held or waited for stays so. On an error nothing changes.
 func (t *Table) SetLinks(options []Options) error {
 	limits := make(map[string]int64, len(options))
@@ -68,10 +68,10 @@ func (t *Table) SetLinks(options []Options) error {
 			return errors.New("link: a link has no name")
 		case twice:
 			return fmt.Errorf("link: link %s is given twice; names must differ", o.Name)
-		case o.BudgetBytes < 0:
-			return fmt.Errorf("link: link %s has a budget of %d; it must not be negative", o.Name, o.BudgetBytes)
+		case o.QuotaBytes < 0:
+			return fmt.Errorf("link: link %s has a quota of %d; it must not be negative", o.Name, o.QuotaBytes)
 		}
-		limits[o.Name] = o.BudgetBytes
+		limits[o.Name] = o.QuotaBytes
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,10 +166,10 @@ func (t *Table) Holder(link string) (who string, since time.Time, ok bool) {
 	return k.holder, k.since, true
 }
 
-// Usage says what has been used of a link today, in IP octets.
+// Usage says what has been used of a link today, in IP bytes.
 func (t *Table) Usage(link string) quota.Usage { return t.quota.Usage(link, t.limit(link)) }
 
-// Reserve sets bytes of a link's budget aside, as quota.Store.Reserve does.
+// Reserve sets bytes of a link's quota aside, as quota.Store.Reserve does.
 func (t *Table) Reserve(link string, bytes int64) (*quota.Reservation, error) {
 	return t.quota.Reserve(link, t.limit(link), bytes)
 }

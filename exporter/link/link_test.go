@@ -211,9 +211,9 @@ func wantUsage(tb testing.TB, l *Table, want quota.Usage) {
 	}
 }
 
-func TestReloadChangesBudgetsAndKeepsUsage(t *testing.T) {
+func TestReloadChangesQuotasAndKeepsUsage(t *testing.T) {
 	l := NewTable(nil)
-	if err := l.SetLinks([]Options{{Name: "uplink", BudgetBytes: 1000}}); err != nil {
+	if err := l.SetLinks([]Options{{Name: "uplink", QuotaBytes: 1000}}); err != nil {
 		t.Fatal(err)
 	}
 	spent, err := l.Reserve("uplink", 400)
@@ -226,7 +226,7 @@ func TestReloadChangesBudgetsAndKeepsUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ limit, left int64 }{{2000, 1300}, {500, 0}, {0, math.MaxInt64}} {
-		if err := l.SetLinks([]Options{{Name: "uplink", BudgetBytes: c.limit}, {Name: "other"}}); err != nil {
+		if err := l.SetLinks([]Options{{Name: "uplink", QuotaBytes: c.limit}, {Name: "other"}}); err != nil {
 			t.Fatal(err)
 		}
 		wantUsage(t, l, quota.Usage{Limit: c.limit, Used: 400, Reserved: 300, Left: c.left})
@@ -235,11 +235,11 @@ func TestReloadChangesBudgetsAndKeepsUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	running.Settle(100)
-	if err := l.SetLinks([]Options{{Name: "uplink", BudgetBytes: 1000}}); err != nil {
+	if err := l.SetLinks([]Options{{Name: "uplink", QuotaBytes: 1000}}); err != nil {
 		t.Fatal(err)
 	}
 	wantUsage(t, l, quota.Usage{Limit: 1000, Used: 500, Left: 500})
-	for _, wrong := range [][]Options{{{}}, {{Name: "a"}, {Name: "a"}}, {{Name: "a", BudgetBytes: -1}}} {
+	for _, wrong := range [][]Options{{{}}, {{Name: "a"}, {Name: "a"}}, {{Name: "a", QuotaBytes: -1}}} {
 		if err := l.SetLinks(wrong); err == nil {
 			t.Errorf("%+v was put in force", wrong)
 		}

@@ -20,7 +20,7 @@ const shareOfRuntime, shareOfGroup = 4, 5
 // none is the least limit that is none: version 1 has the largest number of whole pages there.
 const none = 1 << 62
 
-// Process is how many octets this process may take: the least of the Go runtime's limit
+// Process is how many bytes this process may take: the least of the Go runtime's limit
 // (GOMEMLIMIT, Adopt) and of those of its control groups. Without any it is math.MaxInt64.
 func Process() int64 {
 	return min(debug.SetMemoryLimit(-1), groups(os.DirFS("/")))

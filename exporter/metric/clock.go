@@ -10,7 +10,7 @@ var (
 	// ClockState is oneway_clock_state.
 	ClockState = clockGroup.add(Desc{
 		Name: "oneway_clock_state", Kind: Gauge, Labels: []string{ClockL, "state"}, Source: "design",
-		Help: "1 for the state the clock is in, 0 for the others: synchronised, holdover, stepping, unsynchronised, silent, none.",
+		Help: "1 for the state the clock is in, 0 for the others: synchronized, holdover, stepping, unsynchronized, silent, none.",
 	})
 	// ClockErrorBound is oneway_clock_error_bound_seconds.
 	ClockErrorBound = clockGroup.add(Desc{
@@ -62,18 +62,18 @@ var (
 		Name: "oneway_clock_query_failures_total", Kind: Counter, Labels: []string{ClockL, ReasonL}, Source: "chrony candm.h",
 		Help: "Queries of the clock daemon without a usable reply, by reason.",
 	})
-	// FarClockSynchronized is oneway_far_clock_synchronized.
-	FarClockSynchronized = clockGroup.add(Desc{
-		Name: "oneway_far_clock_synchronized", Kind: Gauge, Labels: []string{Path, Probe},
-		Help:   "1 if the far end says that its clock is synchronised (the S bit of its Error Estimate, which admits an hour at most), else 0.",
-		Absent: "Until the far end has answered, and when it has ceased to.",
+	// RemoteClockSynchronized is oneway_remote_clock_synchronized.
+	RemoteClockSynchronized = clockGroup.add(Desc{
+		Name: "oneway_remote_clock_synchronized", Kind: Gauge, Labels: []string{Path, Probe},
+		Help:   "1 if the remote end says that its clock is synchronized (the S bit of its Error Estimate, which admits an hour at most), else 0.",
+		Absent: "Until the remote end has answered, and when it has ceased to.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
 	})
-	// FarClockErrorBound is oneway_far_clock_error_bound_seconds.
-	FarClockErrorBound = clockGroup.add(Desc{
-		Name: "oneway_far_clock_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe},
-		Help:   "Largest offset of the far end's clock that its Error Estimate admits, in seconds.",
-		Absent: "While the far end is not synchronised or not heard.",
+	// RemoteClockErrorBound is oneway_remote_clock_error_bound_seconds.
+	RemoteClockErrorBound = clockGroup.add(Desc{
+		Name: "oneway_remote_clock_error_bound_seconds", Kind: Gauge, Labels: []string{Path, Probe},
+		Help:   "Largest offset of the remote end's clock that its Error Estimate admits, in seconds.",
+		Absent: "While the remote end is not synchronized or not heard.",
 		Source: "RFC 8762 section 4.2.1, RFC 4656 section 4.1.2",
 	})
 	// StampCalibration is oneway_stamp_calibration_seconds.

@@ -22,19 +22,19 @@ var (
 	// DelayQuantile is oneway_delay_quantile_seconds.
 	DelayQuantile = delayGroup.add(Desc{
 		Name: "oneway_delay_quantile_seconds", Kind: Gauge, Slim: true, Labels: []string{Path, Probe, Direction, QuantileL},
-		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds: order statistics. Packets whose answers were lost, so that their forward delay is not known, are taken to be spread as the others, overdue ones among them.",
+		Help:   "Quantiles (0.5, 0.95, 0.99) of the one-way delay over the packets decided in the last window, lost ones counted as infinite, in seconds: order statistics. Packets whose replies were lost, so that their forward delay is not known, are taken to be spread as the others, overdue ones among them.",
 		Absent: "In a window without a valid delay, in which so many packets were lost that the quantile is infinite, or in which round trips were lost and it is not known in which direction.",
 		Source: "RFC 7679 section 5.1",
 	})
 	// DelayErrorBound is oneway_delay_error_bound_seconds.
 	DelayErrorBound = delayGroup.add(Desc{
 		Name: "oneway_delay_error_bound_seconds", Kind: Gauge, Slim: true, Labels: perDirection, Source: "RFC 7679 section 3.7",
-		Help:   "The true smallest delay (of packets that were not held) and the true median of the last window's packets whose delay is known lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. Forward delays of packets whose answers were lost are not known. A single delay may have a wider bound of its own: oneway_delay_held_total and the origins of stamps tell how many.",
+		Help:   "The true smallest delay (of packets that were not held) and the true median of the last window's packets whose delay is known lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. Forward delays of packets whose replies were lost are not known. A single delay may have a wider bound of its own: oneway_delay_tx_uncertain_total and the origins of stamps tell how many.",
 		Absent: "In a window without a valid delay.",
 	})
-	// DelayHeld is oneway_delay_held_total.
-	DelayHeld = delayGroup.add(Desc{
-		Name: "oneway_delay_held_total", Kind: Counter, Labels: perDirection, Source: "decision 4 (exporter/doc/decisions)",
+	// DelayTXUncertainty is oneway_delay_tx_uncertain_total.
+	DelayTXUncertainty = delayGroup.add(Desc{
+		Name: "oneway_delay_tx_uncertain_total", Kind: Counter, Labels: perDirection, Source: "decision 4 (exporter/doc/decisions)",
 		Help:   "Delays whose packet the sending host may have held for longer than 25 us after its stamp (a virtual machine that stood still): they may be too large by that.",
 		Absent: "Until the first.",
 	})
@@ -90,19 +90,19 @@ var (
 	RoundTripTimeMin = delayGroup.add(Desc{
 		Name: "oneway_round_trip_time_min_seconds", Kind: Gauge, Slim: true, Labels: perProbe, Source: "RFC 2681 section 4.3",
 		Help:   "Smallest round trip of the last window, in seconds.",
-		Absent: "In a window without an answer.",
+		Absent: "In a window without a reply.",
 	})
 	// RoundTripTimeMax is oneway_round_trip_time_max_seconds.
 	RoundTripTimeMax = delayGroup.add(Desc{
 		Name: "oneway_round_trip_time_max_seconds", Kind: Gauge, Labels: perProbe, Source: "RFC 2681",
 		Help:   "Largest round trip of the last window, in seconds.",
-		Absent: "In a window without an answer.",
+		Absent: "In a window without a reply.",
 	})
 	// RoundTripTimeQuantile is oneway_round_trip_time_quantile_seconds.
 	RoundTripTimeQuantile = delayGroup.add(Desc{
 		Name: "oneway_round_trip_time_quantile_seconds", Kind: Gauge, Labels: []string{Path, Probe, QuantileL},
 		Help:   "Quantiles (0.5, 0.95, 0.99) of the round trip over the packets decided in the last window, unanswered ones counted as infinite, in seconds: order statistics.",
-		Absent: "In a window without an answer, or in which so many packets went unanswered that the quantile is infinite.",
+		Absent: "In a window without a reply, or in which so many packets went unanswered that the quantile is infinite.",
 		Source: "RFC 2681 section 4.1",
 	})
 	// Residence is oneway_reflector_residence_seconds.

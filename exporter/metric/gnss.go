@@ -41,7 +41,7 @@ var (
 	// GNSSSawtooth is oneway_gnss_sawtooth_seconds.
 	GNSSSawtooth = pulseGroup.add(Desc{
 		Name: "oneway_gnss_sawtooth_seconds", Kind: Gauge, Labels: []string{ReceiverL}, Source: "gpsd_json(5), PPS qErr",
-		Help:   "Quantisation error of the last pulse that the receiver itself tells of (qErr), in seconds.",
+		Help:   "Quantization error of the last pulse that the receiver itself tells of (qErr), in seconds.",
 		Absent: "From a receiver that does not tell, and without a pulse for 5 s.",
 	})
 	// GNSSTimeOffset is oneway_gnss_time_offset_seconds.

@@ -91,7 +91,7 @@ type Series interface {
 // names and values (OpenMetrics 1.0, Exemplars).
 const MaxExemplarRunes = 128
 
-// RunIDL is the label of exemplars that names the run of a heavy test: its report's name.
+// RunIDL is the label of exemplars that names the run of a load test: its report's name.
 const RunIDL = "run_id"
 
 // Discard is a Sink that keeps nothing.

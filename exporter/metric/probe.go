@@ -5,14 +5,14 @@ var (
 	// ProbeUp is oneway_probe_up.
 	ProbeUp = probeGroup.add(Desc{
 		Name: "oneway_probe_up", Kind: Gauge, Slim: true, Labels: perProbe, Source: "design",
-		Help:   "1 if an answer to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. What is refused (packets_discarded_total), and an answer to no test packet, is none.",
-		Absent: "Before the first answer, until that time is over.",
+		Help:   "1 if a reply to a test packet was received within the last three intervals (at least 3 s) and the waiting time (loss_timeout), else 0. What is refused (packets_discarded_total), and a reply to no test packet, is none.",
+		Absent: "Before the first reply, until that time is over.",
 	})
 	// ProbeLastSuccess is oneway_probe_last_success_timestamp_seconds.
 	ProbeLastSuccess = probeGroup.add(Desc{
 		Name: "oneway_probe_last_success_timestamp_seconds", Kind: Gauge, Labels: perProbe, Source: "design",
-		Help:   "Unix time of the last answer to a test packet that was received.",
-		Absent: "Before the first answer.",
+		Help:   "Unix time of the last reply to a test packet that was received.",
+		Absent: "Before the first reply.",
 	})
 	// ProbeSkipped is oneway_probe_schedule_skipped_total.
 	ProbeSkipped = probeGroup.add(Desc{
@@ -27,7 +27,7 @@ var (
 	})
 	// PathInfo is oneway_path_info.
 	PathInfo = probeGroup.add(Desc{
-		Name: "oneway_path_info", Kind: Gauge, Labels: []string{Path, Probe, "peer", "family", "dscp", "reflector", "schedule", "packet_bytes"},
+		Name: "oneway_path_info", Kind: Gauge, Labels: []string{Path, Probe, "peer", "family", "dscp", "reflector", "schedule", "payload_bytes"},
 		Help:   "Always 1; the labels are facts about the path: peer address, address family, DSCP, kind of reflector (oneway, stateful, stateless), schedule and UDP payload size.",
 		Absent: "While the peer's name does not resolve.",
 		Source: "design",

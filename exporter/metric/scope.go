@@ -35,14 +35,14 @@ func NewScope(sink Sink, lead ...string) *Scope {
 }
 
 // Series is the series of d with the leading label values and more: the same one each time,
-// opened by the first. Only that one allocates, unless more is longer than 128 octets. After
+// opened by the first. Only that one allocates, unless more is longer than 128 bytes. After
 // Close it keeps nothing.
 func (s *Scope) Series(d *Desc, more ...string) Series {
 	if d = d.In(s.profile); d == nil {
 		return discarded{}
 	}
-	var room [128]byte
-	joined := join(room[:0], more)
+	var space [128]byte
+	joined := join(space[:0], more)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.open[scopeKey{d, string(joined)}]
@@ -92,8 +92,8 @@ func (s *Scope) opened(d *Desc, more []string, forget bool) Series {
 	if d = d.In(s.profile); d == nil {
 		return nil
 	}
-	var room [128]byte
-	joined := join(room[:0], more)
+	var space [128]byte
+	joined := join(space[:0], more)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.open[scopeKey{d, string(joined)}]

@@ -42,7 +42,7 @@ var (
 	// ReflectorPackets is oneway_reflector_packets_total.
 	ReflectorPackets = selfGroup.add(Desc{
 		Name: "oneway_reflector_packets_total", Kind: Counter, Labels: []string{ResultL}, Source: "RFC 8762 section 4",
-		Help:   "Packets that reached the reflector, by what became of them. new_session_limited and sessions_full: strangers that were refused; rate_limited: packets beyond their source's rate. repeated: copies of authenticated questions, which are not answered, and questions from another address than their session's that are no news. corrupted, bad_hmac: damaged or forged.",
+		Help:   "Packets that reached the reflector, by what became of them. new_session_limited and sessions_full: unknown peers that were refused; rate_limited: packets beyond their source's rate. repeated: copies of authenticated requests, which are not answered, and requests from another address than their session's that are no news. corrupted, bad_hmac: damaged or forged.",
 		Absent: "While no reflector runs.",
 	})
 	// ReflectorSessions is oneway_reflector_sessions.
@@ -51,16 +51,16 @@ var (
 		Help:   "Sessions that the stateful reflector remembers now.",
 		Absent: "While no reflector runs.",
 	})
-	// EvidenceReports is oneway_evidence_reports_total.
-	EvidenceReports = selfGroup.add(Desc{
-		Name: "oneway_evidence_reports_total", Kind: Counter, Labels: []string{Path, Probe, triggerL}, Source: "design",
+	// IncidentReports is oneway_incident_reports_total.
+	IncidentReports = selfGroup.add(Desc{
+		Name: "oneway_incident_reports_total", Kind: Counter, Labels: []string{Path, Probe, triggerL}, Source: "design",
 		Help:   "Reports of the last minutes' packets that were kept, by what triggered them (delay, loss, request).",
 		Absent: "Until the first of that trigger.",
 	})
 	// SamplesDropped is oneway_samples_dropped_total.
 	SamplesDropped = selfGroup.add(Desc{
 		Name: "oneway_samples_dropped_total", Kind: Counter, Labels: []string{listenerL}, Source: "design, invariant 5",
-		Help: "Raw samples that a listener (evidence) has missed because its queue was full. What was measured from them is whole.",
+		Help: "Raw samples that a listener (incident) has missed because its queue was full. What was measured from them is whole.",
 	})
 	// ConfigReloadSuccess is oneway_config_last_reload_successful.
 	ConfigReloadSuccess = selfGroup.add(Desc{

@@ -19,7 +19,7 @@ const (
 	ModelL    = "model"
 	BufferL   = "buffer"
 	ClockL    = "clock"
-	QuantileL = "q"
+	QuantileL = "quantile_rank"
 	triggerL  = "trigger"
 	listenerL = "listener"
 )
@@ -73,18 +73,18 @@ type Group struct {
 
 // The groups. Each family is in the one that its declaration adds it to.
 var (
-	probeGroup     = &Group{Title: "What a probe says of itself"}
-	packetGroup    = &Group{Title: "Packets"}
-	delayGroup     = &Group{Title: "Delay"}
-	voiceGroup     = &Group{Title: "Voice"}
-	runGroup       = &Group{Title: "Runs of heavy tests"}
-	loadGroup      = &Group{Title: "Link under load", Experimental: true}
-	matrixGroup    = &Group{Title: "Packet size by packet rate", Experimental: true}
-	capacityGroup  = &Group{Title: "Capacity", Experimental: true}
-	clockGroup     = &Group{Title: "Clock"}
-	pulseGroup     = &Group{Title: "Pulse and receiver"}
-	responderGroup = &Group{Title: "Responder"}
-	selfGroup      = &Group{Title: "Self"}
+	probeGroup      = &Group{Title: "What a probe says of itself"}
+	packetGroup     = &Group{Title: "Packets"}
+	delayGroup      = &Group{Title: "Delay"}
+	voiceGroup      = &Group{Title: "Voice"}
+	runGroup        = &Group{Title: "Runs of load tests"}
+	loadGroup       = &Group{Title: "Link under load", Experimental: true}
+	sizeSweepGroup  = &Group{Title: "Packet size by packet rate", Experimental: true}
+	capacityGroup   = &Group{Title: "Capacity", Experimental: true}
+	clockGroup      = &Group{Title: "Clock"}
+	pulseGroup      = &Group{Title: "Pulse and receiver"}
+	loadServerGroup = &Group{Title: "Load server"}
+	selfGroup       = &Group{Title: "Self"}
 )
 
 // add declares a family of the group.
@@ -99,6 +99,6 @@ func (g *Group) add(d Desc) *Desc {
 func Groups() []Group {
 	return []Group{
 		*probeGroup, *packetGroup, *delayGroup, *voiceGroup, *runGroup, *loadGroup,
-		*matrixGroup, *capacityGroup, *clockGroup, *pulseGroup, *responderGroup, *selfGroup,
+		*sizeSweepGroup, *capacityGroup, *clockGroup, *pulseGroup, *loadServerGroup, *selfGroup,
 	}
 }

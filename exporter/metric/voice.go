@@ -37,7 +37,7 @@ var (
 	// VoiceMouthToEar is oneway_voice_mouth_to_ear_delay_seconds.
 	VoiceMouthToEar = voiceGroup.add(Desc{
 		Name: "oneway_voice_mouth_to_ear_delay_seconds", Kind: Gauge, Labels: []string{Path, Probe, Direction, CodecL, BufferL},
-		Help:   "Packetisation, look-ahead, network and playout buffer, in seconds.",
+		Help:   "Packetization, look-ahead, network and playout buffer, in seconds.",
 		Absent: "As voice_r_factor.",
 		Source: "ITU-T G.107 clause 7.4; G.114",
 	})

@@ -47,7 +47,7 @@ func (r *Ratio) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Rate is IP octets a second, headers included and no link layer (RFC 9097 section 5.3).
+// Rate is IP bytes a second, headers included and no link layer (RFC 9097 section 5.3).
 // It is written in bits a second: "2.5Mbit", "64kbit/s", "1Gb/s".
 type Rate float64
 
@@ -87,7 +87,7 @@ func (r *Rate) UnmarshalText(text []byte) error {
 const maxBits = 1e12
 
 // unitOf is what one of a unit is worth in bits a second; 0 for no unit of a rate. KB and
-// the like, octets, are refused rather than misread.
+// the like, bytes, are refused rather than misread.
 func unitOf(unit string) float64 {
 	unit = strings.TrimSuffix(unit, "/s")
 	for _, suffix := range []string{"bit", "bps", "b"} {

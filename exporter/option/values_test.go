@@ -62,7 +62,7 @@ func FuzzTypes(f *testing.F) {
 		}
 		var b Bytes
 		if err := b.UnmarshalText([]byte(s)); err == nil && b < 0 {
-			t.Errorf("%q is %d octets", s, b)
+			t.Errorf("%q is %d bytes", s, b)
 		}
 		var r Ratio
 		if err := r.UnmarshalText([]byte(s)); err == nil && !(r >= 0 && r <= 1) || math.IsNaN(float64(r)) {

@@ -21,7 +21,7 @@ import (
 	"oneway.example/exporter/sched"
 )
 
-// Env is what the agent lends to every prober. All fields but Calibration are set;
+// Env is what the agent leases to every prober. All fields but Calibration are set;
 // in tests Links and Reports may be nil too.
 type Env struct {
 	Log   *slog.Logger
@@ -31,9 +31,9 @@ type Env struct {
 	Pacer *sched.Pacer
 	// Calibration has the stamp errors of this host's interfaces; nil: none are known.
 	Calibration *calibration.Table
-	// Links keeps heavy tests of one link apart, and its data budget.
+	// Links keeps load tests of one link apart, and its data quota.
 	Links *link.Table
-	// Reports takes the reports of heavy tests' runs.
+	// Reports takes the reports of load tests' runs.
 	Reports *report.Store
 	// Recorder takes raw samples; nil: nobody reads them.
 	Recorder *record.Recorder
@@ -76,15 +76,15 @@ type Prober interface {
 
 // Filler is what a Prober is besides that fills a link.
 type Filler interface {
-	// Fills says which link, for which test, and towards which far end.
+	// Fills says which link, for which test, and toward which remote end.
 	Fills() Filling
 }
 
-// Filling is what a heavy test needs its link for.
+// Filling is what a load test needs its link for.
 type Filling struct {
-	// Kind is the test's word, such as "saturate"; Link is what it holds.
+	// Kind is the test's word, such as "saturation"; Link is what it holds.
 	Kind, Link string
-	// Host and Port are the responder's, as configured.
+	// Host and Port are the load server's, as configured.
 	Host string
 	Port uint16
 }
@@ -95,7 +95,7 @@ type Status struct {
 	// why it is not well (empty if it is).
 	Up            bool
 	State, Reason string
-	// LastSuccess is when the last answer came; zero: never.
+	// LastSuccess is when the last reply came; zero: never.
 	LastSuccess time.Time
 	// Results are ready for print, in the order to be shown.
 	Results []Result

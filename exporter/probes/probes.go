@@ -3,8 +3,8 @@ package probes
 
 import (
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/probes/matrix"
-	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/probes/saturation"
+	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/probes/train"
 )
@@ -14,8 +14,8 @@ import (
 func All() []probe.Type {
 	return []probe.Type{
 		stamp.New(),
-		saturate.New(),
-		matrix.New(),
+		saturation.New(),
+		sizesweep.New(),
 		train.New(),
 	}
 }

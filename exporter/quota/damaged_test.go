@@ -25,7 +25,7 @@ func TestDamagedFileIsToldKeptAsideAndRefusesTheDay(t *testing.T) {
 					t.Errorf("error is %v, saved: %v", err, s.Saved())
 				}
 				if r, err := s.Reserve("free", 0, 100); err != nil {
-					t.Errorf("a link without a budget: %v", err)
+					t.Errorf("a link without a quota_bytes: %v", err)
 				} else {
 					r.Settle(100)
 				}

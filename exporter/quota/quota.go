@@ -1,5 +1,5 @@
-// Package quota keeps what has been used of budgets of a day: of a link's, of a token's. A Store
-// sets octets aside before they are moved, and counts what was moved in truth. It survives
+// Package quota keeps what has been used of quotas of a day: of a link's, of a token's. A Store
+// sets bytes aside before they are moved, and counts what was moved in truth. It survives
 // restarts and crashes, by a file, and it gives nothing anew where the clock is stepped or the
 // file is damaged.
 package quota
@@ -27,7 +27,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Store keeps what was used today under each name, in octets. Limits are its caller's. All
+// Store keeps what was used today under each name, in bytes. Limits are its caller's. All
 // methods are safe for concurrent use. Make one with New.
 type Store struct {
 	now func() time.Time
@@ -59,9 +59,9 @@ func New(o Options) *Store {
 	return s
 }
 
-// Usage is what was done today under one name, in octets.
+// Usage is what was done today under one name, in bytes.
 type Usage struct {
-	// Limit is the budget of a day; 0: none.
+	// Limit is the quota of a day; 0: none.
 	Limit int64
 	// Used has been moved since local midnight, Reserved is set aside for the runs
 	// under way.
@@ -71,10 +71,10 @@ type Usage struct {
 	Left int64
 }
 
-// ExceededError says that a budget does not suffice today.
+// ExceededError says that a quota does not suffice today.
 type ExceededError struct {
 	Name string
-	// Left is what is left, Need what was asked for, in octets.
+	// Left is what is left, Need what was asked for, in bytes.
 	Left, Need int64
 	// Renewed is the next local midnight.
 	Renewed time.Time
@@ -82,12 +82,12 @@ type ExceededError struct {
 
 // Error says what is missing, and when there is more.
 func (e *ExceededError) Error() string {
-	return fmt.Sprintf("quota: the data budget of %s has %d octets left, %d are needed; it is renewed at %s",
+	return fmt.Sprintf("quota: the data quota of %s has %d bytes left, %d are needed; it is renewed at %s",
 		e.Name, e.Left, e.Need, e.Renewed.Format(time.RFC3339))
 }
 
 // UnsavedError says that what a run would use cannot be saved, so that after a restart the
-// budget would not know of it; or that it is not known what was used before.
+// quota would not know of it; or that it is not known what was used before.
 type UnsavedError struct {
 	Name string
 	// Err is what the file's reading or writing has met, or how it was damaged.
@@ -96,13 +96,13 @@ type UnsavedError struct {
 
 // Error says what is to be mended.
 func (e *UnsavedError) Error() string {
-	return fmt.Sprintf("quota: the data budget of %s cannot be saved, or is not known: %v; the state file must be readable, writable and whole", e.Name, e.Err)
+	return fmt.Sprintf("quota: the data quota of %s cannot be saved, or is not known: %v; the state file must be readable, writable and whole", e.Name, e.Err)
 }
 
 // Unwrap is the cause.
 func (e *UnsavedError) Unwrap() error { return e.Err }
 
-// Reservation is a part of a budget that is set aside for one run.
+// Reservation is a part of a quota that is set aside for one run.
 type Reservation struct {
 	store *Store
 	name  string
@@ -143,14 +143,14 @@ func add(a, b int64) int64 {
 	return a + b
 }
 
-// Reserve sets bytes of name's budget under a limit aside, the most that a run can move, before
+// Reserve sets bytes of name's quota under a limit aside, the most that a run can move, before
 // it begins; a limit of 0 is none. The error is an *ExceededError if they are not left, and an
 // *UnsavedError if there is a limit and the file cannot be written. Every reservation
 // must be settled. Until then it counts as used in the file: of a run that a
 // crash has cut nobody knows what it has moved.
 func (s *Store) Reserve(name string, limit, bytes int64) (*Reservation, error) {
 	if bytes < 0 {
-		return nil, fmt.Errorf("quota: %d octets of %s cannot be set aside; it must not be negative", bytes, name)
+		return nil, fmt.Errorf("quota: %d bytes of %s cannot be set aside; it must not be negative", bytes, name)
 	}
 	if limit > 0 && s.Saved() != nil {
 		if err := s.Save(); err != nil { // what was used may not even be known
@@ -173,9 +173,9 @@ func (s *Store) Reserve(name string, limit, bytes int64) (*Reservation, error) {
 	return r, nil
 }
 
-// Settle ends the reservation: used octets were moved in truth, which may be more
+// Settle ends the reservation: used bytes were moved in truth, which may be more
 // than were set aside. They count for the day of settling: a run across midnight
-// stays set aside in the new day until then, so that neither day's budget is
+// stays set aside in the new day until then, so that neither day's quota is
 // overrun. Settling again does nothing, nor does settling nil.
 func (r *Reservation) Settle(used int64) {
 	if r != nil && r.end(used) {
@@ -209,7 +209,7 @@ const maxDays = 8
 type day struct {
 	// Date is like 2026-11-21, so that dates sort as text.
 	Date string `json:"date"`
-	// Used is in IP octets, by name.
+	// Used is in IP bytes, by name.
 	Used map[string]int64 `json:"used"`
 	// Unknown is the file, beside the state file, that is kept of one that was damaged, so
 	// that Used may be too little; empty: it is not.
@@ -220,12 +220,12 @@ type day struct {
 
 // book has what was used by date, the date of now last. It remembers some dates,
 // so that a clock that is stepped over midnight and back, or that is wrong between
-// boot and the first answer of a time server, does not renew a budget:
+// boot and the first reply of a time server, does not renew a quota:
 //
 //   - a date that is known has what it had;
 //   - a new date later than the last begins with nothing used;
 //   - a new date earlier than the last takes over what was used: a clock that goes
-//     back gives nothing. Its next midnight renews the budget as ever.
+//     back gives nothing. Its next midnight renews the quota as ever.
 type book struct{ days []*day }
 
 // at returns the page of a date.

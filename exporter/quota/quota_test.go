@@ -30,7 +30,7 @@ func at(s string) time.Time {
 // limit is that of uplink in these tests.
 const limit = 1000
 
-// spend reserves and uses n octets.
+// spend reserves and uses n bytes.
 func spend(tb testing.TB, s *Store, n int64) {
 	tb.Helper()
 	r, err := s.Reserve("uplink", limit, n)
@@ -47,7 +47,7 @@ func wantUsage(tb testing.TB, s *Store, want Usage) {
 	}
 }
 
-func TestBudgetIsNotOverrun(t *testing.T) {
+func TestQuotaIsNotOverrun(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 17:00:00")}
 	s := New(Options{Now: clock.now})
 	first, err := s.Reserve("uplink", limit, 700)
@@ -60,7 +60,7 @@ func TestBudgetIsNotOverrun(t *testing.T) {
 	if !ok || *missing != (ExceededError{Name: "uplink", Left: 300, Need: 301, Renewed: at("2026-11-22 00:00:00")}) {
 		t.Fatalf("error is %v", err)
 	}
-	if text := err.Error(); !strings.Contains(text, "300 octets left, 301 are needed; it is renewed at 2026-11-22T00:00:00Z") {
+	if text := err.Error(); !strings.Contains(text, "300 bytes left, 301 are needed; it is renewed at 2026-11-22T00:00:00Z") {
 		t.Error(text)
 	}
 	second, err := s.Reserve("uplink", limit, 300)
@@ -73,10 +73,10 @@ func TestBudgetIsNotOverrun(t *testing.T) {
 	second.Settle(950) // more than was set aside: told, and held against what follows
 	wantUsage(t, s, Usage{Limit: 1000, Used: 1050, Left: 0})
 	if _, err := s.Reserve("uplink", limit, 1); err == nil {
-		t.Error("a budget that is used up still gives")
+		t.Error("a quota that is used up still gives")
 	}
 	if _, err := s.Reserve("uplink", limit, 0); err != nil {
-		t.Errorf("nothing needs no budget: %v", err)
+		t.Errorf("nothing needs no quota_bytes: %v", err)
 	}
 	if _, err := s.Reserve("uplink", limit, -1); err == nil {
 		t.Error("a negative amount was set aside")
@@ -84,7 +84,7 @@ func TestBudgetIsNotOverrun(t *testing.T) {
 	(*Reservation)(nil).Settle(5)
 }
 
-func TestLinkWithoutABudgetIsOnlyCounted(t *testing.T) {
+func TestLinkWithoutAQuotaIsOnlyCounted(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 17:00:00")}
 	s := New(Options{Now: clock.now})
 	for range 3 { // also where sums would overflow
@@ -102,7 +102,7 @@ func TestLinkWithoutABudgetIsOnlyCounted(t *testing.T) {
 	wantUsage(t, s, Usage{Used: math.MaxInt64, Reserved: s.Usage("uplink", 0).Reserved, Left: math.MaxInt64})
 }
 
-func TestMidnightRenewsTheBudget(t *testing.T) {
+func TestMidnightRenewsTheQuota(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 23:59:30")}
 	s := New(Options{Now: clock.now})
 	spend(t, s, 600)
@@ -139,7 +139,7 @@ func TestSteppedClockRenewsNothing(t *testing.T) {
 	}
 }
 
-func TestClockThatWasFarAheadDoesNotHoldTheBudgetForYears(t *testing.T) {
+func TestClockThatWasFarAheadDoesNotHoldTheQuotaForYears(t *testing.T) {
 	clock := &wallClock{at("2030-01-01 12:00:00")}
 	s := New(Options{Now: clock.now})
 	spend(t, s, 1000)
@@ -161,9 +161,9 @@ func TestBookForgetsOldDates(t *testing.T) {
 	}
 }
 
-// TestNoDayMovesMoreThanItsBudget goes through days with runs at random, whatever
+// TestNoDayMovesMoreThanItsQuota goes through days with runs at random, whatever
 // is reserved and settled.
-func TestNoDayMovesMoreThanItsBudget(t *testing.T) {
+func TestNoDayMovesMoreThanItsQuota(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	berlin, err := time.LoadLocation("Europe/Berlin")

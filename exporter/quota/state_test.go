@@ -101,7 +101,7 @@ func TestUnfinishedFileIsRemovedAtTheNextStart(t *testing.T) {
 	}
 }
 
-func TestBudgetIsRefusedWhileItCannotBeSaved(t *testing.T) {
+func TestQuotaIsRefusedWhileItCannotBeSaved(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	dir := filepath.Join(t.TempDir(), "state")
 	file := filepath.Join(dir, "links.json")
@@ -116,10 +116,10 @@ func TestBudgetIsRefusedWhileItCannotBeSaved(t *testing.T) {
 	for range 3 {
 		var unsaved *UnsavedError
 		if _, err := s.Reserve("uplink", limit, 100); !errors.As(err, &unsaved) || unsaved.Name != "uplink" {
-			t.Fatalf("a budget that cannot be saved was given out: %v", err)
+			t.Fatalf("a quota that cannot be saved was given out: %v", err)
 		}
 		if r, err := s.Reserve("free", 0, 100); err != nil {
-			t.Errorf("a link without a budget: %v", err)
+			t.Errorf("a link without a quota_bytes: %v", err)
 		} else {
 			r.Settle(100)
 		}

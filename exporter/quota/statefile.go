@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/exporter/wholefile"
+	"oneway.example/exporter/atomicfile"
 )
 
 // stateVersion is that of the file's format, maxStateBytes more than it can grow to.
@@ -68,7 +68,7 @@ func strictly(content []byte, into any) error {
 
 func parseState(content []byte) (book, error) {
 	if len(content) > maxStateBytes {
-		return book{}, fmt.Errorf("%w: it is larger than %d octets", errDamaged, maxStateBytes)
+		return book{}, fmt.Errorf("%w: it is larger than %d bytes", errDamaged, maxStateBytes)
 	}
 	var s fileState
 	if err := strictly(content, &s); err != nil {
@@ -148,7 +148,7 @@ func setAside(name string) (aside string, err error) {
 
 // SetFile keeps the days' usage in another file; empty: nowhere. If that file
 // has more of a day than is known, it is believed. The directory is made if need
-// be. What goes wrong is logged, and no budget is given out until it is mended.
+// be. What goes wrong is logged, and no quota is given out until it is mended.
 func (s *Store) SetFile(name string) {
 	s.saving.Lock()
 	s.mu.Lock()
@@ -170,7 +170,7 @@ var errMissing = errors.New("the file is missing, and one that was damaged is ke
 // load takes over what a file knows; saving is held. Of a damaged one nobody knows what was
 // used on its last day, nor today.
 func (s *Store) load(name string) error {
-	wholefile.RemoveUnfinished(name)
+	atomicfile.RemoveUnfinished(name)
 	kept, damage := readState(name)
 	aside := ""
 	switch {
@@ -237,12 +237,12 @@ func (s *Store) Save() error {
 	switch {
 	case name == "":
 	case err == nil && before != nil:
-		s.log.Info("What heavy tests have used today is kept again", "file", name)
+		s.log.Info("What load tests have used today is kept again", "file", name)
 	case lost && !errors.As(before, new(*unknownError)):
-		s.log.Error("What heavy tests have used today is not known, the file was damaged: what has a budget is refused until tomorrow, or until you remove what is kept of it",
+		s.log.Error("What load tests have used today is not known, the file was damaged: what has a quota is refused until tomorrow, or until you remove what is kept of it",
 			"file", name, "remove", unknown.File, "err", unknown.Err)
 	case err != nil && before == nil:
-		s.log.Error("What heavy tests use today is not kept, and what has a budget is refused", "file", name, "err", err)
+		s.log.Error("What load tests use today is not kept, and what has a quota is refused", "file", name, "err", err)
 	}
 	s.mu.Lock()
 	s.unsaved = err
@@ -295,7 +295,7 @@ func (s *Store) store(name string) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
 		return err
 	}
-	if err := wholefile.Replace(name, content, 0o600); err != nil {
+	if err := atomicfile.Replace(name, content, 0o600); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -1,7 +1,7 @@
 // Package record carries raw samples from what measures to whoever reads them: packets of
 // light probes, rows of runs, points of a track.
 //
-// A Recorder is lent to every prober (probe.Env). Whoever measures records what it has; whoever
+// A Recorder is leased to every prober (probe.Env). Whoever measures records what it has; whoever
 // reads opens a Listener, which has a bounded queue of its own. Recording never waits: a sample
 // that finds a queue full is dropped there, and that listener is told how many it has missed.
 // While nobody listens, recording costs one atomic load, and it never allocates:

@@ -7,34 +7,34 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Fate is what became of a test packet as a round trip.
-type Fate uint8
+// Outcome is what became of a test packet as a round trip.
+type Outcome uint8
 
-// The fates. A packet that is lost may be recorded once more, as late.
+// The outcomes. A packet that is lost may be recorded once more, as late.
 const (
-	// Answered: the answer came within the waiting time.
-	Answered Fate = iota
-	// Lost: no answer came within the waiting time; there is T1 alone.
+	// Answered: the reply came within the waiting time.
+	Answered Outcome = iota
+	// Lost: no reply came within the waiting time; there is T1 alone.
 	Lost
-	// Late: the answer came after the waiting time; the packet was recorded as lost before.
+	// Late: the reply came after the waiting time; the packet was recorded as lost before.
 	Late
 )
 
 // String is the word of reports.
-func (f Fate) String() string {
+func (f Outcome) String() string {
 	if f > Late {
 		return "invalid"
 	}
 	return [...]string{"answered", "lost", "late"}[f]
 }
 
-// Packet is a packet of a light probe whose fate is known.
+// Packet is a packet of a light probe whose outcome is known.
 type Packet struct {
 	// Path and Probe are the metric labels.
 	Path, Probe string
-	Fate        Fate
-	// Era counts the steps of both clocks that the prober has seen, and Restarts those of the far end:
-	// delays of two eras have no difference, and a far end that has restarted may have another clock.
+	Outcome     Outcome
+	// Era counts the steps of both clocks that the prober has seen, and Restarts those of the remote end:
+	// delays of two eras have no difference, and a remote end that has restarted may have another clock.
 	Era, Restarts uint64
 	// Packet has the number, the stamps with their origins, and the clocks' bounds.
 	sample.Packet

@@ -19,18 +19,18 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-func TestAuthenticatedQuestionGetsAuthenticatedAnswer(t *testing.T) {
+func TestAuthenticatedRequestGetsAuthenticatedReply(t *testing.T) {
 	key := newKey(t, "one")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	for seq := range uint32(3) {
 		rep := k.ask(seq) // verifies the base HMAC
 		if rep.result != Answered || rep.receipt.Received != seq+1 || rep.base.Seq != seq || rep.base.SSID != 77 {
-			t.Fatalf("question %d: %v, %+v", seq, rep.result, rep.base)
+			t.Fatalf("request %d: %v, %+v", seq, rep.result, rep.base)
 		}
-		if !key.VerifyTLVs(rep.octets, stamp.AuthenticatedBytes, len(rep.octets)-hmacTLVBytes) {
-			t.Fatal("the answer's HMAC TLV is wrong")
+		if !key.VerifyTLVs(rep.data, stamp.AuthenticatedBytes, len(rep.data)-hmacTLVBytes) {
+			t.Fatal("the reply's HMAC TLV is wrong")
 		}
 	}
 	if rep := k.send(k.base(3)); rep.result != Answered && rep.result != Corrupted {
@@ -54,7 +54,7 @@ func TestKeysMayBeRequiredOrOptional(t *testing.T) {
 		{"optional, unauthenticated", false, nil, Answered},
 	} {
 		l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{right}, c.require })
-		k := l.asker("192.0.2.1:5000", 1)
+		k := l.poller("192.0.2.1:5000", 1)
 		k.key = c.key
 		if got := k.ask(0).result; got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -64,15 +64,15 @@ func TestKeysMayBeRequiredOrOptional(t *testing.T) {
 
 func TestShortPacketIsRefusedWhereAKeyIsRequired(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{newKey(t, "k")}; o.RequireKey = true })
-	if r := l.asker("192.0.2.1:5000", 1).send(make([]byte, 111)).result; r != Short {
-		t.Errorf("111 octets: %v, want short", r)
+	if r := l.poller("192.0.2.1:5000", 1).send(make([]byte, 111)).result; r != Short {
+		t.Errorf("111 bytes: %v, want short", r)
 	}
 }
 
 func TestKeyRotationKeepsTheSession(t *testing.T) {
 	old, fresh := newKey(t, "old"), newKey(t, "fresh")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{old} })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.key = old
 	k.ask(0)
 	l.s.keys = []*stamp.Key{old.Clone(), fresh.Clone()}
@@ -94,14 +94,14 @@ func TestKeyRotationKeepsTheSession(t *testing.T) {
 func TestDamagedAuthenticatedPacketIsCorruptNotForged(t *testing.T) {
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	k.ask(0)
 	for _, at := range []int{0, 3, 20, 40, 90, 140, 200} {
-		bad := k.question(1, nil)
+		bad := k.request(1, nil)
 		bad[at] ^= 1
 		if _, _, r := l.deliver(k.peer, bad); r != Corrupted {
-			t.Errorf("octet %d damaged: %v, want corrupted", at, r)
+			t.Errorf("byte %d damaged: %v, want corrupted", at, r)
 		}
 	}
 	if r := k.ask(1).receipt; r.Corrupted != 7 || r.Received != 2 {
@@ -112,7 +112,7 @@ func TestDamagedAuthenticatedPacketIsCorruptNotForged(t *testing.T) {
 func TestForgedTLVsComeBackWithTheIntegrityFlag(t *testing.T) {
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	next := uint32(0)
 	for name, tlvs := range map[string][]byte{
@@ -134,12 +134,12 @@ func TestForgedTLVsComeBackWithTheIntegrityFlag(t *testing.T) {
 func TestFalseHMACsAreLimitedAndKnownPeersAreNot(t *testing.T) {
 	key, wrong := newKey(t, "k"), newKey(t, "wrong")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
-	known := l.asker("192.0.2.1:5000", 1)
+	known := l.poller("192.0.2.1:5000", 1)
 	known.key = key
 	known.ask(0)
-	forger := l.asker("192.0.2.1:6000", 2) // the same source as the known peer
+	forger := l.poller("192.0.2.1:6000", 2) // the same source as the known peer
 	forger.key = wrong
-	bad := forger.question(0, nil)
+	bad := forger.request(0, nil)
 	counts := map[Result]int{}
 	for range 3 * failuresPerSource {
 		_, _, r := l.deliver(forger.peer, bad)
@@ -157,16 +157,16 @@ func TestFalseHMACsAreLimitedAndKnownPeersAreNot(t *testing.T) {
 	}
 }
 
-func TestUnauthenticatedQuestionMayHaveAnHMACTLV(t *testing.T) {
+func TestUnauthenticatedRequestMayHaveAnHMACTLV(t *testing.T) {
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	q := stamp.AppendTLVHMAC(append(k.base(0), tlv(stamp.TypeDirectMeasurement, make([]byte, 12)...)...), 44, key)
 	rep := k.send(q)
 	if rep.result != Answered || rep.flags[stamp.TypeDirectMeasurement] != 0 {
 		t.Fatalf("%v, flags %v", rep.result, rep.flags)
 	}
-	if !key.VerifyTLVs(rep.octets, stamp.UnauthenticatedBytes, len(rep.octets)-hmacTLVBytes) {
-		t.Error("the answer's HMAC TLV is wrong")
+	if !key.VerifyTLVs(rep.data, stamp.UnauthenticatedBytes, len(rep.data)-hmacTLVBytes) {
+		t.Error("the reply's HMAC TLV is wrong")
 	}
 }

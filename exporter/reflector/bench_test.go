@@ -10,18 +10,18 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// benchCase is one kind of question that a benchmark repeats.
+// benchCase is one kind of request that a benchmark repeats.
 type benchCase struct {
 	name string
 	keys bool
-	make func(k *asker, i uint32) []byte
+	make func(k *poller, i uint32) []byte
 }
 
 func benchCases() []benchCase {
 	return []benchCase{
-		{"base44", false, func(k *asker, i uint32) []byte { return k.base(i) }},
-		{"receipt172", false, func(k *asker, i uint32) []byte { return k.question(i, nil) }},
-		{"authenticated", true, func(k *asker, i uint32) []byte { return k.question(i, nil) }},
+		{"base44", false, func(k *poller, i uint32) []byte { return k.base(i) }},
+		{"receipt172", false, func(k *poller, i uint32) []byte { return k.request(i, nil) }},
+		{"authenticated", true, func(k *poller, i uint32) []byte { return k.request(i, nil) }},
 	}
 }
 
@@ -39,7 +39,7 @@ func (c benchCase) prepare(tb testing.TB, sessions int) (*lab, [][]byte, []tstam
 	packets := make([][]byte, cycle)
 	in := make([]tstamp.In, cycle)
 	for i := range packets {
-		k := l.asker(fmt.Sprintf("10.0.%d.%d:5000", i%sessions/250, i%sessions%250+1), uint32(i%sessions+1))
+		k := l.poller(fmt.Sprintf("10.0.%d.%d:5000", i%sessions/250, i%sessions%250+1), uint32(i%sessions+1))
 		if c.keys {
 			k.key = key
 		}
@@ -65,7 +65,7 @@ func (l *lab) again(i int) {
 	}
 }
 
-func (l *lab) answerOne(packet []byte, in *tstamp.In, a *answer) Result {
+func (l *lab) replyOne(packet []byte, in *tstamp.In, a *pendingReply) Result {
 	copy(in.Payload, packet)
 	r := l.s.handle(in, l.now, a)
 	if r.Answered() {
@@ -79,12 +79,12 @@ func BenchmarkHandle(b *testing.B) {
 		for _, sessions := range []int{1, 1000} {
 			b.Run(fmt.Sprintf("%s/sessions=%d", c.name, sessions), func(b *testing.B) {
 				l, packets, in := c.prepare(b, sessions)
-				var a answer
+				var a pendingReply
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
 					l.now += 1000
 					l.again(i)
-					if r := l.answerOne(packets[i%cycle], &in[i%cycle], &a); !r.Answered() {
+					if r := l.replyOne(packets[i%cycle], &in[i%cycle], &a); !r.Answered() {
 						b.Fatal(r)
 					}
 				}
@@ -101,15 +101,15 @@ func BenchmarkHandleRefused(b *testing.B) { benchmarkFlood(b, 1, NewSessionLimit
 
 func benchmarkFlood(b *testing.B, newSessions int, want Result) {
 	l, packets, in := benchCases()[0].prepare(b, 1)
-	l.s.strangers = newNewcomers(newSessions, 1)
-	for l.s.strangers.inAll.interval > 0 && l.s.strangers.take(addr(0).Addr(), 0) {
+	l.s.unknownPeers = newNewcomers(newSessions, 1)
+	for l.s.unknownPeers.inAll.interval > 0 && l.s.unknownPeers.take(addr(0).Addr(), 0) {
 	}
-	var a answer
+	var a pendingReply
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		p := &in[i%cycle]
 		p.Peer = netip.AddrPortFrom(netip.AddrFrom4([4]byte{byte(1 + i>>24), byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
-		if r := l.answerOne(packets[0], p, &a); r != want {
+		if r := l.replyOne(packets[0], p, &a); r != want {
 			b.Fatal(r)
 		}
 	}
@@ -118,11 +118,11 @@ func benchmarkFlood(b *testing.B, newSessions int, want Result) {
 func TestKnownSessionsAreAnsweredWithoutAllocation(t *testing.T) {
 	for _, c := range benchCases() {
 		l, packets, in := c.prepare(t, 10)
-		var a answer
+		var a pendingReply
 		i := 0
 		one := func() {
 			l.again(i)
-			if r := l.answerOne(packets[i%cycle], &in[i%cycle], &a); !r.Answered() {
+			if r := l.replyOne(packets[i%cycle], &in[i%cycle], &a); !r.Answered() {
 				t.Fatal(r)
 			}
 			i++
@@ -138,12 +138,12 @@ func TestKnownSessionsAreAnsweredWithoutAllocation(t *testing.T) {
 
 func TestFloodOfNewSourcesAllocatesNothingOnceTheTableIsFull(t *testing.T) {
 	l, packets, in := benchCases()[1].prepare(t, 1)
-	l.s.table.max, l.s.table.maxPerSource, l.s.strangers = 500, 250, newNewcomers(-1, 1)
-	var a answer
+	l.s.table.max, l.s.table.maxPerSource, l.s.unknownPeers = 500, 250, newNewcomers(-1, 1)
+	var a pendingReply
 	i := 0
 	one := func() {
 		in[0].Peer = addr(i)
-		if r := l.answerOne(packets[0], &in[0], &a); r != Answered {
+		if r := l.replyOne(packets[0], &in[0], &a); r != Answered {
 			t.Fatal(r)
 		}
 		i++

@@ -18,15 +18,15 @@ import (
 const unknown = 0x3fff
 
 // estimatesOf asks r once in each format, with a key or without, and returns the Error
-// Estimates of the answers.
+// Estimates of the replies.
 func estimatesOf(t *testing.T, r *Reflector, key *stamp.Key) map[timefmt.Format]timefmt.ErrorEstimate {
 	t.Helper()
-	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	k.key = key
 	c := dial(t, r.Addrs()[0])
 	got := map[timefmt.Format]timefmt.ErrorEstimate{}
 	for seq, f := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
-		q := k.question(uint32(seq), nil)
+		q := k.request(uint32(seq), nil)
 		at := 12
 		if key != nil {
 			at = 24
@@ -59,7 +59,7 @@ func TestReflectorOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 		return r
 	}}
 	stepped := static.NewWith(static.Options{Bound: time.Microsecond, Steps: stepping})
-	if q := stepped.Quality(0); !q.Synchronised() {
+	if q := stepped.Quality(0); !q.Synchronized() {
 		t.Fatalf("before the step: %+v", q)
 	}
 	for name, m := range map[string]clock.Monitor{

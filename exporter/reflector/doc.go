@@ -3,12 +3,12 @@
 //
 // # What is answered
 //
-// A question of at least 41 octets gets one answer of exactly its length, never
+// A request of at least 41 bytes gets one reply of exactly its length, never
 // a longer one: the reflector amplifies nothing. T2 is the kernel's receive
 // stamp, T3 is read in user space after the whole batch has been prepared; the
-// kernel's true transmit stamp follows in the next answer (Follow-Up Telemetry)
+// kernel's true transmit stamp follows in the next reply (Follow-Up Telemetry)
 // and in the two after that (our Receipt). Stamps are in the format (Z bit) of
-// the question's Error Estimate.
+// the request's Error Estimate.
 //
 // TLVs: Extra Padding, Timestamp Information, Class of Service, Direct
 // Measurement, Follow-Up Telemetry, HMAC and our Receipt are understood.
@@ -23,28 +23,28 @@
 // A session is (peer address and port, local address, SSID, Run of the Receipt,
 // authenticated or not). Run is part of the key, so that a sender that restarts
 // gets a new session while nobody else can reset the old one by guessing. A
-// TWAMP-Light sender pads from octet 14 on, where STAMP has the SSID: if the
-// octets that STAMP wants zero are not, the SSID is taken as 0, else random
+// TWAMP-Light sender pads from byte 14 on, where STAMP has the SSID: if the
+// bytes that STAMP wants zero are not, the SSID is taken as 0, else random
 // padding would open a session for every packet.
 //
 // When the address is unknown but the Receipt repeats the Epoch that only the
 // receiver of our answers knows, and Run and SSID fit, a NAT has rebound: the
 // session moves to the new address.
 //
-// In a question the Receipt's Tx field, which has no other use there, holds the
+// In a request the Receipt's Tx field, which has no other use there, holds the
 // sender's waiting time (Tmax) in milliseconds; 0 means Options.LossWait.
 //
-// A query's answer has no number of its own: Seq is the number of the next
-// answer, and the stamps in the Receipt are those of the last two answers,
+// A query's reply has no number of its own: Seq is the number of the next
+// reply, and the stamps in the Receipt are those of the last two replies,
 // Tx-1 and Tx-2.
 //
 // # Protection
 //
-// An HMAC does not tell who sent a packet: it may be recorded. A copy of an authenticated question is
-// counted and not answered. A question from another address than its session's is answered if its number is
+// An HMAC does not tell who sent a packet: it may be recorded. A copy of an authenticated request is
+// counted and not answered. A request from another address than its session's is answered if its number is
 // not decided and has not come, and moves the session if it is ahead of all in number and time. A session that was
-// opened by recorded questions begins anew with one that is younger than they by more than the waiting
-// time. A question without a Receipt is a copy only if its T1 is not news either: its sender may have restarted.
+// opened by recorded requests begins anew with one that is younger than they by more than the waiting
+// time. A request without a Receipt is a copy only if its T1 is not news either: its sender may have restarted.
 //
 // Sessions come in four tiers. New ones are on trial, or signed if they are
 // authenticated. One is proven when it
@@ -60,13 +60,13 @@
 //
 // How many sessions may begin is limited, of one source, of one network (/24 or /48) and in
 // all (Options.NewSessions); those that are authenticated have a limit of their own. A packet
-// beyond it costs a few look-ups and no answer, so that the socket is emptied for the
+// beyond it costs a few look-ups and no reply, so that the socket is emptied for the
 // peers that are known. All share the socket's buffer: what the kernel drops there, before
 // anybody has looked at it, is anyone's.
 //
 // Sessions and windows take no more memory than a part of what the process may take
 // (Options.MemoryLimit). When three of four sessions are gone, it is given back. A window grows
-// beyond its first 2 KiB within a budget, of which one source may have half, and all
+// beyond its first 2 KiB within a quota, of which one source may have half, and all
 // sessions on trial an eighth.
 //
 // Each source has a token bucket (Options.RatePackets), kept in a bounded
@@ -83,11 +83,11 @@
 // Estimate. False HMACs are limited by source and in total; the key that
 // verified a session before is tried whatever the limit.
 //
-// Loops: two reflectors that answer each other would do so forever after one
-// spoofed packet. A question is refused if it comes from UDP port 862 or a port
-// that we listen on (where reflectors are), or if it looks like an answer: an
-// answer has T3 and T2 of one clock, at most ten seconds apart, where a
-// question has its T1 and zeros or padding. The second rule alone ends a loop
+// Loops: two reflectors that reply each other would do so forever after one
+// spoofed packet. A request is refused if it comes from UDP port 862 or a port
+// that we listen on (where reflectors are), or if it looks like a reply: a
+// reply has T3 and T2 of one clock, at most ten seconds apart, where a
+// request has its T1 and zeros or padding. The second rule alone ends a loop
 // with a reflector on any port, or with an echo service, after one round.
 //
 // Never answered: source port 0, and sources that are unspecified, multicast or

@@ -11,19 +11,19 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// FuzzHandle feeds arbitrary octets to reflectors of all kinds. Whatever comes:
-// no panic, an answer exactly as long as its question, the tables consistent.
+// FuzzHandle feeds arbitrary bytes to reflectors of all kinds. Whatever comes:
+// no panic, a reply exactly as long as its request, the tables consistent.
 func FuzzHandle(f *testing.F) {
 	key := stamp.NewKey([]byte("a secret of the fuzzer's own"))
 	l := newLab(f, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	f.Add(k.base(0), uint16(5000), int64(0))
-	f.Add(k.question(0, nil), uint16(5000), int64(time.Second))
-	f.Add(k.question(7, func(r *stamp.Receipt) { r.Query, r.Finish = true, true }), uint16(5000), int64(1))
+	f.Add(k.request(0, nil), uint16(5000), int64(time.Second))
+	f.Add(k.request(7, func(r *stamp.Receipt) { r.StatsQuery, r.Finish = true, true }), uint16(5000), int64(1))
 	f.Add(append(k.base(0), tlv(stamp.TypeClassOfService, 184, 0, 0, 0)...), uint16(1), int64(1))
 	f.Add(append(k.base(0), tlv(stamp.TypeFollowUp, 1, 2)...), uint16(1), int64(1))
 	k.key = key
-	f.Add(k.question(3, nil), uint16(5000), int64(1))
+	f.Add(k.request(3, nil), uint16(5000), int64(1))
 	f.Add(k.base(3), uint16(5000), int64(1))
 
 	kinds := []func(*Options){
@@ -56,9 +56,9 @@ func (l *lab) fuzz(t *testing.T, b []byte, port uint16, seal bool) {
 	if seal { // mutation would not find a valid check sum
 		stamp.SealCRC(in.Payload, l.s.options.RequireKey)
 	}
-	answer, _, r := l.deliverIn(&in)
-	if r.Answered() && (len(answer) != len(b) || len(b) < minQuestionBytes) {
-		t.Fatalf("%v: %d octets answered with %d", r, len(b), len(answer))
+	pendingReply, _, r := l.deliverIn(&in)
+	if r.Answered() && (len(pendingReply) != len(b) || len(b) < minRequestBytes) {
+		t.Fatalf("%v: %d bytes answered with %d", r, len(b), len(pendingReply))
 	}
 	l.s.table.check(t)
 }

@@ -14,11 +14,11 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-func TestAnswerHasTheFieldsOfRFC8762(t *testing.T) {
+func TestReplyHasTheFieldsOfRFC8762(t *testing.T) {
 	for _, format := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
 		l := newLab(t, nil)
-		k := l.asker("192.0.2.1:5000", 1)
-		k.send(k.base(41)) // the next answer is number 1
+		k := l.poller("192.0.2.1:5000", 1)
+		k.send(k.base(41)) // the next reply is number 1
 		p := stamp.SenderPacket{
 			Seq: 42, T1: 0x1122334455667788, SSID: 77,
 			Error: timefmt.MakeErrorEstimate(time.Second, true, format),
@@ -35,13 +35,13 @@ func TestAnswerHasTheFieldsOfRFC8762(t *testing.T) {
 	}
 }
 
-func TestStatelessAnswerCopiesTheNumber(t *testing.T) {
+func TestStatelessReplyCopiesTheNumber(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.Stateless = true })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	for _, seq := range []uint32{5, 5, 1<<32 - 1} {
 		rep := k.ask(seq)
-		if rep.base.Seq != seq || rep.flags[stamp.TypeReceipt] != stamp.FlagUnrecognised || rep.flags[stamp.TypeFollowUp] != 0 {
-			t.Errorf("question %d: number %d, flags %v", seq, rep.base.Seq, rep.flags)
+		if rep.base.Seq != seq || rep.flags[stamp.TypeReceipt] != stamp.FlagUnrecognized || rep.flags[stamp.TypeFollowUp] != 0 {
+			t.Errorf("request %d: number %d, flags %v", seq, rep.base.Seq, rep.flags)
 		}
 	}
 	if l.s.table.len() != 0 {
@@ -49,12 +49,12 @@ func TestStatelessAnswerCopiesTheNumber(t *testing.T) {
 	}
 }
 
-func TestStatefulAnswersAreNumberedBySession(t *testing.T) {
+func TestStatefulRepliesAreNumberedBySession(t *testing.T) {
 	l := newLab(t, nil)
-	a, b, c := l.asker("192.0.2.1:5000", 1), l.asker("192.0.2.1:5001", 2), l.asker("192.0.2.1:5000", 3)
+	a, b, c := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.1:5001", 2), l.poller("192.0.2.1:5000", 3)
 	c.ssid = 78
 	for i := range uint32(4) {
-		for _, k := range []*asker{a, b, c} {
+		for _, k := range []*poller{a, b, c} {
 			if got := k.send(k.base(i * 10)).base.Seq; got != i {
 				t.Fatalf("answer %d of %v/%d has number %d", i, k.peer, k.ssid, got)
 			}
@@ -62,18 +62,18 @@ func TestStatefulAnswersAreNumberedBySession(t *testing.T) {
 	}
 }
 
-func TestTWAMPLightQuestionsOf41OctetsAreAnswered(t *testing.T) {
+func TestTWAMPLightRequestsOf41BytesAreAnswered(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	whole := k.base(3)
 	for n := range 48 {
 		q := append(bytes.Clone(whole), 0, 0, 0, 0)[:n]
 		rep := k.send(q)
 		if want := n >= 41; rep.result.Answered() != want || (!want && rep.result != Short) {
-			t.Errorf("%d octets: %v", n, rep.result)
+			t.Errorf("%d bytes: %v", n, rep.result)
 		}
 		if n >= 41 && (rep.base.SenderSeq != 3 || rep.base.SenderTTL != 61) {
-			t.Errorf("%d octets: answer %+v", n, rep.base)
+			t.Errorf("%d bytes: answer %+v", n, rep.base)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestTWAMPLightQuestionsOf41OctetsAreAnswered(t *testing.T) {
 // begins where STAMP has its SSID.
 func TestRandomPaddingOfTWAMPLightIsOneSession(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	rng := seeded(t)
 	for i := range uint32(200) {
 		q := append(k.base(i), make([]byte, 100)...)
@@ -93,7 +93,7 @@ func TestRandomPaddingOfTWAMPLightIsOneSession(t *testing.T) {
 		if !rep.result.Answered() || rep.base.Seq != i {
 			t.Fatalf("packet %d: %v, number %d", i, rep.result, rep.base.Seq)
 		}
-		if rep.result == AnsweredMalformed || rep.octets[45] != q[45] {
+		if rep.result == AnsweredMalformed || rep.data[45] != q[45] {
 			t.Fatalf("packet %d: %v; padding was taken for TLVs", i, rep.result)
 		}
 	}
@@ -104,15 +104,15 @@ func TestRandomPaddingOfTWAMPLightIsOneSession(t *testing.T) {
 
 func TestZeroPaddingIsCopied(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	rep := k.send(append(k.base(0), make([]byte, 100)...))
-	if rep.result != Answered || !allZero(rep.octets[44:]) {
-		t.Errorf("%v: padding came back as % x", rep.result, rep.octets[44:])
+	if rep.result != Answered || !allZero(rep.data[44:]) {
+		t.Errorf("%v: padding came back as % x", rep.result, rep.data[44:])
 	}
 }
 
 func tlv(kind stamp.TLVType, value ...byte) []byte {
-	b := []byte{stamp.FlagUnrecognised, byte(kind), 0, 0}
+	b := []byte{stamp.FlagUnrecognized, byte(kind), 0, 0}
 	binary.BigEndian.PutUint16(b[2:], uint16(len(value)))
 	return append(b, value...)
 }
@@ -145,7 +145,7 @@ func TestTLVsAreTreatedByKind(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, nil)
-			k := l.asker("192.0.2.1:5000", 1)
+			k := l.poller("192.0.2.1:5000", 1)
 			in := tstamp.In{
 				Payload: append(k.base(0), c.tlvs...), Peer: k.peer, Local: netip.MustParseAddr("127.0.0.1"),
 				Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, TTL: 61, DSCP: 10, ECN: 2,
@@ -160,14 +160,14 @@ func TestTLVsAreTreatedByKind(t *testing.T) {
 
 func TestManyTLVsCostBoundedWork(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	q := k.base(0)
 	for range 2000 {
 		q = append(q, tlv(201)...)
 	}
 	rep := k.send(q)
-	if rep.result != AnsweredMalformed || rep.octets[44+4*maxTLVs] != stamp.FlagMalformed {
-		t.Errorf("%v, flags of TLV %d: %#x", rep.result, maxTLVs, rep.octets[44+4*maxTLVs])
+	if rep.result != AnsweredMalformed || rep.data[44+4*maxTLVs] != stamp.FlagMalformed {
+		t.Errorf("%v, flags of TLV %d: %#x", rep.result, maxTLVs, rep.data[44+4*maxTLVs])
 	}
 }
 
@@ -178,20 +178,20 @@ func TestErrorEstimateTellsTheClocksState(t *testing.T) {
 		sync   bool
 		code   stamp.ClockCode
 	}{
-		{clock.Synchronised, sample.OK, true, stamp.ClockOK},
+		{clock.Synchronized, sample.OK, true, stamp.ClockOK},
 		{clock.Holdover, sample.OK, true, stamp.ClockOK},
-		{clock.Stepping, sample.NearStepped, false, stamp.ClockStepped},
-		{clock.Unsynchronised, sample.NearUnsynchronised, false, stamp.ClockUnsynchronised},
+		{clock.Stepping, sample.LocalStepped, false, stamp.ClockStepped},
+		{clock.Unsynchronized, sample.LocalUnsynchronized, false, stamp.ClockUnsynchronized},
 		{clock.Silent, sample.ClockSilent, false, stamp.ClockSilent},
 		{clock.None, sample.NoClock, false, stamp.ClockNone},
 	} {
 		l := newLab(t, nil)
 		l.s.clock = viewClock(fixedClock{State: c.state, Bound: sample.Bound{Error: 3 * time.Millisecond, Reason: c.reason}}, epochStart)
-		k := l.asker("192.0.2.1:5000", 1)
+		k := l.poller("192.0.2.1:5000", 1)
 		rep := k.ask(0)
 		e := rep.base.Error
-		if e.Synchronised() != c.sync || !e.Valid() || e.Bound() < 3*time.Millisecond || (e.Bound() > time.Hour) == c.sync {
-			t.Errorf("%v: synchronised %v, bound %v", c.state, e.Synchronised(), e.Bound())
+		if e.Synchronized() != c.sync || !e.Valid() || e.Bound() < 3*time.Millisecond || (e.Bound() > time.Hour) == c.sync {
+			t.Errorf("%v: synchronized %v, bound %v", c.state, e.Synchronized(), e.Bound())
 		}
 		if rep.receipt.Clock != c.code {
 			t.Errorf("%v: receipt says clock %v, want %v", c.state, rep.receipt.Clock, c.code)
@@ -221,34 +221,34 @@ func TestWhatIsNotAnswered(t *testing.T) {
 	} {
 		l := newLab(t, func(o *Options) { o.Allow = []netip.Prefix{allowed} })
 		l.s.refusedPorts = []uint16{862, 9999}
-		k := l.asker(c.peer, 1)
-		in := tstamp.In{Payload: k.question(0, nil), Peer: k.peer, Local: netip.MustParseAddr(c.local)}
+		k := l.poller(c.peer, 1)
+		in := tstamp.In{Payload: k.request(0, nil), Peer: k.peer, Local: netip.MustParseAddr(c.local)}
 		if _, _, r := l.deliverIn(&in); r != c.want {
 			t.Errorf("%s -> %s: %v, want %v", c.peer, c.local, r, c.want)
 		}
 	}
 }
 
-func TestAnswersOfReflectorsAreNotAnswered(t *testing.T) {
+func TestRepliesOfReflectorsAreNotAnswered(t *testing.T) {
 	key := newKey(t, "k")
 	for _, keys := range [][]*stamp.Key{nil, {key}} {
 		for _, format := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
 			l := newLab(t, func(o *Options) { o.Keys = keys })
-			k := l.asker("192.0.2.1:5000", 1)
+			k := l.poller("192.0.2.1:5000", 1)
 			if keys != nil {
 				k.key = key
 			}
-			q := k.question(0, nil)
+			q := k.request(0, nil)
 			if format == timefmt.PTP && k.key == nil {
 				q[12] |= 0x40
 				stamp.SealCRC(q, false)
 			}
 			rep := k.send(q)
 			if !rep.result.Answered() {
-				t.Fatalf("question: %v", rep.result)
+				t.Fatalf("request: %v", rep.result)
 			}
-			if _, _, r := l.deliver(netip.MustParseAddrPort("192.0.2.9:4000"), rep.octets); r != Loop {
-				t.Errorf("keys %v, format %v: an answer sent to a reflector: %v, want loop", keys != nil, format, r)
+			if _, _, r := l.deliver(netip.MustParseAddrPort("192.0.2.9:4000"), rep.data); r != Loop {
+				t.Errorf("keys %v, format %v: a reply sent to a reflector: %v, want loop", keys != nil, format, r)
 			}
 		}
 	}
@@ -256,7 +256,7 @@ func TestAnswersOfReflectorsAreNotAnswered(t *testing.T) {
 
 func TestRateLimitIsPerSource(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
-	loud, quiet := l.asker("192.0.2.1:5000", 1), l.asker("192.0.2.2:5000", 2)
+	loud, quiet := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.2:5000", 2)
 	limited := 0
 	for i := range uint32(100) {
 		loud.peer = netip.AddrPortFrom(loud.peer.Addr(), uint16(5000+i)) // ports do not help
@@ -274,12 +274,12 @@ func TestRateLimitIsPerSource(t *testing.T) {
 
 func TestSessionsFullIsToldApart(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.MaxSessions = 2 })
-	a, b := l.asker("192.0.2.1:5000", 1), l.asker("192.0.2.2:5000", 2)
+	a, b := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.2:5000", 2)
 	for i := range uint32(2) {
 		a.ask(i)
 		b.ask(i)
 	}
-	if r := l.asker("192.0.2.3:5000", 3).ask(0).result; r != SessionsFull {
+	if r := l.poller("192.0.2.3:5000", 3).ask(0).result; r != SessionsFull {
 		t.Errorf("a third session: %v, want sessions_full", r)
 	}
 	if rep := a.ask(2); rep.receipt.Received != 3 {

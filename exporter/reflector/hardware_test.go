@@ -57,8 +57,8 @@ func TestCardIsOpenAsLongAsTheReflectorRuns(t *testing.T) {
 	if n := f.open.Load(); n != 1 {
 		t.Errorf("%d cards are open", n)
 	}
-	k := newLab(t, nil).asker("192.0.2.1:1", 5)
-	k.exchange(dial(t, r.Addrs()[0]), k.question(0, nil))
+	k := newLab(t, nil).poller("192.0.2.1:1", 5)
+	k.exchange(dial(t, r.Addrs()[0]), k.request(0, nil))
 	cancel()
 	if err := <-ended; err != nil || f.open.Load() != 0 {
 		t.Errorf("%v; %d cards are left open", err, f.open.Load())

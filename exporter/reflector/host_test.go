@@ -16,23 +16,23 @@ func asksHost(r *stamp.Receipt) { r.Received = stamp.AsksHost }
 // What a sender of before the host block gets is what it has always got.
 func TestSenderThatDoesNotAskIsToldNothingOfTheHost(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	for seq := range uint32(40) {
 		l.s.drops.total = uint64(seq)
 		if r := k.ask(seq).receipt; r.Host || r.Words != 4 || r.Received != seq+1 {
 			t.Fatalf("answer %d: %+v", seq, r)
 		}
 	}
-	if r := k.query(40, true).receipt; r.Host || r.Words != 4 {
+	if r := k.statsQuery(40, true).receipt; r.Host || r.Words != 4 {
 		t.Errorf("query: %+v", r)
 	}
 }
 
 // A change is told at once and three times, as answers get lost; what stays, now and then.
-// The bitmap is a word shorter then, and no answer longer than its question (lab.send).
+// The bitmap is a word shorter then, and no reply longer than its request (lab.send).
 func TestDropsAtTheSocketAreToldToASenderThatAsks(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	told := map[uint32]uint32{}
 	for seq := range uint32(32) {
 		switch seq {
@@ -41,7 +41,7 @@ func TestDropsAtTheSocketAreToldToASenderThatAsks(t *testing.T) {
 		case 26:
 			l.s.drops.total = 1<<32 + 9 // modulo 2^32
 		}
-		r := k.send(k.question(seq, asksHost)).receipt
+		r := k.send(k.request(seq, asksHost)).receipt
 		if r.Host {
 			told[seq] = r.SocketDrops
 		}
@@ -58,38 +58,38 @@ func TestDropsAtTheSocketAreToldToASenderThatAsks(t *testing.T) {
 	if len(told) != 0 {
 		t.Errorf("told beside that: %v", told)
 	}
-	query := k.send(k.question(32, func(r *stamp.Receipt) { r.Query, r.Next, r.Received = true, 32, stamp.AsksHost }))
-	if r := query.receipt; !r.Host || r.SocketDrops != 9 {
+	statsQuery := k.send(k.request(32, func(r *stamp.Receipt) { r.StatsQuery, r.Next, r.Received = true, 32, stamp.AsksHost }))
+	if r := statsQuery.receipt; !r.Host || r.SocketDrops != 9 {
 		t.Errorf("a query is told %+v", r)
 	}
-	if r := k.send(k.question(32, func(r *stamp.Receipt) { asksHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
+	if r := k.send(k.request(32, func(r *stamp.Receipt) { asksHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
 		t.Errorf("a Receipt without a bitmap has no room: %+v", r)
 	}
 }
 
-// The kernel drops questions while the reflector stands still: those that a session lost
+// The kernel drops requests while the reflector stands still: those that a session lost
 // are, to the packet, those that its socket dropped.
 func TestSocketDropsTellWhatTheReflectorsHostLost(t *testing.T) {
 	const sent = 1500
 	r := running(t, Options{ReceiveBufferBytes: 16 << 10, RatePackets: -1}, metric.Discard{})
-	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	c := dial(t, r.Addrs()[0])
-	if first := k.exchange(c, k.question(0, asksHost)).receipt; !first.Host || first.SocketDrops != 0 {
+	if first := k.exchange(c, k.request(0, asksHost)).receipt; !first.Host || first.SocketDrops != 0 {
 		t.Fatalf("before the overflow: %+v", first)
 	}
 	r.shards[0].mu.Lock()
 	for seq := uint32(1); seq < sent; seq++ {
-		if _, err := c.Write(k.question(seq, asksHost)); err != nil {
+		if _, err := c.Write(k.request(seq, asksHost)); err != nil {
 			r.shards[0].mu.Unlock()
 			t.Fatal(err)
 		}
 	}
 	r.shards[0].mu.Unlock()
 	// The query must not be dropped, too.
-	await.Within(await.Patience, func() bool { s := r.Stats(); return s.Answered()+s.SocketDrops >= sent })
-	last := k.exchange(c, k.question(sent, func(r *stamp.Receipt) { r.Query, r.Finish, r.Next, r.Received = true, true, sent, stamp.AsksHost })).receipt
-	for end := time.Now().Add(10 * time.Second); !last.Query && time.Now().Before(end); {
-		last = k.read(c).receipt // the answers to the questions that got through come first
+	await.Within(await.Timeout, func() bool { s := r.Stats(); return s.Answered()+s.SocketDrops >= sent })
+	last := k.exchange(c, k.request(sent, func(r *stamp.Receipt) { r.StatsQuery, r.Finish, r.Next, r.Received = true, true, sent, stamp.AsksHost })).receipt
+	for end := time.Now().Add(10 * time.Second); !last.StatsQuery && time.Now().Before(end); {
+		last = k.read(c).receipt // the replies to the requests that got through come first
 	}
 	t.Logf("%d of %d arrived, the socket dropped %d", last.Received, sent, last.SocketDrops)
 	if last.SocketDrops == 0 || last.Received+last.Lost != sent || last.Lost != last.SocketDrops || !last.Host {

@@ -25,7 +25,7 @@ func (c fixedClock) Quality(instant.Time) clock.Quality { return clock.Quality(c
 func (fixedClock) Run(ctx context.Context) error        { <-ctx.Done(); return nil }
 
 func goodClock() fixedClock {
-	return fixedClock{State: clock.Synchronised, Bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}
+	return fixedClock{State: clock.Synchronized, Bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}
 }
 
 // lab is a shard without sockets, and a monotonic clock that the test moves.
@@ -51,8 +51,8 @@ func newLab(t testing.TB, change func(*Options)) *lab {
 
 func (l *lab) wall() instant.Time { return epochStart.Add(l.now) }
 
-// deliver hands octets to the reflector and returns its answer.
-func (l *lab) deliver(peer netip.AddrPort, b []byte) ([]byte, answer, Result) {
+// deliver hands bytes to the reflector and returns its reply.
+func (l *lab) deliver(peer netip.AddrPort, b []byte) ([]byte, pendingReply, Result) {
 	in := tstamp.In{
 		Payload: append([]byte(nil), b...), Peer: peer, Local: netip.MustParseAddr("127.0.0.1"),
 		Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, At: l.wall().Add(20 * time.Microsecond),
@@ -61,8 +61,8 @@ func (l *lab) deliver(peer netip.AddrPort, b []byte) ([]byte, answer, Result) {
 	return l.deliverIn(&in)
 }
 
-func (l *lab) deliverIn(in *tstamp.In) ([]byte, answer, Result) {
-	var a answer
+func (l *lab) deliverIn(in *tstamp.In) ([]byte, pendingReply, Result) {
+	var a pendingReply
 	r := l.s.handle(in, l.now, &a)
 	if !r.Answered() {
 		return nil, a, r
@@ -71,24 +71,24 @@ func (l *lab) deliverIn(in *tstamp.In) ([]byte, answer, Result) {
 	return a.payload, a, r
 }
 
-// asker is a sender of questions.
-type asker struct {
+// poller is a sender of requests.
+type poller struct {
 	l    *lab
 	peer netip.AddrPort
 	ssid uint16
 	run  uint32
-	// epoch is the reflector's, once an answer has told it.
+	// epoch is the reflector's, once a reply has told it.
 	epoch uint32
 	key   *stamp.Key
 	tmax  uint32 // milliseconds
 }
 
-func (l *lab) asker(peer string, run uint32) *asker {
-	return &asker{l: l, peer: netip.MustParseAddrPort(peer), ssid: 77, run: run}
+func (l *lab) poller(peer string, run uint32) *poller {
+	return &poller{l: l, peer: netip.MustParseAddrPort(peer), ssid: 77, run: run}
 }
 
-// base is a question without TLVs.
-func (k *asker) base(seq uint32) []byte {
+// base is a request without TLVs.
+func (k *poller) base(seq uint32) []byte {
 	p := stamp.SenderPacket{
 		Seq: seq, T1: timefmt.NTP.Encode(k.l.wall(), 0), SSID: k.ssid,
 		Error: timefmt.MakeErrorEstimate(time.Millisecond, true, timefmt.NTP),
@@ -99,8 +99,8 @@ func (k *asker) base(seq uint32) []byte {
 	return p.AppendTo(nil)
 }
 
-// question is what our own sender sends.
-func (k *asker) question(seq uint32, change func(*stamp.Receipt)) []byte {
+// request is what our own sender sends.
+func (k *poller) request(seq uint32, change func(*stamp.Receipt)) []byte {
 	r := stamp.Receipt{Words: 4, Run: k.run, Epoch: k.epoch, Tx: k.tmax, Next: seq + 1}
 	if change != nil {
 		change(&r)
@@ -109,8 +109,8 @@ func (k *asker) question(seq uint32, change func(*stamp.Receipt)) []byte {
 	return k.finish(r.AppendTo(b))
 }
 
-// finish computes the check sums of a question.
-func (k *asker) finish(b []byte) []byte {
+// finish computes the check sums of a request.
+func (k *poller) finish(b []byte) []byte {
 	if k.key != nil {
 		b = stamp.AppendTLVHMAC(b, stamp.AuthenticatedBytes, k.key)
 	}
@@ -122,47 +122,47 @@ func (k *asker) finish(b []byte) []byte {
 	return b
 }
 
-// reply is a parsed answer.
+// reply is a parsed reply.
 type reply struct {
 	result  Result
-	octets  []byte
+	data    []byte
 	base    stamp.ReflectorPacket
 	receipt stamp.Receipt
 	follow  stamp.FollowUp
 	flags   map[stamp.TLVType]uint8
 	values  map[stamp.TLVType][]byte
-	answer  answer
+	reply   pendingReply
 }
 
-// send delivers a question and parses the answer.
-func (k *asker) send(b []byte) reply {
+// send delivers a request and parses the reply.
+func (k *poller) send(b []byte) reply {
 	k.l.t.Helper()
-	octets, a, r := k.l.deliver(k.peer, b)
-	rep := reply{result: r, octets: octets, answer: a}
-	if octets == nil {
+	data, a, r := k.l.deliver(k.peer, b)
+	rep := reply{result: r, data: data, reply: a}
+	if data == nil {
 		return rep
 	}
-	if len(octets) != len(b) {
-		k.l.t.Fatalf("the answer to %d octets has %d", len(b), len(octets))
+	if len(data) != len(b) {
+		k.l.t.Fatalf("the reply to %d bytes has %d", len(b), len(data))
 	}
 	rep.parse(k.l.t, k.key)
 	if rep.receipt.Filled {
 		k.epoch = rep.receipt.Epoch
-		if !stamp.CheckCRC(octets, k.key != nil) {
-			k.l.t.Fatal("the answer's CRC is wrong")
+		if !stamp.CheckCRC(data, k.key != nil) {
+			k.l.t.Fatal("the reply's CRC is wrong")
 		}
 	}
 	return rep
 }
 
-func (k *asker) ask(seq uint32) reply {
+func (k *poller) ask(seq uint32) reply {
 	k.l.t.Helper()
-	return k.send(k.question(seq, nil))
+	return k.send(k.request(seq, nil))
 }
 
-func (k *asker) query(next uint32, finish bool) reply {
+func (k *poller) statsQuery(next uint32, finish bool) reply {
 	k.l.t.Helper()
-	return k.send(k.question(next, func(r *stamp.Receipt) { r.Query, r.Finish, r.Next = true, finish, next }))
+	return k.send(k.request(next, func(r *stamp.Receipt) { r.StatsQuery, r.Finish, r.Next = true, finish, next }))
 }
 
 func (rep *reply) parse(t testing.TB, key *stamp.Key) {
@@ -171,16 +171,16 @@ func (rep *reply) parse(t testing.TB, key *stamp.Key) {
 	baseBytes := stamp.UnauthenticatedBytes
 	if key != nil {
 		baseBytes = stamp.AuthenticatedBytes
-		rep.base, err = stamp.ParseReflectorAuthenticated(rep.octets, key)
+		rep.base, err = stamp.ParseReflectorAuthenticated(rep.data, key)
 	} else {
-		padded := append(append([]byte(nil), rep.octets...), 0, 0, 0)
-		rep.base, err = stamp.ParseReflector(padded[:max(stamp.UnauthenticatedBytes, len(rep.octets))])
+		padded := append(append([]byte(nil), rep.data...), 0, 0, 0)
+		rep.base, err = stamp.ParseReflector(padded[:max(stamp.UnauthenticatedBytes, len(rep.data))])
 	}
 	if err != nil {
 		t.Fatalf("answer: %v", err)
 	}
 	rep.flags, rep.values = map[stamp.TLVType]uint8{}, map[stamp.TLVType][]byte{}
-	for rest := rep.octets[min(baseBytes, len(rep.octets)):]; len(rest) > 0; {
+	for rest := rep.data[min(baseBytes, len(rep.data)):]; len(rest) > 0; {
 		var v stamp.TLV
 		if v, rest, err = stamp.NextTLV(rest); err != nil {
 			return

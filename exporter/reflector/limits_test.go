@@ -101,7 +101,7 @@ func TestSessionsBeginAtTheRateOfTheirSourceTheirNetworkAndAll(t *testing.T) {
 }
 
 // floodLab is a reflector that has a known peer, and then no sessions left to begin.
-func floodLab(t *testing.T, change func(*Options)) (l *lab, known *asker) {
+func floodLab(t *testing.T, change func(*Options)) (l *lab, known *poller) {
 	t.Helper()
 	l = newLab(t, func(o *Options) {
 		o.NewSessions = 100
@@ -109,11 +109,11 @@ func floodLab(t *testing.T, change func(*Options)) (l *lab, known *asker) {
 			change(o)
 		}
 	})
-	known = l.asker("192.0.2.1:5000", 1)
+	known = l.poller("192.0.2.1:5000", 1)
 	known.ask(0)
 	known.ask(1)
 	for i := range 1000 {
-		l.asker(fmt.Sprintf("10.%d.0.1:5000", i%250), uint32(i+2)).ask(0)
+		l.poller(fmt.Sprintf("10.%d.0.1:5000", i%250), uint32(i+2)).ask(0)
 	}
 	if n := l.s.table.len(); n != 1+4*100-1 {
 		t.Fatalf("%d sessions, want 400 in all", n)
@@ -121,12 +121,12 @@ func floodLab(t *testing.T, change func(*Options)) (l *lab, known *asker) {
 	return l, known
 }
 
-func TestFloodOfStrangersRefusesNoKnownSession(t *testing.T) {
+func TestFloodOfUnknownPeersRefusesNoKnownSession(t *testing.T) {
 	l, known := floodLab(t, nil)
 	sources := len(l.s.table.sources.byKey)
-	stranger := l.asker("198.51.100.1:5000", 9)
-	if r := stranger.ask(0).result; r != NewSessionLimited {
-		t.Fatalf("a stranger: %v, want new_session_limited", r)
+	unknownPeer := l.poller("198.51.100.1:5000", 9)
+	if r := unknownPeer.ask(0).result; r != NewSessionLimited {
+		t.Fatalf("an unknown peer: %v, want new_session_limited", r)
 	}
 	if n := len(l.s.table.sources.byKey); n != sources {
 		t.Errorf("%d sources, want %d: one that is refused is not remembered", n, sources)
@@ -139,45 +139,45 @@ func TestFloodOfStrangersRefusesNoKnownSession(t *testing.T) {
 		t.Errorf("the known peer at another address: %v, %d received", rep.result, rep.receipt.Received)
 	}
 	l.now += time.Second
-	if r := stranger.ask(1).result; r != Answered {
-		t.Errorf("the stranger, a second later: %v", r)
+	if r := unknownPeer.ask(1).result; r != Answered {
+		t.Errorf("the unknown peer, a second later: %v", r)
 	}
 }
 
 func TestSessionWithoutReceiptsKeepsItsPlaceWhenItHasOne(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.NewSessions = 1 })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.send(k.base(0))
-	for l.s.strangers.take(netip.MustParseAddr("192.0.2.1"), l.now) {
+	for l.s.unknownPeers.take(netip.MustParseAddr("192.0.2.1"), l.now) {
 	}
-	if rep := k.query(1, false); rep.result != AnsweredQuery || rep.receipt.Received != 1 {
+	if rep := k.statsQuery(1, false); rep.result != AnsweredStatsQuery || rep.receipt.Received != 1 {
 		t.Errorf("%v, %d received", rep.result, rep.receipt.Received)
 	}
 }
 
-func TestFloodOfStrangersKeepsNoAuthenticatedPeerOut(t *testing.T) {
+func TestFloodOfUnknownPeersKeepsNoAuthenticatedPeerOut(t *testing.T) {
 	key := newKey(t, "k")
 	l, _ := floodLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
-	k := l.asker("198.51.100.1:5000", 9)
+	k := l.poller("198.51.100.1:5000", 9)
 	k.key = key
 	if r := k.ask(0).result; r != Answered {
 		t.Errorf("an authenticated peer that begins: %v", r)
 	}
 }
 
-// A replay can be authenticated, but not who has seen none: strangers evict their like.
-func TestStrangersEvictNoAuthenticatedSession(t *testing.T) {
+// A replay can be authenticated, but not who has seen none: unknown peers evict their like.
+func TestUnknownPeersEvictNoAuthenticatedSession(t *testing.T) {
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys, o.MaxSessions, o.NewSessions = []*stamp.Key{key}, 100, -1 })
-	var signers []*asker
+	var signers []*poller
 	for i := range 50 {
-		k := l.asker(fmt.Sprintf("192.0.2.%d:5000", i), 1)
+		k := l.poller(fmt.Sprintf("192.0.2.%d:5000", i), 1)
 		k.key = key
 		k.ask(0)
 		signers = append(signers, k)
 	}
 	for i := range 1000 {
-		l.asker(fmt.Sprintf("10.0.%d.%d:5000", i/250, i%250), 1).ask(0)
+		l.poller(fmt.Sprintf("10.0.%d.%d:5000", i/250, i%250), 1).ask(0)
 	}
 	for i, k := range signers {
 		if n := k.ask(1).receipt.Received; n != 2 {
@@ -189,22 +189,22 @@ func TestStrangersEvictNoAuthenticatedSession(t *testing.T) {
 
 func TestWhatIsRefusedOfASessionIsToldAsTheHosts(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	answered := uint32(0)
 	for seq := range uint32(20) {
-		if k.send(k.question(seq, asksHost)).result == Answered {
+		if k.send(k.request(seq, asksHost)).result == Answered {
 			answered++
 		}
 	}
 	l.now += time.Second
-	if r := k.send(k.question(20, asksHost)).receipt; !r.Host || r.SocketDrops != 20-answered || r.Received != answered+1 || answered == 20 {
+	if r := k.send(k.request(20, asksHost)).receipt; !r.Host || r.SocketDrops != 20-answered || r.Received != answered+1 || answered == 20 {
 		t.Errorf("%d of 20 answered: %+v", answered, r)
 	}
 }
 
 func TestRateOfAKnownPeerIsNotUsedUpFromItsAddress(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
-	known, spoofer := l.asker("192.0.2.1:5000", 1), l.asker("192.0.2.1:6000", 2)
+	known, spoofer := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.1:6000", 2)
 	known.ask(0)
 	known.ask(1)
 	for i := range uint32(50) {
@@ -214,7 +214,7 @@ func TestRateOfAKnownPeerIsNotUsedUpFromItsAddress(t *testing.T) {
 			spoofer.ask(i)
 		}
 		if r := known.ask(2 + i); r.result != Answered {
-			t.Fatalf("question %d: %v", 2+i, r.result)
+			t.Fatalf("request %d: %v", 2+i, r.result)
 		}
 	}
 }
@@ -222,17 +222,17 @@ func TestRateOfAKnownPeerIsNotUsedUpFromItsAddress(t *testing.T) {
 func TestPacketsRefusedBeforeASessionAreToldToItButNotMoreThanItHasSent(t *testing.T) {
 	l, known := floodLab(t, nil)
 	l.now += time.Second
-	if r := l.asker("198.51.100.1:5000", 9); r.send(r.question(7, asksHost)).receipt.SocketDrops != 7 {
+	if r := l.poller("198.51.100.1:5000", 9); r.send(r.request(7, asksHost)).receipt.SocketDrops != 7 {
 		t.Error("a sender whose first 7 packets were refused is not told so")
 	}
-	if r := known.send(known.question(2, asksHost)).receipt; r.SocketDrops != 0 {
+	if r := known.send(known.request(2, asksHost)).receipt; r.SocketDrops != 0 {
 		t.Errorf("the known peer, of which none was refused: %+v", r)
 	}
 	for range 3 {
 		l.now += 2 * dropsBefore
 		l.s.refusals.update(l.s.refused, l.now)
 	}
-	if r := l.asker("198.51.100.2:5000", 9); r.send(r.question(7, asksHost)).receipt.SocketDrops != 0 {
+	if r := l.poller("198.51.100.2:5000", 9); r.send(r.request(7, asksHost)).receipt.SocketDrops != 0 {
 		t.Error("a sender is told of what was refused long ago")
 	}
 }

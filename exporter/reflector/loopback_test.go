@@ -11,13 +11,13 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// inFlight is how many questions the loopback benchmark keeps under way: enough
+// outstanding is how many requests the loopback benchmark keeps under way: enough
 // that the reflector never waits, and not more than its socket's buffer holds.
-const inFlight = 256
+const outstanding = 256
 
 // BenchmarkLoopback asks over a real socket as fast as answers come, from 64
-// sessions, and reports answers a second and questions without an answer. The
-// asker runs beside it: on two cores one of them is the reflector's.
+// sessions, and reports answers a second and requests without a reply. The
+// poller runs beside it: on two cores one of them is the reflector's.
 func BenchmarkLoopback(b *testing.B) {
 	for _, c := range benchCases() {
 		b.Run(c.name, func(b *testing.B) {
@@ -35,7 +35,7 @@ func BenchmarkLoopback(b *testing.B) {
 			l := newLab(b, nil)
 			packets := make([]tstamp.Out, cycle)
 			for i := range packets {
-				k := l.asker("127.0.0.1:1", uint32(i%64))
+				k := l.poller("127.0.0.1:1", uint32(i%64))
 				k.ssid = uint16(i % 64)
 				if c.keys {
 					k.key = key
@@ -62,7 +62,7 @@ func BenchmarkLoopback(b *testing.B) {
 	}
 }
 
-// askAndCount sends b.N questions, which renew prepares by their numbers, and returns how many were not answered.
+// askAndCount sends b.N requests, which renew prepares by their numbers, and returns how many were not answered.
 func askAndCount(b *testing.B, conn *tstamp.Conn, packets []tstamp.Out, renew func(number int)) (lost int) {
 	batch := tstamp.NewBatch(64, 512)
 	answered := make(chan int, 1024)
@@ -73,26 +73,26 @@ func askAndCount(b *testing.B, conn *tstamp.Conn, packets []tstamp.Out, renew fu
 		}
 	}()
 	sent, got := 0, 0
-	patience := time.NewTimer(time.Hour)
+	timeout := time.NewTimer(time.Hour)
 	for got+lost < b.N {
-		if room := min(inFlight-(sent-got-lost), b.N-sent, 64); room >= min(64, b.N-sent) && room > 0 {
+		if space := min(outstanding-(sent-got-lost), b.N-sent, 64); space >= min(64, b.N-sent) && space > 0 {
 			from := sent % cycle
-			room = min(room, cycle-from)
-			for i := range room {
+			space = min(space, cycle-from)
+			for i := range space {
 				renew(sent + i)
 			}
-			n, err := conn.Send(packets[from : from+room])
+			n, err := conn.Send(packets[from : from+space])
 			if err != nil {
 				b.Fatal(err)
 			}
 			sent += n
 			continue
 		}
-		patience.Reset(time.Second)
+		timeout.Reset(time.Second)
 		select {
 		case n := <-answered:
 			got += n
-		case <-patience.C:
+		case <-timeout.C:
 			lost = sent - got
 		}
 	}

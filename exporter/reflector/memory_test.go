@@ -68,7 +68,7 @@ func TestMemoryIsGivenBackWhenMostSessionsAreGone(t *testing.T) {
 
 func TestSessionOfOnePacketHasNoWindow(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	r := k.ask(7).receipt
 	if r.Next != 8 || r.Base != 8 || r.Received != 1 || r.Lost != 0 || r.Recent[0] != 1 {
 		t.Errorf("%+v", r)
@@ -90,15 +90,15 @@ func greedy(tab *table, s *session) {
 	}
 }
 
-func TestWindowsGrowWithinTheirBudget(t *testing.T) {
+func TestWindowsGrowWithinTheirQuota(t *testing.T) {
 	for sessions, want := range map[int]int{100: 4 << 20, 65_536: 64 << 20} {
-		if got := testTable(sessions).growth.Octets; got != want {
-			t.Errorf("the windows of %d sessions may grow by %d octets, want %d", sessions, got, want)
+		if got := testTable(sessions).growth.Bytes; got != want {
+			t.Errorf("the windows of %d sessions may grow by %d bytes, want %d", sessions, got, want)
 		}
 	}
 	const sessions = 100
 	tab := newTable(sessions, sessions, rand.New(rand.NewPCG(1, 2)).Uint32)
-	whole := tab.growth.Octets
+	whole := tab.growth.Bytes
 	var mine []*session
 	a := netip.MustParseAddr("192.0.2.1")
 	for i := range sessions - 1 {
@@ -107,32 +107,32 @@ func TestWindowsGrowWithinTheirBudget(t *testing.T) {
 		greedy(tab, s)
 		mine = append(mine, s)
 	}
-	if used := whole - tab.growth.Octets; used == 0 || used > whole/8 {
-		t.Errorf("sessions on trial: %d of %d octets, want at most an eighth", used, whole)
+	if used := whole - tab.growth.Bytes; used == 0 || used > whole/8 {
+		t.Errorf("sessions on trial: %d of %d bytes, want at most an eighth", used, whole)
 	}
 	for _, s := range mine {
 		tab.promote(s, proven)
 		greedy(tab, s)
 	}
-	if used := whole - tab.growth.Octets; used <= whole/8 || used > whole/2 {
-		t.Errorf("one source: %d of %d octets, want at most a half", used, whole)
+	if used := whole - tab.growth.Bytes; used <= whole/8 || used > whole/2 {
+		t.Errorf("one source: %d of %d bytes, want at most a half", used, whole)
 	}
 	other := tab.openFrom(1, 1, 0)
 	tab.promote(other, proven)
 	greedy(tab, other)
-	if n := tab.growth.Octets; n < 0 || whole-n <= whole/2 {
-		t.Errorf("another source is left nothing: %d of %d octets are free", n, whole)
+	if n := tab.growth.Bytes; n < 0 || whole-n <= whole/2 {
+		t.Errorf("another source is left nothing: %d of %d bytes are free", n, whole)
 	}
 	tab.rebind(mine[0], sessionKey{makeFlow(addr(1), netip.Addr{}, 9, false), 1}, other.src)
 	for s := range tab.byEpoch {
 		tab.close(tab.byEpoch[s])
 	}
-	if tab.growth.Octets != whole || tab.trials.Octets != whole/8 {
-		t.Errorf("when all are closed, %d of %d octets are free", tab.growth.Octets, whole)
+	if tab.growth.Bytes != whole || tab.trials.Bytes != whole/8 {
+		t.Errorf("when all are closed, %d of %d bytes are free", tab.growth.Bytes, whole)
 	}
 	for _, src := range tab.sources.byKey {
-		if src.windows.Octets != whole/2 {
-			t.Errorf("a source without sessions has %d octets left, want %d", src.windows.Octets, whole/2)
+		if src.windows.Bytes != whole/2 {
+			t.Errorf("a source without sessions has %d bytes left, want %d", src.windows.Bytes, whole/2)
 		}
 	}
 }

@@ -23,13 +23,13 @@ type Options struct {
 	// Listen are the addresses to answer on; an unspecified address means all
 	// of its family. Default: 0.0.0.0:862 and [::]:862.
 	Listen []netip.AddrPort
-	// Keys are the shared secrets that authenticate questions, all valid at
-	// once; an answer is signed with the key of its question. None: no
+	// Keys are the shared secrets that authenticate requests, all valid at
+	// once; a reply is signed with the key of its request. None: no
 	// authenticated mode. The reflector works on clones.
 	Keys []*stamp.Key
 	// RequireKey refuses what is not authenticated.
 	RequireKey bool `yaml:"require_key"`
-	// Stateless copies the question's number into the answer and keeps no
+	// Stateless copies the request's number into the reply and keeps no
 	// sessions: Receipt and Direct Measurement come back with the U flag.
 	Stateless bool `yaml:"stateless"`
 	// RatePackets and RateBurst limit one source (/32 or /64). Default: 20,000
@@ -40,10 +40,10 @@ type Options struct {
 	// each. Default 65536: a full table takes 190 MiB if all sessions have
 	// Receipts, 50 MiB if none has, or none has sent more than one packet; windows
 	// of fast senders take 1 KiB a session more at the most. What MemoryLimit
-	// has no room for is not remembered, whatever MaxSessions says: one session for each
+	// has no space for is not remembered, whatever MaxSessions says: one session for each
 	// 16 KiB.
 	MaxSessions int `yaml:"max_sessions"`
-	// MemoryLimit is how much memory the process may take, in octets. Default: that of
+	// MemoryLimit is how much memory the process may take, in bytes. Default: that of
 	// memlimit.Process, if there is any. Negative: no limit.
 	MemoryLimit int64
 	// NewSessions limits how many sessions may begin each second, of all sockets together, an
@@ -59,13 +59,13 @@ type Options struct {
 	// Allow lists the sources that are answered. None: all are.
 	Allow []netip.Prefix `yaml:"allow"`
 	// Hardware names the interface whose card's time stamps are used; empty: the
-	// kernel's only. The questions must come in through that card.
+	// kernel's only. The requests must come in through that card.
 	Hardware string `yaml:"hardware"`
 	// ReceiveBufferBytes is asked of the kernel for each socket. Default 4 MiB.
 	ReceiveBufferBytes int
 }
 
-// Env is what the reflector is lent. All fields are set but Log, whose zero
+// Env is what the reflector is given. All fields are set but Log, whose zero
 // value discards.
 type Env struct {
 	Log  *slog.Logger
@@ -75,16 +75,16 @@ type Env struct {
 }
 
 const (
-	// MaxPacketBytes is the largest question that is answered: jumbo frames.
+	// MaxPacketBytes is the largest request that is answered: jumbo frames.
 	MaxPacketBytes = 9216
 	// DefaultMaxSessions is Options.MaxSessions unless it is given.
 	DefaultMaxSessions = 1 << 16
 
 	// bufferBytes are asked of the kernel for each socket.
 	bufferBytes = 4 << 20
-	// answerTTL is that of RFC 5357 section 4.2.1, so that the peer can count the hops back.
-	answerTTL = 255
-	// tai is TAI-UTC since 2017, for questions with the Z bit.
+	// replyTTL is that of RFC 5357 section 4.2.1, so that the peer can count the hops back.
+	replyTTL = 255
+	// tai is TAI-UTC since 2017, for requests with the Z bit.
 	tai = 37 * time.Second
 	// longestWait bounds the Tmax that a sender may ask for.
 	longestWait = 5 * time.Minute
@@ -150,11 +150,11 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// What sessions take, in octets: one whose sender has a Receipt and counts, all indexes
+// What sessions take, in bytes: one whose sender has a Receipt and counts, all indexes
 // included, and what its window may grow by if all grow alike.
 const (
-	sessionOctets = 3 << 10
-	growthOctets  = 1 << 10
+	sessionBytes = 3 << 10
+	growthBytes  = 1 << 10
 	// leastGrowth lets a few windows of a small table grow to their full size.
 	leastGrowth = 4 << 20
 )
@@ -166,7 +166,7 @@ const memoryShare = 4
 // fewestSessions are remembered whatever the memory limit.
 const fewestSessions = 256
 
-// sessionsWithin is how many sessions there may be in a process that may take so many octets.
-func sessionsWithin(octets int64) int {
-	return int(max(min(octets/memoryShare/(sessionOctets+growthOctets), math.MaxInt32), fewestSessions))
+// sessionsWithin is how many sessions there may be in a process that may take so many bytes.
+func sessionsWithin(bytes int64) int {
+	return int(max(min(bytes/memoryShare/(sessionBytes+growthBytes), math.MaxInt32), fewestSessions))
 }

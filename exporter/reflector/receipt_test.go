@@ -15,7 +15,7 @@ import (
 
 func TestReceiptTellsWhatHappenedToEachNumber(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 0xabcd)
+	k := l.poller("192.0.2.1:5000", 0xabcd)
 	var last reply
 	for _, seq := range []uint32{0, 1, 1, 4, 3, 6} { // 1 twice, 2 and 5 missing, 3 reordered
 		last = k.ask(seq)
@@ -51,7 +51,7 @@ func TestSendersWaitingTimeDecides(t *testing.T) {
 		lost uint32
 	}{{0, 0}, {500, 1}, {5000, 0}} {
 		l := newLab(t, nil)
-		k := l.asker("192.0.2.1:5000", 1)
+		k := l.poller("192.0.2.1:5000", 1)
 		k.tmax = c.tmax
 		k.ask(0)
 		k.ask(2)
@@ -62,65 +62,65 @@ func TestSendersWaitingTimeDecides(t *testing.T) {
 	}
 }
 
-func TestQueryIsAnsweredAndNotCounted(t *testing.T) {
+func TestStatsQueryIsAnsweredAndNotCounted(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	for seq := range uint32(3) {
 		k.ask(seq)
 	}
 	for range 5 {
-		rep := k.query(3, false)
-		if rep.result != AnsweredQuery || rep.receipt.Received != 3 || rep.receipt.Tx != 3 || rep.base.Seq != 3 {
+		rep := k.statsQuery(3, false)
+		if rep.result != AnsweredStatsQuery || rep.receipt.Received != 3 || rep.receipt.Tx != 3 || rep.base.Seq != 3 {
 			t.Fatalf("query: %v, received %d, tx %d, number %d", rep.result, rep.receipt.Received, rep.receipt.Tx, rep.base.Seq)
 		}
 	}
 	if rep := k.ask(3); rep.base.Seq != 3 || rep.receipt.Received != 4 {
-		t.Errorf("the next answer is number %d, received %d; want 3, 4", rep.base.Seq, rep.receipt.Received)
+		t.Errorf("the next reply is number %d, received %d; want 3, 4", rep.base.Seq, rep.receipt.Received)
 	}
 }
 
 func TestFinishDecidesEverything(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.ask(0)
 	k.ask(2)
-	r := k.query(10, true).receipt
+	r := k.statsQuery(10, true).receipt
 	if r.Received != 2 || r.Lost != 8 || r.Base != 10 || r.Next != 10 {
 		t.Errorf("received %d lost %d base %d next %d, want 2 8 10 10", r.Received, r.Lost, r.Base, r.Next)
 	}
 }
 
-func TestQueryMayOpenASession(t *testing.T) {
+func TestStatsQueryMayOpenASession(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
-	if r := k.query(100, false).receipt; r.Next != 100 || r.Received != 0 || r.Lost != 0 {
+	k := l.poller("192.0.2.1:5000", 1)
+	if r := k.statsQuery(100, false).receipt; r.Next != 100 || r.Received != 0 || r.Lost != 0 {
 		t.Errorf("opening query: next %d received %d lost %d", r.Next, r.Received, r.Lost)
 	}
 	k.ask(101)
-	if r := k.query(102, true).receipt; r.Received != 1 || r.Lost != 1 {
+	if r := k.statsQuery(102, true).receipt; r.Received != 1 || r.Lost != 1 {
 		t.Errorf("received %d lost %d, want 1 1: number 100 was lost", r.Received, r.Lost)
 	}
 }
 
 // A packet too small for a Receipt is counted for the session that queries open.
-func TestSmallPacketsAreCountedForTheQueriesBesideThem(t *testing.T) {
-	for _, queryFirst := range []bool{true, false} {
+func TestSmallPacketsAreCountedForTheStatsQueriesBesideThem(t *testing.T) {
+	for _, statsQueryFirst := range []bool{true, false} {
 		l := newLab(t, nil)
-		k := l.asker("192.0.2.1:5000", 9)
-		if queryFirst {
-			k.query(0, false)
+		k := l.poller("192.0.2.1:5000", 9)
+		if statsQueryFirst {
+			k.statsQuery(0, false)
 		}
 		for _, seq := range []uint32{0, 1, 3} {
 			if rep := k.send(k.base(seq)); rep.result != Answered {
 				t.Fatalf("small packet: %v", rep.result)
 			}
 		}
-		r := k.query(5, true).receipt
+		r := k.statsQuery(5, true).receipt
 		if r.Received != 3 || r.Lost != 2 || r.Tx != 3 {
-			t.Errorf("query first %v: received %d lost %d tx %d, want 3 2 3", queryFirst, r.Received, r.Lost, r.Tx)
+			t.Errorf("query first %v: received %d lost %d tx %d, want 3 2 3", statsQueryFirst, r.Received, r.Lost, r.Tx)
 		}
 		if l.s.table.len() != 1 {
-			t.Errorf("query first %v: %d sessions, want 1", queryFirst, l.s.table.len())
+			t.Errorf("query first %v: %d sessions, want 1", statsQueryFirst, l.s.table.len())
 		}
 		l.s.table.check(t)
 	}
@@ -128,25 +128,25 @@ func TestSmallPacketsAreCountedForTheQueriesBesideThem(t *testing.T) {
 
 // The HMAC of the base packet is right, and what the TLVs said is not known: a query, which has the number of
 // the next test packet, was taken for that.
-func TestQueryOnWhichTheTLVsAreDamagedIsNoTestPacket(t *testing.T) {
+func TestStatsQueryOnWhichTheTLVsAreDamagedIsNoTestPacket(t *testing.T) {
 	_, k := keyedLab(t)
-	k.query(0, false)
+	k.statsQuery(0, false)
 	for seq := range uint32(2) {
 		k.send(k.base(seq))
 	}
 	const next = 2
-	whole := k.question(next, func(r *stamp.Receipt) { r.Query, r.Next = true, next })
+	whole := k.request(next, func(r *stamp.Receipt) { r.StatsQuery, r.Next = true, next })
 	for bit := 8 * stamp.AuthenticatedBytes; bit < 8*len(whole); bit++ {
 		b := slices.Clone(whole)
 		b[bit/8] ^= 1 << (bit % 8)
 		if r := k.send(b).result; r != Corrupted {
-			t.Errorf("query with another bit %d of octet %d: %v, want corrupted", bit%8, bit/8, r)
+			t.Errorf("query with another bit %d of byte %d: %v, want corrupted", bit%8, bit/8, r)
 		}
 	}
 	if r := k.send(k.base(next)).result; r != Answered {
 		t.Errorf("the test packet of that number: %v", r)
 	}
-	if r := k.query(next+1, true).receipt; r.Received != 3 || r.Tx != 3 || r.Lost != 0 || r.Duplicated != 0 {
+	if r := k.statsQuery(next+1, true).receipt; r.Received != 3 || r.Tx != 3 || r.Lost != 0 || r.Duplicated != 0 {
 		t.Errorf("received %d, answered %d, lost %d, duplicated %d; want 3 3 0 0", r.Received, r.Tx, r.Lost, r.Duplicated)
 	}
 }
@@ -154,7 +154,7 @@ func TestQueryOnWhichTheTLVsAreDamagedIsNoTestPacket(t *testing.T) {
 // Whoever has the address next may sign no TLVs.
 func TestTLVsWithoutHMACAreAnsweredWhereReceiptsWereLongAgo(t *testing.T) {
 	l, k := keyedLab(t)
-	k.query(0, false)
+	k.statsQuery(0, false)
 	l.now += receiptMemory + 1
 	if r := k.send(append(k.base(0), tlv(200, 1)...)).result; r != AnsweredUnverified {
 		t.Errorf("%v, want answered, unverified", r)
@@ -163,7 +163,7 @@ func TestTLVsWithoutHMACAreAnsweredWhereReceiptsWereLongAgo(t *testing.T) {
 
 func TestNewRunIsANewSession(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	for seq := range uint32(5) {
 		k.ask(seq)
 	}
@@ -184,7 +184,7 @@ func TestNewRunIsANewSession(t *testing.T) {
 
 func TestRunZeroIsARunLikeAnyOther(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 0)
+	k := l.poller("192.0.2.1:5000", 0)
 	k.ask(0)
 	if r := k.ask(1).receipt; !r.Filled || r.Received != 2 || r.Epoch == 0 {
 		t.Errorf("receipt of run 0: %+v", r)
@@ -193,7 +193,7 @@ func TestRunZeroIsARunLikeAnyOther(t *testing.T) {
 
 func TestLostSessionGetsANewEpoch(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.ask(0)
 	k.ask(1)
 	old := k.epoch
@@ -206,7 +206,7 @@ func TestLostSessionGetsANewEpoch(t *testing.T) {
 
 func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.ask(0)
 	k.ask(1)
 	k.peer = netip.MustParseAddrPort("198.51.100.9:6000")
@@ -219,9 +219,9 @@ func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
 
 func TestReplayFromElsewhereMovesNothing(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.ask(0)
-	captured := k.question(1, nil)
+	captured := k.request(1, nil)
 	k.send(captured)
 	thief := *k
 	thief.peer = netip.MustParseAddrPort("203.0.113.66:7000")
@@ -238,9 +238,9 @@ func TestReplayFromElsewhereMovesNothing(t *testing.T) {
 
 func TestCorruptPacketIsCountedForItsSession(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.ask(0)
-	good := k.question(1, nil)
+	good := k.request(1, nil)
 	want := uint32(0)
 	for at := range good {
 		bad := slices.Clone(good)
@@ -248,9 +248,9 @@ func TestCorruptPacketIsCountedForItsSession(t *testing.T) {
 		switch _, _, r := l.deliver(k.peer, bad); r {
 		case Corrupted:
 			want++
-		case Loop: // damaged into an answer's look: refused as well
+		case Loop: // damaged into a reply's look: refused as well
 		default:
-			t.Fatalf("octet %d damaged: %v", at, r)
+			t.Fatalf("byte %d damaged: %v", at, r)
 		}
 	}
 	if int(want) < len(good)-8 {
@@ -263,13 +263,13 @@ func TestCorruptPacketIsCountedForItsSession(t *testing.T) {
 
 func TestPacketWithoutItsReceiptIsCorrupt(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.ask(0)
 	for _, at := range []int{45, 47, 65, 67, 68, 69, 70} { // types, lengths, magic, version
-		bad := k.question(1, nil)
+		bad := k.request(1, nil)
 		bad[at] ^= 0x40
 		if _, _, r := l.deliver(k.peer, bad); r != Corrupted {
-			t.Errorf("octet %d damaged: %v, want corrupted", at, r)
+			t.Errorf("byte %d damaged: %v, want corrupted", at, r)
 		}
 	}
 	if r := k.ask(1).receipt; r.Corrupted != 7 {
@@ -285,27 +285,27 @@ func TestPacketWithoutItsReceiptIsCorrupt(t *testing.T) {
 // one any more; the next one does.
 func TestFirstPacketWithoutItsReceiptTurnsOutCorrupt(t *testing.T) {
 	for _, at := range []int{47, 65, 67, 68, 69, 70} { // lengths, type, magic, version
-		for _, query := range []string{"before", "after", "none"} {
+		for _, statsQuery := range []string{"before", "after", "none"} {
 			l := newLab(t, nil)
-			k := l.asker("192.0.2.1:5000", 1)
-			if query == "before" {
-				k.query(0, false)
+			k := l.poller("192.0.2.1:5000", 1)
+			if statsQuery == "before" {
+				k.statsQuery(0, false)
 			}
-			bad := k.question(0, nil)
+			bad := k.request(0, nil)
 			bad[at] ^= 0x40
 			for range 2 { // and a copy of it
 				if _, _, r := l.deliver(k.peer, bad); !r.Answered() {
-					t.Fatalf("octet %d damaged: %v; nothing is known of its sender", at, r)
+					t.Fatalf("byte %d damaged: %v; nothing is known of its sender", at, r)
 				}
 			}
-			if query == "after" {
-				k.query(1, false)
+			if statsQuery == "after" {
+				k.statsQuery(1, false)
 			}
 			k.ask(1)
 			k.ask(2)
-			if r := k.query(3, true).receipt; r.Received != 2 || r.Lost != 1 || r.Duplicated != 0 || r.Corrupted != 2 || r.Tx != 4 {
-				t.Errorf("octet %d damaged, query %s: received %d, lost %d, duplicated %d, corrupted %d, tx %d; want 2, 1, 0, 2, 4",
-					at, query, r.Received, r.Lost, r.Duplicated, r.Corrupted, r.Tx)
+			if r := k.statsQuery(3, true).receipt; r.Received != 2 || r.Lost != 1 || r.Duplicated != 0 || r.Corrupted != 2 || r.Tx != 4 {
+				t.Errorf("byte %d damaged, query %s: received %d, lost %d, duplicated %d, corrupted %d, tx %d; want 2, 1, 0, 2, 4",
+					at, statsQuery, r.Received, r.Lost, r.Duplicated, r.Corrupted, r.Tx)
 			}
 			l.s.table.check(t)
 		}
@@ -330,7 +330,7 @@ func conserve(t *testing.T, loss, dup float64, spread int) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	const packets, start = 5000, 1<<32 - 2000 // across the wrap of the wire's 32 bits
 	type arrival struct {
 		at  time.Duration
@@ -378,7 +378,7 @@ func conserve(t *testing.T, loss, dup float64, spread int) {
 		}
 	}
 	end := uint64(start) + packets
-	r := k.query(uint32(end), true).receipt
+	r := k.statsQuery(uint32(end), true).receipt
 	switch {
 	case r.Received != packets-lost, r.Lost != lost:
 		t.Errorf("received %d lost %d, want %d %d", r.Received, r.Lost, packets-lost, lost)

@@ -10,32 +10,32 @@ import (
 )
 
 // keyedLab is a reflector with a key, and a sender that has it.
-func keyedLab(t *testing.T) (*lab, *asker) {
+func keyedLab(t *testing.T) (*lab, *poller) {
 	t.Helper()
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys, o.RequireKey = []*stamp.Key{key}, true })
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	k.key = key
 	return l, k
 }
 
-// recorded asks questions, 10 ms apart, and returns them.
-func (k *asker) recorded(from, to uint32) (all [][]byte) {
+// recorded asks requests, 10 ms apart, and returns them.
+func (k *poller) recorded(from, to uint32) (all [][]byte) {
 	k.l.t.Helper()
 	for seq := from; seq < to; seq++ {
-		q := k.question(seq, nil)
+		q := k.request(seq, nil)
 		all = append(all, q)
 		if r := k.send(q); r.result != Answered {
-			k.l.t.Fatalf("question %d: %v", seq, r.result)
+			k.l.t.Fatalf("request %d: %v", seq, r.result)
 		}
 		k.l.now += 10 * time.Millisecond
 	}
 	return all
 }
 
-func TestCopyOfAnAuthenticatedQuestionIsCountedAndNotAnswered(t *testing.T) {
+func TestCopyOfAnAuthenticatedRequestIsCountedAndNotAnswered(t *testing.T) {
 	_, k := keyedLab(t)
-	k.query(0, false)
+	k.statsQuery(0, false)
 	all := k.recorded(0, 700)
 	for range 3 {
 		for _, q := range all {
@@ -50,19 +50,19 @@ func TestCopyOfAnAuthenticatedQuestionIsCountedAndNotAnswered(t *testing.T) {
 	}
 }
 
-func TestQuestionFromElsewhereThatIsNoNewsMovesNothing(t *testing.T) {
+func TestRequestFromElsewhereThatIsNoNewsMovesNothing(t *testing.T) {
 	for _, keyed := range []bool{true, false} {
 		l, k := keyedLab(t)
 		if !keyed {
 			l = newLab(t, nil)
-			k = l.asker("192.0.2.1:5000", 1)
+			k = l.poller("192.0.2.1:5000", 1)
 		}
-		k.query(0, false)
+		k.statsQuery(0, false)
 		all := k.recorded(0, 100)
 		for i, q := range all {
 			from := netip.MustParseAddrPort(fmt.Sprintf("203.0.113.%d:7000", i+1))
 			if _, _, r := l.deliver(from, q); r != Repeated {
-				t.Fatalf("keyed %v, question %d from elsewhere: %v", keyed, i, r)
+				t.Fatalf("keyed %v, request %d from elsewhere: %v", keyed, i, r)
 			}
 		}
 		if r := k.ask(100).receipt; r.Tx != 101 || r.Received != 101 || r.Duplicated != 0 || r.Late != 0 {
@@ -74,9 +74,9 @@ func TestQuestionFromElsewhereThatIsNoNewsMovesNothing(t *testing.T) {
 // A NAT that rebinds may reorder: what comes from the former address and is not decided yet is received.
 func TestStragglerOfTheFormerAddressIsReceived(t *testing.T) {
 	l, k := keyedLab(t)
-	k.query(0, false)
+	k.statsQuery(0, false)
 	k.recorded(0, 10)
-	straggler, former := k.question(10, nil), k.peer
+	straggler, former := k.request(10, nil), k.peer
 	k.peer = netip.MustParseAddrPort("198.51.100.9:6000")
 	k.recorded(11, 13)
 	if _, _, r := l.deliver(former, straggler); r != Answered {
@@ -91,13 +91,13 @@ func TestStragglerOfTheFormerAddressIsReceived(t *testing.T) {
 }
 
 // A query that has come already moves no session, though the packets that it tells of were lost.
-func TestRecordedQueryMovesNoSession(t *testing.T) {
+func TestRecordedStatsQueryMovesNoSession(t *testing.T) {
 	l, k := keyedLab(t)
-	k.query(0, false)
+	k.statsQuery(0, false)
 	k.recorded(0, 10)
-	q := k.question(12, func(r *stamp.Receipt) { r.Query, r.Next = true, 12 })
+	q := k.request(12, func(r *stamp.Receipt) { r.StatsQuery, r.Next = true, 12 })
 	k.send(q)
-	if _, _, r := l.deliver(netip.MustParseAddrPort("203.0.113.66:7000"), q); r != AnsweredQuery {
+	if _, _, r := l.deliver(netip.MustParseAddrPort("203.0.113.66:7000"), q); r != AnsweredStatsQuery {
 		t.Errorf("from elsewhere: %v", r)
 	}
 	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 {
@@ -174,7 +174,7 @@ func TestForeignSendersNumbersComeAgainInAnyOrder(t *testing.T) {
 // What uses up the rate of the peer's address are copies.
 func TestCopiesUseUpNothingOfTheirSessionsRate(t *testing.T) {
 	l, k := keyedLab(t)
-	k.query(0, false)
+	k.statsQuery(0, false)
 	all := k.recorded(0, 20)
 	l.s.perSource = newLimit(100, 50)
 	for seq := range uint32(100) {
@@ -182,27 +182,27 @@ func TestCopiesUseUpNothingOfTheirSessionsRate(t *testing.T) {
 			k.send(all[seq%20])
 		}
 		if r := k.ask(20 + seq).result; r != Answered {
-			t.Fatalf("question %d: %v", 20+seq, r)
+			t.Fatalf("request %d: %v", 20+seq, r)
 		}
 		l.now += 20 * time.Millisecond
 	}
 }
 
-// The reflector has restarted, and recorded questions come before the sender's next one.
-func TestSessionThatRecordedQuestionsOpenedBeginsAnewWithItsSender(t *testing.T) {
-	for name, which := range map[string]func(all [][]byte, small [][]byte, query []byte) [][]byte{
-		"the opening query": func(_, _ [][]byte, query []byte) [][]byte { return [][]byte{query} },
-		"one question":      func(all, _ [][]byte, _ []byte) [][]byte { return all[5:6] },
+// The reflector has restarted, and recorded requests come before the sender's next one.
+func TestSessionThatRecordedRequestsOpenedBeginsAnewWithItsSender(t *testing.T) {
+	for name, which := range map[string]func(all [][]byte, small [][]byte, statsQuery []byte) [][]byte{
+		"the opening query": func(_, _ [][]byte, statsQuery []byte) [][]byte { return [][]byte{statsQuery} },
+		"one request":       func(all, _ [][]byte, _ []byte) [][]byte { return all[5:6] },
 		"all but the last waiting time's": func(all, _ [][]byte, _ []byte) [][]byte {
 			return all[:len(all)-500]
 		},
 		"small ones":      func(_, small [][]byte, _ []byte) [][]byte { return small[:20] },
-		"small and query": func(_, small [][]byte, query []byte) [][]byte { return append(small[:20:20], query) },
+		"small and query": func(_, small [][]byte, statsQuery []byte) [][]byte { return append(small[:20:20], statsQuery) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, k := keyedLab(t)
-			query := k.question(0, func(r *stamp.Receipt) { r.Query, r.Next = true, 0 })
-			k.send(query)
+			statsQuery := k.request(0, func(r *stamp.Receipt) { r.StatsQuery, r.Next = true, 0 })
+			k.send(statsQuery)
 			all := k.recorded(0, 1000)
 			var small [][]byte
 			for i := range uint32(20) {
@@ -213,13 +213,13 @@ func TestSessionThatRecordedQuestionsOpenedBeginsAnewWithItsSender(t *testing.T)
 			}
 			l.s.table.expire(l.now+time.Hour, time.Minute)
 			for range 2 {
-				for _, q := range which(all, small, query) {
+				for _, q := range which(all, small, statsQuery) {
 					k.l.deliver(k.peer, q)
 				}
 				l.now += time.Millisecond
 			}
 			k.recorded(1000, 1005)
-			for _, q := range which(all, small, query) {
+			for _, q := range which(all, small, statsQuery) {
 				k.l.deliver(k.peer, q) // and again
 			}
 			l.now += 4 * time.Second
@@ -252,11 +252,11 @@ func TestSessionOutlivesAStepOfItsSendersClock(t *testing.T) {
 			for seq := uint32(20); seq < 30; seq++ {
 				b := k.base(seq)
 				if !small {
-					b = k.question(seq, nil)
+					b = k.request(seq, nil)
 				}
 				l.now -= step // the clock was set, and no time has passed
 				if rep := k.send(b); rep.result != Answered || rep.base.Seq != seq {
-					t.Fatalf("step %v, small %v, question %d: %v, answer %d", step, small, seq, rep.result, rep.base.Seq)
+					t.Fatalf("step %v, small %v, request %d: %v, answer %d", step, small, seq, rep.result, rep.base.Seq)
 				}
 				l.now += step + time.Second
 			}
@@ -270,7 +270,7 @@ func TestForgedDamageIsNotCounted(t *testing.T) {
 		l, k := keyedLab(t)
 		if !keyed {
 			l = newLab(t, nil)
-			k = l.asker("192.0.2.1:5000", 1)
+			k = l.poller("192.0.2.1:5000", 1)
 		}
 		k.ask(0)
 		forger := *k
@@ -278,7 +278,7 @@ func TestForgedDamageIsNotCounted(t *testing.T) {
 		if keyed {
 			forger.key = newKey(t, "guessed")
 		}
-		forged := forger.question(1, nil)
+		forged := forger.request(1, nil)
 		forged[len(forged)-1] ^= 1
 		forged[40] ^= 1
 		for range 50 {
@@ -288,7 +288,7 @@ func TestForgedDamageIsNotCounted(t *testing.T) {
 			t.Errorf("keyed %v: corrupted %d received %d, want 0 2", keyed, r.Corrupted, r.Received)
 		}
 		// One that was recorded, whose TLVs are other ones: the base packet is authentic.
-		copied := k.question(1, nil)
+		copied := k.request(1, nil)
 		copied[len(copied)-30] ^= 1
 		l.deliver(k.peer, copied)
 		if r := k.ask(2).receipt; keyed && r.Corrupted != 0 {

@@ -12,9 +12,9 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// answer is what is still to be done to a prepared packet just before it is
+// pendingReply is what is still to be done to a prepared packet just before it is
 // sent, and what has to be undone if that fails.
-type answer struct {
+type pendingReply struct {
 	payload []byte
 	cookie  uint64 // 0: no transmit stamp is wanted
 
@@ -30,14 +30,14 @@ type answer struct {
 	result  Result
 }
 
-// reply turns b into the answer to q. Without a session it is a stateless one.
-func (s *shard) reply(in *tstamp.In, q *question, known *session, verified bool, now time.Duration, a *answer) {
+// reply turns b into the reply to q. Without a session it is a stateless one.
+func (s *shard) reply(in *tstamp.In, q *request, known *session, verified bool, now time.Duration, a *pendingReply) {
 	b := in.Payload
 	t2 := in.Stamp
 	if !t2.Present() {
 		t2 = sample.Stamp{At: in.At, Origin: sample.User}
 	}
-	*a = answer{
+	*a = pendingReply{
 		payload: b, format: q.base.Error.Format(), authenticated: q.authenticated, baseBytes: q.baseBytes,
 	}
 	if q.authenticated {
@@ -60,9 +60,9 @@ func (s *shard) reply(in *tstamp.In, q *question, known *session, verified bool,
 	}
 }
 
-// count enters q into the books of its session and returns the answer's number:
-// that of the next answer, for a query.
-func (s *shard) count(q *question, known *session, now time.Duration, a *answer) uint64 {
+// count enters q into the books of its session and returns the reply's number:
+// that of the next reply, for a query.
+func (s *shard) count(q *request, known *session, now time.Duration, a *pendingReply) uint64 {
 	t := s.table
 	r := &q.receipt
 	if q.tlvs.receipt != 0 {
@@ -82,8 +82,8 @@ func (s *shard) count(q *question, known *session, now time.Duration, a *answer)
 	known.inRound++
 	known.note(q, now)
 	t.touch(known, now)
-	if q.query() {
-		t.query(known, r.Next, r.Finish, now)
+	if q.statsQuery() {
+		t.statsQuery(known, r.Next, r.Finish, now)
 		return known.tx
 	}
 	if q.tlvs.receipt != 0 {
@@ -100,7 +100,7 @@ func (s *shard) count(q *question, known *session, now time.Duration, a *answer)
 
 // seal finishes a prepared answer: T3 is now, then the check sums, in the order
 // in which one covers the other.
-func (s *shard) seal(a *answer, now instant.Time) {
+func (s *shard) seal(a *pendingReply, now instant.Time) {
 	b := a.payload
 	if a.session != nil {
 		a.session.sealed(a.number, now)
@@ -117,9 +117,9 @@ func (s *shard) seal(a *answer, now instant.Time) {
 	}
 }
 
-// writeBase writes the answer's base packet over the question's. T3 and the
+// writeBase writes the reply's base packet over the request's. T3 and the
 // HMAC come later.
-func (s *shard) writeBase(b []byte, q *question, number uint32, ttl uint8, t2 instant.Time, f timefmt.Format) {
+func (s *shard) writeBase(b []byte, q *request, number uint32, ttl uint8, t2 instant.Time, f timefmt.Format) {
 	p := stamp.ReflectorPacket{
 		Seq: number, Error: s.clock.estimates[f], SSID: q.base.SSID, T2: f.Encode(t2, tai),
 		SenderSeq: q.base.Seq, SenderT1: q.base.T1, SenderError: q.base.Error, SenderTTL: ttl,
@@ -128,7 +128,7 @@ func (s *shard) writeBase(b []byte, q *question, number uint32, ttl uint8, t2 in
 	case q.authenticated:
 		p.AppendUnsignedTo(b[:0])
 	case len(b) < stamp.UnauthenticatedBytes:
-		// A TWAMP-Light question may lack the last three octets, which are zero.
+		// A TWAMP-Light request may lack the last three bytes, which are zero.
 		var whole [stamp.UnauthenticatedBytes]byte
 		copy(b, p.AppendTo(whole[:0]))
 	default:
@@ -136,15 +136,15 @@ func (s *shard) writeBase(b []byte, q *question, number uint32, ttl uint8, t2 in
 	}
 }
 
-// filler fills in the TLVs of one verified question, in place.
+// filler fills in the TLVs of one verified request, in place.
 type filler struct {
 	shard   *shard
 	in      *tstamp.In
-	q       *question
+	q       *request
 	session *session // nil: stateless
 	t2      sample.Stamp
-	a       *answer
-	// next is the answer's number, or the next one's in a query's answer:
+	a       *pendingReply
+	// next is the reply's number, or the next one's in a query's reply:
 	// earlier answers are counted back from it.
 	next uint64
 }
@@ -162,7 +162,7 @@ func (f *filler) fill() {
 	}
 }
 
-// distrust flags all TLVs of a question that failed verification and leaves
+// distrust flags all TLVs of a request that failed verification and leaves
 // them as they came (RFC 8972 section 4.8).
 func (f *filler) distrust() {
 	b := f.a.payload
@@ -203,13 +203,13 @@ func (f *filler) value(kind stamp.TLVType, at int, whole []byte) (flags uint8) {
 	case kind == stamp.TypeReceipt && at == f.q.tlvs.receipt && f.session != nil:
 		f.receipt(whole)
 	default: // Location and Access Report among them
-		return stamp.FlagUnrecognised
+		return stamp.FlagUnrecognized
 	}
 	return 0
 }
 
-// classOfService tells the sender how its question arrived (RFC 8972 section 4.4, with erratum
-// 8199 for the ECN), and that the answer has no DSCP but that one.
+// classOfService tells the sender how its request arrived (RFC 8972 section 4.4, with erratum
+// 8199 for the ECN), and that the reply has no DSCP but that one.
 func (f *filler) classOfService(whole []byte) {
 	c, _ := stamp.ParseClassOfService(whole[stamp.TLVHeaderBytes:])
 	c.DSCP2, c.ECN, c.RP = f.in.DSCP, f.in.ECN, 0
@@ -242,7 +242,7 @@ func (f *filler) followUp(whole []byte) {
 }
 
 // clockCode is the word on the clock: that it is the sender's own, if the token
-// in the question is that of this kernel.
+// in the request is that of this kernel.
 func (f *filler) clockCode() stamp.ClockCode {
 	r, s := &f.q.receipt, f.session
 	if r.Base == 0 {
@@ -257,23 +257,23 @@ func (f *filler) clockCode() stamp.ClockCode {
 	return f.shard.clock.code
 }
 
-// hostEvery is how rarely an answer tells of the host when nothing has changed there: the
-// bitmap of fates is a word shorter in each that does.
+// hostEvery is how rarely a reply tells of the host when nothing has changed there: the
+// bitmap of outcomes is a word shorter in each that does.
 const hostEvery = 8
 
 // host tells a sender that asks for it what the kernel has dropped at this socket, and what
-// was refused of its own: in the first answers after that has changed, in each hostEvery-th, and in a query's. Its block
-// takes the place of the bitmap's last word; without a bitmap there is no room for it.
+// was refused of its own: in the first replies after that has changed, in each hostEvery-th, and in a query's. Its block
+// takes the place of the bitmap's last word; without a bitmap there is no space for it.
 func (f *filler) host(r *stamp.Receipt) {
 	s, now := f.session, uint32(f.shard.drops.total-f.session.dropsBefore+f.session.refused)
 	if f.q.receipt.Received&stamp.AsksHost == 0 || r.Words == 0 {
 		return
 	}
 	if s.toldDrops != now {
-		s.toldDrops, s.tellHost = now, stamp.LeftAnswers // as often as stamps are told: answers get lost
+		s.toldDrops, s.tellHost = now, stamp.LeftReplies // as often as stamps are told: answers get lost
 	}
 	switch {
-	case r.Query, f.next%hostEvery == 0:
+	case r.StatsQuery, f.next%hostEvery == 0:
 	case s.tellHost > 0:
 		s.tellHost--
 	default:
@@ -305,10 +305,10 @@ func (f *filler) receipt(whole []byte) {
 type clockView struct {
 	estimates [2]timefmt.ErrorEstimate // by format
 	code      stamp.ClockCode
-	source    uint8 // RFC 8972 section 4.3: synchronisation source
+	source    uint8 // RFC 8972 section 4.3: synchronization source
 }
 
-// Synchronisation sources and methods of RFC 8972 tables 7 and 9.
+// Synchronization sources and methods of RFC 8972 tables 7 and 9.
 const (
 	syncNTP, syncLocal        = 1, 5
 	methodHW, methodSoftLocal = 1, 2
@@ -317,7 +317,7 @@ const (
 func viewClock(m clock.Monitor, at instant.Time) clockView {
 	q := m.Quality(at)
 	v := clockView{code: clockCode(q.State), source: syncLocal}
-	if q.Synchronised() {
+	if q.Synchronized() {
 		v.source = syncNTP
 	}
 	for _, f := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
@@ -328,8 +328,8 @@ func viewClock(m clock.Monitor, at instant.Time) clockView {
 
 func clockCode(s clock.State) stamp.ClockCode {
 	return [...]stamp.ClockCode{
-		clock.Synchronised: stamp.ClockOK, clock.Holdover: stamp.ClockOK, clock.Stepping: stamp.ClockStepped,
-		clock.None: stamp.ClockNone, clock.Silent: stamp.ClockSilent, clock.Unsynchronised: stamp.ClockUnsynchronised,
+		clock.Synchronized: stamp.ClockOK, clock.Holdover: stamp.ClockOK, clock.Stepping: stamp.ClockStepped,
+		clock.None: stamp.ClockNone, clock.Silent: stamp.ClockSilent, clock.Unsynchronized: stamp.ClockUnsynchronized,
 	}[s]
 }
 

@@ -60,8 +60,8 @@ func dial(t testing.TB, to netip.AddrPort) *net.UDPConn {
 	return c
 }
 
-// exchange sends a question over a socket and waits for its answer.
-func (k *asker) exchange(c *net.UDPConn, b []byte) reply {
+// exchange sends a request over a socket and waits for its reply.
+func (k *poller) exchange(c *net.UDPConn, b []byte) reply {
 	k.l.t.Helper()
 	if _, err := c.Write(b); err != nil {
 		k.l.t.Fatal(err)
@@ -69,18 +69,18 @@ func (k *asker) exchange(c *net.UDPConn, b []byte) reply {
 	return k.read(c)
 }
 
-// read waits for an answer.
-func (k *asker) read(c *net.UDPConn) reply {
+// read waits for a reply.
+func (k *poller) read(c *net.UDPConn) reply {
 	k.l.t.Helper()
-	answer := make([]byte, 10_000)
+	pendingReply := make([]byte, 10_000)
 	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		k.l.t.Fatal(err)
 	}
-	n, err := c.Read(answer)
+	n, err := c.Read(pendingReply)
 	if err != nil {
-		k.l.t.Fatalf("no answer: %v", err)
+		k.l.t.Fatalf("no reply: %v", err)
 	}
-	rep := reply{octets: answer[:n]}
+	rep := reply{data: pendingReply[:n]}
 	rep.parse(k.l.t, k.key)
 	if rep.receipt.Filled {
 		k.epoch = rep.receipt.Epoch
@@ -97,32 +97,32 @@ func TestReflectorAnswersOnEveryAddress(t *testing.T) {
 		t.Fatalf("listens on %v", addrs)
 	}
 	for _, a := range addrs {
-		k := newLab(t, nil).asker("192.0.2.1:1", 5)
+		k := newLab(t, nil).poller("192.0.2.1:1", 5)
 		c := dial(t, a)
 		for seq := range uint32(3) {
-			rep := k.exchange(c, k.question(seq, nil))
+			rep := k.exchange(c, k.request(seq, nil))
 			if rep.base.SenderSeq != seq || rep.base.Seq != seq || rep.receipt.Received != seq+1 {
 				t.Fatalf("%v: answer %d: %+v", a, seq, rep.base)
 			}
 		}
 	}
 	var s Stats
-	await.Within(await.Patience, func() bool { s = r.Stats(); return s.Answered() >= 9 }) // an answer is counted just after it is sent
+	await.Within(await.Timeout, func() bool { s = r.Stats(); return s.Answered() >= 9 }) // a reply is counted just after it is sent
 	if s.Answered() != 9 || s.Sessions != 3 || s.Running <= 0 {
 		t.Errorf("stats: answered %d, sessions %d, running %v", s.Answered(), s.Sessions, s.Running)
 	}
 }
 
-// The kernel's transmit stamp of an answer must reach its sender with the next
+// The kernel's transmit stamp of a reply must reach its sender with the next
 // one, and lie between T3 as read in user space and now.
 func TestFollowUpCarriesTheKernelsStamp(t *testing.T) {
 	r := running(t, Options{}, metric.Discard{})
-	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	c := dial(t, r.Addrs()[0])
-	before := k.exchange(c, k.question(0, nil))
+	before := k.exchange(c, k.request(0, nil))
 	told := 0
 	for seq := uint32(1); seq < 20; seq++ {
-		rep := k.exchange(c, k.question(seq, nil))
+		rep := k.exchange(c, k.request(seq, nil))
 		if rep.follow.Mode != 0 {
 			told++
 			if rep.follow.Seq != seq-1 || rep.follow.T3 < before.base.T3 || rep.follow.T3 > rep.base.T3 {
@@ -185,13 +185,13 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// signalling tells of each Update.
-type signalling struct {
+// signaling tells of each Update.
+type signaling struct {
 	metrictest.Sink
 	updated chan struct{}
 }
 
-func (s *signalling) Update(f func()) {
+func (s *signaling) Update(f func()) {
 	f()
 	select {
 	case s.updated <- struct{}{}:
@@ -200,20 +200,20 @@ func (s *signalling) Update(f func()) {
 }
 
 func TestMetricsTellEveryResult(t *testing.T) {
-	sink := &signalling{updated: make(chan struct{}, 1)}
+	sink := &signaling{updated: make(chan struct{}, 1)}
 	t.Cleanup(func() {
 		if n := sink.Open(); n != 0 {
 			t.Errorf("%d series are still open after Run", n)
 		}
 	})
 	r := running(t, Options{}, sink)
-	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	c := dial(t, r.Addrs()[0])
 	if _, err := c.Write([]byte("short")); err != nil {
 		t.Fatal(err)
 	}
-	k.exchange(c, k.question(0, nil))
-	k.exchange(c, k.question(1, nil))
+	k.exchange(c, k.request(0, nil))
+	k.exchange(c, k.request(1, nil))
 	for range 3 { // one Update may have been under way
 		<-sink.updated
 	}
@@ -231,15 +231,15 @@ func TestMetricsTellEveryResult(t *testing.T) {
 func TestKeysCanBeReplacedWhileRunning(t *testing.T) {
 	old, fresh := newKey(t, "old"), newKey(t, "fresh")
 	r := running(t, Options{Keys: []*stamp.Key{old}, RequireKey: true}, metric.Discard{})
-	k := newLab(t, nil).asker("192.0.2.1:1", 5)
+	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	c := dial(t, r.Addrs()[0])
 	k.key = old
-	k.exchange(c, k.question(0, nil))
+	k.exchange(c, k.request(0, nil))
 	if err := r.SetKeys([]*stamp.Key{fresh}); err != nil {
 		t.Fatal(err)
 	}
 	k.key = fresh
-	if rep := k.exchange(c, k.question(1, nil)); rep.receipt.Received != 2 {
+	if rep := k.exchange(c, k.request(1, nil)); rep.receipt.Received != 2 {
 		t.Errorf("after the rotation received is %d, want 2", rep.receipt.Received)
 	}
 	if r.SetKeys(nil) == nil {

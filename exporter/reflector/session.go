@@ -57,11 +57,11 @@ const (
 	seasonedAge     = 10 * time.Second
 )
 
-// sentSlots is how many answers keep their transmit stamp: the Receipt tells of
+// sentSlots is how many replies keep their transmit stamp: the Receipt tells of
 // the last three, and stamps may come a little out of order.
 const sentSlots = 8
 
-// sent is one answer: the T3 that is in it, and its transmit stamp, absent until
+// sent is one reply: the T3 that is in it, and its transmit stamp, absent until
 // the kernel has told it.
 type sent struct {
 	number uint64
@@ -69,7 +69,7 @@ type sent struct {
 	stamp  sample.Stamp
 }
 
-// session is the state of one sender's stream of questions.
+// session is the state of one sender's stream of requests.
 type session struct {
 	// hostToken is this kernel's token for the session's Run; 0: not computed.
 	hostToken uint32
@@ -81,7 +81,7 @@ type session struct {
 	place     place[session] // in its tier
 
 	opened, seen time.Duration // monotonic
-	// lastT1 is the newest T1, in the sender's format, whose order is that of time; its question was
+	// lastT1 is the newest T1, in the sender's format, whose order is that of time; its request was
 	// numbered lastSeq, and came at lastT1At.
 	lastT1   uint64
 	lastT1At time.Duration
@@ -91,7 +91,7 @@ type session struct {
 	receipt, full time.Duration
 	// wait is the sender's Tmax.
 	wait time.Duration
-	// received counts test packets, copies included; tx answers to them.
+	// received counts test packets, copies included; tx replies to them.
 	received, tx uint64
 	corrupted    uint64
 	// window counts the sender's numbers. It is most of a session's memory and
@@ -107,17 +107,17 @@ type session struct {
 	refused     uint64
 	toldDrops   uint32
 	tellHost    uint8
-	// inRound counts the answers in the shard's round.
+	// inRound counts the replies in the shard's round.
 	round   uint64
 	inRound uint8
 }
 
-// cookie names answer number n of s towards the socket, which returns it with
+// cookie names answer number n of s toward the socket, which returns it with
 // the transmit stamp. It is never 0.
 func (s *session) cookie(n uint64) uint64 { return uint64(s.epoch)<<32 | n&(1<<32-1) }
 
 // stamped notes when answer n (its low 32 bits) really left. A user-space stamp
-// would be no news: the answer carried one as T3.
+// would be no news: the reply carried one as T3.
 func (s *session) stamped(n uint32, t3 sample.Stamp) {
 	if e := &s.sent[n%sentSlots]; uint32(e.number) == n && t3.Origin >= sample.Kernel && e.stamp.Origin < t3.Origin {
 		e.stamp = t3
@@ -131,7 +131,7 @@ func (s *session) sealed(n uint64, t3 instant.Time) {
 	}
 }
 
-// sentBack is the answer sent back places before the next one; its stamp is
+// sentBack is the reply sent back places before the next one; its stamp is
 // absent if it is not known.
 func (s *session) sentBack(next, back uint64) sent {
 	if back > next {
@@ -143,16 +143,16 @@ func (s *session) sentBack(next, back uint64) sent {
 	return sent{}
 }
 
-// left is what a Receipt tells of that answer.
+// left is what a Receipt tells of that reply.
 func (s *session) left(next, back uint64) stamp.Left {
 	e := s.sentBack(next, back)
 	if !e.stamp.Present() {
 		return stamp.Left{}
 	}
-	return stamp.Left{Known: true, After: e.stamp.At.Sub(e.t3), Held: e.stamp.Held}
+	return stamp.Left{Known: true, After: e.stamp.At.Sub(e.t3), TXUncertainty: e.stamp.TXUncertainty}
 }
 
-// number gives out the next answer's number.
+// number gives out the next reply's number.
 func (s *session) number() uint64 {
 	n := s.tx
 	s.sent[n%sentSlots] = sent{number: n}
@@ -160,7 +160,7 @@ func (s *session) number() uint64 {
 	return n
 }
 
-// takeBack undoes number for an answer that never left, if it is the newest: the
+// takeBack undoes number for a reply that never left, if it is the newest: the
 // peer must not take this host's trouble for a loss on the way.
 func (s *session) takeBack(n uint64) {
 	if s.tx == n+1 {
@@ -168,7 +168,7 @@ func (s *session) takeBack(n uint64) {
 	}
 }
 
-// An HMAC tells who made a question and not who sent it: it may have been recorded. A question that
+// An HMAC tells who made a request and not who sent it: it may have been recorded. A request that
 // is no news to its session moves none of the numbers that tell losses.
 
 // awaits reports whether the test packet with the sender's number seq has certainly not come so far.
@@ -192,10 +192,10 @@ func newer(a, b uint64) bool { return int64(a-b) > 0 }
 
 // repeats reports whether q, if its HMAC is right, is what known has had before. A sender without a Run
 // is another's, and may use its numbers again, in any order and with a clock that is behind: of its
-// questions the newest alone is known.
-func (q *question) repeats(known *session) bool {
+// requests the newest alone is known.
+func (q *request) repeats(known *session) bool {
 	switch {
-	case known == nil, !q.authenticated, q.query(), known.awaits(q.base.Seq):
+	case known == nil, !q.authenticated, q.statsQuery(), known.awaits(q.base.Seq):
 		return false
 	case q.tlvs.receipt != 0, known.key.run != 0:
 		return true
@@ -203,19 +203,19 @@ func (q *question) repeats(known *session) bool {
 	return q.base.T1 == known.lastT1 && q.base.Seq == known.lastSeq
 }
 
-// query reports whether q is a query and no test packet.
-func (q *question) query() bool { return q.tlvs.receipt != 0 && q.receipt.Query }
+// statsQuery reports whether q is a query and no test packet.
+func (q *request) statsQuery() bool { return q.tlvs.receipt != 0 && q.receipt.StatsQuery }
 
 // repeated takes a copy, which is authentic. One of a packet that is remembered counts as such.
-func (s *shard) repeated(q *question, known *session, now time.Duration) Result {
+func (s *shard) repeated(q *request, known *session, now time.Duration) Result {
 	if known.has(q.base.Seq) {
 		s.table.arrive(known, q.base.Seq, now)
 	}
 	return Repeated
 }
 
-// note keeps the time of the newest question of s.
-func (s *session) note(q *question, now time.Duration) {
+// note keeps the time of the newest request of s.
+func (s *session) note(q *request, now time.Duration) {
 	if newer(q.base.T1, s.lastT1) {
 		s.lastT1, s.lastT1At = q.base.T1, now
 	}
@@ -225,9 +225,9 @@ func (s *session) note(q *question, now time.Duration) {
 }
 
 // replayedBefore reports whether all that s has had before q took longer than its waiting time, and by
-// so much longer than q: then it was opened by recorded questions. Once its sender has
+// so much longer than q: then it was opened by recorded requests. Once its sender has
 // repeated its Epoch, or has asked for long, it is not.
-func (q *question) replayedBefore(s *session, now time.Duration) bool {
+func (q *request) replayedBefore(s *session, now time.Duration) bool {
 	if !q.authenticated || s.tier >= seasoned || !q.ahead(s) {
 		return false
 	}
@@ -237,7 +237,7 @@ func (q *question) replayedBefore(s *session, now time.Duration) bool {
 }
 
 // reopen makes s a session that begins now.
-func (s *shard) reopen(old *session, q *question, now time.Duration) *session {
+func (s *shard) reopen(old *session, q *request, now time.Duration) *session {
 	key, src, dropsBefore, refused := old.key, old.src, old.dropsBefore, old.refused
 	s.table.close(old) // src may have no session now, but is the last that would be forgotten
 	opened := s.table.open(key, src, now, s.options.LossWait)
@@ -246,8 +246,8 @@ func (s *shard) reopen(old *session, q *question, now time.Duration) *session {
 	return opened
 }
 
-// begin notes the question that opens s.
-func (s *session) begin(q *question, now time.Duration) {
+// begin notes the request that opens s.
+func (s *session) begin(q *request, now time.Duration) {
 	s.lastT1, s.lastT1At, s.lastSeq = q.base.T1, now, q.base.Seq
 }
 
@@ -269,7 +269,7 @@ func (t *table) arrive(s *session, seq uint32, now time.Duration) {
 
 // retract counts as damaged what s has counted as received, since its sender's test
 // packets turn out to have Receipts: where the first of them is damaged in just the
-// octets that make its Receipt one, nothing else tells.
+// bytes that make its Receipt one, nothing else tells.
 func (t *table) retract(s *session) {
 	if s.received == 0 {
 		return
@@ -296,9 +296,9 @@ func (s *session) counts() seqwin.Counts {
 	return seqwin.Counts{First: n, Base: n + 1, Next: n + 1, Received: 1, Recent: [seqwin.RecentWords]uint64{1}}
 }
 
-// query brings the counts up to date for a query that says that the sender has
+// statsQuery brings the counts up to date for a query that says that the sender has
 // sent the numbers below next and, with finish, has waited for them.
-func (t *table) query(s *session, next uint32, finish bool, now time.Duration) {
+func (t *table) statsQuery(s *session, next uint32, finish bool, now time.Duration) {
 	if s.window == nil {
 		t.begin(s, next)
 	}

@@ -18,7 +18,7 @@ type shard struct {
 	mu     sync.Mutex
 	table  *table
 	counts [results]uint64
-	// sendErrors counts the answers that the kernel did not take, by its reason.
+	// sendErrors counts the replies that the kernel did not take, by its reason.
 	sendErrors map[syscall.Errno]uint64
 
 	keys    []*stamp.Key // clones of our own: a Key is for one goroutine
@@ -31,9 +31,9 @@ type shard struct {
 	clock                 clockView
 	host                  hostid.ID
 	drops                 dropCount
-	// strangers and vouched limit the sessions that begin, the latter those that are
+	// unknownPeers and vouched limit the sessions that begin, the latter those that are
 	// authenticated.
-	strangers, vouched *newcomers
+	unknownPeers, vouched *newcomers
 	// refused counts the packets without a session that were refused: refusals of before.
 	refused  uint64
 	refusals dropCount
@@ -48,12 +48,12 @@ func newShard(o *Options, random func() uint32) *shard {
 	sockets := len(o.Listen)
 	most := o.MaxSessions / sockets
 	s := &shard{
-		options:     o,
-		table:       newTable(most, max(1, most/2), random),
-		perSource:   newLimit(o.RatePackets, o.RateBurst),
-		failures:    newLimit(failuresPerSource, failuresPerSource),
-		allFailures: newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
-		strangers:   newNewcomers(o.NewSessions, sockets), vouched: newNewcomers(o.NewSessions, sockets),
+		options:      o,
+		table:        newTable(most, max(1, most/2), random),
+		perSource:    newLimit(o.RatePackets, o.RateBurst),
+		failures:     newLimit(failuresPerSource, failuresPerSource),
+		allFailures:  newLimit(failuresInTotal/sockets, failuresInTotal/sockets/10),
+		unknownPeers: newNewcomers(o.NewSessions, sockets), vouched: newNewcomers(o.NewSessions, sockets),
 		sendErrors: map[syscall.Errno]uint64{},
 		host:       hostid.Read(),
 	}
@@ -63,24 +63,24 @@ func newShard(o *Options, random func() uint32) *shard {
 	return s
 }
 
-// handle judges one packet and turns its payload into the answer, which is
+// handle judges one packet and turns its payload into the reply, which is
 // described in a. Only if the result is one of the answered ones does a mean
 // anything, and it still lacks T3 and check sums: see seal. now is monotonic.
-func (s *shard) handle(in *tstamp.In, now time.Duration, a *answer) Result {
+func (s *shard) handle(in *tstamp.In, now time.Duration, a *pendingReply) Result {
 	b := in.Payload
 	switch {
 	case in.Truncated:
 		return Oversized
-	case len(b) < minQuestionBytes || s.options.RequireKey && len(b) < stamp.AuthenticatedBytes:
+	case len(b) < minRequestBytes || s.options.RequireKey && len(b) < stamp.AuthenticatedBytes:
 		return Short
 	}
 	if r := s.addressResult(in.Peer, in.Local); r != Answered {
 		return r
 	}
-	if looksLikeAnswer(b) {
+	if looksLikeReply(b) {
 		return Loop
 	}
-	q := question{authenticated: len(s.keys) > 0 && (s.options.RequireKey || looksAuthenticated(b))}
+	q := request{authenticated: len(s.keys) > 0 && (s.options.RequireKey || looksAuthenticated(b))}
 	if q.read(b) != nil {
 		return Short
 	}
@@ -88,7 +88,7 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *answer) Result {
 }
 
 // admit decides whether q is believed and to which session it belongs.
-func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) Result {
+func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingReply) Result {
 	key := sessionKey{flow: makeFlow(in.Peer, in.Local, q.ssid, q.authenticated)}
 	known := s.lookup(q, &key)
 	if known != nil && s.perRound > 0 && known.round == s.round && known.inRound >= s.perRound {
@@ -99,7 +99,7 @@ func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) 
 	case known != nil:
 		src = known.src
 	// Before anything is remembered or verified: in a flood this is all that is done.
-	case !s.options.Stateless && !q.authenticated && !s.strangers.open(in.Peer.Addr(), now) && s.relative(&key, q) == nil:
+	case !s.options.Stateless && !q.authenticated && !s.unknownPeers.open(in.Peer.Addr(), now) && s.relative(&key, q) == nil:
 		return s.refuse(nil, NewSessionLimited)
 	default:
 		src = s.table.sources.get(in.Peer.Addr(), now)
@@ -151,7 +151,7 @@ func (s *shard) admit(in *tstamp.In, q *question, now time.Duration, a *answer) 
 }
 
 // lookup finds the session of q, and the Run of key.
-func (s *shard) lookup(q *question, key *sessionKey) *session {
+func (s *shard) lookup(q *request, key *sessionKey) *session {
 	if q.tlvs.receipt == 0 {
 		return s.table.byFlow[key.flow]
 	}
@@ -171,7 +171,7 @@ func (s *shard) refuse(known *session, why Result) Result {
 
 // relative finds the session of q, if it has one under another key: its sender has moved, or
 // has had no Receipts so far.
-func (s *shard) relative(key *sessionKey, q *question) *session {
+func (s *shard) relative(key *sessionKey, q *request) *session {
 	if key.run == 0 {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (s *shard) relative(key *sessionKey, q *question) *session {
 }
 
 // find finds the session of q by what its Receipt says, or makes it; without one it says why.
-func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration) (*session, Result) {
+func (s *shard) find(key sessionKey, q *request, src *source, now time.Duration) (*session, Result) {
 	t := s.table
 	switch known := s.relative(&key, q); {
 	case known == nil:
@@ -196,12 +196,12 @@ func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration
 	case q.movesOn(known):
 		t.rebind(known, key, src)
 		return known, Answered
-	case !q.query() && !known.awaits(q.base.Seq):
+	case !q.statsQuery() && !known.awaits(q.base.Seq):
 		return nil, Repeated
 	default:
 		return known, Answered
 	}
-	limits := s.strangers
+	limits := s.unknownPeers
 	if q.authenticated {
 		limits = s.vouched
 	}
@@ -222,8 +222,8 @@ func (s *shard) find(key sessionKey, q *question, src *source, now time.Duration
 
 // sentBefore is how many test packets the sender of q has sent before it, if it has begun with
 // number 0.
-func (q *question) sentBefore() uint64 {
-	if q.query() {
+func (q *request) sentBefore() uint64 {
+	if q.statsQuery() {
 		return uint64(q.receipt.Next)
 	}
 	return uint64(q.base.Seq)
@@ -231,13 +231,13 @@ func (q *question) sentBefore() uint64 {
 
 // movesOn reports whether q is news to session s, so that it is no replay: only
 // then does its address become that of s.
-func (q *question) movesOn(s *session) bool {
+func (q *request) movesOn(s *session) bool {
 	return q.ahead(s) && newer(q.base.T1, s.lastT1)
 }
 
 // ahead reports whether q tells of a test packet that s has not come to yet.
-func (q *question) ahead(s *session) bool {
-	if !q.query() {
+func (q *request) ahead(s *session) bool {
+	if !q.statsQuery() {
 		return s.ahead(q.base.Seq)
 	}
 	return q.receipt.Next > 0 && s.ahead(q.receipt.Next-1)
@@ -250,13 +250,13 @@ func remembers(at, now time.Duration) bool { return at != 0 && now-at < receiptM
 
 // lacksReceipt reports whether q, without a Receipt, came to a session whose
 // test packets have one: then it was damaged on the way.
-func (q *question) lacksReceipt(known *session, now time.Duration) bool {
+func (q *request) lacksReceipt(known *session, now time.Duration) bool {
 	return q.tlvs.receipt == 0 && known != nil && remembers(known.full, now)
 }
 
 // corrupted counts a damaged packet for the session it most likely belongs to, if it is not forged as
 // far as that can be told.
-func (s *shard) corrupted(in *tstamp.In, q *question, src *source, verified Result) Result {
+func (s *shard) corrupted(in *tstamp.In, q *request, src *source, verified Result) Result {
 	f := makeFlow(in.Peer, in.Local, q.base.SSID, q.authenticated)
 	switch victim := s.table.suspect(f, src); {
 	case victim != nil && q.fits(victim, verified):
@@ -270,29 +270,29 @@ func (s *shard) corrupted(in *tstamp.In, q *question, src *source, verified Resu
 // fits reports whether q, which is damaged, is of session s: by the 32 random bits of Run or of Epoch, which
 // who sees no packet would have to guess, since damage seldom takes both. Where the base packet is
 // authentic it is one that has not come yet, and where there is no Receipt left the address has to do.
-func (q *question) fits(s *session, verified Result) bool {
+func (q *request) fits(s *session, verified Result) bool {
 	if q.authenticated && verified == Answered {
 		return s.awaits(q.base.Seq)
 	}
 	return q.tlvs.receipt == 0 || runKey(q.receipt.Run) == s.key.run || q.receipt.Epoch == s.epoch
 }
 
-// result is that of an answered question.
-func (q *question) result(verified bool) Result {
+// result is that of an answered request.
+func (q *request) result(verified bool) Result {
 	switch {
 	case !verified:
 		return AnsweredUnverified
 	case q.tlvs.malformed != 0:
 		return AnsweredMalformed
-	case q.query():
-		return AnsweredQuery
+	case q.statsQuery():
+		return AnsweredStatsQuery
 	}
 	return Answered
 }
 
 // verify checks the HMACs of b. Answered means that the base packet is
 // believed; verified that the TLVs may be used too.
-func (s *shard) verify(b []byte, q *question, known *session, src *source, now time.Duration) (verified bool, r Result) {
+func (s *shard) verify(b []byte, q *request, known *session, src *source, now time.Duration) (verified bool, r Result) {
 	t := &q.tlvs
 	if !q.authenticated {
 		// The TLVs may have an HMAC even if the base packet has none (RFC 8972
@@ -323,7 +323,7 @@ func (s *shard) verify(b []byte, q *question, known *session, src *source, now t
 // the session before, and the others only while not too many packets of late
 // were false. A spoofed flood therefore costs little and cannot keep a known
 // session out.
-func (s *shard) tryKeys(q *question, known *session, src *source, now time.Duration, check func(*stamp.Key) bool) Result {
+func (s *shard) tryKeys(q *request, known *session, src *source, now time.Duration, check func(*stamp.Key) bool) Result {
 	tried := -1
 	if known != nil && known.key.auth == 1 && known.keyIndex < len(s.keys) {
 		tried = known.keyIndex

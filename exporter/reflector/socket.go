@@ -15,7 +15,7 @@ import (
 )
 
 // batchPackets is how many packets are answered in one go. More would not save
-// system calls that matter, but make the first answer wait for the last.
+// system calls that matter, but make the first reply wait for the last.
 const batchPackets = 64
 
 // conn is what a socket needs of tstamp.Conn.
@@ -36,7 +36,7 @@ type socket struct {
 	since func() time.Duration // monotonic
 
 	batch   *tstamp.Batch
-	answers [batchPackets]answer
+	replies [batchPackets]pendingReply
 	out     []tstamp.Out
 	stamps  []tstamp.TxStamp
 }
@@ -59,18 +59,18 @@ func (s *socket) serve() error {
 		case err != nil:
 			return fmt.Errorf("reflector: %v: %w", s.conn.LocalAddr(), err)
 		}
-		s.answer(s.since())
+		s.reply(s.since())
 	}
 }
 
-// answer answers the batch. Answers of one session go out in rounds, so that
-// the transmit stamps of one round are known to the next: an answer tells of
-// few before it, and a host that stood still finds many questions at once.
-func (s *socket) answer(now time.Duration) {
+// reply answers the batch. Answers of one session go out in rounds, so that
+// the transmit stamps of one round are known to the next: a reply tells of
+// few before it, and a host that stood still finds many requests at once.
+func (s *socket) reply(now time.Duration) {
 	s.learn(s.batch.Tx)
 	s.shard.perRound = 1
 	if len(s.batch.In) > smallBatch {
-		s.shard.perRound = stamp.LeftAnswers
+		s.shard.perRound = stamp.LeftReplies
 	}
 	for from := 0; from < len(s.batch.In); {
 		from = s.work(now, from)
@@ -84,7 +84,7 @@ func (s *socket) answer(now time.Duration) {
 	}
 }
 
-// smallBatch is up to how many questions each answer tells of the one before it.
+// smallBatch is up to how many requests each reply tells of the one before it.
 // In larger batches, which only a flood of one session brings, each tells of one
 // of the three before it: fewer system calls.
 const smallBatch = 16
@@ -119,7 +119,7 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 	}
 	s.shard.table.expire(now, s.shard.options.Expiry)
 	for next = from; next < len(s.batch.In); next++ {
-		in, a := &s.batch.In[next], &s.answers[len(s.out)]
+		in, a := &s.batch.In[next], &s.replies[len(s.out)]
 		r := s.shard.handle(in, now, a)
 		if r == postponed {
 			break
@@ -130,17 +130,17 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 		}
 		a.result = r
 		s.out = append(s.out, tstamp.Out{
-			Payload: a.payload, Peer: in.Peer, Source: in.Local, DSCP: in.DSCP, TTL: answerTTL, Cookie: a.cookie,
+			Payload: a.payload, Peer: in.Peer, Source: in.Local, DSCP: in.DSCP, TTL: replyTTL, Cookie: a.cookie,
 		})
 	}
 	// T3 last of all: whatever else is done to a packet comes before it.
 	for i := range s.out {
-		s.shard.seal(&s.answers[i], instant.Now())
+		s.shard.seal(&s.replies[i], instant.Now())
 	}
 	return next
 }
 
-// send hands the answers to the kernel. One that it does not take is counted
+// send hands the replies to the kernel. One that it does not take is counted
 // and forgotten: to wait for room would keep the other peers waiting.
 func (s *socket) send() {
 	var failed [batchPackets]syscall.Errno
@@ -171,13 +171,13 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.ESHUTDOWN
 }
 
-// account counts the answers. Failed ones give their numbers back, the newest
+// account counts the replies. Failed ones give their numbers back, the newest
 // first.
 func (s *socket) account(failed *[batchPackets]syscall.Errno) {
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()
 	for i := len(s.out) - 1; i >= 0; i-- {
-		a := &s.answers[i]
+		a := &s.replies[i]
 		if failed[i] != 0 {
 			a.result = SendFailed
 			s.shard.sendErrors[failed[i]]++

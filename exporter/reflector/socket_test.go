@@ -46,18 +46,18 @@ func (*faultyConn) LocalAddr() netip.AddrPort   { return netip.AddrPort{} }
 func (*faultyConn) Stats() tstamp.Stats         { return tstamp.Stats{} }
 func (*faultyConn) Close() error                { return nil }
 
-// batchOf puts questions numbered from first into the socket's batch.
-func (s *socket) batchOf(k *asker, first uint32, n int) {
+// batchOf puts requests numbered from first into the socket's batch.
+func (s *socket) batchOf(k *poller, first uint32, n int) {
 	s.batch.In, s.batch.Tx = s.batch.In[:0], s.batch.Tx[:0]
 	for i := range n {
 		s.batch.In = append(s.batch.In, tstamp.In{
-			Payload: k.question(first+uint32(i), nil), Peer: k.peer, Local: netip.MustParseAddr("127.0.0.1"),
+			Payload: k.request(first+uint32(i), nil), Peer: k.peer, Local: netip.MustParseAddr("127.0.0.1"),
 			Stamp: sample.Stamp{At: epochStart, Origin: sample.Kernel}, At: epochStart, TTL: 64,
 		})
 	}
 }
 
-func TestAnswerThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
+func TestReplyThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 	full := fmt.Errorf("tstamp: send: %w", syscall.EAGAIN)
 	firewall := fmt.Errorf("tstamp: send: %w", syscall.EPERM)
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func TestAnswerThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 		refuse       map[int]error
 		sent, failed uint64
 		errno        syscall.Errno
-		next         uint32 // the number of the next answer
+		next         uint32 // the number of the next reply
 	}{
 		{"none refused", nil, 4, 0, 0, 4},
 		{"the last refused", map[int]error{3: firewall}, 3, 1, syscall.EPERM, 3},
@@ -76,11 +76,11 @@ func TestAnswerThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, nil)
-			k := l.asker("192.0.2.1:5000", 1)
+			k := l.poller("192.0.2.1:5000", 1)
 			conn := &faultyConn{refuse: c.refuse}
 			s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 })
 			s.batchOf(k, 0, 4)
-			s.answer(0)
+			s.reply(0)
 			if l.s.counts[Answered] != c.sent || l.s.counts[SendFailed] != c.failed || l.s.sendErrors[c.errno] != c.failed {
 				t.Errorf("answered %d, send_failed %d, errors %v; want %d, %d of %v",
 					l.s.counts[Answered], l.s.counts[SendFailed], l.s.sendErrors, c.sent, c.failed, c.errno)
@@ -89,25 +89,25 @@ func TestAnswerThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 				t.Errorf("%d answers left, want %d", len(conn.taken), c.sent)
 			}
 			if got := k.ask(4).base.Seq; got != c.next {
-				t.Errorf("the next answer is number %d, want %d", got, c.next)
+				t.Errorf("the next reply is number %d, want %d", got, c.next)
 			}
 		})
 	}
 }
 
-// TestAnswersOfOneBatchTellOfEachOther: a reflector that stood still finds many
-// questions of one session at once, and no stamp may go untold for that.
-func TestAnswersOfOneBatchTellOfEachOther(t *testing.T) {
+// TestRepliesOfOneBatchTellOfEachOther: a reflector that stood still finds many
+// requests of one session at once, and no stamp may go untold for that.
+func TestRepliesOfOneBatchTellOfEachOther(t *testing.T) {
 	for _, n := range []int{2, smallBatch, smallBatch + 1, batchPackets} {
 		l := newLab(t, nil)
-		k := l.asker("192.0.2.1:5000", 1)
+		k := l.poller("192.0.2.1:5000", 1)
 		conn := &faultyConn{}
 		s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 })
 		s.batchOf(k, 0, n)
-		s.answer(0)
+		s.reply(0)
 		told := map[uint32]bool{}
 		for _, b := range conn.taken {
-			rep := reply{octets: b}
+			rep := reply{data: b}
 			rep.parse(t, nil)
 			for i, l := range rep.receipt.Left {
 				if l.Known {
@@ -118,13 +118,13 @@ func TestAnswersOfOneBatchTellOfEachOther(t *testing.T) {
 				t.Errorf("batch of %d: answer %d does not tell of the one before", n, rep.base.Seq)
 			}
 		}
-		last := (n - 1) / stamp.LeftAnswers * stamp.LeftAnswers // the last round is told of by the next batch
+		last := (n - 1) / stamp.LeftReplies * stamp.LeftReplies // the last round is told of by the next batch
 		if n <= smallBatch {
 			last = n - 1
 		}
 		for i := range last {
 			if !told[uint32(i)] {
-				t.Errorf("batch of %d: nothing tells of answer %d", n, i)
+				t.Errorf("batch of %d: nothing tells of reply %d", n, i)
 			}
 		}
 	}
@@ -132,27 +132,27 @@ func TestAnswersOfOneBatchTellOfEachOther(t *testing.T) {
 
 func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
 	l := newLab(t, nil)
-	k := l.asker("192.0.2.1:5000", 1)
+	k := l.poller("192.0.2.1:5000", 1)
 	conn := &faultyConn{}
 	s := newSocket(conn, l.s, goodClock(), func() time.Duration { return 0 })
 	s.batchOf(k, 0, batchPackets)
-	s.answer(0)
+	s.reply(0)
 	for i, b := range conn.taken {
-		rep := reply{octets: b}
+		rep := reply{data: b}
 		rep.parse(t, nil)
 		if rep.base.Seq != uint32(i) || rep.base.SenderSeq != uint32(i) || rep.base.T3 == 0 {
 			t.Fatalf("answer %d: %+v", i, rep.base)
 		}
 	}
 	conn.taken = make([][]byte, 0, batchPackets)
-	template := k.question(0, nil)
+	template := k.request(0, nil)
 	conn.stamps = make([]tstamp.TxStamp, 0, batchPackets)
 	if n := testing.AllocsPerRun(100, func() {
 		conn.taken = conn.taken[:0]
 		for i := range s.batch.In {
 			copy(s.batch.In[i].Payload, template)
 		}
-		s.answer(0)
+		s.reply(0)
 	}); n != 0 {
 		t.Errorf("%v allocations a batch, want 0", n)
 	}
@@ -160,10 +160,10 @@ func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
 
 func TestSilentSessionsExpireWithTheNextPacketOfAnyone(t *testing.T) {
 	l := newLab(t, nil)
-	l.asker("192.0.2.1:5000", 1).ask(0)
+	l.poller("192.0.2.1:5000", 1).ask(0)
 	s := newSocket(&faultyConn{}, l.s, goodClock(), func() time.Duration { return 0 })
-	s.batchOf(l.asker("192.0.2.2:5000", 2), 0, 1)
-	s.answer(15*time.Minute + time.Second)
+	s.batchOf(l.poller("192.0.2.2:5000", 2), 0, 1)
+	s.reply(15*time.Minute + time.Second)
 	if n := l.s.table.len(); n != 1 {
 		t.Errorf("%d sessions, want only the new one", n)
 	}

@@ -16,19 +16,19 @@ import (
 // has exactly one.
 type Result uint8
 
-// The results. The first four mean that there was an answer.
+// The results. The first four mean that there was a reply.
 const (
 	// Answered: a test packet, answered and counted.
 	Answered Result = iota
-	// AnsweredQuery: a query of our own sender, answered and not counted.
-	AnsweredQuery
+	// AnsweredStatsQuery: a query of our own sender, answered and not counted.
+	AnsweredStatsQuery
 	// AnsweredMalformed: answered; a TLV was malformed (M flag).
 	AnsweredMalformed
 	// AnsweredUnverified: answered; the TLVs failed verification (I flag).
 	AnsweredUnverified
-	// SendFailed: the kernel did not take the answer.
+	// SendFailed: the kernel did not take the reply.
 	SendFailed
-	// Short: fewer octets than a question has: 41, or 112 if a key is required.
+	// Short: fewer bytes than a request has: 41, or 112 if a key is required.
 	Short
 	// Oversized: larger than MaxPacketBytes.
 	Oversized
@@ -40,7 +40,7 @@ const (
 	// HMACLimited: not verified, because too many of late were false.
 	HMACLimited
 	// Repeated: what a session has had before, or may have had: a copy of an authenticated
-	// question, or a question that comes from another address and is no news.
+	// request, or a request that comes from another address and is no news.
 	Repeated
 	// NotAllowed: the source is not in the allow list.
 	NotAllowed
@@ -50,7 +50,7 @@ const (
 	Loop
 	// RateLimited: the source sends too fast.
 	RateLimited
-	// SessionsFull: there is no room for another session.
+	// SessionsFull: there is no space for another session.
 	SessionsFull
 	// NewSessionLimited: too many sessions have begun of late: of its source, its network
 	// or in all.
@@ -59,16 +59,16 @@ const (
 	results = iota
 )
 
-// postponed: not a result; its session has had its answers of this round.
+// postponed: not a result; its session has had its replies of this round.
 const postponed Result = 0xff
 
-// Answered reports whether there was an answer.
+// Answered reports whether there was a reply.
 func (r Result) Answered() bool { return r <= AnsweredUnverified }
 
 // String is the value of the metric label `result`.
 func (r Result) String() string {
 	names := [results]string{
-		Answered: "answered", AnsweredQuery: "answered_query", AnsweredMalformed: "answered_malformed",
+		Answered: "answered", AnsweredStatsQuery: "answered_statistics_query", AnsweredMalformed: "answered_malformed",
 		AnsweredUnverified: "answered_unverified", SendFailed: "send_failed", Short: "short", Oversized: "oversized",
 		Corrupted: "corrupted", BadHMAC: "bad_hmac", HMACLimited: "hmac_limited", Repeated: "repeated",
 		NotAllowed: "not_allowed", BadAddress: "bad_address", Loop: "loop", RateLimited: "rate_limited",
@@ -88,9 +88,9 @@ type Stats struct {
 	Results [results]uint64
 	// Sessions is how many sessions are remembered now.
 	Sessions int
-	// SocketDrops counts questions that the kernel dropped for want of buffer.
+	// SocketDrops counts requests that the kernel dropped for want of buffer.
 	SocketDrops uint64
-	// SendErrors counts the answers that the kernel did not take, by its
+	// SendErrors counts the replies that the kernel did not take, by its
 	// reason; their sum is Results[SendFailed].
 	SendErrors map[syscall.Errno]uint64
 	// Addrs are the addresses listened on.
@@ -206,7 +206,7 @@ type unsent struct {
 	told   bool
 }
 
-// calm is after which time without a refused answer a host is taken to send again. Strangers can have
+// calm is after which time without a refused answer a host is taken to send again. Unknown peers can have
 // answers refused, by the addresses that they ask from: they get no more than two lines in it.
 const calm = time.Minute
 
@@ -223,7 +223,7 @@ func (u *unsent) look(s *Stats, now time.Duration, log *slog.Logger) {
 		}
 	case u.told && now-u.last > calm:
 		u.told = false
-		log.Info("This host sends all answers again", "refused", failed)
+		log.Info("This host sends all replies again", "refused", failed)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestRefusedAnswersAreOneLineAndTheirEndAnother(t *testing.T) {
+func TestRefusedRepliesAreOneLineAndTheirEndAnother(t *testing.T) {
 	var log bytes.Buffer
 	var u unsent
 	s := Stats{SendErrors: map[syscall.Errno]uint64{syscall.EPERM: 1}}

@@ -25,7 +25,7 @@ type table struct {
 
 	// growth is what all windows may take beyond their first size, trials the part of it that
 	// those of sessions on trial may.
-	growth, trials seqwin.Budget
+	growth, trials seqwin.Quota
 
 	max, maxSigned, maxSeasoned, maxPerSource int
 }
@@ -35,9 +35,9 @@ func newTable(most, maxPerSource int, random func() uint32) *table {
 		byKey: make(map[sessionKey]*session), byEpoch: make(map[uint32]*session), byFlow: make(map[flow]*session),
 		random: random,
 		max:    most, maxSigned: most / 2, maxSeasoned: most / 4, maxPerSource: maxPerSource,
-		growth: seqwin.Budget{Octets: max(most*growthOctets, leastGrowth)},
+		growth: seqwin.Quota{Bytes: max(most*growthBytes, leastGrowth)},
 	}
-	t.trials = seqwin.Budget{Octets: t.growth.Octets / 8, Of: &t.growth}
+	t.trials = seqwin.Quota{Bytes: t.growth.Bytes / 8, Of: &t.growth}
 	t.sources = newSourceTable(maxIdleSources, &t.growth)
 	for i := range t.rings {
 		t.rings[i].init()
@@ -47,7 +47,7 @@ func newTable(most, maxPerSource int, random func() uint32) *table {
 
 func (t *table) len() int { return len(t.byKey) }
 
-// open makes a session for key, or returns nil if there is no room for one.
+// open makes a session for key, or returns nil if there is no space for one.
 func (t *table) open(key sessionKey, src *source, now, wait time.Duration) *session {
 	if src.sessions >= t.maxPerSource {
 		return nil
@@ -69,8 +69,8 @@ func (t *table) open(key sessionKey, src *source, now, wait time.Duration) *sess
 	if weakest != nil {
 		t.close(weakest)
 	}
-	// An Epoch that no present session has: the sender shows by it that it has received an
-	// answer of just this session.
+	// An Epoch that no present session has: the sender shows by it that it has received a
+	// reply of just this session.
 	for s.epoch == 0 || t.byEpoch[s.epoch] != nil {
 		s.epoch = t.random()
 	}
@@ -224,7 +224,7 @@ func (t *table) shrink() bool {
 	return true
 }
 
-// byCookie finds the session that an answer belonged to, if it still exists.
+// byCookie finds the session that a reply belonged to, if it still exists.
 func (t *table) byCookie(cookie uint64) *session { return t.byEpoch[uint32(cookie>>32)] }
 
 // suspect finds the session that a damaged packet belongs to: that of its
@@ -244,14 +244,14 @@ func (t *table) suspect(f flow, src *source) *session {
 // rest of an IPv6 address is the host's to choose (RFC 4291 section 2.5.1).
 type source struct {
 	key [16]byte
-	// packets limits all questions, failures the HMACs that were false.
+	// packets limits all requests, failures the HMACs that were false.
 	packets, failures bucket
 	sessions          int
 	// last is the session that became its own last. While it has only one, that finds the
 	// session of a packet whose SSID was damaged.
 	last *session
 	// windows pays for those of its sessions that are not on trial.
-	windows seqwin.Budget
+	windows seqwin.Quota
 	place   place[source] // among the sources without a session
 }
 
@@ -261,16 +261,16 @@ type sourceTable struct {
 	byKey   map[[16]byte]*source
 	idle    ring[source] // those without a session
 	maxIdle int
-	growth  *seqwin.Budget
+	growth  *seqwin.Quota
 	share   int // what one source may have of growth
 }
 
 // maxIdleSources is how many sources without a session keep their rate; a
-// flood from more addresses than that is bounded by its answers only.
+// flood from more addresses than that is bounded by its replies only.
 const maxIdleSources = 4096
 
-func newSourceTable(maxIdle int, growth *seqwin.Budget) *sourceTable {
-	t := &sourceTable{byKey: make(map[[16]byte]*source), maxIdle: maxIdle, growth: growth, share: growth.Octets / 2}
+func newSourceTable(maxIdle int, growth *seqwin.Quota) *sourceTable {
+	t := &sourceTable{byKey: make(map[[16]byte]*source), maxIdle: maxIdle, growth: growth, share: growth.Bytes / 2}
 	t.idle.init()
 	return t
 }
@@ -296,7 +296,7 @@ func (t *sourceTable) get(a netip.Addr, now time.Duration) *source {
 			s = t.forget()
 		}
 		*s = source{
-			key: key, packets: bucket(now), failures: bucket(now), windows: seqwin.Budget{Octets: t.share, Of: t.growth},
+			key: key, packets: bucket(now), failures: bucket(now), windows: seqwin.Quota{Bytes: t.share, Of: t.growth},
 		}
 		s.place.of = s
 		t.byKey[key] = s

@@ -182,7 +182,7 @@ func TestOnlySessionOfASourceIsKnownAsItsOnlyOne(t *testing.T) {
 }
 
 func TestSixtyFourBitsOfAnIPv6AddressAreOneSource(t *testing.T) {
-	st := newSourceTable(10, &seqwin.Budget{})
+	st := newSourceTable(10, &seqwin.Quota{})
 	a := st.get(netip.MustParseAddr("2001:db8:0:1::1"), 0)
 	if b := st.get(netip.MustParseAddr("2001:db8:0:1:ffff::2"), 0); a != b {
 		t.Error("two hosts of one /64 have two buckets")

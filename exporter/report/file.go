@@ -141,7 +141,7 @@ func file(o Options, h Header, body any) (size int64, err error) {
 	return size, nil
 }
 
-// encode writes a new file of at most limit octets, through to the disk.
+// encode writes a new file of at most limit bytes, through to the disk.
 func encode(r *os.Root, name string, limit int64, h Header, body any) (size int64, err error) {
 	f, err := r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package report keeps the reports of heavy tests' runs in a directory: one gzip
+// Package report keeps the reports of load tests' runs in a directory: one gzip
 // file of JSON a run, named by the run's id, the oldest removed when there are too
 // many or they take too much room.
 //
@@ -25,7 +25,7 @@ import (
 type Header struct {
 	// ID is the run's; see NewID.
 	ID string `json:"id"`
-	// Path and Probe are the metric labels, Kind the kind of test, Peer the far end as
+	// Path and Probe are the metric labels, Kind the kind of test, Peer the remote end as
 	// configured.
 	Path  string `json:"path"`
 	Probe string `json:"probe"`
@@ -55,9 +55,9 @@ const (
 	Unreadable = "unreadable"
 )
 
-// Evidence is the Kind of a report of a light probe's last minutes. It is no run of a test: such reports take a
+// Incident is the Kind of a report of a light probe's last minutes. It is no run of a test: such reports take a
 // quarter of what may be kept at the most.
-const Evidence = "evidence"
+const Incident = "incident"
 
 // Line is one figure, such as {"throughput", "forward", "4.98 Mb/s"}.
 type Line struct {
@@ -71,7 +71,7 @@ type Line struct {
 const (
 	// maxLines of a summary are kept.
 	maxLines = 32
-	// maxText octets of each text are kept.
+	// maxText bytes of each text are kept.
 	maxText = 256
 )
 
@@ -91,7 +91,7 @@ var (
 	validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 )
 
-// kept is a header as it is listed: its times are UTC, and its report, if there is one, takes so many octets.
+// kept is a header as it is listed: its times are UTC, and its report, if there is one, takes so many bytes.
 func (h Header) kept(bytes int64) Header {
 	h.Begin, h.End, h.FileBytes = h.Begin.UTC(), h.End.UTC(), bytes
 	if bytes > 0 {

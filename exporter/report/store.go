@@ -58,7 +58,7 @@ type Store struct {
 	mu      sync.Mutex // guards what follows, which changes only while writing is held, too
 	options Options
 	index   []Header // newest first
-	total   int64    // octets of their files
+	total   int64    // bytes of their files
 	stats   Stats
 }
 
@@ -146,14 +146,14 @@ func (s *Store) tell(err error) {
 
 func newestFirst(a, b Header) int { return strings.Compare(b.ID, a.ID) }
 
-// evidenceShare of both limits is the most that reports of kind Evidence take.
-const evidenceShare = 4
+// incidentShare of both limits is the most that reports of kind Incident take.
+const incidentShare = 4
 
-// excess takes the oldest out of the index until there is room for h, nil for nothing, which is at the front of it;
+// excess takes the oldest out of the index until there is space for h, nil for nothing, which is at the front of it;
 // mu is held. Their files are still there.
 func (s *Store) excess(h *Header) (gone []Header) {
-	if h != nil && h.Kind == Evidence {
-		gone = s.oldest(func(o *Header) bool { return o.Kind == Evidence }, s.options.MaxRuns/evidenceShare, s.options.MaxBytes/evidenceShare, h)
+	if h != nil && h.Kind == Incident {
+		gone = s.oldest(func(o *Header) bool { return o.Kind == Incident }, s.options.MaxRuns/incidentShare, s.options.MaxBytes/incidentShare, h)
 	}
 	return append(gone, s.oldest(func(*Header) bool { return true }, s.options.MaxRuns, s.options.MaxBytes, h)...)
 }
@@ -259,18 +259,18 @@ func (s *Store) List() []Header {
 // Last has at most n runs of tests, newest first.
 func (s *Store) Last(n int) (runs []Header) {
 	for _, h := range s.List() {
-		if h.Kind != Evidence && len(runs) < n {
+		if h.Kind != Incident && len(runs) < n {
 			runs = append(runs, h)
 		}
 	}
 	return runs
 }
 
-// Evidence has the newest evidence of each path and probe.
-func (s *Store) Evidence() map[[2]string]*Header {
+// Incident has the newest incident of each path and probe.
+func (s *Store) Incident() map[[2]string]*Header {
 	newest := map[[2]string]*Header{}
 	for _, h := range slices.Backward(s.List()) {
-		if h.Kind == Evidence {
+		if h.Kind == Incident {
 			newest[[2]string{h.Path, h.Probe}] = &h
 		}
 	}

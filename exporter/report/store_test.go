@@ -33,7 +33,7 @@ func open(tb testing.TB, o Options) *Store {
 func header(n int) Header {
 	begin := epoch.Add(time.Duration(n) * time.Minute)
 	return Header{
-		ID: NewID(begin, rand.New(rand.NewPCG(1, uint64(n)))), Path: "calgary-to-seoul", Probe: "saturate", Kind: "saturate", Peer: "h",
+		ID: NewID(begin, rand.New(rand.NewPCG(1, uint64(n)))), Path: "calgary-to-seoul", Probe: "saturation", Kind: "saturation", Peer: "h",
 		Begin: begin, End: begin.Add(time.Minute), Result: "completed", Summary: []Line{{"throughput", "forward", "4.98 Mb/s"}},
 	}
 }
@@ -166,7 +166,7 @@ func TestDirectoryStaysBelowItsSize(t *testing.T) {
 			total += info.Size()
 		}
 		if stats := s.Stats(); total > limit || total != stats.Bytes || stats.Runs < 2 && n > 2 {
-			t.Fatalf("%d octets after %d, stats %+v", total, n, stats)
+			t.Fatalf("%d bytes after %d, stats %+v", total, n, stats)
 		}
 		if s.List()[0].ID != header(n).ID {
 			t.Fatal("the last one is gone")
@@ -341,37 +341,37 @@ func TestManyMayWriteAndReadAtOnce(t *testing.T) {
 	}
 }
 
-func TestEvidenceTakesAQuarterOfTheDirectoryAtTheMost(t *testing.T) {
+func TestIncidentTakesAQuarterOfTheDirectoryAtTheMost(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir(), MaxRuns: 12, MaxBytes: 1 << 20})
-	count := func() (runs, evidence int) {
+	count := func() (runs, incident int) {
 		for _, h := range s.List() {
-			if h.Kind == Evidence {
-				evidence++
+			if h.Kind == Incident {
+				incident++
 			} else {
 				runs++
 			}
 		}
-		return runs, evidence
+		return runs, incident
 	}
 	for n := range 20 {
 		h := header(n)
 		if n >= 6 {
-			h.Kind = Evidence
+			h.Kind = Incident
 		}
 		write(t, s, h, noise(1000))
 	}
-	if runs, evidence := count(); runs != 6 || evidence != 3 {
-		t.Errorf("%d runs and %d reports of evidence among 12, want 6 and 3", runs, evidence)
+	if runs, incident := count(); runs != 6 || incident != 3 {
+		t.Errorf("%d runs and %d reports of incident among 12, want 6 and 3", runs, incident)
 	}
 	if newest := s.List()[0]; newest.ID != header(19).ID {
 		t.Errorf("the newest is %s", newest.ID)
 	}
 	for n := 20; n < 24; n++ { // of a quarter of a MiB: with the next the one before goes
 		h := header(n)
-		h.Kind = Evidence
+		h.Kind = Incident
 		write(t, s, h, noise(150_000))
 	}
-	if runs, evidence := count(); runs != 6 || evidence != 1 {
-		t.Errorf("%d runs and %d large reports of evidence, want 6 and 1", runs, evidence)
+	if runs, incident := count(); runs != 6 || incident != 1 {
+		t.Errorf("%d runs and %d large reports of incident, want 6 and 1", runs, incident)
 	}
 }

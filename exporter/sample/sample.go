@@ -17,7 +17,7 @@ import (
 type Origin uint8
 
 // The origins, worst to best but for InPacket and FollowUp, whose quality only
-// the far end knows.
+// the remote end knows.
 const (
 	// Absent: no stamp.
 	Absent Origin = iota
@@ -28,9 +28,9 @@ const (
 	Kernel
 	// Hardware: taken by the network card and converted to the system clock.
 	Hardware
-	// InPacket: what the far end wrote into its packet; how it was taken is unknown.
+	// InPacket: what the remote end wrote into its packet; how it was taken is unknown.
 	InPacket
-	// FollowUp: the far end's later, true transmit stamp (RFC 8972 section 4.7,
+	// FollowUp: the remote end's later, true transmit stamp (RFC 8972 section 4.7,
 	// Follow-Up Telemetry, or the private TLV of our own reflector).
 	FollowUp
 )
@@ -54,10 +54,10 @@ func (o Origin) String() string {
 type Stamp struct {
 	At     instant.Time
 	Origin Origin
-	// Held is how much later than At the packet left at the latest: the host may
+	// TXUncertainty is how much later than At the packet left at the latest: the host may
 	// have stood still between the stamp and the wire. Of transmit stamps only;
 	// zero: not known.
-	Held time.Duration
+	TXUncertainty time.Duration
 }
 
 // Present reports whether there is a stamp.
@@ -76,12 +76,12 @@ type Bound struct {
 type Packet struct {
 	// Seq is the sender's number of the packet, extended to 64 bits.
 	Seq uint64
-	// ReverseSeq is the reflector's number of its answer; equal to Seq with a
+	// ReverseSeq is the reflector's number of its reply; equal to Seq with a
 	// stateless reflector.
 	ReverseSeq     uint64
 	T1, T2, T3, T4 Stamp
-	// Near is the sender's clock, Far the reflector's.
-	Near, Far Bound
+	// Local is the sender's clock, Remote the reflector's.
+	Local, Remote Bound
 }
 
 // Direction of travel, seen from the agent that sends the test packets.
@@ -112,8 +112,8 @@ type Delay struct {
 	// Bound is what both clocks and both stamps may be off by, together (package bound).
 	Bound  time.Duration
 	Reason Reason
-	// Held is the part of Bound for which a host may have held the packet after its stamp.
-	Held time.Duration
+	// TXUncertainty is the part of Bound for which a host may have held the packet after its stamp.
+	TXUncertainty time.Duration
 }
 
 // OK reports whether the delay is defined.
@@ -150,16 +150,16 @@ const (
 	NoStamp
 	// NoClock: the configuration says that this host's clock is not disciplined.
 	NoClock
-	// ClockSilent: the clock daemon does not answer, and its last answer is too old.
+	// ClockSilent: the clock daemon does not answer, and its last reply is too old.
 	ClockSilent
-	// NearUnsynchronised: this host's clock is not synchronised.
-	NearUnsynchronised
-	// NearStepped: this host's clock was stepped within the window.
-	NearStepped
-	// FarUnsynchronised: the far end says S=0 in its Error Estimate.
-	FarUnsynchronised
-	// FarStepped: the far end's clock was stepped within the window.
-	FarStepped
+	// LocalUnsynchronized: this host's clock is not synchronized.
+	LocalUnsynchronized
+	// LocalStepped: this host's clock was stepped within the window.
+	LocalStepped
+	// RemoteUnsynchronized: the remote end says S=0 in its Error Estimate.
+	RemoteUnsynchronized
+	// RemoteStepped: the remote end's clock was stepped within the window.
+	RemoteStepped
 	// BoundTooLarge: the combined bound exceeds the configured limit.
 	BoundTooLarge
 )
@@ -167,8 +167,8 @@ const (
 // Reasons lists all values in order.
 func Reasons() []Reason {
 	return []Reason{
-		Unknown, OK, NoStamp, NoClock, ClockSilent, NearUnsynchronised,
-		NearStepped, FarUnsynchronised, FarStepped, BoundTooLarge,
+		Unknown, OK, NoStamp, NoClock, ClockSilent, LocalUnsynchronized,
+		LocalStepped, RemoteUnsynchronized, RemoteStepped, BoundTooLarge,
 	}
 }
 
@@ -176,8 +176,8 @@ func Reasons() []Reason {
 func (r Reason) String() string {
 	words := [...]string{
 		Unknown: "unknown", OK: "ok", NoStamp: "no_stamp", NoClock: "no_clock",
-		ClockSilent: "clock_silent", NearUnsynchronised: "near_unsynchronised",
-		NearStepped: "near_stepped", FarUnsynchronised: "far_unsynchronised", FarStepped: "far_stepped",
+		ClockSilent: "clock_silent", LocalUnsynchronized: "local_unsynchronized",
+		LocalStepped: "local_stepped", RemoteUnsynchronized: "remote_unsynchronized", RemoteStepped: "remote_stepped",
 		BoundTooLarge: "bound_too_large",
 	}
 	if int(r) >= len(words) || words[r] == "" {

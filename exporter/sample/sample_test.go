@@ -18,7 +18,7 @@ func answered() Packet {
 	at := func(d time.Duration) Stamp { return Stamp{At: start.Add(d), Origin: Kernel} }
 	return Packet{
 		T1: at(0), T2: at(30 * time.Millisecond), T3: at(31 * time.Millisecond), T4: at(51 * time.Millisecond),
-		Near: Bound{Error: 5 * us, Reason: OK}, Far: Bound{Error: 7 * us, Reason: OK},
+		Local: Bound{Error: 5 * us, Reason: OK}, Remote: Bound{Error: 7 * us, Reason: OK},
 	}
 }
 
@@ -35,7 +35,7 @@ func TestRoundTripWithoutAStampIsUndefined(t *testing.T) {
 	}
 }
 
-func TestRoundTripIsFreeOfTheFarClockAndItsResidence(t *testing.T) {
+func TestRoundTripIsFreeOfTheRemoteClockAndItsResidence(t *testing.T) {
 	for _, offset := range []time.Duration{0, time.Hour, -37 * time.Second} {
 		p := answered()
 		p.T2.At, p.T3.At = p.T2.At.Add(offset), p.T3.At.Add(offset)
@@ -50,7 +50,7 @@ func TestRoundTripIsFreeOfTheFarClockAndItsResidence(t *testing.T) {
 	}
 }
 
-func TestResidenceNeedsBothFarStamps(t *testing.T) {
+func TestResidenceNeedsBothRemoteStamps(t *testing.T) {
 	for _, remove := range []func(*Packet){
 		func(p *Packet) { p.T2 = Stamp{} }, func(p *Packet) { p.T3 = Stamp{} },
 	} {
@@ -94,8 +94,8 @@ func TestNamesAreUniqueAndComplete(t *testing.T) {
 	want := [][]string{
 		{"absent", "user", "kernel", "hardware", "packet", "follow_up"},
 		{
-			"unknown", "ok", "no_stamp", "no_clock", "clock_silent", "near_unsynchronised",
-			"near_stepped", "far_unsynchronised", "far_stepped", "bound_too_large",
+			"unknown", "ok", "no_stamp", "no_clock", "clock_silent", "local_unsynchronized",
+			"local_stepped", "remote_unsynchronized", "remote_stepped", "bound_too_large",
 		},
 		{"forward", "reverse"},
 	}

@@ -48,7 +48,7 @@ type Pacer struct {
 	timer timer
 
 	mu       sync.Mutex
-	idle     sync.Cond // signalled when what was running has returned
+	idle     sync.Cond // signaled when what was running has returned
 	queue    queue
 	flushers []*flusher
 	// running is the *entry or *flusher whose function runs now, or nil.

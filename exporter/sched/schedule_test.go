@@ -124,7 +124,7 @@ func TestPoissonGapsAreExponential(t *testing.T) {
 		t.Errorf("mean is off by %.4f of itself, allowed %.4f", d, deviation)
 	}
 	if r := product / n; math.Abs(r) > deviation {
-		t.Errorf("correlation of neighbours %.4f, allowed %.4f", r, deviation)
+		t.Errorf("correlation of neighbors %.4f, allowed %.4f", r, deviation)
 	}
 	for _, x := range []float64{0.01, 0.1, 0.5, 1, 2, 4} {
 		below := 0.0

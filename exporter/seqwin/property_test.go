@@ -131,7 +131,7 @@ func onlyGrows(t *testing.T, a, b *Counts) {
 	}
 }
 
-// FuzzWindow reads three octets a step: what to do, and with how large a number.
+// FuzzWindow reads three bytes a step: what to do, and with how large a number.
 func FuzzWindow(f *testing.F) {
 	f.Add(uint64(0), []byte{0, 0, 1, 0, 0, 5, 0, 0, 2, 1, 0, 0})
 	f.Add(uint64(1<<32-5), []byte{0, 2, 0, 0, 4, 0, 0, 8, 1, 2, 0, 9, 3, 255, 255})

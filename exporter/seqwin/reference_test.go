@@ -2,7 +2,7 @@ package seqwin
 
 import "time"
 
-// reference is the same receiver written to be read: it keeps the fate of every
+// reference is the same receiver written to be read: it keeps the outcome of every
 // number for ever, and counts by going through all of them.
 type reference struct {
 	first, base, next, size      uint64

@@ -9,7 +9,7 @@
 //
 // A missing number becomes Lost when the waiting time (Tmax, RFC 7680 section
 // 2.4) has passed since a higher number arrived, or when so many higher numbers have been
-// seen that the window has no room for it: it grows to MaxSize as packets come. A first copy
+// seen that the window has no space for it: it grows to MaxSize as packets come. A first copy
 // that comes after that is Late: it never takes the loss back. So is one of which the
 // caller knows that its own delay was longer than the waiting time (AddOverdue). A further copy is Duplicated (RFC 5560) and takes nothing back
 // either. Reordered is RFC 4737 section 3.3: a unique packet whose number is
@@ -23,7 +23,7 @@ import (
 
 // Size is how many numbers below the highest seen are remembered at first, in 2.2 KiB.
 // Where numbers would be decided for want of room, the window is doubled, up to MaxSize, as
-// long as one of sparsest numbers in it was received, and its Budget allows: so packets pay
+// long as one of sparsest numbers in it was received, and its Quota allows: so packets pay
 // for memory, and a number that jumps ahead gets none.
 const (
 	Size     = 512
@@ -69,7 +69,7 @@ type Counts struct {
 	Duplicated, Reordered, Late uint64
 	// Bursts counts maximal runs of consecutive lost numbers.
 	Bursts uint64
-	// Recent tells the fate of the numbers below Base: bit i%64 of word i/64
+	// Recent tells the outcome of the numbers below Base: bit i%64 of word i/64
 	// is set if number Base-1-i was received in time.
 	Recent [RecentWords]uint64
 }
@@ -86,10 +86,10 @@ type Window struct {
 	openedMs []uint32
 	mask     uint64 // size-1
 	inBurst  bool
-	budget   *Budget // that pays for what it has grown; nil: none does
+	quota    *Quota // that pays for what it has grown; nil: none does
 }
 
-// Reset forgets everything, the budget too, but the memory of a window that has not grown.
+// Reset forgets everything, the quota too, but the memory of a window that has not grown.
 func (w *Window) Reset() {
 	w.Charge(nil)
 	old := *w
@@ -101,7 +101,7 @@ func (w *Window) Reset() {
 	}
 }
 
-// Reserve makes room for n numbers, at most MaxSize, where the caller knows its rate.
+// Reserve makes space for n numbers, at most MaxSize, where the caller knows its rate.
 func (w *Window) Reserve(n int) {
 	size := Size
 	for size < min(n, MaxSize) {
@@ -147,7 +147,7 @@ func (w *Window) grow(n uint64) {
 		if uint64(received)*sparsest < size {
 			return
 		}
-		if more := tableOctets(int(2*size)) - tableOctets(int(size)); !w.budget.take(more) {
+		if more := tableBytes(int(2*size)) - tableBytes(int(size)); !w.quota.take(more) {
 			return
 		}
 		w.resize(int(2 * size))
@@ -296,7 +296,7 @@ func (w *Window) decideTo(end uint64) {
 	}
 }
 
-// settle decides the run > 0 numbers from base on, which share one fate.
+// settle decides the run > 0 numbers from base on, which share one outcome.
 func (w *Window) settle(run uint64, received bool) {
 	c := &w.counts
 	if !received {
@@ -356,20 +356,20 @@ func Extend(last uint64, wire uint32) uint64 {
 	return n
 }
 
-// Budget is the memory that windows may take beyond their first size. One that has used up
-// its budget keeps its size: then numbers are decided when there is no room for more. It is
+// Quota is the memory that windows may take beyond their first size. One that has used up
+// its quota keeps its size: then numbers are decided when there is no space for more. It is
 // not safe for concurrent use.
-type Budget struct {
-	// Octets are what is left; none, or fewer, allow nothing.
-	Octets int
-	// Of is the budget that this one is a part of, and that is charged as well; nil: none.
-	Of *Budget
+type Quota struct {
+	// Bytes are what is left; none, or fewer, allow nothing.
+	Bytes int
+	// Of is the quota that this one is a part of, and that is charged as well; nil: none.
+	Of *Quota
 }
 
-// take charges n octets, or nothing if any of the budgets has not so many left.
-func (b *Budget) take(n int) bool {
+// take charges n bytes, or nothing if any of the quotas has not so many left.
+func (b *Quota) take(n int) bool {
 	for x := b; x != nil; x = x.Of {
-		if x.Octets < n {
+		if x.Bytes < n {
 			return false
 		}
 	}
@@ -377,22 +377,22 @@ func (b *Budget) take(n int) bool {
 	return true
 }
 
-func (b *Budget) add(n int) {
+func (b *Quota) add(n int) {
 	for x := b; x != nil; x = x.Of {
-		x.Octets += n
+		x.Bytes += n
 	}
 }
 
 // Charge has b pay for what the window takes beyond its first size, from now on and up to
 // now, even if that is more than b has. With nil, as with the zero value, nothing is charged.
-func (w *Window) Charge(b *Budget) {
-	w.budget.add(w.grown())
-	w.budget = b
+func (w *Window) Charge(b *Quota) {
+	w.quota.add(w.grown())
+	w.quota = b
 	b.add(-w.grown())
 }
 
-// grown is what the window takes beyond its first size, in octets.
-func (w *Window) grown() int { return tableOctets(max(len(w.openedMs), Size)) - tableOctets(Size) }
+// grown is what the window takes beyond its first size, in bytes.
+func (w *Window) grown() int { return tableBytes(max(len(w.openedMs), Size)) - tableBytes(Size) }
 
-// tableOctets is what the tables for so many numbers take.
-func tableOctets(numbers int) int { return 2*numbers/8 + 4*numbers }
+// tableBytes is what the tables for so many numbers take.
+func tableBytes(numbers int) int { return 2*numbers/8 + 4*numbers }

@@ -211,7 +211,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	var n uint64
 	w.Add(n, 0)
 	if got := memory(&w); got > 2304 {
-		t.Errorf("a new window takes %d octets, want at most 2304", got)
+		t.Errorf("a new window takes %d bytes, want at most 2304", got)
 	}
 	if allocs := testing.AllocsPerRun(1000, func() {
 		n += 3
@@ -246,7 +246,7 @@ func TestWaitIsThatOfTheClockAtAnyRate(t *testing.T) {
 			}
 		}
 		if got := memory(&w); got > 300<<10 {
-			t.Errorf("%d octets for 30,000 numbers", got)
+			t.Errorf("%d bytes for 30,000 numbers", got)
 		}
 	}
 }
@@ -260,7 +260,7 @@ func TestJumpAheadGetsNoMemory(t *testing.T) {
 		w.Add(1e6*(jump+1), 0)
 	}
 	if got := memory(&w); got > Size*sparsest*2*5 {
-		t.Errorf("20 numbers far ahead took %d octets", got)
+		t.Errorf("20 numbers far ahead took %d bytes", got)
 	}
 	c := w.Counts()
 	if c.Received != 1020 || c.Next-c.First != c.Received+c.Lost+c.Pending() {
@@ -278,13 +278,13 @@ func TestReservedWindowRemembersSoMuchAtOnce(t *testing.T) {
 	}
 	w.Reset()
 	if got := memory(&w); got != 0 || w.Counts() != (Counts{}) {
-		t.Errorf("after Reset: %d octets, %+v", got, w.Counts())
+		t.Errorf("after Reset: %d bytes, %+v", got, w.Counts())
 	}
 	w.Add(0, 0)
 	w.Add(1, 0)
 	w.Reset()
 	if got := memory(&w); got != 2176 || w.Counts() != (Counts{}) || w.has(0) || w.has(1) {
-		t.Errorf("after Reset of a small one: %d octets, %+v", got, w.Counts())
+		t.Errorf("after Reset of a small one: %d bytes, %+v", got, w.Counts())
 	}
 }
 

@@ -20,7 +20,7 @@ func someSent(rng *rand.Rand, n int) *Sent {
 		at = at.Add(940 * time.Microsecond)
 		p := SentPacket{Due: at + instant.Time(rng.IntN(100))}
 		if rng.IntN(50) > 0 {
-			p.Stamp = sample.Stamp{At: at.Add(time.Duration(rng.IntN(100_000))), Origin: sample.Kernel, Held: time.Duration(rng.IntN(5000))}
+			p.Stamp = sample.Stamp{At: at.Add(time.Duration(rng.IntN(100_000))), Origin: sample.Kernel, TXUncertainty: time.Duration(rng.IntN(5000))}
 		}
 		s.Packets = append(s.Packets, p)
 	}
@@ -45,7 +45,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 1))
 	sent, received := someSent(rng, 5000), someReceived(rng, 5000)
 	sent.Packets = append(sent.Packets,
-		SentPacket{Due: math.MaxInt64, Stamp: sample.Stamp{At: math.MinInt64, Origin: sample.User, Held: math.MaxInt64}},
+		SentPacket{Due: math.MaxInt64, Stamp: sample.Stamp{At: math.MinInt64, Origin: sample.User, TXUncertainty: math.MaxInt64}},
 		SentPacket{Due: math.MinInt64})
 	received.Packets = append(received.Packets,
 		ReceivedPacket{Seq: math.MaxUint32, Stamp: sample.Stamp{At: math.MinInt64, Origin: sample.User}},
@@ -60,21 +60,21 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	if err != nil || !cmp.Equal(gotReceived, received.Packets) {
 		t.Errorf("received, %v: %s", err, cmp.Diff(received.Packets, gotReceived))
 	}
-	t.Logf("%.1f octets a packet sent, %.1f received", float64(len(b))/5002, float64(len(c))/5002)
+	t.Logf("%.1f bytes a packet sent, %.1f received", float64(len(b))/5002, float64(len(c))/5002)
 	for n := 0; n < len(b); n += 1 + len(b)/100 {
 		if _, err := ParseSent(b[:n]); err == nil {
-			t.Fatalf("%d of %d octets were taken for all", n, len(b))
+			t.Fatalf("%d of %d bytes were taken for all", n, len(b))
 		}
 	}
 	if _, err := ParseReceived(append(c, 0)); err == nil {
-		t.Error("an octet too many was taken")
+		t.Error("a byte too many was taken")
 	}
 	if _, err := ParseSent(c); err == nil {
 		t.Error("records of a receiver were taken for a sender's")
 	}
 }
 
-// Whatever the octets say, they cost no more memory than a small multiple of their number.
+// Whatever the bytes say, they cost no more memory than a small multiple of their number.
 func TestRecordsThatClaimMuchCostLittle(t *testing.T) {
 	claim := []byte{sentVersion, 0xff, 0xff, 0xff, 0x01, 0, 0, 0, 0}
 	if allocated := testing.AllocsPerRun(100, func() { _, _ = ParseSent(claim) }); allocated > 1 {
@@ -97,7 +97,7 @@ func FuzzParseRecords(f *testing.F) {
 				t.Errorf("sent %x: %v: %s", b, err, cmp.Diff(p, again))
 			}
 			if len(p) > len(b) {
-				t.Errorf("%d packets of %d octets", len(p), len(b))
+				t.Errorf("%d packets of %d bytes", len(p), len(b))
 			}
 		}
 		if p, err := ParseReceived(b); err == nil {
@@ -106,7 +106,7 @@ func FuzzParseRecords(f *testing.F) {
 				t.Errorf("received %x: %v: %s", b, err, cmp.Diff(p, again))
 			}
 			if len(p) > len(b) {
-				t.Errorf("%d packets of %d octets", len(p), len(b))
+				t.Errorf("%d packets of %d bytes", len(p), len(b))
 			}
 		}
 	})

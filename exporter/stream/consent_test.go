@@ -91,8 +91,8 @@ func TestPauseOfAStreamWithoutTimesLosesNothing(t *testing.T) {
 		done    bool
 	}{
 		"unpaced":         {Plan{Segments: []Segment{{PayloadBytes: 200, Burst: 1, Bursts: 100}}}, time.Second, 0, at, false},
-		"feedback":        {steeredPlan(5000), time.Second, 0, at + time.Second, false},
-		"feedback, over":  {steeredPlan(500), time.Second, 0, 0, true},
+		"feedback":        {adjustedPlan(5000), time.Second, 0, at + time.Second, false},
+		"feedback, over":  {adjustedPlan(500), time.Second, 0, 0, true},
 		"paced":           {Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 2, Bursts: 5000}}}, time.Second, 2002, at + 1001*time.Millisecond, false},
 		"paced, over":     {Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 500}}}, time.Second, 500, 0, true},
 		"up to the pause": {Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 500}, {Pause: time.Second, PayloadBytes: 200, Burst: 1, Bursts: 1}}}, time.Second, 500, at + 1500*time.Millisecond, false},
@@ -102,8 +102,8 @@ func TestPauseOfAStreamWithoutTimesLosesNothing(t *testing.T) {
 		x.cursor = newCursor(c.plan, at)
 		x.cursor.end = at + c.plan.Duration()
 		if c.plan.Feedback > 0 {
-			x.steer = NewSteering(c.plan, nil, at)
-			x.cursor.steer = x.steer
+			x.adjustRate = NewAdjusting(c.plan, nil, at)
+			x.cursor.adjustRate = x.adjustRate
 		}
 		x.withhold(at + c.after)
 		if x.prepared != c.packets || x.cursor.done() != c.done || !c.done && x.cursor.due() != c.due {
@@ -148,7 +148,7 @@ func TestClosedPortIsToldToTheStreamThatItIsOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := len(sent.Packets) - sent.Withheld(); left < 3 || left > p.Packets()/2 {
-			t.Errorf("%s: %d packets left, want 3 and what was in flight", local, left)
+			t.Errorf("%s: %d packets left, want 3 and what was outstanding", local, left)
 		}
 		if got := syscall.Errno(refused.last.Load()); got != syscall.ECONNREFUSED {
 			t.Errorf("%s: %v", local, got)

@@ -24,7 +24,7 @@ type Options struct {
 	// Local is the address and UDP port to be bound to; port 0: the kernel chooses.
 	Local netip.AddrPort
 	// ReceiveBufferBytes is what to ask of SO_RCVBUF; zero: 8 MiB, which is 50 ms of
-	// small packets at 180,000/s, or of 1,500 octets at 1 Gb/s. What does not fit is
+	// small packets at 180,000/s, or of 1,500 bytes at 1 Gb/s. What does not fit is
 	// counted in Received.Dropped.
 	ReceiveBufferBytes int
 	// Log may be nil.
@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Endpoint is a UDP socket that streams of many sessions share: one for all of a
-// responder's, or one for a run of a client. One goroutine, that of Run, reads it.
+// load server's, or one for a run of a client. One goroutine, that of Run, reads it.
 // Its methods are safe for concurrent use.
 type Endpoint struct {
 	conn *tstamp.Conn
@@ -59,7 +59,7 @@ type Endpoint struct {
 
 	counts  [Reasons + 1]atomic.Uint64 // of packets, by why they were ignored, or taken
 	hellos  atomic.Uint64
-	answers atomic.Uint64
+	replies atomic.Uint64
 }
 
 // Open makes the socket. Nothing is received until Run; an Endpoint that is not Run
@@ -198,7 +198,7 @@ type Stats struct {
 func (e *Endpoint) Stats() Stats {
 	s := Stats{
 		Socket: e.conn.Stats(), Accepted: e.counts[taken].Load(),
-		Hellos: e.hellos.Load(), Challenges: e.answers.Load(),
+		Hellos: e.hellos.Load(), Challenges: e.replies.Load(),
 	}
 	for i := range s.Ignored {
 		s.Ignored[i] = e.counts[i].Load()

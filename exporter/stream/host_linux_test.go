@@ -8,7 +8,7 @@ import (
 
 // What this host's own queue refuses is offered again, then given up, and in neither case
 // is it the path's loss; nor does it make the stream longer than planned.
-func TestPacketsThatThisHostHasNoRoomForAreNoLoss(t *testing.T) {
+func TestPacketsThatThisHostHasNoSpaceForAreNoLoss(t *testing.T) {
 	l := newLink(t)
 	e := l.ends(t)
 	l.shape(t, 1_000_000, 15_000) // 1 Mb/s, a queue of ten packets
@@ -77,11 +77,11 @@ func TestPacketsThatTheKernelDoesNotCutLeaveOneByOne(t *testing.T) {
 }
 
 // The kernel counts what it has coalesced and drops as one: all the same, no packet that this
-// host had no room for looks like the path's loss.
+// host had no space for looks like the path's loss.
 func TestCoalescedPacketsThatThisHostDropsAreCountedOneByOne(t *testing.T) {
 	l := newLink(t)
-	server := l.openWith(t, l.Far, Options{Local: netip.AddrPortFrom(l.FarAddr, 0), ReceiveBufferBytes: 256 << 10})
-	e := joined(l.open(t, l.Near, l.NearAddr), server)
+	server := l.openWith(t, l.Remote, Options{Local: netip.AddrPortFrom(l.RemoteAddr, 0), ReceiveBufferBytes: 256 << 10})
+	e := joined(l.open(t, l.Local, l.LocalAddr), server)
 	_, err := e.here.Hello(t.Context(), server.LocalAddr())
 	check(t, err)
 	p := Plan{Unstamped: true, Segments: []Segment{{PayloadBytes: 1400, Burst: 4000, Bursts: 1}}}

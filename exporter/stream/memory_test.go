@@ -9,9 +9,9 @@ import (
 	"oneway.example/exporter/wire/load"
 )
 
-func TestPacketTakesFewOctetsOfMemory(t *testing.T) {
+func TestPacketTakesFewBytesOfMemory(t *testing.T) {
 	if s, r := unsafe.Sizeof(SentPacket{}), unsafe.Sizeof(ReceivedPacket{}); s > 48 || r > 48 {
-		t.Errorf("%d octets a packet sent, %d received", s, r)
+		t.Errorf("%d bytes a packet sent, %d received", s, r)
 	}
 }
 
@@ -60,8 +60,8 @@ func TestNothingIsAllocatedForAPacketThatLeaves(t *testing.T) {
 			t.Fatal("not registered")
 		}
 		x.cursor = newCursor(p, 1)
-		rooms := x.rooms
-		x.rooms = rooms[:min(8, len(rooms))]
+		spaces := x.spaces
+		x.spaces = spaces[:min(8, len(spaces))]
 		if n := testing.AllocsPerRun(100, func() {
 			x.readClock()
 			x.prepare(x.wallAt)

@@ -34,10 +34,10 @@ func (l link) openWith(tb testing.TB, ns netns.NsHandle, o Options) (e *Endpoint
 	return e
 }
 
-// shape has the near end send no more than so many bits a second.
+// shape has the local end send no more than so many bits a second.
 func (l link) shape(tb testing.TB, bits uint64, queueBytes uint32) {
 	tb.Helper()
-	namespace.Do(tb, l.Near, func() {
+	namespace.Do(tb, l.Local, func() {
 		ifi, err := netlink.LinkByName("near")
 		check(tb, err)
 		check(tb, netlink.QdiscAdd(&netlink.Tbf{
@@ -47,10 +47,10 @@ func (l link) shape(tb testing.TB, bits uint64, queueBytes uint32) {
 	})
 }
 
-// sendDamaged sends a packet with a wrong UDP checksum from the near end.
+// sendDamaged sends a packet with a wrong UDP checksum from the local end.
 func (l link) sendDamaged(tb testing.TB, from, to netip.AddrPort, payload []byte) {
 	tb.Helper()
-	namespace.Do(tb, l.Near, func() {
+	namespace.Do(tb, l.Local, func() {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 		check(tb, err)
 		defer unix.Close(fd)
@@ -65,8 +65,8 @@ func (l link) sendDamaged(tb testing.TB, from, to netip.AddrPort, payload []byte
 // ends are two endpoints at the ends of the link, which know each other's addresses.
 func (l link) ends(tb testing.TB) ends {
 	tb.Helper()
-	e := joined(l.open(tb, l.Near, l.NearAddr), l.open(tb, l.Far, l.FarAddr))
-	if _, err := e.here.Hello(tb.Context(), e.server.LocalAddr()); err != nil { // finds the neighbour too
+	e := joined(l.open(tb, l.Local, l.LocalAddr), l.open(tb, l.Remote, l.RemoteAddr))
+	if _, err := e.here.Hello(tb.Context(), e.server.LocalAddr()); err != nil { // finds the neighbor too
 		tb.Fatal(err)
 	}
 	return e

@@ -21,7 +21,7 @@ func (x *sending) fire(now monotonic) (next monotonic) {
 	}
 	x.readClock()
 	woken := now
-	for budget := perWake; budget > 0; {
+	for quota := perWake; quota > 0; {
 		if x.from == len(x.out) && !x.overrun(now) {
 			x.prepare(now)
 		}
@@ -36,7 +36,7 @@ func (x *sending) fire(now monotonic) (next monotonic) {
 		if wait {
 			return sched.Now() + retry
 		}
-		budget -= n
+		quota -= n
 		now = sched.Now()
 	}
 	switch {
@@ -80,20 +80,20 @@ func (x *sending) wallOf(t monotonic) instant.Time { return x.wall.Add(t - x.wal
 // prepare makes a batch of the packets that are due now.
 func (x *sending) prepare(now monotonic) {
 	x.out, x.groups, x.from = x.out[:0], x.groups[:0], 0
-	for len(x.out) < len(x.rooms) && x.isDue(now) {
+	for len(x.out) < len(x.spaces) && x.isDue(now) {
 		g := group{due: x.cursor.due(), unpaced: x.cursor.unpaced(), first: x.prepared}
 		if g.unpaced {
 			g.due = now
 		}
-		room, size := x.rooms[len(x.out)], x.cursor.payloadBytes()
+		space, size := x.spaces[len(x.out)], x.cursor.payloadBytes()
 		segment, used := x.cursor.segment, 0
-		for g.packets < x.most && used+size <= len(room) && x.isDue(now) && x.cursor.segment == segment {
-			x.pack(room[used:used+size], now)
+		for g.packets < x.most && used+size <= len(space) && x.isDue(now) && x.cursor.segment == segment {
+			x.pack(space[used:used+size], now)
 			used += size
 			g.packets++
 		}
 		o := tstamp.Out{
-			Payload: room[:used], Peer: x.to, Source: x.source, DSCP: x.plan.DSCP,
+			Payload: space[:used], Peer: x.to, Source: x.source, DSCP: x.plan.DSCP,
 			Cookie: uint64(x.token)<<32 | uint64(g.first),
 		}
 		if g.packets > 1 {
@@ -115,7 +115,7 @@ func (x *sending) pack(b []byte, now monotonic) {
 		p.Due = x.wallOf(x.cursor.due())
 	}
 	x.header.Seq = uint32(x.prepared)
-	if x.steer != nil {
+	if x.adjustRate != nil {
 		x.header.Micros = uint32((now - x.begin) / time.Microsecond)
 	}
 	x.header.Fill(b)
@@ -124,7 +124,7 @@ func (x *sending) pack(b []byte, now monotonic) {
 }
 
 // offer gives the kernel what is prepared, and tells how many packets are settled, and
-// whether it has no room for the next.
+// whether it has no space for the next.
 func (x *sending) offer() (n int, wait bool) {
 	sent, err := x.session.endpoint.conn.SendAs(x.manner, x.out[x.from:])
 	now := sched.Now()
@@ -177,15 +177,15 @@ func (x *sending) settle(n int, now monotonic) {
 	}
 }
 
-// tooLate: the next has been refused for want of room for long enough.
+// tooLate: the next has been refused for want of space for long enough.
 func (x *sending) tooLate(now monotonic) bool {
 	if x.refused == 0 {
 		x.refused = now
 	}
 	if g := x.groups[x.from]; !g.unpaced {
-		return now-g.due > patience
+		return now-g.due > timeout
 	}
-	return now-x.refused > patienceUnpaced
+	return now-x.refused > timeoutUnpaced
 }
 
 // calm is after which time without a packet given up a host is taken to send again.
@@ -254,13 +254,13 @@ func (x *sending) withhold(now monotonic) (next monotonic) {
 	}
 	x.refused = 0
 	c := &x.cursor
-	if x.steer != nil && !c.done() {
+	if x.adjustRate != nil && !c.done() {
 		c.base = max(c.base, now)
 		if c.base >= c.end {
 			c.segment++
 		}
 	}
-	for x.steer == nil && x.isDue(now) && !c.unpaced() {
+	for x.adjustRate == nil && x.isDue(now) && !c.unpaced() {
 		x.packets[x.prepared].Due = x.wallOf(c.due())
 		x.prepared++
 		c.advance(now)

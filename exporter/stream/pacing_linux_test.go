@@ -89,7 +89,7 @@ func TestUnstampedStreamIsCutAndArrivesWhole(t *testing.T) {
 			want = 1472
 		}
 		if int(r.PayloadBytes) != want || seen[r.Seq] {
-			t.Fatalf("packet %d came with %d octets, want %d; before: %v", r.Seq, r.PayloadBytes, want, seen[r.Seq])
+			t.Fatalf("packet %d came with %d bytes, want %d; before: %v", r.Seq, r.PayloadBytes, want, seen[r.Seq])
 		}
 		seen[r.Seq] = true
 	}
@@ -126,7 +126,7 @@ func BenchmarkUnstamped(b *testing.B) {
 	}
 }
 
-// BenchmarkStamped paces a stream of 1,472 octets at 1 Gb/s over a veth pair, with stamps.
+// BenchmarkStamped paces a stream of 1,472 bytes at 1 Gb/s over a veth pair, with stamps.
 func BenchmarkStamped(b *testing.B) {
 	for _, c := range []struct {
 		name     string

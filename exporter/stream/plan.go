@@ -1,6 +1,6 @@
 // Package stream sends and receives streams of UDP test packets at given times:
 // constant rates, bursts and trains, for the tests that fill a link. Both ends use it;
-// who may send to whom is decided above it (packages control and responder).
+// who may send to whom is decided above it (packages control and load server).
 package stream
 
 import (
@@ -47,7 +47,7 @@ type Segment struct {
 	Bursts int `json:"bursts"`
 }
 
-// Limits of a Plan. MaxPackets bounds the memory of a run: some 40 octets a packet.
+// Limits of a Plan. MaxPackets bounds the memory of a run: some 40 bytes a packet.
 const (
 	MaxSegments     = 1 << 12
 	MaxPackets      = 1 << 22
@@ -93,7 +93,7 @@ func (p Plan) Bytes() (n int64) {
 	return n
 }
 
-// PeakRate is the highest mean rate of a segment, in octets of UDP payload a second; of one
+// PeakRate is the highest mean rate of a segment, in bytes of UDP payload a second; of one
 // without intervals it is not known, and Unpaced is true.
 func (p Plan) PeakRate() (bytesPerSecond float64, unpaced bool) {
 	for _, s := range p.Segments {
@@ -126,7 +126,7 @@ func (p Plan) Check() error {
 	for i, s := range p.Segments {
 		switch {
 		case s.PayloadBytes < HeaderBytes || s.PayloadBytes > MaxPayloadBytes:
-			return fmt.Errorf("%w: segment %d: %d octets a packet, want %d to %d", ErrPlan, i, s.PayloadBytes, HeaderBytes, MaxPayloadBytes)
+			return fmt.Errorf("%w: segment %d: %d bytes a packet, want %d to %d", ErrPlan, i, s.PayloadBytes, HeaderBytes, MaxPayloadBytes)
 		case s.Burst < 1 || s.Bursts < 1 || s.Burst > MaxPackets || s.Bursts > MaxPackets/s.Burst:
 			return fmt.Errorf("%w: segment %d: %d bursts of %d packets, want 1 to %d packets", ErrPlan, i, s.Bursts, s.Burst, MaxPackets)
 		case s.Interval < 0 || s.Pause < 0 || s.Pause > left || s.Interval > 0 && time.Duration(s.Bursts) > (left-s.Pause)/s.Interval:
@@ -163,9 +163,9 @@ type cursor struct {
 	base time.Duration
 	// shift is how much longer than planned segments without intervals have taken.
 	shift time.Duration
-	// steer is of a plan with feedback, which ends at end at the latest; nil: it has none.
-	steer *Steering
-	end   time.Duration
+	// adjustRate is of a plan with feedback, which ends at end at the latest; nil: it has none.
+	adjustRate *Adjusting
+	end        time.Duration
 }
 
 func newCursor(p Plan, begin time.Duration) cursor {
@@ -181,7 +181,7 @@ func (c *cursor) payloadBytes() int { return c.plan.Segments[c.segment].PayloadB
 
 // due is when the next packet is to leave.
 func (c *cursor) due() time.Duration {
-	if c.steer != nil {
+	if c.adjustRate != nil {
 		return c.base
 	}
 	return c.base + time.Duration(c.burst)*c.plan.Segments[c.segment].Interval
@@ -192,8 +192,8 @@ func (c *cursor) due() time.Duration {
 // it takes is the host's affair.
 func (c *cursor) advance(now time.Duration) {
 	s := c.plan.Segments[c.segment]
-	if c.steer != nil {
-		c.base += c.steer.Interval(now)
+	if c.adjustRate != nil {
+		c.base += c.adjustRate.Interval(now)
 		if c.burst++; c.burst == s.Bursts || c.base >= c.end {
 			c.segment++
 		}

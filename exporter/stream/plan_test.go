@@ -82,7 +82,7 @@ func FuzzPlan(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
-	if b, err = json.Marshal(steeredPlan(30)); err != nil {
+	if b, err = json.Marshal(adjustedPlan(30)); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
@@ -98,10 +98,10 @@ func FuzzPlan(f *testing.F) {
 			t.Errorf("%v long", d)
 		}
 		if n := p.Bytes(); n < HeaderBytes || n > int64(MaxPackets)*MaxPayloadBytes {
-			t.Errorf("%d octets", n)
+			t.Errorf("%d bytes", n)
 		}
 		if rate, _ := p.PeakRate(); rate < 0 || math.IsNaN(rate) || math.IsInf(rate, 0) {
-			t.Errorf("%v octets a second", rate)
+			t.Errorf("%v bytes a second", rate)
 		}
 	})
 }

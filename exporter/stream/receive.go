@@ -82,7 +82,7 @@ func (r *receiver) packet(in *tstamp.In, h load.Header, now monotonic) {
 	case load.Challenge:
 		s.challenged(in, h)
 	case load.Report, load.Order:
-		if why := s.steered(in, h, now); why != taken {
+		if why := s.adjusted(in, h, now); why != taken {
 			r.endpoint.counts[why].Add(1)
 		}
 	default:
@@ -155,19 +155,19 @@ func (s *Session) badHeader(in *tstamp.In, h load.Header, now monotonic) bool {
 
 // Times of the hello.
 const (
-	helloEvery    = 100 * time.Millisecond
-	helloPatience = 5 * time.Second
+	helloEvery   = 100 * time.Millisecond
+	helloTimeout = 5 * time.Second
 )
 
-// ErrNoAnswer is wrapped by Hello when no challenge has come: the UDP port is filtered
+// ErrNoReply is wrapped by Hello when no challenge has come: the UDP port is filtered
 // on the way, or nobody there knows the session.
-var ErrNoAnswer = errors.New("stream: no answer to hello packets")
+var ErrNoReply = errors.New("stream: no reply to hello packets")
 
-// Hello shows the responder at to the address that our packets have there: a packet
+// Hello shows the load server at to the address that our packets have there: a packet
 // every 100 ms until its challenge comes, whose cookie is returned. After 5 s the error
-// wraps ErrNoAnswer.
+// wraps ErrNoReply.
 func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, helloPatience, ErrNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, helloTimeout, ErrNoReply)
 	defer cancel()
 	again := time.NewTicker(helloEvery)
 	defer again.Stop()
@@ -195,7 +195,7 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 	}
 }
 
-// KeepAlive sends a packet that wants no answer: a NAT on the way goes on passing what comes
+// KeepAlive sends a packet that wants no reply: a NAT on the way goes on passing what comes
 // from there, and who sends a stream goes on.
 func (s *Session) KeepAlive(to netip.AddrPort) error { return s.hello(to, load.KeepAlive) }
 
@@ -211,8 +211,8 @@ func (s *Session) hello(to netip.AddrPort, flags uint8) error {
 // noStamp is the cookie of packets whose transmit stamp nobody wants.
 const noStamp = 0
 
-// A cookie is the address itself under a code that only this Endpoint can make: 16 octets
-// of HMAC-SHA-256, the port, the address of 16 octets, and its zone. So nothing need be
+// A cookie is the address itself under a code that only this Endpoint can make: 16 bytes
+// of HMAC-SHA-256, the port, the address of 16 bytes, and its zone. So nothing need be
 // kept for the addresses that asked.
 const (
 	macBytes    = 16
@@ -280,7 +280,7 @@ func (s *Session) greet(in *tstamp.In, h load.Header) {
 	packet := load.AppendChallenge(make([]byte, 0, load.HelloBytes), s.id, s.appendCookie(nil, in.Peer))
 	// One that is not taken is asked for again in 100 ms.
 	if _, err := e.conn.Send([]tstamp.Out{{Payload: packet, Peer: in.Peer, Source: in.Local, Cookie: noStamp}}); err == nil {
-		e.answers.Add(1)
+		e.replies.Add(1)
 	}
 }
 

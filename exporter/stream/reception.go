@@ -46,7 +46,7 @@ type Reception struct {
 	received    Received
 	seen        []uint64 // a bit a packet of the plan
 	distinct    int
-	room        int // entries left for others than the first copies, each of which has its own
+	space       int // entries left for others than the first copies, each of which has its own
 	bytes       int64
 	first, last monotonic // arrivals; zero: none yet
 	sent        int       // below zero: not known yet
@@ -55,7 +55,7 @@ type Reception struct {
 	left        bool // the session has left, or Finish was called
 	tally       *Tally
 
-	// changed is signalled when Finish has something new to look at.
+	// changed is signaled when Finish has something new to look at.
 	changed chan struct{}
 }
 
@@ -71,7 +71,7 @@ var (
 const slack = 1024
 
 // Expect prepares to receive a stream: its packets are taken from now on. It takes some
-// 40 octets of memory for each packet planned.
+// 40 bytes of memory for each packet planned.
 func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -82,8 +82,8 @@ func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 		seen: make([]uint64, (n+63)/64), changed: make(chan struct{}, 1),
 		dropsBefore: s.endpoint.conn.Stats().Dropped, countsBefore: s.endpoint.counters.Read(),
 	}
-	r.room = min(n/64+slack, MaxPackets-n)
-	r.received.Packets = make([]ReceivedPacket, 0, n+r.room)
+	r.space = min(n/64+slack, MaxPackets-n)
+	r.received.Packets = make([]ReceivedPacket, 0, n+r.space)
 	if r.feedback = p.Feedback; r.feedback > 0 {
 		r.tally = &Tally{}
 	}
@@ -155,13 +155,13 @@ func (r *Reception) arrived(now monotonic) {
 }
 
 // appendOther appends what is no packet's first copy, and tells whether it did: there is
-// room for so many.
+// space for so many.
 func (r *Reception) appendOther(in *tstamp.In, seq uint32, damage Damage) bool {
-	if r.room == 0 {
+	if r.space == 0 {
 		r.received.Overflow++
 		return false
 	}
-	r.room--
+	r.space--
 	r.append(in, seq, damage)
 	return true
 }
@@ -272,9 +272,9 @@ func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *R
 	return r.end()
 }
 
-// untold is how much longer the silence may last while it is not known how much was sent: that is
+// unreported is how much longer the silence may last while it is not known how much was sent: that is
 // told over another connection, by a sender whose host may have stalled.
-const untold = 2 * time.Second
+const unreported = 2 * time.Second
 
 // remaining is how long it may still be silent, or done.
 func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Duration, done bool) {
@@ -282,7 +282,7 @@ func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Du
 	defer r.session.mu.Unlock()
 	since := max(r.last, asked)
 	if r.sent < 0 {
-		since = max(since, r.begun+r.length) + untold
+		since = max(since, r.begun+r.length) + unreported
 	}
 	return since + idle - sched.Now(), r.left || r.sent >= 0 && r.distinct >= r.sent
 }

@@ -84,9 +84,9 @@ const (
 	Intact Damage = iota
 	// Truncated: it is shorter than its header says, and what is there is right.
 	Truncated
-	// Overwritten: right up to some octet, and from there on to its end something else.
+	// Overwritten: right up to some byte, and from there on to its end something else.
 	Overwritten
-	// BitErrors: single octets differ.
+	// BitErrors: single bytes differ.
 	BitErrors
 	// BadHeader: the header itself is damaged; nothing more is known of it, and its Seq is
 	// what stood there.
@@ -103,7 +103,7 @@ const (
 type Corrupt struct {
 	Seq    uint32 `json:"seq"`
 	Damage string `json:"damage"`
-	// PayloadBytes arrived of WantBytes. First is the offset of the first octet that
+	// PayloadBytes arrived of WantBytes. First is the offset of the first byte that
 	// differs, and Differing how many do.
 	PayloadBytes int `json:"payload_bytes"`
 	WantBytes    int `json:"want_bytes"`
@@ -156,22 +156,22 @@ func (d Damage) String() string {
 	return words[d]
 }
 
-// The records of packets as octets, for the other end: a version, the number of
+// The records of packets as bytes, for the other end: a version, the number of
 // packets as a varint, and then each packet. Times are differences to what the packet
 // before it makes expect, as signed varints (encoding/binary), so that an evenly paced
-// packet takes some eight octets on each side.
+// packet takes some eight bytes on each side.
 const (
 	sentVersion     = 1
 	receivedVersion = 2
 
-	// The first octet of a packet: the stamp's origin, the damage, and what follows.
+	// The first byte of a packet: the stamp's origin, the damage, and what follows.
 	originBits  = 7
 	damageShift = 3
 	damageBits  = 7 << damageShift
 	hasHeld     = 1 << 6
 	hasBytes    = 1 << 6
 
-	// The fewest octets of a packet bound what a claimed number of them costs.
+	// The fewest bytes of a packet bound what a claimed number of them costs.
 	leastSent, leastReceived = 2, 2
 )
 
@@ -186,7 +186,7 @@ func (s *Sent) AppendTo(b []byte) []byte {
 	for i := range s.Packets {
 		p := &s.Packets[i]
 		flags := byte(p.Stamp.Origin) & originBits
-		if p.Stamp.Held > 0 {
+		if p.Stamp.TXUncertainty > 0 {
 			flags |= hasHeld
 		}
 		b = append(b, flags)
@@ -197,8 +197,8 @@ func (s *Sent) AppendTo(b []byte) []byte {
 			b = binary.AppendVarint(b, after-wait)
 			wait = after
 		}
-		if p.Stamp.Held > 0 {
-			b = binary.AppendUvarint(b, uint64(p.Stamp.Held))
+		if p.Stamp.TXUncertainty > 0 {
+			b = binary.AppendUvarint(b, uint64(p.Stamp.TXUncertainty))
 		}
 	}
 	return b
@@ -211,7 +211,7 @@ func ParseSent(b []byte) ([]SentPacket, error) {
 	packets := make([]SentPacket, r.begin(sentVersion, leastSent))
 	var due, step, wait int64
 	for i := range packets {
-		flags := r.octet()
+		flags := r.oneByte()
 		next := due + step + r.varint()
 		due, step = next, next-due
 		p := &packets[i]
@@ -221,7 +221,7 @@ func ParseSent(b []byte) ([]SentPacket, error) {
 			p.Stamp.At = instant.Time(due + wait)
 		}
 		if flags&hasHeld != 0 {
-			p.Stamp.Held = r.duration()
+			p.Stamp.TXUncertainty = r.duration()
 		}
 		if flags&damageBits != 0 {
 			r.bad = true
@@ -265,7 +265,7 @@ func ParseReceived(b []byte) ([]ReceivedPacket, error) {
 	var seq, at int64
 	var size uint16
 	for i := range packets {
-		flags := r.octet()
+		flags := r.oneByte()
 		p := &packets[i]
 		seq += r.varint()
 		if seq < 0 || seq > math.MaxUint32 {
@@ -295,10 +295,10 @@ type reader struct {
 	bad bool
 }
 
-// begin reads the version and the number of packets; least is the octets that each has
+// begin reads the version and the number of packets; least is the bytes that each has
 // at the least.
 func (r *reader) begin(version byte, least int) int {
-	if r.octet() != version {
+	if r.oneByte() != version {
 		r.bad = true
 	}
 	n := r.uvarint()
@@ -309,7 +309,7 @@ func (r *reader) begin(version byte, least int) int {
 	return int(n)
 }
 
-func (r *reader) octet() byte {
+func (r *reader) oneByte() byte {
 	if r.bad || len(r.b) == 0 {
 		r.bad = true
 		return 0
@@ -374,7 +374,7 @@ func (r *reader) end() error {
 	case r.bad:
 		return ErrRecords
 	case len(r.b) > 0:
-		return fmt.Errorf("%w: %d octets too many", ErrRecords, len(r.b))
+		return fmt.Errorf("%w: %d bytes too many", ErrRecords, len(r.b))
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func TestSendOfAClosedEndpointFails(t *testing.T) {
 func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
 	e := newEnds(t)
 	p := Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 10}}}
-	s := newStranger(t, e.server.LocalAddr())
+	s := newUnknownPeer(t, e.server.LocalAddr())
 	r, err := e.there.Expect(7, p)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
 		t.Error("a packet that came after the end was taken")
 	}
 
-	// How many were sent is learnt late: duplicates do not count.
+	// How many were sent is learned late: duplicates do not count.
 	if r, err = e.there.Expect(8, p); err != nil {
 		t.Fatal(err)
 	}
@@ -219,9 +219,9 @@ func TestReceptionHoldsThePlanAndLittleElse(t *testing.T) {
 	if at := r.Progress(); at.Packets != planned || at.Bytes != planned*100 {
 		t.Errorf("%+v", at)
 	}
-	room := cap(r.received.Packets)
+	space := cap(r.received.Packets)
 	got := r.Finish(t.Context(), planned, time.Hour)
-	if len(got.Packets) != planned+spare || cap(got.Packets) != room || got.Overflow != 4*slack-spare || got.CorruptPackets != 2*slack {
+	if len(got.Packets) != planned+spare || cap(got.Packets) != space || got.Overflow != 4*slack-spare || got.CorruptPackets != 2*slack {
 		t.Errorf("%d entries of %d, %d without, %d damaged", len(got.Packets), planned+spare, got.Overflow, got.CorruptPackets)
 	}
 	s.Leave()
@@ -298,7 +298,7 @@ func TestStepOfTheSystemClockShiftsNoPacket(t *testing.T) {
 	}
 }
 
-func TestKeepAliveWantsNoAnswer(t *testing.T) {
+func TestKeepAliveWantsNoReply(t *testing.T) {
 	e := newEnds(t)
 	if err := e.here.KeepAlive(e.server.LocalAddr()); err != nil {
 		t.Fatal(err)

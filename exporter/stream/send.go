@@ -22,14 +22,14 @@ const (
 	tick = 250 * time.Microsecond
 	// retry is when a packet is offered again for which the kernel had no room.
 	retry = 500 * time.Microsecond
-	// patience is how much later than its time, or than it was first offered in a
+	// timeout is how much later than its time, or than it was first offered in a
 	// segment without intervals, a packet is still offered.
-	patience         = 100 * time.Millisecond
-	patienceUnpaced  = time.Second
-	graceTime        = time.Second // and a tenth of the plan's duration: see Send
-	progressEvery    = 100 * time.Millisecond
-	stampPatience    = tstamp.StampWait + 500*time.Millisecond
-	stampPatienceEnd = 200 * time.Millisecond // when the run has been ended
+	timeout         = 100 * time.Millisecond
+	timeoutUnpaced  = time.Second
+	graceTime       = time.Second // and a tenth of the plan's duration: see Send
+	progressEvery   = 100 * time.Millisecond
+	stampTimeout    = tstamp.StampWait + 500*time.Millisecond
+	stampTimeoutEnd = 200 * time.Millisecond // when the run has been ended
 )
 
 // Sizes of what is prepared and offered in one go.
@@ -63,25 +63,25 @@ type group struct {
 // sending is one Send under way. Only the pacer's goroutine uses what has no other
 // guard.
 type sending struct {
-	session *Session
-	plan    Plan
-	to      netip.AddrPort
-	source  netip.Addr
-	header  load.Header
-	token   uint32
-	cancel  context.CancelFunc
-	steer   *Steering // of a plan with feedback, else nil
-	consent Consent   // nil: none is asked for
+	session    *Session
+	plan       Plan
+	to         netip.AddrPort
+	source     netip.Addr
+	header     load.Header
+	token      uint32
+	cancel     context.CancelFunc
+	adjustRate *Adjusting // of a plan with feedback, else nil
+	consent    Consent    // nil: none is asked for
 
 	cursor cursor
 	begin  monotonic
 	end    monotonic // of what is paced, at the latest
 	out    []tstamp.Out
-	rooms  [][]byte // for the payload of each
+	spaces [][]byte // for the payload of each
 	groups []group  // of each
 	from   int      // out[from:] is prepared and not sent
 	most   int      // packets in a group
-	manner tstamp.Manner
+	manner tstamp.SendOptions
 	stamps []tstamp.TxStamp
 	wall   instant.Time // the system clock at ...
 	wallAt monotonic    // ... this time
@@ -109,10 +109,10 @@ type How struct {
 	// Progress is called from another goroutine ten times a second, when all that is sent has been,
 	// and not after Send has returned.
 	Progress func(Progress)
-	// Steer is for a plan with feedback by this end's own decisions: it is asked with each report
+	// AdjustRate is for a plan with feedback by this end's own decisions: it is asked with each report
 	// of the receiver; nil: the orders of the other end count. Without a word for a second, or four
 	// reports, the rate is halved, and each such time again.
-	Steer Steer
+	AdjustRate Adjuster
 	// Consent: packets are sent while there is consent. Where there is none, what comes due is not
 	// sent: such packets have no stamp, and are not counted as Refused. With consent again the plan
 	// goes on where it is by then.
@@ -154,8 +154,8 @@ func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, 
 	x := newSending(s, transfer, to, p, cancel)
 	x.consent = how.Consent
 	if p.Feedback > 0 {
-		x.steer = NewSteering(p, how.Steer, sched.Now())
-		defer x.steer.end()
+		x.adjustRate = NewAdjusting(p, how.AdjustRate, sched.Now())
+		defer x.adjustRate.end()
 	}
 	if !x.register() {
 		return nil, ErrLeft
@@ -171,29 +171,29 @@ func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, 
 }
 
 func newSending(s *Session, transfer uint16, to netip.AddrPort, p Plan, cancel context.CancelFunc) *sending {
-	room := 0
+	space := 0
 	for _, g := range p.Segments {
-		room = max(room, g.PayloadBytes)
+		space = max(space, g.PayloadBytes)
 	}
 	most := 1
 	if p.Unstamped && !p.NoChecksum { // the kernel cuts none without checksums
-		room, most = MaxPayloadBytes, cutMost
+		space, most = MaxPayloadBytes, cutMost
 	}
-	n := min(max(batchBytes/room, batchFewest), batchMost, p.Packets())
+	n := min(max(batchBytes/space, batchFewest), batchMost, p.Packets())
 	x := &sending{
 		session: s, plan: p, to: to, source: s.sourceFor(to), cancel: cancel,
 		header: load.Header{Type: load.Data, Transfer: transfer, Session: s.id},
-		out:    make([]tstamp.Out, 0, n), groups: make([]group, 0, n), rooms: make([][]byte, n), most: most,
-		manner:  tstamp.Manner{Fragmentation: tstamp.NoFragmentation, NoChecksum: p.NoChecksum, Unstamped: p.Unstamped},
+		out:    make([]tstamp.Out, 0, n), groups: make([]group, 0, n), spaces: make([][]byte, n), most: most,
+		manner:  tstamp.SendOptions{Fragmentation: tstamp.NoFragmentation, NoChecksum: p.NoChecksum, Unstamped: p.Unstamped},
 		stamps:  make([]tstamp.TxStamp, 0, stampsAtOnce),
 		packets: make([]SentPacket, p.Packets()), changed: make(chan struct{}, 1),
 	}
 	if p.Fragment {
 		x.manner.Fragmentation = tstamp.Fragmented
 	}
-	all := make([]byte, n*room)
-	for i := range x.rooms {
-		x.rooms[i] = all[i*room : (i+1)*room : (i+1)*room]
+	all := make([]byte, n*space)
+	for i := range x.spaces {
+		x.spaces[i] = all[i*space : (i+1)*space : (i+1)*space]
 	}
 	return x
 }
@@ -243,7 +243,7 @@ func (x *sending) run(ctx context.Context, progress func(Progress)) error {
 	length := x.plan.Duration()
 	x.end = x.begin + length + length/10 + graceTime
 	x.cursor = newCursor(x.plan, x.begin)
-	x.cursor.steer, x.cursor.end = x.steer, x.begin+length
+	x.cursor.adjustRate, x.cursor.end = x.adjustRate, x.begin+length
 	x.firstDue.Store(int64(x.cursor.due()))
 	pacer.Add(sched.TaskFunc(func(_, now time.Duration) time.Duration {
 		next := x.fire(now)
@@ -325,7 +325,7 @@ func (x *sending) signal() {
 
 // await waits for the stamps that are still to come.
 func (x *sending) await(ctx context.Context) {
-	timer := time.NewTimer(stampPatience)
+	timer := time.NewTimer(stampTimeout)
 	defer timer.Stop()
 	ended := ctx.Done()
 	for x.stamped.Load() < x.sentPackets.Load() {
@@ -335,7 +335,7 @@ func (x *sending) await(ctx context.Context) {
 			return
 		case <-ended:
 			ended = nil
-			timer.Reset(stampPatienceEnd)
+			timer.Reset(stampTimeoutEnd)
 		}
 	}
 }
@@ -346,7 +346,7 @@ func (x *sending) conclude() *Sent {
 	x.result.Planned = len(x.packets)
 	tried := x.prepared - (len(x.out) - x.from) // the rest was prepared only
 	x.result.Packets = x.packets[:tried]
-	if x.steer != nil { // how many there would be was not planned
+	if x.adjustRate != nil { // how many there would be was not planned
 		x.result.Planned = tried
 	}
 	for i := range x.result.Packets {

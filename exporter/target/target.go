@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"oneway.example/exporter/wait"
+	"oneway.example/exporter/ctxtime"
 )
 
 // Target is a host that is probed. Its methods are safe for concurrent use.
@@ -75,7 +75,7 @@ func (t *Target) Follow(ctx context.Context, failed func(), open Open) {
 			}
 		}
 		t.lacks(err.Error())
-		if !wait.For(ctx, delay) {
+		if !ctxtime.For(ctx, delay) {
 			return
 		}
 		delay = min(2*delay, maxRetry)
@@ -99,7 +99,7 @@ func (t *Target) serve(ctx context.Context, peer netip.AddrPort, failed func(), 
 
 // watch looks the name up again and again. What cannot be looked up for the moment leaves things as they are.
 func (t *Target) watch(ctx context.Context, peer netip.AddrPort, failed func()) {
-	for wait.For(ctx, t.options.ResolveInterval) {
+	for ctxtime.For(ctx, t.options.ResolveInterval) {
 		now, err := t.look(ctx, peer, failed)
 		if ctx.Err() != nil {
 			return

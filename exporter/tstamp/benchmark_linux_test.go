@@ -15,7 +15,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// BenchmarkSendReceiveStamped sends 64-octet packets over a veth pair, with the
+// BenchmarkSendReceiveStamped sends 64-byte packets over a veth pair, with the
 // kernel's stamps on both sides, as fast as it can and at set rates.
 func BenchmarkSendReceiveStamped(b *testing.B) {
 	for _, c := range []struct {
@@ -24,23 +24,23 @@ func BenchmarkSendReceiveStamped(b *testing.B) {
 	}{{"flat-out", 0}, {"150k", 150_000}, {"180k", 180_000}, {"200k", 200_000}} {
 		b.Run(c.name, func(b *testing.B) {
 			l := newLink(b)
-			near := l.open(b, l.Near, l.NearAddr, Options{})
-			far := l.open(b, l.Far, l.FarAddr, Options{})
-			stream(b, near, far, c.rate)
+			local := l.open(b, l.Local, l.LocalAddr, Options{})
+			remote := l.open(b, l.Remote, l.RemoteAddr, Options{})
+			stream(b, local, remote, c.rate)
 		})
 	}
 }
 
 // BenchmarkSendReceiveLoopback is the same over loopback.
 func BenchmarkSendReceiveLoopback(b *testing.B) {
-	near := open(b, netip.MustParseAddrPort("127.0.0.1:0"), Options{})
-	far := open(b, netip.MustParseAddrPort("127.0.0.1:0"), Options{})
-	stream(b, near, far, 0)
+	local := open(b, netip.MustParseAddrPort("127.0.0.1:0"), Options{})
+	remote := open(b, netip.MustParseAddrPort("127.0.0.1:0"), Options{})
+	stream(b, local, remote, 0)
 }
 
-func stream(b *testing.B, near, far *Conn, rate int) {
-	warm(b, near, far) // finds the neighbour: what is sent before an ARP answer is dropped
-	nearBefore, farBefore := near.Stats(), far.Stats()
+func stream(b *testing.B, local, remote *Conn, rate int) {
+	warm(b, local, remote) // finds the neighbor: what is sent before an ARP answer is dropped
+	localBefore, remoteBefore := local.Stats(), remote.Stats()
 	var done sync.WaitGroup
 	serve := func(c *Conn) {
 		defer done.Done()
@@ -55,12 +55,12 @@ func stream(b *testing.B, near, far *Conn, rate int) {
 		}
 	}
 	done.Add(2)
-	go serve(near)
-	go serve(far)
+	go serve(local)
+	go serve(remote)
 	payload := make([]byte, 64)
 	out := make([]Out, 64)
 	for i := range out {
-		out[i] = Out{Payload: payload, Peer: far.LocalAddr(), TTL: 255}
+		out[i] = Out{Payload: payload, Peer: remote.LocalAddr(), TTL: 255}
 	}
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -71,28 +71,28 @@ func stream(b *testing.B, near, far *Conn, rate int) {
 				time.Sleep(ahead) // the rate that is measured
 			}
 		}
-		n, err := near.Send(out[:min(len(out), b.N-sent)])
+		n, err := local.Send(out[:min(len(out), b.N-sent)])
 		if err != nil && !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.ENOBUFS) {
 			b.Fatal(err)
 		}
 		sent += n
 	}
 	took := time.Since(start)
-	for wait := time.Now(); far.Stats().Received+far.Stats().Dropped-farBefore.Received < uint64(b.N) && time.Since(wait) < time.Second; {
+	for wait := time.Now(); remote.Stats().Received+remote.Stats().Dropped-remoteBefore.Received < uint64(b.N) && time.Since(wait) < time.Second; {
 		time.Sleep(time.Millisecond) // what is still in the socket is not told
 	}
 	b.StopTimer()
 	used := cpuTime() - cpu
-	check(b, near.Close())
-	check(b, far.Close())
+	check(b, local.Close())
+	check(b, remote.Close())
 	done.Wait()
-	s, r := near.Stats(), far.Stats()
+	s, r := local.Stats(), remote.Stats()
 	n := float64(b.N)
 	b.ReportMetric(n/took.Seconds(), "packets/s")
-	b.ReportMetric((n-float64(r.Received-farBefore.Received))/n, "loss_ratio")
+	b.ReportMetric((n-float64(r.Received-remoteBefore.Received))/n, "loss_ratio")
 	b.ReportMetric(float64(r.Dropped)/n, "socket_drop_ratio") // the rest of the loss is the kernel's backlog
-	b.ReportMetric(float64(s.TxStamps[sample.Kernel]-nearBefore.TxStamps[sample.Kernel])/n, "tx_stamped_ratio")
-	b.ReportMetric(float64(r.RxStamps[sample.Kernel]-farBefore.RxStamps[sample.Kernel])/n, "rx_stamped_ratio")
+	b.ReportMetric(float64(s.TxStamps[sample.Kernel]-localBefore.TxStamps[sample.Kernel])/n, "tx_stamped_ratio")
+	b.ReportMetric(float64(r.RxStamps[sample.Kernel]-remoteBefore.RxStamps[sample.Kernel])/n, "rx_stamped_ratio")
 	b.ReportMetric(used.Seconds()/n*1e6, "cpu_s/Mpacket")
 }
 
@@ -110,15 +110,15 @@ func cpuTime() time.Duration {
 // and the one that user space would have.
 func BenchmarkStampError(b *testing.B) {
 	l := newLink(b)
-	near, far := l.open(b, l.Near, l.NearAddr, Options{}), l.open(b, l.Far, l.FarAddr, Options{})
-	warm(b, near, far)
+	local, remote := l.open(b, l.Local, l.LocalAddr, Options{}), l.open(b, l.Remote, l.RemoteAddr, Options{})
+	warm(b, local, remote)
 	batch := NewBatch(64, 128)
 	var kernel, user []time.Duration
 	var done sync.WaitGroup
 	arrived := make([]In, 0, b.N)
 	done.Go(func() {
 		for len(arrived) < b.N {
-			if far.Receive(batch) != nil {
+			if remote.Receive(batch) != nil {
 				return
 			}
 			arrived = append(arrived, batch.In...)
@@ -128,7 +128,7 @@ func BenchmarkStampError(b *testing.B) {
 	done.Go(func() {
 		mine := NewBatch(64, 128)
 		for len(left) < b.N {
-			if near.Receive(mine) != nil {
+			if local.Receive(mine) != nil {
 				return
 			}
 			for _, s := range mine.Tx {
@@ -136,15 +136,15 @@ func BenchmarkStampError(b *testing.B) {
 			}
 		}
 	})
-	out := []Out{{Payload: make([]byte, 64), Peer: far.LocalAddr()}}
+	out := []Out{{Payload: make([]byte, 64), Peer: remote.LocalAddr()}}
 	b.ResetTimer()
 	for i := range b.N {
 		out[0].Cookie = uint64(i)
-		_, err := near.Send(out)
+		_, err := local.Send(out)
 		check(b, err)
 		time.Sleep(time.Millisecond) // one packet at a time
 	}
-	guard := time.AfterFunc(limit, func() { _, _ = near.Close(), far.Close() })
+	guard := time.AfterFunc(limit, func() { _, _ = local.Close(), remote.Close() })
 	done.Wait()
 	guard.Stop()
 	for i, r := range arrived {

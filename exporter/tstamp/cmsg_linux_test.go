@@ -21,8 +21,8 @@ func appendStamps(b []byte, software, hardware int64) []byte {
 }
 
 func TestControlMessagesAreUnderstood(t *testing.T) {
-	var room envelope
-	b := appendStamps(room.controlSlice()[:0], 1_700_000_000_123_456_789, 42)
+	var space envelope
+	b := appendStamps(space.controlSlice()[:0], 1_700_000_000_123_456_789, 42)
 	b = appendCmsgUint32(b, unix.SOL_IP, unix.IP_TTL, 61)
 	b, data := appendCmsg(b, unix.SOL_IP, unix.IP_TOS, 1)
 	data[0] = 46<<2 | 1
@@ -41,8 +41,8 @@ func TestControlMessagesAreUnderstood(t *testing.T) {
 }
 
 func TestErrorQueueMessageIsUnderstood(t *testing.T) {
-	var room envelope
-	b := appendStamps(room.controlSlice()[:0], 5_000_000_006, 0)
+	var space envelope
+	b := appendStamps(space.controlSlice()[:0], 5_000_000_006, 0)
 	b, data := appendCmsg(b, unix.SOL_IPV6, unix.IPV6_RECVERR, sizeofExtendedErr+2)
 	binary.NativeEndian.PutUint32(data, uint32(unix.ENOMSG))
 	copy(data[4:8], []byte{unix.SO_EE_ORIGIN_TIMESTAMPING, 3, 4, 0})
@@ -58,12 +58,12 @@ func TestErrorQueueMessageIsUnderstood(t *testing.T) {
 	}
 }
 
-// FuzzControl: whatever the octets, parsing stays within them and ends, and
+// FuzzControl: whatever the bytes, parsing stays within them and ends, and
 // what is appended is found again.
 func FuzzControl(f *testing.F) {
-	var room envelope
+	var space envelope
 	f.Add([]byte(nil))
-	f.Add(appendStamps(room.controlSlice()[:0], 1e18, 1))
+	f.Add(appendStamps(space.controlSlice()[:0], 1e18, 1))
 	f.Add(bytes.Repeat([]byte{0xff}, 40))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		parseControls(b)
@@ -71,12 +71,12 @@ func FuzzControl(f *testing.F) {
 		var z zones
 		z.parseAddress(b)
 		n := min(len(b), controlBytes-unix.CmsgSpace(0)-8)
-		var room envelope
-		all, data := appendCmsg(room.controlSlice()[:0], 1, 2, n)
+		var space envelope
+		all, data := appendCmsg(space.controlSlice()[:0], 1, 2, n)
 		copy(data, b)
 		h, got, rest, err := unix.ParseOneSocketControlMessage(all)
 		if err != nil || h.Level != 1 || h.Type != 2 || !bytes.Equal(got, b[:n]) || len(rest) != 0 {
-			t.Errorf("%d octets came back as %+v %x, %d left: %v", n, h, got, len(rest), err)
+			t.Errorf("%d bytes came back as %+v %x, %d left: %v", n, h, got, len(rest), err)
 		}
 	})
 }
@@ -98,7 +98,7 @@ func FuzzAddress(f *testing.F) {
 		again := make([]byte, unix.SizeofSockaddrInet6)
 		n, ok := z.putAddress(again, a, a.Addr().Unmap().Is6())
 		if !ok || int(n) > len(b) && !a.Addr().Is4In6() {
-			t.Fatalf("%x is %v, and was written in %d octets, %v", b, a, n, ok)
+			t.Fatalf("%x is %v, and was written in %d bytes, %v", b, a, n, ok)
 		}
 		want := netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) // a socket of IPv6 is not written to with one of IPv4
 		if got := z.parseAddress(again[:n]); got != want {

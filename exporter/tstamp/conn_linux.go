@@ -17,7 +17,7 @@ import (
 )
 
 // Conn is a UDP socket with time stamps. Send and Receive may run at the same
-// time; concurrent Sends are serialised, and so are concurrent Receives.
+// time; concurrent Sends are serialized, and so are concurrent Receives.
 //
 // Locks are taken in the order sendMu or receiveMu, drainMu, pending.mu.
 type Conn struct {
@@ -33,11 +33,11 @@ type Conn struct {
 	wait   time.Duration // StampWait, but in tests
 	delay  time.Duration // StampDelay, but in tests
 
-	sendMu   sync.Mutex
-	out      mail
-	outZones zones
-	manner   Manner // of the last send
-	suspect  bool   // a send failed: see pending.stamping
+	sendMu      sync.Mutex
+	out         messageBatch
+	outZones    zones
+	sendOptions SendOptions // of the last send
+	suspect     bool        // a send failed: see pending.stamping
 
 	receiveMu sync.Mutex
 	inZones   zones
@@ -46,7 +46,7 @@ type Conn struct {
 	readBatch func(uintptr) bool // tryReceive; made once, since a method value allocates
 
 	drainMu    sync.Mutex
-	queue      mail
+	queue      messageBatch
 	queueZones zones
 	quotes     [queueBatch]beginning // of what ICMP errors answer
 	errors     ring[ICMPError]
@@ -67,7 +67,7 @@ const (
 	// stampBytes is what the kernel charges for a queued stamp without payload,
 	// rounded up (struct sk_buff and its smallest head).
 	stampBytes = 1024
-	doneRoom   = 1 << 14
+	doneSpace  = 1 << 14
 )
 
 // Open makes a socket bound to local, of its address family. An unspecified
@@ -84,7 +84,7 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 		c.drops.kernel.Close()
 		return nil, fmt.Errorf("tstamp: open %v: %w", local, err)
 	}
-	c.out, c.queue = newMail(sendBatch), newMail(queueBatch)
+	c.out, c.queue = newMessageBatch(sendBatch), newMessageBatch(queueBatch)
 	for i := range c.quotes {
 		c.queue.setPayload(i, c.quotes[i][:])
 	}
@@ -92,7 +92,7 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 	c.errors = newRing[ICMPError](64)
 	// A slot for every packet that can be in the send buffer or the error queue.
 	slots := (c.setup.receiveBytes + c.setup.sendBytes) / stampBytes
-	c.pending = newPending(min(max(slots, 1024), 1<<16), doneRoom, c.setup.hardware)
+	c.pending = newPending(min(max(slots, 1024), 1<<16), doneSpace, c.setup.hardware)
 	c.readBatch = c.tryReceive
 	return c, nil
 }
@@ -301,7 +301,7 @@ func (s *setup) enableStamps(fd int, hardware bool) {
 //
 // The socket's own count takes in packets with a wrong UDP checksum, too (udp_queue_rcv_one_skb
 // of Linux's net/ipv4/udp.c): the path has damaged those. So no more are taken than the
-// whole host had no room for in the same time.
+// whole host had no space for in the same time.
 type dropCount struct {
 	kernel kernelcounts.Files
 	// before is the host's count when it was last looked at, at that time.

@@ -58,13 +58,13 @@ func families(t *testing.T, f func(t *testing.T, v6 bool)) {
 
 // warm sends packets until the kernel stamps what arrives: it turns that on a
 // moment after the first socket on the machine has asked for it.
-func warm(tb testing.TB, near, far *Conn) {
+func warm(tb testing.TB, local, remote *Conn) {
 	tb.Helper()
 	for range 100 {
-		_, err := near.Send([]Out{{Payload: []byte("warm"), Peer: far.LocalAddr()}})
+		_, err := local.Send([]Out{{Payload: []byte("warm"), Peer: remote.LocalAddr()}})
 		check(tb, err)
-		in, _, _ := collect(tb, far, packets(1))
-		collect(tb, near, stamps(1))
+		in, _, _ := collect(tb, remote, packets(1))
+		collect(tb, local, stamps(1))
 		if in[0].Stamp.Origin == sample.Kernel {
 			return
 		}
@@ -75,18 +75,18 @@ func warm(tb testing.TB, near, far *Conn) {
 
 func TestPacketArrivesWithItsHeaderAndStamps(t *testing.T) {
 	families(t, func(t *testing.T, v6 bool) {
-		near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
-		warm(t, near, far)
+		local, remote := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		warm(t, local, remote)
 		out := []Out{
-			{Payload: []byte("one"), Peer: far.LocalAddr(), Source: near.LocalAddr().Addr(), DSCP: 46, TTL: 200, Cookie: 1},
-			{Payload: nil, Peer: far.LocalAddr(), Cookie: 2},
+			{Payload: []byte("one"), Peer: remote.LocalAddr(), Source: local.LocalAddr().Addr(), DSCP: 46, TTL: 200, Cookie: 1},
+			{Payload: nil, Peer: remote.LocalAddr(), Cookie: 2},
 		}
-		if n, err := near.Send(out); n != 2 || err != nil {
+		if n, err := local.Send(out); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
-		in, _, _ := collect(t, far, packets(2))
-		_, tx, _ := collect(t, near, stamps(2))
-		if i := in[0]; string(i.Payload) != "one" || i.Peer != near.LocalAddr() || i.Local != far.LocalAddr().Addr() || i.TTL != 200 || i.DSCP != 46 || i.Truncated {
+		in, _, _ := collect(t, remote, packets(2))
+		_, tx, _ := collect(t, local, stamps(2))
+		if i := in[0]; string(i.Payload) != "one" || i.Peer != local.LocalAddr() || i.Local != remote.LocalAddr().Addr() || i.TTL != 200 || i.DSCP != 46 || i.Truncated {
 			t.Errorf("arrived as %+v", i)
 		}
 		if i := in[1]; len(i.Payload) != 0 || i.TTL == 0 || i.DSCP != 0 {
@@ -119,35 +119,35 @@ func TestOtherFamilyIsRefused(t *testing.T) {
 }
 
 func TestLongPacketIsMarkedTruncated(t *testing.T) {
-	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
-	_, err := near.Send([]Out{{Payload: []byte("abcdef"), Peer: far.LocalAddr()}, {Payload: []byte("abcd"), Peer: far.LocalAddr()}})
+	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	_, err := local.Send([]Out{{Payload: []byte("abcdef"), Peer: remote.LocalAddr()}, {Payload: []byte("abcd"), Peer: remote.LocalAddr()}})
 	check(t, err)
 	b := NewBatch(1, 4) // one packet a call
 	for _, truncated := range []bool{true, false} {
-		check(t, far.Receive(b))
+		check(t, remote.Receive(b))
 		if got := b.In[0]; got.Truncated != truncated || string(got.Payload) != "abcd" {
 			t.Errorf("got %q, truncated %v, want %v", got.Payload, got.Truncated, truncated)
 		}
 	}
-	if s := far.Stats(); s.Received != 2 || s.Truncated != 1 {
+	if s := remote.Stats(); s.Received != 2 || s.Truncated != 1 {
 		t.Errorf("received %d, truncated %d, want 2, 1", s.Received, s.Truncated)
 	}
 }
 
 func TestDropsAtTheSocketAreCounted(t *testing.T) {
-	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{ReceiveBufferBytes: 4096})
+	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{ReceiveBufferBytes: 4096})
 	const sent = 200
 	for range sent {
-		_, err := near.Send([]Out{{Payload: make([]byte, 1000), Peer: far.LocalAddr()}})
+		_, err := local.Send([]Out{{Payload: make([]byte, 1000), Peer: remote.LocalAddr()}})
 		check(t, err)
 	}
-	dropped := far.Stats().Dropped // before any packet is read: the counter is not carried by one
+	dropped := remote.Stats().Dropped // before any packet is read: the counter is not carried by one
 	if dropped == 0 || dropped >= sent {
-		t.Fatalf("%d of %d dropped at a buffer of %d bytes", dropped, sent, far.Stats().ReceiveBufferBytes)
+		t.Fatalf("%d of %d dropped at a buffer of %d bytes", dropped, sent, remote.Stats().ReceiveBufferBytes)
 	}
-	collect(t, far, packets(sent-int(dropped)))
-	check(t, far.Close())
-	if s := far.Stats(); s.Received+s.Dropped != sent {
+	collect(t, remote, packets(sent-int(dropped)))
+	check(t, remote.Close())
+	if s := remote.Stats(); s.Received+s.Dropped != sent {
 		t.Errorf("received %d + dropped %d of %d", s.Received, s.Dropped, sent)
 	}
 }
@@ -157,17 +157,17 @@ func TestIcmpErrorNamesThePeerAndHarmsNoOther(t *testing.T) {
 		gone := open(t, loopback(v6), Options{})
 		closed := gone.LocalAddr()
 		check(t, gone.Close())
-		near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		local, remote := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
 		const rounds = 50
 		for range rounds {
 			// Each packet to the closed port leaves an error with the socket,
 			// which the next packet, to a peer that is well, must not suffer.
-			if n, err := near.Send([]Out{{Peer: closed}, {Peer: far.LocalAddr()}, {Peer: closed}}); n != 3 || err != nil {
+			if n, err := local.Send([]Out{{Peer: closed}, {Peer: remote.LocalAddr()}, {Peer: closed}}); n != 3 || err != nil {
 				t.Fatalf("sent %d: %v", n, err)
 			}
 		}
-		collect(t, far, packets(rounds))
-		_, _, errs := collect(t, near, func(_ []In, tx []TxStamp, errs []ICMPError) bool { return len(errs) > 0 && len(tx) >= 3*rounds })
+		collect(t, remote, packets(rounds))
+		_, _, errs := collect(t, local, func(_ []In, tx []TxStamp, errs []ICMPError) bool { return len(errs) > 0 && len(tx) >= 3*rounds })
 		if e := errs[0]; e.Peer != closed || e.Err != syscall.ECONNREFUSED || e.Matched { // all packets are empty
 			t.Errorf("error %+v, want ECONNREFUSED of %v", e, closed)
 		}
@@ -175,14 +175,14 @@ func TestIcmpErrorNamesThePeerAndHarmsNoOther(t *testing.T) {
 }
 
 func TestWithoutKernelStampsTheUsersStandIn(t *testing.T) {
-	near, far := open(t, loopback(false), Options{Timestamps: Off}), open(t, loopback(false), Options{Timestamps: Off})
+	local, remote := open(t, loopback(false), Options{Timestamps: Off}), open(t, loopback(false), Options{Timestamps: Off})
 	var tx []TxStamp
 	var done sync.WaitGroup
-	done.Go(func() { _, tx, _ = collect(t, near, stamps(3)) }) // waits before anything is sent
-	out := []Out{{Peer: far.LocalAddr(), Cookie: 1}, {Peer: far.LocalAddr(), Cookie: 2}, {Peer: far.LocalAddr(), Cookie: 3}}
-	_, err := near.Send(out)
+	done.Go(func() { _, tx, _ = collect(t, local, stamps(3)) }) // waits before anything is sent
+	out := []Out{{Peer: remote.LocalAddr(), Cookie: 1}, {Peer: remote.LocalAddr(), Cookie: 2}, {Peer: remote.LocalAddr(), Cookie: 3}}
+	_, err := local.Send(out)
 	check(t, err)
-	in, _, _ := collect(t, far, packets(3))
+	in, _, _ := collect(t, remote, packets(3))
 	done.Wait()
 	for i := range out {
 		if want := (TxStamp{out[i].Cookie, sample.Stamp{At: out[i].At, Origin: sample.User}, out[i].At}); tx[i] != want {
@@ -192,7 +192,7 @@ func TestWithoutKernelStampsTheUsersStandIn(t *testing.T) {
 			t.Errorf("arrival %+v", in[i].Stamp)
 		}
 	}
-	if s := near.Stats(); s.TxStamps[sample.User] != 3 || s.TxMissing != 0 {
+	if s := local.Stats(); s.TxStamps[sample.User] != 3 || s.TxMissing != 0 {
 		t.Errorf("stats %+v", s)
 	}
 }
@@ -226,20 +226,20 @@ func TestBadLocalAddressIsAnError(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
 	const senders, each = 4, 500
 	var done sync.WaitGroup
 	for s := range senders {
 		done.Go(func() {
 			for i := range each {
-				if _, err := near.Send([]Out{{Peer: far.LocalAddr(), Cookie: uint64(s*each + i)}}); err != nil {
+				if _, err := local.Send([]Out{{Peer: remote.LocalAddr(), Cookie: uint64(s*each + i)}}); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
-	done.Go(func() { collect(t, far, packets(senders*each)) })
-	_, tx, _ := collect(t, near, stamps(senders*each))
+	done.Go(func() { collect(t, remote, packets(senders*each)) })
+	_, tx, _ := collect(t, local, stamps(senders*each))
 	done.Wait()
 	seen := map[uint64]bool{}
 	for _, s := range tx {
@@ -252,21 +252,21 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestSendAndReceiveDoNotAllocate(t *testing.T) {
 	families(t, func(t *testing.T, v6 bool) {
-		near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		local, remote := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
 		out := make([]Out, 16)
 		for i := range out {
-			out[i] = Out{Payload: make([]byte, 64), Peer: far.LocalAddr(), Source: near.LocalAddr().Addr(), DSCP: 46, TTL: 255}
+			out[i] = Out{Payload: make([]byte, 64), Peer: remote.LocalAddr(), Source: local.LocalAddr().Addr(), DSCP: 46, TTL: 255}
 		}
 		b := NewBatch(16, 64)
 		allocs := testing.AllocsPerRun(100, func() {
-			if n, err := near.Send(out); n != len(out) || err != nil {
+			if n, err := local.Send(out); n != len(out) || err != nil {
 				t.Fatal(n, err)
 			}
 			for got := 0; got < len(out); got += len(b.In) {
-				check(t, far.Receive(b))
+				check(t, remote.Receive(b))
 			}
 			for got := 0; got < len(out); got += len(b.Tx) {
-				check(t, near.Receive(b))
+				check(t, local.Receive(b))
 			}
 		})
 		if allocs != 0 {

@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// judge checks stamps against what the far end saw. On one path that keeps the
+// judge checks stamps against what the remote end saw. On one path that keeps the
 // order, packet i left after packet i-1 had arrived and before it arrived
 // itself: a stamp off by one packet shows.
 func judge(t *testing.T, in []In, tx []TxStamp) (stamped int) {
@@ -74,9 +74,9 @@ func sendAll(t *testing.T, c *Conn, out []Out) (refused map[uint64]error) {
 
 func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
 	families(t, func(t *testing.T, v6 bool) {
-		near, far := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
-		warm(t, near, far)
-		ip := far.LocalAddr().Addr()
+		local, remote := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
+		warm(t, local, remote)
+		ip := remote.LocalAddr().Addr()
 		gone := open(t, loopback(v6), Options{})
 		closed := gone.LocalAddr()
 		check(t, gone.Close())
@@ -85,12 +85,12 @@ func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
 			foreign = netip.MustParseAddr("2001:db8::1")
 		}
 		bad := []Out{
-			{Peer: netip.AddrPortFrom(ip, 0)},                              // EINVAL before all else
-			{Peer: far.LocalAddr(), Payload: make([]byte, 70000)},          // EMSGSIZE in udp_sendmsg
-			{Peer: far.LocalAddr(), Payload: make([]byte, 65530)},          // EMSGSIZE in ip_append_data
-			{Peer: far.LocalAddr(), Source: foreign},                       // EINVAL: not an address of ours
-			{Peer: closed},                                                 // taken; its ICMP error meets the next packet
-			{Peer: far.LocalAddr(), Source: ip, Payload: make([]byte, 64)}, // good
+			{Peer: netip.AddrPortFrom(ip, 0)},                        // EINVAL before all else
+			{Peer: remote.LocalAddr(), Payload: make([]byte, 70000)}, // EMSGSIZE in udp_sendmsg
+			{Peer: remote.LocalAddr(), Payload: make([]byte, 65530)}, // EMSGSIZE in ip_append_data
+			{Peer: remote.LocalAddr(), Source: foreign},              // EINVAL: not an address of ours
+			{Peer: closed}, // taken; its ICMP error meets the next packet
+			{Peer: remote.LocalAddr(), Source: ip, Payload: make([]byte, 64)}, // good
 		}
 		var cookie, good uint64
 		var in []In
@@ -98,27 +98,27 @@ func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
 		for round := range 60 {
 			var batch []Out
 			for i := range 20 {
-				o := Out{Peer: far.LocalAddr()}
+				o := Out{Peer: remote.LocalAddr()}
 				if i%3 == round%3 {
 					o = bad[(round+i)%len(bad)]
 				}
 				batch = append(batch, numbered(cookie, o))
 				cookie++
 			}
-			refused := sendAll(t, near, batch)
+			refused := sendAll(t, local, batch)
 			for _, o := range batch {
-				if refused[o.Cookie] == nil && o.Peer == far.LocalAddr() {
+				if refused[o.Cookie] == nil && o.Peer == remote.LocalAddr() {
 					good++
 				}
 			}
-			more, _, _ := collect(t, far, packets(int(good)-len(in)))
+			more, _, _ := collect(t, remote, packets(int(good)-len(in)))
 			in = append(in, more...)
 		}
-		s := near.Stats()
+		s := local.Stats()
 		if s.SendErrors == 0 || s.Sent+s.SendErrors != cookie+1 { // one to warm up
 			t.Errorf("sent %d, refused %d of %d", s.Sent, s.SendErrors, cookie)
 		}
-		_, more, _ := collect(t, near, stamps(int(s.Sent)-1-len(tx)))
+		_, more, _ := collect(t, local, stamps(int(s.Sent)-1-len(tx)))
 		mostly(t, judge(t, in, append(tx, more...)), len(in))
 	})
 }
@@ -127,8 +127,8 @@ func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
 // does so after the kernel has counted them.
 func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
 	l := newLink(t)
-	near, far := l.open(t, l.Near, l.NearAddr, Options{}), l.open(t, l.Far, l.FarAddr, Options{})
-	warm(t, near, far)
+	local, remote := l.open(t, l.Local, l.LocalAddr, Options{}), l.open(t, l.Remote, l.RemoteAddr, Options{})
+	warm(t, local, remote)
 	l.slow(t, 10_000)
 	var cookie, good uint64
 	refusals := 0
@@ -136,10 +136,10 @@ func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
 	for range 20 {
 		var batch []Out
 		for range 40 {
-			batch = append(batch, numbered(cookie, Out{Peer: far.LocalAddr(), Payload: make([]byte, 500)}))
+			batch = append(batch, numbered(cookie, Out{Peer: remote.LocalAddr(), Payload: make([]byte, 500)}))
 			cookie++
 		}
-		refused := sendAll(t, near, batch)
+		refused := sendAll(t, local, batch)
 		for _, err := range refused {
 			if !errors.Is(err, syscall.ENOBUFS) {
 				t.Fatalf("refused with %v, want ENOBUFS", err)
@@ -147,22 +147,22 @@ func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
 		}
 		refusals += len(refused)
 		good += uint64(len(batch) - len(refused))
-		more, _, _ := collect(t, far, packets(int(good)-len(in)))
+		more, _, _ := collect(t, remote, packets(int(good)-len(in)))
 		in = append(in, more...)
 	}
 	if refusals == 0 || good == 0 {
 		t.Fatalf("the queue took %d and refused %d: the test shows nothing", good, refusals)
 	}
-	_, tx, _ := collect(t, near, stamps(int(good)))
+	_, tx, _ := collect(t, local, stamps(int(good)))
 	stamped := judge(t, in, tx)
 	t.Logf("%d of %d packets stamped at both ends", stamped, len(in))
 	mostly(t, stamped, len(in))
 }
 
-// slow puts a token bucket of 1 MB/s with a queue of some bytes on the near end.
+// slow puts a token bucket of 1 MB/s with a queue of some bytes on the local end.
 func (l link) slow(t *testing.T, limitBytes uint32) {
 	t.Helper()
-	h, err := netlink.NewHandleAt(l.Near)
+	h, err := netlink.NewHandleAt(l.Local)
 	check(t, err)
 	defer h.Close()
 	ifi, err := h.LinkByName("near")
@@ -175,9 +175,9 @@ func (l link) slow(t *testing.T, limitBytes uint32) {
 
 func TestNoRouteIsAnErrorOfThatPacketOnly(t *testing.T) {
 	l := newLink(t)
-	near, far := l.open(t, l.Near, l.NearAddr, Options{}), l.open(t, l.Far, l.FarAddr, Options{})
+	local, remote := l.open(t, l.Local, l.LocalAddr, Options{}), l.open(t, l.Remote, l.RemoteAddr, Options{})
 	nowhere := netip.MustParseAddrPort("198.51.100.1:862") // the namespace has no default route
-	n, err := near.Send([]Out{{Peer: far.LocalAddr()}, {Peer: nowhere}, {Peer: far.LocalAddr()}})
+	n, err := local.Send([]Out{{Peer: remote.LocalAddr()}, {Peer: nowhere}, {Peer: remote.LocalAddr()}})
 	if n != 1 || !errors.Is(err, syscall.ENETUNREACH) {
 		t.Errorf("sent %d, %v; want 1, ENETUNREACH", n, err)
 	}
@@ -185,18 +185,18 @@ func TestNoRouteIsAnErrorOfThatPacketOnly(t *testing.T) {
 
 func TestPacketThatNeverLeavesIsGivenTheUsersStamp(t *testing.T) {
 	l := newLink(t)
-	near := l.open(t, l.Near, l.NearAddr, Options{})
-	near.wait = 100 * time.Millisecond
-	// Nobody answers for this address: the packet waits for its neighbour and
+	local := l.open(t, l.Local, l.LocalAddr, Options{})
+	local.wait = 100 * time.Millisecond
+	// Nobody answers for this address: the packet waits for its neighbor and
 	// never meets the driver.
 	out := []Out{{Peer: netip.MustParseAddrPort("10.77.0.99:862"), Cookie: 5}}
-	_, err := near.Send(out)
+	_, err := local.Send(out)
 	check(t, err)
-	_, tx, _ := collect(t, near, stamps(1))
+	_, tx, _ := collect(t, local, stamps(1))
 	if want := (TxStamp{5, sample.Stamp{At: out[0].At, Origin: sample.User}, out[0].At}); tx[0] != want {
 		t.Errorf("got %+v, want %+v", tx[0], want)
 	}
-	if s := near.Stats(); s.TxMissing != 1 {
+	if s := local.Stats(); s.TxMissing != 1 {
 		t.Errorf("missing %d, want 1", s.TxMissing)
 	}
 }
@@ -205,23 +205,23 @@ func TestPacketThatNeverLeavesIsGivenTheUsersStamp(t *testing.T) {
 // but its error queue, which the runtime's poller alone takes for a failure.
 func TestStampsComeWhileTheSendBufferIsFull(t *testing.T) {
 	l := newLink(t)
-	near, far := l.open(t, l.Near, l.NearAddr, Options{SendBufferBytes: 4096}), l.open(t, l.Far, l.FarAddr, Options{})
-	warm(t, near, far)
+	local, remote := l.open(t, l.Local, l.LocalAddr, Options{SendBufferBytes: 4096}), l.open(t, l.Remote, l.RemoteAddr, Options{})
+	warm(t, local, remote)
 	l.slow(t, 1_000_000)
 	full, sent := 0, 0
 	var tx []TxStamp
 	for sent < 200 {
-		n, err := near.Send([]Out{{Peer: far.LocalAddr(), Payload: make([]byte, 400), Cookie: uint64(sent)}})
+		n, err := local.Send([]Out{{Peer: remote.LocalAddr(), Payload: make([]byte, 400), Cookie: uint64(sent)}})
 		sent += n
 		if errors.Is(err, syscall.EAGAIN) {
 			full++
-			_, more, _ := collect(t, near, stamps(1))
+			_, more, _ := collect(t, local, stamps(1))
 			tx = append(tx, more...)
 		} else if err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, more, _ := collect(t, near, stamps(sent-len(tx)))
+	_, more, _ := collect(t, local, stamps(sent-len(tx)))
 	if full == 0 {
 		t.Error("the send buffer was never full: the test shows nothing")
 	}
@@ -238,13 +238,13 @@ type noCard struct{}
 func (noCard) System(instant.Time) (instant.Time, bool) { return 0, false }
 
 func TestWithoutACardTheKernelStamps(t *testing.T) {
-	near, far := open(t, loopback(false), Options{Hardware: noCard{}}), open(t, loopback(false), Options{Hardware: noCard{}})
-	near.wait = 20 * time.Millisecond
-	warm(t, near, far)
-	_, err := near.Send([]Out{{Peer: far.LocalAddr(), Cookie: 3}})
+	local, remote := open(t, loopback(false), Options{Hardware: noCard{}}), open(t, loopback(false), Options{Hardware: noCard{}})
+	local.wait = 20 * time.Millisecond
+	warm(t, local, remote)
+	_, err := local.Send([]Out{{Peer: remote.LocalAddr(), Cookie: 3}})
 	check(t, err)
-	in, _, _ := collect(t, far, packets(1))
-	_, tx, _ := collect(t, near, stamps(1))
+	in, _, _ := collect(t, remote, packets(1))
+	_, tx, _ := collect(t, local, stamps(1))
 	if in[0].Stamp.Origin != sample.Kernel || tx[0].Stamp.Origin != sample.Kernel || tx[0].Cookie != 3 {
 		t.Errorf("arrived %v, left %+v", in[0].Stamp, tx[0])
 	}

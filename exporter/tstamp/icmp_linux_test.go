@@ -16,7 +16,7 @@ import (
 	"oneway.example/tests/namespace"
 )
 
-// routed is a link, and behind its far end, which is a router, a third host.
+// routed is a link, and behind its remote end, which is a router, a third host.
 type routed struct {
 	link
 	host netns.NsHandle
@@ -32,16 +32,16 @@ func newRouted(tb testing.TB) routed {
 	tb.Helper()
 	r := routed{link: newLink(tb)}
 	r.host = namespace.New(tb)
-	namespace.Veth(tb, r.host, "host", r.Far, "router", narrow)
+	namespace.Veth(tb, r.host, "host", r.Remote, "router", narrow)
 	namespace.Up(tb, r.host, "host", hostV4+"/24", hostV6+"/64")
 	namespace.Do(tb, r.host, func() { route(tb, "10.78.0.1", "fd78::1") })
-	namespace.Up(tb, r.Far, "router", "10.78.0.1/24", "fd78::1/64")
-	namespace.Do(tb, r.Far, func() {
+	namespace.Up(tb, r.Remote, "router", "10.78.0.1/24", "fd78::1/64")
+	namespace.Do(tb, r.Remote, func() {
 		for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"} {
 			check(tb, os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0))
 		}
 	})
-	namespace.Do(tb, r.Near, func() { route(tb, "10.77.0.2", "fd77::2") })
+	namespace.Do(tb, r.Local, func() { route(tb, "10.77.0.2", "fd77::2") })
 	return r
 }
 
@@ -54,7 +54,7 @@ func route(tb testing.TB, gateways ...string) {
 }
 
 // errorFor sends out and returns the ICMP message that it brings.
-func errorFor(t *testing.T, c *Conn, m Manner, out Out) ICMPError {
+func errorFor(t *testing.T, c *Conn, m SendOptions, out Out) ICMPError {
 	t.Helper()
 	_, err := c.SendAs(m, []Out{out})
 	check(t, err)
@@ -65,30 +65,30 @@ func errorFor(t *testing.T, c *Conn, m Manner, out Out) ICMPError {
 func TestICMPErrorsAreToldWhole(t *testing.T) {
 	families(t, func(t *testing.T, v6 bool) {
 		r := newRouted(t)
-		local, router, host := r.NearAddr, "10.77.0.2", hostV4
+		local, router, host := r.LocalAddr, "10.77.0.2", hostV4
 		port, expired, tooBig := [2]uint8{3, 3}, [2]uint8{11, 0}, [2]uint8{3, 4} // RFC 792
 		if v6 {
 			local, router, host = netip.MustParseAddr("fd77::1"), "fd77::2", hostV6
 			port, expired, tooBig = [2]uint8{1, 4}, [2]uint8{3, 0}, [2]uint8{2, 0} // RFC 4443
 		}
-		c := r.open(t, r.Near, local, Options{})
+		c := r.open(t, r.Local, local, Options{})
 		peer := netip.AddrPortFrom(netip.MustParseAddr(host), 9)
 		whole := func(n int, head string) []byte { return append([]byte(head), make([]byte, n-len(head))...) }
 		for _, x := range []struct {
-			name     string
-			manner   Manner
-			out      Out
-			offender string
-			kind     [2]uint8
-			err      syscall.Errno
-			mtu      int
+			name        string
+			sendOptions SendOptions
+			out         Out
+			offender    string
+			kind        [2]uint8
+			err         syscall.Errno
+			mtu         int
 		}{
-			{"port unreachable", Manner{}, Out{Payload: []byte("short"), Cookie: 71}, host, port, unix.ECONNREFUSED, 0},
-			{"TTL exceeded", Manner{}, Out{Payload: whole(100, "hop probe no. 1 and more"), TTL: 1, Cookie: 72}, router, expired, unix.EHOSTUNREACH, 0},
-			{"packet too big", Manner{Fragmentation: NoFragmentation}, Out{Payload: whole(1400, "a long one"), Cookie: 73}, router, tooBig, unix.EMSGSIZE, narrow},
+			{"port unreachable", SendOptions{}, Out{Payload: []byte("short"), Cookie: 71}, host, port, unix.ECONNREFUSED, 0},
+			{"TTL exceeded", SendOptions{}, Out{Payload: whole(100, "hop probe no. 1 and more"), TTL: 1, Cookie: 72}, router, expired, unix.EHOSTUNREACH, 0},
+			{"packet too big", SendOptions{Fragmentation: NoFragmentation}, Out{Payload: whole(1400, "a long one"), Cookie: 73}, router, tooBig, unix.EMSGSIZE, narrow},
 		} {
 			x.out.Peer = peer
-			got := errorFor(t, c, x.manner, x.out)
+			got := errorFor(t, c, x.sendOptions, x.out)
 			want := ICMPError{
 				Peer: peer, Offender: netip.MustParseAddr(x.offender), Type: x.kind[0], Code: x.kind[1],
 				Err: x.err, MTU: x.mtu, Cookie: x.out.Cookie, Matched: true,
@@ -98,11 +98,11 @@ func TestICMPErrorsAreToldWhole(t *testing.T) {
 			}
 		}
 		// Of two packets that begin alike it is not known which one is answered.
-		got := errorFor(t, c, Manner{}, Out{Payload: []byte("short"), Cookie: 74, Peer: peer})
+		got := errorFor(t, c, SendOptions{}, Out{Payload: []byte("short"), Cookie: 74, Peer: peer})
 		if got.Matched || got.Err != unix.ECONNREFUSED {
 			t.Errorf("two packets alike: %+v", got)
 		}
-		got = errorFor(t, c, Manner{Unstamped: true}, Out{Payload: []byte("nobody waits for it"), Cookie: 75, Peer: peer})
+		got = errorFor(t, c, SendOptions{Unstamped: true}, Out{Payload: []byte("nobody waits for it"), Cookie: 75, Peer: peer})
 		if got.Matched || got.Type != port[0] || got.Offender != peer.Addr() {
 			t.Errorf("unstamped: %+v", got)
 		}
@@ -139,21 +139,21 @@ func TestQuoteFindsTheOnePacketThatBeginsLikeIt(t *testing.T) {
 
 func TestSocketOfADeviceUsesNoOther(t *testing.T) {
 	l := newLink(t)
-	far := l.open(t, l.Far, l.FarAddr, Options{})
+	remote := l.open(t, l.Remote, l.RemoteAddr, Options{})
 	for _, device := range []string{"lo", "near"} { // the first leads nowhere
-		c := l.open(t, l.Near, netip.IPv4Unspecified(), Options{Device: device})
-		_, err := c.Send([]Out{{Payload: []byte(device), Peer: far.LocalAddr()}})
+		c := l.open(t, l.Local, netip.IPv4Unspecified(), Options{Device: device})
+		_, err := c.Send([]Out{{Payload: []byte(device), Peer: remote.LocalAddr()}})
 		check(t, err)
 	}
-	if got := arrivals(t, far, 1); string(got[0]) != "near" {
+	if got := arrivals(t, remote, 1); string(got[0]) != "near" {
 		t.Errorf("a packet came by %s", got[0])
 	}
 }
 
 func TestSocketOfAVRFHasItsRoutes(t *testing.T) {
 	l := newLink(t)
-	far := l.open(t, l.Far, l.FarAddr, Options{})
-	namespace.Do(t, l.Near, func() {
+	remote := l.open(t, l.Remote, l.RemoteAddr, Options{})
+	namespace.Do(t, l.Local, func() {
 		vrf := &netlink.Vrf{LinkAttrs: netlink.NewLinkAttrs(), Table: 100}
 		vrf.Name = "blue"
 		if err := netlink.LinkAdd(vrf); errors.Is(err, unix.EOPNOTSUPP) {
@@ -162,19 +162,19 @@ func TestSocketOfAVRFHasItsRoutes(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, netlink.LinkSetUp(vrf))
-		near, err := netlink.LinkByName("near")
+		local, err := netlink.LinkByName("near")
 		check(t, err)
-		check(t, netlink.LinkSetMaster(near, vrf))
+		check(t, netlink.LinkSetMaster(local, vrf))
 	})
-	out := []Out{{Payload: []byte("x"), Peer: far.LocalAddr()}}
-	outside := l.open(t, l.Near, netip.IPv4Unspecified(), Options{})
+	out := []Out{{Payload: []byte("x"), Peer: remote.LocalAddr()}}
+	outside := l.open(t, l.Local, netip.IPv4Unspecified(), Options{})
 	if _, err := outside.Send(out); !errors.Is(err, unix.ENETUNREACH) {
 		t.Errorf("outside of the VRF: %v, want ENETUNREACH", err)
 	}
-	inside := l.open(t, l.Near, netip.IPv4Unspecified(), Options{Device: "blue"})
+	inside := l.open(t, l.Local, netip.IPv4Unspecified(), Options{Device: "blue"})
 	_, err := inside.Send(out)
 	check(t, err)
-	if got := arrivals(t, far, 1); len(got) != 1 {
+	if got := arrivals(t, remote, 1); len(got) != 1 {
 		t.Errorf("%d packets came", len(got))
 	}
 }

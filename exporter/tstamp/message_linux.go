@@ -18,7 +18,7 @@ type message struct {
 	length uint32
 }
 
-// controlBytes is room for every control message that we send or ask for:
+// controlBytes is space for every control message that we send or ask for:
 // stamps 64, extended error with address 48, packet info 40, TTL 24, TOS 24.
 const controlBytes = 256
 
@@ -34,14 +34,14 @@ func (e *envelope) controlSlice() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&e.control[0])), controlBytes)
 }
 
-// mail is an array of messages with their envelopes.
-type mail struct {
+// messageBatch is an array of messages with their envelopes.
+type messageBatch struct {
 	messages  []message
 	envelopes []envelope
 }
 
-func newMail(n int) mail {
-	m := mail{make([]message, n), make([]envelope, n)}
+func newMessageBatch(n int) messageBatch {
+	m := messageBatch{make([]message, n), make([]envelope, n)}
 	for i := range m.messages {
 		h, e := &m.messages[i].header, &m.envelopes[i]
 		h.Name = &e.name[0]
@@ -53,14 +53,14 @@ func newMail(n int) mail {
 }
 
 // setPayload points message i at b.
-func (m *mail) setPayload(i int, b []byte) {
+func (m *messageBatch) setPayload(i int, b []byte) {
 	v := &m.envelopes[i].vector
 	v.Base = unsafe.SliceData(b)
 	v.SetLen(len(b))
 }
 
 // ready prepares the first n messages to be received into.
-func (m *mail) ready(n int) {
+func (m *messageBatch) ready(n int) {
 	for i := range m.messages[:n] {
 		h := &m.messages[i].header
 		h.Namelen = unix.SizeofSockaddrInet6
@@ -69,11 +69,11 @@ func (m *mail) ready(n int) {
 	}
 }
 
-func (m *mail) control(i int) []byte {
+func (m *messageBatch) control(i int) []byte {
 	return m.envelopes[i].controlSlice()[:min(int(m.messages[i].header.Controllen), controlBytes)]
 }
 
-func (m *mail) name(i int) []byte {
+func (m *messageBatch) name(i int) []byte {
 	return m.envelopes[i].name[:min(m.messages[i].header.Namelen, unix.SizeofSockaddrInet6)]
 }
 
@@ -98,7 +98,7 @@ func recvmmsg(fd int, m []message, flags uintptr) (int, unix.Errno) {
 	return int(n), 0
 }
 
-// putAddress writes a socket address; b has room for one of IPv6. ok is false
+// putAddress writes a socket address; b has space for one of IPv6. ok is false
 // if a is not of the family.
 func (z *zones) putAddress(b []byte, a netip.AddrPort, v6 bool) (n uint32, ok bool) {
 	ip := a.Addr().Unmap()
@@ -173,7 +173,7 @@ func (z *zones) with(ip netip.Addr, index uint32) netip.Addr {
 	return ip.WithZone(z.name)
 }
 
-// appendCmsg adds the header of a control message (cmsg(3)) and room for n octets, which
+// appendCmsg adds the header of a control message (cmsg(3)) and space for n bytes, which
 // it returns zeroed or not: the caller fills them all. b must have the capacity.
 func appendCmsg(b []byte, level, kind int32, n int) (all, data []byte) {
 	start := len(b)
@@ -209,7 +209,7 @@ type controls struct {
 	software, hardware instant.Time
 	local              netip.Addr
 	ttl, tos           uint8
-	segment            int // what was coalesced had packets of so many octets; 0: it is one
+	segment            int // what was coalesced had packets of so many bytes; 0: it is one
 	unix.SockExtendedErr
 	offender []byte // a socket address (SO_EE_OFFENDER)
 }

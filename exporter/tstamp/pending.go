@@ -32,8 +32,8 @@ type pending struct {
 	next    uint64 // the next serial, or the least that it can be; serials start at 1
 	oldest  uint64 // no packet below it waits
 	waiting int
-	// unsure: the next serial may be more than next.
-	unsure bool
+	// lowConfidence: the next serial may be more than next.
+	lowConfidence bool
 	// marked is the serial of the packet that is to tell, or the least that it can be; 0:
 	// none is on its way. It was sent at markedAt.
 	marked   uint64
@@ -70,7 +70,7 @@ const (
 	// stampsAtOnce is how many stamps may wait for Receive without an alarm: some that
 	// the processor's caches hold.
 	stampsAtOnce = 512
-	// markWait is how long a marked packet may take to its queue: a neighbour that has
+	// markWait is how long a marked packet may take to its queue: a neighbor that has
 	// to be found first holds it for some seconds.
 	markWait = 5 * StampWait
 )
@@ -96,7 +96,7 @@ func (p *pending) stamping(now instant.Time) stamping {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case !p.unsure:
+	case !p.lowConfidence:
 		return stamped
 	case p.marked != 0 && now.Sub(p.markedAt).Abs() < markWait:
 		return withheld
@@ -131,7 +131,7 @@ func (p *pending) tell(id uint32) {
 		*to = *s
 		to.serial, s.serial = serial, 0
 	}
-	p.next, p.unsure, p.marked = serial+1, false, 0
+	p.next, p.lowConfidence, p.marked = serial+1, false, 0
 }
 
 // drop forgets the n packets that were added last: they were not sent.
@@ -143,13 +143,13 @@ func (p *pending) drop(n int) {
 		}
 	}
 	p.oldest = min(p.oldest, p.next)
-	p.unsure, p.marked = true, 0
+	p.lowConfidence, p.marked = true, 0
 }
 
 // at is where a packet's slot would be.
 func (p *pending) at(serial uint64) *slot { return &p.slots[(serial-p.first)&uint64(len(p.slots)-1)] }
 
-// vacate makes room for a packet.
+// vacate makes space for a packet.
 func (p *pending) vacate(serial uint64) *slot {
 	s := p.at(serial)
 	if s.serial != 0 {
@@ -192,11 +192,11 @@ func (p *pending) deliver(s *slot, stamp sample.Stamp) {
 	}
 }
 
-// hasRoom reports whether a batch of the error queue's stamps can be queued.
-func (p *pending) hasRoom() bool {
+// hasSpace reports whether a batch of the error queue's stamps can be queued.
+func (p *pending) hasSpace() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.done.room() >= queueBatch
+	return p.done.space() >= queueBatch
 }
 
 // number is the kernel's for serial.
@@ -246,7 +246,7 @@ func (p *pending) report() {
 }
 
 func (p *pending) reportKernel(s *slot) {
-	p.deliver(s, sample.Stamp{At: s.kernel, Origin: sample.Kernel, Held: max(0, s.gone.Sub(s.kernel))})
+	p.deliver(s, sample.Stamp{At: s.kernel, Origin: sample.Kernel, TXUncertainty: max(0, s.gone.Sub(s.kernel))})
 	if p.twoStamps {
 		s.seen = true
 		return
@@ -294,9 +294,9 @@ type ring[T any] struct {
 	first, size int
 }
 
-func newRing[T any](room int) ring[T] { return ring[T]{items: make([]T, powerOfTwo(room))} }
+func newRing[T any](space int) ring[T] { return ring[T]{items: make([]T, powerOfTwo(space))} }
 
-func (r *ring[T]) room() int { return len(r.items) - r.size }
+func (r *ring[T]) space() int { return len(r.items) - r.size }
 
 func (r *ring[T]) push(item T) bool {
 	if r.size == len(r.items) {

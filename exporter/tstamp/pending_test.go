@@ -54,7 +54,7 @@ func TestStampFindsItsPacketOutOfOrder(t *testing.T) {
 
 func TestStampTellsHowLongItsPacketMayHaveBeenHeld(t *testing.T) {
 	held := func(at instant.Time, d time.Duration) sample.Stamp {
-		return sample.Stamp{At: at, Origin: sample.Kernel, Held: d}
+		return sample.Stamp{At: at, Origin: sample.Kernel, TXUncertainty: d}
 	}
 	t.Run("until the call returned", func(t *testing.T) {
 		p := newPending(8, 8, false)

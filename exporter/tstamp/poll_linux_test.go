@@ -41,18 +41,18 @@ func TestPacketThatArrivesDuringASendWakesReceive(t *testing.T) {
 }
 
 func TestStampsThatSendHasReadComeToAReceiveThatWaits(t *testing.T) {
-	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
-	near.wait = time.Hour
+	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	local.wait = time.Hour
 	got := make(chan TxStamp)
 	go func() {
-		for b := NewBatch(16, 64); near.Receive(b) == nil; {
+		for b := NewBatch(16, 64); local.Receive(b) == nil; {
 			for _, s := range b.Tx {
 				got <- s
 			}
 		}
 	}()
 	for i := range uint64(5) {
-		_, err := near.Send([]Out{{Peer: far.LocalAddr(), Cookie: i}})
+		_, err := local.Send([]Out{{Peer: remote.LocalAddr(), Cookie: i}})
 		check(t, err)
 		select {
 		case s := <-got:
@@ -66,24 +66,24 @@ func TestStampsThatSendHasReadComeToAReceiveThatWaits(t *testing.T) {
 }
 
 func TestManyStampsWakeAReceiveThatWaitsAtOnce(t *testing.T) {
-	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
-	near.wait, near.delay = time.Hour, time.Hour
+	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	local.wait, local.delay = time.Hour, time.Hour
 	got := make(chan int)
 	go func() {
-		for b := NewBatch(16, 64); near.Receive(b) == nil; {
+		for b := NewBatch(16, 64); local.Receive(b) == nil; {
 			got <- len(b.Tx)
 		}
 	}()
 	await.That(t, "a Receive that waits", func() bool {
-		near.pending.mu.Lock()
-		defer near.pending.mu.Unlock()
-		return near.pending.parked
+		local.pending.mu.Lock()
+		defer local.pending.mu.Unlock()
+		return local.pending.parked
 	})
 	out := make([]Out, stampsAtOnce)
 	for i := range out {
-		out[i].Peer = far.LocalAddr()
+		out[i].Peer = remote.LocalAddr()
 	}
-	_, err := near.Send(out)
+	_, err := local.Send(out)
 	check(t, err)
 	for all := 0; all < stampsAtOnce; {
 		select {
@@ -97,28 +97,28 @@ func TestManyStampsWakeAReceiveThatWaitsAtOnce(t *testing.T) {
 
 // TestSocketIsReadableOnlyWhileItIsWatched asks the kernel what the runtime's poller would see.
 func TestSocketIsReadableOnlyWhileItIsWatched(t *testing.T) {
-	near, far := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
+	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
 	readable := func() (n int) {
-		check(t, near.poll.raw.Control(func(ep uintptr) {
+		check(t, local.poll.raw.Control(func(ep uintptr) {
 			n, _ = unix.Poll([]unix.PollFd{{Fd: int32(ep), Events: unix.POLLIN}}, 0)
 		}))
 		return n
 	}
-	near.drainMu.Lock() // Send leaves the stamp on the error queue, as if Receive were reading it
-	_, err := near.Send([]Out{{Peer: far.LocalAddr()}})
-	near.drainMu.Unlock()
+	local.drainMu.Lock() // Send leaves the stamp on the error queue, as if Receive were reading it
+	_, err := local.Send([]Out{{Peer: remote.LocalAddr()}})
+	local.drainMu.Unlock()
 	check(t, err)
 	for _, want := range []int{1, 0, 1} {
 		if want == 0 {
-			near.poll.watch(false)
+			local.poll.watch(false)
 		} else {
-			near.poll.watch(true)
+			local.poll.watch(true)
 		}
 		if n := readable(); n != want {
 			t.Errorf("%d descriptors are readable, want %d", n, want)
 		}
 	}
-	collect(t, near, stamps(1))
+	collect(t, local, stamps(1))
 	if n := readable(); n != 0 {
 		t.Errorf("%d descriptors are readable after everything was read, want 0", n)
 	}

@@ -18,26 +18,26 @@ import (
 type Batch struct {
 	// In are the packets, Tx the transmit stamps and Errors the ICMP errors.
 	// They are valid until the Batch's next use. The transmit stamp of a packet
-	// comes no later than the answer to it, unless the Send that sent it has not
+	// comes no later than the reply to it, unless the Send that sent it has not
 	// returned yet: look at Tx before In.
 	In     []In
 	Tx     []TxStamp
 	Errors []ICMPError
 
-	mail  mail
-	bytes []byte
-	each  int
-	used  int // messages to be made ready again
+	messageBatch messageBatch
+	bytes        []byte
+	each         int
+	used         int // messages to be made ready again
 }
 
-// NewBatch makes room for a number of packets of at most bytesEach octets.
+// NewBatch makes space for a number of packets of at most bytesEach bytes.
 func NewBatch(packets, bytesEach int) *Batch {
 	b := &Batch{
 		In: make([]In, 0, packets), Tx: make([]TxStamp, 0, 4*packets), Errors: make([]ICMPError, 0, 16),
-		mail: newMail(packets), bytes: make([]byte, packets*bytesEach), each: bytesEach, used: packets,
+		messageBatch: newMessageBatch(packets), bytes: make([]byte, packets*bytesEach), each: bytesEach, used: packets,
 	}
 	for i := range packets {
-		b.mail.setPayload(i, b.payload(i))
+		b.messageBatch.setPayload(i, b.payload(i))
 	}
 	return b
 }
@@ -89,7 +89,7 @@ func (c *Conn) tryReceive(uintptr) (done bool) {
 		c.result = fmt.Errorf("tstamp: receive: %w", errno)
 		return true
 	}
-	// The error queue comes second: the stamp of a packet whose answer has just
+	// The error queue comes second: the stamp of a packet whose reply has just
 	// been read is on it by now.
 	c.drainMu.Lock()
 	c.drain()
@@ -106,10 +106,10 @@ func (c *Conn) tryReceive(uintptr) (done bool) {
 // readPackets is one recvmmsg, repeated if it brought nothing but the error of
 // a packet sent earlier, which the error queue tells in full.
 func (c *Conn) readPackets(b *Batch) unix.Errno {
-	b.mail.ready(b.used)
+	b.messageBatch.ready(b.used)
 	b.used = 0
 	for range pendingErrorRetries {
-		n, errno := recvmmsg(c.fd, b.mail.messages, 0)
+		n, errno := recvmmsg(c.fd, b.messageBatch.messages, 0)
 		switch {
 		case errno == 0:
 			b.used = n
@@ -128,11 +128,11 @@ func (c *Conn) unpack(b *Batch, n int) {
 	at := instant.Now()
 	var stamps [Origins]uint64
 	for i := range n {
-		m := &b.mail.messages[i]
-		r := parseControls(b.mail.control(i))
+		m := &b.messageBatch.messages[i]
+		r := parseControls(b.messageBatch.control(i))
 		in := In{
 			Payload: b.payload(i)[:min(int(m.length), b.each)],
-			Peer:    c.inZones.parseAddress(b.mail.name(i)),
+			Peer:    c.inZones.parseAddress(b.messageBatch.name(i)),
 			Local:   r.local, At: at,
 			Stamp: c.best(r.software, r.hardware, at),
 			TTL:   r.ttl, DSCP: r.tos >> 2, ECN: r.tos & 3,
@@ -152,7 +152,7 @@ func (c *Conn) unpack(b *Batch, n int) {
 }
 
 // add adds what one message brought: a packet, or several that were coalesced, all but
-// the last of segment octets.
+// the last of segment bytes.
 func (b *Batch) add(in In, segment int) {
 	rest := in.Payload
 	for segment > 0 && len(rest) > segment {
@@ -181,7 +181,7 @@ func (c *Conn) best(software, hardware, user instant.Time) sample.Stamp {
 // caller holds drainMu: whoever looks into the queues after Send has drained finds what
 // it found.
 func (c *Conn) drain() (empty bool) {
-	for c.pending.hasRoom() {
+	for c.pending.hasSpace() {
 		n, errno := recvmmsg(c.fd, c.queue.messages, unix.MSG_ERRQUEUE)
 		if errno == unix.EINTR {
 			continue
@@ -248,10 +248,10 @@ type ICMPError struct {
 	// Err is the kernel's word for them: ECONNREFUSED for an unreachable port, EHOSTUNREACH
 	// for an exceeded TTL, EMSGSIZE for a packet that is too big.
 	Err syscall.Errno
-	// MTU is that of the link that the packet was too big for, in octets with the IP header;
+	// MTU is that of the link that the packet was too big for, in bytes with the IP header;
 	// 0 if Err is not EMSGSIZE, or the router did not say (RFC 1191 section 4).
 	MTU int
-	// Cookie is that of the Out, if Matched: the message quotes the first 16 octets of its
+	// Cookie is that of the Out, if Matched: the message quotes the first 16 bytes of its
 	// payload, or all of them, and none of the last 4,096 packets with another Cookie
 	// begins like it. Routers that quote no payload (RFC 792 asks for none) and packets
 	// of Manner.Unstamped are not matched.

@@ -20,14 +20,14 @@ const pendingErrorRetries = 3
 // for the reason that err wraps, a syscall.Errno (EAGAIN and ENOBUFS: no room
 // now); the ones after it were not tried. After Close err is net.ErrClosed.
 // A packet taken may still be dropped on this host.
-func (c *Conn) Send(out []Out) (sent int, err error) { return c.SendAs(Manner{}, out) }
+func (c *Conn) Send(out []Out) (sent int, err error) { return c.SendAs(SendOptions{}, out) }
 
 // SendAs is Send in a manner of its own. The manner is the socket's until the next call:
 // callers whose manners differ cost each other a system call or two each time.
-func (c *Conn) SendAs(m Manner, out []Out) (sent int, err error) {
+func (c *Conn) SendAs(m SendOptions, out []Out) (sent int, err error) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	if m != c.manner && !c.closed.Load() {
+	if m != c.sendOptions && !c.closed.Load() {
 		if err := c.adopt(m); err != nil {
 			return 0, err
 		}
@@ -70,8 +70,8 @@ func mayBeAnothers(e unix.Errno) bool {
 }
 
 // adopt makes m the socket's manner. The caller holds sendMu.
-func (c *Conn) adopt(m Manner) error {
-	if m.Fragmentation != c.manner.Fragmentation {
+func (c *Conn) adopt(m SendOptions) error {
+	if m.Fragmentation != c.sendOptions.Fragmentation {
 		value := [...]int{ // the same for both families
 			SystemFragmentation: c.setup.discovery, NoFragmentation: unix.IP_PMTUDISC_PROBE, Fragmented: unix.IP_PMTUDISC_DONT,
 		}[m.Fragmentation]
@@ -79,14 +79,14 @@ func (c *Conn) adopt(m Manner) error {
 		if err := unix.SetsockoptInt(c.fd, level, option, value); err != nil {
 			return fmt.Errorf("tstamp: path MTU discovery: %w", err)
 		}
-		c.manner.Fragmentation = m.Fragmentation
+		c.sendOptions.Fragmentation = m.Fragmentation
 	}
-	if m.NoChecksum != c.manner.NoChecksum {
+	if m.NoChecksum != c.sendOptions.NoChecksum {
 		if err := setBool(c.fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, m.NoChecksum); err != nil {
 			return fmt.Errorf("tstamp: SO_NO_CHECK: %w", err)
 		}
 	}
-	c.manner = m
+	c.sendOptions = m
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (c *Conn) sendSome(out []Out) (sent int, errno unix.Errno) {
 // stamping says how the next packets are to be stamped.
 func (c *Conn) stamping() stamping {
 	switch {
-	case c.manner.Unstamped:
+	case c.sendOptions.Unstamped:
 		return unstamped
 	case c.setup.stamps == 0:
 		return withheld
@@ -285,7 +285,7 @@ func (c *Conn) announce() {
 
 // Coalesce has the kernel hand over packets of one sender and size that arrived right
 // after each other as one (UDP_GRO, Linux 5.0), or not. Receive takes them apart again;
-// all have the stamp of the first. It needs a Batch with room for 65,535 octets a packet,
+// all have the stamp of the first. It needs a Batch with space for 65,535 bytes a packet,
 // or packets are truncated.
 func (c *Conn) Coalesce(on bool) error {
 	c.sendMu.Lock()

@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkStampedSending compares the CPU time of Send and of the smallest C program that does the
-// same, testdata/send.c: both send 64 packets of 64 octets a call over loopback, to a socket that
+// same, testdata/send.c: both send 64 packets of 64 bytes a call over loopback, to a socket that
 // nobody reads, and read all transmit stamps. They take turns, and the least of each counts: what
 // else runs on the machine only adds to it.
 func BenchmarkStampedSending(b *testing.B) {

@@ -41,7 +41,7 @@ type HardwareClock interface {
 type Options struct {
 	// ReceiveBufferBytes and SendBufferBytes are what to ask of SO_RCVBUF and
 	// SO_SNDBUF; zero: DefaultBufferBytes. The kernel may give less (see Stats).
-	// Transmit stamps wait in the receive buffer's budget too.
+	// Transmit stamps wait in the receive buffer's quota too.
 	ReceiveBufferBytes, SendBufferBytes int
 	Timestamps                          Mode
 	// Hardware, if set, makes use of the network card's stamps, converted by
@@ -53,7 +53,7 @@ type Options struct {
 }
 
 // DefaultBufferBytes is asked for when Options asks for nothing: 50 ms of small
-// packets at 180,000/s, which the kernel charges at some 800 octets each.
+// packets at 180,000/s, which the kernel charges at some 800 bytes each.
 const DefaultBufferBytes = 8 << 20
 
 // StampWait is how long Receive waits for a packet's kernel stamp before it
@@ -77,8 +77,8 @@ type Out struct {
 	// system's net.ipv4.ip_default_ttl or hop limit).
 	DSCP, TTL uint8
 	// Segment, if above zero, has the kernel cut Payload into packets of so many
-	// octets, the last of which may be shorter (UDP_SEGMENT, Linux 4.18): at most 64
-	// packets and 65,507 octets. Only with Manner.Unstamped: else it is refused with EINVAL.
+	// bytes, the last of which may be shorter (UDP_SEGMENT, Linux 4.18): at most 64
+	// packets and 65,507 bytes. Only with Manner.Unstamped: else it is refused with EINVAL.
 	Segment int
 	// Cookie comes back with the packet's transmit stamp.
 	Cookie uint64
@@ -86,9 +86,9 @@ type Out struct {
 	At instant.Time
 }
 
-// Manner is how SendAs sends, beside what each Out says. The zero value is that of
+// SendOptions is how SendAs sends, beside what each Out says. The zero value is that of
 // Send.
-type Manner struct {
+type SendOptions struct {
 	Fragmentation Fragmentation
 	// NoChecksum leaves the UDP checksum out (SO_NO_CHECK). IPv4 only: with IPv6 it
 	// has no effect.
@@ -120,7 +120,7 @@ type In struct {
 	// Payload lies in the Batch and is valid until its next use.
 	Payload []byte
 	Peer    netip.AddrPort
-	// Local is the address it was sent to, fit to be Out.Source of an answer.
+	// Local is the address it was sent to, fit to be Out.Source of a reply.
 	// The zero Addr if the kernel did not say.
 	Local netip.Addr
 	// Stamp is when it arrived; never absent: at worst it is At, with origin User.
@@ -139,7 +139,7 @@ type TxStamp struct {
 	// Cookie is that of the Out.
 	Cookie uint64
 	Stamp  sample.Stamp
-	// At is that of the Out. Stamp.At is never before it. Stamp.Held is set for
+	// At is that of the Out. Stamp.At is never before it. Stamp.TXUncertainty is set for
 	// the kernel's.
 	At instant.Time
 }

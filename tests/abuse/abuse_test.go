@@ -35,7 +35,7 @@ func TestTruncatedPacketsAreCountedAsShort(t *testing.T) {
 func TestTruncatedAuthenticatedPacketsAreCountedAsShort(t *testing.T) {
 	key := newKey("right")
 	s := start(t, reflector.Options{Keys: []*stamp.Key{key}, RequireKey: true})
-	whole := question(1, 1, key)
+	whole := request(1, 1, key)
 	rng := seeded(t)
 	s.flood(func(int) []byte { return whole[:rng.IntN(stamp.AuthenticatedBytes)] }, 100)
 	s.expect(map[reflector.Result]uint64{reflector.Short: packets})
@@ -45,7 +45,7 @@ func TestOversizedPacketsAreCounted(t *testing.T) {
 	s := start(t, reflector.Options{})
 	rng := seeded(t)
 	buffer := make([]byte, 12_000)
-	copy(buffer, question(1, 1, nil))
+	copy(buffer, request(1, 1, nil))
 	s.flood(func(int) []byte {
 		return buffer[:reflector.MaxPacketBytes+1+rng.IntN(len(buffer)-reflector.MaxPacketBytes-1)]
 	}, 10)
@@ -55,7 +55,7 @@ func TestOversizedPacketsAreCounted(t *testing.T) {
 func TestWrongHMACIsCountedAndItsCostIsBounded(t *testing.T) {
 	right, wrong := newKey("right"), newKey("wrong")
 	s := start(t, reflector.Options{Keys: []*stamp.Key{right}, RequireKey: true})
-	bad := question(1, 99, wrong)
+	bad := request(1, 99, wrong)
 	s.flood(func(int) []byte { return bad }, 100)
 	got := s.gained()
 	if sum := got[reflector.BadHMAC] + got[reflector.HMACLimited]; sum != packets {
@@ -69,7 +69,7 @@ func TestWrongHMACIsCountedAndItsCostIsBounded(t *testing.T) {
 
 func TestReplayedPacketsAreDuplicatesOfOneSession(t *testing.T) {
 	s := start(t, reflector.Options{})
-	recorded := question(1, 99, nil)
+	recorded := request(1, 99, nil)
 	s.flood(func(int) []byte { return recorded }, 100)
 	s.expect(map[reflector.Result]uint64{reflector.Answered: packets})
 	if n := s.r.Stats().Sessions; n != 2 {
@@ -79,7 +79,7 @@ func TestReplayedPacketsAreDuplicatesOfOneSession(t *testing.T) {
 
 func TestReplayAcrossTheRateLimitIsRefused(t *testing.T) {
 	s := start(t, reflector.Options{RatePackets: 5000, RateBurst: 4000})
-	recorded := question(1, 99, nil)
+	recorded := request(1, 99, nil)
 	s.attacker.from(netip.MustParseAddr("127.9.9.9"))
 	begin := time.Now()
 	s.flood(func(int) []byte { return recorded }, 100)
@@ -96,7 +96,7 @@ func TestSpoofedSourcesOnlyEvictEachOther(t *testing.T) {
 	rng := seeded(t)
 	s.flood(func(i int) []byte {
 		s.attacker.from(netip.AddrFrom4([4]byte{127, byte(1 + rng.IntN(200)), byte(rng.Uint32()), byte(1 + rng.IntN(250))}))
-		return question(uint32(i), rng.Uint32()|1, nil)
+		return request(uint32(i), rng.Uint32()|1, nil)
 	}, 100)
 	s.expect(map[reflector.Result]uint64{reflector.Answered: packets})
 	if n := s.r.Stats().Sessions; n > bound {
@@ -109,8 +109,8 @@ func TestSpoofedSourcesOnlyEvictEachOther(t *testing.T) {
 
 func TestSpoofedReflectorsAreNotAnswered(t *testing.T) {
 	s := start(t, reflector.Options{})
-	answer := s.known.last
-	s.flood(func(int) []byte { return answer }, 100)
+	reply := s.known.last
+	s.flood(func(int) []byte { return reply }, 100)
 	s.expect(map[reflector.Result]uint64{reflector.Loop: packets})
 }
 
@@ -124,7 +124,7 @@ func TestRandomPacketsAreAllAccountedFor(t *testing.T) {
 			s := start(t, o)
 			rng := seeded(t)
 			buffer := make([]byte, 1500)
-			model := question(7, 7, nil)
+			model := request(7, 7, nil)
 			s.flood(func(i int) []byte {
 				n := rng.IntN(len(buffer))
 				for at := 0; at < n; at += 4 {
@@ -133,7 +133,7 @@ func TestRandomPacketsAreAllAccountedFor(t *testing.T) {
 						buffer[at+j] = byte(v >> (8 * j))
 					}
 				}
-				if i%2 == 0 { // half of them begin like a question
+				if i%2 == 0 { // half of them begin like a request
 					copy(buffer[:n], model[:rng.IntN(len(model))])
 				}
 				return buffer[:n]

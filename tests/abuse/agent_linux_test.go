@@ -65,7 +65,7 @@ func idleConnections(t *testing.T, binary string) {
 	}
 }
 
-// drippingHeaders sends requests octet by octet, over both families, that never end.
+// drippingHeaders sends requests byte by byte, over both families, that never end.
 func drippingHeaders(t *testing.T, binary string) {
 	const each = 60 // below what one address may have
 	s := startAgent(t, binary, manyPaths(1, ""), "--web.listen-address=[::1]:0")
@@ -103,7 +103,7 @@ func drippingHeaders(t *testing.T, binary string) {
 }
 
 func manySources(t *testing.T, binary string) {
-	doorIsFull(t, startAgent(t, binary, manyPaths(1, "")), 512)
+	limiterIsFull(t, startAgent(t, binary, manyPaths(1, "")), 512)
 }
 
 func fewDescriptors(t *testing.T, binary string) {
@@ -111,11 +111,11 @@ func fewDescriptors(t *testing.T, binary string) {
 	if err := os.WriteFile(limited, []byte("#!/bin/sh\nulimit -n 400\nexec "+binary+" \"$@\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	doorIsFull(t, startAgent(t, limited, manyPaths(1, "")), 200)
+	limiterIsFull(t, startAgent(t, limited, manyPaths(1, "")), 200)
 }
 
-// doorIsFull opens more connections than there may be, from 12 addresses with no more than each may have.
-func doorIsFull(t *testing.T, s *agentSite, most float64) {
+// limiterIsFull opens more connections than there may be, from 12 addresses with no more than each may have.
+func limiterIsFull(t *testing.T, s *agentSite, most float64) {
 	t.Helper()
 	var first net.Conn
 	for i := range 12 * 60 {
@@ -149,7 +149,7 @@ func (s *agentSite) readSlowly(from string, n int) {
 func slowReaders(t *testing.T, binary string) {
 	s := startAgent(t, binary, manyPaths(250, ""))
 	s.readSlowly(here, 10)
-	t.Logf("a scrape has %d octets", len(s.served(here, elsewhere)))
+	t.Logf("a scrape has %d bytes", len(s.served(here, elsewhere)))
 }
 
 // manySlowReaders would hold 800 MB together.
@@ -160,9 +160,9 @@ func manySlowReaders(t *testing.T, binary string) {
 	}
 	body := s.served(here, elsewhere, "127.0.1.1")
 	heap := value(t, body, "go_memstats_heap_inuse_bytes")
-	t.Logf("150 slow readers of %d octets: a heap of %.0f MB", len(body), heap/1e6)
+	t.Logf("150 slow readers of %d bytes: a heap of %.0f MB", len(body), heap/1e6)
 	if heap > 400e6 {
-		t.Errorf("150 slow readers of %d octets made a heap of %.0f octets; 64 MiB may wait for them", len(body), heap)
+		t.Errorf("150 slow readers of %d bytes made a heap of %.0f bytes; 64 MiB may wait for them", len(body), heap)
 	}
 }
 
@@ -212,13 +212,13 @@ func reboundNames(t *testing.T, binary string) {
 			r.Host = host
 			r.Header.Set("Origin", "http://"+host) // a browser's: of the same origin
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
-			answer, err := http.DefaultClient.Do(r)
+			reply, err := http.DefaultClient.Do(r)
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer.Body.Close()
-			if answer.StatusCode != c.want {
-				t.Errorf("%s %s with Host %q: %s, want %d", c.method, c.path, host, answer.Status, c.want)
+			reply.Body.Close()
+			if reply.StatusCode != c.want {
+				t.Errorf("%s %s with Host %q: %s, want %d", c.method, c.path, host, reply.Status, c.want)
 			}
 		}
 	}
@@ -227,13 +227,13 @@ func reboundNames(t *testing.T, binary string) {
 // secretsForAll lets everybody read what must be secret.
 func secretsForAll(t *testing.T, binary string) {
 	dir := t.TempDir()
-	heavy := "paths: [{name: a, peer: h, probes: [{type: train, %s}]}]\n"
+	loadTest := "paths: [{name: a, peer: h, probes: [{type: train, %s}]}]\n"
 	for name, configuration := range map[string]string{
 		"stamp.key":     "paths: [{name: a, peer: h, probes: [{type: stamp, key_file: stamp.key}]}]\n",
 		"reflector.key": "reflector: {key_file: reflector.key}\n",
-		"token":         fmt.Sprintf(heavy, "token_file: token"),
-		"server.key":    "responder: {listen: [\"127.0.0.1:0\"], tokens_file: tokens, cert_file: tokens, key_file: server.key}\n",
-		"agent.key":     fmt.Sprintf(heavy, "cert_file: cert.pem, key_file: agent.key"),
+		"token":         fmt.Sprintf(loadTest, "token_file: token"),
+		"server.key":    "load_server: {listen: [\"127.0.0.1:0\"], tokens_file: tokens, cert_file: tokens, key_file: server.key}\n",
+		"agent.key":     fmt.Sprintf(loadTest, "cert_file: cert.pem, key_file: agent.key"),
 	} {
 		secret, file := filepath.Join(dir, name), filepath.Join(dir, "oneway.yml")
 		for path, content := range map[string]string{secret: "a shared secret\n", file: configuration, filepath.Join(dir, "tokens"): ""} {
@@ -294,12 +294,12 @@ func noDescriptors(t *testing.T, binary string) {
 		if err := s.ask(c, "/api/v1/status", 0); err != nil {
 			t.Fatal(err)
 		}
-		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		reply, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
+		defer reply.Body.Close()
+		body, err := io.ReadAll(reply.Body)
 		if err != nil {
 			t.Fatal(err)
 		}

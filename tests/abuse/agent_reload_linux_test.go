@@ -18,21 +18,21 @@ import (
 
 // reload asks for one from an address.
 func (s *agentSite) reload(from string) error {
-	ctx, cancel := context.WithTimeout(s.t.Context(), await.Patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), await.Timeout)
 	defer cancel()
 	transport := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext, DisableKeepAlives: true}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.at+"/-/reload", nil)
 	if err != nil {
 		return err
 	}
-	answer, err := transport.RoundTrip(r)
+	reply, err := transport.RoundTrip(r)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.200s", answer.Status, body)
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err == nil && reply.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", reply.Status, body)
 	}
 	return err
 }

@@ -85,8 +85,8 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 
 func (s *agentSite) eventually(what string, is func() bool) {
 	s.t.Helper()
-	if !await.Within(await.Patience, is) {
-		s.t.Fatalf("%s: not after %v\n%s", what, await.Patience, s.said)
+	if !await.Within(await.Timeout, is) {
+		s.t.Fatalf("%s: not after %v\n%s", what, await.Timeout, s.said)
 	}
 }
 
@@ -98,8 +98,8 @@ func (s *agentSite) end() string {
 	}
 	select {
 	case <-s.done:
-	case <-time.After(await.Patience):
-		s.t.Fatalf("it has not ended after %v\n%s", await.Patience, s.said)
+	case <-time.After(await.Timeout):
+		s.t.Fatalf("it has not ended after %v\n%s", await.Timeout, s.said)
 	}
 	return s.said.String()
 }
@@ -114,7 +114,7 @@ func (s *agentSite) lines(part string) (all []string) {
 	return all
 }
 
-// dial connects from an address, with a buffer for what it receives of so many octets; 0: the usual.
+// dial connects from an address, with a buffer for what it receives of so many bytes; 0: the usual.
 func (s *agentSite) dial(from string, buffer int) net.Conn {
 	s.t.Helper()
 	c, err := s.tryDial(from, buffer)
@@ -126,7 +126,7 @@ func (s *agentSite) dial(from string, buffer int) net.Conn {
 }
 
 func (s *agentSite) tryDial(from string, buffer int) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: await.Patience, Control: func(_, _ string, c syscall.RawConn) (err error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: await.Timeout, Control: func(_, _ string, c syscall.RawConn) (err error) {
 		if buffer > 0 {
 			err = c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, buffer) })
 		}
@@ -135,12 +135,12 @@ func (s *agentSite) tryDial(from string, buffer int) (net.Conn, error) {
 	return d.DialContext(s.t.Context(), "tcp", s.at)
 }
 
-// ask sends a request for a path and reads the first n octets of the answer, if any come.
+// ask sends a request for a path and reads the first n bytes of the reply, if any come.
 func (s *agentSite) ask(c net.Conn, path string, n int) error {
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, s.at); err != nil {
 		return err
 	}
-	if err := c.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(await.Timeout)); err != nil {
 		return err
 	}
 	_, err := io.ReadFull(c, make([]byte, n))
@@ -157,17 +157,17 @@ func (s *agentSite) scrape(from string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	answer, err := transport.RoundTrip(r)
+	reply, err := transport.RoundTrip(r)
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.200s", answer.Status, body)
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err == nil && reply.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.200s", reply.Status, body)
 	}
 	if err == nil && !strings.Contains(string(body), "oneway_build_info{") {
-		err = fmt.Errorf("no oneway_build_info in %d octets", len(body))
+		err = fmt.Errorf("no oneway_build_info in %d bytes", len(body))
 	}
 	return string(body), err
 }
@@ -197,6 +197,6 @@ func value(t *testing.T, body, name string) float64 {
 			return v
 		}
 	}
-	t.Errorf("no %s in %d octets", name, len(body))
+	t.Errorf("no %s in %d bytes", name, len(body))
 	return 0
 }

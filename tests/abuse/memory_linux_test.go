@@ -66,14 +66,14 @@ func TestAgentKeepsToTheMemoryOfTheRuntime(t *testing.T) {
 			took, _ := s.attackMemory(header)
 			t.Logf("the process took %d kB of %d, without files", took>>10, mostMemory>>10)
 			if took > mostMemory {
-				t.Errorf("the process took %d octets, want %d at the most", took, mostMemory)
+				t.Errorf("the process took %d bytes, want %d at the most", took, mostMemory)
 			}
 		})
 	}
 }
 
 // attackMemory asks from 8 addresses, 64 times each, reads nothing, and then begins anew; a scrape from elsewhere
-// is answered after each address. It returns the most octets that the process had meanwhile, files not counted, and
+// is answered after each address. It returns the most bytes that the process had meanwhile, files not counted, and
 // the last scrape.
 func (s *agentSite) attackMemory(header string) (most int, body string) {
 	s.t.Helper()
@@ -204,12 +204,12 @@ func writeTo(file, text string) error {
 }
 
 func (g memoryGroup) remove() {
-	if !await.Within(await.Patience, func() bool { return !errors.Is(syscall.Rmdir(g.dir), syscall.EBUSY) }) {
+	if !await.Within(await.Timeout, func() bool { return !errors.Is(syscall.Rmdir(g.dir), syscall.EBUSY) }) {
 		g.t.Errorf("%s: processes are left", g.dir)
 	}
 }
 
-// peak is the most octets that it took; 0: the kernel does not tell (version 2 before Linux 5.19).
+// peak is the most bytes that it took; 0: the kernel does not tell (version 2 before Linux 5.19).
 func (g memoryGroup) peak() int {
 	b, err := os.ReadFile(filepath.Join(g.dir, g.most))
 	if errors.Is(err, fs.ErrNotExist) {

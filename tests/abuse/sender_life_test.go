@@ -17,10 +17,10 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// TestRecordedAnswerOfAFormerLifeBlindsNoPath: the reflector is restarted; then one recorded answer, to
+// TestRecordedReplyOfAFormerLifeBlindsNoPath: the reflector is restarted; then one recorded answer, to
 // the opening query of its first life, is replayed. It was believed, and every true answer that came after
 // it was one of a former life.
-func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
+func TestRecordedReplyOfAFormerLifeBlindsNoPath(t *testing.T) {
 	for i := range 8 {
 		restarts, host := i/2, []string{"127.0.0.1", "::1"}[i%2]
 		t.Run(fmt.Sprintf("%d restarts/%s", restarts, host), func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
 				return func() { cancel(); <-done }
 			}
 			stop := begin()
-			near := listen(t, netip.AddrPortFrom(netip.MustParseAddr(host), 0))
-			far, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+			local := listen(t, netip.AddrPortFrom(netip.MustParseAddr(host), 0))
+			remote, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
 			go func() {
 				b := make([]byte, 1<<16)
 				for number := 0; ; number++ {
-					n, from, err := near.ReadFromUDPAddrPort(b)
+					n, from, err := local.ReadFromUDPAddrPort(b)
 					if err != nil {
 						return
 					}
@@ -66,15 +66,15 @@ func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
 						}
 					}
 					if number == 250 {
-						_, _ = near.WriteToUDPAddrPort(first, from)
+						_, _ = local.WriteToUDPAddrPort(first, from)
 					}
-					_, _ = far.Write(b[:n])
+					_, _ = remote.Write(b[:n])
 				}
 			}()
 			go func() {
 				b := make([]byte, 1<<16)
 				for {
-					n, err := far.Read(b)
+					n, err := remote.Read(b)
 					if errors.Is(err, net.ErrClosed) {
 						return
 					}
@@ -87,12 +87,12 @@ func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
 					}
 					to := sender
 					mu.Unlock()
-					_, _ = near.WriteToUDPAddrPort(b[:n], to)
+					_, _ = local.WriteToUDPAddrPort(b[:n], to)
 				}
 			}()
 			o := stamp.DefaultOptions()
 			o.Size, o.Interval, o.LossTimeout, o.KeyFile = 260, 10*time.Millisecond, time.Second, s.keyFile
-			p, err := s.kind.NewProber(s.env, probe.Target{Path: "p", Probe: "stamp", Peer: near.LocalAddr().String()}, o)
+			p, err := s.kind.NewProber(s.env, probe.Target{Path: "p", Probe: "stamp", Peer: local.LocalAddr().String()}, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,11 +100,11 @@ func TestRecordedAnswerOfAFormerLifeBlindsNoPath(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			near.Close()
-			far.Close()
+			local.Close()
+			remote.Close()
 			stop()
-			t.Logf("rt %d; forward received %d lost %d in flight %d; reverse received %d late %d", r.RoundTrip.Received, *r.Forward.Received, *r.Forward.Lost, *r.Forward.InFlight, *r.Reverse.Received, *r.Reverse.Late)
-			if *r.Reverse.Late > 0 || *r.Forward.InFlight > 0 {
+			t.Logf("rt %d; forward received %d lost %d outstanding %d; reverse received %d late %d", r.RoundTrip.Received, *r.Forward.Received, *r.Forward.Lost, *r.Forward.Outstanding, *r.Reverse.Received, *r.Reverse.Late)
+			if *r.Reverse.Late > 0 || *r.Forward.Outstanding > 0 {
 				t.Error("blinded by a replayed answer")
 			}
 		})

@@ -17,7 +17,7 @@ import (
 )
 
 // tapped are paths to our own reflector, of both families, with and without a Receipt in each packet.
-func tapped(keyed ...bool) (all []far) {
+func tapped(keyed ...bool) (all []remote) {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		for _, k := range keyed {
 			sizes := []int{44, 172, 1472}
@@ -25,32 +25,32 @@ func tapped(keyed ...bool) (all []far) {
 				sizes = []int{112, 260, 1472}
 			}
 			for _, size := range sizes {
-				all = append(all, far{"oneway", k, host, size})
+				all = append(all, remote{"oneway", k, host, size})
 			}
 		}
 	}
 	return all
 }
 
-// answerWait is how long an answer is waited for where no packet is lost: a busy machine may be late.
-const answerWait = 20 * time.Second
+// replyWait is how long a reply is waited for where no packet is lost: a busy machine may be late.
+const replyWait = 20 * time.Second
 
 // measureTapped measures all paths at the same time, each with a tap of its own.
-func (s *senders) measureTapped(t *testing.T, all []far, count func(far) uint64, interval, wait time.Duration, each func(f far, tp *tap), check func(t *testing.T, f far, tp *tap, r stamp.Report)) {
+func (s *senders) measureTapped(t *testing.T, all []remote, count func(remote) uint64, interval, wait time.Duration, each func(f remote, tp *capture), check func(t *testing.T, f remote, tp *capture, r stamp.Report)) {
 	t.Helper()
-	taps, reports, errs := make([]tap, len(all)), make([]stamp.Report, len(all)), make([]error, len(all))
+	captures, reports, errs := make([]capture, len(all)), make([]stamp.Report, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, f := range all {
-		tp, o := &taps[i], stamp.DefaultOptions()
+		tp, o := &captures[i], stamp.DefaultOptions()
 		o.Size, o.Interval, o.LossTimeout = f.size, interval, wait
 		if f.authenticated {
 			o.KeyFile = s.keyFile
 		}
 		each(f, tp)
-		if tp.near == nil {
+		if tp.local == nil {
 			tp.open(t, netip.MustParseAddr(f.host), f.serve(t, s, nil))
 		}
-		p, err := s.kind.NewProber(s.env, probe.Target{Path: f.String(), Probe: "stamp", Peer: tp.near.LocalAddr().String()}, o)
+		p, err := s.kind.NewProber(s.env, probe.Target{Path: f.String(), Probe: "stamp", Peer: tp.local.LocalAddr().String()}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,12 +62,12 @@ func (s *senders) measureTapped(t *testing.T, all []far, count func(far) uint64,
 			if errs[i] != nil {
 				t.Fatal(errs[i])
 			}
-			check(t, f, &taps[i], reports[i])
+			check(t, f, &captures[i], reports[i])
 		})
 	}
 }
 
-// wantNothingMoved wants the books of a path that loses nothing and doubles nothing but so many questions.
+// wantNothingMoved wants the books of a path that loses nothing and doubles nothing but so many requests.
 func wantNothingMoved(t *testing.T, r stamp.Report, asked, copies uint64) {
 	t.Helper()
 	wantBooks(t, r)
@@ -81,65 +81,65 @@ func wantNothingMoved(t *testing.T, r stamp.Report, asked, copies uint64) {
 	if r.RoundTrip.Received != asked || r.RoundTrip.Lost != 0 ||
 		*f.Received != asked || *f.Sent != asked || zero(f.Lost, f.HostDropped, f.Late, f.Reordered) != 0 || zero(f.Duplicated) != copies ||
 		*b.Received != asked || *b.Sent != asked || zero(b.Lost, b.HostDropped, b.Late, b.Reordered, b.Duplicated, b.Corrupted) != 0 {
-		t.Errorf("of %d questions %d answered; forward received %d, duplicated %d, lost %d, dropped %d, late %d; reverse sent %d, received %d, lost %d, late %d; refused %v",
+		t.Errorf("of %d requests %d answered; forward received %d, duplicated %d, lost %d, dropped %d, late %d; reverse sent %d, received %d, lost %d, late %d; refused %v",
 			asked, r.RoundTrip.Received, *f.Received, zero(f.Duplicated), zero(f.Lost), zero(f.HostDropped), zero(f.Late), *b.Sent, *b.Received, zero(b.Lost), zero(b.Late), r.Discarded)
 	}
 }
 
-// TestReplayedPacketsMoveNothing: who sees the packets of a path records questions and answers, and sends
-// them again, from another host or from the address of one of the ends. The sender counted an answer as lost for each
-// question that was sent again from elsewhere.
+// TestReplayedPacketsMoveNothing: who sees the packets of a path records requests and answers, and sends
+// them again, from another host or from the address of one of the ends. The sender counted a reply as lost for each
+// request that was sent again from elsewhere.
 func TestReplayedPacketsMoveNothing(t *testing.T) {
 	const asked = 300
-	every := func(back int) func(*tap, int, []byte) {
-		return func(tp *tap, number int, _ []byte) {
+	every := func(back int) func(*capture, int, []byte) {
+		return func(tp *capture, number int, _ []byte) {
 			if number > 20 && number < 220 && number%2 == 0 {
-				_, _ = tp.elsewhere.Write(tp.question(number - back))
+				_, _ = tp.elsewhere.Write(tp.request(number - back))
 			}
 		}
 	}
 	for _, c := range []struct {
 		name   string
-		attack func(tp *tap, number int, b []byte)
-		// copies come from the sender's address; told answers, at the most, come from the reflector's.
+		attack func(tp *capture, number int, b []byte)
+		// copies come from the sender's address; told replies, at the most, come from the reflector's.
 		copies, told uint64
 		// keyed: what is written on an open path is believed.
 		keyed bool
 	}{
 		{name: "nothing"},
-		{name: "each question, from elsewhere", attack: every(1)},
-		{name: "questions of before, from elsewhere", attack: every(16)},
-		{name: "the opening query from elsewhere, and its answer", attack: func(tp *tap, number int, _ []byte) {
+		{name: "each request, from elsewhere", attack: every(1)},
+		{name: "requests of before, from elsewhere", attack: every(16)},
+		{name: "the opening query from elsewhere, and its reply", attack: func(tp *capture, number int, _ []byte) {
 			if number == 100 {
 				if b := tp.steal(0); b != nil {
 					tp.tell(b)
 				}
 			}
 		}},
-		{name: "the first test packet from elsewhere, and its answer", told: 1, attack: func(tp *tap, number int, _ []byte) {
+		{name: "the first test packet from elsewhere, and its reply", told: 1, attack: func(tp *capture, number int, _ []byte) {
 			if number == 100 {
 				if b := tp.steal(1); b != nil {
 					tp.tell(b)
 				}
 			}
 		}},
-		{name: "one question 1000 times, from elsewhere", attack: func(tp *tap, number int, _ []byte) {
+		{name: "one request 1000 times, from elsewhere", attack: func(tp *capture, number int, _ []byte) {
 			if number == 100 {
 				for range 1000 {
-					_, _ = tp.elsewhere.Write(tp.question(90))
+					_, _ = tp.elsewhere.Write(tp.request(90))
 				}
 			}
 		}},
-		{name: "one question 1000 times, from the sender's address", copies: 1000, keyed: true, attack: func(tp *tap, number int, _ []byte) {
+		{name: "one request 1000 times, from the sender's address", copies: 1000, keyed: true, attack: func(tp *capture, number int, _ []byte) {
 			if number > 100 && number <= 200 {
 				for range 10 { // so few that the sender's kernel drops none
-					tp.ask(tp.question(90))
+					tp.ask(tp.request(90))
 				}
 			}
 		}},
-		{name: "all answers", told: asked, attack: func(tp *tap, number int, _ []byte) {
+		{name: "all replies", told: asked, attack: func(tp *capture, number int, _ []byte) {
 			if number == 200 {
-				for _, b := range tp.all(&tp.answers) {
+				for _, b := range tp.all(&tp.replies) {
 					tp.tell(b)
 				}
 			}
@@ -151,8 +151,8 @@ func TestReplayedPacketsMoveNothing(t *testing.T) {
 				all = tapped(true)
 			}
 			s := newSenders(t, metric.Discard{})
-			each := func(_ far, tp *tap) { tp.asked = c.attack }
-			s.measureTapped(t, all, func(far) uint64 { return asked }, 10*time.Millisecond, answerWait, each, func(t *testing.T, f far, _ *tap, r stamp.Report) {
+			each := func(_ remote, tp *capture) { tp.asked = c.attack }
+			s.measureTapped(t, all, func(remote) uint64 { return asked }, 10*time.Millisecond, replyWait, each, func(t *testing.T, f remote, _ *capture, r stamp.Report) {
 				if n := *r.Reverse.Duplicated; n <= c.told { // that is what they are
 					r.Reverse.Duplicated = nil
 				}
@@ -168,11 +168,11 @@ func TestRestartOfTheReflectorLosesNothingThatWasAnswered(t *testing.T) {
 	const asked, restart = 1000, 700
 	sink := &metrictest.Keeping{}
 	s := newSenders(t, sink)
-	each := func(f far, tp *tap) {
+	each := func(f remote, tp *capture) {
 		life := &lives{t: t, s: s, at: netip.AddrPortFrom(netip.MustParseAddr(f.host), 0), open: !f.authenticated}
 		life.begin()
 		t.Cleanup(func() { life.stop() })
-		tp.asked = func(tp *tap, number int, _ []byte) {
+		tp.asked = func(tp *capture, number int, _ []byte) {
 			if number == restart {
 				tp.answeredAll(t)
 				life.stop()
@@ -181,15 +181,15 @@ func TestRestartOfTheReflectorLosesNothingThatWasAnswered(t *testing.T) {
 		}
 		tp.open(t, netip.MustParseAddr(f.host), life.at)
 	}
-	s.measureTapped(t, tapped(false, true), func(far) uint64 { return asked }, 5*time.Millisecond, answerWait, each, func(t *testing.T, path far, _ *tap, r stamp.Report) {
+	s.measureTapped(t, tapped(false, true), func(remote) uint64 { return asked }, 5*time.Millisecond, replyWait, each, func(t *testing.T, path remote, _ *capture, r stamp.Report) {
 		wantBooks(t, r)
 		f, b := &r.Forward, &r.Reverse
 		// Nothing was with the reflector when it ended. Some numbers that begin anew are refused.
 		if r.RoundTrip.Received != asked || *f.Lost+*b.Lost > 0 || *b.Sent > asked || *f.Received != asked || *b.Received < asked-20 {
-			t.Errorf("of %d questions %d answered; forward received %d, lost %d; reverse sent %d, received %d, lost %d; refused %v",
+			t.Errorf("of %d requests %d answered; forward received %d, lost %d; reverse sent %d, received %d, lost %d; refused %v",
 				asked, r.RoundTrip.Received, *f.Received, *f.Lost, *b.Sent, *b.Received, *b.Lost, r.Discarded)
 		}
-		if n, _ := sink.Value(metric.FarRestarts, path.String(), "stamp"); n != 1 {
+		if n, _ := sink.Value(metric.RemoteRestarts, path.String(), "stamp"); n != 1 {
 			t.Errorf("%v restarts, want 1", n)
 		}
 	})
@@ -199,15 +199,15 @@ func TestRestartOfTheReflectorLosesNothingThatWasAnswered(t *testing.T) {
 // recorded. It opened the session, and the sender booked all numbers since then as lost once more.
 func TestReplaysAfterARestartMoveNothing(t *testing.T) {
 	const asked, restart = 600, 500
-	for name, replay := range map[string]func(tp *tap, old [][]byte){
-		"the opening query": func(tp *tap, old [][]byte) { tp.ask(old[0]) },
-		"one question":      func(tp *tap, old [][]byte) { tp.ask(old[5]) },
-		"questions": func(tp *tap, old [][]byte) {
+	for name, replay := range map[string]func(tp *capture, old [][]byte){
+		"the opening query": func(tp *capture, old [][]byte) { tp.ask(old[0]) },
+		"one request":       func(tp *capture, old [][]byte) { tp.ask(old[5]) },
+		"questions": func(tp *capture, old [][]byte) {
 			for _, b := range old[:30] {
 				tp.ask(b)
 			}
 		},
-		"questions, from elsewhere": func(tp *tap, old [][]byte) {
+		"requests, from elsewhere": func(tp *capture, old [][]byte) {
 			for _, b := range old {
 				_, _ = tp.elsewhere.Write(b)
 			}
@@ -215,11 +215,11 @@ func TestReplaysAfterARestartMoveNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSenders(t, metric.Discard{})
-			each := func(f far, tp *tap) {
+			each := func(f remote, tp *capture) {
 				life := &lives{t: t, s: s, at: netip.AddrPortFrom(netip.MustParseAddr(f.host), 0)}
 				life.begin()
 				t.Cleanup(func() { life.stop() })
-				tp.asked = func(tp *tap, number int, _ []byte) {
+				tp.asked = func(tp *capture, number int, _ []byte) {
 					switch {
 					case number == restart:
 						tp.answeredAll(t)
@@ -227,22 +227,22 @@ func TestReplaysAfterARestartMoveNothing(t *testing.T) {
 						life.begin()
 						fallthrough
 					case number > restart && number%10 == 0:
-						replay(tp, tp.all(&tp.questions)[:100])
+						replay(tp, tp.all(&tp.requests)[:100])
 					}
 				}
 				tp.open(t, netip.MustParseAddr(f.host), life.at)
 			}
-			large := slices.DeleteFunc(tapped(true), func(f far) bool { return f.size == 112 }) // see TestSessionThatRecordedQuestionsOpenedBeginsAnewWithItsSender
+			large := slices.DeleteFunc(tapped(true), func(f remote) bool { return f.size == 112 }) // see TestSessionThatRecordedRequestsOpenedBeginsAnewWithItsSender
 			// What is replayed is older than the restart by 4.7 s or more: by the waiting time and 2 s, as SECURITY.md wants it.
 			const wait = 2 * time.Second
-			s.measureTapped(t, large, func(far) uint64 { return asked }, 10*time.Millisecond, wait, each, func(t *testing.T, _ far, _ *tap, r stamp.Report) {
+			s.measureTapped(t, large, func(remote) uint64 { return asked }, 10*time.Millisecond, wait, each, func(t *testing.T, _ remote, _ *capture, r stamp.Report) {
 				wantNothingMoved(t, r, asked, 0)
 			})
 		})
 	}
 }
 
-// TestWrongBitsAreNeverBelieved: before each question and each answer comes a copy of it in which one bit is
+// TestWrongBitsAreNeverBelieved: before each request and each reply comes a copy of it in which one bit is
 // another one: every bit of the packet, and so of its HMACs, once.
 func TestWrongBitsAreNeverBelieved(t *testing.T) {
 	s := newSenders(t, metric.Discard{})
@@ -252,13 +252,13 @@ func TestWrongBitsAreNeverBelieved(t *testing.T) {
 		b[at/8] ^= 1 << (at % 8)
 		return b
 	}
-	each := func(_ far, tp *tap) {
-		tp.asked = func(tp *tap, number int, b []byte) { tp.ask(flipped(number, b)) }
-		tp.answered = func(tp *tap, number int, b []byte) bool { tp.tell(flipped(number, b)); return false }
+	each := func(_ remote, tp *capture) {
+		tp.asked = func(tp *capture, number int, b []byte) { tp.ask(flipped(number, b)) }
+		tp.answered = func(tp *capture, number int, b []byte) bool { tp.tell(flipped(number, b)); return false }
 	}
-	all := []far{{"oneway", true, "127.0.0.1", 112}, {"oneway", true, "::1", 112}, {"oneway", true, "127.0.0.1", 260}, {"oneway", true, "::1", 260}}
-	count := func(f far) uint64 { return uint64(8 * f.size) }
-	s.measureTapped(t, all, count, 2*time.Millisecond, answerWait, each, func(t *testing.T, f far, _ *tap, r stamp.Report) {
+	all := []remote{{"oneway", true, "127.0.0.1", 112}, {"oneway", true, "::1", 112}, {"oneway", true, "127.0.0.1", 260}, {"oneway", true, "::1", 260}}
+	count := func(f remote) uint64 { return uint64(8 * f.size) }
+	s.measureTapped(t, all, count, 2*time.Millisecond, replyWait, each, func(t *testing.T, f remote, _ *capture, r stamp.Report) {
 		t.Logf("corrupted forward %d, reverse %d; refused %v", *r.Forward.Corrupted, *r.Reverse.Corrupted, r.Discarded)
 		r.Reverse.Corrupted = nil // those whose HMACs are right, and the headers of TLVs are not
 		wantNothingMoved(t, r, count(f), 0)
@@ -266,12 +266,12 @@ func TestWrongBitsAreNeverBelieved(t *testing.T) {
 }
 
 // TestDamageThatIsForgedIsNotCounted: who has no key, and sees no packets, sends from the sender's address what
-// looks like damaged questions.
+// looks like damaged requests.
 func TestDamageThatIsForgedIsNotCounted(t *testing.T) {
 	const asked = 300
 	s := newSenders(t, metric.Discard{})
-	each := func(f far, tp *tap) {
-		tp.asked = func(tp *tap, number int, b []byte) {
+	each := func(f remote, tp *capture) {
+		tp.asked = func(tp *capture, number int, b []byte) {
 			if number <= 100 || number > 200 {
 				return
 			}
@@ -279,7 +279,7 @@ func TestDamageThatIsForgedIsNotCounted(t *testing.T) {
 			if !f.authenticated {
 				key = nil
 			}
-			forged := question(7, 1, key)
+			forged := request(7, 1, key)
 			at := 14 // the SSID, which is guessed soon
 			if f.authenticated {
 				at = 26
@@ -292,8 +292,8 @@ func TestDamageThatIsForgedIsNotCounted(t *testing.T) {
 			}
 		}
 	}
-	all := slices.DeleteFunc(tapped(true, false), func(f far) bool { return f.size == 44 })
-	s.measureTapped(t, all, func(far) uint64 { return asked }, 10*time.Millisecond, answerWait, each, func(t *testing.T, _ far, _ *tap, r stamp.Report) {
+	all := slices.DeleteFunc(tapped(true, false), func(f remote) bool { return f.size == 44 })
+	s.measureTapped(t, all, func(remote) uint64 { return asked }, 10*time.Millisecond, replyWait, each, func(t *testing.T, _ remote, _ *capture, r stamp.Report) {
 		wantNothingMoved(t, r, asked, 0)
 		if n := *r.Forward.Corrupted; n != 0 {
 			t.Errorf("%d damaged packets on a path that damages none", n)
@@ -301,9 +301,9 @@ func TestDamageThatIsForgedIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestAnswersOfAFormerLifeKeepNoPathUp: answers of the reflector's former life are kept back on the path
+// TestRepliesOfAFormerLifeKeepNoPathUp: answers of the reflector's former life are kept back on the path
 // and come one by one when it has restarted. They are received by nobody's count, but kept the path up.
-func TestAnswersOfAFormerLifeKeepNoPathUp(t *testing.T) {
+func TestRepliesOfAFormerLifeKeepNoPathUp(t *testing.T) {
 	const good, kept, wait = 20, 60, 20 * time.Second
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		t.Run(host, func(t *testing.T) {
@@ -316,8 +316,8 @@ func TestAnswersOfAFormerLifeKeepNoPathUp(t *testing.T) {
 			var mu sync.Mutex
 			var former [][]byte
 			restarted, again, present := make(chan struct{}), false, 0
-			tp := &tap{}
-			tp.asked = func(tp *tap, number int, _ []byte) {
+			tp := &capture{}
+			tp.asked = func(tp *capture, number int, _ []byte) {
 				if number == good+kept+20 {
 					life.stop()
 					life.begin()
@@ -326,7 +326,7 @@ func TestAnswersOfAFormerLifeKeepNoPathUp(t *testing.T) {
 					mu.Unlock()
 				}
 			}
-			tp.answered = func(_ *tap, number int, b []byte) (keep bool) {
+			tp.answered = func(_ *capture, number int, b []byte) (keep bool) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -344,7 +344,7 @@ func TestAnswersOfAFormerLifeKeepNoPathUp(t *testing.T) {
 			tp.open(t, netip.MustParseAddr(host), life.at)
 			o := stamp.DefaultOptions()
 			o.Size, o.Interval, o.LossTimeout, o.KeyFile = 260, 10*time.Millisecond, wait, s.keyFile
-			p, err := s.kind.NewProber(s.env, probe.Target{Path: "p", Probe: "stamp", Peer: tp.near.LocalAddr().String()}, o)
+			p, err := s.kind.NewProber(s.env, probe.Target{Path: "p", Probe: "stamp", Peer: tp.local.LocalAddr().String()}, o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -20,7 +20,7 @@ import (
 	"oneway.example/exporter/sched"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/exporter/wire/timefmt"
-	"oneway.example/tests/bed"
+	"oneway.example/tests/testbed"
 )
 
 // senders is what STAMP senders borrow, and all of them share.
@@ -38,8 +38,8 @@ func newSenders(t *testing.T, sink metric.Sink) *senders {
 		t.Fatal(err)
 	}
 	clock := static.New(50*time.Microsecond, metric.Discard{})
-	bed.Background(t, pacer.Run)
-	bed.Background(t, clock.Run)
+	testbed.Background(t, pacer.Run)
+	testbed.Background(t, clock.Run)
 	const secret = "a secret of both ends, not of the attacker"
 	s := &senders{
 		env:  probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: clock, Pacer: pacer},
@@ -51,16 +51,16 @@ func newSenders(t *testing.T, sink metric.Sink) *senders {
 	return s
 }
 
-// far is one kind of path: its reflector, and how the packets are.
-type far struct {
-	reflector     string // oneway, stateless, or stateful: another's that numbers its answers
+// remote is one kind of path: its reflector, and how the packets are.
+type remote struct {
+	reflector     string // oneway, stateless, or stateful: another's that numbers its replies
 	authenticated bool
 	host          string
 	size          int
 }
 
-// start runs the reflector and, where strangers meddle, the place on the path where they do.
-func (f far) start(t *testing.T, s *senders, m *meddler) (peer string, o stamp.Options) {
+// start runs the reflector and, where unknown peers meddle, the place on the path where they do.
+func (f remote) start(t *testing.T, s *senders, m *tamperer) (peer string, o stamp.Options) {
 	t.Helper()
 	o = stamp.DefaultOptions()
 	o.Size = f.size
@@ -68,18 +68,18 @@ func (f far) start(t *testing.T, s *senders, m *meddler) (peer string, o stamp.O
 		o.KeyFile = s.keyFile
 	}
 	m.open(t, netip.MustParseAddr(f.host), f.serve(t, s, m))
-	return m.near.LocalAddr().String(), o
+	return m.local.LocalAddr().String(), o
 }
 
-func (f far) serve(t *testing.T, s *senders, m *meddler) netip.AddrPort {
+func (f remote) serve(t *testing.T, s *senders, m *tamperer) netip.AddrPort {
 	t.Helper()
 	at := netip.AddrPortFrom(netip.MustParseAddr(f.host), 0)
 	if f.reflector == "stateful" {
-		far := &foreign{meddler: m}
+		remote := &foreign{tamperer: m}
 		if f.authenticated {
-			far.key = s.key.Clone()
+			remote.key = s.key.Clone()
 		}
-		return far.serve(t, at)
+		return remote.serve(t, at)
 	}
 	ro := reflector.Options{Listen: []netip.AddrPort{at}, Stateless: f.reflector == "stateless", RatePackets: -1}
 	if f.authenticated {
@@ -89,28 +89,28 @@ func (f far) serve(t *testing.T, s *senders, m *meddler) netip.AddrPort {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed.Background(t, r.Run)
+	testbed.Background(t, r.Run)
 	<-r.Started()
 	return r.Addrs()[0]
 }
 
-// meddler is a place on the path, whose packets come from the reflector's address like those of
+// tamperer is a place on the path, whose packets come from the reflector's address like those of
 // somebody who spoofs it.
-type meddler struct {
+type tamperer struct {
 	authenticated bool
-	// forge gives what is sent to the sender before its question goes on; pass, if set, says
+	// forge gives what is sent to the sender before its request goes on; pass, if set, says
 	// whether that does.
 	forge func(q wire.SenderPacket, number int) [][]byte
 	pass  func(number int) bool
-	// renumber, if set, is asked by a foreign reflector for its next answer's number.
+	// renumber, if set, is asked by a foreign reflector for its next reply's number.
 	renumber func(number int, next uint32) uint32
 	hold     time.Duration // of the foreign reflector's answers
 
-	near, far *net.UDPConn
+	local, remote *net.UDPConn
 
 	mu      sync.Mutex
 	sender  netip.AddrPort
-	answers [][]byte // all that went on
+	replies [][]byte // all that went on
 }
 
 func listen(t *testing.T, at netip.AddrPort) *net.UDPConn {
@@ -122,27 +122,27 @@ func listen(t *testing.T, at netip.AddrPort) *net.UDPConn {
 	return c
 }
 
-func (m *meddler) open(t *testing.T, host netip.Addr, to netip.AddrPort) {
+func (m *tamperer) open(t *testing.T, host netip.Addr, to netip.AddrPort) {
 	t.Helper()
-	m.near = listen(t, netip.AddrPortFrom(host, 0))
+	m.local = listen(t, netip.AddrPortFrom(host, 0))
 	var err error
-	if m.far, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to)); err != nil {
+	if m.remote, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to)); err != nil {
 		t.Fatal(err)
 	}
 	var running sync.WaitGroup
-	running.Go(m.questions)
+	running.Go(m.requests)
 	running.Go(m.backwards)
 	t.Cleanup(func() {
-		m.near.Close()
-		m.far.Close()
+		m.local.Close()
+		m.remote.Close()
 		running.Wait()
 	})
 }
 
-func (m *meddler) questions() {
+func (m *tamperer) requests() {
 	b := make([]byte, 1<<16)
 	for number := 0; ; number++ {
-		n, from, err := m.near.ReadFromUDPAddrPort(b)
+		n, from, err := m.local.ReadFromUDPAddrPort(b)
 		if err != nil {
 			return
 		}
@@ -155,49 +155,49 @@ func (m *meddler) questions() {
 		}
 		if m.forge != nil {
 			for _, forged := range m.forge(q, number) {
-				_, _ = m.near.WriteToUDPAddrPort(forged, from)
+				_, _ = m.local.WriteToUDPAddrPort(forged, from)
 			}
 		}
 		if m.pass == nil || m.pass(number) {
-			_, _ = m.far.Write(b[:n])
+			_, _ = m.remote.Write(b[:n])
 		}
 	}
 }
 
-func (m *meddler) backwards() {
+func (m *tamperer) backwards() {
 	b := make([]byte, 1<<16)
 	for {
-		n, err := m.far.Read(b)
+		n, err := m.remote.Read(b)
 		if err != nil {
 			return
 		}
 		m.mu.Lock()
 		to := m.sender
-		m.answers = append(m.answers, append([]byte(nil), b[:n]...))
+		m.replies = append(m.replies, append([]byte(nil), b[:n]...))
 		m.mu.Unlock()
-		_, _ = m.near.WriteToUDPAddrPort(b[:n], to)
+		_, _ = m.local.WriteToUDPAddrPort(b[:n], to)
 	}
 }
 
-// recorded is an answer of before.
-func (m *meddler) recorded(i int) []byte {
+// recorded is a reply of before.
+func (m *tamperer) recorded(i int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i >= len(m.answers) {
+	if i >= len(m.replies) {
 		return nil
 	}
-	return m.answers[i]
+	return m.replies[i]
 }
 
-func (m *meddler) parse(b []byte) (wire.SenderPacket, error) {
+func (m *tamperer) parse(b []byte) (wire.SenderPacket, error) {
 	if m.authenticated {
 		return wire.ParseSenderUnverified(b)
 	}
 	return wire.ParseSender(b)
 }
 
-// answerTo is what a reflector without TLVs answers; key is nil where nothing is signed.
-func answerTo(q wire.SenderPacket, number uint32, key *wire.Key) []byte {
+// replyTo is what a reflector without TLVs answers; key is nil where nothing is signed.
+func replyTo(q wire.SenderPacket, number uint32, key *wire.Key) []byte {
 	now := timefmt.NTP.Encode(instant.Now(), 0)
 	p := wire.ReflectorPacket{
 		Seq: number, T2: now, T3: now, SSID: q.SSID, Error: timefmt.MakeErrorEstimate(50*time.Microsecond, true, timefmt.NTP),
@@ -210,28 +210,28 @@ func answerTo(q wire.SenderPacket, number uint32, key *wire.Key) []byte {
 }
 
 // forged is one of who has no key.
-func (m *meddler) forged(q wire.SenderPacket, number uint32) []byte {
+func (m *tamperer) forged(q wire.SenderPacket, number uint32) []byte {
 	if m.authenticated {
-		return answerTo(q, number, newKey("guessed"))
+		return replyTo(q, number, newKey("guessed"))
 	}
-	return answerTo(q, number, nil)
+	return replyTo(q, number, nil)
 }
 
-// foreign is another's reflector, of RFC 8762 alone, that numbers its answers.
+// foreign is another's reflector, of RFC 8762 alone, that numbers its replies.
 type foreign struct {
-	*meddler
+	*tamperer
 	key *wire.Key // nil: unauthenticated
 }
 
 func (f *foreign) serve(t *testing.T, at netip.AddrPort) netip.AddrPort {
 	t.Helper()
 	conn := listen(t, at)
-	type answer struct {
+	type reply struct {
 		b  []byte
 		to netip.AddrPort
 		at time.Time
 	}
-	held := make(chan answer, 10_000)
+	held := make(chan reply, 10_000)
 	var running sync.WaitGroup
 	running.Go(func() {
 		for a := range held {
@@ -254,7 +254,7 @@ func (f *foreign) serve(t *testing.T, at netip.AddrPort) netip.AddrPort {
 			if f.renumber != nil {
 				next = f.renumber(number, next)
 			}
-			held <- answer{answerTo(q, next, f.key), from, time.Now().Add(f.hold)}
+			held <- reply{replyTo(q, next, f.key), from, time.Now().Add(f.hold)}
 			next++
 		}
 	})
@@ -269,8 +269,8 @@ func wantBooks(t *testing.T, r stamp.Report) {
 		if d.Lost == nil {
 			continue
 		}
-		if dropped := cmp.Or(d.HostDropped, new(uint64)); *d.Sent != *d.Received+*d.Lost+*dropped+*d.InFlight || *d.InFlight != 0 {
-			t.Errorf("%s: sent %d, received %d, lost %d, dropped %d, in flight %d", name, *d.Sent, *d.Received, *d.Lost, *dropped, *d.InFlight)
+		if dropped := cmp.Or(d.HostDropped, new(uint64)); *d.Sent != *d.Received+*d.Lost+*dropped+*d.Outstanding || *d.Outstanding != 0 {
+			t.Errorf("%s: sent %d, received %d, lost %d, dropped %d, outstanding %d", name, *d.Sent, *d.Received, *d.Lost, *dropped, *d.Outstanding)
 		}
 	}
 }

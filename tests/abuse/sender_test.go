@@ -13,35 +13,35 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	wire "oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/await"
-	"oneway.example/tests/bed"
+	"oneway.example/tests/testbed"
 )
 
 // far are paths of every kind: reflectors, keys, families, sizes.
-func fars(reflectors ...string) (all []far) {
+func remotes(reflectors ...string) (all []remote) {
 	for _, r := range reflectors {
 		for _, host := range []string{"127.0.0.1", "::1"} {
 			for _, size := range []int{44, 120, 172, 1472} {
-				all = append(all, far{r, false, host, size})
+				all = append(all, remote{r, false, host, size})
 			}
 			for _, size := range []int{112, 136, 260, 1472} {
-				all = append(all, far{r, true, host, size})
+				all = append(all, remote{r, true, host, size})
 			}
 		}
 	}
 	return all
 }
 
-func (f far) String() string {
+func (f remote) String() string {
 	return fmt.Sprintf("%s/%s/%d/authenticated=%v", f.reflector, f.host, f.size, f.authenticated)
 }
 
 // measureAll measures all paths at the same time, and gives the report of each one to check.
-func (s *senders) measureAll(t *testing.T, all []far, count uint64, each func(far, *meddler, *stamp.Options), check func(*testing.T, far, *meddler, stamp.Report)) {
+func (s *senders) measureAll(t *testing.T, all []remote, count uint64, each func(remote, *tamperer, *stamp.Options), check func(*testing.T, remote, *tamperer, stamp.Report)) {
 	t.Helper()
-	meddlers, reports, errs := make([]meddler, len(all)), make([]stamp.Report, len(all)), make([]error, len(all))
+	tamperers, reports, errs := make([]tamperer, len(all)), make([]stamp.Report, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, f := range all {
-		m := &meddlers[i]
+		m := &tamperers[i]
 		each(f, m, &stamp.Options{})
 		peer, o := f.start(t, s, m)
 		each(f, m, &o)
@@ -57,19 +57,19 @@ func (s *senders) measureAll(t *testing.T, all []far, count uint64, each func(fa
 			if errs[i] != nil {
 				t.Fatal(errs[i])
 			}
-			check(t, f, &meddlers[i], reports[i])
+			check(t, f, &tamperers[i], reports[i])
 		})
 	}
 }
 
-// TestForgedAnswersBlindNoPath: who can send from the reflector's address, but has neither key nor
-// sight of the packets, sends answers to questions that are forgotten, not yet asked, or asked at
-// another time, numbered 2^30; replays an answer; and where nothing is signed, one who sees the
+// TestForgedRepliesBlindNoPath: who can send from the reflector's address, but has neither key nor
+// sight of the packets, sends answers to requests that are forgotten, not yet asked, or asked at
+// another time, numbered 2^30; replays a reply; and where nothing is signed, one who sees the
 // packets answers before the reflector, with a number that nobody has counted to.
-func TestForgedAnswersBlindNoPath(t *testing.T) {
+func TestForgedRepliesBlindNoPath(t *testing.T) {
 	const asked, forgotten, wrong = 170, 140, 1 << 30
 	s := newSenders(t, metric.Discard{})
-	each := func(f far, m *meddler, o *stamp.Options) {
+	each := func(f remote, m *tamperer, o *stamp.Options) {
 		// The sender remembers the last 128 packets, twice the waiting time and some more.
 		o.Interval, o.LossTimeout = 36*time.Millisecond, time.Second
 		m.forge = func(q wire.SenderPacket, _ int) [][]byte {
@@ -93,12 +93,12 @@ func TestForgedAnswersBlindNoPath(t *testing.T) {
 			return [][]byte{m.forged(lie, wrong)}
 		}
 	}
-	s.measureAll(t, fars("oneway", "stateful", "stateless"), asked, each, func(t *testing.T, f far, _ *meddler, r stamp.Report) {
+	s.measureAll(t, remotes("oneway", "stateful", "stateless"), asked, each, func(t *testing.T, f remote, _ *tamperer, r stamp.Report) {
 		if r.Reflector != f.reflector {
 			t.Errorf("the reflector is called %s", r.Reflector)
 		}
 		if r.RoundTrip.Received != asked || r.RoundTrip.Lost != 0 {
-			t.Errorf("of %d questions %d answered, %d lost; refused: %v", asked, r.RoundTrip.Received, r.RoundTrip.Lost, r.Discarded)
+			t.Errorf("of %d requests %d answered, %d lost; refused: %v", asked, r.RoundTrip.Received, r.RoundTrip.Lost, r.Discarded)
 		}
 		wantBooks(t, r)
 		if f.reflector == "stateless" {
@@ -121,7 +121,7 @@ func TestReflectorThatRestartsItsNumbersIsMeasured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sink := &metrictest.Keeping{}
 			s := newSenders(t, sink)
-			each := func(_ far, m *meddler, o *stamp.Options) {
+			each := func(_ remote, m *tamperer, o *stamp.Options) {
 				o.Interval, o.LossTimeout = 8*time.Millisecond, 2*time.Second
 				m.hold = hold
 				m.renumber = func(number int, next uint32) uint32 {
@@ -131,18 +131,18 @@ func TestReflectorThatRestartsItsNumbersIsMeasured(t *testing.T) {
 					return next
 				}
 			}
-			s.measureAll(t, fars("stateful"), asked, each, func(t *testing.T, f far, _ *meddler, r stamp.Report) {
+			s.measureAll(t, remotes("stateful"), asked, each, func(t *testing.T, f remote, _ *tamperer, r stamp.Report) {
 				if r.RoundTrip.Received != asked || *r.Forward.Received != asked {
-					t.Errorf("of %d questions %d arrived, %d were answered; refused: %v", asked, *r.Forward.Received, r.RoundTrip.Received, r.Discarded)
+					t.Errorf("of %d requests %d arrived, %d were answered; refused: %v", asked, *r.Forward.Received, r.RoundTrip.Received, r.Discarded)
 				}
 				wantBooks(t, r)
-				// Not taken are those asked before the last answer of the former life had come, and the two that
+				// Not taken are those asked before the last reply of the former life had come, and the two that
 				// are to agree with a third one.
 				refused := r.Discarded["wrong_number"] + *r.Reverse.Late
 				if got := *r.Reverse.Received; *r.Reverse.Lost != 0 || got+refused != asked || refused > asked/5 {
 					t.Errorf("of %d answers %d received, %d lost, %d late; refused: %v", asked, got, *r.Reverse.Lost, *r.Reverse.Late, r.Discarded)
 				}
-				if n, _ := sink.Value(metric.FarRestarts, f.String(), "stamp"); n != 1 {
+				if n, _ := sink.Value(metric.RemoteRestarts, f.String(), "stamp"); n != 1 {
 					t.Errorf("%v restarts counted", n)
 				}
 			})
@@ -150,31 +150,31 @@ func TestReflectorThatRestartsItsNumbersIsMeasured(t *testing.T) {
 	}
 }
 
-// TestHealthIsNotUpWhileNothingIsReceived: of what comes back after the first questions nothing is an
-// answer to a test packet.
+// TestHealthIsNotUpWhileNothingIsReceived: of what comes back after the first requests nothing is a
+// reply to a test packet.
 func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
 	const good = 20
-	forge := map[string]func(q wire.SenderPacket, m *meddler) []byte{
-		"unknown number": func(q wire.SenderPacket, _ *meddler) []byte {
+	forge := map[string]func(q wire.SenderPacket, m *tamperer) []byte{
+		"unknown number": func(q wire.SenderPacket, _ *tamperer) []byte {
 			q.Seq += 1000
-			return answerTo(q, q.Seq, nil)
+			return replyTo(q, q.Seq, nil)
 		},
-		"another time": func(q wire.SenderPacket, _ *meddler) []byte {
+		"another time": func(q wire.SenderPacket, _ *tamperer) []byte {
 			q.T1++
-			return answerTo(q, q.Seq, nil)
+			return replyTo(q, q.Seq, nil)
 		},
-		"replays": func(_ wire.SenderPacket, m *meddler) []byte { return m.recorded(1) },
+		"replays": func(_ wire.SenderPacket, m *tamperer) []byte { return m.recorded(1) },
 	}
 	s := newSenders(t, metric.Discard{})
 	probers := map[string]*stamp.Prober{}
 	for name, forge := range forge {
-		for _, f := range []far{
+		for _, f := range []remote{
 			{"oneway", false, "127.0.0.1", 172},
 			{"oneway", false, "::1", 44},
 			{"stateful", false, "127.0.0.1", 44},
 			{"stateless", false, "::1", 172},
 		} {
-			m := &meddler{}
+			m := &tamperer{}
 			m.pass = func(number int) bool { return number < good }
 			m.forge = func(q wire.SenderPacket, number int) [][]byte {
 				if number < good {
@@ -189,7 +189,7 @@ func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
 				t.Fatal(err)
 			}
 			probers[name+"/"+f.String()] = p
-			bed.Background(t, p.Run)
+			testbed.Background(t, p.Run)
 		}
 	}
 	for name, p := range probers {
@@ -199,7 +199,7 @@ func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
 	}
 	for name, p := range probers {
 		down := func() bool {
-			s := p.Status() // a replay of an answer that was received is a duplicate
+			s := p.Status() // a replay of a reply that was received is a duplicate
 			return !s.Up && (strings.Contains(s.Reason, "refused") || strings.HasPrefix(name, "replays"))
 		}
 		if !await.Within(10*time.Second, down) {

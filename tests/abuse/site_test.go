@@ -28,7 +28,7 @@ type site struct {
 	known    *peer
 	heap     uint64
 	before   reflector.Stats
-	asked    uint64 // questions of the known peer since before
+	asked    uint64 // requests of the known peer since before
 }
 
 // mostHeapGrowth is what a flood may leave behind: sessions and sources within
@@ -74,8 +74,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// flood sends packets, and after each burst a question of the known peer, whose
-// answer says that the burst has been dealt with: the socket is a queue.
+// flood sends packets, and after each burst a request of the known peer, whose
+// reply says that the burst has been dealt with: the socket is a queue.
 func (s *site) flood(next func(i int) []byte, burst int) {
 	s.t.Helper()
 	for i := range packets {
@@ -90,15 +90,15 @@ func (s *site) flood(next func(i int) []byte, burst int) {
 	s.known.ask(s.t, s.key)
 	s.asked++
 	if grown := int64(heap()) - int64(s.heap); grown > mostHeapGrowth {
-		s.t.Errorf("the heap grew by %d octets, the bound is %d", grown, mostHeapGrowth)
+		s.t.Errorf("the heap grew by %d bytes, the bound is %d", grown, mostHeapGrowth)
 	}
 }
 
-// settled waits until the reflector has accounted for n packets: an answer is
+// settled waits until the reflector has accounted for n packets: a reply is
 // counted just after it is sent.
 func (s *site) settled(n uint64) reflector.Stats {
 	var now reflector.Stats
-	await.Within(await.Patience, func() bool { now = s.r.Stats(); return now.Packets() >= n })
+	await.Within(await.Timeout, func() bool { now = s.r.Stats(); return now.Packets() >= n })
 	return now
 }
 
@@ -178,7 +178,7 @@ func newPeer(t *testing.T, to netip.AddrPort) *peer {
 
 const knownRun = 4711
 
-// ask sends one question and fails the test without its answer.
+// ask sends one request and fails the test without its reply.
 func (p *peer) ask(t *testing.T, key *stamp.Key) {
 	t.Helper()
 	b := build(p.next, knownRun, p.epoch, key)
@@ -188,27 +188,27 @@ func (p *peer) ask(t *testing.T, key *stamp.Key) {
 	if err := p.conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	answer := make([]byte, len(b)+1)
-	n, err := p.conn.Read(answer)
+	reply := make([]byte, len(b)+1)
+	n, err := p.conn.Read(reply)
 	if err != nil {
-		t.Fatalf("the known peer's question %d has no answer: %v", p.next, err)
+		t.Fatalf("the known peer's request %d has no reply: %v", p.next, err)
 	}
-	answer = answer[:n]
+	reply = reply[:n]
 	base := stamp.UnauthenticatedBytes
 	if key != nil {
 		base = stamp.AuthenticatedBytes
 	}
-	r := receiptOf(t, answer[base:])
+	r := receiptOf(t, reply[base:])
 	p.next++
 	if n != len(b) || !r.Filled || r.Received != p.next || r.Lost != 0 || r.Corrupted != 0 {
-		t.Fatalf("the known peer's answer %d of %d octets says received %d lost %d corrupted %d",
+		t.Fatalf("the known peer's reply %d of %d bytes says received %d lost %d corrupted %d",
 			p.next, n, r.Received, r.Lost, r.Corrupted)
 	}
 	if r.Epoch != p.epoch {
 		p.epoch = r.Epoch
 		p.epochs++
 	}
-	p.last = answer
+	p.last = reply
 }
 
 func receiptOf(t *testing.T, tlvs []byte) stamp.Receipt {
@@ -227,14 +227,14 @@ func receiptOf(t *testing.T, tlvs []byte) stamp.Receipt {
 		}
 		tlvs = rest
 	}
-	t.Fatal("the answer has no Receipt")
+	t.Fatal("the reply has no Receipt")
 	return stamp.Receipt{}
 }
 
 func newKey(secret string) *stamp.Key { return stamp.NewKey([]byte(secret + ": not a secret at all")) }
 
-// question is what our own sender sends, from a sender that has heard nothing yet.
-func question(seq, run uint32, key *stamp.Key) []byte { return build(seq, run, 0, key) }
+// request is what our own sender sends, from a sender that has heard nothing yet.
+func request(seq, run uint32, key *stamp.Key) []byte { return build(seq, run, 0, key) }
 
 func build(seq, run, epoch uint32, key *stamp.Key) []byte {
 	p := stamp.SenderPacket{

@@ -80,7 +80,7 @@ func (s *spoofed) check(err error) {
 	}
 }
 
-// routeAll sends what is for strangers to the neighbour, which drops it: it forwards nothing.
+// routeAll sends what is for unknown peers to the neighbor, which drops it: it forwards nothing.
 func routeAll(device string, via netip.Addr) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *spoofed) waitProbe(cmd *exec.Cmd) (r stamp.Report) {
 	return r
 }
 
-// memory is what the reflector holds in memory that is not a file's, in octets.
+// memory is what the reflector holds in memory that is not a file's, in bytes.
 func (s *spoofed) memory() int {
 	s.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
@@ -150,9 +150,9 @@ func (s *spoofed) memory() int {
 	return n << 10
 }
 
-// flood sends questions for d, each from another address, and returns how many.
+// flood sends requests for d, each from another address, and returns how many.
 func (s *spoofed) flood(d time.Duration) (sent int) {
-	payload := question(1, 99, nil)
+	payload := request(1, 99, nil)
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		for range 64 {
 			s.spoofs++
@@ -194,18 +194,18 @@ func newFrames(device string, to netip.Addr) (*frames, error) {
 	if to.Is6() {
 		family = unix.AF_INET6
 	}
-	neighbours, err := netlink.NeighList(link.Attrs().Index, family)
+	neighbors, err := netlink.NeighList(link.Attrs().Index, family)
 	if err != nil {
 		return nil, err
 	}
 	f, be := &frames{}, binary.BigEndian
-	for _, n := range neighbours {
+	for _, n := range neighbors {
 		if n.IP.Equal(to.AsSlice()) {
 			f.header = append(f.header, n.HardwareAddr...)
 		}
 	}
 	if f.header == nil {
-		return nil, fmt.Errorf("%v is no neighbour of %s: %v", to, device, neighbours)
+		return nil, fmt.Errorf("%v is no neighbor of %s: %v", to, device, neighbors)
 	}
 	f.header = append(f.header, link.Attrs().HardwareAddr...)
 	if to.Is6() {
@@ -225,7 +225,7 @@ func newFrames(device string, to netip.Addr) (*frames, error) {
 	return f, unix.Bind(f.fd, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index})
 }
 
-// checksum is that of the Internet (RFC 1071), over the octets and over a sum of others.
+// checksum is that of the Internet (RFC 1071), over the bytes and over a sum of others.
 func checksum(sum uint32, b []byte) uint16 {
 	for ; len(b) > 1; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))
@@ -272,7 +272,7 @@ func spoofedFloodTakesNoMoreMemory(t *testing.T, ipv6 bool) {
 	peak := s.memory()
 	t.Logf("%d packets, of which %d were received, %d MB", sent, s.received(), peak>>20)
 	if peak > limit {
-		t.Errorf("%d octets after %d packets, want at most %d", peak, sent, limit)
+		t.Errorf("%d bytes after %d packets, want at most %d", peak, sent, limit)
 	}
 	if said, want := s.log.String(), "sessions=4096"; !strings.Contains(said, want) {
 		t.Errorf("the log does not say %s: %q", want, said)
@@ -280,7 +280,7 @@ func spoofedFloodTakesNoMoreMemory(t *testing.T, ipv6 bool) {
 }
 
 // TestSpoofedFloodLeavesNothingBehind: what it took is given back when its sessions have
-// expired; 252 MB were kept. Meanwhile strangers are answered as often as sessions may begin, no
+// expired; 252 MB were kept. Meanwhile unknown peers are answered as often as sessions may begin, no
 // known peer is refused, and what this host dropped of him, or of one that begins in the midst of
 // it, is not called a loss of the path.
 func TestSpoofedFloodLeavesNothingBehind(t *testing.T) { families(t, spoofedFloodLeavesNothing) }
@@ -304,7 +304,7 @@ func spoofedFloodLeavesNothing(t *testing.T, ipv6 bool) {
 		}
 	}
 	if !await.Within(time.Minute, func() bool { return s.memory() < before+16<<20 }) {
-		t.Errorf("%d octets before %d packets, %d after them, and still %d", before, sent[0]+sent[1], peak, s.memory())
+		t.Errorf("%d bytes before %d packets, %d after them, and still %d", before, sent[0]+sent[1], peak, s.memory())
 	}
 	t.Logf("%d packets: %d MB, %d and %d when they had expired", sent[0]+sent[1], before>>20, peak>>20, s.memory()>>20)
 	said := s.stop()
@@ -329,7 +329,7 @@ func TestSpoofedAddressOfAPeerUsesUpNothingOfItsRate(t *testing.T) {
 	defer ticker.Stop()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); <-ticker.C {
 		for range 10 { // so few that the socket drops none
-			s.check(s.frames.send(s.net.Client.LAN4.AsSlice(), question(1, 99, nil)))
+			s.check(s.frames.send(s.net.Client.LAN4.AsSlice(), request(1, 99, nil)))
 		}
 	}
 	r := s.waitProbe(known)
@@ -346,7 +346,7 @@ func TestPeerBeyondItsRateBooksNoLossOfThePath(t *testing.T) {
 	f, said := &r.Forward, s.stop()
 	refused := uint64(counted(said, "rate_limited"))
 	t.Logf("sent %d received %d dropped there %d lost %d", *f.Sent, *f.Received, *f.HostDropped, *f.Lost)
-	if *f.Lost != 0 || *f.HostDropped == 0 || *f.HostDropped > refused || *f.Sent != *f.Received+*f.HostDropped+*f.InFlight {
+	if *f.Lost != 0 || *f.HostDropped == 0 || *f.HostDropped > refused || *f.Sent != *f.Received+*f.HostDropped+*f.Outstanding {
 		t.Errorf("sent %d, received %d, lost %d, dropped there %d: want no loss\n%s", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, said)
 	}
 }

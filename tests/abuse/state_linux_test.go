@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/control"
+	"oneway.example/exporter/loadcontrol"
 	"oneway.example/tests/await"
 )
 
@@ -25,17 +25,17 @@ var damaged = map[string]string{
 	"changed": `{"version":1,"days":[{"date":"2026-11-22","used":{"client":5}}],"crc32":1}`,
 }
 
-// Of a responder whose usage file is damaged nobody knows what its tokens have used today: those
+// Of a load server whose usage file is damaged nobody knows what its tokens have used today: those
 // with a limit of the day get nothing, until the operator removes what is kept of it.
 func TestDamagedUsageFileRefusesTheDayOfATokens(t *testing.T) {
 	for name, content := range damaged {
 		t.Run(name, func(t *testing.T) {
-			f := startResponder(t, control.Limits{BytesPerDay: 100})
+			f := startLoadServer(t, loadcontrol.Limits{BytesPerDay: 100})
 			if _, err := f.visit(90); err != nil {
 				t.Fatal(err)
 			}
 			f.stop()
-			file := filepath.Join(f.o.StateDir, "responder-usage.json")
+			file := filepath.Join(f.o.StateDir, "load-server-usage.json")
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -44,8 +44,8 @@ func TestDamagedUsageFileRefusesTheDayOfATokens(t *testing.T) {
 				switch v, err := f.visit(90); {
 				case err == nil:
 					v.close()
-					t.Fatal("90 of 100 octets a day were granted twice")
-				case refusalOf(t, err).Reason != control.Unsaved:
+					t.Fatal("90 of 100 bytes a day were granted twice")
+				case refusalOf(t, err).Reason != loadcontrol.Unsaved:
 					t.Errorf("refused: %v", err)
 				}
 				f.stop()
@@ -76,10 +76,10 @@ func TestDamagedUsageFileOfLinksIsTold(t *testing.T) {
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s := startAgent(t, binary, "state_dir: "+dir+"\nlinks: [{name: uplink, budget: 500MB}]\n"+manyPaths(1, ""))
-			saved := func() float64 { return value(t, s.served(here), `oneway_data_budget_saved{kind="links"}`) }
+			s := startAgent(t, binary, "state_dir: "+dir+"\nlinks: [{name: uplink, quota_bytes: 500MB}]\n"+manyPaths(1, ""))
+			saved := func() float64 { return value(t, s.served(here), `oneway_data_quota_saved{kind="links"}`) }
 			if n := saved(); n != 0 {
-				t.Errorf("oneway_data_budget_saved is %v", n)
+				t.Errorf("oneway_data_quota_saved is %v", n)
 			}
 			if err := os.Remove(file + ".damaged"); err != nil {
 				t.Fatal(err)
@@ -128,7 +128,7 @@ func TestUnfinishedFileOfAKilledAgentIsRemoved(t *testing.T) {
 	}
 	binary, dir := buildProgram(t), t.TempDir()
 	state := filepath.Join(dir, "state")
-	configuration := "state_dir: " + state + "\nlinks: [{name: uplink, budget: 500MB}]\n" + manyPaths(1, "")
+	configuration := "state_dir: " + state + "\nlinks: [{name: uplink, quota_bytes: 500MB}]\n" + manyPaths(1, "")
 	file := filepath.Join(dir, "oneway.yml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestUnfinishedFileOfAKilledAgentIsRemoved(t *testing.T) {
 		return names
 	}
 	for range 3 {
-		ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
+		ctx, cancel := context.WithTimeout(t.Context(), await.Timeout)
 		c := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "--", "agent", "--config.file="+file, "--web.listen-address=127.0.0.1:0", "--test.socket=")
 		c.Env = append(os.Environ(), toBeKilled+"="+binary)
 		out, err := c.CombinedOutput()

@@ -12,10 +12,10 @@ import (
 
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sample"
-	"oneway.example/tests/bed"
+	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/precision"
-	"oneway.example/tests/tap"
+	"oneway.example/tests/testbed"
 )
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
@@ -63,25 +63,25 @@ func TestReportedDelayIsTheKernels(t *testing.T) {
 
 // compare runs a round and says of each limit whether it was kept.
 func compare(t *testing.T, network *lab.Lab) map[string]error {
-	var taps [2]*tap.Tap
+	var captures [2]*capture.Capture
 	for i, host := range []*lab.Host{network.Client, network.Server} {
-		err := host.Do(func() (err error) { taps[i], err = tap.Open("lan0"); return err })
+		err := host.Do(func() (err error) { captures[i], err = capture.Open("lan0"); return err })
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	var delays [2][]time.Duration
-	report := bed.Measure(t, network, bed.Run{
+	report := testbed.Measure(t, network, testbed.Run{
 		Reflector: network.Server.LAN4, ClockError: time.Microsecond, Packets: packets, Interval: interval,
 		Each: func(_ sample.Packet, forward, reverse sample.Delay) {
 			delays[sample.Forward] = append(delays[sample.Forward], forward.Value)
 			delays[sample.Reverse] = append(delays[sample.Reverse], reverse.Value)
 		},
 	})
-	var seen [2][]tap.Packet
-	for i := range taps {
+	var seen [2][]capture.Packet
+	for i := range captures {
 		var err error
-		if seen[i], err = taps[i].Stop(); err != nil {
+		if seen[i], err = captures[i].Stop(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,12 +110,12 @@ func coverage(t *testing.T, r stamp.Report) error {
 }
 
 // truth is the delay of each packet of a direction between the two ends, in order.
-func truth(d sample.Direction, seen [2][]tap.Packet) (all []time.Duration) {
+func truth(d sample.Direction, seen [2][]capture.Packet) (all []time.Duration) {
 	from, to := seen[0], seen[1]
 	if d == sample.Reverse {
 		from, to = to, from
 	}
-	left := map[uint32]tap.Packet{}
+	left := map[uint32]capture.Packet{}
 	for _, p := range from {
 		if seq, ok := testPacket(p, d); ok && p.Outgoing {
 			left[seq] = p
@@ -129,15 +129,15 @@ func truth(d sample.Direction, seen [2][]tap.Packet) (all []time.Duration) {
 	return all
 }
 
-func testPacket(p tap.Packet, d sample.Direction) (seq uint32, ok bool) {
+func testPacket(p capture.Packet, d sample.Direction) (seq uint32, ok bool) {
 	port := p.Destination
 	if d == sample.Reverse {
 		port = p.Source
 	}
-	if port != bed.Port {
+	if port != testbed.Port {
 		return 0, false
 	}
-	return bed.TestPacket(p.Head[:min(p.Bytes, tap.HeadBytes)])
+	return testbed.TestPacket(p.Head[:min(p.Bytes, capture.HeadBytes)])
 }
 
 // judge compares the n-th delay reported with the n-th true one: on a cable

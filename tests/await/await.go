@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Patience is how long anything may take that is only waited for.
-const Patience = 45 * time.Second
+// Timeout is how long anything may take that is only waited for.
+const Timeout = 45 * time.Second
 
-// pause is between two questions.
+// pause is between two requests.
 const pause = 5 * time.Millisecond
 
 // TB is what That needs of testing.TB.
@@ -31,12 +31,12 @@ func Within(limit time.Duration, f func() bool) bool {
 	return true
 }
 
-// That asks until f holds; the test fails if that takes longer than Patience. What stands behind f,
+// That asks until f holds; the test fails if that takes longer than Timeout. What stands behind f,
 // such as a log, is printed then.
 func That(t TB, what string, f func() bool, more ...any) {
 	t.Helper()
-	if !Within(Patience, f) {
-		t.Fatalf("%s: not after %v\n%s", what, Patience, fmt.Sprint(more...))
+	if !Within(Timeout, f) {
+		t.Fatalf("%s: not after %v\n%s", what, Timeout, fmt.Sprint(more...))
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sched"
 	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
-	"oneway.example/tests/tap"
 )
 
 // Both programs send a packet a millisecond, for so many milliseconds.
@@ -78,16 +78,16 @@ type outcome struct {
 // paired in order: a cable loses nothing and lets nothing overtake.
 func observe(b *testing.B, network *lab.Lab, port uint16, run func() []time.Duration) (o outcome) {
 	b.Helper()
-	var taps [2]*tap.Tap
+	var captures [2]*capture.Capture
 	for i, host := range []*lab.Host{network.Client, network.Server} {
-		if err := host.Do(func() (err error) { taps[i], err = tap.Open("lan0"); return err }); err != nil {
+		if err := host.Do(func() (err error) { captures[i], err = capture.Open("lan0"); return err }); err != nil {
 			b.Fatal(err)
 		}
 	}
 	reported := run()
-	var seen [2][]tap.Packet
-	for i := range taps {
-		packets, err := taps[i].Stop()
+	var seen [2][]capture.Packet
+	for i := range captures {
+		packets, err := captures[i].Stop()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -118,11 +118,11 @@ func observe(b *testing.B, network *lab.Lab, port uint16, run func() []time.Dura
 }
 
 // testPacket tells test packets from what opens and closes a session.
-func testPacket(p tap.Packet) bool {
+func testPacket(p capture.Packet) bool {
 	if p.Destination == irttPort {
 		return p.Bytes == packetBytes
 	}
-	head := p.Head[:min(p.Bytes, tap.HeadBytes)]
+	head := p.Head[:min(p.Bytes, capture.HeadBytes)]
 	if len(head) < wire.UnauthenticatedBytes {
 		return false
 	}
@@ -131,7 +131,7 @@ func testPacket(p tap.Packet) bool {
 		if err != nil {
 			return false
 		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
+		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.StatsQuery {
 			return false
 		}
 		rest = after
@@ -152,9 +152,9 @@ func quantile(sorted []time.Duration, q float64) float64 {
 func measure(b *testing.B, network *lab.Lab) []time.Duration {
 	b.Helper()
 	at := netip.AddrPortFrom(network.Server.LAN4, wire.Port).String()
-	far := ours(b, network.Server, "reflect", at)
-	far.ready(b)
-	defer far.finish(b, nil)
+	remote := ours(b, network.Server, "reflect", at)
+	remote.ready(b)
+	defer remote.finish(b, nil)
 	pacer, err := sched.NewPacer()
 	if err != nil {
 		b.Fatal(err)

@@ -8,31 +8,31 @@ import (
 	"time"
 
 	streams "oneway.example/exporter/stream"
+	"oneway.example/tests/capture"
 	"oneway.example/tests/lab"
-	"oneway.example/tests/tap"
 )
 
 // punctual is what a packet socket at the sender says of a paced stream.
 type punctual struct {
-	haul
+	bulkResult
 	rateError float64         // of the mean rate, in parts of one, whatever its sign
 	behind    []time.Duration // after the schedule that the most punctual packet sets, sorted
 }
 
 // watched looks at the packets of one length to a port that leave the client while f sends
 // them, and compares them with a packet every interval.
-func watched(b *testing.B, network *lab.Lab, port uint16, interval time.Duration, f func() haul) (p punctual) {
+func watched(b *testing.B, network *lab.Lab, port uint16, interval time.Duration, f func() bulkResult) (p punctual) {
 	b.Helper()
-	var t *tap.Tap
-	if err := network.Client.Do(func() (err error) { t, err = tap.Open("lan0"); return err }); err != nil {
+	var t *capture.Capture
+	if err := network.Client.Do(func() (err error) { t, err = capture.Open("lan0"); return err }); err != nil {
 		b.Fatal(err)
 	}
-	p.haul = f()
+	p.bulkResult = f()
 	packets, err := t.Stop()
 	if err != nil {
 		b.Fatal(err)
 	}
-	packets = slices.DeleteFunc(packets, func(k tap.Packet) bool {
+	packets = slices.DeleteFunc(packets, func(k capture.Packet) bool {
 		return !k.Outgoing || k.Destination != port || k.Bytes != p.bytes
 	})
 	if len(packets) < 2 {
@@ -67,8 +67,8 @@ func mostPunctual(f func() punctual) (best punctual) {
 // unstamped the times at which packets were handed over.
 func own(b *testing.B, network *lab.Lab, p streams.Plan) punctual {
 	b.Helper()
-	h := haulOurs(b, network, p)
-	return punctual{haul: h, rateError: math.Abs(h.out.RateError)}
+	h := bulkResultOurs(b, network, p)
+	return punctual{bulkResult: h, rateError: math.Abs(h.out.RateError)}
 }
 
 // BenchmarkPacing holds streams of 12 Mb/s and 1 Gb/s of UDP payload against their
@@ -97,7 +97,7 @@ func BenchmarkPacing(b *testing.B) {
 				all := []punctual{mine}
 				if path, ok := have(b, "iperf3"); ok {
 					all = append(all, mostPunctual(func() punctual {
-						return watched(b, network, iperfPort, interval, func() haul { return haulIperf(b, network, path, c.bytes, c.bits, c.packets) })
+						return watched(b, network, iperfPort, interval, func() bulkResult { return bulkResultIperf(b, network, path, c.bytes, c.bits, c.packets) })
 					}))
 				}
 				report(b, fmt.Sprintf("paced, %s: ", c.name), all)
@@ -128,5 +128,5 @@ func report(b *testing.B, what string, all []punctual) {
 		})
 	}
 	row("lost", "%lost", func(p punctual) float64 { return 100 * p.loss() })
-	row("sender's CPU", "CPU-s/Mpacket-sent", func(p punctual) float64 { return perMillion(p.near, p.packets) })
+	row("sender's CPU", "CPU-s/Mpacket-sent", func(p punctual) float64 { return perMillion(p.local, p.packets) })
 }

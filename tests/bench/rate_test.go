@@ -11,11 +11,11 @@ import (
 
 // step is the outcome of one rate of a ladder.
 type step struct {
-	rate            float64 // packets/s as they were sent
-	packets         uint64
-	lost            uint64
-	near, far       time.Duration // CPU of sender and receiver
-	nearCov, farCov float64       // kernel stamps for so many of the packets
+	rate                float64 // packets/s as they were sent
+	packets             uint64
+	lost                uint64
+	local, remote       time.Duration // CPU of sender and receiver
+	localCov, remoteCov float64       // kernel stamps for so many of the packets
 }
 
 // climb offers one rate after another, for a second each, and returns the
@@ -43,7 +43,7 @@ func climb(rates []int, offer func(rate int) step) (best step) {
 	return best
 }
 
-// BenchmarkSmallPackets is the highest rate of packets of 64 octets without a
+// BenchmarkSmallPackets is the highest rate of packets of 64 bytes without a
 // loss, and the CPU time at it: ours with kernel stamps of all of them at both
 // ends, iperf3's and irtt's without.
 func BenchmarkSmallPackets(b *testing.B) {
@@ -52,15 +52,15 @@ func BenchmarkSmallPackets(b *testing.B) {
 		mine := climb([]int{20_000, 50_000, 80_000, 110_000, 130_000, 150_000, 170_000, 190_000, 220_000, 250_000}, func(rate int) step {
 			return stream(b, network, rate)
 		})
-		b.ReportMetric(mine.nearCov, "oneway:tx_stamped")
-		b.ReportMetric(mine.farCov, "oneway:rx_stamped")
-		rates := row{what: "64 octets one way, no loss", unit: "packets/s", ours: mine.rate}
-		near := row{what: "sender's CPU (oneway: with TX stamps)", unit: "CPU-s/Mpacket-sent", ours: perMillion(mine.near, mine.packets), lower: true}
-		far := row{what: "receiver's CPU (oneway: with RX stamps)", unit: "CPU-s/Mpacket-received", ours: perMillion(mine.far, mine.packets), lower: true}
+		b.ReportMetric(mine.localCov, "oneway:tx_stamped")
+		b.ReportMetric(mine.remoteCov, "oneway:rx_stamped")
+		rates := row{what: "64 bytes one way, no loss", unit: "packets/s", ours: mine.rate}
+		local := row{what: "sender's CPU (oneway: with TX stamps)", unit: "CPU-s/Mpacket-sent", ours: perMillion(mine.local, mine.packets), lower: true}
+		remote := row{what: "receiver's CPU (oneway: with RX stamps)", unit: "CPU-s/Mpacket-received", ours: perMillion(mine.remote, mine.packets), lower: true}
 		add := func(name string, s step) {
 			rates.peers = append(rates.peers, peer{name, s.rate})
-			near.peers = append(near.peers, peer{name, perMillion(s.near, s.packets)})
-			far.peers = append(far.peers, peer{name, perMillion(s.far, s.packets)})
+			local.peers = append(local.peers, peer{name, perMillion(s.local, s.packets)})
+			remote.peers = append(remote.peers, peer{name, perMillion(s.remote, s.packets)})
 		}
 		if path, ok := have(b, "iperf3"); ok {
 			add("iperf3", climb([]int{2_000, 5_000, 10_000, 20_000, 40_000, 80_000, 110_000, 150_000, 200_000, 250_000}, func(rate int) step {
@@ -72,13 +72,13 @@ func BenchmarkSmallPackets(b *testing.B) {
 				r, client, server := irtt(b, network, path, time.Second/time.Duration(rate), time.Second)
 				return step{
 					rate: float64(r.Stats.Sent) / r.Stats.Duration.Seconds(), packets: r.Stats.Sent,
-					lost: r.Stats.Sent - r.Stats.Received, near: client, far: server,
+					lost: r.Stats.Sent - r.Stats.Received, local: client, remote: server,
 				}
 			}))
 		}
 		comparison.add(b, rates)
-		comparison.add(b, near)
-		comparison.add(b, far)
+		comparison.add(b, local)
+		comparison.add(b, remote)
 	}
 }
 
@@ -86,15 +86,15 @@ func BenchmarkSmallPackets(b *testing.B) {
 func stream(b *testing.B, network *lab.Lab, rate int) step {
 	b.Helper()
 	address := fmt.Sprintf("%s:9000", network.Server.LAN4)
-	far := ours(b, network.Server, "receive", address)
-	far.ready(b)
+	remote := ours(b, network.Server, "receive", address)
+	remote.ready(b)
 	var s sent
-	near := ours(b, network.Client, "send", address, strconv.Itoa(rate), "1").wait(b, &s)
+	local := ours(b, network.Client, "send", address, strconv.Itoa(rate), "1").wait(b, &s)
 	var r received
-	farCPU := far.finish(b, &r)
+	remoteCPU := remote.finish(b, &r)
 	return step{
-		rate: float64(s.Sent) / s.Seconds, packets: s.Sent, lost: s.Sent - min(s.Sent, r.Received), near: near, far: farCPU,
-		nearCov: float64(s.Stamped) / float64(s.Sent), farCov: float64(r.Stamped) / float64(max(r.Received, 1)),
+		rate: float64(s.Sent) / s.Seconds, packets: s.Sent, lost: s.Sent - min(s.Sent, r.Received), local: local, remote: remoteCPU,
+		localCov: float64(s.Stamped) / float64(s.Sent), remoteCov: float64(r.Stamped) / float64(max(r.Received, 1)),
 	}
 }
 
@@ -114,11 +114,11 @@ func iperf(b *testing.B, network *lab.Lab, path string, rate int) step {
 			} `json:"sum"`
 		} `json:"end"`
 	}
-	near := client.wait(b, &r)
-	far := server.wait(b, nil)
+	local := client.wait(b, &r)
+	remote := server.wait(b, nil)
 	sum := r.End.Sum
 	return step{
-		rate: float64(sum.Packets) / sum.Seconds, packets: sum.Packets, lost: uint64(max(sum.Lost, 0)), near: near, far: far,
+		rate: float64(sum.Packets) / sum.Seconds, packets: sum.Packets, lost: uint64(max(sum.Lost, 0)), local: local, remote: remote,
 	}
 }
 
@@ -145,10 +145,10 @@ const irttPort = 2112
 func irtt(b *testing.B, network *lab.Lab, path string, interval, lasts time.Duration) (r irttReport, client, server time.Duration) {
 	b.Helper()
 	address := fmt.Sprintf("%s:%d", network.Server.LAN4, irttPort)
-	far := start(b, network.Server.Command(path, "server", "-b", address, "-i", "0"))
-	far.await(b, "ListenerStart")
-	near := start(b, network.Client.Command(path, "client", "-i", interval.String(), "-d", lasts.String(), "-l", strconv.Itoa(packetBytes),
+	remote := start(b, network.Server.Command(path, "server", "-b", address, "-i", "0"))
+	remote.await(b, "ListenerStart")
+	local := start(b, network.Client.Command(path, "client", "-i", interval.String(), "-d", lasts.String(), "-l", strconv.Itoa(packetBytes),
 		"--timeouts=200ms,200ms,500ms,1s,2s", "--wait=300ms", "-Q", "-o", "-", address))
-	client = near.wait(b, &r)
-	return r, client, far.stop(b)
+	client = local.wait(b, &r)
+	return r, client, remote.stop(b)
 }

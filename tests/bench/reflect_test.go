@@ -40,8 +40,8 @@ func reflect(args []string) (any, error) {
 	return struct{}{}, errors.Join(<-done, <-done)
 }
 
-// BenchmarkReflector is the highest rate of questions that a reflector answers
-// without a loss, all asked by our generator, and the CPU time of an answer. The
+// BenchmarkReflector is the highest rate of requests that a reflector answers
+// without a loss, all asked by our generator, and the CPU time of a reply. The
 // reciprocal of that is what one core would do. irtt's server speaks irtt only:
 // its client asks, at the best rate that it finds.
 func BenchmarkReflector(b *testing.B) {
@@ -56,12 +56,12 @@ func BenchmarkReflector(b *testing.B) {
 				return func() time.Duration { return p.finish(b, nil) }
 			})
 		})
-		answered := row{what: "questions answered, no loss", unit: "answers/s", ours: best.rate}
-		cost := row{what: "reflector's CPU (oneway: with all stamps)", unit: "CPU-s/Manswer", ours: perMillion(best.far, best.packets), lower: true}
+		answered := row{what: "requests answered, no loss", unit: "answers/s", ours: best.rate}
+		cost := row{what: "reflector's CPU (oneway: with all stamps)", unit: "CPU-s/Manswer", ours: perMillion(best.remote, best.packets), lower: true}
 		core := row{what: "answers on one core (1/CPU)", unit: "answers/s/core"}
 		core.ours = 1e6 / max(cost.ours, 1e-9)
 		add := func(name string, s step) {
-			each := perMillion(s.far, s.packets)
+			each := perMillion(s.remote, s.packets)
 			answered.peers = append(answered.peers, peer{name, s.rate})
 			cost.peers = append(cost.peers, peer{name, each})
 			core.peers = append(core.peers, peer{name, 1e6 / max(each, 1e-9)})
@@ -80,7 +80,7 @@ func BenchmarkReflector(b *testing.B) {
 				r, _, server := irtt(b, network, path, time.Second/time.Duration(rate), time.Second)
 				return step{
 					rate: float64(r.Stats.Received) / r.Stats.Duration.Seconds(), packets: r.Stats.Received,
-					lost: r.Stats.Sent - r.Stats.Received, far: server,
+					lost: r.Stats.Sent - r.Stats.Received, remote: server,
 				}
 			}))
 		}
@@ -94,8 +94,8 @@ func askAll(b *testing.B, network *lab.Lab, address string, rate int, serve func
 	b.Helper()
 	stop := serve()
 	var s sent
-	near := ours(b, network.Client, "ask", address, strconv.Itoa(rate), "1").wait(b, &s)
+	local := ours(b, network.Client, "ask", address, strconv.Itoa(rate), "1").wait(b, &s)
 	return step{
-		rate: float64(s.Answered) / s.Seconds, packets: s.Answered, lost: s.Sent - min(s.Sent, s.Answered), near: near, far: stop(),
+		rate: float64(s.Answered) / s.Seconds, packets: s.Answered, lost: s.Sent - min(s.Sent, s.Answered), local: local, remote: stop(),
 	}
 }

@@ -83,18 +83,18 @@ type sent struct {
 	Seconds                 float64
 }
 
-// send ADDRESS RATE SECONDS sends 64 octets at a time, with stamps.
+// send ADDRESS RATE SECONDS sends 64 bytes at a time, with stamps.
 func send(args []string) (any, error) { return load(args, tstamp.Auto, blank) }
 
-// ask ADDRESS RATE SECONDS sends STAMP questions of 64 octets of 100 sessions
-// and counts the answers. It takes no stamps, to leave the CPU to the reflector.
-func ask(args []string) (any, error) { return load(args, tstamp.Off, question) }
+// ask ADDRESS RATE SECONDS sends STAMP requests of 64 bytes of 100 sessions
+// and counts the replies. It takes no stamps, to leave the CPU to the reflector.
+func ask(args []string) (any, error) { return load(args, tstamp.Off, request) }
 
 const packetBytes = 64
 
 func blank(b []byte, _ uint32) []byte { return append(b, make([]byte, packetBytes)...) }
 
-func question(b []byte, n uint32) []byte {
+func request(b []byte, n uint32) []byte {
 	const sessions = 100
 	now := instant.Now()
 	p := wire.SenderPacket{

@@ -32,7 +32,7 @@ type crowd struct {
 	ResidentBytes float64
 }
 
-// settling is longer than a session takes to open and the time that it waits for an answer
+// settling is longer than a session takes to open and the time that it waits for a reply
 // together; startGap is how far apart sessions start.
 const (
 	settling = 5 * time.Second
@@ -144,11 +144,11 @@ func BenchmarkSessions(b *testing.B) {
 	for _, count := range []int{1000, 10_000} {
 		b.Run(strconv.Itoa(count), func(b *testing.B) {
 			for b.Loop() {
-				far := ours(b, network.Server, "reflect", address)
-				far.ready(b)
+				remote := ours(b, network.Server, "reflect", address)
+				remote.ready(b)
 				var c crowd
 				ours(b, network.Client, "sessions", address, strconv.Itoa(count), "5").wait(b, &c)
-				far.finish(b, nil)
+				remote.finish(b, nil)
 				what := fmt.Sprintf("%d sessions at 1/s: ", count)
 				comparison.add(b, row{what: what + "share of a core", unit: "%core", ours: 100 * c.CPU, lower: true})
 				comparison.add(b, row{what: what + "both directions received", unit: "packets/s", ours: c.Received / c.Seconds})

@@ -3,7 +3,7 @@
 // or with the reason why they did not. It reads no clock and opens no socket, so the emulated link
 // of tests/lab and simulations use the same model.
 //
-// Sizes are IP octets. The packet in transmission is not in the queue.
+// Sizes are IP bytes. The packet in transmission is not in the queue.
 package bottleneck
 
 import (
@@ -23,13 +23,13 @@ type Packet struct {
 	Entry instant.Time
 }
 
-// Fate is what became of a packet.
-type Fate uint8
+// Outcome is what became of a packet.
+type Outcome uint8
 
-// The fates.
+// The outcomes.
 const (
 	// Left: it was transmitted.
-	Left Fate = iota
+	Left Outcome = iota
 	// Refused: the queue was full when it came, or the policer had no tokens.
 	Refused
 	// Evicted: the queue was full when a later packet came (drop at the head, fq_codel).
@@ -40,12 +40,12 @@ const (
 	Expired
 )
 
-// Out is a packet and its fate. At is when it left (Left), or was dropped.
+// Out is a packet and its outcome. At is when it left (Left), or was dropped.
 type Out struct {
 	Packet
-	At   instant.Time
-	Fate Fate
-	// Queued are the octets, of all flows, that waited when it came, itself not counted.
+	At      instant.Time
+	Outcome Outcome
+	// Queued are the bytes, of all flows, that waited when it came, itself not counted.
 	Queued int
 }
 
@@ -59,7 +59,7 @@ type Link struct {
 	passed map[uint64]Out
 }
 
-// New returns a link that hands each packet whose fate is settled to emit. The configuration
+// New returns a link that hands each packet whose outcome is settled to emit. The configuration
 // must be valid (Config.Check). What is random depends on the seed alone.
 func New(c Config, seed uint64, emit func(Out)) *Link {
 	l := &Link{between: c.Between, emit: emit, passed: make(map[uint64]Out)}
@@ -77,7 +77,7 @@ func New(c Config, seed uint64, emit func(Out)) *Link {
 		l.done(o)
 	})
 	l.first = newStage(c, seed, func(o Out) {
-		if o.Fate != Left {
+		if o.Outcome != Left {
 			l.done(o)
 			return
 		}
@@ -171,12 +171,12 @@ func (s *stage) set(c Config) {
 	s.config = c
 }
 
-func (s *stage) drop(e entry, at instant.Time, f Fate) { s.emit(Out{e.Packet, at, f, e.queued}) }
+func (s *stage) drop(e entry, at instant.Time, f Outcome) { s.emit(Out{e.Packet, at, f, e.queued}) }
 
 func (s *stage) enter(p Packet) {
 	s.advance(p.Entry)
 	s.now = max(s.now, p.Entry)
-	e := entry{p, s.queue.octets()}
+	e := entry{p, s.queue.byteCount()}
 	if !s.server.police(p.Entry, p.Size) {
 		s.drop(e, p.Entry, Refused)
 		return

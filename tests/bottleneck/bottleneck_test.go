@@ -49,8 +49,8 @@ func configs() map[string]Config {
 	}
 }
 
-// TestEveryPacketHasOneFate: and none leaves before it came, or before the one in front of it.
-func TestEveryPacketHasOneFate(t *testing.T) {
+// TestEveryPacketHasOneOutcome: and none leaves before it came, or before the one in front of it.
+func TestEveryPacketHasOneOutcome(t *testing.T) {
 	seed := testseed.Of(t)
 	for name, c := range configs() {
 		if err := c.Check(); err != nil {
@@ -64,13 +64,13 @@ func TestEveryPacketHasOneFate(t *testing.T) {
 		left := 0
 		for _, o := range out {
 			if seen[o.ID] {
-				t.Fatalf("%s: packet %d has two fates", name, o.ID)
+				t.Fatalf("%s: packet %d has two outcomes", name, o.ID)
 			}
 			seen[o.ID] = true
 			if o.At < o.Entry {
 				t.Fatalf("%s: packet %d is done with %v before it came", name, o.ID, o.Entry.Sub(o.At))
 			}
-			if o.Fate == Left {
+			if o.Outcome == Left {
 				if o.At < last {
 					t.Fatalf("%s: packet %d overtakes", name, o.ID)
 				}
@@ -79,25 +79,25 @@ func TestEveryPacketHasOneFate(t *testing.T) {
 			}
 		}
 		if len(seen) != sent || left == 0 || left == sent {
-			t.Errorf("%s: %d of %d packets have a fate, %d left", name, len(seen), sent, left)
+			t.Errorf("%s: %d of %d packets have a outcome, %d left", name, len(seen), sent, left)
 		}
 	}
 }
 
-// TestTailDropAdmitsWhatHasRoom: the log says of each packet why.
-func TestTailDropAdmitsWhatHasRoom(t *testing.T) {
+// TestTailDropAdmitsWhatHasSpace: the log says of each packet why.
+func TestTailDropAdmitsWhatHasSpace(t *testing.T) {
 	for _, name := range []string{"wire", "trace", "slots", "bucket"} {
 		c := configs()[name]
 		for _, o := range offer(c, 10e6, 5*time.Second, func(i int) int { return 100 + i*7%1300 }) {
-			if room := o.Queued+o.Size <= c.Queue; room != (o.Fate == Left) {
-				t.Fatalf("%s: %d octets waited, and a packet of %d: fate %d", name, o.Queued, o.Size, o.Fate)
+			if space := o.Queued+o.Size <= c.Queue; space != (o.Outcome == Left) {
+				t.Fatalf("%s: %d bytes waited, and a packet of %d: outcome %d", name, o.Queued, o.Size, o.Outcome)
 			}
 		}
 	}
 }
 
-// TestOctetsThatLeaveAreThoseOfTheRate: while there is always something to send.
-func TestOctetsThatLeaveAreThoseOfTheRate(t *testing.T) {
+// TestByteCountThatLeaveAreThoseOfTheRate: while there is always something to send.
+func TestByteCountThatLeaveAreThoseOfTheRate(t *testing.T) {
 	cellular := configs()["trace"].Trace
 	for name, want := range map[string]func(from, to time.Duration) (low, high float64){
 		"wire": func(from, to time.Duration) (float64, float64) {
@@ -124,14 +124,14 @@ func TestOctetsThatLeaveAreThoseOfTheRate(t *testing.T) {
 	} {
 		out := offer(configs()[name], 10e6, 20*time.Second, of(1000))
 		for from := 2 * time.Second; from < 15*time.Second; from += time.Second {
-			to, octets := from+time.Second, 0
+			to, byteCount := from+time.Second, 0
 			for _, o := range out {
-				if d := o.At.Sub(start); o.Fate == Left && d >= from && d < to {
-					octets += o.Size
+				if d := o.At.Sub(start); o.Outcome == Left && d >= from && d < to {
+					byteCount += o.Size
 				}
 			}
-			if low, high := want(from, to); float64(octets) < low || float64(octets) > high {
-				t.Errorf("%s: %d octets left in the second from %v, want %.0f to %.0f", name, octets, from, low, high)
+			if low, high := want(from, to); float64(byteCount) < low || float64(byteCount) > high {
+				t.Errorf("%s: %d bytes left in the second from %v, want %.0f to %.0f", name, byteCount, from, low, high)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestBucketPassesNoMoreThanItHolds(t *testing.T) {
 		c := configs()[name]
 		var at []float64
 		for _, o := range offer(c, 20e6, 5*time.Second, of(1000)) {
-			if o.Fate == Left {
+			if o.Outcome == Left {
 				at = append(at, o.At.Sub(start).Seconds())
 			}
 		}
@@ -162,7 +162,7 @@ func TestBucketPassesNoMoreThanItHolds(t *testing.T) {
 			}
 		}
 		if most > float64(c.Bucket)+1 || most < float64(c.Bucket)-2000 {
-			t.Errorf("%s: %.0f octets beyond its rate, want its bucket of %d", name, most, c.Bucket)
+			t.Errorf("%s: %.0f bytes beyond its rate, want its bucket of %d", name, most, c.Bucket)
 		}
 	}
 }
@@ -171,10 +171,10 @@ func TestDiscardTimerLetsNothingOldLeave(t *testing.T) {
 	most := time.Duration(0)
 	for _, o := range offer(configs()["timer"], 5e6, 5*time.Second, of(1400)) {
 		waited := o.At.Sub(o.Entry)
-		if o.Fate == Expired && waited <= 200*ms {
+		if o.Outcome == Expired && waited <= 200*ms {
 			t.Fatalf("packet %d is discarded after %v", o.ID, waited)
 		}
-		if o.Fate == Left {
+		if o.Outcome == Left {
 			most = max(most, waited)
 		}
 	}
@@ -187,10 +187,10 @@ func TestHeadDropEvictsTheOldest(t *testing.T) {
 	last := uint64(0)
 	evicted := 0
 	for _, o := range offer(configs()["head drop"], 5e6, 5*time.Second, of(1400)) {
-		if o.Fate == Refused {
+		if o.Outcome == Refused {
 			t.Fatalf("packet %d is refused", o.ID)
 		}
-		if o.Fate == Evicted {
+		if o.Outcome == Evicted {
 			evicted++
 		}
 		if o.ID < last {
@@ -207,13 +207,13 @@ func TestHeadDropEvictsTheOldest(t *testing.T) {
 // CoDel's target before long; nothing is dropped from a link that is not overloaded.
 func TestCoDelHoldsTheDelayOfALoadThatYields(t *testing.T) {
 	for _, o := range offer(configs()["CoDel"], 2.4e6, 10*time.Second, of(1400)) {
-		if o.Fate != Left {
-			t.Fatalf("packet %d of a link that is not full: fate %d", o.ID, o.Fate)
+		if o.Outcome != Left {
+			t.Fatalf("packet %d of a link that is not full: outcome %d", o.ID, o.Outcome)
 		}
 	}
 	late, dropped := time.Duration(0), 0
 	for _, o := range offer(configs()["CoDel"], 2.55e6, 60*time.Second, of(1400)) {
-		if o.Fate == Managed {
+		if o.Outcome == Managed {
 			dropped++
 		} else if o.At.Sub(start) > 30*time.Second {
 			late = max(late, o.At.Sub(o.Entry))
@@ -230,7 +230,7 @@ func TestFQCoDelKeepsFlowsApart(t *testing.T) {
 	l := New(configs()["fq_codel"], 1, func(o Out) {
 		if o.Flow == 1 {
 			most = max(most, o.At.Sub(o.Entry))
-		} else if o.Fate == Left {
+		} else if o.Outcome == Left {
 			other = max(other, o.At.Sub(o.Entry))
 		}
 	})
@@ -249,15 +249,15 @@ func TestFQCoDelKeepsFlowsApart(t *testing.T) {
 }
 
 func TestOthersTakeTheirShare(t *testing.T) {
-	octets := 0
+	byteCount := 0
 	for _, o := range offer(configs()["others"], 4.7e6, 60*time.Second, of(1400)) {
-		if d := o.At.Sub(start); o.Fate == Left && d > 5*time.Second && d < 55*time.Second {
-			octets += o.Size
+		if d := o.At.Sub(start); o.Outcome == Left && d > 5*time.Second && d < 55*time.Second {
+			byteCount += o.Size
 		}
 	}
 	// Both meet the same full queue: of 5.2 Mb/s that come, 4.7 are ours. (At exactly twice the rate
 	// a packet of ours would come whenever there is room.)
-	if share := float64(octets) * 8 / 50 / 2.5e6; share < 0.85 || share > 0.97 {
+	if share := float64(byteCount) * 8 / 50 / 2.5e6; share < 0.85 || share > 0.97 {
 		t.Errorf("%.3f of the link is the test's, want about 0.90", share)
 	}
 }
@@ -265,12 +265,12 @@ func TestOthersTakeTheirShare(t *testing.T) {
 func TestSecondQueueOverflowsWhereItIsNarrower(t *testing.T) {
 	most := 0
 	for _, o := range offer(configs()["two in series"], 5e6, 10*time.Second, of(1400)) {
-		if o.Fate == Left {
+		if o.Outcome == Left {
 			most = max(most, o.Queued+o.Size)
 		}
 	}
 	if most < 150_000 || most > 160_000 {
-		t.Errorf("both queues held up to %d octets, want about 160,000", most)
+		t.Errorf("both queues held up to %d bytes, want about 160,000", most)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestRateThatIsSetHoldsFromThenOn(t *testing.T) {
 	}
 	l.Advance(start.Add(time.Hour))
 	if gap := left[60].At.Sub(left[59].At); gap != ms {
-		t.Errorf("1250 octets take %v at 10 Mb/s", gap)
+		t.Errorf("1250 bytes take %v at 10 Mb/s", gap)
 	}
 }
 

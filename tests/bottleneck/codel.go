@@ -94,7 +94,7 @@ type managed struct {
 	stage *stage
 }
 
-func (m *managed) octets() int { return m.bytes }
+func (m *managed) byteCount() int { return m.bytes }
 
 func (m *managed) head() (int, bool) { return m.peek() }
 
@@ -125,7 +125,7 @@ type fair struct {
 	bytes, count  int
 }
 
-func (f *fair) octets() int { return f.bytes }
+func (f *fair) byteCount() int { return f.bytes }
 
 func (f *fair) head() (int, bool) {
 	for _, l := range [][]*flow{f.fresh, f.served} {
@@ -169,9 +169,9 @@ func (f *fair) listed(w *flow) bool {
 	return slices.Contains(f.fresh, w) || slices.Contains(f.served, w)
 }
 
-func (f *fair) remove(e entry, at instant.Time, fate Fate) {
+func (f *fair) remove(e entry, at instant.Time, outcome Outcome) {
 	f.bytes, f.count = f.bytes-e.Size, f.count-1
-	f.stage.drop(e, at, fate)
+	f.stage.drop(e, at, outcome)
 }
 
 func (f *fair) dequeue(at instant.Time) (entry, bool) {

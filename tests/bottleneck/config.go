@@ -23,7 +23,7 @@ const (
 	CoDel
 	// FQCoDel is RFC 8290.
 	FQCoDel
-	// RED is random early detection (Floyd and Jacobson 1993), gentle, in octets, from a quarter of
+	// RED is random early detection (Floyd and Jacobson 1993), gentle, in bytes, from a quarter of
 	// the queue to three quarters.
 	RED
 )
@@ -51,7 +51,7 @@ func ParseDiscipline(text string) (Discipline, error) {
 }
 
 // ParseTrace reads a recorded link in mahimahi's format: a line is a millisecond, counted from the
-// begin and never less than in the line before, in which Opportunity octets may leave.
+// begin and never less than in the line before, in which Opportunity bytes may leave.
 func ParseTrace(b []byte) (all []uint32, err error) {
 	n := 0
 	for line := range bytes.Lines(b) {
@@ -72,12 +72,12 @@ func ParseTrace(b []byte) (all []uint32, err error) {
 type Config struct {
 	// Rate in bits a second.
 	Rate int64
-	// Trace are milliseconds in which Opportunity octets may leave, ascending, and again from the
+	// Trace are milliseconds in which Opportunity bytes may leave, ascending, and again from the
 	// begin after the last (mahimahi's format).
 	Trace []uint32
-	// Slot: packets leave at its multiples only, Rate x Slot / 8 octets at each.
+	// Slot: packets leave at its multiples only, Rate x Slot / 8 bytes at each.
 	Slot time.Duration
-	// Bucket: so many octets leave at Peak, or at once if Peak is 0, after the link stood idle
+	// Bucket: so many bytes leave at Peak, or at once if Peak is 0, after the link stood idle
 	// (a token bucket that is filled with Rate).
 	Bucket int
 	Peak   int64
@@ -85,20 +85,20 @@ type Config struct {
 	Police bool
 
 	Discipline Discipline
-	// Queue is the limit in octets, QueuePackets in packets, QueueTime how long a packet waits
+	// Queue is the limit in bytes, QueuePackets in packets, QueueTime how long a packet waits
 	// before it is discarded instead of transmitted. Zero: no such limit.
 	Queue        int
 	QueuePackets int
 	QueueTime    time.Duration
 
-	// Others send so many bits a second through it, in packets of 1400 octets at random distances.
+	// Others send so many bits a second through it, in packets of 1400 bytes at random distances.
 	Others int64
 	// Second is a bottleneck behind this one, Between the delay from one to the other.
 	Second  *Config
 	Between time.Duration
 }
 
-// Opportunity is how many octets of a trace leave in a millisecond that it names, as in mahimahi.
+// Opportunity is how many bytes of a trace leave in a millisecond that it names, as in mahimahi.
 const Opportunity = 1504
 
 // Check says what is wrong with a configuration.

@@ -13,7 +13,7 @@ type discipline interface {
 	dequeue(at instant.Time) (entry, bool)
 	// head is the size of the packet that is next, as far as is known.
 	head() (size int, ok bool)
-	octets() int
+	byteCount() int
 }
 
 func (c Config) discipline(seed uint64, s *stage) discipline {
@@ -29,7 +29,7 @@ func (c Config) discipline(seed uint64, s *stage) discipline {
 	return &fifo{stage: s}
 }
 
-// list is packets in order, and their octets.
+// list is packets in order, and their bytes.
 type list struct {
 	entries []entry
 	first   int
@@ -61,7 +61,7 @@ func (l *list) pop() entry {
 	return e
 }
 
-// full tells whether the limits leave no room for a packet.
+// full tells whether the limits leave no space for a packet.
 func (s *stage) full(q *list, size int) bool {
 	c := &s.config
 	return c.Queue > 0 && q.bytes+size > c.Queue || c.QueuePackets > 0 && q.len()+1 > c.QueuePackets
@@ -74,7 +74,7 @@ type fifo struct {
 	early *red
 }
 
-func (q *fifo) octets() int { return q.bytes }
+func (q *fifo) byteCount() int { return q.bytes }
 
 func (q *fifo) head() (int, bool) { return q.peek() }
 

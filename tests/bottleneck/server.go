@@ -51,7 +51,7 @@ func (w *wire) serve(at instant.Time, size int) instant.Time {
 	return at
 }
 
-// opportunities are moments in which some octets may leave. A packet leaves with its last octet,
+// opportunities are moments in which some bytes may leave. A packet leaves with its last byte,
 // and the next one begins with what is left of that moment. What nobody uses is gone.
 type opportunities struct {
 	always

@@ -53,16 +53,16 @@ func TestGpsdStartsWithEveryDefaultFileAndSaysItsVersion(t *testing.T) {
 	for _, r := range all {
 		t.Run(r.folder, func(t *testing.T) {
 			// The agent's own address: 127.0.0.1:2947. Its first line is the banner.
-			var answer []byte
+			var reply []byte
 			if !await.Within(20*time.Second, func() bool {
-				answer, _ = r.command("gpspipe", "-w", "-n", "1", "127.0.0.1:2947").Output()
-				return len(answer) > 0
+				reply, _ = r.command("gpspipe", "-w", "-n", "1", "127.0.0.1:2947").Output()
+				return len(reply) > 0
 			}) {
 				t.Fatalf("gpsd does not answer:\n%s", r.log)
 			}
 			var banner struct{ Class, Release string }
-			if err := json.Unmarshal(answer, &banner); err != nil || banner.Class != "VERSION" || banner.Release == "" {
-				t.Errorf("got %q, want a VERSION: %v", answer, err)
+			if err := json.Unmarshal(reply, &banner); err != nil || banner.Class != "VERSION" || banner.Release == "" {
+				t.Errorf("got %q, want a VERSION: %v", reply, err)
 			}
 			if got := r.output("gpspipe", "-w", "-n", "8", "-x", "20", "127.0.0.1:2947"); !strings.Contains(got, r.device) || !strings.Contains(got, `"class":"TPV"`) {
 				t.Errorf("no fix of %s in\n%s", r.device, got)

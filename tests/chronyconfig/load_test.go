@@ -203,7 +203,7 @@ func (s *sandbox) serveTime() {
 // takes for none unless it is told to.
 func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
 	trusting, sink := s.watch(chrony.Options{TrustLocal: true})
-	if !await.Within(20*time.Second, func() bool { return trusting.Quality(instant.Now()).Synchronised() }) {
+	if !await.Within(20*time.Second, func() bool { return trusting.Quality(instant.Now()).Synchronized() }) {
 		t.Errorf("no island: %+v", trusting.Quality(instant.Now()))
 	}
 	if !await.Within(5*time.Second, func() bool { return kind(sink) == "local" }) {
@@ -214,7 +214,7 @@ func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
 	if tracking[0] != "7F7F0101" || tracking[10] != "0.000000000" || tracking[11] != "0.000000000" {
 		t.Errorf("the island's reference, root delay and root dispersion: %q", tracking)
 	}
-	if q := m.Quality(instant.Now()); q.Synchronised() {
+	if q := m.Quality(instant.Now()); q.Synchronized() {
 		t.Errorf("an island is trusted: %+v", q)
 	}
 }
@@ -226,7 +226,7 @@ func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *metrictest.Sink,
 	began := time.Now()
 	ok := await.Within(150*time.Second, func() bool {
 		q = m.Quality(instant.Now())
-		return q.Synchronised() && kind(sink) == row.kind && q.Bound.Error <= row.most
+		return q.Synchronized() && kind(sink) == row.kind && q.Bound.Error <= row.most
 	})
 	sources := s.output("chronyc", "-n", "sources")
 	if !ok {

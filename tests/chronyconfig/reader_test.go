@@ -31,15 +31,15 @@ func readClock(address, socketDir string) (status int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	go func() { _ = m.Run(ctx) }()
-	// An answer is what counts: the clock itself follows nothing here.
+	// A reply is what counts: the clock itself follows nothing here.
 	for ctx.Err() == nil {
-		if q := m.Quality(instant.Now()); q.State == clock.Unsynchronised || q.Synchronised() {
+		if q := m.Quality(instant.Now()); q.State == clock.Unsynchronized || q.Synchronized() {
 			fmt.Println("answered")
 			return 0
 		}
 		time.Sleep(20 * time.Millisecond) // between two looks; the monitor tells nobody
 	}
-	fmt.Println("no answer")
+	fmt.Println("no reply")
 	return 0
 }
 
@@ -96,11 +96,11 @@ func TestAgentWithoutRootReadsChronydAsThePageSays(t *testing.T) {
 		if group == "" {
 			continue
 		}
-		if got := s.reader(c.Address, c.SocketDir, ""); got != "no answer" {
+		if got := s.reader(c.Address, c.SocketDir, ""); got != "no reply" {
 			t.Errorf("%s: without the group: %s", snippet.where, got)
 		}
 		// Without socket_dir our end would be put beside chronyd's, where the group must not write.
-		if got := s.reader(c.Address, "", group); got != "no answer" {
+		if got := s.reader(c.Address, "", group); got != "no reply" {
 			t.Errorf("%s: without socket_dir: %s", snippet.where, got)
 		}
 	}

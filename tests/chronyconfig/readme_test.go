@@ -71,13 +71,13 @@ func TestTableNamesEveryFolderOnce(t *testing.T) {
 func TestEveryFolderHasAnErrorBudgetWithSources(t *testing.T) {
 	for _, folder := range folders(t) {
 		page := read(t, filepath.Join(root, folder, "README.md"))
-		_, budget, found := strings.Cut(page, "| what | how large | where it goes | source |\n")
+		_, quota, found := strings.Cut(page, "| what | how large | where it goes | source |\n")
 		if !found {
-			t.Errorf("%s has no error budget", folder)
+			t.Errorf("%s has no error quota", folder)
 			continue
 		}
 		lines := 0
-		for line := range strings.Lines(budget) {
+		for line := range strings.Lines(quota) {
 			cells := strings.Split(strings.TrimSpace(line), "|")
 			if len(cells) != 6 {
 				break
@@ -87,7 +87,7 @@ func TestEveryFolderHasAnErrorBudgetWithSources(t *testing.T) {
 			}
 		}
 		if lines < 5 {
-			t.Errorf("%s: a budget of %d lines", folder, lines)
+			t.Errorf("%s: a quota of %d lines", folder, lines)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/wait"
+	"oneway.example/exporter/ctxtime"
 )
 
 // openPTY is a GNSS receiver on a pty: it says RMC and GGA once a second until the
@@ -86,7 +86,7 @@ func speak(t *testing.T, to io.Writer, late time.Duration, hangUp func()) {
 func everySecond(ctx context.Context, late time.Duration, f func(second time.Time)) {
 	for {
 		second := time.Now().Add(-late).Truncate(time.Second).Add(time.Second)
-		if !wait.For(ctx, time.Until(second.Add(late))) {
+		if !ctxtime.For(ctx, time.Until(second.Add(late))) {
 			return
 		}
 		f(second.UTC())

@@ -49,7 +49,7 @@ exec cat
 // both may be empty.
 func newSandbox(t *testing.T, receiver, device string) *sandbox {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "oneway") // short: a socket's path has 107 octets
+	dir, err := os.MkdirTemp("", "oneway") // short: a socket's path has 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}

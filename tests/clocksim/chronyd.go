@@ -8,7 +8,7 @@ import (
 
 // Config is what of chrony.conf(5) matters here. The zero value has its defaults.
 type Config struct {
-	// Source is followed; nil: none, so that the clock is never synchronised.
+	// Source is followed; nil: none, so that the clock is never synchronized.
 	Source Source
 	// MakeStep steps the clock if its first StepLimit updates find an offset above it,
 	// in seconds; zero: never.
@@ -47,7 +47,7 @@ type Chronyd struct {
 	steering steering
 
 	// The reference, as the last update left it.
-	synchronised   bool
+	synchronized   bool
 	updates        int
 	referenceTime  float64 // on the clock
 	skew           float64
@@ -139,7 +139,7 @@ func (d *Chronyd) update(at time.Duration, now float64) {
 	offset := r.estimate.intercept + (now-last.at)*r.estimate.slope
 	frequency := d.weigh(r.estimate.slope, r.skew)
 
-	d.synchronised = true
+	d.synchronized = true
 	d.referenceTime = last.at
 	d.offsetSD = r.estimate.interceptSD
 	d.rootDelay = best.rootDelay

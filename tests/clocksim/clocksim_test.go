@@ -153,13 +153,13 @@ func TestChronydFindsOffsetAndFrequency(t *testing.T) {
 	} {
 		c := NewClock(Oscillator{Rate: 50e-6}, 50*time.Millisecond, random(t))
 		d := Start(c, Config{Source: source}, 0, random(t))
-		if d.Tracking(0).Synchronised {
-			t.Errorf("%s: synchronised from the start", name)
+		if d.Tracking(0).Synchronized {
+			t.Errorf("%s: synchronized from the start", name)
 		}
 		live(d, time.Hour)
 		track, off := d.Tracking(time.Hour), c.Offset(time.Hour)
 		bound := math.Abs(track.Correction) + track.RootDispersion + track.RootDelay/2
-		if !track.Synchronised || math.Abs(off) > 30e-6 || math.Abs(off) > bound || !close2(track.Frequency, -50e-6, 0.2e-6) {
+		if !track.Synchronized || math.Abs(off) > 30e-6 || math.Abs(off) > bound || !close2(track.Frequency, -50e-6, 0.2e-6) {
 			t.Errorf("%s: off by %v, bound %v, %+v", name, off, bound, track)
 		}
 	}
@@ -175,7 +175,7 @@ func TestDispersionGrowsAsChronydsWithoutAnUpdate(t *testing.T) {
 	live(d, 121*time.Minute)
 	to := d.Tracking(121 * time.Minute)
 	want := 3600 * (from.Skew + math.Abs(from.Residual) + 1e-6)
-	if !to.Synchronised || !close2(to.RootDispersion-from.RootDispersion, want, want/1000) {
+	if !to.Synchronized || !close2(to.RootDispersion-from.RootDispersion, want, want/1000) {
 		t.Errorf("grew by %v in an hour, want %v", to.RootDispersion-from.RootDispersion, want)
 	}
 }

@@ -16,7 +16,7 @@ type Oscillator struct {
 	Walk float64
 	// Day and Room are the amplitudes of two temperature cycles: of a day, and of a
 	// room whose heating switches every 20 minutes.
-	Day, Room float64
+	Day, Space float64
 	// Ramps are changes of temperature that somebody makes.
 	Ramps []Ramp
 
@@ -30,7 +30,7 @@ type Ramp struct {
 	Change     float64
 }
 
-const roomCycle = 20 * time.Minute
+const spaceCycle = 20 * time.Minute
 
 // tick is how often the rate changes.
 const tick = time.Second
@@ -43,7 +43,7 @@ func (o *Oscillator) next(at time.Duration, random *rand.Rand) float64 {
 	cycle := func(amplitude float64, period time.Duration) float64 {
 		return amplitude * math.Sin(2*math.Pi*at.Seconds()/period.Seconds())
 	}
-	rate := o.Rate + o.walked + cycle(o.Day, 24*time.Hour) + cycle(o.Room, roomCycle)
+	rate := o.Rate + o.walked + cycle(o.Day, 24*time.Hour) + cycle(o.Space, spaceCycle)
 	for _, r := range o.Ramps {
 		switch {
 		case at < r.From:

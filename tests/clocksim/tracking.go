@@ -8,7 +8,7 @@ import (
 // Tracking is what chronyd answers to the command of that name. Offsets and delays
 // are in seconds, frequencies are ratios; the signs are chronyd's.
 type Tracking struct {
-	Synchronised bool
+	Synchronized bool
 	// ReferenceTime is the time of the last update on the clock, since the
 	// simulation's start; Updated is false if there was none.
 	ReferenceTime time.Duration
@@ -35,11 +35,11 @@ func (d *Chronyd) Tracking(at time.Duration) Tracking {
 	if d.config.Source != nil {
 		t.Poll = d.config.Source.poll()
 	}
-	if !d.synchronised {
+	if !d.synchronized {
 		return t
 	}
 	now := d.clock.seconds(at) + t.Correction
-	t.Synchronised, t.Updated = true, true
+	t.Synchronized, t.Updated = true, true
 	t.ReferenceTime = time.Duration(math.Round(d.referenceTime * 1e9))
 	t.Residual, t.Skew, t.RootDelay = d.residual, d.skew, d.rootDelay
 	t.RootDispersion = d.rootDispersion +

@@ -10,31 +10,31 @@ import (
 
 // A key names a packet of path client-to-server in the link's log:
 //
-//	question   its number
-//	answer     1<<62 | number of its question << 31 | its own number
+//	request   its number
+//	answer     1<<62 | number of its request << 31 | its own number
 //	load       1<<63 | number of its transfer << 32 | its number
 //
 // Transfers of several runs may have one number; runs are told apart by time.
 const (
-	answerKey = 1 << 62
-	loadKey   = 1 << 63
-	low31     = 1<<31 - 1
+	replyKey = 1 << 62
+	loadKey  = 1 << 63
+	low31    = 1<<31 - 1
 )
 
-// classifier picks the questions of the client's agent, the answers to them, and the packets
-// of load tests. The questions of the server's agent are on another path.
+// classifier picks the requests of the client's agent, the replies to them, and the packets
+// of load tests. The requests of the server's agent are on another path.
 func classifier() lab.Classifier {
 	client, server := lab.Addresses()
-	question, load := netip.AddrPortFrom(server, reflectorPort), netip.AddrPortFrom(server, responderPort)
+	request, load := netip.AddrPortFrom(server, reflectorPort), netip.AddrPortFrom(server, loadServerPort)
 	return func(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
 		switch {
-		case dst == question && src.Addr() == client:
+		case dst == request && src.Addr() == client:
 			seq, ok := testpacket.STAMP(payload)
 			return uint64(seq), ok
-		case src == question && dst.Addr() == client:
+		case src == request && dst.Addr() == client:
 			seq, ok := testpacket.STAMP(payload)
-			to, whole := testpacket.Question(payload)
-			return answerKey | uint64(to&low31)<<31 | uint64(seq&low31), ok && whole
+			to, whole := testpacket.Request(payload)
+			return replyKey | uint64(to&low31)<<31 | uint64(seq&low31), ok && whole
 		case dst == load || src == load:
 			transfer, seq, ok := testpacket.Load(payload)
 			return loadKey | uint64(transfer)<<32 | uint64(seq), ok
@@ -43,12 +43,12 @@ func classifier() lab.Classifier {
 	}
 }
 
-// light are the questions, or the answers, of a direction's log, with their own number as
-// key, and for each answer the number of its question.
+// light are the requests, or the replies, of a direction's log, with their own number as
+// key, and for each reply the number of its request.
 func light(log []lab.Record, d sample.Direction) (all []lab.Record, to []uint64) {
 	for _, r := range log {
 		switch {
-		case r.Key&loadKey != 0, (r.Key&answerKey != 0) != (d == sample.Reverse):
+		case r.Key&loadKey != 0, (r.Key&replyKey != 0) != (d == sample.Reverse):
 			continue
 		case d == sample.Reverse:
 			to = append(to, r.Key>>31&low31)

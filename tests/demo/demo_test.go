@@ -44,7 +44,7 @@ func TestDemoHoldsItsTableOnAnyProfile(t *testing.T) {
 	t.Logf("%s", out)
 	var exit *exec.ExitError
 	// What a busy machine keeps the agents from telling is no fault of theirs: they say so.
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitUntold) {
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitUnreported) {
 		t.Fatal(err)
 	}
 	checkReport(t, report)
@@ -62,10 +62,10 @@ func checkReport(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	want := map[string]float64{"forward": 0.047, "reverse": 0.023}
-	untold := 0
+	unreported := 0
 	for _, r := range rows {
 		if r["status"] == "untold" {
-			untold++
+			unreported++
 		}
 		for _, key := range []string{"name", "direction", "configured", "link_log", "measured", "bound", "unit", "status"} {
 			if _, ok := r[key]; !ok {
@@ -78,8 +78,8 @@ func checkReport(t *testing.T, file string) {
 		}
 	}
 	// One direction's queue and capacity, twice refused.
-	if untold > 3 {
-		t.Errorf("%d of %d rows are untold", untold, len(rows))
+	if unreported > 3 {
+		t.Errorf("%d of %d rows are untold", unreported, len(rows))
 	}
 	for direction, delay := range want {
 		i := slices.IndexFunc(rows, func(r map[string]any) bool { return r["name"] == "delay_min_seconds" && r["direction"] == direction })

@@ -28,10 +28,10 @@ func (s *stack) told(ctx context.Context, probe string, r *run, d sample.Directi
 	return rows
 }
 
-// saturateRows are what the last run of probe saturate found. All count IP octets, header
+// saturationRows are what the last run of probe saturation found. All count IP bytes, header
 // included and no link layer, as the profile's rate and queue do, and the link's log.
-func (s *stack) saturateRows(ctx context.Context, profile lab.Profile, after time.Time) (rows []row) {
-	r := s.lastRun(ctx, "saturate", after)
+func (s *stack) saturationRows(ctx context.Context, profile lab.Profile, after time.Time) (rows []row) {
+	r := s.lastRun(ctx, "saturation", after)
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
 		d := sample.Direction(i)
 		v := map[string]*float64{}
@@ -39,9 +39,9 @@ func (s *stack) saturateRows(ctx context.Context, profile lab.Profile, after tim
 			v[name] = s.value(ctx, "oneway_"+name+of(d))
 		}
 		for _, name := range []string{"queue_delay_seconds", "queue_delay_error_bound_seconds"} {
-			v[name] = s.value(ctx, fmt.Sprintf(`oneway_%s{%s,direction=%q,q="0.5"}`, name, selector, d))
+			v[name] = s.value(ctx, fmt.Sprintf(`oneway_%s{%s,direction=%q,quantile_rank="0.5"}`, name, selector, d))
 		}
-		rows = append(rows, s.told(ctx, "saturate", r, d, loadRows(d, link, v, newLoadLog(s.network.Log(d), d, r)))...)
+		rows = append(rows, s.told(ctx, "saturation", r, d, loadRows(d, link, v, newLoadLog(s.network.Log(d), d, r)))...)
 	}
 	return rows
 }
@@ -54,15 +54,15 @@ func loadRows(d sample.Direction, link lab.Link, v map[string]*float64, truth *l
 	}
 	throughput := row{
 		Name: "udp_throughput_bytes_per_second", Configured: rate * (1 - link.Loss) * (1 - link.Corrupt), Measured: v["udp_throughput_bytes_per_second"], Unit: "bytes/s",
-		Tolerance: 0.02 * rate, Why: "2 %; IP octets",
+		Tolerance: 0.02 * rate, Why: "2 %; IP bytes",
 	}
 	delay := row{
 		Name: "queue_delay_seconds", Configured: queue / rate, Measured: v["queue_delay_seconds"], Bound: orZero(v["queue_delay_error_bound_seconds"]), Unit: "seconds",
-		Tolerance: 0.05*queue/rate + 1.5*loadBytes/rate, Why: "5 %, and a packet and a half: what is let in leaves room for less than one",
+		Tolerance: 0.05*queue/rate + 1.5*loadBytes/rate, Why: "5 %, and a packet and a half: what is let in leaves space for less than one",
 	}
 	size := row{
 		Name: "queue_size_bytes", Configured: queue, Measured: v["queue_size_bytes"], Bound: orZero(v["queue_size_error_bound_bytes"]), Unit: "bytes",
-		Tolerance: 0.05 * queue, Why: "5 %; IP octets",
+		Tolerance: 0.05 * queue, Why: "5 %; IP bytes",
 	}
 	if truth != nil {
 		if throughput.Truth = truth.throughput(); throughput.Truth != nil && 2*loadBytes < throughput.Tolerance {
@@ -89,7 +89,7 @@ func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.T
 		d, rate := sample.Direction(i), float64(link.MeanRate())/8
 		one := row{
 			Name: "capacity_bytes_per_second", Direction: d.String(), Configured: rate, Unit: "bytes/s",
-			Tolerance: 0.05 * rate, Why: "5 %; IP octets of packet trains",
+			Tolerance: 0.05 * rate, Why: "5 %; IP bytes of packet trains",
 		}
 		if link.Trace != nil {
 			one.Undefined = "the link's rate moves: it has no one capacity"
@@ -156,7 +156,7 @@ func (s *stack) trains(ctx context.Context, dir sample.Direction, payload int) *
 	labels := fmt.Sprintf(`%s,direction=%q,packet_bytes="%d"`, selector, dir, payload+headers)
 	var v [3]float64
 	for i, q := range []string{
-		`oneway_capacity_bytes_per_second{` + labels + `,q="0.5"}`, `oneway_capacity_bytes_per_second{` + labels + `,q="0.05"}`,
+		`oneway_capacity_bytes_per_second{` + labels + `,quantile_rank="0.5"}`, `oneway_capacity_bytes_per_second{` + labels + `,quantile_rank="0.05"}`,
 		`oneway_train_dispersion_seconds{` + labels + `}`,
 	} {
 		one := s.value(ctx, q)

@@ -10,7 +10,7 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// loadBytes is the IP packet of probe saturate's default, packet_bytes.
+// loadBytes is the IP packet of probe saturation's default, packet_bytes.
 const loadBytes = 1410
 
 // loadLog is what the link's log says of one direction's load: the idle packets before it and
@@ -95,11 +95,11 @@ func least(all []lab.Record) bracket {
 	return b
 }
 
-// coarse is the share of a second's octets that a packet is from which on the probe takes the
+// coarse is the share of a second's bytes that a packet is from which on the probe takes the
 // rate of all of the time, not the median of the seconds.
 const coarse = 0.01
 
-// throughput is the octets that came out, undamaged: of the seconds that the probe looked at the
+// throughput is the bytes that came out, undamaged: of the seconds that the probe looked at the
 // median, as the probe defines it (METRICS.md).
 func (l *loadLog) throughput() *span {
 	if loadBytes > coarse*l.told {
@@ -110,17 +110,17 @@ func (l *loadLog) throughput() *span {
 	if last <= first {
 		return nil
 	}
-	octets := make([]float64, last-first)
+	bytes := make([]float64, last-first)
 	for i := range l.load {
 		r := &l.load[i]
-		if k := int(math.Floor(r.Exit.Middle().Sub(l.begin).Seconds()-shift)) - first; arrived(r) && k >= 0 && k < len(octets) {
-			octets[k] += float64(r.Size)
+		if k := int(math.Floor(r.Exit.Middle().Sub(l.begin).Seconds()-shift)) - first; arrived(r) && k >= 0 && k < len(bytes) {
+			bytes[k] += float64(r.Size)
 		}
 	}
-	octets = l.unpaused(octets, first)
-	slices.Sort(octets)
-	n := len(octets)
-	return exactly((octets[(n-1)/2] + octets[n/2]) / 2)
+	bytes = l.unpaused(bytes, first)
+	slices.Sort(bytes)
+	n := len(bytes)
+	return exactly((bytes[(n-1)/2] + bytes[n/2]) / 2)
 }
 
 // pause is the time without a packet that enters, above which the sender has paused.
@@ -128,21 +128,21 @@ const pause = 0.25
 
 // unpaused leaves out the seconds from first on in which the sender paused, and what its first packets
 // after that found before them, unless that is all of them.
-func (l *loadLog) unpaused(octets []float64, first int) (some []float64) {
-	out := make([]bool, len(octets))
+func (l *loadLog) unpaused(bytes []float64, first int) (some []float64) {
+	out := make([]bool, len(bytes))
 	for i := 1; i < len(l.load); i++ {
 		from, to := l.load[i-1].Entry.Sub(l.begin).Seconds(), l.load[i].Entry.Sub(l.begin).Seconds()
 		for k := max(int(from)-first, 0); to-from > pause && k <= int(to+pause)-first && k < len(out); k++ {
 			out[k] = true
 		}
 	}
-	for k, n := range octets {
+	for k, n := range bytes {
 		if !out[k] {
 			some = append(some, n)
 		}
 	}
 	if len(some) == 0 {
-		return octets
+		return bytes
 	}
 	return some
 }
@@ -150,7 +150,7 @@ func (l *loadLog) unpaused(octets []float64, first int) (some []float64) {
 // overall is the rate from the first arrival to the last.
 func (l *loadLog) overall() *span {
 	var begin, end instant.Time
-	octets := 0.0
+	bytes := 0.0
 	for i := range l.load {
 		r := &l.load[i]
 		if !l.holds(r) || !arrived(r) {
@@ -159,13 +159,13 @@ func (l *loadLog) overall() *span {
 		if at := r.Exit.Middle(); begin == 0 {
 			begin, end = at, at
 		} else {
-			octets, end = octets+float64(r.Size), max(end, at)
+			bytes, end = bytes+float64(r.Size), max(end, at)
 		}
 	}
 	if end <= begin {
 		return nil
 	}
-	return exactly(octets / end.Sub(begin).Seconds())
+	return exactly(bytes / end.Sub(begin).Seconds())
 }
 
 // queueSize is what the log leaves to the queue's size: it held what waited when a packet was let
@@ -173,7 +173,7 @@ func (l *loadLog) overall() *span {
 func (l *loadLog) queueSize() *span {
 	held, refused := 0, math.MaxInt
 	for i := range l.load {
-		if r := &l.load[i]; r.Fate == lab.DroppedQueue {
+		if r := &l.load[i]; r.Outcome == lab.DroppedQueue {
 			refused = min(refused, r.Queued+r.Size)
 		} else {
 			held = max(held, r.Queued+r.Size)
@@ -186,7 +186,7 @@ func (l *loadLog) queueSize() *span {
 }
 
 // queueDelay is the median of what the full queue added to the delay of the empty path: of those
-// packets that filled it, so that it had no room for another.
+// packets that filled it, so that it had no space for another.
 func (l *loadLog) queueDelay() *span {
 	size, empty := l.queueSize(), least(l.idle)
 	if size == nil {
@@ -205,7 +205,7 @@ func (l *loadLog) queueDelay() *span {
 	return (&span{middle(func(b bracket) float64 { return b.least }) - empty.most, middle(func(b bracket) float64 { return b.most }) - empty.least}).finite()
 }
 
-// trainCapacity is what the trains of a size truly showed: (N-1) L octets in the time between
+// trainCapacity is what the trains of a size truly showed: (N-1) L bytes in the time between
 // the true exits of the first packet and of the last. The probe takes the median of the clean
 // ones; which those are only it knows, but not how many: of n trains of which any c may be
 // clean, the median of the clean ones is within the span.
@@ -255,18 +255,18 @@ func capacities(packets []lab.Record, length int) (all []float64) {
 		byNumber[int(packets[i].Key&math.MaxUint32)] = &packets[i]
 	}
 	for first := 0; byNumber[first] != nil; first += length {
-		octets, whole := 0, true
+		bytes, whole := 0, true
 		for i := first; i < first+length && whole; i++ {
 			whole = byNumber[i] != nil && arrived(byNumber[i])
 			if whole && i > first {
-				octets += byNumber[i].Size
+				bytes += byNumber[i].Size
 			}
 		}
 		if !whole {
 			continue
 		}
 		if span := byNumber[first+length-1].Exit.Middle().Sub(byNumber[first].Exit.Middle()); span > 0 {
-			all = append(all, float64(octets)/span.Seconds())
+			all = append(all, float64(bytes)/span.Seconds())
 		}
 	}
 	return all

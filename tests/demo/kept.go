@@ -42,7 +42,7 @@ func (s *stack) keep(ctx context.Context) error {
 	var errs []error
 	for _, d := range sample.Directions() {
 		log := s.network.Log(d)
-		all = append(all, summarise(s.network, d, log))
+		all = append(all, summarize(s.network, d, log))
 		errs = append(errs, writeLog(filepath.Join(s.dir, "link-"+d.String()+".csv.gz"), log))
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
@@ -57,13 +57,13 @@ func (s *stack) keep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func summarise(network *lab.Lab, d sample.Direction, log []lab.Record) linkSummary {
+func summarize(network *lab.Lab, d sample.Direction, log []lab.Record) linkSummary {
 	out := linkSummary{Direction: d.String()}
 	out.Logged, out.Others = network.Counts(d)
 	var late []time.Duration
 	for i := range log {
 		r := &log[i]
-		if r.Fate != lab.Delivered {
+		if r.Outcome != lab.Delivered {
 			continue
 		}
 		late = append(late, r.Late())
@@ -99,7 +99,7 @@ func writeLog(file string, log []lab.Record) error {
 	for i := range log {
 		r := &log[i]
 		fmt.Fprintf(w, "%#x,%d,%d,%d,%d,%d,%d,%d,%d,%v,%t,%d\n", r.Key, r.Size, r.Queued, int64(r.Entry), int64(r.Departure), int64(r.Due),
-			int64(r.Exit.After), int64(r.Exit.Before), int64(r.Copy.Before), r.Fate, r.Corrupted, r.Overtaken)
+			int64(r.Exit.After), int64(r.Exit.Before), int64(r.Copy.Before), r.Outcome, r.Corrupted, r.Overtaken)
 	}
 	return errors.Join(w.Flush(), packed.Close(), f.Close())
 }

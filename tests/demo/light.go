@@ -15,7 +15,7 @@ const (
 	// lossTimeout is that of the light probe.
 	lossTimeout = 2 * time.Second
 	// hostSlack is how long after a packet has arrived both agents have counted and
-	// concluded it, whatever else runs on this machine: an answer waits a second and a half at
+	// concluded it, whatever else runs on this machine: a reply waits a second and a half at
 	// the most for its true T3, and a process may hold a core for longer than a second.
 	hostSlack = 3 * time.Second
 	// lateDoubt is by how much a packet's delay may differ from the waiting time such that the agent,
@@ -112,7 +112,7 @@ func (s *stack) firstWindow(ctx context.Context) *window {
 func (s *stack) windowRows(ctx context.Context, d sample.Direction, link lab.Link, log *pathLog, w *window) []row {
 	bound := orZero(s.value(ctx, `oneway_delay_error_bound_seconds`+of(d)))
 	least := row{Name: "delay_min_seconds", Direction: d.String(), Configured: link.Delay.Seconds(), Measured: s.value(ctx, `oneway_delay_min_seconds`+of(d)), Bound: bound, Unit: "seconds", Why: "the bound is all that a delay may be off"}
-	median := row{Name: "delay_median_seconds", Direction: d.String(), Configured: (link.Delay + link.Jitter/2).Seconds(), Measured: s.value(ctx, `oneway_delay_quantile_seconds`+strings.Replace(of(d), `}`, `,q="0.5"}`, 1)), Bound: bound, Unit: "seconds", Why: least.Why}
+	median := row{Name: "delay_median_seconds", Direction: d.String(), Configured: (link.Delay + link.Jitter/2).Seconds(), Measured: s.value(ctx, `oneway_delay_quantile_seconds`+strings.Replace(of(d), `}`, `,quantile_rank="0.5"}`, 1)), Bound: bound, Unit: "seconds", Why: least.Why}
 	if w != nil {
 		m := log.members(d, *w)
 		least.Truth, median.Truth = m.least(), m.median()
@@ -137,7 +137,7 @@ func countRows(d sample.Direction, link lab.Link, log *pathLog, v map[string]flo
 	for _, r := range rows {
 		r.Direction, r.Unit, r.Why = d.String(), "ratio", exact
 	}
-	unaccounted := row{Name: "packets_unaccounted", Direction: d.String(), Unit: "packets", Why: "what entered the link = received + lost + dropped by the receiving host + in flight, exactly"}
+	unaccounted := row{Name: "packets_unaccounted", Direction: d.String(), Unit: "packets", Why: "what entered the link = received + lost + dropped by the receiving host + outstanding, exactly"}
 	have := func(names ...string) bool {
 		for _, n := range names {
 			if _, ok := v[n]; !ok {
@@ -161,8 +161,8 @@ func countRows(d sample.Direction, link lab.Link, log *pathLog, v map[string]flo
 		if have("received", "corrupted") && v["received"]+v["corrupted"] > 0 {
 			between(&corrupted, v["received"]+v["corrupted"], uint64(v["corrupted"]), settled.Corrupted, all.Corrupted)
 		}
-		if have("received", "lost", "host_dropped", "in_flight") {
-			left := float64(all.Sent) - v["received"] - v["lost"] - v["host_dropped"] - v["in_flight"]
+		if have("received", "lost", "host_dropped", "outstanding") {
+			left := float64(all.Sent) - v["received"] - v["lost"] - v["host_dropped"] - v["outstanding"]
 			unaccounted.Measured = &left
 		}
 	}

@@ -12,32 +12,32 @@ import (
 
 // pathLog is what the link's log says of the light probe's packets.
 type pathLog struct {
-	questions, answers []lab.Record
-	to                 []uint64 // of each answer, the number of its question
-	// answered has, by the number of a question, the places of its answers that arrived.
+	requests, replies []lab.Record
+	to                []uint64 // of each reply, the number of its request
+	// answered has, by the number of a request, the places of its replies that arrived.
 	answered map[uint64][]int
 	lost     time.Duration // loss_timeout
 }
 
 func newPathLog(network *lab.Lab) *pathLog {
 	p := &pathLog{answered: map[uint64][]int{}, lost: lossTimeout}
-	p.questions, _ = light(network.Log(sample.Forward), sample.Forward)
-	p.answers, p.to = light(network.Log(sample.Reverse), sample.Reverse)
-	for i := range p.answers {
-		if arrived(&p.answers[i]) {
+	p.requests, _ = light(network.Log(sample.Forward), sample.Forward)
+	p.replies, p.to = light(network.Log(sample.Reverse), sample.Reverse)
+	for i := range p.replies {
+		if arrived(&p.replies[i]) {
 			p.answered[p.to[i]] = append(p.answered[p.to[i]], i)
 		}
 	}
 	return p
 }
 
-func arrived(r *lab.Record) bool { return r.Fate == lab.Delivered && !r.Corrupted }
+func arrived(r *lab.Record) bool { return r.Outcome == lab.Delivered && !r.Corrupted }
 
 // came tells whether a packet arrived within the waiting time: else it is lost (RFC 7680 section
 // 2.4), as on a link that stood still for longer.
 func (p *pathLog) came(r *lab.Record) bool { return arrived(r) && r.Delay() <= p.lost }
 
-// late counts the packets of a log that arrived after more than a time, and by whose answers the
+// late counts the packets of a log that arrived after more than a time, and by whose replies the
 // agent knows it.
 func (p *pathLog) late(d sample.Direction, log []lab.Record, than time.Duration) (told, all uint64) {
 	for i := range log {
@@ -53,7 +53,7 @@ func (p *pathLog) late(d sample.Direction, log []lab.Record, than time.Duration)
 	return told, all
 }
 
-// trueDelay is what is known of it. Of a duplicated packet the answer to either copy may have
+// trueDelay is what is known of it. Of a duplicated packet the reply to either copy may have
 // been the one to arrive.
 func trueDelay(r *lab.Record) bracket {
 	b := bracket{r.Exit.After.Sub(r.Entry).Seconds(), r.Exit.Before.Sub(r.Entry).Seconds()}
@@ -65,9 +65,9 @@ func trueDelay(r *lab.Record) bracket {
 
 func (p *pathLog) of(d sample.Direction) []lab.Record {
 	if d == sample.Reverse {
-		return p.answers
+		return p.replies
 	}
-	return p.questions
+	return p.requests
 }
 
 // window is the first window of the session, which begins with its first packet. Where it ended
@@ -76,9 +76,9 @@ func (p *pathLog) of(d sample.Direction) []lab.Record {
 // maybe was not.
 type window struct{ sure, maybe instant.Time }
 
-// members are the delays of a direction in a window. The forward delay of a question that
+// members are the delays of a direction in a window. The forward delay of a request that
 // nobody answered is not known to the agent, which may say so or make up for it: it counts as
-// one that may have been there. So do answers to copies of one question.
+// one that may have been there. So do answers to copies of one request.
 func (p *pathLog) members(d sample.Direction, w window) (m members) {
 	all := p.of(d)
 	for i := range all {
@@ -105,10 +105,10 @@ func (p *pathLog) members(d sample.Direction, w window) (m members) {
 	return m
 }
 
-// roundTrips are the sums of both delays of the questions of a window that were answered.
+// roundTrips are the sums of both delays of the requests of a window that were answered.
 func (p *pathLog) roundTrips(w window) (m members) {
-	for i := range p.questions {
-		q := &p.questions[i]
+	for i := range p.requests {
+		q := &p.requests[i]
 		if q.Entry > w.maybe {
 			break
 		}
@@ -117,7 +117,7 @@ func (p *pathLog) roundTrips(w window) (m members) {
 		}
 		there := trueDelay(q)
 		for n, place := range p.answered[q.Key] {
-			back := trueDelay(&p.answers[place])
+			back := trueDelay(&p.replies[place])
 			b := bracket{there.least + back.least, there.most + back.most}
 			if n == 0 && len(p.answered[q.Key]) == 1 && q.Entry <= w.sure {
 				m.sure = append(m.sure, b)
@@ -224,7 +224,7 @@ type drawn struct{ passed, lost, delivered, duplicated, corrupted uint64 }
 
 func (p *pathLog) drawn(d sample.Direction) (out drawn) {
 	for _, r := range p.of(d) {
-		switch r.Fate {
+		switch r.Outcome {
 		case lab.DroppedLoss:
 			out.passed++
 			out.lost++

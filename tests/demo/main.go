@@ -26,10 +26,10 @@ import (
 
 // Exit statuses.
 const (
-	exitFailed  = 1 // something of the demo itself did not work
-	exitUsage   = 2
-	exitOutside = 3 // values outside of their bound and tolerance
-	exitUntold  = 4 // none outside, but values that the agents do not tell
+	exitFailed     = 1 // something of the demo itself did not work
+	exitUsage      = 2
+	exitOutside    = 3 // values outside of their bound and tolerance
+	exitUnreported = 4 // none outside, but values that the agents do not tell
 )
 
 const help = `An emulated link, two agents, Prometheus, and a table: what the link was configured to do, what its log says that it did to the same packets, and what was measured.
@@ -79,16 +79,16 @@ func runDemo() int {
 // verdict is the exit status, and the last line on stderr, which is empty if all is well.
 func verdict(rows []row, err error, interrupted bool) (code int, last string) {
 	var words []string
-	outside, untold := with(rows, statusOutside), with(rows, statusUntold)
+	outside, unreported := with(rows, statusOutside), with(rows, statusUnreported)
 	if len(outside) > 0 {
 		code = exitOutside
 		words = append(words, "outside: "+strings.Join(outside, ", "))
 	}
-	if len(untold) > 0 {
+	if len(unreported) > 0 {
 		if code == 0 {
-			code = exitUntold
+			code = exitUnreported
 		}
-		words = append(words, "untold: "+strings.Join(untold, ", "))
+		words = append(words, "untold: "+strings.Join(unreported, ", "))
 	}
 	if err != nil && (!interrupted || !errors.Is(err, context.Canceled)) {
 		code = exitFailed
@@ -126,7 +126,7 @@ func show(ctx context.Context, o options) (rows []row, err error) {
 	if err != nil || ctx.Err() != nil {
 		return rows, err
 	}
-	if err := stack.judge(ctx, len(with(rows, statusUntold)) > 0); err != nil {
+	if err := stack.judge(ctx, len(with(rows, statusUnreported)) > 0); err != nil {
 		return rows, err
 	}
 	if !o.exit {

@@ -144,16 +144,16 @@ func (s *stack) ask(ctx context.Context, q string, take func(kind string, result
 	if err != nil {
 		return err
 	}
-	var answer struct {
+	var reply struct {
 		Data struct {
 			ResultType string          `json:"resultType"`
 			Result     json.RawMessage `json:"result"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(body, &answer); err != nil {
+	if err := json.Unmarshal(body, &reply); err != nil {
 		return err
 	}
-	return take(answer.Data.ResultType, answer.Data.Result)
+	return take(reply.Data.ResultType, reply.Data.Result)
 }
 
 func (s *stack) query(ctx context.Context, q string) (all []series, err error) {
@@ -174,7 +174,7 @@ const judgeWithin = 60 * time.Second
 // judge has Prometheus run every expression of our rules and dashboards: none
 // may fail, and none may stay empty that has no stated reason to be. A value that is untold
 // is such a reason: which expressions stand on it is not known.
-func (s *stack) judge(ctx context.Context, untold bool) error {
+func (s *stack) judge(ctx context.Context, unreported bool) error {
 	all, err := expr.Expressions(".")
 	if err != nil {
 		return err
@@ -190,7 +190,7 @@ func (s *stack) judge(ctx context.Context, untold bool) error {
 			break
 		}
 		if time.Now().After(deadline) {
-			if untold {
+			if unreported {
 				step("%d of %d expressions of rules and dashboards have no result, as values are untold; such as %s: %s", len(empty), len(all), empty[0].Source, empty[0].Query)
 				return s.alerts(ctx)
 			}

@@ -55,9 +55,9 @@ func (s span) off(v float64) float64 {
 type status string
 
 const (
-	statusOK      status = "ok"
-	statusOutside status = "OUTSIDE"
-	statusUntold  status = "untold"
+	statusOK         status = "ok"
+	statusOutside    status = "OUTSIDE"
+	statusUnreported status = "untold"
 )
 
 // falseAlarm is the probability of a chance below which the link itself is called wrong. A
@@ -79,7 +79,7 @@ func (r *row) judge() {
 		r.Status, r.Reason = statusOK, fmt.Sprintf("refused, and %s; the agent: %s", r.Undefined, r.Reason)
 		return
 	case r.Measured == nil:
-		r.Status = statusUntold
+		r.Status = statusUnreported
 		if r.Reason == "" {
 			r.Reason = "the agent gives no reason"
 		}

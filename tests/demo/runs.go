@@ -20,10 +20,10 @@ type run struct {
 	Result  struct {
 		Directions []struct {
 			Direction string `json:"direction"`
-			// Load is that of probe saturate.
+			// Load is that of probe saturation.
 			Load *struct {
 				State    string        `json:"state"`
-				Evidence string        `json:"evidence"`
+				Incident string        `json:"incident"`
 				From     time.Duration `json:"from_ns"`
 				To       time.Duration `json:"to_ns"`
 				Rate     float64       `json:"throughput_bytes_per_second"`
@@ -87,7 +87,7 @@ func (r *run) why(d sample.Direction) string {
 		switch {
 		case one.Direction != d.String():
 		case one.Load != nil:
-			words := one.Load.State + ": " + one.Load.Evidence
+			words := one.Load.State + ": " + one.Load.Incident
 			if one.Load.Clocks != "ok" {
 				words += "; clocks: " + one.Load.Clocks
 			}

@@ -43,7 +43,7 @@ func (s *stack) value(ctx context.Context, q string) *float64 {
 }
 
 // counterNames are what countRows needs, each between oneway_packets_ and _total, if it has that.
-var counterNames = []string{"sent", "received", "lost", "host_dropped", "duplicated", "corrupted", "in_flight"}
+var counterNames = []string{"sent", "received", "lost", "host_dropped", "duplicated", "corrupted", "outstanding"}
 
 // counters are the packet counters of a direction, all of one scrape: they are of one query.
 // Absent ones are not in the map.

@@ -74,16 +74,16 @@ func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options
 	if err != nil {
 		return s, err
 	}
-	responder, err := s.prepareHeavy(binary, network.Server)
+	loadServer, err := s.prepareLoadTest(binary, network.Server)
 	if err != nil {
 		return s, err
 	}
 	// The server first: what the client sends before there is a reflector is lost there, and
 	// not on the link.
-	if err := s.agent(binary, network.Server, network.Client, "server-to-client", responder); err != nil {
+	if err := s.agent(binary, network.Server, network.Client, "server-to-client", loadServer); err != nil {
 		return s, err
 	}
-	if err := s.untilAnswers(ctx, "server"); err != nil {
+	if err := s.untilReplies(ctx, "server"); err != nil {
 		return s, err
 	}
 	s.began = time.Now()
@@ -131,8 +131,8 @@ const lookWindow = 5 * time.Second
 // of a tick that comes late: of longer windows it computes variation in parts.
 const windowPackets = 2000
 
-// untilAnswers waits until an agent's reflector answers.
-func (s *stack) untilAnswers(ctx context.Context, name string) error {
+// untilReplies waits until an agent's reflector answers.
+func (s *stack) untilReplies(ctx context.Context, name string) error {
 	return s.until(ctx, "the reflector on "+name, func() error {
 		status, err := s.status(ctx, name)
 		if err == nil && !status.Reflector.Answering {
@@ -143,8 +143,8 @@ func (s *stack) untilAnswers(ctx context.Context, name string) error {
 }
 
 // pace is the interval of the light probes: that of a voice call, or longer where these
-// themselves would load the link. Each direction carries the questions of one agent and the
-// answers to the other. It is longer, too, where the window would have too many packets.
+// themselves would load the link. Each direction carries the requests of one agent and the
+// replies to the other. It is longer, too, where the window would have too many packets.
 func pace(p lab.Profile, window time.Duration) time.Duration {
 	const voice, bits, most = 20 * time.Millisecond, 2 * (172 + 28) * 8, 0.15
 	interval := max(voice, window/windowPackets)
@@ -246,12 +246,12 @@ func (s *stack) stop() error {
 // wait shows progress until the light probe's first window is over, or should long have been.
 func (s *stack) wait(ctx context.Context) error {
 	step("measuring for %v", s.measure)
-	const patience = 20 * time.Second
+	const timeout = 20 * time.Second
 	end := time.Now().Add(s.measure)
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	terminal := isTerminal(os.Stdout)
-	for left := s.measure; left > -patience; left = time.Until(end) {
+	for left := s.measure; left > -timeout; left = time.Until(end) {
 		if terminal {
 			fmt.Printf("\r   %3.0f s left ", max(left, 0).Seconds())
 		}

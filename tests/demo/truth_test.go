@@ -95,7 +95,7 @@ func TestRowIsHeldAgainstTheLogAndNotTheConfiguration(t *testing.T) {
 		"beyond the bound":          {row{Configured: 2.6, Truth: &span{1, 2}, Measured: v(2.6), Bound: 0.5}, statusOutside},
 		"within the tolerance too":  {row{Truth: &span{1, 2}, Measured: v(0.4), Bound: 0.5, Tolerance: 0.2}, statusOK},
 		"the log cannot tell":       {row{Configured: 9, Measured: v(9.1), Tolerance: 0.2}, statusOK},
-		"untold":                    {row{Truth: &span{1, 2}}, statusUntold},
+		"untold":                    {row{Truth: &span{1, 2}}, statusUnreported},
 		"no number":                 {row{Truth: &span{1, 2}, Measured: v(math.NaN())}, statusOutside},
 		"a link that is improbable": {row{Truth: &span{1, 2}, Measured: v(1), Chance: v(1e-8)}, statusOutside},
 	} {
@@ -114,8 +114,8 @@ func TestRefusalIsRightWhereTheLinkHasNoSuchValue(t *testing.T) {
 		want status
 	}{
 		"refused":              {row{Undefined: "the rate moves", Reason: "the trains disagree"}, statusOK},
-		"refused, no reason":   {row{Undefined: "the rate moves"}, statusUntold},
-		"refused, and defined": {row{Reason: "the trains disagree"}, statusUntold},
+		"refused, no reason":   {row{Undefined: "the rate moves"}, statusUnreported},
+		"refused, and defined": {row{Reason: "the trains disagree"}, statusUnreported},
 		"a wrong value":        {row{Undefined: "the rate moves", Truth: &span{2, 3}, Measured: &v}, statusOutside},
 	} {
 		if c.row.judge(); c.row.Status != c.want {
@@ -126,7 +126,7 @@ func TestRefusalIsRightWhereTheLinkHasNoSuchValue(t *testing.T) {
 
 func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 	good, bad := row{Name: "a", Direction: "forward", Status: statusOK}, row{Name: "b", Direction: "reverse", Status: statusOutside}
-	absent := row{Name: "c", Direction: "both", Status: statusUntold}
+	absent := row{Name: "c", Direction: "both", Status: statusUnreported}
 	for name, c := range map[string]struct {
 		rows []row
 		err  error
@@ -145,7 +145,7 @@ func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := printTable(&out, "p", []row{{Name: "c", Direction: "both", Status: statusUntold, Reason: "no answer", Unit: "seconds"}}); err != nil || !strings.Contains(out.String(), "untold: no answer") {
+	if err := printTable(&out, "p", []row{{Name: "c", Direction: "both", Status: statusUnreported, Reason: "no reply", Unit: "seconds"}}); err != nil || !strings.Contains(out.String(), "untold: no reply") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
@@ -156,7 +156,7 @@ func TestCountersThatAreAskedForAreAllThatTheRowsNeed(t *testing.T) {
 		v[name] = 0
 	}
 	v["sent"], v["received"] = 1, 1
-	log := pathLog{questions: []lab.Record{{Fate: lab.Delivered, Entry: base, Exit: at(time.Millisecond)}}}
+	log := pathLog{requests: []lab.Record{{Outcome: lab.Delivered, Entry: base, Exit: at(time.Millisecond)}}}
 	for _, r := range judged(countRows(sample.Forward, lab.Link{}, &log, v)) {
 		if r.Status != statusOK {
 			t.Errorf("%s: %s: %s", r.Name, r.Status, r.Reason)
@@ -166,7 +166,7 @@ func TestCountersThatAreAskedForAreAllThatTheRowsNeed(t *testing.T) {
 
 func TestRunThatIsRepeatedKeepsWhatWasTold(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
-	got := merge([]row{{Name: "a", Measured: v(1), Status: statusOK}, {Name: "b", Status: statusUntold}}, []row{{Name: "a", Status: statusUntold}, {Name: "b", Measured: v(2), Status: statusOK}})
+	got := merge([]row{{Name: "a", Measured: v(1), Status: statusOK}, {Name: "b", Status: statusUnreported}}, []row{{Name: "a", Status: statusUnreported}, {Name: "b", Measured: v(2), Status: statusOK}})
 	if len(got) != 2 || got[0].Status != statusOK || got[1].Status != statusOK {
 		t.Errorf("%+v", got)
 	}
@@ -182,10 +182,10 @@ func at(d time.Duration) lab.Interval {
 
 // The sender pauses from 2.2 s to 7.5 s: most of the seconds, and what came in them tells nothing of the link.
 func TestThroughputIsThatOfSecondsWithoutAPause(t *testing.T) {
-	l := loadLog{begin: base, to: 9 * time.Second, told: 1e6, idle: []lab.Record{{Fate: lab.Delivered, Entry: base, Exit: at(0), Size: 1000}}}
+	l := loadLog{begin: base, to: 9 * time.Second, told: 1e6, idle: []lab.Record{{Outcome: lab.Delivered, Entry: base, Exit: at(0), Size: 1000}}}
 	for ms := range 9000 {
 		if since := time.Duration(ms) * time.Millisecond; ms < 2200 || ms > 7500 {
-			l.load = append(l.load, lab.Record{Fate: lab.Delivered, Entry: base.Add(since), Exit: at(since), Size: 1000})
+			l.load = append(l.load, lab.Record{Outcome: lab.Delivered, Entry: base.Add(since), Exit: at(since), Size: 1000})
 		}
 	}
 	if got := l.throughput(); got == nil || math.Abs(got.Low-1e6) > 2000 {
@@ -198,18 +198,18 @@ func TestThroughputIsThatOfSecondsWithoutAPause(t *testing.T) {
 }
 
 func TestQueueIsWhatTheLogLeavesToIt(t *testing.T) {
-	l := loadLog{begin: base, to: time.Second, idle: []lab.Record{{Fate: lab.Delivered, Entry: base, Exit: at(10 * time.Millisecond), Size: 1000}}}
+	l := loadLog{begin: base, to: time.Second, idle: []lab.Record{{Outcome: lab.Delivered, Entry: base, Exit: at(10 * time.Millisecond), Size: 1000}}}
 	for i, queued := range []int{0, 5000, 8900, 9050, 8200} {
-		r := lab.Record{Fate: lab.Delivered, Entry: base, Queued: queued, Size: 1000, Exit: at(10*time.Millisecond + time.Duration(queued)*time.Microsecond)}
+		r := lab.Record{Outcome: lab.Delivered, Entry: base, Queued: queued, Size: 1000, Exit: at(10*time.Millisecond + time.Duration(queued)*time.Microsecond)}
 		if i == 3 {
-			r.Fate = lab.DroppedQueue
+			r.Outcome = lab.DroppedQueue
 		}
 		l.load = append(l.load, r)
 	}
 	if got := *l.queueSize(); got != (span{9900, 10_049}) {
 		t.Errorf("size %v", got)
 	}
-	// 8900 and 8200 octets before them left no room for another 1000 in 9900; the upper is the median.
+	// 8900 and 8200 bytes before them left no space for another 1000 in 9900; the upper is the median.
 	if got := *l.queueDelay(); math.Abs(got.Low-0.0089) > 2e-6 || math.Abs(got.High-0.0089) > 2e-6 {
 		t.Errorf("delay %v", got)
 	}
@@ -230,9 +230,9 @@ func TestCapacityIsThatOfAnyTrainsThatMayHaveBeenClean(t *testing.T) {
 	for n := range uint64(12) {
 		train, k := n/3, n%3
 		spacing := time.Duration(train+1) * time.Millisecond // 1, 2, 3 MB/s^-1 ...
-		one := lab.Record{Key: loadKey | 7<<32 | n, Fate: lab.Delivered, Size: 1000, Entry: base.Add(time.Duration(n)), Exit: at(time.Duration(train)*time.Second + time.Duration(k)*spacing)}
+		one := lab.Record{Key: loadKey | 7<<32 | n, Outcome: lab.Delivered, Size: 1000, Entry: base.Add(time.Duration(n)), Exit: at(time.Duration(train)*time.Second + time.Duration(k)*spacing)}
 		if n == 10 {
-			one.Fate = lab.DroppedLoss
+			one.Outcome = lab.DroppedLoss
 		}
 		log = append(log, one)
 	}
@@ -242,10 +242,10 @@ func TestCapacityIsThatOfAnyTrainsThatMayHaveBeenClean(t *testing.T) {
 	}
 }
 
-func TestClassifierTellsQuestionsAnswersAndLoadApart(t *testing.T) {
-	log := []lab.Record{{Key: 5}, {Key: answerKey | 5<<31 | 9}, {Key: loadKey | 1<<32 | 3}}
+func TestClassifierTellsRequestsRepliesAndLoadApart(t *testing.T) {
+	log := []lab.Record{{Key: 5}, {Key: replyKey | 5<<31 | 9}, {Key: loadKey | 1<<32 | 3}}
 	if q, _ := light(log, sample.Forward); len(q) != 1 || q[0].Key != 5 {
-		t.Errorf("questions %+v", q)
+		t.Errorf("requests %+v", q)
 	}
 	if a, to := light(log, sample.Reverse); len(a) != 1 || a[0].Key != 9 || to[0] != 5 {
 		t.Errorf("answers %+v to %v", a, to)
@@ -269,7 +269,7 @@ func TestWhyNamesTheRunsOwnReason(t *testing.T) {
 }
 
 // A link that stands still for longer than the waiting time delivers what is lost all the same; who
-// has no answer cannot know when it came.
+// has no reply cannot know when it came.
 func TestPacketsThatComeTooLateAreLost(t *testing.T) {
 	const n = 1000
 	p := &pathLog{answered: map[uint64][]int{}, lost: time.Second}
@@ -279,7 +279,7 @@ func TestPacketsThatComeTooLateAreLost(t *testing.T) {
 			delay = time.Duration(3040-10*(i-300)) * time.Millisecond
 		}
 		exit := entry.Add(delay)
-		p.questions = append(p.questions, lab.Record{Key: i, Entry: entry, Exit: lab.Interval{Before: exit, After: exit}, Fate: lab.Delivered})
+		p.requests = append(p.requests, lab.Record{Key: i, Entry: entry, Exit: lab.Interval{Before: exit, After: exit}, Outcome: lab.Delivered})
 		if i != 310 {
 			p.answered[i] = []int{int(i)}
 		}

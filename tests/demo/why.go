@@ -8,10 +8,10 @@ import (
 
 // agentStatus is what the demo reads of /api/v1/status.
 type agentStatus struct {
-	Responder struct {
+	LoadServer struct {
 		Pin   string `json:"pin"`
 		Error string `json:"error"`
-	} `json:"responder"`
+	} `json:"load_server"`
 	Reflector struct {
 		Answering bool   `json:"answering"`
 		Error     string `json:"error"`

@@ -1,6 +1,6 @@
 // Package expr reads every PromQL expression out of the rule files and the
 // committed dashboards, with the dashboards' variables filled in, so that a test
-// can check each name, or run each against a live server and ask for an answer.
+// can check each name, or run each against a live server and ask for a reply.
 //
 // It reads the files and not the Go that made the dashboards, and so needs none
 // of Grafana's SDK.
@@ -22,7 +22,7 @@ type Expr struct {
 	Query string
 	// Instant: it is asked for one time; else over a range.
 	Instant bool
-	// MayBeEmpty is why a healthy system may have no answer; empty: it must have one.
+	// MayBeEmpty is why a healthy system may have no reply; empty: it must have one.
 	MayBeEmpty string
 }
 
@@ -40,7 +40,7 @@ type variables map[string]string
 func everything() variables {
 	return variables{
 		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*", "codec": ".*",
-		"saturate": ".*", "train": ".*", "matrix": ".*", "direction": ".*",
+		"saturation": ".*", "train": ".*", "size_sweep": ".*", "direction": ".*",
 		"__rate_interval": "1m", "__interval": "15s", "__range": "2h",
 	}
 }
@@ -86,7 +86,7 @@ var unfilled = regexp.MustCompile(`\$[a-zA-Z_{]`)
 // must not eat the start of $__range_s.
 func (v variables) fill(query string) (string, error) {
 	// The dashboards match these exactly, so that a dot in a name is a dot.
-	for _, name := range []string{"path", "probe", "codec", "saturate", "train", "matrix", "direction"} {
+	for _, name := range []string{"path", "probe", "codec", "saturation", "train", "size_sweep", "direction"} {
 		if v[name] == ".*" {
 			query = strings.ReplaceAll(query, `="$`+name+`"`, `=~".*"`)
 		}

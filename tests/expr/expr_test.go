@@ -38,7 +38,7 @@ func TestFillNamesTheVariableWithoutAValue(t *testing.T) {
 }
 
 func TestFillMatchesEveryPath(t *testing.T) {
-	got, err := everything().fill(`x{job=~"$job",path="$path",probe="$probe"}[$__range] + y{probe="$saturate",direction="$direction"}`)
+	got, err := everything().fill(`x{job=~"$job",path="$path",probe="$probe"}[$__range] + y{probe="$saturation",direction="$direction"}`)
 	if want := `x{job=~".*",path=~".*",probe=~".*"}[2h] + y{probe=~".*",direction=~".*"}`; err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
@@ -53,10 +53,10 @@ func TestFillTakesTheLongestName(t *testing.T) {
 
 func TestSelectorsFindNamesMatchersAndOffsets(t *testing.T) {
 	got := Selectors(`sum by (le) (rate(oneway_delay_seconds_bucket{path="a{b}", le!="+Inf"}[5m]))
-		/ oneway:x:ratio5m{reason=~'far_.*'} - path_hour:y[7d] offset 1h`)
+		/ oneway:x:ratio5m{reason=~'remote_.*'} - path_hour:y[7d] offset 1h`)
 	want := []Selector{
 		{Name: "oneway_delay_seconds_bucket", Matchers: []Matcher{{"path", "=", "a{b}"}, {"le", "!=", "+Inf"}}},
-		{Name: "oneway:x:ratio5m", Matchers: []Matcher{{"reason", "=~", "far_.*"}}},
+		{Name: "oneway:x:ratio5m", Matchers: []Matcher{{"reason", "=~", "remote_.*"}}},
 		{Name: "path_hour:y", Offset: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -84,13 +84,13 @@ func TestExpressionsOfAnEmptyTreeAreAnError(t *testing.T) {
 
 func TestWhatASiteHasNotBoughtMayBeAbsent(t *testing.T) {
 	for query, want := range map[string]string{
-		`oneway_gnss_fix{receiver="gps0"} < 2`:      noReceiver,
-		`rate(oneway_pps_missed_total[1m])`:         noPulse,
-		`oneway:clock_disagreement_seconds > 0.001`: noPulse,
-		`oneway_queue_delay_seconds{q="0.5"} > 0.2`: noHeavyTest,
-		`oneway_test_running == 1`:                  noHeavyTest,
-		`oneway_clock_synchronized == 1`:            "",
-		`oneway_far_clock_synchronized`:             "",
+		`oneway_gnss_fix{receiver="gps0"} < 2`:                  noReceiver,
+		`rate(oneway_pps_missed_total[1m])`:                     noPulse,
+		`oneway:clock_disagreement_seconds > 0.001`:             noPulse,
+		`oneway_queue_delay_seconds{quantile_rank="0.5"} > 0.2`: noLoadTest,
+		`oneway_test_running == 1`:                              noLoadTest,
+		`oneway_clock_synchronized == 1`:                        "",
+		`oneway_remote_clock_synchronized`:                      "",
 	} {
 		if got := quiet(query); got != want {
 			t.Errorf("quiet(%s) = %q, want %q", query, got, want)

@@ -16,10 +16,10 @@ const (
 	noReceiver    = "only with a receiver configured (clock: gpsd)"
 	noPulse       = "only with a pulse configured (clock: pps)"
 	noCalibration = "absent until oneway calibrate has run"
-	noHeavyTest   = "only with such a heavy test configured, and after its first run"
+	noLoadTest    = "only with such a load test configured, and after its first run"
 )
 
-// quiet is why a query may have no answer in a healthy system, if one of the
+// quiet is why a query may have no reply in a healthy system, if one of the
 // series in it may be absent there.
 func quiet(query string) string {
 	reasons := map[string]string{
@@ -38,16 +38,16 @@ func quiet(query string) string {
 		metric.ClockReferenceInfo.Name: noDaemon,
 		metric.ClockLastUpdate.Name:    noDaemon,
 		metric.DelayLowConfidence.Name: neverHappened,
-		metric.DelayHeld.Name:          neverHappened,
+		metric.DelayTXUncertainty.Name: neverHappened,
 		metric.StampCalibration.Name:   noCalibration,
 		metric.LossBurst.Name:          noLoss,
 		metric.LossBurstRatio.Name:     noLoss,
 
-		"oneway:heavy_test:recent":                            noHeavyTest,
-		"oneway:capacity_bytes_per_second:median":             noHeavyTest,
-		"oneway:capacity_bytes_per_second:median2h":           noHeavyTest,
+		"oneway:load_test:recent":                             noLoadTest,
+		"oneway:capacity_bytes_per_second:median":             noLoadTest,
+		"oneway:capacity_bytes_per_second:median2h":           noLoadTest,
 		"oneway:capacity_bytes_per_second:baseline7d":         noHistory,
-		"oneway:udp_throughput_bytes_per_second:median2h":     noHeavyTest,
+		"oneway:udp_throughput_bytes_per_second:median2h":     noLoadTest,
 		"oneway:udp_throughput_bytes_per_second:baseline7d":   noHistory,
 		"oneway:clock_disagreement_seconds":                   noPulse,
 		"oneway:clock_disagreement_bound_seconds":             noPulse,
@@ -83,14 +83,14 @@ func quiet(query string) string {
 }
 
 // unconfigured is why an agent may not have a family at all: a site has a receiver
-// and a pulse only if it has bought them, and heavy tests only where it wants them.
+// and a pulse only if it has bought them, and load tests only where it wants them.
 func unconfigured(name string) string {
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {
 			switch {
 			case d.Name != name:
-			case slices.Contains([]string{"Runs of heavy tests", "Link under load", "Packet size by packet rate", "Capacity", "Responder"}, g.Title):
-				return noHeavyTest
+			case slices.Contains([]string{"Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity", "Load server"}, g.Title):
+				return noLoadTest
 			case slices.Contains(d.Labels, metric.ReceiverL):
 				return noReceiver
 			case slices.Contains(d.Labels, metric.PulseL):

@@ -10,8 +10,8 @@ import (
 
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sample"
-	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/testbed"
 	"oneway.example/tests/testseed"
 )
 
@@ -34,9 +34,9 @@ func TestAllCountsEqualTheLinksLog(t *testing.T) {
 	}
 }
 
-// beginsWhole damages none of the first packets: before the far end has seen a Receipt it
+// beginsWhole damages none of the first packets: before the remote end has seen a Receipt it
 // answers a packet that lost its own by damage (TestFirstPacketWithoutItsReceiptTurnsOutCorrupt
-// of package reflector), and that answer, whole as it is, counts as damaged here.
+// of package reflector), and that reply, whole as it is, counts as damaged here.
 func beginsWhole(_ sample.Direction, key uint64, f lab.Faults) lab.Faults {
 	f.Corrupt = f.Corrupt && key >= 10
 	return f
@@ -52,7 +52,7 @@ const (
 func compare(t *testing.T, link lab.Link, seed uint64) {
 	network := lab.Start(t, lab.Options{
 		Profile: lab.Profile{Name: "grid", Forward: link, Reverse: link}, Seed: seed,
-		Classifier: bed.Classify, SpareOthers: true, Script: beginsWhole,
+		Classifier: testbed.Classify, SpareOthers: true, Script: beginsWhole,
 	})
 	report, each := measure(t, network)
 	if err := network.Drain(t.Context()); err != nil {
@@ -71,8 +71,8 @@ func compare(t *testing.T, link lab.Link, seed uint64) {
 			t.Errorf("seed %d, %s:\n got %+v\nwant %+v", seed, d.direction, got, want)
 		}
 		t.Logf("%s: %+v", d.direction, got)
-		if got.sent != got.received+got.lost+*d.got.HostDropped+got.inFlight {
-			t.Errorf("%s: %d sent, but %d received, %d lost, %d in flight", d.direction, got.sent, got.received, got.lost, got.inFlight)
+		if got.sent != got.received+got.lost+*d.got.HostDropped+got.outstanding {
+			t.Errorf("%s: %d sent, but %d received, %d lost, %d outstanding", d.direction, got.sent, got.received, got.lost, got.outstanding)
 		}
 		if d.got.Negative != 0 {
 			t.Errorf("%s: %d negative delays", d.direction, d.got.Negative)
@@ -82,16 +82,16 @@ func compare(t *testing.T, link lab.Link, seed uint64) {
 }
 
 // counts are the integers that must be equal.
-type counts struct{ sent, received, lost, duplicated, reordered, corrupted, late, inFlight uint64 }
+type counts struct{ sent, received, lost, duplicated, reordered, corrupted, late, outstanding uint64 }
 
 func counted(t *testing.T, d stamp.DirectionReport) counts {
 	t.Helper()
-	for _, p := range []*uint64{d.Sent, d.Received, d.Lost, d.Duplicated, d.Reordered, d.Corrupted, d.Late, d.InFlight} {
+	for _, p := range []*uint64{d.Sent, d.Received, d.Lost, d.Duplicated, d.Reordered, d.Corrupted, d.Late, d.Outstanding} {
 		if p == nil {
-			t.Fatal("a count is absent although the far end is ours")
+			t.Fatal("a count is absent although the remote end is ours")
 		}
 	}
-	return counts{*d.Sent, *d.Received, *d.Lost, *d.Duplicated, *d.Reordered, *d.Corrupted, *d.Late, *d.InFlight}
+	return counts{*d.Sent, *d.Received, *d.Lost, *d.Duplicated, *d.Reordered, *d.Corrupted, *d.Late, *d.Outstanding}
 }
 
 // truthOf is what the link's log says that both ends must have counted.
@@ -108,7 +108,7 @@ const clockError = time.Microsecond
 func measure(t *testing.T, network *lab.Lab) (stamp.Report, []reported) {
 	t.Helper()
 	var each []reported
-	report := bed.Measure(t, network, bed.Run{
+	report := testbed.Measure(t, network, testbed.Run{
 		Reflector: network.Server.Addr4, ClockError: clockError, Packets: packets, Interval: interval, LossWait: wait,
 		Each: func(p sample.Packet, forward, reverse sample.Delay) {
 			each = append(each, reported{p, [2]sample.Delay{forward, reverse}})

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"oneway.example/exporter/sample"
-	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
 	"oneway.example/tests/precision"
+	"oneway.example/tests/testbed"
 	"oneway.example/tests/testseed"
 )
 
@@ -20,7 +20,7 @@ func TestEveryDelayLiesWithinItsBoundOfTheTruth(t *testing.T) {
 	link := lab.Link{Delay: 20 * time.Millisecond, Jitter: 8 * time.Millisecond, Loss: 0.02, Reorder: 0.02}
 	network := lab.Start(t, lab.Options{
 		Profile: lab.Profile{Name: "truth", Forward: link, Reverse: link}, Seed: seed,
-		Classifier: bed.Classify, SpareOthers: true,
+		Classifier: testbed.Classify, SpareOthers: true,
 	})
 	_, got := measure(t, network)
 	if err := network.Drain(t.Context()); err != nil {
@@ -56,7 +56,7 @@ func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Rec
 			key = g.ReverseSeq
 		}
 		r := truth[key]
-		if r == nil || r.Fate != lab.Delivered {
+		if r == nil || r.Outcome != lab.Delivered {
 			t.Errorf("%s: packet %d was reported, and the link did not deliver it: %+v", d, key, r)
 			continue
 		}
@@ -87,7 +87,7 @@ func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Rec
 		}
 	}
 	t.Logf("%s: %d delays, worst error %v, widest bound %v", d, len(got), worst, widest)
-	// How many packets this host holds up is not the sender's doing. Three answers lost in a
+	// How many packets this host holds up is not the sender's doing. Three replies lost in a
 	// row lose a stamp of T3: at 20 % loss 0.8 % of them.
 	if coarse > len(got)*3/100 {
 		precision.Missed(t, fmt.Errorf("%s: %d of %d delays have a bound of 1 ms or more", d, coarse, len(got)))
@@ -100,11 +100,11 @@ func byUser(s sample.Stamp) bool { return s.Origin == sample.User || s.Origin ==
 // fine tells whether a stamp gives no cause for a wide bound, which would always hold: the
 // kernel took it, and did not hold the packet after it.
 func fine(s sample.Stamp) bool {
-	return (s.Origin == sample.Kernel || s.Origin == sample.FollowUp) && s.Held < 100*time.Microsecond
+	return (s.Origin == sample.Kernel || s.Origin == sample.FollowUp) && s.TXUncertainty < 100*time.Microsecond
 }
 
 // trueDelay is what is known of it: the packet left the link between two readings
-// of the clock. Of a duplicated one the answer to either copy may have been the
+// of the clock. Of a duplicated one the reply to either copy may have been the
 // one to arrive.
 func trueDelay(r *lab.Record) (least, most time.Duration) {
 	least, most = r.Exit.After.Sub(r.Entry), r.Exit.Before.Sub(r.Entry)

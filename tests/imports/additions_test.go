@@ -55,9 +55,9 @@ func TestWhatAnAdditionTouchesExists(t *testing.T) {
 // TestRegistriesListWhatStandsBesideThem: a directory with the declaration that a registry lists is in it.
 func TestRegistriesListWhatStandsBesideThem(t *testing.T) {
 	for registry, of := range map[string]struct{ directory, declaration string }{
-		"exporter/probes/probes.go":     {"exporter/probes", `(?m)^func New\(\) (probe\.Type|\*Type) `},
-		"exporter/traffics/traffics.go": {"exporter/traffic", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Far `},
-		"exporter/clocks/clocks.go":     {"exporter/clock", `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `},
+		"exporter/probes/probes.go":             {"exporter/probes", `(?m)^func New\(\) (probe\.Type|\*Type) `},
+		"exporter/traffictypes/traffictypes.go": {"exporter/traffic", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `},
+		"exporter/clocks/clocks.go":             {"exporter/clock", `(?m)^func \([^)]+\) New\(\w+ clock\.Env\) \(clock\.Monitor, error\) `},
 	} {
 		list, declaration, found := read(t, registry), regexp.MustCompile(of.declaration), 0
 		err := filepath.WalkDir(root+of.directory, func(path string, d fs.DirEntry, err error) error {

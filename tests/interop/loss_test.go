@@ -10,8 +10,8 @@ import (
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sample"
 	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/tests/bed"
 	"oneway.example/tests/lab"
+	"oneway.example/tests/testbed"
 	"oneway.example/tests/testseed"
 )
 
@@ -26,12 +26,12 @@ func TestLossesOfEachDirectionAreThoseOfTheLink(t *testing.T) {
 			link := lab.Link{Delay: 5 * time.Millisecond, Loss: loss}
 			network := lab.Start(t, lab.Options{
 				Profile: lab.Profile{Name: "interop", Forward: link, Reverse: link}, Seed: seed,
-				Classifier: bed.Classify, SpareOthers: true,
+				Classifier: testbed.Classify, SpareOthers: true,
 			})
 			seed++
 			at := netip.AddrPortFrom(network.Server.Addr4, wire.Port)
 			serve(t, network.Server.Command(path, "-i", "-S", at.Addr().String(), "-o", strconv.Itoa(int(at.Port())),
-				"--stateful-reflector", "--clock-synchronized", "--error-scale", strconv.Itoa(farScale)))
+				"--stateful-reflector", "--clock-synchronized", "--error-scale", strconv.Itoa(remoteScale)))
 			env := newEnv(t)
 			o := quick()
 			o.LossTimeout = 400 * time.Millisecond
@@ -47,7 +47,7 @@ func TestLossesOfEachDirectionAreThoseOfTheLink(t *testing.T) {
 				t.Fatal(err)
 			}
 			results.add(t, line{
-				asks: "oneway", answers: "stamp-suite", what: fmt.Sprintf("stateful, link loses %g both ways", loss),
+				asks: "oneway", replies: "stamp-suite", what: fmt.Sprintf("stateful, link loses %g both ways", loss),
 				sent: "1000", answered: fmt.Sprint(r.RoundTrip.Received), forward: lostText(r.Forward), reverse: lostText(r.Reverse),
 			})
 			checkLosses(t, "forward", r.Forward, network.Log(sample.Forward))
@@ -68,11 +68,11 @@ func checkLosses(t *testing.T, name string, d stamp.DirectionReport, log []lab.R
 	t.Helper()
 	lost := uint64(0)
 	for _, r := range log {
-		if r.Fate == lab.DroppedLoss {
+		if r.Outcome == lab.DroppedLoss {
 			lost++
 		}
 	}
-	if d.Lost == nil || *d.Sent != uint64(len(log)) || *d.Lost != lost || *d.Received != *d.Sent-lost || *d.InFlight != 0 {
+	if d.Lost == nil || *d.Sent != uint64(len(log)) || *d.Lost != lost || *d.Received != *d.Sent-lost || *d.Outstanding != 0 {
 		t.Errorf("%s: the link saw %d and lost %d; reported: %s", name, len(log), lost, asJSON(d))
 	}
 }
@@ -87,7 +87,7 @@ func checkLinkDelay(t *testing.T, network *lab.Lab, r stamp.Report) {
 		}
 		truth := time.Hour
 		for _, record := range network.Log(direction) {
-			if record.Fate == lab.Delivered {
+			if record.Outcome == lab.Delivered {
 				truth = min(truth, record.Delay())
 			}
 		}

@@ -31,7 +31,7 @@ type table struct {
 }
 
 // line is what one case found; delays are as the asking side reported them.
-type line struct{ asks, answers, what, sent, answered, forward, reverse, verdict string }
+type line struct{ asks, replies, what, sent, answered, forward, reverse, verdict string }
 
 // add enters the line once t is over and its verdict is known.
 func (b *table) add(t *testing.T, l line) {
@@ -58,6 +58,6 @@ func (b *table) print() {
 	fmt.Fprintln(w, "\nasks\tanswers\tcase\tsent\tanswered\tforward\treverse\tverdict")
 	for _, l := range b.lines {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			l.asks, l.answers, l.what, l.sent, l.answered, l.forward, l.reverse, l.verdict)
+			l.asks, l.replies, l.what, l.sent, l.answered, l.forward, l.reverse, l.verdict)
 	}
 }

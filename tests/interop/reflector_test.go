@@ -19,7 +19,7 @@ import (
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/reflector"
 	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/tests/bed"
+	"oneway.example/tests/testbed"
 )
 
 // summary is the part of stamp-suite's JSON report that is judged.
@@ -83,20 +83,20 @@ type typeCount struct {
 	Flags    flags `json:"flags"`
 }
 
-// near is one way to run stamp-suite as a sender, and us as its reflector.
-type near struct {
+// local is one way to run stamp-suite as a sender, and us as its reflector.
+type local struct {
 	name          string
 	args          []string
 	authenticated bool
 	options       reflector.Options
-	// understood are the TLVs that must come back unflagged with every answer,
+	// understood are the TLVs that must come back unflagged with every reply,
 	// unknown those that must come back with the U flag (RFC 8972 section 4).
 	understood, unknown []wire.TLVType
 	// again is how often it repeats a TLV that we do not answer as it asks for.
 	again int
 }
 
-func cases() []near {
+func cases() []local {
 	padding := []string{"--extra-padding", "100"}
 	all := slices.Concat([]string{"--timestamp-info", "--cos", "--dscp", "46", "--direct-measurement", "--location", "--follow-up-telemetry"}, padding)
 	types := []wire.TLVType{
@@ -104,9 +104,9 @@ func cases() []near {
 		wire.TypeDirectMeasurement, wire.TypeFollowUp,
 	}
 	location := []wire.TLVType{wire.TypeLocation}
-	// Not here: --micro-session-id, with which it takes no answer from a
+	// Not here: --micro-session-id, with which it takes no reply from a
 	// reflector that is not part of a link aggregation (RFC 9534).
-	return []near{
+	return []local{
 		{name: "base packets"},
 		{name: "base packets, PTP", args: []string{"-K", "PTP", "--reflector-utc-offset", "37"}},
 		{name: "base packets, our reflector stateless", options: reflector.Options{Stateless: true}},
@@ -133,7 +133,7 @@ func cases() []near {
 	}
 }
 
-const questions = 40
+const requests = 40
 
 func TestOurReflectorAnswersStampSuite(t *testing.T) {
 	requireSuite(t)
@@ -142,7 +142,7 @@ func TestOurReflectorAnswersStampSuite(t *testing.T) {
 			t.Run(c.name+"/"+address, func(t *testing.T) {
 				s := c.ask(t, address)
 				results.add(t, line{
-					asks: "stamp-suite", answers: "oneway", what: c.name + ", " + address,
+					asks: "stamp-suite", replies: "oneway", what: c.name + ", " + address,
 					sent: strconv.Itoa(s.Sent), answered: strconv.Itoa(s.Received),
 					forward: fmt.Sprint(milliseconds(s.OWD.ForwardMedian)), reverse: fmt.Sprint(milliseconds(s.OWD.ReverseMedian)),
 				})
@@ -153,7 +153,7 @@ func TestOurReflectorAnswersStampSuite(t *testing.T) {
 }
 
 // ask runs our reflector and stamp-suite against it.
-func (c near) ask(t *testing.T, address string) (s summary) {
+func (c local) ask(t *testing.T, address string) (s summary) {
 	t.Helper()
 	out := c.run(t, address, "json")
 	found := false
@@ -171,12 +171,12 @@ func (c near) ask(t *testing.T, address string) (s summary) {
 	return s
 }
 
-func (c near) run(t *testing.T, address, format string) (stdout string) {
+func (c local) run(t *testing.T, address, format string) (stdout string) {
 	t.Helper()
 	path := requireSuite(t)
 	peer, theirs := c.serve(t, address)
 	args := []string{
-		"-r", peer.Addr().String(), "-S", address, "-p", strconv.Itoa(int(peer.Port())), "-c", strconv.Itoa(questions),
+		"-r", peer.Addr().String(), "-S", address, "-p", strconv.Itoa(int(peer.Port())), "-c", strconv.Itoa(requests),
 		"-d", "3", "-L", "2", "--clock-synchronized", "--output-format", format,
 	}
 	if c.authenticated {
@@ -198,7 +198,7 @@ func (c near) run(t *testing.T, address, format string) (stdout string) {
 }
 
 // serve runs our reflector until the test ends.
-func (c near) serve(t *testing.T, address string) (at netip.AddrPort, theirKey string) {
+func (c local) serve(t *testing.T, address string) (at netip.AddrPort, theirKey string) {
 	t.Helper()
 	o := c.options
 	o.Listen = []netip.AddrPort{netip.AddrPortFrom(netip.MustParseAddr(address), 0)}
@@ -215,15 +215,15 @@ func (c near) serve(t *testing.T, address string) (at netip.AddrPort, theirKey s
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed.Background(t, r.Run)
+	testbed.Background(t, r.Run)
 	<-r.Started()
 	return r.Addrs()[0], theirKey
 }
 
-func (c near) check(t *testing.T, s summary) {
+func (c local) check(t *testing.T, s summary) {
 	t.Helper()
 	m := &s.Measurements
-	if s.Sent != questions+c.again || s.Received != s.Sent || s.Lost != 0 {
+	if s.Sent != requests+c.again || s.Received != s.Sent || s.Lost != 0 {
 		t.Errorf("%d sent, %d answered, %d lost", s.Sent, s.Received, s.Lost)
 	}
 	if m.Late+m.Duplicates+m.Unknown+m.Additional+m.Validation.Rejected > 0 {
@@ -235,19 +235,19 @@ func (c near) check(t *testing.T, s summary) {
 		t.Errorf("direct measurement: %+v", m.Direct)
 	}
 	if f := &m.FollowUp; c.has(wire.TypeFollowUp) {
-		if f.Matched < questions*9/10 || f.Unmatched+f.Ambiguous > 0 || *f.Delay.Min < -1 || *f.Delay.Max > s.MaxRTT+1 {
+		if f.Matched < requests*9/10 || f.Unmatched+f.Ambiguous > 0 || *f.Delay.Min < -1 || *f.Delay.Max > s.MaxRTT+1 {
 			t.Errorf("follow-up telemetry: %+v", *f)
 		}
 	}
 }
 
-func (c near) has(tlv wire.TLVType) bool { return slices.Contains(c.understood, tlv) }
+func (c local) has(tlv wire.TLVType) bool { return slices.Contains(c.understood, tlv) }
 
-func (c near) checkFlags(t *testing.T, s summary) {
+func (c local) checkFlags(t *testing.T, s summary) {
 	t.Helper()
 	v := &s.Measurements.Validation
 	for _, tlv := range c.understood {
-		if got := v.ByType[strconv.Itoa(int(tlv))]; got != (typeCount{Observed: questions}) {
+		if got := v.ByType[strconv.Itoa(int(tlv))]; got != (typeCount{Observed: requests}) {
 			t.Errorf("TLV %d: %+v", tlv, got)
 		}
 	}
@@ -260,7 +260,7 @@ func (c near) checkFlags(t *testing.T, s summary) {
 	if v.Flags.Malformed > 0 || v.Flags.Integrity > 0 {
 		t.Errorf("flags %+v", v.Flags)
 	}
-	if v.HMAC.Failed > 0 || c.authenticated && len(c.understood) > 0 && (v.HMAC.Verified != questions || v.HMAC.Missing > 0) {
+	if v.HMAC.Failed > 0 || c.authenticated && len(c.understood) > 0 && (v.HMAC.Verified != requests || v.HMAC.Missing > 0) {
 		t.Errorf("HMAC TLV: %+v", v.HMAC)
 	}
 }
@@ -269,15 +269,15 @@ func (c near) checkFlags(t *testing.T, s summary) {
 // machine does to user space.
 func checkTheirDelays(t *testing.T, s summary) {
 	t.Helper()
-	const room = 1.0 // ms
+	const space = 1.0 // ms
 	o := &s.OWD
 	if o.Samples != s.Sent || o.Quality.Both != s.Sent {
-		t.Errorf("%d one-way delays, %d of synchronised clocks", o.Samples, o.Quality.Both)
+		t.Errorf("%d one-way delays, %d of synchronized clocks", o.Samples, o.Quality.Both)
 	}
 	if o.Quality.Largest < ourBound.Seconds()*1e3 {
 		t.Errorf("our Error Estimate reached it as %v ms, and we said %v", o.Quality.Largest, ourBound)
 	}
-	if o.ForwardMin < -room || o.ReverseMin < -room || o.ForwardMax > s.MaxRTT+room || o.ReverseMax > s.MaxRTT+room {
+	if o.ForwardMin < -space || o.ReverseMin < -space || o.ForwardMax > s.MaxRTT+space || o.ReverseMax > s.MaxRTT+space {
 		t.Errorf("impossible delays %+v, largest round trip %v ms", *o, s.MaxRTT)
 	}
 }
@@ -286,10 +286,10 @@ func milliseconds(v float64) time.Duration {
 	return time.Duration(v * 1e6).Round(100 * time.Nanosecond)
 }
 
-// TestOurReflectorFailsAWrongKey: not one answer is due to who has another key.
+// TestOurReflectorFailsAWrongKey: not one reply is due to who has another key.
 func TestOurReflectorFailsAWrongKey(t *testing.T) {
 	path := requireSuite(t)
-	at, _ := near{authenticated: true}.serve(t, "127.0.0.1")
+	at, _ := local{authenticated: true}.serve(t, "127.0.0.1")
 	out, err := exec.Command(path, "-r", "127.0.0.1", "-p", strconv.Itoa(int(at.Port())), "-c", "5", "-d", "2", "-L", "1",
 		"-A", "A", "--hmac-key", strings.Repeat("ab", 32), "--output-format", "json").Output()
 	var s summary
@@ -301,7 +301,7 @@ func TestOurReflectorFailsAWrongKey(t *testing.T) {
 // TestCSVOfStampSuiteSaysTheSame guards against a reading of the JSON that is ours alone.
 func TestCSVOfStampSuiteSaysTheSame(t *testing.T) {
 	requireSuite(t)
-	rows, err := csv.NewReader(strings.NewReader(near{}.run(t, "127.0.0.1", "csv"))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(local{}.run(t, "127.0.0.1", "csv"))).ReadAll()
 	if err != nil || len(rows) < 2 {
 		t.Fatalf("%v: %v", err, rows)
 	}

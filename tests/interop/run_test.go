@@ -12,12 +12,12 @@ import (
 	"oneway.example/exporter/probes/stamp"
 )
 
-// TestDaemonTakesNoQueryForALostAnswer runs a path as the agent does: what it
+// TestDaemonTakesNoQueryForALostReply runs a path as the agent does: what it
 // asks beside its test packets takes numbers of a stateful reflector, too.
-func TestDaemonTakesNoQueryForALostAnswer(t *testing.T) {
+func TestDaemonTakesNoQueryForALostReply(t *testing.T) {
 	requireSuite(t)
 	for _, size := range []int{44, 172} {
-		f := far{"127.0.0.1", true, false, "NTP", "ntp"}
+		f := remote{"127.0.0.1", true, false, "NTP", "ntp"}
 		peer, o := f.start(t)
 		o.Interval, o.Size, o.LossTimeout = 20*time.Millisecond, size, 200*time.Millisecond
 		env := newEnv(t)

@@ -12,8 +12,8 @@ import (
 	"oneway.example/exporter/probes/stamp"
 )
 
-// far is one way to run stamp-suite as a reflector, and us as its sender.
-type far struct {
+// remote is one way to run stamp-suite as a reflector, and us as its sender.
+type remote struct {
 	address       string
 	stateful      bool
 	authenticated bool
@@ -21,7 +21,7 @@ type far struct {
 	ours          string // of ours: ntp or ptp
 }
 
-func (f far) String() string {
+func (f remote) String() string {
 	words := []string{"stateless", "open", f.ours + "-" + f.format, f.address}
 	if f.stateful {
 		words[0] = "stateful"
@@ -32,23 +32,23 @@ func (f far) String() string {
 	return strings.Join(words, "/")
 }
 
-// farBound is what the suite is told to say of its clock, as 2^(scale-32) s: its
+// remoteBound is what the suite is told to say of its clock, as 2^(scale-32) s: its
 // T3 is taken in user space before it writes the packet, so that a busy machine
 // makes it wrong by milliseconds.
 const (
-	farScale = 22
-	farBound = time.Second >> (32 - farScale)
+	remoteScale = 22
+	remoteBound = time.Second >> (32 - remoteScale)
 )
 
 // start runs the suite and returns where it listens, and the options to ask it with.
-func (f far) start(t *testing.T, more ...string) (peer string, o stamp.Options) {
+func (f remote) start(t *testing.T, more ...string) (peer string, o stamp.Options) {
 	t.Helper()
 	path := requireSuite(t)
 	at := netip.MustParseAddr(f.address)
 	port := freePort(t, at)
 	args := []string{
 		"-i", "-S", f.address, "-o", strconv.Itoa(int(port)), "-K", f.format,
-		"--clock-synchronized", "--error-scale", strconv.Itoa(farScale), "--error-multiplier", "1",
+		"--clock-synchronized", "--error-scale", strconv.Itoa(remoteScale), "--error-multiplier", "1",
 	}
 	o = quick()
 	o.TimestampFormat = f.ours
@@ -73,7 +73,7 @@ func TestStampSuiteAnswersOurSender(t *testing.T) {
 		for _, stateful := range []bool{false, true} {
 			for _, authenticated := range []bool{false, true} {
 				for _, formats := range [][2]string{{"NTP", "ntp"}, {"PTP", "ptp"}, {"NTP", "ptp"}, {"PTP", "ntp"}} {
-					f := far{address, stateful, authenticated, formats[0], formats[1]}
+					f := remote{address, stateful, authenticated, formats[0], formats[1]}
 					t.Run(f.String(), func(t *testing.T) {
 						peer, o := f.start(t)
 						checkAnswered(t, f, peer, o)
@@ -87,7 +87,7 @@ func TestStampSuiteAnswersOurSender(t *testing.T) {
 func TestStampSuiteAnswersOurPacketsOfEverySize(t *testing.T) {
 	requireSuite(t)
 	for _, authenticated := range []bool{false, true} {
-		f := far{"127.0.0.1", true, authenticated, "NTP", "ntp"}
+		f := remote{"127.0.0.1", true, authenticated, "NTP", "ntp"}
 		sizes := []int{44, 48, 64, 68, 120, 140, 143, 172, 500, 1472, 8972}
 		if authenticated {
 			sizes = []int{112, 132, 136, 152, 228, 260, 500, 1472, 8972}
@@ -104,21 +104,21 @@ func TestStampSuiteAnswersOurPacketsOfEverySize(t *testing.T) {
 }
 
 // checkAnswered measures and holds the report against what must be so: all
-// answered, the kind recognised, each delay possible, nothing claimed that a
+// answered, the kind recognized, each delay possible, nothing claimed that a
 // reflector of that kind does not tell.
-func checkAnswered(t *testing.T, f far, peer string, o stamp.Options) {
+func checkAnswered(t *testing.T, f remote, peer string, o stamp.Options) {
 	t.Helper()
 	const count = 60
 	size := "default size"
 	if o.Size > 0 {
-		size = fmt.Sprintf("%d octets", o.Size)
+		size = fmt.Sprintf("%d bytes", o.Size)
 	}
 	r, err := measure(t, newEnv(t), peer, o, count)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, asJSON(r))
 	}
 	results.add(t, line{
-		asks: "oneway", answers: "stamp-suite", what: fmt.Sprintf("%v, %s", f, size),
+		asks: "oneway", replies: "stamp-suite", what: fmt.Sprintf("%v, %s", f, size),
 		sent: fmt.Sprint(*r.Forward.Sent), answered: fmt.Sprint(r.RoundTrip.Received),
 		forward: show(r.Forward.Delay), reverse: show(r.Reverse.Delay),
 	})
@@ -146,10 +146,10 @@ func checkKind(t *testing.T, stateful bool, r stamp.Report) {
 		}
 	}
 	for name, d := range map[string]stamp.DirectionReport{"forward": r.Forward, "reverse": r.Reverse} {
-		if stateful && (d.Lost == nil || *d.Lost != 0 || *d.Received != *d.Sent || *d.InFlight != 0) {
+		if stateful && (d.Lost == nil || *d.Lost != 0 || *d.Received != *d.Sent || *d.Outstanding != 0) {
 			t.Errorf("%s: %s", name, asJSON(d))
 		}
-		if !stateful && (d.Lost != nil || d.InFlight != nil) {
+		if !stateful && (d.Lost != nil || d.Outstanding != nil) {
 			t.Errorf("%s: loss is %s; a stateless reflector does not tell", name, asJSON(d))
 		}
 	}
@@ -166,8 +166,8 @@ func checkDelays(t *testing.T, r stamp.Report) {
 			continue
 		}
 		bound := duration(*d.Delay.ErrorBound)
-		if bound < farBound || bound > farBound+5*time.Millisecond {
-			t.Errorf("%s: bound %v; the suite alone says %v", name, bound, farBound)
+		if bound < remoteBound || bound > remoteBound+5*time.Millisecond {
+			t.Errorf("%s: bound %v; the suite alone says %v", name, bound, remoteBound)
 		}
 		if least := duration(*d.Delay.Min); least < -bound {
 			t.Errorf("%s: smallest delay %v is below -%v", name, least, bound)
@@ -178,7 +178,7 @@ func checkDelays(t *testing.T, r stamp.Report) {
 	}
 }
 
-func TestUnsynchronisedReflectorGivesNoDelayButARoundTrip(t *testing.T) {
+func TestUnsynchronizedReflectorGivesNoDelayButARoundTrip(t *testing.T) {
 	path := requireSuite(t)
 	port := freePort(t, netip.MustParseAddr("127.0.0.1"))
 	serve(t, exec.Command(path, "-i", "-S", "127.0.0.1", "-o", strconv.Itoa(int(port))))
@@ -187,7 +187,7 @@ func TestUnsynchronisedReflectorGivesNoDelayButARoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range []stamp.DirectionReport{r.Forward, r.Reverse} {
-		if d.Delay != nil || d.Invalid["far_unsynchronised"] != 20 || d.PDV == nil {
+		if d.Delay != nil || d.Invalid["remote_unsynchronized"] != 20 || d.PDV == nil {
 			t.Errorf("%s", asJSON(d))
 		}
 	}

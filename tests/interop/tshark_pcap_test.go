@@ -10,7 +10,7 @@ import (
 // addresses (RFC 5737), and what a dissector should say of it.
 type captured struct {
 	name    string
-	answer  bool
+	reply   bool
 	payload []byte
 	want    map[string]string
 }
@@ -36,7 +36,7 @@ func datagram(p captured) []byte {
 	be := binary.BigEndian
 	sender, reflector := []byte{192, 0, 2, 1}, []byte{192, 0, 2, 2}
 	from, to, source, destination := uint16(senderPort), uint16(wire.Port), sender, reflector
-	if p.answer {
+	if p.reply {
 		from, to, source, destination = to, from, reflector, sender
 	}
 	udp := be.AppendUint16(be.AppendUint16(nil, from), to)

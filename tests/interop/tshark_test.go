@@ -45,7 +45,7 @@ var fields = []string{
 
 // dissect has tshark decode the packets of a file of captured frames as
 // TWAMP-Test, which is what it has for STAMP: RFC 8762 section 4.6 makes the two
-// the same in open mode, up to the Sender TTL in octet 40. What follows it takes
+// the same in open mode, up to the Sender TTL in byte 40. What follows it takes
 // for padding, and the SSID for a field that must be zero.
 func dissect(t *testing.T, packets []captured) []map[string]string {
 	t.Helper()
@@ -120,21 +120,21 @@ func sameValue(got, want string) bool {
 var sentAt = instant.FromTime(time.Date(2026, 3, 1, 12, 34, 56, 123456789, time.UTC))
 
 const (
-	tai          = 37 * time.Second
-	clockBound   = time.Millisecond // 132 x 2^(15-32) s, rounded up
-	senderPort   = 49152
-	questionTime = "Mar  1, 2026 12:34:56.123456789 UTC"
-	arrivalTime  = "Mar  1, 2026 12:34:56.123458789 UTC"
-	answerTime   = "Mar  1, 2026 12:34:56.123459789 UTC"
+	tai         = 37 * time.Second
+	clockBound  = time.Millisecond // 132 x 2^(15-32) s, rounded up
+	senderPort  = 49152
+	requestTime = "Mar  1, 2026 12:34:56.123456789 UTC"
+	arrivalTime = "Mar  1, 2026 12:34:56.123458789 UTC"
+	replyTime   = "Mar  1, 2026 12:34:56.123459789 UTC"
 )
 
-func question(f timefmt.Format, seq uint32) wire.SenderPacket {
+func request(f timefmt.Format, seq uint32) wire.SenderPacket {
 	return wire.SenderPacket{
 		Seq: seq, T1: f.Encode(sentAt, tai), Error: timefmt.MakeErrorEstimate(clockBound, true, f), SSID: 0x1234,
 	}
 }
 
-func answerTo(q wire.SenderPacket, seq uint32) wire.ReflectorPacket {
+func replyTo(q wire.SenderPacket, seq uint32) wire.ReflectorPacket {
 	f := q.Error.Format()
 	return wire.ReflectorPacket{
 		Seq: seq, T2: f.Encode(sentAt.Add(2000), tai), T3: f.Encode(sentAt.Add(3000), tai),
@@ -166,26 +166,26 @@ func ourPackets() []captured {
 	k := wire.NewKey([]byte("a key that only the two ends know"))
 	ask := func(seq string) map[string]string {
 		return map[string]string{
-			"seq_number": seq, "timestamp": questionTime, "error_estimate": "0x8f84", "error_estimate.s": "1",
+			"seq_number": seq, "timestamp": requestTime, "error_estimate": "0x8f84", "error_estimate.s": "1",
 			"error_estimate.z": "0", "error_estimate.scale": "15", "error_estimate.multiplier": "132", "mbz1": "0x1234",
 			"sender_seq_number": "0", "sender_error_estimate": "0x0000", "mbz2": "0x0000", "sender_ttl": "0",
 		}
 	}
 	reply := map[string]string{
-		"seq_number": "9", "timestamp": answerTime, "error_estimate": "0x0f84", "error_estimate.s": "0",
+		"seq_number": "9", "timestamp": replyTime, "error_estimate": "0x0f84", "error_estimate.s": "0",
 		"error_estimate.z": "0", "error_estimate.scale": "15", "error_estimate.multiplier": "132", "mbz1": "0x1234",
-		"receive_timestamp": arrivalTime, "sender_seq_number": "7", "sender_timestamp": questionTime,
+		"receive_timestamp": arrivalTime, "sender_seq_number": "7", "sender_timestamp": requestTime,
 		"sender_error_estimate": "0x8f84", "mbz2": "0x0000", "sender_ttl": "63",
 	}
-	q, last := question(timefmt.NTP, 7), question(timefmt.NTP, 1<<32-1)
-	a := answerTo(q, 9)
+	q, last := request(timefmt.NTP, 7), request(timefmt.NTP, 1<<32-1)
+	a := replyTo(q, 9)
 	all := []captured{
 		{name: "question", payload: q.AppendTo(nil), want: ask("7")},
-		{name: "question with the last number", payload: last.AppendTo(nil), want: ask("4294967295")},
-		{name: "question with TLVs", payload: addTLVs(q.AppendTo(nil), false, nil), want: ask("7")},
-		{name: "question with TLVs and their HMAC", payload: addTLVs(q.AppendTo(nil), false, k), want: ask("7")},
-		{name: "answer", answer: true, payload: a.AppendTo(nil), want: reply},
-		{name: "answer with TLVs", answer: true, payload: addTLVs(a.AppendTo(nil), false, nil), want: reply},
+		{name: "request with the last number", payload: last.AppendTo(nil), want: ask("4294967295")},
+		{name: "request with TLVs", payload: addTLVs(q.AppendTo(nil), false, nil), want: ask("7")},
+		{name: "request with TLVs and their HMAC", payload: addTLVs(q.AppendTo(nil), false, k), want: ask("7")},
+		{name: "answer", reply: true, payload: a.AppendTo(nil), want: reply},
+		{name: "answer with TLVs", reply: true, payload: addTLVs(a.AppendTo(nil), false, nil), want: reply},
 	}
 	return append(append(all, ptpPackets()...), sealedPackets(q, a, k)...)
 }
@@ -193,15 +193,15 @@ func ourPackets() []captured {
 // ptpPackets: tshark knows the Z bit, and shows the seconds of the PTP timescale
 // as they are, 37 s ahead of UTC. The Sender Timestamp it takes for NTP always.
 func ptpPackets() []captured {
-	q := question(timefmt.PTP, 7)
+	q := request(timefmt.PTP, 7)
 	return []captured{{
-		name: "PTP question", payload: q.AppendTo(nil),
+		name: "PTP request", payload: q.AppendTo(nil),
 		want: map[string]string{
 			"seq_number": "7", "timestamp": "Mar  1, 2026 12:35:33.123456789 UTC",
 			"error_estimate": "0xcf84", "error_estimate.s": "1", "error_estimate.z": "1",
 		},
 	}, {
-		name: "PTP answer", answer: true, payload: answerTo(q, 9).AppendTo(nil),
+		name: "PTP answer", reply: true, payload: replyTo(q, 9).AppendTo(nil),
 		want: map[string]string{
 			"seq_number": "9", "timestamp": "Mar  1, 2026 12:35:33.123459789 UTC",
 			"receive_timestamp": "Mar  1, 2026 12:35:33.123458789 UTC",
@@ -212,7 +212,7 @@ func ptpPackets() []captured {
 }
 
 // sealedPackets are authenticated. tshark knows no such mode of TWAMP-Test, but
-// octets 16 to 23, where that mode has the packet's own stamp, are where it looks
+// bytes 16 to 23, where that mode has the packet's own stamp, are where it looks
 // for the Receive Timestamp.
 func sealedPackets(q wire.SenderPacket, a wire.ReflectorPacket, k *wire.Key) []captured {
 	sealed := func(seq, stamp string) map[string]string {
@@ -229,8 +229,8 @@ func sealedPackets(q wire.SenderPacket, a wire.ReflectorPacket, k *wire.Key) []c
 		name := " with TLVs " + strconv.FormatBool(tlvs)
 		all = append(
 			all,
-			captured{name: "authenticated question" + name, payload: ask, want: sealed("7", questionTime)},
-			captured{name: "authenticated answer" + name, answer: true, payload: reply, want: sealed("9", answerTime)},
+			captured{name: "authenticated request" + name, payload: ask, want: sealed("7", requestTime)},
+			captured{name: "authenticated reply" + name, reply: true, payload: reply, want: sealed("9", replyTime)},
 		)
 	}
 	return all

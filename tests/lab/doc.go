@@ -1,7 +1,7 @@
 // Package lab is an emulated network with known truth: a client and a server
 // in network namespaces of their own, and between them a link of which the
 // rate, the delay, the queue and the faults are given, and of which the true
-// fate of every packet is written down.
+// outcome of every packet is written down.
 //
 //	client ns              router ns                      server ns
 //	+---------+      +-----------------------+          +---------+
@@ -28,7 +28,7 @@
 //     8 size/Rate apart. A trace, slots or a token bucket take its place, and
 //     a second queue with its rate may follow.
 //  3. Loss, after the queue: a packet lost on the air has used the air.
-//  4. Corruption: one octet of the UDP payload is changed and the checksum made
+//  4. Corruption: one byte of the UDP payload is changed and the checksum made
 //     right again, so that the damage reaches the socket (RepairChecksum).
 //  5. Delay, plus a uniform jitter of 0..Jitter. Jitter never reorders: a packet
 //     leaves no earlier than the one before it (so packets closer together than
@@ -39,7 +39,7 @@
 //  7. Duplication: the copy leaves right after the packet, and uses no rate.
 //
 // Loss, duplication and reordering meet UDP and TCP only, corruption UDP only;
-// ICMP meets queue, rate and delay; ARP and neighbour discovery pass at once.
+// ICMP meets queue, rate and delay; ARP and neighbor discovery pass at once.
 //
 // # Where the truth comes from
 //

@@ -12,7 +12,7 @@ type Faults struct {
 	Lose bool
 	// Duplicate: a copy follows it.
 	Duplicate bool
-	// Corrupt: one octet of its UDP payload is changed.
+	// Corrupt: one byte of its UDP payload is changed.
 	Corrupt bool
 	// HoldBehind is how many later packets are to overtake it; 0: none.
 	HoldBehind int
@@ -31,7 +31,7 @@ type draw struct {
 
 // dice draws the faults of one class of packets in one direction. Every packet
 // takes the same number of random values whatever becomes of it, so that the
-// n-th packet's fate depends on the seed and on n, not on timing.
+// n-th packet's outcome depends on the seed and on n, not on timing.
 type dice struct {
 	random *rand.Rand
 	// inBurst is the state of the Gilbert loss model.

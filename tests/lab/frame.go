@@ -21,7 +21,7 @@ const (
 // frame is what the link must know of an Ethernet frame. Offsets count from
 // the start of the frame.
 type frame struct {
-	// control: ARP, neighbour discovery, multicast listener reports: what a
+	// control: ARP, neighbor discovery, multicast listener reports: what a
 	// link needs to work, and what is not traffic.
 	control bool
 	// size is the IP packet's length in bytes.
@@ -100,7 +100,7 @@ func parseIPv6(p []byte) frame {
 		// Multicast listener reports carry a router alert option here.
 		f.control = true
 	case protocolICMPv6:
-		// RFC 4861: 133..137, neighbour discovery.
+		// RFC 4861: 133..137, neighbor discovery.
 		if f.size > ipv6Header && p[ipv6Header] >= 133 && p[ipv6Header] <= 137 {
 			f.control = true
 		}
@@ -127,7 +127,7 @@ func (f *frame) transport(p []byte, header int, src, dst netip.Addr, fragment bo
 	f.dst = netip.AddrPortFrom(dst, binary.BigEndian.Uint16(u[2:4]))
 }
 
-// damage changes one octet of the UDP payload by a mask that is not zero, and
+// damage changes one byte of the UDP payload by a mask that is not zero, and
 // makes the checksum right again if repair is set. It reports whether there
 // was a payload to damage.
 func (f *frame) damage(b []byte, position uint64, mask uint8, repair bool) bool {
@@ -165,7 +165,7 @@ func (f *frame) repairChecksum(b []byte) {
 	binary.BigEndian.PutUint16(stored, checksum)
 }
 
-// sumWords adds 16-bit big-endian words; an odd octet counts as the high one.
+// sumWords adds 16-bit big-endian words; an odd byte counts as the high one.
 func sumWords(sum uint32, b []byte) uint32 {
 	for len(b) >= 2 {
 		sum += uint32(b[0])<<8 | uint32(b[1])

@@ -83,7 +83,7 @@ func TestFrameSizeCountsIPBytesOnly(t *testing.T) {
 
 func TestDamageChangesPayloadAndRepairsChecksum(t *testing.T) {
 	for _, family := range families {
-		for position := range uint64(7) { // odd length: the last octet is padded in the sum
+		for position := range uint64(7) { // odd length: the last byte is padded in the sum
 			clean := udpFrame(t, family.src, family.dst, []byte("payload"))
 			b := bytes.Clone(clean)
 			f := parseFrame(b)
@@ -94,15 +94,15 @@ func TestDamageChangesPayloadAndRepairsChecksum(t *testing.T) {
 				t.Fatalf("%s: not damaged", family.name)
 			}
 			if !checksumHolds(f, b) {
-				t.Errorf("%s: octet %d: checksum not repaired", family.name, position)
+				t.Errorf("%s: byte %d: checksum not repaired", family.name, position)
 			}
 			if bytes.Equal(f.payload(b), f.payload(clean)) || !bytes.Equal(b[:f.udp+6], clean[:f.udp+6]) {
-				t.Errorf("%s: octet %d: damage outside the payload, or none", family.name, position)
+				t.Errorf("%s: byte %d: damage outside the payload, or none", family.name, position)
 			}
 			b = bytes.Clone(clean)
 			f.damage(b, position, 0x81, false)
 			if checksumHolds(f, b) {
-				t.Errorf("%s: octet %d: checksum kept, and yet right", family.name, position)
+				t.Errorf("%s: byte %d: checksum kept, and yet right", family.name, position)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func TestFramesThatAreNotTraffic(t *testing.T) {
 		"IPv4 header length": edit(v4, ethernetHeader, 0x44),
 		"IPv4 total length":  edit(v4, ethernetHeader+2, 0xff, 0xff),
 		"IPv6 length":        edit(v6, ethernetHeader+4, 0xff, 0xff),
-		"neighbour advert":   edit(edit(v6, ethernetHeader+6, protocolICMPv6), ethernetHeader+ipv6Header, 136),
+		"neighbor advert":    edit(edit(v6, ethernetHeader+6, protocolICMPv6), ethernetHeader+ipv6Header, 136),
 		"listener report":    edit(v6, ethernetHeader+6, protocolHop),
 	}
 	for name, b := range control {

@@ -50,9 +50,9 @@ func TestTCPFillsTheLink(t *testing.T) {
 		c.Close()
 		n := <-got
 		rate := float64(n*8) / time.Since(begin).Seconds()
-		t.Logf("%d octets at %.0f bit/s", n, rate)
+		t.Logf("%d bytes at %.0f bit/s", n, rate)
 		if n != size {
-			t.Errorf("%d octets came, want %d", n, size)
+			t.Errorf("%d bytes came, want %d", n, size)
 		}
 		if rate > 2_500_000 {
 			t.Errorf("%.0f bit/s over a link of 2.5 Mbit", rate)
@@ -236,7 +236,7 @@ func TestCloseLeavesNothingBehind(t *testing.T) {
 	}
 	var after footprint
 	// The links' threads end after their goroutines: give the kernel its time.
-	if !await.Within(await.Patience, func() bool { after = measure(t); return !after.more(before) }) {
+	if !await.Within(await.Timeout, func() bool { after = measure(t); return !after.more(before) }) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }

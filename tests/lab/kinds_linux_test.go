@@ -26,10 +26,10 @@ func TestRecordedLinkLetsThroughWhatItsTraceHas(t *testing.T) {
 	}
 	first := log[0].Entry
 	for _, r := range log {
-		if room := r.Queued+r.Size <= queue; room != (r.Fate == Delivered) {
-			t.Fatalf("%d octets waited when packet %d came: %v", r.Queued, r.Key, r.Fate)
+		if space := r.Queued+r.Size <= queue; space != (r.Outcome == Delivered) {
+			t.Fatalf("%d bytes waited when packet %d came: %v", r.Queued, r.Key, r.Outcome)
 		}
-		if r.Fate != Delivered {
+		if r.Outcome != Delivered {
 			refused++
 			continue
 		}

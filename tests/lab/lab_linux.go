@@ -150,13 +150,13 @@ func (l *Lab) buildLinks(o *Options) error {
 // Log is the truth about the classified packets of a direction, in order of entry.
 func (l *Lab) Log(d sample.Direction) []Record { return l.links[d].pipe.log.snapshot() }
 
-// Counts are the fates of the classified packets of a direction, others those
-// of all other IP packets (without neighbour discovery).
+// Counts are the outcomes of the classified packets of a direction, others those
+// of all other IP packets (without neighbor discovery).
 func (l *Lab) Counts(d sample.Direction) (classified, others Counts) {
 	return l.links[d].pipe.log.totals()
 }
 
-// KeyCounts are the fates of the classified packets of a direction by their keys, with
+// KeyCounts are the outcomes of the classified packets of a direction by their keys, with
 // Options.CountKeys.
 func (l *Lab) KeyCounts(d sample.Direction) map[uint64]Counts { return l.links[d].pipe.log.keys() }
 
@@ -305,7 +305,7 @@ func (l *Lab) remove() error {
 	return errors.Join(all...)
 }
 
-// procsMu serialises the change of GOMAXPROCS by two labs at a time.
+// procsMu serializes the change of GOMAXPROCS by two labs at a time.
 var procsMu sync.Mutex
 
 // addProcs gives the scheduler n more processors to run goroutines on: a

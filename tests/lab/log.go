@@ -8,13 +8,13 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// Fate is what became of a packet.
-type Fate uint8
+// Outcome is what became of a packet.
+type Outcome uint8
 
-// The fates.
+// The outcomes.
 const (
 	// Inside: it is still on its way.
-	Inside Fate = iota
+	Inside Outcome = iota
 	// Delivered: it was sent on to the receiver's interface.
 	Delivered
 	// DroppedQueue: the queue was full.
@@ -25,8 +25,8 @@ const (
 	Failed
 )
 
-// String is the fate in words.
-func (f Fate) String() string {
+// String is the outcome in words.
+func (f Outcome) String() string {
 	switch f {
 	case Inside:
 		return "inside"
@@ -73,7 +73,7 @@ type Record struct {
 	// duplicate did.
 	Due        instant.Time
 	Exit, Copy Interval
-	Fate       Fate
+	Outcome    Outcome
 	// Overtaken is how many later packets left before it by reordering.
 	Overtaken uint8
 	// Held: reordering held it back; it is reordered only if Overtaken is not 0.
@@ -87,7 +87,7 @@ func (r *Record) Delay() time.Duration { return r.Exit.Middle().Sub(r.Entry) }
 // unpunctuality, part of the true delay and never a loss of truth.
 func (r *Record) Late() time.Duration { return r.Exit.After.Sub(r.Due) }
 
-// Counts are the fates of the packets of one class. Entered = Delivered +
+// Counts are the outcomes of the packets of one class. Entered = Delivered +
 // DroppedQueue + DroppedLoss + Failed + Inside(), always.
 type Counts struct {
 	Entered, Delivered, DroppedQueue, DroppedLoss, Failed uint64

@@ -10,7 +10,7 @@ import (
 type Options struct {
 	Profile Profile
 	// Seed decides all chance: the same seed and the same packets in the same
-	// order give the same fates (a full queue depends on timing, the rest does not).
+	// order give the same outcomes (a full queue depends on timing, the rest does not).
 	Seed uint64
 	// Classifier picks the packets to be logged; nil: all unfragmented UDP, key 0.
 	Classifier Classifier
@@ -22,7 +22,7 @@ type Options struct {
 	// LogLimit is the most records kept in each direction; 0: 1 048 576 (about
 	// 130 MB if reached). More packets than that are an error of Err.
 	LogLimit int
-	// CountKeys counts the fates of classified packets by their keys (Lab.KeyCounts) and
+	// CountKeys counts the outcomes of classified packets by their keys (Lab.KeyCounts) and
 	// logs none: for runs of hours. There are to be few keys.
 	CountKeys bool
 }

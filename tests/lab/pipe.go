@@ -88,7 +88,7 @@ func (p *pipe) settle(o bottleneck.Out) {
 	d := &pkt.draw
 	r := Record{Queued: o.Queued, Held: d.HoldBehind > 0}
 	switch {
-	case o.Fate != bottleneck.Left:
+	case o.Outcome != bottleneck.Left:
 		p.lost(pkt, DroppedQueue, r)
 		return
 	case d.Lose:
@@ -167,20 +167,20 @@ func (p *pipe) update(pkt *packet, from Record) {
 }
 
 // lost counts a packet that does not leave the link.
-func (p *pipe) lost(pkt *packet, fate Fate, r Record) {
+func (p *pipe) lost(pkt *packet, outcome Outcome, r Record) {
 	r.Held = false
 	p.update(pkt, r)
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()
 	p.log.count(pkt.counted, pkt.key, func(c *Counts) {
-		if fate == DroppedQueue {
+		if outcome == DroppedQueue {
 			c.DroppedQueue++
 		} else {
 			c.DroppedLoss++
 		}
 	})
 	if pkt.logged {
-		p.log.at(pkt.record).Fate = fate
+		p.log.at(pkt.record).Outcome = outcome
 	}
 	p.free = append(p.free, pkt)
 }
@@ -206,11 +206,11 @@ func (p *pipe) pop(now instant.Time) *packet {
 
 // left says what became of a packet that pop gave out: when it was sent and
 // when its copy was (zero: not), or that it could not be.
-func (p *pipe) left(pkt *packet, fate Fate, exit, dup Interval) {
+func (p *pipe) left(pkt *packet, outcome Outcome, exit, dup Interval) {
 	p.log.mu.Lock()
 	defer p.log.mu.Unlock()
 	p.log.count(pkt.counted, pkt.key, func(c *Counts) {
-		if fate == Failed {
+		if outcome == Failed {
 			c.Failed++
 		} else {
 			c.Delivered++
@@ -230,7 +230,7 @@ func (p *pipe) left(pkt *packet, fate Fate, exit, dup Interval) {
 	})
 	if pkt.logged {
 		r := p.log.at(pkt.record)
-		r.Fate, r.Exit, r.Copy, r.Due = fate, exit, dup, pkt.due
+		r.Outcome, r.Exit, r.Copy, r.Due = outcome, exit, dup, pkt.due
 		r.Overtaken, r.Duplicated = uint8(pkt.overtaken), dup != (Interval{})
 	}
 	p.free = append(p.free, pkt)

@@ -16,8 +16,8 @@ func TestLonePacketSeesExactlyTheDelay(t *testing.T) {
 		s.send(n, 1500, time.Duration(n)*100*time.Millisecond)
 	}
 	for _, r := range s.finish() {
-		if r.Delay() != 30*time.Millisecond || r.Fate != Delivered {
-			t.Errorf("packet %d: %v after %v", r.Key, r.Fate, r.Delay())
+		if r.Delay() != 30*time.Millisecond || r.Outcome != Delivered {
+			t.Errorf("packet %d: %v after %v", r.Key, r.Outcome, r.Delay())
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestFullQueueAddsQueueOverRateAndDropsTheRest(t *testing.T) {
 	full := time.Duration(queue * 8_000_000_000 / rate)
 	var most time.Duration
 	for _, r := range s.finish() {
-		if r.Fate == Delivered {
+		if r.Outcome == Delivered {
 			most = max(most, r.Delay()-30*time.Millisecond)
 		}
 	}
@@ -72,8 +72,8 @@ func TestQueueIsBytesNotPackets(t *testing.T) {
 	s.send(2, 501, 0) // 1000 + 501 > 1500
 	s.send(3, 500, 0)
 	log := s.finish()
-	got := []Fate{log[0].Fate, log[1].Fate, log[2].Fate, log[3].Fate}
-	if want := []Fate{Delivered, Delivered, DroppedQueue, Delivered}; !slices.Equal(got, want) {
+	got := []Outcome{log[0].Outcome, log[1].Outcome, log[2].Outcome, log[3].Outcome}
+	if want := []Outcome{Delivered, Delivered, DroppedQueue, Delivered}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -217,9 +217,9 @@ func TestLossBurstsHaveTheMeanRunAndKeepTheRatio(t *testing.T) {
 	}
 }
 
-func TestSameSeedSameFatesWhateverTheTiming(t *testing.T) {
+func TestSameSeedSameOutcomesWhateverTheTiming(t *testing.T) {
 	l := Link{Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, Corrupt: 0.1}
-	fates := func(seed uint64, gap time.Duration) []draw {
+	outcomes := func(seed uint64, gap time.Duration) []draw {
 		s := newSim(t, l, Options{Seed: seed})
 		for n := range uint64(500) {
 			s.send(n, 60, time.Duration(n)*gap)
@@ -227,17 +227,17 @@ func TestSameSeedSameFatesWhateverTheTiming(t *testing.T) {
 		var all []draw
 		for _, r := range s.finish() {
 			all = append(all, draw{Faults: Faults{
-				Lose: r.Fate == DroppedLoss, Duplicate: r.Duplicated, Corrupt: r.Corrupted, HoldBehind: int(r.Overtaken),
+				Lose: r.Outcome == DroppedLoss, Duplicate: r.Duplicated, Corrupt: r.Corrupted, HoldBehind: int(r.Overtaken),
 			}})
 		}
 		return all
 	}
-	first := fates(11, time.Millisecond)
-	if !slices.Equal(first, fates(11, 3*time.Millisecond)) {
-		t.Error("the same seed gave other fates")
+	first := outcomes(11, time.Millisecond)
+	if !slices.Equal(first, outcomes(11, 3*time.Millisecond)) {
+		t.Error("the same seed gave other outcomes")
 	}
-	if slices.Equal(first, fates(12, time.Millisecond)) {
-		t.Error("another seed gave the same fates")
+	if slices.Equal(first, outcomes(12, time.Millisecond)) {
+		t.Error("another seed gave the same outcomes")
 	}
 }
 
@@ -309,7 +309,7 @@ func TestLogTellsWhatWaitedInTheQueue(t *testing.T) {
 	s.run(start.Add(time.Second))
 	held, refused := 0, math.MaxInt
 	for i, r := range s.log.snapshot() {
-		if r.Fate == DroppedQueue {
+		if r.Outcome == DroppedQueue {
 			refused = min(refused, r.Queued+r.Size)
 			continue
 		}
@@ -330,12 +330,12 @@ func TestTallyCountsByTheRFCs(t *testing.T) {
 		return Interval{at, at.Add(time.Microsecond)}
 	}
 	got := TallyOf([]Record{
-		{Key: 0, Fate: Delivered, Exit: at(10)},
-		{Key: 1, Fate: DroppedLoss},
-		{Key: 2, Fate: Delivered, Exit: at(40)}, // behind 3 and 4
-		{Key: 3, Fate: Delivered, Exit: at(20), Copy: at(21), Duplicated: true},
-		{Key: 4, Fate: Delivered, Exit: at(30), Copy: at(31), Duplicated: true, Corrupted: true},
-		{Key: 5, Fate: DroppedQueue},
+		{Key: 0, Outcome: Delivered, Exit: at(10)},
+		{Key: 1, Outcome: DroppedLoss},
+		{Key: 2, Outcome: Delivered, Exit: at(40)}, // behind 3 and 4
+		{Key: 3, Outcome: Delivered, Exit: at(20), Copy: at(21), Duplicated: true},
+		{Key: 4, Outcome: Delivered, Exit: at(30), Copy: at(31), Duplicated: true, Corrupted: true},
+		{Key: 5, Outcome: DroppedQueue},
 	})
 	want := Tally{Sent: 6, Received: 3, Lost: 3, Duplicated: 1, Reordered: 1, Corrupted: 2}
 	if got != want {
@@ -343,7 +343,7 @@ func TestTallyCountsByTheRFCs(t *testing.T) {
 	}
 }
 
-func TestFatesAreCountedByKeyInsteadOfLogged(t *testing.T) {
+func TestOutcomesAreCountedByKeyInsteadOfLogged(t *testing.T) {
 	s := newSim(t, Link{Delay: time.Millisecond, Loss: 0.3, Duplicate: 0.2}, Options{Seed: 1, CountKeys: true})
 	for n := range uint64(300) {
 		s.send(n%3, 100, time.Duration(n)*time.Millisecond)

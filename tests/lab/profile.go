@@ -39,11 +39,11 @@ type Link struct {
 	Delay time.Duration
 	// Jitter is the width of a uniform delay on top of Delay. Default 0.
 	Jitter time.Duration
-	// Trace replaces Rate: the milliseconds in which 1504 octets may leave, again and again.
+	// Trace replaces Rate: the milliseconds in which 1504 bytes may leave, again and again.
 	Trace []uint32
 	// Slot: packets leave at its multiples only.
 	Slot time.Duration
-	// Bucket octets leave at Peak, or at once, after the link stood idle. Police drops what finds
+	// Bucket bytes leave at Peak, or at once, after the link stood idle. Police drops what finds
 	// no tokens.
 	Bucket int
 	Peak   int64

@@ -13,7 +13,7 @@ import (
 // start is when the simulated runs begin.
 const start = instant.Time(1_700_000_000_000_000_000)
 
-// keyed is the tests' packet: its number in the first eight octets.
+// keyed is the tests' packet: its number in the first eight bytes.
 func keyed(payload []byte, _, dst netip.AddrPort) (uint64, bool) {
 	if len(payload) < 8 || dst.Port() != 862 {
 		return 0, false

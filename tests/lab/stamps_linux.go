@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"oneway.example/exporter/instant"
-	"oneway.example/tests/tap"
+	"oneway.example/tests/capture"
 )
 
-// stampsPatience is how long awaitStamps waits; the kernel takes milliseconds, and longer
+// stampsTimeout is how long awaitStamps waits; the kernel takes milliseconds, and longer
 // where it is busy.
-const stampsPatience = 30 * time.Second
+const stampsTimeout = 30 * time.Second
 
 // awaitStamps returns when the kernel stamps packets as they arrive. It leaves that to a
 // worker when the first socket asks for it (net_enable_timestamp of Linux's net/core/dev.c),
@@ -32,7 +32,7 @@ func (h *Host) awaitStamps() error {
 	if err := askForStamps(c); err != nil {
 		return fmt.Errorf("lab: await stamps: %w", err)
 	}
-	end := time.Now().Add(stampsPatience)
+	end := time.Now().Add(stampsTimeout)
 	if err := c.SetDeadline(end); err != nil {
 		return fmt.Errorf("lab: await stamps: %w", err)
 	}
@@ -47,11 +47,11 @@ func (h *Host) awaitStamps() error {
 		if err != nil {
 			return fmt.Errorf("lab: await stamps: %w", err)
 		}
-		if at := tap.Stamp(control[:n]); at != 0 && at <= sent {
+		if at := capture.Stamp(control[:n]); at != 0 && at <= sent {
 			return nil
 		}
 	}
-	return fmt.Errorf("lab: await stamps: the kernel stamps no packet on its arrival after %v, want milliseconds", stampsPatience)
+	return fmt.Errorf("lab: await stamps: the kernel stamps no packet on its arrival after %v, want milliseconds", stampsTimeout)
 }
 
 // askForStamps has the kernel stamp what c receives.

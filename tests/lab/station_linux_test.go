@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/instant"
-	"oneway.example/tests/tap"
+	"oneway.example/tests/capture"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m.Run)) }
@@ -94,7 +94,7 @@ func (s *station) receive() {
 			continue
 		}
 		ends = 0
-		a := arrival{at: tap.Stamp(control[:c]), whole: n >= 8}
+		a := arrival{at: capture.Stamp(control[:c]), whole: n >= 8}
 		if a.whole {
 			a.key = binary.BigEndian.Uint64(buffer)
 		}
@@ -108,7 +108,7 @@ func (s *station) receive() {
 // pattern depends on every bit of the key: a damaged key shows, too.
 func pattern(key uint64, i int) byte { return byte((key+1)*0x9e3779b97f4a7c15>>56) + byte(i) }
 
-// send sends packet n with so many octets of UDP payload.
+// send sends packet n with so many bytes of UDP payload.
 func (s *station) send(n uint64, payload int) {
 	s.t.Helper()
 	b := make([]byte, payload)
@@ -144,7 +144,7 @@ func (s *station) finish(l *Lab) []arrival {
 	if err := l.Drain(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	// Packets of one octet from the receiver's own host come behind all that is in its
+	// Packets of one byte from the receiver's own host come behind all that is in its
 	// buffer; ten in a row also behind what a busy kernel had not put there yet.
 	var own net.PacketConn
 	err := s.server.Do(func() (err error) {

@@ -31,7 +31,7 @@ func TallyOf(log []Record) (t Tally) {
 	arrivals := make([]arrival, 0, len(log))
 	for i := range log {
 		r := &log[i]
-		if r.Fate != Delivered {
+		if r.Outcome != Delivered {
 			continue
 		}
 		arrivals = append(arrivals, arrival{r.Key, !r.Corrupted, r.Exit.Middle()})

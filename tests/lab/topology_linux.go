@@ -23,7 +23,7 @@ type end struct {
 	addresses []netip.Prefix
 }
 
-// mac is locally administered; the last octet tells the ends apart.
+// mac is locally administered; the last byte tells the ends apart.
 func mac(last byte) net.HardwareAddr { return net.HardwareAddr{2, 0x6f, 0x77, 0, 0, last} }
 
 // withNetlink gives f a netlink handle of the namespace. The library's own
@@ -62,8 +62,8 @@ func connect(a, b end) error {
 	})
 }
 
-// up gives an end its addresses and the neighbour's, and brings it up.
-func (e end) up(neighbour end) error {
+// up gives an end its addresses and the neighbor's, and brings it up.
+func (e end) up(neighbor end) error {
 	if err := e.allowIPv6(); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (e end) up(neighbour end) error {
 		if err := e.address(h, link); err != nil {
 			return err
 		}
-		return e.know(h, link, neighbour)
+		return e.know(h, link, neighbor)
 	})
 }
 
@@ -103,18 +103,18 @@ func (e end) address(h *netlink.Handle, link netlink.Link) error {
 	return nil
 }
 
-// know enters the neighbour's addresses for good: the first packet of a test
+// know enters the neighbor's addresses for good: the first packet of a test
 // must not wait for a resolution, nor a later one for its confirmation.
-func (e end) know(h *netlink.Handle, link netlink.Link, neighbour end) error {
-	for _, a := range neighbour.addresses {
+func (e end) know(h *netlink.Handle, link netlink.Link, neighbor end) error {
+	for _, a := range neighbor.addresses {
 		err := h.NeighAdd(&netlink.Neigh{
 			LinkIndex:    link.Attrs().Index,
 			State:        netlink.NUD_PERMANENT,
 			IP:           a.Addr().AsSlice(),
-			HardwareAddr: neighbour.mac,
+			HardwareAddr: neighbor.mac,
 		})
 		if err != nil {
-			return fmt.Errorf("lab: %s: neighbour %v: %w", e.name, a, err)
+			return fmt.Errorf("lab: %s: neighbor %v: %w", e.name, a, err)
 		}
 	}
 	return nil

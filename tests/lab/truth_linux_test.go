@@ -35,7 +35,7 @@ func TestLogHoldsTheTruth(t *testing.T) {
 		header := map[bool]int{false: 28, true: 48}[v6]
 		for i, r := range log {
 			a, sent := arrivals[i], s.sent[r.Key]
-			if a.key != r.Key || r.Fate != Delivered || r.Size != 172+header || !a.whole {
+			if a.key != r.Key || r.Outcome != Delivered || r.Size != 172+header || !a.whole {
 				t.Fatalf("record %+v, arrival %+v", r, a)
 			}
 			if r.Entry < sent.After || r.Entry > sent.Before {
@@ -115,11 +115,11 @@ func TestSaturatedLinkHasRateAndQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	bothFamilies(t, func(t *testing.T, v6 bool) {
-		punctual(t, func(t *testing.T) error { return saturate(t, profile, v6) })
+		punctual(t, func(t *testing.T) error { return saturation(t, profile, v6) })
 	})
 }
 
-func saturate(t *testing.T, profile Profile, v6 bool) error {
+func saturation(t *testing.T, profile Profile, v6 bool) error {
 	up := profile.Forward
 	l := Start(t, Options{Profile: profile, Classifier: keyed})
 	s := newStation(t, l.Client, l.Server, v6)
@@ -136,7 +136,7 @@ func saturate(t *testing.T, profile Profile, v6 bool) error {
 	var longest time.Duration
 	for _, r := range l.Log(sample.Forward) {
 		entry[r.Key], exit[r.Key] = r.Entry, r.Exit
-		if r.Fate != Delivered {
+		if r.Outcome != Delivered {
 			continue
 		}
 		departure := max(r.Entry, free)
@@ -188,7 +188,7 @@ func TestNothingIsLostAtFullSpeed(t *testing.T) {
 		{1472, 30_000, 0, 300_000_000},
 		{32, 20_000, 16 * time.Microsecond, 0}, // 60 IP bytes, 62 500 packets a second
 	} {
-		t.Run(fmt.Sprintf("%d octets", tt.payload), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d bytes", tt.payload), func(t *testing.T) {
 			profile := Profile{Name: "fast", Forward: Link{Rate: tt.rate, Delay: 5 * time.Millisecond, Queue: 100_000_000}}
 			l := Start(t, Options{Profile: profile, Classifier: keyed})
 			s := newStation(t, l.Client, l.Server, false)

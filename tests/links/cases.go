@@ -18,7 +18,7 @@ type Case struct {
 	Kinds []queue.State
 	// Steady is a link of one rate without faults.
 	Steady bool
-	// Limit is the queue's limit in octets where packets that are dropped do not show it; zero:
+	// Limit is the queue's limit in bytes where packets that are dropped do not show it; zero:
 	// they do.
 	Limit int
 }
@@ -161,7 +161,7 @@ func disciplines(c Case) []Case {
 			c.Bottleneck = bottleneck.Config{Rate: 2.5e6, Bucket: 20_000, Police: true}
 			c.is(queue.Policer)
 		}),
-		// Of a link of one rate a limit in time is one in octets.
+		// Of a link of one rate a limit in time is one in bytes.
 		c.but("discard after 300 ms", func(c *Case) { c.timed(); c.is(queue.Filled, queue.TimeLimited) }),
 		c.but("discard, rate moves", func(c *Case) {
 			c.timed()

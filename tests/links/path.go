@@ -51,9 +51,9 @@ type Sender struct {
 
 // Truth is what a run met.
 type Truth struct {
-	// Outs are the fates at the bottleneck, by packet of the run.
+	// Outs are the outcomes at the bottleneck, by packet of the run.
 	Outs []bottleneck.Out
-	// Own are the octets of this test that waited when each packet came.
+	// Own are the bytes of this test that waited when each packet came.
 	Own []int
 	// Arrived is when each arrived by a true clock; zero: it did not.
 	Arrived []instant.Time
@@ -79,7 +79,7 @@ func (p Path) Run(s Sender, seed uint64) ([]queue.Packet, Truth) {
 	events := make([]event, 0, len(at))
 	for i, t := range at {
 		size := s.Size
-		packets[i] = queue.Packet{Sent: Epoch.Add(t), IPBytes: size, Held: 10 * time.Microsecond, Segment: segments[i]}
+		packets[i] = queue.Packet{Sent: Epoch.Add(t), IPBytes: size, TXUncertainty: 10 * time.Microsecond, Segment: segments[i]}
 		events = append(events, event{t, i, size})
 	}
 	p.carry(events, packets, &truth, rng, seed)
@@ -95,7 +95,7 @@ func (p Path) carry(events []event, packets []queue.Packet, truth *Truth, rng *r
 	emit := func(o bottleneck.Out) {
 		i := int(o.ID)
 		truth.Outs[i] = o
-		if o.Fate != bottleneck.Left {
+		if o.Outcome != bottleneck.Left {
 			return
 		}
 		if rng.Float64() < p.Loss || p.fades(o.At.Sub(loadBegin)) {
@@ -132,7 +132,7 @@ func (p Path) carry(events []event, packets []queue.Packet, truth *Truth, rng *r
 	p.own(packets, truth)
 }
 
-// own counts the test's own octets that waited when each packet came: of those that left,
+// own counts the test's own bytes that waited when each packet came: of those that left,
 func (p Path) fades(since time.Duration) bool {
 	return slices.ContainsFunc(p.Fades, func(f [2]time.Duration) bool { return since >= f[0] && since < f[1] })
 }
@@ -145,7 +145,7 @@ func (p Path) own(packets []queue.Packet, truth *Truth) {
 	}
 	var all []leaving
 	for _, o := range truth.Outs {
-		if o.Fate != bottleneck.Refused {
+		if o.Outcome != bottleneck.Refused {
 			all = append(all, leaving{o.At, o.Size})
 		}
 	}
@@ -157,7 +157,7 @@ func (p Path) own(packets []queue.Packet, truth *Truth) {
 			k++
 		}
 		truth.Own[i] = max(in-gone, 0)
-		if o.Fate != bottleneck.Refused {
+		if o.Outcome != bottleneck.Refused {
 			in += o.Size
 		}
 	}

@@ -11,13 +11,13 @@ import (
 
 	"oneway.example/exporter/clock/static"
 	"oneway.example/exporter/estimate/order"
-	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/probes/saturation"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/lab"
 )
@@ -78,19 +78,19 @@ func overEmulated(t *testing.T, name string) (late time.Duration, wrong []string
 		t.Fatal(err)
 	}
 	network := lab.Start(t, lab.Options{Profile: profile})
-	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: network.Server.Addr4, Do: network.Server.Do})
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: network.Server.Addr4, Do: network.Server.Do})
 	shared.DrainTimeout = 5 * time.Second
-	own := saturate.DefaultOptions()
+	own := saturation.DefaultOptions()
 	own.Together, own.Duration, own.Skip, own.PacketBytes = true, 8*time.Second, time.Second, packet
 	own.Rate = option.PerDirection{Forward: option.Rate(profile.Forward.MeanRate() / 4), Reverse: option.Rate(profile.Reverse.MeanRate() / 4)}
-	kind, err := saturate.NewKind(shared, own)
+	kind, err := saturation.NewKind(shared, own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var outcome *heavy.Outcome
+	var outcome *loadtest.Outcome
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: &metrictest.Sink{}, Clock: static.New(time.Millisecond, metric.Discard{})}
 	if err := network.Client.Do(func() (err error) {
-		outcome, err = heavy.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "saturate"}, shared, kind, nil, nil)
+		outcome, err = loadtest.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "saturation"}, shared, kind, nil, nil)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -98,12 +98,12 @@ func overEmulated(t *testing.T, name string) (late time.Duration, wrong []string
 	for i, want := range emulated[name] {
 		log := network.Log(sample.Direction(i))
 		for _, r := range log {
-			if r.Fate == lab.Delivered {
+			if r.Outcome == lab.Delivered {
 				late = max(late, r.Late())
 			}
 		}
-		d := outcome.Body.(*saturate.Result).Directions[i]
-		held, refused := ownOctets(log)
+		d := outcome.Body.(*saturation.Result).Directions[i]
+		held, refused := ownBytes(log)
 		if want.limit > 0 {
 			held, refused = float64(want.limit)-packet, float64(want.limit)
 		}
@@ -113,9 +113,9 @@ func overEmulated(t *testing.T, name string) (late time.Duration, wrong []string
 	return late, wrong
 }
 
-// ownOctets are what the link's log says of the test's own packets: the most that waited with one
+// ownBytes are what the link's log says of the test's own packets: the most that waited with one
 // that was let in, and what would have with half of those that were refused.
-func ownOctets(log []lab.Record) (held, refused float64) {
+func ownBytes(log []lab.Record) (held, refused float64) {
 	var waiting []lab.Record // by departure
 	var all []float64
 	for i := range log {
@@ -123,21 +123,21 @@ func ownOctets(log []lab.Record) (held, refused float64) {
 		if r.Size != packet {
 			continue
 		}
-		octets := float64(packet)
+		bytes := float64(packet)
 		waiting = slices.DeleteFunc(waiting, func(w lab.Record) bool { return w.Departure <= r.Entry })
-		octets += float64(packet * len(waiting))
+		bytes += float64(packet * len(waiting))
 		if r.Departure == 0 {
-			all = append(all, octets)
+			all = append(all, bytes)
 			continue
 		}
-		held = max(held, octets)
+		held = max(held, bytes)
 		waiting = append(waiting, *r)
 	}
 	slices.Sort(all)
 	return held, order.Quantile(all, 0.5)
 }
 
-func holds(d *saturate.Direction, states []string, sized bool, held, refused float64) (wrong []string) {
+func holds(d *saturation.Direction, states []string, sized bool, held, refused float64) (wrong []string) {
 	l := d.Load
 	if !slices.Contains(states, l.State) {
 		wrong = append(wrong, fmt.Sprintf("%s: %s, want %q: %s", d.Direction, l.State, states, l.Evidence))
@@ -159,7 +159,7 @@ func holds(d *saturate.Direction, states []string, sized bool, held, refused flo
 	return wrong
 }
 
-func words(l *saturate.Load) string {
+func words(l *saturation.Load) string {
 	size := "no size"
 	if l.SizeBytes != nil {
 		size = fmt.Sprintf("%.0f ± %.0f", *l.SizeBytes, *l.SizeBound)

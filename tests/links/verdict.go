@@ -19,12 +19,12 @@ type Verdict struct {
 	Told queue.Result
 	// Kind: the state is right. Unknown is never.
 	Kind bool
-	// True is the octets of this test that the queue held when it refused, from..to; Sized: there
+	// True is the bytes of this test that the queue held when it refused, from..to; Sized: there
 	// is such a size, Covered: the interval told holds it, Narrow: its half is at most three
 	// packets or a tenth. What must have no size and has one is not Covered.
 	True                    [2]float64
 	Sized, Covered, Narrow  bool
-	Held                    float64 // the most octets that waited with an admitted packet
+	Held                    float64 // the most bytes that waited with an admitted packet
 	AtLeast                 bool    // what is told is not above Held
 	Delays                  [3]time.Duration
 	Delay                   bool // each is within the bound of what is told
@@ -35,7 +35,7 @@ type Verdict struct {
 // Judge runs a case.
 func Judge(c Case, seed uint64) Verdict {
 	packets, truth := c.Run(c.Sender, seed)
-	v := Verdict{Case: c, Seed: seed, Told: queue.Analyse(packets, queue.Options{Load: 1, After: 2, StampError: 50 * time.Microsecond, Drift: 2e-6 + math.Abs(c.Drift)})}
+	v := Verdict{Case: c, Seed: seed, Told: queue.Analyze(packets, queue.Options{Load: 1, After: 2, StampError: 50 * time.Microsecond, Drift: 2e-6 + math.Abs(c.Drift)})}
 	v.Kind = v.Told.State != queue.Unknown && slices.Contains(c.Kinds, v.Told.State)
 	v.size(&truth)
 	v.AtLeast = v.Told.AtLeast <= v.Held
@@ -49,7 +49,7 @@ func (v *Verdict) size(truth *Truth) {
 	size := float64(v.Case.Size)
 	for i := truth.Load; i < truth.End; i++ {
 		own := float64(truth.Own[i])
-		switch truth.Outs[i].Fate {
+		switch truth.Outs[i].Outcome {
 		case bottleneck.Refused:
 			refused = append(refused, own)
 		default:
@@ -62,7 +62,7 @@ func (v *Verdict) size(truth *Truth) {
 	case v.Case.Limit > 0:
 		v.True = [2]float64{float64(v.Case.Limit) - size, float64(v.Case.Limit)}
 	case v.Sized && len(refused) > 0:
-		// It held no more than what a refused one found, with a packet it had no room for.
+		// It held no more than what a refused one found, with a packet it had no space for.
 		v.True = [2]float64{order.Quantile(refused, 0.5), order.Quantile(refused, 0.5) + size}
 	default: // it expires
 		v.True = [2]float64{0, math.Inf(1)}
@@ -80,7 +80,7 @@ func (v *Verdict) size(truth *Truth) {
 	v.Narrow = t.OK && t.Bound <= max(3*size, 0.1*v.True[1])
 }
 
-// delay compares what a full queue adds: the same quantiles of those admitted while it had no room for
+// delay compares what a full queue adds: the same quantiles of those admitted while it had no space for
 // another.
 func (v *Verdict) delay(truth *Truth) {
 	var full []time.Duration
@@ -122,17 +122,17 @@ func (v *Verdict) throughput(truth *Truth) {
 	}
 	begin := truth.Outs[truth.Load].Entry
 	whole := int(truth.Outs[truth.End-1].Entry.Sub(begin) / time.Second)
-	octets := make([]float64, whole)
+	bytes := make([]float64, whole)
 	for i := truth.Load; i < truth.End; i++ {
 		if truth.Arrived[i] == 0 {
 			continue
 		}
 		if k := int((truth.Arrived[i].Sub(begin) - least) / time.Second); k >= 0 && k < whole {
-			octets[k] += float64(v.Case.Size)
+			bytes[k] += float64(v.Case.Size)
 		}
 	}
 	v.Throughput = true
-	for k, o := range octets {
+	for k, o := range bytes {
 		if k >= len(v.Told.PerSecond) {
 			break
 		}

@@ -1,4 +1,4 @@
-// Package loadtcp is a second type of traffic, for tests: octets over one TCP connection, in
+// Package loadtcp is a second type of traffic, for tests: bytes over one TCP connection, in
 // one direction, for a time. It shows what a type of traffic takes: this directory, and a line
 // in the registry of each end.
 package loadtcp
@@ -16,60 +16,60 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/control"
-	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic"
-	"oneway.example/exporter/wait"
 )
 
-// The client's wish, where the stream goes, and what the far end has moved.
+// The client's wish, where the stream goes, and what the remote end has moved.
 type (
 	parameters struct {
 		Direction sample.Direction
 		Duration  time.Duration
 	}
-	answer struct {
+	reply struct {
 		Port   uint16
 		Cookie []byte
 	}
 	finished struct{ Bytes int64 }
 )
 
-// Type is the far half.
+// Type is the remote half.
 type Type struct{}
 
 // Name is "tcp".
 func (Type) Name() string { return "tcp" }
 
-// New makes the half of one responder, which shares nothing between sessions.
-func (Type) New(traffic.Env) traffic.Far { return far{} }
+// New makes the half of one load server, which shares nothing between sessions.
+func (Type) New(traffic.Env) traffic.Remote { return remote{} }
 
-type far struct{}
+type remote struct{}
 
-func (far) Listen(netip.AddrPort) (func(), error) { return func() {}, nil }
-func (far) Run(ctx context.Context) error         { <-ctx.Done(); return nil }
-func (far) Discarded() map[string]uint64          { return nil }
-func (far) Open(host traffic.Host, raw json.RawMessage) (traffic.Session, any, *control.Refusal) {
+func (remote) Listen(netip.AddrPort) (func(), error) { return func() {}, nil }
+func (remote) Run(ctx context.Context) error         { <-ctx.Done(); return nil }
+func (remote) Discarded() map[string]uint64          { return nil }
+func (remote) Open(host traffic.Host, raw json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
 	s := &serving{host: host, cookie: []byte(rand.Text())}
 	limits, refusal := host.Limits()
 	switch err := json.Unmarshal(raw, &s.parameters); {
 	case refusal != nil:
 		return nil, nil, refusal
 	case err != nil || s.Duration <= 0:
-		return nil, nil, &control.Refusal{Reason: control.BadRequest, Detail: "a direction and a duration are wanted"}
+		return nil, nil, &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: "a direction and a duration are wanted"}
 	case limits.Duration > 0 && s.Duration > limits.Duration:
-		return nil, nil, &control.Refusal{Reason: control.TimeLimit, Detail: fmt.Sprintf("it takes %v, the token allows %v", s.Duration, limits.Duration)}
+		return nil, nil, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("it takes %v, the token allows %v", s.Duration, limits.Duration)}
 	}
 	l, err := host.Listen(net.ListenConfig{})
 	if err != nil {
-		return nil, nil, &control.Refusal{Reason: control.TooMany, Detail: err.Error()}
+		return nil, nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: err.Error()}
 	}
 	s.listener = l
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.tasks.Go(s.serve)
-	return s, answer{uint16(l.Addr().(*net.TCPAddr).Port), s.cookie}, nil
+	return s, reply{uint16(l.Addr().(*net.TCPAddr).Port), s.cookie}, nil
 }
 
 // serving is one session's stream.
@@ -83,8 +83,8 @@ type serving struct {
 	tasks    sync.WaitGroup
 }
 
-func (*serving) Hear(m *control.Say) *control.Refusal {
-	return &control.Refusal{Reason: control.BadRequest, Detail: fmt.Sprintf("%.40q: nothing is to be said", m.Name)}
+func (*serving) Hear(m *loadcontrol.Say) *loadcontrol.Refusal {
+	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf("%.40q: nothing is to be said", m.Name)}
 }
 
 func (s *serving) Close() {
@@ -101,7 +101,7 @@ func (s *serving) serve() {
 	context.AfterFunc(s.ctx, func() { _ = c.Close() })
 	shown := make([]byte, len(s.cookie))
 	if _, err := io.ReadFull(c, shown); err != nil || subtle.ConstantTimeCompare(shown, s.cookie) != 1 {
-		s.host.End(&control.Refusal{Reason: control.Unproved, Detail: "the stream's connection does not show the cookie"})
+		s.host.End(&loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the stream's connection does not show the cookie"})
 		return
 	}
 	s.host.Begun()
@@ -117,14 +117,14 @@ func (s *serving) serve() {
 	_ = s.host.Say("finished", finished{n}, nil) // an error ends the session
 }
 
-// allow takes octets of what the session may move, and waits for as long as the token's rate wants.
+// allow takes bytes of what the session may move, and waits for as long as the token's rate wants.
 func (s *serving) allow(n int) bool {
 	var pause time.Duration
 	draw := func(b traffic.Bucket) (left float64, err error) {
 		pause = time.Duration(max(0, float64(n)-b.Level) / b.Rate * float64(time.Second))
 		return b.Level - float64(n), nil
 	}
-	return s.host.Take(int64(n)) == nil && s.host.Spend(s.Direction, 0, draw) == nil && wait.For(s.ctx, pause)
+	return s.host.Take(int64(n)) == nil && s.host.Spend(s.Direction, 0, draw) == nil && ctxtime.For(s.ctx, pause)
 }
 
 // send writes until the end, or until no more may be sent, and then says that it is over.
@@ -152,7 +152,7 @@ func receive(c net.Conn, end time.Time, may func(int) bool) (n int64) {
 	}
 }
 
-// Bulk is a heavy test by this traffic.
+// Bulk is a load test by this traffic.
 type Bulk struct {
 	Direction sample.Direction
 	For       time.Duration
@@ -172,21 +172,21 @@ func (b Bulk) Bytes() int64 { return b.Most }
 func (b Bulk) Duration() time.Duration { return b.For }
 
 // Publish sets nothing.
-func (Bulk) Publish(*heavy.Values, *heavy.Run) {}
+func (Bulk) Publish(*loadtest.Values, *loadtest.Run) {}
 
 // Traffic is this type of traffic.
-func (b Bulk) Traffic() heavy.Traffic { return near{b} }
+func (b Bulk) Traffic() loadtest.Traffic { return local{b} }
 
-type near struct{ test Bulk }
+type local struct{ test Bulk }
 
-func (near) Counters(*metric.Scope, []sample.Direction) {}
+func (local) Counters(*metric.Scope, []sample.Direction) {}
 
-func (n near) Connect(ctx context.Context, d *heavy.Dialed) (heavy.Flow, error) {
+func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, error) {
 	f := &flow{test: n.test, client: d.Client, finished: make(chan finished, 1)}
 	o := d.Open
 	o.Traffic = Type{}.Name()
 	o.Parameters, _ = json.Marshal(parameters{n.test.Direction, n.test.For})
-	opened, err := d.Client.Open(ctx, o, func(m *control.Say, _ []byte) error {
+	opened, err := d.Client.Open(ctx, o, func(m *loadcontrol.Say, _ []byte) error {
 		var end finished
 		if err := m.Into(&end); err != nil {
 			return err
@@ -201,13 +201,13 @@ func (n near) Connect(ctx context.Context, d *heavy.Dialed) (heavy.Flow, error) 
 	if err != nil {
 		return nil, d.Failed(ctx, err)
 	}
-	var to answer
-	if err := json.Unmarshal(opened.Answer, &to); err != nil {
+	var to reply
+	if err := json.Unmarshal(opened.Reply, &to); err != nil {
 		return nil, err
 	}
 	at := netip.AddrPortFrom(d.Client.Remote().Addr(), to.Port)
 	if f.conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", at.String()); err != nil {
-		return nil, &heavy.Failure{Reason: heavy.ReasonSocket, Err: err}
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
 	}
 	_, err = f.conn.Write(to.Cookie)
 	return f, err
@@ -215,17 +215,17 @@ func (n near) Connect(ctx context.Context, d *heavy.Dialed) (heavy.Flow, error) 
 
 type flow struct {
 	test     Bulk
-	client   *control.Client
+	client   *loadcontrol.Client
 	conn     net.Conn
 	finished chan finished
 	moved    int64
 }
 
-func (f *flow) Remote() netip.AddrPort    { return f.client.Remote() }
-func (*flow) Follow(func(heavy.Progress)) {}
-func (f *flow) Close()                    { _ = f.conn.Close() }
+func (f *flow) Remote() netip.AddrPort       { return f.client.Remote() }
+func (*flow) Follow(func(loadtest.Progress)) {}
+func (f *flow) Close()                       { _ = f.conn.Close() }
 
-func (f *flow) Perform(ctx context.Context, r *heavy.Run) error {
+func (f *flow) Perform(ctx context.Context, r *loadtest.Run) error {
 	defer context.AfterFunc(ctx, func() { _ = f.conn.Close() })()
 	move := send
 	if f.test.Direction == sample.Reverse {
@@ -234,15 +234,15 @@ func (f *flow) Perform(ctx context.Context, r *heavy.Run) error {
 	left := f.test.Most
 	f.moved = move(f.conn, time.Now().Add(f.test.For), func(n int) bool { left -= int64(n); return left > 0 })
 	select {
-	case far := <-f.finished:
-		r.Body = Result{Sent: f.moved, Received: far.Bytes}
+	case remote := <-f.finished:
+		r.Body = Result{Sent: f.moved, Received: remote.Bytes}
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-func (f *flow) Account(o *heavy.Outcome, _ *metric.Scope) {
+func (f *flow) Account(o *loadtest.Outcome, _ *metric.Scope) {
 	o.ForwardBytes = f.moved
 	if f.test.Direction == sample.Reverse {
 		o.ForwardBytes, o.ReverseBytes = 0, f.moved

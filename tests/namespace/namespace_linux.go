@@ -49,13 +49,13 @@ func Do(tb testing.TB, ns netns.NsHandle, f func()) {
 
 // Veth makes a link from an interface of one namespace to one of another, both of this MTU;
 // zero: the kernel's own. Both ends are down.
-func Veth(tb testing.TB, from netns.NsHandle, name string, to netns.NsHandle, far string, mtu int) {
+func Veth(tb testing.TB, from netns.NsHandle, name string, to netns.NsHandle, remote string, mtu int) {
 	tb.Helper()
 	Do(tb, from, func() {
-		pair := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: far}
+		pair := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: remote}
 		pair.Name, pair.MTU = name, mtu
 		Check(tb, netlink.LinkAdd(pair))
-		peer, err := netlink.LinkByName(far)
+		peer, err := netlink.LinkByName(remote)
 		Check(tb, err)
 		if mtu > 0 {
 			Check(tb, netlink.LinkSetMTU(peer, mtu))
@@ -85,20 +85,20 @@ func Up(tb testing.TB, ns netns.NsHandle, name string, addresses ...string) {
 	})
 }
 
-// Pair is two namespaces with a link between them, whose interfaces are called near and far.
+// Pair is two namespaces with a link between them, whose interfaces are called local and remote.
 type Pair struct {
-	Near, Far netns.NsHandle
-	// NearAddr and FarAddr are those of IPv4; of IPv6 they are fd77::1 and fd77::2.
-	NearAddr, FarAddr netip.Addr
+	Local, Remote netns.NsHandle
+	// LocalAddr and RemoteAddr are those of IPv4; of IPv6 they are fd77::1 and fd77::2.
+	LocalAddr, RemoteAddr netip.Addr
 }
 
 // NewPair makes one.
 func NewPair(tb testing.TB) Pair {
 	tb.Helper()
-	p := Pair{Near: New(tb), Far: New(tb), NearAddr: netip.MustParseAddr("10.77.0.1"), FarAddr: netip.MustParseAddr("10.77.0.2")}
-	Veth(tb, p.Near, "near", p.Far, "far", 0)
-	Up(tb, p.Near, "near", "10.77.0.1/24", "fd77::1/64")
-	Up(tb, p.Far, "far", "10.77.0.2/24", "fd77::2/64")
+	p := Pair{Local: New(tb), Remote: New(tb), LocalAddr: netip.MustParseAddr("10.77.0.1"), RemoteAddr: netip.MustParseAddr("10.77.0.2")}
+	Veth(tb, p.Local, "near", p.Remote, "far", 0)
+	Up(tb, p.Local, "near", "10.77.0.1/24", "fd77::1/64")
+	Up(tb, p.Remote, "far", "10.77.0.2/24", "fd77::2/64")
 	return p
 }
 

@@ -20,8 +20,8 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// Patience is how long anything may take that is only waited for.
-const Patience = await.Patience
+// Timeout is how long anything may take that is only waited for.
+const Timeout = await.Timeout
 
 // TB is what this package needs of testing.TB.
 type TB interface {
@@ -91,8 +91,8 @@ func (p *Program) Wait(t TB) int {
 	select {
 	case <-p.Done:
 		return p.Cmd.ProcessState.ExitCode()
-	case <-time.After(Patience):
-		t.Fatalf("%v has not ended after %v\n%s%s", p.Cmd.Args, Patience, &p.Stdout, &p.Stderr)
+	case <-time.After(Timeout):
+		t.Fatalf("%v has not ended after %v\n%s%s", p.Cmd.Args, Timeout, &p.Stdout, &p.Stderr)
 		return -1
 	}
 }

@@ -79,7 +79,7 @@ func TestClockAlertsHoldBackAbsoluteDelaysOnly(t *testing.T) {
 func TestNoClockAlertIsHeldBackByAnother(t *testing.T) {
 	for _, a := range alerts(t) {
 		if a.Labels["component"] == "clock" && a.Labels["owd"] != "" {
-			t.Errorf("%s: a clock alert is labelled owd and would be held back by another", a.Alert)
+			t.Errorf("%s: a clock alert is labeled owd and would be held back by another", a.Alert)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/estimate/capacity"
 	"oneway.example/exporter/estimate/queue"
 	"oneway.example/exporter/estimate/voice"
-	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 	"oneway.example/tests/expr"
@@ -23,7 +23,7 @@ var targetLabels = []string{"job", "instance", "alertname", "alertstate"}
 
 // recordedLabels are all that the recording rules leave or add.
 var recordedLabels = []string{
-	"job", "instance", metric.Path, metric.Probe, metric.Direction, "q", "cause", "hour", "daytype",
+	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile_rank", "cause", "hour", "daytype",
 }
 
 func table() map[string]*metric.Desc {
@@ -141,12 +141,12 @@ func TestEveryMatcherMatchesALabelThatTheSeriesHas(t *testing.T) {
 func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	sets := map[string][]string{
 		metric.Direction: {sample.Forward.String(), sample.Reverse.String()},
-		"q":              {"0", "0.05", "0.5", "0.95", "0.99", "1"},
+		"quantile_rank":  {"0", "0.05", "0.5", "0.95", "0.99", "1"},
 		"cause":          {"queue", "route", "clock"},
 		metric.Path:      {"a-to-b", ""},
-		"leap_status":    {"normal", "insert_second", "delete_second", "unsynchronised"},
+		"leap_status":    {"normal", "insert_second", "delete_second", "unsynchronized"},
 		"reflector":      {"oneway", "stateful", "stateless", "unknown"},
-		// Of budgets, of what a clock follows, and of what calibration found.
+		// Of quotas, of what a clock follows, and of what calibration found.
 		"kind": {"links", "tokens", "pps", "nmea", "ptp", "ntp", "local", "other", "systematic", "random"},
 	}
 	for _, m := range voice.Models() {
@@ -161,8 +161,8 @@ func TestEveryMatcherOfAClosedSetMatchesSomething(t *testing.T) {
 	for _, r := range sample.Reasons() {
 		sets[metric.ReasonL] = append(sets[metric.ReasonL], r.String())
 	}
-	sets[metric.ReasonL] = append(sets[metric.ReasonL], heavy.ReasonBudget, heavy.ReasonUnsaved)
-	for _, r := range []heavy.Result{heavy.Completed, heavy.Incomplete, heavy.Refused, heavy.Failed, heavy.Skipped} {
+	sets[metric.ReasonL] = append(sets[metric.ReasonL], loadtest.ReasonQuota, loadtest.ReasonUnsaved)
+	for _, r := range []loadtest.Result{loadtest.Completed, loadtest.Incomplete, loadtest.Refused, loadtest.Failed, loadtest.Skipped} {
 		sets[metric.ResultL] = append(sets[metric.ResultL], string(r))
 	}
 	for _, r := range capacity.Results() {

@@ -164,8 +164,8 @@ func (s *promtoolSeries) addPath(i int, rng *rand.Rand) {
 	s.add("oneway_probe_interval_seconds", fmt.Sprintf(`path="p%d",probe="s"`, i), slices.Repeat([]float64{1}, scrapes))
 	slices.Sort(all.delays)
 	for _, q := range ranks {
-		s.add("oneway_delay_quantile_seconds", labels+`,q="`+q+`"`, gauges[q])
-		s.add("truth", labels+`,q="`+q+`"`, slices.Repeat([]float64{all.quantile(share(q))}, scrapes))
+		s.add("oneway_delay_quantile_seconds", labels+`,quantile_rank="`+q+`"`, gauges[q])
+		s.add("truth", labels+`,quantile_rank="`+q+`"`, slices.Repeat([]float64{all.quantile(share(q))}, scrapes))
 	}
 	s.add("arrived", labels, slices.Repeat([]float64{float64(len(all.delays))}, scrapes))
 }
@@ -191,10 +191,10 @@ func TestRecordedQuantilesAreWhatIsSaidOfThem(t *testing.T) {
 		{"there is an upper limit where every window has the quantile", "max_over_time(oneway_delay_quantile_seconds[5m]) and (count_over_time(oneway_delay_quantile_seconds[5m]) == 30) unless " + p + "_upper"},
 		{"the figure is not below its limit", p + " < " + p + "_lower - 1e-12"},
 		{"the figure is not above its limit", p + " > " + p + "_upper + 1e-12"},
-		{"the figure is not below the smallest delay", p + " < ignoring (q) group_left () min_over_time(oneway_delay_min_seconds[5m]) - 1e-12"},
-		{"the figure is not above the largest delay", p + " > ignoring (q) group_left () max_over_time(oneway_delay_max_seconds[5m]) + 1e-12"},
+		{"the figure is not below the smallest delay", p + " < ignoring (quantile_rank) group_left () min_over_time(oneway_delay_min_seconds[5m]) - 1e-12"},
+		{"the figure is not above the largest delay", p + " > ignoring (quantile_rank) group_left () max_over_time(oneway_delay_max_seconds[5m]) + 1e-12"},
 		{"there is a figure", "truth and on (path) (arrived > 0) unless " + p},
-		{"they are in order where every window has both", p + `{q="0.5"} > ignoring (q) (` + p + `{q="0.95"} and ` + p + `_upper) + 1e-12`},
+		{"they are in order where every window has both", p + `{quantile_rank="0.5"} > ignoring (quantile_rank) (` + p + `{quantile_rank="0.95"} and ` + p + `_upper) + 1e-12`},
 	} {
 		fmt.Fprintf(&checks, "      - expr: '%s # %s'\n        eval_time: %ds\n        exp_samples: []\n", c.counts, c.says, evaluated)
 	}

@@ -34,7 +34,7 @@ func startAgent(t *testing.T, host *lab.Host, file string) *agent {
 	t.Helper()
 	a := &agent{host: host, http: program.Client(t, host)}
 	// No time limit that a busy machine reaches: how long a scrape took is printed.
-	a.http.Timeout = program.Patience
+	a.http.Timeout = program.Timeout
 	a.Program = program.Start(t, host, binary, "agent", "--config.file="+file, "--web.listen-address="+agentAddress, "--test.socket=")
 	a.Serves(t, a.http, agentAddress)
 	return a
@@ -56,9 +56,9 @@ func (a *agent) reload() error {
 // scrape is what one scrape has shown.
 type scrape struct {
 	begin, end time.Time
-	// rss is in octets.
+	// rss is in bytes.
 	rss, descriptors, goroutines float64
-	// heap is what was alive after the last collection, in octets.
+	// heap is what was alive after the last collection, in bytes.
 	heap  float64
 	paths map[string]*counts
 }
@@ -71,15 +71,15 @@ type counts struct {
 
 // direction has the packets of one, forward or reverse.
 type direction struct {
-	sent, received, lost, hostDropped, inFlight float64
-	known                                       int
+	sent, received, lost, hostDropped, outstanding float64
+	known                                          int
 }
 
 // conserved reports whether every packet that was sent is somewhere; packets are whole, so
 // floats are exact. What is not exported yet is not judged.
 func (d direction) conserved() bool {
 	const all = 5
-	return d.known < all || d.sent == d.received+d.lost+d.hostDropped+d.inFlight
+	return d.known < all || d.sent == d.received+d.lost+d.hostDropped+d.outstanding
 }
 
 // scrape asks as Prometheus does, and reads of /proc what the agent cannot get wrong.
@@ -91,16 +91,16 @@ func (a *agent) scrape(ctx context.Context) (s *scrape, err error) {
 	}
 	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.5")
 	r.Header.Set("Accept-Encoding", "gzip")
-	answer, err := a.http.Do(r)
+	reply, err := a.http.Do(r)
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, errors.New(answer.Status)
+	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		return nil, errors.New(reply.Status)
 	}
-	var body io.Reader = answer.Body
-	if answer.Header.Get("Content-Encoding") == "gzip" {
+	var body io.Reader = reply.Body
+	if reply.Header.Get("Content-Encoding") == "gzip" {
 		if body, err = gzip.NewReader(body); err != nil {
 			return nil, err
 		}
@@ -196,8 +196,8 @@ func (s *scrape) family(name string) func(labels string, v float64) {
 		return count(func(d *direction) *float64 { return &d.lost })
 	case "oneway_packets_host_dropped_total":
 		return count(func(d *direction) *float64 { return &d.hostDropped })
-	case "oneway_packets_in_flight":
-		return count(func(d *direction) *float64 { return &d.inFlight })
+	case "oneway_packets_outstanding":
+		return count(func(d *direction) *float64 { return &d.outstanding })
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ oneway_packets_sent_total{direction="forward",path="a",probe="stamp"} 12.0
 oneway_packets_received_total{direction="forward",path="a",probe="stamp"} 7.0
 oneway_packets_lost_total{direction="forward",path="a",probe="stamp"} 2.0
 oneway_packets_host_dropped_total{direction="forward",path="a",probe="stamp"} 1.0
-oneway_packets_in_flight{direction="forward",path="a",probe="stamp"} 2.0
+oneway_packets_outstanding{direction="forward",path="a",probe="stamp"} 2.0
 oneway_packets_lost_total{direction="reverse",path="a",probe="stamp"} 3.0
 oneway_delay_seconds_bucket{direction="forward",path="a",probe="stamp",le="0.5"} 7 # {} 0.1 1.0
 oneway_packets_sent_total{direction="forward",path="a",probe="load"} 5.0
@@ -253,7 +253,7 @@ go_memstats_next_gc_bytes 8e+06
 	}
 	a := s.paths["a"]
 	if len(s.paths) != 1 || !a.up || s.goroutines != 7 || s.heap != 8e6/1.5 {
-		t.Fatalf("%d paths, %+v, %v goroutines, %v octets", len(s.paths), a, s.goroutines, s.heap)
+		t.Fatalf("%d paths, %+v, %v goroutines, %v bytes", len(s.paths), a, s.goroutines, s.heap)
 	}
 	if d := a.directions[0]; d.sent != 12 || d.known != 5 || !d.conserved() {
 		t.Errorf("forward: %+v", d)
@@ -261,7 +261,7 @@ go_memstats_next_gc_bytes 8e+06
 	if d := a.directions[1]; d.lost != 3 || !d.conserved() {
 		t.Errorf("reverse: %+v", d)
 	}
-	if a.directions[0].inFlight++; a.directions[0].conserved() {
+	if a.directions[0].outstanding++; a.directions[0].conserved() {
 		t.Error("a packet too many is conserved")
 	}
 }

@@ -104,7 +104,7 @@ func flapping(s *site) string {
 
 // apart makes a fault of the server's, and takes note of what entered the link meanwhile: what of
 // it arrives, the client is told late or never. A second after it, answers tell what was received.
-func (s *site) apart(untold uint64, make func()) {
+func (s *site) apart(unreported uint64, make func()) {
 	before := s.network.KeyCounts(sample.Forward)
 	make()
 	s.pause(3 * time.Second)
@@ -112,7 +112,7 @@ func (s *site) apart(untold uint64, make func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, c := range after {
-		s.gaps[key] += c.Entered - before[key].Entered + untold
+		s.gaps[key] += c.Entered - before[key].Entered + unreported
 	}
 }
 
@@ -125,11 +125,11 @@ func stop(s *site) string {
 	return ""
 }
 
-// kill also loses what the reflector has received since its last answer that arrived, two
+// kill also loses what the reflector has received since its last reply that arrived, two
 // packets of a second's interval and those of a round trip of the others.
 func kill(s *site) string {
-	const untold = 10
-	s.apart(untold, func() {
+	const unreported = 10
+	s.apart(unreported, func() {
 		a := s.server.Load()
 		a.Kill(s.t)
 		s.said = append(s.said, a.Stderr.String())
@@ -210,7 +210,7 @@ func idle(s *site) string {
 		}{
 			{s.network.Client, "127.0.0.4", agentAddress},
 			{s.network.Server, "127.0.0.4", agentAddress},
-			{s.network.Client, "", s.at(responderPort)},
+			{s.network.Client, "", s.at(loadServerPort)},
 		} {
 			if c, err := dial(at.host, "tcp", at.from, at.to); err == nil {
 				defer c.Close()
@@ -225,7 +225,7 @@ func idle(s *site) string {
 // garbage has sizes that no path has.
 func garbage(s *site) string {
 	const packets = 4000
-	for _, port := range []uint16{stamp.Port, responderPort} {
+	for _, port := range []uint16{stamp.Port, loadServerPort} {
 		c, err := dial(s.network.Client, "udp", "", netip.AddrPortFrom(s.network.Server.Addr4, port).String())
 		if err != nil {
 			s.t.Error(err)
@@ -266,7 +266,7 @@ func readOnly(s *site) string {
 	if s.readOnly != nil {
 		return "(NOT MADE here: " + s.readOnly.Error() + ")"
 	}
-	// Long enough that a heavy test ends in it.
+	// Long enough that a load test ends in it.
 	what := ""
 	set := func(flags uintptr) {
 		for _, name := range []string{"state-client", "state-server"} {

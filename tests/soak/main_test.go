@@ -1,4 +1,4 @@
-// Package soak runs two agents for minutes or hours: 1,000 paths over an emulated link, heavy
+// Package soak runs two agents for minutes or hours: 1,000 paths over an emulated link, load
 // tests, a scrape every five seconds, and faults of link, hosts, configuration and attackers in an
 // order by chance. It asserts what must hold however long they run: packets are conserved, every path
 // comes back, and nothing grows. It runs only when it is asked for (make soak).

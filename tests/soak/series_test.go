@@ -82,7 +82,7 @@ func (b *table) String() string {
 	return out.String()
 }
 
-func mib(octets float64) string { return fmt.Sprintf("%.2f MiB", octets/(1<<20)) }
+func mib(bytes float64) string { return fmt.Sprintf("%.2f MiB", bytes/(1<<20)) }
 
 func TestSlopeIsThatOfTheLaterHalfsFloor(t *testing.T) {
 	begin := time.Unix(1000, 0)

@@ -33,10 +33,10 @@ const (
 	voices   = moving + 5 // the last two of them are authenticated
 	smallest = 172
 
-	responderPort = 8620
+	loadServerPort = 8620
 )
 
-// site is a link, the agent of 1,000 paths on its client, and one with reflector and responder on
+// site is a link, the agent of 1,000 paths on its client, and one with reflector and load server on
 // its server.
 type site struct {
 	t       *testing.T
@@ -79,9 +79,9 @@ func newSite(t *testing.T, seed uint64) *site {
 	s.mount("state-client")
 	s.mount("state-server")
 	s.write("server.yml", fmt.Sprintf("clock: {source: static, bound: 1ms}\nstate_dir: state-server\nreflector: {listen: [%q], key_file: stamp.key}\n"+
-		"responder: {listen: [%q], tokens_file: tokens}\n", s.at(stamp.Port), s.at(responderPort)))
+		"load_server: {listen: [%q], tokens_file: tokens}\n", s.at(stamp.Port), s.at(loadServerPort)))
 	s.startServer()
-	await.That(t, "the responder's pin", func() bool {
+	await.That(t, "the load server's pin", func() bool {
 		_, rest, ok := strings.Cut(s.server.Load().Stderr.String(), "pin=")
 		s.pin, _, _ = strings.Cut(rest, "\n")
 		s.pin, _, _ = strings.Cut(s.pin, " ")
@@ -133,7 +133,7 @@ func name(i int) string { return "path-" + strconv.Itoa(i) }
 // configure writes the client's configuration with so many of the paths up to moving, and all voices.
 func (s *site) configure(n int) {
 	var b strings.Builder
-	b.WriteString("clock: {source: static, bound: 1ms}\nstate_dir: state-client\nlinks: [{name: uplink, budget: 100GB}]\npaths:\n")
+	b.WriteString("clock: {source: static, bound: 1ms}\nstate_dir: state-client\nlinks: [{name: uplink, quota_bytes: 100GB}]\npaths:\n")
 	for i := range voices {
 		if i >= n && i < moving {
 			continue
@@ -147,9 +147,9 @@ func (s *site) configure(n int) {
 		}
 		fmt.Fprintf(&b, "  - {name: %s, peer: %q, probes: [{type: stamp, size: %d%s}]}\n", name(i), s.at(stamp.Port), smallest+i, more)
 	}
-	fmt.Fprintf(&b, "  - {name: heavy, peer: %q, probes: [{type: saturate, every: 1m, link: uplink, responder: %q, token_file: token, pin: %q, "+
+	fmt.Fprintf(&b, "  - {name: load, peer: %q, probes: [{type: saturation, every: 1m, link: uplink, load_server: %q, token_file: token, pin: %q, "+
 		"rate: {forward: 5Mbit, reverse: 5Mbit}, duration: 1s, skip: 200ms, drain_timeout: 2s, idle: {duration: 200ms, interval: 20ms}}]}\n",
-		s.network.Server.Addr4, s.at(responderPort), s.pin)
+		s.network.Server.Addr4, s.at(loadServerPort), s.pin)
 	s.write("client.yml", b.String())
 }
 

@@ -18,7 +18,7 @@ import (
 const (
 	// scrapeEvery is the interval of the scrapes.
 	scrapeEvery = 5 * time.Second
-	// recovery is how long after a fault its path may be down: an answer comes within a second,
+	// recovery is how long after a fault its path may be down: a reply comes within a second,
 	// what is in the queue or held back within another; the rest is for a busy machine.
 	recovery = 6 * time.Second
 	// settling is before the first fault and after the last.
@@ -154,7 +154,7 @@ func (s *site) keep(r *record, now *scrape) {
 				continue
 			}
 			if r.unconserved++; r.unconserved <= 10 {
-				s.t.Errorf("%s, direction %d: sent %v, received %v, lost %v, dropped by hosts %v, in flight %v", name, i, d.sent, d.received, d.lost, d.hostDropped, d.inFlight)
+				s.t.Errorf("%s, direction %d: sent %v, received %v, lost %v, dropped by hosts %v, outstanding %v", name, i, d.sent, d.received, d.lost, d.hostDropped, d.outstanding)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (s *site) keep(r *record, now *scrape) {
 	}
 }
 
-// settled keeps the level of descriptors and goroutines before the first fault: without a run of a heavy
+// settled keeps the level of descriptors and goroutines before the first fault: without a run of a load
 // test, which some scrapes have seen.
 func (r *record) settled() {
 	r.mu.Lock()
@@ -221,7 +221,7 @@ func (s *site) accounts(b *table) {
 	var wrong []string
 	var before, after [2]map[uint64]lab.Counts
 	var now *scrape
-	for deadline := time.Now().Add(program.Patience); ; {
+	for deadline := time.Now().Add(program.Timeout); ; {
 		before = s.truth()
 		s.pause(published)
 		var err error
@@ -313,7 +313,7 @@ func (s *site) memory(what string, all []point, growth float64, lasts time.Durat
 	b.row(what, mib(all[0].value), mib(all[len(all)-1].value), mib(60*slope)+" +- "+mib(60*deviation), mib(60*bound), said)
 }
 
-// level asserts that descriptors and goroutines come back to where they were. A run of a heavy test, or an
+// level asserts that descriptors and goroutines come back to where they were. A run of a load test, or an
 // attacker's connection that is about to end, may take some for a while.
 func (s *site) level(who string, r *record, a *agent, b *table) {
 	if math.IsInf(r.descriptors, 0) {
@@ -325,7 +325,7 @@ func (s *site) level(who string, r *record, a *agent, b *table) {
 	back := func() bool {
 		return now.descriptors <= r.descriptors+files && now.goroutines <= r.tasks+goroutines
 	}
-	for deadline := time.Now().Add(program.Patience); ; s.pause(time.Second) {
+	for deadline := time.Now().Add(program.Timeout); ; s.pause(time.Second) {
 		var err error
 		if now, err = a.scrape(s.t.Context()); err != nil {
 			s.t.Error(err)

@@ -7,7 +7,7 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// STAMP returns the number of a test packet or of the answer to one, which begin alike;
+// STAMP returns the number of a test packet or of the reply to one, which begin alike;
 // queries are no test packets.
 func STAMP(payload []byte) (seq uint32, ok bool) {
 	if len(payload) < wire.UnauthenticatedBytes {
@@ -22,20 +22,20 @@ func STAMP(payload []byte) (seq uint32, ok bool) {
 		if v, rest, err = wire.NextTLV(rest); err != nil {
 			return 0, false
 		}
-		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.Query {
+		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil && r.StatsQuery {
 			return 0, false
 		}
 	}
 	return p.Seq, true
 }
 
-// Question returns the number of the question that an answer of a STAMP reflector is to.
-func Question(payload []byte) (seq uint32, ok bool) {
+// Request returns the number of the request that a reply of a STAMP reflector is to.
+func Request(payload []byte) (seq uint32, ok bool) {
 	p, err := wire.ParseReflector(payload)
 	return p.SenderSeq, err == nil
 }
 
-// Load returns the number of a heavy test's packet and that of its transfer.
+// Load returns the number of a load test's packet and that of its transfer.
 func Load(payload []byte) (transfer uint16, seq uint32, ok bool) {
 	h, err := load.Parse(payload)
 	return h.Transfer, h.Seq, err == nil && h.Type == load.Data

@@ -19,7 +19,7 @@ func (l *Lab) CheckAlerts(ctx context.Context, rules string, results []*Result) 
 		return 0, nil
 	}
 	var hosts []alerting.Host
-	for _, h := range []*Host{l.Near, l.Far} {
+	for _, h := range []*Host{l.Local, l.Remote} {
 		metrics, err := h.metrics.get()
 		if err != nil {
 			return 0, err

@@ -11,7 +11,7 @@ import (
 const sentFamily = "oneway_packets_sent_total{"
 
 // conserved wants of all that was exported in the span, in each direction of each path: every
-// packet that was sent is received, lost or in flight, in whole numbers and at every
+// packet that was sent is received, lost or outstanding, in whole numbers and at every
 // moment (METRICS.md). seen is how often that was looked at.
 func conserved(all []record.Metrics, in Span) (seen int, err error) {
 	now := map[string]*float64{}
@@ -31,13 +31,13 @@ func conserved(all []record.Metrics, in Span) (seen int, err error) {
 			if !ok {
 				continue
 			}
-			received, lost, flying := now["oneway_packets_received_total{"+labels], now["oneway_packets_lost_total{"+labels], now["oneway_packets_in_flight{"+labels]
+			received, lost, flying := now["oneway_packets_received_total{"+labels], now["oneway_packets_lost_total{"+labels], now["oneway_packets_outstanding{"+labels]
 			dropped := now["oneway_packets_host_dropped_total{"+labels]
 			if sent == nil || received == nil || lost == nil || flying == nil || dropped == nil {
 				continue // not both directions can be told at first
 			}
 			if *sent != *received+*lost+*dropped+*flying {
-				return seen, fmt.Errorf("%.0f packets sent are not %.0f received + %.0f lost + %.0f dropped by the host + %.0f in flight (%s)", *sent, *received, *lost, *dropped, *flying, strings.TrimSuffix(labels, "}"))
+				return seen, fmt.Errorf("%.0f packets sent are not %.0f received + %.0f lost + %.0f dropped by the host + %.0f outstanding (%s)", *sent, *received, *lost, *dropped, *flying, strings.TrimSuffix(labels, "}"))
 			}
 			seen++
 		}

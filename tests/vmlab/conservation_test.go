@@ -7,13 +7,13 @@ import (
 	"oneway.example/tests/vmlab/record"
 )
 
-func TestEveryPacketIsReceivedLostOrInFlight(t *testing.T) {
+func TestEveryPacketIsReceivedLostOrOutstanding(t *testing.T) {
 	dropped := 1.0
 	at := func(counter uint64, first bool, sent, received, lost, flying float64) record.Metrics {
 		const labels = "{lab,stamp,forward}"
 		return record.Metrics{Counter: counter, First: first, Values: map[string]*float64{
 			"oneway_packets_sent_total" + labels: &sent, "oneway_packets_received_total" + labels: &received,
-			"oneway_packets_lost_total" + labels: &lost, "oneway_packets_in_flight" + labels: &flying,
+			"oneway_packets_lost_total" + labels: &lost, "oneway_packets_outstanding" + labels: &flying,
 			"oneway_packets_host_dropped_total" + labels: &dropped,
 		}}
 	}

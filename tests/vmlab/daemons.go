@@ -98,33 +98,33 @@ const agentClock = `clock:
   address: unix:///run/chrony/chronyd.sock
 `
 
-// nearConfig sends a packet every 5 ms, a quarter of what a guest carries without loss:
+// localConfig sends a packet every 5 ms, a quarter of what a guest carries without loss:
 // a processor that has slept for 20 ms needs 40 us more to send, which is part of the bound.
-const nearConfig = agentClock + nearPaths
+const localConfig = agentClock + localPaths
 
 // receiverConfig is that of a host with a receiver: who watches a gpsd that does not run
 // is told so (OnewayGNSSSilent). The path "strict" takes no delay of a bound above 150 ms: its
 // packets are not judged, only its metrics are.
 const receiverConfig = agentClock + `  gpsd: {address: "127.0.0.1:2947"}
-` + nearPaths + `  - name: strict
-    peer: ` + FarAddress + `
+` + localPaths + `  - name: strict
+    peer: ` + RemoteAddress + `
     probes:
       - type: stamp
         interval: 200ms
         max_bound: 150ms
 `
 
-const nearPaths = `paths:
+const localPaths = `paths:
   - name: ` + record.JudgedPath + `
-    peer: ` + FarAddress + `
+    peer: ` + RemoteAddress + `
     probes:
       - type: stamp
         interval: 5ms
 `
 
-const farConfig = agentClock + farReflector
+const remoteConfig = agentClock + remoteReflector
 
-const farReflector = `reflector:
+const remoteReflector = `reflector:
   listen: ["0.0.0.0:862"]
 `
 

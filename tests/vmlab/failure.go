@@ -15,7 +15,7 @@ func remedies() []struct{ sign, do string } {
 		{"cannot be preloaded", "Options.Preload must be uml/wake.c, compiled for this host's C library (make vmlab-build)"},
 		{"set fp regs failed", "this processor keeps more floating-point state than the kernel knows of (AMX): Options.Preload must be uml/wake.c, compiled"},
 		{"must be not mounted noexec", "a guest's memory is a file in /dev/shm with code in it: mount -o remount,exec /dev/shm"},
-		{"just ran out of space", "a guest's memory is a file in /dev/shm: make room for Options.Memory of each guest there"},
+		{"just ran out of space", "a guest's memory is a file in /dev/shm: make space for Options.Memory of each guest there"},
 		{"Requested init", "Options.Init must be an executable file, linked statically, and not below /proc, /sys, /run or /tmp"},
 		{"check_ptrace", "the host must let a process trace its children: in a container, allow ptrace (SYS_PTRACE, and its seccomp profile)"},
 		{"start_ptraced_child", "the host must let a process trace its children: in a container, allow ptrace (SYS_PTRACE, and its seccomp profile)"},

@@ -38,7 +38,7 @@ type Options struct {
 	Init string
 	// Network and Tap connect vec0, with Address ("10.9.0.1/24"); nil: no network.
 	Network *Network
-	Tap     string
+	Capture string
 	Address string
 	// Serial is the path of a terminal on the host, /dev/ttyS0 in the guest; empty: none.
 	Serial string
@@ -172,7 +172,7 @@ func (g *Guest) parameters() []string {
 		record.DirVariable + "=" + g.Dir,
 	}
 	if g.Network != nil {
-		p = append(p, "vec0:transport=tap,ifname="+g.Tap+",depth=128,gro=1")
+		p = append(p, "vec0:transport=tap,ifname="+g.Capture+",depth=128,gro=1")
 	}
 	if g.Serial != "" {
 		p = append(p, "ssl0=tty:"+g.Serial)
@@ -232,7 +232,7 @@ func (g *Guest) Do(c record.Command) (string, error) {
 	case <-g.ended:
 		return "", g.failure(fmt.Sprintf("the kernel ended (%s)", g.outcome()))
 	case <-time.After(commandTimeout):
-		return "", g.failure(fmt.Sprintf("no answer to %s %s%v within %v", c.Do, c.Name, c.Args, commandTimeout))
+		return "", g.failure(fmt.Sprintf("no reply to %s %s%v within %v", c.Do, c.Name, c.Args, commandTimeout))
 	}
 }
 

@@ -16,8 +16,8 @@ type Span struct{ From, To uint64 }
 
 func (s Span) holds(counter uint64) bool { return counter >= s.From && counter < s.To }
 
-// Judgement is what the delays of one scenario were worth, of both directions.
-type Judgement struct {
+// Judgment is what the delays of one scenario were worth, of both directions.
+type Judgment struct {
 	// Delays were reported, Valid of them as valid.
 	Delays, Valid int
 	// Unjudged are valid delays whose truth the tracks do not tell.
@@ -52,8 +52,8 @@ type Miss struct {
 
 // Judge holds packets against the truth.
 type Judge struct {
-	Line      truth.Line
-	Near, Far *truth.Track
+	Line          truth.Line
+	Local, Remote *truth.Track
 	// Forbidden are the spans in which no delay may be valid.
 	Forbidden []Span
 	// Stood are the spans in which the machine stood still (watchMachine).
@@ -64,8 +64,8 @@ type Judge struct {
 const maxMisses = 20
 
 // Judge judges the packets that were concluded in the span.
-func (j *Judge) Judge(packets []record.Packet, in Span) *Judgement {
-	r := &Judgement{Reasons: map[sample.Reason]int{}}
+func (j *Judge) Judge(packets []record.Packet, in Span) *Judgment {
+	r := &Judgment{Reasons: map[sample.Reason]int{}}
 	for _, p := range packets {
 		if in.holds(p.Seen) {
 			j.direction(r, p, sample.Forward, p.Forward)
@@ -75,7 +75,7 @@ func (j *Judge) Judge(packets []record.Packet, in Span) *Judgement {
 	return r
 }
 
-func (j *Judge) direction(r *Judgement, p record.Packet, dir sample.Direction, d sample.Delay) {
+func (j *Judge) direction(r *Judgment, p record.Packet, dir sample.Direction, d sample.Delay) {
 	r.Delays++
 	if !d.OK() {
 		r.Reasons[d.Reason]++
@@ -85,10 +85,10 @@ func (j *Judge) direction(r *Judgement, p record.Packet, dir sample.Direction, d
 	if d.Value+d.Bound <= 0 {
 		r.Impossible++
 	}
-	from, to := j.Near, j.Far
+	from, to := j.Local, j.Remote
 	sent, received := p.Packet.T1.At, p.Packet.T2.At
 	if dir == sample.Reverse {
-		from, to = j.Far, j.Near
+		from, to = j.Remote, j.Local
 		sent, received = p.Packet.T3.At, p.Packet.T4.At
 	}
 	left, blur1, err1 := from.True(sent, p.Seen)
@@ -120,7 +120,7 @@ func (j *Judge) direction(r *Judgement, p record.Packet, dir sample.Direction, d
 // forbidden tells whether one of the clocks was stepped between the two, or
 // whether the scenario forbids that time.
 func (j *Judge) forbidden(left, arrived instant.Time) bool {
-	for _, track := range []*truth.Track{j.Near, j.Far} {
+	for _, track := range []*truth.Track{j.Local, j.Remote} {
 		for _, at := range track.Steps() {
 			if at >= left && at <= arrived {
 				return true
@@ -138,11 +138,11 @@ func (j *Judge) within(spans []Span, left, arrived instant.Time) bool {
 }
 
 // Judged is the number of delays that were held against the truth.
-func (r *Judgement) Judged() int { return r.Valid - r.Unjudged }
+func (r *Judgment) Judged() int { return r.Valid - r.Unjudged }
 
 // Coverage is the share of the judged delays whose interval holds the truth; 1 of
 // none.
-func (r *Judgement) Coverage() float64 {
+func (r *Judgment) Coverage() float64 {
 	if r.Judged() == 0 {
 		return 1
 	}

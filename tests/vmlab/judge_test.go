@@ -15,7 +15,7 @@ const (
 	ms = time.Millisecond
 )
 
-// rig is a judge of two clocks, the far one wrong by offset, and for a second from the
+// rig is a judge of two clocks, the remote one wrong by offset, and for a second from the
 // fifth on by a second more.
 type rig struct {
 	Judge
@@ -24,17 +24,17 @@ type rig struct {
 
 func newRig(offset time.Duration) *rig {
 	line := truth.Line{Counter: 1_000_000, UTC: instant.FromUnix(1_800_000_000, 0), Hertz: 1e9}
-	var near, far []truth.Pair
+	var local, remote []truth.Pair
 	for i := range 1000 {
 		counter := line.Counter + uint64(i)*10_000_000
 		wrong := offset
 		if i >= 500 && i < 600 {
 			wrong += time.Second
 		}
-		near = append(near, truth.Pair{Counter: counter, Clock: line.At(counter), Gap: 40_000})
-		far = append(far, truth.Pair{Counter: counter, Clock: line.At(counter).Add(wrong), Gap: 40_000})
+		local = append(local, truth.Pair{Counter: counter, Clock: line.At(counter), Gap: 40_000})
+		remote = append(remote, truth.Pair{Counter: counter, Clock: line.At(counter).Add(wrong), Gap: 40_000})
 	}
-	return &rig{Judge{Line: line, Near: truth.NewTrack(line, near, ms), Far: truth.NewTrack(line, far, ms)}, offset}
+	return &rig{Judge{Line: line, Local: truth.NewTrack(line, local, ms), Remote: truth.NewTrack(line, remote, ms)}, offset}
 }
 
 // packet leaves after so long and takes 1 ms each way; the delays have this bound.
@@ -67,9 +67,9 @@ func TestJudgeCoversWhatTheBoundCovers(t *testing.T) {
 func TestJudgeCountsReasonsAndLeavesInvalidDelaysAlone(t *testing.T) {
 	r := newRig(0)
 	p := r.packet(time.Second, us)
-	p.Forward.Reason = sample.FarUnsynchronised
+	p.Forward.Reason = sample.RemoteUnsynchronized
 	got := r.Judge.Judge([]record.Packet{p}, r.all())
-	if got.Valid != 1 || got.Reasons[sample.FarUnsynchronised] != 1 || len(got.Errors) != 1 {
+	if got.Valid != 1 || got.Reasons[sample.RemoteUnsynchronized] != 1 || len(got.Errors) != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -81,7 +81,7 @@ func TestValidDelayAcrossAStepIsForbidden(t *testing.T) {
 	if got.Forbidden == 0 {
 		t.Errorf("%+v", got)
 	}
-	p.Forward.Reason, p.Reverse.Reason = sample.FarStepped, sample.FarStepped
+	p.Forward.Reason, p.Reverse.Reason = sample.RemoteStepped, sample.RemoteStepped
 	if got := r.Judge.Judge([]record.Packet{p}, r.all()); got.Forbidden != 0 {
 		t.Errorf("not valid, and yet: %+v", got)
 	}

@@ -33,20 +33,20 @@ const pulseClock = `clock:
 
 func kernelPulseStart(conf string) Scenario {
 	return Scenario{
-		Name: "kernel PPS, cold start", States: []string{"silent", "unsynchronised", "stepping", "synchronised"}, Reason: "near_stepped",
+		Name: "kernel PPS, cold start", States: []string{"silent", "unsynchronized", "stepping", "synchronized"}, Reason: "local_stepped",
 		Metric: "oneway_pps_pulses_total grows, the receiver has a fix", Alert: "OnewayClockStepped",
-		Met: func(near, _ *Values) bool {
-			return near.Grew("oneway_pps_pulses_total{pps0}") >= 10 && near.Reached("oneway_gnss_fix{gps0}", 3)
+		Met: func(local, _ *Values) bool {
+			return local.Grew("oneway_pps_pulses_total{pps0}") >= 10 && local.Reached("oneway_gnss_fix{gps0}", 3)
 		},
 		Do: func(r *Run) error {
-			for _, at := range []*Receiver{r.Receiver, r.FarReceiver} {
+			for _, at := range []*Receiver{r.Receiver, r.RemoteReceiver} {
 				at.Write(r.Line, sentenceDelay)
 			}
 			return inTurn(
-				func() error { return r.Near.Set(3700 * time.Millisecond) },
-				func() error { return r.Far.Set(-2100 * time.Millisecond) },
-				func() error { return r.Far.Agent(pulseClock + farReflector) },
-				func() error { return r.Near.Agent(pulseClock + nearPaths) },
+				func() error { return r.Local.Set(3700 * time.Millisecond) },
+				func() error { return r.Remote.Set(-2100 * time.Millisecond) },
+				func() error { return r.Remote.Agent(pulseClock + remoteReflector) },
+				func() error { return r.Local.Agent(pulseClock + localPaths) },
 				pause(2*time.Second),
 				func() error { return r.Both(func(h *Host) error { return inTurn(h.chronydOf(conf), h.gpsd) }) },
 				func() error { return r.Settle(pulseTime, pulseBound) },
@@ -58,15 +58,15 @@ func kernelPulseStart(conf string) Scenario {
 // kernelPulseSteady: nothing happens. The independent judge agrees with chronyd.
 func kernelPulseSteady() Scenario {
 	return Scenario{
-		Name: steadyName, States: []string{"synchronised"},
+		Name: steadyName, States: []string{"synchronized"},
 		// The file admits 20 us of interrupt latency, so each clock's bound is some 30 us; 50 us are
 		// the stamps', and the rest is what the guests hold a packet: 130 us in all on a quiet
-		// machine, 170 us beside neighbours.
+		// machine, 170 us beside neighbors.
 		MostBound: 200 * time.Microsecond,
 		Metric:    "kind is pps, a pulse a second is used, the judge's offset is there",
-		Met: func(near, _ *Values) bool {
-			return near.Has("oneway_clock_reference_info", ",pps}") && near.Appeared("oneway_pps_fit_offset_seconds", "") &&
-				near.Grew("oneway_pps_pulses_total{pps0}") >= 50
+		Met: func(local, _ *Values) bool {
+			return local.Has("oneway_clock_reference_info", ",pps}") && local.Appeared("oneway_pps_fit_offset_seconds", "") &&
+				local.Grew("oneway_pps_pulses_total{pps0}") >= 50
 		},
 		Do: pauses(time.Minute),
 	}

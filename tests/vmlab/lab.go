@@ -14,10 +14,10 @@ import (
 	"oneway.example/tests/vmlab/truth"
 )
 
-// Names of the two guests: the near one sends test packets, the far one answers.
+// Names of the two guests: the local one sends test packets, the remote one answers.
 const (
-	NearName = "near"
-	FarName  = "far"
+	LocalName  = "near"
+	RemoteName = "far"
 )
 
 // Drift is the rate of the guests' clocks against the truth, left alone: that of
@@ -26,14 +26,14 @@ const Drift = -20e-6
 
 // Lab is two guests of which each has chronyd and the agent.
 type Lab struct {
-	Line      truth.Line
-	Near, Far *Host
-	// Receiver is at the near guest's serial port.
+	Line          truth.Line
+	Local, Remote *Host
+	// Receiver is at the local guest's serial port.
 	Receiver *Receiver
-	// FarReceiver is at the far guest's; nil but for LabOptions.HostTime.
-	FarReceiver *Receiver
-	network     *Network
-	awake       *os.File // nil: not asked for
+	// RemoteReceiver is at the remote guest's; nil but for LabOptions.HostTime.
+	RemoteReceiver *Receiver
+	network        *Network
+	awake          *os.File // nil: not asked for
 }
 
 // Host is a guest and what it has logged so far.
@@ -63,7 +63,7 @@ func StartLab(o LabOptions) (*Lab, error) {
 	if !truth.Supported {
 		return nil, errors.New("vmlab: no counter that the guests share on this processor; amd64 has one")
 	}
-	network, err := NewNetwork(NearName, FarName)
+	network, err := NewNetwork(LocalName, RemoteName)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func StartLab(o LabOptions) (*Lab, error) {
 	l := &Lab{Receiver: receiver, network: network, awake: keepAwake()}
 	if o.HostTime {
 		l.Line = truth.Calibrate(hostTimeMeasured, 0)
-		if l.FarReceiver, err = NewReceiver(); err != nil {
+		if l.RemoteReceiver, err = NewReceiver(); err != nil {
 			return nil, errors.Join(err, receiver.Close(), network.Close())
 		}
 	} else {
@@ -84,7 +84,7 @@ func StartLab(o LabOptions) (*Lab, error) {
 	hosts := []*Host{{}, {}}
 	errs := make([]error, len(hosts))
 	var starting sync.WaitGroup
-	for i, name := range []string{NearName, FarName} {
+	for i, name := range []string{LocalName, RemoteName} {
 		starting.Go(func() {
 			dir := filepath.Join(o.Dir, name)
 			if errs[i] = os.RemoveAll(dir); errs[i] != nil {
@@ -92,21 +92,21 @@ func StartLab(o LabOptions) (*Lab, error) {
 			}
 			g := Options{
 				Kernel: o.Kernel, Name: name, Dir: dir, Logs: filepath.Join(cmp.Or(o.Logs, o.Dir), name), Init: o.Init, Preload: o.Preload, Line: l.Line,
-				Processor: i + 1, Network: network, Tap: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
+				Processor: i + 1, Network: network, Capture: name, Address: fmt.Sprintf("10.9.0.%d/24", i+1),
 			}
 			g.Devices = o.HostTime
 			switch {
-			case name == NearName:
+			case name == LocalName:
 				g.Serial = receiver.Path
-			case l.FarReceiver != nil:
-				g.Serial = l.FarReceiver.Path
+			case l.RemoteReceiver != nil:
+				g.Serial = l.RemoteReceiver.Path
 			}
 			hosts[i].Guest, errs[i] = Start(g)
 			hosts[i].follow(dir)
 		})
 	}
 	starting.Wait()
-	l.Near, l.Far = hosts[0], hosts[1]
+	l.Local, l.Remote = hosts[0], hosts[1]
 	if err := errors.Join(errs...); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -125,8 +125,8 @@ func leapDay(now instant.Time) instant.Time {
 	return instant.FromTime(time.Date(t.Year(), time.December, 31, t.Hour()%23, t.Minute(), t.Second(), t.Nanosecond(), time.UTC))
 }
 
-// FarAddress is where the far guest is reached.
-const FarAddress = "10.9.0.2"
+// RemoteAddress is where the remote guest is reached.
+const RemoteAddress = "10.9.0.2"
 
 func (h *Host) follow(dir string) {
 	h.states.file = filepath.Join(dir, record.StatesFile)
@@ -141,26 +141,26 @@ func (l *Lab) Close() error {
 	}
 	errs := []error{nil, nil}
 	var closing sync.WaitGroup
-	for i, h := range []*Host{l.Near, l.Far} {
+	for i, h := range []*Host{l.Local, l.Remote} {
 		if h.Guest != nil {
 			closing.Go(func() { errs[i] = h.Close() })
 		}
 	}
 	closing.Wait()
-	if l.FarReceiver != nil {
-		errs = append(errs, l.FarReceiver.Close())
+	if l.RemoteReceiver != nil {
+		errs = append(errs, l.RemoteReceiver.Close())
 	}
 	return errors.Join(append(errs, l.Receiver.Close(), l.network.Close())...)
 }
 
 // Both does the same to each guest, at once.
 func (l *Lab) Both(f func(*Host) error) error {
-	var far error
+	var remote error
 	var doing sync.WaitGroup
-	doing.Go(func() { far = f(l.Far) })
-	near := f(l.Near)
+	doing.Go(func() { remote = f(l.Remote) })
+	local := f(l.Local)
 	doing.Wait()
-	return errors.Join(near, far)
+	return errors.Join(local, remote)
 }
 
 // Track is the host's clock against the truth so far.

@@ -29,7 +29,7 @@ const (
 // because then a guest holds a packet longer. Packets that met a machine that stood still are left out.
 func lan() Scenario {
 	return Scenario{
-		Name: lanName, States: []string{"synchronised"},
+		Name: lanName, States: []string{"synchronized"},
 		Metric: "oneway_clock_error_bound_seconds is there, kind is pps",
 		Met:    disciplined,
 		Do: func(r *Run) error {
@@ -56,7 +56,7 @@ func (h *Host) first(on bool) error {
 }
 
 // checkLAN holds the delays against the check.
-func checkLAN(j *Judgement, fault func(format string, args ...any)) {
+func checkLAN(j *Judgment, fault func(format string, args ...any)) {
 	for dir, v := range j.Values {
 		direction := sample.Direction(dir)
 		if share := float64(len(v)) / float64(max(1, len(v)+j.Stood[dir])); share < lanLeast {
@@ -69,7 +69,7 @@ func checkLAN(j *Judgement, fault func(format string, args ...any)) {
 }
 
 // falsely is how many delays of a direction are reported above the limit and were not.
-func falsely(j *Judgement, dir int) (n int) {
+func falsely(j *Judgment, dir int) (n int) {
 	for i, d := range j.Values[dir] {
 		if d > lanLimit && j.True[dir][i] <= lanLimit {
 			n++
@@ -92,7 +92,7 @@ func count(v []time.Duration, keep func(time.Duration) bool) (n int) {
 }
 
 // printLAN writes the thesis's check beside what was seen.
-func printLAN(w io.Writer, j *Judgement) {
+func printLAN(w io.Writer, j *Judgment) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "LAN check (figure 4.3)\tpaper\toneway, forward\toneway, reverse\ttruth, forward\ttruth, reverse")
 	row := func(name, paper string, f func(v []time.Duration) string) {

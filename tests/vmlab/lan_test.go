@@ -12,19 +12,19 @@ import (
 	"oneway.example/tests/vmlab/truth"
 )
 
-// met is a judgement of the LAN check: of so many delays each way some late, and some that
+// met is a judgment of the LAN check: of so many delays each way some late, and some that
 // met a machine that stood still.
-func met(n, late, stood int) *Judgement {
+func met(n, late, stood int) *Judgment {
 	v := slices.Repeat([]time.Duration{60 * us}, n)
 	for i := range late {
 		v[i] = lanLimit + 1
 	}
-	return &Judgement{Values: [2][]time.Duration{v, v}, True: [2][]time.Duration{v, v}, Stood: [2]int{stood, stood}}
+	return &Judgment{Values: [2][]time.Duration{v, v}, True: [2][]time.Duration{v, v}, Stood: [2]int{stood, stood}}
 }
 
 func TestLANCheckAllowsOneInAHundredAndAMachineThatMostlyRuns(t *testing.T) {
 	for name, c := range map[string]struct {
-		j      *Judgement
+		j      *Judgment
 		faults int
 	}{
 		"all in time":             {met(4000, 0, 0), 0},
@@ -105,7 +105,7 @@ func TestLimitsAreOfTheSteadyStateOnly(t *testing.T) {
 	slow := met(4000, 41, 0)
 	slow.Bounds, slow.Errors = []time.Duration{time.Second}, []time.Duration{0}
 	for name, want := range map[string]bool{steadyName: true, lanName: true, "offset 50 ms": false} {
-		if got := (&Result{Scenario: Scenario{Name: name}, Judgement: slow}).Spoiled(); got != want {
+		if got := (&Result{Scenario: Scenario{Name: name}, Judgment: slow}).Spoiled(); got != want {
 			t.Errorf("%s with a bound of 1 s and 41 late: spoiled %v; want %v", name, got, want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 type Network struct{ space *os.File }
 
 // NewNetwork makes one with a tap for each name.
-func NewNetwork(taps ...string) (*Network, error) {
+func NewNetwork(captures ...string) (*Network, error) {
 	n := &Network{}
 	err := onThread(func() (err error) {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -25,18 +25,18 @@ func NewNetwork(taps ...string) (*Network, error) {
 		if n.space, err = os.Open(threadNamespace()); err != nil {
 			return fmt.Errorf("vmlab: %w", err)
 		}
-		// No neighbour discovery, no multicast reports: only the guests talk.
+		// No neighbor discovery, no multicast reports: only the guests talk.
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0o644); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("vmlab: %w", err)
 		}
-		return bridge(taps)
+		return bridge(captures)
 	})
 	return n, err
 }
 
-func bridge(taps []string) error {
+func bridge(captures []string) error {
 	commands := []string{"link add br0 type bridge mcast_snooping 0", "link set br0 up"}
-	for _, t := range taps {
+	for _, t := range captures {
 		commands = append(commands, "tuntap add dev "+t+" mode tap", "link set "+t+" master br0 up")
 	}
 	for _, c := range commands {

@@ -18,18 +18,18 @@ const (
 // wrong here.
 func asymmetric() Scenario {
 	return Scenario{
-		Name: "path 30/80 ms", States: []string{"synchronised"},
+		Name: "path 30/80 ms", States: []string{"synchronized"},
 		Metric: "oneway_delay_error_bound_seconds is there",
-		Met:    func(near, _ *Values) bool { return near.Appeared("oneway_delay_error_bound_seconds", "") },
+		Met:    func(local, _ *Values) bool { return local.Appeared("oneway_delay_error_bound_seconds", "") },
 		Do: func(r *Run) error {
 			return inTurn(
-				func() error { return r.Near.netem(asymmetricForward) },
-				func() error { return r.Far.netem(asymmetricReverse) },
+				func() error { return r.Local.netem(asymmetricForward) },
+				func() error { return r.Remote.netem(asymmetricReverse) },
 				pause(12*time.Second),
 			)
 		},
 		Mend: func(r *Run) error {
-			return inTurn(func() error { return r.Near.netem(0) }, func() error { return r.Far.netem(0) }, pause(time.Second))
+			return inTurn(func() error { return r.Local.netem(0) }, func() error { return r.Remote.netem(0) }, pause(time.Second))
 		},
 		After: asymmetricSeen,
 	}
@@ -37,7 +37,7 @@ func asymmetric() Scenario {
 
 // asymmetricSeen wants what netem must have added at least, and of each direction the median
 // that it truly had: a busy host may delay further, and is not at fault.
-func asymmetricSeen(j *Judgement) error {
+func asymmetricSeen(j *Judgment) error {
 	bound := quantile(j.Bounds, 1)
 	for dir, least := range []time.Duration{asymmetricForward, asymmetricReverse} {
 		got, really := quantile(j.Values[dir], 0.5), quantile(j.True[dir], 0.5)

@@ -27,7 +27,7 @@ func (r *Result) Spoiled() bool { return r.Scenario.steady() && len(r.Misses()) 
 func (r *Result) Misses() (missed []string) {
 	missed = append(missed, r.Missed...)
 	miss := func(format string, args ...any) { missed = append(missed, fmt.Sprintf(format, args...)) }
-	j, most := r.Judgement, cmp.Or(r.Scenario.MostBound, mostBound)
+	j, most := r.Judgment, cmp.Or(r.Scenario.MostBound, mostBound)
 	if r.Scenario.steady() {
 		checkPositive(j, miss)
 	}
@@ -47,8 +47,8 @@ func (r *Result) Misses() (missed []string) {
 
 // checkPositive wants delays, none of them below zero: the shortest path of two guests is 15 us
 // long, so clocks must be that good. That none is below zero by more than its bound is
-// asserted of every delay (Judgement.Impossible).
-func checkPositive(j *Judgement, miss func(format string, args ...any)) {
+// asserted of every delay (Judgment.Impossible).
+func checkPositive(j *Judgment, miss func(format string, args ...any)) {
 	for dir, v := range j.Values {
 		if least := quantile(v, 0); len(v) == 0 || least <= 0 {
 			miss("the smallest of %d delays %s is %v; want more than 0", len(v), sample.Direction(dir), least)

@@ -14,7 +14,7 @@ func coarse() *Result {
 	j := met(4000, 0, 0)
 	j.Delays, j.Valid, j.Covered = 8000, 8000, 8000
 	j.Bounds, j.Errors = []time.Duration{105 * us}, []time.Duration{us}
-	return &Result{Scenario: steady(), Seen: []string{"synchronised"}, Judgement: j}
+	return &Result{Scenario: steady(), Seen: []string{"synchronized"}, Judgment: j}
 }
 
 func printed(asserted bool, results ...*Result) (string, error) {
@@ -51,7 +51,7 @@ func TestPrecisionIsAFaultOnlyWhereItIsAssertedAndToldEverywhere(t *testing.T) {
 
 func TestTruthIsAFaultWhereverItIsNotKept(t *testing.T) {
 	outside := coarse()
-	outside.Judgement.Covered = 7991
+	outside.Judgment.Covered = 7991
 	state := coarse()
 	state.Faults = []string{"states are [silent]"}
 	for name, r := range map[string]*Result{"coverage": outside, "state": state} {

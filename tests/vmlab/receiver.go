@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"oneway.example/exporter/wait"
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/tests/vmlab/truth"
 )
 
@@ -71,7 +71,7 @@ func (r *Receiver) Write(line truth.Line, late time.Duration) {
 		for {
 			second = second.Add(time.Second)
 			due := second.Add(late)
-			if !wait.For(ctx, due.Sub(line.At(truth.Counter()).Time())) {
+			if !ctxtime.For(ctx, due.Sub(line.At(truth.Counter()).Time())) {
 				return
 			}
 			if _, err := r.master.WriteString(sentences(second)); err != nil {
@@ -126,18 +126,18 @@ const gpsdName = "gpsd"
 // sentencesLate: there is no pulse, and gpsd's sentences come 400 ms late.
 func sentencesLate() Scenario {
 	return Scenario{
-		Name: "NMEA 400 ms late, no PPS", States: []string{"synchronised", "unsynchronised", "synchronised"}, Reason: "near_unsynchronised",
+		Name: "NMEA 400 ms late, no PPS", States: []string{"synchronized", "unsynchronized", "synchronized"}, Reason: "local_unsynchronized",
 		Metric: `oneway_clock_reference_info{kind="nmea"} is there`, Alert: "OnewayDelayBoundAboveLimit",
-		Met: func(near, _ *Values) bool { return near.Appeared("oneway_clock_reference_info", ",nmea}") },
+		Met: func(local, _ *Values) bool { return local.Appeared("oneway_clock_reference_info", ",nmea}") },
 		Do: func(r *Run) error {
 			return inTurn(
-				r.Near.KillChronyd, r.Near.NoPulse, r.Near.gpsd,
+				r.Local.KillChronyd, r.Local.NoPulse, r.Local.gpsd,
 				func() error { r.Receiver.Write(r.Line, 400*time.Millisecond); return nil },
-				func() error { return r.Near.Chronyd(sentenceRefclock) },
-				r.Near.StopAgent,
-				func() error { return r.Near.Agent(receiverConfig) },
-				func() error { return r.Near.Until(settleTime, "unsynchronised", In("unsynchronised")) },
-				func() error { return r.Near.Until(settleTime, "synchronised", In("synchronised")) },
+				func() error { return r.Local.Chronyd(sentenceRefclock) },
+				r.Local.StopAgent,
+				func() error { return r.Local.Agent(receiverConfig) },
+				func() error { return r.Local.Until(settleTime, "unsynchronized", In("unsynchronized")) },
+				func() error { return r.Local.Until(settleTime, "synchronized", In("synchronized")) },
 				pause(15*time.Second),
 			)
 		},
@@ -147,18 +147,18 @@ func sentencesLate() Scenario {
 // unplugged: the receiver is taken away while its sentences are all there is.
 func unplugged() Scenario {
 	return Scenario{
-		Name: "gpsd unplugged", States: []string{"synchronised", "holdover", "synchronised"},
+		Name: "gpsd unplugged", States: []string{"synchronized", "holdover", "synchronized"},
 		Metric: `oneway_clock_state{state="holdover"} is 1`, Alert: "OnewayGNSSSilent",
-		Met: func(near, _ *Values) bool { return near.Reached("oneway_clock_state{chrony,holdover}", 1) },
+		Met: func(local, _ *Values) bool { return local.Reached("oneway_clock_state{chrony,holdover}", 1) },
 		Do: func(r *Run) error {
 			r.Receiver.Quiet()
 			return inTurn(
-				func() error { return r.Near.Until(settleTime, "holdover", In("holdover")) },
+				func() error { return r.Local.Until(settleTime, "holdover", In("holdover")) },
 				pause(5*time.Second),
 			)
 		},
 		Mend: func(r *Run) error {
-			return r.Near.renew()
+			return r.Local.renew()
 		},
 	}
 }

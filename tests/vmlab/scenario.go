@@ -14,10 +14,10 @@ import (
 // Scenario is something that happens to the clocks, and what is to come of it.
 type Scenario struct {
 	Name string
-	// States must be seen of the near clock (of the far one, if Far) in this order;
+	// States must be seen of the local clock (of the remote one, if Remote) in this order;
 	// others may come between. The last one must be the last.
 	States []string
-	Far    bool
+	Remote bool
 	// Coarse: its bounds are far above what a busy host does to the guests, so that
 	// other things may run beside it.
 	Coarse bool
@@ -27,7 +27,7 @@ type Scenario struct {
 	NoneValid bool
 	// Metric must become true; Met tells.
 	Metric string
-	Met    func(near, far *Values) bool
+	Met    func(local, remote *Values) bool
 	// Alert is the rule in deploy/prometheus/rules that tells of it; empty: none is due.
 	Alert string
 	// MostBound is the limit of the median bound in the steady state; zero: 100 us.
@@ -38,7 +38,7 @@ type Scenario struct {
 	// judged; nil: nothing to mend.
 	Mend func(r *Run) error
 	// After looks at what came of it besides; nil: at nothing.
-	After func(j *Judgement) error
+	After func(j *Judgment) error
 }
 
 // Run is a scenario under way.
@@ -54,9 +54,9 @@ type Run struct {
 
 // Result is what came of it.
 type Result struct {
-	Scenario  Scenario
-	Seen      []string
-	Judgement *Judgement
+	Scenario Scenario
+	Seen     []string
+	Judgment *Judgment
 	// Faults say what was not as it must be.
 	Faults []string
 	// Missed say what was less precise than on a quiet machine, and could not be waited for.
@@ -157,14 +157,14 @@ func In(state string) func(record.State) bool {
 // settledBound is a bound at which a clock is as good as it gets.
 const settledBound = 60 * time.Microsecond
 
-// Settle waits until both clocks are synchronised, which they must be within the limit, and
+// Settle waits until both clocks are synchronized, which they must be within the limit, and
 // until they are as good as they get, which takes a quiet machine.
 func (r *Run) Settle(limit, bound time.Duration) error {
-	if err := r.Both(func(h *Host) error { return h.Until(limit, "synchronised", In("synchronised")) }); err != nil {
+	if err := r.Both(func(h *Host) error { return h.Until(limit, "synchronized", In("synchronized")) }); err != nil {
 		return err
 	}
 	err := r.Both(func(h *Host) error {
-		return h.Until(limit, "settled", func(s record.State) bool { return s.State == "synchronised" && s.Bound < bound })
+		return h.Until(limit, "settled", func(s record.State) bool { return s.State == "synchronized" && s.Bound < bound })
 	})
 	if errors.Is(err, errNot) {
 		r.Missed = append(r.Missed, err.Error())
@@ -211,43 +211,43 @@ func (r *Result) fault(format string, args ...any) {
 
 // judge holds what the guests have logged of the span against the scenario.
 func (r *Result) judge(run *Run, span Span) error {
-	near, err := run.Near.Track(run.Line)
+	local, err := run.Local.Track(run.Line)
 	if err != nil {
 		return err
 	}
-	far, err := run.Far.Track(run.Line)
+	remote, err := run.Remote.Track(run.Line)
 	if err != nil {
 		return err
 	}
-	packets, err := run.Near.packets.get()
+	packets, err := run.Local.packets.get()
 	if err != nil {
 		return err
 	}
-	j := Judge{Line: run.Line, Near: near, Far: far, Forbidden: run.Forbidden, Stood: run.Stood}
-	r.Judgement = j.Judge(packets, span)
-	host := run.Near
-	if r.Scenario.Far {
-		host = run.Far
+	j := Judge{Line: run.Line, Local: local, Remote: remote, Forbidden: run.Forbidden, Stood: run.Stood}
+	r.Judgment = j.Judge(packets, span)
+	host := run.Local
+	if r.Scenario.Remote {
+		host = run.Remote
 	}
 	states, err := host.states.get()
 	if err != nil {
 		return err
 	}
 	r.Seen = sequence(states, span)
-	nearMetrics, err := run.Near.metrics.get()
+	localMetrics, err := run.Local.metrics.get()
 	if err != nil {
 		return err
 	}
-	farMetrics, err := run.Far.metrics.get()
+	remoteMetrics, err := run.Remote.metrics.get()
 	if err != nil {
 		return err
 	}
-	if seen, err := conserved(nearMetrics, span); err != nil {
+	if seen, err := conserved(localMetrics, span); err != nil {
 		r.fault("%v", err)
 	} else if seen == 0 {
-		r.fault("no count of packets that were sent, received, lost and in flight was exported")
+		r.fault("no count of packets that were sent, received, lost and outstanding was exported")
 	}
-	r.check(newValues(nearMetrics, span), newValues(farMetrics, span))
+	r.check(newValues(localMetrics, span), newValues(remoteMetrics, span))
 	return nil
 }
 
@@ -261,8 +261,8 @@ func sequence(states []record.State, in Span) (seen []string) {
 	return seen
 }
 
-func (r *Result) check(near, far *Values) {
-	s, j := r.Scenario, r.Judgement
+func (r *Result) check(local, remote *Values) {
+	s, j := r.Scenario, r.Judgment
 	rest := r.Seen
 	for _, want := range s.States {
 		i := slices.Index(rest, want)
@@ -275,7 +275,7 @@ func (r *Result) check(near, far *Values) {
 	if n := len(r.Seen); n == 0 || len(s.States) > 0 && r.Seen[n-1] != s.States[len(s.States)-1] {
 		r.fault("the last state of %v is not that of %v", r.Seen, s.States)
 	}
-	if s.Met != nil && !s.Met(near, far) {
+	if s.Met != nil && !s.Met(local, remote) {
 		r.fault("metric: not %s", s.Metric)
 	}
 	if s.After != nil {
@@ -298,7 +298,7 @@ func (r *Result) check(near, far *Values) {
 }
 
 func (r *Result) checkReason() {
-	for reason, n := range r.Judgement.Reasons {
+	for reason, n := range r.Judgment.Reasons {
 		if reason.String() == r.Scenario.Reason && n > 0 {
 			return
 		}

@@ -58,17 +58,17 @@ func TestStatesAndReasonsOfTheScenariosExist(t *testing.T) {
 }
 
 func checked(s Scenario, seen ...string) []string {
-	r := &Result{Scenario: s, Seen: seen, Judgement: &Judgement{Delays: 1, Reasons: map[sample.Reason]int{}}}
+	r := &Result{Scenario: s, Seen: seen, Judgment: &Judgment{Delays: 1, Reasons: map[sample.Reason]int{}}}
 	r.check(newValues(nil, Span{}), newValues(nil, Span{}))
 	return r.Faults
 }
 
 func TestStatesMustFollowEachOtherAsExpected(t *testing.T) {
-	s := Scenario{States: []string{"synchronised", "stepping", "synchronised"}}
-	if f := checked(s, "synchronised", "stepping", "unsynchronised", "synchronised"); len(f) != 0 {
+	s := Scenario{States: []string{"synchronized", "stepping", "synchronized"}}
+	if f := checked(s, "synchronized", "stepping", "unsynchronized", "synchronized"); len(f) != 0 {
 		t.Errorf("with another state between: %q", f)
 	}
-	for _, seen := range [][]string{{"synchronised"}, {"synchronised", "stepping"}, {"stepping", "synchronised"}, nil} {
+	for _, seen := range [][]string{{"synchronized"}, {"synchronized", "stepping"}, {"stepping", "synchronized"}, nil} {
 		if f := checked(s, seen...); len(f) == 0 {
 			t.Errorf("%v was taken for %v", seen, s.States)
 		}
@@ -76,8 +76,8 @@ func TestStatesMustFollowEachOtherAsExpected(t *testing.T) {
 }
 
 func TestMissingReasonAndMetricAreFaults(t *testing.T) {
-	s := Scenario{States: []string{"synchronised"}, Reason: "near_stepped", Met: func(near, _ *Values) bool { return near.Grew("x{}") > 0 }}
-	if f := checked(s, "synchronised"); len(f) != 2 {
+	s := Scenario{States: []string{"synchronized"}, Reason: "local_stepped", Met: func(local, _ *Values) bool { return local.Grew("x{}") > 0 }}
+	if f := checked(s, "synchronized"); len(f) != 2 {
 		t.Errorf("%q", f)
 	}
 }

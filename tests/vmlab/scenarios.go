@@ -17,7 +17,7 @@ func Scenarios() []Scenario {
 		coldStart(), steady(), lan(),
 		offset(), drift(),
 		stepped("step forward 1 s", time.Second), stepped("step back 1 s", -time.Second),
-		pulseLost(), leap(), asymmetric(), farUnsynchronised(),
+		pulseLost(), leap(), asymmetric(), remoteUnsynchronized(),
 		sentencesLate(), unplugged(), killed(),
 	}
 }
@@ -40,23 +40,23 @@ func (h *Host) renew() error {
 	return inTurn(
 		func() error { return h.restart("makestep 0.01 3") },
 		// Until the agent has heard the new one, it says what the old one said.
-		func() error { return h.Until(settleTime, "unsynchronised", In("unsynchronised")) },
-		func() error { return h.Until(settleTime, "synchronised again", recent) },
+		func() error { return h.Until(settleTime, "unsynchronized", In("unsynchronized")) },
+		func() error { return h.Until(settleTime, "synchronized again", recent) },
 	)
 }
 
 // coldStart: the clocks are seconds wrong when chronyd and the agent start.
 func coldStart() Scenario {
 	return Scenario{
-		Name: "cold start", States: []string{"silent", "unsynchronised", "stepping", "synchronised"}, Reason: "near_stepped",
+		Name: "cold start", States: []string{"silent", "unsynchronized", "stepping", "synchronized"}, Reason: "local_stepped",
 		Metric: "oneway_clock_steps_total grows", Alert: "OnewayClockStepped",
-		Met: func(near, _ *Values) bool { return near.Grew("oneway_clock_steps_total{chrony}") >= 1 },
+		Met: func(local, _ *Values) bool { return local.Grew("oneway_clock_steps_total{chrony}") >= 1 },
 		Do: func(r *Run) error {
 			return inTurn(
-				func() error { return r.Near.Set(3700 * time.Millisecond) },
-				func() error { return r.Far.Set(-2100 * time.Millisecond) },
-				func() error { return r.Far.Agent(farConfig) },
-				func() error { return r.Near.Agent(nearConfig) },
+				func() error { return r.Local.Set(3700 * time.Millisecond) },
+				func() error { return r.Remote.Set(-2100 * time.Millisecond) },
+				func() error { return r.Remote.Agent(remoteConfig) },
+				func() error { return r.Local.Agent(localConfig) },
 				pause(2*time.Second),
 				func() error { return r.Both(func(h *Host) error { return h.pulse("makestep 0.1 3") }) },
 				func() error { return r.Settle(settleTime, settledBound) },
@@ -68,7 +68,7 @@ func coldStart() Scenario {
 // steady: nothing happens.
 func steady() Scenario {
 	return Scenario{
-		Name: steadyName, States: []string{"synchronised"},
+		Name: steadyName, States: []string{"synchronized"},
 		Metric: "oneway_clock_error_bound_seconds is there, kind is pps",
 		Met:    disciplined,
 		Do:     pauses(20 * time.Second),
@@ -76,8 +76,8 @@ func steady() Scenario {
 }
 
 // disciplined is what the metrics say of a clock that follows a pulse.
-func disciplined(near, _ *Values) bool {
-	return near.Appeared("oneway_clock_error_bound_seconds", "") && near.Has("oneway_clock_reference_info", ",pps}")
+func disciplined(local, _ *Values) bool {
+	return local.Appeared("oneway_clock_error_bound_seconds", "") && local.Has("oneway_clock_reference_info", ",pps}")
 }
 
 const steadyName = "PPS, steady"
@@ -85,15 +85,15 @@ const steadyName = "PPS, steady"
 // offset: chronyd starts with a clock that is 50 ms fast, and slews it.
 func offset() Scenario {
 	return Scenario{
-		Name: "offset 50 ms", States: []string{"stepping", "synchronised"}, Reason: "near_stepped",
+		Name: "offset 50 ms", States: []string{"stepping", "synchronized"}, Reason: "local_stepped",
 		Metric: "oneway_clock_steps_total grows", Alert: "OnewayClockStepped",
-		Met: func(near, _ *Values) bool { return near.Grew("oneway_clock_steps_total{chrony}") >= 1 },
+		Met: func(local, _ *Values) bool { return local.Grew("oneway_clock_steps_total{chrony}") >= 1 },
 		Do: func(r *Run) error {
 			return inTurn(
-				r.Near.KillChronyd,
-				func() error { return r.Near.Step(50 * time.Millisecond) },
-				func() error { return r.Near.pulse() },
-				func() error { return r.Near.Until(settleTime, "synchronised", In("synchronised")) },
+				r.Local.KillChronyd,
+				func() error { return r.Local.Step(50 * time.Millisecond) },
+				func() error { return r.Local.pulse() },
+				func() error { return r.Local.Until(settleTime, "synchronized", In("synchronized")) },
 				pause(8*time.Second),
 			)
 		},
@@ -104,44 +104,44 @@ func offset() Scenario {
 // believes. The agent starts anew, too, because no crystal changes so much under it.
 func drift() Scenario {
 	return Scenario{
-		Name: "drift 50 ppm", States: []string{"unsynchronised", "synchronised"}, Reason: "near_unsynchronised",
+		Name: "drift 50 ppm", States: []string{"unsynchronized", "synchronized"}, Reason: "local_unsynchronized",
 		Metric: "oneway_clock_skew_ratio is there",
-		Met:    func(near, _ *Values) bool { return near.Appeared("oneway_clock_skew_ratio", "") },
+		Met:    func(local, _ *Values) bool { return local.Appeared("oneway_clock_skew_ratio", "") },
 		Do: func(r *Run) error {
 			return inTurn(
-				r.Near.StopAgent, r.Near.KillChronyd,
-				func() error { return r.Near.Rate(int64((-Drift + 50e-6) * 1e9)) },
-				func() error { return r.Near.pulse() },
-				func() error { return r.Near.Agent(nearConfig) },
-				func() error { return r.Near.Until(settleTime, "unsynchronised", In("unsynchronised")) },
-				func() error { return r.Near.Until(settleTime, "synchronised", In("synchronised")) },
+				r.Local.StopAgent, r.Local.KillChronyd,
+				func() error { return r.Local.Rate(int64((-Drift + 50e-6) * 1e9)) },
+				func() error { return r.Local.pulse() },
+				func() error { return r.Local.Agent(localConfig) },
+				func() error { return r.Local.Until(settleTime, "unsynchronized", In("unsynchronized")) },
+				func() error { return r.Local.Until(settleTime, "synchronized", In("synchronized")) },
 				pause(8*time.Second),
 			)
 		},
 	}
 }
 
-// recent is the condition that a chronyd that was started anew is synchronised.
-func recent(s record.State) bool { return s.State == "synchronised" && s.Bound < time.Millisecond }
+// recent is the condition that a chronyd that was started anew is synchronized.
+func recent(s record.State) bool { return s.State == "synchronized" && s.Bound < time.Millisecond }
 
 // stepped: somebody steps the clock under chronyd, which slews it back.
 func stepped(name string, by time.Duration) Scenario {
 	return Scenario{
-		Name: name, States: []string{"synchronised", "stepping", "synchronised"}, Reason: "near_stepped",
+		Name: name, States: []string{"synchronized", "stepping", "synchronized"}, Reason: "local_stepped",
 		Metric: "oneway_clock_steps_total grows", Alert: "OnewayClockStepped",
-		Met: func(near, _ *Values) bool { return near.Grew("oneway_clock_steps_total{chrony}") >= 1 },
+		Met: func(local, _ *Values) bool { return local.Grew("oneway_clock_steps_total{chrony}") >= 1 },
 		Do: func(r *Run) error {
 			return inTurn(
 				pause(time.Second),
-				func() error { return r.Near.Step(by) },
-				func() error { return r.Near.Until(settleTime, "stepping", In("stepping")) },
-				func() error { return r.Near.Until(settleTime, "synchronised", In("synchronised")) },
+				func() error { return r.Local.Step(by) },
+				func() error { return r.Local.Until(settleTime, "stepping", In("stepping")) },
+				func() error { return r.Local.Until(settleTime, "synchronized", In("synchronized")) },
 				pause(12*time.Second),
 			)
 		},
 		// chronyd's dispersion would tell of the step for minutes.
 		Mend: func(r *Run) error {
-			return r.Near.renew()
+			return r.Local.renew()
 		},
 	}
 }
@@ -150,16 +150,16 @@ func stepped(name string, by time.Duration) Scenario {
 // place of 16 s are what three minutes are elsewhere. Ten minutes are simulated in testnet.
 func pulseLost() Scenario {
 	return Scenario{
-		Name: "PPS lost", Coarse: true, States: []string{"synchronised", "holdover", "synchronised"},
+		Name: "PPS lost", Coarse: true, States: []string{"synchronized", "holdover", "synchronized"},
 		Metric: `oneway_clock_state{state="holdover"} is 1`, Alert: "OnewayClockHoldover",
-		Met: func(near, _ *Values) bool { return near.Reached("oneway_clock_state{chrony,holdover}", 1) },
+		Met: func(local, _ *Values) bool { return local.Reached("oneway_clock_state{chrony,holdover}", 1) },
 		Do: func(r *Run) error {
 			return inTurn(
-				r.Near.NoPulse,
-				func() error { return r.Near.Until(settleTime, "holdover", In("holdover")) },
+				r.Local.NoPulse,
+				func() error { return r.Local.Until(settleTime, "holdover", In("holdover")) },
 				pause(10*time.Second),
-				func() error { return r.Near.Pulse(0) },
-				func() error { return r.Near.Until(settleTime, "synchronised", In("synchronised")) },
+				func() error { return r.Local.Pulse(0) },
+				func() error { return r.Local.Until(settleTime, "synchronized", In("synchronized")) },
 				pause(3*time.Second),
 			)
 		},
@@ -169,31 +169,31 @@ func pulseLost() Scenario {
 // leap: the source announces a leap second. None comes: it would at the end of a month.
 func leap() Scenario {
 	return Scenario{
-		Name: "leap second announced", States: []string{"synchronised"},
+		Name: "leap second announced", States: []string{"synchronized"},
 		Metric: `oneway_clock_reference_info{leap_status="insert_second"} is there`, Alert: "OnewayLeapSecondPending",
-		Met: func(near, _ *Values) bool {
-			return near.Appeared("oneway_clock_reference_info", "insert_second")
+		Met: func(local, _ *Values) bool {
+			return local.Appeared("oneway_clock_reference_info", "insert_second")
 		},
 		Do: func(r *Run) error {
-			return inTurn(func() error { return r.Near.Pulse(1) }, pause(8*time.Second), func() error { return r.Near.Pulse(0) }, pause(4*time.Second))
+			return inTurn(func() error { return r.Local.Pulse(1) }, pause(8*time.Second), func() error { return r.Local.Pulse(0) }, pause(4*time.Second))
 		},
 	}
 }
 
-// farUnsynchronised: the far chronyd hears no source.
-func farUnsynchronised() Scenario {
+// remoteUnsynchronized: the remote chronyd hears no source.
+func remoteUnsynchronized() Scenario {
 	return Scenario{
-		Name: "far end unsynchronised", States: []string{"synchronised", "unsynchronised", "synchronised"}, Far: true, Reason: "far_unsynchronised",
-		Metric: "oneway_far_clock_synchronized is 0", Alert: "OnewayFarClockUnsynchronised",
-		Met: func(near, _ *Values) bool { return near.Reached("oneway_far_clock_synchronized{lab,stamp}", 0) },
+		Name: "remote end unsynchronized", States: []string{"synchronized", "unsynchronized", "synchronized"}, Remote: true, Reason: "remote_unsynchronized",
+		Metric: "oneway_remote_clock_synchronized is 0", Alert: "OnewayRemoteClockUnsynchronized",
+		Met: func(local, _ *Values) bool { return local.Reached("oneway_remote_clock_synchronized{lab,stamp}", 0) },
 		Do: func(r *Run) error {
 			return inTurn(
-				r.Far.KillChronyd, r.Far.NoPulse,
-				func() error { return r.Far.Chronyd() },
-				func() error { return r.Far.Until(settleTime, "unsynchronised", In("unsynchronised")) },
+				r.Remote.KillChronyd, r.Remote.NoPulse,
+				func() error { return r.Remote.Chronyd() },
+				func() error { return r.Remote.Until(settleTime, "unsynchronized", In("unsynchronized")) },
 				r.forbid(8*time.Second),
-				func() error { return r.Far.restart() },
-				func() error { return r.Far.Until(settleTime, "synchronised", In("synchronised")) },
+				func() error { return r.Remote.restart() },
+				func() error { return r.Remote.Until(settleTime, "synchronized", In("synchronized")) },
 				pause(3*time.Second),
 			)
 		},
@@ -204,16 +204,16 @@ func farUnsynchronised() Scenario {
 // be believed.
 func killed() Scenario {
 	return Scenario{
-		Name: "chronyd killed, restarted", States: []string{"synchronised", "silent", "synchronised"}, Reason: "clock_silent",
+		Name: "chronyd killed, restarted", States: []string{"synchronized", "silent", "synchronized"}, Reason: "clock_silent",
 		Metric: `oneway_clock_state{state="silent"} is 1`, Alert: "OnewayClockDataAbsent",
-		Met: func(near, _ *Values) bool { return near.Reached("oneway_clock_state{chrony,silent}", 1) },
+		Met: func(local, _ *Values) bool { return local.Reached("oneway_clock_state{chrony,silent}", 1) },
 		Do: func(r *Run) error {
 			return inTurn(
-				r.Near.KillChronyd,
-				func() error { return r.Near.Until(settleTime, "silent", In("silent")) },
+				r.Local.KillChronyd,
+				func() error { return r.Local.Until(settleTime, "silent", In("silent")) },
 				r.forbid(2*time.Second),
-				func() error { return r.Near.pulse() },
-				func() error { return r.Near.Until(settleTime, "synchronised", In("synchronised")) },
+				func() error { return r.Local.pulse() },
+				func() error { return r.Local.Until(settleTime, "synchronized", In("synchronized")) },
 				pause(3*time.Second),
 			)
 		},

@@ -51,7 +51,7 @@ func Print(w io.Writer, results []*Result, asserted bool) error {
 	}
 	for _, r := range results {
 		if r.Scenario.Name == lanName {
-			printLAN(w, r.Judgement)
+			printLAN(w, r.Judgment)
 		}
 	}
 	if faults > 0 {
@@ -64,7 +64,7 @@ func printScenarios(w io.Writer, results []*Result, asserted bool) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "scenario\texpected\tseen\tdelays\tvalid\tcoverage\tmedian bound\tmedian error\tworst error\tprecision\ttook\tnot valid because")
 	for _, r := range results {
-		j := r.Judgement
+		j := r.Judgment
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.0f s\t%s\n", r.Scenario.Name, states(r.Scenario.States), states(r.Seen), figures(j), r.precision(asserted), r.Took.Seconds(), reasons(j.Reasons))
 	}
 	sum := total(results)
@@ -73,10 +73,10 @@ func printScenarios(w io.Writer, results []*Result, asserted bool) {
 }
 
 // total counts the delays of all scenarios.
-func total(results []*Result) *Judgement {
-	sum := &Judgement{}
+func total(results []*Result) *Judgment {
+	sum := &Judgment{}
 	for _, r := range results {
-		j := r.Judgement
+		j := r.Judgment
 		sum.Delays, sum.Valid, sum.Unjudged, sum.Covered = sum.Delays+j.Delays, sum.Valid+j.Valid, sum.Unjudged+j.Unjudged, sum.Covered+j.Covered
 	}
 	return sum
@@ -92,14 +92,14 @@ func printMeans(w io.Writer, results []*Result) {
 	_ = t.Flush()
 }
 
-func figures(j *Judgement) string {
+func figures(j *Judgment) string {
 	e := magnitudes(j.Errors)
 	return fmt.Sprintf("%d\t%d\t%s\t%s\t%s\t%s", j.Delays, j.Valid, percent(j), figure(quantile(j.Bounds, 0.5)), figure(quantile(e, 0.5)), figure(quantile(e, 1)))
 }
 
 func printOutside(w io.Writer, r *Result) {
 	const most = 4
-	for i, m := range r.Judgement.Worst {
+	for i, m := range r.Judgment.Worst {
 		if i == most {
 			fmt.Fprintf(w, "OUTSIDE %s: and others\n", r.Scenario.Name)
 			return
@@ -118,7 +118,7 @@ func states(s []string) string {
 	return strings.Join(s, " > ")
 }
 
-func percent(j *Judgement) string {
+func percent(j *Judgment) string {
 	if j.Judged() == 0 {
 		return "-"
 	}

@@ -46,7 +46,7 @@ func (t *tail[T]) get() ([]T, error) {
 		}
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
-			return nil, fmt.Errorf("vmlab: %s at octet %d: %w", t.file, t.read, err)
+			return nil, fmt.Errorf("vmlab: %s at byte %d: %w", t.file, t.read, err)
 		}
 		t.all = append(t.all, v)
 		t.read += int64(len(line)) + 1

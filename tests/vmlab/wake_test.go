@@ -47,7 +47,7 @@ func checkWake(t *testing.T, check, without string) {
 	}
 }
 
-// Linux 6.1 as a guest sets 2,696 octets of the floating-point state; every host's kernel wants
+// Linux 6.1 as a guest sets 2,696 bytes of the floating-point state; every host's kernel wants
 // all that its processor has. The check sets less than any processor with AVX has.
 func TestPartOfTheFloatingPointStateCanBeSet(t *testing.T) {
 	checkWake(t, "ptrace-check.c", "a part of the state can be set")

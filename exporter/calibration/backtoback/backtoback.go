@@ -67,9 +67,9 @@ type path struct {
 	// at is where to send to; listen, where a reflector is to be run first.
 	at     string
 	listen netip.AddrPort // invalid: one runs there already
-	// near and far run a function where the sender's and the reflector's sockets are.
-	near, far func(func() error) error
-	close     func()
+	// local and remote run a function where the sender's and the reflector's sockets are.
+	near, remote func(func() error) error
+	close        func()
 }
 
 // Run measures. The clock and the pacer of env must be running. progress is called
@@ -178,7 +178,7 @@ func ready(ctx context.Context, o *Options, p *path, peer netip.AddrPort) (*path
 	}
 	p.stored, p.driver = name, calibration.DriverOf(name)
 	here := func(f func() error) error { return f() }
-	p.near, p.far, p.close = here, here, func() {}
+	p.near, p.remote, p.close = here, here, func() {}
 	return p, nil
 }
 
@@ -193,7 +193,7 @@ func reflect(ctx context.Context, p *path, o *Options, env probe.Env) (stop func
 	// It outlives the sender, which asks for its final counts.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { ended <- p.far(func() error { return r.Run(ctx) }) }()
+	go func() { ended <- p.remote(func() error { return r.Run(ctx) }) }()
 	select {
 	case err := <-ended:
 		cancel()
@@ -230,7 +230,7 @@ func record(p *path, o *Options, want sample.Origin, report stamp.Report, c *cal
 const vethName = "oneway0"
 
 // The ends' addresses, of a network for documentation (RFC 5737), which nobody sees.
-const nearPrefix, farPrefix = "192.0.2.1/30", "192.0.2.2/30"
+const localPrefix, remotePrefix = "192.0.2.1/30", "192.0.2.2/30"
 
 // space is a network namespace without a name: it goes when the descriptor is closed
 // and no socket is left in it, whatever happens to this process.
@@ -276,22 +276,22 @@ func (s space) do(f func() error) error {
 }
 
 func overVeth(o *Options) (p *path, err error) {
-	near, err := newSpace()
+	local, err := newSpace()
 	if err != nil {
 		return nil, err
 	}
-	far, err := newSpace()
+	remote, err := newSpace()
 	if err != nil {
-		near.file.Close()
+		local.file.Close()
 		return nil, err
 	}
 	o.Stamp.Local = ""
 	p = &path{
-		stored: cmp.Or(o.Interface, vethName), driver: "veth", listen: netip.AddrPortFrom(netip.MustParsePrefix(farPrefix).Addr(), 0),
-		near: near.do, far: far.do, close: func() { near.file.Close(); far.file.Close() },
+		stored: cmp.Or(o.Interface, vethName), driver: "veth", listen: netip.AddrPortFrom(netip.MustParsePrefix(remotePrefix).Addr(), 0),
+		near: local.do, remote: remote.do, close: func() { local.file.Close(); remote.file.Close() },
 	}
-	err = errors.Join(near.do(func() error { return pair(far) }),
-		near.do(func() error { return up(nearPrefix) }), far.do(func() error { return up(farPrefix) }))
+	err = errors.Join(local.do(func() error { return pair(remote) }),
+		local.do(func() error { return up(localPrefix) }), remote.do(func() error { return up(remotePrefix) }))
 	if err != nil {
 		p.close()
 		return nil, err
@@ -300,10 +300,10 @@ func overVeth(o *Options) (p *path, err error) {
 }
 
 // pair makes the two ends, one here and one over there.
-func pair(far space) error {
+func pair(remote space) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = vethName
-	err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: vethName, PeerNamespace: netlink.NsFd(far.file.Fd())})
+	err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: vethName, PeerNamespace: netlink.NsFd(remote.file.Fd())})
 	if err != nil {
 		return fmt.Errorf("backtoback: veth pair: %w", err)
 	}

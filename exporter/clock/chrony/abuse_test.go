@@ -29,7 +29,7 @@ type abuser struct {
 	dials   atomic.Int64
 	asked   atomic.Int64
 	sent    atomic.Int64
-	octets  atomic.Int64
+	bytes   atomic.Int64
 }
 
 func (a *abuser) dial(address) (net.Conn, error) {
@@ -61,7 +61,7 @@ func (a *abuser) serve(conn net.Conn) {
 					return
 				}
 				a.sent.Add(1)
-				a.octets.Add(int64(len(reply)))
+				a.bytes.Add(int64(len(reply)))
 			}
 		}
 	}
@@ -89,8 +89,8 @@ func abuses(random *rand.Rand) map[string]*abuser {
 		"truncates":           one(func(r []byte) []byte { return r[:random.IntN(len(r))] }),
 		"oversizes":           one(func(r []byte) []byte { return append(r, noise(1+random.IntN(8000))...) }),
 		"answers another":     one(func(r []byte) []byte { r[16] ^= 0x80; return r }),
-		"random octets":       one(func(r []byte) []byte { return noise(random.IntN(600)) }),
-		"one octet is wrong":  one(func(r []byte) []byte { r[random.IntN(len(r))] ^= byte(1 + random.IntN(255)); return r }),
+		"random bytes":        one(func(r []byte) []byte { return noise(random.IntN(600)) }),
+		"one byte is wrong":   one(func(r []byte) []byte { r[random.IntN(len(r))] ^= byte(1 + random.IntN(255)); return r }),
 		"random data":         one(func(r []byte) []byte { return append(r[:replyHeadBytes], noise(len(r)-replyHeadBytes)...) }),
 		"empty datagrams":     {replies: func([]byte) [][]byte { return [][]byte{{}, {}, {}} }},
 		"many sources":        {replies: manySources},
@@ -123,7 +123,7 @@ func pace(t *testing.T, m *Monitor, c *clocktest.Clock, d time.Duration) {
 		if took := time.Since(before); took != 0 {
 			t.Fatalf("Quality blocked for %v", took)
 		}
-		if q.Synchronised() && q.Bound.Error < 0 {
+		if q.Synchronized() && q.Bound.Error < 0 {
 			t.Fatalf("a bound below zero: %+v", q)
 		}
 	}
@@ -142,14 +142,14 @@ func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
 				// (64 of them at most).
 				most := int64(lasts/time.Second+1) + int64(lasts/time.Minute+1)*(maxSources+1)
 				if n := a.asked.Load(); n < 50 || n > most {
-					t.Errorf("%d questions in %v, want 50 to %d", n, lasts, most)
+					t.Errorf("%d requests in %v, want 50 to %d", n, lasts, most)
 				}
 				if n := a.dials.Load(); n > int64(lasts/time.Second) {
 					t.Errorf("%d connections in %v", n, lasts)
 				}
-				// What is read of a flood is bounded, too: each question looks at so many datagrams.
+				// What is read of a flood is bounded, too: each request looks at so many datagrams.
 				if n, most := a.sent.Load(), a.asked.Load()*(maxDiscards+1); n > most {
-					t.Errorf("%d datagrams were read for %d questions", n, a.asked.Load())
+					t.Errorf("%d datagrams were read for %d requests", n, a.asked.Load())
 				}
 				checkCounted(t, name, a, sink)
 				stop()
@@ -158,7 +158,7 @@ func TestNoAbuseBlocksTheProbesOrMakesTheMonitorBusy(t *testing.T) {
 	}
 }
 
-// checkCounted: what is not a reply is counted as a failure, once a question.
+// checkCounted: what is not a reply is counted as a failure, once a request.
 func checkCounted(t *testing.T, name string, a *abuser, sink *metrictest.Sink) {
 	t.Helper()
 	failed := 0.0
@@ -166,10 +166,10 @@ func checkCounted(t *testing.T, name string, a *abuser, sink *metrictest.Sink) {
 		failed += n
 	}
 	if failed > float64(a.asked.Load()) {
-		t.Errorf("%v failures of %d questions", failed, a.asked.Load())
+		t.Errorf("%v failures of %d requests", failed, a.asked.Load())
 	}
 	if harmless := name == "many sources" || name == "floods with replies" || name == "random data" ||
-		name == "one octet is wrong"; failed == 0 && !harmless {
+		name == "one byte is wrong"; failed == 0 && !harmless {
 		t.Error("no failure was counted")
 	}
 }
@@ -204,7 +204,7 @@ func TestAbuseLeavesMemoryAndGoroutinesFlat(t *testing.T) {
 				pace(t, m, c, 20*time.Minute)
 				heapThen, goroutinesThen := inUse()
 				if grown := heapThen - heap; grown > 256<<10 {
-					t.Errorf("the heap grew by %d octets in 20 minutes (%d octets were sent)", grown, a.octets.Load())
+					t.Errorf("the heap grew by %d bytes in 20 minutes (%d bytes were sent)", grown, a.bytes.Load())
 				}
 				if goroutinesThen > goroutines+2 {
 					t.Errorf("%d goroutines, then %d", goroutines, goroutinesThen)
@@ -214,7 +214,7 @@ func TestAbuseLeavesMemoryAndGoroutinesFlat(t *testing.T) {
 	}
 }
 
-// inUse is the heap in octets and the number of goroutines.
+// inUse is the heap in bytes and the number of goroutines.
 func inUse() (heap int64, goroutines int) {
 	var s runtime.MemStats
 	runtime.GC()
@@ -261,7 +261,7 @@ func TestSocketThatTakesNothingBlocksNobody(t *testing.T) {
 	})
 }
 
-// FuzzConversation lets a chronyd of any words answer a monitor's questions one after
+// FuzzConversation lets a chronyd of any words answer a monitor's requests one after
 // another: tracking, sources, each source.
 func FuzzConversation(f *testing.F) {
 	tracking := honestTracking()
@@ -270,7 +270,7 @@ func FuzzConversation(f *testing.F) {
 	f.Add([]byte("noise"), []byte{}, []byte{}, uint8(255))
 	f.Fuzz(func(t *testing.T, data, sources, source []byte, spoil uint8) {
 		asked := 0
-		answer := func(q []byte) []byte {
+		reply := func(q []byte) []byte {
 			asked++
 			r := forged(q)
 			copy(r[replyHeadBytes:], map[byte][]byte{
@@ -281,22 +281,22 @@ func FuzzConversation(f *testing.F) {
 			}
 			return r
 		}
-		m, err := New(Options{dial: func(address) (net.Conn, error) { return &scripted{answer: answer}, nil }})
+		m, err := New(Options{dial: func(address) (net.Conn, error) { return &scripted{respond: reply}, nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := newAsker(m)
+		a := newPoller(m)
 		defer a.drop()
 		for range 4 {
 			if pause := a.ask(t.Context()); pause < 0 || pause > defaultMaxBackOff {
 				t.Fatalf("a pause of %v", pause)
 			}
-			if q := m.Quality(0); q.Synchronised() && q.Bound.Error < 0 {
+			if q := m.Quality(0); q.Synchronized() && q.Bound.Error < 0 {
 				t.Fatalf("%+v", q)
 			}
 		}
 		if asked > 4*(2+maxSources) {
-			t.Fatalf("%d questions", asked)
+			t.Fatalf("%d requests", asked)
 		}
 	})
 }
@@ -304,15 +304,15 @@ func FuzzConversation(f *testing.F) {
 // scripted answers at once.
 type scripted struct {
 	net.Conn
-	answer func(request []byte) []byte
-	reply  []byte
+	respond func(request []byte) []byte
+	reply   []byte
 }
 
 func (s *scripted) SetDeadline(time.Time) error { return nil }
 func (s *scripted) Close() error                { return nil }
 
 func (s *scripted) Write(request []byte) (int, error) {
-	s.reply = s.answer(request)
+	s.reply = s.respond(request)
 	return len(request), nil
 }
 

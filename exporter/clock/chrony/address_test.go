@@ -169,7 +169,7 @@ func TestQualityAnswersWhileChronydFloods(t *testing.T) {
 				return
 			}
 			if !flooding.Load() {
-				for _, reply := range fake.answer(request[:n]) {
+				for _, reply := range fake.datagrams(request[:n]) {
 					_, _ = server.WriteToUDP(reply, client)
 				}
 				continue
@@ -191,8 +191,8 @@ func TestQualityAnswersWhileChronydFloods(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
-	if !await.Within(10*time.Second, state(m, clock.Synchronised)) {
-		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
+	if !await.Within(10*time.Second, state(m, clock.Synchronized)) {
+		t.Fatalf("never synchronized: %+v", m.Quality(instant.Now()))
 	}
 	flooding.Store(true)
 	flooded := func() bool {
@@ -202,7 +202,7 @@ func TestQualityAnswersWhileChronydFloods(t *testing.T) {
 	if !await.Within(10*time.Second, flooded) {
 		t.Errorf("failures: %v", sink.Present(metric.ClockQueryFailures.Name))
 	}
-	if q := m.Quality(instant.Now()); !q.Synchronised() {
+	if q := m.Quality(instant.Now()); !q.Synchronized() {
 		t.Errorf("the last reply is not used: %+v", q)
 	}
 	cancel()

@@ -59,7 +59,7 @@ func startDaemonWith(t testing.TB, extra string, flags ...string) *realDaemon {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: chronyd is started as root, to see it drop root")
 	}
-	// Short, since a socket's path has 107 octets, and open to chronyd's user.
+	// Short, since a socket's path has 107 bytes, and open to chronyd's user.
 	dir, err := os.MkdirTemp("", "chrony")
 	if err != nil {
 		t.Fatal(err)
@@ -184,14 +184,14 @@ func TestBoundCoversTheTruthOfARealChronyd(t *testing.T) {
 		monitors[name], _ = d.watch(Options{Address: address})
 	}
 	for name, m := range monitors {
-		if !await.Within(10*time.Second, state(m, clock.Unsynchronised)) {
+		if !await.Within(10*time.Second, state(m, clock.Unsynchronized)) {
 			t.Fatalf("%s: before any sample: %+v", name, m.Quality(instant.Now()))
 		}
 	}
 	d.feed()
 	for name, m := range monitors {
-		if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
-			t.Fatalf("%s: never synchronised: %+v", name, m.Quality(instant.Now()))
+		if !await.Within(30*time.Second, state(m, clock.Synchronized)) {
+			t.Fatalf("%s: never synchronized: %+v", name, m.Quality(instant.Now()))
 		}
 	}
 	var largest, smallest time.Duration = 0, math.MaxInt64
@@ -225,8 +225,8 @@ func TestSignsAndUnitsAreThoseOfChronyc(t *testing.T) {
 	d := startDaemon(t, sockRefclock)
 	d.feed()
 	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
-	if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
-		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
+	if !await.Within(30*time.Second, state(m, clock.Synchronized)) {
+		t.Fatalf("never synchronized: %+v", m.Quality(instant.Now()))
 	}
 	// The reply before, chronyc, and the reply after must be of one update.
 	for range 100 {
@@ -295,14 +295,14 @@ func chronyc(t *testing.T, port int) (fields []string, sentence string) {
 	return fields, sentence
 }
 
-// Our ageing is chronyd's own: it says later what we said it would.
-func TestAgeingForesaysWhatChronydWillSay(t *testing.T) {
+// Our aging is chronyd's own: it says later what we said it would.
+func TestAgingForesaysWhatChronydWillSay(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, strings.Replace(sockRefclock, "poll 0", "poll 2", 1))
 	d.feed()
 	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
-	if !await.Within(40*time.Second, state(m, clock.Synchronised)) {
-		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
+	if !await.Within(40*time.Second, state(m, clock.Synchronized)) {
+		t.Fatalf("never synchronized: %+v", m.Quality(instant.Now()))
 	}
 	for range 20 {
 		k := m.now.Load()
@@ -329,11 +329,11 @@ func TestKilledChronydIsSilentAndFoundAgain(t *testing.T) {
 	d.feed()
 	for name, address := range d.addresses() {
 		m, sink := d.watch(Options{Address: address, silentAfter: 2 * time.Second, maxBackOff: 500 * time.Millisecond})
-		if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
-			t.Fatalf("%s: never synchronised: %+v", name, m.Quality(instant.Now()))
+		if !await.Within(30*time.Second, state(m, clock.Synchronized)) {
+			t.Fatalf("%s: never synchronized: %+v", name, m.Quality(instant.Now()))
 		}
 		d.kill()
-		if q := m.Quality(instant.Now()); !q.Synchronised() {
+		if q := m.Quality(instant.Now()); !q.Synchronized() {
 			t.Errorf("%s: not valid right after the kill: %+v", name, q)
 		}
 		if !await.Within(10*time.Second, state(m, clock.Silent)) {
@@ -343,21 +343,21 @@ func TestKilledChronydIsSilentAndFoundAgain(t *testing.T) {
 			t.Errorf("%s: failures: %v", name, sink.Present(metric.ClockQueryFailures.Name))
 		}
 		d.start()
-		if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
+		if !await.Within(30*time.Second, state(m, clock.Synchronized)) {
 			t.Errorf("%s: not found again: %+v", name, m.Quality(instant.Now()))
 		}
 	}
 }
 
-func TestLocalModeOfARealChronydIsUnsynchronised(t *testing.T) {
+func TestLocalModeOfARealChronydIsUnsynchronized(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "local stratum 1")
 	m, _ := d.watch(Options{Address: d.addresses()["udp"]})
 	island, _ := d.watch(Options{Address: d.addresses()["unix"], TrustLocal: true})
-	if !await.Within(10*time.Second, state(m, clock.Unsynchronised)) {
-		t.Errorf("got %+v, want unsynchronised", m.Quality(instant.Now()))
+	if !await.Within(10*time.Second, state(m, clock.Unsynchronized)) {
+		t.Errorf("got %+v, want unsynchronized", m.Quality(instant.Now()))
 	}
-	if !await.Within(10*time.Second, state(island, clock.Synchronised)) {
+	if !await.Within(10*time.Second, state(island, clock.Synchronized)) {
 		t.Errorf("got %+v, want an island in sync", island.Quality(instant.Now()))
 	}
 }
@@ -377,8 +377,8 @@ func TestSilentSourceOfARealChronydIsHoldover(t *testing.T) {
 		}
 	})
 	m, _ := d.watch(Options{Address: d.addresses()["unix"]})
-	if !await.Within(30*time.Second, state(m, clock.Synchronised)) {
-		t.Fatalf("never synchronised: %+v", m.Quality(instant.Now()))
+	if !await.Within(30*time.Second, state(m, clock.Synchronized)) {
+		t.Fatalf("never synchronized: %+v", m.Quality(instant.Now()))
 	}
 	cancel()
 	fed.Wait()
@@ -386,8 +386,8 @@ func TestSilentSourceOfARealChronydIsHoldover(t *testing.T) {
 		t.Fatalf("no holdover: %+v", m.Quality(instant.Now()))
 	}
 	early := m.Quality(instant.Now())
-	time.Sleep(time.Second) // ageing takes time, here of the real kind
-	if later := m.Quality(instant.Now()); !later.Synchronised() || later.Bound.Error <= early.Bound.Error {
+	time.Sleep(time.Second) // aging takes time, here of the real kind
+	if later := m.Quality(instant.Now()); !later.Synchronized() || later.Bound.Error <= early.Bound.Error {
 		t.Errorf("the bound does not grow in holdover: %+v, then %+v", early, later)
 	}
 }

@@ -42,7 +42,7 @@ func TestDriftIsWhatWasPlannedOrSeen(t *testing.T) {
 	}{
 		"no reply before":             {second(0.001), second(0.001), drift{0.011, false}},
 		"an update since":             {slewed(time.Second, 0, 0.001, 0), second(0.010), drift{0.011, false}},
-		"slewing towards zero":        {slewed(time.Second, update, 0.005, 0.010), second(0.001), drift{0.004, true}},
+		"slewing toward zero":         {slewed(time.Second, update, 0.005, 0.010), second(0.001), drift{0.004, true}},
 		"through zero":                {slewed(time.Second, update, 0.005, 0.010), second(-0.001), drift{0.006, false}},
 		"growing":                     {slewed(time.Second, update, 0.001, 0.010), second(0.003), drift{0.002, false}},
 		"not faster than chronyd may": {slewed(time.Second, update, 5, 0.010), second(3), drift{maxRate, true}},
@@ -54,7 +54,7 @@ func TestDriftIsWhatWasPlannedOrSeen(t *testing.T) {
 	}
 }
 
-// A slew towards zero makes the bound no wider while it cannot have passed it, and then as
+// A slew toward zero makes the bound no wider while it cannot have passed it, and then as
 // wide as it may have gone beyond.
 func TestBoundOfASlewTowardsZero(t *testing.T) {
 	r := slewed(time.Second, time.Millisecond, 0.002, 0)
@@ -67,10 +67,10 @@ func TestBoundOfASlewTowardsZero(t *testing.T) {
 	r.took = 250 * time.Millisecond // answered at any time of these
 	for age, want := range map[time.Duration]float64{0: 0.003, 100 * time.Millisecond: 0.0026, 250 * time.Millisecond: 0.002} {
 		if got := r.boundAt(age, 0, 0, d); got < want-1e-9 || got > want+1e-9 {
-			t.Errorf("age %v, with an answer that took 250 ms: bound %v s; want %v s", age, got, want)
+			t.Errorf("age %v, with a reply that took 250 ms: bound %v s; want %v s", age, got, want)
 		}
 	}
 	if got := r.boundAt(time.Second, 0, 0, d); got < 0.003-1e-9 || got > 0.003+1e-9 {
-		t.Errorf("with an answer that took 250 ms: bound %v s; want 0.003 s", got)
+		t.Errorf("with a reply that took 250 ms: bound %v s; want 0.003 s", got)
 	}
 }

@@ -25,10 +25,10 @@ const (
 	wrongCommand
 	wrongReply
 	refusing
-	babbling // random octets
+	babbling // random bytes
 	flooding
 	implausibleLeap
-	late // answers to the question before, too
+	late // answers to the request before, too
 )
 
 // daemon is a fake chronyd. Its dispersion grows as the real one's does.
@@ -70,7 +70,7 @@ func (d *daemon) set(f func(d *daemon)) {
 	f(d)
 }
 
-func (d *daemon) questions() int {
+func (d *daemon) requests() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.asked
@@ -102,7 +102,7 @@ func (d *daemon) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		for _, reply := range d.answer(request[:n]) {
+		for _, reply := range d.datagrams(request[:n]) {
 			if _, err := conn.Write(reply); err != nil {
 				return
 			}
@@ -110,8 +110,8 @@ func (d *daemon) serve(conn net.Conn) {
 	}
 }
 
-// answer is the datagrams sent for one request.
-func (d *daemon) answer(request []byte) [][]byte {
+// datagrams is the datagrams sent for one request.
+func (d *daemon) datagrams(request []byte) [][]byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked++
@@ -162,11 +162,11 @@ func repeat(b []byte, n int) [][]byte {
 	return all
 }
 
-// replyHead begins the reply to a request, with room for the rest.
+// replyHead begins the reply to a request, with space for the rest.
 func replyHead(request []byte) (b []byte, command uint16) {
 	command = binary.BigEndian.Uint16(request[4:])
 	want := replies[command]
-	b = make([]byte, replyHeadBytes, max(want.octets, replyHeadBytes))
+	b = make([]byte, replyHeadBytes, max(want.bytes, replyHeadBytes))
 	b[0], b[1] = protocolVersion, typeReply
 	binary.BigEndian.PutUint16(b[4:], command)
 	binary.BigEndian.PutUint16(b[6:], uint16(want.kind))

@@ -61,7 +61,7 @@ func (g *guest) verify(ctx context.Context, m *Monitor) {
 		before := m.Quality(instant.Now())
 		at, truth, ok := g.truth()
 		q := m.Quality(at)
-		if !ok || !q.Synchronised() || before.Steps != q.Steps {
+		if !ok || !q.Synchronized() || before.Steps != q.Steps {
 			continue
 		}
 		g.verified.Add(1)
@@ -96,16 +96,16 @@ func TestBoundHoldsThroughStepsAndAHangOfAChronydInControl(t *testing.T) {
 		}
 		t.Logf("%s after %v: %+v", what, time.Since(start).Round(time.Millisecond), m.Quality(instant.Now()))
 	}
-	synchronised := state(m, clock.Synchronised)
+	synchronized := state(m, clock.Synchronized)
 	within(60*time.Second, "chronyd's own step", func() bool { return m.Quality(instant.Now()).Steps == 1 })
-	within(20*time.Second, "synchronised after it", synchronised)
+	within(20*time.Second, "synchronized after it", synchronized)
 	time.Sleep(5 * time.Second) // a real chronyd slews meanwhile, and verify holds its bound against the true time
 
 	g.step(2 * time.Second)
 	if q := m.Quality(instant.Now()); q.State != clock.Stepping || q.Steps != 2 {
 		t.Errorf("right after somebody's step: %+v", q)
 	}
-	within(60*time.Second, "synchronised after somebody's step", synchronised)
+	within(60*time.Second, "synchronized after somebody's step", synchronized)
 	within(60*time.Second, "slewing", func() bool { return m.Quality(instant.Now()).Offset < 1500*time.Millisecond })
 	if err := d.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// floats are the numbers of a tracking reply, by their octet (candm.h, RPY_Tracking).
+// floats are the numbers of a tracking reply, by their byte (candm.h, RPY_Tracking).
 var floats = map[string]int{
 	"offset": 68, "last offset": 72, "frequency": 80, "residual frequency": 84, "skew": 88,
 	"root delay": 92, "root dispersion": 96, "update interval": 100,
@@ -76,7 +76,7 @@ func TestNoPatternOfANumberMakesABoundThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// checkAges asks for the bound of r at moments near and far, after silence of any length.
+// checkAges asks for the bound of r at moments local and remote, after silence of any length.
 func checkAges(t *testing.T, r *report, own float64) {
 	t.Helper()
 	m, err := New(Options{silentAfter: time.Hour})
@@ -91,7 +91,7 @@ func checkAges(t *testing.T, r *report, own float64) {
 				check := clock.Check{Now: clock.Reading{Wall: 1e18, Mono: mono}}
 				q := m.qualityAt(k, check, at)
 				switch b := q.Bound; {
-				case b.Reason == sample.BoundTooLarge && q.State == clock.Unsynchronised:
+				case b.Reason == sample.BoundTooLarge && q.State == clock.Unsynchronized:
 				case b.Reason == sample.OK && b.Error.Seconds() >= own*(1-1e-12) && b.Error <= time.Hour:
 				default:
 					t.Fatalf("%+v, %+v, at %d, monotonic %d: %+v, state %v; the reply alone says %g s", *r, drift, at, mono, b, q.State, own)
@@ -115,13 +115,13 @@ func TestReplyThatNoClockCanGiveIsCountedAndNotBelieved(t *testing.T) {
 		"an hour and more, together":      func(d *daemon) { d.correction, d.dispersion, d.delay = 1200, 1200, 2402 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, Options{}, func(b *bed) {
-				b.expect("at first", clock.Synchronised, sample.OK)
+			inTestbed(t, Options{}, func(b *testbed) {
+				b.expect("at first", clock.Synchronized, sample.OK)
 				b.daemon.set(change)
 				for range 40 {
 					// synctest's time: no real time passes
 					time.Sleep(time.Second)
-					if q := b.quality(); q.Synchronised() && q.Bound.Error > time.Second {
+					if q := b.quality(); q.Synchronized() && q.Bound.Error > time.Second {
 						t.Errorf("valid: %+v", q)
 						break
 					}
@@ -135,7 +135,7 @@ func TestReplyThatNoClockCanGiveIsCountedAndNotBelieved(t *testing.T) {
 	}
 }
 
-func TestDifferencesOfInstantsSaturate(t *testing.T) {
+func TestDifferencesOfInstantsSaturation(t *testing.T) {
 	const lo, hi = time.Duration(math.MinInt64), time.Duration(math.MaxInt64)
 	for _, c := range []struct{ a, b, want time.Duration }{
 		{5, 3, 2},

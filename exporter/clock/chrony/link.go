@@ -91,7 +91,7 @@ func (l *link) Read(reply []byte) (int, error) {
 			return copy(reply, l.in[:n]), nil
 		}
 		if causeOf(last) == refused {
-			return 0, last // an answer, if not the one hoped for
+			return 0, last // a reply, if not the one hoped for
 		}
 	}
 	return 0, &queryError{flood, last}
@@ -101,7 +101,7 @@ func (l *link) Read(reply []byte) (int, error) {
 // last request.
 func (l *link) check(b []byte) error {
 	if len(b) < replyHeadBytes {
-		return &queryError{truncated, fmt.Errorf("%d octets, want %d for the head", len(b), replyHeadBytes)}
+		return &queryError{truncated, fmt.Errorf("%d bytes, want %d for the head", len(b), replyHeadBytes)}
 	}
 	u16 := func(at int) uint16 { return binary.BigEndian.Uint16(b[at:]) }
 	sequence, want := binary.BigEndian.Uint32(b[16:]), replies[l.command]
@@ -115,18 +115,18 @@ func (l *link) check(b []byte) error {
 		return &queryError{refused, fmt.Errorf("status %v", fb.ResponseStatusType(u16(8)))}
 	case u16(6) != uint16(want.kind):
 		return &queryError{malformed, fmt.Errorf("reply type %d, want %d", u16(6), want.kind)}
-	case len(b) < want.octets:
-		return &queryError{truncated, fmt.Errorf("%d octets, want %d", len(b), want.octets)}
-	case len(b) > want.octets:
-		return &queryError{oversized, fmt.Errorf("%d octets, want %d", len(b), want.octets)}
+	case len(b) < want.bytes:
+		return &queryError{truncated, fmt.Errorf("%d bytes, want %d", len(b), want.bytes)}
+	case len(b) > want.bytes:
+		return &queryError{oversized, fmt.Errorf("%d bytes, want %d", len(b), want.bytes)}
 	}
 	return nil
 }
 
 // replies are the type and length of the successful reply to each command that is asked here.
 var replies = map[uint16]struct {
-	kind   fb.ReplyType
-	octets int
+	kind  fb.ReplyType
+	bytes int
 }{
 	commandSources:    {fb.RpyNSources, replyHeadBytes + 4},
 	commandSourceData: {fb.RpySourceData, replyHeadBytes + 48},

@@ -55,7 +55,7 @@ func TestEveryCutOfAReplyIsRejected(t *testing.T) {
 	for n := range len(whole) {
 		_, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: whole[:n:n], fix: true}), fb.NewTrackingPacket())
 		if causeOf(err) != truncated {
-			t.Errorf("%d octets of %d: %v, want truncated", n, len(whole), err)
+			t.Errorf("%d bytes of %d: %v, want truncated", n, len(whole), err)
 		}
 	}
 	if _, err := ask[*fb.ReplyTracking](newLink(&canned{datagram: whole, fix: true}), fb.NewTrackingPacket()); err != nil {
@@ -74,7 +74,7 @@ func FuzzReply(f *testing.F) {
 			return
 		}
 		if len(datagram) != replyHeadBytes+76 {
-			t.Fatalf("%d octets were accepted", len(datagram))
+			t.Fatalf("%d bytes were accepted", len(datagram))
 		}
 		r, err := newReport(&reply.Tracking, clock.Check{Now: clock.Reading{Wall: 1e18, Mono: 1}}, clock.Check{Now: clock.Reading{Wall: 1e18 + 1, Mono: 2}})
 		if err != nil {

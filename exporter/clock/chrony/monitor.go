@@ -9,13 +9,13 @@
 //
 //	Silent          no reply for 30 s; until then the last one is aged
 //	Stepping        the clock was stepped, and chronyd has not had an update since
-//	Unsynchronised  leap status 3, stratum 0 or 16, no reference, or local mode;
+//	Unsynchronized  leap status 3, stratum 0 or 16, no reference, or local mode;
 //	                or the bound, aged, is beyond bound.Limit
 //	Holdover        no update for four poll intervals; valid, the bound grows
-//	Synchronised    all else
+//	Synchronized    all else
 //
 // What the bound cannot know: whether chronyd's source is right, and what chronyd has
-// learnt since its last reply. Both are chronyd's business; a query a second keeps
+// learned since its last reply. Both are chronyd's business; a query a second keeps
 // the second small. And a chronyd that was stopped and resumed (SIGSTOP, a frozen
 // container) in the middle of a slew misjudges the samples that waited for it:
 // chronyd 4.3 has been seen 1.3 ms off, claiming 0.5 ms, for some seconds.
@@ -34,10 +34,10 @@ import (
 	"oneway.example/exporter/bound"
 	"oneway.example/exporter/clock"
 	"oneway.example/exporter/clock/internal/publish"
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/wait"
 )
 
 // holdoverPolls is after how many poll intervals without an update the source
@@ -112,18 +112,18 @@ func (m *Monitor) qualityAt(k *knowledge, check clock.Check, at instant.Time) cl
 	q.LastUpdate = k.last.updated
 	switch {
 	case check.Steps != k.settled || check.Since() < m.options.holdDown:
-		q.State, q.Bound.Reason = clock.Stepping, sample.NearStepped
+		q.State, q.Bound.Reason = clock.Stepping, sample.LocalStepped
 		return q
-	case !k.last.synchronised(m.options.TrustLocal):
-		q.State, q.Bound.Reason = clock.Unsynchronised, sample.NearUnsynchronised
+	case !k.last.synchronized(m.options.TrustLocal):
+		q.State, q.Bound.Reason = clock.Unsynchronized, sample.LocalUnsynchronized
 		return q
 	case check.Now.Mono-k.last.updatedAt() > k.holdover:
 		q.State = clock.Holdover
 	default:
-		q.State = clock.Synchronised
+		q.State = clock.Synchronized
 	}
-	if q.Bound = bound.Claim(m.bound(k, check, at)); !q.Synchronised() {
-		q.State = clock.Unsynchronised
+	if q.Bound = bound.Claim(m.bound(k, check, at)); !q.Synchronized() {
+		q.State = clock.Unsynchronized
 	}
 	return q
 }
@@ -167,10 +167,10 @@ func (m *Monitor) report() publish.Report {
 // poll asks again and again, through one connection while all goes well and
 // through a new one, after a growing pause, when it does not.
 func (m *Monitor) poll(ctx context.Context) {
-	a := newAsker(m)
+	a := newPoller(m)
 	defer a.series.Close()
 	defer a.drop()
-	for wait.For(ctx, a.ask(ctx)) {
+	for ctxtime.For(ctx, a.ask(ctx)) {
 	}
 }
 
@@ -214,7 +214,7 @@ type Options struct {
 	// Zero: 1e-6, which is chronyd's default. Set it if chrony.conf does.
 	MaxClockError float64
 	// TrustLocal takes chronyd's local mode (`local stratum`, reference 7F7F0101)
-	// for a synchronised clock. It is right on the one host whose clock is the time
+	// for a synchronized clock. It is right on the one host whose clock is the time
 	// of an island by decree; elsewhere it hides that no source is heard.
 	TrustLocal bool
 	// Sink takes the clock's metrics; nil: nobody.

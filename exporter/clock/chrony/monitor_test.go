@@ -13,12 +13,12 @@ import (
 )
 
 func TestBoundAddsUpWhatTrackingSays(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = -2e-3 })
 		// synctest's time: no real time passes
 		time.Sleep(2*time.Second + time.Millisecond)
 		q := b.quality()
-		if q.State != clock.Synchronised || q.Offset.Round(time.Microsecond) != 2*time.Millisecond {
+		if q.State != clock.Synchronized || q.Offset.Round(time.Microsecond) != 2*time.Millisecond {
 			t.Errorf("got %+v, want a clock 2 ms fast", q)
 		}
 		// |offset| 2 ms + dispersion 0.1 ms + delay 1 ms/2 + age 2.001 s x 3.5 ppm
@@ -31,7 +31,7 @@ func TestBoundAddsUpWhatTrackingSays(t *testing.T) {
 
 // The aged bound is what chronyd itself would say at that moment.
 func TestBoundGrowsAsChronydsOwn(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		start := b.quality().Bound.Error
 		b.daemon.set(func(d *daemon) { d.fault = hanging })
 		time.Sleep(20 * time.Second)
@@ -48,7 +48,7 @@ func TestBoundGrowsAsChronydsOwn(t *testing.T) {
 
 // A chronyd that hangs while it slews leaves the kernel slewing, past zero.
 func TestBoundCoversASlewThatNobodyStops(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 1e-3 })
 		time.Sleep(2500 * time.Millisecond)
 		b.daemon.set(func(d *daemon) { d.fault = hanging })
@@ -62,7 +62,7 @@ func TestBoundCoversASlewThatNobodyStops(t *testing.T) {
 
 // Under chronyd -x nobody corrects the clock, and the offset grows between replies.
 func TestBoundFollowsAnOffsetThatGrows(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		time.Sleep(time.Second / 2) // between two queries
 		for i := range 5 {
 			b.daemon.set(func(d *daemon) { d.correction = 1e-3 + 100e-6*float64(i) })
@@ -78,7 +78,7 @@ func TestBoundFollowsAnOffsetThatGrows(t *testing.T) {
 
 // While the clock slews its offset was larger a moment ago.
 func TestInstantBeforeTheReplyGetsTheLargerBound(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 5e-3 })
 		time.Sleep(1500 * time.Millisecond)
 		stamped := b.clock.Read().Wall
@@ -93,7 +93,7 @@ func TestInstantBeforeTheReplyGetsTheLargerBound(t *testing.T) {
 	})
 }
 
-func TestUnsynchronisedWhateverWayChronydSaysIt(t *testing.T) {
+func TestUnsynchronizedWhateverWayChronydSaysIt(t *testing.T) {
 	for name, change := range map[string]func(*daemon){
 		"leap status 3": func(d *daemon) { d.leap = 3 },
 		"stratum 0":     func(d *daemon) { d.stratum = 0 },
@@ -102,28 +102,28 @@ func TestUnsynchronisedWhateverWayChronydSaysIt(t *testing.T) {
 		"local mode":    func(d *daemon) { d.refID = refIDLocal },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, Options{}, func(b *bed) {
-				b.expect("at first", clock.Synchronised, sample.OK)
+			inTestbed(t, Options{}, func(b *testbed) {
+				b.expect("at first", clock.Synchronized, sample.OK)
 				b.daemon.set(change)
 				time.Sleep(2 * time.Second)
-				b.expect("then", clock.Unsynchronised, sample.NearUnsynchronised)
+				b.expect("then", clock.Unsynchronized, sample.LocalUnsynchronized)
 			})
 		})
 	}
 }
 
 func TestLocalModeIsTrustedOnRequest(t *testing.T) {
-	inBed(t, Options{TrustLocal: true}, func(b *bed) {
+	inTestbed(t, Options{TrustLocal: true}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.refID = refIDLocal })
 		time.Sleep(2 * time.Second)
-		b.expect("island", clock.Synchronised, sample.OK)
+		b.expect("island", clock.Synchronized, sample.OK)
 	})
 }
 
 func TestHoldoverAfterFourPollIntervalsIsValid(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		time.Sleep(63 * time.Second)
-		b.expect("63 s after the update, poll 16 s", clock.Synchronised, sample.OK)
+		b.expect("63 s after the update, poll 16 s", clock.Synchronized, sample.OK)
 		before := b.quality().Bound.Error
 		time.Sleep(3 * time.Second)
 		b.expect("66 s after it", clock.Holdover, sample.OK)
@@ -134,17 +134,17 @@ func TestHoldoverAfterFourPollIntervalsIsValid(t *testing.T) {
 		}
 		b.daemon.update(0)
 		time.Sleep(2 * time.Second)
-		b.expect("heard again", clock.Synchronised, sample.OK)
+		b.expect("heard again", clock.Synchronized, sample.OK)
 	})
 }
 
-// In holdover nothing is learnt, so the bound grows by all that may go wrong with the
+// In holdover nothing is learned, so the bound grows by all that may go wrong with the
 // clock's rate: skew 2 ppm, residual frequency 0.5 ppm, maxclockerror.
 func TestHoldoverBoundGrowsWithTheSkewAndTheTimeSinceTheUpdate(t *testing.T) {
 	for _, maxClockError := range []float64{0, 10e-6} {
-		inBed(t, Options{MaxClockError: maxClockError}, func(b *bed) {
+		inTestbed(t, Options{MaxClockError: maxClockError}, func(b *testbed) {
 			rate := 2.5e-6 + max(maxClockError, defaultMaxClockError)
-			// A daemon that hangs, and so tells nothing of what it knows: the ageing is ours alone.
+			// A daemon that hangs, and so tells nothing of what it knows: the aging is ours alone.
 			time.Sleep(100*time.Second + time.Second/2)
 			b.daemon.set(func(d *daemon) { d.fault = hanging })
 			begin := b.quality()
@@ -164,11 +164,11 @@ func TestHoldoverBoundGrowsWithTheSkewAndTheTimeSinceTheUpdate(t *testing.T) {
 }
 
 func TestPendingLeapSecondIsToldAndChangesNothingElse(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		for leap, word := range map[uint16]string{1: "insert_second", 2: "delete_second"} {
 			b.daemon.set(func(d *daemon) { d.leap, d.refID = leap, refID("PPS") })
 			time.Sleep(3 * time.Second)
-			b.expect(word, clock.Synchronised, sample.OK)
+			b.expect(word, clock.Synchronized, sample.OK)
 			if _, ok := b.sink.Value(metric.ClockReferenceInfo, Name, "PPS", "1", word, "pps"); !ok {
 				t.Errorf("%s is not told: %v", word, b.sink.Present(metric.ClockReferenceInfo.Name))
 			}
@@ -177,10 +177,10 @@ func TestPendingLeapSecondIsToldAndChangesNothingElse(t *testing.T) {
 }
 
 func TestSourcesThatAreNotToldDoNotSpoilTracking(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.noSources, d.refID = true, 77 })
 		time.Sleep(50 * time.Second)
-		b.expect("tracking only", clock.Synchronised, sample.OK)
+		b.expect("tracking only", clock.Synchronized, sample.OK)
 		if v, _ := b.sink.Value(metric.ClockQueryFailures, Name, "refused"); v != 1 {
 			t.Errorf("%v refusals counted in 50 s, want 1", v)
 		}
@@ -188,10 +188,10 @@ func TestSourcesThatAreNotToldDoNotSpoilTracking(t *testing.T) {
 }
 
 func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
-	inBed(t, Options{silentAfter: 20 * time.Second}, func(b *bed) {
+	inTestbed(t, Options{silentAfter: 20 * time.Second}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.down, d.fault = true, hanging })
 		time.Sleep(18 * time.Second)
-		b.expect("18 s of silence", clock.Synchronised, sample.OK)
+		b.expect("18 s of silence", clock.Synchronized, sample.OK)
 		time.Sleep(4 * time.Second)
 		b.expect("22 s of silence", clock.Silent, sample.ClockSilent)
 		for _, d := range []*metric.Desc{
@@ -205,7 +205,7 @@ func TestSilentAfterTheLimitAndBackAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.daemon.set(func(d *daemon) { d.down, d.fault, d.updated = false, honest, d.clock.Read().Wall })
 		time.Sleep(defaultMaxBackOff + time.Second)
-		b.expect("it answers again", clock.Synchronised, sample.OK)
+		b.expect("it answers again", clock.Synchronized, sample.OK)
 	})
 }
 
@@ -224,11 +224,11 @@ func TestEveryFaultIsCountedAndSurvived(t *testing.T) {
 		implausibleLeap: implausible,
 	} {
 		t.Run(string(reason), func(t *testing.T) {
-			inBed(t, Options{}, func(b *bed) {
+			inTestbed(t, Options{}, func(b *testbed) {
 				before := b.quality()
 				b.daemon.set(func(d *daemon) { d.fault = f })
 				time.Sleep(defaultSilentAfter / 2)
-				b.expect("under fault", clock.Synchronised, sample.OK)
+				b.expect("under fault", clock.Synchronized, sample.OK)
 				if q := b.quality(); q.Bound.Error <= before.Bound.Error {
 					t.Errorf("the bound did not grow: %v, then %v", before.Bound.Error, q.Bound.Error)
 				}
@@ -243,17 +243,17 @@ func TestEveryFaultIsCountedAndSurvived(t *testing.T) {
 				b.daemon.update(0)
 				b.daemon.set(func(d *daemon) { d.fault = honest })
 				time.Sleep(defaultMaxBackOff + time.Second)
-				b.expect("mended", clock.Synchronised, sample.OK)
+				b.expect("mended", clock.Synchronized, sample.OK)
 			})
 		})
 	}
 }
 
 func TestLateReplyBeforeTheRightOneDoesNoHarm(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.previous = make([]byte, replyHeadBytes); d.fault = late })
 		time.Sleep(10 * time.Second)
-		b.expect("late replies", clock.Synchronised, sample.OK)
+		b.expect("late replies", clock.Synchronized, sample.OK)
 		for key, n := range b.sink.Present(metric.ClockQueryFailures.Name) {
 			if n != 0 {
 				t.Errorf("%s = %v, want none", key, n)
@@ -263,19 +263,19 @@ func TestLateReplyBeforeTheRightOneDoesNoHarm(t *testing.T) {
 }
 
 func TestBackOffIsBoundedBothWays(t *testing.T) {
-	inBed(t, Options{Interval: time.Second, maxBackOff: 8 * time.Second}, func(b *bed) {
+	inTestbed(t, Options{Interval: time.Second, maxBackOff: 8 * time.Second}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.fault = refusing })
 		time.Sleep(2 * time.Second)
-		before := b.daemon.questions()
+		before := b.daemon.requests()
 		time.Sleep(10 * time.Minute)
-		if n := b.daemon.questions() - before; n < 70 || n > 80 {
-			t.Errorf("%d questions in 600 s of refusals, want about 75", n)
+		if n := b.daemon.requests() - before; n < 70 || n > 80 {
+			t.Errorf("%d requests in 600 s of refusals, want about 75", n)
 		}
 	})
 }
 
 func TestSeriesTellWhatIsKnown(t *testing.T) {
-	inBed(t, Options{}, func(b *bed) {
+	inTestbed(t, Options{}, func(b *testbed) {
 		b.daemon.set(func(d *daemon) { d.correction = 25e-6 })
 		time.Sleep(3500 * time.Millisecond)
 		for d, want := range map[*metric.Desc]float64{
@@ -298,7 +298,7 @@ func TestSeriesTellWhatIsKnown(t *testing.T) {
 		b.daemon.set(func(d *daemon) { d.leap, d.stratum, d.refID, d.updated = 3, 0, 0, 0 })
 		time.Sleep(3 * time.Second)
 		if _, ok := b.sink.Value(metric.ClockErrorBound, Name); ok {
-			t.Error("an unsynchronised clock has a bound")
+			t.Error("an unsynchronized clock has a bound")
 		}
 		if _, ok := b.sink.Value(metric.ClockLastUpdate, Name); ok {
 			t.Error("a clock that never was updated has a last update")
@@ -322,7 +322,7 @@ func BenchmarkQuality(b *testing.B) {
 	now := instant.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		if q := m.Quality(now); q.State != clock.Synchronised {
+		if q := m.Quality(now); q.State != clock.Synchronized {
 			b.Fatal(q)
 		}
 	}

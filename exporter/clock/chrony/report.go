@@ -14,9 +14,9 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// What tracking says of an unsynchronised clock.
+// What tracking says of an unsynchronized clock.
 const (
-	leapUnsynchronised = 3
+	leapUnsynchronized = 3
 	maxStratum         = 16
 	refIDLocal         = 0x7f7f0101 // 127.127.1.1: chronyd's local mode
 )
@@ -24,11 +24,11 @@ const (
 // report is one tracking reply, checked, in seconds and ratios, with signs as
 // package clock has them.
 type report struct {
-	// at is the moment on the monotonic clock when the question was sent. chronyd
+	// at is the moment on the monotonic clock when the request was sent. chronyd
 	// computes the dispersion when it answers, a little later: so aged from here the
 	// bound errs on the large side.
 	at time.Duration
-	// took is how long the answer took: it was given between at and at+took.
+	// took is how long the reply took: it was given between at and at+took.
 	took time.Duration
 	// era is REALTIME minus MONOTONIC in force at the time, steps the count of steps.
 	era           time.Duration
@@ -71,7 +71,7 @@ const longestStep = 10 * time.Second
 // clock that follows a source: chronyd adds something to the dispersion of each, and lets it grow from its
 // reference time on (reference.c, get_root_dispersion). 1 % is for its floats.
 func (r *report) contradiction(sent, received instant.Time) error {
-	if !r.synchronised(false) || r.updated.IsZero() {
+	if !r.synchronized(false) || r.updated.IsZero() {
 		return nil
 	}
 	age := sent.Sub(r.updated).Seconds() - math.Abs(r.offset)
@@ -103,7 +103,7 @@ const (
 func implausibleReply(t *fb.Tracking) error {
 	offset, delay, seconds := math.Abs(t.CurrentCorrection), math.Abs(t.RootDelay), t.RefTime.Unix()
 	switch limit := bound.Limit.Seconds(); {
-	case t.LeapStatus > leapUnsynchronised:
+	case t.LeapStatus > leapUnsynchronized:
 		return fmt.Errorf("leap status %d", t.LeapStatus)
 	case t.Stratum > maxStratum:
 		return fmt.Errorf("stratum %d", t.Stratum)
@@ -132,13 +132,13 @@ func reference(t *fb.Tracking) publish.Reference {
 	if t.IPAddr == nil && t.RefID != refIDLocal && t.RefID != 0 {
 		id = fb.RefidToString(t.RefID)
 	}
-	leaps := [...]string{"normal", "insert_second", "delete_second", "unsynchronised"}
+	leaps := [...]string{"normal", "insert_second", "delete_second", "unsynchronized"}
 	return publish.Reference{id, fmt.Sprint(t.Stratum), leaps[t.LeapStatus], kindOf(t)}
 }
 
-// synchronised reports whether chronyd claims to follow a source.
-func (r *report) synchronised(trustLocal bool) bool {
-	if r.leap == leapUnsynchronised || r.stratum == 0 || r.stratum >= maxStratum || r.refID == 0 {
+// synchronized reports whether chronyd claims to follow a source.
+func (r *report) synchronized(trustLocal bool) bool {
+	if r.leap == leapUnsynchronized || r.stratum == 0 || r.stratum >= maxStratum || r.refID == 0 {
 		return false
 	}
 	return r.refID != refIDLocal || trustLocal
@@ -158,7 +158,7 @@ func (r *report) uncertainty() float64 { return r.dispersion + r.delay/2 }
 //	bound = |offset| + root dispersion + root delay/2              [chronyc(1), tracking]
 //	        + age x (skew + |residual frequency| + maxclockerror)
 //	        + (age + took) x drift, if away from zero; else what of it is beyond zero,
-//	          or before the answer
+//	          or before the reply
 //	        + silence x (slew beyond drift)
 //
 // The dispersion in a reply is that of the moment of the reply; the second line
@@ -175,7 +175,7 @@ func (r *report) boundAt(age, silence time.Duration, maxClockError float64, d dr
 	away := math.Abs(age.Seconds())
 	offset, moved := math.Abs(r.offset), (away+r.took.Seconds())*d.rate
 	if d.toward && age >= 0 {
-		unanswered := max(0, r.took-age).Seconds() // until the answer the offset was larger
+		unanswered := max(0, r.took-age).Seconds() // until the reply the offset was larger
 		offset = max(offset+unanswered*d.rate, moved-offset)
 	} else {
 		offset += moved

@@ -25,7 +25,7 @@ const wholeRegister = 64
 //
 // chronyd does not notice that somebody else steps the clock by less than 10 s: until
 // its next update, which can be a quarter of an hour away, it goes on to report a
-// small bound. And that update, recognised by a new reference time, need not see the
+// small bound. And that update, recognized by a new reference time, need not see the
 // step either. A reference clock's filter may still choose samples from before it;
 // the regression fits one line to samples of both sides; and the filter's memory of
 // the jump makes the good samples weigh nothing beside the old ones, so that for a

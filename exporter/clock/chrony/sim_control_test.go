@@ -11,11 +11,11 @@ import (
 // an hour and a half of delays, after half an hour to settle.
 func control(t *testing.T, o clocksim.Oscillator, s clocksim.Source, lie func(*clocksim.Tracking), until time.Duration) *simPhase {
 	t.Helper()
-	w := newWorld(simSeed)
-	near := newSimHost(w, o, 0, clocksim.Config{Source: s})
-	far := newSimHost(w, quartz(-12e-6), 0, clocksim.Config{Source: serialPulse(nil, nil)})
-	near.lie = lie
-	p := &simPath{world: w, near: near, far: far, delays: func(time.Duration) (time.Duration, time.Duration) {
+	w := newSimulation(simSeed)
+	local := newSimHost(w, o, 0, clocksim.Config{Source: s})
+	remote := newSimHost(w, quartz(-12e-6), 0, clocksim.Config{Source: serialPulse(nil, nil)})
+	local.lie = lie
+	p := &simPath{simulation: w, local: local, remote: remote, delays: func(time.Duration) (time.Duration, time.Duration) {
 		return 2 * time.Millisecond, 3 * time.Millisecond
 	}}
 	p.play(until, []scene{{at: 0, name: "settling"}, {at: minutes(30), name: "under test"}})
@@ -70,10 +70,10 @@ func TestCoverageIsLostInHoldoverWithAnOscillatorBeyondMaxClockError(t *testing.
 // when it is concluded, so a sender must not ask its clock at the end alone.
 func TestSenderMustRememberWhatItsClockSaidWhenItSent(t *testing.T) {
 	for _, forgetful := range []bool{false, true} {
-		w := newWorld(simSeed)
-		near := newSimHost(w, quartz(50e-6), 0, clocksim.Config{Source: serialPulse(during(span{hours(1), hours(7)}), nil)})
-		far := newSimHost(w, quartz(-12e-6), 0, clocksim.Config{Source: serialPulse(nil, nil)})
-		p := &simPath{world: w, near: near, far: far, forgetful: forgetful, delays: func(time.Duration) (time.Duration, time.Duration) {
+		w := newSimulation(simSeed)
+		local := newSimHost(w, quartz(50e-6), 0, clocksim.Config{Source: serialPulse(during(span{hours(1), hours(7)}), nil)})
+		remote := newSimHost(w, quartz(-12e-6), 0, clocksim.Config{Source: serialPulse(nil, nil)})
+		p := &simPath{simulation: w, local: local, remote: remote, forgetful: forgetful, delays: func(time.Duration) (time.Duration, time.Duration) {
 			return 30 * time.Millisecond, 80 * time.Millisecond
 		}}
 		p.play(hours(7.2), []scene{{at: 0, name: "settling"}, {at: hours(7), name: "pulse back after 6 hours"}})

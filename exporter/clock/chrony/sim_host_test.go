@@ -19,8 +19,8 @@ import (
 // simEpoch is when the simulation starts, in UTC.
 const simEpoch = instant.Time(1_800_000_000_000_000_000)
 
-// world is true time, and what happens in it, in order.
-type world struct {
+// simulation is true time, and what happens in it, in order.
+type simulation struct {
 	now    time.Duration
 	queue  events
 	random *rand.Rand
@@ -46,15 +46,17 @@ func (e *events) Pop() any {
 	return last
 }
 
-func newWorld(seed uint64) *world { return &world{random: rand.New(rand.NewPCG(seed, 0))} }
+func newSimulation(seed uint64) *simulation {
+	return &simulation{random: rand.New(rand.NewPCG(seed, 0))}
+}
 
 // at has f called at a moment that is not past.
-func (w *world) at(moment time.Duration, f func()) {
+func (w *simulation) at(moment time.Duration, f func()) {
 	heap.Push(&w.queue, event{moment, len(w.queue), f})
 }
 
 // run lets the world go on until a moment.
-func (w *world) run(until time.Duration) {
+func (w *simulation) run(until time.Duration) {
 	for len(w.queue) > 0 && w.queue[0].at <= until {
 		e := heap.Pop(&w.queue).(event)
 		w.now = e.at
@@ -66,23 +68,23 @@ func (w *world) run(until time.Duration) {
 // simHost is a host: a clock, its chronyd, and our monitor, whose loop (poll)
 // is played here so that no goroutine and no real time is needed.
 type simHost struct {
-	world   *world
-	clock   *clocksim.Clock
-	config  clocksim.Config
-	daemon  *clocksim.Chronyd
-	killed  bool
-	began   time.Duration // of this daemon
-	monitor *Monitor
-	asker   *asker
+	simulation *simulation
+	clock      *clocksim.Clock
+	config     clocksim.Config
+	daemon     *clocksim.Chronyd
+	killed     bool
+	began      time.Duration // of this daemon
+	monitor    *Monitor
+	poller     *poller
 	// lie changes what the daemon answers; nil: nothing.
 	lie         func(*clocksim.Tracking)
 	stepped     bool          // by somebody's hand
 	steppedAt   time.Duration // the last time
-	unsyncSince time.Duration // since when the daemon is not synchronised; -1: it is
+	unsyncSince time.Duration // since when the daemon is not synchronized; -1: it is
 }
 
-func newSimHost(w *world, o clocksim.Oscillator, offset time.Duration, c clocksim.Config) *simHost {
-	h := &simHost{world: w, config: c, clock: clocksim.NewClock(o, offset, rand.New(rand.NewPCG(w.random.Uint64(), 1)))}
+func newSimHost(w *simulation, o clocksim.Oscillator, offset time.Duration, c clocksim.Config) *simHost {
+	h := &simHost{simulation: w, config: c, clock: clocksim.NewClock(o, offset, rand.New(rand.NewPCG(w.random.Uint64(), 1)))}
 	m, err := New(Options{
 		Address:  "udp://127.0.0.1:323",
 		Interval: simEvery,
@@ -93,7 +95,7 @@ func newSimHost(w *world, o clocksim.Oscillator, offset time.Duration, c clocksi
 		panic(err)
 	}
 	h.monitor = m
-	h.asker = newAsker(m)
+	h.poller = newPoller(m)
 	h.startDaemon(0)
 	w.at(time.Duration(w.random.Int64N(int64(time.Second))), h.ask)
 	return h
@@ -104,22 +106,22 @@ func (h *simHost) startDaemon(skew float64) {
 	c := h.config
 	c.DriftSkew = skew
 	if h.daemon != nil {
-		c.DriftFrequency = h.daemon.Tracking(h.world.now).Frequency
+		c.DriftFrequency = h.daemon.Tracking(h.simulation.now).Frequency
 	}
-	h.daemon = clocksim.Start(h.clock, c, h.world.now, rand.New(rand.NewPCG(h.world.random.Uint64(), 2)))
-	h.killed, h.began, h.unsyncSince = false, h.world.now, h.world.now
-	h.world.at(h.daemon.Next(), h.act)
+	h.daemon = clocksim.Start(h.clock, c, h.simulation.now, rand.New(rand.NewPCG(h.simulation.random.Uint64(), 2)))
+	h.killed, h.began, h.unsyncSince = false, h.simulation.now, h.simulation.now
+	h.simulation.at(h.daemon.Next(), h.act)
 }
 
 func (h *simHost) act() {
-	if h.killed || h.world.now < h.daemon.Next() {
+	if h.killed || h.simulation.now < h.daemon.Next() {
 		return // of a daemon that is gone, or done already
 	}
-	h.daemon.Act(h.world.now)
-	if h.unsyncSince >= 0 && h.daemon.Tracking(h.world.now).Synchronised {
+	h.daemon.Act(h.simulation.now)
+	if h.unsyncSince >= 0 && h.daemon.Tracking(h.simulation.now).Synchronized {
 		h.unsyncSince = -1
 	}
-	h.world.at(h.daemon.Next(), h.act)
+	h.simulation.at(h.daemon.Next(), h.act)
 }
 
 // kill leaves the kernel slewing; nobody answers.
@@ -128,22 +130,22 @@ func (h *simHost) kill() { h.killed = true }
 // step is by somebody's hand.
 func (h *simHost) step(d time.Duration) {
 	h.clock.Step(d)
-	h.stepped, h.steppedAt = true, h.world.now
+	h.stepped, h.steppedAt = true, h.simulation.now
 }
 
 // unknown is how long the monitor may not know that chronyd has lost its
-// synchronisation: the time between two queries.
+// synchronization: the time between two queries.
 const unknown = simEvery + 10*time.Millisecond
 
-// worthless reports whether chronyd cannot know the time now: it is not synchronised,
+// worthless reports whether chronyd cannot know the time now: it is not synchronized,
 // or somebody has stepped the clock and it has used no sample taken since.
 func (h *simHost) worthless() bool {
-	return h.unsyncSince >= 0 && h.world.now-h.unsyncSince > unknown ||
+	return h.unsyncSince >= 0 && h.simulation.now-h.unsyncSince > unknown ||
 		h.stepped && h.daemon.MeasuredFrom() < h.steppedAt && h.began <= h.steppedAt
 }
 
 func (h *simHost) read() clock.Reading {
-	wall, mono := h.clock.Read(h.world.now)
+	wall, mono := h.clock.Read(h.simulation.now)
 	return clock.Reading{Wall: simEpoch.Add(wall), Mono: mono}
 }
 
@@ -154,8 +156,8 @@ func (h *simHost) quality() clock.Quality { return h.monitor.Quality(h.wall()) }
 
 // ask is one turn of the monitor's loop.
 func (h *simHost) ask() {
-	pause := h.asker.ask(context.Background())
-	h.world.at(h.world.now+max(pause, time.Millisecond), h.ask)
+	pause := h.poller.ask(context.Background())
+	h.simulation.at(h.simulation.now+max(pause, time.Millisecond), h.ask)
 }
 
 func (h *simHost) dial() (net.Conn, error) {
@@ -179,7 +181,7 @@ func (c *simConn) Write(request []byte) (int, error) {
 	if c.host.killed {
 		return 0, errors.New("connection refused")
 	}
-	c.reply = c.host.answer(request)
+	c.reply = c.host.reply(request)
 	return len(request), nil
 }
 
@@ -192,10 +194,10 @@ func (c *simConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// answer is the simulated chronyd's datagram.
-func (h *simHost) answer(request []byte) []byte {
+// reply is the simulated chronyd's datagram.
+func (h *simHost) reply(request []byte) []byte {
 	b, command := replyHead(request)
-	t := h.daemon.Tracking(h.world.now)
+	t := h.daemon.Tracking(h.simulation.now)
 	if h.lie != nil {
 		h.lie(&t)
 	}
@@ -207,15 +209,15 @@ func (h *simHost) answer(request []byte) []byte {
 	case commandSourceData:
 		b = append(b, make([]byte, 20)...)
 		b = binary.BigEndian.AppendUint16(b, uint16(t.Poll))
-		b = append(b, make([]byte, cap(b)-len(b))...) // state 0: selected; all that replyHead made room for
+		b = append(b, make([]byte, cap(b)-len(b))...) // state 0: selected; all that replyHead made space for
 	}
 	return b
 }
 
 func appendSimTracking(b []byte, t clocksim.Tracking) []byte {
 	refID, stratum, leap := uint32(0x50505300), uint16(1), uint16(0)
-	if !t.Synchronised {
-		refID, stratum, leap = 0, 0, leapUnsynchronised
+	if !t.Synchronized {
+		refID, stratum, leap = 0, 0, leapUnsynchronized
 	}
 	b = binary.BigEndian.AppendUint32(b, refID)
 	b = append(b, make([]byte, 20)...)

@@ -14,14 +14,14 @@ import (
 )
 
 // simPath carries a test packet every simEvery from one host to another and back. What a
-// session and a reflector do with the stamps is done here as they do it: the far end
-// tells its bound in the Error Estimate of its answer; the sender concludes when the
-// next answer tells the true T3, and takes the worse of what its own clock said when
+// session and a reflector do with the stamps is done here as they do it: the remote end
+// tells its bound in the Error Estimate of its reply; the sender concludes when the
+// next reply tells the true T3, and takes the worse of what its own clock said when
 // it sent and when it concludes. The stamps themselves are exact, and nothing is added
 // to the bound for their error: what is left over is the clocks' own.
 type simPath struct {
-	world     *world
-	near, far *simHost
+	simulation    *simulation
+	local, remote *simHost
 	// delays is the least delay of each direction; packets wait longer, at random.
 	delays  func(at time.Duration) (forward, back time.Duration)
 	phases  []*simPhase
@@ -34,10 +34,10 @@ type simPath struct {
 type simPacket struct {
 	packet    sample.Packet
 	steps     uint64
-	near      sample.Bound // when it was sent
+	local     sample.Bound // when it was sent
 	truth     [2]time.Duration
 	sent      time.Duration
-	worthless bool // one of the clocks was worth nothing while it travelled
+	worthless bool // one of the clocks was worth nothing while it traveled
 }
 
 // simPhase is a part of the day and what became of its packets.
@@ -56,8 +56,8 @@ type simPhase struct {
 }
 
 func (p *simPath) run(until time.Duration) {
-	p.world.at(p.world.now+time.Duration(p.world.random.Int64N(int64(time.Second))), p.send)
-	p.world.run(until)
+	p.simulation.at(p.simulation.now+time.Duration(p.simulation.random.Int64N(int64(time.Second))), p.send)
+	p.simulation.run(until)
 }
 
 func (p *simPath) phase(at time.Duration) *simPhase {
@@ -69,36 +69,36 @@ func (p *simPath) phase(at time.Duration) *simPhase {
 }
 
 func (p *simPath) look(k *simPacket) {
-	for _, h := range []*simHost{p.near, p.far} {
+	for _, h := range []*simHost{p.local, p.remote} {
 		k.worthless = k.worthless || h.worthless()
 	}
 }
 
 func (p *simPath) wait(least time.Duration) time.Duration {
-	return least + time.Duration(p.world.random.ExpFloat64()*float64(least)/20)
+	return least + time.Duration(p.simulation.random.ExpFloat64()*float64(least)/20)
 }
 
 func (p *simPath) send() {
-	w := p.world
+	w := p.simulation
 	w.at(w.now+simEvery, p.send)
 	forward, back := p.delays(w.now)
 	forward, back = p.wait(forward), p.wait(back)
 	k := &simPacket{sent: w.now, truth: [2]time.Duration{forward, back}}
-	k.packet.T1 = stampNow(p.near)
-	q := p.near.quality()
-	k.steps, k.near = q.Steps, q.Bound
+	k.packet.T1 = stampNow(p.local)
+	q := p.local.quality()
+	k.steps, k.local = q.Steps, q.Bound
 	p.look(k)
 	residence := time.Duration(50_000 + w.random.Int64N(200_000))
 	w.at(w.now+forward, func() {
 		p.look(k)
-		k.packet.T2 = stampNow(p.far)
-		q := p.far.quality()
-		k.packet.Far = farOf(q.ErrorEstimate(timefmt.NTP))
+		k.packet.T2 = stampNow(p.remote)
+		q := p.remote.quality()
+		k.packet.Remote = remoteOf(q.ErrorEstimate(timefmt.NTP))
 	})
-	w.at(w.now+forward+residence, func() { k.packet.T3 = stampNow(p.far) })
+	w.at(w.now+forward+residence, func() { k.packet.T3 = stampNow(p.remote) })
 	w.at(w.now+forward+residence+back, func() {
 		p.look(k)
-		k.packet.T4 = stampNow(p.near)
+		k.packet.T4 = stampNow(p.local)
 		for _, old := range p.waiting {
 			p.conclude(old)
 		}
@@ -108,16 +108,16 @@ func (p *simPath) send() {
 
 func stampNow(h *simHost) sample.Stamp { return sample.Stamp{At: h.wall(), Origin: sample.Kernel} }
 
-func farOf(e timefmt.ErrorEstimate) sample.Bound {
-	if !e.Synchronised() || !e.Valid() {
-		return sample.Bound{Reason: sample.FarUnsynchronised}
+func remoteOf(e timefmt.ErrorEstimate) sample.Bound {
+	if !e.Synchronized() || !e.Valid() {
+		return sample.Bound{Reason: sample.RemoteUnsynchronized}
 	}
 	return sample.Bound{Error: e.Bound(), Reason: sample.OK}
 }
 
 // delayOf has no part of the stamps in its bound: the simulated ones are exact.
 func delayOf(p *sample.Packet, dir sample.Direction) sample.Delay {
-	clocks := bound.Clocks(p.Near, p.Far)
+	clocks := bound.Clocks(p.Local, p.Remote)
 	d := sample.Delay{Value: p.T2.At.Sub(p.T1.At), Bound: clocks.Error, Reason: clocks.Reason}
 	if dir == sample.Reverse {
 		d.Value = p.T4.At.Sub(p.T3.At)
@@ -126,15 +126,15 @@ func delayOf(p *sample.Packet, dir sample.Direction) sample.Delay {
 }
 
 func (p *simPath) conclude(k *simPacket) {
-	q := p.near.quality()
-	switch k.packet.Near = q.Bound; {
+	q := p.local.quality()
+	switch k.packet.Local = q.Bound; {
 	case q.Steps != k.steps:
-		k.packet.Near = sample.Bound{Reason: sample.NearStepped}
+		k.packet.Local = sample.Bound{Reason: sample.LocalStepped}
 	case p.forgetful:
-	case q.Synchronised() && k.near.Reason != sample.OK:
-		k.packet.Near = k.near
-	case q.Synchronised():
-		k.packet.Near.Error = max(q.Bound.Error, k.near.Error)
+	case q.Synchronized() && k.local.Reason != sample.OK:
+		k.packet.Local = k.local
+	case q.Synchronized():
+		k.packet.Local.Error = max(q.Bound.Error, k.local.Error)
 	}
 	ph := p.phase(k.sent)
 	ph.states[q.State]++
@@ -156,7 +156,7 @@ func (p *simPath) conclude(k *simPacket) {
 			ph.covered++
 		} else if len(ph.missed) < 3 {
 			ph.missed = append(ph.missed, fmt.Sprintf("%v %v: off by %v, bound %v (near %v, far %v)",
-				k.sent, dir, d.Value-k.truth[i], d.Bound, k.packet.Near.Error, k.packet.Far.Error))
+				k.sent, dir, d.Value-k.truth[i], d.Bound, k.packet.Local.Error, k.packet.Remote.Error))
 		}
 	}
 }

@@ -8,21 +8,21 @@ import (
 	"oneway.example/tests/clocksim"
 )
 
-// stepBed is a path between two hosts whose clocks have settled, near or far of which
+// stepTestbed is a path between two hosts whose clocks have settled, local or remote of which
 // is stepped after 20 minutes.
-func stepBed(seed uint64, near bool, size time.Duration, source func() clocksim.Source) *simPath {
-	w := newWorld(seed)
+func stepTestbed(seed uint64, local bool, size time.Duration, source func() clocksim.Source) *simPath {
+	w := newSimulation(seed)
 	p := &simPath{
-		world: w,
-		near:  newSimHost(w, quartz(50e-6), 0, clocksim.Config{Source: source()}),
-		far:   newSimHost(w, quartz(-12e-6), 0, clocksim.Config{Source: source()}),
+		simulation: w,
+		local:      newSimHost(w, quartz(50e-6), 0, clocksim.Config{Source: source()}),
+		remote:     newSimHost(w, quartz(-12e-6), 0, clocksim.Config{Source: source()}),
 		delays: func(time.Duration) (time.Duration, time.Duration) {
 			return 2 * time.Millisecond, 3 * time.Millisecond
 		},
 	}
-	host := p.near
-	if !near {
-		host = p.far
+	host := p.local
+	if !local {
+		host = p.remote
 	}
 	at := minutes(20) + time.Duration(w.random.Int64N(int64(time.Minute)))
 	p.play(at+minutes(10), []scene{{at: 0, name: "settling"}, {at: at, name: "stepped", do: func() { host.step(size) }}})
@@ -36,18 +36,18 @@ func lanServer() clocksim.Source {
 }
 
 func TestNothingIsValidFromAStepUntilChronydHasMeasuredAgain(t *testing.T) {
-	for _, near := range []bool{true, false} {
+	for _, local := range []bool{true, false} {
 		for _, size := range []time.Duration{time.Second, -time.Second} {
 			for seed := range uint64(3) {
-				p := stepBed(seed, near, size, lanServer)
+				p := stepTestbed(seed, local, size, lanServer)
 				stepped := p.phases[1]
-				reason := sample.NearStepped
-				if !near {
-					reason = sample.FarUnsynchronised // S=0; our reflector's Receipt says why
+				reason := sample.LocalStepped
+				if !local {
+					reason = sample.RemoteUnsynchronized // S=0; our reflector's Receipt says why
 				}
 				if stepped.forbidden > 0 || stepped.reasons[reason] < 2 {
 					t.Errorf("seed %d, near %v, %v: %d delays valid before chronyd's next sample; %v",
-						seed, near, size, stepped.forbidden, stepped.reasons)
+						seed, local, size, stepped.forbidden, stepped.reasons)
 				}
 			}
 		}
@@ -64,7 +64,7 @@ func TestBoundCoversTheTruthAfterAStepByHand(t *testing.T) {
 	for name, source := range sources {
 		for i, size := range []time.Duration{time.Second, -time.Second, 10 * time.Millisecond, 300 * time.Microsecond} {
 			for seed := range uint64(2) {
-				stepped := stepBed(seed, i%2 == 0, size, source).phases[1]
+				stepped := stepTestbed(seed, i%2 == 0, size, source).phases[1]
 				if stepped.coverage() < 0.999 || stepped.valid < stepped.delays/3 {
 					t.Errorf("%s, step of %v, seed %d: %d of %d valid, coverage %.4f: %v",
 						name, size, seed, stepped.valid, stepped.delays, stepped.coverage(), stepped.missed)

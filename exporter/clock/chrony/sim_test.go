@@ -14,7 +14,7 @@ const simSeed = 4
 
 // quartz is the oscillator of a computer, off by rate if left alone.
 func quartz(rate float64) clocksim.Oscillator {
-	return clocksim.Oscillator{Rate: rate, Walk: 1e-10, Day: 0.2e-6, Room: 0.02e-6}
+	return clocksim.Oscillator{Rate: rate, Walk: 1e-10, Day: 0.2e-6, Space: 0.02e-6}
 }
 
 // scene is a part of the day, up to the next, and what is expected of it.
@@ -35,7 +35,7 @@ func (p *simPath) play(until time.Duration, scenes []scene) {
 			name: s.name, from: s.at, reasons: map[sample.Reason]int{}, states: map[clock.State]int{},
 		})
 		if s.do != nil {
-			p.world.at(s.at, s.do)
+			p.simulation.at(s.at, s.do)
 		}
 	}
 	p.run(until)
@@ -82,7 +82,7 @@ func during(spans ...span) func(time.Duration) bool {
 	}
 }
 
-// serialPulse is a serial receiver, late by 10 us and more, with a budget of 50 us.
+// serialPulse is a serial receiver, late by 10 us and more, with a quota of 50 us.
 func serialPulse(lost func(time.Duration) bool, bias func(time.Duration) float64) *clocksim.Pulse {
 	return &clocksim.Pulse{
 		Poll: 4, Latency: 10 * time.Microsecond, Jitter: 5 * time.Microsecond,
@@ -101,41 +101,41 @@ func after(moment time.Duration, bias float64) func(time.Duration) float64 {
 }
 
 func TestBoundCoversADayOfPulses(t *testing.T) {
-	w := newWorld(simSeed)
+	w := newSimulation(simSeed)
 	oscillator := quartz(50e-6)
 	oscillator.Ramps = []clocksim.Ramp{{From: hours(20), Over: hours(1), Change: 3e-6}}
-	near := newSimHost(w, oscillator, 50*time.Millisecond, clocksim.Config{Source: serialPulse(
+	local := newSimHost(w, oscillator, 50*time.Millisecond, clocksim.Config{Source: serialPulse(
 		during(span{hours(3), hours(3) + minutes(10)}, span{hours(10), hours(16)}), after(hours(18), 35e-6))})
-	far := newSimHost(w, quartz(-12e-6), -3*time.Second, clocksim.Config{
+	remote := newSimHost(w, quartz(-12e-6), -3*time.Second, clocksim.Config{
 		MakeStep: 1, StepLimit: 3, Source: serialPulse(during(span{hours(8), hours(8) + minutes(10)}), nil),
 	})
-	p := &simPath{world: w, near: near, far: far, delays: func(at time.Duration) (time.Duration, time.Duration) {
+	p := &simPath{simulation: w, local: local, remote: remote, delays: func(at time.Duration) (time.Duration, time.Duration) {
 		if at >= hours(9) {
 			return 30 * time.Millisecond, 80 * time.Millisecond
 		}
 		return 2 * time.Millisecond, 3 * time.Millisecond
 	}}
-	ok, far0 := sample.OK, sample.FarUnsynchronised
+	ok, remote0 := sample.OK, sample.RemoteUnsynchronized
 	scenes := []scene{
-		{0, "cold start: 50 ms and -3 s off, 50 ppm fast", nil, 0.97, 0.99, clock.Unsynchronised, sample.NearUnsynchronised},
-		{hours(1), "steady", nil, 1, 0, clock.Synchronised, ok},
+		{0, "cold start: 50 ms and -3 s off, 50 ppm fast", nil, 0.97, 0.99, clock.Unsynchronized, sample.LocalUnsynchronized},
+		{hours(1), "steady", nil, 1, 0, clock.Synchronized, ok},
 		{hours(3), "pulse lost for 10 minutes", nil, 1, 0, clock.Holdover, ok},
-		{hours(3) + minutes(10), "pulse back", nil, 0.99, 0, clock.Synchronised, ok},
-		{hours(4), "near clock stepped by +1 s", func() { near.step(time.Second) }, 0.85, 0.999, clock.Stepping, sample.NearStepped},
-		{hours(4.5), "near clock stepped by -1 s", func() { near.step(-time.Second) }, 0.85, 0.999, clock.Stepping, sample.NearStepped},
-		{hours(5), "far clock stepped by +1 s", func() { far.step(time.Second) }, 0.85, 0.999, clock.Synchronised, far0},
-		{hours(5.5), "far clock stepped by -1 s", func() { far.step(-time.Second) }, 0.85, 0.999, clock.Synchronised, far0},
-		{hours(6), "near chronyd killed", near.kill, 0.05, 0.12, clock.Silent, sample.ClockSilent},
-		{hours(6) + minutes(5), "near chronyd started again", func() { near.startDaemon(0.1e-6) }, 0.95, 0.999, clock.Unsynchronised, sample.NearUnsynchronised},
-		{hours(7), "far chronyd restarted", func() { far.startDaemon(0.1e-6) }, 0.97, 0.999, clock.Synchronised, far0},
-		{hours(8), "far end unsynchronised", func() { far.startDaemon(0) }, 0, 0.02, clock.Synchronised, far0},
-		{hours(8) + minutes(10), "far end synchronised again", nil, 0.97, 0.999, clock.Synchronised, far0},
-		{hours(9), "path of 30 and 80 ms", nil, 1, 0, clock.Synchronised, ok},
+		{hours(3) + minutes(10), "pulse back", nil, 0.99, 0, clock.Synchronized, ok},
+		{hours(4), "local clock stepped by +1 s", func() { local.step(time.Second) }, 0.85, 0.999, clock.Stepping, sample.LocalStepped},
+		{hours(4.5), "local clock stepped by -1 s", func() { local.step(-time.Second) }, 0.85, 0.999, clock.Stepping, sample.LocalStepped},
+		{hours(5), "remote clock stepped by +1 s", func() { remote.step(time.Second) }, 0.85, 0.999, clock.Synchronized, remote0},
+		{hours(5.5), "remote clock stepped by -1 s", func() { remote.step(-time.Second) }, 0.85, 0.999, clock.Synchronized, remote0},
+		{hours(6), "local chronyd killed", local.kill, 0.05, 0.12, clock.Silent, sample.ClockSilent},
+		{hours(6) + minutes(5), "local chronyd started again", func() { local.startDaemon(0.1e-6) }, 0.95, 0.999, clock.Unsynchronized, sample.LocalUnsynchronized},
+		{hours(7), "remote chronyd restarted", func() { remote.startDaemon(0.1e-6) }, 0.97, 0.999, clock.Synchronized, remote0},
+		{hours(8), "remote end unsynchronized", func() { remote.startDaemon(0) }, 0, 0.02, clock.Synchronized, remote0},
+		{hours(8) + minutes(10), "remote end synchronized again", nil, 0.97, 0.999, clock.Synchronized, remote0},
+		{hours(9), "path of 30 and 80 ms", nil, 1, 0, clock.Synchronized, ok},
 		{hours(10), "pulse lost for 6 hours", nil, 1, 0, clock.Holdover, ok},
-		{hours(16), "pulse back", nil, 0.99, 0, clock.Synchronised, ok},
-		{hours(18), "pulse 35 us later, at the edge of its budget", nil, 1, 0, clock.Synchronised, ok},
-		{hours(20), "warming up: 3 ppm in an hour", nil, 1, 0, clock.Synchronised, ok},
-		{hours(21), "steady", nil, 1, 0, clock.Synchronised, ok},
+		{hours(16), "pulse back", nil, 0.99, 0, clock.Synchronized, ok},
+		{hours(18), "pulse 35 us later, at the edge of its quota", nil, 1, 0, clock.Synchronized, ok},
+		{hours(20), "warming up: 3 ppm in an hour", nil, 1, 0, clock.Synchronized, ok},
+		{hours(21), "steady", nil, 1, 0, clock.Synchronized, ok},
 	}
 	p.play(hours(24), scenes)
 	p.verify(t, scenes)
@@ -145,39 +145,39 @@ func TestBoundCoversADayOfPulses(t *testing.T) {
 }
 
 func TestBoundCoversADayOfServers(t *testing.T) {
-	w := newWorld(simSeed)
-	// All of the near server's delay is on the way there, and its own clock is off by
+	w := newSimulation(simSeed)
+	// All of the local server's delay is on the way there, and its own clock is off by
 	// what it admits: chronyd's word is wrong by nearly all of its bound.
 	edge := &clocksim.NTP{
 		Poll: 5, Forward: 10 * time.Millisecond, Jitter: 200 * time.Microsecond, RootDispersion: 300e-6,
 		Bias: func(time.Duration) float64 { return -290e-6 },
 		Lost: during(span{hours(3), hours(3) + minutes(10)}, span{hours(10), hours(16)}),
 	}
-	near := newSimHost(w, quartz(-50e-6), -50*time.Millisecond, clocksim.Config{Source: edge})
-	far := newSimHost(w, quartz(20e-6), 3*time.Second, clocksim.Config{MakeStep: 1, StepLimit: 3, Source: &clocksim.NTP{
+	local := newSimHost(w, quartz(-50e-6), -50*time.Millisecond, clocksim.Config{Source: edge})
+	remote := newSimHost(w, quartz(20e-6), 3*time.Second, clocksim.Config{MakeStep: 1, StepLimit: 3, Source: &clocksim.NTP{
 		Poll: 6, Forward: 30 * time.Millisecond, Back: 80 * time.Millisecond, Jitter: time.Millisecond, RootDispersion: 20e-6,
 		Lost: during(span{hours(8), hours(8) + minutes(10)}),
 	}})
-	p := &simPath{world: w, near: near, far: far, delays: func(time.Duration) (time.Duration, time.Duration) {
+	p := &simPath{simulation: w, local: local, remote: remote, delays: func(time.Duration) (time.Duration, time.Duration) {
 		return 30 * time.Millisecond, 80 * time.Millisecond
 	}}
-	ok, far0 := sample.OK, sample.FarUnsynchronised
+	ok, remote0 := sample.OK, sample.RemoteUnsynchronized
 	scenes := []scene{
-		{0, "cold start: -50 ms and 3 s off, 50 ppm slow", nil, 0.95, 0.9999, clock.Unsynchronised, sample.NearUnsynchronised},
-		{hours(1), "steady", nil, 1, 0, clock.Synchronised, ok},
+		{0, "cold start: -50 ms and 3 s off, 50 ppm slow", nil, 0.95, 0.9999, clock.Unsynchronized, sample.LocalUnsynchronized},
+		{hours(1), "steady", nil, 1, 0, clock.Synchronized, ok},
 		{hours(3), "server lost for 10 minutes", nil, 1, 0, clock.Holdover, ok},
-		{hours(3) + minutes(10), "server back", nil, 0.99, 0, clock.Synchronised, ok},
-		{hours(4), "near clock stepped by +1 s", func() { near.step(time.Second) }, 0.85, 0.999, clock.Stepping, sample.NearStepped},
-		{hours(4.5), "near clock stepped by -1 s", func() { near.step(-time.Second) }, 0.85, 0.999, clock.Stepping, sample.NearStepped},
-		{hours(5), "far clock stepped by +1 s", func() { far.step(time.Second) }, 0.85, 0.999, clock.Synchronised, far0},
-		{hours(5.5), "far clock stepped by -1 s", func() { far.step(-time.Second) }, 0.85, 0.999, clock.Synchronised, far0},
-		{hours(6), "near chronyd killed", near.kill, 0.05, 0.12, clock.Silent, sample.ClockSilent},
-		{hours(6) + minutes(5), "near chronyd started again", func() { near.startDaemon(0.1e-6) }, 0.95, 0.9999, clock.Unsynchronised, sample.NearUnsynchronised},
-		{hours(7), "far chronyd restarted", func() { far.startDaemon(0.1e-6) }, 0.95, 0.9999, clock.Synchronised, far0},
-		{hours(8), "far end unsynchronised", func() { far.startDaemon(0) }, 0, 0.02, clock.Synchronised, far0},
-		{hours(8) + minutes(10), "far end synchronised again", nil, 0.95, 0.9999, clock.Synchronised, far0},
+		{hours(3) + minutes(10), "server back", nil, 0.99, 0, clock.Synchronized, ok},
+		{hours(4), "local clock stepped by +1 s", func() { local.step(time.Second) }, 0.85, 0.999, clock.Stepping, sample.LocalStepped},
+		{hours(4.5), "local clock stepped by -1 s", func() { local.step(-time.Second) }, 0.85, 0.999, clock.Stepping, sample.LocalStepped},
+		{hours(5), "remote clock stepped by +1 s", func() { remote.step(time.Second) }, 0.85, 0.999, clock.Synchronized, remote0},
+		{hours(5.5), "remote clock stepped by -1 s", func() { remote.step(-time.Second) }, 0.85, 0.999, clock.Synchronized, remote0},
+		{hours(6), "local chronyd killed", local.kill, 0.05, 0.12, clock.Silent, sample.ClockSilent},
+		{hours(6) + minutes(5), "local chronyd started again", func() { local.startDaemon(0.1e-6) }, 0.95, 0.9999, clock.Unsynchronized, sample.LocalUnsynchronized},
+		{hours(7), "remote chronyd restarted", func() { remote.startDaemon(0.1e-6) }, 0.95, 0.9999, clock.Synchronized, remote0},
+		{hours(8), "remote end unsynchronized", func() { remote.startDaemon(0) }, 0, 0.02, clock.Synchronized, remote0},
+		{hours(8) + minutes(10), "remote end synchronized again", nil, 0.95, 0.9999, clock.Synchronized, remote0},
 		{hours(10), "server lost for 6 hours", nil, 1, 0, clock.Holdover, ok},
-		{hours(16), "server back", nil, 0.99, 0, clock.Synchronised, ok},
+		{hours(16), "server back", nil, 0.99, 0, clock.Synchronized, ok},
 	}
 	p.play(hours(24), scenes)
 	p.verify(t, scenes)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestStateAndMetricsFollowTheReports(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.metrics("before any report", map[*metric.Desc]string{
 			metric.GNSSFix: "absent", metric.GNSSSatellitesSeen: "absent",
 			metric.GNSSSatellitesUsed: "absent", metric.GNSSPulseOffset: "absent", metric.GNSSSawtooth: "absent",
@@ -49,7 +49,7 @@ func TestRequestNamesTheDevice(t *testing.T) {
 		"":           `?WATCH={"enable":true,"json":true,"pps":true,"timing":true};`,
 		"/dev/ttyS0": `?WATCH={"enable":true,"json":true,"pps":true,"timing":true,"device":"/dev/ttyS0"};`,
 	} {
-		inBed(t, Options{Device: device}, nil, func(b *bed) {
+		inTestbed(t, Options{Device: device}, nil, func(b *testbed) {
 			if got := b.daemon.requests; !slices.Equal(got, []string{want}) {
 				t.Errorf("sent %q, want %q", got, want)
 			}
@@ -61,8 +61,8 @@ func TestRequestNamesTheDevice(t *testing.T) {
 func pauses(d *daemon) (all []time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range d.dialled[1:] {
-		all = append(all, d.dialled[i+1].Sub(d.dialled[i]))
+	for i := range d.dialed[1:] {
+		all = append(all, d.dialed[i+1].Sub(d.dialed[i]))
 	}
 	return all
 }
@@ -86,7 +86,7 @@ func TestPauseBetweenAttemptsDoublesUpToItsLimit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := Options{maxBackOff: c.limit, random: func() float64 { return c.random }}
-			inBed(t, o, func(d *daemon) { d.down = true }, func(b *bed) {
+			inTestbed(t, o, func(d *daemon) { d.down = true }, func(b *testbed) {
 				for _, pause := range c.want {
 					time.Sleep(pause) // synctest's time: no real time passes
 				}
@@ -101,7 +101,7 @@ func TestPauseBetweenAttemptsDoublesUpToItsLimit(t *testing.T) {
 }
 
 func TestGpsdThatHangsUpAtOnceIsNotCourted(t *testing.T) {
-	inBed(t, Options{}, func(d *daemon) { d.hangUp = true }, func(b *bed) {
+	inTestbed(t, Options{}, func(d *daemon) { d.hangUp = true }, func(b *testbed) {
 		time.Sleep(10 * time.Minute)
 		if n := b.daemon.connections(); n < 15 || n > 30 {
 			t.Errorf("%d connections in ten minutes, want about 24", n)
@@ -110,7 +110,7 @@ func TestGpsdThatHangsUpAtOnceIsNotCourted(t *testing.T) {
 }
 
 func TestGoodConnectionMakesTheNextPauseShortAgain(t *testing.T) {
-	inBed(t, Options{}, func(d *daemon) { d.down = true }, func(b *bed) {
+	inTestbed(t, Options{}, func(d *daemon) { d.down = true }, func(b *testbed) {
 		time.Sleep(5 * time.Minute)
 		b.daemon.set(func(d *daemon) { d.down = false })
 		time.Sleep(defaultMaxBackOff)
@@ -119,7 +119,7 @@ func TestGoodConnectionMakesTheNextPauseShortAgain(t *testing.T) {
 		b.daemon.cut()
 		time.Sleep(firstPause)
 		synctest.Wait()
-		last := b.daemon.dialled[len(b.daemon.dialled)-1]
+		last := b.daemon.dialed[len(b.daemon.dialed)-1]
 		if got := last.Sub(cut); got != firstPause {
 			t.Errorf("tried again after %v, want %v", got, firstPause)
 		}
@@ -127,10 +127,10 @@ func TestGoodConnectionMakesTheNextPauseShortAgain(t *testing.T) {
 }
 
 func TestRestartedGpsdStartsFromNothing(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, skyView, toff, pulse)
 		heard := b.client.State().LastMessage
-		b.daemon.set(func(d *daemon) { d.answer = []string{noPool, echo} })
+		b.daemon.set(func(d *daemon) { d.reply = []string{noPool, echo} })
 		b.daemon.cut()
 		synctest.Wait()
 		if got, want := b.client.State(), (State{LastMessage: heard}); got != want {
@@ -147,40 +147,40 @@ func TestRestartedGpsdStartsFromNothing(t *testing.T) {
 }
 
 func TestGpsdThatHangsIsAskedAndThenLeft(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.every(time.Minute, fix3D, pulse)
 		b.daemon.set(func(d *daemon) { d.mute = true })
-		time.Sleep(patience)
+		time.Sleep(timeout)
 		synctest.Wait()
 		if n := b.daemon.asked(); n != 2 {
-			t.Errorf("asked %d times, want once more after %v", n, patience)
+			t.Errorf("asked %d times, want once more after %v", n, timeout)
 		}
 		b.metrics("while it hangs", map[*metric.Desc]string{metric.GNSSPulseOffset: "absent", metric.GNSSConnections: "1"})
 		b.daemon.set(func(d *daemon) { d.mute = false })
-		time.Sleep(patience + firstPause)
+		time.Sleep(timeout + firstPause)
 		b.tick()
 		b.metrics("after it was left", map[*metric.Desc]string{metric.GNSSConnections: "2", metric.GNSSConnected: "1"})
 	})
 }
 
 func TestWhateverListensAndNeverSpeaksIsLeft(t *testing.T) {
-	inBed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *bed) {
-		time.Sleep(patience + firstPause)
+	inTestbed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *testbed) {
+		time.Sleep(timeout + firstPause)
 		synctest.Wait()
-		if got := pauses(b.daemon); !slices.Equal(got, []time.Duration{patience + firstPause}) {
+		if got := pauses(b.daemon); !slices.Equal(got, []time.Duration{timeout + firstPause}) {
 			t.Errorf("pauses %v", got)
 		}
 	})
 }
 
 func TestGpsdWithoutADeviceIsKept(t *testing.T) {
-	inBed(t, Options{}, func(d *daemon) { d.answer = []string{noPool, echo} }, func(b *bed) {
+	inTestbed(t, Options{}, func(d *daemon) { d.reply = []string{noPool, echo} }, func(b *testbed) {
 		time.Sleep(10*time.Minute - time.Second)
 		b.metrics("after ten minutes", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "1"})
-		if n, want := b.daemon.asked(), int(10*time.Minute/patience); n != want {
+		if n, want := b.daemon.asked(), int(10*time.Minute/timeout); n != want {
 			t.Errorf("asked %d times, want %d", n, want)
 		}
-		b.daemon.set(func(d *daemon) { d.answer = []string{pool, echo} }) // now it can be opened
+		b.daemon.set(func(d *daemon) { d.reply = []string{pool, echo} }) // now it can be opened
 		b.tick()
 		b.tick()
 		b.metrics("with a device", map[*metric.Desc]string{metric.GNSSConnected: "1", metric.GNSSFix: "absent"})
@@ -189,20 +189,20 @@ func TestGpsdWithoutADeviceIsKept(t *testing.T) {
 
 func TestUnknownDeviceIsNoReasonToLeave(t *testing.T) {
 	complaint := `{"class":"ERROR","message":"No such device as /dev/ttyS9"}`
-	prepare := func(d *daemon) { d.answer = []string{complaint} }
-	inBed(t, Options{Device: "/dev/ttyS9"}, prepare, func(b *bed) {
+	prepare := func(d *daemon) { d.reply = []string{complaint} }
+	inTestbed(t, Options{Device: "/dev/ttyS9"}, prepare, func(b *testbed) {
 		b.every(5*time.Minute, fix3D) // of another device
 		b.metrics("after a while", map[*metric.Desc]string{
 			metric.GNSSConnected: "0", metric.GNSSConnections: "1", metric.GNSSFix: "absent",
 		})
-		if n, want := b.daemon.asked(), int(5*time.Minute/patience); n < want || n > want+1 {
+		if n, want := b.daemon.asked(), int(5*time.Minute/timeout); n < want || n > want+1 {
 			t.Errorf("asked %d times, want %d", n, want)
 		}
 	})
 }
 
 func TestReceiverWithoutAFixIsKept(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.every(10*time.Minute, noFix, `{"class":"SKY","device":"/dev/ttyS0","nSat":0,"uSat":0}`)
 		b.metrics("after ten minutes", map[*metric.Desc]string{
 			metric.GNSSConnected: "1", metric.GNSSConnections: "1", metric.GNSSFix: "1", metric.GNSSSatellitesSeen: "0",
@@ -221,7 +221,7 @@ func TestUnpluggedReceiverHasNoValues(t *testing.T) {
 	}
 	for name, unplug := range map[string]string{"notice": gone, "list": noPool} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, Options{}, nil, func(b *bed) {
+			inTestbed(t, Options{}, nil, func(b *testbed) {
 				b.say(fix3D, skyView, toff, pulse)
 				b.tick()
 				b.metrics("plugged", map[*metric.Desc]string{metric.GNSSConnected: "1", metric.GNSSFix: "3"})
@@ -242,10 +242,10 @@ func TestUnpluggedReceiverHasNoValues(t *testing.T) {
 // gpsd 3.22 says nothing when a device disappears, and lists it until it has
 // tried to open it again.
 func TestUnpluggedReceiverIsNoticedWithoutANotice(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, skyView)
-		b.daemon.set(func(d *daemon) { d.answer = []string{noPool, echo} })
-		time.Sleep(patience)
+		b.daemon.set(func(d *daemon) { d.reply = []string{noPool, echo} })
+		time.Sleep(timeout)
 		b.tick()
 		b.metrics("after being asked", map[*metric.Desc]string{
 			metric.GNSSConnected: "0", metric.GNSSFix: "absent", metric.GNSSConnections: "1",
@@ -255,7 +255,7 @@ func TestUnpluggedReceiverIsNoticedWithoutANotice(t *testing.T) {
 
 // gpsd 3.22 keeps for ever what was unplugged while it was being probed.
 func TestDeviceThatNeverSpeaksIsNotConnected(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.tick()
 		b.metrics("found", map[*metric.Desc]string{metric.GNSSConnected: "1"})
 		time.Sleep(heardFor)
@@ -270,7 +270,7 @@ func TestDeviceThatNeverSpeaksIsNotConnected(t *testing.T) {
 }
 
 func TestOldValuesAreWithdrawn(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, skyView, toff, pulse)
 		time.Sleep(pulseFor)
 		b.metrics("5 s later", map[*metric.Desc]string{metric.GNSSPulseOffset: "-3.5e-06", metric.GNSSFix: "3"})
@@ -293,7 +293,7 @@ func TestOldValuesAreWithdrawn(t *testing.T) {
 
 // A pulse without qErr after one with: the sawtooth is that of the last pulse.
 func TestSawtoothIsOfTheLastPulse(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(pulse, `{"class":"PPS","device":"/dev/ttyS0","real_sec":1795272301,"real_nsec":0,"clock_sec":1795272301,"clock_nsec":7,"precision":-20}`)
 		b.tick()
 		b.metrics("after the second", map[*metric.Desc]string{metric.GNSSPulseOffset: "7e-09", metric.GNSSSawtooth: "absent"})

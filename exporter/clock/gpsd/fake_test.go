@@ -38,8 +38,8 @@ type daemon struct {
 	down     bool     // nobody listens
 	mute     bool     // accepts and reads, but says nothing: it hangs
 	hangUp   bool     // closes after its banner
-	answer   []string // to a request
-	dialled  []time.Time
+	reply    []string // to a request
+	dialed   []time.Time
 	requests []string
 	peer     net.Conn // the present connection
 	// turn is whose turn to write it is: a channel, since synctest's time stands
@@ -48,7 +48,7 @@ type daemon struct {
 }
 
 func newDaemon() *daemon {
-	return &daemon{answer: []string{pool, echo}, turn: make(chan struct{}, 1)}
+	return &daemon{reply: []string{pool, echo}, turn: make(chan struct{}, 1)}
 }
 
 func (d *daemon) write(conn net.Conn, text string) error {
@@ -68,7 +68,7 @@ func (d *daemon) set(f func(d *daemon)) {
 func (d *daemon) connections() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.dialled)
+	return len(d.dialed)
 }
 
 func (d *daemon) asked() int {
@@ -81,7 +81,7 @@ func (d *daemon) asked() int {
 func (d *daemon) dial(context.Context) (net.Conn, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.dialled = append(d.dialled, time.Now())
+	d.dialed = append(d.dialed, time.Now())
 	if d.down {
 		return nil, errors.New("connection refused")
 	}
@@ -97,14 +97,14 @@ func (d *daemon) serve(conn net.Conn) {
 	for first := true; requests.Scan(); first = false {
 		d.mu.Lock()
 		d.requests = append(d.requests, requests.Text())
-		answer, hangUp := d.answer, d.hangUp
+		reply, hangUp := d.reply, d.hangUp
 		if d.mute {
-			answer = nil
+			reply = nil
 		} else if first {
-			answer = append([]string{banner}, answer...)
+			reply = append([]string{banner}, reply...)
 		}
 		d.mu.Unlock()
-		for _, line := range answer {
+		for _, line := range reply {
 			if d.write(conn, line+"\r\n") != nil {
 				return
 			}
@@ -115,7 +115,7 @@ func (d *daemon) serve(conn net.Conn) {
 	}
 }
 
-// send writes octets on the present connection; what the client does not read
+// send writes bytes on the present connection; what the client does not read
 // any more is lost.
 func (d *daemon) send(text string) {
 	d.mu.Lock()
@@ -131,19 +131,19 @@ func (d *daemon) cut() {
 	_ = d.peer.Close()
 }
 
-// bed is a client and its fake gpsd in a synctest bubble.
-type bed struct {
+// testbed is a client and its fake gpsd in a synctest bubble.
+type testbed struct {
 	*testing.T
 	daemon *daemon
 	sink   *metrictest.Sink
 	client *Client
 }
 
-// inBed runs f beside a running client, and then checks that all ends.
-func inBed(t *testing.T, o Options, prepare func(d *daemon), f func(b *bed)) {
+// inTestbed runs f beside a running client, and then checks that all ends.
+func inTestbed(t *testing.T, o Options, prepare func(d *daemon), f func(b *testbed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bed{T: t, daemon: newDaemon(), sink: &metrictest.Sink{}}
+		b := &testbed{T: t, daemon: newDaemon(), sink: &metrictest.Sink{}}
 		if prepare != nil {
 			prepare(b.daemon)
 		}
@@ -164,7 +164,7 @@ func inBed(t *testing.T, o Options, prepare func(d *daemon), f func(b *bed)) {
 }
 
 // say sends lines and lets them arrive.
-func (b *bed) say(lines ...string) {
+func (b *testbed) say(lines ...string) {
 	for _, line := range lines {
 		b.daemon.send(line + "\r\n")
 	}
@@ -172,10 +172,10 @@ func (b *bed) say(lines ...string) {
 }
 
 // tick lets a second go by, in which the metrics follow.
-func (b *bed) tick() { time.Sleep(publishEvery); synctest.Wait() }
+func (b *testbed) tick() { time.Sleep(publishEvery); synctest.Wait() }
 
 // every says lines each second for a while.
-func (b *bed) every(d time.Duration, lines ...string) {
+func (b *testbed) every(d time.Duration, lines ...string) {
 	for ; d > 0; d -= time.Second {
 		b.say(lines...)
 		time.Sleep(time.Second) // synctest's time: no real time passes
@@ -183,7 +183,7 @@ func (b *bed) every(d time.Duration, lines ...string) {
 }
 
 // metrics expects the values of families with the label receiver alone; NaN is absence.
-func (b *bed) metrics(when string, want map[*metric.Desc]string) {
+func (b *testbed) metrics(when string, want map[*metric.Desc]string) {
 	b.Helper()
 	for desc, text := range want {
 		got := "absent"
@@ -196,7 +196,7 @@ func (b *bed) metrics(when string, want map[*metric.Desc]string) {
 	}
 }
 
-func (b *bed) malformed(m malformation) float64 {
+func (b *testbed) malformed(m malformation) float64 {
 	v, ok := b.sink.Value(metric.GNSSMalformed, DefaultName, string(m))
 	if !ok {
 		b.Errorf("no series of the malformed lines: %v", m)

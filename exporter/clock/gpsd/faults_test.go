@@ -14,14 +14,14 @@ import (
 )
 
 // expectAlive sends a good report, and expects it to arrive on the first connection.
-func (b *bed) expectAlive() {
+func (b *testbed) expectAlive() {
 	b.Helper()
 	b.say(fix3D)
 	b.tick()
 	b.metrics("afterwards", map[*metric.Desc]string{metric.GNSSFix: "3", metric.GNSSConnections: "1"})
 }
 
-func (b *bed) expectMalformed(want map[malformation]float64) {
+func (b *testbed) expectMalformed(want map[malformation]float64) {
 	b.Helper()
 	for _, m := range malformations() {
 		if got := b.malformed(m); got != want[m] {
@@ -31,7 +31,7 @@ func (b *bed) expectMalformed(want map[malformation]float64) {
 }
 
 func TestLinesThatMakeNoSenseAreCountedAndPassedOver(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(
 			fix3D[:40], // truncated
 			`[]`, `null`, `HTTP/1.1 400 Bad Request`, "", "\x00",
@@ -48,7 +48,7 @@ func TestLinesThatMakeNoSenseAreCountedAndPassedOver(t *testing.T) {
 }
 
 func TestUnknownClassesAreIgnored(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(`{"class":"ATT","mode":"odd","device":7}`, `{"class":"","x":1}`, `{"class":"AIS","type":1}`, `{"class":"tpv","mode":9}`)
 		b.expectMalformed(nil)
 		b.expectAlive()
@@ -56,7 +56,7 @@ func TestUnknownClassesAreIgnored(t *testing.T) {
 }
 
 func TestConnectionCutInALineIsNoMalformedLine(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.daemon.send(fix3D[:40])
 		b.daemon.cut()
 		b.tick()
@@ -67,14 +67,14 @@ func TestConnectionCutInALineIsNoMalformedLine(t *testing.T) {
 	})
 }
 
-// pad makes a TPV of this many octets, newline not counted.
-func pad(octets int) string {
+// pad makes a TPV of this many bytes, newline not counted.
+func pad(bytes int) string {
 	head, tail := `{"class":"TPV","device":"/dev/ttyS0","mode":2,"x":"`, `"}`
-	return head + strings.Repeat("x", octets-len(head)-len(tail)) + tail
+	return head + strings.Repeat("x", bytes-len(head)-len(tail)) + tail
 }
 
 func TestLongLineIsReadAndOneTooLongIsSkippedToItsEnd(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.daemon.send(pad(maxLine) + "\n")
 		b.tick()
 		b.metrics("after a long line", map[*metric.Desc]string{metric.GNSSFix: "2"})
@@ -88,16 +88,16 @@ func TestLongLineIsReadAndOneTooLongIsSkippedToItsEnd(t *testing.T) {
 }
 
 func TestLineThatPausesIsReadWhole(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D)
 		b.daemon.send(noFix[:20])
-		time.Sleep(patience + time.Second) // asked meanwhile: the answer comes into the line
+		time.Sleep(timeout + time.Second) // asked meanwhile: the reply comes into the line
 		synctest.Wait()
 		b.expectMalformed(map[malformation]float64{notJSON: 1})
-		b.daemon.set(func(d *daemon) { d.answer = nil })
+		b.daemon.set(func(d *daemon) { d.reply = nil })
 		b.say(fix3D)
 		b.daemon.send(noFix[:20])
-		time.Sleep(patience + time.Second) // synctest's time: no real time passes
+		time.Sleep(timeout + time.Second) // synctest's time: no real time passes
 		b.daemon.send(noFix[20:] + "\n")
 		b.tick()
 		b.metrics("a line with the pause within", map[*metric.Desc]string{metric.GNSSFix: "1", metric.GNSSConnections: "1"})
@@ -105,9 +105,9 @@ func TestLineThatPausesIsReadWhole(t *testing.T) {
 	})
 }
 
-func TestRandomOctetsHarmNothing(t *testing.T) {
+func TestRandomBytesHarmNothing(t *testing.T) {
 	seed := testseed.Of(t)
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		noise := make([]byte, 1<<20)
 		for i := range noise {
@@ -115,7 +115,7 @@ func TestRandomOctetsHarmNothing(t *testing.T) {
 		}
 		b.daemon.send(string(noise) + "\n")
 		synctest.Wait()
-		// A line a 256 octets, and none of them begins with a brace and is JSON.
+		// A line a 256 bytes, and none of them begins with a brace and is JSON.
 		if got := b.malformed(notJSON); got < 3000 {
 			t.Errorf("%v lines are not JSON, want about 4096", got)
 		}
@@ -125,16 +125,16 @@ func TestRandomOctetsHarmNothing(t *testing.T) {
 
 // Not gpsd at all: what makes no sense is no sign of life.
 func TestEndlessNoiseIsLeft(t *testing.T) {
-	inBed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *bed) {
-		b.every(patience+firstPause+time.Second, "220 mail ESMTP ready")
+	inTestbed(t, Options{}, func(d *daemon) { d.mute = true }, func(b *testbed) {
+		b.every(timeout+firstPause+time.Second, "220 mail ESMTP ready")
 		b.metrics("later", map[*metric.Desc]string{metric.GNSSConnected: "0", metric.GNSSConnections: "2"})
 		if b.client.State().Answering {
-			t.Error("noise counts as an answer")
+			t.Error("noise counts as a reply")
 		}
 	})
 }
 
-// A flood must cost neither memory nor a processor: over ten seconds the octets
+// A flood must cost neither memory nor a processor: over ten seconds the bytes
 // taken are what the pace allows, and the client knows and answers all the while.
 func TestFloodIsReadAtAPace(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -148,7 +148,7 @@ func TestFloodIsReadAtAPace(t *testing.T) {
 		"nested arrays": {strings.Repeat(strings.Repeat("[", 1000)+"\n", 100), 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, Options{}, nil, func(b *bed) {
+			inTestbed(t, Options{}, nil, func(b *testbed) {
 				const lasts = 10 * time.Second
 				b.say(fix3D)
 				sent := 0
@@ -159,7 +159,7 @@ func TestFloodIsReadAtAPace(t *testing.T) {
 				// One burst before, and one text beyond the end.
 				most := int(lasts.Seconds()+2)*paceLimit + 2*(len(c.text)+c.lines*lineCost)
 				if cost > most || cost < most/3 {
-					t.Errorf("took %d octets' worth in %v, want at most %d and a third of it at least", cost, lasts, most)
+					t.Errorf("took %d bytes' worth in %v, want at most %d and a third of it at least", cost, lasts, most)
 				}
 				if s := b.client.State(); s.Fix != Fix3D {
 					t.Errorf("in the flood: %+v", s)
@@ -172,7 +172,7 @@ func TestFloodIsReadAtAPace(t *testing.T) {
 
 // A gpsd that lies with ever new devices does not fill the memory.
 func TestEndlessDevicesAreNotKept(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		for i := range 1000 {
 			b.daemon.send(strings.ReplaceAll(back, "ttyS0", "ttyS"+strings.Repeat("1", i)) + "\n")
 		}
@@ -189,7 +189,7 @@ func TestEndlessDevicesAreNotKept(t *testing.T) {
 // does not fill the log either.
 func TestFloodOfComplaintsIsAFewLines(t *testing.T) {
 	var log strings.Builder
-	inBed(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil, func(b *bed) {
+	inTestbed(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil, func(b *testbed) {
 		for i := range 1000 {
 			b.say(fmt.Sprintf(`{"class":"ERROR","message":"%d"}`, i), `{"class":"VERSION","release":"9","rev":"9","proto_major":9,"proto_minor":0}`, "noise")
 		}

@@ -32,9 +32,9 @@ import (
 	"sync"
 	"time"
 
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/record"
-	"oneway.example/exporter/wait"
 )
 
 // firstPause is the first pause after a connection has failed or ended.
@@ -65,7 +65,7 @@ func New(o Options) (*Client, error) {
 	o.maxBackOff = cmp.Or(o.maxBackOff, defaultMaxBackOff)
 	o.Name = cmp.Or(o.Name, DefaultName)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	o.patience = cmp.Or(o.patience, patience)
+	o.timeout = cmp.Or(o.timeout, timeout)
 	if o.dial == nil {
 		dialer := &net.Dialer{Timeout: dialTimeout}
 		o.dial = func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", o.Address) }
@@ -103,7 +103,7 @@ func (c *Client) Run(ctx context.Context) error {
 		for ctx.Err() == nil {
 			state := c.State()
 			c.series.Update(func() { write(c.series, &state) })
-			wait.For(ctx, publishEvery)
+			ctxtime.For(ctx, publishEvery)
 		}
 	})
 	c.follow(ctx)
@@ -128,7 +128,7 @@ func (c *Client) follow(ctx context.Context) {
 		// Doubled each time up to the limit, and then between half of that and the whole, so that many
 		// clients do not come at once.
 		pause = min(max(2*pause, firstPause), c.options.maxBackOff)
-		if !wait.For(ctx, pause/2+time.Duration(c.options.random()*float64(pause/2))) {
+		if !ctxtime.For(ctx, pause/2+time.Duration(c.options.random()*float64(pause/2))) {
 			return
 		}
 	}
@@ -211,9 +211,9 @@ type Options struct {
 	// Recorder takes the points of the track; nil: nobody reads them.
 	Recorder *record.Recorder
 	// These are replaced in tests; random is at least 0 and below 1.
-	dial                 func(context.Context) (net.Conn, error)
-	random               func() float64
-	patience, maxBackOff time.Duration
+	dial                func(context.Context) (net.Conn, error)
+	random              func() float64
+	timeout, maxBackOff time.Duration
 }
 
 // checkDevice rejects what gpsd's own small JSON parser would not read as it is

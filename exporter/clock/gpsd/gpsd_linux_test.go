@@ -250,7 +250,7 @@ func TestRealGpsdIsFoundAgain(t *testing.T) {
 	line := openSerialLine(t)
 	d := startGpsd(t, line.path)
 	line.speak(t)
-	c, _ := d.watch(Options{maxBackOff: 200 * time.Millisecond, patience: 6 * time.Second})
+	c, _ := d.watch(Options{maxBackOff: 200 * time.Millisecond, timeout: 6 * time.Second})
 	until(t, "at first", 30*time.Second, c, complete)
 	ended := func(what string) {
 		t.Helper()
@@ -280,7 +280,7 @@ func TestUnplugIsNoticedThroughARealGpsd(t *testing.T) {
 	if _, err := line.receiver.WriteString(cycle(time.Now().UTC().Truncate(time.Second))); err != nil {
 		t.Fatal(err)
 	}
-	c, sink := d.watch(Options{patience: 6 * time.Second}) // gpsd answers nobody while it probes a new line
+	c, sink := d.watch(Options{timeout: 6 * time.Second}) // gpsd answers nobody while it probes a new line
 	until(t, "plugged", 20*time.Second, c, func(s State) bool { return s.Connected })
 	line.unplug(t)
 	// gpsd 3.22 tells nobody; it does when it is asked, or never if it was still probing the line.

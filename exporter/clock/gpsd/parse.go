@@ -28,7 +28,7 @@ type (
 		// while it is closed.
 		Activated json.RawMessage `json:"activated"`
 	}
-	// devices is the whole pool, as the answer to WATCH has it.
+	// devices is the whole pool, as the reply to WATCH has it.
 	devices struct {
 		Devices *[]device `json:"devices"`
 	}

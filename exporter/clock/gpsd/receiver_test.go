@@ -12,7 +12,7 @@ import (
 func from(device, report string) string { return strings.ReplaceAll(report, "/dev/ttyS0", device) }
 
 func TestSecondReceiverDoesNotMixWithTheFirst(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.every(30*time.Second, fix3D, from("/dev/ttyUSB0", noFix))
 		if s := b.client.State(); s.Device != "/dev/ttyS0" || s.Fix != Fix3D {
 			t.Errorf("%+v, want what the first says", s)
@@ -30,7 +30,7 @@ func TestSecondReceiverDoesNotMixWithTheFirst(t *testing.T) {
 }
 
 func TestSecondReceiverDoesNotInheritFromTheFirst(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(from("/dev/ttyUSB0", back), fix3D, skyView, toff, gone, from("/dev/ttyUSB0", noFix))
 		s := b.client.State()
 		if s.Device != "/dev/ttyUSB0" || s.Fix != FixNone || s.Seen.Known || s.Used.Known || !s.Sentence.At.IsZero() {
@@ -40,7 +40,7 @@ func TestSecondReceiverDoesNotInheritFromTheFirst(t *testing.T) {
 }
 
 func TestOnlyTheDeviceAskedForCounts(t *testing.T) {
-	inBed(t, Options{Device: "/dev/ttyS0"}, nil, func(b *bed) {
+	inTestbed(t, Options{Device: "/dev/ttyS0"}, nil, func(b *testbed) {
 		b.say(from("/dev/ttyUSB0", pulse), from("/dev/ttyUSB0", fix3D), from("/dev/ttyUSB0", back), noFix)
 		s := b.client.State()
 		if s.Device != "/dev/ttyS0" || s.Fix != FixNone || !s.Pulse.At.IsZero() {
@@ -55,7 +55,7 @@ func TestOnlyTheDeviceAskedForCounts(t *testing.T) {
 
 // gpsd reports a PPS device of its own under that device's name.
 func TestPulseMayComeFromAnotherDevice(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, from("/dev/pps0", pulse))
 		if s := b.client.State(); s.Device != "/dev/ttyS0" || s.Pulse.Offset != -3500 {
 			t.Errorf("%+v, want the pulse of /dev/pps0", s)
@@ -78,12 +78,12 @@ func TestPartialSkyViewKeepsTheLastCounts(t *testing.T) {
 		usedOnly      = `{"class":"SKY","device":"/dev/ttyS0","hdop":0.60,"uSat":1}`
 		listOnly      = `{"class":"SKY","device":"/dev/ttyS0","satellites":[{"PRN":7,"used":true},{"PRN":2,"used":false}]}`
 	)
-	counts := func(b *bed, when, seen, used string) {
+	counts := func(b *testbed, when, seen, used string) {
 		b.Helper()
 		b.tick()
 		b.metrics(when, map[*metric.Desc]string{metric.GNSSSatellitesSeen: seen, metric.GNSSSatellitesUsed: used})
 	}
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(precisionOnly)
 		counts(b, "before any list", "absent", "absent")
 		b.say(skyView, precisionOnly)
@@ -100,7 +100,7 @@ func TestPartialSkyViewKeepsTheLastCounts(t *testing.T) {
 }
 
 func TestUnknownModeIsNoFixOfAnyKind(t *testing.T) {
-	inBed(t, Options{}, nil, func(b *bed) {
+	inTestbed(t, Options{}, nil, func(b *testbed) {
 		b.say(fix3D, `{"class":"TPV","device":"/dev/ttyS0","mode":0}`)
 		b.tick()
 		b.metrics("mode 0", map[*metric.Desc]string{metric.GNSSFix: "absent", metric.GNSSConnected: "1"})

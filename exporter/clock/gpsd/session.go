@@ -13,16 +13,16 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/wait"
 )
 
 const (
-	// patience is how long the receiver may be silent until gpsd is asked whether
+	// timeout is how long the receiver may be silent until gpsd is asked whether
 	// it is there, and how long gpsd may take to answer that: it has been seen to
 	// take 3 s while it probes a new device.
-	patience = 15 * time.Second
-	// writeTimeout bounds the sending of a request of 200 octets.
+	timeout = 15 * time.Second
+	// writeTimeout bounds the sending of a request of 200 bytes.
 	writeTimeout = 5 * time.Second
 	// maxQuoted bounds what of gpsd's own words is logged.
 	maxQuoted = 200
@@ -31,7 +31,7 @@ const (
 )
 
 // errHang is the end of a connection on which gpsd does not answer.
-var errHang = errors.New("gpsd: no answer, it hangs or is no gpsd")
+var errHang = errors.New("gpsd: no reply, it hangs or is no gpsd")
 
 // session is one connection.
 type session struct {
@@ -79,7 +79,7 @@ func (s *session) serve(ctx context.Context) error {
 		if err := s.read(line, err); err != nil {
 			return err
 		}
-		if min(time.Since(s.heard), time.Since(s.asked)) < s.options.patience {
+		if min(time.Since(s.heard), time.Since(s.asked)) < s.options.timeout {
 			continue
 		}
 		if !s.answered {
@@ -95,7 +95,7 @@ func (s *session) serve(ctx context.Context) error {
 func (s *session) ask() error {
 	s.asked, s.answered = time.Now(), false
 	_ = s.conn.SetWriteDeadline(s.asked.Add(writeTimeout)) // a closed connection shows in the write
-	_ = s.conn.SetReadDeadline(s.asked.Add(s.options.patience))
+	_ = s.conn.SetReadDeadline(s.asked.Add(s.options.timeout))
 	if _, err := s.conn.Write(s.request); err != nil {
 		return fmt.Errorf("gpsd: cannot send WATCH: %w", err)
 	}
@@ -149,7 +149,7 @@ func (s *session) take(report any, line []byte) {
 	}
 	if s.Client.take(report, now) {
 		s.heard = now
-		_ = s.conn.SetReadDeadline(now.Add(s.options.patience))
+		_ = s.conn.SetReadDeadline(now.Add(s.options.timeout))
 		s.track(report, line, now)
 	}
 }
@@ -178,18 +178,18 @@ func quote(text string) string {
 }
 
 // maxLine is the longest line that is read. gpsd's own limit for a report is
-// 10240 octets (GPS_JSON_RESPONSE_MAX), 1536 in the manual.
+// 10240 bytes (GPS_JSON_RESPONSE_MAX), 1536 in the manual.
 const maxLine = 64 << 10
 
 // lines cuts a stream into lines, in a buffer that does not grow. What it holds
 // survives an error of the stream: after a deadline, reading goes on where it was.
 type lines struct {
 	*bufio.Reader
-	given    int  // the octets of the line that was given last, which are not wanted any more
+	given    int  // the bytes of the line that was given last, which are not wanted any more
 	skipping bool // the rest of a line too long
 }
 
-// newLines cuts a stream into lines of at most so many octets, 15 or more, newline not counted.
+// newLines cuts a stream into lines of at most so many bytes, 15 or more, newline not counted.
 func newLines(stream io.Reader, most int) *lines {
 	return &lines{Reader: bufio.NewReaderSize(stream, most+1)}
 }
@@ -216,7 +216,7 @@ func (l *lines) next() ([]byte, error) {
 			held = nil
 		case len(held) == l.Size():
 			l.skipping = true
-			return nil, &lineError{tooLong, fmt.Errorf("more than %d octets", l.Size()-1)}
+			return nil, &lineError{tooLong, fmt.Errorf("more than %d bytes", l.Size()-1)}
 		}
 		searched = len(held)
 		if _, err := l.Peek(searched + 1); err != nil {
@@ -227,7 +227,7 @@ func (l *lines) next() ([]byte, error) {
 
 const (
 	// paceLimit is how much is read in a second: 4 MiB, of which a line costs
-	// lineCost apart from its octets. A receiver at 25 Hz needs a tenth.
+	// lineCost apart from its bytes. A receiver at 25 Hz needs a tenth.
 	paceLimit = 4 << 20
 	lineCost  = 1 << 10
 )
@@ -237,7 +237,7 @@ const (
 type paced struct {
 	ctx    context.Context
 	stream io.Reader
-	budget *rate.Limiter
+	quota  *rate.Limiter
 }
 
 // Read reads from the stream, after a pause if much has just been read.
@@ -250,15 +250,15 @@ func (p *paced) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wait lets the budget be half full again once it is empty: few long pauses cost
+// wait lets the quota be half full again once it is empty: few long pauses cost
 // less than many short ones.
 func (p *paced) wait() error {
-	left := p.budget.Tokens()
-	if left <= 0 && !wait.For(p.ctx, time.Duration((0.5-left/paceLimit)*float64(time.Second))) {
+	left := p.quota.Tokens()
+	if left <= 0 && !ctxtime.For(p.ctx, time.Duration((0.5-left/paceLimit)*float64(time.Second))) {
 		return p.ctx.Err()
 	}
 	return nil
 }
 
-// spend takes a cost from the budget, which may become less than nothing.
-func (p *paced) spend(cost int) { p.budget.ReserveN(time.Now(), cost) }
+// spend takes a cost from the quota, which may become less than nothing.
+func (p *paced) spend(cost int) { p.quota.ReserveN(time.Now(), cost) }

@@ -72,7 +72,7 @@ func TestPointIsThatOfTheTPV(t *testing.T) {
 func TestTrackIsThatOfTheReceiverWhileSomebodyListens(t *testing.T) {
 	tpv := fixed(t)
 	recorder, log := &record.Recorder{}, &clocktest.Log{}
-	inBed(t, Options{Recorder: recorder, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil, func(b *bed) {
+	inTestbed(t, Options{Recorder: recorder, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil, func(b *testbed) {
 		b.say(tpv) // nobody listens
 		l := recorder.Points().Listen(10)
 		defer l.Close()

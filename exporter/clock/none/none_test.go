@@ -41,7 +41,7 @@ func TestMetricsSayNone(t *testing.T) {
 			t.Errorf("state none is %v (present %v), want 1", v, ok)
 		}
 		if v, ok := sink.Value(metric.ClockSynchronized, none.Name); !ok || v != 0 {
-			t.Errorf("synchronised is %v (present %v), want 0", v, ok)
+			t.Errorf("synchronized is %v (present %v), want 0", v, ok)
 		}
 		if v, ok := sink.Value(metric.ClockErrorBound, none.Name); ok {
 			t.Errorf("there is a bound: %v", v)

@@ -120,11 +120,11 @@ func (d *pulseDevice) fetch(timeout time.Duration) (event, error) {
 const armSize = 64
 
 // armTimeout writes the time-out so that two kernels read the same. A 32-bit ARM
-// kernel has struct pps_fdata with the time-out at octet 48. But a 64-bit kernel
+// kernel has struct pps_fdata with the time-out at byte 48. But a 64-bit kernel
 // takes 32-bit programs for i386 (struct pps_fdata_compat, aligned to four) and looks
-// for it at octet 44, and would wait for 136 years where one second is meant. So:
+// for it at byte 44, and would wait for 136 years where one second is meant. So:
 //
-//	octet    44          48        52        56          60
+//	byte    44          48        52        56          60
 //	native   padding     seconds . . . . .   nanosec.    flags
 //	i386     seconds . . . . . .   nanosec.  flags
 //	written  whole sec.  0         0         nanosec.    0

@@ -25,7 +25,7 @@ func TestStructuresAreThoseOfTheKernel(t *testing.T) {
 		size, timeout = 60, 44
 	}
 	if unsafe.Sizeof(data) != size || unsafe.Offsetof(data.Timeout) != timeout || unsafe.Offsetof(data.Info.Clear_tu) != 24 {
-		t.Errorf("struct pps_fdata takes %d octets, its time-out stands at %d", unsafe.Sizeof(data), unsafe.Offsetof(data.Timeout))
+		t.Errorf("struct pps_fdata takes %d bytes, its time-out stands at %d", unsafe.Sizeof(data), unsafe.Offsetof(data.Timeout))
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/metric/metrictest"
-	"oneway.example/exporter/wait"
 )
 
 const (
@@ -82,14 +82,14 @@ func (k *fake) beat(ctx context.Context) {
 	for next := k.begun; ; {
 		var other, latency time.Duration
 		k.do(func() { next, other = next.Add(k.every), k.other })
-		if other > 0 && wait.For(ctx, time.Until(next)-other) {
+		if other > 0 && ctxtime.For(ctx, time.Until(next)-other) {
 			k.do(k.wake)
 		}
-		if !wait.For(ctx, time.Until(next)) {
+		if !ctxtime.For(ctx, time.Until(next)) {
 			return
 		}
 		k.do(func() { latency = k.latency })
-		if !wait.For(ctx, latency) {
+		if !ctxtime.For(ctx, latency) {
 			return
 		}
 		k.do(func() {
@@ -179,10 +179,10 @@ func run(t *testing.T, f func(*bench)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		world, end := context.WithCancel(t.Context())
+		simulation, end := context.WithCancel(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { b.beat(world) })
+		all.Go(func() { b.beat(simulation) })
 		all.Go(func() {
 			if err := b.Watcher.Run(ctx); err != nil {
 				t.Error(err)

@@ -22,9 +22,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/metric"
-	"oneway.example/exporter/wait"
 )
 
 // DefaultDevice is the default of Options.Device.
@@ -233,7 +233,7 @@ func (r *reader) run(ctx context.Context) {
 		if r.heard {
 			pause, r.heard = firstPause, false
 		}
-		if !r.tell(ctx, news{err: err}) || !wait.For(ctx, pause) {
+		if !r.tell(ctx, news{err: err}) || !ctxtime.For(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, longestPause)
@@ -258,12 +258,12 @@ func (r *reader) read(ctx context.Context, d device) error {
 			return err
 		case r.heard && e.sequence == last.sequence:
 			if stale++; stale > idle {
-				wait.For(ctx, idlePause)
+				ctxtime.For(ctx, idlePause)
 			}
 		default:
 			stale, last, r.heard = 0, e, true
 			r.tell(ctx, news{event: e, now: now})
-			wait.For(ctx, rest)
+			ctxtime.For(ctx, rest)
 		}
 	}
 	return ctx.Err()

@@ -40,13 +40,13 @@ func New(bound time.Duration, sink metric.Sink) clock.Monitor {
 func NewWith(o Options) clock.Monitor {
 	bound := bound.Claim(o.Bound)
 	return publish.Unasked(o.Sink, Name, o.Steps, func(check clock.Check) clock.Quality {
-		q := clock.Quality{State: clock.Synchronised, Bound: bound, Steps: check.Steps}
+		q := clock.Quality{State: clock.Synchronized, Bound: bound, Steps: check.Steps}
 		switch {
 		case check.Since() < HoldDown:
 			q.State = clock.Stepping
-			q.Bound.Reason = sample.NearStepped
-		case !q.Synchronised():
-			q.State = clock.Unsynchronised
+			q.Bound.Reason = sample.LocalStepped
+		case !q.Synchronized():
+			q.State = clock.Unsynchronized
 		}
 		return q
 	})

@@ -21,7 +21,7 @@ func silent(ctx context.Context, _ func()) error { <-ctx.Done(); return nil }
 func TestQualityIsTheConfiguredBound(t *testing.T) {
 	q := static.New(time.Millisecond, metric.Discard{}).Quality(instant.Now())
 	want := clock.Quality{
-		State: clock.Synchronised,
+		State: clock.Synchronized,
 		Bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK},
 	}
 	if q != want {
@@ -34,9 +34,9 @@ func TestBoundBeyondAnHourOrBelowZeroIsNone(t *testing.T) {
 		0: sample.OK, time.Hour: sample.OK, time.Hour + 1: sample.BoundTooLarge, math.MaxInt64: sample.BoundTooLarge,
 		-1: sample.BoundTooLarge, math.MinInt64: sample.BoundTooLarge,
 	} {
-		state := clock.Synchronised
+		state := clock.Synchronized
 		if reason != sample.OK {
-			state = clock.Unsynchronised
+			state = clock.Unsynchronized
 		}
 		if q := static.New(bound, metric.Discard{}).Quality(instant.Now()); q.Bound.Reason != reason || q.State != state {
 			t.Errorf("%v: %+v, want %v, %v", bound, q, state, reason)
@@ -53,9 +53,9 @@ func TestStepIsHeldDown(t *testing.T) {
 		c.Step(-time.Minute)
 		for elapsed := time.Duration(0); elapsed < 2*static.HoldDown; elapsed += 500 * time.Millisecond {
 			q := m.Quality(instant.Now())
-			state, reason := clock.Stepping, sample.NearStepped
+			state, reason := clock.Stepping, sample.LocalStepped
 			if elapsed >= static.HoldDown {
-				state, reason = clock.Synchronised, sample.OK
+				state, reason = clock.Synchronized, sample.OK
 			}
 			if q.State != state || q.Bound.Reason != reason || q.Steps != 1 {
 				t.Errorf("%v after the step: %+v, want %v, %v, 1 step", elapsed, q, state, reason)
@@ -84,7 +84,7 @@ func TestSeriesLiveAsLongAsRun(t *testing.T) {
 		}
 		expect("steady", metric.ClockSynchronized, 1, true)
 		expect("steady", metric.ClockErrorBound, 1e-3, true)
-		expect("steady", metric.ClockState, 1, true, "synchronised")
+		expect("steady", metric.ClockState, 1, true, "synchronized")
 		expect("steady", metric.ClockState, 0, true, "stepping")
 		expect("steady", metric.ClockSteps, 0, true)
 		expect("steady", metric.ClockOffset, 0, false)

@@ -20,7 +20,7 @@ import (
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/internal/httpd"
 	"oneway.example/exporter/internal/promsink"
-	"oneway.example/exporter/loan"
+	"oneway.example/exporter/linklease"
 	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/probes"
 )
@@ -31,8 +31,8 @@ The configuration is read again on SIGHUP and POST /-/reload; paths that do not
 change keep their sessions and counters, and a configuration with an error is
 refused with the old one left in force. The page at / says what works and why not.
 
-Heavy tests that are started from a terminal of this host ("oneway test") ask the agent for
-their link and its budget, at a UNIX socket that only root and the agent's own user may write
+Load tests that are started from a terminal of this host ("oneway test") ask the agent for
+their link and its quota, at a UNIX socket that only root and the agent's own user may write
 to. With systemd, RuntimeDirectory=oneway makes its directory.
 
 Examples:
@@ -60,9 +60,9 @@ func agentCommand(app *kingpin.Application) {
 	f.web = kingpinflag.AddFlags(cmd, ":9862")
 	cmd.Flag("web.enable-pprof", "Serve Go's profiles at /debug/pprof/.").BoolVar(&f.pprof)
 	cmd.Flag("web.external-host", "Name of this host, besides its own, under which it takes POST /-/reload; repeatable. IP addresses and localhost are always right.").PlaceHolder("NAME").StringsVar(&f.hosts)
-	cmd.Flag("metrics.no-classic-histograms", "Leave the classic buckets out: a tenth of the octets, for a Prometheus that takes native histograms.").BoolVar(&f.sink.NoClassic)
+	cmd.Flag("metrics.no-classic-histograms", "Leave the classic buckets out: a tenth of the bytes, for a Prometheus that takes native histograms.").BoolVar(&f.sink.NoClassic)
 	cmd.Flag("metrics.no-native-histograms", "Leave the native buckets out.").BoolVar(&f.sink.NoNative)
-	cmd.Flag("test.socket", "UNIX socket at which this host's \"oneway test\" asks for links and budgets; empty: none.").Default(loan.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
+	cmd.Flag("test.socket", "UNIX socket at which this host's \"oneway test\" asks for links and quotas; empty: none.").Default(linklease.DefaultSocket).PlaceHolder("PATH").StringVar(&f.socket)
 	cmd.Flag("test.socket-group", "Group that may ask there, besides root and this agent's user.").PlaceHolder("GROUP").StringVar(&f.group)
 	logFlags(cmd, &f.log)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, promslog.New(&f.log)) }))

@@ -227,7 +227,7 @@ func TestAgentMeasuresItselfAndServesIt(t *testing.T) {
 	// Each publishes at times of its own.
 	for _, want := range []string{
 		`oneway_probe_up{path="self",probe="stamp"} 1`, `oneway_packets_lost_total{direction="forward",path="self",probe="stamp"} 0`,
-		`oneway_far_clock_synchronized{path="self",probe="stamp"} 1`, `oneway_config_last_reload_successful 1`, `oneway_clock_synchronized{clock="static"} 1`, `oneway_reflector_sessions 1`,
+		`oneway_remote_clock_synchronized{path="self",probe="stamp"} 1`, `oneway_config_last_reload_successful 1`, `oneway_clock_synchronized{clock="static"} 1`, `oneway_reflector_sessions 1`,
 	} {
 		waitFor(t, "http://"+webAt+"/metrics", func(body string) bool { return strings.Contains(body, want+"\n") })
 	}
@@ -268,8 +268,8 @@ func waitFor(t *testing.T, url string, wanted func(string) bool) string {
 	t.Helper()
 	var body string
 	var err error
-	if !await.Within(await.Patience, func() bool { body, err = getPage(url); return err == nil && wanted(body) }) {
-		t.Fatalf("%s is not as wanted after %v: %v\n%s", url, await.Patience, err, body)
+	if !await.Within(await.Timeout, func() bool { body, err = getPage(url); return err == nil && wanted(body) }) {
+		t.Fatalf("%s is not as wanted after %v: %v\n%s", url, await.Timeout, err, body)
 	}
 	return body
 }

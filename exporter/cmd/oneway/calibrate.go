@@ -29,7 +29,7 @@ stores them; the agent reads that file (calibration_file).
 A cable between two interfaces of one host does not do: the kernel sends packets
 between its own addresses over loopback. Move one interface into a network
 namespace, run "oneway reflect --clock=none" in there (one kernel is one clock), and
-give its address as --peer. Two hosts must be synchronised by the same pulse (PPS),
+give its address as --peer. Two hosts must be synchronized by the same pulse (PPS),
 see --clock.
 
 The agent removes the systematic error from delays over the interface. Their bound
@@ -44,7 +44,7 @@ Examples:
   oneway calibrate --peer 192.0.2.7:862 --true-delay 2us --output calibration.json
   oneway calibrate --count 20000 --trust --json
 
-Exit status: 0 calibrated, 1 not (no answer, too few stamps, clock), 2 usage.`
+Exit status: 0 calibrated, 1 not (no reply, too few stamps, clock), 2 usage.`
 
 // calibrateClockBound is claimed of the one clock that both ends on this host read. No
 // figure of a calibration depends on it.
@@ -68,8 +68,8 @@ func calibrateCommand(app *kingpin.Application) {
 	cmd.Flag("true-delay", "Known delay of one way: wire length and size over rate.").Default("0s").DurationVar(&o.TrueDelay)
 	cmd.Flag("count", "Test packets to send, 200 to 1000000.").Short('c').Default("5000").Uint64Var(&o.Count)
 	cmd.Flag("interval", "Time between test packets.").Short('i').Default("2ms").DurationVar(&s.Interval)
-	cmd.Flag("size", "UDP payload in octets (default 172, with --key-file 256).").Short('s').IntVar(&s.Size)
-	cmd.Flag("timeout", "A packet without an answer for so long is lost.").Default("3s").DurationVar(&s.LossTimeout)
+	cmd.Flag("payload-bytes", "UDP payload in bytes (default 172, with --key-file 256).").Short('s').IntVar(&s.Size)
+	cmd.Flag("timeout", "A packet without a reply for so long is lost.").Default("3s").DurationVar(&s.LossTimeout)
 	cmd.Flag("trust", "Let the agent narrow bounds by this calibration: its largest error instead of 25 µs.").BoolVar(&o.Trust)
 	cmd.Flag("output", "File to store the result in; other interfaces in it are kept.").Short('o').PlaceHolder("FILE").StringVar(&f.output)
 	cmd.Flag("json", "Print the result as JSON.").BoolVar(&f.json)
@@ -153,7 +153,7 @@ func (f *calibrateFlags) run(ctx context.Context, out, progress io.Writer) error
 
 // explainCalibration names the flag that is wrong, or what to do.
 func explainCalibration(err error) error {
-	if errors.Is(err, stamp.ErrNoAnswer) {
+	if errors.Is(err, stamp.ErrNoReply) {
 		return fmt.Errorf("%w; is `oneway reflect` running there, is the UDP port open?", err)
 	}
 	return asUsage(err)

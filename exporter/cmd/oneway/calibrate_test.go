@@ -161,7 +161,7 @@ func TestCalibrateOfASilentPeerSaysWhatToDo(t *testing.T) {
 	f.options.Peer, f.options.Count, f.options.Stamp.LossTimeout = "127.0.0.1:9", 200, 50*time.Millisecond
 	var out, live bytes.Buffer
 	err := f.run(t.Context(), &out, &live)
-	if _, usage := errors.AsType[usageError](err); usage || !errors.Is(err, stamp.ErrNoAnswer) || !strings.Contains(err.Error(), "oneway reflect") {
+	if _, usage := errors.AsType[usageError](err); usage || !errors.Is(err, stamp.ErrNoReply) || !strings.Contains(err.Error(), "oneway reflect") {
 		t.Error(err)
 	}
 }
@@ -177,7 +177,7 @@ func TestCalibrateSaysWhatWouldBeRight(t *testing.T) {
 		"--true-delay is -1s; it must be between 0 and 1s":         func(f *calibrateFlags) { f.options.TrueDelay = -time.Second },
 		`--interface is "eth7", but packets to 127.0.0.1 pass "lo`: func(f *calibrateFlags) { f.options.Interface = "eth7" },
 		"--interval is 1h0m1s":                                     func(f *calibrateFlags) { f.options.Stamp.Interval = time.Hour + time.Second },
-		"--size is 20":                                             func(f *calibrateFlags) { f.options.Stamp.Size = 20 },
+		"--payload-bytes is 20":                                    func(f *calibrateFlags) { f.options.Stamp.Size = 20 },
 	} {
 		f := calibrateDefaults()
 		change(f)
@@ -193,7 +193,7 @@ func TestCalibrateCommandTakesItsFlags(t *testing.T) {
 	app := kingpin.New("oneway", "")
 	calibrateCommand(app)
 	if _, err := app.ParseContext([]string{
-		"calibrate", "--peer", "h:862", "--interface", "eth0", "--true-delay", "2us", "--count", "3000", "--interval", "5ms", "--size", "100",
+		"calibrate", "--peer", "h:862", "--interface", "eth0", "--true-delay", "2us", "--count", "3000", "--interval", "5ms", "--payload-bytes", "100",
 		"--timeout", "1s", "--trust", "--output", "f", "--json", "--key-file", "k", "--local", "192.0.2.1", "--hardware", "eth0", "--clock", "static",
 	}); err != nil {
 		t.Error(err)

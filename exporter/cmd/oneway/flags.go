@@ -166,7 +166,7 @@ func (f *clockFlags) monitor(sink metric.Sink, log *slog.Logger) (clock.Monitor,
 const awaitStep = 20 * time.Millisecond
 
 // await gives a daemon a moment to answer, so that the first packets of a short
-// run have a bound; without an answer the run goes on without one.
+// run have a bound; without a reply the run goes on without one.
 func (*clockFlags) await(m clock.Monitor, most time.Duration) {
 	ticker := time.NewTicker(awaitStep)
 	defer ticker.Stop()

@@ -129,7 +129,7 @@ func checkJSON(t *testing.T, text []byte) {
 	}
 	for _, direction := range []string{"forward", "reverse"} {
 		d, _ := r[direction].(map[string]any)
-		for _, key := range []string{"sent", "received", "lost", "duplicated", "reordered", "late", "corrupted", "in_flight", "delay", "ipdv", "pdv", "jitter"} {
+		for _, key := range []string{"sent", "received", "lost", "duplicated", "reordered", "late", "corrupted", "outstanding", "delay", "ipdv", "pdv", "jitter"} {
 			if d[key] == nil {
 				t.Errorf("%s has no %s: %s", direction, key, text)
 			}
@@ -151,7 +151,7 @@ func TestProbeOfASilentPortSaysWhatToDo(t *testing.T) {
 	f.options.Interval, f.options.LossTimeout = time.Millisecond, 50*time.Millisecond
 	var out, live bytes.Buffer
 	err := f.run(t.Context(), &out, &live)
-	if !errors.Is(err, stamp.ErrNoAnswer) || !strings.Contains(err.Error(), "oneway reflect") || !strings.Contains(err.Error(), "127.0.0.1:9") {
+	if !errors.Is(err, stamp.ErrNoReply) || !strings.Contains(err.Error(), "oneway reflect") || !strings.Contains(err.Error(), "127.0.0.1:9") {
 		t.Error(err)
 	}
 }

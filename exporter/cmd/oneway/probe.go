@@ -34,10 +34,10 @@ round trip, loss and variation are still measured.
 
 Examples:
   oneway probe reflector.example.net
-  oneway probe 192.0.2.7 --port 862 --count 500 --interval 20ms --size 172 --dscp 46
+  oneway probe 192.0.2.7 --port 862 --count 500 --interval 20ms --payload-bytes 172 --dscp 46
   oneway probe [2001:db8::7]:8620 --key-file /etc/oneway/key --json > result.json
 
-Exit status: 0 measured, 1 no answer, 2 usage.`
+Exit status: 0 measured, 1 no reply, 2 usage.`
 
 type probeFlags struct {
 	host    string
@@ -56,7 +56,7 @@ func probeCommand(app *kingpin.Application) {
 	cmd.Flag("port", "UDP port of the reflector (default 862).").Uint16Var(&f.port)
 	cmd.Flag("count", "Test packets to send; 0: until interrupted.").Short('c').Default("10").Uint64Var(&f.count)
 	cmd.Flag("interval", "Time between test packets.").Short('i').Default("200ms").DurationVar(&o.Interval)
-	cmd.Flag("size", "UDP payload in octets (default 172, a G.711 voice packet).").Short('s').IntVar(&o.Size)
+	cmd.Flag("payload-bytes", "UDP payload in bytes (default 172, a G.711 voice packet).").Short('s').IntVar(&o.Size)
 	cmd.Flag("dscp", "DiffServ code point, 0..63.").IntVar(&o.DSCP)
 	cmd.Flag("ttl", "Time to live.").Default("255").IntVar(&o.TTL)
 	cmd.Flag("schedule", "periodic or poisson.").Default("periodic").StringVar(&o.Schedule)
@@ -85,7 +85,7 @@ func (f *probeFlags) run(ctx context.Context, out, progress io.Writer) error {
 	live := newLiveLine(progress)
 	report, err := prober.Measure(ctx, f.count, func(r stamp.Report) { live.show(sendingLine(r, f.count, f.options.Interval)) })
 	live.clear()
-	if err != nil && !errors.Is(err, stamp.ErrNoAnswer) {
+	if err != nil && !errors.Is(err, stamp.ErrNoReply) {
 		return err
 	}
 	if printErr := f.print(out, report); printErr != nil {
@@ -111,7 +111,7 @@ func asUsage(err error, flags ...optionFlag) error {
 	switch wrong.Key {
 	case "loss_timeout":
 		flag = "--timeout"
-	case "peer", "responder":
+	case "peer", "load_server":
 		flag = "HOST"
 	}
 	return usageError{fmt.Errorf("%s %s", flag, wrong.Problem)}
@@ -159,7 +159,7 @@ func printReport(out io.Writer, r stamp.Report) error {
 	count("sent", func(d *stamp.DirectionReport) *uint64 { return d.Sent }, "")
 	count("received", func(d *stamp.DirectionReport) *uint64 { return d.Received }, strconv.FormatUint(r.RoundTrip.Received, 10))
 	count("lost", func(d *stamp.DirectionReport) *uint64 { return d.Lost }, strconv.FormatUint(r.RoundTrip.Lost, 10))
-	count("in flight", func(d *stamp.DirectionReport) *uint64 { return d.InFlight }, "")
+	count("outstanding", func(d *stamp.DirectionReport) *uint64 { return d.Outstanding }, "")
 	count("duplicated", func(d *stamp.DirectionReport) *uint64 { return d.Duplicated }, "")
 	count("reordered", func(d *stamp.DirectionReport) *uint64 { return d.Reordered }, "")
 	count("late", func(d *stamp.DirectionReport) *uint64 { return d.Late }, "")
@@ -222,7 +222,7 @@ func printNotes(out io.Writer, r stamp.Report) error {
 		notes = append(notes, fmt.Sprintf("%d arrivals discarded: %s", r.Discarded[reason], strings.ReplaceAll(reason, "_", " ")))
 	}
 	if r.Reflector == "stateless" && r.RoundTrip.Lost > 0 {
-		notes = append(notes, "the reflector does not number its answers: losses cannot be told by direction")
+		notes = append(notes, "the reflector does not number its replies: losses cannot be told by direction")
 	}
 	return printLines(out, notes)
 }

@@ -114,7 +114,7 @@ func TestEachFamilyThatIsAlwaysThereIsInAScrapeOfTheRunningProgram(t *testing.T)
 	all, checked := w.scrape(), 0
 	for _, group := range metric.Groups() {
 		switch group.Title {
-		case "Runs of heavy tests", "Link under load", "Packet size by packet rate", "Capacity", "Pulse and receiver", "Responder":
+		case "Runs of load tests", "Link under load", "Packet size by packet rate", "Capacity", "Pulse and receiver", "Load server":
 			continue // of sections that this configuration does not have
 		}
 		for _, d := range group.Descs {
@@ -132,7 +132,7 @@ func TestEachFamilyThatIsAlwaysThereIsInAScrapeOfTheRunningProgram(t *testing.T)
 	}
 }
 
-// METRICS.md: sent = received + lost + in flight holds in every scrape.
+// METRICS.md: sent = received + lost + outstanding holds in every scrape.
 func TestPacketsAreConservedInEveryScrapeOfTheRunningProgram(t *testing.T) {
 	w := startWhole(t, twoSelves(freeUDP(t)))
 	w.voiced()
@@ -144,9 +144,9 @@ func TestPacketsAreConservedInEveryScrapeOfTheRunningProgram(t *testing.T) {
 				m := find(all[d.Name], "kept", direction)
 				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
-			sent, received, lost, under := value(metric.PacketsSent), value(metric.PacketsReceived), value(metric.PacketsLost), value(metric.PacketsInFlight)
+			sent, received, lost, under := value(metric.PacketsSent), value(metric.PacketsReceived), value(metric.PacketsLost), value(metric.PacketsOutstanding)
 			if sent != received+lost+under || sent == 0 {
-				t.Fatalf("%s: sent %v, received %v, lost %v, in flight %v", direction, sent, received, lost, under)
+				t.Fatalf("%s: sent %v, received %v, lost %v, outstanding %v", direction, sent, received, lost, under)
 			}
 			grown = max(grown, sent)
 		}
@@ -188,7 +188,7 @@ func TestHistogramsAreNativeAndClassicInAScrapeOfTheRunningProgram(t *testing.T)
 	}
 	info := find(all[metric.PathInfo.Name], "kept", "46", "oneway", "172", "ipv4")
 	if info == nil {
-		t.Errorf("no path_info of DSCP 46, our reflector, 172 octets, IPv4: %v", all[metric.PathInfo.Name])
+		t.Errorf("no path_info of DSCP 46, our reflector, 172 bytes, IPv4: %v", all[metric.PathInfo.Name])
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"oneway.example/exporter/control"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/option"
-	"oneway.example/exporter/responder"
 	"oneway.example/exporter/traffic/udp"
 	"oneway.example/tests/await"
 )
@@ -28,35 +28,35 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 	}
 	text, _, _ := strings.Cut(made.String(), "\n")
 	f := &respondFlags{serveFlags: serveFlags{listen: []string{"127.0.0.1:0"}, clock: clockFlags{source: "static", bound: time.Millisecond}}}
-	f.options = responder.Options{TokensFile: tokens, StateDir: dir}
+	f.options = loadserver.Options{TokensFile: tokens, StateDir: dir}
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &lines{first: make(chan string, 64)}
 	ended := make(chan error, 1)
 	go func() { ended <- f.run(ctx, out) }()
 	at := strings.TrimPrefix(strings.TrimSpace(<-out.first), "responding on tcp and udp ")
 	pin := strings.TrimPrefix(strings.TrimSpace(<-out.first), "pin ")
-	c, err := control.Dial(t.Context(), control.ClientOptions{Address: at, Pin: pin, Token: text})
+	c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Open(t.Context(), control.Open{Traffic: udp.Name, Test: "train", Run: "r", Bytes: 1, Duration: time.Second}, nil); err != nil {
+	if _, err := c.Open(t.Context(), loadcontrol.Open{Traffic: udp.Name, Test: "train", Run: "r", Bytes: 1, Duration: time.Second}, nil); err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
-	if _, err := control.Dial(t.Context(), control.ClientOptions{Address: at, Pin: pin, Token: text + "x"}); err == nil {
+	if _, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text + "x"}); err == nil {
 		t.Error("a wrong token was accepted")
 	}
 	// The link is free for another session when the first has ended; until then that one counts as well.
 	var refusal error
-	if !await.Within(await.Patience, func() bool {
-		next, err := control.Dial(t.Context(), control.ClientOptions{Address: at, Pin: pin, Token: text})
+	if !await.Within(await.Timeout, func() bool {
+		next, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text})
 		if err == nil {
-			_, err = next.Open(t.Context(), control.Open{Traffic: udp.Name, Test: "train", Run: "r2", Bytes: 1, Duration: time.Second}, nil)
+			_, err = next.Open(t.Context(), loadcontrol.Open{Traffic: udp.Name, Test: "train", Run: "r2", Bytes: 1, Duration: time.Second}, nil)
 			next.Close()
 		}
 		refusal = err
-		r, refused := errors.AsType[*control.Refusal](err)
-		return err == nil || !refused || r.Reason != control.Busy && r.Reason != control.TooMany
+		r, refused := errors.AsType[*loadcontrol.Refusal](err)
+		return err == nil || !refused || r.Reason != loadcontrol.Busy && r.Reason != loadcontrol.TooMany
 	}) || refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -68,7 +68,7 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 	for len(out.first) > 0 {
 		rest += <-out.first
 	}
-	for _, want := range []string{"2 sessions, 0 transfers", "refused, unauthorised", "ended, closed"} {
+	for _, want := range []string{"2 sessions, 0 transfers", "refused, unauthorized", "ended, closed"} {
 		if !strings.Contains(rest, want) {
 			t.Errorf("nothing of %q in:\n%s", want, rest)
 		}
@@ -77,10 +77,10 @@ func TestRespondPrintsWhereAndThePin(t *testing.T) {
 
 func TestRespondRefusesWhatCannotBe(t *testing.T) {
 	for name, f := range map[string]*respondFlags{
-		"no directory": {options: responder.Options{TokensFile: "t"}},
-		"no tokens":    {options: responder.Options{TokensFile: "absent", StateDir: "."}, serveFlags: serveFlags{clock: clockFlags{source: "none"}}},
-		"no prefix":    {serveFlags: serveFlags{allow: []string{"x"}}, options: responder.Options{StateDir: "."}},
-		"no address":   {serveFlags: serveFlags{listen: []string{"x"}}, options: responder.Options{StateDir: "."}},
+		"no directory": {options: loadserver.Options{TokensFile: "t"}},
+		"no tokens":    {options: loadserver.Options{TokensFile: "absent", StateDir: "."}, serveFlags: serveFlags{clock: clockFlags{source: "none"}}},
+		"no prefix":    {serveFlags: serveFlags{allow: []string{"x"}}, options: loadserver.Options{StateDir: "."}},
+		"no address":   {serveFlags: serveFlags{listen: []string{"x"}}, options: loadserver.Options{StateDir: "."}},
 	} {
 		err := f.run(t.Context(), &bytes.Buffer{})
 		if _, ok := errors.AsType[usageError](err); !ok {
@@ -92,13 +92,13 @@ func TestRespondRefusesWhatCannotBe(t *testing.T) {
 func TestRespondTakesARangeOfPorts(t *testing.T) {
 	app := kingpin.New("oneway", "").Terminate(nil)
 	respondCommand(app)
-	if got, want := app.GetCommand("respond").GetFlag("ports").Model().Default, fmt.Sprintf("%d-%d", control.DefaultPort+1, control.DefaultPort+20); !slices.Equal(got, []string{want}) {
+	if got, want := app.GetCommand("load-server").GetFlag("ports").Model().Default, fmt.Sprintf("%d-%d", loadcontrol.DefaultPort+1, loadcontrol.DefaultPort+20); !slices.Equal(got, []string{want}) {
 		t.Errorf("the default is %q, want %q", got, want)
 	}
-	if got := run(app, []string{"respond", "--tokens-file=absent", "--ports=9-8"}); got != exitUsage {
+	if got := run(app, []string{"load-server", "--tokens-file=absent", "--ports=9-8"}); got != exitUsage {
 		t.Errorf("status %d, want %d", got, exitUsage)
 	}
-	var o responder.Options
+	var o loadserver.Options
 	if err := (textFlag{"ports", &o.Ports}).Set("9000-9010"); err != nil || o.Ports != (option.Ports{First: 9000, Last: 9010}) {
 		t.Errorf("%v, %v", o.Ports, err)
 	}

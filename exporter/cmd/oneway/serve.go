@@ -17,19 +17,19 @@ import (
 
 	"oneway.example/exporter/calibration"
 	"oneway.example/exporter/clock"
-	"oneway.example/exporter/control"
 	"oneway.example/exporter/keyfile"
 	"oneway.example/exporter/link"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
 	"oneway.example/exporter/memlimit"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/reflector"
-	"oneway.example/exporter/responder"
-	"oneway.example/exporter/traffics"
+	"oneway.example/exporter/traffictypes"
 	"oneway.example/exporter/wire/stamp"
 )
 
-// serveFlags are those of the commands that answer other hosts without an agent.
+// serveFlags are those of the commands that reply other hosts without an agent.
 type serveFlags struct {
 	listen, allow []string
 	clock         clockFlags
@@ -69,7 +69,7 @@ func parseListen(text string) ([]netip.AddrPort, error) {
 	return l.Addrs(), nil
 }
 
-// server is a reflector or a responder.
+// server is a reflector or a load server.
 type server interface {
 	Run(ctx context.Context) error
 	Started() <-chan struct{}
@@ -128,7 +128,7 @@ func reflectCommand(app *kingpin.Application) {
 	f.register(cmd, "Address and port to answer on; repeatable.", ":862")
 	cmd.Flag("key-file", "File with shared secrets, one a line; all are accepted.").StringVar(&f.keyFile)
 	cmd.Flag("require-key", "Refuse what is not authenticated.").BoolVar(&o.RequireKey)
-	cmd.Flag("stateless", "Copy the question's number; keep no sessions.").BoolVar(&o.Stateless)
+	cmd.Flag("stateless", "Copy the request's number; keep no sessions.").BoolVar(&o.Stateless)
 	cmd.Flag("rate-limit", "Packets a second answered to one source (/32 or /64); -1: no limit.").Default("20000").IntVar(&o.RatePackets)
 	cmd.Flag("max-sessions", "Sessions remembered at the most; fewer, where memory is limited.").Default("65536").IntVar(&o.MaxSessions)
 	cmd.Flag("session-expiry", "How long a silent session is remembered.").Default("15m").DurationVar(&o.Expiry)
@@ -162,11 +162,11 @@ func (f *reflectFlags) run(ctx context.Context, out io.Writer) (err error) {
 	}); err != nil {
 		return err
 	}
-	return printAnswers(out, r.Stats())
+	return printReplies(out, r.Stats())
 }
 
-// printAnswers sums a run up.
-func printAnswers(out io.Writer, s reflector.Stats) error {
+// printReplies sums a run up.
+func printReplies(out io.Writer, s reflector.Stats) error {
 	t := newTable(out, "%d packets in %v, %d answered\n", s.Packets(), s.Running.Round(time.Second), s.Answered())
 	for i, n := range s.Results {
 		t.count(reflector.Result(i).String(), n)
@@ -175,9 +175,9 @@ func printAnswers(out io.Writer, s reflector.Stats) error {
 	return t.w.Flush()
 }
 
-const respondHelp = `Be the far end of heavy tests (saturation, matrix, trains), until interrupted.
+const respondHelp = `Be the remote end of load tests (saturation, size sweep, trains), until interrupted.
 
-An agent can have a responder of its own (the section responder of its configuration);
+An agent can have a load server of its own (the section load_server of its configuration);
 this command is one without an agent. Clients need a token, which "oneway token new"
 makes, and the pin that is printed here, if there is no certificate that they trust.
 Everything is opened by the client: control over TLS (TCP) and test traffic (UDP) come to
@@ -185,19 +185,19 @@ one port number.
 
 Examples:
   oneway token new --file tokens --name berlin --out berlin.token --rate 20Mbit --duration 5m --per-day 10GB
-  oneway respond --tokens-file tokens --state-dir /var/lib/oneway
-  oneway respond --tokens-file tokens --listen 192.0.2.7:8620 --cert-file cert.pem --key-file key.pem
-  oneway respond --tokens-file tokens --state-dir . --allow 192.0.2.0/24`
+  oneway load-server --tokens-file tokens --state-dir /var/lib/oneway
+  oneway load-server --tokens-file tokens --listen 192.0.2.7:8620 --cert-file cert.pem --key-file key.pem
+  oneway load-server --tokens-file tokens --state-dir . --allow 192.0.2.0/24`
 
 type respondFlags struct {
 	serveFlags
-	options responder.Options
+	options loadserver.Options
 }
 
 func respondCommand(app *kingpin.Application) {
 	f := &respondFlags{}
 	o := &f.options
-	cmd := app.Command("respond", respondHelp)
+	cmd := app.Command("load-server", respondHelp)
 	f.register(cmd, "Address and port, TCP and UDP; repeatable.", ":8620")
 	cmd.Flag("tokens-file", "Who may run tests, and how much.").Required().PlaceHolder("FILE").StringVar(&o.TokensFile)
 	cmd.Flag("state-dir", "Keeps the key that it makes for itself, and what tokens have used today.").PlaceHolder("DIR").StringVar(&o.StateDir)
@@ -206,7 +206,7 @@ func respondCommand(app *kingpin.Application) {
 	cmd.Flag("client-ca-file", "Certificates (PEM) that sign those of clients.").PlaceHolder("FILE").StringVar(&o.ClientCAFile)
 	cmd.Flag("ports", "Ports for further TCP sockets of a test, none of them but while it runs.").Default("8621-8640").PlaceHolder("FIRST-LAST").SetValue(textFlag{"ports", &o.Ports})
 	cmd.Flag("max-connections", "Control connections at one time.").Default("256").IntVar(&o.MaxConnections)
-	cmd.Flag("max-sessions", "Authorised ones of them.").Default("64").IntVar(&o.MaxSessions)
+	cmd.Flag("max-sessions", "Authorized ones of them.").Default("64").IntVar(&o.MaxSessions)
 	cmd.Action(interruptible(func(ctx context.Context) error { return f.run(ctx, os.Stdout) }))
 }
 
@@ -219,9 +219,9 @@ func (f *respondFlags) run(ctx context.Context, out io.Writer) (err error) {
 	if o.StateDir == "" && o.CertFile == "" {
 		return usageError{errors.New("--state-dir is missing; without --cert-file it needs a directory for a key of its own")}
 	}
-	var r *responder.Responder
+	var r *loadserver.LoadServer
 	if err := f.serve(ctx, o.Listen, func(log *slog.Logger, c clock.Monitor) (server, error) {
-		r, err = responder.New(o, responder.Env{Log: log, Sink: metric.Discard{}, Clock: c, Links: link.NewTable(nil), Traffic: traffics.All(), Version: version.Version})
+		r, err = loadserver.New(o, loadserver.Env{Log: log, Sink: metric.Discard{}, Clock: c, Links: link.NewTable(nil), Traffic: traffictypes.All(), Version: version.Version})
 		return r, err
 	}, func() {
 		for _, a := range r.Addrs() {
@@ -231,13 +231,13 @@ func (f *respondFlags) run(ctx context.Context, out io.Writer) (err error) {
 	}); err != nil {
 		return err
 	}
-	return printResponder(out, r.Status())
+	return printLoadServer(out, r.Status())
 }
 
-// printResponder sums a run up.
-func printResponder(out io.Writer, s responder.Status) error {
-	t := newTable(out, "%d sessions, %d transfers, %d octets received, %d sent\n", s.Opened, s.Started, s.Received, s.Sent)
-	for _, reason := range control.Reasons() {
+// printLoadServer sums a run up.
+func printLoadServer(out io.Writer, s loadserver.Status) error {
+	t := newTable(out, "%d sessions, %d transfers, %d bytes received, %d sent\n", s.Opened, s.Started, s.Received, s.Sent)
+	for _, reason := range loadcontrol.Reasons() {
 		t.count("refused, "+string(reason), s.Refused[reason])
 	}
 	for _, reason := range slices.Sorted(maps.Keys(s.Ended)) {

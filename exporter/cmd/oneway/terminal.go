@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/term"
 
-	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/sample"
 )
@@ -114,8 +114,8 @@ func (t *table) end() error {
 }
 
 // printSummary writes the run's own few lines, a column a direction.
-func printSummary(out io.Writer, o *heavy.Outcome) error {
-	t := newTable(out, "%s to %s, %s: %s, %.1f MB forward, %.1f MB reverse\n\n", o.Kind, o.Responder, o.ID, o.Result,
+func printSummary(out io.Writer, o *loadtest.Outcome) error {
+	t := newTable(out, "%s to %s, %s: %s, %.1f MB forward, %.1f MB reverse\n\n", o.Kind, o.LoadServer, o.ID, o.Result,
 		float64(o.ForwardBytes)/1e6, float64(o.ReverseBytes)/1e6)
 	var names []string
 	cells := map[[2]string]string{}
@@ -167,7 +167,7 @@ func percentage(ratio float64) string { return fmt.Sprintf("%.2f %%", 100*ratio)
 func ratioOf(v *float64) string { return orDash(v, percentage) }
 
 func rateOf(v *float64) string {
-	return orDash(v, func(octets float64) string { return option.Rate(octets).Words() })
+	return orDash(v, func(bytes float64) string { return option.Rate(bytes).Words() })
 }
 
 func number(n *uint64) string {
@@ -178,7 +178,7 @@ func number(n *uint64) string {
 const barCells = 24
 
 // progressLine is "[######      ]  43 %  forward: load, 12.3 MB  35s left".
-func progressLine(p heavy.Progress, since time.Duration) string {
+func progressLine(p loadtest.Progress, since time.Duration) string {
 	p.Share = min(max(p.Share, 0), 1)
 	done := int(p.Share * barCells)
 	line := fmt.Sprintf("[%s%s] %3.0f %%  %s", strings.Repeat("#", done), strings.Repeat(" ", barCells-done), 100*p.Share, p.Phase)

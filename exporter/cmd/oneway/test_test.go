@@ -13,26 +13,26 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/control"
-	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes/train"
-	"oneway.example/exporter/responder"
 )
 
 func TestProgressLineTellsShareAmountAndTimeLeft(t *testing.T) {
 	for _, c := range []struct {
-		p     heavy.Progress
+		p     loadtest.Progress
 		since time.Duration
 		want  string
 	}{
-		{heavy.Progress{Phase: "waiting for the link"}, time.Second, "[                        ]   0 %  waiting for the link"},
+		{loadtest.Progress{Phase: "waiting for the link"}, time.Second, "[                        ]   0 %  waiting for the link"},
 		{
-			heavy.Progress{Phase: "forward: load", Share: 0.25, Bytes: 12_300_000},
+			loadtest.Progress{Phase: "forward: load", Share: 0.25, Bytes: 12_300_000},
 			10 * time.Second, "[######                  ]  25 %  forward: load, 12.3 MB  30s left",
 		},
-		{heavy.Progress{Phase: "writing", Share: 1}, time.Minute, "[########################] 100 %  writing"},
-		{heavy.Progress{Phase: "late", Share: 1.5}, time.Minute, "[########################] 100 %  late"},
+		{loadtest.Progress{Phase: "writing", Share: 1}, time.Minute, "[########################] 100 %  writing"},
+		{loadtest.Progress{Phase: "late", Share: 1.5}, time.Minute, "[########################] 100 %  late"},
 	} {
 		if got := progressLine(c.p, c.since); got != c.want {
 			t.Errorf("%+v:\n got %q\nwant %q", c.p, got, c.want)
@@ -41,11 +41,11 @@ func TestProgressLineTellsShareAmountAndTimeLeft(t *testing.T) {
 }
 
 func TestSummaryHasAColumnADirection(t *testing.T) {
-	o := &heavy.Outcome{Run: &heavy.Run{ID: "id", Kind: "train", Responder: "192.0.2.7:8620", Summary: []probe.Result{
+	o := &loadtest.Outcome{Run: &loadtest.Run{ID: "id", Kind: "train", LoadServer: "192.0.2.7:8620", Summary: []probe.Result{
 		{Quantity: "capacity", Direction: "forward", Value: "2.5 Mb/s"},
 		{Quantity: "capacity", Direction: "reverse", Value: "refused: " + strings.Repeat("because ", 20)},
 		{Quantity: "cells", Value: "4 of 4"},
-	}}, Result: heavy.Completed, ForwardBytes: 1_500_000}
+	}}, Result: loadtest.Completed, ForwardBytes: 1_500_000}
 	var out bytes.Buffer
 	if err := printSummary(&out, o); err != nil {
 		t.Fatal(err)
@@ -79,18 +79,18 @@ func TestRefusedTrainsArePrintedAsSuch(t *testing.T) {
 	}
 }
 
-// farEnd runs a responder on loopback and returns its address, its pin and a file with a
+// remoteEnd runs a load server on loopback and returns its address, its pin and a file with a
 // token for it.
-func farEnd(t *testing.T) (address, pin, token string) {
+func remoteEnd(t *testing.T) (address, pin, token string) {
 	t.Helper()
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
-	made, secret, err := responder.NewToken("test", control.Limits{})
+	made, secret, err := loadserver.NewToken("test", loadcontrol.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	token = filepath.Join(dir, "token")
-	if err := responder.AppendToken(tokens, made); err != nil {
+	if err := loadserver.AppendToken(tokens, made); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(token, []byte(secret+"\n"), 0o600); err != nil {
@@ -110,7 +110,7 @@ func farEnd(t *testing.T) (address, pin, token string) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("responder: %v", err)
+			t.Errorf("loadserver: %v", err)
 		}
 	})
 	for deadline := time.After(30 * time.Second); ; {
@@ -121,14 +121,14 @@ func farEnd(t *testing.T) (address, pin, token string) {
 			}
 		case err := <-ended:
 			ended <- err
-			t.Fatalf("the responder ended: %v", err)
+			t.Fatalf("the load server ended: %v", err)
 		case <-deadline:
-			t.Fatal("the responder does not start")
+			t.Fatal("the load server does not start")
 		}
 	}
 }
 
-// announced passes on what the responder prints.
+// announced passes on what the load server prints.
 type announced struct{ lines chan string }
 
 func (a *announced) Write(b []byte) (int, error) {
@@ -139,15 +139,15 @@ func (a *announced) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestHeavyTestRunsFromTheTerminal(t *testing.T) {
-	address, pin, token := farEnd(t)
+func TestLoadTestRunsFromTheTerminal(t *testing.T) {
+	address, pin, token := remoteEnd(t)
 	o := train.DefaultOptions()
 	o.PayloadBytes, o.Trains, o.TrainInterval, o.PathMTU = []int{200}, 3, 20*time.Millisecond, true
-	f := &testFlags{directions: both, json: true, noAgent: true, options: heavy.DefaultOptions(), clock: clockFlags{source: "none"}}
-	f.options.Responder, f.options.TokenFile, f.options.Pin, f.options.MaxWait = address, token, pin, time.Second
+	f := &testFlags{directions: both, json: true, noAgent: true, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = address, token, pin, time.Second
 	k := testKind{
 		word: "train", print: printTrain,
-		kind: func(_ probe.Env, _ probe.Target, shared heavy.Options) (heavy.Kind, error) {
+		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
 			return train.NewKind(shared, o)
 		},
 	}
@@ -170,8 +170,8 @@ func TestHeavyTestRunsFromTheTerminal(t *testing.T) {
 	}
 }
 
-func TestHeavyTestSaysWhatIsWrongAndWhatToDo(t *testing.T) {
-	address, pin, token := farEnd(t)
+func TestLoadTestSaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	address, pin, token := remoteEnd(t)
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -182,8 +182,8 @@ func TestHeavyTestSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}{
 		"no token":    {[]string{"test", "train", address, "--pin", pin}, exitUsage},
 		"empty token": {[]string{"test", "train", address, "--pin", pin, "--token-file", empty, "--clock=none"}, exitFailure},
-		"wrong rate":  {[]string{"test", "saturate", address, "--token-file", token, "--forward", "fast"}, exitUsage},
-		"wrong size":  {[]string{"test", "matrix", address, "--token-file", token, "--size", "3", "--clock=none"}, exitUsage},
+		"wrong rate":  {[]string{"test", "saturation", address, "--token-file", token, "--forward", "fast"}, exitUsage},
+		"wrong size":  {[]string{"test", "size-sweep", address, "--token-file", token, "--size", "3", "--clock=none"}, exitUsage},
 		"wrong pin": {[]string{
 			"test", "train", address, "--pin", "sha256:" + strings.Repeat("0", 64), "--token-file", token, "--clock=none",
 		}, exitFailure},

@@ -8,37 +8,37 @@ import (
 	"sync"
 	"time"
 
-	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/link"
-	"oneway.example/exporter/loan"
+	"oneway.example/exporter/linklease"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/wait"
 )
 
-// borrower has the agent of this host lend its link.
-type borrower struct {
+// lessee has the agent of this host lease its link.
+type lessee struct {
 	socket string
-	ask    loan.Ask
-	links  *link.Table // are told what is left of the agent's budget
+	ask    linklease.Ask
+	links  *link.Table // are told what is left of the agent's quota
 	say    func(format string, args ...any)
 }
 
-// lender asks whether an agent runs here, and takes from it the link and the names of the
+// lessor asks whether an agent runs here, and takes from it the link and the names of the
 // test; nil: none does, or it is not to be asked.
-func (f *testFlags) lender(ctx context.Context, links *link.Table, target *probe.Target, say func(string, ...any)) (heavy.Lender, error) {
+func (f *testFlags) lessor(ctx context.Context, links *link.Table, target *probe.Target, say func(string, ...any)) (loadtest.Lessor, error) {
 	if f.noAgent {
 		return nil, nil
 	}
-	host, port, err := heavy.Address(&f.options, *target)
+	host, port, err := loadtest.Address(&f.options, *target)
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	b := &borrower{
+	b := &lessee{
 		socket: f.socket, links: links, say: say,
-		ask: loan.Ask{Kind: target.Probe, Host: host, Port: port, Link: f.options.Link},
+		ask: linklease.Ask{Kind: target.Probe, Host: host, Port: port, Link: f.options.Link},
 	}
-	l, err := loan.Dial(ctx, b.socket, b.ask)
-	none, isNone := errors.AsType[*loan.NoAgentError](err)
+	l, err := linklease.Dial(ctx, b.socket, b.ask)
+	none, isNone := errors.AsType[*linklease.NoAgentError](err)
 	switch {
 	case isNone:
 		say("No agent runs on this host (%s): this test runs alone, and no other is kept from its link.", none.Why)
@@ -59,40 +59,40 @@ func withoutAgent(err error) error {
 	return fmt.Errorf("%w; --no-agent runs the test without the agent: --help says what that means", err)
 }
 
-// Lend is heavy.Lender's.
-func (b *borrower) Lend(ctx context.Context, most time.Duration) (heavy.Loan, error) {
-	l, err := loan.Dial(ctx, b.socket, b.ask)
+// Lease is loadtest.Lessor's.
+func (b *lessee) Lease(ctx context.Context, most time.Duration) (loadtest.Lease, error) {
+	l, err := linklease.Dial(ctx, b.socket, b.ask)
 	if err == nil {
-		if err = l.Take(ctx, most, func(t loan.Terms) {
+		if err = l.Take(ctx, most, func(t linklease.Terms) {
 			b.say("Waiting for link %s, for %v at the most: %s has it since %s.", t.Link, most.Round(time.Second), t.Holder, t.Since.Local().Format(time.TimeOnly))
 		}); err != nil {
 			l.Close()
 		}
 	}
-	busy, isBusy := errors.AsType[*loan.BusyError](err)
+	busy, isBusy := errors.AsType[*linklease.BusyError](err)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case isBusy:
-		return nil, &heavy.Failure{Reason: heavy.ReasonLinkBusy, Err: fmt.Errorf("%w; --wait waits longer", busy)}
-	case errors.As(err, new(*loan.NoAgentError)), errors.Is(err, loan.ErrGone):
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: fmt.Errorf("%w; --wait waits longer", busy)}
+	case errors.As(err, new(*linklease.NoAgentError)), errors.Is(err, linklease.ErrGone):
 		b.say("The agent on this host has ended: this test runs alone, and no other is kept from its link.")
-		return &lentLink{from: b}, nil
+		return &leasedLink{from: b}, nil
 	default:
-		return nil, &heavy.Failure{Reason: heavy.ReasonConfiguration, Err: withoutAgent(err)}
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonConfiguration, Err: withoutAgent(err)}
 	}
 	t := l.Terms()
-	b.say("The agent on this host lends link %s, for path %s and probe %s: %s.", t.Link, t.Path, t.Probe, budgetOf(t))
+	b.say("The agent on this host leases link %s, for path %s and probe %s: %s.", t.Link, t.Path, t.Probe, quotaOf(t))
 	if err := b.mirror(t); err != nil {
 		l.Close()
 		return nil, err
 	}
-	return &lentLink{from: b, loan: l}, nil
+	return &leasedLink{from: b, lease: l}, nil
 }
 
-// mirror has this process's own links know what is left of the agent's budget.
-func (b *borrower) mirror(t loan.Terms) error {
+// mirror has this process's own links know what is left of the agent's quota.
+func (b *lessee) mirror(t linklease.Terms) error {
 	limit := int64(0)
 	if t.Limit > 0 {
 		used, err := b.links.Reserve(t.Link, 0)
@@ -102,43 +102,43 @@ func (b *borrower) mirror(t loan.Terms) error {
 		used.Settle(1) // a limit of 0 would be none
 		limit = b.links.Usage(t.Link).Used + t.Left
 	}
-	return b.links.SetLinks([]link.Options{{Name: t.Link, BudgetBytes: limit}})
+	return b.links.SetLinks([]link.Options{{Name: t.Link, QuotaBytes: limit}})
 }
 
-// budgetOf is "12.0 MB of today's budget of 500.0 MB are left".
-func budgetOf(t loan.Terms) string {
+// quotaOf is "12.0 MB of today's quota of 500.0 MB are left".
+func quotaOf(t linklease.Terms) string {
 	if t.Limit == 0 {
-		return "it has no data budget"
+		return "it has no data quota"
 	}
-	return fmt.Sprintf("%.1f MB of today's budget of %.1f MB are left", float64(t.Left)/1e6, float64(t.Limit)/1e6)
+	return fmt.Sprintf("%.1f MB of today's quota of %.1f MB are left", float64(t.Left)/1e6, float64(t.Limit)/1e6)
 }
 
-// lentLink is heavy.Loan: what the agent has lent, while there is one.
-type lentLink struct {
-	from *borrower
-	loan *loan.Loan // nil: the agent has gone before it lent anything
+// leasedLink is loadtest.Lease: what the agent has leased, while there is one.
+type leasedLink struct {
+	from  *lessee
+	lease *linklease.Lease // nil: the agent has gone before it leased anything
 
 	stop    context.CancelFunc
 	watched sync.WaitGroup
 }
 
-// Reserve is heavy.Loan's. An agent that has gone has no budget any more.
-func (l *lentLink) Reserve(bytes int64) error {
-	if l.loan == nil {
+// Reserve is loadtest.Lease's. An agent that has gone has no quota any more.
+func (l *leasedLink) Reserve(bytes int64) error {
+	if l.lease == nil {
 		return nil
 	}
-	if err := l.loan.Reserve(bytes); !errors.Is(err, loan.ErrGone) {
+	if err := l.lease.Reserve(bytes); !errors.Is(err, linklease.ErrGone) {
 		return err
 	}
 	return nil // Sending tells
 }
 
-// Sending is heavy.Loan's.
-func (l *lentLink) Sending() {
-	if l.loan == nil {
+// Sending is loadtest.Lease's.
+func (l *leasedLink) Sending() {
+	if l.lease == nil {
 		return
 	}
-	l.loan.Sending()
+	l.lease.Sending()
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
 	l.watched.Go(func() { l.watch(ctx) })
@@ -148,23 +148,23 @@ func (l *lentLink) Sending() {
 const tryAgain = time.Second
 
 // watch tells when the agent goes, and takes the link of the one that comes.
-func (l *lentLink) watch(ctx context.Context) {
+func (l *leasedLink) watch(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.loan.Lost():
+		case <-l.lease.Lost():
 		}
-		l.loan.Close()
-		l.from.say("The agent on this host has ended, or has taken link %s back: this test goes on, and no other is kept from the link until an agent lends it again.", l.loan.Terms().Link)
-		for wait.For(ctx, tryAgain) {
-			again, err := loan.Dial(ctx, l.from.socket, l.from.ask)
+		l.lease.Close()
+		l.from.say("The agent on this host has ended, or has taken link %s back: this test goes on, and no other is kept from the link until an agent leases it again.", l.lease.Terms().Link)
+		for ctxtime.For(ctx, tryAgain) {
+			again, err := linklease.Dial(ctx, l.from.socket, l.from.ask)
 			if err != nil {
 				continue
 			}
 			if again.TakeAgain(ctx) == nil {
-				l.loan = again
-				l.from.say("An agent on this host lends link %s again; what was set aside for the test counts as used.", again.Terms().Link)
+				l.lease = again
+				l.from.say("An agent on this host leases link %s again; what was set aside for the test counts as used.", again.Terms().Link)
 				break
 			}
 			again.Close()
@@ -172,19 +172,19 @@ func (l *lentLink) watch(ctx context.Context) {
 	}
 }
 
-// Return is heavy.Loan's.
-func (l *lentLink) Return(forward, reverse int64) {
-	if l.loan == nil {
+// Return is loadtest.Lease's.
+func (l *leasedLink) Return(forward, reverse int64) {
+	if l.lease == nil {
 		return
 	}
 	if l.stop != nil {
 		l.stop()
 		l.watched.Wait()
 	}
-	if l.loan.Settle(forward, reverse) != nil {
+	if l.lease.Settle(forward, reverse) != nil {
 		return // that the agent has gone was told, and it counts what was set aside
 	}
-	if t := l.loan.Terms(); t.Limit > 0 {
-		l.from.say("The agent on this host has its link %s again: %s.", t.Link, budgetOf(t))
+	if t := l.lease.Terms(); t.Limit > 0 {
+		l.from.say("The agent on this host has its link %s again: %s.", t.Link, quotaOf(t))
 	}
 }

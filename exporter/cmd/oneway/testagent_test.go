@@ -16,17 +16,17 @@ import (
 
 	"github.com/prometheus/exporter-toolkit/web"
 
-	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/link"
-	"oneway.example/exporter/loan"
+	"oneway.example/exporter/linklease"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/probes/saturation"
 	"oneway.example/tests/await"
 )
 
-// host is this host with a responder, and maybe an agent.
+// host is this host with a load server, and maybe an agent.
 type host struct {
 	*whole
 	address, pin, token string
@@ -43,17 +43,17 @@ func newHost(t *testing.T) *host {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	h := &host{dir: dir, socket: filepath.Join(dir, "agent.sock")}
-	h.address, h.pin, h.token = farEnd(t)
+	h.address, h.pin, h.token = remoteEnd(t)
 	return h
 }
 
-// office is a configuration with a heavy test to the responder that is never due.
-func (h *host) office(budget string) string {
+// office is a configuration with a load test to the load server that is never due.
+func (h *host) office(quota string) string {
 	return fmt.Sprintf(`clock: {source: none}
 state_dir: %s
-links: [{name: uplink, budget: %s}, {name: lab}]
-paths: [{name: office, peer: 127.0.0.1, probes: [{type: saturate, every: 168h, windows: ["sun 00:00-00:01"], link: uplink, responder: %q, token_file: %s, pin: %q}]}]
-`, h.dir, budget, h.address, h.token, h.pin)
+links: [{name: uplink, quota_bytes: %s}, {name: lab}]
+paths: [{name: office, peer: 127.0.0.1, probes: [{type: saturation, every: 168h, windows: ["sun 00:00-00:01"], link: uplink, load_server: %q, token_file: %s, pin: %q}]}]
+`, h.dir, quota, h.address, h.token, h.pin)
 }
 
 // agent starts one, until the test's end or stop.
@@ -96,7 +96,7 @@ func (r *reporter) says(t *testing.T, what string) {
 	await.That(t, fmt.Sprintf("%q is said", what), func() bool { return strings.Contains(r.String(), what) })
 }
 
-// running is one `oneway test saturate`.
+// running is one `oneway test saturation`.
 type running struct {
 	said  *reporter
 	stop  func() // as Ctrl-C does
@@ -106,12 +106,12 @@ type running struct {
 // load starts one of that many seconds at 125 kB/s, forward.
 func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running {
 	t.Helper()
-	o := saturate.DefaultOptions()
+	o := saturation.DefaultOptions()
 	o.Rate = option.PerDirection{Forward: 125_000, Reverse: 125_000}
 	o.Duration, o.Skip = time.Duration(seconds)*time.Second, 200*time.Millisecond
 	o.Idle.Duration, o.Idle.Interval = 200*time.Millisecond, 20*time.Millisecond
-	f := &testFlags{directions: "forward", socket: h.socket, options: heavy.DefaultOptions(), clock: clockFlags{source: "none"}}
-	f.options.Responder, f.options.TokenFile, f.options.Pin, f.options.MaxWait = h.address, h.token, h.pin, 30*time.Second
+	f := &testFlags{directions: "forward", socket: h.socket, options: loadtest.DefaultOptions(), clock: clockFlags{source: "none"}}
+	f.options.LoadServer, f.options.TokenFile, f.options.Pin, f.options.MaxWait = h.address, h.token, h.pin, 30*time.Second
 	f.options.DrainTimeout = time.Second
 	if change != nil {
 		change(f)
@@ -120,9 +120,9 @@ func (h *host) load(t *testing.T, seconds int, change func(*testFlags)) *running
 	t.Cleanup(stop)
 	r := &running{said: &reporter{}, stop: stop, ended: make(chan error, 1)}
 	k := testKind{
-		word: "saturate", print: func(io.Writer, any) error { return nil },
-		kind: func(_ probe.Env, _ probe.Target, shared heavy.Options) (heavy.Kind, error) {
-			return saturate.NewKind(shared, o)
+		word: "saturation", print: func(io.Writer, any) error { return nil },
+		kind: func(_ probe.Env, _ probe.Target, shared loadtest.Options) (loadtest.Kind, error) {
+			return saturation.NewKind(shared, o)
 		},
 	}
 	go func() { r.ended <- f.run(ctx, k, io.Discard, r.said) }()
@@ -162,25 +162,25 @@ func TestTestWithoutAnAgentSaysThatItRunsAlone(t *testing.T) {
 	}
 }
 
-// test --help: the agent's link, its budget, and oneway_test_running.
-func TestTestBesideAnAgentHasItsLinkItsBudgetAndItsMetric(t *testing.T) {
+// test --help: the agent's link, its quota, and oneway_test_running.
+func TestTestBesideAnAgentHasItsLinkItsQuotaAndItsMetric(t *testing.T) {
 	h := newHost(t)
 	h.agent(t, h.office("10MB"))
-	office := []string{"office", "saturate", "uplink"}
+	office := []string{"office", "saturation", "uplink"}
 	first := h.load(t, 60, nil)
 	h.wants(metric.TestRunning, 1, office...)
-	if !strings.Contains(first.said.String(), "lends link uplink, for path office and probe saturate: 10.0 MB of today's budget of 10.0 MB are left") {
+	if !strings.Contains(first.said.String(), "leases link uplink, for path office and probe saturation: 10.0 MB of today's quota of 10.0 MB are left") {
 		t.Errorf("it says %q", first.said)
 	}
-	h.wants(metric.BudgetUsed, 0, "uplink")
-	await.That(h.t, "octets are set aside", func() bool { return h.gauge(metric.BudgetLeft, "uplink") < 10e6 })
+	h.wants(metric.QuotaUsed, 0, "uplink")
+	await.That(h.t, "bytes are set aside", func() bool { return h.gauge(metric.QuotaLeft, "uplink") < 10e6 })
 	second := h.load(t, 1, nil)
-	second.said.says(t, "Waiting for link uplink, for 30s at the most: office/saturate (oneway test, process ")
+	second.said.says(t, "Waiting for link uplink, for 30s at the most: office/saturation (oneway test, process ")
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.MaxWait = 0 }).finish(t); err == nil ||
-		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturate (oneway test") || !strings.Contains(err.Error(), "--wait") {
+		!strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/saturation (oneway test") || !strings.Contains(err.Error(), "--wait") {
 		t.Errorf("error is %v", err)
 	}
-	// The far end has one link only, so that what another link here shows is that the far end was asked.
+	// The remote end has one link only, so that what another link here shows is that the remote end was asked.
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.Link, f.options.MaxWait = "lab", 0 }).finish(t); err == nil || strings.Contains(err.Error(), "uplink") {
 		t.Errorf("error of a test on another link is %v", err)
 	}
@@ -191,47 +191,47 @@ func TestTestBesideAnAgentHasItsLinkItsBudgetAndItsMetric(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	h.wants(metric.BudgetLimit, 20e6, "uplink")
+	h.wants(metric.QuotaLimit, 20e6, "uplink")
 	h.wants(metric.TestRunning, 1, office...)
 	first.stop()
-	if said, err := first.finish(t); err == nil || !strings.Contains(said, "of today's budget of 20.0 MB are left") {
+	if said, err := first.finish(t); err == nil || !strings.Contains(said, "of today's quota of 20.0 MB are left") {
 		t.Errorf("%q, %v", said, err)
 	}
-	if said, err := second.finish(t); err != nil || !strings.Contains(said, "lends link uplink") {
+	if said, err := second.finish(t); err != nil || !strings.Contains(said, "leases link uplink") {
 		t.Errorf("%q, %v", said, err)
 	}
 	h.wants(metric.TestRunning, 0, office...)
-	sent := h.gauge(metric.RunBytes, "office", "saturate", "forward")
+	sent := h.gauge(metric.RunBytes, "office", "saturation", "forward")
 	if sent < 120_000 || sent > 62*130_000 {
-		t.Errorf("%v octets were sent, want those of a second and a part of 60 at 125 kB/s", sent)
+		t.Errorf("%v bytes were sent, want those of a second and a part of 60 at 125 kB/s", sent)
 	}
-	h.wants(metric.BudgetUsed, sent, "uplink")
-	h.wants(metric.BudgetLeft, 20e6-sent, "uplink")
+	h.wants(metric.QuotaUsed, sent, "uplink")
+	h.wants(metric.QuotaLeft, 20e6-sent, "uplink")
 }
 
-func TestNoBudgetLeftIsNotABudgetWithoutALimit(t *testing.T) {
+func TestNoQuotaLeftIsNotAQuotaWithoutALimit(t *testing.T) {
 	links := link.NewTable(nil)
-	b := &borrower{links: links}
+	b := &lessee{links: links}
 	for _, c := range []struct{ limit, left, want int64 }{{100, 0, 0}, {100, 40, 40}, {100, 0, 0}, {0, 0, math.MaxInt64}, {7, 7, 7}} {
-		if err := b.mirror(loan.Terms{Place: loan.Place{Link: "uplink"}, Limit: c.limit, Left: c.left}); err != nil {
+		if err := b.mirror(linklease.Terms{Place: linklease.Place{Link: "uplink"}, Limit: c.limit, Left: c.left}); err != nil {
 			t.Fatal(err)
 		}
 		if got := links.Usage("uplink").Left; got != c.want {
-			t.Errorf("%+v: %d octets are left", c, got)
+			t.Errorf("%+v: %d bytes are left", c, got)
 		}
 	}
 }
 
-func TestTestBeyondTheAgentsBudgetDoesNotRun(t *testing.T) {
+func TestTestBeyondTheAgentsQuotaDoesNotRun(t *testing.T) {
 	h := newHost(t)
 	h.agent(t, h.office("1000"))
 	said, err := h.load(t, 1, nil).finish(t)
-	if err == nil || !strings.Contains(err.Error(), "the data budget of uplink has 1000 octets left, ") || !strings.Contains(err.Error(), "renewed at") {
+	if err == nil || !strings.Contains(err.Error(), "the data quota of uplink has 1000 bytes left, ") || !strings.Contains(err.Error(), "renewed at") {
 		t.Errorf("%q, %v", said, err)
 	}
-	h.wants(metric.BudgetUsed, 0, "uplink")
-	if n := h.gauge(metric.RunBytes, "office", "saturate", "forward"); n != 0 {
-		t.Errorf("%v octets were sent", n)
+	h.wants(metric.QuotaUsed, 0, "uplink")
+	if n := h.gauge(metric.RunBytes, "office", "saturation", "forward"); n != 0 {
+		t.Errorf("%v bytes were sent", n)
 	}
 	if _, err := h.load(t, 1, func(f *testFlags) { f.options.Link = "uplnk" }).finish(t); err == nil ||
 		!strings.Contains(err.Error(), "knows no link uplnk, but lab, uplink") || !strings.Contains(err.Error(), "--no-agent") {
@@ -239,23 +239,23 @@ func TestTestBeyondTheAgentsBudgetDoesNotRun(t *testing.T) {
 	}
 }
 
-func TestTestOutlivesItsAgentAndTheNextLendsAgain(t *testing.T) {
+func TestTestOutlivesItsAgentAndTheNextLeasesAgain(t *testing.T) {
 	h := newHost(t)
 	h.agent(t, h.office("10MB"))
 	one := h.load(t, 60, nil)
-	h.wants(metric.TestRunning, 1, "office", "saturate", "uplink")
+	h.wants(metric.TestRunning, 1, "office", "saturation", "uplink")
 	h.stop()
 	one.said.says(t, "has ended, or has taken link uplink back: this test goes on")
 	h.agent(t, h.office("10MB"))
-	h.wants(metric.TestRunning, 1, "office", "saturate", "uplink")
-	one.said.says(t, "lends link uplink again")
+	h.wants(metric.TestRunning, 1, "office", "saturation", "uplink")
+	one.said.says(t, "leases link uplink again")
 	one.stop()
-	if said, err := one.finish(t); err == nil || !strings.Contains(said, "of today's budget of 10.0 MB are left") {
+	if said, err := one.finish(t); err == nil || !strings.Contains(said, "of today's quota of 10.0 MB are left") {
 		t.Errorf("%q, %v", said, err)
 	}
-	h.wants(metric.TestRunning, 0, "office", "saturate", "uplink")
+	h.wants(metric.TestRunning, 0, "office", "saturation", "uplink")
 	// Of a test that it did not see the end of, the first agent has counted all that was set aside.
-	if used := h.gauge(metric.BudgetUsed, "uplink"); used < 60*125_000 || used > 10e6 {
-		t.Errorf("%v octets are used, want those of 60 s at 125 kB/s", used)
+	if used := h.gauge(metric.QuotaUsed, "uplink"); used < 60*125_000 || used > 10e6 {
+		t.Errorf("%v bytes are used, want those of 60 s at 125 kB/s", used)
 	}
 }

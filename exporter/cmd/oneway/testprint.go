@@ -12,14 +12,14 @@ import (
 	"oneway.example/exporter/option"
 
 	"oneway.example/exporter/probe"
-	"oneway.example/exporter/probes/matrix"
-	"oneway.example/exporter/probes/saturate"
+	"oneway.example/exporter/probes/saturation"
+	"oneway.example/exporter/probes/sizesweep"
 	"oneway.example/exporter/probes/train"
 )
 
-// printSaturate writes a column a direction, and the steps of a sweep or search.
-func printSaturate(out io.Writer, body any) error {
-	r := body.(*saturate.Result)
+// printSaturation writes a column a direction, and the steps of a sweep or search.
+func printSaturation(out io.Writer, body any) error {
+	r := body.(*saturation.Result)
 	for _, d := range r.Directions {
 		if d.Load != nil {
 			if err := printLoad(out, d); err != nil {
@@ -35,7 +35,7 @@ func printSaturate(out io.Writer, body any) error {
 	return nil
 }
 
-func printLoad(out io.Writer, d *saturate.Direction) error {
+func printLoad(out io.Writer, d *saturation.Direction) error {
 	l := d.Load
 	t := newTable(out, "%s: %s; %s\n", d.Direction, l.State, l.Evidence)
 	rate := func(v float64) string { return option.Rate(v).Words() }
@@ -49,7 +49,7 @@ func printLoad(out io.Writer, d *saturate.Direction) error {
 		t.row("rate by the second", words)
 	}
 	t.row("lost", percentage(l.Loss))
-	t.row("not sent by the sender itself", percentage(l.Shortfall))
+	t.row("not sent by the sender itself", percentage(l.Underrun))
 	t.interval("idle delay", l.Idle, l.IdleBound)
 	t.interval("full delay", l.Full, l.FullBound)
 	if l.Queue != nil && l.QueueBound != nil {
@@ -73,7 +73,7 @@ func quantiles(low, median, high string) string {
 	return fmt.Sprintf("5 %%: %s, median: %s, 95 %%: %s", low, median, high)
 }
 
-func printSteps(out io.Writer, d *saturate.Direction) error {
+func printSteps(out io.Writer, d *saturation.Direction) error {
 	t := newTable(out, "%s: %s\n", d.Direction, d.StepsAre)
 	t.row("offered", "sent", "came through", "lost", "delay variation", "")
 	for _, s := range d.Steps {
@@ -89,14 +89,14 @@ func printSteps(out io.Writer, d *saturate.Direction) error {
 	return t.end()
 }
 
-func printMatrix(out io.Writer, body any) error {
-	r := body.(*matrix.Result)
+func printSizeSweep(out io.Writer, body any) error {
+	r := body.(*sizesweep.Result)
 	t := newTable(out, "")
 	t.row("direction", "bytes", "packets/s", "sent", "came through", "lost", "delay", "±", "mean |IPDV|", "not sent")
 	for _, c := range r.Cells {
 		m := c.Median
 		t.row(c.Way, strconv.Itoa(c.PacketBytes), strconv.Itoa(c.PacketRate), rateOf(m.Sent), rateOf(m.Received), ratioOf(m.Loss),
-			seconds(m.Delay), seconds(m.Bound), seconds(m.IPDV), ratioOf(m.Shortfall))
+			seconds(m.Delay), seconds(m.Bound), seconds(m.IPDV), ratioOf(m.Underrun))
 	}
 	return t.end()
 }

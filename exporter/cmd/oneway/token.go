@@ -9,14 +9,14 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"oneway.example/exporter/responder"
+	"oneway.example/exporter/loadserver"
 )
 
-const tokenNewHelp = `Make a token, with which a client may run heavy tests against a responder.
+const tokenNewHelp = `Make a token, with which a client may run load tests against a load server.
 
 Writes the token to --out, or prints it, once: it goes to the client, in a file of its
-own that only the agent's user can read (token_file). Its hash goes to the responder's tokens file, with
-what the token may use; the responder reads that file again when it changes. To revoke a
+own that only the agent's user can read (token_file). Its hash goes to the load server's tokens file, with
+what the token may use; the load server reads that file again when it changes. To revoke a
 token, take its line out.
 
 Limits count UDP payload. Without --rate, --duration or --per-day there is no limit of
@@ -33,9 +33,9 @@ type tokenFlags struct {
 
 func tokenCommand(app *kingpin.Application) {
 	f := &tokenFlags{}
-	parent := app.Command("token", "Tokens of a responder: who may run heavy tests, and how much.")
+	parent := app.Command("token", "Tokens of a load server: who may run load tests, and how much.")
 	cmd := parent.Command("new", tokenNewHelp)
-	cmd.Flag("file", "The responder's tokens file; made (mode 0600) if there is none.").PlaceHolder("FILE").StringVar(&f.file)
+	cmd.Flag("file", "The load server's tokens file; made (mode 0600) if there is none.").PlaceHolder("FILE").StringVar(&f.file)
 	cmd.Flag("out", "New file for the token (mode 0600), in place of printing it.").PlaceHolder("FILE").StringVar(&f.out)
 	cmd.Flag("name", "Name of the client, for logs and metrics.").Required().StringVar(&f.name)
 	cmd.Flag("rate", "Most bits a second in one direction, such as 20Mbit.").PlaceHolder("RATE").StringVar(&f.rate)
@@ -54,11 +54,11 @@ func (f *tokenFlags) run(out io.Writer) error {
 			words = append(words, limit.key+"="+limit.value)
 		}
 	}
-	limits, err := responder.ParseLimits(words)
+	limits, err := loadserver.ParseLimits(words)
 	if err != nil {
 		return usageError{fmt.Errorf("--%w", err)}
 	}
-	token, text, err := responder.NewToken(f.name, limits)
+	token, text, err := loadserver.NewToken(f.name, limits)
 	if err != nil {
 		return usageError{err}
 	}
@@ -73,9 +73,9 @@ func (f *tokenFlags) run(out io.Writer) error {
 		_, err := fmt.Fprintf(out, client+tokenByHand, shown, token)
 		return err
 	}
-	if err := responder.AppendToken(f.file, token); err != nil {
+	if err := loadserver.AppendToken(f.file, token); err != nil {
 		if f.out != "" {
-			_ = os.Remove(f.out) // no responder knows it
+			_ = os.Remove(f.out) // no load server knows it
 		}
 		return err
 	}
@@ -88,7 +88,7 @@ func (f *tokenFlags) run(out io.Writer) error {
 }
 
 // writeToken makes a file that only its owner may read. One that is there already is an error:
-// it may hold the token of another responder.
+// it may hold the token of another load server.
 func writeToken(file, text string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -106,16 +106,16 @@ const (
 	tokenPrinted = `%s
 
 This is the token, shown this once. On the client, put it into a file that only the
-agent's user can read (chmod 600), and name that file as token_file of its heavy probes.
+agent's user can read (chmod 600), and name that file as token_file of its load-test probes.
 `
 	tokenInFile = `The token stands in %s, once. Move that file to the client by a way that nobody else
-reads, keep its mode, and name it as token_file of its heavy probes.
+reads, keep its mode, and name it as token_file of its load-test probes.
 `
-	tokenByHand = `On the responder, add this line to the tokens file (tokens_file, chmod 600):
+	tokenByHand = `On the load server, add this line to the tokens file (tokens_file, chmod 600):
 
 %s
 `
-	tokenWritten = `On the responder nothing is left to do: its hash stands in %s,
-which must be the responder's tokens_file.
+	tokenWritten = `On the load server nothing is left to do: its hash stands in %s,
+which must be the load server's tokens_file.
 `
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"oneway.example/exporter/responder"
+	"oneway.example/exporter/loadserver"
 )
 
 func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTokenIsPrintedOnceAndItsHashIsStored(t *testing.T) {
 	if err != nil || bytes.Contains(content, []byte(text)) {
 		t.Errorf("the file is %q, %v", content, err)
 	}
-	all, err := responder.ParseTokens(content)
+	all, err := loadserver.ParseTokens(content)
 	if err != nil || len(all) != 1 || all[0].Limits.BytesPerSecond != 2.5e6 || all[0].Limits.BytesPerDay != 10e9 {
 		t.Errorf("tokens %+v, %v", all, err)
 	}
@@ -55,7 +55,7 @@ func TestTokenInAFileOfItsOwnIsNotPrinted(t *testing.T) {
 	if err != nil || !bytes.HasPrefix(text, []byte("owt_")) || strings.Contains(out.String(), "owt_") || !strings.Contains(out.String(), f.out) {
 		t.Errorf("%q, %v; printed\n%s", text, err, out.String())
 	}
-	// Neither a token that no responder knows, nor one in place of another, is left.
+	// Neither a token that no load server knows, nor one in place of another, is left.
 	f.out = filepath.Join(dir, "again")
 	if err := f.run(&out); err == nil {
 		t.Error("the same name again was accepted")
@@ -78,7 +78,7 @@ func TestTokenWithoutAFileIsALineToCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if all, err := responder.ParseTokens([]byte(lines[len(lines)-1])); err != nil || len(all) != 1 {
+	if all, err := loadserver.ParseTokens([]byte(lines[len(lines)-1])); err != nil || len(all) != 1 {
 		t.Errorf("the last line is no token, %v:\n%s", err, out.String())
 	}
 }

@@ -138,7 +138,7 @@ func (v voiceRating) print(out io.Writer) error {
 		v.Codec, time.Duration(v.Delay*float64(time.Second)).Round(time.Microsecond), 100*v.Loss, v.BurstR)
 	fmt.Fprintf(w, "model\t\t%s\n", v.Model)
 	row("signal to noise", "Ro", &v.Ro)
-	row("- level, sidetone, quantising", "Is", v.Is)
+	row("- level, sidetone, quantizing", "Is", v.Is)
 	row("- talker echo", "Idte", v.Idte)
 	row("- listener echo", "Idle", v.Idle)
 	row("- absolute delay", "Idd", v.Idd)

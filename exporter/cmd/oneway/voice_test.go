@@ -31,7 +31,7 @@ func TestVoiceTableShowsEveryImpairmentAligned(t *testing.T) {
 	want := `call                                   G.711 over 150ms mouth to ear, 1 % loss, BurstR 1
 model                                  g107
 signal to noise                Ro       94.77
-- level, sidetone, quantising  Is        1.41
+- level, sidetone, quantizing  Is        1.41
 - talker echo                  Idte      2.81
 - listener echo                Idle      0.84
 - absolute delay               Idd       0.16

@@ -2,7 +2,7 @@
 // back, and spread by the slowest link to the time that it takes for each.
 //
 // The formula is b = (N-1) L / D, D being the time from the first to the last
-// arrival (WPI EvDO report section 2.2.1, after Dovrolis et al.), L in IP octets. Nothing in it
+// arrival (WPI EvDO report section 2.2.1, after Dovrolis et al.), L in IP bytes. Nothing in it
 // needs the two clocks to agree.
 //
 // A train says something of the link only if nothing else has spread, or gathered, its
@@ -57,7 +57,7 @@ const (
 	// typicalStampError is what a kernel's software stamp is off by on a host that is not
 	// busy: p99 of kernel to kernel over veth is 1.5 us. The sender's pauses are looked for by it.
 	typicalStampError = 2 * time.Microsecond
-	// Oscillator is how far one that nothing disciplines may run wrong.
+	// Oscillator is how remote one that nothing disciplines may run wrong.
 	Oscillator = 100e-6
 )
 
@@ -120,7 +120,7 @@ type Verdict struct {
 	Result  Result
 	// Evidence says in words why it is not clean.
 	Evidence string
-	// Capacity is b in IP octets a second; defined, as Dispersion is, for a train that is
+	// Capacity is b in IP bytes a second; defined, as Dispersion is, for a train that is
 	// complete, in order and stamped, but to be believed only if Result is Clean.
 	Capacity float64
 	// Dispersion is the time from the first to the last arrival, MeanGap the mean time between
@@ -136,20 +136,20 @@ type Verdict struct {
 
 // interval is what the capacity may be, given Error.
 func (v *Verdict) interval() (low, high float64) {
-	if low = v.octets() / (v.Dispersion + v.Error).Seconds(); v.Error >= v.Dispersion {
+	if low = v.bytes() / (v.Dispersion + v.Error).Seconds(); v.Error >= v.Dispersion {
 		return low, math.Inf(1)
 	}
-	return low, v.octets() / (v.Dispersion - v.Error).Seconds()
+	return low, v.bytes() / (v.Dispersion - v.Error).Seconds()
 }
 
-// octets came within Dispersion.
-func (v *Verdict) octets() float64 { return v.Capacity * v.Dispersion.Seconds() }
+// bytes came within Dispersion.
+func (v *Verdict) bytes() float64 { return v.Capacity * v.Dispersion.Seconds() }
 
 // Summary is what the trains of one size said.
 type Summary struct {
 	// Trains counts by result, indexed by Result.
 	Trains [TooShort + 1]int
-	// P5, Median and P95 are of the clean trains' capacity, in IP octets a second, and Low
+	// P5, Median and P95 are of the clean trains' capacity, in IP bytes a second, and Low
 	// and High enclose the capacity of which Median is the estimate; defined only if OK.
 	P5, Median, P95, Low, High float64
 	// MeanGap is the mean dispersion of the clean trains: time between two packets.
@@ -174,8 +174,8 @@ const (
 	missed = 0.01
 )
 
-// Summarise puts together what trains of one size said, of which least must be clean.
-func Summarise(verdicts []Verdict, least int) (s Summary) {
+// Summarize puts together what trains of one size said, of which least must be clean.
+func Summarize(verdicts []Verdict, least int) (s Summary) {
 	var lows, highs []float64
 	var evidence [len(s.Trains)]string // of the last with each result
 	for i := range verdicts {
@@ -230,10 +230,10 @@ func fewer(n int) float64 {
 }
 
 // Sustained holds long trains against a summary that is OK, of the same size. hidden is how
-// many octets a token bucket must have for the trains not to show it; refusal says, in words,
+// many bytes a token bucket must have for the trains not to show it; refusal says, in words,
 // that the long trains show one, and so the rate of the summary does not last.
 //
-// A bucket of b octets lets b/(1-r/p) pass at the rate p of the line before it, r being its
+// A bucket of b bytes lets b/(1-r/p) pass at the rate p of the line before it, r being its
 // own: 2b if it halves the rate. Of the trains that keep the rate, the short ones of packets
 // each among them, the second longest counts: one alone may have been lucky.
 func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden int, refusal string) {
@@ -246,10 +246,10 @@ func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden in
 			slower, evidence = slower+1, v.Evidence
 		case v.Result != Clean:
 		case high < s.Low/(1+agree):
-			slower, evidence = slower+1, fmt.Sprintf("trains of %d octets came at %.4g Mb/s, of %d at %.4g Mb/s",
-				int(v.octets()+0.5), 8e-6*v.Capacity, packetBytes*(packets-1), 8e-6*s.Median)
+			slower, evidence = slower+1, fmt.Sprintf("trains of %d bytes came at %.4g Mb/s, of %d at %.4g Mb/s",
+				int(v.bytes()+0.5), 8e-6*v.Capacity, packetBytes*(packets-1), 8e-6*s.Median)
 		case low < s.High*(1+agree):
-			kept = append(kept, seen(packetBytes, int(v.octets()+0.5)/packetBytes))
+			kept = append(kept, seen(packetBytes, int(v.bytes()+0.5)/packetBytes))
 		}
 	}
 	if slower >= max(2, len(kept)) {
@@ -259,5 +259,5 @@ func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden in
 	return kept[max(0, len(kept)-2)], ""
 }
 
-// seen is the octets of the largest bucket that a train of so many gaps shows.
+// seen is the bytes of the largest bucket that a train of so many gaps shows.
 func seen(packetBytes, gaps int) int { return max(0, gaps-tail) * packetBytes / 2 }

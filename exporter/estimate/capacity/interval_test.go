@@ -12,18 +12,18 @@ import (
 // campaigns are links by what a run over them may say: told, refused, or either; what is told
 // is within the interval.
 func campaigns() map[string]struct {
-	w       world
+	w       simulation
 	packets int
 	want    string
 } {
 	type c = struct {
-		w       world
+		w       simulation
 		packets int
 		want    string
 	}
-	worlds := cleanWorlds()
+	simulations := cleanSimulations()
 	all := map[string]c{}
-	for name, w := range worlds {
+	for name, w := range simulations {
 		if name == "gigabit" {
 			all["gigabit, 25"] = c{w, 25, "either"}
 			all["gigabit, 200"] = c{w, 200, "told"}
@@ -31,42 +31,42 @@ func campaigns() map[string]struct {
 		}
 		all[name] = c{w, 25, "told"}
 	}
-	add := func(name string, w world, packets int, want string, f func(*world)) {
+	add := func(name string, w simulation, packets int, want string, f func(*simulation)) {
 		f(&w)
 		all[name] = c{w, packets, want}
 	}
-	wibro, lan, evdo := worlds["wibro down"], worlds["lan"], worlds["evdo down"]
+	wibro, lan, evdo := simulations["wibro down"], simulations["lan"], simulations["evdo down"]
 	for _, packets := range []int{5, 6, 7, 12} {
-		add(fmt.Sprintf("wibro, %d packets", packets), wibro, packets, "told", func(*world) {})
-		add(fmt.Sprintf("bucket of 2, %d packets", packets), wibro, packets, "refused", func(w *world) { w.bucket, w.line = 3500, 1e9 })
-		add(fmt.Sprintf("GRO of 2, %d packets", packets), wibro, packets, "refused", func(w *world) { w.merge = 2 })
-		add(fmt.Sprintf("slots of 5 ms, %d packets", packets), wibro, packets, "refused", func(w *world) { w.batch, w.batchGap = 5*ms, 20*us })
+		add(fmt.Sprintf("wibro, %d packets", packets), wibro, packets, "told", func(*simulation) {})
+		add(fmt.Sprintf("bucket of 2, %d packets", packets), wibro, packets, "refused", func(w *simulation) { w.bucket, w.line = 3500, 1e9 })
+		add(fmt.Sprintf("GRO of 2, %d packets", packets), wibro, packets, "refused", func(w *simulation) { w.merge = 2 })
+		add(fmt.Sprintf("slots of 5 ms, %d packets", packets), wibro, packets, "refused", func(w *simulation) { w.batch, w.batchGap = 5*ms, 20*us })
 	}
 	for _, slot := range []time.Duration{5 * ms, 10 * ms, 20 * ms} {
-		add(fmt.Sprintf("slots of %v, wibro", slot), wibro, 25, "refused", func(w *world) { w.batch, w.batchGap = slot, 20*us })
-		add(fmt.Sprintf("slots of %v, wibro, 200 packets", slot), wibro, 200, "either", func(w *world) { w.batch, w.batchGap = slot, 20*us })
-		add(fmt.Sprintf("slots of %v, evdo", slot), evdo, 25, "either", func(w *world) { w.batch, w.batchGap = slot, 20*us })
+		add(fmt.Sprintf("slots of %v, wibro", slot), wibro, 25, "refused", func(w *simulation) { w.batch, w.batchGap = slot, 20*us })
+		add(fmt.Sprintf("slots of %v, wibro, 200 packets", slot), wibro, 200, "either", func(w *simulation) { w.batch, w.batchGap = slot, 20*us })
+		add(fmt.Sprintf("slots of %v, evdo", slot), evdo, 25, "either", func(w *simulation) { w.batch, w.batchGap = slot, 20*us })
 	}
 	for _, share := range []float64{0.01, 0.02, 0.03, 0.05, 0.1, 0.3, 0.6} {
 		want := "either"
 		if share >= 0.1 {
 			want = "refused"
 		}
-		add(fmt.Sprintf("others with %v of the link", share), wibro, 25, want, func(w *world) { w.others, w.otherBytes = share, 1500 })
+		add(fmt.Sprintf("others with %v of the link", share), wibro, 25, want, func(w *simulation) { w.others, w.otherBytes = share, 1500 })
 	}
-	add("others with a tenth in small packets", wibro, 25, "refused", func(w *world) { w.others, w.otherBytes = 0.1, 200 })
-	add("others with a third in small packets", wibro, 25, "refused", func(w *world) { w.others, w.otherBytes = 0.3, 200 })
+	add("others with a tenth in small packets", wibro, 25, "refused", func(w *simulation) { w.others, w.otherBytes = 0.1, 200 })
+	add("others with a third in small packets", wibro, 25, "refused", func(w *simulation) { w.others, w.otherBytes = 0.3, 200 })
 	for _, moves := range []float64{0.01, 0.03, 0.1, 0.3, 1} {
 		want := "either"
 		if moves >= 0.1 {
 			want = "refused"
 		}
-		add(fmt.Sprintf("rate that moves by %v from train to train", moves), wibro, 25, want, func(w *world) { w.moves = moves })
+		add(fmt.Sprintf("rate that moves by %v from train to train", moves), wibro, 25, want, func(w *simulation) { w.moves = moves })
 	}
-	add("rate that moves as EVDO's does", evdo, 25, "refused", func(w *world) { w.moves, w.varies = 0.5, 0.3 })
-	add("interrupts of 50 us", worlds["gigabit"], 200, "either", func(w *world) { w.batch, w.batchGap, w.noise = 50*us, 600, 0 })
-	add("interrupts of 100 us, lan", lan, 25, "either", func(w *world) { w.batch, w.batchGap, w.jitter = 100*us, 4*us, 0 })
-	add("faster than stamps tell", lan, 25, "refused", func(w *world) { w.rate, w.line, w.sendGap, w.jitter, w.noise = 40e9, 1e12, 10, 0, us })
+	add("rate that moves as EVDO's does", evdo, 25, "refused", func(w *simulation) { w.moves, w.varies = 0.5, 0.3 })
+	add("interrupts of 50 us", simulations["gigabit"], 200, "either", func(w *simulation) { w.batch, w.batchGap, w.noise = 50*us, 600, 0 })
+	add("interrupts of 100 us, lan", lan, 25, "either", func(w *simulation) { w.batch, w.batchGap, w.jitter = 100*us, 4*us, 0 })
+	add("faster than stamps tell", lan, 25, "refused", func(w *simulation) { w.rate, w.line, w.sendGap, w.jitter, w.noise = 40e9, 1e12, 10, 0, us })
 	return all
 }
 
@@ -88,7 +88,7 @@ func TestIntervalCoversTheLinksRateOrTheRunIsRefused(t *testing.T) {
 				for range trains {
 					verdicts = append(verdicts, Judge(c.w.train(rng, c.packets, 1500), Options{StampError: 25 * us}))
 				}
-				s := Summarise(verdicts, trains/3)
+				s := Summarize(verdicts, trains/3)
 				if !s.OK {
 					why = s.Refusal
 					continue

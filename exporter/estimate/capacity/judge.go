@@ -24,7 +24,7 @@ const (
 	// grouped is the share of gaps that are none, less than the share near of the mean, from
 	// which on packets came in groups.
 	grouped = 0.3
-	near    = 0.25
+	local   = 0.25
 	// surely is how many standard errors of the median the mean gap is above it where others' packets have
 	// made some longer.
 	surely = 4
@@ -78,8 +78,8 @@ func (v *Verdict) tooShort(o Options) bool {
 	if float64(v.Error) <= vague*float64(v.Dispersion) {
 		return false
 	}
-	return v.is(TooShort, "%d octets came within %v, and stamps may be off by %v; want longer trains",
-		int(v.octets()+0.5), v.Dispersion, v.Error)
+	return v.is(TooShort, "%d bytes came within %v, and stamps may be off by %v; want longer trains",
+		int(v.bytes()+0.5), v.Dispersion, v.Error)
 }
 
 // uneven adds to Error what arrivals off even distances may have done to the dispersion, and looks
@@ -101,7 +101,7 @@ func (v *Verdict) uneven(gaps []float64) {
 	switch longer := even - usual; {
 	case small == 0:
 		result, off, limit = Coalesced, max(quarter, widest), crooked
-	case small <= near*even:
+	case small <= local*even:
 		result, off, limit = Batched, max(quarter, widest), crooked
 	case longer > surely*uncertain:
 		off, limit = max(quarter, longer*n), crooked

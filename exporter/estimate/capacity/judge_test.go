@@ -10,15 +10,15 @@ import (
 // sizes are the WPI report's payloads (section 3.5) as IPv4 packets.
 var sizes = []int{1500, 1228, 1028, 828}
 
-// cleanWorlds are the links of tests/lab/profiles, and odd ones.
-func cleanWorlds() map[string]world {
-	host := world{sendGap: 2 * us, noise: 2 * us, offset: 3700 * ms, line: 1e10}
-	link := func(rate float64, delay, jitter time.Duration) world {
+// cleanSimulations are the links of tests/lab/profiles, and odd ones.
+func cleanSimulations() map[string]simulation {
+	host := simulation{sendGap: 2 * us, noise: 2 * us, offset: 3700 * ms, line: 1e10}
+	link := func(rate float64, delay, jitter time.Duration) simulation {
 		w := host
 		w.rate, w.delay, w.jitter = rate, delay, jitter
 		return w
 	}
-	return map[string]world{
+	return map[string]simulation{
 		"wibro up":   link(2.5e6, 30*ms, 0),
 		"wibro down": link(10e6, 14*ms, 0),
 		"evdo up":    link(153e3, 100*ms, 20*ms),
@@ -37,7 +37,7 @@ func cleanWorlds() map[string]world {
 
 func TestCleanTrainsTellTheLinksRate(t *testing.T) {
 	const seed, trains = 4, 300
-	for name, w := range cleanWorlds() {
+	for name, w := range cleanSimulations() {
 		rng := rand.New(rand.NewPCG(seed, seed))
 		if name == "gigabit" {
 			w.noise, w.sendGap = 100*time.Nanosecond, time.Microsecond
@@ -47,7 +47,7 @@ func TestCleanTrainsTellTheLinksRate(t *testing.T) {
 			for range trains {
 				verdicts = append(verdicts, Judge(w.train(rng, 25, size), Options{}))
 			}
-			s := Summarise(verdicts, MinClean)
+			s := Summarize(verdicts, MinClean)
 			off := s.Median*8/w.rate - 1
 			t.Logf("%-12s %4d B: clean %.1f %%, median off by %+.2f %%, p5 %+.1f %%, p95 %+.1f %%; %v", name, size,
 				100*float64(s.Trains[Clean])/trains, 100*off, 100*(s.P5*8/w.rate-1), 100*(s.P95*8/w.rate-1), s.Trains)
@@ -65,8 +65,8 @@ func TestCleanTrainsTellTheLinksRate(t *testing.T) {
 // what the sender does; and after one that has, a new train begins.
 func TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean(t *testing.T) {
 	const seed, trains = 6, 300
-	lan := cleanWorlds()["lan"]
-	lan.rate, lan.jitter = 96e6, 10*us // 69 us for 828 octets
+	lan := cleanSimulations()["lan"]
+	lan.rate, lan.jitter = 96e6, 10*us // 69 us for 828 bytes
 	for name, c := range map[string]struct {
 		stall   time.Duration
 		at      int
@@ -93,7 +93,7 @@ func TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean(t *testing.T) {
 				as++
 			}
 		}
-		s := Summarise(verdicts, MinClean)
+		s := Summarize(verdicts, MinClean)
 		off := s.Median*8/w.rate - 1
 		t.Logf("%s: clean %.1f %%, median off by %+.2f %%, %d of %d without %d packets", name, 100*float64(clean)/trains, 100*off, as, trains, c.skipped)
 		if float64(clean) < 0.99*trains || float64(as) < 0.99*trains || math.Abs(off) > 0.01 {
@@ -106,14 +106,14 @@ func TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean(t *testing.T) {
 func TestBusyHostLeavesMostTrainsOfAFastLinkClean(t *testing.T) {
 	const seed, trains = 7, 300
 	for _, size := range sizes {
-		w := cleanWorlds()["lan"]
+		w := cleanSimulations()["lan"]
 		rng := rand.New(rand.NewPCG(seed, seed))
 		var verdicts []Verdict
 		for range trains {
 			w.stall, w.stallAt = 30*us+time.Duration(rng.ExpFloat64()*float64(60*us)), rng.IntN(8)
 			verdicts = append(verdicts, Judge(w.train(rng, 25, size), Options{}))
 		}
-		s := Summarise(verdicts, MinClean)
+		s := Summarize(verdicts, MinClean)
 		off := s.Median*8/w.rate - 1
 		t.Logf("%4d B: %v, off by %+.2f %%", size, s.Trains, 100*off)
 		if !s.OK || s.Trains[Clean] < trains*95/100 || math.Abs(off) > 0.01 {
@@ -124,39 +124,39 @@ func TestBusyHostLeavesMostTrainsOfAFastLinkClean(t *testing.T) {
 
 // contaminations are worlds in which a train says nothing of the link.
 func contaminations() map[string]struct {
-	w    world
+	w    simulation
 	want Result
 } {
-	worlds := cleanWorlds()
-	wibro, lan, giga, evdo, odd := worlds["wibro down"], worlds["lan"], worlds["gigabit"], worlds["evdo down"], worlds["odd"]
+	simulations := cleanSimulations()
+	wibro, lan, giga, evdo, odd := simulations["wibro down"], simulations["lan"], simulations["gigabit"], simulations["evdo down"], simulations["odd"]
 	type c = struct {
-		w    world
+		w    simulation
 		want Result
 	}
-	with := func(w world, want Result, f func(*world)) c { f(&w); return c{w, want} }
+	with := func(w simulation, want Result, f func(*simulation)) c { f(&w); return c{w, want} }
 	return map[string]c{
-		"all lost":                with(wibro, Lost, func(w *world) { w.loss = 1 }),
-		"swapped":                 with(wibro, Reordered, func(w *world) { w.swap = true }),
-		"doubled":                 with(wibro, Duplicated, func(w *world) { w.double = true }),
-		"no stamp":                with(wibro, Unstamped, func(w *world) { w.unstamped = true }),
-		"slow sender":             with(wibro, SenderPace, func(w *world) { w.sendGap = 1300 * us }),
-		"nearly slow sender":      with(lan, SenderPace, func(w *world) { w.sendGap = 110 * us }),
-		"faster link than sender": with(giga, SenderPace, func(w *world) { w.sendGap = 15 * us; w.noise = 0 }),
-		"sender stalls":           with(lan, SenderPace, func(w *world) { w.stall, w.stallAt = 5*ms, 12 }),
-		"sender stalls a little":  with(lan, SenderPace, func(w *world) { w.stall, w.stallAt, w.jitter = 1800*us, 12, 0 }),
-		"sender stalls late":      with(lan, SenderPace, func(w *world) { w.stall, w.stallAt, w.jitter = 3*ms, 24, 0 }),
-		"sender stalls before 7":  with(lan, SenderPace, func(w *world) { w.stall, w.stallAt = 5*ms, 7 }),
-		"GRO of 4":                with(lan, Coalesced, func(w *world) { w.merge = 4 }),
-		"GRO of 2":                with(wibro, Coalesced, func(w *world) { w.merge = 2 }),
-		"GRO of all":              with(lan, Coalesced, func(w *world) { w.merge = 25 }),
-		"GRO of 10, jitter":       with(evdo, Coalesced, func(w *world) { w.merge = 10 }),
-		"interrupts, 50 us":       with(giga, Batched, func(w *world) { w.batch = 50 * us; w.batchGap = 600 * time.Nanosecond; w.noise = 0 }),
-		"interrupts, lan":         with(lan, Batched, func(w *world) { w.batch = 500 * us; w.batchGap = 4 * us; w.jitter = 0 }),
-		"slots of 5 ms":           with(wibro, Batched, func(w *world) { w.batch = 5 * ms; w.batchGap = 50 * us }),
-		"bucket of 3":             with(odd, TokenBucket, func(w *world) { w.bucket = 5000; w.line = 100e6; w.jitter = 0 }),
-		"bucket of 10":            with(odd, TokenBucket, func(w *world) { w.bucket = 15_000; w.line = 100e6 }),
-		"bucket of 16":            with(lan, TokenBucket, func(w *world) { w.bucket = 25_000; w.line = 1e9 }),
-		"slow bucket":             with(wibro, TokenBucket, func(w *world) { w.bucket = 15_000; w.line = 20e6 }),
+		"all lost":                with(wibro, Lost, func(w *simulation) { w.loss = 1 }),
+		"swapped":                 with(wibro, Reordered, func(w *simulation) { w.swap = true }),
+		"doubled":                 with(wibro, Duplicated, func(w *simulation) { w.double = true }),
+		"no stamp":                with(wibro, Unstamped, func(w *simulation) { w.unstamped = true }),
+		"slow sender":             with(wibro, SenderPace, func(w *simulation) { w.sendGap = 1300 * us }),
+		"nearly slow sender":      with(lan, SenderPace, func(w *simulation) { w.sendGap = 110 * us }),
+		"faster link than sender": with(giga, SenderPace, func(w *simulation) { w.sendGap = 15 * us; w.noise = 0 }),
+		"sender stalls":           with(lan, SenderPace, func(w *simulation) { w.stall, w.stallAt = 5*ms, 12 }),
+		"sender stalls a little":  with(lan, SenderPace, func(w *simulation) { w.stall, w.stallAt, w.jitter = 1800*us, 12, 0 }),
+		"sender stalls late":      with(lan, SenderPace, func(w *simulation) { w.stall, w.stallAt, w.jitter = 3*ms, 24, 0 }),
+		"sender stalls before 7":  with(lan, SenderPace, func(w *simulation) { w.stall, w.stallAt = 5*ms, 7 }),
+		"GRO of 4":                with(lan, Coalesced, func(w *simulation) { w.merge = 4 }),
+		"GRO of 2":                with(wibro, Coalesced, func(w *simulation) { w.merge = 2 }),
+		"GRO of all":              with(lan, Coalesced, func(w *simulation) { w.merge = 25 }),
+		"GRO of 10, jitter":       with(evdo, Coalesced, func(w *simulation) { w.merge = 10 }),
+		"interrupts, 50 us":       with(giga, Batched, func(w *simulation) { w.batch = 50 * us; w.batchGap = 600 * time.Nanosecond; w.noise = 0 }),
+		"interrupts, lan":         with(lan, Batched, func(w *simulation) { w.batch = 500 * us; w.batchGap = 4 * us; w.jitter = 0 }),
+		"slots of 5 ms":           with(wibro, Batched, func(w *simulation) { w.batch = 5 * ms; w.batchGap = 50 * us }),
+		"bucket of 3":             with(odd, TokenBucket, func(w *simulation) { w.bucket = 5000; w.line = 100e6; w.jitter = 0 }),
+		"bucket of 10":            with(odd, TokenBucket, func(w *simulation) { w.bucket = 15_000; w.line = 100e6 }),
+		"bucket of 16":            with(lan, TokenBucket, func(w *simulation) { w.bucket = 25_000; w.line = 1e9 }),
+		"slow bucket":             with(wibro, TokenBucket, func(w *simulation) { w.bucket = 15_000; w.line = 20e6 }),
 	}
 }
 
@@ -175,7 +175,7 @@ func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
 				wrong = v
 			}
 		}
-		s := Summarise(verdicts, MinClean)
+		s := Summarize(verdicts, MinClean)
 		t.Logf("%-24s %v: %.1f %% right; %s; %s", name, c.want, 100*float64(right)/trains, verdicts[0].Evidence, s.Refusal)
 		if float64(right) < 0.99*trains {
 			t.Errorf("%s, seed %d: %v, and not %v: %s: %v", name, seed, wrong.Result, c.want, wrong.Evidence, s.Trains)
@@ -190,7 +190,7 @@ func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
 func TestPacketsOfOthersMakeALongTrainInterleaved(t *testing.T) {
 	const seed, trains = 10, 300
 	for bytes, share := range map[int]float64{1500: 0.3, 200: 0.1} {
-		w := cleanWorlds()["wibro down"]
+		w := cleanSimulations()["wibro down"]
 		w.others, w.otherBytes = share, bytes
 		rng := rand.New(rand.NewPCG(seed, seed))
 		found := 0
@@ -209,14 +209,14 @@ func TestPacketsOfOthersMakeALongTrainInterleaved(t *testing.T) {
 // one that is long enough does.
 func TestLongTrainsBearGroups(t *testing.T) {
 	const seed, trains = 9, 300
-	w := world{sendGap: 2 * us, noise: 2 * us, line: 1e10, rate: 61e6, delay: 33 * ms, jitter: ms}
+	w := simulation{sendGap: 2 * us, noise: 2 * us, line: 1e10, rate: 61e6, delay: 33 * ms, jitter: ms}
 	for n, clean := range map[int]bool{25: false, 200: true} {
 		rng := rand.New(rand.NewPCG(seed, seed))
 		var verdicts []Verdict
 		for range trains {
 			verdicts = append(verdicts, Judge(w.train(rng, n, 1500), Options{}))
 		}
-		s := Summarise(verdicts, MinClean)
+		s := Summarize(verdicts, MinClean)
 		t.Logf("%d packets: %v, median off by %+.2f %%", n, s.Trains, 100*(s.Median*8/w.rate-1))
 		if share := float64(s.Trains[Clean]) / trains; (share >= 0.95) != clean || share > 0.5 != clean {
 			t.Errorf("seed %d, %d packets: %v clean", seed, n, share)

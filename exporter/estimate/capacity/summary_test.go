@@ -16,7 +16,7 @@ func TestSummaryIsTheMedianOfCleanTrainsWithAnIntervalOfRanks(t *testing.T) {
 	for i := range 20 {
 		all = append(all, clean(float64(2000-i)))
 	}
-	s := Summarise(append(all, Verdict{Result: Lost}), MinClean)
+	s := Summarize(append(all, Verdict{Result: Lost}), MinClean)
 	if !s.OK || s.P5 != 1981 || s.Median != 1990.5 || s.P95 != 1999 || len(s.Capacities) != 20 || s.Trains[Lost] != 1 {
 		t.Errorf("%+v", s)
 	}
@@ -57,7 +57,7 @@ func TestSummaryRefusesWhereTrainsAreFewContaminatedOrDisagree(t *testing.T) {
 			"the trains disagree: 5 % found 8 Mb/s or less, 5 % 9.6 Mb/s or more; the link's rate varies, or others use it",
 		},
 	} {
-		if s := Summarise(c.trains, c.least); s.Refusal != c.want || s.OK != (c.want == "") || !s.OK && s.Median != 0 {
+		if s := Summarize(c.trains, c.least); s.Refusal != c.want || s.OK != (c.want == "") || !s.OK && s.Median != 0 {
 			t.Errorf("%s: %+v, want %q", name, s, c.want)
 		}
 	}

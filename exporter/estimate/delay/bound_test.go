@@ -35,7 +35,7 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 	for i := range 300 {
 		d := sample.Delay{Value: 30*ms + time.Duration(i)*us/10, Bound: 90 * us, Reason: sample.OK}
 		if i%60 == 7 {
-			d.Bound, d.Held, d.Value = 4*ms, 4*ms, d.Value+ms
+			d.Bound, d.TXUncertainty, d.Value = 4*ms, 4*ms, d.Value+ms
 		}
 		w.Add(d)
 	}
@@ -47,7 +47,7 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 		for i := range n { // 40 %, with ends far below and above
 			d := sample.Delay{Value: 30 * ms, Bound: 90 * us, Reason: sample.OK}
 			if i%5 < 2 {
-				d.Bound, d.Held = 20*ms, 20*ms
+				d.Bound, d.TXUncertainty = 20*ms, 20*ms
 			}
 			w.Add(d)
 		}
@@ -57,7 +57,7 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 	}
 	var two Window
 	for i := range 2 { // which of them is ordinary cannot be told
-		two.Add(sample.Delay{Value: 30 * ms, Bound: 90*us + time.Duration(i)*ms, Held: time.Duration(i) * ms, Reason: sample.OK})
+		two.Add(sample.Delay{Value: 30 * ms, Bound: 90*us + time.Duration(i)*ms, TXUncertainty: time.Duration(i) * ms, Reason: sample.OK})
 	}
 	if got := two.Snapshot().Bound(); got != 1090*us {
 		t.Errorf("bound of two packets %v, want that of the widest, 1.09 ms", got)
@@ -94,7 +94,7 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 		wideShare, lean := rng.Float64()*0.2, rng.IntN(3)
 		var w Window
 		w.Decided(n, lost)
-		truth, held := make([]time.Duration, n), make([]bool, n)
+		truth, txUncertainty := make([]time.Duration, n), make([]bool, n)
 		stood := 0
 		for i := range truth {
 			truth[i] = 100*ms + time.Duration(rng.Int64N(int64(ms)))
@@ -102,10 +102,10 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 			if rng.Float64() < wideShare {
 				d.Bound = time.Duration(rng.Int64N(int64(5 * ms)))
 				if rng.IntN(2) == 0 {
-					d.Held = d.Bound
+					d.TXUncertainty = d.Bound
 				}
 			}
-			if held[i] = d.Held > d.Bound/2; held[i] {
+			if txUncertainty[i] = d.TXUncertainty > d.Bound/2; txUncertainty[i] {
 				stood++
 			}
 			off := time.Duration(rng.Int64N(2*int64(d.Bound)+1)) - d.Bound
@@ -123,7 +123,7 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 		least, most := time.Duration(1<<62), time.Duration(1<<62)
 		for i, d := range truth {
 			most = min(most, d)
-			if !held[i] || 2*stood >= n {
+			if !txUncertainty[i] || 2*stood >= n {
 				least = min(least, d)
 			}
 		}

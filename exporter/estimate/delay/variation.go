@@ -19,7 +19,7 @@ type Variation struct {
 // Add takes the delay of a unique packet, in order of arrival. It returns the
 // IPDV, delay minus the delay of the packet numbered one less, signed (RFC 3393
 // section 2; RFC 5481 section 4.1). It is defined only if that packet was the
-// arrival just before: a lost or overtaken neighbour leaves it undefined.
+// arrival just before: a lost or overtaken neighbor leaves it undefined.
 func (v *Variation) Add(seq uint64, delay time.Duration) (ipdv time.Duration, ok bool) {
 	difference, known := delay-v.delay, v.any
 	ok = known && seq == v.seq+1
@@ -44,13 +44,13 @@ func (v *Variation) Jitter() (time.Duration, bool) {
 }
 
 // Break forgets the last packet but not the jitter: the clock offset has
-// changed (a step, a restarted far end), so the next difference means nothing.
+// changed (a step, a restarted remote end), so the next difference means nothing.
 func (v *Variation) Break() { v.any = false }
 
 // Reset forgets everything.
 func (v *Variation) Reset() { *v = Variation{} }
 
-// PDVLimit is how many delays a PDV holds, 16 octets each.
+// PDVLimit is how many delays a PDV holds, 16 bytes each.
 const PDVLimit = 1 << 16
 
 // PDV holds the delays of one window until it ends, because only then the
@@ -69,8 +69,8 @@ type arrival struct {
 }
 
 // Add takes the delay of a unique packet, in order of arrival. It reports false
-// when there is no room for another: the window ends here, Drain it.
-func (p *PDV) Add(seq uint64, delay time.Duration) (room bool) {
+// when there is no space for another: the window ends here, Drain it.
+func (p *PDV) Add(seq uint64, delay time.Duration) (space bool) {
 	if len(p.packets) == PDVLimit {
 		return false
 	}
@@ -85,12 +85,12 @@ func (p *PDV) Add(seq uint64, delay time.Duration) (room bool) {
 // order of arrival, and begins a new one.
 func (p *PDV) Drain() iter.Seq2[uint64, time.Duration] {
 	return func(yield func(uint64, time.Duration) bool) {
-		held := p.packets
+		txUncertainty := p.packets
 		p.packets = p.packets[:0]
-		for _, a := range held {
+		for _, a := range txUncertainty {
 			pdv := a.delay - p.min
 			if pdv < 0 {
-				pdv = math.MaxInt64 // stamps 292 years apart: a lying far end
+				pdv = math.MaxInt64 // stamps 292 years apart: a lying remote end
 			}
 			if !yield(a.seq, pdv) {
 				return

@@ -27,7 +27,7 @@ func TestIPDVIsSignedAndOnlyOfConsecutiveNumbers(t *testing.T) {
 		{6, 20 * ms, 0, true},          // a defined zero
 		{8, 25 * ms, 0, false},         // 7 is on its way
 		{7, 60 * ms, 0, false},         // and was overtaken
-		{9, 25 * ms, 0, false},         // its neighbour 8 is not the arrival before
+		{9, 25 * ms, 0, false},         // its neighbor 8 is not the arrival before
 		{10, -25 * ms, -50 * ms, true}, // below zero: another clock, still a difference
 	} {
 		got, ok := v.Add(c.seq, c.delay)
@@ -112,7 +112,7 @@ func TestPDVIsDelayMinusTheSmallestOfTheWindow(t *testing.T) {
 	in := []arrival{{1, 30 * ms}, {2, 20 * ms}, {4, 55 * ms}, {3, 20 * ms}}
 	for _, a := range in {
 		if !p.Add(a.seq, a.delay) {
-			t.Fatal("no room for four")
+			t.Fatal("no space for four")
 		}
 	}
 	var got []arrival

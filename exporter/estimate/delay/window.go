@@ -1,7 +1,7 @@
-// Package delay summarises one-way delays: their distribution over a window
+// Package delay summarizes one-way delays: their distribution over a window
 // (RFC 7679), their variation (RFC 3393, RFC 5481) and the jitter of RFC 3550.
 //
-// Three types, one for each question, all of one direction of one path:
+// Three types, one for each request, all of one direction of one path:
 //
 //	Window     how long do packets take?        needs trusted clocks
 //	Variation  how much does one differ from the next?   any clocks
@@ -26,7 +26,7 @@ import (
 const Exact = 1 << 16
 
 // Window is the delays of one direction since the last Reset. The zero value is
-// an empty window. Its memory grows with the window's packets, 16 octets for each, up to
+// an empty window. Its memory grows with the window's packets, 16 bytes for each, up to
 // 1 MB, and is reused, with 24 more from a Snapshot to the next Reset; beyond Exact it is some KiB.
 type Window struct {
 	exact  []interval
@@ -71,7 +71,7 @@ func (w *Window) Add(d sample.Delay) {
 	}
 	w.high = min(w.high, d.Value+d.Bound)
 	w.low = min(w.low, d.Value-d.Bound)
-	if d.Held > d.Bound/2 {
+	if d.TXUncertainty > d.Bound/2 {
 		w.heldUp++
 	} else {
 		w.lowUnheld = min(w.lowUnheld, d.Value-d.Bound)
@@ -105,7 +105,7 @@ func (w *Window) keep(v interval) {
 
 // Decided says how many packets were received and how many were lost since the last call,
 // by the receiver's count. Lost ones are infinitely late (RFC 7679 section 5.1). Where more
-// were received than delays were added, because the answer that would have told the delay
+// were received than delays were added, because the reply that would have told the delay
 // was lost or a clock was not trusted, the delays known, and the Overdue, stand for all.
 func (w *Window) Decided(received, lost int) {
 	w.received += uint64(received)

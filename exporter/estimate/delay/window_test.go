@@ -209,7 +209,7 @@ func TestMemoryOfAWindowIsBounded(t *testing.T) {
 		}
 		w.Snapshot()
 		if bytes := memory(&w); bytes > limit {
-			t.Errorf("%d octets for %d packets, want at most %d", bytes, n, limit)
+			t.Errorf("%d bytes for %d packets, want at most %d", bytes, n, limit)
 		}
 	}
 }
@@ -245,10 +245,10 @@ func TestMemoryOfAnOutlierIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestDelaysOfAnsweredPacketsStandForThoseWhoseAnswersWereLost: with the losses of the
-// other direction alone among the infinite ones, 60 % of answers lost left the p95 of a
+// TestDelaysOfAnsweredPacketsStandForThoseWhoseRepliesWereLost: with the losses of the
+// other direction alone among the infinite ones, 60 % of replies lost left the p95 of a
 // direction that lost 3.5 % infinite.
-func TestDelaysOfAnsweredPacketsStandForThoseWhoseAnswersWereLost(t *testing.T) {
+func TestDelaysOfAnsweredPacketsStandForThoseWhoseRepliesWereLost(t *testing.T) {
 	for _, c := range []struct {
 		sent, lost, answered int
 		finite               map[float64]bool

@@ -1,13 +1,13 @@
 // Package feasible bounds the offset between two clocks from delays alone: help
 // after the fact where nothing better than NTP disciplines them.
 //
-// Let theta be the far clock minus the near one. What is measured is not the delay
+// Let theta be the remote clock minus the local one. What is measured is not the delay
 // but
 //
 //	forward: T2 - T1 = Df + theta        reverse: T4 - T3 = Dr - theta
 //
 // No packet is faster than the path. If both true delays are known to be at least m,
-// every pair of packets leaves only so much room for theta:
+// every pair of packets leaves only so much space for theta:
 //
 //	m - (T4 - T3)  <=  theta  <=  (T2 - T1) - m
 //
@@ -23,13 +23,13 @@
 // theta is that of one packet's stamps, and what another packet tells of it counts with an
 // allowance for how far each clock may have moved between the stamps of the two, at the
 // rate that the kernel allows at the most (maxRate). With the stamps of packet p and those
-// of a packet q, n = maxRate x |difference of the near stamps| and likewise f of the far ones,
+// of a packet q, n = maxRate x |difference of the local stamps| and likewise f of the remote ones,
 //
 //	forward of p:  m - (q.T4 - q.T3) - n(p.T1, q.T4) - f(p.T2, q.T3)  <=  theta
 //	               theta  <=  (q.T2 - q.T1) - m + n(p.T1, q.T1) + f(p.T2, q.T2)
 //
 // and so for reverse, with T4 and T3 of p. Within p itself its own forward delay counts in
-// full, and its reverse delay with what the near clock may do in a round trip. Moon, Skelly
+// full, and its reverse delay with what the local clock may do in a round trip. Moon, Skelly
 // and Towsley (Estimation and removal of clock skew from network delay measurements,
 // INFOCOM 1999) draw such a line of slope below the delays to find the skew. Here the slope
 // is given, and the result is a bound, not an estimate.
@@ -71,15 +71,15 @@ type Estimator struct {
 	slots [slots]slot
 }
 
-// Packet is one answered packet: its stamps, T1 and T4 of the near clock, T2 and T3 of the
-// far one, and what the stamps may have made each measured delay too small by.
+// Packet is one answered packet: its stamps, T1 and T4 of the local clock, T2 and T3 of the
+// remote one, and what the stamps may have made each measured delay too small by.
 type Packet struct {
 	T1, T2, T3, T4               instant.Time
 	ForwardStamps, ReverseStamps time.Duration
 }
 
 // moment is when something was stamped, by each clock.
-type moment struct{ near, far instant.Time }
+type moment struct{ local, remote instant.Time }
 
 // forward is when the forward delay was measured, reverse when the other was.
 func (p *Packet) forward() moment { return moment{p.T1, p.T2} }
@@ -87,7 +87,7 @@ func (p *Packet) reverse() moment { return moment{p.T4, p.T3} }
 
 // moved is how far theta may have moved between two moments, rounded up.
 func moved(a, b moment) time.Duration {
-	apart := math.Abs(float64(a.near.Sub(b.near))) + math.Abs(float64(a.far.Sub(b.far)))
+	apart := math.Abs(float64(a.local.Sub(b.local))) + math.Abs(float64(a.remote.Sub(b.remote)))
 	return time.Duration(math.Ceil(maxRate * apart))
 }
 
@@ -106,7 +106,7 @@ type mark struct {
 // better replaces a mark by one that is worth more for all times to come.
 func (m *mark) better(other mark) {
 	allowance := moved(m.at, other.at)
-	if other.at.near < m.at.near {
+	if other.at.local < m.at.local {
 		allowance = -allowance
 	}
 	if other.delay <= m.delay+allowance {
@@ -132,7 +132,7 @@ func (e *Estimator) Add(p *Packet) {
 	s.reverse.better(r)
 }
 
-// Forward is what is left for the far clock minus the near one in the forward delay of p,
+// Forward is what is left for the remote clock minus the local one in the forward delay of p,
 // both ends included; Reverse is so in the reverse delay. It is unknown, ok false, without
 // a packet of the last seconds, and where no offset fits them all (low > high): then
 // Minimum is wrong, or a clock was stepped.

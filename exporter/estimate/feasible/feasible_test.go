@@ -33,7 +33,7 @@ func TestIntervalIsWhatThePathsMinimumLeaves(t *testing.T) {
 		t.Error("an interval, or a contradiction, out of nothing")
 	}
 	e.Add(p)
-	// 25 - (80 - 12) and (30 + 12) - 25, and what the near clock may do in 110 ms.
+	// 25 - (80 - 12) and (30 + 12) - 25, and what the local clock may do in 110 ms.
 	if low, high, ok := e.Forward(p); !ok || low != -43*ms-of(110*ms) || high != 17*ms {
 		t.Errorf("forward: %v to %v, %v; want -43 ms and a round trip, to 17 ms", low, high, ok)
 	}
@@ -121,43 +121,43 @@ func (c *slewing) pass(d float64) {
 	}
 }
 
-// bed is a pair of clocks and a path between them.
-type bed struct {
+// testbed is a pair of clocks and a path between them.
+type testbed struct {
 	random           *rand.Rand
-	near, far        *slewing
+	local, remote    *slewing
 	forward, reverse time.Duration // least delays
 	queue            time.Duration // mean
 	now              float64       // true time since begin, in ns
 }
 
-func (b *bed) pass(d time.Duration) {
+func (b *testbed) pass(d time.Duration) {
 	b.now += float64(d)
-	b.near.pass(float64(d))
-	b.far.pass(float64(d))
+	b.local.pass(float64(d))
+	b.remote.pass(float64(d))
 }
 
 // stamp is what a clock shows.
-func (b *bed) stamp(c *slewing) instant.Time {
+func (b *testbed) stamp(c *slewing) instant.Time {
 	return begin.Add(time.Duration(math.Round(b.now + c.error)))
 }
 
 // packet sends one, and tells what the clocks were apart in each delay.
-func (b *bed) packet() (p *Packet, forward, reverse float64) {
+func (b *testbed) packet() (p *Packet, forward, reverse float64) {
 	queued := func() time.Duration { return time.Duration(b.random.ExpFloat64() * float64(b.queue)) }
-	p = &Packet{T1: b.stamp(b.near)}
-	near := b.near.error
+	p = &Packet{T1: b.stamp(b.local)}
+	local := b.local.error
 	b.pass(b.forward + queued())
-	p.T2 = b.stamp(b.far)
-	forward = b.far.error - near
+	p.T2 = b.stamp(b.remote)
+	forward = b.remote.error - local
 	b.pass(time.Duration(b.random.Int64N(int64(ms))))
-	p.T3 = b.stamp(b.far)
-	far := b.far.error
+	p.T3 = b.stamp(b.remote)
+	remote := b.remote.error
 	b.pass(b.reverse + queued())
-	p.T4 = b.stamp(b.near)
-	return p, forward, far - b.near.error
+	p.T4 = b.stamp(b.local)
+	return p, forward, remote - b.local.error
 }
 
-func (b *bed) check(t *testing.T, e *Estimator, p *Packet, forward, reverse float64) {
+func (b *testbed) check(t *testing.T, e *Estimator, p *Packet, forward, reverse float64) {
 	t.Helper()
 	for name, c := range map[string]struct {
 		interval func(*Packet) (low, high time.Duration, ok bool)
@@ -178,8 +178,8 @@ func TestTruthIsAlwaysInsideWhileClocksSlew(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 4))
 	for range 300 {
 		minimum := time.Duration(random.Int64N(int64(30 * ms)))
-		b := &bed{
-			random: random, near: newSlewing(random), far: newSlewing(random), forward: minimum, reverse: minimum,
+		b := &testbed{
+			random: random, local: newSlewing(random), remote: newSlewing(random), forward: minimum, reverse: minimum,
 			queue: time.Duration(random.Int64N(int64(20*ms)) + 1),
 		}
 		b.forward += time.Duration(random.Int64N(int64(100*ms)) * random.Int64N(2))
@@ -209,7 +209,7 @@ func TestAsymmetricPathIsBoundedByItsMinimum(t *testing.T) {
 	still := func(off time.Duration) *slewing {
 		return &slewing{random: random, bound: float64(off.Abs()), error: float64(off), left: math.Inf(1)}
 	}
-	b := &bed{random: random, near: still(0), far: still(-25 * ms), forward: 30 * ms, reverse: 80 * ms, queue: 2 * ms}
+	b := &testbed{random: random, local: still(0), remote: still(-25 * ms), forward: 30 * ms, reverse: 80 * ms, queue: 2 * ms}
 	e := &Estimator{Minimum: 28 * ms}
 	for range 1000 {
 		b.pass(20 * ms)

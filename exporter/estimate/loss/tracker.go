@@ -2,7 +2,7 @@
 // into what happened between two looks at them: how many packets were lost, and
 // in which pattern (RFC 7680, RFC 3357).
 //
-// The receiver may be in this process or at the far end of the path; a far
+// The receiver may be in this process or at the remote end of the path; a remote
 // end's counts are not trusted. They may be old, may restart, may be nonsense:
 // nothing here underflows, and nothing is invented.
 package loss
@@ -98,12 +98,12 @@ func (t *Tracker) isLost(n uint64) bool {
 // Update takes the receiver's counts. See UpdateWithin.
 func (t *Tracker) Update(c seqwin.Counts) Delta { return t.UpdateWithin(c, seqwin.RecentBits) }
 
-// UpdateWithin takes the counts of a receiver that tells the fate of only the
+// UpdateWithin takes the counts of a receiver that tells the outcome of only the
 // newest known numbers in c.Recent. Run lengths are exact if not more than that
 // were decided since the last update, and in many cases even then: see Delta.
 // It allocates nothing once its buffer has grown.
 //
-// Counts of which none is ahead of the last ones are an answer overtaken by a
+// Counts of which none is ahead of the last ones are a reply overtaken by a
 // later one (Stale). Counts of which some went forward and some back, or that
 // begin at another First, are those of a restarted receiver.
 func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
@@ -147,8 +147,8 @@ func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint
 	// A wrong bitmap must not tell of more losses than were counted.
 	lost, told := lostWithin(c, told, d.Lost)
 	unordered = d.Lost - lost
-	if untold := d.Decided - uint64(told); untold > 0 {
-		unordered = t.bridge(unordered, untold, d.Bursts-min(d.Bursts, begins(c, told)), told > 0)
+	if unreported := d.Decided - uint64(told); unreported > 0 {
+		unordered = t.bridge(unordered, unreported, d.Bursts-min(d.Bursts, begins(c, told)), told > 0)
 	}
 	for i := told - 1; i >= 0; i-- {
 		if received(c, i) {
@@ -178,12 +178,12 @@ func (t *Tracker) joins(c *seqwin.Counts, told int) (n uint64) {
 // bridge crosses untold numbers of which lost were lost in bursts runs that
 // began there (or with the oldest told number, if any is), and returns how many
 // of them cannot be put into a run.
-func (t *Tracker) bridge(lost, untold, bursts uint64, told bool) (unordered uint64) {
+func (t *Tracker) bridge(lost, unreported, bursts uint64, told bool) (unordered uint64) {
 	switch {
-	case lost >= untold:
+	case lost >= unreported:
 		// All lost: an outage.
-		t.open += untold
-		return lost - untold
+		t.open += unreported
+		return lost - unreported
 	case bursts == 0:
 		// Whatever was lost goes on from the open run.
 		if t.open > 0 {
@@ -212,7 +212,7 @@ func (t *Tracker) complete() {
 	}
 }
 
-// received tells the fate of number Base-1-i.
+// received tells the outcome of number Base-1-i.
 func received(c *seqwin.Counts, i int) bool { return c.Recent[i/64]>>(i%64)&1 != 0 }
 
 // lostWithin counts the lost among the newest told numbers; if there are more
@@ -296,7 +296,7 @@ func (w *Window) Bursts() uint64 {
 // Ratio is lost over decided, 0..1 (RFC 7680 section 4.1); not defined if
 // nothing was decided.
 func (w *Window) Ratio() (float64, bool) {
-	// A far end that lies must not make a ratio above 1.
+	// A remote end that lies must not make a ratio above 1.
 	of := max(w.decided, w.lost)
 	if of == 0 {
 		return 0, false

@@ -11,8 +11,8 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// fates makes a stream of received (true) and lost numbers with bursts.
-func fates(rng *rand.Rand, count int, loss float64, burst int) []bool {
+// outcomes makes a stream of received (true) and lost numbers with bursts.
+func outcomes(rng *rand.Rand, count int, loss float64, burst int) []bool {
 	out := make([]bool, 0, count+burst)
 	for len(out) < count {
 		if rng.Float64() < loss {
@@ -25,9 +25,9 @@ func fates(rng *rand.Rand, count int, loss float64, burst int) []bool {
 }
 
 // runs is the reference: the lengths of all runs of lost numbers.
-func runs(fates []bool) (lengths []int) {
+func runs(outcomes []bool) (lengths []int) {
 	length := 0
-	for _, received := range append(slices.Clone(fates), true) {
+	for _, received := range append(slices.Clone(outcomes), true) {
 		if received && length > 0 {
 			lengths = append(lengths, length)
 			length = 0
@@ -89,7 +89,7 @@ func TestRunLengthsAreExactUpTo256DecidedNumbersAnUpdate(t *testing.T) {
 	for _, words := range []int{1, 2, 4} {
 		for _, loss := range []float64{0, 0.01, 0.1, 0.5} {
 			rng := rand.New(rand.NewPCG(seed, uint64(words)))
-			stream := fates(rng, 20000, loss, 40)
+			stream := outcomes(rng, 20000, loss, 40)
 			sum, completed := watch(t, stream, 64*words, 64*words, rng)
 			if diff := cmp.Diff(runs(stream), completed); diff != "" {
 				t.Fatalf("%d words, loss %v (-want +got):\n%s", words, loss, diff)
@@ -106,7 +106,7 @@ func TestEveryLossIsAccountedForWhenTooManyWereDecidedAtOnce(t *testing.T) {
 	for _, known := range []int{0, 1, 64, 256} {
 		for _, loss := range []float64{0.001, 0.1, 0.5} {
 			rng := rand.New(rand.NewPCG(seed, uint64(known)))
-			stream := fates(rng, 20000, loss, 1000)
+			stream := outcomes(rng, 20000, loss, 1000)
 			sum, completed := watch(t, stream, 2000, known, rng)
 			if sum.Lost != total(completed)+sum.PatternLost {
 				t.Errorf("known %d, loss %v: lost %d, but %d in runs and %d without order",
@@ -175,7 +175,7 @@ func TestRunThatSpansManyUpdatesIsReportedOnceWhenItEnds(t *testing.T) {
 func TestCountersThatGoBackwardsNeverUnderflow(t *testing.T) {
 	var tracker Tracker
 	tracker.Update(seqwin.Counts{Base: 1000, Next: 1000, Received: 990, Lost: 10, Bursts: 10, Late: 3, Recent: [4]uint64{^uint64(0)}})
-	// The far end restarted: it sees our next numbers but has counted few.
+	// The remote end restarted: it sees our next numbers but has counted few.
 	restarted := seqwin.Counts{Base: 1010, Next: 1012, Received: 11, Lost: 1, Bursts: 1}
 	d := tracker.Update(restarted)
 	want := Delta{Restarted: true, Decided: 12, Received: 11, Lost: 1, Bursts: 1, Completed: d.Completed, PatternLost: d.PatternLost}
@@ -200,7 +200,7 @@ func TestOtherFirstNumberIsARestart(t *testing.T) {
 	}
 }
 
-func TestOvertakenAnswerIsStaleAndChangesNothing(t *testing.T) {
+func TestOvertakenReplyIsStaleAndChangesNothing(t *testing.T) {
 	var tracker Tracker
 	older := seqwin.Counts{Base: 90, Next: 91, Received: 90, Lost: 1, Bursts: 1}
 	newer := seqwin.Counts{Base: 100, Next: 100, Received: 98, Lost: 2, Bursts: 2}
@@ -223,7 +223,7 @@ func TestResetTakesTheNextCountsWhole(t *testing.T) {
 	}
 }
 
-func FuzzTrackerTakesAnythingFromTheFarEnd(f *testing.F) {
+func FuzzTrackerTakesAnythingFromTheRemoteEnd(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint64(3), uint64(4), uint64(5), uint64(6), 256)
 	f.Add(uint64(1<<63), uint64(2), ^uint64(0), uint64(1<<40), uint64(5), uint64(6), -1)
 	f.Fuzz(func(t *testing.T, base, received, lost, bursts, bitmap, more uint64, known int) {

@@ -149,7 +149,7 @@ type intervals struct {
 
 // learn takes the time between one pulse and the next. A pulse may have been
 // missed: the interval of several seconds tells the length of one as well. What
-// is no number of seconds at all is not learnt from.
+// is no number of seconds at all is not learned from.
 func (v *intervals) learn(since time.Duration) {
 	if since < time.Second/2 || since > reach {
 		return

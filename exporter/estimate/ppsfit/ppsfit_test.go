@@ -6,7 +6,7 @@ import (
 )
 
 func TestFitNeedsEightPulsesThatAgree(t *testing.T) {
-	w := newWorld(t, 1, 30e-6)
+	w := newSimulation(t, 1, 30e-6)
 	var f Fit
 	for i := range 20 {
 		w.tick()
@@ -44,7 +44,7 @@ func TestTimeGoesLinearlyBetweenPulses(t *testing.T) {
 }
 
 func TestNothingIsKnownOutsideOfThePulsesReach(t *testing.T) {
-	w := newWorld(t, 1, 0)
+	w := newSimulation(t, 1, 0)
 	var f Fit
 	w.run(&f, 100)
 	last := w.pulse(0).Raw
@@ -64,7 +64,7 @@ func TestNothingIsKnownOutsideOfThePulsesReach(t *testing.T) {
 }
 
 func TestBoundGrowsWithTheTimeSinceTheLastPulse(t *testing.T) {
-	w := newWorld(t, 7, 10e-6)
+	w := newSimulation(t, 7, 10e-6)
 	var f Fit
 	for range 40 {
 		w.tick()
@@ -82,7 +82,7 @@ func TestBoundGrowsWithTheTimeSinceTheLastPulse(t *testing.T) {
 }
 
 func TestDoubledPulseIsDropped(t *testing.T) {
-	w := newWorld(t, 2, 30e-6)
+	w := newSimulation(t, 2, 30e-6)
 	var f Fit
 	for range 30 {
 		w.tick()
@@ -98,7 +98,7 @@ func TestDoubledPulseIsDropped(t *testing.T) {
 
 func TestMissedPulsesAreBridged(t *testing.T) {
 	for missed := 1; missed <= 15; missed++ {
-		w := newWorld(t, 3, 30e-6)
+		w := newSimulation(t, 3, 30e-6)
 		var f Fit
 		w.run(&f, 20)
 		for range missed {
@@ -116,7 +116,7 @@ func TestMissedPulsesAreBridged(t *testing.T) {
 }
 
 func TestMissedPulsesAreBridgedInNoise(t *testing.T) {
-	w := newWorld(t, 3, 30e-6)
+	w := newSimulation(t, 3, 30e-6)
 	var f Fit
 	accepted := 0
 	for range 100 {
@@ -137,8 +137,8 @@ func TestMissedPulsesAreBridgedInNoise(t *testing.T) {
 	}
 }
 
-func TestEveryFifthPulseNoisyIsStillLearntFrom(t *testing.T) {
-	w := newWorld(t, 3, 30e-6)
+func TestEveryFifthPulseNoisyIsStillLearnedFrom(t *testing.T) {
+	w := newSimulation(t, 3, 30e-6)
 	var f Fit
 	for i := range 20 {
 		w.tick()
@@ -148,7 +148,7 @@ func TestEveryFifthPulseNoisyIsStillLearntFrom(t *testing.T) {
 }
 
 func TestEverySecondPulseMissedIsStillATime(t *testing.T) {
-	w := newWorld(t, 3, 30e-6)
+	w := newSimulation(t, 3, 30e-6)
 	var f Fit
 	for range 20 {
 		w.tick()
@@ -159,7 +159,7 @@ func TestEverySecondPulseMissedIsStillATime(t *testing.T) {
 
 func TestNoisyPulseIsRejectedAndTheNextIsUsed(t *testing.T) {
 	for _, d := range []time.Duration{110 * time.Microsecond, -110 * time.Microsecond, time.Millisecond, 300 * time.Millisecond, -300 * time.Millisecond} {
-		w := newWorld(t, 5, 30e-6)
+		w := newSimulation(t, 5, 30e-6)
 		var f Fit
 		w.run(&f, 20)
 		w.tick()
@@ -175,7 +175,7 @@ func TestNoisyPulseIsRejectedAndTheNextIsUsed(t *testing.T) {
 }
 
 func TestPulseWithinTheThresholdWidensTheBound(t *testing.T) {
-	w := newWorld(t, 5, 0)
+	w := newSimulation(t, 5, 0)
 	var f Fit
 	w.run(&f, 20)
 	w.tick()
@@ -189,7 +189,7 @@ func TestPulseWithinTheThresholdWidensTheBound(t *testing.T) {
 
 func TestFalseFirstPulseCostsNoMoreThanItself(t *testing.T) {
 	for _, d := range []time.Duration{-900 * time.Millisecond, -400 * time.Millisecond, -5 * time.Millisecond, -500 * time.Microsecond, 300 * time.Microsecond, 400 * time.Millisecond} {
-		w := newWorld(t, 6, 40e-6)
+		w := newSimulation(t, 6, 40e-6)
 		var f Fit
 		f.Add(w.pulse(d))
 		if v := w.run(&f, enough+2); v != Accepted {
@@ -200,7 +200,7 @@ func TestFalseFirstPulseCostsNoMoreThanItself(t *testing.T) {
 }
 
 func TestFitRecoversFromABurstOfNoise(t *testing.T) {
-	w := newWorld(t, 8, 40e-6)
+	w := newSimulation(t, 8, 40e-6)
 	var f Fit
 	w.run(&f, 40)
 	for range 60 {
@@ -215,7 +215,7 @@ func TestFitRecoversFromABurstOfNoise(t *testing.T) {
 }
 
 func TestFitIsNotBelievedWhileMostPulsesDisagree(t *testing.T) {
-	w := newWorld(t, 8, 0)
+	w := newSimulation(t, 8, 0)
 	var f Fit
 	w.run(&f, 40)
 	for i := range 40 {
@@ -233,7 +233,7 @@ func TestFitIsNotBelievedWhileMostPulsesDisagree(t *testing.T) {
 
 func TestLongLossStartsAnew(t *testing.T) {
 	for _, lost := range []int{17, 180, 600, 86400} {
-		w := newWorld(t, 9, 40e-6)
+		w := newSimulation(t, 9, 40e-6)
 		var f Fit
 		w.run(&f, 40)
 		for range lost {

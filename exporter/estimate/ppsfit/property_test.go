@@ -15,7 +15,7 @@ type tally struct {
 }
 
 // ask compares at a moment before the last pulse and one up to 5 s after it.
-func (c *tally) ask(w *world, f *Fit) {
+func (c *tally) ask(w *simulation, f *Fit) {
 	for _, raw := range []time.Duration{
 		w.pulse(0).Raw - time.Duration(w.random.Int64N(int64(10*time.Second))),
 		w.pulse(0).Raw + time.Duration(w.random.Int64N(int64(5*time.Second))),
@@ -48,7 +48,7 @@ func TestTruthIsInsideTheBoundWhateverTheNoise(t *testing.T) {
 	for name, noise := range noises() {
 		for _, rate := range []float64{0, 50e-6, -300e-6} {
 			t.Run(name, func(t *testing.T) {
-				w := newWorld(t, testseed.Of(t), rate)
+				w := newSimulation(t, testseed.Of(t), rate)
 				w.wander = 3e-9
 				var f Fit
 				var c tally
@@ -70,7 +70,7 @@ func TestTruthIsInsideTheBoundWhateverTheNoise(t *testing.T) {
 func TestTruthIsInsideTheBoundThroughFaults(t *testing.T) {
 	for name, noise := range noises() {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, testseed.Of(t), 20e-6)
+			w := newSimulation(t, testseed.Of(t), 20e-6)
 			w.wander = 3e-9
 			var f Fit
 			var c tally
@@ -101,7 +101,7 @@ func TestTruthIsInsideTheBoundLongAfterFewPulses(t *testing.T) {
 	seed := testseed.Of(t)
 	var c tally
 	for i := range 3000 {
-		w := &world{T: t, random: rand.New(rand.NewPCG(seed, uint64(i))), raws: []float64{3.7e12}, rate: 20e-6}
+		w := &simulation{T: t, random: rand.New(rand.NewPCG(seed, uint64(i))), raws: []float64{3.7e12}, rate: 20e-6}
 		var f Fit
 		for range enough + i%4 {
 			w.tick()
@@ -120,7 +120,7 @@ func TestTruthIsInsideTheBoundLongAfterFewPulses(t *testing.T) {
 }
 
 func TestBoundIsNotMuchLargerThanTheNoise(t *testing.T) {
-	w := newWorld(t, 41, 20e-6)
+	w := newSimulation(t, 41, 20e-6)
 	var f Fit
 	var sum time.Duration
 	const asked = 1000

@@ -9,9 +9,9 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// labelled is the pulse as it comes from a CLOCK_REALTIME that is wrong by d: only
+// labeled is the pulse as it comes from a CLOCK_REALTIME that is wrong by d: only
 // the number of the second can be wrong.
-func (w *world) labelled(d time.Duration) Pulse {
+func (w *simulation) labeled(d time.Duration) Pulse {
 	p := w.pulse(0)
 	p.UTC = instant.Time(math.Round(float64(p.UTC.Add(d)-begin)/1e9)*1e9) + begin
 	return p
@@ -19,12 +19,12 @@ func (w *world) labelled(d time.Duration) Pulse {
 
 func TestStepOfWholeSecondsStartsAnew(t *testing.T) {
 	for _, d := range []time.Duration{time.Second, -time.Second, 37 * time.Second, 600 * time.Millisecond, -700 * time.Millisecond} {
-		w := newWorld(t, 11, 40e-6)
+		w := newSimulation(t, 11, 40e-6)
 		var f Fit
 		w.run(&f, 40)
 		for i := range enough + 5 {
 			w.tick()
-			p := w.labelled(d)
+			p := w.labeled(d)
 			v := f.Add(p)
 			want := Learning
 			switch {
@@ -46,12 +46,12 @@ func TestStepOfWholeSecondsStartsAnew(t *testing.T) {
 
 func TestStepOfLessThanHalfASecondDoesNotDisturb(t *testing.T) {
 	for _, d := range []time.Duration{499 * time.Millisecond, -499 * time.Millisecond, 50 * time.Millisecond} {
-		w := newWorld(t, 11, 40e-6)
+		w := newSimulation(t, 11, 40e-6)
 		var f Fit
 		w.run(&f, 40)
 		for range 5 {
 			w.tick()
-			if v := f.Add(w.labelled(d)); v != Accepted {
+			if v := f.Add(w.labeled(d)); v != Accepted {
 				t.Errorf("a pulse after a step of %v is %v", d, v)
 			}
 			w.sound(&f, time.Microsecond)
@@ -60,7 +60,7 @@ func TestStepOfLessThanHalfASecondDoesNotDisturb(t *testing.T) {
 }
 
 func TestStepWhileLearningStartsAnew(t *testing.T) {
-	w := newWorld(t, 12, 40e-6)
+	w := newSimulation(t, 12, 40e-6)
 	var f Fit
 	w.run(&f, enough-2)
 	w.label = time.Second
@@ -76,7 +76,7 @@ func TestStepWhileLearningStartsAnew(t *testing.T) {
 func TestOtherPhaseOfAllPulsesIsAStep(t *testing.T) {
 	// A receiver that finds its satellites again, and a machine that was paused.
 	for _, d := range []time.Duration{300 * time.Millisecond, -300 * time.Millisecond, 400 * time.Microsecond, -3 * time.Second} {
-		w := newWorld(t, 13, 40e-6)
+		w := newSimulation(t, 13, 40e-6)
 		var f Fit
 		w.run(&f, 40)
 		for i := range enough {
@@ -94,7 +94,7 @@ func TestOtherPhaseOfAllPulsesIsAStep(t *testing.T) {
 }
 
 func TestRawClockThatBeginsAgainIsTakenUp(t *testing.T) {
-	w := newWorld(t, 14, 40e-6)
+	w := newSimulation(t, 14, 40e-6)
 	var f Fit
 	w.run(&f, 40)
 	shift := -w.pulse(0).Raw
@@ -108,7 +108,7 @@ func TestRawClockThatBeginsAgainIsTakenUp(t *testing.T) {
 }
 
 func TestImpossiblePulseChangesNothing(t *testing.T) {
-	w := newWorld(t, 15, 40e-6)
+	w := newSimulation(t, 15, 40e-6)
 	var f Fit
 	w.run(&f, 20)
 	before := f
@@ -129,7 +129,7 @@ func TestImpossiblePulseChangesNothing(t *testing.T) {
 // TestStepsInNoiseNeverLeaveAWrongSecond steps the labels at random and compares with
 // the label in force.
 func TestStepsInNoiseNeverLeaveAWrongSecond(t *testing.T) {
-	w := newWorld(t, testseed.Of(t), 20e-6)
+	w := newSimulation(t, testseed.Of(t), 20e-6)
 	var f Fit
 	known := 0
 	for range 5000 {

@@ -10,7 +10,7 @@ import (
 // look is what the load met if the path's delay without queue is base.
 type look struct {
 	base time.Duration
-	// admitted and refused count the packets that arrived, and those that did not, by the octets
+	// admitted and refused count the packets that arrived, and those that did not, by the bytes
 	// that the queue had to hold with each.
 	admitted, refused order.Counts
 	// least is the largest that was admitted, but for the last few; most the smallest that was
@@ -36,21 +36,21 @@ const (
 	// the bottom: what was held up in the receiving host looks as if it had met more.
 	tail = 0.02
 	head = 0.05
-	// room is the share of what was admitted, of which a packet that needs no more would have been
+	// space is the share of what was admitted, of which a packet that needs no more would have been
 	// admitted surely; enough packets there tell the share that is lost at random.
-	room   = 0.8
+	space  = 0.8
 	enough = 200
 )
 
 // backlogs calls each with what the queue had to hold with each packet of the load, itself counted: of
-// the octets sent before, those that arrive later than base after it left. Only packets that
+// the bytes sent before, those that arrive later than base after it left. Only packets that
 // arrive are counted.
-func (r *run) backlogs(base time.Duration, each func(i int, octets float64)) {
+func (r *run) backlogs(base time.Duration, each func(i int, bytes float64)) {
 	k, sent, gone := 0, r.ahead, 0.0
 	for i := range r.load {
 		p := &r.load[i]
 		for t := r.elapsed(p.Sent) + base; k < len(r.passed) && r.passed[k].at <= t; k++ {
-			gone = r.passed[k].octets
+			gone = r.passed[k].bytes
 		}
 		own := float64(p.IPBytes)
 		each(i, max(sent-gone, 0)+own)
@@ -66,14 +66,14 @@ func (r *run) look(base time.Duration) (l look) {
 	width := max(binShare*float64(r.bytes), r.most/mostBins)
 	n := int(r.most/width) + 1
 	l.admitted, l.refused = order.NewCounts(width, n), order.NewCounts(width, n)
-	r.backlogs(base, func(i int, octets float64) {
+	r.backlogs(base, func(i int, bytes float64) {
 		p := &r.load[i]
 		switch {
 		case r.faded[i]:
 		case p.Arrived == 0:
-			l.refused.Add(octets)
-		case p.Held <= r.held:
-			l.admitted.Add(octets)
+			l.refused.Add(bytes)
+		case p.TXUncertainty <= r.txUncertainty:
+			l.admitted.Add(bytes)
 		}
 	})
 	l.edges()
@@ -84,7 +84,7 @@ func (r *run) look(base time.Duration) (l look) {
 // among the packets that need little is its share of all.
 func (l *look) edges() {
 	l.least = l.admitted.Quantile(1 - tail)
-	lost, of := l.refused.Below(room*l.least), l.admitted.Below(room*l.least)
+	lost, of := l.refused.Below(space*l.least), l.admitted.Below(space*l.least)
 	if l.tells = lost+of > enough; l.tells {
 		l.random = float64(lost) / float64(lost+of)
 		l.upTo = (float64(lost) + 2*math.Sqrt(float64(lost)) + 1) / float64(lost+of)
@@ -119,7 +119,7 @@ const (
 // the queue's limits are what any of them says.
 func (r *run) search() (best look, low, high float64) {
 	// The smaller the base, the more seems to wait.
-	r.backlogs(min(r.base.low, r.base.least), func(_ int, octets float64) { r.most = max(r.most, octets) })
+	r.backlogs(min(r.base.low, r.base.least), func(_ int, bytes float64) { r.most = max(r.most, bytes) })
 	looks := make([]look, 0, stepsBelow+stepsAbove)
 	for i := range stepsAbove {
 		f := math.Pow(float64(i)/(stepsAbove-1), 2.5)
@@ -143,6 +143,6 @@ func (r *run) search() (best look, low, high float64) {
 		}
 	}
 	r.waits = make([]float64, len(r.load))
-	r.backlogs(best.base, func(i int, octets float64) { r.waits[i] = octets })
+	r.backlogs(best.base, func(i int, bytes float64) { r.waits[i] = bytes })
 	return best, low, high
 }

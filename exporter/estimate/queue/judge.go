@@ -18,7 +18,7 @@ const (
 	refusals = 0.3
 	// regular is the variation of the times between losses below which they are no chance.
 	regular = 0.55
-	// pure is the share that is refused of what needs more than there is room for.
+	// pure is the share that is refused of what needs more than there is space for.
 	pure = 0.6
 	// edgeShare is by what share of the queue others' packets may move the edge of what is admitted.
 	edgeShare = 0.03
@@ -74,9 +74,9 @@ func (r *run) judge(res *Result) {
 	}
 	switch {
 	case lost > 0 && lost < few && best.least > fewPackets*packet && !r.growing():
-		say(Unknown, "cannot tell: %d of %d packets were lost, too few to say why, and up to %.0f octets waited", lost, len(r.load), best.least)
+		say(Unknown, "cannot tell: %d of %d packets were lost, too few to say why, and up to %.0f bytes waited", lost, len(r.load), best.least)
 	case lost < few && r.fades > 0 && !r.growing():
-		say(Unknown, "cannot tell: all but %d of the lost packets were lost whatever waited, and up to %.0f octets waited", lost, best.least)
+		say(Unknown, "cannot tell: all but %d of the lost packets were lost whatever waited, and up to %.0f bytes waited", lost, best.least)
 	case lost < few:
 		say(NotFilled, "%d of %d packets were lost: the link carried %.4g Mb/s, or its queue was growing to the end", lost, len(r.load), 8e-6*res.Offered)
 	case r.moved(res.Rate.Value):
@@ -88,19 +88,19 @@ func (r *run) judge(res *Result) {
 	case last > (1+headShare)*best.refused.Quantile(0.95)+sharpPackets*packet:
 		low, high = last, last
 		best.random, best.upTo, best.tells = 0, 0, true
-		say(Filled, "behind the last loss %.0f octets waited, more than were admitted before: packets are dropped at the queue's head", last)
+		say(Filled, "behind the last loss %.0f bytes waited, more than were admitted before: packets are dropped at the queue's head", last)
 	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*few/2) && r.growing():
 		say(NotFilled, "%.2f %% were lost at random, whether much waited or little: the queue refused nothing", 100*share)
 	case best.least <= (shallow+1)*packet && r.variation() > regular:
 		say(NotFilled, "%.2f %% were lost at random, and next to nothing waited: the link carried %.4g Mb/s", 100*share, 8e-6*res.Offered)
 	case best.excess >= refusals && best.spread(packet) <= blur && best.refusedAbove(max(1.5*packet, edgeShare*best.least)+apart+missing) > pure && !r.scattered(&best):
-		say(Filled, "packets were refused where the queue had to hold more than %.0f to %.0f octets, and admitted below", low, high)
+		say(Filled, "packets were refused where the queue had to hold more than %.0f to %.0f bytes, and admitted below", low, high)
 	case best.excess >= refusals && others > leastOthers:
-		say(Filled, "packets were refused where this test's took %.0f to %.0f octets of the queue", low, high)
+		say(Filled, "packets were refused where this test's took %.0f to %.0f bytes of the queue", low, high)
 	case !alone && best.refused.Quantile(0.5) > strong*best.least:
-		say(Unknown, "cannot tell: half of the packets that were lost needed more than %.0f octets of the queue, and others were admitted with %.0f: a queue management may have dropped them, or others' packets, a link whose rate moves or losses behind the queue make it look so", best.refused.Quantile(0.5), best.least)
+		say(Unknown, "cannot tell: half of the packets that were lost needed more than %.0f bytes of the queue, and others were admitted with %.0f: a queue management may have dropped them, or others' packets, a link whose rate moves or losses behind the queue make it look so", best.refused.Quantile(0.5), best.least)
 	default:
-		say(AQM, "packets were dropped where the queue had to hold %.0f octets, and others admitted at %.0f", best.refused.Quantile(0.1), best.least)
+		say(AQM, "packets were dropped where the queue had to hold %.0f bytes, and others admitted at %.0f", best.refused.Quantile(0.1), best.least)
 	}
 	if others > leastOthers && res.State == Filled {
 		whose := "others have"
@@ -152,7 +152,7 @@ func (r *run) stretches() (all []stretch) {
 	return append(all, s)
 }
 
-// atHead is the most octets that waited with a packet behind the last loss; zero if losses go on to
+// atHead is the most bytes that waited with a packet behind the last loss; zero if losses go on to
 // the end of the load, or were too few before. A queue that drops at its tail refuses packets to the
 // end; one that drops at its head drops all that is offered beyond the rate, and
 // then gives all that it holds: what was sent since the last loss waits at the end.
@@ -174,24 +174,24 @@ func (r *run) atHead(all []stretch) (most float64) {
 
 // timed tells whether the longest delays, those right before a loss, are one while what waits is not.
 func (r *run) timed(all []stretch) bool {
-	var delays, octets []float64
+	var delays, bytes []float64
 	for _, s := range all[:len(all)-1] {
 		if d, ok := r.delay(&r.load[s.last]); ok && s.n > 0 {
-			delays, octets = append(delays, seconds(d-r.base.least)), append(octets, r.waits[s.last])
+			delays, bytes = append(delays, seconds(d-r.base.least)), append(bytes, r.waits[s.last])
 		}
 	}
 	if len(delays) < few {
 		return false
 	}
 	slices.Sort(delays)
-	slices.Sort(octets)
+	slices.Sort(bytes)
 	wide := func(v []float64) float64 {
 		return (order.Quantile(v, 0.9) - order.Quantile(v, 0.1)) / max(order.Quantile(v, 0.5), 1e-9)
 	}
-	return wide(delays) < steadyDelay && wide(octets) > 3*steadyDelay && order.Quantile(octets, 0.5) > fewPackets*float64(r.bytes)
+	return wide(delays) < steadyDelay && wide(bytes) > 3*steadyDelay && order.Quantile(bytes, 0.5) > fewPackets*float64(r.bytes)
 }
 
-// scattered tells whether a queue of a few packets dropped one in twenty where it had room for another
+// scattered tells whether a queue of a few packets dropped one in twenty where it had space for another
 // by half of what it admitted, or admitted as many as a tenth of the dropped where it dropped half of
 // them. It takes parts of packets: whole ones cannot tell a queue that drops
 // at its tail at five packets from one that drops early at three to six.
@@ -203,12 +203,12 @@ func (r *run) scattered(best *look) bool {
 	sent := r.ahead
 	for i := range r.load {
 		p := &r.load[i]
-		octets := sent + float64(p.IPBytes) - octetsBy(r.passed, r.elapsed(p.Sent)+best.base)
+		bytes := sent + float64(p.IPBytes) - bytesBy(r.passed, r.elapsed(p.Sent)+best.base)
 		if p.Arrived == 0 {
-			refused = append(refused, octets)
+			refused = append(refused, bytes)
 			continue
 		}
-		admitted = append(admitted, octets)
+		admitted = append(admitted, bytes)
 		sent += float64(p.IPBytes)
 	}
 	slices.Sort(admitted)
@@ -231,7 +231,7 @@ func (r *run) moved(rate float64) bool {
 }
 
 // variation is the coefficient of variation of the times between losses, each against the mean of
-// its neighbours: 1 where they are independent, less where a rule makes them.
+// its neighbors: 1 where they are independent, less where a rule makes them.
 func (r *run) variation() float64 {
 	sum, n := 0.0, 0
 	for i := 2; i+2 < len(r.losses); i++ {
@@ -277,12 +277,12 @@ func (r *run) findStops() {
 func (r *run) findFades() {
 	base, packet := r.base.least, float64(r.bytes)
 	n, until, most := 0, time.Duration(math.MinInt64), 0.0
-	flush := func(i int, octets float64) {
+	flush := func(i int, bytes float64) {
 		if n == 0 {
 			return
 		}
 		length := r.elapsed(r.load[i-1].Sent) - r.elapsed(r.load[i-n].Sent)
-		if length > r.stood/2 && (most-octets > sharpPackets*packet || length > r.stood && octets <= (shallow+1)*packet) {
+		if length > r.stood/2 && (most-bytes > sharpPackets*packet || length > r.stood && bytes <= (shallow+1)*packet) {
 			r.fades++
 			for k := i - n; k < i; k++ {
 				r.faded[k] = true
@@ -294,7 +294,7 @@ func (r *run) findFades() {
 		n = 0
 	}
 	last := 0.0
-	r.backlogs(base, func(i int, octets float64) {
+	r.backlogs(base, func(i int, bytes float64) {
 		p := &r.load[i]
 		switch {
 		case p.Arrived != 0:
@@ -303,9 +303,9 @@ func (r *run) findFades() {
 			r.faded[i] = true
 		default:
 			if n++; n == 1 {
-				most = octets
+				most = bytes
 			}
-			last = octets
+			last = bytes
 		}
 	})
 	flush(len(r.load), last)

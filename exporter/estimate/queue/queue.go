@@ -9,14 +9,14 @@
 //
 // For a packet sent at s, with base the path's delay without queue, the backlog is
 //
-//	octets sent before s that arrive later than s + base
+//	bytes sent before s that arrive later than s + base
 //
 // of packets that do arrive. It needs no rate. An admitted packet shows that the queue had
-// room for the backlog and itself; a refused one, if the queue drops at its tail, that it had
+// space for the backlog and itself; a refused one, if the queue drops at its tail, that it had
 // not. Result.Size is between the two. Base is an interval, and each part of it is tried: see search. A constant
 // offset of the clocks is in base and cancels.
 //
-// All octets are those of IP packets, header included, no link layer (RFC 9097
+// All bytes are those of IP packets, header included, no link layer (RFC 9097
 // section 5.3): a queue that counts Ethernet headers too looks smaller by 14/(L+14).
 package queue
 
@@ -34,13 +34,13 @@ type Packet struct {
 	Sent, Arrived instant.Time
 	// IPBytes is its size with the IP header.
 	IPBytes int
-	// Held is how much later than Sent it may have left (sample.Stamp.Held).
-	Held time.Duration
+	// TXUncertainty is how much later than Sent it may have left (sample.Stamp.TXUncertainty).
+	TXUncertainty time.Duration
 	// Segment is the number of the plan's segment that it belongs to.
 	Segment int
 }
 
-// Options of Analyse. The zero value is that of a stream without an idle part.
+// Options of Analyze. The zero value is that of a stream without an idle part.
 type Options struct {
 	// Load is the first segment of the load, After the first one behind it; packets of other
 	// segments are idle. Load zero: there are none before; After zero: none behind. Without any
@@ -103,7 +103,7 @@ type Duration struct {
 	OK           bool
 }
 
-// Amount is octets, or octets a second, as an interval: the truth is within Value +-
+// Amount is bytes, or bytes a second, as an interval: the truth is within Value +-
 // Bound. It is defined only if OK.
 type Amount struct {
 	Value, Bound float64
@@ -120,20 +120,20 @@ type Result struct {
 	// adds the clocks' offset to the bound, which is that of the stamps alone.
 	Idle, Full Duration
 	// Delay is what the full queue adds: the quantiles 0.05, 0.5 and 0.95 of the delays of packets
-	// that it admitted while it had room for no more than two others, less Idle. A constant offset
+	// that it admitted while it had space for no more than two others, less Idle. A constant offset
 	// of the clocks cancels, and Bound includes their drift.
 	Delay [3]Duration
-	// Rates are at which IP octets arrived in a second, the quantiles 0.05, 0.5 and 0.95 of the
+	// Rates are at which IP bytes arrived in a second, the quantiles 0.05, 0.5 and 0.95 of the
 	// seconds from the first loss to the last; Rate is the median; Varies: they are not one.
 	Rates  [3]float64
 	Rate   Amount
 	Varies bool
-	// Size is the queue's in IP octets.
+	// Size is the queue's in IP bytes.
 	Size Amount
-	// AtLeast is what the queue held when it held most, in IP octets; of a queue that was
+	// AtLeast is what the queue held when it held most, in IP bytes; of a queue that was
 	// never full it is all that is known. Zero: nothing is known.
 	AtLeast float64
-	// PaperBytes is the queue's size in IP octets as table 6.1 of Woo 2010 has it: Delay times
+	// PaperBytes is the queue's size in IP bytes as table 6.1 of Woo 2010 has it: Delay times
 	// Rate. It lacks what Size accounts for: of a queue that drops at its tail, packets that
 	// the smallest delay did not wait behind. Zero: Delay or Rate is not known.
 	PaperBytes float64
@@ -142,7 +142,7 @@ type Result struct {
 	Offered float64
 	Loss    float64
 	// Throughput is the median of the whole seconds between From and To in which the sender did not pause, Mean what arrived in all
-	// of that time, in IP octets a second.
+	// of that time, in IP bytes a second.
 	Throughput, Mean float64
 	// From and To are the part of the load that was looked at, counted from its begin.
 	From, To time.Duration
@@ -159,7 +159,7 @@ type Result struct {
 type Bin struct {
 	// Elapsed is the end of the bin, counted from the begin of the load.
 	Elapsed time.Duration
-	// Sent and Received are IP octets a second that left, and that arrived, in it.
+	// Sent and Received are IP bytes a second that left, and that arrived, in it.
 	Sent, Received float64
 	// Packets left in the bin, and Lost of them did not arrive.
 	Packets, Lost int

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// anyWorld is a link that nobody thought of: 100 kb/s to 20 Mb/s, a queue of 12 to 300
-// packets of 200 to 1500 octets, 1.04 to 4 times the rate offered, for long enough that the
+// anySimulation is a link that nobody thought of: 100 kb/s to 20 Mb/s, a queue of 12 to 300
+// packets of 200 to 1500 bytes, 1.04 to 4 times the rate offered, for long enough that the
 // queue is full for half of the time that counts.
-func anyWorld(rng *rand.Rand) world {
+func anySimulation(rng *rand.Rand) simulation {
 	between := func(a, b float64) float64 { return a * math.Pow(b/a, rng.Float64()) }
 	rate := between(100e3, 20e6)
 	size := int(between(200, 1500))
@@ -34,7 +34,7 @@ func anyWorld(rng *rand.Rand) world {
 	fill := float64(queue) * 8 / (w.offered - rate)
 	w.length = duration(min(max(300*gap, 12*time.Second.Seconds(), 3*fill), 25_000*8*float64(size)/w.offered))
 	if 2*fill > seconds(w.length) {
-		return anyWorld(rng)
+		return anySimulation(rng)
 	}
 	w.offset = time.Duration(rng.Int64N(int64(20*time.Second))) - 10*time.Second
 	return w
@@ -43,10 +43,10 @@ func anyWorld(rng *rand.Rand) world {
 func TestQueuesThatNobodyThoughtOfAreMeasured(t *testing.T) {
 	const seed = 6 // 99 of 100 is near what it reaches: with other seeds chance may miss it
 	rng := rand.New(rand.NewPCG(seed, seed))
-	runs, filled, contained, near := 0, 0, 0, 0
-	for range *budget / 600 {
-		w := anyWorld(rng)
-		r := Analyse(w.simulate(uint64(runs)), options(w))
+	runs, filled, contained, local := 0, 0, 0, 0
+	for range *quota / 600 {
+		w := anySimulation(rng)
+		r := Analyze(w.simulate(uint64(runs)), options(w))
 		off := r.Size.Value - float64(w.queue)
 		runs++
 		bad := ""
@@ -61,7 +61,7 @@ func TestQueuesThatNobodyThoughtOfAreMeasured(t *testing.T) {
 			bad = "not within its bound"
 		}
 		if r.State == Filled && math.Abs(off) <= 0.05*float64(w.queue) && math.Abs(r.Rate.Value*8/w.rate-1) < 0.02 {
-			near++
+			local++
 		} else if bad == "" {
 			bad = "too far off"
 		}
@@ -70,8 +70,8 @@ func TestQueuesThatNobodyThoughtOfAreMeasured(t *testing.T) {
 				r.Size.Value, r.Size.Bound, w.queue, r.Rate.Value*8, w.rate, float64(w.queue)/float64(w.size), w.size, w.offered/w.rate, w.jitter, w.loss, w.burst, w.hiccups, w.length)
 		}
 	}
-	t.Logf("of %d runs %d filled, %d within their bounds, %d within 5 %% and 2 %%", runs, filled, contained, near)
-	if 100*filled < 99*runs || 100*contained < 99*runs || 100*near < 99*runs {
+	t.Logf("of %d runs %d filled, %d within their bounds, %d within 5 %% and 2 %%", runs, filled, contained, local)
+	if 100*filled < 99*runs || 100*contained < 99*runs || 100*local < 99*runs {
 		t.Error("fewer than 99 of 100 are right")
 	}
 }

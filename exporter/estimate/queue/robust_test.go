@@ -12,10 +12,10 @@ import (
 
 func TestConstantOffsetOfTheClocksCancels(t *testing.T) {
 	w := profile(1.37e6, 2e6, 37_000, 61*ms, 5*ms)
-	want := Analyse(w.simulate(1), options(w))
+	want := Analyze(w.simulate(1), options(w))
 	for _, offset := range []time.Duration{-time.Hour, -3 * time.Second, 7 * ms, 24 * 365 * time.Hour} {
 		w.offset = offset
-		got := Analyse(w.simulate(1), options(w))
+		got := Analyze(w.simulate(1), options(w))
 		if got.Idle.Value != want.Idle.Value+offset || got.Full.Value != want.Full.Value+offset {
 			t.Errorf("offset %v: idle %v, full %v", offset, got.Idle.Value, got.Full.Value)
 		}
@@ -35,11 +35,11 @@ func TestDriftOfTheClocksIsInTheBound(t *testing.T) {
 	for _, drift := range []float64{-50e-6, 50e-6, 200e-6} {
 		w := profile(10e6, 12e6, 110_000, 14*ms, 0)
 		w.length = 60 * time.Second
-		still := Analyse(w.simulate(1), options(w))
+		still := Analyze(w.simulate(1), options(w))
 		w.drift = drift
 		o := options(w)
 		o.Drift = max(drift, -drift)
-		r := Analyse(w.simulate(1), o)
+		r := Analyze(w.simulate(1), o)
 		if off := (r.Delay[1].Value - still.Delay[1].Value).Abs(); off == 0 || off > r.Delay[1].Bound || r.State != Filled {
 			t.Errorf("drift %v: %v, delay off by %v, bound %v: %s", drift, r.State, off, r.Delay[1].Bound, r.Evidence)
 		}
@@ -51,41 +51,41 @@ func TestDriftOfTheClocksIsInTheBound(t *testing.T) {
 
 // Woo 2010, section 6.1.3: the difference of the smallest delays with and without queue, times
 // the bandwidth. The link's queue is known here, and the empty path's delay is not in it,
-// however long that is: 200 ms at 10 Mb/s are 250,000 octets.
+// however long that is: 200 ms at 10 Mb/s are 250,000 bytes.
 func TestPapersQueueSizeLeavesTheEmptyPathOut(t *testing.T) {
 	for _, delay := range []time.Duration{0, 14 * ms, 200 * ms} {
 		w := profile(10e6, 12e6, 1_100_000, delay, 0)
-		r := Analyse(w.simulate(1), options(w))
+		r := Analyze(w.simulate(1), options(w))
 		// What a packet waited behind lacks itself and the packet in transmission at the most.
 		if off := r.PaperBytes - 1_100_000; off < -2*1410 || off > 0 {
-			t.Errorf("empty path of %v: by table 6.1 the queue has %v octets more than its 1,100,000", delay, off)
+			t.Errorf("empty path of %v: by table 6.1 the queue has %v bytes more than its 1,100,000", delay, off)
 		}
 		w.idle = 0
-		if r = Analyse(w.simulate(1), options(w)); r.PaperBytes != 0 {
-			t.Errorf("%v octets without a delay of the empty path", r.PaperBytes)
+		if r = Analyze(w.simulate(1), options(w)); r.PaperBytes != 0 {
+			t.Errorf("%v bytes without a delay of the empty path", r.PaperBytes)
 		}
 	}
 }
 
-func TestSeriesConservePacketsAndOctets(t *testing.T) {
+func TestSeriesConservePacketsAndBytes(t *testing.T) {
 	w := profile(2.5e6, 5e6, 110_000, 30*ms, 0)
 	w.length = 150 * time.Second
 	packets := w.simulate(1)
-	r := Analyse(packets, options(w))
+	r := Analyze(packets, options(w))
 	if n := len(r.PerSecond); n != 50 || r.PerSecond[0].Elapsed != 3*time.Second {
 		t.Fatalf("%d bins of %v, want 50 of 3 s", n, r.PerSecond[0].Elapsed)
 	}
-	sent, lost, octets := 0, 0, 0.0
+	sent, lost, bytes := 0, 0, 0.0
 	for _, b := range r.PerSecond {
 		sent += b.Packets
 		lost += b.Lost
-		octets += 3 * b.Sent
+		bytes += 3 * b.Sent
 		if b.Count != b.Packets-b.Lost || b.Min > b.Median || b.Median > b.Max {
 			t.Errorf("%+v", b)
 		}
 	}
-	if sent != r.Sent || lost != r.Sent-r.Received || int(octets+0.5) != r.Sent*w.size {
-		t.Errorf("%d packets, %d lost, %v octets; want %d, %d, %d", sent, lost, octets, r.Sent, r.Sent-r.Received, r.Sent*w.size)
+	if sent != r.Sent || lost != r.Sent-r.Received || int(bytes+0.5) != r.Sent*w.size {
+		t.Errorf("%d packets, %d lost, %v bytes; want %d, %d, %d", sent, lost, bytes, r.Sent, r.Sent-r.Received, r.Sent*w.size)
 	}
 	if n := len(r.First); n != 60 || r.First[n-1].Elapsed != First {
 		t.Errorf("%d fine bins to %v", n, r.First[n-1].Elapsed)
@@ -115,7 +115,7 @@ func TestTooLittleIsUnknown(t *testing.T) {
 	}
 	all["one arrival"] = one
 	for name, packets := range all {
-		r := Analyse(packets, Options{Load: 1})
+		r := Analyze(packets, Options{Load: 1})
 		if r.State != Unknown || r.Evidence == "" || r.Size.OK || r.Rate.OK || r.Delay[1].OK {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -126,7 +126,7 @@ func TestWithoutAnIdlePartThereIsNoSize(t *testing.T) {
 	w := profile(2.5e6, 5e6, 110_000, 30*ms, 0)
 	o := options(w)
 	o.Load = 0
-	r := Analyse(w.simulate(1)[w.idle:], o)
+	r := Analyze(w.simulate(1)[w.idle:], o)
 	if r.State != Filled || r.Idle.OK || r.Delay[1].OK || r.Size.OK || !r.Full.OK || !r.Rate.OK {
 		t.Errorf("%+v", r)
 	}
@@ -146,8 +146,8 @@ func TestEveryStateHasItsWord(t *testing.T) {
 	}
 }
 
-// FuzzAnalyse feeds stamps as a far end may make them up.
-func FuzzAnalyse(f *testing.F) {
+// FuzzAnalyze feeds stamps as a remote end may make them up.
+func FuzzAnalyze(f *testing.F) {
 	f.Add([]byte{}, uint8(1))
 	some := make([]byte, 0, 50*40)
 	for i := range uint64(50) {
@@ -161,25 +161,25 @@ func FuzzAnalyse(f *testing.F) {
 		for ; len(b) >= 20 && len(packets) < 1000; b = b[20:] {
 			packets = append(packets, Packet{
 				Sent: instant.Time(binary.BigEndian.Uint64(b)), Arrived: instant.Time(binary.BigEndian.Uint64(b[8:])),
-				IPBytes: int(int16(binary.BigEndian.Uint16(b[16:]))), Held: time.Duration(b[18]), Segment: int(b[19]),
+				IPBytes: int(int16(binary.BigEndian.Uint16(b[16:]))), TXUncertainty: time.Duration(b[18]), Segment: int(b[19]),
 			})
 		}
-		r := Analyse(packets, Options{Load: int(load)})
+		r := Analyze(packets, Options{Load: int(load)})
 		if len(r.PerSecond) > MaxBins || len(r.First) > MaxBins || r.Sent < r.Received {
 			t.Errorf("%+v", r)
 		}
 	})
 }
 
-// BenchmarkAnalyse is a run of 320,000 packets.
-func BenchmarkAnalyse(b *testing.B) {
+// BenchmarkAnalyze is a run of 320,000 packets.
+func BenchmarkAnalyze(b *testing.B) {
 	w := profile(100e6, 120e6, 256_000, 400*time.Microsecond, 100*time.Microsecond)
 	w.late = 5 * time.Microsecond
 	w.length = 31 * time.Second
 	packets := w.simulate(1)[:320_000]
 	b.ReportAllocs()
 	for b.Loop() {
-		if r := Analyse(packets, options(w)); r.State != Filled {
+		if r := Analyze(packets, options(w)); r.State != Filled {
 			b.Fatal(r.Evidence)
 		}
 	}
@@ -191,7 +191,7 @@ func TestPauseOfTheSenderMovesNothing(t *testing.T) {
 	for _, seconds := range []int{1, 3, 7, 12} {
 		w := profile(10e6, 12e6, 110_000, 14*ms, 0)
 		w.pause = [2]time.Duration{10 * time.Second, time.Duration(10+seconds) * time.Second}
-		r := Analyse(w.simulate(1), options(w))
+		r := Analyze(w.simulate(1), options(w))
 		if off := r.Size.Value - 110_000; r.State != Filled || max(off, -off) > r.Size.Bound {
 			t.Errorf("%d s: %v, size %+v: %s", seconds, r.State, r.Size, r.Evidence)
 		}

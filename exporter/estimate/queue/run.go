@@ -18,14 +18,14 @@ type run struct {
 	// begin is when the load began; shift the smallest delay, by which arrivals are moved back.
 	begin instant.Time
 	shift time.Duration
-	// held is the largest Held of a packet whose delay is used; those above it are few.
-	held time.Duration
-	base base
+	// txUncertainty is the largest Held of a packet whose delay is used; those above it are few.
+	txUncertainty time.Duration
+	base          base
 	// believed are the least base and the largest that search believes.
 	believed [2]time.Duration
 	// bytes is the size of the load's packets, the largest if they differ.
 	bytes int
-	// arrived are the load's arrivals in order, passed those of the idle packets before it, too, of ahead octets.
+	// arrived are the load's arrivals in order, passed those of the idle packets before it, too, of ahead bytes.
 	arrived, passed []arrival
 	ahead           float64
 	// most is the largest backlog with any base, waits what the queue had to hold with each packet
@@ -41,10 +41,10 @@ type run struct {
 	losses []time.Duration
 }
 
-// arrival is when a packet arrived, since the load's begin, and how many octets had arrived with it.
+// arrival is when a packet arrived, since the load's begin, and how many bytes had arrived with it.
 type arrival struct {
-	at     time.Duration
-	octets float64
+	at    time.Duration
+	bytes float64
 }
 
 // base is the path's delay without queue, as an interval.
@@ -64,7 +64,7 @@ func newRun(packets []Packet, o Options) run {
 	for to > from && o.After > 0 && packets[to-1].Segment >= o.After {
 		to--
 	}
-	r := run{o: o, load: packets[from:to], held: heldLimit(packets), faded: make([]bool, to-from)}
+	r := run{o: o, load: packets[from:to], txUncertainty: txUncertaintyLimit(packets), faded: make([]bool, to-from)}
 	if len(r.load) > 0 {
 		r.begin = r.load[0].Sent
 	}
@@ -73,7 +73,7 @@ func newRun(packets []Packet, o Options) run {
 	}
 	r.arrived, r.passed = r.arrivalsOf(r.load), r.arrivalsOf(packets[:to])
 	if before := r.arrivalsOf(packets[:from]); len(before) > 0 {
-		r.ahead = before[len(before)-1].octets
+		r.ahead = before[len(before)-1].bytes
 	}
 	r.shift = r.smallest(packets)
 	r.stood = r.standstill()
@@ -94,7 +94,7 @@ func (r *run) arrivalsOf(packets []Packet) []arrival {
 	slices.SortFunc(all, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
 	n, sum := 0, 0.0
 	for _, a := range all {
-		sum += a.octets
+		sum += a.bytes
 		if n == 0 || all[n-1].at < a.at {
 			n++
 		}
@@ -103,25 +103,25 @@ func (r *run) arrivalsOf(packets []Packet) []arrival {
 	return all[:n]
 }
 
-// octetsBy is how many octets had arrived by a time, of the next arrival a part.
-func octetsBy(all []arrival, t time.Duration) float64 {
+// bytesBy is how many bytes had arrived by a time, of the next arrival a part.
+func bytesBy(all []arrival, t time.Duration) float64 {
 	k := sort.Search(len(all), func(i int) bool { return all[i].at > t })
 	switch k {
 	case 0:
 		return 0
 	case len(all):
-		return all[k-1].octets
+		return all[k-1].bytes
 	}
 	a, b := all[k-1], all[k]
-	return a.octets + (b.octets-a.octets)*float64(t-a.at)/float64(b.at-a.at)
+	return a.bytes + (b.bytes-a.bytes)*float64(t-a.at)/float64(b.at-a.at)
 }
 
-// rateOf is at what rate octets arrived in a part; zero in none.
+// rateOf is at what rate bytes arrived in a part; zero in none.
 func (r *run) rateOf(p part) float64 {
 	if p.length() <= 0 {
 		return 0
 	}
-	return (octetsBy(r.arrived, p.to+r.shift) - octetsBy(r.arrived, p.from+r.shift)) / seconds(p.length())
+	return (bytesBy(r.arrived, p.to+r.shift) - bytesBy(r.arrived, p.from+r.shift)) / seconds(p.length())
 }
 
 // standstill is the time without an arrival that is no part of a steady stream.
@@ -130,21 +130,21 @@ func (r *run) standstill() time.Duration {
 	return max(50*time.Millisecond, 5*order.Quantile(gaps, 0.95))
 }
 
-// heldLimit is twice the Held that three quarters of the packets keep below, and the
+// txUncertaintyLimit is twice the Held that three quarters of the packets keep below, and the
 // largest Held up to there.
-func heldLimit(packets []Packet) (held time.Duration) {
-	limit := 2*order.Quantile(order.Sample(len(packets), func(i int) time.Duration { return packets[i].Held }), 0.75) + 20*time.Microsecond
+func txUncertaintyLimit(packets []Packet) (txUncertainty time.Duration) {
+	limit := 2*order.Quantile(order.Sample(len(packets), func(i int) time.Duration { return packets[i].TXUncertainty }), 0.75) + 20*time.Microsecond
 	for i := range packets {
-		if h := packets[i].Held; h <= limit {
-			held = max(held, h)
+		if h := packets[i].TXUncertainty; h <= limit {
+			txUncertainty = max(txUncertainty, h)
 		}
 	}
-	return held
+	return txUncertainty
 }
 
 // delay is the difference of the packet's stamps; false if it has none that can be used.
 func (r *run) delay(p *Packet) (time.Duration, bool) {
-	return p.Arrived.Sub(p.Sent), p.Arrived != 0 && p.Held <= r.held
+	return p.Arrived.Sub(p.Sent), p.Arrived != 0 && p.TXUncertainty <= r.txUncertainty
 }
 
 // smallest is the smallest delay, of any packet; zero if there is none.
@@ -199,7 +199,7 @@ func (r *run) findBase(before, after []Packet) {
 	r.base.early += r.base.least - least
 	r.base.least = least
 	r.base.low = min(r.base.low, least) - apart
-	r.base.high += apart + r.held
+	r.base.high += apart + r.txUncertainty
 }
 
 // empty is what idle packets say.
@@ -277,9 +277,9 @@ func seconds(d time.Duration) float64 { return float64(d) / 1e9 }
 
 func duration(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
-// Analyse looks at a run: the packets of one direction in the order of sending. It takes some
+// Analyze looks at a run: the packets of one direction in the order of sending. It takes some
 // 1 us a packet at the most, and memory for a few numbers each.
-func Analyse(packets []Packet, o Options) Result {
+func Analyze(packets []Packet, o Options) Result {
 	r := newRun(packets, o)
 	res := Result{Sent: len(r.load)}
 	if len(r.load) == 0 {
@@ -297,7 +297,7 @@ func Analyse(packets []Packet, o Options) Result {
 		}
 	}
 	if r.base.n > 0 {
-		res.Idle = Duration{Value: r.base.least, Bound: r.o.StampError + r.held + r.base.early, OK: true}
+		res.Idle = Duration{Value: r.base.least, Bound: r.o.StampError + r.txUncertainty + r.base.early, OK: true}
 	}
 	w := r.window()
 	res.From, res.To = w.from, w.to
@@ -312,7 +312,7 @@ func Analyse(packets []Packet, o Options) Result {
 }
 
 // least is how many packets must have arrived; longest how long a run may be, and disorder how much
-// earlier than the packet before it one may leave: stamps that the far end made up are possible.
+// earlier than the packet before it one may leave: stamps that the remote end made up are possible.
 const (
 	least    = 20
 	longest  = 24 * time.Hour
@@ -338,11 +338,11 @@ func (r *run) possible() bool {
 
 // offered is the rate at which was sent in a part, and the share of its packets that was lost.
 func (r *run) offered(w part) (rate, loss float64) {
-	sent, lost, octets := 0, 0, 0.0
+	sent, lost, bytes := 0, 0, 0.0
 	for i := range r.load {
 		if p := &r.load[i]; w.holds(r.elapsed(p.Sent)) {
 			sent++
-			octets += float64(p.IPBytes)
+			bytes += float64(p.IPBytes)
 			if p.Arrived == 0 {
 				lost++
 			}
@@ -351,5 +351,5 @@ func (r *run) offered(w part) (rate, loss float64) {
 	if sent == 0 || w.length() <= 0 {
 		return 0, 0
 	}
-	return octets / seconds(w.length()), float64(lost) / float64(sent)
+	return bytes / seconds(w.length()), float64(lost) / float64(sent)
 }

@@ -28,13 +28,13 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 	}
 	// Where it is in doubt which packets filled it, the smallest of their delays is, too.
 	if sharp := high-low <= 1.5*packet; sharp {
-		res.Full = Duration{Value: full[0], Bound: r.o.StampError + r.held, OK: true}
+		res.Full = Duration{Value: full[0], Bound: r.o.StampError + r.txUncertainty, OK: true}
 	}
 	if r.base.n == 0 {
 		res.Evidence += "; without packets before the load or after it nothing is known of the empty path"
 		return
 	}
-	bound := 2*r.o.StampError + r.held + r.base.early + r.base.moved + r.drift(r.length())
+	bound := 2*r.o.StampError + r.txUncertainty + r.base.early + r.base.moved + r.drift(r.length())
 	margin := 0.0
 	if res.Varies || r.fades > 0 || high-low > 1.5*packet {
 		margin = 2*packet + 2*best.random*best.least
@@ -69,7 +69,7 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 		}
 		high /= 1 - min(behind, 0.5)
 		if high > mostWide*low {
-			res.Evidence += fmt.Sprintf("; its size is not told: it may be anything from %.0f to %.0f octets", low, high)
+			res.Evidence += fmt.Sprintf("; its size is not told: it may be anything from %.0f to %.0f bytes", low, high)
 			return
 		}
 		res.Size = Amount{Value: (low + high) / 2, Bound: (high - low) / 2, OK: true}
@@ -96,10 +96,10 @@ func (r *run) otherSets(best *look, low, high, margin float64) (sets [][]time.Du
 	return sets
 }
 
-// full are the delays of the packets that the queue held that many octets with.
+// full are the delays of the packets that the queue held that many bytes with.
 func (r *run) full(base time.Duration, edge float64) (delays []time.Duration) {
-	r.backlogs(base, func(i int, octets float64) {
-		if d, ok := r.delay(&r.load[i]); ok && octets >= edge {
+	r.backlogs(base, func(i int, bytes float64) {
+		if d, ok := r.delay(&r.load[i]); ok && bytes >= edge {
 			delays = append(delays, d)
 		}
 	})
@@ -144,8 +144,8 @@ func (r *run) others(w part, lost float64) (share float64, known bool) {
 		if !w.holds(b.at-r.shift) || b.at-a.at > r.stood {
 			continue
 		}
-		arrived, span = arrived+b.octets-a.octets, span+seconds(b.at-a.at)
-		if gaps = append(gaps, seconds(b.at-a.at)/(b.octets-a.octets)); len(gaps) == block {
+		arrived, span = arrived+b.bytes-a.bytes, span+seconds(b.at-a.at)
+		if gaps = append(gaps, seconds(b.at-a.at)/(b.bytes-a.bytes)); len(gaps) == block {
 			slices.Sort(gaps)
 			least = append(least, order.Quantile(gaps, blockShare))
 			gaps = gaps[:0]
@@ -161,7 +161,7 @@ func (r *run) others(w part, lost float64) (share float64, known bool) {
 	return max(1-arrived/(1-min(lost, 0.5))/span*usual-chance, 0), true
 }
 
-// rate is at what rate octets arrived in a part, by the second.
+// rate is at what rate bytes arrived in a part, by the second.
 func (r *run) rate(res *Result, w part) {
 	n := max(int(w.length()/time.Second), 1)
 	if w.length() < shortest || r.arrived[len(r.arrived)-1].at-r.arrived[0].at < shortest {
@@ -171,7 +171,7 @@ func (r *run) rate(res *Result, w part) {
 	bins := r.rates(w.from, width, n)
 	slices.Sort(bins)
 	// A second's ends are off by what shifts an arrival, and by a packet.
-	off := order.Quantile(bins, 0.5)*seconds(2*r.o.StampError+r.held)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
+	off := order.Quantile(bins, 0.5)*seconds(2*r.o.StampError+r.txUncertainty)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
 		res.Rates[i] = order.Quantile(bins, q)
 	}
@@ -184,7 +184,7 @@ func (r *run) rate(res *Result, w part) {
 	res.Varies = order.Quantile(bins, 0.95)-order.Quantile(bins, 0.05) > max(0.1*res.Rate.Value, 4*float64(r.bytes)/seconds(width))
 }
 
-// rates are at which octets arrived in each of n parts, a packet counted evenly over the time since
+// rates are at which bytes arrived in each of n parts, a packet counted evenly over the time since
 // the one before it: so a part is not off by a packet. Parts in which the sender paused are left out, unless
 // all are: what came through in them says nothing of the link. What waited before a pause arrives in it.
 func (r *run) rates(begin, width time.Duration, n int) []float64 {

@@ -22,7 +22,7 @@ type Path struct {
 // Assessment is the rating of one call over a path.
 type Assessment struct {
 	Rating
-	// MouthToEar is packetisation, look-ahead, network and playout buffer.
+	// MouthToEar is packetization, look-ahead, network and playout buffer.
 	MouthToEar time.Duration
 	// Loss is the ratio of packets lost on the path or too late for the buffer
 	// to all, 0..1.

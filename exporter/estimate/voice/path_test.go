@@ -73,7 +73,7 @@ func TestAllLateRatesAtTheBottom(t *testing.T) {
 	}
 }
 
-func TestFarEndThatLiesMakesNoLossAboveOne(t *testing.T) {
+func TestRemoteEndThatLiesMakesNoLossAboveOne(t *testing.T) {
 	a, ok := Path{Decided: 10, Lost: 1 << 40, Bursts: 1}.Assess(codec(t, "G.711"), Buffered{Played: 5}, Defaults(), g107)
 	if !ok || !(a.Loss >= 0 && a.Loss <= 1) || !(a.R >= 0 && a.R <= 100) {
 		t.Errorf("%+v %v", a, ok)

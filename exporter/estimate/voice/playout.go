@@ -39,9 +39,9 @@ type Playout struct {
 	adaptive bool
 	// depth is the fixed buffer's; limit the adaptive one's, 0 for none.
 	depth, limit time.Duration
-	// mean and deviation are d and v in ns, over learnt packets.
+	// mean and deviation are d and v in ns, over learned packets.
 	mean, deviation float64
-	learnt          uint64
+	learned         uint64
 
 	played, late, bursts uint64
 	held                 float64 // sum of playout points, ns
@@ -91,16 +91,16 @@ func (p *Playout) Add(seq uint64, pdv time.Duration) (inTime bool) {
 // follow returns the playout point for a packet and then learns from it.
 func (p *Playout) follow(pdv time.Duration) (point time.Duration) {
 	n := float64(pdv)
-	if p.learnt == 0 {
+	if p.learned == 0 {
 		// Nothing is known yet: the first packet stands for all.
 		p.mean = n
 	}
-	p.learnt++
+	p.learned++
 	point = max(leastAdaptive, time.Duration(p.mean+deviations*p.deviation))
 	if p.limit > 0 {
 		point = min(point, p.limit)
 	}
-	gain := max(estimatorGain, 1/float64(p.learnt))
+	gain := max(estimatorGain, 1/float64(p.learned))
 	difference := n - p.mean
 	p.mean += gain * difference
 	p.deviation += gain * (max(difference, -difference) - p.deviation)
@@ -125,7 +125,7 @@ func (p *Playout) Snapshot() Buffered {
 	return b
 }
 
-// Reset begins a new window. An adaptive buffer keeps what it has learnt: PDV
+// Reset begins a new window. An adaptive buffer keeps what it has learned: PDV
 // is relative to each window's own minimum, so a clock step or a new route
 // between two windows does not disturb it.
 func (p *Playout) Reset() {

@@ -77,7 +77,7 @@ func TestAdaptiveBufferLosesLittleOfExponentialJitter(t *testing.T) {
 	p := AdaptivePlayout(0)
 	for i := range uint64(20000) {
 		if i == 2000 {
-			p.Reset() // what was learnt stays
+			p.Reset() // what was learned stays
 		}
 		p.Add(i, time.Duration(rng.ExpFloat64()*float64(10*msec)))
 	}

@@ -27,7 +27,7 @@ type Rating struct {
 	// has the constant 94.2 for Ro and Is together.
 	Ro float64
 	// Is is what happens simultaneously with the voice: level, sidetone,
-	// quantising (clause 7.3).
+	// quantizing (clause 7.3).
 	Is float64
 	// Id = Idte + Idle + Idd is due to delay (clause 7.4): talker echo, listener
 	// echo, and absolute delay. The simplified model knows only the sum.
@@ -89,7 +89,7 @@ func G107(p Parameters) Rating {
 	no := p.noise()
 	r := Rating{A: p.A, Ro: 15 - 1.5*(p.SLR+no)}
 	ist := p.sidetone()
-	r.Is = p.loudness(no) + ist + p.quantising(r.Ro)
+	r.Is = p.loudness(no) + ist + p.quantizing(r.Ro)
 	r.Idte = p.talkerEcho(no, ist)
 	r.Idle = p.listenerEcho(r.Ro)
 	r.Idd = p.absoluteDelay()
@@ -131,8 +131,8 @@ func (p *Parameters) sidetone() float64 {
 		13*math.Pow(1+math.Pow((stmro-3)/33, 13), 1.0/13) + 29
 }
 
-// quantising is Iq, quantising distortion (clause 7.3.3).
-func (p *Parameters) quantising(ro float64) float64 {
+// quantizing is Iq, quantizing distortion (clause 7.3.3).
+func (p *Parameters) quantizing(ro float64) float64 {
 	q := 37 - 15*math.Log10(p.QDU)
 	g := 1.07 + 0.258*q + 0.0602*q*q
 	y := (ro-100)/15 + 46/8.4 - g/9
@@ -166,7 +166,7 @@ func (p *Parameters) listenerEcho(ro float64) float64 {
 }
 
 // absoluteDelay is Idd (clause 7.4), which occurs even with perfect echo
-// cancelling.
+// canceling.
 func (p *Parameters) absoluteDelay() float64 {
 	if p.Ta <= p.MT || p.MT <= 0 {
 		return 0
@@ -209,7 +209,7 @@ type Parameters struct {
 	TELR float64
 	// WEPL is the weighted echo path loss in dB, 5..110.
 	WEPL float64
-	// QDU is the number of quantisation distortion units, 1..14.
+	// QDU is the number of quantization distortion units, 1..14.
 	QDU float64
 	// Nc is the circuit noise at the 0 dBr point in dBm0p; Nfor the noise floor
 	// at the receiving side in dBmp.
@@ -250,7 +250,7 @@ func (p Parameters) WithCodec(c Codec) Parameters {
 }
 
 // WithDelay sets all three delays for a 4-wire call whose echo comes from the
-// far end: T = Ta and Tr = 2T.
+// remote end: T = Ta and Tr = 2T.
 func (p Parameters) WithDelay(mouthToEar time.Duration) Parameters {
 	p.T, p.Ta, p.Tr = mouthToEar, mouthToEar, 2*mouthToEar
 	return p

@@ -7,10 +7,10 @@
 //	GET  /-/healthy       200 while the process serves
 //	GET  /-/ready         200 while a configuration is in force, else 503
 //	POST /-/reload        reads the configuration again, within a second or so; 500 and the reason if it is refused
-//	POST /-/evidence      keeps the last minutes of ?path=NAME (&probe=NAME where it has several light ones)
+//	POST /-/incident      keeps the last minutes of ?path=NAME (&probe=NAME where it has several light ones)
 //	                      as a report: 201 and where it is, 404, 409, or 429 if there were many
 //	GET  /api/v1/status   what the page says, for machines
-//	GET  /runs            the runs of heavy tests and the evidence that are kept, newest first, as JSON
+//	GET  /runs            the runs of load tests and the incident that are kept, newest first, as JSON
 //	GET  /runs/ID         one report, a download
 //	GET  /sd              the peers, as Prometheus' http_sd wants them
 //	GET  /debug/pprof/    only if asked for
@@ -54,10 +54,10 @@ import (
 type Source interface {
 	Status() agent.Status
 	Reload() error
-	// Reports has the runs of heavy tests; it is never nil.
+	// Reports has the runs of load tests; it is never nil.
 	Reports() *report.Store
-	// KeepEvidence makes a report of a light probe's last minutes; see evidence.Keeper.Keep.
-	KeepEvidence(path, probe string) (report.Header, error)
+	// KeepIncident makes a report of a light probe's last minutes; see incident.Supervisor.Keep.
+	KeepIncident(path, probe string) (report.Header, error)
 }
 
 // Options are the handler's settings. Source and Registry are needed.
@@ -103,7 +103,7 @@ func Handler(o Options) http.Handler {
 	s := &server{Options: o, zips: sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}}
 	mux := http.NewServeMux()
 	// What grows with the number of paths is made whole; a report's file is sent as it is read.
-	large := newAnswers(o.Log, roomIn(memlimit.Process()))
+	large := newReplies(o.Log, spaceIn(memlimit.Process()))
 	for pattern, h := range map[string]http.HandlerFunc{
 		"GET /{$}": s.page, "GET /api/v1/status": s.status, "GET /sd": s.discovery, "GET /runs": s.runs,
 		"GET /metrics": s.metrics,
@@ -116,7 +116,7 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /-/ready", s.ready)
 	mux.HandleFunc("POST /-/reload", s.reload)
 	mux.HandleFunc("PUT /-/reload", s.reload)
-	mux.HandleFunc("POST /-/evidence", s.evidence)
+	mux.HandleFunc("POST /-/incident", s.incident)
 	if o.Pprof {
 		for name, h := range map[string]http.HandlerFunc{
 			"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
@@ -225,7 +225,7 @@ type targetGroup struct {
 }
 
 // discovery lists the peers' hosts, so that what else runs there (this exporter,
-// node_exporter) can be found by relabelling.
+// node_exporter) can be found by relabeling.
 func (s *server) discovery(w http.ResponseWriter, _ *http.Request) {
 	groups := []targetGroup{}
 	for _, p := range s.Source.Status().Paths {

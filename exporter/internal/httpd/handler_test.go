@@ -101,11 +101,11 @@ func TestVerdictNamesWhatIsWrong(t *testing.T) {
 		{"starting", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, starting} }, agent.Starting, "1 of 2 probes measuring, 1 starting", 0},
 		{"down", func(s *agent.Status) { s.Paths = []agent.PathStatus{up, down} }, agent.Down, "1 of 2 probes has a problem: 1 down", 0},
 		{"clock", func(s *agent.Status) {
-			s.Paths, s.Clock = []agent.PathStatus{up}, agent.ClockStatus{Reason: "near_unsynchronised"}
+			s.Paths, s.Clock = []agent.PathStatus{up}, agent.ClockStatus{Reason: "local_unsynchronized"}
 		}, agent.Impaired, "The one probe is measuring", 1},
 		{"reload", func(s *agent.Status) { s.Config.Error = "x" }, agent.Impaired, "No paths are configured", 1},
 		{"reflector", func(s *agent.Status) { s.Reflector = &agent.ReflectorStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
-		{"responder", func(s *agent.Status) { s.Responder = &agent.ResponderStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
+		{"load_server", func(s *agent.Status) { s.LoadServer = &agent.LoadServerStatus{Error: "x"} }, agent.Impaired, "No paths are configured", 1},
 		{"gpsd away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Fix: "unknown"} }, agent.Impaired, "No paths are configured", 1},
 		{"receiver away", func(s *agent.Status) { s.Receiver = &agent.ReceiverStatus{Answering: true} }, agent.Impaired, "No paths are configured", 1},
 		{"no fix", func(s *agent.Status) {

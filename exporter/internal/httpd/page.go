@@ -38,7 +38,7 @@ type view struct {
 	Now           time.Time
 }
 
-// verdict is the answer in one sentence, and what else must be known.
+// verdict is the reply in one sentence, and what else must be known.
 type verdict struct {
 	// Level is a health: the worst of all.
 	Level   agent.Health
@@ -95,7 +95,7 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 		counts[r.Health]++
 		v.raise(r.Health)
 	}
-	v.Summary = summarise(len(rows), counts)
+	v.Summary = summarize(len(rows), counts)
 	switch {
 	case s.Started.IsZero():
 		v.Level, v.Summary = agent.Starting, "Not measuring: the agent is starting or ending"
@@ -109,13 +109,13 @@ func judge(s agent.Status, rows []row, now time.Time) verdict {
 		v.watched(s)
 	}
 	if r := s.Reflector; r != nil && r.Error != "" {
-		v.note("The reflector does not run: other hosts get no answer from this one.")
+		v.note("The reflector does not run: other hosts get no reply from this one.")
 	}
 	if s.Reports.Error != "" {
-		v.note("The last report of a heavy test was not kept; its results are.")
+		v.note("The last report of a load test was not kept; its results are.")
 	}
-	if r := s.Responder; r != nil && r.Error != "" {
-		v.note("The responder does not run: other hosts can run no heavy test against this one.")
+	if r := s.LoadServer; r != nil && r.Error != "" {
+		v.note("The load server does not run: other hosts can run no load test against this one.")
 	}
 	return v
 }
@@ -152,7 +152,7 @@ func (v *verdict) raise(h agent.Health) {
 	}
 }
 
-func summarise(total int, counts map[agent.Health]int) string {
+func summarize(total int, counts map[agent.Health]int) string {
 	bad := total - counts[agent.Up] - counts[agent.Starting]
 	switch {
 	case total == 0:
@@ -186,7 +186,7 @@ func plural(n int, noun string) string {
 
 // words makes a reason's label readable; that it is this host's clock is said.
 func words(label string) string {
-	return strings.ReplaceAll(strings.TrimPrefix(label, "near_"), "_", " ")
+	return strings.ReplaceAll(strings.TrimPrefix(label, "local_"), "_", " ")
 }
 
 // glyph tells states apart without color.
@@ -215,7 +215,7 @@ func age(now, then time.Time) string {
 // for people, and so there is no state in the package.
 func pageTemplate() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"age": age, "columns": columns, "glyph": glyph, "octets": octets, "runHealth": runHealth, "took": took,
+		"age": age, "columns": columns, "glyph": glyph, "bytes": formatBytes, "runHealth": runHealth, "took": took,
 		"figures": func(s agent.Seconds) string { return probe.Figures(time.Duration(s)) },
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") },
 	}).Parse(pageSource)

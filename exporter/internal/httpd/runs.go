@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
-	"oneway.example/exporter/evidence"
+	"oneway.example/exporter/incident"
 	"oneway.example/exporter/report"
 )
 
@@ -96,8 +96,8 @@ func took(h report.Header) string {
 	return h.End.Sub(h.Begin).Round(time.Second).String()
 }
 
-// octets writes an amount of data with a decimal unit, as budgets have it.
-func octets(n int64) string {
+// formatBytes writes an amount of data with a decimal unit, as quotas have it.
+func formatBytes(n int64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"} // all of an int64
 	v := float64(n)
 	for v >= 999.5 && len(units) > 1 {
@@ -106,10 +106,10 @@ func octets(n int64) string {
 	return fmt.Sprintf("%.3g %s", v, units[0])
 }
 
-// evidence keeps the last minutes of the path that the query names, and of its probe, if it has several.
-func (s *server) evidence(w http.ResponseWriter, r *http.Request) {
+// incident keeps the last minutes of the path that the query names, and of its probe, if it has several.
+func (s *server) incident(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	h, err := s.Source.KeepEvidence(query.Get("path"), query.Get("probe"))
+	h, err := s.Source.KeepIncident(query.Get("path"), query.Get("probe"))
 	status := http.StatusInternalServerError
 	switch {
 	case err == nil:
@@ -117,11 +117,11 @@ func (s *server) evidence(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "The last minutes of path %s, probe %s, are kept: runs/%s\n", h.Path, h.Probe, h.ID)
 		return
-	case errors.Is(err, evidence.ErrUnknown):
+	case errors.Is(err, incident.ErrUnknown):
 		status = http.StatusNotFound
-	case errors.Is(err, evidence.ErrNothing), errors.Is(err, evidence.ErrNoDirectory):
+	case errors.Is(err, incident.ErrNothing), errors.Is(err, incident.ErrNoDirectory):
 		status = http.StatusConflict
-	case errors.Is(err, evidence.ErrTooMany):
+	case errors.Is(err, incident.ErrTooMany):
 		w.Header().Set("Retry-After", "10")
 		status = http.StatusTooManyRequests
 	}

@@ -24,7 +24,7 @@ func withReports(t *testing.T) (h http.Handler, id, dir string) {
 	store := report.Open(report.Options{Dir: dir})
 	id = report.NewID(sampleNow, nil)
 	header := report.Header{
-		ID: id, Path: `"><script>alert(1)</script>`, Probe: "saturate", Kind: "saturate", Peer: "<b>peer</b>",
+		ID: id, Path: `"><script>alert(1)</script>`, Probe: "saturation", Kind: "saturation", Peer: "<b>peer</b>",
 		Begin: sampleNow, End: sampleNow.Add(time.Minute), Result: "<i>result</i>", Reason: "</td><img src=x onerror=alert(1)>",
 		Summary: []report.Line{{Quantity: "<u>q</u>", Direction: "forward", Value: "<script>"}},
 	}
@@ -91,7 +91,7 @@ func TestReportIsDownloadedAsTheClientTakesIt(t *testing.T) {
 		}
 	}
 	if w := get(t, h, http.MethodHead, "/runs/"+id); w.Code != http.StatusOK || w.Body.Len() != 0 {
-		t.Errorf("HEAD: %d with %d octets", w.Code, w.Body.Len())
+		t.Errorf("HEAD: %d with %d bytes", w.Code, w.Body.Len())
 	}
 	if w := get(t, h, http.MethodPost, "/runs/"+id); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", w.Code)
@@ -147,12 +147,12 @@ func TestReportCutInItsBodyIsSeenToBeCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Accept-Encoding", accept)
-		answer, err := s.Client().Do(r)
+		reply, err := s.Client().Do(r)
 		if err != nil {
-			continue // cut off before the first octet
+			continue // cut off before the first byte
 		}
-		content, err := io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
+		content, err := io.ReadAll(reply.Body)
+		_ = reply.Body.Close()
 		if accept == "gzip" && err == nil {
 			var zipped *gzip.Reader
 			if zipped, err = gzip.NewReader(bytes.NewReader(content)); err == nil {
@@ -178,9 +178,9 @@ func TestPageEscapesWhatRunsSay(t *testing.T) {
 	}
 }
 
-func TestOctetsHaveThreeFigures(t *testing.T) {
+func TestBytesHaveThreeFigures(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1 kB", 61_300_000: "61.3 MB", 999_600_000: "1 GB", 1<<63 - 1: "9.22 EB"} {
-		if got := octets(n); got != want {
+		if got := formatBytes(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}

@@ -30,7 +30,7 @@ func (s *fakeSource) Reload() error {
 	return s.err
 }
 
-func (s *fakeSource) KeepEvidence(path, probe string) (report.Header, error) {
+func (s *fakeSource) KeepIncident(path, probe string) (report.Header, error) {
 	s.kept = append(s.kept, path+" "+probe)
 	return report.Header{ID: "20260301t120000z-00000005", Path: path, Probe: probe}, s.err
 }
@@ -60,11 +60,11 @@ func sample() agent.Status {
 			Up: true, State: "measuring", LastSuccess: at(time.Second), Results: results("81.2 ms ± 310 µs", "79.8 ms ± 310 µs", "0.10 %", "86", "161 ms"),
 		}),
 		one("bus-12-to-core", "[2001:db8::7]:8620", agent.Impaired, probe.Status{
-			Up: true, State: "measuring", LastSuccess: at(time.Second), Reason: "one-way delay is not valid: far_unsynchronised",
+			Up: true, State: "measuring", LastSuccess: at(time.Second), Reason: "one-way delay is not valid: remote_unsynchronized",
 			Results: []probe.Result{{Quantity: "loss", Direction: "forward", Value: "1.25 %"}, {Quantity: "loss", Direction: "reverse", Value: "0.40 %"}, {Quantity: "round trip", Value: "212 ms"}},
 		}),
 		one("office-to-router", "192.0.2.1", agent.Down, probe.Status{
-			State: "no answer", LastSuccess: at(17 * time.Minute), Reason: "udp 192.0.2.1:862 does not answer; is a STAMP reflector running there, is the port open?",
+			State: "no reply", LastSuccess: at(17 * time.Minute), Reason: "udp 192.0.2.1:862 does not answer; is a STAMP reflector running there, is the port open?",
 		}),
 		one("lab-to-lab", "lab.example.net", agent.Failed, probe.Status{State: "failed, will be tried again", Reason: "stamp: open udp 10.0.0.9:0: cannot assign requested address"}),
 		one("new-site", "new.example.net", agent.Starting, probe.Status{State: "starting"}),
@@ -73,15 +73,15 @@ func sample() agent.Status {
 	paths[0].Probes = append(paths[0].Probes, ofProbe("voice-50pps", agent.Up, probe.Status{
 		Up: true, State: "measuring", LastSuccess: at(0), Results: results("82.9 ms ± 310 µs", "80.4 ms ± 310 µs", "0.31 %", "84", "163 ms"),
 	}))
-	paths[1].Probes[0].Evidence = &report.Header{
-		ID: "20260301t113100z-00000006", Path: "bus-12-to-core", Probe: "stamp", Kind: report.Evidence, Peer: "[2001:db8::7]:8620", Begin: at(39 * time.Minute), End: at(29 * time.Minute),
+	paths[1].Probes[0].Incident = &report.Header{
+		ID: "20260301t113100z-00000006", Path: "bus-12-to-core", Probe: "stamp", Kind: report.Incident, Peer: "[2001:db8::7]:8620", Begin: at(39 * time.Minute), End: at(29 * time.Minute),
 		Result: report.Completed, Reason: "round trip delay of 1.21 s, before 208 ms", Report: "runs/20260301t113100z-00000006", FileBytes: 9_120, Summary: []report.Line{{Quantity: "packets", Value: "600"}},
 	}
 	return agent.Status{
 		Started: at(26 * time.Hour),
 		Config:  agent.ConfigStatus{File: "/etc/oneway/oneway.yml", Loaded: at(3 * time.Hour)},
 		Clock: agent.ClockStatus{
-			Source: "chrony", State: "synchronised", Trusted: true, Bound: agent.Seconds(287 * time.Microsecond),
+			Source: "chrony", State: "synchronized", Trusted: true, Bound: agent.Seconds(287 * time.Microsecond),
 			Offset: agent.Seconds(-13 * time.Microsecond), LastUpdate: at(41 * time.Second),
 		},
 		Receiver: &agent.ReceiverStatus{
@@ -93,12 +93,12 @@ func sample() agent.Status {
 			Jitter: new(agent.Seconds(420)), Offset: new(agent.Seconds(-1200)), Bound: new(agent.Seconds(3 * time.Microsecond)),
 		},
 		Reflector: &agent.ReflectorStatus{Listen: []string{":862"}, Answering: true, Packets: 1234567, Answered: 1234500, Sessions: 12},
-		Responder: &agent.ResponderStatus{
+		LoadServer: &agent.LoadServerStatus{
 			Listen: []string{":8620"}, Running: true, Pin: "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
 			Connections: 2, Sessions: 1, Opened: 48, Refused: 3, Received: 1_250_000_000, Sent: 3_400_000_000,
 		},
 		Links: []agent.LinkStatus{
-			{Name: "lab-wan", Used: 1_234_567_890, Holder: "lab-to-lab/saturate", Since: at(12 * time.Second)},
+			{Name: "lab-wan", Used: 1_234_567_890, Holder: "lab-to-lab/saturation", Since: at(12 * time.Second)},
 			{Name: "mobile", Limit: 500_000_000, Used: 500_000_000, Left: new(int64(0))},
 			{Name: "uplink", Limit: 5_000_000_000, Used: 1_402_000_000, Left: new(int64(3_598_000_000))},
 		},
@@ -122,17 +122,17 @@ func sampleRuns(at func(time.Duration) time.Time) []report.Header {
 		return report.Line{Quantity: quantity, Direction: direction, Value: value}
 	}
 	runs := []report.Header{
-		run("20260301t114700z-00000004", "calgary-to-seoul", "saturate", "reflector.seoul.example.net", "completed", 13*time.Minute, 71*time.Second, 412_345,
+		run("20260301t114700z-00000004", "calgary-to-seoul", "saturation", "reflector.seoul.example.net", "completed", 13*time.Minute, 71*time.Second, 412_345,
 			line("throughput", "forward", "4.98 Mb/s"), line("queue", "forward", "252 kB ± 4 kB"), line("loss", "forward", "0.8 %"),
 			line("throughput", "reverse", "11.9 Mb/s"), line("queue", "reverse", "not filled")),
 		run("20260301t113000z-00000003", "bus-12-to-core", "train", "[2001:db8::7]:8620", "incomplete", 30*time.Minute, 9*time.Second, 20_480,
 			line("capacity, 1500 B", "forward", "1.82 Mb/s"), line("trains", "", "12 of 30 clean")),
-		run("20260301t110000z-00000002", "office-to-router", "saturate", "192.0.2.1", "refused", time.Hour, time.Second, 0),
-		run("20260301t100000z-00000001", "lab-to-lab", "matrix", "lab.example.net", "failed", 2*time.Hour, 4*time.Minute, 1_200_000),
+		run("20260301t110000z-00000002", "office-to-router", "saturation", "192.0.2.1", "refused", time.Hour, time.Second, 0),
+		run("20260301t100000z-00000001", "lab-to-lab", "size_sweep", "lab.example.net", "failed", 2*time.Hour, 4*time.Minute, 1_200_000),
 		{ID: "20260301t090000z-00000000", Result: report.Unreadable, FileBytes: 17},
 	}
 	runs[1].Reason = "the sender's own pace bounds 18 trains of 30"
-	runs[2].Reason = "the responder refuses: token unknown"
-	runs[3].Probe, runs[3].Reason = "matrix-nightly", "the control connection was lost after 3m58s"
+	runs[2].Reason = "the load server refuses: token unknown"
+	runs[3].Probe, runs[3].Reason = "size-sweep-nightly", "the control connection was lost after 3m58s"
 	return runs
 }

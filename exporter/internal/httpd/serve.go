@@ -83,13 +83,13 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(listeners))
-	r := roomIn(memlimit.Process())
-	d := newDoor(min(r.connections, mostDescriptors()/2), r.ofSource) // the other half is for measuring
+	r := spaceIn(memlimit.Process())
+	d := newLimiter(min(r.connections, mostDescriptors()/2), r.ofSource) // the other half is for measuring
 	var running sync.WaitGroup
 	for i, l := range listeners {
 		// A server each: exporter-toolkit changes the server that it is given.
 		s := newServer(h, log, &r)
-		l = doorListener{l, d, &r}
+		l = limiterListener{l, d, &r}
 		running.Go(func() {
 			defer cancel() // one address lost: end, rather than serve by halves
 			if err := web.Serve(l, s, flags, log); !errors.Is(err, http.ErrServerClosed) {
@@ -106,7 +106,7 @@ func Serve(ctx context.Context, listeners []net.Listener, h http.Handler, flags 
 	return errors.Join(errs...)
 }
 
-func newServer(h http.Handler, log *slog.Logger, r *room) *http.Server {
+func newServer(h http.Handler, log *slog.Logger, r *space) *http.Server {
 	return &http.Server{
 		Handler: counted(h), ConnContext: connContext, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: r.header,

@@ -172,7 +172,7 @@ func TestTakenAddressIsToldWithAdvice(t *testing.T) {
 
 // TestSlowHeadersAreCutOff looks at the server's limits rather than to wait for them.
 func TestSlowHeadersAreCutOff(t *testing.T) {
-	s := newServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler), &room{})
+	s := newServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler), &space{})
 	for _, c := range []struct {
 		name    string
 		d, most time.Duration
@@ -202,9 +202,9 @@ func TestHugeHeadersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: h\r\nX-Long: %s\r\n\r\n", strings.Repeat("x", 2*maxHeaderBytes))
-	answer := make([]byte, 12)
-	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 431" {
-		t.Errorf("answer is %q, %v; want 431", answer, err)
+	reply := make([]byte, 12)
+	if _, err := io.ReadFull(c, reply); err != nil || string(reply) != "HTTP/1.1 431" {
+		t.Errorf("answer is %q, %v; want 431", reply, err)
 	}
 }
 

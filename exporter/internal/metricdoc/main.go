@@ -42,10 +42,10 @@ Generated from ` + "`exporter/metric`" + ` by ` + "`make generate`" + `; do not 
 - A probe has the series of its profile (` + "`profile`" + ` in the configuration). ` + "`full`" + ` is all families, 150 series of a path and
   probe at the most. ` + "`slim`" + `, for a thousand paths, is those of which it is said below, 14 at the most: histograms without classic
   buckets, and in their place the quantile 0.95 of ` + "`oneway_delay_quantile_seconds`" + ` for scrapes that take no native histograms (text);
-  the quantile 0.5 is always there. The counts are those of the probe ` + "`stamp`" + ` and of ` + "`saturate`" + ` in mode ` + "`fixed`" + `; ` + "`matrix`" + ` has one series for each
+  the quantile 0.5 is always there. The counts are those of the probe ` + "`stamp`" + ` and of ` + "`saturation`" + ` in mode ` + "`fixed`" + `; ` + "`size_sweep`" + ` has one series for each
   cell and quantity.
 - Classic buckets are few. A server that takes native histograms has all of the distribution.
-- What one scrape shows of a path is of one instant: sent = received + lost + host_dropped + in flight holds in every scrape.
+- What one scrape shows of a path is of one instant: sent = received + lost + host_dropped + outstanding holds in every scrape.
 - Histograms, and counters of what is known from the beginning, begin at 0 when their path starts; a counter that says that it is
   absent until its first begins with it: ` + "`increase`" + ` does not see that one where the server takes no created timestamps. All
   vanish when the path is removed from the configuration.

@@ -58,7 +58,7 @@ func session(s metric.Sink, path string) (all []metric.Series) {
 	}
 	for _, direction := range []string{"forward", "reverse"} {
 		for _, d := range []*metric.Desc{
-			metric.PacketsSent, metric.PacketsReceived, metric.PacketsLost, metric.PacketsInFlight,
+			metric.PacketsSent, metric.PacketsReceived, metric.PacketsLost, metric.PacketsOutstanding,
 			metric.PacketsDuplicated, metric.PacketsReordered, metric.PacketsLate, metric.PacketsCorrupted,
 			metric.DelayMin, metric.DelayMax, metric.Jitter, metric.DelayErrorBound, metric.LossRatio,
 			metric.Delay, metric.DelayVariation, metric.IPDV,
@@ -77,7 +77,7 @@ func session(s metric.Sink, path string) (all []metric.Series) {
 }
 
 // BenchmarkScrape scrapes up to 10,000 sessions while one writer goes on; it
-// reports the octets of one scrape, the memory of one session, and the longest
+// reports the bytes of one scrape, the memory of one session, and the longest
 // time for which the writer had to wait for an Update.
 func BenchmarkScrape(b *testing.B) {
 	for _, sessions := range []int{100, 1000, 10_000} {

@@ -11,9 +11,9 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// encoder appends the messages of Prometheus' protocol buffers (io.prometheus.client, metrics.proto) to octets
+// encoder appends the messages of Prometheus' protocol buffers (io.prometheus.client, metrics.proto) to bytes
 // that it uses again: a scrape of a thousand paths has some ten thousand messages, and makes none of them.
-type encoder struct{ octets []byte }
+type encoder struct{ data []byte }
 
 // Fields of metrics.proto, by message.
 const (
@@ -39,33 +39,33 @@ const (
 
 // begin begins a message that is the value of a field; end ends it.
 func (e *encoder) begin(field protowire.Number) (at int) {
-	e.octets = append(protowire.AppendTag(e.octets, field, protowire.BytesType), 0)
-	return len(e.octets)
+	e.data = append(protowire.AppendTag(e.data, field, protowire.BytesType), 0)
+	return len(e.data)
 }
 
 func (e *encoder) end(at int) {
-	n := len(e.octets) - at
+	n := len(e.data) - at
 	if more := protowire.SizeVarint(uint64(n)) - 1; more > 0 {
 		for range more {
-			e.octets = append(e.octets, 0)
+			e.data = append(e.data, 0)
 		}
-		copy(e.octets[at+more:], e.octets[at:at+n])
+		copy(e.data[at+more:], e.data[at:at+n])
 	}
-	protowire.AppendVarint(e.octets[:at-1], uint64(n))
+	protowire.AppendVarint(e.data[:at-1], uint64(n))
 }
 
-func (e *encoder) length(n int) { e.octets = protowire.AppendVarint(e.octets, uint64(n)) }
+func (e *encoder) length(n int) { e.data = protowire.AppendVarint(e.data, uint64(n)) }
 
 func (e *encoder) text(field protowire.Number, s string) {
-	e.octets = protowire.AppendString(protowire.AppendTag(e.octets, field, protowire.BytesType), s)
+	e.data = protowire.AppendString(protowire.AppendTag(e.data, field, protowire.BytesType), s)
 }
 
 func (e *encoder) float(field protowire.Number, v float64) {
-	e.octets = protowire.AppendFixed64(protowire.AppendTag(e.octets, field, protowire.Fixed64Type), math.Float64bits(v))
+	e.data = protowire.AppendFixed64(protowire.AppendTag(e.data, field, protowire.Fixed64Type), math.Float64bits(v))
 }
 
 func (e *encoder) unsigned(field protowire.Number, v uint64) {
-	e.octets = protowire.AppendVarint(protowire.AppendTag(e.octets, field, protowire.VarintType), v)
+	e.data = protowire.AppendVarint(protowire.AppendTag(e.data, field, protowire.VarintType), v)
 }
 
 func (e *encoder) signed(field protowire.Number, v int64) {
@@ -75,7 +75,7 @@ func (e *encoder) signed(field protowire.Number, v int64) {
 // message appends one that another package has made.
 func (e *encoder) message(field protowire.Number, m proto.Message) {
 	at := e.begin(field)
-	e.octets, _ = proto.MarshalOptions{}.MarshalAppend(e.octets, m) // it has no required fields
+	e.data, _ = proto.MarshalOptions{}.MarshalAppend(e.data, m) // it has no required fields
 	e.end(at)
 }
 
@@ -102,7 +102,7 @@ func (e *encoder) series(one *series, scrape uint64, native bool) {
 		}
 		at := e.begin(familyMetric)
 		for _, l := range one.labels {
-			e.octets = append(e.octets, l.encoded...)
+			e.data = append(e.data, l.encoded...)
 		}
 		switch one.desc.Kind {
 		case metric.Gauge:
@@ -133,7 +133,7 @@ func pairOf(name, value string) []byte {
 	e.text(labelName, name)
 	e.text(labelValue, value)
 	e.end(at)
-	return e.octets
+	return e.data
 }
 
 func (e *encoder) histogram(h *histogram, one *series, classic, native bool) {
@@ -199,7 +199,7 @@ func (e *encoder) buckets(b *buckets, span, delta protowire.Number) {
 	at, previous := e.begin(delta), int64(0)
 	for _, run := range b.runs() {
 		for _, c := range run {
-			e.octets = protowire.AppendVarint(e.octets, protowire.EncodeZigZag(int64(c)-previous))
+			e.data = protowire.AppendVarint(e.data, protowire.EncodeZigZag(int64(c)-previous))
 			previous = int64(c)
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Sink) Gather() (all []*dto.MetricFamily, err error) {
 func writeDelimited(to io.Writer, message []byte) error {
 	var e encoder
 	e.length(len(message))
-	for _, part := range [][]byte{e.octets, message} {
+	for _, part := range [][]byte{e.data, message} {
 		if _, err := to.Write(part); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func writeDelimited(to io.Writer, message []byte) error {
 }
 
 // each calls write with each family that has a series to show, by name, as a message of Prometheus' protocol
-// buffers. native tells whether native histograms are taken. The octets are written over by the next family.
+// buffers. native tells whether native histograms are taken. The bytes are written over by the next family.
 func (s *Sink) each(native bool, write func(family []byte) error) error {
 	s.scrape.Lock()
 	defer s.scrape.Unlock()
@@ -65,16 +65,16 @@ func (s *Sink) each(native bool, write func(family []byte) error) error {
 	defer s.encoders.Put(e)
 	for _, l := range listings {
 		l.sort()
-		e.octets = e.octets[:0]
+		e.data = e.data[:0]
 		e.family(l.desc)
-		before := len(e.octets)
+		before := len(e.data)
 		for _, one := range l.series {
 			e.series(one, scrape, native)
 		}
-		if len(e.octets) == before {
+		if len(e.data) == before {
 			continue
 		}
-		if err := write(e.octets); err != nil {
+		if err := write(e.data); err != nil {
 			return fmt.Errorf("promsink: expose %s: %w", l.desc.Name, err)
 		}
 	}

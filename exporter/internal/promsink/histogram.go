@@ -87,7 +87,7 @@ const (
 	// sign: 20 octaves, 1 us to 1 s, at the finest schema. When it does not
 	// suffice the schema gets coarser.
 	maxSpan = 160
-	// growBy is the step in which room for buckets is made.
+	// growBy is the step in which space for buckets is made.
 	growBy = 8
 )
 

@@ -80,7 +80,7 @@ func TestHistogramsAreThoseOfClientGolang(t *testing.T) {
 }
 
 // TestResolutionIsGivenUpBeforeMemory spreads values over more octaves than the
-// finest schema has room for.
+// finest schema has space for.
 func TestResolutionIsGivenUpBeforeMemory(t *testing.T) {
 	var values []float64
 	for v := 2e-6; v < 1e5; v *= 1.07 {
@@ -110,7 +110,7 @@ func TestResolutionIsGivenUpBeforeMemory(t *testing.T) {
 		var direct, merged encoder
 		direct.buckets(side.direct, positiveSpan, positiveDelta)
 		merged.buckets(side.merged, positiveSpan, positiveDelta)
-		if diff := cmp.Diff(direct.octets, merged.octets); diff != "" {
+		if diff := cmp.Diff(direct.data, merged.data); diff != "" {
 			t.Errorf("side %d (-direct +merged):\n%s", i, diff)
 		}
 	}
@@ -134,7 +134,7 @@ func TestExtremeObservationsAreBounded(t *testing.T) {
 		t.Errorf("%d of 4 observations are in buckets", n)
 	}
 	if size := proto.Size(got); size > 2000 {
-		t.Errorf("%d octets", size)
+		t.Errorf("%d bytes", size)
 	}
 }
 

@@ -40,7 +40,7 @@ import (
 
 // Options choose what is exposed. The zero value is right for most.
 type Options struct {
-	// NoClassic leaves the classic buckets out: a tenth of the octets, for
+	// NoClassic leaves the classic buckets out: a tenth of the bytes, for
 	// servers that take native histograms.
 	NoClassic bool
 	// NoNative leaves the native buckets out.
@@ -155,7 +155,7 @@ func (s *Sink) open(f *family, d *metric.Desc, key string, values []string) *ser
 	if d.Kind == metric.Histogram {
 		one.hist = newHistogram(len(d.Buckets))
 	}
-	// A counter of profile slim has none: some 14 octets each would be a tenth of its scrape.
+	// A counter of profile slim has none: some 14 bytes each would be a tenth of its scrape.
 	if d.Kind != metric.Gauge && d.In(metric.Slim) != d {
 		now := s.options.Now()
 		if s.created == nil || now.Sub(s.created.AsTime()).Abs() >= createdGrain {

@@ -23,18 +23,18 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// wheel is a session without a socket, and the answers to its first packets as
+// wheel is a session without a socket, and the replies to its first packets as
 // our reflector would have written them. When they are used up it starts anew.
 type wheel struct {
 	tb      testing.TB
 	s       *session
 	out     tstamp.Out
-	answers []tstamp.In
+	replies []tstamp.In
 	hub     hubSeries
 	at      int
 }
 
-// wheelTurn is how many answers are made before the clock starts.
+// wheelTurn is how many replies are made before the clock starts.
 const wheelTurn = 1 << 12
 
 var wheelStart = instant.FromUnix(1_800_000_000, 0)
@@ -43,8 +43,8 @@ func newWheel(tb testing.TB) *wheel {
 	w := &wheel{tb: tb, hub: newHubSeries(metric.Discard{}, netip.MustParseAddrPort("127.0.0.1:9"))}
 	w.restart()
 	for seq := range uint32(wheelTurn) {
-		w.answers = append(w.answers, tstamp.In{
-			Payload: w.answer(seq), Stamp: sample.Stamp{At: userTime(seq) + 300_000, Origin: sample.Kernel}, At: userTime(seq) + 310_000,
+		w.replies = append(w.replies, tstamp.In{
+			Payload: w.reply(seq), Stamp: sample.Stamp{At: userTime(seq) + 300_000, Origin: sample.Kernel}, At: userTime(seq) + 310_000,
 		})
 	}
 	return w
@@ -65,8 +65,8 @@ func (w *wheel) restart() {
 	w.s, w.at = s, 0
 }
 
-// answer is what our reflector returns for packet seq on a path without faults.
-func (w *wheel) answer(seq uint32) []byte {
+// reply is what our reflector returns for packet seq on a path without faults.
+func (w *wheel) reply(seq uint32) []byte {
 	f := timefmt.NTP
 	honest := timefmt.MakeErrorEstimate(time.Microsecond, true, f)
 	b := wire.ReflectorPacket{
@@ -80,7 +80,7 @@ func (w *wheel) answer(seq uint32) []byte {
 	b = followUp.AppendTo(b)
 	b = wire.Receipt{
 		Words: w.s.layout.words, Filled: true, T2Origin: sample.Kernel, Run: 7, Epoch: 1,
-		Left: [wire.LeftAnswers]wire.Left{{Known: seq > 0, After: 10_000}},
+		Left: [wire.LeftReplies]wire.Left{{Known: seq > 0, After: 10_000}},
 		Next: seq + 1, Base: seq + 1, Received: seq + 1, Tx: seq + 1, Recent: [4]uint64{^uint64(0)},
 	}.AppendTo(b)
 	if w.s.layout.padding >= 0 {
@@ -99,12 +99,12 @@ func (w *wheel) answer(seq uint32) []byte {
 }
 
 // turn takes one packet through everything but the socket: it is noted as sent,
-// its transmit stamp comes, and its answer.
+// its transmit stamp comes, and its reply.
 func (w *wheel) turn() {
 	seq := uint32(w.at)
-	w.s.account.flights.add(uint64(seq), sched.Now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
+	w.s.account.outstandingPackets.add(uint64(seq), sched.Now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
 	w.s.transmitted(w.s.cookie(uint64(seq)), sample.Stamp{At: userTime(seq) + 20_000, Origin: sample.Kernel}, &w.hub)
-	w.s.received(&w.answers[seq])
+	w.s.received(&w.replies[seq])
 	w.at++
 }
 
@@ -115,9 +115,9 @@ func (w *wheel) check() {
 	}
 }
 
-// BenchmarkAnswer is all that an answer costs beside the socket: parse, check
+// BenchmarkReply is all that a reply costs beside the socket: parse, check
 // sum, counts of both directions, delays, variation, playout buffers.
-func BenchmarkAnswer(b *testing.B) {
+func BenchmarkReply(b *testing.B) {
 	w := newWheel(b)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -132,8 +132,8 @@ func BenchmarkAnswer(b *testing.B) {
 	w.check()
 }
 
-// BenchmarkQuestion is all that a test packet costs beside the socket.
-func BenchmarkQuestion(b *testing.B) {
+// BenchmarkRequest is all that a test packet costs beside the socket.
+func BenchmarkRequest(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		key  *wire.Key
@@ -155,7 +155,7 @@ func BenchmarkTick(b *testing.B) {
 	for range 1000 {
 		w.turn()
 	}
-	w.s.account.query.opened = true
+	w.s.account.statsQuery.opened = true
 	b.ReportAllocs()
 	for b.Loop() {
 		w.s.tick(w.s.account.now + time.Microsecond)
@@ -163,7 +163,7 @@ func BenchmarkTick(b *testing.B) {
 }
 
 // BenchmarkPublish publishes 10,000 sessions once a round, each of which has sent a packet and received its
-// answer since the last time.
+// reply since the last time.
 func BenchmarkPublish(b *testing.B) {
 	for name, sink := range map[string]metric.Sink{"discard": metric.Discard{}, "prometheus": promsink.New(promsink.Options{})} {
 		b.Run(name, func(b *testing.B) {
@@ -246,7 +246,7 @@ func TestNothingIsAllocatedForAPacket(t *testing.T) {
 		w := newWheel(t)
 		w.secure(k)
 		if n := testing.AllocsPerRun(1000, func() { w.s.build(&w.out, sched.Now()) }); n != 0 {
-			t.Errorf("question, authenticated %v: %v allocations, want 0", k != nil, n)
+			t.Errorf("request, authenticated %v: %v allocations, want 0", k != nil, n)
 		}
 	}
 	w := newWheel(t)
@@ -298,7 +298,7 @@ func (c *crowd) sums() (sum crowdSums) {
 
 func newCrowd(b *testing.B, sessions int) *crowd {
 	b.Helper()
-	env, peer, stopBed := openBed(b, reflector.Options{
+	env, peer, stopTestbed := openTestbed(b, reflector.Options{
 		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, RatePackets: -1,
 	})
 	c := &crowd{kind: New()}
@@ -318,7 +318,7 @@ func newCrowd(b *testing.B, sessions int) *crowd {
 	c.stop = func() {
 		cancel()
 		running.Wait()
-		stopBed()
+		stopTestbed()
 	}
 	return c
 }

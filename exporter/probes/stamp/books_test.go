@@ -55,8 +55,8 @@ type burstsTo struct {
 func (b burstsTo) Observe(v float64) { b.to(int(v)) }
 
 func asks(s *account, n uint64) {
-	for s.flights.next < n {
-		s.flights.add(s.flights.next, 0, 1, clockThen{})
+	for s.outstandingPackets.next < n {
+		s.outstandingPackets.add(s.outstandingPackets.next, 0, 1, clockThen{})
 	}
 }
 
@@ -67,7 +67,7 @@ func allReceived() (w [wire.MaxReceiptWords]uint64) {
 	return w
 }
 
-// TestHostDropsAreNotLostToo: 50 packets are dropped by the far end's host; then the reflector
+// TestHostDropsAreNotLostToo: 50 packets are dropped by the remote end's host; then the reflector
 // restarts.
 func TestHostDropsAreNotLostToo(t *testing.T) {
 	s := idleAccount(t)
@@ -82,17 +82,17 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 		t.Fatalf("setup: %+v", d)
 	}
 	told(wire.Receipt{Epoch: 6, Next: 1000, Base: 1000, Received: 200, Tx: 200, Host: true, SocketDrops: 0, Recent: [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), 0xff}})
-	s.fwd.now.sent = s.flights.next
+	s.fwd.now.sent = s.outstandingPackets.next
 	d := s.fwd.now
-	t.Logf("sent %d received %d lost %d dropped %d in flight %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.inFlight(), s.unsure[unsureFarRestart])
-	if d.lost != 0 || d.sent != d.received+d.lost+d.dropped+d.inFlight() {
-		t.Errorf("got lost %d, true 0; %d sent != %d received + %d lost + %d dropped + %d in flight", d.lost, d.sent, d.received, d.lost, d.dropped, d.inFlight())
+	t.Logf("sent %d received %d lost %d dropped %d outstanding %d; unknown direction %d", d.sent, d.received, d.lost, d.dropped, d.outstanding(), s.lowConfidence[lowConfidenceRemoteRestart])
+	if d.lost != 0 || d.sent != d.received+d.lost+d.dropped+d.outstanding() {
+		t.Errorf("got lost %d, true 0; %d sent != %d received + %d lost + %d dropped + %d outstanding", d.lost, d.sent, d.received, d.lost, d.dropped, d.outstanding())
 	}
 }
 
-// TestOvertakenAnswerDoesNotDoubleTheDrops: an answer overtaken by later ones brings an older
+// TestOvertakenReplyDoesNotDoubleTheDrops: a reply overtaken by later ones brings an older
 // total of drops.
-func TestOvertakenAnswerDoesNotDoubleTheDrops(t *testing.T) {
+func TestOvertakenReplyDoesNotDoubleTheDrops(t *testing.T) {
 	s := idleAccount(t)
 	asks(s, 1000)
 	told := func(rc wire.Receipt) {
@@ -101,14 +101,14 @@ func TestOvertakenAnswerDoesNotDoubleTheDrops(t *testing.T) {
 		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
 	}
 	told(wire.Receipt{Next: 100, Base: 100, Received: 100, Tx: 100, SocketDrops: 0})
-	for i := uint32(1); i <= 10; i++ { // 10 pairs of answers that change places; 5 packets dropped once
+	for i := uint32(1); i <= 10; i++ { // 10 pairs of replies that change places; 5 packets dropped once
 		told(wire.Receipt{Next: 100 + 2*i, Base: 100, Received: 100, Tx: 100 + 2*i, SocketDrops: 5})
 		told(wire.Receipt{Next: 99 + 2*i, Base: 100, Received: 100, Tx: 99 + 2*i, SocketDrops: 0})
 	}
 	told(wire.Receipt{Next: 200, Base: 200, Received: 140, Lost: 60, Bursts: 60, Tx: 200, SocketDrops: 5})
 	d := s.fwd.now
 	if d.dropped > 5 {
-		t.Errorf("the far end's socket dropped 5 packets in all; got host_dropped %d, lost %d; true at most 5, at least 55", d.dropped, d.lost)
+		t.Errorf("the remote end's socket dropped 5 packets in all; got host_dropped %d, lost %d; true at most 5, at least 55", d.dropped, d.lost)
 	}
 }
 
@@ -134,10 +134,10 @@ func TestDropsToldAreModulo32Bits(t *testing.T) {
 	s := idleAccount(t)
 	asks(s, 1000)
 	for _, total := range []uint32{0, 0x7fffffff, 0xfffffff0, 0x10} { // 32 dropped in the last step
-		s.farDrops.take(1<<40, sched.Now(), time.Hour)
+		s.remoteDrops.take(1<<40, sched.Now(), time.Hour)
 		s.learn(&reply{receipt: wire.Receipt{Filled: true, Words: 3, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
 	}
-	if n := s.farDrops.take(100, sched.Now(), time.Second); n != 32 {
+	if n := s.remoteDrops.take(100, sched.Now(), time.Second); n != 32 {
 		t.Errorf("got %d of 32 explained", n)
 	}
 }
@@ -184,9 +184,9 @@ func TestOverdueAndLostSideBySideAreOneRun(t *testing.T) {
 	}
 }
 
-// TestAnswerOfAFormerLifeHasNoNumberInThePresentOne: it comes after the first of the new life,
+// TestReplyOfAFormerLifeHasNoNumberInThePresentOne: it comes after the first of the new life,
 // reordered or as a duplicate.
-func TestAnswerOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
+func TestReplyOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 	s := idleAccount(t)
 	asks(s, 1000)
 	now := time.Second
@@ -195,7 +195,7 @@ func TestAnswerOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 		r := reply{receipt: rc, hasReceipt: true}
 		r.packet.Seq, r.packet.SenderSeq = tx-1, next-1
 		if s.learn(&r, now, true) {
-			s.number(&r.packet, question{}, now, false)
+			s.number(&r.packet, request{}, now, false)
 		}
 		now += 2 * time.Millisecond
 	}
@@ -213,7 +213,7 @@ func TestAnswerOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 	s.reverse.Expire(now, s.opts.LossTimeout)
 	s.countReverse()
 	if v := s.rev.now; v.lost > 1 || v.duplicated > 0 {
-		t.Errorf("every answer arrived: got %+v", v)
+		t.Errorf("every reply arrived: got %+v", v)
 	}
 }
 

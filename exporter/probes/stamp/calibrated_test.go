@@ -27,7 +27,7 @@ func calibratedAs(t *testing.T, iface string) *calibration.Table {
 }
 
 func TestCalibrationOfTheInterfaceIsAppliedToItsOwnStampsOnly(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	for iface, shift := range map[string]time.Duration{"lo": 4 * time.Microsecond, "eth7": 0} {
 		b.env.Calibration = calibratedAs(t, iface)
 		p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
@@ -37,10 +37,10 @@ func TestCalibrationOfTheInterfaceIsAppliedToItsOwnStampsOnly(t *testing.T) {
 		applied := 0
 		p.OnPacket = func(p sample.Packet, forward, reverse sample.Delay) {
 			for _, c := range []struct {
-				got            sample.Delay
-				from, to, near sample.Stamp
+				got             sample.Delay
+				from, to, local sample.Stamp
 			}{{forward, p.T1, p.T2, p.T1}, {reverse, p.T3, p.T4, p.T4}} {
-				if c.near.Origin != sample.Kernel {
+				if c.local.Origin != sample.Kernel {
 					continue
 				}
 				applied++
@@ -53,7 +53,7 @@ func TestCalibrationOfTheInterfaceIsAppliedToItsOwnStampsOnly(t *testing.T) {
 				if shift > 0 {
 					least += 19*time.Microsecond + shift
 				}
-				if c.from.Held <= bound.KernelError && c.from.Origin != sample.InPacket && c.to.Origin == sample.Kernel && (c.got.Bound < least || c.got.Bound > least+time.Microsecond) {
+				if c.from.TXUncertainty <= bound.KernelError && c.from.Origin != sample.InPacket && c.to.Origin == sample.Kernel && (c.got.Bound < least || c.got.Bound > least+time.Microsecond) {
 					t.Errorf("%s: bound %v, want %v", iface, c.got.Bound, least)
 				}
 			}
@@ -68,7 +68,7 @@ func TestCalibrationOfTheInterfaceIsAppliedToItsOwnStampsOnly(t *testing.T) {
 }
 
 func TestAShortDelayIsNotNegativeForItsCorrection(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	d := calibration.Direction{Count: 5000, Systematic: time.Second}
 	var table calibration.Table
 	if err := table.Put(calibration.Record{

@@ -87,21 +87,21 @@ func damaged(t *testing.T, dir sample.Direction) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(fd)
-	b := newBed(t, reflector.Options{})
-	far := netip.MustParseAddrPort(b.peer)
+	b := newTestbed(t, reflector.Options{})
+	remote := netip.MustParseAddrPort(b.peer)
 	var carrier atomic.Pointer[proxy]
 	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
-		if d != dir || isQuery(payload) || numberOf(d, payload)%10 != 3 {
+		if d != dir || isStatsQuery(payload) || numberOf(d, payload)%10 != 3 {
 			return 0, false
 		}
 		p := carrier.Load()
 		if d == sample.Forward {
-			rawBad(t, fd, p.far.LocalAddr().(*net.UDPAddr).AddrPort(), far, payload)
+			rawBad(t, fd, p.remote.LocalAddr().(*net.UDPAddr).AddrPort(), remote, payload)
 		} else {
 			p.mu.Lock()
 			to := p.client
 			p.mu.Unlock()
-			rawBad(t, fd, p.near.LocalAddr().(*net.UDPAddr).AddrPort(), to, payload)
+			rawBad(t, fd, p.local.LocalAddr().(*net.UDPAddr).AddrPort(), to, payload)
 		}
 		return 0, true
 	})

@@ -17,7 +17,7 @@ type totals struct {
 	dropped uint64
 }
 
-func (t totals) inFlight() uint64 { return t.sent - min(t.sent, t.received+t.lost+t.dropped) }
+func (t totals) outstanding() uint64 { return t.sent - min(t.sent, t.received+t.lost+t.dropped) }
 
 func (t totals) plus(c seqwin.Counts) totals {
 	t.received += c.Received
@@ -34,7 +34,7 @@ type counts struct {
 	window *direction // is told what is decided
 	// known: losses of this direction are told from those of the other.
 	known bool
-	// ended are the totals of earlier lives of the far end's session; now
+	// ended are the totals of earlier lives of the remote end's session; now
 	// includes them and the present one.
 	ended, now totals
 	tracker    loss.Tracker
@@ -91,7 +91,7 @@ func (d *counts) answered(received uint64) {
 	d.window.decided(loss.Delta{Decided: received, Received: received})
 }
 
-// restart begins the count of a new life of the far end's session: unaccounted packets of the
+// restart begins the count of a new life of the remote end's session: unaccounted packets of the
 // old one, of which dropped are the receiving host's, are lost, one after the other if inARow.
 func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
 	delta := loss.Delta{Decided: unaccounted, Lost: unaccounted, PatternLost: unaccounted, Unordered: unaccounted}
@@ -151,19 +151,19 @@ func (r skipReason) String() string {
 	return [skipReasons]string{"late", "send_buffer_full", "unreachable", "refused_by_host", "send_error"}[r]
 }
 
-// unsureReason says why a lost round trip has no direction.
-type unsureReason uint8
+// lowConfidenceReason says why a lost round trip has no direction.
+type lowConfidenceReason uint8
 
 const (
-	unsureForeign unsureReason = iota
-	unsureFarRestart
-	unsureEnded
-	unsureReasons
+	lowConfidenceForeign lowConfidenceReason = iota
+	lowConfidenceRemoteRestart
+	lowConfidenceEnded
+	lowConfidenceReasons
 )
 
 // String is the value of the label `reason` of oneway_direction_unknown_total.
-func (r unsureReason) String() string {
-	return [unsureReasons]string{"foreign_reflector", "far_end_restarted", "session_ended"}[r]
+func (r lowConfidenceReason) String() string {
+	return [lowConfidenceReasons]string{"foreign_reflector", "remote_restarted", "session_ended"}[r]
 }
 
 // drops shares out what a socket has dropped (SO_RXQ_OVFL) among the losses that are decided

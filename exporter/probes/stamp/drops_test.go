@@ -79,25 +79,25 @@ func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	w.Finish(97, 0)
 	d.count(w.Counts(), seqwin.RecentBits, dropped)
 	got := d.now
-	if got.dropped != 4 || got.lost != 10+5-4 || got.received != 87-5 || got.late != 5 || got.inFlight() != 3 {
-		t.Errorf("%+v, %d in flight", got, got.inFlight())
+	if got.dropped != 4 || got.lost != 10+5-4 || got.received != 87-5 || got.late != 5 || got.outstanding() != 3 {
+		t.Errorf("%+v, %d outstanding", got, got.outstanding())
 	}
-	d.restart(got.inFlight(), 0, false)
+	d.restart(got.outstanding(), 0, false)
 	d.now.sent = 110
 	w.Reset()
 	for n := range uint64(10) {
 		w.Add(n, 0)
 	}
 	d.count(w.Counts(), seqwin.RecentBits, dropped)
-	if got := d.now; got.received != 92 || got.lost != 14 || got.dropped != 4 || got.inFlight() != 0 {
-		t.Errorf("after a restart: %+v, %d in flight", got, got.inFlight())
+	if got := d.now; got.received != 92 || got.lost != 14 || got.dropped != 4 || got.outstanding() != 0 {
+		t.Errorf("after a restart: %+v, %d outstanding", got, got.outstanding())
 	}
 }
 
 // TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath floods a reflector of a small
 // buffer: what it misses of a measurement its own kernel has dropped.
 func TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath(t *testing.T) {
-	b := newBed(t, reflector.Options{ReceiveBufferBytes: 8 << 10, RatePackets: -1})
+	b := newTestbed(t, reflector.Options{ReceiveBufferBytes: 8 << 10, RatePackets: -1})
 	conn, err := net.Dial("udp4", b.peer)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath(t *testing.T) {
 	flooding.Wait()
 	f := r.Forward
 	t.Logf("%d sent, %d received, %d lost, %d dropped by the reflector's socket", *f.Sent, *f.Received, *f.Lost, *f.HostDropped)
-	if *f.HostDropped == 0 || *f.Lost != 0 || *f.Sent != *f.Received+*f.HostDropped+*f.InFlight {
-		t.Errorf("%d sent, %d received, %d lost, %d dropped by the reflector's socket, %d in flight; want no loss of the path", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, *f.InFlight)
+	if *f.HostDropped == 0 || *f.Lost != 0 || *f.Sent != *f.Received+*f.HostDropped+*f.Outstanding {
+		t.Errorf("%d sent, %d received, %d lost, %d dropped by the reflector's socket, %d outstanding; want no loss of the path", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, *f.Outstanding)
 	}
 }

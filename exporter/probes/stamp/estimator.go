@@ -28,15 +28,15 @@ type stampCounts [sample.FollowUp + 1]uint64
 
 // verdict is what is told of the clocks and stamps as it is.
 type verdict struct {
-	far           farClock
-	farReason     sample.Reason
+	remote        remoteClock
+	remoteReason  sample.Reason
 	shared        bool // delays stand on the one clock of both ends
 	contradictory bool // the path's minimum leaves no offset
 	stamps        [events]stampCounts
 	noRoundTrip   [reasonCount]uint64 // answers that tell no time of a round trip
 }
 
-// estimator makes delays, their bounds and their variation of the stamps of answers, and voice quality
+// estimator makes delays, their bounds and their variation of the stamps of replies, and voice quality
 // of those. It knows no socket, and counts no packet.
 type estimator struct {
 	opts    *Options
@@ -47,7 +47,7 @@ type estimator struct {
 	path    probe.Target
 	packets *record.Stream[record.Packet] // nil: nobody
 
-	answers answers
+	replies replies
 	ways    [2]direction
 	times   delay.Window // the round trips of the window
 	verdict
@@ -55,17 +55,17 @@ type estimator struct {
 	offset  *feasible.Estimator
 	ends    bound.Ends // what the stamps of both ends may be off by
 
-	lastConcluded instant.Time
-	farStepping   bool
-	steps         uint64
-	era           uint64 // of both clocks: no step falls into one
-	restarts      uint64 // of the far end
+	lastConcluded  instant.Time
+	remoteStepping bool
+	steps          uint64
+	era            uint64 // of both clocks: no step falls into one
+	restarts       uint64 // of the remote end
 }
 
 func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 	e := &estimator{
 		opts: o, clock: c, out: out, offset: newOffset(o), steps: c.Quality(instant.Now()).Steps,
-		ends: bound.Ends{Near: bound.Host{Ours: true}, Far: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
+		ends: bound.Ends{Local: bound.Host{Ours: true}, Remote: bound.Host{Conversion: bound.CardConversion}, Most: o.MaxBound},
 	}
 	for _, d := range sample.Directions() {
 		e.ways[d] = direction{dir: d, out: &out.ways[d], voices: newPlaybacks(o), plain: o.slim}
@@ -73,15 +73,15 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 	return e
 }
 
-// answerOf joins what is known of the answer to f.
-func (e *estimator) answerOf(in *tstamp.In, r *reply, f *flight, now time.Duration) answer {
-	a := answer{
-		packet: e.sampleOf(in, r, f), flight: f, arrived: now, clock: f.clock.and(e.clock.Quality(instant.Now())),
-		shared: r.filled() && r.receipt.Clock == wire.ClockShared, expired: f.state != flightOut, waiting: true,
+// replyOf joins what is known of the reply to f.
+func (e *estimator) replyOf(in *tstamp.In, r *reply, f *outstanding, now time.Duration) pendingReply {
+	a := pendingReply{
+		packet: e.sampleOf(in, r, f), outstanding: f, arrived: now, clock: f.clock.and(e.clock.Quality(instant.Now())),
+		shared: r.filled() && r.receipt.Clock == wire.ClockShared, expired: f.state != packetOutstanding, waiting: true,
 	}
 	// A step there begins another era for all stamps that come after it.
-	if stepping := a.packet.Far.Reason == sample.FarStepped; stepping != e.farStepping {
-		if e.farStepping = stepping; stepping {
+	if stepping := a.packet.Remote.Reason == sample.RemoteStepped; stepping != e.remoteStepping {
+		if e.remoteStepping = stepping; stepping {
 			e.stepped()
 		}
 	}
@@ -93,12 +93,12 @@ func (e *estimator) answerOf(in *tstamp.In, r *reply, f *flight, now time.Durati
 }
 
 // sampleOf joins the four stamps of one packet.
-func (e *estimator) sampleOf(in *tstamp.In, r *reply, f *flight) sample.Packet {
+func (e *estimator) sampleOf(in *tstamp.In, r *reply, f *outstanding) sample.Packet {
 	p := sample.Packet{
 		Seq: f.seq, T1: f.t1, T4: in.Stamp,
-		T2:  sample.Stamp{At: e.opts.decode(r, r.packet.T2, in.At), Origin: sample.InPacket},
-		T3:  sample.Stamp{At: e.opts.decode(r, r.packet.T3, in.At), Origin: sample.InPacket},
-		Far: farBound(r),
+		T2:     sample.Stamp{At: e.opts.decode(r, r.packet.T2, in.At), Origin: sample.InPacket},
+		T3:     sample.Stamp{At: e.opts.decode(r, r.packet.T3, in.At), Origin: sample.InPacket},
+		Remote: remoteBound(r),
 	}
 	if r.filled() && r.receipt.T2Origin != sample.Absent {
 		p.T2.Origin = r.receipt.T2Origin
@@ -114,13 +114,13 @@ func (e *estimator) sampleOf(in *tstamp.In, r *reply, f *flight) sample.Packet {
 // overdue says in which directions a packet took longer than the waiting time, for certain,
 // whose round trip did: so a clock that is wrong makes no loss. Where the clocks are not
 // trusted, or too far apart, that cannot be told, and no direction is blamed.
-func (e *estimator) overdue(a *answer) (lost [2]bool) {
+func (e *estimator) overdue(a *pendingReply) (lost [2]bool) {
 	p := &a.packet
-	least, ok := e.surely(a.clock.bound, p.Far, a.shared)
+	least, ok := e.surely(a.clock.bound, p.Remote, a.shared)
 	if !ok {
 		return lost
 	}
-	t1 := a.flight.user
+	t1 := a.outstanding.user
 	if p.T1.Present() {
 		t1 = p.T1.At
 	}
@@ -129,29 +129,29 @@ func (e *estimator) overdue(a *answer) (lost [2]bool) {
 	return lost
 }
 
-// surely is how long a delay between the clocks near and far must be measured for the true one
+// surely is how long a delay between the clocks local and remote must be measured for the true one
 // to be beyond the waiting time; false if they are not trusted.
-func (e *estimator) surely(near, far sample.Bound, shared bool) (least time.Duration, ok bool) {
-	if shared && bound.SharedClock(near, far) {
+func (e *estimator) surely(local, remote sample.Bound, shared bool) (least time.Duration, ok bool) {
+	if shared && bound.SharedClock(local, remote) {
 		return e.opts.LossTimeout, true
 	}
-	clocks := bound.Clocks(near, far)
+	clocks := bound.Clocks(local, remote)
 	return bound.Sum(e.opts.LossTimeout, clocks.Error), clocks.Reason == sample.OK
 }
 
-// forgotten tells whether a packet of which nothing is remembered but this answer took longer than the
+// forgotten tells whether a packet of which nothing is remembered but this reply took longer than the
 // waiting time on its way there, for certain.
 func (e *estimator) forgotten(r *reply, in *tstamp.In) bool {
 	q := e.clock.Quality(instant.Now())
 	t1, t2 := e.opts.format.Decode(r.packet.SenderT1, e.opts.TAIOffset, in.At), e.opts.decode(r, r.packet.T2, in.At)
-	least, trusted := e.surely(q.Bound, farBound(r), r.receipt.Clock == wire.ClockShared)
+	least, trusted := e.surely(q.Bound, remoteBound(r), r.receipt.Clock == wire.ClockShared)
 	return q.Steps == e.steps && trusted && !t2.IsZero() && t2.Sub(t1) > least
 }
 
 // conclude takes one complete answer.
-func (e *estimator) conclude(a *answer) {
+func (e *estimator) conclude(a *pendingReply) {
 	p := &a.packet
-	if f := a.flight; f != nil && f.seq == p.Seq && f.state != flightNone { // its place was not taken since
+	if f := a.outstanding; f != nil && f.seq == p.Seq && f.state != packetNone { // its place was not taken since
 		p.T1 = f.sentAt()
 	}
 	for i, stamp := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
@@ -162,10 +162,10 @@ func (e *estimator) conclude(a *answer) {
 		e.steps = quality.Steps
 		e.stepped()
 	}
-	p.Near = a.clock.and(quality).bound
-	e.ends.Near.Conversion = e.conversion()
+	p.Local = a.clock.and(quality).bound
+	e.ends.Local.Conversion = e.conversion()
 	clocks := e.judge(a)
-	e.lastConcluded, e.farReason = p.T4.At, p.Far.Reason
+	e.lastConcluded, e.remoteReason = p.T4.At, p.Remote.Reason
 	forward := e.measure(&e.ways[sample.Forward], a, p.Seq, p.T1, p.T2, clocks)
 	reverse := e.measure(&e.ways[sample.Reverse], a, p.ReverseSeq, p.T3, p.T4, clocks)
 	if e.observe != nil {
@@ -186,14 +186,14 @@ func (e *estimator) conversion() time.Duration {
 	return phc.MaxUncertainty
 }
 
-// judge is what both clocks together may be off by for this answer.
-func (e *estimator) judge(a *answer) sample.Bound {
+// judge is what both clocks together may be off by for this reply.
+func (e *estimator) judge(a *pendingReply) sample.Bound {
 	p := &a.packet
-	if e.shared = a.shared && bound.SharedClock(p.Near, p.Far); e.shared {
-		p.Near, p.Far = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
+	if e.shared = a.shared && bound.SharedClock(p.Local, p.Remote); e.shared {
+		p.Local, p.Remote = sample.Bound{Reason: sample.OK}, sample.Bound{Reason: sample.OK}
 	}
 	e.narrow(p)
-	clocks := bound.Clocks(p.Near, p.Far)
+	clocks := bound.Clocks(p.Local, p.Remote)
 	if clocks.Reason == sample.OK {
 		clocks.Error = e.tighten(clocks.Error, p)
 	}
@@ -209,7 +209,7 @@ func (e *estimator) judge(a *answer) sample.Bound {
 // The delay of a packet that is lost in this direction, because it took longer than the
 // waiting time, is infinite (RFC 7680 section 2.4, RFC 7679 section 3.4): it is in no
 // distribution.
-func (e *estimator) measure(w *direction, a *answer, seq uint64, from, to sample.Stamp, clocks sample.Bound) sample.Delay {
+func (e *estimator) measure(w *direction, a *pendingReply, seq uint64, from, to sample.Stamp, clocks sample.Bound) sample.Delay {
 	v, fault := e.ends.Delay(w.dir, from, to, clocks)
 	if a.lost[w.dir] {
 		return v
@@ -223,8 +223,8 @@ func (e *estimator) measure(w *direction, a *answer, seq uint64, from, to sample
 		if bound.LowConfidence(v) {
 			w.lowConfidence++
 		}
-		if from.Held > bound.KernelError {
-			w.held++
+		if from.TXUncertainty > bound.KernelError {
+			w.txUncertain++
 		}
 	default:
 		w.invalid[v.Reason]++
@@ -237,21 +237,21 @@ func (e *estimator) measure(w *direction, a *answer, seq uint64, from, to sample
 
 // hasDifference: differences of such delays mean something, whatever they are worth by themselves.
 func hasDifference(r sample.Reason) bool {
-	return r != sample.NoStamp && r != sample.NearStepped && r != sample.FarStepped
+	return r != sample.NoStamp && r != sample.LocalStepped && r != sample.RemoteStepped
 }
 
 // measureRoundTrip takes the round trip, and the time in the reflector. Two stamps of one
 // clock that was stepped between them have no difference, and a reflector does not send
 // before it has received.
-func (e *estimator) measureRoundTrip(a *answer) {
+func (e *estimator) measureRoundTrip(a *pendingReply) {
 	p := &a.packet
 	residence, known := p.Residence()
 	switch {
-	case p.Near.Reason == sample.NearStepped:
-		e.noRoundTrip[sample.NearStepped]++
+	case p.Local.Reason == sample.LocalStepped:
+		e.noRoundTrip[sample.LocalStepped]++
 		return
-	case p.Far.Reason == sample.FarStepped, known && residence < 0:
-		e.noRoundTrip[sample.FarStepped]++
+	case p.Remote.Reason == sample.RemoteStepped, known && residence < 0:
+		e.noRoundTrip[sample.RemoteStepped]++
 		return
 	case known:
 		e.out.residence.Observe(residence.Seconds())
@@ -277,20 +277,20 @@ func (e *estimator) stepped() {
 	}
 }
 
-// renumber is called when the far end's numbers have begun anew.
+// renumber is called when the remote end's numbers have begun anew.
 func (e *estimator) renumber() {
 	e.ways[sample.Forward].variation.Break()
 	e.ways[sample.Reverse].variation.Break()
 	e.flush(math.MaxInt64)
-	e.answers = answers{}
+	e.replies = replies{}
 	e.restarts++
 	if e.offset != nil {
 		e.offset.Reset() // with its host, maybe, and that one's clock
 	}
 }
 
-// flush concludes the answers that came before the given time.
-func (e *estimator) flush(before time.Duration) { e.answers.flush(before, e.conclude) }
+// flush concludes the replies that came before the given time.
+func (e *estimator) flush(before time.Duration) { e.replies.flush(before, e.conclude) }
 
 // plain makes a sample.Delay of a difference that no clock offset touches.
 func plain(v time.Duration) sample.Delay { return sample.Delay{Value: v, Reason: sample.OK} }
@@ -307,9 +307,9 @@ func newOffset(o *Options) *feasible.Estimator {
 // trusted for it, but must not have been stepped.
 func (e *estimator) narrow(p *sample.Packet) {
 	switch {
-	case e.offset == nil || p.Near.Reason == sample.NearStepped:
+	case e.offset == nil || p.Local.Reason == sample.LocalStepped:
 		return
-	case p.Far.Reason == sample.FarStepped:
+	case p.Remote.Reason == sample.RemoteStepped:
 		e.offset.Reset()
 		return
 	case !p.T1.Present() || !p.T2.Present() || !p.T3.Present() || !p.T4.Present():

@@ -13,24 +13,24 @@ import (
 )
 
 // Every one of the 65,536 patterns is a bound of at most an hour, or none.
-func TestFarEndsErrorEstimateIsBelievedUpToAnHour(t *testing.T) {
+func TestRemoteEndsErrorEstimateIsBelievedUpToAnHour(t *testing.T) {
 	for pattern := range 1 << 16 {
 		e := timefmt.ErrorEstimate(pattern)
-		got := farBound(&reply{packet: wire.ReflectorPacket{Error: e}})
+		got := remoteBound(&reply{packet: wire.ReflectorPacket{Error: e}})
 		want := sample.Bound{Error: e.Bound(), Reason: sample.OK}
 		switch {
 		case pattern&0x8000 == 0 || pattern&0xff == 0:
-			want = sample.Bound{Reason: sample.FarUnsynchronised}
+			want = sample.Bound{Reason: sample.RemoteUnsynchronized}
 		case e.Bound() > time.Hour:
 			want = sample.Bound{Reason: sample.BoundTooLarge}
 		}
 		if got != want {
 			t.Fatalf("%#04x: %+v, want %+v", pattern, got, want)
 		}
-		var c farClock
+		var c remoteClock
 		c.heard(e)
-		if c.synchronised != (want.Reason == sample.OK) {
-			t.Fatalf("%#04x: told as synchronised: %v, want %v", pattern, c.synchronised, want.Reason)
+		if c.synchronized != (want.Reason == sample.OK) {
+			t.Fatalf("%#04x: told as synchronized: %v, want %v", pattern, c.synchronized, want.Reason)
 		}
 	}
 }

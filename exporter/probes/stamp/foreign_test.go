@@ -12,9 +12,9 @@ import (
 // TestStatelessReflectorsLossesAreOfNoDirection: 60 % are lost forward, nothing in reverse, and
 // neither can be told.
 func TestStatelessReflectorsLossesAreOfNoDirection(t *testing.T) {
-	b := newBed(t, reflector.Options{Stateless: true})
+	b := newTestbed(t, reflector.Options{Stateless: true})
 	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
-		return 0, d == sample.Forward && !isQuery(payload) && numberOf(d, payload)%5 < 3
+		return 0, d == sample.Forward && !isStatsQuery(payload) && numberOf(d, payload)%5 < 3
 	})
 	o := quick()
 	o.LossTimeout = 200 * time.Millisecond
@@ -32,13 +32,13 @@ func TestStatelessReflectorsLossesAreOfNoDirection(t *testing.T) {
 // TestSteadyLossOfAForeignReflectorIsToldDuringTheRun: something is always on its way.
 func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
 	lostThere := func(seq uint64) bool { return seq%5 < 3 }
-	far := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
+	remote := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
 		return lostThere(uint64(seq)), seq%10 == 4
 	}}
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	o := quick()
 	o.LossTimeout = 200 * time.Millisecond
-	p, err := New().NewProber(b.env, probe.Target{Peer: fakePeer(t, far.answer)}, o)
+	p, err := New().NewProber(b.env, probe.Target{Peer: fakePeer(t, remote.reply)}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +70,9 @@ func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatOvertakeAreCountedByNumbersOfAnswers: 0 and 3 are lost there, 2 is overtaken by 4
+// TestRequestsThatOvertakeAreCountedByNumbersOfReplies: 0 and 3 are lost there, 2 is overtaken by 4
 // and 5, and 5 is duplicated.
-func TestQuestionsThatOvertakeAreCountedByNumbersOfAnswers(t *testing.T) {
+func TestRequestsThatOvertakeAreCountedByNumbersOfReplies(t *testing.T) {
 	var n numbered
 	for i, seq := range []uint64{1, 4, 5, 5, 2, 6} {
 		if i == 3 {

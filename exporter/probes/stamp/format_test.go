@@ -15,9 +15,9 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// TestStampsAreReadInTheFormatOfTheAnswer: the Z bit of each end's Error
+// TestStampsAreReadInTheFormatOfTheReply: the Z bit of each end's Error
 // Estimate speaks of that end's stamps only.
-func TestStampsAreReadInTheFormatOfTheAnswer(t *testing.T) {
+func TestStampsAreReadInTheFormatOfTheReply(t *testing.T) {
 	const tai = 37 * time.Second
 	peer := fakePeer(t, func(q []byte) [][]byte {
 		s, _ := wire.ParseSender(q)
@@ -28,7 +28,7 @@ func TestStampsAreReadInTheFormatOfTheAnswer(t *testing.T) {
 		binary.BigEndian.PutUint64(a[16:], now)
 		return [][]byte{a}
 	})
-	r := newBed(t, reflector.Options{}).to(peer).measure(t, quick(), 20)
+	r := newTestbed(t, reflector.Options{}).to(peer).measure(t, quick(), 20)
 	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
 		if d.Delay == nil || *d.Delay.Min < -0.001 || *d.Delay.Min > 10 {
 			t.Errorf("NTP asked, PTP answered: %s", asJSON(t, d))
@@ -36,7 +36,7 @@ func TestStampsAreReadInTheFormatOfTheAnswer(t *testing.T) {
 	}
 }
 
-func TestPacketsOfEverySizeAreWrittenIntoNoRoom(t *testing.T) {
+func TestPacketsOfEverySizeAreWrittenIntoNoSpace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("a shared secret\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestPacketsOfEverySizeAreWrittenIntoNoRoom(t *testing.T) {
 			}
 			fresh := s.writeTest(nil, 7, 1, clockQuality())
 			if len(fresh) != size {
-				t.Fatalf("size %d, key %q: %d octets", size, keyFile, len(fresh))
+				t.Fatalf("size %d, key %q: %d bytes", size, keyFile, len(fresh))
 			}
 			again := s.writeTest(make([]byte, 3, 8), 7, 1, clockQuality())
 			if string(again) != string(fresh) {
@@ -69,5 +69,5 @@ func TestPacketsOfEverySizeAreWrittenIntoNoRoom(t *testing.T) {
 }
 
 func clockQuality() clock.Quality {
-	return clock.Quality{State: clock.Synchronised, Bound: sample.Bound{Error: time.Microsecond, Reason: sample.OK}}
+	return clock.Quality{State: clock.Synchronized, Bound: sample.Bound{Error: time.Microsecond, Reason: sample.OK}}
 }

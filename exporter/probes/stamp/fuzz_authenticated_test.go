@@ -13,7 +13,7 @@ import (
 
 // Who has no key moves nothing of an authenticated session, whatever he sends: it is discarded, and
 // counted so. What the key has sealed is read without harm, whatever it says.
-func FuzzAuthenticatedAnswers(f *testing.F) {
+func FuzzAuthenticatedReplies(f *testing.F) {
 	const run, asked = 7, 20
 	peer, key := netip.MustParseAddrPort("127.0.0.1:862"), wire.NewKey([]byte("secret"))
 	for _, seq := range []uint32{3, asked, 1 << 31} {
@@ -23,18 +23,18 @@ func FuzzAuthenticatedAnswers(f *testing.F) {
 		f.Add(wire.AppendTLVHMAC(rc.AppendTo(p.AppendAuthenticatedTo(nil, key)), wire.AuthenticatedBytes, key))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, kind := range []farKind{0, farOurs} {
+		for _, kind := range []remoteKind{0, remoteOurs} {
 			for _, sealed := range []bool{false, true} {
 				s := askedSession(t, peer, kind, run, asked, key)
-				a := &farAway{t: t, s: s.account, all: s}
-				answer := append([]byte{}, b...)
+				a := &remoteAgent{t: t, s: s.account, all: s}
+				pendingReply := append([]byte{}, b...)
 				if sealed {
-					seal(answer, key)
-				} else if len(answer) >= wire.AuthenticatedBytes {
-					seal(answer, wire.NewKey([]byte("another")))
+					seal(pendingReply, key)
+				} else if len(pendingReply) >= wire.AuthenticatedBytes {
+					seal(pendingReply, wire.NewKey([]byte("another")))
 				}
 				at := wheelStart.Add(time.Millisecond)
-				s.received(&tstamp.In{Payload: answer, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at})
+				s.received(&tstamp.In{Payload: pendingReply, Peer: peer, Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at})
 				a.check()
 				n := uint64(0)
 				for _, of := range s.account.discarded {
@@ -48,7 +48,7 @@ func FuzzAuthenticatedAnswers(f *testing.F) {
 	})
 }
 
-// seal writes sum and HMACs of a whole answer where it has room for them.
+// seal writes sum and HMACs of a whole answer where it has space for them.
 func seal(b []byte, key *wire.Key) {
 	if len(b) < wire.AuthenticatedBytes {
 		return

@@ -14,8 +14,8 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// askedSession is a session of a run with so many questions outstanding to a far end of that kind.
-func askedSession(t *testing.T, peer netip.AddrPort, kind farKind, run uint32, asked uint64, keys ...*wire.Key) *session {
+// askedSession is a session of a run with so many requests outstanding to a remote end of that kind.
+func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32, asked uint64, keys ...*wire.Key) *session {
 	t.Helper()
 	o := DefaultOptions()
 	o.Codecs, o.keys = nil, keys // without codecs a session is made quickly
@@ -28,17 +28,17 @@ func askedSession(t *testing.T, peer netip.AddrPort, kind farKind, run uint32, a
 	}
 	s.account.kind, s.run = kind, run
 	for seq := range asked {
-		s.account.flights.add(seq, sched.Now(), wheelStart, clockThen{})
+		s.account.outstandingPackets.add(seq, sched.Now(), wheelStart, clockThen{})
 	}
 	return s
 }
 
-// Whatever a far end answers, with a good checksum if it knows how, it is read without harm, and no
-// packet is counted twice. The second answer is of the same far end.
-func FuzzAnswers(f *testing.F) {
+// Whatever a remote end answers, with a good checksum if it knows how, it is read without harm, and no
+// packet is counted twice. The second answer is of the same remote end.
+func FuzzReplies(f *testing.F) {
 	const run, asked = 7, 20
 	peer := netip.MustParseAddrPort("127.0.0.1:862")
-	answer := func(seq uint32, rc *wire.Receipt) []byte {
+	pendingReply := func(seq uint32, rc *wire.Receipt) []byte {
 		user := wheelStart
 		p := wire.ReflectorPacket{
 			Seq: seq, SenderSeq: seq, SenderT1: timefmt.NTP.Encode(user, 0), SenderTTL: 255,
@@ -51,14 +51,14 @@ func FuzzAnswers(f *testing.F) {
 		}
 		return b
 	}
-	f.Add(answer(3, nil), answer(4, nil), false)
-	f.Add(answer(3, &wire.Receipt{Epoch: 5, Next: 4, Base: 4, Received: 4, Tx: 4}), answer(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 8, Received: 8, Lost: 2, Bursts: 1, Tx: 9}), true)
-	f.Add(answer(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), answer(12, &wire.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
-	f.Add(answer(9, &wire.Receipt{Query: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
+	f.Add(pendingReply(3, nil), pendingReply(4, nil), false)
+	f.Add(pendingReply(3, &wire.Receipt{Epoch: 5, Next: 4, Base: 4, Received: 4, Tx: 4}), pendingReply(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 8, Received: 8, Lost: 2, Bursts: 1, Tx: 9}), true)
+	f.Add(pendingReply(9, &wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 5, Lost: 5, Tx: 5, Host: true, SocketDrops: 5}), pendingReply(12, &wire.Receipt{Epoch: 6, Next: 13, Received: 1, Tx: 1, Host: true}), true)
+	f.Add(pendingReply(9, &wire.Receipt{StatsQuery: true, Finish: true, Epoch: 5, Next: 10}), []byte{}, true)
 	f.Fuzz(func(t *testing.T, first, second []byte, sealed bool) {
-		for _, kind := range []farKind{0, farOurs} {
+		for _, kind := range []remoteKind{0, remoteOurs} {
 			s := askedSession(t, peer, kind, run, asked)
-			a := &farAway{t: t, s: s.account, all: s}
+			a := &remoteAgent{t: t, s: s.account, all: s}
 			at := wheelStart.Add(time.Millisecond)
 			for _, b := range [][]byte{first, second} {
 				b = append([]byte{}, b...)

@@ -57,7 +57,7 @@ func (s *slot) counts() (opened, open int) {
 }
 
 func TestProbersShareASocketOnlyWithTheSameCard(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	s := &slot{}
 	kind := New()
 	kind.openCard = s.openCard
@@ -92,7 +92,7 @@ func TestCardIsClosedIfThereIsNoSocketForIt(t *testing.T) {
 
 // A card that cannot be had is waited for like a name that does not resolve.
 func TestProberWaitsForItsCard(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	s := &slot{failures: 1}
 	kind := New()
 	kind.openCard = s.openCard
@@ -107,7 +107,7 @@ func TestProberWaitsForItsCard(t *testing.T) {
 	go func() { ended <- p.Run(ctx) }()
 	shows := func(what string, done func(probe.Status) bool) {
 		t.Helper()
-		if !await.Within(await.Patience, func() bool { return done(p.Status()) }) {
+		if !await.Within(await.Timeout, func() bool { return done(p.Status()) }) {
 			t.Fatalf("%s: %+v", what, p.Status())
 		}
 	}
@@ -125,7 +125,7 @@ func TestProberWaitsForItsCard(t *testing.T) {
 }
 
 func TestTerminalIsToldWhatTheInterfaceLacks(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	o := quick()
 	o.Hardware = "lo"
 	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
@@ -153,22 +153,22 @@ func TestErrorOfACardsStampIsThatOfItsRelation(t *testing.T) {
 	}
 }
 
-// The bound of a delay takes the near card's figure for the near end's stamp.
+// The bound of a delay takes the local card's figure for the local end's stamp.
 func TestBoundOfADelayKnowsWhichEndIsNear(t *testing.T) {
-	c := newCourt(t, 0, nil)
+	c := newSessionFixture(t, 0, nil)
 	c.estimator.card = &slot{uncertainty: 3 * time.Microsecond}
 	card, kernel := sample.Stamp{At: 1, Origin: sample.Hardware}, sample.Stamp{At: 1, Origin: sample.Kernel}
-	p := sample.Packet{Near: sample.Bound{Reason: sample.OK}, Far: sample.Bound{Reason: sample.OK}}
-	const near, far, software = 4 * time.Microsecond, time.Microsecond + phc.MaxUncertainty, 25 * time.Microsecond
+	p := sample.Packet{Local: sample.Bound{Reason: sample.OK}, Remote: sample.Bound{Reason: sample.OK}}
+	const local, remote, software = 4 * time.Microsecond, time.Microsecond + phc.MaxUncertainty, 25 * time.Microsecond
 	for _, w := range []struct {
 		t1, t2, t3, t4   sample.Stamp
 		forward, reverse time.Duration
 	}{
-		{card, kernel, kernel, card, near + software, software + near},
-		{kernel, card, card, kernel, software + far, far + software},
+		{card, kernel, kernel, card, local + software, software + local},
+		{kernel, card, card, kernel, software + remote, remote + software},
 	} {
 		p.T1, p.T2, p.T3, p.T4 = w.t1, w.t2, w.t3, w.t4
-		c.estimator.conclude(&answer{clock: thenOf(c.clock.Quality(0)), packet: p})
+		c.estimator.conclude(&pendingReply{clock: thenOf(c.clock.Quality(0)), packet: p})
 		if forward, reverse := c.judged[0], c.judged[1]; forward.Bound != w.forward || reverse.Bound != w.reverse {
 			t.Errorf("bounds %v and %v, want %v and %v", forward.Bound, reverse.Bound, w.forward, w.reverse)
 		}

@@ -24,11 +24,11 @@ func (h *hops) arrived(left, arrived uint8) {
 	h.last = maybe[uint8]{passed, true}
 }
 
-// countHops takes an answer's. Our reflector sends with 255 (RFC 5357 section 4.2.1).
+// countHops takes a reply's. Our reflector sends with 255 (RFC 5357 section 4.2.1).
 func (a *account) countHops(in *tstamp.In, r *reply) {
 	a.hops[sample.Forward].arrived(uint8(a.opts.TTL), r.packet.SenderTTL)
 	left := uint8(255)
-	if a.kind != farOurs {
+	if a.kind != remoteOurs {
 		left = usualTTL(in.TTL)
 	}
 	a.hops[sample.Reverse].arrived(left, in.TTL)

@@ -46,28 +46,28 @@ func TestHopsAreCountedAndTheirChanges(t *testing.T) {
 
 // TestRouterOfAPathIsAHop measures over a router, to a reflector that tells the TTL of what it receives.
 func TestRouterOfAPathIsAHop(t *testing.T) {
-	near, router, far := namespace.New(t), namespace.New(t), namespace.New(t)
-	namespace.Veth(t, near, "up", router, "one", 0)
-	namespace.Veth(t, router, "two", far, "down", 0)
-	namespace.Up(t, near, "up", "10.79.1.1/24")
+	local, router, remote := namespace.New(t), namespace.New(t), namespace.New(t)
+	namespace.Veth(t, local, "up", router, "one", 0)
+	namespace.Veth(t, router, "two", remote, "down", 0)
+	namespace.Up(t, local, "up", "10.79.1.1/24")
 	namespace.Up(t, router, "one", "10.79.1.2/24")
 	namespace.Up(t, router, "two", "10.79.2.2/24")
-	namespace.Up(t, far, "down", "10.79.2.1/24")
+	namespace.Up(t, remote, "down", "10.79.2.1/24")
 	namespace.Do(t, router, func() {
 		namespace.Check(t, os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0))
 	})
-	gateway(t, near, net.IPv4(10, 79, 1, 2))
-	gateway(t, far, net.IPv4(10, 79, 2, 2))
+	gateway(t, local, net.IPv4(10, 79, 1, 2))
+	gateway(t, remote, net.IPv4(10, 79, 2, 2))
 	peer := netip.MustParseAddrPort("10.79.2.1:862")
-	namespace.Do(t, far, func() { tellTTL(t, peer) })
-	b, sink := newBed(t, reflector.Options{}), &metrictest.Sink{}
+	namespace.Do(t, remote, func() { tellTTL(t, peer) })
+	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
 	b.env.Sink = sink
 	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: peer.String()}, quick())
 	namespace.Check(t, err)
 	// The socket is that of the namespace in which the session is opened.
 	series := newSeries(sink, "p", "stamp")
 	var measure func(context.Context)
-	namespace.Do(t, near, func() { measure, err = p.open(t.Context(), peer, series) })
+	namespace.Do(t, local, func() { measure, err = p.open(t.Context(), peer, series) })
 	namespace.Check(t, err)
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -102,14 +102,14 @@ func tellTTL(t *testing.T, at netip.AddrPort) {
 		for batch := tstamp.NewBatch(16, maxSize); conn.Receive(batch) == nil; {
 			for i := range batch.In {
 				in := &batch.In[i]
-				answer := reflect(in.Payload, 0)
-				answer[senderTTLAt] = in.TTL
-				_, _ = conn.Send([]tstamp.Out{{Payload: answer, Peer: in.Peer, TTL: 128}})
+				pendingReply := reflect(in.Payload, 0)
+				pendingReply[senderTTLAt] = in.TTL
+				_, _ = conn.Send([]tstamp.Out{{Payload: pendingReply, Peer: in.Peer, TTL: 128}})
 			}
 		}
 	}()
 	t.Cleanup(func() { _ = conn.Close(); <-done })
 }
 
-// senderTTLAt is where an unauthenticated answer tells the TTL of its question (RFC 8762 figure 5).
+// senderTTLAt is where an unauthenticated reply tells the TTL of its request (RFC 8762 figure 5).
 const senderTTLAt = 40

@@ -259,7 +259,7 @@ func (h *hub) arrived(in *tstamp.In) {
 	s.received(in)
 }
 
-// find tells whose answer this is: by its SSID (RFC 8972 section 3), which an
+// find tells whose reply this is: by its SSID (RFC 8972 section 3), which an
 // RFC 8762 reflector leaves zero; then by the peer, if that has one session.
 func (h *hub) find(in *tstamp.In) (*session, discardReason) {
 	b := in.Payload

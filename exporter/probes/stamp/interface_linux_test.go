@@ -29,23 +29,23 @@ func newTwoWays(t *testing.T) *twoWays {
 }
 
 // add makes a veth to a namespace of its own, and says how to give this end its address.
-func (w *twoWays) add(name, address, vrf string) (far netns.NsHandle) {
+func (w *twoWays) add(name, address, vrf string) (remote netns.NsHandle) {
 	w.t.Helper()
-	far = namespace.New(w.t)
-	namespace.Veth(w.t, w.host, name, far, "far", 0)
+	remote = namespace.New(w.t)
+	namespace.Veth(w.t, w.host, name, remote, "far", 0)
 	if vrf != "" {
 		namespace.Up(w.t, w.host, vrf)
 		namespace.Do(w.t, w.host, func() {
 			red, err := netlink.LinkByName(vrf)
 			namespace.Check(w.t, err)
-			near, err := netlink.LinkByName(name)
+			local, err := netlink.LinkByName(name)
 			namespace.Check(w.t, err)
-			namespace.Check(w.t, netlink.LinkSetMaster(near, red))
+			namespace.Check(w.t, netlink.LinkSetMaster(local, red))
 		})
 	}
 	namespace.Up(w.t, w.host, name, address)
-	namespace.Up(w.t, far, "far", "10.78.0.2/24")
-	return far
+	namespace.Up(w.t, remote, "far", "10.78.0.2/24")
+	return remote
 }
 
 func (w *twoWays) vrf(name string) (err error) {
@@ -58,7 +58,7 @@ func (w *twoWays) vrf(name string) (err error) {
 }
 
 // the peer is asked from the host, by an interface or a VRF.
-func (w *twoWays) ask(b bed, by string, count uint64) (Report, error) {
+func (w *twoWays) ask(b testbed, by string, count uint64) (Report, error) {
 	w.t.Helper()
 	o := quick()
 	o.Interface = by
@@ -72,13 +72,13 @@ func (w *twoWays) ask(b bed, by string, count uint64) (Report, error) {
 var twoWaysPeer = netip.MustParseAddrPort("10.78.0.2:862")
 
 // reflectAt answers all that comes to the peer's address in a namespace.
-func (w *twoWays) reflectAt(far netns.NsHandle) {
+func (w *twoWays) reflectAt(remote netns.NsHandle) {
 	all := &bareReflector{lost: func(uint32) (bool, bool) { return false, false }}
-	namespace.Do(w.t, far, func() { fakePeerAt(w.t, twoWaysPeer, all.answer) })
+	namespace.Do(w.t, remote, func() { fakePeerAt(w.t, twoWaysPeer, all.reply) })
 }
 
 func TestPacketsLeaveByTheInterfaceThatIsNamed(t *testing.T) {
-	w, b := newTwoWays(t), newBed(t, reflector.Options{})
+	w, b := newTwoWays(t), newTestbed(t, reflector.Options{})
 	w.add("first", "10.78.0.1/24", "")
 	w.reflectAt(w.add("second", "10.78.0.3/24", ""))
 	if r, err := w.ask(b, "second", 50); err != nil || r.RoundTrip.Received != 50 {
@@ -93,7 +93,7 @@ func TestPacketsLeaveByTheInterfaceThatIsNamed(t *testing.T) {
 }
 
 func TestPacketsLeaveByTheVRFThatIsNamed(t *testing.T) {
-	w, b := newTwoWays(t), newBed(t, reflector.Options{})
+	w, b := newTwoWays(t), newTestbed(t, reflector.Options{})
 	if err := w.vrf("red"); err != nil {
 		t.Skipf("SKIPPED, NOT PASSED: this kernel makes no VRF: %v", err)
 	}

@@ -23,23 +23,23 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// bed is a reflector and what a prober borrows, on loopback.
-type bed struct {
+// testbed is a reflector and what a prober borrows, on loopback.
+type testbed struct {
 	env  probe.Env
 	peer string
 }
 
-func newBed(t *testing.T, o reflector.Options) bed {
+func newTestbed(t *testing.T, o reflector.Options) testbed {
 	t.Helper()
 	if len(o.Listen) == 0 {
 		o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
 	}
-	env, peer, stop := openBed(t, o)
+	env, peer, stop := openTestbed(t, o)
 	t.Cleanup(stop)
-	return bed{env: env, peer: peer}
+	return testbed{env: env, peer: peer}
 }
 
-func openBed(t testing.TB, o reflector.Options) (env probe.Env, peer string, stop func()) {
+func openTestbed(t testing.TB, o reflector.Options) (env probe.Env, peer string, stop func()) {
 	t.Helper()
 	monitor := static.New(50*time.Microsecond, metric.Discard{})
 	log := slog.New(slog.DiscardHandler)
@@ -67,7 +67,7 @@ func openBed(t testing.TB, o reflector.Options) (env probe.Env, peer string, sto
 	}
 }
 
-func (b bed) measure(t *testing.T, o Options, count uint64) Report {
+func (b testbed) measure(t *testing.T, o Options, count uint64) Report {
 	t.Helper()
 	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
 	if err != nil {
@@ -87,7 +87,7 @@ func quick() Options {
 }
 
 func TestMeasuresBothDirectionsExactlyWithOurReflector(t *testing.T) {
-	r := newBed(t, reflector.Options{}).measure(t, quick(), 200)
+	r := newTestbed(t, reflector.Options{}).measure(t, quick(), 200)
 	checkClean(t, r, 200)
 }
 
@@ -102,12 +102,12 @@ func TestMeasuresInAuthenticatedMode(t *testing.T) {
 	}
 	o := quick()
 	o.KeyFile = file
-	b := newBed(t, reflector.Options{Keys: []*wire.Key{wire.NewKey(secrets[0])}, RequireKey: true})
+	b := newTestbed(t, reflector.Options{Keys: []*wire.Key{wire.NewKey(secrets[0])}, RequireKey: true})
 	checkClean(t, b.measure(t, o, 200), 200)
 }
 
 func TestMeasuresWithPTPStampsAndEverySizeThatFits(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	for _, size := range []int{44, 48, 64, 68, 120, 124, 128, 140, 143, 172, 173, 176, 500, 1472} {
 		o := quick()
 		o.Size, o.TimestampFormat = size, "ptp"
@@ -127,7 +127,7 @@ func checkClean(t *testing.T, r Report, n uint64) {
 		if d.Lost == nil || d.Delay == nil {
 			t.Fatalf("%s is incomplete: %s", name, asJSON(t, r))
 		}
-		if *d.Sent != n || *d.Received != n || *d.Lost != 0 || *d.InFlight != 0 || *d.Corrupted != 0 || *d.Duplicated != 0 {
+		if *d.Sent != n || *d.Received != n || *d.Lost != 0 || *d.Outstanding != 0 || *d.Corrupted != 0 || *d.Duplicated != 0 {
 			t.Errorf("%s: %s", name, asJSON(t, d))
 		}
 		if d.Negative != 0 || *d.Delay.Min < 0 || *d.Delay.P50 > 0.01 {
@@ -161,7 +161,7 @@ func (t *Type) anyHub() *hub {
 }
 
 func TestOneKernelNeedsNoDisciplinedClock(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	silent := silentClock{}
 	b.env.Clock = silent
 	r := b.measure(t, quick(), 50)

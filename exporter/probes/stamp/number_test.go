@@ -20,7 +20,7 @@ func TestNumberBeyondWhatIsOutstandingIsRefusedUntilThreeAgree(t *testing.T) {
 		for i := range uint64(5) {
 			o.take(first+i, i+1, 0, time.Duration(i))
 		}
-		// One question is out: it may have come twice.
+		// One request is out: it may have come twice.
 		for n, want := range map[uint64]place{first + 5: placeFits, first + 7: placeFits, first + 8: placeRefused, first + 1<<30: placeRefused, first + 2: placeFits} {
 			if got := o.judge(n, 6, false, false); got != want {
 				t.Errorf("%s: %d after %d: %d, want %d", name, n, first+4, got, want)
@@ -40,7 +40,7 @@ func TestNumberBeyondWhatIsOutstandingIsRefusedUntilThreeAgree(t *testing.T) {
 	}
 }
 
-func TestLowerNumberToALaterQuestionIsARestart(t *testing.T) {
+func TestLowerNumberToALaterRequestIsARestart(t *testing.T) {
 	o := order{}
 	o.take(200, 201, 0, time.Second)
 	if got := o.judge(0, 202, false, false); got != placeFits {
@@ -54,8 +54,8 @@ func TestLowerNumberToALaterQuestionIsARestart(t *testing.T) {
 	}
 }
 
-// farAway is a path in simulated time to a reflector that numbers its answers.
-type farAway struct {
+// remoteAgent is a path in simulated time to a reflector that numbers its replies.
+type remoteAgent struct {
 	t    *testing.T
 	all  *session
 	s    *account // its
@@ -63,37 +63,37 @@ type farAway struct {
 	now  time.Duration
 	next uint32
 	// onWay are answers that have not come yet.
-	onWay []answerOnWay
+	onWay []replyOnWay
 	asked map[uint64]uint64 // T1 by number
 	every time.Duration
-	// copies are what becomes of a question, losses are in a hundred answers; calm: neither, and no
+	// copies are what becomes of a request, losses are in a hundred answers; calm: neither, and no
 	// other order.
 	copies []int
 	losses int
 	calm   bool
 }
 
-type answerOnWay struct {
+type replyOnWay struct {
 	at     time.Duration
 	seq    uint64
 	number uint32
 }
 
-func newFarAway(t *testing.T, kind farKind, rng *rand.Rand) *farAway {
+func newRemoteAgent(t *testing.T, kind remoteKind, rng *rand.Rand) *remoteAgent {
 	all := idleSession(t)
 	s := all.account
 	s.kind = kind
-	return &farAway{
+	return &remoteAgent{
 		t: t, all: all, s: s, rng: rng, now: time.Second, asked: map[uint64]uint64{}, every: 2 * time.Millisecond,
 		copies: []int{0, 1, 1, 1, 1, 1, 1, 1, 1, 2}, losses: 10,
 	}
 }
 
-// ask sends a question, and brings what comes until the next one.
-func (f *farAway) ask() {
-	seq := f.s.flights.next
+// ask sends a request, and brings what comes until the next one.
+func (f *remoteAgent) ask() {
+	seq := f.s.outstandingPackets.next
 	user := wheelStart.Add(f.now)
-	f.s.lose(f.s.flights.add(seq, f.now, user, clockThen{}))
+	f.s.lose(f.s.outstandingPackets.add(seq, f.now, user, clockThen{}))
 	f.asked[seq] = timefmt.NTP.Encode(user, 0)
 	copies := 1
 	if !f.calm {
@@ -109,12 +109,12 @@ func (f *farAway) ask() {
 		if !f.calm && f.rng.IntN(10) == 0 {
 			delay += time.Duration(f.rng.IntN(20)) * time.Millisecond
 		}
-		f.onWay = append(f.onWay, answerOnWay{f.now + delay, seq, number})
+		f.onWay = append(f.onWay, replyOnWay{f.now + delay, seq, number})
 	}
 	f.wait(f.every)
 }
 
-func (f *farAway) wait(d time.Duration) {
+func (f *remoteAgent) wait(d time.Duration) {
 	for end := f.now + d; ; {
 		i := f.earliest()
 		if i < 0 || f.onWay[i].at > end {
@@ -131,7 +131,7 @@ func (f *farAway) wait(d time.Duration) {
 	f.check()
 }
 
-func (f *farAway) earliest() int {
+func (f *remoteAgent) earliest() int {
 	least := -1
 	for i := range f.onWay {
 		if least < 0 || f.onWay[i].at < f.onWay[least].at {
@@ -141,8 +141,8 @@ func (f *farAway) earliest() int {
 	return least
 }
 
-// bring is an answer that arrives, true or not.
-func (f *farAway) bring(seq, t1 uint64, number uint32) {
+// bring is a reply that arrives, true or not.
+func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
 	at := wheelStart.Add(f.now)
 	in := tstamp.In{Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}
 	var r reply
@@ -150,68 +150,68 @@ func (f *farAway) bring(seq, t1 uint64, number uint32) {
 	r.packet.T2 = timefmt.NTP.Encode(at, 0)
 	r.packet.T3 = r.packet.T2
 	if q, why, ok := f.s.asked(&r); ok {
-		f.all.answer(&in, &r, q, f.now, true)
+		f.all.reply(&in, &r, q, f.now, true)
 	} else {
 		f.s.discarded[why]++
 	}
 }
 
-func (f *farAway) check() {
+func (f *remoteAgent) check() {
 	f.t.Helper()
 	for _, d := range []*counts{&f.s.fwd, &f.s.rev} {
 		sent := d.now.sent
 		if d.dir == sample.Forward {
-			sent = f.s.flights.next
+			sent = f.s.outstandingPackets.next
 		}
 		if d.known && d.now.received+d.now.lost+d.now.dropped > sent {
 			f.t.Fatalf("%v: sent %d, but %+v", d.dir, sent, d.now)
 		}
 	}
 	unheard := uint64(0)
-	for _, e := range f.s.flights.ring {
+	for _, e := range f.s.outstandingPackets.ring {
 		if e.unheard() {
 			unheard++
 		}
 	}
-	if f.s.flights.unheard != unheard {
-		f.t.Fatalf("%d unheard of, counted %d", unheard, f.s.flights.unheard)
+	if f.s.outstandingPackets.unheard != unheard {
+		f.t.Fatalf("%d unheard of, counted %d", unheard, f.s.outstandingPackets.unheard)
 	}
 }
 
-// TestPathIsMeasuredAgainAfterEveryDisturbance: the far end restarts with other numbers, answers are
+// TestPathIsMeasuredAgainAfterEveryDisturbance: the remote end restarts with other numbers, answers are
 // forged by who does not see the packets and by who does, and the path loses, copies and reorders.
 func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 	seed := testseed.Of(t)
 	const rounds, calm = 40, 30
-	for _, kind := range []farKind{farUnknown, farOurs} {
-		disturb := map[string]func(f *farAway){
-			"restart with zero": func(f *farAway) {
-				if kind != farOurs {
+	for _, kind := range []remoteKind{remoteUnknown, remoteOurs} {
+		disturb := map[string]func(f *remoteAgent){
+			"restart with zero": func(f *remoteAgent) {
+				if kind != remoteOurs {
 					f.next = 0
 				}
 			},
-			"restart with any number": func(f *farAway) {
-				if kind != farOurs {
+			"restart with any number": func(f *remoteAgent) {
+				if kind != remoteOurs {
 					f.next = f.rng.Uint32()
 				}
 			},
-			"forged without sight": func(f *farAway) {
+			"forged without sight": func(f *remoteAgent) {
 				for range 100 {
 					f.bring(uint64(f.rng.Uint32()), f.rng.Uint64(), f.rng.Uint32())
-					f.bring(uint64(f.rng.IntN(int(f.s.flights.next))), f.rng.Uint64(), f.rng.Uint32())
+					f.bring(uint64(f.rng.IntN(int(f.s.outstandingPackets.next))), f.rng.Uint64(), f.rng.Uint32())
 				}
 			},
-			"one forged with sight": func(f *farAway) {
-				f.bring(f.s.flights.next-1, f.asked[f.s.flights.next-1], f.rng.Uint32())
+			"one forged with sight": func(f *remoteAgent) {
+				f.bring(f.s.outstandingPackets.next-1, f.asked[f.s.outstandingPackets.next-1], f.rng.Uint32())
 			},
-			"many forged with sight": func(f *farAway) {
+			"many forged with sight": func(f *remoteAgent) {
 				number := f.rng.Uint32()
 				for i := range uint32(20) {
 					f.ask()
-					f.bring(f.s.flights.next-1, f.asked[f.s.flights.next-1], number+i)
+					f.bring(f.s.outstandingPackets.next-1, f.asked[f.s.outstandingPackets.next-1], number+i)
 				}
 			},
-			"outage of the way back": func(f *farAway) {
+			"outage of the way back": func(f *remoteAgent) {
 				for range 200 {
 					f.ask()
 					f.onWay = nil
@@ -220,7 +220,7 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 		}
 		for name, what := range disturb {
 			t.Run(fmt.Sprintf("%s/%v", name, kind), func(t *testing.T) {
-				f := newFarAway(t, kind, rand.New(rand.NewPCG(seed, uint64(kind))))
+				f := newRemoteAgent(t, kind, rand.New(rand.NewPCG(seed, uint64(kind))))
 				f.next = f.rng.Uint32() >> (8 * f.rng.IntN(4))
 				for range rounds {
 					f.calm = false
@@ -231,7 +231,7 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 					f.calm = true
 					what(f)
 					f.wait(50 * time.Millisecond)
-					// In flight are five; three more may have to agree.
+					// Outstanding are five; three more may have to agree.
 					for range agreeing + 5 {
 						f.ask()
 					}
@@ -249,7 +249,7 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 					}
 				}
 				// What nobody sent cannot be lost: at most twice what was outstanding, a disturbance.
-				if most := f.s.flights.next * 2; f.s.rev.now.lost > most {
+				if most := f.s.outstandingPackets.next * 2; f.s.rev.now.lost > most {
 					t.Errorf("%d answers lost of at most %d", f.s.rev.now.lost, most)
 				}
 			})
@@ -260,7 +260,7 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 // TestRestartLosesNoMoreThanWasOutstanding: the books of both directions, of a reflector that restarts
 // four times on a path that loses nothing.
 func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
-	f := newFarAway(t, farUnknown, nil)
+	f := newRemoteAgent(t, remoteUnknown, nil)
 	f.calm = true
 	for _, first := range []uint32{0, 0, 1 << 31, 1<<32 - 5, 7} {
 		f.next = first
@@ -278,10 +278,10 @@ func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 	}
 }
 
-// TestLossesAfterARestartHaveTheirDirection: of 300 questions before a restart 10 are lost there, of 400 after
+// TestLossesAfterARestartHaveTheirDirection: of 300 requests before a restart 10 are lost there, of 400 after
 // it 38, and 19 answers on the way back.
 func TestLossesAfterARestartHaveTheirDirection(t *testing.T) {
-	f := newFarAway(t, farUnknown, nil)
+	f := newRemoteAgent(t, remoteUnknown, nil)
 	f.calm = true
 	lost := func() { f.onWay, f.next = f.onWay[:len(f.onWay)-1], f.next-1 } // it never got there
 	for i := range 300 {
@@ -307,18 +307,18 @@ func TestLossesAfterARestartHaveTheirDirection(t *testing.T) {
 }
 
 // TestBadPathIsNoRestart: losses, copies and another order, up to nine of ten answers lost and each
-// question copied.
+// request copied.
 func TestBadPathIsNoRestart(t *testing.T) {
 	seed := testseed.Of(t)
-	for name, bad := range map[string]farAway{
-		"some of all":        {copies: []int{0, 1, 1, 1, 2}, losses: 10},
-		"every question two": {copies: []int{2}, losses: 50},
-		"most answers lost":  {copies: []int{0, 1, 1, 1, 1}, losses: 90},
-		"most questions":     {copies: []int{0, 0, 0, 0, 1}, losses: 10},
+	for name, bad := range map[string]remoteAgent{
+		"some of all":       {copies: []int{0, 1, 1, 1, 2}, losses: 10},
+		"every request two": {copies: []int{2}, losses: 50},
+		"most answers lost": {copies: []int{0, 1, 1, 1, 1}, losses: 90},
+		"most requests":     {copies: []int{0, 0, 0, 0, 1}, losses: 10},
 	} {
 		for _, every := range []time.Duration{2 * time.Millisecond, 100 * time.Millisecond, time.Second} {
 			t.Run(fmt.Sprintf("%s/%v", name, every), func(t *testing.T) {
-				f := newFarAway(t, farUnknown, rand.New(rand.NewPCG(seed, uint64(every))))
+				f := newRemoteAgent(t, remoteUnknown, rand.New(rand.NewPCG(seed, uint64(every))))
 				f.copies, f.losses, f.every = bad.copies, bad.losses, every
 				for range 5000 {
 					f.ask()

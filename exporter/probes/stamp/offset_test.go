@@ -16,11 +16,11 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// variation runs a path whose far clock is off by a constant, and returns all that is told of
+// variation runs a path whose remote clock is off by a constant, and returns all that is told of
 // its variation and of calls over it.
 func variation(t *testing.T, seed uint64, theta time.Duration) (told *ledger, report DirectionReport) {
 	t.Helper()
-	c := newCourt(t, us, nil)
+	c := newSessionFixture(t, us, nil)
 	c.theta = theta
 	c.estimator.collect = &collector{}
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -31,7 +31,7 @@ func variation(t *testing.T, seed uint64, theta time.Duration) (told *ledger, re
 		c.bring(draw(), draw())
 	}
 	c.account.fwd.now.received, c.account.fwd.known = 400, true
-	report = reportOf(c.sofar()).Forward
+	report = reportOf(c.partial()).Forward
 	c.closed()
 	return c.ledger, report
 }
@@ -64,13 +64,13 @@ func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
 	}
 }
 
-// answered brings an answer as it comes from the wire: with the far end's word on its clock.
-func (c *court) answered(t *testing.T, forward, reverse time.Duration, stepping bool) {
+// answered brings a reply as it comes from the wire: with the remote end's word on its clock.
+func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, stepping bool) {
 	t.Helper()
 	c.now = c.now.Add(20 * time.Millisecond)
-	f := c.account.flights.at(c.seq)
-	*f = flight{seq: c.seq, user: c.now, clock: thenOf(c.clock.Quality(c.now)), state: flightOut, t1: sample.Stamp{At: c.now, Origin: sample.Kernel}}
-	c.account.flights.next = c.seq + 1
+	f := c.account.outstandingPackets.at(c.seq)
+	*f = outstanding{seq: c.seq, user: c.now, clock: thenOf(c.clock.Quality(c.now)), state: packetOutstanding, t1: sample.Stamp{At: c.now, Origin: sample.Kernel}}
+	c.account.outstandingPackets.next = c.seq + 1
 	came, left := c.now.Add(forward+c.theta), c.now.Add(forward+c.theta+50*us)
 	encode := func(at instant.Time) uint64 { return timefmt.NTP.Encode(at, 0) }
 	r := reply{hasReceipt: true, receipt: wire.Receipt{Filled: true, T2Origin: sample.Kernel}}
@@ -80,17 +80,17 @@ func (c *court) answered(t *testing.T, forward, reverse time.Duration, stepping 
 		r.receipt.Clock = wire.ClockStepped
 	}
 	back := left.Add(reverse - c.theta)
-	a := c.estimator.answerOf(inAt(back), &r, f, 0)
+	a := c.estimator.replyOf(inAt(back), &r, f, 0)
 	a.packet.ReverseSeq = c.seq
 	c.estimator.conclude(&a)
 	c.seq++
 }
 
-// TestAnnouncedStepOfTheFarClockEntersNoVariation: a step of 100 ms made late packets of the
+// TestAnnouncedStepOfTheRemoteClockEntersNoVariation: a step of 100 ms made late packets of the
 // half of a window, and took R from 91.7 to 37.2.
-func TestAnnouncedStepOfTheFarClockEntersNoVariation(t *testing.T) {
+func TestAnnouncedStepOfTheRemoteClockEntersNoVariation(t *testing.T) {
 	for _, step := range []time.Duration{100 * time.Millisecond, -100 * time.Millisecond} {
-		c := newCourt(t, us, nil)
+		c := newSessionFixture(t, us, nil)
 		for i := range 400 {
 			stepping := i >= 200 && i < 210
 			if i == 200 {
@@ -110,10 +110,10 @@ func TestAnnouncedStepOfTheFarClockEntersNoVariation(t *testing.T) {
 				}
 			}
 		}
-		if v := c.count(metric.RoundTripInvalid, "far_stepped"); v != 10 {
+		if v := c.count(metric.RoundTripInvalid, "remote_stepped"); v != 10 {
 			t.Errorf("%v round trips in the step counted as invalid, want 10", v)
 		}
-		if c.count(metric.DelayInvalid, "forward", "far_stepped") != 10 {
+		if c.count(metric.DelayInvalid, "forward", "remote_stepped") != 10 {
 			t.Error("the delays in the step are not counted")
 		}
 		if n := len(c.ledger.observed(metric.DelayVariation, "forward")); n < 150 {
@@ -125,7 +125,7 @@ func TestAnnouncedStepOfTheFarClockEntersNoVariation(t *testing.T) {
 // TestStepOfTheNearClockMakesNoRoundTrip: T4-T1 of a clock that was set back by a second
 // between them was published as -0.96 s.
 func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
-	c := newCourt(t, us, nil)
+	c := newSessionFixture(t, us, nil)
 	for i := range 20 {
 		c.now = c.now.Add(20 * time.Millisecond)
 		then := thenOf(c.clock.Quality(c.now))
@@ -135,8 +135,8 @@ func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
 			c.now = c.now.Add(-time.Second)
 		}
 		at := func(d time.Duration) sample.Stamp { return sample.Stamp{At: c.now.Add(d), Origin: sample.Kernel} }
-		c.estimator.conclude(&answer{clock: then, packet: sample.Packet{
-			Seq: uint64(i), ReverseSeq: uint64(i), Far: sample.Bound{Error: us, Reason: sample.OK},
+		c.estimator.conclude(&pendingReply{clock: then, packet: sample.Packet{
+			Seq: uint64(i), ReverseSeq: uint64(i), Remote: sample.Bound{Error: us, Reason: sample.OK},
 			T1: sample.Stamp{At: left, Origin: sample.Kernel}, T2: at(20 * time.Millisecond), T3: at(20 * time.Millisecond), T4: at(40 * time.Millisecond),
 		}, era: c.estimator.era})
 	}
@@ -150,7 +150,7 @@ func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
 			t.Errorf("a round trip of %v s", v)
 		}
 	}
-	if v := c.count(metric.RoundTripInvalid, "near_stepped"); v != 1 {
+	if v := c.count(metric.RoundTripInvalid, "local_stepped"); v != 1 {
 		t.Errorf("%v invalid, want 1", v)
 	}
 	if v, _ := c.ledger.value(metric.RoundTripTimeMin); v != 0.04 {
@@ -168,7 +168,7 @@ func TestCallIsRatedOnlyWithAValidDelayAndWithItsBound(t *testing.T) {
 		{150 * time.Millisecond, 0, true, [2]float64{5, 40}}, // ± 300 ms of 30 ms
 		{150 * time.Millisecond, 200 * time.Millisecond, false, [2]float64{}},
 	} {
-		c := newCourt(t, clock.bound, func(o *Options) { o.MaxBound = clock.limit })
+		c := newSessionFixture(t, clock.bound, func(o *Options) { o.MaxBound = clock.limit })
 		for range 100 {
 			c.bring(30*time.Millisecond, 30*time.Millisecond)
 			c.account.fwd.window.losses.Add(deltaOf(1))

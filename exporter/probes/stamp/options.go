@@ -23,9 +23,9 @@ type Options struct {
 	// Schedule is "periodic" (RFC 3432, random start) or "poisson" (RFC 2330
 	// section 11.1.1).
 	Schedule string `yaml:"schedule"`
-	// Size is the UDP payload in octets. The default, 172, is that of a G.711
+	// Size is the UDP payload in bytes. The default, 172, is that of a G.711
 	// voice packet of 20 ms.
-	Size int `yaml:"size"`
+	Size int `yaml:"payload_bytes"`
 	// DSCP is the code point of the test packets, 0..63.
 	DSCP int `yaml:"dscp"`
 	// TTL of the test packets. Default 255 (RFC 4656 section 4.1.2).
@@ -135,7 +135,7 @@ func (o *Options) check() error {
 		o.Size = defaultSize(o.KeyFile != "")
 	}
 	if _, err := planLayout(o.Size, o.KeyFile != ""); err != nil {
-		return option.Errorf("size", "is %d; %v", o.Size, err)
+		return option.Errorf("payload_bytes", "is %d; %v", o.Size, err)
 	}
 	return nil
 }
@@ -197,26 +197,26 @@ func oneOf(key, value string, allowed ...string) error {
 // encode writes a time as the stamps of this session's packets.
 func (o *Options) encode(t instant.Time) uint64 { return o.format.Encode(t, o.TAIOffset) }
 
-// decode reads a stamp that the far end wrote, in the format that the answer's
+// decode reads a stamp that the remote end wrote, in the format that the reply's
 // own Error Estimate names (RFC 8762 section 4.2.1): it need not be ours.
-func (o *Options) decode(r *reply, raw uint64, near instant.Time) instant.Time {
-	return r.packet.Error.Format().Decode(raw, o.TAIOffset, near)
+func (o *Options) decode(r *reply, raw uint64, local instant.Time) instant.Time {
+	return r.packet.Error.Format().Decode(raw, o.TAIOffset, local)
 }
 
 // explains is for how long after a drop a loss may be decided that it explains.
 func (o *Options) explains() time.Duration { return o.LossTimeout + 2*tickInterval }
 
-// layout says what a test packet of a given size carries. Octets count UDP payload.
+// layout says what a test packet of a given size carries. Bytes count UDP payload.
 type layout struct {
 	size          int
 	authenticated bool
 	base          int
 	followUp      bool
-	// receipt says whether there is room for our own TLV; without it the
+	// receipt says whether there is space for our own TLV; without it the
 	// directions are told apart by queries sent beside the test packets.
 	receipt bool
 	words   int // of the receipt's bitmap
-	padding int // value octets of the Extra Padding TLV; -1: no such TLV
+	padding int // value bytes of the Extra Padding TLV; -1: no such TLV
 }
 
 const (
@@ -236,7 +236,7 @@ func defaultSize(authenticated bool) int {
 	return voicePacketBytes
 }
 
-// planLayout fits as much into size octets as there is room for, in order of
+// planLayout fits as much into size bytes as there is space for, in order of
 // worth: Receipt with one word, Follow-Up, more words, padding.
 func planLayout(size int, authenticated bool) (layout, error) {
 	l := layout{size: size, authenticated: authenticated, base: wire.UnauthenticatedBytes, padding: -1}
@@ -244,7 +244,7 @@ func planLayout(size int, authenticated bool) (layout, error) {
 		l.base = wire.AuthenticatedBytes
 	}
 	if size < l.base || size > maxSize {
-		return l, fmt.Errorf("it must be between %d and %d octets of UDP payload", l.base, maxSize)
+		return l, fmt.Errorf("it must be between %d and %d bytes of UDP payload", l.base, maxSize)
 	}
 	free := size - l.base
 	if free == 0 {
@@ -252,7 +252,7 @@ func planLayout(size int, authenticated bool) (layout, error) {
 	}
 	if authenticated {
 		if free -= hmacTLVBytes; free < 0 {
-			return l, fmt.Errorf("an authenticated packet has either %d or at least %d octets", l.base, l.base+hmacTLVBytes)
+			return l, fmt.Errorf("an authenticated packet has either %d or at least %d bytes", l.base, l.base+hmacTLVBytes)
 		}
 	}
 	for _, try := range layoutsByWorth() {
@@ -271,7 +271,7 @@ func planLayout(size int, authenticated bool) (layout, error) {
 			return l, nil
 		}
 	}
-	return l, fmt.Errorf("%d octets beyond the base packet are too few for a TLV; take %d or at least %d",
+	return l, fmt.Errorf("%d bytes beyond the base packet are too few for a TLV; take %d or at least %d",
 		free, l.base, l.base+wire.TLVHeaderBytes)
 }
 

@@ -9,10 +9,10 @@ import (
 	"oneway.example/exporter/reflector"
 )
 
-// TestOutageOfTheFarEndIsInTheWindow: the reflector is away from the run's first report until
+// TestOutageOfTheRemoteEndIsInTheWindow: the reflector is away from the run's first report until
 // 1800 of 2300 packets have been sent, and comes back with a new session.
-func TestOutageOfTheFarEndIsInTheWindow(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+func TestOutageOfTheRemoteEndIsInTheWindow(t *testing.T) {
+	b := newTestbed(t, reflector.Options{})
 	at, stopFirst := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
 	p, err := New().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
 	if err != nil {
@@ -31,7 +31,7 @@ func TestOutageOfTheFarEndIsInTheWindow(t *testing.T) {
 		}
 	})
 	if stopSecond == nil {
-		t.Fatal("the run was over before the far end came back")
+		t.Fatal("the run was over before the remote end came back")
 	}
 	defer stopSecond()
 	if err != nil {

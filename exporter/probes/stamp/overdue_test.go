@@ -12,16 +12,16 @@ import (
 )
 
 // TestOverduePacketOvertakenByManyIsLostOnce: 10 of 1500 packets take 900 ms, the waiting time is
-// 300 ms, and the others pass them at one a millisecond. The far end has decided each of them as
+// 300 ms, and the others pass them at one a millisecond. The remote end has decided each of them as
 // lost, more numbers ago than its bitmap tells of.
 func TestOverduePacketOvertakenByManyIsLostOnce(t *testing.T) {
 	const wait, late = 300 * time.Millisecond, 900 * time.Millisecond
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	var carrier atomic.Pointer[proxy]
 	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
-		if d == sample.Forward && !isQuery(payload) && numberOf(d, payload)%50 == 20 && numberOf(d, payload) < 500 {
+		if d == sample.Forward && !isStatsQuery(payload) && numberOf(d, payload)%50 == 20 && numberOf(d, payload) < 500 {
 			copied := append([]byte(nil), payload...)
-			time.AfterFunc(late, func() { _, _ = carrier.Load().far.Write(copied) })
+			time.AfterFunc(late, func() { _, _ = carrier.Load().remote.Write(copied) })
 			return 0, true // slower than the waiting time: lost (RFC 7680)
 		}
 		return 0, false
@@ -31,7 +31,7 @@ func TestOverduePacketOvertakenByManyIsLostOnce(t *testing.T) {
 	o.Interval, o.LossTimeout = time.Millisecond, wait
 	r := b.to(p.addr).measure(t, o, 1500)
 	f := r.Forward
-	t.Logf("sent %d received %d lost %d late %d dropped %d in flight %d", *f.Sent, *f.Received, *f.Lost, *f.Late, *f.HostDropped, *f.InFlight)
+	t.Logf("sent %d received %d lost %d late %d dropped %d outstanding %d", *f.Sent, *f.Received, *f.Lost, *f.Late, *f.HostDropped, *f.Outstanding)
 	p.check(t, r, wait)
 	if *f.Late != 10 {
 		t.Errorf("got %d late, true 10", *f.Late)
@@ -39,13 +39,13 @@ func TestOverduePacketOvertakenByManyIsLostOnce(t *testing.T) {
 }
 
 // TestUnansweredPacketsAreOverdueAsOftenAsTheOthers: 280 of 400 packets take twice the waiting time
-// forward, and 40 % of the answers are lost.
+// forward, and 40 % of the replies are lost.
 func TestUnansweredPacketsAreOverdueAsOftenAsTheOthers(t *testing.T) {
 	const wait, n, slow = 150 * time.Millisecond, 400, 120
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
 		switch {
-		case isQuery(payload):
+		case isStatsQuery(payload):
 		case d == sample.Reverse:
 			return 0, numberOf(d, payload)%5 < 2
 		case numberOf(d, payload) >= slow:
@@ -65,17 +65,17 @@ func TestUnansweredPacketsAreOverdueAsOftenAsTheOthers(t *testing.T) {
 }
 
 // TestClockOfWideBoundMakesNoLoss: both directions take 300 ms, the waiting time is 500 ms. The
-// far clock is 300 ms fast and says honestly that it is known to 400 ms.
+// remote clock is 300 ms fast and says honestly that it is known to 400 ms.
 func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 	s := idleSession(t).estimator
 	s.opts.LossTimeout = 500 * time.Millisecond
 	at := instant.Time(1_800_000_000 * int64(time.Second))
-	far := 300 * time.Millisecond
+	remote := 300 * time.Millisecond
 	stamp := func(d time.Duration) sample.Stamp { return sample.Stamp{At: at.Add(d), Origin: sample.Kernel} }
-	a := answer{packet: sample.Packet{
-		T1: stamp(0), T2: stamp(300*time.Millisecond + far), T3: stamp(300*time.Millisecond + far), T4: stamp(600 * time.Millisecond),
-		Far: sample.Bound{Error: 400 * time.Millisecond, Reason: sample.OK},
-	}, flight: &flight{}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
+	a := pendingReply{packet: sample.Packet{
+		T1: stamp(0), T2: stamp(300*time.Millisecond + remote), T3: stamp(300*time.Millisecond + remote), T4: stamp(600 * time.Millisecond),
+		Remote: sample.Bound{Error: 400 * time.Millisecond, Reason: sample.OK},
+	}, outstanding: &outstanding{}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
 	if lost := s.overdue(&a); lost[sample.Forward] {
 		t.Errorf("true delay 300 ms, measured 600 +- 401 ms, waiting time 500 ms: got lost, true received")
 	}
@@ -84,11 +84,11 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 // TestStallInAnotherOrderIsOneRun: the packets come out of a stall shuffled.
 func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 	for _, dir := range sample.Directions() {
-		b := newBed(t, reflector.Options{})
+		b := newTestbed(t, reflector.Options{})
 		var carrier atomic.Pointer[proxy]
 		var out time.Time
 		p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
-			if n := numberOf(d, payload); d != dir || isQuery(payload) || n < 100 || n >= 200 {
+			if n := numberOf(d, payload); d != dir || isStatsQuery(payload) || n < 100 || n >= 200 {
 				return 0, false
 			}
 			if out.IsZero() {
@@ -98,13 +98,13 @@ func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 			p := carrier.Load()
 			time.AfterFunc(time.Until(out)+time.Duration(rand.IntN(10_000_000)), func() {
 				if d == sample.Forward {
-					_, _ = p.far.Write(copied)
+					_, _ = p.remote.Write(copied)
 					return
 				}
 				p.mu.Lock()
 				to := p.client
 				p.mu.Unlock()
-				_, _ = p.near.WriteToUDPAddrPort(copied, to)
+				_, _ = p.local.WriteToUDPAddrPort(copied, to)
 			})
 			return 0, true // slower than the waiting time
 		})

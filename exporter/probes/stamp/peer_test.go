@@ -21,10 +21,10 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// peerFunc answers one question with any number of packets.
-type peerFunc func(question []byte) (answers [][]byte)
+// peerFunc answers one request with any number of packets.
+type peerFunc func(request []byte) (replies [][]byte)
 
-// fakePeer is a far end for faults that no real reflector would make.
+// fakePeer is a remote end for faults that no real reflector would make.
 func fakePeer(t *testing.T, f peerFunc) string {
 	t.Helper()
 	return fakePeerAt(t, netip.MustParseAddrPort("127.0.0.1:0"), f)
@@ -72,14 +72,14 @@ func reflect(q []byte, seq uint32) []byte {
 			break
 		}
 		if v.Type != wire.TypeExtraPadding {
-			rest[0] |= wire.FlagUnrecognised
+			rest[0] |= wire.FlagUnrecognized
 		}
 		rest = after
 	}
 	return a
 }
 
-func (b bed) to(peer string) bed { b.peer = peer; return b }
+func (b testbed) to(peer string) testbed { b.peer = peer; return b }
 
 func TestStatelessForeignReflectorLeavesDirectionsUnknown(t *testing.T) {
 	n := 0
@@ -91,7 +91,7 @@ func TestStatelessForeignReflectorLeavesDirectionsUnknown(t *testing.T) {
 		s, _ := wire.ParseSender(q)
 		return [][]byte{reflect(q, s.Seq)}
 	})
-	r := newBed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
+	r := newTestbed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
 	if r.Reflector != "stateless" || r.RoundTrip.Received != 45 || r.RoundTrip.Lost != 5 {
 		t.Fatal(asJSON(t, r))
 	}
@@ -117,24 +117,24 @@ func TestStatefulForeignReflectorTellsDirectionsApart(t *testing.T) {
 		}
 		return [][]byte{a}
 	})
-	r := newBed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
+	r := newTestbed(t, reflector.Options{}).to(peer).measure(t, quick(), 50)
 	if r.Reflector != "stateful" || *r.Forward.Lost != 5 || *r.Reverse.Lost != 5 || *r.Forward.Received != 45 {
 		t.Fatal(asJSON(t, r))
 	}
 }
 
-func TestAnswersOfAWrongEchoAreNotTaken(t *testing.T) {
+func TestRepliesOfAWrongEchoAreNotTaken(t *testing.T) {
 	peer := fakePeer(t, func(q []byte) [][]byte {
 		a := reflect(q, 0)
 		a[30] ^= 1 // T1
 		return [][]byte{a}
 	})
-	p, err := New().NewProber(newBed(t, reflector.Options{}).env, probe.Target{Peer: peer}, quick())
+	p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: peer}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := p.Measure(t.Context(), 20, func(Report) {})
-	if !errors.Is(err, ErrNoAnswer) || r.Discarded["bad_echo"] == 0 {
+	if !errors.Is(err, ErrNoReply) || r.Discarded["bad_echo"] == 0 {
 		t.Errorf("%v, %s", err, asJSON(t, r))
 	}
 }
@@ -146,18 +146,18 @@ func TestSilentPeerIsNamedWithWhatToDo(t *testing.T) {
 	}
 	closed := conn.LocalAddr().String()
 	conn.Close()
-	p, err := New().NewProber(newBed(t, reflector.Options{}).env, probe.Target{Peer: closed}, quick())
+	p, err := New().NewProber(newTestbed(t, reflector.Options{}).env, probe.Target{Peer: closed}, quick())
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := p.Measure(t.Context(), 5, func(Report) {})
-	if !errors.Is(err, ErrNoAnswer) || !strings.Contains(r.Error, "refused") {
+	if !errors.Is(err, ErrNoReply) || !strings.Contains(r.Error, "refused") {
 		t.Errorf("%v, %s", err, asJSON(t, r))
 	}
 }
 
 // reflect runs a reflector until stop is called.
-func (b bed) reflect(t *testing.T, at netip.AddrPort) (addr netip.AddrPort, stop func()) {
+func (b testbed) reflect(t *testing.T, at netip.AddrPort) (addr netip.AddrPort, stop func()) {
 	t.Helper()
 	r, err := reflector.New(reflector.Options{Listen: []netip.AddrPort{at}}, reflector.Env{Log: b.env.Log, Sink: b.env.Sink, Clock: b.env.Clock})
 	if err != nil {
@@ -175,8 +175,8 @@ func (b bed) reflect(t *testing.T, at netip.AddrPort) (addr netip.AddrPort, stop
 	}
 }
 
-func TestRestartOfTheFarEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+func TestRestartOfTheRemoteEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
+	b := newTestbed(t, reflector.Options{})
 	at, stopFirst := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
 	p, err := New().NewProber(b.env, probe.Target{Peer: at.String()}, quick())
 	if err != nil {
@@ -195,17 +195,17 @@ func TestRestartOfTheFarEndIsSeenAndTheBooksStayBalanced(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, v := o.Forward, o.Reverse
-	if *f.Sent != 800 || *f.Sent != *f.Received+*f.Lost+*f.InFlight || *v.Sent != *v.Received+*v.Lost+*v.InFlight {
+	if *f.Sent != 800 || *f.Sent != *f.Received+*f.Lost+*f.Outstanding || *v.Sent != *v.Received+*v.Lost+*v.Outstanding {
 		t.Errorf("%s\n%s", asJSON(t, f), asJSON(t, v))
 	}
-	if *f.Received < 700 || *f.InFlight != 0 || *v.InFlight != 0 {
+	if *f.Received < 700 || *f.Outstanding != 0 || *v.Outstanding != 0 {
 		t.Errorf("%s\n%s", asJSON(t, f), asJSON(t, v))
 	}
 }
 
-func TestFloodOfBadAnswersIsCountedAndCostsNothing(t *testing.T) {
+func TestFloodOfBadRepliesIsCountedAndCostsNothing(t *testing.T) {
 	const each = 100_000
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, quick())
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestFloodOfBadAnswersIsCountedAndCostsNothing(t *testing.T) {
 		t.Errorf("the known peer went unanswered: %s", asJSON(t, r))
 	}
 	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
-		if *d.Sent != *d.Received+*d.Lost+*d.HostDropped+*d.InFlight {
+		if *d.Sent != *d.Received+*d.Lost+*d.HostDropped+*d.Outstanding {
 			t.Errorf("the books do not balance: %s", asJSON(t, d))
 		}
 	}
@@ -293,13 +293,13 @@ type bareReflector struct {
 	lost func(seq uint32) (there, back bool)
 }
 
-func (b *bareReflector) answer(q []byte) [][]byte {
+func (b *bareReflector) reply(q []byte) [][]byte {
 	s, err := wire.ParseSender(q)
 	if err != nil {
 		return nil
 	}
 	there, back := false, false
-	if !isQuery(q) {
+	if !isStatsQuery(q) {
 		there, back = b.lost(s.Seq)
 	}
 	if there {
@@ -316,14 +316,14 @@ func (b *bareReflector) answer(q []byte) [][]byte {
 	return [][]byte{reflect(q[:wire.UnauthenticatedBytes], seq)}
 }
 
-func isQuery(q []byte) bool {
+func isStatsQuery(q []byte) bool {
 	for rest := q[wire.UnauthenticatedBytes:]; len(rest) > 0; {
 		v, after, err := wire.NextTLV(rest)
 		if err != nil {
 			return false
 		}
 		if r, err := wire.ParseReceipt(v.Value); v.Type == wire.TypeReceipt && err == nil {
-			return r.Query
+			return r.StatsQuery
 		}
 		rest = after
 	}
@@ -333,8 +333,8 @@ func isQuery(q []byte) bool {
 func TestReflectorWithoutTLVsAnswersEveryPacket(t *testing.T) {
 	none := func(uint32) (bool, bool) { return false, false }
 	for _, stateful := range []bool{false, true} {
-		far := &bareReflector{stateful: stateful, lost: none}
-		r := newBed(t, reflector.Options{}).to(fakePeer(t, far.answer)).measure(t, quick(), 50)
+		remote := &bareReflector{stateful: stateful, lost: none}
+		r := newTestbed(t, reflector.Options{}).to(fakePeer(t, remote.reply)).measure(t, quick(), 50)
 		if r.RoundTrip.Received != 50 || r.RoundTrip.Lost != 0 || len(r.Discarded) > 0 {
 			t.Errorf("stateful %v: %s", stateful, asJSON(t, r))
 		}
@@ -342,12 +342,12 @@ func TestReflectorWithoutTLVsAnswersEveryPacket(t *testing.T) {
 }
 
 // TestLossesAtTheEndsOfARunAreToldApartToo: the first and the last packets are
-// lost, where no answer to a test packet is left to be counted from.
+// lost, where no reply to a test packet is left to be counted from.
 func TestLossesAtTheEndsOfARunAreToldApartToo(t *testing.T) {
-	far := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
+	remote := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
 		return seq == 0 || seq == 49, seq == 1 || seq == 2 || seq == 47 || seq == 48
 	}}
-	r := newBed(t, reflector.Options{}).to(fakePeer(t, far.answer)).measure(t, quick(), 50)
+	r := newTestbed(t, reflector.Options{}).to(fakePeer(t, remote.reply)).measure(t, quick(), 50)
 	f, v := r.Forward, r.Reverse
 	if f.Lost == nil || *f.Lost != 2 || *f.Received != 48 || *v.Lost != 4 || *v.Sent != 48 || *v.Received != 44 {
 		t.Errorf("forward %s\nreverse %s", asJSON(t, f), asJSON(t, v))

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"oneway.example/exporter/calibration"
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/target"
-	"oneway.example/exporter/wait"
 )
 
 // Prober measures one path.
@@ -51,7 +51,7 @@ func (p *Prober) Run(ctx context.Context) error {
 
 // open begins a session with the peer at one address, when its turn has come.
 func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (measure func(context.Context), err error) {
-	if !wait.For(ctx, p.hubs.turn(sched.Now())) {
+	if !ctxtime.For(ctx, p.hubs.turn(sched.Now())) {
 		return nil, ctx.Err()
 	}
 	s, end, err := p.begin(ctx, peer, p.opts, series, func(s *session) { s.tell = p.peer.Tell })
@@ -67,7 +67,7 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 		s.awaitOpening(ctx, 5*pollInterval) // thousands of sessions may wait
 		remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
 		defer remove()
-		for wait.For(ctx, p.opts.ResolveInterval) {
+		for ctxtime.For(ctx, p.opts.ResolveInterval) {
 			if p.opts.KeyFile != "" {
 				keys, err := loadKeys(p.opts.KeyFile)
 				if err == nil {
@@ -118,19 +118,19 @@ func (p *Prober) calibrate(ctx context.Context, s *session) {
 	if err != nil {
 		p.log.Debug("Interface of the path not found; its stamps are taken as not calibrated", "err", err)
 	}
-	near := p.env.Calibration.Host(iface)
+	local := p.env.Calibration.Host(iface)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.estimator.ends.Near = near
+	s.estimator.ends.Local = local
 }
 
 var _ sched.Task = (*session)(nil)
 
-// ErrNoAnswer says that the peer answered not one test packet.
-var ErrNoAnswer = errors.New("no answer")
+// ErrNoReply says that the peer answered not one test packet.
+var ErrNoReply = errors.New("no reply")
 
 // Measure sends count test packets (0: until ctx ends), waits for the last
-// answers, has the far end settle its counts, and reports. While it runs,
+// replies, has the remote end settle its counts, and reports. While it runs,
 // progress is called twice a second with the state so far.
 func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report)) (Report, error) {
 	peer, err := p.peer.Resolve(ctx, netip.AddrPort{})
@@ -148,13 +148,13 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	defer end()
 	s.awaitOpening(ctx, pollInterval)
 	remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
-	watch(ctx, s.full, func() { progress(reportOf(s.sofar())) })
+	watch(ctx, s.full, func() { progress(reportOf(s.partial())) })
 	remove()
 	s.settle(opts.LossTimeout)
-	found := s.sofar()
+	found := s.partial()
 	r := reportOf(found)
 	if found.roundTripsReceived == 0 && found.answeredLate == 0 {
-		return r, fmt.Errorf("udp %s: %w in %v", peer, ErrNoAnswer, opts.LossTimeout)
+		return r, fmt.Errorf("udp %s: %w in %v", peer, ErrNoReply, opts.LossTimeout)
 	}
 	return r, nil
 }
@@ -178,8 +178,8 @@ func watch(ctx context.Context, done <-chan struct{}, f func()) {
 	}
 }
 
-// sofar is the state of the session with the window that has not ended.
-func (s *session) sofar() snapshot {
+// partial is the state of the session with the window that has not ended.
+func (s *session) partial() snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := s.snapshot()
@@ -190,21 +190,21 @@ func (s *session) sofar() snapshot {
 // awaitOpening gives our reflector the time to say so before the first test
 // packet, so that not one packet of the run is outside its count.
 func (s *session) awaitOpening(ctx context.Context, every time.Duration) {
-	s.poll(ctx, every, openTries*queryInterval, func() bool { return s.account.query.opened || s.account.query.foreign })
+	s.poll(ctx, every, openTries*statsQueryInterval, func() bool { return s.account.statsQuery.opened || s.account.statsQuery.foreign })
 }
 
-// settle waits for the last answers and then for the far end's final counts.
+// settle waits for the last replies and then for the remote end's final counts.
 func (s *session) settle(wait time.Duration) {
 	ctx := context.Background()
-	s.poll(ctx, pollInterval, 2*wait+queryInterval, func() bool { return s.account.flights.outstanding() == 0 })
+	s.poll(ctx, pollInterval, 2*wait+statsQueryInterval, func() bool { return s.account.outstandingPackets.outstanding() == 0 })
 	s.mu.Lock()
-	s.account.query.finish = s.account.kind != farUnknown
-	s.account.query.foreign = s.account.query.finish && s.account.kind != farOurs
+	s.account.statsQuery.finish = s.account.kind != remoteUnknown
+	s.account.statsQuery.foreign = s.account.statsQuery.finish && s.account.kind != remoteOurs
 	s.mu.Unlock()
-	s.poll(ctx, pollInterval, min(8*queryInterval, wait+queryInterval), func() bool { return !s.account.query.finish || s.account.query.finished })
+	s.poll(ctx, pollInterval, min(8*statsQueryInterval, wait+statsQueryInterval), func() bool { return !s.account.statsQuery.finish || s.account.statsQuery.finished })
 	// A missing answer is waited for since a later one came, which is no older
-	// than the last question.
-	s.poll(ctx, pollInterval, wait+queryInterval, func() bool { return s.account.kind != farStateful || s.account.guessable() })
+	// than the last request.
+	s.poll(ctx, pollInterval, wait+statsQueryInterval, func() bool { return s.account.kind != remoteStateful || s.account.guessable() })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.estimator.flush(math.MaxInt64)

@@ -45,7 +45,7 @@ func stored(t *testing.T, sink *promsink.Sink) (classic, native int) {
 // runInto measures until the sink shows the results of a window, and calls check with the prober under way.
 func runInto(t *testing.T, sink metric.Sink, shown func() bool, check func(*Prober)) {
 	t.Helper()
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	b.env.Sink = sink
 	o := DefaultOptions()
 	o.Interval, o.Window = 10*time.Millisecond, time.Second
@@ -77,7 +77,7 @@ func TestProfilesKeepToTheirNumberOfSeries(t *testing.T) {
 			shown := func() bool {
 				var text strings.Builder
 				_ = sink.Expose(&text, expfmt.NewFormat(expfmt.TypeTextPlain)) // stored would fail
-				return strings.Contains(text.String(), `oneway_delay_quantile_seconds{direction="reverse",path="p",probe="stamp",q="0.95"}`)
+				return strings.Contains(text.String(), `oneway_delay_quantile_seconds{direction="reverse",path="p",probe="stamp",quantile_rank="0.95"}`)
 			}
 			runInto(t, c.profile.Sink(sink), shown, func(p *Prober) {
 				classic, native := stored(t, sink)

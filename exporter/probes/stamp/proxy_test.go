@@ -22,9 +22,9 @@ type proxy struct {
 	// long it is held, or that it is lost. nil: it goes on at once.
 	carry func(d sample.Direction, at time.Duration, p []byte) (hold time.Duration, lost bool)
 
-	near, far *net.UDPConn
-	start     time.Time
-	ways      [2]way
+	local, remote *net.UDPConn
+	start         time.Time
+	ways          [2]way
 
 	mu     sync.Mutex
 	client netip.AddrPort
@@ -40,10 +40,10 @@ type passage struct {
 
 // way is the queue of one direction: first in, first out.
 type way struct {
-	queue chan held
+	queue chan txUncertain
 }
 
-type held struct {
+type txUncertain struct {
 	payload []byte
 	came    time.Time
 	until   time.Time
@@ -57,26 +57,26 @@ func newProxy(t *testing.T, to string, carry func(sample.Direction, time.Duratio
 		}
 		return c
 	}
-	far, err := net.ResolveUDPAddr("udp4", to)
+	remote, err := net.ResolveUDPAddr("udp4", to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &proxy{
 		carry: carry, start: time.Now(),
-		near: open(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})),
-		far:  open(net.DialUDP("udp4", nil, far)),
+		local:  open(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})),
+		remote: open(net.DialUDP("udp4", nil, remote)),
 	}
-	p.addr = p.near.LocalAddr().String()
+	p.addr = p.local.LocalAddr().String()
 	var running sync.WaitGroup
 	for d := range p.ways {
-		p.ways[d].queue = make(chan held, 10_000)
+		p.ways[d].queue = make(chan txUncertain, 10_000)
 		running.Go(func() { p.deliver(sample.Direction(d)) })
 	}
 	running.Go(p.fromNear)
-	running.Go(p.fromFar)
+	running.Go(p.fromRemote)
 	t.Cleanup(func() {
-		p.near.Close()
-		p.far.Close()
+		p.local.Close()
+		p.remote.Close()
 		running.Wait()
 	})
 	return p
@@ -86,7 +86,7 @@ func (p *proxy) fromNear() {
 	defer close(p.ways[sample.Forward].queue)
 	b := make([]byte, 1<<16)
 	for {
-		n, from, err := p.near.ReadFromUDPAddrPort(b)
+		n, from, err := p.local.ReadFromUDPAddrPort(b)
 		if err != nil {
 			return
 		}
@@ -97,11 +97,11 @@ func (p *proxy) fromNear() {
 	}
 }
 
-func (p *proxy) fromFar() {
+func (p *proxy) fromRemote() {
 	defer close(p.ways[sample.Reverse].queue)
 	b := make([]byte, 1<<16)
 	for {
-		n, err := p.far.Read(b)
+		n, err := p.remote.Read(b)
 		if err != nil {
 			return
 		}
@@ -116,7 +116,7 @@ func (p *proxy) enter(d sample.Direction, payload []byte) {
 		p.note(d, payload, passage{lost: true})
 		return
 	}
-	p.ways[d].queue <- held{append([]byte(nil), payload...), now, now.Add(hold)}
+	p.ways[d].queue <- txUncertain{append([]byte(nil), payload...), now, now.Add(hold)}
 }
 
 func (p *proxy) deliver(d sample.Direction) {
@@ -124,12 +124,12 @@ func (p *proxy) deliver(d sample.Direction) {
 		time.Sleep(time.Until(h.until)) // this is the path's delay, not a test that waits
 		least := time.Since(h.came)
 		if d == sample.Forward {
-			_, _ = p.far.Write(h.payload)
+			_, _ = p.remote.Write(h.payload)
 		} else {
 			p.mu.Lock()
 			to := p.client
 			p.mu.Unlock()
-			_, _ = p.near.WriteToUDPAddrPort(h.payload, to)
+			_, _ = p.local.WriteToUDPAddrPort(h.payload, to)
 		}
 		p.note(d, h.payload, passage{least: least, most: instant.Now().Sub(stamped(d, h.payload))})
 	}
@@ -146,9 +146,9 @@ func stamped(d sample.Direction, payload []byte) instant.Time {
 	return timefmt.NTP.Decode(r.T3, 0, now)
 }
 
-// note logs a test packet or its answer; queries are none.
+// note logs a test packet or its reply; queries are none.
 func (p *proxy) note(d sample.Direction, payload []byte, what passage) {
-	if isQuery(payload) {
+	if isStatsQuery(payload) {
 		return
 	}
 	p.mu.Lock()
@@ -158,7 +158,7 @@ func (p *proxy) note(d sample.Direction, payload []byte, what passage) {
 
 // truth counts one direction: packets lost or slower than the waiting time, the others, and
 // those so near to it that the stamps, taken elsewhere, may tell otherwise.
-func (p *proxy) truth(d sample.Direction, wait time.Duration) (received, lost, near uint64) {
+func (p *proxy) truth(d sample.Direction, wait time.Duration) (received, lost, local uint64) {
 	const apart = 2 * time.Millisecond
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,31 +167,31 @@ func (p *proxy) truth(d sample.Direction, wait time.Duration) (received, lost, n
 		case l.lost, l.least > wait+apart:
 			lost++
 		case l.most > wait-apart:
-			near++
+			local++
 			fallthrough
 		default:
 			received++
 		}
 	}
-	return received, lost, near
+	return received, lost, local
 }
 
 // check holds one direction of a report against the proxy's log.
 func (p *proxy) check(t *testing.T, r Report, wait time.Duration) {
 	t.Helper()
 	for d, got := range [2]DirectionReport{r.Forward, r.Reverse} {
-		received, lost, near := p.truth(sample.Direction(d), wait)
+		received, lost, local := p.truth(sample.Direction(d), wait)
 		if got.Lost == nil || got.Received == nil {
 			t.Fatalf("%v: losses are not told: %s", sample.Direction(d), asJSON(t, got))
 		}
-		if apart := max(*got.Lost, lost) - min(*got.Lost, lost); apart > near {
-			t.Errorf("%v: %d lost, truly %d (%d more may be)", sample.Direction(d), *got.Lost, lost, near)
+		if apart := max(*got.Lost, lost) - min(*got.Lost, lost); apart > local {
+			t.Errorf("%v: %d lost, truly %d (%d more may be)", sample.Direction(d), *got.Lost, lost, local)
 		}
-		if apart := max(*got.Received, received) - min(*got.Received, received); apart > near {
-			t.Errorf("%v: %d received, truly %d (%d of them may not be)", sample.Direction(d), *got.Received, received, near)
+		if apart := max(*got.Received, received) - min(*got.Received, received); apart > local {
+			t.Errorf("%v: %d received, truly %d (%d of them may not be)", sample.Direction(d), *got.Received, received, local)
 		}
-		if *got.Sent != *got.Received+*got.Lost+*got.HostDropped+*got.InFlight {
-			t.Errorf("%v: %d sent, %d received, %d lost, %d in flight", sample.Direction(d), *got.Sent, *got.Received, *got.Lost, *got.InFlight)
+		if *got.Sent != *got.Received+*got.Lost+*got.HostDropped+*got.Outstanding {
+			t.Errorf("%v: %d sent, %d received, %d lost, %d outstanding", sample.Direction(d), *got.Sent, *got.Received, *got.Lost, *got.Outstanding)
 		}
 	}
 }
@@ -211,10 +211,10 @@ func numberOf(d sample.Direction, payload []byte) uint32 {
 func TestPacketThatTakesLongerThanTheWaitingTimeIsLost(t *testing.T) {
 	const wait, stall = 150 * time.Millisecond, 400 * time.Millisecond
 	for _, dir := range sample.Directions() {
-		b := newBed(t, reflector.Options{})
+		b := newTestbed(t, reflector.Options{})
 		var until [2]time.Duration // of either direction's own goroutine
 		p := newProxy(t, b.peer, func(d sample.Direction, at time.Duration, payload []byte) (time.Duration, bool) {
-			if d == dir && until[d] == 0 && !isQuery(payload) && numberOf(d, payload) >= 60 {
+			if d == dir && until[d] == 0 && !isStatsQuery(payload) && numberOf(d, payload) >= 60 {
 				until[d] = at + stall
 			}
 			return max(0, until[d]-at), false
@@ -236,7 +236,7 @@ func TestPacketThatTakesLongerThanTheWaitingTimeIsLost(t *testing.T) {
 // TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime: neither has lost a packet.
 func TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime(t *testing.T) {
 	const wait, each = 400 * time.Millisecond, 250 * time.Millisecond
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	p := newProxy(t, b.peer, func(sample.Direction, time.Duration, []byte) (time.Duration, bool) { return each, false })
 	o := quick()
 	o.Interval, o.LossTimeout = 5*time.Millisecond, wait
@@ -252,11 +252,11 @@ func TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime(t *testing.T) {
 	}
 }
 
-// TestLossOfTheAnswersSpoilsNoForwardQuantile.
-func TestLossOfTheAnswersSpoilsNoForwardQuantile(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+// TestLossOfTheRepliesSpoilsNoForwardQuantile.
+func TestLossOfTheRepliesSpoilsNoForwardQuantile(t *testing.T) {
+	b := newTestbed(t, reflector.Options{})
 	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
-		if isQuery(payload) {
+		if isStatsQuery(payload) {
 			return 0, false
 		}
 		if d == sample.Forward {
@@ -271,9 +271,9 @@ func TestLossOfTheAnswersSpoilsNoForwardQuantile(t *testing.T) {
 	r := b.to(p.addr).measure(t, o, 600)
 	p.check(t, r, o.LossTimeout)
 	if f := r.Forward.Delay; f == nil || f.P50 == nil || f.P95 == nil || f.P99 != nil {
-		t.Errorf("3.3 %% lost forward, 60 %% of the answers: %s", asJSON(t, r.Forward))
+		t.Errorf("3.3 %% lost forward, 60 %% of the replies: %s", asJSON(t, r.Forward))
 	}
 	if v := r.Reverse.Delay; v == nil || v.P50 != nil {
-		t.Errorf("60 %% of the answers lost: %s", asJSON(t, r.Reverse))
+		t.Errorf("60 %% of the replies lost: %s", asJSON(t, r.Reverse))
 	}
 }

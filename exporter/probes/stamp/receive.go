@@ -12,8 +12,8 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// received takes one datagram that the hub found to be for this session: what it says of the far end's
-// counts, and which question it answers, is for the account; its stamps are for the estimator.
+// received takes one datagram that the hub found to be for this session: what it says of the remote end's
+// counts, and which request it answers, is for the account; its stamps are for the estimator.
 func (s *session) received(in *tstamp.In) {
 	now := sched.Now()
 	s.mu.Lock()
@@ -31,14 +31,14 @@ func (s *session) received(in *tstamp.In) {
 		}
 		return
 	}
-	a.lose(a.flights.expire(now, s.opts.LossTimeout))
+	a.lose(a.outstandingPackets.expire(now, s.opts.LossTimeout))
 	q, why, ok := a.asked(&reply)
 	if !ok {
 		a.refuse(why, now)
 		return
 	}
 	s.peerError = nil
-	s.estimator.far.heard(reply.packet.Error)
+	s.estimator.remote.heard(reply.packet.Error)
 	present := true
 	switch {
 	case q.forgotten(): // nothing but 32 bits say that it is of this session
@@ -47,33 +47,33 @@ func (s *session) received(in *tstamp.In) {
 		present = a.learn(&reply, now, a.fresh(&reply, q))
 	}
 	switch {
-	case !q.query:
-		s.answer(in, &reply, q, now, present)
+	case !q.statsQuery:
+		s.reply(in, &reply, q, now, present)
 	case reply.filled():
-		a.query.answered(reply.receipt.Finish)
+		a.statsQuery.answered(reply.receipt.Finish)
 	default:
-		a.foreignQuery(&reply, now)
+		a.foreignStatsQuery(&reply, now)
 	}
 }
 
-// answer takes the answer to a test packet; present says that it is of the present life of the
-// far end's session.
-func (s *session) answer(in *tstamp.In, r *reply, q question, now time.Duration, present bool) {
+// reply takes the reply to a test packet; present says that it is of the present life of the
+// remote end's session.
+func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, present bool) {
 	e := s.estimator
-	var one answer
-	if q.flight != nil {
-		one = e.answerOf(in, r, q.flight, now)
+	var one pendingReply
+	if q.outstanding != nil {
+		one = e.replyOf(in, r, q.outstanding, now)
 	}
 	s.account.countHops(in, r)
 	n, verdict, first := s.account.take(&r.packet, q, now, one.lost, present)
 	if r.hasFollow && r.followUp.Mode != 0 && !r.filled() {
-		e.answers.settle(seqwin.Extend(n, r.followUp.Seq), s.opts.decode(r, r.followUp.T3, in.At), e.conclude)
+		e.replies.settle(seqwin.Extend(n, r.followUp.Seq), s.opts.decode(r, r.followUp.T3, in.At), e.conclude)
 	}
 	one.packet.ReverseSeq = n
 	switch {
-	case q.flight == nil && verdict != seqwin.Duplicate:
+	case q.outstanding == nil && verdict != seqwin.Duplicate:
 		// Our reflector has counted it as received, at a time that it tells; of several copies the first counts.
-		if a := s.account; r.filled() && q.seq >= a.fwd.lastOverdue && !a.farLost(q.seq) && e.forgotten(r, in) {
+		if a := s.account; r.filled() && q.seq >= a.fwd.lastOverdue && !a.remoteLost(q.seq) && e.forgotten(r, in) {
 			a.fwd.tooLate(q.seq)
 		}
 	case !first:
@@ -83,11 +83,11 @@ func (s *session) answer(in *tstamp.In, r *reply, q question, now time.Duration,
 		e.conclude(&one)
 	default:
 		s.account.lastSuccess = in.At.Time()
-		e.answers.put(one, e.conclude)
+		e.replies.put(one, e.conclude)
 	}
 }
 
-// reply is one parsed answer.
+// reply is one parsed reply.
 type reply struct {
 	packet     wire.ReflectorPacket
 	followUp   wire.FollowUp
@@ -118,8 +118,8 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	intact := s.readTLVs(b, &r)
 	switch {
 	case !intact, r.filled() && !wire.CheckCRC(b, s.layout.authenticated),
-		// From our reflector every answer to such a question has a Receipt.
-		s.account.kind == farOurs && s.layout.receipt && !r.filled():
+		// From our reflector every reply to such a request has a Receipt.
+		s.account.kind == remoteOurs && s.layout.receipt && !r.filled():
 		return r, s.damaged(&r), false
 	case r.filled() && r.receipt.Run != s.run:
 		return r, discardBadReceipt, false
@@ -167,10 +167,10 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 			return false
 		}
 		if t.Flags&wire.FlagMalformed != 0 {
-			return true // what follows was not read by the far end, nor is it by us
+			return true // what follows was not read by the remote end, nor is it by us
 		}
-		// Unrecognised, or not to be believed: its HMAC was wrong (RFC 8972 section 4.8).
-		unknown := t.Flags&(wire.FlagUnrecognised|wire.FlagIntegrity) != 0
+		// Unrecognized, or not to be believed: its HMAC was wrong (RFC 8972 section 4.8).
+		unknown := t.Flags&(wire.FlagUnrecognized|wire.FlagIntegrity) != 0
 		switch t.Type {
 		case wire.TypeFollowUp:
 			if f, err := wire.ParseFollowUp(t.Value); err == nil && !unknown {
@@ -193,31 +193,31 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 	return true
 }
 
-// farBound reads what the far end says of its clock: the Error Estimate of the
-// answer (RFC 8762 section 4.2.1), refined by our reflector's own word. An estimate of
+// remoteBound reads what the remote end says of its clock: the Error Estimate of the
+// reply (RFC 8762 section 4.2.1), refined by our reflector's own word. An estimate of
 // more than bound.Limit is none, whatever the S bit says.
-func farBound(r *reply) sample.Bound {
+func remoteBound(r *reply) sample.Bound {
 	e := r.packet.Error
 	switch {
 	case r.filled() && r.receipt.Clock == wire.ClockStepped:
-		return sample.Bound{Reason: sample.FarStepped}
-	case !e.Synchronised() || !e.Valid():
-		return sample.Bound{Reason: sample.FarUnsynchronised}
+		return sample.Bound{Reason: sample.RemoteStepped}
+	case !e.Synchronized() || !e.Valid():
+		return sample.Bound{Reason: sample.RemoteUnsynchronized}
 	}
 	return bound.Claim(e.Bound())
 }
 
-// farClock is what the far end last said of its clock, in its Error Estimate (RFC 8762
+// remoteClock is what the remote end last said of its clock, in its Error Estimate (RFC 8762
 // section 4.2.1). The zero value: nothing.
-type farClock struct {
-	known, synchronised bool
+type remoteClock struct {
+	known, synchronized bool
 	bound               time.Duration
 }
 
-// heard takes the Error Estimate of an answer. A multiplier of zero means that the
+// heard takes the Error Estimate of a reply. A multiplier of zero means that the
 // field is not to be used (RFC 4656 section 4.1.2); one of more than bound.Limit,
 // up to 17,000 years, that the writer does not know.
-func (c *farClock) heard(e timefmt.ErrorEstimate) {
+func (c *remoteClock) heard(e timefmt.ErrorEstimate) {
 	usable := e.Valid() && e.Bound() <= bound.Limit
-	*c = farClock{known: true, synchronised: e.Synchronised() && usable, bound: e.Bound()}
+	*c = remoteClock{known: true, synchronized: e.Synchronized() && usable, bound: e.Bound()}
 }

@@ -7,13 +7,13 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// recordTo has each packet recorded whose fate is known.
+// recordTo has each packet recorded whose outcome is known.
 func (e *estimator) recordTo(r *record.Recorder, path probe.Target) {
 	e.packets, e.path = r.Packets(), path
 }
 
 // record records an answered packet.
-func (e *estimator) record(a *answer, forward, reverse sample.Delay) {
+func (e *estimator) record(a *pendingReply, forward, reverse sample.Delay) {
 	if e.collect == nil && !e.packets.Heard() {
 		return
 	}
@@ -22,7 +22,7 @@ func (e *estimator) record(a *answer, forward, reverse sample.Delay) {
 		Forward: forward, Reverse: reverse, TooLate: a.lost,
 	}
 	if a.expired {
-		p.Fate = record.Late
+		p.Outcome = record.Late
 	}
 	if e.collect != nil {
 		e.collect.add(&p)
@@ -31,12 +31,12 @@ func (e *estimator) record(a *answer, forward, reverse sample.Delay) {
 }
 
 // recordLost records a packet that was not answered in time.
-func (e *estimator) recordLost(f *flight) {
+func (e *estimator) recordLost(f *outstanding) {
 	if !e.packets.Heard() {
 		return
 	}
-	p := record.Packet{Path: e.path.Path, Probe: e.path.Probe, Fate: record.Lost, Era: e.era, Restarts: e.restarts}
-	p.Seq, p.T1, p.Near = f.seq, f.sentAt(), f.clock.bound
+	p := record.Packet{Path: e.path.Path, Probe: e.path.Probe, Outcome: record.Lost, Era: e.era, Restarts: e.restarts}
+	p.Seq, p.T1, p.Local = f.seq, f.sentAt(), f.clock.bound
 	p.Forward.Reason, p.Reverse.Reason = sample.NoStamp, sample.NoStamp
 	e.packets.Record(&p)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestEveryPacketOfARunIsRecorded(t *testing.T) {
-	b := newBed(t, reflector.Options{})
+	b := newTestbed(t, reflector.Options{})
 	b.env.Recorder = &record.Recorder{}
 	l := b.env.Recorder.Packets().Listen(1000)
 	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "voice", Peer: b.peer}, quick())
@@ -29,7 +29,7 @@ func TestEveryPacketOfARunIsRecorded(t *testing.T) {
 		t.Fatalf("%d packets recorded and %d missed, %d of 100 answered", n, missed, answered)
 	}
 	for _, p := range all[:n] {
-		if p.Fate == record.Lost {
+		if p.Outcome == record.Lost {
 			continue // this host may be busy
 		}
 		if p.Path != "p" || p.Probe != "voice" || !p.T1.Present() || !p.T4.Present() || !p.Forward.OK() || p.Forward.Bound <= 0 {
@@ -44,25 +44,25 @@ func TestPacketThatIsNotAnsweredIsRecordedAsLostOnce(t *testing.T) {
 	l := r.Packets().Listen(10)
 	s.estimator.recordTo(&r, probe.Target{Path: "p", Probe: "stamp"})
 	for seq := range uint64(3) {
-		s.account.flights.add(seq, 0, instant.Time(1e9*(seq+1)), clockThen{})
+		s.account.outstandingPackets.add(seq, 0, instant.Time(1e9*(seq+1)), clockThen{})
 	}
-	s.account.flights.answer(s.account.flights.get(1), flightAnswered)
-	s.account.flights.expire(time.Second/2, time.Second)
-	s.account.flights.expire(2*time.Second, time.Second)
-	s.account.flights.expire(4*time.Second, time.Second)
+	s.account.outstandingPackets.reply(s.account.outstandingPackets.get(1), packetReplied)
+	s.account.outstandingPackets.expire(time.Second/2, time.Second)
+	s.account.outstandingPackets.expire(2*time.Second, time.Second)
+	s.account.outstandingPackets.expire(4*time.Second, time.Second)
 	all := make([]record.Packet, 10)
 	n, _ := l.Take(all)
-	if n != 2 || all[0].Seq != 0 || all[1].Seq != 2 || all[1].Fate != record.Lost || all[1].T1.At != 3e9 || all[1].Forward.Reason != sample.NoStamp {
+	if n != 2 || all[0].Seq != 0 || all[1].Seq != 2 || all[1].Outcome != record.Lost || all[1].T1.At != 3e9 || all[1].Forward.Reason != sample.NoStamp {
 		t.Errorf("recorded %+v", all[:n])
 	}
 }
 
-func TestPacketsInFlightAtTheEndAreNotRecordedAsLost(t *testing.T) {
+func TestPacketsOutstandingAtTheEndAreNotRecordedAsLost(t *testing.T) {
 	s := idleSession(t)
 	var r record.Recorder
 	l := r.Packets().Listen(10)
 	s.estimator.recordTo(&r, probe.Target{Path: "p", Probe: "stamp"})
-	s.account.flights.add(0, 0, 1, clockThen{})
+	s.account.outstandingPackets.add(0, 0, 1, clockThen{})
 	s.end()
 	if n, _ := l.Take(make([]record.Packet, 10)); n != 0 {
 		t.Errorf("%d packets", n)
@@ -82,7 +82,7 @@ func TestVariationOfAReportIsOfOneEraAndOfPacketsInTime(t *testing.T) {
 	add(3, 1, 0, time.Minute, true)
 	add(2, 0, 0, time.Hour, false) // stamped before the step
 	add(4, 1, 1, 32*time.Millisecond, false)
-	add(5, 1, 2, 34*time.Millisecond, false) // the far end has restarted
+	add(5, 1, 2, 34*time.Millisecond, false) // the remote end has restarted
 	delays, ipdv := c.delays[sample.Forward].Snapshot(), c.ipdv[sample.Forward].Snapshot()
 	if delays.Count != 4 || delays.Max != 34*time.Millisecond || ipdv.Count != 1 || ipdv.Max != time.Millisecond {
 		t.Errorf("%d delays up to %v, %d variations up to %v", delays.Count, delays.Max, ipdv.Count, ipdv.Max)

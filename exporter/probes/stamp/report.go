@@ -7,7 +7,7 @@ import (
 // Report is what one measurement found. Durations are in seconds; what is not
 // known is absent (null), never zero.
 type Report struct {
-	// Peer is the far end's address; Reflector what it turned out to be: oneway,
+	// Peer is the remote end's address; Reflector what it turned out to be: oneway,
 	// stateful, stateless, or unknown while it has not answered.
 	Peer      string `json:"peer"`
 	Reflector string `json:"reflector"`
@@ -45,13 +45,13 @@ type DirectionReport struct {
 	Received *uint64 `json:"received"`
 	Lost     *uint64 `json:"lost"`
 	// HostDropped counts packets that the receiving host itself dropped: neither received nor
-	// lost. Sent = Received + Lost + HostDropped + InFlight.
+	// lost. Sent = Received + Lost + HostDropped + Outstanding.
 	HostDropped *uint64 `json:"host_dropped"`
 	Duplicated  *uint64 `json:"duplicated"`
 	Reordered   *uint64 `json:"reordered"`
 	Late        *uint64 `json:"late"`
 	Corrupted   *uint64 `json:"corrupted"`
-	InFlight    *uint64 `json:"in_flight"`
+	Outstanding *uint64 `json:"outstanding"`
 	// LossBursts is the number of runs of lost packets, BurstRatio BurstR of
 	// G.107 (absent without loss).
 	BurstRatio *float64 `json:"burst_ratio"`
@@ -70,9 +70,9 @@ type DirectionReport struct {
 	// LowConfidence counts valid delays that are smaller than their own bound: of such a
 	// delay not even the sign is known. They are part of every distribution.
 	LowConfidence uint64 `json:"low_confidence"`
-	// Held counts delays of packets that the sending host may have held for longer
+	// TXUncertain counts delays of packets that the sending host may have held for longer
 	// than 25 us after their stamp: they may be too large by that.
-	Held uint64 `json:"held"`
+	TXUncertain uint64 `json:"tx_uncertain"`
 	// Invalid counts delays that could not be given a bound, by reason.
 	Invalid map[string]uint64 `json:"invalid,omitempty"`
 	Voice   []VoiceReport     `json:"voice,omitempty"`
@@ -141,9 +141,9 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 	r := DirectionReport{
 		Sent: d.sent.pointer(), Received: d.received.pointer(), Lost: d.lost.pointer(), HostDropped: d.dropped.pointer(),
 		Duplicated: d.duplicated.pointer(), Reordered: d.reordered.pointer(), Late: d.late.pointer(),
-		Corrupted: d.corrupted.pointer(), InFlight: d.inFlight.pointer(), BurstRatio: w.burstRatio.pointer(),
+		Corrupted: d.corrupted.pointer(), Outstanding: d.outstanding.pointer(), BurstRatio: w.burstRatio.pointer(),
 		Delay: w.delay.distribution(), ErrorBound: w.delay.bound.pointer(), IPDV: w.ipdv.distribution(), PDV: w.pdv.distribution(),
-		Jitter: d.jitter.pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, Held: d.held, Invalid: map[string]uint64{},
+		Jitter: d.jitter.pointer(), Negative: d.negative, LowConfidence: d.lowConfidence, TXUncertain: d.txUncertain, Invalid: map[string]uint64{},
 	}
 	for reason, n := range d.invalid {
 		addIfAny(r.Invalid, sample.Reason(reason).String(), n)

@@ -65,27 +65,27 @@ func (n *names) serve(t *testing.T) {
 		}
 		var m dnsmessage.Message
 		if err := m.Unpack(b[:size]); err != nil || len(m.Questions) != 1 {
-			t.Errorf("question %v, %v", m, err)
+			t.Errorf("request %v, %v", m, err)
 			return
 		}
 		q := m.Questions[0]
-		answer := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
+		pendingReply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
 		switch {
 		case !n.known.Load():
-			answer.RCode = dnsmessage.RCodeNameError
+			pendingReply.RCode = dnsmessage.RCodeNameError
 		case q.Type == dnsmessage.TypeA:
-			answer.Answers = []dnsmessage.Resource{{
+			pendingReply.Answers = []dnsmessage.Resource{{
 				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}, Body: &dnsmessage.AResource{A: [4]byte{127, 0, 0, byte(max(n.host.Load(), 1))}},
 			}}
 		}
-		packed, err := answer.Pack()
+		packed, err := pendingReply.Pack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		_, _ = n.conn.WriteTo(packed, from)
 		if q.Type == dnsmessage.TypeA {
-			if len(answer.Answers) > 0 {
+			if len(pendingReply.Answers) > 0 {
 				n.told.Add(1)
 			} else {
 				n.denied.Add(1)
@@ -95,7 +95,7 @@ func (n *names) serve(t *testing.T) {
 }
 
 func TestNameThatStopsResolvingIsOneLine(t *testing.T) {
-	server, b := serveNames(t), newBed(t, reflector.Options{})
+	server, b := serveNames(t), newTestbed(t, reflector.Options{})
 	var said bytes.Buffer // read when Run has ended
 	b.env.Log = slog.New(slog.NewTextHandler(&said, nil))
 	o := DefaultOptions()
@@ -131,10 +131,10 @@ func TestNameThatStopsResolvingIsOneLine(t *testing.T) {
 }
 
 func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
-	server, b := serveNames(t), newBed(t, reflector.Options{})
+	server, b := serveNames(t), newTestbed(t, reflector.Options{})
 	first := netip.MustParseAddrPort(b.peer)
 	second := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.2"), first.Port())
-	newBed(t, reflector.Options{Listen: []netip.AddrPort{second}})
+	newTestbed(t, reflector.Options{Listen: []netip.AddrPort{second}})
 	sink := &metrictest.Sink{}
 	b.env.Sink = sink
 	o := quick()
@@ -152,7 +152,7 @@ func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
 	until := func(peer string, sent float64) {
 		t.Helper()
 		var facts []string
-		if !await.Within(await.Patience, func() bool {
+		if !await.Within(await.Timeout, func() bool {
 			for _, d := range counters {
 				now := sink.Present(d.Name + "{")
 				for key, was := range last {
@@ -165,7 +165,7 @@ func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
 			facts = slices.Collect(maps.Keys(sink.All(metric.PathInfo)))
 			return len(facts) == 1 && strings.Contains(facts[0], peer) && strings.Contains(facts[0], ",oneway,") && last["oneway_packets_sent_total{p,stamp,forward}"] >= sent
 		}) {
-			t.Fatalf("no %v packets to %s after %v: %v, %v", sent, peer, await.Patience, facts, last)
+			t.Fatalf("no %v packets to %s after %v: %v, %v", sent, peer, await.Timeout, facts, last)
 		}
 	}
 	server.known.Store(true)
@@ -180,7 +180,7 @@ func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	lives := [2]uint64{former.account.flights.next, present.account.flights.next}
+	lives := [2]uint64{former.account.outstandingPackets.next, present.account.outstandingPackets.next}
 	if v, _ := sink.Value(metric.PacketsSent, "p", "stamp", "forward"); v != float64(lives[0]+lives[1]) {
 		t.Errorf("%v packets counted as sent, want the sum of %d", v, lives)
 	}

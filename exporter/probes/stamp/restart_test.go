@@ -8,9 +8,9 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// tells is the answer of our reflector to a query: it has received all before next, and sent so many.
-func (f *farAway) tells(epoch, next, sent uint32) {
-	rc := wire.Receipt{Filled: true, Query: true, Words: 3, Epoch: epoch, Next: next, Base: next, Received: sent, Tx: sent}
+// tells is the reply of our reflector to a query: it has received all before next, and sent so many.
+func (f *remoteAgent) tells(epoch, next, sent uint32) {
+	rc := wire.Receipt{Filled: true, StatsQuery: true, Words: 3, Epoch: epoch, Next: next, Base: next, Received: sent, Tx: sent}
 	for i := range min(sent, 192) {
 		rc.Recent[i/64] |= 1 << (i % 64)
 	}
@@ -18,22 +18,22 @@ func (f *farAway) tells(epoch, next, sent uint32) {
 }
 
 // known is one whose path loses nothing, of the kind that is known so far.
-func known(t *testing.T, kind farKind) *farAway {
-	f := newFarAway(t, kind, rand.New(rand.NewPCG(1, 2)))
+func known(t *testing.T, kind remoteKind) *remoteAgent {
+	f := newRemoteAgent(t, kind, rand.New(rand.NewPCG(1, 2)))
 	f.calm = true
 	return f
 }
 
-func (f *farAway) askTimes(n int) {
+func (f *remoteAgent) askTimes(n int) {
 	for range n {
 		f.ask()
 	}
 }
 
-// Answers to test packets may overtake the answer to the query, which tells of the restart first.
-func TestRestartCountsOnceWhateverOvertakesTheQuerysAnswer(t *testing.T) {
+// Answers to test packets may overtake the reply to the query, which tells of the restart first.
+func TestRestartCountsOnceWhateverOvertakesTheQuerysReply(t *testing.T) {
 	for overtook := range uint64(4) {
-		f := known(t, farOurs)
+		f := known(t, remoteOurs)
 		f.tells(5, 0, 0)
 		f.askTimes(200)
 		f.wait(100 * time.Millisecond)
@@ -54,13 +54,13 @@ func TestRestartCountsOnceWhateverOvertakesTheQuerysAnswer(t *testing.T) {
 // Someone who sees the packets forges answers; later the reflector restarts while the way back is dead.
 func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 	for _, forged := range []int{0, 3} {
-		f := known(t, farOurs)
+		f := known(t, remoteOurs)
 		f.tells(5, 0, 0)
 		f.askTimes(20)
 		f.wait(100 * time.Millisecond)
 		for i := range forged { // before the true ones
 			f.ask()
-			seq := f.s.flights.next - 1
+			seq := f.s.outstandingPackets.next - 1
 			f.bring(seq, f.asked[seq], uint32(1<<30+i))
 		}
 		f.askTimes(20)
@@ -68,7 +68,7 @@ func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 		for range 3 { // the reflector tells of its only life again and again
 			f.ask()
 			f.wait(100 * time.Millisecond)
-			f.tells(5, uint32(f.s.flights.next), f.next)
+			f.tells(5, uint32(f.s.outstandingPackets.next), f.next)
 		}
 		before := f.s.restarts
 		f.next = 0
@@ -76,7 +76,7 @@ func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 		f.copies = []int{1}
 		f.askTimes(100) // nothing comes back
 		f.calm = true
-		f.tells(6, uint32(f.s.flights.next), f.next)
+		f.tells(6, uint32(f.s.outstandingPackets.next), f.next)
 		f.wait(5 * time.Second)
 		if f.s.restarts != before+1 {
 			t.Errorf("%d answers forged: %d restarts and then %d, want one more", forged, before, f.s.restarts)
@@ -85,11 +85,11 @@ func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 }
 
 func TestReflectorOfAnotherReplacedByOursBooksNoPacketTwice(t *testing.T) {
-	f := known(t, farUnknown)
+	f := known(t, remoteUnknown)
 	f.next = 1
 	f.askTimes(50)
 	f.wait(5 * time.Second)
-	f.tells(5, uint32(f.s.flights.next), 0)
+	f.tells(5, uint32(f.s.outstandingPackets.next), 0)
 	if d := f.s.fwd.now; d.received+d.lost > 50 {
 		t.Errorf("%+v of 50 packets", d)
 	}

@@ -35,11 +35,11 @@ type gauge struct {
 // reasonTotals are the totals that the counters of reasons show. Most reasons never occur and the others
 // are rare, so no handle is kept for them.
 type reasonTotals struct {
-	invalid     [2][reasonCount]uint64
-	noRoundTrip [reasonCount]uint64
-	skipped     [skipReasons]uint64
-	discarded   [discardReasons]uint64
-	unsure      [unsureReasons]uint64
+	invalid       [2][reasonCount]uint64
+	noRoundTrip   [reasonCount]uint64
+	skipped       [skipReasons]uint64
+	discarded     [discardReasons]uint64
+	lowConfidence [lowConfidenceReasons]uint64
 }
 
 type observedDirection struct{ delay, pdv, ipdv, burst metric.Series }
@@ -53,18 +53,18 @@ type series struct {
 	show     func()
 	window   *window // that was published last
 	// What may change each second. A series is looked up at its first value only, and written when its value changes.
-	totals                                               [2][directionTotals]counter
-	stamps                                               [events][sample.FollowUp + 1]counter
-	roundTripsLost, roundTripsReceived, restarts         counter
-	hopChanges                                           [2]counter
-	jitter, inFlight, hops                               [2]gauge
-	up, farSynchronized, farBound, lastSuccess, interval gauge
-	stampErrorAssumed, stampErrorCalibrated              gauge
-	reasons                                              reasonTotals
+	totals                                                     [2][directionTotals]counter
+	stamps                                                     [events][sample.FollowUp + 1]counter
+	roundTripsLost, roundTripsReceived, restarts               counter
+	hopChanges                                                 [2]counter
+	jitter, outstanding, hops                                  [2]gauge
+	up, remoteSynchronized, remoteBound, lastSuccess, interval gauge
+	stampErrorAssumed, stampErrorCalibrated                    gauge
+	reasons                                                    reasonTotals
 	// info has the facts of this peer, of this kind.
 	info []string
 	peer netip.AddrPort
-	kind farKind
+	kind remoteKind
 	// received is what was published.
 	received [2]uint64
 }
@@ -146,10 +146,10 @@ func (s *series) setIf(g *gauge, d *metric.Desc, v float64, known bool, more ...
 }
 
 func (s *series) publishState(v *snapshot) {
-	far := v.far.known && v.up
+	remote := v.remote.known && v.up
 	s.setIf(&s.up, metric.ProbeUp, metric.Flag(v.up), v.decided)
-	s.setIf(&s.farSynchronized, metric.FarClockSynchronized, metric.Flag(v.far.synchronised), far)
-	s.setIf(&s.farBound, metric.FarClockErrorBound, v.far.bound.Seconds(), far && v.far.synchronised)
+	s.setIf(&s.remoteSynchronized, metric.RemoteClockSynchronized, metric.Flag(v.remote.synchronized), remote)
+	s.setIf(&s.remoteBound, metric.RemoteClockErrorBound, v.remote.bound.Seconds(), remote && v.remote.synchronized)
 	s.setIf(&s.lastSuccess, metric.ProbeLastSuccess, float64(v.lastSuccess.UnixNano())/1e9, !v.lastSuccess.IsZero())
 	s.setIf(&s.interval, metric.ProbeInterval, v.opts.Interval.Seconds(), true)
 	s.setIf(&s.stampErrorAssumed, metric.StampErrorBound, v.stampError.Seconds(), !v.calibrated, "assumed")
@@ -164,7 +164,7 @@ func (s *series) publishState(v *snapshot) {
 func (s *series) publishCounts(v *snapshot) {
 	s.total(&s.roundTripsLost, metric.RoundTripLost, v.roundTripsLost)
 	s.total(&s.roundTripsReceived, metric.RoundTripReceived, v.roundTripsReceived)
-	s.total(&s.restarts, metric.FarRestarts, v.restarts)
+	s.total(&s.restarts, metric.RemoteRestarts, v.restarts)
 	s.publishReasons(v)
 	for i := range v.stamps {
 		event := [events]string{"t1", "t2", "t3", "t4"}[i]
@@ -183,7 +183,7 @@ func (s *series) publishCounts(v *snapshot) {
 // publishReasons looks up the counters of the reasons that have occurred since the last time.
 func (s *series) publishReasons(v *snapshot) {
 	shown := &s.reasons
-	if v.noRoundTrip == shown.noRoundTrip && v.skipped == shown.skipped && v.discarded == shown.discarded && v.unsure == shown.unsure {
+	if v.noRoundTrip == shown.noRoundTrip && v.skipped == shown.skipped && v.discarded == shown.discarded && v.lowConfidence == shown.lowConfidence {
 		return
 	}
 	for i, n := range v.noRoundTrip {
@@ -195,10 +195,10 @@ func (s *series) publishReasons(v *snapshot) {
 	for i, n := range v.discarded {
 		s.ifAny(metric.PacketsDiscarded, n-shown.discarded[i], n, discardReason(i).String())
 	}
-	for i, n := range v.unsure {
-		s.ifAny(metric.DirectionUnknown, n-shown.unsure[i], n, unsureReason(i).String())
+	for i, n := range v.lowConfidence {
+		s.ifAny(metric.DirectionUnknown, n-shown.lowConfidence[i], n, lowConfidenceReason(i).String())
 	}
-	shown.noRoundTrip, shown.skipped, shown.discarded, shown.unsure = v.noRoundTrip, v.skipped, v.discarded, v.unsure
+	shown.noRoundTrip, shown.skipped, shown.discarded, shown.lowConfidence = v.noRoundTrip, v.skipped, v.discarded, v.lowConfidence
 }
 
 // ifAny publishes a total if it has grown: a reason that never occurred has no series.
@@ -211,7 +211,7 @@ func (s *series) ifAny(d *metric.Desc, more, total uint64, labels ...string) {
 func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 	label := dir.String()
 	s.setIf(&s.jitter[dir], metric.Jitter, d.jitter.value, d.jitter.known, label)
-	s.setIf(&s.inFlight[dir], metric.PacketsInFlight, float64(d.inFlight.value), d.inFlight.known, label)
+	s.setIf(&s.outstanding[dir], metric.PacketsOutstanding, float64(d.outstanding.value), d.outstanding.known, label)
 	if shown := &s.reasons.invalid[dir]; *shown != d.invalid {
 		for i, n := range d.invalid {
 			s.ifAny(metric.DelayInvalid, n-shown[i], n, label, sample.Reason(i).String())
@@ -230,7 +230,7 @@ func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 		total maybe[uint64]
 	}{
 		{metric.DelayNegative, maybe[uint64]{d.negative, true}},
-		{metric.DelayHeld, maybe[uint64]{d.held, d.held > 0}},
+		{metric.DelayTXUncertainty, maybe[uint64]{d.txUncertain, d.txUncertain > 0}},
 		{metric.DelayLowConfidence, maybe[uint64]{d.lowConfidence, d.lowConfidence > 0}},
 		{metric.PacketsSent, d.sent},
 		{metric.PacketsReceived, d.received},

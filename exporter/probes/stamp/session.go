@@ -19,7 +19,7 @@ import (
 )
 
 // session is one stream of test packets to one peer: when they are sent, with which keys, and who takes
-// what the answers tell. It owns no socket: the hub sends what Fire writes and brings
+// what the replies tell. It owns no socket: the hub sends what Fire writes and brings
 // what arrives.
 type session struct {
 	hub       *hub
@@ -29,7 +29,7 @@ type session struct {
 	layout    layout
 	plan      sched.Schedule
 	series    *series
-	hostToken uint32        // this kernel's, for the far end to tell whether it has the same
+	hostToken uint32        // this kernel's, for the remote end to tell whether it has the same
 	run       uint32        // random; our reflector's answers have it
 	limit     uint64        // packets to send; 0: no limit
 	full      chan struct{} // closed when the limit is reached
@@ -102,7 +102,7 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 	s.series.observed.lateness.Observe((now - due).Seconds())
 	s.mu.Lock()
 	seq := s.build(out, now)
-	reached := s.limit > 0 && s.account.flights.next >= s.limit
+	reached := s.limit > 0 && s.account.outstandingPackets.next >= s.limit
 	next, missed := sched.Skip(s.plan, due, now)
 	s.account.skipped[skipLate] += missed
 	s.mu.Unlock()
@@ -117,10 +117,10 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 // build writes the next test packet into out and notes its flight. The caller
 // holds s.mu.
 func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
-	seq = s.account.flights.next
+	seq = s.account.outstandingPackets.next
 	user := instant.Now()
 	quality := s.estimator.clock.Quality(user)
-	s.account.lose(s.account.flights.add(seq, now, user, thenOf(quality)))
+	s.account.lose(s.account.outstandingPackets.add(seq, now, user, thenOf(quality)))
 	out.Payload = s.writeTest(out.Payload, uint32(seq), user, quality)
 	s.address(out)
 	out.Cookie = s.cookie(seq)
@@ -136,11 +136,11 @@ func (s *session) address(out *tstamp.Out) {
 // SSID; a flight is forgotten long before they wrap.
 const sequenceBits = 48
 
-// queryCookie marks a packet whose stamp nobody needs.
-const queryCookie = 1<<sequenceBits - 1
+// statsQueryCookie marks a packet whose stamp nobody needs.
+const statsQueryCookie = 1<<sequenceBits - 1
 
 func (s *session) cookie(seq uint64) uint64 {
-	return uint64(s.ssid)<<sequenceBits | seq%queryCookie
+	return uint64(s.ssid)<<sequenceBits | seq%statsQueryCookie
 }
 
 // withdraw is called by the hub when a packet was not taken by the kernel: it
@@ -148,7 +148,7 @@ func (s *session) cookie(seq uint64) uint64 {
 func (s *session) withdraw(seq uint64, why skipReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.account.flights.withdraw(seq)
+	s.account.outstandingPackets.withdraw(seq)
 	s.account.skipped[why]++
 	if err != nil {
 		s.peerError, s.unsent = fmt.Errorf("this host does not send to it: %w", err), unsent{err, sched.Now()}
@@ -160,14 +160,14 @@ func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seq := cookie % (1 << sequenceBits)
-	if seq == queryCookie {
+	if seq == statsQueryCookie {
 		return
 	}
 	// The number is the newest with these low bits.
-	if past := s.account.flights.next - 1; past >= seq {
-		seq = past - (past-seq)%queryCookie
+	if past := s.account.outstandingPackets.next - 1; past >= seq {
+		seq = past - (past-seq)%statsQueryCookie
 	}
-	f := s.account.flights.get(seq)
+	f := s.account.outstandingPackets.get(seq)
 	if f == nil || f.t1.Origin > stamp.Origin {
 		return
 	}
@@ -192,7 +192,7 @@ func (s *session) tick(now time.Duration) {
 		return
 	}
 	s.account.expire(now)
-	// An answer waits for its true T3 until the next two or three have come.
+	// A reply waits for its true T3 until the next two or three have come.
 	s.estimator.flush(now - max(time.Second, 4*s.opts.Interval))
 	s.ask(now)
 	if now-s.windowFrom >= s.opts.Window {
@@ -215,7 +215,7 @@ func (s *session) publish() {
 	*v = snapshot{}
 }
 
-// end publishes what is known at the end, and what is still in flight will never be. The session publishes
+// end publishes what is known at the end, and what is still outstanding will never be. The session publishes
 // nothing after it, though a hub that listed the session before may tick it once more.
 func (s *session) end() {
 	s.mu.Lock()
@@ -224,18 +224,18 @@ func (s *session) end() {
 	s.estimator.flush(math.MaxInt64)
 	s.account.end()
 	s.window = s.estimator.close(s.account.known())
-	s.estimator.far = farClock{}
+	s.estimator.remote = remoteClock{}
 	s.publish()
 }
 
 // ask sends a query if one is due. The caller holds s.mu.
 func (s *session) ask(now time.Duration) {
 	a := s.account
-	needed := !s.layout.receipt && a.kind != farStateful && a.kind != farStateless
-	if !a.query.due(now, needed, s.opts.Interval) {
+	needed := !s.layout.receipt && a.kind != remoteStateful && a.kind != remoteStateless
+	if !a.statsQuery.due(now, needed, s.opts.Interval) {
 		return
 	}
-	out := tstamp.Out{Payload: s.writeQuery(a.query.finish), Cookie: uint64(s.ssid)<<sequenceBits | queryCookie}
+	out := tstamp.Out{Payload: s.writeStatsQuery(a.statsQuery.finish), Cookie: uint64(s.ssid)<<sequenceBits | statsQueryCookie}
 	s.address(&out)
 	if err := s.hub.sendNow(out); err != nil {
 		s.peerError = err

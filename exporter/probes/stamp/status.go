@@ -31,31 +31,31 @@ func (v *snapshot) status() probe.Status {
 	st := probe.Status{Up: v.up, State: "measuring", LastSuccess: v.lastSuccess, Results: v.results()}
 	switch {
 	case !v.decided:
-		st.State = "waiting for the first answer"
+		st.State = "waiting for the first reply"
 	case v.up:
-		st.Reason = v.blemish()
+		st.Reason = v.defect()
 	case v.peerError != nil:
-		st.State, st.Reason = "no answer", fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
+		st.State, st.Reason = "no reply", fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
 	case v.refused.known:
-		st.State, st.Reason = "no answer", fmt.Sprintf("what comes from udp %s is refused: %s", v.peer, v.refused.value)
+		st.State, st.Reason = "no reply", fmt.Sprintf("what comes from udp %s is refused: %s", v.peer, v.refused.value)
 	default:
-		st.State = "no answer"
+		st.State = "no reply"
 		st.Reason = fmt.Sprintf("udp %s does not answer; is a STAMP reflector running there, is the port open?", v.peer)
 	}
 	return st
 }
 
-// blemish names what keeps a measurement that goes on from being complete.
-func (v *snapshot) blemish() string {
+// defect names what keeps a measurement that goes on from being complete.
+func (v *snapshot) defect() string {
 	switch {
-	case !v.shared && v.near != sample.OK:
-		return "one-way delay is not valid: " + v.near.String()
-	case !v.shared && v.farReason != sample.OK && v.farReason != sample.Unknown:
-		return "one-way delay is not valid: " + v.farReason.String()
+	case !v.shared && v.local != sample.OK:
+		return "one-way delay is not valid: " + v.local.String()
+	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
+		return "one-way delay is not valid: " + v.remoteReason.String()
 	case v.contradictory:
 		return "path_minimum is larger than the path's delays allow, or a clock was stepped: the clocks' own bounds are taken"
-	case v.kind == farStateless && v.roundTripsLost > 0:
-		return "the reflector does not number its answers: losses cannot be told by direction"
+	case v.kind == remoteStateless && v.roundTripsLost > 0:
+		return "the reflector does not number its replies: losses cannot be told by direction"
 	}
 	return ""
 }
@@ -99,10 +99,10 @@ type snapshot struct {
 	peerError error
 	tallies
 	verdict
-	near sample.Reason // what is wrong with this host's clock
+	local sample.Reason // what is wrong with this host's clock
 	// up: the peer answers; decided is false while there has been too little time to tell.
 	up, decided bool
-	refused     maybe[discardReason] // since the last answer
+	refused     maybe[discardReason] // since the last reply
 	directions  [2]directionSnapshot
 	// stampError is what the bounds have for a receive stamp of this host's kernel: calibrated, or assumed.
 	stampError time.Duration
@@ -112,11 +112,11 @@ type snapshot struct {
 
 // directionSnapshot is what became of one direction's packets, as far as that is known.
 type directionSnapshot struct {
-	sent, received, lost, dropped, inFlight maybe[uint64]
-	duplicated, reordered, late, corrupted  maybe[uint64]
-	jitter                                  maybe[float64]
-	negative, lowConfidence, held           uint64
-	invalid                                 [reasonCount]uint64
+	sent, received, lost, dropped, outstanding maybe[uint64]
+	duplicated, reordered, late, corrupted     maybe[uint64]
+	jitter                                     maybe[float64]
+	negative, lowConfidence, txUncertain       uint64
+	invalid                                    [reasonCount]uint64
 }
 
 // snapshot is the present state. The caller holds s.mu.
@@ -124,11 +124,11 @@ func (s *session) snapshot() snapshot {
 	a, e := s.account, s.estimator
 	v := snapshot{
 		opts: s.opts, peer: s.peer, peerError: s.peerError, tallies: a.tallies, verdict: e.verdict, window: s.window,
-		near: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastAnswer},
+		local: e.clock.Quality(e.lastConcluded).Bound.Reason, refused: maybe[discardReason]{a.refused, a.lastRefused > a.lastReply},
 	}
 	v.up, v.decided = a.up()
-	v.stampError, v.calibrated = e.ends.Near.Receive()
-	a.fwd.now.sent = a.flights.next
+	v.stampError, v.calibrated = e.ends.Local.Receive()
+	a.fwd.now.sent = a.outstandingPackets.next
 	for i, c := range []*counts{&a.fwd, &a.rev} {
 		v.directions[i] = a.direction(c, &e.ways[i])
 	}
@@ -137,16 +137,16 @@ func (s *session) snapshot() snapshot {
 
 // direction says what is known of one direction.
 func (a *account) direction(c *counts, w *direction) directionSnapshot {
-	n, forward, exact := c.now, c.dir == sample.Forward, c.known && (a.kind == farOurs || c.dir == sample.Reverse)
+	n, forward, exact := c.now, c.dir == sample.Forward, c.known && (a.kind == remoteOurs || c.dir == sample.Reverse)
 	told := func(n uint64, known bool) maybe[uint64] { return maybe[uint64]{n, known} }
 	jitter, any := w.variation.Jitter()
 	return directionSnapshot{
 		sent:     told(n.sent, c.known || forward),
-		received: told(n.received, a.kind != farUnknown && (a.kind != farStateful || c.known)),
-		lost:     told(n.lost, c.known), inFlight: told(n.inFlight(), c.known),
-		dropped:    told(n.dropped, c.known && (!forward || a.farHost)),
+		received: told(n.received, a.kind != remoteUnknown && (a.kind != remoteStateful || c.known)),
+		lost:     told(n.lost, c.known), outstanding: told(n.outstanding(), c.known),
+		dropped:    told(n.dropped, c.known && (!forward || a.remoteHost)),
 		duplicated: told(n.duplicated, exact), reordered: told(n.reordered, exact),
 		late: told(n.late, exact), corrupted: told(n.corrupted, exact),
-		jitter: seconds(jitter, any), negative: w.negative, lowConfidence: w.lowConfidence, held: w.held, invalid: w.invalid,
+		jitter: seconds(jitter, any), negative: w.negative, lowConfidence: w.lowConfidence, txUncertain: w.txUncertain, invalid: w.invalid,
 	}
 }

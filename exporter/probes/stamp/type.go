@@ -2,7 +2,7 @@
 // voice quality with STAMP test packets (RFC 8762, RFC 8972).
 //
 // A Type owns one hub (a socket) for each local address, family, card that stamps, and interface; a
-// Prober is one path, and lends its session to the hub of the address it resolves to:
+// Prober is one path, and leases its session to the hub of the address it resolves to:
 //
 //	pacer thread --Fire--> session --build--> hub batch --sendmmsg--> peer
 //	hub goroutine <--recvmmsg-- answers, kernel TX stamps, ICMP errors
@@ -14,7 +14,7 @@
 // The account counts packets in both directions, the estimator makes delays and voice quality of their
 // stamps; neither knows a socket. A session's mutex guards both.
 //
-// With our own reflector at the far end every count of both directions is
+// With our own reflector at the remote end every count of both directions is
 // exact; with any other STAMP or TWAMP-Light reflector, what cannot be known is
 // absent, and a reason is counted.
 package stamp

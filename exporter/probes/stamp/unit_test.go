@@ -14,16 +14,16 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-func flightsOf(interval, timeout time.Duration) flights {
-	return newFlights(&Options{Interval: interval, LossTimeout: timeout})
+func outstandingPacketsOf(interval, timeout time.Duration) outstandingPackets {
+	return newOutstandingPackets(&Options{Interval: interval, LossTimeout: timeout})
 }
 
-func TestFlightsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
-	f := flightsOf(100*time.Millisecond, time.Second)
+func TestOutstandingPacketsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
+	f := outstandingPacketsOf(100*time.Millisecond, time.Second)
 	for seq := range uint64(10) {
 		f.add(seq, time.Duration(seq)*100*time.Millisecond, 1, clockThen{})
 	}
-	f.get(3).state = flightAnswered
+	f.get(3).state = packetReplied
 	if lost := f.expire(1500*time.Millisecond, time.Second); lost != 4 {
 		t.Errorf("%d lost, want 0, 1, 2 and 4", lost)
 	}
@@ -33,7 +33,7 @@ func TestFlightsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
 	if n := f.outstanding(); n != 9 {
 		t.Errorf("%d outstanding, want 9: four may still be answered late", n)
 	}
-	f.get(1).state = flightAnsweredLate
+	f.get(1).state = packetRepliedLate
 	if lost := f.expire(2250*time.Millisecond, time.Second); lost != 5 || f.outstanding() != 6 {
 		t.Errorf("%d lost, want 5; %d outstanding, want 6: not 0 and 2 any more", lost, f.outstanding())
 	}
@@ -42,19 +42,19 @@ func TestFlightsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
 	}
 }
 
-func TestFlightsPushedOutOfTheRingAreGivenUp(t *testing.T) {
-	f := flightsOf(time.Second, time.Second)
+func TestOutstandingPacketsPushedOutOfTheRingAreGivenUp(t *testing.T) {
+	f := outstandingPacketsOf(time.Second, time.Second)
 	lost := 0
-	for seq := range uint64(minFlights + 5) {
+	for seq := range uint64(minOutstandingPackets + 5) {
 		lost += f.add(seq, 0, 1, clockThen{})
 	}
-	if lost != 5 || f.outstanding() != minFlights || f.get(4) != nil || f.get(5) == nil {
+	if lost != 5 || f.outstanding() != minOutstandingPackets || f.get(4) != nil || f.get(5) == nil {
 		t.Errorf("%d lost, %d outstanding; 4: %v, 5: %v", lost, f.outstanding(), f.get(4), f.get(5))
 	}
 }
 
 func TestWithdrawnNumberIsUsedAgain(t *testing.T) {
-	f := flightsOf(time.Second, time.Second)
+	f := outstandingPacketsOf(time.Second, time.Second)
 	f.add(0, 0, 1, clockThen{})
 	f.add(1, 0, 1, clockThen{})
 	f.withdraw(1)
@@ -72,7 +72,7 @@ func TestWithdrawnNumberIsUsedAgain(t *testing.T) {
 func TestClockIsTakenAtItsWorst(t *testing.T) {
 	good := clock.Quality{Bound: sample.Bound{Error: 10, Reason: sample.OK}, Steps: 3}
 	wide := clock.Quality{Bound: sample.Bound{Error: 900, Reason: sample.OK}, Steps: 3}
-	bad := clock.Quality{Bound: sample.Bound{Reason: sample.NearUnsynchronised}, Steps: 3}
+	bad := clock.Quality{Bound: sample.Bound{Reason: sample.LocalUnsynchronized}, Steps: 3}
 	stepped := clock.Quality{Bound: sample.Bound{Error: 10, Reason: sample.OK}, Steps: 4}
 	for _, c := range []struct {
 		then []clock.Quality
@@ -83,8 +83,8 @@ func TestClockIsTakenAtItsWorst(t *testing.T) {
 		{[]clock.Quality{good, wide}, wide.Bound},
 		{[]clock.Quality{bad, good}, bad.Bound},
 		{[]clock.Quality{good, bad, good}, bad.Bound},
-		{[]clock.Quality{good, stepped}, sample.Bound{Reason: sample.NearStepped}},
-		{[]clock.Quality{good, stepped, stepped}, sample.Bound{Reason: sample.NearStepped}},
+		{[]clock.Quality{good, stepped}, sample.Bound{Reason: sample.LocalStepped}},
+		{[]clock.Quality{good, stepped, stepped}, sample.Bound{Reason: sample.LocalStepped}},
 	} {
 		got := thenOf(c.then[0])
 		for _, q := range c.then[1:] {
@@ -96,12 +96,12 @@ func TestClockIsTakenAtItsWorst(t *testing.T) {
 	}
 }
 
-func TestAnswersWaitForTheirTrueT3(t *testing.T) {
+func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 	var done []sample.Packet
-	keep := func(a *answer) { done = append(done, a.packet) }
-	var a answers
+	keep := func(a *pendingReply) { done = append(done, a.packet) }
+	var a replies
 	put := func(n uint64) {
-		a.put(answer{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1, Origin: sample.InPacket}}, arrived: time.Duration(n)}, keep)
+		a.put(pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1, Origin: sample.InPacket}}, arrived: time.Duration(n)}, keep)
 	}
 	put(0)
 	put(1)
@@ -118,7 +118,7 @@ func TestAnswersWaitForTheirTrueT3(t *testing.T) {
 	for n := uint64(2); n < 6; n++ {
 		put(n)
 	}
-	// 1 can no longer be told of: only the three answers after it could.
+	// 1 can no longer be told of: only the three replies after it could.
 	if len(done) != 2 || done[1].ReverseSeq != 1 || done[1].T3.Origin != sample.InPacket {
 		t.Fatalf("%+v", done)
 	}
@@ -132,22 +132,22 @@ func TestAnswersWaitForTheirTrueT3(t *testing.T) {
 	}
 }
 
-func TestOurReflectorTellsHowLongAnAnswerWasHeld(t *testing.T) {
-	var a answers
-	a.put(answer{packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
+func TestOurReflectorTellsHowLongAReplyWasHeld(t *testing.T) {
+	var a replies
+	a.put(pendingReply{packet: sample.Packet{ReverseSeq: 3, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, nil)
 	var got sample.Stamp
-	a.left(3, wire.Left{Known: true, After: 70, Held: 500}, func(w *answer) { got = w.packet.T3 })
-	if want := (sample.Stamp{At: 1070, Origin: sample.FollowUp, Held: 500}); got != want {
+	a.left(3, wire.Left{Known: true, After: 70, TXUncertainty: 500}, func(w *pendingReply) { got = w.packet.T3 })
+	if want := (sample.Stamp{At: 1070, Origin: sample.FollowUp, TXUncertainty: 500}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
-func TestStampOfAnOvertakenAnswerIsRemembered(t *testing.T) {
-	var a answers
+func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
+	var a replies
 	var got []sample.Stamp
-	keep := func(w *answer) { got = append(got, w.packet.T3) }
+	keep := func(w *pendingReply) { got = append(got, w.packet.T3) }
 	put := func(n uint64) {
-		a.put(answer{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
+		a.put(pendingReply{packet: sample.Packet{ReverseSeq: n, T3: sample.Stamp{At: 1000, Origin: sample.InPacket}}}, keep)
 	}
 	a.left(0, wire.Left{Known: true, After: 70}, keep)
 	a.settle(1, 2000, keep)
@@ -166,16 +166,16 @@ func TestStampOfAnOvertakenAnswerIsRemembered(t *testing.T) {
 
 func TestRemoteIgnoresOvertakenReceiptsAndSeesRestarts(t *testing.T) {
 	var r remote
-	if got := r.update(&wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 10, Tx: 10}); got != newsFirst {
+	if got := r.update(&wire.Receipt{Epoch: 5, Next: 10, Base: 10, Received: 10, Tx: 10}); got != receiptFirst {
 		t.Fatalf("first: %v", got)
 	}
-	if got := r.update(&wire.Receipt{Epoch: 5, Next: 9, Base: 9, Received: 9, Tx: 9}); got != newsStale || r.counts.Next != 10 {
+	if got := r.update(&wire.Receipt{Epoch: 5, Next: 9, Base: 9, Received: 9, Tx: 9}); got != receiptStale || r.counts.Next != 10 {
 		t.Errorf("overtaken: %v, next %d", got, r.counts.Next)
 	}
-	if got := r.update(&wire.Receipt{Epoch: 6, Next: 12, Base: 12, Received: 1, Tx: 1}); got != newsRestart || r.counts.Received != 1 {
+	if got := r.update(&wire.Receipt{Epoch: 6, Next: 12, Base: 12, Received: 1, Tx: 1}); got != receiptRestart || r.counts.Received != 1 {
 		t.Errorf("restart: %v, %+v", got, r.counts)
 	}
-	if got := r.update(&wire.Receipt{Epoch: 5, Next: 11, Base: 11, Received: 11, Tx: 11}); got != newsFormer || r.epoch != 6 {
+	if got := r.update(&wire.Receipt{Epoch: 5, Next: 11, Base: 11, Received: 11, Tx: 11}); got != receiptFormer || r.epoch != 6 {
 		t.Errorf("echo of the former life: %v", got)
 	}
 }
@@ -184,7 +184,7 @@ func TestRemoteOutlivesThirtyTwoBits(t *testing.T) {
 	r := remote{known: true, epoch: 1}
 	for _, n := range []uint64{1<<31 - 1, 1<<32 - 2, 1<<32 + 3, 1<<32 + 1<<31} {
 		w := uint32(n)
-		if got := r.update(&wire.Receipt{Epoch: 1, Next: w, Base: w, Received: w, Tx: w}); got != newsUpdate {
+		if got := r.update(&wire.Receipt{Epoch: 1, Next: w, Base: w, Received: w, Tx: w}); got != receiptNewer {
 			t.Fatalf("%d: %v", n, got)
 		}
 		if r.counts.Next != n || r.counts.Received != n || r.tx != n {
@@ -201,8 +201,8 @@ func TestRestartKeepsTheBooksBalanced(t *testing.T) {
 	d.restart(2, 1, false)
 	d.now.sent = 15
 	d.count(seqwin.Counts{Base: 14, Next: 14, Received: 4}, seqwin.RecentBits, none)
-	if d.now.received != 11 || d.now.lost != 2 || d.now.dropped != 1 || d.now.inFlight() != 1 {
-		t.Errorf("%+v, in flight %d", d.now, d.now.inFlight())
+	if d.now.received != 11 || d.now.lost != 2 || d.now.dropped != 1 || d.now.outstanding() != 1 {
+		t.Errorf("%+v, outstanding %d", d.now, d.now.outstanding())
 	}
 }
 
@@ -227,7 +227,7 @@ func TestEveryPossibleSizeHasALayoutThatFillsIt(t *testing.T) {
 				got += hmacTLVBytes
 			}
 			if got != size {
-				t.Fatalf("size %d, authenticated %v: layout of %d octets: %+v", size, authenticated, got, l)
+				t.Fatalf("size %d, authenticated %v: layout of %d bytes: %+v", size, authenticated, got, l)
 			}
 		}
 		if _, err := planLayout(defaultSize(authenticated), authenticated); err != nil {

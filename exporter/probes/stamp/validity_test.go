@@ -37,32 +37,32 @@ func (l *ledger) observed(d *metric.Desc, more ...string) []float64 {
 	return l.History(d, append([]string{"p", "stamp"}, more...)...)
 }
 
-// fixedClock is a synchronised clock of a given bound.
+// fixedClock is a synchronized clock of a given bound.
 type fixedClock struct {
 	bound time.Duration
 	steps uint64
 }
 
 func (c *fixedClock) Quality(instant.Time) clock.Quality {
-	return clock.Quality{State: clock.Synchronised, Bound: sample.Bound{Error: c.bound, Reason: sample.OK}, Steps: c.steps}
+	return clock.Quality{State: clock.Synchronized, Bound: sample.Bound{Error: c.bound, Reason: sample.OK}, Steps: c.steps}
 }
 
 func (*fixedClock) Run(context.Context) error { return nil }
 
-// court is a session to which delays are brought that were never on a wire.
-type court struct {
+// sessionFixture is a session to which delays are brought that were never on a wire.
+type sessionFixture struct {
 	*session
 	clock  *fixedClock
 	ledger *ledger
 	seq    uint64
 	now    instant.Time
-	theta  time.Duration // far minus near clock
+	theta  time.Duration // far minus local clock
 	judged [2]sample.Delay
 }
 
-// newCourt has two clocks of this bound; that of a delay is twice as much, and 50 us
+// newSessionFixture has two clocks of this bound; that of a delay is twice as much, and 50 us
 // for the two stamps.
-func newCourt(t *testing.T, bound time.Duration, change func(*Options)) *court {
+func newSessionFixture(t *testing.T, bound time.Duration, change func(*Options)) *sessionFixture {
 	t.Helper()
 	o := DefaultOptions()
 	if change != nil {
@@ -71,24 +71,24 @@ func newCourt(t *testing.T, bound time.Duration, change func(*Options)) *court {
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	c := &court{clock: &fixedClock{bound: bound}, ledger: &ledger{}, now: instant.FromUnix(1_780_000_000, 0)}
+	c := &sessionFixture{clock: &fixedClock{bound: bound}, ledger: &ledger{}, now: instant.FromUnix(1_780_000_000, 0)}
 	var err error
 	c.session, err = newSession(nil, netip.MustParseAddrPort("127.0.0.1:862"), &o, c.clock, newSeries(c.ledger, "p", "stamp"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.estimator.observe = func(_ sample.Packet, forward, reverse sample.Delay) { c.judged = [2]sample.Delay{forward, reverse} }
-	c.account.kind, c.estimator.ends.Far.Ours = farOurs, true
+	c.account.kind, c.estimator.ends.Remote.Ours = remoteOurs, true
 	return c
 }
 
 // bring concludes one packet with these true delays.
-func (c *court) bring(forward, reverse time.Duration) (f, r sample.Delay) {
+func (c *sessionFixture) bring(forward, reverse time.Duration) (f, r sample.Delay) {
 	c.now = c.now.Add(20 * time.Millisecond)
 	stamp := func(at instant.Time) sample.Stamp { return sample.Stamp{At: at, Origin: sample.Kernel} }
 	left := c.now.Add(forward + 100*time.Microsecond)
-	c.estimator.conclude(&answer{clock: thenOf(c.clock.Quality(c.now)), packet: sample.Packet{
-		Seq: c.seq, ReverseSeq: c.seq, Far: sample.Bound{Error: c.clock.bound, Reason: sample.OK},
+	c.estimator.conclude(&pendingReply{clock: thenOf(c.clock.Quality(c.now)), packet: sample.Packet{
+		Seq: c.seq, ReverseSeq: c.seq, Remote: sample.Bound{Error: c.clock.bound, Reason: sample.OK},
 		T1: stamp(c.now), T2: stamp(c.now.Add(forward + c.theta)), T3: stamp(left.Add(c.theta)), T4: stamp(left.Add(reverse)),
 	}})
 	c.seq++
@@ -96,14 +96,14 @@ func (c *court) bring(forward, reverse time.Duration) (f, r sample.Delay) {
 }
 
 // closed publishes the window.
-func (c *court) closed() {
+func (c *sessionFixture) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.window = c.estimator.close(c.account.known())
 	c.publish()
 }
 
-func (c *court) told() *snapshot {
+func (c *sessionFixture) told() *snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	v := c.snapshot()
@@ -111,7 +111,7 @@ func (c *court) told() *snapshot {
 }
 
 // count is a counter's value.
-func (c *court) count(d *metric.Desc, labels ...string) float64 {
+func (c *sessionFixture) count(d *metric.Desc, labels ...string) float64 {
 	v, _ := c.ledger.value(d, labels...)
 	return v
 }
@@ -133,26 +133,26 @@ func TestDelayBelowItsBoundIsCountedAndReported(t *testing.T) {
 		{"a fixed limit", 2000 * us, func(o *Options) { o.MaxBound = 499 * us }, sample.BoundTooLarge, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			court := newCourt(t, 225*us, c.change)
-			got, reverse := court.bring(c.delay, time.Second)
+			sessionFixture := newSessionFixture(t, 225*us, c.change)
+			got, reverse := sessionFixture.bring(c.delay, time.Second)
 			if got.Reason != c.reason || got.Value != c.delay || got.Bound != 500*us {
 				t.Errorf("got %+v, want %v", got, c.reason)
 			}
-			if !reverse.OK() && court.opts.MaxBound == 0 {
+			if !reverse.OK() && sessionFixture.opts.MaxBound == 0 {
 				t.Errorf("the other direction: %+v", reverse)
 			}
-			court.closed()
-			if v := court.count(metric.DelayLowConfidence, "forward"); v != c.low {
+			sessionFixture.closed()
+			if v := sessionFixture.count(metric.DelayLowConfidence, "forward"); v != c.low {
 				t.Errorf("%v of low confidence, want %v", v, c.low)
 			}
-			if v := court.count(metric.DelayInvalid, "forward", "bound_too_large"); v != c.invalid {
+			if v := sessionFixture.count(metric.DelayInvalid, "forward", "bound_too_large"); v != c.invalid {
 				t.Errorf("%v invalid, want %v", v, c.invalid)
 			}
-			if v := court.count(metric.Delay, "forward"); v != 1-c.invalid {
+			if v := sessionFixture.count(metric.Delay, "forward"); v != 1-c.invalid {
 				t.Errorf("%v in the histogram, want %v", v, 1-c.invalid)
 			}
-			_, told := court.ledger.value(metric.DelayMin, "forward")
-			_, bounded := court.ledger.value(metric.DelayErrorBound, "forward")
+			_, told := sessionFixture.ledger.value(metric.DelayMin, "forward")
+			_, bounded := sessionFixture.ledger.value(metric.DelayErrorBound, "forward")
 			if want := c.invalid == 0; told != want || bounded != want {
 				t.Errorf("a smallest delay: %v, its bound: %v, want %v", told, bounded, want)
 			}
@@ -164,16 +164,16 @@ func TestDelayBelowItsBoundIsCountedAndReported(t *testing.T) {
 // wrong and is counted. Either is reported as it is.
 func TestNegativeDelayIsShownAndCountedWhereItIsProof(t *testing.T) {
 	for delay, proof := range map[time.Duration]float64{-200 * us: 0, -5 * time.Millisecond: 1} {
-		court := newCourt(t, 225*us, nil)
-		court.theta = delay - time.Millisecond
-		if got, _ := court.bring(time.Millisecond, time.Millisecond); !got.OK() || got.Value != delay {
+		sessionFixture := newSessionFixture(t, 225*us, nil)
+		sessionFixture.theta = delay - time.Millisecond
+		if got, _ := sessionFixture.bring(time.Millisecond, time.Millisecond); !got.OK() || got.Value != delay {
 			t.Errorf("%v: %+v", delay, got)
 		}
-		court.closed()
-		if v := court.count(metric.DelayNegative, "forward"); v != proof {
+		sessionFixture.closed()
+		if v := sessionFixture.count(metric.DelayNegative, "forward"); v != proof {
 			t.Errorf("%v: %v negative delays counted, want %v", delay, v, proof)
 		}
-		if v, shown := court.ledger.value(metric.DelayMin, "forward"); !shown || v != delay.Seconds() {
+		if v, shown := sessionFixture.ledger.value(metric.DelayMin, "forward"); !shown || v != delay.Seconds() {
 			t.Errorf("%v: smallest delay %v, shown %v", delay, v, shown)
 		}
 	}
@@ -182,62 +182,62 @@ func TestNegativeDelayIsShownAndCountedWhereItIsProof(t *testing.T) {
 // TestWindowHasThePacketsThatAreFasterThanTheirBound: a filter by size would leave the
 // packets that queues have made slow, and tell their median.
 func TestWindowHasThePacketsThatAreFasterThanTheirBound(t *testing.T) {
-	court := newCourt(t, 225*us, nil)
+	sessionFixture := newSessionFixture(t, 225*us, nil)
 	for i := range 100 {
 		delay := 300 * us
 		if i%10 == 0 {
 			delay = 3 * time.Millisecond
 		}
-		court.bring(delay, delay)
+		sessionFixture.bring(delay, delay)
 	}
-	court.closed()
-	if all, low := court.count(metric.Delay, "forward"), court.count(metric.DelayLowConfidence, "forward"); all != 100 || low != 90 {
+	sessionFixture.closed()
+	if all, low := sessionFixture.count(metric.Delay, "forward"), sessionFixture.count(metric.DelayLowConfidence, "forward"); all != 100 || low != 90 {
 		t.Errorf("%v delays reported, want 100; %v of low confidence, want 90", all, low)
 	}
 	for q, want := range map[string]float64{"0.5": 300e-6, "0.95": 3e-3, "0.99": 3e-3} {
-		if v, told := court.ledger.value(metric.DelayQuantile, "forward", q); !told || v != want {
+		if v, told := sessionFixture.ledger.value(metric.DelayQuantile, "forward", q); !told || v != want {
 			t.Errorf("quantile %s is %v (told %v), want %v", q, v, told, want)
 		}
 	}
-	least, _ := court.ledger.value(metric.DelayMin, "forward")
-	most, _ := court.ledger.value(metric.DelayMax, "forward")
-	if off, _ := court.ledger.value(metric.DelayErrorBound, "forward"); least != 300e-6 || most != 3e-3 || off != 500e-6 {
+	least, _ := sessionFixture.ledger.value(metric.DelayMin, "forward")
+	most, _ := sessionFixture.ledger.value(metric.DelayMax, "forward")
+	if off, _ := sessionFixture.ledger.value(metric.DelayErrorBound, "forward"); least != 300e-6 || most != 3e-3 || off != 500e-6 {
 		t.Errorf("from %v to %v, bound %v", least, most, off)
 	}
-	if why := court.told().blemish(); why != "" {
+	if why := sessionFixture.told().defect(); why != "" {
 		t.Errorf("the status says %q of a short path with a good clock", why)
 	}
 }
 
-func TestFarClockIsToldWhileItIsHeard(t *testing.T) {
-	court := newCourt(t, us, nil)
+func TestRemoteClockIsToldWhileItIsHeard(t *testing.T) {
+	sessionFixture := newSessionFixture(t, us, nil)
 	say := func(e timefmt.ErrorEstimate) {
-		court.account.lastAnswer = court.account.now
-		court.estimator.far.heard(e)
-		court.closed()
+		sessionFixture.account.lastReply = sessionFixture.account.now
+		sessionFixture.estimator.remote.heard(e)
+		sessionFixture.closed()
 	}
-	check := func(when string, synchronised, bound float64, known bool) {
+	check := func(when string, synchronized, bound float64, known bool) {
 		t.Helper()
-		s, ok := court.ledger.value(metric.FarClockSynchronized)
-		if ok != known || s != synchronised {
-			t.Errorf("%s: synchronised %v (known %v), want %v (%v)", when, s, ok, synchronised, known)
+		s, ok := sessionFixture.ledger.value(metric.RemoteClockSynchronized)
+		if ok != known || s != synchronized {
+			t.Errorf("%s: synchronized %v (known %v), want %v (%v)", when, s, ok, synchronized, known)
 		}
-		if b, ok := court.ledger.value(metric.FarClockErrorBound); ok != (bound > 0) || b < bound || b > 1.01*bound {
+		if b, ok := sessionFixture.ledger.value(metric.RemoteClockErrorBound); ok != (bound > 0) || b < bound || b > 1.01*bound {
 			t.Errorf("%s: bound %v (known %v), want %v", when, b, ok, bound)
 		}
 	}
-	court.closed()
-	check("before the first answer", 0, 0, false)
+	sessionFixture.closed()
+	check("before the first reply", 0, 0, false)
 	say(timefmt.MakeErrorEstimate(300*us, true, timefmt.NTP))
-	check("synchronised", 1, 300e-6, true)
+	check("synchronized", 1, 300e-6, true)
 	say(timefmt.MakeErrorEstimate(300*us, false, timefmt.NTP))
-	check("unsynchronised", 0, 0, true)
+	check("unsynchronized", 0, 0, true)
 	say(timefmt.ErrorEstimate(0x8000)) // a multiplier of zero
 	check("not to be used", 0, 0, true)
 	say(timefmt.MakeErrorEstimate(2*time.Second, true, timefmt.PTP))
 	check("a poor clock", 1, 2, true)
-	court.account.now += time.Minute
-	court.closed()
+	sessionFixture.account.now += time.Minute
+	sessionFixture.closed()
 	check("silent for a minute", 0, 0, false)
 }
 
@@ -246,8 +246,8 @@ func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 5))
 	queue := func() time.Duration { return time.Duration(random.ExpFloat64() * float64(2*time.Millisecond)) }
 	const ms = time.Millisecond
-	run := func(minimum, theta time.Duration) (median time.Duration, c *court) {
-		c = newCourt(t, 50*ms, func(o *Options) { o.PathMinimum = minimum })
+	run := func(minimum, theta time.Duration) (median time.Duration, c *sessionFixture) {
+		c = newSessionFixture(t, 50*ms, func(o *Options) { o.PathMinimum = minimum })
 		c.theta = theta
 		var bounds []time.Duration
 		for i := range 500 {
@@ -266,7 +266,7 @@ func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
 		slices.Sort(bounds)
 		return bounds[len(bounds)/2], c
 	}
-	// What a near clock may do in a round trip of 110 ms, 12.4 ms, is in all of them; the
+	// What a local clock may do in a round trip of 110 ms, 12.4 ms, is in all of them; the
 	// queues of the packet itself, or of those around it, are, too.
 	// -25 ms is what NTP is off over this path; 28 ms is what light takes.
 	if median, _ := run(0, -25*ms); median != 100*ms+50*us {
@@ -279,19 +279,19 @@ func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
 		t.Errorf("with the offset on the other side the median bound is %v, want 40 ms or a little more", median)
 	}
 	median, c := run(80*ms, -25*ms) // more than half of the round trip: impossible
-	if median != 100*ms+50*us || !strings.Contains(c.told().blemish(), "path_minimum is larger") {
-		t.Errorf("with an impossible minimum the median bound is %v, the status %q", median, c.told().blemish())
+	if median != 100*ms+50*us || !strings.Contains(c.told().defect(), "path_minimum is larger") {
+		t.Errorf("with an impossible minimum the median bound is %v, the status %q", median, c.told().defect())
 	}
 }
 
-// The far clock is 40 ms ahead, within the bound that both claim, and is slewed back as
+// The remote clock is 40 ms ahead, within the bound that both claim, and is slewed back as
 // fast as chronyd does, while a queue stands: what an earlier packet proved of the clocks
 // does not hold any more.
 func TestPathMinimumHoldsWhileAClockSlews(t *testing.T) {
 	const ms = time.Millisecond
 	for _, sign := range []time.Duration{1, -1} {
 		for _, interval := range []time.Duration{20 * ms, 100 * ms, time.Second} {
-			c := newCourt(t, 50*ms, func(o *Options) { o.PathMinimum = 10 * ms })
+			c := newSessionFixture(t, 50*ms, func(o *Options) { o.PathMinimum = 10 * ms })
 			c.theta = 0
 			for i := range 200 {
 				c.now = c.now.Add(interval - 20*ms) // bring adds 20 ms
@@ -311,7 +311,7 @@ func TestPathMinimumHoldsWhileAClockSlews(t *testing.T) {
 
 // The clocks claim less than the path proves: one of the two is wrong, so neither is believed.
 func TestLargerBoundIsTakenWherePathAndClocksContradictEachOther(t *testing.T) {
-	c := newCourt(t, us, func(o *Options) { o.PathMinimum = 30 * time.Millisecond })
+	c := newSessionFixture(t, us, func(o *Options) { o.PathMinimum = 30 * time.Millisecond })
 	c.theta = 20 * time.Millisecond
 	if f, _ := c.bring(31*time.Millisecond, 31*time.Millisecond); f.Bound < 20*time.Millisecond {
 		t.Errorf("off by 20 ms, bound %v", f.Bound)

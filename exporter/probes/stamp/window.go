@@ -24,9 +24,9 @@ type direction struct {
 	plain bool
 
 	negative, lowConfidence uint64
-	// held counts delays whose packet may have stood on its host after its stamp.
-	held    uint64
-	invalid [reasonCount]uint64
+	// txUncertain counts delays whose packet may have stood on its host after its stamp.
+	txUncertain uint64
+	invalid     [reasonCount]uint64
 }
 
 // decided takes how many packets were received and lost.
@@ -46,14 +46,14 @@ func (w *direction) burst(length int) { w.out.burst.Observe(float64(length)) }
 
 // add takes one delay.
 func (w *direction) add(seq uint64, v sample.Delay) {
-	room := w.plain || w.pdv.Add(seq, v.Value)
+	space := w.plain || w.pdv.Add(seq, v.Value)
 	if v.OK() {
 		w.delays.Add(v)
 	}
 	if ipdv, paired := w.variation.Add(seq, v.Value); paired {
 		w.out.ipdv.Observe(ipdv.Seconds())
 	}
-	if !room {
+	if !space {
 		w.drain()
 	}
 }

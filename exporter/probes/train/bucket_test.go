@@ -12,24 +12,24 @@ import (
 func TestBucketDeeperThanATrainIsFoundByLongerOnes(t *testing.T) {
 	const line, rate = 100e6 / 8, 2.5e6 / 8
 	for name, c := range map[string]struct {
-		bucket float64
-		road   road
-		told   float64
-		hidden int
+		bucket        float64
+		simulatedPath simulatedPath
+		told          float64
+		hidden        int
 	}{
-		"none":                    {0, road{}, rate, 195 * 1500 / 2},
-		"ten packets":             {15_000, road{}, 0, 0},
-		"a hundred packets":       {150_000, road{}, 0, 0},
-		"a thousand packets":      {1_500_000, road{}, line, 195 * 1500 / 2},
-		"a queue of 150 packets":  {0, road{queue: 225_000}, rate, 146 * 1500 / 2},
-		"a queue of ten packets":  {0, road{queue: 15_000}, rate, 6 * 1500 / 2},
-		"two seconds are enough":  {0, road{rate: 200e3 / 8}, 200e3 / 8, 20 * 1500 / 2},
-		"no long trains, twenty":  {30_000, road{}, 0, 0}, // trains of 828 octets do not empty it
-		"no long trains, thirty":  {45_000, road{}, line, 20 * 1500 / 2},
-		"no long trains, hundred": {150_000, road{}, line, 20 * 1500 / 2},
+		"none":                    {0, simulatedPath{}, rate, 195 * 1500 / 2},
+		"ten packets":             {15_000, simulatedPath{}, 0, 0},
+		"a hundred packets":       {150_000, simulatedPath{}, 0, 0},
+		"a thousand packets":      {1_500_000, simulatedPath{}, line, 195 * 1500 / 2},
+		"a queue of 150 packets":  {0, simulatedPath{queue: 225_000}, rate, 146 * 1500 / 2},
+		"a queue of ten packets":  {0, simulatedPath{queue: 15_000}, rate, 6 * 1500 / 2},
+		"two seconds are enough":  {0, simulatedPath{rate: 200e3 / 8}, 200e3 / 8, 20 * 1500 / 2},
+		"no long trains, twenty":  {30_000, simulatedPath{}, 0, 0}, // trains of 828 bytes do not empty it
+		"no long trains, thirty":  {45_000, simulatedPath{}, line, 20 * 1500 / 2},
+		"no long trains, hundred": {150_000, simulatedPath{}, line, 20 * 1500 / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := c.road
+			r := c.simulatedPath
 			if r.port, r.bucket, r.line = 1500, c.bucket, line; r.rate == 0 {
 				r.rate = rate
 			}
@@ -51,7 +51,7 @@ func TestBucketDeeperThanATrainIsFoundByLongerOnes(t *testing.T) {
 				t.Errorf("%v ± %v, of the size %v ± %v", *d.Capacity, *d.Bound, *d.Sizes[0].Median, *d.Sizes[0].Bound)
 			}
 			if off := d.HiddenBucket - c.hidden; off < -3*1500 || off > 3*1500 || !strings.Contains(summary, "±") {
-				t.Errorf("hidden bucket %d octets, want %d; %s; %v", d.HiddenBucket, c.hidden, summary, d.LongTrains)
+				t.Errorf("hidden bucket %d bytes, want %d; %s; %v", d.HiddenBucket, c.hidden, summary, d.LongTrains)
 			}
 		})
 	}
@@ -61,7 +61,7 @@ func TestTrainsOfFiveToSevenPacketsShowABucket(t *testing.T) {
 	for packets := 5; packets <= 7; packets++ {
 		o := DefaultOptions()
 		o.PayloadBytes, o.TrainPackets, o.LongTrainPackets = []int{1472}, packets, 0
-		d, _ := must(t, &road{rate: wibro, port: 1500, bucket: 4500, line: 1e9}, o)
+		d, _ := must(t, &simulatedPath{rate: wibro, port: 1500, bucket: 4500, line: 1e9}, o)
 		if z := d.Sizes[0]; z.Median != nil || z.Trains["token_bucket"] == 0 {
 			t.Errorf("%d packets: %v of %v, trains %v", packets, z.Median, wibro, z.Trains)
 		}
@@ -70,7 +70,7 @@ func TestTrainsOfFiveToSevenPacketsShowABucket(t *testing.T) {
 
 // The rules, the dashboards and the summary have one number: that of the largest whole size.
 func TestOneSizeStandsForTheDirection(t *testing.T) {
-	d, _ := must(t, &road{rate: wibro, mtu: 1300}, DefaultOptions())
+	d, _ := must(t, &simulatedPath{rate: wibro, mtu: 1300}, DefaultOptions())
 	if z := d.best(); z.PacketBytes != 1228 || d.PacketBytes != 1228 || *d.Capacity != *z.Median {
 		t.Errorf("%d B with %v stands for the direction, whose capacity is %v", z.PacketBytes, *z.Median, *d.Capacity)
 	}

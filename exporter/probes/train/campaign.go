@@ -65,8 +65,8 @@ func (c *campaign) next() (trains int, pause bool) {
 }
 
 // interval is the time from train to train: as configured, or longer, so that no train
-// meets the one before it in the queue of the slowest link and the far end's limit of the
-// rate is kept. limit is in octets of UDP payload a second, 0: none.
+// meets the one before it in the queue of the slowest link and the remote end's limit of the
+// rate is kept. limit is in bytes of UDP payload a second, 0: none.
 func (c *campaign) interval(payload int, limit float64) time.Duration {
 	d := c.opts.TrainInterval
 	if len(c.gaps) > 0 {
@@ -146,7 +146,7 @@ func untilLoss(t capacity.Train) capacity.Train {
 
 // trainsOf divides a transfer of such a segment into its trains. Those that were not sent
 // to their end, because the transfer was cut, are left out. ipBytes is what each packet
-// moves in IP octets, those of its fragments included.
+// moves in IP bytes, those of its fragments included.
 func trainsOf(t *udp.Transfer, packets, ipBytes int) (all []capacity.Train) {
 	for i := 0; i+packets <= len(t.Packets); i += packets {
 		one := capacity.Train{IPBytes: ipBytes, Packets: make([]capacity.Packet, packets)}

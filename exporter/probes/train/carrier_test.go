@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/traffic/udp"
@@ -14,14 +14,14 @@ import (
 // begin is some time of day.
 const begin = instant.Time(1_700_000_000_000_000_000)
 
-// road is a simulated path, the same in both directions: a droptail queue before a
+// simulatedPath is a simulated path, the same in both directions: a droptail queue before a
 // transmitter, an MTU, and losses as a test wants them. It implements udp.Carrier.
-type road struct {
-	rate  float64 // IP octets a second
-	queue int     // octets; 0: no limit
-	// bucket is how many octets pass at line, in octets a second, before rate holds.
+type simulatedPath struct {
+	rate  float64 // IP bytes a second
+	queue int     // bytes; 0: no limit
+	// bucket is how many bytes pass at line, in bytes a second, before rate holds.
 	bucket, line float64
-	mtu          int // IP octets; 0: no limit
+	mtu          int // IP bytes; 0: no limit
 	// port is the sending interface's MTU: what is larger is refused. 0: no limit.
 	port int
 	ipv6 bool
@@ -52,11 +52,11 @@ type road struct {
 	plans  []stream.Plan
 }
 
-func (r *road) session() *udp.Session {
+func (r *simulatedPath) session() *udp.Session {
 	return udp.NewSession(r, udp.SessionOptions{IPv6: r.ipv6, Shared: true})
 }
 
-func (r *road) overhead() int {
+func (r *simulatedPath) overhead() int {
 	if r.ipv6 {
 		return 48
 	}
@@ -64,7 +64,7 @@ func (r *road) overhead() int {
 }
 
 // Carry is udp.Carrier.
-func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(heavy.Progress), _ stream.Steer) (*udp.Carried, error) {
+func (r *simulatedPath) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), _ stream.Adjuster) (*udp.Carried, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -93,12 +93,12 @@ func (r *road) Carry(_ context.Context, _ sample.Direction, p stream.Plan, _ tim
 	out.Sent.End = r.now
 	r.now = max(r.now, r.free).Add(time.Second)
 	ok := udp.Clock{Reason: "ok"}
-	out.Near, out.Far = udp.Clocks{Before: ok, After: ok}, udp.Clocks{Before: ok, After: ok}
+	out.Local, out.Remote = udp.Clocks{Before: ok, After: ok}, udp.Clocks{Before: ok, After: ok}
 	return out, nil
 }
 
 // packet takes one packet over the road.
-func (r *road) packet(out *udp.Carried, p stream.Plan, payload int, at instant.Time) {
+func (r *simulatedPath) packet(out *udp.Carried, p stream.Plan, payload int, at instant.Time) {
 	ip, seq := payload+r.overhead(), uint32(len(out.Sent.Packets))
 	if r.port > 0 && ip > r.port && !p.Fragment {
 		out.Sent.Packets = append(out.Sent.Packets, stream.SentPacket{Due: at})

@@ -28,15 +28,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/udp"
-	"oneway.example/exporter/wait"
 )
 
-// Kind is the heavy test "train". Make it with NewKind.
+// Kind is the load test "train". Make it with NewKind.
 type Kind struct {
 	opts       Options
 	directions int
@@ -46,14 +46,14 @@ type Kind struct {
 	// those of the size under way.
 	planned time.Duration
 	rest    int
-	// patience is that in the direction under way.
-	patience patience
+	// timeout is that in the direction under way.
+	timeout timeout
 }
 
-var _ heavy.Kind = (*Kind)(nil)
+var _ loadtest.Kind = (*Kind)(nil)
 
 // NewKind checks the options.
-func NewKind(shared heavy.Options, o Options) (*Kind, error) {
+func NewKind(shared loadtest.Options, o Options) (*Kind, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func NewKind(shared heavy.Options, o Options) (*Kind, error) {
 
 // New is the registry's entry.
 func New() probe.Type {
-	return heavy.Type[Options]{Word: "train", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared heavy.Options, own Options) (heavy.Kind, error) {
+	return loadtest.Type[Options]{Word: "train", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(shared, own)
 	}}
 }
@@ -71,7 +71,7 @@ func New() probe.Type {
 func (*Kind) Kind() string { return "train" }
 
 // Traffic is streams of UDP packets.
-func (k *Kind) Traffic() heavy.Traffic { return udp.Near(k) }
+func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
 
 // maxAsked is how many sizes the search for the path's MTU asks for at the most.
 const maxAsked = 20
@@ -115,7 +115,7 @@ func (o *Options) longs() int {
 }
 
 // Perform sends the trains of all sizes, one direction after the other.
-func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *heavy.Run) error {
+func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
 	res := &Result{}
 	r.Body = res
 	k.planned, k.rest = 0, k.directions*(len(k.opts.PayloadBytes)*k.opts.Trains+k.opts.longs())
@@ -132,25 +132,25 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *heavy.Run) error 
 	return nil
 }
 
-func (k *Kind) direction(ctx context.Context, s *udp.Session, r *heavy.Run, one *Direction) error {
-	k.patience = patience{}
+func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, one *Direction) error {
+	k.timeout = timeout{}
 	if k.opts.PathMTU {
 		r.Phase(one.Way + ": path MTU")
 		var err error
-		if one.PathMTU, err = pathMTU(ctx, s, one.Direction, k.opts.MaxMTU, &k.patience); err != nil {
+		if one.PathMTU, err = pathMTU(ctx, s, one.Direction, k.opts.MaxMTU, &k.timeout); err != nil {
 			return err
 		}
 		if one.PathMTU == 0 {
 			r.Note(one.Way + ": the path's MTU was not found: not even the smallest packets came through, or answers stopped")
 		}
 	}
-	room := 0 // octets of a train that the path's queues hold; 0: as many as there were
+	space := 0 // bytes of a train that the path's queues hold; 0: as many as there were
 	for _, payload := range k.opts.PayloadBytes {
 		k.rest -= k.opts.Trains
-		z, err := k.size(ctx, s, r, one, payload, room)
+		z, err := k.size(ctx, s, r, one, payload, space)
 		one.Sizes = append(one.Sizes, z)
 		if z.TrainPackets < k.opts.TrainPackets {
-			room = z.TrainPackets * z.WireBytes
+			space = z.TrainPackets * z.WireBytes
 		}
 		if err != nil {
 			return err
@@ -166,16 +166,16 @@ func (k *Kind) direction(ctx context.Context, s *udp.Session, r *heavy.Run, one 
 }
 
 // size sends trains of one size until enough are clean, or too many were discarded. They
-// have no more than room octets, if that is not zero.
-func (k *Kind) size(ctx context.Context, s *udp.Session, r *heavy.Run, d *Direction, payload, room int) (*Size, error) {
+// have no more than room bytes, if that is not zero.
+func (k *Kind) size(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, payload, space int) (*Size, error) {
 	z := &Size{PayloadBytes: payload, PacketBytes: payload + s.Overhead()}
 	z.WireBytes = onTheWire(z.PacketBytes, d.PathMTU, isIPv6(s))
 	if d.PathMTU > 0 {
 		z.Fragmented = new(z.PacketBytes > d.PathMTU)
 	}
 	length := k.opts.TrainPackets
-	if room > 0 {
-		length = room / z.WireBytes
+	if space > 0 {
+		length = space / z.WireBytes
 	}
 	c := newCampaign(k.opts, length)
 	err := k.campaign(ctx, s, r, d, c, z)
@@ -185,10 +185,10 @@ func (k *Kind) size(ctx context.Context, s *udp.Session, r *heavy.Run, d *Direct
 }
 
 // campaign sends the trains of one.
-func (k *Kind) campaign(ctx context.Context, s *udp.Session, r *heavy.Run, d *Direction, c *campaign, z *Size) (err error) {
+func (k *Kind) campaign(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, c *campaign, z *Size) (err error) {
 	for n, pause := c.next(); n > 0; n, pause = c.next() {
 		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.Way, z.PacketBytes, c.clean, c.opts.Trains))
-		if pause && !wait.For(ctx, k.opts.GroupPause) {
+		if pause && !ctxtime.For(ctx, k.opts.GroupPause) {
 			err = ctx.Err()
 		} else {
 			err = k.group(ctx, s, d.Direction, c, z, n)
@@ -211,7 +211,7 @@ const (
 
 // long sends the long trains that look for a token bucket, of the size that stands for the
 // direction, and concludes.
-func (k *Kind) long(ctx context.Context, s *udp.Session, r *heavy.Run, d *Direction) error {
+func (k *Kind) long(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction) error {
 	k.rest -= k.opts.longs()
 	z := d.best()
 	if z == nil {
@@ -246,11 +246,11 @@ func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c 
 	// What Duration says: what was planned, this plan, and the trains that are still to come.
 	trains := max(0, c.opts.Trains-c.clean-n) + k.rest
 	k.estimate.Store(int64(k.planned + plan.Duration() + time.Duration(trains)*(interval+slots/2)))
-	t, err := s.TransferWithin(ctx, d, plan, k.patience.idle(leastIdleTrains), nil)
+	t, err := s.TransferWithin(ctx, d, plan, k.timeout.idle(leastIdleTrains), nil)
 	if err != nil {
 		return err
 	}
-	k.patience.learn(t)
+	k.timeout.learn(t)
 	k.planned += plan.Duration()
 	o := capacity.Options{StampError: t.SpacingError(), Drift: t.Drift()}
 	for _, one := range trainsOf(t, length, z.WireBytes) {

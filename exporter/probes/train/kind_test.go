@@ -9,21 +9,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 	"oneway.example/tests/testseed"
 )
 
-// wibro is the thesis' downlink, evdo the WPI report's: IP octets a second.
+// wibro is the thesis' downlink, evdo the WPI report's: IP bytes a second.
 const (
 	wibro = 10e6 / 8
 	evdo  = 514e3 / 8
 )
 
 // perform runs the probe over a road. Pauses take no time.
-func perform(t *testing.T, r *road, o Options) (res *Result, run *heavy.Run, err error) {
+func perform(t *testing.T, r *simulatedPath, o Options) (res *Result, run *loadtest.Run, err error) {
 	t.Helper()
 	if r.stamps == sample.Absent {
 		r.stamps = sample.Kernel
@@ -31,11 +31,11 @@ func perform(t *testing.T, r *road, o Options) (res *Result, run *heavy.Run, err
 	if r.nic == 0 {
 		r.nic = 5 * time.Microsecond
 	}
-	k, err := NewKind(heavy.DefaultOptions(), o)
+	k, err := NewKind(loadtest.DefaultOptions(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	run = &heavy.Run{Directions: []sample.Direction{sample.Forward}}
+	run = &loadtest.Run{Directions: []sample.Direction{sample.Forward}}
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		err = k.Perform(t.Context(), r.session(), run)
@@ -45,7 +45,7 @@ func perform(t *testing.T, r *road, o Options) (res *Result, run *heavy.Run, err
 }
 
 // must is perform where no error may come.
-func must(t *testing.T, r *road, o Options) (*Direction, *heavy.Run) {
+func must(t *testing.T, r *simulatedPath, o Options) (*Direction, *loadtest.Run) {
 	t.Helper()
 	res, run, err := perform(t, r, o)
 	if err != nil {
@@ -66,7 +66,7 @@ func near(t *testing.T, what string, got *float64, want, share float64) {
 
 func TestTrainsOfEverySizeFindTheLinksRate(t *testing.T) {
 	for _, rate := range []float64{evdo, wibro} {
-		d, _ := must(t, &road{rate: rate, port: 1500}, DefaultOptions())
+		d, _ := must(t, &simulatedPath{rate: rate, port: 1500}, DefaultOptions())
 		if d.PathMTU != 1500 {
 			t.Errorf("path MTU %d, want 1500", d.PathMTU)
 		}
@@ -86,10 +86,10 @@ func TestTrainsOfEverySizeFindTheLinksRate(t *testing.T) {
 
 // Figure 15 of the WPI report: medians of 517, 514 and 510 kb/s with mean dispersions of
 // 19, 16 and 13 ms for payloads of 1200, 1000 and 800 B, of one and the same link: only in
-// IP octets do these agree.
+// IP bytes do these agree.
 func TestDispersionsAreThoseOfTheReport(t *testing.T) {
 	o := DefaultOptions()
-	d, _ := must(t, &road{rate: evdo, port: 1500}, o)
+	d, _ := must(t, &simulatedPath{rate: evdo, port: 1500}, o)
 	for i, want := range map[int]float64{1: 0.019, 2: 0.016, 3: 0.013} {
 		near(t, "dispersion", d.Sizes[i].Dispersion, want, 0.01)
 	}
@@ -100,7 +100,7 @@ func TestLostTrainsAreRepeated(t *testing.T) {
 	o := DefaultOptions()
 	o.PayloadBytes = []int{1000}
 	o.PathMTU = false
-	d, _ := must(t, &road{rate: wibro, lose: func(int) bool { return rng.Float64() < 0.005 }}, o)
+	d, _ := must(t, &simulatedPath{rate: wibro, lose: func(int) bool { return rng.Float64() < 0.005 }}, o)
 	z := d.Sizes[0]
 	if z.Trains["clean"] != 30 || z.Trains["lost"] == 0 {
 		t.Errorf("%v, want 30 clean trains beside some lost ones", z.Trains)
@@ -116,7 +116,7 @@ func TestTooManyDiscardedTrainsAreARefusalWithItsReason(t *testing.T) {
 	o.PayloadBytes = []int{1000}
 	o.PathMTU = false
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 6))
-	r := &road{rate: wibro, lose: func(int) bool { return rng.Float64() < 0.4 }}
+	r := &simulatedPath{rate: wibro, lose: func(int) bool { return rng.Float64() < 0.4 }}
 	d, run := must(t, r, o)
 	z := d.Sizes[0]
 	if z.Median != nil || z.Dispersion != nil || !strings.Contains(z.Refusal, "lost") {
@@ -135,7 +135,7 @@ func TestTrainsTooLongForTheQueueAreMadeShorter(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 200 * time.Millisecond} {
 		o := DefaultOptions()
 		o.PayloadBytes, o.TrainInterval = []int{1472}, interval
-		d, run := must(t, &road{rate: up, queue: 20_000, port: 1500}, o)
+		d, run := must(t, &simulatedPath{rate: up, queue: 20_000, port: 1500}, o)
 		z := d.Sizes[0]
 		near(t, "median", z.Median, up, 0.001)
 		// Packets that are there before the others have left find room in the queue: 14 or so.
@@ -150,7 +150,7 @@ func TestTrainsTooLongForTheQueueAreMadeShorter(t *testing.T) {
 
 func TestQueueThatIsKnownCostsNoTrainOfTheNextSize(t *testing.T) {
 	o := DefaultOptions()
-	d, _ := must(t, &road{rate: 153e3 / 8, queue: 20_000, port: 1500}, o)
+	d, _ := must(t, &simulatedPath{rate: 153e3 / 8, queue: 20_000, port: 1500}, o)
 	for i, z := range d.Sizes {
 		if i > 0 && (z.Trains["lost"] > 0 || z.TrainPackets < 14 || z.TrainPackets*z.PacketBytes > 20_000+2*z.PacketBytes) {
 			t.Errorf("trains of %d B: %d packets, %v", z.PacketBytes, z.TrainPackets, z.Trains)
@@ -161,8 +161,8 @@ func TestQueueThatIsKnownCostsNoTrainOfTheNextSize(t *testing.T) {
 func TestProgressOfARunIsMeasuredByWhatItWillTake(t *testing.T) {
 	o := DefaultOptions()
 	o.PathMTU = false
-	r := &road{rate: wibro, stamps: sample.Kernel, nic: 5 * time.Microsecond}
-	k, err := NewKind(heavy.DefaultOptions(), o)
+	r := &simulatedPath{rate: wibro, stamps: sample.Kernel, nic: 5 * time.Microsecond}
+	k, err := NewKind(loadtest.DefaultOptions(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestProgressOfARunIsMeasuredByWhatItWillTake(t *testing.T) {
 		shares = append(shares, done.Seconds()/k.Duration().Seconds())
 	}
 	synctest.Test(t, func(t *testing.T) {
-		err = k.Perform(t.Context(), r.session(), &heavy.Run{Directions: sample.Directions()})
+		err = k.Perform(t.Context(), r.session(), &loadtest.Run{Directions: sample.Directions()})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestTrainsKeepApartOnALinkSlowerThanTheirInterval(t *testing.T) {
 	o.PayloadBytes = []int{1472}
 	o.TrainInterval = 200 * time.Millisecond // a train takes 584 ms
 	o.LongTrainPackets = 0
-	r := &road{rate: evdo, port: 1500}
+	r := &simulatedPath{rate: evdo, port: 1500}
 	must(t, r, o)
 	last := r.plans[len(r.plans)-1].Segments[0]
 	if last.Interval < 584*time.Millisecond || last.Interval > time.Second {
@@ -209,7 +209,7 @@ func TestContaminatedTrainsAreRefusedSoon(t *testing.T) {
 	o := DefaultOptions()
 	o.PayloadBytes = []int{1000}
 	o.PathMTU = false
-	for name, r := range map[string]*road{
+	for name, r := range map[string]*simulatedPath{
 		"unstamped":   {rate: wibro, stamps: sample.User},
 		"sender_pace": {rate: 100 * wibro, nic: time.Millisecond},
 		"coalesced": {rate: wibro, arrival: func(at instant.Time, i int) instant.Time {
@@ -235,7 +235,7 @@ func TestContaminatedTrainsAreRefusedSoon(t *testing.T) {
 			for result, trains := range z.Trains {
 				n += trains
 				if result != name {
-					t.Errorf("%d trains are %s (%s), want %s", trains, result, z.Evidence[result], name)
+					t.Errorf("%d trains are %s (%s), want %s", trains, result, z.Incident[result], name)
 				}
 			}
 			if n > hopeless+o.Group {
@@ -249,7 +249,7 @@ func TestTrainsThatTheSenderHeldUpDoNotSpoilTheOthers(t *testing.T) {
 	o := DefaultOptions()
 	o.PayloadBytes, o.Trains = []int{1000}, 10
 	o.PathMTU = false
-	d, _ := must(t, &road{rate: wibro, pace: func(train int) time.Duration {
+	d, _ := must(t, &simulatedPath{rate: wibro, pace: func(train int) time.Duration {
 		if train%3 > 0 { // two of three
 			return time.Millisecond
 		}
@@ -267,7 +267,7 @@ func TestGroupsAndPausesAreThoseOfTheReport(t *testing.T) {
 	o.PayloadBytes = []int{1000}
 	o.PathMTU = false
 	o.LongTrainPackets = 0
-	r := &road{rate: wibro}
+	r := &simulatedPath{rate: wibro}
 	must(t, r, o)
 	sent, groups := 0, 0
 	for _, p := range r.plans {
@@ -290,7 +290,7 @@ func TestOneTrainThatWasHeldUpDoesNotSlowDownTheOthers(t *testing.T) {
 	o.PayloadBytes = []int{1000}
 	o.PathMTU = false
 	n := 0
-	r := &road{rate: wibro, arrival: func(at instant.Time, i int) instant.Time {
+	r := &simulatedPath{rate: wibro, arrival: func(at instant.Time, i int) instant.Time {
 		if n++; n > 10 && n <= 25 {
 			return at.Add(20 * time.Second) // the last packets of the first train
 		}
@@ -314,9 +314,9 @@ func TestOneTrainThatWasHeldUpDoesNotSlowDownTheOthers(t *testing.T) {
 
 func TestTokensRateIsKept(t *testing.T) {
 	c := newCampaign(DefaultOptions(), 25)
-	const limit = 10_000 // octets a second; a train has 36,800
+	const limit = 10_000 // bytes a second; a train has 36,800
 	if got := c.interval(1472, limit); float64(25*1472)/got.Seconds() > limit {
-		t.Errorf("a train each %v is more than %d octets a second", got, limit)
+		t.Errorf("a train each %v is more than %d bytes a second", got, limit)
 	}
 	if got := c.interval(1472, 0); got != time.Second {
 		t.Errorf("without a limit a train each %v, want 1 s", got)
@@ -325,19 +325,19 @@ func TestTokensRateIsKept(t *testing.T) {
 
 func TestFailedTransferEndsTheRunWithWhatWasFound(t *testing.T) {
 	failure := errors.New("the session has ended")
-	res, _, err := perform(t, &road{rate: wibro, err: failure}, DefaultOptions())
+	res, _, err := perform(t, &simulatedPath{rate: wibro, err: failure}, DefaultOptions())
 	if !errors.Is(err, failure) || res == nil || len(res.Directions) != 1 {
 		t.Errorf("error %v, result %+v", err, res)
 	}
 }
 
 func TestRunKeepsToWhatItSaysItMoves(t *testing.T) {
-	for _, r := range []*road{{rate: evdo, mtu: 1300}, {rate: evdo, port: 1500, ipv6: true}} {
+	for _, r := range []*simulatedPath{{rate: evdo, mtu: 1300}, {rate: evdo, port: 1500, ipv6: true}} {
 		rng := rand.New(rand.NewPCG(testseed.Of(t), 7))
 		r.lose = func(int) bool { return rng.Float64() < 0.02 }
 		o := DefaultOptions()
 		must(t, r, o)
-		k, err := NewKind(heavy.DefaultOptions(), o)
+		k, err := NewKind(loadtest.DefaultOptions(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func TestRunKeepsToWhatItSaysItMoves(t *testing.T) {
 			moved += p.Bytes() + int64(p.Packets()*r.overhead())
 		}
 		if most := k.Bytes() / 2; moved > most {
-			t.Errorf("one direction moved %d octets, announced were %d", moved, most)
+			t.Errorf("one direction moved %d bytes, announced were %d", moved, most)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
@@ -24,20 +24,20 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
-// runOver is one run of a kind from the lab's client, against a far end at an address of its
+// runOver is one run of a kind from the lab's client, against a remote end at an address of its
 // server.
-func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain time.Duration, make func(heavy.Options) (heavy.Kind, error), directions ...string) *heavy.Outcome {
+func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain time.Duration, make func(loadtest.Options) (loadtest.Kind, error), directions ...string) *loadtest.Outcome {
 	t.Helper()
-	shared := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: address(l.Server), Do: l.Server.Do})
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: address(l.Server), Do: l.Server.Do})
 	shared.Directions, shared.DrainTimeout = directions, drain
 	k, err := make(shared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
-	var out *heavy.Outcome
+	var out *loadtest.Outcome
 	err = l.Client.Do(func() (err error) {
-		out, err = heavy.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "train", Peer: "far"}, shared, k, nil, nil)
+		out, err = loadtest.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "train", Peer: "far"}, shared, k, nil, nil)
 		return err
 	})
 	if err != nil {
@@ -81,14 +81,14 @@ func TestTrainsFindTheEmulatedLinksCapacity(t *testing.T) {
 			o := DefaultOptions()
 			o.PayloadBytes, o.Trains, o.MinClean = c.payload, 7, 3
 			o.TrainInterval, o.GroupPause = 200*time.Millisecond, 0
-			make := func(shared heavy.Options) (heavy.Kind, error) { return NewKind(shared, o) }
+			make := func(shared loadtest.Options) (loadtest.Kind, error) { return NewKind(shared, o) }
 			check(t, runOver(t, lab.Start(t, lab.Options{Profile: profile, Seed: 1}), address, 500*time.Millisecond, make, c.direction.String()), float64(link.Rate)/8)
 		})
 	}
 }
 
 // check holds a run in one direction against the link's rate.
-func check(t *testing.T, run *heavy.Outcome, rate float64) {
+func check(t *testing.T, run *loadtest.Outcome, rate float64) {
 	t.Helper()
 	d := run.Body.(*Result).Directions[0]
 	for _, note := range run.Notes {
@@ -122,13 +122,13 @@ func check(t *testing.T, run *heavy.Outcome, rate float64) {
 	} else if off := *d.Capacity - rate; off < -*d.Bound || off > *d.Bound {
 		precision.Missed(t, fmt.Errorf("capacity %.6g ± %.2g, want %.6g", *d.Capacity, *d.Bound, rate))
 	} else {
-		t.Logf("capacity %.6g ± %.2g of %.6g; a bucket above %d octets would not show; long trains %v", *d.Capacity, *d.Bound, rate, d.HiddenBucket, d.LongTrains)
+		t.Logf("capacity %.6g ± %.2g of %.6g; a bucket above %d bytes would not show; long trains %v", *d.Capacity, *d.Bound, rate, d.HiddenBucket, d.LongTrains)
 	}
 }
 
 // TestPathMTUIsFoundThroughABlackHole has the server's interface take no more than 1400
-// octets: what is larger never leaves there, and vanishes without a word on its way in.
-// A veth takes four octets more, those of a VLAN's tag (is_skb_forwardable of Linux's
+// bytes: what is larger never leaves there, and vanishes without a word on its way in.
+// A veth takes four bytes more, those of a VLAN's tag (is_skb_forwardable of Linux's
 // net/core/dev.c).
 func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 	for name, address := range map[string]func(*lab.Host) netip.Addr{
@@ -141,7 +141,7 @@ func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			k := mtuOnly{}
-			runOver(t, l, address, 200*time.Millisecond, func(heavy.Options) (heavy.Kind, error) { return k, nil }, "forward", "reverse")
+			runOver(t, l, address, 200*time.Millisecond, func(loadtest.Options) (loadtest.Kind, error) { return k, nil }, "forward", "reverse")
 			for d, want := range map[sample.Direction]int{sample.Forward: 1404, sample.Reverse: 1400} {
 				if got := k[d]; got != want {
 					t.Errorf("%v: path MTU %d, want %d", d, got, want)
@@ -154,15 +154,15 @@ func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 // mtuOnly is the probe without its trains: what it found.
 type mtuOnly map[sample.Direction]int
 
-func (mtuOnly) Kind() string                      { return "train" }
-func (mtuOnly) Bytes() int64                      { return 10e6 }
-func (mtuOnly) Duration() time.Duration           { return time.Minute }
-func (k mtuOnly) Traffic() heavy.Traffic          { return udp.Near(k) }
-func (mtuOnly) Publish(*heavy.Values, *heavy.Run) {}
+func (mtuOnly) Kind() string                            { return "train" }
+func (mtuOnly) Bytes() int64                            { return 10e6 }
+func (mtuOnly) Duration() time.Duration                 { return time.Minute }
+func (k mtuOnly) Traffic() loadtest.Traffic             { return udp.Near(k) }
+func (mtuOnly) Publish(*loadtest.Values, *loadtest.Run) {}
 
-func (k mtuOnly) Perform(ctx context.Context, s *udp.Session, r *heavy.Run) (err error) {
+func (k mtuOnly) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) (err error) {
 	for _, d := range r.Directions {
-		if k[d], err = pathMTU(ctx, s, d, 9000, &patience{}); err != nil {
+		if k[d], err = pathMTU(ctx, s, d, 9000, &timeout{}); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// Sizes of the search for the path's MTU, in octets of the IP packet.
+// Sizes of the search for the path's MTU, in bytes of the IP packet.
 const (
 	// base4 and base6 are what nearly every path carries: BASE_PLPMTU of RFC 8899
 	// section 5.1.2, and the least MTU of IPv6 (RFC 8200 section 5).
@@ -25,15 +25,15 @@ const (
 	pppoe    = 1492
 )
 
-// maxUnclear is how many probes may end without an answer before the search gives up.
+// maxUnclear is how many probes may end without a reply before the search gives up.
 const maxUnclear = 3
 
-// answer is what became of the probes of one size.
-type answer uint8
+// reply is what became of the probes of one size.
+type reply uint8
 
 const (
 	// passed: at least one arrived whole.
-	passed answer = iota
+	passed reply = iota
 	// tooLarge: none arrived, though smaller packets sent between them did; or the
 	// sender's own interface does not take the size.
 	tooLarge
@@ -47,7 +47,7 @@ const (
 // message and needs none: a router that drops what is too large without a word (a black
 // hole) is found like any other.
 //
-// It asks for the base size first, then for the MTUs that most paths have and one octet
+// It asks for the base size first, then for the MTUs that most paths have and one byte
 // more, and halves what is left. Answers are taken as final: who asks repeats a lost probe
 // (MAX_PROBES of RFC 8899 section 5.1.2). The zero value is not usable; see newMTUSearch.
 type mtuSearch struct {
@@ -80,7 +80,7 @@ func (s *mtuSearch) next() (ipBytes int, ok bool) {
 	case s.works == 0 || s.fails-s.works <= 1:
 		return 0, false
 	}
-	// What is most likely first: the usual sizes, and that one octet more is too much.
+	// What is most likely first: the usual sizes, and that one byte more is too much.
 	for _, usual := range []int{ethernet, pppoe} {
 		if s.works < usual && usual < s.fails {
 			return usual, true
@@ -95,8 +95,8 @@ func (s *mtuSearch) next() (ipBytes int, ok bool) {
 	return s.works + (s.fails-s.works)/2, true
 }
 
-// observe takes the answer to the size that next gave.
-func (s *mtuSearch) observe(ipBytes int, a answer) {
+// observe takes the reply to the size that next gave.
+func (s *mtuSearch) observe(ipBytes int, a reply) {
 	s.unclears++
 	switch a {
 	case passed:
@@ -107,8 +107,8 @@ func (s *mtuSearch) observe(ipBytes int, a answer) {
 	}
 }
 
-// found is the path's MTU in octets of the IP packet. Zero and false: it is not known, because
-// not even the smallest size passed or because the answers stopped.
+// found is the path's MTU in bytes of the IP packet. Zero and false: it is not known, because
+// not even the smallest size passed or because the replies stopped.
 func (s *mtuSearch) found() (ipBytes int, ok bool) {
 	if s.works == 0 || s.fails-s.works > 1 {
 		return 0, false
@@ -126,7 +126,7 @@ const (
 )
 
 // ask sends the probes of one size and says what became of them.
-func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p *patience) (answer, error) {
+func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p *timeout) (reply, error) {
 	var segments []stream.Segment
 	for i := range 2 * probes {
 		payload := []int{ipBytes, witnessBytes}[i%2] - s.Overhead()
@@ -135,7 +135,7 @@ func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p
 	}
 	t, err := s.TransferWithin(ctx, d, s.Plan(segments...), p.idle(leastIdleProbes), nil)
 	if err != nil {
-		return unclear, fmt.Errorf("train: path MTU: %d octets: %w", ipBytes, err)
+		return unclear, fmt.Errorf("train: path MTU: %d bytes: %w", ipBytes, err)
 	}
 	p.learn(t)
 	tried, refused, arrived, witnesses := 0, 0, 0, 0
@@ -162,7 +162,7 @@ func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p
 	return unclear, nil
 }
 
-// leastTime is how long so many octets of UDP payload must take at a limit in octets a
+// leastTime is how long so many bytes of UDP payload must take at a limit in bytes a
 // second, 0: none.
 func leastTime(payload int, limit float64) time.Duration {
 	if limit <= 0 {
@@ -172,7 +172,7 @@ func leastTime(payload int, limit float64) time.Duration {
 }
 
 // pathMTU searches for the MTU of one direction; 0: it was not found.
-func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p *patience) (int, error) {
+func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p *timeout) (int, error) {
 	search := newMTUSearch(isIPv6(s), top)
 	for size, ok := search.next(); ok; size, ok = search.next() {
 		a, err := ask(ctx, s, d, size, p)
@@ -188,14 +188,14 @@ func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p
 // isIPv6 tells the session's family by the headers of its packets.
 func isIPv6(s *udp.Session) bool { return s.Overhead() > 28 }
 
-// Headers in octets: those of IP, which each fragment has again, and of UDP.
+// Headers in bytes: those of IP, which each fragment has again, and of UDP.
 const (
 	header4  = 20
 	header6  = 40
 	fragment = 8 // IPv6's extension header of a fragment (RFC 8200 section 4.5)
 )
 
-// onTheWire is what a packet of ipBytes moves over a path of that MTU, in IP octets: as
+// onTheWire is what a packet of ipBytes moves over a path of that MTU, in IP bytes: as
 // much, or more if it is fragmented, since each fragment has a header of its own (RFC 791
 // section 3.2; RFC 8200 section 4.5). mtu 0: not known.
 func onTheWire(ipBytes, mtu int, ipv6 bool) int {
@@ -207,14 +207,14 @@ func onTheWire(ipBytes, mtu int, ipv6 bool) int {
 		header, each = header6, header6+fragment
 	}
 	data := ipBytes - header
-	room := (mtu - each) / 8 * 8 // all but the last carry a multiple of eight octets
-	return data + (data+room-1)/room*each
+	space := (mtu - each) / 8 * 8 // all but the last carry a multiple of eight bytes
+	return data + (data+space-1)/space*each
 }
 
-// patience is how long to wait, in one direction, for packets that may be lost. Without it
+// timeout is how long to wait, in one direction, for packets that may be lost. Without it
 // each lost train, and each size that is too large for the path, costs all of drain_timeout.
 // The zero value knows nothing, and waits as configured.
-type patience struct {
+type timeout struct {
 	largest time.Duration // lag seen so far
 	known   bool
 }
@@ -230,14 +230,14 @@ const (
 )
 
 // learn takes the lag of a transfer that lost nothing.
-func (p *patience) learn(t *udp.Transfer) {
+func (p *timeout) learn(t *udp.Transfer) {
 	if lag, ok := t.Lag(); ok {
 		p.largest, p.known = max(p.largest, lag), true
 	}
 }
 
 // idle is for udp.Session.TransferWithin; zero: as configured.
-func (p *patience) idle(least time.Duration) time.Duration {
+func (p *timeout) idle(least time.Duration) time.Duration {
 	if !p.known {
 		return 0
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"oneway.example/exporter/control"
+	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/traffic/udp"
 )
@@ -14,7 +14,7 @@ type path struct {
 	mtu, asked int
 }
 
-func (p *path) ask(size int) answer {
+func (p *path) ask(size int) reply {
 	p.asked++
 	if size <= p.mtu {
 		return passed
@@ -86,7 +86,7 @@ func TestSearchGivesUpWhenNothingAnswers(t *testing.T) {
 		s.observe(size, unclear)
 	}
 	if _, ok := s.found(); ok || asked != maxUnclear {
-		t.Errorf("found %v after %d sizes without an answer, want no MTU after %d", ok, asked, maxUnclear)
+		t.Errorf("found %v after %d sizes without a reply, want no MTU after %d", ok, asked, maxUnclear)
 	}
 }
 
@@ -112,18 +112,18 @@ func TestSearchEndsAtTheTop(t *testing.T) {
 
 func TestWitnessesTellATooLargePacketFromADeadPath(t *testing.T) {
 	for name, c := range map[string]struct {
-		road *road
-		want answer
+		simulatedPath *simulatedPath
+		want          reply
 	}{
-		"passes":              {&road{rate: wibro, mtu: 1500}, passed},
-		"too large":           {&road{rate: wibro, mtu: 1300}, tooLarge},
-		"refused":             {&road{rate: wibro, port: 1300}, tooLarge},
-		"dead":                {&road{rate: wibro, lose: func(int) bool { return true }}, unclear},
-		"one of three passes": {&road{rate: wibro, lose: func(n int) bool { return n < 4 }}, passed},
+		"passes":              {&simulatedPath{rate: wibro, mtu: 1500}, passed},
+		"too large":           {&simulatedPath{rate: wibro, mtu: 1300}, tooLarge},
+		"refused":             {&simulatedPath{rate: wibro, port: 1300}, tooLarge},
+		"dead":                {&simulatedPath{rate: wibro, lose: func(int) bool { return true }}, unclear},
+		"one of three passes": {&simulatedPath{rate: wibro, lose: func(n int) bool { return n < 4 }}, passed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.road.stamps = sample.Kernel
-			got, err := ask(t.Context(), c.road.session(), sample.Reverse, 1400, &patience{})
+			c.simulatedPath.stamps = sample.Kernel
+			got, err := ask(t.Context(), c.simulatedPath.session(), sample.Reverse, 1400, &timeout{})
 			if err != nil || got != c.want {
 				t.Errorf("answer %d, error %v, want %d", got, err, c.want)
 			}
@@ -133,14 +133,14 @@ func TestWitnessesTellATooLargePacketFromADeadPath(t *testing.T) {
 
 func TestProbesOfTheMTUKeepTheTokensRate(t *testing.T) {
 	const limit = 50_000
-	r := &road{rate: wibro, stamps: sample.Kernel}
-	s := udp.NewSession(r, udp.SessionOptions{Limits: control.Limits{BytesPerSecond: limit}})
-	if mtu, err := pathMTU(t.Context(), s, sample.Forward, 9000, &patience{}); err != nil || mtu != 9000 {
+	r := &simulatedPath{rate: wibro, stamps: sample.Kernel}
+	s := udp.NewSession(r, udp.SessionOptions{Limits: loadcontrol.Limits{BytesPerSecond: limit}})
+	if mtu, err := pathMTU(t.Context(), s, sample.Forward, 9000, &timeout{}); err != nil || mtu != 9000 {
 		t.Fatalf("path MTU %d, %v, want 9000", mtu, err)
 	}
 	for _, p := range r.plans {
 		if rate, unpaced := p.PeakRate(); rate > limit || unpaced {
-			t.Errorf("probes of %d octets at %.0f octets/s, allowed are %d", p.Segments[0].PayloadBytes, rate, limit)
+			t.Errorf("probes of %d bytes at %.0f bytes/s, allowed are %d", p.Segments[0].PayloadBytes, rate, limit)
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestProbesOfTheMTUKeepTheTokensRate(t *testing.T) {
 func TestLargeTrainsAreMarkedFragmentedAndCountTheirFragments(t *testing.T) {
 	for _, ipv6 := range []bool{false, true} {
 		o := DefaultOptions()
-		d, _ := must(t, &road{rate: evdo, mtu: 1400, ipv6: ipv6}, o)
+		d, _ := must(t, &simulatedPath{rate: evdo, mtu: 1400, ipv6: ipv6}, o)
 		if d.PathMTU != 1400 {
 			t.Fatalf("IPv6 %v: path MTU %d, want 1400", ipv6, d.PathMTU)
 		}
@@ -165,7 +165,7 @@ func TestLargeTrainsAreMarkedFragmentedAndCountTheirFragments(t *testing.T) {
 }
 
 func TestOnlyTrainsThatNeedItMayBeFragmented(t *testing.T) {
-	r := &road{rate: evdo, mtu: 1400}
+	r := &simulatedPath{rate: evdo, mtu: 1400}
 	must(t, r, DefaultOptions())
 	for _, p := range r.plans {
 		size := p.Segments[0].PayloadBytes + 28
@@ -183,12 +183,12 @@ func TestOnTheWireCountsTheHeadersOfFragments(t *testing.T) {
 	}{
 		{1500, 1500, false, 1500},
 		{1500, 0, false, 1500},
-		{1500, 1400, false, 1520}, // 1376 + 104 octets of data
+		{1500, 1400, false, 1520}, // 1376 + 104 bytes of data
 		{1500, 576, false, 1540},  // 552 + 552 + 376
 		{1520, 1400, true, 1480 + 2*48},
 	} {
 		if got := onTheWire(c.ip, c.mtu, c.ipv6); got != c.want {
-			t.Errorf("%d B over an MTU of %d, IPv6 %v: %d octets, want %d", c.ip, c.mtu, c.ipv6, got, c.want)
+			t.Errorf("%d B over an MTU of %d, IPv6 %v: %d bytes, want %d", c.ip, c.mtu, c.ipv6, got, c.want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Options are the probe's own keys in the configuration; an absent key keeps its default.
-// Those of heavy.Options stand beside them.
+// Those of loadtest.Options stand beside them.
 type Options struct {
 	// PayloadBytes are the sizes of the packets, as UDP payload, 32 to 8972, in the order
 	// in which they are sent.
@@ -34,9 +34,9 @@ type Options struct {
 	// MinClean is how many clean trains a capacity needs; zero: a third of Trains, but
 	// capacity.MinClean at the least.
 	MinClean int `yaml:"min_clean"`
-	// PathMTU: the path's MTU is searched for, up to MaxMTU octets of IP packet.
+	// PathMTU: the path's MTU is searched for, up to MaxMTU bytes of IP packet.
 	PathMTU bool `yaml:"path_mtu"`
-	MaxMTU  int  `yaml:"max_mtu"`
+	MaxMTU  int  `yaml:"max_mtu_bytes"`
 }
 
 // DefaultOptions are those of the WPI report.
@@ -73,7 +73,7 @@ func (o *Options) check() error {
 		option.Between("group", o.Group, 1, maxTrains),
 		option.Between("repeats", o.Repeats, 0, maxTrains),
 		option.Between("min_clean", o.MinClean, capacity.MinClean, o.Trains),
-		option.Between("max_mtu", o.MaxMTU, base6, 65_535),
+		option.Between("max_mtu_bytes", o.MaxMTU, base6, 65_535),
 		option.Between("train_interval", o.TrainInterval, 10*time.Millisecond, maxInterval),
 		option.Between("group_pause", o.GroupPause, 0, maxInterval),
 	)

@@ -7,12 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/tests/probeoptions"
 )
 
-func TestOptionsOfTheProbeAndOfAllHeavyTestsStandTogether(t *testing.T) {
-	if err := probeoptions.Configured(t, New(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nrepeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu: 1500\nevery: 1h\ndirections: [reverse]\n"); err != nil {
+func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
+	if err := probeoptions.Configured(t, New(), "payload_bytes: [1472]\ntrains: 10\ntrain_packets: 30\ntrain_interval: 200ms\ngroup: 5\ngroup_pause: 0s\nrepeats: 10\nmin_clean: 5\npath_mtu: false\nmax_mtu_bytes: 1500\nevery: 1h\ndirections: [reverse]\n"); err != nil {
 		t.Error(err)
 	}
 	if err := probeoptions.Configured(t, New(), ""); err != nil {
@@ -32,7 +32,7 @@ func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
 		"group_pause: 1h\n":          "group_pause is 1h0m0s; it must be between 0s and 1m0s",
 		"repeats: -1\n":              "repeats is -1; it must be between 0 and 1000",
 		"min_clean: 31\n":            "min_clean is 31; it must be between 3 and 30",
-		"max_mtu: 1000\n":            "max_mtu is 1000; it must be between 1280 and 65535",
+		"max_mtu_bytes: 1000\n":      "max_mtu_bytes is 1000; it must be between 1280 and 65535",
 		"every: 1s\n":                "every is 1s; it must be between 10s and 168h0m0s",
 	})
 	if err := probeoptions.Configured(t, New(), "payload_byte: [64]\n"); err == nil || !strings.Contains(err.Error(), `did you mean "payload_bytes"?`) {
@@ -50,14 +50,14 @@ func TestCleanTrainsNeededFollowTheirNumber(t *testing.T) {
 	}
 }
 
-func TestTimeOutLeavesRoomForASlowLink(t *testing.T) {
+func TestTimeOutLeavesSpaceForASlowLink(t *testing.T) {
 	o := DefaultOptions()
 	o.Trains, o.TrainInterval, o.GroupPause = 10, 200*time.Millisecond, 0
-	k, err := NewKind(heavy.DefaultOptions(), o)
+	k, err := NewKind(loadtest.DefaultOptions(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A train of 25 packets of 1500 octets takes 2 s at 150 kb/s; a time-out is twice this.
+	// A train of 25 packets of 1500 bytes takes 2 s at 150 kb/s; a time-out is twice this.
 	if got := k.Duration(); got < 2*4*10*time.Second || got > 10*time.Minute {
 		t.Errorf("a run may take %v", got)
 	}
@@ -65,7 +65,7 @@ func TestTimeOutLeavesRoomForASlowLink(t *testing.T) {
 
 func TestExampleShowsTheDefaults(t *testing.T) {
 	probeoptions.Example(t, New(), func(decode func(...any) error) {
-		shared, got := heavy.DefaultOptions(), Options{}
+		shared, got := loadtest.DefaultOptions(), Options{}
 		if err := decode(&shared, &got); err != nil {
 			t.Error(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"oneway.example/exporter/estimate/capacity"
-	"oneway.example/exporter/heavy"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
@@ -21,15 +21,15 @@ type Result struct {
 type Direction struct {
 	Direction sample.Direction `json:"-"`
 	Way       string           `json:"direction"`
-	// PathMTU is in octets of IP packet; zero: not found, or not searched for.
+	// PathMTU is in bytes of IP packet; zero: not found, or not searched for.
 	PathMTU int     `json:"path_mtu_bytes,omitempty"`
 	Sizes   []*Size `json:"sizes"`
-	// Capacity is that of the direction, in IP octets a second, and Bound how far it may be
+	// Capacity is that of the direction, in IP bytes a second, and Bound how far it may be
 	// off: those of the size PacketBytes. Nil, and zero: refused.
 	Capacity    *float64 `json:"capacity_bytes_per_second,omitempty"`
 	Bound       *float64 `json:"capacity_error_bound_bytes_per_second,omitempty"`
 	PacketBytes int      `json:"capacity_packet_bytes,omitempty"`
-	// HiddenBucket is, with a Capacity, from how many octets on a shaper's token bucket would
+	// HiddenBucket is, with a Capacity, from how many bytes on a shaper's token bucket would
 	// not have shown: the capacity is then that of the line before it.
 	HiddenBucket int `json:"hidden_token_bucket_bytes,omitempty"`
 	// LongTrains counts those that looked for one, by result; of PacketBytes, and in no Size.
@@ -38,7 +38,7 @@ type Direction struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// Size is what the trains of one size said. Rates are in IP octets a second.
+// Size is what the trains of one size said. Rates are in IP bytes a second.
 type Size struct {
 	PayloadBytes int `json:"payload_bytes"`
 	// PacketBytes is the IP packet, header included; WireBytes with the headers of its
@@ -64,22 +64,22 @@ type Size struct {
 	Capacities []float64 `json:"capacities_bytes_per_second"`
 	// Refusal is why there is no capacity, in words.
 	Refusal string `json:"refusal,omitempty"`
-	// Evidence has, for each result but clean, what was found wrong with the last such train.
-	Evidence map[string]string `json:"evidence,omitempty"`
+	// Incident has, for each result but clean, what was found wrong with the last such train.
+	Incident map[string]string `json:"incident,omitempty"`
 
 	summary capacity.Summary
 }
 
 // conclude fills in what the verdicts say.
 func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
-	z.Trains, z.Evidence = map[string]int{}, map[string]string{}
+	z.Trains, z.Incident = map[string]int{}, map[string]string{}
 	for _, v := range verdicts {
 		z.Trains[v.Result.String()]++
 		if v.Result != capacity.Clean {
-			z.Evidence[v.Result.String()] = v.Evidence
+			z.Incident[v.Result.String()] = v.Evidence
 		}
 	}
-	sum := capacity.Summarise(verdicts, minClean)
+	sum := capacity.Summarize(verdicts, minClean)
 	z.summary, z.Capacities, z.Refusal = sum, sum.Capacities, sum.Refusal
 	if sum.OK {
 		z.Median, z.P5, z.P95 = &sum.Median, &sum.P5, &sum.P95
@@ -154,7 +154,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 }
 
 // Publish sets the values of both directions.
-func (*Kind) Publish(v *heavy.Values, r *heavy.Run) {
+func (*Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	res, ok := r.Body.(*Result)
 	if !ok {
 		return

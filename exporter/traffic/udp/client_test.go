@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"oneway.example/exporter/control"
+	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 )
 
-// hearAs is the next message's content for a played responder, whose end may be what is tested.
-func hearAs[B any](t *testing.T, c *control.Conn, name string) (body B) {
+// hearAs is the next message's content for a played load server, whose end may be what is tested.
+func hearAs[B any](t *testing.T, c *loadcontrol.Conn, name string) (body B) {
 	t.Helper()
 	m, _, err := c.Read(context.Background())
 	if err != nil {
@@ -30,17 +30,17 @@ func hearAs[B any](t *testing.T, c *control.Conn, name string) (body B) {
 	return body
 }
 
-// played is a client of a responder that opens the session and follows a script.
-func played(t *testing.T, script func(*control.Conn)) *Client {
+// played is a client of a load server that opens the session and follows a script.
+func played(t *testing.T, script func(*loadcontrol.Conn)) *Client {
 	t.Helper()
-	over := converse(t, func(c *control.Conn) {
+	over := converse(t, func(c *loadcontrol.Conn) {
 		if m, _, err := c.Read(context.Background()); err != nil || m.Open == nil || m.Open.Traffic != "udp" {
 			t.Errorf("%+v, %v in place of open", m, err)
 		}
-		_ = c.Opened(Answer{Session: 7, Port: 99}) // its error is the end of the connection
+		_ = c.Opened(Reply{Session: 7, Port: 99}) // its error is the end of the connection
 		script(c)
 	})
-	c, err := Open(t.Context(), over, control.Open{Run: "r", Bytes: 1, Duration: time.Second})
+	c, err := Open(t.Context(), over, loadcontrol.Open{Run: "r", Bytes: 1, Duration: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestWholeConversation(t *testing.T) {
 	records := bytes.Repeat([]byte("records "), 50_000)
 	cookie := []byte{9, 8, 7}
 	ended := make(chan error, 1)
-	c := played(t, func(c *control.Conn) {
+	c := played(t, func(c *loadcontrol.Conn) {
 		if m := hearAs[Prove](t, c, "prove"); !bytes.Equal(m.Cookie, cookie) {
 			t.Errorf("%+v", m)
 		}
@@ -71,14 +71,14 @@ func TestWholeConversation(t *testing.T) {
 		if m := hearAs[Cancel](t, c, "cancel"); m.ID != 2 {
 			t.Errorf("%+v", m)
 		}
-		_ = c.Say("finished", Finished{ID: 2, Sent: &stream.Sent{Planned: 10}, Error: "cancelled"}, nil)
+		_ = c.Say("finished", Finished{ID: 2, Sent: &stream.Sent{Planned: 10}, Error: "canceled"}, nil)
 		hearAs[Start](t, c, "start")
-		_ = c.Say("refused", control.Refusal{ID: 3, Reason: control.DayLimit, RetryAfter: time.Hour}, nil)
+		_ = c.Say("refused", loadcontrol.Refusal{ID: 3, Reason: loadcontrol.DayLimit, RetryAfter: time.Hour}, nil)
 		<-c.Done()
 		ended <- c.Err()
 	})
-	if c.Answer.Session != 7 || c.Answer.Port != 99 {
-		t.Errorf("%+v", c.Answer)
+	if c.Reply.Session != 7 || c.Reply.Port != 99 {
+		t.Errorf("%+v", c.Reply)
 	}
 	if err := c.Prove(t.Context(), cookie); err != nil {
 		t.Fatal(err)
@@ -101,11 +101,11 @@ func TestWholeConversation(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = c.Say(sayCancel, Cancel{ID: 2})
-	if finished, got, err := c.Wait(t.Context(), 2); err != nil || finished.Error != "cancelled" || finished.Sent.Planned != 10 || got != nil {
+	if finished, got, err := c.Wait(t.Context(), 2); err != nil || finished.Error != "canceled" || finished.Sent.Planned != 10 || got != nil {
 		t.Fatal(finished, got, err)
 	}
-	var refusal *control.Refusal
-	if _, err := c.Start(t.Context(), startOf(3, sample.Forward)); !errors.As(err, &refusal) || refusal.Reason != control.DayLimit || c.Err() != nil {
+	var refusal *loadcontrol.Refusal
+	if _, err := c.Start(t.Context(), startOf(3, sample.Forward)); !errors.As(err, &refusal) || refusal.Reason != loadcontrol.DayLimit || c.Err() != nil {
 		t.Fatal(err, c.Err())
 	}
 	if _, _, err := c.Wait(t.Context(), 3); err == nil || !strings.Contains(err.Error(), "transfer 3 was not started") {
@@ -114,29 +114,29 @@ func TestWholeConversation(t *testing.T) {
 	if n := len(c.pending); n > 0 {
 		t.Errorf("%d transfers are still known", n)
 	}
-	if err := c.Close(); err != nil || !errors.Is(c.Err(), control.ErrClosed) {
+	if err := c.Close(); err != nil || !errors.Is(c.Err(), loadcontrol.ErrClosed) {
 		t.Error(err, c.Err())
 	}
-	if err := <-ended; !errors.Is(err, control.ErrClosed) {
-		t.Errorf("the responder says %v", err)
+	if err := <-ended; !errors.Is(err, loadcontrol.ErrClosed) {
+		t.Errorf("the load server says %v", err)
 	}
 }
 
-func TestAnswerWithoutAPortOrASessionIsNone(t *testing.T) {
-	for _, answer := range []any{nil, 5, Answer{Session: 1}, Answer{Port: 1}, "udp"} {
-		over := converse(t, func(c *control.Conn) {
+func TestReplyWithoutAPortOrASessionIsNone(t *testing.T) {
+	for _, reply := range []any{nil, 5, Reply{Session: 1}, Reply{Port: 1}, "udp"} {
+		over := converse(t, func(c *loadcontrol.Conn) {
 			_, _, _ = c.Read(context.Background()) // open
-			_ = c.Opened(answer)                   // as above
+			_ = c.Opened(reply)                    // as above
 			<-c.Done()
 		})
-		_, err := Open(t.Context(), over, control.Open{Run: "r", Bytes: 1, Duration: time.Second})
+		_, err := Open(t.Context(), over, loadcontrol.Open{Run: "r", Bytes: 1, Duration: time.Second})
 		if err == nil || !strings.HasSuffix(err.Error(), "opened without a port or a session") {
-			t.Errorf("%v: %v", answer, err)
+			t.Errorf("%v: %v", reply, err)
 		}
 	}
 }
 
-func TestResponderThatAnswersOutOfTurnIsLeft(t *testing.T) {
+func TestLoadServerThatAnswersOutOfTurnIsLeft(t *testing.T) {
 	type word struct {
 		name string
 		body any
@@ -155,16 +155,16 @@ func TestResponderThatAnswersOutOfTurnIsLeft(t *testing.T) {
 		{"another started", []word{{"started", Started{ID: 2}}}, "started was not asked for"},
 		{"started nothing", []word{{"started", Started{}}}, "started was not asked for"},
 		{"finished first", []word{received}, "finished was not asked for"},
-		{"the wrong end", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}}}}, "the responder's end of a forward transfer is wanted"},
-		{"both ends", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}, Received: &stream.Received{}}}}, "the responder's end of a forward transfer is wanted"},
-		{"no end", []word{started, {"finished", Finished{ID: 1}}}, "the responder's end of a forward transfer is wanted"},
-		{"a refusal of nothing", []word{{"refused", control.Refusal{ID: 2, Reason: control.Busy}}}, "refused was not asked for"},
-		{"a refusal for no reason", []word{{"refused", control.Refusal{ID: 1, Reason: "mood"}}}, `refusal for the reason "mood", which is none`},
-		{"a refusal to be asked again before", []word{{"refused", control.Refusal{ID: 1, Reason: control.Busy, RetryAfter: -1}}}, "refusal to be tried again in -1ns"},
+		{"the wrong end", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}}}}, "the load server's end of a forward transfer is wanted"},
+		{"both ends", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}, Received: &stream.Received{}}}}, "the load server's end of a forward transfer is wanted"},
+		{"no end", []word{started, {"finished", Finished{ID: 1}}}, "the load server's end of a forward transfer is wanted"},
+		{"a refusal of nothing", []word{{"refused", loadcontrol.Refusal{ID: 2, Reason: loadcontrol.Busy}}}, "refused was not asked for"},
+		{"a refusal for no reason", []word{{"refused", loadcontrol.Refusal{ID: 1, Reason: "mood"}}}, `refusal for the reason "mood", which is none`},
+		{"a refusal to be asked again before", []word{{"refused", loadcontrol.Refusal{ID: 1, Reason: loadcontrol.Busy, RetryAfter: -1}}}, "refusal to be tried again in -1ns"},
 		{"an unknown field", []word{{"started", map[string]int{"id": 1, "x": 2}}}, `unknown field "x"`},
 		{"no number of a transfer", []word{{"started", map[string]int{"id": 65536}}}, "cannot unmarshal number 65536"},
 	} {
-		client := played(t, func(conn *control.Conn) {
+		client := played(t, func(conn *loadcontrol.Conn) {
 			hearAs[Start](t, conn, "start")
 			for _, w := range c.says {
 				_ = conn.Say(w.name, w.body, nil) // its end is what is tested
@@ -174,7 +174,7 @@ func TestResponderThatAnswersOutOfTurnIsLeft(t *testing.T) {
 		_, _ = client.Start(t.Context(), startOf(1, sample.Forward))
 		_, _, err := client.Wait(t.Context(), 1)
 		<-client.Done()
-		if !errors.Is(client.Err(), control.ErrProtocol) || !strings.Contains(client.Err().Error(), c.want) {
+		if !errors.Is(client.Err(), loadcontrol.ErrProtocol) || !strings.Contains(client.Err().Error(), c.want) {
 			t.Errorf("%s: %v\nwant %s", c.name, client.Err(), c.want)
 		}
 		if err == nil {
@@ -184,9 +184,9 @@ func TestResponderThatAnswersOutOfTurnIsLeft(t *testing.T) {
 }
 
 func TestRefusalOfATransferIsOneLine(t *testing.T) {
-	client := played(t, func(c *control.Conn) {
+	client := played(t, func(c *loadcontrol.Conn) {
 		hearAs[Start](t, c, "start")
-		_ = c.Say("refused", control.Refusal{ID: 1, Reason: control.Busy, Detail: "a\nb\x1b"}, nil) // as above
+		_ = c.Say("refused", loadcontrol.Refusal{ID: 1, Reason: loadcontrol.Busy, Detail: "a\nb\x1b"}, nil) // as above
 		<-c.Done()
 	})
 	_, err := client.Start(t.Context(), startOf(1, sample.Forward))
@@ -196,7 +196,7 @@ func TestRefusalOfATransferIsOneLine(t *testing.T) {
 }
 
 func TestEndOfTheConnectionEndsWhoWaits(t *testing.T) {
-	client := played(t, func(c *control.Conn) {
+	client := played(t, func(c *loadcontrol.Conn) {
 		hearAs[Start](t, c, "start")
 		_ = c.Say("started", Started{ID: 1}, nil) // as above
 		hearAs[Sent](t, c, "sent")                // and then it dies
@@ -212,20 +212,20 @@ func TestEndOfTheConnectionEndsWhoWaits(t *testing.T) {
 	if err := client.Sent(t.Context(), 1, 10); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-waits; !errors.Is(err, control.ErrLost) {
+	if err := <-waits; !errors.Is(err, loadcontrol.ErrLost) {
 		t.Error(err)
 	}
-	if err := client.Prove(t.Context(), nil); !errors.Is(err, control.ErrLost) {
+	if err := client.Prove(t.Context(), nil); !errors.Is(err, loadcontrol.ErrLost) {
 		t.Error(err)
 	}
-	if _, err := client.Start(t.Context(), startOf(2, sample.Forward)); !errors.Is(err, control.ErrLost) {
+	if _, err := client.Start(t.Context(), startOf(2, sample.Forward)); !errors.Is(err, loadcontrol.ErrLost) {
 		t.Error(err)
 	}
 }
 
 func TestWhoWaitsCanLeaveAndComeBack(t *testing.T) {
 	goOn := make(chan struct{})
-	client := played(t, func(c *control.Conn) {
+	client := played(t, func(c *loadcontrol.Conn) {
 		hearAs[Start](t, c, "start")
 		_ = c.Say("started", Started{ID: 1}, nil) // as above
 		<-goOn
@@ -252,7 +252,7 @@ func TestWhoWaitsCanLeaveAndComeBack(t *testing.T) {
 
 func TestManyTransfersOneAfterTheOther(t *testing.T) {
 	const transfers = 100
-	client := played(t, func(c *control.Conn) {
+	client := played(t, func(c *loadcontrol.Conn) {
 		for range transfers {
 			id := hearAs[Start](t, c, "start").ID
 			_ = c.Say("started", Started{ID: id}, nil)                                         // as above
@@ -275,7 +275,7 @@ func TestManyTransfersOneAfterTheOther(t *testing.T) {
 }
 
 func TestPlanThatDoesNotFitIsNotSent(t *testing.T) {
-	client := played(t, func(c *control.Conn) { <-c.Done() })
+	client := played(t, func(c *loadcontrol.Conn) { <-c.Done() })
 	x := startOf(1, sample.Forward)
 	one := x.Plan.Segments[0]
 	one.Bursts = 1
@@ -283,13 +283,13 @@ func TestPlanThatDoesNotFitIsNotSent(t *testing.T) {
 	if _, err := client.Start(t.Context(), x); err == nil || !strings.HasSuffix(err.Error(), "want at most 65536: plan fewer segments") || client.Err() != nil {
 		t.Errorf("%v, %v", err, client.Err())
 	}
-	x.Plan.Segments = x.Plan.Segments[:600] // what control.MaxMessageBytes says
-	if b, err := json.Marshal(x); err != nil || len(b) > control.MaxMessageBytes-100 {
-		t.Errorf("%d octets, %v", len(b), err)
+	x.Plan.Segments = x.Plan.Segments[:600] // what loadcontrol.MaxMessageBytes says
+	if b, err := json.Marshal(x); err != nil || len(b) > loadcontrol.MaxMessageBytes-100 {
+		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
 
-// FuzzDeliver hands a client whatever a responder may say of a transfer that is under way.
+// FuzzDeliver hands a client whatever a load server may say of a transfer that is under way.
 func FuzzDeliver(f *testing.F) {
 	for _, m := range []struct {
 		name string
@@ -297,7 +297,7 @@ func FuzzDeliver(f *testing.F) {
 	}{
 		{"proved", Proved{Address: "x"}},
 		{"started", Started{ID: 1}},
-		{"refused", control.Refusal{ID: 1, Reason: control.Busy}},
+		{"refused", loadcontrol.Refusal{ID: 1, Reason: loadcontrol.Busy}},
 		{"finished", Finished{ID: 2, Received: &stream.Received{Corrupt: []stream.Corrupt{{Seq: 3, Got: []byte{1}, Want: []byte{2}}}}}},
 		{"finished", Finished{ID: 2, Sent: &stream.Sent{}}},
 	} {
@@ -309,12 +309,12 @@ func FuzzDeliver(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string, body []byte, next string, nextBody, records []byte) {
 		wait := func() *pending {
-			return &pending{begun: make(chan answer, 1), over: make(chan answer, 1)}
+			return &pending{begun: make(chan reply, 1), over: make(chan reply, 1)}
 		}
 		c := &Client{pending: map[uint16]*pending{0: wait(), 1: wait(), 2: wait()}}
 		c.pending[2].running = true
-		for _, m := range []*control.Say{{Name: name, Body: body}, {Name: next, Body: nextBody}, {Name: next, Body: nextBody}} {
-			if err := c.deliver(m, records); err != nil && !errors.Is(err, control.ErrProtocol) {
+		for _, m := range []*loadcontrol.Say{{Name: name, Body: body}, {Name: next, Body: nextBody}, {Name: next, Body: nextBody}} {
+			if err := c.deliver(m, records); err != nil && !errors.Is(err, loadcontrol.ErrProtocol) {
 				t.Errorf("%v", err)
 			}
 		}

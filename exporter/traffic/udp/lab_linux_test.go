@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/heavy"
-	"oneway.example/exporter/heavy/heavytest"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/probe"
@@ -31,13 +31,13 @@ type overload struct {
 	seen [2]*udp.Transfer
 }
 
-func (*overload) Kind() string                      { return "saturate" }
-func (o *overload) Traffic() heavy.Traffic          { return udp.Near(o) }
-func (o *overload) Bytes() int64                    { return int64(2.2 * float64(o.rate) * o.last.Seconds()) }
-func (o *overload) Duration() time.Duration         { return 2 * o.last }
-func (*overload) Publish(*heavy.Values, *heavy.Run) {}
+func (*overload) Kind() string                            { return "saturation" }
+func (o *overload) Traffic() loadtest.Traffic             { return udp.Near(o) }
+func (o *overload) Bytes() int64                          { return int64(2.2 * float64(o.rate) * o.last.Seconds()) }
+func (o *overload) Duration() time.Duration               { return 2 * o.last }
+func (*overload) Publish(*loadtest.Values, *loadtest.Run) {}
 
-func (o *overload) Perform(ctx context.Context, s *udp.Session, _ *heavy.Run) error {
+func (o *overload) Perform(ctx context.Context, s *udp.Session, _ *loadtest.Run) error {
 	var both sync.WaitGroup
 	errs := make([]error, 2)
 	for i, d := range sample.Directions() {
@@ -69,14 +69,14 @@ func TestSessionsUnderARealFullQueue(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			link := lab.Link{Rate: c.rate, Delay: 10 * time.Millisecond, Queue: int(float64(c.rate) / 8 * c.queue.Seconds())}
 			l := lab.Start(t, lab.Options{Profile: lab.Profile{Name: c.name, Forward: link, Reverse: link}, Seed: 1})
-			opts := heavytest.FarEnd(t.Context(), t, heavytest.End{Address: l.Server.Addr4, Do: l.Server.Do})
+			opts := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: l.Server.Addr4, Do: l.Server.Do})
 			opts.DrainTimeout = 8 * time.Second
 			k := &overload{rate: option.Rate(c.rate*c.load) / 8, last: c.last}
 			env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
-			var out *heavy.Outcome
+			var out *loadtest.Outcome
 			begin := time.Now()
 			err := l.Client.Do(func() (err error) {
-				out, err = heavy.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "saturate"}, opts, k, nil, nil)
+				out, err = loadtest.Once(t.Context(), env, probe.Target{Path: "lab", Probe: "saturation"}, opts, k, nil, nil)
 				return err
 			})
 			if err != nil {

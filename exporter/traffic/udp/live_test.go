@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/traffic"
-	"oneway.example/tests/farside"
+	"oneway.example/tests/remoteend"
 )
 
 // proven is where a simulated client receives.
@@ -24,7 +24,7 @@ var proven = netip.MustParseAddrPort("127.0.0.1:9")
 // of hello.
 func simulated(t *testing.T) (s *serving, h *host, hello func()) {
 	t.Helper()
-	f := newFar(t)
+	f := newRemote(t)
 	h = newHost()
 	h.local = f.open()[0].LocalAddr()
 	opened, _, refusal := f.Open(h, nil)
@@ -121,8 +121,8 @@ func TestHelloOfAnotherAddressIsNoSignOfLife(t *testing.T) {
 		var others sync.WaitGroup
 		others.Go(func() {
 			for ctx.Err() == nil {
-				s.far.greeted(s.id, netip.AddrPortFrom(proven.Addr(), proven.Port()+1))
-				s.far.greeted(s.id+1, proven)
+				s.remote.greeted(s.id, netip.AddrPortFrom(proven.Addr(), proven.Port()+1))
+				s.remote.greeted(s.id+1, proven)
 				time.Sleep(helloEvery)
 			}
 		})
@@ -132,8 +132,8 @@ func TestHelloOfAnotherAddressIsNoSignOfLife(t *testing.T) {
 	})
 }
 
-// One that has proved no address is waited for as long as the responder waits for anything.
-func TestClientThatHasProvedNothingIsTheRespondersToSendAway(t *testing.T) {
+// One that has proved no address is waited for as long as the load server waits for anything.
+func TestClientThatHasProvedNothingIsTheLoadServersToSendAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, h, _ := simulated(t)
 		time.Sleep(time.Hour)
@@ -290,9 +290,9 @@ func TestStreamToASilentClientEndsWithItsSession(t *testing.T) {
 		t.Errorf("%v", why)
 	}
 	<-p.Done()
-	farside.Eventually(t, "the stream's end", func() bool { return p.host.movedIn(sample.Reverse) > 0 })
+	remoteend.Eventually(t, "the stream's end", func() bool { return p.host.movedIn(sample.Reverse) > 0 })
 	if got := p.host.movedIn(sample.Reverse); got > x.Plan.Bytes()/2 {
-		t.Errorf("%d octets were sent of %d", got, x.Plan.Bytes())
+		t.Errorf("%d bytes were sent of %d", got, x.Plan.Bytes())
 	}
 }
 

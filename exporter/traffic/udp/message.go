@@ -1,8 +1,8 @@
 // Package udp is the traffic of streams of UDP test packets at given times (package stream):
 // its messages, the client's half, which transfers streams in both directions and joins what
-// both ends saw of them, and the far end's.
+// both ends saw of them, and the remote end's.
 //
-//	client                                    responder
+//	client                                    load server
 //	Open                                   ->
 //	                                       <- Opened: session, UDP port
 //	hello packets over UDP, with the session ->
@@ -10,7 +10,7 @@
 //	prove: the cookie                      ->
 //	                                       <- proved: the address that streams go to
 //	start: id, direction, plan             ->
-//	                                       <- started: the responder's clock, or refused
+//	                                       <- started: the load server's clock, or refused
 //	  forward: packets, then sent: how many ->
 //	                                       <- finished, records of what was received
 //	  reverse: packets                     <-
@@ -21,14 +21,14 @@
 //	cancel at any time                     ->
 //
 // A plan with feedback (stream.Plan.Feedback) is the most that its sender sends, and is
-// authorised as such; at which rate within it, the client decides while the stream runs, by
+// authorized as such; at which rate within it, the client decides while the stream runs, by
 // what the receiver has got so far. That goes over UDP, since TCP falls silent on a way that
 // is full.
 //
 // Whether the peer lives, each end tells by the packets. The client says hello twice a second
-// where it sends no stream, or one with longer pauses. A responder that hears nothing of it for
+// where it sends no stream, or one with longer pauses. A load server that hears nothing of it for
 // 3 s pauses a stream to it (consent), and after 10 s ends the session. A client takes a
-// responder that sends nothing of its stream for 10 s for gone. Who waits for the records of a
+// load server that sends nothing of its stream for 10 s for gone. Who waits for the records of a
 // stream waits until that is over as planned, for as long as packets may be on their way, and a
 // grace.
 package udp
@@ -47,7 +47,7 @@ import (
 // Name is the word for this type of traffic.
 const Name = "udp"
 
-// Names of messages; that of a struct's is the struct's name. refused has a control.Refusal.
+// Names of messages; that of a struct's is the struct's name. refused has a loadcontrol.Refusal.
 const (
 	sayProve    = "prove"
 	sayProved   = "proved"
@@ -59,8 +59,8 @@ const (
 	sayRefused  = "refused"
 )
 
-// Answer is the far end's to Open.
-type Answer struct {
+// Reply is the remote end's to Open.
+type Reply struct {
 	// Session is random; each test packet carries it.
 	Session uint64 `json:"session"`
 	// Port is the UDP port of test traffic, on the address of the control connection.
@@ -99,7 +99,7 @@ const (
 )
 
 // Check tells whether the transfer makes sense: its number, direction, plan and Idle.
-// Whether it is allowed is another question.
+// Whether it is allowed is another request.
 func (t *Start) Check() error {
 	switch {
 	case t.ID == 0:
@@ -156,7 +156,7 @@ func clockNow(m clock.Monitor) Clock {
 	return Clock{At: at, Bound: q.Bound.Error, Reason: q.Bound.Reason.String(), Steps: q.Steps}
 }
 
-// Started says that the responder is ready to receive, or that it begins to send.
+// Started says that the load server is ready to receive, or that it begins to send.
 type Started struct {
 	ID    uint16 `json:"id"`
 	Clock Clock  `json:"clock"`
@@ -173,7 +173,7 @@ type Cancel struct {
 	ID uint16 `json:"id"`
 }
 
-// Finished is the end of a transfer; the records of the responder's packets are its octets.
+// Finished is the end of a transfer; the records of the load server's packets are its bytes.
 // Exactly one of Sent and Received is set.
 type Finished struct {
 	ID       uint16           `json:"id"`
@@ -192,7 +192,7 @@ func gap(p stream.Plan) (most time.Duration) {
 	return max(most, p.Feedback)
 }
 
-// Overhead is the octets of IP and UDP headers of a packet.
+// Overhead is the bytes of IP and UDP headers of a packet.
 func Overhead(ipv6 bool) int {
 	if ipv6 {
 		return 48

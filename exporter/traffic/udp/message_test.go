@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"oneway.example/exporter/control"
+	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 )
 
 func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
 	for _, want := range []any{
-		&Answer{Session: 1 << 63, Port: 8620, Salt: 1, Host: 2},
+		&Reply{Session: 1 << 63, Port: 8620, Salt: 1, Host: 2},
 		&Prove{Cookie: []byte{1, 2, 3}},
 		&Proved{Address: "192.0.2.1:8620"},
 		&Start{ID: 1, Direction: sample.Reverse, Plan: stream.Plan{Feedback: 50 * time.Millisecond, Segments: startOf(1, 0).Plan.Segments}, Idle: time.Second},
@@ -30,8 +30,8 @@ func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
 		}
 		var got any
 		switch want.(type) {
-		case *Answer:
-			got = new(Answer)
+		case *Reply:
+			got = new(Reply)
 		case *Prove:
 			got = new(Prove)
 		case *Proved:
@@ -47,7 +47,7 @@ func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
 		case *Finished:
 			got = new(Finished)
 		}
-		if err := (&control.Say{Name: "x", Body: b}).Into(got); err != nil || !cmp.Equal(got, want) {
+		if err := (&loadcontrol.Say{Name: "x", Body: b}).Into(got); err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%T: %v\n%s", want, err, cmp.Diff(want, got))
 		}
 	}
@@ -59,12 +59,12 @@ func TestTransferIsCheckedBeforeItIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, spoil := range map[string]func(*Start){
-		"udp: transfer 0: want 1 to 65535":                                                       func(t *Start) { t.ID = 0 },
-		"udp: transfer 1: direction 2: want 0, forward, or 1, reverse":                           func(t *Start) { t.Direction = 2 },
-		"udp: transfer 1: idle 99ms: want 100ms to 2m0s":                                         func(t *Start) { t.Idle = 99 * time.Millisecond },
-		"udp: transfer 1: idle 2m0.000000001s: want 100ms to 2m0s":                               func(t *Start) { t.Idle = 2*time.Minute + 1 },
-		"udp: transfer 1: stream: no such plan: 0 segments, want 1 to 4096":                      func(t *Start) { t.Plan.Segments = nil },
-		"udp: transfer 1: stream: no such plan: segment 0: 31 octets a packet, want 32 to 65507": func(t *Start) { t.Plan.Segments[0].PayloadBytes = 31 },
+		"udp: transfer 0: want 1 to 65535":                                                      func(t *Start) { t.ID = 0 },
+		"udp: transfer 1: direction 2: want 0, forward, or 1, reverse":                          func(t *Start) { t.Direction = 2 },
+		"udp: transfer 1: idle 99ms: want 100ms to 2m0s":                                        func(t *Start) { t.Idle = 99 * time.Millisecond },
+		"udp: transfer 1: idle 2m0.000000001s: want 100ms to 2m0s":                              func(t *Start) { t.Idle = 2*time.Minute + 1 },
+		"udp: transfer 1: stream: no such plan: 0 segments, want 1 to 4096":                     func(t *Start) { t.Plan.Segments = nil },
+		"udp: transfer 1: stream: no such plan: segment 0: 31 bytes a packet, want 32 to 65507": func(t *Start) { t.Plan.Segments[0].PayloadBytes = 31 },
 	} {
 		bad := startOf(1, sample.Forward)
 		spoil(&bad)

@@ -15,33 +15,33 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock/static"
-	"oneway.example/exporter/control"
+	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/traffic"
-	"oneway.example/tests/farside"
+	"oneway.example/tests/remoteend"
 )
 
-// converse is a control connection over loopback with a responder that follows a script.
-func converse(t *testing.T, script func(*control.Conn)) *control.Client {
+// converse is a control connection over loopback with a load server that follows a script.
+func converse(t *testing.T, script func(*loadcontrol.Conn)) *loadcontrol.Client {
 	t.Helper()
 	var scripts sync.WaitGroup
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scripts.Add(1)
 		defer scripts.Done()
-		c, err := control.Accept(w, r)
+		c, err := loadcontrol.Accept(w, r)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer c.Close()
-		_ = c.Write(control.Message{Welcome: &control.Welcome{}}) // its error is the end of the connection
+		_ = c.Write(loadcontrol.Message{Welcome: &loadcontrol.Welcome{}}) // its error is the end of the connection
 		script(c)
 	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
-	c, err := control.Dial(t.Context(), control.ClientOptions{Address: server.Listener.Addr().String(), Pin: control.PinOf(server.Certificate())})
+	c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: server.Listener.Addr().String(), Pin: loadcontrol.PinOf(server.Certificate())})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,18 +56,18 @@ func converse(t *testing.T, script func(*control.Conn)) *control.Client {
 // host is a traffic.Host over a control connection: what it is told is kept, and what is said to
 // it goes to the client.
 type host struct {
-	conn  *control.Conn
+	conn  *loadcontrol.Conn
 	local netip.AddrPort
 
 	mu       sync.Mutex
-	limits   control.Limits
+	limits   loadcontrol.Limits
 	revoked  bool
 	left     int64
 	moved    [2]int64
 	headers  int64
 	begun    int
 	until    time.Time
-	refusals []control.Reason
+	refusals []loadcontrol.Reason
 	spent    []time.Duration // how long the traffic lasts that was let go
 	ended    chan error      // takes one
 }
@@ -76,41 +76,41 @@ func newHost() *host { return &host{left: 1 << 40, ended: make(chan error, 1)} }
 
 func (h *host) Local() netip.AddrPort  { return h.local }
 func (h *host) Remote() netip.AddrPort { return h.conn.Remote() }
-func (h *host) Limits() (control.Limits, *control.Refusal) {
+func (h *host) Limits() (loadcontrol.Limits, *loadcontrol.Refusal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.revoked {
-		return control.Limits{}, &control.Refusal{Reason: control.Unauthorised}
+		return loadcontrol.Limits{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized}
 	}
 	return h.limits, nil
 }
 
-// Spend draws from a full bucket each time: what tokens have spent is the responder's to know.
-func (h *host) Spend(_ sample.Direction, lasts time.Duration, draw traffic.Draw) *control.Refusal {
+// Spend draws from a full bucket each time: what tokens have spent is the load server's to know.
+func (h *host) Spend(_ sample.Direction, lasts time.Duration, draw traffic.Draw) *loadcontrol.Refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.limits.BytesPerSecond > 0 {
 		if _, err := draw(full(h.limits.BytesPerSecond)); err != nil {
-			return &control.Refusal{Reason: control.RateLimit, Detail: err.Error(), RetryAfter: time.Second}
+			return &loadcontrol.Refusal{Reason: loadcontrol.RateLimit, Detail: err.Error(), RetryAfter: time.Second}
 		}
 	}
 	h.spent = append(h.spent, lasts)
 	return nil
 }
 
-// full is a bucket as the responder's.
+// full is a bucket as the load server's.
 func full(rate float64) traffic.Bucket {
 	depth := max(256<<10, rate/10)
 	return traffic.Bucket{Level: depth, Depth: depth, Rate: rate}
 }
 
-func (h *host) Take(octets int64) *control.Refusal {
+func (h *host) Take(bytes int64) *loadcontrol.Refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if octets > h.left {
+	if bytes > h.left {
 		return badRequest("more than was announced")
 	}
-	h.left -= octets
+	h.left -= bytes
 	return nil
 }
 
@@ -124,11 +124,11 @@ func (h *host) Moved(d sample.Direction, payload, headers int64) {
 func (h *host) Begun()               { h.mu.Lock(); h.begun++; h.mu.Unlock() }
 func (h *host) Busy(until time.Time) { h.mu.Lock(); h.until = until; h.mu.Unlock() }
 func (h *host) busy() time.Time      { h.mu.Lock(); defer h.mu.Unlock(); return h.until }
-func (h *host) Say(name string, body any, octets []byte) error {
-	return h.conn.Say(name, body, octets)
+func (h *host) Say(name string, body any, data []byte) error {
+	return h.conn.Say(name, body, data)
 }
 
-func (h *host) Refused(name string, r *control.Refusal) error {
+func (h *host) Refused(name string, r *loadcontrol.Refusal) error {
 	h.mu.Lock()
 	h.refusals = append(h.refusals, r.Reason)
 	h.mu.Unlock()
@@ -148,13 +148,13 @@ func (h *host) End(why error) {
 
 func (h *host) Listen(net.ListenConfig) (net.Listener, error) { panic("UDP needs no further socket") }
 
-// newFar is the far half on loopback.
-func newFar(t *testing.T) *far {
+// newRemote is the remote half on loopback.
+func newRemote(t *testing.T) *remote {
 	t.Helper()
 	f := Traffic{}.New(traffic.Env{
 		Log: slog.New(slog.DiscardHandler), Clock: static.New(time.Millisecond, metric.Discard{}),
 		Allowed: func(a netip.Addr) bool { return a != netip.MustParseAddr("127.0.0.66") },
-	}).(*far)
+	}).(*remote)
 	shut, err := f.Listen(netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func newFar(t *testing.T) *far {
 	return f
 }
 
-// peer is a client with an open session, and its far end.
+// peer is a client with an open session, and its remote end.
 type peer struct {
 	*Client
 	t        *testing.T
@@ -173,26 +173,26 @@ type peer struct {
 	session  *stream.Session
 }
 
-// meet opens a session with a far half that runs.
-func meet(t *testing.T, f *far, h *host) *peer {
+// meet opens a session with a remote half that runs.
+func meet(t *testing.T, f *remote, h *host) *peer {
 	t.Helper()
 	p := &peer{t: t, host: h}
 	opened := make(chan *serving, 1)
-	over := converse(t, func(c *control.Conn) {
+	over := converse(t, func(c *loadcontrol.Conn) {
 		h.conn, h.local = c, f.open()[0].LocalAddr()
 		m, _, err := c.Read(t.Context())
 		if err != nil || m.Open == nil {
 			t.Errorf("%+v, %v in place of open", m, err)
 			return
 		}
-		s, answer, refusal := f.Open(h, m.Open.Parameters)
+		s, reply, refusal := f.Open(h, m.Open.Parameters)
 		if refusal != nil {
 			_ = c.Refuse(refusal) // as below
 			return
 		}
 		opened <- s.(*serving)
 		defer s.Close()
-		for err = c.Opened(answer); err == nil; {
+		for err = c.Opened(reply); err == nil; {
 			if m, _, err = c.Read(t.Context()); err != nil {
 				return
 			}
@@ -203,19 +203,19 @@ func meet(t *testing.T, f *far, h *host) *peer {
 		}
 	})
 	var err error
-	if p.Client, err = Open(t.Context(), over, control.Open{Run: "r", Bytes: 1, Duration: time.Second}); err != nil {
+	if p.Client, err = Open(t.Context(), over, loadcontrol.Open{Run: "r", Bytes: 1, Duration: time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	p.serving = <-opened
-	p.endpoint = farside.Endpoint(t, netip.MustParseAddr("127.0.0.1"))
-	p.session = p.endpoint.Join(p.Answer.Session)
+	p.endpoint = remoteend.Endpoint(t, netip.MustParseAddr("127.0.0.1"))
+	p.session = p.endpoint.Join(p.Reply.Session)
 	return p
 }
 
-// running is a far half whose sockets are read.
-func running(t *testing.T) *far {
+// running is a remote half whose sockets are read.
+func running(t *testing.T) *remote {
 	t.Helper()
-	f := newFar(t)
+	f := newRemote(t)
 	ran := make(chan error, 1)
 	go func() { ran <- f.Run(t.Context()) }()
 	t.Cleanup(func() {
@@ -226,9 +226,9 @@ func running(t *testing.T) *far {
 	return f
 }
 
-// at is the far end's test port.
+// at is the remote end's test port.
 func (p *peer) at() netip.AddrPort {
-	return netip.AddrPortFrom(p.Remote().Addr(), p.Answer.Port)
+	return netip.AddrPortFrom(p.Remote().Addr(), p.Reply.Port)
 }
 
 func (p *peer) prove() error {
@@ -249,17 +249,17 @@ func ready(t *testing.T) *peer {
 	return p
 }
 
-// startOf is 100 packets of 500 octets, 1 ms apart.
+// startOf is 100 packets of 500 bytes, 1 ms apart.
 func startOf(id uint16, d sample.Direction) Start {
-	return Start{ID: id, Direction: d, Idle: MinIdle, Plan: farside.Plan()}
+	return Start{ID: id, Direction: d, Idle: MinIdle, Plan: remoteend.Plan()}
 }
 
 // words is a Say of this content.
-func words(t *testing.T, name string, body any) *control.Say {
+func words(t *testing.T, name string, body any) *loadcontrol.Say {
 	t.Helper()
 	b, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &control.Say{Name: name, Body: bytes.Clone(b)}
+	return &loadcontrol.Say{Name: name, Body: bytes.Clone(b)}
 }

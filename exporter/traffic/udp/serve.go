@@ -9,18 +9,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"oneway.example/exporter/control"
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/loadcontrol"
 	"oneway.example/exporter/sample"
 	"oneway.example/exporter/sched"
 	"oneway.example/exporter/stream"
 	"oneway.example/exporter/traffic"
-	"oneway.example/exporter/wait"
 )
 
-// serving is the traffic of one session at the far end. One goroutine hears what the client
+// serving is the traffic of one session at the remote end. One goroutine hears what the client
 // says; each transfer has one of its own.
 type serving struct {
-	far    *far
+	remote *remote
 	host   traffic.Host
 	id     uint64
 	stream *stream.Session
@@ -55,17 +55,17 @@ const (
 	// slack is what a transfer may take longer than planned.
 	slack = 30 * time.Second
 	// reportRate is how fast records are taken at the least.
-	reportRate = 4 << 10 // octets a second
+	reportRate = 4 << 10 // bytes a second
 )
 
 // Causes of a transfer's early end.
 var (
-	errCancelled = errors.New("cancelled by the client")
-	errTooLong   = errors.New("it took longer than planned")
+	errCanceled = errors.New("canceled by the client")
+	errTooLong  = errors.New("it took longer than planned")
 )
 
 // Hear is traffic.Session's.
-func (s *serving) Hear(m *control.Say) (refusal *control.Refusal) {
+func (s *serving) Hear(m *loadcontrol.Say) (refusal *loadcontrol.Refusal) {
 	switch m.Name {
 	case sayProve:
 		return hear(m, s.prove)
@@ -76,11 +76,11 @@ func (s *serving) Hear(m *control.Say) (refusal *control.Refusal) {
 	case sayCancel:
 		return hear(m, s.cancel)
 	}
-	return badRequest("a responder is not told %.40q", m.Name)
+	return badRequest("a load server is not told %.40q", m.Name)
 }
 
 // hear reads a message and does what it asks for.
-func hear[B any](m *control.Say, do func(*B) *control.Refusal) *control.Refusal {
+func hear[B any](m *loadcontrol.Say, do func(*B) *loadcontrol.Refusal) *loadcontrol.Refusal {
 	body := new(B)
 	if err := m.Into(body); err != nil {
 		return badRequest("%v", err)
@@ -89,16 +89,16 @@ func hear[B any](m *control.Say, do func(*B) *control.Refusal) *control.Refusal 
 }
 
 // prove learns where the client receives, from the cookie that was sent there.
-func (s *serving) prove(p *Prove) *control.Refusal {
+func (s *serving) prove(p *Prove) *loadcontrol.Refusal {
 	if s.running(sample.Forward) || s.running(sample.Reverse) {
 		return badRequest("the address cannot change while a transfer runs")
 	}
 	to, ok := s.stream.Proven(p.Cookie)
 	if !ok {
-		return &control.Refusal{Reason: control.Unproved, Detail: "this cookie was not sent for this session"}
+		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "this cookie was not sent for this session"}
 	}
-	if !s.far.env.Allowed(to.Addr()) {
-		return &control.Refusal{Reason: control.Unproved, Detail: fmt.Sprintf("%v is not an address that is served here", to.Addr())}
+	if !s.remote.env.Allowed(to.Addr()) {
+		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: fmt.Sprintf("%v is not an address that is served here", to.Addr())}
 	}
 	s.heardFrom()
 	s.to.Store(&to)
@@ -108,7 +108,7 @@ func (s *serving) prove(p *Prove) *control.Refusal {
 }
 
 // start starts a stream that is within all limits.
-func (s *serving) start(t *Start) *control.Refusal {
+func (s *serving) start(t *Start) *loadcontrol.Refusal {
 	most, refusal := s.permit(t)
 	if refusal != nil {
 		if refusal.ID != 0 {
@@ -125,7 +125,7 @@ func (s *serving) start(t *Start) *control.Refusal {
 		within += t.Idle
 		var err error
 		if x.reception, err = s.stream.Expect(t.ID, t.Plan); err != nil {
-			_ = s.host.Refused(sayRefused, refused(t.ID, control.BadRequest, err.Error()))
+			_ = s.host.Refused(sayRefused, refused(t.ID, loadcontrol.BadRequest, err.Error()))
 			return nil
 		}
 	}
@@ -148,7 +148,7 @@ func (s *serving) set(d sample.Direction, x *transfer) {
 	s.active[d] = x
 }
 
-// busy tells the responder until when streams run.
+// busy tells the load server until when streams run.
 func (s *serving) busy() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,25 +162,25 @@ func (s *serving) busy() {
 }
 
 // permit says why a transfer must not be, or how long one may take at the most, zero: there is no limit.
-func (s *serving) permit(t *Start) (most time.Duration, refusal *control.Refusal) {
+func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Refusal) {
 	switch {
 	case t.ID == 0 || s.used[t.ID]:
 		return 0, badRequest("%d is no number of a new transfer", t.ID)
 	case s.to.Load() == nil:
-		return 0, refused(t.ID, control.Unproved, "no address has been proved: say hello to the test port, and show the cookie that comes")
+		return 0, refused(t.ID, loadcontrol.Unproved, "no address has been proved: say hello to the test port, and show the cookie that comes")
 	}
 	if err := t.Check(); err != nil {
-		return 0, refused(t.ID, control.BadRequest, err.Error())
+		return 0, refused(t.ID, loadcontrol.BadRequest, err.Error())
 	}
 	limits, refusal := s.host.Limits()
 	if refusal != nil {
 		return 0, refusal
 	}
 	if d := t.Plan.Duration(); limits.Duration > 0 && d > limits.Duration {
-		return 0, refused(t.ID, control.TimeLimit, fmt.Sprintf("the transfer takes %v, the token allows %v", d, limits.Duration))
+		return 0, refused(t.ID, loadcontrol.TimeLimit, fmt.Sprintf("the transfer takes %v, the token allows %v", d, limits.Duration))
 	}
 	if s.running(t.Direction) {
-		return 0, refused(t.ID, control.BadRequest, "a transfer of this direction runs already")
+		return 0, refused(t.ID, loadcontrol.BadRequest, "a transfer of this direction runs already")
 	}
 	if refusal := s.host.Take(t.Plan.Bytes()); refusal != nil {
 		refusal.ID = t.ID
@@ -195,8 +195,8 @@ func (s *serving) permit(t *Start) (most time.Duration, refusal *control.Refusal
 	return limits.Duration, nil
 }
 
-func refused(id uint16, reason control.Reason, detail string) *control.Refusal {
-	return &control.Refusal{ID: id, Reason: reason, Detail: detail}
+func refused(id uint16, reason loadcontrol.Reason, detail string) *loadcontrol.Refusal {
+	return &loadcontrol.Refusal{ID: id, Reason: reason, Detail: detail}
 }
 
 // carry carries a transfer out and tells what came of it.
@@ -204,7 +204,7 @@ func (s *serving) carry(x *transfer) {
 	s.host.Begun()
 	f := Finished{ID: x.ID}
 	var records []byte
-	err := s.host.Say(sayStarted, Started{ID: x.ID, Clock: clockNow(s.far.env.Clock)}, nil)
+	err := s.host.Say(sayStarted, Started{ID: x.ID, Clock: clockNow(s.remote.env.Clock)}, nil)
 	switch {
 	case err == nil && x.Direction == sample.Forward:
 		f.Received = s.receive(x)
@@ -220,7 +220,7 @@ func (s *serving) carry(x *transfer) {
 		s.set(x.Direction, nil)
 		return // nobody is there to be told
 	}
-	f.Clock = clockNow(s.far.env.Clock)
+	f.Clock = clockNow(s.remote.env.Clock)
 	switch {
 	case err != nil:
 		f.Error = "the stream cannot be sent: " + err.Error()
@@ -231,7 +231,7 @@ func (s *serving) carry(x *transfer) {
 	}
 	// A client that does not take its records must not hold the link for ever.
 	late := time.AfterFunc(grace+time.Duration(len(records)/reportRate)*time.Second, func() {
-		s.host.End(&control.Refusal{Reason: control.TimeLimit, Detail: "the records were not taken"})
+		s.host.End(&loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the records were not taken"})
 	})
 	defer late.Stop()
 	s.set(x.Direction, nil) // the client may begin the next one as soon as it is told
@@ -258,7 +258,7 @@ func (s *serving) receive(x *transfer) *stream.Received {
 func (s *serving) send(x *transfer) (*stream.Sent, error) {
 	sent, err := s.stream.Send(x.ctx, x.ID, *s.to.Load(), x.Plan, stream.How{Consent: &consent{s, sched.Now()}})
 	if err != nil {
-		s.far.env.Log.Warn("Stream not sent", "to", s.to.Load().String(), "err", err)
+		s.remote.env.Log.Warn("Stream not sent", "to", s.to.Load().String(), "err", err)
 		sent = &stream.Sent{Planned: x.Plan.Packets()}
 	}
 	packets, bytes := sent.Moved(x.Plan)
@@ -277,7 +277,7 @@ func (s *serving) running(d sample.Direction) bool {
 }
 
 // allSent tells a reception how much to wait for; of one that is over it is nothing.
-func (s *serving) allSent(m *Sent) *control.Refusal {
+func (s *serving) allSent(m *Sent) *loadcontrol.Refusal {
 	if m.ID == 0 || m.Packets < 0 {
 		return badRequest("transfer %d, of which %d packets were sent", m.ID, m.Packets)
 	}
@@ -292,15 +292,15 @@ func (s *serving) allSent(m *Sent) *control.Refusal {
 }
 
 // cancel ends a transfer early; of one that is over it is nothing.
-func (s *serving) cancel(m *Cancel) *control.Refusal {
+func (s *serving) cancel(m *Cancel) *loadcontrol.Refusal {
 	if m.ID == 0 {
-		return badRequest("transfer 0 is cancelled")
+		return badRequest("transfer 0 is canceled")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.active {
 		if x != nil && x.ID == m.ID {
-			x.cancel(errCancelled)
+			x.cancel(errCanceled)
 		}
 	}
 	return nil
@@ -311,7 +311,7 @@ const lookEvery = 250 * time.Millisecond
 
 // watch ends the session whose client is silent for longer than an outage, and so its streams.
 func (s *serving) watch() {
-	for wait.For(s.ctx, lookEvery) {
+	for ctxtime.For(s.ctx, lookEvery) {
 		if s.to.Load() != nil && s.unheard(sched.Now()) > Outage {
 			s.host.End(traffic.ErrSilent)
 			return
@@ -340,7 +340,7 @@ func (s *serving) unheard(now time.Duration) time.Duration {
 // Close is traffic.Session's.
 func (s *serving) Close() {
 	s.end()
-	s.far.byID.Delete(s.id)
+	s.remote.byID.Delete(s.id)
 	s.stream.Leave()
 	s.tasks.Wait()
 }

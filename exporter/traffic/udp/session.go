@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"oneway.example/exporter/bound"
-	"oneway.example/exporter/control"
-	"oneway.example/exporter/heavy"
 	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
 	"oneway.example/exporter/metric"
 	"oneway.example/exporter/option"
 	"oneway.example/exporter/record"
@@ -27,7 +27,7 @@ type Carrier interface {
 	// What has not come when nothing has for idle, once all was sent, is lost; zero, or more
 	// than what is configured: as configured.
 	// steer is nil, or chooses the rate of a plan with feedback, in both directions.
-	Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress), steer stream.Steer) (*Carried, error)
+	Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*Carried, error)
 }
 
 // Carried is what a Carrier returns.
@@ -36,27 +36,27 @@ type Carried struct {
 	Sent     *stream.Sent
 	Received *stream.Received
 	// PayloadBytes were sent, in UDP payload, as far as is known.
-	PayloadBytes int64
-	Packets      int
-	Near, Far    Clocks
-	Cut          string
+	PayloadBytes  int64
+	Packets       int
+	Local, Remote Clocks
+	Cut           string
 }
 
 // SessionOptions say what a Session adds to what its Carrier moves.
 type SessionOptions struct {
-	// IPv6: packets have 48 octets of headers, not 28.
+	// IPv6: packets have 48 bytes of headers, not 28.
 	IPv6 bool
 	// Shared: both ends read one clock (package hostid).
 	Shared bool
-	// Near is what is known of this host's stamps on the path.
-	Near bound.Host
+	// Local is what is known of this host's stamps on the path.
+	Local bound.Host
 	// DSCP and NoChecksum are for plans.
 	DSCP       uint8
 	NoChecksum bool
-	// Limits of the token; Remote is the responder's UDP address.
-	Limits control.Limits
+	// Limits of the token; Remote is the load server's UDP address.
+	Limits loadcontrol.Limits
 	Remote netip.AddrPort
-	// Rows takes the rows of each transfer that has ended, labelled Path, Probe and Run; nil: nobody reads them.
+	// Rows takes the rows of each transfer that has ended, labeled Path, Probe and Run; nil: nobody reads them.
 	Rows             *record.Stream[record.Rows]
 	Path, Probe, Run string
 }
@@ -67,19 +67,19 @@ type Session struct {
 	opts    SessionOptions
 
 	mu       sync.Mutex
-	moved    [2]int64      // IP octets sent, by direction
+	moved    [2]int64      // IP bytes sent, by direction
 	done     time.Duration // planned time of transfers that are over
 	recorder recorder
-	progress func(heavy.Progress)
+	progress func(loadtest.Progress)
 }
 
-// Overhead is the octets of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
+// Overhead is the bytes of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
 func (s *Session) Overhead() int { return Overhead(s.opts.IPv6) }
 
 // Limits are the token's.
-func (s *Session) Limits() control.Limits { return s.opts.Limits }
+func (s *Session) Limits() loadcontrol.Limits { return s.opts.Limits }
 
-// Remote is the responder's UDP address.
+// Remote is the load server's UDP address.
 func (s *Session) Remote() netip.AddrPort { return s.opts.Remote }
 
 // Plan is a plan of these segments with the options' code point and checksum.
@@ -105,7 +105,7 @@ func NewSession(c Carrier, o SessionOptions) *Session {
 // Transfer carries one stream out, in either direction, and joins what both ends saw of
 // it. It may be called from two goroutines at once, for both directions together. progress
 // may be nil. An error is final: the session is over, or ctx is.
-func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, progress func(heavy.Progress)) (*Transfer, error) {
+func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, progress func(loadtest.Progress)) (*Transfer, error) {
 	return s.TransferWithin(ctx, d, p, 0, progress)
 }
 
@@ -113,36 +113,36 @@ func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Pla
 // all was sent and nothing came any more; zero: Options.DrainTimeout, which it never is
 // longer than. It is for a Kind that knows how long packets take at the most: see
 // Transfer.Lag.
-func (s *Session) TransferWithin(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress)) (*Transfer, error) {
+func (s *Session) TransferWithin(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress)) (*Transfer, error) {
 	return s.transfer(ctx, d, p, idle, progress, nil)
 }
 
-// Steer is Transfer of a plan with feedback (stream.Plan.Feedback), which is the most that is
+// AdjustRate is Transfer of a plan with feedback (stream.Plan.Feedback), which is the most that is
 // sent: by what has come, steer chooses the time from packet to packet while it runs.
-func (s *Session) Steer(ctx context.Context, d sample.Direction, p stream.Plan, steer stream.Steer) (*Transfer, error) {
-	return s.transfer(ctx, d, p, 0, nil, steer)
+func (s *Session) AdjustRate(ctx context.Context, d sample.Direction, p stream.Plan, adjustRate stream.Adjuster) (*Transfer, error) {
+	return s.transfer(ctx, d, p, 0, nil, adjustRate)
 }
 
-func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(heavy.Progress), steer stream.Steer) (*Transfer, error) {
+func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*Transfer, error) {
 	if err := p.Check(); err != nil {
 		return nil, fmt.Errorf("udp: %w", err)
 	}
-	if (steer != nil) != (p.Feedback > 0) {
+	if (adjustRate != nil) != (p.Feedback > 0) {
 		return nil, errors.New("udp: a plan with feedback, and who steers it, belong together")
 	}
 	begin := time.Now()
-	c, err := s.carrier.Carry(ctx, d, p, idle, s.watch(d, p, progress), steer)
+	c, err := s.carrier.Carry(ctx, d, p, idle, s.watch(d, p, progress), adjustRate)
 	took := time.Since(begin)
 	s.account(d, p, c)
 	if err != nil {
 		return nil, err
 	}
 	if c == nil || c.Sent == nil || c.Received == nil {
-		return nil, &heavy.Failure{Reason: heavy.ReasonInternal, Err: fmt.Errorf("udp: %s transfer: the records of one end are missing", d)}
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonInternal, Err: fmt.Errorf("udp: %s transfer: the records of one end are missing", d)}
 	}
 	t := &Transfer{
-		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Near: c.Near, Far: c.Far,
-		Shared: s.opts.Shared, Cut: c.Cut, ends: bound.Ends{Near: s.opts.Near, Far: farStamps()}, took: took,
+		Direction: d, Plan: p, Sent: c.Sent, Received: c.Received, Local: c.Local, Remote: c.Remote,
+		Shared: s.opts.Shared, Cut: c.Cut, ends: bound.Ends{Local: s.opts.Local, Remote: remoteStamps()}, took: took,
 	}
 	t.Packets, t.Counts = join(p, s.Overhead(), c.Sent, c.Received)
 	t.judgeClocks()
@@ -150,13 +150,13 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	return t, ctx.Err()
 }
 
-// farStamps is what is known of a responder's: what its interface holds back is in the
+// remoteStamps is what is known of a load server's: what its interface holds back is in the
 // bound that it tells of its clock.
-func farStamps() bound.Host { return bound.Host{Conversion: bound.CardConversion, Ours: true} }
+func remoteStamps() bound.Host { return bound.Host{Conversion: bound.CardConversion, Ours: true} }
 
 // watch passes progress on, to the caller and to the run.
-func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(heavy.Progress)) func(heavy.Progress) {
-	return func(at heavy.Progress) {
+func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(loadtest.Progress)) func(loadtest.Progress) {
+	return func(at loadtest.Progress) {
 		at.Direction = d
 		if progress != nil {
 			progress(at)
@@ -200,14 +200,14 @@ func (s *Session) record(t *Transfer) {
 }
 
 // Follow has progress told to f.
-func (s *Session) Follow(f func(heavy.Progress)) {
+func (s *Session) Follow(f func(loadtest.Progress)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress = f
 }
 
 // Account puts into the outcome what the session has seen, and adds it to the counters.
-func (s *Session) Account(o *heavy.Outcome, counters *metric.Scope) {
+func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o.ForwardBytes, o.ReverseBytes = s.moved[sample.Forward], s.moved[sample.Reverse]
@@ -238,7 +238,7 @@ func (s *Session) Account(o *heavy.Outcome, counters *metric.Scope) {
 			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the sending host refused them: its firewall, its routes, or a full queue of its own", d, all.Refused))
 		}
 		if all.Withheld > 0 {
-			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the responder heard nothing of this end or its host refused them: the way there stood still", d, all.Withheld))
+			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the load server heard nothing of this end or its host refused them: the way there stood still", d, all.Withheld))
 		}
 	}
 }

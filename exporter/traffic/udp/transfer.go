@@ -20,9 +20,9 @@ type Transfer struct {
 	// Packets are those that were tried, in the order of the plan: Packets[i] is number i.
 	Packets []Packet `json:"-"`
 	Counts  Counts   `json:"counts"`
-	// Near and Far are the clocks of this agent and of the responder, before and after.
-	Near Clocks `json:"near_clock"`
-	Far  Clocks `json:"far_clock"`
+	// Local and Remote are the clocks of this agent and of the load server, before and after.
+	Local  Clocks `json:"local_clock"`
+	Remote Clocks `json:"remote_clock"`
 	// Shared: both ends run on one kernel, and so read one clock.
 	Shared bool `json:"one_clock"`
 	// Cut says in words why it ended early; empty: it did not.
@@ -71,7 +71,7 @@ type Counts struct {
 	// NotTried were not sent because the transfer was cut; Refused by the sender's kernel.
 	NotTried int `json:"not_tried_packets"`
 	Refused  int `json:"refused_packets"`
-	// Withheld were not sent by the responder because it heard nothing of this end.
+	// Withheld were not sent by the load server because it heard nothing of this end.
 	Withheld int `json:"withheld_packets,omitempty"`
 	Sent     int `json:"sent_packets"`
 	// Arrived counts packets of which an intact copy came, Lost the others of those sent.
@@ -114,8 +114,8 @@ func (c *Counts) LossRatio() (float64, bool) {
 	return float64(c.Lost) / float64(c.Sent), true
 }
 
-// Shortfall is the share of the planned packets that the sender did not send, and might have.
-func (c *Counts) Shortfall() float64 {
+// Underrun is the share of the planned packets that the sender did not send, and might have.
+func (c *Counts) Underrun() float64 {
 	if c.Planned == 0 {
 		return 0
 	}
@@ -236,30 +236,30 @@ func reasonNamed(word string) sample.Reason {
 }
 
 // judgeClocks says what both clocks together are worth for this transfer. A clock's error
-// is the larger of its bounds before and after, and of what was seen between; the far
+// is the larger of its bounds before and after, and of what was seen between; the remote
 // clock's is not seen between, where it can only have grown as a clock's bound does, some
 // microseconds a minute.
 func (t *Transfer) judgeClocks() {
-	near, far := t.Near.verdict(), t.Far.verdict()
-	switch far.Reason { // as that of the far end
+	local, remote := t.Local.verdict(), t.Remote.verdict()
+	switch remote.Reason { // as that of the remote end
 	case sample.OK, sample.BoundTooLarge:
-	case sample.NearStepped:
-		far.Reason = sample.FarStepped
+	case sample.LocalStepped:
+		remote.Reason = sample.RemoteStepped
 	default:
-		far.Reason = sample.FarUnsynchronised
+		remote.Reason = sample.RemoteUnsynchronized
 	}
-	t.bound = bound.Clocks(near, far)
-	if t.Shared && bound.SharedClock(near, far) {
+	t.bound = bound.Clocks(local, remote)
+	if t.Shared && bound.SharedClock(local, remote) {
 		t.bound = sample.Bound{Reason: sample.OK}
 	}
 }
 
-// verdict is that of one clock, as if it were the near one.
+// verdict is that of one clock, as if it were the local one.
 func (c Clocks) verdict() sample.Bound {
 	before, after := reasonNamed(c.Before.Reason), reasonNamed(c.After.Reason)
 	switch {
-	case c.Before.Steps != c.After.Steps || before == sample.NearStepped || after == sample.NearStepped:
-		return sample.Bound{Reason: sample.NearStepped}
+	case c.Before.Steps != c.After.Steps || before == sample.LocalStepped || after == sample.LocalStepped:
+		return sample.Bound{Reason: sample.LocalStepped}
 	case before != sample.OK:
 		return sample.Bound{Reason: before}
 	case after != sample.OK:
@@ -276,7 +276,7 @@ func (t *Transfer) Bound() sample.Bound { return t.bound }
 // Stepped tells whether a clock was stepped between the beginning and the end: then not
 // even the differences between delays mean anything.
 func (t *Transfer) Stepped() bool {
-	return t.bound.Reason == sample.NearStepped || t.bound.Reason == sample.FarStepped
+	return t.bound.Reason == sample.LocalStepped || t.bound.Reason == sample.RemoteStepped
 }
 
 // crystal is how fast two clocks that nothing disciplines drift apart at the most: 50 ppm
@@ -315,7 +315,7 @@ func (t *Transfer) StampError() (most time.Duration) {
 	for i := range t.Packets {
 		if p := &t.Packets[i]; p.stamped() {
 			sent := p.Sent
-			sent.Held = 0
+			sent.TXUncertainty = 0
 			most = max(most, t.ends.Stamps(t.Direction, sent, p.Arrived))
 		}
 	}
@@ -323,7 +323,7 @@ func (t *Transfer) StampError() (most time.Duration) {
 }
 
 // SpacingError is how far the time between two arrivals of this transfer may be off for the
-// receiver's stamps: the largest of the origins that occur. What the far end's interface holds back is not known here.
+// receiver's stamps: the largest of the origins that occur. What the remote end's interface holds back is not known here.
 func (t *Transfer) SpacingError() (most time.Duration) {
 	for i := range t.Packets {
 		if p := &t.Packets[i]; p.stamped() {

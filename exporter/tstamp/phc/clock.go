@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"oneway.example/exporter/clock"
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/instant"
-	"oneway.example/exporter/wait"
 )
 
 // Clock is the clock of an interface's card, followed once a second while it is
@@ -28,7 +28,7 @@ type Clock struct {
 	machine  machine
 	relation Relation
 	steps    *clock.StepDetector
-	era      atomic.Uint64 // steps of the system clock when relation was learnt
+	era      atomic.Uint64 // steps of the system clock when relation was learned
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -132,7 +132,7 @@ func (c *Clock) keep(ctx context.Context, d device) {
 			told = true
 			c.log.Warn("The card's clock cannot be read; the kernel's stamps are used, and it is tried again", "err", err)
 		}
-		if !wait.For(ctx, delay) {
+		if !ctxtime.For(ctx, delay) {
 			return
 		}
 		delay = min(2*delay, maxRetry)

@@ -31,7 +31,7 @@ func TestFeedbackThatCannotBeIsNone(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"no serial":      AppendReport(nil, 1, 1, Status{}),
 		"more than all":  AppendReport(nil, 1, 1, Status{Serial: 1, Expected: 1, Packets: 2}),
-		"octets":         AppendReport(nil, 1, 1, Status{Serial: 1, Bytes: math.MaxUint64}),
+		"bytes":          AppendReport(nil, 1, 1, Status{Serial: 1, Bytes: math.MaxUint64}),
 		"time":           AppendReport(nil, 1, 1, Status{Serial: 1, Elapsed: math.MaxUint64}),
 		"cut short":      AppendReport(nil, 1, 1, Status{Serial: 1})[:ReportBytes-1],
 		"too long":       append(AppendReport(nil, 1, 1, Status{Serial: 1}), 0),

@@ -1,4 +1,4 @@
-// Package load is the format of the test packets of heavy tests: a header that
+// Package load is the format of the test packets of load tests: a header that
 // says which packet this is, and a content that both ends can compute, so that the
 // receiver sees what the path has changed in it.
 //

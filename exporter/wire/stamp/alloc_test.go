@@ -2,8 +2,8 @@ package stamp
 
 import "testing"
 
-// questionOf makes a whole question of size octets, as our sender does.
-func questionOf(b []byte, size int) []byte {
+// requestOf makes a whole request of size octets, as our sender does.
+func requestOf(b []byte, size int) []byte {
 	b = wholeReceipt.AppendTo(FollowUp{}.AppendTo(vectorSender.AppendTo(b)))
 	if rest := size - len(b) - TLVHeaderBytes; rest >= 0 {
 		b = AppendPadding(b, rest, 7)
@@ -14,24 +14,24 @@ func questionOf(b []byte, size int) []byte {
 func TestPacketsDoNotAllocate(t *testing.T) {
 	k := vectorKey()
 	b := make([]byte, 0, 2048)
-	open := questionOf(make([]byte, 0, 2048), 1472)
-	closed := AppendTLVHMAC(vectorReceipt.AppendTo(vectorAnswer.AppendAuthenticatedTo(nil, k)), AuthenticatedBytes, k)
+	open := requestOf(make([]byte, 0, 2048), 1472)
+	closed := AppendTLVHMAC(vectorReceipt.AppendTo(vectorReply.AppendAuthenticatedTo(nil, k)), AuthenticatedBytes, k)
 	at := len(closed) - hmacTLVSize
 	ok := true
 	for name, f := range map[string]func(){
-		"write a question":              func() { questionOf(b, 1472) },
-		"write an authenticated one":    func() { vectorSender.AppendAuthenticatedTo(b, k) },
-		"write an answer":               func() { vectorAnswer.AppendTo(b) },
-		"write an authenticated answer": func() { vectorAnswer.AppendAuthenticatedTo(b, k) },
+		"write a request":              func() { requestOf(b, 1472) },
+		"write an authenticated one":   func() { vectorSender.AppendAuthenticatedTo(b, k) },
+		"write a reply":                func() { vectorReply.AppendTo(b) },
+		"write an authenticated reply": func() { vectorReply.AppendAuthenticatedTo(b, k) },
 		"write each TLV": func() {
 			b := DirectMeasurement{1, 2, 3}.AppendTo(TimestampInformation{1, 2, 3, 4}.AppendTo(b))
 			b = ClassOfService{1, 2, 3, 1}.AppendTo(b)
 			TLV{Type: 200, Value: open[:9]}.AppendTo(b)
 		},
 		"write an HMAC TLV": func() { AppendTLVHMAC(append(b, open...), UnauthenticatedBytes, k) },
-		"read a question":   func() { _, err := ParseSender(open); ok = ok && err == nil },
-		"read an answer":    func() { _, err := ParseReflector(open); ok = ok && err == nil },
-		"read an authenticated answer": func() {
+		"read a request":    func() { _, err := ParseSender(open); ok = ok && err == nil },
+		"read a reply":      func() { _, err := ParseReflector(open); ok = ok && err == nil },
+		"read an authenticated reply": func() {
 			_, err := ParseReflectorAuthenticated(closed, k)
 			ok = ok && err == nil
 		},
@@ -82,12 +82,12 @@ func BenchmarkWrite(b *testing.B) {
 	for name, f := range map[string]func(){
 		"question":               func() { vectorSender.AppendTo(buf) },
 		"question/authenticated": func() { vectorSender.AppendAuthenticatedTo(buf, k) },
-		"answer":                 func() { vectorAnswer.AppendTo(buf) },
-		"answer/authenticated":   func() { vectorAnswer.AppendAuthenticatedTo(buf, k) },
+		"answer":                 func() { vectorReply.AppendTo(buf) },
+		"answer/authenticated":   func() { vectorReply.AppendAuthenticatedTo(buf, k) },
 		"receipt":                func() { vectorReceipt.AppendTo(buf) },
 		"padding/1400":           func() { AppendPadding(buf, 1400, 7) },
-		"whole/172":              func() { questionOf(buf, 172) },
-		"whole/1472":             func() { questionOf(buf, 1472) },
+		"whole/172":              func() { requestOf(buf, 172) },
+		"whole/1472":             func() { requestOf(buf, 1472) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -100,8 +100,8 @@ func BenchmarkWrite(b *testing.B) {
 
 func BenchmarkRead(b *testing.B) {
 	k := vectorKey()
-	open, closed := vectorAnswer.AppendTo(nil), vectorAnswer.AppendAuthenticatedTo(nil, k)
-	small, large := questionOf(nil, 172), questionOf(nil, 1472)
+	open, closed := vectorReply.AppendTo(nil), vectorReply.AppendAuthenticatedTo(nil, k)
+	small, large := requestOf(nil, 172), requestOf(nil, 1472)
 	receipt, padding := vectorReceipt.AppendTo(nil)[TLVHeaderBytes:], AppendPadding(nil, 1400, 7)[TLVHeaderBytes:]
 	for name, f := range map[string]func() bool{
 		"answer":               func() bool { _, err := ParseReflector(open); return err == nil },
@@ -124,7 +124,7 @@ func BenchmarkRead(b *testing.B) {
 
 func BenchmarkProtect(b *testing.B) {
 	k := vectorKey()
-	small, large := questionOf(nil, 172), questionOf(nil, 1472)
+	small, large := requestOf(nil, 172), requestOf(nil, 1472)
 	for name, packet := range map[string][]byte{"172": small, "1472": large} {
 		SealCRC(packet, false)
 		signed := AppendTLVHMAC(append([]byte{}, packet...), UnauthenticatedBytes, k)

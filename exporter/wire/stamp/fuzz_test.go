@@ -7,7 +7,7 @@ import (
 
 func addSeeds(f *testing.F) {
 	for _, s := range []string{
-		"", senderOpen, senderSealed, answerOpen, answerSealed, vectorReceiptWire, hostReceiptWire,
+		"", senderOpen, senderSealed, replyOpen, replySealed, vectorReceiptWire, hostReceiptWire,
 		"80 07 0010 01020304 1112131415161718 02 000000", "80 04 0004 b945 0000", "00 01 ffff",
 	} {
 		f.Add(octets(f, s))
@@ -25,7 +25,7 @@ func FuzzBasePackets(f *testing.F) {
 		if p, err := ParseSender(b); err == nil {
 			w := p.AppendTo(nil)
 			if again, err := ParseSender(w); err != nil || again != p || !bytes.Equal(w[:16], b[:16]) {
-				t.Errorf("question: %+v became %+v, %v", p, again, err)
+				t.Errorf("request: %+v became %+v, %v", p, again, err)
 			}
 		}
 		if p, err := ParseReflector(b); err == nil {
@@ -36,12 +36,12 @@ func FuzzBasePackets(f *testing.F) {
 		}
 		if p, err := ParseSenderUnverified(b); err == nil {
 			if again, err := verifiedSender(p.AppendAuthenticatedTo(nil, k), k); err != nil || again != p {
-				t.Errorf("authenticated question: %+v became %+v, %v", p, again, err)
+				t.Errorf("authenticated request: %+v became %+v, %v", p, again, err)
 			}
 		}
 		p, _ := ParseReflectorAuthenticated(b, k)
 		if again, err := ParseReflectorAuthenticated(p.AppendAuthenticatedTo(nil, k), k); err != nil || again != p {
-			t.Errorf("authenticated answer: %+v became %+v, %v", p, again, err)
+			t.Errorf("authenticated reply: %+v became %+v, %v", p, again, err)
 		}
 	})
 }

@@ -3,7 +3,7 @@
 // 8972). All integers are big-endian. It knows octets and secrets: no sockets,
 // no clocks.
 //
-// Question, unauthenticated (44 octets) and authenticated (112):
+// Request, unauthenticated (44 octets) and authenticated (112):
 //
 //	0-3 Sequence Number  4-11 T1  12-13 Error Estimate  14-15 SSID  16-43 zero
 //	0-3 Sequence Number  4-15 zero  16-23 T1  24-25 Error Estimate  26-27 SSID
@@ -31,17 +31,17 @@
 //	4-7  CRC-32C of the whole payload (this field and both HMACs taken as zero)
 //	8-11 Run   12-15 Epoch
 //	16   Next, Base, Received, Lost, Duplicated, Reordered, Late, Corrupted, Bursts
-//	52   Tx   56-67 when the last three answers left   68-71 and were held (Left)
+//	52   Tx   56-67 when the last three replies left   68-71 and were held (Left)
 //	72   bitmap, words x 8
 //	     host block, if there is one: socket drops (4), zero and ignored (4)
 //
-// In a question, Next is the number of test packets sent so far, Base a token of
+// In a request, Next is the number of test packets sent so far, Base a token of
 // the sender's kernel, Received says by bits what the sender understands (0x1: host
 // blocks), and Tx is the sender's waiting time in milliseconds; the rest
 // of the counts is zero, and there is no host block. A reflector of before the host block
 // ignores Received; a sender of before it does not ask, and gets none. The
 // reflector writes the counts of its receive window (package seqwin), how many
-// answers it has sent, and stamps of those. A Query is no test packet: it is
+// replies it has sent, and stamps of those. A Query is no test packet: it is
 // answered and counted nowhere. With Finish it says that Next packets have been
 // sent and waited for.
 package stamp
@@ -57,14 +57,14 @@ import (
 const (
 	// Port is the reflector's UDP port (RFC 8762 section 4.1).
 	Port = 862
-	// UnauthenticatedBytes is the length of an open base packet, question and
+	// UnauthenticatedBytes is the length of an open base packet, request and
 	// answer alike, in octets of UDP payload (RFC 8762 sections 4.2.1 and 4.3.1).
 	UnauthenticatedBytes = 44
 	// AuthenticatedBytes is that of an authenticated one (RFC 8762 sections 4.2.2
 	// and 4.3.2).
 	AuthenticatedBytes = 112
-	// MinSenderBytes is the shortest question: that of TWAMP-Test with the 27
-	// octets of padding that make it as long as its answer, whose last field is
+	// MinSenderBytes is the shortest request: that of TWAMP-Test with the 27
+	// octets of padding that make it as long as its reply, whose last field is
 	// the Sender TTL in octet 40 (RFC 5357 sections 4.1.2 and 4.2.1, RFC 8762
 	// section 4.6).
 	MinSenderBytes = 41
@@ -81,7 +81,7 @@ var (
 	ErrHMAC = errors.New("stamp: HMAC does not match")
 )
 
-// SenderPacket is a question. The zero value is packet 0, with an Error Estimate
+// SenderPacket is a request. The zero value is packet 0, with an Error Estimate
 // that is not valid.
 type SenderPacket struct {
 	// Seq counts the packets of a session from 0, modulo 2^32.
@@ -94,24 +94,24 @@ type SenderPacket struct {
 	SSID uint16
 }
 
-// ReflectorPacket is an answer.
+// ReflectorPacket is a reply.
 type ReflectorPacket struct {
 	// Seq is the reflector's own number, from 0 and modulo 2^32, or a copy of
 	// SenderSeq if it keeps no state.
 	Seq uint32
-	// T3 is when the answer was sent, raw, in the format of Error's Z bit.
+	// T3 is when the reply was sent, raw, in the format of Error's Z bit.
 	T3 uint64
 	// Error is the reflector's clock, at T2 and T3.
 	Error timefmt.ErrorEstimate
-	// SSID is the question's, or 0 from a reflector without RFC 8972.
+	// SSID is the request's, or 0 from a reflector without RFC 8972.
 	SSID uint16
-	// T2 is when the question arrived, in the format of T3.
+	// T2 is when the request arrived, in the format of T3.
 	T2 uint64
-	// SenderSeq, SenderT1 and SenderError are copies of the question's.
+	// SenderSeq, SenderT1 and SenderError are copies of the request's.
 	SenderSeq   uint32
 	SenderT1    uint64
 	SenderError timefmt.ErrorEstimate
-	// SenderTTL is the TTL or Hop Limit with which the question arrived.
+	// SenderTTL is the TTL or Hop Limit with which the request arrived.
 	SenderTTL uint8
 }
 
@@ -137,17 +137,17 @@ func (p SenderPacket) AppendAuthenticatedTo(b []byte, k *Key) []byte {
 	return b
 }
 
-// ParseSender reads an unauthenticated question, of MinSenderBytes or more: what
+// ParseSender reads an unauthenticated request, of MinSenderBytes or more: what
 // one of TWAMP Light lacks would be zero. The error is ErrShort.
 func ParseSender(b []byte) (SenderPacket, error) { return parseSender(b, MinSenderBytes, 4) }
 
-// ParseSenderUnverified reads an authenticated question without checking its
+// ParseSenderUnverified reads an authenticated request without checking its
 // HMAC. The error is ErrShort.
 func ParseSenderUnverified(b []byte) (SenderPacket, error) {
 	return parseSender(b, AuthenticatedBytes, 16)
 }
 
-// parseSender reads a question of at least so many octets whose T1, with what follows it, is at t1.
+// parseSender reads a request of at least so many octets whose T1, with what follows it, is at t1.
 func parseSender(b []byte, least, t1 int) (p SenderPacket, err error) {
 	if len(b) < least {
 		return p, fmt.Errorf("%w: %d bytes, want %d", ErrShort, len(b), least)
@@ -157,7 +157,7 @@ func parseSender(b []byte, least, t1 int) (p SenderPacket, err error) {
 	}, nil
 }
 
-// AppendTo appends the unauthenticated answer.
+// AppendTo appends the unauthenticated reply.
 func (p ReflectorPacket) AppendTo(b []byte) []byte {
 	b = be.AppendUint32(b, p.Seq)
 	b = be.AppendUint64(b, p.T3)
@@ -170,7 +170,7 @@ func (p ReflectorPacket) AppendTo(b []byte) []byte {
 	return append(b, 0, 0, p.SenderTTL, 0, 0, 0)
 }
 
-// AppendAuthenticatedTo appends the authenticated answer, HMAC included.
+// AppendAuthenticatedTo appends the authenticated reply, HMAC included.
 func (p ReflectorPacket) AppendAuthenticatedTo(b []byte, k *Key) []byte {
 	at := len(b)
 	b = p.AppendUnsignedTo(b)
@@ -198,7 +198,7 @@ func (p ReflectorPacket) AppendUnsignedTo(b []byte) []byte {
 	return append(b, zeros[:31]...)
 }
 
-// ParseReflector reads an unauthenticated answer, of MinSenderBytes or more: one
+// ParseReflector reads an unauthenticated reply, of MinSenderBytes or more: one
 // of TWAMP Light ends with the Sender TTL. The error is ErrShort.
 func ParseReflector(b []byte) (p ReflectorPacket, err error) {
 	if len(b) < MinSenderBytes {
@@ -211,7 +211,7 @@ func ParseReflector(b []byte) (p ReflectorPacket, err error) {
 	}, nil
 }
 
-// ParseReflectorAuthenticated reads and verifies an authenticated answer. The
+// ParseReflectorAuthenticated reads and verifies an authenticated reply. The
 // error is ErrShort or, then with what the packet says, ErrHMAC.
 func ParseReflectorAuthenticated(b []byte, k *Key) (p ReflectorPacket, err error) {
 	if len(b) < AuthenticatedBytes {
@@ -229,7 +229,7 @@ func ParseReflectorAuthenticated(b []byte, k *Key) (p ReflectorPacket, err error
 }
 
 // PutT3 overwrites the transmit stamp of a whole base packet in place: T1 of a
-// question, T3 of an answer. An HMAC over it has to be written again.
+// request, T3 of a reply. An HMAC over it has to be written again.
 func PutT3(b []byte, authenticated bool, t3 uint64) {
 	if authenticated {
 		be.PutUint64(b[16:], t3)

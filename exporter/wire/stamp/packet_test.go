@@ -14,8 +14,8 @@ func TestShortPacketsAreRefusedAtTheLimit(t *testing.T) {
 	}{
 		{"question", 41, func(b []byte) error { _, err := ParseSender(b); return err }},
 		{"answer", 41, func(b []byte) error { _, err := ParseReflector(b); return err }},
-		{"unverified question", 112, func(b []byte) error { _, err := ParseSenderUnverified(b); return err }},
-		{"authenticated answer", 112, func(b []byte) error { _, err := ParseReflectorAuthenticated(b, k); return err }},
+		{"unverified request", 112, func(b []byte) error { _, err := ParseSenderUnverified(b); return err }},
+		{"authenticated reply", 112, func(b []byte) error { _, err := ParseReflectorAuthenticated(b, k); return err }},
 	} {
 		for n := range c.least + 1 {
 			if err := c.parse(make([]byte, n)); errors.Is(err, ErrShort) != (n < c.least) {
@@ -25,9 +25,9 @@ func TestShortPacketsAreRefusedAtTheLimit(t *testing.T) {
 	}
 }
 
-func TestAnswersOfTWAMPLightEndWithTheTTL(t *testing.T) {
-	got, err := ParseReflector(octets(t, answerOpen)[:41])
-	if err != nil || got != vectorAnswer {
+func TestRepliesOfTWAMPLightEndWithTheTTL(t *testing.T) {
+	got, err := ParseReflector(octets(t, replyOpen)[:41])
+	if err != nil || got != vectorReply {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -43,7 +43,7 @@ func verifiedSender(b []byte, k *Key) (SenderPacket, error) {
 
 func TestAnyChangedBitBreaksTheBaseHMAC(t *testing.T) {
 	k, other := vectorKey(), NewKey([]byte("another"))
-	for name, wire := range map[string]string{"question": senderSealed, "answer": answerSealed} {
+	for name, wire := range map[string]string{"question": senderSealed, "answer": replySealed} {
 		b := octets(t, wire)
 		if !k.Clone().VerifyBase(b) || other.VerifyBase(b) {
 			t.Fatalf("%s: the right key fails, or a wrong one does not", name)

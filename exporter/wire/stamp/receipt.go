@@ -11,23 +11,23 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// ClockCode is what the far end says of its clock in a Receipt: three bits. The
-// zero value, also that of a question, is ClockOK.
+// ClockCode is what the remote end says of its clock in a Receipt: three bits. The
+// zero value, also that of a request, is ClockOK.
 type ClockCode uint8
 
 // The codes; they go over the wire.
 const (
 	// ClockOK: the Error Estimate holds.
 	ClockOK ClockCode = iota
-	// ClockUnsynchronised: the clock follows nothing, or too loosely.
-	ClockUnsynchronised
+	// ClockUnsynchronized: the clock follows nothing, or too loosely.
+	ClockUnsynchronized
 	// ClockStepped: the clock was set while the session lasted.
 	ClockStepped
 	// ClockNone: nobody watches the clock.
 	ClockNone
 	// ClockSilent: who watches the clock does not answer.
 	ClockSilent
-	// ClockShared: the question's token (Receipt.Base) is that of the reflector's
+	// ClockShared: the request's token (Receipt.Base) is that of the reflector's
 	// own kernel: both ends read the same clock.
 	ClockShared
 )
@@ -42,14 +42,14 @@ const MaxReceiptWords = 4
 // that of a word of the bitmap, in the place of which it stands.
 const HostBlockBytes = 8
 
-// AsksHost is the bit of Received in a question by which the sender says that it
+// AsksHost is the bit of Received in a request by which the sender says that it
 // understands the host block (Receipt.Host).
 const AsksHost = 1
 
 const (
 	receiptMagic   = 0x4f57
 	receiptVersion = 1
-	flagQuery      = 0x80
+	flagStatsQuery = 0x80
 	flagFinish     = 0x40
 	flagFilled     = 0x20
 	hostFlag       = 0x08 // of the octet with version and words
@@ -58,15 +58,15 @@ const (
 	crcBytes       = 4
 )
 
-// Receipt is our own TLV: the far end's account of the forward direction,
-// in place of the sender's question for it. Its layout is in the package's
+// Receipt is our own TLV: the remote end's account of the forward direction,
+// in place of the sender's request for it. Its layout is in the package's
 // documentation.
 type Receipt struct {
 	// Words is the length of Recent on the wire, 0..MaxReceiptWords.
 	Words int
-	// Query: no test packet. Finish: all that was sent has been waited for.
+	// StatsQuery: no test packet. Finish: all that was sent has been waited for.
 	// Filled: the reflector wrote the counts.
-	Query, Finish, Filled bool
+	StatsQuery, Finish, Filled bool
 	// T2Origin is where the reflector's receive stamp was taken: User, Kernel or
 	// Hardware. All others are written as sample.Absent, not told.
 	T2Origin sample.Origin
@@ -77,26 +77,26 @@ type Receipt struct {
 	// life of its session; 0: not known.
 	Run, Epoch uint32
 	// Packets of the forward direction: the low 32 bits of seqwin.Counts. In a
-	// question Next is the number of test packets sent so far, Base a token of the
+	// request Next is the number of test packets sent so far, Base a token of the
 	// sender's kernel (package hostid; 0: not told), Received what the sender understands
 	// beside the first form of a Receipt (AsksHost), and the rest is zero.
 	Next, Base, Received, Lost, Duplicated,
 	Reordered, Late, Corrupted, Bursts uint32
-	// Tx is the number of answers sent to test packets, this one included, modulo
-	// 2^32. In a question: the sender's waiting time (Tmax, RFC 7680) in milliseconds.
+	// Tx is the number of replies sent to test packets, this one included, modulo
+	// 2^32. In a request: the sender's waiting time (Tmax, RFC 7680) in milliseconds.
 	Tx uint32
-	// Left tells when earlier answers left: in the answer numbered n those numbered
+	// Left tells when earlier answers left: in the reply numbered n those numbered
 	// n-1, n-2 and n-3; in that to a query, the last three.
-	Left [LeftAnswers]Left
+	Left [LeftReplies]Left
 	// Host: there is a host block, and so SocketDrops. Only answers have one, now and then,
-	// and only if the question asked for it: then it stands in the place of the bitmap's
-	// last word, so that the answer is as long as the question.
+	// and only if the request asked for it: then it stands in the place of the bitmap's
+	// last word, so that the reply is as long as the request.
 	Host bool
 	// SocketDrops counts the packets that the reflector's kernel has dropped at the socket
-	// that took the question, for want of buffer, since some 2 to 4 s before this Epoch
+	// that took the request, for want of buffer, since some 2 to 4 s before this Epoch
 	// began (the sender's first packets may be among them), of all senders,
 	// since a dropped packet is nobody's; and this session's that the reflector has refused
-	// for their rate, or before it had room for the session. Modulo 2^32.
+	// for their rate, or before it had space for the session. Modulo 2^32.
 	SocketDrops uint32
 	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
 	// nor read.
@@ -135,9 +135,9 @@ func (r Receipt) AppendTo(b []byte) []byte {
 }
 
 func (r *Receipt) flags() (f uint8) {
-	for i, set := range [...]bool{r.Query, r.Finish, r.Filled} {
+	for i, set := range [...]bool{r.StatsQuery, r.Finish, r.Filled} {
 		if set {
-			f |= flagQuery >> i
+			f |= flagStatsQuery >> i
 		}
 	}
 	if r.T2Origin <= sample.Hardware {
@@ -169,7 +169,7 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	}
 	r.Words, r.Host = words, host
 	f := v[3]
-	r.Query, r.Finish, r.Filled = f&flagQuery != 0, f&flagFinish != 0, f&flagFilled != 0
+	r.StatsQuery, r.Finish, r.Filled = f&flagStatsQuery != 0, f&flagFinish != 0, f&flagFilled != 0
 	r.T2Origin, r.Clock = sample.Origin(f>>3&3), ClockCode(f&7)
 	n := v[8:56] // Run to Tx
 	r.Run, r.Epoch, r.Next, r.Base = be.Uint32(n), be.Uint32(n[4:]), be.Uint32(n[8:]), be.Uint32(n[12:])
@@ -185,52 +185,52 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	return r, nil
 }
 
-// Left is when an earlier answer really left the far end. The zero value: it is
+// Left is when an earlier answer really left the remote end. The zero value: it is
 // not known.
 type Left struct {
-	// Known: the far end's kernel or card has stamped the answer.
+	// Known: the remote end's kernel or card has stamped the reply.
 	Known bool
-	// After is how much later than the T3 in the answer itself that was. On the wire
+	// After is how much later than the T3 in the reply itself that was. On the wire
 	// it is in nanoseconds, at most MaxLeftAfter; what does not fit is not known.
 	After time.Duration
-	// Held is how much later still it may have been (sample.Stamp). It is written
+	// TXUncertainty is how much later still it may have been (sample.Stamp). It is written
 	// rounded up by at most a sixteenth or a microsecond.
-	Held time.Duration
+	TXUncertainty time.Duration
 }
 
 // MaxLeftAfter is the longest Left.After that can be told.
 const MaxLeftAfter = math.MaxUint32 - 1
 
-// LeftAnswers is how many earlier answers a Receipt tells of.
-const LeftAnswers = 3
+// LeftReplies is how many earlier answers a Receipt tells of.
+const LeftReplies = 3
 
 // appendLeft writes 32 bits for each: nanoseconds and one, 0 for not known; then
 // ten bits for each Held, from the highest: a power of two (5 bits) times a
 // number of microseconds (5 bits).
-func appendLeft(b []byte, all [LeftAnswers]Left) []byte {
-	held := uint32(0)
+func appendLeft(b []byte, all [LeftReplies]Left) []byte {
+	txUncertainty := uint32(0)
 	for _, l := range all {
 		after, code := uint32(0), uint32(0)
 		if l.Known && l.After >= 0 && l.After <= MaxLeftAfter {
-			after, code = uint32(l.After)+1, heldCode(l.Held)
+			after, code = uint32(l.After)+1, txUncertaintyCode(l.TXUncertainty)
 		}
 		b = be.AppendUint32(b, after)
-		held = held<<10 | code
+		txUncertainty = txUncertainty<<10 | code
 	}
-	return be.AppendUint32(b, held<<2)
+	return be.AppendUint32(b, txUncertainty<<2)
 }
 
-func parseLeft(v []byte) (all [LeftAnswers]Left) {
-	held := be.Uint32(v[4*LeftAnswers:])
+func parseLeft(v []byte) (all [LeftReplies]Left) {
+	txUncertainty := be.Uint32(v[4*LeftReplies:])
 	for i := range all {
 		if after := be.Uint32(v[4*i:]); after != 0 {
-			all[i] = Left{Known: true, After: time.Duration(after - 1), Held: heldTime(held >> (22 - 10*i) & 0x3ff)}
+			all[i] = Left{Known: true, After: time.Duration(after - 1), TXUncertainty: txUncertaintyTime(txUncertainty >> (22 - 10*i) & 0x3ff)}
 		}
 	}
 	return all
 }
 
-func heldCode(d time.Duration) uint32 {
+func txUncertaintyCode(d time.Duration) uint32 {
 	us := uint64((max(d, 0) + time.Microsecond - 1) / time.Microsecond)
 	power := max(0, bits.Len64(us)-5)
 	us = (us + 1<<power - 1) >> power
@@ -243,7 +243,7 @@ func heldCode(d time.Duration) uint32 {
 	return uint32(power)<<5 | uint32(us)
 }
 
-func heldTime(code uint32) time.Duration {
+func txUncertaintyTime(code uint32) time.Duration {
 	return time.Duration(uint64(code&31)<<(code>>5)) * time.Microsecond
 }
 

@@ -21,7 +21,7 @@ func TestReceiptsOfEverySizeAndFlagComeBack(t *testing.T) {
 			for i := range words {
 				r.Recent[i] = 1<<63 | uint64(i)
 			}
-			r.Query, r.Finish, r.Filled = bits&0x80 != 0, bits&0x40 != 0, bits&0x20 != 0
+			r.StatsQuery, r.Finish, r.Filled = bits&0x80 != 0, bits&0x40 != 0, bits&0x20 != 0
 			r.T2Origin, r.Clock = sample.Origin(bits>>3&3), ClockCode(bits&7)
 			v, rest, err := NextTLV(r.AppendTo(nil))
 			if err != nil || len(rest) != 0 || v.Value[3] != byte(bits) || len(v.Value) != 72+8*(words+host) {
@@ -39,16 +39,16 @@ func TestTimesHeldAreRoundedUpByLittle(t *testing.T) {
 		0, 1, time.Microsecond, time.Microsecond + 1, 31 * time.Microsecond, 31*time.Microsecond + 1, 63 * time.Microsecond,
 		63*time.Microsecond + 1, time.Millisecond, 12345678, time.Second, time.Hour, 18 * time.Hour,
 	} {
-		got := parseLeft(appendLeft(nil, [LeftAnswers]Left{{}, {Known: true, Held: d}, {}}))
-		if most := d + d/16 + time.Microsecond; !got[1].Known || got[1].Held < d || got[1].Held > most || got[0].Known || got[2].Known {
+		got := parseLeft(appendLeft(nil, [LeftReplies]Left{{}, {Known: true, TXUncertainty: d}, {}}))
+		if most := d + d/16 + time.Microsecond; !got[1].Known || got[1].TXUncertainty < d || got[1].TXUncertainty > most || got[0].Known || got[2].Known {
 			t.Errorf("%v became %+v", d, got)
 		}
 	}
-	if got := heldTime(heldCode(math.MaxInt64)); got < 18*time.Hour {
+	if got := txUncertaintyTime(txUncertaintyCode(math.MaxInt64)); got < 18*time.Hour {
 		t.Errorf("the longest is told as %v", got)
 	}
-	for _, l := range []Left{{Known: true, After: -1}, {Known: true, After: MaxLeftAfter + 1}, {After: 5, Held: 5}} {
-		if got := parseLeft(appendLeft(nil, [LeftAnswers]Left{l})); got != [LeftAnswers]Left{} {
+	for _, l := range []Left{{Known: true, After: -1}, {Known: true, After: MaxLeftAfter + 1}, {After: 5, TXUncertainty: 5}} {
+		if got := parseLeft(appendLeft(nil, [LeftReplies]Left{l})); got != [LeftReplies]Left{} {
 			t.Errorf("%+v became %+v, want nothing known", l, got)
 		}
 	}
@@ -81,7 +81,7 @@ func TestAnotherVendorsTLVIsNoReceipt(t *testing.T) {
 		"nothing": nil, "short": good[:71], "a word too few": good[:80], "a word too many": append(good[:88:88], make([]byte, 8)...),
 		"another magic": change(0, 'o'), "another second octet": change(1, 'w'), "another version": change(2, 0x22),
 		"five words": append(change(2, 0x15), make([]byte, 24)...), "fifteen words": change(2, 0x1f), "one word": change(2, 0x11),
-		"no room for the host block": change(2, 0x1a), "a host block too short": append(change(2, 0x1a), 0, 0, 0, 0),
+		"no space for the host block": change(2, 0x1a), "a host block too short": append(change(2, 0x1a), 0, 0, 0, 0),
 	} {
 		if _, err := ParseReceipt(v); !errors.Is(err, ErrNotReceipt) {
 			t.Errorf("%s: %v", name, err)
@@ -100,9 +100,9 @@ func TestAnotherVendorsTLVIsNoReceipt(t *testing.T) {
 func sealedPackets(t testing.TB) map[string][]byte {
 	t.Helper()
 	k := vectorKey()
-	open := AppendPadding(vectorReceipt.AppendTo(FollowUp{}.AppendTo(vectorAnswer.AppendTo(nil))), 21, 9)
+	open := AppendPadding(vectorReceipt.AppendTo(FollowUp{}.AppendTo(vectorReply.AppendTo(nil))), 21, 9)
 	SealCRC(open, false)
-	closed := vectorReceipt.AppendTo(FollowUp{}.AppendTo(vectorAnswer.AppendAuthenticatedTo(nil, k)))
+	closed := vectorReceipt.AppendTo(FollowUp{}.AppendTo(vectorReply.AppendAuthenticatedTo(nil, k)))
 	closed = AppendPadding(AppendTLVHMAC(closed, AuthenticatedBytes, k), 21, 9)
 	SealCRC(closed, true)
 	return map[string][]byte{"open": open, "authenticated": closed}

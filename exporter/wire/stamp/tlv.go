@@ -26,10 +26,10 @@ const (
 
 // The flags octet of a TLV (RFC 8972 section 4). The other bits are reserved.
 const (
-	// FlagUnrecognised (U): the reflector does not know the type. A sender sets it
+	// FlagUnrecognized (U): the reflector does not know the type. A sender sets it
 	// too: it comes back set from a reflector that knows no TLVs at all and
 	// returns what follows the base packet as it came.
-	FlagUnrecognised = 0x80
+	FlagUnrecognized = 0x80
 	// FlagMalformed (M): the TLV's length is wrong, and nothing after it was read.
 	FlagMalformed = 0x40
 	// FlagIntegrity (I): the HMAC TLV did not verify, and no TLV was used.
@@ -38,7 +38,7 @@ const (
 
 // senderFlags is what a sender must set (RFC 8972 section 4). The AppendTo of
 // every TLV but the general one writes it; a reflector overwrites the octet.
-const senderFlags = FlagUnrecognised
+const senderFlags = FlagUnrecognized
 
 // maxValueBytes is what a TLV's two octets of length can tell.
 const maxValueBytes = 1<<16 - 1
@@ -115,12 +115,12 @@ func (v TimestampInformation) AppendTo(b []byte) []byte {
 // ClassOfService asks for and reports DiffServ marks (RFC 8972 section 4.4 with
 // erratum 8199): DSCP1 (6 bits) DSCP2 (6) ECN (2) RP (2) reserved (16).
 type ClassOfService struct {
-	// DSCP1, 0..63, is what the sender asks for the answer.
+	// DSCP1, 0..63, is what the sender asks for the reply.
 	DSCP1 uint8
-	// DSCP2, 0..63, and ECN, 0..3, are the marks with which the question arrived.
+	// DSCP2, 0..63, and ECN, 0..3, are the marks with which the request arrived.
 	DSCP2, ECN uint8
-	// RP is 1 if the reflector did not mark the answer as asked, but as the
-	// question was; otherwise 0.
+	// RP is 1 if the reflector did not mark the reply as asked, but as the
+	// request was; otherwise 0.
 	RP uint8
 }
 
@@ -162,7 +162,7 @@ func ParseDirectMeasurement(v []byte) (d DirectMeasurement, err error) {
 // 4.7): sequence number (4 octets) stamp (8) mode (1) reserved (3). The zero
 // value, blank, is what a sender sends, and a reflector that keeps no state.
 type FollowUp struct {
-	// Seq is the reflector's own number of the answer before.
+	// Seq is the reflector's own number of the reply before.
 	Seq uint32
 	// T3 is raw, in the format of the packet's Error Estimate.
 	T3 uint64

@@ -75,12 +75,12 @@ func TestValuesTooLongForTheirLengthAreCut(t *testing.T) {
 }
 
 // RFC 8972 section 4: a reflector that knows no TLVs returns them as they came.
-func TestSendersSetTheUnrecognisedFlag(t *testing.T) {
+func TestSendersSetTheUnrecognizedFlag(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"padding": AppendPadding(nil, 5, 1),
 		"HMAC":    AppendTLVHMAC(vectorSender.AppendTo(nil), UnauthenticatedBytes, vectorKey())[UnauthenticatedBytes:],
 	} {
-		if b[0] != FlagUnrecognised {
+		if b[0] != FlagUnrecognized {
 			t.Errorf("%s: flags %#x", name, b[0])
 		}
 	}

@@ -40,14 +40,14 @@ func vectorKey() *Key {
 
 var (
 	vectorSender = SenderPacket{Seq: 0x01020304, T1: 0xe8fe6f80_80000000, Error: 0x89a8, SSID: 0x0a0b}
-	vectorAnswer = ReflectorPacket{
+	vectorReply  = ReflectorPacket{
 		Seq: 0x11121314, T3: 0x21222324_25262728, Error: 0xcf84, SSID: 0x0a0b, T2: 0x31323334_35363738,
 		SenderSeq: 0x01020304, SenderT1: 0xe8fe6f80_80000000, SenderError: 0x89a8, SenderTTL: 0xfe,
 	}
 	senderOpen   = "01020304 e8fe6f8080000000 89a8 0a0b" + zero(28)
 	senderSealed = "01020304" + zero(12) + "e8fe6f8080000000 89a8 0a0b" + zero(68) + "1d0844215665928db92966b167975c2c"
-	answerOpen   = "11121314 2122232425262728 cf84 0a0b 3132333435363738 01020304 e8fe6f8080000000 89a8 0000 fe" + zero(3)
-	answerSealed = "11121314" + zero(12) + "2122232425262728 cf84 0a0b" + zero(4) + "3132333435363738" + zero(8) +
+	replyOpen    = "11121314 2122232425262728 cf84 0a0b 3132333435363738 01020304 e8fe6f8080000000 89a8 0000 fe" + zero(3)
+	replySealed  = "11121314" + zero(12) + "2122232425262728 cf84 0a0b" + zero(4) + "3132333435363738" + zero(8) +
 		"01020304" + zero(12) + "e8fe6f8080000000 89a8" + zero(6) + "fe" + zero(15) + "b6e999023b63206e7f9b165ecb9b9f36"
 )
 
@@ -65,18 +65,18 @@ func TestBasePacketsAreAsTheFiguresOfRFC8762(t *testing.T) {
 			func(b []byte) (any, error) { return ParseSender(b) }, vectorSender,
 		},
 		{
-			"authenticated question", senderSealed, 112,
+			"authenticated request", senderSealed, 112,
 			func(b []byte) []byte { return vectorSender.AppendAuthenticatedTo(b, k) },
 			func(b []byte) (any, error) { return verifiedSender(b, k) }, vectorSender,
 		},
 		{
-			"answer", answerOpen, 44, vectorAnswer.AppendTo,
-			func(b []byte) (any, error) { return ParseReflector(b) }, vectorAnswer,
+			"answer", replyOpen, 44, vectorReply.AppendTo,
+			func(b []byte) (any, error) { return ParseReflector(b) }, vectorReply,
 		},
 		{
-			"authenticated answer", answerSealed, 112,
-			func(b []byte) []byte { return vectorAnswer.AppendAuthenticatedTo(b, k) },
-			func(b []byte) (any, error) { return ParseReflectorAuthenticated(b, k) }, vectorAnswer,
+			"authenticated reply", replySealed, 112,
+			func(b []byte) []byte { return vectorReply.AppendAuthenticatedTo(b, k) },
+			func(b []byte) (any, error) { return ParseReflectorAuthenticated(b, k) }, vectorReply,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -116,11 +116,11 @@ func TestReservedOctetsAreIgnored(t *testing.T) {
 	if got, err := ParseSender(q); err != nil || got != vectorSender {
 		t.Errorf("%+v, %v", got, err)
 	}
-	a := octets(t, answerOpen)
+	a := octets(t, replyOpen)
 	for _, i := range []int{38, 39, 41, 42, 43} {
 		a[i] = 0xff
 	}
-	if got, err := ParseReflector(a); err != nil || got != vectorAnswer {
+	if got, err := ParseReflector(a); err != nil || got != vectorReply {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -181,15 +181,15 @@ func TestTLVsAreAsTheFiguresOfRFC8972(t *testing.T) {
 // for another.
 var (
 	vectorReceipt = Receipt{
-		Words: 2, Query: true, Filled: true, T2Origin: sample.Kernel, Clock: ClockStepped,
+		Words: 2, StatsQuery: true, Filled: true, T2Origin: sample.Kernel, Clock: ClockStepped,
 		Run: 0x01010101, Epoch: 0x02020202, Next: 0x03030303, Base: 0x04040404, Received: 0x05050505,
 		Lost: 0x06060606, Duplicated: 0x07070707, Reordered: 0x08080808, Late: 0x09090909,
 		Corrupted: 0x0a0a0a0a, Bursts: 0x0b0b0b0b, Tx: 0x0c0c0c0c,
 		// 31 us fit ten bits as they are, 33 us as 17 x 2, 1 s as 31 x 2^15 (1.015808 s).
 		Left: [3]Left{
-			{Known: true, After: 0x0d0d0d0c, Held: 31 * time.Microsecond},
-			{Known: true, After: 0, Held: 34 * time.Microsecond},
-			{Known: true, After: MaxLeftAfter, Held: 1015808 * time.Microsecond},
+			{Known: true, After: 0x0d0d0d0c, TXUncertainty: 31 * time.Microsecond},
+			{Known: true, After: 0, TXUncertainty: 34 * time.Microsecond},
+			{Known: true, After: MaxLeftAfter, TXUncertainty: 1015808 * time.Microsecond},
 		},
 		Recent: [4]uint64{0x0f0f0f0f0f0f0f0f, 0x1010101010101010},
 	}
@@ -204,7 +204,7 @@ var hostReceipt = Receipt{Words: 1, Filled: true, Next: 3, Host: true, SocketDro
 const hostReceiptWire = "80 fb 0058 4f57 19 20 00000000 00000000 00000000 00000003 00000000 00000000 00000000 00000000 00000000" +
 	"00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 0123456789abcdef 11121314 00000000"
 
-// A whole question of ours: base, Follow-Up, Receipt, in each way of protection.
+// A whole request of ours: base, Follow-Up, Receipt, in each way of protection.
 const (
 	wholeFollowUp = "80 07 0010 00000000 0000000000000000 00 000000"
 	wholeHead     = "80 fb 0050 4f57 11 c0"
@@ -213,11 +213,11 @@ const (
 )
 
 var wholeReceipt = Receipt{
-	Words: 1, Query: true, Finish: true, Run: 0xa1a2a3a4, Epoch: 0xb1b2b3b4, Next: 1000, Tx: 3000,
+	Words: 1, StatsQuery: true, Finish: true, Run: 0xa1a2a3a4, Epoch: 0xb1b2b3b4, Next: 1000, Tx: 3000,
 	Recent: [4]uint64{0x0123456789abcdef},
 }
 
-func TestWholeQuestionsAreSealedAsOtherToolsSay(t *testing.T) {
+func TestWholeRequestsAreSealedAsOtherToolsSay(t *testing.T) {
 	k := vectorKey()
 	t.Run("open", func(t *testing.T) {
 		b := wholeReceipt.AppendTo(FollowUp{}.AppendTo(vectorSender.AppendTo(nil)))
@@ -261,7 +261,7 @@ func compareOctets(t *testing.T, got, want []byte) {
 
 func TestPutT3IsTheStampOfEitherKind(t *testing.T) {
 	const stamp = 0x4142434445464748
-	q, a := vectorSender, vectorAnswer
+	q, a := vectorSender, vectorReply
 	q.T1, a.T3 = stamp, stamp
 	for _, c := range []struct {
 		name          string
@@ -269,9 +269,9 @@ func TestPutT3IsTheStampOfEitherKind(t *testing.T) {
 		authenticated bool
 	}{
 		{"question", vectorSender.AppendTo(nil), q.AppendTo(nil), false},
-		{"answer", vectorAnswer.AppendTo(nil), a.AppendTo(nil), false},
-		{"authenticated question", octets(t, senderSealed), q.AppendAuthenticatedTo(nil, vectorKey()), true},
-		{"authenticated answer", octets(t, answerSealed), a.AppendAuthenticatedTo(nil, vectorKey()), true},
+		{"answer", vectorReply.AppendTo(nil), a.AppendTo(nil), false},
+		{"authenticated request", octets(t, senderSealed), q.AppendAuthenticatedTo(nil, vectorKey()), true},
+		{"authenticated reply", octets(t, replySealed), a.AppendAuthenticatedTo(nil, vectorKey()), true},
 	} {
 		PutT3(c.from, c.authenticated, stamp)
 		if c.authenticated {

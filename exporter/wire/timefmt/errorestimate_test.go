@@ -12,11 +12,11 @@ import (
 // checkEstimate holds one bound against what the field promises of it.
 func checkEstimate(t *testing.T, bound time.Duration) {
 	t.Helper()
-	for _, synchronised := range []bool{false, true} {
+	for _, synchronized := range []bool{false, true} {
 		for _, f := range []Format{NTP, PTP} {
-			e := MakeErrorEstimate(bound, synchronised, f)
-			if e.Synchronised() != synchronised || e.Format() != f || !e.Valid() {
-				t.Errorf("%v: %#04x has S %v, Z %d, valid %v", bound, uint16(e), e.Synchronised(), e.Format(), e.Valid())
+			e := MakeErrorEstimate(bound, synchronized, f)
+			if e.Synchronized() != synchronized || e.Format() != f || !e.Valid() {
+				t.Errorf("%v: %#04x has S %v, Z %d, valid %v", bound, uint16(e), e.Synchronized(), e.Format(), e.Valid())
 			}
 			got := e.Bound()
 			if bound < 0 {
@@ -61,7 +61,7 @@ func TestBoundIsRoundedUpByLessThanOnePercent(t *testing.T) {
 func TestErrorEstimateIsWrittenAsTheStandardSays(t *testing.T) {
 	for _, c := range []struct {
 		bound        time.Duration
-		synchronised bool
+		synchronized bool
 		f            Format
 		want         ErrorEstimate
 	}{
@@ -79,7 +79,7 @@ func TestErrorEstimateIsWrittenAsTheStandardSays(t *testing.T) {
 		{math.MaxInt64, false, NTP, 0x3fff},
 		{math.MaxInt64, false, PTP, 0x7fff},
 	} {
-		if got := MakeErrorEstimate(c.bound, c.synchronised, c.f); got != c.want {
+		if got := MakeErrorEstimate(c.bound, c.synchronized, c.f); got != c.want {
 			t.Errorf("%v: %#04x, want %#04x", c.bound, uint16(got), uint16(c.want))
 		}
 	}
@@ -93,7 +93,7 @@ func TestEveryFieldIsReadWithoutOverflow(t *testing.T) {
 		got := e.Bound()
 		switch {
 		case got < 0, (got == 0) == e.Valid(), e.Valid() != (multiplier != 0),
-			e.Synchronised() != (v >= 1<<15), e.Format() != Format(v>>14&1),
+			e.Synchronized() != (v >= 1<<15), e.Format() != Format(v>>14&1),
 			want < math.MaxInt64 && float64(got) != want, want >= math.MaxInt64 && got != math.MaxInt64:
 			t.Fatalf("%#04x: bound %d, want %g", v, got, want)
 		}

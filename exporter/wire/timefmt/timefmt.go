@@ -68,7 +68,7 @@ func (f Format) Encode(t instant.Time, tai time.Duration) uint64 {
 // era, which is not in the stamp, is the one that brings it closest to near; tai
 // is TAI-UTC, used by PTP only. 0, and a PTP stamp with a second or more of
 // nanoseconds, become the zero Time: there is no stamp.
-func (f Format) Decode(raw uint64, tai time.Duration, near instant.Time) instant.Time {
+func (f Format) Decode(raw uint64, tai time.Duration, local instant.Time) instant.Time {
 	sec, low := int64(raw>>32), raw&(1<<32-1)
 	if raw == 0 || f == PTP && low >= uint64(second) {
 		return 0
@@ -79,11 +79,11 @@ func (f Format) Decode(raw uint64, tai time.Duration, near instant.Time) instant
 		// The product is below 2^62. The sum may be a whole second: FromUnix carries.
 		ns = int64((low*uint64(second) + 1<<31) >> 32)
 	}
-	nearSec := int64(near) / second
-	for sec-nearSec > era/2 {
+	localSec := int64(local) / second
+	for sec-localSec > era/2 {
 		sec -= era
 	}
-	for nearSec-sec > era/2 {
+	for localSec-sec > era/2 {
 		sec += era
 	}
 	t := instant.FromUnix(sec, ns)
@@ -112,12 +112,12 @@ const (
 // 1 % or, below 60 ns, by less than 0.24 ns; the multiplier is never 0. A bound
 // below zero, which no clock has, and the longest duration, in which sums and Bound end
 // that have no end, are written as the largest error that the field holds: a fault in
-// the arithmetic that led to it must not look like a good clock. With synchronised
+// the arithmetic that led to it must not look like a good clock. With synchronized
 // false that is 0x3fff, or 0x7fff with stamps in PTP format, and means that nothing is
 // known.
-func MakeErrorEstimate(bound time.Duration, synchronised bool, f Format) ErrorEstimate {
+func MakeErrorEstimate(bound time.Duration, synchronized bool, f Format) ErrorEstimate {
 	e := ErrorEstimate(0)
-	if synchronised {
+	if synchronized {
 		e |= flagS
 	}
 	if f == PTP {
@@ -143,8 +143,8 @@ func MakeErrorEstimate(bound time.Duration, synchronised bool, f Format) ErrorEs
 	return e | ErrorEstimate(scale<<scaleShift) | ErrorEstimate(max(units, 1))
 }
 
-// Synchronised is the S bit: the clock follows UTC by an external source.
-func (e ErrorEstimate) Synchronised() bool { return e&flagS != 0 }
+// Synchronized is the S bit: the clock follows UTC by an external source.
+func (e ErrorEstimate) Synchronized() bool { return e&flagS != 0 }
 
 // Format is the Z bit: how the stamps of the same packet are written.
 func (e ErrorEstimate) Format() Format { return Format(e >> 14 & 1) }

@@ -76,8 +76,8 @@ func TestEveryNanosecondComesBack(t *testing.T) {
 // Some writers cut a nanosecond's binary fraction off, some round it to the
 // nearest; both mean that nanosecond.
 func TestFractionsRoundedInAnyWayMeanTheirNanosecond(t *testing.T) {
-	near := at(t, "2026-03-01T00:00:00Z")
-	sec := NTP.Encode(near, 0)
+	local := at(t, "2026-03-01T00:00:00Z")
+	sec := NTP.Encode(local, 0)
 	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 2))
 	for i := range 200_000 {
@@ -86,12 +86,12 @@ func TestFractionsRoundedInAnyWayMeanTheirNanosecond(t *testing.T) {
 			ns = 1e9 - 1 - uint64(i)
 		}
 		for how, low := range map[string]uint64{"down": ns << 32 / 1e9, "nearest": (ns<<32 + 5e8) / 1e9} {
-			if got := NTP.Decode(sec|low, 0, near).Sub(near); got != time.Duration(ns) {
+			if got := NTP.Decode(sec|low, 0, local).Sub(local); got != time.Duration(ns) {
 				t.Fatalf("seed %d: %d ns rounded %s became %d", seed, ns, how, got)
 			}
 		}
 	}
-	if got := NTP.Decode(sec|0xffffffff, 0, near).Sub(near); got != time.Second {
+	if got := NTP.Decode(sec|0xffffffff, 0, local).Sub(local); got != time.Second {
 		t.Errorf("the last fraction of a second became %v", got)
 	}
 }
@@ -133,12 +133,12 @@ func TestOnlyNoStampIsZero(t *testing.T) {
 }
 
 func TestImpossibleNanosecondsAreNoStamp(t *testing.T) {
-	near := at(t, "2026-03-01T00:00:00Z")
+	local := at(t, "2026-03-01T00:00:00Z")
 	sec := uint64(1_772_323_237) << 32
-	if got := PTP.Decode(sec|999_999_999, tai, near); got.IsZero() {
+	if got := PTP.Decode(sec|999_999_999, tai, local); got.IsZero() {
 		t.Error("the last nanosecond of a second is no stamp")
 	}
-	if got := PTP.Decode(sec|1_000_000_000, tai, near); !got.IsZero() {
+	if got := PTP.Decode(sec|1_000_000_000, tai, local); !got.IsZero() {
 		t.Errorf("10^9 nanoseconds became %s", got)
 	}
 }
@@ -157,18 +157,18 @@ func FuzzDecode(f *testing.F) {
 	f.Add(uint64(0), int64(0), false)
 	f.Add(uint64(0xffffffff_ffffffff), int64(1<<62), true)
 	f.Add(uint64(0xe8fe6f80_80000000), int64(1_700_000_000e9), false)
-	f.Fuzz(func(t *testing.T, raw uint64, near int64, ptp bool) {
+	f.Fuzz(func(t *testing.T, raw uint64, local int64, ptp bool) {
 		format := NTP
 		if ptp {
 			format = PTP
 		}
-		got := format.Decode(raw, tai, instant.Time(near))
+		got := format.Decode(raw, tai, instant.Time(local))
 		// A reader beyond the year 2116, or before 1823, has stamps that no Time holds.
-		if got.IsZero() || near > 1<<62 || near < -1<<62 {
+		if got.IsZero() || local > 1<<62 || local < -1<<62 {
 			return
 		}
-		if apart := got.Sub(instant.Time(near)).Abs(); apart > time.Duration(era/2+38)*time.Second {
-			t.Errorf("%#x near %d is %v away", raw, near, apart)
+		if apart := got.Sub(instant.Time(local)).Abs(); apart > time.Duration(era/2+38)*time.Second {
+			t.Errorf("%#x near %d is %v away", raw, local, apart)
 		}
 		if again := format.Decode(format.Encode(got, tai), tai, got); again != got {
 			t.Errorf("%#x: %d became %d", raw, got, again)

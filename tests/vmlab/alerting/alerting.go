@@ -96,19 +96,19 @@ func withoutHolding(rules, dir string) (files []string, err error) {
 
 // exprTest is one of promtool's.
 type exprTest struct {
-	Expr    string   `yaml:"expr"`
-	At      string   `yaml:"eval_time"`
-	Samples []answer `yaml:"exp_samples"`
+	Expr    string  `yaml:"expr"`
+	At      string  `yaml:"eval_time"`
+	Samples []reply `yaml:"exp_samples"`
 }
 
-type answer struct {
+type reply struct {
 	Labels string  `yaml:"labels"`
 	Value  float64 `yaml:"value"`
 }
 
 func (e Expect) tests() []exprTest {
 	at := func(second int, yes float64, query string) exprTest {
-		return exprTest{query, fmt.Sprintf("%ds", second), []answer{{"{}", yes}}}
+		return exprTest{query, fmt.Sprintf("%ds", second), []reply{{"{}", yes}}}
 	}
 	span := fmt.Sprintf("[%ds]", max(1, e.To-e.From))
 	if e.Fires == "" {

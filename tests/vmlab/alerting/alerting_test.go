@@ -17,9 +17,9 @@ func millis() Clock { return Clock{Line: truth.Line{UTC: instant.Time(0), Hertz:
 
 // holdover is an agent whose clock is in holdover from second 10 to 20.
 func holdover() Host {
-	at := func(second int, held, synchronised float64) record.Metrics {
+	at := func(second int, held, synchronized float64) record.Metrics {
 		return record.Metrics{Counter: uint64(second) * 1000, Values: map[string]*float64{
-			"oneway_clock_state{chrony,holdover}": new(held), "oneway_clock_synchronized{chrony}": new(synchronised),
+			"oneway_clock_state{chrony,holdover}": new(held), "oneway_clock_synchronized{chrony}": new(synchronized),
 		}}
 	}
 	return Host{Name: "near", Metrics: []record.Metrics{at(0, 0, 1), at(10, 1, 1), at(20, 0, 1)}}
@@ -48,7 +48,7 @@ func TestWhatIsNotAsExpectedIsTold(t *testing.T) {
 	for _, e := range []Expect{
 		{Name: "too early", From: 0, To: 8, Fires: "OnewayClockHoldover"},
 		{Name: "fired before", From: 15, To: 25, Fires: "OnewayClockHoldover"},
-		{Name: "another", From: 9, To: 25, Fires: "OnewayClockUnsynchronised"},
+		{Name: "another", From: 9, To: 25, Fires: "OnewayClockUnsynchronized"},
 		{Name: "none expected", From: 9, To: 25},
 	} {
 		if err := check(t, e); err == nil || !strings.Contains(err.Error(), "FAILED") {
@@ -78,7 +78,7 @@ func TestSeriesHaveAValueASecond(t *testing.T) {
 
 func TestUnknownNamesAreErrors(t *testing.T) {
 	for _, key := range []string{"oneway_nothing{}", "oneway_clock_steps_total{a,b}", "oneway_clock_steps_total"} {
-		if _, err := labelled(key, "near"); err == nil {
+		if _, err := labeled(key, "near"); err == nil {
 			t.Errorf("%s: no error", key)
 		}
 	}

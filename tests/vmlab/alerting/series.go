@@ -79,7 +79,7 @@ func (c Clock) sampled(h Host, seconds int) ([]series, error) {
 	up := series{fmt.Sprintf(`up{job="oneway",instance=%q}`, h.Name), fmt.Sprintf("1x%d", seconds-1)} // as Prometheus has it
 	all := []series{up}
 	for _, key := range slices.Sorted(maps.Keys(columns)) {
-		name, err := labelled(key, h.Name)
+		name, err := labeled(key, h.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -88,8 +88,8 @@ func (c Clock) sampled(h Host, seconds int) ([]series, error) {
 	return all, nil
 }
 
-// labelled gives name{value,value} the names of its labels, and those of a scrape.
-func labelled(key, instance string) (string, error) {
+// labeled gives name{value,value} the names of its labels, and those of a scrape.
+func labeled(key, instance string) (string, error) {
 	name, rest, braced := strings.Cut(key, "{")
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {

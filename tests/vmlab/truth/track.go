@@ -47,7 +47,7 @@ type Track struct {
 	steps []instant.Time
 }
 
-// stepLimit is the change of a clock's offset between two neighbouring pairs above
+// stepLimit is the change of a clock's offset between two neighboring pairs above
 // which it was stepped. Slewing is at most a tenth of the time between them.
 const stepLimit = time.Millisecond
 
@@ -82,7 +82,7 @@ var (
 	ErrEarly   = errors.New("truth: the clock was stepped around that moment, perhaps after it was seen")
 )
 
-// longest is the time between two pairs that are still taken for neighbours.
+// longest is the time between two pairs that are still taken for neighbors.
 const longest = 2 * time.Second
 
 // True is the true time at which the clock said at: the last time it did so before
@@ -92,7 +92,7 @@ func (t *Track) True(at instant.Time, seen uint64) (truth instant.Time, blur tim
 	i := sort.Search(len(t.pairs), func(i int) bool { return t.pairs[i].Counter > seen })
 	for i = min(i, len(t.pairs)-1); i > 0; i-- {
 		a, b := t.pairs[i-1], t.pairs[i]
-		if t.line.At(seen).Sub(t.line.At(b.Counter)) > farBack {
+		if t.line.At(seen).Sub(t.line.At(b.Counter)) > remoteBack {
 			break
 		}
 		if at < a.Clock || at > b.Clock {
@@ -115,8 +115,8 @@ func (t *Track) True(at instant.Time, seen uint64) (truth instant.Time, blur tim
 	return 0, 0, ErrNoTrack
 }
 
-// farBack is how long before it was seen a stamp can have been taken.
-const farBack = 10 * time.Second
+// remoteBack is how long before it was seen a stamp can have been taken.
+const remoteBack = 10 * time.Second
 
 // stepped tells whether slewing cannot explain what happened between a and b.
 func (t *Track) stepped(a, b Pair) bool {

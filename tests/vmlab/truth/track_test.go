@@ -120,7 +120,7 @@ func TestPairsSurviveTheFile(t *testing.T) {
 	}
 	got := ParsePairs(append(b, 1, 2, 3)) // the last one is still being written
 	if len(b) != len(want)*PairBytes || len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
-		t.Errorf("%d octets: %v", len(b), got)
+		t.Errorf("%d bytes: %v", len(b), got)
 	}
 }
 

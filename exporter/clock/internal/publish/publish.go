@@ -72,11 +72,11 @@ func (u *unasked) Run(ctx context.Context) error {
 // write brings a report to the series; last is the reference of the report before.
 func write(s *metric.Scope, r *Report, last Reference) {
 	q, heard := &r.Quality, r.Reference != Reference{}
-	s.Set(metric.ClockSynchronized, metric.Flag(q.Synchronised()))
+	s.Set(metric.ClockSynchronized, metric.Flag(q.Synchronized()))
 	for _, state := range clock.States() {
 		s.Set(metric.ClockState, metric.Flag(state == q.State), state.String())
 	}
-	s.SetIf(metric.ClockErrorBound, q.Bound.Error.Seconds(), q.Synchronised())
+	s.SetIf(metric.ClockErrorBound, q.Bound.Error.Seconds(), q.Synchronized())
 	s.SetIf(metric.ClockOffset, r.Offset, heard)
 	s.SetIf(metric.ClockFrequency, r.Frequency, heard)
 	s.SetIf(metric.ClockSkew, r.Skew, heard)

@@ -114,7 +114,7 @@ func describe(w io.Writer, l *lab.Lab, p lab.Profile) {
 	table.Flush()
 }
 
-// report prints the true fates.
+// report prints the true outcomes.
 func report(w io.Writer, l *lab.Lab) {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "direction\tentered\tdelivered\tqueue full\tlost\tduplicated\treordered\tcorrupted\tinside\t")

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"oneway.example/exporter/agent"
+	"oneway.example/exporter/ctxtime"
 	"oneway.example/exporter/instant"
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/probes"
 	"oneway.example/exporter/probes/stamp"
 	"oneway.example/exporter/sample"
-	"oneway.example/exporter/wait"
 	"oneway.example/tests/vmlab/record"
 	"oneway.example/tests/vmlab/truth"
 )
@@ -79,7 +79,7 @@ func (t tracing) New(env probe.Env, target probe.Target, decode func(...any) err
 const stateEvery = 50 * time.Millisecond
 
 func logStates(ctx context.Context, a *agent.Agent, log *jsonLog) {
-	for wait.For(ctx, stateEvery) {
+	for ctxtime.For(ctx, stateEvery) {
 		s := a.Status().Clock
 		r := record.State{
 			Counter: truth.Counter(), State: s.State, Reason: s.Reason, Trusted: s.Trusted,
@@ -93,7 +93,7 @@ func logStates(ctx context.Context, a *agent.Agent, log *jsonLog) {
 }
 
 func logMetrics(ctx context.Context, s *sink, log *jsonLog) {
-	for first := true; wait.For(ctx, 2*flushEvery); {
+	for first := true; ctxtime.For(ctx, 2*flushEvery); {
 		if changed := s.changes(); len(changed) > 0 {
 			log.put(record.Metrics{Counter: truth.Counter(), First: first, Values: changed})
 			first = false

@@ -46,12 +46,12 @@ func (c *console) serve(in *os.File, out io.Writer) error {
 	if err := plain(in); err != nil {
 		return err
 	}
-	c.answer(out, record.Reply{})
+	c.respond(out, record.Reply{})
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		var cmd record.Command
 		if err := json.Unmarshal(lines.Bytes(), &cmd); err != nil {
-			c.answer(out, record.Reply{Error: err.Error()})
+			c.respond(out, record.Reply{Error: err.Error()})
 			continue
 		}
 		if cmd.Do == record.Poweroff {
@@ -63,7 +63,7 @@ func (c *console) serve(in *os.File, out io.Writer) error {
 			if err != nil {
 				r.Error = err.Error()
 			}
-			c.answer(out, r)
+			c.respond(out, r)
 		}()
 	}
 	return errors.Join(errors.New("the console ended"), lines.Err())
@@ -71,7 +71,7 @@ func (c *console) serve(in *os.File, out io.Writer) error {
 
 var errPoweroff = errors.New("power off")
 
-func (c *console) answer(out io.Writer, r record.Reply) {
+func (c *console) respond(out io.Writer, r record.Reply) {
 	line, err := json.Marshal(r)
 	if err != nil {
 		line = []byte(`{"Error":"a reply that is no JSON"}`)

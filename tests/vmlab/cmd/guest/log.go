@@ -6,7 +6,7 @@ import (
 	"os"
 	"sync"
 
-	"oneway.example/exporter/wait"
+	"oneway.example/exporter/ctxtime"
 )
 
 // jsonLog writes values to a file, one a line. put takes them at once; they are
@@ -38,7 +38,7 @@ func (l *jsonLog) put(v any) {
 // keep writes until ctx ends, and once more.
 func (l *jsonLog) keep(ctx context.Context) {
 	for going := true; going; {
-		going = wait.For(ctx, flushEvery)
+		going = ctxtime.For(ctx, flushEvery)
 		l.mu.Lock()
 		values := l.waiting
 		l.waiting = nil

@@ -160,7 +160,7 @@ const testsName = "tests"
 
 // keepLogs moves what is in memory to where it can be read.
 func keepLogs(from, to string) error {
-	for _, name := range []string{vmlab.NearName, vmlab.FarName, testsName} {
+	for _, name := range []string{vmlab.LocalName, vmlab.RemoteName, testsName} {
 		files, err := filepath.Glob(filepath.Join(from, name, "*.*"))
 		if err != nil {
 			return err

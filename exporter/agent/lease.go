@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"oneway.example/exporter/linklease"
+	"oneway.example/exporter/probe"
+)
+
+// lease leases links to load tests from this host's terminals, whatever is reloaded.
+func (a *Agent) lease() []*task {
+	if a.options.Socket == "" {
+		return nil
+	}
+	log := a.log.With("component", "loans")
+	s := linklease.NewServer(linklease.Options{
+		Socket: a.options.Socket, Group: a.options.SocketGroup, Links: a.shared.links, Sink: a.sink, Log: log, Find: a.place,
+	})
+	return []*task{a.always("lending links", log, s.Run)}
+}
+
+// terminal is the path, and where no link is known the link, of tests that belong to none
+// that is configured.
+const terminal = "terminal"
+
+// place finds the link that a test from the terminal fills, and the path and probe that it
+// is counted for: those of a load test of the same remote end, if there is one. Where only
+// one link is known, it is that: a host has seldom a second one.
+func (a *Agent) place(ask linklease.Ask) (linklease.Place, error) {
+	a.mu.Lock()
+	p := a.inForce
+	a.mu.Unlock()
+	known := map[string]bool{}
+	for _, l := range p.shared.links {
+		known[l.Name] = true
+	}
+	if p.config.LoadServer.Given() {
+		known[p.loadServer.link()] = true
+	}
+	var same, other []linklease.Place // of the same test, and of others, to that remote end
+	for _, j := range p.jobs {
+		filler, ok := j.running().(probe.Filler)
+		if !ok {
+			continue
+		}
+		f := filler.Fills()
+		known[f.Link] = true
+		if !sameHost(f.Host, ask.Host) || f.Port != ask.Port || ask.Link != "" && ask.Link != f.Link {
+			continue
+		}
+		place := linklease.Place{Path: j.target.Path, Probe: j.target.Probe, Link: f.Link}
+		if f.Kind == ask.Kind {
+			same = append(same, place)
+		} else {
+			place.Probe = ask.Kind
+			other = append(other, place)
+		}
+	}
+	if ask.Link != "" && len(known) > 0 && !known[ask.Link] {
+		return linklease.Place{}, fmt.Errorf("the agent on this host knows no link %s, but %s; name one of them, or list it under links in the agent's configuration", ask.Link, list(known))
+	}
+	for _, found := range [][]linklease.Place{same, other} {
+		if len(found) == 0 {
+			continue
+		}
+		if i := slices.IndexFunc(found, func(p linklease.Place) bool { return p.Link != found[0].Link }); i > 0 {
+			return linklease.Place{}, fmt.Errorf("the agent on this host has load tests to %s on the links %s and %s; say which one this test uses, with --link", ask.Host, found[0].Link, found[i].Link)
+		}
+		return found[0], nil
+	}
+	return elsewhere(ask, p.jobs, known)
+}
+
+// elsewhere is the place of a test to where no load test is configured.
+func elsewhere(ask linklease.Ask, jobs []job, known map[string]bool) (linklease.Place, error) {
+	place := linklease.Place{Path: terminal, Probe: ask.Kind, Link: ask.Link}
+	if i := slices.IndexFunc(jobs, func(j job) bool { return sameHost(j.target.Host(), ask.Host) }); i >= 0 {
+		place.Path = jobs[i].target.Path
+	}
+	switch {
+	case place.Link != "":
+	case len(known) == 0:
+		place.Link = place.Path
+	case len(known) == 1:
+		place.Link = list(known)
+	default:
+		return linklease.Place{}, fmt.Errorf("the agent on this host has the links %s, and no load test to %s; say which one this test uses, with --link", list(known), ask.Host)
+	}
+	return place, nil
+}
+
+func list(known map[string]bool) string { return strings.Join(slices.Sorted(maps.Keys(known)), ", ") }
+
+func sameHost(a, b string) bool {
+	return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))
+}

@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
+	"oneway.example/tests/await"
+)
+
+// withLoadServer is a configuration whose load server has a token, and that token.
+func withLoadServer(t *testing.T) (yaml, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	token, text, err := loadserver.NewToken("a", loadcontrol.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "tokens")
+	if err := loadserver.AppendToken(file, token); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%sstate_dir: %s\nload_server: {listen: [\"127.0.0.1:0\"], tokens_file: %s}\n", twoPaths, dir, file), text
+}
+
+func TestLoadServerRunsAndEndsWithItsSection(t *testing.T) {
+	yaml, text := withLoadServer(t)
+	r := newRig(t, newFake(), yaml)
+	await.That(t, "the load server runs", func() bool { return r.Status().LoadServer.Running })
+	unit := r.unit("load_server")
+	if pin := r.Status().LoadServer.Pin; !strings.HasPrefix(pin, "sha256:") {
+		t.Errorf("pin %q", pin)
+	}
+	c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{
+		Address: r.running["load_server"].running().(*loadserver.LoadServer).Addrs()[0].String(), Pin: r.Status().LoadServer.Pin, Token: text,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r.write("# a comment\n" + yaml)
+	if err := r.Reload(); err != nil || r.unit("load_server") != unit {
+		t.Fatalf("the same section began anew, %v", err)
+	}
+	if v, ok := r.value("oneway_load_server_sessions"); !ok || v != 0 {
+		t.Errorf("sessions are %v, %t", v, ok)
+	}
+	r.write(strings.Replace(yaml, "{listen", "{max_sessions: 3, listen", 1))
+	if err := r.Reload(); err != nil || r.unit("load_server") == unit {
+		t.Fatalf("another section did not begin anew, %v", err)
+	}
+	<-c.Done()
+	await.That(t, "the load server runs again", func() bool { return r.Status().LoadServer.Running })
+	r.write(twoPaths)
+	if err := r.Reload(); err != nil || r.Status().LoadServer != nil {
+		t.Errorf("the section is gone, the load server is not: %v", err)
+	}
+	if _, ok := r.value("oneway_load_server_sessions"); ok {
+		t.Error("its series are still there")
+	}
+}
+
+func TestLoadServerThatCannotBeIsRefusedWithItsPlace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte("a certificate\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, newFake(), twoPaths)
+	for yaml, want := range map[string]string{
+		"load_server: {tokens_file: absent}\nstate_dir: /nonexistent\n":                 ":5:14: load_server cannot be used: loadserver: tokens file: open ",
+		"load_server: {tokens_file: " + file + "}\n":                                    ":5:14: load_server cannot be used: loadserver: without a certificate it needs a state directory (state_dir)",
+		"load_server: {tokens_file: " + file + ", cert_file: absent, key_file: absent}": ":5:14: load_server cannot be used: loadserver: certificate: keyfile: open ",
+	} {
+		r.write(twoPaths + yaml)
+		if err := r.Reload(); err == nil || !strings.HasPrefix(err.Error(), r.file+want) {
+			t.Errorf("%s: %v, want %s", yaml, err, want)
+		}
+	}
+}

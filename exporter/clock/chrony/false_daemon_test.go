@@ -1,0 +1,354 @@
+package chrony
+
+import (
+	"bytes"
+	"encoding/binary"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock"
+	"oneway.example/exporter/clock/internal/clocktest"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/tests/await"
+	"oneway.example/tests/testseed"
+)
+
+// falseDaemon is a chronyd on a real socket, which answers as it is told to.
+type falseDaemon struct {
+	t           *testing.T
+	network, at string
+	daemon      *daemon // what is honest
+	asked       atomic.Int64
+
+	mu     sync.Mutex
+	conn   net.PacketConn
+	lie    lie // nil: none
+	client net.Addr
+	before []byte // the honest reply before
+}
+
+// lie is a reply instead of the honest one.
+type lie func(l *falseDaemon, request, honest []byte, to net.Addr)
+
+func newFalseDaemon(t *testing.T, network string) *falseDaemon {
+	t.Helper()
+	l := &falseDaemon{t: t, network: network, daemon: newDaemon(clocktest.NewClock())}
+	switch network {
+	case "unixgram":
+		dir, err := os.MkdirTemp("", "liar") // short: a socket's path has 107 bytes
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		l.at = filepath.Join(dir, "chronyd.sock")
+	case "udp4":
+		l.at = "127.0.0.1:0"
+	case "udp6":
+		l.at = "[::1]:0"
+	}
+	l.open()
+	t.Cleanup(l.close)
+	return l
+}
+
+// open begins to answer, where it was before.
+func (l *falseDaemon) open() {
+	l.t.Helper()
+	if l.network == "unixgram" {
+		_ = os.Remove(l.at) // of before
+	}
+	conn, err := net.ListenPacket(l.network, l.at)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.mu.Lock()
+	l.conn, l.at = conn, conn.LocalAddr().String()
+	l.mu.Unlock()
+	go l.serve(conn)
+}
+
+func (l *falseDaemon) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.conn.Close() // it may be closed already
+}
+
+func (l *falseDaemon) tell(lie lie) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lie = lie
+}
+
+func (l *falseDaemon) serve(conn net.PacketConn) {
+	q := make([]byte, 2048)
+	for {
+		n, from, err := conn.ReadFrom(q)
+		if err != nil {
+			return
+		}
+		l.asked.Add(1)
+		honest := l.daemon.reply(q[:n])
+		l.mu.Lock()
+		lie := l.lie
+		l.client = from
+		l.mu.Unlock()
+		if lie == nil {
+			lie = once
+		}
+		lie(l, q[:n], bytes.Clone(honest), from)
+		l.before = honest
+	}
+}
+
+func once(l *falseDaemon, _, honest []byte, to net.Addr) { l.send(honest, to) }
+
+func (l *falseDaemon) send(b []byte, to net.Addr) {
+	l.mu.Lock()
+	conn := l.conn
+	l.mu.Unlock()
+	_, _ = conn.WriteTo(b, to) // who asked may be gone
+}
+
+// watched is a monitor that asks it often, and forgets fast.
+func (l *falseDaemon) watched() (*Monitor, *metrictest.Sink, *clocktest.Log) {
+	l.t.Helper()
+	address := "udp://" + l.at
+	if l.network == "unixgram" {
+		address = "unix://" + l.at
+	}
+	sink, log := &metrictest.Sink{}, &clocktest.Log{}
+	m, err := New(Options{
+		Address: address, Sink: sink, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Interval: falseDaemonInterval, maxBackOff: falseDaemonInterval, silentAfter: 700 * time.Millisecond, holdDown: time.Millisecond,
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(clocktest.Start(l.t, m.Run, nil))
+	return m, sink, log
+}
+
+const falseDaemonInterval = 20 * time.Millisecond
+
+// altered is an honest reply to tracking with something changed.
+func altered(change func(b []byte)) lie {
+	return func(l *falseDaemon, _, honest []byte, to net.Addr) {
+		if len(honest) == replyHeadBytes+76 {
+			change(honest)
+		}
+		l.send(honest, to)
+	}
+}
+
+func figure(at int, v float64) lie {
+	return altered(func(b []byte) { binary.BigEndian.PutUint32(b[at:], wireFloat(v)) })
+}
+
+func referenceTime(at func() time.Time) lie {
+	return altered(func(b []byte) {
+		t := at()
+		binary.BigEndian.PutUint32(b[56:], uint32(t.Unix()>>32))
+		binary.BigEndian.PutUint32(b[60:], uint32(t.Unix()))
+	})
+}
+
+func in(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(d) } }
+
+// lies are what a daemon may say, what it is counted as ("": a good answer), and what is known then.
+func lies(random *rand.Rand) map[string]struct {
+	lie    lie
+	reason string
+	state  clock.State
+} {
+	type row = struct {
+		lie    lie
+		reason string
+		state  clock.State
+	}
+	return map[string]row{
+		"another request's number": {altered(func(b []byte) { b[18]++ }), "wrong_sequence", clock.Silent},
+		"another command's reply":  {altered(func(b []byte) { b[5], b[7] = commandSources, 2 }), "malformed", clock.Silent},
+		"every truncation": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
+			for n := range honest { // more than are looked at
+				l.send(honest[:n], to)
+			}
+		}, "flood", clock.Silent},
+		"a truncation": {func(l *falseDaemon, _, honest []byte, to net.Addr) { l.send(honest[:random.IntN(len(honest))], to) }, "truncated", clock.Silent},
+		"64 KiB": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
+			l.send(append(honest, make([]byte, 65000)...), to)
+		}, "oversized", clock.Silent},
+		"an endless flood": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
+			honest[18]++
+			for range 2000 {
+				l.send(honest, to)
+			}
+		}, "flood", clock.Silent},
+		"nothing": {func(*falseDaemon, []byte, []byte, net.Addr) {}, "timeout", clock.Silent},
+		"always too late": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
+			time.AfterFunc(queryTimeout+200*time.Millisecond, func() { l.send(honest, to) })
+		}, "timeout", clock.Silent},
+		"the reply before": {func(l *falseDaemon, _, _ []byte, to net.Addr) { l.send(l.before, to) }, "wrong_sequence", clock.Silent},
+		"two lies in turn": {func(l *falseDaemon, _, honest []byte, to net.Addr) {
+			if honest[53] = 17; l.asked.Load()%2 == 0 {
+				honest[9] = 2
+			}
+			l.send(honest, to)
+		}, "refused", clock.Silent},
+		"a refusal":           {altered(func(b []byte) { b[9] = 2 }), "refused", clock.Silent},
+		"leap status 4":       {altered(func(b []byte) { b[55] = 4 }), "implausible", clock.Silent},
+		"stratum 17":          {altered(func(b []byte) { b[53] = 17 }), "implausible", clock.Silent},
+		"negative dispersion": {figure(96, -1e-3), "implausible", clock.Silent},
+		"no dispersion":       {figure(96, 0), "implausible", clock.Silent},
+		// Its skew and residual frequency are 2.5 ppm together: 9 ms in an hour.
+		"less dispersion than there must be": {referenceTime(in(-time.Hour)), "implausible", clock.Silent},
+		"the largest dispersion":             {figure(96, 4e18), "implausible", clock.Silent},
+		"the largest offset":                 {figure(68, -4e18), "implausible", clock.Silent},
+		"negative skew":                      {figure(88, -1), "implausible", clock.Silent},
+		"a reference time in an hour":        {referenceTime(in(time.Hour)), "implausible", clock.Silent},
+		"a reference time in 200 years":      {referenceTime(in(200 * 365 * 24 * time.Hour)), "implausible", clock.Silent},
+		"a reference time beyond all":        {altered(func(b []byte) { copy(b[56:64], "\xff\xff\xff\xff\xff\xff\xff\xff") }), "implausible", clock.Silent},
+		"stratum 0":                          {altered(func(b []byte) { b[53] = 0 }), "", clock.Unsynchronized},
+		"stratum 16":                         {altered(func(b []byte) { b[53] = 16 }), "", clock.Unsynchronized},
+		"leap status 3":                      {altered(func(b []byte) { b[55] = 3 }), "", clock.Unsynchronized},
+		"no reference":                       {altered(func(b []byte) { clear(b[28:32]) }), "", clock.Unsynchronized},
+		"twice":                              {func(l *falseDaemon, _, honest []byte, to net.Addr) { l.send(honest, to); l.send(honest, to) }, "", clock.Synchronized},
+		"an offset of 10 s":                  {figure(68, 10), "", clock.Synchronized},
+	}
+}
+
+// A daemon that lies is not believed: its replies are counted by what is wrong with them, it is told once
+// when it begins and once when it is over, it is not asked more often, and an honest one is believed
+// again at once.
+func TestDaemonThatLiesIsNotBelieved(t *testing.T) {
+	for _, network := range []string{"unixgram", "udp4", "udp6"} {
+		t.Run(network, func(t *testing.T) {
+			t.Parallel()
+			l := newFalseDaemon(t, network)
+			m, sink, log := l.watched()
+			honest := func(when string) {
+				t.Helper()
+				l.tell(nil)
+				if !await.Within(20*time.Second, state(m, clock.Synchronized)) {
+					t.Fatalf("%s: %+v", when, m.Quality(instant.Now()))
+				}
+				asked := l.asked.Load() // and what came before has been dropped
+				await.Within(20*time.Second, func() bool { return l.asked.Load() > asked+2 })
+			}
+			honest("at first")
+			for name, c := range lies(rand.New(rand.NewPCG(testseed.Of(t), 0))) {
+				log.Take()
+				before, began := l.asked.Load(), time.Now()
+				l.tell(c.lie)
+				if c.reason == "" && c.state == clock.Synchronized { // until it has been heard
+					await.Within(20*time.Second, func() bool { return l.asked.Load() > before+3 })
+				}
+				if !await.Within(20*time.Second, state(m, c.state)) {
+					t.Fatalf("%s: %+v, want %v", name, m.Quality(instant.Now()), c.state)
+				}
+				if q := m.Quality(instant.Now()); name == "an offset of 10 s" && q.Bound.Error < 10*time.Second {
+					t.Errorf("%s: %+v", name, q)
+				}
+				// Its sources, too, are asked once.
+				if n, most := l.asked.Load()-before, int64(time.Since(began)/falseDaemonInterval)+8; n > most {
+					t.Errorf("%s: %d requests in %v, want %d at most", name, n, time.Since(began), most)
+				}
+				honest("after " + name)
+				said := log.Take()
+				lines, want := strings.Count(said, "\n"), 0
+				if c.reason != "" {
+					want = 2
+					if name == "two lies in turn" {
+						want = 3
+					}
+					if n, _ := sink.Value(metric.ClockQueryFailures, Name, c.reason); n == 0 || !strings.Contains(said, "reason="+c.reason) {
+						t.Errorf("%s: %v failures are counted as %s; the log:\n%s", name, n, c.reason, said)
+					}
+				}
+				if lines != want {
+					t.Errorf("%s: want %d lines in the log:\n%s", name, want, said)
+				}
+			}
+			l.close()
+			if !await.Within(20*time.Second, state(m, clock.Silent)) {
+				t.Error("closed: still believed")
+			}
+			l.open()
+			honest("after it was closed")
+		})
+	}
+}
+
+// Who is not chronyd, but knows all that it is asked, is not heard on either kind of socket.
+func TestReplyFromElsewhereIsNotTakenForChronyds(t *testing.T) {
+	for _, network := range []string{"unixgram", "udp4", "udp6"} {
+		t.Run(network, func(t *testing.T) {
+			t.Parallel()
+			l := newFalseDaemon(t, network)
+			at := map[string]string{"unixgram": l.at + "2", "udp4": "127.0.0.1:0", "udp6": "[::1]:0"}[network]
+			other, err := net.ListenPacket(network, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			var tried, taken atomic.Int64
+			l.tell(func(l *falseDaemon, _, honest []byte, to net.Addr) {
+				if _, err := other.WriteTo(honest, to); err == nil {
+					taken.Add(1)
+				}
+				tried.Add(1)
+			})
+			m, sink, _ := l.watched()
+			if !await.Within(20*time.Second, func() bool { return tried.Load() > 4 }) {
+				t.Fatalf("%d requests", tried.Load())
+			}
+			if q := m.Quality(instant.Now()); q.State != clock.Silent {
+				t.Errorf("%+v; %d answers of another process were sent", q, taken.Load())
+			}
+			if n, _ := sink.Value(metric.ClockQueryFailures, Name, "timeout"); n == 0 {
+				t.Errorf("failures: %v, want timeouts", sink.Present(metric.ClockQueryFailures.Name))
+			}
+			l.tell(nil)
+			if !await.Within(20*time.Second, state(m, clock.Synchronized)) {
+				t.Error("chronyd's own answers are not taken")
+			}
+		})
+	}
+}
+
+// In a directory that everybody can write to, anybody may have put the socket there.
+func TestSocketThatAnybodyCanMakeIsNotAsked(t *testing.T) {
+	for _, mode := range []os.FileMode{0o777, 0o777 | os.ModeSticky, 0o702} {
+		l := newFalseDaemon(t, "unixgram")
+		dir := filepath.Dir(l.at)
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		m, sink, log := l.watched()
+		if !await.Within(20*time.Second, func() bool {
+			n, _ := sink.Value(metric.ClockQueryFailures, Name, "unreachable")
+			return n > 3
+		}) {
+			t.Errorf("mode %v: failures %v", mode, sink.Present(metric.ClockQueryFailures.Name))
+		}
+		said := log.Take()
+		if m.Quality(instant.Now()).State != clock.Silent || l.asked.Load() > 0 || strings.Count(said, "\n") != 1 || !strings.Contains(said, "everybody can write to "+dir) {
+			t.Errorf("mode %v: %v, %d requests; the log:\n%s", mode, m.Quality(instant.Now()).State, l.asked.Load(), said)
+		}
+		if err := os.Chmod(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if !await.Within(20*time.Second, state(m, clock.Synchronized)) {
+			t.Errorf("after mode %v: %v", mode, m.Quality(instant.Now()))
+		}
+	}
+}

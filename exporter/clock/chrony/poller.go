@@ -1,0 +1,148 @@
+package chrony
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	fb "github.com/facebook/time/ntp/chrony"
+
+	"oneway.example/exporter/metric"
+)
+
+// sourcesEvery is how often the poll interval is asked for anew.
+const sourcesEvery = time.Minute
+
+// poller is the state of Monitor.poll, of one goroutine.
+type poller struct {
+	*Monitor
+	series   *metric.Scope
+	link     *link
+	address  int              // index of the address in use
+	failed   int              // attempts since the last success
+	pause    time.Duration    // after the last of these
+	reported map[failure]bool // the reasons that were told since the last success
+	settler  settler
+
+	pollInterval time.Duration // of the selected source; zero: unknown
+	askedSources time.Duration // monotonic time of the last such request
+	askedRefID   uint32
+}
+
+func newPoller(m *Monitor) *poller {
+	a := &poller{Monitor: m, series: metric.NewScope(m.options.Sink, Name)}
+	for _, f := range failures() {
+		a.series.Total(metric.ClockQueryFailures, 0, string(f))
+	}
+	return a
+}
+
+// ask makes one attempt and returns the pause before the next.
+func (a *poller) ask(ctx context.Context) time.Duration {
+	started := a.steps.Check().Now.Mono
+	err := a.attempt(ctx)
+	if ctx.Err() != nil {
+		return 0
+	}
+	if err != nil {
+		a.fail(err)
+		a.pause = min(max(2*a.pause, a.options.Interval), max(a.options.maxBackOff, a.options.Interval))
+		return a.pause
+	}
+	if a.failed > 0 {
+		a.options.Log.Info("chronyd answers", "address", a.addresses[a.address].String(), "failed_queries", a.failed)
+		a.failed, a.pause = 0, 0
+	}
+	return max(0, a.options.Interval-(a.steps.Check().Now.Mono-started))
+}
+
+// attempt connects if need be, and asks for tracking and, now and then, for
+// the sources.
+func (a *poller) attempt(ctx context.Context) error {
+	if a.link == nil {
+		conn, err := a.options.dial(a.addresses[a.address])
+		if err != nil {
+			return &queryError{unreachable, err}
+		}
+		a.link = newLink(conn)
+	}
+	link := a.link
+	defer context.AfterFunc(ctx, func() { _ = link.Close() })() // ends a wait for a reply
+	before := a.steps.Check()
+	t, err := ask[*fb.ReplyTracking](link, fb.NewTrackingPacket())
+	if err != nil {
+		return err
+	}
+	after := a.steps.Check()
+	if before.Steps != after.Steps {
+		return nil // of which era is the reply? The next one is clear.
+	}
+	r, err := newReport(&t.Tracking, before, after)
+	if err != nil {
+		return err
+	}
+	settled := a.settler.reply(after, r)
+	if settled == after.Steps { // else a step may have made it so
+		if err := r.contradiction(before.Now.Wall, after.Now.Wall); err != nil {
+			return err
+		}
+	}
+	err = a.askSources(r)
+	previous := r
+	if old := a.now.Load(); old != nil && old.last.steps == r.steps {
+		previous = old.last
+	}
+	a.now.Store(&knowledge{last: r, previous: previous, settled: settled, drift: driftOf(previous, r), holdover: a.holdover(r)})
+	return err
+}
+
+// askSources learns the poll interval when the source has changed, and every
+// minute: chronyd adapts it.
+func (a *poller) askSources(r *report) error {
+	if r.refID == 0 || r.refID == a.askedRefID && r.at-a.askedSources < sourcesEvery {
+		return nil
+	}
+	a.askedRefID, a.askedSources = r.refID, r.at // a failure, too, is enough for a minute
+	interval, err := a.link.pollInterval()
+	if err != nil {
+		return err
+	}
+	if interval > 0 { // with no source selected, the last one's is still the best guess
+		a.pollInterval = interval
+	}
+	return nil
+}
+
+// holdover is the age of an update at which the source counts as lost. A
+// source of several is not updated from at each of its polls, so the interval
+// seen between updates counts where it is longer, within reason.
+func (a *poller) holdover(r *report) time.Duration {
+	poll := cmp.Or(a.pollInterval, 64*time.Second) // unknown: chronyd's default minpoll
+	seen := roundUp(max(0, r.interval))
+	return holdoverPolls * max(poll, min(seen, 8*poll))
+}
+
+// fail counts the failure, says so once for each reason, and drops the connection: what may
+// still be on its way there is not wanted any more.
+func (a *poller) fail(err error) {
+	reason := causeOf(err)
+	a.series.Series(metric.ClockQueryFailures, string(reason)).Add(1)
+	if a.failed == 0 {
+		a.reported = map[failure]bool{}
+	}
+	if !a.reported[reason] {
+		a.reported[reason] = true
+		a.options.Log.Warn("chronyd gives no usable answer", "address", a.addresses[a.address].String(),
+			"reason", string(reason), "err", err)
+	}
+	a.failed++
+	a.drop()
+	a.address = (a.address + 1) % len(a.addresses)
+}
+
+func (a *poller) drop() {
+	if a.link != nil {
+		_ = a.link.Close()
+		a.link = nil
+	}
+}

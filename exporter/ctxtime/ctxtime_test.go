@@ -1,0 +1,31 @@
+package ctxtime_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/ctxtime"
+)
+
+func TestForWaitsItsTimeUnlessItIsToldToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		if !ctxtime.For(t.Context(), time.Hour) || time.Since(begin) != time.Hour {
+			t.Errorf("waited %v, want an hour", time.Since(begin))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begin = time.Now()
+		if ctxtime.For(ctx, time.Hour) || time.Since(begin) != time.Minute {
+			t.Errorf("waited %v, want a minute and false", time.Since(begin))
+		}
+		if ctxtime.For(ctx, 0) {
+			t.Error("it waited although it had been told to end")
+		}
+		if !ctxtime.For(t.Context(), -time.Second) {
+			t.Error("a time that is over was not waited for")
+		}
+	})
+}

@@ -1,0 +1,349 @@
+// Package ratesearch decides at which rate to send next, to learn what a link carries: by
+// steps (Halepovic 2008, figure 2) or by the load adjustment of RFC 9097 section 8.
+//
+// Both are state machines without a clock: who sends asks Next for a step, sends it, and tells
+// Observe what came of it, until Next says that it is over. A step of a Sweep is a burst from an
+// idle link; those of an Adjust follow each other without a pause, where the remote end can. All rates are IP bytes a second.
+package ratesearch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Step is what to send next.
+type Step struct {
+	// Rate is in IP bytes a second.
+	Rate float64
+	// Duration is for how long.
+	Duration time.Duration
+}
+
+// Feedback is what came of a step.
+type Feedback struct {
+	// Sent and Received are IP bytes a second, really.
+	Sent, Received float64
+	// Packets left, of which Lost did not arrive; Reordered and Duplicate are sequence
+	// errors too (RFC 9097 section 8.1).
+	Packets, Lost, Reordered, Duplicate int
+	// DelayVariation is the largest delay of the step minus the smallest of the whole run; of
+	// a part of a stream under way it is the mean in place of the largest, as in udpst.
+	// Below zero: not known.
+	DelayVariation time.Duration
+}
+
+// Algorithm is a search.
+type Algorithm interface {
+	// Next is what to send next, the same until Observe is called; false: the search is over.
+	Next() (Step, bool)
+	// Observe tells what came of the step that Next returns; after the end it does nothing.
+	Observe(Feedback)
+}
+
+var (
+	_ Algorithm = &Sweep{}
+	_ Algorithm = &Adjust{}
+)
+
+// AdjustOptions are those of the load adjustment.
+type AdjustOptions struct {
+	// Min and Max bound the rate. Zero: the standard table's ends.
+	Min, Max float64
+	// Interval is the time of a step, the feedback interval. Zero: DefaultInterval.
+	Interval time.Duration
+	// Duration of the whole search. Zero: defaultDuration.
+	Duration time.Duration
+	// Lower and Upper are the thresholds of the delay variation. Zero: defaultLower,
+	// defaultUpper.
+	Lower, Upper time.Duration
+}
+
+// Defaults of AdjustOptions: those of RFC 9097 section 8.1 and of its reference
+// implementation, udpst; its tests last 10 s.
+const (
+	DefaultInterval = 50 * time.Millisecond
+	defaultDuration = 10 * time.Second
+	defaultLower    = 30 * time.Millisecond
+	defaultUpper    = 90 * time.Millisecond
+)
+
+// What the standard leaves to options and nobody changes.
+const (
+	// highSpeedDelta is by how many rows the fast ramp climbs, and retreat how many times
+	// that the rate falls when it ends.
+	highSpeedDelta = 10
+	retreat        = 3
+	// slowAdjust congested steps, not one of them followed by a climb of the fast ramp, end it.
+	slowAdjust = 3
+	// sequenceErrors are tolerated in a step, but no larger share of its packets than
+	// tolerable.
+	sequenceErrors = 10
+	tolerable      = 0.1
+)
+
+// Adjust is the load adjustment of RFC 9097 section 8 and appendix A, which is the type B
+// algorithm of ITU-T Y.1540 Annex B and of BBF TR-471: the rate goes up and down
+// the rows of a table by the feedback of each step.
+//
+//	few sequence errors and a delay variation below Lower:
+//	    below the high-speed threshold, and not yet slow: highSpeedDelta rows up
+//	    else: one row up
+//	too many sequence errors, or a delay variation above Upper:
+//	    below the high-speed threshold, the slowAdjust-th time: 3 highSpeedDelta rows down
+//	    else: one row down
+//	between the thresholds: stay
+//
+// As there, the count of congested steps goes back to zero with each fast climb and no other
+// way: once slow, the search stays slow. The high-speed threshold is the row of 1 Gb/s.
+//
+// It deviates in three things. The standard's table, of 1 Mb/s a row, is for feedback every
+// 50 ms and for links of some Mb/s: with longer steps, or with Max below 100 Mb/s, rows
+// are of a hundredth of Max. No more than a tenth of a step's packets are tolerated as
+// sequence errors, since on slow links ten may be all. And the delay variation is that
+// of the one-way delay, in which a constant offset of the clocks cancels, where udpst takes
+// the round trip by default.
+type Adjust struct {
+	o     AdjustOptions
+	rows  []float64
+	row   int
+	high  int // the row of the high-speed threshold
+	slow  int // congested steps that have been counted
+	steps int
+	of    int
+	best  float64
+}
+
+// NewAdjust returns a load adjustment that begins with the lowest rate, or an error if the
+// options are none.
+func NewAdjust(o AdjustOptions) (*Adjust, error) {
+	o.Interval, o.Duration = cmp.Or(o.Interval, DefaultInterval), cmp.Or(o.Duration, defaultDuration)
+	o.Lower, o.Upper = cmp.Or(o.Lower, defaultLower), cmp.Or(o.Upper, defaultUpper)
+	o.Max = cmp.Or(o.Max, tableEnd)
+	switch {
+	case o.Min < 0 || !isRate(o.Max) || !(o.Min <= o.Max):
+		return nil, fmt.Errorf("search: from %v to %v is no range of rates", o.Min, o.Max)
+	case o.Interval < 0 || o.Duration < o.Interval:
+		return nil, fmt.Errorf("search: %v in steps of %v is no step", o.Duration, o.Interval)
+	case o.Lower < 0 || o.Upper < o.Lower:
+		return nil, fmt.Errorf("search: thresholds %v and %v; want the lower first, both above zero", o.Lower, o.Upper)
+	}
+	a := &Adjust{o: o, of: int(o.Duration / o.Interval)}
+	a.rows, a.high = table(o)
+	return a, nil
+}
+
+// The standard table in IP bytes a second, and where it is used.
+const (
+	mbit        = 1e6 / 8
+	tableEnd    = 10_000 * mbit
+	highSpeed   = 1000 * mbit
+	fineBelow   = 100 * mbit
+	fineRows    = 100
+	fineBeyond  = 100 * time.Millisecond
+	coarseRows  = 100 * mbit
+	lowestOfAll = mbit / 2
+)
+
+// table is the rates from Min to Max, ascending, and the row of the high-speed threshold.
+func table(o AdjustOptions) (rows []float64, high int) {
+	add := func(r float64) {
+		if r > o.Min && r < o.Max*(1-1e-9) {
+			rows = append(rows, r)
+		}
+	}
+	if o.Min > 0 && o.Min < o.Max {
+		rows = append(rows, o.Min)
+	}
+	if o.Max < fineBelow || o.Interval > fineBeyond {
+		for i := range fineRows {
+			add(o.Max * float64(i+1) / fineRows)
+		}
+	} else {
+		add(lowestOfAll)
+		for i := 1; i <= 1000; i++ {
+			add(float64(i) * mbit)
+		}
+		for r := highSpeed + coarseRows; r <= tableEnd; r += coarseRows {
+			add(r)
+		}
+	}
+	rows = append(rows, o.Max)
+	for high = len(rows) - 1; high > 0 && rows[high] > highSpeed; {
+		high--
+	}
+	return rows, high
+}
+
+// Next is Algorithm.
+func (a *Adjust) Next() (Step, bool) {
+	if a.steps >= a.of {
+		return Step{}, false
+	}
+	return Step{Rate: a.rows[a.row], Duration: a.o.Interval}, true
+}
+
+// Observe is Algorithm.
+func (a *Adjust) Observe(f Feedback) {
+	if a.steps >= a.of {
+		return
+	}
+	a.steps++
+	a.best = max(a.best, f.Received)
+	errors := f.Lost + f.Reordered + f.Duplicate
+	tolerated := min(sequenceErrors, int(tolerable*float64(f.Packets)))
+	delay := f.DelayVariation
+	if delay < 0 {
+		delay = a.o.Lower // not known: it neither raises the rate nor lowers it
+	}
+	switch {
+	case errors <= tolerated && delay < a.o.Lower:
+		a.up()
+	case errors > tolerated || delay > a.o.Upper:
+		a.down()
+	}
+}
+
+func (a *Adjust) up() {
+	if a.row < a.high && a.slow < slowAdjust {
+		a.row, a.slow = min(a.row+highSpeedDelta, a.high), 0
+		return
+	}
+	a.row = min(a.row+1, len(a.rows)-1)
+}
+
+func (a *Adjust) down() {
+	a.slow++
+	if a.row < a.high && a.slow == slowAdjust {
+		a.row = max(a.row-retreat*highSpeedDelta, 0)
+		return
+	}
+	a.row = max(a.row-1, 0)
+}
+
+// Maximum is the result: the largest rate at which a step was received, in IP bytes a
+// second (RFC 9097 section 6.3, Maximum_C); false: none was.
+func (a *Adjust) Maximum() (rate float64, ok bool) { return a.best, a.best > 0 }
+
+// SweepOptions are those of a stepped sweep.
+type SweepOptions struct {
+	// From is the first rate; each further one is Factor times the one before (zero:
+	// DefaultFactor), and To the last.
+	From, To, Factor float64
+	// Duration of each step. Zero: DefaultStep.
+	Duration time.Duration
+	// MaxLoss is the share that a step may lose and still be lossless. Zero: DefaultMaxLoss;
+	// below zero: none.
+	MaxLoss float64
+	// Beyond is how many lossy steps in a row end the sweep. Zero: none does.
+	Beyond int
+}
+
+// Defaults of SweepOptions, and the most steps that a sweep has.
+const (
+	DefaultStep    = 5 * time.Second
+	DefaultMaxLoss = 0.001
+	DefaultFactor  = 1.25
+	maxSteps       = 60
+)
+
+// short is the share of a step's rate that must really be sent for the rate to count as
+// offered; below it, what was sent counts.
+const short = 0.98
+
+// SweepStep is a step and what came of it.
+type SweepStep struct {
+	Step
+	Feedback
+	// Loss is Lost/Packets; 1 if nothing was sent.
+	Loss float64
+	// Lossless: no more than MaxLoss was lost.
+	Lossless bool
+}
+
+// Sweep offers one rate after the other. See NewSweep; the zero value is over.
+type Sweep struct {
+	o     SweepOptions
+	rates []float64
+	steps []SweepStep
+	lossy int // steps in a row
+}
+
+// NewSweep returns a sweep, or an error if the options make none, or more than maxSteps.
+func NewSweep(o SweepOptions) (*Sweep, error) {
+	o.Duration, o.Factor = cmp.Or(o.Duration, DefaultStep), cmp.Or(o.Factor, DefaultFactor)
+	o.MaxLoss = max(cmp.Or(o.MaxLoss, DefaultMaxLoss), 0)
+	if o.Duration < 0 {
+		return nil, fmt.Errorf("search: sweep: a step of %v, want more than none", o.Duration)
+	}
+	rates, err := ladder(o.From, o.To, o.Factor)
+	if err != nil {
+		return nil, err
+	}
+	return &Sweep{o: o, rates: rates}, nil
+}
+
+func isRate(r float64) bool { return r > 0 && !math.IsInf(r, 0) }
+
+// ladder is the rates from, to and between.
+func ladder(from, to, factor float64) (rates []float64, err error) {
+	if !isRate(from) || !isRate(to) || from > to {
+		return nil, fmt.Errorf("search: sweep: from %v to %v is no range of rates", from, to)
+	}
+	if !(factor > 1) || math.IsInf(factor, 0) {
+		return nil, fmt.Errorf("search: sweep: a factor of %v, want more than 1", factor)
+	}
+	for r := from; r < to*(1-1e-9); r *= factor {
+		if rates = append(rates, r); len(rates) >= maxSteps {
+			return nil, errors.New("search: sweep: too many steps; want a larger factor or a smaller range")
+		}
+	}
+	return append(rates, to), nil
+}
+
+// Next is Algorithm.
+func (s *Sweep) Next() (Step, bool) {
+	if len(s.steps) >= len(s.rates) || s.o.Beyond > 0 && s.lossy >= s.o.Beyond {
+		return Step{}, false
+	}
+	return Step{Rate: s.rates[len(s.steps)], Duration: s.o.Duration}, true
+}
+
+// Observe is Algorithm.
+func (s *Sweep) Observe(f Feedback) {
+	step, more := s.Next()
+	if !more {
+		return
+	}
+	one := SweepStep{Step: step, Feedback: f, Loss: 1}
+	if f.Packets > 0 {
+		one.Loss = float64(f.Lost) / float64(f.Packets)
+	}
+	one.Lossless = one.Loss <= s.o.MaxLoss
+	if s.lossy++; one.Lossless {
+		s.lossy = 0
+	}
+	s.steps = append(s.steps, one)
+}
+
+// Steps are the steps so far.
+func (s *Sweep) Steps() []SweepStep { return slices.Clone(s.steps) }
+
+// Knee is the highest offered rate up to which no step lost more than MaxLoss, in IP bytes a
+// second; false: the lowest step did, or there is none. Of a step of which the sender
+// did not manage 98 %, what it did send is the rate.
+func (s *Sweep) Knee() (rate float64, ok bool) {
+	for _, one := range s.steps {
+		if !one.Lossless {
+			break
+		}
+		rate, ok = one.Rate, true
+		if one.Sent < short*one.Rate {
+			rate = one.Sent
+		}
+	}
+	return rate, ok && rate > 0
+}

@@ -1,0 +1,251 @@
+package incident
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/sample"
+)
+
+// The judgment; the package's documentation has the reasons.
+const (
+	windowTime, windowPackets = 10 * time.Second, 30
+
+	enough       = 24 // delays of a kind in a window: fewer have no median
+	windowDelays = 64 // of a kind that are kept of a window, at the most
+
+	memory         = time.Hour // of a baseline
+	memoryDelays   = 256
+	learnTime      = 5 * time.Minute
+	usual          = 0.98 // quantile of a baseline's delays
+	leastShift     = 2 * time.Millisecond
+	leastLoss      = 0.01
+	unlikely       = 23
+	priorLosses    = 8 // in bursts of two, that a baseline begins with to know its bursts
+	newNormal      = 30 * time.Minute
+	recoveryOfTest = windowTime // after a load test: its queue drains, and its losses are told
+)
+
+// departure is a quantity that has left its baseline.
+type departure struct {
+	// Quantity is delay or loss, Direction forward, reverse or empty: the round trip.
+	Quantity  string `json:"quantity"`
+	Direction string `json:"direction,omitempty"`
+	// Value and Baseline are medians in seconds, or ratios.
+	Value    float64 `json:"value"`
+	Baseline float64 `json:"baseline"`
+	// Bound is what the clocks could make of the difference, in seconds.
+	Bound float64 `json:"error_bound_seconds,omitempty"`
+}
+
+// String is for people.
+func (d departure) String() string {
+	if d.Quantity == loss {
+		return fmt.Sprintf("loss of %.3g %%, before %.3g %%", 100*d.Value, 100*d.Baseline)
+	}
+	now, before := time.Duration(d.Value*1e9), time.Duration(d.Baseline*1e9)
+	return fmt.Sprintf("%s delay of %s, before %s", cmp.Or(d.Direction, "round trip"), probe.Figures(now), probe.Figures(before))
+}
+
+// What triggers.
+const (
+	delay = "delay"
+	loss  = "loss"
+)
+
+// delays judges the delays of one direction, or the round trips.
+type delays struct {
+	seen           int             // in the window
+	values, bounds []time.Duration // of some of it, taken at random
+
+	learned  time.Duration
+	baseline []time.Duration // upper ends of delays, the older the fewer
+	away     time.Time       // since when; zero: it is not
+	local    time.Duration   // the median that is near the baseline again
+}
+
+func (d *delays) add(value, bound time.Duration) {
+	d.seen++
+	if len(d.values) < windowDelays {
+		d.values, d.bounds = append(d.values, value), append(d.bounds, bound)
+	} else if i := rand.IntN(d.seen); i < windowDelays {
+		d.values[i], d.bounds[i] = value, bound
+	}
+}
+
+func (d *delays) clear() { d.seen, d.values, d.bounds = 0, d.values[:0], d.bounds[:0] }
+
+// close judges the window; it is true if the delay has risen above its baseline with it.
+func (d *delays) close(length time.Duration, now time.Time) (found departure, risen bool) {
+	if len(d.values) < enough {
+		return found, false
+	}
+	value, bound := order.Quantile(order.Sorted(d.values), 0.5), order.Quantile(order.Sorted(d.bounds), 0.5)
+	tops := order.Sorted(d.baseline)
+	before := order.Quantile(tops, 0.5)
+	switch {
+	case !d.away.IsZero():
+		if now.Sub(d.away) >= newNormal {
+			*d = delays{}
+		} else if value <= d.local {
+			d.away = time.Time{}
+		}
+		return found, false
+	case d.learned >= learnTime && len(tops) == memoryDelays && value-bound > max(before+leastShift, before+before/4, order.Quantile(tops, usual)):
+		d.away, d.local = now, before+(value-before)/2
+		return departure{Quantity: delay, Value: value.Seconds(), Baseline: before.Seconds(), Bound: bound.Seconds()}, true
+	}
+	d.learned += length
+	renewed := memoryDelays * length.Hours() / memory.Hours() / float64(len(d.values))
+	for i, v := range d.values {
+		if len(d.baseline) < memoryDelays {
+			d.baseline = append(d.baseline, v+d.bounds[i])
+		} else if rand.Float64() < renewed {
+			d.baseline[rand.IntN(memoryDelays)] = v + d.bounds[i]
+		}
+	}
+	return found, false
+}
+
+// losses judges the packets that were not answered in time.
+type losses struct {
+	window  counts
+	burst   float64 // losses in a row until now
+	lastSeq uint64  // of the last lost one
+
+	learned  time.Duration
+	baseline counts    // the older the less
+	away     time.Time // since when; zero: it is not
+}
+
+// counts are packets, those of them that were lost, and the sum of the squares of all bursts' lengths.
+type counts struct{ decided, lost, squares float64 }
+
+func (l *losses) add(p *record.Packet) {
+	l.window.decided++
+	if p.Outcome != record.Lost {
+		return
+	}
+	if l.burst++; p.Seq != l.lastSeq+1 {
+		l.burst = 1
+	}
+	l.lastSeq = p.Seq
+	l.window.lost++
+	l.window.squares += 2*l.burst - 1
+}
+
+// close judges the window; it is true if the loss has risen above its baseline with it.
+func (l *losses) close(length time.Duration, now time.Time) (found departure, risen bool) {
+	w, b := l.window, &l.baseline
+	ratio, before := w.lost/w.decided, b.lost/max(b.decided, 1)
+	burst := (b.squares + 2*priorLosses) / (b.lost + priorLosses)
+	differs := ratio-before >= leastLoss && surprise(w.lost, w.decided, (b.lost+1)/(b.decided+2)) > unlikely*burst
+	switch {
+	case !l.away.IsZero():
+		if now.Sub(l.away) >= newNormal {
+			*l = losses{}
+		} else if !differs {
+			l.away = time.Time{}
+		}
+		return found, false
+	case l.learned >= learnTime && differs:
+		l.away = now
+		return departure{Quantity: loss, Value: ratio, Baseline: before}, true
+	}
+	l.learned += length
+	fade := math.Exp(-length.Seconds() / memory.Seconds())
+	*b = counts{fade*b.decided + w.decided, fade*b.lost + w.lost, fade*b.squares + w.squares}
+	return found, false
+}
+
+// surprise limits how probable it is that k or more of n events happen that have the probability p each, which is
+// less than k/n: it is at most exp(-surprise) (Chernoff).
+func surprise(k, n, p float64) float64 {
+	sum := k * math.Log(k/(n*p))
+	if k < n {
+		sum += (n - k) * math.Log((n-k)/(n*(1-p)))
+	}
+	return sum
+}
+
+// roundTripOf is free of any clock offset; it is not defined where a clock was stepped between two of its stamps.
+func roundTripOf(p *record.Packet) (time.Duration, bool) {
+	if p.Local.Reason == sample.LocalStepped || p.Remote.Reason == sample.RemoteStepped {
+		return 0, false
+	}
+	return p.RoundTrip()
+}
+
+// judge judges a path's packets in windows.
+type judge struct {
+	begun  time.Time // the window, with its first packet
+	era    uint64
+	delays [3]delays // forward, reverse, and of the round trip
+	losses losses
+	quiet  time.Time // nothing counts before it
+}
+
+// pause leaves out the window under way, and those that begin soon: a load test is on the path's link.
+func (j *judge) pause(now time.Time) {
+	j.clear()
+	j.quiet = now.Add(recoveryOfTest)
+}
+
+// add takes a packet, and says what has left its baseline with the window that ends with it.
+func (j *judge) add(p *record.Packet, now time.Time) (left []departure) {
+	if now.Before(j.quiet) {
+		return nil
+	}
+	if p.Era != j.era {
+		j.era = p.Era
+		j.delays[sample.Forward], j.delays[sample.Reverse] = delays{}, delays{}
+	}
+	if length := now.Sub(j.begun); j.losses.window.decided >= windowPackets && length >= windowTime {
+		left = j.close(length, now)
+	}
+	if j.losses.window.decided == 0 {
+		j.begun = now
+	}
+	if p.Outcome == record.Late {
+		return left // it was lost before
+	}
+	j.losses.add(p)
+	for i, d := range []sample.Delay{p.Forward, p.Reverse} {
+		if d.OK() {
+			j.delays[i].add(d.Value, d.Bound)
+		}
+	}
+	if trip, ok := roundTripOf(p); ok {
+		j.delays[2].add(trip, 0)
+	}
+	return left
+}
+
+// close ends the window.
+func (j *judge) close(length time.Duration, now time.Time) (left []departure) {
+	for i, direction := range []string{sample.Forward.String(), sample.Reverse.String(), ""} {
+		if d, risen := j.delays[i].close(length, now); risen {
+			d.Direction = direction
+			left = append(left, d)
+		}
+	}
+	if d, risen := j.losses.close(length, now); risen {
+		left = append(left, d)
+	}
+	j.clear()
+	return left
+}
+
+// clear begins a new window.
+func (j *judge) clear() {
+	for i := range j.delays {
+		j.delays[i].clear()
+	}
+	j.losses.window = counts{}
+}

@@ -1,0 +1,359 @@
+// Package incident keeps the last minutes of the packets of each light probe, so that what a path
+// did before and while it went bad can be read packet by packet.
+//
+// # What is kept
+//
+// A ring for each probe of a path holds number, time of sending, outcome, both delays with their
+// bounds or the reason why there are none, and the round trip: 20 to 26 bytes a packet. It holds the last
+// 10 minutes, in 96 KiB at the most: those of 6 packets a second fit, of 50 packets a second somewhat more
+// than a minute does. All rings together take 32 MiB at the most, and a sixteenth of the memory limit where
+// there is one (package memlimit); beyond some 340 busy probes each has less.
+//
+// # When it becomes a report
+//
+// On request, and when delay or loss rises above its baseline. Packets are judged in windows of at
+// least 10 s and 30 packets.
+//
+// Delay, of each direction and of the round trip, is represented by the window's median, which neither a few
+// late packets nor a heavy tail moves: half of the window must be late. Its baseline is 256 upper ends of delays
+// (delay plus bound), replaced at random such that they are those of the last hour, the older the fewer. The delay
+// has risen when the median less the median bound exceeds both the quantile 0.98 of the baseline, and the
+// baseline's median by a quarter of it and by 2 ms. What the clocks' bounds can explain is so taken off, and a clock
+// that wanders within its bound is no incident. The round trip has no such bound, and is judged where the clocks are
+// not trusted, too. Order statistics need no shape of the noise: whatever it is, the median of 30 delays exceeds
+// that quantile by chance in one of some 10^9 windows, that of 24, the fewest, in one of 10^8, as long as delays are independent.
+//
+// Loss is the window's share of packets that were not answered in time. It has risen when it is at least 1 %
+// of the packets above the baseline (the last hour, by exponential weights), and so many losses are improbable at
+// the baseline's ratio: by at most exp(-23), some 10^-10 (Chernoff's bound). Packets that are lost together are one
+// event, so the exponent is divided by the baseline's index of dispersion, the sum of the squares of its bursts' lengths
+// over its losses. Where the lengths of bursts have no limit, long ones are incident.
+//
+// There is no judgment before a baseline of 5 minutes. A window in which a load test held a link of the path, or that
+// began less than 10 s after one did, counts for nothing. Delays of different eras of the clocks have no
+// difference: a step begins their baselines anew. While a quantity is away its baseline rests, and it makes no further
+// report. It is back after a window near the baseline (delay: not half as far as it was; loss: no longer told
+// from it), and what stays away for 30 minutes is the path's new baseline, learned anew.
+//
+// A path makes one report in 10 minutes at the most, whatever has left; all paths together 20 at
+// one time, and one a minute after that. Reports of this kind take a quarter of the directory at the
+// most (package report).
+package incident
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/memlimit"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/record"
+	"oneway.example/exporter/report"
+)
+
+// What is kept.
+const (
+	span        = 10 * time.Minute
+	perPath     = 96 << 10 // bytes of a ring
+	allPaths    = 32 << 20 // of all rings
+	memoryShare = 16       // of the memory limit, all rings
+	smallest    = 512      // bytes of a ring, however many there are
+)
+
+// How often.
+const (
+	takeInterval = 100 * time.Millisecond
+	pathInterval = 10 * time.Minute // between reports of a path that something has triggered
+	allInterval  = time.Minute      // between those of all paths
+	allBurst     = 20
+	askInterval  = 10 * time.Second // between those on request
+	askBurst     = 6
+)
+
+// queue is how many packets may wait for a Supervisor, a megabyte of them; 40,000 a second fit.
+const queue = 4096
+
+// batchPackets are taken from the queue at one time.
+const batchPackets = 256
+
+// listener is the value of the metric label of what a Supervisor misses; request the trigger of a report that
+// somebody has asked for.
+const (
+	listener = "incident"
+	request  = "request"
+)
+
+// Errors of Keep.
+var (
+	// ErrUnknown: there is no such light probe, or none was named and the path has several.
+	ErrUnknown = errors.New("incident: no such light probe, or several where none is named")
+	// ErrNothing: it has sent nothing in the last minutes.
+	ErrNothing = errors.New("incident: there are no packets of the last minutes")
+	// ErrTooMany: there were many requests a moment ago.
+	ErrTooMany = errors.New("incident: too many requests, one in 10 s is taken")
+	// ErrNoDirectory: reports are not kept.
+	ErrNoDirectory = errors.New("incident: no directory for reports is configured; it is reports.dir")
+)
+
+// Path is a light probe of a path whose packets are kept.
+type Path struct {
+	// Path and Probe are the metric labels; Peer is as configured.
+	Path, Probe, Peer string
+	// Links are those that the path goes over: a load test on one of them is the cause of what is
+	// seen beside it. None: that is not known, and any may be.
+	Links []string
+}
+
+// Options are what a Supervisor is made of; all are needed.
+type Options struct {
+	Recorder *record.Recorder
+	Reports  *report.Store
+	Sink     metric.Sink
+	// Held are the links that a load test is on now.
+	Held func() []string
+	Log  *slog.Logger
+}
+
+// Supervisor keeps the last minutes of light probes' packets. Its methods are safe for
+// concurrent use. Make one with New.
+type Supervisor struct {
+	options          Options
+	space            int // bytes of all rings
+	asked, triggered *rate.Limiter
+
+	mu    sync.Mutex
+	paths map[name]*path
+}
+
+type name struct{ path, probe string }
+
+// path is what is known of one probe.
+type path struct {
+	Path
+	ring     ring
+	judge    judge
+	reported time.Time
+	series   *metric.Scope
+}
+
+// New makes a supervisor that knows no path yet.
+func New(o Options) *Supervisor {
+	return &Supervisor{
+		options: o, space: int(min(allPaths, memlimit.Process()/memoryShare)), paths: map[name]*path{},
+		triggered: rate.NewLimiter(rate.Every(allInterval), allBurst), asked: rate.NewLimiter(rate.Every(askInterval), askBurst),
+	}
+}
+
+// SetPaths says which probes there are. What is kept of one that stays, stays.
+func (k *Supervisor) SetPaths(all []Path) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	old := k.paths
+	k.paths = make(map[name]*path, len(all))
+	for _, p := range all {
+		key := name{p.Path, p.Probe}
+		one := old[key]
+		if one == nil {
+			one = &path{series: metric.NewScope(k.options.Sink, p.Path, p.Probe)}
+		}
+		one.Path = p
+		k.paths[key] = one
+		delete(old, key)
+	}
+	for _, gone := range old {
+		gone.series.Close()
+	}
+}
+
+// Run keeps packets until ctx ends.
+func (k *Supervisor) Run(ctx context.Context) error {
+	packets := k.listen(nil, true) // nil: no path's are kept
+	defer func() { packets = k.listen(packets, false) }()
+	missed := k.options.Sink.Series(metric.SamplesDropped, listener)
+	defer missed.Close()
+	writing := make(chan *piece, allBurst)
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	defer close(writing)
+	writer.Go(func() {
+		for p := range writing {
+			_ = k.write(p) // the store logs and counts
+		}
+	})
+	ticker := time.NewTicker(takeInterval)
+	defer ticker.Stop()
+	batch := make([]record.Packet, batchPackets)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticker.C:
+			k.pause(now)
+			if packets = k.listen(packets, true); packets == nil {
+				continue
+			}
+			for n := len(batch); n == len(batch); {
+				var lost uint64
+				n, lost = packets.Take(batch)
+				missed.Add(float64(lost))
+				k.submit(k.take(batch[:n], now), writing)
+			}
+		}
+	}
+}
+
+// listen opens the listener of packets if there are paths of which they are wanted, and closes it if there are none.
+func (k *Supervisor) listen(to *record.Listener[record.Packet], wanted bool) *record.Listener[record.Packet] {
+	k.mu.Lock()
+	wanted = wanted && len(k.paths) > 0
+	k.mu.Unlock()
+	switch {
+	case wanted && to == nil:
+		return k.options.Recorder.Packets().Listen(queue)
+	case !wanted && to != nil:
+		to.Close()
+		return nil
+	}
+	return to
+}
+
+// submit has reports written, unless many are being so.
+func (k *Supervisor) submit(found []*piece, writing chan<- *piece) {
+	for _, p := range found {
+		select {
+		case writing <- p:
+		default:
+			k.options.Log.Warn("Incident not kept, other reports are still being written", "path", p.header.Path, "probe", p.header.Probe)
+		}
+	}
+}
+
+// pause has the judgment of paths rest whose links a load test is on.
+func (k *Supervisor) pause(now time.Time) {
+	held := k.options.Held()
+	if len(held) == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.paths {
+		if len(p.Links) == 0 || slices.ContainsFunc(p.Links, func(link string) bool { return slices.Contains(held, link) }) {
+			p.judge.pause(now)
+		}
+	}
+}
+
+// take keeps packets, and has what is to be reported of them.
+func (k *Supervisor) take(packets []record.Packet, now time.Time) (found []*piece) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	share := max(min(perPath, k.space/max(len(k.paths), 1)), smallest)
+	for i := range packets {
+		p := &packets[i]
+		one := k.paths[name{p.Path, p.Probe}]
+		if one == nil {
+			continue
+		}
+		r := rowOf(p)
+		one.ring.add(&r, share)
+		left := one.judge.add(p, now)
+		if len(left) > 0 && now.Sub(one.reported) >= pathInterval && k.triggered.AllowN(now, 1) {
+			one.reported = now
+			found = append(found, one.piece(left[0].Quantity, left, now))
+		}
+	}
+	return found
+}
+
+// Keep makes a report of the last minutes now, on request. The probe may be empty if the path has one light
+// probe alone. The error is one of this package, or says that the report could not be written.
+func (k *Supervisor) Keep(pathName, probeName string) (report.Header, error) {
+	if k.options.Reports.Stats().Dir == "" {
+		return report.Header{}, ErrNoDirectory
+	}
+	p, err := k.request(pathName, probeName)
+	if err != nil {
+		return report.Header{}, err
+	}
+	return p.header, k.write(p)
+}
+
+func (k *Supervisor) request(pathName, probeName string) (*piece, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var found []*path
+	for key, one := range k.paths {
+		if key.path == pathName && (probeName == "" || key.probe == probeName) {
+			found = append(found, one)
+		}
+	}
+	switch {
+	case len(found) != 1:
+		return nil, fmt.Errorf("%w: path %.80q, probe %.80q", ErrUnknown, pathName, probeName)
+	case len(found[0].ring.blocks) == 0:
+		return nil, ErrNothing
+	case !k.asked.Allow():
+		return nil, ErrTooMany
+	}
+	return found[0].piece(request, nil, time.Now()), nil
+}
+
+// write writes a report and counts it.
+func (k *Supervisor) write(p *piece) error {
+	h := &p.header
+	if err := k.options.Reports.Write(*h, p.body); err != nil {
+		return fmt.Errorf("incident: %w", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if one := k.paths[name{h.Path, h.Probe}]; one != nil { // it may be gone
+		one.series.Series(metric.IncidentReports, p.body.Trigger).Add(1)
+	}
+	k.options.Log.Info("Incident kept", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", h.Reason)
+	return nil
+}
+
+// piece is a report that is to be written.
+type piece struct {
+	header report.Header
+	body   body
+}
+
+// body is that of a report.
+type body struct {
+	// Trigger is delay, loss or request; Departures are what has left its baseline.
+	Trigger    string      `json:"trigger"`
+	Departures []departure `json:"departures,omitempty"`
+	// Begin is what sent_ns is counted from.
+	Begin   instant.Time `json:"begin_ns"`
+	Columns []string     `json:"columns"`
+	Rows    table        `json:"rows"`
+}
+
+// piece is the report of what the path's ring holds, of which there is something. The supervisor's lock is held.
+func (p *path) piece(trigger string, left []departure, now time.Time) *piece {
+	kept := ring{blocks: slices.Clone(p.ring.blocks)}
+	rows := kept.rows()
+	bySent := func(a, b row) int { return cmp.Compare(a[sentAt], b[sentAt]) }
+	begin, end := instant.Time(slices.MinFunc(rows, bySent)[sentAt]), instant.Time(slices.MaxFunc(rows, bySent)[sentAt])
+	why := []string{}
+	for _, d := range left {
+		why = append(why, d.String())
+	}
+	h := report.Header{
+		ID: report.NewID(now, nil), Path: p.Path.Path, Probe: p.Probe, Kind: report.Incident, Peer: p.Peer,
+		Begin: begin.Time(), End: end.Time(), Result: report.Completed, Reason: cmp.Or(strings.Join(why, "; "), "on request"),
+		Summary: []report.Line{{Quantity: "packets", Value: strconv.Itoa(len(rows))}},
+	}
+	return &piece{h, body{Trigger: trigger, Departures: left, Begin: begin, Columns: columns(), Rows: table{kept, begin}}}
+}

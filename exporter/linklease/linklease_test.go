@@ -1,0 +1,243 @@
+package linklease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/quota"
+)
+
+// timeout is how long anything may take that is only waited for.
+const timeout = 30 * time.Second
+
+func TestLinkIsLeasedAnnouncedAndSettled(t *testing.T) {
+	l := newLessor(t, nil)
+	one := l.dial("uplink")
+	if got := one.Terms(); got.Place != (Place{"office", "train", "uplink"}) || got.Limit != 1000 || got.Left != 1000 || got.Holder != "" {
+		t.Errorf("terms are %+v", got)
+	}
+	if !l.free("uplink") {
+		t.Error("who only asks has the link")
+	}
+	if err := one.Take(t.Context(), 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	if who, _, _ := l.links.Holder("uplink"); who != fmt.Sprintf("office/train (oneway test, process %d)", os.Getpid()) {
+		t.Errorf("the link is held by %q", who)
+	}
+	if err := one.Reserve(600); err != nil {
+		t.Fatal(err)
+	}
+	if one.Terms().Left != 400 || l.running("uplink") != 0 {
+		t.Errorf("%+v, running %v", one.Terms(), l.running("uplink"))
+	}
+	one.Sending()
+	l.eventually("the test is announced", func() bool { return l.running("uplink") == 1 })
+	if err := one.Settle(300, 200); err != nil {
+		t.Fatal(err)
+	}
+	if one.Terms().Left != 500 || l.running("uplink") != 0 || !l.free("uplink") {
+		t.Errorf("%+v, running %v, free %v", one.Terms(), l.running("uplink"), l.free("uplink"))
+	}
+	l.wantUsed(500)
+	for way, want := range map[string]float64{"forward": 300, "reverse": 200} {
+		if v, _ := l.sink.Value(metric.RunBytes, "office", "train", way); v != want {
+			t.Errorf("%v bytes %s, want %v", v, way, want)
+		}
+	}
+}
+
+func TestSecondTestOnALinkWaitsAndIsToldForWhom(t *testing.T) {
+	l := newLessor(t, nil)
+	first, second := l.take("uplink"), l.dial("uplink")
+	waits, taken := make(chan Terms, 1), make(chan error, 1)
+	go func() { taken <- second.Take(t.Context(), time.Hour, func(t Terms) { waits <- t }) }()
+	if at := <-waits; !strings.HasPrefix(at.Holder, "office/train (oneway test") || at.Since.IsZero() {
+		t.Errorf("it waits for %+v", at)
+	}
+	other := l.take("lab") // another link is free
+	if err := other.Settle(0, 0); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-taken:
+		t.Fatalf("two tests have the link: %v", err)
+	default:
+	}
+	if err := first.Settle(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	third := l.dial("uplink")
+	var busy *BusyError
+	if err := third.Take(t.Context(), 0, nil); !errors.As(err, &busy) || !strings.Contains(err.Error(), "link uplink was not free in 0s, it is held by office/train") {
+		t.Errorf("error is %v", err)
+	}
+	if err := l.dial("uplink").Take(t.Context(), time.Millisecond, func(Terms) {}); !errors.As(err, &busy) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestQuotaThatDoesNotSufficeIsNotLeased(t *testing.T) {
+	l := newLessor(t, nil)
+	one := l.take("uplink")
+	err := one.Reserve(1001)
+	if missing, ok := errors.AsType[*quota.ExceededError](err); !ok || missing.Left != 1000 || missing.Need != 1001 || missing.Renewed.IsZero() {
+		t.Fatalf("error is %v", err)
+	}
+	if err := one.Reserve(1000); err != nil {
+		t.Errorf("all that is left is not to be had: %v", err)
+	}
+	if err := one.Settle(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	l.wantUsed(0)
+}
+
+func TestQuotaThatCannotBeSavedIsNotLeased(t *testing.T) {
+	l := newLessor(t, nil)
+	l.quota.SetFile(filepath.Join(os.DevNull, "links.json")) // no directory, for root neither
+	unsaved, ok := errors.AsType[*quota.UnsavedError](l.take("uplink").Reserve(1))
+	if !ok || unsaved.Name != "uplink" {
+		t.Fatalf("error is %v", unsaved)
+	}
+	if text := unsaved.Error(); strings.Count(text, "cannot be saved") != 1 || !strings.Contains(text, os.DevNull) {
+		t.Errorf("it says %q", text)
+	}
+	if err := l.take("lab").Reserve(1); err != nil {
+		t.Errorf("a link without a quota_bytes: %v", err)
+	}
+}
+
+func TestTestThatDiesGivesTheLinkBackAndCountsWhatItMayHaveSent(t *testing.T) {
+	l := newLessor(t, nil)
+	one := l.take("uplink")
+	if err := one.Reserve(400); err != nil {
+		t.Fatal(err)
+	}
+	one.Close() // before it sent anything
+	l.eventually("the link is free", func() bool { return l.free("uplink") })
+	l.wantUsed(0)
+	two := l.take("uplink")
+	if err := two.Reserve(400); err != nil {
+		t.Fatal(err)
+	}
+	two.Sending()
+	l.eventually("it runs", func() bool { return l.running("uplink") == 1 })
+	waiting := l.dial("uplink")
+	told, taken := make(chan Terms, 1), make(chan error, 1)
+	go func() { taken <- waiting.Take(t.Context(), time.Hour, func(t Terms) { told <- t }) }()
+	<-told
+	two.Close()
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	if l.running("uplink") != 0 {
+		t.Error("the test that died is still said to run")
+	}
+	l.wantUsed(400)
+}
+
+func TestTestThatDiesWhileItWaitsIsForgotten(t *testing.T) {
+	l := newLessor(t, nil)
+	first, second := l.take("uplink"), l.dial("uplink")
+	told := make(chan Terms, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	taken := make(chan error, 1)
+	go func() { taken <- second.Take(ctx, time.Hour, func(t Terms) { told <- t }) }()
+	<-told
+	cancel()
+	if err := <-taken; !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+	second.Close()
+	if err := first.Settle(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("the link is free", func() bool { return l.free("uplink") })
+}
+
+// One that was suspended sends nothing, and its remote end has given it up.
+func TestLinkOfASuspendedTestIsTakenBack(t *testing.T) {
+	l := newLessor(t, func(o *Options) { o.silence = 100 * time.Millisecond })
+	one := l.take("uplink") // its next word comes in seconds
+	select {
+	case <-one.Lost():
+	case <-time.After(timeout):
+		t.Fatal("it still has the link")
+	}
+	l.eventually("the link is free", func() bool { return l.free("uplink") })
+}
+
+func TestServerThatEndsCountsWhatTestsMayHaveSentAndTheNextLeasesAgain(t *testing.T) {
+	l := newLessor(t, nil)
+	one := l.take("uplink")
+	if err := one.Reserve(400); err != nil {
+		t.Fatal(err)
+	}
+	one.Sending()
+	l.eventually("it runs", func() bool { return l.running("uplink") == 1 })
+	l.stop()
+	<-one.Lost()
+	if err := one.Settle(100, 0); !errors.Is(err, ErrGone) {
+		t.Errorf("error is %v", err)
+	}
+	l.wantUsed(400)
+	if _, err := os.Stat(l.socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its socket is still there: %v", err)
+	}
+	if _, err := Dial(t.Context(), l.socket, Ask{}); !errors.As(err, new(*NoAgentError)) {
+		t.Errorf("error is %v", err)
+	}
+	l.start()
+	again := l.dial("uplink")
+	if err := again.TakeAgain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l.running("uplink") != 1 {
+		t.Error("the test is not announced again")
+	}
+	if err := l.dial("uplink").TakeAgain(t.Context()); !errors.As(err, new(*BusyError)) {
+		t.Errorf("error is %v", err)
+	}
+	if err := again.Settle(100, 50); err != nil {
+		t.Fatal(err)
+	}
+	l.wantUsed(400)
+}
+
+// A prober that a reload begins anew sets the gauge that it shares with a test to 0.
+func TestGaugeIsSetAgainAfterAReload(t *testing.T) {
+	l := newLessor(t, nil)
+	one := l.take("uplink")
+	one.Sending()
+	l.eventually("it runs", func() bool { return l.running("uplink") == 1 })
+	reloaded := l.sink.Series(metric.TestRunning, "office", "train", "uplink")
+	defer reloaded.Close()
+	reloaded.Set(0)
+	l.eventually("it is 1 again", func() bool { return l.running("uplink") == 1 })
+	if err := one.Settle(0, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSeriesOfATestStayForTheRulesThatLookBack(t *testing.T) {
+	l := newLessor(t, func(o *Options) { o.linger = time.Millisecond })
+	if err := l.take("uplink").Settle(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	l.eventually("the series end", func() bool { return l.sink.Open() == 0 })
+	if linger < 6*time.Minute {
+		t.Errorf("they stay for %v, and oneway:load_test:recent looks back 6 min", linger)
+	}
+}

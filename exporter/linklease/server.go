@@ -1,0 +1,341 @@
+package linklease
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/link"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/quota"
+)
+
+// Options are what a Server is made of. All but Group are needed.
+type Options struct {
+	// Socket is the path of the UNIX socket. Its directory is made if need be.
+	Socket string
+	// Group is the group whose members may ask, besides this user and root; empty: none.
+	Group string
+	// Links are leased.
+	Links *link.Table
+	Sink  metric.Sink
+	Log   *slog.Logger
+	// Find says where a test belongs. Its error is told to whoever asks.
+	Find func(Ask) (Place, error)
+
+	silence, linger time.Duration // of tests
+}
+
+// Server leases links. Make one with NewServer.
+type Server struct {
+	options Options
+	places  chan struct{}  // one for each connection
+	tasks   sync.WaitGroup // connections, and series of tests that are over
+}
+
+const (
+	// maxLeases bounds the connections at one time.
+	maxLeases = 32
+	// again is how long to wait after the socket could not be opened.
+	again = 10 * time.Second
+	// linger is how long the series of a test stay after it: the rules look back 6 min.
+	linger = 7 * time.Minute
+)
+
+// NewServer opens nothing; Run does.
+func NewServer(o Options) *Server {
+	o.silence, o.linger = cmp.Or(o.silence, silence), cmp.Or(o.linger, linger)
+	return &Server{options: o, places: make(chan struct{}, maxLeases)}
+}
+
+// Run leases until ctx ends; that ends the leases, too. A socket that cannot be opened is
+// logged, and tried again.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.tasks.Wait()
+	told := ""
+	for {
+		l, end, err := listen(ctx, s.options.Socket, s.options.Group)
+		if err == nil {
+			told = ""
+			err = s.accept(ctx, l)
+			end()
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err.Error() != told {
+			told = err.Error()
+			s.options.Log.Warn("Load tests from this host's terminals cannot ask for links, they run beside the agent's own", "err", err)
+		}
+		if !ctxtime.For(ctx, again) {
+			return nil
+		}
+	}
+}
+
+// accept serves connections until ctx ends or the socket fails.
+func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		select {
+		case s.places <- struct{}{}:
+		default:
+			_ = write(conn, reply{Word: wordRefused, Error: "the agent has too many load tests waiting for its links; try again later"})
+			_ = conn.Close() // it has been told
+			continue
+		}
+		s.tasks.Go(func() {
+			defer func() { <-s.places }()
+			s.serve(ctx, conn)
+		})
+	}
+}
+
+// show makes the series of a test known.
+func (s *Server) show(p Place) *metric.Scope {
+	series := metric.NewScope(s.options.Sink, p.Path, p.Probe)
+	series.Set(metric.TestRunning, 0, p.Link)
+	for _, way := range []string{"forward", "reverse"} {
+		series.Series(metric.RunBytes, way)
+	}
+	return series
+}
+
+// leave closes the series of a test that is over after a while, or when the server ends.
+func (s *Server) leave(ctx context.Context, series *metric.Scope) {
+	s.tasks.Go(func() {
+		ctxtime.For(ctx, s.options.linger)
+		series.Close()
+	})
+}
+
+var errProtocol = errors.New("linklease: a message that does not belong here")
+
+// leased is the server's end of one connection.
+type leased struct {
+	*Server
+	run   context.Context // the server's
+	conn  net.Conn
+	place Place
+	who   string
+
+	asked, sending, settled bool
+	release                 func() // gives the link back; nil: it is not held
+	reservation             *quota.Reservation
+	reserved                int64
+	series                  *metric.Scope
+}
+
+// serve goes through one connection.
+func (s *Server) serve(run context.Context, conn net.Conn) {
+	ctx, cancel := context.WithCancel(run)
+	defer cancel()
+	closed := make(chan struct{})
+	defer func() { <-closed }()
+	requests := make(chan request, 16)
+	go func() {
+		defer close(closed)
+		defer cancel()
+		read(conn, requests)
+	}()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	defer func() { _ = conn.Close() }() // whoever is there has been told
+	l := &leased{Server: s, run: run, conn: conn}
+	defer l.end()
+	silence := time.NewTimer(s.options.silence)
+	defer silence.Stop()
+	// A prober of the same path that a reload begins anew sets what it shares with this to 0.
+	show := time.NewTicker(time.Second)
+	defer show.Stop()
+	for {
+		select {
+		case q := <-requests:
+			if err := l.handle(ctx, q); err != nil || l.settled {
+				return
+			}
+			silence.Reset(s.options.silence)
+		case <-show.C:
+			if l.sending {
+				l.running(1)
+			}
+		case <-silence.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// read passes requests on until the connection ends, or the client sends what nobody waits
+// for.
+func read(conn net.Conn, to chan<- request) {
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var q request
+		if json.Unmarshal(lines.Bytes(), &q) != nil {
+			return
+		}
+		select {
+		case to <- q:
+		default:
+			return
+		}
+	}
+}
+
+// write sends a message of either end.
+func write(conn net.Conn, message any) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(replyTime)); err != nil {
+		return err
+	}
+	return json.NewEncoder(conn).Encode(message)
+}
+
+// handle does what is asked for; an error ends the connection.
+func (l *leased) handle(ctx context.Context, q request) error {
+	held := l.release != nil
+	switch {
+	case q.Op == opAsk && !l.asked:
+		return l.ask(q)
+	case q.Op == opTake && l.asked && !held:
+		return l.take(ctx, q)
+	case q.Op == opReserve && held && l.reservation == nil && !l.sending:
+		return l.reserve(q.Bytes)
+	case q.Op == opSend && held:
+		l.send()
+		return nil
+	case q.Op == opAlive:
+		return nil
+	case q.Op == opSettle && held:
+		return l.settle(max(0, q.Forward), max(0, q.Reverse))
+	}
+	return errProtocol
+}
+
+func (l *leased) reply(word string) error { return write(l.conn, reply{Word: word, Terms: l.terms()}) }
+
+func (l *leased) refuse(text string) error {
+	return errors.Join(write(l.conn, reply{Word: wordRefused, Error: text}), errProtocol)
+}
+
+func (l *leased) terms() Terms {
+	t := Terms{Place: l.place}
+	if u := l.options.Links.Usage(l.place.Link); u.Limit > 0 {
+		t.Limit, t.Left = u.Limit, u.Left
+	}
+	t.Holder, t.Since, _ = l.options.Links.Holder(l.place.Link)
+	return t
+}
+
+func (l *leased) ask(q request) error {
+	if q.Version != version || q.Ask == nil {
+		return l.refuse("the agent on this host is of another version; restart it, or install the same for both")
+	}
+	if q.Network != network() {
+		return errors.Join(write(l.conn, reply{Word: wordElsewhere}), errProtocol)
+	}
+	place, err := l.options.Find(*q.Ask)
+	if err != nil {
+		return l.refuse(err.Error())
+	}
+	l.asked, l.place = true, place
+	l.who = fmt.Sprintf("%s/%s (oneway test, process %d)", place.Path, place.Probe, q.PID)
+	return l.reply(wordOK)
+}
+
+func (l *leased) take(ctx context.Context, q request) error {
+	links, link := l.options.Links, l.place.Link
+	release, ok := links.TryAcquire(link, l.who)
+	if !ok && q.Wait > 0 && !q.Again {
+		if err := l.reply(wordWaiting); err != nil {
+			return err
+		}
+		waiting, cancel := context.WithTimeout(ctx, q.Wait)
+		defer cancel()
+		var err error
+		release, err = links.Acquire(waiting, link, l.who)
+		ok = err == nil
+	}
+	if ctx.Err() != nil {
+		if ok {
+			release()
+		}
+		return ctx.Err()
+	}
+	if !ok {
+		return l.reply(wordBusy)
+	}
+	l.release, l.series = release, l.show(l.place)
+	l.options.Log.Info("Link leased", "link", link, "to", l.who)
+	if q.Again {
+		l.send()
+	}
+	return l.reply(wordOK)
+}
+
+func (l *leased) reserve(bytes int64) error {
+	r, err := l.options.Links.Reserve(l.place.Link, max(0, bytes))
+	if missing, ok := errors.AsType[*quota.ExceededError](err); ok {
+		return write(l.conn, reply{Word: wordQuota, Terms: l.terms(), Renewed: missing.Renewed})
+	}
+	if unsaved, ok := errors.AsType[*quota.UnsavedError](err); ok {
+		return errors.Join(write(l.conn, reply{Word: wordRefused, Unsaved: true, Error: unsaved.Err.Error()}), errProtocol)
+	}
+	if err != nil {
+		return l.refuse(err.Error())
+	}
+	l.reservation, l.reserved = r, max(0, bytes)
+	return l.reply(wordOK)
+}
+
+// send says that the link is being filled.
+func (l *leased) send() {
+	l.sending = true
+	l.running(1)
+}
+
+func (l *leased) running(yes float64) { l.series.Set(metric.TestRunning, yes, l.place.Link) }
+
+// settle ends the lease as it should.
+func (l *leased) settle(forward, reverse int64) error {
+	l.settled = true
+	l.reservation.Settle(forward + reverse)
+	l.series.Series(metric.RunBytes, "forward").Add(float64(forward))
+	l.series.Series(metric.RunBytes, "reverse").Add(float64(reverse))
+	l.giveBack()
+	l.options.Log.Info("Link given back", "link", l.place.Link, "by", l.who, "forward_bytes", forward, "reverse_bytes", reverse)
+	return l.reply(wordOK)
+}
+
+// end ends it whatever has happened.
+func (l *leased) end() {
+	if l.settled || l.release == nil {
+		return
+	}
+	used := int64(0)
+	if l.sending {
+		used = l.reserved
+	}
+	l.reservation.Settle(used)
+	l.giveBack()
+	l.options.Log.Warn("Link taken back from a test that did not settle", "link", l.place.Link, "from", l.who, "counted_bytes", used)
+}
+
+func (l *leased) giveBack() {
+	l.running(0)
+	l.leave(l.run, l.series)
+	l.release()
+}

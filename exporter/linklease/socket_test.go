@@ -1,0 +1,121 @@
+package linklease
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestSocketIsPrivate(t *testing.T) {
+	l := newLessor(t, nil)
+	l.take("uplink").Close()
+	for name, want := range map[string]fs.FileMode{l.socket: 0o600, l.socket + ".lock": 0o600, filepath.Dir(l.socket): 0o755} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s: mode %v, want %v", name, info.Mode().Perm(), want)
+		}
+	}
+}
+
+func TestSocketIsForAGroupThatIsNamed(t *testing.T) {
+	gid := os.Getgid()
+	if os.Getuid() == 0 {
+		gid++ // another group than the socket has by itself; others than root may name their own alone
+	}
+	group, err := user.LookupGroupId(strconv.Itoa(gid))
+	if err != nil {
+		t.Fatalf("name of group %d: %v", gid, err)
+	}
+	l := newLessor(t, func(o *Options) { o.Group = group.Name })
+	l.dial("uplink").Close()
+	l.eventually("the group may write", func() bool {
+		info, err := os.Stat(l.socket)
+		return err == nil && info.Mode().Perm() == 0o660 && info.Sys().(*syscall.Stat_t).Gid == uint32(gid)
+	})
+}
+
+func TestStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
+	dir := shortDir(t)
+	socket := filepath.Join(dir, "agent.sock")
+	dead, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.(*net.UnixListener).SetUnlinkOnClose(false)
+	dead.Close()
+	if _, err := Dial(t.Context(), socket, Ask{}); !errors.As(err, new(*NoAgentError)) {
+		t.Errorf("a socket that a dead agent has left: %v", err)
+	}
+	l := newLessor(t, func(o *Options) { o.Socket = socket })
+	l.take("uplink")
+	second := newLessor(t, func(o *Options) { o.Socket = socket })
+	second.eventually("the second says why not", func() bool { return strings.Contains(second.log.String(), "another agent has it") })
+	l.take("lab") // the first still answers
+}
+
+func TestFileThatIsNoSocketIsLeftAlone(t *testing.T) {
+	file := filepath.Join(shortDir(t), "file")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{file: "no socket", "/" + strings.Repeat("x", 200): "must have 107"} {
+		if _, _, err := listen(t.Context(), path, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, _, err := listen(t.Context(), file+"2", "no such group"); err == nil {
+		t.Error("a group that is unknown may ask")
+	}
+	if text, _ := os.ReadFile(file); string(text) != "mine" {
+		t.Error("the file is gone")
+	}
+}
+
+func TestWhoMayNotAskIsToldWhy(t *testing.T) {
+	l := newLessor(t, nil)
+	l.dial("uplink").Close()
+	if _, err := Dial(t.Context(), l.socket, Ask{Link: "unknown"}); err == nil || err.Error() != "no such link" {
+		t.Errorf("error is %v", err)
+	}
+	for name, c := range map[string]struct{ send, want string }{
+		"version":  {`{"op":"ask","version":99,"ask":{}}`, "another version"},
+		"network":  {`{"op":"ask","version":1,"ask":{},"network":"net:[1]"}`, `"elsewhere"`},
+		"disorder": {`{"op":"take"}`, ""},
+		"garbage":  {"GET / HTTP/1.1", ""},
+		"too long": {strings.Repeat("x", 2*maxLine), ""},
+		"not held": {`{"op":"alive"}` + "\n" + `{"op":"settle"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("unix", l.socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(timeout))
+			fmt.Fprintln(conn, c.send)
+			lines, said := bufio.NewScanner(conn), ""
+			for lines.Scan() {
+				said += lines.Text()
+			}
+			if errors.Is(lines.Err(), os.ErrDeadlineExceeded) || c.want == "" && said != "" || !strings.Contains(said, c.want) {
+				t.Errorf("it says %q, %v", said, lines.Err())
+			}
+		})
+	}
+	if who, _, held := l.links.Holder("uplink"); held {
+		t.Errorf("the link is held by %s", who)
+	}
+}

@@ -1,0 +1,188 @@
+package loadcontrol
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// dial connects to a played load server.
+func dial(t *testing.T, o ClientOptions) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// hear is said for a played load server, whose end may be what is tested.
+func hear(c *Conn) Message {
+	m, _, err := c.Read(context.Background())
+	if err != nil {
+		return Message{}
+	}
+	return m
+}
+
+// tell says messages; the end of the connection is what is tested.
+func tell(c *Conn, all ...Message) {
+	for _, m := range all {
+		_ = c.Write(m)
+	}
+}
+
+func TestWholeConversation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := bytes.Repeat([]byte("records "), 50_000)
+		c := converse(t, func(c *Conn) {
+			if m := hear(c); m.Open == nil || m.Open.Traffic != "post" || m.Open.Test != "train" || m.Open.Bytes != 5 {
+				t.Errorf("%s in place of open", m.name())
+			}
+			if err := c.Opened(map[string]int{"port": 99}); err != nil {
+				t.Error(err)
+			}
+			if m := hear(c); m.name() != "ask" || string(m.Say.Body) != `{"n":1}` {
+				t.Errorf("%s in place of ask", m.name())
+			}
+			if err := c.Say("answer", "yes", data); err != nil {
+				t.Error(err)
+			}
+			<-c.Done()
+			if !errors.Is(c.Err(), ErrClosed) {
+				t.Error(c.Err())
+			}
+		})
+		if c.Welcome().Limits.Sessions != 3 || c.Err() != nil {
+			t.Errorf("%+v, %v", c.Welcome(), c.Err())
+		}
+		came := make(chan []byte, 1)
+		opened, err := c.Open(t.Context(), Open{Traffic: "post", Test: "train", Bytes: 5, Duration: time.Second}, func(s *Say, data []byte) error {
+			if s.Name != "answer" || string(s.Body) != `"yes"` {
+				t.Errorf("%+v", s)
+			}
+			came <- data
+			return nil
+		})
+		if err != nil || string(opened.Reply) != `{"port":99}` {
+			t.Fatal(opened, err)
+		}
+		if err := c.Say("ask", map[string]int{"n": 1}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-came; !bytes.Equal(got, data) {
+			t.Errorf("%d bytes, want %d", len(got), len(data))
+		}
+		if err := c.Close(); err != nil || !errors.Is(c.Err(), ErrClosed) {
+			t.Error(err, c.Err())
+		}
+		if err := c.Say("ask", nil); !errors.Is(err, ErrClosed) {
+			t.Errorf("saying something after the end: %v", err)
+		}
+	})
+}
+
+func TestLoadServerThatAnswersOutOfTurnIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened := Message{Opened: &Opened{}}
+		for _, c := range []struct {
+			name    string
+			says    []Message
+			deliver func(*Say, []byte) error
+			want    string
+		}{
+			{"a second welcome", []Message{{Welcome: &Welcome{}}}, nil, "welcome was not asked for"},
+			{"a word of a traffic that is not open", []Message{say("x")}, nil, "x was not asked for"},
+			{"opened twice", []Message{opened, opened}, func(*Say, []byte) error { return nil }, "opened was not asked for"},
+			{"a word that nobody waits for", []Message{opened, say("x")}, nil, "x was not asked for"},
+			{"a word that the traffic does not take", []Message{opened, say("x")}, func(*Say, []byte) error {
+				return fmt.Errorf("%w: no x now", ErrProtocol)
+			}, "no x now"},
+		} {
+			client := converse(t, func(conn *Conn) {
+				hear(conn)
+				tell(conn, c.says...)
+				<-conn.Done()
+			})
+			_, _ = client.Open(t.Context(), Open{}, c.deliver)
+			<-client.Done()
+			if !errors.Is(client.Err(), ErrProtocol) || !strings.Contains(client.Err().Error(), c.want) {
+				t.Errorf("%s: %v\nwant %s", c.name, client.Err(), c.want)
+			}
+		}
+	})
+}
+
+func TestBusyLoadServerEndsTheSessionWithTheReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		want := Refusal{Reason: Busy, Detail: "another run", RetryAfter: 20 * time.Second}
+		client := converse(t, func(c *Conn) {
+			hear(c)
+			if err := c.Refuse(&want); err != nil {
+				t.Error(err)
+			}
+		})
+		var got *Refusal
+		if _, err := client.Open(t.Context(), Open{}, nil); !errors.As(err, &got) || *got != want {
+			t.Error(err)
+		}
+		<-client.Done()
+		if !errors.As(client.Err(), &got) || *got != want {
+			t.Error(client.Err())
+		}
+	})
+}
+
+func TestRefusalOfTheTrafficEndsTheSessionWithTheReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		want := Refusal{Reason: DayLimit, RetryAfter: time.Hour}
+		client := converse(t, func(c *Conn) {
+			hear(c)
+			tell(c, Message{Opened: &Opened{}})
+			hear(c)
+			if err := c.Refuse(&want); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := client.Open(t.Context(), Open{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Say("ask", nil); err != nil {
+			t.Fatal(err)
+		}
+		<-client.Done()
+		var got *Refusal
+		if !errors.As(client.Err(), &got) || *got != want {
+			t.Error(client.Err())
+		}
+	})
+}
+
+func TestEndOfTheConnectionEndsWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := converse(t, func(c *Conn) { hear(c) }) // and then it dies
+		if _, err := client.Open(t.Context(), Open{}, nil); !errors.Is(err, ErrLost) {
+			t.Error(err)
+		}
+		if err := client.Say("x", nil); !errors.Is(err, ErrLost) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLoadServerThatDoesNotAnswerOpenIsLeftAfterTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := converse(t, func(c *Conn) { <-c.Done() })
+		begin := time.Now()
+		_, err := client.Open(t.Context(), Open{}, nil)
+		if took := time.Since(begin); took != ReplyTime || err == nil || !strings.HasSuffix(err.Error(), "open: no reply within 10s") {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}

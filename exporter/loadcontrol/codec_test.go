@@ -1,0 +1,152 @@
+package loadcontrol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// messages has one of each.
+func messages() []Message {
+	return []Message{
+		{Open: &Open{Traffic: "udp", Parameters: json.RawMessage(`{"a":1}`), Test: "train", Run: "r1", Bytes: 1 << 20, Duration: time.Minute}},
+		{Close: &Close{}},
+		{Welcome: &Welcome{Limits: Limits{BytesPerSecond: 1e6, Duration: time.Minute, Sessions: 1, BytesPerDay: 5, LeftToday: 4}}},
+		{Opened: &Opened{Reply: json.RawMessage(`[1,2]`)}},
+		{Refusal: &Refusal{ID: 1, Reason: DayLimit, Detail: "tomorrow", RetryAfter: time.Hour}},
+		{Say: &Say{Name: "say", Body: json.RawMessage(`"x"`)}},
+	}
+}
+
+func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
+	all := messages()
+	if want := len(new(Message).parts()); len(all) != want {
+		t.Fatalf("%d messages here, %d parts", len(all), want)
+	}
+	for i, want := range all {
+		if name := new(Message).parts()[i].name; name != want.name() {
+			t.Errorf("part %d is called %s, and the message %s", i, name, want.name())
+		}
+		b, err := encode(&want)
+		if err != nil {
+			t.Errorf("%s: %v", want.name(), err)
+			continue
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(b, &fields); err != nil || len(fields) != 1 || fields[want.name()] == nil {
+			t.Errorf("%s: its JSON is %s", want.name(), b)
+		}
+		got, err := decode(b)
+		if err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%s: %v\n%s", want.name(), err, cmp.Diff(want, got))
+		}
+	}
+}
+
+func TestNoMessageIsBothSidesExceptTheTrafficTypes(t *testing.T) {
+	for _, m := range messages() {
+		both := m.says(true) && m.says(false)
+		if !m.says(true) && !m.says(false) || both != (m.Say != nil) {
+			t.Errorf("%s: client %v, load server %v", m.name(), m.says(true), m.says(false))
+		}
+	}
+}
+
+func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
+	for _, c := range []struct{ bytes, want string }{
+		{`{}`, "a message of 0 parts, want exactly one"},
+		{`null`, "a message of 0 parts, want exactly one"},
+		{`{"close":null}`, "a message of 0 parts, want exactly one"},
+		{`{"close":{},"opened":{}}`, "a message of 2 parts, want exactly one"},
+		{`{"close":{}}{"close":{}}`, "more than one JSON value"},
+		{`{"close":{}} x`, "more than one JSON value"},
+		{`{"reboot":{}}`, `json: unknown field "reboot"`},
+		{`{"open":{"bytes":1,"root":true}}`, `json: unknown field "root"`},
+		{`{"open":{"bytes":"1"}}`, "json: cannot unmarshal string into Go struct field Open.open.bytes of type int64"},
+		{`[`, "unexpected EOF"},
+		{"\xff\xfe", `invalid character 'ÿ' looking for beginning of value`},
+		{`{"refusal":{"reason":"mood","detail":""}}`, `refusal for the reason "mood", which is none`},
+		{`{"refusal":{"reason":"busy","retry_after_ns":-1}}`, "refusal to be tried again in -1ns"},
+		{`{"refusal":{"reason":"busy","id":65536}}`, "json: cannot unmarshal number 65536 into Go struct field Refusal.refusal.id of type uint16"},
+		{`{"say":{"body":{}}}`, "a message without a name"},
+	} {
+		_, err := decode([]byte(c.bytes))
+		if want := "loadcontrol: protocol violated: " + c.want; err == nil || err.Error() != want || !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s:\n got %v\nwant %s", c.bytes, err, want)
+		}
+	}
+}
+
+func TestContentIsReadAsStrictlyAsMessages(t *testing.T) {
+	var body struct {
+		N int `json:"n"`
+	}
+	if err := (&Say{Name: "x", Body: json.RawMessage(`{"n":3}`)}).Into(&body); err != nil || body.N != 3 {
+		t.Errorf("%+v, %v", body, err)
+	}
+	for content, want := range map[string]string{
+		``:            "EOF",
+		`{"n":"3"}`:   "json: cannot unmarshal string into Go struct field .n of type int",
+		`{"m":3}`:     `json: unknown field "m"`,
+		`{"n":3}{}`:   "more than one JSON value",
+		`{"n":3} end`: "more than one JSON value",
+	} {
+		err := (&Say{Name: "x", Body: json.RawMessage(content)}).Into(&body)
+		if want := "loadcontrol: protocol violated: x: " + want; err == nil || err.Error() != want || !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s:\n got %v\nwant %s", content, err, want)
+		}
+	}
+}
+
+func TestMessageThatDoesNotFitIsNotSent(t *testing.T) {
+	b, err := json.Marshal(strings.Repeat("x", MaxMessageBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := encode(&Message{Say: &Say{Name: "x", Body: b}}); err == nil || !strings.HasSuffix(err.Error(), "want at most 65536: plan fewer segments") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	for _, m := range messages() {
+		b, err := encode(&m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte(`{"say":{"name":"start","body":{"id":1,"direction":1,"plan":{"segments":[{"payload_bytes":100,"interval_ns":1000000,"burst":1,"bursts":10}]},"idle_ns":1000000000}}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := decode(b)
+		if err != nil {
+			if !errors.Is(err, ErrProtocol) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if m.Say != nil {
+			var body any
+			_ = m.Say.Into(&body) // must not panic
+		}
+		again, err := encode(&m)
+		if err != nil {
+			if !strings.HasSuffix(err.Error(), "plan fewer segments") { // the spelling that came was shorter
+				t.Errorf("%s: %v", b, err)
+			}
+			return
+		}
+		same, err := decode(again)
+		if err != nil {
+			t.Fatalf("%s\n%s\n%v", b, again, err)
+		}
+		if last, err := encode(&same); err != nil || !bytes.Equal(last, again) { // the JSON of the traffic's may have come with blanks
+			t.Errorf("%s\n%s\n%v %s", b, again, err, cmp.Diff(m, same))
+		}
+	})
+}

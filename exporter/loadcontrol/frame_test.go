@@ -1,0 +1,95 @@
+package loadcontrol
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// persistent is a connection of which only the deadlines are set.
+type persistent struct{ net.Conn }
+
+func (persistent) SetReadDeadline(time.Time) error { return nil }
+
+// readsFrom is a client's end that reads from r, and has no goroutine.
+func readsFrom(r io.Reader) *Conn {
+	return &Conn{nc: persistent{}, in: bufio.NewReader(r), client: true}
+}
+
+func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
+	large := bytes.Repeat([]byte{7}, 3*partBytes+1)
+	want := []event{{message: say("alone")}, {message: say("with"), data: large}, {message: say("after")}}
+	var b []byte
+	for _, e := range want {
+		m, err := encode(&e.message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(append(b, frame(m, len(e.data))...), e.data...)
+	}
+	c := readsFrom(oneByte{bytes.NewReader(b)})
+	var buf []byte
+	for _, want := range want {
+		got, err := c.next(&buf)
+		if err != nil || !cmp.Equal(got.message, want.message) || !bytes.Equal(got.data, want.data) {
+			t.Fatalf("%s with %d bytes, %v; want %s with %d", got.message.name(), len(got.data), err, want.message.name(), len(want.data))
+		}
+	}
+	if _, err := c.next(&buf); !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("after the last frame: %v, want EOF", err)
+	}
+}
+
+// oneByte gives one byte at a time.
+type oneByte struct{ r io.Reader }
+
+func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b))]) }
+
+func TestBadFramesAreRefused(t *testing.T) {
+	for _, c := range []struct{ name, bytes, want string }{
+		{"random", "HTTP/1.1 400 Bad Request\r\n", "loadcontrol: protocol violated: message of 1213486160 bytes with 791752241 more, want 1 to 65536 and at most 134217728"},
+		{"empty", strings.Repeat("\x00", 8), "loadcontrol: protocol violated: message of 0 bytes with 0 more, want 1 to 65536 and at most 134217728"},
+		{"too long a message", "\x00\x01\x00\x01\x00\x00\x00\x00", "loadcontrol: protocol violated: message of 65537 bytes with 0 more, want 1 to 65536 and at most 134217728"},
+		{"4 GiB of bytes", "\x00\x00\x00\x01\xff\xff\xff\xff", "loadcontrol: protocol violated: message of 1 bytes with 4294967295 more, want 1 to 65536 and at most 134217728"},
+		{"truncated header", "\x00\x00\x00", "within a frame: unexpected EOF"},
+		{"no message", string(frame(make([]byte, 9), 0)[:8]), "within a frame: unexpected EOF"},
+		{"truncated message", string(frame(make([]byte, 9), 0)[:10]), "within a frame: unexpected EOF"},
+		{"truncated bytes", string(frame([]byte(`{"say":{"name":"x"}}`), 2)) + "x", "within a frame: unexpected EOF"},
+	} {
+		var buf []byte
+		_, err := readsFrom(strings.NewReader(c.bytes)).next(&buf)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v\nwant %s", c.name, err, c.want)
+		}
+	}
+}
+
+// FuzzFrame: whatever comes, what is read was there, and takes no more memory than it.
+func FuzzFrame(f *testing.F) {
+	f.Add(frame([]byte(`{"close":{}}`), 0))
+	f.Add(append(frame([]byte(`{"say":{"name":"x"}}`), 100), make([]byte, 100)...))
+	f.Add(frame([]byte(`{"say":{"name":"x"}}`), MaxBytes))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := readsFrom(bytes.NewReader(b))
+		var buf []byte
+		for read := 0; ; {
+			e, err := c.next(&buf)
+			if cap(buf) > 2*MaxMessageBytes || cap(e.data) > 2*len(b)+partBytes {
+				t.Fatalf("%d and %d bytes of memory for %d", cap(buf), cap(e.data), len(b))
+			}
+			if err != nil {
+				return
+			}
+			if read += frameHeaderBytes + len(e.data); read > len(b) || !bytes.Contains(b, e.data) {
+				t.Fatalf("%d bytes, of %d", read, len(b))
+			}
+		}
+	})
+}

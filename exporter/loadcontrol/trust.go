@@ -1,0 +1,106 @@
+package loadcontrol
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"oneway.example/exporter/keyfile"
+)
+
+// pinPrefix names the hash of a pin.
+const pinPrefix = "sha256:"
+
+// PinOf is the pin of a certificate: "sha256:" and the hex of the SHA-256 of its public key
+// (its SubjectPublicKeyInfo, as in RFC 7469 section 2.4). It survives a new certificate for
+// the same key.
+func PinOf(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return pinPrefix + hex.EncodeToString(sum[:])
+}
+
+// parsePin reads a pin.
+func parsePin(s string) (sum [sha256.Size]byte, err error) {
+	digits, ok := strings.CutPrefix(strings.ToLower(s), pinPrefix)
+	raw, hexErr := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
+	if !ok || hexErr != nil || len(raw) != len(sum) {
+		return sum, fmt.Errorf("loadcontrol: pin %.80q: want %q and 64 hex digits, as the load server logs it", s, pinPrefix)
+	}
+	return [sha256.Size]byte(raw), nil
+}
+
+// ServerTLS is the TLS configuration of a load server: version 1.3, HTTP/1.1; its certificate is asked for
+// with each connection. With clientCAs a
+// client may show a certificate, and one that it shows must be theirs; whether it has to is
+// the load server's to decide, as a token may do instead.
+//
+// Serve it on tls.NewListener with (*http.Server).Serve: ServeTLS would add HTTP/2.
+func ServerTLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAs *x509.CertPool) *tls.Config {
+	c := &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		GetCertificate:         certificate,
+		NextProtos:             []string{"http/1.1"},
+		SessionTicketsDisabled: true, // sessions are rare: nothing to resume, nothing to replay
+	}
+	if clientCAs != nil {
+		c.ClientCAs, c.ClientAuth = clientCAs, tls.VerifyClientCertIfGiven
+	}
+	return c
+}
+
+// clientTLS is the TLS configuration of the options, for the host that is dialed.
+func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, ServerName: host}
+	if o.ServerName != "" {
+		c.ServerName = o.ServerName
+	}
+	if o.CAFile != "" {
+		pool, err := keyfile.CAs(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("loadcontrol: ca_file: %w", err)
+		}
+		c.RootCAs = pool
+	}
+	if o.Pin != "" {
+		want, err := parsePin(o.Pin)
+		if err != nil {
+			return nil, err
+		}
+		// A pinned key needs no authority, no name and no date to vouch for it; a CA file
+		// beside it is asked as well.
+		c.InsecureSkipVerify = o.CAFile == ""
+		c.VerifyConnection = func(s tls.ConnectionState) error { return checkPin(s, want) }
+	}
+	if (o.CertFile == "") != (o.KeyFile == "") {
+		return nil, errors.New("loadcontrol: a client certificate needs both cert_file and key_file")
+	}
+	if o.CertFile != "" {
+		cert, err := keyfile.KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("loadcontrol: client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{cert}
+	}
+	return c, nil
+}
+
+// pinError says that the load server has another key than the pinned one.
+type pinError struct{ shown string }
+
+func (e *pinError) Error() string { return "its key is " + e.shown + ", which is not the pinned one" }
+
+func checkPin(s tls.ConnectionState, want [sha256.Size]byte) error {
+	if len(s.PeerCertificates) == 0 {
+		return errors.New("no certificate")
+	}
+	got := sha256.Sum256(s.PeerCertificates[0].RawSubjectPublicKeyInfo)
+	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		return &pinError{PinOf(s.PeerCertificates[0])}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package loadserver
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noLog = slog.New(slog.DiscardHandler)
+
+func TestOwnKeyAndPinOutliveARestart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	first, err := newIdentity(Options{StateDir: dir}, time.Now(), noLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := newIdentity(Options{StateDir: dir}, time.Now().AddDate(1, 0, 0), noLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.pin() != second.pin() || len(first.pin()) != len("sha256:")+64 {
+		t.Errorf("pins %s and %s", first.pin(), second.pin())
+	}
+	other, err := newIdentity(Options{StateDir: t.TempDir()}, time.Now(), noLog)
+	if err != nil || other.pin() == first.pin() {
+		t.Errorf("two load servers have one key, %v", err)
+	}
+	file := filepath.Join(dir, keyName)
+	if info, _ := os.Stat(file); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if err := os.WriteFile(file, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newIdentity(Options{StateDir: dir}, time.Now(), noLog); err == nil || !strings.Contains(err.Error(), "remove it") {
+		t.Errorf("a damaged key: %v", err)
+	}
+}
+
+func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
+	o := Options{CertFile: filepath.Join(t.TempDir(), "cert"), KeyFile: filepath.Join(t.TempDir(), "key")}
+	if _, err := newIdentity(o, time.Now(), noLog); err == nil {
+		t.Error("no error without the files")
+	}
+	writePair(t, o)
+	i, err := newIdentity(o, time.Now(), noLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := i.pin()
+	if err := os.WriteFile(o.CertFile, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := i.certificate(nil); err != nil || c == nil || i.pin() != before {
+		t.Errorf("a damaged file took the certificate away: %v", err)
+	}
+	writePair(t, o)
+	if _, err := i.certificate(nil); err != nil || i.pin() == before {
+		t.Errorf("the new certificate is not used: %v", err)
+	}
+}
+
+// writePair makes a new key and its certificate.
+func writePair(t *testing.T, o Options) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := selfSigned(key, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{
+		o.CertFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, o.KeyFile: {Type: "PRIVATE KEY", Bytes: der},
+	} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,321 @@
+// Package load server is the remote end of load tests: it receives and sends streams of
+// test packets for clients that hold a token, within the limits of that token.
+//
+// Control is HTTPS (package control), test traffic UDP (package stream), on one port
+// number. What stands between an unknown peer and a stream, in the order in which it is met:
+//
+//	TCP connection   MaxConnections in all, a quarter of them unknown peers from one address;
+//	                 for one more, the oldest unknown peer of the busiest source goes; Allow
+//	TLS 1.3          5 s for the handshake, and 5 s for the request; 8 KiB of headers
+//	token            by its SHA-256, or a client certificate; 401 otherwise
+//	sessions         MaxSessions in all, and those of the token, 2 by default; 429 otherwise
+//	Open             within 10 s; one session at a time on the link, and turns between the
+//	                 tokens that want it; the bytes of the whole session are set aside of
+//	                 the token's day, and are saved, or it is refused
+//	Prove            the cookie that went, no longer than the hello, to the address that
+//	                 is to receive: nothing is sent anywhere else
+//	Transfer         rate, duration and bytes within the token's and what was announced
+//
+// The control connection is the session. When it ends, or the traffic finds the client silent, all
+// that belongs to it ends: streams, memory, the hold of the link. Refusals say why, and
+// when to come back. The day's use of each token is kept in the state directory, with what
+// running sessions may still use counted in: a load server that dies forgets nothing.
+//
+// Memory is bounded by MaxConnections (some 50 KiB each), and by the one session that has
+// the link: some 60 bytes for each packet of the streams that it runs, stream.MaxPackets
+// at the most in each direction.
+//
+// The only packets that go to an address before its proof are challenges: each answers a
+// hello that carries the 64 random bits of an authorized session, is no longer than it,
+// and there are at most 20 a second (package stream).
+//
+// A stream goes on with the consent of its receiver: hellos from the proved address, and no ICMP
+// errors. Without, it pauses; a client that stays silent ends its session, and so the stream.
+//
+// A transfer with feedback is authorized as if all of its plan were sent. An order of the
+// client's, which must come from the proved address, chooses a rate within it, never above. Reports of what is
+// received go to that address only, and are fewer bytes than were received.
+//
+// The tokens file holds one token a line, as "oneway token new" writes it; it is read
+// again when it changes, and a token that is taken out of it is refused from its next
+// transfer on:
+//
+//	# name   sha256 of the token, or: certificate   limits; none: no limit
+//	berlin   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 rate=20Mbit duration=5m per-day=10GB
+//	seoul    certificate sessions=2
+//
+// "certificate" stands for a client certificate whose common name is the token's name,
+// signed by ClientCAFile.
+package loadserver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/quota"
+	"oneway.example/exporter/traffic"
+)
+
+// LoadServer lets others run load tests against this host. It is made by New and runs once.
+type LoadServer struct {
+	options   Options
+	env       Env
+	tokens    *tokens
+	clientCAs *x509.CertPool // nil: no client certificates
+	gate      *gate
+	counts    counts
+	turns     turns
+	rates     rates
+	remote    map[string]traffic.Remote // by the traffic's name
+	types     []string                  // the names in order
+	started   chan struct{}
+
+	// Of Run.
+	identity *identity
+	ledger   *quota.Store // what each token has used today, under its name
+
+	mu        sync.Mutex
+	listeners []*net.TCPListener
+	shut      []func() // the traffic's sockets
+	closing   bool
+	sessions  map[*session]struct{} // the authorized ones
+	running   sync.WaitGroup        // of sessions
+}
+
+// New checks o and the files that it names. It opens nothing else: see Run.
+func New(o Options, env Env) (*LoadServer, error) {
+	o.Listen, o.Allow = slices.Clone(o.Listen), slices.Clone(o.Allow)
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	if env.Sink == nil || env.Clock == nil || env.Links == nil || len(env.Traffic) == 0 {
+		return nil, errors.New("loadserver: a sink, a clock, links and a type of traffic are needed")
+	}
+	if o.CertFile == "" && o.StateDir == "" {
+		return nil, errors.New("loadserver: without a certificate it needs a state directory (state_dir), to keep a key of its own")
+	}
+	if env.Log == nil {
+		env.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &LoadServer{options: o, env: env, counts: newCounts(), rates: rates{buckets: map[[2]string]bucket{}}, remote: map[string]traffic.Remote{}, started: make(chan struct{}), sessions: map[*session]struct{}{}}
+	for _, t := range env.Traffic {
+		r.types = append(r.types, t.Name())
+		r.remote[t.Name()] = t.New(traffic.Env{Log: env.Log, Clock: env.Clock, Allowed: o.allowed})
+	}
+	r.gate = newGate(&r.options, r.counts.request)
+	var err error
+	if r.tokens, err = newTokens(o.TokensFile, env.Log); err != nil {
+		return nil, err
+	}
+	if o.CertFile != "" {
+		if r.identity, err = newIdentity(o, o.now(), env.Log); err != nil {
+			return nil, err
+		}
+	}
+	if o.ClientCAFile != "" {
+		if r.clientCAs, err = keyfile.CAs(o.ClientCAFile); err != nil {
+			return nil, fmt.Errorf("loadserver: client CA file: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// Started is closed when all sockets are open.
+func (r *LoadServer) Started() <-chan struct{} { return r.started }
+
+// Run opens the sockets and serves until ctx ends, which is no error. It returns when
+// nothing is left running.
+func (r *LoadServer) Run(ctx context.Context) error {
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	series := metric.NewScope(r.env.Sink)
+	defer series.Close()
+	server := r.server(ctx)
+	failures := make(chan error, len(r.listeners)+len(r.remote))
+	var serving sync.WaitGroup
+	for _, l := range r.listeners {
+		secured := tls.NewListener(gatedListener{allowedListener{l, r.gate}}, loadcontrol.ServerTLS(r.identity.certificate, r.clientCAs))
+		serving.Go(func() { failures <- server.Serve(secured) })
+	}
+	sharing, stopSharing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSharing()
+	for _, f := range r.remote {
+		serving.Go(func() {
+			if err := f.Run(sharing); err != nil {
+				failures <- fmt.Errorf("loadserver: %w", err)
+			}
+		})
+	}
+	serving.Go(func() { r.publish(ctx, series) })
+	r.env.Log.Info("Load server runs", "addresses", fmt.Sprint(r.Addrs()), "pin", r.Pin(), "link", r.options.Link)
+	close(r.started)
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failures:
+	}
+	cancel()
+	r.end(server)
+	stopSharing()
+	serving.Wait()
+	return err
+}
+
+// ledgerFile is the ledger's in the state directory.
+const ledgerFile = "load-server-usage.json"
+
+// prepare opens all that Run needs, or nothing.
+func (r *LoadServer) prepare() (err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.identity == nil {
+		if r.identity, err = newIdentity(r.options, r.options.now(), r.env.Log); err != nil {
+			return err
+		}
+	}
+	file := ""
+	if r.options.StateDir != "" {
+		file = filepath.Join(r.options.StateDir, ledgerFile)
+	}
+	r.ledger = quota.New(quota.Options{File: file, Now: r.options.now, Log: r.env.Log})
+	for _, a := range r.options.Listen {
+		if err := r.listen(a); err != nil {
+			r.closeSockets()
+			return err
+		}
+	}
+	return nil
+}
+
+// portTries is how often another port is tried where any will do.
+const portTries = 10
+
+// listen opens all sockets of an address, with one port number.
+func (r *LoadServer) listen(a netip.AddrPort) error {
+	o, network := net.ListenConfig{KeepAliveConfig: loadcontrol.KeepAlive()}, "tcp4" // of its own family only
+	if a.Addr().Is6() {
+		network = "tcp6"
+	}
+	for try := 1; ; try++ {
+		made, err := o.Listen(context.Background(), network, a.String())
+		if err != nil {
+			return fmt.Errorf("loadserver: loadcontrol: %w", err)
+		}
+		l := made.(*net.TCPListener)
+		at := netip.AddrPortFrom(a.Addr(), l.Addr().(*net.TCPAddr).AddrPort().Port())
+		shut, err := r.share(at)
+		if err == nil {
+			r.listeners, r.shut = append(r.listeners, l), append(r.shut, shut...)
+			return nil
+		}
+		_ = l.Close() // nobody has used it
+		if a.Port() != 0 || try == portTries {
+			return fmt.Errorf("loadserver: %w", err)
+		}
+	}
+}
+
+// share has all types of traffic listen beside an address of control, or none.
+func (r *LoadServer) share(at netip.AddrPort) (shut []func(), err error) {
+	for _, name := range r.types {
+		one, err := r.remote[name].Listen(at)
+		if err != nil {
+			call(shut)
+			return nil, err
+		}
+		shut = append(shut, one)
+	}
+	return shut, nil
+}
+
+func call(all []func()) {
+	for _, f := range all {
+		f()
+	}
+}
+
+// closeSockets is called with the lock held.
+func (r *LoadServer) closeSockets() {
+	for _, l := range r.listeners {
+		_ = l.Close() // the server has closed it already
+	}
+	call(r.shut)
+	r.listeners, r.shut = nil, nil
+}
+
+// end tells all sessions that it is over, waits for them, and closes the sockets.
+func (r *LoadServer) end(server *http.Server) {
+	r.mu.Lock()
+	r.closing = true
+	r.mu.Unlock()
+	_ = server.Close() // the listeners, and connections that are not sessions
+	r.running.Wait()
+	r.mu.Lock()
+	r.closeSockets()
+	r.mu.Unlock()
+}
+
+// maxHeaderBytes of a request; a token and a few words fit.
+const maxHeaderBytes = 8 << 10
+
+// server serves control; an unknown peer gets headers' time for the handshake and as long for
+// the request.
+func (r *LoadServer) server(ctx context.Context) *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc(loadcontrol.Path, r.serve)
+	s := &http.Server{
+		Handler: mux, MaxHeaderBytes: maxHeaderBytes,
+		ReadHeaderTimeout: r.options.headers, ReadTimeout: r.options.headers, WriteTimeout: r.options.writing, IdleTimeout: time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c.(*tls.Conn).NetConn())
+		},
+		ErrorLog: slog.NewLogLogger(r.env.Log.Handler(), slog.LevelDebug), // unknown peers' mistakes
+	}
+	s.SetKeepAlivesEnabled(false)
+	return s
+}
+
+// connKey finds a request's connection, which the gate has let in.
+type connKey struct{}
+
+// Addrs are the addresses listened on, with the real ports: TCP and UDP. It is empty
+// before Started and after Run.
+func (r *LoadServer) Addrs() (all []netip.AddrPort) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.listeners {
+		at := l.Addr().(*net.TCPAddr).AddrPort()
+		all = append(all, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+	}
+	return all
+}
+
+// Pin is the hash of the load server's key, for clients; empty before Started if the key is
+// its own.
+func (r *LoadServer) Pin() string {
+	r.mu.Lock()
+	i := r.identity
+	r.mu.Unlock()
+	if i == nil {
+		return ""
+	}
+	return i.pin()
+}

@@ -1,0 +1,217 @@
+package loadserver
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/remoteend"
+)
+
+var errDrawn = errors.New("too much")
+
+// atOnce draws so many bytes.
+func atOnce(bytes float64) traffic.Draw {
+	return func(b traffic.Bucket) (float64, error) {
+		if bytes > b.Level {
+			return 0, errDrawn
+		}
+		return b.Level - bytes, nil
+	}
+}
+
+func TestManyShortTransfersAreNoFasterThanALongOne(t *testing.T) {
+	const rate = 12_500 // 100 kb/s; 256 KiB at once
+	burst := atOnce(200_000)
+	r := rates{buckets: map[[2]string]bucket{}}
+	now := time.Unix(1_700_000_000, 0)
+	spend := func(name string, lasts time.Duration, draw traffic.Draw, at time.Time) (time.Duration, error) {
+		_, again, err := r.spend([2]string{name, "forward"}, rate, lasts, draw, at)
+		return again, err
+	}
+	if _, err := spend("a", 0, burst, now); err != nil {
+		t.Fatal(err)
+	}
+	again, err := spend("a", 0, burst, now)
+	if !errors.Is(err, errDrawn) || again != 16*time.Second {
+		t.Errorf("a second one at once: %v, again in %v", err, again)
+	}
+	if _, err := spend("b", 0, burst, now); err != nil {
+		t.Errorf("another name: %v", err)
+	}
+	if _, err := spend("a", 0, burst, now.Add(again)); err != nil {
+		t.Errorf("when it was told to come back: %v", err)
+	}
+	if again, err := spend("c", 0, atOnce(300_000), now); err == nil || again != 0 {
+		t.Errorf("what never fits: %v, again in %v", err, again)
+	}
+	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil } // at the limit: it gains what it draws
+	if _, err := spend("d", 20*time.Second, paced, now); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spend("d", 0, burst, now.Add(20*time.Second)); err != nil {
+		t.Errorf("after a paced one at the limit: %v", err)
+	}
+	if again, err := spend("d", 0, burst, now.Add(10*time.Second)); err == nil || again != 26*time.Second {
+		t.Errorf("before what was drawn last is over: %v, again in %v", err, again)
+	}
+}
+
+// A transfer that ends early counts with what it has moved, no more and no less.
+func TestTransferThatEndsEarlyCountsWithWhatItMoved(t *testing.T) {
+	const rate = 1e6 // 256 KiB at once
+	r := rates{buckets: map[[2]string]bucket{}}
+	begin := time.Unix(1_700_000_000, 0)
+	of := [2]string{"a", "forward"}
+	var level float64
+	look := func(b traffic.Bucket) (float64, error) { level = b.Level; return b.Level, nil }
+	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil } // a minute at the limit
+	for _, c := range []struct {
+		moved int64
+		want  float64
+	}{
+		{2_000_000, minBurstBytes},        // at the limit, to the end
+		{2_200_000, minBurstBytes - 2e5},  // faster, as it began with a burst
+		{0, minBurstBytes},                // nothing of it
+		{10_000_000, minBurstBytes - 8e6}, // more than it might
+	} {
+		clear(r.buckets)
+		settle, _, err := r.spend(of, rate, time.Minute, paced, begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle(c.moved, begin.Add(2*time.Second))
+		settle(c.moved, begin.Add(2*time.Second)) // once is enough
+		if _, _, err := r.spend(of, rate, 0, look, begin.Add(2*time.Second)); err != nil || level != c.want {
+			t.Errorf("%d bytes in 2 s of a minute: level %v, %v; want %v", c.moved, level, err, c.want)
+		}
+	}
+	// One that is over, or after which another was begun, is not settled any more.
+	clear(r.buckets)
+	settle, _, _ := r.spend(of, rate, time.Second, atOnce(200_000), begin)
+	settle(0, begin.Add(time.Second))
+	if _, _, _ = r.spend(of, rate, time.Second, look, begin.Add(time.Second)); level != minBurstBytes-200_000 {
+		t.Errorf("after its end: level %v", level)
+	}
+	settle(0, begin)
+	if _, _, _ = r.spend(of, rate, 0, look, begin.Add(2*time.Second)); level != minBurstBytes-200_000 {
+		t.Errorf("after another was begun: level %v", level)
+	}
+}
+
+// The plan is full again at its end, after a long pause: it must not be so when it is canceled after its burst.
+func TestCancelingATransferGivesNoRateBack(t *testing.T) {
+	s := newSite(t, Options{}, "a rate=100kbit") // 12,500 bytes a second, 262,144 at once
+	p := s.ready("a", 1<<30)
+	begin := time.Now()
+	var err error
+	for id := uint16(1); id <= 20 && err == nil; id++ {
+		x := udp.Start{ID: id, Direction: sample.Reverse, Idle: udp.MinIdle, Plan: stream.Plan{Segments: []stream.Segment{
+			{PayloadBytes: 1000, Burst: 250, Bursts: 1},
+			{PayloadBytes: 100, Burst: 1, Bursts: 1, Pause: 30 * time.Second},
+		}}}
+		reception, expectErr := p.session.Expect(id, x.Plan)
+		if expectErr != nil {
+			t.Fatal(expectErr)
+		}
+		if _, err = p.Start(t.Context(), x); err == nil {
+			remoteend.Eventually(t, "the burst", func() bool { return reception.Progress().Packets >= 250 })
+			_ = p.Say("cancel", udp.Cancel{ID: id})
+			if _, _, err := p.Wait(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reception.Finish(t.Context(), 0, 0)
+	}
+	if remoteend.Refusal(t, err).Reason != loadcontrol.RateLimit {
+		t.Errorf("%v, want the rate's refusal", err)
+	}
+	p.Close()
+	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
+	if sent, most := float64(s.r.Status().Sent), 262_144+12_500*time.Since(begin).Seconds()+1000; sent > most {
+		t.Errorf("%.0f bytes were sent, at most %.0f may be", sent, most)
+	}
+}
+
+// A stream that paces itself owes what it has drawn, and waits for as long as that takes.
+func TestWhatIsOwedIsOwedByAllOfAToken(t *testing.T) {
+	const rate = 1e6 // 256 KiB at once
+	r := rates{buckets: map[[2]string]bucket{}}
+	now := time.Unix(1_700_000_000, 0)
+	var level float64
+	for i, want := range []float64{162_144, 62_144, -37_856, -137_856, -37_856} {
+		if i == 4 {
+			now = now.Add(200 * time.Millisecond)
+		}
+		_, _, err := r.spend([2]string{"a", "reverse"}, rate, 0, func(b traffic.Bucket) (float64, error) {
+			level = b.Level - 100_000
+			return level, nil
+		}, now)
+		if err != nil || level != want {
+			t.Errorf("draw %d: level %v, %v; want %v", i, level, err, want)
+		}
+	}
+}
+
+// What may leave at once is refilled in days here.
+func TestRateIsOfAllSessionsOfATokenInEachDirection(t *testing.T) {
+	s := newSite(t, Options{}, "a rate=8bit", "b rate=8bit", "c")
+	for _, c := range []struct {
+		token   string
+		refused bool
+	}{{"a", false}, {"a", true}, {"b", false}, {"c", false}} {
+		p := s.ready(c.token, 1<<20)
+		for _, d := range sample.Directions() {
+			x := transferOf(uint16(d+1), d)
+			x.Plan.Segments[0] = stream.Segment{PayloadBytes: 1000, Burst: 200, Bursts: 1}
+			switch _, err := p.Start(t.Context(), x); {
+			case c.refused && remoteend.Refusal(t, err).Reason != loadcontrol.RateLimit, !c.refused && err != nil:
+				t.Errorf("token %s, %s: %v; is to be refused: %v", c.token, d, err, c.refused)
+			}
+		}
+		p.Close()
+		remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
+	}
+}
+
+func TestWhatWasMovedCountsWhenATransferIsOver(t *testing.T) {
+	s, l := lease(t, Options{}, "a rate=1Mbit")
+	_, h := s.lease(l, 1)
+	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil }
+	if r := h.Spend(sample.Forward, time.Hour, paced); r != nil {
+		t.Fatal(r)
+	}
+	if r := h.Spend(sample.Forward, 0, atOnce(1)); r == nil || r.Reason != loadcontrol.RateLimit || r.RetryAfter < 50*time.Minute {
+		t.Errorf("while it lasts: %+v", r)
+	}
+	if r := h.Spend(sample.Reverse, 0, atOnce(1)); r != nil {
+		t.Errorf("the other direction: %+v", r)
+	}
+	h.Moved(sample.Forward, 1000, 28)
+	if r := h.Spend(sample.Forward, 0, atOnce(1)); r != nil {
+		t.Errorf("when it has ended early: %+v", r)
+	}
+}
+
+func TestRevokedTokenDrawsNothing(t *testing.T) {
+	s, l := lease(t, Options{}, "a rate=1Mbit")
+	_, h := s.lease(l, 1)
+	if r := h.Spend(sample.Forward, 0, atOnce(1)); r != nil {
+		t.Fatal(r)
+	}
+	if r := h.Spend(sample.Forward, 0, atOnce(1<<20)); r == nil || r.Reason != loadcontrol.RateLimit || r.Detail != "too much" || r.RetryAfter != 0 {
+		t.Errorf("what never fits: %+v", r)
+	}
+	if err := os.WriteFile(s.o.TokensFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.Spend(sample.Forward, 0, atOnce(1)); r == nil || r.Reason != loadcontrol.Unauthorized {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,365 @@
+package loadserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/quota"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic"
+)
+
+// Times of a session.
+const (
+	// openTime is how long an authorized client may take to say what it wants.
+	openTime = 10 * time.Second
+	// idleTime is how long it may hold the link while nothing runs.
+	idleTime = time.Minute
+	// sessionTime is how long it may hold the link at all; a size sweep of 100 cells takes an hour.
+	sessionTime = 4 * time.Hour
+	// durationSlack is what a session may take longer than it has announced.
+	durationSlack = time.Minute
+	// farewell is how long the reason of an end may take to be said.
+	farewell = 500 * time.Millisecond
+)
+
+// session is one authorized connection, and what it has opened: the host of its traffic. One
+// goroutine reads what the client says.
+type session struct {
+	r     *LoadServer
+	token Token
+	conn  *loadcontrol.Conn
+	gated *gatedConn
+	// admitted is when it was authorized.
+	admitted time.Time
+	idle     *time.Timer
+	longest  *time.Timer
+	stop     context.CancelCauseFunc
+
+	// Set by open, and not changed after it.
+	run     string
+	traffic traffic.Session // nil: not open
+	reserve *quota.Reservation
+	quota   *quota.Reservation
+	release func()
+	begun   time.Time
+
+	moved   [2]atomic.Int64 // bytes of payload, by direction
+	headers atomic.Int64    // bytes of headers, which a link's quota counts too
+
+	mu        sync.Mutex
+	ready     bool      // open has succeeded
+	until     time.Time // when what runs is over, as planned; zero: nothing runs
+	announced int64     // bytes that may still be taken
+	sockets   []net.Listener
+	settle    [2]func(bytes int64, now time.Time) // of what was drawn last, by direction; nil: nothing
+}
+
+var _ traffic.Host = (*session)(nil)
+
+// serve runs the session until its connection ends.
+func (s *session) serve(parent context.Context, conn *loadcontrol.Conn) {
+	s.conn = conn
+	ctx, stop := context.WithCancelCause(parent)
+	s.stop = stop
+	s.longest = s.timer(sessionTime, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("a session is over after %v", sessionTime), RetryAfter: tooManyWait})
+	defer s.longest.Stop()
+	s.idle = s.timer(s.r.options.opening, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "nothing was asked for, for too long"})
+	err := s.exchange(ctx)
+	stop(nil)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if s.traffic != nil {
+			s.traffic.Close()
+		}
+	}()
+	reason := s.hangUp(err)
+	<-ended
+	s.idle.Stop()
+	s.finish(reason)
+}
+
+// timer ends the session after a while.
+func (s *session) timer(after time.Duration, why *loadcontrol.Refusal) *time.Timer {
+	return time.AfterFunc(after, func() { s.stop(why) })
+}
+
+// exchange does what the client says, until an error ends the session: a refusal, or what
+// the connection's end was.
+func (s *session) exchange(ctx context.Context) error {
+	limits := s.token.Limits
+	limits.Sessions = mostSessions(limits)
+	if most := limits.BytesPerDay; most > 0 {
+		limits.LeftToday = s.r.ledger.Usage(s.token.Name, most).Left
+	}
+	if err := s.conn.Write(loadcontrol.Message{Welcome: &loadcontrol.Welcome{Limits: limits}}); err != nil {
+		return err
+	}
+	for {
+		m, _, err := s.conn.Read(ctx)
+		if err != nil {
+			return s.ended(ctx)
+		}
+		if err := s.hear(&m); err != nil {
+			return err
+		}
+	}
+}
+
+// ended is why nothing is read any more.
+func (s *session) ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.As(cause, new(*loadcontrol.Refusal)) || errors.Is(cause, traffic.ErrSilent) {
+		return cause
+	}
+	if err := s.conn.Err(); err != nil {
+		return err
+	}
+	return shuttingDown() // Run's context has ended
+}
+
+// hear does what one message asks for. A nil *Refusal must not become an error.
+func (s *session) hear(m *loadcontrol.Message) error {
+	var refusal *loadcontrol.Refusal
+	switch {
+	case m.Open != nil:
+		refusal = s.open(m.Open)
+	case m.Say != nil && s.traffic != nil:
+		refusal = s.traffic.Hear(m.Say)
+	default:
+		refusal = badRequest("the session is not open")
+	}
+	if refusal == nil {
+		return nil
+	}
+	s.r.counts.request(refusal.Reason)
+	return refusal
+}
+
+func badRequest(format string, args ...any) *loadcontrol.Refusal {
+	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf(format, args...)}
+}
+
+const (
+	// maxRun is the longest id of a run, and name of a test, that is logged.
+	maxRun = 100
+	// maxAnnounced is more than any session moves, and small enough to be added up.
+	maxAnnounced = 1 << 50
+)
+
+// open gives the link to the session, sets its bytes aside, and begins its traffic.
+func (s *session) open(o *loadcontrol.Open) *loadcontrol.Refusal {
+	remote := s.r.remote[o.Traffic]
+	switch {
+	case s.traffic != nil:
+		return badRequest("the session is open already")
+	case remote == nil:
+		return &loadcontrol.Refusal{Reason: loadcontrol.WrongVersion, Detail: fmt.Sprintf("traffic %.40q is not known to this load server, oneway %s; it knows %s", o.Traffic, s.r.env.Version, strings.Join(s.r.types, ", "))}
+	case o.Bytes <= 0 || o.Bytes > maxAnnounced:
+		return badRequest("a session of %d bytes is announced; it must be what all of it will move, 1 to %d", o.Bytes, int64(maxAnnounced))
+	case o.Duration <= 0:
+		return badRequest("a session of %v is announced; it must be how long all of it will take", o.Duration)
+	case len(o.Run) > maxRun || len(o.Test) > maxRun:
+		return badRequest("the id of the run has %d bytes, the test's name %d; at most %d are taken", len(o.Run), len(o.Test), maxRun)
+	}
+	release, refusal := s.take()
+	if refusal != nil {
+		return refusal
+	}
+	if refusal := s.setAside(o.Bytes); refusal != nil {
+		release()
+		return refusal
+	}
+	s.announced = o.Bytes
+	t, reply, refusal := remote.Open(s, o.Parameters)
+	if refusal != nil {
+		s.reserve.Settle(0)
+		s.quota.Settle(0)
+		release()
+		return refusal
+	}
+	s.traffic, s.run, s.release, s.begun = t, o.Run, release, time.Now()
+	s.longest.Reset(min(sessionTime-durationSlack, o.Duration) + durationSlack)
+	s.mu.Lock()
+	s.ready = true
+	s.mu.Unlock()
+	s.Busy(time.Time{})
+	s.r.counts.note(func(st *Status) { st.Opened, st.Sessions = st.Opened+1, st.Sessions+1 })
+	s.r.env.Log.Info("Session opened", "token", s.token.Name, "run", o.Run, "kind", o.Test, "from", s.conn.Remote().String(), "announced_bytes", o.Bytes)
+	_ = s.conn.Opened(reply) // an error ends the connection, which Read tells
+	return nil
+}
+
+// setAside takes the bytes from what the token, and the link, have left today.
+func (s *session) setAside(bytes int64) *loadcontrol.Refusal {
+	limit := s.token.Limits.BytesPerDay
+	reserve, err := s.r.ledger.Reserve(s.token.Name, limit, bytes)
+	if e, ok := errors.AsType[*quota.ExceededError](err); ok {
+		return s.tomorrow(bytes <= limit, e.Renewed, fmt.Sprintf("%d bytes are announced, and %d of the %d a day are left to the token", bytes, e.Left, limit))
+	}
+	if err != nil {
+		return s.unsaved(err)
+	}
+	dayQuota, err := s.r.env.Links.Reserve(s.r.options.Link, bytes)
+	if err != nil {
+		reserve.Settle(0)
+		if e, ok := errors.AsType[*quota.ExceededError](err); ok {
+			return s.tomorrow(true, e.Renewed, fmt.Sprintf("%d bytes are announced, and %d of the link's quota are left today", bytes, e.Left))
+		}
+		return s.unsaved(err)
+	}
+	s.reserve, s.quota = reserve, dayQuota
+	return nil
+}
+
+// tomorrow refuses for today, or for good.
+func (s *session) tomorrow(again bool, renewed time.Time, detail string) *loadcontrol.Refusal {
+	refusal := &loadcontrol.Refusal{Reason: loadcontrol.DayLimit, Detail: detail}
+	if again {
+		refusal.RetryAfter = max(time.Second, renewed.Sub(s.r.options.now()))
+	}
+	return refusal
+}
+
+// hangUp ends the connection, and says in one word why.
+func (s *session) hangUp(err error) (reason string) {
+	defer func() { _ = s.conn.Close() }() // it has no error to tell
+	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
+		if refusal.Reason == loadcontrol.ShuttingDown || refusal.Reason == loadcontrol.TimeLimit {
+			s.r.counts.request(refusal.Reason) // nobody has asked, so nobody has counted it
+		}
+		// A client that does not read must not hold the session.
+		late := time.AfterFunc(farewell, func() { _ = s.conn.Close() })
+		_ = s.conn.Refuse(refusal) // it may have gone
+		late.Stop()
+		if refusal.Reason == loadcontrol.ShuttingDown {
+			return "shutting_down"
+		}
+		return "protocol"
+	}
+	switch {
+	case errors.Is(err, loadcontrol.ErrClosed):
+		return "closed"
+	case errors.Is(err, traffic.ErrSilent):
+		return "silent"
+	case errors.Is(err, loadcontrol.ErrProtocol):
+		return "protocol"
+	}
+	return "lost"
+}
+
+// finish gives back what the session had, when nothing of it runs any more.
+func (s *session) finish(reason string) {
+	for _, l := range s.sockets { // those of a traffic that was refused, too
+		_ = l.Close() // its traffic may have closed it
+	}
+	if s.traffic == nil {
+		return
+	}
+	received, sent := s.moved[sample.Forward].Load(), s.moved[sample.Reverse].Load()
+	s.reserve.Settle(received + sent)
+	s.quota.Settle(received + sent + s.headers.Load())
+	s.release()
+	s.r.counts.note(func(st *Status) {
+		st.Ended[reason]++
+		st.Sessions--
+	})
+	s.r.env.Log.Info("Session ended", "token", s.token.Name, "run", s.run, "reason", reason,
+		"seconds", time.Since(s.begun).Seconds(), "received_bytes", received, "sent_bytes", sent)
+}
+
+// Local is traffic.Host's, as are those that follow.
+func (s *session) Local() netip.AddrPort { return s.conn.Local() }
+
+func (s *session) Remote() netip.AddrPort { return s.conn.Remote() }
+
+func (s *session) Limits() (loadcontrol.Limits, *loadcontrol.Refusal) {
+	t, ok := s.r.tokens.named(s.token.Name)
+	if !ok || t.Hash != s.token.Hash || t.Certificate != s.token.Certificate {
+		return loadcontrol.Limits{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "the token has been revoked"}
+	}
+	return t.Limits, nil
+}
+
+func (s *session) Take(bytes int64) *loadcontrol.Refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if bytes > s.announced {
+		return badRequest("the transfer moves %d bytes, and of those announced for the session %d are left", bytes, s.announced)
+	}
+	s.announced -= bytes
+	return nil
+}
+
+func (s *session) Moved(d sample.Direction, payload, headers int64) {
+	s.moved[d].Add(payload)
+	s.headers.Add(headers)
+	s.mu.Lock()
+	settle := s.settle[d]
+	s.mu.Unlock()
+	if settle != nil {
+		settle(payload, time.Now())
+	}
+	s.r.counts.note(func(st *Status) {
+		if d == sample.Forward {
+			st.Received += payload
+		} else {
+			st.Sent += payload
+		}
+		s.r.counts.bytes[[2]string{s.token.Name, d.String()}] += payload
+	})
+}
+
+func (s *session) Begun() { s.r.counts.note(func(st *Status) { st.Started++ }) }
+
+func (s *session) Busy(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until = until; until.IsZero() {
+		s.idle.Reset(s.r.options.idle)
+	} else {
+		s.idle.Stop()
+	}
+}
+
+// busyFor is how long what runs will still take, and whether the session is open.
+func (s *session) busyFor() (left time.Duration, opened bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, time.Until(s.until)), s.ready
+}
+
+func (s *session) Say(name string, body any, data []byte) error {
+	return s.conn.Say(name, body, data)
+}
+
+func (s *session) Refused(name string, r *loadcontrol.Refusal) error {
+	s.r.counts.request(r.Reason)
+	return s.conn.Say(name, r, nil)
+}
+
+func (s *session) End(why error) { s.stop(why) }
+
+func (s *session) Listen(o net.ListenConfig) (net.Listener, error) {
+	var refused error
+	for port := range s.r.options.Ports.All() {
+		l, err := o.Listen(context.Background(), "tcp", netip.AddrPortFrom(s.Local().Addr(), port).String())
+		if err == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.sockets = append(s.sockets, l)
+			return allowedListener{l, s.r.gate}, nil
+		}
+		refused = err
+	}
+	return nil, fmt.Errorf("loadserver: no port of %v is free: %w", s.r.options.Ports, refused)
+}

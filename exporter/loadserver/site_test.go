@@ -1,0 +1,178 @@
+package loadserver
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/link"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/traffictypes"
+	"oneway.example/tests/remoteend"
+)
+
+// site is a load server on loopback with tokens of three clients.
+type site struct {
+	t      *testing.T
+	r      *LoadServer
+	sink   metric.Sink
+	links  *link.Table
+	all    []traffic.Type
+	o      Options
+	tokens map[string]string // name -> text
+	stop   func()
+	at     netip.AddrPort // where clients dial; zero: the first address
+}
+
+// newSite runs a load server; lines are tokens, as "name limits".
+func newSite(t *testing.T, o Options, lines ...string) *site {
+	t.Helper()
+	return newSiteOf(t, o, traffictypes.All(), lines...)
+}
+
+// newSiteOf is newSite with these types of traffic.
+func newSiteOf(t *testing.T, o Options, all []traffic.Type, lines ...string) *site {
+	t.Helper()
+	remoteend.NothingLeft(t)
+	s := &site{t: t, all: all, tokens: map[string]string{}, sink: metric.Discard{}}
+	o.StateDir = t.TempDir()
+	o.TokensFile = filepath.Join(o.StateDir, "tokens")
+	if o.Listen == nil {
+		o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
+	}
+	s.o = o
+	for _, line := range lines {
+		words := strings.Fields(line)
+		limits, err := ParseLimits(words[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, text, err := NewToken(words[0], limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := AppendToken(o.TokensFile, token); err != nil {
+			t.Fatal(err)
+		}
+		s.tokens[words[0]] = text
+	}
+	links := link.NewTable(nil)
+	s.links = links
+	s.start()
+	return s
+}
+
+// start runs the load server, again after stop.
+func (s *site) start() {
+	s.t.Helper()
+	r, err := New(s.o, Env{
+		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Sink: s.sink,
+		Clock: static.New(time.Millisecond, metric.Discard{}), Links: s.links,
+		Traffic: s.all, Version: "1.2.3",
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-r.Started():
+	case err := <-ended:
+		s.t.Fatal(err)
+	}
+	s.r = r
+	s.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.t.Errorf("Run: %v", err)
+		}
+	})
+	s.t.Cleanup(s.stop)
+}
+
+// dial connects with a token's name.
+func (s *site) dial(name string) (*loadcontrol.Client, error) {
+	at := s.r.Addrs()[0]
+	if s.at.IsValid() {
+		at = s.at
+	}
+	c, err := loadcontrol.Dial(s.t.Context(), loadcontrol.ClientOptions{Address: at.String(), Pin: s.r.Pin(), Token: s.tokens[name]})
+	if err == nil {
+		s.t.Cleanup(func() { c.Close() })
+	}
+	return c, err
+}
+
+// peer is a client with an open session that has proved its address.
+type peer struct {
+	*udp.Client
+	site     *site
+	endpoint *stream.Endpoint
+	session  *stream.Session
+}
+
+// join connects and opens a session.
+func (s *site) join(name string, bytes int64) (*peer, error) {
+	s.t.Helper()
+	c, err := s.dial(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.open(c, bytes)
+}
+
+// open opens a session.
+func (s *site) open(over *loadcontrol.Client, bytes int64) (*peer, error) {
+	c, err := udp.Open(s.t.Context(), over, loadcontrol.Open{Test: "saturation", Run: "test", Bytes: bytes, Duration: time.Hour})
+	if err != nil {
+		return nil, err
+	}
+	e := remoteend.Endpoint(s.t, c.Local().Addr())
+	return &peer{Client: c, site: s, endpoint: e, session: e.Join(c.Reply.Session)}, nil
+}
+
+// at is the load server's test port.
+func (p *peer) at() netip.AddrPort {
+	return netip.AddrPortFrom(p.Remote().Addr(), p.Reply.Port)
+}
+
+// prove shows that the peer receives.
+func (p *peer) prove() error {
+	cookie, err := p.session.Hello(p.site.t.Context(), p.at())
+	if err != nil {
+		return err
+	}
+	return p.Prove(p.site.t.Context(), cookie)
+}
+
+// ready joins and proves, and fails the test if it cannot.
+func (s *site) ready(name string, bytes int64) *peer {
+	s.t.Helper()
+	p, err := s.join(name, bytes)
+	if err == nil {
+		err = p.prove()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+// transfer of 100 packets of 500 bytes, 1 ms apart.
+func transferOf(id uint16, d sample.Direction) udp.Start {
+	return udp.Start{ID: id, Direction: d, Idle: udp.MinIdle, Plan: remoteend.Plan()}
+}
+
+const second = time.Second

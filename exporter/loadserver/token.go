@@ -1,0 +1,233 @@
+package loadserver
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/option"
+)
+
+// Token is one line of a tokens file: who may run tests, and how much.
+type Token struct {
+	// Name is a metric label, and unique in a file: letters, digits, _ . -, 64 at the most.
+	Name string
+	// Hash is the SHA-256 of the token's text; unused with Certificate.
+	Hash [sha256.Size]byte
+	// Certificate: the client shows a certificate with this common name instead.
+	Certificate bool
+	// Limits of its use; LeftToday is not used here.
+	Limits loadcontrol.Limits
+}
+
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+const (
+	// tokenPrefix lets people and scanners of repositories see what it is.
+	tokenPrefix = "owt_"
+	tokenBytes  = 32
+	// maxTokensFile bounds the file; it holds thousands of tokens.
+	maxTokensFile = 1 << 20
+	hashWord      = "sha256:"
+	certWord      = "certificate"
+)
+
+// NewToken draws a token of 256 random bits. The text goes to the client, the Token to
+// the load server's file; the text cannot be found from it.
+func NewToken(name string, limits loadcontrol.Limits) (t Token, text string, err error) {
+	if !tokenName.MatchString(name) {
+		return Token{}, "", errTokenName(name)
+	}
+	var secret [tokenBytes]byte
+	_, _ = rand.Read(secret[:]) // crypto/rand.Read never fails (Go 1.24)
+	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(secret[:])
+	return Token{Name: name, Hash: sha256.Sum256([]byte(text)), Limits: limits}, text, nil
+}
+
+func errTokenName(name string) error {
+	return fmt.Errorf("loadserver: token name %q: it must begin with a letter or digit, and have at most 64 letters, digits, and _ . -", name)
+}
+
+// String is the token's line in a file.
+func (t Token) String() string {
+	words := []string{t.Name, hashWord + hex.EncodeToString(t.Hash[:])}
+	if t.Certificate {
+		words[1] = certWord
+	}
+	return strings.Join(append(words, formatLimits(t.Limits)...), " ")
+}
+
+// ParseTokens reads a tokens file's content. The error names the line, and no hash.
+func ParseTokens(content []byte) ([]Token, error) {
+	var all []Token
+	names := map[string]bool{}
+	for i, line := range strings.Split(string(content), "\n") {
+		text, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		t, err := parseToken(words)
+		if err == nil && names[t.Name] {
+			err = fmt.Errorf("the name %q stands in the file already", t.Name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", i+1, err)
+		}
+		names[t.Name] = true
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// errTokenLine says what a line looks like.
+var errTokenLine = errors.New(`a token is a name, "sha256:" and 64 hex digits (or the word "certificate"), and limits; "oneway token new" writes such lines`)
+
+func parseToken(words []string) (t Token, err error) {
+	if len(words) < 2 {
+		return t, errTokenLine
+	}
+	t.Name = words[0]
+	if !tokenName.MatchString(t.Name) {
+		return t, errTokenName(t.Name)
+	}
+	if digits, hashed := strings.CutPrefix(words[1], hashWord); hashed {
+		raw, err := hex.DecodeString(digits)
+		if err != nil || copy(t.Hash[:], raw) != sha256.Size || len(raw) != sha256.Size {
+			return t, errTokenLine
+		}
+	} else if t.Certificate = words[1] == certWord; !t.Certificate {
+		return t, errTokenLine
+	}
+	t.Limits, err = ParseLimits(words[2:])
+	return t, err
+}
+
+// byText finds the token with this text. It takes the same time whichever it is.
+func byText(all []Token, text string) (Token, bool) {
+	hash := sha256.Sum256([]byte(text))
+	found := -1
+	for i := range all {
+		if !all[i].Certificate && subtle.ConstantTimeCompare(all[i].Hash[:], hash[:]) == 1 {
+			found = i
+		}
+	}
+	if found < 0 {
+		return Token{}, false
+	}
+	return all[found], true
+}
+
+// AppendToken adds a token to a file, which it makes (mode 0600) if there is none. A
+// name that the file has already is an error.
+func AppendToken(file string, t Token) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("loadserver: %w", err)
+	}
+	defer f.Close()
+	line := t.String() + "\n"
+	content, err := readSome(f)
+	if err == nil {
+		if len(content) > 0 && content[len(content)-1] != '\n' {
+			line = "\n" + line
+		}
+		_, err = ParseTokens(append(content, line...))
+	}
+	if err != nil {
+		return fmt.Errorf("loadserver: %s: %w", file, err)
+	}
+	if _, err = f.WriteString(line); err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("loadserver: %w", err)
+	}
+	return nil
+}
+
+// ParseLimits reads limits as they stand in a tokens file: rate=20Mbit (bits a second of
+// UDP payload), duration=5m, sessions=2, per-day=10GB, each at most once. What is not
+// there has no limit.
+func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
+	seen := map[string]bool{}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		if seen[key] {
+			return loadcontrol.Limits{}, fmt.Errorf("%s is given twice", key)
+		}
+		seen[key] = true
+		var want string // what it must be, of a wrong one
+		switch key {
+		case "rate":
+			var r option.Rate
+			if r.UnmarshalText([]byte(value)) != nil {
+				want = "bits a second above 0, such as 500kbit, 20Mbit or 1Gbit"
+			}
+			l.BytesPerSecond = float64(r)
+		case "duration":
+			if l.Duration, err = time.ParseDuration(value); err != nil || l.Duration < time.Second || l.Duration > maxTransfer {
+				want = fmt.Sprintf("between 1s and %v, such as 30s or 5m", maxTransfer)
+			}
+		case "sessions":
+			if l.Sessions, err = strconv.Atoi(value); err != nil || l.Sessions < 1 || l.Sessions > maxMaxSessions {
+				want = fmt.Sprintf("between 1 and %d", maxMaxSessions)
+			}
+		case "per-day":
+			var b option.Bytes
+			if b.UnmarshalText([]byte(value)) != nil || b < 1 {
+				want = "an amount of data above 0, such as 500MB or 10GB"
+			}
+			l.BytesPerDay = int64(b)
+		default:
+			return loadcontrol.Limits{}, fmt.Errorf("%q is no limit; there are rate, duration, sessions and per-day", word)
+		}
+		if want != "" {
+			return loadcontrol.Limits{}, fmt.Errorf("%s is %q; it must be %s", key, value, want)
+		}
+	}
+	return l, nil
+}
+
+// maxTransfer is longer than any transfer that a type of traffic knows.
+const maxTransfer = time.Hour
+
+// formatLimits writes what ParseLimits reads.
+func formatLimits(l loadcontrol.Limits) (words []string) {
+	if l.BytesPerSecond > 0 {
+		words = append(words, "rate="+option.Rate(l.BytesPerSecond).String())
+	}
+	if l.Duration > 0 {
+		words = append(words, "duration="+l.Duration.String())
+	}
+	if l.Sessions > 0 {
+		words = append(words, "sessions="+strconv.Itoa(l.Sessions))
+	}
+	if l.BytesPerDay > 0 {
+		words = append(words, "per-day="+formatBytes(l.BytesPerDay))
+	}
+	return words
+}
+
+// formatBytes uses a unit where that loses nothing.
+func formatBytes(n int64) string {
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}

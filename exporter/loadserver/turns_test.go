@@ -1,0 +1,137 @@
+package loadserver
+
+import (
+	"testing"
+	"time"
+)
+
+// queue is turns and the link that they are for, at a time of their own.
+type queue struct {
+	turns
+	now    time.Time
+	holder string
+	served map[string]int
+}
+
+func newQueue() *queue { return &queue{now: time.Unix(1_800_000_000, 0), served: map[string]int{}} }
+
+// ask is what session.take does.
+func (q *queue) ask(token string) bool {
+	if q.next(token, q.now) && q.holder == "" {
+		q.begin(token, q.now)
+		q.holder = token
+		q.served[token]++
+		return true
+	}
+	q.wait(token, q.now, 5*time.Second)
+	return false
+}
+
+func (q *queue) release(held time.Duration) {
+	q.now = q.now.Add(held)
+	q.end(q.holder, q.now, held)
+	q.holder = ""
+}
+
+func TestWhoReopensAtOnceHasOneTurnOfTwo(t *testing.T) {
+	q := newQueue()
+	waiting := time.Duration(0) // b comes back when it was told to
+	for range 100_000 {
+		if q.holder != "" { // each holds the link for a step, and is back at once
+			q.release(10 * time.Millisecond)
+		} else {
+			q.now = q.now.Add(10 * time.Millisecond)
+		}
+		q.ask("a")
+		if waiting -= 10 * time.Millisecond; waiting <= 0 && !q.ask("b") {
+			waiting = 7 * time.Second
+		}
+	}
+	a, b := q.served["a"], q.served["b"]
+	t.Logf("a %d, b %d", a, b)
+	if a > b+2 || b < 100 {
+		t.Errorf("who asks all the time had %d turns, who waits as told %d", a, b)
+	}
+}
+
+func TestLongHoldIsChargedAsManyTurns(t *testing.T) {
+	q := newQueue()
+	if !q.ask("a") || q.ask("b") {
+		t.Fatal("the first is not served, or two are")
+	}
+	for range 10 { // b asks again, as it was told to
+		q.now = q.now.Add(30 * time.Second)
+		q.ask("b")
+	}
+	q.end("a", q.now, 5*time.Minute)
+	q.holder = ""
+	for i := range 6 {
+		if q.ask("a") {
+			t.Fatalf("after 5 minutes a was served before b had %d", i)
+		}
+		if !q.ask("b") {
+			t.Fatalf("b has to wait for its turn %d", i)
+		}
+		q.release(time.Second)
+	}
+	if q.ask("b") || !q.ask("a") {
+		t.Error("after 6 turns of each, a is not the one that has waited longest")
+	}
+}
+
+func TestNobodyWaitsForOneThatDoesNotComeBack(t *testing.T) {
+	for told, waits := range map[time.Duration]time.Duration{5 * time.Second: 10500 * time.Millisecond, mostWait: 48 * time.Second} {
+		q := newQueue()
+		q.ask("a")
+		q.next("b", q.now)
+		q.wait("b", q.now, told)
+		gone := q.now.Add(waits)
+		q.release(time.Second)
+		q.now = gone.Add(-1)
+		if q.ask("c") {
+			t.Errorf("c is served although b was told to come back in %v", told)
+		}
+		q.now = gone
+		if !q.ask("c") {
+			t.Errorf("c waits longer than %v for one that was told to come back in %v", waits, told)
+		}
+		q.ask("b")
+		q.ask("d")
+		q.release(time.Second)
+		if q.ask("b") || !q.ask("d") {
+			t.Error("b is served before one that came later: to have the link wait in vain has cost it no turn")
+		}
+		q.release(time.Second)
+		if !q.ask("b") {
+			t.Error("b has to wait for more than one turn")
+		}
+	}
+}
+
+func TestTokenThatWasAwayHasSavedUpNothing(t *testing.T) {
+	q := newQueue()
+	q.ask("b")
+	q.release(time.Second)
+	for range 50 {
+		q.now = q.now.Add(time.Minute)
+		q.ask("a")
+		q.release(time.Second)
+	}
+	q.served = map[string]int{}
+	for range 1000 {
+		q.now = q.now.Add(10 * time.Millisecond)
+		for _, token := range []string{"b", "a"} {
+			if q.ask(token) {
+				q.release(time.Millisecond)
+			}
+		}
+	}
+	if d := q.served["a"] - q.served["b"]; d < -2 || d > 2 {
+		t.Errorf("served: %v", q.served)
+	}
+	q.now = q.now.Add(2 * forgotten)
+	q.ask("c")
+	if len(q.places) != 1 {
+		t.Errorf("%d places are remembered", len(q.places))
+	}
+}

@@ -1,0 +1,58 @@
+package loadtest_test
+
+import (
+	"testing"
+	"time"
+
+	"oneway.example/exporter/calendar"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+)
+
+func TestNextRunIsToldWithTheWindowsOfTheCalendar(t *testing.T) {
+	in(t, func(t *testing.T) {
+		next := func(b *bench) (time.Duration, bool) { // until then
+			v, ok := b.sink.Value(metric.RunNext, "office", "saturation")
+			return time.Until(time.Unix(0, int64(v*1e9))).Round(time.Millisecond), ok
+		}
+		begin := time.Now()
+		b := newBench(t, func(b *bench) {
+			from := begin.Hour()*60 + begin.Minute()
+			b.opts.Windows = []calendar.Window{{From: from, To: from + 90}} // two runs a day
+		})
+		b.start()
+		time.Sleep(5 * time.Second) // synctest's time: no real time passes
+		if d, ok := next(b); !ok || d != -5*time.Second {
+			t.Errorf("next run is due in %v (%v) while the first is under way since 5s", d, ok)
+		}
+		time.Sleep(10 * time.Second)
+		if d, ok := next(b); !ok || d != time.Hour-15*time.Second {
+			t.Errorf("15 s after the first the next is due in %v (%v), want within its hour", d, ok)
+		}
+		time.Sleep(2 * time.Hour)
+		if d, ok := next(b); !ok || d != 22*time.Hour-15*time.Second {
+			t.Errorf("after the window the next run is due in %v (%v), want the next day", d, ok)
+		}
+		b.expectRuns(map[string]float64{"completed,ok": 2})
+		b.end()
+	})
+}
+
+func TestNoNextRunIsToldWhereNoneIsPlanned(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) { b.opts.Windows = []calendar.Window{{From: 60, To: 120, Days: 1 << 7}} })
+		b.start()
+		time.Sleep(time.Minute)
+		if v, ok := b.sink.Value(metric.RunNext, "office", "saturation"); ok {
+			t.Errorf("the next run is said to be due at %f", v)
+		}
+		if s := b.prober.Status(); s.State != "no run is due: no window ever opens" {
+			t.Errorf("%+v", s)
+		}
+		b.end()
+		once, err := loadtest.OnceWith(t.Context(), b.env, target, b.opts, b.kind, b.connect, func(loadtest.Progress) {})
+		if err != nil || once.Result != loadtest.Completed || len(b.sink.History(metric.RunNext, "office", "saturation")) != 0 {
+			t.Errorf("once: %+v, %v", once, err)
+		}
+	})
+}

@@ -1,0 +1,379 @@
+package loadtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/calendar"
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/link"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// in runs a test in a bubble: an hour takes no time.
+func in(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}
+
+func (b *bench) expectRuns(want map[string]float64) {
+	b.t.Helper()
+	if diff := cmp.Diff(want, b.runs()); diff != "" {
+		b.t.Errorf("runs (-want +got):\n%s", diff)
+	}
+}
+
+func TestRunsAreDoneWhenDueAndTheirValuesPublished(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		begin := time.Now()
+		b.start()
+		time.Sleep(5 * time.Second) // synctest's time: no real time passes
+		if b.running() != 1 {
+			t.Error("no test is said to run while one does")
+		}
+		if s := b.prober.Status(); !strings.HasPrefix(s.State, "load, 4") && !strings.HasPrefix(s.State, "load, 5") {
+			t.Errorf("status while running: %+v", s)
+		}
+		time.Sleep(2*time.Hour + 30*time.Minute)
+		b.expectRuns(map[string]float64{"completed,ok": 3})
+		if diff := cmp.Diff([]float64{0, 1, 0, 1, 0, 1, 0}, b.sink.History(metric.TestRunning, "office", "saturation", "office")); diff != "" {
+			t.Errorf("oneway_test_running (-want +got):\n%s", diff)
+		}
+		last, _ := b.sink.Value(metric.RunLast, "office", "saturation")
+		if want := float64(begin.Add(2*time.Hour+10*time.Second).UnixNano()) / 1e9; last != want {
+			t.Errorf("last run ended at %f, want %f", last, want)
+		}
+		sent, _ := b.sink.Value(metric.RunBytes, "office", "saturation", "forward")
+		throughput, _ := b.sink.Value(metric.UDPThroughput, "office", "saturation", "forward")
+		took, _ := b.sink.Value(metric.RunDuration, "office", "saturation")
+		every, _ := b.sink.Value(metric.RunInterval, "office", "saturation")
+		if sent != 3*loadBytes || throughput != 100 || took != 10 || every != 3600 {
+			t.Errorf("%v bytes sent, throughput %v, took %v, every %v", sent, throughput, took, every)
+		}
+		if s := b.prober.Status(); !s.Up || s.Reason != "" || len(s.Results) != 1 || !strings.HasPrefix(s.State, "next run at ") {
+			t.Errorf("status: %+v", s)
+		}
+		b.end()
+	})
+}
+
+func TestNoRunOutsideItsWindow(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) {
+			now := time.Now()
+			w := calendar.Window{From: now.Hour()*60 + now.Minute(), To: now.Hour()*60 + now.Minute() + 1}
+			b.opts.Windows, b.opts.MaxWait = []calendar.Window{w}, time.Hour
+		})
+		release, _ := b.links.TryAcquire("office", "somebody")
+		b.start()
+		time.Sleep(2 * time.Minute) // the window closes meanwhile
+		release()
+		time.Sleep(time.Minute)
+		b.expectRuns(map[string]float64{"skipped,window_closed": 1})
+		time.Sleep(24 * time.Hour)
+		b.expectRuns(map[string]float64{"skipped,window_closed": 1, "completed,ok": 1})
+		b.end()
+	})
+}
+
+func TestRunThatNeverGetsItsLinkIsSkipped(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		release, _ := b.links.TryAcquire("office", "other/train")
+		b.start()
+		time.Sleep(b.opts.MaxWait + time.Second)
+		b.expectRuns(map[string]float64{"skipped,link_busy": 1})
+		if s := b.prober.Status(); !strings.Contains(s.Reason, "held by other/train") {
+			t.Errorf("%+v", s)
+		}
+		if b.dials.Load() != 0 {
+			t.Error("the remote end was asked without the link")
+		}
+		release()
+		b.end()
+	})
+}
+
+func TestRunsOfOneLinkNeverOverlap(t *testing.T) {
+	in(t, func(t *testing.T) {
+		one := newBench(t, nil)
+		two := newBench(t, func(b *bench) { b.links = one.links })
+		var at, most atomic.Int64
+		count := func(context.Context, int64) error {
+			most.Store(max(most.Load(), at.Add(1)))
+			time.Sleep(time.Minute)
+			at.Add(-1)
+			return nil
+		}
+		one.kind.during, two.kind.during = count, count
+		one.start()
+		two.start()
+		time.Sleep(10 * time.Minute)
+		if most.Load() != 1 {
+			t.Errorf("%d runs at once", most.Load())
+		}
+		one.expectRuns(map[string]float64{"completed,ok": 1})
+		two.expectRuns(map[string]float64{"completed,ok": 1})
+		one.end()
+		two.end()
+	})
+}
+
+func TestQuotaIsSettledWithWhatWasSent(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) {
+			b.links = links(t, link.Options{Name: "office", QuotaBytes: 5 * loadBytes / 2})
+			b.link.Each = func(_ sample.Direction, c *udp.Carried) error {
+				c.Packets, c.PayloadBytes = 50, 50*972 // half of it left the host
+				return nil
+			}
+		})
+		b.start()
+		time.Sleep(3*time.Hour + 30*time.Minute)
+		// 4 runs took 2 of 2.5 quotas; the fifth may take all of it and there is half of one.
+		if u := b.links.Usage("office"); u.Used != 4*50*1000 {
+			t.Errorf("%d bytes used, want 4 runs of 50 packets of 1000 bytes", u.Used)
+		}
+		time.Sleep(time.Hour)
+		b.expectRuns(map[string]float64{"completed,ok": 4, "skipped,quota": 1})
+		if s := b.prober.Status(); !strings.Contains(s.Reason, "quota") || !s.Up {
+			t.Errorf("%+v", s)
+		}
+		b.end()
+	})
+}
+
+func busy(retry time.Duration) error {
+	return fmt.Errorf("load server 192.0.2.1:8620: %w", &loadcontrol.Refusal{Reason: loadcontrol.Busy, Detail: "another session uses the link", RetryAfter: retry})
+}
+
+func TestBusyRemoteEndIsWaitedForWithoutTheLink(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) {
+			b.refuse = func(n int64) error {
+				if n <= 3 {
+					return busy(30 * time.Second)
+				}
+				return nil
+			}
+		})
+		b.start()
+		time.Sleep(10 * time.Second)
+		if _, _, held := b.links.Holder("office"); held {
+			t.Error("the link is held while the remote end's is waited for")
+		}
+		if u := b.links.Usage("office"); u.Reserved != 0 {
+			t.Errorf("%d bytes set aside meanwhile", u.Reserved)
+		}
+		time.Sleep(5 * time.Minute)
+		b.expectRuns(map[string]float64{"completed,ok": 1})
+		b.end()
+	})
+}
+
+func TestRemoteEndThatStaysBusyCostsTheRun(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return busy(time.Minute) } })
+		b.start()
+		time.Sleep(50 * time.Minute)
+		b.expectRuns(map[string]float64{"skipped,remote_busy": 1})
+		want := "last run skipped: load server 192.0.2.1:8620: refused: busy: another session uses the link, try again in 1m0s"
+		if s := b.prober.Status(); s.Reason != want {
+			t.Errorf("status %q, want %q", s.Reason, want)
+		}
+		b.end()
+	})
+}
+
+// Two agents that test each other: each needs its own link and then the other's.
+func TestTwoAgentsThatTestEachOtherBothGetTheirTurn(t *testing.T) {
+	in(t, func(t *testing.T) {
+		one, two := newBench(t, nil), newBench(t, nil)
+		into := func(remote *bench) func(int64) error {
+			return func(int64) error {
+				time.Sleep(50 * time.Millisecond) // the dialing: both hold their own link now
+				release, ok := remote.links.TryAcquire("office", "load_server")
+				if !ok {
+					return busy(time.Second)
+				}
+				time.AfterFunc(20*time.Second, release)
+				return nil
+			}
+		}
+		one.refuse, two.refuse = into(two), into(one)
+		one.start()
+		two.start()
+		time.Sleep(30 * time.Minute)
+		one.expectRuns(map[string]float64{"completed,ok": 1})
+		two.expectRuns(map[string]float64{"completed,ok": 1})
+		one.end()
+		two.end()
+	})
+}
+
+func TestRefusalsAndFailuresAreCountedByTheirReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"refused":     {&loadcontrol.Refusal{Reason: loadcontrol.RateLimit}, "refused,rate_limit"},
+		"unknown":     {&loadcontrol.Refusal{Reason: "because"}, "refused,bad_request"},
+		"unreachable": {&loadtest.Failure{Reason: loadtest.ReasonUnreachable, Err: errors.New("x")}, "failed,unreachable"},
+		"no UDP":      {&loadtest.Failure{Reason: loadtest.ReasonNoTraffic, Err: errors.New("x")}, "failed,no_udp_reply"},
+		"anything":    {errors.New("x"), "failed,internal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T) {
+				b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return c.err } })
+				b.start()
+				time.Sleep(time.Minute)
+				b.expectRuns(map[string]float64{c.want: 1})
+				if s := b.prober.Status(); s.Up || !strings.Contains(s.Reason, c.err.Error()) {
+					t.Errorf("%+v", s)
+				}
+				b.end()
+			})
+		})
+	}
+}
+
+// Whatever ends a run, the values of the one before stay, and no test is said to run.
+func TestRunThatEndsEarlyLeavesTheLastOnesValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		second func(*bench, context.Context) error
+		want   string
+	}{
+		"the session is lost": {func(b *bench, ctx context.Context) error {
+			close(b.lost)
+			<-ctx.Done()
+			return ctx.Err()
+		}, "incomplete,session_lost"},
+		"it takes too long": {func(_ *bench, ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, "incomplete,timeout"},
+		"it panics": {func(*bench, context.Context) error { panic("as the test wants") }, "incomplete,internal"},
+		"a transfer is refused": {func(*bench, context.Context) error {
+			return &loadcontrol.Refusal{ID: 2, Reason: loadcontrol.DayLimit}
+		}, "refused,day_limit"},
+		"a refusal ends the session": {func(b *bench, _ context.Context) error {
+			close(b.lost)
+			return &loadcontrol.Refusal{Reason: loadcontrol.ShuttingDown}
+		}, "refused,shutting_down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T) {
+				b := newBench(t, func(b *bench) {
+					b.why = errors.New("no word for 1s")
+					b.kind.during = func(ctx context.Context, run int64) error {
+						if run == 1 {
+							return nil
+						}
+						return c.second(b, ctx)
+					}
+				})
+				b.start()
+				time.Sleep(time.Minute)
+				last, _ := b.sink.Value(metric.RunLast, "office", "saturation")
+				time.Sleep(time.Hour + 5*time.Minute)
+				b.expectRuns(map[string]float64{"completed,ok": 1, c.want: 1})
+				again, _ := b.sink.Value(metric.RunLast, "office", "saturation")
+				v, ok := b.sink.Value(metric.UDPThroughput, "office", "saturation", "forward")
+				if again != last || v != 100 || !ok {
+					t.Errorf("last run %f, was %f; throughput %v %v", again, last, v, ok)
+				}
+				if b.running() != 0 {
+					t.Error("a test is said to run after its end")
+				}
+				if u := b.links.Usage("office"); u.Used != 2*loadBytes {
+					t.Errorf("%d bytes settled, want those of both runs", u.Used)
+				}
+				b.end()
+			})
+		})
+	}
+}
+
+func TestEndOfTheAgentEndsARunAtOnce(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.start()
+		time.Sleep(3 * time.Second)
+		stopped := time.Now()
+		b.end()
+		if late := time.Since(stopped); late > time.Second {
+			t.Errorf("ended after %v", late)
+		}
+		if u := b.links.Usage("office"); u.Used != 128 {
+			t.Errorf("%d bytes settled, want the 128 that were sent", u.Used)
+		}
+	})
+}
+
+func TestRunsThatFallDueDuringAnotherAreCountedAsSkipped(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) {
+			b.opts.Every, b.opts.Timeout = time.Minute, time.Hour
+			b.kind.during = func(ctx context.Context, _ int64) error { ctxtime.For(ctx, 150*time.Second); return nil }
+		})
+		b.start()
+		time.Sleep(9*time.Minute + 30*time.Second) // due at 0, 1, ... 9 min; three minutes a run
+		got := b.runs()
+		if got["completed,ok"] != 3 || got["skipped,overrun"] != 6 {
+			t.Errorf("%v, want 3 completed, 6 overrun, and one under way", got)
+		}
+		b.end()
+	})
+}
+
+func TestOnceGivesWhatWasFoundUntilItWasEnded(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+		defer cancel()
+		b.kind.during = func(ctx context.Context, _ int64) error { <-ctx.Done(); return ctx.Err() }
+		var shares []float64
+		o, err := loadtest.OnceWith(ctx, b.env, target, b.opts, b.kind, b.connect, func(p loadtest.Progress) { shares = append(shares, p.Share) })
+		if err == nil || o == nil || o.Result != loadtest.Incomplete || o.Reason != loadtest.ReasonStopped {
+			t.Fatalf("%+v, %v", o, err)
+		}
+		if o.Body != 100 || o.ForwardBytes != loadBytes || len(o.Transfers.([]*udp.Series)) != 1 {
+			t.Errorf("%+v", o)
+		}
+		if len(shares) < 10 || shares[len(shares)-1] != 1 {
+			t.Errorf("progress: %v", shares)
+		}
+	})
+}
+
+func TestAgentThatStopsWhileItWaitsCountsItsRun(t *testing.T) {
+	in(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return busy(time.Minute) } })
+		o := make(chan *loadtest.Outcome, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			out, _ := loadtest.OnceWith(ctx, b.env, target, b.opts, b.kind, b.connect, nil)
+			o <- out
+		}()
+		time.Sleep(30 * time.Second)
+		cancel()
+		if out := <-o; out.Result != loadtest.Skipped || out.Reason != loadtest.ReasonStopped {
+			t.Errorf("%s, %s", out.Result, out.Reason)
+		}
+	})
+}
+
+var _ loadtest.Kind = (*loadKind)(nil)

@@ -1,0 +1,95 @@
+package loadtesttest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// Link is a udp.Carrier that passes every packet. It chooses no rate: see Fly.
+type Link struct {
+	// Delay of each packet.
+	Delay time.Duration
+	// Sleep has each transfer take its time.
+	Sleep bool
+	// Each may change a transfer's outcome before it is returned.
+	Each func(d sample.Direction, c *udp.Carried) error
+	// Transfers counts them.
+	Transfers int
+}
+
+// Carry is udp.Carrier.
+func (l *Link) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ time.Duration, progress func(loadtest.Progress), _ stream.Adjuster) (*udp.Carried, error) {
+	l.Transfers++
+	begin := instant.Now()
+	if l.Sleep {
+		for elapsed := time.Duration(0); elapsed < p.Duration(); elapsed = instant.Now().Sub(begin) {
+			if !ctxtime.For(ctx, min(100*time.Millisecond, p.Duration()-elapsed)) {
+				return &udp.Carried{Packets: 1, PayloadBytes: 100}, context.Cause(ctx)
+			}
+			progress(loadtest.Progress{Elapsed: instant.Now().Sub(begin)})
+		}
+	}
+	c := Fly(p, begin, nil, func(at instant.Time, _, _ int) (instant.Time, bool) { return at.Add(l.Delay), true })
+	if l.Each != nil {
+		if err := l.Each(d, c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+var _ udp.Carrier = (*Link)(nil)
+
+// Overhead is the bytes of headers of a packet of Fly, those of IPv4.
+const Overhead = 28
+
+// Fly is a stream over IPv4 in simulated time, by one clock. Each packet leaves when it is due, and
+// pass says when it arrives; false: it is lost. pace, if not nil, is the time to the next packet
+// in place of the plan's.
+func Fly(p stream.Plan, begin instant.Time, pace func(at instant.Time) time.Duration, pass func(at instant.Time, seq, ipBytes int) (instant.Time, bool)) *udp.Carried {
+	c := &udp.Carried{
+		Sent: &stream.Sent{Planned: p.Packets(), Begin: begin}, Received: &stream.Received{}, Local: GoodClock(), Remote: GoodClock(),
+	}
+	at, end := begin, begin.Add(p.Duration())
+	for _, s := range p.Segments {
+		at = at.Add(s.Pause)
+		for range s.Bursts {
+			interval := s.Interval
+			if pace != nil {
+				if at >= end {
+					break
+				}
+				interval = pace(at)
+			}
+			for range s.Burst {
+				seq, stamp := len(c.Sent.Packets), sample.Stamp{At: at, Origin: sample.Kernel}
+				c.Sent.Packets = append(c.Sent.Packets, stream.SentPacket{Due: at, Stamp: stamp})
+				c.Sent.End = at
+				c.PayloadBytes += int64(s.PayloadBytes)
+				var ok bool
+				if stamp.At, ok = pass(at, seq, s.PayloadBytes+Overhead); ok {
+					c.Received.Packets = append(c.Received.Packets, stream.ReceivedPacket{Seq: uint32(seq), PayloadBytes: uint16(s.PayloadBytes), Stamp: stamp})
+				}
+			}
+			at = at.Add(interval)
+		}
+	}
+	c.Packets = len(c.Sent.Packets)
+	slices.SortStableFunc(c.Received.Packets, func(a, b stream.ReceivedPacket) int { return cmp.Compare(a.Stamp.At, b.Stamp.At) })
+	return c
+}
+
+// GoodClock is a clock that is never off by more than 10 us.
+func GoodClock() udp.Clocks {
+	c := udp.Clock{Bound: 10 * time.Microsecond, Reason: sample.OK.String()}
+	return udp.Clocks{Before: c, After: c}
+}

@@ -1,0 +1,240 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/hostport"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/probe"
+	peers "oneway.example/exporter/target"
+)
+
+// Prober runs a load test by its calendar.
+type Prober struct {
+	runner *runner
+	status *status
+	rng    *rand.Rand // nil: nothing of the calendar is random; for tests
+}
+
+// NewProber checks the options and makes a prober. Nothing is opened, and nothing sent,
+// until Run. An error is a *probe.OptionError.
+func NewProber(env probe.Env, target probe.Target, o Options, k Kind) (*Prober, error) {
+	r, err := newRunner(env, target, o, k)
+	if err != nil {
+		return nil, err
+	}
+	return &Prober{runner: r, status: r.status, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, nil
+}
+
+// Run runs the test whenever it is due, until ctx ends. Whatever becomes of a run, the
+// next one comes.
+func (p *Prober) Run(ctx context.Context) error {
+	r := p.runner
+	r.open()
+	defer r.close()
+	due := r.calendar.First(time.Now(), p.rng)
+	for {
+		p.status.waiting(due)
+		r.due(due)
+		if due.IsZero() {
+			<-ctx.Done()
+			return nil
+		}
+		if !ctxtime.For(ctx, time.Until(due)) {
+			return nil
+		}
+		r.count(r.once(ctx))
+		// The system's clock may have been stepped meanwhile: what was due is
+		// counted by the time that has gone by, windows by what the clock says now.
+		now := time.Now()
+		due = p.next(now.Add(due.Sub(now)))
+		for ; !due.IsZero() && !due.After(time.Now()); due = p.next(due) {
+			r.tally(Skipped, ReasonOverrun)
+		}
+	}
+}
+
+func (p *Prober) next(due time.Time) time.Time { return p.runner.calendar.Next(due, p.rng) }
+
+// Status is for the landing page.
+func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
+
+// Fills says which link the runs fill.
+func (p *Prober) Fills() probe.Filling {
+	r := p.runner
+	return probe.Filling{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port}
+}
+
+// Once runs the test now, whatever its calendar says, and tells of progress, which may
+// be nil, some times a second. from leases the link, where another process keeps it; nil: none
+// does. The outcome is there with an error too, with what was found until then; without one the
+// run has completed.
+func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lessor, progress func(Progress)) (*Outcome, error) {
+	r, err := newRunner(env, target, o, k)
+	if err != nil {
+		return nil, err
+	}
+	if from != nil {
+		r.lessor = from
+	}
+	return r.only(ctx, progress)
+}
+
+// only is the one run of a runner.
+func (r *runner) only(ctx context.Context, progress func(Progress)) (*Outcome, error) {
+	r.calendar.Windows, r.progress = nil, progress
+	r.open()
+	defer r.close()
+	outcome := r.once(ctx)
+	r.count(outcome)
+	if outcome.Result != Completed {
+		return outcome, errors.New(outcome.Error)
+	}
+	return outcome, nil
+}
+
+// Address is where the load server is: as configured, or the path's peer with the
+// load servers' port.
+func Address(o *Options, target probe.Target) (host string, port uint16, err error) {
+	if o.LoadServer != "" {
+		host, port, err = hostport.Split(o.LoadServer, loadcontrol.DefaultPort)
+		if err != nil {
+			return "", 0, &probe.OptionError{Key: "load_server", Problem: fmt.Sprintf("is %q; %v", o.LoadServer, err)}
+		}
+		return host, port, nil
+	}
+	host, _, err = peers.Host(target.Peer, loadcontrol.DefaultPort) // its port is that of another service
+	return host, loadcontrol.DefaultPort, err
+}
+
+var (
+	_ probe.Prober = (*Prober)(nil)
+	_ probe.Filler = (*Prober)(nil)
+)
+
+// Type makes probers of a load test whose own options are O.
+type Type[O any] struct {
+	// Word is the type's name.
+	Word     string
+	Defaults func() O
+	// Make checks the options and makes the test of one path. It opens nothing.
+	Make func(env probe.Env, target probe.Target, shared Options, own O) (Kind, error)
+}
+
+// Name is the Word.
+func (t Type[O]) Name() string { return t.Word }
+
+// New checks the options of one path. Nothing is opened.
+func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {
+	shared, own := DefaultOptions(), t.Defaults()
+	if err := decode(&shared, &own); err != nil {
+		return nil, err
+	}
+	kind, err := t.Make(env, target, shared, own)
+	if err != nil {
+		return nil, err
+	}
+	return NewProber(env, target, shared, kind)
+}
+
+// status is what people are told of a prober.
+type status struct {
+	mu    sync.Mutex
+	due   time.Time
+	idle  bool // waiting for due
+	at    Progress
+	told  bool     // at.Share is the kind's own word
+	last  *Outcome // skipped ones included
+	tried *Outcome // the last that was not skipped
+	done  *Outcome // the last completed
+}
+
+func (s *status) waiting(due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due, s.idle = due, true
+}
+
+// follow takes progress, and fills in what it leaves out.
+func (s *status) follow(p Progress, planned time.Duration) Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = false
+	if p.Phase == "" {
+		p.Phase = s.at.Phase
+	}
+	switch {
+	case p.Share < 0 || s.told:
+		p.Share = s.at.Share
+	case planned > 0:
+		p.Share = min(1, float64(p.Elapsed)/float64(planned))
+	}
+	s.at = p
+	return p
+}
+
+func (s *status) share(done float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at.Share, s.told = min(max(done, 0), 1), true
+}
+
+func (s *status) conclude(o *Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.told = Progress{}, false
+	// What only a report needs is not for memory.
+	run, kept := *o.Run, *o
+	run.Body, kept.Run, kept.Transfers = nil, &run, nil
+	s.last = &kept
+	if o.Result != Skipped {
+		s.tried = &kept
+	}
+	if o.Result == Completed {
+		s.done = &kept
+	}
+}
+
+// of is the status at a time.
+func (s *status) of(now time.Time) probe.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := probe.Status{State: s.state(now), Up: s.tried != nil && s.tried.Result == Completed}
+	if s.last != nil && s.last.Result != Completed {
+		st.Reason = "last run " + string(s.last.Result) + ": " + s.last.Error
+	}
+	if s.done == nil {
+		return st
+	}
+	st.LastSuccess = s.done.End.Time()
+	st.Results = s.done.Summary
+	if st.Reason == "" && len(s.done.Notes) > 0 {
+		st.Reason = s.done.Notes[0]
+	}
+	return st
+}
+
+func (s *status) state(now time.Time) string {
+	switch {
+	case !s.idle && s.at.Phase == "":
+		return "starting"
+	case !s.idle:
+		if s.at.Share > 0 {
+			return fmt.Sprintf("%s, %.0f %% done", s.at.Phase, 100*s.at.Share)
+		}
+		return s.at.Phase
+	case s.due.IsZero():
+		return "no run is due: no window ever opens"
+	}
+	format := "15:04"
+	if s.due.Sub(now) > 20*time.Hour {
+		format = "Mon 15:04"
+	}
+	return "next run at " + s.due.Format(format)
+}

@@ -1,0 +1,157 @@
+package loadtest
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+)
+
+// open makes the series known that a prober has before its first run.
+func (r *runner) open() {
+	r.scope = metric.NewScope(r.env.Sink, r.target.Path, r.target.Probe)
+	r.values = NewValues(r.env.Sink, r.target.Path, r.target.Probe)
+	r.scope.Update(func() {
+		r.running(false)
+		r.scope.Set(metric.RunInterval, r.opts.Every.Seconds())
+		for _, d := range r.opts.directions {
+			r.scope.Series(metric.RunBytes, d.String())
+		}
+		r.kind.Traffic().Counters(r.scope, r.opts.directions)
+	})
+}
+
+func (r *runner) close() {
+	r.values.Close()
+	r.scope.Close()
+}
+
+// running announces that the link is being filled, or no longer.
+func (r *runner) running(yes bool) {
+	r.scope.Set(metric.TestRunning, metric.Flag(yes), r.link)
+}
+
+// due says when the next run is, or that none is planned.
+func (r *runner) due(at time.Time) {
+	r.scope.SetIf(metric.RunNext, float64(at.UnixNano())/1e9, !at.IsZero())
+}
+
+// count counts a run that was due, and says so in the log.
+func (r *runner) count(o *Outcome) {
+	r.tally(o.Result, o.Reason)
+	if o.Result == Completed {
+		r.log.Info("Run completed", "run", o.ID, "seconds", o.End.Sub(o.Begin).Seconds(), "forward_bytes", o.ForwardBytes, "reverse_bytes", o.ReverseBytes)
+		return
+	}
+	r.log.Warn("Run not completed", "run", o.ID, "result", string(o.Result), "reason", o.Reason, "err", o.Error)
+}
+
+func (r *runner) tally(result Result, reason string) {
+	r.scope.Series(metric.Runs, string(result), reason).Add(1)
+}
+
+// account counts what a run has sent and what it found damaged, whatever became of it.
+func (r *runner) account(f Flow, o *Outcome) {
+	r.scope.Update(func() {
+		f.Account(o, r.scope)
+		for d, n := range map[sample.Direction]int64{sample.Forward: o.ForwardBytes, sample.Reverse: o.ReverseBytes} {
+			if slices.Contains(o.Directions, d) {
+				r.scope.Series(metric.RunBytes, d.String()).Add(float64(n))
+			}
+		}
+	})
+}
+
+// publish gives a completed run's values to the sink, all at once.
+func (r *runner) publish(o *Outcome) {
+	r.values.Replace(o.ID, func(v *Values) {
+		r.kind.Publish(v, o.Run)
+		r.scope.Set(metric.RunLast, float64(o.End)/float64(time.Second))
+		r.scope.Set(metric.RunDuration, o.End.Sub(o.Begin).Seconds())
+	})
+}
+
+// Values publishes runs of one path and probe. Gauges that one run sets and the next does
+// not are closed then: what is no longer known has no value. Histograms stay.
+type Values struct {
+	scope *metric.Scope
+	// gauges are the labels of those that are set, by family and labels.
+	gauges map[string]gauge
+	// observed waits until the sink is free again: a run has many observations.
+	observed []observation
+}
+
+type gauge struct {
+	desc   *metric.Desc
+	labels []string
+}
+
+type observation struct {
+	to      metric.Series
+	buckets []float64
+	values  []float64
+}
+
+// NewValues publishes to sink what has these two labels first.
+func NewValues(sink metric.Sink, path, probe string) *Values {
+	return &Values{scope: metric.NewScope(sink, path, probe)}
+}
+
+// Set sets a gauge; labels are those after path and probe.
+func (v *Values) Set(d *metric.Desc, x float64, labels ...string) {
+	v.gauges[d.Name+"\x00"+strings.Join(labels, "\x00")] = gauge{d, labels}
+	v.scope.Set(d, x, labels...)
+}
+
+// Add adds to a counter, which stays.
+func (v *Values) Add(d *metric.Desc, delta float64, labels ...string) {
+	v.scope.Series(d, labels...).Add(delta)
+}
+
+// Observe observes one value into a histogram.
+func (v *Values) Observe(d *metric.Desc, x float64, labels ...string) {
+	v.ObserveAll(d, []float64{x}, labels...)
+}
+
+// ObserveAll observes many. They are seen a moment after the gauges are: so many would hold
+// a scrape up.
+func (v *Values) ObserveAll(d *metric.Desc, values []float64, labels ...string) {
+	v.observed = append(v.observed, observation{v.scope.Series(d, labels...), d.Buckets, values})
+}
+
+// Replace runs publish; a reader of the sink sees all of it or nothing, and no gauge of
+// the run before that publish has not set. The first value of each bucket of what is observed
+// has an exemplar that names the run: the others would only replace it by the same.
+func (v *Values) Replace(run string, publish func(*Values)) {
+	before := v.gauges
+	v.gauges = map[string]gauge{}
+	v.scope.Update(func() {
+		publish(v)
+		for key, one := range before {
+			if _, set := v.gauges[key]; !set {
+				v.scope.Drop(one.desc, one.labels...)
+			}
+		}
+	})
+	marked := map[metric.Series]map[int]bool{}
+	for _, o := range v.observed {
+		if marked[o.to] == nil {
+			marked[o.to] = map[int]bool{}
+		}
+		for _, x := range o.values {
+			if bucket := sort.SearchFloat64s(o.buckets, x); marked[o.to][bucket] {
+				o.to.Observe(x)
+			} else {
+				marked[o.to][bucket] = true
+				o.to.ObserveWithExemplar(x, metric.RunIDL, run)
+			}
+		}
+	}
+	v.observed = nil
+}
+
+// Close ends all series.
+func (v *Values) Close() { v.scope.Close() }

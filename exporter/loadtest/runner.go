@@ -1,0 +1,381 @@
+package loadtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/calendar"
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/keyfile"
+	"oneway.example/exporter/link"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/quota"
+	"oneway.example/exporter/report"
+)
+
+// runner takes a run from being due to its outcome.
+type runner struct {
+	env      probe.Env
+	target   probe.Target
+	opts     Options
+	kind     Kind
+	host     string
+	port     uint16
+	link     string
+	links    *link.Table
+	lessor   Lessor
+	calendar calendar.Calendar
+	log      *slog.Logger
+	// connect opens a session with the remote end; tests have their own.
+	connect  func(ctx context.Context, run string, bytes int64) (*connection, error)
+	progress func(Progress)
+	telling  sync.Mutex // one word to progress at a time: both directions may be under way
+	scope    *metric.Scope
+	values   *Values
+	status   *status
+}
+
+// connection is a session with the remote end.
+type connection struct {
+	Flow
+	// lost is closed when the session has ended by itself; why says why.
+	lost <-chan struct{}
+	why  func() error
+	// close ends the session on both sides.
+	close func()
+}
+
+func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	host, port, err := Address(&o, target)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{
+		env: env, target: target, opts: o, kind: k, host: host, port: port, link: o.Link, links: env.Links, lessor: own{},
+		calendar: calendar.Calendar{Every: o.Every, Jitter: o.Jitter, Windows: o.Windows},
+		log:      env.Log.With("path", target.Path, "probe", target.Probe),
+		status:   &status{},
+	}
+	r.connect = r.dial
+	if r.link == "" {
+		r.link = target.Path
+	}
+	if err := r.calendar.Check(); err != nil {
+		return nil, &probe.OptionError{Key: "every", Problem: "and jitter do not go together: " + err.Error()}
+	}
+	if r.links == nil {
+		r.links = link.NewTable(nil)
+	}
+	return r, nil
+}
+
+// timeout is how long a run may take once it has its session.
+func (r *runner) timeout() time.Duration {
+	if r.opts.Timeout > 0 {
+		return r.opts.Timeout
+	}
+	return 2*r.kind.Duration() + time.Minute
+}
+
+// once takes one run to its outcome. It waits for its link here and at the remote end, never
+// holding the one while it waits for the other: two agents that test each other would
+// wait for each other.
+func (r *runner) once(ctx context.Context) *Outcome {
+	run := &Run{
+		ID: report.NewID(time.Now(), nil), Path: r.target.Path, Probe: r.target.Probe,
+		Kind: r.kind.Kind(), Peer: r.target.Peer, Link: r.link, Directions: r.opts.directions,
+	}
+	run.phase, run.share = r.tell, r.status.share
+	deadline := time.Now().Add(r.opts.MaxWait)
+	for {
+		outcome, again, busy := r.try(ctx, run, deadline)
+		if outcome == nil && time.Now().Add(again).After(deadline) {
+			outcome = r.outcome(run, &Failure{Reason: ReasonRemoteBusy, Err: busy})
+		}
+		if outcome == nil {
+			// A random part more, or two that wait for each other meet again.
+			r.tell("waiting for the remote end's link")
+			if ctxtime.For(ctx, again+rand.N(again/2+1)) {
+				continue
+			}
+			outcome = r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)})
+		}
+		// The link is free by now: it need not wait for what is written.
+		if outcome.Result == Completed {
+			r.publish(outcome)
+		}
+		if run.Begin != 0 {
+			r.keep(outcome)
+		}
+		r.status.conclude(outcome)
+		return outcome
+	}
+}
+
+// try takes the link and runs; no outcome: the remote end is busy, as it says, and may be asked
+// again after a while.
+func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outcome, again time.Duration, busy error) {
+	r.tell("waiting for the link")
+	waiting, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	release, ok := r.links.TryAcquire(r.link, r.who())
+	if !ok {
+		var err error
+		if release, err = r.links.Acquire(waiting, r.link, r.who()); err != nil {
+			return r.outcome(run, r.denied(ctx)), 0, nil
+		}
+	}
+	defer release()
+	lease, err := r.lessor.Lease(ctx, time.Until(deadline))
+	if err != nil {
+		return r.outcome(run, Refine(ctx, err)), 0, nil
+	}
+	forward, reverse := int64(0), int64(0)
+	defer func() { lease.Return(forward, reverse) }()
+	if ctx.Err() != nil {
+		return r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}), 0, nil
+	}
+	if !r.calendar.Open(time.Now()) {
+		return r.outcome(run, &Failure{Reason: ReasonWindowClosed, Err: errors.New("its window was over when the link was free")}), 0, nil
+	}
+	need := r.kind.Bytes() // once: it may look at what is left of the quota
+	reservation, err := r.links.Reserve(r.link, need)
+	if err != nil {
+		return r.outcome(run, unreserved(err)), 0, nil
+	}
+	defer func() { reservation.Settle(forward + reverse) }()
+	if err := lease.Reserve(need); err != nil {
+		return r.outcome(run, unreserved(err)), 0, nil
+	}
+	c, err := r.connect(ctx, run.ID, need)
+	if err != nil {
+		if d, busy := retryAfter(err); busy && ctx.Err() == nil {
+			return nil, d, err
+		}
+		return r.outcome(run, Refine(ctx, err)), 0, nil
+	}
+	defer c.close()
+	run.LoadServer = c.Remote().String()
+	lease.Sending()
+	o = r.perform(ctx, run, c)
+	forward, reverse = o.ForwardBytes, o.ReverseBytes
+	return o, 0, nil
+}
+
+// unreserved says why no bytes were set aside.
+func unreserved(err error) error {
+	if errors.As(err, new(*quota.UnsavedError)) {
+		return &Failure{Reason: ReasonUnsaved, Err: err}
+	}
+	return &Failure{Reason: ReasonQuota, Err: err}
+}
+
+// denied says why the link was not to be had.
+func (r *runner) denied(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}
+	}
+	who, _, _ := r.links.Holder(r.link)
+	return &Failure{Reason: ReasonLinkBusy, Err: fmt.Errorf("link %s was not free in %v, it is held by %s", r.link, r.opts.MaxWait, who)}
+}
+
+func (r *runner) who() string { return r.target.Path + "/" + r.target.Probe }
+
+// retryAfter tells whether the remote end is busy, and how long to leave it alone.
+func retryAfter(err error) (time.Duration, bool) {
+	refusal, ok := errors.AsType[*loadcontrol.Refusal](err)
+	if !ok || !slices.Contains([]loadcontrol.Reason{loadcontrol.Busy, loadcontrol.TooMany, loadcontrol.ShuttingDown}, refusal.Reason) {
+		return 0, false
+	}
+	return max(refusal.RetryAfter, time.Second), true
+}
+
+// perform runs the kind over a session. From here on the run counts as one that was sent.
+func (r *runner) perform(ctx context.Context, run *Run, c *connection) *Outcome {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ctx, expire := context.WithTimeoutCause(ctx, r.timeout(), &Failure{
+		Reason: ReasonTimeout, Err: fmt.Errorf("it was not over after %v", r.timeout()),
+	})
+	defer expire()
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		select {
+		case <-c.lost:
+			cancel(c.ended(run))
+		case <-ended:
+		}
+	}()
+	run.Begin = instant.Now()
+	c.Follow(r.follow)
+	r.running(true)
+	err := r.guarded(ctx, c, run)
+	r.running(false)
+	o := r.outcome(run, r.verdict(ctx, c, run, err))
+	r.account(c, o)
+	return o
+}
+
+// ended is the error of a session that has ended by itself.
+func (c *connection) ended(run *Run) error {
+	return &Failure{Reason: ReasonLost, Err: fmt.Errorf("the session with the load server at %s ended: %w", run.LoadServer, c.why())}
+}
+
+// verdict is why a run did not complete: what ended it comes before what that led to.
+func (r *runner) verdict(ctx context.Context, c *connection, run *Run, err error) error {
+	if err == nil || errors.As(err, new(*loadcontrol.Refusal)) {
+		return err
+	}
+	select {
+	case <-c.lost:
+		return c.ended(run)
+	default:
+		return Refine(ctx, err)
+	}
+}
+
+// guarded turns a panic into an error: the link, the quota and the next run are not to
+// suffer from it.
+func (r *runner) guarded(ctx context.Context, f Flow, run *Run) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			r.log.Error("Panic in a run", "run", run.ID, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	return f.Perform(ctx, run)
+}
+
+// keep writes the report; a store that fails says so itself, and costs no run.
+func (r *runner) keep(o *Outcome) {
+	if r.env.Reports == nil {
+		return
+	}
+	h := report.Header{
+		ID: o.ID, Path: o.Path, Probe: o.Probe, Kind: o.Kind, Peer: o.Peer,
+		Begin: o.Begin.Time(), End: o.End.Time(), Result: string(o.Result), Summary: o.Lines,
+	}
+	if o.Result != Completed {
+		h.Reason = o.Reason
+	}
+	_ = r.env.Reports.Write(h, o)
+}
+
+// tell says what is going on.
+func (r *runner) tell(phase string) { r.follow(Progress{Phase: phase, Share: -1}) }
+
+// follow takes progress of the run; a negative share is one that is not known, and
+// stays what it was.
+func (r *runner) follow(p Progress) {
+	p = r.status.follow(p, r.kind.Duration())
+	if r.progress != nil {
+		r.telling.Lock()
+		defer r.telling.Unlock()
+		r.progress(p)
+	}
+}
+
+// connectTimeout is how long it may take until a session is open.
+const connectTimeout = 25 * time.Second
+
+// dial opens a session with the load server.
+func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, &Failure{
+		Reason: ReasonUnreachable, Err: fmt.Errorf("load server %s: no session after %v", r.where(), connectTimeout),
+	})
+	defer cancel()
+	token, err := readToken(r.opts.TokenFile)
+	if err != nil {
+		return nil, &Failure{Reason: ReasonConfiguration, Err: err}
+	}
+	r.tell("connecting")
+	client, err := loadcontrol.Dial(ctx, loadcontrol.ClientOptions{
+		Address: r.where(), Token: token, CAFile: r.opts.CAFile, Pin: r.opts.Pin,
+		CertFile: r.opts.CertFile, KeyFile: r.opts.KeyFile, Local: r.opts.LocalAddr(), Family: r.opts.Family,
+	})
+	if err != nil {
+		return nil, failed(ctx, r.where(), err)
+	}
+	flow, err := r.kind.Traffic().Connect(ctx, &Dialed{
+		Client: client, Options: &r.opts, Env: r.env, Target: r.target, Log: r.log, Phase: r.tell,
+		where: r.where(), Open: loadcontrol.Open{Test: r.kind.Kind(), Run: run, Bytes: bytes, Duration: r.timeout()},
+	})
+	if err != nil {
+		_ = client.Close() // what is wrong is told
+		return nil, err
+	}
+	return &connection{Flow: flow, lost: client.Done(), why: client.Err, close: func() {
+		_ = client.Close() // the load server forgets the session either way
+		flow.Close()
+	}}, nil
+}
+
+// where is the load server's host:port.
+func (r *runner) where() string { return net.JoinHostPort(r.host, strconv.Itoa(int(r.port))) }
+
+// Failed is the error of a run from one of its session, which could not be opened.
+func (d *Dialed) Failed(ctx context.Context, err error) error { return failed(ctx, d.where, err) }
+
+func failed(ctx context.Context, where string, err error) error {
+	if ctx.Err() != nil {
+		return Refine(ctx, err)
+	}
+	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
+		return fmt.Errorf("load server %s: %w", where, refusal)
+	}
+	return &Failure{Reason: ReasonUnreachable, Err: &RemoteError{Err: err, Package: "loadcontrol"}}
+}
+
+// RemoteError is an error of a session as people read it: it names the load server in place of the
+// package that it came from.
+type RemoteError struct {
+	Err     error
+	Package string
+}
+
+// Error is "load server 192.0.2.1:8620: ..." of "control: 192.0.2.1:8620: ...".
+func (f *RemoteError) Error() string {
+	if text, ok := strings.CutPrefix(f.Err.Error(), f.Package+": "); ok {
+		return "load server " + text
+	}
+	return f.Err.Error()
+}
+
+// Unwrap is the error itself.
+func (f *RemoteError) Unwrap() error { return f.Err }
+
+// readToken reads the first line of a file that is neither empty nor a comment. No file:
+// no token; the load server may know this agent by its certificate.
+func readToken(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	content, err := keyfile.Read(file)
+	if err != nil {
+		return "", fmt.Errorf("token_file: %w", err)
+	}
+	for line := range bytes.Lines(content) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return string(line), nil
+		}
+	}
+	return "", fmt.Errorf("token_file: %s holds no token; \"oneway token new\" makes one", file)
+}

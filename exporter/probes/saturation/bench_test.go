@@ -1,0 +1,128 @@
+package saturation_test
+
+import (
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/probes/saturation"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// wibro is the thesis' uplink: 2.5 Mb/s, 110 kB, 30 ms.
+func wibro() *bottleneck {
+	return &bottleneck{Rate: 2.5e6 / 8, Queue: 110_000, Delay: 30 * time.Millisecond}
+}
+
+// bench runs a kind over a simulated link and publishes what it finds.
+type bench struct {
+	kind *saturation.Kind
+	run  *loadtest.Run
+	sink *metrictest.Sink
+	sent int64
+}
+
+func perform(t *testing.T, link *bottleneck, change func(*saturation.Options), directions ...string) (*bench, error) {
+	t.Helper()
+	shared, own := loadtest.DefaultOptions(), saturation.DefaultOptions()
+	shared.Directions = directions
+	if change != nil {
+		change(&own)
+	}
+	kind, err := saturation.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{kind: kind, run: &loadtest.Run{}, sink: &metrictest.Sink{}}
+	for _, d := range sample.Directions() {
+		for _, word := range directions {
+			if d.String() == word {
+				b.run.Directions = append(b.run.Directions, d)
+			}
+		}
+	}
+	each := link.Each
+	link.Each = func(d sample.Direction, c *udp.Carried) error {
+		b.sent += c.PayloadBytes + 28*int64(c.Packets)
+		if each != nil {
+			return each(d, c)
+		}
+		return nil
+	}
+	if err := kind.Perform(t.Context(), udp.NewSession(link, udp.SessionOptions{}), b.run); err != nil {
+		return b, err
+	}
+	loadtest.NewValues(b.sink, "office", "saturation").Replace("", func(v *loadtest.Values) { kind.Publish(v, b.run) })
+	if b.sent > kind.Bytes() {
+		t.Errorf("%d bytes were sent, and at most %d announced", b.sent, kind.Bytes())
+	}
+	return b, nil
+}
+
+func must(t *testing.T, link *bottleneck, change func(*saturation.Options), directions ...string) *bench {
+	t.Helper()
+	b, err := perform(t, link, change, directions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bench) expect(t *testing.T, d *metric.Desc, want, share float64, labels ...string) {
+	t.Helper()
+	got, ok := b.sink.Value(d, append([]string{"office", "saturation"}, labels...)...)
+	if !ok || math.Abs(got-want) > share*math.Abs(want) {
+		t.Errorf("%s%v is %v (%v), want %v within %v", d.Name, labels, got, ok, want, share)
+	}
+}
+
+func (b *bench) absent(t *testing.T, all ...*metric.Desc) {
+	t.Helper()
+	for _, d := range all {
+		if got := b.sink.All(d); len(got) != 0 {
+			t.Errorf("%s has the values %v, want none", d.Name, got)
+		}
+	}
+}
+
+func (b *bench) words() string {
+	var all []string
+	for _, l := range b.run.Summary {
+		all = append(all, l.Quantity+" "+l.Direction+": "+l.Value)
+	}
+	return strings.Join(append(all, b.run.Notes...), "\n")
+}
+
+// gate counts who is inside.
+type gate struct {
+	mu       sync.Mutex
+	in, most int
+}
+
+func (g *gate) enter() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.in++
+	g.most = max(g.most, g.in)
+}
+
+func (g *gate) exit() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.in--
+}
+
+var target = probe.Target{Path: "office", Probe: "saturation", Peer: "192.0.2.1"}
+
+func envWith(sink metric.Sink) probe.Env {
+	return probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
+}

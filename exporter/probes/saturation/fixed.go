@@ -1,0 +1,164 @@
+package saturation
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// What an idle phase must be to find the empty link: its packets take no more than a share
+// of the rate that fills the link, there are enough of them for a minimum, and no more than
+// a plan has segments for.
+const (
+	idleShare  = 0.1
+	idleLeast  = 10
+	idleMost   = 250
+	idleLonger = 10 * time.Second
+)
+
+// idle is one of the phases before the load and behind it: how many single packets, and how
+// far apart at the mean. Where the configured interval would load a slow link, or make too few
+// packets, it is longer.
+func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
+	if o.Mode != ModeFixed || o.Idle.Duration == 0 {
+		return 0, 0
+	}
+	sparse := time.Duration(float64(o.PacketBytes) / (idleShare * float64(o.Rate.Of(d))) * float64(time.Second))
+	interval = min(max(o.Idle.Interval, sparse, o.Idle.Duration/idleMost), idleLonger)
+	n = int(o.Idle.Duration / interval)
+	return max(n, min(idleLeast, int(idleLonger/interval))), interval
+}
+
+// plan is an idle phase, the load right after it, segment number load, and an idle phase again.
+func (o *Options) plan(s *udp.Session, d sample.Direction) (p stream.Plan, load int) {
+	rate := s.Paced(o.PacketBytes, o.Rate.Of(d), o.Duration)
+	n, interval := o.idle(d)
+	all := append(idlePackets(n, interval, rate.PayloadBytes), rate)
+	return s.Plan(append(all, idlePackets(n, interval, rate.PayloadBytes)...)...), n
+}
+
+// idlePackets are n packets, each in the first half of its own interval at random: a link that
+// sends in slots shows in delays of packets that come at any time of a slot, and may hide behind
+// even spacing. A segment each.
+func idlePackets(n int, interval time.Duration, payload int) []stream.Segment {
+	all := make([]stream.Segment, n, 2*n+1)
+	for i := range all {
+		pause := time.Duration(rand.Int64N(int64(interval)/2 + 1))
+		all[i] = stream.Segment{Pause: pause, PayloadBytes: payload, Interval: interval - pause, Burst: 1, Bursts: 1}
+	}
+	return all
+}
+
+// fixed offers one rate for a time.
+func (k *Kind) fixed(ctx context.Context, s *udp.Session, d sample.Direction) (*Direction, error) {
+	p, load := k.opts.plan(s, d)
+	t, err := k.checked(s.Transfer(ctx, d, p, nil))
+	if err != nil {
+		return nil, err
+	}
+	packets := underQueue(t)
+	skip := k.opts.Skip
+	if skip == 0 {
+		skip = -1 // none
+	}
+	found := queue.Analyze(packets, queue.Options{
+		Load: load, After: load + 1, Skip: skip, Drift: t.Drift(), StampError: t.StampError(),
+	})
+	return k.load(t, load, &found), nil
+}
+
+// underQueue is what the estimator of queues wants to know. What was not sent is no
+// packet; one that came damaged only has no delay, and is lost (RFC 7680 section 2.4).
+func underQueue(t *udp.Transfer) []queue.Packet {
+	all := make([]queue.Packet, 0, len(t.Packets))
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		if !p.Sent.Present() {
+			continue
+		}
+		one := queue.Packet{Sent: p.Sent.At, IPBytes: int(p.IPBytes), TXUncertainty: p.Sent.TXUncertainty, Segment: int(p.Segment)}
+		if p.Copies > 0 {
+			one.Arrived = p.Arrived.At
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// load is what is told of the load, segment number load.
+func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
+	clocks := t.Bound() // absolute delays need both clocks; their difference does not
+	planned := t.Plan.Segments[load].Packets()
+	l := &Load{
+		State: q.State.String(), Evidence: q.Evidence,
+		Offered: q.Offered, Throughput: k.throughput(q), From: q.From, To: q.To, Varies: q.Varies,
+		Underrun:   float64(max(0, planned-q.Sent-t.Counts.Withheld)) / float64(planned),
+		PaperBytes: known(q.PaperBytes, q.PaperBytes > 0), AtLeastBytes: known(q.AtLeast, q.AtLeast > 0),
+		SizeBytes: known(q.Size.Value, q.Size.OK), SizeBound: known(q.Size.Bound, q.Size.OK),
+		Rates: known(q.Rates, q.Rate.OK),
+		Drift: t.Drift(), Trusted: clocks.Reason == sample.OK, ClocksReason: clocks.Reason.String(),
+	}
+	if q.Received < q.Sent {
+		// Those that the receiving host dropped are not the path's.
+		dropped := min(t.HostDropped(), q.Sent-q.Received)
+		l.Loss = float64(q.Sent-q.Received-dropped) / float64(q.Sent-dropped)
+	}
+	if q.Delay[0].OK {
+		l.Queue, l.QueueBound = &[3]time.Duration{}, &[3]time.Duration{}
+		for i, one := range q.Delay {
+			l.Queue[i], l.QueueBound[i] = one.Value, one.Bound
+		}
+	}
+	if l.Trusted {
+		l.Idle, l.IdleBound = duration(q.Idle, clocks.Error)
+		l.Full, l.FullBound = duration(q.Full, clocks.Error)
+		l.delays = loaded(t, load)
+	}
+	l.PerSecond, l.First = bins(q.PerSecond, l.Trusted), bins(q.First, l.Trusted)
+	d := &Direction{
+		Direction: t.Direction.String(), Rate: k.opts.Rate.Of(t.Direction), Load: l, Counts: &t.Counts, Dropped: uint64(t.HostDropped()),
+	}
+	l.remark(d)
+	return d
+}
+
+// coarse is the share of a second's bytes that one packet may be: of fewer packets, a
+// second's bytes are too few figures of the rate.
+const coarse = 0.01
+
+// throughput is the median of the seconds, but of a link that passes few packets a second
+// it is what passed in all of the time looked at.
+func (k *Kind) throughput(q *queue.Result) float64 {
+	if float64(k.opts.PacketBytes) > coarse*q.Throughput {
+		return q.Mean
+	}
+	return q.Throughput
+}
+
+// loaded are the valid delays of the load's segment, in seconds.
+func loaded(t *udp.Transfer, load int) []float64 {
+	all := make([]float64, 0, len(t.Packets))
+	for i := range t.Packets {
+		if d := t.Delay(i); int(t.Packets[i].Segment) == load && d.OK() {
+			all = append(all, d.Value.Seconds())
+		}
+	}
+	return all
+}
+
+func bins(from []queue.Bin, trusted bool) []Bin {
+	all := make([]Bin, 0, len(from))
+	for _, b := range from {
+		one := Bin{Elapsed: b.Elapsed, Sent: b.Sent, Received: b.Received, Packets: b.Packets, Lost: b.Lost}
+		if trusted && b.Count > 0 {
+			one.Delays = &[3]time.Duration{b.Min, b.Median, b.Max}
+		}
+		all = append(all, one)
+	}
+	return all
+}

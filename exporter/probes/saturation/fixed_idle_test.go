@@ -1,0 +1,62 @@
+package saturation_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probes/saturation"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// A link's slots hide behind idle packets that all come at the same time of a slot, and what has
+// changed during the load behind those that only came before.
+func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
+	var plan stream.Plan
+	link := wibro()
+	c := &planSupervisor{link: link, plan: &plan}
+	shared, own := loadtest.DefaultOptions(), saturation.DefaultOptions()
+	kind, err := saturation.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kind.Perform(t.Context(), udp.NewSession(c, udp.SessionOptions{}), &loadtest.Run{Directions: []sample.Direction{sample.Forward}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := plan.Check(); err != nil {
+		t.Fatal(err)
+	}
+	load := slices.IndexFunc(plan.Segments, func(s stream.Segment) bool { return s.Packets() > 1 })
+	if load != 50 || len(plan.Segments) != 101 {
+		t.Fatalf("the load is segment %d of %d", load, len(plan.Segments))
+	}
+	for _, part := range [][]stream.Segment{plan.Segments[:load], plan.Segments[load+1:]} {
+		length, pauses := time.Duration(0), map[time.Duration]bool{}
+		for _, s := range part {
+			length += s.Duration()
+			pauses[s.Pause] = true
+			if s.Packets() != 1 || s.Pause > own.Idle.Interval/2 {
+				t.Errorf("idle packets: %+v", s)
+			}
+		}
+		if length != own.Idle.Duration || len(pauses) < 40 {
+			t.Errorf("%v of idle packets, want %v; %d different pauses of 50", length, own.Idle.Duration, len(pauses))
+		}
+	}
+}
+
+// planSupervisor keeps the plan of a transfer.
+type planSupervisor struct {
+	link *bottleneck
+	plan *stream.Plan
+}
+
+// Carry is udp.Carrier.
+func (c *planSupervisor) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+	*c.plan = p
+	return c.link.Carry(ctx, d, p, idle, progress, adjustRate)
+}

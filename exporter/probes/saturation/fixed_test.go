@@ -1,0 +1,359 @@
+package saturation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probes/saturation"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
+func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
+	b := must(t, wibro(), func(o *saturation.Options) { o.ElapsedBins, o.ElapsedRange = queue.MaxBins, true }, "forward")
+	b.expect(t, metric.UDPThroughput, 312_500, 0.005, "forward")
+	b.expect(t, metric.UDPOffered, 625_000, 0.005, "forward")
+	b.expect(t, metric.UDPUnderrun, 0, 0, "forward")
+	b.expect(t, metric.LoadedLoss, 0.5, 0.05, "forward")
+	b.expect(t, metric.QueueIdleDelay, 0.030, 1e-6, "forward")
+	b.expect(t, metric.QueueFullDelay, 0.030+0.352, 0.02, "forward")
+	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward", "0.5")
+	b.expect(t, metric.QueueSize, 110_000, 0.02, "forward")
+	b.expect(t, metric.QueueAtLeast, 108_500, 0.02, "forward")
+	for _, q := range []string{"0.05", "0.5", "0.95"} {
+		b.expect(t, metric.UDPRate, 312_500, 0.005, "forward", q)
+		b.expect(t, metric.QueueDelay, 0.349, 0.01, "forward", q)
+	}
+	for state, want := range map[string]float64{"filled": 1, "not_filled": 0, "policer": 0, "aqm": 0, "time_limited": 0} {
+		b.expect(t, metric.SaturationState, want, 0, "forward", state)
+	}
+	if bound, ok := b.sink.Value(metric.QueueDelayBound, "office", "saturation", "forward", "0.5"); !ok || bound <= 0 || bound > 0.005 {
+		t.Errorf("bound of the queue's delay: %v %v", bound, ok)
+	}
+	// Absolute delays are off by both clocks' 10 us and both stamps' 25 us at the most; their
+	// difference by no more than its own bound.
+	for _, d := range []*metric.Desc{metric.QueueIdleDelayBound, metric.QueueFullDelayBound} {
+		if bound, ok := b.sink.Value(d, "office", "saturation", "forward"); !ok || bound < 70e-6 || bound > 0.01 {
+			t.Errorf("%s: %v %v", d.Name, bound, ok)
+		}
+	}
+	if n, sum := b.sink.Observed(metric.LoadedDelay, "office", "saturation", "forward"); n < 6000 || sum/float64(n) < 0.3 {
+		t.Errorf("%d delays under load with the sum %v", n, sum)
+	}
+	b.expect(t, metric.LoadedDelayElapsed, 0.03, 0.3, "forward", "0.05", "0")
+	if words := b.words(); !strings.Contains(words, "queue forward: 109") && !strings.Contains(words, "queue forward: 110") {
+		t.Errorf("%s", words)
+	}
+}
+
+// However wrong the clocks are, as long as they are wrong by the same, the queue is known;
+// the delays of each are not.
+func TestQueueIsKnownWithoutTrustInTheClocks(t *testing.T) {
+	bad := loadtesttest.GoodClock()
+	bad.Before.Reason, bad.After.Reason = "local_unsynchronized", "local_unsynchronized"
+	for _, offset := range []time.Duration{-37 * time.Second, 0, time.Hour} {
+		link := wibro()
+		link.Offset, link.Local = offset, bad
+		b := must(t, link, nil, "forward", "reverse")
+		for _, d := range []string{"forward", "reverse"} {
+			b.expect(t, metric.QueueDelay, 0.352, 0.02, d, "0.5")
+			b.expect(t, metric.UDPThroughput, 312_500, 0.005, d)
+		}
+		b.absent(t, metric.QueueIdleDelay, metric.QueueIdleDelayBound, metric.QueueFullDelay, metric.QueueFullDelayBound, metric.LoadedDelayElapsed)
+		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturation", "forward"); n != 0 {
+			t.Errorf("%d delays of clocks that are not trusted", n)
+		}
+		if !strings.Contains(b.words(), "one-way delays are not known: local_unsynchronized") {
+			t.Errorf("%s", b.words())
+		}
+		// 100 ppm of two crystals over the 30 s of the run are in the bound.
+		if bound, _ := b.sink.Value(metric.QueueDelayBound, "office", "saturation", "forward", "0.5"); bound < 0.001 {
+			t.Errorf("bound %v leaves the clocks' drift out", bound)
+		}
+	}
+}
+
+func TestLinkThatCarriesAllIsNotFilled(t *testing.T) {
+	link := wibro()
+	link.Rate = 2e6
+	b := must(t, link, nil, "forward")
+	b.expect(t, metric.SaturationState, 1, 0, "forward", "not_filled")
+	b.expect(t, metric.UDPThroughput, 625_000, 0.01, "forward")
+	b.expect(t, metric.LoadedLoss, 0, 0, "forward")
+	b.absent(t, metric.QueueDelay, metric.QueueDelayBound, metric.QueueSize, metric.QueueSizeBound, metric.QueueFullDelay, metric.QueueFullDelayBound)
+	if !strings.Contains(b.words(), "forward: not filled: ") {
+		t.Errorf("%s", b.words())
+	}
+}
+
+func TestSeriesAreBoundedHoweverLongTheRun(t *testing.T) {
+	b := must(t, wibro(), func(o *saturation.Options) { o.Duration = 10 * time.Minute }, "forward")
+	for d, most := range map[*metric.Desc]int{metric.UDPThroughputElapsed: 60, metric.LoadedDelayElapsed: 180} {
+		if n := len(b.sink.All(d)); n == 0 || n > most {
+			t.Errorf("%s has %d series, want at most %d", d.Name, n, most)
+		}
+	}
+}
+
+func TestSendersUnderrunIsNoLossOfTheLink(t *testing.T) {
+	link := &bottleneck{Each: func(_ sample.Direction, c *udp.Carried) error {
+		refuse := len(c.Sent.Packets) / 4
+		c.Sent.Refused = refuse
+		for i := range refuse { // the kernel did not take them, so they did not arrive
+			c.Sent.Packets[len(c.Sent.Packets)-1-i].Stamp = sample.Stamp{}
+		}
+		c.Received.Packets = c.Received.Packets[:len(c.Received.Packets)-refuse]
+		return nil
+	}}
+	b := must(t, link, nil, "forward")
+	b.expect(t, metric.LoadedLoss, 0, 0, "forward")
+	b.expect(t, metric.UDPUnderrun, 0.25, 0.01, "forward")
+	if !strings.Contains(b.words(), "its own host refused them") {
+		t.Errorf("%s", b.words())
+	}
+}
+
+func TestClockThatIsSteppedMakesTheRunWorthNothing(t *testing.T) {
+	link := wibro()
+	link.Remote = loadtesttest.GoodClock()
+	link.Remote.After.Steps++
+	_, err := perform(t, link, nil, "forward")
+	if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != loadtest.ReasonClock {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTransferThatIsCutIsNoResult(t *testing.T) {
+	link := wibro()
+	link.Each = func(d sample.Direction, c *udp.Carried) error {
+		if d == sample.Reverse {
+			c.Cut = "the token's day is over"
+		}
+		return nil
+	}
+	b, err := perform(t, link, nil, "forward", "reverse")
+	if err == nil || !strings.Contains(err.Error(), "the token's day is over") {
+		t.Fatalf("%v", err)
+	}
+	if found := b.run.Body.(*saturation.Result).Directions; len(found) != 1 || found[0].Direction != "forward" {
+		t.Errorf("of the direction that was done: %+v", found)
+	}
+}
+
+func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
+	for _, together := range []bool{false, true} {
+		shared, own := loadtest.DefaultOptions(), saturation.DefaultOptions()
+		own.Together = together
+		kind, err := saturation.NewKind(shared, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &overlap{entered: make(chan sample.Direction, 2), leave: make(chan struct{}), link: wibro()}
+		done := make(chan error, 1)
+		go func() {
+			done <- kind.Perform(t.Context(), udp.NewSession(c, udp.SessionOptions{}), &loadtest.Run{Directions: sample.Directions()})
+		}()
+		<-c.entered
+		if together {
+			<-c.entered // the other one, before the first is over
+		}
+		close(c.leave)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if !together && c.most != 1 {
+			t.Errorf("%d transfers at once", c.most)
+		}
+	}
+}
+
+func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
+	shared.Every, shared.DrainTimeout = 10*time.Second, 20*time.Second // nothing is lost, but a busy host may stand still
+	own := saturation.DefaultOptions()
+	own.Duration, own.Idle.Duration = time.Second, 200*time.Millisecond
+	kind, err := saturation.NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &metrictest.Keeping{}
+	outcome, err := loadtest.Once(t.Context(), envWith(sink), target, shared, kind, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"forward", "reverse"} {
+		if v, ok := sink.Value(metric.LoadedLoss, "office", "saturation", d); !ok || v != 0 {
+			t.Errorf("%s: loss %v %v over loopback", d, v, ok)
+		}
+		for _, family := range []*metric.Desc{metric.UDPThroughput, metric.UDPOffered, metric.UDPUnderrun} {
+			if _, ok := sink.Value(family, "office", "saturation", d); !ok {
+				t.Errorf("%s: %s has no value", d, family.Name)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"office,saturation,completed,ok": 1}, sink.All(metric.Runs)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if outcome.ForwardBytes < 600_000 || outcome.ReverseBytes < 1_400_000 || len(outcome.Transfers.([]*udp.Series)) != 2 {
+		t.Errorf("%+v", outcome)
+	}
+}
+
+var _ udp.Carrier = (*overlap)(nil)
+
+// overlap holds transfers up until it is let.
+type overlap struct {
+	entered chan sample.Direction
+	leave   chan struct{}
+	link    *bottleneck
+	gate
+}
+
+// Carry is udp.Carrier.
+func (o *overlap) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+	o.enter()
+	defer o.exit()
+	o.entered <- d
+	<-o.leave
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.link.Carry(ctx, d, p, idle, progress, adjustRate)
+}
+
+// Whatever becomes of the packets, what was found can be written down, and nothing panics.
+func TestEveryOutcomeGivesAReport(t *testing.T) {
+	keep := func(n int) func(sample.Direction, *udp.Carried) error {
+		return func(_ sample.Direction, c *udp.Carried) error {
+			c.Received.Packets = c.Received.Packets[:min(n, len(c.Received.Packets))]
+			return nil
+		}
+	}
+	for name, each := range map[string]func(sample.Direction, *udp.Carried) error{
+		"none arrives": keep(0), "one arrives": keep(1), "the idle ones arrive": keep(50), "one of the load": keep(51), "ten of the load": keep(60),
+	} {
+		for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch} {
+			for _, idle := range []time.Duration{0, 2 * time.Second} {
+				link := wibro()
+				link.Each = each
+				b := must(t, link, func(o *saturation.Options) { o.Mode, o.Idle.Duration = mode, idle }, "forward")
+				if _, err := json.Marshal(b.run); err != nil {
+					t.Errorf("%s, %s: %v", name, mode, err)
+				}
+				for family, values := range map[string]map[string]float64{"throughput": b.sink.All(metric.UDPThroughput), "loss": b.sink.All(metric.LoadedLoss)} {
+					for labels, v := range values {
+						if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+							t.Errorf("%s, %s: %s of %s is %v", name, mode, family, labels, v)
+						}
+					}
+				}
+				b.absent(t, metric.QueueSize, metric.QueueDelay)
+			}
+		}
+	}
+}
+
+func TestSenderThatCannotSendIsAFailure(t *testing.T) {
+	for name, each := range map[string]func(*udp.Carried){
+		"all are refused": func(c *udp.Carried) {
+			for i := range c.Sent.Packets {
+				c.Sent.Packets[i].Stamp = sample.Stamp{}
+			}
+		},
+		"none is tried": func(c *udp.Carried) { c.Sent.Packets = nil },
+	} {
+		for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep, saturation.ModeSearch} {
+			link := wibro()
+			link.Each = func(_ sample.Direction, c *udp.Carried) error {
+				each(c)
+				c.Received.Packets = nil
+				return nil
+			}
+			_, err := perform(t, link, func(o *saturation.Options) { o.Mode = mode }, "reverse")
+			if f, ok := errors.AsType[*loadtest.Failure](err); !ok || f.Reason != loadtest.ReasonSocket || !strings.Contains(err.Error(), "MTU") {
+				t.Errorf("%s, %s: %v", name, mode, err)
+			}
+		}
+	}
+}
+
+// WPI's EvDO uplink: 153 kb/s, thirteen packets a second. The default idle phase would fill
+// it, and a second's packets would say little of the rate.
+func TestSlowLinkIsNotFilledByTheIdlePhase(t *testing.T) {
+	link := &bottleneck{Rate: 153e3 / 8, Queue: 20_000, Delay: 100 * time.Millisecond}
+	b := must(t, link, func(o *saturation.Options) { o.Rate.Forward = 250e3 / 8 }, "forward")
+	b.expect(t, metric.QueueIdleDelay, 0.1, 1e-6, "forward")
+	b.expect(t, metric.UDPThroughput, 153e3/8, 0.01, "forward")
+	b.expect(t, metric.QueueSize, 20_000, 0.05, "forward")
+}
+
+func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
+	link := wibro()
+	link.Local = loadtesttest.GoodClock()
+	link.Local.After.Bound = 100 * time.Millisecond
+	b := must(t, link, nil, "forward")
+	b.expect(t, metric.QueueIdleDelay, 0.030, 0.02, "forward") // +- 100 ms
+	b.expect(t, metric.QueueIdleDelayBound, 0.10006, 0.01, "forward")
+	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward")    // +- 100 ms
+	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward", "0.5") // in which the offset cancels
+}
+
+// TestPacketsThatTheReceiverDroppedAreNoLossOfThePath: half of them filled no queue and were
+// refused by none.
+func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
+	for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep} {
+		link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, Delay: 5 * time.Millisecond} // wider than what is offered
+		link.Each = func(_ sample.Direction, c *udp.Carried) error {
+			kept := c.Received.Packets[:0]
+			for i, p := range c.Received.Packets {
+				if i%4 == 3 {
+					c.Received.Dropped++
+					continue
+				}
+				kept = append(kept, p)
+			}
+			c.Received.Packets = kept
+			return nil
+		}
+		b := must(t, link, func(o *saturation.Options) { o.Mode = mode }, "forward")
+		text, err := json.Marshal(b.run.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Directions []struct {
+				Dropped uint64 `json:"socket_dropped_packets"`
+				Load    *struct {
+					Loss float64 `json:"loss_ratio"`
+				} `json:"load"`
+				Steps []struct {
+					Loss float64 `json:"loss_ratio"`
+				} `json:"steps"`
+			} `json:"directions"`
+		}
+		if err := json.Unmarshal(text, &body); err != nil || len(body.Directions) != 1 {
+			t.Fatalf("%v in %s", err, text[:min(len(text), 400)])
+		}
+		d := body.Directions[0]
+		if d.Dropped == 0 || d.Load != nil && d.Load.Loss != 0 || d.Load == nil && len(d.Steps) == 0 {
+			t.Errorf("%s: %d dropped, load %+v, steps %+v; want no loss of the path", mode, d.Dropped, d.Load, d.Steps)
+		}
+		for _, s := range d.Steps {
+			if s.Loss != 0 {
+				t.Errorf("%s: a step lost %v", mode, s.Loss)
+			}
+		}
+	}
+}

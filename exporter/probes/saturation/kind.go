@@ -1,0 +1,154 @@
+// Package saturation is the probe that fills a link with UDP packets on purpose, and so
+// learns its rate, its loss and its queue (Woo 2010 chapter 6, Halepovic 2008 figure 2,
+// RFC 9097).
+//
+// There are three modes. "fixed" offers one rate that is more than the link carries: what
+// comes through is its rate, and how much longer packets take than just before, when the
+// link was idle, is its queue (package estimate/queue). "sweep" offers one rate after the
+// other, from low to high, and finds where loss begins: each is a burst from an idle link,
+// whose queue is empty and whose token bucket, if it has one, is full. "search" lets the load
+// adjustment of RFC 9097 change the rate of one stream, without a pause, by what its receiver
+// reports; what comes through in the parts of it that begin while the link is full is what
+// the link sustains.
+//
+// All rates and sizes are those of IP packets, headers included and no link layer.
+package saturation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// Kind is the load test "saturation". Make it with NewKind.
+type Kind struct {
+	opts  Options
+	bytes int64
+	lasts time.Duration
+}
+
+// NewKind checks the options.
+func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
+	if err := own.check(); err != nil {
+		return nil, err
+	}
+	k := &Kind{opts: own}
+	for _, d := range sample.Directions() {
+		if !slices.Contains(shared.Directions, d.String()) {
+			continue
+		}
+		bytes, lasts, err := own.planned(d)
+		if err != nil {
+			return nil, err
+		}
+		k.bytes += bytes
+		if own.Together {
+			k.lasts = max(k.lasts, lasts)
+		} else {
+			k.lasts += lasts
+		}
+	}
+	return k, nil
+}
+
+// New is the registry's entry.
+func New() probe.Type {
+	return loadtest.Type[Options]{Word: "saturation", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
+		return NewKind(shared, own)
+	}}
+}
+
+// Kind is "saturation".
+func (*Kind) Kind() string { return "saturation" }
+
+// Traffic is streams of UDP packets.
+func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
+
+// Bytes is the most IP bytes that a run sends.
+func (k *Kind) Bytes() int64 { return k.bytes }
+
+// Duration is how long all transfers take as planned.
+func (k *Kind) Duration() time.Duration { return k.lasts }
+
+// Perform tests one direction after the other, or both together.
+func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
+	body := &Result{Mode: k.opts.Mode, PacketBytes: k.opts.PacketBytes, Together: k.opts.Together}
+	r.Body = body
+	results := make([]*Direction, len(r.Directions))
+	defer func() {
+		for _, d := range results {
+			if d != nil {
+				body.Directions = append(body.Directions, d)
+				r.Summary = append(r.Summary, d.summary()...)
+				r.Notes = append(r.Notes, d.notes()...)
+			}
+		}
+	}()
+	if k.opts.Together {
+		r.Phase("load in both directions")
+		return k.together(ctx, s, r.Directions, results)
+	}
+	for i, d := range r.Directions {
+		var err error
+		if results[i], err = k.direction(ctx, s, r, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together runs all directions at the same time; the first error is told.
+func (k *Kind) together(ctx context.Context, s *udp.Session, directions []sample.Direction, results []*Direction) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	for i, d := range directions {
+		all.Go(func() {
+			var err error
+			if results[i], err = k.fixed(ctx, s, d); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
+	switch k.opts.Mode {
+	case ModeSweep:
+		return k.sweep(ctx, s, r, d)
+	case ModeSearch:
+		return k.search(ctx, s, r, d)
+	default:
+		r.Phase(d.String() + ": load")
+		return k.fixed(ctx, s, d)
+	}
+}
+
+// checked is a transfer of which something can be said: it was not cut, no clock was stepped
+// meanwhile, and something was sent.
+func (k *Kind) checked(t *udp.Transfer, err error) (*udp.Transfer, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case t.Cut != "":
+		return nil, fmt.Errorf("saturation: %s transfer was cut short: %s", t.Direction, t.Cut)
+	case t.Counts.Sent == 0:
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: fmt.Errorf(
+			"saturation: none of the %d %s packets left the sender; are %d bytes (packet_bytes) more than its interface's MTU, or does a firewall there forbid them?",
+			t.Counts.Planned, t.Direction, k.opts.PacketBytes)}
+	case t.Stepped():
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonClock, Err: fmt.Errorf("saturation: a clock was stepped during the %s transfer: its times mean nothing", t.Direction)}
+	}
+	return t, nil
+}
+
+var _ loadtest.Kind = (*Kind)(nil)

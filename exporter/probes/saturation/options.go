@@ -1,0 +1,208 @@
+package saturation
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/estimate/ratesearch"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// Options are the probe's own keys, beside those of loadtest.Options.
+type Options struct {
+	// Mode is fixed, sweep or search.
+	Mode string `yaml:"mode"`
+	// Rate is the most that is ever offered, in each direction: with mode fixed all the
+	// time, else at the end.
+	Rate option.PerDirection `yaml:"rate"`
+	// PacketBytes is the size of all packets, IP header included.
+	PacketBytes int `yaml:"packet_bytes"`
+	// Duration is how long the load lasts in mode fixed, or the search in mode search.
+	Duration time.Duration `yaml:"duration"`
+	// Idle is the time before the load, and again after it, in which single packets find the
+	// empty link's delay. Mode fixed only.
+	Idle Idle `yaml:"idle"`
+	// Skip is how much of the load's begin and end says nothing about a full queue, a
+	// quarter of it each at the most. Mode fixed only.
+	Skip time.Duration `yaml:"skip"`
+	// ElapsedBins is how many points of a direction's throughput, and of its delay, are metrics with the time since the
+	// load's begin as a label; the report has all of them. Mode fixed only.
+	ElapsedBins int `yaml:"elapsed_bins"`
+	// ElapsedRange adds the smallest and the largest delay to each median.
+	ElapsedRange bool `yaml:"elapsed_range"`
+	// Sweep is for mode sweep.
+	Sweep Sweep `yaml:"sweep"`
+	// Search is for mode search.
+	Search Search `yaml:"search"`
+	// Together tests both directions at the same time (mode fixed only); by default one
+	// follows the other.
+	Together bool `yaml:"together"`
+}
+
+// Idle is a phase before the load and one behind it. The packets of each leave at random
+// times, Interval apart at the mean, are kept to a tenth of Options.Rate, are 250 at the most,
+// and ten at the least if that takes no more than 10 s; a Duration of zero leaves both out.
+type Idle struct {
+	Duration time.Duration `yaml:"duration"`
+	Interval time.Duration `yaml:"interval"`
+}
+
+// Sweep is a series of rates, each Factor times the one before; the last is Options.Rate.
+type Sweep struct {
+	// From is the lowest rate; zero: a tenth of the highest.
+	From   option.PerDirection `yaml:"from"`
+	Factor float64             `yaml:"factor"`
+	// Step is how long each rate lasts. A step that is over before the link's queue is full
+	// loses nothing, even a little above the link's rate.
+	Step time.Duration `yaml:"step"`
+	// MaxLoss is the share that a step may lose and still be lossless, 0..1.
+	MaxLoss float64 `yaml:"max_loss"`
+	// Beyond is how many lossy steps in a row end the sweep; zero: none does.
+	Beyond int `yaml:"beyond"`
+}
+
+// Search is the load adjustment of RFC 9097 section 8, in one stream without a pause.
+type Search struct {
+	From option.PerDirection `yaml:"from"`
+	// Step is its feedback interval; where ten packets of the highest rate take longer,
+	// so long.
+	Step time.Duration `yaml:"step"`
+	// Lower and Upper are the delay variations below which the rate grows, and above
+	// which it shrinks.
+	Lower time.Duration `yaml:"lower"`
+	Upper time.Duration `yaml:"upper"`
+}
+
+// Modes as written in the configuration.
+const (
+	ModeFixed  = "fixed"
+	ModeSweep  = "sweep"
+	ModeSearch = "search"
+)
+
+// DefaultOptions are those of an empty configuration: the thesis' rates and packets
+// (Woo 2010, section 6.1.3: 5 Mb/s up, 12 Mb/s down, 1410 bytes), for a tenth of its time.
+func DefaultOptions() Options {
+	return Options{
+		Mode: ModeFixed, Rate: option.PerDirection{Forward: 5e6 / 8, Reverse: 12e6 / 8}, PacketBytes: 1410,
+		Duration: 30 * time.Second, Idle: Idle{Duration: 2 * time.Second, Interval: 40 * time.Millisecond},
+		Skip: queue.DefaultSkip, ElapsedBins: 15,
+		Sweep:  Sweep{Factor: ratesearch.DefaultFactor, Step: ratesearch.DefaultStep, MaxLoss: ratesearch.DefaultMaxLoss, Beyond: 2},
+		Search: Search{Step: ratesearch.DefaultInterval, Lower: 30 * time.Millisecond, Upper: 90 * time.Millisecond},
+	}
+}
+
+// Limits of the options.
+const (
+	// leastPacket leaves space for the header of a test packet under IPv6.
+	leastPacket = stream.HeaderBytes + 48
+	maxPacket   = 65_535
+	maxDuration = 30 * time.Minute
+)
+
+// check validates o.
+func (o *Options) check() error {
+	err := cmp.Or(
+		option.OneOf("mode", o.Mode, ModeFixed, ModeSweep, ModeSearch),
+		option.Between("packet_bytes", o.PacketBytes, leastPacket, maxPacket),
+		option.Between("duration", o.Duration, time.Second, maxDuration),
+		option.Between("idle.duration", o.Idle.Duration, 0, time.Minute),
+		option.Between("idle.interval", o.Idle.Interval, time.Millisecond, 10*time.Second),
+		option.Between("skip", o.Skip, 0, maxDuration),
+		option.Between("elapsed_bins", o.ElapsedBins, 0, queue.MaxBins),
+		option.Between("sweep.step", o.Sweep.Step, 100*time.Millisecond, maxDuration),
+		option.Between("search.step", o.Search.Step, 50*time.Millisecond, time.Minute),
+		option.Between("search.lower", o.Search.Lower, time.Millisecond, time.Minute),
+		option.Between("search.upper", o.Search.Upper, o.Search.Lower, time.Minute),
+	)
+	switch {
+	case err != nil:
+		return err
+	case !(o.Sweep.MaxLoss >= 0 && o.Sweep.MaxLoss < 1):
+		return option.Errorf("sweep.max_loss", "is %v; it must be a share of 0 to below 1, such as 0.001", o.Sweep.MaxLoss)
+	case o.Sweep.Beyond < 0:
+		return option.Errorf("sweep.beyond", "is %d; it must not be negative", o.Sweep.Beyond)
+	case o.Together && o.Mode != ModeFixed:
+		return option.Errorf("together", "is for mode fixed; mode is %s", o.Mode)
+	}
+	return nil
+}
+
+// planned is what one direction is to do, in IP bytes and time, or why it cannot.
+func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration, err error) {
+	rate := o.Rate.Of(d)
+	if rate <= 0 {
+		return 0, 0, option.Errorf("rate."+d.String(), "is missing; it must be a rate such as 5Mbit")
+	}
+	steps := []ratesearch.Step{{Rate: float64(rate), Duration: o.Duration}}
+	switch o.Mode {
+	case ModeSweep:
+		sweep, err := o.sweep(d)
+		if err != nil {
+			return 0, 0, option.Errorf("sweep", "makes no %s sweep: %v", d, err)
+		}
+		steps = nil
+		for next, more := sweep.Next(); more; next, more = sweep.Next() {
+			steps = append(steps, next)
+			sweep.Observe(ratesearch.Feedback{Packets: 1}) // nothing ends it early
+		}
+	case ModeSearch:
+		if _, err := o.search(d, float64(rate), o.Duration); err != nil {
+			return 0, 0, option.Errorf("search", "makes no %s search: %v", d, err)
+		}
+	}
+	idle, interval := o.idle(d)
+	around := 2 * time.Duration(idle) * interval
+	if longest := around + steps[0].Duration; float64(rate)*longest.Seconds()/float64(o.PacketBytes) > 0.99*stream.MaxPackets {
+		return 0, 0, option.Errorf("rate."+d.String(), "of %v for %v is more than the %d packets that one transfer may have; shorten it or make the packets larger",
+			rate, longest, stream.MaxPackets)
+	}
+	sum := 2 * float64(idle*o.PacketBytes)
+	for _, s := range steps {
+		sum += s.Rate*s.Duration.Seconds() + float64(o.PacketBytes)
+		lasts += s.Duration
+	}
+	return int64(sum), lasts + around, nil
+}
+
+// sweep is a fresh sweep of a direction.
+func (o *Options) sweep(d sample.Direction) (*ratesearch.Sweep, error) {
+	to, from := float64(o.Rate.Of(d)), float64(o.Sweep.From.Of(d))
+	if from == 0 {
+		from = to / 10
+	}
+	if from > to {
+		return nil, errors.New("from is above rate")
+	}
+	loss := o.Sweep.MaxLoss
+	if loss == 0 {
+		loss = -1 // none
+	}
+	return ratesearch.NewSweep(ratesearch.SweepOptions{
+		From: from, To: to, Factor: o.Sweep.Factor, Duration: o.Sweep.Step, MaxLoss: loss, Beyond: o.Sweep.Beyond,
+	})
+}
+
+// search is a fresh search of a direction, up to a rate. It begins with a packet each interval of
+// feedback at the least.
+func (o *Options) search(d sample.Direction, most float64, length time.Duration) (*ratesearch.Adjust, error) {
+	every := o.every(most)
+	least := max(float64(o.Search.From.Of(d)), float64(o.PacketBytes)/every.Seconds())
+	return ratesearch.NewAdjust(ratesearch.AdjustOptions{
+		Min: min(least, most), Max: most, Interval: every,
+		Duration: length, Lower: o.Search.Lower, Upper: o.Search.Upper,
+	})
+}
+
+// perFeedback is how many packets an interval of feedback has at the highest rate, at the least.
+const perFeedback = 10
+
+// every is the interval of feedback: as configured, or as long as some packets of the highest
+// rate take.
+func (o *Options) every(most float64) time.Duration {
+	return max(o.Search.Step, time.Duration(perFeedback*float64(o.PacketBytes)/most*float64(time.Second)))
+}

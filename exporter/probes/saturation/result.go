@@ -1,0 +1,351 @@
+package saturation
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"oneway.example/exporter/bound"
+	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// Result is what a run found: loadtest.Run's Body, and the report's "result". Rates are IP
+// bytes a second; a pointer is nil where a value is not known.
+type Result struct {
+	Mode        string       `json:"mode"`
+	PacketBytes int          `json:"packet_bytes"`
+	Together    bool         `json:"together,omitempty"`
+	Directions  []*Direction `json:"directions"`
+}
+
+// Direction is one direction's result.
+type Direction struct {
+	Direction string      `json:"direction"`
+	Rate      option.Rate `json:"configured_bytes_per_second"`
+	// Load is that of mode fixed.
+	Load   *Load       `json:"load,omitempty"`
+	Counts *udp.Counts `json:"counts,omitempty"`
+	// Steps are those of modes sweep and search, and StepsAre says what they are: bursts from
+	// an idle link, or parts of one transfer.
+	Steps    []Step `json:"steps,omitempty"`
+	StepsAre string `json:"steps_are,omitempty"`
+	// Lossless is the highest rate up to which a sweep lost nothing.
+	Lossless *float64 `json:"lossless_bytes_per_second,omitempty"`
+	// Maximum is the highest rate of a second, or a step, of a search (RFC 9097 section 6).
+	// Sustained is what the search found: of the seconds that began while the link was full, that
+	// a token bucket is empty, the rate that nine of ten do not exceed. With Unlimited the link was never full, and
+	// there is none.
+	Maximum   *float64 `json:"maximum_bytes_per_second,omitempty"`
+	Sustained *Step    `json:"sustained,omitempty"`
+	Unlimited bool     `json:"link_never_full,omitempty"`
+	// Unsteady: packets were lost, or waited, at rates that have nothing in common.
+	Unsteady bool `json:"rate_not_steady,omitempty"`
+	// Dropped packets did arrive, and were lost in the receiving host for want of buffer.
+	Dropped uint64 `json:"socket_dropped_packets,omitempty"`
+
+	remarks []string // for the notes
+}
+
+// Load is what a constant load showed. See queue.Result.
+type Load struct {
+	State    string `json:"state"`
+	Evidence string `json:"evidence"`
+	// Offered and Throughput are of the part of the load from From to To, Throughput being
+	// the median of its seconds, or all of it where a second has few packets; Loss is the
+	// share of all of the load's packets.
+	Offered    float64       `json:"offered_bytes_per_second"`
+	Throughput float64       `json:"throughput_bytes_per_second"`
+	Loss       float64       `json:"loss_ratio"`
+	Underrun   float64       `json:"sender_underrun_ratio"`
+	From       time.Duration `json:"from_ns"`
+	To         time.Duration `json:"to_ns"`
+	// Rates are the quantiles 0.05, 0.5 and 0.95 of what arrived in a second, from the first
+	// loss to the last; Varies: the link's rate is not one.
+	Rates  *[3]float64 `json:"rate_quantiles_bytes_per_second,omitempty"`
+	Varies bool        `json:"rate_varies"`
+	// Idle and Full are one-way delays, known if the clocks are trusted.
+	Idle      *time.Duration `json:"idle_delay_ns,omitempty"`
+	IdleBound *time.Duration `json:"idle_delay_error_bound_ns,omitempty"`
+	Full      *time.Duration `json:"full_delay_ns,omitempty"`
+	FullBound *time.Duration `json:"full_delay_error_bound_ns,omitempty"`
+	// Queue is what the full queue added to the idle delay, the quantiles 0.05, 0.5 and 0.95. A
+	// constant offset of the clocks cancels in it: it is known without trusting them, and the
+	// bounds have what they drift.
+	Queue      *[3]time.Duration `json:"queue_delay_quantiles_ns,omitempty"`
+	QueueBound *[3]time.Duration `json:"queue_delay_error_bounds_ns,omitempty"`
+	Drift      float64           `json:"clock_drift_ratio"`
+	SizeBytes  *float64          `json:"queue_size_bytes,omitempty"`
+	SizeBound  *float64          `json:"queue_size_error_bound_bytes,omitempty"`
+	// PaperBytes is Full less Idle, times the median rate: the size as table 6.1 of Woo 2010
+	// has it.
+	PaperBytes   *float64 `json:"table_6_1_bytes,omitempty"`
+	AtLeastBytes *float64 `json:"queue_at_least_bytes,omitempty"`
+	Trusted      bool     `json:"clocks_trusted"`
+	ClocksReason string   `json:"clocks_reason"`
+	PerSecond    []Bin    `json:"per_second"`
+	First        []Bin    `json:"first_seconds"`
+
+	delays []float64 // valid ones, in seconds
+}
+
+// Bin is a part of the load.
+type Bin struct {
+	Elapsed  time.Duration `json:"elapsed_ns"`
+	Sent     float64       `json:"sent_bytes_per_second"`
+	Received float64       `json:"received_bytes_per_second"`
+	Packets  int           `json:"packets"`
+	Lost     int           `json:"lost_packets"`
+	// Delays are the smallest, the median and the largest; nil where none is valid.
+	Delays *[3]time.Duration `json:"delays_ns,omitempty"`
+}
+
+// Step is one rate of a sweep or search, or a part of a search.
+type Step struct {
+	Offered  float64       `json:"offered_bytes_per_second"`
+	Duration time.Duration `json:"duration_ns"`
+	Sent     float64       `json:"sent_bytes_per_second"`
+	// Received came within as long as was sent; what came later counts for no rate.
+	Received float64 `json:"received_bytes_per_second"`
+	Loss     float64 `json:"loss_ratio"`
+	Lossless bool    `json:"lossless,omitempty"`
+	Underrun float64 `json:"sender_underrun_ratio"`
+	// Variation is the largest delay less the smallest of all steps, of packets that arrived;
+	// below zero: not known. It is not where more than half was lost: lost packets have no
+	// delay, and the rest is no sample of them.
+	Variation time.Duration `json:"delay_variation_ns"`
+	Counts    udp.Counts    `json:"counts"`
+}
+
+// known is v where it is known.
+func known[T any](v T, ok bool) *T {
+	if !ok {
+		return nil
+	}
+	return &v
+}
+
+func duration(d queue.Duration, more time.Duration) (value, off *time.Duration) {
+	return known(d.Value, d.OK), known(bound.Sum(d.Bound, more), d.OK)
+}
+
+// summary is a few lines for people.
+func (d *Direction) summary() (lines []probe.Result) {
+	line := func(quantity, format string, args ...any) {
+		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
+	}
+	if l := d.Load; l != nil {
+		line("throughput", "%s of %s%s", option.Rate(l.Throughput).Words(), option.Rate(l.Offered).Words(), l.variation())
+		line("loss under load", "%.2f %%", 100*l.Loss)
+		switch {
+		case l.SizeBytes != nil && l.Queue != nil:
+			line("queue", "%s ± %s, %s", bytes(*l.SizeBytes), bytes(*l.SizeBound), probe.Figures(l.Queue[1]))
+		case l.Queue != nil:
+			line("queue", "%s ± %s", probe.Figures(l.Queue[1]), probe.Figures(l.QueueBound[1]))
+		default:
+			line("queue", "%s", words(l.State))
+		}
+	}
+	switch {
+	case d.Sustained != nil:
+		line("highest rate", "%s", option.Rate(d.Sustained.Received).Words())
+	case d.Unsteady:
+		line("highest rate", "not known, up to %s in a second", option.Rate(*d.Maximum).Words())
+	case d.Unlimited:
+		line("highest rate", "%s at the least", option.Rate(*d.Maximum).Words())
+	case len(d.Steps) > 0:
+		line("throughput", "%s at the most", option.Rate(d.best().Received).Words())
+	}
+	if d.Lossless != nil {
+		line("lossless", "up to %s", option.Rate(*d.Lossless).Words())
+	}
+	return lines
+}
+
+// variation is the spread of a rate that varies, in words.
+func (l *Load) variation() string {
+	if !l.Varies || l.Rates == nil {
+		return ""
+	}
+	return fmt.Sprintf(", varies: %s to %s in nine of ten seconds", option.Rate(l.Rates[0]).Words(), option.Rate(l.Rates[2]).Words())
+}
+
+// best is the step with the highest received rate.
+func (d *Direction) best() (best Step) {
+	for _, s := range d.Steps {
+		if s.Received > best.Received {
+			best = s
+		}
+	}
+	return best
+}
+
+// stateWords are the states that people read in other words.
+var stateWords = map[string]string{
+	queue.NotFilled.String():   "not filled",
+	queue.Policer.String():     "none: a policer",
+	queue.AQM.String():         "managed (AQM)",
+	queue.TimeLimited.String(): "limited by time",
+	queue.Unknown.String():     "cannot tell",
+}
+
+func words(state string) string { return cmp.Or(stateWords[state], state) }
+
+func bytes(n float64) string {
+	switch {
+	case n >= 1e6:
+		return fmt.Sprintf("%.4g MB", n/1e6)
+	case n >= 1e3:
+		return fmt.Sprintf("%.4g kB", n/1e3)
+	}
+	return fmt.Sprintf("%.4g B", n)
+}
+
+// underrunNoted is the share of planned packets that a sender may owe without a word about it.
+const underrunNoted = 0.01
+
+// notes say what keeps the result from being what was wanted.
+func (d *Direction) notes() (notes []string) {
+	if d.Dropped > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %d packets arrived and were dropped by the receiving host itself: it is too slow for this rate, or its buffer too small (net.core.rmem_max)",
+			d.Direction, d.Dropped))
+	}
+	return append(notes, d.remarks...)
+}
+
+// remark adds to the notes.
+func (d *Direction) remark(format string, args ...any) {
+	d.remarks = append(d.remarks, d.Direction+": "+fmt.Sprintf(format, args...))
+}
+
+// remark is what keeps a load from showing what was wanted.
+func (l *Load) remark(d *Direction) {
+	if l.State != queue.Filled.String() {
+		d.remark("%s: %s", words(l.State), l.Evidence)
+	}
+	if l.Underrun > underrunNoted {
+		why := "it cannot keep the rate"
+		if c := d.Counts; 2*c.Refused > c.Planned-c.Sent-c.Withheld {
+			why = "its own host refused them"
+		}
+		d.remark("the sender did not send %.1f %% of what was planned: %s", 100*l.Underrun, why)
+	}
+	if !l.Trusted {
+		d.remark("one-way delays are not known: %s", l.ClocksReason)
+	}
+}
+
+// Publish gives a completed run's values to the sink.
+func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
+	body, ok := r.Body.(*Result)
+	if !ok {
+		return
+	}
+	for _, d := range body.Directions {
+		switch {
+		case d.Load != nil:
+			d.Load.publish(v, d.Direction)
+			d.Load.publishElapsed(v, d.Direction, &k.opts)
+		case body.Mode == ModeSweep:
+			for _, s := range d.Steps {
+				offered := strconv.FormatFloat(s.Offered, 'f', 0, 64)
+				v.Set(metric.SweepThroughput, s.Received, d.Direction, offered)
+				v.Set(metric.SweepLoss, s.Loss, d.Direction, offered)
+			}
+			if d.Lossless != nil {
+				v.Set(metric.SweepLossless, *d.Lossless, d.Direction)
+			}
+			best := d.best()
+			best.publish(v, metric.SweepMaximum, d.Direction)
+		case d.Sustained != nil:
+			d.Sustained.publish(v, metric.SearchMaximum, d.Direction)
+		}
+	}
+}
+
+// publish is of the step that stands for the result.
+func (s *Step) publish(v *loadtest.Values, maximum *metric.Desc, d string) {
+	v.Set(maximum, s.Received, d)
+	v.Set(metric.UDPOffered, s.Sent, d)
+	v.Set(metric.UDPUnderrun, s.Underrun, d)
+	v.Set(metric.LoadedLoss, s.Loss, d)
+}
+
+func (l *Load) publish(v *loadtest.Values, d string) {
+	v.Set(metric.UDPThroughput, l.Throughput, d)
+	v.Set(metric.UDPOffered, l.Offered, d)
+	v.Set(metric.UDPUnderrun, l.Underrun, d)
+	v.Set(metric.LoadedLoss, l.Loss, d)
+	v.ObserveAll(metric.LoadedDelay, l.delays, d)
+	for desc, value := range map[*metric.Desc]*time.Duration{
+		metric.QueueIdleDelay: l.Idle, metric.QueueIdleDelayBound: l.IdleBound,
+		metric.QueueFullDelay: l.Full, metric.QueueFullDelayBound: l.FullBound,
+	} {
+		if value != nil {
+			v.Set(desc, value.Seconds(), d)
+		}
+	}
+	for desc, value := range map[*metric.Desc]*float64{
+		metric.QueueAtLeast: l.AtLeastBytes, metric.QueueSize: l.SizeBytes, metric.QueueSizeBound: l.SizeBound,
+	} {
+		if value != nil {
+			v.Set(desc, *value, d)
+		}
+	}
+	for i, q := range [...]string{"0.05", "0.5", "0.95"} {
+		if l.Queue != nil {
+			v.Set(metric.QueueDelay, l.Queue[i].Seconds(), d, q)
+			v.Set(metric.QueueDelayBound, l.QueueBound[i].Seconds(), d, q)
+		}
+		if l.Rates != nil {
+			v.Set(metric.UDPRate, l.Rates[i], d, q)
+		}
+	}
+	if l.State == queue.Unknown.String() {
+		return
+	}
+	for _, s := range []queue.State{queue.Filled, queue.NotFilled, queue.Policer, queue.AQM, queue.TimeLimited} {
+		v.Set(metric.SaturationState, metric.Flag(s.String() == l.State), d, s.String())
+	}
+}
+
+// publishElapsed is of the load's bins, as many as the options let be metrics.
+func (l *Load) publishElapsed(v *loadtest.Values, d string, o *Options) {
+	for group := range grouped(l.PerSecond, o.ElapsedBins) {
+		sum := 0.0
+		for _, b := range group {
+			sum += b.Received
+		}
+		v.Set(metric.UDPThroughputElapsed, sum/float64(len(group)), d, elapsed(group[len(group)-1].Elapsed))
+	}
+	for group := range grouped(l.First, o.ElapsedBins) {
+		// The median of several bins is none of their medians: the last bin stands for its group.
+		b := group[len(group)-1]
+		if b.Delays == nil {
+			continue
+		}
+		for i, q := range [...]string{"0", "0.5", "1"} {
+			if i == 1 || o.ElapsedRange {
+				v.Set(metric.LoadedDelayElapsed, b.Delays[i].Seconds(), d, elapsed(b.Elapsed), q)
+			}
+		}
+	}
+}
+
+// grouped are adjacent bins in so many groups at the most.
+func grouped(all []Bin, most int) iter.Seq[[]Bin] {
+	if most == 0 {
+		all, most = nil, 1
+	}
+	return slices.Chunk(all, max((len(all)+most-1)/most, 1))
+}
+
+// elapsed is the end of a bin in seconds, as a label.
+func elapsed(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', 6, 64) }

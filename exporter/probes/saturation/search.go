@@ -1,0 +1,189 @@
+package saturation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/estimate/ratesearch"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// search lets the load adjustment choose the rates, in one transfer without a pause.
+func (k *Kind) search(ctx context.Context, s *udp.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
+	length, most := k.opts.Duration, float64(k.opts.Rate.Of(d))
+	limits := s.Limits()
+	if limits.Duration > 0 {
+		length = min(length, limits.Duration)
+	}
+	if limits.BytesPerSecond > 0 { // of UDP payload
+		size := float64(k.opts.PacketBytes)
+		most = min(most, limits.BytesPerSecond*size/(size-float64(s.Overhead())))
+	}
+	adjust, err := k.opts.search(d, most, length)
+	if err != nil {
+		return nil, fmt.Errorf("saturation: %w", err)
+	}
+	r.Phase(d.String() + ": search")
+	plan := s.Plan(s.Paced(k.opts.PacketBytes, option.Rate(most), length))
+	plan.Feedback = k.opts.every(most)
+	f := follower{adjust: adjust, overhead: s.Overhead(), packetBytes: k.opts.PacketBytes}
+	t, err := k.checked(s.AdjustRate(ctx, d, plan, f.adjustRate))
+	if err != nil {
+		return nil, err
+	}
+	out := &Direction{Direction: d.String(), Rate: k.opts.Rate.Of(d), Dropped: uint64(t.HostDropped())}
+	if length < k.opts.Duration {
+		out.remark("the search took %v, which is what the token allows, in place of %v", length, k.opts.Duration)
+	}
+	out.evaluate(t, f.reports, most, k.opts.Search.Lower)
+	return out, nil
+}
+
+// follower is the load adjustment, by reports of a stream under way.
+type follower struct {
+	adjust      *ratesearch.Adjust
+	overhead    int
+	packetBytes int
+	reports     int
+	last        stream.Status
+	pace        time.Duration
+}
+
+// adjustRate is stream.Steer.
+func (f *follower) adjustRate(st stream.Status) time.Duration {
+	grew := func(now, before uint32) int { return int(max(0, int64(now)-int64(before))) }
+	one := ratesearch.Feedback{
+		Packets: grew(st.Expected, f.last.Expected), Reordered: grew(st.Reordered, f.last.Reordered),
+		Duplicate: grew(st.Duplicates, f.last.Duplicates), DelayVariation: -1,
+	}
+	came := grew(st.Packets, f.last.Packets)
+	one.Lost = max(0, one.Packets-came)
+	if took := int64(st.Elapsed) - int64(f.last.Elapsed); took > 0 {
+		one.Received = float64(max(0, int64(st.Bytes)-int64(f.last.Bytes))+int64(came)*int64(f.overhead)) / time.Duration(took).Seconds()
+	}
+	if st.Variation != stream.NoVariation {
+		one.DelayVariation = time.Duration(st.Variation) * time.Microsecond
+	}
+	f.reports++
+	f.last = st
+	f.adjust.Observe(one)
+	if next, more := f.adjust.Next(); more {
+		f.pace = time.Duration(float64(f.packetBytes) / next.Rate * float64(time.Second))
+	}
+	return f.pace
+}
+
+// Of what a search found: the parts that it is looked at in, and over which a rate must hold,
+// RFC 9097's dt; and the share of the highest rate at which that counts as reached.
+const (
+	part      = time.Second
+	leastPart = 10 // in a search
+	reached   = 0.95
+	unsteady  = 1.2 // times the median of the parts in which the link seems full
+	burstFrom = 1.1 // times what was sustained: more in some part is worth a note
+)
+
+// evaluate finds the rate of the link in a search that is over.
+func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower time.Duration) {
+	length := t.Plan.Duration()
+	width := min(part, length/leastPart)
+	a := arrivalsOf(t)
+	d.StepsAre = "parts of one transfer without a pause"
+	d.Steps = stepsOf(t, &a, grid(length, width))
+	best := d.best().Received
+	switch {
+	case reports == 0:
+		d.remark("no feedback of the receiver came: the rate was never adjusted, and what the link carries is not known")
+		return
+	case best == 0:
+		return
+	}
+	d.Maximum = &best
+	from, low, full := a.sustained(t, width, lower)
+	if !full { // is it faster than all that was offered?
+		from = length - width
+	}
+	found := stepsOf(t, &a, []time.Duration{from, from + width})[0]
+	switch {
+	case full && low > 0 && found.Received > unsteady*low:
+		d.Unsteady = true
+		d.remark("packets were lost or waited at rates from %s to %s: the link's rate moves, or that is no full queue's doing; what it sustains is not known", option.Rate(low).Words(), option.Rate(found.Received).Words())
+		return
+	case full:
+	case found.Offered < reached*most:
+		d.Unlimited = true
+		d.remark("the link was never full: the sender did not get to higher rates in the time, or the feedback did not reach it")
+		return
+	default:
+		d.remark("the link carried all that was offered; a higher rate may find more")
+	}
+	d.Sustained = &found
+	if best > burstFrom*found.Received {
+		d.remark("up to %s came through in a part of the time, and %s when the link was full: a token bucket, or a rate that varies", option.Rate(best).Words(), option.Rate(found.Received).Words())
+	}
+	if found.Underrun > underrunNoted {
+		d.remark("the sender did not send %.1f %% of what was due: it cannot keep the rate", 100*found.Underrun)
+	}
+}
+
+// Of a full link: more than fullLoss of fullOf packets sent one after the other are lost; this
+// is what the load adjustment takes for congestion.
+const (
+	fullLoss = 2
+	fullOf   = 20
+	// fastest is the rank of the part that stands for all.
+	fastest = 0.9
+)
+
+// sustained is where a part of the time begins that has the rate of the link, of those that
+// begin while it is full: something waits, or is dropped. A token bucket is empty then, and so no more
+// comes in any time that begins so than the link sustains; less may, where the search left
+// it idle. It is the part that most of the others do not exceed, and not the fastest: after
+// an outage, what has waited may come at once. The median is that of all of them. False: the link is
+// never full.
+func (a *arrivals) sustained(t *udp.Transfer, width, lower time.Duration) (from time.Duration, median float64, ok bool) {
+	if len(a.at) == 0 {
+		return 0, 0, false
+	}
+	last := a.at[len(a.at)-1].Add(-width)
+	var next instant.Time
+	var full []window
+	lost := 0
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		if p.Lost() {
+			lost++
+		}
+		if i >= fullOf && t.Packets[i-fullOf].Lost() {
+			lost--
+		}
+		if p.Copies == 0 || p.Reordered || !p.Sent.Present() || p.Arrived.At < next || p.Arrived.At > last {
+			continue
+		}
+		if a.waited(p) < lower && lost <= fullLoss {
+			continue
+		}
+		next = p.Arrived.At.Add(width / fullOf)
+		begins := p.Arrived.At.Sub(a.origin)
+		full = append(full, window{begins, a.rate(begins, begins+width)})
+	}
+	if len(full) == 0 {
+		return 0, 0, false
+	}
+	slices.SortFunc(full, func(x, y window) int { return cmp.Compare(x.rate, y.rate) })
+	return full[int(fastest*float64(len(full)-1))].from, full[len(full)/2].rate, true
+}
+
+// window is a part of the time, and the rate in it.
+type window struct {
+	from time.Duration
+	rate float64
+}

@@ -1,0 +1,73 @@
+package saturation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+
+	"oneway.example/exporter/estimate/queue"
+	"oneway.example/exporter/internal/promsink"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+)
+
+// published is the text of a run in which all is known, of both directions.
+func published(t *testing.T, profile metric.Profile, o Options) string {
+	t.Helper()
+	value, bytes, three := time.Second, 1e5, [3]time.Duration{1, 2, 3}
+	r := &Result{Mode: ModeFixed}
+	for _, direction := range []string{"forward", "reverse"} {
+		l := &Load{
+			State: queue.Filled.String(), Idle: &value, IdleBound: &value, Full: &value, FullBound: &value,
+			Queue: &three, QueueBound: &three, SizeBytes: &bytes, SizeBound: &bytes, AtLeastBytes: &bytes,
+			Rates: &[3]float64{1, 2, 3}, delays: []float64{0.01, 0.1, 1},
+		}
+		for i := range queue.MaxBins {
+			at := time.Duration(i+1) * time.Second
+			l.PerSecond = append(l.PerSecond, Bin{Elapsed: at, Received: float64(i)})
+			l.First = append(l.First, Bin{Elapsed: at / 20, Delays: &three})
+		}
+		r.Directions = append(r.Directions, &Direction{Direction: direction, Load: l})
+	}
+	sink := promsink.New(promsink.Options{})
+	loadtest.NewValues(profile.Sink(sink), "p", "saturation").Replace("run", func(v *loadtest.Values) {
+		(&Kind{opts: o}).Publish(v, &loadtest.Run{Body: r})
+	})
+	var text strings.Builder
+	if err := sink.Expose(&text, expfmt.NewFormat(expfmt.TypeTextPlain)); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+// TestRunKeepsToItsNumberOfSeries leaves space for those of the life of runs (loadtest.Prober), at most 10 and 5.
+func TestRunKeepsToItsNumberOfSeries(t *testing.T) {
+	for profile, most := range map[metric.Profile]int{metric.Full: 150 - 10, metric.Slim: 14 - 5} {
+		text := published(t, profile, DefaultOptions())
+		if n := strings.Count(text, "\n") - strings.Count(text, "\n#") - 1; n > most || n < most/2 {
+			t.Errorf("%s: %d series, want at most %d:\n%s", profile, n, most, text)
+		}
+	}
+}
+
+func TestTimeIsALabelAsOftenAsTheOptionsSay(t *testing.T) {
+	for _, c := range []struct {
+		bins int
+		wide bool
+		want int // of both directions
+	}{{15, false, 60}, {0, false, 0}, {60, true, 480}, {7, false, 28}} {
+		o := DefaultOptions()
+		o.ElapsedBins, o.ElapsedRange = c.bins, c.wide
+		if n := strings.Count(published(t, metric.Full, o), `elapsed="`); n != c.want {
+			t.Errorf("%d bins, range %t: %d series, want %d", c.bins, c.wide, n, c.want)
+		}
+	}
+}
+
+func TestThroughputOfSeveralSecondsIsTheirMean(t *testing.T) {
+	if text := published(t, metric.Full, DefaultOptions()); !strings.Contains(text, `oneway_udp_throughput_elapsed_bytes_per_second{direction="forward",elapsed="4",path="p",probe="saturation"} 1.5`) {
+		t.Errorf("the first four seconds had 0, 1, 2 and 3:\n%s", text)
+	}
+}

@@ -1,0 +1,93 @@
+package saturation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"oneway.example/exporter/estimate/ratesearch"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// sweep offers one rate after the other. Each is a transfer of its own: the queue is empty
+// again before the next.
+func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
+	sweep, err := k.opts.sweep(d)
+	if err != nil {
+		return nil, fmt.Errorf("saturation: %w", err)
+	}
+	out := &Direction{
+		Direction: d.String(), Rate: k.opts.Rate.Of(d),
+		StepsAre: fmt.Sprintf("bursts of %v, each from an idle link: its queue is empty then, and a token bucket full", k.opts.Sweep.Step),
+	}
+	least := time.Duration(math.MaxInt64) // the smallest delay of all steps
+	for next, more := sweep.Next(); more; next, more = sweep.Next() {
+		r.Phase(fmt.Sprintf("%s: step %d, %s", d, len(out.Steps)+1, option.Rate(next.Rate).Words()))
+		var t *udp.Transfer
+		t, err = k.checked(s.Transfer(ctx, d, s.Plan(s.Paced(k.opts.PacketBytes, option.Rate(next.Rate), next.Duration)), nil))
+		if err != nil {
+			break
+		}
+		f := feedback(t, &least)
+		sweep.Observe(f)
+		seen := sweep.Steps()[len(out.Steps)]
+		out.Dropped += uint64(t.HostDropped())
+		out.Steps = append(out.Steps, Step{
+			Offered: next.Rate, Duration: next.Duration, Sent: f.Sent, Received: f.Received, Loss: seen.Loss, Lossless: seen.Lossless,
+			Underrun: t.Counts.Underrun(), Variation: f.DelayVariation, Counts: t.Counts,
+		})
+	}
+	if rate, ok := sweep.Knee(); ok {
+		out.Lossless = &rate
+	}
+	return out, err
+}
+
+// feedback is what one step gave; least is the smallest delay so far, and brought up to
+// date. Delays are compared with each other only: a constant offset of the clocks cancels.
+func feedback(t *udp.Transfer, least *time.Duration) ratesearch.Feedback {
+	f := ratesearch.Feedback{
+		Packets: t.Counts.Sent - t.HostDropped(), Lost: t.Counts.Lost - t.HostDropped(), Reordered: t.Counts.Reordered, Duplicate: t.Counts.Duplicated,
+		DelayVariation: -1,
+	}
+	var first, last instant.Time
+	var leftBytes, most int64
+	largest := time.Duration(math.MinInt64)
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		if !p.Sent.Present() {
+			continue
+		}
+		if first == 0 || p.Sent.At < first {
+			first = p.Sent.At
+		}
+		last = max(last, p.Sent.At)
+		leftBytes += int64(p.IPBytes)
+		most = max(most, int64(p.IPBytes))
+		if d := t.Delay(i); d.Reason != sample.NoStamp {
+			largest = max(largest, d.Value)
+			*least = min(*least, d.Value)
+		}
+	}
+	// n packets of one size have n-1 intervals.
+	took := last.Sub(first)
+	if took > 0 {
+		f.Sent = float64(leftBytes-most) / took.Seconds()
+	}
+	came := arrivalsOf(t)
+	f.Received = came.rate(0, took)
+	if largest >= *least && told(f.Lost, f.Packets) {
+		f.DelayVariation = largest - *least
+	}
+	return f
+}
+
+// told tells whether the delays of what arrived are those of the link: not where more than half was
+// lost. Packets that are lost have no delay, or an infinite one (RFC 7679 section 5.2), and
+// what is left of so many is no sample of them.
+func told(lost, of int) bool { return 2*lost <= of }

@@ -1,0 +1,124 @@
+package sizesweep
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+)
+
+// Cell is one packet size at one packet rate in one direction.
+type Cell struct {
+	Direction sample.Direction `json:"-"`
+	// PacketBytes is the size of each IP packet, header included.
+	PacketBytes int `json:"packet_bytes"`
+	// PacketRate is in packets a second.
+	PacketRate int `json:"packet_rate"`
+}
+
+// String is "forward: 1024 B x 100/s".
+func (c Cell) String() string {
+	return fmt.Sprintf("%v: %d B x %d/s", c.Direction, c.PacketBytes, c.PacketRate)
+}
+
+// packets is how many packets the cell has in a time, one at the least.
+func (c Cell) packets(d time.Duration) int {
+	return max(1, int(d/c.interval()))
+}
+
+// interval is the time from packet to packet.
+func (c Cell) interval() time.Duration { return time.Second / time.Duration(c.PacketRate) }
+
+// bytes is what it moves in that time, in IP bytes.
+func (c Cell) bytes(d time.Duration) int64 { return int64(c.packets(d)) * int64(c.PacketBytes) }
+
+// segment is the cell as a stream: one packet after the other, evenly. overhead is the
+// bytes of IP and UDP headers.
+func (c Cell) segment(d time.Duration, overhead int) stream.Segment {
+	return stream.Segment{PayloadBytes: c.PacketBytes - overhead, Interval: c.interval(), Burst: 1, Bursts: c.packets(d)}
+}
+
+// sequence is the sequence in which cells are measured, as indices: each repetition of all of
+// them in an order of its own by chance.
+func sequence(cells, repetitions int, rng *rand.Rand) (turns []int) {
+	for range repetitions {
+		turns = append(turns, rng.Perm(cells)...)
+	}
+	return turns
+}
+
+// Omission is a cell that was not measured, and why in words.
+type Omission struct {
+	Cell
+	Way string `json:"direction"`
+	Why string `json:"why"`
+}
+
+// space is what a run may use.
+type space struct {
+	// limits are those of the remote end's token; they count UDP payload, but for the day's: of
+	// what is left of it the load server sets aside what is announced, which is IP bytes.
+	limits loadcontrol.Limits
+	// quota is what is left of the link's, in IP bytes; negative: it has none.
+	quota int64
+	// overhead is the bytes of IP and UDP headers.
+	overhead int
+}
+
+// fit divides the cells into those that may be measured and those that may not. Cells that
+// are too fast, too long or too small in themselves go first; of the rest, as many as what
+// is left of the data allows, those that move the least first: so a small quota yields
+// the larger part of the table.
+func (m space) fit(cells []Cell, d time.Duration, repetitions int) (fits []Cell, out []Omission) {
+	omit := func(c Cell, why string) { out = append(out, Omission{c, c.Direction.String(), why}) }
+	for _, c := range cells {
+		if why := m.forbids(c, d); why != "" {
+			omit(c, why)
+			continue
+		}
+		fits = append(fits, c)
+	}
+	slices.SortStableFunc(fits, func(a, b Cell) int { return cmp.Compare(a.bytes(d), b.bytes(d)) })
+	var ip int64
+	for i, c := range fits {
+		ip += int64(repetitions) * c.bytes(d)
+		if why := m.exhausted(ip); why != "" {
+			for _, c := range fits[i:] {
+				omit(c, why)
+			}
+			return fits[:i], out
+		}
+	}
+	return fits, out
+}
+
+// forbids says in words why a cell cannot be measured at all; empty: it can.
+func (m space) forbids(c Cell, d time.Duration) string {
+	payload := c.PacketBytes - m.overhead
+	switch {
+	case payload < stream.HeaderBytes:
+		return fmt.Sprintf("the smallest test packet here has %d bytes", stream.HeaderBytes+m.overhead)
+	case m.limits.BytesPerSecond > 0 && float64(payload*c.PacketRate) > m.limits.BytesPerSecond:
+		return fmt.Sprintf("the token allows %s of payload", option.Rate(m.limits.BytesPerSecond).Words())
+	case m.limits.Duration > 0 && d > m.limits.Duration:
+		return fmt.Sprintf("the token allows %v for a transfer", m.limits.Duration)
+	}
+	return ""
+}
+
+// exhausted says in words why no more than so many bytes may be moved; empty: they may.
+func (m space) exhausted(ip int64) string {
+	switch {
+	case m.quota >= 0 && ip > m.quota:
+		return fmt.Sprintf("the link's data quota has %.3g MB left", float64(m.quota)/1e6)
+	case m.limits.BytesPerDay > 0 && ip > m.limits.LeftToday: // what is announced of a session counts headers
+		return fmt.Sprintf("the token has %.3g MB left today", float64(m.limits.LeftToday)/1e6)
+	}
+	return ""
+}

@@ -1,0 +1,158 @@
+package sizesweep
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/sample"
+)
+
+// noQuota is the overhead of IPv4 and no limit of any kind.
+func noQuota() space { return space{quota: -1, overhead: 28} }
+
+func defaultCells(t *testing.T) []Cell {
+	t.Helper()
+	k := kindOf(t, DefaultOptions())
+	return k.cells([]sample.Direction{sample.Forward})
+}
+
+func TestDefaultsAreTheCellsOfTheReport(t *testing.T) {
+	if n := len(defaultCells(t)); n != 18 {
+		t.Errorf("%d cells in a direction, want 6 sizes x 3 rates", n)
+	}
+	k := kindOf(t, DefaultOptions())
+	if got, want := k.Bytes(), int64(2*3484*11_100*10); got != want {
+		t.Errorf("a run moves %d bytes, want %d", got, want)
+	}
+	if k.Duration() != 6*time.Minute {
+		t.Errorf("a run takes %v, want 6 min", k.Duration())
+	}
+}
+
+func TestWithoutLimitsEveryCellIsMeasured(t *testing.T) {
+	cells := defaultCells(t)
+	fits, out := noQuota().fit(cells, 10*time.Second, 1)
+	if len(fits) != len(cells) || len(out) != 0 {
+		t.Errorf("%d of %d cells fit, %v", len(fits), len(cells), out)
+	}
+}
+
+func TestCellsFasterThanTheTokenAreLeftOutAndSaidSo(t *testing.T) {
+	m := noQuota()
+	m.limits.BytesPerSecond = 20e6 / 8
+	fits, out := m.fit(defaultCells(t), 10*time.Second, 1)
+	for _, c := range fits {
+		if (c.PacketBytes-28)*c.PacketRate*8 > 20e6 {
+			t.Errorf("%v fits a token of 20 Mb/s", c)
+		}
+	}
+	if len(fits) != 15 || len(out) != 3 {
+		t.Errorf("%d cells fit, left out are %v; want those of 512, 1024 and 1500 B x 10000/s", len(fits), out)
+	}
+	for _, o := range out {
+		if !strings.Contains(o.Why, "20 Mb/s") {
+			t.Errorf("%v is left out because %q", o.Cell, o.Why)
+		}
+	}
+}
+
+func TestCellsLongerThanTheTokenAllowsAreLeftOut(t *testing.T) {
+	m := noQuota()
+	m.limits.Duration = 5 * time.Second
+	if fits, out := m.fit(defaultCells(t), 10*time.Second, 1); len(fits) != 0 || !strings.Contains(out[0].Why, "5s") {
+		t.Errorf("%d cells fit, %v", len(fits), out[0])
+	}
+}
+
+func TestSmallQuotaYieldsTheLargerPartOfTheTable(t *testing.T) {
+	const quota = 100e6
+	for what, m := range map[string]space{
+		"quota": {quota: quota, overhead: 28},
+		"token": {quota: -1, overhead: 28, limits: loadcontrol.Limits{BytesPerDay: 1e9, LeftToday: quota}},
+	} {
+		fits, out := m.fit(defaultCells(t), 10*time.Second, 1)
+		var bytes int64
+		for _, c := range fits {
+			bytes += c.bytes(10 * time.Second)
+		}
+		if bytes > quota*1.1 || len(fits) < 14 || len(fits)+len(out) != 18 {
+			t.Errorf("%s: %d cells of %d bytes measured, %d left out", what, len(fits), bytes, len(out))
+		}
+		if !strings.Contains(out[0].Why, "100 MB") {
+			t.Errorf("%s: left out because %q", what, out[0].Why)
+		}
+	}
+}
+
+func TestRepetitionsCountAgainstTheQuota(t *testing.T) {
+	m := noQuota()
+	m.quota = 100e6
+	once, _ := m.fit(defaultCells(t), 10*time.Second, 1)
+	often, _ := m.fit(defaultCells(t), 10*time.Second, 20)
+	if len(often) >= len(once) || len(often) == 0 {
+		t.Errorf("%d cells 20 times and %d once in the same quota", len(often), len(once))
+	}
+}
+
+func TestSmallPacketsDoNotExistOverIPv6(t *testing.T) {
+	m := noQuota()
+	m.overhead = 48
+	_, out := m.fit(defaultCells(t), 10*time.Second, 1)
+	if len(out) != 3 || out[0].PacketBytes != 64 || !strings.Contains(out[0].Why, "80 bytes") {
+		t.Errorf("left out %v, want the cells of 64 B", out)
+	}
+}
+
+func TestQuotaCostsCellsAndNotTheRun(t *testing.T) {
+	k := kindOf(t, DefaultOptions())
+	k.left = func() int64 { return 50e6 }
+	if got := k.Bytes(); got > 50e6 || got < 20e6 {
+		t.Errorf("%d bytes announced where 50 MB are left", got)
+	}
+	k.left = func() int64 { return 10 }
+	if got := k.Bytes(); got != 64_000 {
+		t.Errorf("%d bytes announced where nothing fits, want those of the smallest cell", got)
+	}
+}
+
+func TestOrderIsByChanceAndBySeedTheSame(t *testing.T) {
+	a := sequence(18, 3, rand.New(rand.NewPCG(1, 0)))
+	b := sequence(18, 3, rand.New(rand.NewPCG(1, 0)))
+	c := sequence(18, 3, rand.New(rand.NewPCG(2, 0)))
+	if !slices.Equal(a, b) || slices.Equal(a, c) {
+		t.Errorf("orders by seeds 1, 1 and 2: %v, %v, %v", a, b, c)
+	}
+	if slices.Equal(a[:18], a[18:36]) {
+		t.Error("two repetitions have the same order")
+	}
+	for r := range 3 {
+		round := slices.Sorted(slices.Values(a[18*r : 18*r+18]))
+		for i, v := range round {
+			if i != v {
+				t.Fatalf("repetition %d is of cells %v", r, round)
+			}
+		}
+	}
+}
+
+func TestSegmentIsTheCell(t *testing.T) {
+	s := Cell{PacketBytes: 1500, PacketRate: 10_000}.segment(2*time.Second, 28)
+	if s.PayloadBytes != 1472 || s.Interval != 100*time.Microsecond || s.Burst != 1 || s.Bursts != 20_000 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func kindOf(t *testing.T, o Options) *Kind {
+	t.Helper()
+	shared := loadtest.DefaultOptions()
+	k, err := NewKind(probeEnv(), probeTarget(), shared, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}

@@ -1,0 +1,223 @@
+// Package sizesweep is the probe that measures a path at every combination of some packet
+// sizes and some packet rates: throughput at the sender and at the receiver, one-way delay,
+// delay variation and loss. Sizes and rates are those of the D-ITG report on heterogeneous
+// wireless networks (chapter 2, table 1): 64 to 1500 bytes, 100, 1000 and 10000 packets a
+// second, for access networks whose limit may be bytes a second or packets a second.
+//
+// Two figures are not that report's. It had no clocks to trust and measured the round trip,
+// as an upper bound of the one-way delay (sections 2.1.2 and 2.2.6); here the one-way delay is
+// measured. Its jitter is the standard deviation of the delays (section 2.1.3); here it is the mean
+// absolute difference in delay of packets sent one after the other (RFC 5481 section 4.1).
+//
+// A cell is one size at one rate in one direction. Cells are measured one after the other in
+// an order by chance, so that a path that changes with time spoils no row or column in
+// particular; the seed is in the report. A cell that the remote end's token or what is left of
+// the link's data quota does not allow is left out, and the report says so.
+//
+// What the sender could not send is the sender's underrun, and what the receiving host
+// dropped for want of buffer is the receiver's: neither is loss of the path.
+package sizesweep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// Kind is the load test "size_sweep". Make it with NewKind.
+type Kind struct {
+	opts       Options
+	directions int
+	// left is what the link's quota has left; negative: it has none.
+	left func() int64
+	// quota is left as it was when Bytes was last asked: what Perform keeps to.
+	quota int64
+}
+
+var (
+	_ loadtest.Kind = (*Kind)(nil)
+	_ udp.Fitter    = (*Kind)(nil)
+)
+
+// NewKind checks the options. env and target say which link's quota is to be kept to.
+func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, o Options) (*Kind, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	link := cmp.Or(shared.Link, target.Path)
+	return &Kind{opts: o, directions: len(shared.Directions), quota: -1, left: func() int64 {
+		if env.Links != nil {
+			// What is reserved is this run's own: whoever reserves holds the link.
+			if u := env.Links.Usage(link); u.Limit > 0 {
+				return max(0, u.Limit-u.Used)
+			}
+		}
+		return -1
+	}}, nil
+}
+
+// New is the registry's entry.
+func New() probe.Type {
+	return loadtest.Type[Options]{Word: "size_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
+		return NewKind(env, target, shared, own)
+	}}
+}
+
+// Kind is "size_sweep".
+func (*Kind) Kind() string { return "size_sweep" }
+
+// Traffic is streams of UDP packets.
+func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
+
+// cells are those of the configuration in these directions.
+func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
+	for _, d := range directions {
+		for _, size := range k.opts.PacketBytes {
+			for _, rate := range k.opts.PacketRates {
+				all = append(all, Cell{d, size, rate})
+			}
+		}
+	}
+	return all
+}
+
+// Bytes is what the cells move that what is left of the link's quota allows: a quota too
+// small for all costs some cells, not the run. Where none fits, it is what the smallest
+// needs.
+func (k *Kind) Bytes() int64 {
+	k.quota = k.left()
+	if n := k.moves(space{quota: k.quota}); n > 0 {
+		return n
+	}
+	fits, _ := space{quota: -1}.fit(k.cells(sample.Directions()[:1]), k.opts.CellDuration, k.opts.Repetitions)
+	return int64(k.opts.Repetitions) * fits[0].bytes(k.opts.CellDuration)
+}
+
+// Fit is what the cells move that the token allows too: one whose day is nearly used
+// costs some cells, not the run.
+func (k *Kind) Fit(limits loadcontrol.Limits, overhead int) int64 {
+	return k.moves(space{limits, k.quota, overhead})
+}
+
+// moves is how many IP bytes the cells do that there is space for.
+func (k *Kind) moves(m space) (n int64) {
+	fits, _ := m.fit(k.cells(sample.Directions()[:k.directions]), k.opts.CellDuration, k.opts.Repetitions)
+	for _, c := range fits {
+		n += int64(k.opts.Repetitions) * c.bytes(k.opts.CellDuration)
+	}
+	return n
+}
+
+// Duration is that of all cells.
+func (k *Kind) Duration() time.Duration {
+	return time.Duration(k.directions*len(k.opts.PacketBytes)*len(k.opts.PacketRates)*k.opts.Repetitions) * k.opts.CellDuration
+}
+
+// Perform measures each cell as often as configured, in an order by chance.
+func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
+	all := k.cells(r.Directions)
+	res := &Result{Seed: k.opts.seed(), CellDuration: k.opts.CellDuration}
+	r.Body = res
+	fits, out := space{s.Limits(), k.quota, s.Overhead()}.fit(all, k.opts.CellDuration, k.opts.Repetitions)
+	res.Omitted = out
+	done := map[Cell][]Once{}
+	defer func() { k.conclude(res, r, all, done) }()
+	if len(fits) == 0 {
+		return fmt.Errorf("sizesweep: no cell can be measured: %s", out[0].Why)
+	}
+	turns := sequence(len(fits), k.opts.Repetitions, rand.New(rand.NewPCG(res.Seed, 0)))
+	refused := map[Cell]bool{}
+	for i, turn := range turns {
+		c := fits[turn]
+		if refused[c] {
+			continue
+		}
+		r.Phase(fmt.Sprintf("%d of %d, %v", i+1, len(turns), c))
+		segment := c.segment(k.opts.CellDuration, s.Overhead())
+		t, err := s.Transfer(ctx, c.Direction, s.Plan(segment), nil)
+		if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok && refusal.ID != 0 {
+			refused[c] = true
+			res.Omitted = append(res.Omitted, Omission{c, c.Direction.String(), refusal.Error()})
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("sizesweep: %v: %w", c, err)
+		}
+		if t.Cut != "" {
+			return fmt.Errorf("sizesweep: %v: cut short: %s", c, t.Cut)
+		}
+		m := evaluate(packets(t), c.PacketBytes, segment, uint64(t.HostDropped()))
+		*m.Underrun -= float64(t.Counts.Withheld) / float64(m.PlannedPackets) // those it might not have sent
+		done[c] = append(done[c], m)
+	}
+	return nil
+}
+
+// conclude puts the cells in the order of the configuration, and says in a few lines what
+// was found.
+func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell][]Once) {
+	best := map[sample.Direction]Measured{}
+	for _, c := range all {
+		if len(done[c]) == 0 {
+			continue
+		}
+		m := Measured{c, c.Direction.String(), summarize(done[c]), done[c]}
+		res.Cells = append(res.Cells, m)
+		b, any := best[c.Direction]
+		if m.Median.Received != nil && (!any || *m.Median.Received > *b.Median.Received) {
+			best[c.Direction] = m
+		}
+	}
+	for _, d := range r.Directions {
+		if m, any := best[d]; any {
+			r.Summary = append(r.Summary, probe.Result{
+				Quantity: "highest rate", Direction: d.String(),
+				Value: fmt.Sprintf("%s (%d B x %d/s)", option.Rate(*m.Median.Received).Words(), m.PacketBytes, m.PacketRate),
+			})
+		}
+	}
+	r.Summary = append(r.Summary, probe.Result{Quantity: "cells", Value: fmt.Sprintf("%d of %d", len(res.Cells), len(all))})
+	r.Note(fmt.Sprintf("order of the cells by seed %d", res.Seed))
+	for _, o := range res.Omitted {
+		r.Note(fmt.Sprintf("left out %v: %s", o.Cell, o.Why))
+	}
+	for _, m := range res.Cells {
+		if m.Median.Underrun != nil && *m.Median.Underrun > underrunNoted {
+			r.Note(fmt.Sprintf("%v: the sender fell short of the rate by %.2g %%", m.Cell, 100**m.Median.Underrun))
+		}
+	}
+}
+
+// underrunNoted is the share of packets that a sender may owe without a word about it.
+const underrunNoted = 0.01
+
+// Publish sets the figures of the cells that were measured.
+func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
+	res, ok := r.Body.(*Result)
+	if !ok {
+		return
+	}
+	for _, m := range res.Cells {
+		for desc, value := range map[*metric.Desc]*float64{
+			metric.SizeSweepSent: m.Median.Sent, metric.SizeSweepReceived: m.Median.Received, metric.SizeSweepSpread: m.Median.Spread,
+			metric.SizeSweepDelay: m.Median.Delay, metric.SizeSweepDelayBound: m.Median.Bound, metric.SizeSweepIPDV: m.Median.IPDV,
+			metric.SizeSweepLoss: m.Median.Loss, metric.SizeSweepUnderrun: m.Median.Underrun,
+		} {
+			if value != nil {
+				v.Set(desc, *value, m.Direction.String(), strconv.Itoa(m.PacketBytes), strconv.Itoa(m.PacketRate))
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package sizesweep
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/option"
+	"oneway.example/exporter/probe"
+	"oneway.example/tests/lab"
+	"oneway.example/tests/precision"
+)
+
+func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
+
+// TestCellsOfTheEmulatedLinkAreThoseOfItsRate is the probe over the thesis' link: what is
+// offered below its rate comes through, and of what is above, as much as its rate.
+func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
+	profile, err := lab.LoadProfile("wibro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lab.Start(t, lab.Options{Profile: profile, Seed: 1})
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: l.Server.Addr4, Do: l.Server.Do})
+	shared.Directions, shared.DrainTimeout = []string{"forward"}, 500*time.Millisecond
+	o := DefaultOptions()
+	o.PacketBytes, o.PacketRates = []int{128, 1500}, []int{100, 400} // of 1500 bytes 400 a second are twice the rate: less than half are lost
+	o.CellDuration, o.Seed = 1500*time.Millisecond, 3
+	run := measure(t, l, shared, o)
+	for range 9 {
+		if punctual(run) {
+			break
+		}
+		t.Log("the sender was held up by a busy host; once more")
+		run = measure(t, l, shared, o)
+	}
+	rate := float64(profile.Forward.Rate) / 8
+	for _, m := range run.Body.(*Result).Cells {
+		t.Logf("%v: sent %s, received %s, loss %.3f, delay %.1f ms +- %.3f ms, mean |IPDV| %.3f ms, underrun %.3f", m.Cell,
+			option.Rate(*m.Median.Sent).Words(), option.Rate(*m.Median.Received).Words(), *m.Median.Loss,
+			1e3**m.Median.Delay, 1e3**m.Median.Bound, 1e3**m.Median.IPDV, *m.Median.Underrun)
+		offered := float64(m.PacketBytes * m.PacketRate)
+		near(t, m.String()+": received", *m.Median.Received, min(offered, rate), 0.1) // a host that stands still is in it
+		if saturated := offered > rate; saturated != (*m.Median.Loss > 0.1) {
+			t.Errorf("%v: loss %v", m.Cell, *m.Median.Loss)
+		}
+		// The queue of 110 kB takes 352 ms to drain; it fills in the first 400 ms.
+		full := profile.Forward.Delay.Seconds()
+		if offered > rate {
+			full += 110_000 / rate
+		}
+		// Whether the host holds packets up is not the probe's doing, nor the link's.
+		if got := *m.Median.Delay; got < 0.9*full {
+			t.Errorf("%v: delay %v, want %v", m.Cell, got, full)
+		} else if got > 1.1*full {
+			precision.Missed(t, fmt.Errorf("%v: delay %v, want %v", m.Cell, got, full))
+		}
+	}
+}
+
+// measure runs the probe from the lab's client.
+func measure(t *testing.T, l *lab.Lab, shared loadtest.Options, o Options) *loadtest.Outcome {
+	t.Helper()
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
+	k, err := NewKind(env, probeTarget(), shared, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run *loadtest.Outcome
+	err = l.Client.Do(func() (err error) {
+		run, err = loadtest.Once(t.Context(), env, probeTarget(), shared, k, nil, nil)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// punctual tells whether the sender sent all in time.
+func punctual(run *loadtest.Outcome) bool {
+	return !slices.ContainsFunc(run.Body.(*Result).Cells, func(m Measured) bool { return *m.Median.Underrun > 0.002 })
+}

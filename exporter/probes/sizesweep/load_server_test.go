@@ -1,0 +1,93 @@
+package sizesweep
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probe"
+)
+
+// A token that allows less a day than all cells want costs some cells; one that allows
+// none costs the run, and the remote end says so.
+func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
+	own := DefaultOptions()
+	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
+	own.CellDuration, own.Repetitions = 100*time.Millisecond, 2
+	once := func(perDay string) (*loadtest.Outcome, *Result, error) {
+		shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "per-day="+perDay)
+		env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})}
+		k, err := NewKind(env, probeTarget(), shared, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcome, err := loadtest.Once(t.Context(), env, probeTarget(), shared, k, nil, nil)
+		res, _ := outcome.Body.(*Result)
+		return outcome, res, err
+	}
+	// 1280, 12 800, 30 000 and 300 000 bytes by cell, in each direction.
+	_, res, err := once("200kB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Cells) != 6 || len(res.Omitted) != 2 {
+		t.Fatalf("%d cells, left out %+v; want the two of 1500 B x 1000/s left out", len(res.Cells), res.Omitted)
+	}
+	for _, o := range res.Omitted {
+		if o.PacketBytes*o.PacketRate != 1_500_000 || o.Why != "the token has 0.2 MB left today" {
+			t.Errorf("left out %v: %s", o.Cell, o.Why)
+		}
+	}
+	outcome, _, err := once("1kB")
+	if err == nil || outcome.Result != loadtest.Refused || outcome.Reason != "day_limit" {
+		t.Errorf("with less than a cell allowed: %s, %s, %v", outcome.Result, outcome.Reason, err)
+	}
+}
+
+func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{}, "rate=10Mbit")
+	own := DefaultOptions()
+	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
+	own.CellDuration, own.Repetitions = 300*time.Millisecond, 2
+	sink := &metrictest.Keeping{}
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
+	k, err := NewKind(env, probeTarget(), shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := loadtest.Once(t.Context(), env, probeTarget(), shared, k, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res := outcome.Body.(*Result)
+	if len(res.Cells) != 6 || len(res.Omitted) != 2 {
+		t.Fatalf("%d cells and %d left out of 8, want the two of 1500 B x 1000/s left out", len(res.Cells), len(res.Omitted))
+	}
+	for _, m := range res.Cells {
+		if *m.Median.Loss != 0 || len(m.Repetitions) != 2 {
+			t.Errorf("%v: loss %v in %d repetitions over loopback", m.Cell, *m.Median.Loss, len(m.Repetitions))
+		}
+		if offered := float64(m.PacketBytes * m.PacketRate); *m.Median.Sent > 1.01*offered || *m.Median.Sent < offered/2 {
+			t.Errorf("%v: sent %v bytes/s of %v", m.Cell, *m.Median.Sent, offered)
+		}
+	}
+	for _, family := range []*metric.Desc{
+		metric.SizeSweepSent, metric.SizeSweepReceived, metric.SizeSweepSpread, metric.SizeSweepIPDV, metric.SizeSweepLoss, metric.SizeSweepUnderrun,
+	} {
+		if got := sink.All(family); len(got) != 6 {
+			t.Errorf("%s has the series %v, want one for each of 6 cells", family.Name, got)
+		}
+	}
+	// Loopback's delays are mostly less than the error of two stamps, and then not told.
+	if delays, bounds := sink.All(metric.SizeSweepDelay), sink.All(metric.SizeSweepDelayBound); len(delays) != len(bounds) {
+		t.Errorf("%d delays, %d bounds", len(delays), len(bounds))
+	}
+	if got, ok := sink.Value(metric.SizeSweepReceived, "a-to-b", "size_sweep", "reverse", "64", "1000"); !ok || got < 32_000 || got > 65_000 {
+		t.Errorf("published are %v bytes/s of 64 B x 1000/s", got)
+	}
+}

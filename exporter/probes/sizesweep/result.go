@@ -1,0 +1,268 @@
+package sizesweep
+
+import (
+	"slices"
+	"time"
+
+	"oneway.example/exporter/estimate/order"
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// Result is what a run found: the report's "result".
+type Result struct {
+	// Seed is that of the order of the cells.
+	Seed uint64 `json:"seed"`
+	// CellDuration is how long each cell was loaded, once.
+	CellDuration time.Duration `json:"cell_duration_ns"`
+	// Cells are in the order of the configuration: direction, size, rate.
+	Cells   []Measured `json:"cells"`
+	Omitted []Omission `json:"omitted,omitempty"`
+}
+
+// Measured is a cell and what came of it.
+type Measured struct {
+	Cell
+	Way string `json:"direction"`
+	// Median joins the repetitions, which are in the order in which they were done.
+	Median      Figures `json:"median"`
+	Repetitions []Once  `json:"repetitions"`
+}
+
+// Once is what came of a cell once. What is not known is nil.
+type Once struct {
+	PlannedPackets int `json:"planned_packets"`
+	// SentPackets left, those too late included.
+	SentPackets int `json:"sent_packets"`
+	// LatePackets left after the cell's time was over, and OmittedPackets not at all.
+	LatePackets    int `json:"late_packets,omitempty"`
+	OmittedPackets int `json:"omitted_packets,omitempty"`
+	// ReceivedPackets arrived intact, copies not counted.
+	ReceivedPackets int `json:"received_packets"`
+	// DroppedPackets were dropped by the receiving host for want of buffer.
+	DroppedPackets int `json:"receiver_dropped_packets,omitempty"`
+	Figures
+}
+
+// Figures are those of a cell. Rates are in IP bytes a second, times in seconds. What is
+// not known is nil.
+type Figures struct {
+	Sent *float64 `json:"sent_bytes_per_second,omitempty"`
+	// Received came in a time as long as was sent; what came later counts for no rate.
+	Received *float64 `json:"received_bytes_per_second,omitempty"`
+	// Loss is the share of the packets sent that the path lost.
+	Loss *float64 `json:"loss_ratio,omitempty"`
+	// Underrun is the share of the planned packets that the sender did not send in time;
+	// of several repetitions the largest, since one bad one makes the others suspect.
+	Underrun *float64 `json:"sender_underrun_ratio,omitempty"`
+	// Delay is the median of all packets but those that a host dropped, lost ones infinitely
+	// late, true to Bound; nil where no delay is valid, or half is lost. Bound is the largest of
+	// several repetitions.
+	Delay *float64 `json:"delay_median_seconds,omitempty"`
+	Bound *float64 `json:"delay_error_bound_seconds,omitempty"`
+	// IPDV is the mean of the absolute differences in delay of packets sent one after the
+	// other (RFC 5481 section 4.1); nil where more than half was lost: those that come through in
+	// pairs then are no sample of all.
+	IPDV *float64 `json:"mean_absolute_ipdv_seconds,omitempty"`
+	// Spread is the largest minus the smallest receiver rate of several repetitions.
+	Spread *float64 `json:"received_spread_bytes_per_second,omitempty"`
+}
+
+// summarize joins the repetitions of a cell: medians, but as Figures has it.
+func summarize(repetitions []Once) (f Figures) {
+	known := func(of func(*Once) *float64) (ascending []float64) {
+		for i := range repetitions {
+			if v := of(&repetitions[i]); v != nil {
+				ascending = append(ascending, *v)
+			}
+		}
+		slices.Sort(ascending)
+		return ascending
+	}
+	received := known(func(m *Once) *float64 { return m.Received })
+	f.Sent, f.Received = joined(known(func(m *Once) *float64 { return m.Sent }), order.Median), joined(received, order.Median)
+	f.Loss = joined(known(func(m *Once) *float64 { return m.Loss }), order.Median)
+	f.Delay = joined(known(func(m *Once) *float64 { return m.Delay }), order.Median)
+	f.IPDV = joined(known(func(m *Once) *float64 { return m.IPDV }), order.Median)
+	f.Bound = joined(known(func(m *Once) *float64 { return m.Bound }), slices.Max)
+	f.Underrun = joined(known(func(m *Once) *float64 { return m.Underrun }), slices.Max)
+	if len(received) > 1 {
+		f.Spread = new(slices.Max(received) - received[0])
+	}
+	return f
+}
+
+// joined is one figure for all values; nil: there are none.
+func joined(ascending []float64, join func([]float64) float64) *float64 {
+	if len(ascending) == 0 {
+		return nil
+	}
+	return new(join(ascending))
+}
+
+// packet is one packet that was tried, in the order of sending.
+type packet struct {
+	// sent is zero for one that the sender's kernel refused: it is no loss of the path.
+	sent instant.Time
+	// arrived is zero for one that did not arrive intact.
+	arrived instant.Time
+	// delay is the one-way delay with its bound; not OK while the clocks are not trusted.
+	delay sample.Delay
+}
+
+// stepped tells whether a clock was set while the packet was under way, or may have been.
+func (p *packet) stepped() bool {
+	return p.delay.Reason == sample.LocalStepped || p.delay.Reason == sample.RemoteStepped
+}
+
+// packets takes from a transfer what a cell's figures are made of.
+func packets(t *udp.Transfer) []packet {
+	all := make([]packet, len(t.Packets))
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		if !p.Sent.Present() {
+			continue
+		}
+		all[i].sent, all[i].delay = p.Sent.At, t.Delay(i)
+		if p.Copies > 0 {
+			all[i].arrived = p.Arrived.At
+		}
+	}
+	return all
+}
+
+// evaluate turns the packets of a cell into its figures. planned is the segment as it was
+// to be sent; dropped is what the receiver's socket dropped: it looks like loss and is the
+// receiver's fault, and is taken off.
+func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uint64) Once {
+	m := Once{PlannedPackets: planned.Packets()}
+	window := time.Duration(planned.Bursts) * planned.Interval
+	var first, last instant.Time // that a packet left
+	for _, p := range packets {
+		if p.sent == 0 {
+			continue
+		}
+		if first == 0 || p.sent < first {
+			first = p.sent
+		}
+		last = max(last, p.sent)
+		m.SentPackets++
+		if p.arrived != 0 {
+			m.ReceivedPackets++
+		}
+	}
+	for _, p := range packets {
+		if p.sent != 0 && p.sent.Sub(first) > window+stream.LateAfter {
+			m.LatePackets++
+		}
+	}
+	m.OmittedPackets = m.PlannedPackets - m.SentPackets
+	m.Underrun = new(float64(m.OmittedPackets+m.LatePackets) / float64(m.PlannedPackets))
+	if m.SentPackets == 0 {
+		return m
+	}
+	sending := max(window, last.Sub(first)+planned.Interval)
+	m.Sent = new(float64(m.SentPackets*ipBytes) / sending.Seconds())
+	m.Received = new(received(packets, first, sending) * float64(ipBytes) / sending.Seconds())
+	missing := m.SentPackets - m.ReceivedPackets
+	m.DroppedPackets = int(min(dropped, uint64(missing)))
+	if of := m.SentPackets - m.DroppedPackets; of > 0 {
+		m.Loss = new(float64(missing-m.DroppedPackets) / float64(of))
+	}
+	m.Delay, m.Bound = median(packets, missing-m.DroppedPackets)
+	if 2*missing <= m.SentPackets {
+		m.IPDV = meanAbsoluteIPDV(packets)
+	}
+	return m
+}
+
+// stragglers is the share of the packets that may come after the time of a cell without
+// anything having waited for a link that was too slow; one may in any case.
+const stragglers = 0.01
+
+// received is how many packets came in a time as long as they were sent in. It is counted
+// from when the first packet would have arrived with the smallest delay of all, so that
+// packets lost at either end are not taken for a shorter time; and what comes after it, from
+// a queue that drains or as a straggler, counts for no rate of that time. Where a queue is
+// left, the packet that the end of the time cuts counts in part.
+func received(packets []packet, first instant.Time, sending time.Duration) float64 {
+	var begin instant.Time
+	var arrivals []instant.Time
+	for _, p := range packets {
+		if p.arrived == 0 {
+			continue
+		}
+		if would := p.arrived.Add(-p.sent.Sub(first)); len(arrivals) == 0 || would < begin {
+			begin = would
+		}
+		arrivals = append(arrivals, p.arrived)
+	}
+	slices.Sort(arrivals)
+	end := begin.Add(sending)
+	within, _ := slices.BinarySearch(arrivals, end)
+	if n := len(arrivals); within == 0 || n-within <= max(1, int(stragglers*float64(n))) {
+		return float64(within)
+	}
+	// Packets that wait have one space less between them than they are.
+	before, after := arrivals[within-1], arrivals[within]
+	return float64(within-1) + float64(end.Sub(before))/float64(after.Sub(before))
+}
+
+// median is the median delay of the packets, in seconds, those lost on the path infinitely
+// late (RFC 7679 section 5.2), and how far it may be off: the medians of the lower and of the
+// upper ends of all intervals enclose it, since a median grows with each of its values. Delays of
+// trusted clocks stand for all that arrived. Nil without one, and where it is infinite.
+func median(packets []packet, lost int) (value, bound *float64) {
+	var delays []sample.Delay
+	arrived := 0
+	for _, p := range packets {
+		if p.arrived == 0 {
+			continue
+		}
+		arrived++
+		if p.delay.OK() {
+			delays = append(delays, p.delay)
+		}
+	}
+	rank := (arrived + lost + 1) / 2
+	if len(delays) == 0 || rank > arrived {
+		return nil, nil
+	}
+	middle := func(side time.Duration) time.Duration { // of the lower ends, the values or the upper ends
+		ascending := make([]time.Duration, len(delays))
+		for i, d := range delays {
+			ascending[i] = d.Value + side*d.Bound
+		}
+		slices.Sort(ascending)
+		return order.Quantile(ascending, float64(rank)/float64(arrived))
+	}
+	delay := middle(0)
+	off := max(delay-middle(-1), middle(1)-delay)
+	return new(delay.Seconds()), new(off.Seconds())
+}
+
+// meanAbsoluteIPDV is the mean of the absolute values of the inter-packet delay variation
+// (RFC 3393; RFC 5481 section 4.1) of packets sent one after the other that both arrived, in
+// seconds. A constant offset of the clocks cancels in it; a clock that was set does not.
+// Nil without two such packets.
+//
+// It is not the jitter of the D-ITG report (section 2.1.3), which is the standard deviation
+// of the delays: that grows with a queue that slowly fills or drains, this does not.
+func meanAbsoluteIPDV(packets []packet) *float64 {
+	var sum time.Duration
+	n := 0
+	for i := 1; i < len(packets); i++ {
+		a, b := packets[i-1], packets[i]
+		if a.arrived == 0 || b.arrived == 0 || a.stepped() || b.stepped() {
+			continue
+		}
+		sum += (b.arrived.Sub(b.sent) - a.arrived.Sub(a.sent)).Abs()
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum.Seconds() / float64(n))
+}

@@ -1,0 +1,71 @@
+package train
+
+import (
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/estimate/capacity"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probe"
+)
+
+func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
+	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
+	own := DefaultOptions()
+	own.PayloadBytes, own.Trains, own.TrainInterval, own.Repeats = []int{1472, 9000 - 28}, 4, 20*time.Millisecond, 2
+	own.MaxMTU = 8000
+	sink := &metrictest.Keeping{}
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: sink, Clock: static.New(time.Millisecond, metric.Discard{})}
+	k, err := NewKind(shared, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := probe.Target{Path: "a-to-b", Probe: "train", Peer: "b"}
+	outcome, err := loadtest.Once(t.Context(), env, target, shared, k, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What loopback's trains say is the scheduler's: they are counted, clean or not.
+	for _, d := range outcome.Body.(*Result).Directions {
+		if got, ok := sink.Value(metric.PathMTU, "a-to-b", "train", d.Way); !ok || got != 8000 {
+			t.Errorf("%s: published path MTU %v, want that of the largest size asked for, 8000", d.Way, got)
+		}
+		for size, fragmented := range map[string]float64{"1500": 0, "9000": 1} {
+			trains := 0.0
+			for _, r := range capacity.Results() {
+				n, ok := sink.Value(metric.Trains, "a-to-b", "train", d.Way, size, r.String())
+				if !ok {
+					t.Errorf("%s, %s B: no counter of trains that are %v", d.Way, size, r)
+				}
+				trains += n
+			}
+			if trains < 3 {
+				t.Errorf("%s, %s B: %v trains counted", d.Way, size, trains)
+			}
+			if got, ok := sink.Value(metric.TrainFragmented, "a-to-b", "train", d.Way, size); !ok || got != fragmented {
+				t.Errorf("%s, %s B: fragmented is %v, %v, want %v", d.Way, size, got, ok, fragmented)
+			}
+		}
+		for _, z := range d.Sizes {
+			quantiles := 0
+			for labels := range sink.All(metric.Capacity) {
+				if strings.HasPrefix(labels, "a-to-b,train,"+d.Way+","+strconv.Itoa(z.PacketBytes)+",0.") {
+					quantiles++
+				}
+			}
+			if known := z.Median != nil; known != (quantiles == 3) {
+				t.Errorf("%s, %d B: %d quantiles published, refusal %q", d.Way, z.PacketBytes, quantiles, z.Refusal)
+			}
+			if observed, _ := sink.Observed(metric.TrainCapacity, "a-to-b", "train", d.Way, strconv.Itoa(z.PacketBytes)); z.Median != nil && observed != len(z.Capacities) {
+				t.Errorf("%s, %d B: %d capacities in the histogram, want %d", d.Way, z.PacketBytes, observed, len(z.Capacities))
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package reflector
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"time"
+
+	"oneway.example/exporter/wire/stamp"
+)
+
+// minRequestBytes is the shortest TWAMP-Light request: the unauthenticated
+// sender packet is padded to the length of the reply, whose last field with a
+// meaning is byte 40, the sender's TTL (RFC 5357 section 4.2.1).
+const minRequestBytes = 41
+
+// maxTLVs bounds the work that one packet can ask for.
+const maxTLVs = 64
+
+// hmacTLVBytes is the whole HMAC TLV.
+const hmacTLVBytes = stamp.TLVHeaderBytes + 16
+
+// request is what the bytes of one packet say, before any of it is believed.
+type request struct {
+	base stamp.SenderPacket
+	// authenticated: it has the format of authenticated mode.
+	authenticated bool
+	baseBytes     int // where the TLVs begin
+	ssid          uint16
+	tlvs          tlvs
+	receipt       stamp.Receipt // if tlvs.receipt is set
+	keyIndex      int           // the key that verified it
+}
+
+// tlvs are the offsets of the TLVs that decide how the others are treated; 0:
+// there is none.
+type tlvs struct {
+	receipt, hmac, malformed int
+	// end is where the well-formed ones end.
+	end int
+	// misplaced: something but padding follows the HMAC.
+	misplaced bool
+	// naked: there is something but padding, and so something to authenticate.
+	naked bool
+}
+
+// looksAuthenticated tells the formats apart: bytes 4 to 15 are zero in
+// authenticated mode, and hold T1 and an Error Estimate, neither of which may be
+// zero, in the other.
+func looksAuthenticated(b []byte) bool {
+	return len(b) >= stamp.AuthenticatedBytes && allZero(b[4:16])
+}
+
+// allZero is for at most as many bytes as a base packet has.
+func allZero(b []byte) bool {
+	var zeros [stamp.AuthenticatedBytes]byte
+	return bytes.Equal(b, zeros[:len(b)])
+}
+
+// read fills in q from b, in the format that q.authenticated tells.
+func (q *request) read(b []byte) error {
+	parse, zeros, end := stamp.ParseSender, 16, 44 // RFC 8762 figure 2 and RFC 8972
+	q.baseBytes = stamp.UnauthenticatedBytes
+	if q.authenticated {
+		parse, zeros, end = stamp.ParseSenderUnverified, 28, 96 // RFC 8762 figure 4
+		q.baseBytes = stamp.AuthenticatedBytes
+	}
+	var err error
+	if q.base, err = parse(b); err != nil {
+		return err
+	}
+	q.scan(b)
+	q.ssid = q.base.SSID
+	if q.tlvs.receipt == 0 && !allZero(b[zeros:min(end, len(b))]) {
+		// A TWAMP-Light sender pads from byte 14 on: that is no SSID, and what
+		// does not parse is no TLV.
+		q.ssid = 0
+		if q.tlvs.malformed != 0 {
+			q.tlvs = tlvs{end: q.baseBytes}
+		}
+	}
+	return nil
+}
+
+// scan finds the TLVs of q in b.
+func (q *request) scan(b []byte) {
+	t := &q.tlvs
+	t.end = q.baseBytes
+	for n := 0; t.end+stamp.TLVHeaderBytes <= len(b); n++ {
+		at := t.end
+		next := at + stamp.TLVHeaderBytes + int(binary.BigEndian.Uint16(b[at+2:]))
+		kind := stamp.TLVType(b[at+1])
+		switch {
+		case binary.BigEndian.Uint32(b[at:]) == 0:
+			return // zeros: the padding of a TWAMP-Light sender
+		case next > len(b), n == maxTLVs, !validLength(kind, next-at-stamp.TLVHeaderBytes):
+			t.malformed = at
+			return
+		}
+		q.note(kind, at, b[at+stamp.TLVHeaderBytes:next])
+		t.end = next
+	}
+}
+
+func (q *request) note(kind stamp.TLVType, at int, value []byte) {
+	t := &q.tlvs
+	if kind != stamp.TypeExtraPadding {
+		t.misplaced = t.misplaced || t.hmac != 0
+		t.naked = true
+	}
+	switch {
+	case kind == stamp.TypeHMAC && t.hmac == 0:
+		t.hmac = at
+	case kind == stamp.TypeReceipt && t.receipt == 0:
+		if r, err := stamp.ParseReceipt(value); err == nil {
+			q.receipt, t.receipt = r, at
+		}
+	}
+}
+
+// validLength knows the lengths that RFC 8972 fixes.
+func validLength(kind stamp.TLVType, n int) bool {
+	switch kind {
+	case stamp.TypeTimestampInformation, stamp.TypeClassOfService:
+		return n == 4
+	case stamp.TypeDirectMeasurement:
+		return n == 12
+	case stamp.TypeFollowUp, stamp.TypeHMAC:
+		return n == 16
+	default:
+		return true
+	}
+}
+
+// replySeconds is how long a reply may have stayed in a reflector, in
+// seconds, to be recognized as one.
+const replySeconds = uint32(10 * time.Second / time.Second)
+
+// looksLikeReply reports whether b is another reflector's reply. Both formats
+// have whole seconds in the upper half of a stamp (NTP and PTP alike), and T2
+// and T3 of a reply are of one clock, so that no clock of ours is needed. In a
+// request T2's place holds zeros or padding; random padding passes for a stamp
+// of the right ten seconds once in 400 million packets.
+func looksLikeReply(b []byte) bool {
+	t3, t2 := 4, 16 // RFC 8762 figure 5
+	if looksAuthenticated(b) {
+		t3, t2 = 16, 32 // figure 6
+	}
+	in, out := binary.BigEndian.Uint32(b[t2:]), binary.BigEndian.Uint32(b[t3:])
+	return in != 0 && out-in <= replySeconds
+}
+
+// addressResult refuses addresses that cannot or must not be answered; Answered
+// means that there is nothing against them.
+func (s *shard) addressResult(peer netip.AddrPort, local netip.Addr) Result {
+	a := peer.Addr()
+	switch {
+	case peer.Port() == 0, !a.IsValid(), a.IsUnspecified(), a.IsMulticast(), a == broadcast(),
+		local.IsValid() && local.IsMulticast(), local == broadcast():
+		return BadAddress
+	case s.options.Allow != nil && !slices.ContainsFunc(s.options.Allow, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) }):
+		return NotAllowed
+	case slices.Contains(s.refusedPorts, peer.Port()):
+		return Loop
+	}
+	return Answered
+}
+
+func broadcast() netip.Addr { return netip.AddrFrom4([4]byte{255, 255, 255, 255}) }

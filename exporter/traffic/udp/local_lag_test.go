@@ -1,0 +1,69 @@
+package udp_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
+func TestTimeoutIsNeverMoreThanConfigured(t *testing.T) {
+	const drain = 5 * time.Second
+	for asked, want := range map[time.Duration]time.Duration{
+		0: drain, -1: drain, time.Second: time.Second, time.Minute: drain, time.Nanosecond: udp.MinIdle,
+	} {
+		if got := udp.Timeout(drain, asked); got != want {
+			t.Errorf("asked for %v it waits %v, want %v", asked, got, want)
+		}
+	}
+}
+
+// late is a carrier that answers some time after it has sent.
+type late struct {
+	*loadtesttest.Link
+	lag  time.Duration
+	idle time.Duration
+}
+
+func (l *late) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+	l.idle = idle
+	c, err := l.Link.Carry(ctx, d, p, idle, progress, adjustRate)
+	time.Sleep(l.lag) // synctest's time: no real time passes
+	return c, err
+}
+
+func TestLagIsTheTimeAfterAllWasSent(t *testing.T) {
+	plan := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 972, Interval: 100 * time.Millisecond, Burst: 1, Bursts: 11}}}
+	for name, c := range map[string]struct {
+		each func(sample.Direction, *udp.Carried) error
+		ok   bool
+	}{
+		"all arrived": {nil, true},
+		"one was lost": {func(_ sample.Direction, c *udp.Carried) error {
+			c.Received.Packets = c.Received.Packets[1:]
+			return nil
+		}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &late{Link: &loadtesttest.Link{Sleep: true, Each: c.each}, lag: 300 * time.Millisecond}
+			got, err := udp.NewSession(l, udp.SessionOptions{}).TransferWithin(t.Context(), sample.Forward, plan, time.Second, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The last packet leaves at 1 s; its interval is over at 1.1 s.
+			lag, ok := got.Lag()
+			if ok != c.ok || (lag-400*time.Millisecond).Abs() > time.Millisecond {
+				t.Errorf("%s: lag %v, %v", name, lag, ok)
+			}
+			if l.idle != time.Second {
+				t.Errorf("%s: the carrier was asked to wait %v", name, l.idle)
+			}
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package udp_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/loadtest/loadtesttest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+)
+
+func transferOf(t *testing.T, s *udp.Session, n int) {
+	t.Helper()
+	_, err := s.Transfer(t.Context(), sample.Forward, s.Plan(stream.Segment{
+		PayloadBytes: 100, Interval: time.Millisecond, Burst: 1, Bursts: n,
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReportKeepsAllRowsWhileTheyFit(t *testing.T) {
+	s := udp.NewSession(&loadtesttest.Link{}, udp.SessionOptions{})
+	s.SetMaxRows(1000)
+	transferOf(t, s, 600)
+	transferOf(t, s, 400)
+	for i, want := range []int{600, 400} {
+		if got := s.Series()[i]; len(got.Rows) != want || got.Every != 1 {
+			t.Errorf("transfer %d: %d rows, every %d", i, len(got.Rows), got.Every)
+		}
+	}
+}
+
+func TestReportThinsItsRowsAndSaysSo(t *testing.T) {
+	s := udp.NewSession(&loadtesttest.Link{}, udp.SessionOptions{})
+	s.SetMaxRows(1000)
+	for range 5 {
+		transferOf(t, s, 900)
+	}
+	rows := 0
+	for i, one := range s.Series() {
+		rows += len(one.Rows)
+		for j, r := range one.Rows {
+			if int(r.Seq) != j*one.Every {
+				t.Fatalf("transfer %d: row %d is packet %d, and one of %d is kept", i, j, r.Seq, one.Every)
+			}
+		}
+		if one.Counts.Arrived != 900 {
+			t.Errorf("the counts are of all packets: %+v", one.Counts)
+		}
+	}
+	if rows > 1000 || rows < 400 {
+		t.Errorf("%d rows, want at most 1000 and no fewer than needed", rows)
+	}
+}
+
+func TestRunWithoutATransferReportsNone(t *testing.T) {
+	o := loadtest.Outcome{Run: &loadtest.Run{}}
+	udp.NewSession(&loadtesttest.Link{}, udp.SessionOptions{}).Account(&o, metric.NewScope(metric.Discard{}))
+	text, err := json.Marshal(o)
+	if err != nil || strings.Contains(string(text), "transfers") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// A row a transfer is kept, however many there are: thinning ends.
+func TestReportOfMoreTransfersThanRowsEnds(t *testing.T) {
+	s := udp.NewSession(&loadtesttest.Link{}, udp.SessionOptions{})
+	s.SetMaxRows(3)
+	for range 10 {
+		transferOf(t, s, 7)
+	}
+	if n := len(s.Series()); n != 10 {
+		t.Errorf("%d transfers", n)
+	}
+}
+
+func TestRowsAreArraysInTheOrderOfTheirColumns(t *testing.T) {
+	link := &loadtesttest.Link{Delay: 5 * time.Millisecond, Each: func(_ sample.Direction, c *udp.Carried) error {
+		c.Received.Packets = c.Received.Packets[:1]
+		return nil
+	}}
+	s := udp.NewSession(link, udp.SessionOptions{})
+	transferOf(t, s, 2)
+	text, err := json.Marshal(s.Series()[0].Rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(`[[0,0,128,0,5000000,1,0],[1,0,128,1000000,null,0,0]]`, string(text)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"seq", "segment", "ip_bytes", "sent_ns", "arrived_ns", "copies", "damage"}, s.Series()[0].Columns); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestDamageIsReportedByItsName(t *testing.T) {
+	text, err := json.Marshal(udp.Counts{Planned: 9, Damaged: udp.Damaged{0, 2, 0, 0, 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Damaged map[string]int `json:"damaged_packets"`
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]int{"truncated": 2, "bad_header": 1}, got.Damaged); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

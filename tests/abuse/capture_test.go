@@ -1,0 +1,137 @@
+package abuse
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/tests/await"
+)
+
+// capture is a place on the path that passes on all that comes, and keeps it. Its far socket has the
+// address that the reflector knows the sender by, its local one that of the reflector; elsewhere is another host's.
+type capture struct {
+	local, remote, elsewhere *net.UDPConn
+	// asked is called with each request before it goes on, and answered with each reply; what answered
+	// keeps back does not go on.
+	asked    func(tp *capture, number int, b []byte)
+	answered func(tp *capture, number int, b []byte) (keep bool)
+
+	mu                sync.Mutex
+	sender            netip.AddrPort
+	requests, replies [][]byte
+}
+
+func (tp *capture) open(t *testing.T, host netip.Addr, to netip.AddrPort) {
+	t.Helper()
+	tp.local = listen(t, netip.AddrPortFrom(host, 0))
+	for _, c := range []**net.UDPConn{&tp.remote, &tp.elsewhere} {
+		var err error
+		if *c, err = net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var running sync.WaitGroup
+	running.Go(func() {
+		b := make([]byte, 1<<16)
+		for number := 0; ; number++ {
+			n, from, err := tp.local.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			tp.mu.Lock()
+			tp.sender = from
+			tp.requests = append(tp.requests, append([]byte(nil), b[:n]...))
+			tp.mu.Unlock()
+			if tp.asked != nil {
+				tp.asked(tp, number, b[:n])
+			}
+			tp.ask(b[:n])
+		}
+	})
+	ended := make(chan struct{})
+	running.Go(func() {
+		b := make([]byte, 1<<16)
+		for number := 0; ; {
+			n, err := tp.remote.Read(b)
+			select {
+			case <-ended:
+				return
+			default:
+			}
+			if err != nil {
+				continue // no reflector runs
+			}
+			tp.mu.Lock()
+			tp.replies = append(tp.replies, append([]byte(nil), b[:n]...))
+			tp.mu.Unlock()
+			if tp.answered == nil || !tp.answered(tp, number, b[:n]) {
+				tp.tell(b[:n])
+			}
+			number++
+		}
+	})
+	t.Cleanup(func() {
+		close(ended)
+		tp.local.Close()
+		tp.remote.Close()
+		tp.elsewhere.Close()
+		running.Wait()
+	})
+}
+
+// ask sends a request from the sender's address.
+func (tp *capture) ask(b []byte) {
+	if _, err := tp.remote.Write(b); err != nil {
+		_, _ = tp.remote.Write(b) // that error was the one before's
+	}
+}
+
+// tell sends a reply from the reflector's address.
+func (tp *capture) tell(b []byte) {
+	tp.mu.Lock()
+	to := tp.sender
+	tp.mu.Unlock()
+	_, _ = tp.local.WriteToUDPAddrPort(b, to)
+}
+
+// answeredAll waits until each request that went on has its reply. It is for asked, before the reflector is
+// stopped: what is with the reflector then is rightly lost, and on a busy machine that may be some.
+func (tp *capture) answeredAll(t *testing.T) {
+	t.Helper()
+	if !await.Within(20*time.Second, func() bool {
+		tp.mu.Lock()
+		defer tp.mu.Unlock()
+		return len(tp.replies) >= len(tp.requests)-1 // the last one has not gone on
+	}) {
+		t.Errorf("%d requests have %d answers", len(tp.all(&tp.requests))-1, len(tp.all(&tp.replies)))
+	}
+}
+
+// request is one of before.
+func (tp *capture) request(i int) []byte {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	return tp.requests[i]
+}
+
+// all is every request, or every reply, of before.
+func (tp *capture) all(of *[][]byte) [][]byte {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	return (*of)[:len(*of):len(*of)]
+}
+
+// steal asks request i from elsewhere, and gives the reply, or nil.
+func (tp *capture) steal(i int) []byte {
+	_, _ = tp.elsewhere.Write(tp.request(i))
+	b := make([]byte, 1<<16)
+	_ = tp.elsewhere.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	n, err := tp.elsewhere.Read(b)
+	if err != nil {
+		return nil
+	}
+	return b[:n]
+}

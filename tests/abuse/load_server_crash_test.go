@@ -1,0 +1,155 @@
+package abuse
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/link"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/traffictypes"
+	"oneway.example/tests/await"
+)
+
+// respondIn names the directory in which this program is a load server instead of a test.
+const respondIn = "ONEWAY_ABUSE_RESPOND_IN"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(respondIn); dir != "" {
+		if err := respondUntilKilled(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// respondUntilKilled prints where it is, and its pin.
+func respondUntilKilled(dir string) error {
+	links := link.NewTable(nil)
+	r, err := loadserver.New(loadserver.Options{
+		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, StateDir: dir, TokensFile: filepath.Join(dir, "tokens"),
+	}, loadserver.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: links, Traffic: traffictypes.All()})
+	if err != nil {
+		return err
+	}
+	go func() {
+		<-r.Started()
+		fmt.Println(r.Addrs()[0], r.Pin())
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // it never outlives its test for long
+	defer cancel()
+	return r.Run(ctx)
+}
+
+// respondApart runs this program as a load server.
+func respondApart(t *testing.T, dir string) (at, pin string, kill func()) {
+	t.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), respondIn+"="+dir)
+	c.Stderr = os.Stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = func() {
+		_ = c.Process.Kill() // SIGKILL: it can clean nothing up
+		_ = c.Wait()         // "signal: killed"
+	}
+	t.Cleanup(kill)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, pin, _ = strings.Cut(strings.TrimSpace(line), " ")
+	return at, pin, kill
+}
+
+func TestLoadServerThatIsKilledForgetsNothing(t *testing.T) {
+	dir := t.TempDir()
+	token, text, err := loadserver.NewToken("client", loadcontrol.Limits{BytesPerDay: 100_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := loadserver.AppendToken(filepath.Join(dir, "tokens"), token); err != nil {
+		t.Fatal(err)
+	}
+	at, pin, kill := respondApart(t, dir)
+	open := func(bytes int64) (*udp.Client, error) {
+		c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return udp.Open(t.Context(), c, loadcontrol.Open{Test: "saturation", Run: "crash", Bytes: bytes, Duration: time.Minute})
+	}
+	c, err := open(60_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := stream.Open(stream.Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(context.Background()) }()
+	defer func() {
+		e.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	session := e.Join(c.Reply.Session)
+	cookie, err := session.Hello(t.Context(), c.Remote())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Prove(t.Context(), cookie); err != nil {
+		t.Fatal(err)
+	}
+	long := reverse(1, 100_000)
+	if _, err := session.Expect(1, long.Plan); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Start(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	if !await.Within(10*time.Second, func() bool { return e.Stats().Accepted > 20 }) {
+		t.Fatal("no packets come")
+	}
+	kill()
+	select {
+	case <-c.Done(): // the kernel says so
+	case <-time.After(20 * time.Second):
+		t.Fatal("the client does not notice")
+	}
+	before := pin
+	at, pin, _ = respondApart(t, dir)
+	if pin != before {
+		t.Errorf("the pin was %s and is %s", before, pin)
+	}
+	// Nobody knows what the run had used: all that it had set aside counts.
+	if _, err := open(40_000_001); refusalOf(t, err).Reason != loadcontrol.DayLimit {
+		t.Errorf("more than is left: %v", err)
+	}
+	if _, err := open(40_000_000); err != nil {
+		t.Errorf("what is left: %v", err)
+	}
+}

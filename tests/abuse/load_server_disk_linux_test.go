@@ -1,0 +1,162 @@
+package abuse
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// onOwnMounts is set in a process that is a test once more, in a mount namespace of its own.
+const onOwnMounts = "ONEWAY_ABUSE_OWN_MOUNTS"
+
+// apart runs the test again in a process whose mounts nobody else sees; true: this is it.
+func apart(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(onOwnMounts) != "" {
+		return true
+	}
+	if os.Getuid() != 0 {
+		t.Skip("NOT TESTED: a small disk needs root")
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), onOwnMounts+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	out, err := c.CombinedOutput()
+	if errors.Is(err, os.ErrPermission) {
+		t.Skipf("NOT TESTED: a small disk needs a mount namespace: %v", err)
+	}
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+	return false
+}
+
+// disk is a file system of a few blocks.
+type disk struct {
+	t   *testing.T
+	dir string
+}
+
+func newDisk(t *testing.T) *disk {
+	t.Helper()
+	d := &disk{t, t.TempDir()}
+	if err := unix.Mount("tmpfs", d.dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(d.dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// fill leaves no block free, until free.
+func (d *disk) fill() (free func()) {
+	d.t.Helper()
+	name := filepath.Join(d.dir, "others")
+	err := os.WriteFile(name, bytes.Repeat([]byte("x"), 1<<20), 0o600)
+	if !errors.Is(err, unix.ENOSPC) {
+		d.t.Fatalf("a megabyte on a disk of 64 KiB: %v", err)
+	}
+	return func() {
+		if err := os.Remove(name); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// seal makes it read-only, for root, too, until unseal.
+func (d *disk) seal() (unseal func()) {
+	d.t.Helper()
+	remount := func(flags uintptr) {
+		if err := unix.Mount("", d.dir, "", unix.MS_REMOUNT|flags, "size=64k"); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	remount(unix.MS_RDONLY)
+	return func() { remount(0) }
+}
+
+// A load server that cannot save what a token uses would not know of it after a restart: it
+// gives nothing out until it can.
+func TestDayOfATokenIsNotForgottenOnADiskThatIsFullOrReadOnly(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	const perDay, session = 100_000_000, 60_000_000
+	for name, spoil := range map[string]func(*disk) func(){"full": (*disk).fill, "read-only": (*disk).seal} {
+		t.Run(name, func(t *testing.T) {
+			d := newDisk(t)
+			limited, text, err := loadserver.NewToken("client", loadcontrol.Limits{BytesPerDay: perDay})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens := filepath.Join(d.dir, "tokens")
+			if err := loadserver.AppendToken(tokens, limited); err != nil {
+				t.Fatal(err)
+			}
+			free, freeText, err := loadserver.NewToken("free", loadcontrol.Limits{})
+			if err == nil {
+				err = loadserver.AppendToken(tokens, free)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, pin, kill := respondApart(t, d.dir)
+			open := func(token string, bytes int64) error {
+				c, err := loadcontrol.Dial(t.Context(), loadcontrol.ClientOptions{Address: at, Pin: pin, Token: token})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { c.Close() })
+				_, err = udp.Open(t.Context(), c, loadcontrol.Open{Test: "saturation", Run: "disk", Bytes: bytes, Duration: time.Minute})
+				return err
+			}
+			mend := spoil(d)
+			granted := int64(0)
+			for range 3 { // each ends without a word, and so may have used all that it announced
+				switch err := open(text, session); {
+				case err == nil:
+					granted += session
+				case refusalOf(t, err).Reason != loadcontrol.Unsaved:
+					t.Errorf("on a disk that is %s: %v", name, err)
+				}
+				kill()
+				at, pin, kill = respondApart(t, d.dir)
+			}
+			if granted > perDay {
+				t.Errorf("on a disk that is %s, a token of %d bytes a day was given %d", name, perDay, granted)
+			}
+			if err := open(freeText, session); err != nil {
+				t.Errorf("a token without a limit of the day: %v", err)
+			}
+			kill()
+			mend()
+			at, pin, kill = respondApart(t, d.dir)
+			if err := open(text, session); err != nil {
+				t.Errorf("mended: %v", err)
+			}
+			kill()
+			at, pin, _ = respondApart(t, d.dir)
+			if err := open(text, perDay-session+1); refusalOf(t, err).Reason != loadcontrol.DayLimit {
+				t.Errorf("more than is left: %v", err)
+			}
+			if err := open(text, perDay-session); err != nil {
+				t.Errorf("what is left: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,174 @@
+package abuse
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
+	"oneway.example/exporter/traffic/udp"
+)
+
+// another adds a token to the load server's.
+func (f *remoteEnd) another(name string, limits loadcontrol.Limits) (text string) {
+	f.t.Helper()
+	token, text, err := loadserver.NewToken(name, limits)
+	if err == nil {
+		err = loadserver.AppendToken(f.o.TokensFile, token)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return text
+}
+
+func openOneByte(t *testing.T, c *loadcontrol.Client) error {
+	_, err := udp.Open(t.Context(), c, loadcontrol.Open{Test: "train", Run: "fair", Bytes: 1, Duration: time.Minute})
+	return err
+}
+
+// served counts the sessions of two tokens, from the first try of the second on.
+type served struct {
+	mu              sync.Mutex
+	greedy, patient int
+}
+
+func (s *served) add(n *int) (greedy, patient int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*n++
+	return s.greedy, s.patient
+}
+
+// reopens has sessions of one byte as fast as it can, and gives each up only when it has
+// the connection for the next one.
+func (f *remoteEnd) reopens(token string, stop <-chan struct{}, opened func()) {
+	var before *loadcontrol.Client
+	leave := func() {
+		if before != nil {
+			before.Close()
+			before = nil
+		}
+	}
+	defer leave()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-f.t.Context().Done():
+			return
+		default:
+		}
+		c, err := f.dial(token)
+		leave()
+		if err != nil {
+			continue
+		}
+		if openOneByte(f.t, c) != nil {
+			c.Close()
+			continue
+		}
+		opened()
+		before = c
+	}
+}
+
+func TestTokenThatReopensAtOnceLeavesAnotherItsTurns(t *testing.T) {
+	const wanted, most = 20, 200
+	f := startLoadServer(t, loadcontrol.Limits{})
+	other := f.another("other", loadcontrol.Limits{})
+	var s served
+	stop := make(chan struct{})
+	var greedy sync.WaitGroup
+	defer greedy.Wait()
+	end := sync.OnceFunc(func() { close(stop) })
+	defer end()
+	begun := make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	for range 4 {
+		greedy.Go(func() {
+			f.reopens(f.token, stop, func() {
+				begin()
+				if n, _ := s.add(&s.greedy); n >= most {
+					end()
+				}
+			})
+		})
+	}
+	<-begun
+	s.mu.Lock()
+	s.greedy = 0
+	s.mu.Unlock()
+	tries := 0
+	for patient := 0; patient < wanted; tries++ {
+		select {
+		case <-stop:
+			t.Fatalf("the token that reopens at once had %d sessions, the other %d in %d tries", most, patient, tries)
+		default:
+		}
+		c, err := f.dial(other)
+		if err != nil {
+			t.Fatalf("try %d: %v", tries, err)
+		}
+		switch err := openOneByte(t, c); {
+		case err == nil:
+			_, patient = s.add(&s.patient)
+		case refusalOf(t, err).Reason != loadcontrol.Busy:
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.Logf("the token that reopens at once had %d sessions, the other %d in %d tries", s.greedy, s.patient, tries)
+	if s.greedy > s.patient+s.patient/4+2 {
+		t.Errorf("%d sessions of %d were of the token that reopens at once, want half", s.greedy, s.greedy+s.patient)
+	}
+}
+
+func TestSessionsOfOneTokenKeepNoOtherOut(t *testing.T) {
+	for name, limits := range map[string]loadcontrol.Limits{
+		"without a limit":           {},
+		"with as many as there are": {Sessions: loadserver.DefaultMaxSessions},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := startLoadServer(t, limits)
+			other := f.another("other", loadcontrol.Limits{})
+			var first *loadcontrol.Client
+			granted := 0
+			for range loadserver.DefaultMaxSessions {
+				c, err := f.dial(f.token)
+				if err != nil {
+					continue
+				}
+				defer c.Close()
+				if granted++; granted == 1 {
+					first = c
+					if err := openOneByte(t, c); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			want := limits.Sessions
+			if want == 0 {
+				want = 2
+			}
+			if granted != want {
+				t.Errorf("%d of %d sessions were granted, want %d", granted, loadserver.DefaultMaxSessions, want)
+			}
+			for range loadserver.DefaultTokenSessions {
+				c, err := f.dial(other)
+				if err != nil {
+					t.Fatalf("another token, beside %d sessions of one: %v", granted, err)
+				}
+				defer c.Close()
+			}
+			select {
+			case <-first.Done():
+				t.Errorf("the session that has the link had to go: %v", first.Err())
+			default:
+			}
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package abuse
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/await"
+)
+
+// freeClient is a client that says what it likes, when it likes.
+type freeClient struct {
+	t        *testing.T
+	f        *remoteEnd
+	conn     *tls.Conn
+	in       *bufio.Reader
+	session  uint64 // its number
+	endpoint *stream.Endpoint
+	stream   *stream.Session
+	left     int64 // of the token's day, when it came
+}
+
+// speak is one with a connection that was let in.
+func (f *remoteEnd) speak() *freeClient {
+	f.t.Helper()
+	c, err := tls.Dial("tcp", f.addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { c.Close() })
+	s := &freeClient{t: f.t, f: f, conn: c, in: bufio.NewReader(c)}
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\nAuthorization: Bearer %s\r\n\r\n", loadcontrol.Path, f.token)
+	reply, err := http.ReadResponse(s.in, nil)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	_ = reply.Body.Close() // it has none
+	if reply.StatusCode != http.StatusSwitchingProtocols {
+		f.t.Fatal(reply.Status)
+	}
+	m := s.hear()
+	if m == nil || m.Welcome == nil {
+		f.t.Fatalf("%+v, want a welcome", m)
+	}
+	s.left = m.Welcome.Limits.LeftToday
+	return s
+}
+
+func (s *freeClient) say(m loadcontrol.Message) {
+	s.t.Helper()
+	b, err := json.Marshal(m)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.frame(b, nil)
+}
+
+func (s *freeClient) frame(message, data []byte) {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(message)))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
+	_, _ = s.conn.Write(append(append(b, message...), data...)) // it may be cut by now
+}
+
+// hear is the next message; nil: the connection has ended.
+func (s *freeClient) hear() *loadcontrol.Message {
+	s.t.Helper()
+	if err := s.conn.SetReadDeadline(time.Now().Add(await.Timeout)); err != nil {
+		s.t.Fatal(err)
+	}
+	var head [8]byte
+	if _, err := io.ReadFull(s.in, head[:]); err != nil {
+		return nil
+	}
+	payload := make([]byte, binary.BigEndian.Uint32(head[:]))
+	if _, err := io.ReadFull(s.in, payload); err != nil {
+		return nil
+	}
+	if _, err := io.CopyN(io.Discard, s.in, int64(binary.BigEndian.Uint32(head[4:]))); err != nil { // records
+		return nil
+	}
+	var m loadcontrol.Message
+	if err := json.Unmarshal(payload, &m); err != nil {
+		s.t.Fatal(err)
+	}
+	return &m
+}
+
+// want hears until there is a message of a kind, in the words of word; what was heard before, except for what
+// is under way, fails the test.
+func (s *freeClient) want(kind string) {
+	s.t.Helper()
+	for {
+		got := word(s.hear())
+		if got == kind {
+			return
+		}
+		if got != "finished" {
+			s.t.Fatalf("%s, want %s", got, kind)
+		}
+	}
+}
+
+// word is what a message is.
+func word(m *loadcontrol.Message) string {
+	switch {
+	case m == nil:
+		return "end"
+	case m.Refusal != nil:
+		return "session: " + string(m.Refusal.Reason)
+	case m.Opened != nil:
+		return "opened"
+	case m.Say == nil:
+		return "other"
+	case m.Say.Name != "refused":
+		return m.Say.Name
+	}
+	r := body[loadcontrol.Refusal](m)
+	switch r.ID {
+	case marker:
+		return "marker"
+	case 0:
+		return "refused: " + string(r.Reason)
+	default:
+		return "transfer: " + string(r.Reason)
+	}
+}
+
+// body is the content of the traffic's message; the zero value if it is none.
+func body[B any](m *loadcontrol.Message) (b B) {
+	if m != nil && m.Say != nil {
+		_ = json.Unmarshal(m.Say.Body, &b)
+	}
+	return b
+}
+
+// traffic is a message of the traffic's.
+func traffic(name string, content any) loadcontrol.Message {
+	b, err := json.Marshal(content)
+	if err != nil {
+		panic(err)
+	}
+	return loadcontrol.Message{Say: &loadcontrol.Say{Name: name, Body: b}}
+}
+
+// marker is the number of a transfer that cannot be: a session that goes on refuses it, and
+// nothing else changes by it.
+const marker = 9999
+
+func mark() loadcontrol.Message { return traffic("start", udp.Start{ID: marker}) }
+
+func opening() loadcontrol.Message {
+	return loadcontrol.Message{Open: &loadcontrol.Open{Traffic: udp.Name, Test: "saturation", Run: "orders", Bytes: 1 << 20, Duration: time.Minute}}
+}
+
+func (s *freeClient) open() {
+	s.t.Helper()
+	s.say(opening())
+	m := s.hear()
+	if m == nil || m.Opened == nil {
+		s.t.Fatalf("%s: %+v, want opened", word(m), m)
+	}
+	var reply udp.Reply
+	if err := json.Unmarshal(m.Opened.Reply, &reply); err != nil {
+		s.t.Fatal(err)
+	}
+	s.session = reply.Session
+	s.endpoint, s.stream = s.f.listen(s.session)
+}
+
+// listen is a socket of a client's for packets of a session.
+func (f *remoteEnd) listen(session uint64) (*stream.Endpoint, *stream.Session) {
+	f.t.Helper()
+	e, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(f.addr().Addr(), 0)})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- e.Run(f.t.Context()) }()
+	f.t.Cleanup(func() {
+		e.Close()
+		if err := <-ended; err != nil {
+			f.t.Errorf("endpoint: %v", err)
+		}
+	})
+	return e, e.Join(session)
+}
+
+func (s *freeClient) proof() loadcontrol.Message {
+	s.t.Helper()
+	cookie, err := s.stream.Hello(s.t.Context(), s.f.addr())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return traffic("prove", udp.Prove{Cookie: cookie})
+}
+
+// order is for a transfer of n packets of 500 bytes, a millisecond apart.
+func order(id uint16, d sample.Direction, n int) loadcontrol.Message {
+	t := reverse(id, n)
+	t.Direction = d
+	return traffic("start", t)
+}

@@ -1,0 +1,203 @@
+package abuse
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/await"
+)
+
+// states are what a session can be in, each with the way there.
+var states = []struct {
+	name  string
+	enter func(s *freeClient)
+}{
+	{"welcomed", func(*freeClient) {}},
+	{"opened", func(s *freeClient) { s.open() }},
+	{"proved", func(s *freeClient) { s.open(); s.say(s.proof()); s.want("proved") }},
+	{"sending", func(s *freeClient) {
+		s.open()
+		s.say(s.proof())
+		s.want("proved")
+		s.say(order(1, sample.Reverse, 300))
+		s.want("started")
+	}},
+	{"receiving", func(s *freeClient) {
+		s.open()
+		s.say(s.proof())
+		s.want("proved")
+		t := reverse(1, 300)
+		t.Direction, t.Idle = sample.Forward, 10*time.Second
+		s.say(traffic("start", t))
+		s.want("started")
+	}},
+	{"finished", func(s *freeClient) {
+		s.open()
+		s.say(s.proof())
+		s.want("proved")
+		s.say(order(1, sample.Reverse, 20))
+		s.want("started")
+		s.want("finished")
+	}},
+}
+
+// Every message in every state has one reply: what it asks for, a refusal of the transfer, after which the
+// session goes on, or its end. "" is none, after which it goes on.
+func TestOrderInTheWrongStateIsRefused(t *testing.T) {
+	const ended = "session: bad_request"
+	orders := []struct {
+		name string
+		say  func(s *freeClient)
+		want [6]string // by state
+	}{
+		{
+			"open", func(s *freeClient) { s.say(opening()) },
+			[6]string{"opened", ended, ended, ended, ended, ended},
+		},
+		{
+			"prove, no cookie", func(s *freeClient) { s.say(traffic("prove", udp.Prove{})) },
+			[6]string{ended, "session: unproved", "session: unproved", ended, ended, "session: unproved"},
+		},
+		{"prove", func(s *freeClient) {
+			if s.stream == nil {
+				s.say(traffic("prove", udp.Prove{Cookie: make([]byte, 34)}))
+				return
+			}
+			s.say(s.proof())
+		}, [6]string{ended, "proved", "proved", ended, ended, "proved"}},
+		{
+			"transfer, reverse", func(s *freeClient) { s.say(order(2, sample.Reverse, 5)) },
+			[6]string{ended, "transfer: unproved", "started", "transfer: bad_request", "started", "started"},
+		},
+		{
+			"transfer, forward", func(s *freeClient) { s.say(order(2, sample.Forward, 5)) },
+			[6]string{ended, "transfer: unproved", "started", "started", "transfer: bad_request", "started"},
+		},
+		{
+			"transfer, its number again", func(s *freeClient) { s.say(order(1, sample.Reverse, 5)) },
+			[6]string{ended, "transfer: unproved", "started", ended, ended, ended},
+		},
+		{
+			"transfer 0", func(s *freeClient) { s.say(order(0, sample.Reverse, 5)) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"transfer, more than announced", func(s *freeClient) { s.say(order(2, sample.Reverse, 10_000)) },
+			[6]string{ended, "transfer: unproved", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request", "transfer: bad_request"},
+		},
+		{
+			"sent, of another", func(s *freeClient) { s.say(traffic("sent", udp.Sent{ID: 7, Packets: 1 << 40})) },
+			[6]string{0: ended},
+		},
+		{
+			"sent", func(s *freeClient) { s.say(traffic("sent", udp.Sent{ID: 1, Packets: 0})) },
+			[6]string{0: ended, 4: "finished"},
+		},
+		{
+			"sent, less than nothing", func(s *freeClient) { s.say(traffic("sent", udp.Sent{ID: 1, Packets: -1})) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"cancel", func(s *freeClient) { s.say(traffic("cancel", udp.Cancel{ID: 1})) },
+			[6]string{0: ended, 3: "finished", 4: "finished"},
+		},
+		{
+			"cancel, of another", func(s *freeClient) { s.say(traffic("cancel", udp.Cancel{ID: 7})) },
+			[6]string{0: ended},
+		},
+		{
+			"an unknown order", func(s *freeClient) { s.say(traffic("faster", struct{}{})) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"an order with what nobody knows", func(s *freeClient) { s.say(traffic("cancel", map[string]int{"id": 1, "at": 2})) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"what a load server says", func(s *freeClient) { s.say(loadcontrol.Message{Opened: &loadcontrol.Opened{}}) },
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
+		{
+			"what its traffic says", func(s *freeClient) { s.say(traffic("started", udp.Started{ID: 1})) },
+			[6]string{ended, ended, ended, ended, ended, ended},
+		},
+		{
+			"records that are announced", func(s *freeClient) {
+				_, _ = s.conn.Write(append([]byte{0, 0, 0, 24, 0, 16, 0, 0}, `{"say":{"name":"cancel"}}`[:24]...))
+			},
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
+		{
+			"records", func(s *freeClient) {
+				s.frame([]byte(`{"say":{"name":"cancel","body":{"id":1}}}`), bytes.Repeat([]byte{1}, 64))
+			},
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
+		{"two messages in one", func(s *freeClient) {
+			m := opening()
+			m.Close = &loadcontrol.Close{}
+			s.say(m)
+		}, [6]string{"end", "end", "end", "end", "end", "end"}},
+		{
+			"close", func(s *freeClient) { s.say(loadcontrol.Message{Close: &loadcontrol.Close{}}) },
+			[6]string{"end", "end", "end", "end", "end", "end"},
+		},
+	}
+	for _, at := range []string{"127.0.0.1", "::1"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			const day = 1 << 30
+			f := startLoadServerAt(t, at, loadcontrol.Limits{BytesPerDay: day})
+			f.waits(t)
+			for i, state := range states {
+				for _, o := range orders {
+					what := state.name + ", " + o.name
+					s := f.speak()
+					if moved := f.moved(); s.left != day-moved {
+						t.Fatalf("before %s: %d bytes are left of the day, want %d less than all", what, s.left, moved)
+					}
+					state.enter(s)
+					o.say(s)
+					s.say(mark())
+					if got := s.reply(o.want[i]); got != o.want[i] {
+						t.Errorf("%s: %q, want %q", what, got, o.want[i])
+					}
+					s.conn.Close()
+					f.waits(t)
+				}
+			}
+		})
+	}
+}
+
+// reply is want if that is said to an order that a marker came after, "" being nothing but the
+// marker's answer; else what was said instead.
+func (s *freeClient) reply(want string) string {
+	s.t.Helper()
+	for {
+		switch got := word(s.hear()); {
+		case got == want, got == "marker" && want == "":
+			return want
+		case got != "marker" && got != "finished": // a transfer before it may end
+			return got
+		}
+	}
+}
+
+// moved is how many bytes of streams there have been.
+func (f *remoteEnd) moved() int64 {
+	s := f.r.Status()
+	return s.Sent + s.Received
+}
+
+// waits returns when no session is left.
+func (f *remoteEnd) waits(t *testing.T) {
+	t.Helper()
+	if !await.Within(await.Timeout, func() bool { s := f.r.Status(); return s.Sessions == 0 && s.Connections == 0 }) {
+		t.Fatalf("a session is left: %+v", f.r.Status())
+	}
+}

@@ -1,0 +1,264 @@
+package abuse
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/instant"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/exporter/wire/load"
+	"oneway.example/tests/await"
+)
+
+// rawClient is a client whose test packets are the test's own.
+type rawClient struct {
+	*testClient
+	socket *net.UDPConn
+}
+
+// enterRaw is a visit whose address is proved from a socket of its own.
+func (f *remoteEnd) enterRaw(bytes int64) rawClient {
+	f.t.Helper()
+	v, err := f.visit(bytes)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	socket, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(f.addr()))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { socket.Close() })
+	c := rawClient{v, socket}
+	c.send(load.AppendHello(nil, v.Reply.Session, 0))
+	b := make([]byte, 2048)
+	if err := socket.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		f.t.Fatal(err)
+	}
+	n, err := socket.Read(b)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	h, err := load.Parse(b[:n])
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := v.Prove(f.t.Context(), load.Cookie(b[:n], h)); err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+func (c rawClient) send(b []byte) {
+	c.f.t.Helper()
+	if _, err := c.socket.Write(b); err != nil {
+		c.f.t.Fatal(err)
+	}
+}
+
+// settle waits until the load server has read all that was sent before: its socket is a queue, and a
+// hello of a session that nobody has opened is counted.
+func (c rawClient) settle() {
+	c.f.t.Helper()
+	before := c.f.r.Status().Discarded[stream.UnknownSession.String()]
+	c.send(load.AppendHello(nil, c.Reply.Session^1, 0))
+	if !await.Within(20*time.Second, func() bool { return c.f.r.Status().Discarded[stream.UnknownSession.String()] > before }) {
+		c.f.t.Fatal("a packet of an unknown session is not counted")
+	}
+}
+
+// Who sends from a client's address, or is that client, fills no memory of the load server's and
+// uses up nothing of its token while a load test runs, whatever comes.
+func TestGarbageEntersNoTransfer(t *testing.T) {
+	const burst, bursts, planned, bytes = 100, 200, 100, 500
+	f := startLoadServer(t, loadcontrol.Limits{BytesPerDay: 1 << 30})
+	c := f.enterRaw(1 << 20)
+	forward := reverse(1, planned)
+	forward.Direction, forward.Idle = sample.Forward, 20*time.Second
+	if _, err := c.Start(t.Context(), forward); err != nil {
+		t.Fatal(err)
+	}
+	before := heap()
+	rng := seeded(t)
+	for range bursts {
+		for i := range burst {
+			b := make([]byte, 1+rng.IntN(100))
+			for at := range b {
+				b[at] = byte(rng.Uint32())
+			}
+			switch i % 4 {
+			case 0:
+				b = b[:1]
+			case 1: // it begins as ours do, and so may be a damaged one
+				b = append([]byte("OWLD"), b...)
+			}
+			c.send(b)
+		}
+		c.settle()
+	}
+	if grown := int64(heap()) - int64(before); grown > 1<<20 {
+		t.Errorf("the heap grew by %d bytes", grown)
+	}
+	for seq := range uint32(planned) {
+		b := make([]byte, bytes)
+		load.Header{Type: load.Data, Session: c.Reply.Session, Transfer: 1, Seq: seq}.Fill(b)
+		c.send(b)
+	}
+	if err := c.Sent(t.Context(), 1, planned); err != nil {
+		t.Fatal(err)
+	}
+	finished, records, err := c.Wait(t.Context(), 1)
+	if err != nil || finished.Error != "" {
+		t.Fatalf("%+v, %v", finished, err)
+	}
+	packets, err := stream.ParseReceived(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	intact := 0
+	for _, p := range packets {
+		if p.Damage == stream.Intact {
+			intact++
+		}
+	}
+	const maybeOurs = burst * bursts / 4
+	got := f.r.Status()
+	t.Logf("%d datagrams of garbage: %d entries, %d beyond them, %d ignored, %d bytes charged",
+		burst*bursts, len(packets), finished.Received.Overflow, got.Discarded[stream.TooShort.String()]+got.Discarded[stream.Foreign.String()], got.Received)
+	if intact != planned || len(packets) > planned+planned/64+1024 {
+		t.Errorf("%d entries, %d intact; want the %d planned, and 1024 and few more", len(packets), intact, planned)
+	}
+	if n := uint64(len(packets)-planned) + finished.Received.Overflow; n != maybeOurs || finished.Received.CorruptPackets != maybeOurs {
+		t.Errorf("%d damaged, %d of them with an entry or counted; want %d", finished.Received.CorruptPackets, n, maybeOurs)
+	}
+	if n := got.Discarded[stream.TooShort.String()] + got.Discarded[stream.Foreign.String()]; n != burst*bursts-maybeOurs {
+		t.Errorf("%d ignored, want %d", n, burst*bursts-maybeOurs)
+	}
+	if got.Received != planned*bytes {
+		t.Errorf("%d bytes are charged, want %d", got.Received, planned*bytes)
+	}
+}
+
+// streaming begins a stream to the client, and waits for its first packets.
+func (c rawClient) streaming(packets int) {
+	c.f.t.Helper()
+	if _, err := c.Start(c.f.t.Context(), reverse(1, packets)); err != nil {
+		c.f.t.Fatal(err)
+	}
+	for range 100 {
+		c.next()
+	}
+}
+
+// next waits for the next packet of a stream.
+func (c rawClient) next() {
+	c.f.t.Helper()
+	if err := c.socket.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		c.f.t.Fatal(err)
+	}
+	if _, err := c.socket.Read(make([]byte, 2048)); err != nil {
+		c.f.t.Fatal(err)
+	}
+}
+
+// unknownPeerGreets says hello for so long from another address than the client's.
+func (c rawClient) unknownPeerGreets(hello []byte, lasts time.Duration) {
+	c.f.t.Helper()
+	socket, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(c.f.addr()))
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	defer socket.Close()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for over := time.After(lasts); ; {
+		select {
+		case <-over:
+			return
+		case <-again.C:
+		}
+		if _, err := socket.Write(hello); err != nil {
+			c.f.t.Fatal(err)
+		}
+	}
+}
+
+// sent is how the stream ended, and what of it left.
+func (c rawClient) sent() (finished *udp.Finished, left, withheld []stream.SentPacket) {
+	c.f.t.Helper()
+	finished, records, err := c.Wait(c.f.t.Context(), 1)
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	packets, err := stream.ParseSent(records)
+	if err != nil {
+		c.f.t.Fatal(err)
+	}
+	for _, p := range packets {
+		if p.Stamp.Present() {
+			left = append(left, p)
+		} else {
+			withheld = append(withheld, p)
+		}
+	}
+	return finished, left, withheld
+}
+
+// A client's socket is closed, and its connection stays: the errors that come back for the packets
+// stop the stream at once, and as no hello comes any more the session ends.
+func TestStreamStopsForAClosedSocket(t *testing.T) {
+	const planned = 20_000 // 20 s
+	f := startLoadServer(t, loadcontrol.Limits{})
+	c := f.enterRaw(1 << 30)
+	c.streaming(planned)
+	closed := time.Now()
+	c.socket.Close()
+	<-c.Done()
+	took := time.Since(closed)
+	if !await.Within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
+		t.Fatal("the session has not ended with its connection")
+	}
+	got := f.r.Status()
+	t.Logf("%d bytes left of %d, and the session ended after %v", got.Sent, 500*planned, took)
+	if got.Sent > 500*planned/4 || got.Ended["silent"] != 1 || took < 5*time.Second {
+		t.Errorf("%d bytes left of %d, sessions ended %v after %v; want what left before the errors, and the end as silent", got.Sent, 500*planned, got.Ended, took)
+	}
+}
+
+// A client that says hello while it receives is there as long as it does, whatever its connection
+// says: its address may be another's by now. When it says hello again, the stream goes on.
+func TestStreamWaitsForTheNextHello(t *testing.T) {
+	const planned, lasts = 9000, 3 * time.Second
+	f := startLoadServer(t, loadcontrol.Limits{})
+	c := f.enterRaw(1 << 30)
+	c.streaming(planned)
+	hello := load.AppendHello(nil, c.Reply.Session, load.KeepAlive)
+	for range 3 {
+		c.send(hello)
+	}
+	silent := instant.Now()
+	c.unknownPeerGreets(hello, lasts+2*time.Second) // nothing tells of what does not come
+	again := instant.Now()
+	for range 3 {
+		c.send(hello)
+	}
+	finished, left, withheld := c.sent()
+	early, blind, late := 0, 0, 0
+	for _, p := range left {
+		switch {
+		case p.Stamp.At < silent.Add(lasts+time.Second):
+			early++
+		case p.Stamp.At < again:
+			blind++
+		default:
+			late++
+		}
+	}
+	t.Logf("%d packets left, %d while the client was silent for more than %v, %d afterwards, %d were withheld", len(left), blind, lasts, late, len(withheld))
+	if finished.Error != "" || len(left)+len(withheld) != planned || len(withheld) < 500 || blind > 0 || early == 0 || late == 0 {
+		t.Errorf("%q: %d packets left of %d, %d blindly, %d afterwards, %d were withheld", finished.Error, len(left), planned, blind, late, len(withheld))
+	}
+}

@@ -1,0 +1,280 @@
+package abuse
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/stream"
+	"oneway.example/exporter/traffic/udp"
+	"oneway.example/tests/await"
+)
+
+// loopbacks are the two families.
+var loopbacks = []string{"127.0.0.1", "::1"}
+
+// dripping writes byte by byte, so many a second.
+type dripping struct {
+	net.Conn
+	every time.Duration
+}
+
+// Write is io.Writer.
+func (d dripping) Write(b []byte) (n int, err error) {
+	for n = range b {
+		if _, err = d.Conn.Write(b[n : n+1]); err != nil {
+			return n, err
+		}
+		time.Sleep(d.every) // what is slow is the attacker; no assertion waits for it
+	}
+	return len(b), nil
+}
+
+// Who drips, before it is authenticated or after, is cut off, however many connections do; others are
+// served meanwhile.
+func TestWhoTricklesIsCutOffAndOthersAreServed(t *testing.T) {
+	const each = 40
+	frame := func(f *remoteEnd) net.Conn { return f.speak().conn } // let in, and nothing opened
+	for _, at := range loopbacks {
+		for name, trickle := range map[string]func(f *remoteEnd) func() error{
+			"a TLS handshake": func(f *remoteEnd) func() error {
+				c := f.unknownPeer()
+				return func() error { return tls.Client(dripping{c, 100 * time.Millisecond}, insecure).Handshake() }
+			},
+			"a request": func(f *remoteEnd) func() error {
+				c := tls.Client(f.unknownPeer(), insecure)
+				return func() error {
+					_, err := fmt.Fprintf(dripping{c, 100 * time.Millisecond}, "GET %s HTTP/1.1\r\nHost: h\r\nX: %01000d", loadcontrol.Path, 0)
+					return errors.Join(err, gone(c))
+				}
+			},
+			"a frame": func(f *remoteEnd) func() error {
+				c := frame(f)
+				return func() error {
+					_, err := dripping{c, 200 * time.Millisecond}.Write(append([]byte{0, 0, 4, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{' '}, 1000)...))
+					return errors.Join(err, gone(c))
+				}
+			},
+		} {
+			t.Run(at+", "+name, func(t *testing.T) {
+				t.Parallel()
+				f := startLoadServerAt(t, at, loadcontrol.Limits{Sessions: 2 * each})
+				var cut atomic.Int64
+				for range each {
+					go func(trickles func() error) {
+						if trickles() != nil {
+							cut.Add(1)
+						}
+					}(trickle(f))
+				}
+				if !await.Within(await.Timeout, func() bool { return cut.Load() > 0 || f.r.Status().Connections >= each/2 }) {
+					t.Fatalf("%d connections: nobody drips", f.r.Status().Connections)
+				}
+				v := f.enter(1 << 20)
+				if err := v.stream(1, 50); err != nil {
+					t.Errorf("a stream beside them: %v", err)
+				}
+				v.close()
+				if !await.Within(await.Timeout, func() bool { return cut.Load() == each && f.r.Status().Connections == 0 }) {
+					t.Errorf("%d of %d were cut off, %d connections are left", cut.Load(), each, f.r.Status().Connections)
+				}
+				f.enter(1)
+			})
+		}
+	}
+}
+
+var insecure = &tls.Config{InsecureSkipVerify: true}
+
+// unknownPeer is a connection of nobody yet.
+func (f *remoteEnd) unknownPeer() net.Conn {
+	f.t.Helper()
+	c, err := net.Dial("tcp", f.addr().String())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// gone is an error when the other side has ended the connection.
+func gone(c net.Conn) error {
+	_, err := io.Copy(io.Discard, c)
+	return errors.Join(errors.New("ended"), err)
+}
+
+// Of all that are ordered at one time, one of each direction runs; what runs is charged, once.
+func TestOrdersAtOneTimeRunOnce(t *testing.T) {
+	const asked, packets = 50, 200
+	for _, at := range loopbacks {
+		t.Run(at, func(t *testing.T) {
+			f := startLoadServerAt(t, at, loadcontrol.Limits{BytesPerDay: 1 << 30})
+			s := f.speak()
+			s.open()
+			s.say(s.proof())
+			s.want("proved")
+			plan := reverse(2, packets).Plan
+			reception, err := s.stream.Expect(2, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id := range uint16(asked) {
+				s.say(order(id+1, sample.Direction(id%2), packets)) // of numbers that differ
+			}
+			got := map[string]int{}
+			for got["started"]+got["transfer: bad_request"]+got["end"] < asked {
+				got[word(s.hear())]++
+			}
+			if got["started"] != 2 || got["end"] > 0 {
+				t.Errorf("answers %v, want 2 that are started", got)
+			}
+			s.say(traffic("sent", udp.Sent{ID: 1, Packets: 0}))
+			for got["finished"] < 2 && got["end"] == 0 {
+				got[word(s.hear())]++
+			}
+			came := len(reception.Finish(t.Context(), packets, time.Second).Packets)
+			s.conn.Close()
+			f.waits(t)
+			if used := int64(1<<30) - f.speak().left; came != packets || used != packets*500 {
+				t.Errorf("%d of %d packets came, %d bytes were charged, want %d", came, packets, used, packets*500)
+			}
+		})
+	}
+}
+
+// reached is what came to an address.
+type reached struct {
+	at netip.AddrPort
+	*stream.Reception
+}
+
+// Streams go to the address that was proved last, though another says the same hello at the same time; and
+// what came there is what the token is charged.
+func TestStreamGoesToTheAddressThatWasProvedLast(t *testing.T) {
+	const packets = 200
+	for _, at := range loopbacks {
+		t.Run(at, func(t *testing.T) {
+			f := startLoadServerAt(t, at, loadcontrol.Limits{BytesPerDay: 1 << 30})
+			s := f.speak()
+			s.open()
+			there, other := f.listen(s.session)
+			cookies := make(chan []byte, 2)
+			hello := func(x *stream.Session) {
+				cookie, err := x.Hello(t.Context(), f.addr())
+				if err != nil {
+					t.Error(err)
+				}
+				cookies <- cookie
+			}
+			go hello(s.stream)
+			go hello(other)
+			one, two := <-cookies, <-cookies
+			if bytes.Equal(one, two) {
+				t.Fatal("two addresses have one cookie")
+			}
+			last := ""
+			for _, cookie := range [][]byte{one, two} {
+				s.say(traffic("prove", udp.Prove{Cookie: cookie}))
+				m := s.hear()
+				if word(m) != "proved" {
+					t.Fatalf("%s, want proved", word(m))
+				}
+				last = body[udp.Proved](m).Address
+			}
+			var receptions []reached
+			for e, x := range map[*stream.Endpoint]*stream.Session{s.endpoint: s.stream, there: other} {
+				r, err := x.Expect(1, reverse(1, packets).Plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				receptions = append(receptions, reached{e.LocalAddr(), r})
+			}
+			s.say(order(1, sample.Reverse, packets))
+			s.want("started")
+			s.want("finished")
+			came := 0
+			for _, one := range receptions {
+				sent := 0
+				if one.at.String() == last {
+					sent = packets
+				}
+				n := len(one.Finish(t.Context(), sent, time.Second).Packets)
+				if n != sent {
+					t.Errorf("%d packets came to %v, want %d: %v was proved last", n, one.at, sent, last)
+				}
+				came += n
+			}
+			s.conn.Close()
+			f.waits(t)
+			if used := int64(1<<30) - f.speak().left; came != packets || used != packets*500 {
+				t.Errorf("%d of %d packets came, %d bytes were charged, want %d", came, packets, used, packets*500)
+			}
+		})
+	}
+}
+
+// Another connection that knows a session's number and has a cookie of it has nothing by that: neither
+// while the session lasts nor when it is over.
+func TestNumberOfASessionIsWorthNothingToAnotherConnection(t *testing.T) {
+	for _, at := range loopbacks {
+		t.Run(at, func(t *testing.T) {
+			f := startLoadServerAt(t, at, loadcontrol.Limits{Sessions: 16}) // those before are over a moment after their clients
+			s := f.speak()
+			s.open()
+			s.say(s.proof())
+			s.want("proved")
+			s.say(order(1, sample.Reverse, 500))
+			s.want("started")
+			_, elsewhere := f.listen(s.session)
+			cookie, err := elsewhere.Hello(t.Context(), f.addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range []struct {
+				m    loadcontrol.Message
+				want string
+			}{
+				{opening(), "session: busy"},
+				{traffic("prove", udp.Prove{Cookie: cookie}), "session: bad_request"},
+				{order(2, sample.Reverse, 5), "session: bad_request"},
+				{traffic("cancel", udp.Cancel{ID: 1}), "session: bad_request"},
+			} {
+				second := f.speak()
+				second.say(o.m)
+				second.say(mark())
+				if got := second.reply(o.want); got != o.want {
+					t.Errorf("%+v: %q, want %q", o.m, got, o.want)
+				}
+				second.conn.Close()
+			}
+			m := s.hear()
+			if word(m) != "finished" || body[udp.Finished](m).Error != "" {
+				t.Errorf("the stream: %s, %+v", word(m), m)
+			}
+			s.conn.Close()
+			f.waits(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if _, err := elsewhere.Hello(ctx, f.addr()); err == nil {
+				t.Error("a session that is over answers hellos")
+			}
+			if f.r.Status().Discarded[stream.UnknownSession.String()] == 0 {
+				t.Error("hellos to a session that is over are not counted")
+			}
+			next := f.speak()
+			next.open()
+			next.say(traffic("prove", udp.Prove{Cookie: cookie}))
+			next.want("session: unproved")
+		})
+	}
+}

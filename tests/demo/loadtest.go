@@ -1,0 +1,258 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"oneway.example/tests/lab"
+)
+
+const loadServerPort = 8620
+
+// loadServerConfig makes the server the remote end of load tests.
+const loadServerConfig = `load_server:
+  listen: ["%s"]
+  tokens_file: %s
+state_dir: %s
+`
+
+// saturationProbe fills the link with twice what each direction carries. The idle link is looked at
+// with packets that even the slowest link of the profiles carries one by one.
+const saturationProbe = `      - type: saturation
+        every: %[1]s
+        token_file: %[2]s
+        pin: %[3]s
+        rate: {forward: %[4]s, reverse: %[5]s}
+        duration: 14s
+        skip: 4s
+        idle: {duration: 20s, interval: 200ms}
+        max_wait: 10m
+`
+
+// trainProbe sends trains of the sizes of the EvDO report.
+const trainProbe = `      - type: train
+        every: %[1]s
+        token_file: %[2]s
+        pin: %[3]s
+        trains: 5
+        train_packets: %[6]d
+        train_interval: 100ms
+        group_pause: 0s
+        repeats: 10
+        max_wait: 10m
+        timeout: 6m
+`
+
+// sizeSweepProbe is for those who stay and look.
+const sizeSweepProbe = `      - type: size_sweep
+        every: %[1]s
+        token_file: %[2]s
+        pin: %[3]s
+        packet_bytes: [64, 512, 1500]
+        packet_rates: [20, 100, 500]
+        cell_duration: 2s
+        max_wait: 10m
+`
+
+// prepareLoadTest makes a token and returns what the server's configuration needs.
+func (s *stack) prepareLoadTest(binary string, server *lab.Host) (string, error) {
+	tokens := filepath.Join(s.dir, "tokens")
+	if err := errors.Join(removeIfThere(tokens), removeIfThere(s.token())); err != nil {
+		return "", err
+	}
+	out, err := exec.Command(binary, "token", "new", "--file="+tokens, "--name=demo").Output()
+	if err != nil {
+		return "", fmt.Errorf("oneway token new: %w", err)
+	}
+	token, _, _ := bytes.Cut(out, []byte("\n"))
+	if err := os.WriteFile(s.token(), append(token, '\n'), 0o600); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(loadServerConfig, netip.AddrPortFrom(server.Addr4, loadServerPort), tokens, filepath.Join(s.dir, "server-state")), nil
+}
+
+func (s *stack) token() string { return filepath.Join(s.dir, "token") }
+
+func removeIfThere(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// limited tells whether the link has rates, without which there is nothing to fill.
+func limited(p lab.Profile) bool { return p.Forward.MeanRate() > 0 && p.Reverse.MeanRate() > 0 }
+
+// loadTest is a probe that fills the link, and how its rows are made.
+type loadTest struct {
+	probe, config string
+	rows          func(ctx context.Context, p lab.Profile, after time.Time) []row
+}
+
+// load runs the load tests, one after the other, and returns what they have found. All else was
+// measured before: a full link delays and loses what runs beside.
+func (s *stack) load(ctx context.Context, profile lab.Profile) (rows []row, err error) {
+	for _, t := range []loadTest{{"saturation", saturationProbe, s.saturationRows}, {"train", trainProbe, s.trainRows}} {
+		found, failure := s.repeated(ctx, profile, t)
+		rows, err = append(rows, found...), errors.Join(err, failure)
+	}
+	if err != nil {
+		return rows, err
+	}
+	return rows, s.resume(ctx, profile)
+}
+
+// repeated has the client's agent run one load test in place of the light probe, which would take
+// its share of a slow link. A run that leaves values untold is repeated once; what was told
+// the first time stays. The rows are there with an error, too.
+func (s *stack) repeated(ctx context.Context, profile lab.Profile, t loadTest) (rows []row, err error) {
+	after := time.Now()
+	err = s.only(ctx, profile, t)
+	for runs := 1; runs <= 2; runs++ {
+		if err == nil {
+			err = s.untilRuns(ctx, t.probe, runs)
+		}
+		found := judged(t.rows(ctx, profile, after))
+		rows = merge(rows, found)
+		if r := s.lastRun(ctx, t.probe, after); r != nil {
+			after = r.End.Time() // on a busy machine the next one may have begun by now
+		}
+		unreported := with(rows, statusUnreported)
+		if len(unreported) == 0 || err != nil {
+			return rows, err
+		}
+		again := ""
+		if runs == 1 {
+			again = "; it is repeated once"
+		}
+		why := found[slices.IndexFunc(found, func(r row) bool { return r.Status == statusUnreported })].Reason
+		step("run %d of %s does not tell %s: %s%s", runs, t.probe, strings.Join(unreported, ", "), why, again)
+	}
+	return rows, nil
+}
+
+// only has the client's agent run a load test, and the server's measure nothing.
+func (s *stack) only(ctx context.Context, profile lab.Profile, t loadTest) error {
+	probes, err := s.loadTestProbes(ctx, profile, t.config, "10s")
+	if err != nil {
+		return err
+	}
+	bare, _, _ := strings.Cut(s.configs["client"], "      - type: stamp")
+	quiet, _, _ := strings.Cut(s.configs["server"], "paths:")
+	step("filling the link: probe %s", t.probe)
+	return errors.Join(s.reload(ctx, "server", quiet), s.reload(ctx, "client", bare+probes))
+}
+
+// merge replaces rows that are not told by those of a later run.
+func merge(old, later []row) []row {
+	if old == nil {
+		return later
+	}
+	for i := range old {
+		if old[i].Status == statusUnreported {
+			old[i] = later[i]
+		}
+	}
+	return old
+}
+
+// resume has all probes run side by side, for those who stay and look.
+func (s *stack) resume(ctx context.Context, profile lab.Profile) error {
+	probes, err := s.loadTestProbes(ctx, profile, saturationProbe+trainProbe+sizeSweepProbe, "5m")
+	if err != nil {
+		return err
+	}
+	bare, _, _ := strings.Cut(s.configs["client"], "      - type: stamp")
+	light := fmt.Sprintf(stampProbe, s.pace, lossTimeout, lookWindow)
+	return errors.Join(s.reload(ctx, "server", s.configs["server"]), s.reload(ctx, "client", bare+light+probes))
+}
+
+func (s *stack) loadTestProbes(ctx context.Context, profile lab.Profile, format, every string) (string, error) {
+	pin, err := s.pin(ctx)
+	if err != nil {
+		return "", err
+	}
+	twice := func(l lab.Link) string { return fmt.Sprintf("%dbit", 2*l.MeanRate()) }
+	// Not each probe has all of these: %[n] picks them.
+	return strings.NewReplacer(
+		"%[1]s", every, "%[2]s", s.token(), "%[3]s", pin, "%[4]s", twice(profile.Forward), "%[5]s", twice(profile.Reverse),
+		"%[6]d", fmt.Sprint(trainPackets(profile)),
+	).Replace(format), nil
+}
+
+// trainPackets makes a train last 30 ms on the faster direction, within the probe's 25 of the
+// EvDO report and its most of 200: on a fast link, 25 packets are over before an emulated
+// link's jitter has evened out.
+func trainPackets(p lab.Profile) int {
+	const long, bits = 0.03, 1500 * 8
+	return min(max(25, int(long*float64(max(p.Forward.MeanRate(), p.Reverse.MeanRate()))/bits)), 200)
+}
+
+// pin is the server's, as its agent tells it.
+func (s *stack) pin(ctx context.Context) (string, error) {
+	status, err := s.status(ctx, "server")
+	if err == nil && status.LoadServer.Pin == "" {
+		err = fmt.Errorf("the server's load server has no pin: %s", status.LoadServer.Error)
+	}
+	return status.LoadServer.Pin, err
+}
+
+// reload puts another configuration in force.
+func (s *stack) reload(ctx context.Context, name, config string) error {
+	if err := os.WriteFile(s.configFile(name), []byte(config), 0o644); err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.agents[name]+"/-/reload", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		var text bytes.Buffer
+		_, _ = text.ReadFrom(resp.Body)
+		return fmt.Errorf("the agent on %s refuses its configuration: %s", name, strings.TrimSpace(text.String()))
+	}
+	return nil
+}
+
+// longestRun is the most that a run may take until it has an outcome: trains over a slow link
+// are long. Beyond it, its values are untold.
+const longestRun = 8 * time.Minute
+
+// untilRuns waits until a probe has had so many runs, whatever became of them. Skipped ones
+// do not count: they are tried again.
+func (s *stack) untilRuns(ctx context.Context, probe string, runs int) error {
+	begin := time.Now()
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		had := s.value(ctx, fmt.Sprintf(`sum(oneway_probe_runs_total{%s,probe=%q,result!="skipped"})`, selector, probe))
+		if had != nil && *had >= float64(runs) || time.Since(begin) > longestRun {
+			return nil
+		}
+		if isTerminal(os.Stdout) {
+			fmt.Printf("\r   %3.0f s, waiting for %s  \r", time.Since(begin).Seconds(), probe)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-s.ended:
+			return s.still(err)
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package loadtest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"oneway.example/tests/lab"
+	"oneway.example/tests/program"
+)
+
+// disk is a file system of a few blocks, in a mount namespace of its own that a process
+// keeps.
+type disk struct {
+	*process
+	dir string
+}
+
+// newDisk mounts one on a directory that it makes.
+func newDisk(t *testing.T, host *lab.Host, dir string) *disk {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &disk{dir: dir}
+	d.process = &process{program.Start(t, host, "unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=64k tmpfs "$0" && echo mounted && exec sleep 600`, dir)}
+	program.Eventually(t, "the disk is mounted", func() bool {
+		select {
+		case <-d.Done:
+			t.Fatalf("no disk: %s", &d.Stderr)
+		default:
+		}
+		return d.Stdout.String() != ""
+	})
+	return d
+}
+
+func (d *disk) mounts() string { return fmt.Sprintf("/proc/%d/ns/mnt", d.Cmd.Process.Pid) }
+
+// at is the path of something on it, from here.
+func (d *disk) at(name string) string {
+	return fmt.Sprintf("/proc/%d/root%s", d.Cmd.Process.Pid, filepath.Join(d.dir, name))
+}
+
+// others is a file that others have on it.
+func (d *disk) others() string { return d.at("others") }
+
+// leave frees some of its bytes again.
+func (d *disk) leave(t *testing.T, bytes int64) {
+	t.Helper()
+	info, err := os.Stat(d.others())
+	if err == nil {
+		err = os.Truncate(d.others(), info.Size()-bytes)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill leaves no block free.
+func (d *disk) fill(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(d.others(), bytes.Repeat([]byte("x"), 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("a megabyte on a disk of 64 KiB: %v", err)
+	}
+}
+
+func (d *disk) free(t *testing.T) {
+	t.Helper()
+	if err := os.Remove(d.others()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An agent that cannot save what its tests use of a link's quota would not know of it after
+// a restart: it runs none of them until it can, and says so.
+func TestQuotaOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
+	s := newSite(t, overSlow())
+	s.disk = newDisk(t, s.network.Client, filepath.Join(s.dir, "state-"+s.network.Client.Name))
+	config := "links: [{name: uplink, quota_bytes: 500MB}]\nreports: {dir: reports}\npaths:\n" +
+		s.path("a", "duration: 1s", "rate: {forward: 2Mbit, reverse: 2Mbit}")
+	used := func(a *agent) float64 { return sum(a.metrics(t, "oneway_data_quota_used_bytes"), `link="uplink"`) }
+	saved := func(a *agent) float64 { return sum(a.metrics(t, "oneway_data_quota_saved"), `kind="links"`) }
+	runs := func(a *agent, labels ...string) float64 {
+		return sum(a.metrics(t, "oneway_probe_runs_total"), labels...)
+	}
+
+	begin := func() *agent { // it serves before it has put its configuration in force
+		a := s.agent(t, config)
+		program.Eventually(t, "quotas are told", func() bool { return len(a.metrics(t, "oneway_data_quota_used_bytes")) > 0 })
+		return a
+	}
+
+	a := begin()
+	if n := saved(a); n != 1 {
+		t.Errorf("on a disk with room the quota is saved: %v", n)
+	}
+	program.Eventually(t, "a run", func() bool { return runs(a, `"completed"`) == 1 && used(a) > 0 })
+	first := used(a)
+	a.Kill(t)
+
+	s.disk.fill(t)
+	sent := len(s.drained(t))
+	a = begin()
+	if got := used(a); got < first {
+		t.Errorf("after a restart on a full disk %v bytes of the day are known, %v were used", got, first)
+	}
+	program.Eventually(t, "a run is refused", func() bool { return runs(a) >= 1 })
+	if n := runs(a, `result="failed"`, `reason="unsaved"`); n != runs(a) {
+		t.Errorf("runs on a full disk: %v", a.metrics(t, "oneway_probe_runs_total"))
+	}
+	if n := saved(a); n != 0 {
+		t.Errorf("on a full disk the quota is saved: %v", n)
+	}
+	if n := len(s.drained(t)) - sent; n != 0 {
+		t.Errorf("%d packets were sent on a full disk", n)
+	}
+	if n := strings.Count(a.Stderr.String(), "is not kept"); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+
+	s.disk.free(t)
+	program.Eventually(t, "it is saved again", func() bool { return saved(a) == 1 })
+	program.Eventually(t, "a run", func() bool { return runs(a, `"completed"`) == 1 && used(a) > first })
+	second := used(a)
+	a.Kill(t)
+	a = begin()
+	if got := used(a); got < second {
+		t.Errorf("%v bytes of the day are known after a restart, %v were used", got, second)
+	}
+}
+
+// A disk that is full while an agent writes the report of a run costs that report, and nothing
+// else: no report of before, no half of one, no run, and two lines in the log.
+func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
+	s := newSite(t, overSlow())
+	s.disk = newDisk(t, s.network.Client, filepath.Join(s.dir, "state-"+s.network.Client.Name))
+	a := s.agent(t, "paths:\n"+s.path("a", "duration: 1s", "rate: {forward: 2Mbit, reverse: 2Mbit}"))
+	completed := func() float64 { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) }
+	reports := func() map[string]string {
+		all := map[string]string{}
+		entries, err := os.ReadDir(s.disk.at("reports"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			content, err := os.ReadFile(filepath.Join(s.disk.at("reports"), e.Name()))
+			if err != nil && !errors.Is(err, os.ErrNotExist) { // one that is being written goes
+				t.Fatal(err)
+			}
+			all[e.Name()] = string(content)
+		}
+		return all
+	}
+	said := func(part string) int { return strings.Count(a.Stderr.String(), part) }
+
+	program.Eventually(t, "a run", func() bool { return completed() == 1 })
+	before := reports()
+	const space = 4096 // so that a report is begun
+	for name, content := range before {
+		if len(content) <= space || !strings.HasSuffix(name, ".json.gz") {
+			t.Fatalf("the report %s has %d bytes; want more than %d", name, len(content), space)
+		}
+	}
+	s.disk.fill(t)
+	s.disk.leave(t, space)
+	program.Eventually(t, "three more runs", func() bool { return completed() == 4 })
+	if diff := cmp.Diff(before, reports()); diff != "" || len(before) != 1 {
+		t.Errorf("on a full disk the reports of before became (-want +got):\n%.1000s", diff)
+	}
+	var status struct {
+		Reports struct {
+			Runs   int    `json:"runs"`
+			Failed int    `json:"failed"`
+			Error  string `json:"error"`
+		} `json:"reports"`
+	}
+	if err := json.Unmarshal(a.get(t, "/api/v1/status"), &status); err != nil {
+		t.Fatal(err)
+	}
+	if r := status.Reports; r.Runs != 4 || r.Failed != 3 || !strings.Contains(r.Error, "no space left") {
+		t.Errorf("the status is %+v", r)
+	}
+	if n := said("Reports of runs cannot be kept"); n != 1 || said("Report of a run not kept") != 0 {
+		t.Errorf("told %d times that it has begun", n)
+	}
+
+	s.disk.free(t)
+	program.Eventually(t, "a report is kept again", func() bool { return len(reports()) == 2 && completed() == 5 })
+	for name, content := range reports() {
+		unpacked, err := gzip.NewReader(strings.NewReader(content))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := json.NewDecoder(unpacked).Decode(&map[string]any{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := said("Reports of runs are kept again"); n != 1 {
+		t.Errorf("told %d times that it is over", n)
+	}
+	if used := said("is not kept"); used != said("is kept again") || used > 1 {
+		t.Errorf("of what was used: told %d times that it has begun", used)
+	}
+}

@@ -1,0 +1,145 @@
+package loadtest
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"oneway.example/exporter/clock/static"
+	"oneway.example/exporter/ctxtime"
+	"oneway.example/exporter/link"
+	"oneway.example/exporter/loadcontrol"
+	"oneway.example/exporter/loadserver"
+	"oneway.example/exporter/loadtest"
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/traffic"
+	"oneway.example/exporter/traffictypes"
+	"oneway.example/tests/loadtcp"
+)
+
+// TestSecondTypeOfTrafficHasTheWholeLifeOfARun runs a type of traffic that neither control nor the
+// load server nor package loadtest knows: with its link, its quota, its session and its outcome.
+func TestSecondTypeOfTrafficHasTheWholeLifeOfARun(t *testing.T) {
+	remote := link.NewTable(nil)
+	r, o := respondWith(t, remote, append(traffictypes.All(), loadtcp.Type{}), loadcontrol.Limits{})
+	local := link.NewTable(nil)
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: local}
+	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
+	for _, d := range sample.Directions() {
+		test := loadtcp.Bulk{Direction: d, For: time.Second, Most: 64 << 20}
+		out, err := loadtest.Once(t.Context(), env, target, o, test, nil, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", d, err)
+		}
+		res := out.Body.(loadtcp.Result)
+		moved := map[sample.Direction]int64{sample.Forward: out.ForwardBytes, sample.Reverse: out.ReverseBytes}[d]
+		t.Logf("%s: %d bytes at this end, %d at the remote end", d, res.Sent, res.Received)
+		if res.Sent == 0 || res.Received < res.Sent/2 || moved != res.Sent || res.Sent > test.Most+64<<10 {
+			t.Errorf("%s: %+v, %d counted, at most %d wanted", d, res, moved, test.Most)
+		}
+		ended(t, r)
+	}
+	if s := r.Status(); s.Opened != 2 || s.Started != 2 || s.Received == 0 || s.Sent == 0 {
+		t.Errorf("the load server: %+v", s)
+	}
+	if _, _, held := remote.Holder(loadserver.DefaultLink); held {
+		t.Error("the remote link is still held")
+	}
+}
+
+// ended waits for the remote end's session to end with the client's.
+func ended(t *testing.T, r *loadserver.LoadServer) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); r.Status().Sessions > 0; ctxtime.For(t.Context(), 5*time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the remote end's session has not ended with the client's")
+		}
+	}
+}
+
+// TestRateOfATokenHoldsForASecondTypeOfTraffic: of all its sessions together, in each direction.
+func TestRateOfATokenHoldsForASecondTypeOfTraffic(t *testing.T) {
+	const rate, atOnce, chunk, lasts = 2e6, 256 << 10, 64 << 10, 700 * time.Millisecond
+	r, o := respondWith(t, link.NewTable(nil), []traffic.Type{loadtcp.Type{}}, loadcontrol.Limits{BytesPerSecond: rate})
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
+	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
+	for _, d := range sample.Directions() {
+		begin := time.Now()
+		for range 2 {
+			if _, err := loadtest.Once(t.Context(), env, target, o, loadtcp.Bulk{Direction: d, For: lasts, Most: 64 << 20}, nil, nil); err != nil {
+				t.Fatalf("%s: %v", d, err)
+			}
+			ended(t, r)
+		}
+		took := time.Since(begin)
+		moved := r.Status().Received
+		if d == sample.Reverse {
+			moved = r.Status().Sent
+		}
+		most := atOnce + 2*chunk + int64(rate*took.Seconds())
+		t.Logf("%s: %d bytes in %v, of %d at the most", d, moved, took, most)
+		if moved > most || moved < int64(rate*lasts.Seconds())/2 {
+			t.Errorf("%s: %d bytes in %v; the token allows %d", d, moved, took, most)
+		}
+	}
+}
+
+// A remote end without this type of traffic says which it knows.
+func TestUnknownTrafficIsRefusedByNameWithThoseKnown(t *testing.T) {
+	_, o := respondWith(t, link.NewTable(nil), traffictypes.All(), loadcontrol.Limits{})
+	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
+	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
+	out, err := loadtest.Once(t.Context(), env, target, o, loadtcp.Bulk{For: time.Second, Most: 1 << 20}, nil, nil)
+	want := "load server " + o.LoadServer + `: refused: wrong_version: traffic "tcp" is not known to this load server, oneway 1.2.3; it knows udp`
+	if err == nil || out.Error != want || out.Result != loadtest.Refused || out.Reason != string(loadcontrol.WrongVersion) {
+		t.Errorf("%+v\n got %v\nwant %s", out, err, want)
+	}
+}
+
+func respondWith(t *testing.T, links *link.Table, types []traffic.Type, limits loadcontrol.Limits) (*loadserver.LoadServer, loadtest.Options) {
+	t.Helper()
+	dir := t.TempDir()
+	o := loadtest.DefaultOptions()
+	o.TokenFile = filepath.Join(dir, "token")
+	token, text, err := loadserver.NewToken("test", limits)
+	if err == nil {
+		err = loadserver.AppendToken(filepath.Join(dir, "tokens"), token)
+	}
+	if err == nil {
+		err = os.WriteFile(o.TokenFile, []byte(text), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := loadserver.New(loadserver.Options{
+		Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}, TokensFile: filepath.Join(dir, "tokens"), StateDir: dir,
+	}, loadserver.Env{
+		Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}),
+		Links: links, Traffic: types, Version: "1.2.3",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	select {
+	case <-r.Started():
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	o.LoadServer, o.Pin = r.Addrs()[0].String(), r.Pin()
+	return r, o
+}

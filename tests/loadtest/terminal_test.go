@@ -1,0 +1,134 @@
+package loadtest
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"oneway.example/exporter/sample"
+	"oneway.example/tests/program"
+)
+
+// lessor is an agent on the client with one link, which leases it at a socket.
+func (s *site) lessor(t *testing.T) (a *agent, socket string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "oneway") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	socket = filepath.Join(dir, "agent.sock")
+	return s.leaseAt(t, socket), socket
+}
+
+func (s *site) leaseAt(t *testing.T, socket string) *agent {
+	t.Helper()
+	a := s.agentOn(t, s.network.Client, "links: [{name: uplink, quota_bytes: 1GB}]\npaths: []\n", "--test.socket="+socket)
+	program.Eventually(t, "the agent leases", func() bool { // a socket that a killed agent left is a file, too
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		info, err := os.Stat(socket)
+		return err == nil && info.Mode().Perm() == 0o600
+	})
+	return a
+}
+
+const onUplink = `link="uplink"`
+
+func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
+	s := newSite(t, overSlow())
+	a, socket := s.lessor(t)
+	at := "--agent-socket=" + socket
+	c := s.saturation(t, "--direction=reverse", "--duration=20s", overload, at)
+	s.underLoad(t, c, sample.Reverse)
+	if n := sum(a.metrics(t, "oneway_test_running"), onUplink); n != 1 {
+		t.Errorf("oneway_test_running is %v while a test fills the link", n)
+	}
+	waiting := s.saturation(t, "--direction=reverse", "--wait=40s", at)
+	program.Eventually(t, "the second waits", func() bool {
+		return strings.Contains(waiting.Stderr.String(), "Waiting for link uplink, for 40s at the most: terminal/saturation (oneway test, process ")
+	})
+	c.Kill(t)
+	if r := waiting.finish(t, 0); r.Outcome != "completed" {
+		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
+	}
+	if n := sum(a.metrics(t, "oneway_test_running"), onUplink); n != 0 {
+		t.Errorf("oneway_test_running is %v after the tests", n)
+	}
+	// What the first was allowed to send, 24 Mbit/s for 20 s, and what the second has sent.
+	program.Eventually(t, "the bytes are counted", func() bool {
+		used := sum(a.metrics(t, "oneway_data_quota_used_bytes"), onUplink)
+		return used > 60e6 && used < 70e6
+	})
+	disjoint(t, spans(s.drained(t)))
+}
+
+func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
+	s := newSite(t, overSlow())
+	a, socket := s.lessor(t)
+	at := "--agent-socket=" + socket
+	c := s.saturation(t, "--direction=reverse", "--duration=4s", overload, at)
+	s.underLoad(t, c, sample.Reverse)
+	a.Kill(t)
+	before, _ := s.network.Counts(sample.Reverse)
+	if r := c.finish(t, 0); r.Outcome != "completed" {
+		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
+	}
+	if after, _ := s.network.Counts(sample.Reverse); after.Entered == before.Entered {
+		t.Error("nothing was sent any more")
+	}
+	if said := c.Stderr.String(); !strings.Contains(said, "leases link uplink") || !strings.Contains(said, "has ended, or has taken link uplink back: this test goes on") {
+		t.Errorf("it says %q", said)
+	}
+	alone := s.saturation(t, "--direction=reverse", at) // beside the socket that the agent has left
+	alone.finish(t, 0)
+	if said := alone.Stderr.String(); !strings.HasPrefix(said, "No agent runs on this host (nobody listens at "+socket+"): this test runs alone") {
+		t.Errorf("it says %q", said)
+	}
+	s.leaseAt(t, socket)
+	c = s.saturation(t, "--direction=reverse", at)
+	c.finish(t, 0)
+	if said := c.Stderr.String(); !strings.HasPrefix(said, "The agent on this host leases link uplink, for path terminal and probe saturation: ") {
+		t.Errorf("it says %q", said)
+	}
+}
+
+func TestWhoMayNotAskTheAgentIsToldWhatToDo(t *testing.T) {
+	s := newSite(t, overSlow())
+	_, socket := s.lessor(t)
+	if err := os.Chmod(filepath.Dir(binary), 0o755); err != nil { // for nobody
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		user int
+		want string
+	}{
+		"nobody":                    {65534, "permission denied: run this as root, as the agent's user, or as a member of the group of its flag --test.socket-group; or add --no-agent"},
+		"another network namespace": {0, "No agent runs on this host (that at " + socket + " is of another network namespace)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(binary, "test", "train", "127.0.0.1:1", "--token-file="+s.tokenFile, "--clock=none", "--agent-socket="+socket)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.user), Gid: uint32(c.user)}}
+			var said bytes.Buffer
+			cmd.Stderr = &said
+			_ = cmd.Run() // its status is looked at
+			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), c.want) {
+				t.Errorf("status %d: %s", cmd.ProcessState.ExitCode(), &said)
+			}
+			if c.user != 0 && strings.Count(said.String(), "\n") != 1 {
+				t.Errorf("it says %q, want one line", &said)
+			}
+		})
+	}
+}
