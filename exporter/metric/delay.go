@@ -32,6 +32,12 @@ var (
 		Help:   "The true smallest delay (of packets that were not held) and the true median of the last window's packets whose delay is known lie within this many seconds of those reported: both clocks' bounds and the stamps' errors. Forward delays of packets whose replies were lost are not known. A single delay may have a wider bound of its own: oneway_delay_tx_uncertain_total and the origins of stamps tell how many.",
 		Absent: "In a window without a valid delay.",
 	})
+	// DelayErrorComponent is oneway_delay_error_component_seconds.
+	DelayErrorComponent = delayGroup.add(Desc{
+		Name: "oneway_delay_error_component_seconds", Kind: Gauge, Labels: []string{Path, Probe, "component"}, Source: "RFC 7679 section 3.7; decision 4 (exporter/doc/decisions)",
+		Help:   "Largest part of the error bounds of the last window's valid delays of both directions, in seconds, by component: local_clock and remote_clock, each clock's error bound (0 if both ends read one clock), and timestamps, the errors of both timestamps. The sum is not below oneway_delay_error_bound_seconds.",
+		Absent: "In a window without a valid delay.",
+	})
 	// DelayTXUncertainty is oneway_delay_tx_uncertain_total.
 	DelayTXUncertainty = delayGroup.add(Desc{
 		Name: "oneway_delay_tx_uncertain_total", Kind: Counter, Labels: perDirection, Source: "decision 4 (exporter/doc/decisions)",
@@ -107,8 +113,8 @@ var (
 	})
 	// Residence is oneway_reflector_residence_seconds.
 	Residence = delayGroup.add(Desc{
-		Name: "oneway_reflector_residence_seconds", Kind: Histogram, Labels: perProbe, Buckets: latenessBuckets(),
-		Help:   "T3-T2: time spent in the reflector, in seconds, on the reflector's clock.",
+		Name: "oneway_reflector_residence_seconds", Kind: Histogram, Labels: perProbe,
+		Help:   "T3-T2: time spent in the reflector, in seconds, on the reflector's clock. It has native buckets only, and is not shown to scrapes that take none.",
 		Source: "RFC 8762 section 4",
 	})
 )

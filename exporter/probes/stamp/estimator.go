@@ -50,6 +50,7 @@ type estimator struct {
 	replies replies
 	ways    [2]direction
 	times   delay.Window // the round trips of the window
+	parts   parts        // of the bounds of the window
 	verdict
 	collect *collector // only for a report
 	offset  *feasible.Estimator
@@ -171,6 +172,7 @@ func (e *estimator) conclude(a *pendingReply) {
 	if e.observe != nil {
 		e.observe(*p, forward, reverse)
 	}
+	e.parts.add(p, clocks, forward, reverse)
 	e.record(a, forward, reverse)
 	e.measureRoundTrip(a)
 }

@@ -259,6 +259,9 @@ func (s *series) publishHops(dir sample.Direction, h hops) {
 func (s *series) publishWindow(w *window) {
 	c := s.scope
 	s.spread(w.roundTrip, metric.RoundTripTimeMin, metric.RoundTripTimeMax, metric.RoundTripTimeQuantile)
+	c.SetIf(metric.DelayErrorComponent, w.parts.local.Seconds(), w.parts.any, "local_clock")
+	c.SetIf(metric.DelayErrorComponent, w.parts.remote.Seconds(), w.parts.any, "remote_clock")
+	c.SetIf(metric.DelayErrorComponent, w.parts.timestamps.Seconds(), w.parts.any, "timestamps")
 	for _, dir := range sample.Directions() {
 		d, label := &w.directions[dir], dir.String()
 		s.spread(d.delay, metric.DelayMin, metric.DelayMax, metric.DelayQuantile, label)

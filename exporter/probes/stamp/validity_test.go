@@ -156,6 +156,13 @@ func TestDelayBelowItsBoundIsCountedAndReported(t *testing.T) {
 			if want := c.invalid == 0; told != want || bounded != want {
 				t.Errorf("a smallest delay: %v, its bound: %v, want %v", told, bounded, want)
 			}
+			// The limit leaves the reverse direction without a valid delay as well.
+			for component, want := range map[string]float64{"local_clock": 225e-6, "remote_clock": 225e-6, "timestamps": 50e-6} {
+				v, known := sessionFixture.ledger.value(metric.DelayErrorComponent, component)
+				if known != bounded || known && v != want {
+					t.Errorf("%s: %v, known: %v; want %v, %v", component, v, known, want, bounded)
+				}
+			}
 		})
 	}
 }

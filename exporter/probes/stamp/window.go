@@ -82,6 +82,7 @@ func (w *direction) reset() {
 // window is what was found in one window of time. It does not change.
 type window struct {
 	roundTrip  spread
+	parts      parts
 	directions [2]windowOf
 }
 
@@ -94,7 +95,7 @@ type windowOf struct {
 
 // window is the present one; known says of which directions the losses are told from those of the other.
 func (e *estimator) window(known [2]bool) *window {
-	w := &window{roundTrip: spreadOf(e.times.Snapshot(), 0, true)}
+	w := &window{roundTrip: spreadOf(e.times.Snapshot(), 0, true), parts: e.parts}
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
 		d.drain()
@@ -125,7 +126,25 @@ func (e *estimator) close(known [2]bool) *window {
 		e.ways[i].reset()
 	}
 	e.times.Reset()
+	e.parts = parts{}
 	return w
+}
+
+// parts are the largest components of the error bounds of a window's valid delays. Zero: there was none.
+type parts struct {
+	any                       bool
+	local, remote, timestamps time.Duration
+}
+
+// add takes one packet's: the clocks' own error bounds, what both together were taken for, and the delays.
+func (m *parts) add(p *sample.Packet, clocks sample.Bound, delays ...sample.Delay) {
+	for _, d := range delays {
+		if d.OK() {
+			m.any = true
+			m.local, m.remote = max(m.local, p.Local.Error), max(m.remote, p.Remote.Error)
+			m.timestamps = max(m.timestamps, d.Bound-clocks.Error)
+		}
+	}
 }
 
 // maybe is a value that may not be known.
