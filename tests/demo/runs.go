@@ -23,7 +23,7 @@ type run struct {
 			// Load is that of probe saturation.
 			Load *struct {
 				State    string        `json:"state"`
-				Incident string        `json:"incident"`
+				Evidence string        `json:"evidence"`
 				From     time.Duration `json:"from_ns"`
 				To       time.Duration `json:"to_ns"`
 				Rate     float64       `json:"throughput_bytes_per_second"`
@@ -87,7 +87,7 @@ func (r *run) why(d sample.Direction) string {
 		switch {
 		case one.Direction != d.String():
 		case one.Load != nil:
-			words := one.Load.State + ": " + one.Load.Incident
+			words := one.Load.State + ": " + one.Load.Evidence
 			if one.Load.Clocks != "ok" {
 				words += "; clocks: " + one.Load.Clocks
 			}
