@@ -75,7 +75,7 @@ func (s *site) path(name string, options ...string) string {
 
 func path(name string, to netip.AddrPort, pin string, options ...string) string {
 	options = append([]string{
-		"type: saturation", "every: 10s", "link: uplink", "loadserver: " + strconv.Quote(to.String()), "token_file: token", "pin: " + pin,
+		"type: saturation", "every: 10s", "link: uplink", "load_server: " + strconv.Quote(to.String()), "token_file: token", "pin: " + pin,
 		"idle: {duration: 200ms, interval: 20ms}", "skip: 200ms",
 	}, options...)
 	if !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "drain_timeout:") }) {
