@@ -2,11 +2,14 @@ package reflector
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
 	"oneway.example/exporter/metric"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
 	"oneway.example/exporter/wire/stamp"
 	"oneway.example/tests/await"
 )
@@ -64,6 +67,29 @@ func TestDropsAtTheSocketAreToldToASenderThatAsks(t *testing.T) {
 	}
 	if r := k.send(k.request(32, func(r *stamp.Receipt) { asksHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
 		t.Errorf("a Receipt without a bitmap has no room: %+v", r)
+	}
+}
+
+// The lab delivers with DSCP 10: what was sent with another one, or comes with ECN CE, is counted.
+func TestRemarkedAndMarkedRequestsAreCountedInTheHostBlock(t *testing.T) {
+	l := newLab(t, nil)
+	k := l.poller("192.0.2.1:5000", 1)
+	for seq := range uint32(17) {
+		dscp := uint8(10)
+		if seq >= 8 && seq < 13 {
+			dscp = 46
+		}
+		b := k.request(seq, func(r *stamp.Receipt) { r.Received = stamp.Asks(dscp) })
+		if seq == 14 {
+			_, _, _ = l.deliverIn(&tstamp.In{
+				Payload: b, Peer: k.peer, Local: netip.MustParseAddr("127.0.0.1"), TTL: 61, DSCP: 10, ECN: 3,
+				Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, At: l.wall(),
+			})
+			continue
+		}
+		if r := k.send(b).receipt; seq == 16 && (!r.Host || r.TrafficClass != 10<<2 || r.Remarked != 5 || r.CE != 1) {
+			t.Errorf("%+v, want a host block with Traffic Class 40, 5 remarked and 1 marked", r)
+		}
 	}
 }
 

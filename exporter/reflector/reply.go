@@ -257,6 +257,9 @@ func (f *filler) clockCode() stamp.ClockCode {
 	return f.shard.clock.code
 }
 
+// congestionExperienced is the ECN codepoint of RFC 3168 section 5.
+const congestionExperienced = 3
+
 // hostEvery is how rarely a reply tells of the host when nothing has changed there: the
 // bitmap of outcomes is a word shorter in each that does.
 const hostEvery = 8
@@ -280,6 +283,7 @@ func (f *filler) host(r *stamp.Receipt) {
 		return
 	}
 	r.Words, r.Host, r.SocketDrops = r.Words-1, true, now
+	r.TrafficClass, r.Remarked, r.CE = f.in.DSCP<<2|f.in.ECN, s.remarked, s.marked
 }
 
 // receipt fills in our own TLV with the counts of the sender's numbers.
@@ -292,6 +296,14 @@ func (f *filler) receipt(whole []byte) {
 	r.Reordered, r.Late, r.Bursts = uint32(c.Reordered), uint32(c.Late), uint32(c.Bursts)
 	r.Corrupted, r.Tx = uint32(s.corrupted), uint32(s.tx)
 	r.Recent = c.Recent
+	if asks := &f.q.receipt; !r.StatsQuery && asks.Received&stamp.AsksHost != 0 {
+		if f.in.DSCP != asks.SentDSCP() {
+			s.remarked++
+		}
+		if f.in.ECN == congestionExperienced {
+			s.marked++
+		}
+	}
 	f.host(&r)
 	for i := range r.Left {
 		r.Left[i] = s.left(f.next, uint64(i)+1)

@@ -107,6 +107,8 @@ type session struct {
 	refused     uint64
 	toldDrops   uint32
 	tellHost    uint8
+	// remarked and marked count requests that arrived with another DSCP than they were sent with, and with ECN CE.
+	remarked, marked uint16
 	// inRound counts the replies in the shard's round.
 	round   uint64
 	inRound uint8

@@ -36,6 +36,7 @@ type tallies struct {
 	skipped                            [skipReasons]uint64
 	lowConfidence                      [lowConfidenceReasons]uint64
 	hops                               [2]hops // by direction
+	marks                              [2]marks
 }
 
 // account counts what became of one session's packets in both directions. It knows no socket, and no
@@ -60,6 +61,7 @@ type account struct {
 	// remoteDrops are those of the remote end's socket; remoteHost: it has told of them.
 	remoteDrops drops
 	remoteHost  bool
+	told        toldMarks
 
 	tallies
 

@@ -17,8 +17,8 @@ import (
 	"oneway.example/exporter/probe"
 	"oneway.example/exporter/reflector"
 	wire "oneway.example/exporter/wire/stamp"
-	"oneway.example/tests/await"
 	"oneway.example/exporter/wire/timefmt"
+	"oneway.example/tests/await"
 	"oneway.example/tests/testseed"
 )
 

@@ -57,9 +57,10 @@ type series struct {
 	stamps                                                     [events][sample.FollowUp + 1]counter
 	roundTripsLost, roundTripsReceived, restarts               counter
 	hopChanges                                                 [2]counter
-	jitter, outstanding, hops                                  [2]gauge
+	jitter, outstanding, hops, dscp                            [2]gauge
 	up, remoteSynchronized, remoteBound, lastSuccess, interval gauge
 	stampErrorAssumed, stampErrorCalibrated                    gauge
+	marks                                                      [2]marks // as shown
 	reasons                                                    reasonTotals
 	// info has the facts of this peer, of this kind.
 	info []string
@@ -95,6 +96,7 @@ func seriesOf(c *metric.Scope, slim bool) *series {
 		for _, d := range sample.Directions() {
 			s.publishDirection(d, &v.directions[d])
 			s.publishHops(d, v.hops[d])
+			s.publishMarks(d, v.marks[d])
 		}
 		if v.window != nil && v.window != s.window {
 			s.window = v.window

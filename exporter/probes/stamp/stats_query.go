@@ -134,7 +134,7 @@ func (s *session) writeStatsQuery(finish bool) []byte {
 // host blocks are understood.
 func (s *session) receipt(words int) wire.Receipt {
 	return wire.Receipt{
-		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: wire.AsksHost,
+		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: wire.Asks(uint8(s.opts.DSCP)),
 		Tx: uint32(s.opts.LossTimeout.Milliseconds()),
 	}
 }

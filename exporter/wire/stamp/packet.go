@@ -33,11 +33,12 @@
 //	16   Next, Base, Received, Lost, Duplicated, Reordered, Late, Corrupted, Bursts
 //	52   Tx   56-67 when the last three replies left   68-71 and were held (Left)
 //	72   bitmap, words x 8
-//	     host block, if there is one: socket drops (4), zero and ignored (4)
+//	     host block, if there is one: socket drops (4), Traffic Class (1), and modulo 4096
+//	     remarked packets (12 bits) and packets with CE (12 bits)
 //
 // In a request, Next is the number of test packets sent so far, Base a token of
 // the sender's kernel, Received says by bits what the sender understands (0x1: host
-// blocks), and Tx is the sender's waiting time in milliseconds; the rest
+// blocks) and the DSCP that it sets (0x3f00), and Tx is the sender's waiting time in milliseconds; the rest
 // of the counts is zero, and there is no host block. A reflector of before the host block
 // ignores Received; a sender of before it does not ask, and gets none. The
 // reflector writes the counts of its receive window (package seqwin), how many

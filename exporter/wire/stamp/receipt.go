@@ -46,6 +46,15 @@ const HostBlockBytes = 8
 // understands the host block (Receipt.Host).
 const AsksHost = 1
 
+// Asks is Received of a request whose sender understands the host block, and sets this DSCP (0..63) in its test packets.
+func Asks(dscp uint8) uint32 { return AsksHost | uint32(dscp&63)<<8 }
+
+// SentDSCP is the DSCP that the sender of a request sets in its test packets.
+func (r *Receipt) SentDSCP() uint8 { return uint8(r.Received>>8) & 63 }
+
+// MarksModulus is the modulus of Receipt.Remarked and Receipt.CE.
+const MarksModulus = 1 << 12
+
 const (
 	receiptMagic   = 0x4f57
 	receiptVersion = 1
@@ -98,6 +107,11 @@ type Receipt struct {
 	// since a dropped packet is nobody's; and this session's that the reflector has refused
 	// for their rate, or before it had space for the session. Modulo 2^32.
 	SocketDrops uint32
+	// TrafficClass of a host block is that octet of the IP header (RFC 2474, RFC 3168) of the request that is replied
+	// to, as it arrived. Remarked and CE count the test packets of this Epoch that arrived with another DSCP than
+	// SentDSCP, and with Congestion Experienced (RFC 3168): modulo MarksModulus.
+	TrafficClass uint8
+	Remarked, CE uint16
 	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
 	// nor read.
 	Recent [MaxReceiptWords]uint64
@@ -129,7 +143,7 @@ func (r Receipt) AppendTo(b []byte) []byte {
 	}
 	if r.Host {
 		b = be.AppendUint32(b, r.SocketDrops)
-		b = be.AppendUint32(b, 0)
+		b = be.AppendUint32(b, uint32(r.TrafficClass)<<24|uint32(r.Remarked%MarksModulus)<<12|uint32(r.CE%MarksModulus))
 	}
 	return b
 }
@@ -180,7 +194,10 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 		r.Recent[i] = be.Uint64(v[ReceiptFixedBytes+8*i:])
 	}
 	if r.Host {
-		r.SocketDrops = be.Uint32(v[ReceiptFixedBytes+8*words:])
+		host := v[ReceiptFixedBytes+8*words:]
+		marks := be.Uint32(host[4:])
+		r.SocketDrops, r.TrafficClass = be.Uint32(host), uint8(marks>>24)
+		r.Remarked, r.CE = uint16(marks>>12%MarksModulus), uint16(marks%MarksModulus)
 	}
 	return r, nil
 }

@@ -199,10 +199,10 @@ var (
 )
 
 // hostReceipt has one word and a host block: as long as one of two words.
-var hostReceipt = Receipt{Words: 1, Filled: true, Next: 3, Host: true, SocketDrops: 0x11121314, Recent: [4]uint64{0x0123456789abcdef}}
+var hostReceipt = Receipt{Words: 1, Filled: true, Next: 3, Host: true, SocketDrops: 0x11121314, TrafficClass: 0xb8, Remarked: 0xabc, CE: 0xdef, Recent: [4]uint64{0x0123456789abcdef}}
 
 const hostReceiptWire = "80 fb 0058 4f57 19 20 00000000 00000000 00000000 00000003 00000000 00000000 00000000 00000000 00000000" +
-	"00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 0123456789abcdef 11121314 00000000"
+	"00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 0123456789abcdef 11121314 b8abcdef"
 
 // A whole request of ours: base, Follow-Up, Receipt, in each way of protection.
 const (

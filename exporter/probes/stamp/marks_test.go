@@ -1,0 +1,71 @@
+package stamp
+
+import (
+	"context"
+	"testing"
+
+	"oneway.example/exporter/metric"
+	"oneway.example/exporter/metric/metrictest"
+	"oneway.example/exporter/probe"
+	"oneway.example/exporter/reflector"
+	"oneway.example/exporter/sample"
+	"oneway.example/exporter/tstamp"
+	wire "oneway.example/exporter/wire/stamp"
+	"oneway.example/tests/await"
+)
+
+// Replies count as remarked only where two host blocks in a row have the same DSCP, and counts of the reflector
+// go beyond their modulus.
+func TestMarksOfBothDirections(t *testing.T) {
+	var a account
+	block := func(dscp uint8, remarked, ce uint16) {
+		a.takeMarks(&wire.Receipt{Host: true, TrafficClass: dscp << 2, Remarked: remarked, CE: ce})
+	}
+	replies := func(n int, dscp, ecn uint8) {
+		for range n {
+			a.countMarks(&tstamp.In{DSCP: dscp, ECN: ecn})
+		}
+	}
+	forward, reverse := &a.marks[sample.Forward], &a.marks[sample.Reverse]
+	replies(3, 46, 0) // it is not known how they were sent
+	block(46, 4000, 1)
+	replies(7, 46, 0)
+	block(46, 4090, 1)
+	replies(5, 0, 3)
+	block(46, 5, 4095) // modulo 4096
+	if *forward != (marks{maybe[uint8]{46, true}, 4101, 4095}) || *reverse != (marks{maybe[uint8]{0, true}, 5, 5}) {
+		t.Errorf("forward %+v, reverse %+v", *forward, *reverse)
+	}
+	replies(4, 0, 0)
+	block(0, 9, 4095) // which of them were sent with which is not known
+	if forward.remarked != 4105 || reverse.remarked != 5 {
+		t.Errorf("forward %+v, reverse %+v", *forward, *reverse)
+	}
+}
+
+func TestDSCPArrivesAsItWasSentOverTheLoopback(t *testing.T) {
+	b, sink := newTestbed(t, reflector.Options{}), &metrictest.Sink{}
+	b.env.Sink = sink
+	o := quick()
+	o.DSCP = 46
+	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: b.peer}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	for _, direction := range []string{"forward", "reverse"} {
+		await.That(t, "the DSCP "+direction, func() bool {
+			v, known := sink.Value(metric.DSCP, "p", "stamp", direction)
+			return known && v == 46
+		})
+		if v, known := sink.Value(metric.DSCPRemarked, "p", "stamp", direction); known {
+			t.Errorf("%s: %v packets were remarked", direction, v)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
