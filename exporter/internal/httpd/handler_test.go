@@ -3,6 +3,7 @@ package httpd
 import (
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
 
 	"oneway.example/exporter/agent"
 	"oneway.example/exporter/internal/promsink"
@@ -202,6 +204,23 @@ func TestProfilesAreServedOnlyIfAskedFor(t *testing.T) {
 	h := Handler(Options{Source: &fakeSource{}, Registry: NewRegistry(), Pprof: true})
 	if w := get(t, h, http.MethodGet, "/debug/pprof/"); w.Code != http.StatusOK {
 		t.Errorf("status %d", w.Code)
+	}
+}
+
+// broken shows a part of its families.
+type broken struct{}
+
+func (broken) Expose(to io.Writer, _ expfmt.Format) error {
+	_, _ = io.WriteString(to, "oneway_one 1\n")
+	return errors.New("the second family cannot be shown")
+}
+
+func TestPartOfAScrapeIsAnError(t *testing.T) {
+	h := Handler(Options{Source: &fakeSource{}, Registry: NewRegistry(), Sink: broken{}})
+	for _, coding := range []string{"identity", "gzip"} {
+		if w := get(t, h, http.MethodGet, "/metrics", "Accept-Encoding", coding); w.Code != http.StatusInternalServerError {
+			t.Errorf("%s: status %d, want 500", coding, w.Code)
+		}
 	}
 }
 

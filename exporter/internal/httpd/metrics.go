@@ -29,6 +29,7 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 		to = zip
 	}
 	if err := s.expose(to, format); err != nil {
+		w.WriteHeader(http.StatusInternalServerError) // so that nobody takes the part for the whole
 		s.Log.Error("A scrape is not whole", "err", err)
 	}
 }
