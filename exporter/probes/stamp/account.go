@@ -11,26 +11,26 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// remoteKind is what the remote end turned out to be.
+// remoteKind is the kind of reflector at the remote end, as its replies show it.
 type remoteKind uint8
 
 const (
 	remoteUnknown   remoteKind = iota
 	remoteOurs                 // fills in the Receipt: both directions are exact
-	remoteStateful             // numbers its replies: losses can be told apart
-	remoteStateless            // copies our number: they cannot
+	remoteStateful             // numbers its replies: losses are attributed to a direction
+	remoteStateless            // copies the sender's number: losses are not attributed
 )
 
 func (k remoteKind) String() string {
 	return [...]string{"unknown", "oneway", "stateful", "stateless"}[k]
 }
 
-// tallies are counts that are told as they are.
+// tallies are counts that are exported unchanged.
 type tallies struct {
 	kind                               remoteKind
 	lastSuccess                        time.Time // the zero Time: never
 	roundTripsLost, roundTripsReceived uint64
-	answeredLate                       uint64 // after the waiting time
+	answeredLate                       uint64 // after the loss timeout
 	restarts                           uint64 // of the remote end
 	discarded                          [discardReasons]uint64
 	skipped                            [skipReasons]uint64
@@ -39,13 +39,12 @@ type tallies struct {
 	marks                              [2]marks
 }
 
-// account counts what became of one session's packets in both directions. It knows no socket, and no
-// delay: it tells the estimator how many packets were received and lost.
+// account counts the packets of one session in both directions. It handles neither sockets nor delays; it passes
+// the counts of received and lost packets to the estimator.
 type account struct {
 	opts *Options
 	est  *estimator
-	// dropped says how many of so many reverse losses, decided now, this host's socket has
-	// dropped; nil: none.
+	// dropped returns how many of the reverse losses decided now were dropped by this host's socket; nil: none.
 	dropped func(lost uint64) uint64
 
 	outstandingPackets outstandingPackets
@@ -54,11 +53,11 @@ type account struct {
 	order              order
 	numbered           numbered
 	fwd, rev           counts
-	// reverse is the window of the replies' numbers; reverseOn: it has been started; anew: by a reply whose
-	// number began anew, and our reflector has told of no restart since.
+	// reverse is the window of the replies' numbers; reverseOn: it has been started. anew: a reply whose number
+	// began anew started it, and the reflector has not reported a restart since.
 	reverse         seqwin.Window
 	reverseOn, anew bool
-	// remoteDrops are those of the remote end's socket; remoteHost: it has told of them.
+	// remoteDrops are the drops of the remote end's socket; remoteHost: it reports them.
 	remoteDrops drops
 	remoteHost  bool
 	told        toldMarks
@@ -81,40 +80,40 @@ func newAccount(o *Options, est *estimator, now time.Duration) *account {
 	return a
 }
 
-// reserve makes space for the replies of the waiting time, twice as many for Poisson's sake.
+// reserve makes space for the replies of one loss timeout, doubled because Poisson arrivals cluster.
 func (a *account) reserve() { a.reverse.Reserve(2 * int(a.opts.LossTimeout/a.opts.Interval)) }
 
-// refuse counts what came and is no reply to this session's requests.
+// refuse counts an arriving packet that is not a reply to a request of this session.
 func (a *account) refuse(why discardReason, now time.Duration) {
 	a.discarded[why]++
 	a.refused, a.lastRefused = why, now
 }
 
-// lose counts round trips that nobody answered in time.
+// lose counts round trips without a reply within the loss timeout.
 func (a *account) lose(n int) {
 	a.roundTripsLost += uint64(n)
 	a.est.times.Decided(0, n)
 }
 
-// answered counts first replies, whenever they came.
+// answered counts first replies, late ones included.
 func (a *account) answered() uint64 { return a.roundTripsReceived + a.answeredLate }
 
-// request is what a reply says that it answers.
+// request is the request that a reply refers to.
 type request struct {
 	statsQuery bool
 	seq        uint64
-	// outstanding is what is known of test packet seq; nil: it is forgotten.
+	// outstanding is the state of test packet seq; nil: no longer remembered.
 	outstanding *outstanding
 }
 
 func (q *request) forgotten() bool { return !q.statsQuery && q.outstanding == nil }
 
-// first: no reply to it has come before.
+// first reports whether this is the first reply to the request.
 func (q *request) first() bool { return q.outstanding != nil && q.outstanding.unheard() }
 
-// asked finds the request by its number and its time, which is known to nobody but this host and who
-// has seen the packet. What answers nothing that was asked moves nothing. Of the reply to a request
-// that is forgotten, the random Run in our reflector's Receipt tells that it is of this session.
+// asked finds the request by its number and its T1, which only this host and observers of the packet have. A reply
+// that matches no request changes no state. For a request that is no longer remembered, the random Run in our
+// reflector's Receipt identifies the session.
 func (a *account) asked(r *reply) (q request, why discardReason, ok bool) {
 	test := !r.filled() || !r.receipt.StatsQuery
 	if test {
@@ -135,8 +134,8 @@ func (a *account) asked(r *reply) (q request, why discardReason, ok bool) {
 	return q, why, q.outstanding == nil && q.seq < a.outstandingPackets.next
 }
 
-// fresh tells whether the request was asked after the last reply of the reflector's present life had
-// come, and this is its first reply: so no replayed answer of another life is.
+// fresh reports whether the request was sent after the last reply of the reflector's current session arrived, and
+// this is its first reply. A replayed reply of another session is never fresh.
 func (a *account) fresh(r *reply, q request) bool {
 	if !q.statsQuery {
 		return q.first() && q.outstanding.sent > a.remote.heard
@@ -145,15 +144,15 @@ func (a *account) fresh(r *reply, q request) bool {
 	return last && a.statsQuery.heard != a.statsQuery.count
 }
 
-// take takes the reply to a test packet; lost says in which directions it took longer than the waiting
-// time, present that it is of the present life of the remote end's session: those of a former one were lost in
-// reverse when that ended. n is its own number; only of a first reply a sample can be made.
+// take records the reply to a test packet. lost gives the directions whose delay exceeded the loss timeout;
+// present: the reply is of the remote end's current session (packets of an earlier session were counted as lost in
+// reverse when it ended). n is the reply's own number; only a first reply gives a sample.
 func (a *account) take(p *wire.ReflectorPacket, q request, now time.Duration, lost [2]bool, present bool) (n uint64, verdict seqwin.Verdict, first bool) {
 	first, verdict = q.first(), seqwin.Late
 	switch {
 	case present:
 		n, verdict = a.number(p, q, now, lost[sample.Reverse])
-	case first: // another one may be recorded
+	case first: // another copy may be recorded
 		a.rev.ended.late++
 		a.rev.now.late++
 	}
@@ -161,7 +160,7 @@ func (a *account) take(p *wire.ReflectorPacket, q request, now time.Duration, lo
 	case verdict == seqwin.Duplicate:
 		return n, verdict, false
 	case q.outstanding == nil:
-		a.refuse(discardUnknownSequence, now) // forgotten long ago
+		a.refuse(discardUnknownSequence, now) // no longer remembered
 		return n, verdict, false
 	case !first:
 		a.numbered.again++
@@ -181,7 +180,7 @@ func (a *account) take(p *wire.ReflectorPacket, q request, now time.Duration, lo
 	return n, verdict, true
 }
 
-// reply takes the first reply to f.
+// reply records the first reply to f.
 func (a *account) reply(f *outstanding) {
 	if f.seq < a.numbered.begin {
 		a.numbered.before++
@@ -196,9 +195,9 @@ func (a *account) reply(f *outstanding) {
 	a.answeredLate++
 }
 
-// remoteLost tells whether the remote end itself has counted number seq as lost, because higher
-// ones had come a waiting time before it. Of a number far below its last one it does not tell:
-// then it had decided that number before, or it had not.
+// remoteLost reports whether the remote end itself counted number seq as lost, because higher numbers arrived more
+// than a loss timeout before it. Of a number below the reported outcomes it reports whether it was decided before
+// the newest Receipt.
 func (a *account) remoteLost(seq uint64) bool {
 	c := &a.remote.counts
 	if a.kind != remoteOurs || seq >= c.Base {
@@ -211,7 +210,7 @@ func (a *account) remoteLost(seq uint64) bool {
 	return c.Recent[back/64]>>(back%64)&1 == 0
 }
 
-// expire applies the loss timeout on this side.
+// expire applies the loss timeout at this end.
 func (a *account) expire(now time.Duration) {
 	a.now = now
 	a.lose(a.outstandingPackets.expire(now, a.opts.LossTimeout))
@@ -222,9 +221,8 @@ func (a *account) expire(now time.Duration) {
 	a.guessForward()
 }
 
-// guessForward draws from a foreign reflector what can be known of the forward
-// direction: with its own numbering, a round trip that was lost and whose
-// reply was not lost on the way back was lost on the way there.
+// guessForward derives the forward counts from a reflector other than ours. If it numbers its replies, a lost round
+// trip whose reply was not lost in reverse was lost forward.
 func (a *account) guessForward() {
 	f := &a.fwd.now
 	switch a.kind {
@@ -240,8 +238,8 @@ func (a *account) guessForward() {
 	c := a.reverse.Counts()
 	decided, missing := a.numbered.settle(c.First, a.now, a.opts.LossTimeout)
 	if a.guessable() {
-		// Of those that nobody answered, what is missing of the replies was lost in reverse. A
-		// late answer counts as lost there and is a reply all the same.
+		// Of the requests without a reply, those whose reply number is missing were lost in reverse. A late reply
+		// counts as lost there although it is a reply.
 		decided = a.outstandingPackets.next
 		asked, answered := decided-a.numbered.begin, a.answered()-a.numbered.before
 		unanswered := asked - min(asked, answered)
@@ -259,8 +257,8 @@ func (a *account) guessForward() {
 	f.lost, f.received = lost, received
 }
 
-// guessable: the outcome of every request and of every reply is known. Those
-// after the last reply are not until a later number has been heard.
+// guessable reports whether the outcomes of all requests and replies are known. Those after the last reply are not
+// until a higher number arrives.
 func (a *account) guessable() bool {
 	c := a.reverse.Counts()
 	if c.Pending() > 0 || a.outstandingPackets.outstanding() > 0 {
@@ -270,9 +268,9 @@ func (a *account) guessable() bool {
 	return a.statsQuery.finished || last != nil && (last.state == packetReplied || last.state == packetRepliedLate)
 }
 
-// end closes the account: what is still outstanding will never be known.
+// end closes the account: packets still outstanding stay without an outcome.
 func (a *account) end() {
-	a.outstandingPackets.lose = nil // nor is it known to be lost
+	a.outstandingPackets.lose = nil // their loss is not known either
 	a.lose(a.outstandingPackets.expire(math.MaxInt64, 0))
 	if a.fwd.known {
 		a.fwd.now.sent = a.outstandingPackets.next
@@ -282,11 +280,10 @@ func (a *account) end() {
 	}
 }
 
-// known says of which directions the losses are told from those of the other.
+// known reports for each direction whether its losses are distinguished from those of the other.
 func (a *account) known() [2]bool { return [...]bool{a.fwd.known, a.rev.known} }
 
-// up reports whether the peer answers; decided is false while there has been
-// too little time to tell.
+// up reports whether the peer replies; decided is false until enough time has passed.
 func (a *account) up() (up, decided bool) {
 	timeout := max(3*a.opts.Interval, 3*time.Second) + a.opts.LossTimeout
 	if a.lastReply == 0 {
@@ -295,8 +292,7 @@ func (a *account) up() (up, decided bool) {
 	return a.now-a.lastReply <= timeout, true
 }
 
-// droppedHere says how many of the reverse losses decided now this host's socket has
-// dropped.
+// droppedHere returns how many of the reverse losses decided now were dropped by this host's socket.
 func (a *account) droppedHere(lost uint64) uint64 {
 	if a.dropped == nil || lost == 0 {
 		return 0
@@ -304,8 +300,8 @@ func (a *account) droppedHere(lost uint64) uint64 {
 	return a.dropped(lost)
 }
 
-// droppedThere says so of the forward losses and the remote end's socket, which a reply now and
-// then tells of, or a query's.
+// droppedThere is the same for forward losses and the remote end's socket, whose drops some replies and statistics
+// replies report.
 func (a *account) droppedThere(lost uint64) uint64 {
 	return a.remoteDrops.take(lost, sched.Now(), a.opts.explains()+max(8*a.opts.Interval, 2*time.Second))
 }

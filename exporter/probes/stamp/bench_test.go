@@ -23,8 +23,8 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// wheel is a session without a socket, and the replies to its first packets as
-// our reflector would have written them. When they are used up it starts anew.
+// wheel is a session without a socket, and the replies of our reflector to its first packets. After the last one it
+// starts anew.
 type wheel struct {
 	tb      testing.TB
 	s       *session
@@ -34,7 +34,7 @@ type wheel struct {
 	at      int
 }
 
-// wheelTurn is how many replies are made before the clock starts.
+// wheelTurn is how many replies are made before the timer starts.
 const wheelTurn = 1 << 12
 
 var wheelStart = instant.FromUnix(1_800_000_000, 0)
@@ -65,7 +65,7 @@ func (w *wheel) restart() {
 	w.s, w.at = s, 0
 }
 
-// reply is what our reflector returns for packet seq on a path without faults.
+// reply is the reply of our reflector to packet seq on a path without faults.
 func (w *wheel) reply(seq uint32) []byte {
 	f := timefmt.NTP
 	honest := timefmt.MakeErrorEstimate(time.Microsecond, true, f)
@@ -87,7 +87,7 @@ func (w *wheel) reply(seq uint32) []byte {
 		b = wire.AppendPadding(b, w.s.layout.padding, seq)
 	}
 	for rest := b[wire.UnauthenticatedBytes:]; len(rest) > 0; {
-		rest[0] = 0 // understood
+		rest[0] = 0 // recognized
 		_, after, err := wire.NextTLV(rest)
 		if err != nil {
 			w.tb.Fatal(err)
@@ -98,8 +98,7 @@ func (w *wheel) reply(seq uint32) []byte {
 	return b
 }
 
-// turn takes one packet through everything but the socket: it is noted as sent,
-// its transmit stamp comes, and its reply.
+// turn passes one packet through everything but the socket: sending, its transmit timestamp, its reply.
 func (w *wheel) turn() {
 	seq := uint32(w.at)
 	w.s.account.outstandingPackets.add(uint64(seq), sched.Now(), userTime(seq), clockThen{bound: sample.Bound{Reason: sample.OK}})
@@ -111,12 +110,12 @@ func (w *wheel) turn() {
 func (w *wheel) check() {
 	w.tb.Helper()
 	if n := w.s.account.roundTripsReceived; n != uint64(w.at) || w.s.account.fwd.now.received != uint64(w.at) {
-		w.tb.Fatalf("%d of %d answers taken, %d counted forward; discarded %v", n, w.at, w.s.account.fwd.now.received, w.s.account.discarded)
+		w.tb.Fatalf("%d of %d replies accepted, %d received forward; discarded %v", n, w.at, w.s.account.fwd.now.received, w.s.account.discarded)
 	}
 }
 
-// BenchmarkReply is all that a reply costs beside the socket: parse, check
-// sum, counts of both directions, delays, variation, playout buffers.
+// BenchmarkReply measures the cost of a reply without the socket: parsing, checksum, counts of both directions,
+// delays, variation, playout buffers.
 func BenchmarkReply(b *testing.B) {
 	w := newWheel(b)
 	b.ReportAllocs()
@@ -132,7 +131,7 @@ func BenchmarkReply(b *testing.B) {
 	w.check()
 }
 
-// BenchmarkRequest is all that a test packet costs beside the socket.
+// BenchmarkRequest measures the cost of a test packet without the socket.
 func BenchmarkRequest(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -149,7 +148,7 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkTick is what a session costs beside its packets, once a second.
+// BenchmarkTick measures the cost of a session without its packets, once a second.
 func BenchmarkTick(b *testing.B) {
 	w := newWheel(b)
 	for range 1000 {
@@ -162,8 +161,7 @@ func BenchmarkTick(b *testing.B) {
 	}
 }
 
-// BenchmarkPublish publishes 10,000 sessions once a round, each of which has sent a packet and received its
-// reply since the last time.
+// BenchmarkPublish publishes 10,000 sessions once a round, each with one packet and its reply since the last round.
 func BenchmarkPublish(b *testing.B) {
 	for name, sink := range map[string]metric.Sink{"discard": metric.Discard{}, "prometheus": promsink.New(promsink.Options{})} {
 		b.Run(name, func(b *testing.B) {
@@ -179,7 +177,7 @@ func BenchmarkPublish(b *testing.B) {
 				all[i].publish(&v)
 			}
 			v.next()
-			for _, one := range all { // opens what the first seconds bring
+			for _, one := range all { // opens the series of the first seconds
 				one.publish(&v)
 			}
 			b.ReportAllocs()
@@ -198,7 +196,7 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// next is the snapshot of a second later.
+// next changes the snapshot to one of a second later.
 func (v *snapshot) next() {
 	v.roundTripsReceived++
 	v.lastSuccess = v.lastSuccess.Add(time.Second)
@@ -251,21 +249,20 @@ func TestNothingIsAllocatedForAPacket(t *testing.T) {
 	}
 	w := newWheel(t)
 	if n := testing.AllocsPerRun(wheelTurn-10, w.turn); n != 0 {
-		t.Errorf("answer: %v allocations, want 0", n)
+		t.Errorf("reply: %v allocations, want 0", n)
 	}
 	w.check()
 }
 
-// BenchmarkThousandSessions runs 1,000 sessions at one packet a second against a
-// reflector in the same process, for 5 s: what both of them take of a core, and
-// the losses, which are their own making.
+// BenchmarkThousandSessions runs 1,000 sessions at one packet a second against a reflector in the same process, for
+// 5 s, and reports the CPU time of both and the losses, which the host causes.
 func BenchmarkThousandSessions(b *testing.B) {
 	const sessions, lasts = 1000, 5 * time.Second
 	for b.Loop() {
 		r := newCrowd(b, sessions)
-		time.Sleep(time.Second) // opening
+		time.Sleep(time.Second) // the sessions open in this time
 		before, cpu, start := r.sums(), cpuTime(), time.Now()
-		time.Sleep(lasts) // what is measured
+		time.Sleep(lasts) // the measured time
 		after, used, took := r.sums(), cpuTime()-cpu, time.Since(start)
 		r.stop()
 		b.ReportMetric(100*used.Seconds()/took.Seconds(), "%core")
@@ -275,7 +272,7 @@ func BenchmarkThousandSessions(b *testing.B) {
 	}
 }
 
-// crowd is many probers, their reflector, and what they all borrow.
+// crowd is many probers, their reflector, and the environment that they share.
 type crowd struct {
 	kind *Type
 	stop func()
@@ -323,7 +320,7 @@ func newCrowd(b *testing.B, sessions int) *crowd {
 	return c
 }
 
-// cpuTime is what this process has used, in user space and kernel.
+// cpuTime is the user and kernel CPU time of this process.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -29,7 +29,7 @@ func idleSession(t *testing.T) *session {
 	return s
 }
 
-// idleAccount is one without a session.
+// idleAccount is an account without a session.
 func idleAccount(t *testing.T) *account {
 	t.Helper()
 	o := quick()
@@ -41,12 +41,12 @@ func idleAccount(t *testing.T) *account {
 	return a
 }
 
-// countsOf are those of one direction, with the window that they tell.
+// countsOf returns counts of one direction with their window.
 func countsOf(d sample.Direction, burst func(length int)) *counts {
 	return &counts{dir: d, window: &direction{out: &observedDirection{burst: burstsTo{metric.Discard{}.Series(nil), burst}}}}
 }
 
-// burstsTo gives observations to a function.
+// burstsTo passes observations to a function.
 type burstsTo struct {
 	metric.Series
 	to func(length int)
@@ -67,8 +67,7 @@ func allReceived() (w [wire.MaxReceiptWords]uint64) {
 	return w
 }
 
-// TestHostDropsAreNotLostToo: 50 packets are dropped by the remote end's host; then the reflector
-// restarts.
+// TestHostDropsAreNotLostToo: the remote host drops 50 packets; then the reflector restarts.
 func TestHostDropsAreNotLostToo(t *testing.T) {
 	s := idleAccount(t)
 	asks(s, 1000)
@@ -90,8 +89,7 @@ func TestHostDropsAreNotLostToo(t *testing.T) {
 	}
 }
 
-// TestOvertakenReplyDoesNotDoubleTheDrops: a reply overtaken by later ones brings an older
-// total of drops.
+// TestOvertakenReplyDoesNotDoubleTheDrops: a reply overtaken by later ones carries an older total of drops.
 func TestOvertakenReplyDoesNotDoubleTheDrops(t *testing.T) {
 	s := idleAccount(t)
 	asks(s, 1000)
@@ -101,19 +99,18 @@ func TestOvertakenReplyDoesNotDoubleTheDrops(t *testing.T) {
 		s.learn(&reply{receipt: rc, hasReceipt: true}, sched.Now(), true)
 	}
 	told(wire.Receipt{Next: 100, Base: 100, Received: 100, Tx: 100, SocketDrops: 0})
-	for i := uint32(1); i <= 10; i++ { // 10 pairs of replies that change places; 5 packets dropped once
+	for i := uint32(1); i <= 10; i++ { // 10 pairs of reordered replies; 5 packets dropped once
 		told(wire.Receipt{Next: 100 + 2*i, Base: 100, Received: 100, Tx: 100 + 2*i, SocketDrops: 5})
 		told(wire.Receipt{Next: 99 + 2*i, Base: 100, Received: 100, Tx: 99 + 2*i, SocketDrops: 0})
 	}
 	told(wire.Receipt{Next: 200, Base: 200, Received: 140, Lost: 60, Bursts: 60, Tx: 200, SocketDrops: 5})
 	d := s.fwd.now
 	if d.dropped > 5 {
-		t.Errorf("the remote end's socket dropped 5 packets in all; got host_dropped %d, lost %d; true at most 5, at least 55", d.dropped, d.lost)
+		t.Errorf("the remote end's socket dropped 5 packets in all; got host_dropped %d, want at most 5; got lost %d, want at least 55", d.dropped, d.lost)
 	}
 }
 
-// TestDropsOfAnHourDoNotExplainAnOutageOfThePath: one stray drop every 2 s, of anybody's packets,
-// and then an outage.
+// TestDropsOfAnHourDoNotExplainAnOutageOfThePath: one drop every 2 s, of any session's packets, precedes an outage.
 func TestDropsOfAnHourDoNotExplainAnOutageOfThePath(t *testing.T) {
 	var d drops
 	const keep = 4 * time.Second
@@ -125,11 +122,11 @@ func TestDropsOfAnHourDoNotExplainAnOutageOfThePath(t *testing.T) {
 		d.take(0, now, keep)
 	}
 	if n := d.take(1800, now+time.Second, keep); n > 3 {
-		t.Errorf("got %d losses of an outage of the path called the host's; true: 2 or 3 packets were dropped within %v", n, keep)
+		t.Errorf("%d losses of a path outage attributed to the host, want 2 or 3, the packets dropped within %v", n, keep)
 	}
 }
 
-// TestDropsToldAreModulo32Bits: as receipt.go has them.
+// TestDropsToldAreModulo32Bits: the Receipt has their total modulo 2^32 (receipt.go).
 func TestDropsToldAreModulo32Bits(t *testing.T) {
 	s := idleAccount(t)
 	asks(s, 1000)
@@ -138,11 +135,11 @@ func TestDropsToldAreModulo32Bits(t *testing.T) {
 		s.learn(&reply{receipt: wire.Receipt{Filled: true, Words: 3, Epoch: 5, Host: true, SocketDrops: total, Recent: allReceived()}, hasReceipt: true}, sched.Now(), true)
 	}
 	if n := s.remoteDrops.take(100, sched.Now(), time.Second); n != 32 {
-		t.Errorf("got %d of 32 explained", n)
+		t.Errorf("%d losses attributed to drops, want 32", n)
 	}
 }
 
-// TestRunOfOverduePacketsIsABurst: they are lost.
+// TestRunOfOverduePacketsIsABurst: overdue packets are lost.
 func TestRunOfOverduePacketsIsABurst(t *testing.T) {
 	bursts := 0
 	d := countsOf(sample.Forward, func(n int) { bursts += n })
@@ -156,11 +153,11 @@ func TestRunOfOverduePacketsIsABurst(t *testing.T) {
 		}
 	}
 	if bursts != 20 {
-		t.Errorf("got bursts of %d packets in all, true one of 20 (lost %d)", bursts, d.now.lost)
+		t.Errorf("bursts of %d packets in all, want one of 20 (lost %d)", bursts, d.now.lost)
 	}
 }
 
-// TestOverdueAndLostSideBySideAreOneRun: every second packet of a stall is lost in it.
+// TestOverdueAndLostSideBySideAreOneRun: every second packet of a stall is lost, the others are overdue.
 func TestOverdueAndLostSideBySideAreOneRun(t *testing.T) {
 	d := countsOf(sample.Forward, func(int) {})
 	var w seqwin.Window
@@ -180,11 +177,11 @@ func TestOverdueAndLostSideBySideAreOneRun(t *testing.T) {
 	}
 	got, ok := d.window.losses.BurstRatio()
 	if want := 20. * (1 - 20./100); !ok || got < want*0.99 || got > want*1.01 {
-		t.Errorf("one run of 20 in 100: got BurstR %.2f (%v), true %.2f; lost %d bursts %d decided %d", got, ok, want, d.window.losses.Lost(), d.window.losses.Bursts(), d.window.losses.Decided())
+		t.Errorf("one run of 20 in 100: got BurstR %.2f (%v), want %.2f; lost %d bursts %d decided %d", got, ok, want, d.window.losses.Lost(), d.window.losses.Bursts(), d.window.losses.Decided())
 	}
 }
 
-// TestReplyOfAFormerLifeHasNoNumberInThePresentOne: it comes after the first of the new life,
+// TestReplyOfAFormerLifeHasNoNumberInThePresentOne: the reply arrives after the first one of the new session,
 // reordered or as a duplicate.
 func TestReplyOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 	s := idleAccount(t)
@@ -205,7 +202,7 @@ func TestReplyOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 		}
 	}
 	in(6, 1, 502)
-	in(5, 500, 500) // overtaken by it
+	in(5, 500, 500) // overtaken by the new session's reply
 	for i := uint32(2); i <= 300; i++ {
 		in(6, i, 501+i)
 	}
@@ -213,16 +210,16 @@ func TestReplyOfAFormerLifeHasNoNumberInThePresentOne(t *testing.T) {
 	s.reverse.Expire(now, s.opts.LossTimeout)
 	s.countReverse()
 	if v := s.rev.now; v.lost > 1 || v.duplicated > 0 {
-		t.Errorf("every reply arrived: got %+v", v)
+		t.Errorf("got %+v, want every reply received", v)
 	}
 }
 
-// TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow: above 65,536 packets a histogram tells it.
+// TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow: above 65,536 packets PDV comes from a histogram.
 func TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow(t *testing.T) {
 	var c collector
 	rng := rand.New(rand.NewPCG(1, 2))
 	add := func(d time.Duration) { c.add(&record.Packet{Forward: plain(d)}) }
-	add(1500 * time.Millisecond) // the first waited for ARP, or a route
+	add(1500 * time.Millisecond) // the first packet waited for ARP, or a route
 	for range 70_000 {
 		add(10*time.Millisecond + time.Duration(rng.IntN(100_000)))
 	}
@@ -230,18 +227,17 @@ func TestPDVOfALongRunIsFineThoughTheFirstPacketWasSlow(t *testing.T) {
 	all := spreadOf(above, above.Min, true)
 	d := all.distribution()
 	if *d.P50 > 60e-6 || *d.P50 < 40e-6 || *d.P99 > 110e-6 {
-		t.Errorf("PDV: got p50 %.6f p95 %.6f p99 %.6f s; true 0.000050 0.000095 0.000099", *d.P50, *d.P95, *d.P99)
+		t.Errorf("PDV: got p50 %.6f p95 %.6f p99 %.6f s; want 0.000050 0.000095 0.000099", *d.P50, *d.P95, *d.P99)
 	}
 }
 
-// A hub ticks the sessions of a list that it took a moment ago: one of them may have ended,
-// and its series are closed.
+// A hub ticks the sessions of a list made earlier: one of them may have ended, with its series closed.
 func TestEndedSessionPublishesNothing(t *testing.T) {
 	s, book := idleSession(t), &metrictest.Sink{}
 	s.series = newSeries(book, "p", "stamp")
 	s.end()
 	s.series.scope.Close()
-	s.tick(s.account.now + time.Second) // what is written to a series that is closed panics
+	s.tick(s.account.now + time.Second) // writing to a closed series panics
 	if book.Open() > 0 {
 		t.Errorf("published after the end: %v", book.Present(""))
 	}

@@ -11,8 +11,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// calibratedAs is a table with one interface, of whose stamps 4 us are removed and
-// 44 us are the random error.
+// calibratedAs is a table with one interface: systematic error of a timestamp 4 us, random error 44 us.
 func calibratedAs(t *testing.T, iface string) *calibration.Table {
 	t.Helper()
 	d := calibration.Direction{Count: 5000, Systematic: 8 * time.Microsecond, Random: 40 * time.Microsecond, Largest: 40 * time.Microsecond}
@@ -47,8 +46,8 @@ func TestCalibrationOfTheInterfaceIsAppliedToItsOwnStampsOnly(t *testing.T) {
 				if want := c.to.At.Sub(c.from.At) - shift; c.got.Value != want {
 					t.Errorf("%s: %v, want %v", iface, c.got.Value, want)
 				}
-				// 50 us of either clock and 25 us of either stamp; calibrated, 44 us for
-				// ours, and what was removed.
+				// 50 us of each clock and 25 us of each timestamp; calibrated, 44 us for the local one, and the
+				// systematic error.
 				least := 150 * time.Microsecond
 				if shift > 0 {
 					least += 19*time.Microsecond + shift
@@ -62,7 +61,7 @@ func TestCalibrationOfTheInterfaceIsAppliedToItsOwnStampsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if applied < 100 {
-			t.Errorf("%s: only %d delays had a kernel's stamp", iface, applied)
+			t.Errorf("%s: only %d delays had a kernel timestamp", iface, applied)
 		}
 	}
 }
@@ -83,6 +82,6 @@ func TestAShortDelayIsNotNegativeForItsCorrection(t *testing.T) {
 		t.Errorf("%d and %d negative", r.Forward.Negative, r.Reverse.Negative)
 	}
 	if r.Forward.Delay == nil || *r.Forward.Delay.P50 > 0 {
-		t.Errorf("not corrected: %+v", r.Forward.Delay)
+		t.Errorf("got %+v, want a corrected delay", r.Forward.Delay)
 	}
 }

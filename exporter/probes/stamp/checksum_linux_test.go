@@ -17,7 +17,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// rawBad sends a UDP datagram with a wrong checksum, as a path that damages packets does.
+// rawBad sends a UDP datagram with a wrong checksum, like a path that damages packets.
 func rawBad(t *testing.T, fd int, from, to netip.AddrPort, payload []byte) {
 	n := 28 + len(payload)
 	b := make([]byte, n)
@@ -50,15 +50,15 @@ func rawBad(t *testing.T, fd int, from, to netip.AddrPort, payload []byte) {
 	}
 }
 
-// TestDamagedPacketsAreLostByThePath: the path flips a bit in each tenth packet, and the kernel
-// of the receiver finds the UDP checksum wrong, and adds it to the socket's drops
-// (udp_queue_rcv_one_skb of Linux). RFC 7680 section 2.5: lost.
+// TestDamagedPacketsAreLostByThePath: the path flips a bit in each tenth packet; the receiving kernel detects the
+// wrong UDP checksum and adds the packet to the socket's drops (udp_queue_rcv_one_skb of Linux). By RFC 7680
+// section 2.5 it is lost.
 func TestDamagedPacketsAreLostByThePath(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED: a raw socket and a network namespace need root")
 	}
-	// The counts of the kernel that tell damage from drops are the whole host's: other tests drop
-	// packets, too. So it runs alone, in a namespace of its own.
+	// The kernel counters that distinguish damage from drops are those of the whole namespace, and other tests drop
+	// packets too. This test therefore runs alone, in its own namespace.
 	if os.Getenv("ONEWAY_TEST_ALONE") == "" {
 		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 		c.Env = append(os.Environ(), "ONEWAY_TEST_ALONE=1")
@@ -80,7 +80,7 @@ func TestDamagedPacketsAreLostByThePath(t *testing.T) {
 	}
 }
 
-// damaged is a run over a path that damages 50 of 500 packets of one direction.
+// damaged measures over a path that damages 50 of 500 packets of one direction.
 func damaged(t *testing.T, dir sample.Direction) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_RAW, syscall.IPPROTO_RAW)
 	if err != nil {
@@ -111,6 +111,6 @@ func damaged(t *testing.T, dir sample.Direction) {
 	r := b.to(p.addr).measure(t, o, 500)
 	got := []DirectionReport{r.Forward, r.Reverse}[dir]
 	if *got.Lost != 50 || *got.HostDropped != 0 {
-		t.Errorf("%v: 50 of 500 damaged by the path: got lost %d, host_dropped %d, corrupted %d; true 50, 0", dir, *got.Lost, *got.HostDropped, *got.Corrupted)
+		t.Errorf("%v: 50 of 500 damaged by the path: lost %d, host_dropped %d, corrupted %d; want lost 50, host_dropped 0", dir, *got.Lost, *got.HostDropped, *got.Corrupted)
 	}
 }

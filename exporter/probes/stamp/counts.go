@@ -10,10 +10,10 @@ import (
 	"oneway.example/exporter/seqwin"
 )
 
-// totals are whole-run counts of one direction.
+// totals are counts of one direction over the whole run.
 type totals struct {
 	sent, received, lost, duplicated, reordered, late, corrupted uint64
-	// dropped by the receiving host itself: neither received nor lost.
+	// dropped by the receiving host's socket: neither received nor lost.
 	dropped uint64
 }
 
@@ -31,24 +31,21 @@ func (t totals) plus(c seqwin.Counts) totals {
 // counts are the account of one direction.
 type counts struct {
 	dir    sample.Direction
-	window *direction // is told what is decided
-	// known: losses of this direction are told from those of the other.
+	window *direction // receives the decided counts
+	// known: losses of this direction are distinguished from those of the other.
 	known bool
-	// ended are the totals of earlier lives of the remote end's session; now
-	// includes them and the present one.
+	// ended are the totals of earlier sessions of the remote end; now includes them and the current one.
 	ended, now totals
 	tracker    loss.Tracker
-	// overdue are packets that the receiver has counted as received and that took longer
-	// than the waiting time; dropped those that it has not received for its host's fault.
-	// Both are of the present life.
+	// overdue are packets that the receiver counted as received and whose delay exceeded the loss timeout; dropped
+	// are those that the receiving host dropped. Both are of the current session.
 	overdue, dropped uint64
 	lastOverdue      uint64 // its number + 1
-	overdueRun       int    // of consecutive numbers up to it, not told yet
+	overdueRun       int    // of consecutive numbers up to lastOverdue, not reported yet
 }
 
-// count takes the receiver's counts of this direction, of which the newest
-// known numbers are told one by one. hostDropped says how many of so many losses are the
-// receiving host's own.
+// count adds the receiver's counts of this direction; the newest known numbers are reported one by one. hostDropped
+// returns how many of a number of losses the receiving host dropped.
 func (d *counts) count(c seqwin.Counts, known int, hostDropped func(lost uint64) uint64) {
 	delta := d.tracker.UpdateWithin(c, known)
 	if n := hostDropped(delta.Lost); n > 0 {
@@ -73,8 +70,8 @@ func (d *counts) count(c seqwin.Counts, known int, hostDropped func(lost uint64)
 	d.known = true
 }
 
-// tooLate takes a packet that the receiver has counted as received, and that took longer than
-// the waiting time: it is lost (RFC 7680 section 2.4).
+// tooLate adds a packet that the receiver counted as received and whose delay exceeded the loss timeout: it is lost
+// (RFC 7680 section 2.4).
 func (d *counts) tooLate(seq uint64) {
 	d.overdue++
 	d.now.received -= min(1, d.now.received)
@@ -85,14 +82,14 @@ func (d *counts) tooLate(seq uint64) {
 	d.window.tooLate(d.tracker.Overdue(seq))
 }
 
-// answered counts packets as received because each of them was answered.
+// answered counts packets as received because each has a reply.
 func (d *counts) answered(received uint64) {
 	d.now.received += received
 	d.window.decided(loss.Delta{Decided: received, Received: received})
 }
 
-// restart begins the count of a new life of the remote end's session: unaccounted packets of the
-// old one, of which dropped are the receiving host's, are lost, one after the other if inARow.
+// restart begins the counts of a new session of the remote end. Unaccounted packets of the old one are lost, less
+// those that the receiving host dropped; inARow: as one burst.
 func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
 	delta := loss.Delta{Decided: unaccounted, Lost: unaccounted, PatternLost: unaccounted, Unordered: unaccounted}
 	switch {
@@ -110,7 +107,7 @@ func (d *counts) restart(unaccounted, dropped uint64, inARow bool) {
 	d.tracker.Reset()
 }
 
-// discardReason says why an arriving packet belongs to no measurement.
+// discardReason is why an arriving packet belongs to no measurement.
 type discardReason uint8
 
 const (
@@ -134,7 +131,7 @@ func (r discardReason) String() string {
 	}[r]
 }
 
-// skipReason says why a test packet that was due was not sent.
+// skipReason is why a due test packet was not sent.
 type skipReason uint8
 
 const (
@@ -151,7 +148,7 @@ func (r skipReason) String() string {
 	return [skipReasons]string{"late", "send_buffer_full", "unreachable", "refused_by_host", "send_error"}[r]
 }
 
-// lowConfidenceReason says why a lost round trip has no direction.
+// lowConfidenceReason is why a lost round trip has no direction.
 type lowConfidenceReason uint8
 
 const (
@@ -166,32 +163,31 @@ func (r lowConfidenceReason) String() string {
 	return [lowConfidenceReasons]string{"foreign_reflector", "remote_restarted", "session_ended"}[r]
 }
 
-// drops shares out what a socket has dropped (SO_RXQ_OVFL) among the losses that are decided
-// after it: those are the host's, not the path's. Whose packet was dropped is not told.
-// Where several sessions share a socket and the path loses packets too, no more losses are
-// called the host's than the socket has dropped. It is safe for concurrent use.
+// drops attributes a socket's drops (SO_RXQ_OVFL) to the losses that are decided after them: these are losses of
+// the host, not of the path. The kernel does not report whose packet was dropped. If several sessions share a
+// socket and the path loses packets too, at most as many losses are attributed to the host as its socket dropped.
+// It is safe for concurrent use.
 type drops struct {
 	mu     sync.Mutex
 	seen   uint64
 	any    bool
-	recent []drop // that explain no loss yet, the oldest first
+	recent []drop // not attributed to a loss yet, the oldest first
 }
 
-// drop is packets that a socket dropped at about the same time.
+// drop is a number of packets that a socket dropped at about the same time.
 type drop struct {
 	at time.Duration // monotonic, when it was noticed
 	n  uint64
 }
 
 const (
-	// dropsTogether is how far apart drops are told apart, dropsKept after what time they
-	// explain nothing any more.
+	// dropsTogether is the least time between two separate drops, dropsKept the age at which a drop is forgotten.
 	dropsTogether = 100 * time.Millisecond
 	dropsKept     = 10 * time.Minute
 )
 
-// update takes the socket's total. What it had dropped before the first update is not of
-// this measurement. A total that falls is another socket's.
+// update takes the socket's total. Drops before the first update are not counted. A total that falls is of another
+// socket.
 func (d *drops) update(total uint64, now time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,15 +203,15 @@ func (d *drops) update(total uint64, now time.Duration) {
 	d.recent = slices.DeleteFunc(d.recent, func(r drop) bool { return r.n == 0 || now-r.at > dropsKept })
 }
 
-// begin is called when another socket's total begins, at zero.
+// begin is called when the total of another socket begins at zero.
 func (d *drops) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seen, d.any, d.recent = 0, true, d.recent[:0]
 }
 
-// take returns how many of lost packets, decided now, the socket has dropped; keep is for how
-// long after a drop a loss may be decided that it explains.
+// take returns how many of the lost packets decided now the socket dropped; keep is the longest time between a drop
+// and the decision of a loss attributed to it.
 func (d *drops) take(lost uint64, now, keep time.Duration) uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,22 +17,22 @@ func TestLossesAreTheHostsOnlyAsFarAsItsSocketDropped(t *testing.T) {
 	const keep = 3 * time.Second
 	d.update(1000, 0) // before this measurement
 	if n := d.take(50, time.Second, keep); n != 0 {
-		t.Errorf("%d losses explained by earlier drops", n)
+		t.Errorf("%d losses attributed to earlier drops, want 0", n)
 	}
 	d.update(1010, time.Second)
 	if n := d.take(4, 2*time.Second, keep); n != 4 {
-		t.Errorf("%d of 4, want all", n)
+		t.Errorf("%d of 4 losses attributed, want all", n)
 	}
 	if n := d.take(50, 3*time.Second, keep); n != 6 {
-		t.Errorf("%d of 50, want the 6 drops left", n)
+		t.Errorf("%d of 50 losses attributed, want the 6 remaining drops", n)
 	}
 	d.update(1020, 4*time.Second)
 	if n := d.take(5, 8*time.Second, keep); n != 0 {
-		t.Errorf("%d losses explained by drops of 4 s ago", n)
+		t.Errorf("%d losses attributed to drops of 4 s ago, want 0", n)
 	}
-	d.update(7, 9*time.Second) // another socket's
+	d.update(7, 9*time.Second) // another socket's total
 	if n := d.take(5, 9*time.Second, keep); n != 0 {
-		t.Errorf("%d losses explained by a total that fell", n)
+		t.Errorf("%d losses attributed to a total that fell, want 0", n)
 	}
 }
 
@@ -55,11 +55,11 @@ func TestDropsAreSharedOutOnce(t *testing.T) {
 		sum += n
 	}
 	if sum != 1000 {
-		t.Errorf("%d drops shared out, want 1000", sum)
+		t.Errorf("%d drops attributed, want 1000", sum)
 	}
 }
 
-// TestBooksBalanceWithDropsAndLatePackets goes through all ways in which a packet may end.
+// TestBooksBalanceWithDropsAndLatePackets covers all outcomes of a packet.
 func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	d := countsOf(sample.Reverse, func(int) {})
 	var w seqwin.Window
@@ -74,7 +74,7 @@ func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	w.Finish(60, 0)
 	d.count(w.Counts(), seqwin.RecentBits, dropped)
 	for n := uint64(20); n < 25; n++ {
-		d.tooLate(n) // 23 was lost, but the receiver of this test says otherwise
+		d.tooLate(n) // 23 was lost, but the receiver of this test reports otherwise
 	}
 	w.Finish(97, 0)
 	d.count(w.Counts(), seqwin.RecentBits, dropped)
@@ -94,8 +94,8 @@ func TestBooksBalanceWithDropsAndLatePackets(t *testing.T) {
 	}
 }
 
-// TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath floods a reflector of a small
-// buffer: what it misses of a measurement its own kernel has dropped.
+// TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath floods a reflector with a small socket buffer: its
+// kernel drops packets of the measurement.
 func TestPacketsThatTheReflectorsSocketDroppedAreNoLossOfThePath(t *testing.T) {
 	b := newTestbed(t, reflector.Options{ReceiveBufferBytes: 8 << 10, RatePackets: -1})
 	conn, err := net.Dial("udp4", b.peer)

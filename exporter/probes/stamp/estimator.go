@@ -26,26 +26,26 @@ const (
 // stampCounts counts stamps by origin, sample.Absent for the missing ones.
 type stampCounts [sample.FollowUp + 1]uint64
 
-// verdict is what is told of the clocks and stamps as it is.
+// verdict is the state of the clocks and timestamps that is exported unchanged.
 type verdict struct {
 	remote        remoteClock
 	remoteReason  sample.Reason
-	shared        bool // delays stand on the one clock of both ends
-	contradictory bool // the path's minimum leaves no offset
+	shared        bool // delays use the one clock of both ends
+	contradictory bool // the path's minimum leaves no possible offset
 	stamps        [events]stampCounts
-	noRoundTrip   [reasonCount]uint64 // answers that tell no time of a round trip
+	noRoundTrip   [reasonCount]uint64 // replies without a valid round-trip time
 }
 
-// estimator makes delays, their bounds and their variation of the stamps of replies, and voice quality
-// of those. It knows no socket, and counts no packet.
+// estimator computes delays, their bounds and variation from the timestamps of replies, and voice quality from
+// these. It handles no sockets and counts no packets.
 type estimator struct {
 	opts    *Options
 	clock   clock.Monitor
-	card    card // nil: none stamps
+	card    card // nil: no hardware timestamps
 	out     *observed
-	observe func(sample.Packet, sample.Delay, sample.Delay) // nil: nobody
+	observe func(sample.Packet, sample.Delay, sample.Delay) // nil: no callback
 	path    probe.Target
-	packets *record.Stream[record.Packet] // nil: nobody
+	packets *record.Stream[record.Packet] // nil: no recorder
 
 	replies replies
 	ways    [2]direction
@@ -54,7 +54,7 @@ type estimator struct {
 	verdict
 	collect *collector // only for a report
 	offset  *feasible.Estimator
-	ends    bound.Ends // what the stamps of both ends may be off by
+	ends    bound.Ends // error limits of the timestamps of both ends
 
 	lastConcluded  instant.Time
 	remoteStepping bool
@@ -74,13 +74,13 @@ func newEstimator(o *Options, c clock.Monitor, out *observed) *estimator {
 	return e
 }
 
-// replyOf joins what is known of the reply to f.
+// replyOf joins the reply with the state of its request f.
 func (e *estimator) replyOf(in *tstamp.In, r *reply, f *outstanding, now time.Duration) pendingReply {
 	a := pendingReply{
 		packet: e.sampleOf(in, r, f), outstanding: f, arrived: now, clock: f.clock.and(e.clock.Quality(instant.Now())),
 		shared: r.filled() && r.receipt.Clock == wire.ClockShared, expired: f.state != packetOutstanding, waiting: true,
 	}
-	// A step there begins another era for all stamps that come after it.
+	// A step there begins another era for all later timestamps.
 	if stepping := a.packet.Remote.Reason == sample.RemoteStepped; stepping != e.remoteStepping {
 		if e.remoteStepping = stepping; stepping {
 			e.stepped()
@@ -93,7 +93,7 @@ func (e *estimator) replyOf(in *tstamp.In, r *reply, f *outstanding, now time.Du
 	return a
 }
 
-// sampleOf joins the four stamps of one packet.
+// sampleOf joins the four timestamps of one packet.
 func (e *estimator) sampleOf(in *tstamp.In, r *reply, f *outstanding) sample.Packet {
 	p := sample.Packet{
 		Seq: f.seq, T1: f.t1, T4: in.Stamp,
@@ -112,9 +112,9 @@ func (e *estimator) sampleOf(in *tstamp.In, r *reply, f *outstanding) sample.Pac
 	return p
 }
 
-// overdue says in which directions a packet took longer than the waiting time, for certain,
-// whose round trip did: so a clock that is wrong makes no loss. Where the clocks are not
-// trusted, or too far apart, that cannot be told, and no direction is blamed.
+// overdue reports in which directions the delay of a packet, whose round trip exceeded the loss timeout, certainly
+// exceeded it as well; a wrong clock therefore causes no loss. If the clocks are not trusted, or their bounds are
+// too large, neither direction is reported.
 func (e *estimator) overdue(a *pendingReply) (lost [2]bool) {
 	p := &a.packet
 	least, ok := e.surely(a.clock.bound, p.Remote, a.shared)
@@ -130,8 +130,8 @@ func (e *estimator) overdue(a *pendingReply) (lost [2]bool) {
 	return lost
 }
 
-// surely is how long a delay between the clocks local and remote must be measured for the true one
-// to be beyond the waiting time; false if they are not trusted.
+// surely returns the least measured delay whose true value certainly exceeds the loss timeout, given the clocks
+// local and remote; false if they are not trusted.
 func (e *estimator) surely(local, remote sample.Bound, shared bool) (least time.Duration, ok bool) {
 	if shared && bound.SharedClock(local, remote) {
 		return e.opts.LossTimeout, true
@@ -140,8 +140,8 @@ func (e *estimator) surely(local, remote sample.Bound, shared bool) (least time.
 	return bound.Sum(e.opts.LossTimeout, clocks.Error), clocks.Reason == sample.OK
 }
 
-// forgotten tells whether a packet of which nothing is remembered but this reply took longer than the
-// waiting time on its way there, for certain.
+// forgotten reports whether a packet that is no longer remembered certainly took longer than the loss timeout in
+// forward direction.
 func (e *estimator) forgotten(r *reply, in *tstamp.In) bool {
 	q := e.clock.Quality(instant.Now())
 	t1, t2 := e.opts.format.Decode(r.packet.SenderT1, e.opts.TAIOffset, in.At), e.opts.decode(r, r.packet.T2, in.At)
@@ -149,10 +149,10 @@ func (e *estimator) forgotten(r *reply, in *tstamp.In) bool {
 	return q.Steps == e.steps && trusted && !t2.IsZero() && t2.Sub(t1) > least
 }
 
-// conclude takes one complete answer.
+// conclude processes one complete reply.
 func (e *estimator) conclude(a *pendingReply) {
 	p := &a.packet
-	if f := a.outstanding; f != nil && f.seq == p.Seq && f.state != packetNone { // its place was not taken since
+	if f := a.outstanding; f != nil && f.seq == p.Seq && f.state != packetNone { // its place is not reused
 		p.T1 = f.sentAt()
 	}
 	for i, stamp := range []sample.Stamp{p.T1, p.T2, p.T3, p.T4} {
@@ -177,8 +177,8 @@ func (e *estimator) conclude(a *pendingReply) {
 	e.measureRoundTrip(a)
 }
 
-// conversion is the uncertainty of the card's stamps, or what it was at the most if
-// the card was lost since.
+// conversion is the uncertainty of converted hardware timestamps; the upper limit if the card is no longer
+// available.
 func (e *estimator) conversion() time.Duration {
 	if e.card != nil {
 		if u, ok := e.card.Uncertainty(); ok {
@@ -188,7 +188,7 @@ func (e *estimator) conversion() time.Duration {
 	return phc.MaxUncertainty
 }
 
-// judge is what both clocks together may be off by for this reply.
+// judge returns the combined clock error bound for this reply.
 func (e *estimator) judge(a *pendingReply) sample.Bound {
 	p := &a.packet
 	if e.shared = a.shared && bound.SharedClock(p.Local, p.Remote); e.shared {
@@ -202,15 +202,14 @@ func (e *estimator) judge(a *pendingReply) sample.Bound {
 	return clocks
 }
 
-// measure feeds one direction with one delay, and returns it.
+// measure adds one delay to one direction, and returns it.
 //
-// A delay below its bound is valid, of low confidence, and counted as such: it stays in
-// every distribution. A negative delay within its bound is no proof of a fault. Beyond its
-// bound it is: counted, and shown as it is, never clamped (invariant 8).
+// A delay below its bound is valid, has low confidence, is counted as such, and stays in every distribution. A
+// negative delay within its bound is not a fault. Beyond its bound it is a fault: it is counted, and exported
+// unchanged, never clamped (invariant 8).
 //
-// The delay of a packet that is lost in this direction, because it took longer than the
-// waiting time, is infinite (RFC 7680 section 2.4, RFC 7679 section 3.4): it is in no
-// distribution.
+// A packet whose delay in this direction exceeded the loss timeout is lost; its delay is infinite (RFC 7680 section
+// 2.4, RFC 7679 section 3.4) and in no distribution.
 func (e *estimator) measure(w *direction, a *pendingReply, seq uint64, from, to sample.Stamp, clocks sample.Bound) sample.Delay {
 	v, fault := e.ends.Delay(w.dir, from, to, clocks)
 	if a.lost[w.dir] {
@@ -231,20 +230,19 @@ func (e *estimator) measure(w *direction, a *pendingReply, seq uint64, from, to 
 	default:
 		w.invalid[v.Reason]++
 	}
-	if hasDifference(v.Reason) && a.era == e.era { // of other clocks than the window's not even differences mean anything
+	if hasDifference(v.Reason) && a.era == e.era { // differences between eras are undefined
 		w.add(seq, v)
 	}
 	return v
 }
 
-// hasDifference: differences of such delays mean something, whatever they are worth by themselves.
+// hasDifference reports whether differences between delays with this reason are valid, even if the delays are not.
 func hasDifference(r sample.Reason) bool {
 	return r != sample.NoStamp && r != sample.LocalStepped && r != sample.RemoteStepped
 }
 
-// measureRoundTrip takes the round trip, and the time in the reflector. Two stamps of one
-// clock that was stepped between them have no difference, and a reflector does not send
-// before it has received.
+// measureRoundTrip measures the round trip and the residence time in the reflector. Two timestamps of one clock
+// that was stepped between them have no difference, and a reflector does not send before it receives.
 func (e *estimator) measureRoundTrip(a *pendingReply) {
 	p := &a.packet
 	residence, known := p.Residence()
@@ -264,22 +262,21 @@ func (e *estimator) measureRoundTrip(a *pendingReply) {
 	}
 }
 
-// stepped is called when CLOCK_REALTIME has jumped at either end: the window's delays are of
-// two clocks and mean nothing together.
+// stepped is called after a step of CLOCK_REALTIME at either end: delays before and after it are not comparable.
 func (e *estimator) stepped() {
 	e.era++
 	for i := range e.ways {
 		w := &e.ways[i]
 		w.delays.Break()
 		w.variation.Break()
-		w.drain() // its window ends here
+		w.drain() // the variation window ends here
 	}
 	if e.offset != nil {
 		e.offset.Reset()
 	}
 }
 
-// renumber is called when the remote end's numbers have begun anew.
+// renumber is called when the remote end's numbers begin anew.
 func (e *estimator) renumber() {
 	e.ways[sample.Forward].variation.Break()
 	e.ways[sample.Reverse].variation.Break()
@@ -287,17 +284,17 @@ func (e *estimator) renumber() {
 	e.replies = replies{}
 	e.restarts++
 	if e.offset != nil {
-		e.offset.Reset() // with its host, maybe, and that one's clock
+		e.offset.Reset() // the remote host and its clock may be others
 	}
 }
 
 // flush concludes the replies that came before the given time.
 func (e *estimator) flush(before time.Duration) { e.replies.flush(before, e.conclude) }
 
-// plain makes a sample.Delay of a difference that no clock offset touches.
+// plain makes a sample.Delay of a difference without a clock offset.
 func plain(v time.Duration) sample.Delay { return sample.Delay{Value: v, Reason: sample.OK} }
 
-// newOffset is the estimator of the clocks' offset; nil if it is not wanted.
+// newOffset returns the estimator of the clocks' offset; nil if it is not configured.
 func newOffset(o *Options) *feasible.Estimator {
 	if o.PathMinimum == 0 {
 		return nil
@@ -305,8 +302,8 @@ func newOffset(o *Options) *feasible.Estimator {
 	return &feasible.Estimator{Minimum: o.PathMinimum}
 }
 
-// narrow takes one packet for the bound of the clocks' offset. The clocks need not be
-// trusted for it, but must not have been stepped.
+// narrow adds one packet to the bound of the clocks' offset. The clocks need not be trusted, but must not have been
+// stepped.
 func (e *estimator) narrow(p *sample.Packet) {
 	switch {
 	case e.offset == nil || p.Local.Reason == sample.LocalStepped:
@@ -322,7 +319,7 @@ func (e *estimator) narrow(p *sample.Packet) {
 	e.contradictory = e.offset.Contradictory(&stamped)
 }
 
-// stamped is p as the estimator of the offset takes it.
+// stamped converts p to the input of the offset estimator.
 func (e *estimator) stamped(p *sample.Packet) feasible.Packet {
 	return feasible.Packet{
 		T1: p.T1.At, T2: p.T2.At, T3: p.T3.At, T4: p.T4.At,
@@ -331,10 +328,9 @@ func (e *estimator) stamped(p *sample.Packet) feasible.Packet {
 	}
 }
 
-// tighten returns the bound of both clocks together, given what they say of
-// themselves: less, where the path's least delay leaves less in either delay of p. What
-// contradicts itself says nothing; where the path contradicts the clocks, one of the two
-// is wrong, and the larger bound covers either.
+// tighten returns the combined clock error bound: the clocks' own, or less where the path's minimum delay limits
+// the offset further in either delay of p. A contradictory path minimum is ignored; if path and clocks contradict
+// each other, one is wrong, and the larger bound covers both.
 func (e *estimator) tighten(clocks time.Duration, p *sample.Packet) time.Duration {
 	if e.offset == nil || !p.T1.Present() || !p.T2.Present() || !p.T3.Present() || !p.T4.Present() {
 		return clocks

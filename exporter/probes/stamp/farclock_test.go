@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// Every one of the 65,536 patterns is a bound of at most an hour, or none.
+// Every one of the 65,536 patterns gives a bound of at most an hour, or none.
 func TestRemoteEndsErrorEstimateIsBelievedUpToAnHour(t *testing.T) {
 	for pattern := range 1 << 16 {
 		e := timefmt.ErrorEstimate(pattern)
@@ -30,13 +30,12 @@ func TestRemoteEndsErrorEstimateIsBelievedUpToAnHour(t *testing.T) {
 		var c remoteClock
 		c.heard(e)
 		if c.synchronized != (want.Reason == sample.OK) {
-			t.Fatalf("%#04x: told as synchronized: %v, want %v", pattern, c.synchronized, want.Reason)
+			t.Fatalf("%#04x: reported as synchronized: %v, want %v", pattern, c.synchronized, want.Reason)
 		}
 	}
 }
 
-// What is sent of a clock of which nothing is known: S clear, and the largest error
-// that the field holds.
+// A clock of unknown quality is sent with S clear and the largest error that the field holds.
 func TestSenderOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 	for _, format := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
 		o := DefaultOptions()
@@ -46,7 +45,7 @@ func TestSenderOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &session{opts: &o, layout: plan, account: &account{}}
-		for name, q := range map[string]clock.Quality{"none": none.New(metric.Discard{}).Quality(0), "nothing heard yet": {}} {
+		for name, q := range map[string]clock.Quality{"none": none.New(metric.Discard{}).Quality(0), "no reply yet": {}} {
 			p, err := wire.ParseSender(s.writeTest(nil, 7, 1, q))
 			if want := timefmt.ErrorEstimate(0x3fff | uint16(format)<<14); err != nil || p.Error != want {
 				t.Errorf("%s: %#04x, %v, want %#04x", name, uint16(p.Error), err, uint16(want))

@@ -9,8 +9,8 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// TestStatelessReflectorsLossesAreOfNoDirection: 60 % are lost forward, nothing in reverse, and
-// neither can be told.
+// TestStatelessReflectorsLossesAreOfNoDirection: 60 % are lost forward, none in reverse; the directions cannot be
+// distinguished.
 func TestStatelessReflectorsLossesAreOfNoDirection(t *testing.T) {
 	b := newTestbed(t, reflector.Options{Stateless: true})
 	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {
@@ -24,12 +24,12 @@ func TestStatelessReflectorsLossesAreOfNoDirection(t *testing.T) {
 	}
 	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
 		if d.Delay == nil || d.Delay.P50 != nil || d.Delay.P99 != nil || len(d.Voice) > 0 {
-			t.Errorf("quantiles or ratings, though what is infinitely late is not known: %s", asJSON(t, d))
+			t.Errorf("quantiles or ratings although the number of infinite delays is unknown: %s", asJSON(t, d))
 		}
 	}
 }
 
-// TestSteadyLossOfAForeignReflectorIsToldDuringTheRun: something is always on its way.
+// TestSteadyLossOfAForeignReflectorIsToldDuringTheRun: some packets are always outstanding.
 func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
 	lostThere := func(seq uint64) bool { return seq%5 < 3 }
 	remote := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
@@ -50,7 +50,7 @@ func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
 		}
 		if f.Lost == nil {
 			if f.Received != nil {
-				t.Errorf("received %d, and it is not known", *f.Received)
+				t.Errorf("received %d, want unknown", *f.Received)
 			}
 			return
 		}
@@ -62,16 +62,16 @@ func TestSteadyLossOfAForeignReflectorIsToldDuringTheRun(t *testing.T) {
 			}
 		}
 		if lost != *f.Lost || decided == 0 {
-			t.Errorf("of %d %d were lost, told %d", decided, lost, *f.Lost)
+			t.Errorf("of %d packets %d were lost, %d reported", decided, lost, *f.Lost)
 		}
 	})
 	if err != nil || told == 0 {
-		t.Errorf("error %v, told %d times while it ran", err, told)
+		t.Errorf("error %v, losses reported %d times during the run", err, told)
 	}
 }
 
-// TestRequestsThatOvertakeAreCountedByNumbersOfReplies: 0 and 3 are lost there, 2 is overtaken by 4
-// and 5, and 5 is duplicated.
+// TestRequestsThatOvertakeAreCountedByNumbersOfReplies: 0 and 3 are lost forward, 2 is overtaken by 4 and 5, and 5
+// is duplicated.
 func TestRequestsThatOvertakeAreCountedByNumbersOfReplies(t *testing.T) {
 	var n numbered
 	for i, seq := range []uint64{1, 4, 5, 5, 2, 6} {
@@ -82,7 +82,7 @@ func TestRequestsThatOvertakeAreCountedByNumbersOfReplies(t *testing.T) {
 		n.add(seq, 100+uint64(i), time.Duration(i))
 	}
 	if decided, _ := n.settle(100, 6, time.Second); decided != 0 {
-		t.Errorf("%d decided before the waiting time is over", decided)
+		t.Errorf("%d decided before the loss timeout, want 0", decided)
 	}
 	if decided, missing := n.settle(100, 2*time.Second, time.Second); decided != 7 || missing != 2 {
 		t.Errorf("%d decided and %d missing, want 7 and 2", decided, missing)

@@ -15,8 +15,8 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// TestStampsAreReadInTheFormatOfTheReply: the Z bit of each end's Error
-// Estimate speaks of that end's stamps only.
+// TestStampsAreReadInTheFormatOfTheReply: the Z bit of each end's Error Estimate applies to that end's timestamps
+// only.
 func TestStampsAreReadInTheFormatOfTheReply(t *testing.T) {
 	const tai = 37 * time.Second
 	peer := fakePeer(t, func(q []byte) [][]byte {
@@ -31,7 +31,7 @@ func TestStampsAreReadInTheFormatOfTheReply(t *testing.T) {
 	r := newTestbed(t, reflector.Options{}).to(peer).measure(t, quick(), 20)
 	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
 		if d.Delay == nil || *d.Delay.Min < -0.001 || *d.Delay.Min > 10 {
-			t.Errorf("NTP asked, PTP answered: %s", asJSON(t, d))
+			t.Errorf("NTP request, PTP reply: %s", asJSON(t, d))
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestPacketsOfEverySizeAreWrittenIntoNoSpace(t *testing.T) {
 			}
 			again := s.writeTest(make([]byte, 3, 8), 7, 1, clockQuality())
 			if string(again) != string(fresh) {
-				t.Fatalf("size %d, key %q: what is written depends on the room", size, keyFile)
+				t.Fatalf("size %d, key %q: the packet depends on the capacity of the buffer", size, keyFile)
 			}
 		}
 	}

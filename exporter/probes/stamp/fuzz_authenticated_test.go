@@ -11,8 +11,8 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// Who has no key moves nothing of an authenticated session, whatever he sends: it is discarded, and
-// counted so. What the key has sealed is read without harm, whatever it says.
+// A sender without the key changes no state of an authenticated session: its packets are discarded and counted.
+// Packets sealed with the key are read without a fault, whatever their content.
 func FuzzAuthenticatedReplies(f *testing.F) {
 	const run, asked = 7, 20
 	peer, key := netip.MustParseAddrPort("127.0.0.1:862"), wire.NewKey([]byte("secret"))
@@ -41,14 +41,14 @@ func FuzzAuthenticatedReplies(f *testing.F) {
 					n += of
 				}
 				if !sealed && (n != 1 || s.account.rev.now != (totals{}) || s.account.fwd.now != (totals{}) || s.account.remote.known) {
-					t.Errorf("%x is of who has no key: %d discarded, %+v, %+v", b, n, s.account.fwd.now, s.account.rev.now)
+					t.Errorf("%x lacks the key: %d discarded, %+v, %+v", b, n, s.account.fwd.now, s.account.rev.now)
 				}
 			}
 		}
 	})
 }
 
-// seal writes sum and HMACs of a whole answer where it has space for them.
+// seal writes checksum and HMACs of a whole reply where it has space for them.
 func seal(b []byte, key *wire.Key) {
 	if len(b) < wire.AuthenticatedBytes {
 		return

@@ -14,11 +14,11 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// askedSession is a session of a run with so many requests outstanding to a remote end of that kind.
+// askedSession is a session of a run with asked outstanding requests to a remote end of that kind.
 func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32, asked uint64, keys ...*wire.Key) *session {
 	t.Helper()
 	o := DefaultOptions()
-	o.Codecs, o.keys = nil, keys // without codecs a session is made quickly
+	o.Codecs, o.keys = nil, keys // a session without codecs is created quickly
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +33,8 @@ func askedSession(t *testing.T, peer netip.AddrPort, kind remoteKind, run uint32
 	return s
 }
 
-// Whatever a remote end answers, with a good checksum if it knows how, it is read without harm, and no
-// packet is counted twice. The second answer is of the same remote end.
+// Any reply, with a correct checksum where it has one, is read without a fault, and no packet is counted twice. The
+// second reply is of the same remote end.
 func FuzzReplies(f *testing.F) {
 	const run, asked = 7, 20
 	peer := netip.MustParseAddrPort("127.0.0.1:862")

@@ -19,12 +19,12 @@ import (
 	"oneway.example/tests/await"
 )
 
-// slot is a place for cards: it counts those in use.
+// slot is a place for cards; it counts those in use.
 type slot struct {
 	mu           sync.Mutex
-	failures     int // how many times opening fails yet
+	failures     int // how many more times opening fails
 	opened, open int
-	uncertainty  time.Duration // 0: not known
+	uncertainty  time.Duration // 0: unknown
 }
 
 var errSlotEmpty = errors.New("phc: interface eth0 has no PTP clock")
@@ -83,14 +83,14 @@ func TestCardIsClosedIfThereIsNoSocketForIt(t *testing.T) {
 	s := &slot{}
 	kind := New()
 	kind.openCard = s.openCard
-	elsewhere := hubKey{local: netip.MustParseAddrPort("192.0.2.1:0"), hardware: "eth0"} // TEST-NET-1 is no address of this host
+	elsewhere := hubKey{local: netip.MustParseAddrPort("192.0.2.1:0"), hardware: "eth0"} // TEST-NET-1: no address of this host
 	_, err := kind.acquire(elsewhere, probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}})
 	if opened, open := s.counts(); err == nil || opened != 1 || open != 0 {
 		t.Errorf("%v; %d opened, %d open", err, opened, open)
 	}
 }
 
-// A card that cannot be had is waited for like a name that does not resolve.
+// An unavailable card is retried like a name that does not resolve.
 func TestProberWaitsForItsCard(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	s := &slot{failures: 1}
@@ -111,10 +111,10 @@ func TestProberWaitsForItsCard(t *testing.T) {
 			t.Fatalf("%s: %+v", what, p.Status())
 		}
 	}
-	shows("the reason is shown", func(s probe.Status) bool {
+	shows("the reason in the status", func(s probe.Status) bool {
 		return !s.Up && s.State == "waiting" && strings.Contains(s.Reason, errSlotEmpty.Error())
 	})
-	shows("it measures once there is a card", func(s probe.Status) bool { return s.Up })
+	shows("a reply once there is a card", func(s probe.Status) bool { return s.Up })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -153,7 +153,7 @@ func TestErrorOfACardsStampIsThatOfItsRelation(t *testing.T) {
 	}
 }
 
-// The bound of a delay takes the local card's figure for the local end's stamp.
+// The bound of a delay uses the local card's uncertainty for the local end's timestamp.
 func TestBoundOfADelayKnowsWhichEndIsNear(t *testing.T) {
 	c := newSessionFixture(t, 0, nil)
 	c.estimator.card = &slot{uncertainty: 3 * time.Microsecond}

@@ -5,14 +5,13 @@ import (
 	"oneway.example/exporter/tstamp"
 )
 
-// hops is how many routers the packets of one direction pass.
+// hops is the number of routers on the path of one direction.
 type hops struct {
 	last    maybe[uint8]
 	changes uint64
 }
 
-// arrived takes the TTL or hop limit that a packet left with, and the one that it arrived with; 0: that is not
-// known.
+// arrived adds one packet's TTL or hop limit at the sender and at the receiver; 0: unknown.
 func (h *hops) arrived(left, arrived uint8) {
 	if arrived == 0 || arrived > left {
 		return
@@ -24,7 +23,7 @@ func (h *hops) arrived(left, arrived uint8) {
 	h.last = maybe[uint8]{passed, true}
 }
 
-// countHops takes a reply's. Our reflector sends with 255 (RFC 5357 section 4.2.1).
+// countHops adds the hops of a reply. Our reflector sends with TTL 255 (RFC 5357 section 4.2.1).
 func (a *account) countHops(in *tstamp.In, r *reply) {
 	a.hops[sample.Forward].arrived(uint8(a.opts.TTL), r.packet.SenderTTL)
 	left := uint8(255)
@@ -34,7 +33,7 @@ func (a *account) countHops(in *tstamp.In, r *reply) {
 	a.hops[sample.Reverse].arrived(left, in.TTL)
 }
 
-// usualTTL is the least that systems send with, of those that a packet which arrives with this one can have had.
+// usualTTL returns the smallest common initial TTL that is not below the received one.
 func usualTTL(arrived uint8) uint8 {
 	switch {
 	case arrived <= 64:

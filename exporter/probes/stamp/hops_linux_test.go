@@ -25,8 +25,8 @@ func TestHopsAreCountedAndTheirChanges(t *testing.T) {
 		left, arrived uint8
 		want          hops
 	}{
-		{255, 0, hops{}},  // not told
-		{64, 255, hops{}}, // it cannot be that
+		{255, 0, hops{}},  // not reported
+		{64, 255, hops{}}, // impossible
 		{255, 250, hops{maybe[uint8]{5, true}, 0}},
 		{255, 250, hops{maybe[uint8]{5, true}, 0}},
 		{255, 249, hops{maybe[uint8]{6, true}, 1}},
@@ -44,7 +44,7 @@ func TestHopsAreCountedAndTheirChanges(t *testing.T) {
 	}
 }
 
-// TestRouterOfAPathIsAHop measures over a router, to a reflector that tells the TTL of what it receives.
+// TestRouterOfAPathIsAHop measures over a router, to a reflector that reports the TTL of received packets.
 func TestRouterOfAPathIsAHop(t *testing.T) {
 	local, router, remote := namespace.New(t), namespace.New(t), namespace.New(t)
 	namespace.Veth(t, local, "up", router, "one", 0)
@@ -64,7 +64,7 @@ func TestRouterOfAPathIsAHop(t *testing.T) {
 	b.env.Sink = sink
 	p, err := New().NewProber(b.env, probe.Target{Path: "p", Probe: "stamp", Peer: peer.String()}, quick())
 	namespace.Check(t, err)
-	// The socket is that of the namespace in which the session is opened.
+	// The socket is of the namespace in which the session is opened.
 	series := newSeries(sink, "p", "stamp")
 	var measure func(context.Context)
 	namespace.Do(t, local, func() { measure, err = p.open(t.Context(), peer, series) })
@@ -91,7 +91,7 @@ func gateway(t *testing.T, ns netns.NsHandle, by net.IP) {
 	namespace.Do(t, ns, func() { namespace.Check(t, netlink.RouteAdd(&netlink.Route{Gw: by})) })
 }
 
-// tellTTL answers as a reflector that knows no TLV of ours, until the test ends.
+// tellTTL replies like a reflector that supports none of our TLVs, until the test ends.
 func tellTTL(t *testing.T, at netip.AddrPort) {
 	t.Helper()
 	conn, err := tstamp.Open(at, tstamp.Options{})
@@ -111,5 +111,5 @@ func tellTTL(t *testing.T, at netip.AddrPort) {
 	t.Cleanup(func() { _ = conn.Close(); <-done })
 }
 
-// senderTTLAt is where an unauthenticated reply tells the TTL of its request (RFC 8762 figure 5).
+// senderTTLAt is the offset of the request's TTL in an unauthenticated reply (RFC 8762 figure 5).
 const senderTTLAt = 40

@@ -21,16 +21,16 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// hub is one socket and all the sessions that use it: thousands of sessions
-// cost one socket, one goroutine and the pacer's thread, not one each.
+// hub is one socket and all sessions that use it: thousands of sessions share one socket, one goroutine and the
+// pacer's thread.
 //
-// Sending happens on the pacer's thread only (reserve, flush), but for the rare
-// queries; receiving on the hub's own goroutine.
+// Only the pacer's thread sends (reserve, flush), except for the rare statistics queries; the hub's goroutine
+// receives.
 type hub struct {
 	conn *tstamp.Conn
-	card card // nil: none stamps
+	card card // nil: no hardware timestamps
 	log  *slog.Logger
-	// users are the probers that have it; stop ends what serves it. They are the Type's.
+	// users counts the probers of this hub; stop ends its goroutines. Both are guarded by the Type.
 	users int
 	stop  func()
 
@@ -39,7 +39,7 @@ type hub struct {
 	byPeer   map[netip.AddrPort][]*session
 	nextSSID uint16
 
-	// The batch, touched by the pacer's thread only.
+	// The batch, used by the pacer's thread only.
 	batch  []tstamp.Out
 	owners []batched
 	used   int
@@ -52,7 +52,7 @@ type hub struct {
 	series hubSeries
 }
 
-// batched is who a packet of the batch belongs to.
+// batched is the session and number of a packet in the batch.
 type batched struct {
 	session *session
 	seq     uint64
@@ -63,8 +63,7 @@ const (
 	receivePackets = 64
 )
 
-// newHub opens a socket, and the card's clock first: without it there is nothing
-// to be had that the configuration asks for.
+// newHub opens the card's clock, if one is configured, and then a socket. Without the card it returns an error.
 func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env probe.Env) (h *hub, err error) {
 	h = &hub{
 		log: env.Log, sessions: map[uint16]*session{}, byPeer: map[netip.AddrPort][]*session{}, nextSSID: 1,
@@ -87,10 +86,10 @@ func newHub(key hubKey, openCard func(string, *slog.Logger) (card, error), env p
 	return h, nil
 }
 
-// errFull: a socket's 65535 session identifiers are all in use.
+// errFull: all 65535 session identifiers of a socket are in use.
 var errFull = errors.New("stamp: 65535 sessions on one local address; give some paths another `local`")
 
-// add registers s and gives it its identifier.
+// add registers s and assigns its identifier.
 func (h *hub) add(s *session) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,16 +116,15 @@ func (h *hub) remove(s *session) {
 	}
 }
 
-// all appends the present sessions.
+// all appends the current sessions to to.
 func (h *hub) all(to []*session) []*session {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return slices.AppendSeq(to, maps.Values(h.sessions))
 }
 
-// reserve returns the next place of the batch for a packet of s. A session has
-// at most one packet in a batch, so that one which the kernel refuses can be
-// taken back without leaving a hole in the numbers.
+// reserve returns the next place of the batch for a packet of s. A session has at most one packet in a batch, so
+// that a packet refused by the kernel is withdrawn without a gap in the numbers.
 func (h *hub) reserve(s *session) *tstamp.Out {
 	if h.used == len(h.batch) {
 		h.flush()
@@ -148,7 +146,7 @@ func (h *hub) commit(s *session, seq uint64) {
 	h.used++
 }
 
-// flush hands the batch to the kernel. It runs after each wake-up of the pacer.
+// flush sends the batch. It runs after each wake-up of the pacer.
 func (h *hub) flush() {
 	for first := 0; first < h.used; {
 		sent, err := h.conn.Send(h.batch[first:h.used])
@@ -173,12 +171,12 @@ func (h *hub) flush() {
 	h.used = 0
 }
 
-// skipOf says why a send failed, and whether the next packet would fail too.
+// skipOf returns why a send failed, and whether the next packet would fail too.
 func skipOf(err error) (why skipReason, everyone bool) {
 	switch {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
 		return skipBufferFull, true
-	case errors.Is(err, syscall.ENOBUFS): // the queue of its interface, which others need not have
+	case errors.Is(err, syscall.ENOBUFS): // the queue of its interface; other sessions may use another
 		return skipBufferFull, false
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN),
 		errors.Is(err, syscall.EADDRNOTAVAIL):
@@ -189,7 +187,7 @@ func skipOf(err error) (why skipReason, everyone bool) {
 	return skipError, false
 }
 
-// dropped says how many of so many losses, decided now, the socket has dropped at most so long ago.
+// dropped returns how many of the losses decided now are attributed to drops of the socket, at most ago old.
 func (h *hub) dropped(lost uint64, ago time.Duration) uint64 {
 	now := sched.Now()
 	h.drops.update(h.conn.Stats().Dropped, now)
@@ -204,7 +202,7 @@ func (h *hub) count(err error) {
 	}
 }
 
-// sendNow sends one packet outside the batch: a query.
+// sendNow sends one packet outside the batch: a statistics query.
 func (h *hub) sendNow(out tstamp.Out) error {
 	one := [1]tstamp.Out{out}
 	if _, err := h.conn.Send(one[:]); err != nil {
@@ -259,8 +257,8 @@ func (h *hub) arrived(in *tstamp.In) {
 	s.received(in)
 }
 
-// find tells whose reply this is: by its SSID (RFC 8972 section 3), which an
-// RFC 8762 reflector leaves zero; then by the peer, if that has one session.
+// find returns the session of a reply: by its SSID (RFC 8972 section 3), which an RFC 8762 reflector leaves zero,
+// else by the peer if it has one session.
 func (h *hub) find(in *tstamp.In) (*session, discardReason) {
 	b := in.Payload
 	if len(b) < wire.UnauthenticatedBytes-3 {
@@ -290,15 +288,14 @@ func (h *hub) find(in *tstamp.In) (*session, discardReason) {
 
 func (h *hub) failed(e tstamp.ICMPError) {
 	h.mu.RLock()
-	same := slices.Clone(h.byPeer[e.Peer]) // remove works in place
+	same := slices.Clone(h.byPeer[e.Peer]) // remove modifies the slice
 	h.mu.RUnlock()
 	for _, s := range same {
 		s.failed(e.Err)
 	}
 }
 
-// tickInterval is how often sessions are looked after beside their packets:
-// time-outs, windows, publishing.
+// tickInterval is the interval of the periodic work of sessions: timeouts, windows, publishing.
 const tickInterval = time.Second
 
 // keep ticks all sessions until ctx ends.
@@ -324,7 +321,7 @@ func (h *hub) keep(ctx context.Context) {
 	}
 }
 
-// publish brings the socket's own series up to date.
+// publish updates the socket's own series.
 func (h *hub) publish() {
 	h.mu.RLock()
 	errs, stray := maps.Clone(h.errors), h.stray

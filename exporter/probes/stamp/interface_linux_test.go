@@ -14,8 +14,8 @@ import (
 	"oneway.example/tests/namespace"
 )
 
-// twoWays is a host with two ways to 10.78.0.2, on each of which another host has that address. The
-// kernel's own choice is the first.
+// twoWays is a host with two routes to 10.78.0.2, each to another host with that address. The kernel chooses the
+// first.
 type twoWays struct {
 	t    *testing.T
 	host netns.NsHandle
@@ -28,7 +28,7 @@ func newTwoWays(t *testing.T) *twoWays {
 	return w
 }
 
-// add makes a veth to a namespace of its own, and says how to give this end its address.
+// add makes a veth to a new namespace and configures this end's address.
 func (w *twoWays) add(name, address, vrf string) (remote netns.NsHandle) {
 	w.t.Helper()
 	remote = namespace.New(w.t)
@@ -57,7 +57,7 @@ func (w *twoWays) vrf(name string) (err error) {
 	return err
 }
 
-// the peer is asked from the host, by an interface or a VRF.
+// ask measures the peer by an interface or a VRF.
 func (w *twoWays) ask(b testbed, by string, count uint64) (Report, error) {
 	w.t.Helper()
 	o := quick()
@@ -71,7 +71,7 @@ func (w *twoWays) ask(b testbed, by string, count uint64) (Report, error) {
 
 var twoWaysPeer = netip.MustParseAddrPort("10.78.0.2:862")
 
-// reflectAt answers all that comes to the peer's address in a namespace.
+// reflectAt runs a reflector at the peer's address in a namespace.
 func (w *twoWays) reflectAt(remote netns.NsHandle) {
 	all := &bareReflector{lost: func(uint32) (bool, bool) { return false, false }}
 	namespace.Do(w.t, remote, func() { fakePeerAt(w.t, twoWaysPeer, all.reply) })
@@ -85,10 +85,10 @@ func TestPacketsLeaveByTheInterfaceThatIsNamed(t *testing.T) {
 		t.Errorf("by the second: %v, %s", err, asJSON(t, r))
 	}
 	if r, err := w.ask(b, "", 5); err == nil {
-		t.Errorf("the kernel's own choice has no reflector, and it answers: %s", asJSON(t, r))
+		t.Errorf("a reply by the kernel's own choice, which has no reflector: %s", asJSON(t, r))
 	}
 	if _, err := w.ask(b, "none", 5); !errors.Is(err, syscall.ENODEV) {
-		t.Errorf("an interface that is not there: %v", err)
+		t.Errorf("an absent interface: %v", err)
 	}
 }
 
@@ -103,6 +103,6 @@ func TestPacketsLeaveByTheVRFThatIsNamed(t *testing.T) {
 		t.Errorf("by the VRF: %v, %s", err, asJSON(t, r))
 	}
 	if r, err := w.ask(b, "", 5); err == nil {
-		t.Errorf("the kernel's own choice has no reflector, and it answers: %s", asJSON(t, r))
+		t.Errorf("a reply by the kernel's own choice, which has no reflector: %s", asJSON(t, r))
 	}
 }

@@ -23,7 +23,7 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// testbed is a reflector and what a prober borrows, on loopback.
+// testbed is a reflector and a prober's environment, on loopback.
 type testbed struct {
 	env  probe.Env
 	peer string
@@ -150,7 +150,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// anyHub is the hub of a type that has one.
+// anyHub returns a hub of the type.
 func (t *Type) anyHub() *hub {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,11 +170,11 @@ func TestOneKernelNeedsNoDisciplinedClock(t *testing.T) {
 	}
 	b.env.Clock = none.New(metric.Discard{})
 	if r = b.measure(t, quick(), 50); r.SharedClock || r.Forward.Delay != nil || r.Forward.Invalid["no_clock"] != 50 {
-		t.Errorf("a configuration without a clock is not obeyed: %s", asJSON(t, r))
+		t.Errorf("delays despite a configuration without a clock: %s", asJSON(t, r))
 	}
 }
 
-// silentClock is a daemon that has never answered.
+// silentClock is a daemon that has never replied.
 type silentClock struct{}
 
 func (silentClock) Quality(instant.Time) clock.Quality {

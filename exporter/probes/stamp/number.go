@@ -7,8 +7,8 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// number finds the reply's own number and what the reverse window says of it. A reply whose number
-// cannot be is late: it tells of the request, and moves nothing.
+// number returns the reply's own number and the verdict of the reverse window on it. A reply with an impossible
+// number is late: its request counts as answered, and the window does not change.
 func (a *account) number(p *wire.ReflectorPacket, q request, now time.Duration, overdue bool) (uint64, seqwin.Verdict) {
 	if !a.reverseOn {
 		a.beginReverse(a.firstNumber(uint64(p.Seq)), now)
@@ -24,7 +24,7 @@ func (a *account) number(p *wire.ReflectorPacket, q request, now time.Duration, 
 		}
 		a.renumber(n, now)
 		a.anew = true
-	case where == placeRefused, first && a.reverse.Seen(n): // that one was another request's
+	case where == placeRefused, first && a.reverse.Seen(n): // the number is of a reply to another request
 		a.discarded[discardWrongNumber]++
 		return n, seqwin.Late
 	}
@@ -55,7 +55,7 @@ func (a *account) number(p *wire.ReflectorPacket, q request, now time.Duration, 
 	return n, verdict
 }
 
-// requests counts test packets and queries.
+// requests counts test packets and statistics queries.
 func (a *account) requests() uint64 { return a.outstandingPackets.next + uint64(a.statsQuery.count) }
 
 func (a *account) beginReverse(first uint64, now time.Duration) {
@@ -64,8 +64,7 @@ func (a *account) beginReverse(first uint64, now time.Duration) {
 	a.reverseOn = true
 }
 
-// firstNumber is that of the first reply to a test packet, if one numbered n is the first that
-// is heard.
+// firstNumber returns the number of the first reply to a test packet, given that n is the first one received.
 func (a *account) firstNumber(n uint64) uint64 {
 	if begin := a.statsQuery.begin; begin > 0 && begin <= n && n-begin <= 2*a.requests() {
 		return begin
@@ -83,30 +82,30 @@ func (a *account) countReverse() {
 	a.rev.now.sent = a.rev.ended.sent + sent
 }
 
-// agreeing is how many refused answers in a row have to go on from each other until the remote
-// end's numbers are taken to begin anew.
+// agreeing is how many refused replies in a row must continue each other before the remote end's numbers are taken
+// to begin anew.
 const agreeing = 3
 
-// order judges the numbers of replies before they move the reverse window. A remote end gives
-// numbers to what it answers, so that there are no more of them than requests; and a request that
-// was sent after a reply had come gets a higher number than that one.
+// order checks the numbers of replies before the reverse window takes them. A remote end numbers its replies, so
+// there are no more numbers than requests; and the reply to a request that was sent after a reply arrived has a
+// higher number than that reply.
 type order struct {
-	// next is the highest number taken plus one; it was taken at that time (monotonic).
+	// next is the highest accepted number plus one; it was accepted at that time (monotonic).
 	next uint64
 	at   time.Duration
-	// spent is how many requests had been answered, or forgotten, by then.
+	// spent is how many requests had a reply, or were given up, by then.
 	spent uint64
-	// refused answers came in a row, the last of them numbered last.
+	// refused replies arrived in a row, the last one numbered last.
 	refused int
 	last    uint64
 }
 
-// place is what the number of a reply is taken for.
+// place is the classification of a reply's number.
 type place uint8
 
 const (
 	placeFits    place = iota
-	placeRefused       // nobody can have counted so far
+	placeRefused       // no remote end can have counted so far
 	placeAnew          // the remote end's numbers begin anew
 )
 
@@ -115,13 +114,13 @@ func (o *order) begin(first uint64, now time.Duration) {
 	o.next, o.at, o.refused = first, now, 0
 }
 
-// fits tells whether number n may be one of asked requests: each of those that have no reply
-// may have arrived twice.
+// fits reports whether number n is possible after asked requests: each request without a reply may have arrived
+// twice.
 func (o *order) fits(n, asked uint64) bool { return n < o.next || n-o.next <= 2*(asked-o.spent) }
 
-// judge takes number n of a reply to one of asked requests. later: it was sent after the
-// highest number had come, and this is its first reply. Where restarts are told
-// by other means (told), a lower number proves none.
+// judge classifies number n of a reply to one of asked requests. later: the request was sent after the highest
+// number arrived, and this is its first reply. If told, restarts are reported by other means, and a lower number
+// does not prove one.
 func (o *order) judge(n, asked uint64, later, told bool) place {
 	behind := n < o.next
 	switch {
@@ -142,24 +141,24 @@ func (o *order) judge(n, asked uint64, later, told bool) place {
 	return placeAnew
 }
 
-// take notes that number n is in the window; of the asked requests so many are unheard of.
+// take records that the window accepted number n; unheard of the asked requests have no reply yet.
 func (o *order) take(n, asked, unheard uint64, now time.Duration) {
 	if n >= o.next {
 		*o = order{next: n + 1, at: now, spent: asked - unheard}
 	}
 }
 
-// numbered tells from the numbers of a foreign reflector's own answers how many requests had
-// reached it. The request that got answer n was the (n - first + 1)th one that it received;
-// those before it that come later have overtaken nobody: they get higher numbers.
+// numbered derives from the numbers of a foreign reflector's replies how many requests it received. The request
+// whose reply has number n was the (n - first + 1)th one that it received; earlier requests that arrive later get
+// higher numbers.
 type numbered struct {
-	// newest is the request with the highest number of those answered in order, settling one
-	// that is looked at once the waiting time is over.
+	// newest is the request with the highest number of those answered in order, settling one that is checked after
+	// the loss timeout.
 	newest, settling answered
-	// again are further answers to a request that was answered before: it was duplicated.
+	// again counts further replies to a request: the request was duplicated.
 	again uint64
-	// begin is the first request of the reflector's present life; before counts first replies to the
-	// requests before it.
+	// begin is the first request of the reflector's current session; before counts first replies to earlier
+	// requests.
 	begin, before uint64
 }
 
@@ -168,14 +167,14 @@ type answered struct {
 	seq, n uint64
 	at     time.Duration
 	known  bool
-	// behind are requests before it that were answered after it.
+	// behind counts earlier requests that were answered after this one.
 	behind uint64
 }
 
 // add takes the first reply to request seq, numbered n.
 func (a *numbered) add(seq, n uint64, now time.Duration) {
 	if seq < a.begin {
-		a.again++ // it is booked already
+		a.again++ // counted before
 		return
 	}
 	for _, p := range [...]*answered{&a.newest, &a.settling} {
@@ -188,8 +187,8 @@ func (a *numbered) add(seq, n uint64, now time.Duration) {
 	}
 }
 
-// settle says up to which request it is known whether they were received, and how many from begin on
-// were not; zero: of none. The reflector's numbers begin with first.
+// settle returns the request up to which it is known whether requests were received, and how many from begin on
+// were not; zero: none is known. The reflector's numbers begin with first.
 func (a *numbered) settle(first uint64, now, wait time.Duration) (decided, missing uint64) {
 	p := &a.settling
 	if !p.known || now-p.at <= wait {

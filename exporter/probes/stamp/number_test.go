@@ -20,7 +20,7 @@ func TestNumberBeyondWhatIsOutstandingIsRefusedUntilThreeAgree(t *testing.T) {
 		for i := range uint64(5) {
 			o.take(first+i, i+1, 0, time.Duration(i))
 		}
-		// One request is out: it may have come twice.
+		// One request is outstanding: it may have arrived twice.
 		for n, want := range map[uint64]place{first + 5: placeFits, first + 7: placeFits, first + 8: placeRefused, first + 1<<30: placeRefused, first + 2: placeFits} {
 			if got := o.judge(n, 6, false, false); got != want {
 				t.Errorf("%s: %d after %d: %d, want %d", name, n, first+4, got, want)
@@ -28,13 +28,13 @@ func TestNumberBeyondWhatIsOutstandingIsRefusedUntilThreeAgree(t *testing.T) {
 		}
 		for i, want := range []place{placeRefused, placeRefused, placeAnew} {
 			if got := o.judge(first+1<<30+uint64(i), 6+uint64(i), true, false); got != want {
-				t.Errorf("%s: strange number %d: %d, want %d", name, i, got, want)
+				t.Errorf("%s: unexpected number %d: %d, want %d", name, i, got, want)
 			}
 		}
 		o.take(first+5, 7, 0, 1)
 		for range 10 {
 			if got := o.judge(first+1<<30, 8, true, false); got != placeRefused {
-				t.Errorf("%s: the same number again and again: %d, want refused", name, got)
+				t.Errorf("%s: the same number repeated: %d, want refused", name, got)
 			}
 		}
 	}
@@ -44,30 +44,30 @@ func TestLowerNumberToALaterRequestIsARestart(t *testing.T) {
 	o := order{}
 	o.take(200, 201, 0, time.Second)
 	if got := o.judge(0, 202, false, false); got != placeFits {
-		t.Errorf("asked before 200 had come: %d, want that it was overtaken", got)
+		t.Errorf("requested before 200 arrived: %d, want overtaken", got)
 	}
 	if got := o.judge(0, 202, true, false); got != placeAnew {
-		t.Errorf("asked after 200 had come: %d, want a restart", got)
+		t.Errorf("requested after 200 arrived: %d, want a restart", got)
 	}
 	if got := o.judge(0, 202, true, true); got != placeRefused {
-		t.Errorf("of our reflector, whose restarts are told: %d, want refused", got)
+		t.Errorf("our reflector, which reports restarts: %d, want refused", got)
 	}
 }
 
-// remoteAgent is a path in simulated time to a reflector that numbers its replies.
+// remoteAgent simulates a path to a reflector that numbers its replies.
 type remoteAgent struct {
 	t    *testing.T
 	all  *session
-	s    *account // its
+	s    *account // of the agent's session
 	rng  *rand.Rand
 	now  time.Duration
 	next uint32
-	// onWay are answers that have not come yet.
+	// onWay are replies that have not arrived yet.
 	onWay []replyOnWay
 	asked map[uint64]uint64 // T1 by number
 	every time.Duration
-	// copies are what becomes of a request, losses are in a hundred answers; calm: neither, and no
-	// other order.
+	// copies are the possible numbers of copies of a request, losses is the percentage of lost replies; calm: no
+	// losses, copies or reordering.
 	copies []int
 	losses int
 	calm   bool
@@ -89,7 +89,7 @@ func newRemoteAgent(t *testing.T, kind remoteKind, rng *rand.Rand) *remoteAgent 
 	}
 }
 
-// ask sends a request, and brings what comes until the next one.
+// ask sends a request, and delivers what arrives until the next one.
 func (f *remoteAgent) ask() {
 	seq := f.s.outstandingPackets.next
 	user := wheelStart.Add(f.now)
@@ -141,7 +141,7 @@ func (f *remoteAgent) earliest() int {
 	return least
 }
 
-// bring is a reply that arrives, true or not.
+// bring delivers a reply, true or forged.
 func (f *remoteAgent) bring(seq, t1 uint64, number uint32) {
 	at := wheelStart.Add(f.now)
 	in := tstamp.In{Stamp: sample.Stamp{At: at, Origin: sample.Kernel}, At: at}
@@ -174,12 +174,12 @@ func (f *remoteAgent) check() {
 		}
 	}
 	if f.s.outstandingPackets.unheard != unheard {
-		f.t.Fatalf("%d unheard of, counted %d", unheard, f.s.outstandingPackets.unheard)
+		f.t.Fatalf("%d without a reply, counted %d", unheard, f.s.outstandingPackets.unheard)
 	}
 }
 
-// TestPathIsMeasuredAgainAfterEveryDisturbance: the remote end restarts with other numbers, answers are
-// forged by who does not see the packets and by who does, and the path loses, copies and reorders.
+// TestPathIsMeasuredAgainAfterEveryDisturbance: the remote end restarts with other numbers, replies are forged on
+// and off the path, and the path loses, copies and reorders.
 func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 	seed := testseed.Of(t)
 	const rounds, calm = 40, 30
@@ -231,7 +231,7 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 					f.calm = true
 					what(f)
 					f.wait(50 * time.Millisecond)
-					// Outstanding are five; three more may have to agree.
+					// Five are outstanding; three more may have to agree.
 					for range agreeing + 5 {
 						f.ask()
 					}
@@ -242,23 +242,23 @@ func TestPathIsMeasuredAgainAfterEveryDisturbance(t *testing.T) {
 					}
 					f.wait(50 * time.Millisecond)
 					if got := f.s.answered() - answered; got != calm {
-						t.Fatalf("%d of %d answers taken; refused %v", got, calm, f.s.discarded)
+						t.Fatalf("%d of %d replies accepted; refused %v", got, calm, f.s.discarded)
 					}
 					if got := f.s.rev.now.received - received; got != calm {
-						t.Fatalf("%d of %d answers received; refused %v, %+v", got, calm, f.s.discarded, f.s.order)
+						t.Fatalf("%d of %d replies received; refused %v, %+v", got, calm, f.s.discarded, f.s.order)
 					}
 				}
-				// What nobody sent cannot be lost: at most twice what was outstanding, a disturbance.
+				// Packets that were not sent are not lost: at most twice the outstanding ones per disturbance.
 				if most := f.s.outstandingPackets.next * 2; f.s.rev.now.lost > most {
-					t.Errorf("%d answers lost of at most %d", f.s.rev.now.lost, most)
+					t.Errorf("%d replies lost, want at most %d", f.s.rev.now.lost, most)
 				}
 			})
 		}
 	}
 }
 
-// TestRestartLosesNoMoreThanWasOutstanding: the books of both directions, of a reflector that restarts
-// four times on a path that loses nothing.
+// TestRestartLosesNoMoreThanWasOutstanding checks the counts of both directions, for a reflector that restarts four
+// times on a path without losses.
 func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 	f := newRemoteAgent(t, remoteUnknown, nil)
 	f.calm = true
@@ -278,12 +278,12 @@ func TestRestartLosesNoMoreThanWasOutstanding(t *testing.T) {
 	}
 }
 
-// TestLossesAfterARestartHaveTheirDirection: of 300 requests before a restart 10 are lost there, of 400 after
-// it 38, and 19 answers on the way back.
+// TestLossesAfterARestartHaveTheirDirection: of 300 requests before a restart 10 are lost forward, of 400 after it
+// 38, and 19 replies are lost in reverse.
 func TestLossesAfterARestartHaveTheirDirection(t *testing.T) {
 	f := newRemoteAgent(t, remoteUnknown, nil)
 	f.calm = true
-	lost := func() { f.onWay, f.next = f.onWay[:len(f.onWay)-1], f.next-1 } // it never got there
+	lost := func() { f.onWay, f.next = f.onWay[:len(f.onWay)-1], f.next-1 } // the request never arrived
 	for i := range 300 {
 		f.ask()
 		if i%30 == 7 {
@@ -306,8 +306,7 @@ func TestLossesAfterARestartHaveTheirDirection(t *testing.T) {
 	}
 }
 
-// TestBadPathIsNoRestart: losses, copies and another order, up to nine of ten answers lost and each
-// request copied.
+// TestBadPathIsNoRestart: losses, copies and reordering, up to nine of ten replies lost and each request copied.
 func TestBadPathIsNoRestart(t *testing.T) {
 	seed := testseed.Of(t)
 	for name, bad := range map[string]remoteAgent{

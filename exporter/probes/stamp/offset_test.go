@@ -16,8 +16,8 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// variation runs a path whose remote clock is off by a constant, and returns all that is told of
-// its variation and of calls over it.
+// variation runs a path whose remote clock has a constant offset, and returns its exported variation and voice
+// ratings.
 func variation(t *testing.T, seed uint64, theta time.Duration) (told *ledger, report DirectionReport) {
 	t.Helper()
 	c := newSessionFixture(t, us, nil)
@@ -36,8 +36,8 @@ func variation(t *testing.T, seed uint64, theta time.Duration) (told *ledger, re
 	return c.ledger, report
 }
 
-// TestVariationDoesNotFeelAConstantOffset: in a histogram of delays with an offset of seconds,
-// the buckets are wider than the variation.
+// TestVariationDoesNotFeelAConstantOffset: in a histogram of delays with an offset of seconds, the buckets are
+// wider than the variation.
 func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
 	seed := testseed.Of(t)
 	plain, plainReport := variation(t, seed, 0)
@@ -64,7 +64,7 @@ func TestVariationDoesNotFeelAConstantOffset(t *testing.T) {
 	}
 }
 
-// answered brings a reply as it comes from the wire: with the remote end's word on its clock.
+// answered delivers a reply as received from the wire, with the remote end's clock quality.
 func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, stepping bool) {
 	t.Helper()
 	c.now = c.now.Add(20 * time.Millisecond)
@@ -86,8 +86,8 @@ func (c *sessionFixture) answered(t *testing.T, forward, reverse time.Duration, 
 	c.seq++
 }
 
-// TestAnnouncedStepOfTheRemoteClockEntersNoVariation: a step of 100 ms made late packets of the
-// half of a window, and took R from 91.7 to 37.2.
+// TestAnnouncedStepOfTheRemoteClockEntersNoVariation: a step of 100 ms must not make half of a window late, which
+// would reduce R from 91.7 to 37.2.
 func TestAnnouncedStepOfTheRemoteClockEntersNoVariation(t *testing.T) {
 	for _, step := range []time.Duration{100 * time.Millisecond, -100 * time.Millisecond} {
 		c := newSessionFixture(t, us, nil)
@@ -111,10 +111,10 @@ func TestAnnouncedStepOfTheRemoteClockEntersNoVariation(t *testing.T) {
 			}
 		}
 		if v := c.count(metric.RoundTripInvalid, "remote_stepped"); v != 10 {
-			t.Errorf("%v round trips in the step counted as invalid, want 10", v)
+			t.Errorf("%v round trips across the step counted as invalid, want 10", v)
 		}
 		if c.count(metric.DelayInvalid, "forward", "remote_stepped") != 10 {
-			t.Error("the delays in the step are not counted")
+			t.Error("no delay across the step counted as invalid")
 		}
 		if n := len(c.ledger.observed(metric.DelayVariation, "forward")); n < 150 {
 			t.Errorf("only %d variations", n)
@@ -122,15 +122,15 @@ func TestAnnouncedStepOfTheRemoteClockEntersNoVariation(t *testing.T) {
 	}
 }
 
-// TestStepOfTheNearClockMakesNoRoundTrip: T4-T1 of a clock that was set back by a second
-// between them was published as -0.96 s.
+// TestStepOfTheNearClockMakesNoRoundTrip: T4-T1 of a clock that was set back by a second in between is -0.96 s and
+// must not be exported.
 func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
 	c := newSessionFixture(t, us, nil)
 	for i := range 20 {
 		c.now = c.now.Add(20 * time.Millisecond)
 		then := thenOf(c.clock.Quality(c.now))
 		left := c.now
-		if i == 10 { // set back by a second while the packet is under way
+		if i == 10 { // set back by a second while the packet is outstanding
 			c.clock.steps++
 			c.now = c.now.Add(-time.Second)
 		}
@@ -154,7 +154,7 @@ func TestStepOfTheNearClockMakesNoRoundTrip(t *testing.T) {
 		t.Errorf("%v invalid, want 1", v)
 	}
 	if v, _ := c.ledger.value(metric.RoundTripTimeMin); v != 0.04 {
-		t.Errorf("the smallest is %v", v)
+		t.Errorf("smallest round trip %v", v)
 	}
 }
 
@@ -178,12 +178,12 @@ func TestCallIsRatedOnlyWithAValidDelayAndWithItsBound(t *testing.T) {
 		r, rated := c.ledger.value(metric.VoiceR, labels...)
 		off, bounded := c.ledger.value(metric.VoiceRError, labels...)
 		if rated != clock.rated || bounded != rated || rated && (off < clock.off[0] || off > clock.off[1]) {
-			t.Errorf("bound %v, limit %v: R %v (told %v) ± %v (told %v), want %+v", clock.bound, clock.limit, r, rated, off, bounded, clock)
+			t.Errorf("bound %v, limit %v: R %v (known %v) ± %v (known %v), want %+v", clock.bound, clock.limit, r, rated, off, bounded, clock)
 		}
 	}
 }
 
-// TestRFallsAsTheDelayGrows is what the bound of R stands on.
+// TestRFallsAsTheDelayGrows checks the assumption of the bound of R.
 func TestRFallsAsTheDelayGrows(t *testing.T) {
 	codec, err := voice.CodecByName("G.711-PLC")
 	if err != nil {

@@ -32,45 +32,44 @@ type Options struct {
 	TTL int `yaml:"ttl"`
 	// KeyFile holds the shared secret of authenticated mode; empty: unauthenticated.
 	KeyFile string `yaml:"key_file"`
-	// LossTimeout is the waiting time, Tmax of RFC 7680, of either direction: a packet
-	// whose one-way delay is longer is lost, and so is a round trip of that length.
+	// LossTimeout is the waiting time, Tmax of RFC 7680, of either direction: a packet with a longer one-way delay
+	// is lost, and so is a longer round trip.
 	LossTimeout time.Duration `yaml:"loss_timeout"`
 	// Window is the length of the interval over which minima, maxima, medians,
 	// PDV and voice quality are taken. Zero: as long as 20 packets take, but at
 	// least 10 s and at most 10 min or 65,536 packets.
 	Window time.Duration `yaml:"window"`
-	// Options are where to the packets go, and which way out of this host.
+	// Options select the destination, the address family and the outgoing interface.
 	target.Options `yaml:",inline"`
-	// Hardware names the interface whose card's time stamps are used; empty: the
-	// kernel's only. The test packets must pass that card.
+	// Hardware names the interface whose hardware timestamps are used; empty: kernel timestamps only. The test
+	// packets must leave and arrive on it.
 	Hardware string `yaml:"hardware"`
 	// TimestampFormat is "ntp" or "ptp" (the Z bit of the Error Estimate).
 	TimestampFormat string `yaml:"timestamp_format"`
-	// TAIOffset is TAI-UTC, used with PTP stamps only.
+	// TAIOffset is TAI-UTC, used with PTP timestamps only.
 	TAIOffset time.Duration `yaml:"tai_offset"`
 	// MaxBound: delays with a larger combined bound are invalid; 0: no limit.
 	MaxBound time.Duration `yaml:"max_bound"`
-	// PathMinimum is what the delay of either direction is known to be at least, by
-	// the path's length or by better clocks; it bounds the clocks' offset (package
-	// feasible). 0: it is not used.
+	// PathMinimum is a lower limit of the delay of either direction, from the length of the path or from better
+	// clocks; it bounds the clocks' offset (package feasible). 0: not used.
 	PathMinimum time.Duration `yaml:"path_minimum"`
 	// Codecs are the codecs whose voice quality is computed; empty: none.
 	Codecs []string `yaml:"codecs"`
-	// Models are those of voice quality: "g107", "simplified".
+	// Models are the voice quality models: "g107", "simplified".
 	Models []string `yaml:"voice_models"`
-	// Impairments exports Id and Ie,eff of each rating, too.
+	// Impairments also exports Id and Ie,eff of each rating.
 	Impairments bool `yaml:"voice_impairments"`
-	// Playout are the playout buffers simulated: "fixed", "adaptive".
+	// Playout are the simulated playout buffers: "fixed", "adaptive".
 	Playout []string `yaml:"playout"`
 	// PlayoutDelay is the fixed buffer's depth.
 	PlayoutDelay time.Duration `yaml:"playout_delay"`
 
 	format timefmt.Format
 	keys   []*wire.Key
-	slim   bool // nobody sees what profile slim has not, and it is not estimated
+	slim   bool // profile slim: what it does not export is not estimated
 }
 
-// Words as written in the configuration.
+// Values of options.
 const (
 	schedulePeriodic = "periodic"
 	schedulePoisson  = "poisson"
@@ -78,15 +77,14 @@ const (
 	playoutAdaptive  = "adaptive"
 )
 
-// Limits of the options. The size is that of the largest datagram that IPv4 on
-// jumbo Ethernet carries unfragmented.
+// Limits of the options. maxSize is the payload of the largest IPv4 datagram that jumbo Ethernet carries
+// unfragmented.
 const (
 	minInterval = 100 * time.Microsecond
 	maxInterval = time.Hour
 	maxSize     = 8972
 	maxMinimum  = 10 * time.Second
-	// maxOutstanding is how many packets may be sent within the loss timeout: so many, and
-	// more, are remembered at both ends.
+	// maxOutstanding is the most packets sent within the loss timeout; both ends remember at least as many.
 	maxOutstanding = 1 << 16
 )
 
@@ -100,7 +98,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// check validates o and fills in what is derived from it.
+// check validates o and fills in derived values.
 func (o *Options) check() error {
 	if o.Window == 0 {
 		o.Window = max(time.Second, min(max(10*time.Second, 20*o.Interval), 10*time.Minute, delay.PDVLimit*o.Interval))
@@ -158,7 +156,7 @@ func loadKeys(file string) (keys []*wire.Key, err error) {
 	return keys, err
 }
 
-// checkCount keeps what is remembered within bounds.
+// checkCount limits the number of remembered packets.
 func (o *Options) checkCount(key string, v time.Duration, most int, why string) error {
 	longest := time.Duration(most) * o.Interval
 	if v <= longest {
@@ -194,26 +192,26 @@ func oneOf(key, value string, allowed ...string) error {
 	return option.Errorf(key, "is %q; it must be one of %q", value, allowed)
 }
 
-// encode writes a time as the stamps of this session's packets.
+// encode writes a time in the timestamp format of this session's packets.
 func (o *Options) encode(t instant.Time) uint64 { return o.format.Encode(t, o.TAIOffset) }
 
-// decode reads a stamp that the remote end wrote, in the format that the reply's
-// own Error Estimate names (RFC 8762 section 4.2.1): it need not be ours.
+// decode reads a timestamp of the remote end, in the format that the reply's own Error Estimate names (RFC 8762
+// section 4.2.1).
 func (o *Options) decode(r *reply, raw uint64, local instant.Time) instant.Time {
 	return r.packet.Error.Format().Decode(raw, o.TAIOffset, local)
 }
 
-// explains is for how long after a drop a loss may be decided that it explains.
+// explains is the longest time between a drop and the decision of a loss attributed to it.
 func (o *Options) explains() time.Duration { return o.LossTimeout + 2*tickInterval }
 
-// layout says what a test packet of a given size carries. Bytes count UDP payload.
+// layout is the content of a test packet of a given size. Bytes count UDP payload.
 type layout struct {
 	size          int
 	authenticated bool
 	base          int
 	followUp      bool
-	// receipt says whether there is space for our own TLV; without it the
-	// directions are told apart by queries sent beside the test packets.
+	// receipt: there is space for our own TLV. Without it, statistics queries sent beside the test packets give the
+	// counts of each direction.
 	receipt bool
 	words   int // of the receipt's bitmap
 	padding int // value bytes of the Extra Padding TLV; -1: no such TLV
@@ -236,8 +234,8 @@ func defaultSize(authenticated bool) int {
 	return voicePacketBytes
 }
 
-// planLayout fits as much into size bytes as there is space for, in order of
-// worth: Receipt with one word, Follow-Up, more words, padding.
+// planLayout fits as much into size bytes as there is space for, in this order: Receipt with one word, Follow-Up,
+// more words, padding.
 func planLayout(size int, authenticated bool) (layout, error) {
 	l := layout{size: size, authenticated: authenticated, base: wire.UnauthenticatedBytes, padding: -1}
 	if authenticated {

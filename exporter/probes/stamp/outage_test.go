@@ -9,8 +9,8 @@ import (
 	"oneway.example/exporter/reflector"
 )
 
-// TestOutageOfTheRemoteEndIsInTheWindow: the reflector is away from the run's first report until
-// 1800 of 2300 packets have been sent, and comes back with a new session.
+// TestOutageOfTheRemoteEndIsInTheWindow: the reflector is stopped from the run's first report until 1800 of 2300
+// packets have been sent, and returns with a new session.
 func TestOutageOfTheRemoteEndIsInTheWindow(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	at, stopFirst := b.reflect(t, netip.MustParseAddrPort("127.0.0.1:0"))
@@ -31,7 +31,7 @@ func TestOutageOfTheRemoteEndIsInTheWindow(t *testing.T) {
 		}
 	})
 	if stopSecond == nil {
-		t.Fatal("the run was over before the remote end came back")
+		t.Fatal("the run ended before the remote end returned")
 	}
 	defer stopSecond()
 	if err != nil {
@@ -39,10 +39,10 @@ func TestOutageOfTheRemoteEndIsInTheWindow(t *testing.T) {
 	}
 	f := o.Forward
 	if 2**f.Lost <= *f.Sent || *f.Received == 0 {
-		t.Fatalf("of %d packets %d were lost, and more than half were sent to nobody: %s", *f.Sent, *f.Lost, asJSON(t, f))
+		t.Fatalf("of %d packets %d were lost, want more than half, which were sent to no reflector: %s", *f.Sent, *f.Lost, asJSON(t, f))
 	}
 	if f.Delay == nil || f.Delay.P50 != nil {
-		t.Errorf("more than half were lost, and the median is not infinite: %s", asJSON(t, f.Delay))
+		t.Errorf("more than half were lost, but the median is finite: %s", asJSON(t, f.Delay))
 	}
 	want := float64(*f.Lost) * (1 - float64(*f.Lost)/float64(*f.Sent))
 	if f.BurstRatio == nil || math.Abs(*f.BurstRatio/want-1) > 0.02 {

@@ -9,31 +9,31 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// packetState is what has become of a test packet as a round trip.
+// packetState is the state of a test packet's round trip.
 type packetState uint8
 
 const (
 	packetNone packetState = iota
 	packetOutstanding
-	packetReplied // in time
-	// packetExpired: the round trip is lost. A reply may come all the same, since either
-	// direction may take as long as the waiting time.
+	packetReplied // within the loss timeout
+	// packetExpired: the round trip is lost. A reply may still arrive, since each direction may take as long as the
+	// loss timeout.
 	packetExpired
 	packetRepliedLate
-	packetUnreplied // for twice as long
+	packetUnreplied // within twice the loss timeout
 )
 
-// outstanding is one test packet on its way.
+// outstanding is one test packet without a decided outcome.
 type outstanding struct {
 	seq   uint64
 	sent  time.Duration // monotonic
 	user  instant.Time  // T1 as written into the packet
-	clock clockThen     // this host's, when it was sent
-	t1    sample.Stamp  // the kernel's stamp, once it has come
+	clock clockThen     // of this host, at the time of sending
+	t1    sample.Stamp  // of the kernel, when available
 	state packetState
 }
 
-// sentAt is T1: the kernel's stamp, or the one in the packet where there is none.
+// sentAt is T1: the kernel's timestamp, or the one in the packet if there is none.
 func (f *outstanding) sentAt() sample.Stamp {
 	if f.t1.Present() {
 		return f.t1
@@ -41,14 +41,13 @@ func (f *outstanding) sentAt() sample.Stamp {
 	return sample.Stamp{At: f.user, Origin: sample.User}
 }
 
-// unheard: no reply to it has come.
+// unheard reports whether the packet has no reply yet.
 func (f *outstanding) unheard() bool {
 	return f.state == packetOutstanding || f.state == packetExpired || f.state == packetUnreplied
 }
 
-// clockThen is what this host's clock said of itself at some moment, or at several:
-// then the worst of it. What it says at the end is not enough: a daemon that has
-// found its clock wrong, and mended it, knows little of the stamps before.
+// clockThen is the quality of this host's clock at one time or the worst of several. The newest quality alone does
+// not cover earlier timestamps: the clock may have been corrected since.
 type clockThen struct {
 	steps uint64
 	bound sample.Bound
@@ -56,7 +55,7 @@ type clockThen struct {
 
 func thenOf(q clock.Quality) clockThen { return clockThen{q.Steps, q.Bound} }
 
-// and is the worse of both.
+// and returns the worse of both.
 func (c clockThen) and(q clock.Quality) clockThen {
 	switch {
 	case q.Steps != c.steps:
@@ -70,22 +69,21 @@ func (c clockThen) and(q clock.Quality) clockThen {
 	return c
 }
 
-// outstandingPackets remembers the packets of twice the loss timeout in a ring. Its memory
-// is fixed: a packet that is pushed out is taken as expired.
+// outstandingPackets keeps the packets of twice the loss timeout in a ring of fixed size; a packet that is
+// overwritten counts as expired.
 type outstandingPackets struct {
 	ring   []outstanding // length a power of two
 	oldest uint64        // first number not yet answered or expired
-	kept   uint64        // first number of which a reply may still come
+	kept   uint64        // first number that may still get a reply
 	next   uint64
-	// unheard counts the packets in the ring of which no reply has come.
+	// unheard counts the packets in the ring without a reply.
 	unheard uint64
-	// lose is called with each packet whose round trip is given up; nil: nobody is told.
+	// lose is called with each packet whose round trip is given up; nil: no callback.
 	lose func(*outstanding)
 }
 
-// minOutstandingPackets is the shortest ring: a session of one packet a second needs no more than a few
-// places. One of maxOutstanding within its loss timeout, the most that is configured, has
-// four times as many.
+// minOutstandingPackets is the shortest ring: a session with one packet a second needs only a few places. The
+// longest, for maxOutstanding packets within the loss timeout, has four times that number.
 const minOutstandingPackets = 16
 
 func newOutstandingPackets(o *Options) outstandingPackets {
@@ -107,8 +105,8 @@ func (f *outstandingPackets) get(seq uint64) *outstanding {
 	return nil
 }
 
-// add notes that seq, which must be f.next, is being sent. It returns how many
-// round trips were given up for want of room.
+// add records that seq, which must be f.next, is being sent. It returns how many round trips were given up because
+// the ring was full.
 func (f *outstandingPackets) add(seq uint64, sent time.Duration, user instant.Time, then clockThen) (lost int) {
 	for seq-f.kept >= uint64(len(f.ring)) {
 		if f.oldest == f.kept {
@@ -125,7 +123,7 @@ func (f *outstandingPackets) add(seq uint64, sent time.Duration, user instant.Ti
 	return lost
 }
 
-// withdraw takes the newest packet back: it never left this host.
+// withdraw removes the newest packet: it never left this host.
 func (f *outstandingPackets) withdraw(seq uint64) {
 	if seq+1 != f.next {
 		return
@@ -136,15 +134,14 @@ func (f *outstandingPackets) withdraw(seq uint64) {
 	f.oldest, f.kept = min(f.oldest, seq), min(f.kept, seq)
 }
 
-// reply notes the first reply to e.
+// reply records the first reply to e.
 func (f *outstandingPackets) reply(e *outstanding, state packetState) {
 	e.state = state
 	f.unheard--
 }
 
-// expire gives up the round trips of packets that were sent more than wait ago and returns
-// how many of them had no reply; after twice as long none can come any more that was in
-// time in both directions.
+// expire gives up the round trips of packets that were sent more than wait ago and returns how many had no reply.
+// After twice that time no reply can arrive that is in time in both directions.
 func (f *outstandingPackets) expire(now, wait time.Duration) (lost int) {
 	for f.oldest < f.next && now-f.at(f.oldest).sent > wait {
 		lost += f.giveUp()
@@ -155,7 +152,7 @@ func (f *outstandingPackets) expire(now, wait time.Duration) (lost int) {
 	return lost
 }
 
-// pass goes on from a number: the packet of it that was in one state is in another.
+// pass advances a number: its packet changes from state was to state is.
 func (f *outstandingPackets) pass(number *uint64, was, is packetState) (n int) {
 	if e := f.at(*number); e.state == was && e.seq == *number {
 		e.state, n = is, 1
@@ -164,7 +161,7 @@ func (f *outstandingPackets) pass(number *uint64, was, is packetState) (n int) {
 	return n
 }
 
-// giveUp takes the oldest packet as lost, forget the oldest that was kept as never answered.
+// giveUp expires the oldest packet; forget removes the oldest expired one.
 func (f *outstandingPackets) giveUp() (lost int) {
 	if lost = f.pass(&f.oldest, packetOutstanding, packetExpired); lost > 0 && f.lose != nil {
 		f.lose(f.at(f.oldest - 1))
@@ -174,8 +171,7 @@ func (f *outstandingPackets) giveUp() (lost int) {
 
 func (f *outstandingPackets) forget() { f.pass(&f.kept, packetExpired, packetUnreplied) }
 
-// answered counts the packets from one number up to another that have been answered, as far back as
-// they are remembered.
+// answered counts the packets in [from, to) that have a reply, as far back as the ring reaches.
 func (f *outstandingPackets) answered(from, to uint64) (n uint64) {
 	for seq := max(from, to-min(to, uint64(len(f.ring)))); seq < to; seq++ {
 		if e := f.get(seq); e != nil && !e.unheard() {
@@ -185,7 +181,7 @@ func (f *outstandingPackets) answered(from, to uint64) (n uint64) {
 	return n
 }
 
-// outstanding counts packets of which a reply may still come.
+// outstanding counts packets that may still get a reply.
 func (f *outstandingPackets) outstanding() (n uint64) {
 	for seq := f.kept; seq < f.next; seq++ {
 		if s := f.at(seq).state; s == packetOutstanding || s == packetExpired {
@@ -195,51 +191,50 @@ func (f *outstandingPackets) outstanding() (n uint64) {
 	return n
 }
 
-// replySlots is how many replies wait for their true T3. A remote end tells it in
-// the next reply (Follow-Up Telemetry), ours also in the two after that
-// (Receipt), so that only three replies lost in a row lose a stamp.
+// replySlots is how many replies wait for their true T3. A remote end sends it in the next reply (Follow-Up
+// Telemetry), our reflector also in the two replies after that (Receipt), so that only the loss of three replies in
+// a row loses a timestamp.
 const replySlots = 8
 
-// pendingReply is one received answer whose T3 may still become more exact.
+// pendingReply is a received reply whose T3 may still be refined.
 type pendingReply struct {
 	packet      sample.Packet
-	outstanding *outstanding  // its request's place
+	outstanding *outstanding  // place of its request
 	arrived     time.Duration // monotonic
-	clock       clockThen     // this host's, when its request was sent and when it came
+	clock       clockThen     // of this host, at sending and at arrival
 	shared      bool          // both ends read one clock
-	era         uint64        // of the clocks, when it came
-	lost        [2]bool       // by direction: it took longer than the waiting time
-	expired     bool          // the round trip did
+	era         uint64        // of the clocks, at arrival
+	lost        [2]bool       // by direction: the delay exceeded the loss timeout
+	expired     bool          // the round trip exceeded it
 	seen        bool          // false: an empty place
 	waiting     bool
 }
 
-// replies holds those that wait, by reverse number.
+// replies holds the pending replies, by reverse number.
 type replies struct {
 	ring [replySlots]pendingReply
 	next uint64 // highest reverse number seen + 1
-	// early is what was told of a reply that others have overtaken.
+	// early holds T3 of replies that have not arrived yet.
 	early [replySlots]told
 }
 
-// told is what the remote end says of one reply: a true T3, or how much later than
-// the one in the reply it was.
+// told is the remote end's report on one reply: a true T3, or its difference to the one in the reply.
 type told struct {
-	number uint64 // the reply's, + 1; 0: nothing
+	number uint64 // of the reply, + 1; 0: none
 	t3     instant.Time
 	left   wire.Left
 }
 
 func (a *replies) at(reverseSeq uint64) *pendingReply { return &a.ring[reverseSeq%replySlots] }
 
-// settle gives the reply numbered reverseSeq its true T3 and hands it to done.
+// settle sets the true T3 of the reply numbered reverseSeq and passes it to done.
 func (a *replies) settle(reverseSeq uint64, t3 instant.Time, done func(*pendingReply)) {
 	if !t3.IsZero() {
 		a.tell(told{number: reverseSeq + 1, t3: t3}, done)
 	}
 }
 
-// left does so for what our reflector tells.
+// left does the same for our reflector's report.
 func (a *replies) left(reverseSeq uint64, l wire.Left, done func(*pendingReply)) {
 	if l.Known {
 		a.tell(told{number: reverseSeq + 1, left: l}, done)
@@ -269,8 +264,8 @@ func (w *pendingReply) settle(t told, done func(*pendingReply)) {
 	done(w)
 }
 
-// put keeps a new answer; the one that held its place, and those too old for
-// the remote end to tell of, are handed to done as they are.
+// put adds a reply. The previous one in its place, and those too old for a report of the remote end, are passed to
+// done unchanged.
 func (a *replies) put(w pendingReply, done func(*pendingReply)) {
 	slot := a.at(w.packet.ReverseSeq)
 	if slot.waiting {
@@ -291,7 +286,7 @@ func (a *replies) put(w pendingReply, done func(*pendingReply)) {
 	}
 }
 
-// flush hands all that arrived before the given time to done, oldest first.
+// flush passes all replies that arrived before the given time to done, oldest first.
 func (a *replies) flush(before time.Duration, done func(*pendingReply)) {
 	start := a.next - min(a.next, replySlots)
 	for seq := start; seq < a.next; seq++ {

@@ -11,9 +11,9 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// TestOverduePacketOvertakenByManyIsLostOnce: 10 of 1500 packets take 900 ms, the waiting time is
-// 300 ms, and the others pass them at one a millisecond. The remote end has decided each of them as
-// lost, more numbers ago than its bitmap tells of.
+// TestOverduePacketOvertakenByManyIsLostOnce: 10 of 1500 packets take 900 ms, the loss timeout is 300 ms, and the
+// others overtake them at one a millisecond. The remote end has decided each as lost, further back than its bitmap
+// reaches.
 func TestOverduePacketOvertakenByManyIsLostOnce(t *testing.T) {
 	const wait, late = 300 * time.Millisecond, 900 * time.Millisecond
 	b := newTestbed(t, reflector.Options{})
@@ -22,7 +22,7 @@ func TestOverduePacketOvertakenByManyIsLostOnce(t *testing.T) {
 		if d == sample.Forward && !isStatsQuery(payload) && numberOf(d, payload)%50 == 20 && numberOf(d, payload) < 500 {
 			copied := append([]byte(nil), payload...)
 			time.AfterFunc(late, func() { _, _ = carrier.Load().remote.Write(copied) })
-			return 0, true // slower than the waiting time: lost (RFC 7680)
+			return 0, true // slower than the loss timeout: lost (RFC 7680)
 		}
 		return 0, false
 	})
@@ -34,12 +34,12 @@ func TestOverduePacketOvertakenByManyIsLostOnce(t *testing.T) {
 	t.Logf("sent %d received %d lost %d late %d dropped %d outstanding %d", *f.Sent, *f.Received, *f.Lost, *f.Late, *f.HostDropped, *f.Outstanding)
 	p.check(t, r, wait)
 	if *f.Late != 10 {
-		t.Errorf("got %d late, true 10", *f.Late)
+		t.Errorf("got %d late, want 10", *f.Late)
 	}
 }
 
-// TestUnansweredPacketsAreOverdueAsOftenAsTheOthers: 280 of 400 packets take twice the waiting time
-// forward, and 40 % of the replies are lost.
+// TestUnansweredPacketsAreOverdueAsOftenAsTheOthers: 280 of 400 packets take twice the loss timeout forward, and 40
+// % of the replies are lost.
 func TestUnansweredPacketsAreOverdueAsOftenAsTheOthers(t *testing.T) {
 	const wait, n, slow = 150 * time.Millisecond, 400, 120
 	b := newTestbed(t, reflector.Options{})
@@ -57,15 +57,15 @@ func TestUnansweredPacketsAreOverdueAsOftenAsTheOthers(t *testing.T) {
 	o.Interval, o.LossTimeout = 5*time.Millisecond, wait
 	f := b.to(p.addr).measure(t, o, n).Forward
 	if received, lost, _ := p.truth(sample.Forward, wait); lost < n-slow {
-		t.Fatalf("by the proxy %d were received and %d lost, want %d lost at least", received, lost, n-slow)
+		t.Fatalf("proxy log: %d received and %d lost, want %d lost at least", received, lost, n-slow)
 	}
 	if f.Delay == nil || f.Delay.P50 != nil {
-		t.Errorf("more than half are infinitely late, and the median is not: %s", asJSON(t, f))
+		t.Errorf("more than half of the delays are infinite, but the median is finite: %s", asJSON(t, f))
 	}
 }
 
-// TestClockOfWideBoundMakesNoLoss: both directions take 300 ms, the waiting time is 500 ms. The
-// remote clock is 300 ms fast and says honestly that it is known to 400 ms.
+// TestClockOfWideBoundMakesNoLoss: both directions take 300 ms, the loss timeout is 500 ms. The remote clock is 300
+// ms fast, and its bound of 400 ms covers that.
 func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 	s := idleSession(t).estimator
 	s.opts.LossTimeout = 500 * time.Millisecond
@@ -77,11 +77,11 @@ func TestClockOfWideBoundMakesNoLoss(t *testing.T) {
 		Remote: sample.Bound{Error: 400 * time.Millisecond, Reason: sample.OK},
 	}, outstanding: &outstanding{}, clock: clockThen{bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}}
 	if lost := s.overdue(&a); lost[sample.Forward] {
-		t.Errorf("true delay 300 ms, measured 600 +- 401 ms, waiting time 500 ms: got lost, true received")
+		t.Errorf("true delay 300 ms, measured 600 +- 401 ms, loss timeout 500 ms: got lost, want received")
 	}
 }
 
-// TestStallInAnotherOrderIsOneRun: the packets come out of a stall shuffled.
+// TestStallInAnotherOrderIsOneRun: a stall delivers its packets in random order.
 func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 	for _, dir := range sample.Directions() {
 		b := newTestbed(t, reflector.Options{})
@@ -106,16 +106,16 @@ func TestStallInAnotherOrderIsOneRun(t *testing.T) {
 				p.mu.Unlock()
 				_, _ = p.local.WriteToUDPAddrPort(copied, to)
 			})
-			return 0, true // slower than the waiting time
+			return 0, true // slower than the loss timeout
 		})
 		carrier.Store(p)
 		o := quick()
-		o.Interval, o.LossTimeout = 4*time.Millisecond, time.Second // a busy host may take some of it
+		o.Interval, o.LossTimeout = 4*time.Millisecond, time.Second // a busy host may add some delay
 		r := b.to(p.addr).measure(t, o, 500)
 		got := []DirectionReport{r.Forward, r.Reverse}[dir]
 		// one run of 100 in 500
 		if got.BurstRatio == nil || *got.BurstRatio < 79 || *got.BurstRatio > 81 || *got.Lost != 100 {
-			t.Errorf("%v: lost %d late %d, got BurstR %s; true 100, one run, 80", dir, *got.Lost, *got.Late, asJSON(t, got.BurstRatio))
+			t.Errorf("%v: lost %d late %d, got BurstR %s; want 100, one run, 80", dir, *got.Lost, *got.Late, asJSON(t, got.BurstRatio))
 		} else {
 			t.Logf("%v: BurstR %.1f", dir, *got.BurstRatio)
 		}

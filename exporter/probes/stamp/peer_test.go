@@ -22,10 +22,10 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// peerFunc answers one request with any number of packets.
+// peerFunc replies to one request with any number of packets.
 type peerFunc func(request []byte) (replies [][]byte)
 
-// fakePeer is a remote end for faults that no real reflector would make.
+// fakePeer is a remote end for faults that no real reflector has.
 func fakePeer(t *testing.T, f peerFunc) string {
 	t.Helper()
 	return fakePeerAt(t, netip.MustParseAddrPort("127.0.0.1:0"), f)
@@ -55,7 +55,7 @@ func fakePeerAt(t *testing.T, at netip.AddrPort, f peerFunc) string {
 	return conn.LocalAddr().String()
 }
 
-// reflect answers as RFC 8762 asks of a reflector that knows no TLV of ours.
+// reflect replies as RFC 8762 requires of a reflector that supports none of our TLVs.
 func reflect(q []byte, seq uint32) []byte {
 	s, err := wire.ParseSender(q)
 	if err != nil {
@@ -97,10 +97,10 @@ func TestStatelessForeignReflectorLeavesDirectionsUnknown(t *testing.T) {
 		t.Fatal(asJSON(t, r))
 	}
 	if r.Forward.Lost != nil || r.Reverse.Lost != nil || *r.Forward.Received != 45 {
-		t.Errorf("what cannot be known is told: %s", asJSON(t, r))
+		t.Errorf("values that are unknown: %s", asJSON(t, r))
 	}
 	if r.Forward.Delay == nil || r.Reverse.Delay == nil {
-		t.Errorf("delays need no direction of loss: %s", asJSON(t, r))
+		t.Errorf("no delays: %s", asJSON(t, r))
 	}
 }
 
@@ -109,12 +109,12 @@ func TestStatefulForeignReflectorTellsDirectionsApart(t *testing.T) {
 	peer := fakePeer(t, func(q []byte) [][]byte {
 		s, _ := wire.ParseSender(q)
 		if s.Seq%10 == 3 {
-			return nil // lost on the way there
+			return nil // lost forward
 		}
 		a := reflect(q, sent)
 		sent++
 		if s.Seq%10 == 7 {
-			return nil // lost on the way back
+			return nil // lost in reverse
 		}
 		return [][]byte{a}
 	})
@@ -254,16 +254,16 @@ func TestFloodOfBadRepliesIsCountedAndCostsNothing(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}
-	// What the kernel dropped may be answers of the known peer too.
+	// Packets dropped by the kernel may include replies of the known peer.
 	if n := counted(h); n > want+r.RoundTrip.Lost+20 {
 		t.Errorf("%d bad packets counted (%v by reason), %d sent", n, h.stray, want)
 	}
 	if r.RoundTrip.Received < 50 {
-		t.Errorf("the known peer went unanswered: %s", asJSON(t, r))
+		t.Errorf("replies of the known peer lost: %s", asJSON(t, r))
 	}
 	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
 		if *d.Sent != *d.Received+*d.Lost+*d.HostDropped+*d.Outstanding {
-			t.Errorf("the books do not balance: %s", asJSON(t, d))
+			t.Errorf("the counts do not add up: %s", asJSON(t, d))
 		}
 	}
 }
@@ -293,12 +293,11 @@ func flood(t *testing.T, at netip.AddrPort, each int) {
 	}
 }
 
-// bareReflector is one of RFC 8762 alone: it returns no TLVs, and answers
-// queries as the test packets that they are to it.
+// bareReflector implements RFC 8762 alone: it returns no TLVs, and treats queries as test packets.
 type bareReflector struct {
 	stateful bool
 	sent     uint32
-	// lost says whether a test packet is lost, there or on the way back.
+	// lost returns whether a test packet is lost, forward or in reverse.
 	lost func(seq uint32) (there, back bool)
 }
 
@@ -350,8 +349,8 @@ func TestReflectorWithoutTLVsAnswersEveryPacket(t *testing.T) {
 	}
 }
 
-// TestLossesAtTheEndsOfARunAreToldApartToo: the first and the last packets are
-// lost, where no reply to a test packet is left to be counted from.
+// TestLossesAtTheEndsOfARunAreToldApartToo: the first and the last packets are lost, so no reply to a test packet
+// gives their count.
 func TestLossesAtTheEndsOfARunAreToldApartToo(t *testing.T) {
 	remote := &bareReflector{stateful: true, lost: func(seq uint32) (there, back bool) {
 		return seq == 0 || seq == 49, seq == 1 || seq == 2 || seq == 47 || seq == 48

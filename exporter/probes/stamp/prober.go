@@ -28,15 +28,15 @@ type Prober struct {
 	opts Options
 	log  *slog.Logger
 
-	// OnPacket, if set before Run or Measure, is given every answered packet with
-	// the delays of both directions, as the estimators get them. It is called
-	// with locks held: it must be quick and must not call back.
+	// OnPacket, if set before Run or Measure, is called for every answered packet with the delays of both
+	// directions, as the estimators receive them. It runs with locks held: it must return quickly and must not call
+	// back.
 	OnPacket func(p sample.Packet, forward, reverse sample.Delay)
 
 	session atomic.Pointer[session] // nil while the peer has no address
 }
 
-// Run measures until ctx ends. A name that does not resolve is tried again.
+// Run measures until ctx ends. A name that does not resolve is retried.
 func (p *Prober) Run(ctx context.Context) error {
 	series := newSeries(p.env.Sink, p.path.Path, p.path.Probe)
 	defer func() { series.scope.Close() }()
@@ -49,7 +49,7 @@ func (p *Prober) Run(ctx context.Context) error {
 	return nil
 }
 
-// open begins a session with the peer at one address, when its turn has come.
+// open begins a session with the peer at one address, when the Type's start turn allows it.
 func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) (measure func(context.Context), err error) {
 	if !ctxtime.For(ctx, p.hubs.turn(sched.Now())) {
 		return nil, ctx.Err()
@@ -62,9 +62,9 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 		defer end()
 		p.session.Store(s)
 		defer p.session.Store(nil)
-		// To a foreign reflector a query is a test packet like any other: it must
-		// not take a number between two of those that are measured.
-		s.awaitOpening(ctx, 5*pollInterval) // thousands of sessions may wait
+		// A foreign reflector treats a statistics query as a test packet: the query must not take a number between
+		// two measured packets.
+		s.awaitOpening(ctx, 5*pollInterval) // ticked rarely: thousands of sessions may wait
 		remove := p.env.Pacer.Add(s, s.plan.Next(sched.Now()))
 		defer remove()
 		for ctxtime.For(ctx, p.opts.ResolveInterval) {
@@ -80,10 +80,10 @@ func (p *Prober) open(ctx context.Context, peer netip.AddrPort, series *series) 
 	}, nil
 }
 
-// unread is that the key file gives no key.
-const unread target.Fault = "the key file cannot be read, the keys before stay"
+// unread: the key file is not readable.
+const unread target.Fault = "the key file cannot be read; the previous keys stay in use"
 
-// begin makes a session on the hub that suits the peer's address, and changes it before it begins; end ends it.
+// begin makes a session on the hub for the peer's address and calls change before it starts; end ends it.
 func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o Options, series *series, change func(*session)) (s *session, end func(), err error) {
 	key := hubKey{netip.AddrPortFrom(o.From(peer.Addr()), 0), o.Hardware, o.Interface}
 	h, err := p.hubs.acquire(key, p.env)
@@ -108,8 +108,8 @@ func (p *Prober) begin(ctx context.Context, peer netip.AddrPort, o Options, seri
 	}, nil
 }
 
-// calibrate looks up what is known of the stamps of the interface that s sends over. Where
-// that cannot be told, nothing is.
+// calibrate looks up the calibration of the interface that s sends over; without one, timestamps are not
+// calibrated.
 func (p *Prober) calibrate(ctx context.Context, s *session) {
 	iface, err := p.opts.Hardware, error(nil)
 	if iface == "" {
@@ -126,12 +126,11 @@ func (p *Prober) calibrate(ctx context.Context, s *session) {
 
 var _ sched.Task = (*session)(nil)
 
-// ErrNoReply says that the peer answered not one test packet.
+// ErrNoReply: the peer replied to no test packet.
 var ErrNoReply = errors.New("no reply")
 
-// Measure sends count test packets (0: until ctx ends), waits for the last
-// replies, has the remote end settle its counts, and reports. While it runs,
-// progress is called twice a second with the state so far.
+// Measure sends count test packets (0: until ctx ends), waits for the last replies and the remote end's final
+// counts, and reports. Twice a second it calls progress with the current state.
 func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report)) (Report, error) {
 	peer, err := p.peer.Resolve(ctx, netip.AddrPort{})
 	if err != nil {
@@ -159,10 +158,10 @@ func (p *Prober) Measure(ctx context.Context, count uint64, progress func(Report
 	return r, nil
 }
 
-// progressInterval is how often a run tells how far it is.
+// progressInterval is the interval of progress reports.
 const progressInterval = 500 * time.Millisecond
 
-// watch calls f now and then until done or ctx ends.
+// watch calls f periodically until done is closed or ctx ends.
 func watch(ctx context.Context, done <-chan struct{}, f func()) {
 	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
@@ -178,7 +177,7 @@ func watch(ctx context.Context, done <-chan struct{}, f func()) {
 	}
 }
 
-// partial is the state of the session with the window that has not ended.
+// partial is the state of the session, with the window that has not ended.
 func (s *session) partial() snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +186,8 @@ func (s *session) partial() snapshot {
 	return v
 }
 
-// awaitOpening gives our reflector the time to say so before the first test
-// packet, so that not one packet of the run is outside its count.
+// awaitOpening waits until our reflector has replied to the opening query, so that its counts include the first
+// test packet.
 func (s *session) awaitOpening(ctx context.Context, every time.Duration) {
 	s.poll(ctx, every, openTries*statsQueryInterval, func() bool { return s.account.statsQuery.opened || s.account.statsQuery.foreign })
 }
@@ -202,18 +201,17 @@ func (s *session) settle(wait time.Duration) {
 	s.account.statsQuery.foreign = s.account.statsQuery.finish && s.account.kind != remoteOurs
 	s.mu.Unlock()
 	s.poll(ctx, pollInterval, min(8*statsQueryInterval, wait+statsQueryInterval), func() bool { return !s.account.statsQuery.finish || s.account.statsQuery.finished })
-	// A missing answer is waited for since a later one came, which is no older
-	// than the last request.
+	// A missing reply is awaited since a later one arrived, which is not older than the last request.
 	s.poll(ctx, pollInterval, wait+statsQueryInterval, func() bool { return s.account.kind != remoteStateful || s.account.guessable() })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.estimator.flush(math.MaxInt64)
 }
 
-// pollInterval is how often a terminal's run looks whether its end has come.
+// pollInterval is how often a terminal's run checks whether it is complete.
 const pollInterval = 10 * time.Millisecond
 
-// poll ticks the session until done, at most for the given time.
+// poll ticks the session until done returns true, for at most the given time.
 func (s *session) poll(ctx context.Context, every, most time.Duration, done func() bool) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

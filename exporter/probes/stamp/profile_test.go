@@ -15,10 +15,10 @@ import (
 	"oneway.example/tests/await"
 )
 
-// The most series of a path and probe.
+// The largest number of series of a path and probe.
 const mostFull, mostSlim = 150, 14
 
-// stored is how many series a server without native histograms keeps of a sink, and one with them.
+// stored returns how many series a server without, and one with, native histograms keeps of a sink.
 func stored(t *testing.T, sink *promsink.Sink) (classic, native int) {
 	t.Helper()
 	var text strings.Builder
@@ -42,7 +42,7 @@ func stored(t *testing.T, sink *promsink.Sink) (classic, native int) {
 	return classic, native
 }
 
-// runInto measures until the sink shows the results of a window, and calls check with the prober under way.
+// runInto measures until the sink has the results of a window, and calls check during the run.
 func runInto(t *testing.T, sink metric.Sink, shown func() bool, check func(*Prober)) {
 	t.Helper()
 	b := newTestbed(t, reflector.Options{})
@@ -69,14 +69,14 @@ func runInto(t *testing.T, sink metric.Sink, shown func() bool, check func(*Prob
 func TestProfilesKeepToTheirNumberOfSeries(t *testing.T) {
 	for _, c := range []struct {
 		profile metric.Profile
-		least   int // or the test has not seen all
+		least   int // fewer: the test has not seen all
 		most    int
 	}{{metric.Full, 90, mostFull}, {metric.Slim, 12, mostSlim}} {
 		t.Run(c.profile.String(), func(t *testing.T) {
 			sink := promsink.New(promsink.Options{})
 			shown := func() bool {
 				var text strings.Builder
-				_ = sink.Expose(&text, expfmt.NewFormat(expfmt.TypeTextPlain)) // stored would fail
+				_ = sink.Expose(&text, expfmt.NewFormat(expfmt.TypeTextPlain)) // stored repeats it and fails on an error
 				return strings.Contains(text.String(), `oneway_delay_quantile_seconds{direction="reverse",path="p",probe="stamp",quantile_rank="0.95"}`)
 			}
 			runInto(t, c.profile.Sink(sink), shown, func(p *Prober) {

@@ -14,12 +14,12 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// proxy is a path between a prober and a reflector that delays and loses as it is told, and
-// logs what it did: the truth.
+// proxy is a path between a prober and a reflector that delays and loses packets as configured, and logs the true
+// outcome of each.
 type proxy struct {
 	addr string
-	// carry says what becomes of a packet that came at a time since the start: for how
-	// long it is held, or that it is lost. nil: it goes on at once.
+	// carry returns how long a packet that arrived at a time since the start is held, or that it is lost. nil: it
+	// is forwarded at once.
 	carry func(d sample.Direction, at time.Duration, p []byte) (hold time.Duration, lost bool)
 
 	local, remote *net.UDPConn
@@ -31,8 +31,8 @@ type proxy struct {
 	log    [2][]passage
 }
 
-// passage is what became of one test packet: it took no less and no more than so long, from its
-// stamp in the packet until it was sent on.
+// passage is what happened to one test packet; its delay, from the timestamp in the packet until it was forwarded,
+// is between least and most.
 type passage struct {
 	least, most time.Duration
 	lost        bool
@@ -135,7 +135,7 @@ func (p *proxy) deliver(d sample.Direction) {
 	}
 }
 
-// stamped is the sender's own time in a packet of either direction.
+// stamped is the sender's own timestamp in a packet of either direction.
 func stamped(d sample.Direction, payload []byte) instant.Time {
 	now := instant.Now()
 	if d == sample.Forward {
@@ -146,7 +146,7 @@ func stamped(d sample.Direction, payload []byte) instant.Time {
 	return timefmt.NTP.Decode(r.T3, 0, now)
 }
 
-// note logs a test packet or its reply; queries are none.
+// note logs a test packet or its reply, but no query.
 func (p *proxy) note(d sample.Direction, payload []byte, what passage) {
 	if isStatsQuery(payload) {
 		return
@@ -156,8 +156,8 @@ func (p *proxy) note(d sample.Direction, payload []byte, what passage) {
 	p.log[d] = append(p.log[d], what)
 }
 
-// truth counts one direction: packets lost or slower than the waiting time, the others, and
-// those so near to it that the stamps, taken elsewhere, may tell otherwise.
+// truth counts one direction: packets lost or slower than the loss timeout, the others, and those so close to it
+// that the timestamps, taken elsewhere, may differ.
 func (p *proxy) truth(d sample.Direction, wait time.Duration) (received, lost, local uint64) {
 	const apart = 2 * time.Millisecond
 	p.mu.Lock()
@@ -176,19 +176,19 @@ func (p *proxy) truth(d sample.Direction, wait time.Duration) (received, lost, l
 	return received, lost, local
 }
 
-// check holds one direction of a report against the proxy's log.
+// check compares a report with the proxy's log.
 func (p *proxy) check(t *testing.T, r Report, wait time.Duration) {
 	t.Helper()
 	for d, got := range [2]DirectionReport{r.Forward, r.Reverse} {
 		received, lost, local := p.truth(sample.Direction(d), wait)
 		if got.Lost == nil || got.Received == nil {
-			t.Fatalf("%v: losses are not told: %s", sample.Direction(d), asJSON(t, got))
+			t.Fatalf("%v: losses are unknown: %s", sample.Direction(d), asJSON(t, got))
 		}
 		if apart := max(*got.Lost, lost) - min(*got.Lost, lost); apart > local {
-			t.Errorf("%v: %d lost, truly %d (%d more may be)", sample.Direction(d), *got.Lost, lost, local)
+			t.Errorf("%v: %d lost, want %d (up to %d more)", sample.Direction(d), *got.Lost, lost, local)
 		}
 		if apart := max(*got.Received, received) - min(*got.Received, received); apart > local {
-			t.Errorf("%v: %d received, truly %d (%d of them may not be)", sample.Direction(d), *got.Received, received, local)
+			t.Errorf("%v: %d received, want %d (up to %d fewer)", sample.Direction(d), *got.Received, received, local)
 		}
 		if *got.Sent != *got.Received+*got.Lost+*got.HostDropped+*got.Outstanding {
 			t.Errorf("%v: %d sent, %d received, %d lost, %d outstanding", sample.Direction(d), *got.Sent, *got.Received, *got.Lost, *got.Outstanding)
@@ -196,7 +196,7 @@ func (p *proxy) check(t *testing.T, r Report, wait time.Duration) {
 	}
 }
 
-// numberOf is that of a test packet or of the one that it answers.
+// numberOf is the number of a test packet or of the one that a reply refers to.
 func numberOf(d sample.Direction, payload []byte) uint32 {
 	if d == sample.Forward {
 		s, _ := wire.ParseSender(payload)
@@ -206,13 +206,13 @@ func numberOf(d sample.Direction, payload []byte) uint32 {
 	return r.SenderSeq
 }
 
-// TestPacketThatTakesLongerThanTheWaitingTimeIsLost: the path stalls for more than the
-// waiting time and then delivers everything, in order, so that no window misses a number.
+// TestPacketThatTakesLongerThanTheWaitingTimeIsLost: the path stalls for more than the loss timeout and then
+// delivers everything in order, so that no window misses a number.
 func TestPacketThatTakesLongerThanTheWaitingTimeIsLost(t *testing.T) {
 	const wait, stall = 150 * time.Millisecond, 400 * time.Millisecond
 	for _, dir := range sample.Directions() {
 		b := newTestbed(t, reflector.Options{})
-		var until [2]time.Duration // of either direction's own goroutine
+		var until [2]time.Duration // of each direction's own goroutine
 		p := newProxy(t, b.peer, func(d sample.Direction, at time.Duration, payload []byte) (time.Duration, bool) {
 			if d == dir && until[d] == 0 && !isStatsQuery(payload) && numberOf(d, payload) >= 60 {
 				until[d] = at + stall
@@ -233,7 +233,7 @@ func TestPacketThatTakesLongerThanTheWaitingTimeIsLost(t *testing.T) {
 	}
 }
 
-// TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime: neither has lost a packet.
+// TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime: neither loses a packet.
 func TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime(t *testing.T) {
 	const wait, each = 400 * time.Millisecond, 250 * time.Millisecond
 	b := newTestbed(t, reflector.Options{})
@@ -243,16 +243,16 @@ func TestBothDirectionsTogetherMayTakeLongerThanTheWaitingTime(t *testing.T) {
 	r := b.to(p.addr).measure(t, o, 100)
 	p.check(t, r, wait)
 	if r.RoundTrip.Lost != 100 || r.RoundTrip.Received != 0 || r.RoundTrip.Time != nil {
-		t.Errorf("round trips of 500 ms: %s", asJSON(t, r.RoundTrip))
+		t.Errorf("round trips of 500 ms, want lost: %s", asJSON(t, r.RoundTrip))
 	}
 	for _, d := range []DirectionReport{r.Forward, r.Reverse} {
 		if d.Delay == nil || d.Delay.P50 == nil || *d.Delay.P50 < each.Seconds() || *d.Delay.P50 > wait.Seconds() {
-			t.Errorf("delays of 250 ms are valid: %s", asJSON(t, d))
+			t.Errorf("delays of 250 ms, want valid: %s", asJSON(t, d))
 		}
 	}
 }
 
-// TestLossOfTheRepliesSpoilsNoForwardQuantile.
+// TestLossOfTheRepliesSpoilsNoForwardQuantile: lost replies do not change the forward quantiles.
 func TestLossOfTheRepliesSpoilsNoForwardQuantile(t *testing.T) {
 	b := newTestbed(t, reflector.Options{})
 	p := newProxy(t, b.peer, func(d sample.Direction, _ time.Duration, payload []byte) (time.Duration, bool) {

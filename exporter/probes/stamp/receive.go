@@ -12,8 +12,8 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// received takes one datagram that the hub found to be for this session: what it says of the remote end's
-// counts, and which request it answers, is for the account; its stamps are for the estimator.
+// received processes one datagram of this session: the account takes the remote end's counts and the request that
+// it answers, the estimator takes the timestamps.
 func (s *session) received(in *tstamp.In) {
 	now := sched.Now()
 	s.mu.Lock()
@@ -41,7 +41,7 @@ func (s *session) received(in *tstamp.In) {
 	s.estimator.remote.heard(reply.packet.Error)
 	present := true
 	switch {
-	case q.forgotten(): // nothing but 32 bits say that it is of this session
+	case q.forgotten(): // only a 32-bit value identifies the session
 		present = reply.receipt.Epoch == a.remote.epoch
 	case reply.filled():
 		present = a.learn(&reply, now, a.fresh(&reply, q))
@@ -56,8 +56,7 @@ func (s *session) received(in *tstamp.In) {
 	}
 }
 
-// reply takes the reply to a test packet; present says that it is of the present life of the
-// remote end's session.
+// reply processes the reply to a test packet; present: it is of the remote end's current session.
 func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, present bool) {
 	e := s.estimator
 	var one pendingReply
@@ -73,13 +72,13 @@ func (s *session) reply(in *tstamp.In, r *reply, q request, now time.Duration, p
 	one.packet.ReverseSeq = n
 	switch {
 	case q.outstanding == nil && verdict != seqwin.Duplicate:
-		// Our reflector has counted it as received, at a time that it tells; of several copies the first counts.
+		// Our reflector counted it as received, and reports when; of several copies the first counts.
 		if a := s.account; r.filled() && q.seq >= a.fwd.lastOverdue && !a.remoteLost(q.seq) && e.forgotten(r, in) {
 			a.fwd.tooLate(q.seq)
 		}
 	case !first:
 	case verdict == seqwin.Late:
-		// It is lost in reverse; the forward delay that it tells is valid all the same.
+		// It is lost in reverse; its forward delay is valid.
 		one.lost[sample.Reverse] = true
 		e.conclude(&one)
 	default:
@@ -97,10 +96,10 @@ type reply struct {
 	hasReceipt bool
 }
 
-// filled: our reflector wrote its counts.
+// filled reports whether our reflector wrote its counts.
 func (r *reply) filled() bool { return r.hasReceipt && r.receipt.Filled }
 
-// open parses and checks a datagram. why is discardReasons for a damaged one.
+// open parses and checks a datagram. why is discardReasons for a damaged one that is still of this session.
 func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	if in.Truncated {
 		return r, discardTruncated, false
@@ -119,7 +118,7 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	intact := s.readTLVs(b, &r)
 	switch {
 	case !intact, r.filled() && !wire.CheckCRC(b, s.layout.authenticated),
-		// From our reflector every reply to such a request has a Receipt.
+		// Our reflector puts a Receipt into every reply to such a request.
 		s.account.kind == remoteOurs && s.layout.receipt && !r.filled():
 		return r, s.damaged(&r), false
 	case r.filled() && r.receipt.Run != s.run:
@@ -128,8 +127,8 @@ func (s *session) open(in *tstamp.In) (r reply, why discardReason, ok bool) {
 	return r, 0, true
 }
 
-// damaged is why r, which is damaged, is refused: discardReasons if it is of this session all the same, by
-// its echo or by its Receipt, since damage seldom takes both.
+// damaged returns why the damaged reply r is refused; discardReasons if its echo or its Receipt still identifies
+// this session.
 func (s *session) damaged(r *reply) discardReason {
 	q, why, ok := s.account.asked(r)
 	if ok && !q.forgotten() || r.hasReceipt && r.receipt.Run == s.run {
@@ -152,13 +151,12 @@ func (s *session) parse(b []byte, p *wire.ReflectorPacket) (authentic bool, err 
 	return false, nil
 }
 
-// verifyTLVs checks the HMAC TLV, which is the last of ours.
+// verifyTLVs checks the HMAC TLV, the last one of ours.
 func (s *session) verifyTLVs(b []byte, k *wire.Key) bool {
 	return len(b) == s.layout.base || k.VerifyTLVs(b, s.layout.base, len(b)-hmacTLVBytes)
 }
 
-// readTLVs notes the TLVs that matter; false means that the padding, whose
-// pattern we chose, came back damaged.
+// readTLVs reads the TLVs in use; false: the padding, whose pattern the sender chose, is damaged.
 func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 	rest := b[s.layout.base:]
 	for len(rest) > 0 {
@@ -168,9 +166,9 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 			return false
 		}
 		if t.Flags&wire.FlagMalformed != 0 {
-			return true // what follows was not read by the remote end, nor is it by us
+			return true // the remote end did not process what follows
 		}
-		// Unrecognized, or not to be believed: its HMAC was wrong (RFC 8972 section 4.8).
+		// Unrecognized, or with a wrong HMAC (RFC 8972 section 4.8).
 		unknown := t.Flags&(wire.FlagUnrecognized|wire.FlagIntegrity) != 0
 		switch t.Type {
 		case wire.TypeFollowUp:
@@ -188,15 +186,14 @@ func (s *session) readTLVs(b []byte, r *reply) (intact bool) {
 			if !wire.CheckPadding(t.Value, r.packet.SenderSeq) {
 				return false
 			}
-		default: // not asked for
+		default: // not requested
 		}
 	}
 	return true
 }
 
-// remoteBound reads what the remote end says of its clock: the Error Estimate of the
-// reply (RFC 8762 section 4.2.1), refined by our reflector's own word. An estimate of
-// more than bound.Limit is none, whatever the S bit says.
+// remoteBound returns the remote end's clock error bound: the Error Estimate of the reply (RFC 8762 section 4.2.1),
+// refined by our reflector's Receipt. An estimate above bound.Limit is ignored, whatever the S bit.
 func remoteBound(r *reply) sample.Bound {
 	e := r.packet.Error
 	switch {
@@ -208,16 +205,14 @@ func remoteBound(r *reply) sample.Bound {
 	return bound.Claim(e.Bound())
 }
 
-// remoteClock is what the remote end last said of its clock, in its Error Estimate (RFC 8762
-// section 4.2.1). The zero value: nothing.
+// remoteClock is the last Error Estimate of the remote end (RFC 8762 section 4.2.1). The zero value: none.
 type remoteClock struct {
 	known, synchronized bool
 	bound               time.Duration
 }
 
-// heard takes the Error Estimate of a reply. A multiplier of zero means that the
-// field is not to be used (RFC 4656 section 4.1.2); one of more than bound.Limit,
-// up to 17,000 years, that the writer does not know.
+// heard takes the Error Estimate of a reply. A multiplier of zero means that the field is not to be used (RFC 4656
+// section 4.1.2); an error above bound.Limit (up to 17,000 years) means that the writer's error is unknown.
 func (c *remoteClock) heard(e timefmt.ErrorEstimate) {
 	usable := e.Valid() && e.Bound() <= bound.Limit
 	*c = remoteClock{known: true, synchronized: e.Synchronized() && usable, bound: e.Bound()}

@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// recordTo has each packet recorded whose outcome is known.
+// recordTo records each packet whose outcome is known to r.
 func (e *estimator) recordTo(r *record.Recorder, path probe.Target) {
 	e.packets, e.path = r.Packets(), path
 }
@@ -30,7 +30,7 @@ func (e *estimator) record(a *pendingReply, forward, reverse sample.Delay) {
 	e.packets.Record(&p)
 }
 
-// recordLost records a packet that was not answered in time.
+// recordLost records a packet without a reply within the loss timeout.
 func (e *estimator) recordLost(f *outstanding) {
 	if !e.packets.Heard() {
 		return
@@ -41,9 +41,8 @@ func (e *estimator) recordLost(f *outstanding) {
 	e.packets.Record(&p)
 }
 
-// collector gathers, of the recorded packets, what only a report needs: the variation since the last
-// step of a clock, as the delays themselves, since a constant offset of the clocks is no matter
-// to what they are above the smallest.
+// collector gathers from the recorded packets what only a report contains: the delay variation since the last clock
+// step, kept as delays. A constant clock offset does not change delays relative to the smallest.
 type collector struct {
 	era, restarts uint64
 	variation     [2]delay.Variation

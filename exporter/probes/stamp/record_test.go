@@ -30,7 +30,7 @@ func TestEveryPacketOfARunIsRecorded(t *testing.T) {
 	}
 	for _, p := range all[:n] {
 		if p.Outcome == record.Lost {
-			continue // this host may be busy
+			continue // lost on a busy host
 		}
 		if p.Path != "p" || p.Probe != "voice" || !p.T1.Present() || !p.T4.Present() || !p.Forward.OK() || p.Forward.Bound <= 0 {
 			t.Fatalf("recorded %+v", p)
@@ -80,7 +80,7 @@ func TestVariationOfAReportIsOfOneEraAndOfPacketsInTime(t *testing.T) {
 	add(1, 1, 0, 30*time.Millisecond, false) // after a step of a clock
 	add(2, 1, 0, 31*time.Millisecond, false)
 	add(3, 1, 0, time.Minute, true)
-	add(2, 0, 0, time.Hour, false) // stamped before the step
+	add(2, 0, 0, time.Hour, false) // timestamped before the step
 	add(4, 1, 1, 32*time.Millisecond, false)
 	add(5, 1, 2, 34*time.Millisecond, false) // the remote end has restarted
 	delays, ipdv := c.delays[sample.Forward].Snapshot(), c.ipdv[sample.Forward].Snapshot()

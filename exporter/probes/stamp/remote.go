@@ -9,8 +9,8 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// remote is the forward direction as our reflector has counted it, widened to
-// 64 bits from the Receipts of one epoch (one life of its session).
+// remote is the state of the forward direction as counted by our reflector, widened to 64 bits from the Receipts of
+// one epoch (one session of the reflector).
 type remote struct {
 	known           bool
 	epoch, previous uint32
@@ -18,15 +18,14 @@ type remote struct {
 	corrupted, tx   uint64
 	drops           uint64 // of its socket
 	words           int    // of counts.Recent
-	// decided is Base before the newest Receipt, former is Next of the life before.
+	// decided is Base before the newest Receipt, former is Next of the previous session.
 	decided, former uint64
-	// heard is when a reply of the present life came last, by sched.Now.
+	// heard is when the last reply of the current session arrived, by sched.Now.
 	heard time.Duration
 }
 
-// firstOf finds the number with which the remote end's count began: what it has
-// decided, received (told by the bitmap) and lost, reaches from there to Base. A
-// bitmap that is full may hide more; all that is not pending is then taken.
+// firstOf returns the number at which the remote end's counts began: decided, received (by the bitmap) and lost
+// numbers reach from there to Base. A full bitmap may hide more numbers; then all that are not pending count.
 func firstOf(c *seqwin.Counts, words int) uint64 {
 	received := uint64(0)
 	for _, w := range c.Recent[:words] {
@@ -39,18 +38,18 @@ func firstOf(c *seqwin.Counts, words int) uint64 {
 	return c.Base - min(c.Base, decided)
 }
 
-// receiptUpdate is what a Receipt turned out to be.
+// receiptUpdate is the classification of a Receipt.
 type receiptUpdate uint8
 
 const (
-	receiptStale   receiptUpdate = iota // older than what is known: a reordered reply
-	receiptFormer                       // of a former life of the remote end's session
-	receiptFirst                        // the first that is heard
-	receiptNewer                        // the same epoch, further on
-	receiptRestart                      // the remote end has lost its session and started anew
+	receiptStale   receiptUpdate = iota // older than the current state: a reordered reply
+	receiptFormer                       // of a previous session of the remote end
+	receiptFirst                        // the first one received
+	receiptNewer                        // the same epoch, newer
+	receiptRestart                      // the remote end has lost its session and begun a new one
 )
 
-// update takes a filled Receipt.
+// update applies a filled Receipt.
 func (r *remote) update(rc *wire.Receipt) receiptUpdate {
 	if r.known && rc.Epoch != r.epoch {
 		if rc.Epoch == r.previous {
@@ -99,10 +98,9 @@ func (r *remote) widen(rc *wire.Receipt) remote {
 	return n
 }
 
-// learn takes what our reflector tells of the forward direction and of the
-// stamps of its earlier answers. It reports false for a reply of a former life of the
-// reflector's session, whose numbers mean nothing in the present one. Another life begins only with
-// a reply that is fresh: others may be replayed.
+// learn applies our reflector's report on the forward direction and on the timestamps of its earlier replies. It
+// returns false for a reply of a previous session, whose numbers are undefined in the current one. Only a fresh
+// reply begins another session: others may be replayed.
 func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) {
 	rc := &r.receipt
 	if a.remote.known && rc.Epoch != a.remote.epoch && !fresh {
@@ -122,8 +120,8 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 	case receiptFormer:
 		return false
 	case receiptFirst:
-		// What was sent before the remote end began to count never reached it.
-		first := firstOf(&a.remote.counts, rc.Words) // less what was guessed of another's reflector
+		// Packets sent before the remote end began to count never reached it.
+		first := firstOf(&a.remote.counts, rc.Words) // less the counts derived as from a foreign reflector
 		a.remoteBegins(first-min(first, a.fwd.now.received+a.fwd.now.lost+a.fwd.now.dropped), rc, now)
 		a.countForward(rc, now)
 	case receiptRestart:
@@ -138,13 +136,12 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 	}
 	next := seqwin.Extend(a.reverse.Counts().Next, r.packet.Seq)
 	if rc.StatsQuery {
-		// Tx of a query's reply says how many replies have been sent: those
-		// are all that will ever come.
+		// Tx in a statistics reply is how many replies were sent: the final count.
 		if next = a.remote.tx; rc.Finish {
 			a.finishReverse(next, now)
 		}
 	}
-	for i, left := range slices.Backward(rc.Left[:]) { // the stamps of the replies before, oldest first
+	for i, left := range slices.Backward(rc.Left[:]) { // the timestamps of the previous replies, oldest first
 		if back := uint64(i) + 1; next >= back {
 			a.est.replies.left(next-back, left, a.est.conclude)
 		}
@@ -152,7 +149,7 @@ func (a *account) learn(r *reply, now time.Duration, fresh bool) (present bool) 
 	return true
 }
 
-// remoteBegins begins to count what the remote end receives, after so many packets that it has not
+// remoteBegins begins the remote end's count of received packets, after unaccounted packets that it has not
 // counted.
 func (a *account) remoteBegins(unaccounted uint64, rc *wire.Receipt, now time.Duration) {
 	a.remoteDrops.begin()
@@ -183,10 +180,10 @@ func (a *account) finishReverse(end uint64, now time.Duration) {
 	}
 }
 
-// remoteRestarted closes the account of the remote end's former life.
+// remoteRestarted closes the account of the remote end's previous session.
 func (a *account) remoteRestarted(rc *wire.Receipt, now time.Duration) {
-	// What the former life had not accounted for was received if it was answered, else
-	// it cannot be known any more; the numbers from First on are the new life's.
+	// Packets not accounted for by the previous session were received if they have a reply, else their outcome is
+	// unknown; the numbers from First on are of the new session.
 	first := firstOf(&a.remote.counts, rc.Words)
 	unaccounted := first - min(first, a.fwd.now.received+a.fwd.now.lost+a.fwd.now.dropped)
 	received := min(unaccounted, a.outstandingPackets.answered(a.remote.former, first))
@@ -194,17 +191,16 @@ func (a *account) remoteRestarted(rc *wire.Receipt, now time.Duration) {
 	lost := unaccounted - received
 	a.lowConfidence[lowConfidenceRemoteRestart] += lost
 	a.remoteBegins(lost, rc, now)
-	// Answers to requests that it had not received by then may have overtaken this one.
+	// Replies to requests that it had not received by then may have overtaken this one.
 	later := a.outstandingPackets.next - min(a.outstandingPackets.next, a.remote.counts.Next)
-	if !a.anew || a.order.next > a.remote.tx+later { // else the new life's own answers have begun its numbers
+	if !a.anew || a.order.next > a.remote.tx+later { // otherwise replies of the new session have begun its numbers
 		a.renumber(0, now)
 	}
 	a.anew = false
 }
 
-// endLife closes the forward account of another's reflector, which has begun its numbers anew with
-// the reply to request seq. Of the requests before, those that were not accounted for and
-// have no reply are lost, wherever that was.
+// endLife closes the forward account of a foreign reflector whose numbers began anew with the reply to request seq.
+// Earlier requests that are neither accounted for nor answered are lost, in an unknown direction.
 func (a *account) endLife(seq uint64) {
 	d := &a.fwd
 	answered, known := a.answered()-a.numbered.before, d.now.received-d.ended.received+d.overdue
@@ -218,8 +214,7 @@ func (a *account) endLife(seq uint64) {
 	a.numbered = numbered{begin: seq, before: a.answered()}
 }
 
-// renumber begins a new life of the remote end's numbers with n. The replies of the old one that are
-// missing are lost.
+// renumber begins a new range of the remote end's numbers with n. Missing replies of the old range are lost.
 func (a *account) renumber(n uint64, now time.Duration) {
 	a.restarts++
 	a.rev.restart(a.rev.now.outstanding(), 0, false)
@@ -229,12 +224,11 @@ func (a *account) renumber(n uint64, now time.Duration) {
 	a.est.renumber()
 }
 
-// foreignStatsQuery takes the reply of a reflector to which a query is a test
-// packet. If it numbers its replies, the numbers of those to test packets lie
-// between the replies to the first query and to the last.
+// foreignStatsQuery processes the reply of a reflector that treats a statistics query as a test packet. If it
+// numbers its replies, those to test packets are between the replies to the first query and to the last.
 func (a *account) foreignStatsQuery(r *reply, now time.Duration) {
 	if a.kind == remoteOurs {
-		a.discarded[discardBadReceipt]++ // ours fills it in
+		a.discarded[discardBadReceipt]++ // our reflector fills it in
 		return
 	}
 	q := &a.statsQuery
@@ -243,7 +237,7 @@ func (a *account) foreignStatsQuery(r *reply, now time.Duration) {
 	case !q.foreign && q.tries == 1 && !a.reverseOn:
 		q.begin = n + 1
 	case q.ended && last:
-		if q.finished = true; r.packet.Seq != r.packet.SenderSeq { // else it has no number of its own
+		if q.finished = true; r.packet.Seq != r.packet.SenderSeq { // otherwise it copies the sender's number
 			a.kind = remoteStateful
 			a.finishReverse(n, now)
 		}

@@ -4,48 +4,47 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Report is what one measurement found. Durations are in seconds; what is not
-// known is absent (null), never zero.
+// Report is the result of one measurement. Durations are in seconds; unknown values are absent (null), never zero.
 type Report struct {
-	// Peer is the remote end's address; Reflector what it turned out to be: oneway,
-	// stateful, stateless, or unknown while it has not answered.
+	// Peer is the remote end's address; Reflector its kind: oneway, stateful, stateless, or unknown before its
+	// first reply.
 	Peer      string `json:"peer"`
 	Reflector string `json:"reflector"`
-	// SharedClock: both ends run on one kernel and read one clock, so that the
-	// delays need no disciplined clock; their bound is that of the stamps.
+	// SharedClock: both ends run on one kernel and read one clock. The delays need no disciplined clock; their
+	// bound is that of the timestamps.
 	SharedClock bool `json:"shared_clock"`
-	// Forward is from here to the peer, Reverse from the peer to here.
+	// Forward is from this host to the peer, Reverse from the peer to this host.
 	Forward DirectionReport `json:"forward"`
 	Reverse DirectionReport `json:"reverse"`
 	// RoundTrip is free of clock error: (T4-T1)-(T3-T2).
 	RoundTrip RoundTripReport `json:"round_trip"`
-	// Skipped counts test packets that were due and not sent, by reason.
+	// Skipped counts due test packets that were not sent, by reason.
 	Skipped map[string]uint64 `json:"skipped,omitempty"`
-	// Discarded counts arrivals that belong to no test packet, by reason.
+	// Discarded counts received packets that belong to no test packet, by reason.
 	Discarded map[string]uint64 `json:"discarded,omitempty"`
-	// Stamps counts the stamps used, by event (t1..t4) and origin; "absent" are missing ones.
+	// Stamps counts timestamps, by event (t1..t4) and origin; "absent" are missing ones.
 	Stamps map[string]map[string]uint64 `json:"stamps"`
-	// StampError is what the bounds have for a receive stamp of this host's kernel.
+	// StampError is the error limit of a receive timestamp of this host's kernel in the bounds.
 	StampError ReceiveStamp `json:"stamp_error"`
-	// Error is the last error that the network reported for the peer.
+	// Error is the last error reported by the network for the peer.
 	Error string `json:"error,omitempty"`
 }
 
-// ReceiveStamp limits the error of a receive stamp, in seconds.
+// ReceiveStamp is the error limit of a receive timestamp, in seconds.
 type ReceiveStamp struct {
 	Seconds float64 `json:"seconds"`
-	// Calibrated: it was measured on the path's interface; else it is assumed.
+	// Calibrated: it was measured on the path's interface; otherwise it is assumed.
 	Calibrated bool `json:"calibrated"`
 }
 
-// DirectionReport is one way of the path. With a reflector that does not tell
-// the directions apart the loss counts are absent.
+// DirectionReport is one direction of the path. The loss counts are absent if the reflector does not allow to
+// separate the directions.
 type DirectionReport struct {
 	Sent     *uint64 `json:"sent"`
 	Received *uint64 `json:"received"`
 	Lost     *uint64 `json:"lost"`
-	// HostDropped counts packets that the receiving host itself dropped: neither received nor
-	// lost. Sent = Received + Lost + HostDropped + Outstanding.
+	// HostDropped counts packets dropped by the receiving host: neither received nor lost. Sent = Received + Lost +
+	// HostDropped + Outstanding.
 	HostDropped *uint64 `json:"host_dropped"`
 	Duplicated  *uint64 `json:"duplicated"`
 	Reordered   *uint64 `json:"reordered"`
@@ -55,8 +54,8 @@ type DirectionReport struct {
 	// LossBursts is the number of runs of lost packets, BurstRatio BurstR of
 	// G.107 (absent without loss).
 	BurstRatio *float64 `json:"burst_ratio"`
-	// Delay is the one-way delay; lost packets count as infinite in its
-	// quantiles. Absent without trusted clocks: Invalid says why.
+	// Delay is the one-way delay; lost packets count as infinite in its quantiles. It is absent without trusted
+	// clocks: see Invalid.
 	Delay *Distribution `json:"delay"`
 	// ErrorBound is that of the smallest delay and of the median.
 	ErrorBound *float64 `json:"error_bound"`
@@ -65,33 +64,31 @@ type DirectionReport struct {
 	PDV  *Distribution `json:"pdv"`
 	// Jitter is that of RFC 3550.
 	Jitter *float64 `json:"jitter"`
-	// Negative counts delays that are below zero by more than their bound: proof of a clock fault.
+	// Negative counts delays below zero by more than their bound: a proven clock fault.
 	Negative uint64 `json:"negative"`
-	// LowConfidence counts valid delays that are smaller than their own bound: of such a
-	// delay not even the sign is known. They are part of every distribution.
+	// LowConfidence counts valid delays that are smaller than their own bound, so that not even the sign is known.
+	// They are part of every distribution.
 	LowConfidence uint64 `json:"low_confidence"`
-	// TXUncertain counts delays of packets that the sending host may have held for longer
-	// than 25 us after their stamp: they may be too large by that.
+	// TXUncertain counts delays of packets that may have left the sending host more than 25 us after their
+	// timestamp.
 	TXUncertain uint64 `json:"tx_uncertain"`
-	// Invalid counts delays that could not be given a bound, by reason.
+	// Invalid counts delays without a valid bound, by reason.
 	Invalid map[string]uint64 `json:"invalid,omitempty"`
 	Voice   []VoiceReport     `json:"voice,omitempty"`
 }
 
-// Distribution is in seconds. A quantile beyond what was received is absent:
-// it is infinite.
+// Distribution is in seconds. A quantile that lost packets make infinite is absent.
 type Distribution struct {
 	Min *float64 `json:"min"`
 	P50 *float64 `json:"p50"`
 	P95 *float64 `json:"p95"`
 	P99 *float64 `json:"p99"`
 	Max *float64 `json:"max"`
-	// ErrorBound: the true smallest delay and the true median lie within so much of
-	// Min and P50. Variation has none.
+	// ErrorBound is the bound of Min and P50. Variation has none.
 	ErrorBound *float64 `json:"error_bound,omitempty"`
 }
 
-// RoundTripReport counts round trips and gives their distribution.
+// RoundTripReport is the counts of round trips and their distribution.
 type RoundTripReport struct {
 	Received uint64        `json:"received"`
 	Lost     uint64        `json:"lost"`
@@ -104,12 +101,12 @@ type VoiceReport struct {
 	Buffer string  `json:"buffer"`
 	Model  string  `json:"model"`
 	R      float64 `json:"r"`
-	// ErrorBound is how far R may be from what the true delay would make it.
+	// ErrorBound limits the error of R caused by the bound of the delay.
 	ErrorBound float64 `json:"error_bound"`
 	MOS        float64 `json:"mos"`
 }
 
-// reportOf writes what a snapshot tells.
+// reportOf makes the report of a snapshot.
 func reportOf(v snapshot) Report {
 	r := Report{
 		Peer: v.peer.String(), Reflector: v.kind.String(), SharedClock: v.shared,
@@ -156,7 +153,7 @@ func (v *snapshot) report(dir sample.Direction) DirectionReport {
 	return r
 }
 
-// distribution is nil of one that is empty.
+// distribution returns nil for an empty spread.
 func (s *spread) distribution() *Distribution {
 	if !s.min.known {
 		return nil

@@ -24,16 +24,16 @@ import (
 	"oneway.example/tests/await"
 )
 
-// names is a name server that knows every name to be 127.0.0.1, or another host of that network, or none.
+// names is a name server that resolves every name to 127.0.0.1, to another host of that network, or to no address.
 type names struct {
 	conn   net.PacketConn
 	known  atomic.Bool
 	host   atomic.Int32 // 0: 1
-	told   atomic.Int64 // answers with an address
+	told   atomic.Int64 // replies with an address
 	denied atomic.Int64
 }
 
-// serveNames has all names of this process looked up there until the test ends.
+// serveNames redirects all name lookups of this process there until the test ends.
 func serveNames(t *testing.T) *names {
 	t.Helper()
 	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -46,7 +46,7 @@ func serveNames(t *testing.T) *names {
 		n.serve(t)
 	}()
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		d := net.Dialer{Resolver: before} // a look-up that nobody waits for any more may outlive the test
+		d := net.Dialer{Resolver: before} // a canceled lookup may outlast the test
 		return d.DialContext(ctx, "udp4", c.LocalAddr().String())
 	}}
 	t.Cleanup(func() {
@@ -116,7 +116,7 @@ func TestNameThatStopsResolvingIsOneLine(t *testing.T) {
 				count = &server.told
 			}
 			enough := count.Load() + 3
-			await.That(t, fmt.Sprintf("three lookups that know the name (%v)", known), func() bool { return count.Load() >= enough })
+			await.That(t, fmt.Sprintf("three lookups, with an address (%v)", known), func() bool { return count.Load() >= enough })
 		}
 	}
 	cancel()
@@ -126,7 +126,7 @@ func TestNameThatStopsResolvingIsOneLine(t *testing.T) {
 	failed := strings.Count(said.String(), `level=WARN msg="The path has a fault" path=p probe=stamp fault="the peer's name gives no address"`)
 	over := strings.Count(said.String(), `level=INFO msg="The path's fault is over" path=p probe=stamp fault="the peer's name gives no address"`)
 	if failed != 2 || over != 2 || strings.Count(said.String(), "\n") != 4 {
-		t.Errorf("the name was gone twice, for three lookups or more; the log says\n%s", &said)
+		t.Errorf("the name did not resolve twice, for three lookups or more; log:\n%s", &said)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestCountersGoOnWhenThePeersAddressChanges(t *testing.T) {
 	go func() { ended <- p.Run(ctx) }()
 	counters := []*metric.Desc{metric.PacketsSent, metric.PacketsReceived, metric.RoundTripReceived, metric.Timestamps}
 	last := map[string]float64{}
-	// Until it has this peer, and so many packets were sent; no counter goes back.
+	// until waits until the path has this peer and has sent so many packets; no counter decreases.
 	until := func(peer string, sent float64) {
 		t.Helper()
 		var facts []string

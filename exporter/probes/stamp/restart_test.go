@@ -8,7 +8,7 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// tells is the reply of our reflector to a query: it has received all before next, and sent so many.
+// tells delivers the reply of our reflector to a query: it has received all before next, and sent so many.
 func (f *remoteAgent) tells(epoch, next, sent uint32) {
 	rc := wire.Receipt{Filled: true, StatsQuery: true, Words: 3, Epoch: epoch, Next: next, Base: next, Received: sent, Tx: sent}
 	for i := range min(sent, 192) {
@@ -17,7 +17,7 @@ func (f *remoteAgent) tells(epoch, next, sent uint32) {
 	f.s.learn(&reply{receipt: rc, hasReceipt: true}, f.now, true)
 }
 
-// known is one whose path loses nothing, of the kind that is known so far.
+// known returns an agent on a path without losses, whose kind is known.
 func known(t *testing.T, kind remoteKind) *remoteAgent {
 	f := newRemoteAgent(t, kind, rand.New(rand.NewPCG(1, 2)))
 	f.calm = true
@@ -30,7 +30,7 @@ func (f *remoteAgent) askTimes(n int) {
 	}
 }
 
-// Answers to test packets may overtake the reply to the query, which tells of the restart first.
+// Replies to test packets may overtake the reply to the query that is the first to report the restart.
 func TestRestartCountsOnceWhateverOvertakesTheQuerysReply(t *testing.T) {
 	for overtook := range uint64(4) {
 		f := known(t, remoteOurs)
@@ -40,7 +40,7 @@ func TestRestartCountsOnceWhateverOvertakesTheQuerysReply(t *testing.T) {
 		f.tells(5, 200, 200)
 		f.next = 0
 		f.askTimes(50)
-		f.wait(8 * time.Millisecond) // one or two are under way
+		f.wait(8 * time.Millisecond) // one or two are outstanding
 		sent := f.s.order.next - overtook
 		f.tells(6, uint32(200+sent), uint32(sent))
 		f.askTimes(200)
@@ -51,7 +51,7 @@ func TestRestartCountsOnceWhateverOvertakesTheQuerysReply(t *testing.T) {
 	}
 }
 
-// Someone who sees the packets forges answers; later the reflector restarts while the way back is dead.
+// An observer on the path forges replies; later the reflector restarts while the reverse path is down.
 func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 	for _, forged := range []int{0, 3} {
 		f := known(t, remoteOurs)
@@ -65,7 +65,7 @@ func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 		}
 		f.askTimes(20)
 		f.wait(100 * time.Millisecond)
-		for range 3 { // the reflector tells of its only life again and again
+		for range 3 { // the reflector reports its only session repeatedly
 			f.ask()
 			f.wait(100 * time.Millisecond)
 			f.tells(5, uint32(f.s.outstandingPackets.next), f.next)
@@ -74,7 +74,7 @@ func TestForgedNumbersHideNoLaterRestart(t *testing.T) {
 		f.next = 0
 		f.losses, f.calm = 100, false
 		f.copies = []int{1}
-		f.askTimes(100) // nothing comes back
+		f.askTimes(100) // no reply arrives
 		f.calm = true
 		f.tells(6, uint32(f.s.outstandingPackets.next), f.next)
 		f.wait(5 * time.Second)

@@ -9,31 +9,29 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// observed are the histograms, into which what a session sees goes one by one; all other series are of
-// snapshots.
+// observed are the histograms, updated for each packet; all other series are updated from snapshots.
 type observed struct {
 	lateness, roundTrip, residence metric.Series
 	ways                           [2]observedDirection
 }
 
-// directionTotals is how many counters a direction has that are there from the start, or once they are known.
+// directionTotals is the number of counters of a direction.
 const directionTotals = 11
 
-// counter is a counter whose handle is kept, and the total that it shows.
+// counter is a counter's kept handle and its exported total.
 type counter struct {
 	handle metric.Series // nil: not opened
 	shown  uint64
 }
 
-// gauge is a gauge whose handle is kept, and the value that it shows.
+// gauge is a gauge's kept handle and its exported value.
 type gauge struct {
-	handle  metric.Series // nil: it was never known
+	handle  metric.Series // nil: no value yet
 	shown   maybe[float64]
 	written bool
 }
 
-// reasonTotals are the totals that the counters of reasons show. Most reasons never occur and the others
-// are rare, so no handle is kept for them.
+// reasonTotals are the exported totals of the counters by reason. Most reasons never occur, so no handles are kept.
 type reasonTotals struct {
 	invalid       [2][reasonCount]uint64
 	noRoundTrip   [reasonCount]uint64
@@ -49,10 +47,11 @@ type series struct {
 	scope    *metric.Scope
 	slim     bool // of profile slim
 	observed observed
-	snapshot *snapshot // that is being published
+	snapshot *snapshot // being published
 	show     func()
-	window   *window // that was published last
-	// What may change each second. A series is looked up at its first value only, and written when its value changes.
+	window   *window // last published one
+	// Gauges and counters that may change each second. A series is looked up at its first value and written when
+	// its value changes.
 	totals                                                     [2][directionTotals]counter
 	stamps                                                     [events][sample.FollowUp + 1]counter
 	roundTripsLost, roundTripsReceived, restarts               counter
@@ -62,11 +61,11 @@ type series struct {
 	stampErrorAssumed, stampErrorCalibrated                    gauge
 	marks                                                      [2]marks // as shown
 	reasons                                                    reasonTotals
-	// info has the facts of this peer, of this kind.
+	// info is the labels of the current peer and reflector kind.
 	info []string
 	peer netip.AddrPort
 	kind remoteKind
-	// received is what was published.
+	// received are the published totals.
 	received [2]uint64
 }
 
@@ -74,7 +73,7 @@ func newSeries(sink metric.Sink, path, probe string) *series {
 	return seriesOf(metric.NewScope(sink, path, probe), metric.ProfileOf(sink) == metric.Slim)
 }
 
-// anew closes s and is the series of the path's next session: its counters go on from where they are.
+// anew closes s and returns the series of the path's next session: its counters continue.
 func (s *series) anew() *series {
 	s.scope.Drop(metric.PathInfo, s.info...)
 	return seriesOf(s.scope.Renew(), s.slim)
@@ -108,14 +107,14 @@ func seriesOf(c *metric.Scope, slim bool) *series {
 	return s
 }
 
-// publish brings the series up to date, such that no scrape sees sums that do not add up.
+// publish updates the series in such an order that the sums are consistent in every scrape.
 func (s *series) publish(v *snapshot) {
 	s.snapshot = v
 	s.scope.Update(s.show)
 	s.snapshot = nil
 }
 
-// total brings a counter up to date, and opens it at its first total, which may be zero.
+// total updates a counter, and opens it at its first total, which may be zero.
 func (s *series) total(c *counter, d *metric.Desc, total uint64, more ...string) {
 	switch {
 	case c.handle == nil:
@@ -127,7 +126,7 @@ func (s *series) total(c *counter, d *metric.Desc, total uint64, more ...string)
 	c.handle.SetTotal(float64(total))
 }
 
-// setIf sets a gauge if the value is known, and makes it absent if not.
+// setIf sets a gauge if the value is known, and removes it otherwise.
 func (s *series) setIf(g *gauge, d *metric.Desc, v float64, known bool, more ...string) {
 	if !known {
 		v = 0
@@ -138,7 +137,7 @@ func (s *series) setIf(g *gauge, d *metric.Desc, v float64, known bool, more ...
 	}
 	g.written, g.shown = true, now
 	if !known {
-		s.scope.SetIf(d, 0, false, more...) // the path's session before may have set it
+		s.scope.SetIf(d, 0, false, more...) // a previous session of the path may have set it
 		return
 	}
 	if g.handle == nil {
@@ -182,7 +181,7 @@ func (s *series) publishCounts(v *snapshot) {
 	}
 }
 
-// publishReasons looks up the counters of the reasons that have occurred since the last time.
+// publishReasons looks up the counters of the reasons that occurred since the last call.
 func (s *series) publishReasons(v *snapshot) {
 	shown := &s.reasons
 	if v.noRoundTrip == shown.noRoundTrip && v.skipped == shown.skipped && v.discarded == shown.discarded && v.lowConfidence == shown.lowConfidence {
@@ -203,7 +202,7 @@ func (s *series) publishReasons(v *snapshot) {
 	shown.noRoundTrip, shown.skipped, shown.discarded, shown.lowConfidence = v.noRoundTrip, v.skipped, v.discarded, v.lowConfidence
 }
 
-// ifAny publishes a total if it has grown: a reason that never occurred has no series.
+// ifAny publishes a total if it has grown: a reason that never occurs has no series.
 func (s *series) ifAny(d *metric.Desc, more, total uint64, labels ...string) {
 	if more > 0 {
 		s.scope.Total(d, float64(total), labels...)
@@ -220,8 +219,8 @@ func (s *series) publishDirection(dir sample.Direction, d *directionSnapshot) {
 		}
 		*shown = d.invalid
 	}
-	// A packet that was counted as received and came too late is lost, once another has
-	// been received in its place: a counter does not go back, and no sum goes beyond sent.
+	// A packet that was counted as received and arrived too late is lost; it is published after another has been
+	// received, since a counter does not decrease and no sum exceeds sent.
 	if d.received.known {
 		s.received[dir] = max(s.received[dir], d.received.value)
 	}
@@ -257,7 +256,7 @@ func (s *series) publishHops(dir sample.Direction, h hops) {
 	}
 }
 
-// publishWindow says what is said of a whole window.
+// publishWindow publishes the values of a whole window.
 func (s *series) publishWindow(w *window) {
 	c := s.scope
 	s.spread(w.roundTrip, metric.RoundTripTimeMin, metric.RoundTripTimeMax, metric.RoundTripTimeQuantile)
@@ -306,7 +305,7 @@ func (v *snapshot) facts() []string {
 	return []string{v.peer.String(), family, strconv.Itoa(v.opts.DSCP), v.kind.String(), v.opts.Schedule, strconv.Itoa(v.opts.Size)}
 }
 
-// hubSeries are what a socket says of itself.
+// hubSeries are the series of a socket.
 type hubSeries struct {
 	scope          *metric.Scope
 	hostTx, hostRx metric.Series

@@ -18,9 +18,8 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// session is one stream of test packets to one peer: when they are sent, with which keys, and who takes
-// what the replies tell. It owns no socket: the hub sends what Fire writes and brings
-// what arrives.
+// session is one stream of test packets to one peer: its schedule, its keys, its account and its estimator. It owns
+// no socket: the hub sends what Fire writes and delivers what arrives.
 type session struct {
 	hub       *hub
 	peer      netip.AddrPort
@@ -29,19 +28,19 @@ type session struct {
 	layout    layout
 	plan      sched.Schedule
 	series    *series
-	hostToken uint32        // this kernel's, for the remote end to tell whether it has the same
-	run       uint32        // random; our reflector's answers have it
+	hostToken uint32        // of this kernel; the remote end compares it with its own
+	run       uint32        // random; our reflector's replies contain it
 	limit     uint64        // packets to send; 0: no limit
 	full      chan struct{} // closed when the limit is reached
-	// tell takes faults of this host; nil: nobody is told.
+	// tell receives faults of this host; nil: no callback.
 	tell func(target.Fault, error)
 
 	mu         sync.Mutex
-	keys       []*wire.Key                              // all are accepted, the first signs; none: unauthenticated
+	keys       []*wire.Key                              // all are accepted, the first one signs; none: unauthenticated
 	blank      [hmacTLVBytes - wire.TLVHeaderBytes]byte // an HMAC not computed yet
 	account    *account
 	estimator  *estimator
-	window     *window // the last one that has ended; nil: none has
+	window     *window // the last one that has ended; nil: none
 	windowFrom time.Duration
 	peerError  error
 	unsent     unsent
@@ -73,10 +72,9 @@ func newSession(h *hub, peer netip.AddrPort, o *Options, c clock.Monitor, out *s
 	return s, nil
 }
 
-// phases is how many different starts a periodic session may have within its
-// interval. With them all different a thousand sessions would wake this host, and
-// the reflector's, a thousand times a second; with so many they share wake-ups
-// and system calls, each exactly at its time, and a few sessions hardly ever meet.
+// phases is the number of different start times of periodic sessions within their interval. If all differed, a
+// thousand sessions would wake this host and the reflector a thousand times a second; with 50 they share wake-ups
+// and system calls, each is sent at its exact time, and few sessions coincide.
 const phases = 50
 
 // slotOf rounds a random start down to the common grid.
@@ -94,9 +92,8 @@ func (s *session) useKeys(keys []*wire.Key) {
 	}
 }
 
-// Fire sends one test packet; the pacer calls it when one is due. A slot that
-// was slept through is skipped and counted, never sent in a burst that would
-// measure itself.
+// Fire sends one test packet; the pacer calls it when one is due. Missed slots are skipped and counted, never sent
+// in a burst that would queue behind itself.
 func (s *session) Fire(due, now time.Duration) time.Duration {
 	out := s.hub.reserve(s)
 	s.series.observed.lateness.Observe((now - due).Seconds())
@@ -114,8 +111,7 @@ func (s *session) Fire(due, now time.Duration) time.Duration {
 	return next
 }
 
-// build writes the next test packet into out and notes its flight. The caller
-// holds s.mu.
+// build writes the next test packet into out and records it as outstanding. The caller holds s.mu.
 func (s *session) build(out *tstamp.Out, now time.Duration) (seq uint64) {
 	seq = s.account.outstandingPackets.next
 	user := instant.Now()
@@ -132,19 +128,18 @@ func (s *session) address(out *tstamp.Out) {
 	out.DSCP, out.TTL = uint8(s.opts.DSCP), uint8(s.opts.TTL)
 }
 
-// sequenceBits is how many low bits of a number a cookie carries, below the
-// SSID; a flight is forgotten long before they wrap.
+// sequenceBits is how many low bits of a number a cookie carries, below the SSID; a packet is forgotten long before
+// they wrap.
 const sequenceBits = 48
 
-// statsQueryCookie marks a packet whose stamp nobody needs.
+// statsQueryCookie marks a packet whose timestamp is not used.
 const statsQueryCookie = 1<<sequenceBits - 1
 
 func (s *session) cookie(seq uint64) uint64 {
 	return uint64(s.ssid)<<sequenceBits | seq%statsQueryCookie
 }
 
-// withdraw is called by the hub when a packet was not taken by the kernel: it
-// was never sent, and its number is used again.
+// withdraw is called by the hub when the kernel refused a packet: it was never sent, and its number is reused.
 func (s *session) withdraw(seq uint64, why skipReason, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +150,7 @@ func (s *session) withdraw(seq uint64, why skipReason, err error) {
 	}
 }
 
-// transmitted is called by the hub with the kernel's stamp of a sent packet.
+// transmitted is called by the hub with the kernel's timestamp of a sent packet.
 func (s *session) transmitted(cookie uint64, stamp sample.Stamp, out *hubSeries) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +179,7 @@ func (s *session) failed(err error) {
 	s.peerError = err
 }
 
-// tick looks after what no packet triggers: time-outs, windows, publishing.
+// tick does the periodic work: timeouts, windows, publishing.
 func (s *session) tick(now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +187,7 @@ func (s *session) tick(now time.Duration) {
 		return
 	}
 	s.account.expire(now)
-	// A reply waits for its true T3 until the next two or three have come.
+	// A reply waits for its true T3 until the next two or three replies have arrived.
 	s.estimator.flush(now - max(time.Second, 4*s.opts.Interval))
 	s.ask(now)
 	if now-s.windowFrom >= s.opts.Window {
@@ -201,10 +196,10 @@ func (s *session) tick(now time.Duration) {
 	s.publish()
 }
 
-// publish brings the series up to date. The caller holds s.mu.
+// publish updates the series. The caller holds s.mu.
 func (s *session) publish() {
 	v := &snapshot{}
-	if s.hub != nil { // thousands of sessions share the room of a few
+	if s.hub != nil { // thousands of sessions share a few snapshots
 		if used, ok := s.hub.snapshots.Get().(*snapshot); ok {
 			v = used
 		}
@@ -215,8 +210,8 @@ func (s *session) publish() {
 	*v = snapshot{}
 }
 
-// end publishes what is known at the end, and what is still outstanding will never be. The session publishes
-// nothing after it, though a hub that listed the session before may tick it once more.
+// end publishes the final state; packets still outstanding stay so. The session publishes nothing after it, though
+// a hub that listed the session earlier may tick it once more.
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +223,7 @@ func (s *session) end() {
 	s.publish()
 }
 
-// ask sends a query if one is due. The caller holds s.mu.
+// ask sends a statistics query if one is due. The caller holds s.mu.
 func (s *session) ask(now time.Duration) {
 	a := s.account
 	needed := !s.layout.receipt && a.kind != remoteStateful && a.kind != remoteStateless
@@ -244,17 +239,17 @@ func (s *session) ask(now time.Duration) {
 
 const unsendable target.Fault = "this host refuses to send its packets"
 
-// calm is after which time without a refused packet a host is taken to send again; of a session
-// that is slow, three intervals.
+// calm is the time without a refused packet after which a host is taken to send again; three intervals for a slow
+// session.
 const calm = 3 * time.Second
 
-// unsent is what this host (its firewall, its routes, a full queue) refused last of a session's packets.
+// unsent is the last refusal of this host (firewall, route, full queue) to send a session's packet.
 type unsent struct {
 	err error         // nil: nothing was refused
 	at  time.Duration // monotonic
 }
 
-// present is nil if this host has taken the packets for a while.
+// present returns nil if this host has refused no packet for a while.
 func (u *unsent) present(now, interval time.Duration) error {
 	if now-u.at > max(calm, 3*interval) {
 		return nil
@@ -262,7 +257,7 @@ func (u *unsent) present(now, interval time.Duration) error {
 	return u.err
 }
 
-// report tells whether this host refuses packets, with no lock held: packets must not wait for a log.
+// report reports whether this host refuses packets. It holds no lock: sending must not wait for logging.
 func (s *session) report(now time.Duration) {
 	s.mu.Lock()
 	err := s.unsent.present(now, s.opts.Interval)

@@ -10,43 +10,41 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// statisticsPoller decides when to ask our reflector for its counts in a packet that is
-// not a test packet: to open the session before the first test packet, to tell
-// the directions apart where test packets are too small for a Receipt, and to
-// settle the end of a run.
+// statisticsPoller decides when to send a statistics query to our reflector: to open the session before the first
+// test packet, to obtain the counts of each direction where test packets are too small for a Receipt, and to settle
+// the end of a run.
 type statisticsPoller struct {
 	tries    int
 	next     time.Duration
 	opened   bool // the remote end has answered a query
-	foreign  bool // it does not know our TLV
-	finished bool // it has decided everything that was sent
-	// finish asks for that decision; set once the loss timeout has passed.
+	foreign  bool // it does not support our TLV
+	finished bool // it has decided all sent packets
+	// finish requests that decision; set after the loss timeout.
 	finish bool
-	// begin is what a foreign reflector's answers are numbered from, after its
-	// reply to the only query; 0: not known.
+	// begin is the number at which a foreign reflector's replies begin, after its reply to the only query; 0:
+	// unknown.
 	begin uint64
-	ended bool // the one query that a foreign reflector gets at the end is sent
-	// asked are the T1 of the last queries, by which their replies are known
-	// from a reflector that returns no TLVs, or none that it does not know.
+	ended bool // the final query to a foreign reflector is sent
+	// asked are the T1 of the last queries; they identify the replies of a reflector that returns no TLVs, or only
+	// those that it supports.
 	asked []uint64
 	count int
-	// heard is how many were asked when one of them was answered last.
+	// heard is how many queries had been sent when the last reply to one arrived.
 	heard int
 }
 
 const (
 	openTries          = 3
 	statsQueryInterval = 250 * time.Millisecond
-	// statsQueriesKept is how many of the last queries may be answered: those of a minute, the longest
-	// waiting time.
+	// statsQueriesKept is how many of the last queries are remembered: those of a minute, the longest loss timeout.
 	statsQueriesKept = 64
-	// leap is how far the number of a foreign reflector's last query is beyond
-	// the test packets: a reply that repeats it has no number of its own. Of
-	// other numbers that may be chance, after losses.
+	// leap is the distance of the number of a foreign reflector's last query from the test packets' numbers: a
+	// reply that repeats it is not numbered by the reflector. A smaller distance could occur by chance after
+	// losses.
 	leap = 1000
 )
 
-// due reports whether a query is to be sent now, and notes that it is.
+// due reports whether a query is to be sent now, and records it.
 func (q *statisticsPoller) due(now time.Duration, needed bool, interval time.Duration) bool {
 	switch {
 	case now < q.next:
@@ -71,7 +69,7 @@ func (q *statisticsPoller) due(now time.Duration, needed bool, interval time.Dur
 	return true
 }
 
-// note keeps the T1 of a query that is being sent.
+// note records the T1 of a query that is being sent.
 func (q *statisticsPoller) note(t1 uint64) {
 	if len(q.asked) < statsQueriesKept {
 		q.asked = append(q.asked, t1)
@@ -89,14 +87,14 @@ func (q *statisticsPoller) knows(t1 uint64) (known, last bool) {
 	return slices.Contains(q.asked, t1), q.asked[(q.count-1)%statsQueriesKept] == t1
 }
 
-// answered notes the reply to a query.
+// answered records the reply to a query.
 func (q *statisticsPoller) answered(finish bool) {
 	q.opened = true
 	q.finished = q.finished || finish
 }
 
-// writeTest writes test packet seq over b. It allocates nothing if b has room.
-// The caller holds s.mu.
+// writeTest writes test packet seq into b. It does not allocate if the capacity of b suffices. The caller holds
+// s.mu.
 func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quality) []byte {
 	b = s.writeBase(b[:0], seq, t1, q)
 	if s.layout.followUp {
@@ -113,7 +111,7 @@ func (s *session) writeTest(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 	return s.seal(b)
 }
 
-// writeStatsQuery makes a packet that asks for counts and is no test packet.
+// writeStatsQuery returns a packet that requests counts and is not a test packet.
 func (s *session) writeStatsQuery(finish bool) []byte {
 	now := instant.Now()
 	next := uint32(s.account.outstandingPackets.next)
@@ -129,9 +127,8 @@ func (s *session) writeStatsQuery(finish bool) []byte {
 	return s.seal(r.AppendTo(b))
 }
 
-// receipt is what every request tells: who asks, on which kernel, and how long it waits for a
-// reply, in milliseconds, in the field that counts answers on the way back; and that
-// host blocks are understood.
+// receipt returns the TLV of every request: session, kernel, the loss timeout in milliseconds in the field that
+// counts replies on the way back, and the flag for host blocks.
 func (s *session) receipt(words int) wire.Receipt {
 	return wire.Receipt{
 		Words: words, Run: s.run, Base: s.hostToken, Epoch: s.account.remote.epoch, Received: wire.Asks(uint8(s.opts.DSCP)),
@@ -150,10 +147,9 @@ func (s *session) writeBase(b []byte, seq uint32, t1 instant.Time, q clock.Quali
 	return p.AppendTo(b)
 }
 
-// seal adds what protects a packet from damage and forgery: the CRC of the
-// Receipt and, last because it covers the CRC, the HMAC of the TLVs.
+// seal adds the CRC of the Receipt and the HMAC of the TLVs, which is last because it covers the CRC.
 func (s *session) seal(b []byte) []byte {
-	hasTLVs := max(len(b), s.layout.size) > s.layout.base // a size may leave space for the HMAC TLV alone
+	hasTLVs := max(len(b), s.layout.size) > s.layout.base // a payload size may leave space for the HMAC TLV alone
 	if s.layout.authenticated && hasTLVs {
 		b = wire.TLV{Flags: wire.FlagUnrecognized, Type: wire.TypeHMAC, Value: s.blank[:]}.AppendTo(b)
 	}
@@ -164,7 +160,7 @@ func (s *session) seal(b []byte) []byte {
 	return b
 }
 
-// ssidOf reads the identifier at its place in either kind of packet.
+// ssidOf reads the SSID of either kind of packet.
 func ssidOf(b []byte, authenticated bool) uint16 {
 	if authenticated {
 		return binary.BigEndian.Uint16(b[26:])

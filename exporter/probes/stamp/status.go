@@ -11,7 +11,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Status says how the path is, for the landing page.
+// Status returns the state of the path for the landing page.
 func (p *Prober) Status() probe.Status {
 	s := p.session.Load()
 	if s == nil {
@@ -37,15 +37,15 @@ func (v *snapshot) status() probe.Status {
 	case v.peerError != nil:
 		st.State, st.Reason = "no reply", fmt.Sprintf("udp %s: %v", v.peer, v.peerError)
 	case v.refused.known:
-		st.State, st.Reason = "no reply", fmt.Sprintf("what comes from udp %s is refused: %s", v.peer, v.refused.value)
+		st.State, st.Reason = "no reply", fmt.Sprintf("packets from udp %s are refused: %s", v.peer, v.refused.value)
 	default:
 		st.State = "no reply"
-		st.Reason = fmt.Sprintf("udp %s does not answer; is a STAMP reflector running there, is the port open?", v.peer)
+		st.Reason = fmt.Sprintf("udp %s does not reply; check that a STAMP reflector runs there and that the port is open", v.peer)
 	}
 	return st
 }
 
-// defect names what keeps a measurement that goes on from being complete.
+// defect names what makes a continuing measurement incomplete.
 func (v *snapshot) defect() string {
 	switch {
 	case !v.shared && v.local != sample.OK:
@@ -53,14 +53,14 @@ func (v *snapshot) defect() string {
 	case !v.shared && v.remoteReason != sample.OK && v.remoteReason != sample.Unknown:
 		return "one-way delay is not valid: " + v.remoteReason.String()
 	case v.contradictory:
-		return "path_minimum is larger than the path's delays allow, or a clock was stepped: the clocks' own bounds are taken"
+		return "path_minimum exceeds what the path's delays allow, or a clock was stepped; the clocks' own bounds are used"
 	case v.kind == remoteStateless && v.roundTripsLost > 0:
-		return "the reflector does not number its replies: losses cannot be told by direction"
+		return "the reflector does not number its replies; losses have no direction"
 	}
 	return ""
 }
 
-// results are those of the last window, for people.
+// results are those of the last window, for display.
 func (v *snapshot) results() (all []probe.Result) {
 	if v.window == nil || !v.window.roundTrip.min.known || v.roundTripsReceived == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (v *snapshot) results() (all []probe.Result) {
 
 func figures(s maybe[float64]) string { return probe.Figures(time.Duration(math.Round(s.value * 1e9))) }
 
-// rating is R, with its bound where a person would notice the difference.
+// rating formats R, with its bound where it matters.
 func rating(r, off float64) string {
 	if off < 0.5 {
 		return fmt.Sprintf("%.0f", r)
@@ -91,26 +91,26 @@ func rating(r, off float64) string {
 	return fmt.Sprintf("%.0f ± %.0f", r, math.Ceil(off))
 }
 
-// snapshot is all that a session tells of itself: to the series, to the landing page, to a terminal. It does
-// not change.
+// snapshot is the exported state of a session: for the series, the landing page and the terminal. It does not
+// change.
 type snapshot struct {
-	opts      *Options // they never change
+	opts      *Options // immutable
 	peer      netip.AddrPort
 	peerError error
 	tallies
 	verdict
-	local sample.Reason // what is wrong with this host's clock
-	// up: the peer answers; decided is false while there has been too little time to tell.
+	local sample.Reason // state of this host's clock
+	// up: the peer replies; decided is false until enough time has passed.
 	up, decided bool
 	refused     maybe[discardReason] // since the last reply
 	directions  [2]directionSnapshot
-	// stampError is what the bounds have for a receive stamp of this host's kernel: calibrated, or assumed.
+	// stampError is the error limit of a receive timestamp of this host's kernel: calibrated, or assumed.
 	stampError time.Duration
 	calibrated bool
 	window     *window // nil: none has ended
 }
 
-// directionSnapshot is what became of one direction's packets, as far as that is known.
+// directionSnapshot is the counts of one direction, as far as they are known.
 type directionSnapshot struct {
 	sent, received, lost, dropped, outstanding maybe[uint64]
 	duplicated, reordered, late, corrupted     maybe[uint64]
@@ -119,7 +119,7 @@ type directionSnapshot struct {
 	invalid                                    [reasonCount]uint64
 }
 
-// snapshot is the present state. The caller holds s.mu.
+// snapshot returns the current state. The caller holds s.mu.
 func (s *session) snapshot() snapshot {
 	a, e := s.account, s.estimator
 	v := snapshot{
@@ -135,7 +135,7 @@ func (s *session) snapshot() snapshot {
 	return v
 }
 
-// direction says what is known of one direction.
+// direction returns the known counts of one direction.
 func (a *account) direction(c *counts, w *direction) directionSnapshot {
 	n, forward, exact := c.now, c.dir == sample.Forward, c.known && (a.kind == remoteOurs || c.dir == sample.Reverse)
 	told := func(n uint64, known bool) maybe[uint64] { return maybe[uint64]{n, known} }

@@ -1,22 +1,21 @@
 // Package stamp is the probe that measures one-way delay, loss, variation and
 // voice quality with STAMP test packets (RFC 8762, RFC 8972).
 //
-// A Type owns one hub (a socket) for each local address, family, card that stamps, and interface; a
-// Prober is one path, and leases its session to the hub of the address it resolves to:
+// A Type owns one hub (a socket) for each local address, address family, timestamping card and interface; a Prober
+// is one path, and adds its session to the hub of the address it resolves to:
 //
 //	pacer thread --Fire--> session --build--> hub batch --sendmmsg--> peer
-//	hub goroutine <--recvmmsg-- answers, kernel TX stamps, ICMP errors
+//	hub goroutine <--recvmmsg-- replies, kernel TX stamps, ICMP errors
 //	              --received/transmitted/failed--> session
-//	session --numbers and counts--> account --what is decided--> estimator --> histograms
+//	session --numbers and counts--> account --decided counts-->  estimator --> histograms
 //	        --stamps--> estimator
 //	account, estimator --once a second--> snapshot --> series, status, report
 //
-// The account counts packets in both directions, the estimator makes delays and voice quality of their
-// stamps; neither knows a socket. A session's mutex guards both.
+// The account counts packets in both directions, the estimator computes delays and voice quality from their
+// timestamps; neither handles sockets. A session's mutex guards both.
 //
-// With our own reflector at the remote end every count of both directions is
-// exact; with any other STAMP or TWAMP-Light reflector, what cannot be known is
-// absent, and a reason is counted.
+// With our own reflector at the remote end every count of both directions is exact. With any other STAMP or
+// TWAMP-Light reflector, values that cannot be determined are absent, and a reason is counted.
 package stamp
 
 import (
@@ -41,17 +40,17 @@ type Type struct {
 
 	mu   sync.Mutex
 	hubs map[hubKey]*hub
-	// lastStart is the turn that was given last (monotonic).
+	// lastStart is the last assigned start time (monotonic).
 	lastStart time.Duration
 }
 
-// startGap is how far apart sessions start. Thousands that started at once would send their queries, and open
-// their series, at the same time: more than the socket buffers of both ends take, and work for seconds in
-// which packets wait to be read. And a reflector of ours, which listens on two addresses, lets one source begin
-// no more than 1,024 sessions a second for long.
+// startGap is the least time between starts of sessions. Thousands of simultaneous starts would send their queries
+// and open their series at the same time: the socket buffers of both ends would overflow, and packets would wait
+// for seconds to be read. Our reflector, which listens on two addresses, accepts no more than 1,024 new sessions a
+// second from one source.
 const startGap = time.Millisecond
 
-// turn says for how long a session that starts now has to wait: the first one not at all.
+// turn returns how long a session that starts now has to wait; zero for the first one.
 func (t *Type) turn(now time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,14 +58,14 @@ func (t *Type) turn(now time.Duration) time.Duration {
 	return t.lastStart - now
 }
 
-// hubKey is what probers must have in common to share a hub.
+// hubKey is what probers have in common that share a hub.
 type hubKey struct {
 	local    netip.AddrPort
-	hardware string // an interface; empty: no card stamps
+	hardware string // an interface; empty: no hardware timestamps
 	device   string // an interface or VRF; empty: the kernel's choice
 }
 
-// card is a phc.Clock, or a test's.
+// card is a phc.Clock, or that of a test.
 type card interface {
 	tstamp.HardwareClock
 	Uncertainty() (time.Duration, bool)
@@ -81,13 +80,13 @@ func openCard(name string, log *slog.Logger) (card, error) {
 	return c, nil
 }
 
-// New returns the type, with no socket open.
+// New returns the type without an open socket.
 func New() *Type { return &Type{openCard: openCard, hubs: map[hubKey]*hub{}} }
 
 // Name is "stamp".
 func (*Type) Name() string { return "stamp" }
 
-// New checks the options of one path. Nothing is opened.
+// New checks the options of one path. It opens nothing.
 func (t *Type) New(env probe.Env, path probe.Target, decode func(...any) error) (probe.Prober, error) {
 	o := DefaultOptions()
 	if err := decode(&o); err != nil {
@@ -96,7 +95,7 @@ func (t *Type) New(env probe.Env, path probe.Target, decode func(...any) error) 
 	return t.NewProber(env, path, o)
 }
 
-// NewProber is New with options at hand, for a terminal's single measurement.
+// NewProber is New with given options, for a single measurement of a terminal.
 func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ func (t *Type) NewProber(env probe.Env, path probe.Target, o Options) (*Prober, 
 	return &Prober{hubs: t, env: env, path: path, peer: peer, opts: o, log: log}, nil
 }
 
-// acquire opens the hub of a key, or joins it.
+// acquire opens the hub of a key, or adds a user to it.
 func (t *Type) acquire(key hubKey, env probe.Env) (*hub, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +127,7 @@ func (t *Type) acquire(key hubKey, env probe.Env) (*hub, error) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := h.receive(); err != nil {
-			env.Log.Error("Receiving test packets ended", "local", key.local.String(), "err", err)
+			env.Log.Error("Receiving reflected packets failed", "local", key.local.String(), "err", err)
 		}
 	})
 	running.Go(func() { h.keep(ctx) })
@@ -143,7 +142,7 @@ func (t *Type) acquire(key hubKey, env probe.Env) (*hub, error) {
 	return h, nil
 }
 
-// release leaves the hub; the last one closes it.
+// release removes a user from the hub; the last one closes it.
 func (t *Type) release(key hubKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -31,11 +31,11 @@ func TestOutstandingPacketsExpireOnceAndOnlyTheUnanswered(t *testing.T) {
 		t.Errorf("%d lost a second time", lost)
 	}
 	if n := f.outstanding(); n != 9 {
-		t.Errorf("%d outstanding, want 9: four may still be answered late", n)
+		t.Errorf("%d outstanding, want 9: four may still get a late reply", n)
 	}
 	f.get(1).state = packetRepliedLate
 	if lost := f.expire(2250*time.Millisecond, time.Second); lost != 5 || f.outstanding() != 6 {
-		t.Errorf("%d lost, want 5; %d outstanding, want 6: not 0 and 2 any more", lost, f.outstanding())
+		t.Errorf("%d lost, want 5; %d outstanding, want 6: without 0 and 2", lost, f.outstanding())
 	}
 	if lost := f.expire(time.Hour, time.Second); lost != 0 || f.outstanding() != 0 {
 		t.Errorf("%d lost; %d outstanding", lost, f.outstanding())
@@ -67,8 +67,7 @@ func TestWithdrawnNumberIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestClockIsTakenAtItsWorst: a daemon that corrects a clock after a packet was
-// stamped says nothing good of the stamp.
+// TestClockIsTakenAtItsWorst: a daemon's correction after a packet was timestamped does not improve that timestamp.
 func TestClockIsTakenAtItsWorst(t *testing.T) {
 	good := clock.Quality{Bound: sample.Bound{Error: 10, Reason: sample.OK}, Steps: 3}
 	wide := clock.Quality{Bound: sample.Bound{Error: 900, Reason: sample.OK}, Steps: 3}
@@ -109,8 +108,8 @@ func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 	if len(done) != 1 || done[0].T3.Origin != sample.FollowUp || done[0].T3.At != 77 {
 		t.Fatalf("%+v", done)
 	}
-	a.settle(0, 78, keep) // told twice: concluded once
-	a.settle(9, 78, keep) // never seen
+	a.settle(0, 78, keep) // settled twice: concluded once
+	a.settle(9, 78, keep) // never received
 	a.left(1, wire.Left{}, keep)
 	if len(done) != 1 {
 		t.Fatalf("%d concluded", len(done))
@@ -118,7 +117,7 @@ func TestRepliesWaitForTheirTrueT3(t *testing.T) {
 	for n := uint64(2); n < 6; n++ {
 		put(n)
 	}
-	// 1 can no longer be told of: only the three replies after it could.
+	// T3 of reply 1 cannot arrive any more: only the three replies after it carry it.
 	if len(done) != 2 || done[1].ReverseSeq != 1 || done[1].T3.Origin != sample.InPacket {
 		t.Fatalf("%+v", done)
 	}
@@ -154,7 +153,7 @@ func TestStampOfAnOvertakenReplyIsRemembered(t *testing.T) {
 	a.left(2, wire.Left{Known: true, After: 72}, keep)
 	put(10)
 	if len(got) != 0 {
-		t.Fatalf("concluded %+v: 10 takes the place of 2, and nothing was told of it", got)
+		t.Fatalf("concluded %+v: 10 takes the place of 2, which has no T3", got)
 	}
 	put(0)
 	put(1)
@@ -176,7 +175,7 @@ func TestRemoteIgnoresOvertakenReceiptsAndSeesRestarts(t *testing.T) {
 		t.Errorf("restart: %v, %+v", got, r.counts)
 	}
 	if got := r.update(&wire.Receipt{Epoch: 5, Next: 11, Base: 11, Received: 11, Tx: 11}); got != receiptFormer || r.epoch != 6 {
-		t.Errorf("echo of the former life: %v", got)
+		t.Errorf("reply of the previous session: %v", got)
 	}
 }
 

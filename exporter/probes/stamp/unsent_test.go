@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/target"
 )
 
-// One line when a host begins to refuse packets, one when it has taken all for a while.
+// The log has one line when a host begins to refuse packets, and one when it has accepted all for a while.
 func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 	var log bytes.Buffer
 	peer, err := target.New("192.0.2.1", 862, target.DefaultOptions(), slog.New(slog.NewTextHandler(&log, nil)))
@@ -38,7 +38,7 @@ func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 		{2 * second, syscall.EPERM, "operation not permitted"},
 		{3 * second, syscall.EACCES, ""},
 		{4 * second, nil, ""},
-		{9 * second, nil, ""}, // an interval takes two seconds
+		{9 * second, nil, ""}, // the interval is two seconds
 		{11 * second, syscall.EPERM, ""},
 		{17 * second, nil, ""},
 		{18 * second, nil, "is over"},
@@ -51,8 +51,8 @@ func TestRefusedPacketsAreOneLineAndTheirEndAnother(t *testing.T) {
 	}
 }
 
-// What one packet's route, firewall or interface refuses says nothing of the next packet, which may
-// have another.
+// The refusal of one packet by its route, firewall or interface does not apply to the next one, which may have
+// another.
 func TestRefusalOfOnePacketSkipsNoOther(t *testing.T) {
 	for err, want := range map[error]struct {
 		why      skipReason

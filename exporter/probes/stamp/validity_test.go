@@ -20,10 +20,10 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// ledger is a sink of the path p and the probe stamp.
+// ledger is the sink of path p and probe stamp.
 type ledger struct{ metrictest.Sink }
 
-// value is that of a series, and of a histogram how many observations it has.
+// value is that of a series; of a histogram, its number of observations.
 func (l *ledger) value(d *metric.Desc, more ...string) (float64, bool) {
 	if d.Kind == metric.Histogram {
 		n := len(l.observed(d, more...))
@@ -32,7 +32,7 @@ func (l *ledger) value(d *metric.Desc, more ...string) (float64, bool) {
 	return l.Value(d, append([]string{"p", "stamp"}, more...)...)
 }
 
-// observed is all observations of a histogram.
+// observed returns all observations of a histogram.
 func (l *ledger) observed(d *metric.Desc, more ...string) []float64 {
 	return l.History(d, append([]string{"p", "stamp"}, more...)...)
 }
@@ -49,19 +49,19 @@ func (c *fixedClock) Quality(instant.Time) clock.Quality {
 
 func (*fixedClock) Run(context.Context) error { return nil }
 
-// sessionFixture is a session to which delays are brought that were never on a wire.
+// sessionFixture is a session that receives simulated delays.
 type sessionFixture struct {
 	*session
 	clock  *fixedClock
 	ledger *ledger
 	seq    uint64
 	now    instant.Time
-	theta  time.Duration // far minus local clock
+	theta  time.Duration // remote minus local clock
 	judged [2]sample.Delay
 }
 
-// newSessionFixture has two clocks of this bound; that of a delay is twice as much, and 50 us
-// for the two stamps.
+// newSessionFixture has two clocks of this bound; the bound of a delay is twice as large, plus 50 us for the two
+// timestamps.
 func newSessionFixture(t *testing.T, bound time.Duration, change func(*Options)) *sessionFixture {
 	t.Helper()
 	o := DefaultOptions()
@@ -95,7 +95,7 @@ func (c *sessionFixture) bring(forward, reverse time.Duration) (f, r sample.Dela
 	return c.judged[0], c.judged[1]
 }
 
-// closed publishes the window.
+// closed closes and publishes the window.
 func (c *sessionFixture) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +139,7 @@ func TestDelayBelowItsBoundIsCountedAndReported(t *testing.T) {
 				t.Errorf("got %+v, want %v", got, c.reason)
 			}
 			if !reverse.OK() && sessionFixture.opts.MaxBound == 0 {
-				t.Errorf("the other direction: %+v", reverse)
+				t.Errorf("the other direction has no value: %+v", reverse)
 			}
 			sessionFixture.closed()
 			if v := sessionFixture.count(metric.DelayLowConfidence, "forward"); v != c.low {
@@ -154,7 +154,7 @@ func TestDelayBelowItsBoundIsCountedAndReported(t *testing.T) {
 			_, told := sessionFixture.ledger.value(metric.DelayMin, "forward")
 			_, bounded := sessionFixture.ledger.value(metric.DelayErrorBound, "forward")
 			if want := c.invalid == 0; told != want || bounded != want {
-				t.Errorf("a smallest delay: %v, its bound: %v, want %v", told, bounded, want)
+				t.Errorf("smallest delay known: %v, its bound known: %v, want %v", told, bounded, want)
 			}
 			// The limit leaves the reverse direction without a valid delay as well.
 			for component, want := range map[string]float64{"local_clock": 225e-6, "remote_clock": 225e-6, "timestamps": 50e-6} {
@@ -167,8 +167,8 @@ func TestDelayBelowItsBoundIsCountedAndReported(t *testing.T) {
 	}
 }
 
-// Within its bound a negative delay proves nothing; beyond, it proves that a clock is
-// wrong and is counted. Either is reported as it is.
+// A negative delay within its bound is no proof of a fault; beyond its bound it proves that a clock is wrong and is
+// counted. Either is exported unchanged.
 func TestNegativeDelayIsShownAndCountedWhereItIsProof(t *testing.T) {
 	for delay, proof := range map[time.Duration]float64{-200 * us: 0, -5 * time.Millisecond: 1} {
 		sessionFixture := newSessionFixture(t, 225*us, nil)
@@ -181,13 +181,13 @@ func TestNegativeDelayIsShownAndCountedWhereItIsProof(t *testing.T) {
 			t.Errorf("%v: %v negative delays counted, want %v", delay, v, proof)
 		}
 		if v, shown := sessionFixture.ledger.value(metric.DelayMin, "forward"); !shown || v != delay.Seconds() {
-			t.Errorf("%v: smallest delay %v, shown %v", delay, v, shown)
+			t.Errorf("%v: smallest delay %v (known %v)", delay, v, shown)
 		}
 	}
 }
 
-// TestWindowHasThePacketsThatAreFasterThanTheirBound: a filter by size would leave the
-// packets that queues have made slow, and tell their median.
+// TestWindowHasThePacketsThatAreFasterThanTheirBound: a filter by size would keep only the packets slowed by
+// queues, and bias the median.
 func TestWindowHasThePacketsThatAreFasterThanTheirBound(t *testing.T) {
 	sessionFixture := newSessionFixture(t, 225*us, nil)
 	for i := range 100 {
@@ -203,7 +203,7 @@ func TestWindowHasThePacketsThatAreFasterThanTheirBound(t *testing.T) {
 	}
 	for q, want := range map[string]float64{"0.5": 300e-6, "0.95": 3e-3, "0.99": 3e-3} {
 		if v, told := sessionFixture.ledger.value(metric.DelayQuantile, "forward", q); !told || v != want {
-			t.Errorf("quantile %s is %v (told %v), want %v", q, v, told, want)
+			t.Errorf("quantile %s is %v (known %v), want %v", q, v, told, want)
 		}
 	}
 	least, _ := sessionFixture.ledger.value(metric.DelayMin, "forward")
@@ -212,7 +212,7 @@ func TestWindowHasThePacketsThatAreFasterThanTheirBound(t *testing.T) {
 		t.Errorf("from %v to %v, bound %v", least, most, off)
 	}
 	if why := sessionFixture.told().defect(); why != "" {
-		t.Errorf("the status says %q of a short path with a good clock", why)
+		t.Errorf("status %q for a short path with a good clock, want no defect", why)
 	}
 }
 
@@ -273,9 +273,9 @@ func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
 		slices.Sort(bounds)
 		return bounds[len(bounds)/2], c
 	}
-	// What a local clock may do in a round trip of 110 ms, 12.4 ms, is in all of them; the
-	// queues of the packet itself, or of those around it, are, too.
-	// -25 ms is what NTP is off over this path; 28 ms is what light takes.
+	// The change of a local clock in a round trip of 110 ms, 12.4 ms, is in all bounds; so are the queues of the
+	// packet itself or of those around it. -25 ms is a typical NTP offset over this path; 28 ms is the propagation
+	// delay of light.
 	if median, _ := run(0, -25*ms); median != 100*ms+50*us {
 		t.Errorf("without a minimum the median bound is %v, want 100.05 ms", median)
 	}
@@ -286,14 +286,13 @@ func TestPathMinimumNarrowsTheClocksBound(t *testing.T) {
 		t.Errorf("with the offset on the other side the median bound is %v, want 40 ms or a little more", median)
 	}
 	median, c := run(80*ms, -25*ms) // more than half of the round trip: impossible
-	if median != 100*ms+50*us || !strings.Contains(c.told().defect(), "path_minimum is larger") {
+	if median != 100*ms+50*us || !strings.Contains(c.told().defect(), "path_minimum exceeds") {
 		t.Errorf("with an impossible minimum the median bound is %v, the status %q", median, c.told().defect())
 	}
 }
 
-// The remote clock is 40 ms ahead, within the bound that both claim, and is slewed back as
-// fast as chronyd does, while a queue stands: what an earlier packet proved of the clocks
-// does not hold any more.
+// The remote clock is 40 ms ahead, within the bound of both, and is slewed back at chronyd's maximum rate while a
+// queue stands: the limit derived from an earlier packet does not hold any more.
 func TestPathMinimumHoldsWhileAClockSlews(t *testing.T) {
 	const ms = time.Millisecond
 	for _, sign := range []time.Duration{1, -1} {
@@ -316,14 +315,14 @@ func TestPathMinimumHoldsWhileAClockSlews(t *testing.T) {
 	}
 }
 
-// The clocks claim less than the path proves: one of the two is wrong, so neither is believed.
+// The clocks' bounds are smaller than the path allows: one of the two is wrong, so neither is trusted.
 func TestLargerBoundIsTakenWherePathAndClocksContradictEachOther(t *testing.T) {
 	c := newSessionFixture(t, us, func(o *Options) { o.PathMinimum = 30 * time.Millisecond })
 	c.theta = 20 * time.Millisecond
 	if f, _ := c.bring(31*time.Millisecond, 31*time.Millisecond); f.Bound < 20*time.Millisecond {
 		t.Errorf("off by 20 ms, bound %v", f.Bound)
 	}
-	// A step ends what was known.
+	// A step discards the offset's bound.
 	c.clock.steps++
 	c.theta = 0
 	for range 2 {

@@ -9,39 +9,39 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// direction is what is estimated about one direction. All but the counts at its end is of the present window.
+// direction is the estimates of one direction. All but the counts at its end are of the current window.
 type direction struct {
 	dir    sample.Direction
 	out    *observedDirection
 	losses loss.Window
 	delays delay.Window
-	// pdv holds the window's delays by number, valid or not: their differences are free of a
-	// constant clock offset.
+	// variation holds the window's delays by number, valid or not: a constant clock offset does not change their
+	// differences.
 	variation delay.Variation
 	pdv       delay.PDV
 	voices    []*voice.Playout
-	// plain: nobody is told of pdv, and there are no voices.
+	// plain: pdv is not exported, and no voice quality is computed.
 	plain bool
 
 	negative, lowConfidence uint64
-	// txUncertain counts delays whose packet may have stood on its host after its stamp.
+	// txUncertain counts delays whose packet may have left its host later than its timestamp.
 	txUncertain uint64
 	invalid     [reasonCount]uint64
 }
 
-// decided takes how many packets were received and lost.
+// decided adds numbers of received and lost packets.
 func (w *direction) decided(d loss.Delta) {
 	w.losses.Add(d)
 	w.delays.Decided(int(d.Received), int(d.Lost))
 }
 
-// tooLate takes a packet that was received and took longer than the waiting time.
+// tooLate adds a packet that was received later than the loss timeout.
 func (w *direction) tooLate(d loss.Delta) {
 	w.losses.Add(d)
 	w.delays.Overdue()
 }
 
-// burst takes the length of a run of lost packets.
+// burst adds the length of a run of lost packets.
 func (w *direction) burst(length int) { w.out.burst.Observe(float64(length)) }
 
 // add takes one delay.
@@ -58,8 +58,7 @@ func (w *direction) add(seq uint64, v sample.Delay) {
 	}
 }
 
-// drain observes the window's delay variation, which is known only when its
-// smallest delay is.
+// drain exports the window's delay variation, which is defined only when its smallest delay is known.
 func (w *direction) drain() {
 	for seq, v := range w.pdv.Drain() {
 		w.out.pdv.Observe(v.Seconds())
@@ -79,7 +78,7 @@ func (w *direction) reset() {
 	}
 }
 
-// window is what was found in one window of time. It does not change.
+// window is the result of one window of time. It does not change.
 type window struct {
 	roundTrip  spread
 	parts      parts
@@ -93,15 +92,14 @@ type windowOf struct {
 	ratings               []rated
 }
 
-// window is the present one; known says of which directions the losses are told from those of the other.
+// window returns the current one; known: the losses of that direction are distinguished from those of the other.
 func (e *estimator) window(known [2]bool) *window {
 	w := &window{roundTrip: spreadOf(e.times.Snapshot(), 0, true), parts: e.parts}
 	for i := range e.ways {
 		d, out := &e.ways[i], &w.directions[i]
 		d.drain()
-		// Where losses cannot be told from the other direction's, their number is known only if no
-		// round trip was lost. Without it no quantile is defined, for it is not known how many packets
-		// are infinitely late, and no call can be rated.
+		// Losses that are not attributed to a direction are known only if no round trip was lost. Otherwise no
+		// quantile is defined, since the number of infinite delays is unknown, and no call is rated.
 		lossesKnown := known[i] || e.times.Lost() == 0 && d.losses.Lost() == 0
 		delays := d.delays.Snapshot()
 		out.delay = spreadOf(delays, 0, lossesKnown)
@@ -119,7 +117,7 @@ func (e *estimator) window(known [2]bool) *window {
 	return w
 }
 
-// close ends the present window, and begins the next.
+// close ends the current window and begins the next one.
 func (e *estimator) close(known [2]bool) *window {
 	w := e.window(known)
 	for i := range e.ways {
@@ -130,13 +128,13 @@ func (e *estimator) close(known [2]bool) *window {
 	return w
 }
 
-// parts are the largest components of the error bounds of a window's valid delays. Zero: there was none.
+// parts are the largest components of the error bounds of a window's valid delays.
 type parts struct {
 	any                       bool
 	local, remote, timestamps time.Duration
 }
 
-// add takes one packet's: the clocks' own error bounds, what both together were taken for, and the delays.
+// add adds those of one packet, whose delays have the combined clock error bound clocks.
 func (m *parts) add(p *sample.Packet, clocks sample.Bound, delays ...sample.Delay) {
 	for _, d := range delays {
 		if d.OK() {
@@ -147,13 +145,13 @@ func (m *parts) add(p *sample.Packet, clocks sample.Bound, delays ...sample.Dela
 	}
 }
 
-// maybe is a value that may not be known.
+// maybe is a value that may be unknown.
 type maybe[T any] struct {
 	value T
 	known bool
 }
 
-// pointer is nil if the value is not known.
+// pointer returns nil for an unknown value.
 func (m maybe[T]) pointer() *T {
 	if !m.known {
 		return nil
@@ -163,14 +161,14 @@ func (m maybe[T]) pointer() *T {
 
 func seconds(v time.Duration, known bool) maybe[float64] { return maybe[float64]{v.Seconds(), known} }
 
-// spread is a distribution, in seconds. Nothing of it is known if it is empty; a quantile is not if it is
+// spread is a distribution, in seconds. Its values are unknown if it is empty; a quantile is unknown if it is
 // infinite.
 type spread struct {
 	min, max, bound maybe[float64]
 	ranks           [3]maybe[float64] // see ranks
 }
 
-// ranks are the quantiles that are told, and their labels.
+// ranks are the exported quantiles and their labels.
 func ranks() [3]rank { return [...]rank{{0.5, "0.5"}, {0.95, "0.95"}, {0.99, "0.99"}} }
 
 type rank struct {
@@ -178,7 +176,7 @@ type rank struct {
 	label string
 }
 
-// spreadOf takes every value minus base; quantiles says whether they are defined.
+// spreadOf subtracts base from every value; quantiles: they are defined.
 func spreadOf(s delay.Snapshot, base time.Duration, quantiles bool) (out spread) {
 	out.min, out.max = seconds(s.Min-base, s.Count > 0), seconds(s.Max-base, s.Count > 0)
 	for i, r := range ranks() {
@@ -188,7 +186,7 @@ func spreadOf(s delay.Snapshot, base time.Duration, quantiles bool) (out spread)
 	return out
 }
 
-// maxPlayout bounds an adaptive buffer: beyond it no conversation is left.
+// maxPlayout limits an adaptive buffer: a conversation is not possible beyond it.
 const maxPlayout = 500 * time.Millisecond
 
 // newPlaybacks are the playout buffers of one direction.
@@ -206,30 +204,30 @@ func newPlaybacks(o *Options) (all []*voice.Playout) {
 	return all
 }
 
-// rated is one assessment and the names that it goes by.
+// rated is one assessment with its labels.
 type rated struct {
 	codec, buffer, model string
 	voice.Assessment
-	// off is how far R may be from what the true delay would make it.
+	// off limits the error of R caused by the bound of the delay.
 	off float64
 	ok  bool
 }
 
-// rate assesses a call in the present window. Without a valid delay there is none, nor where it is not
-// known how many packets were lost.
+// rate assesses a call in the current window. Without a valid delay, or with unknown losses, there is no
+// assessment.
 func (w *direction) rate(o *Options, delays delay.Snapshot, lossesKnown bool) (all []rated) {
 	off := delays.Bound()
 	path := voice.Path{Delay: delays.Min, Decided: w.losses.Decided(), Lost: w.losses.Lost(), Bursts: w.losses.Bursts()}
 	for _, name := range o.Codecs {
 		codec, err := voice.CodecByName(name)
 		if err != nil {
-			continue // checked with the options
+			continue // validated with the options
 		}
 		for _, buffer := range w.voices {
 			for _, name := range o.Models {
 				m, err := voice.ModelByName(name)
 				if err != nil {
-					continue // the same
+					continue // as above
 				}
 				played := buffer.Snapshot()
 				a, ok := path.Assess(codec, played, voice.Defaults(), m)
