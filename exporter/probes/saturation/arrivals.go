@@ -9,16 +9,15 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// arrivals are the packets of a transfer that came, in the order in which they did. What
-// came until an instant is counted, so that a packet which comes much later than the others
-// takes nothing off the rate of the time in which they came.
+// arrivals are the received packets of a transfer in order of arrival. Bytes are counted up to an instant, so that
+// one very late packet does not reduce the rate of the time before it.
 type arrivals struct {
 	at    []instant.Time
-	bytes []float64 // IP bytes until then, less those of the first
-	// origin is when the first packet that was sent would have come with the smallest delay of
-	// all, by the receiver's clock. It is zero if none came.
+	bytes []float64 // IP bytes until then, without those of the first
+	// origin is when the first packet sent would have arrived with the smallest delay of all, by the receiver's
+	// clock; zero if none arrived.
 	origin instant.Time
-	// begin is when that packet left, by the sender's.
+	// begin is when that packet was sent, by the sender's clock.
 	begin instant.Time
 }
 
@@ -55,7 +54,7 @@ func arrivalsOf(t *udp.Transfer) (a arrivals) {
 	return a
 }
 
-// until is what had come at an instant. Between two packets the later one is coming.
+// until is the bytes received until an instant, interpolated between packets.
 func (a *arrivals) until(at instant.Time) float64 {
 	i, _ := slices.BinarySearch(a.at, at+1)
 	switch {
@@ -68,8 +67,7 @@ func (a *arrivals) until(at instant.Time) float64 {
 	return a.bytes[i-1] + part*(a.bytes[i]-a.bytes[i-1])
 }
 
-// rate is what came in a part of the time, in IP bytes a second; from and to count from
-// origin.
+// rate is the receive rate of a part of the time, in IP bytes a second; from and to are relative to origin.
 func (a *arrivals) rate(from, to time.Duration) float64 {
 	if to <= from {
 		return 0
@@ -77,13 +75,12 @@ func (a *arrivals) rate(from, to time.Duration) float64 {
 	return (a.until(a.origin.Add(to)) - a.until(a.origin.Add(from))) / (to - from).Seconds()
 }
 
-// waited is how much longer a packet took than the fastest of all.
+// waited is a packet's delay above the smallest of all.
 func (a *arrivals) waited(p *udp.Packet) time.Duration {
 	return p.Arrived.At.Sub(a.origin) - p.Sent.At.Sub(a.begin)
 }
 
-// grid is the bounds of equal parts of a time; what is left is a part of its own if it is at
-// least half of one.
+// grid returns the bounds of equal parts of a time; the rest is a part if it is at least half of one.
 func grid(length, width time.Duration) (bounds []time.Duration) {
 	for at := time.Duration(0); at+width/2 <= length; at += width {
 		bounds = append(bounds, at)
@@ -91,8 +88,8 @@ func grid(length, width time.Duration) (bounds []time.Duration) {
 	return append(bounds, length)
 }
 
-// stepsOf are the parts of a transfer between bounds, which count from its first packet:
-// what was due and sent in each, what became of that, and at which rate anything came.
+// stepsOf are the parts of a transfer between bounds, relative to its first packet: the packets due and sent in
+// each, their outcome, and the receive rate.
 func stepsOf(t *udp.Transfer, a *arrivals, bounds []time.Duration) []Step {
 	steps := make([]Step, len(bounds)-1)
 	for i := range steps {
@@ -128,14 +125,14 @@ func stepsOf(t *udp.Transfer, a *arrivals, bounds []time.Duration) []Step {
 			s.Variation = max(s.Variation, a.waited(p))
 		}
 	}
-	ours := float64(t.HostDropped()) / float64(max(1, t.Counts.Lost)) // of the lost: the receiving host has dropped them
+	ours := float64(t.HostDropped()) / float64(max(1, t.Counts.Lost)) // share of the lost packets that the receiving host dropped
 	for i := range steps {
 		steps[i].conclude(ours)
 	}
 	return steps
 }
 
-// within is the step in which a time is; nil: in none.
+// within returns the step that contains a time; nil: none.
 func within(steps []Step, bounds []time.Duration, at time.Duration) *Step {
 	i, exact := slices.BinarySearch(bounds, at)
 	if !exact {
@@ -147,8 +144,7 @@ func within(steps []Step, bounds []time.Duration, at time.Duration) *Step {
 	return &steps[i]
 }
 
-// conclude makes rates and shares of sums; ours is the share of the lost that is no loss of
-// the path.
+// conclude computes rates and shares from sums; ours is the share of the lost packets that the path did not lose.
 func (s *Step) conclude(ours float64) {
 	if s.Offered > 0 {
 		s.Underrun = max(0, 1-s.Sent/s.Offered)

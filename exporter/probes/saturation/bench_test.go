@@ -23,7 +23,7 @@ func wibro() *bottleneck {
 	return &bottleneck{Rate: 2.5e6 / 8, Queue: 110_000, Delay: 30 * time.Millisecond}
 }
 
-// bench runs a kind over a simulated link and publishes what it finds.
+// bench is a run of a kind over a simulated link, with its published results.
 type bench struct {
 	kind *saturation.Kind
 	run  *loadtest.Run
@@ -63,7 +63,7 @@ func perform(t *testing.T, link *bottleneck, change func(*saturation.Options), d
 	}
 	loadtest.NewValues(b.sink, "office", "saturation").Replace("", func(v *loadtest.Values) { kind.Publish(v, b.run) })
 	if b.sent > kind.Bytes() {
-		t.Errorf("%d bytes were sent, and at most %d announced", b.sent, kind.Bytes())
+		t.Errorf("%d bytes sent, at most %d announced", b.sent, kind.Bytes())
 	}
 	return b, nil
 }
@@ -102,7 +102,7 @@ func (b *bench) words() string {
 	return strings.Join(append(all, b.run.Notes...), "\n")
 }
 
-// gate counts who is inside.
+// gate counts the concurrent users of a section.
 type gate struct {
 	mu       sync.Mutex
 	in, most int

@@ -11,9 +11,8 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// What an idle phase must be to find the empty link: its packets take no more than a share
-// of the rate that fills the link, there are enough of them for a minimum, and no more than
-// a plan has segments for.
+// Limits of an idle phase: its packets take a small share of the load's rate, suffice for a minimum, and do not
+// exceed the segments of a plan.
 const (
 	idleShare  = 0.1
 	idleLeast  = 10
@@ -21,9 +20,8 @@ const (
 	idleLonger = 10 * time.Second
 )
 
-// idle is one of the phases before the load and behind it: how many single packets, and how
-// far apart at the mean. Where the configured interval would load a slow link, or make too few
-// packets, it is longer.
+// idle returns the number of single packets of an idle phase and their mean interval. The interval is longer than
+// configured if that would load a slow link.
 func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
 	if o.Mode != ModeFixed || o.Idle.Duration == 0 {
 		return 0, 0
@@ -34,7 +32,7 @@ func (o *Options) idle(d sample.Direction) (n int, interval time.Duration) {
 	return max(n, min(idleLeast, int(idleLonger/interval))), interval
 }
 
-// plan is an idle phase, the load right after it, segment number load, and an idle phase again.
+// plan is an idle phase, the load right after it, which is segment number load, and another idle phase.
 func (o *Options) plan(s *udp.Session, d sample.Direction) (p stream.Plan, load int) {
 	rate := s.Paced(o.PacketBytes, o.Rate.Of(d), o.Duration)
 	n, interval := o.idle(d)
@@ -42,9 +40,8 @@ func (o *Options) plan(s *udp.Session, d sample.Direction) (p stream.Plan, load 
 	return s.Plan(append(all, idlePackets(n, interval, rate.PayloadBytes)...)...), n
 }
 
-// idlePackets are n packets, each in the first half of its own interval at random: a link that
-// sends in slots shows in delays of packets that come at any time of a slot, and may hide behind
-// even spacing. A segment each.
+// idlePackets are n packets, each at a random time in the first half of its own interval: evenly spaced packets may
+// hide the transmission slots of a link, random ones do not. A segment each.
 func idlePackets(n int, interval time.Duration, payload int) []stream.Segment {
 	all := make([]stream.Segment, n, 2*n+1)
 	for i := range all {
@@ -72,8 +69,8 @@ func (k *Kind) fixed(ctx context.Context, s *udp.Session, d sample.Direction) (*
 	return k.load(t, load, &found), nil
 }
 
-// underQueue is what the estimator of queues wants to know. What was not sent is no
-// packet; one that came damaged only has no delay, and is lost (RFC 7680 section 2.4).
+// underQueue converts a transfer for the queue estimator. Packets that were not sent are left out; one that arrived
+// only damaged has no delay and is lost (RFC 7680 section 2.4).
 func underQueue(t *udp.Transfer) []queue.Packet {
 	all := make([]queue.Packet, 0, len(t.Packets))
 	for i := range t.Packets {
@@ -90,9 +87,9 @@ func underQueue(t *udp.Transfer) []queue.Packet {
 	return all
 }
 
-// load is what is told of the load, segment number load.
+// load is the result of the load, segment number load.
 func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
-	clocks := t.Bound() // absolute delays need both clocks; their difference does not
+	clocks := t.Bound() // absolute delays need both clocks; their differences do not
 	planned := t.Plan.Segments[load].Packets()
 	l := &Load{
 		State: q.State.String(), Evidence: q.Evidence,
@@ -104,7 +101,7 @@ func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
 		Drift: t.Drift(), Trusted: clocks.Reason == sample.OK, ClocksReason: clocks.Reason.String(),
 	}
 	if q.Received < q.Sent {
-		// Those that the receiving host dropped are not the path's.
+		// Packets dropped by the receiving host are not lost by the path.
 		dropped := min(t.HostDropped(), q.Sent-q.Received)
 		l.Loss = float64(q.Sent-q.Received-dropped) / float64(q.Sent-dropped)
 	}
@@ -127,12 +124,11 @@ func (k *Kind) load(t *udp.Transfer, load int, q *queue.Result) *Direction {
 	return d
 }
 
-// coarse is the share of a second's bytes that one packet may be: of fewer packets, a
-// second's bytes are too few figures of the rate.
+// coarse is the largest share of a second's bytes for one packet: with larger packets, a second's bytes are too
+// coarse for a rate.
 const coarse = 0.01
 
-// throughput is the median of the seconds, but of a link that passes few packets a second
-// it is what passed in all of the time looked at.
+// throughput is the median over the seconds; for a link with few packets a second, the mean over all.
 func (k *Kind) throughput(q *queue.Result) float64 {
 	if float64(k.opts.PacketBytes) > coarse*q.Throughput {
 		return q.Mean

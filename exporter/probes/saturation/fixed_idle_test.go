@@ -13,8 +13,8 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// A link's slots hide behind idle packets that all come at the same time of a slot, and what has
-// changed during the load behind those that only came before.
+// Idle packets at equal positions hide a link's transmission slots; idle packets before the load only hide changes
+// during it.
 func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 	var plan stream.Plan
 	link := wibro()
@@ -44,12 +44,12 @@ func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 			}
 		}
 		if length != own.Idle.Duration || len(pauses) < 40 {
-			t.Errorf("%v of idle packets, want %v; %d different pauses of 50", length, own.Idle.Duration, len(pauses))
+			t.Errorf("idle packets for %v, want %v; %d different intervals of 50", length, own.Idle.Duration, len(pauses))
 		}
 	}
 }
 
-// planSupervisor keeps the plan of a transfer.
+// planSupervisor records the plan of a transfer.
 type planSupervisor struct {
 	link *bottleneck
 	plan *stream.Plan

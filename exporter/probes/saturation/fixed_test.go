@@ -43,8 +43,8 @@ func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
 	if bound, ok := b.sink.Value(metric.QueueDelayBound, "office", "saturation", "forward", "0.5"); !ok || bound <= 0 || bound > 0.005 {
 		t.Errorf("bound of the queue's delay: %v %v", bound, ok)
 	}
-	// Absolute delays are off by both clocks' 10 us and both stamps' 25 us at the most; their
-	// difference by no more than its own bound.
+	// The error of absolute delays is at most 10 us of each clock and 25 us of each timestamp; that of their
+	// difference is at most its own bound.
 	for _, d := range []*metric.Desc{metric.QueueIdleDelayBound, metric.QueueFullDelayBound} {
 		if bound, ok := b.sink.Value(d, "office", "saturation", "forward"); !ok || bound < 70e-6 || bound > 0.01 {
 			t.Errorf("%s: %v %v", d.Name, bound, ok)
@@ -59,8 +59,7 @@ func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
 	}
 }
 
-// However wrong the clocks are, as long as they are wrong by the same, the queue is known;
-// the delays of each are not.
+// With equal offsets of both clocks the queue's delay is known, whatever their size; one-way delays are not.
 func TestQueueIsKnownWithoutTrustInTheClocks(t *testing.T) {
 	bad := loadtesttest.GoodClock()
 	bad.Before.Reason, bad.After.Reason = "local_unsynchronized", "local_unsynchronized"
@@ -74,14 +73,14 @@ func TestQueueIsKnownWithoutTrustInTheClocks(t *testing.T) {
 		}
 		b.absent(t, metric.QueueIdleDelay, metric.QueueIdleDelayBound, metric.QueueFullDelay, metric.QueueFullDelayBound, metric.LoadedDelayElapsed)
 		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturation", "forward"); n != 0 {
-			t.Errorf("%d delays of clocks that are not trusted", n)
+			t.Errorf("%d delays with untrusted clocks", n)
 		}
-		if !strings.Contains(b.words(), "one-way delays are not known: local_unsynchronized") {
+		if !strings.Contains(b.words(), "one-way delays are unknown: local_unsynchronized") {
 			t.Errorf("%s", b.words())
 		}
-		// 100 ppm of two crystals over the 30 s of the run are in the bound.
+		// The bound includes 100 ppm of two oscillators over the 30 s of the run.
 		if bound, _ := b.sink.Value(metric.QueueDelayBound, "office", "saturation", "forward", "0.5"); bound < 0.001 {
-			t.Errorf("bound %v leaves the clocks' drift out", bound)
+			t.Errorf("bound %v lacks the clocks' drift", bound)
 		}
 	}
 }
@@ -112,7 +111,7 @@ func TestSendersUnderrunIsNoLossOfTheLink(t *testing.T) {
 	link := &bottleneck{Each: func(_ sample.Direction, c *udp.Carried) error {
 		refuse := len(c.Sent.Packets) / 4
 		c.Sent.Refused = refuse
-		for i := range refuse { // the kernel did not take them, so they did not arrive
+		for i := range refuse { // the kernel refused them, so they did not arrive
 			c.Sent.Packets[len(c.Sent.Packets)-1-i].Stamp = sample.Stamp{}
 		}
 		c.Received.Packets = c.Received.Packets[:len(c.Received.Packets)-refuse]
@@ -121,7 +120,7 @@ func TestSendersUnderrunIsNoLossOfTheLink(t *testing.T) {
 	b := must(t, link, nil, "forward")
 	b.expect(t, metric.LoadedLoss, 0, 0, "forward")
 	b.expect(t, metric.UDPUnderrun, 0.25, 0.01, "forward")
-	if !strings.Contains(b.words(), "its own host refused them") {
+	if !strings.Contains(b.words(), "its host refused them") {
 		t.Errorf("%s", b.words())
 	}
 }
@@ -149,7 +148,7 @@ func TestTransferThatIsCutIsNoResult(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	if found := b.run.Body.(*saturation.Result).Directions; len(found) != 1 || found[0].Direction != "forward" {
-		t.Errorf("of the direction that was done: %+v", found)
+		t.Errorf("the completed direction: %+v", found)
 	}
 }
 
@@ -168,21 +167,21 @@ func TestDirectionsFollowEachOtherUnlessConfigured(t *testing.T) {
 		}()
 		<-c.entered
 		if together {
-			<-c.entered // the other one, before the first is over
+			<-c.entered // the other one, before the first has ended
 		}
 		close(c.leave)
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
 		if !together && c.most != 1 {
-			t.Errorf("%d transfers at once", c.most)
+			t.Errorf("%d concurrent transfers", c.most)
 		}
 	}
 }
 
 func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{})
-	shared.Every, shared.DrainTimeout = 10*time.Second, 20*time.Second // nothing is lost, but a busy host may stand still
+	shared.Every, shared.DrainTimeout = 10*time.Second, 20*time.Second // nothing is lost, but a busy host may pause
 	own := saturation.DefaultOptions()
 	own.Duration, own.Idle.Duration = time.Second, 200*time.Millisecond
 	kind, err := saturation.NewKind(shared, own)
@@ -214,7 +213,7 @@ func TestLoopbackRunIsPublishedAndReported(t *testing.T) {
 
 var _ udp.Carrier = (*overlap)(nil)
 
-// overlap holds transfers up until it is let.
+// overlap blocks transfers until they are released.
 type overlap struct {
 	entered chan sample.Direction
 	leave   chan struct{}
@@ -233,7 +232,7 @@ func (o *overlap) Carry(ctx context.Context, d sample.Direction, p stream.Plan, 
 	return o.link.Carry(ctx, d, p, idle, progress, adjustRate)
 }
 
-// Whatever becomes of the packets, what was found can be written down, and nothing panics.
+// Every outcome of the packets gives a report that can be encoded, without a panic.
 func TestEveryOutcomeGivesAReport(t *testing.T) {
 	keep := func(n int) func(sample.Direction, *udp.Carried) error {
 		return func(_ sample.Direction, c *udp.Carried) error {
@@ -289,8 +288,8 @@ func TestSenderThatCannotSendIsAFailure(t *testing.T) {
 	}
 }
 
-// WPI's EvDO uplink: 153 kb/s, thirteen packets a second. The default idle phase would fill
-// it, and a second's packets would say little of the rate.
+// WPI's EvDO uplink: 153 kb/s, thirteen packets a second. The default idle phase would fill it, and a second has
+// too few packets for a rate.
 func TestSlowLinkIsNotFilledByTheIdlePhase(t *testing.T) {
 	link := &bottleneck{Rate: 153e3 / 8, Queue: 20_000, Delay: 100 * time.Millisecond}
 	b := must(t, link, func(o *saturation.Options) { o.Rate.Forward = 250e3 / 8 }, "forward")
@@ -307,14 +306,13 @@ func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
 	b.expect(t, metric.QueueIdleDelay, 0.030, 0.02, "forward") // +- 100 ms
 	b.expect(t, metric.QueueIdleDelayBound, 0.10006, 0.01, "forward")
 	b.expect(t, metric.QueueFullDelay, 0.382, 0.02, "forward")    // +- 100 ms
-	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward", "0.5") // in which the offset cancels
+	b.expect(t, metric.QueueDelay, 0.352, 0.02, "forward", "0.5") // the offset cancels in it
 }
 
-// TestPacketsThatTheReceiverDroppedAreNoLossOfThePath: half of them filled no queue and were
-// refused by none.
+// TestPacketsThatTheReceiverDroppedAreNoLossOfThePath: the receiving host drops half of the packets.
 func TestPacketsThatTheReceiverDroppedAreNoLossOfThePath(t *testing.T) {
 	for _, mode := range []string{saturation.ModeFixed, saturation.ModeSweep} {
-		link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, Delay: 5 * time.Millisecond} // wider than what is offered
+		link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, Delay: 5 * time.Millisecond} // faster than the offered rate
 		link.Each = func(_ sample.Direction, c *udp.Carried) error {
 			kept := c.Received.Packets[:0]
 			for i, p := range c.Received.Packets {

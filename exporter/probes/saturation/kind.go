@@ -1,15 +1,12 @@
-// Package saturation is the probe that fills a link with UDP packets on purpose, and so
-// learns its rate, its loss and its queue (Woo 2010 chapter 6, Halepovic 2008 figure 2,
-// RFC 9097).
+// Package saturation is the probe that fills a link with UDP packets to measure its rate, its loss and its queue
+// (Woo 2010 chapter 6, Halepovic 2008 figure 2, RFC 9097).
 //
-// There are three modes. "fixed" offers one rate that is more than the link carries: what
-// comes through is its rate, and how much longer packets take than just before, when the
-// link was idle, is its queue (package estimate/queue). "sweep" offers one rate after the
-// other, from low to high, and finds where loss begins: each is a burst from an idle link,
-// whose queue is empty and whose token bucket, if it has one, is full. "search" lets the load
-// adjustment of RFC 9097 change the rate of one stream, without a pause, by what its receiver
-// reports; what comes through in the parts of it that begin while the link is full is what
-// the link sustains.
+// There are three modes. "fixed" offers one rate above the link's: the received rate is the link's, and the delay
+// above that of the idle link just before is the queue's (package estimate/queue). "sweep" offers one rate after
+// the other, from low to high, and finds where loss begins; each is a burst from an idle link, whose queue is empty
+// and whose token bucket, if any, is full. "search" changes the rate of one stream by its receiver's reports, with
+// the load adjustment of RFC 9097 and without a pause; the rate received in the parts that begin while the link is
+// full is the sustained rate.
 //
 // All rates and sizes are those of IP packets, headers included and no link layer.
 package saturation
@@ -58,7 +55,7 @@ func NewKind(shared loadtest.Options, own Options) (*Kind, error) {
 	return k, nil
 }
 
-// New is the registry's entry.
+// New makes the type for the registry.
 func New() probe.Type {
 	return loadtest.Type[Options]{Word: "saturation", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(shared, own)
@@ -74,7 +71,7 @@ func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
 // Bytes is the most IP bytes that a run sends.
 func (k *Kind) Bytes() int64 { return k.bytes }
 
-// Duration is how long all transfers take as planned.
+// Duration is the planned time of all transfers.
 func (k *Kind) Duration() time.Duration { return k.lasts }
 
 // Perform tests one direction after the other, or both together.
@@ -104,7 +101,7 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) err
 	return nil
 }
 
-// together runs all directions at the same time; the first error is told.
+// together runs all directions at the same time and returns the first error.
 func (k *Kind) together(ctx context.Context, s *udp.Session, directions []sample.Direction, results []*Direction) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -133,8 +130,8 @@ func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, d
 	}
 }
 
-// checked is a transfer of which something can be said: it was not cut, no clock was stepped
-// meanwhile, and something was sent.
+// checked returns an error for a transfer without a valid result: it was cut, a clock was stepped during it, or
+// nothing was sent.
 func (k *Kind) checked(t *udp.Transfer, err error) (*udp.Transfer, error) {
 	switch {
 	case err != nil:
@@ -143,10 +140,10 @@ func (k *Kind) checked(t *udp.Transfer, err error) (*udp.Transfer, error) {
 		return nil, fmt.Errorf("saturation: %s transfer was cut short: %s", t.Direction, t.Cut)
 	case t.Counts.Sent == 0:
 		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: fmt.Errorf(
-			"saturation: none of the %d %s packets left the sender; are %d bytes (packet_bytes) more than its interface's MTU, or does a firewall there forbid them?",
+			"saturation: none of the %d %s packets left the sender; check that its interface's MTU is at least %d bytes (packet_bytes) and that its firewall allows them",
 			t.Counts.Planned, t.Direction, k.opts.PacketBytes)}
 	case t.Stepped():
-		return nil, &loadtest.Failure{Reason: loadtest.ReasonClock, Err: fmt.Errorf("saturation: a clock was stepped during the %s transfer: its times mean nothing", t.Direction)}
+		return nil, &loadtest.Failure{Reason: loadtest.ReasonClock, Err: fmt.Errorf("saturation: a clock was stepped during the %s transfer: its times are invalid", t.Direction)}
 	}
 	return t, nil
 }

@@ -20,9 +20,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
-// The thesis' link (Woo 2010, table 6.1), of which the truth is known here: its rate within
-// 2 %, its queue within 5 %, its empty delay within 0.3 ms. A busy machine keeps the emulated
-// link from being what it should be, by its own log; such a round is repeated.
+// The thesis' link (Woo 2010, table 6.1) with known values: rate within 2 %, queue within 5 %, empty delay within
+// 0.3 ms. On a busy machine the emulated link may deviate, by its own log; such a round is repeated.
 func TestRunOverTheEmulatedWiBroLinkFindsItsRateItsQueueAndItsDelay(t *testing.T) {
 	long(t, 15*time.Second)
 	for round := 1; ; round++ {
@@ -33,11 +32,11 @@ func TestRunOverTheEmulatedWiBroLinkFindsItsRateItsQueueAndItsDelay(t *testing.T
 		if late < 2*time.Millisecond || round == 10 {
 			t.Fatal(err)
 		}
-		t.Logf("round %d spoilt: the emulated link held a packet %v too long, and so: %v", round, late, err)
+		t.Logf("round %d is invalid: the emulated link delayed a packet by %v too much: %v", round, late, err)
 	}
 }
 
-// long skips a test that takes real time where -short asks for quick ones; CI does not.
+// long skips a test that takes real time if -short is set; CI does not set it.
 func long(t *testing.T, takes time.Duration) {
 	t.Helper()
 	if testing.Short() {
@@ -63,7 +62,7 @@ func runOver(t *testing.T, network *lab.Lab, shared loadtest.Options, own satura
 	return outcome
 }
 
-// wibroRound is one run; late is how late the emulated link was with a packet at the most.
+// wibroRound is one run; late is the largest delay that the emulated link added by mistake.
 func wibroRound(t *testing.T) (late time.Duration, err error) {
 	profile, err := lab.LoadProfile("wibro")
 	if err != nil {
@@ -91,7 +90,7 @@ func wibroRound(t *testing.T) (late time.Duration, err error) {
 	return late, errors.Join(wrong...)
 }
 
-// hold holds one direction against the truth.
+// hold compares one direction with the link's values.
 func hold(d *saturation.Direction, link lab.Link) error {
 	l := d.Load
 	if l.State != "filled" || l.SizeBytes == nil || l.Idle == nil || l.Queue == nil {
@@ -107,7 +106,7 @@ func hold(d *saturation.Direction, link lab.Link) error {
 	return err
 }
 
-// A search over the same link: one stream in each direction, which finds its rate within 3 %.
+// A search over the same link: one stream in each direction, whose result is within 3 % of the rate.
 func TestSearchOverTheEmulatedWiBroLinkFindsItsRate(t *testing.T) {
 	long(t, 20*time.Second)
 	for round := 1; ; round++ {
@@ -140,10 +139,10 @@ func searchRound(t *testing.T) error {
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
 		d := outcome.Body.(*saturation.Result).Directions[i]
 		if d.Sustained == nil {
-			wrong = append(wrong, fmt.Errorf("%s: nothing found: %v", d.Direction, outcome.Notes))
+			wrong = append(wrong, fmt.Errorf("%s: no rate found: %v", d.Direction, outcome.Notes))
 			continue
 		}
-		t.Logf("%s: %.0f bytes/s, the link's %.0f; at the most %.0f", d.Direction, d.Sustained.Received, float64(link.Rate)/8, *d.Maximum)
+		t.Logf("%s: %.0f bytes/s, the link's %.0f; maximum %.0f", d.Direction, d.Sustained.Received, float64(link.Rate)/8, *d.Maximum)
 		wrong = append(wrong, near(d.Direction+" rate", d.Sustained.Received, float64(link.Rate)/8, 0.03))
 	}
 	return errors.Join(wrong...)
@@ -170,8 +169,8 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	own := saturation.DefaultOptions()
 	own.Duration, own.Idle.Duration, own.PacketBytes = time.Second, 0, 1000
 	outcome := runOver(t, network, shared, own)
-	if outcome.ForwardBytes != 625_000 || outcome.ReverseBytes != 1_499_000 { // of an interval of 666.667 us, 1499 fit
-		t.Errorf("%d and %d bytes, want what a second of 5 and of 12 Mb/s has", outcome.ForwardBytes, outcome.ReverseBytes)
+	if outcome.ForwardBytes != 625_000 || outcome.ReverseBytes != 1_499_000 { // at intervals of 666.667 us 1499 fit
+		t.Errorf("%d and %d bytes, want those of a second of 5 and of 12 Mb/s", outcome.ForwardBytes, outcome.ReverseBytes)
 	}
 	plan := outcome.Transfers.([]*udp.Series)[0].Plan
 	if payload := plan.Segments[0].PayloadBytes; payload != 952 || plan.NoChecksum {
@@ -182,9 +181,9 @@ func TestRunOverIPv6CountsItsHeadersAndHasItsChecksums(t *testing.T) {
 	}
 }
 
-// Ten times what the link carries: nine packets of ten are dropped, and so are the control
-// connection's words and acknowledgements, for longer than it is silent otherwise. That is
-// what somebody asks for who does not know the link.
+// Ten times the link's rate: nine packets of ten are dropped, among them messages and acknowledgments of the
+// control connection, for longer than its usual idle time. A user who does not know the link's rate configures such
+// a run.
 func TestRunOutlastsTenTimesTheLinksRate(t *testing.T) {
 	long(t, 25*time.Second)
 	profile, err := lab.LoadProfile("wibro")
@@ -194,7 +193,7 @@ func TestRunOutlastsTenTimesTheLinksRate(t *testing.T) {
 	network := lab.Start(t, lab.Options{Profile: profile})
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: network.Server.Addr4, Do: network.Server.Do})
 	shared.Directions = []string{"forward"}
-	shared.DrainTimeout = 2 * time.Second // the queue takes 0.35 s; with it the session bears 6.9 s
+	shared.DrainTimeout = 2 * time.Second // the queue takes 0.35 s; with it the session's idle timeout is 6.9 s
 	own := saturation.DefaultOptions()
 	own.Rate.Forward = 25e6 / 8
 	own.Duration, own.Idle.Duration, own.Skip = 20*time.Second, time.Second, time.Second

@@ -19,24 +19,24 @@ type bottleneck struct {
 	// zero: unlimited.
 	Rate  float64
 	Queue int
-	// Burst, if above zero, is a token bucket of so many bytes, full at first and filled at
-	// Rate: while it lasts, the link passes Peak bytes a second.
+	// Burst, if above zero, is a token bucket of so many bytes, initially full and filled at Rate: until it is
+	// empty, the link passes Peak bytes a second.
 	Burst, Peak float64
 	// Delay of the empty link.
 	Delay time.Duration
 	// Offset is the remote clock's reading less the local one's.
 	Offset time.Duration
-	// Local and Remote are what the clocks say of themselves; the zero value: a bound of 10 us.
+	// Local and Remote are the reported clock qualities; the zero value: a bound of 10 us.
 	Local, Remote udp.Clocks
-	// Lose tells which packets are lost for another reason; nil: none is. Late is how much longer
-	// than others a packet takes that passes; nil: none does.
+	// Lose reports which packets are lost for another reason; nil: none. Late is the additional delay of a packet;
+	// nil: none.
 	Lose func(seq int) bool
 	Late func(seq int) time.Duration
-	// LoseReport tells which reports of a plan with feedback are lost; nil: none is.
+	// LoseReport reports which reports of a plan with feedback are lost; nil: none.
 	LoseReport func(serial uint32) bool
 	// Each may change a transfer's outcome before it is returned.
 	Each func(d sample.Direction, c *udp.Carried) error
-	// Transfers counts them.
+	// Transfers counts the transfers.
 	Transfers int
 }
 
@@ -52,7 +52,7 @@ func (l *bottleneck) Carry(_ context.Context, d sample.Direction, p stream.Plan,
 	return c, nil
 }
 
-// fly is what becomes of a plan that begins at an instant of the local clock.
+// fly carries a plan that begins at an instant of the local clock.
 func (l *bottleneck) fly(d sample.Direction, p stream.Plan, begin instant.Time, adjustRate stream.Adjuster) *udp.Carried {
 	f := &feedback{bottleneck: l, plan: p, begin: begin}
 	var pace func(instant.Time) time.Duration
@@ -70,7 +70,7 @@ func (l *bottleneck) fly(d sample.Direction, p stream.Plan, begin instant.Time, 
 	if adjustRate != nil {
 		c.Sent.Planned = len(c.Sent.Packets)
 	}
-	from, to := time.Duration(0), l.Offset // of the sender's clock, and of the receiver's
+	from, to := time.Duration(0), l.Offset // of the sender's and the receiver's clock
 	if d == sample.Reverse {
 		from, to = to, from
 	}
@@ -92,7 +92,7 @@ func (l *bottleneck) fly(d sample.Direction, p stream.Plan, begin instant.Time, 
 	return c
 }
 
-// outcome is when a packet arrives; false: it is lost.
+// outcome returns when a packet arrives; false: it is lost.
 func (l *bottleneck) outcome(way *passage, at instant.Time, seq, size int) (arrives instant.Time, ok bool) {
 	leaves, ok := way.pass(at, size)
 	if !ok || l.Lose != nil && l.Lose(seq) {
@@ -104,17 +104,17 @@ func (l *bottleneck) outcome(way *passage, at instant.Time, seq, size int) (arri
 	return leaves.Add(l.Delay), true
 }
 
-// feedback is what the receiver of a stream tells its sender while it runs.
+// feedback is the reports of a running stream's receiver to its sender.
 type feedback struct {
 	*bottleneck
 	plan      stream.Plan
 	begin     instant.Time
 	adjusting *stream.Adjusting
 	tally     stream.Tally
-	tick      instant.Time // when the receiver looks next
+	tick      instant.Time // the receiver's next report
 	told      uint64
-	waiting   []arrival // that the receiver has not counted
-	reports   []report  // that the sender has not heard
+	waiting   []arrival // not counted by the receiver yet
+	reports   []report  // not received by the sender yet
 }
 
 type arrival struct {
@@ -129,7 +129,7 @@ type report struct {
 	stream.Status
 }
 
-// pace is the time to the next packet, by what the sender has heard until now.
+// pace is the time to the next packet, by the reports received so far.
 func (f *feedback) pace(now instant.Time) time.Duration {
 	for ; f.tick <= now; f.tick = f.tick.Add(f.plan.Feedback) {
 		f.waiting = slices.DeleteFunc(f.waiting, func(a arrival) bool {
@@ -156,10 +156,10 @@ func (f *feedback) pace(now instant.Time) time.Duration {
 	return f.adjusting.Interval(now.Sub(f.begin))
 }
 
-// passage is a bottleneck while packets pass it, in the order of time.
+// passage is the state of a bottleneck while packets pass it in the order of time.
 type passage struct {
 	*bottleneck
-	free   instant.Time // when it has sent all that waits
+	free   instant.Time // when all queued packets are sent
 	level  float64      // bytes in the bucket, as of filled
 	filled instant.Time
 }
@@ -168,7 +168,7 @@ func (l *bottleneck) open(begin instant.Time) *passage {
 	return &passage{bottleneck: l, free: begin, level: l.Burst, filled: begin}
 }
 
-// pass is when a packet that came at an instant leaves; false: it was dropped.
+// pass returns when a packet that arrived at an instant leaves; false: it was dropped.
 func (p *passage) pass(at instant.Time, size int) (leaves instant.Time, ok bool) {
 	if p.Rate == 0 {
 		return at, true

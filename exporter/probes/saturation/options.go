@@ -16,36 +16,34 @@ import (
 type Options struct {
 	// Mode is fixed, sweep or search.
 	Mode string `yaml:"mode"`
-	// Rate is the most that is ever offered, in each direction: with mode fixed all the
-	// time, else at the end.
+	// Rate is the highest offered rate of each direction: constant in mode fixed, else the last one.
 	Rate option.PerDirection `yaml:"rate"`
 	// PacketBytes is the size of all packets, IP header included.
 	PacketBytes int `yaml:"packet_bytes"`
-	// Duration is how long the load lasts in mode fixed, or the search in mode search.
+	// Duration is the time of the load in mode fixed, or of the search in mode search.
 	Duration time.Duration `yaml:"duration"`
-	// Idle is the time before the load, and again after it, in which single packets find the
-	// empty link's delay. Mode fixed only.
+	// Idle is the time before and after the load in which single packets measure the delay of the empty link. Mode
+	// fixed only.
 	Idle Idle `yaml:"idle"`
-	// Skip is how much of the load's begin and end says nothing about a full queue, a
-	// quarter of it each at the most. Mode fixed only.
+	// Skip is the time at the load's begin and end that is left out, because the queue is not full; at most a
+	// quarter of the load each. Mode fixed only.
 	Skip time.Duration `yaml:"skip"`
-	// ElapsedBins is how many points of a direction's throughput, and of its delay, are metrics with the time since the
-	// load's begin as a label; the report has all of them. Mode fixed only.
+	// ElapsedBins is how many points of a direction's throughput and delay are exported with the time since the
+	// load's begin as a label; the report has all. Mode fixed only.
 	ElapsedBins int `yaml:"elapsed_bins"`
 	// ElapsedRange adds the smallest and the largest delay to each median.
 	ElapsedRange bool `yaml:"elapsed_range"`
-	// Sweep is for mode sweep.
+	// Sweep holds the options of mode sweep.
 	Sweep Sweep `yaml:"sweep"`
-	// Search is for mode search.
+	// Search holds the options of mode search.
 	Search Search `yaml:"search"`
-	// Together tests both directions at the same time (mode fixed only); by default one
-	// follows the other.
+	// Together tests both directions at the same time (mode fixed only); by default one after the other.
 	Together bool `yaml:"together"`
 }
 
-// Idle is a phase before the load and one behind it. The packets of each leave at random
-// times, Interval apart at the mean, are kept to a tenth of Options.Rate, are 250 at the most,
-// and ten at the least if that takes no more than 10 s; a Duration of zero leaves both out.
+// Idle is a phase before the load and one after it. Its packets leave at random times with the mean Interval. Their
+// rate is at most a tenth of Options.Rate; there are at most 250, and at least ten if these take no more than 10 s.
+// A Duration of zero leaves both phases out.
 type Idle struct {
 	Duration time.Duration `yaml:"duration"`
 	Interval time.Duration `yaml:"interval"`
@@ -56,28 +54,26 @@ type Sweep struct {
 	// From is the lowest rate; zero: a tenth of the highest.
 	From   option.PerDirection `yaml:"from"`
 	Factor float64             `yaml:"factor"`
-	// Step is how long each rate lasts. A step that is over before the link's queue is full
-	// loses nothing, even a little above the link's rate.
+	// Step is the time of each rate. A step that ends before the link's queue is full has no losses, even if its
+	// rate is a little above the link's.
 	Step time.Duration `yaml:"step"`
-	// MaxLoss is the share that a step may lose and still be lossless, 0..1.
+	// MaxLoss is the loss ratio up to which a step counts as lossless, 0..1.
 	MaxLoss float64 `yaml:"max_loss"`
-	// Beyond is how many lossy steps in a row end the sweep; zero: none does.
+	// Beyond is the number of consecutive lossy steps that ends the sweep; zero: it is not ended.
 	Beyond int `yaml:"beyond"`
 }
 
 // Search is the load adjustment of RFC 9097 section 8, in one stream without a pause.
 type Search struct {
 	From option.PerDirection `yaml:"from"`
-	// Step is its feedback interval; where ten packets of the highest rate take longer,
-	// so long.
+	// Step is the feedback interval, or the time of ten packets of the highest rate if that is longer.
 	Step time.Duration `yaml:"step"`
-	// Lower and Upper are the delay variations below which the rate grows, and above
-	// which it shrinks.
+	// Lower and Upper are the delay variation below which the rate increases, and above which it decreases.
 	Lower time.Duration `yaml:"lower"`
 	Upper time.Duration `yaml:"upper"`
 }
 
-// Modes as written in the configuration.
+// Values of mode.
 const (
 	ModeFixed  = "fixed"
 	ModeSweep  = "sweep"
@@ -132,7 +128,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// planned is what one direction is to do, in IP bytes and time, or why it cannot.
+// planned is the load of one direction in IP bytes and time, or an error if it is impossible.
 func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration, err error) {
 	rate := o.Rate.Of(d)
 	if rate <= 0 {
@@ -143,16 +139,16 @@ func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration,
 	case ModeSweep:
 		sweep, err := o.sweep(d)
 		if err != nil {
-			return 0, 0, option.Errorf("sweep", "makes no %s sweep: %v", d, err)
+			return 0, 0, option.Errorf("sweep", "is invalid in direction %s: %v", d, err)
 		}
 		steps = nil
 		for next, more := sweep.Next(); more; next, more = sweep.Next() {
 			steps = append(steps, next)
-			sweep.Observe(ratesearch.Feedback{Packets: 1}) // nothing ends it early
+			sweep.Observe(ratesearch.Feedback{Packets: 1}) // without losses no step ends the sweep
 		}
 	case ModeSearch:
 		if _, err := o.search(d, float64(rate), o.Duration); err != nil {
-			return 0, 0, option.Errorf("search", "makes no %s search: %v", d, err)
+			return 0, 0, option.Errorf("search", "is invalid in direction %s: %v", d, err)
 		}
 	}
 	idle, interval := o.idle(d)
@@ -169,7 +165,7 @@ func (o *Options) planned(d sample.Direction) (bytes int64, lasts time.Duration,
 	return int64(sum), lasts + around, nil
 }
 
-// sweep is a fresh sweep of a direction.
+// sweep returns a new sweep of a direction.
 func (o *Options) sweep(d sample.Direction) (*ratesearch.Sweep, error) {
 	to, from := float64(o.Rate.Of(d)), float64(o.Sweep.From.Of(d))
 	if from == 0 {
@@ -187,8 +183,8 @@ func (o *Options) sweep(d sample.Direction) (*ratesearch.Sweep, error) {
 	})
 }
 
-// search is a fresh search of a direction, up to a rate. It begins with a packet each interval of
-// feedback at the least.
+// search returns a new search of a direction up to a rate. It begins with at least one packet in each feedback
+// interval.
 func (o *Options) search(d sample.Direction, most float64, length time.Duration) (*ratesearch.Adjust, error) {
 	every := o.every(most)
 	least := max(float64(o.Search.From.Of(d)), float64(o.PacketBytes)/every.Seconds())
@@ -198,11 +194,10 @@ func (o *Options) search(d sample.Direction, most float64, length time.Duration)
 	})
 }
 
-// perFeedback is how many packets an interval of feedback has at the highest rate, at the least.
+// perFeedback is the least number of packets in a feedback interval at the highest rate.
 const perFeedback = 10
 
-// every is the interval of feedback: as configured, or as long as some packets of the highest
-// rate take.
+// every is the feedback interval: as configured, or the time of perFeedback packets of the highest rate.
 func (o *Options) every(most float64) time.Duration {
 	return max(o.Search.Step, time.Duration(perFeedback*float64(o.PacketBytes)/most*float64(time.Second)))
 }

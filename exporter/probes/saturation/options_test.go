@@ -69,12 +69,12 @@ func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
 		"local: 192.0.2.7\nfamily: ipv6":                "local is 192.0.2.7, which is not of family ipv6",
 		"no_checksum: true\nfamily: ipv6":               "no_checksum is for IPv4 only",
 		"rate: {forward: 10Gbit}\nduration: 10m":        "more than the 4194304 packets",
-		"mode: sweep\nsweep: {factor: 1}":               "sweep makes no forward sweep",
-		"mode: sweep\nsweep: {from: {forward: 50Mbit}}": "sweep makes no forward sweep: from is above rate",
+		"mode: sweep\nsweep: {factor: 1}":               "sweep is invalid in direction forward",
+		"mode: sweep\nsweep: {from: {forward: 50Mbit}}": "sweep is invalid in direction forward: from is above rate",
 		"mode: sweep\ntogether: true":                   "together is for mode fixed",
 		"sweep: {max_loss: 1}":                          "sweep.max_loss is 1; it must be a share",
 		"sweep: {beyond: -1}":                           "sweep.beyond is -1",
-		"mode: search\nsearch: {step: 40s}":             "search makes no forward search",
+		"mode: search\nsearch: {step: 40s}":             "search is invalid in direction forward",
 		"drain_timeout: 1ms":                            "drain_timeout is 1ms; it must be between 100ms and 2m",
 		"speed: 5":                                      "is unknown",
 	} {
@@ -106,10 +106,10 @@ func TestBytesAreThoseOfThePlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 30 s of 5 and 12 Mb/s, and 50 packets of 1410 bytes before each and behind it.
+	// 30 s of 5 and 12 Mb/s, and 50 packets of 1410 bytes before and after each.
 	want := int64(30*(5e6+12e6)/8) + 4*50*1410
 	if got := kind.Bytes(); got < want || got > want+3000 {
-		t.Errorf("%d bytes, want %d and hardly more", got, want)
+		t.Errorf("%d bytes, want %d or slightly more", got, want)
 	}
 	if got, want := kind.Duration(), 68*time.Second; got != want {
 		t.Errorf("%v, want %v", got, want)

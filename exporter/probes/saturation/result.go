@@ -17,8 +17,8 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// Result is what a run found: loadtest.Run's Body, and the report's "result". Rates are IP
-// bytes a second; a pointer is nil where a value is not known.
+// Result is the result of a run: loadtest.Run's Body, and the report's "result". Rates are in IP bytes a second; a
+// pointer is nil for an unknown value.
 type Result struct {
 	Mode        string       `json:"mode"`
 	PacketBytes int          `json:"packet_bytes"`
@@ -30,62 +30,58 @@ type Result struct {
 type Direction struct {
 	Direction string      `json:"direction"`
 	Rate      option.Rate `json:"configured_bytes_per_second"`
-	// Load is that of mode fixed.
+	// Load is the result of mode fixed.
 	Load   *Load       `json:"load,omitempty"`
 	Counts *udp.Counts `json:"counts,omitempty"`
-	// Steps are those of modes sweep and search, and StepsAre says what they are: bursts from
-	// an idle link, or parts of one transfer.
+	// Steps are those of modes sweep and search, StepsAre their description: bursts from an idle link, or parts of
+	// one transfer.
 	Steps    []Step `json:"steps,omitempty"`
 	StepsAre string `json:"steps_are,omitempty"`
-	// Lossless is the highest rate up to which a sweep lost nothing.
+	// Lossless is the highest rate up to which a sweep had no losses.
 	Lossless *float64 `json:"lossless_bytes_per_second,omitempty"`
-	// Maximum is the highest rate of a second, or a step, of a search (RFC 9097 section 6).
-	// Sustained is what the search found: of the seconds that began while the link was full, that
-	// a token bucket is empty, the rate that nine of ten do not exceed. With Unlimited the link was never full, and
-	// there is none.
+	// Maximum is the highest rate of a second, or a step, of a search (RFC 9097 section 6). Sustained is the rate
+	// that nine of ten of the seconds do not exceed that began while the link was full, so that a token bucket is
+	// empty. With Unlimited the link was never full, and there is none.
 	Maximum   *float64 `json:"maximum_bytes_per_second,omitempty"`
 	Sustained *Step    `json:"sustained,omitempty"`
 	Unlimited bool     `json:"link_never_full,omitempty"`
-	// Unsteady: packets were lost, or waited, at rates that have nothing in common.
+	// Unsteady: packets were lost or delayed at widely different rates.
 	Unsteady bool `json:"rate_not_steady,omitempty"`
-	// Dropped packets did arrive, and were lost in the receiving host for want of buffer.
+	// Dropped packets arrived and were dropped by the receiving host because its buffer was full.
 	Dropped uint64 `json:"socket_dropped_packets,omitempty"`
 
 	remarks []string // for the notes
 }
 
-// Load is what a constant load showed. See queue.Result.
+// Load is the result of a constant load. See queue.Result.
 type Load struct {
 	State    string `json:"state"`
 	Evidence string `json:"evidence"`
-	// Offered and Throughput are of the part of the load from From to To, Throughput being
-	// the median of its seconds, or all of it where a second has few packets; Loss is the
-	// share of all of the load's packets.
+	// Offered and Throughput are of the part of the load from From to To. Throughput is the median of its seconds,
+	// or its mean if a second has few packets; Loss is of all packets of the load.
 	Offered    float64       `json:"offered_bytes_per_second"`
 	Throughput float64       `json:"throughput_bytes_per_second"`
 	Loss       float64       `json:"loss_ratio"`
 	Underrun   float64       `json:"sender_underrun_ratio"`
 	From       time.Duration `json:"from_ns"`
 	To         time.Duration `json:"to_ns"`
-	// Rates are the quantiles 0.05, 0.5 and 0.95 of what arrived in a second, from the first
-	// loss to the last; Varies: the link's rate is not one.
+	// Rates are the quantiles 0.05, 0.5 and 0.95 of the rate of a second, from the first loss to the last; Varies:
+	// the link's rate is not constant.
 	Rates  *[3]float64 `json:"rate_quantiles_bytes_per_second,omitempty"`
 	Varies bool        `json:"rate_varies"`
-	// Idle and Full are one-way delays, known if the clocks are trusted.
+	// Idle and Full are one-way delays, known only with trusted clocks.
 	Idle      *time.Duration `json:"idle_delay_ns,omitempty"`
 	IdleBound *time.Duration `json:"idle_delay_error_bound_ns,omitempty"`
 	Full      *time.Duration `json:"full_delay_ns,omitempty"`
 	FullBound *time.Duration `json:"full_delay_error_bound_ns,omitempty"`
-	// Queue is what the full queue added to the idle delay, the quantiles 0.05, 0.5 and 0.95. A
-	// constant offset of the clocks cancels in it: it is known without trusting them, and the
-	// bounds have what they drift.
+	// Queue is the delay of the full queue above the idle delay, the quantiles 0.05, 0.5 and 0.95. A constant clock
+	// offset cancels: it does not need trusted clocks, and its bounds include their drift.
 	Queue      *[3]time.Duration `json:"queue_delay_quantiles_ns,omitempty"`
 	QueueBound *[3]time.Duration `json:"queue_delay_error_bounds_ns,omitempty"`
 	Drift      float64           `json:"clock_drift_ratio"`
 	SizeBytes  *float64          `json:"queue_size_bytes,omitempty"`
 	SizeBound  *float64          `json:"queue_size_error_bound_bytes,omitempty"`
-	// PaperBytes is Full less Idle, times the median rate: the size as table 6.1 of Woo 2010
-	// has it.
+	// PaperBytes is Full less Idle, times the median rate: the queue size by table 6.1 of Woo 2010.
 	PaperBytes   *float64 `json:"table_6_1_bytes,omitempty"`
 	AtLeastBytes *float64 `json:"queue_at_least_bytes,omitempty"`
 	Trusted      bool     `json:"clocks_trusted"`
@@ -103,7 +99,7 @@ type Bin struct {
 	Received float64       `json:"received_bytes_per_second"`
 	Packets  int           `json:"packets"`
 	Lost     int           `json:"lost_packets"`
-	// Delays are the smallest, the median and the largest; nil where none is valid.
+	// Delays are the smallest, the median and the largest; nil without a valid delay.
 	Delays *[3]time.Duration `json:"delays_ns,omitempty"`
 }
 
@@ -112,19 +108,18 @@ type Step struct {
 	Offered  float64       `json:"offered_bytes_per_second"`
 	Duration time.Duration `json:"duration_ns"`
 	Sent     float64       `json:"sent_bytes_per_second"`
-	// Received came within as long as was sent; what came later counts for no rate.
+	// Received is the rate within a time as long as that of sending; later packets do not count.
 	Received float64 `json:"received_bytes_per_second"`
 	Loss     float64 `json:"loss_ratio"`
 	Lossless bool    `json:"lossless,omitempty"`
 	Underrun float64 `json:"sender_underrun_ratio"`
-	// Variation is the largest delay less the smallest of all steps, of packets that arrived;
-	// below zero: not known. It is not where more than half was lost: lost packets have no
-	// delay, and the rest is no sample of them.
+	// Variation is the largest delay of received packets less the smallest of all steps; below zero: unknown, as it
+	// is if more than half was lost, since lost packets have no delay.
 	Variation time.Duration `json:"delay_variation_ns"`
 	Counts    udp.Counts    `json:"counts"`
 }
 
-// known is v where it is known.
+// known is a pointer to v if it is known.
 func known[T any](v T, ok bool) *T {
 	if !ok {
 		return nil
@@ -136,7 +131,7 @@ func duration(d queue.Duration, more time.Duration) (value, off *time.Duration) 
 	return known(d.Value, d.OK), known(bound.Sum(d.Bound, more), d.OK)
 }
 
-// summary is a few lines for people.
+// summary describes a direction in a few lines.
 func (d *Direction) summary() (lines []probe.Result) {
 	line := func(quantity, format string, args ...any) {
 		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Direction, Value: fmt.Sprintf(format, args...)})
@@ -157,11 +152,11 @@ func (d *Direction) summary() (lines []probe.Result) {
 	case d.Sustained != nil:
 		line("highest rate", "%s", option.Rate(d.Sustained.Received).Words())
 	case d.Unsteady:
-		line("highest rate", "not known, up to %s in a second", option.Rate(*d.Maximum).Words())
+		line("highest rate", "unknown, up to %s in a second", option.Rate(*d.Maximum).Words())
 	case d.Unlimited:
-		line("highest rate", "%s at the least", option.Rate(*d.Maximum).Words())
+		line("highest rate", "at least %s", option.Rate(*d.Maximum).Words())
 	case len(d.Steps) > 0:
-		line("throughput", "%s at the most", option.Rate(d.best().Received).Words())
+		line("throughput", "at most %s", option.Rate(d.best().Received).Words())
 	}
 	if d.Lossless != nil {
 		line("lossless", "up to %s", option.Rate(*d.Lossless).Words())
@@ -169,7 +164,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 	return lines
 }
 
-// variation is the spread of a rate that varies, in words.
+// variation describes the spread of a varying rate.
 func (l *Load) variation() string {
 	if !l.Varies || l.Rates == nil {
 		return ""
@@ -187,7 +182,7 @@ func (d *Direction) best() (best Step) {
 	return best
 }
 
-// stateWords are the states that people read in other words.
+// stateWords replace the names of some states in the summary.
 var stateWords = map[string]string{
 	queue.NotFilled.String():   "not filled",
 	queue.Policer.String():     "none: a policer",
@@ -208,24 +203,24 @@ func bytes(n float64) string {
 	return fmt.Sprintf("%.4g B", n)
 }
 
-// underrunNoted is the share of planned packets that a sender may owe without a word about it.
+// underrunNoted is the least sender underrun with a note.
 const underrunNoted = 0.01
 
-// notes say what keeps the result from being what was wanted.
+// notes are the limitations of the result.
 func (d *Direction) notes() (notes []string) {
 	if d.Dropped > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %d packets arrived and were dropped by the receiving host itself: it is too slow for this rate, or its buffer too small (net.core.rmem_max)",
+		notes = append(notes, fmt.Sprintf("%s: %d packets arrived and were dropped by the receiving host: it is too slow for this rate, or its buffer too small (net.core.rmem_max)",
 			d.Direction, d.Dropped))
 	}
 	return append(notes, d.remarks...)
 }
 
-// remark adds to the notes.
+// remark adds a note.
 func (d *Direction) remark(format string, args ...any) {
 	d.remarks = append(d.remarks, d.Direction+": "+fmt.Sprintf(format, args...))
 }
 
-// remark is what keeps a load from showing what was wanted.
+// remark adds the notes on the limitations of a load.
 func (l *Load) remark(d *Direction) {
 	if l.State != queue.Filled.String() {
 		d.remark("%s: %s", words(l.State), l.Evidence)
@@ -233,16 +228,16 @@ func (l *Load) remark(d *Direction) {
 	if l.Underrun > underrunNoted {
 		why := "it cannot keep the rate"
 		if c := d.Counts; 2*c.Refused > c.Planned-c.Sent-c.Withheld {
-			why = "its own host refused them"
+			why = "its host refused them"
 		}
 		d.remark("the sender did not send %.1f %% of what was planned: %s", 100*l.Underrun, why)
 	}
 	if !l.Trusted {
-		d.remark("one-way delays are not known: %s", l.ClocksReason)
+		d.remark("one-way delays are unknown: %s", l.ClocksReason)
 	}
 }
 
-// Publish gives a completed run's values to the sink.
+// Publish sets the values of a completed run.
 func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	body, ok := r.Body.(*Result)
 	if !ok {
@@ -270,7 +265,7 @@ func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	}
 }
 
-// publish is of the step that stands for the result.
+// publish exports the step that represents the result.
 func (s *Step) publish(v *loadtest.Values, maximum *metric.Desc, d string) {
 	v.Set(maximum, s.Received, d)
 	v.Set(metric.UDPOffered, s.Sent, d)
@@ -316,7 +311,7 @@ func (l *Load) publish(v *loadtest.Values, d string) {
 	}
 }
 
-// publishElapsed is of the load's bins, as many as the options let be metrics.
+// publishElapsed exports the load's bins, as many as the options allow.
 func (l *Load) publishElapsed(v *loadtest.Values, d string, o *Options) {
 	for group := range grouped(l.PerSecond, o.ElapsedBins) {
 		sum := 0.0
@@ -326,7 +321,7 @@ func (l *Load) publishElapsed(v *loadtest.Values, d string, o *Options) {
 		v.Set(metric.UDPThroughputElapsed, sum/float64(len(group)), d, elapsed(group[len(group)-1].Elapsed))
 	}
 	for group := range grouped(l.First, o.ElapsedBins) {
-		// The median of several bins is none of their medians: the last bin stands for its group.
+		// A median of medians is not a median: the last bin represents its group.
 		b := group[len(group)-1]
 		if b.Delays == nil {
 			continue
@@ -339,7 +334,7 @@ func (l *Load) publishElapsed(v *loadtest.Values, d string, o *Options) {
 	}
 }
 
-// grouped are adjacent bins in so many groups at the most.
+// grouped divides bins into at most so many groups of adjacent ones.
 func grouped(all []Bin, most int) iter.Seq[[]Bin] {
 	if most == 0 {
 		all, most = nil, 1
@@ -347,5 +342,5 @@ func grouped(all []Bin, most int) iter.Seq[[]Bin] {
 	return slices.Chunk(all, max((len(all)+most-1)/most, 1))
 }
 
-// elapsed is the end of a bin in seconds, as a label.
+// elapsed formats the end of a bin in seconds, as a label.
 func elapsed(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', 6, 64) }

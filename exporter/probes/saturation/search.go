@@ -16,7 +16,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// search lets the load adjustment choose the rates, in one transfer without a pause.
+// search runs the load adjustment, in one transfer without a pause.
 func (k *Kind) search(ctx context.Context, s *udp.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
 	length, most := k.opts.Duration, float64(k.opts.Rate.Of(d))
 	limits := s.Limits()
@@ -41,13 +41,13 @@ func (k *Kind) search(ctx context.Context, s *udp.Session, r *loadtest.Run, d sa
 	}
 	out := &Direction{Direction: d.String(), Rate: k.opts.Rate.Of(d), Dropped: uint64(t.HostDropped())}
 	if length < k.opts.Duration {
-		out.remark("the search took %v, which is what the token allows, in place of %v", length, k.opts.Duration)
+		out.remark("the search took %v, the limit of the token, instead of %v", length, k.opts.Duration)
 	}
 	out.evaluate(t, f.reports, most, k.opts.Search.Lower)
 	return out, nil
 }
 
-// follower is the load adjustment, by reports of a stream under way.
+// follower runs the load adjustment by reports of a running stream.
 type follower struct {
 	adjust      *ratesearch.Adjust
 	overhead    int
@@ -81,17 +81,17 @@ func (f *follower) adjustRate(st stream.Status) time.Duration {
 	return f.pace
 }
 
-// Of what a search found: the parts that it is looked at in, and over which a rate must hold,
-// RFC 9097's dt; and the share of the highest rate at which that counts as reached.
+// Of the evaluation: the length of the parts, over which a rate must hold (dt of RFC 9097), and the share of the
+// highest rate that counts as reaching it.
 const (
 	part      = time.Second
 	leastPart = 10 // in a search
 	reached   = 0.95
-	unsteady  = 1.2 // times the median of the parts in which the link seems full
-	burstFrom = 1.1 // times what was sustained: more in some part is worth a note
+	unsteady  = 1.2 // times the median of the parts with a seemingly full link
+	burstFrom = 1.1 // times the sustained rate: a higher rate of a part gets a note
 )
 
-// evaluate finds the rate of the link in a search that is over.
+// evaluate finds the rate of the link after a search.
 func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower time.Duration) {
 	length := t.Plan.Duration()
 	width := min(part, length/leastPart)
@@ -101,54 +101,53 @@ func (d *Direction) evaluate(t *udp.Transfer, reports int, most float64, lower t
 	best := d.best().Received
 	switch {
 	case reports == 0:
-		d.remark("no feedback of the receiver came: the rate was never adjusted, and what the link carries is not known")
+		d.remark("no feedback of the receiver arrived: the rate was never adjusted, and the link's rate is unknown")
 		return
 	case best == 0:
 		return
 	}
 	d.Maximum = &best
 	from, low, full := a.sustained(t, width, lower)
-	if !full { // is it faster than all that was offered?
+	if !full { // the link may be faster than the highest offered rate
 		from = length - width
 	}
 	found := stepsOf(t, &a, []time.Duration{from, from + width})[0]
 	switch {
 	case full && low > 0 && found.Received > unsteady*low:
 		d.Unsteady = true
-		d.remark("packets were lost or waited at rates from %s to %s: the link's rate moves, or that is no full queue's doing; what it sustains is not known", option.Rate(low).Words(), option.Rate(found.Received).Words())
+		d.remark("packets were lost or delayed at rates from %s to %s: the link's rate varies, or the cause is not a full queue; the sustained rate is unknown", option.Rate(low).Words(), option.Rate(found.Received).Words())
 		return
 	case full:
 	case found.Offered < reached*most:
 		d.Unlimited = true
-		d.remark("the link was never full: the sender did not get to higher rates in the time, or the feedback did not reach it")
+		d.remark("the link was never full: the sender did not reach higher rates in the time, or it received no feedback")
 		return
 	default:
-		d.remark("the link carried all that was offered; a higher rate may find more")
+		d.remark("the link carried the highest offered rate; its own rate may be higher")
 	}
 	d.Sustained = &found
 	if best > burstFrom*found.Received {
-		d.remark("up to %s came through in a part of the time, and %s when the link was full: a token bucket, or a rate that varies", option.Rate(best).Words(), option.Rate(found.Received).Words())
+		d.remark("up to %s passed in a part of the time, and %s when the link was full: a token bucket, or a varying rate", option.Rate(best).Words(), option.Rate(found.Received).Words())
 	}
 	if found.Underrun > underrunNoted {
-		d.remark("the sender did not send %.1f %% of what was due: it cannot keep the rate", 100*found.Underrun)
+		d.remark("the sender did not send %.1f %% of the planned packets: it cannot keep the rate", 100*found.Underrun)
 	}
 }
 
-// Of a full link: more than fullLoss of fullOf packets sent one after the other are lost; this
-// is what the load adjustment takes for congestion.
+// A link is full if more than fullLoss of fullOf consecutive packets are lost, which the load adjustment treats as
+// congestion.
 const (
 	fullLoss = 2
 	fullOf   = 20
-	// fastest is the rank of the part that stands for all.
+	// fastest is the rank of the part that represents all.
 	fastest = 0.9
 )
 
-// sustained is where a part of the time begins that has the rate of the link, of those that
-// begin while it is full: something waits, or is dropped. A token bucket is empty then, and so no more
-// comes in any time that begins so than the link sustains; less may, where the search left
-// it idle. It is the part that most of the others do not exceed, and not the fastest: after
-// an outage, what has waited may come at once. The median is that of all of them. False: the link is
-// never full.
+// sustained returns the begin of the part of the time that has the link's sustained rate, of those that begin while
+// the link is full, that is, while packets queue or are dropped. A token bucket is then empty, so no such part
+// exceeds the sustained rate; some are below it if the search left the link idle. The result is a high quantile
+// instead of the maximum, because queued packets may arrive at once after an outage. median is that of all these
+// parts. False: the link is never full.
 func (a *arrivals) sustained(t *udp.Transfer, width, lower time.Duration) (from time.Duration, median float64, ok bool) {
 	if len(a.at) == 0 {
 		return 0, 0, false
@@ -182,7 +181,7 @@ func (a *arrivals) sustained(t *udp.Transfer, width, lower time.Duration) (from 
 	return full[int(fastest*float64(len(full)-1))].from, full[len(full)/2].rate, true
 }
 
-// window is a part of the time, and the rate in it.
+// window is a part of the time and its rate.
 type window struct {
 	from time.Duration
 	rate float64

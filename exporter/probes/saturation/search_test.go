@@ -24,7 +24,7 @@ func searchUpTo(rate float64, change func(*saturation.Options)) func(*saturation
 	}
 }
 
-// adjusted is a search in one direction.
+// adjusted runs a search in one direction.
 func adjusted(t *testing.T, link *bottleneck, change func(*saturation.Options), direction string) (*bench, *saturation.Direction) {
 	t.Helper()
 	b, err := perform(t, link, change, direction)
@@ -53,7 +53,7 @@ func TestSearchFindsTheRateOfASteadyLink(t *testing.T) {
 			link := c.link
 			b, d := adjusted(t, &link, searchUpTo(c.most, nil), direction)
 			if d.Sustained == nil {
-				t.Fatalf("%s: nothing found: %s", name, b.words())
+				t.Fatalf("%s: no rate found: %s", name, b.words())
 			}
 			off := d.Sustained.Received/c.link.Rate - 1
 			t.Logf("%-24s %s %+.2f %%", name, direction, 100*off)
@@ -66,7 +66,7 @@ func TestSearchFindsTheRateOfASteadyLink(t *testing.T) {
 	}
 }
 
-// A token bucket passes more than it sustains after each pause. A search makes none.
+// A token bucket passes more than its sustained rate after each pause. A search has no pauses.
 func TestSearchFindsWhatATokenBucketSustains(t *testing.T) {
 	const mbit = 1e6 / 8
 	for name, shaped := range map[string]bottleneck{
@@ -82,11 +82,11 @@ func TestSearchFindsWhatATokenBucketSustains(t *testing.T) {
 				link := shaped
 				b, d := adjusted(t, &link, searchUpTo(most, func(o *saturation.Options) { o.Search.Step = step }), "reverse")
 				if d.Sustained == nil {
-					t.Errorf("%s: nothing found: %s", what, b.words())
+					t.Errorf("%s: no rate found: %s", what, b.words())
 					continue
 				}
 				off := d.Sustained.Received/link.Rate - 1
-				t.Logf("%-60s %+.2f %%, at the most %+.0f %%", what, 100*off, 100*(*d.Maximum/link.Rate-1))
+				t.Logf("%-60s %+.2f %%, maximum %+.0f %%", what, 100*off, 100*(*d.Maximum/link.Rate-1))
 				if math.Abs(off) > 0.03 {
 					t.Errorf("%s: %.0f of %.0f bytes/s", what, d.Sustained.Received, link.Rate)
 				}
@@ -100,7 +100,7 @@ func TestSearchWithoutFeedbackFindsNothingAndSendsLittle(t *testing.T) {
 		Rate: 2.5e6 / 8, Queue: 110_000, LoseReport: func(uint32) bool { return true },
 	}
 	b, d := adjusted(t, link, searchUpTo(12e6/8, nil), "forward")
-	if d.Sustained != nil || d.Maximum != nil || !strings.Contains(b.words(), "no feedback of the receiver came") {
+	if d.Sustained != nil || d.Maximum != nil || !strings.Contains(b.words(), "no feedback of the receiver arrived") {
 		t.Errorf("%+v\n%s", d.Sustained, b.words())
 	}
 	b.absent(t, metric.SearchMaximum)
@@ -109,18 +109,18 @@ func TestSearchWithoutFeedbackFindsNothingAndSendsLittle(t *testing.T) {
 	}
 }
 
-// Feedback that ends in the middle, at a rate that overloads the link: the sender goes back.
+// The feedback ends during an overload of the link: the sender reduces its rate.
 func TestSenderGoesBackWhereFeedbackEnds(t *testing.T) {
 	link := &bottleneck{
 		Rate: 2.5e6 / 8, Queue: 110_000, LoseReport: func(n uint32) bool { return n > 8 },
 	}
 	_, d := adjusted(t, link, searchUpTo(12e6/8, nil), "forward")
 	if first := d.Steps[0].Offered; first < 2e6/8 {
-		t.Fatalf("offered %.0f in the first second: the test shows nothing", first)
+		t.Fatalf("offered %.0f in the first second: want an overload", first)
 	}
 	for _, s := range d.Steps[10:] {
 		if s.Offered > 2*1410/0.05 {
-			t.Errorf("%.0f bytes/s offered without a word", s.Offered)
+			t.Errorf("%.0f bytes/s offered without feedback", s.Offered)
 		}
 	}
 }
@@ -135,22 +135,22 @@ func TestSearchBearsLostReports(t *testing.T) {
 }
 
 func TestSearchThatNeverFillsTheLinkSaysSo(t *testing.T) {
-	// Only the first report passes: the rate rises once.
+	// Only the first report arrives: the rate increases once.
 	link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, LoseReport: func(n uint32) bool { return n > 1 }}
 	b, d := adjusted(t, link, searchUpTo(20e6/8, nil), "forward")
-	if d.Sustained != nil || !d.Unlimited || !strings.Contains(b.words(), "at the least") || !strings.Contains(b.words(), "the link was never full") {
+	if d.Sustained != nil || !d.Unlimited || !strings.Contains(b.words(), "at least") || !strings.Contains(b.words(), "the link was never full") {
 		t.Errorf("%+v\n%s", d.Sustained, b.words())
 	}
 	b.absent(t, metric.SearchMaximum)
-	// All of it passes: it is the link that is faster.
+	// The link carries the highest offered rate: it is faster.
 	b, d = adjusted(t, &bottleneck{Rate: 100e6 / 8, Queue: 1e6}, searchUpTo(20e6/8, nil), "forward")
-	if d.Sustained == nil || !strings.Contains(b.words(), "a higher rate may find more") {
+	if d.Sustained == nil || !strings.Contains(b.words(), "its own rate may be higher") {
 		t.Errorf("%+v\n%s", d.Sustained, b.words())
 	}
 	b.expect(t, metric.SearchMaximum, 20e6/8, 0.01, "forward")
 }
 
-// A link that loses at random, or whose delays vary by more than search.lower, is not full for it.
+// A link with random losses, or whose delays vary by more than search.lower, is not full.
 func TestSearchOfALossyLinkThatIsNeverFullFindsNoRate(t *testing.T) {
 	const mbit = 1e6 / 8
 	wide := bottleneck{Rate: 100 * mbit, Queue: 1e6, Delay: 20 * time.Millisecond}
@@ -165,14 +165,14 @@ func TestSearchOfALossyLinkThatIsNeverFullFindsNoRate(t *testing.T) {
 		fault(&l, rand.New(rand.NewPCG(testseed.Of(t), 9)))
 		b, d := adjusted(t, &l, searchUpTo(50*mbit, nil), "forward")
 		b.absent(t, metric.SearchMaximum)
-		if d.Sustained != nil || !strings.Contains(b.words(), "what it sustains is not known") {
+		if d.Sustained != nil || !strings.Contains(b.words(), "the sustained rate is unknown") {
 			t.Errorf("%s: %s", name, b.words())
 		}
 	}
 }
 
 func TestStragglersTakeNothingOffARate(t *testing.T) {
-	late := func(seq int) time.Duration { // one in a thousand, 2 s
+	late := func(seq int) time.Duration { // one in a thousand by 2 s
 		if seq%1000 == 999 || seq == 440 {
 			return 2 * time.Second
 		}
@@ -183,7 +183,7 @@ func TestStragglersTakeNothingOffARate(t *testing.T) {
 	b.expect(t, metric.SearchMaximum, 2.5e6/8, 0.01, "forward")
 
 	sweep := &bottleneck{Rate: 10e6 / 8, Queue: 1e6, Late: func(seq int) time.Duration {
-		if seq == 442 { // the last of the first step
+		if seq == 442 { // the last packet of the first step
 			return 2 * time.Second
 		}
 		return 0
@@ -215,7 +215,7 @@ func TestNoDelaysAreToldOfALinkThatLosesMost(t *testing.T) {
 	}
 }
 
-// The search ends in its time, and stays within what the token allows of it.
+// The search ends in its time, and within the token's limit.
 func TestSearchEndsInItsTime(t *testing.T) {
 	for _, length := range []time.Duration{time.Second, 2500 * time.Millisecond, 12 * time.Second} {
 		link := &bottleneck{Rate: 2.5e6 / 8, Queue: 110_000}
@@ -233,10 +233,10 @@ func TestSearchEndsInItsTime(t *testing.T) {
 	}
 }
 
-// Links by chance, of which nothing was tuned for: queues, shapers and policers, with
-// jitter, losses, stragglers and lost reports.
+// Random links that the search was not tuned for: queues, shapers and policers, with jitter, losses, stragglers and
+// lost reports.
 func TestSearchFindsTheRateOfLinksByChance(t *testing.T) {
-	const links, seed = 100, 977 // one link of 1,000 is missed: with other seeds two of 100 may be
+	const links, seed = 100, 977 // one link of 1,000 is missed; with other seeds two of 100 may be
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	between := func(lo, hi float64) float64 { return lo * math.Pow(hi/lo, rng.Float64()) }
@@ -265,7 +265,7 @@ func TestSearchFindsTheRateOfLinksByChance(t *testing.T) {
 		b, d := adjusted(t, &l, searchUpTo(most, nil), "forward")
 		rate := l.Rate * (1 - loss)
 		if d.Sustained == nil {
-			t.Logf("%s of %.2f Mb/s, bucket %.0f, queue %d, delay %v, up to %.2f: nothing: %s", kind, l.Rate*8/1e6, l.Burst, l.Queue, l.Delay, most*8/1e6, b.words())
+			t.Logf("%s of %.2f Mb/s, bucket %.0f, queue %d, delay %v, up to %.2f: no rate: %s", kind, l.Rate*8/1e6, l.Burst, l.Queue, l.Delay, most*8/1e6, b.words())
 			continue
 		}
 		off := d.Sustained.Received/rate - 1
@@ -274,7 +274,7 @@ func TestSearchFindsTheRateOfLinksByChance(t *testing.T) {
 			right++
 			continue
 		}
-		t.Logf("%s of %.2f Mb/s, bucket %.0f, peak %.2f, queue %d, delay %v, loss %.4f, late %.4f, jitter %v, up to %.2f: off by %+.2f %%, at the most %.2f", kind, l.Rate*8/1e6, l.Burst, l.Peak*8/1e6, l.Queue, l.Delay, loss, late, time.Duration(jitter), most*8/1e6, 100*off, *d.Maximum*8/1e6)
+		t.Logf("%s of %.2f Mb/s, bucket %.0f, peak %.2f, queue %d, delay %v, loss %.4f, late %.4f, jitter %v, up to %.2f: off by %+.2f %%, maximum %.2f", kind, l.Rate*8/1e6, l.Burst, l.Peak*8/1e6, l.Queue, l.Delay, loss, late, time.Duration(jitter), most*8/1e6, 100*off, *d.Maximum*8/1e6)
 	}
 	t.Logf("%d of %d within 3 %%, the worst off by %.2f %%", right, links, 100*worst)
 	if right < links*99/100 {

@@ -13,7 +13,7 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// published is the text of a run in which all is known, of both directions.
+// published is the text of a run with all values known, of both directions.
 func published(t *testing.T, profile metric.Profile, o Options) string {
 	t.Helper()
 	value, bytes, three := time.Second, 1e5, [3]time.Duration{1, 2, 3}
@@ -42,7 +42,7 @@ func published(t *testing.T, profile metric.Profile, o Options) string {
 	return text.String()
 }
 
-// TestRunKeepsToItsNumberOfSeries leaves space for those of the life of runs (loadtest.Prober), at most 10 and 5.
+// TestRunKeepsToItsNumberOfSeries leaves space for the series of loadtest.Prober, at most 10 and 5.
 func TestRunKeepsToItsNumberOfSeries(t *testing.T) {
 	for profile, most := range map[metric.Profile]int{metric.Full: 150 - 10, metric.Slim: 14 - 5} {
 		text := published(t, profile, DefaultOptions())
@@ -68,6 +68,6 @@ func TestTimeIsALabelAsOftenAsTheOptionsSay(t *testing.T) {
 
 func TestThroughputOfSeveralSecondsIsTheirMean(t *testing.T) {
 	if text := published(t, metric.Full, DefaultOptions()); !strings.Contains(text, `oneway_udp_throughput_elapsed_bytes_per_second{direction="forward",elapsed="4",path="p",probe="saturation"} 1.5`) {
-		t.Errorf("the first four seconds had 0, 1, 2 and 3:\n%s", text)
+		t.Errorf("the first four seconds have 0, 1, 2 and 3:\n%s", text)
 	}
 }

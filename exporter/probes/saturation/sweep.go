@@ -14,8 +14,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// sweep offers one rate after the other. Each is a transfer of its own: the queue is empty
-// again before the next.
+// sweep offers one rate after the other, each in its own transfer, before which the queue is empty.
 func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sample.Direction) (*Direction, error) {
 	sweep, err := k.opts.sweep(d)
 	if err != nil {
@@ -48,8 +47,8 @@ func (k *Kind) sweep(ctx context.Context, s *udp.Session, r *loadtest.Run, d sam
 	return out, err
 }
 
-// feedback is what one step gave; least is the smallest delay so far, and brought up to
-// date. Delays are compared with each other only: a constant offset of the clocks cancels.
+// feedback is the result of one step; it updates least, the smallest delay so far. Only differences of delays are
+// used, so a constant clock offset cancels.
 func feedback(t *udp.Transfer, least *time.Duration) ratesearch.Feedback {
 	f := ratesearch.Feedback{
 		Packets: t.Counts.Sent - t.HostDropped(), Lost: t.Counts.Lost - t.HostDropped(), Reordered: t.Counts.Reordered, Duplicate: t.Counts.Duplicated,
@@ -87,7 +86,6 @@ func feedback(t *udp.Transfer, least *time.Duration) ratesearch.Feedback {
 	return f
 }
 
-// told tells whether the delays of what arrived are those of the link: not where more than half was
-// lost. Packets that are lost have no delay, or an infinite one (RFC 7679 section 5.2), and
-// what is left of so many is no sample of them.
+// told reports whether the received packets represent the delays of the link: not if more than half was lost, since
+// lost packets have no delay, or an infinite one (RFC 7679 section 5.2).
 func told(lost, of int) bool { return 2*lost <= of }

@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// halepovic's downlink: 1.5 Mb/s; the steps go over it.
+// halepovic's downlink: 1.5 Mb/s; the steps exceed it.
 func sweepOf(o *saturation.Options) {
 	o.Mode = saturation.ModeSweep
 	o.Rate.Forward, o.Sweep.From.Forward, o.Sweep.Factor = 3e6/8, 500e3/8, 1.5
@@ -71,8 +71,7 @@ func TestSearchFindsTheHighestRateOfTheLink(t *testing.T) {
 	}
 }
 
-// The transfer is as long as the whole search: both limits hold for its plan, of which the
-// load server judges.
+// The transfer lasts as long as the whole search: the load server applies both limits to its plan.
 func TestSearchKeepsToTheToken(t *testing.T) {
 	own := saturation.DefaultOptions()
 	own.Mode = saturation.ModeSearch
@@ -90,7 +89,7 @@ func TestSearchKeepsToTheToken(t *testing.T) {
 	if rate, unpaced := plan.PeakRate(); unpaced || rate > limits.BytesPerSecond*1.0001 || plan.Duration() > limits.Duration {
 		t.Errorf("%v of %.0f bytes/s, the token allows %+v", plan.Duration(), rate, limits)
 	}
-	if d := run.Body.(*saturation.Result).Directions[0]; d.Sustained == nil || len(run.Notes) == 0 || !strings.Contains(run.Notes[0], "which is what the token allows") {
+	if d := run.Body.(*saturation.Result).Directions[0]; d.Sustained == nil || len(run.Notes) == 0 || !strings.Contains(run.Notes[0], "the limit of the token") {
 		t.Errorf("%+v, %q", d.Sustained, run.Notes)
 	}
 }

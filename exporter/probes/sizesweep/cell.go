@@ -27,25 +27,23 @@ func (c Cell) String() string {
 	return fmt.Sprintf("%v: %d B x %d/s", c.Direction, c.PacketBytes, c.PacketRate)
 }
 
-// packets is how many packets the cell has in a time, one at the least.
+// packets is the number of the cell's packets in a time, at least one.
 func (c Cell) packets(d time.Duration) int {
 	return max(1, int(d/c.interval()))
 }
 
-// interval is the time from packet to packet.
+// interval is the time between packets.
 func (c Cell) interval() time.Duration { return time.Second / time.Duration(c.PacketRate) }
 
-// bytes is what it moves in that time, in IP bytes.
+// bytes is the size of the cell's packets in that time, in IP bytes.
 func (c Cell) bytes(d time.Duration) int64 { return int64(c.packets(d)) * int64(c.PacketBytes) }
 
-// segment is the cell as a stream: one packet after the other, evenly. overhead is the
-// bytes of IP and UDP headers.
+// segment is the cell as a stream of evenly spaced packets. overhead is the bytes of IP and UDP headers.
 func (c Cell) segment(d time.Duration, overhead int) stream.Segment {
 	return stream.Segment{PayloadBytes: c.PacketBytes - overhead, Interval: c.interval(), Burst: 1, Bursts: c.packets(d)}
 }
 
-// sequence is the sequence in which cells are measured, as indices: each repetition of all of
-// them in an order of its own by chance.
+// sequence is the order of measurement, as indices of cells: each repetition has its own random order.
 func sequence(cells, repetitions int, rng *rand.Rand) (turns []int) {
 	for range repetitions {
 		turns = append(turns, rng.Perm(cells)...)
@@ -53,28 +51,27 @@ func sequence(cells, repetitions int, rng *rand.Rand) (turns []int) {
 	return turns
 }
 
-// Omission is a cell that was not measured, and why in words.
+// Omission is a cell that was not measured, and the reason in words.
 type Omission struct {
 	Cell
 	Way string `json:"direction"`
 	Why string `json:"why"`
 }
 
-// space is what a run may use.
+// space is the limits of a run.
 type space struct {
-	// limits are those of the remote end's token; they count UDP payload, but for the day's: of
-	// what is left of it the load server sets aside what is announced, which is IP bytes.
+	// limits are those of the remote end's token. They count UDP payload, except those of a day, from which the
+	// load server reserves the announced IP bytes.
 	limits loadcontrol.Limits
-	// quota is what is left of the link's, in IP bytes; negative: it has none.
+	// quota is the rest of the link's quota, in IP bytes; negative: the link has none.
 	quota int64
 	// overhead is the bytes of IP and UDP headers.
 	overhead int
 }
 
-// fit divides the cells into those that may be measured and those that may not. Cells that
-// are too fast, too long or too small in themselves go first; of the rest, as many as what
-// is left of the data allows, those that move the least first: so a small quota yields
-// the larger part of the table.
+// fit divides the cells into those that may be measured and the others. Cells that are too fast, too long or too
+// small are left out first. Of the rest as many fit as the remaining data allows, the smallest first, so that a
+// small quota gives the largest number of cells.
 func (m space) fit(cells []Cell, d time.Duration, repetitions int) (fits []Cell, out []Omission) {
 	omit := func(c Cell, why string) { out = append(out, Omission{c, c.Direction.String(), why}) }
 	for _, c := range cells {
@@ -98,7 +95,7 @@ func (m space) fit(cells []Cell, d time.Duration, repetitions int) (fits []Cell,
 	return fits, out
 }
 
-// forbids says in words why a cell cannot be measured at all; empty: it can.
+// forbids returns why a cell cannot be measured at all; empty: it can.
 func (m space) forbids(c Cell, d time.Duration) string {
 	payload := c.PacketBytes - m.overhead
 	switch {
@@ -112,12 +109,12 @@ func (m space) forbids(c Cell, d time.Duration) string {
 	return ""
 }
 
-// exhausted says in words why no more than so many bytes may be moved; empty: they may.
+// exhausted returns why so many bytes may not be moved; empty: they may.
 func (m space) exhausted(ip int64) string {
 	switch {
 	case m.quota >= 0 && ip > m.quota:
 		return fmt.Sprintf("the link's data quota has %.3g MB left", float64(m.quota)/1e6)
-	case m.limits.BytesPerDay > 0 && ip > m.limits.LeftToday: // what is announced of a session counts headers
+	case m.limits.BytesPerDay > 0 && ip > m.limits.LeftToday: // the announced bytes of a session include headers
 		return fmt.Sprintf("the token has %.3g MB left today", float64(m.limits.LeftToday)/1e6)
 	}
 	return ""

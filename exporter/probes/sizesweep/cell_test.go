@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// noQuota is the overhead of IPv4 and no limit of any kind.
+// noQuota has the overhead of IPv4 and no limit.
 func noQuota() space { return space{quota: -1, overhead: 28} }
 
 func defaultCells(t *testing.T) []Cell {
@@ -52,11 +52,11 @@ func TestCellsFasterThanTheTokenAreLeftOutAndSaidSo(t *testing.T) {
 		}
 	}
 	if len(fits) != 15 || len(out) != 3 {
-		t.Errorf("%d cells fit, left out are %v; want those of 512, 1024 and 1500 B x 10000/s", len(fits), out)
+		t.Errorf("%d cells fit, omitted %v; want omitted those of 512, 1024 and 1500 B x 10000/s", len(fits), out)
 	}
 	for _, o := range out {
 		if !strings.Contains(o.Why, "20 Mb/s") {
-			t.Errorf("%v is left out because %q", o.Cell, o.Why)
+			t.Errorf("%v is omitted because %q", o.Cell, o.Why)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestSmallQuotaYieldsTheLargerPartOfTheTable(t *testing.T) {
 			t.Errorf("%s: %d cells of %d bytes measured, %d left out", what, len(fits), bytes, len(out))
 		}
 		if !strings.Contains(out[0].Why, "100 MB") {
-			t.Errorf("%s: left out because %q", what, out[0].Why)
+			t.Errorf("%s: omitted because %q", what, out[0].Why)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestRepetitionsCountAgainstTheQuota(t *testing.T) {
 	once, _ := m.fit(defaultCells(t), 10*time.Second, 1)
 	often, _ := m.fit(defaultCells(t), 10*time.Second, 20)
 	if len(often) >= len(once) || len(often) == 0 {
-		t.Errorf("%d cells 20 times and %d once in the same quota", len(often), len(once))
+		t.Errorf("%d cells measured 20 times and %d measured once in the same quota", len(often), len(once))
 	}
 }
 
@@ -104,7 +104,7 @@ func TestSmallPacketsDoNotExistOverIPv6(t *testing.T) {
 	m.overhead = 48
 	_, out := m.fit(defaultCells(t), 10*time.Second, 1)
 	if len(out) != 3 || out[0].PacketBytes != 64 || !strings.Contains(out[0].Why, "80 bytes") {
-		t.Errorf("left out %v, want the cells of 64 B", out)
+		t.Errorf("omitted %v, want the cells of 64 B", out)
 	}
 }
 
@@ -112,11 +112,11 @@ func TestQuotaCostsCellsAndNotTheRun(t *testing.T) {
 	k := kindOf(t, DefaultOptions())
 	k.left = func() int64 { return 50e6 }
 	if got := k.Bytes(); got > 50e6 || got < 20e6 {
-		t.Errorf("%d bytes announced where 50 MB are left", got)
+		t.Errorf("%d bytes announced with 50 MB left", got)
 	}
 	k.left = func() int64 { return 10 }
 	if got := k.Bytes(); got != 64_000 {
-		t.Errorf("%d bytes announced where nothing fits, want those of the smallest cell", got)
+		t.Errorf("%d bytes announced with no cell that fits, want those of the smallest cell", got)
 	}
 }
 

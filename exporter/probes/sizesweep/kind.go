@@ -4,18 +4,17 @@
 // wireless networks (chapter 2, table 1): 64 to 1500 bytes, 100, 1000 and 10000 packets a
 // second, for access networks whose limit may be bytes a second or packets a second.
 //
-// Two figures are not that report's. It had no clocks to trust and measured the round trip,
-// as an upper bound of the one-way delay (sections 2.1.2 and 2.2.6); here the one-way delay is
-// measured. Its jitter is the standard deviation of the delays (section 2.1.3); here it is the mean
-// absolute difference in delay of packets sent one after the other (RFC 5481 section 4.1).
+// Two figures differ from that report. Without synchronized clocks it measured the round trip as an upper bound of
+// the one-way delay (sections 2.1.2 and 2.2.6); here the one-way delay is measured. Its jitter is the standard
+// deviation of the delays (section 2.1.3); here it is the mean absolute difference in delay of consecutive packets
+// (RFC 5481 section 4.1).
 //
-// A cell is one size at one rate in one direction. Cells are measured one after the other in
-// an order by chance, so that a path that changes with time spoils no row or column in
-// particular; the seed is in the report. A cell that the remote end's token or what is left of
-// the link's data quota does not allow is left out, and the report says so.
+// A cell is one size at one rate in one direction. Cells are measured one after the other in random order, so that
+// a path that changes with time affects no row or column in particular; the seed is in the report. A cell that the
+// remote end's token or the rest of the link's data quota does not allow is left out and reported.
 //
-// What the sender could not send is the sender's underrun, and what the receiving host
-// dropped for want of buffer is the receiver's: neither is loss of the path.
+// Packets that the sender did not send are the sender's underrun, and those that the receiving host dropped are the
+// receiver's drops: neither is loss of the path.
 package sizesweep
 
 import (
@@ -40,9 +39,9 @@ import (
 type Kind struct {
 	opts       Options
 	directions int
-	// left is what the link's quota has left; negative: it has none.
+	// left returns the rest of the link's quota; negative: the link has none.
 	left func() int64
-	// quota is left as it was when Bytes was last asked: what Perform keeps to.
+	// quota is the rest at the last call of Bytes: Perform keeps to it.
 	quota int64
 }
 
@@ -51,7 +50,7 @@ var (
 	_ udp.Fitter    = (*Kind)(nil)
 )
 
-// NewKind checks the options. env and target say which link's quota is to be kept to.
+// NewKind checks the options. env and target determine the link and its quota.
 func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, o Options) (*Kind, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, o Opti
 	link := cmp.Or(shared.Link, target.Path)
 	return &Kind{opts: o, directions: len(shared.Directions), quota: -1, left: func() int64 {
 		if env.Links != nil {
-			// What is reserved is this run's own: whoever reserves holds the link.
+			// The reservation is this run's own: the run that reserves holds the link.
 			if u := env.Links.Usage(link); u.Limit > 0 {
 				return max(0, u.Limit-u.Used)
 			}
@@ -68,7 +67,7 @@ func NewKind(env probe.Env, target probe.Target, shared loadtest.Options, o Opti
 	}}, nil
 }
 
-// New is the registry's entry.
+// New makes the type for the registry.
 func New() probe.Type {
 	return loadtest.Type[Options]{Word: "size_sweep", Defaults: DefaultOptions, Make: func(env probe.Env, target probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(env, target, shared, own)
@@ -81,7 +80,7 @@ func (*Kind) Kind() string { return "size_sweep" }
 // Traffic is streams of UDP packets.
 func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
 
-// cells are those of the configuration in these directions.
+// cells are the configured cells of these directions.
 func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
 	for _, d := range directions {
 		for _, size := range k.opts.PacketBytes {
@@ -93,9 +92,8 @@ func (k *Kind) cells(directions []sample.Direction) (all []Cell) {
 	return all
 }
 
-// Bytes is what the cells move that what is left of the link's quota allows: a quota too
-// small for all costs some cells, not the run. Where none fits, it is what the smallest
-// needs.
+// Bytes is the size of the cells that the rest of the link's quota allows: a small quota omits some cells, not the
+// run. If none fits, it is the size of the smallest.
 func (k *Kind) Bytes() int64 {
 	k.quota = k.left()
 	if n := k.moves(space{quota: k.quota}); n > 0 {
@@ -105,13 +103,12 @@ func (k *Kind) Bytes() int64 {
 	return int64(k.opts.Repetitions) * fits[0].bytes(k.opts.CellDuration)
 }
 
-// Fit is what the cells move that the token allows too: one whose day is nearly used
-// costs some cells, not the run.
+// Fit is the size of the cells that the token allows too: a small rest of its day omits some cells, not the run.
 func (k *Kind) Fit(limits loadcontrol.Limits, overhead int) int64 {
 	return k.moves(space{limits, k.quota, overhead})
 }
 
-// moves is how many IP bytes the cells do that there is space for.
+// moves is the size, in IP bytes, of the cells that fit.
 func (k *Kind) moves(m space) (n int64) {
 	fits, _ := m.fit(k.cells(sample.Directions()[:k.directions]), k.opts.CellDuration, k.opts.Repetitions)
 	for _, c := range fits {
@@ -120,12 +117,12 @@ func (k *Kind) moves(m space) (n int64) {
 	return n
 }
 
-// Duration is that of all cells.
+// Duration is the time of all cells.
 func (k *Kind) Duration() time.Duration {
 	return time.Duration(k.directions*len(k.opts.PacketBytes)*len(k.opts.PacketRates)*k.opts.Repetitions) * k.opts.CellDuration
 }
 
-// Perform measures each cell as often as configured, in an order by chance.
+// Perform measures each cell as often as configured, in random order.
 func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) error {
 	all := k.cells(r.Directions)
 	res := &Result{Seed: k.opts.seed(), CellDuration: k.opts.CellDuration}
@@ -159,14 +156,13 @@ func (k *Kind) Perform(ctx context.Context, s *udp.Session, r *loadtest.Run) err
 			return fmt.Errorf("sizesweep: %v: cut short: %s", c, t.Cut)
 		}
 		m := evaluate(packets(t), c.PacketBytes, segment, uint64(t.HostDropped()))
-		*m.Underrun -= float64(t.Counts.Withheld) / float64(m.PlannedPackets) // those it might not have sent
+		*m.Underrun -= float64(t.Counts.Withheld) / float64(m.PlannedPackets) // withheld packets are no underrun of the sender
 		done[c] = append(done[c], m)
 	}
 	return nil
 }
 
-// conclude puts the cells in the order of the configuration, and says in a few lines what
-// was found.
+// conclude sorts the cells as configured, and summarizes the result in a few lines.
 func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell][]Once) {
 	best := map[sample.Direction]Measured{}
 	for _, c := range all {
@@ -191,19 +187,19 @@ func (k *Kind) conclude(res *Result, r *loadtest.Run, all []Cell, done map[Cell]
 	r.Summary = append(r.Summary, probe.Result{Quantity: "cells", Value: fmt.Sprintf("%d of %d", len(res.Cells), len(all))})
 	r.Note(fmt.Sprintf("order of the cells by seed %d", res.Seed))
 	for _, o := range res.Omitted {
-		r.Note(fmt.Sprintf("left out %v: %s", o.Cell, o.Why))
+		r.Note(fmt.Sprintf("omitted %v: %s", o.Cell, o.Why))
 	}
 	for _, m := range res.Cells {
 		if m.Median.Underrun != nil && *m.Median.Underrun > underrunNoted {
-			r.Note(fmt.Sprintf("%v: the sender fell short of the rate by %.2g %%", m.Cell, 100**m.Median.Underrun))
+			r.Note(fmt.Sprintf("%v: the sender did not send %.2g %% of the packets", m.Cell, 100**m.Median.Underrun))
 		}
 	}
 }
 
-// underrunNoted is the share of packets that a sender may owe without a word about it.
+// underrunNoted is the least sender underrun with a note.
 const underrunNoted = 0.01
 
-// Publish sets the figures of the cells that were measured.
+// Publish sets the values of the measured cells.
 func (k *Kind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	res, ok := r.Body.(*Result)
 	if !ok {

@@ -55,7 +55,7 @@ func (r *simulatedPath) Carry(_ context.Context, d sample.Direction, p stream.Pl
 	return out, nil
 }
 
-// wibro is the thesis' link.
+// wibro is the link of the thesis.
 func wibro() *simulatedPath {
 	return &simulatedPath{links: [2]link{
 		{rate: 2.5e6 / 8, queue: 110_000, delay: 30 * time.Millisecond},
@@ -103,7 +103,7 @@ func TestSizeSweepTellsWhichCellsTheLinkCarries(t *testing.T) {
 			t.Errorf("%v: loss %v", m.Cell, *m.Median.Loss)
 		}
 		if *m.Median.Loss > 0.5 != (m.Median.Bound == nil) {
-			t.Errorf("%v: loss %v, delay %v: the median is infinite where more than half are lost", m.Cell, *m.Median.Loss, m.Median.Delay)
+			t.Errorf("%v: loss %v, delay %v: want no delay, since more than half are lost", m.Cell, *m.Median.Loss, m.Median.Delay)
 		} else if m.Median.Bound != nil && *m.Median.Bound < 200e-6 {
 			t.Errorf("%v: bound %v s is less than that of both clocks", m.Cell, *m.Median.Bound)
 		}
@@ -134,7 +134,7 @@ func TestCellsAreInTheOrderOfTheConfigurationThoughNotMeasuredInIt(t *testing.T)
 		}
 	}
 	if inOrder {
-		t.Error("the cells were measured in the order of the configuration, want chance (seed 7)")
+		t.Error("the cells were measured in the order of the configuration, want a random order (seed 7)")
 	}
 }
 
@@ -176,7 +176,7 @@ func TestRefusedCellCostsOnlyItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(res.Cells) != 30 || len(res.Omitted) != 6 || !strings.Contains(res.Omitted[0].Why, "not so fast") {
-		t.Errorf("%d cells, left out %v", len(res.Cells), res.Omitted)
+		t.Errorf("%d cells, omitted %v", len(res.Cells), res.Omitted)
 	}
 	if notes := strings.Join(run.Notes, "\n"); strings.Count(notes, "not so fast") != 6 {
 		t.Errorf("notes:\n%s", notes)
@@ -232,7 +232,7 @@ func TestQuotaOfTheRightLinkIsKept(t *testing.T) {
 		if k.quota != want || want > 0 && need > want {
 			t.Errorf("link %q: %d bytes needed of a quota of %d, want %d", link, need, k.quota, want)
 		}
-		// What is reserved is the run's own and does not shrink it.
+		// The reservation is the run's own and does not reduce the quota for it.
 		if link == "" {
 			link = probeTarget().Path
 		}
@@ -241,7 +241,7 @@ func TestQuotaOfTheRightLinkIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again := k.Bytes(); again != need {
-			t.Errorf("link %q: %d bytes, and %d once they are reserved", link, need, again)
+			t.Errorf("link %q: %d bytes, and %d after their reservation", link, need, again)
 		}
 		reservation.Settle(0)
 	}

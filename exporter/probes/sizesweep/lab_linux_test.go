@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
-// TestCellsOfTheEmulatedLinkAreThoseOfItsRate is the probe over the thesis' link: what is
-// offered below its rate comes through, and of what is above, as much as its rate.
+// TestCellsOfTheEmulatedLinkAreThoseOfItsRate runs the probe over the thesis' link: an offered load below its rate
+// passes; of a higher one, the link's rate passes.
 func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
 	profile, err := lab.LoadProfile("wibro")
 	if err != nil {
@@ -31,14 +31,14 @@ func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: l.Server.Addr4, Do: l.Server.Do})
 	shared.Directions, shared.DrainTimeout = []string{"forward"}, 500*time.Millisecond
 	o := DefaultOptions()
-	o.PacketBytes, o.PacketRates = []int{128, 1500}, []int{100, 400} // of 1500 bytes 400 a second are twice the rate: less than half are lost
+	o.PacketBytes, o.PacketRates = []int{128, 1500}, []int{100, 400} // 400 packets a second of 1500 bytes are twice the rate: less than half are lost
 	o.CellDuration, o.Seed = 1500*time.Millisecond, 3
 	run := measure(t, l, shared, o)
 	for range 9 {
 		if punctual(run) {
 			break
 		}
-		t.Log("the sender was held up by a busy host; once more")
+		t.Log("a busy host delayed the sender; repeating")
 		run = measure(t, l, shared, o)
 	}
 	rate := float64(profile.Forward.Rate) / 8
@@ -47,7 +47,7 @@ func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
 			option.Rate(*m.Median.Sent).Words(), option.Rate(*m.Median.Received).Words(), *m.Median.Loss,
 			1e3**m.Median.Delay, 1e3**m.Median.Bound, 1e3**m.Median.IPDV, *m.Median.Underrun)
 		offered := float64(m.PacketBytes * m.PacketRate)
-		near(t, m.String()+": received", *m.Median.Received, min(offered, rate), 0.1) // a host that stands still is in it
+		near(t, m.String()+": received", *m.Median.Received, min(offered, rate), 0.1) // it includes pauses of the host
 		if saturated := offered > rate; saturated != (*m.Median.Loss > 0.1) {
 			t.Errorf("%v: loss %v", m.Cell, *m.Median.Loss)
 		}
@@ -56,7 +56,7 @@ func TestCellsOfTheEmulatedLinkAreThoseOfItsRate(t *testing.T) {
 		if offered > rate {
 			full += 110_000 / rate
 		}
-		// Whether the host holds packets up is not the probe's doing, nor the link's.
+		// Delays added by the host are caused neither by the probe nor by the link.
 		if got := *m.Median.Delay; got < 0.9*full {
 			t.Errorf("%v: delay %v, want %v", m.Cell, got, full)
 		} else if got > 1.1*full {
@@ -84,7 +84,7 @@ func measure(t *testing.T, l *lab.Lab, shared loadtest.Options, o Options) *load
 	return run
 }
 
-// punctual tells whether the sender sent all in time.
+// punctual reports whether the sender sent all packets in time.
 func punctual(run *loadtest.Outcome) bool {
 	return !slices.ContainsFunc(run.Body.(*Result).Cells, func(m Measured) bool { return *m.Median.Underrun > 0.002 })
 }

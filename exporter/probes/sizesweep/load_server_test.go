@@ -13,8 +13,8 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// A token that allows less a day than all cells want costs some cells; one that allows
-// none costs the run, and the remote end says so.
+// A token whose quota of the day is less than all cells need omits some cells; one without a rest fails the run
+// with the remote end's reason.
 func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
 	own := DefaultOptions()
 	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
@@ -36,16 +36,16 @@ func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(res.Cells) != 6 || len(res.Omitted) != 2 {
-		t.Fatalf("%d cells, left out %+v; want the two of 1500 B x 1000/s left out", len(res.Cells), res.Omitted)
+		t.Fatalf("%d cells, omitted %+v; want the two of 1500 B x 1000/s omitted", len(res.Cells), res.Omitted)
 	}
 	for _, o := range res.Omitted {
 		if o.PacketBytes*o.PacketRate != 1_500_000 || o.Why != "the token has 0.2 MB left today" {
-			t.Errorf("left out %v: %s", o.Cell, o.Why)
+			t.Errorf("omitted %v: %s", o.Cell, o.Why)
 		}
 	}
 	outcome, _, err := once("1kB")
 	if err == nil || outcome.Result != loadtest.Refused || outcome.Reason != "day_limit" {
-		t.Errorf("with less than a cell allowed: %s, %s, %v", outcome.Result, outcome.Reason, err)
+		t.Errorf("with a quota below one cell: %s, %s, %v", outcome.Result, outcome.Reason, err)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
 	}
 	res := outcome.Body.(*Result)
 	if len(res.Cells) != 6 || len(res.Omitted) != 2 {
-		t.Fatalf("%d cells and %d left out of 8, want the two of 1500 B x 1000/s left out", len(res.Cells), len(res.Omitted))
+		t.Fatalf("%d cells and %d omitted of 8, want the two of 1500 B x 1000/s omitted", len(res.Cells), len(res.Omitted))
 	}
 	for _, m := range res.Cells {
 		if *m.Median.Loss != 0 || len(m.Repetitions) != 2 {
@@ -83,7 +83,7 @@ func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
 			t.Errorf("%s has the series %v, want one for each of 6 cells", family.Name, got)
 		}
 	}
-	// Loopback's delays are mostly less than the error of two stamps, and then not told.
+	// Loopback's delays are mostly below the error of two timestamps, and are then absent.
 	if delays, bounds := sink.All(metric.SizeSweepDelay), sink.All(metric.SizeSweepDelayBound); len(delays) != len(bounds) {
 		t.Errorf("%d delays, %d bounds", len(delays), len(bounds))
 	}

@@ -12,17 +12,17 @@ import (
 // Options are the probe's own keys in the configuration; an absent key keeps its default.
 // Those of loadtest.Options stand beside them.
 type Options struct {
-	// PacketBytes are the sizes of the IP packets, headers included, 60 to 9000; those too
-	// small for a test packet over the path's family are left out of a run.
+	// PacketBytes are the sizes of the IP packets, headers included, 60 to 9000; a run leaves out those too small
+	// for a test packet of the path's address family.
 	PacketBytes []int `yaml:"packet_bytes"`
 	// PacketRates are in packets a second, 1 to 100000.
 	PacketRates []int `yaml:"packet_rates"`
-	// CellDuration is how long each cell is loaded, 100 ms to 10 min.
+	// CellDuration is the time of load of each cell, 100 ms to 10 min.
 	CellDuration time.Duration `yaml:"cell_duration"`
 	// Repetitions of each cell in a run, 1 to 100. The D-ITG report took 20 in a LAN (chapter 2)
 	// and 10 over GPRS and UMTS (section 2.2.2).
 	Repetitions int `yaml:"repetitions"`
-	// Seed of the order of the cells; zero: another one for each run.
+	// Seed of the order of the cells; zero: random for each run.
 	Seed uint64 `yaml:"seed"`
 }
 
@@ -36,8 +36,8 @@ func DefaultOptions() Options {
 	}
 }
 
-// Limits of the options. maxCells bounds the series of a path: eight for each cell and
-// direction. maxPackets bounds the memory of a transfer.
+// Limits of the options. maxCells limits the series of a path: eight for each cell and direction. maxPackets limits
+// the memory of a transfer.
 const (
 	minBytes   = 60 // header and smallest test packet over IPv4
 	maxCells   = 48
@@ -50,24 +50,24 @@ func (o *Options) check() error {
 		return err
 	}
 	if n := len(o.PacketBytes) * len(o.PacketRates); n > maxCells {
-		return option.Errorf("packet_bytes", "times packet_rates are %d cells; %d are the most", n, maxCells)
+		return option.Errorf("packet_bytes", "times packet_rates are %d cells; at most %d are allowed", n, maxCells)
 	}
 	if err := option.Between("cell_duration", o.CellDuration, 100*time.Millisecond, 10*time.Minute); err != nil {
 		return err
 	}
 	if n := float64(slices.Max(o.PacketRates)) * o.CellDuration.Seconds(); n > maxPackets {
-		return option.Errorf("cell_duration", "is %v, %.0f packets at the highest rate; %d are the most", o.CellDuration, n, maxPackets)
+		return option.Errorf("cell_duration", "is %v, %.0f packets at the highest rate; at most %d are allowed", o.CellDuration, n, maxPackets)
 	}
 	return option.Between("repetitions", o.Repetitions, 1, 100)
 }
 
-// list checks a list of numbers: not empty, each in its range and there once.
+// list checks a list of numbers: not empty, each in its range, without duplicates.
 func list(key string, values []int, lo, hi int) error {
 	if len(values) == 0 {
-		return option.Errorf(key, "is empty; it needs one value at the least")
+		return option.Errorf(key, "is empty; it must have at least one value")
 	}
 	return option.EachOnce(key, values, lo, hi)
 }
 
-// seed is that of a run; one by chance is short enough to be typed in again.
+// seed is the seed of a run; a random one has at most 32 bits, to be typed easily.
 func (o *Options) seed() uint64 { return cmp.Or(o.Seed, 1+rand.Uint64N(1<<32)) }

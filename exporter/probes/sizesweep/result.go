@@ -11,66 +11,63 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// Result is what a run found: the report's "result".
+// Result is the result of a run: the report's "result".
 type Result struct {
-	// Seed is that of the order of the cells.
+	// Seed is the seed of the order of the cells.
 	Seed uint64 `json:"seed"`
-	// CellDuration is how long each cell was loaded, once.
+	// CellDuration is the time of load of one measurement of a cell.
 	CellDuration time.Duration `json:"cell_duration_ns"`
 	// Cells are in the order of the configuration: direction, size, rate.
 	Cells   []Measured `json:"cells"`
 	Omitted []Omission `json:"omitted,omitempty"`
 }
 
-// Measured is a cell and what came of it.
+// Measured is a cell and its results.
 type Measured struct {
 	Cell
 	Way string `json:"direction"`
-	// Median joins the repetitions, which are in the order in which they were done.
+	// Median joins the repetitions, which are in the order of measurement.
 	Median      Figures `json:"median"`
 	Repetitions []Once  `json:"repetitions"`
 }
 
-// Once is what came of a cell once. What is not known is nil.
+// Once is one measurement of a cell. Unknown values are nil.
 type Once struct {
 	PlannedPackets int `json:"planned_packets"`
-	// SentPackets left, those too late included.
+	// SentPackets were sent, late ones included.
 	SentPackets int `json:"sent_packets"`
-	// LatePackets left after the cell's time was over, and OmittedPackets not at all.
+	// LatePackets were sent after the cell's time, OmittedPackets not at all.
 	LatePackets    int `json:"late_packets,omitempty"`
 	OmittedPackets int `json:"omitted_packets,omitempty"`
-	// ReceivedPackets arrived intact, copies not counted.
+	// ReceivedPackets arrived intact, without copies.
 	ReceivedPackets int `json:"received_packets"`
-	// DroppedPackets were dropped by the receiving host for want of buffer.
+	// DroppedPackets were dropped by the receiving host because its buffer was full.
 	DroppedPackets int `json:"receiver_dropped_packets,omitempty"`
 	Figures
 }
 
-// Figures are those of a cell. Rates are in IP bytes a second, times in seconds. What is
-// not known is nil.
+// Figures are the values of a cell. Rates are in IP bytes a second, times in seconds. Unknown values are nil.
 type Figures struct {
 	Sent *float64 `json:"sent_bytes_per_second,omitempty"`
-	// Received came in a time as long as was sent; what came later counts for no rate.
+	// Received is the rate within a time as long as that of sending; later packets do not count.
 	Received *float64 `json:"received_bytes_per_second,omitempty"`
-	// Loss is the share of the packets sent that the path lost.
+	// Loss is the share of the sent packets that the path lost.
 	Loss *float64 `json:"loss_ratio,omitempty"`
-	// Underrun is the share of the planned packets that the sender did not send in time;
-	// of several repetitions the largest, since one bad one makes the others suspect.
+	// Underrun is the share of the planned packets that the sender did not send in time; of several repetitions the
+	// largest, since one high value makes the others doubtful.
 	Underrun *float64 `json:"sender_underrun_ratio,omitempty"`
-	// Delay is the median of all packets but those that a host dropped, lost ones infinitely
-	// late, true to Bound; nil where no delay is valid, or half is lost. Bound is the largest of
-	// several repetitions.
+	// Delay is the median of all packets but those that a host dropped, lost ones infinitely late, with the error
+	// Bound; nil if no delay is valid or half is lost. Bound is the largest of several repetitions.
 	Delay *float64 `json:"delay_median_seconds,omitempty"`
 	Bound *float64 `json:"delay_error_bound_seconds,omitempty"`
-	// IPDV is the mean of the absolute differences in delay of packets sent one after the
-	// other (RFC 5481 section 4.1); nil where more than half was lost: those that come through in
-	// pairs then are no sample of all.
+	// IPDV is the mean of the absolute differences in delay of consecutive packets (RFC 5481 section 4.1); nil if
+	// more than half was lost: pairs that then arrive do not represent all.
 	IPDV *float64 `json:"mean_absolute_ipdv_seconds,omitempty"`
 	// Spread is the largest minus the smallest receiver rate of several repetitions.
 	Spread *float64 `json:"received_spread_bytes_per_second,omitempty"`
 }
 
-// summarize joins the repetitions of a cell: medians, but as Figures has it.
+// summarize joins the repetitions of a cell: medians, except where Figures specifies otherwise.
 func summarize(repetitions []Once) (f Figures) {
 	known := func(of func(*Once) *float64) (ascending []float64) {
 		for i := range repetitions {
@@ -94,7 +91,7 @@ func summarize(repetitions []Once) (f Figures) {
 	return f
 }
 
-// joined is one figure for all values; nil: there are none.
+// joined applies join to all values; nil: there are none.
 func joined(ascending []float64, join func([]float64) float64) *float64 {
 	if len(ascending) == 0 {
 		return nil
@@ -102,22 +99,22 @@ func joined(ascending []float64, join func([]float64) float64) *float64 {
 	return new(join(ascending))
 }
 
-// packet is one packet that was tried, in the order of sending.
+// packet is one packet that was to be sent, in sending order.
 type packet struct {
-	// sent is zero for one that the sender's kernel refused: it is no loss of the path.
+	// sent is zero if the sender's kernel refused it: no loss of the path.
 	sent instant.Time
-	// arrived is zero for one that did not arrive intact.
+	// arrived is zero if it did not arrive intact.
 	arrived instant.Time
-	// delay is the one-way delay with its bound; not OK while the clocks are not trusted.
+	// delay is the one-way delay with its bound; not OK if the clocks are not trusted.
 	delay sample.Delay
 }
 
-// stepped tells whether a clock was set while the packet was under way, or may have been.
+// stepped reports whether a clock was, or may have been, stepped while the packet was outstanding.
 func (p *packet) stepped() bool {
 	return p.delay.Reason == sample.LocalStepped || p.delay.Reason == sample.RemoteStepped
 }
 
-// packets takes from a transfer what a cell's figures are made of.
+// packets returns the packets of a transfer that count for a cell.
 func packets(t *udp.Transfer) []packet {
 	all := make([]packet, len(t.Packets))
 	for i := range t.Packets {
@@ -133,13 +130,12 @@ func packets(t *udp.Transfer) []packet {
 	return all
 }
 
-// evaluate turns the packets of a cell into its figures. planned is the segment as it was
-// to be sent; dropped is what the receiver's socket dropped: it looks like loss and is the
-// receiver's fault, and is taken off.
+// evaluate computes the values of a cell. planned is the planned segment; dropped are the drops of the receiver's
+// socket, which are subtracted from the loss, since they are not the path's.
 func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uint64) Once {
 	m := Once{PlannedPackets: planned.Packets()}
 	window := time.Duration(planned.Bursts) * planned.Interval
-	var first, last instant.Time // that a packet left
+	var first, last instant.Time // of a packet sent
 	for _, p := range packets {
 		if p.sent == 0 {
 			continue
@@ -178,15 +174,14 @@ func evaluate(packets []packet, ipBytes int, planned stream.Segment, dropped uin
 	return m
 }
 
-// stragglers is the share of the packets that may come after the time of a cell without
-// anything having waited for a link that was too slow; one may in any case.
+// stragglers is the share of the packets that may arrive after the cell's time without a queue at a slow link as
+// the reason; one packet may in any case.
 const stragglers = 0.01
 
-// received is how many packets came in a time as long as they were sent in. It is counted
-// from when the first packet would have arrived with the smallest delay of all, so that
-// packets lost at either end are not taken for a shorter time; and what comes after it, from
-// a queue that drains or as a straggler, counts for no rate of that time. Where a queue is
-// left, the packet that the end of the time cuts counts in part.
+// received is how many packets arrived within a time as long as that of sending. The time begins when the first
+// packet would have arrived with the smallest delay of all, so that losses at either end do not shorten it. Packets
+// after it, of a draining queue or stragglers, do not count. If a queue is left, the packet at the end of the time
+// counts in part.
 func received(packets []packet, first instant.Time, sending time.Duration) float64 {
 	var begin instant.Time
 	var arrivals []instant.Time
@@ -205,15 +200,15 @@ func received(packets []packet, first instant.Time, sending time.Duration) float
 	if n := len(arrivals); within == 0 || n-within <= max(1, int(stragglers*float64(n))) {
 		return float64(within)
 	}
-	// Packets that wait have one space less between them than they are.
+	// N queued packets have N-1 intervals.
 	before, after := arrivals[within-1], arrivals[within]
 	return float64(within-1) + float64(end.Sub(before))/float64(after.Sub(before))
 }
 
-// median is the median delay of the packets, in seconds, those lost on the path infinitely
-// late (RFC 7679 section 5.2), and how far it may be off: the medians of the lower and of the
-// upper ends of all intervals enclose it, since a median grows with each of its values. Delays of
-// trusted clocks stand for all that arrived. Nil without one, and where it is infinite.
+// median is the median delay of the packets in seconds, lost packets being infinitely late (RFC 7679 section 5.2),
+// and its error bound: the medians of the lower and of the upper ends of all intervals enclose it, since a median
+// grows with each of its values. Delays of trusted clocks represent all that arrived. Nil without any, or if it is
+// infinite.
 func median(packets []packet, lost int) (value, bound *float64) {
 	var delays []sample.Delay
 	arrived := 0
@@ -230,7 +225,7 @@ func median(packets []packet, lost int) (value, bound *float64) {
 	if len(delays) == 0 || rank > arrived {
 		return nil, nil
 	}
-	middle := func(side time.Duration) time.Duration { // of the lower ends, the values or the upper ends
+	middle := func(side time.Duration) time.Duration { // lower ends, values or upper ends
 		ascending := make([]time.Duration, len(delays))
 		for i, d := range delays {
 			ascending[i] = d.Value + side*d.Bound
@@ -243,13 +238,12 @@ func median(packets []packet, lost int) (value, bound *float64) {
 	return new(delay.Seconds()), new(off.Seconds())
 }
 
-// meanAbsoluteIPDV is the mean of the absolute values of the inter-packet delay variation
-// (RFC 3393; RFC 5481 section 4.1) of packets sent one after the other that both arrived, in
-// seconds. A constant offset of the clocks cancels in it; a clock that was set does not.
-// Nil without two such packets.
+// meanAbsoluteIPDV is the mean of the absolute values of the inter-packet delay variation (RFC 3393; RFC 5481
+// section 4.1) of consecutive packets that both arrived, in seconds. A constant clock offset cancels; pairs across
+// a clock step are left out. Nil without two such packets.
 //
-// It is not the jitter of the D-ITG report (section 2.1.3), which is the standard deviation
-// of the delays: that grows with a queue that slowly fills or drains, this does not.
+// The jitter of the D-ITG report (section 2.1.3) is the standard deviation of the delays instead, which also grows
+// with a queue that slowly fills or drains.
 func meanAbsoluteIPDV(packets []packet) *float64 {
 	var sum time.Duration
 	n := 0

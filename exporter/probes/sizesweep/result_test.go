@@ -10,15 +10,15 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// begin is some time of day.
+// begin is an arbitrary time.
 const begin = instant.Time(1_700_000_000_000_000_000)
 
-// link is a droptail queue before a transmitter: what the size sweep is to see.
+// link is a droptail queue before a transmitter.
 type link struct {
 	rate  float64 // IP bytes a second; 0: no limit
 	queue int     // bytes
 	delay time.Duration
-	// clock is how far the receiver's clock is ahead.
+	// clock is the offset of the receiver's clock.
 	clock time.Duration
 
 	free instant.Time
@@ -85,7 +85,7 @@ func TestSaturatedCellReceivesTheLinksRate(t *testing.T) {
 	}
 }
 
-// A packet that comes 2 s after the others was not what a cell of 10 s received in 12 s.
+// A packet that arrives 2 s after the others was not received within a cell of 10 s.
 func TestStragglerTakesNothingOffTheRate(t *testing.T) {
 	for _, rate := range []float64{0, 312_500} {
 		l := link{rate: rate, queue: 110_000, delay: 30 * time.Millisecond}
@@ -102,7 +102,7 @@ func TestStragglerTakesNothingOffTheRate(t *testing.T) {
 	}
 }
 
-// Of a cell that lost most, there is no delay: not of the path.
+// A cell that lost most packets has no delay: the rest does not represent the path.
 func TestDelaysOfTheFewThatArriveAreNotThoseOfThePath(t *testing.T) {
 	for _, c := range []struct {
 		lost int // of ten
@@ -132,8 +132,8 @@ func TestRemoteClocksOffsetChangesNoRateAndNoIPDV(t *testing.T) {
 	near(t, "IPDV", *b.IPDV, *a.IPDV, 1e-9)
 }
 
-// Delays of 0, 10, 0 and 30 ms differ by 10, 10 and 30 ms: 50/3 ms in the mean. Their standard
-// deviation, which others call jitter, is 12.2 ms. A packet lost between two has no IPDV with either.
+// Delays of 0, 10, 0 and 30 ms differ by 10, 10 and 30 ms: 50/3 ms in the mean. Their standard deviation, another
+// definition of jitter, is 12.2 ms. The neighbors of a lost packet have no IPDV with it.
 func TestIPDVIsTheMeanAbsoluteDifferenceOfNeighbors(t *testing.T) {
 	var packets []packet
 	for i, ms := range []int{0, 10, 0, 30, -1, 1000} {
@@ -153,7 +153,7 @@ func TestSendersUnderrunIsNoLoss(t *testing.T) {
 	for i := range 20 {
 		packets[3*i] = packet{} // refused by the sender's kernel
 	}
-	m := evaluate(packets[:90], 1000, s, 0) // and the last ten not tried
+	m := evaluate(packets[:90], 1000, s, 0) // the last ten were not sent
 	if *m.Loss != 0 || m.OmittedPackets != 30 {
 		t.Errorf("loss %v, %d omitted, want none and 30", *m.Loss, m.OmittedPackets)
 	}
@@ -182,7 +182,7 @@ func TestReceiversDropsAreNoLoss(t *testing.T) {
 	}
 	m := evaluate(packets, 1000, s, 4)
 	near(t, "loss", *m.Loss, 6.0/96, 1e-9)
-	// The socket's drops may be of other packets: never more than are missing.
+	// The socket's drops may be of other packets: at most as many count as are missing.
 	if m = evaluate(packets, 1000, s, 400); *m.Loss != 0 || m.DroppedPackets != 10 {
 		t.Errorf("loss %v, %d dropped, want 0 and 10", *m.Loss, m.DroppedPackets)
 	}
@@ -204,7 +204,7 @@ func TestLossAtTheEndsIsNoHigherRate(t *testing.T) {
 func TestNothingIsSaidOfWhatIsNotKnown(t *testing.T) {
 	s := segmentOf(100, 100*time.Millisecond)
 	if m := evaluate(nil, 1000, s, 0); m.Loss != nil || m.Delay != nil || m.IPDV != nil || *m.Underrun != 1 {
-		t.Errorf("of a cell without a packet: %+v", m)
+		t.Errorf("cell without packets: %+v", m)
 	}
 	l := link{}
 	packets := l.carry(1000, s)
@@ -213,7 +213,7 @@ func TestNothingIsSaidOfWhatIsNotKnown(t *testing.T) {
 	}
 	m := evaluate(packets, 1000, s, 0)
 	if m.Delay != nil || m.Bound != nil || m.IPDV == nil {
-		t.Errorf("delay %v, bound %v, IPDV %v of clocks that are not trusted, want an IPDV only", m.Delay, m.Bound, m.IPDV)
+		t.Errorf("delay %v, bound %v, IPDV %v with untrusted clocks, want an IPDV only", m.Delay, m.Bound, m.IPDV)
 	}
 	for i := range packets {
 		packets[i].delay.Reason = sample.RemoteStepped
@@ -225,7 +225,7 @@ func TestNothingIsSaidOfWhatIsNotKnown(t *testing.T) {
 		packets[i].arrived = 0
 	}
 	if m = evaluate(packets, 1000, s, 0); *m.Loss != 1 || *m.Received != 0 || m.Delay != nil {
-		t.Errorf("of a cell that lost all: %+v", m)
+		t.Errorf("cell that lost all: %+v", m)
 	}
 }
 
@@ -237,11 +237,11 @@ func TestMediansBoundHoldsWhereBoundsDiffer(t *testing.T) {
 			delay: sample.Delay{Value: time.Duration(i) * time.Millisecond, Reason: sample.OK, Bound: 100 * time.Microsecond},
 		})
 	}
-	packets[8].delay.Bound = time.Second // one packet held for long moves the median little
+	packets[8].delay.Bound = time.Second // one packet with a large bound moves the median little
 	value, bound := median(packets, 0)
 	near(t, "median", *value, 0.004, 1e-9)
 	if *bound < 100e-6 || *bound > 1200e-6 {
-		t.Errorf("bound %v s, want about 1 ms at the most", *bound)
+		t.Errorf("bound %v s, want at most about 1 ms", *bound)
 	}
 }
 
@@ -279,14 +279,14 @@ func TestRepetitionsAreJoinedByTheirMedian(t *testing.T) {
 		near(t, c.what, *c.got, c.want, 1e-9)
 	}
 	if f = summarize([]Once{{Figures: Figures{Sent: new(1.0), Received: new(1.0)}}}); f.Spread != nil || f.Delay != nil || f.Loss != nil {
-		t.Errorf("of one repetition without a delay: %+v", f)
+		t.Errorf("one repetition without a delay: %+v", f)
 	}
 	if f = summarize(nil); f.Sent != nil {
-		t.Errorf("of none: %+v", f)
+		t.Errorf("no repetition: %+v", f)
 	}
 }
 
-// cellOf is 100 packets; the delay of packet i is i ms, if it arrives.
+// cellOf is 100 packets; the delay of packet i, if it arrives, is i ms.
 func cellOf(arrive func(i int) bool) (all []packet) {
 	for i := range 100 {
 		p := packet{sent: instant.Time(int64(time.Second) + int64(i)*int64(10*time.Millisecond))}
@@ -304,15 +304,15 @@ func TestMedianOfACellCountsLossesAsInfinite(t *testing.T) {
 	seg := stream.Segment{PayloadBytes: 100, Interval: 10 * time.Millisecond, Burst: 1, Bursts: 100}
 	m := evaluate(cellOf(func(i int) bool { return i >= 40 }), 128, seg, 0) // 40 % lost
 	if m.Delay == nil || *m.Delay < 0.088 {
-		t.Errorf("40 of 100 lost, delays 40..99 ms: got median %.3f +- %.6f s; true (RFC 7679 5.2) 0.089", *m.Delay, *m.Bound)
+		t.Errorf("40 of 100 lost, delays 40..99 ms: got median %.3f +- %.6f s, want 0.089 (RFC 7679 section 5.2)", *m.Delay, *m.Bound)
 	}
 	m = evaluate(cellOf(func(i int) bool { return i < 10 }), 128, seg, 0) // 90 % lost
 	if m.Delay != nil {
-		t.Errorf("90 of 100 lost: got median %.3f +- %.6f s; true: infinite, absent", *m.Delay, *m.Bound)
+		t.Errorf("90 of 100 lost: got median %.3f +- %.6f s, want none: it is infinite", *m.Delay, *m.Bound)
 	}
 }
 
-// 50 of 100 were dropped by the receiving host: they arrived. Of the other 50 the path lost 25.
+// 50 of 100 arrived and were dropped by the receiving host. The path lost 25 of the other 50.
 func TestLossOfACellBesideHostDrops(t *testing.T) {
 	seg := stream.Segment{PayloadBytes: 100, Interval: 10 * time.Millisecond, Burst: 1, Bursts: 100}
 	m := evaluate(cellOf(func(i int) bool { return i%4 == 0 }), 128, seg, 50)

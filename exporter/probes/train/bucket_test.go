@@ -7,8 +7,8 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// A token bucket that trains of 25 packets do not empty, and those of 200 do, is a refusal of all sizes;
-// a larger one is told as what may be.
+// A token bucket that trains of 25 packets do not empty, and those of 200 do, is a refusal of all sizes; a larger
+// one is reported as possible.
 func TestBucketDeeperThanATrainIsFoundByLongerOnes(t *testing.T) {
 	const line, rate = 100e6 / 8, 2.5e6 / 8
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestBucketDeeperThanATrainIsFoundByLongerOnes(t *testing.T) {
 			}
 			near(t, "capacity", d.Capacity, c.told, 0.001)
 			if *d.Capacity != *d.Sizes[0].Median || *d.Bound != *d.Sizes[0].Bound || *d.Bound > 0.02*c.told {
-				t.Errorf("%v ± %v, of the size %v ± %v", *d.Capacity, *d.Bound, *d.Sizes[0].Median, *d.Sizes[0].Bound)
+				t.Errorf("capacity %v ± %v, that of the size %v ± %v", *d.Capacity, *d.Bound, *d.Sizes[0].Median, *d.Sizes[0].Bound)
 			}
 			if off := d.HiddenBucket - c.hidden; off < -3*1500 || off > 3*1500 || !strings.Contains(summary, "±") {
 				t.Errorf("hidden bucket %d bytes, want %d; %s; %v", d.HiddenBucket, c.hidden, summary, d.LongTrains)
@@ -68,11 +68,11 @@ func TestTrainsOfFiveToSevenPacketsShowABucket(t *testing.T) {
 	}
 }
 
-// The rules, the dashboards and the summary have one number: that of the largest whole size.
+// The rules, the dashboards and the summary use one capacity: that of the largest unfragmented size.
 func TestOneSizeStandsForTheDirection(t *testing.T) {
 	d, _ := must(t, &simulatedPath{rate: wibro, mtu: 1300}, DefaultOptions())
 	if z := d.best(); z.PacketBytes != 1228 || d.PacketBytes != 1228 || *d.Capacity != *z.Median {
-		t.Errorf("%d B with %v stands for the direction, whose capacity is %v", z.PacketBytes, *z.Median, *d.Capacity)
+		t.Errorf("%d B with %v represents the direction, whose capacity is %v", z.PacketBytes, *z.Median, *d.Capacity)
 	}
 	for _, m := range []*metric.Desc{metric.PathCapacity, metric.PathCapacityBound} {
 		if len(m.Labels) != 3 {

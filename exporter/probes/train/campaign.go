@@ -13,24 +13,23 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// campaign decides how many trains of one size go in one direction, how long they are and
-// how far apart. It sends nothing.
+// campaign decides how many trains of one size are sent in one direction, their length and their interval. It sends
+// nothing.
 type campaign struct {
 	opts     Options
 	verdicts []capacity.Verdict
-	clean    int // of them
-	// mayPass: one met what may go away.
+	clean    int // clean ones
+	// mayPass: a train was discarded for a temporary reason.
 	mayPass bool
-	// length is that of the next trains, in packets.
+	// length is the length of the next trains, in packets.
 	length int
-	// gaps are the times that the link took for a packet, in the mean of each train.
+	// gaps are the link's times for a packet, the mean of each train.
 	gaps []time.Duration
-	// prefixes are, of the trains lost in a row up to now, the packets before the first
-	// loss.
+	// prefixes are the numbers of packets before the first loss, of the trains lost in a row so far.
 	prefixes []int
-	// sent are the trains of the group under way.
+	// sent counts the trains of the current group.
 	sent int
-	// long: the trains are to be long, and what comes before a loss is one.
+	// long: a long train is to be sent; the packets before its first loss count as one.
 	long bool
 }
 
@@ -39,15 +38,15 @@ func newCampaign(o Options, length int) *campaign {
 	return &campaign{opts: o, length: min(max(length, minPackets), o.TrainPackets)}
 }
 
-// lostInARow is after how many lost trains the next ones are made shorter. Trains lost by
-// chance are not; ones that the queue does not hold are lost always.
+// lostInARow is the number of consecutive lossy trains after which the next ones are shorter. Random losses are
+// rarely consecutive; a queue that is too short loses every time.
 const lostInARow = 3
 
-// hopeless is how many trains in a row may be contaminated, and none clean, by what does
-// not go away: the sender's pace, the receiver's interrupts, a shaper's bucket.
+// hopeless is the number of consecutive trains, none clean, that may be discarded for a permanent reason: the
+// sender's pacing, the receiver's interrupts, a shaper's token bucket.
 const hopeless = 10
 
-// next is how many trains are to be sent now, and whether after a pause; zero: it is over.
+// next returns how many trains to send now, and whether after a pause; zero: the campaign is complete.
 func (c *campaign) next() (trains int, pause bool) {
 	discarded := len(c.verdicts) - c.clean
 	if c.clean >= c.opts.Trains || discarded > c.opts.Repeats || c.clean == 0 && len(c.verdicts) >= hopeless && !c.mayPass {
@@ -58,15 +57,15 @@ func (c *campaign) next() (trains int, pause bool) {
 		c.sent = 0
 	}
 	if len(c.gaps) == 0 || c.verdicts[len(c.verdicts)-1].Result == capacity.Lost {
-		return 1, pause // alone: it is not known how far apart they must be, or how long they may be
+		return 1, pause // one train: the required interval and length are unknown
 	}
-	// Few at first: one train that was held up on its way must not say how far apart many are.
+	// Few at first: one delayed train must not determine the interval of many.
 	return min(c.opts.Trains-c.clean, c.opts.Group-c.sent, c.opts.Repeats-discarded+1, 2*len(c.verdicts)), pause
 }
 
-// interval is the time from train to train: as configured, or longer, so that no train
-// meets the one before it in the queue of the slowest link and the remote end's limit of the
-// rate is kept. limit is in bytes of UDP payload a second, 0: none.
+// interval is the time between starts of trains: as configured, or longer, so that no train queues behind the
+// previous one at the slowest link, and the remote end's rate limit is kept. limit is in bytes of UDP payload a
+// second, 0: none.
 func (c *campaign) interval(payload int, limit float64) time.Duration {
 	d := c.opts.TrainInterval
 	if len(c.gaps) > 0 {
@@ -76,14 +75,14 @@ func (c *campaign) interval(payload int, limit float64) time.Duration {
 	return min(max(d, leastTime(c.length*payload, limit)), maxInterval)
 }
 
-// apart is the least distance of two trains, in hundredths of the time that the link takes
-// for one: delay varies. Beyond maxApart, what takes the time is not the link.
+// apart is the least interval of trains in hundredths of the link's time for one, since delays vary. Above maxApart
+// the time is not that of the link.
 const (
 	apart    = 125
 	maxApart = 10 * time.Second
 )
 
-// observe takes what came of a train.
+// observe adds the result of a train.
 func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {
 	c.verdicts = append(c.verdicts, v)
 	c.sent++
@@ -102,14 +101,13 @@ func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {
 	if len(c.prefixes) < lostInARow {
 		return
 	}
-	// A queue that is too short lets the same number pass each time; chance does not, and
-	// takes less away this way. Some room is left to the traffic of others.
+	// A queue that is too short passes the same number each time; random loss does not, and reduces the length
+	// less. A tenth is left to cross traffic.
 	c.length = max(minPackets, min(slices.Max(c.prefixes)*9/10, c.length-1))
 	c.prefixes = c.prefixes[:0]
 }
 
-// gap is how long the link took for a packet of a train: of those that arrived, the mean
-// time from one to the next.
+// gap is the link's time for a packet of a train: the mean interval of the packets that arrived.
 func gap(t capacity.Train) (time.Duration, bool) {
 	var came []instant.Time
 	for _, p := range t.Packets {
@@ -123,11 +121,11 @@ func gap(t capacity.Train) (time.Duration, bool) {
 	return slices.Max(came).Sub(slices.Min(came)) / time.Duration(len(came)-1), true
 }
 
-// slots is up to how much later than its interval a train begins, at random: a link that sends
-// in slots of up to so much would otherwise meet each train at the same point of one.
+// slots is the largest random delay of a train's start: a link with transmission slots of at most this length would
+// otherwise receive each train at the same position in a slot.
 const slots = 20 * time.Millisecond
 
-// segments are a number of trains as a stream: each a burst of so many packets back to back.
+// segments returns trains as a stream: each is a burst of packets back to back.
 func segments(payload, trains, packets int, interval time.Duration) []stream.Segment {
 	all := make([]stream.Segment, trains)
 	for i := range all {
@@ -136,7 +134,7 @@ func segments(payload, trains, packets int, interval time.Duration) []stream.Seg
 	return all
 }
 
-// untilLoss is what comes before a train's first loss: what a queue or a policer let pass.
+// untilLoss is the part of a train before its first loss, passed by a queue or a policer.
 func untilLoss(t capacity.Train) capacity.Train {
 	if i := slices.IndexFunc(t.Packets, func(p capacity.Packet) bool { return p.Lost }); i >= 0 {
 		t.Packets = t.Packets[:i]
@@ -144,9 +142,8 @@ func untilLoss(t capacity.Train) capacity.Train {
 	return t
 }
 
-// trainsOf divides a transfer of such a segment into its trains. Those that were not sent
-// to their end, because the transfer was cut, are left out. ipBytes is what each packet
-// moves in IP bytes, those of its fragments included.
+// trainsOf divides a transfer of such segments into its trains, without those that were not sent completely because
+// the transfer was cut. ipBytes is the size of each packet in IP bytes, with the headers of its fragments.
 func trainsOf(t *udp.Transfer, packets, ipBytes int) (all []capacity.Train) {
 	for i := 0; i+packets <= len(t.Packets); i += packets {
 		one := capacity.Train{IPBytes: ipBytes, Packets: make([]capacity.Packet, packets)}
@@ -158,8 +155,8 @@ func trainsOf(t *udp.Transfer, packets, ipBytes int) (all []capacity.Train) {
 	return all
 }
 
-// packetOf is one packet for the estimator. One that the sender's kernel refused is not
-// lost: it has no stamps.
+// packetOf converts one packet for the estimator. A packet that the sender's kernel refused is not lost: it has no
+// timestamps.
 func packetOf(p *udp.Packet) capacity.Packet {
 	q := capacity.Packet{Sent: kernelStamp(p.Sent), Lost: p.Lost()}
 	if p.Copies > 0 && p.Sent.Present() {
@@ -168,8 +165,8 @@ func packetOf(p *udp.Packet) capacity.Packet {
 	return q
 }
 
-// kernelStamp is a stamp's time if the kernel or the card took it: what user space reads
-// beside its system calls says nothing of how far apart packets are.
+// kernelStamp returns a timestamp of the kernel or the card, else zero: user-space timestamps do not give the
+// distance of packets.
 func kernelStamp(s sample.Stamp) instant.Time {
 	if s.Origin == sample.Kernel || s.Origin == sample.Hardware {
 		return s.At

@@ -11,36 +11,36 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// begin is some time of day.
+// begin is an arbitrary time.
 const begin = instant.Time(1_700_000_000_000_000_000)
 
-// simulatedPath is a simulated path, the same in both directions: a droptail queue before a
-// transmitter, an MTU, and losses as a test wants them. It implements udp.Carrier.
+// simulatedPath is a simulated path, the same in both directions: a droptail queue, a transmitter, an MTU, and
+// configured losses. It implements udp.Carrier.
 type simulatedPath struct {
 	rate  float64 // IP bytes a second
 	queue int     // bytes; 0: no limit
-	// bucket is how many bytes pass at line, in bytes a second, before rate holds.
+	// bucket is how many bytes pass at line, in bytes a second, before rate applies.
 	bucket, line float64
 	mtu          int // IP bytes; 0: no limit
-	// port is the sending interface's MTU: what is larger is refused. 0: no limit.
+	// port is the sending interface's MTU: larger packets are refused. 0: no limit.
 	port int
 	ipv6 bool
-	// lose says which packets are lost, counted over all transfers; nil: none.
+	// lose reports which packets are lost, counted over all transfers; nil: none.
 	lose func(n int) bool
-	// stamps is where stamps come from.
+	// stamps is the origin of timestamps.
 	stamps sample.Origin
 	// nic is the time between packets of a burst at the sender.
 	nic time.Duration
-	// pace changes nic by train; nil: it is the same.
+	// pace changes nic by train; nil: constant.
 	pace func(train int) time.Duration
-	// arrival changes when a packet arrives; nil: as it is.
+	// arrival changes the arrival time of a packet; nil: unchanged.
 	arrival func(at instant.Time, i int) instant.Time
 	// err ends every transfer.
 	err error
 
-	// watch is told of each plan; nil: nobody is.
+	// watch is called with each plan; nil: no callback.
 	watch func(stream.Plan)
-	// paused is how long the probe sent nothing.
+	// paused is the total time of pauses.
 	paused time.Duration
 
 	now    instant.Time
@@ -97,7 +97,7 @@ func (r *simulatedPath) Carry(_ context.Context, _ sample.Direction, p stream.Pl
 	return out, nil
 }
 
-// packet takes one packet over the road.
+// packet passes one packet over the path.
 func (r *simulatedPath) packet(out *udp.Carried, p stream.Plan, payload int, at instant.Time) {
 	ip, seq := payload+r.overhead(), uint32(len(out.Sent.Packets))
 	if r.port > 0 && ip > r.port && !p.Fragment {

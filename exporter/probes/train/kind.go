@@ -1,23 +1,21 @@
-// Package train is the probe that learns a path's capacity from packet trains: packets
-// back to back, which the slowest link spreads to the time that it takes for each (WPI EvDO
-// report, sections 3.2.4 and 3.5: 30 trains of 25 packets for each of four sizes). It also finds the
-// path's MTU (RFC 8899), and says which trains are fragmented.
+// Package train is the probe that measures a path's capacity with packet trains: packets sent back to back, which
+// the slowest link spaces by its time for each (WPI EvDO report, sections 3.2.4 and 3.5: 30 trains of 25 packets
+// for each of four sizes). It also finds the path's MTU (RFC 8899), and reports which trains are fragmented.
 //
-// Of each direction and size:
+// For each direction and size it sends:
 //
-//	a train alone, to see how long the link takes for it, and whether its queue holds one
-//	more and more together, ten in all (group), and a pause; and again, until there are enough
-//	as many again as were discarded, up to a limit (repeats)
+//	one train, which gives the link's time for it, and whether its queue holds it
+//	more trains at a time, ten in all (group), then a pause; again until enough are clean
+//	a repetition for each discarded train, up to a limit (repeats)
 //
-// and of the largest size that is not fragmented three long trains, which empty a token bucket
-// that the others do not.
+// and, of the largest size that is not fragmented, three long trains, which empty a token bucket that the others do
+// not.
 //
-// A train is discarded if a packet was lost, reordered or duplicated, or if something other
-// than the slowest link has set the packets' distances (package estimate/capacity says
-// what). Where too few are left there is no capacity, but the reason why.
+// A train is discarded if a packet was lost, reordered or duplicated, or if anything but the slowest link
+// determined the distances of its packets (see package estimate/capacity). If too few remain, the result is the
+// reason instead of a capacity.
 //
-// Trains whose last packets are lost again and again are too long for the queue of the
-// slowest link, and are made shorter.
+// Trains that repeatedly lose their last packets exceed the queue of the slowest link, and are shortened.
 package train
 
 import (
@@ -40,13 +38,12 @@ import (
 type Kind struct {
 	opts       Options
 	directions int
-	// estimate is how long the run under way will take; zero: none is.
+	// estimate is the expected duration of the current run; zero: no run.
 	estimate atomic.Int64
-	// planned is the time of its transfers up to now, and rest how many trains are to come after
-	// those of the size under way.
+	// planned is the time of its transfers so far, rest the number of trains after those of the current size.
 	planned time.Duration
 	rest    int
-	// timeout is that in the direction under way.
+	// timeout is that of the current direction.
 	timeout timeout
 }
 
@@ -60,7 +57,7 @@ func NewKind(shared loadtest.Options, o Options) (*Kind, error) {
 	return &Kind{opts: o, directions: len(shared.Directions)}, nil
 }
 
-// New is the registry's entry.
+// New makes the type for the registry.
 func New() probe.Type {
 	return loadtest.Type[Options]{Word: "train", Defaults: DefaultOptions, Make: func(_ probe.Env, _ probe.Target, shared loadtest.Options, own Options) (loadtest.Kind, error) {
 		return NewKind(shared, own)
@@ -73,10 +70,10 @@ func (*Kind) Kind() string { return "train" }
 // Traffic is streams of UDP packets.
 func (k *Kind) Traffic() loadtest.Traffic { return udp.Near(k) }
 
-// maxAsked is how many sizes the search for the path's MTU asks for at the most.
+// maxAsked is the largest number of sizes that the MTU search probes.
 const maxAsked = 20
 
-// Bytes is what a run moves if as many trains are discarded as may be.
+// Bytes is the size of a run with the largest number of discarded trains.
 func (k *Kind) Bytes() (n int64) {
 	for _, payload := range k.opts.PayloadBytes {
 		n += int64(k.opts.Trains+k.opts.Repeats+1) * int64(k.opts.TrainPackets) * int64(payload+48)
@@ -88,15 +85,15 @@ func (k *Kind) Bytes() (n int64) {
 	return n * int64(k.directions)
 }
 
-// Of Duration, before a run has shown how fast the link is: a train takes slow or more, and
-// each direction begins with some that are lost and waited for.
+// For Duration before a run has measured the link's rate: the time of a train on a slow link, and the lost trains
+// at the beginning of each direction.
 const (
 	slow    = time.Second
 	waiting = 30 * time.Second
 )
 
-// Duration is, between runs, that of a run over a slow link, from which the time-out
-// comes; and while one is under way what this one will take, for its progress.
+// Duration is, between runs, the time of a run over a slow link, for the timeout; during a run, its expected time,
+// for the progress.
 func (k *Kind) Duration() time.Duration {
 	if d := time.Duration(k.estimate.Load()); d > 0 {
 		return d
@@ -106,7 +103,7 @@ func (k *Kind) Duration() time.Duration {
 	return time.Duration(k.directions) * (waiting + longAtMost*2*longest + time.Duration(len(o.PayloadBytes))*size)
 }
 
-// longs is how many long trains are wanted in a direction.
+// longs is the number of long trains in a direction.
 func (o *Options) longs() int {
 	if o.LongTrainPackets == 0 {
 		return 0
@@ -141,10 +138,10 @@ func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, o
 			return err
 		}
 		if one.PathMTU == 0 {
-			r.Note(one.Way + ": the path's MTU was not found: not even the smallest packets came through, or answers stopped")
+			r.Note(one.Way + ": the path's MTU was not found: not even the smallest packets passed, or replies stopped")
 		}
 	}
-	space := 0 // bytes of a train that the path's queues hold; 0: as many as there were
+	space := 0 // bytes of a train that the path's queues hold; 0: unlimited
 	for _, payload := range k.opts.PayloadBytes {
 		k.rest -= k.opts.Trains
 		z, err := k.size(ctx, s, r, one, payload, space)
@@ -159,14 +156,14 @@ func (k *Kind) direction(ctx context.Context, s *udp.Session, r *loadtest.Run, o
 			r.Note(fmt.Sprintf("%s: no capacity by trains of %d B: %s", one.Way, z.PacketBytes, z.Refusal))
 		}
 		if z.TrainPackets < k.opts.TrainPackets {
-			r.Note(fmt.Sprintf("%s: trains of %d B were made %d packets long: a queue on the path holds no more", one.Way, z.PacketBytes, z.TrainPackets))
+			r.Note(fmt.Sprintf("%s: trains of %d B were shortened to %d packets, the limit of a queue on the path", one.Way, z.PacketBytes, z.TrainPackets))
 		}
 	}
 	return k.long(ctx, s, r, one)
 }
 
-// size sends trains of one size until enough are clean, or too many were discarded. They
-// have no more than room bytes, if that is not zero.
+// size sends trains of one size until enough are clean, or too many were discarded. They have at most space bytes,
+// if that is not zero.
 func (k *Kind) size(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, payload, space int) (*Size, error) {
 	z := &Size{PayloadBytes: payload, PacketBytes: payload + s.Overhead()}
 	z.WireBytes = onTheWire(z.PacketBytes, d.PathMTU, isIPv6(s))
@@ -184,7 +181,7 @@ func (k *Kind) size(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Dir
 	return z, err
 }
 
-// campaign sends the trains of one.
+// campaign sends the trains of a campaign.
 func (k *Kind) campaign(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction, c *campaign, z *Size) (err error) {
 	for n, pause := c.next(); n > 0; n, pause = c.next() {
 		r.Phase(fmt.Sprintf("%s: trains of %d B, %d of %d clean", d.Way, z.PacketBytes, c.clean, c.opts.Trains))
@@ -200,17 +197,16 @@ func (k *Kind) campaign(ctx context.Context, s *udp.Session, r *loadtest.Run, d 
 	return nil
 }
 
-// As many long trains are wanted, and as many sent at the most: all of one kind or the other,
-// and one less of the second.
+// The number of long trains required, and the most that are sent: with both kinds of result, all of one kind and
+// one less of the other.
 const (
 	longTrains = 3
 	longAtMost = 2*longTrains - 1
-	// longest is what the link may need for one, so that others wait no longer.
+	// longest is the most time of the link for one train, which delays other traffic.
 	longest = 2 * time.Second
 )
 
-// long sends the long trains that look for a token bucket, of the size that stands for the
-// direction, and concludes.
+// long sends the long trains that detect a token bucket, of the size that represents the direction, and concludes.
 func (k *Kind) long(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Direction) error {
 	k.rest -= k.opts.longs()
 	z := d.best()
@@ -223,7 +219,7 @@ func (k *Kind) long(ctx context.Context, s *udp.Session, r *loadtest.Run, d *Dir
 	c := newCampaign(o, o.TrainPackets)
 	c.long = true
 	var err error
-	if o.TrainPackets >= 2*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets && d.bucket() == nil { // else a queue holds no more, or it is known
+	if o.TrainPackets >= 2*z.TrainPackets && z.TrainPackets == k.opts.TrainPackets && d.bucket() == nil { // otherwise a queue holds no more, or the bucket is known
 		err = k.campaign(ctx, s, r, d, c, z)
 	}
 	if d.conclude(z, c.verdicts); d.Refusal != "" {
@@ -240,10 +236,10 @@ func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c 
 		n = max(1, min(n, int(limits.Duration/(interval+slots))))
 	}
 	plan := s.Plan(segments(z.PayloadBytes, n, c.length, interval)...)
-	// Of a path whose MTU is not known, large packets may be fragmented rather than lost.
+	// If the path's MTU is unknown, large packets may be fragmented rather than lost.
 	plan.Fragment = z.Fragmented == nil && z.PacketBytes > base6 || z.Fragmented != nil && *z.Fragmented
 	length := c.length
-	// What Duration says: what was planned, this plan, and the trains that are still to come.
+	// The expected duration: past transfers, this plan, and the remaining trains.
 	trains := max(0, c.opts.Trains-c.clean-n) + k.rest
 	k.estimate.Store(int64(k.planned + plan.Duration() + time.Duration(trains)*(interval+slots/2)))
 	t, err := s.TransferWithin(ctx, d, plan, k.timeout.idle(leastIdleTrains), nil)

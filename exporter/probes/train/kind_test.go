@@ -16,13 +16,13 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// wibro is the thesis' downlink, evdo the WPI report's: IP bytes a second.
+// wibro is the rate of the thesis' downlink, evdo that of the WPI report's, in IP bytes a second.
 const (
 	wibro = 10e6 / 8
 	evdo  = 514e3 / 8
 )
 
-// perform runs the probe over a road. Pauses take no time.
+// perform runs the probe over a simulated path. Pauses take no time.
 func perform(t *testing.T, r *simulatedPath, o Options) (res *Result, run *loadtest.Run, err error) {
 	t.Helper()
 	if r.stamps == sample.Absent {
@@ -44,7 +44,7 @@ func perform(t *testing.T, r *simulatedPath, o Options) (res *Result, run *loadt
 	return run.Body.(*Result), run, err
 }
 
-// must is perform where no error may come.
+// must is perform without an error.
 func must(t *testing.T, r *simulatedPath, o Options) (*Direction, *loadtest.Run) {
 	t.Helper()
 	res, run, err := perform(t, r, o)
@@ -57,7 +57,7 @@ func must(t *testing.T, r *simulatedPath, o Options) (*Direction, *loadtest.Run)
 func near(t *testing.T, what string, got *float64, want, share float64) {
 	t.Helper()
 	if got == nil {
-		t.Fatalf("%s is not known, want %.6g", what, want)
+		t.Fatalf("%s is unknown, want %.6g", what, want)
 	}
 	if math.Abs(*got-want) > share*want {
 		t.Errorf("%s is %.6g, want %.6g", what, *got, want)
@@ -84,9 +84,8 @@ func TestTrainsOfEverySizeFindTheLinksRate(t *testing.T) {
 	}
 }
 
-// Figure 15 of the WPI report: medians of 517, 514 and 510 kb/s with mean dispersions of
-// 19, 16 and 13 ms for payloads of 1200, 1000 and 800 B, of one and the same link: only in
-// IP bytes do these agree.
+// Figure 15 of the WPI report: medians of 517, 514 and 510 kb/s with mean dispersions of 19, 16 and 13 ms for
+// payloads of 1200, 1000 and 800 B on one link: they agree only in IP bytes.
 func TestDispersionsAreThoseOfTheReport(t *testing.T) {
 	o := DefaultOptions()
 	d, _ := must(t, &simulatedPath{rate: evdo, port: 1500}, o)
@@ -107,7 +106,7 @@ func TestLostTrainsAreRepeated(t *testing.T) {
 	}
 	near(t, "median", z.Median, wibro, 0.001)
 	if z.TrainPackets != 25 {
-		t.Errorf("trains are %d packets long after losses by chance, want 25", z.TrainPackets)
+		t.Errorf("trains are %d packets long after random losses, want 25", z.TrainPackets)
 	}
 }
 
@@ -126,7 +125,7 @@ func TestTooManyDiscardedTrainsAreARefusalWithItsReason(t *testing.T) {
 		t.Errorf("%d trains discarded, want %d", n, o.Repeats+1)
 	}
 	if len(run.Notes) == 0 || run.Summary[0].Value == "" {
-		t.Errorf("notes %q, summary %v: the refusal is not told", run.Notes, run.Summary)
+		t.Errorf("notes %q, summary %v: want the refusal in them", run.Notes, run.Summary)
 	}
 }
 
@@ -138,12 +137,12 @@ func TestTrainsTooLongForTheQueueAreMadeShorter(t *testing.T) {
 		d, run := must(t, &simulatedPath{rate: up, queue: 20_000, port: 1500}, o)
 		z := d.Sizes[0]
 		near(t, "median", z.Median, up, 0.001)
-		// Packets that are there before the others have left find room in the queue: 14 or so.
+		// Packets that arrive before the previous ones have left have space in the queue: about 14.
 		if z.TrainPackets < 11 || z.TrainPackets > 14 || z.Trains["clean"] != 30 || z.Trains["lost"] != lostInARow {
 			t.Errorf("%v apart: trains of %d packets, %v, want 12 or so, and 30 clean after %d lost", interval, z.TrainPackets, z.Trains, lostInARow)
 		}
 		if len(run.Notes) == 0 {
-			t.Error("shorter trains are not told")
+			t.Error("no note about the shorter trains")
 		}
 	}
 }
@@ -217,12 +216,12 @@ func TestContaminatedTrainsAreRefusedSoon(t *testing.T) {
 		}},
 		"batched": {rate: wibro, arrival: func(at instant.Time, _ int) instant.Time {
 			const slot = instant.Time(4 * time.Millisecond)
-			return at - at%slot + slot + at%slot/50 // an interrupt each slot, and then one after the other
+			return at - at%slot + slot + at%slot/50 // an interrupt each slot, then back to back
 		}},
 		"token_bucket": {rate: wibro, arrival: func(at instant.Time, i int) instant.Time {
 			gap, line := 822_400*time.Nanosecond, 80*time.Microsecond
 			j := time.Duration(i % 25)
-			return at.Add(-min(j, 10) * (gap - line)) // as much as the bucket lets pass before its rate
+			return at.Add(-min(j, 10) * (gap - line)) // as many as the bucket passes before its rate applies
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +238,7 @@ func TestContaminatedTrainsAreRefusedSoon(t *testing.T) {
 				}
 			}
 			if n > hopeless+o.Group {
-				t.Errorf("%d trains sent, though none will be clean", n)
+				t.Errorf("%d trains sent although none can be clean", n)
 			}
 		})
 	}
@@ -258,7 +257,7 @@ func TestTrainsThatTheSenderHeldUpDoNotSpoilTheOthers(t *testing.T) {
 	z := d.Sizes[0]
 	near(t, "median", z.Median, wibro, 0.001)
 	if z.Trains["clean"] != 10 || z.Trains["sender_pace"] < 17 {
-		t.Errorf("trains %v, want 10 clean among more that the sender held up", z.Trains)
+		t.Errorf("trains %v, want 10 clean among more that the sender delayed", z.Trains)
 	}
 }
 
@@ -308,7 +307,7 @@ func TestOneTrainThatWasHeldUpDoesNotSlowDownTheOthers(t *testing.T) {
 		}
 	}
 	if slow > 2 {
-		t.Errorf("%d trains were sent slowly for the sake of one, want 2 at the most", slow)
+		t.Errorf("%d trains sent slowly because of one, want at most 2", slow)
 	}
 }
 
@@ -346,7 +345,7 @@ func TestRunKeepsToWhatItSaysItMoves(t *testing.T) {
 			moved += p.Bytes() + int64(p.Packets()*r.overhead())
 		}
 		if most := k.Bytes() / 2; moved > most {
-			t.Errorf("one direction moved %d bytes, announced were %d", moved, most)
+			t.Errorf("one direction moved %d bytes, announced %d", moved, most)
 		}
 	}
 }

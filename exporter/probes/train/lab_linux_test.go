@@ -24,8 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
-// runOver is one run of a kind from the lab's client, against a remote end at an address of its
-// server.
+// runOver is one run of a kind from the lab's client, with a remote end at an address of its server.
 func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain time.Duration, make func(loadtest.Options) (loadtest.Kind, error), directions ...string) *loadtest.Outcome {
 	t.Helper()
 	shared := loadtesttest.RemoteEnd(t.Context(), t, loadtesttest.End{Address: address(l.Server), Do: l.Server.Do})
@@ -46,8 +45,8 @@ func runOver(t *testing.T, l *lab.Lab, address func(*lab.Host) netip.Addr, drain
 	return out
 }
 
-// TestTrainsFindTheEmulatedLinksCapacity is the probe over the papers' links: capacity
-// within 5 % of the truth, which on evdo is that of Figure 15 of the WPI report.
+// TestTrainsFindTheEmulatedLinksCapacity runs the probe over the papers' links: the capacity must be within 5 % of
+// the link's, which on evdo is that of Figure 15 of the WPI report.
 func TestTrainsFindTheEmulatedLinksCapacity(t *testing.T) {
 	for _, c := range []struct {
 		profile   string
@@ -87,7 +86,7 @@ func TestTrainsFindTheEmulatedLinksCapacity(t *testing.T) {
 	}
 }
 
-// check holds a run in one direction against the link's rate.
+// check compares a run in one direction with the link's rate.
 func check(t *testing.T, run *loadtest.Outcome, rate float64) {
 	t.Helper()
 	d := run.Body.(*Result).Directions[0]
@@ -98,19 +97,19 @@ func check(t *testing.T, run *loadtest.Outcome, rate float64) {
 		t.Errorf("path MTU %d, want %d", d.PathMTU, lab.MTU)
 	}
 	for _, z := range d.Sizes {
-		if z.Refusal != "" { // a busy host holds packets up
+		if z.Refusal != "" { // a busy host delays packets
 			precision.Missed(t, errors.New(z.Refusal))
 			continue
 		}
 		near(t, "capacity", z.Median, rate, 0.05)
-		// A mean: trains that the host held up are in it.
+		// A mean: it includes trains that the host delayed.
 		if want := float64(z.PacketBytes) / rate; z.Dispersion == nil || *z.Dispersion < 0.8*want {
 			t.Errorf("dispersion %v, want %v", z.Dispersion, want)
 		} else if *z.Dispersion > 1.2*want {
 			precision.Missed(t, fmt.Errorf("dispersion %v, want %v", *z.Dispersion, want))
 		}
 		if z.Fragmented == nil || *z.Fragmented {
-			t.Errorf("%d B are called fragmented", z.PacketBytes)
+			t.Errorf("%d B reported as fragmented", z.PacketBytes)
 		}
 		if z.Median != nil {
 			t.Logf("%d B: %s of %s, dispersion %.1f ms, trains %v", z.PacketBytes,
@@ -122,14 +121,13 @@ func check(t *testing.T, run *loadtest.Outcome, rate float64) {
 	} else if off := *d.Capacity - rate; off < -*d.Bound || off > *d.Bound {
 		precision.Missed(t, fmt.Errorf("capacity %.6g ± %.2g, want %.6g", *d.Capacity, *d.Bound, rate))
 	} else {
-		t.Logf("capacity %.6g ± %.2g of %.6g; a bucket above %d bytes would not show; long trains %v", *d.Capacity, *d.Bound, rate, d.HiddenBucket, d.LongTrains)
+		t.Logf("capacity %.6g ± %.2g of %.6g; a bucket above %d bytes is not detected; long trains %v", *d.Capacity, *d.Bound, rate, d.HiddenBucket, d.LongTrains)
 	}
 }
 
-// TestPathMTUIsFoundThroughABlackHole has the server's interface take no more than 1400
-// bytes: what is larger never leaves there, and vanishes without a word on its way in.
-// A veth takes four bytes more, those of a VLAN's tag (is_skb_forwardable of Linux's
-// net/core/dev.c).
+// TestPathMTUIsFoundThroughABlackHole sets the MTU of the server's interface to 1400 bytes: larger packets are not
+// sent there, and are dropped without a message on arrival. A veth accepts four bytes more, for a VLAN tag
+// (is_skb_forwardable of Linux's net/core/dev.c).
 func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 	for name, address := range map[string]func(*lab.Host) netip.Addr{
 		"IPv4": func(h *lab.Host) netip.Addr { return h.LAN4 },
@@ -151,7 +149,7 @@ func TestPathMTUIsFoundThroughABlackHole(t *testing.T) {
 	}
 }
 
-// mtuOnly is the probe without its trains: what it found.
+// mtuOnly is the probe without its trains: the MTU found.
 type mtuOnly map[sample.Direction]int
 
 func (mtuOnly) Kind() string                            { return "train" }

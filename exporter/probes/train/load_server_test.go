@@ -32,10 +32,10 @@ func TestRunWithARealRemoteEndIsPublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What loopback's trains say is the scheduler's: they are counted, clean or not.
+	// Trains over loopback depend on the scheduler: they are counted, clean or not.
 	for _, d := range outcome.Body.(*Result).Directions {
 		if got, ok := sink.Value(metric.PathMTU, "a-to-b", "train", d.Way); !ok || got != 8000 {
-			t.Errorf("%s: published path MTU %v, want that of the largest size asked for, 8000", d.Way, got)
+			t.Errorf("%s: published path MTU %v, want the largest size probed, 8000", d.Way, got)
 		}
 		for size, fragmented := range map[string]float64{"1500": 0, "9000": 1} {
 			trains := 0.0

@@ -12,54 +12,53 @@ import (
 
 // Sizes of the search for the path's MTU, in bytes of the IP packet.
 const (
-	// base4 and base6 are what nearly every path carries: BASE_PLPMTU of RFC 8899
-	// section 5.1.2, and the least MTU of IPv6 (RFC 8200 section 5).
+	// base4 and base6 are sizes that nearly every path carries: BASE_PLPMTU of RFC 8899 section 5.1.2, and the
+	// minimum MTU of IPv6 (RFC 8200 section 5).
 	base4 = 1200
 	base6 = 1280
-	// floor4 is what an IPv4 host must be able to take in (RFC 1122 section 3.3.2), and
-	// so the least that is worth asking for. IPv6's is base6.
+	// floor4 is the datagram size that every IPv4 host accepts (RFC 1122 section 3.3.2), the smallest size probed.
+	// IPv6's is base6.
 	floor4 = 576
-	// ethernet is the MTU that most paths have, and pppoe that of many others (RFC 2516
-	// section 7): asked first, as RFC 8899 section 5.3.2 has it.
+	// ethernet is the most common MTU, pppoe another common one (RFC 2516 section 7): probed first, as in RFC 8899
+	// section 5.3.2.
 	ethernet = 1500
 	pppoe    = 1492
 )
 
-// maxUnclear is how many probes may end without a reply before the search gives up.
+// maxUnclear is the number of consecutive unclear results that end the search.
 const maxUnclear = 3
 
-// reply is what became of the probes of one size.
+// reply is the result of the probes of one size.
 type reply uint8
 
 const (
-	// passed: at least one arrived whole.
+	// passed: at least one arrived intact.
 	passed reply = iota
-	// tooLarge: none arrived, though smaller packets sent between them did; or the
-	// sender's own interface does not take the size.
+	// tooLarge: none arrived although smaller packets sent between them did, or the sender's interface refuses the
+	// size.
 	tooLarge
-	// unclear: nothing at all arrived. The path is down, or full.
+	// unclear: nothing arrived. The path is down or congested.
 	unclear
 )
 
-// mtuSearch finds the largest packet that passes a path in one direction unfragmented: the
-// search phase of RFC 8899 (Packetization Layer Path MTU Discovery for datagrams,
-// section 5) over sizes of single packets that nobody may fragment. It hears no ICMP
-// message and needs none: a router that drops what is too large without a word (a black
-// hole) is found like any other.
+// mtuSearch finds the largest packet that passes a path in one direction unfragmented: the search phase of RFC 8899
+// (Packetization Layer Path MTU Discovery for datagrams, section 5) over sizes of single packets with fragmentation
+// disabled. It uses no ICMP messages: a router that drops large packets without a message (a black hole) is found
+// too.
 //
-// It asks for the base size first, then for the MTUs that most paths have and one byte
-// more, and halves what is left. Answers are taken as final: who asks repeats a lost probe
-// (MAX_PROBES of RFC 8899 section 5.1.2). The zero value is not usable; see newMTUSearch.
+// It probes the base size, then the common MTUs and one byte more, then halves the remaining range. Results are
+// final: the caller repeats lost probes (MAX_PROBES of RFC 8899 section 5.1.2). The zero value is not usable; see
+// newMTUSearch.
 type mtuSearch struct {
 	floor, base, top int
-	// works is the largest size that has passed, 0: none. fails is the smallest that
-	// has not; at first one more than the largest that is asked for.
+	// works is the largest size that has passed, 0: none. fails is the smallest that has not; initially the largest
+	// probed size plus one.
 	works, fails int
-	// unclears counts answers that were none, in a row.
+	// unclears counts consecutive unclear results.
 	unclears int
 }
 
-// newMTUSearch begins a search that ends at top, the largest size asked for.
+// newMTUSearch returns a search up to top, the largest size probed.
 func newMTUSearch(ipv6 bool, top int) *mtuSearch {
 	s := &mtuSearch{floor: floor4, base: base4, top: top, fails: top + 1}
 	if ipv6 {
@@ -68,7 +67,7 @@ func newMTUSearch(ipv6 bool, top int) *mtuSearch {
 	return s
 }
 
-// next is the size to ask for; false: the search has ended.
+// next returns the size to probe; false: the search has ended.
 func (s *mtuSearch) next() (ipBytes int, ok bool) {
 	switch {
 	case s.unclears >= maxUnclear:
@@ -80,7 +79,7 @@ func (s *mtuSearch) next() (ipBytes int, ok bool) {
 	case s.works == 0 || s.fails-s.works <= 1:
 		return 0, false
 	}
-	// What is most likely first: the usual sizes, and that one byte more is too much.
+	// The most likely results first: a common size passes, one byte more does not.
 	for _, usual := range []int{ethernet, pppoe} {
 		if s.works < usual && usual < s.fails {
 			return usual, true
@@ -90,12 +89,12 @@ func (s *mtuSearch) next() (ipBytes int, ok bool) {
 		}
 	}
 	if s.works == ethernet+1 && s.fails > s.top {
-		return s.top, true // larger frames: mostly as large as the interface's
+		return s.top, true // larger frames: usually the interface's MTU
 	}
 	return s.works + (s.fails-s.works)/2, true
 }
 
-// observe takes the reply to the size that next gave.
+// observe adds the result of the size returned by next.
 func (s *mtuSearch) observe(ipBytes int, a reply) {
 	s.unclears++
 	switch a {
@@ -107,8 +106,8 @@ func (s *mtuSearch) observe(ipBytes int, a reply) {
 	}
 }
 
-// found is the path's MTU in bytes of the IP packet. Zero and false: it is not known, because
-// not even the smallest size passed or because the replies stopped.
+// found returns the path's MTU in bytes of the IP packet; zero and false if it is unknown, because even the
+// smallest size failed or replies stopped.
 func (s *mtuSearch) found() (ipBytes int, ok bool) {
 	if s.works == 0 || s.fails-s.works > 1 {
 		return 0, false
@@ -116,16 +115,15 @@ func (s *mtuSearch) found() (ipBytes int, ok bool) {
 	return s.works, true
 }
 
-// A size is asked for with so many single packets (MAX_PROBES of RFC 8899 section 5.1.2),
-// each followed by a small one: a witness that the path is up, without whose arrival a lost
-// probe says nothing about its size.
+// The number of packets for one size (MAX_PROBES of RFC 8899 section 5.1.2), each followed by a small packet. Only
+// if the small packet arrives does a lost probe depend on its size.
 const (
 	probes       = 3
 	witnessBytes = 128
 	probeSpace   = 20 * time.Millisecond
 )
 
-// ask sends the probes of one size and says what became of them.
+// ask sends the probes of one size and returns their result.
 func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p *timeout) (reply, error) {
 	var segments []stream.Segment
 	for i := range 2 * probes {
@@ -162,8 +160,7 @@ func ask(ctx context.Context, s *udp.Session, d sample.Direction, ipBytes int, p
 	return unclear, nil
 }
 
-// leastTime is how long so many bytes of UDP payload must take at a limit in bytes a
-// second, 0: none.
+// leastTime is the least time for so many bytes of UDP payload at a limit in bytes a second, 0: none.
 func leastTime(payload int, limit float64) time.Duration {
 	if limit <= 0 {
 		return 0
@@ -171,7 +168,7 @@ func leastTime(payload int, limit float64) time.Duration {
 	return time.Duration(float64(payload)/limit*1e9) + time.Microsecond
 }
 
-// pathMTU searches for the MTU of one direction; 0: it was not found.
+// pathMTU searches for the MTU of one direction; 0: not found.
 func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p *timeout) (int, error) {
 	search := newMTUSearch(isIPv6(s), top)
 	for size, ok := search.next(); ok; size, ok = search.next() {
@@ -185,19 +182,18 @@ func pathMTU(ctx context.Context, s *udp.Session, d sample.Direction, top int, p
 	return mtu, nil
 }
 
-// isIPv6 tells the session's family by the headers of its packets.
+// isIPv6 derives the address family from the size of the headers.
 func isIPv6(s *udp.Session) bool { return s.Overhead() > 28 }
 
-// Headers in bytes: those of IP, which each fragment has again, and of UDP.
+// Headers in bytes: IP, which each fragment repeats, and UDP.
 const (
 	header4  = 20
 	header6  = 40
 	fragment = 8 // IPv6's extension header of a fragment (RFC 8200 section 4.5)
 )
 
-// onTheWire is what a packet of ipBytes moves over a path of that MTU, in IP bytes: as
-// much, or more if it is fragmented, since each fragment has a header of its own (RFC 791
-// section 3.2; RFC 8200 section 4.5). mtu 0: not known.
+// onTheWire is the size in IP bytes of a packet of ipBytes on a path of that MTU; a fragmented packet is larger,
+// since each fragment has its own header (RFC 791 section 3.2; RFC 8200 section 4.5). mtu 0: unknown.
 func onTheWire(ipBytes, mtu int, ipv6 bool) int {
 	if mtu == 0 || ipBytes <= mtu {
 		return ipBytes
@@ -211,32 +207,30 @@ func onTheWire(ipBytes, mtu int, ipv6 bool) int {
 	return data + (data+space-1)/space*each
 }
 
-// timeout is how long to wait, in one direction, for packets that may be lost. Without it
-// each lost train, and each size that is too large for the path, costs all of drain_timeout.
-// The zero value knows nothing, and waits as configured.
+// timeout is the time to wait, in one direction, for packets that may be lost. Without it each lost train, and each
+// size above the path's MTU, takes drain_timeout. The zero value waits as configured.
 type timeout struct {
 	largest time.Duration // lag seen so far
 	known   bool
 }
 
-// What has not come after lags times the largest lag seen, which is longer than any delay
-// seen, is lost; but nothing is before a least time, in which a host or a radio link may
-// pause. Trains fill a queue, in which the words of both ends wait too, or are lost and come
-// again: a session that is silent for so long is given up.
+// A packet is lost after lags times the largest lag measured, which exceeds any delay measured, but not before a
+// least time, in which a host or a radio link may pause. Trains fill a queue in which control messages are delayed
+// or lost as well; a session without messages for that long is closed.
 const (
 	lags            = 4
 	leastIdleProbes = time.Second
 	leastIdleTrains = 3 * time.Second
 )
 
-// learn takes the lag of a transfer that lost nothing.
+// learn adds the lag of a transfer without losses.
 func (p *timeout) learn(t *udp.Transfer) {
 	if lag, ok := t.Lag(); ok {
 		p.largest, p.known = max(p.largest, lag), true
 	}
 }
 
-// idle is for udp.Session.TransferWithin; zero: as configured.
+// idle is the timeout for udp.Session.TransferWithin; zero: as configured.
 func (p *timeout) idle(least time.Duration) time.Duration {
 	if !p.known {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// path answers as a path of that MTU does; it counts what it was asked.
+// path replies like a path of that MTU, and counts the requests.
 type path struct {
 	mtu, asked int
 }
@@ -38,7 +38,7 @@ func TestSearchFindsEveryMTU(t *testing.T) {
 				t.Fatalf("IPv6 %v: the path's MTU is %d, found %d, %v", ipv6, mtu, got, ok)
 			}
 			if p.asked > 18 {
-				t.Fatalf("IPv6 %v: %d sizes asked for to find %d", ipv6, p.asked, mtu)
+				t.Fatalf("IPv6 %v: %d sizes probed to find %d", ipv6, p.asked, mtu)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestSearchAsksForTheUsualFirst(t *testing.T) {
 			p := path{mtu: c.mtu}
 			p.search(newMTUSearch(false, 9000))
 			if p.asked > c.asks {
-				t.Errorf("%d sizes asked for, want %d at the most", p.asked, c.asks)
+				t.Errorf("%d sizes probed, want at most %d", p.asked, c.asks)
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestBlackHoleOfTheBaseSizeIsSearchedBelow(t *testing.T) {
 	for _, ipv6 := range []bool{false, true} {
 		p = path{mtu: 400}
 		if got, ok := p.search(newMTUSearch(ipv6, 9000)); ok {
-			t.Errorf("IPv6 %v: found %d where nothing passes", ipv6, got)
+			t.Errorf("IPv6 %v: found %d on a path that passes nothing", ipv6, got)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestSearchEndsAtTheTop(t *testing.T) {
 	for _, top := range []int{1280, 1400, 1500} {
 		p := path{mtu: 9000}
 		if got, ok := p.search(newMTUSearch(false, top)); !ok || got != top {
-			t.Errorf("found %d, %v where no more than %d is asked for", got, ok, top)
+			t.Errorf("found %d, %v with %d as the largest size probed", got, ok, top)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestWitnessesTellATooLargePacketFromADeadPath(t *testing.T) {
 			c.simulatedPath.stamps = sample.Kernel
 			got, err := ask(t.Context(), c.simulatedPath.session(), sample.Reverse, 1400, &timeout{})
 			if err != nil || got != c.want {
-				t.Errorf("answer %d, error %v, want %d", got, err, c.want)
+				t.Errorf("result %d, error %v, want %d", got, err, c.want)
 			}
 		})
 	}
@@ -140,7 +140,7 @@ func TestProbesOfTheMTUKeepTheTokensRate(t *testing.T) {
 	}
 	for _, p := range r.plans {
 		if rate, unpaced := p.PeakRate(); rate > limit || unpaced {
-			t.Errorf("probes of %d bytes at %.0f bytes/s, allowed are %d", p.Segments[0].PayloadBytes, rate, limit)
+			t.Errorf("probes of %d bytes at %.0f bytes/s, want at most %d", p.Segments[0].PayloadBytes, rate, limit)
 		}
 	}
 }
@@ -154,12 +154,12 @@ func TestLargeTrainsAreMarkedFragmentedAndCountTheirFragments(t *testing.T) {
 		}
 		for _, z := range d.Sizes {
 			if *z.Fragmented != (z.PacketBytes > 1400) {
-				t.Errorf("IPv6 %v: %d B fragmented: %v", ipv6, z.PacketBytes, *z.Fragmented)
+				t.Errorf("IPv6 %v: %d B: fragmented %v", ipv6, z.PacketBytes, *z.Fragmented)
 			}
 			near(t, "median", z.Median, evdo, 0.001)
 		}
 		if z := d.best(); z.PayloadBytes != 1200 {
-			t.Errorf("IPv6 %v: trains of %d B stand for the path, want the largest whole ones", ipv6, z.PayloadBytes)
+			t.Errorf("IPv6 %v: trains of %d B represent the path, want the largest unfragmented ones", ipv6, z.PayloadBytes)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func TestOnlyTrainsThatNeedItMayBeFragmented(t *testing.T) {
 	for _, p := range r.plans {
 		size := p.Segments[0].PayloadBytes + 28
 		if isTrain := p.Segments[0].Burst > 1; p.Fragment != (isTrain && size > 1400) {
-			t.Errorf("%d B, burst %d: may be fragmented: %v", size, p.Segments[0].Burst, p.Fragment)
+			t.Errorf("%d B, burst %d: fragmentation allowed: %v", size, p.Segments[0].Burst, p.Fragment)
 		}
 	}
 }

@@ -12,29 +12,28 @@ import (
 // Options are the probe's own keys in the configuration; an absent key keeps its default.
 // Those of loadtest.Options stand beside them.
 type Options struct {
-	// PayloadBytes are the sizes of the packets, as UDP payload, 32 to 8972, in the order
-	// in which they are sent.
+	// PayloadBytes are the packet sizes as UDP payload, 32 to 8972, in sending order.
 	PayloadBytes []int `yaml:"payload_bytes"`
-	// Trains is how many clean trains of a size are wanted, 3 to 1000.
+	// Trains is the number of clean trains of a size, 3 to 1000.
 	Trains int `yaml:"trains"`
 	// TrainPackets is the length of a train, 5 to 200 packets.
 	TrainPackets int `yaml:"train_packets"`
-	// LongTrainPackets is the length of three trains more, of one size, that look for a token
-	// bucket which the others do not empty, 0 to 1000 packets; shorter where the link would
-	// take more than two seconds for one, and none where they are not twice as long as the others.
+	// LongTrainPackets is the length of three additional trains of one size that detect a token bucket not emptied
+	// by the others, 0 to 1000 packets. They are shorter if the link needs more than two seconds for one, and are
+	// left out if they are not twice as long as the others.
 	LongTrainPackets int `yaml:"long_train_packets"`
-	// TrainInterval is the time from the beginning of a train to that of the next, 10 ms to
-	// 1 min. Where the slowest link takes longer than that for a train, it is made longer.
+	// TrainInterval is the time between starts of trains, 10 ms to 1 min. It is longer if the slowest link needs
+	// longer for a train.
 	TrainInterval time.Duration `yaml:"train_interval"`
-	// Group trains are sent one after the other, and then nothing for GroupPause.
+	// Group is the number of trains between two pauses of GroupPause.
 	Group      int           `yaml:"group"`
 	GroupPause time.Duration `yaml:"group_pause"`
-	// Repeats is how many trains of a size may be discarded and sent again.
+	// Repeats is the number of discarded trains of a size that may be repeated.
 	Repeats int `yaml:"repeats"`
-	// MinClean is how many clean trains a capacity needs; zero: a third of Trains, but
-	// capacity.MinClean at the least.
+	// MinClean is the number of clean trains that a capacity requires; zero: a third of Trains, but at least
+	// capacity.MinClean.
 	MinClean int `yaml:"min_clean"`
-	// PathMTU: the path's MTU is searched for, up to MaxMTU bytes of IP packet.
+	// PathMTU: the path's MTU is searched, up to MaxMTU bytes of IP packet.
 	PathMTU bool `yaml:"path_mtu"`
 	MaxMTU  int  `yaml:"max_mtu_bytes"`
 }
@@ -54,7 +53,7 @@ func DefaultOptions() Options {
 const (
 	maxSizes    = 12
 	maxTrains   = 1000
-	minPackets  = 5 // fewer say too little of what has come between them
+	minPackets  = 5 // fewer do not detect interleaved packets
 	maxInterval = time.Minute
 )
 

@@ -45,7 +45,7 @@ func TestCleanTrainsNeededFollowTheirNumber(t *testing.T) {
 		o := DefaultOptions()
 		o.Trains = trains
 		if err := o.check(); err != nil || o.MinClean != want {
-			t.Errorf("of %d trains %d are to be clean, want %d (%v)", trains, o.MinClean, want, err)
+			t.Errorf("of %d trains %d must be clean, want %d (%v)", trains, o.MinClean, want, err)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestTimeOutLeavesSpaceForASlowLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A train of 25 packets of 1500 bytes takes 2 s at 150 kb/s; a time-out is twice this.
+	// A train of 25 packets of 1500 bytes takes 2 s at 150 kb/s; a timeout is twice this.
 	if got := k.Duration(); got < 2*4*10*time.Second || got > 10*time.Minute {
 		t.Errorf("a run may take %v", got)
 	}

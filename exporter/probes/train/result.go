@@ -12,51 +12,51 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Result is what a run found: the report's "result".
+// Result is the result of a run: the report's "result".
 type Result struct {
 	Directions []*Direction `json:"directions"`
 }
 
-// Direction is what was found in one direction.
+// Direction is the result of one direction.
 type Direction struct {
 	Direction sample.Direction `json:"-"`
 	Way       string           `json:"direction"`
 	// PathMTU is in bytes of IP packet; zero: not found, or not searched for.
 	PathMTU int     `json:"path_mtu_bytes,omitempty"`
 	Sizes   []*Size `json:"sizes"`
-	// Capacity is that of the direction, in IP bytes a second, and Bound how far it may be
-	// off: those of the size PacketBytes. Nil, and zero: refused.
+	// Capacity is that of the direction, in IP bytes a second, and Bound its error bound: those of the size
+	// PacketBytes. Nil and zero: refused.
 	Capacity    *float64 `json:"capacity_bytes_per_second,omitempty"`
 	Bound       *float64 `json:"capacity_error_bound_bytes_per_second,omitempty"`
 	PacketBytes int      `json:"capacity_packet_bytes,omitempty"`
-	// HiddenBucket is, with a Capacity, from how many bytes on a shaper's token bucket would
-	// not have shown: the capacity is then that of the line before it.
+	// HiddenBucket is, with a Capacity, the least size of a token bucket of a shaper that the trains do not detect;
+	// the capacity may then be that of the line before it.
 	HiddenBucket int `json:"hidden_token_bucket_bytes,omitempty"`
-	// LongTrains counts those that looked for one, by result; of PacketBytes, and in no Size.
+	// LongTrains counts the long trains by result; their size is PacketBytes, and no Size includes them.
 	LongTrains map[string]int `json:"long_trains,omitempty"`
-	// Refusal is why there is no Capacity, although there are sizes that have one, in words.
+	// Refusal is why there is no Capacity although some sizes have one, in words.
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// Size is what the trains of one size said. Rates are in IP bytes a second.
+// Size is the result of the trains of one size. Rates are in IP bytes a second.
 type Size struct {
 	PayloadBytes int `json:"payload_bytes"`
-	// PacketBytes is the IP packet, header included; WireBytes with the headers of its
-	// fragments: what the rates count.
+	// PacketBytes is the IP packet, header included; WireBytes includes the headers of its fragments and is the
+	// basis of the rates.
 	PacketBytes int `json:"packet_bytes"`
 	WireBytes   int `json:"wire_bytes"`
-	// Fragmented: the packets are larger than the path's MTU; nil: that is not known.
+	// Fragmented: the packets are larger than the path's MTU; nil: unknown.
 	Fragmented *bool `json:"fragmented,omitempty"`
-	// TrainPackets is the length of the last train: shorter than configured where the
-	// slowest link's queue does not hold as many.
+	// TrainPackets is the length of the last train: shorter than configured if the slowest link's queue holds
+	// fewer.
 	TrainPackets int `json:"train_packets"`
-	// Trains counts all trains by result; those that are clean have a share in the rest.
+	// Trains counts all trains by result; the other fields are of clean ones.
 	Trains map[string]int `json:"trains"`
 	// Median, P5 and P95 are of the clean trains' capacities; nil: refused.
 	Median *float64 `json:"capacity_bytes_per_second,omitempty"`
 	P5     *float64 `json:"capacity_5th_percentile_bytes_per_second,omitempty"`
 	P95    *float64 `json:"capacity_95th_percentile_bytes_per_second,omitempty"`
-	// Bound is how far the capacity, of which Median is the estimate, may be off it.
+	// Bound is the error bound of the capacity estimate Median.
 	Bound *float64 `json:"capacity_error_bound_bytes_per_second,omitempty"`
 	// Dispersion is the mean time from packet to packet at the receiver, in seconds.
 	Dispersion *float64 `json:"dispersion_seconds,omitempty"`
@@ -64,13 +64,13 @@ type Size struct {
 	Capacities []float64 `json:"capacities_bytes_per_second"`
 	// Refusal is why there is no capacity, in words.
 	Refusal string `json:"refusal,omitempty"`
-	// Incident has, for each result but clean, what was found wrong with the last such train.
+	// Incident has, for each result but clean, the reason why the last such train was discarded.
 	Incident map[string]string `json:"incident,omitempty"`
 
 	summary capacity.Summary
 }
 
-// conclude fills in what the verdicts say.
+// conclude sets the results of the verdicts.
 func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
 	z.Trains, z.Incident = map[string]int{}, map[string]string{}
 	for _, v := range verdicts {
@@ -88,8 +88,8 @@ func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
 	}
 }
 
-// conclude takes the capacity of the direction from the size that stands for it, unless long
-// trains show that its rate does not last: then no size has one.
+// conclude takes the direction's capacity from the size that represents it, unless long trains show that its rate
+// does not last: then there is none.
 func (d *Direction) conclude(z *Size, long []capacity.Verdict) {
 	d.PacketBytes, d.LongTrains = z.PacketBytes, map[string]int{}
 	for _, v := range long {
@@ -110,7 +110,7 @@ func (d *Direction) conclude(z *Size, long []capacity.Verdict) {
 	}
 }
 
-// bucket is a size most of whose trains show a token bucket, which smaller ones do not empty; nil: none.
+// bucket returns a size most of whose trains show a token bucket that smaller ones do not empty; nil: none.
 func (d *Direction) bucket() *Size {
 	for _, z := range d.Sizes {
 		if n := z.summary.Trains[capacity.TokenBucket]; n > z.summary.Trains[capacity.Clean] {
@@ -120,9 +120,8 @@ func (d *Direction) bucket() *Size {
 	return nil
 }
 
-// best is the size whose capacity stands for the direction: the largest that is not
-// fragmented and has one, since small packets show more of what hosts add to each. Nil:
-// there is none.
+// best is the size that represents the direction: the largest unfragmented one with a capacity, since the hosts'
+// time for each packet affects small packets more. Nil: none.
 func (d *Direction) best() (best *Size) {
 	for _, z := range d.Sizes {
 		whole := z.Fragmented == nil || !*z.Fragmented
@@ -133,7 +132,7 @@ func (d *Direction) best() (best *Size) {
 	return best
 }
 
-// summary is a direction in a few lines.
+// summary describes a direction in a few lines.
 func (d *Direction) summary() (lines []probe.Result) {
 	line := func(quantity, value string) {
 		lines = append(lines, probe.Result{Quantity: quantity, Direction: d.Way, Value: value})
@@ -141,7 +140,7 @@ func (d *Direction) summary() (lines []probe.Result) {
 	switch {
 	case d.Capacity != nil:
 		line("capacity", fmt.Sprintf("%s ± %s", option.Rate(*d.Capacity).Words(), option.Rate(*d.Bound).Words()))
-		line("not seen", fmt.Sprintf("a token bucket above %.3g kB", float64(d.HiddenBucket)/1e3))
+		line("not detected", fmt.Sprintf("a token bucket above %.3g kB", float64(d.HiddenBucket)/1e3))
 	case d.Refusal != "":
 		line("capacity", "refused: "+d.Refusal)
 	case len(d.Sizes) > 0 && d.Sizes[0].Refusal != "":

@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// slowSimulatedPath takes the time that a remote end of a lag takes, and waits for what is lost.
+// slowSimulatedPath adds the lag of a remote end, and waits for lost packets.
 type slowSimulatedPath struct {
 	*simulatedPath
 	lag   time.Duration
@@ -28,7 +28,7 @@ func (r *slowSimulatedPath) Carry(ctx context.Context, d sample.Direction, p str
 	if idle == 0 {
 		idle = drainTimeout
 	}
-	// synctest's time: no real time passes
+	// Simulated time of synctest: the transfer's duration and the remote end's lag.
 	time.Sleep(c.Sent.End.Sub(c.Sent.Begin) + r.lag)
 	if len(c.Received.Packets) < c.Packets {
 		time.Sleep(idle)
@@ -42,7 +42,7 @@ func (r *slowSimulatedPath) session() *udp.Session {
 
 func TestLostProbesOfTheMTUCostSomeLagsAndNotTheWholeDrainTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
-		lag, want time.Duration // want is how long each lost probe is waited for
+		lag, want time.Duration // want is the wait for each lost probe
 	}{
 		"a near path": {20 * time.Millisecond, time.Second},
 		"a far path":  {600 * time.Millisecond, 2400 * time.Millisecond},
@@ -56,7 +56,7 @@ func TestLostProbesOfTheMTUCostSomeLagsAndNotTheWholeDrainTimeout(t *testing.T) 
 					t.Fatalf("path MTU %d, %v, want 1404", mtu, err)
 				}
 				if r.idles[0] != 0 {
-					t.Errorf("waits %v for the first probe, whose lag nobody knows", r.idles[0])
+					t.Errorf("waits %v for the first probe, want the configured time: no lag is known", r.idles[0])
 				}
 				for _, idle := range r.idles[1:] {
 					if idle != c.want {
@@ -66,7 +66,7 @@ func TestLostProbesOfTheMTUCostSomeLagsAndNotTheWholeDrainTimeout(t *testing.T) 
 				}
 				took, asked := time.Since(begin), time.Duration(len(r.idles))
 				if most := asked * (c.lag + c.want + 2*probes*probeSpace); took > most {
-					t.Errorf("%d sizes took %v, want %v at the most", asked, took, most)
+					t.Errorf("%d sizes took %v, want at most %v", asked, took, most)
 				}
 			})
 		})
@@ -77,7 +77,7 @@ func TestPathThatWasNeverSeenIsWaitedForAsConfigured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &slowSimulatedPath{simulatedPath: &simulatedPath{rate: wibro, stamps: sample.Kernel, lose: func(int) bool { return true }}}
 		if mtu, err := pathMTU(t.Context(), r.session(), sample.Forward, 1500, &timeout{}); err != nil || mtu != 0 {
-			t.Fatalf("path MTU %d, %v, of a dead path", mtu, err)
+			t.Fatalf("path MTU %d, %v, of a path that is down", mtu, err)
 		}
 		for _, idle := range r.idles {
 			if idle != 0 {
@@ -91,7 +91,7 @@ func TestLostTrainsAreWaitedForByTheLagOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := DefaultOptions()
 		o.PayloadBytes, o.Trains, o.GroupPause = []int{1000}, 6, 0
-		// A packet of the second train is lost, and of some later ones.
+		// One packet of the second train is lost, and one of some later ones.
 		r := &slowSimulatedPath{simulatedPath: &simulatedPath{rate: wibro, stamps: sample.Kernel, nic: 5 * time.Microsecond, lose: func(n int) bool { return n%60 == 50 }}, lag: 100 * time.Millisecond}
 		o.PathMTU = false
 		k, err := NewKind(loadtest.DefaultOptions(), o)
