@@ -1,19 +1,16 @@
-// Package capacity learns a link's capacity from packet trains: N packets sent back to
-// back, and spread by the slowest link to the time that it takes for each.
+// Package capacity estimates a link's capacity from packet trains: N packets sent back to back, which the slowest
+// link spaces by its time for each.
 //
-// The formula is b = (N-1) L / D, D being the time from the first to the last
-// arrival (WPI EvDO report section 2.2.1, after Dovrolis et al.), L in IP bytes. Nothing in it
-// needs the two clocks to agree.
+// The formula is b = (N-1) L / D, D being the time from the first to the last arrival (WPI EvDO report section
+// 2.2.1, after Dovrolis et al.), L in IP bytes. It does not need synchronized clocks.
 //
-// A train says something of the link only if nothing else has spread, or gathered, its
-// packets. What did is its Result; see there. How far its dispersion may be off is bounded
-// by the receiver's stamps, its clock's rate and how far arrivals lie off even distances
-// (Verdict.Error), and the result of several trains by what these say and by how far they
-// differ (Summary).
+// A train is valid only if nothing else changed the distances of its packets; see Result. The error of its
+// dispersion is bounded by the receiver's timestamps, its clock's rate and the deviation of arrivals from even
+// distances (Verdict.Error); that of several trains by their errors and their differences (Summary).
 //
-// Trains cannot tell everything. A shaper whose bucket holds more than the longest train
-// shows the rate of the line before it; and traffic of others that is even over a train's
-// time slows all of them alike: the value is then what is left to a train.
+// Two effects are not detected. With a shaper whose bucket exceeds the longest train, the result is the rate of the
+// line before it. Cross traffic that is constant over a train's time slows all trains alike; the result is then the
+// remaining rate.
 package capacity
 
 import (
@@ -28,11 +25,11 @@ import (
 
 // Packet is a packet of a train, in the order of sending.
 type Packet struct {
-	// Sent is when it left by the sender's clock; zero: not known. Arrived is when its first copy
-	// came by the receiver's; zero: not known or, with Lost, never.
+	// Sent is the send time by the sender's clock; zero: unknown. Arrived is the arrival of the first copy by the
+	// receiver's; zero: unknown or, with Lost, never.
 	Sent, Arrived instant.Time
 	Lost          bool
-	// Duplicates is how many more copies came.
+	// Duplicates is the number of further copies.
 	Duplicates int
 }
 
@@ -43,58 +40,54 @@ type Train struct {
 	Packets []Packet
 }
 
-// Options of Judge. The zero value is good.
+// Options of Judge. The zero value is usable.
 type Options struct {
-	// StampError is how far the time between two of the receiver's stamps may be off. Zero:
-	// typicalStampError.
+	// StampError is the error limit of the time between two of the receiver's timestamps. Zero: typicalStampError.
 	StampError time.Duration
-	// Drift is by what share of itself a time by the receiver's clock may be off; what is
-	// less than Oscillator is that.
+	// Drift is the relative rate error of the receiver's clock, at least Oscillator.
 	Drift float64
 }
 
 const (
-	// typicalStampError is what a kernel's software stamp is off by on a host that is not
-	// busy: p99 of kernel to kernel over veth is 1.5 us. The sender's pauses are looked for by it.
+	// typicalStampError is the error of a kernel timestamp on a host that is not busy: p99 of kernel to kernel over
+	// veth is 1.5 us. The detection of the sender's pauses uses it.
 	typicalStampError = 2 * time.Microsecond
-	// Oscillator is how remote one that nothing disciplines may run wrong.
+	// Oscillator is the largest rate error of an oscillator that is not disciplined.
 	Oscillator = 100e-6
 )
 
-// Result says whether a train is clean, or why it says nothing.
+// Result is clean, or the reason why a train is invalid.
 type Result uint8
 
-// The results. Of several that hold, one of Lost to SenderPace is said rather than one of the others,
-// but Coalesced before SenderPace: with stamps equal nothing can be said of pace.
+// The results. If several hold, one of Lost to SenderPace has priority over the others, but Coalesced has priority
+// over SenderPace: equal timestamps do not show the pace.
 const (
-	// Clean: the train was spread by the slowest link.
+	// Clean: the slowest link determined the distances of the packets.
 	Clean Result = iota
 	// Lost: a packet did not arrive, or there are fewer than two.
 	Lost
-	// Reordered: a packet arrived before one that left earlier.
+	// Reordered: a packet arrived before one that was sent earlier.
 	Reordered
 	// Duplicated: a packet arrived more than once.
 	Duplicated
-	// Unstamped: a packet has no kernel stamp at one of the ends.
+	// Unstamped: a packet has no kernel timestamp at one of the ends.
 	Unstamped
-	// SenderPace: most packets left the sender no earlier than 0.8 of the time that the link
-	// needs for those before, or one beyond the train's first quarter left when the link had
-	// sent all before it. A pause that the link has not noticed does no harm.
+	// SenderPace: most packets were sent no earlier than 0.8 of the link's time for those before, or one beyond the
+	// train's first quarter was sent when the link was idle. A pause that does not leave the link idle is harmless.
 	SenderPace
-	// Coalesced: three of ten packets or more have the stamp of the one before: the
-	// receiver (GRO, or the card) merged them.
+	// Coalesced: at least 30 % of the packets have the timestamp of the previous one: the receiver (GRO, or the
+	// card) merged them.
 	Coalesced
-	// Batched: as many came right after the one before: in groups, of an interrupt each, or of
-	// a link that is scheduled in slots. A train that is long beside its groups bears them.
+	// Batched: at least 30 % arrived right after the previous one: in groups, by interrupt or by slots of a
+	// scheduled link. A train that is long compared with its groups remains valid.
 	Batched
-	// TokenBucket: the first packets came faster than the rest: a shaper lets a burst
-	// pass at the rate of the line before it. A train that is no longer than the burst
-	// cannot be told from one on a faster link: longer ones can.
+	// TokenBucket: the first packets arrived faster than the rest: a shaper passes a burst at the rate of the line
+	// before it. For a train no longer than the burst this looks like a faster link; longer trains show it.
 	TokenBucket
-	// Interleaved: the mean time between arrivals is well above the median, or arrivals wander
-	// off even distances: packets of others were in between, or the link paused or varied.
+	// Interleaved: the mean interval of arrivals is well above the median, or arrivals deviate from even distances:
+	// other packets were in between, or the link paused or varied.
 	Interleaved
-	// TooShort: stamps and clock may be off by more than a tenth of the dispersion.
+	// TooShort: the error of timestamps and clock may exceed a tenth of the dispersion.
 	TooShort
 )
 
@@ -114,27 +107,27 @@ func (r Result) String() string {
 	return words[r]
 }
 
-// Verdict is what one train said.
+// Verdict is the result of one train.
 type Verdict struct {
 	IPBytes int
 	Result  Result
-	// Evidence says in words why it is not clean.
+	// Evidence is the reason in words why the train is not clean.
 	Evidence string
-	// Capacity is b in IP bytes a second; defined, as Dispersion is, for a train that is
-	// complete, in order and stamped, but to be believed only if Result is Clean.
+	// Capacity is b in IP bytes a second. Like Dispersion, it is defined for a train that is complete, in order and
+	// timestamped, but valid only if Result is Clean.
 	Capacity float64
-	// Dispersion is the time from the first to the last arrival, MeanGap the mean time between
-	// two. Both, and Capacity, are without the first Skipped packets.
+	// Dispersion is the time from the first to the last arrival, MeanGap the mean interval. Both, and Capacity, are
+	// without the first Skipped packets.
 	Dispersion, MeanGap time.Duration
-	// Error is how far Dispersion may be off what the link alone makes it: the receiver's
-	// stamps and clock, and how far arrivals lie off even distances.
+	// Error limits the difference of Dispersion from that of the link alone: the receiver's timestamps and clock,
+	// and the deviation of arrivals from even distances.
 	Error time.Duration
-	// Skipped is how many packets at the begin were left out, for the sender paused after
-	// them until the link was idle; of a clean train a quarter at the most.
+	// Skipped is how many packets at the begin were left out because the sender then paused until the link was
+	// idle; at most a quarter of a clean train.
 	Skipped int
 }
 
-// interval is what the capacity may be, given Error.
+// interval is the range of the capacity, given Error.
 func (v *Verdict) interval() (low, high float64) {
 	if low = v.bytes() / (v.Dispersion + v.Error).Seconds(); v.Error >= v.Dispersion {
 		return low, math.Inf(1)
@@ -142,42 +135,41 @@ func (v *Verdict) interval() (low, high float64) {
 	return low, v.bytes() / (v.Dispersion - v.Error).Seconds()
 }
 
-// bytes came within Dispersion.
+// bytes is the number of bytes that arrived within Dispersion.
 func (v *Verdict) bytes() float64 { return v.Capacity * v.Dispersion.Seconds() }
 
-// Summary is what the trains of one size said.
+// Summary is the result of the trains of one size.
 type Summary struct {
 	// Trains counts by result, indexed by Result.
 	Trains [TooShort + 1]int
-	// P5, Median and P95 are of the clean trains' capacity, in IP bytes a second, and Low
-	// and High enclose the capacity of which Median is the estimate; defined only if OK.
+	// P5, Median and P95 are of the clean trains' capacity, in IP bytes a second; Low and High enclose the capacity
+	// that Median estimates. They are defined only if OK.
 	P5, Median, P95, Low, High float64
 	// MeanGap is the mean dispersion of the clean trains: time between two packets.
 	MeanGap time.Duration
-	// OK: enough trains were clean, no fewer than were contaminated (Coalesced and what
-	// follows; Interleaved count twice), and they agree. Trains with a loss, and the like, are not counted: they are
-	// to be repeated; nor those that the sender held up, which is seen in each.
+	// OK: enough trains were clean, at least as many as contaminated ones (Coalesced and later results; Interleaved
+	// counts twice), and they agree. Trains with losses and the like are not counted, since they are repeated, nor
+	// those that the sender delayed, which each train shows.
 	OK bool
-	// Refusal says, if not OK, why, in words.
+	// Refusal is, if not OK, the reason in words.
 	Refusal string
-	// Capacities are of the clean trains, ascending: the whole distribution.
+	// Capacities are those of the clean trains, ascending: the whole distribution.
 	Capacities []float64
 }
 
 const (
-	// MinClean is how many clean trains a Summary needs at the least.
+	// MinClean is the least number of clean trains of a Summary.
 	MinClean = 3
-	// agree is by what share the train of the 95th percentile may be faster than that of the
-	// 5th, beyond what each may be off.
+	// agree is the largest relative difference of the 95th and the 5th percentile, beyond the errors of both.
 	agree = 0.1
-	// missed is how often the interval of trains that scatter may miss.
+	// missed is the probability that the interval of scattered trains misses the value.
 	missed = 0.01
 )
 
-// Summarize puts together what trains of one size said, of which least must be clean.
+// Summarize joins the results of trains of one size; least of them must be clean.
 func Summarize(verdicts []Verdict, least int) (s Summary) {
 	var lows, highs []float64
-	var evidence [len(s.Trains)]string // of the last with each result
+	var evidence [len(s.Trains)]string // of the last one with each result
 	for i := range verdicts {
 		v := &verdicts[i]
 		s.Trains[v.Result]++
@@ -189,7 +181,7 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 		s.Capacities = append(s.Capacities, v.Capacity)
 		s.MeanGap += v.MeanGap
 	}
-	// Where others' packets spoil most trains, those that they spoil little are left.
+	// If cross traffic contaminates most trains, the clean ones are slightly contaminated.
 	clean, contaminated := s.Trains[Clean], s.Trains[Interleaved]
 	for _, n := range s.Trains[Coalesced:] {
 		contaminated += n
@@ -218,24 +210,23 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 	return s
 }
 
-// fewer is by how many of their ranges the interval of n trains is wider than from the
-// smallest to the largest, at either end; zero from eight on.
+// fewer is the factor by which the interval of n trains is extended at either end, in ranges from the smallest to
+// the largest value; zero from eight trains on.
 //
-// If each is off the truth by an error of any distribution without bias, smallest and
-// largest enclose it but for 2^(1-n). Where all n are to one side of it, their distances are
-// spread no closer together than evenly if small errors are no rarer than large ones: then the
-// truth is k ranges from the nearest in (1+k)^(1-n) of these cases at the most.
+// If the errors of the trains have any distribution without bias, smallest and largest enclose the true value with
+// a probability of 1-2^(1-n). If all n are on one side of it and small errors are at least as frequent as large
+// ones, the true value is more than k ranges from the nearest one in at most (1+k)^(1-n) of these cases.
 func fewer(n int) float64 {
 	return max(0, math.Pow(missed, -1/float64(n-1))/2-1)
 }
 
-// Sustained holds long trains against a summary that is OK, of the same size. hidden is how
-// many bytes a token bucket must have for the trains not to show it; refusal says, in words,
-// that the long trains show one, and so the rate of the summary does not last.
+// Sustained compares long trains with a summary that is OK, of the same size. hidden is the least size in bytes of
+// a token bucket that the trains do not show; refusal is, in words, that the long trains show one, so that the rate
+// of the summary does not last.
 //
-// A bucket of b bytes lets b/(1-r/p) pass at the rate p of the line before it, r being its
-// own: 2b if it halves the rate. Of the trains that keep the rate, the short ones of packets
-// each among them, the second longest counts: one alone may have been lucky.
+// A bucket of b bytes passes b/(1-r/p) at the rate p of the line before it, r being its own rate: 2b if it halves
+// the rate. Of the trains that keep the rate, including the short ones of packets each, the second longest counts,
+// since a single one may be an outlier.
 func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden int, refusal string) {
 	kept, slower, evidence := []int{seen(packetBytes, packets-1)}, 0, ""
 	for i := range long {
@@ -259,5 +250,5 @@ func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden in
 	return kept[max(0, len(kept)-2)], ""
 }
 
-// seen is the bytes of the largest bucket that a train of so many gaps shows.
+// seen is the size in bytes of the largest bucket that a train of so many gaps shows.
 func seen(packetBytes, gaps int) int { return max(0, gaps-tail) * packetBytes / 2 }

@@ -9,8 +9,8 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// campaigns are links by what a run over them may say: told, refused, or either; what is told
-// is within the interval.
+// campaigns are links and the permitted result of a run over them: told (a capacity), refused, or either; a
+// capacity must be within the interval.
 func campaigns() map[string]struct {
 	w       simulation
 	packets int
@@ -61,17 +61,16 @@ func campaigns() map[string]struct {
 		if moves >= 0.1 {
 			want = "refused"
 		}
-		add(fmt.Sprintf("rate that moves by %v from train to train", moves), wibro, 25, want, func(w *simulation) { w.moves = moves })
+		add(fmt.Sprintf("rate that varies by %v from train to train", moves), wibro, 25, want, func(w *simulation) { w.moves = moves })
 	}
-	add("rate that moves as EVDO's does", evdo, 25, "refused", func(w *simulation) { w.moves, w.varies = 0.5, 0.3 })
+	add("rate that varies like EVDO's", evdo, 25, "refused", func(w *simulation) { w.moves, w.varies = 0.5, 0.3 })
 	add("interrupts of 50 us", simulations["gigabit"], 200, "either", func(w *simulation) { w.batch, w.batchGap, w.noise = 50*us, 600, 0 })
 	add("interrupts of 100 us, lan", lan, 25, "either", func(w *simulation) { w.batch, w.batchGap, w.jitter = 100*us, 4*us, 0 })
-	add("faster than stamps tell", lan, 25, "refused", func(w *simulation) { w.rate, w.line, w.sendGap, w.jitter, w.noise = 40e9, 1e12, 10, 0, us })
+	add("faster than the timestamps resolve", lan, 25, "refused", func(w *simulation) { w.rate, w.line, w.sendGap, w.jitter, w.noise = 40e9, 1e12, 10, 0, us })
 	return all
 }
 
-// TestIntervalCoversTheLinksRateOrTheRunIsRefused: runs over links as above, of 30 trains, and
-// of 8 and 4.
+// TestIntervalCoversTheLinksRateOrTheRunIsRefused: runs over the links above, of 30 trains, and of 8 and 4.
 func TestIntervalCoversTheLinksRateOrTheRunIsRefused(t *testing.T) {
 	const runs = 100
 	seed := testseed.Of(t)
@@ -79,7 +78,7 @@ func TestIntervalCoversTheLinksRateOrTheRunIsRefused(t *testing.T) {
 	for name, c := range campaigns() {
 		for _, trains := range []int{30, 8, 4} {
 			if trains == 4 && c.w.others > 0 && c.w.otherBytes < 1500 {
-				continue // too few show it
+				continue // too few trains show it
 			}
 			rng := rand.New(rand.NewPCG(seed, uint64(trains)))
 			ok, out, wide, why := 0, 0, 0.0, ""

@@ -9,34 +9,33 @@ import (
 )
 
 const (
-	// pace is the share of the link's time from which on the sender's may have made it.
+	// pace is the share of the link's time from which on the sender's interval may be the cause.
 	pace = 0.8
-	// faster is the share of the later gaps that the first gaps stay below if there was a
-	// token bucket, and certain by how many standard errors.
+	// faster is the share of the later gaps that the first gaps are below with a token bucket, and certain the
+	// required number of standard errors.
 	faster  = 0.7
 	certain = 8
-	// tail is how many gaps at least a bucket must leave to its rate, of few half of them.
+	// tail is the least number of gaps at the bucket's rate; half of them for short trains.
 	tail = 4
-	// vague is the share of the dispersion that stamps and clock may make up, and scatter as much;
-	// crooked that which groups may have, or others' packets.
+	// vague is the share of the dispersion that timestamps and clock, or scatter, may have; crooked the share of
+	// groups or of other packets.
 	vague   = 0.1
 	crooked = 0.05
-	// grouped is the share of gaps that are none, less than the share near of the mean, from
-	// which on packets came in groups.
+	// grouped is the share of gaps near zero, below the share near of the mean, from which on packets arrived in
+	// groups.
 	grouped = 0.3
 	local   = 0.25
-	// surely is how many standard errors of the median the mean gap is above it where others' packets have
-	// made some longer.
+	// surely is the number of standard errors by which the mean gap exceeds the median if other packets are in
+	// between.
 	surely = 4
-	// walk is how many times the variance of a gap that of the time over a quarter of the train may be:
-	// it is as large if each packet was held up for itself, and as many times as large as there are
-	// gaps in it if each was made longer for itself, as by packets of others. It is looked at where
-	// gaps vary by more than the share calm.
+	// walk is the ratio of the variance of the time over a quarter of the train to that of a gap from which on gaps
+	// vary independently, as with other packets in between: the ratio is 1 if each packet was delayed
+	// independently, and the number of gaps if each gap was. It is tested if gaps vary by more than the share calm.
 	walk = 2.7
 	calm = 0.02
 )
 
-// Judge looks at one train.
+// Judge evaluates one train.
 func Judge(t Train, o Options) Verdict {
 	v := Verdict{IPBytes: t.IPBytes}
 	if v.incomplete(t.Packets) {
@@ -49,7 +48,7 @@ func Judge(t Train, o Options) Verdict {
 	}
 	if !v.paced(t.Packets) {
 		if order.Quantile(order.Sorted(gaps), grouped) == 0 {
-			v.is(Coalesced, "%.0f %% of the packets or more have the stamp of the one before", 100*grouped)
+			v.is(Coalesced, "at least %.0f %% of the packets have the timestamp of the previous one", 100*grouped)
 		}
 		return v
 	}
@@ -63,13 +62,13 @@ func Judge(t Train, o Options) Verdict {
 	return v
 }
 
-// is says why the train says nothing. It returns true.
+// is sets the reason why the train is invalid. It returns true.
 func (v *Verdict) is(r Result, format string, values ...any) bool {
 	v.Result, v.Evidence = r, fmt.Sprintf(format, values...)
 	return true
 }
 
-// tooShort sets Error to that of stamps and clock, and looks whether it is too much.
+// tooShort sets Error to that of timestamps and clock, and reports whether it is too large.
 func (v *Verdict) tooShort(o Options) bool {
 	if o.StampError <= 0 {
 		o.StampError = typicalStampError
@@ -78,23 +77,22 @@ func (v *Verdict) tooShort(o Options) bool {
 	if float64(v.Error) <= vague*float64(v.Dispersion) {
 		return false
 	}
-	return v.is(TooShort, "%d bytes came within %v, and stamps may be off by %v; want longer trains",
+	return v.is(TooShort, "%d bytes arrived within %v, and the error of timestamps may be %v; longer trains are needed",
 		int(v.bytes()+0.5), v.Dispersion, v.Error)
 }
 
-// uneven adds to Error what arrivals off even distances may have done to the dispersion, and looks
-// whether that is too much.
+// uneven adds to Error the effect of uneven arrivals on the dispersion, and reports whether it is too large.
 //
-// Groups may have held up the first packet or the last for as long as one lasts, in each train
-// alike: a train that is long beside them bears it. Where most gaps are alike and the mean is longer,
-// others' packets have made it so; jitter alone has the gaps below the median spread as those above.
-// What else scatters does so from train to train, too, and as much over a quarter of the train as over
-// all of it, unless the gaps were made longer each for itself.
+// Groups may have delayed the first or the last packet by the length of one, in each train alike; a train that is
+// long compared with it remains valid. If most gaps are alike and the mean is longer, other packets are in between;
+// with jitter alone the gaps below the median spread like those above. Other scatter also differs from train to
+// train, and is as large over a quarter of the train as over all of it, unless the gaps vary independently.
 func (v *Verdict) uneven(gaps []float64) {
 	ascending, n := order.Sorted(gaps), float64(len(gaps))
 	even, usual := v.Dispersion.Seconds()/n, order.Median(ascending)
 	small, widest := order.Quantile(ascending, grouped), ascending[len(gaps)-1]
-	// The half below the median is 0.67 standard deviations wide, and the median's standard error 1.25/sqrt(n) of one.
+	// The half below the median is 0.67 standard deviations wide; the median's standard error is 1.25/sqrt(n) of
+	// one.
 	uncertain := 1.25 / 0.67 * (usual - order.Quantile(ascending, 0.25)) / math.Sqrt(n)
 	one, quarter := spread(gaps, even, 1), spread(gaps, even, max(1, len(gaps)/4))
 	result, off, limit := Interleaved, quarter, vague
@@ -111,12 +109,12 @@ func (v *Verdict) uneven(gaps []float64) {
 	v.Error += time.Duration(1e9 * off)
 	if off > limit*v.Dispersion.Seconds() {
 		us := func(seconds float64) time.Duration { return time.Duration(1e9 * seconds).Round(time.Microsecond) }
-		v.is(result, "packets came %v apart in the mean, %v in the median, %v at the most, and the time over a quarter of the train varies by %v",
+		v.is(result, "the interval of packets is %v in the mean, %v in the median and at most %v; the time over a quarter of the train varies by %v",
 			us(even), us(usual), us(widest), us(quarter))
 	}
 }
 
-// spread is how far the time over so many gaps in a row is off that of even gaps: the root of the mean square.
+// spread is the root mean square difference of the time over so many consecutive gaps from that of even gaps.
 func spread(gaps []float64, even float64, many int) float64 {
 	off, sum := 0.0, 0.0
 	for i, gap := range gaps {
@@ -130,7 +128,7 @@ func spread(gaps []float64, even float64, many int) float64 {
 	return math.Sqrt(sum / float64(len(gaps)-many+1))
 }
 
-// measure takes the times and the capacity from these packets.
+// measure sets the times and the capacity of these packets.
 func (v *Verdict) measure(packets []Packet) {
 	gaps := len(packets) - 1
 	if v.Dispersion = packets[gaps].Arrived.Sub(packets[0].Arrived); v.Dispersion > 0 {
@@ -139,7 +137,7 @@ func (v *Verdict) measure(packets []Packet) {
 	}
 }
 
-// incomplete looks for what keeps a train from being a train.
+// incomplete reports whether the packets are not a complete train, and sets the reason.
 func (v *Verdict) incomplete(packets []Packet) bool {
 	var counts [TooShort + 1]int
 	for i, p := range packets {
@@ -161,17 +159,17 @@ func (v *Verdict) incomplete(packets []Packet) bool {
 		}
 	}
 	if len(packets) < 2 {
-		return v.is(Lost, "%d packets are no train", len(packets))
+		return v.is(Lost, "%d packets are too few for a train", len(packets))
 	}
 	return false
 }
 
-// bucket looks for the split of the train at which the gaps before are shortest compared
-// with those after it: b packets that passed with the bucket's tokens, and the rest.
+// bucket searches the split of the train with the shortest gaps before it compared with those after it: b packets
+// that passed with the bucket's tokens, and the rest.
 //
-// The means of k and m gaps are each the difference of two arrivals, over k and m; and so
-// their standard errors are s/k and s/m, s being that of a gap, which is such a difference, too: what
-// gaps vary by before and after. Of few gaps s itself is uncertain, and more standard errors are asked for.
+// The mean of k gaps is the difference of two arrivals, over k, and its standard error s/k; s is that of a gap,
+// which is such a difference too, estimated from the variation of the gaps before and after. For few gaps s itself
+// is uncertain, and more standard errors are required.
 func (v *Verdict) bucket(gaps []float64) bool {
 	n := len(gaps)
 	sure := certain * (1 + 8/float64((n-2)*(n-2)))
@@ -184,25 +182,22 @@ func (v *Verdict) bucket(gaps []float64) bool {
 		first, rest := before/float64(k), (all-before)/float64(n-k)
 		s := math.Sqrt(max(0, squares-before*first-(all-before)*rest) / float64(n-2))
 		if first < faster*rest && rest-first > sure*s*math.Hypot(1/float64(k), 1/float64(n-k)) {
-			return v.is(TokenBucket, "the first %d packets came %.3g times as fast as the rest", k+1, rest/max(first, 1e-9))
+			return v.is(TokenBucket, "the first %d packets arrived %.3g times as fast as the rest", k+1, rest/max(first, 1e-9))
 		}
 	}
 	return false
 }
 
-// paced leaves out the begin of a train that the sender's pauses have spread, and looks whether its pace
-// has a share in too much of it.
+// paced leaves out the begin of a train that the sender's pauses have spread, and reports whether its pace affects
+// too much of the train.
 //
-// As long as packets wait before the slowest link, it sends one after the other, and
-// when they left the sender makes no difference, whatever its gaps. That ends with a packet
-// k that leaves after the link has sent all k packets before it: it finds the link idle, and
-// that idle time is in the dispersion. Such a packet meets an idle link as the first one of a
-// train does: what follows is a train of its own, and is looked at again, without one idle time
-// in its mean gap.
+// As long as packets queue before the slowest link, it sends them one after the other, and the sender's gaps have
+// no effect. This ends with a packet k that is sent after the link has sent all k packets before it: the link was
+// idle, and the idle time is in the dispersion. Such a packet is like the first one of a train: the rest is a train
+// of its own, and is evaluated again, without that idle time in its mean gap.
 //
-// Where each packet has left at about the time when the link was ready for it, nothing
-// is believed, even if it was a little earlier: there is then hardly a packet that has waited,
-// and a link that is as fast as the sender looks like one that is faster.
+// If each packet was sent at about the time when the link was ready for it, or a little earlier, the train is
+// invalid: hardly any packet has queued, and a link as fast as the sender looks like a faster one.
 func (v *Verdict) paced(packets []Packet) bool {
 	left := packets
 	for k := v.idleBefore(left); k > 0; k = v.idleBefore(left) {
@@ -219,18 +214,17 @@ func (v *Verdict) paced(packets []Packet) bool {
 	if v.Skipped <= len(packets)/4 && 2*late <= len(left)-1 {
 		return true
 	}
-	return !v.is(SenderPace, "the link had sent the first %d of %d packets when the next left the sender, and %d of the rest cannot have waited long",
+	return !v.is(SenderPace, "the link was idle after the first %d of %d packets, and %d of the rest were sent too late to queue",
 		v.Skipped, len(packets), late)
 }
 
-// idleBefore is the first packet that left the sender after the link had sent all packets
-// before it; 0: there is none.
+// idleBefore returns the first packet that was sent after the link had sent all packets before it; 0: there is
+// none.
 //
-// What the link needs for a packet is the mean of the receiver's gaps, but without that just
-// before the packet in question: if the link was idle then, the idle time is in that gap. Other idle
-// times are in the mean, each in equal parts, and make the link look slower; so an idle
-// time that is found is a true one but for the stamps' errors, and the shortest of several
-// may not be found before the others are left out.
+// The link's time for a packet is the mean of the receiver's gaps, without the gap just before the packet in
+// question, which contains the idle time, if any. Other idle times are in the mean and make the link look slower;
+// so an idle time that is found is real, except for errors of timestamps, and the shortest of several may only be
+// found after the others are left out.
 func (v *Verdict) idleBefore(packets []Packet) int {
 	others := len(packets) - 2 // of a pair, none
 	for k := 1; k < len(packets) && others > 0; k++ {

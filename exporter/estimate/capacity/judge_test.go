@@ -10,7 +10,7 @@ import (
 // sizes are the WPI report's payloads (section 3.5) as IPv4 packets.
 var sizes = []int{1500, 1228, 1028, 828}
 
-// cleanSimulations are the links of tests/lab/profiles, and odd ones.
+// cleanSimulations are the links of tests/lab/profiles, and unusual ones.
 func cleanSimulations() map[string]simulation {
 	host := simulation{sendGap: 2 * us, noise: 2 * us, offset: 3700 * ms, line: 1e10}
 	link := func(rate float64, delay, jitter time.Duration) simulation {
@@ -32,8 +32,8 @@ func cleanSimulations() map[string]simulation {
 	}
 }
 
-// The seeds of this file are constants: its limits for shares of 300 trains lie within what chance makes of others
-// (two of 12 seeds missed one by a train).
+// The seeds of this file are constants: its limits for shares of 300 trains are within random variation (two of 12
+// seeds miss one by a train).
 
 func TestCleanTrainsTellTheLinksRate(t *testing.T) {
 	const seed, trains = 4, 300
@@ -61,8 +61,8 @@ func TestCleanTrainsTellTheLinksRate(t *testing.T) {
 	}
 }
 
-// TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean: a queue that has not run empty hides
-// what the sender does; and after one that has, a new train begins.
+// TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean: the sender's gaps have no effect while the queue is not
+// empty; after it was empty, a new train begins.
 func TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean(t *testing.T) {
 	const seed, trains = 6, 300
 	lan := cleanSimulations()["lan"]
@@ -102,7 +102,7 @@ func TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean(t *testing.T) {
 	}
 }
 
-// TestBusyHostLeavesMostTrainsOfAFastLinkClean has each packet held up now and then.
+// TestBusyHostLeavesMostTrainsOfAFastLinkClean delays some packets in the host.
 func TestBusyHostLeavesMostTrainsOfAFastLinkClean(t *testing.T) {
 	const seed, trains = 7, 300
 	for _, size := range sizes {
@@ -122,7 +122,7 @@ func TestBusyHostLeavesMostTrainsOfAFastLinkClean(t *testing.T) {
 	}
 }
 
-// contaminations are worlds in which a train says nothing of the link.
+// contaminations are simulations in which a train is invalid.
 func contaminations() map[string]struct {
 	w    simulation
 	want Result
@@ -181,12 +181,12 @@ func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
 			t.Errorf("%s, seed %d: %v, and not %v: %s: %v", name, seed, wrong.Result, c.want, wrong.Evidence, s.Trains)
 		}
 		if s.OK || s.Refusal == "" {
-			t.Errorf("%s: answered %+v", name, s)
+			t.Errorf("%s: a capacity despite contamination: %+v", name, s)
 		}
 	}
 }
 
-// Packets of others in between are seen in nearly every train of 200 packets.
+// Packets of cross traffic are detected in nearly every train of 200 packets.
 func TestPacketsOfOthersMakeALongTrainInterleaved(t *testing.T) {
 	const seed, trains = 10, 300
 	for bytes, share := range map[int]float64{1500: 0.3, 200: 0.1} {
@@ -200,13 +200,13 @@ func TestPacketsOfOthersMakeALongTrainInterleaved(t *testing.T) {
 			}
 		}
 		if found < trains*9/10 {
-			t.Errorf("others with %v of the link in packets of %d B, seed %d: %d of %d trains interleaved", share, bytes, seed, found, trains)
+			t.Errorf("cross traffic of %v of the link in packets of %d B, seed %d: %d of %d trains interleaved", share, bytes, seed, found, trains)
 		}
 	}
 }
 
-// A train of 25 packets that a jitter beyond their distance has put into groups says nothing;
-// one that is long enough does.
+// A jitter larger than their distance puts packets into groups: a train of 25 packets is then invalid, a longer one
+// is valid.
 func TestLongTrainsBearGroups(t *testing.T) {
 	const seed, trains = 9, 300
 	w := simulation{sendGap: 2 * us, noise: 2 * us, line: 1e10, rate: 61e6, delay: 33 * ms, jitter: ms}

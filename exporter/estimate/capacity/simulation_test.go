@@ -14,8 +14,8 @@ const (
 	epoch = instant.Time(1_700_000_000_000_000_000)
 )
 
-// simulation is what a train passes. The link is that of tests/lab: departure(n) = max(entry,
-// departure(n-1) + 8 size(n-1)/rate), then a delay and a jitter that never reorders.
+// simulation is the path of a train. The link is that of tests/lab: departure(n) = max(entry, departure(n-1) + 8
+// size(n-1)/rate), then a delay and a jitter that never reorders.
 type simulation struct {
 	rate    float64 // bits a second
 	delay   time.Duration
@@ -25,17 +25,17 @@ type simulation struct {
 	sendGap time.Duration // of the sender, per packet
 	stall   time.Duration // of the sender, before packet stallAt
 	stallAt int
-	noise   time.Duration // of the stamps, standard deviation
-	// bucket is how many bytes pass at line before rate holds.
+	noise   time.Duration // of the timestamps, standard deviation
+	// bucket is how many bytes pass at line before rate applies.
 	bucket float64
 	line   float64
-	// batch is the receiver's: packets wait for the next multiple of it, and then get
-	// stamps batchGap apart. merge gives as many in a row one stamp.
+	// batch is the receiver's: packets wait for the next multiple of it, and then get timestamps batchGap apart.
+	// merge gives that many consecutive packets one timestamp.
 	batch, batchGap time.Duration
 	merge           int
 	swap, double    bool
 	unstamped       bool
-	// others send packets of otherBytes, at random, for a share of the rate; they go first.
+	// others send packets of otherBytes at random times, for a share of the rate; they are sent first.
 	others     float64
 	otherBytes int
 	// moves changes the rate from train to train, and varies from packet to packet.
@@ -85,7 +85,7 @@ func (w simulation) train(rng *rand.Rand, n, size int) Train {
 	return t
 }
 
-// untilOther is the time to the next packet of others.
+// untilOther is the time to the next packet of cross traffic.
 func (w simulation) untilOther(rng *rand.Rand) time.Duration {
 	if w.others == 0 {
 		return math.MaxInt64
@@ -93,7 +93,7 @@ func (w simulation) untilOther(rng *rand.Rand) time.Duration {
 	return time.Duration(rng.ExpFloat64() * float64(w.otherBytes) * 8e9 / (w.others * w.rate))
 }
 
-// receive is what the receiving host makes of the arrivals.
+// receive applies the receiving host's effects to the arrivals.
 func (w simulation) receive(rng *rand.Rand, packets []Packet) {
 	var last instant.Time
 	for i := range packets {

@@ -20,7 +20,7 @@ func TestBoundOfEqualPacketsIsTheirs(t *testing.T) {
 	}
 	w.Reset()
 	if got := w.Snapshot().Bound(); got != 0 {
-		t.Errorf("bound of nothing is %v", got)
+		t.Errorf("bound of an empty window is %v", got)
 	}
 	w.Add(sample.Delay{Value: ms, Bound: us, Reason: sample.OK})
 	if s := w.Snapshot(); s.Bound() != us || s.Count != 1 || s.Min != ms {
@@ -28,8 +28,7 @@ func TestBoundOfEqualPacketsIsTheirs(t *testing.T) {
 	}
 }
 
-// TestFewWideBoundsDoNotWidenTheWindows: a host that stood still for a moment says
-// little of the path.
+// TestFewWideBoundsDoNotWidenTheWindows: a short pause of the host must not widen the bound.
 func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 	var w Window
 	for i := range 300 {
@@ -52,11 +51,11 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 			w.Add(d)
 		}
 		if got := w.Snapshot().minBound(); got != 90*us {
-			t.Errorf("bound of the smallest of %d, 40 %% held up: %v, want 90 us", n, got)
+			t.Errorf("bound of the smallest of %d, 40 %% held by the host: %v, want 90 us", n, got)
 		}
 	}
 	var two Window
-	for i := range 2 { // which of them is ordinary cannot be told
+	for i := range 2 { // both may be the ordinary one
 		two.Add(sample.Delay{Value: 30 * ms, Bound: 90*us + time.Duration(i)*ms, TXUncertainty: time.Duration(i) * ms, Reason: sample.OK})
 	}
 	if got := two.Snapshot().Bound(); got != 1090*us {
@@ -64,25 +63,25 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 	}
 }
 
-// TestPacketsOfABadClockAreNotHeld: a wide bound alone is no reason to leave a packet out.
+// TestPacketsOfABadClockAreNotHeld: a wide bound alone does not exclude a packet.
 func TestPacketsOfABadClockAreNotHeld(t *testing.T) {
 	for _, wide := range []int{5, 40} {
 		var w Window
 		for i := range 100 {
 			d := sample.Delay{Value: 30 * ms, Bound: 90 * us, Reason: sample.OK}
-			if i < wide { // they took 26 ms, by a clock that was 4 ms off and known to 5 ms
+			if i < wide { // they took 26 ms, by a clock with an error of 4 ms and a bound of 5 ms
 				d.Bound = 5 * ms
 			}
 			w.Add(d)
 		}
 		if s := w.Snapshot(); s.Min-26*ms > s.Bound() {
-			t.Errorf("%d wide: min %v, bound %v, true 26 ms", wide, s.Min, s.Bound())
+			t.Errorf("%d wide: min %v, bound %v, want 26 ms within it", wide, s.Min, s.Bound())
 		}
 	}
 }
 
-// TestTruthLiesWithinTheBound draws true delays and reports them wrongly by no
-// more than each one's bound, at times by all of it and all to one side.
+// TestTruthLiesWithinTheBound draws true delays and adds errors of at most each one's bound, sometimes all of it in
+// one direction.
 func TestTruthLiesWithinTheBound(t *testing.T) {
 	seed := testseed.Of(t)
 	for round := range uint64(3000) {
@@ -119,7 +118,7 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 			w.Add(d)
 		}
 		s := w.Snapshot()
-		// The truth of the smallest may be that of any packet that is not set aside.
+		// The true smallest delay may be of any packet that is not left out.
 		least, most := time.Duration(1<<62), time.Duration(1<<62)
 		for i, d := range truth {
 			most = min(most, d)
@@ -128,7 +127,7 @@ func TestTruthLiesWithinTheBound(t *testing.T) {
 			}
 		}
 		if b := s.Bound(); s.Min-least > b || most-s.Min > b {
-			t.Fatalf("round %d: the smallest of %d is %v, truly %v or %v, bound %v", round, n, s.Min, least, most, b)
+			t.Fatalf("round %d: the smallest of %d is %v, true value %v to %v, bound %v", round, n, s.Min, least, most, b)
 		}
 		slices.Sort(truth)
 		median, ok := s.Quantile(0.5)

@@ -7,18 +7,17 @@ import (
 )
 
 const (
-	// subBits: an octave is split into 2^subBits linear buckets, so that the
-	// middle of a bucket is within 1/128 (0.79 %) of anything in it.
+	// subBits: an octave is split into 2^subBits linear buckets, so that the middle of a bucket is within 1/128
+	// (0.79 %) of each value in it.
 	subBits   = 6
 	perOctave = 1 << subBits
-	// floorBits: below 2^floorBits ns (1.024 us) the buckets are 16 ns wide,
-	// which is finer than any stamp.
+	// floorBits: below 2^floorBits ns (1.024 us) the buckets are 16 ns wide, finer than any timestamp.
 	floorBits = 10
 	// octaves covers every int64 number of nanoseconds, -2^63 included.
 	octaves = 65 - floorBits
-	// idleWindows is after how many windows without a value an octave's memory
-	// is given back: long enough that a path that visits it now and then does
-	// not allocate each time, short enough that one outlier is not kept for ever.
+	// idleWindows is the number of windows without a value after which an octave's memory is freed: enough that an
+	// octave in occasional use does not allocate each time, few enough that an outlier does not occupy memory for
+	// long.
 	idleWindows = 64
 )
 
@@ -29,19 +28,18 @@ type octave struct {
 	idle   uint8
 }
 
-// side is the positive or the negative half of the axis; an octave that has no
-// value takes no memory.
+// side is the positive or the negative half of the axis; an octave without a value takes no memory.
 type side [octaves]*octave
 
-// histogram counts durations in log-linear buckets. Most paths keep within a
-// few octaves, so memory is about 0.4 KiB and 0.3 KiB an octave in use.
+// histogram counts durations in log-linear buckets. Most paths use few octaves; memory is about 0.4 KiB and 0.3 KiB
+// for each octave in use.
 type histogram struct {
 	positive side
-	// negative stays nil while clocks are sane.
+	// negative is nil without negative values.
 	negative *side
 }
 
-// add counts one value. It allocates when an octave is seen for the first time.
+// add counts one value. It allocates at the first value of an octave.
 func (h *histogram) add(d time.Duration) {
 	half, magnitude := &h.positive, uint64(d)
 	if d < 0 {
@@ -60,7 +58,7 @@ func (h *histogram) add(d time.Duration) {
 	o.total++
 }
 
-// bucket finds the place of a magnitude of at most 2^63.
+// bucket returns the place of a magnitude of at most 2^63.
 func bucket(magnitude uint64) (row, column int) {
 	if magnitude < 1<<floorBits {
 		return 0, int(magnitude >> (floorBits - subBits))
@@ -69,7 +67,7 @@ func bucket(magnitude uint64) (row, column int) {
 	return exponent - floorBits + 1, int(magnitude>>(exponent-subBits)) & (perOctave - 1)
 }
 
-// middle is the value that stands for a bucket.
+// middle is the value that represents a bucket.
 func middle(row, column int) time.Duration {
 	if row == 0 {
 		const width = 1 << (floorBits - subBits)
@@ -84,8 +82,7 @@ func middle(row, column int) time.Duration {
 	return time.Duration(value)
 }
 
-// halfBucket is half the width of the bucket that d is in, rounded up: so far may the middle
-// of it be from any value in it.
+// halfBucket is half the width of the bucket of d, rounded up: the largest distance of a value from its middle.
 func halfBucket(d time.Duration) time.Duration {
 	magnitude := uint64(d)
 	if d < 0 {
@@ -95,8 +92,7 @@ func halfBucket(d time.Duration) time.Duration {
 	return time.Duration(uint64(1)<<(exponent-subBits-1) + 1)
 }
 
-// at returns the value of the given rank, 1 being the smallest; the rank must
-// not exceed the number of values.
+// at returns the value of the given rank, 1 being the smallest; the rank must not exceed the number of values.
 func (h *histogram) at(rank uint64) time.Duration {
 	for row := octaves - 1; h.negative != nil && row >= 0; row-- {
 		o := h.negative[row]
@@ -114,7 +110,7 @@ func (h *histogram) at(rank uint64) time.Duration {
 	return math.MaxInt64
 }
 
-// size is how many values the octave has; nil has none.
+// size is the number of values of the octave; zero for nil.
 func (o *octave) size() uint64 {
 	if o == nil {
 		return 0
@@ -133,7 +129,7 @@ func (o *octave) find(rank uint64) int {
 	return perOctave - 1
 }
 
-// reset empties the histogram and keeps the memory that was used of late.
+// reset empties the histogram and keeps recently used memory.
 func (h *histogram) reset() {
 	h.positive.reset()
 	if h.negative != nil && !h.negative.reset() {

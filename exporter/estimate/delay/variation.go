@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Variation compares each packet with the one before it. The delays may carry
-// any clock offset, as long as it is constant. The zero value is ready.
+// Variation compares each packet with the previous one. The delays may have any constant clock offset. The zero
+// value is ready.
 type Variation struct {
 	seq    uint64
 	delay  time.Duration
@@ -16,10 +16,9 @@ type Variation struct {
 	pairs  uint64
 }
 
-// Add takes the delay of a unique packet, in order of arrival. It returns the
-// IPDV, delay minus the delay of the packet numbered one less, signed (RFC 3393
-// section 2; RFC 5481 section 4.1). It is defined only if that packet was the
-// arrival just before: a lost or overtaken neighbor leaves it undefined.
+// Add takes the delay of a unique packet, in order of arrival. It returns the IPDV, delay minus the delay of the
+// packet numbered one less, signed (RFC 3393 section 2; RFC 5481 section 4.1). It is defined only if that packet
+// was the previous arrival: a lost or overtaken neighbor leaves it undefined.
 func (v *Variation) Add(seq uint64, delay time.Duration) (ipdv time.Duration, ok bool) {
 	difference, known := delay-v.delay, v.any
 	ok = known && seq == v.seq+1
@@ -43,21 +42,19 @@ func (v *Variation) Jitter() (time.Duration, bool) {
 	return time.Duration(math.Round(v.jitter)), v.pairs > 0
 }
 
-// Break forgets the last packet but not the jitter: the clock offset has
-// changed (a step, a restarted remote end), so the next difference means nothing.
+// Break discards the last packet but keeps the jitter: the clock offset has changed (a step, a restarted remote
+// end), so the next difference is undefined.
 func (v *Variation) Break() { v.any = false }
 
-// Reset forgets everything.
+// Reset returns to the zero value.
 func (v *Variation) Reset() { *v = Variation{} }
 
-// PDVLimit is how many delays a PDV holds, 16 bytes each.
+// PDVLimit is the number of delays of a PDV, 16 bytes each.
 const PDVLimit = 1 << 16
 
-// PDV holds the delays of one window until it ends, because only then the
-// smallest is known, and then tells every packet's delay minus the smallest
-// (RFC 5481 section 4.2). The delays may carry any constant clock offset. The
-// zero value is an empty window; memory grows with the window's packets, up to
-// 1 MiB, and is reused.
+// PDV holds the delays of one window until it ends and the smallest is known, and then returns every packet's delay
+// minus the smallest (RFC 5481 section 4.2). The delays may have any constant clock offset. The zero value is an
+// empty window; memory grows with the window's packets, up to 1 MiB, and is reused.
 type PDV struct {
 	packets []arrival
 	min     time.Duration
@@ -68,8 +65,8 @@ type arrival struct {
 	delay time.Duration
 }
 
-// Add takes the delay of a unique packet, in order of arrival. It reports false
-// when there is no space for another: the window ends here, Drain it.
+// Add takes the delay of a unique packet, in order of arrival. It returns false when the window is full and must be
+// drained.
 func (p *PDV) Add(seq uint64, delay time.Duration) (space bool) {
 	if len(p.packets) == PDVLimit {
 		return false
@@ -81,8 +78,8 @@ func (p *PDV) Add(seq uint64, delay time.Duration) (space bool) {
 	return len(p.packets) < PDVLimit
 }
 
-// Drain yields the number and the PDV, never negative, of every packet of the window, in
-// order of arrival, and begins a new one.
+// Drain yields number and PDV, never negative, of every packet of the window in order of arrival, and begins a new
+// window.
 func (p *PDV) Drain() iter.Seq2[uint64, time.Duration] {
 	return func(yield func(uint64, time.Duration) bool) {
 		txUncertainty := p.packets
@@ -90,7 +87,7 @@ func (p *PDV) Drain() iter.Seq2[uint64, time.Duration] {
 		for _, a := range txUncertainty {
 			pdv := a.delay - p.min
 			if pdv < 0 {
-				pdv = math.MaxInt64 // stamps 292 years apart: a lying remote end
+				pdv = math.MaxInt64 // timestamps 292 years apart: a faulty remote end
 			}
 			if !yield(a.seq, pdv) {
 				return

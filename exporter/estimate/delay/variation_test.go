@@ -25,10 +25,10 @@ func TestIPDVIsSignedAndOnlyOfConsecutiveNumbers(t *testing.T) {
 		{3, 11 * ms, -2 * ms, true},    // faster: negative
 		{5, 20 * ms, 0, false},         // 4 was lost
 		{6, 20 * ms, 0, true},          // a defined zero
-		{8, 25 * ms, 0, false},         // 7 is on its way
+		{8, 25 * ms, 0, false},         // 7 is outstanding
 		{7, 60 * ms, 0, false},         // and was overtaken
-		{9, 25 * ms, 0, false},         // its neighbor 8 is not the arrival before
-		{10, -25 * ms, -50 * ms, true}, // below zero: another clock, still a difference
+		{9, 25 * ms, 0, false},         // its neighbor 8 is not the previous arrival
+		{10, -25 * ms, -50 * ms, true}, // below zero: another clock; the difference is valid
 	} {
 		got, ok := v.Add(c.seq, c.delay)
 		if got != c.want || ok != c.ok {
@@ -55,14 +55,13 @@ func TestVariationIsFreeOfAConstantClockOffset(t *testing.T) {
 	}
 }
 
-// The reference is RFC 3550 appendix A.8 as printed, in whole nanoseconds of
-// arrival times and time stamps.
+// The reference is RFC 3550 appendix A.8 as printed, in whole nanoseconds of arrival times and timestamps.
 func TestJitterIsThatOfRFC3550(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	var v Variation
 	if j, ok := v.Jitter(); ok {
-		t.Errorf("jitter %v of nothing", j)
+		t.Errorf("jitter %v without packets", j)
 	}
 	var transit int64
 	var jitter float64
@@ -129,8 +128,8 @@ func TestPDVIsDelayMinusTheSmallestOfTheWindow(t *testing.T) {
 	p.Reset()
 }
 
-// TestFullPDVBeginsAWindow: a minimum that falls as the window goes on would make each part
-// of it vary about another one.
+// TestFullPDVBeginsAWindow: with a minimum that decreases within the window, its parts would have different
+// references.
 func TestFullPDVBeginsAWindow(t *testing.T) {
 	var p PDV
 	p.Add(0, 10*ms)
@@ -139,7 +138,7 @@ func TestFullPDVBeginsAWindow(t *testing.T) {
 		seq++
 	}
 	if p.Add(seq+1, -time.Hour) {
-		t.Error("there is room in a full window")
+		t.Error("a full window accepted a packet")
 	}
 	count := 0
 	for s, d := range p.Drain() {
@@ -198,7 +197,7 @@ func TestStoppingADrainForgetsTheRest(t *testing.T) {
 		break
 	}
 	for range p.Drain() {
-		t.Error("something was left")
+		t.Error("packets left after Drain")
 	}
 }
 
@@ -224,7 +223,7 @@ func TestVariationAndPDVDoNotAllocateInTheSteadyState(t *testing.T) {
 		t.Errorf("%v allocations a window", allocs)
 	}
 	if sum <= 0 {
-		t.Error("no variation came out")
+		t.Error("no variation returned")
 	}
 }
 

@@ -21,7 +21,7 @@ func ok(d time.Duration) sample.Delay {
 	return sample.Delay{Value: d, Bound: 10 * us, Reason: sample.OK}
 }
 
-// quantile is the reference: sort everything sent, lost ones last.
+// quantile is the reference: sort all sent packets, lost ones last.
 func quantile(received []time.Duration, lost int, q float64) (time.Duration, bool) {
 	all := slices.Clone(received)
 	slices.Sort(all)
@@ -50,7 +50,7 @@ func TestQuantilesAgreeWithSortingEverything(t *testing.T) {
 			var values []time.Duration
 			n := 1 + rng.IntN(2000)
 			if round == 2 {
-				n = Exact - 1 + rng.IntN(3) // about where the histogram takes over
+				n = Exact - 1 + rng.IntN(3) // around the size at which the histogram begins
 			}
 			for range n {
 				d := draw(rng)
@@ -85,8 +85,7 @@ func compare(t *testing.T, name string, s Snapshot, values []time.Duration, lost
 	}
 }
 
-// RFC 7679 section 5.1: percentiles over received packets only would say 10 ms
-// here at any q.
+// RFC 7679 section 5.1: percentiles of received packets only would be 10 ms here at any q.
 func TestLostPacketsAreInfinitelyLate(t *testing.T) {
 	var w Window
 	for range 95 {
@@ -177,7 +176,7 @@ func TestExtremeDurationsHaveAPlace(t *testing.T) {
 	}
 }
 
-// memory is what a window occupies, everything it points to included.
+// memory is the size of a window with everything it points to.
 func memory(w *Window) (bytes uintptr) {
 	bytes = unsafe.Sizeof(*w) + uintptr(cap(w.exact))*unsafe.Sizeof(interval{}) +
 		uintptr(cap(w.sorted.values)+cap(w.sorted.lows)+cap(w.sorted.highs))*8
@@ -245,9 +244,8 @@ func TestMemoryOfAnOutlierIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestDelaysOfAnsweredPacketsStandForThoseWhoseRepliesWereLost: with the losses of the
-// other direction alone among the infinite ones, 60 % of replies lost left the p95 of a
-// direction that lost 3.5 % infinite.
+// TestDelaysOfAnsweredPacketsStandForThoseWhoseRepliesWereLost: 60 % of lost replies must not make the p95 of a
+// direction with 3.5 % loss infinite.
 func TestDelaysOfAnsweredPacketsStandForThoseWhoseRepliesWereLost(t *testing.T) {
 	for _, c := range []struct {
 		sent, lost, answered int
@@ -266,7 +264,7 @@ func TestDelaysOfAnsweredPacketsStandForThoseWhoseRepliesWereLost(t *testing.T) 
 		s := w.Snapshot()
 		for q, finite := range c.finite {
 			got, defined := s.Quantile(q)
-			// The answered ones are spread evenly over a second.
+			// The delays of answered packets are spread evenly over a second.
 			want := q * float64(c.sent) / float64(c.sent-c.lost)
 			if defined != finite || defined && math.Abs(got.Seconds()-want) > 1/float64(c.answered)+0.002 {
 				t.Errorf("%d sent, %d lost, %d answered: quantile %v is %v (finite %v), want %v (%v)", c.sent, c.lost, c.answered, q, got, defined, want, finite)
@@ -316,7 +314,7 @@ func BenchmarkQuantile(b *testing.B) {
 	}
 }
 
-// TestBreakKeepsTheLossesOfBefore: of 100 packets 60 were lost before a clock was set.
+// TestBreakKeepsTheLossesOfBefore: 60 of 100 packets were lost before a clock was stepped.
 func TestBreakKeepsTheLossesOfBefore(t *testing.T) {
 	var w Window
 	w.Decided(20, 50)

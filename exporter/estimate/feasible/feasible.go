@@ -1,43 +1,37 @@
-// Package feasible bounds the offset between two clocks from delays alone: help
-// after the fact where nothing better than NTP disciplines them.
+// Package feasible bounds the offset between two clocks by delays alone, for clocks that are disciplined by NTP
+// only.
 //
-// Let theta be the remote clock minus the local one. What is measured is not the delay
-// but
+// Let theta be the remote clock minus the local one. The measured differences are
 //
 //	forward: T2 - T1 = Df + theta        reverse: T4 - T3 = Dr - theta
 //
-// No packet is faster than the path. If both true delays are known to be at least m,
-// every pair of packets leaves only so much space for theta:
+// No packet is faster than the path. If both true delays are known to be at least m, every pair of packets limits
+// theta:
 //
 //	m - (T4 - T3)  <=  theta  <=  (T2 - T1) - m
 //
-// which is Cristian's bound on reading a remote clock (Distributed Computing 3, 1989,
-// pages 146 to 158), taken for each direction by itself: the fastest packets of either
-// need not belong together. The interval is
-// (Df - m) + (Dr - m) wide, so that m = 0, which is always true, leaves half the round
-// trip about its middle, and asymmetry that m does not know of stays in it. It shrinks
-// with queues that empty, not with the number of packets.
+// which is Cristian's bound on reading a remote clock (Distributed Computing 3, 1989, pages 146 to 158), applied to
+// each direction separately: the fastest packets of the two directions need not belong together. The interval is
+// (Df - m) + (Dr - m) wide. m = 0, which always holds, gives half the round trip about its middle, and asymmetry
+// not included in m stays in it. The interval shrinks when queues are empty, not with the number of packets.
 //
-// A clock moves while time goes by, and while it is slewed it moves fast: chronyd corrects
-// by up to 83,333 ppm (chrony.conf(5), maxslewrate) without a word to the other end. So
-// theta is that of one packet's stamps, and what another packet tells of it counts with an
-// allowance for how far each clock may have moved between the stamps of the two, at the
-// rate that the kernel allows at the most (maxRate). With the stamps of packet p and those
-// of a packet q, n = maxRate x |difference of the local stamps| and likewise f of the remote ones,
+// Clocks move between packets, and fast while they are slewed: chronyd corrects by up to 83,333 ppm
+// (chrony.conf(5), maxslewrate) without notice to the other end. Therefore theta is that of one packet's
+// timestamps, and the limits of another packet are extended by the largest movement of each clock between the
+// timestamps of the two, at the kernel's highest rate (maxRate). With the timestamps of packet p and those of a
+// packet q, n = maxRate x |difference of the local timestamps| and likewise f of the remote ones,
 //
 //	forward of p:  m - (q.T4 - q.T3) - n(p.T1, q.T4) - f(p.T2, q.T3)  <=  theta
 //	               theta  <=  (q.T2 - q.T1) - m + n(p.T1, q.T1) + f(p.T2, q.T2)
 //
-// and so for reverse, with T4 and T3 of p. Within p itself its own forward delay counts in
-// full, and its reverse delay with what the local clock may do in a round trip. Moon, Skelly
-// and Towsley (Estimation and removal of clock skew from network delay measurements,
-// INFOCOM 1999) draw such a line of slope below the delays to find the skew. Here the slope
-// is given, and the result is a bound, not an estimate.
+// and so for reverse, with T4 and T3 of p. Of p itself the forward delay counts in full, and the reverse delay with
+// the movement of the local clock in a round trip. Moon, Skelly and Towsley (Estimation and removal of clock skew
+// from network delay measurements, INFOCOM 1999) draw such a line of slope below the delays to find the skew. Here
+// the slope is given, and the result is a bound, not an estimate.
 //
-// It holds only as long as m does: a route that has become shorter than m makes the
-// interval wrong without a sign, until it is empty. So m is for those who know their
-// path, by its length (4.9 us/km of fibre, ITU-T G.114 annex A) or by measurements
-// with good clocks.
+// The bound holds only as long as m does: a route that has become shorter than m makes the interval wrong without
+// notice, until it is empty. m should therefore come from the known length of the path (4.9 us/km of fiber, ITU-T
+// G.114 annex A) or from measurements with better clocks.
 package feasible
 
 import (
@@ -47,51 +41,48 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// maxRate is how far a clock may move, as a ratio of the time that it shows, without a
-// step: the kernel slews by 10 % at the most (adjtimex(2), tick), the frequency that is
-// set adds 500 ppm, and the oscillator's own error is taken as 500 ppm: 0.101 of the time
-// that goes by, which is 0.1124 of what the slowest such clock shows of it.
+// maxRate is the largest movement of a clock without a step, relative to the time that it shows: the kernel slews
+// by at most 10 % (adjtimex(2), tick), the set frequency adds 500 ppm, and the oscillator's own error is taken as
+// 500 ppm: 0.101 of true time, which is 0.1124 of the time shown by the slowest such clock.
 const maxRate = 0.1124
 
-// maxAge is how long a packet counts. After so long two clocks may be 0.9 s apart that
-// were together, so that it is hardly ever worth anything; that it ends lets the estimator
-// recover from a step that nobody told it of.
+// maxAge is the time for which a packet counts. Two synchronized clocks may be 0.9 s apart after it, so that older
+// packets hardly limit the offset; the limit also lets the estimator recover from a step that was not reported.
 const maxAge = 4 * time.Second
 
-// slots is in how many parts maxAge is cut; of each the best packets are kept.
+// slots is the number of parts of maxAge; the best packets of each part are kept.
 const slots = 16
 
-// Estimator holds the best packets of the last seconds. The zero value is ready, for a
-// path of which nothing is known. It is not safe for concurrent use, never allocates,
-// and has 0.9 KiB.
+// Estimator holds the best packets of the last seconds. The zero value is ready. It is not safe for concurrent use,
+// never allocates, and has 0.9 KiB.
 type Estimator struct {
-	// Minimum is what both delays are known to be at least, 0 or more.
+	// Minimum is a lower limit of both delays, 0 or more.
 	Minimum time.Duration
 
 	slots [slots]slot
 }
 
-// Packet is one answered packet: its stamps, T1 and T4 of the local clock, T2 and T3 of the
-// remote one, and what the stamps may have made each measured delay too small by.
+// Packet is one answered packet: its timestamps, T1 and T4 of the local clock, T2 and T3 of the remote one, and the
+// amounts by which timestamp errors may have reduced each measured delay.
 type Packet struct {
 	T1, T2, T3, T4               instant.Time
 	ForwardStamps, ReverseStamps time.Duration
 }
 
-// moment is when something was stamped, by each clock.
+// moment is the time of an event by each clock.
 type moment struct{ local, remote instant.Time }
 
-// forward is when the forward delay was measured, reverse when the other was.
+// forward is the moment of the forward delay, reverse that of the other.
 func (p *Packet) forward() moment { return moment{p.T1, p.T2} }
 func (p *Packet) reverse() moment { return moment{p.T4, p.T3} }
 
-// moved is how far theta may have moved between two moments, rounded up.
+// moved is the largest movement of theta between two moments, rounded up.
 func moved(a, b moment) time.Duration {
 	apart := math.Abs(float64(a.local.Sub(b.local))) + math.Abs(float64(a.remote.Sub(b.remote)))
 	return time.Duration(math.Ceil(maxRate * apart))
 }
 
-// slot has the best packets of one part of the time.
+// slot holds the best packets of one part of the time.
 type slot struct {
 	number           int64 // of the part since 1970; 0: empty
 	forward, reverse mark
@@ -103,7 +94,7 @@ type mark struct {
 	at    moment
 }
 
-// better replaces a mark by one that is worth more for all times to come.
+// better replaces a mark by one with a narrower limit for all later times.
 func (m *mark) better(other mark) {
 	allowance := moved(m.at, other.at)
 	if other.at.local < m.at.local {
@@ -114,8 +105,7 @@ func (m *mark) better(other mark) {
 	}
 }
 
-// Add takes one answered packet. One older than those that have taken its place is
-// ignored.
+// Add adds one answered packet. One older than those that have replaced its slot is ignored.
 func (e *Estimator) Add(p *Packet) {
 	number := numberOf(p.T4)
 	s := &e.slots[uint64(number)%slots]
@@ -132,15 +122,14 @@ func (e *Estimator) Add(p *Packet) {
 	s.reverse.better(r)
 }
 
-// Forward is what is left for the remote clock minus the local one in the forward delay of p,
-// both ends included; Reverse is so in the reverse delay. It is unknown, ok false, without
-// a packet of the last seconds, and where no offset fits them all (low > high): then
-// Minimum is wrong, or a clock was stepped.
+// Forward returns the range of the remote clock minus the local one in the forward delay of p, both ends included;
+// Reverse that in the reverse delay. ok is false without a packet of the last seconds, and if no offset fits all
+// packets (low > high): then Minimum is wrong, or a clock was stepped.
 func (e *Estimator) Forward(p *Packet) (low, high time.Duration, ok bool) {
 	return e.interval(p.forward(), p.T4)
 }
 
-// Reverse is what is left in the reverse delay of p. See Forward.
+// Reverse returns the range in the reverse delay of p. See Forward.
 func (e *Estimator) Reverse(p *Packet) (low, high time.Duration, ok bool) {
 	return e.interval(p.reverse(), p.T4)
 }
@@ -159,16 +148,16 @@ func (e *Estimator) interval(at moment, now instant.Time) (low, high time.Durati
 	return low, high, ok && low <= high
 }
 
-// Contradictory reports whether there are packets, and no offset fits them all.
+// Contradictory reports whether there are packets and no offset fits all of them.
 func (e *Estimator) Contradictory(p *Packet) bool {
 	low, high, _ := e.Forward(p)
 	return low > high
 }
 
-// Reset forgets all packets: a clock was stepped, or the path has changed.
+// Reset discards all packets, after a step of a clock or a change of the path.
 func (e *Estimator) Reset() { e.slots = [slots]slot{} }
 
-// numberOf is the part of the time in which at is.
+// numberOf returns the number of the part that contains at.
 func numberOf(at instant.Time) int64 {
 	return max(1, int64(at)/int64(maxAge/slots))
 }

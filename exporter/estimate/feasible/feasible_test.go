@@ -12,11 +12,10 @@ import (
 
 const ms = time.Millisecond
 
-// begin is some time in 2026.
+// begin is a time in 2026.
 const begin = instant.Time(1_780_000_000_000_000_000)
 
-// packet is one that left at an instant, was in the reflector for no time, and took this
-// long either way, between clocks that are theta apart.
+// packet was sent at an instant, with zero residence time and these delays, between clocks theta apart.
 func packet(at instant.Time, forward, reverse, theta time.Duration) *Packet {
 	arrived := at.Add(forward + theta)
 	return &Packet{T1: at, T2: arrived, T3: arrived, T4: at.Add(forward + reverse)}
@@ -30,17 +29,17 @@ func TestIntervalIsWhatThePathsMinimumLeaves(t *testing.T) {
 	e := Estimator{Minimum: 25 * ms}
 	p := packet(begin, 30*ms, 80*ms, theta)
 	if _, _, ok := e.Forward(p); ok || e.Contradictory(p) {
-		t.Error("an interval, or a contradiction, out of nothing")
+		t.Error("an interval, or a contradiction, without packets")
 	}
 	e.Add(p)
-	// 25 - (80 - 12) and (30 + 12) - 25, and what the local clock may do in 110 ms.
+	// 25 - (80 - 12) and (30 + 12) - 25, and the movement of the local clock in 110 ms.
 	if low, high, ok := e.Forward(p); !ok || low != -43*ms-of(110*ms) || high != 17*ms {
 		t.Errorf("forward: %v to %v, %v; want -43 ms and a round trip, to 17 ms", low, high, ok)
 	}
 	if low, high, ok := e.Reverse(p); !ok || low != -43*ms || high != 17*ms+of(110*ms) {
 		t.Errorf("reverse: %v to %v, %v; want -43 ms to 17 ms and a round trip", low, high, ok)
 	}
-	// The fastest packets of the directions need not be the same.
+	// The fastest packets of the two directions may be different ones.
 	q := packet(begin.Add(ms), 90*ms, 60*ms, theta)
 	e.Add(q)
 	if low, high, ok := e.Reverse(q); !ok || low != -23*ms || high != 17*ms+of(151*ms+61*ms) { // q.T4 - p.T1, q.T3 - p.T2
@@ -76,18 +75,17 @@ func TestContradictionIsNoInterval(t *testing.T) {
 	}
 	e.Reset()
 	if e.Contradictory(p) {
-		t.Error("nothing contradicts nothing")
+		t.Error("a contradiction without packets")
 	}
 }
 
-// slewing is a clock that is corrected again and again, never by more than chronyd does,
-// and stays within its bound.
+// slewing is a clock that is corrected repeatedly, at most at chronyd's rate, and stays within its bound.
 type slewing struct {
 	random *rand.Rand
 	bound  float64 // ns
-	// error is what it is off, frequency the oscillator's error, slew what is corrected.
+	// error is its offset, frequency the oscillator's error, slew the rate of correction.
 	error, frequency, slew float64
-	left                   float64 // ns, of the present correction
+	left                   float64 // ns, of the current correction
 }
 
 // maxSlew is chronyd's default (chrony.conf(5), maxslewrate), in seconds a second.
@@ -101,7 +99,7 @@ func newSlewing(random *rand.Rand) *slewing {
 	}
 }
 
-// pass lets true time go by, in steps in which nothing but the slew changes.
+// pass advances true time, in steps in which only the slew changes.
 func (c *slewing) pass(d float64) {
 	for d > 0 {
 		if c.left <= 0 {
@@ -136,12 +134,12 @@ func (b *testbed) pass(d time.Duration) {
 	b.remote.pass(float64(d))
 }
 
-// stamp is what a clock shows.
+// stamp is a clock's reading.
 func (b *testbed) stamp(c *slewing) instant.Time {
 	return begin.Add(time.Duration(math.Round(b.now + c.error)))
 }
 
-// packet sends one, and tells what the clocks were apart in each delay.
+// packet sends one, and returns the clocks' offset in each delay.
 func (b *testbed) packet() (p *Packet, forward, reverse float64) {
 	queued := func() time.Duration { return time.Duration(b.random.ExpFloat64() * float64(b.queue)) }
 	p = &Packet{T1: b.stamp(b.local)}
@@ -164,15 +162,15 @@ func (b *testbed) check(t *testing.T, e *Estimator, p *Packet, forward, reverse 
 		truth    float64
 	}{"forward": {e.Forward, forward}, "reverse": {e.Reverse, reverse}} {
 		low, high, ok := c.interval(p)
-		// 2 ns for the rounding of the stamps.
+		// 2 ns for the rounding of the timestamps.
 		if truth := time.Duration(c.truth); !ok || truth < low-2 || truth > high+2 {
 			t.Fatalf("%s: the clocks are %v apart, the interval is %v to %v, %v", name, truth, low, high, ok)
 		}
 	}
 }
 
-// Both clocks drift, and are slewed at up to chronyd's highest rate, each within a bound
-// that does not change, over paths of any asymmetry: the truth is inside, of each packet.
+// Both clocks drift and are slewed at up to chronyd's highest rate, each within a constant bound, over paths of any
+// asymmetry: the true offset must be inside for each packet.
 func TestTruthIsAlwaysInsideWhileClocksSlew(t *testing.T) {
 	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 4))
@@ -194,16 +192,15 @@ func TestTruthIsAlwaysInsideWhileClocksSlew(t *testing.T) {
 			e.Add(p)
 			b.check(t, e, p, f, r)
 			if earlier != nil {
-				b.check(t, e, earlier, f0, r0) // a packet is also judged after others have come
+				b.check(t, e, earlier, f0, r0) // a packet is also judged after later ones
 			}
 			earlier, f0, r0 = p, f, r
 		}
 	}
 }
 
-// Over 30/80 ms NTP is off by 25 ms, and cannot know. Who knows that no way takes less
-// than 28 ms has the offset within 54 ms and what the clocks may do in a round trip,
-// queues or not.
+// Over 30/80 ms NTP is wrong by 25 ms, without notice. A minimum of 28 ms in each direction limits the offset to 54
+// ms plus the movement of the clocks in a round trip, with or without queues.
 func TestAsymmetricPathIsBoundedByItsMinimum(t *testing.T) {
 	random := rand.New(rand.NewPCG(testseed.Of(t), 4))
 	still := func(off time.Duration) *slewing {
@@ -217,7 +214,7 @@ func TestAsymmetricPathIsBoundedByItsMinimum(t *testing.T) {
 		e.Add(p)
 		b.check(t, e, p, f, r)
 		low, high, ok := e.Forward(p)
-		// What both queues have added to p, at the most.
+		// The largest delay that both queues added to p.
 		queued := p.T4.Sub(p.T1) - 110*ms
 		if width := high - low; !ok || width < 54*ms || width > 54*ms+of(p.T4.Sub(p.T1)+ms)+queued {
 			t.Fatalf("%v to %v (%v), want 54 ms, %v of queues, and what the clocks may do in a round trip", low, high, ok, queued)
@@ -265,7 +262,7 @@ func FuzzEstimator(f *testing.F) {
 	f.Add(int64(1), int64(2), int64(3), int64(4), int64(5), int64(6))
 	f.Add(int64(math.MaxInt64), int64(math.MinInt64), int64(0), int64(-1), int64(math.MaxInt64), int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, f1, r1, f2, r2, gap, minimum int64) {
-		// As far apart as stamps off the wire are: half an era of NTP.
+		// Timestamps of the protocol differ by at most half an era of NTP.
 		const most = int64(1<<31) * int64(time.Second)
 		at := func(from instant.Time, d int64) instant.Time { return from.Add(time.Duration(d % most)) }
 		e := Estimator{Minimum: time.Duration(max(0, minimum%int64(time.Hour)))}

@@ -1,10 +1,8 @@
-// Package loss turns the ever-growing counts of a receiver (package seqwin)
-// into what happened between two looks at them: how many packets were lost, and
-// in which pattern (RFC 7680, RFC 3357).
+// Package loss converts the growing counts of a receiver (package seqwin) into the changes between two readings:
+// how many packets were lost, and in which pattern (RFC 7680, RFC 3357).
 //
-// The receiver may be in this process or at the remote end of the path; a remote
-// end's counts are not trusted. They may be old, may restart, may be nonsense:
-// nothing here underflows, and nothing is invented.
+// The receiver may be in this process or at the remote end of the path; a remote end's counts are not trusted. They
+// may be old, restart or be invalid: nothing here underflows, and no losses are invented.
 package loss
 
 import (
@@ -15,33 +13,29 @@ import (
 type Delta struct {
 	// Decided is how many numbers were decided, received or lost.
 	Decided uint64
-	// Received counts unique packets in time, some of which may stand above the
-	// decided numbers. Lost counts numbers; Duplicated, Reordered and Late
-	// arrivals; Bursts runs of lost numbers that began.
+	// Received counts unique packets in time, some of which may be above the decided numbers. Lost counts numbers;
+	// Duplicated, Reordered and Late count arrivals; Bursts counts new runs of lost numbers.
 	Received, Lost, Duplicated, Reordered, Late, Bursts uint64
-	// Joined is how many of the runs so counted turned out to be parts of one: overdue
-	// packets lie between them.
+	// Joined is how many of these runs are parts of one, because overdue packets lie between them.
 	Joined uint64
-	// Completed is the lengths of the runs of lost numbers that ended, oldest
-	// first. It is valid until the next update.
+	// Completed is the lengths of the runs of lost numbers that ended, oldest first. It is valid until the next
+	// update.
 	Completed []int
-	// PatternLost is how many of Lost are in no run of Completed, now or later,
-	// because too many numbers were decided at once for their order to be known.
+	// PatternLost is how many of Lost are in no run of Completed, now or later, because too many numbers were
+	// decided at once for their order to be known.
 	PatternLost uint64
-	// Unordered is how many of Lost are in a number of runs that is not known: Bursts has
-	// none of them.
+	// Unordered is how many of Lost are in an unknown number of runs, not included in Bursts.
 	Unordered uint64
-	// Continued: the first number decided was lost, and so was the one before it, which
-	// had been decided earlier.
+	// Continued: the first number decided was lost, and so was the previous one, decided earlier.
 	Continued bool
-	// Restarted: the receiver began anew; the delta is what it counted since.
+	// Restarted: the receiver began anew; the delta is its counts since.
 	Restarted bool
-	// Stale: the counts are older than those before; the delta is empty.
+	// Stale: the counts are older than the previous ones; the delta is empty.
 	Stale bool
 }
 
-// Exclude takes n of the lost packets out: the receiving host itself has dropped them. Which
-// they are is not known, so neither is the pattern of the others.
+// Exclude removes n of the lost packets, which the receiving host dropped. It is unknown which they are, so the
+// pattern of the others is unknown too.
 func (d *Delta) Exclude(n uint64) {
 	n = min(n, d.Lost)
 	d.Lost -= n
@@ -50,27 +44,25 @@ func (d *Delta) Exclude(n uint64) {
 	d.Completed, d.Continued = nil, false
 }
 
-// Tracker follows one receiver. The zero value has seen nothing: its first
-// update tells everything that the receiver has counted so far.
+// Tracker follows one receiver. The zero value is empty: its first update returns all of the receiver's counts.
 type Tracker struct {
 	last seqwin.Counts
 	any  bool
 	// open is the length of the run of lost numbers that ends at last.Base-1.
 	open      uint64
 	completed []int
-	// known is how many numbers below last.Base last.Recent tells of.
+	// known is the number of outcomes below last.Base in last.Recent.
 	known int
-	// overdue has the overdue ones of the last RecentBits numbers, plus 1, by their
-	// remainder; nil: there is none yet.
+	// overdue holds the overdue ones of the last RecentBits numbers, plus 1, by their remainder; nil: none yet.
 	overdue *[seqwin.RecentBits]uint64
 }
 
-// Reset forgets the receiver: the next update is a first one. It is to be
-// called when a new run of the receiver is known by other means.
+// Reset discards the receiver's state: the next update is a first one. It is called when a restart of the receiver
+// is known by other means.
 func (t *Tracker) Reset() { *t = Tracker{completed: t.completed[:0]} }
 
-// Overdue takes number n, which the receiver has counted as received, or will, and which took
-// longer than the waiting time: it is lost (RFC 7680 section 2.4).
+// Overdue adds number n, which the receiver counts as received and which exceeded the loss timeout: it is lost (RFC
+// 7680 section 2.4).
 func (t *Tracker) Overdue(n uint64) Delta {
 	d := Delta{Lost: 1, Bursts: 1}
 	for _, beside := range [2]uint64{n - 1, n + 1} {
@@ -89,23 +81,21 @@ func (t *Tracker) isOverdue(n uint64) bool {
 	return t.overdue != nil && t.overdue[n%seqwin.RecentBits] == n+1 && n+1 != 0
 }
 
-// isLost tells whether the last counts say that n was lost.
+// isLost reports whether n is lost by the last counts.
 func (t *Tracker) isLost(n uint64) bool {
 	c := &t.last
 	return t.any && n >= c.First && n < c.Base && c.Base-1-n < uint64(t.known) && !received(c, int(c.Base-1-n))
 }
 
-// Update takes the receiver's counts. See UpdateWithin.
+// Update adds the receiver's counts. See UpdateWithin.
 func (t *Tracker) Update(c seqwin.Counts) Delta { return t.UpdateWithin(c, seqwin.RecentBits) }
 
-// UpdateWithin takes the counts of a receiver that tells the outcome of only the
-// newest known numbers in c.Recent. Run lengths are exact if not more than that
-// were decided since the last update, and in many cases even then: see Delta.
-// It allocates nothing once its buffer has grown.
+// UpdateWithin adds the counts of a receiver that reports the outcome of only the newest known numbers in c.Recent.
+// Run lengths are exact if not more than that were decided since the last update, and in many other cases: see
+// Delta. It does not allocate once its buffer has grown.
 //
-// Counts of which none is ahead of the last ones are a reply overtaken by a
-// later one (Stale). Counts of which some went forward and some back, or that
-// begin at another First, are those of a restarted receiver.
+// Counts of which none is ahead of the last ones are of a reply overtaken by a later one (Stale). Counts of which
+// some increased and some decreased, or that begin at another First, are those of a restarted receiver.
 func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 	t.completed = t.completed[:0]
 	if t.any && c.First == t.last.First && behind(&c, &t.last) {
@@ -113,8 +103,7 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 	}
 	restarted := t.any && (c.First != t.last.First || anyBack(&c, &t.last))
 	if t.any = t.any && !restarted; !t.any {
-		// A run that the old receiver left open can no longer end; it is
-		// reported as long as it was seen.
+		// A run that the old receiver left open cannot end; it is reported as far as it is known.
 		t.complete()
 		t.last = seqwin.Counts{First: c.First, Base: c.First}
 	}
@@ -124,12 +113,12 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 		Reordered: c.Reordered - t.last.Reordered, Late: c.Late - t.last.Late, Bursts: c.Bursts - t.last.Bursts,
 	}
 	if !t.any {
-		// Whoever does not know First says 0: the counts then know better.
+		// A receiver without First reports 0: the counts are then more accurate.
 		d.Decided = min(d.Decided, d.Received+d.Lost)
 	}
 	known = min(max(known, 0), seqwin.RecentBits)
 	if t.open > 0 && d.Decided > 0 {
-		// Beyond what is told, only a count of runs that falls short tells that one went on.
+		// Beyond the reported outcomes, only a smaller count of runs shows that one continued.
 		told := d.Decided <= uint64(known)
 		d.Continued = told && !received(&c, int(d.Decided)-1) || !told && d.Lost > 0 && (d.Bursts == 0 || d.Lost >= d.Decided)
 	}
@@ -140,11 +129,11 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 	return d
 }
 
-// pattern follows the runs through the numbers decided since the last update
-// and returns how many lost ones are in none of them.
+// pattern follows the runs through the numbers decided since the last update and returns how many lost ones are in
+// none of them.
 func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint64) {
 	told := int(min(d.Decided, uint64(known)))
-	// A wrong bitmap must not tell of more losses than were counted.
+	// A wrong bitmap must not contain more losses than were counted.
 	lost, told := lostWithin(c, told, d.Lost)
 	unordered = d.Lost - lost
 	if unreported := d.Decided - uint64(told); unreported > 0 {
@@ -160,7 +149,7 @@ func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint
 	return unordered
 }
 
-// joins counts how often a lost one of the newest told numbers lies beside an overdue one.
+// joins counts how often a lost one of the newest reported numbers is next to an overdue one.
 func (t *Tracker) joins(c *seqwin.Counts, told int) (n uint64) {
 	for i := range told {
 		if received(c, i) {
@@ -175,9 +164,8 @@ func (t *Tracker) joins(c *seqwin.Counts, told int) (n uint64) {
 	return n
 }
 
-// bridge crosses untold numbers of which lost were lost in bursts runs that
-// began there (or with the oldest told number, if any is), and returns how many
-// of them cannot be put into a run.
+// bridge handles unreported numbers of which lost were lost in bursts runs that began there (or with the oldest
+// reported number), and returns how many of them cannot be assigned to a run.
 func (t *Tracker) bridge(lost, unreported, bursts uint64, told bool) (unordered uint64) {
 	switch {
 	case lost >= unreported:
@@ -185,7 +173,7 @@ func (t *Tracker) bridge(lost, unreported, bursts uint64, told bool) (unordered 
 		t.open += unreported
 		return lost - unreported
 	case bursts == 0:
-		// Whatever was lost goes on from the open run.
+		// All losses continue the open run.
 		if t.open > 0 {
 			t.open += lost
 			lost = 0
@@ -196,7 +184,7 @@ func (t *Tracker) bridge(lost, unreported, bursts uint64, told bool) (unordered 
 		t.complete()
 		return 0
 	case bursts == 1 && t.open == 0 && told:
-		// One run; the oldest told number shows whether it has ended.
+		// One run; the oldest reported number shows whether it has ended.
 		t.open = lost
 		return 0
 	}
@@ -212,11 +200,11 @@ func (t *Tracker) complete() {
 	}
 }
 
-// received tells the outcome of number Base-1-i.
+// received reports the outcome of number Base-1-i.
 func received(c *seqwin.Counts, i int) bool { return c.Recent[i/64]>>(i%64)&1 != 0 }
 
-// lostWithin counts the lost among the newest told numbers; if there are more
-// than limit it counts only up to there, and tells how far that is.
+// lostWithin counts the lost ones among the newest reported numbers; above limit it stops there, and returns how
+// far it counted.
 func lostWithin(c *seqwin.Counts, told int, limit uint64) (lost uint64, upTo int) {
 	for i := range told {
 		if received(c, i) {
@@ -230,8 +218,8 @@ func lostWithin(c *seqwin.Counts, told int, limit uint64) (lost uint64, upTo int
 	return lost, told
 }
 
-// begins counts the runs of lost numbers that surely begin within the newest
-// told numbers: those with a received number right before them.
+// begins counts the runs of lost numbers that certainly begin within the newest reported numbers: those after a
+// received number.
 func begins(c *seqwin.Counts, told int) (n uint64) {
 	for i := 0; i+1 < told; i++ {
 		if !received(c, i) && received(c, i+1) {
@@ -258,14 +246,14 @@ func anyBack(c, last *seqwin.Counts) bool {
 // Window sums up the deltas since the last Reset. The zero value is empty.
 type Window struct {
 	decided, lost, bursts, joined uint64
-	// unordered are losses of which it is not known in which runs they are.
+	// unordered are losses in unknown runs.
 	unordered uint64
 }
 
-// Add takes what changed.
+// Add adds a delta.
 func (w *Window) Add(d Delta) {
 	if w.decided == 0 && d.Continued {
-		w.bursts++ // what is left of a run that an earlier window began
+		w.bursts++ // the rest of a run that an earlier window began
 	}
 	w.decided += d.Decided
 	w.lost += d.Lost
@@ -277,15 +265,14 @@ func (w *Window) Add(d Delta) {
 // Reset begins a new window.
 func (w *Window) Reset() { *w = Window{} }
 
-// Decided is how many packets the window decided.
+// Decided is the number of packets decided in the window.
 func (w *Window) Decided() uint64 { return w.decided }
 
-// Lost is how many of them were lost.
+// Lost is the number of lost ones.
 func (w *Window) Lost() uint64 { return w.lost }
 
-// Bursts is how many runs of consecutive losses they form within the window: a run that
-// crosses its border is one in either window. Losses whose order is not known are as many
-// runs, as random ones nearly are.
+// Bursts is the number of runs of consecutive losses within the window: a run across its border counts in both
+// windows. Losses in unknown order count as one run each, as for random losses.
 func (w *Window) Bursts() uint64 {
 	if w.lost > 0 {
 		return max(w.bursts+w.unordered-min(w.bursts, w.joined), 1)
@@ -296,7 +283,7 @@ func (w *Window) Bursts() uint64 {
 // Ratio is lost over decided, 0..1 (RFC 7680 section 4.1); not defined if
 // nothing was decided.
 func (w *Window) Ratio() (float64, bool) {
-	// A remote end that lies must not make a ratio above 1.
+	// An invalid report of a remote end must not give a ratio above 1.
 	of := max(w.decided, w.lost)
 	if of == 0 {
 		return 0, false
@@ -304,11 +291,9 @@ func (w *Window) Ratio() (float64, bool) {
 	return float64(w.lost) / float64(of), true
 }
 
-// BurstRatio is BurstR of ITU-T G.107 clause 7.5: the mean length of the runs of
-// consecutive losses over 1/(1-p), their mean length if losses at the ratio p
-// were independent. 1 is random, above 1 bursty, below 1 regular. It is not
-// defined without a loss, nor with nothing but losses, nor where it is not known in which
-// runs packets were lost.
+// BurstRatio is BurstR of ITU-T G.107 clause 7.5: the mean length of the runs of consecutive losses over 1/(1-p),
+// their mean length if losses at the ratio p were independent. 1 is random, above 1 bursty, below 1 regular. It is
+// undefined without losses, with nothing but losses, and for losses in unknown runs.
 func (w *Window) BurstRatio() (float64, bool) {
 	p, ok := w.Ratio()
 	if !ok || w.lost == 0 || p >= 1 || w.unordered > 0 {

@@ -11,7 +11,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// outcomes makes a stream of received (true) and lost numbers with bursts.
+// outcomes makes a random stream of received (true) and lost numbers with bursts.
 func outcomes(rng *rand.Rand, count int, loss float64, burst int) []bool {
 	out := make([]bool, 0, count+burst)
 	for len(out) < count {
@@ -39,8 +39,8 @@ func runs(outcomes []bool) (lengths []int) {
 	return lengths
 }
 
-// watch runs the stream through a receiver that is looked at after every step
-// numbers (at random up to that) and returns the sum of what the tracker told.
+// watch runs the stream through a receiver that is read after every step numbers (at random up to that) and returns
+// the sum of the tracker's deltas.
 func watch(t *testing.T, stream []bool, step, known int, rng *rand.Rand) (sum Delta, completed []int) {
 	t.Helper()
 	var w seqwin.Window
@@ -175,7 +175,7 @@ func TestRunThatSpansManyUpdatesIsReportedOnceWhenItEnds(t *testing.T) {
 func TestCountersThatGoBackwardsNeverUnderflow(t *testing.T) {
 	var tracker Tracker
 	tracker.Update(seqwin.Counts{Base: 1000, Next: 1000, Received: 990, Lost: 10, Bursts: 10, Late: 3, Recent: [4]uint64{^uint64(0)}})
-	// The remote end restarted: it sees our next numbers but has counted few.
+	// The remote end restarted: it receives our next numbers but has counted few.
 	restarted := seqwin.Counts{Base: 1010, Next: 1012, Received: 11, Lost: 1, Bursts: 1}
 	d := tracker.Update(restarted)
 	want := Delta{Restarted: true, Decided: 12, Received: 11, Lost: 1, Bursts: 1, Completed: d.Completed, PatternLost: d.PatternLost}

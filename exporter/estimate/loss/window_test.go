@@ -13,10 +13,10 @@ import (
 func TestWindowWithoutDecisionsHasNoRatio(t *testing.T) {
 	var w Window
 	if p, ok := w.Ratio(); ok {
-		t.Errorf("ratio %v of nothing", p)
+		t.Errorf("ratio %v of an empty window", p)
 	}
 	if r, ok := w.BurstRatio(); ok {
-		t.Errorf("burst ratio %v of nothing", r)
+		t.Errorf("burst ratio %v of an empty window", r)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestBurstRatioIsUndefinedWithoutLossAndWithNothingElse(t *testing.T) {
 func TestRatiosOfAKnownWindow(t *testing.T) {
 	var w Window
 	w.Add(Delta{Decided: 60, Lost: 6, Bursts: 2})
-	w.Add(Delta{Decided: 40, Lost: 4, Bursts: 0}) // goes on with the second burst
+	w.Add(Delta{Decided: 40, Lost: 4, Bursts: 0}) // continues the second burst
 	if p, ok := w.Ratio(); !ok || p != 0.1 {
 		t.Errorf("ratio %v %v, want 0.1", p, ok)
 	}
@@ -43,7 +43,7 @@ func TestRatiosOfAKnownWindow(t *testing.T) {
 	}
 	w.Reset()
 	if _, ok := w.Ratio(); ok || w.Decided() != 0 || w.Lost() != 0 || w.Bursts() != 0 {
-		t.Error("Reset left something")
+		t.Error("values left after Reset")
 	}
 }
 
@@ -63,10 +63,9 @@ func TestMoreLostThanDecidedIsNoRatioAboveOne(t *testing.T) {
 	}
 }
 
-// Independent losses have BurstR 1, and the two-state Markov chain of G.107
-// clause 7.5 has 1/(p+q); the truth is the ratio of what was drawn. Of the third chain's
-// 4,000 runs the mean has a standard deviation of 1.4 %, the others less: 10 % is seven of
-// them, which fewer than one of 1e11 seeds exceeds.
+// Independent losses have BurstR 1, and the two-state Markov chain of G.107 clause 7.5 has 1/(p+q); the reference
+// is the ratio of the drawn losses. The mean of the third chain's 4,000 runs has a standard deviation of 1.4 %,
+// that of the others less: 10 % is seven of them, which fewer than one of 1e11 seeds exceeds.
 func TestBurstRatioOfRandomAndMarkovLoss(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -96,8 +95,7 @@ func TestBurstRatioOfRandomAndMarkovLoss(t *testing.T) {
 	}
 }
 
-// TestRunThatCrossesABorderIsOneInEitherWindow: with only the runs that began in a window, one
-// that went on made a window of two runs look like one of a single long one.
+// TestRunThatCrossesABorderIsOneInEitherWindow: a continued run and a new one must not count as a single long run.
 func TestRunThatCrossesABorderIsOneInEitherWindow(t *testing.T) {
 	stream := slices.Repeat([]bool{true}, 300)
 	for _, n := range []int{96, 97, 98, 99, 100, 101, 150, 200, 201} {

@@ -1,4 +1,4 @@
-// Package order has the order statistics of the estimators.
+// Package order provides the order statistics of the estimators.
 package order
 
 import (
@@ -7,20 +7,19 @@ import (
 	"slices"
 )
 
-// Quantile is the value of ascending ones at quantile q (0..1) by the nearest rank: the smallest x
-// such that a share of at least q is at most x (RFC 2330 section 11.3). Of none it is zero.
+// Quantile is the value of ascending ones at quantile q (0..1) by the nearest rank: the smallest x such that a
+// share of at least q is at most x (RFC 2330 section 11.3). Zero for no values.
 func Quantile[T any](ascending []T, q float64) (v T) {
 	n := len(ascending)
 	if n == 0 {
 		return v
 	}
-	// A product of floats may be above the rank that it stands for.
+	// A product of floats may be slightly above the exact rank.
 	rank := int(math.Ceil(q * float64(n) * (1 - 1e-12)))
 	return ascending[min(max(rank, 1), n)-1]
 }
 
-// Median is the middle one of ascending values, or the mean of the two in the middle. Of none it is
-// zero.
+// Median is the middle one of ascending values, or the mean of the two in the middle. Zero for no values.
 func Median(ascending []float64) float64 {
 	n := len(ascending)
 	if n == 0 {
@@ -46,15 +45,15 @@ func Sample[T cmp.Ordered](n int, value func(i int) T) []T {
 	return s
 }
 
-// Counts is a histogram of values from zero on, in bins of one width; the last has what is larger, too.
+// Counts is a histogram of values from zero on, in bins of one width; the last includes all larger values.
 type Counts struct {
 	Width float64
 	Bins  []int32
 	N     int
-	scale float64 // bins for each unit of the values: a product is faster than a quotient
+	scale float64 // bins for each unit of the values: multiplication is faster than division
 }
 
-// NewCounts is an empty one of n bins.
+// NewCounts returns an empty histogram of n bins.
 func NewCounts(width float64, n int) Counts {
 	return Counts{Width: width, Bins: make([]int32, n), scale: 1 / width}
 }
@@ -65,8 +64,8 @@ func (c *Counts) Add(v float64) {
 	c.N++
 }
 
-// Quantile is the lower end of the bin with the value at quantile q (0..1), by the nearest rank. Of none
-// it is zero.
+// Quantile is the lower end of the bin with the value at quantile q (0..1), by the nearest rank. Zero for no
+// values.
 func (c *Counts) Quantile(q float64) float64 {
 	rank := max(1, int(math.Ceil(q*float64(c.N))))
 	for i, n := range c.Bins {
@@ -77,7 +76,7 @@ func (c *Counts) Quantile(q float64) float64 {
 	return 0
 }
 
-// Below is how many values are in bins before that of v.
+// Below is the number of values in bins before that of v.
 func (c *Counts) Below(v float64) (n int) {
 	for i := range min(int(v*c.scale), len(c.Bins)) {
 		n += int(c.Bins[i])

@@ -5,7 +5,7 @@ import (
 	"testing/quick"
 )
 
-// A quantile is the least of the values that a share of at least q does not exceed.
+// A quantile is the smallest of the values that a share of at least q does not exceed.
 func TestQuantileIsTheLeastThatTheShareDoesNotExceed(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 10, 20, 100, 1000} {
 		values := make([]int, n)
@@ -53,7 +53,7 @@ func TestSortedLeavesItsArgumentAlone(t *testing.T) {
 	}
 }
 
-// The quantile of counts is that of the values, but for the width of a bin.
+// The quantile of counts is that of the values, with an error of at most the width of a bin.
 func TestCountsKeepQuantiles(t *testing.T) {
 	const width = 0.25
 	c, values := NewCounts(width, 100), []float64(nil)
@@ -65,7 +65,7 @@ func TestCountsKeepQuantiles(t *testing.T) {
 	values = Sorted(values)
 	for _, q := range []float64{0, 0.05, 0.5, 0.95, 1} {
 		if off := Quantile(values, q) - c.Quantile(q); off < 0 || off >= width {
-			t.Errorf("quantile %v: got %v, want %v, or less by less than %v", q, c.Quantile(q), Quantile(values, q), width)
+			t.Errorf("quantile %v: got %v, want %v, with an error below %v", q, c.Quantile(q), Quantile(values, q), width)
 		}
 	}
 	below := 0
@@ -78,6 +78,6 @@ func TestCountsKeepQuantiles(t *testing.T) {
 		t.Errorf("below 10: got %d, want %d", got, below)
 	}
 	if c.Add(1e9); c.Quantile(1) != 99*width || c.N != 1001 {
-		t.Errorf("a value beyond the last bin: %v at the most, %d in all", c.Quantile(1), c.N)
+		t.Errorf("a value beyond the last bin: quantile 1 is %v, %d in all", c.Quantile(1), c.N)
 	}
 }

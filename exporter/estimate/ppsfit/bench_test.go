@@ -39,7 +39,7 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 }
 
-// FuzzFit feeds any pulses: no panic, and what is known is ordered and bounded.
+// FuzzFit feeds any pulses: no panic, and results are ordered and bounded.
 func FuzzFit(f *testing.F) {
 	var seed []byte
 	for range 40 {
@@ -55,9 +55,9 @@ func FuzzFit(f *testing.F) {
 			data = data[8:]
 			step := time.Duration(word >> 2)
 			switch word & 3 {
-			case 0: // anything
+			case 0: // any value
 				p = Pulse{Raw: step, UTC: instant.Time(word / 1e9 * 1e9)}
-			case 1, 2: // a pulse as it may come
+			case 1, 2: // a possible pulse
 				step %= 20 * time.Second
 				p.Raw += step
 				p.UTC = p.UTC.Add(step.Round(time.Second))
@@ -71,7 +71,7 @@ func FuzzFit(f *testing.F) {
 	})
 }
 
-// check holds what must hold of a fit, whatever it was fed.
+// check checks the invariants of a fit.
 func check(t *testing.T, fit *Fit, raw time.Duration) {
 	t.Helper()
 	var last instant.Time
@@ -80,7 +80,7 @@ func check(t *testing.T, fit *Fit, raw time.Duration) {
 		at, bound, ok := fit.UTC(moment)
 		if !ok {
 			if at != 0 || bound != 0 {
-				t.Fatalf("unknown, yet %v, %v", at, bound)
+				t.Fatalf("unknown, but %v, %v", at, bound)
 			}
 			continue
 		}

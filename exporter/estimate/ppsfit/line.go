@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// memory is how many used pulses are kept.
+	// memory is the number of used pulses that are kept.
 	memory = 32
-	// wander is how fast the raw clock's rate may change, as a ratio per second. A
-	// crystal without compensation that warms by 5 K in a minute changes by some
-	// 1e-8 a second; at rest it is a hundred times steadier.
+	// wander is the largest change of the raw clock's rate, as a ratio per second. An uncompensated crystal that
+	// warms by 5 K in a minute changes by some 1e-8 a second; at rest it is a hundred times steadier.
 	wander = 1e-8
 	// resolution covers the rounding to whole nanoseconds.
 	resolution = 2
 )
 
-// line is the used pulses, oldest first, and what they say together.
+// line is the used pulses, oldest first, and their regression line.
 type line struct {
 	pulses [memory]Pulse
 	begin  int
 	n      int
-	// rate is the raw clock's surplus in nanoseconds a second.
+	// rate is the raw clock's rate error in nanoseconds a second.
 	rate float64
-	// noise bounds how far a pulse may be off its second, in nanoseconds.
+	// noise limits the error of a pulse, in nanoseconds.
 	noise float64
 }
 
@@ -46,7 +45,7 @@ func (l *line) add(p Pulse) {
 	l.n++
 }
 
-// raw is how long k seconds take on the raw clock.
+// raw is the length of k seconds on the raw clock.
 func (l *line) raw(k time.Duration) time.Duration {
 	return k*time.Second + time.Duration(float64(k)*l.rate)
 }
@@ -56,12 +55,10 @@ func (l *line) span() float64 { return l.last().UTC.Sub(l.get(0).UTC).Seconds() 
 
 // settle computes rate and noise after a change.
 //
-// The rate is that of the least-squares line through the pulses. The noise is the
-// largest distance of a pulse from the line that the others make (its residual
-// over one minus its leverage, as a pulse draws the line to itself), plus three
-// standard errors of the line at its end, the standard deviation being that of the
-// residuals: 2 s/sqrt(n). The largest and not a quantile, as the interpolation leans
-// on two single pulses, of which each may be the worst.
+// The rate is that of the least-squares line through the pulses. The noise is the largest distance of a pulse from
+// the line of the others (its residual over one minus its leverage), plus three standard errors of the line at its
+// end, from the standard deviation s of the residuals: 2 s/sqrt(n). It is the largest distance and not a quantile
+// because interpolation uses two single pulses, each of which may be the worst.
 func (l *line) settle() {
 	first := l.get(0)
 	x := func(i int) float64 { return l.get(i).UTC.Sub(first.UTC).Seconds() }
@@ -82,7 +79,7 @@ func (l *line) settle() {
 	}
 	l.rate, l.noise = 0, 0
 	if l.n < 3 {
-		return // UTC waits for enough
+		return // not enough pulses for UTC
 	}
 	l.rate = xy / xx
 	var worst, squares float64
@@ -95,7 +92,7 @@ func (l *line) settle() {
 	l.noise = worst + 3*math.Sqrt(squares/(n-2))*2/math.Sqrt(n)
 }
 
-// at is UTC at raw, as Fit.UTC has it.
+// at is UTC at raw; see Fit.UTC.
 func (l *line) at(raw time.Duration) (at instant.Time, bound time.Duration, ok bool) {
 	last := l.last()
 	if raw > last.Raw {
@@ -108,19 +105,18 @@ func (l *line) at(raw time.Duration) (at instant.Time, bound time.Duration, ok b
 		}
 		gap := b.UTC.Sub(a.UTC)
 		share := float64(raw-a.Raw) / float64(b.Raw-a.Raw)
-		// Between two points a curve of second derivative wander leaves the
-		// straight line by an eighth of it at the most.
+		// Between two points a curve of second derivative wander deviates from the straight line by at most an
+		// eighth of it.
 		bow := wander * gap.Seconds() * gap.Seconds() / 8 * 1e9
 		return a.UTC.Add(time.Duration(math.Round(share * float64(gap)))), up(l.noise + bow), true
 	}
 	return 0, 0, false
 }
 
-// after is UTC a time since the last pulse.
+// after is UTC at a time since the last pulse.
 //
-// The rate may be off by 3 noise/span: what a least-squares line of evenly spaced
-// points makes of errors that are all as large as they may be. And it may have
-// changed: between the middle of the line and the middle of since.
+// The error of the rate is at most 3 noise/span, that of a least-squares line of evenly spaced points with the
+// largest errors. In addition the rate may have changed between the middle of the line and the middle of since.
 func (l *line) after(last Pulse, since time.Duration) (at instant.Time, bound time.Duration, ok bool) {
 	if since > reach {
 		return 0, 0, false
@@ -134,22 +130,21 @@ func (l *line) after(last Pulse, since time.Duration) (at instant.Time, bound ti
 // up rounds to whole nanoseconds, never down.
 func up(ns float64) time.Duration { return time.Duration(math.Ceil(ns)) + resolution }
 
-// remembered is how many intervals the median is taken of. Half of them may be
-// wrong; a crystal's rate does not change in as many seconds.
+// remembered is the number of intervals of the median. Half of them may be wrong; a crystal's rate does not change
+// in that many seconds.
 const remembered = 16
 
 // intervals are the recent intervals between pulses and their median.
 type intervals struct {
 	values  [remembered]time.Duration
 	n, next int
-	// median is of one second on the raw clock, of an even number of intervals the lower of the two in the
-	// middle; zero before the first.
+	// median is the length of one second on the raw clock, for an even number of intervals the lower of the two in
+	// the middle; zero before the first.
 	median time.Duration
 }
 
-// learn takes the time between one pulse and the next. A pulse may have been
-// missed: the interval of several seconds tells the length of one as well. What
-// is no number of seconds at all is not learned from.
+// learn adds the time between two pulses. After missed pulses, an interval of several seconds is divided by their
+// number. An interval that is no whole number of seconds is ignored.
 func (v *intervals) learn(since time.Duration) {
 	if since < time.Second/2 || since > reach {
 		return
@@ -166,11 +161,11 @@ func (v *intervals) learn(since time.Duration) {
 	v.median = sorted[(v.n-1)/2]
 }
 
-// chain is a run of pulses that agree with each other, but are not the fit (yet).
+// chain is a run of pulses that agree with each other but not with the fit.
 type chain struct {
 	pulses [enough]Pulse
 	n      int
-	// strays counts the pulses that came meanwhile and did not agree.
+	// strays counts the pulses in between that did not agree.
 	strays int
 }
 
@@ -183,14 +178,13 @@ func (c *chain) start(p Pulse) {
 
 func (c *chain) last() Pulse { return c.pulses[c.n-1] }
 
-// add appends p; prune has made room.
+// add appends p; prune has made space.
 func (c *chain) add(p Pulse) {
 	c.pulses[c.n] = p
 	c.n++
 }
 
-// prune drops the pulses before the last interval that does not agree, and reports
-// whether there was none.
+// prune drops the pulses before the last interval that does not agree, and reports whether there was none.
 func (c *chain) prune(agrees func(a, b Pulse) bool) bool {
 	for i := c.n - 1; i > 0; i-- {
 		if !agrees(c.pulses[i-1], c.pulses[i]) {

@@ -208,7 +208,7 @@ func TestFitRecoversFromABurstOfNoise(t *testing.T) {
 		f.Add(w.pulse(time.Duration(w.random.Int64N(8e8)) - 4e8))
 	}
 	if _, _, ok := f.UTC(w.pulse(0).Raw); ok {
-		t.Error("believed in a minute of noise")
+		t.Error("accepted a minute of noise")
 	}
 	w.run(&f, 12)
 	w.sound(&f, time.Microsecond)
@@ -227,7 +227,7 @@ func TestFitIsNotBelievedWhileMostPulsesDisagree(t *testing.T) {
 		f.Add(w.pulse(d))
 	}
 	if _, _, ok := f.UTC(w.pulse(0).Raw); ok {
-		t.Error("believed with one good pulse in three")
+		t.Error("accepted with one good pulse in three")
 	}
 }
 
@@ -239,12 +239,12 @@ func TestLongLossStartsAnew(t *testing.T) {
 		for range lost {
 			w.tick()
 		}
-		w.rate += 2e-6 // it became warmer
+		w.rate += 2e-6 // temperature change
 		if v := w.run(&f, 1); v != Gap {
 			t.Errorf("the first pulse after %d s is %v", lost, v)
 		}
 		if _, _, ok := f.UTC(w.pulse(0).Raw); ok {
-			t.Errorf("after %d s one pulse was enough", lost)
+			t.Errorf("after %d s one pulse gave a time", lost)
 		}
 		if v := w.run(&f, enough-1); v != Accepted {
 			t.Errorf("the pulse %d after a loss of %d s is %v", enough, lost, v)

@@ -8,13 +8,13 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// tally is how often the truth was inside of the bound.
+// tally counts how often the true time was within the bound.
 type tally struct {
 	asked, known, inside int
 	worst                time.Duration // beyond the bound
 }
 
-// ask compares at a moment before the last pulse and one up to 5 s after it.
+// ask compares at a time before the last pulse and one up to 5 s after it.
 func (c *tally) ask(w *simulation, f *Fit) {
 	for _, raw := range []time.Duration{
 		w.pulse(0).Raw - time.Duration(w.random.Int64N(int64(10*time.Second))),
@@ -35,12 +35,12 @@ func (c *tally) ask(w *simulation, f *Fit) {
 
 func (c *tally) judge(t *testing.T, known float64) {
 	t.Helper()
-	t.Logf("known %.2f %%, inside %.4f %%, worst beyond the bound %v", 100*float64(c.known)/float64(c.asked), 100*float64(c.inside)/float64(c.known), c.worst)
+	t.Logf("known %.2f %%, inside %.4f %%, largest excess over the bound %v", 100*float64(c.known)/float64(c.asked), 100*float64(c.inside)/float64(c.known), c.worst)
 	if float64(c.known) < known*float64(c.asked) {
-		t.Errorf("known at %d of %d moments", c.known, c.asked)
+		t.Errorf("known at %d of %d times", c.known, c.asked)
 	}
 	if float64(c.inside) < 0.999*float64(c.known) {
-		t.Errorf("truth inside of the bound at %d of %d moments", c.inside, c.known)
+		t.Errorf("true time inside the bound at %d of %d times", c.inside, c.known)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestTruthIsInsideTheBoundWhateverTheNoise(t *testing.T) {
 				}
 				known := 0.99
 				if name == "large" {
-					known = 0.9 // an interval of the threshold's size is not rare there
+					known = 0.9 // an interval of the threshold's size is not rare
 				}
 				c.judge(t, known)
 			})
@@ -81,10 +81,10 @@ func TestTruthIsInsideTheBoundThroughFaults(t *testing.T) {
 				case 0: // missed
 				case 1: // late by up to 20 ms
 					f.Add(w.pulse(d + time.Duration(w.random.Int64N(2e7))))
-				case 2: // twice
+				case 2: // doubled
 					f.Add(w.pulse(d))
 					f.Add(w.pulse(d + time.Duration(w.random.Int64N(2e8))))
-				case 3: // and another one in between
+				case 3: // with another one in between
 					f.Add(w.pulse(d))
 					f.Add(w.pulse(d + time.Duration(w.random.Int64N(9e8))))
 				default:
@@ -142,7 +142,7 @@ func TestBoundIsNotMuchLargerThanTheNoise(t *testing.T) {
 func TestNoiseAloneIsNeverBelieved(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		next func(*rand.Rand) time.Duration // from one pulse to the next
+		next func(*rand.Rand) time.Duration // interval of pulses
 	}{
 		{"at random", func(r *rand.Rand) time.Duration { return time.Duration(r.ExpFloat64() * 1e9) }},
 		{"jittery seconds", func(r *rand.Rand) time.Duration { return time.Second + time.Duration(r.NormFloat64()*2e6) }},
@@ -163,7 +163,7 @@ func TestNoiseAloneIsNeverBelieved(t *testing.T) {
 				}
 			}
 			if believed > 0 {
-				t.Errorf("believed after %d of %d pulses", believed, pulses)
+				t.Errorf("accepted after %d of %d pulses", believed, pulses)
 			}
 		})
 	}

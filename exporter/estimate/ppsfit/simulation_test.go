@@ -9,10 +9,10 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// begin is a whole second, as good as any.
+// begin is an arbitrary whole second.
 const begin = instant.Time(1_800_000_000 * int64(time.Second))
 
-// simulation is the truth: a raw clock with a rate that wanders, and pulses.
+// simulation is a raw clock with a varying rate, and pulses.
 type simulation struct {
 	*testing.T
 	random *rand.Rand
@@ -22,7 +22,7 @@ type simulation struct {
 	rate   float64   // of the raw clock against true time, minus one
 	// wander is the largest change of rate from one second to the next.
 	wander float64
-	// label is added to what CLOCK_REALTIME says of the second.
+	// label is the error of CLOCK_REALTIME's second.
 	label time.Duration
 }
 
@@ -32,7 +32,7 @@ func newSimulation(t *testing.T, seed uint64, rate float64) *simulation {
 	return &simulation{T: t, random: rand.New(rand.NewPCG(seed, 4)), raws: []float64{3.7e12}, rate: rate}
 }
 
-// tick goes on by one second.
+// tick advances by one second.
 func (w *simulation) tick() {
 	last := w.raws[len(w.raws)-1]
 	next := w.rate + w.wander*(2*w.random.Float64()-1)
@@ -41,7 +41,7 @@ func (w *simulation) tick() {
 	w.second++
 }
 
-// pulse is the pulse of the present second, late by d.
+// pulse is the pulse of the current second, late by d.
 func (w *simulation) pulse(d time.Duration) Pulse {
 	return Pulse{
 		Raw: time.Duration(math.Round(w.raws[w.second])) + d,
@@ -62,7 +62,7 @@ func (w *simulation) truth(raw time.Duration) time.Duration {
 	return time.Duration((float64(i) + share) * 1e9)
 }
 
-// offset is how far the fit is off the truth at raw.
+// offset is the error of the fit at raw.
 func (w *simulation) offset(f *Fit, raw time.Duration) (off, bound time.Duration, ok bool) {
 	at, bound, ok := f.UTC(raw)
 	return at.Sub(begin) - w.label - w.truth(raw), bound, ok
@@ -77,7 +77,7 @@ func (w *simulation) run(f *Fit, n int) (v Verdict) {
 	return v
 }
 
-// sound fails unless the fit knows the present second within its bound and limit.
+// sound fails unless the fit gives the current second within its bound and limit.
 func (w *simulation) sound(f *Fit, limit time.Duration) {
 	w.Helper()
 	off, bound, ok := w.offset(f, w.pulse(0).Raw)
@@ -86,8 +86,7 @@ func (w *simulation) sound(f *Fit, limit time.Duration) {
 	}
 }
 
-// noises are the kinds of latency: all of mean zero, since what pulses share is not
-// seen.
+// noises are the kinds of latency, all of mean zero, since a common latency is not detected.
 func noises() map[string]func(*rand.Rand) float64 {
 	return map[string]func(*rand.Rand) float64{
 		"none":     func(*rand.Rand) float64 { return 0 },

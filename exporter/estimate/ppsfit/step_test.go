@@ -9,8 +9,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// labeled is the pulse as it comes from a CLOCK_REALTIME that is wrong by d: only
-// the number of the second can be wrong.
+// labeled is the pulse with a CLOCK_REALTIME that is wrong by d: only the number of the second can be wrong.
 func (w *simulation) labeled(d time.Duration) Pulse {
 	p := w.pulse(0)
 	p.UTC = instant.Time(math.Round(float64(p.UTC.Add(d)-begin)/1e9)*1e9) + begin
@@ -38,7 +37,7 @@ func TestStepOfWholeSecondsStartsAnew(t *testing.T) {
 			}
 			at, bound, ok := f.UTC(p.Raw)
 			if ok != (want == Accepted) || ok && (at-p.UTC).Time().UnixNano() > int64(bound) {
-				t.Errorf("pulse %d after a step of %v: %v, bound %v, ok %v; the clock says %v", i, d, at, bound, ok, p.UTC)
+				t.Errorf("pulse %d after a step of %v: %v, bound %v, ok %v; the clock has %v", i, d, at, bound, ok, p.UTC)
 			}
 		}
 	}
@@ -74,7 +73,7 @@ func TestStepWhileLearningStartsAnew(t *testing.T) {
 }
 
 func TestOtherPhaseOfAllPulsesIsAStep(t *testing.T) {
-	// A receiver that finds its satellites again, and a machine that was paused.
+	// As after a receiver's loss of satellites, or a pause of the machine.
 	for _, d := range []time.Duration{300 * time.Millisecond, -300 * time.Millisecond, 400 * time.Microsecond, -3 * time.Second} {
 		w := newSimulation(t, 13, 40e-6)
 		var f Fit
@@ -126,8 +125,7 @@ func TestImpossiblePulseChangesNothing(t *testing.T) {
 	}
 }
 
-// TestStepsInNoiseNeverLeaveAWrongSecond steps the labels at random and compares with
-// the label in force.
+// TestStepsInNoiseNeverLeaveAWrongSecond steps the labels at random and compares with the current label.
 func TestStepsInNoiseNeverLeaveAWrongSecond(t *testing.T) {
 	w := newSimulation(t, testseed.Of(t), 20e-6)
 	var f Fit

@@ -10,7 +10,7 @@ import (
 
 const ms = time.Millisecond
 
-// links are those of tests/lab/profiles, offered twice the rate and less, and odd ones.
+// links are those of tests/lab/profiles, with twice their rate offered and less, and unusual ones.
 func links() map[string]simulation {
 	all := map[string]simulation{
 		"wibro up, thesis":     profile(2.5e6, 5e6, 110_000, 30*ms, 0),
@@ -66,16 +66,16 @@ func options(w simulation) Options {
 	return Options{Load: 1, Drift: w.drift, StampError: 2 * time.Microsecond}
 }
 
-// quota is how many packets are simulated for each world; more seeds with -args -packets.
+// quota is the number of simulated packets of each simulation; more seeds with -args -packets.
 var quota = flag.Int("packets", 60_000, "packets to simulate for each world")
 
-// seeds is how many runs of the world that is: 5 to 1000.
+// seeds is the resulting number of runs: 5 to 1000.
 func seeds(w simulation) uint64 {
 	a := w.length.Seconds() * w.offered / 8 / float64(w.size)
 	return uint64(min(max(float64(*quota)/a, 5), 1000))
 }
 
-// score is how many runs were right, and by how much they were off.
+// score counts correct runs and holds the largest errors.
 type score struct {
 	runs, right, contained int
 	size, rate             float64
@@ -95,9 +95,9 @@ func TestTailDropQueueIsMeasured(t *testing.T) {
 				t.Error("fewer than 99 of 100 are right")
 			}
 			if limit := max(0.05, 3*float64(w.size)/float64(w.queue)); s.size > limit || s.rate > 0.02 {
-				t.Error("too far off")
+				t.Error("error above the limit")
 			}
-			// The least of n delays with a uniform jitter: see Idle.Bound.
+			// The smallest of n delays with a uniform jitter: see Idle.Bound.
 			if limit := 300 * time.Microsecond; w.jitter <= 2*ms && s.idle > limit {
 				t.Errorf("idle off by more than %v", limit)
 			}
@@ -134,10 +134,10 @@ func (s *score) add(t *testing.T, seed uint64, w simulation, r Result) {
 	s.idle = max(s.idle, idle.Abs())
 }
 
-// others are worlds that are no full tail-drop queue.
+// others are simulations without a full tail-drop queue.
 func others() map[string]struct {
 	w    simulation
-	make func(*simulation) // fresh state for each run
+	make func(*simulation) // new state for each run
 	want State
 } {
 	wibro := profile(2.5e6, 5e6, 110_000, 30*ms, 0)
@@ -190,7 +190,7 @@ func others() map[string]struct {
 	}
 }
 
-// varies is a rate that is another, by up to the ratio, every half second.
+// varies is a rate that changes randomly, by up to the ratio, every half second.
 func varies(rate, by float64) func(time.Duration) float64 {
 	rng := rand.New(rand.NewPCG(1, 2))
 	rates := make([]float64, 1000)
@@ -217,7 +217,7 @@ func TestVerdictsAreRight(t *testing.T) {
 				w := c.w
 				c.make(&w)
 				r := Analyze(w.simulate(seed), options(w))
-				// Behind a jitter of several packets' time, others' packets cannot be excluded.
+				// With a jitter of several packets' time, cross traffic cannot be excluded.
 				if runs++; r.State == c.want || r.State == Unknown && c.want == AQM && w.jitter > 0 {
 					right++
 				} else if runs-right < 4 {

@@ -7,44 +7,43 @@ import (
 	"oneway.example/exporter/estimate/order"
 )
 
-// look is what the load met if the path's delay without queue is base.
+// look is the evaluation of the load under the assumption that the path's delay without queue is base.
 type look struct {
 	base time.Duration
-	// admitted and refused count the packets that arrived, and those that did not, by the bytes
-	// that the queue had to hold with each.
+	// admitted and refused count the packets that arrived, and those that did not, by the bytes that the queue had
+	// to hold with each.
 	admitted, refused order.Counts
-	// least is the largest that was admitted, but for the last few; most the smallest that was
-	// refused, but for the first few.
+	// least is the largest backlog admitted, without the last few; most is the smallest refused, without the first
+	// few.
 	least, most float64
-	// random is the share lost of the packets for which there surely was room, excess the share
-	// of the losses that those do not explain.
+	// random is the share lost of the packets for which there certainly was space, excess the share of the losses
+	// that random loss does not explain.
 	random, excess float64
-	// tells: there are enough packets to know random, which is upTo at the most.
+	// tells: there are enough packets for random, which is at most upTo.
 	tells bool
 	upTo  float64
 }
 
-// spread is by how much packets were refused that needed less than others that were admitted. Of
-// packets of one size the next one that would have been admitted is a packet larger.
+// spread is by how much refused packets needed less than admitted ones. For packets of one size the next one that
+// would have been admitted is larger by a packet.
 func (l *look) spread(packet float64) float64 { return max(l.least-l.most, -packet) }
 
 const (
-	// bin is the width of a bin of counts as a share of a packet, most is how many bins there are.
+	// binShare is the width of a bin of counts as a share of a packet, mostBins the largest number of bins.
 	binShare = 1. / 16
 	mostBins = 1 << 15
-	// tail is the share of the admitted that is left out at the top, head that of the refused at
-	// the bottom: what was held up in the receiving host looks as if it had met more.
+	// tail is the share of the largest admitted backlogs that is left out, head that of the smallest refused:
+	// packets delayed in the receiving host appear to have a larger backlog.
 	tail = 0.02
 	head = 0.05
-	// space is the share of what was admitted, of which a packet that needs no more would have been
-	// admitted surely; enough packets there tell the share that is lost at random.
+	// space is the share of the admitted backlog below which a packet would certainly have been admitted; enough
+	// packets below it give the share lost at random.
 	space  = 0.8
 	enough = 200
 )
 
-// backlogs calls each with what the queue had to hold with each packet of the load, itself counted: of
-// the bytes sent before, those that arrive later than base after it left. Only packets that
-// arrive are counted.
+// backlogs calls each with the bytes that the queue had to hold with each packet of the load, including it: of the
+// bytes sent before, those that arrive later than base after it was sent. Only packets that arrive are counted.
 func (r *run) backlogs(base time.Duration, each func(i int, bytes float64)) {
 	k, sent, gone := 0, r.ahead, 0.0
 	for i := range r.load {
@@ -60,7 +59,7 @@ func (r *run) backlogs(base time.Duration, each func(i int, bytes float64)) {
 	}
 }
 
-// look counts the backlogs.
+// look evaluates the backlogs for a base.
 func (r *run) look(base time.Duration) (l look) {
 	l.base = base
 	width := max(binShare*float64(r.bytes), r.most/mostBins)
@@ -80,8 +79,8 @@ func (r *run) look(base time.Duration) (l look) {
 	return l
 }
 
-// edges finds where packets are refused. What is lost at random is lost whatever waits: its share
-// among the packets that need little is its share of all.
+// edges finds the backlogs at which packets are refused. Random loss does not depend on the backlog: its share of
+// packets with a small backlog is its share of all.
 func (l *look) edges() {
 	l.least = l.admitted.Quantile(1 - tail)
 	lost, of := l.refused.Below(space*l.least), l.admitted.Below(space*l.least)
@@ -108,17 +107,17 @@ func (l *look) edges() {
 	}
 }
 
-// Where the base may be, it is looked for in so many steps below the least delay and above.
+// search tries so many steps of the base below the least delay and above.
 const (
 	stepsBelow = 6
 	stepsAbove = 12
 )
 
-// search looks at the run from every base that it may have. Where the link's rate moves, a wrong
-// base blurs what was admitted and what was refused: the bases that blur it least are believed, and
-// the queue's limits are what any of them says.
+// search evaluates the run for all possible bases. If the link's rate varies, a wrong base blurs the limit between
+// admitted and refused: the bases with the least blur are accepted, and the queue's limits enclose those of all of
+// them.
 func (r *run) search() (best look, low, high float64) {
-	// The smaller the base, the more seems to wait.
+	// The smaller the base, the larger the backlog.
 	r.backlogs(min(r.base.low, r.base.least), func(_ int, bytes float64) { r.most = max(r.most, bytes) })
 	looks := make([]look, 0, stepsBelow+stepsAbove)
 	for i := range stepsAbove {

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// anySimulation is a link that nobody thought of: 100 kb/s to 20 Mb/s, a queue of 12 to 300
-// packets of 200 to 1500 bytes, 1.04 to 4 times the rate offered, for long enough that the
-// queue is full for half of the time that counts.
+// anySimulation is a random link: 100 kb/s to 20 Mb/s, a queue of 12 to 300 packets of 200 to 1500 bytes, 1.04 to 4
+// times the rate offered, for long enough that the queue is full for half of the evaluated time.
 func anySimulation(rng *rand.Rand) simulation {
 	between := func(a, b float64) float64 { return a * math.Pow(b/a, rng.Float64()) }
 	rate := between(100e3, 20e6)
@@ -41,7 +40,7 @@ func anySimulation(rng *rand.Rand) simulation {
 }
 
 func TestQueuesThatNobodyThoughtOfAreMeasured(t *testing.T) {
-	const seed = 6 // 99 of 100 is near what it reaches: with other seeds chance may miss it
+	const seed = 6 // the result is near 99 of 100: other seeds may miss it by chance
 	rng := rand.New(rand.NewPCG(seed, seed))
 	runs, filled, contained, local := 0, 0, 0, 0
 	for range *quota / 600 {
@@ -63,7 +62,7 @@ func TestQueuesThatNobodyThoughtOfAreMeasured(t *testing.T) {
 		if r.State == Filled && math.Abs(off) <= 0.05*float64(w.queue) && math.Abs(r.Rate.Value*8/w.rate-1) < 0.02 {
 			local++
 		} else if bad == "" {
-			bad = "too far off"
+			bad = "error above the limit"
 		}
 		if bad != "" {
 			t.Logf("seed %d, run %d: %s; size %v +- %v, want %d, rate %v want %v; %.0f packets of %d, offered %.3g, jitter %v, loss %.4f, burst %d, hiccups %v, %v", seed, runs-1, bad,

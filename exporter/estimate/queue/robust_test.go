@@ -49,14 +49,13 @@ func TestDriftOfTheClocksIsInTheBound(t *testing.T) {
 	}
 }
 
-// Woo 2010, section 6.1.3: the difference of the smallest delays with and without queue, times
-// the bandwidth. The link's queue is known here, and the empty path's delay is not in it,
-// however long that is: 200 ms at 10 Mb/s are 250,000 bytes.
+// Woo 2010, section 6.1.3: the difference of the smallest delays with and without queue, times the bandwidth. The
+// link's queue is known here. The empty path's delay is not part of it: 200 ms at 10 Mb/s are 250,000 bytes.
 func TestPapersQueueSizeLeavesTheEmptyPathOut(t *testing.T) {
 	for _, delay := range []time.Duration{0, 14 * ms, 200 * ms} {
 		w := profile(10e6, 12e6, 1_100_000, delay, 0)
 		r := Analyze(w.simulate(1), options(w))
-		// What a packet waited behind lacks itself and the packet in transmission at the most.
+		// It lacks at most the packet itself and the packet in transmission.
 		if off := r.PaperBytes - 1_100_000; off < -2*1410 || off > 0 {
 			t.Errorf("empty path of %v: by table 6.1 the queue has %v bytes more than its 1,100,000", delay, off)
 		}
@@ -90,7 +89,7 @@ func TestSeriesConservePacketsAndBytes(t *testing.T) {
 	if n := len(r.First); n != 60 || r.First[n-1].Elapsed != First {
 		t.Errorf("%d fine bins to %v", n, r.First[n-1].Elapsed)
 	}
-	// The first 3 s show the queue filling: from nothing to 352 ms in 0.35 s.
+	// The first 3 s show the queue fill: from zero to 352 ms in 0.35 s.
 	if a, b := r.First[0].Min-30*ms, r.First[20].Median-30*ms; a > ms || b < 340*ms {
 		t.Errorf("delays of %v at first and %v after a second", a, b)
 	}
@@ -142,11 +141,11 @@ func TestEveryStateHasItsWord(t *testing.T) {
 		}
 	}
 	if State(99).String() != "invalid" {
-		t.Error("there are more")
+		t.Error("a state without a word")
 	}
 }
 
-// FuzzAnalyze feeds stamps as a remote end may make them up.
+// FuzzAnalyze feeds timestamps as a faulty remote end may send them.
 func FuzzAnalyze(f *testing.F) {
 	f.Add([]byte{}, uint8(1))
 	some := make([]byte, 0, 50*40)
@@ -185,8 +184,8 @@ func BenchmarkAnalyze(b *testing.B) {
 	}
 }
 
-// A sender that hears nothing of its receiver pauses for seconds (stream.Consent): what it did not
-// send says nothing of the link.
+// A sender without feedback of its receiver pauses for seconds (stream.Consent): packets that were not sent must
+// not change the result.
 func TestPauseOfTheSenderMovesNothing(t *testing.T) {
 	for _, seconds := range []int{1, 3, 7, 12} {
 		w := profile(10e6, 12e6, 110_000, 14*ms, 0)

@@ -11,37 +11,38 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// run is what is known of all packets before anything is judged.
+// run is the state derived from all packets before the judgment.
 type run struct {
 	o    Options
 	load []Packet
-	// begin is when the load began; shift the smallest delay, by which arrivals are moved back.
+	// begin is the begin of the load; shift the smallest delay, by which arrivals are shifted back.
 	begin instant.Time
 	shift time.Duration
-	// txUncertainty is the largest Held of a packet whose delay is used; those above it are few.
+	// txUncertainty is the largest TX uncertainty of a packet whose delay is used; few exceed it.
 	txUncertainty time.Duration
 	base          base
-	// believed are the least base and the largest that search believes.
+	// believed are the smallest and the largest base accepted by search.
 	believed [2]time.Duration
 	// bytes is the size of the load's packets, the largest if they differ.
 	bytes int
-	// arrived are the load's arrivals in order, passed those of the idle packets before it, too, of ahead bytes.
+	// arrived are the load's arrivals in order; passed includes those of the idle packets before it, of ahead
+	// bytes.
 	arrived, passed []arrival
 	ahead           float64
-	// most is the largest backlog with any base, waits what the queue had to hold with each packet
-	// of the load, with the base that is believed most.
+	// most is the largest backlog with any base, waits the bytes that the queue had to hold with each packet of the
+	// load, with the best base.
 	most  float64
 	waits []float64
-	// stood is the time without an arrival above which the link, or the sender, stood still.
+	// stood is the time without an arrival above which the link, or the sender, paused.
 	stood time.Duration
-	// faded are packets of the load that are left out, fades the stretches in which all was lost; losses
-	// are when the others that were lost had left, since the load's begin.
+	// faded are packets of the load that are left out, fades the stretches in which all were lost; losses are the
+	// send times of the other lost packets, since the load's begin.
 	faded  []bool
 	fades  int
 	losses []time.Duration
 }
 
-// arrival is when a packet arrived, since the load's begin, and how many bytes had arrived with it.
+// arrival is the arrival time of a packet, since the load's begin, and the bytes received up to it.
 type arrival struct {
 	at    time.Duration
 	bytes float64
@@ -49,8 +50,8 @@ type arrival struct {
 
 // base is the path's delay without queue, as an interval.
 type base struct {
-	// n packets met no others; least is the smallest of their delays, by early less the true one
-	// may be, as there were only n to find it with; moved is how much larger or smaller it is behind the load.
+	// n packets met no others; least is the smallest of their delays, early the most by which the true one may be
+	// smaller, given n; moved is the change of least after the load.
 	n                              int
 	least, early, moved, low, high time.Duration
 }
@@ -83,7 +84,7 @@ func newRun(packets []Packet, o Options) run {
 	return r
 }
 
-// arrivalsOf are the arrivals of packets in order, those at one time as one.
+// arrivalsOf are the arrivals of packets in order; simultaneous ones are joined.
 func (r *run) arrivalsOf(packets []Packet) []arrival {
 	all := make([]arrival, 0, len(packets))
 	for i := range packets {
@@ -103,7 +104,7 @@ func (r *run) arrivalsOf(packets []Packet) []arrival {
 	return all[:n]
 }
 
-// bytesBy is how many bytes had arrived by a time, of the next arrival a part.
+// bytesBy is the number of bytes received up to a time, interpolated to the next arrival.
 func bytesBy(all []arrival, t time.Duration) float64 {
 	k := sort.Search(len(all), func(i int) bool { return all[i].at > t })
 	switch k {
@@ -116,7 +117,7 @@ func bytesBy(all []arrival, t time.Duration) float64 {
 	return a.bytes + (b.bytes-a.bytes)*float64(t-a.at)/float64(b.at-a.at)
 }
 
-// rateOf is at what rate bytes arrived in a part; zero in none.
+// rateOf is the receive rate in a part; zero for an empty part.
 func (r *run) rateOf(p part) float64 {
 	if p.length() <= 0 {
 		return 0
@@ -124,14 +125,14 @@ func (r *run) rateOf(p part) float64 {
 	return (bytesBy(r.arrived, p.to+r.shift) - bytesBy(r.arrived, p.from+r.shift)) / seconds(p.length())
 }
 
-// standstill is the time without an arrival that is no part of a steady stream.
+// standstill is the time without an arrival that a steady stream does not have.
 func (r *run) standstill() time.Duration {
 	gaps := order.Sample(len(r.arrived)-1, func(i int) time.Duration { return r.arrived[i+1].at - r.arrived[i].at })
 	return max(50*time.Millisecond, 5*order.Quantile(gaps, 0.95))
 }
 
-// txUncertaintyLimit is twice the Held that three quarters of the packets keep below, and the
-// largest Held up to there.
+// txUncertaintyLimit is twice the TX uncertainty that three quarters of the packets do not exceed, and the largest
+// one up to there.
 func txUncertaintyLimit(packets []Packet) (txUncertainty time.Duration) {
 	limit := 2*order.Quantile(order.Sample(len(packets), func(i int) time.Duration { return packets[i].TXUncertainty }), 0.75) + 20*time.Microsecond
 	for i := range packets {
@@ -142,12 +143,12 @@ func txUncertaintyLimit(packets []Packet) (txUncertainty time.Duration) {
 	return txUncertainty
 }
 
-// delay is the difference of the packet's stamps; false if it has none that can be used.
+// delay is the difference of the packet's timestamps; false if it has no usable ones.
 func (r *run) delay(p *Packet) (time.Duration, bool) {
 	return p.Arrived.Sub(p.Sent), p.Arrived != 0 && p.TXUncertainty <= r.txUncertainty
 }
 
-// smallest is the smallest delay, of any packet; zero if there is none.
+// smallest is the smallest delay of any packet; zero if there is none.
 func (r *run) smallest(packets []Packet) time.Duration {
 	all := r.delays(packets)
 	if len(all) == 0 {
@@ -166,15 +167,14 @@ func (r *run) delays(packets []Packet) (all []time.Duration) {
 	return all
 }
 
-// surprise is the probability that base.early is too little, fewest how many idle packets tell
-// anything.
+// surprise is the probability that base.early is too small, fewest the least number of usable idle packets.
 const (
 	surprise = 1e-3
 	fewest   = 2
 )
 
-// findBase takes what the idle packets before the load and after it say. Where both differ, the
-// path or a clock has changed in between, and the base is anywhere from one to the other.
+// findBase evaluates the idle packets before and after the load. If they differ, the path or a clock has changed in
+// between, and the base is between both.
 func (r *run) findBase(before, after []Packet) {
 	a, b := r.empty(before), r.empty(after)
 	switch {
@@ -188,7 +188,7 @@ func (r *run) findBase(before, after []Packet) {
 		r.base = base{least: r.shift, low: r.shift, high: r.shift}
 		return
 	}
-	// The clocks run apart between the idle packets and the load's.
+	// The clocks drift between the idle packets and the load's.
 	span := r.length()
 	if a.n >= fewest && b.n >= fewest {
 		span /= 2
@@ -202,19 +202,19 @@ func (r *run) findBase(before, after []Packet) {
 	r.base.high += apart + r.txUncertainty
 }
 
-// empty is what idle packets say.
+// empty evaluates idle packets.
 //
-// The least of n delays is above the least possible one. Where delays are evenly dense down
-// there, the k smallest tell by how much at the most: more than c times their width with a
-// probability of (1+c)^-(k-1), the gaps between them being exponential. Nine of ten delays are
-// below the upper end: one in ten may have been held up.
+// The smallest of n delays is above the smallest possible one. If delays are uniformly dense there, the k smallest
+// limit the difference: it exceeds c times their width with a probability of (1+c)^-(k-1), the gaps between them
+// being exponential. Nine of ten delays are below the upper end, since one in ten may have been delayed by the
+// host.
 //
-// A packet that left when the one before it should still have been on its way met that one.
+// A packet that was sent before the previous one can have arrived is left out: it queued behind that one.
 func (r *run) empty(packets []Packet) (b base) {
 	var delays []time.Duration
 	least := r.smallest(packets)
 	until := instant.Time(0)
-	for i := range r.load { // those behind the load wait for it
+	for i := range r.load { // those after the load queue behind it
 		if len(packets) > 0 && packets[0].Sent > r.begin {
 			until = max(until, r.load[i].Arrived.Add(-least))
 		}
@@ -235,14 +235,14 @@ func (r *run) empty(packets []Packet) (b base) {
 	delays = order.Sorted(delays)
 	b.least = delays[0]
 	k := min(max(3, b.n/5), b.n)
-	// Of fewer than 25 packets that would be no bound worth having: 5 is often enough.
+	// For fewer than 25 packets that limit would be too large to be useful: 5 usually suffices.
 	c := min(math.Pow(surprise, -1/float64(k-1))-1, 5)
 	b.early = duration(c * seconds(delays[k-1]-delays[0]))
 	b.low, b.high = b.least-b.early, order.Quantile(delays, 0.9)
 	return b
 }
 
-// length is how long the load was.
+// length is the duration of the load.
 func (r *run) length() time.Duration {
 	if n := len(r.load); n > 0 {
 		return r.elapsed(r.load[n-1].Sent)
@@ -250,13 +250,13 @@ func (r *run) length() time.Duration {
 	return 0
 }
 
-// elapsed is the sender's time of t since the load's begin.
+// elapsed is the sender's time t since the load's begin.
 func (r *run) elapsed(t instant.Time) time.Duration { return t.Sub(r.begin) }
 
-// arrivedAt is when a packet arrived, since the load's begin, the smallest delay taken off.
+// arrivedAt is the arrival of a packet since the load's begin, less the smallest delay.
 func (r *run) arrivedAt(p *Packet) time.Duration { return p.Arrived.Sub(r.begin) - r.shift }
 
-// drift is how far the clocks may run apart in d.
+// drift is the largest drift of the clocks in d.
 func (r *run) drift(d time.Duration) time.Duration { return duration(r.o.Drift * seconds(d)) }
 
 // part is a part of the load, in the sender's time since its begin.
@@ -266,7 +266,7 @@ func (p part) length() time.Duration { return p.to - p.from }
 
 func (p part) holds(t time.Duration) bool { return t >= p.from && t <= p.to }
 
-// window is the load without its first and last part (the thesis left out 5 s).
+// window is the load without its first and last part (5 s in the thesis).
 func (r *run) window() part {
 	skip := min(max(r.o.Skip, 0), r.length()/4)
 	return part{skip, r.length() - skip}
@@ -277,8 +277,8 @@ func seconds(d time.Duration) float64 { return float64(d) / 1e9 }
 
 func duration(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
-// Analyze looks at a run: the packets of one direction in the order of sending. It takes some
-// 1 us a packet at the most, and memory for a few numbers each.
+// Analyze evaluates a run: the packets of one direction in sending order. It takes at most some 1 us a packet, and
+// memory for a few numbers each.
 func Analyze(packets []Packet, o Options) Result {
 	r := newRun(packets, o)
 	res := Result{Sent: len(r.load)}
@@ -287,7 +287,7 @@ func Analyze(packets []Packet, o Options) Result {
 		return res
 	}
 	if !r.possible() {
-		res.Evidence = "the stamps make no sense: not in order, or of more than a day"
+		res.Evidence = "the timestamps are invalid: not in order, or of more than a day"
 		return res
 	}
 	res.PerSecond, res.First = r.series()
@@ -304,22 +304,22 @@ func Analyze(packets []Packet, o Options) Result {
 	res.Offered, res.Loss = r.offered(w)
 	res.Throughput, res.Mean = r.throughput(w), r.rateOf(w)
 	if res.Received < least {
-		res.Evidence = "too few packets arrived to tell"
+		res.Evidence = "too few packets arrived"
 		return res
 	}
 	r.judge(&res)
 	return res
 }
 
-// least is how many packets must have arrived; longest how long a run may be, and disorder how much
-// earlier than the packet before it one may leave: stamps that the remote end made up are possible.
+// least is the least number of received packets; longest the longest run, and disorder how much earlier than the
+// previous packet one may be sent: a remote end may send invalid timestamps.
 const (
 	least    = 20
 	longest  = 24 * time.Hour
 	disorder = time.Second
 )
 
-// possible tells whether the stamps of the load may be true.
+// possible reports whether the timestamps of the load are possible.
 func (r *run) possible() bool {
 	before := time.Duration(0)
 	for i := range r.load {
@@ -336,7 +336,7 @@ func (r *run) possible() bool {
 	return r.length() > 0
 }
 
-// offered is the rate at which was sent in a part, and the share of its packets that was lost.
+// offered is the send rate in a part, and the share of its packets that was lost.
 func (r *run) offered(w part) (rate, loss float64) {
 	sent, lost, bytes := 0, 0, 0.0
 	for i := range r.load {

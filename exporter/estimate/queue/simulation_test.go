@@ -8,10 +8,9 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// simulation is a simulated link and what is sent over it. The link is that of tests/lab: a
-// packet that would make the waiting bytes exceed queue is dropped, departure(n) =
-// max(entry, departure(n-1) + 8 size(n-1)/rate), then loss, delay and a jitter that
-// never reorders.
+// simulation is a simulated link and the packets sent over it. The link is that of tests/lab: a packet that would
+// make the backlog exceed queue is dropped, departure(n) = max(entry, departure(n-1) + 8 size(n-1)/rate), then
+// loss, delay and a jitter that never reorders.
 type simulation struct {
 	rate   float64 // bits a second
 	queue  int
@@ -20,10 +19,10 @@ type simulation struct {
 	loss   float64
 	// rateAt replaces rate, if set.
 	rateAt func(t time.Duration) float64
-	// admit, and dequeue, drop beside the queue's end.
+	// admit and dequeue drop packets in addition to the tail drop.
 	admit   func(t time.Duration, waiting int, rng *rand.Rand) bool
 	dequeue func(t, sojourn time.Duration, waiting int) bool
-	// noQueue leaves the link out; only admit counts.
+	// noQueue leaves the link out; only admit applies.
 	noQueue bool
 
 	size    int
@@ -35,8 +34,8 @@ type simulation struct {
 	stalls  []time.Duration  // 50 ms each
 	pause   [2]time.Duration // in which the sender sends nothing
 	late    time.Duration    // mean lateness of the sender
-	holds   float64          // share of packets held up to 3 ms after their stamp
-	hiccups bool             // the path stands still for some 10 ms every second
+	holds   float64          // share of packets held up to 3 ms after their timestamp
+	hiccups bool             // the path pauses for some 10 ms every second
 	offset  time.Duration
 	drift   float64
 }
@@ -64,7 +63,7 @@ type link struct {
 	fifo    []queued
 	bytes   int
 	free    time.Duration
-	last    time.Duration // exit of the packet before
+	last    time.Duration // exit of the previous packet
 	hiccup  time.Duration // the next one
 }
 
@@ -87,7 +86,7 @@ func (w simulation) simulate(seed uint64) []Packet {
 	return l.packets
 }
 
-// schedule is when packets really leave.
+// schedule is the actual send times.
 func (w simulation) schedule(rng *rand.Rand) (at []time.Duration) {
 	for i := range w.idle {
 		at = append(at, time.Duration(i)*w.every)
@@ -136,7 +135,7 @@ func (l *link) enter(i int, t time.Duration) {
 	}
 }
 
-// drain lets leave what leaves until t.
+// drain sends the packets due until t.
 func (l *link) drain(t time.Duration) {
 	for len(l.fifo) > 0 && l.free <= t {
 		q := l.fifo[0]
@@ -170,7 +169,7 @@ func (l *link) exit(i int, departure time.Duration) {
 	l.packets[i].Arrived = epoch.Add(t + l.offset + duration(l.drift*seconds(t)))
 }
 
-// bucket is a policer: what has no token is dropped.
+// bucket is a policer: packets without a token are dropped.
 func bucket(rate float64, burst int, size int) func(time.Duration, int, *rand.Rand) bool {
 	tokens, last := float64(burst), time.Duration(0)
 	return func(t time.Duration, _ int, _ *rand.Rand) bool {

@@ -9,10 +9,10 @@ import (
 	"oneway.example/exporter/estimate/order"
 )
 
-// fill sets the values that the state has.
+// fill sets the values of the state.
 func (r *run) fill(res *Result, best *look, low, high, others float64) {
 	if r.base.n > 0 {
-		// With the largest base less seems to have waited; what was held up is left out.
+		// With the largest base the backlog is smallest; packets delayed by a host are left out.
 		top := r.look(min(r.base.high, best.base+r.base.high-r.base.least))
 		most := top.admitted.Quantile(0.9)
 		if res.State != NotFilled {
@@ -26,12 +26,12 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 	if len(full) == 0 || res.State != Filled && res.State != TimeLimited {
 		return
 	}
-	// Where it is in doubt which packets filled it, the smallest of their delays is, too.
+	// If it is uncertain which packets filled the queue, so is the smallest of their delays.
 	if sharp := high-low <= 1.5*packet; sharp {
 		res.Full = Duration{Value: full[0], Bound: r.o.StampError + r.txUncertainty, OK: true}
 	}
 	if r.base.n == 0 {
-		res.Evidence += "; without packets before the load or after it nothing is known of the empty path"
+		res.Evidence += "; without packets before or after the load the delay of the empty path is unknown"
 		return
 	}
 	bound := 2*r.o.StampError + r.txUncertainty + r.base.early + r.base.moved + r.drift(r.length())
@@ -45,7 +45,7 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 		for _, set := range sets {
 			blur = max(blur, (d - order.Quantile(set, q)).Abs())
 		}
-		// A fifth of them may be others.
+		// A fifth of the link may be cross traffic.
 		if high-low > 2*sharpPackets*packet || res.Varies && (!best.tells || best.random > lossy || r.fades > 0 || r.window().length() < brief) {
 			blur = max(blur, order.Quantile(full, q+0.2)-order.Quantile(full, max(q-0.2, 0)))
 		}
@@ -55,11 +55,11 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 		res.PaperBytes = seconds(full[0]-r.base.least) * res.Rate.Value
 	}
 	if res.State == Filled {
-		// A packet that left the queue while the base is in doubt may be counted or not.
+		// A packet that left the queue within the uncertainty of the base may be counted or not.
 		doubt := min(packet/2, res.Rate.Value*seconds(r.base.high-r.base.low+r.o.StampError))
 		low, high = low-doubt, max(high, low+packet)+doubt
-		// What is lost behind the queue filled it, too, and is not counted. Where its share is not
-		// known, all that is missing may be it.
+		// Packets lost behind the queue filled it too and are not counted. If their share is unknown, all missing
+		// ones may be of them.
 		behind := others
 		if best.tells {
 			behind = best.upTo
@@ -69,15 +69,15 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 		}
 		high /= 1 - min(behind, 0.5)
 		if high > mostWide*low {
-			res.Evidence += fmt.Sprintf("; its size is not told: it may be anything from %.0f to %.0f bytes", low, high)
+			res.Evidence += fmt.Sprintf("; its size is unknown, between %.0f and %.0f bytes", low, high)
 			return
 		}
 		res.Size = Amount{Value: (low + high) / 2, Bound: (high - low) / 2, OK: true}
 	}
 }
 
-// otherSets are other packets that may have filled the queue: which they were is as uncertain as its limit,
-// and as the base.
+// otherSets are other sets of packets that may have filled the queue, within the uncertainty of its limit and of
+// the base.
 func (r *run) otherSets(best *look, low, high, margin float64) (sets [][]time.Duration) {
 	packet := float64(r.bytes)
 	add := func(base time.Duration, edge float64) {
@@ -96,7 +96,7 @@ func (r *run) otherSets(best *look, low, high, margin float64) (sets [][]time.Du
 	return sets
 }
 
-// full are the delays of the packets that the queue held that many bytes with.
+// full are the delays of the packets with that backlog.
 func (r *run) full(base time.Duration, edge float64) (delays []time.Duration) {
 	r.backlogs(base, func(i int, bytes float64) {
 		if d, ok := r.delay(&r.load[i]); ok && bytes >= edge {
@@ -106,8 +106,8 @@ func (r *run) full(base time.Duration, edge float64) (delays []time.Duration) {
 	return delays
 }
 
-// loaded is the time in which the link was never without a packet of the load, as far as losses
-// tell: from the first to the last of them, or the window where there are few.
+// loaded is the time in which the link always had a packet of the load, by the losses: from the first to the last,
+// or the window if there are few.
 func (r *run) loaded() part {
 	w := r.window()
 	if len(r.losses) < few {
@@ -120,22 +120,21 @@ func (r *run) loaded() part {
 	return p
 }
 
-// A link of one rate shows in blocks of so many arrivals: the gaps that the given share of them keeps
-// below are the same in all of them but for a ratio.
+// A link of constant rate has about equal gaps in blocks of so many arrivals: the quantile of the given share is
+// the same in all but for a ratio.
 const (
 	block      = 50
 	blockShare = 0.45
 	oneRate    = 0.03
-	// leastOthers is the share from which on it is worth a word.
+	// leastOthers is the least reported share.
 	leastOthers = 0.03
 	// shortest is the shortest time that has a rate.
 	shortest = 100 * time.Millisecond
 )
 
-// others is the share of a link of one rate that others' packets had in a part, of the test's
-// packets a share being lost behind the queue; where the link's rate moves it is not known.
-// Two of the test's packets that left one after the other arrive as far apart as the link's rate has
-// it, and farther where another's was between them.
+// others is the share of cross traffic of a link of constant rate in a part, with a share lost of the test's
+// packets behind the queue; it is unknown if the rate varies. Two consecutive packets of the test arrive at the
+// interval given by the link's rate, or at a larger one with another packet in between.
 func (r *run) others(w part, lost float64) (share float64, known bool) {
 	var gaps, least []float64
 	arrived, span := 0.0, 0.0
@@ -156,12 +155,12 @@ func (r *run) others(w part, lost float64) (share float64, known bool) {
 	if len(least) < 5 || usual <= 0 || order.Quantile(least, 0.98)-order.Quantile(least, 0.02) > oneRate*usual {
 		return 0, false
 	}
-	// So many packets are too few to tell.
+	// This number of packets could occur by chance.
 	chance := 3 / float64(block*len(least))
 	return max(1-arrived/(1-min(lost, 0.5))/span*usual-chance, 0), true
 }
 
-// rate is at what rate bytes arrived in a part, by the second.
+// rate sets the receive rate of a part, by the second.
 func (r *run) rate(res *Result, w part) {
 	n := max(int(w.length()/time.Second), 1)
 	if w.length() < shortest || r.arrived[len(r.arrived)-1].at-r.arrived[0].at < shortest {
@@ -170,13 +169,13 @@ func (r *run) rate(res *Result, w part) {
 	width := w.length() / time.Duration(n)
 	bins := r.rates(w.from, width, n)
 	slices.Sort(bins)
-	// A second's ends are off by what shifts an arrival, and by a packet.
+	// The error of a second's bytes is that of its ends, from errors of an arrival time, and a packet.
 	off := order.Quantile(bins, 0.5)*seconds(2*r.o.StampError+r.txUncertainty)/seconds(width) + float64(r.bytes)/seconds(width)/float64(n)
 	for i, q := range [...]float64{0.05, 0.5, 0.95} {
 		res.Rates[i] = order.Quantile(bins, q)
 	}
 	res.Rate = Amount{Value: res.Rates[1], Bound: off, OK: true}
-	// Of a few seconds parts tell it, too.
+	// For a few seconds, parts of them give the variation.
 	if few := 5; n < few {
 		width = w.length() / time.Duration(few)
 		bins = order.Sorted(r.rates(w.from, width, few))
@@ -184,9 +183,9 @@ func (r *run) rate(res *Result, w part) {
 	res.Varies = order.Quantile(bins, 0.95)-order.Quantile(bins, 0.05) > max(0.1*res.Rate.Value, 4*float64(r.bytes)/seconds(width))
 }
 
-// rates are at which bytes arrived in each of n parts, a packet counted evenly over the time since
-// the one before it: so a part is not off by a packet. Parts in which the sender paused are left out, unless
-// all are: what came through in them says nothing of the link. What waited before a pause arrives in it.
+// rates are the receive rates in each of n parts, a packet being spread evenly over the time since the previous
+// one, so that the error is less than a packet. Parts in which the sender paused are left out, unless all are: they
+// do not show the link's rate. Packets queued before a pause arrive in it.
 func (r *run) rates(begin, width time.Duration, n int) []float64 {
 	all := make([]float64, max(n, 0))
 	for k := range all {
@@ -220,7 +219,7 @@ func (r *run) series() (perSecond, first []Bin) {
 	return r.bins(width, int((load+width-1)/width)), r.bins(fine, min(MaxBins, int((load+fine-1)/fine)))
 }
 
-// bins is the load from its begin in n bins.
+// bins divides the load from its begin into n bins.
 func (r *run) bins(width time.Duration, n int) []Bin {
 	bins := make([]Bin, n)
 	delays := make([][]time.Duration, n)

@@ -10,8 +10,8 @@ import (
 
 const ms = time.Millisecond
 
-// reference is the decision of udpst's algorithm B, written down straight from the flow chart
-// of TR-471 section 5.2.1: row, slow count, and what was seen.
+// reference is the decision of udpst's algorithm B, written from the flow chart of TR-471 section 5.2.1: row, slow
+// count, and the feedback.
 func reference(row, slow, high, last, errors int, delay time.Duration) (int, int) {
 	const delta, threshold, tolerated = 10, 3, 10
 	if errors <= tolerated && delay < 30*ms {
@@ -131,7 +131,7 @@ func TestSearchFindsTheLinksRate(t *testing.T) {
 			w.run(a, seed)
 			got, ok := a.Maximum()
 			if !ok {
-				t.Fatalf("%s: nothing found", name)
+				t.Fatalf("%s: no rate found", name)
 			}
 			worst = max(worst, math.Abs(got/w.rate-1))
 		}
@@ -153,7 +153,7 @@ func TestSearchEndsAfterItsTimeAndIgnoresWhatComesLater(t *testing.T) {
 	}
 	a.Observe(Feedback{Received: 1e9})
 	if got, _ := a.Maximum(); got > 2*mbit {
-		t.Errorf("counted what came after the end: %v", got)
+		t.Errorf("counted feedback after the end: %v", got)
 	}
 }
 

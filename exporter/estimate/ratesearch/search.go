@@ -1,9 +1,9 @@
-// Package ratesearch decides at which rate to send next, to learn what a link carries: by
-// steps (Halepovic 2008, figure 2) or by the load adjustment of RFC 9097 section 8.
+// Package ratesearch selects the rates of a search for a link's capacity: by steps (Halepovic 2008, figure 2) or by
+// the load adjustment of RFC 9097 section 8.
 //
-// Both are state machines without a clock: who sends asks Next for a step, sends it, and tells
-// Observe what came of it, until Next says that it is over. A step of a Sweep is a burst from an
-// idle link; those of an Adjust follow each other without a pause, where the remote end can. All rates are IP bytes a second.
+// Both are state machines without a clock: the caller takes a step from Next, sends it, and passes the result to
+// Observe, until Next reports the end. A step of a Sweep is a burst from an idle link; those of an Adjust follow
+// each other without a pause, if the remote end supports it. All rates are IP bytes a second.
 package ratesearch
 
 import (
@@ -15,32 +15,31 @@ import (
 	"time"
 )
 
-// Step is what to send next.
+// Step is the rate and duration to send next.
 type Step struct {
 	// Rate is in IP bytes a second.
 	Rate float64
-	// Duration is for how long.
+	// Duration is the length of the step.
 	Duration time.Duration
 }
 
-// Feedback is what came of a step.
+// Feedback is the result of a step.
 type Feedback struct {
-	// Sent and Received are IP bytes a second, really.
+	// Sent and Received are the achieved rates in IP bytes a second.
 	Sent, Received float64
-	// Packets left, of which Lost did not arrive; Reordered and Duplicate are sequence
-	// errors too (RFC 9097 section 8.1).
+	// Packets were sent, of which Lost did not arrive; Reordered and Duplicate are sequence errors too (RFC 9097
+	// section 8.1).
 	Packets, Lost, Reordered, Duplicate int
-	// DelayVariation is the largest delay of the step minus the smallest of the whole run; of
-	// a part of a stream under way it is the mean in place of the largest, as in udpst.
-	// Below zero: not known.
+	// DelayVariation is the largest delay of the step minus the smallest of the whole run; for a part of a running
+	// stream the mean instead of the largest, as in udpst. Below zero: unknown.
 	DelayVariation time.Duration
 }
 
 // Algorithm is a search.
 type Algorithm interface {
-	// Next is what to send next, the same until Observe is called; false: the search is over.
+	// Next returns the step to send, the same until Observe is called; false: the search has ended.
 	Next() (Step, bool)
-	// Observe tells what came of the step that Next returns; after the end it does nothing.
+	// Observe adds the result of the step returned by Next; after the end it has no effect.
 	Observe(Feedback)
 }
 
@@ -49,7 +48,7 @@ var (
 	_ Algorithm = &Adjust{}
 )
 
-// AdjustOptions are those of the load adjustment.
+// AdjustOptions are the options of the load adjustment.
 type AdjustOptions struct {
 	// Min and Max bound the rate. Zero: the standard table's ends.
 	Min, Max float64
@@ -62,8 +61,8 @@ type AdjustOptions struct {
 	Lower, Upper time.Duration
 }
 
-// Defaults of AdjustOptions: those of RFC 9097 section 8.1 and of its reference
-// implementation, udpst; its tests last 10 s.
+// Defaults of AdjustOptions: those of RFC 9097 section 8.1 and of its reference implementation, udpst; its tests
+// last 10 s.
 const (
 	DefaultInterval = 50 * time.Millisecond
 	defaultDuration = 10 * time.Second
@@ -71,23 +70,20 @@ const (
 	defaultUpper    = 90 * time.Millisecond
 )
 
-// What the standard leaves to options and nobody changes.
+// Options of the standard that are constants here.
 const (
-	// highSpeedDelta is by how many rows the fast ramp climbs, and retreat how many times
-	// that the rate falls when it ends.
+	// highSpeedDelta is the number of rows of a fast increase; the decrease that ends it is retreat times as large.
 	highSpeedDelta = 10
 	retreat        = 3
-	// slowAdjust congested steps, not one of them followed by a climb of the fast ramp, end it.
+	// slowAdjust congested steps without a fast increase in between end the fast increases.
 	slowAdjust = 3
-	// sequenceErrors are tolerated in a step, but no larger share of its packets than
-	// tolerable.
+	// sequenceErrors are tolerated in a step, but at most the share tolerable of its packets.
 	sequenceErrors = 10
 	tolerable      = 0.1
 )
 
-// Adjust is the load adjustment of RFC 9097 section 8 and appendix A, which is the type B
-// algorithm of ITU-T Y.1540 Annex B and of BBF TR-471: the rate goes up and down
-// the rows of a table by the feedback of each step.
+// Adjust is the load adjustment of RFC 9097 section 8 and appendix A, which is the type B algorithm of ITU-T Y.1540
+// Annex B and of BBF TR-471: the rate moves in the rows of a table by the feedback of each step.
 //
 //	few sequence errors and a delay variation below Lower:
 //	    below the high-speed threshold, and not yet slow: highSpeedDelta rows up
@@ -97,46 +93,43 @@ const (
 //	    else: one row down
 //	between the thresholds: stay
 //
-// As there, the count of congested steps goes back to zero with each fast climb and no other
-// way: once slow, the search stays slow. The high-speed threshold is the row of 1 Gb/s.
+// As in the standard, only a fast increase resets the count of congested steps: once slow, the search stays slow.
+// The high-speed threshold is the row of 1 Gb/s.
 //
-// It deviates in three things. The standard's table, of 1 Mb/s a row, is for feedback every
-// 50 ms and for links of some Mb/s: with longer steps, or with Max below 100 Mb/s, rows
-// are of a hundredth of Max. No more than a tenth of a step's packets are tolerated as
-// sequence errors, since on slow links ten may be all. And the delay variation is that
-// of the one-way delay, in which a constant offset of the clocks cancels, where udpst takes
-// the round trip by default.
+// It differs in three points. The standard's table, of 1 Mb/s a row, is for feedback every 50 ms and for links of
+// some Mb/s: with longer steps, or with Max below 100 Mb/s, a row is a hundredth of Max. At most a tenth of a
+// step's packets are tolerated as sequence errors, since on slow links ten may be all. The delay variation is that
+// of the one-way delay, in which a constant clock offset cancels; udpst uses the round trip by default.
 type Adjust struct {
 	o     AdjustOptions
 	rows  []float64
 	row   int
 	high  int // the row of the high-speed threshold
-	slow  int // congested steps that have been counted
+	slow  int // congested steps counted so far
 	steps int
 	of    int
 	best  float64
 }
 
-// NewAdjust returns a load adjustment that begins with the lowest rate, or an error if the
-// options are none.
+// NewAdjust returns a load adjustment that begins with the lowest rate, or an error for invalid options.
 func NewAdjust(o AdjustOptions) (*Adjust, error) {
 	o.Interval, o.Duration = cmp.Or(o.Interval, DefaultInterval), cmp.Or(o.Duration, defaultDuration)
 	o.Lower, o.Upper = cmp.Or(o.Lower, defaultLower), cmp.Or(o.Upper, defaultUpper)
 	o.Max = cmp.Or(o.Max, tableEnd)
 	switch {
 	case o.Min < 0 || !isRate(o.Max) || !(o.Min <= o.Max):
-		return nil, fmt.Errorf("search: from %v to %v is no range of rates", o.Min, o.Max)
+		return nil, fmt.Errorf("search: rates are %v to %v; they must be an ascending range above zero", o.Min, o.Max)
 	case o.Interval < 0 || o.Duration < o.Interval:
-		return nil, fmt.Errorf("search: %v in steps of %v is no step", o.Duration, o.Interval)
+		return nil, fmt.Errorf("search: duration is %v, interval %v; there must be at least one interval", o.Duration, o.Interval)
 	case o.Lower < 0 || o.Upper < o.Lower:
-		return nil, fmt.Errorf("search: thresholds %v and %v; want the lower first, both above zero", o.Lower, o.Upper)
+		return nil, fmt.Errorf("search: thresholds are %v and %v; they must be ascending and above zero", o.Lower, o.Upper)
 	}
 	a := &Adjust{o: o, of: int(o.Duration / o.Interval)}
 	a.rows, a.high = table(o)
 	return a, nil
 }
 
-// The standard table in IP bytes a second, and where it is used.
+// The standard table in IP bytes a second, and the limits of its use.
 const (
 	mbit        = 1e6 / 8
 	tableEnd    = 10_000 * mbit
@@ -148,7 +141,7 @@ const (
 	lowestOfAll = mbit / 2
 )
 
-// table is the rates from Min to Max, ascending, and the row of the high-speed threshold.
+// table returns the rates from Min to Max, ascending, and the row of the high-speed threshold.
 func table(o AdjustOptions) (rows []float64, high int) {
 	add := func(r float64) {
 		if r > o.Min && r < o.Max*(1-1e-9) {
@@ -178,7 +171,7 @@ func table(o AdjustOptions) (rows []float64, high int) {
 	return rows, high
 }
 
-// Next is Algorithm.
+// Next implements Algorithm.
 func (a *Adjust) Next() (Step, bool) {
 	if a.steps >= a.of {
 		return Step{}, false
@@ -186,7 +179,7 @@ func (a *Adjust) Next() (Step, bool) {
 	return Step{Rate: a.rows[a.row], Duration: a.o.Interval}, true
 }
 
-// Observe is Algorithm.
+// Observe implements Algorithm.
 func (a *Adjust) Observe(f Feedback) {
 	if a.steps >= a.of {
 		return
@@ -197,7 +190,7 @@ func (a *Adjust) Observe(f Feedback) {
 	tolerated := min(sequenceErrors, int(tolerable*float64(f.Packets)))
 	delay := f.DelayVariation
 	if delay < 0 {
-		delay = a.o.Lower // not known: it neither raises the rate nor lowers it
+		delay = a.o.Lower // unknown: it neither increases nor decreases the rate
 	}
 	switch {
 	case errors <= tolerated && delay < a.o.Lower:
@@ -224,25 +217,24 @@ func (a *Adjust) down() {
 	a.row = max(a.row-1, 0)
 }
 
-// Maximum is the result: the largest rate at which a step was received, in IP bytes a
-// second (RFC 9097 section 6.3, Maximum_C); false: none was.
+// Maximum is the result: the largest receive rate of a step, in IP bytes a second (RFC 9097 section 6.3,
+// Maximum_C); false: none.
 func (a *Adjust) Maximum() (rate float64, ok bool) { return a.best, a.best > 0 }
 
 // SweepOptions are those of a stepped sweep.
 type SweepOptions struct {
-	// From is the first rate; each further one is Factor times the one before (zero:
-	// DefaultFactor), and To the last.
+	// From is the first rate; each further one is Factor times the previous one (zero: DefaultFactor), and To is
+	// the last.
 	From, To, Factor float64
 	// Duration of each step. Zero: DefaultStep.
 	Duration time.Duration
-	// MaxLoss is the share that a step may lose and still be lossless. Zero: DefaultMaxLoss;
-	// below zero: none.
+	// MaxLoss is the loss ratio up to which a step counts as lossless. Zero: DefaultMaxLoss; below zero: none.
 	MaxLoss float64
-	// Beyond is how many lossy steps in a row end the sweep. Zero: none does.
+	// Beyond is the number of consecutive lossy steps that ends the sweep. Zero: it is not ended.
 	Beyond int
 }
 
-// Defaults of SweepOptions, and the most steps that a sweep has.
+// Defaults of SweepOptions, and the largest number of steps.
 const (
 	DefaultStep    = 5 * time.Second
 	DefaultMaxLoss = 0.001
@@ -250,34 +242,34 @@ const (
 	maxSteps       = 60
 )
 
-// short is the share of a step's rate that must really be sent for the rate to count as
-// offered; below it, what was sent counts.
+// short is the share of a step's rate that must be sent for the rate to count as offered; below it, the sent rate
+// counts.
 const short = 0.98
 
-// SweepStep is a step and what came of it.
+// SweepStep is a step and its result.
 type SweepStep struct {
 	Step
 	Feedback
 	// Loss is Lost/Packets; 1 if nothing was sent.
 	Loss float64
-	// Lossless: no more than MaxLoss was lost.
+	// Lossless: at most MaxLoss was lost.
 	Lossless bool
 }
 
-// Sweep offers one rate after the other. See NewSweep; the zero value is over.
+// Sweep offers one rate after the other. See NewSweep; the zero value has ended.
 type Sweep struct {
 	o     SweepOptions
 	rates []float64
 	steps []SweepStep
-	lossy int // steps in a row
+	lossy int // consecutive steps
 }
 
-// NewSweep returns a sweep, or an error if the options make none, or more than maxSteps.
+// NewSweep returns a sweep, or an error for invalid options or more than maxSteps steps.
 func NewSweep(o SweepOptions) (*Sweep, error) {
 	o.Duration, o.Factor = cmp.Or(o.Duration, DefaultStep), cmp.Or(o.Factor, DefaultFactor)
 	o.MaxLoss = max(cmp.Or(o.MaxLoss, DefaultMaxLoss), 0)
 	if o.Duration < 0 {
-		return nil, fmt.Errorf("search: sweep: a step of %v, want more than none", o.Duration)
+		return nil, fmt.Errorf("search: sweep: step is %v; it must be above zero", o.Duration)
 	}
 	rates, err := ladder(o.From, o.To, o.Factor)
 	if err != nil {
@@ -288,23 +280,23 @@ func NewSweep(o SweepOptions) (*Sweep, error) {
 
 func isRate(r float64) bool { return r > 0 && !math.IsInf(r, 0) }
 
-// ladder is the rates from, to and between.
+// ladder returns the rates from, to and between.
 func ladder(from, to, factor float64) (rates []float64, err error) {
 	if !isRate(from) || !isRate(to) || from > to {
-		return nil, fmt.Errorf("search: sweep: from %v to %v is no range of rates", from, to)
+		return nil, fmt.Errorf("search: sweep: rates are %v to %v; they must be an ascending range above zero", from, to)
 	}
 	if !(factor > 1) || math.IsInf(factor, 0) {
-		return nil, fmt.Errorf("search: sweep: a factor of %v, want more than 1", factor)
+		return nil, fmt.Errorf("search: sweep: factor is %v; it must be above 1", factor)
 	}
 	for r := from; r < to*(1-1e-9); r *= factor {
 		if rates = append(rates, r); len(rates) >= maxSteps {
-			return nil, errors.New("search: sweep: too many steps; want a larger factor or a smaller range")
+			return nil, errors.New("search: sweep: too many steps; use a larger factor or a smaller range")
 		}
 	}
 	return append(rates, to), nil
 }
 
-// Next is Algorithm.
+// Next implements Algorithm.
 func (s *Sweep) Next() (Step, bool) {
 	if len(s.steps) >= len(s.rates) || s.o.Beyond > 0 && s.lossy >= s.o.Beyond {
 		return Step{}, false
@@ -312,7 +304,7 @@ func (s *Sweep) Next() (Step, bool) {
 	return Step{Rate: s.rates[len(s.steps)], Duration: s.o.Duration}, true
 }
 
-// Observe is Algorithm.
+// Observe implements Algorithm.
 func (s *Sweep) Observe(f Feedback) {
 	step, more := s.Next()
 	if !more {
@@ -332,9 +324,8 @@ func (s *Sweep) Observe(f Feedback) {
 // Steps are the steps so far.
 func (s *Sweep) Steps() []SweepStep { return slices.Clone(s.steps) }
 
-// Knee is the highest offered rate up to which no step lost more than MaxLoss, in IP bytes a
-// second; false: the lowest step did, or there is none. Of a step of which the sender
-// did not manage 98 %, what it did send is the rate.
+// Knee is the highest offered rate up to which no step lost more than MaxLoss, in IP bytes a second; false: the
+// lowest step did, or there is none. If the sender sent less than 98 % of a step, the sent rate counts.
 func (s *Sweep) Knee() (rate float64, ok bool) {
 	for _, one := range s.steps {
 		if !one.Lossless {

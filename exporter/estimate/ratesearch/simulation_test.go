@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// simulation is a link with a tail-drop queue, as a fluid.
+// simulation is a link with a tail-drop queue, as a fluid model.
 type simulation struct {
 	rate   float64 // IP bytes a second
 	queue  float64 // bytes
@@ -13,7 +13,7 @@ type simulation struct {
 	loss   float64
 	// emptied: each step begins with an empty queue.
 	emptied bool
-	// host is the most that the sender sends; zero: what it is told.
+	// host is the largest send rate; zero: no limit.
 	host   float64
 	waits  float64 // bytes in the queue
 	sent   float64
@@ -50,7 +50,7 @@ func (w *simulation) carry(s Step) Feedback {
 		}
 	}
 	if w.emptied {
-		received, t = received+w.waits, t+w.waits/w.rate // what waits still arrives
+		received, t = received+w.waits, t+w.waits/w.rate // the backlog still arrives
 	}
 	f.Received = max(received, 0) / t
 	f.DelayVariation = time.Duration(max(w.waits, before) / w.rate * 1e9)

@@ -53,7 +53,7 @@ func TestKneeIsTheHighestRateBelowAllLoss(t *testing.T) {
 		w := simulation{rate: 1.5 * mbit, queue: 40_000, emptied: true}
 		n := w.run(s, seed)
 		knee, ok := s.Knee()
-		// A step a little faster than the link only fills its queue: 64 kb/s in 5 s.
+		// A step slightly faster than the link only fills its queue: 64 kb/s in 5 s.
 		if ok && knee >= 1.5*mbit/1.1 && knee <= 1.5*mbit+64e3/8 && n < 27 {
 			right++
 		} else {
@@ -95,7 +95,7 @@ func TestKneeIsWhatTheSenderManaged(t *testing.T) {
 	w := simulation{rate: 1e6, queue: 1e5, host: 20_000, emptied: true}
 	w.run(s, 1)
 	if knee, ok := s.Knee(); !ok || knee != 20_000 {
-		t.Errorf("knee %v %v, want what the host could send", knee, ok)
+		t.Errorf("knee %v %v, want the host's send rate", knee, ok)
 	}
 }
 

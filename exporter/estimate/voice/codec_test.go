@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The tables of Ie against random packet loss (percent: Ie) in the 1999 edition
-// of G.113 Appendix I, to which the values of Bpl were fitted later.
+// The tables of Ie against random packet loss (percent: Ie) in the 1999 edition of G.113 Appendix I; the values of
+// Bpl were fitted to them later.
 func TestCodecsReproduceTheTabulatedImpairments(t *testing.T) {
 	for name, table := range map[string]map[float64]float64{
 		"G.711-PLC":  {0: 0, 1: 5, 2: 7, 3: 10, 5: 15, 7: 20, 10: 25, 15: 35, 20: 45},

@@ -15,7 +15,7 @@ func near(t *testing.T, what string, got, want float64) {
 	}
 }
 
-// Known from two independent public implementations.
+// The values are from two independent public implementations.
 func TestDefaultsGiveTheKnownAnswer(t *testing.T) {
 	p := Defaults()
 	near(t, "No", p.noise(), -61.179214)
@@ -29,8 +29,7 @@ func TestDefaultsGiveTheKnownAnswer(t *testing.T) {
 	}
 }
 
-// The wanted values come from the formulae of G.107 written a second time, in
-// another language, straight from the text.
+// The expected values come from a second implementation of the formulas of G.107, in another language.
 func TestG107AgreesWithASecondImplementation(t *testing.T) {
 	with := func(delay time.Duration, change func(*Parameters)) Parameters {
 		p := Defaults().WithDelay(delay)
@@ -103,7 +102,7 @@ func TestTalkerEchoIsNeverNegative(t *testing.T) {
 	terv := p.TELR - 40*math.Log10(1.1/(1+1.0/150)) + 6*math.Exp(-0.3)
 	half := (-1.5*(p.noise()-p.RLR) - (80 + 2.5*(terv-14))) / 2
 	if raw := half + math.Sqrt(half*half+100) - 1; raw >= 0 {
-		t.Errorf("the formula gives %v at 1 ms: this test proves nothing", raw)
+		t.Errorf("the formula gives %v at 1 ms: want a negative value", raw)
 	}
 }
 
@@ -135,7 +134,7 @@ func TestWorseInputNeverRatesBetter(t *testing.T) {
 			last := 101.0
 			for d := time.Duration(0); d <= 2*time.Second; d += 5 * msec {
 				r := model(base.WithDelay(d))
-				// Idte rises by 0.05 from 1 to 2 ms only because it begins clamped.
+				// Idte rises by 0.05 from 1 to 2 ms only because it is clamped at first.
 				if r.R > last+1e-9 {
 					t.Errorf("%s %s: R rises from %v to %v at %v", name, codec.Name, last, r.R, d)
 				}
@@ -182,7 +181,7 @@ func TestMOSHasNoDipBelowOne(t *testing.T) {
 		}
 	}
 	if raw := 1 + 0.035*3 + 3*(3-60)*(100-3)*7e-6; raw >= 1 {
-		t.Errorf("the cubic is %v at 3: this test proves nothing", raw)
+		t.Errorf("the cubic is %v at 3: want a value below 1", raw)
 	}
 	for r, want := range map[float64]float64{0: 1, 3: 1, 50: 2.575, 60: 3.1, 70: 3.597, 80: 4.024, 90: 4.339, 100: 4.5} {
 		near(t, "MOS", MOS(r), want)
@@ -203,7 +202,7 @@ func TestSatisfactionClassesBeginAtTheirBounds(t *testing.T) {
 	}
 }
 
-// Woo 2010, formulae 7.1 to 7.4, by hand.
+// Woo 2010, formulas 7.1 to 7.4, calculated by hand.
 func TestSimplifiedIsTheThesisFormula(t *testing.T) {
 	g729, err := CodecByName("G.729")
 	if err != nil {
@@ -216,7 +215,7 @@ func TestSimplifiedIsTheThesisFormula(t *testing.T) {
 	near(t, "Ie,eff", r.IeEff, 10+85*2.0/20)
 	near(t, "R", r.R, 94.2-17.6552-18.5)
 	near(t, "Id at the knee", Simplified(Defaults().WithDelay(177300*time.Microsecond)).Id, 0.024*177.3)
-	// Figure 7.2: 2.5 s of delay leaves nothing.
+	// Figure 7.2: R is 0 at 2.5 s of delay.
 	if r := Simplified(Defaults().WithCodec(g729).WithDelay(2500 * msec)); r.R != 0 || !r.Clamped {
 		t.Errorf("2.5 s: %+v", r)
 	}

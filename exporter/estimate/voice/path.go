@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// minPackets is how many packets a window must have decided to be rated: with
-// fewer, one loss is more than 10 %.
+// minPackets is the least number of decided packets of a rated window: with fewer, one loss is more than 10 %.
 const minPackets = 10
 
-// Path is what one direction of a path did to packets in one window.
+// Path is the delay and loss of one direction of a path in one window.
 type Path struct {
-	// Delay is the window's smallest one-way delay (delay.Snapshot.Min), from
-	// trusted clocks. Playout buffers count from there.
+	// Delay is the window's smallest one-way delay (delay.Snapshot.Min), from trusted clocks. Playout buffers add
+	// to it.
 	Delay time.Duration
 	// Decided, Lost and Bursts are those of loss.Window.
 	Decided, Lost, Bursts uint64
@@ -24,16 +23,15 @@ type Assessment struct {
 	Rating
 	// MouthToEar is packetization, look-ahead, network and playout buffer.
 	MouthToEar time.Duration
-	// Loss is the ratio of packets lost on the path or too late for the buffer
-	// to all, 0..1.
+	// Loss is the ratio of packets lost on the path or too late for the buffer to all, 0..1.
 	Loss float64
 	// BurstR is the burst ratio of these, at least 1.
 	BurstR float64
 }
 
-// Assess rates a call in this direction with codec c and a playout buffer that
-// did b. Base holds all that is not measured, as a rule Defaults(). Ok is false if the window decided fewer than minPackets, or
-// if nothing was received and so there is no delay.
+// Assess rates a call in this direction with codec c and the result b of a playout buffer. Base holds all other
+// parameters, usually Defaults(). Ok is false if the window decided fewer than minPackets, or if nothing was
+// received and so there is no delay.
 func (p Path) Assess(c Codec, b Buffered, base Parameters, m Model) (a Assessment, ok bool) {
 	if p.Decided < minPackets || b.Played+b.Late == 0 {
 		return Assessment{}, false
@@ -46,9 +44,8 @@ func (p Path) Assess(c Codec, b Buffered, base Parameters, m Model) (a Assessmen
 	return a, true
 }
 
-// RError is how far R, which Assess has found to be r, may be off where the path's delay is
-// only known to within off: R falls as the delay grows, so its values at both ends of that
-// interval enclose the truth. A delay is not negative.
+// RError limits the error of R, which Assess computed as r, if the path's delay is known to within off: R falls as
+// the delay grows, so its values at both ends of that interval enclose the true one. A delay is not negative.
 func (p Path) RError(off time.Duration, r float64, c Codec, b Buffered, base Parameters, m Model) float64 {
 	low, high := p, p
 	low.Delay, high.Delay = max(0, p.Delay-off), max(0, p.Delay+off)
@@ -57,14 +54,12 @@ func (p Path) RError(off time.Duration, r float64, c Codec, b Buffered, base Par
 	return max(best.R-r, r-worst.R, 0)
 }
 
-// combine joins the path's losses and the buffer's into one ratio and one
-// BurstR. Late runs that touch lost ones are counted apart, so BurstR is, if
-// anything, too small.
+// combine joins the path's losses and the buffer's into one ratio and one BurstR. Late runs next to lost ones are
+// counted separately, so BurstR may be too small, but not too large.
 func (p Path) combine(b Buffered) (loss, burstR float64) {
 	decided := float64(max(p.Decided, p.Lost))
 	lost := float64(p.Lost)
-	// Not every received packet has a stamp for the buffer to judge: its share
-	// of late ones stands for all.
+	// Not every received packet has a timestamp for the buffer: the share of late ones represents all.
 	scale := (decided - lost) / float64(b.Played+b.Late)
 	gone := lost + scale*float64(b.Late)
 	bursts := float64(p.Bursts) + scale*float64(b.LateBursts)
@@ -72,31 +67,29 @@ func (p Path) combine(b Buffered) (loss, burstR float64) {
 	if gone == 0 || bursts == 0 {
 		return loss, 1
 	}
-	// A few losses in a window are seldom adjacent, which would make BurstR less
-	// than the 1 of random loss: an effect of the small number, not of the path.
+	// A few losses in a window are seldom adjacent, so BurstR would be below the 1 of random loss: an effect of the
+	// small number.
 	return loss, max(1, gone/bursts*(1-loss))
 }
 
 // Codec is a narrowband speech codec and how it is packed.
 type Codec struct {
-	// Name is as in the configuration and in the label `codec`.
+	// Name is the name in the configuration and in the label `codec`.
 	Name string
 	// Ie is the equipment impairment without loss, Bpl the robustness against
 	// packet loss, in the sense of G.107 clause 7.5.
 	Ie, Bpl float64
-	// Frame is the length of one frame, FramesPerPacket how many a packet
-	// carries, Lookahead what the encoder (or the loss concealment) waits for
-	// beyond that.
+	// Frame is the length of one frame, FramesPerPacket the number of frames of a packet, Lookahead the further
+	// delay of the encoder (or of the loss concealment).
 	Frame           time.Duration
 	FramesPerPacket int
 	Lookahead       time.Duration
-	// Source is where Ie and Bpl come from.
+	// Source is the source of Ie and Bpl.
 	Source string
 }
 
-// Delay is what the codec and its packets add to the mouth-to-ear delay: the
-// packet must be full before it leaves, and the look-ahead must have been
-// heard. Computing time is not in it.
+// Delay is the codec's and packets' part of the mouth-to-ear delay: the length of a packet and the look-ahead,
+// without computing time.
 func (c Codec) Delay() time.Duration {
 	return c.Frame*time.Duration(c.FramesPerPacket) + c.Lookahead
 }
@@ -108,19 +101,16 @@ const (
 
 // Codecs lists all known codecs. Each call returns a new slice.
 //
-// Ie and Bpl of the G.113 entries are the planning values of its Appendix I.
-// That text was not at hand; its values were confirmed in two ways: other
-// public implementations carry the same numbers, and G.107's formula with them
-// reproduces the older edition's table of Ie against random loss (1999) within
-// 3 units of R for G.711 with concealment, G.729A+VAD, G.723.1+VAD and
-// GSM-EFR at all tabulated losses (a test has the table). G.711 without
-// concealment (4.3) is up to 7 units below that table, whose column the next
-// edition withdrew as too pessimistic; 4.3 is also the default of G.107 itself.
+// Ie and Bpl of the G.113 entries are the planning values of its Appendix I. They were not taken from its text but
+// confirmed in two ways: other public implementations have the same numbers, and G.107's formula with them
+// reproduces the older edition's table of Ie against random loss (1999) within 3 units of R for G.711 with
+// concealment, G.729A+VAD, G.723.1+VAD and GSM-EFR at all tabulated losses (a test has the table). G.711 without
+// concealment (4.3) is up to 7 units below that table, whose column the next edition withdrew as too pessimistic;
+// 4.3 is also the default of G.107 itself.
 //
-// G.113's values were measured with 10 ms packets for G.711, 20 ms for G.729A
-// and GSM-EFR, 30 ms for G.723.1. Here G.711 is packed in 20 ms, the default of
-// RFC 3551. Frames and look-ahead are those of the codecs' own Recommendations;
-// the 3.75 ms of G.711-PLC are the concealment's (G.711 Appendix I).
+// G.113's values were measured with 10 ms packets for G.711, 20 ms for G.729A and GSM-EFR, 30 ms for G.723.1. Here
+// G.711 uses 20 ms packets, the default of RFC 3551. Frames and look-ahead are those of the codecs'
+// Recommendations; the 3.75 ms of G.711-PLC are the concealment's (G.711 Appendix I).
 func Codecs() []Codec {
 	const ms = time.Millisecond
 	return []Codec{
@@ -133,8 +123,7 @@ func Codecs() []Codec {
 	}
 }
 
-// CodecByName finds a codec; upper and lower case are alike. The error lists
-// the names that exist.
+// CodecByName returns a codec; the name is case-insensitive. The error lists the valid names.
 func CodecByName(name string) (Codec, error) {
 	codecs := Codecs()
 	names := make([]string, len(codecs))

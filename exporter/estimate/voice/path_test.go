@@ -39,9 +39,9 @@ func TestLateAndLostPacketsAddUp(t *testing.T) {
 	}
 	near(t, "loss", a.Loss, 0.28)
 	if a.BurstR != 1 {
-		t.Errorf("BurstR %v of single losses", a.BurstR)
+		t.Errorf("BurstR %v for single losses", a.BurstR)
 	}
-	// Only half of the 90 received had a stamp: the share counts.
+	// Only half of the 90 received packets had a timestamp: their share of late ones counts.
 	half, _ := path.Assess(codec(t, "G.711"), Buffered{Played: 36, Late: 9, LateBursts: 9}, Defaults(), g107)
 	near(t, "loss with half of the stamps", half.Loss, 0.28)
 }
@@ -80,8 +80,8 @@ func TestRemoteEndThatLiesMakesNoLossAboveOne(t *testing.T) {
 	}
 }
 
-// The whole way from raw delays: a clock offset changes neither the buffers'
-// verdicts nor, once the true minimum is given, the rating.
+// From delays to the rating: a clock offset changes neither the buffers' verdicts nor, with the true minimum, the
+// rating.
 func TestPlayoutIsFreeOfAConstantClockOffset(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 9))
 	var delays []time.Duration
@@ -106,7 +106,7 @@ func TestPlayoutIsFreeOfAConstantClockOffset(t *testing.T) {
 	} {
 		want := rate(0, make())
 		if want.Loss == 0 || want.R < 30 {
-			t.Errorf("%s: %+v is no test case", name, want)
+			t.Errorf("%s: %+v is not a valid test case", name, want)
 		}
 		for _, offset := range []time.Duration{-37 * time.Second, time.Hour} {
 			if got := rate(offset, make()); got != want {

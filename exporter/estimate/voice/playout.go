@@ -5,41 +5,37 @@ import "time"
 const (
 	// estimatorGain is 1-alpha of Ramjee et al. 1994 (alpha = 0.998002).
 	estimatorGain = 1 - 0.998002
-	// deviations is how many mean deviations the adaptive buffer holds beyond
-	// the mean: the 4 of Ramjee et al. and of Moon et al. 1998.
+	// deviations is the number of mean deviations that the adaptive buffer holds beyond the mean: 4 as in Ramjee et
+	// al. and Moon et al. 1998.
 	deviations = 4
-	// leastAdaptive is what an adaptive buffer always holds. On a quiet path
-	// d + 4v is microseconds, and every scheduling hiccup of that size would count
-	// as a late packet; no voice terminal plays that close. 10 ms is the smallest
-	// frame of the codecs here.
+	// leastAdaptive is the least depth of an adaptive buffer. On a quiet path d + 4v is microseconds, and
+	// scheduling delays of that size would count as late packets; voice terminals have larger buffers. 10 ms is the
+	// smallest frame of the codecs here.
 	leastAdaptive = 10 * time.Millisecond
 )
 
-// Playout simulates a receiver's playout buffer: how long it holds packets, and
-// which come too late to be played. It works on variation (RFC 5481 PDV, delay
-// minus the smallest of the window), so the clocks' offset plays no part.
+// Playout simulates a receiver's playout buffer: its delay, and the packets too late to be played. It uses the
+// delay variation (RFC 5481 PDV, delay minus the smallest of the window), so a constant clock offset cancels.
 //
-// A fixed buffer holds back by a constant. An adaptive one follows the network
-// (Ramjee, Kurose, Towsley, Schulzrinne, "Adaptive playout mechanisms for
+// A fixed buffer adds a constant delay. An adaptive one follows the network (Ramjee, Kurose, Towsley, Schulzrinne,
+// "Adaptive playout mechanisms for
 // packetized audio applications", INFOCOM 1994, algorithm 1):
 //
 //	d' = d + (1-alpha)(n - d)    v' = v + (1-alpha)(|n - d| - v)
 //	playout = d + 4 v
 //
-// where n is a packet's variation. Two things differ from the paper. Test
-// packets have no talkspurts, so the playout point moves with every packet, as
-// in buffers that stretch speech; a packet is judged by the point set before it
-// came. And at the start the gain is 1/count, the plain mean, until that is
-// smaller than 1-alpha, so that the first 500 packets are not ruled by the very
-// first. The buffer never holds less than 10 ms.
+// where n is a packet's variation. Two points differ from the paper. Test packets have no talkspurts, so the
+// playout point moves with every packet, as in buffers that stretch speech; a packet is judged by the point before
+// its arrival. At the start the gain is 1/count, the plain mean, until that is smaller than 1-alpha, so that the
+// first packet does not dominate the first 500. The buffer is at least 10 ms deep.
 //
 // Make one with FixedPlayout or AdaptivePlayout; it is not safe for concurrent
 // use.
 type Playout struct {
 	adaptive bool
-	// depth is the fixed buffer's; limit the adaptive one's, 0 for none.
+	// depth is that of the fixed buffer; limit that of the adaptive one, 0 for none.
 	depth, limit time.Duration
-	// mean and deviation are d and v in ns, over learned packets.
+	// mean and deviation are d and v in ns, over the packets so far.
 	mean, deviation float64
 	learned         uint64
 
@@ -49,12 +45,10 @@ type Playout struct {
 	anyLate              bool
 }
 
-// FixedPlayout makes a buffer that plays every packet depth after the fastest
-// packet of its window.
+// FixedPlayout makes a buffer that plays every packet depth after the fastest packet of its window.
 func FixedPlayout(depth time.Duration) *Playout { return &Playout{depth: max(0, depth)} }
 
-// AdaptivePlayout makes a buffer that follows the network, but never holds for
-// longer than limit; 0 is without limit.
+// AdaptivePlayout makes a buffer that follows the network up to limit; 0: no limit.
 func AdaptivePlayout(limit time.Duration) *Playout {
 	return &Playout{adaptive: true, limit: max(0, limit)}
 }
@@ -67,9 +61,8 @@ func (p *Playout) Name() string {
 	return "fixed_" + p.depth.String()
 }
 
-// Add takes one received packet, in order of arrival: its number and its PDV.
-// It reports whether the packet would have been played in time. It does not
-// allocate.
+// Add adds one received packet, in order of arrival, by number and PDV. It reports whether the packet would have
+// been played in time. It does not allocate.
 func (p *Playout) Add(seq uint64, pdv time.Duration) (inTime bool) {
 	point := p.depth
 	if p.adaptive {
@@ -88,11 +81,11 @@ func (p *Playout) Add(seq uint64, pdv time.Duration) (inTime bool) {
 	return false
 }
 
-// follow returns the playout point for a packet and then learns from it.
+// follow returns the playout point of a packet and then updates the estimate.
 func (p *Playout) follow(pdv time.Duration) (point time.Duration) {
 	n := float64(pdv)
 	if p.learned == 0 {
-		// Nothing is known yet: the first packet stands for all.
+		// The first packet is the first estimate.
 		p.mean = n
 	}
 	p.learned++
@@ -107,7 +100,7 @@ func (p *Playout) follow(pdv time.Duration) (point time.Duration) {
 	return point
 }
 
-// Buffered is what a playout buffer did in one window.
+// Buffered is the result of a playout buffer in one window.
 type Buffered struct {
 	// Played and Late count received packets; LateBursts counts runs of late
 	// packets with consecutive numbers.
@@ -116,7 +109,7 @@ type Buffered struct {
 	Delay time.Duration
 }
 
-// Snapshot tells about the window so far.
+// Snapshot returns the result of the window so far.
 func (p *Playout) Snapshot() Buffered {
 	b := Buffered{Played: p.played, Late: p.late, LateBursts: p.bursts, Delay: p.depth}
 	if count := p.played + p.late; p.adaptive && count > 0 {
@@ -125,9 +118,8 @@ func (p *Playout) Snapshot() Buffered {
 	return b
 }
 
-// Reset begins a new window. An adaptive buffer keeps what it has learned: PDV
-// is relative to each window's own minimum, so a clock step or a new route
-// between two windows does not disturb it.
+// Reset begins a new window. An adaptive buffer keeps its estimate: PDV is relative to each window's own minimum,
+// so a clock step or a new route between two windows does not change it.
 func (p *Playout) Reset() {
 	p.played, p.late, p.bursts, p.held, p.anyLate = 0, 0, 0, 0, false
 }

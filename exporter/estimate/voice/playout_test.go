@@ -38,7 +38,7 @@ func TestLatePacketsWithAGapBetweenAreTwoBursts(t *testing.T) {
 	}
 }
 
-// The reference is the recurrence of the doc comment over the whole history.
+// The reference is the recurrence of the doc comment over all packets.
 func TestAdaptiveBufferFollowsTheDocumentedRecurrence(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -77,13 +77,13 @@ func TestAdaptiveBufferLosesLittleOfExponentialJitter(t *testing.T) {
 	p := AdaptivePlayout(0)
 	for i := range uint64(20000) {
 		if i == 2000 {
-			p.Reset() // what was learned stays
+			p.Reset() // the estimate stays
 		}
 		p.Add(i, time.Duration(rng.ExpFloat64()*float64(10*msec)))
 	}
 	b := p.Snapshot()
-	// Mean 10 ms, mean deviation 20/e = 7.4 ms: the point is near 39.4 ms, which
-	// an exponential variate exceeds with e^-3.94 = 1.9 %.
+	// Mean 10 ms, mean deviation 20/e = 7.4 ms: the point is near 39.4 ms, which an exponential variable exceeds
+	// with e^-3.94 = 1.9 %.
 	ratio := float64(b.Late) / float64(b.Late+b.Played)
 	if ratio < 0.01 || ratio > 0.035 || b.Delay < 34*msec || b.Delay > 46*msec {
 		t.Errorf("late %.4f, delay %v", ratio, b.Delay)

@@ -1,13 +1,13 @@
-// Package voice rates what a measured path would do to a telephone call: the
-// E-model of ITU-T G.107 (06/2015), the simplified form of Woo 2010 section
-// 7.1, and simulated playout buffers that turn delay variation into late loss.
+// Package voice rates the effect of a measured path on a telephone call: the E-model of ITU-T G.107 (06/2015), the
+// simplified form of Woo 2010 section 7.1, and simulated playout buffers that convert delay variation into late
+// loss.
 //
 //	delays of one direction ── minimum ───────────────┐
 //	      └─ PDV ── Playout ── buffer delay, late loss ┤
 //	losses of one direction ── ratio, bursts ──────────┴─ Path.Assess ── R, MOS
 //
-// All values are narrowband (300..3400 Hz): the wideband models G.107.1 and
-// G.107.2 have other scales of R and must not be mixed with these.
+// All values are narrowband (300..3400 Hz): the wideband models G.107.1 and G.107.2 have other scales of R, which
+// cannot be compared with these.
 package voice
 
 import (
@@ -17,27 +17,26 @@ import (
 	"time"
 )
 
-// Rating is the outcome of a model. The impairments are in units of R.
+// Rating is the result of a model. The impairments are in units of R.
 type Rating struct {
 	// R is the transmission rating factor, 0..100.
 	R float64
 	// MOS is the estimated mean opinion score MOS-CQE, 1..4.5 (G.107 Annex B).
 	MOS float64
-	// Ro is the basic signal-to-noise ratio (clause 7.2). The simplified model
-	// has the constant 94.2 for Ro and Is together.
+	// Ro is the basic signal-to-noise ratio (clause 7.2). The simplified model uses the constant 94.2 for Ro and Is
+	// together.
 	Ro float64
-	// Is is what happens simultaneously with the voice: level, sidetone,
-	// quantizing (clause 7.3).
+	// Is is the simultaneous impairment: level, sidetone, quantizing (clause 7.3).
 	Is float64
-	// Id = Idte + Idle + Idd is due to delay (clause 7.4): talker echo, listener
-	// echo, and absolute delay. The simplified model knows only the sum.
+	// Id = Idte + Idle + Idd is due to delay (clause 7.4): talker echo, listener echo, and absolute delay. The
+	// simplified model has only the sum.
 	Id, Idte, Idle, Idd float64
 	// IeEff is due to the codec and to loss (clause 7.5), 0..95.
 	IeEff float64
-	// A is the advantage of access that was granted (clause 7.6).
+	// A is the advantage factor (clause 7.6).
 	A float64
-	// Clamped: an input, IeEff or R lay outside of the model's range and was
-	// moved to its edge. The rating is then rough, and bad in any case.
+	// Clamped: an input, IeEff or R was outside of the model's range and was set to its limit. The rating is then
+	// approximate, and low in any case.
 	Clamped bool
 }
 
@@ -50,8 +49,8 @@ func (r *Rating) finish() {
 	r.MOS = MOS(r.R)
 }
 
-// MOS converts R to the estimated mean opinion score, 1..4.5 (G.107 Annex
-// B). The cubic dips below 1 for 0 < R < 6.5; there is no such score.
+// MOS converts R to the estimated mean opinion score, 1..4.5 (G.107 Annex B). The cubic is below 1 for 0 < R < 6.5;
+// such scores do not exist.
 func MOS(r float64) float64 {
 	switch {
 	case r <= 0:
@@ -62,8 +61,8 @@ func MOS(r float64) float64 {
 	return max(1, 1+0.035*r+r*(r-60)*(100-r)*7e-6)
 }
 
-// Satisfaction says in words what R means to users (G.107 Annex B table B.1;
-// G.109 has the same classes and calls those below 50 not recommended).
+// Satisfaction is the user satisfaction at R in words (G.107 Annex B table B.1; G.109 has the same classes and
+// calls those below 50 not recommended).
 func Satisfaction(r float64) string {
 	classes := [...]string{
 		5: "nearly all users dissatisfied", 6: "many users dissatisfied", 7: "some users dissatisfied",
@@ -72,7 +71,7 @@ func Satisfaction(r float64) string {
 	return cmp.Or(classes[int(clamp(r, 0, 100)/10)], "not recommended")
 }
 
-// clamp moves v into low..high; NaN becomes low.
+// clamp limits v to low..high; NaN becomes low.
 func clamp(v, low, high float64) float64 {
 	if math.IsNaN(v) {
 		return low
@@ -84,7 +83,7 @@ func clamp(v, low, high float64) float64 {
 //
 //	R = Ro - Is - Id - Ie,eff + A
 //
-// A negative delay, from a clock at fault, counts as 0.
+// A negative delay, of a faulty clock, counts as 0.
 func G107(p Parameters) Rating {
 	no := p.noise()
 	r := Rating{A: p.A, Ro: 15 - 1.5*(p.SLR+no)}
@@ -165,8 +164,7 @@ func (p *Parameters) listenerEcho(ro float64) float64 {
 	return half + math.Sqrt(half*half+169)
 }
 
-// absoluteDelay is Idd (clause 7.4), which occurs even with perfect echo
-// canceling.
+// absoluteDelay is Idd (clause 7.4), which remains with perfect echo canceling.
 func (p *Parameters) absoluteDelay() float64 {
 	if p.Ta <= p.MT || p.MT <= 0 {
 		return 0
@@ -195,17 +193,15 @@ func Simplified(p Parameters) Rating {
 	return r
 }
 
-// Parameters are the inputs of G.107, under its own symbols. The zero value is
-// of no use: begin with Defaults.
+// Parameters are the inputs of G.107, by its symbols. The zero value is not usable: begin with Defaults.
 type Parameters struct {
 	// SLR, RLR, STMR and LSTR are the loudness ratings of sending, receiving,
 	// sidetone and listener sidetone, in dB.
 	SLR, RLR, STMR, LSTR float64
-	// Ds is the D-value of the telephone at the sending side. (That of the
-	// receiving side, Dr, enters no formula but LSTR = STMR + Dr.)
+	// Ds is the D-value of the telephone at the sending side. (Dr of the receiving side is used only in LSTR = STMR
+	// + Dr.)
 	Ds float64
-	// TELR is the talker echo loudness rating in dB, 5..65; 65 is an echo
-	// canceller at work.
+	// TELR is the talker echo loudness rating in dB, 5..65; 65 means echo canceling.
 	TELR float64
 	// WEPL is the weighted echo path loss in dB, 5..110.
 	WEPL float64
@@ -225,16 +221,15 @@ type Parameters struct {
 	Ppl float64
 	// BurstR is the burst ratio, 1 for random loss.
 	BurstR float64
-	// A is the advantage of access, 0..20: what users forgive for mobility.
+	// A is the advantage factor, 0..20: the tolerance of users for mobility.
 	A float64
-	// ST is the delay sensitivity (1 for the default class), MT the smallest
-	// perceivable delay. Introduced in the 2015 edition.
+	// ST is the delay sensitivity (1 for the default class), MT the smallest perceivable delay. Both are new in the
+	// 2015 edition.
 	ST float64
 	MT time.Duration
 }
 
-// Defaults are the values of G.107 clause 7.7, with which R is 93.2: a call
-// without delay, loss or codec.
+// Defaults are the values of G.107 clause 7.7, with which R is 93.2: a call without delay, loss or codec.
 func Defaults() Parameters {
 	return Parameters{
 		SLR: 8, RLR: 2, STMR: 15, LSTR: 18, Ds: 3, TELR: 65, WEPL: 110,
@@ -249,8 +244,7 @@ func (p Parameters) WithCodec(c Codec) Parameters {
 	return p
 }
 
-// WithDelay sets all three delays for a 4-wire call whose echo comes from the
-// remote end: T = Ta and Tr = 2T.
+// WithDelay sets all three delays for a 4-wire call with echo from the remote end: T = Ta and Tr = 2T.
 func (p Parameters) WithDelay(mouthToEar time.Duration) Parameters {
 	p.T, p.Ta, p.Tr = mouthToEar, mouthToEar, 2*mouthToEar
 	return p
@@ -260,8 +254,7 @@ func (p Parameters) WithDelay(mouthToEar time.Duration) Parameters {
 //
 //	Ie,eff = Ie + (95-Ie) Ppl / (Ppl/BurstR + Bpl)
 //
-// Bursty and heavy loss together (BurstR 2, 10 %) exceed the 95 that the
-// formula was made for.
+// Bursty and heavy loss together (BurstR 2, 10 %) exceed 95, the limit of the formula.
 func (p *Parameters) effective() (ie float64, clamped bool) {
 	loss := clamp(p.Ppl, 0, 100)
 	burst := clamp(p.BurstR, 1, math.MaxFloat64)
@@ -273,7 +266,7 @@ func (p *Parameters) effective() (ie float64, clamped bool) {
 	return limited, limited != ie || loss != p.Ppl || burst != p.BurstR
 }
 
-// ms is a delay in the unit of G.107; a negative one is none.
+// ms is a delay in the unit of G.107; a negative one counts as zero.
 func ms(d time.Duration) float64 { return max(0, float64(d)/float64(time.Millisecond)) }
 
 // Model is a way to compute a Rating. The names are values of the label `model`.
@@ -284,13 +277,13 @@ type Model struct {
 	Rate func(Parameters) Rating
 }
 
-// Models lists all models. They are meant to be shown side by side: the thesis
-// and much of the literature use the simplified one.
+// Models lists all models. They are reported side by side: the thesis and much of the literature use the simplified
+// one.
 func Models() []Model {
 	return []Model{{"g107", G107}, {"simplified", Simplified}}
 }
 
-// ModelByName finds a model. The error lists the names that exist.
+// ModelByName returns a model. The error lists the valid names.
 func ModelByName(name string) (Model, error) {
 	for _, m := range Models() {
 		if m.Name == name {
