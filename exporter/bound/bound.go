@@ -1,21 +1,20 @@
-// Package bound says how far a one-way delay may be off, and when it says nothing.
+// Package bound computes the error bound of a one-way delay, and decides whether it is valid.
 //
-// It is the one place where the parts of a bound are chosen, added and judged: light
-// probes, load tests, calibration and the reflector use it.
+// It is the only place where the parts of a bound are chosen, added and judged, for light probes, load tests,
+// calibration and the reflector.
 //
-//	bound = clock here + clock there + stamp here + stamp there
+//	bound = local clock + remote clock + local timestamp + remote timestamp
 //
-// # What is proven, and what is a limit
+// # Proven parts and limits
 //
-// Proven, given that the daemons tell the truth: each clock's share (chrony: |offset| +
-// root dispersion + root delay/2, aged) and the time for which a packet was held between
-// its stamp and the wire (sample.Stamp.TXUncertainty). A limit, not a proof: the error of a single
-// stamp. It is the interface's calibration where that is trusted; else KernelError,
-// UserError or CardError below, with the interrupt moderation that the driver tells of
-// added to receive stamps. A stamp that is worse than its limit is not noticed by itself.
+// Proven, if the daemons' reports are correct: each clock's part (chrony: |offset| + root dispersion + root
+// delay/2, aged) and the time for which a packet was held between its timestamp and the wire
+// (sample.Stamp.TXUncertainty). A limit without proof: the error of a single timestamp. It is the interface's
+// calibration if that is trusted; otherwise KernelError, UserError or CardError below, plus the driver's interrupt
+// moderation for receive timestamps. A timestamp with a larger error is not detected by itself.
 //
-// Sums saturate: no part, however large, makes a small bound. A bound above Limit, or with
-// a negative part, belongs to no valid delay (sample.BoundTooLarge).
+// Sums saturate, so that a large part never gives a small bound. A bound above Limit, or with a negative part,
+// belongs to no valid delay (sample.BoundTooLarge).
 package bound
 
 import (
@@ -25,14 +24,13 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Limit is the largest bound of a valid delay: what may be off by an hour says nothing.
+// Limit is the largest bound of a valid delay.
 const Limit = time.Hour
 
-// Endless is a bound that says nothing.
+// Endless is a bound without information.
 const Endless = time.Duration(math.MaxInt64)
 
-// Sum adds the parts of a bound. It is Endless if a part is negative, which no error is, or
-// if the sum does not fit.
+// Sum adds the parts of a bound. It is Endless if a part is negative, which is invalid, or if the sum overflows.
 func Sum(parts ...time.Duration) time.Duration {
 	var sum time.Duration
 	for _, p := range parts {
@@ -44,8 +42,8 @@ func Sum(parts ...time.Duration) time.Duration {
 	return sum
 }
 
-// Check is sample.OK, or why a bound belongs to no valid delay: it is negative, or larger
-// than limit or Limit. A limit of zero stands for Limit.
+// Check returns sample.OK, or why a bound belongs to no valid delay: it is negative, or larger than limit or Limit.
+// A limit of zero means Limit.
 func Check(b, limit time.Duration) sample.Reason {
 	if limit <= 0 || limit > Limit {
 		limit = Limit
@@ -56,9 +54,8 @@ func Check(b, limit time.Duration) sample.Reason {
 	return sample.OK
 }
 
-// Claim is what is known of a clock that may be off by so much: of one that may be off by
-// more than Limit nothing is, and what says so is more likely a fault of arithmetic or of a
-// daemon than a clock.
+// Claim is the quality of a clock with this largest error. Above Limit it is unknown, since such a value is more
+// likely a fault of arithmetic or of a daemon.
 func Claim(largest time.Duration) sample.Bound {
 	if why := Check(largest, 0); why != sample.OK {
 		return sample.Bound{Reason: why}
@@ -66,13 +63,11 @@ func Claim(largest time.Duration) sample.Bound {
 	return sample.Bound{Error: largest, Reason: sample.OK}
 }
 
-// LowConfidence tells whether a bound exceeds its delay, of which then not even the sign is
-// known. Such a delay is valid, and stays in every distribution: a filter by size would bias
-// what it leaves.
+// LowConfidence reports whether a bound exceeds its delay, so that not even the sign is known. Such a delay is
+// valid and stays in every distribution: a filter by size would bias the rest.
 func LowConfidence(d sample.Delay) bool { return d.OK() && d.Bound > d.Value.Abs() }
 
-// Clocks is what both clocks together may be off by, or why that is not known: the sender's
-// reason first.
+// Clocks is the combined error bound of both clocks, or why it is unknown: the sender's reason first.
 func Clocks(local, remote sample.Bound) sample.Bound {
 	switch {
 	case local.Reason != sample.OK:
@@ -83,10 +78,9 @@ func Clocks(local, remote sample.Bound) sample.Bound {
 	return Claim(Sum(local.Error, remote.Error))
 }
 
-// SharedClock tells whether it suffices that both ends read one clock (package hostid): its
-// error is in both stamps and cancels. That is used only where a clock is not trusted
-// otherwise (decision 3). A step between the stamps does not cancel, and a configuration
-// that says that there is no clock is obeyed.
+// SharedClock reports whether it suffices that both ends read one clock (package hostid): its error is in both
+// timestamps and cancels. This is used only if a clock is not trusted otherwise (decision 3). A step between the
+// timestamps does not cancel, and a configuration without a clock is respected.
 func SharedClock(local, remote sample.Bound) bool {
 	switch local.Reason {
 	case sample.LocalStepped, sample.NoClock:
@@ -98,51 +92,47 @@ func SharedClock(local, remote sample.Bound) bool {
 	}
 }
 
-// The limits of a single stamp's error against the clock that it was taken from.
+// The error limits of a single timestamp relative to its clock.
 const (
-	// KernelError is that of the kernel's software stamp of a packet that was not held: it
-	// is taken within microseconds of the driver (Linux,
-	// Documentation/networking/timestamping.rst). The figure is the 99th percentile between
-	// two stamps of a loaded 2-core host.
+	// KernelError is the error of the kernel's software timestamp of a packet that was not held: it is taken within
+	// microseconds of the driver (Linux, Documentation/networking/timestamping.rst). The value is the 99th
+	// percentile between two timestamps of a loaded 2-core host.
 	KernelError = 25 * time.Microsecond
-	// UserError is that of a stamp taken in user space, which misses the host's own delay:
-	// the 99th percentile of a loaded 2-core host. A busy host does not bound it.
+	// UserError is the error of a timestamp taken in user space, which lacks the host's own delay: the 99th
+	// percentile of a loaded 2-core host. A busy host may exceed it.
 	UserError = 2 * time.Millisecond
-	// CardError is that of a network card's stamp, on the card's own clock.
+	// CardError is the error of a network card's timestamp, on the card's own clock.
 	CardError = time.Microsecond
-	// CardConversion is how far a card's stamp converted to the system's clock may be off
-	// at the most; above it nothing is converted (package tstamp/phc).
+	// CardConversion is the largest error of a card's timestamp converted to the system's clock; above it nothing
+	// is converted (package tstamp/phc).
 	CardConversion = 20 * time.Microsecond
 )
 
-// Host is what is known of the stamps of one end. The zero value is a host of unknown
-// interrupt moderation, not calibrated, that is none of ours.
+// Host is the quality of the timestamps of one end. The zero value is a foreign host, not calibrated, of unknown
+// interrupt moderation.
 type Host struct {
-	// Conversion is how far a card's stamps are off for their conversion to the system's
-	// clock: CardConversion where nothing better is known.
+	// Conversion is the error of converting a card's timestamps to the system's clock; CardConversion if no better
+	// value is known.
 	Conversion time.Duration
-	// Moderation is for how long the interface may hold an interrupt back after a packet
-	// has come (ethtool: rx-usecs): the kernel's receive stamp is late by as much. Zero:
-	// none, or not told.
+	// Moderation is the longest time for which the interface delays an interrupt after a packet's arrival (ethtool:
+	// rx-usecs), which delays the kernel's receive timestamp. Zero: none, or not reported.
 	Moderation time.Duration
-	// Calibrated is that of this host's interface; the remote end's is not known here.
+	// Calibrated is the calibration of this host's interface; the remote end's is unknown here.
 	Calibrated Calibration
-	// Ours tells that what the end wrote into its packets without a word on its origin is a
-	// stamp taken in user space. Of a foreign reflector it is covered by the Error
-	// Estimate (RFC 8762 section 4.2.1).
+	// Ours: timestamps in the end's packets without a reported origin were taken in user space. Those of a foreign
+	// reflector are covered by the Error Estimate (RFC 8762 section 4.2.1).
 	Ours bool
 }
 
-// sent limits the error of a transmit stamp, received that of a receive stamp.
+// sent is the error limit of a transmit timestamp, received that of a receive timestamp.
 func (h *Host) sent(s sample.Stamp) time.Duration { return h.limit(s, KernelError) }
 
 func (h *Host) received(s sample.Stamp) time.Duration {
 	return h.limit(s, Sum(KernelError, h.Moderation))
 }
 
-// Receive is the limit of the kernel's receive stamps of this host's interface, and whether a
-// calibration stands for it: of the default with the moderation nobody has measured whether
-// it holds on this interface.
+// Receive is the error limit of the kernel's receive timestamps of this host's interface, and whether it is
+// calibrated: the default plus moderation was not measured on this interface.
 func (h *Host) Receive() (limit time.Duration, calibrated bool) {
 	limit = Sum(KernelError, h.Moderation)
 	switch c := &h.Calibrated; {
@@ -171,14 +161,14 @@ func (h *Host) limit(s sample.Stamp, kernel time.Duration) time.Duration {
 	}
 }
 
-// Ends are both ends' stamps, and so one path's. The zero value knows nothing of either.
+// Ends are the timestamp qualities of both ends of one path. The zero value: both unknown.
 type Ends struct {
 	Local, Remote Host
 	// Most is the largest bound of a valid delay; zero: Limit.
 	Most time.Duration
 }
 
-// Stamps is how far a delay may be off for its two stamps, not calibrated.
+// Stamps is the error limit of a delay from its two timestamps, without calibration.
 func (e *Ends) Stamps(dir sample.Direction, sent, received sample.Stamp) time.Duration {
 	if dir == sample.Reverse {
 		return Sum(e.Remote.sent(sent), e.Local.received(received))
@@ -186,8 +176,8 @@ func (e *Ends) Stamps(dir sample.Direction, sent, received sample.Stamp) time.Du
 	return Sum(e.Local.sent(sent), e.Remote.received(received))
 }
 
-// Spacing is how far the time between two receive stamps of this origin may be off. The
-// kernel's come late and never early, so that one limit covers both; others may be off to either side.
+// Spacing is the error limit of the time between two receive timestamps of this origin. The kernel's are late and
+// never early, so that one limit covers both; others have errors of either sign.
 func (e *Ends) Spacing(dir sample.Direction, received sample.Stamp) time.Duration {
 	h := &e.Remote
 	if dir == sample.Reverse {
@@ -203,13 +193,12 @@ func (e *Ends) Spacing(dir sample.Direction, received sample.Stamp) time.Duratio
 	return Sum(limit, limit)
 }
 
-// Delay is the one-way delay between two stamps with its bound, given what both clocks
-// together may be off by. Its reason is sample.NoStamp where a stamp is missing; with any
-// other reason there is a value, if not always a valid one.
+// Delay is the one-way delay between two timestamps with its bound, given the combined bound of both clocks. Its
+// reason is sample.NoStamp if a timestamp is missing; with any other reason there is a value, though not always a
+// valid one.
 //
-// proof: the value is negative beyond its bound, which only a fault of a clock explains.
-// That is judged by the stamps as they are: the median of the shortest paths is zero once a
-// calibration has corrected them.
+// proof: the value is negative beyond its bound, which proves a clock fault. This uses uncorrected timestamps: the
+// median of the shortest paths is zero after the correction by a calibration.
 func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks sample.Bound) (d sample.Delay, proof bool) {
 	if !sent.Present() || !received.Present() {
 		return sample.Delay{Reason: sample.NoStamp}, false
@@ -232,27 +221,25 @@ func (e *Ends) Delay(dir sample.Direction, sent, received sample.Stamp, clocks s
 	return d, proof
 }
 
-// Calibration is what was measured of one stamp of an interface (package calibration). The
-// zero value corrects nothing.
+// Calibration is the measured error of one kind of timestamp of an interface (package calibration). The zero value
+// corrects nothing.
 type Calibration struct {
-	// Origin of the stamps that these are the errors of; sample.Absent: of none.
+	// Origin of the timestamps with these errors; sample.Absent: none.
 	Origin sample.Origin
-	// Systematic is removed from a delay for its local stamp. It may be negative.
+	// Systematic is subtracted from a delay for its local timestamp. It may be negative.
 	Systematic time.Duration
-	// Random is how far the error of 95 % of the stamps is from Systematic at the
-	// most. Not negative.
+	// Random is the largest distance from Systematic of the error of 95 % of the timestamps. Not negative.
 	Random time.Duration
-	// Trusted: Largest, how far any was, stands in the bound in place of what is
-	// assumed, also if it is smaller. Otherwise a bound is only widened.
+	// Trusted: Largest, the largest error measured, replaces the assumed limit in the bound, also if it is smaller.
+	// Otherwise a bound is only widened.
 	Trusted bool
 	Largest time.Duration
 }
 
-// Correct removes the systematic error of the local stamp from d, the delay of either
-// direction, and brings its bound up to date. The bound of d already has assumed for
-// the error of that stamp. A stamp of another origin, a user-space fallback for
-// instance, leaves d as it is. The value of a delay without a bound is corrected
-// as well, so that variation is taken between like and like.
+// Correct removes the systematic error of the local timestamp from d, the delay of either direction, and updates
+// its bound, which includes assumed for that timestamp. A timestamp of another origin, such as a user-space
+// fallback, leaves d unchanged. The value of a delay without a bound is corrected as well, so that variation
+// compares equal kinds.
 func (c Calibration) Correct(d sample.Delay, local sample.Stamp, assumed time.Duration) sample.Delay {
 	if c.Origin == sample.Absent || local.Origin != c.Origin {
 		return d
@@ -261,7 +248,7 @@ func (c Calibration) Correct(d sample.Delay, local sample.Stamp, assumed time.Du
 	if !d.OK() {
 		return d
 	}
-	others := d.Bound - assumed // of the clocks and of the remote stamp
+	others := d.Bound - assumed // of the clocks and of the remote timestamp
 	if c.Trusted {
 		d.Bound = Sum(others, max(c.Largest, local.TXUncertainty))
 	} else {

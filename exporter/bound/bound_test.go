@@ -43,12 +43,12 @@ func TestBoundAboveAnHourOrBelowZeroIsTooLarge(t *testing.T) {
 		}
 	}
 	if Check(2*us, us) != sample.BoundTooLarge || Check(us, us) != sample.OK || Check(2*Limit, 3*Limit) != sample.BoundTooLarge {
-		t.Error("a configured limit is not obeyed, or loosens the fixed one")
+		t.Error("a configured limit has no effect, or raises the fixed one")
 	}
 }
 
-// TestNoErrorEstimateMakesASmallBound tries every scale and multiplier that a remote end may
-// write, with and without the S bit, at either end.
+// TestNoErrorEstimateMakesASmallBound tries every scale and multiplier that a remote end may send, with and without
+// the S bit, at either end.
 func TestNoErrorEstimateMakesASmallBound(t *testing.T) {
 	var ends Ends
 	from := sample.Stamp{At: 1_000_000_000, Origin: sample.Kernel}
@@ -93,7 +93,7 @@ func TestSharedClockStandsInForOneThatIsNotTrusted(t *testing.T) {
 		{sample.LocalUnsynchronized, sample.OK, true},
 		{sample.Unknown, sample.RemoteUnsynchronized, true},
 		{sample.OK, sample.RemoteUnsynchronized, true},
-		{sample.OK, sample.OK, false}, // trusted: their own bounds stand
+		{sample.OK, sample.OK, false}, // trusted: their own bounds apply
 		{sample.NoClock, sample.RemoteUnsynchronized, false},
 		{sample.LocalStepped, sample.RemoteUnsynchronized, false},
 		{sample.ClockSilent, sample.RemoteStepped, false},
@@ -129,7 +129,7 @@ func TestErrorOfAStampFollowsItsOriginAndHowLongItWasHeld(t *testing.T) {
 	}
 }
 
-// The kernel's stamps are late by up to their limit, and never early: so is the time between two.
+// The kernel's timestamps are late by up to their limit and never early; so is the time between two.
 func TestSpacingOfStampsIsOffByOneLimitOfTheKernelAndByTwoOfOthers(t *testing.T) {
 	e := Ends{Local: Host{Moderation: 50 * us}, Remote: Host{Conversion: CardConversion}}
 	trusted := Ends{Local: Host{Calibrated: Calibration{Origin: sample.Kernel, Trusted: true, Largest: 3 * us}}}
@@ -163,8 +163,8 @@ func TestLowConfidenceIsADelayBelowItsBound(t *testing.T) {
 	}
 }
 
-// simulation draws true delays, clocks that are off by no more than they claim, and stamps that
-// are off by no more than their limits.
+// simulation draws true delays, clocks with errors within their bounds, and timestamps with errors within their
+// limits.
 type simulation struct {
 	rng  *rand.Rand
 	ends Ends
@@ -173,7 +173,7 @@ type simulation struct {
 func (w *simulation) upTo(d time.Duration) time.Duration {
 	switch w.rng.IntN(4) {
 	case 0:
-		return d // at the edge
+		return d // at the limit
 	case 1:
 		return 0
 	}
@@ -187,8 +187,8 @@ func (w *simulation) either(d time.Duration) time.Duration {
 	return w.upTo(d)
 }
 
-// claim is a clock: how far it is off, and what it says of it. Some claims are beyond all
-// limits, some clocks are not trusted.
+// claim is a clock: its offset and its reported quality. Some reports exceed all limits, some clocks are not
+// trusted.
 func (w *simulation) claim() (off time.Duration, b sample.Bound) {
 	reasons := sample.Reasons()
 	claims := [...]time.Duration{0, 80, 6 * us, 300 * us, 40 * time.Millisecond, time.Second, 30 * time.Minute, Limit, 2 * Limit, math.MaxInt64 / 4, math.MaxInt64 / 2, math.MaxInt64, -1, math.MinInt64}
@@ -204,8 +204,8 @@ func (w *simulation) claim() (off time.Duration, b sample.Bound) {
 	return off, b
 }
 
-// stamp is taken at an instant of true time by a clock that is off; the error of its taking
-// is within the limit of its origin, and to the side that its origin allows.
+// stamp is taken at an instant of true time by a clock with an offset; its error is within the limit of its origin,
+// and of the sign that the origin allows.
 func (w *simulation) stamp(at instant.Time, off time.Duration, h *Host, sent bool) sample.Stamp {
 	origins := []sample.Origin{sample.User, sample.Kernel, sample.Hardware, sample.FollowUp}
 	s := sample.Stamp{Origin: origins[w.rng.IntN(len(origins))]}
@@ -220,7 +220,7 @@ func (w *simulation) stamp(at instant.Time, off time.Duration, h *Host, sent boo
 	return s
 }
 
-// TestTruthIsInsideOrTheDelayIsInvalidWithAReason is the promise of this package.
+// TestTruthIsInsideOrTheDelayIsInvalidWithAReason checks the main property of this package.
 func TestTruthIsInsideOrTheDelayIsInvalidWithAReason(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -245,22 +245,22 @@ func TestTruthIsInsideOrTheDelayIsInvalidWithAReason(t *testing.T) {
 		if !d.OK() {
 			invalid++
 			if proof {
-				t.Fatalf("seed %d, %d: an invalid delay proves a fault: %+v", seed, i, d)
+				t.Fatalf("seed %d, %d: an invalid delay is proof of a fault: %+v", seed, i, d)
 			}
 			if local.Reason == sample.OK && remote.Reason == sample.OK && Check(Sum(local.Error, remote.Error, time.Second), 0) == sample.OK {
-				t.Fatalf("seed %d, %d: clocks of %+v and %+v, and yet %+v", seed, i, local, remote, d)
+				t.Fatalf("seed %d, %d: clocks of %+v and %+v give %+v", seed, i, local, remote, d)
 			}
 			continue
 		}
 		valid++
 		if local.Reason != sample.OK || remote.Reason != sample.OK {
-			t.Fatalf("seed %d, %d: clocks of %+v and %+v make %+v", seed, i, local, remote, d)
+			t.Fatalf("seed %d, %d: clocks of %+v and %+v give %+v", seed, i, local, remote, d)
 		}
 		if d.Bound < 0 || d.Bound > Limit || truth < d.Value-d.Bound || truth > d.Value+d.Bound {
-			t.Fatalf("seed %d, %d: truly %v, told %v ± %v", seed, i, truth, d.Value, d.Bound)
+			t.Fatalf("seed %d, %d: true delay %v, measured %v ± %v", seed, i, truth, d.Value, d.Bound)
 		}
 		if proof {
-			t.Fatalf("seed %d, %d: clocks within their bounds, and %+v is called a fault", seed, i, d)
+			t.Fatalf("seed %d, %d: clocks within their bounds, but %+v is proof of a fault", seed, i, d)
 		}
 	}
 	if valid < 40_000 || invalid < 50_000 {

@@ -1,7 +1,7 @@
-// Package probe says what a probe is. It knows no concrete one.
+// Package probe defines the interfaces of probes. It imports no concrete one.
 //
-// A probe is a Type: it decodes its own options and makes a Prober for one
-// path. The agent runs Probers; the registry in package probes lists the Types.
+// A probe is a Type: it decodes its own options and makes a Prober for one path. The agent runs Probers; the
+// registry in package probes lists the Types.
 package probe
 
 import (
@@ -21,21 +21,21 @@ import (
 	"oneway.example/exporter/sched"
 )
 
-// Env is what the agent leases to every prober. All fields but Calibration are set;
-// in tests Links and Reports may be nil too.
+// Env is the environment that the agent passes to every prober. All fields but Calibration are set; in tests Links
+// and Reports may be nil too.
 type Env struct {
 	Log   *slog.Logger
 	Sink  metric.Sink
 	Clock clock.Monitor
 	// Pacer is the one scheduler of the process; see sched.Pacer.
 	Pacer *sched.Pacer
-	// Calibration has the stamp errors of this host's interfaces; nil: none are known.
+	// Calibration has the timestamp errors of this host's interfaces; nil: none are known.
 	Calibration *calibration.Table
-	// Links keeps load tests of one link apart, and its data quota.
+	// Links serializes load tests of one link, and holds its data quota.
 	Links *link.Table
-	// Reports takes the reports of load tests' runs.
+	// Reports stores the reports of load tests' runs.
 	Reports *report.Store
-	// Recorder takes raw samples; nil: nobody reads them.
+	// Recorder takes raw samples; nil: there are no readers.
 	Recorder *record.Recorder
 }
 
@@ -43,12 +43,12 @@ type Env struct {
 type Target struct {
 	// Path and Probe are the names used as labels.
 	Path, Probe string
-	// Peer is what the path is measured to, as written: what it may be, such as a host with an
-	// optional port, is the probe's to say (PeerKey).
+	// Peer is the destination of the measurement as configured. The probe defines its syntax, such as a host with
+	// an optional port (PeerKey).
 	Peer string
 }
 
-// Host is that of the Peer of a path that was checked, without port and brackets.
+// Host is the host of a validated Peer, without port and brackets.
 func (t Target) Host() string {
 	host, _, _ := hostport.Split(t.Peer, 1)
 	return host
@@ -58,31 +58,29 @@ func (t Target) Host() string {
 type Type interface {
 	// Name is the word used in the configuration, such as "stamp".
 	Name() string
-	// New checks the options and makes a prober. It opens nothing and sends
-	// nothing: check-config calls it too. decode fills structs from the raw
-	// options, strictly; a wrong value is reported as *OptionError.
+	// New checks the options and makes a prober. It opens nothing and sends nothing, since check-config calls it
+	// too. decode fills structs from the raw options, strictly; a wrong value is reported as *OptionError.
 	New(env Env, target Target, decode func(into ...any) error) (Prober, error)
 }
 
 // Prober measures one path until its context ends.
 type Prober interface {
-	// Run measures; it returns when ctx ends, with its series closed and
-	// nothing left running. An error says why measuring cannot go on at all; a
-	// silent peer or an unresolvable name is no such reason.
+	// Run measures until ctx ends. It then returns with its series closed and nothing left running. An error means
+	// that measuring cannot continue; a peer without replies or an unresolvable name is no error.
 	Run(ctx context.Context) error
-	// Status is for the landing page.
+	// Status is the state for the landing page.
 	Status() Status
 }
 
-// Filler is what a Prober is besides that fills a link.
+// Filler is implemented by a Prober that fills a link.
 type Filler interface {
-	// Fills says which link, for which test, and toward which remote end.
+	// Fills returns the link, the test and the remote end.
 	Fills() Filling
 }
 
-// Filling is what a load test needs its link for.
+// Filling is the use of a link by a load test.
 type Filling struct {
-	// Kind is the test's word, such as "saturation"; Link is what it holds.
+	// Kind is the test's name, such as "saturation"; Link is the link that it occupies.
 	Kind, Link string
 	// Host and Port are the load server's, as configured.
 	Host string
@@ -91,26 +89,26 @@ type Filling struct {
 
 // Status is one prober's state in words and its last results.
 type Status struct {
-	// Up: the peer answers. State says in a few words what is going on, Reason
-	// why it is not well (empty if it is).
+	// Up: the peer replies. State describes the current activity in a few words, Reason why it is faulty (empty if
+	// it is not).
 	Up            bool
 	State, Reason string
-	// LastSuccess is when the last reply came; zero: never.
+	// LastSuccess is when the last reply arrived; zero: never.
 	LastSuccess time.Time
-	// Results are ready for print, in the order to be shown.
+	// Results are formatted, in display order.
 	Results []Result
 }
 
 // Result is one line of a Status, such as {"delay", "forward", "30.1 ms +- 0.2 ms"}.
 type Result = report.Line
 
-// OptionError says which option is wrong; Key is inside the probe's own options.
+// OptionError names a wrong option; Key is inside the probe's own options.
 type OptionError = option.Error
 
-// PeerKey is the Key of an OptionError that is about the path's peer, which is no option of the probe.
+// PeerKey is the Key of an OptionError about the path's peer, which is not an option of the probe.
 const PeerKey = "peer"
 
-// Figures writes a duration with three figures and a unit that people read.
+// Figures formats a duration with three significant digits and a suitable unit.
 func Figures(d time.Duration) string {
 	switch abs := d.Abs(); {
 	case abs >= time.Second:

@@ -9,8 +9,7 @@ import (
 	"oneway.example/exporter/probes/train"
 )
 
-// All makes one of each type. A Type may own sockets that its probers share,
-// so every agent calls this once.
+// All makes one of each type. A Type may own sockets that its probers share, so every agent calls this once.
 func All() []probe.Type {
 	return []probe.Type{
 		stamp.New(),

@@ -1,10 +1,10 @@
-// Package record carries raw samples from what measures to whoever reads them: packets of
-// light probes, rows of runs, points of a track.
+// Package record passes raw samples from the measuring packages to their readers: packets of light probes, rows of
+// runs, points of a track.
 //
-// A Recorder is leased to every prober (probe.Env). Whoever measures records what it has; whoever
-// reads opens a Listener, which has a bounded queue of its own. Recording never waits: a sample
-// that finds a queue full is dropped there, and that listener is told how many it has missed.
-// While nobody listens, recording costs one atomic load, and it never allocates:
+// A Recorder is passed to every prober (probe.Env). The prober records its samples; a reader opens a Listener,
+// which has a bounded queue of its own. Recording never waits: a sample that does not fit into a queue is dropped
+// there, and that listener reports the number of missed samples. Without listeners recording costs one atomic load,
+// and it never allocates:
 //
 //	if r := env.Recorder.Packets(); r.Heard() {
 //		r.Record(&record.Packet{...})
@@ -17,15 +17,15 @@ import (
 	"sync/atomic"
 )
 
-// Recorder has a stream of each kind of sample. The zero value is ready; a nil *Recorder is
-// one that nobody listens to, and that nobody can.
+// Recorder has a stream of each kind of sample. The zero value is ready; a nil *Recorder has no listeners and
+// accepts none.
 type Recorder struct {
 	packets Stream[Packet]
 	rows    Stream[Rows]
 	points  Stream[Point]
 }
 
-// Packets are those of light probes.
+// Packets is the stream of light probes' packets.
 func (r *Recorder) Packets() *Stream[Packet] {
 	if r == nil {
 		return nil
@@ -33,7 +33,7 @@ func (r *Recorder) Packets() *Stream[Packet] {
 	return &r.packets
 }
 
-// Rows are those of runs, a transfer at a time.
+// Rows is the stream of rows of runs, a transfer at a time.
 func (r *Recorder) Rows() *Stream[Rows] {
 	if r == nil {
 		return nil
@@ -41,7 +41,7 @@ func (r *Recorder) Rows() *Stream[Rows] {
 	return &r.rows
 }
 
-// Points are those of the track.
+// Points is the stream of points of the track.
 func (r *Recorder) Points() *Stream[Point] {
 	if r == nil {
 		return nil
@@ -56,10 +56,10 @@ type Stream[T any] struct {
 	listeners []*Listener[T]
 }
 
-// Heard says whether anybody listens; of a nil stream nobody does.
+// Heard reports whether there are listeners; a nil stream has none.
 func (s *Stream[T]) Heard() bool { return s != nil && s.heard.Load() }
 
-// Record gives a copy of v to everybody who listens. It waits for no reader.
+// Record copies v to every listener. It waits for no reader.
 func (s *Stream[T]) Record(v *T) {
 	if !s.Heard() {
 		return
@@ -71,7 +71,7 @@ func (s *Stream[T]) Record(v *T) {
 	}
 }
 
-// Listen opens a listener whose queue holds so many samples, at least one. Close it.
+// Listen opens a listener whose queue holds so many samples, at least one. The caller closes it.
 func (s *Stream[T]) Listen(queue int) *Listener[T] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,17 +87,17 @@ type Listener[T any] struct {
 
 	mu          sync.Mutex
 	ring        []T
-	first, held int // the oldest sample, and how many there are
+	first, held int // the oldest sample, and the number of queued ones
 	missed      uint64
 }
 
-// Take moves the oldest samples to into, and says how many they are, at most len(into), and how many have been
-// dropped since the last call because the queue was full.
+// Take moves the oldest samples to into. It returns their number, at most len(into), and the number dropped since
+// the last call because the queue was full.
 func (l *Listener[T]) Take(into []T) (n int, missed uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for ; n < len(into) && l.held > 0; n++ {
-		into[n], l.ring[l.first] = l.ring[l.first], *new(T) // nothing that it refers to is kept
+		into[n], l.ring[l.first] = l.ring[l.first], *new(T) // drops the references of the sample
 		l.first = (l.first + 1) % len(l.ring)
 		l.held--
 	}
@@ -105,7 +105,7 @@ func (l *Listener[T]) Take(into []T) (n int, missed uint64) {
 	return n, missed
 }
 
-// Close ends the listener. What is queued can still be taken.
+// Close ends the listener. Queued samples can still be taken.
 func (l *Listener[T]) Close() {
 	s := l.stream
 	s.mu.Lock()

@@ -23,7 +23,7 @@ func take(l *Listener[Packet]) (seqs []uint64, missed uint64) {
 
 func TestEachListenerGetsEverySampleInOrder(t *testing.T) {
 	var r Recorder
-	r.Packets().Record(packet(1)) // nobody listens
+	r.Packets().Record(packet(1)) // no listener
 	a := r.Packets().Listen(4)
 	r.Packets().Record(packet(2))
 	b := r.Packets().Listen(4)
@@ -50,7 +50,7 @@ func TestFullQueueDropsAndItsListenerIsTold(t *testing.T) {
 		t.Errorf("got %v and missed %d, want 0 to 3 and 6", got, missed)
 	}
 	if got, missed := take(other); len(got) != 10 || missed != 0 {
-		t.Errorf("the other listener got %v and missed %d for it", got, missed)
+		t.Errorf("the other listener got %v and missed %d", got, missed)
 	}
 	r.Packets().Record(packet(10))
 	if got, missed := take(slow); len(got) != 1 || got[0] != 10 || missed != 0 {
@@ -64,7 +64,7 @@ func TestNothingIsHeardAfterTheLastListenerHasClosed(t *testing.T) {
 	a.Close()
 	a.Close()
 	if !r.Packets().Heard() {
-		t.Error("one still listens")
+		t.Error("a listener is still registered")
 	}
 	b.Close()
 	if r.Packets().Heard() {
@@ -121,12 +121,12 @@ func TestRecordingDoesNotAllocate(t *testing.T) {
 		}
 	}
 	if n := testing.AllocsPerRun(100, record); n != 0 {
-		t.Errorf("%v allocations while nobody listens", n)
+		t.Errorf("%v allocations without listeners", n)
 	}
 	l := r.Packets().Listen(8)
 	defer l.Close()
 	if n := testing.AllocsPerRun(100, record); n != 0 {
-		t.Errorf("%v allocations while one listens", n)
+		t.Errorf("%v allocations with one listener", n)
 	}
 }
 

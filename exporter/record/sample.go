@@ -7,20 +7,20 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Outcome is what became of a test packet as a round trip.
+// Outcome is the result of a test packet as a round trip.
 type Outcome uint8
 
-// The outcomes. A packet that is lost may be recorded once more, as late.
+// The outcomes. A lost packet may be recorded again as late.
 const (
-	// Answered: the reply came within the waiting time.
+	// Answered: the reply arrived within the loss timeout.
 	Answered Outcome = iota
-	// Lost: no reply came within the waiting time; there is T1 alone.
+	// Lost: no reply arrived within the loss timeout; only T1 is set.
 	Lost
-	// Late: the reply came after the waiting time; the packet was recorded as lost before.
+	// Late: the reply arrived after the loss timeout; the packet was recorded as lost before.
 	Late
 )
 
-// String is the word of reports.
+// String is the name used in reports.
 func (f Outcome) String() string {
 	if f > Late {
 		return "invalid"
@@ -33,16 +33,16 @@ type Packet struct {
 	// Path and Probe are the metric labels.
 	Path, Probe string
 	Outcome     Outcome
-	// Era counts the steps of both clocks that the prober has seen, and Restarts those of the remote end:
-	// delays of two eras have no difference, and a remote end that has restarted may have another clock.
+	// Era counts the steps of both clocks that the prober detected, and Restarts those of the remote end: delays of
+	// different eras have no difference, and a restarted remote end may have another clock.
 	Era, Restarts uint64
-	// Packet has the number, the stamps with their origins, and the clocks' bounds.
+	// Packet has the number, the timestamps with their origins, and the clocks' bounds.
 	sample.Packet
-	// Forward and Reverse are the delays with their bounds, or the reason why they are not
-	// defined, as the estimators get them. Of a lost packet both are undefined.
+	// Forward and Reverse are the delays with their bounds, or the reason why they are undefined, as the estimators
+	// receive them. Both are undefined for a lost packet.
 	Forward, Reverse sample.Delay
-	// TooLate: by direction, it took longer than the waiting time, for certain, and is lost
-	// there (RFC 7680 section 2.4); its delay is in no distribution.
+	// TooLate, by direction: the delay certainly exceeded the loss timeout, and the packet is lost there (RFC 7680
+	// section 2.4); its delay is in no distribution.
 	TooLate [2]bool
 }
 
@@ -51,11 +51,11 @@ type Rows struct {
 	// Path and Probe are the metric labels; Run is the run's id, the name of its report.
 	Path, Probe, Run string
 	Direction        sample.Direction
-	// Begin is what the times of the rows are counted from.
+	// Begin is the reference of the rows' times.
 	Begin instant.Time
-	// Every: one row stands for so many packets; 1: all are here.
+	// Every: one row represents so many packets; 1: all are present.
 	Every int
-	// Rows are shared by all readers, who must not change them.
+	// Rows are shared by all readers, which must not change them.
 	Rows []Row
 }
 
@@ -63,16 +63,16 @@ type Rows struct {
 type Row struct {
 	Seq     uint32
 	Segment uint16
-	// Copies that arrived, the first one included.
+	// Copies is the number of copies that arrived, the first one included.
 	Copies  uint16
 	IPBytes uint32
-	// Sent and Arrived are nanoseconds after the transfer's begin; None: there is no such time.
+	// Sent and Arrived are nanoseconds after the transfer's begin; None: undefined.
 	Sent, Arrived int64
-	// Damage is that of stream.Damage.
+	// Damage is the value of stream.Damage.
 	Damage uint8
 }
 
-// None is the time of a row that has none; in JSON it is null.
+// None is an undefined time of a row; in JSON it is null.
 const None = -1 << 63
 
 // RowColumns names the elements of a row's JSON.
@@ -96,13 +96,13 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// Point is where this host was.
+// Point is a position of this host.
 type Point struct {
-	// At is when it was there: by the receiver, or if that tells no time that can be, by this
-	// host's clock when the receiver's report was read.
+	// At is the time of the position by the receiver or, if the receiver has no valid time, the time by this host's
+	// clock at which the receiver's report was read.
 	At instant.Time
 	// Latitude and Longitude in degrees, WGS 84, north and east positive.
 	Latitude, Longitude float64
-	// Speed over ground in meters per second; NaN: not known.
+	// Speed is the speed over ground in meters per second; NaN: unknown.
 	Speed float64
 }

@@ -1,10 +1,8 @@
-// Package sample holds one test packet's truth: its number, its four time
-// stamps, where each stamp came from and how far the clocks may be off.
+// Package sample holds the measured values of one test packet: its number, its four timestamps with their origins,
+// and the error bounds of the clocks.
 //
-// The four stamps are those of RFC 8762 section 4: T1 the sender sends, T2 the
-// reflector receives, T3 the reflector sends, T4 the sender receives. How they
-// were obtained is the business of the sockets and sessions; what they mean is
-// the business of the estimators. This package knows neither.
+// The four timestamps are those of RFC 8762 section 4: T1 the sender sends, T2 the reflector receives, T3 the
+// reflector sends, T4 the sender receives. Sockets and sessions obtain them; estimators interpret them.
 package sample
 
 import (
@@ -13,25 +11,24 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// Origin says where a stamp was taken. The zero value means there is none.
+// Origin is where a timestamp was taken. The zero value means there is none.
 type Origin uint8
 
-// The origins, worst to best but for InPacket and FollowUp, whose quality only
-// the remote end knows.
+// The origins, worst to best except for InPacket and FollowUp, whose quality only the remote end knows.
 const (
-	// Absent: no stamp.
+	// Absent: no timestamp.
 	Absent Origin = iota
-	// User: read from the clock in user space beside the system call; it
-	// includes the host's own delay (6..70 us on an idle host, ms on a busy one).
+	// User: read from the clock in user space next to the system call; it includes the host's own delay (6..70 us
+	// on an idle host, ms on a busy one).
 	User
-	// Kernel: SO_TIMESTAMPING software stamp, taken where the packet meets the driver.
+	// Kernel: SO_TIMESTAMPING software timestamp, taken where the packet meets the driver.
 	Kernel
 	// Hardware: taken by the network card and converted to the system clock.
 	Hardware
-	// InPacket: what the remote end wrote into its packet; how it was taken is unknown.
+	// InPacket: written by the remote end into its packet; its origin is unknown.
 	InPacket
-	// FollowUp: the remote end's later, true transmit stamp (RFC 8972 section 4.7,
-	// Follow-Up Telemetry, or the private TLV of our own reflector).
+	// FollowUp: the remote end's true transmit timestamp, sent later (RFC 8972 section 4.7, Follow-Up Telemetry, or
+	// the private TLV of our own reflector).
 	FollowUp
 )
 
@@ -50,29 +47,27 @@ func (o Origin) String() string {
 	return words[o]
 }
 
-// Stamp is an instant and its origin. The zero value is an absent stamp.
+// Stamp is an instant and its origin. The zero value is an absent timestamp.
 type Stamp struct {
 	At     instant.Time
 	Origin Origin
-	// TXUncertainty is how much later than At the packet left at the latest: the host may
-	// have stood still between the stamp and the wire. Of transmit stamps only;
-	// zero: not known.
+	// TXUncertainty is how much later than At the packet may have left: the host may have paused between the
+	// timestamp and the wire. Only for transmit timestamps; zero: unknown.
 	TXUncertainty time.Duration
 }
 
-// Present reports whether there is a stamp.
+// Present reports whether there is a timestamp.
 func (s Stamp) Present() bool { return s.Origin != Absent }
 
-// Bound is what is known of one host's clock when it stamped a packet.
+// Bound is the quality of one host's clock when it took a packet's timestamp.
 type Bound struct {
-	// Error is the largest offset to UTC that the host claims. Meaningless unless Reason
-	// is OK.
+	// Error is the largest offset to UTC by the host's own estimate. Undefined unless Reason is OK.
 	Error time.Duration
-	// Reason is OK, or why the clock cannot be trusted. The zero value is Unknown.
+	// Reason is OK, or why the clock is not trusted. The zero value is Unknown.
 	Reason Reason
 }
 
-// Packet is one answered test packet. A stamp that is absent stays zero.
+// Packet is one answered test packet. A timestamp that is absent stays zero.
 type Packet struct {
 	// Seq is the sender's number of the packet, extended to 64 bits.
 	Seq uint64
@@ -80,11 +75,11 @@ type Packet struct {
 	// stateless reflector.
 	ReverseSeq     uint64
 	T1, T2, T3, T4 Stamp
-	// Local is the sender's clock, Remote the reflector's.
+	// Local is the quality of the sender's clock, Remote of the reflector's.
 	Local, Remote Bound
 }
 
-// Direction of travel, seen from the agent that sends the test packets.
+// Direction of travel, relative to the agent that sends the test packets.
 type Direction uint8
 
 // Forward is from this agent to the peer, Reverse from the peer to this agent.
@@ -104,23 +99,22 @@ func (d Direction) String() string {
 	return "reverse"
 }
 
-// Delay is a one-way delay as an interval: the truth lies in Value +- Bound.
-// It is defined only if Reason is OK. The zero value is undefined (Unknown).
+// Delay is a one-way delay as an interval: the true value is in Value +- Bound. It is defined only if Reason is OK.
+// The zero value is undefined (Unknown).
 type Delay struct {
-	// Value may be negative: evidence of a clock fault, never clamped.
+	// Value may be negative, as a sign of a clock fault; it is never clamped.
 	Value time.Duration
-	// Bound is what both clocks and both stamps may be off by, together (package bound).
+	// Bound is the combined error bound of both clocks and both timestamps (package bound).
 	Bound  time.Duration
 	Reason Reason
-	// TXUncertainty is the part of Bound for which a host may have held the packet after its stamp.
+	// TXUncertainty is the part of Bound for the time that a host may have held the packet after its timestamp.
 	TXUncertainty time.Duration
 }
 
 // OK reports whether the delay is defined.
 func (d Delay) OK() bool { return d.Reason == OK }
 
-// RoundTrip is (T4-T1)-(T3-T2): free of any clock offset. It needs all four
-// stamps.
+// RoundTrip is (T4-T1)-(T3-T2), in which clock offsets cancel. It needs all four timestamps.
 func (p *Packet) RoundTrip() (time.Duration, bool) {
 	if !p.T1.Present() || !p.T2.Present() || !p.T3.Present() || !p.T4.Present() {
 		return 0, false
@@ -128,7 +122,7 @@ func (p *Packet) RoundTrip() (time.Duration, bool) {
 	return p.T4.At.Sub(p.T1.At) - p.T3.At.Sub(p.T2.At), true
 }
 
-// Residence is T3-T2: the time the packet spent in the reflector.
+// Residence is T3-T2: the residence time of the packet in the reflector.
 func (p *Packet) Residence() (time.Duration, bool) {
 	if !p.T2.Present() || !p.T3.Present() {
 		return 0, false
@@ -136,27 +130,26 @@ func (p *Packet) Residence() (time.Duration, bool) {
 	return p.T3.At.Sub(p.T2.At), true
 }
 
-// Reason says why a one-way delay is, or is not, defined.
+// Reason is why a one-way delay is, or is not, defined.
 type Reason uint8
 
-// The reasons. The zero value is Unknown, so that a Bound or Delay that
-// nobody filled in is never taken for a valid one.
+// The reasons. The zero value is Unknown, so that an unset Bound or Delay is never valid.
 const (
-	// Unknown: nothing was ever said about the clock.
+	// Unknown: the quality of the clock was never reported.
 	Unknown Reason = iota
 	// OK: the delay is defined and its bound holds.
 	OK
-	// NoStamp: a needed stamp is missing.
+	// NoStamp: a required timestamp is missing.
 	NoStamp
-	// NoClock: the configuration says that this host's clock is not disciplined.
+	// NoClock: this host's clock is not disciplined, by configuration.
 	NoClock
-	// ClockSilent: the clock daemon does not answer, and its last reply is too old.
+	// ClockSilent: the clock daemon does not reply, and its last reply is too old.
 	ClockSilent
 	// LocalUnsynchronized: this host's clock is not synchronized.
 	LocalUnsynchronized
 	// LocalStepped: this host's clock was stepped within the window.
 	LocalStepped
-	// RemoteUnsynchronized: the remote end says S=0 in its Error Estimate.
+	// RemoteUnsynchronized: the remote end has S=0 in its Error Estimate.
 	RemoteUnsynchronized
 	// RemoteStepped: the remote end's clock was stepped within the window.
 	RemoteStepped

@@ -11,8 +11,7 @@ import (
 
 const us = time.Microsecond
 
-// answered is a packet that took 30 ms there, 1 ms inside and 20 ms back,
-// between two clocks that agree.
+// answered is a packet with 30 ms forward, 1 ms residence and 20 ms reverse, between synchronized clocks.
 func answered() Packet {
 	start := instant.FromUnix(1_700_000_000, 0)
 	at := func(d time.Duration) Stamp { return Stamp{At: start.Add(d), Origin: Kernel} }
@@ -64,27 +63,26 @@ func TestResidenceNeedsBothRemoteStamps(t *testing.T) {
 
 func TestZeroValuesAreNeverValid(t *testing.T) {
 	if (Stamp{}).Present() || (Delay{}).OK() || (Bound{}).Reason == OK {
-		t.Error("a zero value passes for a measurement")
+		t.Error("a zero value is valid")
 	}
-	// A stamp of the instant zero is still absent by its origin alone.
+	// Only the origin makes a timestamp present, not the instant.
 	if (Stamp{At: 5}).Present() {
-		t.Error("a stamp of no origin is present")
+		t.Error("a timestamp without origin is present")
 	}
 }
 
-// Every value has a name of its own, and the lists hold every value: a label
-// that is forgotten here would be "invalid" in the metrics.
+// Every value has its own name, and the lists hold every value: a missing name would be "invalid" in the metrics.
 func TestNamesAreUniqueAndComplete(t *testing.T) {
 	var origins, reasons, directions []string
 	for i, o := range Origins() {
 		if int(o) != i {
-			t.Errorf("origin %d stands at %d", o, i)
+			t.Errorf("origin %d is at index %d", o, i)
 		}
 		origins = append(origins, o.String())
 	}
 	for i, r := range Reasons() {
 		if int(r) != i {
-			t.Errorf("reason %d stands at %d", r, i)
+			t.Errorf("reason %d is at index %d", r, i)
 		}
 		reasons = append(reasons, r.String())
 	}

@@ -13,7 +13,7 @@ import (
 
 const ms = time.Millisecond
 
-// network makes arrivals out of numbers sent: a seeded mix of every fault.
+// network converts sent numbers to arrivals: a seeded mix of every fault.
 type network struct {
 	rng                                *rand.Rand
 	loss, duplicate, reorder, veryLate float64
@@ -78,8 +78,7 @@ func TestWindowAgreesWithTheReferenceUnderEveryMixOfFaults(t *testing.T) {
 	}
 }
 
-// follow feeds both receivers through the 32 bits of the wire and compares them
-// after every step.
+// follow passes the arrivals to both receivers through the 32 bits of the wire and compares them after every step.
 func follow(t *testing.T, arrivals []packet, first uint64, rng *rand.Rand) {
 	t.Helper()
 	var w Window
@@ -105,7 +104,7 @@ func follow(t *testing.T, arrivals []packet, first uint64, rng *rand.Rand) {
 		}
 		onlyGrows(t, &before, &after)
 		before = after
-		// The slow one is compared in full now and then, for time's sake.
+		// The slow one is compared in full only at some steps, to limit the duration.
 		if i%50 == 0 || i == len(arrivals)-1 {
 			if diff := cmp.Diff(r.counts(), after); diff != "" {
 				t.Fatalf("step %d (-want +got):\n%s", i, diff)
@@ -127,11 +126,11 @@ func onlyGrows(t *testing.T, a, b *Counts) {
 	t.Helper()
 	if b.Base < a.Base || b.Next < a.Next || b.Received < a.Received || b.Lost < a.Lost ||
 		b.Duplicated < a.Duplicated || b.Reordered < a.Reordered || b.Late < a.Late || b.Bursts < a.Bursts {
-		t.Fatalf("a counter went back: %+v, then %+v", *a, *b)
+		t.Fatalf("a counter decreased: %+v, then %+v", *a, *b)
 	}
 }
 
-// FuzzWindow reads three bytes a step: what to do, and with how large a number.
+// FuzzWindow reads three bytes a step: the operation and the size of the number.
 func FuzzWindow(f *testing.F) {
 	f.Add(uint64(0), []byte{0, 0, 1, 0, 0, 5, 0, 0, 2, 1, 0, 0})
 	f.Add(uint64(1<<32-5), []byte{0, 2, 0, 0, 4, 0, 0, 8, 1, 2, 0, 9, 3, 255, 255})

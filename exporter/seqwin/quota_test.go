@@ -16,16 +16,16 @@ func TestWindowGrowsNoFurtherThanItsQuota(t *testing.T) {
 		t.Errorf("%d bytes, want %d: 4096 numbers are beyond the quota", got, tableBytes(2048))
 	}
 	if more := memory(&other) - tableBytes(Size); more == 0 || part.Bytes < 0 || all.Bytes-part.Bytes != tableBytes(Size)+1 {
-		t.Errorf("another one has grown by %d bytes; %d and %d are left", more, part.Bytes, all.Bytes)
+		t.Errorf("another window has grown by %d bytes; %d and %d are left", more, part.Bytes, all.Bytes)
 	}
 	before, own := part.Bytes, Quota{}
 	w.Charge(&own)
 	if paid := tableBytes(2048) - tableBytes(Size); part.Bytes != before+paid || own.Bytes != -paid {
-		t.Errorf("paid by another: %d, then %d bytes are left, of its own %d", before, part.Bytes, own.Bytes)
+		t.Errorf("charged to another quota: %d, then %d bytes are left, of its own %d", before, part.Bytes, own.Bytes)
 	}
 	w.Reset()
 	if own.Bytes != 0 {
-		t.Errorf("after Reset %d bytes are owed", own.Bytes)
+		t.Errorf("after Reset %d bytes are charged", own.Bytes)
 	}
 	if c := other.Counts(); c.Next-c.First != c.Received+c.Lost+c.Pending() {
 		t.Errorf("%+v", c)

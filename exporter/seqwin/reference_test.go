@@ -2,8 +2,8 @@ package seqwin
 
 import "time"
 
-// reference is the same receiver written to be read: it keeps the outcome of every
-// number for ever, and counts by going through all of them.
+// reference is the same receiver in a simple form: it keeps the outcome of every number, and counts by iterating
+// over all of them.
 type reference struct {
 	first, base, next, size      uint64
 	arrived, received            map[uint64]bool
@@ -43,8 +43,8 @@ func (r *reference) add(n uint64, now time.Duration) Verdict {
 	return Reordered
 }
 
-// grow doubles what is remembered, rather than to decide a number for want of room, while
-// one of sixteen numbers remembered has come.
+// grow doubles the memory instead of deciding a number for lack of space, while one of sixteen remembered numbers
+// has arrived.
 func (r *reference) grow(n uint64) {
 	for n >= r.base+r.size && r.size < MaxSize {
 		came := uint64(0)
@@ -56,7 +56,7 @@ func (r *reference) grow(n uint64) {
 		if 16*came < r.size {
 			return
 		}
-		// Of what lies further back than was remembered till now nothing is known.
+		// Outcomes older than the previous memory are unknown.
 		for i := r.next - min(r.next, 2*r.size); i < r.next-min(r.next, r.size); i++ {
 			delete(r.arrived, i)
 		}
@@ -73,7 +73,7 @@ func (r *reference) see(next uint64, now time.Duration) {
 	}
 }
 
-// settle moves base over what is received.
+// settle moves base over received numbers.
 func (r *reference) settle() {
 	for r.base < r.next && r.received[r.base] {
 		r.base++
@@ -125,7 +125,7 @@ func (r *reference) counts() Counts {
 	return c
 }
 
-// pending counts, number by number, what Counts.Pending computes.
+// pending counts one by one what Counts.Pending computes.
 func (r *reference) pending() (n uint64) {
 	for i := r.base; i < r.next; i++ {
 		if !r.received[i] {

@@ -1,19 +1,17 @@
-// Package seqwin is a receiver's window over sequence numbers: it decides of
-// every number whether it was received, lost, duplicated, late or reordered,
-// in whole numbers that always add up. Both ends of a session use it: the reflector over the
-// sender's numbers, the sender over the reflector's. A number is in one of three states:
+// Package seqwin is a receiver's window over sequence numbers: it decides of every number whether it was received,
+// lost, duplicated, late or reordered, in integer counts that are always consistent. Both ends of a session use it:
+// the reflector for the sender's numbers, the sender for the reflector's. A number is in one of three states:
 //
 //	... decided ...| base ... undecided ... next |... not seen yet
 //
 //	Next - First = Received + Lost + Pending   (always, exactly)
 //
-// A missing number becomes Lost when the waiting time (Tmax, RFC 7680 section
-// 2.4) has passed since a higher number arrived, or when so many higher numbers have been
-// seen that the window has no space for it: it grows to MaxSize as packets come. A first copy
-// that comes after that is Late: it never takes the loss back. So is one of which the
-// caller knows that its own delay was longer than the waiting time (AddOverdue). A further copy is Duplicated (RFC 5560) and takes nothing back
-// either. Reordered is RFC 4737 section 3.3: a unique packet whose number is
-// less than next; lost and late packets are not reordered.
+// A missing number becomes Lost when the waiting time (Tmax, RFC 7680 section 2.4) has passed since a higher number
+// arrived, or when so many higher numbers were received that the window has no space for it; the window grows to
+// MaxSize with the received packets. A first copy that arrives later is Late and does not revoke the loss. So is a
+// packet whose own delay exceeded the waiting time by other means (AddOverdue). A further copy is Duplicated (RFC
+// 5560) and revokes no loss either. Reordered is RFC 4737 section 3.3: a unique packet whose number is less than
+// next; lost and late packets are not reordered.
 package seqwin
 
 import (
@@ -21,10 +19,10 @@ import (
 	"time"
 )
 
-// Size is how many numbers below the highest seen are remembered at first, in 2.2 KiB.
-// Where numbers would be decided for want of room, the window is doubled, up to MaxSize, as
-// long as one of sparsest numbers in it was received, and its Quota allows: so packets pay
-// for memory, and a number that jumps ahead gets none.
+// Size is how many numbers below the highest one received are remembered initially, in 2.2 KiB. If numbers would be
+// decided for lack of space, the window is doubled, up to MaxSize, as long as at least one in sparsest of its
+// numbers was received and its Quota allows: memory grows with received packets, not with a number that jumps
+// ahead.
 const (
 	Size     = 512
 	MaxSize  = 1 << 17
@@ -32,13 +30,13 @@ const (
 
 	// RecentWords is the length of Counts.Recent in 64-bit words.
 	RecentWords = 4
-	// RecentBits is how many of the last decided numbers that tells of.
+	// RecentBits is how many of the last decided numbers it covers.
 	RecentBits = RecentWords * 64
-	// maxNumber keeps all sums of numbers clear of the end of uint64.
+	// maxNumber prevents overflow of sums of numbers.
 	maxNumber = 1<<63 - 1
 )
 
-// Verdict is what one arrival was.
+// Verdict is the classification of one arrival.
 type Verdict uint8
 
 // The verdicts.
@@ -53,43 +51,43 @@ const (
 	Late
 )
 
-// Counts is the state of a window. All numbers only grow.
+// Counts is the state of a window. No value decreases.
 type Counts struct {
 	// First is the first number that was expected.
 	First uint64
 	// Base: every number below it is decided.
 	Base uint64
-	// Next is the highest number seen (or told by Finish) plus one.
+	// Next is the highest number received (or set by Finish) plus one.
 	Next uint64
-	// Received counts unique packets in time, those at or above Base included.
+	// Received counts unique packets in time, including those at or above Base.
 	Received uint64
-	// Lost counts numbers below Base that did not come in time.
+	// Lost counts numbers below Base that did not arrive in time.
 	Lost uint64
 	// Duplicated, Reordered and Late count arrivals.
 	Duplicated, Reordered, Late uint64
 	// Bursts counts maximal runs of consecutive lost numbers.
 	Bursts uint64
-	// Recent tells the outcome of the numbers below Base: bit i%64 of word i/64
-	// is set if number Base-1-i was received in time.
+	// Recent is the outcome of the numbers below Base: bit i%64 of word i/64 is set if number Base-1-i was received
+	// in time.
 	Recent [RecentWords]uint64
 }
 
-// Window is one receiver's state. The zero value expects number 0 first. It must not be
-// copied once it is in use.
+// Window is the state of one receiver. The zero value expects number 0 first. It must not be copied after its first
+// use.
 type Window struct {
 	counts Counts
-	// seen: bit n%size is set if number n arrived in any way, for n in [next-size, next),
-	// size being the length of openedMs, a power of two; overdue: if it came too late.
+	// seen: bit n%size is set if number n arrived in any way, for n in [next-size, next), size being the length of
+	// openedMs, a power of two; overdue: if it arrived too late.
 	seen, overdue []uint64
-	// openedMs[n%size] is when a missing number was first overtaken, in
-	// milliseconds of the caller's monotonic clock.
+	// openedMs[n%size] is when a missing number was first overtaken, in milliseconds of the caller's monotonic
+	// clock.
 	openedMs []uint32
 	mask     uint64 // size-1
 	inBurst  bool
-	quota    *Quota // that pays for what it has grown; nil: none does
+	quota    *Quota // charged for the growth; nil: none
 }
 
-// Reset forgets everything, the quota too, but the memory of a window that has not grown.
+// Reset returns to the zero value, also without the quota, but keeps the memory of a window that has not grown.
 func (w *Window) Reset() {
 	w.Charge(nil)
 	old := *w
@@ -101,7 +99,7 @@ func (w *Window) Reset() {
 	}
 }
 
-// Reserve makes space for n numbers, at most MaxSize, where the caller knows its rate.
+// Reserve makes space for n numbers, at most MaxSize, for a caller with a known rate.
 func (w *Window) Reserve(n int) {
 	size := Size
 	for size < min(n, MaxSize) {
@@ -112,7 +110,7 @@ func (w *Window) Reserve(n int) {
 	}
 }
 
-// resize moves what is remembered to tables of another size.
+// resize moves the state to tables of another size.
 func (w *Window) resize(size int) {
 	old := *w
 	w.seen, w.overdue, w.openedMs = make([]uint64, size/64), make([]uint64, size/64), make([]uint32, size)
@@ -128,7 +126,7 @@ func (w *Window) resize(size int) {
 	}
 }
 
-// size is how many numbers the window remembers; it has tables from its first use on.
+// size is the number of remembered numbers; the tables are allocated at the first use.
 func (w *Window) size() uint64 {
 	if len(w.openedMs) == 0 {
 		w.resize(Size)
@@ -136,8 +134,8 @@ func (w *Window) size() uint64 {
 	return uint64(len(w.openedMs))
 }
 
-// grow doubles the window while number n would push undecided ones out of it, and enough of
-// those in it were received.
+// grow doubles the window while number n would push undecided numbers out of it, and enough of its numbers were
+// received.
 func (w *Window) grow(n uint64) {
 	for size := w.size(); n+1 > size && n+1-size > w.counts.Base && size < MaxSize; size *= 2 {
 		received := 0
@@ -154,36 +152,35 @@ func (w *Window) grow(n uint64) {
 	}
 }
 
-// Start makes n the first number expected. It must be called before the first
-// Add. What comes below it was not meant for this window and counts as late (or
-// duplicate), never as received.
+// Start makes n the first number expected. It must be called before the first Add. Numbers below it are not of this
+// window and count as late (or duplicate), never as received.
 func (w *Window) Start(n uint64) { w.counts.First, w.counts.Base, w.counts.Next = n, n, n }
 
-// Counts returns the present state.
+// Counts returns the current state.
 func (w *Window) Counts() Counts { return w.counts }
 
-// Pending is how many numbers below Next are neither received nor lost yet.
+// Pending is how many numbers below Next are neither received nor lost.
 func (c *Counts) Pending() uint64 { return c.Next - c.First - c.Received - c.Lost }
 
-// Seen tells whether number n has arrived, in time or not, as far back as the window remembers.
+// Seen reports whether number n has arrived, in time or not, as far back as the window reaches.
 func (w *Window) Seen(n uint64) bool {
 	return n < w.counts.Next && n+uint64(len(w.openedMs)) >= w.counts.Next && w.has(n)
 }
 
-// Awaits tells whether number n has certainly not arrived so far: a number below the first one, or
-// older than the window remembers, may have.
+// Awaits reports whether number n has certainly not arrived: a number below the first one, or older than the
+// window, may have.
 func (w *Window) Awaits(n uint64) bool {
 	c := &w.counts
 	return n >= c.Next || n >= c.First && n+uint64(len(w.openedMs)) >= c.Next && !w.has(n)
 }
 
-// Add takes the arrival of number n at the monotonic time now. Its cost is constant but
-// for a jump ahead, at most as many small steps as the window has numbers. It allocates
-// when the window grows. Numbers from 2^63, where no session gets, count as late.
+// Add adds the arrival of number n at the monotonic time now. Its cost is constant except for a jump ahead, which
+// takes at most as many small steps as the window has numbers. It allocates when the window grows. Numbers from
+// 2^63 on, which no session reaches, count as late.
 func (w *Window) Add(n uint64, now time.Duration) Verdict { return w.add(n, now, false) }
 
-// AddOverdue takes the arrival of a packet whose own delay was longer than the waiting time:
-// it is Late, and lost, even if no higher number came before it.
+// AddOverdue adds the arrival of a packet whose own delay exceeded the waiting time: it is Late, and lost, even if
+// no higher number arrived before it.
 func (w *Window) AddOverdue(n uint64, now time.Duration) Verdict { return w.add(n, now, true) }
 
 func (w *Window) add(n uint64, now time.Duration, overdue bool) Verdict {
@@ -198,7 +195,7 @@ func (w *Window) add(n uint64, now time.Duration, overdue bool) Verdict {
 		w.advance(n, now)
 		verdict = Unique
 	case n+size < c.Next || (n < c.Base && !w.has(n)):
-		// Older than all memory counts as late, each copy: it was certainly decided.
+		// A number older than the window counts as late, each copy: it was certainly decided.
 		if n+size >= c.Next {
 			w.mark(n)
 		}
@@ -224,15 +221,14 @@ func (w *Window) add(n uint64, now time.Duration, overdue bool) Verdict {
 	return verdict
 }
 
-// Expire decides the numbers that have been missing for longer than wait, at
-// most 24 days, never early and at most 2 ms late. A now before the time of an
-// Add (two goroutines that read the clock and then race for the window) expires
-// nothing.
+// Expire decides the numbers that have been missing for longer than wait, at most 24 days, never early and at most
+// 2 ms late. A now before the time of an Add (two goroutines that read the clock and then compete for the window)
+// expires nothing.
 func (w *Window) Expire(now, wait time.Duration) {
 	c := &w.counts
 	limit := (wait + time.Millisecond - 1).Milliseconds()
 	for c.Base < c.Next {
-		// Signed, so that a small step back is not an age of 49 days.
+		// Signed, so that a small step back is not interpreted as 49 days.
 		age := int32(toMs(now) - w.openedMs[c.Base&w.mask])
 		if !w.has(c.Base) && int64(age) <= limit {
 			return
@@ -241,9 +237,8 @@ func (w *Window) Expire(now, wait time.Duration) {
 	}
 }
 
-// Finish decides every number below next at once: the sender has said that it
-// sent so many, and has waited. Next moves up to it although the last numbers
-// may never have been seen.
+// Finish decides every number below next at once: the sender reported that it sent so many, and has waited. Next
+// increases to it although the last numbers may never have arrived.
 func (w *Window) Finish(next uint64, now time.Duration) {
 	next = min(next, maxNumber)
 	if next > w.counts.Next {
@@ -254,12 +249,12 @@ func (w *Window) Finish(next uint64, now time.Duration) {
 	w.slide()
 }
 
-// advance moves next to n+1, noting when the skipped numbers were overtaken.
+// advance moves next to n+1, recording when the skipped numbers were overtaken.
 func (w *Window) advance(n uint64, now time.Duration) {
 	c, size := &w.counts, w.size()
 	if floor := n + 1 - min(n+1, size); floor > c.Base {
-		// What falls out of the window is decided, and what never enters it (the
-		// gap of an outage) must not cost a step for every number.
+		// Numbers that leave the window are decided, and numbers that never enter it (the gap of an outage) must
+		// not cost a step each.
 		w.decideTo(min(floor, c.Next))
 		if floor > c.Next {
 			w.settle(floor-c.Next, false)
@@ -280,8 +275,7 @@ func (w *Window) slide() {
 	}
 }
 
-// decideTo settles the numbers from base to below end, run by run; end must not
-// be above next.
+// decideTo settles the numbers from base to below end, by runs; end must not be above next.
 func (w *Window) decideTo(end uint64) {
 	c := &w.counts
 	for c.Base < end {
@@ -296,7 +290,7 @@ func (w *Window) decideTo(end uint64) {
 	}
 }
 
-// settle decides the run > 0 numbers from base on, which share one outcome.
+// settle decides the run > 0 numbers from base on, which have the same outcome.
 func (w *Window) settle(run uint64, received bool) {
 	c := &w.counts
 	if !received {
@@ -329,7 +323,7 @@ func (w *Window) late(n uint64) bool {
 	return w.overdue[n&w.mask>>6]&(1<<(n%64)) != 0
 }
 
-// received: it arrived, and in time.
+// received reports that n arrived, and in time.
 func (w *Window) received(n uint64) bool { return w.has(n) && !w.late(n) }
 
 func (w *Window) mark(n uint64)        { w.seen[n&w.mask>>6] |= 1 << (n % 64) }
@@ -343,8 +337,8 @@ func (w *Window) unmark(n uint64) {
 
 func toMs(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 
-// Extend widens a 32-bit number from the wire to the 64-bit number nearest to
-// the one last seen, so that a session outlives 2^32 packets.
+// Extend widens a 32-bit number from the wire to the 64-bit number nearest to the last one, so that sessions may
+// exceed 2^32 packets.
 func Extend(last uint64, wire uint32) uint64 {
 	n := last&^(1<<32-1) | uint64(wire)
 	switch diff := int64(n - last); {
@@ -356,17 +350,16 @@ func Extend(last uint64, wire uint32) uint64 {
 	return n
 }
 
-// Quota is the memory that windows may take beyond their first size. One that has used up
-// its quota keeps its size: then numbers are decided when there is no space for more. It is
-// not safe for concurrent use.
+// Quota is the memory that windows may use beyond their initial size. With an exhausted quota a window keeps its
+// size, and numbers are decided for lack of space. It is not safe for concurrent use.
 type Quota struct {
-	// Bytes are what is left; none, or fewer, allow nothing.
+	// Bytes is what is left; zero or less allows nothing.
 	Bytes int
-	// Of is the quota that this one is a part of, and that is charged as well; nil: none.
+	// Of is the quota that includes this one and is charged as well; nil: none.
 	Of *Quota
 }
 
-// take charges n bytes, or nothing if any of the quotas has not so many left.
+// take charges n bytes, or nothing if any of the quotas has fewer left.
 func (b *Quota) take(n int) bool {
 	for x := b; x != nil; x = x.Of {
 		if x.Bytes < n {
@@ -383,16 +376,16 @@ func (b *Quota) add(n int) {
 	}
 }
 
-// Charge has b pay for what the window takes beyond its first size, from now on and up to
-// now, even if that is more than b has. With nil, as with the zero value, nothing is charged.
+// Charge charges b for the memory of the window beyond its initial size, from now on and up to now, even if that is
+// more than b has. With nil, as in the zero value, nothing is charged.
 func (w *Window) Charge(b *Quota) {
 	w.quota.add(w.grown())
 	w.quota = b
 	b.add(-w.grown())
 }
 
-// grown is what the window takes beyond its first size, in bytes.
+// grown is the memory of the window beyond its initial size, in bytes.
 func (w *Window) grown() int { return tableBytes(max(len(w.openedMs), Size)) - tableBytes(Size) }
 
-// tableBytes is what the tables for so many numbers take.
+// tableBytes is the size of the tables for so many numbers.
 func tableBytes(numbers int) int { return 2*numbers/8 + 4*numbers }

@@ -24,8 +24,7 @@ func TestSequence1263457HasThreeReorderedPackets(t *testing.T) {
 	}
 }
 
-// A known tool reports this stream as 0 lost: it takes duplicates for
-// out-of-order packets, and those cancel losses.
+// A known tool reports this stream as 0 lost: it counts duplicates as out-of-order packets, which cancel losses.
 func TestTwoPercentLossIsSeenBesideFivePercentDuplication(t *testing.T) {
 	var w Window
 	for n := range uint64(10000) {
@@ -62,7 +61,7 @@ func TestCopyAfterTheWaitIsLateAndItsLossStands(t *testing.T) {
 	w.Add(2, 0)
 	w.Expire(3*time.Second, 3*time.Second)
 	if c := w.Counts(); c.Lost != 0 {
-		t.Fatal("decided when the wait was not over")
+		t.Fatal("decided before the end of the wait")
 	}
 	w.Expire(3*time.Second+2*ms, 3*time.Second)
 	if got := w.Add(1, 4*time.Second); got != Late {
@@ -82,7 +81,7 @@ func TestWaitShorterThanAMillisecondIsRoundedUp(t *testing.T) {
 	w.Add(2, 0)
 	w.Expire(2*ms, 1500*time.Microsecond)
 	if c := w.Counts(); c.Lost != 0 {
-		t.Error("2 ms is within the 1 ms that the clock is counted in of 1.5 ms")
+		t.Error("decided after 2 ms, want not before 1.5 ms plus the 1 ms resolution of the clock")
 	}
 	w.Expire(3*ms, 1500*time.Microsecond)
 	if c := w.Counts(); c.Lost != 1 {
@@ -90,7 +89,7 @@ func TestWaitShorterThanAMillisecondIsRoundedUp(t *testing.T) {
 	}
 }
 
-// Two goroutines read the clock and then race for the window's lock.
+// Two goroutines may read the clock and then compete for the window's lock.
 func TestClockReadingFromBeforeTheAddExpiresNothing(t *testing.T) {
 	var w Window
 	w.Add(0, time.Second)
@@ -132,9 +131,9 @@ func TestOutageIsOneBurstHoweverLong(t *testing.T) {
 		for _, word := range c.Recent {
 			received += bits.OnesCount64(word)
 		}
-		// The two after the gap, and those before it that are not too long ago.
+		// The two after the gap, and those before it that are recent enough.
 		if want := 2 + min(2, RecentBits-2-int(min(gap, RecentBits-2))); received != want {
-			t.Errorf("gap %d: Recent tells of %d received, want %d", gap, received, want)
+			t.Errorf("gap %d: Recent has %d received, want %d", gap, received, want)
 		}
 	}
 }
@@ -155,7 +154,7 @@ func TestFinishDecidesTheTailThatNothingOvertook(t *testing.T) {
 	var w Window
 	w.Add(0, 0)
 	w.Finish(5, time.Second)
-	w.Finish(3, time.Second) // an older word changes nothing
+	w.Finish(3, time.Second) // an older report changes nothing
 	if c := w.Counts(); c.Lost != 4 || c.Received != 1 || c.Base != 5 || c.Next != 5 || c.Bursts != 1 {
 		t.Errorf("counts %+v", c)
 	}
@@ -203,7 +202,7 @@ func TestExtendTakesTheNearestNumber(t *testing.T) {
 	}
 }
 
-// memory is what a window's tables take.
+// memory is the size of a window's tables.
 func memory(w *Window) int { return 8*(len(w.seen)+len(w.overdue)) + 4*len(w.openedMs) }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
@@ -226,8 +225,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestWaitIsThatOfTheClockAtAnyRate: with 512 numbers a loss at 10,000 a second was decided
-// after 51 ms, whatever the waiting time.
+// TestWaitIsThatOfTheClockAtAnyRate: with 512 numbers a loss at 10,000 a second would be decided after 51 ms,
+// whatever the waiting time.
 func TestWaitIsThatOfTheClockAtAnyRate(t *testing.T) {
 	const every, wait = 100 * time.Microsecond, 3 * time.Second
 	for _, back := range []uint64{300, 5000, 29_000} {
@@ -309,7 +308,7 @@ func TestPacketThatTookTooLongIsLostThoughNothingOvertookIt(t *testing.T) {
 	}
 }
 
-// The verdicts and counts are compared and copied freely; nothing may hide in them.
+// Counts are a comparable value without hidden references.
 func TestCountsAreAPlainValue(t *testing.T) {
 	var w Window
 	w.Add(0, 0)
@@ -341,7 +340,7 @@ func BenchmarkAddWithLoss(b *testing.B) {
 	}
 }
 
-// The dearest packet that anyone can send: a jump just short of a leap.
+// The most expensive possible packet: the longest jump that is not skipped.
 func BenchmarkAddWorstJump(b *testing.B) {
 	b.ReportAllocs()
 	var w Window
@@ -365,10 +364,10 @@ func TestAwaitsOnlyWhatHasCertainlyNotArrived(t *testing.T) {
 	}
 	w.Expire(time.Hour, time.Second)
 	if !w.Awaits(102) {
-		t.Error("a number that is lost has not arrived")
+		t.Error("a lost number is not awaited")
 	}
 	w.Add(104+Size, time.Hour)
 	if w.Awaits(102) || !w.Awaits(105) {
-		t.Error("what is older than the window may have arrived")
+		t.Error("a number older than the window is awaited")
 	}
 }
