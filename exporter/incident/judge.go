@@ -13,12 +13,12 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// The judgment; the package's documentation has the reasons.
+// Constants of the judgment; see the package documentation.
 const (
 	windowTime, windowPackets = 10 * time.Second, 30
 
 	enough       = 24 // delays of a kind in a window: fewer have no median
-	windowDelays = 64 // of a kind that are kept of a window, at the most
+	windowDelays = 64 // of a kind kept of a window, at most
 
 	memory         = time.Hour // of a baseline
 	memoryDelays   = 256
@@ -27,9 +27,9 @@ const (
 	leastShift     = 2 * time.Millisecond
 	leastLoss      = 0.01
 	unlikely       = 23
-	priorLosses    = 8 // in bursts of two, that a baseline begins with to know its bursts
+	priorLosses    = 8 // in bursts of two, the initial burst statistics of a baseline
 	newNormal      = 30 * time.Minute
-	recoveryOfTest = windowTime // after a load test: its queue drains, and its losses are told
+	recoveryOfTest = windowTime // after a load test: its queue drains, and its losses are reported
 )
 
 // departure is a quantity that has left its baseline.
@@ -40,11 +40,11 @@ type departure struct {
 	// Value and Baseline are medians in seconds, or ratios.
 	Value    float64 `json:"value"`
 	Baseline float64 `json:"baseline"`
-	// Bound is what the clocks could make of the difference, in seconds.
+	// Bound is the part of the difference that the clocks' errors may explain, in seconds.
 	Bound float64 `json:"error_bound_seconds,omitempty"`
 }
 
-// String is for people.
+// String describes the departure.
 func (d departure) String() string {
 	if d.Quantity == loss {
 		return fmt.Sprintf("loss of %.3g %%, before %.3g %%", 100*d.Value, 100*d.Baseline)
@@ -53,7 +53,7 @@ func (d departure) String() string {
 	return fmt.Sprintf("%s delay of %s, before %s", cmp.Or(d.Direction, "round trip"), probe.Figures(now), probe.Figures(before))
 }
 
-// What triggers.
+// Triggers of a report.
 const (
 	delay = "delay"
 	loss  = "loss"
@@ -62,12 +62,12 @@ const (
 // delays judges the delays of one direction, or the round trips.
 type delays struct {
 	seen           int             // in the window
-	values, bounds []time.Duration // of some of it, taken at random
+	values, bounds []time.Duration // of a random sample of it
 
 	learned  time.Duration
-	baseline []time.Duration // upper ends of delays, the older the fewer
-	away     time.Time       // since when; zero: it is not
-	local    time.Duration   // the median that is near the baseline again
+	baseline []time.Duration // upper ends of delays, fewer of older ones
+	away     time.Time       // since when; zero: near the baseline
+	local    time.Duration   // the median below which it is near the baseline again
 }
 
 func (d *delays) add(value, bound time.Duration) {
@@ -81,7 +81,7 @@ func (d *delays) add(value, bound time.Duration) {
 
 func (d *delays) clear() { d.seen, d.values, d.bounds = 0, d.values[:0], d.bounds[:0] }
 
-// close judges the window; it is true if the delay has risen above its baseline with it.
+// close judges the window; it returns true if this window raised the delay above its baseline.
 func (d *delays) close(length time.Duration, now time.Time) (found departure, risen bool) {
 	if len(d.values) < enough {
 		return found, false
@@ -113,18 +113,18 @@ func (d *delays) close(length time.Duration, now time.Time) (found departure, ri
 	return found, false
 }
 
-// losses judges the packets that were not answered in time.
+// losses judges the packets without a reply within the loss timeout.
 type losses struct {
 	window  counts
-	burst   float64 // losses in a row until now
+	burst   float64 // consecutive losses so far
 	lastSeq uint64  // of the last lost one
 
 	learned  time.Duration
-	baseline counts    // the older the less
-	away     time.Time // since when; zero: it is not
+	baseline counts    // older ones with less weight
+	away     time.Time // since when; zero: near the baseline
 }
 
-// counts are packets, those of them that were lost, and the sum of the squares of all bursts' lengths.
+// counts are packets, the lost ones of them, and the sum of the squares of all bursts' lengths.
 type counts struct{ decided, lost, squares float64 }
 
 func (l *losses) add(p *record.Packet) {
@@ -140,7 +140,7 @@ func (l *losses) add(p *record.Packet) {
 	l.window.squares += 2*l.burst - 1
 }
 
-// close judges the window; it is true if the loss has risen above its baseline with it.
+// close judges the window; it returns true if this window raised the loss above its baseline.
 func (l *losses) close(length time.Duration, now time.Time) (found departure, risen bool) {
 	w, b := l.window, &l.baseline
 	ratio, before := w.lost/w.decided, b.lost/max(b.decided, 1)
@@ -164,8 +164,8 @@ func (l *losses) close(length time.Duration, now time.Time) (found departure, ri
 	return found, false
 }
 
-// surprise limits how probable it is that k or more of n events happen that have the probability p each, which is
-// less than k/n: it is at most exp(-surprise) (Chernoff).
+// surprise limits the probability that at least k of n events with probability p each, p below k/n, occur: it is at
+// most exp(-surprise) (Chernoff).
 func surprise(k, n, p float64) float64 {
 	sum := k * math.Log(k/(n*p))
 	if k < n {
@@ -174,7 +174,8 @@ func surprise(k, n, p float64) float64 {
 	return sum
 }
 
-// roundTripOf is free of any clock offset; it is not defined where a clock was stepped between two of its stamps.
+// roundTripOf is the round trip, in which clock offsets cancel; it is undefined if a clock was stepped between two
+// of its timestamps.
 func roundTripOf(p *record.Packet) (time.Duration, bool) {
 	if p.Local.Reason == sample.LocalStepped || p.Remote.Reason == sample.RemoteStepped {
 		return 0, false
@@ -184,20 +185,20 @@ func roundTripOf(p *record.Packet) (time.Duration, bool) {
 
 // judge judges a path's packets in windows.
 type judge struct {
-	begun  time.Time // the window, with its first packet
+	begun  time.Time // begin of the window, with its first packet
 	era    uint64
 	delays [3]delays // forward, reverse, and of the round trip
 	losses losses
-	quiet  time.Time // nothing counts before it
+	quiet  time.Time // packets before it do not count
 }
 
-// pause leaves out the window under way, and those that begin soon: a load test is on the path's link.
+// pause discards the current window and delays the next one: a load test uses the path's link.
 func (j *judge) pause(now time.Time) {
 	j.clear()
 	j.quiet = now.Add(recoveryOfTest)
 }
 
-// add takes a packet, and says what has left its baseline with the window that ends with it.
+// add adds a packet, and returns the departures of the window that ends with it.
 func (j *judge) add(p *record.Packet, now time.Time) (left []departure) {
 	if now.Before(j.quiet) {
 		return nil
@@ -213,7 +214,7 @@ func (j *judge) add(p *record.Packet, now time.Time) (left []departure) {
 		j.begun = now
 	}
 	if p.Outcome == record.Late {
-		return left // it was lost before
+		return left // recorded as lost before
 	}
 	j.losses.add(p)
 	for i, d := range []sample.Delay{p.Forward, p.Reverse} {

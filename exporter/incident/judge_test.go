@@ -12,7 +12,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// stream is a synthetic path, one packet each interval.
+// stream is a synthetic path with one packet each interval.
 type stream struct {
 	rng      *rand.Rand
 	interval time.Duration
@@ -38,7 +38,7 @@ func exponential(rng *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(rng.ExpFloat64() * float64(mean))
 }
 
-// next is the next packet and when it is told.
+// next returns the next packet and the time of its record.
 func (s *stream) next() (*record.Packet, time.Time) {
 	s.seq++
 	s.now = s.now.Add(s.interval)
@@ -51,7 +51,7 @@ func (s *stream) next() (*record.Packet, time.Time) {
 	return p, s.now
 }
 
-// run lets j judge the stream for a while, and has all departures with the first packet's number of each.
+// run passes the stream to j for d, and returns all departures.
 func (s *stream) run(j *judge, d time.Duration) (left []departure) {
 	for end := s.now.Add(d); s.now.Before(end); {
 		left = append(left, j.add(s.next())...)
@@ -80,7 +80,7 @@ func TestDelayThatBlowsUpIsFoundOnceAndItsEndWaitedFor(t *testing.T) {
 			t.Fatalf("at the blow-up %v, want all three delays, once", got)
 		}
 		if d := left[0]; d.Value < 0.32 || d.Baseline > 0.035 || d.Baseline < 0.03 {
-			t.Errorf("forward %+v, want some 332 ms, before 31", d)
+			t.Errorf("forward %+v, want about 332 ms, baseline 31 ms", d)
 		}
 		if left := s.run(j, 10*time.Minute); len(left) != 0 {
 			t.Errorf("while it lasts: %v", left)
@@ -124,7 +124,7 @@ func TestShiftWithinTheClocksBoundsIsNoIncident(t *testing.T) {
 	s.bound = 40 * ms
 	s.run(j, time.Hour)
 	calm, sign := s.delay, time.Duration(1)
-	s.delay = func(rng *rand.Rand) time.Duration { // a clock that is 60 ms off: forward and reverse in turn
+	s.delay = func(rng *rand.Rand) time.Duration { // a clock with an offset of 60 ms: forward and reverse in turn
 		sign = -sign
 		return calm(rng) - sign*60*ms
 	}
@@ -219,11 +219,11 @@ func TestLoadTestOnThePathsLinkIsNoIncident(t *testing.T) {
 		t.Errorf("after it: %v", left)
 	}
 	if j.losses.learned < 110*time.Minute {
-		t.Errorf("learned from %v of two hours", j.losses.learned)
+		t.Errorf("baseline of %v of two hours", j.losses.learned)
 	}
 }
 
-// noises are paths that are as they are, good or bad.
+// noises are steady paths, good or bad.
 func noises() map[string]func(s *stream) {
 	gaussian := func(spread time.Duration) func(*rand.Rand) time.Duration {
 		return func(rng *rand.Rand) time.Duration { return 100*ms + time.Duration(rng.NormFloat64()*float64(spread)) }
@@ -232,7 +232,7 @@ func noises() map[string]func(s *stream) {
 		"exponential": func(*stream) {},
 		"gaussian":    func(s *stream) { s.delay = gaussian(10 * ms) },
 		"wide":        func(s *stream) { s.delay = gaussian(300 * ms) },
-		"heavy tail": func(s *stream) { // no mean, let alone a variance
+		"heavy tail": func(s *stream) { // without mean and variance
 			s.delay = func(rng *rand.Rand) time.Duration {
 				return min(time.Duration(float64(10*ms)*math.Pow(1-rng.Float64(), -1/0.9)), time.Hour)
 			}
@@ -264,9 +264,10 @@ func noises() map[string]func(s *stream) {
 	}
 }
 
-// TestSteadyNoiseIsNoIncident runs a day and a half of each path. By hand, 300,000 windows of each path had no
-// departure, which alone shows less than one of 100,000 windows, and so less than one of 20 seeds of a path here; that it is one of
-// 1,000,000 seeds rests on the calculation in the package's documentation, which takes packets as independent.
+// TestSteadyNoiseIsNoIncident runs a day and a half of each path. In a manual run 300,000 windows of each path had
+// no departure, which shows a rate below one in 100,000 windows, and so below one in 20 seeds of a path here; the
+// rate of one in 1,000,000 seeds is from the calculation in the package's documentation, which assumes independent
+// packets.
 func TestSteadyNoiseIsNoIncident(t *testing.T) {
 	const runs, each = 6, 6 * time.Hour
 	for name, set := range noises() {

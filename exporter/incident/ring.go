@@ -11,10 +11,10 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// row is a packet in the numbers of columns. Times are nanoseconds; outcome and reasons are enumerations.
+// row is a packet as the values of columns. Times are nanoseconds; outcome and reasons are enumerations.
 type row [10]int64
 
-// Places in a row; the delays' bounds and reasons follow them.
+// Indices in a row; the delays' bounds and reasons follow them.
 const (
 	seqAt       = 0
 	sentAt      = 1
@@ -24,10 +24,10 @@ const (
 	roundTripAt = 9
 )
 
-// none is a time that is not defined.
+// none is an undefined time.
 const none = math.MinInt64
 
-// columns name those of a row in a report. A time that is not defined is null there; the reason says why.
+// columns are the names of a row's values in a report. An undefined time is null there; the reason explains it.
 func columns() []string {
 	return []string{
 		"seq", "sent_ns", "fate", "forward_ns", "forward_error_bound_ns", "forward_reason",
@@ -35,7 +35,7 @@ func columns() []string {
 	}
 }
 
-// rowOf is what a ring keeps of a packet.
+// rowOf returns the row of a packet.
 func rowOf(p *record.Packet) row {
 	r := row{seqAt: int64(p.Seq), sentAt: int64(p.T1.At), outcomeAt: int64(p.Outcome), roundTripAt: none}
 	if trip, ok := roundTripOf(p); ok {
@@ -51,17 +51,17 @@ func rowOf(p *record.Packet) row {
 	return r
 }
 
-// ring holds the newest packets of a path in blocks, each of which begins anew. What is written is not changed. The
-// zero value holds none.
+// ring holds the newest packets of a path in blocks, each encoded independently. Written data does not change. The
+// zero value is empty.
 type ring struct {
 	blocks []block // the oldest first
 	last   row     // of the newest block
 }
 
-// block has rows one after the other, each by how it differs from the one before.
+// block holds consecutive rows, each encoded as its difference from the previous one.
 type block struct {
 	data   []byte
-	newest int64 // when its last packet was sent
+	newest int64 // send time of its last packet
 }
 
 const (
@@ -69,7 +69,7 @@ const (
 	longest = len(row{}) * binary.MaxVarintLen64 // bytes of a row
 )
 
-// add keeps r, within most bytes.
+// add appends r, and keeps the ring within most bytes.
 func (g *ring) add(r *row, most int) {
 	if n := len(g.blocks); n == 0 || len(g.blocks[n-1].data)+longest > cap(g.blocks[n-1].data) {
 		g.blocks, g.last = append(g.blocks, block{data: make([]byte, 0, max(most/blocks, longest))}), row{}
@@ -84,7 +84,7 @@ func (g *ring) add(r *row, most int) {
 	g.last, b.newest = *r, max(b.newest, r[sentAt])
 }
 
-// size is how many bytes the ring takes.
+// size is the size of the ring in bytes.
 func (g *ring) size() (bytes int) {
 	for _, b := range g.blocks {
 		bytes += cap(b.data)
@@ -109,10 +109,10 @@ func (g *ring) rows() (all []row) {
 	return slices.DeleteFunc(all, func(r row) bool { return newest-r[sentAt] > int64(span) })
 }
 
-// table is made of what a ring held only when it is written, so that a report that waits takes no more room.
+// table is expanded from the ring only when it is written, so that a waiting report takes no additional memory.
 type table struct {
 	of    ring
-	begin instant.Time // the times of sending are after it
+	begin instant.Time // reference of the send times
 }
 
 // MarshalJSON is an array of arrays in the order of columns.

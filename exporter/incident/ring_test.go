@@ -14,7 +14,7 @@ import (
 
 const ms, us = time.Millisecond, time.Microsecond
 
-// answered is a packet that took so long in each direction, of clocks that are off by at most 50 us together.
+// answered is a packet with these delays, between clocks with a combined bound of 50 us.
 func answered(seq uint64, sent instant.Time, forward, reverse time.Duration) *record.Packet {
 	p := &record.Packet{Path: "a", Probe: "stamp"}
 	p.Seq = seq
@@ -27,7 +27,7 @@ func answered(seq uint64, sent instant.Time, forward, reverse time.Duration) *re
 	return p
 }
 
-// lost is a packet to which no reply came.
+// lost is a packet without a reply.
 func lost(seq uint64, sent instant.Time) *record.Packet {
 	p := &record.Packet{Path: "a", Probe: "stamp", Outcome: record.Lost}
 	p.Seq, p.T1 = seq, sample.Stamp{At: sent, Origin: sample.Kernel}
@@ -35,7 +35,7 @@ func lost(seq uint64, sent instant.Time) *record.Packet {
 	return p
 }
 
-// anyPacket is a packet of whatever kind there is.
+// anyPacket is a random packet of any outcome.
 func anyPacket(rng *rand.Rand, seq uint64) *record.Packet {
 	at := instant.Time(1_790_000_000e9 + int64(seq)*int64(time.Second) + rng.Int64N(int64(ms)))
 	if rng.IntN(10) == 0 {
@@ -136,7 +136,7 @@ func TestKeepingAPacketHardlyAllocates(t *testing.T) {
 		k := rowOf(p)
 		r.add(&k, perPath)
 	}
-	if n := testing.AllocsPerRun(100_000, add); n != 0 { // a block of each two hundred packets is less than one
+	if n := testing.AllocsPerRun(100_000, add); n != 0 { // one block for two hundred packets rounds to zero
 		t.Errorf("%v allocations", n)
 	}
 }

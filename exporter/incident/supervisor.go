@@ -1,43 +1,42 @@
-// Package incident keeps the last minutes of the packets of each light probe, so that what a path
-// did before and while it went bad can be read packet by packet.
+// Package incident keeps the last minutes of the packets of each light probe, so that the packets of a path before
+// and during a fault are available one by one.
 //
-// # What is kept
+// # Stored packets
 //
-// A ring for each probe of a path holds number, time of sending, outcome, both delays with their
-// bounds or the reason why there are none, and the round trip: 20 to 26 bytes a packet. It holds the last
-// 10 minutes, in 96 KiB at the most: those of 6 packets a second fit, of 50 packets a second somewhat more
-// than a minute does. All rings together take 32 MiB at the most, and a sixteenth of the memory limit where
-// there is one (package memlimit); beyond some 340 busy probes each has less.
+// A ring for each probe of a path holds number, send time, outcome, both delays with their bounds or the reason why
+// there are none, and the round trip: 20 to 26 bytes a packet. It holds the last 10 minutes, in at most 96 KiB:
+// enough for 6 packets a second, or for somewhat more than a minute of 50 packets a second. All rings together take
+// at most 32 MiB, and at most a sixteenth of the memory limit if there is one (package memlimit); above some 340
+// busy probes each has less.
 //
-// # When it becomes a report
+// # Reports
 //
-// On request, and when delay or loss rises above its baseline. Packets are judged in windows of at
+// A report is made on request, and when delay or loss rises above its baseline. Packets are judged in windows of at
 // least 10 s and 30 packets.
 //
-// Delay, of each direction and of the round trip, is represented by the window's median, which neither a few
-// late packets nor a heavy tail moves: half of the window must be late. Its baseline is 256 upper ends of delays
-// (delay plus bound), replaced at random such that they are those of the last hour, the older the fewer. The delay
-// has risen when the median less the median bound exceeds both the quantile 0.98 of the baseline, and the
-// baseline's median by a quarter of it and by 2 ms. What the clocks' bounds can explain is so taken off, and a clock
-// that wanders within its bound is no incident. The round trip has no such bound, and is judged where the clocks are
-// not trusted, too. Order statistics need no shape of the noise: whatever it is, the median of 30 delays exceeds
-// that quantile by chance in one of some 10^9 windows, that of 24, the fewest, in one of 10^8, as long as delays are independent.
+// Delay, of each direction and of the round trip, is represented by the window's median, which neither a few late
+// packets nor a heavy tail changes: half of the window must be late. Its baseline is 256 upper ends of delays
+// (delay plus bound) of the last hour, replaced at random such that there are fewer of older ones. The delay has
+// risen when the median less the median bound exceeds both the quantile 0.98 of the baseline, and the baseline's
+// median by a quarter of it and by 2 ms. This subtracts what the clocks' bounds may explain, so that a clock that
+// varies within its bound is no incident. The round trip has no such bound, and is judged even if the clocks are
+// not trusted. Order statistics do not depend on the distribution of the noise: the median of 30 independent delays
+// exceeds that quantile by chance in one of some 10^9 windows, that of 24, the fewest, in one of 10^8.
 //
-// Loss is the window's share of packets that were not answered in time. It has risen when it is at least 1 %
-// of the packets above the baseline (the last hour, by exponential weights), and so many losses are improbable at
-// the baseline's ratio: by at most exp(-23), some 10^-10 (Chernoff's bound). Packets that are lost together are one
-// event, so the exponent is divided by the baseline's index of dispersion, the sum of the squares of its bursts' lengths
-// over its losses. Where the lengths of bursts have no limit, long ones are incident.
+// Loss is the window's share of packets without a reply within the loss timeout. It has risen when it is at least 1
+// % of the packets above the baseline (the last hour, by exponential weights), and so many losses are improbable at
+// the baseline's ratio: by at most exp(-23), some 10^-10 (Chernoff's bound). Packets lost together are one event,
+// so the exponent is divided by the baseline's index of dispersion, the sum of the squares of its bursts' lengths
+// over its losses. If the lengths of bursts have no limit, long ones are incidents.
 //
-// There is no judgment before a baseline of 5 minutes. A window in which a load test held a link of the path, or that
-// began less than 10 s after one did, counts for nothing. Delays of different eras of the clocks have no
-// difference: a step begins their baselines anew. While a quantity is away its baseline rests, and it makes no further
-// report. It is back after a window near the baseline (delay: not half as far as it was; loss: no longer told
-// from it), and what stays away for 30 minutes is the path's new baseline, learned anew.
+// There is no judgment before a baseline of 5 minutes. A window in which a load test used a link of the path, or
+// that began less than 10 s after one, does not count. Delays of different eras of the clocks have no difference: a
+// step restarts their baselines. While a quantity is above its baseline, the baseline does not change, and the
+// quantity makes no further report. It is back after a window near the baseline (delay: less than half of the
+// increase; loss: not distinguishable from it). After 30 minutes above it a new baseline begins.
 //
-// A path makes one report in 10 minutes at the most, whatever has left; all paths together 20 at
-// one time, and one a minute after that. Reports of this kind take a quarter of the directory at the
-// most (package report).
+// A path makes at most one report in 10 minutes, whatever the quantity; all paths together make at most 20 at one
+// time, and one a minute after that. Reports of this kind take at most a quarter of the directory (package report).
 package incident
 
 import (
@@ -61,33 +60,33 @@ import (
 	"oneway.example/exporter/report"
 )
 
-// What is kept.
+// Limits of memory.
 const (
 	span        = 10 * time.Minute
 	perPath     = 96 << 10 // bytes of a ring
 	allPaths    = 32 << 20 // of all rings
-	memoryShare = 16       // of the memory limit, all rings
-	smallest    = 512      // bytes of a ring, however many there are
+	memoryShare = 16       // of the memory limit, for all rings
+	smallest    = 512      // bytes of a ring, for any number of rings
 )
 
-// How often.
+// Limits of rates.
 const (
 	takeInterval = 100 * time.Millisecond
-	pathInterval = 10 * time.Minute // between reports of a path that something has triggered
+	pathInterval = 10 * time.Minute // between triggered reports of a path
 	allInterval  = time.Minute      // between those of all paths
 	allBurst     = 20
 	askInterval  = 10 * time.Second // between those on request
 	askBurst     = 6
 )
 
-// queue is how many packets may wait for a Supervisor, a megabyte of them; 40,000 a second fit.
+// queue is the number of packets that may wait for a Supervisor, a megabyte; 40,000 a second fit.
 const queue = 4096
 
-// batchPackets are taken from the queue at one time.
+// batchPackets is how many packets are taken from the queue at one time.
 const batchPackets = 256
 
-// listener is the value of the metric label of what a Supervisor misses; request the trigger of a report that
-// somebody has asked for.
+// listener is the metric label's value for the packets that a Supervisor misses; request is the trigger of a report
+// on request.
 const (
 	listener = "incident"
 	request  = "request"
@@ -95,31 +94,31 @@ const (
 
 // Errors of Keep.
 var (
-	// ErrUnknown: there is no such light probe, or none was named and the path has several.
-	ErrUnknown = errors.New("incident: no such light probe, or several where none is named")
-	// ErrNothing: it has sent nothing in the last minutes.
-	ErrNothing = errors.New("incident: there are no packets of the last minutes")
-	// ErrTooMany: there were many requests a moment ago.
-	ErrTooMany = errors.New("incident: too many requests, one in 10 s is taken")
-	// ErrNoDirectory: reports are not kept.
-	ErrNoDirectory = errors.New("incident: no directory for reports is configured; it is reports.dir")
+	// ErrUnknown: there is no such light probe, or the path has several and none was named.
+	ErrUnknown = errors.New("incident: no such light probe, or the path has several and none was named")
+	// ErrNothing: the probe has sent nothing in the last minutes.
+	ErrNothing = errors.New("incident: no packets were sent in the last minutes")
+	// ErrTooMany: the requests exceed one in 10 s.
+	ErrTooMany = errors.New("incident: too many requests; one in 10 s is allowed")
+	// ErrNoDirectory: reports are not stored.
+	ErrNoDirectory = errors.New("incident: reports.dir is empty; it must be a directory")
 )
 
 // Path is a light probe of a path whose packets are kept.
 type Path struct {
 	// Path and Probe are the metric labels; Peer is as configured.
 	Path, Probe, Peer string
-	// Links are those that the path goes over: a load test on one of them is the cause of what is
-	// seen beside it. None: that is not known, and any may be.
+	// Links are the links of the path: a load test on one of them explains changes of the path. None: unknown, any
+	// link may be one.
 	Links []string
 }
 
-// Options are what a Supervisor is made of; all are needed.
+// Options of a Supervisor; all are required.
 type Options struct {
 	Recorder *record.Recorder
 	Reports  *report.Store
 	Sink     metric.Sink
-	// Held are the links that a load test is on now.
+	// Held returns the links that a load test uses now.
 	Held func() []string
 	Log  *slog.Logger
 }
@@ -137,7 +136,7 @@ type Supervisor struct {
 
 type name struct{ path, probe string }
 
-// path is what is known of one probe.
+// path is the state of one probe.
 type path struct {
 	Path
 	ring     ring
@@ -146,7 +145,7 @@ type path struct {
 	series   *metric.Scope
 }
 
-// New makes a supervisor that knows no path yet.
+// New makes a supervisor without paths.
 func New(o Options) *Supervisor {
 	return &Supervisor{
 		options: o, space: int(min(allPaths, memlimit.Process()/memoryShare)), paths: map[name]*path{},
@@ -154,7 +153,7 @@ func New(o Options) *Supervisor {
 	}
 }
 
-// SetPaths says which probes there are. What is kept of one that stays, stays.
+// SetPaths sets the probes. Packets of remaining ones are kept.
 func (k *Supervisor) SetPaths(all []Path) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -177,7 +176,7 @@ func (k *Supervisor) SetPaths(all []Path) {
 
 // Run keeps packets until ctx ends.
 func (k *Supervisor) Run(ctx context.Context) error {
-	packets := k.listen(nil, true) // nil: no path's are kept
+	packets := k.listen(nil, true) // nil: there are no paths
 	defer func() { packets = k.listen(packets, false) }()
 	missed := k.options.Sink.Series(metric.SamplesDropped, listener)
 	defer missed.Close()
@@ -187,7 +186,7 @@ func (k *Supervisor) Run(ctx context.Context) error {
 	defer close(writing)
 	writer.Go(func() {
 		for p := range writing {
-			_ = k.write(p) // the store logs and counts
+			_ = k.write(p) // the store logs and counts errors
 		}
 	})
 	ticker := time.NewTicker(takeInterval)
@@ -212,7 +211,7 @@ func (k *Supervisor) Run(ctx context.Context) error {
 	}
 }
 
-// listen opens the listener of packets if there are paths of which they are wanted, and closes it if there are none.
+// listen opens the listener of packets if there are paths that need it, and closes it if there are none.
 func (k *Supervisor) listen(to *record.Listener[record.Packet], wanted bool) *record.Listener[record.Packet] {
 	k.mu.Lock()
 	wanted = wanted && len(k.paths) > 0
@@ -227,18 +226,18 @@ func (k *Supervisor) listen(to *record.Listener[record.Packet], wanted bool) *re
 	return to
 }
 
-// submit has reports written, unless many are being so.
+// submit queues reports for writing, unless too many are queued.
 func (k *Supervisor) submit(found []*piece, writing chan<- *piece) {
 	for _, p := range found {
 		select {
 		case writing <- p:
 		default:
-			k.options.Log.Warn("Incident not kept, other reports are still being written", "path", p.header.Path, "probe", p.header.Probe)
+			k.options.Log.Warn("Incident not stored, too many reports are being written", "path", p.header.Path, "probe", p.header.Probe)
 		}
 	}
 }
 
-// pause has the judgment of paths rest whose links a load test is on.
+// pause pauses the judgment of paths with a link that a load test uses.
 func (k *Supervisor) pause(now time.Time) {
 	held := k.options.Held()
 	if len(held) == 0 {
@@ -253,7 +252,7 @@ func (k *Supervisor) pause(now time.Time) {
 	}
 }
 
-// take keeps packets, and has what is to be reported of them.
+// take stores packets, and returns the reports that they trigger.
 func (k *Supervisor) take(packets []record.Packet, now time.Time) (found []*piece) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -275,8 +274,8 @@ func (k *Supervisor) take(packets []record.Packet, now time.Time) (found []*piec
 	return found
 }
 
-// Keep makes a report of the last minutes now, on request. The probe may be empty if the path has one light
-// probe alone. The error is one of this package, or says that the report could not be written.
+// Keep makes a report of the last minutes on request. The probe may be empty if the path has only one light probe.
+// The error is one of this package, or that of writing the report.
 func (k *Supervisor) Keep(pathName, probeName string) (report.Header, error) {
 	if k.options.Reports.Stats().Dir == "" {
 		return report.Header{}, ErrNoDirectory
@@ -316,31 +315,31 @@ func (k *Supervisor) write(p *piece) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if one := k.paths[name{h.Path, h.Probe}]; one != nil { // it may be gone
+	if one := k.paths[name{h.Path, h.Probe}]; one != nil { // it may have been removed
 		one.series.Series(metric.IncidentReports, p.body.Trigger).Add(1)
 	}
-	k.options.Log.Info("Incident kept", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", h.Reason)
+	k.options.Log.Info("Incident stored", "path", h.Path, "probe", h.Probe, "trigger", p.body.Trigger, "id", h.ID, "why", h.Reason)
 	return nil
 }
 
-// piece is a report that is to be written.
+// piece is a report to be written.
 type piece struct {
 	header report.Header
 	body   body
 }
 
-// body is that of a report.
+// body is the body of a report.
 type body struct {
-	// Trigger is delay, loss or request; Departures are what has left its baseline.
+	// Trigger is delay, loss or request; Departures are the quantities that have left their baseline.
 	Trigger    string      `json:"trigger"`
 	Departures []departure `json:"departures,omitempty"`
-	// Begin is what sent_ns is counted from.
+	// Begin is the reference of sent_ns.
 	Begin   instant.Time `json:"begin_ns"`
 	Columns []string     `json:"columns"`
 	Rows    table        `json:"rows"`
 }
 
-// piece is the report of what the path's ring holds, of which there is something. The supervisor's lock is held.
+// piece returns the report of the path's ring, which is not empty. The supervisor's lock is held.
 func (p *path) piece(trigger string, left []departure, now time.Time) *piece {
 	kept := ring{blocks: slices.Clone(p.ring.blocks)}
 	rows := kept.rows()

@@ -19,7 +19,7 @@ import (
 	"oneway.example/exporter/report"
 )
 
-// bench is a supervisor that runs, with what is around it.
+// bench is a running supervisor and its environment.
 type bench struct {
 	*Supervisor
 	recorder record.Recorder
@@ -46,7 +46,7 @@ func newBench(t *testing.T, paths ...Path) *bench {
 	return b
 }
 
-// send sends a packet a second for a while, which takes so long in each direction; 0: it is lost.
+// send sends a packet a second for d with this delay in each direction; 0: lost.
 func (b *bench) send(d, delay time.Duration, paths ...string) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		b.seq++
@@ -59,13 +59,13 @@ func (b *bench) send(d, delay time.Duration, paths ...string) {
 			p.Path = name
 			b.recorder.Packets().Record(p)
 		}
-		// synctest's time: no real time passes
+		// Simulated time of synctest: the interval of the packets.
 		time.Sleep(time.Second)
 		synctest.Wait()
 	}
 }
 
-// decoded is a report as its reader has it.
+// decoded is a report as read from the store.
 type decoded struct {
 	Header report.Header `json:"header"`
 	Body   struct {
@@ -119,7 +119,7 @@ func TestBlowUpIsReportedWithTheMinutesBeforeIt(t *testing.T) {
 			t.Errorf("first row %v, last row %v", first, last)
 		}
 		if got := all[0].End.Sub(all[0].Begin); got < 9*time.Minute || got > span {
-			t.Errorf("it tells of %v", got)
+			t.Errorf("it covers %v", got)
 		}
 		if v, ok := b.sink.Value(metric.IncidentReports, "a", "stamp", "delay"); !ok || v != 1 {
 			t.Errorf("%v reports counted", v)
@@ -204,7 +204,7 @@ func TestIncidentIsKeptOnRequest(t *testing.T) {
 			t.Errorf("%s with %d rows", d.Body.Trigger, len(d.Body.Rows))
 		}
 		if _, err := b.Keep("a", ""); err != nil {
-			t.Errorf("the only probe need not be named: %v", err)
+			t.Errorf("the only probe without its name: %v", err)
 		}
 		for _, wrong := range []name{{"b", "stamp"}, {"", "stamp"}, {"a", "other"}} {
 			if _, err := b.Keep(wrong.path, wrong.probe); !errors.Is(err, ErrUnknown) {
@@ -240,7 +240,7 @@ func TestPathThatIsGoneIsForgotten(t *testing.T) {
 	})
 }
 
-// TestAThousandBusyPathsKeepWithinTheLimit, and so do ten thousand: each has less.
+// TestAThousandBusyPathsKeepWithinTheLimit also checks ten thousand: each has less.
 func TestAThousandBusyPathsKeepWithinTheLimit(t *testing.T) {
 	for _, n := range []int{1000, 3000} {
 		k := New(Options{Recorder: &record.Recorder{}})
