@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhatACrashHasLeftIsClearedAway(t *testing.T) {
+func TestIncompleteFilesOfACrashAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, Options{Dir: dir})
 	for n := range 3 {
@@ -32,11 +32,11 @@ func TestWhatACrashHasLeftIsClearedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(temporary+"20261121t180000z-00000000", whole[:100])
-	put("20261121t180001z-00000000"+suffix, nil)                                                   // renamed before its content was on the disk
+	put("20261121t180001z-00000000"+suffix, nil)                                                   // renamed before its content was on disk
 	put(header(1).ID+suffix, whole[:50])                                                           // cut in the header
-	put("another"+suffix, zip(t, `{"header":{"id":"not-this"}}`))                                  // renamed by somebody
-	put("bomb"+suffix, zip(t, `{"header":{"id":"bomb","path":"`+strings.Repeat("a", 8<<20)+`"}}`)) // small on the disk only
-	put("order"+suffix, zip(t, `{"body":{},"header":{"id":"order","path":"p"}}`))                  // not ours
+	put("another"+suffix, zip(t, `{"header":{"id":"not-this"}}`))                                  // renamed by hand
+	put("bomb"+suffix, zip(t, `{"header":{"id":"bomb","path":"`+strings.Repeat("a", 8<<20)+`"}}`)) // small on disk only
+	put("order"+suffix, zip(t, `{"body":{},"header":{"id":"order","path":"p"}}`))                  // header not first
 	var log bytes.Buffer
 	s := open(t, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	got := map[string]string{}
@@ -54,16 +54,16 @@ func TestWhatACrashHasLeftIsClearedAway(t *testing.T) {
 		t.Errorf("files are %v", files(t, dir))
 	}
 	if n := strings.Count(log.String(), "cannot be read"); n != 4 {
-		t.Errorf("told %d times:\n%s", n, log.String())
+		t.Errorf("logged %d times, want 4:\n%s", n, log.String())
 	}
-	// What cannot be read counts, and goes when its time has come.
+	// An unreadable report counts, and is removed by age.
 	s.Configure(Options{Dir: dir, MaxRuns: 1})
 	if names := files(t, dir); len(names) != 1 {
 		t.Errorf("files are %v", names)
 	}
 }
 
-// TestReportCutInItsBodyIsStillListed: the header comes first.
+// The header comes first.
 func TestReportCutInItsBodyIsStillListed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, open(t, Options{Dir: dir}), header(0), noise(100_000))
@@ -85,7 +85,7 @@ func TestReportCutInItsBodyIsStillListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, zipped); err == nil {
-		t.Error("half a report passes for a whole one")
+		t.Error("a truncated report was read without an error")
 	}
 }
 
@@ -130,7 +130,7 @@ func TestOnlyRegularFilesOfOursAreTouched(t *testing.T) {
 	}
 }
 
-func TestDirectoryThatComesLaterIsUsedThen(t *testing.T) {
+func TestDirectoryThatAppearsLaterIsUsed(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "reports")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil { // a file where a directory must be
@@ -139,7 +139,7 @@ func TestDirectoryThatComesLaterIsUsedThen(t *testing.T) {
 	var log bytes.Buffer
 	s := open(t, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err := s.Write(header(1), nil); err == nil {
-		t.Error("a report was written below a file")
+		t.Error("a report was written into a file")
 	}
 	if got := s.Stats(); got.Failed != 1 || got.Error == nil || got.Runs != 1 || !strings.Contains(log.String(), "tried again") {
 		t.Errorf("stats %+v, log %s", got, log.String())
@@ -154,7 +154,7 @@ func TestDirectoryThatComesLaterIsUsedThen(t *testing.T) {
 	}
 }
 
-// TestDirectoryOfManyIsBoundedInMemory: the headers of those that go are not read.
+// The headers of reports to be removed are not read.
 func TestDirectoryOfManyIsBoundedInMemory(t *testing.T) {
 	dir := t.TempDir()
 	content := zip(t, `{"header":{"id":"x"}}`)

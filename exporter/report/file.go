@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// maxHeaderBytes of a report are read to find its header.
+// maxHeaderBytes is the most bytes of a decompressed report that are read to find its header.
 const maxHeaderBytes = 256 << 10
 
-// list reads the headers of a directory's reports, newest first and at most as many
-// as are kept, and removes what a crash has left half written.
+// list reads the headers of a directory's reports, newest first. It reads at most o.MaxRuns of
+// them; of the others it returns the ID only. It removes files that a crash left incomplete.
 func list(o Options) (index []Header, total int64, err error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, 0, fmt.Errorf("report: %w", err)
@@ -27,18 +27,18 @@ func list(o Options) (index []Header, total int64, err error) {
 		if err != nil {
 			return err
 		}
-		slices.Reverse(entries) // by name, and so the newest first
+		slices.Reverse(entries) // names sort by time; newest first
 		for _, e := range entries {
 			id, ours := strings.CutSuffix(e.Name(), suffix)
 			ours = ours && validID.MatchString(id)
 			info, err := e.Info()
 			switch {
 			case err != nil || !info.Mode().IsRegular():
-			case strings.HasPrefix(e.Name(), temporary), ours && info.Size() == 0: // a crash has left it
-				_ = r.Remove(e.Name()) // it counts for nothing, and the next start tries again
+			case strings.HasPrefix(e.Name(), temporary), ours && info.Size() == 0: // incomplete after a crash
+				_ = r.Remove(e.Name()) // on an error it is not listed, and the next start retries
 			case ours:
 				h := Header{ID: id}
-				if len(index) < o.MaxRuns { // the others go at once
+				if len(index) < o.MaxRuns { // the caller removes the others
 					h = readHeader(o, r, id)
 				}
 				h = h.kept(info.Size())
@@ -54,8 +54,8 @@ func list(o Options) (index []Header, total int64, err error) {
 	return index, total, nil
 }
 
-// readHeader reads a report's header. One that cannot be read is listed by its id,
-// and goes when its time has come.
+// readHeader reads a report's header. An unreadable report is listed by its ID, with the result
+// Unreadable, and is removed by age like any other.
 func readHeader(o Options, r *os.Root, id string) Header {
 	h, err := decodeFile(r, id)
 	if err != nil {
@@ -74,7 +74,7 @@ func decodeFile(r *os.Root, id string) (Header, error) {
 	return decodeHeader(f, id)
 }
 
-var errHeader = errors.New("it does not begin with the header of this run")
+var errHeader = errors.New("decode report: the first field must be the header of this run")
 
 // decodeHeader reads the beginning of a report.
 func decodeHeader(from io.Reader, id string) (Header, error) {
@@ -101,7 +101,7 @@ func decodeHeader(from io.Reader, id string) (Header, error) {
 	return h.bounded(), nil
 }
 
-// openRegular opens a file, but waits for no pipe and reads no directory.
+// openRegular opens a regular file. It does not block on a named pipe.
 func openRegular(r *os.Root, name string) (*os.File, error) {
 	f, err := r.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -112,13 +112,13 @@ func openRegular(r *os.Root, name string) (*os.File, error) {
 		err = fmt.Errorf("%s is not a regular file: %w", name, fs.ErrNotExist)
 	}
 	if err != nil {
-		_ = f.Close() // what is wrong is told
+		_ = f.Close() // err is returned
 		return nil, err
 	}
 	return f, nil
 }
 
-// file writes a report's file, and returns its size, or 0 and why it is not there.
+// file writes a report's file and returns its size in bytes; 0 on an error.
 func file(o Options, h Header, body any) (size int64, err error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return 0, fmt.Errorf("report: %w", err)
@@ -127,7 +127,7 @@ func file(o Options, h Header, body any) (size int64, err error) {
 		name := temporary + h.ID
 		defer func() {
 			if err != nil {
-				_ = r.Remove(name) // what is wrong is told
+				_ = r.Remove(name) // err is returned
 			}
 		}()
 		if size, err = encode(r, name, o.MaxBytes, h, body); err != nil {
@@ -141,7 +141,7 @@ func file(o Options, h Header, body any) (size int64, err error) {
 	return size, nil
 }
 
-// encode writes a new file of at most limit bytes, through to the disk.
+// encode writes a new file of at most limit bytes and syncs it to disk.
 func encode(r *os.Root, name string, limit int64, h Header, body any) (size int64, err error) {
 	f, err := r.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
 	if err != nil {
@@ -157,7 +157,7 @@ func encode(r *os.Root, name string, limit int64, h Header, body any) (size int6
 	return limit - out.left, err
 }
 
-// limited is a writer with an end.
+// limited is a writer that fails after left bytes.
 type limited struct {
 	w    io.Writer
 	left int64
@@ -172,12 +172,12 @@ func (l *limited) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// withRoot opens a directory for f, out of which no name leads, nor a symbolic link.
+// withRoot opens a directory for f. Neither a name nor a symbolic link leads out of it (os.Root).
 func withRoot(dir string, f func(*os.Root) error) error {
 	r, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // nothing was written through it
+	defer func() { _ = r.Close() }() // a directory has no unwritten data
 	return f(r)
 }

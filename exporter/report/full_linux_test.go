@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallDisk is a directory on a file system of some KiB, which only this test sees:
-// the thread that has it ends with the test.
+// smallDisk mounts a file system of some KiB in a mount namespace of this test's thread; the
+// thread ends with the test.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("SKIPPED, NOT PASSED: a file system of one's own needs root")
+		t.Skip("SKIPPED, NOT PASSED: mounting needs root")
 	}
 	dir := t.TempDir()
 	runtime.LockOSThread()
@@ -42,7 +42,7 @@ func smallDisk(t *testing.T, size string) string {
 	return dir
 }
 
-func TestFullDiskCostsNoOtherReport(t *testing.T) {
+func TestFullDiskRemovesNoReport(t *testing.T) {
 	dir := smallDisk(t, "64k")
 	var log bytes.Buffer
 	s := open(t, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -73,15 +73,15 @@ func TestFullDiskCostsNoOtherReport(t *testing.T) {
 	}
 	write(t, s, header(2), noise(10_000))
 	write(t, s, header(4), nil)
-	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "cannot be kept") || !strings.Contains(got, "are kept again") {
-		t.Errorf("want one line when it began and one when it ended, got\n%s", got)
+	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "cannot be written") || !strings.Contains(got, "are written again") {
+		t.Errorf("want one line at the first failure and one at the first success, got\n%s", got)
 	}
 	if got := open(t, Options{Dir: dir}).List(); len(got) != 3 || slices.ContainsFunc(got, func(h Header) bool { return h.Result != "completed" }) {
 		t.Errorf("list is %+v", got)
 	}
 }
 
-func TestReadOnlyDirectoryIsReadAndCostsNoRun(t *testing.T) {
+func TestReadOnlyDirectoryIsListed(t *testing.T) {
 	dir := smallDisk(t, "64k")
 	write(t, open(t, Options{Dir: dir}), header(0), nil)
 	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {

@@ -1,14 +1,12 @@
-// Package report keeps the reports of load tests' runs in a directory: one gzip
-// file of JSON a run, named by the run's id, the oldest removed when there are too
-// many or they take too much room.
+// Package report stores the reports of load-test runs in a directory: one gzip file of JSON per
+// run, named by the run's ID. It removes the oldest reports above a limit of files or bytes.
 //
-// A report is {"header": {...}, "body": ...}; the header comes first, so that a
-// directory can be listed without reading the bodies. What a header is made of may
-// come from elsewhere (a peer's words): whoever shows it escapes it.
+// A report is {"header": {...}, "body": ...}. The header comes first, so that a directory can be
+// listed without reading the bodies. A header may hold text from a remote end: escape it before
+// display.
 //
-// No run fails because of its report: a full disk or a directory that cannot be
-// written is an error that is returned, counted and logged, and the header is
-// still listed.
+// A report that cannot be written does not fail its run: the error is returned, counted and
+// logged, and the header is still listed.
 package report
 
 import (
@@ -21,11 +19,11 @@ import (
 	"unicode/utf8"
 )
 
-// Header is what a list of runs shows of one.
+// Header is the list entry of a run.
 type Header struct {
-	// ID is the run's; see NewID.
+	// ID of the run; see NewID.
 	ID string `json:"id"`
-	// Path and Probe are the metric labels, Kind the kind of test, Peer the remote end as
+	// Path and Probe are the metric labels, Kind is the kind of test, Peer the remote end as
 	// configured.
 	Path  string `json:"path"`
 	Probe string `json:"probe"`
@@ -34,16 +32,16 @@ type Header struct {
 	// Begin and End of the run.
 	Begin time.Time `json:"begin,omitzero"`
 	End   time.Time `json:"end,omitzero"`
-	// Result is a word: Completed, incomplete, refused, failed or skipped; of a file
-	// that cannot be read it is Unreadable.
+	// Result is Completed, incomplete, refused, failed or skipped; Unreadable for a file that
+	// cannot be read.
 	Result string `json:"result"`
-	// Reason is why it is not completed, in a few words; empty if it is.
+	// Reason is a short text why the run did not complete; empty if it did.
 	Reason string `json:"reason,omitempty"`
-	// Summary has the main figures, ready for print; at most maxLines are kept.
+	// Summary has the main results, formatted; at most maxLines are kept.
 	Summary []Line `json:"summary,omitempty"`
 
-	// Report is the address of the whole report, relative to the root of the agent's web server, and
-	// FileBytes the size of its file. They are set in what a Store lists, and empty if it is not kept.
+	// Report is the URL of the report, relative to the root of the agent's web server, and FileBytes the
+	// size of its file. A Store sets them in its list; they are empty if there is no file.
 	Report    string `json:"report,omitempty"`
 	FileBytes int64  `json:"report_bytes,omitempty"`
 }
@@ -51,32 +49,31 @@ type Header struct {
 // Results.
 const (
 	Completed = "completed"
-	// Unreadable is the result of a report that a crash or somebody else has damaged.
+	// Unreadable is the result of a report whose file is damaged.
 	Unreadable = "unreadable"
 )
 
-// Incident is the Kind of a report of a light probe's last minutes. It is no run of a test: such reports take a
-// quarter of what may be kept at the most.
+// Incident is the Kind of a report on the last minutes of a light probe. It is not a run of a test: such
+// reports use at most a quarter of both limits.
 const Incident = "incident"
 
-// Line is one figure, such as {"throughput", "forward", "4.98 Mb/s"}.
+// Line is one result, such as {"throughput", "forward", "4.98 Mb/s"}.
 type Line struct {
 	Quantity  string `json:"quantity"`
 	Direction string `json:"direction,omitempty"`
 	Value     string `json:"value"`
 }
 
-// What is kept of a header in memory, so that a list is bounded whatever the peers
-// say.
+// Limits of a header in memory; they bound what a remote end's text can use.
 const (
-	// maxLines of a summary are kept.
+	// maxLines is the most lines of a summary.
 	maxLines = 32
-	// maxText bytes of each text are kept.
+	// maxText is the most bytes of each text.
 	maxText = 256
 )
 
-// NewID makes the id of a run that began at t: sortable by time, of [a-z0-9-], such
-// as 20261121t172532z-3f9a2b07. A nil rng takes the runtime's.
+// NewID returns the ID of a run that began at t, such as 20261121t172532z-3f9a2b07: sortable by
+// time, of [a-z0-9-]. A nil rng uses the runtime's generator.
 func NewID(t time.Time, rng *rand.Rand) string {
 	random := rand.Uint32
 	if rng != nil {
@@ -86,12 +83,12 @@ func NewID(t time.Time, rng *rand.Rand) string {
 }
 
 var (
-	errID = errors.New("report: an id has 1 to 64 of a to z, 0 to 9 and -, and does not begin with -")
-	// validID is what is safe as a file's name and in an address.
+	errID = errors.New("report: an id must have 1 to 64 characters of a-z, 0-9 and -, the first not -")
+	// validID matches IDs that are safe as a file name and in a URL.
 	validID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
 )
 
-// kept is a header as it is listed: its times are UTC, and its report, if there is one, takes so many bytes.
+// kept returns h as it is listed: times in UTC, and the URL of its report if that has bytes.
 func (h Header) kept(bytes int64) Header {
 	h.Begin, h.End, h.FileBytes = h.Begin.UTC(), h.End.UTC(), bytes
 	if bytes > 0 {
@@ -100,7 +97,7 @@ func (h Header) kept(bytes int64) Header {
 	return h
 }
 
-// bounded is a copy of h as it stands in a file, no larger than it should be.
+// bounded returns a copy of h for a file, cut to the limits.
 func (h Header) bounded() Header {
 	h.Report, h.FileBytes = "", 0
 	for _, s := range []*string{&h.Path, &h.Probe, &h.Kind, &h.Peer, &h.Result, &h.Reason} {
@@ -114,7 +111,7 @@ func (h Header) bounded() Header {
 	return h
 }
 
-// cut is s, made valid UTF-8 and not longer than maxText, in memory of its own.
+// cut returns a copy of s as valid UTF-8 of at most maxText bytes.
 func cut(s string) string {
 	n := min(len(s), maxText)
 	for n < len(s) && n > maxText-utf8.UTFMax && !utf8.RuneStart(s[n]) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// zip packs a text.
+// zip compresses a text.
 func zip(tb testing.TB, text string) []byte {
 	tb.Helper()
 	var b bytes.Buffer

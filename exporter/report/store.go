@@ -17,13 +17,13 @@ import (
 
 // Options are a store's settings. The zero value keeps headers in memory only.
 type Options struct {
-	// Dir is made if need be; empty: no files. It belongs to one Store of one process.
-	// Files of others in it are left alone, and do not count.
+	// Dir is created if it does not exist; empty: no files. One Store of one process owns it.
+	// Other files in it are neither removed nor counted.
 	Dir string
-	// MaxBytes is how much all files may take, not counting the one being written; 0:
-	// DefaultMaxBytes. The oldest go for it once that is there.
+	// MaxBytes is the limit of all files together, without the one being written; 0:
+	// DefaultMaxBytes. The oldest are removed after the new one is complete.
 	MaxBytes int64
-	// MaxRuns is how many runs are kept and listed; 0: defaultMaxRuns.
+	// MaxRuns is the limit of runs kept and listed; 0: defaultMaxRuns.
 	MaxRuns int
 	// Log; nil: discarded.
 	Log *slog.Logger
@@ -43,48 +43,47 @@ const (
 
 // Errors of Store.
 var (
-	// errTooLarge: a report is larger than all may be together.
-	errTooLarge = errors.New("report: larger than the directory may be")
-	// errExists: a run of that id is there already.
-	errExists = errors.New("report: this id is there already")
+	// errTooLarge: one report exceeds the limit of the directory.
+	errTooLarge = errors.New("report: the report exceeds the byte limit of the directory")
+	// errExists: a run with this ID exists.
+	errExists = errors.New("report: the id exists")
 )
 
-// Store keeps reports. All methods are safe for concurrent use.
+// Store stores reports. All methods are safe for concurrent use.
 type Store struct {
 	writing sync.Mutex // one report at a time; taken before mu
 	listed  bool       // the directory has been read; guarded by writing
-	failing bool       // told that nothing can be kept; guarded by writing
+	failing bool       // the failure is logged; guarded by writing
 
-	mu      sync.Mutex // guards what follows, which changes only while writing is held, too
+	mu      sync.Mutex // guards the fields below; a change also needs writing
 	options Options
 	index   []Header // newest first
 	total   int64    // bytes of their files
 	stats   Stats
 }
 
-// Stats count what a store has done since it was opened, and say what it holds.
+// Stats are counters since the store was opened, and its present content.
 type Stats struct {
-	// Written reports, Failed ones, and Removed ones to make room.
+	// Written and Failed reports, and those Removed to stay within the limits.
 	Written, Failed, Removed uint64
-	// Dir is where reports are kept; empty: nowhere.
+	// Dir is the directory of the files; empty: none.
 	Dir string
-	// Runs are listed; their files take Bytes.
+	// Runs is the number of listed runs, Bytes the size of their files.
 	Runs  int
 	Bytes int64
-	// Error is why the last report was not written, or the directory not read; nil if
-	// it was.
+	// Error of the last write of a report or read of the directory; nil if it succeeded.
 	Error error
 }
 
-// Open makes a store and lists what is in its directory. A directory that cannot be used is no
-// error: it is logged and counted, and tried again with each report.
+// Open makes a store and lists its directory. A directory that cannot be used is logged and
+// counted, and retried with each report.
 func Open(o Options) *Store {
 	s := &Store{}
 	s.Configure(o)
 	return s
 }
 
-// Configure puts other options in force, as a reload does.
+// Configure sets new options, as a reload does.
 func (s *Store) Configure(o Options) {
 	o.MaxBytes, o.MaxRuns = cmp.Or(o.MaxBytes, DefaultMaxBytes), cmp.Or(o.MaxRuns, defaultMaxRuns)
 	if o.Log == nil {
@@ -106,7 +105,7 @@ func (s *Store) Configure(o Options) {
 	s.remove(gone)
 }
 
-// scan lists the directory; writing is held.
+// scan lists the directory; writing must be held.
 func (s *Store) scan() {
 	var index []Header
 	var total int64
@@ -114,7 +113,7 @@ func (s *Store) scan() {
 	if s.options.Dir != "" {
 		index, total, err = list(s.options)
 	}
-	// What was never in a file is still worth showing.
+	// Keep headers that have no file.
 	for _, h := range s.index {
 		if h.FileBytes == 0 && !has(index, h.ID) {
 			index = append(index, h)
@@ -133,24 +132,24 @@ func has(index []Header, id string) bool {
 	return slices.ContainsFunc(index, func(h Header) bool { return h.ID == id })
 }
 
-// tell logs when reports cannot be kept, and when they can again; writing is held.
+// tell logs the first of consecutive failures and the first success after them; writing must be held.
 func (s *Store) tell(err error) {
 	switch log := s.options.Log; {
 	case err != nil && !s.failing:
-		log.Error("Reports of runs cannot be kept, will be tried again with the next", "dir", s.options.Dir, "err", err)
+		log.Error("Reports cannot be written; the next report is tried again", "dir", s.options.Dir, "err", err)
 	case err == nil && s.failing:
-		log.Info("Reports of runs are kept again", "dir", s.options.Dir)
+		log.Info("Reports are written again", "dir", s.options.Dir)
 	}
 	s.failing = err != nil
 }
 
 func newestFirst(a, b Header) int { return strings.Compare(b.ID, a.ID) }
 
-// incidentShare of both limits is the most that reports of kind Incident take.
+// incidentShare: reports of kind Incident use at most 1/incidentShare of both limits.
 const incidentShare = 4
 
-// excess takes the oldest out of the index until there is space for h, nil for nothing, which is at the front of it;
-// mu is held. Their files are still there.
+// excess removes the oldest headers from the index until h fits at its front; a nil h needs no space. It
+// leaves their files; mu must be held.
 func (s *Store) excess(h *Header) (gone []Header) {
 	if h != nil && h.Kind == Incident {
 		gone = s.oldest(func(o *Header) bool { return o.Kind == Incident }, s.options.MaxRuns/incidentShare, s.options.MaxBytes/incidentShare, h)
@@ -158,8 +157,8 @@ func (s *Store) excess(h *Header) (gone []Header) {
 	return append(gone, s.oldest(func(*Header) bool { return true }, s.options.MaxRuns, s.options.MaxBytes, h)...)
 }
 
-// oldest takes the oldest of those that are meant out of the index until they keep within the limits together
-// with h, which may be nil.
+// oldest removes from the index the oldest headers for which meant is true, until those that are left and h
+// are within the limits. h may be nil.
 func (s *Store) oldest(meant func(*Header) bool, runs int, bytes int64, h *Header) (gone []Header) {
 	if h != nil {
 		runs, bytes = runs-1, bytes-h.FileBytes
@@ -180,7 +179,7 @@ func (s *Store) oldest(meant func(*Header) bool, runs int, bytes int64, h *Heade
 	return gone
 }
 
-// remove removes files; writing is held.
+// remove removes files; writing must be held.
 func (s *Store) remove(gone []Header) {
 	var removed uint64
 	for _, h := range gone {
@@ -190,10 +189,10 @@ func (s *Store) remove(gone []Header) {
 		err := withRoot(s.options.Dir, func(r *os.Root) error { return r.Remove(h.ID + suffix) })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			level := slog.LevelError
-			if s.failing { // that is told
+			if s.failing { // already logged as an error
 				level = slog.LevelDebug
 			}
-			s.options.Log.Log(context.Background(), level, "Report of a run cannot be removed", "dir", s.options.Dir, "id", h.ID, "err", err)
+			s.options.Log.Log(context.Background(), level, "Report cannot be removed", "dir", s.options.Dir, "id", h.ID, "err", err)
 			continue
 		}
 		removed++
@@ -203,9 +202,9 @@ func (s *Store) remove(gone []Header) {
 	s.mu.Unlock()
 }
 
-// Write keeps a run: its header, and a body that encoding/json can write. The file
-// appears whole or not at all; the oldest go until it has room. Whatever the error,
-// the header is listed, unless the id is wrong or there already.
+// Write stores a run: its header, and a body that encoding/json can encode. The file is written
+// atomically; then the oldest are removed until all are within the limits. On any error the header
+// is listed, unless its ID is invalid or exists.
 func (s *Store) Write(h Header, body any) error {
 	if !validID.MatchString(h.ID) {
 		return errID
@@ -214,7 +213,7 @@ func (s *Store) Write(h Header, body any) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if !s.listed {
-		s.scan() // it could not be read before
+		s.scan() // the directory could not be read before
 	}
 	if has(s.index, h.ID) {
 		return fmt.Errorf("%w: %s", errExists, h.ID)
@@ -240,8 +239,8 @@ func (s *Store) Write(h Header, body any) error {
 	}
 	s.mu.Unlock()
 	switch {
-	case err != nil && !errors.As(err, new(syscall.Errno)): // of this report, not of the directory
-		o.Log.Error("Report of a run not kept", "id", h.ID, "dir", o.Dir, "err", err)
+	case err != nil && !errors.As(err, new(syscall.Errno)): // the report is at fault, not the directory
+		o.Log.Error("Report not written", "id", h.ID, "dir", o.Dir, "err", err)
 	case o.Dir != "":
 		s.tell(err)
 	}
@@ -249,14 +248,14 @@ func (s *Store) Write(h Header, body any) error {
 	return err
 }
 
-// List has the runs that are kept, newest first. The caller may keep it.
+// List returns the runs, newest first. The caller owns the slice.
 func (s *Store) List() []Header {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.index)
 }
 
-// Last has at most n runs of tests, newest first.
+// Last returns at most n runs of tests, newest first.
 func (s *Store) Last(n int) (runs []Header) {
 	for _, h := range s.List() {
 		if h.Kind != Incident && len(runs) < n {
@@ -266,7 +265,7 @@ func (s *Store) Last(n int) (runs []Header) {
 	return runs
 }
 
-// Incident has the newest incident of each path and probe.
+// Incident returns the newest incident report by path and probe.
 func (s *Store) Incident() map[[2]string]*Header {
 	newest := map[[2]string]*Header{}
 	for _, h := range slices.Backward(s.List()) {
@@ -277,7 +276,7 @@ func (s *Store) Incident() map[[2]string]*Header {
 	return newest
 }
 
-// Stats may be called at any time.
+// Stats returns the present counters and content.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,17 +285,17 @@ func (s *Store) Stats() Stats {
 	return stats
 }
 
-// Open opens the file of a report, which is gzip. An id that is not kept is an
-// error that wraps fs.ErrNotExist, one that cannot be an id among them.
+// Open opens the gzip file of a report. For an ID that is invalid or not stored the error wraps
+// fs.ErrNotExist.
 func (s *Store) Open(id string) (io.ReadCloser, error) {
 	if !validID.MatchString(id) {
-		return nil, fmt.Errorf("report: no run %.80q: %w", id, fs.ErrNotExist)
+		return nil, fmt.Errorf("report: open run %.80q: %w", id, fs.ErrNotExist)
 	}
 	s.mu.Lock()
 	dir := s.options.Dir
 	s.mu.Unlock()
 	if dir == "" {
-		return nil, fmt.Errorf("report: no file of run %s: %w", id, fs.ErrNotExist)
+		return nil, fmt.Errorf("report: open run %s: no directory is configured: %w", id, fs.ErrNotExist)
 	}
 	var f *os.File
 	err := withRoot(dir, func(r *os.Root) (err error) {

@@ -29,7 +29,7 @@ func open(tb testing.TB, o Options) *Store {
 	return Open(o)
 }
 
-// header is that of the run n minutes after epoch.
+// header returns that of the run n minutes after epoch.
 func header(n int) Header {
 	begin := epoch.Add(time.Duration(n) * time.Minute)
 	return Header{
@@ -38,7 +38,7 @@ func header(n int) Header {
 	}
 }
 
-// noise does not become smaller by packing.
+// noise returns n bytes that do not compress.
 func noise(n int) []byte {
 	rng := rand.New(rand.NewPCG(uint64(n), 0))
 	b := make([]byte, n)
@@ -75,7 +75,7 @@ func files(tb testing.TB, dir string) (names []string) {
 	return names
 }
 
-func TestReportIsReadBackAlsoAfterARestart(t *testing.T) {
+func TestReportIsReadBackAndAfterARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "reports")
 	s := open(t, Options{Dir: dir})
 	h := header(0)
@@ -113,9 +113,9 @@ func TestReportIsReadBackAlsoAfterARestart(t *testing.T) {
 	}
 }
 
-func TestOldestGoWhenThereAreTooMany(t *testing.T) {
+func TestOldestAreRemovedAboveTheLimit(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), noise(10_000), 0o600); err != nil { // somebody's own
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), noise(10_000), 0o600); err != nil { // a file of the user
 		t.Fatal(err)
 	}
 	s := open(t, Options{Dir: dir, MaxRuns: 3})
@@ -125,7 +125,7 @@ func TestOldestGoWhenThereAreTooMany(t *testing.T) {
 	for _, n := range order {
 		write(t, s, header(n), nil)
 	}
-	// What is older than all that are kept goes when the next comes, not before.
+	// A report older than all that are kept is removed at the next write, not before.
 	for i, n := range []int{10, 11, 12} {
 		write(t, s, header(n), nil)
 		want = slices.Insert(want, 0, header(n).ID)
@@ -146,11 +146,11 @@ func TestOldestGoWhenThereAreTooMany(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(s.Last(99)) != 3 || len(s.Last(-1)) != 0 {
-		t.Error("Last gives what is not there")
+		t.Error("Last returned a run that does not exist")
 	}
 }
 
-func TestDirectoryStaysBelowItsSize(t *testing.T) {
+func TestDirectoryStaysWithinItsByteLimit(t *testing.T) {
 	dir := t.TempDir()
 	const limit = 20_000
 	s := open(t, Options{Dir: dir, MaxBytes: limit})
@@ -169,7 +169,7 @@ func TestDirectoryStaysBelowItsSize(t *testing.T) {
 			t.Fatalf("%d bytes after %d, stats %+v", total, n, stats)
 		}
 		if s.List()[0].ID != header(n).ID {
-			t.Fatal("the last one is gone")
+			t.Fatal("the last report was removed")
 		}
 	}
 	before := files(t, dir)
@@ -177,14 +177,14 @@ func TestDirectoryStaysBelowItsSize(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	if diff := cmp.Diff(before, files(t, dir)); diff != "" {
-		t.Errorf("a report that is too large has cost others (-want +got):\n%s", diff)
+		t.Errorf("a report above the limit removed others (-want +got):\n%s", diff)
 	}
 	if last := s.List()[0]; last.ID != header(99).ID || last.FileBytes != 0 {
 		t.Errorf("the run is not listed: %+v", last)
 	}
 }
 
-func TestBodyThatCannotBeWrittenLeavesNothing(t *testing.T) {
+func TestBodyThatCannotBeEncodedLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
 	s := open(t, Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -194,16 +194,16 @@ func TestBodyThatCannotBeWrittenLeavesNothing(t *testing.T) {
 	if names := files(t, dir); len(names) != 0 {
 		t.Errorf("files are %v", names)
 	}
-	if got := s.Stats(); got.Failed != 1 || got.Written != 0 || got.Runs != 1 || got.Error == nil || !strings.Contains(log.String(), "not kept") {
+	if got := s.Stats(); got.Failed != 1 || got.Written != 0 || got.Runs != 1 || got.Error == nil || !strings.Contains(log.String(), "not written") {
 		t.Errorf("stats %+v, log %s", got, log.String())
 	}
 	write(t, s, header(1), nil)
 	if got := s.Stats(); got.Error != nil {
-		t.Errorf("the error outlives the next report: %v", got.Error)
+		t.Errorf("the error is not cleared by the next report: %v", got.Error)
 	}
 }
 
-func TestIDsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidIDsAreRejected(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "reports")
 	s := open(t, Options{Dir: dir})
@@ -228,7 +228,7 @@ func TestIDsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestNoRunIsWrittenTwice(t *testing.T) {
+func TestDuplicateIDIsRejected(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir()})
 	write(t, s, header(0), "first")
 	if err := s.Write(header(0), "second"); !errors.Is(err, errExists) || len(s.List()) != 1 {
@@ -256,7 +256,7 @@ func TestIDsSortByTime(t *testing.T) {
 	}
 }
 
-func TestStoreWithoutADirectoryListsAndKeepsNothing(t *testing.T) {
+func TestStoreWithoutADirectoryWritesNoFile(t *testing.T) {
 	s := open(t, Options{MaxRuns: 2})
 	for n := range 5 {
 		write(t, s, header(n), nil)
@@ -284,7 +284,7 @@ func TestReloadChangesLimitsAndDirectory(t *testing.T) {
 	}
 	s.Configure(Options{Dir: b})
 	if len(s.List()) != 0 || len(files(t, a)) != 2 {
-		t.Errorf("%v listed, %v left in the directory that is no longer ours", s.List(), files(t, a))
+		t.Errorf("%v listed, %v left in the former directory", s.List(), files(t, a))
 	}
 	write(t, s, header(7), nil)
 	if len(files(t, b)) != 1 {
@@ -308,7 +308,7 @@ func TestHeaderIsBoundedInMemory(t *testing.T) {
 	}
 }
 
-func TestManyMayWriteAndReadAtOnce(t *testing.T) {
+func TestConcurrentWritesAndReads(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, Options{Dir: dir, MaxRuns: 5, MaxBytes: 20_000})
 	var all sync.WaitGroup
@@ -321,14 +321,14 @@ func TestManyMayWriteAndReadAtOnce(t *testing.T) {
 				for _, h := range s.List() {
 					f, err := s.Open(h.ID)
 					if errors.Is(err, fs.ErrNotExist) {
-						continue // just removed
+						continue // removed since List
 					}
 					if err != nil {
 						t.Error(err)
 						continue
 					}
 					if _, err := decodeHeader(f, h.ID); err != nil {
-						t.Errorf("%s is not whole: %v", h.ID, err)
+						t.Errorf("%s is truncated: %v", h.ID, err)
 					}
 					_ = f.Close()
 				}
@@ -341,7 +341,7 @@ func TestManyMayWriteAndReadAtOnce(t *testing.T) {
 	}
 }
 
-func TestIncidentTakesAQuarterOfTheDirectoryAtTheMost(t *testing.T) {
+func TestIncidentReportsUseAtMostAQuarter(t *testing.T) {
 	s := open(t, Options{Dir: t.TempDir(), MaxRuns: 12, MaxBytes: 1 << 20})
 	count := func() (runs, incident int) {
 		for _, h := range s.List() {
@@ -366,7 +366,7 @@ func TestIncidentTakesAQuarterOfTheDirectoryAtTheMost(t *testing.T) {
 	if newest := s.List()[0]; newest.ID != header(19).ID {
 		t.Errorf("the newest is %s", newest.ID)
 	}
-	for n := 20; n < 24; n++ { // of a quarter of a MiB: with the next the one before goes
+	for n := 20; n < 24; n++ { // each near a quarter of a MiB, so only one fits
 		h := header(n)
 		h.Kind = Incident
 		write(t, s, h, noise(150_000))
