@@ -1,5 +1,5 @@
-// Package calendar says when runs of a load test are due: every so often, in windows of the day, by the
-// clock on the wall.
+// Package calendar calculates when runs of a load test are due: at an interval, in windows of the
+// local day.
 package calendar
 
 import (
@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// Calendar says when runs of a load test are due. The zero Calendar has none; see
+// Calendar calculates when runs of a load test are due. The zero Calendar is invalid; see
 // Check.
 type Calendar struct {
-	// Every is the time between runs, above 0.
+	// Every is the interval between runs, above 0.
 	Every time.Duration
-	// Jitter is the time over which each run is spread at random, half of it before
-	// and half after Every, so that the mean stays Every; at most Every. Without it,
-	// two schedules that once meet at a link meet at each run.
+	// Jitter is the range of a random offset of each run, half of it before and half after
+	// Every, so that the mean interval stays Every; at most Every. Without it, two schedules
+	// that coincide once on a link coincide at each run.
 	Jitter time.Duration
-	// Windows are when a run may begin, in the local time of what Next is given; none:
+	// Windows are when a run may begin, in the location of Next's argument; none:
 	// at any time.
 	Windows []Window
 }
 
-// Check says what is wrong with a calendar.
+// Check validates a calendar.
 func (c Calendar) Check() error {
 	switch {
 	case c.Every <= 0:
-		return fmt.Errorf("calendar: runs every %v: it must be above 0s", c.Every)
+		return fmt.Errorf("calendar: every is %v; it must be above 0s", c.Every)
 	case c.Jitter < 0 || c.Jitter > c.Every:
-		return fmt.Errorf("calendar: a jitter of %v: it must be between 0s and the %v between runs", c.Jitter, c.Every)
+		return fmt.Errorf("calendar: jitter is %v; it must be between 0s and every, %v", c.Jitter, c.Every)
 	}
 	for _, w := range c.Windows {
 		if w.From < 0 || w.From >= minutesOfDay || w.To < 1 || w.To > minutesOfDay || w.From == w.To {
@@ -40,16 +40,16 @@ func (c Calendar) Check() error {
 	return nil
 }
 
-// First is when the first run is due after a start at now: at a random part of
-// Every, so that not all tests of a restarted host begin at once. A nil rng: now.
+// First returns when the first run after a start at now is due: after a random part of Every, so
+// that the tests of a restarted host do not all begin at once. A nil rng: now.
 func (c Calendar) First(now time.Time, rng *rand.Rand) time.Time {
 	return c.fit(now.Add(below(c.Every, rng)), rng)
 }
 
-// Next is when the run after the one that was due at after is due: Every later, moved
-// by Jitter. If no window is open then, it is when the next one opens, plus a random
-// part of Every or of the window, so that not all who waited begin at once. It is
-// the zero Time if no window ever opens. A nil rng: nothing is random.
+// Next returns when the run that follows the run due at after is due: Every later, plus a random
+// offset within Jitter. If no window is open then, it is when the next opens, plus a random part of
+// Every or of the window, so that waiting runs do not all begin at once. It is the zero Time if no
+// window ever opens. A nil rng: no random part.
 func (c Calendar) Next(after time.Time, rng *rand.Rand) time.Time {
 	due := after.Add(c.Every)
 	if rng != nil && c.Jitter > 0 {
@@ -58,10 +58,10 @@ func (c Calendar) Next(after time.Time, rng *rand.Rand) time.Time {
 	return c.fit(due, rng)
 }
 
-// Open says whether a run may begin at t.
+// Open reports whether a run may begin at t.
 func (c Calendar) Open(t time.Time) bool {
 	for _, w := range c.Windows {
-		for days := -1; days <= 0; days++ { // also the one that opened yesterday
+		for days := -1; days <= 0; days++ { // and the window that opened yesterday
 			if begin, end, ok := w.opens(t, days); ok && !t.Before(begin) && t.Before(end) {
 				return true
 			}
@@ -70,7 +70,7 @@ func (c Calendar) Open(t time.Time) bool {
 	return len(c.Windows) == 0
 }
 
-// fit moves a time into a window.
+// fit returns t if a window is open then, or else a time in the next window.
 func (c Calendar) fit(t time.Time, rng *rand.Rand) time.Time {
 	if c.Open(t) {
 		return t
@@ -94,11 +94,11 @@ func (c Calendar) fit(t time.Time, rng *rand.Rand) time.Time {
 	return begin.Add(below(min(c.Every, end.Sub(begin)), rng))
 }
 
-// maxAhead days suffice for a window of one day of the week that falls into the hour
-// over which the clocks are put forward.
+// maxAhead is in days. It suffices for a window of one day of the week within the hour that a
+// change to daylight saving time skips.
 const maxAhead = 14
 
-// below is a random time from 0 to below d; 0 without rng.
+// below returns a random duration in [0, d); 0 without rng.
 func below(d time.Duration, rng *rand.Rand) time.Duration {
 	if rng == nil || d <= 0 {
 		return 0
@@ -106,24 +106,23 @@ func below(d time.Duration, rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(d)))
 }
 
-// minutesOfDay is how many there are as a rule; on two days of the year there are
-// more or less.
+// minutesOfDay of a day without a change of daylight saving time.
 const minutesOfDay = 24 * 60
 
-// Window is a time of the day, in local time. The zero Window is never open.
+// Window is a time of day, in local time. The zero Window never opens.
 type Window struct {
-	// Days has a bit (1 << time.Sunday ... 1 << time.Saturday) for every day on which
-	// it opens; 0: every day.
+	// Days has a bit (1 << time.Sunday ... 1 << time.Saturday) for each day on which the window
+	// opens; 0: every day.
 	Days uint8
-	// From and To are minutes since midnight: From 0 to 1439, To 1 to 1440. If To is
-	// not above From, the window closes on the day after that on which it opened.
+	// From and To are minutes since midnight: From 0 to 1439, To 1 to 1440. If To is not above
+	// From, the window closes on the day after it opened.
 	From, To int
 }
 
 var errWindow = errors.New(`it must be a time of the day, such as "22:00-06:00", with days, such as "mon-fri 09:00-17:00", or days alone, such as "sat,sun"`)
 
-// UnmarshalText reads "22:00-06:00", "mon-fri 09:00-17:00" or "sat,sun". A window
-// ends at the minute named; 24:00 is the end of the day.
+// UnmarshalText parses "22:00-06:00", "mon-fri 09:00-17:00" or "sat,sun". The second time is
+// exclusive; 24:00 is the end of the day.
 func (w *Window) UnmarshalText(text []byte) (err error) {
 	*w = Window{To: minutesOfDay}
 	switch fields := strings.Fields(strings.ToLower(string(text))); {
@@ -157,7 +156,7 @@ func (w *Window) setTimes(s string) error {
 	return nil
 }
 
-// minute reads "09:30", 00:00 to 24:00.
+// minute parses "09:30", 00:00 to 24:00.
 func minute(s string) (int, bool) {
 	if s == "24:00" {
 		return minutesOfDay, true
@@ -187,7 +186,7 @@ func (w *Window) setDays(s string) error {
 	return nil
 }
 
-// weekday reads "mon" or "monday".
+// weekday parses "mon" or "monday".
 func weekday(s string) (time.Weekday, bool) {
 	for d := time.Sunday; d <= time.Saturday; d++ {
 		if name := strings.ToLower(d.String()); s == name || s == name[:3] {
@@ -197,7 +196,7 @@ func weekday(s string) (time.Weekday, bool) {
 	return 0, false
 }
 
-// String is what UnmarshalText reads.
+// String returns the format that UnmarshalText parses.
 func (w Window) String() string {
 	times := fmt.Sprintf("%02d:%02d-%02d:%02d", w.From/60, w.From%60, w.To/60, w.To%60)
 	var days []string
@@ -212,9 +211,9 @@ func (w Window) String() string {
 	return strings.Join(days, ",") + " " + times
 }
 
-// opens says when the window that begins on the date of t, offset by days, is open;
-// ok is false if it opens on another day of the week. On the day on which the
-// clocks are put forward over the whole of it, begin is end.
+// opens returns the interval of the window that begins on the date of t, offset by days; ok is
+// false if it opens on other days of the week. If a change to daylight saving time skips the whole
+// window, begin equals end.
 func (w Window) opens(t time.Time, days int) (begin, end time.Time, ok bool) {
 	year, month, day := t.Date()
 	date := time.Date(year, month, day+days, 12, 0, 0, 0, time.UTC)
@@ -228,11 +227,11 @@ func (w Window) opens(t time.Time, days int) (begin, end time.Time, ok bool) {
 	return wall(year, month, day+days, w.From, t.Location()), wall(year, month, day+days, to, t.Location()), true
 }
 
-// wall is the first moment at which a clock on the wall, in loc, shows minute of a
-// date or, where the clocks are put forward over that, something later. minute may
-// be 1440 or more: the next date. day may be outside its month, as in time.Date.
+// wall returns the first instant at which local time in loc is minute of a date. If a change to
+// daylight saving time skips that minute, it is the instant of the change. minute may be 1440 or
+// more (the next date), and day outside its month, as in time.Date.
 func wall(year int, month time.Month, day, minute int, loc *time.Location) time.Time {
-	// The clocks are put forward or back between the zones in force around it.
+	// A change of offset is between the zones in force around the guess.
 	shown := time.Date(year, month, day, 0, minute, 0, 0, time.UTC)
 	guess := time.Date(year, month, day, 0, minute, 0, 0, loc)
 	begin, end := guess.ZoneBounds()
@@ -254,20 +253,20 @@ func wall(year int, month time.Month, day, minute int, loc *time.Location) time.
 	switch {
 	case !first.IsZero():
 		return first
-	case onWall(guess).After(shown): // the guess is behind the gap
+	case onWall(guess).After(shown): // the guess is after the gap
 		return begin
 	}
 	return end
 }
 
-// onWall is what the clock on the wall shows at t, as if it were UTC.
+// onWall returns local time at t as if it were UTC.
 func onWall(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// NextMidnight is when the next date begins where t is, always after t. Where clocks
-// are put back from past midnight, a date begins twice.
+// NextMidnight returns when the next date begins in the location of t, always after t. If clocks
+// are put back over midnight, a date begins twice.
 func NextMidnight(t time.Time) time.Time {
 	year, month, day := t.Date()
 	if next := wall(year, month, day+1, 0, t.Location()); next.After(t) {

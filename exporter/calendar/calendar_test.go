@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata" // the host of the test may have no zones
+	_ "time/tzdata" // the host may lack a zone database
 
 	"oneway.example/tests/testseed"
 )
@@ -44,7 +44,7 @@ func windows(tb testing.TB, all ...string) (ws []Window) {
 	return ws
 }
 
-func TestWindowsAreReadAndWritten(t *testing.T) {
+func TestWindowsAreParsedAndFormatted(t *testing.T) {
 	for s, want := range map[string]string{
 		"22:00-06:00":               "22:00-06:00",
 		" 9:30-24:00 ":              "09:30-24:00",
@@ -63,7 +63,7 @@ func TestWindowsAreReadAndWritten(t *testing.T) {
 			continue
 		}
 		if w.String() != want {
-			t.Errorf("%q is %q, want %q", s, w, want)
+			t.Errorf("%q: got %q, want %q", s, w, want)
 		}
 	}
 	for s, want := range map[string]string{
@@ -105,7 +105,7 @@ func FuzzParseWindow(f *testing.F) {
 		}
 		again, err := parseWindow(w.String())
 		if err != nil || again != w {
-			t.Fatalf("%q is read as %v, which is read as %v, %v", s, w, again, err)
+			t.Fatalf("%q is parsed as %v, and that as %v, %v", s, w, again, err)
 		}
 		if err := (Calendar{Every: time.Hour, Windows: []Window{w}}).Check(); err != nil {
 			t.Fatal(err)
@@ -113,7 +113,7 @@ func FuzzParseWindow(f *testing.F) {
 	})
 }
 
-func TestCalendarsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidCalendarsAreRejected(t *testing.T) {
 	for _, c := range []Calendar{
 		{},
 		{Every: -1},
@@ -145,13 +145,13 @@ func TestFirstRunsAreStaggered(t *testing.T) {
 		}
 		parts[d*10/c.Every]++
 	}
-	for i, n := range parts { // 100 each; beyond this in fewer than one seed of 1e14 (Chernoff)
+	for i, n := range parts { // 100 each; the limits are exceeded with a probability below 1e-14 (Chernoff)
 		if n < 5 || n > 195 {
 			t.Errorf("%d of 1000 begin in tenth %d of the interval", n, i)
 		}
 	}
 	if got := c.First(start, nil); !got.Equal(start) {
-		t.Errorf("without randomness the first is at %v", got)
+		t.Errorf("without rng the first is at %v", got)
 	}
 }
 
@@ -169,13 +169,13 @@ func TestJitterKeepsTheMean(t *testing.T) {
 		}
 		due = next
 	}
-	// The standard deviation of the mean is 20 min/sqrt(12)/100 = 3.5 s; ten of them, which
-	// fewer than one seed of 1e7 exceeds whatever the distribution (Hoeffding).
+	// The standard deviation of the mean is 20 min/sqrt(12)/100 = 3.5 s; ten of them are exceeded
+	// with a probability below 1e-7 for any distribution (Hoeffding).
 	if mean := due.Sub(begin) / runs; (mean - time.Hour).Abs() > 35*time.Second {
 		t.Errorf("the mean is %v", mean)
 	}
 	if got := c.Next(begin, nil); !got.Equal(begin.Add(time.Hour)) {
-		t.Errorf("without randomness the next is at %v", got)
+		t.Errorf("without rng the next is at %v", got)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestRunsBeginInTheirWindows(t *testing.T) {
 		{[]string{"22:00-06:00"}, 30 * time.Minute, "2026-11-21 05:29", "2026-11-21 05:59"},
 		{[]string{"22:00-06:00"}, 30 * time.Minute, "2026-11-21 05:30", "2026-11-21 22:00"},
 		{[]string{"mon-fri 09:00-17:00"}, time.Hour, "2026-11-20 16:00", "2026-11-23 09:00"}, // Friday to Monday
-		{[]string{"fri 22:00-06:00"}, time.Hour, "2026-11-21 04:59", "2026-11-21 05:59"},     // Friday's, on Saturday
+		{[]string{"fri 22:00-06:00"}, time.Hour, "2026-11-21 04:59", "2026-11-21 05:59"},     // Friday's window, on Saturday
 		{[]string{"fri 22:00-06:00"}, time.Hour, "2026-11-21 21:00", "2026-11-27 22:00"},
 		{[]string{"mon-fri 09:00-17:00", "sat,sun"}, time.Hour, "2026-11-20 16:00", "2026-11-21 00:00"},
 		{[]string{"00:00-24:00"}, time.Hour, "2026-11-20 23:30", "2026-11-21 00:30"},
@@ -213,18 +213,18 @@ func TestRunsBeginInTheirWindows(t *testing.T) {
 	}
 	never := Calendar{Every: time.Hour, Windows: []Window{{}}}
 	if got := never.Next(at("2026-11-21 00:00:00"), nil); !got.IsZero() {
-		t.Errorf("a window that never opens gives %v", got)
+		t.Errorf("a window that never opens returns %v", got)
 	}
 }
 
 var zones = []string{
-	"UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", // once changed at midnight
+	"UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", // changed at midnight in the past
 	"Australia/Lord_Howe", // by half an hour
-	"Pacific/Apia",        // left out a whole day in 2011
+	"Pacific/Apia",        // skipped a day in 2011
 	"Africa/Cairo", "Asia/Kathmandu", "America/St_Johns",
 }
 
-// dayNear is a day within a few of a change of the clocks, if there is one.
+// dayNear returns a day within a few days of a change of offset, if there is one.
 func dayNear(rng *rand.Rand, loc *time.Location) time.Time {
 	t := time.Date(2000+rng.IntN(27), time.Month(1+rng.IntN(12)), 1+rng.IntN(28), rng.IntN(24), rng.IntN(60), 0, 0, loc)
 	if _, end := t.ZoneBounds(); !end.IsZero() && rng.IntN(4) > 0 {
@@ -233,7 +233,7 @@ func dayNear(rng *rand.Rand, loc *time.Location) time.Time {
 	return t.Truncate(time.Minute)
 }
 
-// TestWallIsTheFirstMomentThatIsShown compares with a search minute by minute.
+// TestWallIsTheFirstMomentThatIsShown compares with a search by minute.
 func TestWallIsTheFirstMomentThatIsShown(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -272,13 +272,13 @@ func TestMidnightIsTheBeginningOfTheNextDate(t *testing.T) {
 		before := next.Add(-1)
 		if !next.After(now) || next.Sub(now) > 26*time.Hour || before.Format(time.DateOnly) >= next.Format(time.DateOnly) ||
 			before.Format(time.DateOnly) != now.Format(time.DateOnly) {
-			t.Fatalf("after %v comes %v", now, next)
+			t.Fatalf("midnight after %v is %v", now, next)
 		}
 	}
 }
 
-// St. John's put its clocks back at 00:01 until 2011: the date before began to end twice.
-func TestMidnightThatComesTwiceIsAheadBothTimes(t *testing.T) {
+// St. John's put its clocks back at 00:01 until 2011: the earlier date began again.
+func TestRepeatedMidnightIsAlwaysAhead(t *testing.T) {
 	loc := zone(t, "America/St_Johns")
 	for _, c := range []struct{ now, want string }{
 		{"2003-10-25T12:00:00-02:30", "2003-10-26T00:00:00-02:30"},
@@ -290,13 +290,12 @@ func TestMidnightThatComesTwiceIsAheadBothTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := NextMidnight(now.In(loc)).Format(time.RFC3339); got != c.want {
-			t.Errorf("after %s comes %s, want %s", c.now, got, c.want)
+			t.Errorf("midnight after %s is %s, want %s", c.now, got, c.want)
 		}
 	}
 }
 
-// TestRandomCalendarsKeepTheirWindows compares with a search minute by minute for
-// when a window is open.
+// TestRandomCalendarsKeepTheirWindows compares Open with a search by minute.
 func TestRandomCalendarsKeepTheirWindows(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -322,11 +321,11 @@ func TestRandomCalendarsKeepTheirWindows(t *testing.T) {
 		got := c.Next(after, rng)
 		switch {
 		case !c.Open(got):
-			t.Fatalf("%v after %v: %v is in none", c.Windows, after, got)
+			t.Fatalf("%v after %v: %v is in no window", c.Windows, after, got)
 		case opens.Equal(due) && !got.Equal(due):
-			t.Fatalf("%v after %v: %v, and %v was right", c.Windows, after, got, due)
+			t.Fatalf("%v after %v: %v, want %v", c.Windows, after, got, due)
 		case got.Before(opens) || got.Sub(opens) > c.Every:
-			t.Fatalf("%v every %v after %v: %v, and the next opens at %v", c.Windows, c.Every, after, got, opens)
+			t.Fatalf("%v every %v after %v: %v, but the next window opens at %v", c.Windows, c.Every, after, got, opens)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package link keeps load tests of one link apart: a Table lets one at a time onto each, and
-// knows the quota of a day that its link has.
+// Package link keeps load tests on one link apart: a Table admits one test at a time to each link
+// and knows the daily quota of each.
 package link
 
 import (
@@ -16,22 +16,21 @@ import (
 	"oneway.example/exporter/quota"
 )
 
-// Options describe one link: what load tests share and must not fill at once.
+// Options configure one link: what load tests share and must not fill at once.
 type Options struct {
 	// Name is unique and not empty.
 	Name string
-	// QuotaBytes is how many IP bytes load tests may move over the link each
-	// local day, both directions; 0: as many as they like.
+	// QuotaBytes is the most IP bytes that load tests may send over the link per local day, both
+	// directions together; 0: no limit.
 	QuotaBytes int64
 }
 
-// Table lets one load test at a time onto each link, first come first served. A name that nobody
-// has configured is a link without a quota. All methods are safe for concurrent use. Make one
-// with NewTable.
+// Table admits one load test at a time to each link, in the order of requests. A name that is not
+// configured is a link without a quota. All methods are safe for concurrent use. Make one with
+// NewTable.
 //
-// A link is held on this host only. Whoever needs the remote end's link too must not
-// hold the local one while it waits for that: two hosts that test each other would
-// wait for each other.
+// A Table knows this host only. Release the local link before waiting for the remote end's: two
+// hosts that test each other would otherwise deadlock.
 type Table struct {
 	quota *quota.Store
 
@@ -39,18 +38,17 @@ type Table struct {
 	links map[string]*link
 }
 
-// link is one link's state of now; what it has used is in the store.
+// link is the present state of one link; the store has its usage.
 type link struct {
 	configured bool
 	limit      int64               // 0: none
-	turn       *semaphore.Weighted // of one; who came first is served first
-	users      int                 // who hold it or wait for it
+	turn       *semaphore.Weighted // capacity 1, first in, first out
+	users      int                 // holders and waiters
 	holder     string
-	since      time.Time // zero: nobody holds it
+	since      time.Time // zero: not held
 }
 
-// NewTable makes a table without links, whose quotas are kept by a store; nil: by one of its
-// own, without a file.
+// NewTable makes an empty table. A nil store: a new one without a file.
 func NewTable(store *quota.Store) *Table {
 	if store == nil {
 		store = quota.New(quota.Options{})
@@ -58,8 +56,8 @@ func NewTable(store *quota.Store) *Table {
 	return &Table{quota: store, links: map[string]*link{}}
 }
 
-// SetLinks puts other links and quotas in force, as a reload does. What has been
-// used, is set aside, held or waited for stays so. On an error nothing changes.
+// SetLinks sets the configured links, as a reload does. Usage, reservations, holders and waiters
+// are kept. On an error nothing changes.
 func (t *Table) SetLinks(options []Options) error {
 	limits := make(map[string]int64, len(options))
 	for _, o := range options {
@@ -67,9 +65,9 @@ func (t *Table) SetLinks(options []Options) error {
 		case o.Name == "":
 			return errors.New("link: a link has no name")
 		case twice:
-			return fmt.Errorf("link: link %s is given twice; names must differ", o.Name)
+			return fmt.Errorf("link: link %s is given twice; names must be unique", o.Name)
 		case o.QuotaBytes < 0:
-			return fmt.Errorf("link: link %s has a quota of %d; it must not be negative", o.Name, o.QuotaBytes)
+			return fmt.Errorf("link: link %s: quota is %d bytes; it must not be negative", o.Name, o.QuotaBytes)
 		}
 		limits[o.Name] = o.QuotaBytes
 	}
@@ -85,7 +83,7 @@ func (t *Table) SetLinks(options []Options) error {
 	return nil
 }
 
-// link returns a link's state; mu is held.
+// link returns the state of a link; mu must be held.
 func (t *Table) link(name string) *link {
 	k := t.links[name]
 	if k == nil {
@@ -95,17 +93,16 @@ func (t *Table) link(name string) *link {
 	return k
 }
 
-// forget drops the state of a link that nobody has configured or uses, so that
-// names do not pile up; mu is held.
+// forget deletes the state of a link that is neither configured nor in use, so that memory is
+// bounded; mu must be held.
 func (t *Table) forget(name string) {
 	if k := t.links[name]; k != nil && !k.configured && k.users == 0 {
 		delete(t.links, name)
 	}
 }
 
-// Acquire waits until link is free and takes it for who, a name for messages. Who
-// came first is served first. release gives the link back; calling it again does
-// nothing. The error is ctx's, wrapped.
+// Acquire waits until link is free and takes it for who, a name for messages. Waiters are served
+// in the order of their calls. release may be called repeatedly. The error wraps the cause of ctx.
 func (t *Table) Acquire(ctx context.Context, link, who string) (release func(), err error) {
 	k := t.enter(link)
 	if k.turn.Acquire(ctx, 1) != nil {
@@ -115,7 +112,7 @@ func (t *Table) Acquire(ctx context.Context, link, who string) (release func(), 
 	return t.hold(k, link, who), nil
 }
 
-// TryAcquire takes link for who if nobody has it or waits for it.
+// TryAcquire takes link for who if it has neither a holder nor waiters.
 func (t *Table) TryAcquire(link, who string) (release func(), ok bool) {
 	k := t.enter(link)
 	if !k.turn.TryAcquire(1) {
@@ -140,7 +137,7 @@ func (t *Table) leave(name string) {
 	t.forget(name)
 }
 
-// hold notes who holds a link, until release.
+// hold records the holder of a link until release.
 func (t *Table) hold(k *link, name, who string) (release func()) {
 	note := func(who string, since time.Time) {
 		t.mu.Lock()
@@ -155,7 +152,7 @@ func (t *Table) hold(k *link, name, who string) (release func()) {
 	})
 }
 
-// Holder says who has link and since when; ok is false if nobody has.
+// Holder returns the holder of link, and since when; ok is false if there is none.
 func (t *Table) Holder(link string) (who string, since time.Time, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,10 +163,10 @@ func (t *Table) Holder(link string) (who string, since time.Time, ok bool) {
 	return k.holder, k.since, true
 }
 
-// Usage says what has been used of a link today, in IP bytes.
+// Usage returns today's usage of a link, in IP bytes.
 func (t *Table) Usage(link string) quota.Usage { return t.quota.Usage(link, t.limit(link)) }
 
-// Reserve sets bytes of a link's quota aside, as quota.Store.Reserve does.
+// Reserve reserves bytes of a link's quota; see quota.Store.Reserve.
 func (t *Table) Reserve(link string, bytes int64) (*quota.Reservation, error) {
 	return t.quota.Reserve(link, t.limit(link), bytes)
 }
@@ -183,8 +180,8 @@ func (t *Table) limit(name string) int64 {
 	return 0
 }
 
-// Each calls f for every link that is configured, held or has been used today, by name.
-// f may call the Table.
+// Each calls f, in the order of names, for every link that is configured, in use or has been used
+// today. f may call the Table.
 func (t *Table) Each(f func(name string, u quota.Usage)) {
 	names := t.quota.Names()
 	t.mu.Lock()

@@ -24,14 +24,14 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-func TestLinkIsServedInTheOrderOfAsking(t *testing.T) {
+func TestWaitersAreServedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewTable(nil)
 		first, err := l.Acquire(t.Context(), "uplink", "0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		var order []int // each is appended by the holder of the link
+		var order []int // the holder of the link appends
 		for i := range 5 {
 			go func() {
 				release, err := l.Acquire(t.Context(), "uplink", "x")
@@ -40,22 +40,22 @@ func TestLinkIsServedInTheOrderOfAsking(t *testing.T) {
 					return
 				}
 				order = append(order, i)
-				// synctest's time: no real time passes
+				// simulated time (synctest)
 				time.Sleep(time.Second)
 				release()
 			}()
 			synctest.Wait()
 		}
 		if _, ok := l.TryAcquire("uplink", "impatient"); ok {
-			t.Error("a held link was given away")
+			t.Error("TryAcquire took a held link")
 		}
 		if _, ok := l.TryAcquire("downlink", "another"); !ok {
-			t.Error("another link was not to be had")
+			t.Error("TryAcquire failed on another link")
 		}
 		first()
-		first() // does nothing, above all not to the next holder
+		first() // must not release for the next holder
 		if _, ok := l.TryAcquire("uplink", "impatient"); ok {
-			t.Error("who did not wait came before those who did")
+			t.Error("TryAcquire overtook waiters")
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -68,7 +68,7 @@ func TestLinkIsServedInTheOrderOfAsking(t *testing.T) {
 	})
 }
 
-func TestWaiterThatGivesUpIsForgotten(t *testing.T) {
+func TestCanceledWaiterDoesNotGetTheLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewTable(nil)
 		begin := time.Now()
@@ -83,23 +83,23 @@ func TestWaiterThatGivesUpIsForgotten(t *testing.T) {
 		}
 		release()
 		if _, ok := l.TryAcquire("uplink", "c"); !ok {
-			t.Error("the link went to one that no longer waits")
+			t.Error("the link went to a canceled waiter")
 		}
 		if _, err := l.Acquire(ctx, "free", "d"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a context that has ended takes a link: %v", err)
+			t.Errorf("Acquire with a context that has ended: %v", err)
 		}
 	})
 }
 
-// TestLinkIsNotLostOnOneThatGivesUpAsItComes: both happen before the waiter runs.
-func TestLinkIsNotLostOnOneThatGivesUpAsItComes(t *testing.T) {
+// The end of the context and the release both come before the waiter runs.
+func TestLinkIsNotLostWhenReleaseAndCancelCoincide(t *testing.T) {
 	var came, gaveUp int
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			l := NewTable(nil)
 			first, ok := l.TryAcquire("x", "a")
 			if !ok {
-				t.Fatal("a free link is not to be had")
+				t.Fatal("TryAcquire failed on a free link")
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
@@ -116,17 +116,16 @@ func TestLinkIsNotLostOnOneThatGivesUpAsItComes(t *testing.T) {
 			first()
 			synctest.Wait()
 			if who, _, ok := l.Holder("x"); ok {
-				t.Fatalf("%s holds it for ever", who)
+				t.Fatalf("%s still holds the link", who)
 			}
 		})
 	}
 	if gaveUp == 0 {
-		t.Errorf("came %d times, gave up %d times: nothing was tested", came, gaveUp)
+		t.Errorf("acquired %d times, canceled %d times: the test covers nothing", came, gaveUp)
 	}
 }
 
-// TestNoTwoHoldALink has many goroutines that wait, do not wait and give up, while
-// a reload comes again and again.
+// Many goroutines wait, try and cancel, while SetLinks is called repeatedly.
 func TestNoTwoHoldALink(t *testing.T) {
 	seed := testseed.Of(t)
 	l := NewTable(nil)
@@ -134,7 +133,7 @@ func TestNoTwoHoldALink(t *testing.T) {
 	var held atomic.Int64
 	use := func(release func()) {
 		if n := holders.Add(1); n != 1 {
-			t.Errorf("%d hold it", n)
+			t.Errorf("%d holders at once", n)
 		}
 		held.Add(1)
 		holders.Add(-1)
@@ -145,14 +144,14 @@ func TestNoTwoHoldALink(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		all.Go(func() {
 			for range 300 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // never, unless it is lost
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // exceeded only if the link is lost
 				switch rng.IntN(4) {
 				case 0:
 					if release, ok := l.TryAcquire("x", "try"); ok {
 						use(release)
 					}
 				case 1:
-					go cancel() // some time while it waits
+					go cancel() // at a random time while it waits
 					if release, err := l.Acquire(ctx, "x", "hasty"); err == nil {
 						use(release)
 					}
@@ -175,11 +174,11 @@ func TestNoTwoHoldALink(t *testing.T) {
 	}
 	all.Wait()
 	if _, ok := l.TryAcquire("x", "last"); !ok || held.Load() == 0 {
-		t.Errorf("it is held by nobody who is there; it was held %d times", held.Load())
+		t.Errorf("the link is not free at the end; it was held %d times", held.Load())
 	}
 }
 
-func TestUnknownNamesDoNotPileUp(t *testing.T) {
+func TestUnknownNamesAreForgotten(t *testing.T) {
 	l := NewTable(nil)
 	if err := l.SetLinks([]Options{{Name: "configured"}}); err != nil {
 		t.Fatal(err)
@@ -241,7 +240,7 @@ func TestReloadChangesQuotasAndKeepsUsage(t *testing.T) {
 	wantUsage(t, l, quota.Usage{Limit: 1000, Used: 500, Left: 500})
 	for _, wrong := range [][]Options{{{}}, {{Name: "a"}, {Name: "a"}}, {{Name: "a", QuotaBytes: -1}}} {
 		if err := l.SetLinks(wrong); err == nil {
-			t.Errorf("%+v was put in force", wrong)
+			t.Errorf("%+v was accepted", wrong)
 		}
 	}
 	wantUsage(t, l, quota.Usage{Limit: 1000, Used: 500, Left: 500})

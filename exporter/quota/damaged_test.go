@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestDamagedFileIsToldKeptAsideAndRefusesTheDay(t *testing.T) {
+func TestDamagedFileIsLoggedRenamedAndRefusesTheDay(t *testing.T) {
 	for name, content := range damagedFiles(t) {
 		t.Run(name, func(t *testing.T) {
 			clock := &wallClock{at("2026-11-21 12:00:00")}
@@ -33,17 +33,17 @@ func TestDamagedFileIsToldKeptAsideAndRefusesTheDay(t *testing.T) {
 			s, log := stored(t, file, clock)
 			for range 3 {
 				refused(s)
-				_ = s.Save() // as the agent does every 10 s
+				_ = s.Save() // the agent does this every 10 s
 			}
 			if s := log.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "level=ERROR") || !strings.Contains(s, "remove="+file+".damaged") {
-				t.Errorf("log says %s", s)
+				t.Errorf("log is %s", s)
 			}
 			if aside, err := os.ReadFile(file + ".damaged"); err != nil || string(aside) != content {
-				t.Errorf("what was there is gone: %v", err)
+				t.Errorf("the content was lost: %v", err)
 			}
 			s, _ = stored(t, file, clock)
 			refused(s)
-			clock.Time = at("1970-01-01 00:00:05") // a clock that goes back gives nothing
+			clock.Time = at("1970-01-01 00:00:05") // a clock stepped back renews nothing
 			refused(s)
 			clock.Time = at("2026-11-22 00:00:01")
 			if err := s.Save(); err != nil {
@@ -53,16 +53,16 @@ func TestDamagedFileIsToldKeptAsideAndRefusesTheDay(t *testing.T) {
 			s, log = stored(t, file, clock)
 			wantUsage(t, s, Usage{Limit: 1000, Used: 400, Left: 600})
 			if log.Len() > 0 {
-				t.Errorf("log says %s", log)
+				t.Errorf("log is %s", log)
 			}
 		})
 	}
 }
 
-func TestDamagedFileThatIsRemovedIsForgotten(t *testing.T) {
+func TestRemovalOfTheDamagedFileRenewsTheQuota(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	file := filepath.Join(t.TempDir(), "links.json")
-	for n, kept := range []string{file + ".damaged", file + ".damaged-2"} { // the first is there still
+	for n, kept := range []string{file + ".damaged", file + ".damaged-2"} { // the first still exists
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestDamagedFileThatIsRemovedIsForgotten(t *testing.T) {
 		spend(t, s, 400)
 		wantUsage(t, s, Usage{Limit: 1000, Used: 400, Left: 600})
 		if !strings.Contains(log.String(), "is kept again") || s.Saved() != nil {
-			t.Errorf("%v, log says %s", s.Saved(), log)
+			t.Errorf("%v, log is %s", s.Saved(), log)
 		}
 		if n == 0 {
 			if err := os.Rename(away, kept); err != nil {
@@ -87,7 +87,7 @@ func TestDamagedFileThatIsRemovedIsForgotten(t *testing.T) {
 	}
 }
 
-func TestDamagedFileWithoutOneAfterItRefusesTheDay(t *testing.T) {
+func TestDamagedFileWithoutASuccessorRefusesTheDay(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	file := filepath.Join(t.TempDir(), "links.json")
 	if err := os.WriteFile(file+".damaged", nil, 0o600); err != nil {
@@ -99,7 +99,7 @@ func TestDamagedFileWithoutOneAfterItRefusesTheDay(t *testing.T) {
 	}
 }
 
-func TestOldDamagedFileRefusesNoDay(t *testing.T) {
+func TestOldDamagedFileIsIgnored(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	file := filepath.Join(t.TempDir(), "links.json")
 	written := clock.Add(-30 * 24 * time.Hour)
@@ -110,7 +110,7 @@ func TestOldDamagedFileRefusesNoDay(t *testing.T) {
 	spend(t, s, 1)
 }
 
-func TestStateFileThatIsNoFileIsRefused(t *testing.T) {
+func TestStateFileMustBeARegularFile(t *testing.T) {
 	for name, create := range map[string]func(string) error{
 		"pipe":      func(file string) error { return syscall.Mkfifo(file, 0o600) },
 		"directory": func(file string) error { return os.Mkdir(file, 0o700) },
@@ -121,12 +121,12 @@ func TestStateFileThatIsNoFileIsRefused(t *testing.T) {
 		}
 		s, log := stored(t, file, &wallClock{at("2026-11-21 12:00:00")})
 		if _, err := s.Reserve("uplink", limit, 1); !errors.As(err, new(*UnsavedError)) || !strings.Contains(log.String(), "is not a regular file") {
-			t.Errorf("%s: error is %v, and logged is %s", name, err, log)
+			t.Errorf("%s: error is %v, log is %s", name, err, log)
 		}
 	}
 }
 
-func TestDamagedFileIsNotForgottenByAClockThatStartsInThePast(t *testing.T) {
+func TestDamagedFileRefusesAlsoAfterAClockThatStartsInThePast(t *testing.T) {
 	clock := &wallClock{at("1970-01-01 00:00:05")}
 	file := filepath.Join(t.TempDir(), "links.json")
 	written := at("2026-11-21 12:00:00")
@@ -142,7 +142,7 @@ func TestDamagedFileIsNotForgottenByAClockThatStartsInThePast(t *testing.T) {
 	}
 }
 
-func TestDamagedFileThatCannotBePutAsideIsLeftAlone(t *testing.T) {
+func TestDamagedFileThatCannotBeRenamedIsLeftAlone(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	file := filepath.Join(t.TempDir(), "links.json")
 	for n := range maxDamaged + 1 {
@@ -162,7 +162,7 @@ func TestDamagedFileThatCannotBePutAsideIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestFileOfBeforeHasNoSumAndIsRead(t *testing.T) {
+func TestFileWithoutASumIsRead(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	file := filepath.Join(t.TempDir(), "links.json")
 	old := "{\n \"version\": 1,\n \"days\": [\n  {\n   \"date\": \"2026-11-21\",\n   \"used\": {\n    \"uplink\": 900\n   }\n  }\n ]\n}"
@@ -172,11 +172,11 @@ func TestFileOfBeforeHasNoSumAndIsRead(t *testing.T) {
 	s, log := stored(t, file, clock)
 	wantUsage(t, s, Usage{Limit: 1000, Used: 900, Left: 100})
 	if log.Len() > 0 {
-		t.Errorf("log says %s", log)
+		t.Errorf("log is %s", log)
 	}
 }
 
-func TestNoBitOfTheFileAndNoPrefixIsTakenForAnother(t *testing.T) {
+func TestFlippedBitsAndPrefixesAreDetected(t *testing.T) {
 	days := []*day{{Date: "2026-11-20", Used: map[string]int64{"<uplink> \u00e9": 1 << 62}}, {Date: "2026-11-21", Used: map[string]int64{"a": 95, "b": 0}, Unknown: "links.json.damaged"}}
 	content, err := formatState(days)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestNoBitOfTheFileAndNoPrefixIsTakenForAnother(t *testing.T) {
 		other[bit/8] ^= 1 << (bit % 8)
 		b, err := parseState(other)
 		if again, _ := formatState(b.days); err == nil && !bytes.Equal(again, content) {
-			t.Errorf("%q is taken for %q", other, again)
+			t.Errorf("%q is accepted as %q", other, again)
 		}
 	}
 }

@@ -1,7 +1,6 @@
-// Package quota keeps what has been used of quotas of a day: of a link's, of a token's. A Store
-// sets bytes aside before they are moved, and counts what was moved in truth. It survives
-// restarts and crashes, by a file, and it gives nothing anew where the clock is stepped or the
-// file is damaged.
+// Package quota accounts for daily data quotas, of links and of tokens. A Store reserves bytes
+// before they are sent and then counts those that were sent. It keeps this in a file across
+// restarts and crashes. Neither a stepped clock nor a damaged file renews a quota.
 package quota
 
 import (
@@ -17,36 +16,36 @@ import (
 	"oneway.example/exporter/calendar"
 )
 
-// Options are what a Store is made of. The zero value is right: nothing is kept.
+// Options are a Store's settings. The zero value is valid: no file.
 type Options struct {
-	// File keeps what each day has used across restarts; empty: not kept.
+	// File keeps the usage of each day across restarts; empty: no file.
 	File string
-	// Now is the real-time clock, in whose location days begin; nil: time.Now.
+	// Now is the real-time clock; its location decides when a day begins; nil: time.Now.
 	Now func() time.Time
 	// Log; nil: discarded.
 	Log *slog.Logger
 }
 
-// Store keeps what was used today under each name, in bytes. Limits are its caller's. All
-// methods are safe for concurrent use. Make one with New.
+// Store accounts for the bytes used today by name. The caller knows the limits. All methods are
+// safe for concurrent use. Make one with New.
 type Store struct {
 	now func() time.Time
 	log *slog.Logger
 
 	saving sync.Mutex // one writer of the file; taken before mu
-	loaded bool       // what the file knew has been taken over; guarded by saving
+	loaded bool       // the file has been read; guarded by saving
 
 	mu       sync.Mutex
 	file     string
-	unsaved  error // why it was not written; nil: it was
+	unsaved  error // of the last write; nil if it succeeded
 	reserved map[string]int64
 	book     book
 }
 
-// New makes a store and reads its file. A file that cannot be read or written is no error: it is
-// logged, and nothing that has a limit is given out until it can be. Nor is one that is damaged,
-// an empty one too: it is kept under a name that the log tells, and nothing that has a limit is
-// given out until the next local midnight, or until that file is removed.
+// New makes a store and reads its file. If the file cannot be read or written, it logs that, and
+// Reserve fails for every name with a limit until it can. A damaged or empty file is renamed, the
+// new name logged, and Reserve fails for every name with a limit until the next local midnight or
+// until the renamed file is removed.
 func New(o Options) *Store {
 	s := &Store{now: o.Now, log: o.Log, reserved: map[string]int64{}}
 	if s.now == nil {
@@ -59,65 +58,65 @@ func New(o Options) *Store {
 	return s
 }
 
-// Usage is what was done today under one name, in bytes.
+// Usage is today's use of one name, in bytes.
 type Usage struct {
 	// Limit is the quota of a day; 0: none.
 	Limit int64
-	// Used has been moved since local midnight, Reserved is set aside for the runs
-	// under way.
+	// Used was sent since local midnight; Reserved is set aside for the runs in
+	// progress.
 	Used, Reserved int64
-	// Left is Limit without Used and Reserved, at least 0; math.MaxInt64 without a
+	// Left is Limit less Used and Reserved, at least 0; math.MaxInt64 without a
 	// limit.
 	Left int64
 }
 
-// ExceededError says that a quota does not suffice today.
+// ExceededError reports that fewer bytes are left today than requested.
 type ExceededError struct {
 	Name string
-	// Left is what is left, Need what was asked for, in bytes.
+	// Left and Need are the bytes left and requested.
 	Left, Need int64
 	// Renewed is the next local midnight.
 	Renewed time.Time
 }
 
-// Error says what is missing, and when there is more.
+// Error names the bytes left, the bytes needed and the time of renewal.
 func (e *ExceededError) Error() string {
 	return fmt.Sprintf("quota: the data quota of %s has %d bytes left, %d are needed; it is renewed at %s",
 		e.Name, e.Left, e.Need, e.Renewed.Format(time.RFC3339))
 }
 
-// UnsavedError says that what a run would use cannot be saved, so that after a restart the
-// quota would not know of it; or that it is not known what was used before.
+// UnsavedError reports that a reservation cannot be saved, so that a restart would lose it, or that
+// the earlier use of the day is unknown.
 type UnsavedError struct {
 	Name string
-	// Err is what the file's reading or writing has met, or how it was damaged.
+	// Err is the error of reading or writing the file, or the damage found.
 	Err error
 }
 
-// Error says what is to be mended.
+// Error names the cause and the condition for success.
 func (e *UnsavedError) Error() string {
-	return fmt.Sprintf("quota: the data quota of %s cannot be saved, or is not known: %v; the state file must be readable, writable and whole", e.Name, e.Err)
+	return fmt.Sprintf("quota: the data quota of %s cannot be saved, or is not known: %v; the state file must be readable, writable and undamaged", e.Name, e.Err)
 }
 
-// Unwrap is the cause.
+// Unwrap returns Err.
 func (e *UnsavedError) Unwrap() error { return e.Err }
 
-// Reservation is a part of a quota that is set aside for one run.
+// Reservation is a part of a quota reserved for one run.
 type Reservation struct {
 	store *Store
 	name  string
-	bytes int64 // what is still set aside; guarded by store.mu
-	done  bool  // the same
+	bytes int64 // still reserved; guarded by store.mu
+	done  bool  // settled; guarded by store.mu
 }
 
-// Usage says what has been used of name today, under a limit; 0: none.
+// Usage returns today's use of name under a limit; 0: none.
 func (s *Store) Usage(name string, limit int64) Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.usage(name, limit)
 }
 
-// usage is Usage; mu is held.
+// usage is Usage; mu must be held.
 func (s *Store) usage(name string, limit int64) Usage {
 	u := Usage{Limit: limit, Used: s.today().Used[name], Reserved: s.reserved[name], Left: math.MaxInt64}
 	if limit > 0 {
@@ -126,7 +125,7 @@ func (s *Store) usage(name string, limit int64) Usage {
 	return u
 }
 
-// Names are those of which something is used or set aside today, sorted.
+// Names returns the names with bytes used or reserved today, sorted.
 func (s *Store) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +134,7 @@ func (s *Store) Names() []string {
 	return slices.Compact(names)
 }
 
-// add is a sum that stops at the largest number.
+// add returns a+b, at most math.MaxInt64; both must not be negative.
 func add(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -143,17 +142,16 @@ func add(a, b int64) int64 {
 	return a + b
 }
 
-// Reserve sets bytes of name's quota under a limit aside, the most that a run can move, before
-// it begins; a limit of 0 is none. The error is an *ExceededError if they are not left, and an
-// *UnsavedError if there is a limit and the file cannot be written. Every reservation
-// must be settled. Until then it counts as used in the file: of a run that a
-// crash has cut nobody knows what it has moved.
+// Reserve reserves bytes, the most that a run can send, of name's quota under limit; 0: none. The
+// error is an *ExceededError if fewer are left, and an *UnsavedError if there is a limit and the
+// file cannot be written. Every reservation must be settled. Until then the file counts it as
+// used, as the bytes sent by a run that a crash interrupted are unknown.
 func (s *Store) Reserve(name string, limit, bytes int64) (*Reservation, error) {
 	if bytes < 0 {
-		return nil, fmt.Errorf("quota: %d bytes of %s cannot be set aside; it must not be negative", bytes, name)
+		return nil, fmt.Errorf("quota: reserve %d bytes of %s: the number must not be negative", bytes, name)
 	}
 	if limit > 0 && s.Saved() != nil {
-		if err := s.Save(); err != nil { // what was used may not even be known
+		if err := s.Save(); err != nil { // the use of today may be unknown
 			return nil, &UnsavedError{Name: name, Err: err}
 		}
 	}
@@ -173,17 +171,17 @@ func (s *Store) Reserve(name string, limit, bytes int64) (*Reservation, error) {
 	return r, nil
 }
 
-// Settle ends the reservation: used bytes were moved in truth, which may be more
-// than were set aside. They count for the day of settling: a run across midnight
-// stays set aside in the new day until then, so that neither day's quota is
-// overrun. Settling again does nothing, nor does settling nil.
+// Settle ends the reservation with the bytes that were sent, which may exceed those reserved.
+// They count for the day of settling: a run across midnight stays reserved in the new day until
+// then, so that neither day exceeds its quota. Settling again does nothing, nor does settling a
+// nil Reservation.
 func (r *Reservation) Settle(used int64) {
 	if r != nil && r.end(used) {
-		_ = r.store.Save() // what was set aside is saved already, and Saved tells
+		_ = r.store.Save() // the file has the whole reservation; Saved returns the error
 	}
 }
 
-// end counts it in memory; false: it has ended before.
+// end settles in memory; false if it was settled before.
 func (r *Reservation) end(used int64) bool {
 	s := r.store
 	s.mu.Lock()
@@ -202,33 +200,33 @@ func (r *Reservation) end(used int64) bool {
 	return true
 }
 
-// maxDays is how many dates the book remembers.
+// maxDays is the most dates in the book.
 const maxDays = 8
 
-// day is what was used at one date of the local calendar.
+// day is the usage of one date of the local calendar.
 type day struct {
-	// Date is like 2026-11-21, so that dates sort as text.
+	// Date in the format of time.DateOnly; it sorts as text.
 	Date string `json:"date"`
-	// Used is in IP bytes, by name.
+	// Used bytes (IP), by name.
 	Used map[string]int64 `json:"used"`
-	// Unknown is the file, beside the state file, that is kept of one that was damaged, so
-	// that Used may be too little; empty: it is not.
+	// Unknown is the name of the renamed damaged file in the same directory; Used is then a lower
+	// bound. Empty: Used is exact.
 	Unknown string `json:"unknown,omitempty"`
 
-	damage error // what was wrong with it; nil: a life before knew
+	damage error // the damage found; nil: found before a restart
 }
 
-// book has what was used by date, the date of now last. It remembers some dates,
-// so that a clock that is stepped over midnight and back, or that is wrong between
-// boot and the first reply of a time server, does not renew a quota:
+// book is the usage by date, that of the present date last. It remembers maxDays dates, so that
+// a clock that is stepped over midnight and back, or that is wrong between boot and the first
+// synchronization, does not renew a quota:
 //
-//   - a date that is known has what it had;
-//   - a new date later than the last begins with nothing used;
-//   - a new date earlier than the last takes over what was used: a clock that goes
-//     back gives nothing. Its next midnight renews the quota as ever.
+//   - a known date keeps its usage;
+//   - a new date later than the last begins with no usage;
+//   - a new date earlier than the last copies the usage of the last. Its next midnight renews
+//     the quota.
 type book struct{ days []*day }
 
-// at returns the page of a date.
+// at returns the day of a date; it becomes the last.
 func (b *book) at(date string) *day {
 	last := len(b.days) - 1
 	if last >= 0 && b.days[last].Date == date {
@@ -249,7 +247,7 @@ func (b *book) at(date string) *day {
 	return today
 }
 
-// add takes over what another book has of more, as if its days came after.
+// add merges a later book: of each day and name the larger usage counts.
 func (b *book) add(later book) {
 	for _, d := range later.days {
 		page := b.at(d.Date)
@@ -262,14 +260,13 @@ func (b *book) add(later book) {
 	}
 }
 
-// lose says that nobody knows what was used at a date, since a file was damaged that is
-// kept under a name.
+// lose marks the usage of a date as unknown. kept is the path of the renamed damaged file.
 func (b *book) lose(date, kept string, damage error) {
 	d := b.at(date)
 	d.Unknown, d.damage = filepath.Base(kept), damage
 }
 
-// unknown are the files that are kept of damaged ones.
+// unknown returns the names of the renamed damaged files.
 func (b *book) unknown() (files []string) {
 	for _, d := range b.days {
 		if d.Unknown != "" && !slices.Contains(files, d.Unknown) {
@@ -279,8 +276,7 @@ func (b *book) unknown() (files []string) {
 	return files
 }
 
-// believe takes what is known of a day as all there was, since somebody has removed what
-// was kept of the damaged file.
+// believe marks the usage of days as exact whose damaged file the operator has removed.
 func (b *book) believe(removed []string) {
 	for _, d := range b.days {
 		if slices.Contains(removed, d.Unknown) {
@@ -289,5 +285,5 @@ func (b *book) believe(removed []string) {
 	}
 }
 
-// today is the page of now; mu is held.
+// today returns the present day; mu must be held.
 func (s *Store) today() *day { return s.book.at(s.now().Format(time.DateOnly)) }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-	_ "time/tzdata" // the host of the test may have no zones
+	_ "time/tzdata" // the host may lack a zone database
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,10 +27,10 @@ func at(s string) time.Time {
 	return t
 }
 
-// limit is that of uplink in these tests.
+// limit is the quota of uplink in these tests.
 const limit = 1000
 
-// spend reserves and uses n bytes.
+// spend reserves and settles n bytes.
 func spend(tb testing.TB, s *Store, n int64) {
 	tb.Helper()
 	r, err := s.Reserve("uplink", limit, n)
@@ -47,7 +47,7 @@ func wantUsage(tb testing.TB, s *Store, want Usage) {
 	}
 }
 
-func TestQuotaIsNotOverrun(t *testing.T) {
+func TestQuotaIsNotExceeded(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 17:00:00")}
 	s := New(Options{Now: clock.now})
 	first, err := s.Reserve("uplink", limit, 700)
@@ -65,29 +65,29 @@ func TestQuotaIsNotOverrun(t *testing.T) {
 	}
 	second, err := s.Reserve("uplink", limit, 300)
 	if err != nil {
-		t.Errorf("all that is left is not to be had: %v", err)
+		t.Errorf("reserve all that is left: %v", err)
 	}
 	first.Settle(100)
 	first.Settle(100) // does nothing
 	wantUsage(t, s, Usage{Limit: 1000, Used: 100, Reserved: 300, Left: 600})
-	second.Settle(950) // more than was set aside: told, and held against what follows
+	second.Settle(950) // more than was reserved: counted against the next
 	wantUsage(t, s, Usage{Limit: 1000, Used: 1050, Left: 0})
 	if _, err := s.Reserve("uplink", limit, 1); err == nil {
-		t.Error("a quota that is used up still gives")
+		t.Error("a used-up quota reserved bytes")
 	}
 	if _, err := s.Reserve("uplink", limit, 0); err != nil {
-		t.Errorf("nothing needs no quota_bytes: %v", err)
+		t.Errorf("reserve 0 bytes: %v", err)
 	}
 	if _, err := s.Reserve("uplink", limit, -1); err == nil {
-		t.Error("a negative amount was set aside")
+		t.Error("a negative number was reserved")
 	}
 	(*Reservation)(nil).Settle(5)
 }
 
-func TestLinkWithoutAQuotaIsOnlyCounted(t *testing.T) {
+func TestLinkWithoutAQuotaIsCountedOnly(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 17:00:00")}
 	s := New(Options{Now: clock.now})
-	for range 3 { // also where sums would overflow
+	for range 3 { // sums would overflow
 		r, err := s.Reserve("uplink", 0, math.MaxInt64)
 		if err != nil {
 			t.Fatal(err)
@@ -125,10 +125,10 @@ func TestSteppedClockRenewsNothing(t *testing.T) {
 		used int64
 	}{
 		{"2026-11-21 23:59:59", 600}, // back over midnight
-		{"2026-11-22 00:00:00", 600}, // and there again
-		{"2024-01-01 00:00:00", 600}, // to a date never seen
+		{"2026-11-22 00:00:00", 600}, // and forward again
+		{"2024-01-01 00:00:00", 600}, // a date not in the book
 		{"2026-11-22 00:00:02", 600},
-		{"2026-11-23 00:00:00", 0}, // the next day in truth
+		{"2026-11-23 00:00:00", 0}, // the next day
 		{"2026-11-22 23:59:59", 600},
 		{"2026-11-23 00:00:00", 0},
 	} {
@@ -139,7 +139,7 @@ func TestSteppedClockRenewsNothing(t *testing.T) {
 	}
 }
 
-func TestClockThatWasFarAheadDoesNotHoldTheQuotaForYears(t *testing.T) {
+func TestQuotaIsRenewedAtMidnightAfterAClockFarAhead(t *testing.T) {
 	clock := &wallClock{at("2030-01-01 12:00:00")}
 	s := New(Options{Now: clock.now})
 	spend(t, s, 1000)
@@ -161,8 +161,7 @@ func TestBookForgetsOldDates(t *testing.T) {
 	}
 }
 
-// TestNoDayMovesMoreThanItsQuota goes through days with runs at random, whatever
-// is reserved and settled.
+// TestNoDayMovesMoreThanItsQuota reserves and settles at random through several days.
 func TestNoDayMovesMoreThanItsQuota(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -203,6 +202,6 @@ func TestNoDayMovesMoreThanItsQuota(t *testing.T) {
 		}
 	}
 	if len(moved) < 30 || refused == 0 {
-		t.Errorf("%d days, %d refused: nothing was tested", len(moved), refused)
+		t.Errorf("%d days, %d refused: the test covers nothing", len(moved), refused)
 	}
 }

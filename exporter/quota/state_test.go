@@ -12,19 +12,19 @@ import (
 	"testing"
 )
 
-// stored is a store with a file, and what it logs.
+// stored returns a store with a file, and its log.
 func stored(t *testing.T, file string, clock *wallClock) (*Store, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	return New(Options{File: file, Now: clock.now, Log: slog.New(slog.NewTextHandler(&log, nil))}), &log
 }
 
-func TestUsageOutlivesARestart(t *testing.T) {
+func TestUsageSurvivesARestart(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	file := filepath.Join(t.TempDir(), "made", "links.json")
 	s, log := stored(t, file, clock)
 	spend(t, s, 400)
-	if _, err := s.Reserve("uplink", limit, 500); err != nil { // the crash comes before it is settled
+	if _, err := s.Reserve("uplink", limit, 500); err != nil { // a crash comes before the settlement
 		t.Fatal(err)
 	}
 	s, _ = stored(t, file, clock)
@@ -33,11 +33,11 @@ func TestUsageOutlivesARestart(t *testing.T) {
 	s, _ = stored(t, file, clock)
 	wantUsage(t, s, Usage{Limit: 1000, Left: 1000})
 	if log.Len() > 0 {
-		t.Errorf("log says %s", log)
+		t.Errorf("log is %s", log)
 	}
 	entries, err := os.ReadDir(filepath.Dir(file))
 	if err != nil || len(entries) != 1 {
-		t.Errorf("%v beside the file, %v", entries, err)
+		t.Errorf("the directory has %v, %v", entries, err)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestHostThatBootsInThePastRenewsNothing(t *testing.T) {
 	}
 }
 
-// damagedFiles are contents of a state file that are none.
+// damagedFiles are invalid contents of a state file.
 func damagedFiles(t *testing.T) map[string]string {
 	days := []*day{{Date: "2026-11-21", Used: map[string]int64{"uplink": 900}}}
 	whole, err := formatState(days)
@@ -85,10 +85,6 @@ func damagedFiles(t *testing.T) map[string]string {
 	}
 }
 
-// A crash after the damaged file was put aside, and before another was written.
-// What is kept of a file that was damaged a month ago knows nothing of today.
-// A pipe has no writer, and would be waited for without end.
-// Nobody knows what was used on the file's own day, too, where the clock was wrong at the start.
 func TestUnfinishedFileIsRemovedAtTheNextStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "links.json")
 	left := filepath.Join(filepath.Dir(file), ".links.json.oneway-writing-7")
@@ -112,28 +108,28 @@ func TestQuotaIsRefusedWhileItCannotBeSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	mend := spoil(t, dir)
-	running.Settle(200) // was set aside with its most: the file knows more than was used
+	running.Settle(200) // the file has the whole reservation, more than was used
 	for range 3 {
 		var unsaved *UnsavedError
 		if _, err := s.Reserve("uplink", limit, 100); !errors.As(err, &unsaved) || unsaved.Name != "uplink" {
-			t.Fatalf("a quota that cannot be saved was given out: %v", err)
+			t.Fatalf("a quota that cannot be saved was reserved: %v", err)
 		}
 		if r, err := s.Reserve("free", 0, 100); err != nil {
-			t.Errorf("a link without a quota_bytes: %v", err)
+			t.Errorf("a link without a quota: %v", err)
 		} else {
 			r.Settle(100)
 		}
 	}
 	if s.Saved() == nil {
-		t.Error("all is said to be saved")
+		t.Error("Saved reports no error")
 	}
 	wantUsage(t, s, Usage{Limit: 1000, Used: 300, Left: 700})
-	again, _ := stored(t, file, clock) // a restart while it lasts: nothing is known, and nothing given out
+	again, _ := stored(t, file, clock) // a restart while it lasts: the usage is unknown, and Reserve fails
 	if _, err := again.Reserve("uplink", limit, 1); !errors.As(err, new(*UnsavedError)) {
 		t.Errorf("after a restart: %v", err)
 	}
 	if n := strings.Count(log.String(), "is not kept"); n != 1 {
-		t.Errorf("told %d times:\n%s", n, log)
+		t.Errorf("logged %d times, want once:\n%s", n, log)
 	}
 	mend()
 	if err := again.Save(); err != nil {
@@ -142,11 +138,11 @@ func TestQuotaIsRefusedWhileItCannotBeSaved(t *testing.T) {
 	wantUsage(t, again, Usage{Limit: 1000, Used: 400, Left: 600})
 	spend(t, s, 100)
 	if !strings.Contains(log.String(), "is kept again") || s.Saved() != nil {
-		t.Errorf("%v, log says %s", s.Saved(), log)
+		t.Errorf("%v, log is %s", s.Saved(), log)
 	}
 }
 
-// spoil puts a file in the place of a directory, which stops root, too.
+// spoil replaces a directory by a file, which also makes root's writes fail.
 func spoil(t *testing.T, dir string) (mend func()) {
 	t.Helper()
 	aside := dir + ".aside"
@@ -171,17 +167,17 @@ func TestFileThatCannotBeReadIsNotOverwritten(t *testing.T) {
 	}
 	s, _ = stored(t, file, clock)
 	if _, err := s.Reserve("uplink", limit, 1); !errors.As(err, new(*UnsavedError)) {
-		t.Errorf("%v: what has been used is not known", err)
+		t.Errorf("error is %v; the usage is unknown", err)
 	}
 	if err := errors.Join(os.Remove(file), os.Rename(aside, file)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Reserve("uplink", limit, 101); !errors.As(err, new(*ExceededError)) {
-		t.Errorf("%v: 100 are left", err)
+		t.Errorf("error is %v; 100 bytes are left", err)
 	}
 }
 
-func TestMovedStateFileIsBelievedIfItHasMore(t *testing.T) {
+func TestMovedStateFileCountsIfItHasMore(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	dir := t.TempDir()
 	other, _ := stored(t, filepath.Join(dir, "b.json"), clock)
@@ -198,7 +194,7 @@ func TestMovedStateFileIsBelievedIfItHasMore(t *testing.T) {
 	wantUsage(t, s, Usage{Limit: 1000, Used: 700, Left: 300})
 }
 
-// TestFileIsWholeAtAnyTime reads it while others write.
+// TestFileIsWholeAtAnyTime reads the file while others write it.
 func TestFileIsWholeAtAnyTime(t *testing.T) {
 	clock := &wallClock{at("2026-11-21 12:00:00")}
 	file := filepath.Join(t.TempDir(), "links.json")
@@ -242,7 +238,7 @@ func FuzzParseState(f *testing.F) {
 		b, err := parseState(content)
 		if err != nil {
 			if !errors.Is(err, errDamaged) {
-				t.Fatalf("error %v does not say that the file is damaged", err)
+				t.Fatalf("error is %v, want errDamaged", err)
 			}
 			return
 		}
@@ -264,7 +260,7 @@ func FuzzParseState(f *testing.F) {
 		}
 		again, err := parseState(first)
 		if err != nil {
-			t.Fatalf("%s\nwas read, and not as it was written after that: %v", content, err)
+			t.Fatalf("%s\nwas read, but not its reencoding: %v", content, err)
 		}
 		if second, _ := formatState(again.days); !bytes.Equal(first, second) {
 			t.Fatalf("%s\nbecomes\n%s", first, second)

@@ -18,19 +18,19 @@ import (
 	"oneway.example/exporter/atomicfile"
 )
 
-// stateVersion is that of the file's format, maxStateBytes more than it can grow to.
+// stateVersion is the version of the file format; maxStateBytes exceeds any valid file.
 const (
 	stateVersion  = 1
 	maxStateBytes = 16 << 20
 )
 
-// fileState is the file's content.
+// fileState is the content of the file.
 type fileState struct {
 	Version int `json:"version"`
-	// Days are a list of day.
+	// Days is a list of day.
 	Days json.RawMessage `json:"days"`
-	// Sum is the CRC-32 (IEEE 802.3) of Days as they stand in the file; nil: a file from
-	// before there was one.
+	// Sum is the CRC-32 (IEEE 802.3) of Days as encoded in the file; nil: a file written before
+	// the field existed.
 	Sum *uint32 `json:"crc32,omitempty"`
 }
 
@@ -38,7 +38,7 @@ var errDamaged = errors.New("quota: damaged state file")
 
 // readState reads and checks a file.
 func readState(name string) (book, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it waits for no pipe
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: do not block on a named pipe
 	if err != nil {
 		return book{}, fmt.Errorf("quota: %w", err)
 	}
@@ -53,7 +53,7 @@ func readState(name string) (book, error) {
 	return parseState(content)
 }
 
-// strictly decodes all of a JSON text, which may have no other fields.
+// strictly decodes one JSON value: no unknown fields, nothing after it.
 func strictly(content []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(content))
 	d.DisallowUnknownFields()
@@ -61,14 +61,14 @@ func strictly(content []byte, into any) error {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something follows its end", errDamaged)
+		return fmt.Errorf("%w: data after the JSON value", errDamaged)
 	}
 	return nil
 }
 
 func parseState(content []byte) (book, error) {
 	if len(content) > maxStateBytes {
-		return book{}, fmt.Errorf("%w: it is larger than %d bytes", errDamaged, maxStateBytes)
+		return book{}, fmt.Errorf("%w: it has more than %d bytes", errDamaged, maxStateBytes)
 	}
 	var s fileState
 	if err := strictly(content, &s); err != nil {
@@ -78,7 +78,7 @@ func parseState(content []byte) (book, error) {
 		return book{}, fmt.Errorf("%w: version %d; it must be %d", errDamaged, s.Version, stateVersion)
 	}
 	if sum := crc32.ChecksumIEEE(s.Days); s.Sum != nil && *s.Sum != sum {
-		return book{}, fmt.Errorf("%w: its days have the CRC-32 %d, and not the %d that was written", errDamaged, sum, *s.Sum)
+		return book{}, fmt.Errorf("%w: CRC-32 of its days is %d, want %d", errDamaged, sum, *s.Sum)
 	}
 	var days []*day
 	if err := strictly(s.Days, &days); err != nil {
@@ -92,18 +92,18 @@ func parseState(content []byte) (book, error) {
 
 func checkDays(days []*day) error {
 	if len(days) > maxDays {
-		return fmt.Errorf("%w: %d days; there must be %d at the most", errDamaged, len(days), maxDays)
+		return fmt.Errorf("%w: %d days; there must be at most %d", errDamaged, len(days), maxDays)
 	}
 	seen := map[string]bool{}
 	for _, d := range days {
 		if d == nil || d.Used == nil || seen[d.Date] {
-			return fmt.Errorf("%w: a day is empty or there twice", errDamaged)
+			return fmt.Errorf("%w: a day is empty or a duplicate", errDamaged)
 		}
 		if _, err := time.Parse(time.DateOnly, d.Date); err != nil {
 			return fmt.Errorf("%w: %w", errDamaged, err)
 		}
 		if d.Unknown != filepath.Base(d.Unknown) && d.Unknown != "" {
-			return fmt.Errorf("%w: %q is no file beside it", errDamaged, d.Unknown)
+			return fmt.Errorf("%w: unknown is %q; it must be a file name without a directory", errDamaged, d.Unknown)
 		}
 		seen[d.Date] = true
 		for name, used := range d.Used {
@@ -115,7 +115,7 @@ func checkDays(days []*day) error {
 	return nil
 }
 
-// formatState is what parseState reads.
+// formatState encodes what parseState reads.
 func formatState(days []*day) ([]byte, error) {
 	raw, err := json.Marshal(days)
 	if err != nil {
@@ -126,13 +126,13 @@ func formatState(days []*day) ([]byte, error) {
 	return append(content, '\n'), err
 }
 
-// damagedSuffix is what a damaged file's name gets, maxDamaged how many are kept.
+// damagedSuffix is appended to the name of a damaged file; at most maxDamaged are kept.
 const (
 	damagedSuffix = ".damaged"
 	maxDamaged    = 9
 )
 
-// setAside gives a damaged file a name that nothing has, and returns that.
+// setAside renames a damaged file to a free name, and returns that.
 func setAside(name string) (aside string, err error) {
 	for n := 1; n <= maxDamaged; n++ {
 		aside = name + damagedSuffix
@@ -143,12 +143,12 @@ func setAside(name string) (aside string, err error) {
 			return aside, os.Rename(name, aside)
 		}
 	}
-	return "", fmt.Errorf("quota: %d damaged files are kept already; remove %s and those after it", maxDamaged, name+damagedSuffix)
+	return "", fmt.Errorf("quota: there are %d damaged files already; remove %s and those numbered after it", maxDamaged, name+damagedSuffix)
 }
 
-// SetFile keeps the days' usage in another file; empty: nowhere. If that file
-// has more of a day than is known, it is believed. The directory is made if need
-// be. What goes wrong is logged, and no quota is given out until it is mended.
+// SetFile changes the file; empty: no file. Of each day the larger usage of the file and of
+// memory counts. The directory is created if it does not exist. An error is logged, and Reserve
+// fails for names with a limit until a save succeeds.
 func (s *Store) SetFile(name string) {
 	s.saving.Lock()
 	s.mu.Lock()
@@ -158,17 +158,17 @@ func (s *Store) SetFile(name string) {
 	s.loaded = s.loaded && same
 	s.saving.Unlock()
 	if !same {
-		_ = s.Save() // Saved tells
+		_ = s.Save() // Saved returns the error
 	}
 }
 
-// recentlyDamaged is how old a file may be whose last day is today or yesterday.
+// recentlyDamaged is the greatest age of a damaged file that can hold usage of today or yesterday.
 const recentlyDamaged = 48 * time.Hour
 
-var errMissing = errors.New("the file is missing, and one that was damaged is kept")
+var errMissing = errors.New("the file is missing, and a damaged one exists")
 
-// load takes over what a file knows; saving is held. Of a damaged one nobody knows what was
-// used on its last day, nor today.
+// load merges the usage in a file into the book; saving must be held. If the file is damaged, the
+// usage of its last day and of today becomes unknown.
 func (s *Store) load(name string) error {
 	atomicfile.RemoveUnfinished(name)
 	kept, damage := readState(name)
@@ -180,8 +180,8 @@ func (s *Store) load(name string) error {
 			return errors.Join(damage, err)
 		}
 	case errors.Is(damage, fs.ErrNotExist):
-		// It may have been put aside, and a crash came before there was another. One that is
-		// older knows nothing of today.
+		// A crash may have come between the renaming and the next write. An older damaged file has
+		// no usage of today.
 		if info, err := os.Lstat(name + damagedSuffix); err == nil && s.now().Sub(info.ModTime()) < recentlyDamaged {
 			aside, damage = name+damagedSuffix, errMissing
 		}
@@ -202,11 +202,11 @@ func (s *Store) load(name string) error {
 	return nil
 }
 
-// unknownError says that nobody knows what was used today.
+// unknownError reports that the usage of today is unknown.
 type unknownError struct {
-	// File is what is kept of the damaged file.
+	// File is the path of the renamed damaged file.
 	File string
-	// Err is what was wrong with it; nil: that was in a life before.
+	// Err is the damage found; nil: found before a restart.
 	Err error
 }
 
@@ -215,14 +215,14 @@ func (e *unknownError) Error() string {
 	if e.Err != nil {
 		why = fmt.Sprintf(" (%v)", e.Err)
 	}
-	return fmt.Sprintf("quota: what was used today is not known, the state file was damaged%s; it is kept as %s: until tomorrow, or until that is removed, nothing is given out", why, e.File)
+	return fmt.Sprintf("quota: the usage of today is unknown, as the state file was damaged%s; it was renamed to %s; quotas are refused until that is removed, or until tomorrow", why, e.File)
 }
 
 func (e *unknownError) Unwrap() error { return e.Err }
 
-// Save writes the state file, if there is to be one, as each reservation and each
-// settlement does; calling it again is of use where it has failed. A failure is logged
-// when it begins and when it ends.
+// Save writes the state file if there is one, as each reservation and each settlement does; a
+// further call retries after an error. It logs the first of consecutive errors and the first
+// success after them.
 func (s *Store) Save() error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
@@ -237,12 +237,12 @@ func (s *Store) Save() error {
 	switch {
 	case name == "":
 	case err == nil && before != nil:
-		s.log.Info("What load tests have used today is kept again", "file", name)
+		s.log.Info("The usage of load tests today is kept again", "file", name)
 	case lost && !errors.As(before, new(*unknownError)):
-		s.log.Error("What load tests have used today is not known, the file was damaged: what has a quota is refused until tomorrow, or until you remove what is kept of it",
+		s.log.Error("The usage of load tests today is unknown, as its file was damaged; load tests with a quota are refused until tomorrow, or until the renamed file is removed",
 			"file", name, "remove", unknown.File, "err", unknown.Err)
 	case err != nil && before == nil:
-		s.log.Error("What load tests use today is not kept, and what has a quota is refused", "file", name, "err", err)
+		s.log.Error("The usage of load tests today is not kept; load tests with a quota are refused", "file", name, "err", err)
 	}
 	s.mu.Lock()
 	s.unsaved = err
@@ -250,8 +250,8 @@ func (s *Store) Save() error {
 	return err
 }
 
-// Saved is why what the days have used is not in the state file, or not known since that was
-// damaged; nil: it is, or there is to be none.
+// Saved returns why the usage is not in the state file or is unknown since the file was damaged;
+// nil if it is saved or there is no file.
 func (s *Store) Saved() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +261,7 @@ func (s *Store) Saved() error {
 	return s.known()
 }
 
-// known is an *unknownError, or nil if it is known what was used today; mu is held.
+// known returns an *unknownError if the usage of today is unknown; mu must be held.
 func (s *Store) known() error {
 	d := s.today()
 	if d.Unknown == "" {
@@ -270,7 +270,7 @@ func (s *Store) known() error {
 	return &unknownError{File: filepath.Join(filepath.Dir(s.file), d.Unknown), Err: d.damage}
 }
 
-// store brings the file and what is known together; saving is held.
+// store merges the file into memory once and then writes it; saving must be held.
 func (s *Store) store(name string) error {
 	if !s.loaded {
 		if err := s.load(name); err != nil {
@@ -303,7 +303,7 @@ func (s *Store) store(name string) error {
 	return s.known()
 }
 
-// content is the file's, with what is set aside as used; mu is held.
+// content encodes the file, with reservations as usage; mu must be held.
 func (s *Store) content() ([]byte, error) {
 	today := s.today()
 	var days []*day
