@@ -14,8 +14,8 @@ import (
 	"oneway.example/exporter/metric/metrictest"
 )
 
-// Whatever a client says before it goes, the link is free again, no more than the quota is
-// used, and each word of the server's is a reply.
+// After any input and the end of the connection the link is free, at most the quota is used, and
+// each line of the server is a reply.
 func FuzzRequests(f *testing.F) {
 	first, err := json.Marshal(request{Op: opAsk, Version: version, Network: network(), Ask: &Ask{Kind: "train", Host: "192.0.2.7", Port: 8620, Link: "uplink"}})
 	if err != nil {
@@ -40,20 +40,20 @@ func FuzzRequests(f *testing.F) {
 			s.serve(ctx, server)
 		}()
 		go func() {
-			// What comes last is no request, and ends the connection when all others have been handled.
+			// The last line is no request; it ends the connection after all others were handled.
 			_, _ = client.Write(append(bytes.Clone(said), "{}\n"...))
 		}()
 		replies, _ := io.ReadAll(client)
 		<-done
 		_ = client.Close()
 		for lines := bufio.NewScanner(bytes.NewReader(replies)); lines.Scan(); {
-			// The last may be cut off where the client has closed.
+			// The last line may be truncated if the client has closed.
 			if line := lines.Bytes(); bytes.HasSuffix(line, []byte("}")) && !json.Valid(line) {
-				t.Errorf("the server says %q", line)
+				t.Errorf("the server sent %q", line)
 			}
 		}
 		if who, _, held := links.Holder("uplink"); held {
-			t.Errorf("%v holds the link after %q", who, said)
+			t.Errorf("%v still holds the link after %q", who, said)
 		}
 		if u := links.Usage("uplink"); u.Used < 0 || u.Left < 0 || u.Used > u.Limit && u.Left > 0 {
 			t.Errorf("%+v after %q", u, said)
@@ -61,7 +61,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// Whatever an agent says, the client ends without harm.
+// The client must end without a panic or deadlock after any input.
 func FuzzReplies(f *testing.F) {
 	f.Add([]byte(`{"word":"terms","terms":{"link":"uplink","limit":5}}` + "\n"))
 	f.Add([]byte(`{"word":"refused","error":"no"}` + "\n"))

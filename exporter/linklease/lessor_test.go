@@ -16,7 +16,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-// lessor is a server in a directory of its own.
+// lessor runs a server in a temporary directory.
 type lessor struct {
 	t      *testing.T
 	socket string
@@ -29,7 +29,7 @@ type lessor struct {
 	log    *await.Text
 }
 
-// find puts each test on the link that it names, and refuses one.
+// find returns the link that a test names, or an error for one name.
 func find(a Ask) (Place, error) {
 	if a.Link == "unknown" {
 		return Place{}, errors.New("no such link")
@@ -39,7 +39,7 @@ func find(a Ask) (Place, error) {
 
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lease") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "lease") // t.TempDir may exceed the length of a socket path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func newLessor(t *testing.T, change func(*Options)) *lessor {
 	t.Cleanup(func() {
 		l.stop()
 		if n := l.sink.Open(); n != 0 {
-			t.Errorf("%d series are left open", n)
+			t.Errorf("%d series are still open", n)
 		}
 	})
 	return l
@@ -93,13 +93,13 @@ func (l *lessor) stop() {
 	}
 }
 
-// eventually shows what the server has logged if it is not so.
+// eventually waits for f and shows the server's log if it fails.
 func (l *lessor) eventually(what string, f func() bool) {
 	l.t.Helper()
 	await.That(l.t, what, f, l.log)
 }
 
-// dial asks for a link, once the server listens.
+// dial retries until the server listens.
 func (l *lessor) dial(link string) *Lease {
 	l.t.Helper()
 	var got *Lease
@@ -137,6 +137,6 @@ func (l *lessor) free(link string) bool {
 func (l *lessor) wantUsed(want int64) {
 	l.t.Helper()
 	if u := l.links.Usage("uplink"); u.Used != want || u.Reserved != 0 {
-		l.t.Errorf("%d bytes are used and %d set aside, want %d and 0", u.Used, u.Reserved, want)
+		l.t.Errorf("%d bytes are used and %d reserved, want %d and 0", u.Used, u.Reserved, want)
 	}
 }

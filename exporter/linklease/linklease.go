@@ -1,15 +1,14 @@
-// Package lease leases an agent's links to the load tests that people start from a terminal
-// of the same host. The agent is a Server at a UNIX socket; `oneway test` is its client
-// (Dial).
+// Package linklease leases an agent's links to the load tests that an operator starts on the same
+// host. The agent is a Server at a UNIX socket; `oneway test` is its client (Dial).
 //
-// One connection is one lease: the test says what it will fill, waits for the link, sets
-// bytes of the quota aside, says when it sends, and settles with what it has sent. The
-// lease ends with the connection, whichever end closes it or dies: the link is free then,
-// and where a test that had begun to send has not told how much, all that was set aside
-// counts as used. The agent's configuration may be reloaded meanwhile.
+// One connection is one lease: the test names its remote end, waits for the link, reserves bytes
+// of the quota, reports that it begins to send, and settles with the bytes it sent. The lease ends
+// with the connection, whichever end closes it: the link is then free, and if a test that has begun
+// to send did not settle, all reserved bytes count as used. The agent may reload its configuration
+// during a lease.
 //
-// Messages are lines of JSON, one object each, a request and its replies in turn. Who may
-// ask is who may write to the socket: its owner and root, and one group if there is one.
+// Messages are JSON objects, one per line: a request, then its replies. Access is controlled by the
+// permissions of the socket: its owner, root, and an optional group.
 package linklease
 
 import (
@@ -28,57 +27,57 @@ import (
 	"oneway.example/exporter/quota"
 )
 
-// DefaultSocket is where the agent listens if nothing else is said; its directory is what
-// systemd makes of RuntimeDirectory=oneway.
+// DefaultSocket is the default path of the socket; systemd creates its directory
+// (RuntimeDirectory=oneway).
 const DefaultSocket = "/run/oneway/agent.sock"
 
-// version is that of the messages.
+// version of the messages.
 const version = 1
 
-// maxLine bounds a message in bytes.
+// maxLine is the most bytes of a message.
 const maxLine = 4096
 
-// silence is how long an agent waits for a word of a test that has its link: one that was
-// suspended fills no link. The client says one each third of it, or less.
+// silence is the idle timeout of a test that holds a link: a suspended test fills no link. The
+// client sends opAlive at least each third of it.
 const silence = 30 * time.Second
 
-// Ask says which link a test will fill.
+// Ask describes the test that needs a link.
 type Ask struct {
-	// Kind is the test's word, such as "saturation".
+	// Kind of the test, such as "saturation".
 	Kind string `json:"kind"`
-	// Host and Port are its remote end, as the configuration would have them.
+	// Host and Port of the remote end, as in the configuration.
 	Host string `json:"host"`
 	Port uint16 `json:"port"`
-	// Link is the one that the operator has named; empty: the agent finds it.
+	// Link that the operator has named; empty: the agent finds it.
 	Link string `json:"link,omitempty"`
 }
 
-// Place is where a test belongs: the labels of oneway_test_running.
+// Place has the labels of a test's metrics, such as oneway_test_running.
 type Place struct {
 	Path  string `json:"path"`
 	Probe string `json:"probe"`
 	Link  string `json:"link"`
 }
 
-// Terms are what the agent says of a link.
+// Terms are the state of a link, as the agent reports it.
 type Terms struct {
 	Place
-	// Limit is the quota of a day in IP bytes, 0 if there is none; Left is left of it.
+	// Limit is the quota of a day in IP bytes, 0 if there is none; Left is the rest of it.
 	Limit int64 `json:"limit,omitempty"`
 	Left  int64 `json:"left,omitempty"`
-	// Holder is the test that has the link, since Since; empty: none.
+	// Holder is the test that holds the link since Since; empty: none.
 	Holder string    `json:"holder,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// What a client asks for.
+// Operations of a request.
 const (
 	opAsk     = "ask"
 	opTake    = "take"
 	opReserve = "reserve"
 	opSend    = "send"   // no reply
 	opAlive   = "alive"  // no reply
-	opSettle  = "settle" // the last
+	opSettle  = "settle" // the last request
 )
 
 type request struct {
@@ -87,57 +86,57 @@ type request struct {
 	Ask     *Ask   `json:"ask,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Network string `json:"network,omitempty"`
-	// Wait is how long the link is waited for. Again: the test sends already, of bytes that
-	// an agent has counted; the link is then not waited for.
+	// Wait is the longest wait for the link. Again: the test already sends, and an earlier agent
+	// has counted its bytes; the agent then does not wait.
 	Wait  time.Duration `json:"wait_ns,omitempty"`
 	Again bool          `json:"again,omitempty"`
 	Bytes int64         `json:"bytes,omitempty"`
-	// Forward and Reverse are the IP bytes that were sent.
+	// Forward and Reverse are the IP bytes sent.
 	Forward int64 `json:"forward,omitempty"`
 	Reverse int64 `json:"reverse,omitempty"`
 }
 
-// What an agent answers.
+// Results of a reply.
 const (
 	wordOK        = "ok"
-	wordWaiting   = "waiting" // another reply follows
+	wordWaiting   = "waiting" // a second reply follows
 	wordBusy      = "busy"
 	wordQuota     = "quota"
-	wordElsewhere = "elsewhere" // of another network namespace
+	wordElsewhere = "elsewhere" // the agent is in another network namespace
 	wordRefused   = "refused"
 )
 
 type reply struct {
 	Word  string `json:"word"`
-	Error string `json:"error,omitempty"` // refused: why
-	// Unsaved: refused, because the link's quota cannot be saved.
+	Error string `json:"error,omitempty"` // the reason of wordRefused
+	// Unsaved: the reason of wordRefused is that the quota cannot be saved.
 	Unsaved bool  `json:"unsaved,omitempty"`
 	Terms   Terms `json:"terms,omitzero"`
-	// Renewed is when the quota is.
+	// Renewed is when the quota is renewed.
 	Renewed time.Time `json:"renewed,omitzero"`
 }
 
-// ErrGone says that the agent has ended the connection.
-var ErrGone = errors.New("linklease: the agent has gone")
+// ErrGone reports that the agent has closed the connection.
+var ErrGone = errors.New("linklease: the agent has closed the connection")
 
-// NoAgentError says that no agent of this host and network listens.
+// NoAgentError reports that no agent of this host and network namespace serves the socket.
 type NoAgentError struct{ Why string }
 
-// Error says why one thinks so.
+// Error has the reason.
 func (e *NoAgentError) Error() string { return "linklease: no agent: " + e.Why }
 
-// BusyError says who kept the link.
+// BusyError reports that another test held the link.
 type BusyError struct {
 	Terms
 	Waited time.Duration
 }
 
-// Error says who, and for how long he was waited for.
+// Error names the holder and the time waited.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("link %s was not free in %v, it is held by %s", e.Link, e.Waited, e.Holder)
 }
 
-// network names this process's network namespace; empty where there are none.
+// network returns the network namespace of this process; empty if the kernel has none.
 func network() string {
 	name, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
@@ -146,15 +145,15 @@ func network() string {
 	return name
 }
 
-// replyTime is how long an agent may take for a reply that waits for nothing.
+// replyTime is the timeout of a reply for which the agent need not wait.
 const replyTime = 10 * time.Second
 
-// Lease is a client's end of a connection. Its methods are for one goroutine, but Lost and
-// Close.
+// Lease is the client end of a connection. One goroutine may use it; Lost and Close are safe for
+// concurrent use.
 type Lease struct {
 	conn    net.Conn
 	replies chan reply
-	ctx     context.Context // ends when the agent says nothing more, and with Close
+	ctx     context.Context // ends with the connection and with Close
 	cancel  context.CancelFunc
 	terms   Terms
 }
@@ -165,9 +164,9 @@ func newLease(conn net.Conn) *Lease {
 	return l
 }
 
-// Dial asks the agent at socket for a link, and takes nothing yet. The error is
-// a *NoAgentError if nobody listens there, or only for another network namespace, and wraps
-// fs.ErrPermission if this process may not ask.
+// Dial asks the agent at socket for the terms of a link and does not take it. The error is a
+// *NoAgentError if no agent listens there, or one of another network namespace; it wraps
+// fs.ErrPermission if this process has no access to the socket.
 func Dial(ctx context.Context, socket string, a Ask) (*Lease, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", socket)
@@ -176,7 +175,7 @@ func Dial(ctx context.Context, socket string, a Ask) (*Lease, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &NoAgentError{"there is no " + socket}
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, &NoAgentError{"nobody listens at " + socket}
+		return nil, &NoAgentError{"no process listens at " + socket}
 	default:
 		return nil, fmt.Errorf("linklease: %w", err)
 	}
@@ -184,7 +183,7 @@ func Dial(ctx context.Context, socket string, a Ask) (*Lease, error) {
 	go l.read()
 	r, err := l.ask(ctx, request{Op: opAsk, Version: version, Ask: &a, PID: os.Getpid(), Network: network()}, replyTime)
 	if err == nil && r.Word == wordElsewhere {
-		err = &NoAgentError{"that at " + socket + " is of another network namespace"}
+		err = &NoAgentError{"the agent at " + socket + " is in another network namespace"}
 	}
 	if err != nil {
 		l.Close()
@@ -193,16 +192,16 @@ func Dial(ctx context.Context, socket string, a Ask) (*Lease, error) {
 	return l, nil
 }
 
-// Terms are what the agent has said last.
+// Terms returns those of the last reply.
 func (l *Lease) Terms() Terms { return l.terms }
 
-// Lost is closed when the connection has ended, or Close was called.
+// Lost is closed at the end of the connection and by Close.
 func (l *Lease) Lost() <-chan struct{} { return l.ctx.Done() }
 
 // Close ends the lease.
 func (l *Lease) Close() {
 	l.cancel()
-	_ = l.conn.Close() // nothing is left to be said
+	_ = l.conn.Close() // nothing is unsent
 }
 
 func (l *Lease) read() {
@@ -229,7 +228,7 @@ func (l *Lease) send(q request) error {
 	return nil
 }
 
-// ask sends a request and awaits its reply. What ends it early makes the lease useless.
+// ask sends a request and awaits its reply. After an error the lease is unusable.
 func (l *Lease) ask(ctx context.Context, q request, within time.Duration) (reply, error) {
 	if err := l.send(q); err != nil {
 		return reply{}, err
@@ -252,14 +251,14 @@ func (l *Lease) await(ctx context.Context, within time.Duration) (reply, error) 
 	case <-l.ctx.Done():
 		return reply{}, ErrGone
 	case <-timer.C:
-		return reply{}, fmt.Errorf("linklease: no reply of the agent in %v", within)
+		return reply{}, fmt.Errorf("linklease: no reply from the agent within %v", within)
 	case <-ctx.Done():
 		return reply{}, context.Cause(ctx)
 	}
 }
 
-// Take waits for the link, for a time at the most, and tells waiting, if it has to, who has
-// it. The error is a *BusyError, ErrGone or ctx's.
+// Take waits for the link for at most most. If it has to wait, it first calls waiting with the
+// present holder. The error is a *BusyError, ErrGone or the cause of ctx.
 func (l *Lease) Take(ctx context.Context, most time.Duration, waiting func(Terms)) error {
 	most = max(0, most)
 	r, err := l.ask(ctx, request{Op: opTake, Wait: most}, most+replyTime)
@@ -270,8 +269,8 @@ func (l *Lease) Take(ctx context.Context, most time.Duration, waiting func(Terms
 	return l.taken(r, err, most)
 }
 
-// TakeAgain takes the link for a test that sends already, after an agent that had leased it
-// has gone: it neither waits nor counts its bytes once more.
+// TakeAgain takes the link for a test that already sends, after the agent that had leased it was
+// restarted: it neither waits nor counts its bytes again.
 func (l *Lease) TakeAgain(ctx context.Context) error {
 	r, err := l.ask(ctx, request{Op: opTake, Again: true}, replyTime)
 	return l.taken(r, err, 0)
@@ -288,13 +287,13 @@ func (l *Lease) taken(r reply, err error, waited time.Duration) error {
 	return nil
 }
 
-// beat says every now and then that the test is not suspended.
+// beat keeps the lease from timing out.
 func (l *Lease) beat() {
 	for ctxtime.For(l.ctx, silence/6) && l.send(request{Op: opAlive}) == nil {
 	}
 }
 
-// Reserve sets IP bytes of the link's quota aside. The error is a *quota.ExceededError, a
+// Reserve reserves IP bytes of the link's quota. The error is a *quota.ExceededError, a
 // *quota.UnsavedError or ErrGone.
 func (l *Lease) Reserve(bytes int64) error {
 	r, err := l.ask(context.Background(), request{Op: opReserve, Bytes: bytes}, replyTime)
@@ -307,10 +306,10 @@ func (l *Lease) Reserve(bytes int64) error {
 	return err
 }
 
-// Sending says that the test begins to fill the link.
-func (l *Lease) Sending() { _ = l.send(request{Op: opSend}) } // Lost tells of a connection that has ended
+// Sending reports that the test begins to send.
+func (l *Lease) Sending() { _ = l.send(request{Op: opSend}) } // Lost reports the end of the connection
 
-// Settle ends the lease with the IP bytes that were sent; Terms are then those after it.
+// Settle ends the lease with the IP bytes that were sent, and updates Terms.
 func (l *Lease) Settle(forward, reverse int64) error {
 	defer l.Close()
 	_, err := l.ask(context.Background(), request{Op: opSettle, Forward: forward, Reverse: reverse}, replyTime)

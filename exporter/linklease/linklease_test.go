@@ -15,7 +15,7 @@ import (
 	"oneway.example/exporter/quota"
 )
 
-// timeout is how long anything may take that is only waited for.
+// timeout is the limit of waits that normally end at once.
 const timeout = 30 * time.Second
 
 func TestLinkIsLeasedAnnouncedAndSettled(t *testing.T) {
@@ -25,7 +25,7 @@ func TestLinkIsLeasedAnnouncedAndSettled(t *testing.T) {
 		t.Errorf("terms are %+v", got)
 	}
 	if !l.free("uplink") {
-		t.Error("who only asks has the link")
+		t.Error("Dial took the link")
 	}
 	if err := one.Take(t.Context(), 0, nil); err != nil {
 		t.Fatal(err)
@@ -55,13 +55,13 @@ func TestLinkIsLeasedAnnouncedAndSettled(t *testing.T) {
 	}
 }
 
-func TestSecondTestOnALinkWaitsAndIsToldForWhom(t *testing.T) {
+func TestSecondTestOnALinkWaitsAndGetsTheHolder(t *testing.T) {
 	l := newLessor(t, nil)
 	first, second := l.take("uplink"), l.dial("uplink")
 	waits, taken := make(chan Terms, 1), make(chan error, 1)
 	go func() { taken <- second.Take(t.Context(), time.Hour, func(t Terms) { waits <- t }) }()
 	if at := <-waits; !strings.HasPrefix(at.Holder, "office/train (oneway test") || at.Since.IsZero() {
-		t.Errorf("it waits for %+v", at)
+		t.Errorf("the terms while waiting are %+v", at)
 	}
 	other := l.take("lab") // another link is free
 	if err := other.Settle(0, 0); err != nil {
@@ -69,7 +69,7 @@ func TestSecondTestOnALinkWaitsAndIsToldForWhom(t *testing.T) {
 	}
 	select {
 	case err := <-taken:
-		t.Fatalf("two tests have the link: %v", err)
+		t.Fatalf("two tests hold the link: %v", err)
 	default:
 	}
 	if err := first.Settle(0, 0); err != nil {
@@ -88,7 +88,7 @@ func TestSecondTestOnALinkWaitsAndIsToldForWhom(t *testing.T) {
 	}
 }
 
-func TestQuotaThatDoesNotSufficeIsNotLeased(t *testing.T) {
+func TestReserveFailsAboveTheQuota(t *testing.T) {
 	l := newLessor(t, nil)
 	one := l.take("uplink")
 	err := one.Reserve(1001)
@@ -96,7 +96,7 @@ func TestQuotaThatDoesNotSufficeIsNotLeased(t *testing.T) {
 		t.Fatalf("error is %v", err)
 	}
 	if err := one.Reserve(1000); err != nil {
-		t.Errorf("all that is left is not to be had: %v", err)
+		t.Errorf("reserve all that is left: %v", err)
 	}
 	if err := one.Settle(0, 0); err != nil {
 		t.Fatal(err)
@@ -104,28 +104,28 @@ func TestQuotaThatDoesNotSufficeIsNotLeased(t *testing.T) {
 	l.wantUsed(0)
 }
 
-func TestQuotaThatCannotBeSavedIsNotLeased(t *testing.T) {
+func TestReserveFailsIfTheQuotaCannotBeSaved(t *testing.T) {
 	l := newLessor(t, nil)
-	l.quota.SetFile(filepath.Join(os.DevNull, "links.json")) // no directory, for root neither
+	l.quota.SetFile(filepath.Join(os.DevNull, "links.json")) // no directory, and root cannot make one
 	unsaved, ok := errors.AsType[*quota.UnsavedError](l.take("uplink").Reserve(1))
 	if !ok || unsaved.Name != "uplink" {
 		t.Fatalf("error is %v", unsaved)
 	}
 	if text := unsaved.Error(); strings.Count(text, "cannot be saved") != 1 || !strings.Contains(text, os.DevNull) {
-		t.Errorf("it says %q", text)
+		t.Errorf("the error is %q", text)
 	}
 	if err := l.take("lab").Reserve(1); err != nil {
-		t.Errorf("a link without a quota_bytes: %v", err)
+		t.Errorf("a link without a quota: %v", err)
 	}
 }
 
-func TestTestThatDiesGivesTheLinkBackAndCountsWhatItMayHaveSent(t *testing.T) {
+func TestLostClientFreesTheLinkAndCountsItsReservation(t *testing.T) {
 	l := newLessor(t, nil)
 	one := l.take("uplink")
 	if err := one.Reserve(400); err != nil {
 		t.Fatal(err)
 	}
-	one.Close() // before it sent anything
+	one.Close() // before Sending
 	l.eventually("the link is free", func() bool { return l.free("uplink") })
 	l.wantUsed(0)
 	two := l.take("uplink")
@@ -143,12 +143,12 @@ func TestTestThatDiesGivesTheLinkBackAndCountsWhatItMayHaveSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.running("uplink") != 0 {
-		t.Error("the test that died is still said to run")
+		t.Error("oneway_test_running is still 1 after the end of the client")
 	}
 	l.wantUsed(400)
 }
 
-func TestTestThatDiesWhileItWaitsIsForgotten(t *testing.T) {
+func TestWaitingClientThatClosesIsRemoved(t *testing.T) {
 	l := newLessor(t, nil)
 	first, second := l.take("uplink"), l.dial("uplink")
 	told := make(chan Terms, 1)
@@ -167,19 +167,19 @@ func TestTestThatDiesWhileItWaitsIsForgotten(t *testing.T) {
 	l.eventually("the link is free", func() bool { return l.free("uplink") })
 }
 
-// One that was suspended sends nothing, and its remote end has given it up.
-func TestLinkOfASuspendedTestIsTakenBack(t *testing.T) {
+// A suspended test sends nothing, and its remote end times out.
+func TestLeaseOfASuspendedTestTimesOut(t *testing.T) {
 	l := newLessor(t, func(o *Options) { o.silence = 100 * time.Millisecond })
-	one := l.take("uplink") // its next word comes in seconds
+	one := l.take("uplink") // its next opAlive comes in seconds
 	select {
 	case <-one.Lost():
 	case <-time.After(timeout):
-		t.Fatal("it still has the link")
+		t.Fatal("the lease did not time out")
 	}
 	l.eventually("the link is free", func() bool { return l.free("uplink") })
 }
 
-func TestServerThatEndsCountsWhatTestsMayHaveSentAndTheNextLeasesAgain(t *testing.T) {
+func TestRestartedServerKeepsReservationsAndLeasesAgain(t *testing.T) {
 	l := newLessor(t, nil)
 	one := l.take("uplink")
 	if err := one.Reserve(400); err != nil {
@@ -194,7 +194,7 @@ func TestServerThatEndsCountsWhatTestsMayHaveSentAndTheNextLeasesAgain(t *testin
 	}
 	l.wantUsed(400)
 	if _, err := os.Stat(l.socket); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("its socket is still there: %v", err)
+		t.Errorf("the socket still exists: %v", err)
 	}
 	if _, err := Dial(t.Context(), l.socket, Ask{}); !errors.As(err, new(*NoAgentError)) {
 		t.Errorf("error is %v", err)
@@ -205,7 +205,7 @@ func TestServerThatEndsCountsWhatTestsMayHaveSentAndTheNextLeasesAgain(t *testin
 		t.Fatal(err)
 	}
 	if l.running("uplink") != 1 {
-		t.Error("the test is not announced again")
+		t.Error("oneway_test_running is not 1 again")
 	}
 	if err := l.dial("uplink").TakeAgain(t.Context()); !errors.As(err, new(*BusyError)) {
 		t.Errorf("error is %v", err)
@@ -216,7 +216,7 @@ func TestServerThatEndsCountsWhatTestsMayHaveSentAndTheNextLeasesAgain(t *testin
 	l.wantUsed(400)
 }
 
-// A prober that a reload begins anew sets the gauge that it shares with a test to 0.
+// A prober that a reload restarts resets the gauge that it shares with a test to 0.
 func TestGaugeIsSetAgainAfterAReload(t *testing.T) {
 	l := newLessor(t, nil)
 	one := l.take("uplink")
@@ -231,13 +231,13 @@ func TestGaugeIsSetAgainAfterAReload(t *testing.T) {
 	}
 }
 
-func TestSeriesOfATestStayForTheRulesThatLookBack(t *testing.T) {
+func TestSeriesOfATestStayForTheRecordingRules(t *testing.T) {
 	l := newLessor(t, func(o *Options) { o.linger = time.Millisecond })
 	if err := l.take("uplink").Settle(1, 1); err != nil {
 		t.Fatal(err)
 	}
 	l.eventually("the series end", func() bool { return l.sink.Open() == 0 })
 	if linger < 6*time.Minute {
-		t.Errorf("they stay for %v, and oneway:load_test:recent looks back 6 min", linger)
+		t.Errorf("linger is %v; oneway:load_test:recent looks back 6 min", linger)
 	}
 }

@@ -13,16 +13,16 @@ import (
 	"syscall"
 )
 
-var errTaken = errors.New("another agent has it")
+var errTaken = errors.New("another agent has the lock")
 
-// maxSocket is the longest path that a socket's address holds, in bytes (unix(7)).
+// maxSocket is the longest path of a UNIX socket in bytes (unix(7)).
 const maxSocket = 107
 
-// listen opens the socket, and takes the place of one that a dead agent has left. A lock
-// beside it, which dies with its agent, says that one lives.
+// listen opens the socket and replaces one that a terminated agent has left. An agent holds a lock
+// on a file beside it; the kernel releases the lock when the process ends.
 func listen(ctx context.Context, path, group string) (l *net.UnixListener, closeAll func(), err error) {
 	if len(path) > maxSocket {
-		return nil, nil, fmt.Errorf("socket %s: its path has %d bytes; it must have %d at the most", path, len(path), maxSocket)
+		return nil, nil, fmt.Errorf("socket %s: the path has %d bytes; it must have at most %d", path, len(path), maxSocket)
 	}
 	gid, err := groupID(group)
 	if err != nil {
@@ -49,14 +49,14 @@ func listen(ctx context.Context, path, group string) (l *net.UnixListener, close
 		return nil, nil, err
 	}
 	if err := permit(path, gid); err != nil {
-		_ = made.Close() // what is wrong is told
+		_ = made.Close() // err is returned
 		return nil, nil, err
 	}
 	l = made.(*net.UnixListener)
 	return l, func() { _ = l.Close(); unlock() }, nil
 }
 
-// removeStale removes a socket, and nothing else.
+// removeStale removes path if it is a socket; any other file is an error.
 func removeStale(path string) error {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -64,12 +64,12 @@ func removeStale(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("socket %s: there is a file that is no socket; remove it, or choose another place", path)
+		return fmt.Errorf("socket %s: the file is no socket; remove it, or choose another path", path)
 	}
 	return os.Remove(path)
 }
 
-// groupID is a group's number; -1 for none.
+// groupID returns the number of a group; -1 for an empty name.
 func groupID(name string) (int, error) {
 	if name == "" {
 		return -1, nil
@@ -88,7 +88,7 @@ func permit(path string, gid int) error {
 	return errors.Join(os.Chown(path, -1, gid), os.Chmod(path, 0o660))
 }
 
-// lock takes a file for this process, as long as it lives or until unlock.
+// lock locks a file until unlock or the end of the process.
 func lock(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -104,8 +104,8 @@ func lock(name string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// private keeps a socket from all but its owner, from its first moment on: Linux gives the
-// file the mode that the unbound socket has.
+// private makes the socket accessible to its owner only from its creation: on Linux the file gets
+// the mode of the unbound socket.
 func private(_, _ string, c syscall.RawConn) error {
-	return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) }) // others have the mode set below
+	return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), 0o600) }) // permit sets the final mode
 }

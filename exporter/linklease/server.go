@@ -18,46 +18,46 @@ import (
 	"oneway.example/exporter/quota"
 )
 
-// Options are what a Server is made of. All but Group are needed.
+// Options configure a Server. All but Group are required.
 type Options struct {
-	// Socket is the path of the UNIX socket. Its directory is made if need be.
+	// Socket is the path of the UNIX socket. Its directory is created if it does not exist.
 	Socket string
-	// Group is the group whose members may ask, besides this user and root; empty: none.
+	// Group whose members have access, besides this user and root; empty: none.
 	Group string
-	// Links are leased.
+	// Links to lease.
 	Links *link.Table
 	Sink  metric.Sink
 	Log   *slog.Logger
-	// Find says where a test belongs. Its error is told to whoever asks.
+	// Find returns the labels and the link of a test. Its error is sent to the client.
 	Find func(Ask) (Place, error)
 
-	silence, linger time.Duration // of tests
+	silence, linger time.Duration // shorter in tests
 }
 
 // Server leases links. Make one with NewServer.
 type Server struct {
 	options Options
-	places  chan struct{}  // one for each connection
-	tasks   sync.WaitGroup // connections, and series of tests that are over
+	places  chan struct{}  // capacity maxLeases, one entry for each connection
+	tasks   sync.WaitGroup // connections, and series of tests that have ended
 }
 
 const (
-	// maxLeases bounds the connections at one time.
+	// maxLeases is the most concurrent connections.
 	maxLeases = 32
-	// again is how long to wait after the socket could not be opened.
+	// again is the retry interval of a socket that could not be opened.
 	again = 10 * time.Second
-	// linger is how long the series of a test stay after it: the rules look back 6 min.
+	// linger is how long the series of a test stay after its end; the recording rules look back 6 min.
 	linger = 7 * time.Minute
 )
 
-// NewServer opens nothing; Run does.
+// NewServer opens nothing; see Run.
 func NewServer(o Options) *Server {
 	o.silence, o.linger = cmp.Or(o.silence, silence), cmp.Or(o.linger, linger)
 	return &Server{options: o, places: make(chan struct{}, maxLeases)}
 }
 
-// Run leases until ctx ends; that ends the leases, too. A socket that cannot be opened is
-// logged, and tried again.
+// Run serves until ctx ends; then it ends the leases. If the socket cannot be opened, it logs the
+// error and retries.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.tasks.Wait()
 	told := ""
@@ -73,7 +73,7 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		if err.Error() != told {
 			told = err.Error()
-			s.options.Log.Warn("Load tests from this host's terminals cannot ask for links, they run beside the agent's own", "err", err)
+			s.options.Log.Warn("Load tests of the terminal cannot lease links; they run concurrently with the agent's", "err", err)
 		}
 		if !ctxtime.For(ctx, again) {
 			return nil
@@ -92,8 +92,8 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 		select {
 		case s.places <- struct{}{}:
 		default:
-			_ = write(conn, reply{Word: wordRefused, Error: "the agent has too many load tests waiting for its links; try again later"})
-			_ = conn.Close() // it has been told
+			_ = write(conn, reply{Word: wordRefused, Error: "the agent serves its maximum of load tests; try again later"})
+			_ = conn.Close() // the refusal is sent
 			continue
 		}
 		s.tasks.Go(func() {
@@ -103,7 +103,7 @@ func (s *Server) accept(ctx context.Context, l *net.UnixListener) error {
 	}
 }
 
-// show makes the series of a test known.
+// show creates the series of a test.
 func (s *Server) show(p Place) *metric.Scope {
 	series := metric.NewScope(s.options.Sink, p.Path, p.Probe)
 	series.Set(metric.TestRunning, 0, p.Link)
@@ -113,7 +113,7 @@ func (s *Server) show(p Place) *metric.Scope {
 	return series
 }
 
-// leave closes the series of a test that is over after a while, or when the server ends.
+// leave closes the series of a test after linger, or when the server ends.
 func (s *Server) leave(ctx context.Context, series *metric.Scope) {
 	s.tasks.Go(func() {
 		ctxtime.For(ctx, s.options.linger)
@@ -121,24 +121,24 @@ func (s *Server) leave(ctx context.Context, series *metric.Scope) {
 	})
 }
 
-var errProtocol = errors.New("linklease: a message that does not belong here")
+var errProtocol = errors.New("linklease: unexpected message")
 
-// leased is the server's end of one connection.
+// leased is the server end of one connection.
 type leased struct {
 	*Server
-	run   context.Context // the server's
+	run   context.Context // ends with the server
 	conn  net.Conn
 	place Place
 	who   string
 
 	asked, sending, settled bool
-	release                 func() // gives the link back; nil: it is not held
+	release                 func() // releases the link; nil: not held
 	reservation             *quota.Reservation
 	reserved                int64
 	series                  *metric.Scope
 }
 
-// serve goes through one connection.
+// serve handles one connection.
 func (s *Server) serve(run context.Context, conn net.Conn) {
 	ctx, cancel := context.WithCancel(run)
 	defer cancel()
@@ -151,12 +151,12 @@ func (s *Server) serve(run context.Context, conn net.Conn) {
 		read(conn, requests)
 	}()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	defer func() { _ = conn.Close() }() // whoever is there has been told
+	defer func() { _ = conn.Close() }() // the replies are sent
 	l := &leased{Server: s, run: run, conn: conn}
 	defer l.end()
 	silence := time.NewTimer(s.options.silence)
 	defer silence.Stop()
-	// A prober of the same path that a reload begins anew sets what it shares with this to 0.
+	// A prober of the same path that a reload restarts resets the shared gauge to 0.
 	show := time.NewTicker(time.Second)
 	defer show.Stop()
 	for {
@@ -178,8 +178,7 @@ func (s *Server) serve(run context.Context, conn net.Conn) {
 	}
 }
 
-// read passes requests on until the connection ends, or the client sends what nobody waits
-// for.
+// read forwards requests until the connection ends, a line is invalid or the queue is full.
 func read(conn net.Conn, to chan<- request) {
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, maxLine)
@@ -196,7 +195,7 @@ func read(conn net.Conn, to chan<- request) {
 	}
 }
 
-// write sends a message of either end.
+// write sends a message; both ends use it.
 func write(conn net.Conn, message any) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(replyTime)); err != nil {
 		return err
@@ -204,7 +203,7 @@ func write(conn net.Conn, message any) error {
 	return json.NewEncoder(conn).Encode(message)
 }
 
-// handle does what is asked for; an error ends the connection.
+// handle executes a request; an error ends the connection.
 func (l *leased) handle(ctx context.Context, q request) error {
 	held := l.release != nil
 	switch {
@@ -242,7 +241,7 @@ func (l *leased) terms() Terms {
 
 func (l *leased) ask(q request) error {
 	if q.Version != version || q.Ask == nil {
-		return l.refuse("the agent on this host is of another version; restart it, or install the same for both")
+		return l.refuse("the agent on this host has another version; restart it, or install the same version of both")
 	}
 	if q.Network != network() {
 		return errors.Join(write(l.conn, reply{Word: wordElsewhere}), errProtocol)
@@ -301,7 +300,7 @@ func (l *leased) reserve(bytes int64) error {
 	return l.reply(wordOK)
 }
 
-// send says that the link is being filled.
+// send records that the test sends.
 func (l *leased) send() {
 	l.sending = true
 	l.running(1)
@@ -309,18 +308,18 @@ func (l *leased) send() {
 
 func (l *leased) running(yes float64) { l.series.Set(metric.TestRunning, yes, l.place.Link) }
 
-// settle ends the lease as it should.
+// settle ends the lease with the bytes reported by the test.
 func (l *leased) settle(forward, reverse int64) error {
 	l.settled = true
 	l.reservation.Settle(forward + reverse)
 	l.series.Series(metric.RunBytes, "forward").Add(float64(forward))
 	l.series.Series(metric.RunBytes, "reverse").Add(float64(reverse))
 	l.giveBack()
-	l.options.Log.Info("Link given back", "link", l.place.Link, "by", l.who, "forward_bytes", forward, "reverse_bytes", reverse)
+	l.options.Log.Info("Link returned", "link", l.place.Link, "by", l.who, "forward_bytes", forward, "reverse_bytes", reverse)
 	return l.reply(wordOK)
 }
 
-// end ends it whatever has happened.
+// end releases the link of a test that did not settle.
 func (l *leased) end() {
 	if l.settled || l.release == nil {
 		return

@@ -30,10 +30,10 @@ func TestSocketIsPrivate(t *testing.T) {
 	}
 }
 
-func TestSocketIsForAGroupThatIsNamed(t *testing.T) {
+func TestSocketIsAccessibleToTheConfiguredGroup(t *testing.T) {
 	gid := os.Getgid()
 	if os.Getuid() == 0 {
-		gid++ // another group than the socket has by itself; others than root may name their own alone
+		gid++ // not the default group of the socket; only root may set a group that is not its own
 	}
 	group, err := user.LookupGroupId(strconv.Itoa(gid))
 	if err != nil {
@@ -47,7 +47,7 @@ func TestSocketIsForAGroupThatIsNamed(t *testing.T) {
 	})
 }
 
-func TestStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
+func TestStaleSocketIsReplacedAndOneInUseIsNot(t *testing.T) {
 	dir := shortDir(t)
 	socket := filepath.Join(dir, "agent.sock")
 	dead, err := net.Listen("unix", socket)
@@ -57,34 +57,34 @@ func TestStaleSocketIsReplacedAndALiveOneIsNot(t *testing.T) {
 	dead.(*net.UnixListener).SetUnlinkOnClose(false)
 	dead.Close()
 	if _, err := Dial(t.Context(), socket, Ask{}); !errors.As(err, new(*NoAgentError)) {
-		t.Errorf("a socket that a dead agent has left: %v", err)
+		t.Errorf("the socket of a terminated agent: %v", err)
 	}
 	l := newLessor(t, func(o *Options) { o.Socket = socket })
 	l.take("uplink")
 	second := newLessor(t, func(o *Options) { o.Socket = socket })
-	second.eventually("the second says why not", func() bool { return strings.Contains(second.log.String(), "another agent has it") })
-	l.take("lab") // the first still answers
+	second.eventually("the second agent logs the error", func() bool { return strings.Contains(second.log.String(), "another agent has the lock") })
+	l.take("lab") // the first agent still serves
 }
 
-func TestFileThatIsNoSocketIsLeftAlone(t *testing.T) {
+func TestListenKeepsAFileThatIsNoSocket(t *testing.T) {
 	file := filepath.Join(shortDir(t), "file")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{file: "no socket", "/" + strings.Repeat("x", 200): "must have 107"} {
+	for path, want := range map[string]string{file: "no socket", "/" + strings.Repeat("x", 200): "must have at most 107"} {
 		if _, _, err := listen(t.Context(), path, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 	if _, _, err := listen(t.Context(), file+"2", "no such group"); err == nil {
-		t.Error("a group that is unknown may ask")
+		t.Error("listen accepted an unknown group")
 	}
 	if text, _ := os.ReadFile(file); string(text) != "mine" {
-		t.Error("the file is gone")
+		t.Error("the file was removed")
 	}
 }
 
-func TestWhoMayNotAskIsToldWhy(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	l := newLessor(t, nil)
 	l.dial("uplink").Close()
 	if _, err := Dial(t.Context(), l.socket, Ask{Link: "unknown"}); err == nil || err.Error() != "no such link" {
@@ -111,7 +111,7 @@ func TestWhoMayNotAskIsToldWhy(t *testing.T) {
 				said += lines.Text()
 			}
 			if errors.Is(lines.Err(), os.ErrDeadlineExceeded) || c.want == "" && said != "" || !strings.Contains(said, c.want) {
-				t.Errorf("it says %q, %v", said, lines.Err())
+				t.Errorf("the reply is %q, %v", said, lines.Err())
 			}
 		})
 	}

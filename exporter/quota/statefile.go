@@ -239,7 +239,7 @@ func (s *Store) Save() error {
 	case err == nil && before != nil:
 		s.log.Info("The usage of load tests today is kept again", "file", name)
 	case lost && !errors.As(before, new(*unknownError)):
-		s.log.Error("The usage of load tests today is unknown, as its file was damaged; load tests with a quota are refused until tomorrow, or until the renamed file is removed",
+		s.log.Error("The usage of load tests today is not known, the file was damaged; load tests with a quota are refused until tomorrow, or until the renamed file is removed",
 			"file", name, "remove", unknown.File, "err", unknown.Err)
 	case err != nil && before == nil:
 		s.log.Error("The usage of load tests today is not kept; load tests with a quota are refused", "file", name, "err", err)

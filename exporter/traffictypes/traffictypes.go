@@ -1,4 +1,4 @@
-// Package traffic types lists the types of traffic that remote ends serve: one line a type.
+// Package traffictypes lists the types of traffic that load servers serve.
 package traffictypes
 
 import (
@@ -6,7 +6,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// All are the types of traffic.
+// All returns the types of traffic.
 func All() []traffic.Type {
 	return []traffic.Type{
 		udp.Traffic{},

@@ -1,6 +1,6 @@
-// Package loadtcp is a second type of traffic, for tests: bytes over one TCP connection, in
-// one direction, for a time. It shows what a type of traffic takes: this directory, and a line
-// in the registry of each end.
+// Package loadtcp is a second type of traffic, for tests: bytes over one TCP connection, in one
+// direction, for a given time. A new type of traffic needs a package such as this and a line in the
+// registry of each end.
 package loadtcp
 
 import (
@@ -24,7 +24,7 @@ import (
 	"oneway.example/exporter/traffic"
 )
 
-// The client's wish, where the stream goes, and what the remote end has moved.
+// Messages: the client's parameters, the address of the stream, and the bytes the remote end moved.
 type (
 	parameters struct {
 		Direction sample.Direction
@@ -37,13 +37,13 @@ type (
 	finished struct{ Bytes int64 }
 )
 
-// Type is the remote half.
+// Type is the remote end's half.
 type Type struct{}
 
-// Name is "tcp".
+// Name returns "tcp".
 func (Type) Name() string { return "tcp" }
 
-// New makes the half of one load server, which shares nothing between sessions.
+// New returns the half of one load server; sessions share no state.
 func (Type) New(traffic.Env) traffic.Remote { return remote{} }
 
 type remote struct{}
@@ -58,9 +58,9 @@ func (remote) Open(host traffic.Host, raw json.RawMessage) (traffic.Session, any
 	case refusal != nil:
 		return nil, nil, refusal
 	case err != nil || s.Duration <= 0:
-		return nil, nil, &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: "a direction and a duration are wanted"}
+		return nil, nil, &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: "parameters must have a direction and a duration above 0"}
 	case limits.Duration > 0 && s.Duration > limits.Duration:
-		return nil, nil, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("it takes %v, the token allows %v", s.Duration, limits.Duration)}
+		return nil, nil, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("duration is %v; the token allows %v", s.Duration, limits.Duration)}
 	}
 	l, err := host.Listen(net.ListenConfig{})
 	if err != nil {
@@ -72,7 +72,7 @@ func (remote) Open(host traffic.Host, raw json.RawMessage) (traffic.Session, any
 	return s, reply{uint16(l.Addr().(*net.TCPAddr).Port), s.cookie}, nil
 }
 
-// serving is one session's stream.
+// serving is the stream of one session.
 type serving struct {
 	parameters
 	host     traffic.Host
@@ -84,7 +84,7 @@ type serving struct {
 }
 
 func (*serving) Hear(m *loadcontrol.Say) *loadcontrol.Refusal {
-	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf("%.40q: nothing is to be said", m.Name)}
+	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf("unexpected message %.40q", m.Name)}
 }
 
 func (s *serving) Close() {
@@ -101,7 +101,7 @@ func (s *serving) serve() {
 	context.AfterFunc(s.ctx, func() { _ = c.Close() })
 	shown := make([]byte, len(s.cookie))
 	if _, err := io.ReadFull(c, shown); err != nil || subtle.ConstantTimeCompare(shown, s.cookie) != 1 {
-		s.host.End(&loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the stream's connection does not show the cookie"})
+		s.host.End(&loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the connection of the stream did not send the cookie"})
 		return
 	}
 	s.host.Begun()
@@ -117,7 +117,7 @@ func (s *serving) serve() {
 	_ = s.host.Say("finished", finished{n}, nil) // an error ends the session
 }
 
-// allow takes bytes of what the session may move, and waits for as long as the token's rate wants.
+// allow takes n bytes from the session's limit, and waits as the token's rate requires.
 func (s *serving) allow(n int) bool {
 	var pause time.Duration
 	draw := func(b traffic.Bucket) (left float64, err error) {
@@ -127,7 +127,7 @@ func (s *serving) allow(n int) bool {
 	return s.host.Take(int64(n)) == nil && s.host.Spend(s.Direction, 0, draw) == nil && ctxtime.For(s.ctx, pause)
 }
 
-// send writes until the end, or until no more may be sent, and then says that it is over.
+// send writes until end or until may returns false, and then shuts down its direction.
 func send(c net.Conn, end time.Time, may func(int) bool) (n int64) {
 	b := make([]byte, 64<<10)
 	_ = c.SetWriteDeadline(end)
@@ -152,29 +152,29 @@ func receive(c net.Conn, end time.Time, may func(int) bool) (n int64) {
 	}
 }
 
-// Bulk is a load test by this traffic.
+// Bulk is a load test with this type of traffic.
 type Bulk struct {
 	Direction sample.Direction
 	For       time.Duration
 	Most      int64
 }
 
-// Result is what a run finds.
+// Result of a run.
 type Result struct{ Sent, Received int64 }
 
-// Kind is the test's word.
+// Kind of the test.
 func (Bulk) Kind() string { return "bulk" }
 
-// Bytes is the most that a run moves.
+// Bytes is the most that a run sends.
 func (b Bulk) Bytes() int64 { return b.Most }
 
-// Duration is how long it takes.
+// Duration of a run.
 func (b Bulk) Duration() time.Duration { return b.For }
 
 // Publish sets nothing.
 func (Bulk) Publish(*loadtest.Values, *loadtest.Run) {}
 
-// Traffic is this type of traffic.
+// Traffic returns the local half.
 func (b Bulk) Traffic() loadtest.Traffic { return local{b} }
 
 type local struct{ test Bulk }
@@ -195,7 +195,7 @@ func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, 
 		case f.finished <- end:
 			return nil
 		default:
-			return errors.New("finished twice")
+			return errors.New("received finished twice")
 		}
 	})
 	if err != nil {
