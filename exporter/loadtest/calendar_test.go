@@ -9,9 +9,9 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-func TestNextRunIsToldWithTheWindowsOfTheCalendar(t *testing.T) {
+func TestNextRunMetricFollowsTheWindows(t *testing.T) {
 	in(t, func(t *testing.T) {
-		next := func(b *bench) (time.Duration, bool) { // until then
+		next := func(b *bench) (time.Duration, bool) { // the time until the next run
 			v, ok := b.sink.Value(metric.RunNext, "office", "saturation")
 			return time.Until(time.Unix(0, int64(v*1e9))).Round(time.Millisecond), ok
 		}
@@ -21,9 +21,9 @@ func TestNextRunIsToldWithTheWindowsOfTheCalendar(t *testing.T) {
 			b.opts.Windows = []calendar.Window{{From: from, To: from + 90}} // two runs a day
 		})
 		b.start()
-		time.Sleep(5 * time.Second) // synctest's time: no real time passes
+		time.Sleep(5 * time.Second) // simulated time (synctest)
 		if d, ok := next(b); !ok || d != -5*time.Second {
-			t.Errorf("next run is due in %v (%v) while the first is under way since 5s", d, ok)
+			t.Errorf("next run is due in %v (%v) 5 s into the first", d, ok)
 		}
 		time.Sleep(10 * time.Second)
 		if d, ok := next(b); !ok || d != time.Hour-15*time.Second {
@@ -38,13 +38,13 @@ func TestNextRunIsToldWithTheWindowsOfTheCalendar(t *testing.T) {
 	})
 }
 
-func TestNoNextRunIsToldWhereNoneIsPlanned(t *testing.T) {
+func TestNextRunMetricIsAbsentIfNoneIsPlanned(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) { b.opts.Windows = []calendar.Window{{From: 60, To: 120, Days: 1 << 7}} })
 		b.start()
 		time.Sleep(time.Minute)
 		if v, ok := b.sink.Value(metric.RunNext, "office", "saturation"); ok {
-			t.Errorf("the next run is said to be due at %f", v)
+			t.Errorf("the time of the next run is %f, want none", v)
 		}
 		if s := b.prober.Status(); s.State != "no run is due: no window ever opens" {
 			t.Errorf("%+v", s)

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/loadtest"
 )
 
-func TestTokenIsTheFirstLineThatIsNoComment(t *testing.T) {
+func TestTokenIsTheFirstLineThatIsNotAComment(t *testing.T) {
 	for text, want := range map[string]string{
 		"owt_a\n": "owt_a", "\n# ours\n  owt_b  \nowt_c\n": "owt_b", "owt_d": "owt_d", "": "", "# nothing\n\n": "",
 	} {
@@ -22,7 +22,7 @@ func TestTokenIsTheFirstLineThatIsNoComment(t *testing.T) {
 			t.Errorf("%q holds %q, %v; want %q", text, got, err, want)
 		}
 		if err != nil && !strings.Contains(err.Error(), `"oneway token new" makes one`) {
-			t.Errorf("%v does not say what to do", err)
+			t.Errorf("error is %v; it must name the command that makes a token", err)
 		}
 	}
 	if got, err := loadtest.ReadToken(""); got != "" || err != nil {

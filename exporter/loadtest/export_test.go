@@ -6,7 +6,7 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// Remote is a remote end that a test plays.
+// Remote is a simulated remote end.
 type Remote struct {
 	Flow  Flow
 	Lost  chan struct{}
@@ -14,7 +14,7 @@ type Remote struct {
 	Close func()
 }
 
-// SetConnect has the prober's runs call f in place of a load server.
+// SetConnect replaces the load server of the prober's runs by f.
 func (p *Prober) SetConnect(f func(ctx context.Context, bytes int64) (*Remote, error)) {
 	p.rng = nil
 	p.runner.connect = func(ctx context.Context, _ string, bytes int64) (*connection, error) {
@@ -28,13 +28,13 @@ func (p *Prober) SetConnect(f func(ctx context.Context, bytes int64) (*Remote, e
 	}
 }
 
-// SetLessor has l lease the link to the prober's runs.
+// SetLessor sets the Lessor of the prober's runs.
 func (p *Prober) SetLessor(l Lessor) { p.runner.lessor = l }
 
 // ReadToken is readToken.
 func ReadToken(file string) (string, error) { return readToken(file) }
 
-// OnceWith is Once with a remote end that a test plays.
+// OnceWith is Once with a simulated remote end.
 func OnceWith(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, f func(context.Context, int64) (*Remote, error), progress func(Progress)) (*Outcome, error) {
 	r, err := newRunner(env, target, o, k)
 	if err != nil {
@@ -44,7 +44,7 @@ func OnceWith(ctx context.Context, env probe.Env, target probe.Target, o Options
 	return r.only(ctx, progress)
 }
 
-// LastRun is the name of the last run that was completed.
+// LastRun returns the ID of the last completed run.
 func (p *Prober) LastRun() string {
 	p.status.mu.Lock()
 	defer p.status.mu.Unlock()

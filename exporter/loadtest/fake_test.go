@@ -20,7 +20,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// goodClock is a clock.Monitor that is always right.
+// goodClock is a clock.Monitor that is always synchronized.
 type goodClock struct{}
 
 func (goodClock) Quality(instant.Time) clock.Quality {
@@ -28,7 +28,7 @@ func (goodClock) Quality(instant.Time) clock.Quality {
 }
 func (goodClock) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 
-// loadKind sends 100 packets of 1000 bytes in 10 s, forward, and publishes how many came.
+// loadKind sends 100 packets of 1000 bytes in 10 s, forward, and publishes how many arrived.
 type loadKind struct {
 	during  func(ctx context.Context, run int64) error // after the transfer; nil: nothing
 	publish func(v *loadtest.Values, arrived int)
@@ -67,7 +67,7 @@ func (k *loadKind) Publish(v *loadtest.Values, r *loadtest.Run) {
 	v.Set(metric.UDPThroughput, float64(r.Body.(int)), "forward")
 }
 
-// bench is a prober whose remote end the test plays.
+// bench is a prober with a simulated remote end.
 type bench struct {
 	t       *testing.T
 	sink    *metrictest.Sink
@@ -131,7 +131,7 @@ func (b *bench) connect(context.Context, int64) (*loadtest.Remote, error) {
 	}, nil
 }
 
-// start runs the prober, whose first run is due at once.
+// start runs the prober; its first run is due at once.
 func (b *bench) start() {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	b.stop = cancel
@@ -143,30 +143,30 @@ func (b *bench) start() {
 	}()
 }
 
-// end stops it, and sees that nothing is left.
+// end stops the prober and checks that all resources are released.
 func (b *bench) end() {
 	b.t.Helper()
 	b.stop()
 	select {
 	case <-b.stopped:
 	case <-time.After(time.Minute):
-		b.t.Fatal("the prober is still running a minute after its end")
+		b.t.Fatal("Run has not returned a minute after the end of its context")
 	}
 	if n := b.sink.Open(); n != 0 {
-		b.t.Errorf("%d series are left open", n)
+		b.t.Errorf("%d series are still open", n)
 	}
 	if n := b.open.Load(); n != 0 {
-		b.t.Errorf("%d sessions are left open", n)
+		b.t.Errorf("%d sessions are still open", n)
 	}
 	if who, _, held := b.links.Holder("office"); held {
 		b.t.Errorf("the link is still held by %s", who)
 	}
 	if u := b.links.Usage("office"); u.Reserved != 0 {
-		b.t.Errorf("%d bytes of the quota are still set aside", u.Reserved)
+		b.t.Errorf("%d bytes of the quota are still reserved", u.Reserved)
 	}
 }
 
-// runs are metric.Runs by result and reason.
+// runs returns metric.Runs by result and reason.
 func (b *bench) runs() map[string]float64 {
 	all := map[string]float64{}
 	for labels, n := range b.sink.All(metric.Runs) {

@@ -1,16 +1,15 @@
-// Package loadtest is what all tests that fill a link have in common: when they may run,
-// the link and the data quota they need for it, the session with the load server at the
-// remote end, the report and the metrics
-// about runs. What is sent, and what is found in it, is a Kind's.
+// Package loadtest has the common part of all load tests: the schedule, the link and its data quota,
+// the session with the load server, the report, and the metrics of runs. A Kind decides what is
+// sent and evaluates it.
 //
-//	calendar -> link (link.Table) -> quota -> dial
-//	  -> Traffic.Connect -> Flow.Perform -> Kind.Publish -> report
+// calendar -> link (link.Table) -> quota -> dial
+//   -> Traffic.Connect -> Flow.Perform -> Kind.Publish -> report
 //
-// Where another process of the host keeps links and quotas, a Lessor leases them.
+// If another process of the host manages links and quotas, a Lessor leases them.
 //
-// A run never starts outside its calendar, nor without its link and its quota; it
-// always ends, and the quota is then settled with what was really sent. Each run that
-// was due is counted once, whatever became of it (metric.Runs).
+// A run starts only within its calendar and with its link and quota. It always ends, and the quota is
+// then settled with the bytes that were sent. Each run that was due is counted once, with its
+// outcome (metric.Runs).
 package loadtest
 
 import (
@@ -25,42 +24,42 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Kind is a load test: what it needs, what its traffic is, and what it publishes. A Prober
-// calls it from one goroutine.
+// Kind is a type of load test: its limits, its traffic and its metrics. A Prober calls it from one
+// goroutine.
 type Kind interface {
-	// Kind is its word, for logs and reports.
+	// Kind is the name of the type in logs and reports.
 	Kind() string
-	// Bytes is the most IP bytes that a run sends, both directions together: what is set
-	// aside of the quota.
+	// Bytes is the most IP bytes that a run sends, both directions together. The runner reserves
+	// them.
 	Bytes() int64
-	// Duration is how long all of a run's traffic takes as planned, both directions together.
-	// The run's time-out and its progress come from it.
+	// Duration is the planned time of all of a run's traffic, both directions together. The default
+	// timeout of the run and its progress follow from it.
 	Duration() time.Duration
-	// Traffic is what a run sends: its type's half at this end, which performs the test.
+	// Traffic returns the local half of the traffic of a run, which performs the test.
 	Traffic() Traffic
-	// Publish gives a completed run's values to the sink; it is not called for others.
-	// What the run before had published and this one does not set is cleared.
+	// Publish sets the metrics of a completed run; it is not called for other runs. Gauges of the
+	// previous run that this one does not set are removed.
 	Publish(v *Values, r *Run)
 }
 
-// Traffic is a type of traffic at this end.
+// Traffic is the local half of a type of traffic.
 type Traffic interface {
-	// Counters makes the counters known that Account adds to.
+	// Counters creates the counters to which Account adds.
 	Counters(s *metric.Scope, directions []sample.Direction)
-	// Connect opens a session of it. The errors of d.Client are d.Failed's.
+	// Connect opens a session. Convert errors of d.Client with d.Failed.
 	Connect(ctx context.Context, d *Dialed) (Flow, error)
 }
 
-// Dialed is a control connection on which a session is to be opened.
+// Dialed is a control connection on which a session can be opened.
 type Dialed struct {
 	Client *loadcontrol.Client
-	// Open has all but the traffic and its parameters.
+	// Open has all fields but Traffic and Parameters.
 	Open    loadcontrol.Open
 	Options *Options
 	Env     probe.Env
 	Target  probe.Target
 	Log     *slog.Logger
-	// Phase tells in a few words what is going on.
+	// Phase reports the present step in a few words.
 	Phase func(string)
 
 	where string
@@ -68,39 +67,39 @@ type Dialed struct {
 
 // Flow is the traffic of one session.
 type Flow interface {
-	// Remote is the load server's address.
+	// Remote returns the address of the load server.
 	Remote() netip.AddrPort
-	// Follow has progress told to f from now on.
+	// Follow sets the receiver of progress.
 	Follow(f func(Progress))
-	// Perform runs the test, and leaves what it found in r.Body and r.Summary. On an error it
-	// leaves what it has found so far. It returns at once when ctx ends.
+	// Perform runs the test and sets r.Body and r.Summary, on an error to the results so far. It
+	// returns at once when ctx ends.
 	Perform(ctx context.Context, r *Run) error
-	// Account puts into the outcome what was moved, whatever became of the run, and adds it to
-	// the counters.
+	// Account sets in the outcome what was sent, also of a run that failed, and adds it to the
+	// counters.
 	Account(o *Outcome, s *metric.Scope)
-	// Close frees what the flow has; the control connection has ended.
+	// Close releases the resources of the flow; the control connection is closed already.
 	Close()
 }
 
-// Lessor leases a run the link that another process of this host keeps: the agent, to a test
-// from the terminal. What this process itself knows of links and quotas holds, too.
+// Lessor leases the link from another process of this host: from the agent, to a test of the
+// terminal. The limits of this process apply too.
 type Lessor interface {
-	// Lease waits until the link is the run's, for wait at the most. The error is a *Failure,
-	// or what has ended ctx.
+	// Lease waits at most wait until this run holds the link. The error is a *Failure or the cause
+	// of ctx.
 	Lease(ctx context.Context, wait time.Duration) (Lease, error)
 }
 
-// Lease is a link that is leased for one try of a run.
+// Lease is a link leased for one attempt of a run.
 type Lease interface {
-	// Reserve sets IP bytes of the link's quota aside.
+	// Reserve reserves IP bytes of the link's quota.
 	Reserve(bytes int64) error
-	// Sending says that the link is being filled from now on.
+	// Sending reports that the run begins to send.
 	Sending()
-	// Return gives the link back. It is called once, with the IP bytes that were sent.
+	// Return ends the lease with the IP bytes that were sent. It is called once.
 	Return(forward, reverse int64)
 }
 
-// own is the Lessor of a process that keeps its links itself.
+// own is the Lessor of a process that manages its links itself.
 type own struct{}
 
 func (own) Lease(context.Context, time.Duration) (Lease, error) { return own{}, nil }

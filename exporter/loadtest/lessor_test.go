@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/loadtest"
 )
 
-// leased is a Lessor that remembers what was asked of it.
+// leased is a Lessor that records its calls.
 type leased struct {
 	b             *bench
 	events        []string
@@ -42,7 +42,7 @@ func (l *leased) Return(forward, reverse int64) {
 	l.say("return %d %d, %d sessions open", forward, reverse, l.b.open.Load())
 }
 
-func TestLinkThatIsLeasedIsReturnedWhateverBecomesOfTheRun(t *testing.T) {
+func TestLeasedLinkIsReturnedAfterEveryOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*bench)
 		leased leased
@@ -65,7 +65,7 @@ func TestLinkThatIsLeasedIsReturnedWhateverBecomesOfTheRun(t *testing.T) {
 			want:   []string{"lease within 5m0s", "reserve 100000", "return 0 0, 0 sessions open"}, runs: "skipped,quota",
 		},
 		"busy": {leased: leased{denied: &loadtest.Failure{Reason: loadtest.ReasonLinkBusy, Err: errors.New("somebody has it")}}, runs: "skipped,link_busy"},
-		"remote end busy": { // the link is not held while that is waited for: decision 8
+		"remote end busy": { // the link is returned during the wait: decision 8
 			change: func(b *bench) {
 				b.refuse = func(n int64) error {
 					if n == 1 {
@@ -88,14 +88,14 @@ func TestLinkThatIsLeasedIsReturnedWhateverBecomesOfTheRun(t *testing.T) {
 				l.b = b
 				b.prober.SetLessor(&l)
 				b.start()
-				time.Sleep(10 * time.Minute) // synctest's time: no real time passes
+				time.Sleep(10 * time.Minute) // simulated time (synctest)
 				b.expectRuns(map[string]float64{c.runs: 1})
 				b.end()
 				if len(l.events) > 4 {
-					l.events[3] = "lease within less" // some random part less
+					l.events[3] = "lease within less" // the random part of the wait is subtracted
 				}
 				if diff := cmp.Diff(c.want, l.events); diff != "" {
-					t.Errorf("asked of the lessor (-want +got):\n%s", diff)
+					t.Errorf("calls of the lessor (-want +got):\n%s", diff)
 				}
 			})
 		})

@@ -22,7 +22,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// in runs a test in a bubble: an hour takes no time.
+// in runs a test in a synctest bubble with simulated time.
 func in(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
@@ -35,14 +35,14 @@ func (b *bench) expectRuns(want map[string]float64) {
 	}
 }
 
-func TestRunsAreDoneWhenDueAndTheirValuesPublished(t *testing.T) {
+func TestRunsStartWhenDueAndPublish(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		begin := time.Now()
 		b.start()
-		time.Sleep(5 * time.Second) // synctest's time: no real time passes
+		time.Sleep(5 * time.Second) // simulated time (synctest)
 		if b.running() != 1 {
-			t.Error("no test is said to run while one does")
+			t.Error("oneway_test_running is 0 during a run")
 		}
 		if s := b.prober.Status(); !strings.HasPrefix(s.State, "load, 4") && !strings.HasPrefix(s.State, "load, 5") {
 			t.Errorf("status while running: %+v", s)
@@ -70,7 +70,7 @@ func TestRunsAreDoneWhenDueAndTheirValuesPublished(t *testing.T) {
 	})
 }
 
-func TestNoRunOutsideItsWindow(t *testing.T) {
+func TestNoRunStartsOutsideItsWindow(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			now := time.Now()
@@ -79,7 +79,7 @@ func TestNoRunOutsideItsWindow(t *testing.T) {
 		})
 		release, _ := b.links.TryAcquire("office", "somebody")
 		b.start()
-		time.Sleep(2 * time.Minute) // the window closes meanwhile
+		time.Sleep(2 * time.Minute) // the window closes during the wait
 		release()
 		time.Sleep(time.Minute)
 		b.expectRuns(map[string]float64{"skipped,window_closed": 1})
@@ -89,7 +89,7 @@ func TestNoRunOutsideItsWindow(t *testing.T) {
 	})
 }
 
-func TestRunThatNeverGetsItsLinkIsSkipped(t *testing.T) {
+func TestRunWithoutItsLinkIsSkipped(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		release, _ := b.links.TryAcquire("office", "other/train")
@@ -100,7 +100,7 @@ func TestRunThatNeverGetsItsLinkIsSkipped(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		if b.dials.Load() != 0 {
-			t.Error("the remote end was asked without the link")
+			t.Error("the remote end was dialed without the link")
 		}
 		release()
 		b.end()
@@ -137,13 +137,13 @@ func TestQuotaIsSettledWithWhatWasSent(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.links = links(t, link.Options{Name: "office", QuotaBytes: 5 * loadBytes / 2})
 			b.link.Each = func(_ sample.Direction, c *udp.Carried) error {
-				c.Packets, c.PayloadBytes = 50, 50*972 // half of it left the host
+				c.Packets, c.PayloadBytes = 50, 50*972 // half of it was sent
 				return nil
 			}
 		})
 		b.start()
 		time.Sleep(3*time.Hour + 30*time.Minute)
-		// 4 runs took 2 of 2.5 quotas; the fifth may take all of it and there is half of one.
+		// 4 runs used 2 of 2.5 times Bytes; the fifth needs 1, and half is left.
 		if u := b.links.Usage("office"); u.Used != 4*50*1000 {
 			t.Errorf("%d bytes used, want 4 runs of 50 packets of 1000 bytes", u.Used)
 		}
@@ -160,7 +160,7 @@ func busy(retry time.Duration) error {
 	return fmt.Errorf("load server 192.0.2.1:8620: %w", &loadcontrol.Refusal{Reason: loadcontrol.Busy, Detail: "another session uses the link", RetryAfter: retry})
 }
 
-func TestBusyRemoteEndIsWaitedForWithoutTheLink(t *testing.T) {
+func TestLinkIsReleasedWhileTheRemoteEndIsBusy(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.refuse = func(n int64) error {
@@ -173,10 +173,10 @@ func TestBusyRemoteEndIsWaitedForWithoutTheLink(t *testing.T) {
 		b.start()
 		time.Sleep(10 * time.Second)
 		if _, _, held := b.links.Holder("office"); held {
-			t.Error("the link is held while the remote end's is waited for")
+			t.Error("the link is held during the wait for the remote end")
 		}
 		if u := b.links.Usage("office"); u.Reserved != 0 {
-			t.Errorf("%d bytes set aside meanwhile", u.Reserved)
+			t.Errorf("%d bytes are reserved during the wait", u.Reserved)
 		}
 		time.Sleep(5 * time.Minute)
 		b.expectRuns(map[string]float64{"completed,ok": 1})
@@ -184,7 +184,7 @@ func TestBusyRemoteEndIsWaitedForWithoutTheLink(t *testing.T) {
 	})
 }
 
-func TestRemoteEndThatStaysBusyCostsTheRun(t *testing.T) {
+func TestRunIsSkippedIfTheRemoteEndStaysBusy(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return busy(time.Minute) } })
 		b.start()
@@ -198,13 +198,13 @@ func TestRemoteEndThatStaysBusyCostsTheRun(t *testing.T) {
 	})
 }
 
-// Two agents that test each other: each needs its own link and then the other's.
-func TestTwoAgentsThatTestEachOtherBothGetTheirTurn(t *testing.T) {
+// Each agent needs its own link and then the other's.
+func TestTwoAgentsThatTestEachOtherBothComplete(t *testing.T) {
 	in(t, func(t *testing.T) {
 		one, two := newBench(t, nil), newBench(t, nil)
 		into := func(remote *bench) func(int64) error {
 			return func(int64) error {
-				time.Sleep(50 * time.Millisecond) // the dialing: both hold their own link now
+				time.Sleep(50 * time.Millisecond) // time of the dialing, in which both hold their own link
 				release, ok := remote.links.TryAcquire("office", "load_server")
 				if !ok {
 					return busy(time.Second)
@@ -224,7 +224,7 @@ func TestTwoAgentsThatTestEachOtherBothGetTheirTurn(t *testing.T) {
 	})
 }
 
-func TestRefusalsAndFailuresAreCountedByTheirReason(t *testing.T) {
+func TestRefusalsAndFailuresAreCountedByReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want string
@@ -250,8 +250,8 @@ func TestRefusalsAndFailuresAreCountedByTheirReason(t *testing.T) {
 	}
 }
 
-// Whatever ends a run, the values of the one before stay, and no test is said to run.
-func TestRunThatEndsEarlyLeavesTheLastOnesValues(t *testing.T) {
+// The values of the previous run stay, and oneway_test_running returns to 0.
+func TestRunThatEndsEarlyKeepsThePreviousValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		second func(*bench, context.Context) error
 		want   string
@@ -296,7 +296,7 @@ func TestRunThatEndsEarlyLeavesTheLastOnesValues(t *testing.T) {
 					t.Errorf("last run %f, was %f; throughput %v %v", again, last, v, ok)
 				}
 				if b.running() != 0 {
-					t.Error("a test is said to run after its end")
+					t.Error("oneway_test_running is 1 after the end of the run")
 				}
 				if u := b.links.Usage("office"); u.Used != 2*loadBytes {
 					t.Errorf("%d bytes settled, want those of both runs", u.Used)
@@ -307,7 +307,7 @@ func TestRunThatEndsEarlyLeavesTheLastOnesValues(t *testing.T) {
 	}
 }
 
-func TestEndOfTheAgentEndsARunAtOnce(t *testing.T) {
+func TestEndOfTheContextEndsARunAtOnce(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		b.start()
@@ -323,23 +323,23 @@ func TestEndOfTheAgentEndsARunAtOnce(t *testing.T) {
 	})
 }
 
-func TestRunsThatFallDueDuringAnotherAreCountedAsSkipped(t *testing.T) {
+func TestRunsDueDuringAnotherAreSkipped(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.opts.Every, b.opts.Timeout = time.Minute, time.Hour
 			b.kind.during = func(ctx context.Context, _ int64) error { ctxtime.For(ctx, 150*time.Second); return nil }
 		})
 		b.start()
-		time.Sleep(9*time.Minute + 30*time.Second) // due at 0, 1, ... 9 min; three minutes a run
+		time.Sleep(9*time.Minute + 30*time.Second) // due at 0, 1, ... 9 min; a run takes 3 min
 		got := b.runs()
 		if got["completed,ok"] != 3 || got["skipped,overrun"] != 6 {
-			t.Errorf("%v, want 3 completed, 6 overrun, and one under way", got)
+			t.Errorf("%v, want 3 completed, 6 overrun, and one in progress", got)
 		}
 		b.end()
 	})
 }
 
-func TestOnceGivesWhatWasFoundUntilItWasEnded(t *testing.T) {
+func TestOnceReturnsTheResultsUntilItsEnd(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
@@ -359,7 +359,7 @@ func TestOnceGivesWhatWasFoundUntilItWasEnded(t *testing.T) {
 	})
 }
 
-func TestAgentThatStopsWhileItWaitsCountsItsRun(t *testing.T) {
+func TestRunThatWaitsAtTheEndOfTheContextIsCounted(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) { b.refuse = func(int64) error { return busy(time.Minute) } })
 		o := make(chan *loadtest.Outcome, 1)

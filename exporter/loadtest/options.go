@@ -17,50 +17,50 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Options are the keys that all load-test probes share. See Decode.
+// Options are the keys common to all load-test probes.
 type Options struct {
-	// Every is the time between runs, 10 s to a week; each may be up to Jitter earlier or later,
-	// half of Every at the most.
+	// Every is the interval between runs, 10 s to a week. Jitter is the range of a random offset of
+	// each run, at most half of Every.
 	Every  time.Duration `yaml:"every"`
 	Jitter time.Duration `yaml:"jitter"`
-	// Windows are the times of day in which runs may start, local time, such as
+	// Windows are the times of day, local time, in which runs may start, such as
 	// "22:00-06:00" or "mon-fri 09:00-17:00"; none: at any time.
 	Windows []calendar.Window `yaml:"windows"`
-	// Link is what no two load tests use at once; empty: the path's name.
+	// Link is the name of a link that two load tests must not use at once; empty: the path's name.
 	Link string `yaml:"link"`
-	// LoadServer is the remote end's host:port; empty: the path's peer, port 8620.
+	// LoadServer is the host:port of the remote end; empty: the path's peer, port 8620.
 	LoadServer string `yaml:"load_server"`
-	// TokenFile holds the token that the load server knows; it is read for each run.
+	// TokenFile holds the token for the load server; each run reads it.
 	TokenFile string `yaml:"token_file"`
-	// CAFile has the certificates that the load server's must be signed by; empty: the
-	// system's. Pin is "sha256:" and the hash of its public key in hex, in place of them.
+	// CAFile has the certificate authorities of the load server's certificate; empty: the
+	// system's. Pin is "sha256:" and the hash of its public key in hex, instead of them.
 	CAFile string `yaml:"ca_file"`
 	Pin    string `yaml:"pin"`
-	// CertFile and KeyFile are this agent's own certificate and key, if the load server asks
-	// for one.
+	// CertFile and KeyFile are the client certificate and its key, if the load server requires
+	// one.
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
-	// Directions are those that are tested, one after the other, in this order.
+	// Directions are tested one after the other, in this order.
 	Directions []string `yaml:"directions"`
-	// DSCP is the code point of the test packets, 0..63.
+	// DSCP of the test packets, 0..63.
 	DSCP int `yaml:"dscp"`
-	// Of the load server's addresses, those of this family; and where to send from.
+	// Addressing has the address family of the load server and the source address.
 	target.Addressing `yaml:",inline"`
-	// NoChecksum leaves out the UDP checksum (IPv4 only), so that what is damaged on the
-	// way arrives, and is seen to be damaged.
+	// NoChecksum omits the UDP checksum (IPv4 only), so that packets damaged on the path arrive
+	// and are counted as damaged.
 	NoChecksum bool `yaml:"no_checksum"`
-	// MaxWait is how long a run that is due waits for its link, here or at the remote end.
+	// MaxWait is how long a run that is due waits for its link, local and remote.
 	MaxWait time.Duration `yaml:"max_wait"`
-	// Timeout ends a run, however far it is; zero: twice what it should take, and a minute.
+	// Timeout of a run; zero: twice its planned time plus a minute.
 	Timeout time.Duration `yaml:"timeout"`
-	// DrainTimeout is how long nothing may come, after all was sent, until what has not
-	// come is lost. It must be longer than the link's queue.
+	// DrainTimeout is the idle timeout after the last packet was sent; packets that have not
+	// arrived then are lost. It must exceed the delay of the link's queue.
 	DrainTimeout time.Duration `yaml:"drain_timeout"`
 
 	directions []sample.Direction
 }
 
-// DefaultOptions are those of an empty configuration.
+// DefaultOptions returns the options of an empty configuration.
 func DefaultOptions() Options {
 	return Options{
 		Every: 30 * time.Minute, Directions: []string{"forward", "reverse"}, Addressing: target.DefaultOptions().Addressing,
@@ -72,24 +72,24 @@ func DefaultOptions() Options {
 const (
 	minEvery = 10 * time.Second
 	maxEvery = 7 * 24 * time.Hour
-	maxDrain = 2 * time.Minute // as udp.MaxIdle
+	maxDrain = 2 * time.Minute // equals udp.MaxIdle
 )
 
-// Order is the directions to be tested, in order. It is known once NewProber or Once has
+// Order returns the directions to be tested, in order. It is valid after NewProber or Once has
 // checked the options.
 func (o *Options) Order() []sample.Direction { return o.directions }
 
-// LocalAddr is the address to send from; the zero value: the kernel's choice.
+// LocalAddr returns the source address; the zero value: the kernel chooses.
 func (o *Options) LocalAddr() netip.Addr {
-	local, _ := netip.ParseAddr(o.Local) // it was checked
+	local, _ := netip.ParseAddr(o.Local) // checked before
 	return local.Unmap()
 }
 
-// check validates the options and fills in what is derived from them.
+// check validates the options and sets the derived fields.
 func (o *Options) check() error {
 	err := cmp.Or(
 		option.Between("every", o.Every, minEvery, maxEvery),
-		option.Between("jitter", o.Jitter, 0, o.Every/2), // as calendar.Calendar wants it
+		option.Between("jitter", o.Jitter, 0, o.Every/2), // the limit of calendar.Calendar is Every
 		option.Between("max_wait", o.MaxWait, 0, 24*time.Hour),
 		option.Between("timeout", o.Timeout, 0, 24*time.Hour),
 		option.Between("drain_timeout", o.DrainTimeout, 100*time.Millisecond, maxDrain),
@@ -102,7 +102,7 @@ func (o *Options) check() error {
 		return &probe.OptionError{Key: "cert_file", Problem: "and key_file belong together; give both or none"}
 	}
 	for _, f := range []struct{ key, name string }{{"token_file", o.TokenFile}, {"key_file", o.KeyFile}} {
-		// They are read for each run, and one that is not there may come before that.
+		// Each run reads them; a file that is missing now may exist then.
 		if err := keyfile.Check(f.name); errors.Is(err, keyfile.ErrMode) {
 			return &probe.OptionError{Key: f.key, Problem: "cannot be used: " + err.Error()}
 		}
@@ -113,7 +113,7 @@ func (o *Options) check() error {
 	if o.NoChecksum && o.Family == "ipv6" {
 		return &probe.OptionError{Key: "no_checksum", Problem: "is for IPv4 only (RFC 8200 section 8.1); family is ipv6"}
 	}
-	return o.Check() // of the addressing
+	return o.Check() // of Addressing
 }
 
 func (o *Options) checkDirections() error {

@@ -15,15 +15,15 @@ import (
 	peers "oneway.example/exporter/target"
 )
 
-// Prober runs a load test by its calendar.
+// Prober runs a load test on a schedule.
 type Prober struct {
 	runner *runner
 	status *status
-	rng    *rand.Rand // nil: nothing of the calendar is random; for tests
+	rng    *rand.Rand // nil: a schedule without random parts, for tests
 }
 
-// NewProber checks the options and makes a prober. Nothing is opened, and nothing sent,
-// until Run. An error is a *probe.OptionError.
+// NewProber checks the options and makes a prober. It opens nothing and sends nothing before
+// Run. An error is a *probe.OptionError.
 func NewProber(env probe.Env, target probe.Target, o Options, k Kind) (*Prober, error) {
 	r, err := newRunner(env, target, o, k)
 	if err != nil {
@@ -32,8 +32,8 @@ func NewProber(env probe.Env, target probe.Target, o Options, k Kind) (*Prober, 
 	return &Prober{runner: r, status: r.status, rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}, nil
 }
 
-// Run runs the test whenever it is due, until ctx ends. Whatever becomes of a run, the
-// next one comes.
+// Run runs the test whenever it is due, until ctx ends. A run that fails does not prevent the
+// next.
 func (p *Prober) Run(ctx context.Context) error {
 	r := p.runner
 	r.open()
@@ -50,8 +50,8 @@ func (p *Prober) Run(ctx context.Context) error {
 			return nil
 		}
 		r.count(r.once(ctx))
-		// The system's clock may have been stepped meanwhile: what was due is
-		// counted by the time that has gone by, windows by what the clock says now.
+		// The system clock may have been stepped during the run. The interval is counted by elapsed
+		// time, the windows by the present clock.
 		now := time.Now()
 		due = p.next(now.Add(due.Sub(now)))
 		for ; !due.IsZero() && !due.After(time.Now()); due = p.next(due) {
@@ -65,16 +65,15 @@ func (p *Prober) next(due time.Time) time.Time { return p.runner.calendar.Next(d
 // Status is for the landing page.
 func (p *Prober) Status() probe.Status { return p.status.of(time.Now()) }
 
-// Fills says which link the runs fill.
+// Fills returns the link that the runs fill.
 func (p *Prober) Fills() probe.Filling {
 	r := p.runner
 	return probe.Filling{Kind: r.kind.Kind(), Link: r.link, Host: r.host, Port: r.port}
 }
 
-// Once runs the test now, whatever its calendar says, and tells of progress, which may
-// be nil, some times a second. from leases the link, where another process keeps it; nil: none
-// does. The outcome is there with an error too, with what was found until then; without one the
-// run has completed.
+// Once runs the test now, regardless of its calendar, and calls progress, which may be nil, several
+// times a second. from leases the link if another process manages it; nil: none does. With an error
+// the outcome has the results so far; without one the run has completed.
 func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k Kind, from Lessor, progress func(Progress)) (*Outcome, error) {
 	r, err := newRunner(env, target, o, k)
 	if err != nil {
@@ -86,7 +85,7 @@ func Once(ctx context.Context, env probe.Env, target probe.Target, o Options, k 
 	return r.only(ctx, progress)
 }
 
-// only is the one run of a runner.
+// only does the single run of Once.
 func (r *runner) only(ctx context.Context, progress func(Progress)) (*Outcome, error) {
 	r.calendar.Windows, r.progress = nil, progress
 	r.open()
@@ -99,8 +98,8 @@ func (r *runner) only(ctx context.Context, progress func(Progress)) (*Outcome, e
 	return outcome, nil
 }
 
-// Address is where the load server is: as configured, or the path's peer with the
-// load servers' port.
+// Address returns the load server's address: as configured, or the path's peer with the default
+// port of load servers.
 func Address(o *Options, target probe.Target) (host string, port uint16, err error) {
 	if o.LoadServer != "" {
 		host, port, err = hostport.Split(o.LoadServer, loadcontrol.DefaultPort)
@@ -109,7 +108,7 @@ func Address(o *Options, target probe.Target) (host string, port uint16, err err
 		}
 		return host, port, nil
 	}
-	host, _, err = peers.Host(target.Peer, loadcontrol.DefaultPort) // its port is that of another service
+	host, _, err = peers.Host(target.Peer, loadcontrol.DefaultPort) // the port of the peer is for another service
 	return host, loadcontrol.DefaultPort, err
 }
 
@@ -118,19 +117,19 @@ var (
 	_ probe.Filler = (*Prober)(nil)
 )
 
-// Type makes probers of a load test whose own options are O.
+// Type makes probers of a kind of load test with options O.
 type Type[O any] struct {
-	// Word is the type's name.
+	// Word is the name of the type.
 	Word     string
 	Defaults func() O
-	// Make checks the options and makes the test of one path. It opens nothing.
+	// Make checks the options and makes the Kind for one path. It opens nothing.
 	Make func(env probe.Env, target probe.Target, shared Options, own O) (Kind, error)
 }
 
-// Name is the Word.
+// Name returns Word.
 func (t Type[O]) Name() string { return t.Word }
 
-// New checks the options of one path. Nothing is opened.
+// New checks the options of one path. It opens nothing.
 func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any) error) (probe.Prober, error) {
 	shared, own := DefaultOptions(), t.Defaults()
 	if err := decode(&shared, &own); err != nil {
@@ -143,16 +142,16 @@ func (t Type[O]) New(env probe.Env, target probe.Target, decode func(into ...any
 	return NewProber(env, target, shared, kind)
 }
 
-// status is what people are told of a prober.
+// status has the state and the last results of a prober.
 type status struct {
 	mu    sync.Mutex
 	due   time.Time
 	idle  bool // waiting for due
 	at    Progress
-	told  bool     // at.Share is the kind's own word
-	last  *Outcome // skipped ones included
+	told  bool     // the kind has set at.Share
+	last  *Outcome // also if skipped
 	tried *Outcome // the last that was not skipped
-	done  *Outcome // the last completed
+	done  *Outcome // the last completed one
 }
 
 func (s *status) waiting(due time.Time) {
@@ -161,7 +160,7 @@ func (s *status) waiting(due time.Time) {
 	s.due, s.idle = due, true
 }
 
-// follow takes progress, and fills in what it leaves out.
+// follow stores progress; it completes and returns it.
 func (s *status) follow(p Progress, planned time.Duration) Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +188,7 @@ func (s *status) conclude(o *Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at, s.told = Progress{}, false
-	// What only a report needs is not for memory.
+	// Drop the parts that only a report needs.
 	run, kept := *o.Run, *o
 	run.Body, kept.Run, kept.Transfers = nil, &run, nil
 	s.last = &kept
@@ -201,7 +200,7 @@ func (s *status) conclude(o *Outcome) {
 	}
 }
 
-// of is the status at a time.
+// of returns the status at now.
 func (s *status) of(now time.Time) probe.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()

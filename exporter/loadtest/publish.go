@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// open makes the series known that a prober has before its first run.
+// open creates the series that exist before the first run.
 func (r *runner) open() {
 	r.scope = metric.NewScope(r.env.Sink, r.target.Path, r.target.Probe)
 	r.values = NewValues(r.env.Sink, r.target.Path, r.target.Probe)
@@ -29,17 +29,17 @@ func (r *runner) close() {
 	r.scope.Close()
 }
 
-// running announces that the link is being filled, or no longer.
+// running sets oneway_test_running.
 func (r *runner) running(yes bool) {
 	r.scope.Set(metric.TestRunning, metric.Flag(yes), r.link)
 }
 
-// due says when the next run is, or that none is planned.
+// due sets the time of the next run; zero: none is planned.
 func (r *runner) due(at time.Time) {
 	r.scope.SetIf(metric.RunNext, float64(at.UnixNano())/1e9, !at.IsZero())
 }
 
-// count counts a run that was due, and says so in the log.
+// count counts and logs a run that was due.
 func (r *runner) count(o *Outcome) {
 	r.tally(o.Result, o.Reason)
 	if o.Result == Completed {
@@ -53,7 +53,7 @@ func (r *runner) tally(result Result, reason string) {
 	r.scope.Series(metric.Runs, string(result), reason).Add(1)
 }
 
-// account counts what a run has sent and what it found damaged, whatever became of it.
+// account counts what a run sent and received damaged, also of a run that failed.
 func (r *runner) account(f Flow, o *Outcome) {
 	r.scope.Update(func() {
 		f.Account(o, r.scope)
@@ -65,7 +65,7 @@ func (r *runner) account(f Flow, o *Outcome) {
 	})
 }
 
-// publish gives a completed run's values to the sink, all at once.
+// publish sets the metrics of a completed run in one update.
 func (r *runner) publish(o *Outcome) {
 	r.values.Replace(o.ID, func(v *Values) {
 		r.kind.Publish(v, o.Run)
@@ -74,13 +74,13 @@ func (r *runner) publish(o *Outcome) {
 	})
 }
 
-// Values publishes runs of one path and probe. Gauges that one run sets and the next does
-// not are closed then: what is no longer known has no value. Histograms stay.
+// Values publishes runs of one path and probe. A gauge that a run does not set is removed, so that
+// no old value stays. Histograms and counters stay.
 type Values struct {
 	scope *metric.Scope
-	// gauges are the labels of those that are set, by family and labels.
+	// gauges are those set by the present run, by family and labels.
 	gauges map[string]gauge
-	// observed waits until the sink is free again: a run has many observations.
+	// observed is applied after the update of the sink: a run has many observations.
 	observed []observation
 }
 
@@ -95,36 +95,36 @@ type observation struct {
 	values  []float64
 }
 
-// NewValues publishes to sink what has these two labels first.
+// NewValues returns Values for the labels path and probe.
 func NewValues(sink metric.Sink, path, probe string) *Values {
 	return &Values{scope: metric.NewScope(sink, path, probe)}
 }
 
-// Set sets a gauge; labels are those after path and probe.
+// Set sets a gauge; labels follow path and probe.
 func (v *Values) Set(d *metric.Desc, x float64, labels ...string) {
 	v.gauges[d.Name+"\x00"+strings.Join(labels, "\x00")] = gauge{d, labels}
 	v.scope.Set(d, x, labels...)
 }
 
-// Add adds to a counter, which stays.
+// Add adds to a counter.
 func (v *Values) Add(d *metric.Desc, delta float64, labels ...string) {
 	v.scope.Series(d, labels...).Add(delta)
 }
 
-// Observe observes one value into a histogram.
+// Observe observes one value in a histogram.
 func (v *Values) Observe(d *metric.Desc, x float64, labels ...string) {
 	v.ObserveAll(d, []float64{x}, labels...)
 }
 
-// ObserveAll observes many. They are seen a moment after the gauges are: so many would hold
-// a scrape up.
+// ObserveAll observes many values. They appear in the sink shortly after the gauges, as so many
+// would delay a scrape.
 func (v *Values) ObserveAll(d *metric.Desc, values []float64, labels ...string) {
 	v.observed = append(v.observed, observation{v.scope.Series(d, labels...), d.Buckets, values})
 }
 
-// Replace runs publish; a reader of the sink sees all of it or nothing, and no gauge of
-// the run before that publish has not set. The first value of each bucket of what is observed
-// has an exemplar that names the run: the others would only replace it by the same.
+// Replace calls publish in one update of the sink and removes the gauges of the previous run that it
+// does not set. The first observation in each bucket has an exemplar with the run's ID; more would
+// replace it by the same.
 func (v *Values) Replace(run string, publish func(*Values)) {
 	before := v.gauges
 	v.gauges = map[string]gauge{}
@@ -153,5 +153,5 @@ func (v *Values) Replace(run string, publish func(*Values)) {
 	v.observed = nil
 }
 
-// Close ends all series.
+// Close removes all series.
 func (v *Values) Close() { v.scope.Close() }

@@ -27,7 +27,7 @@ import (
 	"oneway.example/exporter/report"
 )
 
-// runner takes a run from being due to its outcome.
+// runner does runs, from due to outcome.
 type runner struct {
 	env      probe.Env
 	target   probe.Target
@@ -40,10 +40,10 @@ type runner struct {
 	lessor   Lessor
 	calendar calendar.Calendar
 	log      *slog.Logger
-	// connect opens a session with the remote end; tests have their own.
+	// connect opens a session with the remote end; tests replace it.
 	connect  func(ctx context.Context, run string, bytes int64) (*connection, error)
 	progress func(Progress)
-	telling  sync.Mutex // one word to progress at a time: both directions may be under way
+	telling  sync.Mutex // serializes calls of progress: transfers of both directions may run at once
 	scope    *metric.Scope
 	values   *Values
 	status   *status
@@ -52,10 +52,10 @@ type runner struct {
 // connection is a session with the remote end.
 type connection struct {
 	Flow
-	// lost is closed when the session has ended by itself; why says why.
+	// lost is closed when the session has ended by itself; why returns the reason.
 	lost <-chan struct{}
 	why  func() error
-	// close ends the session on both sides.
+	// close ends the session at both ends.
 	close func()
 }
 
@@ -78,7 +78,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 		r.link = target.Path
 	}
 	if err := r.calendar.Check(); err != nil {
-		return nil, &probe.OptionError{Key: "every", Problem: "and jitter do not go together: " + err.Error()}
+		return nil, &probe.OptionError{Key: "every", Problem: "and jitter are inconsistent: " + err.Error()}
 	}
 	if r.links == nil {
 		r.links = link.NewTable(nil)
@@ -86,7 +86,7 @@ func newRunner(env probe.Env, target probe.Target, o Options, k Kind) (*runner, 
 	return r, nil
 }
 
-// timeout is how long a run may take once it has its session.
+// timeout is the limit of a run's time after its session has begun.
 func (r *runner) timeout() time.Duration {
 	if r.opts.Timeout > 0 {
 		return r.opts.Timeout
@@ -94,9 +94,8 @@ func (r *runner) timeout() time.Duration {
 	return 2*r.kind.Duration() + time.Minute
 }
 
-// once takes one run to its outcome. It waits for its link here and at the remote end, never
-// holding the one while it waits for the other: two agents that test each other would
-// wait for each other.
+// once does one run. It waits for the local and the remote link, but never holds one while it
+// waits for the other: two agents that test each other would deadlock.
 func (r *runner) once(ctx context.Context) *Outcome {
 	run := &Run{
 		ID: report.NewID(time.Now(), nil), Path: r.target.Path, Probe: r.target.Probe,
@@ -110,14 +109,14 @@ func (r *runner) once(ctx context.Context) *Outcome {
 			outcome = r.outcome(run, &Failure{Reason: ReasonRemoteBusy, Err: busy})
 		}
 		if outcome == nil {
-			// A random part more, or two that wait for each other meet again.
+			// The random part keeps two that wait for each other from colliding again.
 			r.tell("waiting for the remote end's link")
 			if ctxtime.For(ctx, again+rand.N(again/2+1)) {
 				continue
 			}
 			outcome = r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)})
 		}
-		// The link is free by now: it need not wait for what is written.
+		// The link is released before the results are written.
 		if outcome.Result == Completed {
 			r.publish(outcome)
 		}
@@ -129,8 +128,8 @@ func (r *runner) once(ctx context.Context) *Outcome {
 	}
 }
 
-// try takes the link and runs; no outcome: the remote end is busy, as it says, and may be asked
-// again after a while.
+// try takes the link and runs once. Without an outcome the remote end is busy, with that error; try
+// again after the returned time.
 func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outcome, again time.Duration, busy error) {
 	r.tell("waiting for the link")
 	waiting, cancel := context.WithDeadline(ctx, deadline)
@@ -153,9 +152,9 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 		return r.outcome(run, &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}), 0, nil
 	}
 	if !r.calendar.Open(time.Now()) {
-		return r.outcome(run, &Failure{Reason: ReasonWindowClosed, Err: errors.New("its window was over when the link was free")}), 0, nil
+		return r.outcome(run, &Failure{Reason: ReasonWindowClosed, Err: errors.New("the window closed before the link was free")}), 0, nil
 	}
-	need := r.kind.Bytes() // once: it may look at what is left of the quota
+	need := r.kind.Bytes() // called once: the result may depend on what is left of the quota
 	reservation, err := r.links.Reserve(r.link, need)
 	if err != nil {
 		return r.outcome(run, unreserved(err)), 0, nil
@@ -179,7 +178,7 @@ func (r *runner) try(ctx context.Context, run *Run, deadline time.Time) (o *Outc
 	return o, 0, nil
 }
 
-// unreserved says why no bytes were set aside.
+// unreserved converts an error of Reserve.
 func unreserved(err error) error {
 	if errors.As(err, new(*quota.UnsavedError)) {
 		return &Failure{Reason: ReasonUnsaved, Err: err}
@@ -187,7 +186,7 @@ func unreserved(err error) error {
 	return &Failure{Reason: ReasonQuota, Err: err}
 }
 
-// denied says why the link was not to be had.
+// denied is the error of a link that was not acquired in time.
 func (r *runner) denied(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return &Failure{Reason: ReasonStopped, Err: context.Cause(ctx)}
@@ -198,7 +197,7 @@ func (r *runner) denied(ctx context.Context) error {
 
 func (r *runner) who() string { return r.target.Path + "/" + r.target.Probe }
 
-// retryAfter tells whether the remote end is busy, and how long to leave it alone.
+// retryAfter returns whether err says that the remote end is busy, and when to try again.
 func retryAfter(err error) (time.Duration, bool) {
 	refusal, ok := errors.AsType[*loadcontrol.Refusal](err)
 	if !ok || !slices.Contains([]loadcontrol.Reason{loadcontrol.Busy, loadcontrol.TooMany, loadcontrol.ShuttingDown}, refusal.Reason) {
@@ -207,12 +206,12 @@ func retryAfter(err error) (time.Duration, bool) {
 	return max(refusal.RetryAfter, time.Second), true
 }
 
-// perform runs the kind over a session. From here on the run counts as one that was sent.
+// perform runs the kind in a session. From here on the run counts as begun.
 func (r *runner) perform(ctx context.Context, run *Run, c *connection) *Outcome {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ctx, expire := context.WithTimeoutCause(ctx, r.timeout(), &Failure{
-		Reason: ReasonTimeout, Err: fmt.Errorf("it was not over after %v", r.timeout()),
+		Reason: ReasonTimeout, Err: fmt.Errorf("the run took longer than %v", r.timeout()),
 	})
 	defer expire()
 	ended := make(chan struct{})
@@ -239,7 +238,7 @@ func (c *connection) ended(run *Run) error {
 	return &Failure{Reason: ReasonLost, Err: fmt.Errorf("the session with the load server at %s ended: %w", run.LoadServer, c.why())}
 }
 
-// verdict is why a run did not complete: what ended it comes before what that led to.
+// verdict is the error of a run: the end of the session or of ctx takes precedence over err.
 func (r *runner) verdict(ctx context.Context, c *connection, run *Run, err error) error {
 	if err == nil || errors.As(err, new(*loadcontrol.Refusal)) {
 		return err
@@ -252,8 +251,8 @@ func (r *runner) verdict(ctx context.Context, c *connection, run *Run, err error
 	}
 }
 
-// guarded turns a panic into an error: the link, the quota and the next run are not to
-// suffer from it.
+// guarded converts a panic into an error, so that the link and the quota are released and the next
+// run takes place.
 func (r *runner) guarded(ctx context.Context, f Flow, run *Run) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -264,7 +263,7 @@ func (r *runner) guarded(ctx context.Context, f Flow, run *Run) (err error) {
 	return f.Perform(ctx, run)
 }
 
-// keep writes the report; a store that fails says so itself, and costs no run.
+// keep writes the report. The store logs an error; the run is not affected.
 func (r *runner) keep(o *Outcome) {
 	if r.env.Reports == nil {
 		return
@@ -279,11 +278,11 @@ func (r *runner) keep(o *Outcome) {
 	_ = r.env.Reports.Write(h, o)
 }
 
-// tell says what is going on.
+// tell reports the present step.
 func (r *runner) tell(phase string) { r.follow(Progress{Phase: phase, Share: -1}) }
 
-// follow takes progress of the run; a negative share is one that is not known, and
-// stays what it was.
+// follow forwards progress of the run; a negative share is unknown and leaves the previous
+// one.
 func (r *runner) follow(p Progress) {
 	p = r.status.follow(p, r.kind.Duration())
 	if r.progress != nil {
@@ -293,13 +292,13 @@ func (r *runner) follow(p Progress) {
 	}
 }
 
-// connectTimeout is how long it may take until a session is open.
+// connectTimeout is the limit of the time until a session is open.
 const connectTimeout = 25 * time.Second
 
 // dial opens a session with the load server.
 func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, &Failure{
-		Reason: ReasonUnreachable, Err: fmt.Errorf("load server %s: no session after %v", r.where(), connectTimeout),
+		Reason: ReasonUnreachable, Err: fmt.Errorf("load server %s: no session within %v", r.where(), connectTimeout),
 	})
 	defer cancel()
 	token, err := readToken(r.opts.TokenFile)
@@ -319,19 +318,19 @@ func (r *runner) dial(ctx context.Context, run string, bytes int64) (*connection
 		where: r.where(), Open: loadcontrol.Open{Test: r.kind.Kind(), Run: run, Bytes: bytes, Duration: r.timeout()},
 	})
 	if err != nil {
-		_ = client.Close() // what is wrong is told
+		_ = client.Close() // err is returned
 		return nil, err
 	}
 	return &connection{Flow: flow, lost: client.Done(), why: client.Err, close: func() {
-		_ = client.Close() // the load server forgets the session either way
+		_ = client.Close() // the load server ends the session in any case
 		flow.Close()
 	}}, nil
 }
 
-// where is the load server's host:port.
+// where returns the load server's host:port.
 func (r *runner) where() string { return net.JoinHostPort(r.host, strconv.Itoa(int(r.port))) }
 
-// Failed is the error of a run from one of its session, which could not be opened.
+// Failed converts an error of opening a session into that of the run.
 func (d *Dialed) Failed(ctx context.Context, err error) error { return failed(ctx, d.where, err) }
 
 func failed(ctx context.Context, where string, err error) error {
@@ -344,14 +343,14 @@ func failed(ctx context.Context, where string, err error) error {
 	return &Failure{Reason: ReasonUnreachable, Err: &RemoteError{Err: err, Package: "loadcontrol"}}
 }
 
-// RemoteError is an error of a session as people read it: it names the load server in place of the
-// package that it came from.
+// RemoteError is an error of a session whose text names the load server instead of the package
+// that returned it.
 type RemoteError struct {
 	Err     error
 	Package string
 }
 
-// Error is "load server 192.0.2.1:8620: ..." of "control: 192.0.2.1:8620: ...".
+// Error is "load server 192.0.2.1:8620: ..." of "loadcontrol: 192.0.2.1:8620: ...".
 func (f *RemoteError) Error() string {
 	if text, ok := strings.CutPrefix(f.Err.Error(), f.Package+": "); ok {
 		return "load server " + text
@@ -359,11 +358,11 @@ func (f *RemoteError) Error() string {
 	return f.Err.Error()
 }
 
-// Unwrap is the error itself.
+// Unwrap returns Err.
 func (f *RemoteError) Unwrap() error { return f.Err }
 
-// readToken reads the first line of a file that is neither empty nor a comment. No file:
-// no token; the load server may know this agent by its certificate.
+// readToken returns the first line of a file that is neither empty nor a comment. An empty name
+// returns no token; a client certificate may replace it.
 func readToken(file string) (string, error) {
 	if file == "" {
 		return "", nil

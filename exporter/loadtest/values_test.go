@@ -19,7 +19,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-func TestGaugesThatARunDoesNotSetAreGone(t *testing.T) {
+func TestGaugesThatARunDoesNotSetAreRemoved(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		step := 0
@@ -32,19 +32,19 @@ func TestGaugesThatARunDoesNotSetAreGone(t *testing.T) {
 			}
 		}
 		b.start()
-		time.Sleep(time.Hour + time.Minute) // synctest's time: no real time passes
+		time.Sleep(time.Hour + time.Minute) // simulated time (synctest)
 		if diff := cmp.Diff(map[string]float64{"office,saturation,forward,2": 2}, b.sink.All(metric.SweepLoss)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if n, _ := b.sink.Observed(metric.LoadedDelay, "office", "saturation", "forward"); n != 1 {
-			t.Errorf("%d observations; what is summed up stays", n)
+			t.Errorf("%d observations, want 1: histograms stay", n)
 		}
 		b.end()
 	})
 }
 
-// Of 300 delays in three buckets, three carry the run: one each.
-func TestObservationsOfARunCarryItsIDOnceABucket(t *testing.T) {
+// Each of three buckets has one exemplar, for 300 delays.
+func TestFirstObservationOfABucketHasTheRunsID(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		b.kind.publish = func(v *loadtest.Values, _ int) {
@@ -90,7 +90,7 @@ func TestExemplarOfARunIsInTheScrape(t *testing.T) {
 	}
 }
 
-func TestDamageIsCountedOfEveryRun(t *testing.T) {
+func TestDamageIsCountedForEveryRun(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.opts.Directions = []string{"forward", "reverse"}
@@ -100,7 +100,7 @@ func TestDamageIsCountedOfEveryRun(t *testing.T) {
 				}
 				return nil
 			}
-			b.kind.during = func(context.Context, int64) error { return errors.New("not what was wanted") }
+			b.kind.during = func(context.Context, int64) error { return errors.New("as the test wants") }
 		})
 		b.start()
 		time.Sleep(time.Hour + time.Minute)
@@ -118,7 +118,7 @@ func TestDamageIsCountedOfEveryRun(t *testing.T) {
 	})
 }
 
-func TestReportsAreKeptOfRunsThatBegan(t *testing.T) {
+func TestRunsThatBeganHaveReports(t *testing.T) {
 	store := report.Open(report.Options{Dir: t.TempDir()})
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {

@@ -14,19 +14,19 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// Link is a udp.Carrier that passes every packet. It chooses no rate: see Fly.
+// Link is a udp.Carrier that delivers every packet. It does not adjust rates: see Fly.
 type Link struct {
 	// Delay of each packet.
 	Delay time.Duration
-	// Sleep has each transfer take its time.
+	// Sleep makes each transfer take its planned time.
 	Sleep bool
-	// Each may change a transfer's outcome before it is returned.
+	// Each may change the outcome of a transfer.
 	Each func(d sample.Direction, c *udp.Carried) error
-	// Transfers counts them.
+	// Transfers is the number of calls of Carry.
 	Transfers int
 }
 
-// Carry is udp.Carrier.
+// Carry implements udp.Carrier.
 func (l *Link) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ time.Duration, progress func(loadtest.Progress), _ stream.Adjuster) (*udp.Carried, error) {
 	l.Transfers++
 	begin := instant.Now()
@@ -49,12 +49,12 @@ func (l *Link) Carry(ctx context.Context, d sample.Direction, p stream.Plan, _ t
 
 var _ udp.Carrier = (*Link)(nil)
 
-// Overhead is the bytes of headers of a packet of Fly, those of IPv4.
+// Overhead is the bytes of the IPv4 and UDP headers of a packet of Fly.
 const Overhead = 28
 
-// Fly is a stream over IPv4 in simulated time, by one clock. Each packet leaves when it is due, and
-// pass says when it arrives; false: it is lost. pace, if not nil, is the time to the next packet
-// in place of the plan's.
+// Fly is a stream over IPv4 in simulated time with one clock. Each packet leaves when it is due, and
+// pass returns its arrival; false: it is lost. pace, if not nil, returns the interval to the next
+// packet instead of the plan's.
 func Fly(p stream.Plan, begin instant.Time, pace func(at instant.Time) time.Duration, pass func(at instant.Time, seq, ipBytes int) (instant.Time, bool)) *udp.Carried {
 	c := &udp.Carried{
 		Sent: &stream.Sent{Planned: p.Packets(), Begin: begin}, Received: &stream.Received{}, Local: GoodClock(), Remote: GoodClock(),
@@ -88,7 +88,7 @@ func Fly(p stream.Plan, begin instant.Time, pace func(at instant.Time) time.Dura
 	return c
 }
 
-// GoodClock is a clock that is never off by more than 10 us.
+// GoodClock returns a clock with an error bound of 10 us.
 func GoodClock() udp.Clocks {
 	c := udp.Clock{Bound: 10 * time.Microsecond, Reason: sample.OK.String()}
 	return udp.Clocks{Before: c, After: c}

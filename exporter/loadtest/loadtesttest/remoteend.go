@@ -1,5 +1,5 @@
-// Package loadtesttest has what tests of load tests need: a link in place of a remote end, and a real
-// remote end.
+// Package loadtesttest has helpers for tests of load tests: a simulated link, and a real load
+// server.
 package loadtesttest
 
 import (
@@ -19,14 +19,15 @@ import (
 	"oneway.example/exporter/traffictypes"
 )
 
-// End is one end of a network: an address, and what runs a function where it is.
+// End is one end of a network: its address, and Do, which runs a function in its network namespace.
 type End struct {
 	Address netip.Addr
 	Do      func(func() error) error
 }
 
-// RemoteEnd runs a real load server until ctx, which is the test's or ends before it, and says how
-// to reach it, with a token of these limits (loadserver.ParseLimits). The zero End is on loopback.
+// RemoteEnd runs a load server until ctx ends, which must be before the end of the test, and returns
+// the options to reach it with a token of these limits (loadserver.ParseLimits). The zero End is on
+// loopback.
 func RemoteEnd(ctx context.Context, t *testing.T, at End, limits ...string) loadtest.Options {
 	t.Helper()
 	if !at.Address.IsValid() {
@@ -61,8 +62,8 @@ func RemoteEnd(ctx context.Context, t *testing.T, at End, limits ...string) load
 	return o
 }
 
-// WriteToken makes a token of these limits, known to who reads the file tokens and held by
-// who reads secret, which has a comment as a person's may.
+// WriteToken makes a token with these limits. It appends the hash to the file tokens and writes the
+// text to the file secret, with a comment.
 func WriteToken(t *testing.T, tokens, secret string, limits ...string) {
 	t.Helper()
 	allowed, err := loadserver.ParseLimits(limits)
