@@ -2,8 +2,8 @@
 // the session with the load server, the report, and the metrics of runs. A Kind decides what is
 // sent and evaluates it.
 //
-// calendar -> link (link.Table) -> quota -> dial
-//   -> Traffic.Connect -> Flow.Perform -> Kind.Publish -> report
+//	calendar -> link (link.Table) -> quota -> dial
+//	  -> Traffic.Connect -> Flow.Perform -> Kind.Publish -> report
 //
 // If another process of the host manages links and quotas, a Lessor leases them.
 //
