@@ -13,21 +13,20 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Path is where a load server takes sessions; protocol is what the connection is upgraded to.
+// Path is the HTTP path of a session; protocol is the value of Upgrade.
 const (
 	Path     = "/v1/session"
 	protocol = "oneway-test/2"
-	// family is what the protocols of all versions begin with.
+	// family is the prefix of the protocol names of all versions.
 	family = "oneway-test/"
 )
 
-// Accept turns an authorized request into a connection: it answers 101 and takes the
-// connection from the HTTP server. Of a request that is no upgrade to this protocol it answers
-// with the refusal, which is also the error. The server must not speak HTTP/2 (see
-// ServerTLS), where there are no upgrades.
+// Accept upgrades an authorized request: it replies 101 and hijacks the connection. It refuses a
+// request that is no upgrade to this protocol; the error is then the refusal. The server must not
+// offer HTTP/2, which has no upgrades; see ServerTLS.
 //
-// The caller says Welcome first, and closes the connection in the end: the HTTP server's
-// Shutdown does not know it any more.
+// The caller sends Welcome first and closes the connection at the end: Shutdown of the HTTP server
+// does not close it.
 func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 	if refusal := upgradable(r); refusal != nil {
 		Refuse(w, refusal)
@@ -35,12 +34,12 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 	}
 	nc, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		Refuse(w, &Refusal{Reason: BadRequest, Detail: "this connection cannot be upgraded"})
+		Refuse(w, &Refusal{Reason: BadRequest, Detail: "the connection cannot be upgraded"})
 		return nil, fmt.Errorf("loadcontrol: from %s: %w", r.RemoteAddr, err)
 	}
 	early, err := buffered.Peek(buffered.Reader.Buffered())
 	if err == nil {
-		err = nc.SetDeadline(time.Now().Add(frameTime)) // the HTTP server's may still stand
+		err = nc.SetDeadline(time.Now().Add(frameTime)) // the deadline of the HTTP server may still be set
 	}
 	if err == nil {
 		_, err = io.WriteString(nc, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
@@ -49,29 +48,29 @@ func Accept(w http.ResponseWriter, r *http.Request) (*Conn, error) {
 		err = nc.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		_ = nc.Close() // the error says more
+		_ = nc.Close() // err is returned
 		return nil, fmt.Errorf("%w: %s: %w", ErrLost, r.RemoteAddr, err)
 	}
 	return newConn(nc, early, false), nil
 }
 
-// upgradable tells why a request cannot be upgraded; nil: it can.
+// upgradable returns why a request cannot be upgraded; nil: it can.
 func upgradable(r *http.Request) *Refusal {
 	asked := r.Header.Get("Upgrade")
 	switch {
 	case r.Method != http.MethodGet || r.ProtoMajor != 1 || r.ProtoMinor != 1:
-		return &Refusal{Reason: BadRequest, Detail: "GET in HTTP/1.1 is wanted"}
+		return &Refusal{Reason: BadRequest, Detail: "the request must be GET in HTTP/1.1"}
 	case r.ContentLength != 0:
-		return &Refusal{Reason: BadRequest, Detail: "a request without content is wanted"}
+		return &Refusal{Reason: BadRequest, Detail: "the request must have no content"}
 	case strings.HasPrefix(asked, family) && asked != protocol:
-		return &Refusal{Reason: WrongVersion, Detail: fmt.Sprintf("this load server speaks %s, and the client %.40s: run the same version of oneway at both ends", protocol, Printable(asked))}
+		return &Refusal{Reason: WrongVersion, Detail: fmt.Sprintf("this load server uses %s, the client %.40s: run the same version of oneway at both ends", protocol, Printable(asked))}
 	case asked != protocol || !httpguts.HeaderValuesContainsToken(r.Header.Values("Connection"), "upgrade"):
-		return &Refusal{Reason: BadRequest, Detail: "Connection: Upgrade and Upgrade: " + protocol + " are wanted"}
+		return &Refusal{Reason: BadRequest, Detail: "the request must have Connection: Upgrade and Upgrade: " + protocol}
 	}
 	return nil
 }
 
-// Status is the HTTP status of a refusal before the upgrade.
+// Status returns the HTTP status of a refusal before the upgrade.
 func (r Reason) Status() int {
 	status := map[Reason]int{
 		Unauthorized: http.StatusUnauthorized, WrongVersion: http.StatusUpgradeRequired,
@@ -82,10 +81,10 @@ func (r Reason) Status() int {
 	return cmp.Or(status[r], http.StatusBadRequest)
 }
 
-// Refuse answers a request with a refusal instead of an upgrade: the reason's Status,
-// Retry-After in whole seconds, and the refusal as JSON. The connection is closed after it.
+// Refuse replies with a refusal instead of an upgrade: the reason's Status, Retry-After in whole
+// seconds, and the refusal as JSON. The connection is closed after it.
 func Refuse(w http.ResponseWriter, r *Refusal) {
-	body, _ := json.Marshal(r) // it has no field that could fail
+	body, _ := json.Marshal(r) // no field can fail
 	status, h := r.Reason.Status(), w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -103,11 +102,11 @@ func Refuse(w http.ResponseWriter, r *Refusal) {
 		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // who is refused and gone needs no reply
+	_, _ = w.Write(body) // the client may have closed
 }
 
-// BearerToken is the token of a request's Authorization header (RFC 6750 section 2.1); false:
-// there is none, or more than one.
+// BearerToken returns the token of a request's Authorization header (RFC 6750 section 2.1); false
+// if there is none or more than one.
 func BearerToken(r *http.Request) (token string, ok bool) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// wellAsked is what a client of ours asks.
+// wellAsked returns the request of a valid client.
 func wellAsked() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, Path, http.NoBody)
 	r.Header.Set("Connection", "keep-alive, Upgrade")
@@ -42,7 +42,7 @@ func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
 		{"websocket", func(r *http.Request) { r.Header.Set("Upgrade", "websocket") }, BadRequest, 400},
 		{"a later version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/3") }, WrongVersion, 426},
 		{"an older version", func(r *http.Request) { r.Header.Set("Upgrade", "oneway-test/1") }, WrongVersion, 426},
-		{"a server that leases no connection", func(*http.Request) {}, BadRequest, 400},
+		{"a connection that cannot be hijacked", func(*http.Request) {}, BadRequest, 400},
 	} {
 		r, w := wellAsked(), httptest.NewRecorder()
 		c.spoil(r)
@@ -57,20 +57,20 @@ func TestOnlyAnUpgradeToThisProtocolIsAccepted(t *testing.T) {
 	}
 }
 
-// Who knows version 1 alone reads the reason of the reply, and shows its detail.
-func TestClientOfAnotherVersionIsToldBothInOneLine(t *testing.T) {
+// A client of version 1 parses the reason of the response and shows its detail.
+func TestRefusalOfAnotherVersionNamesBothInOneLine(t *testing.T) {
 	r, w := wellAsked(), httptest.NewRecorder()
 	r.Header.Set("Upgrade", "oneway-test/1")
 	if _, err := Accept(w, r); err == nil {
 		t.Fatal("accepted")
 	}
-	want := `{"reason":"wrong_version","detail":"this load server speaks oneway-test/2, and the client oneway-test/1: run the same version of oneway at both ends"}`
+	want := `{"reason":"wrong_version","detail":"this load server uses oneway-test/2, the client oneway-test/1: run the same version of oneway at both ends"}`
 	if got := w.Body.String(); got != want || w.Header().Get("Upgrade") != protocol {
 		t.Errorf("%s, %v\nwant %s", got, w.Header(), want)
 	}
 }
 
-func TestRefusalIsAStatusWithTheTimeToComeBack(t *testing.T) {
+func TestRefusalHasAStatusAndRetryAfter(t *testing.T) {
 	for _, c := range []struct {
 		refusal Refusal
 		status  int
@@ -100,7 +100,7 @@ func TestRefusalIsAStatusWithTheTimeToComeBack(t *testing.T) {
 	}
 }
 
-func TestBearerTokenIsOneWordOfOneHeader(t *testing.T) {
+func TestBearerTokenIsOneValueOfOneHeader(t *testing.T) {
 	for _, c := range []struct {
 		headers []string
 		want    string
@@ -124,9 +124,9 @@ func TestBearerTokenIsOneWordOfOneHeader(t *testing.T) {
 	}
 }
 
-// TestEagerClientIsUnderstood sends the first frame along with the request, so that the HTTP
-// server has read it before the upgrade.
-func TestEagerClientIsUnderstood(t *testing.T) {
+// The client sends the first frame with the request, so that the HTTP server reads it before the
+// upgrade.
+func TestFrameSentWithTheRequestIsRead(t *testing.T) {
 	id := valid(t)
 	got := make(chan string, 1)
 	address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, r *http.Request) {
@@ -151,7 +151,7 @@ func TestEagerClientIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestLoadServerSpeaksTLS13AndHTTP1Only(t *testing.T) {
+func TestLoadServerAcceptsTLS13AndHTTP1Only(t *testing.T) {
 	id := valid(t)
 	address := serve(t, ServerTLS(showing(id.cert), nil), func(http.ResponseWriter, *http.Request) {})
 	if _, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
@@ -185,7 +185,7 @@ func FuzzRefusal(f *testing.F) {
 	})
 }
 
-// FuzzRequest reads what a hostile client asks for, as the HTTP server would.
+// FuzzRequest parses a request as the HTTP server would.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte("GET /v1/session HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: oneway-test/2\r\nAuthorization: Bearer x\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {

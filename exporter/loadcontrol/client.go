@@ -18,22 +18,22 @@ import (
 	"oneway.example/exporter/hostport"
 )
 
-// ReplyTime is how long a load server that is there may think about a request.
+// ReplyTime is the timeout of a reply.
 const ReplyTime = 10 * time.Second
 
-// Client is a session as its client sees it. Its methods may be called at the same time.
-// Where a session has ended they return Err's error.
+// Client is the client end of a session. Its methods are safe for concurrent use. After the end of
+// the session they return the error of Err.
 type Client struct {
 	*Conn
 	welcome Welcome
 }
 
-// Welcome is what the load server said first.
+// Welcome returns the first message of the load server.
 func (c *Client) Welcome() Welcome { return c.welcome }
 
-// Open asks for the session. A refusal, such as Busy, ends it: dial again later. From then on
-// deliver is given the messages of the traffic's, in order and by one goroutine; an error of
-// it ends the session. deliver may be nil: then any message does.
+// Open requests the session. A refusal, such as Busy, ends the connection: dial again later. After
+// Open one goroutine calls deliver with the messages of the traffic, in order; an error of deliver
+// ends the session. With a nil deliver any message ends it.
 func (c *Client) Open(ctx context.Context, o Open, deliver func(s *Say, data []byte) error) (Opened, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, ReplyTime, fmt.Errorf("no reply within %v", ReplyTime))
 	defer cancel()
@@ -55,8 +55,8 @@ func (c *Client) Open(ctx context.Context, o Open, deliver func(s *Say, data []b
 	return *m.Opened, nil
 }
 
-// route delivers what the load server says until the connection has ended. What nobody waits for
-// breaks the protocol.
+// route delivers the messages of the load server until the connection ends. An unexpected message
+// violates the protocol.
 func (c *Client) route(deliver func(*Say, []byte) error) {
 	for {
 		m, data, err := c.Read(context.Background())
@@ -73,64 +73,63 @@ func (c *Client) route(deliver func(*Say, []byte) error) {
 	}
 }
 
-func notAsked(m *Message) error { return fmt.Errorf("%w: %s was not asked for", ErrProtocol, m.name()) }
+func notAsked(m *Message) error { return fmt.Errorf("%w: unexpected %s", ErrProtocol, m.name()) }
 
-// Say says a message of the traffic's.
+// Say sends a message of the traffic.
 func (c *Client) Say(name string, body any) error { return c.Conn.Say(name, body, nil) }
 
-// DialTime is how long Dial takes at most, from the name to the Welcome.
+// DialTime is the timeout of Dial, from the name lookup to the Welcome.
 const DialTime = 15 * time.Second
 
-// maxHeaderBytes of an HTTP answer are read.
+// maxHeaderBytes is the most bytes read of the header of an HTTP response.
 const maxHeaderBytes = 32 << 10
 
-// ClientOptions say where a load server is, why it is to be trusted, and who asks. One of CAFile
-// and Pin, or a certificate that this host trusts anyway, is needed; and one of Token and
-// CertFile. Printed or logged, they do not show the token.
+// ClientOptions configure Dial. The load server is verified by CAFile, Pin or both, or else by the
+// host's certificate authorities; the client authenticates with Token or CertFile. Printed or
+// logged, they do not show the token.
 type ClientOptions struct {
-	// Address is host:port; without a port, DefaultPort.
+	// Address is host:port; the default port is DefaultPort.
 	Address string
-	// Token goes into the Authorization header, and nowhere else. Empty: none.
+	// Token is sent in the Authorization header only. Empty: none.
 	Token string `json:"-"`
-	// CAFile has the authorities, in PEM, that sign the load server's certificate. Empty:
-	// the host's own.
+	// CAFile has the certificate authorities, in PEM, of the load server's certificate. Empty:
+	// the host's.
 	CAFile string
-	// Pin is the load server's key, "sha256:<hex>", as it logs it: see PinOf. It stands for
-	// the authorities, the name and the date; with CAFile, both must agree.
+	// Pin is the hash of the load server's key, "sha256:<hex>", as it logs it: see PinOf. It
+	// replaces the checks of authority, name and date; with CAFile both must succeed.
 	Pin string
 	// CertFile and KeyFile are a client certificate, in PEM. Empty: none.
 	CertFile, KeyFile string
-	// ServerName is what the certificate must be for. Empty: the host of Address.
+	// ServerName is the name to verify in the certificate. Empty: the host of Address.
 	ServerName string
-	// Local is the address to dial from. The zero value: the kernel's choice.
+	// Local is the source address. The zero value: the kernel chooses.
 	Local netip.Addr
-	// Family is "ipv4", "ipv6" or "any", which is what empty means.
+	// Family is "ipv4", "ipv6" or "any"; empty: any.
 	Family string
 }
 
-// LogValue is the address alone.
+// LogValue returns the address only.
 func (o ClientOptions) LogValue() slog.Value { return slog.StringValue(o.Address) }
 
-// Format prints the address alone, with every verb.
+// Format prints the address only, with every verb.
 func (o ClientOptions) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, o.Address) }
 
-// checkToken tells whether the token can stand in a header (RFC 6750 section 2.1). The error
-// does not show it.
+// checkToken returns an error if the token is invalid in a header (RFC 6750 section 2.1). The error
+// does not show the token.
 func checkToken(token string) error {
 	if len(token) > 4096 {
-		return errors.New("loadcontrol: token: longer than 4096 bytes: is it a token?")
+		return errors.New("loadcontrol: token: longer than 4096 bytes")
 	}
 	for i := range len(token) {
 		if c := token[i]; c <= ' ' || c > '~' {
-			return fmt.Errorf("loadcontrol: token: byte %d of it is a blank or not ASCII: want letters, digits and signs only", i)
+			return fmt.Errorf("loadcontrol: token: byte %d is a space or not printable ASCII", i)
 		}
 	}
 	return nil
 }
 
-// Dial connects to a load server and returns when it has said Welcome. It takes at most
-// DialTime, or less if ctx ends. A refusal is found in the error by errors.As with *Refusal;
-// every error names the address.
+// Dial connects to a load server and returns after its Welcome, within DialTime. errors.As finds a
+// *Refusal in the error; every error names the address.
 func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	host, port, err := hostport.Split(o.Address, DefaultPort)
 	if err != nil {
@@ -160,7 +159,7 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	}
 	client, err := greet(ctx, nc, trust, &o, address)
 	if err != nil {
-		_ = nc.Close() // the error says more
+		_ = nc.Close() // err is returned
 		if to := nc.RemoteAddr().String(); to != address {
 			address += " (" + to + ")"
 		}
@@ -169,7 +168,7 @@ func Dial(ctx context.Context, o ClientOptions) (*Client, error) {
 	return client, nil
 }
 
-// greet goes from a TCP connection to the Welcome.
+// greet does the TLS handshake, the upgrade and the read of the Welcome.
 func greet(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions, address string) (*Client, error) {
 	secure := tls.Client(nc, trust)
 	if err := secure.HandshakeContext(ctx); err != nil {
@@ -193,11 +192,11 @@ func greet(ctx context.Context, nc net.Conn, trust *tls.Config, o *ClientOptions
 		return &Client{Conn: conn, welcome: *m.Welcome}, nil
 	}
 	conn.end(err)
-	_ = conn.Close() // the error says more
+	_ = conn.Close() // err is returned
 	return nil, err
 }
 
-// upgrade asks for the session over HTTP/1.1. It returns the bytes after the reply that are
+// upgrade requests the session over HTTP/1.1. It returns the bytes after the response that are
 // already read.
 func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err error) {
 	request, err := http.NewRequest(http.MethodGet, "https://"+address+Path, http.NoBody)
@@ -228,7 +227,7 @@ func upgrade(nc net.Conn, o *ClientOptions, address string) (early []byte, err e
 		return nil, refused(reply)
 	}
 	if reply.Header.Get("Upgrade") != protocol {
-		return nil, &stepError{"HTTP", fmt.Errorf("it switched to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
+		return nil, &stepError{"HTTP", fmt.Errorf("the response upgrades to the protocol %.40q, want %q", reply.Header.Get("Upgrade"), protocol)}
 	}
 	limited.N = math.MaxInt64
 	return in.Peek(in.Buffered())

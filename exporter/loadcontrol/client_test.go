@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// dial connects to a played load server.
+// dial connects to a simulated load server.
 func dial(t *testing.T, o ClientOptions) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), o)
@@ -22,7 +22,7 @@ func dial(t *testing.T, o ClientOptions) *Client {
 	return c
 }
 
-// hear is said for a played load server, whose end may be what is tested.
+// hear reads a message in a simulated load server; the end of the connection may be the tested event.
 func hear(c *Conn) Message {
 	m, _, err := c.Read(context.Background())
 	if err != nil {
@@ -31,7 +31,7 @@ func hear(c *Conn) Message {
 	return m
 }
 
-// tell says messages; the end of the connection is what is tested.
+// tell sends messages; the test checks the end of the connection.
 func tell(c *Conn, all ...Message) {
 	for _, m := range all {
 		_ = c.Write(m)
@@ -43,13 +43,13 @@ func TestWholeConversation(t *testing.T) {
 		data := bytes.Repeat([]byte("records "), 50_000)
 		c := converse(t, func(c *Conn) {
 			if m := hear(c); m.Open == nil || m.Open.Traffic != "post" || m.Open.Test != "train" || m.Open.Bytes != 5 {
-				t.Errorf("%s in place of open", m.name())
+				t.Errorf("got %s, want open", m.name())
 			}
 			if err := c.Opened(map[string]int{"port": 99}); err != nil {
 				t.Error(err)
 			}
 			if m := hear(c); m.name() != "ask" || string(m.Say.Body) != `{"n":1}` {
-				t.Errorf("%s in place of ask", m.name())
+				t.Errorf("got %s, want ask", m.name())
 			}
 			if err := c.Say("answer", "yes", data); err != nil {
 				t.Error(err)
@@ -83,12 +83,12 @@ func TestWholeConversation(t *testing.T) {
 			t.Error(err, c.Err())
 		}
 		if err := c.Say("ask", nil); !errors.Is(err, ErrClosed) {
-			t.Errorf("saying something after the end: %v", err)
+			t.Errorf("Say after the end: %v", err)
 		}
 	})
 }
 
-func TestLoadServerThatAnswersOutOfTurnIsLeft(t *testing.T) {
+func TestUnexpectedMessageEndsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened := Message{Opened: &Opened{}}
 		for _, c := range []struct {
@@ -97,11 +97,11 @@ func TestLoadServerThatAnswersOutOfTurnIsLeft(t *testing.T) {
 			deliver func(*Say, []byte) error
 			want    string
 		}{
-			{"a second welcome", []Message{{Welcome: &Welcome{}}}, nil, "welcome was not asked for"},
-			{"a word of a traffic that is not open", []Message{say("x")}, nil, "x was not asked for"},
-			{"opened twice", []Message{opened, opened}, func(*Say, []byte) error { return nil }, "opened was not asked for"},
-			{"a word that nobody waits for", []Message{opened, say("x")}, nil, "x was not asked for"},
-			{"a word that the traffic does not take", []Message{opened, say("x")}, func(*Say, []byte) error {
+			{"a second welcome", []Message{{Welcome: &Welcome{}}}, nil, "unexpected welcome"},
+			{"a message of a traffic that is not open", []Message{say("x")}, nil, "unexpected x"},
+			{"opened twice", []Message{opened, opened}, func(*Say, []byte) error { return nil }, "unexpected opened"},
+			{"a message without a receiver", []Message{opened, say("x")}, nil, "unexpected x"},
+			{"a message that the traffic rejects", []Message{opened, say("x")}, func(*Say, []byte) error {
 				return fmt.Errorf("%w: no x now", ErrProtocol)
 			}, "no x now"},
 		} {
@@ -164,9 +164,9 @@ func TestRefusalOfTheTrafficEndsTheSessionWithTheReason(t *testing.T) {
 	})
 }
 
-func TestEndOfTheConnectionEndsWhoWaits(t *testing.T) {
+func TestEndOfTheConnectionEndsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := converse(t, func(c *Conn) { hear(c) }) // and then it dies
+		client := converse(t, func(c *Conn) { hear(c) }) // and then it closes
 		if _, err := client.Open(t.Context(), Open{}, nil); !errors.Is(err, ErrLost) {
 			t.Error(err)
 		}
@@ -176,7 +176,7 @@ func TestEndOfTheConnectionEndsWhoWaits(t *testing.T) {
 	})
 }
 
-func TestLoadServerThatDoesNotAnswerOpenIsLeftAfterTenSeconds(t *testing.T) {
+func TestOpenTimesOutAfterTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := converse(t, func(c *Conn) { <-c.Done() })
 		begin := time.Now()

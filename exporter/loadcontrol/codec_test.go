@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// messages has one of each.
+// messages returns one of each.
 func messages() []Message {
 	return []Message{
 		{Open: &Open{Traffic: "udp", Parameters: json.RawMessage(`{"a":1}`), Test: "train", Run: "r1", Bytes: 1 << 20, Duration: time.Minute}},
@@ -23,14 +23,14 @@ func messages() []Message {
 	}
 }
 
-func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
+func TestEachMessageIsDecodedAsEncoded(t *testing.T) {
 	all := messages()
 	if want := len(new(Message).parts()); len(all) != want {
 		t.Fatalf("%d messages here, %d parts", len(all), want)
 	}
 	for i, want := range all {
 		if name := new(Message).parts()[i].name; name != want.name() {
-			t.Errorf("part %d is called %s, and the message %s", i, name, want.name())
+			t.Errorf("part %d is %s, the message %s", i, name, want.name())
 		}
 		b, err := encode(&want)
 		if err != nil {
@@ -39,7 +39,7 @@ func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
 		}
 		var fields map[string]any
 		if err := json.Unmarshal(b, &fields); err != nil || len(fields) != 1 || fields[want.name()] == nil {
-			t.Errorf("%s: its JSON is %s", want.name(), b)
+			t.Errorf("%s: JSON is %s", want.name(), b)
 		}
 		got, err := decode(b)
 		if err != nil || !cmp.Equal(got, want) {
@@ -48,7 +48,7 @@ func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestNoMessageIsBothSidesExceptTheTrafficTypes(t *testing.T) {
+func TestOnlyMessagesOfTheTrafficAreSentByBothEnds(t *testing.T) {
 	for _, m := range messages() {
 		both := m.says(true) && m.says(false)
 		if !m.says(true) && !m.says(false) || both != (m.Say != nil) {
@@ -57,12 +57,12 @@ func TestNoMessageIsBothSidesExceptTheTrafficTypes(t *testing.T) {
 	}
 }
 
-func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
+func TestBadMessagesAreRejectedWithTheReason(t *testing.T) {
 	for _, c := range []struct{ bytes, want string }{
-		{`{}`, "a message of 0 parts, want exactly one"},
-		{`null`, "a message of 0 parts, want exactly one"},
-		{`{"close":null}`, "a message of 0 parts, want exactly one"},
-		{`{"close":{},"opened":{}}`, "a message of 2 parts, want exactly one"},
+		{`{}`, "message has 0 parts, want exactly one"},
+		{`null`, "message has 0 parts, want exactly one"},
+		{`{"close":null}`, "message has 0 parts, want exactly one"},
+		{`{"close":{},"opened":{}}`, "message has 2 parts, want exactly one"},
 		{`{"close":{}}{"close":{}}`, "more than one JSON value"},
 		{`{"close":{}} x`, "more than one JSON value"},
 		{`{"reboot":{}}`, `json: unknown field "reboot"`},
@@ -70,10 +70,10 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 		{`{"open":{"bytes":"1"}}`, "json: cannot unmarshal string into Go struct field Open.open.bytes of type int64"},
 		{`[`, "unexpected EOF"},
 		{"\xff\xfe", `invalid character 'ÿ' looking for beginning of value`},
-		{`{"refusal":{"reason":"mood","detail":""}}`, `refusal for the reason "mood", which is none`},
-		{`{"refusal":{"reason":"busy","retry_after_ns":-1}}`, "refusal to be tried again in -1ns"},
+		{`{"refusal":{"reason":"mood","detail":""}}`, `refusal has the unknown reason "mood"`},
+		{`{"refusal":{"reason":"busy","retry_after_ns":-1}}`, "retry_after of a refusal is -1ns; it must not be negative"},
 		{`{"refusal":{"reason":"busy","id":65536}}`, "json: cannot unmarshal number 65536 into Go struct field Refusal.refusal.id of type uint16"},
-		{`{"say":{"body":{}}}`, "a message without a name"},
+		{`{"say":{"body":{}}}`, "message has no name"},
 	} {
 		_, err := decode([]byte(c.bytes))
 		if want := "loadcontrol: protocol violated: " + c.want; err == nil || err.Error() != want || !errors.Is(err, ErrProtocol) {
@@ -82,7 +82,7 @@ func TestBadMessagesAreRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestContentIsReadAsStrictlyAsMessages(t *testing.T) {
+func TestContentIsDecodedStrictly(t *testing.T) {
 	var body struct {
 		N int `json:"n"`
 	}
@@ -136,7 +136,7 @@ func FuzzMessage(f *testing.F) {
 		}
 		again, err := encode(&m)
 		if err != nil {
-			if !strings.HasSuffix(err.Error(), "plan fewer segments") { // the spelling that came was shorter
+			if !strings.HasSuffix(err.Error(), "plan fewer segments") { // the received encoding was shorter
 				t.Errorf("%s: %v", b, err)
 			}
 			return
@@ -145,7 +145,7 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s\n%s\n%v", b, again, err)
 		}
-		if last, err := encode(&same); err != nil || !bytes.Equal(last, again) { // the JSON of the traffic's may have come with blanks
+		if last, err := encode(&same); err != nil || !bytes.Equal(last, again) { // the content may have had spaces
 			t.Errorf("%s\n%s\n%v %s", b, again, err, cmp.Diff(m, same))
 		}
 	})

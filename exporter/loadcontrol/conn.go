@@ -19,44 +19,43 @@ import (
 	"time"
 )
 
-// Ends of a connection that are no fault.
+// Errors of a connection that has ended without a violation of the protocol.
 var (
-	// ErrClosed says that the connection was ended in order, by this side's Close or by
-	// the client's.
+	// ErrClosed: this end called Close, or the client did.
 	ErrClosed = errors.New("loadcontrol: connection closed")
-	// ErrLost is wrapped when the connection broke.
+	// ErrLost is wrapped if the connection broke.
 	ErrLost = errors.New("loadcontrol: connection lost")
 )
 
-// KeepAlive is TCP's at both ends: it keeps the mapping of a NAT while nothing is said, and
-// gives up no connection of which a test keeps the probes back for an hour.
+// KeepAlive is the TCP keep-alive of both ends: it preserves the mapping of a NAT on an idle
+// connection, and does not end a connection whose probes a full queue delays for up to an hour.
 func KeepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 30 * time.Second, Count: 127}
 }
 
 const (
-	// inboxMessages is how many messages may wait to be read; more than an orderly peer says.
+	// inboxMessages is the most unread messages; a correct peer does not reach it.
 	inboxMessages = 64
-	// partBytes of a frame are read and written at once.
+	// partBytes is the most bytes of a frame in one read or write.
 	partBytes = 16 << 10
-	// goodbyeTime is how long the last words may take.
+	// goodbyeTime is the timeout of the last message.
 	goodbyeTime = 200 * time.Millisecond
 )
 
-// Conn is one end of the connection, after the upgrade. It ends itself when the peer breaks
-// the protocol or says Close; Done is closed then at once, and Err tells why. Its methods may
-// be called at the same time.
+// Conn is one end of the connection, after the upgrade. It ends itself if the peer violates the
+// protocol or sends Close; Done is then closed at once, and Err returns the reason. Its methods are
+// safe for concurrent use.
 type Conn struct {
 	nc            net.Conn
 	in            *bufio.Reader
-	client        bool // this end is the client's
+	client        bool // this is the client end
 	remote, local netip.AddrPort
-	heard         atomic.Int64 // when bytes last came, Unix ns
+	heard         atomic.Int64 // time of the last received bytes, Unix ns
 
-	order gate // one message at a time, with the bytes that belong to it
+	order gate // held while a frame is written
 
 	mu      sync.Mutex
-	leaving error // the last words are being said, and this is why
+	leaving error // the reason of the end while the last message is written
 	err     error
 
 	inbox chan event // closed after the end
@@ -64,13 +63,13 @@ type Conn struct {
 	tasks sync.WaitGroup
 }
 
-// event is a message that was read, with its bytes.
+// event is a received message with its binary content.
 type event struct {
 	message Message
 	data    []byte
 }
 
-// newConn begins the conversation on nc, of which early bytes are already read.
+// newConn starts the connection on nc, of which early bytes are already read.
 func newConn(nc net.Conn, early []byte, client bool) *Conn {
 	c := &Conn{
 		nc: nc, client: client, remote: addrPort(nc.RemoteAddr()), local: addrPort(nc.LocalAddr()),
@@ -82,14 +81,14 @@ func newConn(nc net.Conn, early []byte, client bool) *Conn {
 	return c
 }
 
-// gate lets one through at a time. Unlike a mutex it may be held while the peer does not read:
-// to testing/synctest, who waits at a channel waits, and time goes on.
+// gate is a mutex that testing/synctest treats as durably blocking, so that it may be held while
+// the peer does not read.
 type gate chan struct{}
 
 func (g gate) enter() { g <- struct{}{} }
 func (g gate) leave() { <-g }
 
-// hearing reads from the connection and notes when something came.
+// hearing reads from the connection and records the time of each read.
 type hearing struct{ c *Conn }
 
 func (h hearing) Read(b []byte) (int, error) {
@@ -100,7 +99,7 @@ func (h hearing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// addrPort is a net.Addr's address, without the mapping of IPv4 in IPv6; zero where it has none.
+// addrPort returns the address of a net.Addr, unmapped; zero if it is not a TCP address.
 func addrPort(a net.Addr) netip.AddrPort {
 	if t, ok := a.(*net.TCPAddr); ok {
 		ap := t.AddrPort()
@@ -109,28 +108,28 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Remote is the peer's address.
+// Remote returns the peer's address.
 func (c *Conn) Remote() netip.AddrPort { return c.remote }
 
-// Local is this end's address.
+// Local returns the local address.
 func (c *Conn) Local() netip.AddrPort { return c.local }
 
-// Done is closed when the connection has ended, for whatever reason.
+// Done is closed at the end of the connection.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Err says why the connection ended; nil while it has not. It is, or wraps, ErrClosed,
-// ErrLost, ErrProtocol, or at the client a *Refusal.
+// Err returns why the connection ended; nil before its end. It is or wraps ErrClosed, ErrLost,
+// ErrProtocol, or at the client a *Refusal.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Heard is when bytes of the peer's last came.
+// Heard returns when bytes were last received.
 func (c *Conn) Heard() time.Time { return time.Unix(0, c.heard.Load()) }
 
-// Read waits for the peer's next message, and its bytes. After the end of the connection it
-// gives what came before, and then Err's error.
+// Read returns the next message and its binary content. After the end of the connection it returns
+// the messages received before, then the error of Err.
 func (c *Conn) Read(ctx context.Context) (m Message, data []byte, err error) {
 	select {
 	case e, ok := <-c.inbox:
@@ -143,19 +142,19 @@ func (c *Conn) Read(ctx context.Context) (m Message, data []byte, err error) {
 	}
 }
 
-// Close ends the connection and returns when nothing of it runs any more. A client says
-// Close to the load server first. Closing again is no error.
+// Close ends the connection and returns after its goroutines have ended. A client first sends Close
+// to the load server. Closing again is no error.
 func (c *Conn) Close() error {
 	if c.client && c.hurry(ErrClosed) {
-		_ = c.write(&Message{Close: &Close{}}, nil) // a courtesy: the end of the connection says the same
+		_ = c.write(&Message{Close: &Close{}}, nil) // the end of the connection has the same effect
 	}
 	c.end(ErrClosed)
 	c.tasks.Wait()
 	return nil
 }
 
-// hurry lets what is being written end soon, as this side leaves; false: the connection has
-// ended.
+// hurry limits the present write to goodbyeTime; false if the connection has ended. why becomes the
+// reason of the end.
 func (c *Conn) hurry(why error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,16 +165,16 @@ func (c *Conn) hurry(why error) bool {
 	return c.nc.SetWriteDeadline(time.Now().Add(goodbyeTime)) == nil
 }
 
-// Refuse says no to the whole session and ends the connection, such that the peer reads why;
-// Err is r then.
+// Refuse sends a refusal of the session and ends the connection after the peer could read it. Err
+// then returns r.
 func (c *Conn) Refuse(r *Refusal) error {
 	last := *r
 	last.ID = 0
 	c.hurry(&last)
 	err := c.write(&Message{Refusal: &last}, nil)
 	if err == nil {
-		// To close while the peer still speaks would have the kernel reset the connection
-		// and the peer never read this; a client that is refused closes by itself.
+		// A close with unread input resets the connection (TCP RST), and the peer would lose the
+		// refusal; a client closes after a refusal.
 		timer := time.NewTimer(goodbyeTime)
 		defer timer.Stop()
 		select {
@@ -188,7 +187,7 @@ func (c *Conn) Refuse(r *Refusal) error {
 	return err
 }
 
-// end ends the connection for this reason, unless it has ended. It does not wait.
+// end ends the connection with err, unless it has ended. It does not wait.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,18 +195,18 @@ func (c *Conn) end(err error) {
 		return
 	}
 	if c.leaving != nil {
-		err = c.leaving // the peer may be faster to close
+		err = c.leaving // the peer may close first
 	}
 	c.err = err
 	close(c.done)
 	raw := c.nc
 	if t, ok := raw.(*tls.Conn); ok {
-		raw = t.NetConn() // tls's own Close may wait 5 s for a peer that does not read
+		raw = t.NetConn() // Close of crypto/tls may wait 5 s for a peer that does not read
 	}
 	_ = raw.Close()
 }
 
-// lost wraps an error of the connection's; what was the peer's doing stays itself.
+// lost wraps an error in ErrLost, except a violation of the protocol.
 func (c *Conn) lost(err error) error {
 	if errors.Is(err, ErrProtocol) {
 		return fmt.Errorf("%w (peer %s)", err, c.remote)
@@ -215,7 +214,7 @@ func (c *Conn) lost(err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrLost, c.remote, err)
 }
 
-// read takes what the peer says, until the connection ends.
+// read receives messages until the connection ends.
 func (c *Conn) read() {
 	defer close(c.inbox)
 	var buf []byte
@@ -233,8 +232,8 @@ func (c *Conn) read() {
 	}
 }
 
-// next reads one message and the bytes that belong to it. Their memory grows with what comes,
-// not with what was announced.
+// next reads one message and its binary content. The memory grows with the bytes received, not with
+// the length in the header.
 func (c *Conn) next(buf *[]byte) (e event, err error) {
 	if _, err := c.in.Peek(1); err != nil {
 		return e, err
@@ -249,7 +248,7 @@ func (c *Conn) next(buf *[]byte) (e event, err error) {
 		most = MaxBytes
 	}
 	if length == 0 || length > MaxMessageBytes || bytes > most {
-		return e, fmt.Errorf("%w: message of %d bytes with %d more, want 1 to %d and at most %d", ErrProtocol, length, bytes, MaxMessageBytes, most)
+		return e, fmt.Errorf("%w: message of %d bytes with %d bytes of data; want 1 to %d and at most %d", ErrProtocol, length, bytes, MaxMessageBytes, most)
 	}
 	payload, err := c.part(buf, int(length), begun)
 	if err != nil {
@@ -259,10 +258,10 @@ func (c *Conn) next(buf *[]byte) (e event, err error) {
 		return e, err
 	}
 	if !e.message.says(!c.client) {
-		return e, fmt.Errorf("%w: this side says %s, not the peer", ErrProtocol, e.message.name())
+		return e, fmt.Errorf("%w: %s from the wrong end", ErrProtocol, e.message.name())
 	}
 	if bytes > 0 && e.message.Say == nil {
-		return e, fmt.Errorf("%w: %s has %d bytes, want none", ErrProtocol, e.message.name(), bytes)
+		return e, fmt.Errorf("%w: %s has %d bytes of data, want none", ErrProtocol, e.message.name(), bytes)
 	}
 	for left := int(bytes); left > 0; left -= len(payload) {
 		if payload, err = c.part(buf, min(left, partBytes), time.Now()); err != nil {
@@ -270,26 +269,26 @@ func (c *Conn) next(buf *[]byte) (e event, err error) {
 		}
 		e.data = append(e.data, payload...)
 	}
-	_ = c.nc.SetReadDeadline(time.Time{}) // what has come before the end counts
+	_ = c.nc.SetReadDeadline(time.Time{}) // messages received before the end are delivered
 	return e, nil
 }
 
-// part reads so many bytes of a frame. They take frameTime at most from a time on, and are valid
-// until the next call.
+// part reads n bytes of a frame, until frameTime after begun. The slice is valid until the next
+// call.
 func (c *Conn) part(buf *[]byte, n int, begun time.Time) ([]byte, error) {
-	_ = c.nc.SetReadDeadline(begun.Add(frameTime)) // to read from a connection that has ended says so
+	_ = c.nc.SetReadDeadline(begun.Add(frameTime)) // a read from a closed connection returns an error
 	*buf = slices.Grow((*buf)[:0], n)[:n]
 	_, err := io.ReadFull(c.in, *buf)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("%w: a frame that does not end", ErrProtocol)
+		return nil, fmt.Errorf("%w: frame not complete within its time limit", ErrProtocol)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("within a frame: %w", io.ErrUnexpectedEOF)
 	}
 	return *buf, err
 }
 
-// take hands a message to Read. An error ends the connection.
+// take passes a message to Read. An error ends the connection.
 func (c *Conn) take(e event) error {
 	switch m := &e.message; {
 	case m.Close != nil:
@@ -302,15 +301,15 @@ func (c *Conn) take(e event) error {
 	case c.inbox <- e:
 		return nil
 	default:
-		return c.lost(fmt.Errorf("%w: more than %d messages at once", ErrProtocol, inboxMessages))
+		return c.lost(fmt.Errorf("%w: more than %d unread messages", ErrProtocol, inboxMessages))
 	}
 }
 
-// Write says a message. It waits while the peer does not read, and returns Err's error when
+// Write sends a message. It blocks while the peer does not read, and returns the error of Err if
 // the connection ends.
 func (c *Conn) Write(m Message) error { return c.write(&m, nil) }
 
-// Opened grants the session, with the traffic's reply.
+// Opened accepts the session, with the traffic's reply.
 func (c *Conn) Opened(reply any) error {
 	b, err := json.Marshal(reply)
 	if err != nil {
@@ -319,7 +318,7 @@ func (c *Conn) Opened(reply any) error {
 	return c.write(&Message{Opened: &Opened{Reply: b}}, nil)
 }
 
-// Say says a message of the traffic's, with bytes of a load server's.
+// Say sends a message of the traffic; a load server may add binary content.
 func (c *Conn) Say(name string, body any, data []byte) error {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -330,7 +329,7 @@ func (c *Conn) Say(name string, body any, data []byte) error {
 
 func (c *Conn) write(m *Message, data []byte) error {
 	if !m.says(c.client) || c.client && len(data) > 0 {
-		return fmt.Errorf("loadcontrol: the peer says %s, not this side", m.name())
+		return fmt.Errorf("loadcontrol: only the peer may send %s", m.name())
 	}
 	b, err := encode(m)
 	if err != nil {
@@ -363,7 +362,7 @@ func (c *Conn) writePart(b []byte) error {
 	return nil
 }
 
-// writable sets until when what is written now has to be.
+// writable sets the write deadline.
 func (c *Conn) writable() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// say is a message of a traffic's.
+// say is a message of the traffic.
 func say(name string) Message { return Message{Say: &Say{Name: name}} }
 
 // ended waits for the end of a connection and returns how long that took.
@@ -29,7 +29,7 @@ func ended(t *testing.T, c *Conn, limit time.Duration) time.Duration {
 	return time.Since(begin)
 }
 
-// said waits for the next message.
+// said returns the next message.
 func said(t *testing.T, c *Conn) Message {
 	t.Helper()
 	m, _, err := c.Read(t.Context())
@@ -39,12 +39,12 @@ func said(t *testing.T, c *Conn) Message {
 	return m
 }
 
-func TestQuietSessionLasts(t *testing.T) {
+func TestIdleSessionStaysOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		l.slow(0, 30*time.Millisecond)
 		l.slow(1, 200*time.Millisecond)
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(time.Hour)
 		if client.Err() != nil || loadServer.Err() != nil {
 			t.Errorf("client %v, load server %v", client.Err(), loadServer.Err())
@@ -52,7 +52,7 @@ func TestQuietSessionLasts(t *testing.T) {
 	})
 }
 
-func TestConnectionKilledUnderBothEndsIsNoticedAtOnce(t *testing.T) {
+func TestCutConnectionEndsBothEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		time.Sleep(time.Minute)
@@ -65,8 +65,8 @@ func TestConnectionKilledUnderBothEndsIsNoticedAtOnce(t *testing.T) {
 	})
 }
 
-// Whether a silent peer lives is the traffic's request.
-func TestPeerThatVanishesWithoutAWordIsLeftToTheTraffic(t *testing.T) {
+// The traffic has the idle timeout, not the connection.
+func TestSilentPeerDoesNotEndTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		l.freeze()
@@ -77,7 +77,7 @@ func TestPeerThatVanishesWithoutAWordIsLeftToTheTraffic(t *testing.T) {
 	})
 }
 
-func TestWordsOutlastAnOutage(t *testing.T) {
+func TestMessagesArriveAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		for range 3 {
@@ -100,28 +100,28 @@ func TestWordsOutlastAnOutage(t *testing.T) {
 	})
 }
 
-func TestHeardIsWhenBytesLastCame(t *testing.T) {
+func TestHeardIsTheTimeOfTheLastReceivedBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		begin := time.Now()
 		l.slow(1, time.Second)
 		time.Sleep(time.Minute)
 		if !client.Heard().Equal(begin) {
-			t.Errorf("nothing came, and heard %v after the beginning", client.Heard().Sub(begin))
+			t.Errorf("nothing was received, but Heard is %v after the beginning", client.Heard().Sub(begin))
 		}
 		tell(loadServer, say("x"))
 		said(t, client)
 		time.Sleep(time.Minute)
 		if got := client.Heard().Sub(begin); got != time.Minute+time.Second {
-			t.Errorf("heard %v after the beginning, want 1m1s", got)
+			t.Errorf("Heard is %v after the beginning, want 1m1s", got)
 		}
 		if !loadServer.Heard().Equal(begin) {
-			t.Error("what this side says counts as heard")
+			t.Error("a sent message changed Heard")
 		}
 	})
 }
 
-func TestBytesPassWhileBothSidesGoOnSpeaking(t *testing.T) {
+func TestBinaryDataPassesAmongMessagesOfBothEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		l.slow(1, 100*time.Millisecond)
@@ -152,7 +152,7 @@ func TestBytesPassWhileBothSidesGoOnSpeaking(t *testing.T) {
 	})
 }
 
-func TestCloseIsHeardOnTheOtherSide(t *testing.T) {
+func TestCloseEndsTheOtherEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, _ := pair(t)
 		if err := client.Close(); err != nil || !errors.Is(client.Err(), ErrClosed) {
@@ -174,7 +174,7 @@ func TestCloseIsHeardOnTheOtherSide(t *testing.T) {
 	})
 }
 
-func TestRefusedSessionEndsAndTheClientKnowsWhy(t *testing.T) {
+func TestRefusalEndsTheSessionAndReachesTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		l.slow(1, 50*time.Millisecond)
@@ -191,28 +191,28 @@ func TestRefusedSessionEndsAndTheClientKnowsWhy(t *testing.T) {
 	})
 }
 
-func TestRefusalIsNotWaitedForByWhoDoesNotRead(t *testing.T) {
+func TestRefuseDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, inner := net.Pipe() // nobody reads
+		_, inner := net.Pipe() // no reader
 		c := newConn(inner, nil, false)
 		begin := time.Now()
 		if err := c.Refuse(&Refusal{Reason: ShuttingDown}); err == nil {
-			t.Error("it was read by nobody, and that is no error")
+			t.Error("Refuse returned no error, want one: no peer reads")
 		}
 		if took := time.Since(begin); took > time.Second {
-			t.Errorf("it took %v", took)
+			t.Errorf("Refuse took %v", took)
 		}
 	})
 }
 
-func TestPeerThatDoesNotReadIsGivenUp(t *testing.T) {
+func TestPeerThatDoesNotReadTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end, inner := net.Pipe()
 		c := newConn(inner, nil, false)
 		var peer sync.WaitGroup
 		defer peer.Wait()
 		defer c.Close()
-		peer.Go(func() { // it speaks and never reads
+		peer.Go(func() { // it sends and never reads
 			for {
 				b, _ := encode(&Message{Say: &Say{Name: "x"}})
 				if _, err := end.Write(frame(b, 0)); err != nil {
@@ -229,7 +229,7 @@ func TestPeerThatDoesNotReadIsGivenUp(t *testing.T) {
 	})
 }
 
-func TestFrameThatTricklesEndsTheConnection(t *testing.T) {
+func TestSlowFrameTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := raw(t, false)
 		go io.Copy(io.Discard, peer)
@@ -248,24 +248,24 @@ func TestFrameThatTricklesEndsTheConnection(t *testing.T) {
 	})
 }
 
-func TestWhatAPeerMustNotSayEndsTheConnection(t *testing.T) {
+func TestProtocolViolationsEndTheConnection(t *testing.T) {
 	in := func(message, bytes string) string { return string(frame([]byte(message), len(bytes))) + bytes }
 	for _, c := range []struct {
 		name, bytes, want string
 		client            bool // the end under test
 	}{
-		{"random bytes", "\x8f\x02\x33\x44random", "message of 2399286084 bytes with 1918987876 more, want 1 to 65536 and at most 0", false},
-		{"oversized", "\x7f\xff\xff\xff\x00\x00\x00\x00", "message of 2147483647 bytes with 0 more, want 1 to 65536", false},
-		{"4 GiB of bytes", "\x00\x00\x00\x01\xff\xff\xff\xff", "with 4294967295 more, want 1 to 65536 and at most 134217728", true},
+		{"random bytes", "\x8f\x02\x33\x44random", "message of 2399286084 bytes with 1918987876 bytes of data; want 1 to 65536 and at most 0", false},
+		{"oversized", "\x7f\xff\xff\xff\x00\x00\x00\x00", "message of 2147483647 bytes with 0 bytes of data; want 1 to 65536", false},
+		{"4 GiB of bytes", "\x00\x00\x00\x01\xff\xff\xff\xff", "with 4294967295 bytes of data; want 1 to 65536 and at most 134217728", true},
 		{"no JSON", in("hello", ""), "invalid character 'h' looking for beginning of value", false},
-		{"a client's words to a client", in(`{"open":{"traffic":"x","run":"","bytes":1,"duration_ns":1}}`, ""), "this side says open, not the peer", true},
-		{"a load server's words to a load server", in(`{"opened":{}}`, ""), "this side says opened, not the peer", false},
-		{"a refusal to a load server", in(`{"refusal":{"reason":"busy"}}`, ""), "this side says refusal, not the peer", false},
-		{"bytes to a load server", in(`{"say":{"name":"x"}}`, "x"), "with 1 more, want 1 to 65536 and at most 0", false},
-		{"bytes of nothing", in("", "x"), "message of 0 bytes with 1 more", true},
-		{"bytes of what has none", in(`{"opened":{}}`, "x"), "opened has 1 bytes, want none", true},
+		{"a client's message to a client", in(`{"open":{"traffic":"x","run":"","bytes":1,"duration_ns":1}}`, ""), "open from the wrong end", true},
+		{"a load server's message to a load server", in(`{"opened":{}}`, ""), "opened from the wrong end", false},
+		{"a refusal to a load server", in(`{"refusal":{"reason":"busy"}}`, ""), "refusal from the wrong end", false},
+		{"bytes to a load server", in(`{"say":{"name":"x"}}`, "x"), "with 1 bytes of data; want 1 to 65536 and at most 0", false},
+		{"data without a message", in("", "x"), "message of 0 bytes with 1 bytes of data", true},
+		{"data of a message that has none", in(`{"opened":{}}`, "x"), "opened has 1 bytes of data, want none", true},
 		{"bytes that were not announced", in(`{"say":{"name":"x"}}`, "x") + "y" + in(`{"say":{"name":"x"}}`, ""), "message of ", true},
-		{"a flood", strings.Repeat(in(`{"say":{"name":"x"}}`, ""), inboxMessages+1), "more than 64 messages at once", false},
+		{"a flood", strings.Repeat(in(`{"say":{"name":"x"}}`, ""), inboxMessages+1), "more than 64 unread messages", false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			conn, peer := raw(t, c.client)
@@ -293,7 +293,7 @@ func TestTruncatedFrameIsALostConnection(t *testing.T) {
 	})
 }
 
-func TestMessagesBeforeTheEndAreStillRead(t *testing.T) {
+func TestMessagesBeforeTheEndAreDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, loadServer, l := pair(t)
 		names := []string{"one", "two", "three"}
@@ -316,7 +316,7 @@ func TestMessagesBeforeTheEndAreStillRead(t *testing.T) {
 	})
 }
 
-func TestIdleConnectionSaysNothing(t *testing.T) {
+func TestIdleConnectionSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := raw(t, true)
 		said := 0
@@ -325,7 +325,7 @@ func TestIdleConnectionSaysNothing(t *testing.T) {
 			said = int(n)
 		}()
 		b, _ := encode(&Message{Say: &Say{Name: "x"}})
-		for range 30 { // a peer that speaks, and is not answered
+		for range 30 { // a peer that sends messages that have no reply
 			if _, err := peer.Write(frame(b, 0)); err != nil {
 				t.Fatal(err)
 			}
@@ -334,7 +334,7 @@ func TestIdleConnectionSaysNothing(t *testing.T) {
 		c.end(ErrLost)
 		synctest.Wait()
 		if said > 0 {
-			t.Errorf("%d bytes in answer to nothing that asks", said)
+			t.Errorf("%d bytes were sent, want none", said)
 		}
 	})
 }

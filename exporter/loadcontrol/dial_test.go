@@ -34,7 +34,7 @@ func TestTokenArrivesInTheHeaderAndIsShownNowhere(t *testing.T) {
 	o := ClientOptions{Address: address, Token: secret, CAFile: id.certFile}
 	_, err := Dial(t.Context(), o)
 	if want := secret + "true/v1/sessionfalse"; <-got != want {
-		t.Error("the token did not arrive, or elsewhere too")
+		t.Error("the token must arrive in the Authorization header only")
 	}
 	var text strings.Builder
 	slog.New(slog.NewTextHandler(&text, nil)).Info("dialing", "options", o)
@@ -45,7 +45,7 @@ func TestTokenArrivesInTheHeaderAndIsShownNowhere(t *testing.T) {
 	if strings.Contains(text.String(), secret) {
 		t.Errorf("the token is shown: %s", text.String())
 	}
-	if err == nil || !strings.Contains(err.Error(), "byte 3 of it is a blank or not ASCII") {
+	if err == nil || !strings.Contains(err.Error(), "byte 3 is a space or not printable ASCII") {
 		t.Error(err)
 	}
 }
@@ -67,8 +67,8 @@ func TestRefusalBeforeTheUpgradeReachesTheClient(t *testing.T) {
 	}
 }
 
-// TestDialSaysWhatIsWrong asks peers that are no load servers, or not the right one.
-func TestDialSaysWhatIsWrong(t *testing.T) {
+// TestDialSaysWhatIsWrong dials peers that are no load servers or not the expected one.
+func TestDialErrorsNameTheCause(t *testing.T) {
 	id, other := valid(t), valid(t)
 	expired := newIdentity(t, time.Now().Add(-time.Hour), "127.0.0.1")
 	elsewhere := newIdentity(t, time.Now().Add(time.Hour), "192.0.2.1")
@@ -79,7 +79,7 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 			io.WriteString(w, body)
 		}
 	}
-	// A peer that says these bytes in place of an HTTP answer.
+	// A peer that sends these bytes as its HTTP response.
 	bytes := func(reply string) string {
 		return with(id, func(w http.ResponseWriter, _ *http.Request) {
 			c, _, err := http.NewResponseController(w).Hijack()
@@ -105,14 +105,14 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 		o    ClientOptions
 		want string
 	}{
-		{"a web server", ClientOptions{Address: with(id, text(200, "<html>"))}, "HTTP: it answered 200 OK, neither an upgrade nor a refusal: a proxy or another web server stands there; dial the load server itself"},
-		{"a proxy that fails", ClientOptions{Address: with(id, text(503, "upstream"))}, "HTTP: it answered 503 Service Unavailable, neither"},
-		{"a refusal for no known reason", ClientOptions{Address: with(id, text(418, `{"reason":"tea"}`))}, "it answered 418 I'm a teapot, neither"},
-		{"JSON of another program", ClientOptions{Address: with(id, text(401, `{"reason":5}`))}, "it answered 401 "},
-		{"another protocol", ClientOptions{Address: bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")}, `it switched to the protocol "websocket", want "oneway-test/2"`},
+		{"a web server", ClientOptions{Address: with(id, text(200, "<html>"))}, "HTTP: the response is 200 OK, neither an upgrade nor a refusal: it is from a proxy or another web server; dial the load server itself"},
+		{"a proxy that fails", ClientOptions{Address: with(id, text(503, "upstream"))}, "HTTP: the response is 503 Service Unavailable, neither"},
+		{"a refusal for no known reason", ClientOptions{Address: with(id, text(418, `{"reason":"tea"}`))}, "the response is 418 I'm a teapot, neither"},
+		{"JSON of another program", ClientOptions{Address: with(id, text(401, `{"reason":5}`))}, "the response is 401 "},
+		{"another protocol", ClientOptions{Address: bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")}, `the response upgrades to the protocol "websocket", want "oneway-test/2"`},
 		{"headers without end", ClientOptions{Address: bytes("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<20))}, "HTTP: more than 32768 bytes of headers"},
-		{"a reply that is cut", ClientOptions{Address: bytes("HTTP/1.1 101 Swi")}, "unexpected EOF: it ended the connection without a reply: is it a load server?"},
-		{"no reply at all", ClientOptions{Address: bytes("")}, "it ended the connection without a reply: is it a load server?"},
+		{"a reply that is cut", ClientOptions{Address: bytes("HTTP/1.1 101 Swi")}, "unexpected EOF: the peer closed the connection without a reply: is it a load server?"},
+		{"no reply at all", ClientOptions{Address: bytes("")}, "the peer closed the connection without a reply: is it a load server?"},
 		{"no HTTP", ClientOptions{Address: bytes("220 mail ESMTP\r\n")}, "HTTP: malformed HTTP"},
 		{"random bytes after the upgrade", ClientOptions{Address: bytes(switched + "\x99\x98random")}, "protocol violated: message of 2576904801 bytes"},
 		{"wrong order", ClientOptions{Address: bytes(switched + message(`{"opened":{}}`))}, "opened before welcome"},
@@ -122,18 +122,18 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 			w.WriteHeader(http.StatusUpgradeRequired)
 			io.WriteString(w, `{"reason":"wrong_version","detail":"this load server speaks oneway-test/1"}`)
 		})}, "refused: wrong_version: this load server speaks oneway-test/1, and this client oneway-test/2: run the same version of oneway at both ends"},
-		{"an older version that upgrades all the same", ClientOptions{Address: bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n\r\n")}, `it switched to the protocol "oneway-test/1", want "oneway-test/2"`},
+		{"an older version that upgrades all the same", ClientOptions{Address: bytes("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: oneway-test/1\r\n\r\n")}, `the response upgrades to the protocol "oneway-test/1", want "oneway-test/2"`},
 		{"a refusal in place of a welcome", ClientOptions{Address: bytes(switched + message(`{"refusal":{"reason":"shutting_down","detail":"a\nb"}}`))}, "refused: shutting_down: a?b"},
 		{"the end after the upgrade", ClientOptions{Address: bytes(switched)}, "connection lost"},
-		{"no TLS", ClientOptions{Address: reply(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH\r\n") })}, "no TLS there: is it the load server's port?"},
-		{"TLS 1.2", ClientOptions{Address: serve(t, old, text(200, ""))}, "it does not speak TLS 1.3: is it a load server?"},
-		{"nobody's certificate", ClientOptions{Address: with(other, text(200, ""))}, "set ca_file to the authority that signed it, or pin to its key: it showed " + PinOf(other.cert.Leaf)},
-		{"a certificate for others", ClientOptions{Address: with(elsewhere, text(200, "")), CAFile: elsewhere.certFile}, "dial it by a name that is in its certificate, set server_name to one, or pin its key"},
+		{"no TLS", ClientOptions{Address: reply(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH\r\n") })}, "the reply is not TLS: is it the load server's port?"},
+		{"TLS 1.2", ClientOptions{Address: serve(t, old, text(200, ""))}, "the peer does not support TLS 1.3: is it a load server?"},
+		{"nobody's certificate", ClientOptions{Address: with(other, text(200, ""))}, "set ca_file to the authority that signed it, or pin to its key: it presented " + PinOf(other.cert.Leaf)},
+		{"a certificate for others", ClientOptions{Address: with(elsewhere, text(200, "")), CAFile: elsewhere.certFile}, "dial a name in its certificate, set server_name to one, or pin its key"},
 		{"an expired certificate", ClientOptions{Address: with(expired, text(200, "")), CAFile: expired.certFile}, "renew its certificate, set this host's clock, or pin its key"},
-		{"another key", ClientOptions{Address: with(id, text(200, "")), Pin: PinOf(other.cert.Leaf)}, "its key is " + PinOf(id.cert.Leaf) + ", which is not the pinned one: if the load server has a new key"},
+		{"another key", ClientOptions{Address: with(id, text(200, "")), Pin: PinOf(other.cert.Leaf)}, "the key is " + PinOf(id.cert.Leaf) + ", which is not the pinned one: if the load server has a new key"},
 		{"a pin and an authority that disagree", ClientOptions{Address: with(other, text(200, "")), Pin: PinOf(other.cert.Leaf), CAFile: id.certFile}, "set ca_file"},
-		{"no client certificate", ClientOptions{Address: serve(t, strict, text(200, ""))}, "it wants a client certificate of its own authority: see cert_file and key_file"},
-		{"a client certificate of nobody", ClientOptions{Address: serve(t, strict, text(200, "")), CertFile: other.certFile, KeyFile: other.keyFile}, "it wants a client certificate of its own authority"},
+		{"no client certificate", ClientOptions{Address: serve(t, strict, text(200, ""))}, "the load server requires a client certificate of its own authority: see cert_file and key_file"},
+		{"a client certificate of nobody", ClientOptions{Address: serve(t, strict, text(200, "")), CertFile: other.certFile, KeyFile: other.keyFile}, "the load server requires a client certificate of its own authority"},
 		{"nobody listening", ClientOptions{Address: closed(t)}, "connection refused: is a load server listening on this port?"},
 		{"the wrong family", ClientOptions{Address: free, Family: "ipv6"}, "no suitable address"},
 	} {
@@ -152,7 +152,7 @@ func TestDialSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// closed is an address where nobody listens.
+// closed returns an address without a listener.
 func closed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -163,8 +163,8 @@ func closed(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestPeerThatNeverAnswersIsLeft waits at each step for a peer that says nothing more.
-func TestPeerThatNeverAnswersIsLeft(t *testing.T) {
+// The peer sends nothing more after each step.
+func TestDialTimesOutAtEachStep(t *testing.T) {
 	id := valid(t)
 	stop := make(chan struct{})
 	defer close(stop)
@@ -178,11 +178,11 @@ func TestPeerThatNeverAnswersIsLeft(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errNoReply)
 		client, err := Dial(ctx, o)
-		if err == nil { // it is there, and answers no request
+		if err == nil { // it has sent Welcome, and replies to no request
 			_, err = client.Open(ctx, Open{}, nil)
 			client.Close()
-		} else if !strings.Contains(err.Error(), "is a load server listening there, and does a firewall let this TCP port through?") {
-			t.Errorf("%s: no advice: %v", name, err)
+		} else if !strings.Contains(err.Error(), "is a load server listening there, and does a firewall pass this TCP port?") {
+			t.Errorf("%s: no hint: %v", name, err)
 		}
 		if !errors.Is(err, errNoReply) || !strings.Contains(err.Error(), o.Address) {
 			t.Errorf("%s: %v", name, err)
@@ -201,7 +201,7 @@ func TestPinNeedsNoAuthorityNameOrDate(t *testing.T) {
 	}
 }
 
-func TestServerNameStandsForTheAddress(t *testing.T) {
+func TestServerNameReplacesTheAddress(t *testing.T) {
 	id := newIdentity(t, time.Now().Add(time.Hour), "server.example")
 	address := serve(t, ServerTLS(showing(id.cert), nil), func(w http.ResponseWriter, _ *http.Request) { Refuse(w, &Refusal{Reason: Busy}) })
 	if _, err := Dial(t.Context(), ClientOptions{Address: address, CAFile: id.certFile, ServerName: "server.example"}); !errors.As(err, new(*Refusal)) {
@@ -250,7 +250,7 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		"ca_file: open /nowhere":                                                  {Address: "127.0.0.1:1", CAFile: "/nowhere"},
 		"empty: no certificate in PEM in it":                                      {Address: "127.0.0.1:1", CAFile: empty},
 		"token: longer than 4096 bytes":                                           {Address: "127.0.0.1:1", Token: strings.Repeat("x", 4097)},
-		"token: byte 1 of it is a blank or not ASCI":                              {Address: "127.0.0.1:1", Token: "x\r\nHost: y"},
+		"token: byte 1 is a space or not printable ASCII":                         {Address: "127.0.0.1:1", Token: "x\r\nHost: y"},
 	} {
 		if _, err := Dial(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "loadcontrol: ") {
 			t.Errorf("%v\nwant %s", err, want)

@@ -19,10 +19,10 @@ import (
 	"unicode"
 )
 
-// errNoReply is why a Dial that took too long was ended.
+// errNoReply is the cause of a Dial that timed out.
 var errNoReply = fmt.Errorf("no reply within %v", DialTime)
 
-// stepError says at which step the connection failed.
+// stepError names the step at which the connection failed.
 type stepError struct {
 	step string
 	err  error
@@ -31,7 +31,7 @@ type stepError struct {
 func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
 func (e *stepError) Unwrap() error { return e.err }
 
-// explain names the address, and says what to do where that is known.
+// explain adds the address and, if known, a remedy.
 func explain(ctx context.Context, address string, err error) error {
 	if ctx.Err() != nil && !errors.As(err, new(*Refusal)) {
 		err = context.Cause(ctx)
@@ -42,7 +42,7 @@ func explain(ctx context.Context, address string, err error) error {
 	return fmt.Errorf("loadcontrol: %s: %w", address, err)
 }
 
-// hint says what can be done about an error; empty: nobody knows.
+// hint returns a remedy for an error; empty: none is known.
 func hint(err error) string {
 	unknown, isUnknown := errors.AsType[*tls.CertificateVerificationError](err)
 	remote, isRemote := errors.AsType[*net.OpError](err)
@@ -50,36 +50,36 @@ func hint(err error) string {
 	case errors.As(err, new(*Refusal)):
 		return ""
 	case errors.As(err, new(*pinError)):
-		return "if the load server has a new key, take the new pin from its log; if not, somebody else answers"
+		return "if the load server has a new key, use the pin in its log; otherwise another server replies"
 	case isUnknown:
 		return certificateHint(unknown)
 	case errors.As(err, new(tls.RecordHeaderError)):
-		return "no TLS there: is it the load server's port?"
+		return "the reply is not TLS: is it the load server's port?"
 	case isRemote && remote.Op == "remote error":
 		return alertHint(remote.Err.Error())
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "is a load server listening on this port?"
 	case errors.Is(err, errNoReply), errors.Is(err, os.ErrDeadlineExceeded):
-		return "is a load server listening there, and does a firewall let this TCP port through?"
+		return "is a load server listening there, and does a firewall pass this TCP port?"
 	case errors.As(err, new(*stepError)) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)):
-		return "it ended the connection without a reply: is it a load server?"
+		return "the peer closed the connection without a reply: is it a load server?"
 	}
 	return ""
 }
 
-// alertHint says which of a client's own settings explain an alert of the peer's (RFC 8446
-// section 6.2). Package crypto/tls gives it in words only.
+// alertHint returns the remedy for a TLS alert of the peer (RFC 8446 section 6.2). crypto/tls has
+// no error values for alerts, only texts.
 func alertHint(alert string) string {
 	switch alert {
 	case "tls: certificate required", "tls: bad certificate", "tls: unknown certificate authority":
-		return "it wants a client certificate of its own authority: see cert_file and key_file"
+		return "the load server requires a client certificate of its own authority: see cert_file and key_file"
 	case "tls: protocol version not supported":
-		return "it does not speak TLS 1.3: is it a load server?"
+		return "the peer does not support TLS 1.3: is it a load server?"
 	}
 	return ""
 }
 
-// certificateHint says what is wrong with a load server's certificate.
+// certificateHint returns the remedy for an invalid certificate of the load server.
 func certificateHint(e *tls.CertificateVerificationError) string {
 	if len(e.UnverifiedCertificates) == 0 {
 		return ""
@@ -88,16 +88,16 @@ func certificateHint(e *tls.CertificateVerificationError) string {
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](e.Err)
 	switch {
 	case errors.As(e.Err, new(x509.HostnameError)):
-		return "dial it by a name that is in its certificate, set server_name to one, or pin its key (it showed " + shown + ")"
+		return "dial a name in its certificate, set server_name to one, or pin its key (it presented " + shown + ")"
 	case isInvalid && invalid.Reason == x509.Expired:
-		return "renew its certificate, set this host's clock, or pin its key (it showed " + shown + ")"
+		return "renew its certificate, set this host's clock, or pin its key (it presented " + shown + ")"
 	default:
-		return "set ca_file to the authority that signed it, or pin to its key: it showed " + shown + ", compare this with what the load server logged"
+		return "set ca_file to the authority that signed it, or pin to its key: it presented " + shown + ", compare this with the log of the load server"
 	}
 }
 
-// refused is the error of a reply that is no upgrade: the refusal in it, or what stands
-// there in place of a load server.
+// refused is the error of a response that is no upgrade: the refusal in it, or a hint that the peer is
+// no load server.
 func refused(reply *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(reply.Body, maxHeaderBytes))
 	if err == nil {
@@ -106,11 +106,11 @@ func refused(reply *http.Response) error {
 		}
 	}
 	status := strconv.Itoa(reply.StatusCode) + " " + http.StatusText(reply.StatusCode)
-	return &stepError{"HTTP", fmt.Errorf("it answered %s, neither an upgrade nor a refusal: a proxy or another web server stands there; dial the load server itself", status)}
+	return &stepError{"HTTP", fmt.Errorf("the response is %s, neither an upgrade nor a refusal: it is from a proxy or another web server; dial the load server itself", status)}
 }
 
-// parseRefusal reads the refusal of a reply; nil: there is none. A load server of a later
-// version is understood as far as it goes.
+// parseRefusal returns the refusal in a response; nil: there is none. An unknown reason of a later
+// version is mapped by its HTTP status.
 func parseRefusal(reply *http.Response, body []byte) *Refusal {
 	var r Refusal
 	if reply.StatusCode < 400 || json.Unmarshal(body, &r) != nil || r.Reason == "" {
@@ -135,7 +135,7 @@ func parseRefusal(reply *http.Response, body []byte) *Refusal {
 	return &r
 }
 
-// Printable is a text of the peer's that can stand in an error: one line, not too long.
+// Printable returns a text of the peer for use in an error: one line, bounded.
 func Printable(s string) string {
 	s = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {
@@ -149,5 +149,5 @@ func Printable(s string) string {
 	return s
 }
 
-// maxDetailRunes of a peer's explanation are shown.
+// maxDetailRunes is the most characters of a peer's text.
 const maxDetailRunes = 300

@@ -13,17 +13,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// persistent is a connection of which only the deadlines are set.
+// persistent is a connection whose deadlines do nothing.
 type persistent struct{ net.Conn }
 
 func (persistent) SetReadDeadline(time.Time) error { return nil }
 
-// readsFrom is a client's end that reads from r, and has no goroutine.
+// readsFrom returns a client end that reads from r, without a goroutine.
 func readsFrom(r io.Reader) *Conn {
 	return &Conn{nc: persistent{}, in: bufio.NewReader(r), client: true}
 }
 
-func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
+func TestFramesAreReadAsWritten(t *testing.T) {
 	large := bytes.Repeat([]byte{7}, 3*partBytes+1)
 	want := []event{{message: say("alone")}, {message: say("with"), data: large}, {message: say("after")}}
 	var b []byte
@@ -47,17 +47,17 @@ func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// oneByte gives one byte at a time.
+// oneByte returns one byte per read.
 type oneByte struct{ r io.Reader }
 
 func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b))]) }
 
-func TestBadFramesAreRefused(t *testing.T) {
+func TestBadFramesAreRejected(t *testing.T) {
 	for _, c := range []struct{ name, bytes, want string }{
-		{"random", "HTTP/1.1 400 Bad Request\r\n", "loadcontrol: protocol violated: message of 1213486160 bytes with 791752241 more, want 1 to 65536 and at most 134217728"},
-		{"empty", strings.Repeat("\x00", 8), "loadcontrol: protocol violated: message of 0 bytes with 0 more, want 1 to 65536 and at most 134217728"},
-		{"too long a message", "\x00\x01\x00\x01\x00\x00\x00\x00", "loadcontrol: protocol violated: message of 65537 bytes with 0 more, want 1 to 65536 and at most 134217728"},
-		{"4 GiB of bytes", "\x00\x00\x00\x01\xff\xff\xff\xff", "loadcontrol: protocol violated: message of 1 bytes with 4294967295 more, want 1 to 65536 and at most 134217728"},
+		{"random", "HTTP/1.1 400 Bad Request\r\n", "loadcontrol: protocol violated: message of 1213486160 bytes with 791752241 bytes of data; want 1 to 65536 and at most 134217728"},
+		{"empty", strings.Repeat("\x00", 8), "loadcontrol: protocol violated: message of 0 bytes with 0 bytes of data; want 1 to 65536 and at most 134217728"},
+		{"too long a message", "\x00\x01\x00\x01\x00\x00\x00\x00", "loadcontrol: protocol violated: message of 65537 bytes with 0 bytes of data; want 1 to 65536 and at most 134217728"},
+		{"4 GiB of bytes", "\x00\x00\x00\x01\xff\xff\xff\xff", "loadcontrol: protocol violated: message of 1 bytes with 4294967295 bytes of data; want 1 to 65536 and at most 134217728"},
 		{"truncated header", "\x00\x00\x00", "within a frame: unexpected EOF"},
 		{"no message", string(frame(make([]byte, 9), 0)[:8]), "within a frame: unexpected EOF"},
 		{"truncated message", string(frame(make([]byte, 9), 0)[:10]), "within a frame: unexpected EOF"},
@@ -71,7 +71,7 @@ func TestBadFramesAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzFrame: whatever comes, what is read was there, and takes no more memory than it.
+// FuzzFrame: a decoded frame was in the input, and uses no more memory than the input.
 func FuzzFrame(f *testing.F) {
 	f.Add(frame([]byte(`{"close":{}}`), 0))
 	f.Add(append(frame([]byte(`{"say":{"name":"x"}}`), 100), make([]byte, 100)...))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzPin: a pin is all 256 bits, whatever the signs between its digits, and is read again as the
-// load server prints it.
+// FuzzPin: a pin has all 256 bits, whatever the separators, and is parsed again as the load server
+// prints it.
 func FuzzPin(f *testing.F) {
 	digits := strings.Repeat("0aF9", 16)
 	for _, s := range []string{pinPrefix + digits, "SHA256:" + digits, pinPrefix + digits[2:], pinPrefix + "0a:F9:" + digits[4:], digits, "sha256:::"} {
@@ -25,7 +25,7 @@ func FuzzPin(f *testing.F) {
 			t.Errorf("%q is %x, and that is %x, %v", s, sum, again, err)
 		}
 		if n := len(strings.ReplaceAll(s, ":", "")); n != len("sha256")+2*len(sum) {
-			t.Errorf("%q has %d signs", s, n)
+			t.Errorf("%q has %d characters", s, n)
 		}
 	})
 }

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// TestKilledConnectionEndsBothSidesOverRealSockets has a relay between a client and a
-// load server, with TLS and TCP as they are, and kills it. The limit is wide, for a busy host; that
-// no time passes is shown in simulated time (see conn_test.go).
+// A relay between a client and a load server, with real TLS and TCP, cuts the connection. The limit
+// is wide for a busy host; conn_test.go checks in simulated time that the end takes no time.
 func TestKilledConnectionEndsBothSidesOverRealSockets(t *testing.T) {
 	const limit = 20 * time.Second
 	ends := make(chan *Conn, 1)
@@ -40,7 +39,7 @@ func TestKilledConnectionEndsBothSidesOverRealSockets(t *testing.T) {
 	}
 }
 
-// relay passes one TCP connection on, until it is cut.
+// relay forwards one TCP connection until cut.
 type relay struct {
 	address string
 	ready   chan struct{}

@@ -11,19 +11,19 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// TestMain fails when, after all tests, a goroutine of this package is left.
+// TestMain fails if a goroutine of this package is left after all tests.
 func TestMain(m *testing.M) {
 	code := lab.Main(m.Run)
 	if left := leaked(); code == 0 && left != "" {
-		fmt.Fprintf(os.Stderr, "goroutines are left:\n%s\n", left)
+		fmt.Fprintf(os.Stderr, "goroutines left:\n%s\n", left)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// leaked returns the stacks of goroutines that this package has begun and that do not end.
+// leaked returns the stacks of goroutines of this package that do not end.
 func leaked() (left string) {
-	for range 100 { // those that are told to end need a moment
+	for range 100 { // goroutines that are ending need some time
 		buf := make([]byte, 4<<20)
 		left = ""
 		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// link is a simulated network between two ends, for synctest: bytes wait for their delay, in
-// a queue without limit. It can be frozen, so that nothing passes and nobody is told, and cut.
+// link is a simulated network between two ends, for synctest, with a delay and a queue without limit.
+// freeze drops all data silently; cut closes both ends.
 type link struct {
-	ends  [2]net.Conn // what the two programs hold
+	ends  [2]net.Conn // those of the two programs
 	inner [2]net.Conn // the network's side of each
 	tasks sync.WaitGroup
 
 	mu     sync.Mutex
-	delay  [2]time.Duration // of what end 0, and end 1, says
+	delay  [2]time.Duration // of data from end 0 and end 1
 	frozen bool
 }
 
-// chunk is something said, and when it arrives.
+// chunk is sent data with its time of arrival.
 type chunk struct {
 	data []byte
 	at   time.Time
@@ -43,7 +43,7 @@ func newLink(t *testing.T) *link {
 	return l
 }
 
-// take reads what an end says.
+// take reads the data of an end.
 func (l *link) take(from int, queue chan<- chunk) {
 	defer close(queue)
 	for {
@@ -64,13 +64,13 @@ func (l *link) take(from int, queue chan<- chunk) {
 	}
 }
 
-// give delivers in order, and then says that the other end has closed.
+// give delivers data in order, then closes.
 func (l *link) give(to int, queue <-chan chunk) {
 	for c := range queue {
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(time.Until(c.at))
 		if l.passes() {
-			_, _ = l.inner[to].Write(c.data) // it fails where that end has closed
+			_, _ = l.inner[to].Write(c.data) // fails if that end has closed
 		}
 	}
 	if l.passes() {
@@ -78,35 +78,35 @@ func (l *link) give(to int, queue <-chan chunk) {
 	}
 }
 
-// passes tells whether anything passes.
+// passes returns whether data is delivered.
 func (l *link) passes() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.frozen
 }
 
-// slow sets the delay of what one end says.
+// slow sets the delay of data from one end.
 func (l *link) slow(from int, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delay[from] = delay
 }
 
-// freeze loses everything from now on.
+// freeze drops all data from now on.
 func (l *link) freeze() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.frozen = true
 }
 
-// cut closes the connection under both ends.
+// cut closes the connection at both ends.
 func (l *link) cut() {
 	for _, c := range l.inner {
 		_ = c.Close()
 	}
 }
 
-// pair is a client's and a load server's end of one link.
+// pair returns a client end and a load server end of one link.
 func pair(t *testing.T) (client, loadServer *Conn, l *link) {
 	t.Helper()
 	l = newLink(t)
@@ -118,7 +118,7 @@ func pair(t *testing.T) (client, loadServer *Conn, l *link) {
 	return client, loadServer, l
 }
 
-// raw is a conversation with a peer that this test plays: what it says is written as it is.
+// raw returns a connection with a peer whose bytes the test writes.
 func raw(t *testing.T, client bool) (c *Conn, peer net.Conn) {
 	t.Helper()
 	l := newLink(t)

@@ -1,9 +1,9 @@
-// Package loadcontrol is the conversation between the two ends of a load test: who may run
-// what, and the messages of the test's traffic, which it carries and does not know.
+// Package loadcontrol is the control protocol of load tests: authorization, and the messages of the
+// test's traffic, whose content it does not interpret.
 //
-// It runs over one TLS 1.3 connection that the client opens (HTTPS, and then the Upgrade
-// "oneway-test/2" of RFC 9110 section 7.8): frames of JSON messages and of bytes.
-// The connection is the session: when it ends, so does everything, on both sides.
+// It uses one TLS 1.3 connection that the client opens (HTTPS with the Upgrade "oneway-test/2", RFC
+// 9110 section 7.8), with frames of JSON messages and binary data. The connection is the session:
+// its end is the end of the session at both ends.
 //
 //	client                                    load server
 //	GET /v1/session, Upgrade, bearer token ->
@@ -15,9 +15,9 @@
 //	Close at any time                      ->
 //	                                       <- Refusal at any time, and the end
 //
-// Control does not tell whether a peer that says nothing is alive: a queue that a test fills
-// keeps words back for as long as it is long, and nothing need be said while a stream runs.
-// The traffic knows what it hears of its peer, and how long it may be silent.
+// This package has no idle timeout: a queue that a test fills can delay a message by its whole
+// length, and no message is needed while a stream runs. The traffic has its own idle timeouts, based
+// on the packets it receives.
 package loadcontrol
 
 import (
@@ -34,66 +34,66 @@ import (
 // DefaultPort is the TCP port of control and the UDP port of test traffic.
 const DefaultPort = 8620
 
-// Message is one frame of JSON: exactly one field is set.
+// Message is one JSON message of a frame: exactly one field is set.
 type Message struct {
-	// Of the client.
+	// Sent by the client.
 	Open  *Open  `json:"open,omitempty"`
 	Close *Close `json:"close,omitempty"`
-	// Of the load server.
+	// Sent by the load server.
 	Welcome *Welcome `json:"welcome,omitempty"`
 	Opened  *Opened  `json:"opened,omitempty"`
 	Refusal *Refusal `json:"refusal,omitempty"`
-	// Of both.
+	// Sent by both.
 	Say *Say `json:"say,omitempty"`
 }
 
-// Welcome is the first message: who answers, and what the token allows.
+// Welcome is the first message: the limits of the token.
 type Welcome struct {
 	// Limits of the client's token.
 	Limits Limits `json:"limits"`
 }
 
-// Limits are what one token may use. Zero: no limit of that kind.
+// Limits of one token. Zero: no limit.
 type Limits struct {
-	// BytesPerSecond of UDP payload in one direction.
+	// BytesPerSecond is UDP payload in one direction.
 	BytesPerSecond float64 `json:"bytes_per_second,omitempty"`
 	// Duration of one transfer.
 	Duration time.Duration `json:"duration_ns,omitempty"`
-	// Sessions at one time; a load server tells what holds without a limit of the token's own.
+	// Sessions at one time; Welcome has the load server's default if the token has no limit.
 	Sessions int `json:"sessions,omitempty"`
-	// BytesPerDay of both directions; LeftToday of it is left.
+	// BytesPerDay in both directions together, of which LeftToday are left.
 	BytesPerDay int64 `json:"bytes_per_day,omitempty"`
 	LeftToday   int64 `json:"left_today_bytes,omitempty"`
 }
 
-// Open asks for a session of one type of traffic.
+// Open requests a session with one type of traffic.
 type Open struct {
-	// Traffic is the type's name, and Parameters what it wants to know, of its own form.
+	// Traffic is the name of the type, and Parameters its own parameters.
 	Traffic    string          `json:"traffic"`
 	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// Test and Run are the kind of test and the client's id of the run, for the load server's log.
+	// Test and Run are the kind of test and the client's ID of the run, for the log.
 	Test string `json:"test,omitempty"`
 	Run  string `json:"run"`
-	// Bytes is what the whole session moves at most, both directions; Duration how long it
-	// lasts at most.
+	// Bytes and Duration are the limits of the whole session, in both directions
+	// together.
 	Bytes    int64         `json:"bytes"`
 	Duration time.Duration `json:"duration_ns"`
 }
 
-// Opened grants it. No other session uses the load server's link until this one ends.
+// Opened accepts the session. No other session uses the load server's link until its end.
 type Opened struct {
-	// Reply is the traffic's, of its own form.
+	// Reply of the traffic.
 	Reply json.RawMessage `json:"answer,omitempty"`
 }
 
-// Say is a message of the traffic's: what it is called, and its content. Bytes of binary
-// content may follow it in its frame; only a load server's has some.
+// Say is a message of the traffic: its name and content. Binary data may follow it in its frame,
+// from the load server only.
 type Say struct {
 	Name string          `json:"name"`
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Into reads the content. Its errors wrap ErrProtocol.
+// Into decodes the content. Its errors wrap ErrProtocol.
 func (s *Say) Into(body any) error {
 	if err := strict(s.Body, body); err != nil {
 		return fmt.Errorf("%w: %.40s: %w", ErrProtocol, s.Name, err)
@@ -101,56 +101,56 @@ func (s *Say) Into(body any) error {
 	return nil
 }
 
-// Close is the client's good-bye.
+// Close ends the session; the client sends it.
 type Close struct{}
 
-// Refusal says no, why, and when to come back.
+// Refusal rejects a session or a part of its traffic.
 type Refusal struct {
-	// ID is that of the part of the traffic that is refused, such as a transfer; 0: the session
-	// is, and ends.
+	// ID is that of the refused part of the traffic, such as a transfer; 0: the session is
+	// refused and ends.
 	ID     uint16 `json:"id,omitempty"`
 	Reason Reason `json:"reason"`
-	// Detail is a sentence for people.
+	// Detail is a sentence for the operator.
 	Detail string `json:"detail"`
-	// RetryAfter is when it may be tried again; zero: not as it is.
+	// RetryAfter is the time after which a retry may succeed; zero: it cannot.
 	RetryAfter time.Duration `json:"retry_after_ns,omitempty"`
 }
 
-// Reason is why something is refused; its words are values of the metric label reason.
+// Reason is the cause of a refusal; its values are those of the metric label reason.
 type Reason string
 
 // The reasons.
 const (
-	Unauthorized Reason = "unauthorized" // no token, or none that is known
+	Unauthorized Reason = "unauthorized" // no token, or an unknown one
 	WrongVersion Reason = "wrong_version"
-	BadRequest   Reason = "bad_request"   // it makes no sense
+	BadRequest   Reason = "bad_request"   // the request is invalid
 	Busy         Reason = "busy"          // another session uses the link
-	TooMany      Reason = "too_many"      // connections, or sessions of the token
-	RateLimit    Reason = "rate_limit"    // more a second than the token allows
-	TimeLimit    Reason = "time_limit"    // longer than the token allows
-	DayLimit     Reason = "day_limit"     // more a day than the token allows
-	Unsaved      Reason = "unsaved"       // what a day allows cannot be saved at the remote end: its disk is full, or read-only
-	Unproved     Reason = "unproved"      // a stream to an address that has proved nothing
-	ShuttingDown Reason = "shutting_down" // try again soon
+	TooMany      Reason = "too_many"      // too many connections, or sessions of the token
+	RateLimit    Reason = "rate_limit"    // above the token's rate
+	TimeLimit    Reason = "time_limit"    // above a limit of time
+	DayLimit     Reason = "day_limit"     // above the token's bytes of a day
+	Unsaved      Reason = "unsaved"       // the load server cannot save the usage of the day: its disk is full or read-only
+	Unproved     Reason = "unproved"      // a stream to an address that is not proved
+	ShuttingDown Reason = "shutting_down" // retry soon
 )
 
-// Reasons lists all values in order.
+// Reasons returns all values, in order.
 func Reasons() []Reason {
 	return []Reason{Unauthorized, WrongVersion, BadRequest, Busy, TooMany, RateLimit, TimeLimit, DayLimit, Unsaved, Unproved, ShuttingDown}
 }
 
-// Check tells whether the refusal of a peer is sound. Its errors wrap ErrProtocol.
+// Check validates a refusal from a peer. Its errors wrap ErrProtocol.
 func (r *Refusal) Check() error {
 	switch {
 	case !slices.Contains(Reasons(), r.Reason):
-		return fmt.Errorf("%w: refusal for the reason %.40q, which is none", ErrProtocol, r.Reason)
+		return fmt.Errorf("%w: refusal has the unknown reason %.40q", ErrProtocol, r.Reason)
 	case r.RetryAfter < 0:
-		return fmt.Errorf("%w: refusal to be tried again in %v", ErrProtocol, r.RetryAfter)
+		return fmt.Errorf("%w: retry_after of a refusal is %v; it must not be negative", ErrProtocol, r.RetryAfter)
 	}
 	return nil
 }
 
-// Error is the refusal in words.
+// Error has the reason, the detail and the time of a retry.
 func (r *Refusal) Error() string {
 	s := "refused: " + string(r.Reason)
 	if r.Detail != "" {
@@ -162,7 +162,7 @@ func (r *Refusal) Error() string {
 	return s
 }
 
-// encode is the message's JSON.
+// encode returns the message's JSON.
 func encode(m *Message) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -172,13 +172,13 @@ func encode(m *Message) ([]byte, error) {
 		return nil, fmt.Errorf("loadcontrol: %s: %w", m.name(), err)
 	}
 	if len(b) > MaxMessageBytes {
-		return nil, fmt.Errorf("loadcontrol: %s takes %d bytes of JSON, want at most %d: plan fewer segments", m.name(), len(b), MaxMessageBytes)
+		return nil, fmt.Errorf("loadcontrol: %s has %d bytes of JSON, want at most %d: plan fewer segments", m.name(), len(b), MaxMessageBytes)
 	}
 	return b, nil
 }
 
-// decode reads a message that came from the network: no unknown field, nothing after it,
-// exactly one part, and that one sound. Its errors wrap ErrProtocol.
+// decode decodes a received message: no unknown field, nothing after it, exactly one part, and that
+// valid. Its errors wrap ErrProtocol.
 func decode(b []byte) (m Message, err error) {
 	if err := strict(b, &m); err != nil {
 		return Message{}, fmt.Errorf("%w: %w", ErrProtocol, err)
@@ -189,7 +189,7 @@ func decode(b []byte) (m Message, err error) {
 	return m, nil
 }
 
-// strict reads one JSON value without fields that nobody knows, and nothing after it.
+// strict decodes one JSON value: no unknown fields, nothing after it.
 func strict(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -206,7 +206,7 @@ func strict(b []byte, into any) error {
 type part struct {
 	name               string
 	set                bool
-	client, loadServer bool // who may say it
+	client, loadServer bool // the ends that may send it
 }
 
 func (m *Message) parts() [6]part {
@@ -221,7 +221,7 @@ func (m *Message) parts() [6]part {
 	}
 }
 
-// name is what the message is, for errors.
+// name returns the name of the message, for errors.
 func (m *Message) name() string {
 	if m.Say != nil {
 		return Printable(m.Say.Name)
@@ -234,7 +234,7 @@ func (m *Message) name() string {
 	return "nothing"
 }
 
-// says tells whether the client, or else the load server, may say this.
+// says returns whether the client, or else the load server, may send this message.
 func (m *Message) says(client bool) bool {
 	for _, p := range m.parts() {
 		if p.set && (client && !p.client || !client && !p.loadServer) {
@@ -244,7 +244,7 @@ func (m *Message) says(client bool) bool {
 	return true
 }
 
-// check tells whether the message is sound as it is. Its errors wrap ErrProtocol.
+// check validates the message. Its errors wrap ErrProtocol.
 func (m *Message) check() error {
 	set := 0
 	for _, p := range m.parts() {
@@ -254,9 +254,9 @@ func (m *Message) check() error {
 	}
 	switch {
 	case set != 1:
-		return fmt.Errorf("%w: a message of %d parts, want exactly one", ErrProtocol, set)
+		return fmt.Errorf("%w: message has %d parts, want exactly one", ErrProtocol, set)
 	case m.Say != nil && m.Say.Name == "":
-		return fmt.Errorf("%w: a message without a name", ErrProtocol)
+		return fmt.Errorf("%w: message has no name", ErrProtocol)
 	case m.Refusal != nil:
 		return m.Refusal.Check()
 	}
@@ -274,26 +274,26 @@ func (m *Message) check() error {
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //	|  message ...  bytes ...
 //
-// one Message in JSON, and the bytes that belong to it, which only a load server's Say has.
-// Numbers are big-endian.
+// one Message in JSON and its binary data, which only a Say from a load server may have. Numbers are
+// big-endian.
 const frameHeaderBytes = 8
 
-// Limits of frames. What is longer, or has no message, ends the connection.
+// Limits of frames. A frame above them, or without a message, ends the connection.
 const (
-	// MaxMessageBytes of JSON; some 600 segments of a plan fit.
+	// MaxMessageBytes of JSON; a plan of about 600 segments fits.
 	MaxMessageBytes = 64 << 10
-	// MaxBytes of a message: 32 for each of 4 Mi packets.
+	// MaxBytes of binary data: 32 for each of 4 Mi packets.
 	MaxBytes = 128 << 20
 )
 
-// frameTime is how long a message may take once its frame has begun, and each part of its bytes:
-// 16 KiB in it are 4 kb/s. A peer that drips bytes is not waited for.
+// frameTime is the timeout of the message of a frame, and of each partBytes of its binary data: at
+// least 4 kb/s.
 const frameTime = 30 * time.Second
 
-// ErrProtocol is wrapped by the errors about a peer that says what it must not.
+// ErrProtocol is wrapped if the peer violates the protocol.
 var ErrProtocol = errors.New("loadcontrol: protocol violated")
 
-// frame is a message in its frame, but for its bytes.
+// frame returns a frame without its binary data.
 func frame(message []byte, bytes int) []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 0, frameHeaderBytes+len(message)), uint32(len(message)))
 	b = binary.BigEndian.AppendUint32(b, uint32(bytes))

@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// identity is a key with a certificate that signs itself.
+// identity is a key with a self-signed certificate.
 type identity struct {
 	cert     tls.Certificate
 	certFile string // both in PEM
 	keyFile  string
 }
 
-// newIdentity makes one for these names and addresses.
+// newIdentity makes an identity for these names and addresses.
 func newIdentity(t *testing.T, until time.Time, hosts ...string) identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -68,18 +68,18 @@ func newIdentity(t *testing.T, until time.Time, hosts ...string) identity {
 	return id
 }
 
-// valid is an identity for the loopback address.
+// valid returns an identity for the loopback address.
 func valid(t *testing.T) identity {
 	t.Helper()
 	return newIdentity(t, time.Now().Add(time.Hour), "127.0.0.1", "server.example")
 }
 
-// showing is a server that shows one certificate.
+// showing returns a GetCertificate function for one certificate.
 func showing(cert tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &cert, nil }
 }
 
-// serve answers HTTP over TLS on the loopback address.
+// serve serves HTTP over TLS on the loopback address.
 func serve(t *testing.T, config *tls.Config, handler http.HandlerFunc) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -99,8 +99,8 @@ func serve(t *testing.T, config *tls.Config, handler http.HandlerFunc) (address 
 	return l.Addr().String()
 }
 
-// play is a load server on the loopback address that follows a script once it has said Welcome;
-// the connection is closed when the script ends.
+// play runs a load server on the loopback address that follows a script after its Welcome and then
+// closes the connection.
 func play(t *testing.T, script func(*Conn)) ClientOptions {
 	t.Helper()
 	id := valid(t)
@@ -120,8 +120,8 @@ func play(t *testing.T, script func(*Conn)) ClientOptions {
 	return ClientOptions{Address: address, CAFile: id.certFile}
 }
 
-// converse is a session with a load server that follows a script, over TLS and HTTP on a
-// simulated network. It is for synctest.
+// converse returns a session with a load server that follows a script, over TLS and HTTP on a
+// simulated network, for synctest.
 func converse(t *testing.T, script func(*Conn)) *Client {
 	t.Helper()
 	id, l := valid(t), newLink(t)
@@ -181,7 +181,7 @@ func (l *oneListener) Close() error {
 	return nil
 }
 
-// reply accepts TCP connections on the loopback address and hands each to a function.
+// reply accepts TCP connections on the loopback address and passes each to a function.
 func reply(t *testing.T, with func(net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

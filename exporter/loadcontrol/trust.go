@@ -13,18 +13,18 @@ import (
 	"oneway.example/exporter/keyfile"
 )
 
-// pinPrefix names the hash of a pin.
+// pinPrefix names the hash function of a pin.
 const pinPrefix = "sha256:"
 
-// PinOf is the pin of a certificate: "sha256:" and the hex of the SHA-256 of its public key
-// (its SubjectPublicKeyInfo, as in RFC 7469 section 2.4). It survives a new certificate for
-// the same key.
+// PinOf returns the pin of a certificate: "sha256:" and the hex of the SHA-256 of its
+// SubjectPublicKeyInfo (RFC 7469 section 2.4). A new certificate for the same key has the same
+// pin.
 func PinOf(cert *x509.Certificate) string {
 	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 	return pinPrefix + hex.EncodeToString(sum[:])
 }
 
-// parsePin reads a pin.
+// parsePin parses a pin.
 func parsePin(s string) (sum [sha256.Size]byte, err error) {
 	digits, ok := strings.CutPrefix(strings.ToLower(s), pinPrefix)
 	raw, hexErr := hex.DecodeString(strings.ReplaceAll(digits, ":", ""))
@@ -34,18 +34,17 @@ func parsePin(s string) (sum [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(raw), nil
 }
 
-// ServerTLS is the TLS configuration of a load server: version 1.3, HTTP/1.1; its certificate is asked for
-// with each connection. With clientCAs a
-// client may show a certificate, and one that it shows must be theirs; whether it has to is
-// the load server's to decide, as a token may do instead.
+// ServerTLS returns the TLS configuration of a load server: version 1.3, HTTP/1.1. certificate is
+// called for each connection. With clientCAs a client may present a certificate, which must be signed
+// by them; the caller decides whether it is required, as a token may replace it.
 //
-// Serve it on tls.NewListener with (*http.Server).Serve: ServeTLS would add HTTP/2.
+// Use tls.NewListener with (*http.Server).Serve: ServeTLS would add HTTP/2.
 func ServerTLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), clientCAs *x509.CertPool) *tls.Config {
 	c := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		GetCertificate:         certificate,
 		NextProtos:             []string{"http/1.1"},
-		SessionTicketsDisabled: true, // sessions are rare: nothing to resume, nothing to replay
+		SessionTicketsDisabled: true, // sessions are rare, and without tickets there is no replay
 	}
 	if clientCAs != nil {
 		c.ClientCAs, c.ClientAuth = clientCAs, tls.VerifyClientCertIfGiven
@@ -53,7 +52,7 @@ func ServerTLS(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error),
 	return c
 }
 
-// clientTLS is the TLS configuration of the options, for the host that is dialed.
+// clientTLS returns the TLS configuration of the options, for the dialed host.
 func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, ServerName: host}
 	if o.ServerName != "" {
@@ -71,8 +70,8 @@ func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A pinned key needs no authority, no name and no date to vouch for it; a CA file
-		// beside it is asked as well.
+		// A pin replaces the checks of authority, name and date; with a CA file the authority
+		// is checked too.
 		c.InsecureSkipVerify = o.CAFile == ""
 		c.VerifyConnection = func(s tls.ConnectionState) error { return checkPin(s, want) }
 	}
@@ -89,14 +88,14 @@ func clientTLS(o *ClientOptions, host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// pinError says that the load server has another key than the pinned one.
+// pinError reports a key that differs from the pinned one.
 type pinError struct{ shown string }
 
-func (e *pinError) Error() string { return "its key is " + e.shown + ", which is not the pinned one" }
+func (e *pinError) Error() string { return "the key is " + e.shown + ", which is not the pinned one" }
 
 func checkPin(s tls.ConnectionState, want [sha256.Size]byte) error {
 	if len(s.PeerCertificates) == 0 {
-		return errors.New("no certificate")
+		return errors.New("the load server presented no certificate")
 	}
 	got := sha256.Sum256(s.PeerCertificates[0].RawSubjectPublicKeyInfo)
 	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
