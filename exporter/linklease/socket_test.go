@@ -30,7 +30,7 @@ func TestSocketIsPrivate(t *testing.T) {
 	}
 }
 
-func TestSocketIsAccessibleToTheConfiguredGroup(t *testing.T) {
+func TestSocketIsForAGroupThatIsNamed(t *testing.T) {
 	gid := os.Getgid()
 	if os.Getuid() == 0 {
 		gid++ // not the default group of the socket; only root may set a group that is not its own

@@ -151,7 +151,7 @@ func TestFrameSentWithTheRequestIsRead(t *testing.T) {
 	}
 }
 
-func TestLoadServerAcceptsTLS13AndHTTP1Only(t *testing.T) {
+func TestLoadServerSpeaksTLS13AndHTTP1Only(t *testing.T) {
 	id := valid(t)
 	address := serve(t, ServerTLS(showing(id.cert), nil), func(http.ResponseWriter, *http.Request) {})
 	if _, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {

@@ -229,7 +229,7 @@ func TestPeerThatDoesNotReadTimesOut(t *testing.T) {
 	})
 }
 
-func TestSlowFrameTimesOut(t *testing.T) {
+func TestFrameThatTricklesEndsTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := raw(t, false)
 		go io.Copy(io.Discard, peer)

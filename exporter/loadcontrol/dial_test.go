@@ -68,7 +68,7 @@ func TestRefusalBeforeTheUpgradeReachesTheClient(t *testing.T) {
 }
 
 // TestDialSaysWhatIsWrong dials peers that are no load servers or not the expected one.
-func TestDialErrorsNameTheCause(t *testing.T) {
+func TestDialSaysWhatIsWrong(t *testing.T) {
 	id, other := valid(t), valid(t)
 	expired := newIdentity(t, time.Now().Add(-time.Hour), "127.0.0.1")
 	elsewhere := newIdentity(t, time.Now().Add(time.Hour), "192.0.2.1")

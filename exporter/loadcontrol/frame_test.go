@@ -52,7 +52,7 @@ type oneByte struct{ r io.Reader }
 
 func (o oneByte) Read(b []byte) (int, error) { return o.r.Read(b[:min(1, len(b))]) }
 
-func TestBadFramesAreRejected(t *testing.T) {
+func TestBadFramesAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, bytes, want string }{
 		{"random", "HTTP/1.1 400 Bad Request\r\n", "loadcontrol: protocol violated: message of 1213486160 bytes with 791752241 bytes of data; want 1 to 65536 and at most 134217728"},
 		{"empty", strings.Repeat("\x00", 8), "loadcontrol: protocol violated: message of 0 bytes with 0 bytes of data; want 1 to 65536 and at most 134217728"},

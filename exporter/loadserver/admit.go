@@ -10,8 +10,8 @@ import (
 	"oneway.example/exporter/loadcontrol"
 )
 
-// serve takes a request for a session: it is authorized, admitted, and then lives for as
-// long as its connection.
+// serve handles a request for a session: it authorizes and admits it, and runs the session until
+// the end of its connection.
 func (r *LoadServer) serve(w http.ResponseWriter, req *http.Request) {
 	token, refusal := r.authorize(req)
 	var s *session
@@ -32,39 +32,39 @@ func (r *LoadServer) serve(w http.ResponseWriter, req *http.Request) {
 		r.env.Log.Debug("Request is no session", "from", req.RemoteAddr, "token", token.Name, "err", err)
 		return
 	}
-	// The request's context ends with the server's, and with nothing else from here on: the
-	// connection is no longer HTTP's.
+	// After the upgrade the request's context ends only with the server's: net/http no longer manages
+	// the connection.
 	s.serve(ctx, conn)
 }
 
-// authorize finds whose request it is. A certificate counts where it names a token.
+// authorize returns the token of a request. A client certificate counts if a token names it.
 func (r *LoadServer) authorize(req *http.Request) (Token, *loadcontrol.Refusal) {
 	if text, ok := loadcontrol.BearerToken(req); ok {
 		if t, known := byText(r.tokens.current(), text); known {
 			return t, nil
 		}
-		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "this token is not known here, or no longer"}
+		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "the token is unknown or revoked"}
 	}
 	if req.TLS != nil && len(req.TLS.VerifiedChains) > 0 {
 		name := req.TLS.VerifiedChains[0][0].Subject.CommonName
 		if t, known := r.tokens.named(name); known && t.Certificate {
 			return t, nil
 		}
-		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: fmt.Sprintf("the certificate of %.64q is not known here", name)}
+		return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: fmt.Sprintf("the certificate of %.64q has no token", name)}
 	}
-	return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "a token or a client certificate is needed"}
+	return Token{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "a token or a client certificate is required"}
 }
 
-// tooManyWait is when to come back where others must go first.
+// tooManyWait is RetryAfter if the number of sessions is at its limit.
 const tooManyWait = 10 * time.Second
 
-// DefaultTokenSessions is what a token may have at one time that has no limit of its own: one
-// that runs, and one that is to follow.
+// DefaultTokenSessions is the default limit of a token's sessions: one that runs, and one that
+// waits.
 const DefaultTokenSessions = 2
 
 func mostSessions(l loadcontrol.Limits) int { return cmp.Or(l.Sessions, DefaultTokenSessions) }
 
-// admit counts a session in, if the token and the load server may have one more.
+// admit adds a session, within the limits of the token and the load server.
 func (r *LoadServer) admit(t Token, gated *gatedConn) (*session, *loadcontrol.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,12 +76,12 @@ func (r *LoadServer) admit(t Token, gated *gatedConn) (*session, *loadcontrol.Re
 		own[s.token.Name]++
 	}
 	if n := own[t.Name]; n >= mostSessions(t.Limits) {
-		return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("the token has %d sessions, which is all it may have", n), RetryAfter: tooManyWait}
+		return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("the token has %d sessions, its limit", n), RetryAfter: tooManyWait}
 	}
 	if len(r.sessions) >= r.options.MaxSessions {
 		surplus := r.surplus(own, own[t.Name]+1)
 		if surplus == nil {
-			return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("the load server has %d sessions, which is all it takes", len(r.sessions)), RetryAfter: tooManyWait}
+			return nil, &loadcontrol.Refusal{Reason: loadcontrol.TooMany, Detail: fmt.Sprintf("the load server has %d sessions, its limit", len(r.sessions)), RetryAfter: tooManyWait}
 		}
 		r.counts.request(loadcontrol.TooMany)
 		delete(r.sessions, surplus)
@@ -94,8 +94,8 @@ func (r *LoadServer) admit(t Token, gated *gatedConn) (*session, *loadcontrol.Re
 	return s, nil
 }
 
-// surplus is the session that goes when all places are taken: the oldest that has not opened,
-// of the token that has most, and more than so many; nil: there is none. The lock is held.
+// surplus returns the session to end if the load server is full: the oldest that is not open, of the
+// token with the most sessions, if that has more than above; nil: there is none. mu must be held.
 func (r *LoadServer) surplus(own map[string]int, above int) (found *session) {
 	for s := range r.sessions {
 		n := own[s.token.Name]
@@ -109,7 +109,7 @@ func (r *LoadServer) surplus(own map[string]int, above int) (found *session) {
 	return found
 }
 
-// dismiss counts it out.
+// dismiss removes a session.
 func (r *LoadServer) dismiss(s *session) {
 	r.mu.Lock()
 	delete(r.sessions, s)
@@ -117,15 +117,15 @@ func (r *LoadServer) dismiss(s *session) {
 	r.running.Done()
 }
 
-// shuttingDown says that another load server may run in a moment.
+// shuttingDown is the refusal at the end of Run; another load server may start soon.
 func shuttingDown() *loadcontrol.Refusal {
-	return &loadcontrol.Refusal{Reason: loadcontrol.ShuttingDown, Detail: "the load server ends, or begins anew", RetryAfter: 5 * time.Second}
+	return &loadcontrol.Refusal{Reason: loadcontrol.ShuttingDown, Detail: "the load server stops or restarts", RetryAfter: 5 * time.Second}
 }
 
-// take gives the link to the session, if it is free and its token's turn has come.
+// take acquires the link for the session, if the link is free and it is its token's turn.
 func (s *session) take() (release func(), refusal *loadcontrol.Refusal) {
 	links, link, now := s.r.env.Links, s.r.options.Link, time.Now()
-	detail := "another token is to have the link next"
+	detail := "another token is next to use the link"
 	if s.r.turns.next(s.token.Name, now) {
 		free, ok := links.TryAcquire(link, "loadserver: "+s.token.Name)
 		if ok {
@@ -146,18 +146,18 @@ func (s *session) take() (release func(), refusal *loadcontrol.Refusal) {
 	return nil, &loadcontrol.Refusal{Reason: loadcontrol.Busy, Detail: detail, RetryAfter: again}
 }
 
-// unsaved refuses what could be forgotten.
+// unsaved refuses a session whose usage cannot be saved.
 func (s *session) unsaved(err error) *loadcontrol.Refusal {
-	s.r.env.Log.Debug("Session refused", "token", s.token.Name, "err", err) // that it begins, and ends, is logged by what saves
-	return &loadcontrol.Refusal{Reason: loadcontrol.Unsaved, Detail: "what a day allows cannot be saved at the remote end; its operator's log says why", RetryAfter: tooManyWait}
+	s.r.env.Log.Debug("Session refused", "token", s.token.Name, "err", err) // the ledger logs the first and the last failure
+	return &loadcontrol.Refusal{Reason: loadcontrol.Unsaved, Detail: "the load server cannot save the usage of the day; its log has the cause", RetryAfter: tooManyWait}
 }
 
-// mostWait bounds what a client is told to wait for the link: one that is told of the end
-// of a long test would come late if that ended early.
+// mostWait is the longest RetryAfter of a busy link: after a longer one a client could come long
+// after a session that ended early.
 const mostWait = 30 * time.Second
 
-// freeIn guesses when the link is free: when the transfers of the session that has it are
-// over, or soon, if it has none just now.
+// freeIn estimates when the link is free: at the planned end of the transfers of the session that
+// holds it, or soon if none runs.
 func (r *LoadServer) freeIn() time.Duration {
 	const soon = 5 * time.Second
 	r.mu.Lock()
@@ -167,47 +167,47 @@ func (r *LoadServer) freeIn() time.Duration {
 			return min(max(soon, busy.Round(time.Second)), mostWait)
 		}
 	}
-	return soon // a test of this host's own: it does not tell
+	return soon // a test of this host, whose end is unknown
 }
 
-// Times of turns.
+// Times of the turns.
 const (
-	// turnTime of holding the link is charged as one turn, and so is each part of it.
+	// turnTime is the time of holding the link that is charged as one turn.
 	turnTime = time.Minute
-	// placeKept is how long the link waits for a token that has just used it and that others
+	// placeKept is how long the link is kept for a token that has just used it and that others
 	// owe a turn.
 	placeKept = 3 * time.Second
-	// placeMargin is what a client may take, beside RetryAfter and half as long, to be back.
+	// placeMargin is added to 1.5 times RetryAfter for a client to return.
 	placeMargin = 3 * time.Second
-	// forgotten is after how long a token that has not asked owes nothing any more.
+	// forgotten is the time without requests after which a token's turns are deleted.
 	forgotten = time.Hour
 )
 
-// turns say which token is next to have the link. Each token counts the turns that it was
-// given: one for a session, and one more for each further minute that the session held the
-// link. Of those that ask, the one with the fewest is next, and of those with as many the
-// one that has waited longest: who opens again and again, or holds the link for long, has
-// it no more often, and no longer, than each of the others that want it.
+// turns decide which token is next to use the link. Each token has a count of turns: one for each
+// session, and one more for each further minute that the session held the link. Of the tokens that
+// wait, the one with the fewest turns is next, and among equal ones the one that has waited longest.
+// So a token that opens sessions repeatedly, or holds the link for long, gets no more of it than each
+// other that waits.
 //
-// Who was told to come back has a place until he should be back. The link waits for him
-// so long; to have it wait in vain costs a turn.
+// A token with RetryAfter has a place until it should have returned. The link is kept for it until
+// then; if it does not return, it is charged a turn.
 type turns struct {
 	mu     sync.Mutex
 	places map[string]*place
-	now    int // turns of the one served last: who is new begins there, and has saved up none
+	now    int // turns of the token served last; a new token begins with as many
 	held   bool
-	freed  time.Time // when it was held last
+	freed  time.Time // end of the last use
 }
 
-// place is what is known of a token.
+// place is the state of a token.
 type place struct {
 	turns int
-	since time.Time // when it began to wait
-	until time.Time // when the link waits for it no more
-	asked bool      // it was told to come back, and has not come yet
+	since time.Time // begin of the wait
+	until time.Time // the link is kept for it until then
+	asked bool      // it has a RetryAfter and has not returned
 }
 
-// next tells whether it is the token's turn.
+// next returns whether it is the token's turn.
 func (q *turns) next(token string, at time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,7 +222,7 @@ func (q *turns) next(token string, at time.Time) bool {
 	return true
 }
 
-// wait keeps a place for a token that is told to come back after a while.
+// wait keeps a place for a token that gets RetryAfter after.
 func (q *turns) wait(token string, at time.Time, after time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -230,7 +230,7 @@ func (q *turns) wait(token string, at time.Time, after time.Duration) {
 	p.until, p.asked = at.Add(after+after/2+placeMargin), true
 }
 
-// begin says that the token's turn has begun.
+// begin records the begin of the token's turn.
 func (q *turns) begin(token string, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -240,7 +240,7 @@ func (q *turns) begin(token string, at time.Time) {
 	p.until, p.asked = at, false
 }
 
-// end says that it is over, after the link was held for so long.
+// end records the end of the turn, after the link was held for held.
 func (q *turns) end(token string, at time.Time, held time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -253,7 +253,7 @@ func (q *turns) end(token string, at time.Time, held time.Duration) {
 	}
 }
 
-// place is the token's, made anew if it has none; mu is held.
+// place returns the token's place and creates it if necessary; mu must be held.
 func (q *turns) place(token string, at time.Time) *place {
 	p := q.places[token]
 	if p == nil {
@@ -263,13 +263,13 @@ func (q *turns) place(token string, at time.Time) *place {
 		}
 		q.places[token] = p
 	}
-	if !at.Before(p.until) && !p.asked { // it comes anew
+	if !at.Before(p.until) && !p.asked { // a new wait
 		p.turns, p.since = max(p.turns, q.now), at
 	}
 	return p
 }
 
-// expire charges those who have let the link wait, and forgets who was long away; mu is
+// expire charges the tokens that did not return in time, and deletes old places; mu must be
 // held.
 func (q *turns) expire(at time.Time) {
 	for name, p := range q.places {

@@ -19,7 +19,7 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// wire is a TCP connection's way to the load server, which can be broken.
+// wire relays TCP connections to the load server until reset.
 type wire struct {
 	l     net.Listener
 	mu    sync.Mutex
@@ -64,13 +64,13 @@ func newWire(t *testing.T, to netip.AddrPort) *wire {
 	return w
 }
 
-// copy passes bytes on.
+// copy forwards bytes.
 func (w *wire) copy(from, to net.Conn) {
 	_, _ = io.Copy(to, from)
 	to.Close()
 }
 
-// reset breaks the connections to the load server.
+// reset resets the connections to the load server.
 func (w *wire) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *site) joinOver(w *wire) *peer {
 	return p
 }
 
-// streaming begins a reverse stream of 20 s and waits for its first packets.
+// streaming starts a reverse stream of 20 s and waits for its first packets.
 func (p *peer) streaming() {
 	t := p.site.t
 	t.Helper()
@@ -113,8 +113,7 @@ func (p *peer) streaming() {
 	remoteend.Eventually(t, "packets", func() bool { return p.endpoint.Stats().Accepted > 20 })
 }
 
-// quiet fails the test unless the stream ends, and all else with it: on a quiet machine
-// within a time.
+// quiet fails unless the stream and the session end, on an idle machine within a time.
 func (p *peer) quiet(within time.Duration, reason string) {
 	s, t := p.site, p.site.t
 	t.Helper()
@@ -128,7 +127,7 @@ func (p *peer) quiet(within time.Duration, reason string) {
 		return
 	}
 	after := p.endpoint.Stats()
-	if n := after.Accepted + sum(after.Ignored) - before.Accepted - sum(before.Ignored); n > 2 { // those that were in the socket
+	if n := after.Accepted + sum(after.Ignored) - before.Accepted - sum(before.Ignored); n > 2 { // those in the socket buffer
 		t.Errorf("%d packets came after the end", n)
 	}
 	if _, _, held := s.links.Holder(DefaultLink); held || s.r.Status().Sessions != 0 {
@@ -143,7 +142,7 @@ func sum(counts [stream.Reasons]uint64) (n uint64) {
 	return n
 }
 
-// waitFor lets packets come that must not.
+// waitFor is a fixed wait, in which no packet must arrive.
 func waitFor(d time.Duration) bool {
 	<-time.After(d)
 	return true
@@ -178,11 +177,11 @@ func TestRestartEndsTheSessionAndAnswersAgain(t *testing.T) {
 	remoteend.Eventually(t, "the load server's end", ended.Load)
 	<-p.Done()
 	if r, ok := errors.AsType[*loadcontrol.Refusal](p.Err()); !ok || r.Reason != loadcontrol.ShuttingDown || r.RetryAfter <= 0 {
-		t.Errorf("the client says %v", p.Err())
+		t.Errorf("the client's error is %v", p.Err())
 	}
 	p.quiet(0, "shutting_down")
 	s.start()
-	// What the cut stream did not use is there again.
+	// The bytes that the cut stream did not send are available again.
 	if _, err := s.join("a", 1_900_000_000); err != nil {
 		t.Error(err)
 	}
@@ -200,7 +199,7 @@ func TestWhoAsksForNothingIsSentAway(t *testing.T) {
 	}
 	p := s.ready("a", 1<<20)
 	long := transferOf(1, sample.Reverse)
-	long.Plan.Segments[0].Bursts = 1500 // longer than it may be idle
+	long.Plan.Segments[0].Bursts = 1500 // longer than the idle limit
 	if _, err := p.Start(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +213,7 @@ func TestWhoAsksForNothingIsSentAway(t *testing.T) {
 	remoteend.Eventually(t, "the link is free", func() bool { _, _, held := s.links.Holder(DefaultLink); return !held })
 }
 
-func TestPeerThatDoesNotReadIsGivenUp(t *testing.T) {
+func TestPeerThatDoesNotReadTimesOut(t *testing.T) {
 	l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
 	if err != nil {
 		t.Fatal(err)

@@ -10,21 +10,21 @@ import (
 	"oneway.example/exporter/loadcontrol"
 )
 
-// gate lets connections in, and counts them: so many in all, and a part of them unknown peers,
-// which have not authenticated, from one source. Who comes when there is no room takes the place of an unknown peer: the
-// oldest of the busiest source. So unknown peers push one another out, and
-// neither a session nor, as long as it is quicker than they, a client on its way to one.
+// gate limits the connections: in total, and of each source those of unknown peers, which have not
+// authenticated. At a limit a new connection replaces that of an unknown peer: the oldest of the
+// source with the most. So unknown peers replace each other, but no session, and no client that
+// authenticates sooner than they are replaced.
 type gate struct {
 	o       *Options
-	refused func(loadcontrol.Reason) // counts what was not let in, or had to go
+	refused func(loadcontrol.Reason) // counts connections that were rejected or replaced
 
 	mu           sync.Mutex
 	open         int
 	sources      map[netip.Prefix]*source
-	unknownPeers []*gatedConn // that have not authenticated, the oldest first
+	unknownPeers []*gatedConn // not authenticated, the oldest first
 }
 
-// source is one or more addresses that may be one client's.
+// source is one or more addresses that may belong to one client.
 type source struct {
 	prefix             netip.Prefix
 	open, unknownPeers int
@@ -34,18 +34,18 @@ func newGate(o *Options, refused func(loadcontrol.Reason)) *gate {
 	return &gate{o: o, refused: refused, sources: map[netip.Prefix]*source{}}
 }
 
-// A host has one IPv4 address, and any of an IPv6 network of 64 bits; a site has a network
-// of 48 bits.
+// A host has one IPv4 address or an IPv6 network of 64 bits; a site has an IPv6 network of 48
+// bits.
 const (
 	hostBits = 64
 	siteBits = 48
 )
 
-// perHost and perSite are the shares of the connections that unknown peers of one may have.
+// perHost and perSite are the limits of connections of unknown peers from one host and one site.
 func (g *gate) perHost() int { return max(1, g.o.MaxConnections/4) }
 func (g *gate) perSite() int { return max(1, g.o.MaxConnections/2) }
 
-// enter lets a connection from an address in. false: there is no room, and none can be made.
+// enter admits a connection from an address; false: the limits are reached and none can be replaced.
 func (g *gate) enter(c *gatedConn, from netip.Addr) bool {
 	g.mu.Lock()
 	c.host, c.site = g.source(from, hostBits), g.source(from, siteBits)
@@ -61,7 +61,7 @@ func (g *gate) enter(c *gatedConn, from netip.Addr) bool {
 	}
 	g.open++
 	for _, s := range c.sources() {
-		g.sources[s.prefix] = s // the last of it may just have gone
+		g.sources[s.prefix] = s // its last connection may just have been removed
 		s.open++
 		s.unknownPeers++
 	}
@@ -74,8 +74,8 @@ func (g *gate) enter(c *gatedConn, from netip.Addr) bool {
 	return true
 }
 
-// next is who goes for a newcomer: one of his own host or site if that has its share. mu is
-// held.
+// next returns the connection that a new one replaces: of its own host or site if that is at its
+// limit. mu must be held.
 func (g *gate) next(c *gatedConn) (goes *gatedConn) {
 	for _, s := range g.unknownPeers {
 		switch {
@@ -88,7 +88,7 @@ func (g *gate) next(c *gatedConn) (goes *gatedConn) {
 	return goes
 }
 
-// source is the one of so many bits that an address belongs to; mu is held.
+// source returns the network of bits that contains an address; mu must be held.
 func (g *gate) source(a netip.Addr, bits int) *source {
 	if a.Is4() {
 		bits = a.BitLen()
@@ -102,7 +102,7 @@ func (g *gate) source(a netip.Addr, bits int) *source {
 	return s
 }
 
-// sources of a connection: of an IPv4 address, one.
+// sources of a connection: one for an IPv4 address.
 func (c *gatedConn) sources() []*source {
 	if c.site == c.host {
 		return []*source{c.host}
@@ -110,7 +110,7 @@ func (c *gatedConn) sources() []*source {
 	return []*source{c.host, c.site}
 }
 
-// remove counts a connection out, once; mu is held.
+// remove removes a connection from the counts, once; mu must be held.
 func (g *gate) remove(c *gatedConn) {
 	if c.gone {
 		return
@@ -124,7 +124,7 @@ func (g *gate) remove(c *gatedConn) {
 	g.forget(c)
 }
 
-// know takes a connection from the unknown peers; mu is held.
+// know removes a connection from the unknown peers; mu must be held.
 func (g *gate) know(c *gatedConn) {
 	i := slices.Index(g.unknownPeers, c)
 	if i < 0 {
@@ -136,7 +136,7 @@ func (g *gate) know(c *gatedConn) {
 	}
 }
 
-// forget drops sources without a connection; mu is held.
+// forget deletes sources without connections; mu must be held.
 func (g *gate) forget(c *gatedConn) {
 	for _, s := range c.sources() {
 		if s.open == 0 {
@@ -145,21 +145,21 @@ func (g *gate) forget(c *gatedConn) {
 	}
 }
 
-// connections are those open now.
+// connections returns the number of open connections.
 func (g *gate) connections() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.open
 }
 
-// allowedListener gives out only connections of sources that are allowed (Options.Allow); the others
-// are reset.
+// allowedListener accepts only connections from allowed sources (Options.Allow) and resets the
+// others.
 type allowedListener struct {
 	net.Listener // of TCP
 	gate         *gate
 }
 
-// Accept waits for the next connection that may come in.
+// Accept returns the next connection from an allowed source.
 func (l allowedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -175,10 +175,10 @@ func peerOf(c net.Conn) netip.Addr {
 	return c.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
 }
 
-// gatedListener gives out only those that the gate lets in, too; the others cost no TLS handshake.
+// gatedListener also requires admission by the gate; rejected connections cost no TLS handshake.
 type gatedListener struct{ allowedListener }
 
-// Accept waits for the next connection that may come in.
+// Accept returns the next admitted connection.
 func (l gatedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.allowedListener.Accept()
@@ -194,20 +194,20 @@ func (l gatedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// writeTime is how long a peer may take to make space for some bytes of ours: one that
-// only speaks and never reads is not waited for.
+// writeTime is the write timeout: a peer that sends and never reads is
+// disconnected.
 const writeTime = 30 * time.Second
 
-// gatedConn is a connection that the gate counts until it is closed.
+// gatedConn is a connection that counts in the gate until it is closed.
 type gatedConn struct {
 	*net.TCPConn
 	gate *gate
 
 	host, site *source
-	gone       bool // it is counted no more; guarded by gate.mu
+	gone       bool // removed from the counts; guarded by gate.mu
 }
 
-// Write gives up after Options.writing.
+// Write fails after Options.writing.
 func (c *gatedConn) Write(b []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.gate.o.writing)); err != nil {
 		return 0, err
@@ -215,7 +215,7 @@ func (c *gatedConn) Write(b []byte) (int, error) {
 	return c.TCPConn.Write(b)
 }
 
-// Close lets another in.
+// Close removes the connection from the gate.
 func (c *gatedConn) Close() error {
 	c.gate.mu.Lock()
 	c.gate.remove(c)
@@ -223,13 +223,13 @@ func (c *gatedConn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// reset closes a connection of which nothing is to be kept.
+// reset closes a connection with a TCP RST and drops its unsent data.
 func reset(c *net.TCPConn) {
 	_ = c.SetLinger(0) // it may be closed already
 	_ = c.Close()
 }
 
-// authenticated keeps the connection's place from those that come.
+// authenticated protects the connection from replacement.
 func (c *gatedConn) authenticated() {
 	c.gate.mu.Lock()
 	defer c.gate.mu.Unlock()

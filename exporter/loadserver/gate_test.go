@@ -10,7 +10,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// limiter is a gate whose connections lead nowhere.
+// limiter is a gate with connections that have no socket.
 type limiter struct {
 	t *testing.T
 	*gate
@@ -23,9 +23,9 @@ func newLimiter(t *testing.T, most int) *limiter {
 	return d
 }
 
-// comes is a connection from an address, in a moment without others.
+// comes adds a connection from an address.
 func (d *limiter) comes(from string) (c *gatedConn, in bool) {
-	c = &gatedConn{TCPConn: &net.TCPConn{}, gate: d.gate} // one that is not open: closing it does nothing
+	c = &gatedConn{TCPConn: &net.TCPConn{}, gate: d.gate} // not open: closing it does nothing
 	return c, d.enter(c, netip.MustParseAddr(from))
 }
 
@@ -33,7 +33,7 @@ func (d *limiter) in(from string) *gatedConn {
 	d.t.Helper()
 	c, in := d.comes(from)
 	if !in {
-		d.t.Fatalf("%s is not let in", from)
+		d.t.Fatalf("the connection from %s is rejected", from)
 	}
 	return c
 }
@@ -42,11 +42,11 @@ func (d *limiter) wantGone(gone ...*gatedConn) {
 	d.t.Helper()
 	for i, c := range gone {
 		if !c.gone {
-			d.t.Errorf("%d of those that have to go is still there", i)
+			d.t.Errorf("connection %d was not replaced", i)
 		}
 	}
 	if d.pushed != len(gone) {
-		d.t.Errorf("%d had to go, want %d", d.pushed, len(gone))
+		d.t.Errorf("%d connections were replaced, want %d", d.pushed, len(gone))
 	}
 }
 
@@ -54,21 +54,21 @@ func TestNewcomerTakesThePlaceOfTheOldestUnknownPeerOfTheBusiestSource(t *testin
 	d := newLimiter(t, 8)
 	known := d.in("192.0.2.1")
 	known.authenticated()
-	lonely := d.in("192.0.2.2") // the oldest unknown peer, but alone
+	lonely := d.in("192.0.2.2") // the oldest unknown peer, but the only one of its source
 	session := d.in("192.0.2.3")
 	first := d.in("192.0.2.3")
 	d.in("192.0.2.4")
 	second := d.in("192.0.2.4")
-	session.authenticated() // leaves one unknown peer at .3, so .4 is the busiest
+	session.authenticated() // leaves one unknown peer at .3, so .4 is the busiest source
 	d.in("192.0.2.5")
 	d.in("192.0.2.6")
 	busiest := d.unknownPeers[2] // .4's first
 	d.in("192.0.2.7")
 	d.wantGone(busiest)
-	d.in("192.0.2.8") // all are alone now: the oldest goes
+	d.in("192.0.2.8") // each source has one now: the oldest is replaced
 	d.wantGone(busiest, lonely)
 	if known.gone || session.gone || first.gone || second.gone || d.connections() != 8 {
-		t.Errorf("%d are there", d.connections())
+		t.Errorf("%d connections are open", d.connections())
 	}
 }
 
@@ -89,7 +89,7 @@ func TestSourceThatHasItsSharePushesOutItsOwn(t *testing.T) {
 		d.in(c.host)
 		d.wantGone(first, fourth)
 		if second.gone || third.gone {
-			t.Errorf("%s has pushed out what has authenticated", c.name)
+			t.Errorf("%s replaced an authenticated connection", c.name)
 		}
 		d = newLimiter(t, 8)
 	}
@@ -97,9 +97,9 @@ func TestSourceThatHasItsSharePushesOutItsOwn(t *testing.T) {
 	for _, from := range []string{"2001:db8:2:2::1", "2001:db8:2:3::1", "2001:db8:2:4::1", "2001:db8:2:5::1"} {
 		d.in(from)
 	}
-	d.wantGone(first) // a /48 has half
+	d.wantGone(first) // the limit of a /48 is half
 	if d.connections() != 4 {
-		t.Errorf("%d of one site are there", d.connections())
+		t.Errorf("%d connections of one site are open", d.connections())
 	}
 }
 
@@ -114,26 +114,26 @@ func TestManyNetworksOfOneSiteAreOneSource(t *testing.T) {
 		d.in(netip.AddrFrom16(from).String())
 	}
 	if lonely.gone || other.gone || d.connections() != 7 {
-		t.Errorf("a site of many networks pushed others out, or %d are there", d.connections())
+		t.Errorf("a site of many networks replaced others, or %d are open", d.connections())
 	}
 }
 
-func TestFullLimiterOfSessionsOpensToNobody(t *testing.T) {
+func TestFullGateOfSessionsRejectsNewConnections(t *testing.T) {
 	d := newLimiter(t, 2)
 	d.in("192.0.2.1").authenticated()
 	last := d.in("192.0.2.2")
 	last.authenticated()
 	if _, in := d.comes("192.0.2.3"); in {
-		t.Error("a session had to go")
+		t.Error("a session was replaced")
 	}
-	_ = last.Close() // it was never open
+	_ = last.Close() // it was not admitted
 	d.in("192.0.2.3")
 	if d.connections() != 2 || len(d.sources) != 2 {
-		t.Errorf("%d are there, of %d sources", d.connections(), len(d.sources))
+		t.Errorf("%d connections are open, of %d sources", d.connections(), len(d.sources))
 	}
 }
 
-// TestGateCountsAreExact has connections come, authenticate and go at random.
+// TestGateCountsAreExact adds, authenticates and closes connections at random.
 func TestGateCountsAreExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	d := newLimiter(t, 16)

@@ -21,11 +21,11 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// leased is a type of traffic that hands its host to the test.
+// leased is a type of traffic that passes its host to the test.
 type leased struct {
 	hosts chan traffic.Host
 	mu    sync.Mutex
-	heard []string // the names of messages, and "closed"
+	heard []string // names of messages, and "closed"
 }
 
 func (*leased) Name() string                     { return "leased" }
@@ -50,13 +50,13 @@ func (l *leased) Hear(m *loadcontrol.Say) *loadcontrol.Refusal {
 
 func (l *leased) Open(h traffic.Host, parameters json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
 	if string(parameters) == `"no"` {
-		return nil, nil, badRequest("these are no parameters")
+		return nil, nil, badRequest("invalid parameters")
 	}
 	l.hosts <- h
 	return l, parameters, nil
 }
 
-// lease runs a load server of that traffic alone.
+// lease runs a load server with that traffic only.
 func lease(t *testing.T, o Options, lines ...string) (*site, *leased) {
 	t.Helper()
 	l := &leased{hosts: make(chan traffic.Host, 1)}
@@ -64,7 +64,7 @@ func lease(t *testing.T, o Options, lines ...string) (*site, *leased) {
 	return s, l
 }
 
-// lease opens a session of the traffic and returns its host.
+// lease opens a session with the traffic and returns its host.
 func (s *site) lease(l *leased, bytes int64) (*loadcontrol.Client, traffic.Host) {
 	s.t.Helper()
 	c, err := s.dial("a")
@@ -78,7 +78,7 @@ func (s *site) lease(l *leased, bytes int64) (*loadcontrol.Client, traffic.Host)
 	return c, <-l.hosts
 }
 
-func TestSessionTakesNoMoreThanWasAnnounced(t *testing.T) {
+func TestSessionTakesAtMostTheAnnouncedBytes(t *testing.T) {
 	s, l := lease(t, Options{}, "a")
 	_, h := s.lease(l, 1000)
 	for _, c := range []struct {
@@ -91,7 +91,7 @@ func TestSessionTakesNoMoreThanWasAnnounced(t *testing.T) {
 	}
 }
 
-func TestWhatWasMovedIsCountedAndTheRestGivenBack(t *testing.T) {
+func TestMovedBytesAreCountedAndTheRestReleased(t *testing.T) {
 	s, l := lease(t, Options{}, "a per-day=10kB")
 	if err := s.links.SetLinks([]link.Options{{Name: DefaultLink, QuotaBytes: 100_000}}); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestWhatWasMovedIsCountedAndTheRestGivenBack(t *testing.T) {
 	h.Moved(sample.Forward, 1000, 40)
 	h.Moved(sample.Reverse, 2000, 80)
 	if left := s.r.ledger.Usage("a", 10_000).Left; left != 1000 {
-		t.Errorf("%d bytes are left while it runs, want what was not set aside", left)
+		t.Errorf("%d bytes are left during the session, want those not reserved", left)
 	}
 	c.Close()
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended["closed"] == 1 })
@@ -109,24 +109,24 @@ func TestWhatWasMovedIsCountedAndTheRestGivenBack(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	if left := s.r.ledger.Usage("a", 10_000).Left; left != 7000 {
-		t.Errorf("%d bytes are left of the token's day, want the payload taken off", left)
+		t.Errorf("%d bytes are left of the token's day, want the quota less the payload", left)
 	}
 	if u := s.links.Usage(DefaultLink); u.Used != 3120 || u.Reserved != 0 {
 		t.Errorf("%+v, want payload and headers", u)
 	}
 	if got := l.names(); got != "closed" {
-		t.Errorf("the traffic heard %q, want that it is closed once", got)
+		t.Errorf("the traffic received %q, want closed once", got)
 	}
 }
 
-func TestTrafficThatTakesNoSuchParametersLeavesNothingHeld(t *testing.T) {
+func TestRefusedParametersReleaseTheLinkAndTheBytes(t *testing.T) {
 	s, _ := lease(t, Options{}, "a per-day=10kB")
 	c, err := s.dial("a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Open(t.Context(), loadcontrol.Open{Traffic: "leased", Parameters: json.RawMessage(`"no"`), Run: "r", Bytes: 9000, Duration: time.Minute}, nil)
-	if r := remoteend.Refusal(t, err); r.Detail != "these are no parameters" {
+	if r := remoteend.Refusal(t, err); r.Detail != "invalid parameters" {
 		t.Errorf("%v", r)
 	}
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Connections == 0 })
@@ -134,16 +134,16 @@ func TestTrafficThatTakesNoSuchParametersLeavesNothingHeld(t *testing.T) {
 		t.Errorf("%d bytes are left of the day", left)
 	}
 	if _, _, held := s.links.Holder(DefaultLink); held || s.r.Status().Opened != 0 {
-		t.Error("the link is held")
+		t.Error("the link is still held")
 	}
 }
 
 func TestUnknownTrafficIsRefusedByNameWithTheListAndTheVersion(t *testing.T) {
 	s, _ := lease(t, Options{}, "a")
 	for name, want := range map[string]string{
-		"udp":                             `traffic "udp" is not known to this load server, oneway 1.2.3; it knows leased`,
-		"":                                `traffic "" is not known to this load server, oneway 1.2.3; it knows leased`,
-		"a\nb" + strings.Repeat("x", 100): `traffic "a\nb` + strings.Repeat("x", 37) + `" is not known to this load server, oneway 1.2.3; it knows leased`,
+		"udp":                             `traffic "udp" is unknown to this load server, oneway 1.2.3; it has leased`,
+		"":                                `traffic "" is unknown to this load server, oneway 1.2.3; it has leased`,
+		"a\nb" + strings.Repeat("x", 100): `traffic "a\nb` + strings.Repeat("x", 37) + `" is unknown to this load server, oneway 1.2.3; it has leased`,
 	} {
 		c, err := s.dial("a")
 		if err != nil {
@@ -159,7 +159,7 @@ func TestUnknownTrafficIsRefusedByNameWithTheListAndTheVersion(t *testing.T) {
 	}
 }
 
-func TestTrafficHearsItsMessagesInAnOpenSessionOnly(t *testing.T) {
+func TestTrafficReceivesMessagesInAnOpenSessionOnly(t *testing.T) {
 	s, l := lease(t, Options{}, "a")
 	early, err := s.dial("a")
 	if err != nil {
@@ -184,11 +184,11 @@ func TestTrafficHearsItsMessagesInAnOpenSessionOnly(t *testing.T) {
 	}
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended["protocol"] == 1 })
 	if got := l.names(); got != "one two wrong closed" {
-		t.Errorf("the traffic heard %q", got)
+		t.Errorf("the traffic received %q", got)
 	}
 }
 
-func TestTrafficEndsItsSessionWithAWord(t *testing.T) {
+func TestTrafficEndsItsSessionWithAReason(t *testing.T) {
 	s, l := lease(t, Options{}, "a")
 	for word, why := range map[string]error{"silent": traffic.ErrSilent, "protocol": &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "too late"}} {
 		c, h := s.lease(l, 1)
@@ -197,15 +197,15 @@ func TestTrafficEndsItsSessionWithAWord(t *testing.T) {
 		remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended[word] == 1 })
 		remoteend.Eventually(t, "the link is free", func() bool { _, _, held := s.links.Holder(DefaultLink); return !held })
 		if r, ok := errors.AsType[*loadcontrol.Refusal](why); ok && *remoteend.Refusal(t, c.Err()) != *r {
-			t.Errorf("the client says %v", c.Err())
+			t.Errorf("the client's error is %v", c.Err())
 		}
 	}
 	if n := s.r.Status().Refused[loadcontrol.TimeLimit]; n != 1 {
-		t.Errorf("%d are counted as refused for their time, want the one", n)
+		t.Errorf("%d refusals with time_limit, want 1", n)
 	}
 }
 
-// free is a range of so many ports that nobody has now.
+// free returns a range of n ports that are free now.
 func free(t *testing.T, n uint16) option.Ports {
 	t.Helper()
 	for first := uint16(20_000); first < 32_000; first += n {
@@ -238,7 +238,7 @@ func dialFrom(t *testing.T, local string, to net.Addr) net.Conn {
 	return c
 }
 
-func TestFurtherSocketsTakeNoConnectionOfASourceThatIsNotAllowed(t *testing.T) {
+func TestFurtherSocketsRejectSourcesThatAreNotAllowed(t *testing.T) {
 	s, l := lease(t, Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}, "a")
 	_, h := s.lease(l, 1)
 	o, err := h.Listen(net.ListenConfig{})
@@ -253,16 +253,16 @@ func TestFurtherSocketsTakeNoConnectionOfASourceThatIsNotAllowed(t *testing.T) {
 	}
 	defer c.Close()
 	if c.RemoteAddr().String() != client.LocalAddr().String() {
-		t.Errorf("%v was let in, want %v alone", c.RemoteAddr(), client.LocalAddr())
+		t.Errorf("%v was accepted, want only %v", c.RemoteAddr(), client.LocalAddr())
 	}
 	if err := unknownPeer.SetReadDeadline(time.Now().Add(remoteend.Timeout)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := unknownPeer.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the unknown peer's connection is not closed: %v", err)
+		t.Errorf("the connection of the other source is not closed: %v", err)
 	}
 	if n := s.r.Status().Refused[loadcontrol.Unauthorized]; n != 1 {
-		t.Errorf("%d refused, want the unknown peer", n)
+		t.Errorf("%d refused, want 1", n)
 	}
 }
 
@@ -283,12 +283,12 @@ func TestFurtherSocketsAreOfTheRangeAndClosedWithTheSession(t *testing.T) {
 		open = append(open, o)
 	}
 	if _, err := h.Listen(net.ListenConfig{}); err == nil || !strings.Contains(err.Error(), "no port of "+ports.String()+" is free") {
-		t.Errorf("a fourth of three: %v", err)
+		t.Errorf("a fourth socket in a range of three: %v", err)
 	}
 	open[1].Close()
 	again, err := h.Listen(net.ListenConfig{})
 	if err != nil || again.Addr().String() != open[1].Addr().String() {
-		t.Errorf("one that was closed is not free: %v", err)
+		t.Errorf("the port of a closed socket is not free: %v", err)
 	}
 	c.Close()
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Ended["closed"] == 1 })
@@ -299,7 +299,7 @@ func TestFurtherSocketsAreOfTheRangeAndClosedWithTheSession(t *testing.T) {
 	}
 }
 
-// greedy takes all ports of the range, and then refuses.
+// greedy uses all ports of the range, and then refuses.
 type greedy struct{ leased }
 
 func (g *greedy) New(traffic.Env) traffic.Remote { return g }
@@ -312,7 +312,7 @@ func (g *greedy) Open(h traffic.Host, _ json.RawMessage) (traffic.Session, any, 
 	}
 }
 
-func TestSocketsOfATrafficThatIsRefusedAreClosed(t *testing.T) {
+func TestSocketsOfARefusedSessionAreClosed(t *testing.T) {
 	ports := free(t, 2)
 	s := newSiteOf(t, Options{Ports: ports}, []traffic.Type{&greedy{}}, "a")
 	c, err := s.dial("a")
@@ -333,7 +333,7 @@ func TestSocketsOfATrafficThatIsRefusedAreClosed(t *testing.T) {
 	})
 }
 
-func TestZoneOfASourceIsNoPartOfAnAllowedNetwork(t *testing.T) {
+func TestAllowIgnoresTheZoneOfASource(t *testing.T) {
 	o := Options{Allow: []netip.Prefix{netip.MustParsePrefix("fe80::/10")}}
 	for a, want := range map[string]bool{"fe80::1": true, "fe80::1%eth0": true, "2001:db8::1": false} {
 		if got := o.allowed(netip.MustParseAddr(a)); got != want {

@@ -26,8 +26,8 @@ import (
 	"oneway.example/exporter/loadcontrol"
 )
 
-// identity is the load server's certificate: from files, which are read again when they
-// change, or its own, of a key that is kept in the state directory.
+// identity is the load server's certificate: from files, which are reloaded when they change, or
+// self-signed with a key in the state directory.
 type identity struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -38,7 +38,7 @@ type identity struct {
 	selfmade bool
 }
 
-// keyName is the file of the self-made key in the state directory.
+// keyName is the file of the generated key in the state directory.
 const keyName = "load-server.key"
 
 func newIdentity(o Options, now time.Time, log *slog.Logger) (*identity, error) {
@@ -48,14 +48,14 @@ func newIdentity(o Options, now time.Time, log *slog.Logger) (*identity, error) 
 	}
 	key, err := ownKey(filepath.Join(o.StateDir, keyName))
 	if err != nil {
-		return nil, fmt.Errorf("loadserver: its own key: %w", err)
+		return nil, fmt.Errorf("loadserver: generated key: %w", err)
 	}
 	i.current, err = selfSigned(key, now)
 	i.selfmade = true
 	return i, err
 }
 
-// load reads the files, and keeps what was there before if it cannot.
+// load reads the files; on an error the previous certificate stays.
 func (i *identity) load() error {
 	i.seen = i.versions()
 	pair, err := keyfile.KeyPair(i.certFile, i.keyFile)
@@ -67,31 +67,31 @@ func (i *identity) load() error {
 }
 
 func (i *identity) versions() [2]version {
-	return [2]version{versionOf(i.certFile), versionOf(i.keyFile)} // what is missing differs from what was there
+	return [2]version{versionOf(i.certFile), versionOf(i.keyFile)} // a missing file differs from an existing one
 }
 
-// certificate is tls.Config.GetCertificate.
+// certificate implements tls.Config.GetCertificate.
 func (i *identity) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.selfmade && i.versions() != i.seen {
 		if err := i.load(); err != nil {
-			i.log.Error("New certificate not taken over, the one before is used", "err", err)
+			i.log.Error("New certificate not loaded; the previous one stays in use", "err", err)
 		} else {
-			i.log.Info("Certificate read again", "file", i.certFile)
+			i.log.Info("Certificate reloaded", "file", i.certFile)
 		}
 	}
 	return i.current, nil
 }
 
-// pin is what a client may pin; it outlives the certificate.
+// pin returns the pin of the key; it does not depend on the certificate.
 func (i *identity) pin() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return loadcontrol.PinOf(i.current.Leaf)
 }
 
-// ownKey reads the key, or makes it (mode 0600).
+// ownKey reads the key, or generates it (mode 0600).
 func ownKey(file string) (*ecdsa.PrivateKey, error) {
 	content, err := keyfile.Read(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +102,7 @@ func ownKey(file string) (*ecdsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(content)
 	if block == nil {
-		return nil, fmt.Errorf("%s: not a key in PEM; remove it to have a new one made", file)
+		return nil, fmt.Errorf("%s: not a key in PEM; remove it to generate a new one", file)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -110,7 +110,7 @@ func ownKey(file string) (*ecdsa.PrivateKey, error) {
 	}
 	own, ok := key.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s: a key of another kind; remove it to have a new one made", file)
+		return nil, fmt.Errorf("%s: not an ECDSA key; remove it to generate a new one", file)
 	}
 	return own, nil
 }
@@ -131,12 +131,12 @@ func makeKey(file string) (*ecdsa.PrivateKey, error) {
 	return key, atomicfile.Replace(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600)
 }
 
-// selfSigned makes a certificate anew at each start: only its key is of meaning.
+// selfSigned makes a certificate at each start: clients verify only its key.
 func selfSigned(key crypto.Signer, now time.Time) (*tls.Certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()),
 		Subject:      pkix.Name{CommonName: "oneway load server"},
-		NotBefore:    now.AddDate(-1, 0, 0), // clients' clocks may be wrong
+		NotBefore:    now.AddDate(-1, 0, 0), // the clocks of clients may be wrong
 		NotAfter:     now.AddDate(20, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -151,7 +151,7 @@ func selfSigned(key crypto.Signer, now time.Time) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: template}, nil
 }
 
-// tokens is a tokens file that is read again when it changes.
+// tokens is a tokens file that is reloaded when it changes.
 type tokens struct {
 	file string
 	log  *slog.Logger
@@ -161,7 +161,7 @@ type tokens struct {
 	all  []Token
 }
 
-// newTokens reads the file for the first time; what is wrong then is an error.
+// newTokens reads the file for the first time; an invalid file is an error.
 func newTokens(file string, log *slog.Logger) (*tokens, error) {
 	t := &tokens{file: file, log: log, seen: versionOf(file)}
 	var err error
@@ -171,9 +171,9 @@ func newTokens(file string, log *slog.Logger) (*tokens, error) {
 	return t, nil
 }
 
-// current are the tokens in force. A file that cannot be read leaves no token in force: a
-// token must be revocable whatever else is wrong. One that makes no sense, which may be
-// somebody's half-written edit, leaves those before it in force.
+// current returns the valid tokens. If the file is missing, there is none, so that tokens can always
+// be revoked. If it cannot be read or is invalid, such as during an edit, the previous tokens stay
+// valid.
 func (t *tokens) current() []Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,20 +185,20 @@ func (t *tokens) current() []Token {
 	switch all, err := loadTokens(t.file); {
 	case v == version{}:
 		t.all = nil
-		t.log.Error("Tokens file cannot be read, no token is accepted", "file", t.file, "err", err)
+		t.log.Error("Tokens file is missing; no token is accepted", "file", t.file, "err", err)
 	case err != nil:
 		if errors.As(err, new(*fs.PathError)) {
-			t.seen.bytes = -1 // it may be readable in a moment
+			t.seen.bytes = -1 // read it again at the next request
 		}
-		t.log.Error("Tokens file not taken over, the tokens before stay in force", "file", t.file, "err", err, "tokens", len(t.all))
+		t.log.Error("Tokens file not loaded; the previous tokens stay valid", "file", t.file, "err", err, "tokens", len(t.all))
 	default:
-		t.log.Info("Tokens read again", "file", t.file, "tokens", len(all))
+		t.log.Info("Tokens reloaded", "file", t.file, "tokens", len(all))
 		t.all = all
 	}
 	return t.all
 }
 
-// named is the token of that name as it is in force now.
+// named returns the valid token of that name.
 func (t *tokens) named(name string) (Token, bool) {
 	for _, one := range t.current() {
 		if one.Name == name {
@@ -219,7 +219,7 @@ func loadTokens(file string) ([]Token, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o002 != 0 {
-		return nil, fmt.Errorf("%s: anybody may write to it (mode %#o); take that away: chmod 600", file, info.Mode().Perm())
+		return nil, fmt.Errorf("%s: mode is %#o; it must not be writable by others: chmod 600", file, info.Mode().Perm())
 	}
 	content, err := readSome(f)
 	var all []Token
@@ -232,18 +232,18 @@ func loadTokens(file string) ([]Token, error) {
 	return all, nil
 }
 
-// readSome reads a file that must not be large.
+// readSome reads a file of at most maxTokensFile bytes.
 func readSome(f io.Reader) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(f, maxTokensFile+1))
 	if err == nil && len(content) > maxTokensFile {
-		err = fmt.Errorf("larger than %d bytes", maxTokensFile)
+		err = fmt.Errorf("it has more than %d bytes", maxTokensFile)
 	}
 	return content, err
 }
 
-// version tells one content of a file from another: a file from one that has taken its place,
-// and an edit that keeps time and size from none, by the inode and the time of its last change,
-// which nobody can set. The zero value is no file.
+// version identifies the content of a file by the inode and the time of the last status change (ctime),
+// which no program can set. So it detects a replaced file, and an edit that keeps size and
+// modification time. The zero value is no file.
 type version struct {
 	inode   uint64
 	bytes   int64
@@ -255,6 +255,6 @@ func versionOf(file string) version {
 	if err != nil {
 		return version{}
 	}
-	s := info.Sys().(*syscall.Stat_t) // always, on Linux
+	s := info.Sys().(*syscall.Stat_t) // always on Linux
 	return version{inode: s.Ino, bytes: s.Size, changed: s.Ctim}
 }

@@ -16,7 +16,7 @@ import (
 
 var noLog = slog.New(slog.DiscardHandler)
 
-func TestOwnKeyAndPinOutliveARestart(t *testing.T) {
+func TestGeneratedKeyAndPinSurviveARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	first, err := newIdentity(Options{StateDir: dir}, time.Now(), noLog)
 	if err != nil {
@@ -31,7 +31,7 @@ func TestOwnKeyAndPinOutliveARestart(t *testing.T) {
 	}
 	other, err := newIdentity(Options{StateDir: t.TempDir()}, time.Now(), noLog)
 	if err != nil || other.pin() == first.pin() {
-		t.Errorf("two load servers have one key, %v", err)
+		t.Errorf("two load servers have the same key, %v", err)
 	}
 	file := filepath.Join(dir, keyName)
 	if info, _ := os.Stat(file); info.Mode().Perm() != 0o600 {
@@ -45,7 +45,7 @@ func TestOwnKeyAndPinOutliveARestart(t *testing.T) {
 	}
 }
 
-func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
+func TestCertificateIsReloadedWhenItChanges(t *testing.T) {
 	o := Options{CertFile: filepath.Join(t.TempDir(), "cert"), KeyFile: filepath.Join(t.TempDir(), "key")}
 	if _, err := newIdentity(o, time.Now(), noLog); err == nil {
 		t.Error("no error without the files")
@@ -60,7 +60,7 @@ func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := i.certificate(nil); err != nil || c == nil || i.pin() != before {
-		t.Errorf("a damaged file took the certificate away: %v", err)
+		t.Errorf("after a damaged file: %v", err)
 	}
 	writePair(t, o)
 	if _, err := i.certificate(nil); err != nil || i.pin() == before {

@@ -31,7 +31,7 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// ask speaks HTTP over TLS and returns the reply.
+// ask sends an HTTP request over TLS and returns the response.
 func (s *site) ask(request string) *http.Response {
 	s.t.Helper()
 	c, err := tls.Dial("tcp", s.r.Addrs()[0].String(), &tls.Config{InsecureSkipVerify: true})
@@ -86,7 +86,7 @@ func TestUnknownPeersAreRefusedWithAReason(t *testing.T) {
 	}
 }
 
-// hashOf is what stands in the tokens file.
+// hashOf returns the hash in the tokens file.
 func hashOf(t *testing.T, s *site) string {
 	t.Helper()
 	content, err := os.ReadFile(s.o.TokensFile)
@@ -117,20 +117,20 @@ func TestSlowUnknownPeersAreCutOff(t *testing.T) {
 		open    func() net.Conn
 		trickle string
 	}{
-		"says nothing at all":      {raw, ""},
-		"drips a TLS handshake":    {raw, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
-		"drips no TLS":             {raw, "\x16\x03\x03\xff\xff"},
-		"is silent after TLS":      {secured, ""},
-		"drips a request":          {secured, "GET /v1/session HTTP/1.1\r\nHost: h\r\nX: aaaaaaaaaaaaaaaaaaaaaa"},
-		"drips a body":             {secured, "GET /v1/session HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n"},
-		"speaks HTTP without TLS":  {raw, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"},
-		"speaks HTTP/2 beforehand": {secured, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},
+		"sends nothing":                {raw, ""},
+		"sends a TLS handshake slowly": {raw, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"},
+		"sends other bytes slowly":     {raw, "\x16\x03\x03\xff\xff"},
+		"sends nothing after TLS":      {secured, ""},
+		"sends a request slowly":       {secured, "GET /v1/session HTTP/1.1\r\nHost: h\r\nX: aaaaaaaaaaaaaaaaaaaaaa"},
+		"sends a body slowly":          {secured, "GET /v1/session HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n"},
+		"sends HTTP without TLS":       {raw, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"},
+		"sends an HTTP/2 preface":      {secured, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"},
 	} {
 		begin := time.Now()
 		conn := c.open()
 		ended := make(chan struct{})
 		go func() {
-			_, _ = io.Copy(io.Discard, conn) // until it is cut
+			_, _ = io.Copy(io.Discard, conn) // until it is closed
 			close(ended)
 		}()
 		for i := 0; ; i++ {
@@ -138,12 +138,12 @@ func TestSlowUnknownPeersAreCutOff(t *testing.T) {
 			case <-ended:
 			case <-time.After(40 * time.Millisecond):
 				if i < len(c.trickle) {
-					_, _ = conn.Write([]byte(c.trickle[i : i+1])) // it may be cut by now
+					_, _ = conn.Write([]byte(c.trickle[i : i+1])) // it may be closed by now
 				}
 				if time.Since(begin) < 5*second {
 					continue
 				}
-				t.Errorf("who %s is still there after 5 s", name)
+				t.Errorf("a peer that %s is still connected after 5 s", name)
 			}
 			break
 		}
@@ -188,15 +188,15 @@ func TestClientCertificateStandsForAToken(t *testing.T) {
 		}
 		if err == nil {
 			if got := c.Welcome().Limits.Sessions; got != 7 {
-				t.Errorf("%s may have %d sessions, want 7, as the file says", name, got)
+				t.Errorf("%s may have %d sessions, want 7, as in the file", name, got)
 			}
 			c.Close()
 		}
 	}
 }
 
-// authority makes certificates for names, and one of nobody's for "impostor" with the
-// name of the first.
+// authority makes certificates for names, and a self-signed one for "impostor" with the name of
+// the first.
 func authority(t *testing.T, dir string, names ...string) (caFile string) {
 	t.Helper()
 	now := time.Now()
@@ -238,7 +238,7 @@ func authority(t *testing.T, dir string, names ...string) (caFile string) {
 	return write("ca.pem", "CERTIFICATE", der)
 }
 
-func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	good := Options{TokensFile: "t", StateDir: "d"}
 	links := link.NewTable(nil)
 	for want, change := range map[string]func(*Options){
@@ -266,7 +266,7 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 	} {
 		env := whole
 		change(&env)
-		if _, err := New(good, env); err == nil || !strings.Contains(err.Error(), "a type of traffic are needed") {
+		if _, err := New(good, env); err == nil || !strings.Contains(err.Error(), "a type of traffic are required") {
 			t.Errorf("no %s: %v", what, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/loadcontrol"
 )
 
-func TestLimitsAreReadAndWrittenTheSame(t *testing.T) {
+func TestLimitsAreParsedAndFormatted(t *testing.T) {
 	for text, want := range map[string]loadcontrol.Limits{
 		"":               {},
 		"rate=20Mbit":    {BytesPerSecond: 2.5e6},
@@ -26,12 +26,12 @@ func TestLimitsAreReadAndWrittenTheSame(t *testing.T) {
 			t.Errorf("%q is %+v, %v; want %+v", text, got, err, want)
 		}
 		if again, err := ParseLimits(formatLimits(got)); err != nil || again != got {
-			t.Errorf("%q was written as %q and read as %+v, %v", text, formatLimits(got), again, err)
+			t.Errorf("%q was formatted as %q and parsed as %+v, %v", text, formatLimits(got), again, err)
 		}
 	}
 }
 
-func TestWrongLimitsSayWhatWouldBeRight(t *testing.T) {
+func TestErrorsOfLimitsHaveTheExpectation(t *testing.T) {
 	for text, want := range map[string]string{
 		"rate=20":                 `rate is "20"; it must be bits a second`,
 		"rate=0Mbit":              "above 0",

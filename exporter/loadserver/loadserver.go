@@ -1,51 +1,51 @@
-// Package load server is the remote end of load tests: it receives and sends streams of
-// test packets for clients that hold a token, within the limits of that token.
+// Package loadserver is the remote end of load tests: it receives and sends streams of test packets
+// for clients with a token, within the limits of that token.
 //
-// Control is HTTPS (package control), test traffic UDP (package stream), on one port
-// number. What stands between an unknown peer and a stream, in the order in which it is met:
+// Control is HTTPS (package loadcontrol), test traffic UDP (package stream), on one port number. The
+// checks between a connection of an unknown peer and a stream, in order:
 //
 //	TCP connection   MaxConnections in all, a quarter of them unknown peers from one address;
-//	                 for one more, the oldest unknown peer of the busiest source goes; Allow
+//	                 at the limit a new connection replaces the oldest unknown peer of the busiest source; Allow
 //	TLS 1.3          5 s for the handshake, and 5 s for the request; 8 KiB of headers
 //	token            by its SHA-256, or a client certificate; 401 otherwise
 //	sessions         MaxSessions in all, and those of the token, 2 by default; 429 otherwise
-//	Open             within 10 s; one session at a time on the link, and turns between the
-//	                 tokens that want it; the bytes of the whole session are set aside of
-//	                 the token's day, and are saved, or it is refused
-//	Prove            the cookie that went, no longer than the hello, to the address that
-//	                 is to receive: nothing is sent anywhere else
-//	Transfer         rate, duration and bytes within the token's and what was announced
+//	Open             within 10 s; one session at a time on the link, and turns among the
+//	                 tokens that wait; the bytes of the whole session are reserved of the
+//	                 token's day and saved
+//	Prove            the cookie that was sent, in a packet no longer than the hello, to the
+//	                 address that is to receive; streams are sent only there
+//	Transfer         rate, duration and bytes within the token's limits and the announced ones
 //
-// The control connection is the session. When it ends, or the traffic finds the client silent, all
-// that belongs to it ends: streams, memory, the hold of the link. Refusals say why, and
-// when to come back. The day's use of each token is kept in the state directory, with what
-// running sessions may still use counted in: a load server that dies forgets nothing.
+// The control connection is the session. Its end, or the idle timeout of the traffic, ends all that
+// belongs to it: streams, memory, the use of the link. A refusal has a reason and the time of a
+// retry. The state directory has each token's usage of the day, with the reservations of running
+// sessions, so that a crash loses none.
 //
-// Memory is bounded by MaxConnections (some 50 KiB each), and by the one session that has
-// the link: some 60 bytes for each packet of the streams that it runs, stream.MaxPackets
-// at the most in each direction.
+// Memory is bounded by MaxConnections (about 50 KiB each), and by the one session that holds the
+// link: about 60 bytes for each packet of its streams, at most stream.MaxPackets in each
+// direction.
 //
-// The only packets that go to an address before its proof are challenges: each answers a
-// hello that carries the 64 random bits of an authorized session, is no longer than it,
-// and there are at most 20 a second (package stream).
+// The only packets to an unproved address are challenges: each is the reply to a hello with the 64
+// random bits of an authorized session, is no longer than the hello, and is limited to 20 a second
+// (package stream).
 //
-// A stream goes on with the consent of its receiver: hellos from the proved address, and no ICMP
-// errors. Without, it pauses; a client that stays silent ends its session, and so the stream.
+// A stream needs the consent of its receiver: hello packets from the proved address, and no ICMP
+// errors. Without consent it pauses; a client that stays silent loses its session, and so the stream.
 //
-// A transfer with feedback is authorized as if all of its plan were sent. An order of the
-// client's, which must come from the proved address, chooses a rate within it, never above. Reports of what is
-// received go to that address only, and are fewer bytes than were received.
+// A transfer with feedback is authorized as if all of its plan were sent. The client's rate orders
+// must come from the proved address and choose a rate within the plan. Reports of received packets
+// are sent to that address only, and have fewer bytes than were received.
 //
-// The tokens file holds one token a line, as "oneway token new" writes it; it is read
-// again when it changes, and a token that is taken out of it is refused from its next
-// transfer on:
+// The tokens file has one token per line, as "oneway token new" writes it. It is reloaded when it
+// changes; the transfers of a removed token are refused from the next one
+// on:
 //
 //	# name   sha256 of the token, or: certificate   limits; none: no limit
 //	berlin   sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 rate=20Mbit duration=5m per-day=10GB
 //	seoul    certificate sessions=2
 //
-// "certificate" stands for a client certificate whose common name is the token's name,
-// signed by ClientCAFile.
+// "certificate" stands for a client certificate whose common name is the name of the token, signed
+// by ClientCAFile.
 package loadserver
 
 import (
@@ -70,7 +70,7 @@ import (
 	"oneway.example/exporter/traffic"
 )
 
-// LoadServer lets others run load tests against this host. It is made by New and runs once.
+// LoadServer serves load tests of remote clients. Make it with New; it runs once.
 type LoadServer struct {
 	options   Options
 	env       Env
@@ -80,33 +80,33 @@ type LoadServer struct {
 	counts    counts
 	turns     turns
 	rates     rates
-	remote    map[string]traffic.Remote // by the traffic's name
+	remote    map[string]traffic.Remote // by the name of the traffic
 	types     []string                  // the names in order
 	started   chan struct{}
 
 	// Of Run.
 	identity *identity
-	ledger   *quota.Store // what each token has used today, under its name
+	ledger   *quota.Store // usage of today by the token's name
 
 	mu        sync.Mutex
 	listeners []*net.TCPListener
-	shut      []func() // the traffic's sockets
+	shut      []func() // close the sockets of the traffic
 	closing   bool
 	sessions  map[*session]struct{} // the authorized ones
 	running   sync.WaitGroup        // of sessions
 }
 
-// New checks o and the files that it names. It opens nothing else: see Run.
+// New checks o and reads the files it names. Run opens the sockets.
 func New(o Options, env Env) (*LoadServer, error) {
 	o.Listen, o.Allow = slices.Clone(o.Listen), slices.Clone(o.Allow)
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
 	if env.Sink == nil || env.Clock == nil || env.Links == nil || len(env.Traffic) == 0 {
-		return nil, errors.New("loadserver: a sink, a clock, links and a type of traffic are needed")
+		return nil, errors.New("loadserver: Env: a sink, a clock, links and a type of traffic are required")
 	}
 	if o.CertFile == "" && o.StateDir == "" {
-		return nil, errors.New("loadserver: without a certificate it needs a state directory (state_dir), to keep a key of its own")
+		return nil, errors.New("loadserver: without a certificate it needs a state directory (state_dir) for a generated key")
 	}
 	if env.Log == nil {
 		env.Log = slog.New(slog.DiscardHandler)
@@ -137,8 +137,8 @@ func New(o Options, env Env) (*LoadServer, error) {
 // Started is closed when all sockets are open.
 func (r *LoadServer) Started() <-chan struct{} { return r.started }
 
-// Run opens the sockets and serves until ctx ends, which is no error. It returns when
-// nothing is left running.
+// Run opens the sockets and serves until ctx ends, which is no error. It returns after all its
+// goroutines have ended.
 func (r *LoadServer) Run(ctx context.Context) error {
 	if err := r.prepare(); err != nil {
 		return err
@@ -178,10 +178,10 @@ func (r *LoadServer) Run(ctx context.Context) error {
 	return err
 }
 
-// ledgerFile is the ledger's in the state directory.
+// ledgerFile is the file of the ledger in the state directory.
 const ledgerFile = "load-server-usage.json"
 
-// prepare opens all that Run needs, or nothing.
+// prepare opens the resources of Run: all of them or none.
 func (r *LoadServer) prepare() (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,12 +204,12 @@ func (r *LoadServer) prepare() (err error) {
 	return nil
 }
 
-// portTries is how often another port is tried where any will do.
+// portTries is the most attempts to find a free port if the port is 0.
 const portTries = 10
 
-// listen opens all sockets of an address, with one port number.
+// listen opens the TCP and UDP sockets of an address with one port number.
 func (r *LoadServer) listen(a netip.AddrPort) error {
-	o, network := net.ListenConfig{KeepAliveConfig: loadcontrol.KeepAlive()}, "tcp4" // of its own family only
+	o, network := net.ListenConfig{KeepAliveConfig: loadcontrol.KeepAlive()}, "tcp4" // not dual-stack
 	if a.Addr().Is6() {
 		network = "tcp6"
 	}
@@ -225,14 +225,14 @@ func (r *LoadServer) listen(a netip.AddrPort) error {
 			r.listeners, r.shut = append(r.listeners, l), append(r.shut, shut...)
 			return nil
 		}
-		_ = l.Close() // nobody has used it
+		_ = l.Close() // unused
 		if a.Port() != 0 || try == portTries {
 			return fmt.Errorf("loadserver: %w", err)
 		}
 	}
 }
 
-// share has all types of traffic listen beside an address of control, or none.
+// share calls Listen of all types of traffic for an address of control: all succeed or none is open.
 func (r *LoadServer) share(at netip.AddrPort) (shut []func(), err error) {
 	for _, name := range r.types {
 		one, err := r.remote[name].Listen(at)
@@ -251,32 +251,32 @@ func call(all []func()) {
 	}
 }
 
-// closeSockets is called with the lock held.
+// closeSockets closes all sockets; mu must be held.
 func (r *LoadServer) closeSockets() {
 	for _, l := range r.listeners {
-		_ = l.Close() // the server has closed it already
+		_ = l.Close() // the HTTP server has closed it already
 	}
 	call(r.shut)
 	r.listeners, r.shut = nil, nil
 }
 
-// end tells all sessions that it is over, waits for them, and closes the sockets.
+// end ends all sessions, waits for them and closes the sockets.
 func (r *LoadServer) end(server *http.Server) {
 	r.mu.Lock()
 	r.closing = true
 	r.mu.Unlock()
-	_ = server.Close() // the listeners, and connections that are not sessions
+	_ = server.Close() // closes the listeners and the connections without a session
 	r.running.Wait()
 	r.mu.Lock()
 	r.closeSockets()
 	r.mu.Unlock()
 }
 
-// maxHeaderBytes of a request; a token and a few words fit.
+// maxHeaderBytes of a request; the headers of a valid one are about 200 bytes.
 const maxHeaderBytes = 8 << 10
 
-// server serves control; an unknown peer gets headers' time for the handshake and as long for
-// the request.
+// server returns the HTTP server of control; Options.headers is the timeout of the handshake and
+// of the request.
 func (r *LoadServer) server(ctx context.Context) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc(loadcontrol.Path, r.serve)
@@ -287,17 +287,17 @@ func (r *LoadServer) server(ctx context.Context) *http.Server {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c.(*tls.Conn).NetConn())
 		},
-		ErrorLog: slog.NewLogLogger(r.env.Log.Handler(), slog.LevelDebug), // unknown peers' mistakes
+		ErrorLog: slog.NewLogLogger(r.env.Log.Handler(), slog.LevelDebug), // errors of unknown peers
 	}
 	s.SetKeepAlivesEnabled(false)
 	return s
 }
 
-// connKey finds a request's connection, which the gate has let in.
+// connKey is the context key of a request's gatedConn.
 type connKey struct{}
 
-// Addrs are the addresses listened on, with the real ports: TCP and UDP. It is empty
-// before Started and after Run.
+// Addrs returns the listening addresses of TCP and UDP, with the ports chosen by the kernel. It is
+// empty before Started and after Run.
 func (r *LoadServer) Addrs() (all []netip.AddrPort) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,8 +308,8 @@ func (r *LoadServer) Addrs() (all []netip.AddrPort) {
 	return all
 }
 
-// Pin is the hash of the load server's key, for clients; empty before Started if the key is
-// its own.
+// Pin returns the hash of the load server's key; empty before Started if the key is
+// generated.
 func (r *LoadServer) Pin() string {
 	r.mu.Lock()
 	i := r.identity

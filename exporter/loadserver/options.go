@@ -15,56 +15,56 @@ import (
 	"oneway.example/exporter/traffic"
 )
 
-// Options are the load server's settings. TokensFile is needed, and StateDir unless there
-// is a certificate. Tags are the keys of a configuration.
+// Options configure a load server. TokensFile is required, and StateDir unless there is a
+// certificate. Tags are configuration keys.
 type Options struct {
-	// Given tells of a key, such as "max_sessions", whether its value was given, so that zero
-	// is no default but wrong; nil: none was.
+	// Given returns whether a key, such as "max_sessions", was configured, so that an explicit
+	// zero is an error, not the default; nil: none was.
 	Given func(key string) bool
-	// Listen are the addresses of control (TCP) and of test traffic (UDP, the same port
-	// number); an unspecified address means all of its family. Port 0: any port that is
-	// free for both. Default: 0.0.0.0:8620 and [::]:8620.
+	// Listen has the addresses of control (TCP) and of test traffic (UDP, the same port number);
+	// an unspecified address stands for all of its family. Port 0: a port that is free for both.
+	// Default: 0.0.0.0:8620 and [::]:8620.
 	Listen []netip.AddrPort
-	// CertFile and KeyFile are the certificate (PEM, with its chain) and its key. Neither:
-	// a key that the load server makes and keeps in StateDir, for clients to pin.
+	// CertFile and KeyFile are the certificate (PEM, with its chain) and its key. Neither: a
+	// generated key in StateDir, for clients to pin.
 	CertFile string `yaml:"cert_file"`
 	KeyFile  string `yaml:"key_file"`
-	// ClientCAFile has the certificates (PEM) that sign those of clients; empty: tokens only.
+	// ClientCAFile has the authorities (PEM) of client certificates; empty: tokens only.
 	ClientCAFile string `yaml:"client_ca_file"`
-	// TokensFile says who may run tests; see the package.
+	// TokensFile has the tokens; see the package.
 	TokensFile string `yaml:"tokens_file"`
-	// StateDir keeps the self-made key and what tokens have used today; empty: neither is kept.
+	// StateDir has the generated key and the usage of tokens today; empty: neither is stored.
 	StateDir string
-	// Link is the name of what no two load tests may use at once. Default "load_server".
+	// Link is the name of a link that two load tests must not use at once. Default "load_server".
 	Link string `yaml:"link"`
-	// MaxConnections bounds the control connections, authorized or not. Default 256. Beyond it,
-	// each that comes takes the place of one that is not authorized.
+	// MaxConnections limits the control connections, authorized or not. Default 256. At the limit
+	// a new one replaces one that is not authorized.
 	MaxConnections int `yaml:"max_connections"`
-	// MaxSessions bounds the authorized ones among them. Default 64. Beyond it, one of a token
-	// with fewer takes the place of one that has not opened.
+	// MaxSessions limits the authorized ones among them. Default 64. At the limit one of a token
+	// with fewer sessions replaces one that is not open.
 	MaxSessions int `yaml:"max_sessions"`
-	// Ports are those for further TCP sockets of a session; default 8621 to 8640.
+	// Ports for further TCP sockets of a session; default 8621 to 8640.
 	Ports option.Ports `yaml:"ports"`
-	// Allow lists the sources that are answered; none: all are.
+	// Allow lists the allowed sources; empty: all.
 	Allow []netip.Prefix `yaml:"allow"`
 
-	now     func() time.Time // of tests, as the times below
+	now     func() time.Time // set by tests, as are the times below
 	headers time.Duration
 	opening time.Duration
 	idle    time.Duration
 	writing time.Duration
 }
 
-// Env is what the load server is given. All are needed but Log, whose zero value discards, and Version.
+// Env has the dependencies of a load server. Log (nil: discarded) and Version are optional.
 type Env struct {
 	Log  *slog.Logger
 	Sink metric.Sink
-	// Clock is asked at the beginning and the end of each transfer; its Run is the
-	// caller's business.
+	// Clock is read at the beginning and the end of each transfer; the caller calls its
+	// Run.
 	Clock clock.Monitor
-	// Traffic are the types of traffic that are served.
+	// Traffic has the supported types of traffic.
 	Traffic []traffic.Type
-	// Version is the program's, for refusals.
+	// Version of the program, for refusals.
 	Version string
 	// Links excludes other load tests of this host from Options.Link.
 	Links *link.Table
@@ -76,7 +76,7 @@ const (
 	DefaultMaxConnections = 256
 	DefaultMaxSessions    = 64
 
-	// headerTimeout is what an unknown peer may take for the TLS handshake, and again for the
+	// headerTimeout is the timeout of an unknown peer's TLS handshake, and of its
 	// request.
 	headerTimeout = 5 * time.Second
 
@@ -93,7 +93,7 @@ func orDefault[T comparable](given bool, v *T, d T) {
 
 func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
-// complete checks o and fills in the defaults.
+// complete sets the defaults and checks o.
 func (o *Options) complete() error {
 	if len(o.Listen) == 0 {
 		o.Listen = []netip.AddrPort{
@@ -115,8 +115,8 @@ func (o *Options) complete() error {
 	return o.check()
 }
 
-// Check says all that is wrong with the settings by themselves: errors of the keys of a
-// configuration (*option.Error), and others.
+// Check returns all errors of the settings: *option.Error for errors of a configuration key, and
+// others.
 func (o Options) Check() error { return o.complete() }
 
 func (o *Options) check() error {
@@ -144,7 +144,7 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// allowed tells whether a source may speak to the load server.
+// allowed returns whether a source is allowed.
 func (o *Options) allowed(a netip.Addr) bool {
 	return len(o.Allow) == 0 || slices.ContainsFunc(o.Allow, func(p netip.Prefix) bool { return p.Contains(a.Unmap().WithZone("")) })
 }

@@ -9,32 +9,32 @@ import (
 	"oneway.example/exporter/traffic"
 )
 
-// burstSeconds and minBurstBytes are how far traffic may run ahead of its token's rate: the
-// trains of a capacity test leave at the link's own rate, and only then does the rate hold for
-// the mean.
+// burstSeconds and minBurstBytes are the depth of a token's bucket. A train of a capacity test leaves at
+// the rate of the link, so that the token's rate limits only the mean over a longer
+// time.
 const burstSeconds, minBurstBytes = 0.1, 256 << 10
 
-// rates remembers how much each token has moved lately, in each direction, over all its
-// sessions: or many short transfers would be faster than a long one may be.
+// rates has the buckets of each token in each direction, over all its sessions. Without it many short
+// transfers could exceed the rate.
 type rates struct {
 	mu      sync.Mutex
 	buckets map[[2]string]bucket // by token and direction
 }
 
-// bucket is what may be moved at once, as of a time that may be to come: the end of a transfer.
+// bucket is a token bucket at a time, which may be in the future: the end of a transfer.
 type bucket struct {
 	level float64
 	at    time.Time
 }
 
-// spend draws from the bucket of a token and a direction; one that is not known is full. An error is
-// that of draw, and again says when it would have none; 0: never. settle is for a transfer that ends before
-// its time: what counts then is what it has moved until now.
+// spend draws from the bucket of a token and a direction; an unknown one is full. err is that of
+// draw, and again the time after which it would succeed; 0: never. settle corrects the bucket for a
+// transfer that ends early, by the bytes that it has moved.
 func (r *rates) spend(of [2]string, rate float64, lasts time.Duration, draw traffic.Draw, now time.Time) (settle func(bytes int64, now time.Time), again time.Duration, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, depth := r.buckets[of], max(minBurstBytes, rate*burstSeconds)
-	// Less than at the end of what was drawn last, while that lasts.
+	// While the previous transfer lasts, the level is below that at its end.
 	level := min(depth, last.level+now.Sub(last.at).Seconds()*rate)
 	left, err := draw(traffic.Bucket{Level: level, Depth: depth, Rate: rate})
 	if err == nil {
@@ -54,7 +54,7 @@ func (r *rates) spend(of [2]string, rate float64, lasts time.Duration, draw traf
 	return nil, max(time.Second, time.Duration((depth-level)/rate*float64(time.Second))), err
 }
 
-// Spend is traffic.Host's.
+// Spend implements traffic.Host.
 func (s *session) Spend(d sample.Direction, lasts time.Duration, draw traffic.Draw) *loadcontrol.Refusal {
 	limits, refusal := s.Limits()
 	if refusal != nil || limits.BytesPerSecond <= 0 {

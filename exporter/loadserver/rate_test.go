@@ -16,7 +16,7 @@ import (
 
 var errDrawn = errors.New("too much")
 
-// atOnce draws so many bytes.
+// atOnce draws this many bytes.
 func atOnce(bytes float64) traffic.Draw {
 	return func(b traffic.Bucket) (float64, error) {
 		if bytes > b.Level {
@@ -46,40 +46,40 @@ func TestManyShortTransfersAreNoFasterThanALongOne(t *testing.T) {
 		t.Errorf("another name: %v", err)
 	}
 	if _, err := spend("a", 0, burst, now.Add(again)); err != nil {
-		t.Errorf("when it was told to come back: %v", err)
+		t.Errorf("after the time of a retry: %v", err)
 	}
 	if again, err := spend("c", 0, atOnce(300_000), now); err == nil || again != 0 {
-		t.Errorf("what never fits: %v, again in %v", err, again)
+		t.Errorf("a draw above the depth: %v, again in %v", err, again)
 	}
-	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil } // at the limit: it gains what it draws
+	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil } // at the rate: the level stays
 	if _, err := spend("d", 20*time.Second, paced, now); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := spend("d", 0, burst, now.Add(20*time.Second)); err != nil {
-		t.Errorf("after a paced one at the limit: %v", err)
+		t.Errorf("after a paced one at the rate: %v", err)
 	}
 	if again, err := spend("d", 0, burst, now.Add(10*time.Second)); err == nil || again != 26*time.Second {
-		t.Errorf("before what was drawn last is over: %v, again in %v", err, again)
+		t.Errorf("before the end of the last draw: %v, again in %v", err, again)
 	}
 }
 
-// A transfer that ends early counts with what it has moved, no more and no less.
-func TestTransferThatEndsEarlyCountsWithWhatItMoved(t *testing.T) {
+// A transfer that ends early counts with the bytes that it has moved.
+func TestTransferThatEndsEarlyIsSettled(t *testing.T) {
 	const rate = 1e6 // 256 KiB at once
 	r := rates{buckets: map[[2]string]bucket{}}
 	begin := time.Unix(1_700_000_000, 0)
 	of := [2]string{"a", "forward"}
 	var level float64
 	look := func(b traffic.Bucket) (float64, error) { level = b.Level; return b.Level, nil }
-	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil } // a minute at the limit
+	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil } // a minute at the rate
 	for _, c := range []struct {
 		moved int64
 		want  float64
 	}{
-		{2_000_000, minBurstBytes},        // at the limit, to the end
-		{2_200_000, minBurstBytes - 2e5},  // faster, as it began with a burst
-		{0, minBurstBytes},                // nothing of it
-		{10_000_000, minBurstBytes - 8e6}, // more than it might
+		{2_000_000, minBurstBytes},        // at the rate, to the end
+		{2_200_000, minBurstBytes - 2e5},  // faster, after an initial burst
+		{0, minBurstBytes},                // nothing moved
+		{10_000_000, minBurstBytes - 8e6}, // more than the rate
 	} {
 		clear(r.buckets)
 		settle, _, err := r.spend(of, rate, time.Minute, paced, begin)
@@ -87,12 +87,12 @@ func TestTransferThatEndsEarlyCountsWithWhatItMoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		settle(c.moved, begin.Add(2*time.Second))
-		settle(c.moved, begin.Add(2*time.Second)) // once is enough
+		settle(c.moved, begin.Add(2*time.Second)) // settling again does nothing
 		if _, _, err := r.spend(of, rate, 0, look, begin.Add(2*time.Second)); err != nil || level != c.want {
 			t.Errorf("%d bytes in 2 s of a minute: level %v, %v; want %v", c.moved, level, err, c.want)
 		}
 	}
-	// One that is over, or after which another was begun, is not settled any more.
+	// A transfer that has ended, or was followed by another, is not settled.
 	clear(r.buckets)
 	settle, _, _ := r.spend(of, rate, time.Second, atOnce(200_000), begin)
 	settle(0, begin.Add(time.Second))
@@ -101,12 +101,13 @@ func TestTransferThatEndsEarlyCountsWithWhatItMoved(t *testing.T) {
 	}
 	settle(0, begin)
 	if _, _, _ = r.spend(of, rate, 0, look, begin.Add(2*time.Second)); level != minBurstBytes-200_000 {
-		t.Errorf("after another was begun: level %v", level)
+		t.Errorf("after the begin of another: level %v", level)
 	}
 }
 
-// The plan is full again at its end, after a long pause: it must not be so when it is canceled after its burst.
-func TestCancelingATransferGivesNoRateBack(t *testing.T) {
+// The bucket is full again at the end of the plan, after a long pause; after a cancellation it must
+// not be.
+func TestCancelingATransferDoesNotRefillTheBucket(t *testing.T) {
 	s := newSite(t, Options{}, "a rate=100kbit") // 12,500 bytes a second, 262,144 at once
 	p := s.ready("a", 1<<30)
 	begin := time.Now()
@@ -135,12 +136,12 @@ func TestCancelingATransferGivesNoRateBack(t *testing.T) {
 	p.Close()
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
 	if sent, most := float64(s.r.Status().Sent), 262_144+12_500*time.Since(begin).Seconds()+1000; sent > most {
-		t.Errorf("%.0f bytes were sent, at most %.0f may be", sent, most)
+		t.Errorf("%.0f bytes were sent, want at most %.0f", sent, most)
 	}
 }
 
-// A stream that paces itself owes what it has drawn, and waits for as long as that takes.
-func TestWhatIsOwedIsOwedByAllOfAToken(t *testing.T) {
+// A stream that paces itself may take the level below zero, and waits until it is refilled.
+func TestNegativeLevelHoldsForAllSessionsOfAToken(t *testing.T) {
 	const rate = 1e6 // 256 KiB at once
 	r := rates{buckets: map[[2]string]bucket{}}
 	now := time.Unix(1_700_000_000, 0)
@@ -159,7 +160,7 @@ func TestWhatIsOwedIsOwedByAllOfAToken(t *testing.T) {
 	}
 }
 
-// What may leave at once is refilled in days here.
+// At this rate the bucket takes days to refill.
 func TestRateIsOfAllSessionsOfATokenInEachDirection(t *testing.T) {
 	s := newSite(t, Options{}, "a rate=8bit", "b rate=8bit", "c")
 	for _, c := range []struct {
@@ -172,7 +173,7 @@ func TestRateIsOfAllSessionsOfATokenInEachDirection(t *testing.T) {
 			x.Plan.Segments[0] = stream.Segment{PayloadBytes: 1000, Burst: 200, Bursts: 1}
 			switch _, err := p.Start(t.Context(), x); {
 			case c.refused && remoteend.Refusal(t, err).Reason != loadcontrol.RateLimit, !c.refused && err != nil:
-				t.Errorf("token %s, %s: %v; is to be refused: %v", c.token, d, err, c.refused)
+				t.Errorf("token %s, %s: %v; want refused: %v", c.token, d, err, c.refused)
 			}
 		}
 		p.Close()
@@ -180,7 +181,7 @@ func TestRateIsOfAllSessionsOfATokenInEachDirection(t *testing.T) {
 	}
 }
 
-func TestWhatWasMovedCountsWhenATransferIsOver(t *testing.T) {
+func TestMovedSettlesTheRate(t *testing.T) {
 	s, l := lease(t, Options{}, "a rate=1Mbit")
 	_, h := s.lease(l, 1)
 	paced := func(b traffic.Bucket) (float64, error) { return b.Level, nil }
@@ -188,14 +189,14 @@ func TestWhatWasMovedCountsWhenATransferIsOver(t *testing.T) {
 		t.Fatal(r)
 	}
 	if r := h.Spend(sample.Forward, 0, atOnce(1)); r == nil || r.Reason != loadcontrol.RateLimit || r.RetryAfter < 50*time.Minute {
-		t.Errorf("while it lasts: %+v", r)
+		t.Errorf("during the transfer: %+v", r)
 	}
 	if r := h.Spend(sample.Reverse, 0, atOnce(1)); r != nil {
 		t.Errorf("the other direction: %+v", r)
 	}
 	h.Moved(sample.Forward, 1000, 28)
 	if r := h.Spend(sample.Forward, 0, atOnce(1)); r != nil {
-		t.Errorf("when it has ended early: %+v", r)
+		t.Errorf("after its early end: %+v", r)
 	}
 }
 
@@ -206,7 +207,7 @@ func TestRevokedTokenDrawsNothing(t *testing.T) {
 		t.Fatal(r)
 	}
 	if r := h.Spend(sample.Forward, 0, atOnce(1<<20)); r == nil || r.Reason != loadcontrol.RateLimit || r.Detail != "too much" || r.RetryAfter != 0 {
-		t.Errorf("what never fits: %+v", r)
+		t.Errorf("a draw above the depth: %+v", r)
 	}
 	if err := os.WriteFile(s.o.TokensFile, nil, 0o600); err != nil {
 		t.Fatal(err)

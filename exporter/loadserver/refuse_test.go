@@ -26,12 +26,12 @@ func TestManySmallTransfersDoNotExceedWhatWasAnnounced(t *testing.T) {
 		}
 	}
 	_, err := p.Start(t.Context(), transferOf(3, sample.Reverse))
-	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.BadRequest || !strings.Contains(got.Detail, "0 are left") {
+	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.BadRequest || !strings.Contains(got.Detail, "0 of those announced for the session are left") {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestOpenThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidOpenIsRefused(t *testing.T) {
 	s := newSite(t, Options{}, "a")
 	good := loadcontrol.Open{Traffic: udp.Name, Test: "train", Run: "r", Bytes: 1, Duration: time.Second}
 	for name, c := range map[string]struct {
@@ -39,12 +39,12 @@ func TestOpenThatMakesNoSenseIsRefused(t *testing.T) {
 		reason loadcontrol.Reason
 		detail string
 	}{
-		"traffic":  {func(o *loadcontrol.Open) { o.Traffic = "flood" }, loadcontrol.WrongVersion, `traffic "flood" is not known to this load server, oneway 1.2.3; it knows udp`},
-		"nothing":  {func(o *loadcontrol.Open) { o.Bytes = 0 }, loadcontrol.BadRequest, "a session of 0 bytes is announced"},
-		"too much": {func(o *loadcontrol.Open) { o.Bytes = 1 << 60 }, loadcontrol.BadRequest, "1152921504606846976 bytes"},
-		"no time":  {func(o *loadcontrol.Open) { o.Duration = 0 }, loadcontrol.BadRequest, "a session of 0s is announced"},
-		"run":      {func(o *loadcontrol.Open) { o.Run = strings.Repeat("r", 101) }, loadcontrol.BadRequest, "the id of the run has 101 bytes"},
-		"test":     {func(o *loadcontrol.Open) { o.Test = strings.Repeat("t", 101) }, loadcontrol.BadRequest, "the test's name 101"},
+		"traffic":  {func(o *loadcontrol.Open) { o.Traffic = "flood" }, loadcontrol.WrongVersion, `traffic "flood" is unknown to this load server, oneway 1.2.3; it has udp`},
+		"nothing":  {func(o *loadcontrol.Open) { o.Bytes = 0 }, loadcontrol.BadRequest, "bytes is 0; it must be the most that the session moves"},
+		"too much": {func(o *loadcontrol.Open) { o.Bytes = 1 << 60 }, loadcontrol.BadRequest, "bytes is 1152921504606846976"},
+		"no time":  {func(o *loadcontrol.Open) { o.Duration = 0 }, loadcontrol.BadRequest, "duration is 0s; it must be"},
+		"run":      {func(o *loadcontrol.Open) { o.Run = strings.Repeat("r", 101) }, loadcontrol.BadRequest, "the run has 101 bytes"},
+		"test":     {func(o *loadcontrol.Open) { o.Test = strings.Repeat("t", 101) }, loadcontrol.BadRequest, "the test 101"},
 	} {
 		client, err := s.dial("a")
 		if err != nil {
@@ -61,7 +61,7 @@ func TestOpenThatMakesNoSenseIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = p.Open(t.Context(), good, nil) // a second one, whose reply is the session's end
+	_, _ = p.Open(t.Context(), good, nil) // a second one ends the session
 	<-p.Done()
 	if got := remoteend.Refusal(t, p.Err()); got.Reason != loadcontrol.BadRequest || got.Detail != "the session is open already" {
 		t.Errorf("opened twice: %v", got)
@@ -89,11 +89,11 @@ func TestDayLimitHoldsAcrossARestartUntilMidnight(t *testing.T) {
 	s.stop()
 	s.start()
 	_, err := s.join("a", 50_001)
-	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.DayLimit || got.RetryAfter != 2*time.Hour || !strings.Contains(got.Detail, "50000 of the 200000") {
+	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.DayLimit || got.RetryAfter != 2*time.Hour || !strings.Contains(got.Detail, "has 50000 left of its 200000") {
 		t.Errorf("%+v", got)
 	}
 	if _, err := s.join("a", 200_001); remoteend.Refusal(t, err).RetryAfter != 0 {
-		t.Errorf("more than a whole day's is told to come back: %v", err)
+		t.Errorf("more than the limit of a day: %v, want no retry", err)
 	}
 	later.Store(int64(3 * time.Hour))
 	if _, err := s.join("a", 200_000); err != nil {
@@ -116,7 +116,7 @@ func TestQuotaOfTheLinkHolds(t *testing.T) {
 	p.Close()
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
 	if u := s.links.Usage(DefaultLink); u.Used != 100*528 || u.Reserved != 0 {
-		t.Errorf("%+v, want the packets with their headers", u)
+		t.Errorf("%+v, want the packets with headers", u)
 	}
 	_, err := s.join("a", 60_000)
 	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.DayLimit || got.RetryAfter <= 0 || !strings.Contains(got.Detail, "link's quota") {
@@ -145,7 +145,7 @@ func TestSessionsOfATokenAndOfAllAreBounded(t *testing.T) {
 		t.Errorf("another token: %v", err)
 	}
 	if _, err := s.dial("b"); remoteend.Refusal(t, err).Reason != loadcontrol.TooMany {
-		t.Errorf("beyond all sessions: %v", err)
+		t.Errorf("above MaxSessions: %v", err)
 	}
 	first.Close()
 	remoteend.Eventually(t, "a place is free", func() bool {
@@ -159,7 +159,7 @@ func TestRevokedTokenStartsNothingMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{"its line is gone": "", "its name is another's": another.String(), "its name is a certificate's": "a certificate"} {
+	for name, content := range map[string]string{"its line is removed": "", "its name has another hash": another.String(), "its name has a certificate": "a certificate"} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, Options{}, "a")
 			p := s.ready("a", 1_000_000)
@@ -178,23 +178,23 @@ func TestRevokedTokenStartsNothingMore(t *testing.T) {
 	}
 }
 
-// Else a token without a byte left could have the link wait for it again and again.
+// Otherwise a token without bytes left could keep the link reserved again and again.
 func TestRefusedOpenCountsAsATurn(t *testing.T) {
 	s := newSite(t, Options{}, "a per-day=1kB", "b")
 	p := s.ready("b", 1)
-	if _, err := s.join("a", 2000); remoteend.Refusal(t, err).Reason != loadcontrol.Busy { // its place
-		t.Errorf("%v: the link is taken", err)
+	if _, err := s.join("a", 2000); remoteend.Refusal(t, err).Reason != loadcontrol.Busy { // waits, and has a place
+		t.Errorf("%v, want busy", err)
 	}
 	p.Close()
 	remoteend.Eventually(t, "the session's end", func() bool { return s.r.Status().Sessions == 0 })
 	if _, err := s.join("b", 1); remoteend.Refusal(t, err).Reason != loadcontrol.Busy {
-		t.Errorf("%v: it is a's turn", err)
+		t.Errorf("%v, want busy: it is a's turn", err)
 	}
 	if _, err := s.join("a", 2000); remoteend.Refusal(t, err).Reason != loadcontrol.DayLimit {
-		t.Errorf("%v: more than a day's", err)
+		t.Errorf("%v, want day_limit", err)
 	}
 	if _, err := s.join("a", 2000); remoteend.Refusal(t, err).Reason != loadcontrol.Busy {
-		t.Errorf("%v: it is b's turn", err)
+		t.Errorf("%v, want busy: it is b's turn", err)
 	}
 	if _, err := s.join("b", 1); err != nil {
 		t.Errorf("b's turn: %v", err)
@@ -203,7 +203,7 @@ func TestRefusedOpenCountsAsATurn(t *testing.T) {
 
 func TestLinkIsForOneTestAtATime(t *testing.T) {
 	s := newSite(t, Options{}, "a", "b")
-	release, _ := s.links.TryAcquire(DefaultLink, "a test of this host's own")
+	release, _ := s.links.TryAcquire(DefaultLink, "a test of this host")
 	_, err := s.join("a", 1000)
 	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.Busy || got.RetryAfter <= 0 {
 		t.Errorf("%+v", got)
@@ -217,7 +217,7 @@ func TestLinkIsForOneTestAtATime(t *testing.T) {
 	}
 	_, err = s.join("b", 1000)
 	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.Busy || got.RetryAfter < 15*time.Second || got.RetryAfter > 25*time.Second {
-		t.Errorf("%+v: want about what the transfer of 20 s still takes", got)
+		t.Errorf("%+v, want about the rest of the transfer of 20 s", got)
 	}
 	longer := transferOf(2, sample.Forward)
 	longer.Plan.Segments[0].Bursts = 1_000_000
@@ -226,7 +226,7 @@ func TestLinkIsForOneTestAtATime(t *testing.T) {
 	}
 	_, err = s.join("b", 1000)
 	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.Busy || got.RetryAfter != 30*time.Second {
-		t.Errorf("%+v: want no more than 30 s, whatever a transfer takes", got)
+		t.Errorf("%+v, want at most 30 s", got)
 	}
 	p.Close()
 	remoteend.Eventually(t, "the link is free", func() bool {

@@ -19,32 +19,32 @@ import (
 
 // Times of a session.
 const (
-	// openTime is how long an authorized client may take to say what it wants.
+	// openTime is the timeout of an authorized client's Open.
 	openTime = 10 * time.Second
-	// idleTime is how long it may hold the link while nothing runs.
+	// idleTime is the longest time that a session holds the link without a transfer.
 	idleTime = time.Minute
-	// sessionTime is how long it may hold the link at all; a size sweep of 100 cells takes an hour.
+	// sessionTime is the longest time that a session holds the link; a size sweep of 100 cells takes an hour.
 	sessionTime = 4 * time.Hour
-	// durationSlack is what a session may take longer than it has announced.
+	// durationSlack is added to the announced duration of a session.
 	durationSlack = time.Minute
-	// farewell is how long the reason of an end may take to be said.
+	// farewell is the timeout of the last message.
 	farewell = 500 * time.Millisecond
 )
 
-// session is one authorized connection, and what it has opened: the host of its traffic. One
-// goroutine reads what the client says.
+// session is one authorized connection and its open session; it is the traffic.Host. One goroutine
+// reads the client's messages.
 type session struct {
 	r     *LoadServer
 	token Token
 	conn  *loadcontrol.Conn
 	gated *gatedConn
-	// admitted is when it was authorized.
+	// admitted is the time of the authorization.
 	admitted time.Time
 	idle     *time.Timer
 	longest  *time.Timer
 	stop     context.CancelCauseFunc
 
-	// Set by open, and not changed after it.
+	// Set by open and constant after it.
 	run     string
 	traffic traffic.Session // nil: not open
 	reserve *quota.Reservation
@@ -52,15 +52,15 @@ type session struct {
 	release func()
 	begun   time.Time
 
-	moved   [2]atomic.Int64 // bytes of payload, by direction
-	headers atomic.Int64    // bytes of headers, which a link's quota counts too
+	moved   [2]atomic.Int64 // payload bytes by direction
+	headers atomic.Int64    // header bytes; the link's quota includes them
 
 	mu        sync.Mutex
 	ready     bool      // open has succeeded
-	until     time.Time // when what runs is over, as planned; zero: nothing runs
-	announced int64     // bytes that may still be taken
+	until     time.Time // planned end of the transfers; zero: none runs
+	announced int64     // announced bytes that are left
 	sockets   []net.Listener
-	settle    [2]func(bytes int64, now time.Time) // of what was drawn last, by direction; nil: nothing
+	settle    [2]func(bytes int64, now time.Time) // of the last draw by direction; nil: none
 }
 
 var _ traffic.Host = (*session)(nil)
@@ -70,9 +70,9 @@ func (s *session) serve(parent context.Context, conn *loadcontrol.Conn) {
 	s.conn = conn
 	ctx, stop := context.WithCancelCause(parent)
 	s.stop = stop
-	s.longest = s.timer(sessionTime, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("a session is over after %v", sessionTime), RetryAfter: tooManyWait})
+	s.longest = s.timer(sessionTime, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: fmt.Sprintf("the session has reached its limit of %v", sessionTime), RetryAfter: tooManyWait})
 	defer s.longest.Stop()
-	s.idle = s.timer(s.r.options.opening, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "nothing was asked for, for too long"})
+	s.idle = s.timer(s.r.options.opening, &loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the session was idle for too long"})
 	err := s.exchange(ctx)
 	stop(nil)
 	ended := make(chan struct{})
@@ -88,13 +88,13 @@ func (s *session) serve(parent context.Context, conn *loadcontrol.Conn) {
 	s.finish(reason)
 }
 
-// timer ends the session after a while.
+// timer ends the session after a time.
 func (s *session) timer(after time.Duration, why *loadcontrol.Refusal) *time.Timer {
 	return time.AfterFunc(after, func() { s.stop(why) })
 }
 
-// exchange does what the client says, until an error ends the session: a refusal, or what
-// the connection's end was.
+// exchange handles the client's messages until an error ends the session: a refusal, or the error of
+// the connection.
 func (s *session) exchange(ctx context.Context) error {
 	limits := s.token.Limits
 	limits.Sessions = mostSessions(limits)
@@ -115,7 +115,7 @@ func (s *session) exchange(ctx context.Context) error {
 	}
 }
 
-// ended is why nothing is read any more.
+// ended returns why Read failed.
 func (s *session) ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.As(cause, new(*loadcontrol.Refusal)) || errors.Is(cause, traffic.ErrSilent) {
@@ -124,10 +124,10 @@ func (s *session) ended(ctx context.Context) error {
 	if err := s.conn.Err(); err != nil {
 		return err
 	}
-	return shuttingDown() // Run's context has ended
+	return shuttingDown() // the context of Run has ended
 }
 
-// hear does what one message asks for. A nil *Refusal must not become an error.
+// hear handles one message. It never converts a nil *Refusal into an error.
 func (s *session) hear(m *loadcontrol.Message) error {
 	var refusal *loadcontrol.Refusal
 	switch {
@@ -150,26 +150,26 @@ func badRequest(format string, args ...any) *loadcontrol.Refusal {
 }
 
 const (
-	// maxRun is the longest id of a run, and name of a test, that is logged.
+	// maxRun is the longest ID of a run, and name of a test, in bytes.
 	maxRun = 100
-	// maxAnnounced is more than any session moves, and small enough to be added up.
+	// maxAnnounced exceeds the bytes of any session; sums of it do not overflow.
 	maxAnnounced = 1 << 50
 )
 
-// open gives the link to the session, sets its bytes aside, and begins its traffic.
+// open acquires the link, reserves the bytes and starts the traffic of the session.
 func (s *session) open(o *loadcontrol.Open) *loadcontrol.Refusal {
 	remote := s.r.remote[o.Traffic]
 	switch {
 	case s.traffic != nil:
 		return badRequest("the session is open already")
 	case remote == nil:
-		return &loadcontrol.Refusal{Reason: loadcontrol.WrongVersion, Detail: fmt.Sprintf("traffic %.40q is not known to this load server, oneway %s; it knows %s", o.Traffic, s.r.env.Version, strings.Join(s.r.types, ", "))}
+		return &loadcontrol.Refusal{Reason: loadcontrol.WrongVersion, Detail: fmt.Sprintf("traffic %.40q is unknown to this load server, oneway %s; it has %s", o.Traffic, s.r.env.Version, strings.Join(s.r.types, ", "))}
 	case o.Bytes <= 0 || o.Bytes > maxAnnounced:
-		return badRequest("a session of %d bytes is announced; it must be what all of it will move, 1 to %d", o.Bytes, int64(maxAnnounced))
+		return badRequest("bytes is %d; it must be the most that the session moves, 1 to %d", o.Bytes, int64(maxAnnounced))
 	case o.Duration <= 0:
-		return badRequest("a session of %v is announced; it must be how long all of it will take", o.Duration)
+		return badRequest("duration is %v; it must be the longest time of the session, above 0s", o.Duration)
 	case len(o.Run) > maxRun || len(o.Test) > maxRun:
-		return badRequest("the id of the run has %d bytes, the test's name %d; at most %d are taken", len(o.Run), len(o.Test), maxRun)
+		return badRequest("the run has %d bytes, the test %d; each must have at most %d", len(o.Run), len(o.Test), maxRun)
 	}
 	release, refusal := s.take()
 	if refusal != nil {
@@ -195,16 +195,16 @@ func (s *session) open(o *loadcontrol.Open) *loadcontrol.Refusal {
 	s.Busy(time.Time{})
 	s.r.counts.note(func(st *Status) { st.Opened, st.Sessions = st.Opened+1, st.Sessions+1 })
 	s.r.env.Log.Info("Session opened", "token", s.token.Name, "run", o.Run, "kind", o.Test, "from", s.conn.Remote().String(), "announced_bytes", o.Bytes)
-	_ = s.conn.Opened(reply) // an error ends the connection, which Read tells
+	_ = s.conn.Opened(reply) // an error ends the connection, and Read returns it
 	return nil
 }
 
-// setAside takes the bytes from what the token, and the link, have left today.
+// setAside reserves the bytes of the token's and of the link's quota of the day.
 func (s *session) setAside(bytes int64) *loadcontrol.Refusal {
 	limit := s.token.Limits.BytesPerDay
 	reserve, err := s.r.ledger.Reserve(s.token.Name, limit, bytes)
 	if e, ok := errors.AsType[*quota.ExceededError](err); ok {
-		return s.tomorrow(bytes <= limit, e.Renewed, fmt.Sprintf("%d bytes are announced, and %d of the %d a day are left to the token", bytes, e.Left, limit))
+		return s.tomorrow(bytes <= limit, e.Renewed, fmt.Sprintf("%d bytes are announced; the token has %d left of its %d a day", bytes, e.Left, limit))
 	}
 	if err != nil {
 		return s.unsaved(err)
@@ -213,7 +213,7 @@ func (s *session) setAside(bytes int64) *loadcontrol.Refusal {
 	if err != nil {
 		reserve.Settle(0)
 		if e, ok := errors.AsType[*quota.ExceededError](err); ok {
-			return s.tomorrow(true, e.Renewed, fmt.Sprintf("%d bytes are announced, and %d of the link's quota are left today", bytes, e.Left))
+			return s.tomorrow(true, e.Renewed, fmt.Sprintf("%d bytes are announced; %d of the link's quota are left today", bytes, e.Left))
 		}
 		return s.unsaved(err)
 	}
@@ -221,7 +221,7 @@ func (s *session) setAside(bytes int64) *loadcontrol.Refusal {
 	return nil
 }
 
-// tomorrow refuses for today, or for good.
+// tomorrow refuses until the quota is renewed, or for good.
 func (s *session) tomorrow(again bool, renewed time.Time, detail string) *loadcontrol.Refusal {
 	refusal := &loadcontrol.Refusal{Reason: loadcontrol.DayLimit, Detail: detail}
 	if again {
@@ -230,16 +230,16 @@ func (s *session) tomorrow(again bool, renewed time.Time, detail string) *loadco
 	return refusal
 }
 
-// hangUp ends the connection, and says in one word why.
+// hangUp ends the connection and returns the reason as a label value.
 func (s *session) hangUp(err error) (reason string) {
-	defer func() { _ = s.conn.Close() }() // it has no error to tell
+	defer func() { _ = s.conn.Close() }() // it returns no error
 	if refusal, ok := errors.AsType[*loadcontrol.Refusal](err); ok {
 		if refusal.Reason == loadcontrol.ShuttingDown || refusal.Reason == loadcontrol.TimeLimit {
-			s.r.counts.request(refusal.Reason) // nobody has asked, so nobody has counted it
+			s.r.counts.request(refusal.Reason) // not a reply to a message, so not counted yet
 		}
-		// A client that does not read must not hold the session.
+		// A client that does not read must not block the end of the session.
 		late := time.AfterFunc(farewell, func() { _ = s.conn.Close() })
-		_ = s.conn.Refuse(refusal) // it may have gone
+		_ = s.conn.Refuse(refusal) // the client may have closed
 		late.Stop()
 		if refusal.Reason == loadcontrol.ShuttingDown {
 			return "shutting_down"
@@ -257,10 +257,10 @@ func (s *session) hangUp(err error) (reason string) {
 	return "lost"
 }
 
-// finish gives back what the session had, when nothing of it runs any more.
+// finish releases the resources of the session after its traffic has ended.
 func (s *session) finish(reason string) {
-	for _, l := range s.sockets { // those of a traffic that was refused, too
-		_ = l.Close() // its traffic may have closed it
+	for _, l := range s.sockets { // also those of a refused traffic
+		_ = l.Close() // the traffic may have closed it
 	}
 	if s.traffic == nil {
 		return
@@ -277,7 +277,7 @@ func (s *session) finish(reason string) {
 		"seconds", time.Since(s.begun).Seconds(), "received_bytes", received, "sent_bytes", sent)
 }
 
-// Local is traffic.Host's, as are those that follow.
+// Local and the methods below implement traffic.Host.
 func (s *session) Local() netip.AddrPort { return s.conn.Local() }
 
 func (s *session) Remote() netip.AddrPort { return s.conn.Remote() }
@@ -285,7 +285,7 @@ func (s *session) Remote() netip.AddrPort { return s.conn.Remote() }
 func (s *session) Limits() (loadcontrol.Limits, *loadcontrol.Refusal) {
 	t, ok := s.r.tokens.named(s.token.Name)
 	if !ok || t.Hash != s.token.Hash || t.Certificate != s.token.Certificate {
-		return loadcontrol.Limits{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "the token has been revoked"}
+		return loadcontrol.Limits{}, &loadcontrol.Refusal{Reason: loadcontrol.Unauthorized, Detail: "the token was revoked"}
 	}
 	return t.Limits, nil
 }
@@ -294,7 +294,7 @@ func (s *session) Take(bytes int64) *loadcontrol.Refusal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if bytes > s.announced {
-		return badRequest("the transfer moves %d bytes, and of those announced for the session %d are left", bytes, s.announced)
+		return badRequest("the transfer has %d bytes; %d of those announced for the session are left", bytes, s.announced)
 	}
 	s.announced -= bytes
 	return nil
@@ -331,7 +331,7 @@ func (s *session) Busy(until time.Time) {
 	}
 }
 
-// busyFor is how long what runs will still take, and whether the session is open.
+// busyFor returns the planned time until the transfers end, and whether the session is open.
 func (s *session) busyFor() (left time.Duration, opened bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

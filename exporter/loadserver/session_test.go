@@ -71,7 +71,7 @@ func TestStreamsRunInBothDirections(t *testing.T) {
 	}
 }
 
-// A load server on all addresses answers each client from the one that it came to.
+// A load server on all addresses replies from the address to which the client has sent.
 func TestStreamsRunOverBothFamilies(t *testing.T) {
 	all := []netip.AddrPort{netip.AddrPortFrom(netip.IPv4Unspecified(), 0)}
 	clients := []string{"127.0.0.1", "127.0.0.2"}
@@ -79,7 +79,7 @@ func TestStreamsRunOverBothFamilies(t *testing.T) {
 		l.Close()
 		all, clients = append(all, netip.AddrPortFrom(netip.IPv6Unspecified(), 0)), append(clients, "::1")
 	} else {
-		t.Logf("SKIPPED, NOT PASSED: IPv6, of which this host has none: %v", err)
+		t.Logf("SKIPPED, NOT PASSED: no IPv6 on this host: %v", err)
 	}
 	s := newSite(t, Options{Listen: all}, "a")
 	for _, client := range clients {
@@ -109,8 +109,8 @@ func TestStreamsRunOverBothFamilies(t *testing.T) {
 	}
 }
 
-// shared is a type of traffic that keeps a socket beside each address of control, and refuses
-// some tries.
+// shared is a type of traffic with a socket beside each address of control; its first Listen calls
+// fail.
 type shared struct {
 	leased
 	name    string
@@ -125,20 +125,20 @@ func (x *shared) New(traffic.Env) traffic.Remote { return x }
 func (x *shared) Listen(at netip.AddrPort) (func(), error) {
 	x.tried = append(x.tried, at)
 	if len(x.tried) <= x.refuses {
-		return nil, errors.New("this port is taken")
+		return nil, errors.New("the port is in use")
 	}
 	x.open[at] = true
 	return func() { delete(x.open, at) }, nil
 }
 
-// One that listens already gives up the port that another cannot have.
-func TestAnotherPortIsTriedForAllWhereOneTypeCannotListen(t *testing.T) {
+// A type that listens already closes its socket if another cannot listen on that port.
+func TestAnotherPortIsTriedIfOneTypeCannotListen(t *testing.T) {
 	first, second := &shared{name: "a", open: map[netip.AddrPort]bool{}}, &shared{name: "b", refuses: 1, open: map[netip.AddrPort]bool{}}
 	s := newSiteOf(t, Options{}, []traffic.Type{first, second}, "a")
 	at := s.r.Addrs()
 	for _, x := range []*shared{first, second} {
 		if len(x.tried) != 2 || len(x.open) != 1 || !x.open[at[0]] || x.tried[0] == at[0] {
-			t.Errorf("%s: tried %v, open %v; the load server listens at %v", x.name, x.tried, x.open, at)
+			t.Errorf("%s: tried %v, open %v; the load server listens on %v", x.name, x.tried, x.open, at)
 		}
 	}
 	s.stop()
@@ -150,7 +150,7 @@ func TestAnotherPortIsTriedForAllWhereOneTypeCannotListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Run(t.Context()); err == nil || err.Error() != "loadserver: this port is taken" || len(first.open) != 0 {
+	if err := r.Run(t.Context()); err == nil || err.Error() != "loadserver: the port is in use" || len(first.open) != 0 {
 		t.Errorf("%v; open %v", err, first.open)
 	}
 	if n := len(second.tried); n != 2+portTries {

@@ -22,7 +22,7 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// site is a load server on loopback with tokens of three clients.
+// site is a load server on loopback with tokens.
 type site struct {
 	t      *testing.T
 	r      *LoadServer
@@ -30,12 +30,12 @@ type site struct {
 	links  *link.Table
 	all    []traffic.Type
 	o      Options
-	tokens map[string]string // name -> text
+	tokens map[string]string // text by name
 	stop   func()
-	at     netip.AddrPort // where clients dial; zero: the first address
+	at     netip.AddrPort // the address clients dial; zero: the first
 }
 
-// newSite runs a load server; lines are tokens, as "name limits".
+// newSite runs a load server; lines are tokens as "name limits".
 func newSite(t *testing.T, o Options, lines ...string) *site {
 	t.Helper()
 	return newSiteOf(t, o, traffictypes.All(), lines...)
@@ -73,7 +73,7 @@ func newSiteOf(t *testing.T, o Options, all []traffic.Type, lines ...string) *si
 	return s
 }
 
-// start runs the load server, again after stop.
+// start runs the load server; it may be called again after stop.
 func (s *site) start() {
 	s.t.Helper()
 	r, err := New(s.o, Env{
@@ -102,7 +102,7 @@ func (s *site) start() {
 	s.t.Cleanup(s.stop)
 }
 
-// dial connects with a token's name.
+// dial connects with the token of a name.
 func (s *site) dial(name string) (*loadcontrol.Client, error) {
 	at := s.r.Addrs()[0]
 	if s.at.IsValid() {
@@ -115,7 +115,7 @@ func (s *site) dial(name string) (*loadcontrol.Client, error) {
 	return c, err
 }
 
-// peer is a client with an open session that has proved its address.
+// peer is a client with an open session and a proved address.
 type peer struct {
 	*udp.Client
 	site     *site
@@ -143,12 +143,12 @@ func (s *site) open(over *loadcontrol.Client, bytes int64) (*peer, error) {
 	return &peer{Client: c, site: s, endpoint: e, session: e.Join(c.Reply.Session)}, nil
 }
 
-// at is the load server's test port.
+// at returns the load server's test port.
 func (p *peer) at() netip.AddrPort {
 	return netip.AddrPortFrom(p.Remote().Addr(), p.Reply.Port)
 }
 
-// prove shows that the peer receives.
+// prove proves the peer's address.
 func (p *peer) prove() error {
 	cookie, err := p.session.Hello(p.site.t.Context(), p.at())
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *peer) prove() error {
 	return p.Prove(p.site.t.Context(), cookie)
 }
 
-// ready joins and proves, and fails the test if it cannot.
+// ready joins and proves, or fails the test.
 func (s *site) ready(name string, bytes int64) *peer {
 	s.t.Helper()
 	p, err := s.join(name, bytes)
@@ -170,7 +170,7 @@ func (s *site) ready(name string, bytes int64) *peer {
 	return p
 }
 
-// transfer of 100 packets of 500 bytes, 1 ms apart.
+// transferOf returns a transfer of 100 packets of 500 bytes, 1 ms apart.
 func transferOf(id uint16, d sample.Direction) udp.Start {
 	return udp.Start{ID: id, Direction: d, Idle: udp.MinIdle, Plan: remoteend.Plan()}
 }

@@ -11,29 +11,29 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Status is what a load server does now and has done since it started.
+// Status has the state of a load server and its counters since the start.
 type Status struct {
-	// Addrs are the addresses listened on; none: it does not run.
+	// Addrs are the listening addresses; empty: it does not run.
 	Addrs []netip.AddrPort
 	// Pin is the hash of its key.
 	Pin string
-	// Connections are open now, Sessions of them hold a session.
+	// Connections and Sessions are open now.
 	Connections, Sessions int
-	// Opened counts sessions, Started transfers, and Refused what was refused of either,
-	// by reason.
+	// Opened counts sessions, Started transfers, and Refused refusals of both by
+	// reason.
 	Opened, Started uint64
 	Refused         map[loadcontrol.Reason]uint64
-	// Ended counts sessions that have ended, by reason: closed, lost, silent, protocol,
+	// Ended counts ended sessions by reason: closed, lost, silent, protocol,
 	// shutting_down.
 	Ended map[string]uint64
 	// Received and Sent are bytes of UDP payload.
 	Received, Sent int64
-	// Discarded counts the packets at the test port that belong to no session or
-	// transfer, by the reason; none was answered.
+	// Discarded counts packets at the test port without a session or transfer, by reason; none
+	// had a reply.
 	Discarded map[string]uint64
 }
 
-// Status may be called at any time.
+// Status is safe for concurrent use.
 func (r *LoadServer) Status() Status {
 	s := r.counts.status()
 	s.Addrs, s.Connections, s.Discarded = r.Addrs(), r.gate.connections(), r.discarded()
@@ -43,7 +43,7 @@ func (r *LoadServer) Status() Status {
 	return s
 }
 
-// counts are kept, and published by publish.
+// counts are the counters; publish exports them.
 type counts struct {
 	mu    sync.Mutex
 	bytes map[[2]string]int64 // by token and direction
@@ -51,9 +51,9 @@ type counts struct {
 }
 
 const (
-	// publishEvery is how fresh what is published is.
+	// publishEvery is the interval of updates of the metrics.
 	publishEvery = time.Second
-	// saveEvery is how often it is tried again to save the ledger.
+	// saveEvery is the interval of retries to save the ledger.
 	saveEvery = 10 * time.Second
 )
 
@@ -63,14 +63,14 @@ func newCounts() counts {
 	}
 }
 
-// note changes what is counted.
+// note changes the counters.
 func (c *counts) note(change func(*Status)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.total)
 }
 
-// request counts what was refused.
+// request counts a refusal.
 func (c *counts) request(reason loadcontrol.Reason) { c.note(func(s *Status) { s.Refused[reason]++ }) }
 
 func (c *counts) status() (s Status) {
@@ -81,10 +81,10 @@ func (c *counts) status() (s Status) {
 	return s
 }
 
-// ends are the reasons of a session's end.
+// ends returns the reasons of the end of a session.
 func ends() []string { return []string{"closed", "lost", "silent", "protocol", "shutting_down"} }
 
-// publish keeps the series fresh until ctx ends, and after.
+// publish updates the metrics until ctx ends.
 func (r *LoadServer) publish(ctx context.Context, series *metric.Scope) {
 	again, saving := time.NewTicker(publishEvery), time.NewTicker(saveEvery)
 	defer again.Stop()
@@ -97,13 +97,13 @@ func (r *LoadServer) publish(ctx context.Context, series *metric.Scope) {
 		case <-again.C:
 		case <-saving.C:
 			if r.ledger.Saved() != nil {
-				_ = r.ledger.Save() // Saved tells
+				_ = r.ledger.Save() // Saved returns the error
 			}
 		}
 	}
 }
 
-// tell publishes all that is counted.
+// tell exports all counters.
 func (r *LoadServer) tell(series *metric.Scope) {
 	s := r.Status()
 	r.counts.mu.Lock()
@@ -136,7 +136,7 @@ func (r *LoadServer) tell(series *metric.Scope) {
 	})
 }
 
-// discarded adds up what all traffic has left alone.
+// discarded sums the discarded packets of all types of traffic.
 func (r *LoadServer) discarded() map[string]uint64 {
 	sum := map[string]uint64{}
 	for _, f := range r.remote {

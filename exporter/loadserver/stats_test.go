@@ -11,7 +11,7 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-func TestMetricsSayWhatHappened(t *testing.T) {
+func TestMetricsOfALoadServer(t *testing.T) {
 	s := newSite(t, Options{}, "a")
 	s.stop()
 	sink := promsink.New(promsink.Options{})
@@ -54,12 +54,12 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	s.stop()
 	for name := range gathered(t, sink) {
 		if strings.HasPrefix(name, "oneway_responder") {
-			t.Errorf("%s is there without a load server", name)
+			t.Errorf("%s exists without a load server", name)
 		}
 	}
 }
 
-// gathered is every value by name and labels.
+// gathered returns every value by name and labels.
 func gathered(t *testing.T, sink *promsink.Sink) map[string]float64 {
 	t.Helper()
 	families, err := sink.Gather()

@@ -18,32 +18,32 @@ import (
 	"oneway.example/exporter/option"
 )
 
-// Token is one line of a tokens file: who may run tests, and how much.
+// Token is one line of a tokens file: a name, its credential and its limits.
 type Token struct {
-	// Name is a metric label, and unique in a file: letters, digits, _ . -, 64 at the most.
+	// Name is a metric label, unique in a file: letters, digits, _ . -, at most 64.
 	Name string
 	// Hash is the SHA-256 of the token's text; unused with Certificate.
 	Hash [sha256.Size]byte
-	// Certificate: the client shows a certificate with this common name instead.
+	// Certificate: the client presents a certificate with this common name instead.
 	Certificate bool
-	// Limits of its use; LeftToday is not used here.
+	// Limits of the token; LeftToday is unused.
 	Limits loadcontrol.Limits
 }
 
 var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 const (
-	// tokenPrefix lets people and scanners of repositories see what it is.
+	// tokenPrefix identifies tokens for secret scanners.
 	tokenPrefix = "owt_"
 	tokenBytes  = 32
-	// maxTokensFile bounds the file; it holds thousands of tokens.
+	// maxTokensFile is the most bytes of the file; thousands of tokens fit.
 	maxTokensFile = 1 << 20
 	hashWord      = "sha256:"
 	certWord      = "certificate"
 )
 
-// NewToken draws a token of 256 random bits. The text goes to the client, the Token to
-// the load server's file; the text cannot be found from it.
+// NewToken generates a token of 256 random bits. The text is for the client, the Token for the load
+// server's file, which does not reveal the text.
 func NewToken(name string, limits loadcontrol.Limits) (t Token, text string, err error) {
 	if !tokenName.MatchString(name) {
 		return Token{}, "", errTokenName(name)
@@ -58,7 +58,7 @@ func errTokenName(name string) error {
 	return fmt.Errorf("loadserver: token name %q: it must begin with a letter or digit, and have at most 64 letters, digits, and _ . -", name)
 }
 
-// String is the token's line in a file.
+// String returns the token's line of a file.
 func (t Token) String() string {
 	words := []string{t.Name, hashWord + hex.EncodeToString(t.Hash[:])}
 	if t.Certificate {
@@ -67,7 +67,7 @@ func (t Token) String() string {
 	return strings.Join(append(words, formatLimits(t.Limits)...), " ")
 }
 
-// ParseTokens reads a tokens file's content. The error names the line, and no hash.
+// ParseTokens parses a tokens file. The error has the line number and no hash.
 func ParseTokens(content []byte) ([]Token, error) {
 	var all []Token
 	names := map[string]bool{}
@@ -90,7 +90,7 @@ func ParseTokens(content []byte) ([]Token, error) {
 	return all, nil
 }
 
-// errTokenLine says what a line looks like.
+// errTokenLine describes the format of a line.
 var errTokenLine = errors.New(`a token is a name, "sha256:" and 64 hex digits (or the word "certificate"), and limits; "oneway token new" writes such lines`)
 
 func parseToken(words []string) (t Token, err error) {
@@ -113,7 +113,7 @@ func parseToken(words []string) (t Token, err error) {
 	return t, err
 }
 
-// byText finds the token with this text. It takes the same time whichever it is.
+// byText returns the token with this text. It compares all tokens in constant time.
 func byText(all []Token, text string) (Token, bool) {
 	hash := sha256.Sum256([]byte(text))
 	found := -1
@@ -128,8 +128,8 @@ func byText(all []Token, text string) (Token, bool) {
 	return all[found], true
 }
 
-// AppendToken adds a token to a file, which it makes (mode 0600) if there is none. A
-// name that the file has already is an error.
+// AppendToken appends a token to a file, which it creates (mode 0600) if it does not exist. A duplicate
+// name is an error.
 func AppendToken(file string, t Token) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -156,9 +156,9 @@ func AppendToken(file string, t Token) error {
 	return nil
 }
 
-// ParseLimits reads limits as they stand in a tokens file: rate=20Mbit (bits a second of
-// UDP payload), duration=5m, sessions=2, per-day=10GB, each at most once. What is not
-// there has no limit.
+// ParseLimits parses the limits of a tokens file: rate=20Mbit (bits per second of UDP payload),
+// duration=5m, sessions=2, per-day=10GB, each at most once. A limit that is not given is
+// unlimited.
 func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
 	seen := map[string]bool{}
 	for _, word := range words {
@@ -167,7 +167,7 @@ func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
 			return loadcontrol.Limits{}, fmt.Errorf("%s is given twice", key)
 		}
 		seen[key] = true
-		var want string // what it must be, of a wrong one
+		var want string // the expectation, of an invalid value
 		switch key {
 		case "rate":
 			var r option.Rate
@@ -190,7 +190,7 @@ func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
 			}
 			l.BytesPerDay = int64(b)
 		default:
-			return loadcontrol.Limits{}, fmt.Errorf("%q is no limit; there are rate, duration, sessions and per-day", word)
+			return loadcontrol.Limits{}, fmt.Errorf("%q is no limit; it must be rate, duration, sessions or per-day", word)
 		}
 		if want != "" {
 			return loadcontrol.Limits{}, fmt.Errorf("%s is %q; it must be %s", key, value, want)
@@ -199,10 +199,10 @@ func ParseLimits(words []string) (l loadcontrol.Limits, err error) {
 	return l, nil
 }
 
-// maxTransfer is longer than any transfer that a type of traffic knows.
+// maxTransfer exceeds the longest transfer of any type of traffic.
 const maxTransfer = time.Hour
 
-// formatLimits writes what ParseLimits reads.
+// formatLimits returns the format that ParseLimits parses.
 func formatLimits(l loadcontrol.Limits) (words []string) {
 	if l.BytesPerSecond > 0 {
 		words = append(words, "rate="+option.Rate(l.BytesPerSecond).String())
@@ -219,7 +219,7 @@ func formatLimits(l loadcontrol.Limits) (words []string) {
 	return words
 }
 
-// formatBytes uses a unit where that loses nothing.
+// formatBytes uses the largest unit that is exact.
 func formatBytes(n int64) string {
 	for _, u := range []struct {
 		name  string

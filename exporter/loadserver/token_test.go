@@ -22,7 +22,7 @@ func TestNewTokenIsFoundByItsTextOnly(t *testing.T) {
 		t.Errorf("texts %q and %q", text, other)
 	}
 	if strings.Contains(a.String(), strings.TrimPrefix(text, "owt_")) {
-		t.Error("the line gives the token away")
+		t.Error("the line has the token's text")
 	}
 	content := []byte("# comment\n\n" + a.String() + "\n" + b.String() + " # of b\nc certificate rate=1Mbit\n")
 	all, err := ParseTokens(content)
@@ -34,19 +34,19 @@ func TestNewTokenIsFoundByItsTextOnly(t *testing.T) {
 	}
 	for _, wrong := range []string{"", text + "x", text[:len(text)-1], strings.ToUpper(text), "c"} {
 		if got, ok := byText(all, wrong); ok {
-			t.Errorf("%q is taken for %+v", wrong, got)
+			t.Errorf("%q matches %+v", wrong, got)
 		}
 	}
 }
 
 func TestCertificateHasNoText(t *testing.T) {
-	// The zero hash of such a line must match nothing, however unlikely.
+	// The zero hash of such a line must match no token.
 	if _, ok := byText([]Token{{Name: "c", Certificate: true, Hash: sha256.Sum256([]byte("x"))}}, "x"); ok {
-		t.Error("a certificate's name was taken for a token")
+		t.Error("a certificate's entry matched a token")
 	}
 }
 
-func TestBadTokensFilesNameTheLine(t *testing.T) {
+func TestErrorsOfATokensFileHaveTheLine(t *testing.T) {
 	good, _, _ := NewToken("a", loadcontrol.Limits{})
 	for content, want := range map[string]string{
 		good.String() + "\n" + good.String():  `line 2: the name "a" stands in the file already`,
@@ -62,11 +62,11 @@ func TestBadTokensFilesNameTheLine(t *testing.T) {
 		}
 	}
 	if _, _, err := NewToken("no spaces", loadcontrol.Limits{}); err == nil {
-		t.Error("a name with a space was taken")
+		t.Error("a name with a space was accepted")
 	}
 }
 
-func TestTokensAreAppendedOnceAndForTheirOwnerOnly(t *testing.T) {
+func TestAppendTokenRejectsDuplicatesAndSetsTheMode(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	a, _, _ := NewToken("a", loadcontrol.Limits{Sessions: 3})
 	b, _, _ := NewToken("b", loadcontrol.Limits{})
@@ -74,10 +74,10 @@ func TestTokensAreAppendedOnceAndForTheirOwnerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := AppendToken(file, a); err == nil {
-		t.Error("the name was taken twice")
+		t.Error("a duplicate name was accepted")
 	}
 	content, _ := os.ReadFile(file)
-	if err := os.WriteFile(file, bytes.TrimSpace(content), 0o600); err != nil { // an editor without a last newline
+	if err := os.WriteFile(file, bytes.TrimSpace(content), 0o600); err != nil { // no newline at the end
 		t.Fatal(err)
 	}
 	if err := AppendToken(file, b); err != nil {
@@ -92,7 +92,7 @@ func TestTokensAreAppendedOnceAndForTheirOwnerOnly(t *testing.T) {
 	}
 }
 
-func TestTokensFileIsReadAgainWhenItChanges(t *testing.T) {
+func TestTokensFileIsReloadedWhenItChanges(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "tokens")
 	write := func(content string) {
@@ -112,7 +112,7 @@ func TestTokensFileIsReadAgainWhenItChanges(t *testing.T) {
 	has := func(name string, want bool) {
 		t.Helper()
 		if _, ok := s.named(name); ok != want {
-			t.Errorf("token %s is there: %t, want %t", name, ok, want)
+			t.Errorf("token %s is valid: %t, want %t", name, ok, want)
 		}
 	}
 	has("a", true)
@@ -120,7 +120,7 @@ func TestTokensFileIsReadAgainWhenItChanges(t *testing.T) {
 	has("a", false)
 	has("b", true)
 	write("b certificate\nhalf a li")
-	has("b", true) // nonsense changes nothing
+	has("b", true) // an invalid file changes nothing
 	has("b", true)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestTokensFileIsReadAgainWhenItChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := newTokens(file, s.log); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("a file that anybody may write: %v", err)
+		t.Errorf("a file that others may write: %v", err)
 	}
 	if _, err := newTokens(filepath.Join(dir, "absent"), s.log); err == nil {
 		t.Error("no error without a file")
@@ -152,7 +152,7 @@ func FuzzParseTokens(f *testing.F) {
 			again = append(again, one.String()+"\n"...)
 		}
 		if got, err := ParseTokens(again); err != nil || len(got) != len(all) {
-			t.Errorf("%d tokens were written and read as %d, %v", len(all), len(got), err)
+			t.Errorf("%d tokens were formatted and parsed as %d, %v", len(all), len(got), err)
 		}
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// queue is turns and the link that they are for, at a time of their own.
+// queue is turns with their link, in simulated time.
 type queue struct {
 	turns
 	now    time.Time
@@ -15,7 +15,7 @@ type queue struct {
 
 func newQueue() *queue { return &queue{now: time.Unix(1_800_000_000, 0), served: map[string]int{}} }
 
-// ask is what session.take does.
+// ask does what session.take does.
 func (q *queue) ask(token string) bool {
 	if q.next(token, q.now) && q.holder == "" {
 		q.begin(token, q.now)
@@ -33,11 +33,11 @@ func (q *queue) release(held time.Duration) {
 	q.holder = ""
 }
 
-func TestWhoReopensAtOnceHasOneTurnOfTwo(t *testing.T) {
+func TestTokenThatReopensAtOnceGetsOneTurnOfTwo(t *testing.T) {
 	q := newQueue()
-	waiting := time.Duration(0) // b comes back when it was told to
+	waiting := time.Duration(0) // b returns after RetryAfter
 	for range 100_000 {
-		if q.holder != "" { // each holds the link for a step, and is back at once
+		if q.holder != "" { // each holds the link for a step, and a returns at once
 			q.release(10 * time.Millisecond)
 		} else {
 			q.now = q.now.Add(10 * time.Millisecond)
@@ -50,16 +50,16 @@ func TestWhoReopensAtOnceHasOneTurnOfTwo(t *testing.T) {
 	a, b := q.served["a"], q.served["b"]
 	t.Logf("a %d, b %d", a, b)
 	if a > b+2 || b < 100 {
-		t.Errorf("who asks all the time had %d turns, who waits as told %d", a, b)
+		t.Errorf("the token that retries at once got %d turns, the one that waits %d", a, b)
 	}
 }
 
 func TestLongHoldIsChargedAsManyTurns(t *testing.T) {
 	q := newQueue()
 	if !q.ask("a") || q.ask("b") {
-		t.Fatal("the first is not served, or two are")
+		t.Fatal("want a served, and b not")
 	}
-	for range 10 { // b asks again, as it was told to
+	for range 10 { // b retries after RetryAfter
 		q.now = q.now.Add(30 * time.Second)
 		q.ask("b")
 	}
@@ -67,15 +67,15 @@ func TestLongHoldIsChargedAsManyTurns(t *testing.T) {
 	q.holder = ""
 	for i := range 6 {
 		if q.ask("a") {
-			t.Fatalf("after 5 minutes a was served before b had %d", i)
+			t.Fatalf("after 5 minutes a was served before b had %d turns", i)
 		}
 		if !q.ask("b") {
-			t.Fatalf("b has to wait for its turn %d", i)
+			t.Fatalf("b was not served in turn %d", i)
 		}
 		q.release(time.Second)
 	}
 	if q.ask("b") || !q.ask("a") {
-		t.Error("after 6 turns of each, a is not the one that has waited longest")
+		t.Error("after 6 turns of each, a has waited longest and must be served")
 	}
 }
 
@@ -89,26 +89,26 @@ func TestNobodyWaitsForOneThatDoesNotComeBack(t *testing.T) {
 		q.release(time.Second)
 		q.now = gone.Add(-1)
 		if q.ask("c") {
-			t.Errorf("c is served although b was told to come back in %v", told)
+			t.Errorf("c is served before the RetryAfter of b, %v", told)
 		}
 		q.now = gone
 		if !q.ask("c") {
-			t.Errorf("c waits longer than %v for one that was told to come back in %v", waits, told)
+			t.Errorf("c waits longer than %v for b with a RetryAfter of %v", waits, told)
 		}
 		q.ask("b")
 		q.ask("d")
 		q.release(time.Second)
 		if q.ask("b") || !q.ask("d") {
-			t.Error("b is served before one that came later: to have the link wait in vain has cost it no turn")
+			t.Error("b is served before d: it was not charged a turn for its expired place")
 		}
 		q.release(time.Second)
 		if !q.ask("b") {
-			t.Error("b has to wait for more than one turn")
+			t.Error("b waits for more than one turn")
 		}
 	}
 }
 
-func TestTokenThatWasAwayHasSavedUpNothing(t *testing.T) {
+func TestIdleTokenSavesNoTurns(t *testing.T) {
 	q := newQueue()
 	q.ask("b")
 	q.release(time.Second)
@@ -132,6 +132,6 @@ func TestTokenThatWasAwayHasSavedUpNothing(t *testing.T) {
 	q.now = q.now.Add(2 * forgotten)
 	q.ask("c")
 	if len(q.places) != 1 {
-		t.Errorf("%d places are remembered", len(q.places))
+		t.Errorf("%d places are left", len(q.places))
 	}
 }

@@ -70,7 +70,7 @@ func TestRunsStartWhenDueAndPublish(t *testing.T) {
 	})
 }
 
-func TestNoRunStartsOutsideItsWindow(t *testing.T) {
+func TestNoRunOutsideItsWindow(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			now := time.Now()
@@ -160,7 +160,7 @@ func busy(retry time.Duration) error {
 	return fmt.Errorf("load server 192.0.2.1:8620: %w", &loadcontrol.Refusal{Reason: loadcontrol.Busy, Detail: "another session uses the link", RetryAfter: retry})
 }
 
-func TestLinkIsReleasedWhileTheRemoteEndIsBusy(t *testing.T) {
+func TestBusyRemoteEndIsWaitedForWithoutTheLink(t *testing.T) {
 	in(t, func(t *testing.T) {
 		b := newBench(t, func(b *bench) {
 			b.refuse = func(n int64) error {
@@ -199,7 +199,7 @@ func TestRunIsSkippedIfTheRemoteEndStaysBusy(t *testing.T) {
 }
 
 // Each agent needs its own link and then the other's.
-func TestTwoAgentsThatTestEachOtherBothComplete(t *testing.T) {
+func TestTwoAgentsThatTestEachOtherBothGetTheirTurn(t *testing.T) {
 	in(t, func(t *testing.T) {
 		one, two := newBench(t, nil), newBench(t, nil)
 		into := func(remote *bench) func(int64) error {
