@@ -15,8 +15,8 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// BenchmarkSendReceiveStamped sends 64-byte packets over a veth pair, with the
-// kernel's stamps on both sides, as fast as it can and at set rates.
+// BenchmarkSendReceiveStamped sends 64-byte packets over a veth pair, with the kernel's timestamps on both sides, at
+// the maximum rate and at set rates.
 func BenchmarkSendReceiveStamped(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -39,7 +39,7 @@ func BenchmarkSendReceiveLoopback(b *testing.B) {
 }
 
 func stream(b *testing.B, local, remote *Conn, rate int) {
-	warm(b, local, remote) // finds the neighbor: what is sent before an ARP answer is dropped
+	warm(b, local, remote) // resolves the neighbor: packets sent before an ARP reply are dropped
 	localBefore, remoteBefore := local.Stats(), remote.Stats()
 	var done sync.WaitGroup
 	serve := func(c *Conn) {
@@ -68,7 +68,7 @@ func stream(b *testing.B, local, remote *Conn, rate int) {
 	for sent := 0; sent < b.N; {
 		if rate > 0 {
 			if ahead := time.Duration(sent)*time.Second/time.Duration(rate) - time.Since(start); ahead > 0 {
-				time.Sleep(ahead) // the rate that is measured
+				time.Sleep(ahead) // keeps the rate under measurement
 			}
 		}
 		n, err := local.Send(out[:min(len(out), b.N-sent)])
@@ -79,7 +79,7 @@ func stream(b *testing.B, local, remote *Conn, rate int) {
 	}
 	took := time.Since(start)
 	for wait := time.Now(); remote.Stats().Received+remote.Stats().Dropped-remoteBefore.Received < uint64(b.N) && time.Since(wait) < time.Second; {
-		time.Sleep(time.Millisecond) // what is still in the socket is not told
+		time.Sleep(time.Millisecond) // waits for packets still in the socket, which are not reported
 	}
 	b.StopTimer()
 	used := cpuTime() - cpu
@@ -90,13 +90,13 @@ func stream(b *testing.B, local, remote *Conn, rate int) {
 	n := float64(b.N)
 	b.ReportMetric(n/took.Seconds(), "packets/s")
 	b.ReportMetric((n-float64(r.Received-remoteBefore.Received))/n, "loss_ratio")
-	b.ReportMetric(float64(r.Dropped)/n, "socket_drop_ratio") // the rest of the loss is the kernel's backlog
+	b.ReportMetric(float64(r.Dropped)/n, "socket_drop_ratio") // the rest of the loss is in the kernel's backlog
 	b.ReportMetric(float64(s.TxStamps[sample.Kernel]-localBefore.TxStamps[sample.Kernel])/n, "tx_stamped_ratio")
 	b.ReportMetric(float64(r.RxStamps[sample.Kernel]-remoteBefore.RxStamps[sample.Kernel])/n, "rx_stamped_ratio")
 	b.ReportMetric(used.Seconds()/n*1e6, "cpu_s/Mpacket")
 }
 
-// cpuTime is what this process has used, in user space and kernel.
+// cpuTime is the CPU time of this process so far, in user space and kernel.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -105,9 +105,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkStampError sends a packet every millisecond over a veth pair, whose
-// own delay is below a microsecond, and reports the delay that the stamps give
-// and the one that user space would have.
+// BenchmarkStampError sends a packet every millisecond over a veth pair, whose own delay is below a microsecond, and
+// reports the delay by kernel timestamps and the delay by user-space ones.
 func BenchmarkStampError(b *testing.B) {
 	l := newLink(b)
 	local, remote := l.open(b, l.Local, l.LocalAddr, Options{}), l.open(b, l.Remote, l.RemoteAddr, Options{})
@@ -142,7 +141,7 @@ func BenchmarkStampError(b *testing.B) {
 		out[0].Cookie = uint64(i)
 		_, err := local.Send(out)
 		check(b, err)
-		time.Sleep(time.Millisecond) // one packet at a time
+		time.Sleep(time.Millisecond) // keeps one packet outstanding at a time
 	}
 	guard := time.AfterFunc(limit, func() { _, _ = local.Close(), remote.Close() })
 	done.Wait()
@@ -155,7 +154,7 @@ func BenchmarkStampError(b *testing.B) {
 		user = append(user, r.At.Sub(s.At))
 	}
 	if len(kernel) == 0 {
-		b.Fatal("nothing was stamped")
+		b.Fatal("got no timestamps")
 	}
 	slices.Sort(kernel)
 	slices.Sort(user)

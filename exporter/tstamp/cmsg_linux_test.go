@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// appendStamps writes struct scm_timestamping of the 64-bit kind.
+// appendStamps writes struct scm_timestamping64.
 func appendStamps(b []byte, software, hardware int64) []byte {
 	b, data := appendCmsg(b, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, 48)
 	for i, ns := range []int64{software, 0, hardware} {
@@ -20,7 +20,7 @@ func appendStamps(b []byte, software, hardware int64) []byte {
 	return b
 }
 
-func TestControlMessagesAreUnderstood(t *testing.T) {
+func TestControlMessagesAreParsed(t *testing.T) {
 	var space envelope
 	b := appendStamps(space.controlSlice()[:0], 1_700_000_000_123_456_789, 42)
 	b = appendCmsgUint32(b, unix.SOL_IP, unix.IP_TTL, 61)
@@ -36,11 +36,11 @@ func TestControlMessagesAreUnderstood(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if ours, err := unix.ParseSocketControlMessage(b); err != nil || len(ours) != 4 {
-		t.Errorf("another parser sees %d messages, %v; want 4", len(ours), err)
+		t.Errorf("x/sys/unix parses %d messages, %v; want 4", len(ours), err)
 	}
 }
 
-func TestErrorQueueMessageIsUnderstood(t *testing.T) {
+func TestErrorQueueMessageIsParsed(t *testing.T) {
 	var space envelope
 	b := appendStamps(space.controlSlice()[:0], 5_000_000_006, 0)
 	b, data := appendCmsg(b, unix.SOL_IPV6, unix.IPV6_RECVERR, sizeofExtendedErr+2)
@@ -58,8 +58,7 @@ func TestErrorQueueMessageIsUnderstood(t *testing.T) {
 	}
 }
 
-// FuzzControl: whatever the bytes, parsing stays within them and ends, and
-// what is appended is found again.
+// FuzzControl checks that parsing stays within any input and ends, and that appended messages are parsed back.
 func FuzzControl(f *testing.F) {
 	var space envelope
 	f.Add([]byte(nil))
@@ -76,12 +75,12 @@ func FuzzControl(f *testing.F) {
 		copy(data, b)
 		h, got, rest, err := unix.ParseOneSocketControlMessage(all)
 		if err != nil || h.Level != 1 || h.Type != 2 || !bytes.Equal(got, b[:n]) || len(rest) != 0 {
-			t.Errorf("%d bytes came back as %+v %x, %d left: %v", n, h, got, len(rest), err)
+			t.Errorf("message of %d bytes is parsed as %+v %x, %d bytes left: %v", n, h, got, len(rest), err)
 		}
 	})
 }
 
-// FuzzAddress: a socket address of the kernel's is the same after it was read and written.
+// FuzzAddress checks that a kernel socket address is unchanged after parsing and writing.
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{"192.0.2.1:862", "[2001:db8::1]:65535", "[fe80::1%lo]:9", "[::ffff:192.0.2.1]:9", "[fe80::1%4294967295]:9"} {
 		a := netip.MustParseAddrPort(s)
@@ -98,11 +97,11 @@ func FuzzAddress(f *testing.F) {
 		again := make([]byte, unix.SizeofSockaddrInet6)
 		n, ok := z.putAddress(again, a, a.Addr().Unmap().Is6())
 		if !ok || int(n) > len(b) && !a.Addr().Is4In6() {
-			t.Fatalf("%x is %v, and was written in %d bytes, %v", b, a, n, ok)
+			t.Fatalf("address %x (%v) was written in %d bytes, ok %v", b, a, n, ok)
 		}
-		want := netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) // a socket of IPv6 is not written to with one of IPv4
+		want := netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) // an IPv6 socket has no IPv4 peers
 		if got := z.parseAddress(again[:n]); got != want {
-			t.Errorf("%x is %v, and was written and read as %v", b, a, got)
+			t.Errorf("address %x (%v) was written and parsed as %v", b, a, got)
 		}
 	})
 }
@@ -114,10 +113,10 @@ func TestAddressesSurviveTheRoundTrip(t *testing.T) {
 		var b [unix.SizeofSockaddrInet6]byte
 		n, ok := z.putAddress(b[:], want, want.Addr().Is6())
 		if got := z.parseAddress(b[:n]); !ok || got != want {
-			t.Errorf("%v became %v, %v", want, got, ok)
+			t.Errorf("got %[2]v, ok %[3]v, want %[1]v", want, got, ok)
 		}
 		if _, ok := z.putAddress(b[:], want, want.Addr().Is4()); ok {
-			t.Errorf("%v was taken for the other family", want)
+			t.Errorf("address %v was accepted for the other family", want)
 		}
 	}
 }

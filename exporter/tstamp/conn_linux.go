@@ -16,8 +16,8 @@ import (
 	"oneway.example/exporter/kernelcounts"
 )
 
-// Conn is a UDP socket with time stamps. Send and Receive may run at the same
-// time; concurrent Sends are serialized, and so are concurrent Receives.
+// Conn is a UDP socket with timestamps. Send and Receive may run concurrently; concurrent Sends are serialized, and so
+// are concurrent Receives.
 //
 // Locks are taken in the order sendMu or receiveMu, drainMu, pending.mu.
 type Conn struct {
@@ -30,8 +30,8 @@ type Conn struct {
 
 	closed atomic.Bool
 	alarm  alarm
-	wait   time.Duration // StampWait, but in tests
-	delay  time.Duration // StampDelay, but in tests
+	wait   time.Duration // StampWait, except in tests
+	delay  time.Duration // StampDelay, except in tests
 
 	sendMu      sync.Mutex
 	out         messageBatch
@@ -41,14 +41,14 @@ type Conn struct {
 
 	receiveMu sync.Mutex
 	inZones   zones
-	batch     *Batch             // of the Receive that runs
+	batch     *Batch             // of the running Receive
 	result    error              // of readBatch
 	readBatch func(uintptr) bool // tryReceive; made once, since a method value allocates
 
 	drainMu    sync.Mutex
 	queue      messageBatch
 	queueZones zones
-	quotes     [queueBatch]beginning // of what ICMP errors answer
+	quotes     [queueBatch]beginning // the packets that ICMP errors quote
 	errors     ring[ICMPError]
 	drops      dropCount
 
@@ -64,14 +64,14 @@ type counts struct {
 
 const (
 	sendBatch = 64
-	// stampBytes is what the kernel charges for a queued stamp without payload,
-	// rounded up (struct sk_buff and its smallest head).
+	// stampBytes is what the kernel charges for a queued timestamp without payload, rounded up (struct sk_buff and its
+	// smallest head).
 	stampBytes = 1024
 	doneSpace  = 1 << 14
 )
 
-// Open makes a socket bound to local, of its address family. An unspecified
-// address and port 0 are allowed; an IPv6 socket takes IPv6 only.
+// Open makes a socket bound to local, of its address family. An unspecified address and port 0 are allowed; an IPv6
+// socket accepts IPv6 only.
 func Open(local netip.AddrPort, o Options) (*Conn, error) {
 	if !local.Addr().IsValid() {
 		return nil, errors.New("tstamp: no local address")
@@ -90,7 +90,7 @@ func Open(local netip.AddrPort, o Options) (*Conn, error) {
 	}
 	c.queue.ready(queueBatch)
 	c.errors = newRing[ICMPError](64)
-	// A slot for every packet that can be in the send buffer or the error queue.
+	// One slot for each packet that the send buffer or the error queue can contain.
 	slots := (c.setup.receiveBytes + c.setup.sendBytes) / stampBytes
 	c.pending = newPending(min(max(slots, 1024), 1<<16), doneSpace, c.setup.hardware)
 	c.readBatch = c.tryReceive
@@ -145,13 +145,12 @@ func sockaddr(a netip.AddrPort, z *zones) unix.Sockaddr {
 // LocalAddr is the address bound to, with the port that the kernel chose.
 func (c *Conn) LocalAddr() netip.AddrPort { return c.local }
 
-// Close frees the socket. A Receive under way, and all that follow, return
-// net.ErrClosed, as does a second Close.
+// Close frees the socket. A running Receive, and all later calls, return net.ErrClosed, as does a second Close.
 func (c *Conn) Close() error {
 	if c.closed.Swap(true) {
 		return net.ErrClosed
 	}
-	err := c.poll.file.Close() // sends a waiting Receive away
+	err := c.poll.file.Close() // wakes a waiting Receive
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	c.receiveMu.Lock()
@@ -170,7 +169,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Stats returns the counts so far; also after Close.
+// Stats returns the counts so far. It works after Close, too.
 func (c *Conn) Stats() Stats {
 	c.drainMu.Lock()
 	if c.fd >= 0 {
@@ -197,9 +196,9 @@ func (c *Conn) Stats() Stats {
 // setup is what the kernel granted a socket.
 type setup struct {
 	receiveBytes, sendBytes int
-	stamps                  int // the flags of SO_TIMESTAMPING; 0: no kernel stamps
+	stamps                  int // the flags of SO_TIMESTAMPING; 0: no kernel timestamps
 	hardware                bool
-	discovery               int // the system's own IP_MTU_DISCOVER
+	discovery               int // the system's default IP_MTU_DISCOVER
 }
 
 // configure sets all options of a new socket.
@@ -239,11 +238,11 @@ func configure(fd int, v6 bool, o Options) (s setup, err error) {
 	return s, nil
 }
 
-// explainDevice says what to do about a device that a socket cannot be bound to.
+// explainDevice adds the remedy to an error of SO_BINDTODEVICE.
 func explainDevice(name string, err error) error {
 	advice := ""
 	switch {
-	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL): // EINVAL: no name is so long
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.EINVAL): // EINVAL: the name is too long
 		advice = ": want the name of an interface or a VRF of this network namespace, as `ip link` shows it"
 	case errors.Is(err, unix.EPERM):
 		advice = ": before Linux 5.7 this needs CAP_NET_RAW"
@@ -251,7 +250,7 @@ func explainDevice(name string, err error) error {
 	return fmt.Errorf("bind to device %q: %w%s", name, err, advice)
 }
 
-// discovery is the socket option of path MTU discovery.
+// discovery returns the socket option of path MTU discovery.
 func discovery(v6 bool) (level, option int) {
 	if v6 {
 		return unix.SOL_IPV6, unix.IPV6_MTU_DISCOVER
@@ -259,8 +258,8 @@ func discovery(v6 bool) (level, option int) {
 	return unix.SOL_IP, unix.IP_MTU_DISCOVER
 }
 
-// buffer asks for a buffer, beyond the system's limit if we may (CAP_NET_ADMIN),
-// and reads back what the kernel granted: above the limit it clips silently.
+// buffer sets a buffer size, beyond the system's limit if the process may (CAP_NET_ADMIN), and reads back what the
+// kernel granted: the kernel clips silently at the limit.
 func buffer(fd, bytes, force, option int) (granted int, err error) {
 	bytes = cmp.Or(bytes, DefaultBufferBytes)
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes) != nil {
@@ -274,20 +273,20 @@ func buffer(fd, bytes, force, option int) (granted int, err error) {
 	return granted, nil
 }
 
-// The flags of SO_TIMESTAMPING. OPT_TSONLY keeps the packet itself off the error
-// queue: less memory, and no privilege needed.
+// The flags of SO_TIMESTAMPING. OPT_TSONLY keeps the packet itself off the error queue: less memory, and no privilege
+// required.
 const (
 	softwareFlags = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE |
 		unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY
 	hardwareFlags = softwareFlags | unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE |
 		unix.SOF_TIMESTAMPING_RAW_HARDWARE | unix.SOF_TIMESTAMPING_OPT_TX_SWHW
-	// markFlags are those of a marked packet beside the socket's.
+	// markFlags are the flags of a marked packet in addition to the socket's.
 	markFlags = unix.SOF_TIMESTAMPING_TX_SCHED
-	// packetFlags may be chosen for each packet (Linux 4.6).
+	// packetFlags can be set for each packet (Linux 4.6).
 	packetFlags = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_TX_HARDWARE
 )
 
-// enableStamps turns on what the kernel offers (SO_TIMESTAMPING_NEW, Linux 5.1).
+// enableStamps enables the timestamps that the kernel offers (SO_TIMESTAMPING_NEW, Linux 5.1).
 func (s *setup) enableStamps(fd int, hardware bool) {
 	for _, flags := range []int{hardwareFlags, softwareFlags} {
 		if (hardware || flags == softwareFlags) && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING_NEW, flags) == nil {
@@ -297,33 +296,33 @@ func (s *setup) enableStamps(fd int, hardware bool) {
 	}
 }
 
-// dropCount counts what the kernel dropped at a socket for want of buffer.
+// dropCount counts packets that the kernel dropped at a socket because its buffer was full.
 //
-// The socket's own count takes in packets with a wrong UDP checksum, too (udp_queue_rcv_one_skb
-// of Linux's net/ipv4/udp.c): the path has damaged those. So no more are taken than the
-// whole host had no space for in the same time.
+// The socket's own counter includes packets with a wrong UDP checksum (udp_queue_rcv_one_skb of Linux's
+// net/ipv4/udp.c), which the path damaged. So dropCount is limited to the number that the whole host dropped for lack
+// of buffer in the same time.
 type dropCount struct {
 	kernel kernelcounts.Files
-	// before is the host's count when it was last looked at, at that time.
+	// before is the host's count when it was last read, at time at.
 	before uint64
 	known  bool
 	at     time.Time
-	raw    uint32 // the socket's, up to then
+	raw    uint32 // the socket's count at that time
 	total  uint64
 }
 
-// dropsEvery is how rarely the host's counts are read while a socket drops packets: it takes
-// some 0.1 ms.
+// dropsEvery is the shortest interval between readings of the host's counts while a socket drops packets: a reading
+// takes some 0.1 ms.
 const dropsEvery = 20 * time.Millisecond
 
-// begin is called in the socket's network namespace.
+// begin must run in the socket's network namespace.
 func (d *dropCount) begin() {
 	d.kernel = kernelcounts.Open()
 	now := d.kernel.Read()
 	d.before, d.known = now.NoBuffer, now.Known
 }
 
-// read brings total up to date; it may be behind by dropsEvery, unless at the last.
+// read updates total, which may lag by dropsEvery unless last is set.
 func (d *dropCount) read(fd int, last bool) {
 	raw, err := drops(fd)
 	if err != nil || raw == d.raw {
@@ -342,9 +341,8 @@ func (d *dropCount) read(fd int, last bool) {
 	d.total += n
 }
 
-// drops reads how many packets the kernel dropped at the socket: the same
-// counter that SO_RXQ_OVFL attaches to packets, but current even if no packet
-// comes any more (SO_MEMINFO, Linux 4.12).
+// drops reads how many packets the kernel dropped at the socket: the counter that SO_RXQ_OVFL attaches to packets, but
+// current even if no more packets arrive (SO_MEMINFO, Linux 4.12).
 func drops(fd int) (uint32, error) {
 	const dropped = 8 // SK_MEMINFO_DROPS (linux/sock_diag.h)
 	var info [dropped + 1]uint32

@@ -13,10 +13,10 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// limit is how long a test waits for something that comes at once.
+// limit is the timeout of a test for events that occur at once.
 const limit = 10 * time.Second
 
-// collect receives on c until enough has come, and fails if it does not.
+// collect receives on c until enough returns true, and fails the test on an error.
 func collect(tb testing.TB, c *Conn, enough func(in []In, tx []TxStamp, errs []ICMPError) bool) (in []In, tx []TxStamp, errs []ICMPError) {
 	tb.Helper()
 	guard := time.AfterFunc(limit, func() { _ = c.Close() })
@@ -24,7 +24,7 @@ func collect(tb testing.TB, c *Conn, enough func(in []In, tx []TxStamp, errs []I
 	b := NewBatch(16, 2048)
 	for !enough(in, tx, errs) {
 		if err := c.Receive(b); err != nil {
-			tb.Fatalf("%v after %d packets, %d stamps, errors %v", err, len(in), len(tx), errs)
+			tb.Fatalf("receive: %v after %d packets, %d timestamps, errors %v", err, len(in), len(tx), errs)
 		}
 		for _, i := range b.In {
 			i.Payload = bytes.Clone(i.Payload)
@@ -56,8 +56,8 @@ func families(t *testing.T, f func(t *testing.T, v6 bool)) {
 	t.Run("ipv6", func(t *testing.T) { f(t, true) })
 }
 
-// warm sends packets until the kernel stamps what arrives: it turns that on a
-// moment after the first socket on the machine has asked for it.
+// warm sends packets until the kernel timestamps received packets: it enables that asynchronously after the first
+// socket on the machine has requested it.
 func warm(tb testing.TB, local, remote *Conn) {
 	tb.Helper()
 	for range 100 {
@@ -68,9 +68,9 @@ func warm(tb testing.TB, local, remote *Conn) {
 		if in[0].Stamp.Origin == sample.Kernel {
 			return
 		}
-		time.Sleep(10 * time.Millisecond) // the kernel begins to stamp when it has time to
+		time.Sleep(10 * time.Millisecond) // the kernel enables timestamps asynchronously
 	}
-	tb.Fatal("the kernel does not stamp arrivals")
+	tb.Fatal("the kernel does not timestamp received packets")
 }
 
 func TestPacketArrivesWithItsHeaderAndStamps(t *testing.T) {
@@ -87,17 +87,17 @@ func TestPacketArrivesWithItsHeaderAndStamps(t *testing.T) {
 		in, _, _ := collect(t, remote, packets(2))
 		_, tx, _ := collect(t, local, stamps(2))
 		if i := in[0]; string(i.Payload) != "one" || i.Peer != local.LocalAddr() || i.Local != remote.LocalAddr().Addr() || i.TTL != 200 || i.DSCP != 46 || i.Truncated {
-			t.Errorf("arrived as %+v", i)
+			t.Errorf("received %+v", i)
 		}
 		if i := in[1]; len(i.Payload) != 0 || i.TTL == 0 || i.DSCP != 0 {
-			t.Errorf("the empty packet arrived as %+v", i)
+			t.Errorf("received the empty packet as %+v", i)
 		}
 		for i := range 2 {
 			if tx[i].Cookie != out[i].Cookie || tx[i].At != out[i].At || tx[i].Stamp.Origin != sample.Kernel {
-				t.Errorf("transmit stamp %+v of %+v", tx[i], out[i])
+				t.Errorf("transmit timestamp %+v for %+v", tx[i], out[i])
 			}
 			if r := in[i]; r.Stamp.Origin != sample.Kernel || tx[i].Stamp.At < out[i].At || r.Stamp.At < tx[i].Stamp.At || r.At < r.Stamp.At {
-				t.Errorf("order: send %v, left %v, arrived %v (%v), read %v", out[i].At, tx[i].Stamp.At, r.Stamp.At, r.Stamp.Origin, r.At)
+				t.Errorf("times out of order: sent %v, TX timestamp %v, RX timestamp %v (%v), read %v", out[i].At, tx[i].Stamp.At, r.Stamp.At, r.Stamp.Origin, r.At)
 			}
 		}
 	})
@@ -122,7 +122,7 @@ func TestLongPacketIsMarkedTruncated(t *testing.T) {
 	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
 	_, err := local.Send([]Out{{Payload: []byte("abcdef"), Peer: remote.LocalAddr()}, {Payload: []byte("abcd"), Peer: remote.LocalAddr()}})
 	check(t, err)
-	b := NewBatch(1, 4) // one packet a call
+	b := NewBatch(1, 4) // one packet per call
 	for _, truncated := range []bool{true, false} {
 		check(t, remote.Receive(b))
 		if got := b.In[0]; got.Truncated != truncated || string(got.Payload) != "abcd" {
@@ -141,18 +141,18 @@ func TestDropsAtTheSocketAreCounted(t *testing.T) {
 		_, err := local.Send([]Out{{Payload: make([]byte, 1000), Peer: remote.LocalAddr()}})
 		check(t, err)
 	}
-	dropped := remote.Stats().Dropped // before any packet is read: the counter is not carried by one
+	dropped := remote.Stats().Dropped // before any packet is read: no packet carries the counter
 	if dropped == 0 || dropped >= sent {
-		t.Fatalf("%d of %d dropped at a buffer of %d bytes", dropped, sent, remote.Stats().ReceiveBufferBytes)
+		t.Fatalf("dropped %d of %d packets with a buffer of %d bytes", dropped, sent, remote.Stats().ReceiveBufferBytes)
 	}
 	collect(t, remote, packets(sent-int(dropped)))
 	check(t, remote.Close())
 	if s := remote.Stats(); s.Received+s.Dropped != sent {
-		t.Errorf("received %d + dropped %d of %d", s.Received, s.Dropped, sent)
+		t.Errorf("received %d and dropped %d, want a sum of %d", s.Received, s.Dropped, sent)
 	}
 }
 
-func TestIcmpErrorNamesThePeerAndHarmsNoOther(t *testing.T) {
+func TestICMPErrorIsReportedForItsPeerOnly(t *testing.T) {
 	families(t, func(t *testing.T, v6 bool) {
 		gone := open(t, loopback(v6), Options{})
 		closed := gone.LocalAddr()
@@ -160,8 +160,8 @@ func TestIcmpErrorNamesThePeerAndHarmsNoOther(t *testing.T) {
 		local, remote := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
 		const rounds = 50
 		for range rounds {
-			// Each packet to the closed port leaves an error with the socket,
-			// which the next packet, to a peer that is well, must not suffer.
+			// Each packet to the closed port stores an error with the socket, which must not fail the next packet, to
+			// another peer.
 			if n, err := local.Send([]Out{{Peer: closed}, {Peer: remote.LocalAddr()}, {Peer: closed}}); n != 3 || err != nil {
 				t.Fatalf("sent %d: %v", n, err)
 			}
@@ -174,7 +174,7 @@ func TestIcmpErrorNamesThePeerAndHarmsNoOther(t *testing.T) {
 	})
 }
 
-func TestWithoutKernelStampsTheUsersStandIn(t *testing.T) {
+func TestWithoutKernelTimestampsUserSpaceOnesAreReported(t *testing.T) {
 	local, remote := open(t, loopback(false), Options{Timestamps: Off}), open(t, loopback(false), Options{Timestamps: Off})
 	var tx []TxStamp
 	var done sync.WaitGroup
@@ -186,10 +186,10 @@ func TestWithoutKernelStampsTheUsersStandIn(t *testing.T) {
 	done.Wait()
 	for i := range out {
 		if want := (TxStamp{out[i].Cookie, sample.Stamp{At: out[i].At, Origin: sample.User}, out[i].At}); tx[i] != want {
-			t.Errorf("stamp %+v, want %+v", tx[i], want)
+			t.Errorf("timestamp %+v, want %+v", tx[i], want)
 		}
 		if in[i].Stamp != (sample.Stamp{At: in[i].At, Origin: sample.User}) {
-			t.Errorf("arrival %+v", in[i].Stamp)
+			t.Errorf("received timestamp %+v, want origin User", in[i].Stamp)
 		}
 	}
 	if s := local.Stats(); s.TxStamps[sample.User] != 3 || s.TxMissing != 0 {
@@ -197,35 +197,35 @@ func TestWithoutKernelStampsTheUsersStandIn(t *testing.T) {
 	}
 }
 
-func TestCloseSendsReceiveAway(t *testing.T) {
+func TestCloseEndsReceive(t *testing.T) {
 	c := open(t, loopback(false), Options{})
 	got := make(chan error)
 	go func() { got <- c.Receive(NewBatch(1, 1)) }()
 	check(t, c.Close())
 	if err := <-got; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Receive: %v", err)
+		t.Errorf("Receive during Close: %v, want net.ErrClosed", err)
 	}
 	if err := c.Receive(NewBatch(1, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Receive after Close: %v", err)
+		t.Errorf("Receive after Close: %v, want net.ErrClosed", err)
 	}
 	if _, err := c.Send([]Out{{Peer: c.LocalAddr()}}); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("Send after Close: %v", err)
+		t.Errorf("Send after Close: %v, want net.ErrClosed", err)
 	}
 	if err := c.Close(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("second Close: %v", err)
+		t.Errorf("second Close: %v, want net.ErrClosed", err)
 	}
 }
 
 func TestBadLocalAddressIsAnError(t *testing.T) {
 	for _, a := range []netip.AddrPort{{}, netip.MustParseAddrPort("192.0.2.1:0"), netip.MustParseAddrPort("[2001:db8::1]:0")} {
 		if c, err := Open(a, Options{}); err == nil {
-			t.Errorf("%v: opened", a)
+			t.Errorf("Open(%v) succeeded, want an error", a)
 			_ = c.Close()
 		}
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentSendsAndReceives(t *testing.T) {
 	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
 	const senders, each = 4, 500
 	var done sync.WaitGroup
@@ -244,7 +244,7 @@ func TestManyAtOnce(t *testing.T) {
 	seen := map[uint64]bool{}
 	for _, s := range tx {
 		if seen[s.Cookie] || s.Stamp.Origin != sample.Kernel {
-			t.Fatalf("stamp %+v, seen before: %v", s, seen[s.Cookie])
+			t.Fatalf("timestamp %+v, seen before: %v", s, seen[s.Cookie])
 		}
 		seen[s.Cookie] = true
 	}
@@ -270,7 +270,7 @@ func TestSendAndReceiveDoNotAllocate(t *testing.T) {
 			}
 		})
 		if allocs != 0 {
-			t.Errorf("%v allocations for %d packets", allocs, len(out))
+			t.Errorf("%v allocations for %d packets, want 0", allocs, len(out))
 		}
 	})
 }

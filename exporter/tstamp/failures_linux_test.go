@@ -14,15 +14,14 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// judge checks stamps against what the remote end saw. On one path that keeps the
-// order, packet i left after packet i-1 had arrived and before it arrived
-// itself: a stamp off by one packet shows.
+// judge compares transmit timestamps with the receive timestamps. On one path without reordering, packet i leaves after
+// packet i-1 was received and before packet i is received: a timestamp shifted by one packet violates that.
 func judge(t *testing.T, in []In, tx []TxStamp) (stamped int) {
 	t.Helper()
 	left := map[uint64]TxStamp{}
 	for _, s := range tx {
 		if s.Stamp.At < s.At {
-			t.Errorf("packet %d left %v before it was sent", s.Cookie, s.At.Sub(s.Stamp.At))
+			t.Errorf("packet %d has a TX timestamp %v before Send", s.Cookie, s.At.Sub(s.Stamp.At))
 		}
 		if s.Stamp.Origin == sample.Kernel {
 			left[s.Cookie] = s
@@ -35,18 +34,18 @@ func judge(t *testing.T, in []In, tx []TxStamp) (stamped int) {
 		}
 		stamped++
 		if r.Stamp.At < s.Stamp.At || i > 0 && s.Stamp.At < in[i-1].Stamp.At {
-			t.Errorf("packet %d is said to have left at %v and to have arrived at %v; the one before arrived at %v",
+			t.Errorf("packet %d has TX timestamp %v and RX timestamp %v, the packet before it RX timestamp %v",
 				s.Cookie, s.Stamp.At, r.Stamp.At, in[max(i-1, 0)].Stamp.At)
 		}
 	}
 	return stamped
 }
 
-// mostly wants nearly all packets stamped at both ends.
+// mostly requires that nearly all packets have kernel timestamps at both ends.
 func mostly(t *testing.T, stamped, of int) {
 	t.Helper()
 	if stamped < of*99/100 {
-		t.Errorf("%d of %d packets are stamped at both ends", stamped, of)
+		t.Errorf("%d of %d packets have timestamps of both ends", stamped, of)
 	}
 }
 
@@ -56,7 +55,7 @@ func numbered(cookie uint64, o Out) Out {
 	return o
 }
 
-// sendAll sends in one batch, steps over what is refused, and returns the errors.
+// sendAll sends one batch, skips refused packets, and returns their errors.
 func sendAll(t *testing.T, c *Conn, out []Out) (refused map[uint64]error) {
 	t.Helper()
 	refused = map[uint64]error{}
@@ -72,7 +71,7 @@ func sendAll(t *testing.T, c *Conn, out []Out) (refused map[uint64]error) {
 	return refused
 }
 
-func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
+func TestFailuresInABatchDoNotShiftTimestamps(t *testing.T) {
 	families(t, func(t *testing.T, v6 bool) {
 		local, remote := open(t, loopback(v6), Options{}), open(t, loopback(v6), Options{})
 		warm(t, local, remote)
@@ -85,12 +84,12 @@ func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
 			foreign = netip.MustParseAddr("2001:db8::1")
 		}
 		bad := []Out{
-			{Peer: netip.AddrPortFrom(ip, 0)},                        // EINVAL before all else
+			{Peer: netip.AddrPortFrom(ip, 0)},                        // EINVAL before anything else
 			{Peer: remote.LocalAddr(), Payload: make([]byte, 70000)}, // EMSGSIZE in udp_sendmsg
 			{Peer: remote.LocalAddr(), Payload: make([]byte, 65530)}, // EMSGSIZE in ip_append_data
-			{Peer: remote.LocalAddr(), Source: foreign},              // EINVAL: not an address of ours
-			{Peer: closed}, // taken; its ICMP error meets the next packet
-			{Peer: remote.LocalAddr(), Source: ip, Payload: make([]byte, 64)}, // good
+			{Peer: remote.LocalAddr(), Source: foreign},              // EINVAL: not a local address
+			{Peer: closed}, // accepted; its ICMP error is reported with the next packet
+			{Peer: remote.LocalAddr(), Source: ip, Payload: make([]byte, 64)}, // accepted
 		}
 		var cookie, good uint64
 		var in []In
@@ -115,17 +114,16 @@ func TestFailuresInABatchDoNotShiftTheStamps(t *testing.T) {
 			in = append(in, more...)
 		}
 		s := local.Stats()
-		if s.SendErrors == 0 || s.Sent+s.SendErrors != cookie+1 { // one to warm up
-			t.Errorf("sent %d, refused %d of %d", s.Sent, s.SendErrors, cookie)
+		if s.SendErrors == 0 || s.Sent+s.SendErrors != cookie+1 { // one of warm
+			t.Errorf("sent %d, refused %d of %d packets", s.Sent, s.SendErrors, cookie)
 		}
 		_, more, _ := collect(t, local, stamps(int(s.Sent)-1-len(tx)))
 		mostly(t, judge(t, in, append(tx, more...)), len(in))
 	})
 }
 
-// TestFailuresBehindTheSocketDoNotShiftTheStamps: a queue that refuses packets
-// does so after the kernel has counted them.
-func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
+// TestFailuresBehindTheSocketDoNotShiftTimestamps uses a queue that refuses packets after the kernel has numbered them.
+func TestFailuresBehindTheSocketDoNotShiftTimestamps(t *testing.T) {
 	l := newLink(t)
 	local, remote := l.open(t, l.Local, l.LocalAddr, Options{}), l.open(t, l.Remote, l.RemoteAddr, Options{})
 	warm(t, local, remote)
@@ -151,15 +149,15 @@ func TestFailuresBehindTheSocketDoNotShiftTheStamps(t *testing.T) {
 		in = append(in, more...)
 	}
 	if refusals == 0 || good == 0 {
-		t.Fatalf("the queue took %d and refused %d: the test shows nothing", good, refusals)
+		t.Fatalf("the queue accepted %d packets and refused %d, want both above 0", good, refusals)
 	}
 	_, tx, _ := collect(t, local, stamps(int(good)))
 	stamped := judge(t, in, tx)
-	t.Logf("%d of %d packets stamped at both ends", stamped, len(in))
+	t.Logf("%d of %d packets have timestamps of both ends", stamped, len(in))
 	mostly(t, stamped, len(in))
 }
 
-// slow puts a token bucket of 1 MB/s with a queue of some bytes on the local end.
+// slow adds a token bucket of 1 MB/s with a queue of limitBytes to the local end.
 func (l link) slow(t *testing.T, limitBytes uint32) {
 	t.Helper()
 	h, err := netlink.NewHandleAt(l.Local)
@@ -183,12 +181,11 @@ func TestNoRouteIsAnErrorOfThatPacketOnly(t *testing.T) {
 	}
 }
 
-func TestPacketThatNeverLeavesIsGivenTheUsersStamp(t *testing.T) {
+func TestUndeliverablePacketGetsTheUserSpaceTimestamp(t *testing.T) {
 	l := newLink(t)
 	local := l.open(t, l.Local, l.LocalAddr, Options{})
 	local.wait = 100 * time.Millisecond
-	// Nobody answers for this address: the packet waits for its neighbor and
-	// never meets the driver.
+	// No host has this address: the packet waits for neighbor resolution and never reaches the driver.
 	out := []Out{{Peer: netip.MustParseAddrPort("10.77.0.99:862"), Cookie: 5}}
 	_, err := local.Send(out)
 	check(t, err)
@@ -201,9 +198,9 @@ func TestPacketThatNeverLeavesIsGivenTheUsersStamp(t *testing.T) {
 	}
 }
 
-// TestStampsComeWhileTheSendBufferIsFull: the socket then has nothing to report
-// but its error queue, which the runtime's poller alone takes for a failure.
-func TestStampsComeWhileTheSendBufferIsFull(t *testing.T) {
+// TestTimestampsArriveWhileTheSendBufferIsFull: the socket then reports only EPOLLERR, which the runtime's poller alone
+// treats as a failure.
+func TestTimestampsArriveWhileTheSendBufferIsFull(t *testing.T) {
 	l := newLink(t)
 	local, remote := l.open(t, l.Local, l.LocalAddr, Options{SendBufferBytes: 4096}), l.open(t, l.Remote, l.RemoteAddr, Options{})
 	warm(t, local, remote)
@@ -223,21 +220,21 @@ func TestStampsComeWhileTheSendBufferIsFull(t *testing.T) {
 	}
 	_, more, _ := collect(t, local, stamps(sent-len(tx)))
 	if full == 0 {
-		t.Error("the send buffer was never full: the test shows nothing")
+		t.Error("the send buffer was never full")
 	}
 	for _, s := range append(tx, more...) {
 		if s.Stamp.Origin != sample.Kernel {
-			t.Errorf("stamp %+v", s)
+			t.Errorf("timestamp %+v, want a kernel timestamp", s)
 		}
 	}
 }
 
-// noCard is a card whose clock is never related to the system's.
+// noCard is a card whose clock has no relation to the system clock.
 type noCard struct{}
 
 func (noCard) System(instant.Time) (instant.Time, bool) { return 0, false }
 
-func TestWithoutACardTheKernelStamps(t *testing.T) {
+func TestWithoutACardKernelTimestampsAreReported(t *testing.T) {
 	local, remote := open(t, loopback(false), Options{Hardware: noCard{}}), open(t, loopback(false), Options{Hardware: noCard{}})
 	local.wait = 20 * time.Millisecond
 	warm(t, local, remote)
@@ -246,6 +243,6 @@ func TestWithoutACardTheKernelStamps(t *testing.T) {
 	in, _, _ := collect(t, remote, packets(1))
 	_, tx, _ := collect(t, local, stamps(1))
 	if in[0].Stamp.Origin != sample.Kernel || tx[0].Stamp.Origin != sample.Kernel || tx[0].Cookie != 3 {
-		t.Errorf("arrived %v, left %+v", in[0].Stamp, tx[0])
+		t.Errorf("RX timestamp %v, TX timestamp %+v, want origin Kernel", in[0].Stamp, tx[0])
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"oneway.example/tests/namespace"
 )
 
-// routed is a link, and behind its remote end, which is a router, a third host.
+// routed is a link whose remote end is a router to a third host.
 type routed struct {
 	link
 	host netns.NsHandle
@@ -45,7 +45,7 @@ func newRouted(tb testing.TB) routed {
 	return r
 }
 
-// route has all else go to the gateways.
+// route sets default routes to the gateways.
 func route(tb testing.TB, gateways ...string) {
 	tb.Helper()
 	for _, g := range gateways {
@@ -53,7 +53,7 @@ func route(tb testing.TB, gateways ...string) {
 	}
 }
 
-// errorFor sends out and returns the ICMP message that it brings.
+// errorFor sends out and returns the ICMP error that it causes.
 func errorFor(t *testing.T, c *Conn, m SendOptions, out Out) ICMPError {
 	t.Helper()
 	_, err := c.SendAs(m, []Out{out})
@@ -62,7 +62,7 @@ func errorFor(t *testing.T, c *Conn, m SendOptions, out Out) ICMPError {
 	return errs[0]
 }
 
-func TestICMPErrorsAreToldWhole(t *testing.T) {
+func TestICMPErrorsAreReportedWithAllFields(t *testing.T) {
 	families(t, func(t *testing.T, v6 bool) {
 		r := newRouted(t)
 		local, router, host := r.LocalAddr, "10.77.0.2", hostV4
@@ -97,19 +97,19 @@ func TestICMPErrorsAreToldWhole(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", x.name, got, want)
 			}
 		}
-		// Of two packets that begin alike it is not known which one is answered.
+		// Of two packets with the same beginning, the quotation does not identify one.
 		got := errorFor(t, c, SendOptions{}, Out{Payload: []byte("short"), Cookie: 74, Peer: peer})
 		if got.Matched || got.Err != unix.ECONNREFUSED {
-			t.Errorf("two packets alike: %+v", got)
+			t.Errorf("two packets with the same payload: %+v, want no match", got)
 		}
 		got = errorFor(t, c, SendOptions{Unstamped: true}, Out{Payload: []byte("nobody waits for it"), Cookie: 75, Peer: peer})
 		if got.Matched || got.Type != port[0] || got.Offender != peer.Addr() {
-			t.Errorf("unstamped: %+v", got)
+			t.Errorf("packet without timestamp: %+v, want no match", got)
 		}
 	})
 }
 
-func TestQuoteFindsTheOnePacketThatBeginsLikeIt(t *testing.T) {
+func TestQuotationMatchesTheOnlyPacketWithItsBeginning(t *testing.T) {
 	var r recent
 	for i := range len(r.packets) + 10 {
 		r.add(fmt.Appendf(nil, "packet %08d: and so on", i), uint64(i))
@@ -123,34 +123,34 @@ func TestQuoteFindsTheOnePacketThatBeginsLikeIt(t *testing.T) {
 	}{
 		{"packet 00004000: an", 4000, true},
 		{"packet 00004000:", 4000, true},
-		{"packet 00004000", 0, false}, // cut off too early
+		{"packet 00004000", 0, false}, // truncated too early
 		{"packet 00000003: and", 0, false},
 		{"short", 7, true},
 		{"", 0, false},
 	} {
 		if cookie, found := r.find([]byte(c.quote)); cookie != c.cookie || found != c.found {
-			t.Errorf("%q: %d, %v, want %d, %v", c.quote, cookie, found, c.cookie, c.found)
+			t.Errorf("find(%q) = %d, %v, want %d, %v", c.quote, cookie, found, c.cookie, c.found)
 		}
 	}
 	if _, found := new(recent).find(bytes.Repeat([]byte{0}, 16)); found {
-		t.Error("a packet was found where none has been sent")
+		t.Error("found a packet before any was sent")
 	}
 }
 
-func TestSocketOfADeviceUsesNoOther(t *testing.T) {
+func TestSocketBoundToADeviceUsesOnlyThatDevice(t *testing.T) {
 	l := newLink(t)
 	remote := l.open(t, l.Remote, l.RemoteAddr, Options{})
-	for _, device := range []string{"lo", "near"} { // the first leads nowhere
+	for _, device := range []string{"lo", "near"} { // the first has no route to the peer
 		c := l.open(t, l.Local, netip.IPv4Unspecified(), Options{Device: device})
 		_, err := c.Send([]Out{{Payload: []byte(device), Peer: remote.LocalAddr()}})
 		check(t, err)
 	}
 	if got := arrivals(t, remote, 1); string(got[0]) != "near" {
-		t.Errorf("a packet came by %s", got[0])
+		t.Errorf("received a packet of device %s", got[0])
 	}
 }
 
-func TestSocketOfAVRFHasItsRoutes(t *testing.T) {
+func TestSocketBoundToAVRFUsesItsRoutes(t *testing.T) {
 	l := newLink(t)
 	remote := l.open(t, l.Remote, l.RemoteAddr, Options{})
 	namespace.Do(t, l.Local, func() {
@@ -169,22 +169,22 @@ func TestSocketOfAVRFHasItsRoutes(t *testing.T) {
 	out := []Out{{Payload: []byte("x"), Peer: remote.LocalAddr()}}
 	outside := l.open(t, l.Local, netip.IPv4Unspecified(), Options{})
 	if _, err := outside.Send(out); !errors.Is(err, unix.ENETUNREACH) {
-		t.Errorf("outside of the VRF: %v, want ENETUNREACH", err)
+		t.Errorf("send outside the VRF: %v, want ENETUNREACH", err)
 	}
 	inside := l.open(t, l.Local, netip.IPv4Unspecified(), Options{Device: "blue"})
 	_, err := inside.Send(out)
 	check(t, err)
 	if got := arrivals(t, remote, 1); len(got) != 1 {
-		t.Errorf("%d packets came", len(got))
+		t.Errorf("received %d packets, want 1", len(got))
 	}
 }
 
-func TestWrongDeviceIsRefusedWithAdvice(t *testing.T) {
+func TestUnknownDeviceIsAnErrorWithRemedy(t *testing.T) {
 	for _, name := range []string{"no-such-link", "a-name-that-is-longer-than-any"} {
 		_, err := Open(loopback(false), Options{Device: name})
 		want := fmt.Sprintf("bind to device %q", name)
 		if err == nil || !bytes.Contains([]byte(err.Error()), []byte(want)) || !bytes.Contains([]byte(err.Error()), []byte("ip link")) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("device %s: got error %v, want its name and `ip link`", name, err)
 		}
 	}
 }

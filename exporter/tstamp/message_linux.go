@@ -18,14 +18,13 @@ type message struct {
 	length uint32
 }
 
-// controlBytes is space for every control message that we send or ask for:
-// stamps 64, extended error with address 48, packet info 40, TTL 24, TOS 24.
+// controlBytes is space for all control messages sent or requested: timestamps 64, extended error with address 48,
+// packet info 40, TTL 24, TOS 24.
 const controlBytes = 256
 
-// envelope is what a message points to beside its payload. It is kept where it
-// is once the pointers have been set.
+// envelope is what a message points to in addition to its payload. It must not move once the pointers are set.
 type envelope struct {
-	control [controlBytes / 8]uint64 // aligned as cmsghdr wants it
+	control [controlBytes / 8]uint64 // aligned as cmsghdr requires
 	name    [unix.SizeofSockaddrInet6]byte
 	vector  unix.Iovec
 }
@@ -52,14 +51,14 @@ func newMessageBatch(n int) messageBatch {
 	return m
 }
 
-// setPayload points message i at b.
+// setPayload makes b the buffer of message i.
 func (m *messageBatch) setPayload(i int, b []byte) {
 	v := &m.envelopes[i].vector
 	v.Base = unsafe.SliceData(b)
 	v.SetLen(len(b))
 }
 
-// ready prepares the first n messages to be received into.
+// ready prepares the first n messages for a receive.
 func (m *messageBatch) ready(n int) {
 	for i := range m.messages[:n] {
 		h := &m.messages[i].header
@@ -77,9 +76,9 @@ func (m *messageBatch) name(i int) []byte {
 	return m.envelopes[i].name[:min(m.messages[i].header.Namelen, unix.SizeofSockaddrInet6)]
 }
 
-// sendmmsg does not tell Go's scheduler of the call: it does not block, and a thread
-// that the scheduler has taken for blocked (after 20 us, runtime/proc.go) waits for its
-// turn before it can read the clock, and until then its packets count as held.
+// sendmmsg does not notify Go's scheduler of the call: it does not block, and a thread that the scheduler considers
+// blocked (after 20 us, runtime/proc.go) waits to be rescheduled before it can read the clock, which would add to the
+// TX uncertainty of its packets.
 func sendmmsg(fd int, m []message) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(m))),
 		uintptr(len(m)), unix.MSG_DONTWAIT, 0, 0)
@@ -98,8 +97,7 @@ func recvmmsg(fd int, m []message, flags uintptr) (int, unix.Errno) {
 	return int(n), 0
 }
 
-// putAddress writes a socket address; b has space for one of IPv6. ok is false
-// if a is not of the family.
+// putAddress writes a socket address; b has space for one of IPv6. ok is false if a is of the other family.
 func (z *zones) putAddress(b []byte, a netip.AddrPort, v6 bool) (n uint32, ok bool) {
 	ip := a.Addr().Unmap()
 	if !ip.IsValid() || ip.Is6() != v6 {
@@ -124,7 +122,7 @@ func (z *zones) putAddress(b []byte, a netip.AddrPort, v6 bool) (n uint32, ok bo
 	return unix.SizeofSockaddrInet6, true
 }
 
-// parseAddress reads a socket address; the zero AddrPort if it is none.
+// parseAddress reads a socket address; it returns the zero AddrPort if b has none.
 func (z *zones) parseAddress(b []byte) netip.AddrPort {
 	if len(b) < 2 {
 		return netip.AddrPort{}
@@ -142,11 +140,11 @@ func (z *zones) parseAddress(b []byte) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// zones remembers the last zone of a link-local address: a socket meets few, and
-// finding one costs system calls. Not safe for concurrent use.
+// zones caches the last zone of a link-local address: a socket sees few, and a lookup costs system calls. Not safe for
+// concurrent use.
 type zones struct {
 	name string
-	at   uint32 // its index; 0: none is remembered
+	at   uint32 // its index; 0: nothing is cached
 }
 
 func (z *zones) index(name string) uint32 {
@@ -173,8 +171,8 @@ func (z *zones) with(ip netip.Addr, index uint32) netip.Addr {
 	return ip.WithZone(z.name)
 }
 
-// appendCmsg adds the header of a control message (cmsg(3)) and space for n bytes, which
-// it returns zeroed or not: the caller fills them all. b must have the capacity.
+// appendCmsg appends the header of a control message (cmsg(3)) and n bytes of data, which are not zeroed: the caller
+// sets them all. b must have the capacity.
 func appendCmsg(b []byte, level, kind int32, n int) (all, data []byte) {
 	start := len(b)
 	b = b[:start+unix.CmsgSpace(n)]
@@ -191,8 +189,8 @@ func appendCmsgUint32(b []byte, level, kind int32, v uint32) []byte {
 	return b
 }
 
-// parseTimestamping reads struct scm_timestamping64: three times of 64-bit seconds and
-// nanoseconds, the software stamp, a relic, and the raw hardware stamp.
+// parseTimestamping reads struct scm_timestamping64: three times of 64-bit seconds and nanoseconds: the software
+// timestamp, an unused one, and the raw hardware timestamp.
 func parseTimestamping(data []byte) (software, hardware instant.Time) {
 	if len(data) < 48 {
 		return 0, 0
@@ -203,13 +201,13 @@ func parseTimestamping(data []byte) (software, hardware instant.Time) {
 	return at(data), at(data[32:])
 }
 
-// controls is what the control messages of an incoming packet say, or of a message of the error
-// queue: the extended error, and what follows.
+// controls are the control messages of a received packet or of a message of the error queue: the extended error and the
+// offender's address.
 type controls struct {
 	software, hardware instant.Time
 	local              netip.Addr
 	ttl, tos           uint8
-	segment            int // what was coalesced had packets of so many bytes; 0: it is one
+	segment            int // the packet size of a coalesced message, in bytes; 0: it is one packet
 	unix.SockExtendedErr
 	offender []byte // a socket address (SO_EE_OFFENDER)
 }
@@ -250,8 +248,8 @@ func (c *controls) parseIP(v6 bool, kind int32, data []byte) {
 	case v6 && kind == unix.IPV6_PKTINFO && len(data) >= unix.SizeofInet6Pktinfo:
 		c.local = netip.AddrFrom16([16]byte(data[:16]))
 	case !v6 && kind == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
-		// interface index, our address, the header's destination: the second is
-		// one to answer from, even after a broadcast.
+		// Interface index, local address, the header's destination: the local address is a valid source of a reply,
+		// even after a broadcast.
 		c.local = netip.AddrFrom4([4]byte(data[4:8]))
 	case kind == unix.IPV6_RECVERR && v6 || kind == unix.IP_RECVERR && !v6:
 		if len(data) >= sizeofExtendedErr {

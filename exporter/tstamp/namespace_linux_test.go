@@ -25,7 +25,7 @@ func open(tb testing.TB, local netip.AddrPort, o Options) *Conn {
 	tb.Helper()
 	c, err := Open(local, o)
 	check(tb, err)
-	tb.Cleanup(func() { _ = c.Close() }) // closed already by some tests
+	tb.Cleanup(func() { _ = c.Close() }) // some tests have closed it
 	return c
 }
 

@@ -8,45 +8,40 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// pending remembers the packets that wait for their transmit stamp, and the
-// stamps that wait for Receive.
+// pending contains the packets that wait for their transmit timestamp, and the timestamps that wait for Receive.
 //
-// The kernel counts the packets that it is to stamp and returns each stamp with
-// its packet's number (SOF_TIMESTAMPING_OPT_ID). A packet's serial is that number
-// without the end at 2^32, plus one, so that a number belongs to one packet. A send
-// that failed has used up a number or not: before Linux 6.8 (488b6d91b071) by where
-// it failed; since then most failures give it back, but not those behind the
-// socket (a full queue, a firewall). So the next packet is sent alone and marked: the
-// kernel also stamps it on its way to the queue (TX_SCHED), before the call returns,
-// and that stamp tells its number. Until it has come, no other packet is stamped, so
-// that any number that is new is the marked packet's.
+// The kernel numbers the packets that it timestamps and returns each timestamp with its packet's number
+// (SOF_TIMESTAMPING_OPT_ID). A packet's serial is that number without the wrap at 2^32, plus one, so that a serial
+// belongs to one packet. A failed send may or may not use up a number: before Linux 6.8 (488b6d91b071) this depends on
+// where it failed; since then most failures return the number, except those behind the socket (a full queue, a
+// firewall). So the next packet is sent alone and marked: the kernel also timestamps it on its way to the queue
+// (TX_SCHED), before the call returns, and that timestamp has its number. Until it is read, no other packet is
+// timestamped, so that any new number is that of the marked packet.
 //
-// The kernel stamps a packet before it gives it away, and a host may stand still
-// in between. So a stamp is reported together with how much later the packet can
-// have left: it was gone when the next one was stamped, and when the call that
-// sent it returned. The stamp may be known before either.
+// The kernel timestamps a packet before it hands it to the driver, and the host may be suspended in between. So a
+// timestamp is reported with its TX uncertainty, that is, how much later the packet may have left: at the latest when
+// the next packet was timestamped, and when the call that sent it returned. The timestamp may be known before either.
 type pending struct {
 	mu      sync.Mutex
 	slots   []slot // a power of two
 	first   uint64 // the serial whose slot is slots[0]
-	next    uint64 // the next serial, or the least that it can be; serials start at 1
+	next    uint64 // the next serial, or its lower limit; serials start at 1
 	oldest  uint64 // no packet below it waits
 	waiting int
 	// lowConfidence: the next serial may be more than next.
 	lowConfidence bool
-	// marked is the serial of the packet that is to tell, or the least that it can be; 0:
-	// none is on its way. It was sent at markedAt.
+	// marked is the serial of the marked packet, or its lower limit; 0: no marked packet is outstanding. It was sent at
+	// markedAt.
 	marked   uint64
 	markedAt instant.Time
-	// twoStamps: the kernel's stamp does not end the wait, the card's does.
+	// twoStamps: the wait ends with the card's timestamp, not with the kernel's.
 	twoStamps bool
-	// latest is the serial whose kernel stamp was matched last, if it is still to
-	// be reported; 0: none.
+	// latest is the serial whose kernel timestamp was matched last, if it is not reported yet; 0: none.
 	latest uint64
-	// parked: Receive waits. What the error queue held it has looked at already.
+	// parked: Receive waits. It has read everything that was on the error queue before.
 	parked bool
 
-	recent recent // what ICMP errors may quote
+	recent recent // the packets that ICMP errors may quote
 
 	done     ring[TxStamp]
 	txStamps [Origins]uint64
@@ -58,20 +53,19 @@ type slot struct {
 	serial uint64 // 0: free
 	cookie uint64
 	at     instant.Time
-	kernel instant.Time // its stamp, to be reported once gone is known
-	gone   instant.Time // by when it had left; 0: not known yet
-	seen   bool         // its kernel stamp is reported, it waits for the card's
+	kernel instant.Time // its timestamp, to be reported once gone is known
+	gone   instant.Time // the latest time at which it left; 0: not known yet
+	seen   bool         // its kernel timestamp is reported, it waits for the card's
 }
 
 const (
-	// queueBatch is how many messages of the error queue are read at once: one more than a
-	// send has stamps, so that the call which reads them finds the queue empty.
+	// queueBatch is how many messages of the error queue are read at once: one more than a send has timestamps, so that
+	// the call that reads them finds the queue empty.
 	queueBatch = sendBatch + 1
-	// stampsAtOnce is how many stamps may wait for Receive without an alarm: some that
-	// the processor's caches hold.
+	// stampsAtOnce is how many timestamps may wait for Receive without an alarm: as many as fit the processor's caches.
 	stampsAtOnce = 512
-	// markWait is how long a marked packet may take to its queue: a neighbor that has
-	// to be found first holds it for some seconds.
+	// markWait is the longest time that a marked packet may take to its queue: neighbor resolution delays it by some
+	// seconds.
 	markWait = 5 * StampWait
 )
 
@@ -81,17 +75,17 @@ func newPending(slots, done int, twoStamps bool) *pending {
 	}
 }
 
-// stamping is how packets are to be stamped.
+// stamping is how packets are timestamped.
 type stamping uint8
 
 const (
 	stamped  stamping = iota
-	marked            // one packet alone, which tells its number
-	withheld          // not by the kernel: a marked packet is on its way
+	marked            // one packet alone, whose timestamp reports its number
+	withheld          // not by the kernel: a marked packet is outstanding
 	unstamped
 )
 
-// stamping says how the next packets are to be sent.
+// stamping returns how the next packets are sent.
 func (p *pending) stamping(now instant.Time) stamping {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,8 +98,8 @@ func (p *pending) stamping(now instant.Time) stamping {
 	return marked
 }
 
-// add notes a packet about to be sent. While no packet waits the slots are used from the first
-// on again: all of them together do not fit the processor's caches.
+// add registers a packet before it is sent. While no packet waits, the slots are reused from the first on: all of them
+// together do not fit the processor's caches.
 func (p *pending) add(cookie uint64, at instant.Time) {
 	if p.waiting == 0 {
 		p.first = p.next
@@ -115,11 +109,11 @@ func (p *pending) add(cookie uint64, at instant.Time) {
 	p.waiting++
 }
 
-// mark notes that the packet added last is to tell its number.
+// mark makes the packet added last the marked one.
 func (p *pending) mark(at instant.Time) { p.marked, p.markedAt = p.next-1, at }
 
-// tell takes the number of the marked packet, if it can be that: an interface that
-// lies over another one has each packet stamped twice on its way to the queue.
+// tell sets the number of the marked packet to id, if that is possible: an interface on top of another one timestamps
+// each packet twice on its way to the queue.
 func (p *pending) tell(id uint32) {
 	ahead := id - number(p.marked)
 	if p.marked == 0 || int32(ahead) < 0 {
@@ -134,7 +128,7 @@ func (p *pending) tell(id uint32) {
 	p.next, p.lowConfidence, p.marked = serial+1, false, 0
 }
 
-// drop forgets the n packets that were added last: they were not sent.
+// drop removes the n packets that were added last: they were not sent.
 func (p *pending) drop(n int) {
 	for ; n > 0; n-- {
 		p.next--
@@ -146,10 +140,10 @@ func (p *pending) drop(n int) {
 	p.lowConfidence, p.marked = true, 0
 }
 
-// at is where a packet's slot would be.
+// at returns the slot of a serial.
 func (p *pending) at(serial uint64) *slot { return &p.slots[(serial-p.first)&uint64(len(p.slots)-1)] }
 
-// vacate makes space for a packet.
+// vacate frees the slot of a serial.
 func (p *pending) vacate(serial uint64) *slot {
 	s := p.at(serial)
 	if s.serial != 0 {
@@ -158,7 +152,7 @@ func (p *pending) vacate(serial uint64) *slot {
 	return s
 }
 
-// slot is that of a packet without its last stamp, or nil.
+// slot returns the slot of a packet that waits for a timestamp, or nil.
 func (p *pending) slot(serial uint64) *slot {
 	s := p.at(serial)
 	if serial == 0 || s.serial != serial {
@@ -172,7 +166,7 @@ func (p *pending) free(s *slot) {
 	p.waiting--
 }
 
-// giveUp ends the wait for a kernel stamp: the user's stands in.
+// giveUp ends the wait for a kernel timestamp; the user-space one replaces it.
 func (p *pending) giveUp(s *slot) {
 	switch {
 	case s.seen: // reported
@@ -185,30 +179,30 @@ func (p *pending) giveUp(s *slot) {
 	p.free(s)
 }
 
-// deliver queues a stamp for Receive. Nobody reads them if there is no room.
+// deliver queues a timestamp for Receive. It drops the timestamp if the queue is full: then nobody reads it.
 func (p *pending) deliver(s *slot, stamp sample.Stamp) {
 	if p.done.push(TxStamp{Cookie: s.cookie, Stamp: stamp, At: s.at}) {
 		p.txStamps[stamp.Origin]++
 	}
 }
 
-// hasSpace reports whether a batch of the error queue's stamps can be queued.
+// hasSpace reports whether a batch of the error queue's timestamps can be queued.
 func (p *pending) hasSpace() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done.space() >= queueBatch
 }
 
-// number is the kernel's for serial.
+// number is the kernel's number of a serial.
 func number(serial uint64) uint32 { return uint32(serial - 1) }
 
-// serialOf is the newest serial whose number is id; 0: none.
+// serialOf returns the newest serial whose number is id; 0: none.
 func (p *pending) serialOf(id uint32) uint64 {
 	last := p.next - 1
 	return last - min(last, uint64(number(last)-id))
 }
 
-// match finds the packet of a stamp and queues the stamp for Receive.
+// match finds the packet of a timestamp and queues the timestamp for Receive.
 func (p *pending) match(id uint32, stamp sample.Stamp) {
 	p.tell(id)
 	s := p.slot(p.serialOf(id))
@@ -225,8 +219,7 @@ func (p *pending) match(id uint32, stamp sample.Stamp) {
 	}
 }
 
-// follow makes s the latest. The one before it had left by then, if it was sent
-// before it.
+// follow makes s the latest. The packet before it had left by then, if it was sent earlier.
 func (p *pending) follow(s *slot) {
 	if before := p.slot(p.latest); before != nil && before.serial < s.serial && (before.gone == 0 || s.kernel < before.gone) {
 		before.gone = s.kernel
@@ -235,8 +228,8 @@ func (p *pending) follow(s *slot) {
 	p.latest = s.serial
 }
 
-// report reports the latest, if it is known by when it had left: no later stamp
-// is at hand to say it better. Else returned will do it.
+// report reports the latest, if the time by which it had left is known: no later timestamp is available to narrow it.
+// Otherwise returned reports it.
 func (p *pending) report() {
 	s := p.slot(p.latest)
 	p.latest = 0
@@ -254,8 +247,8 @@ func (p *pending) reportKernel(s *slot) {
 	p.free(s)
 }
 
-// returned notes that the call which sent the n packets added last has returned, and
-// reports the stamps that had been waiting for that.
+// returned records that the call that sent the n packets added last has returned, and reports the timestamps that
+// waited for that.
 func (p *pending) returned(n int, now instant.Time) {
 	for serial := p.next - uint64(n); serial < p.next; serial++ {
 		s := p.slot(serial)
@@ -269,11 +262,10 @@ func (p *pending) returned(n int, now instant.Time) {
 	}
 }
 
-// expire gives up on the packets sent before the given time, and returns when
-// the oldest that still waits was sent; zero: none. After a step of the clock a
-// packet may look younger than it is and waits longer: no harm.
+// expire gives up on packets sent before the given time, and returns when the oldest one that still waits was sent;
+// zero: none. After a step of the clock a packet may appear newer than it is and waits longer, which does no harm.
 func (p *pending) expire(before instant.Time) instant.Time {
-	// Beyond a ring's length everything has been given up by add.
+	// add gave up on everything beyond a ring's length.
 	p.oldest = max(p.oldest, p.next-min(p.next, uint64(len(p.slots))))
 	for ; p.oldest < p.next; p.oldest++ {
 		s := p.slot(p.oldest)
@@ -288,7 +280,7 @@ func (p *pending) expire(before instant.Time) instant.Time {
 	return 0
 }
 
-// ring is a queue of fixed room.
+// ring is a queue of fixed length.
 type ring[T any] struct {
 	items       []T // a power of two
 	first, size int
@@ -307,7 +299,7 @@ func (r *ring[T]) push(item T) bool {
 	return true
 }
 
-// popInto appends to into what its capacity takes.
+// popInto moves items to into, up to its capacity.
 func (r *ring[T]) popInto(into []T) []T {
 	for r.size > 0 && len(into) < cap(into) {
 		into = append(into, r.items[r.first])
@@ -315,7 +307,7 @@ func (r *ring[T]) popInto(into []T) []T {
 		r.size--
 	}
 	if r.size == 0 {
-		r.first = 0 // what is in the processor's caches is used again
+		r.first = 0 // reuses the items that are in the processor's caches
 	}
 	return into
 }

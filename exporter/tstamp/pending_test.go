@@ -21,13 +21,13 @@ func (p *pending) take() []TxStamp {
 	return p.done.popInto(make([]TxStamp, 0, 1000))
 }
 
-// begun notes a packet whose call has not returned.
+// begun registers a packet whose call has not returned.
 func (p *pending) begun(cookie uint64, at instant.Time) uint64 {
 	p.add(cookie, at)
 	return p.next - 1
 }
 
-// sent notes a packet whose call has returned at once, so that nothing held it.
+// sent registers a packet whose call has returned at once: its TX uncertainty is zero.
 func (p *pending) sent(cookie uint64, at instant.Time) uint64 {
 	p.add(cookie, at)
 	p.returned(1, at)
@@ -37,22 +37,22 @@ func (p *pending) sent(cookie uint64, at instant.Time) uint64 {
 func expectStamps(t *testing.T, p *pending, want ...TxStamp) {
 	t.Helper()
 	if diff := cmp.Diff(want, p.take(), cmp.Transformer("empty", func(s []TxStamp) []TxStamp { return append([]TxStamp{}, s...) })); diff != "" {
-		t.Errorf("stamps (-want +got):\n%s", diff)
+		t.Errorf("timestamps (-want +got):\n%s", diff)
 	}
 }
 
-func TestStampFindsItsPacketOutOfOrder(t *testing.T) {
+func TestTimestampsOutOfOrderMatchTheirPackets(t *testing.T) {
 	p := newPending(8, 8, false)
 	one, two := p.sent(11, 100), p.sent(22, 100)
 	p.match(number(two), kernelAt(105))
 	p.match(number(one), kernelAt(104))
 	expectStamps(t, p, TxStamp{22, kernelAt(105), 100}, TxStamp{11, kernelAt(104), 100})
 	if p.waiting != 0 {
-		t.Errorf("%d still waiting", p.waiting)
+		t.Errorf("%d packets wait, want 0", p.waiting)
 	}
 }
 
-func TestStampTellsHowLongItsPacketMayHaveBeenHeld(t *testing.T) {
+func TestTimestampHasItsTXUncertainty(t *testing.T) {
 	held := func(at instant.Time, d time.Duration) sample.Stamp {
 		return sample.Stamp{At: at, Origin: sample.Kernel, TXUncertainty: d}
 	}
@@ -63,7 +63,7 @@ func TestStampTellsHowLongItsPacketMayHaveBeenHeld(t *testing.T) {
 		p.match(number(one), kernelAt(110))
 		expectStamps(t, p, TxStamp{11, held(110, 40), 100})
 	})
-	t.Run("until the next was stamped", func(t *testing.T) {
+	t.Run("until the next packet has a timestamp", func(t *testing.T) {
 		p := newPending(8, 8, false)
 		one, two := p.begun(11, 100), p.begun(22, 100)
 		p.returned(2, 150)
@@ -71,7 +71,7 @@ func TestStampTellsHowLongItsPacketMayHaveBeenHeld(t *testing.T) {
 		p.match(number(two), kernelAt(130))
 		expectStamps(t, p, TxStamp{11, held(110, 20), 100}, TxStamp{22, held(130, 20), 100})
 	})
-	t.Run("stamped before the call returned", func(t *testing.T) {
+	t.Run("timestamp before the call returned", func(t *testing.T) {
 		p := newPending(8, 8, false)
 		one, two := p.begun(11, 100), p.begun(22, 100)
 		p.match(number(one), kernelAt(110))
@@ -82,14 +82,14 @@ func TestStampTellsHowLongItsPacketMayHaveBeenHeld(t *testing.T) {
 		p.returned(2, 160)
 		expectStamps(t, p)
 		if p.waiting != 0 {
-			t.Errorf("%d still waiting", p.waiting)
+			t.Errorf("%d packets wait, want 0", p.waiting)
 		}
 	})
-	t.Run("stamped after the call returned", func(t *testing.T) {
+	t.Run("timestamp after the call returned", func(t *testing.T) {
 		p := newPending(8, 8, false)
 		one := p.begun(11, 100)
 		p.returned(1, 105)
-		p.match(number(one), kernelAt(110)) // a queue held it: by how much later it left nothing tells
+		p.match(number(one), kernelAt(110)) // a queue delayed it: nothing shows by how much
 		expectStamps(t, p, TxStamp{11, kernelAt(110), 100})
 	})
 	t.Run("given up before the call returned", func(t *testing.T) {
@@ -99,12 +99,12 @@ func TestStampTellsHowLongItsPacketMayHaveBeenHeld(t *testing.T) {
 		p.expire(200)
 		expectStamps(t, p, TxStamp{11, kernelAt(110), 100})
 		if p.returned(1, 300); p.waiting != 0 || len(p.take()) != 0 || p.missing != 0 {
-			t.Errorf("%d waiting, %d missing", p.waiting, p.missing)
+			t.Errorf("%d packets wait, %d missing", p.waiting, p.missing)
 		}
 	})
 }
 
-func TestStampBeforeTheSendIsRejected(t *testing.T) {
+func TestTimestampBeforeTheSendIsRejected(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.match(number(p.sent(1, 100)), kernelAt(99))
 	expectStamps(t, p)
@@ -113,7 +113,7 @@ func TestStampBeforeTheSendIsRejected(t *testing.T) {
 	}
 }
 
-func TestSecondStampOfAPacketIsRejected(t *testing.T) {
+func TestSecondTimestampOfAPacketIsRejected(t *testing.T) {
 	p := newPending(8, 8, false)
 	id := number(p.sent(1, 100))
 	p.match(id, kernelAt(101))
@@ -124,21 +124,21 @@ func TestSecondStampOfAPacketIsRejected(t *testing.T) {
 	}
 }
 
-// refused notes a packet that the kernel did not take.
+// refused registers a packet that the kernel refused.
 func (p *pending) refused(at instant.Time) {
 	p.begun(999, at)
 	p.drop(1)
 }
 
-// told notes a packet that is to tell its number.
+// told registers a marked packet.
 func (p *pending) told(cookie uint64, at instant.Time) {
 	p.begun(cookie, at)
 	p.mark(at)
 	p.returned(1, at)
 }
 
-func TestStampsBeforeAndAfterAFailedSendGoToTheirOwnPackets(t *testing.T) {
-	for _, used := range []uint32{0, 1} { // the numbers that the failed send has used up
+func TestTimestampsBeforeAndAfterAFailedSendMatchTheirPackets(t *testing.T) {
+	for _, used := range []uint32{0, 1} { // how many numbers the failed send used up
 		p := newPending(8, 8, false)
 		p.sent(1, 100) // number 0
 		p.sent(2, 100) // 1
@@ -148,12 +148,12 @@ func TestStampsBeforeAndAfterAFailedSendGoToTheirOwnPackets(t *testing.T) {
 		}
 		p.told(3, 200)
 		if how := p.stamping(201); how != withheld {
-			t.Fatalf("while the marked packet is on its way: %v, want withheld", how)
+			t.Fatalf("while the marked packet is outstanding: %v, want withheld", how)
 		}
-		p.match(1, kernelAt(300)) // of before it: does not tell
+		p.match(1, kernelAt(300)) // of an earlier packet: does not resolve the number
 		p.tell(2 + used)
 		if how := p.stamping(201); how != stamped {
-			t.Fatalf("once it has told: %v, want stamped", how)
+			t.Fatalf("after its number is known: %v, want stamped", how)
 		}
 		p.sent(4, 201)
 		p.match(2+used, kernelAt(301))
@@ -166,7 +166,7 @@ func TestStampsBeforeAndAfterAFailedSendGoToTheirOwnPackets(t *testing.T) {
 	}
 }
 
-func TestMarkedPacketTellsByItsStampToo(t *testing.T) {
+func TestTransmitTimestampResolvesTheNumberOfAMarkedPacket(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.refused(100)
 	p.told(1, 100)
@@ -175,7 +175,7 @@ func TestMarkedPacketTellsByItsStampToo(t *testing.T) {
 	expectStamps(t, p, TxStamp{1, kernelAt(101), 100}, TxStamp{2, kernelAt(103), 102})
 }
 
-func TestSecondNoticeOfAMarkedPacketTellsNothingOfTheNext(t *testing.T) {
+func TestSecondSchedulingTimestampDoesNotResolveTheNextMarkedPacket(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.refused(100)
 	p.told(1, 100)
@@ -184,7 +184,7 @@ func TestSecondNoticeOfAMarkedPacketTellsNothingOfTheNext(t *testing.T) {
 	p.told(2, 200)
 	p.tell(1) // from the interface below
 	if how := p.stamping(200); how != withheld {
-		t.Errorf("%v, want withheld", how)
+		t.Errorf("got %v, want withheld", how)
 	}
 	p.tell(3)
 	p.match(3, kernelAt(201))
@@ -192,14 +192,14 @@ func TestSecondNoticeOfAMarkedPacketTellsNothingOfTheNext(t *testing.T) {
 	expectStamps(t, p, TxStamp{2, kernelAt(201), 200}, TxStamp{1, kernelAt(202), 100})
 }
 
-func TestMarkedPacketThatIsHeldForLongIsFollowedByAnother(t *testing.T) {
+func TestMarkedPacketIsReplacedAfterMarkWait(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.refused(100)
 	p.told(1, 100)
 	p.expire(200)
 	later := instant.Time(100).Add(markWait)
 	if before, after := p.stamping(later-1), p.stamping(later); before != withheld || after != marked {
-		t.Errorf("%v and then %v, want withheld and then marked", before, after)
+		t.Errorf("got %v and then %v, want withheld and then marked", before, after)
 	}
 	p.told(2, later)
 	p.tell(1)
@@ -207,7 +207,7 @@ func TestMarkedPacketThatIsHeldForLongIsFollowedByAnother(t *testing.T) {
 	expectStamps(t, p, TxStamp{1, userAt(100), 100}, TxStamp{2, kernelAt(later + 1), later})
 }
 
-func TestMarkedPacketThatIsRefusedTellsNothing(t *testing.T) {
+func TestRefusedMarkedPacketResolvesNothing(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.refused(100)
 	p.begun(1, 100)
@@ -215,34 +215,34 @@ func TestMarkedPacketThatIsRefusedTellsNothing(t *testing.T) {
 	p.drop(1)
 	p.tell(0)
 	if how := p.stamping(100); how != marked {
-		t.Errorf("%v, want marked", how)
+		t.Errorf("got %v, want marked", how)
 	}
 }
 
-func TestMarkedPacketTakesThePlaceOfAnOlderOne(t *testing.T) {
+func TestMarkedPacketReplacesAnOlderOneInItsSlot(t *testing.T) {
 	p := newPending(4, 8, false)
 	for i := range uint64(4) {
 		p.sent(i, 100) // numbers 0 to 3
 	}
 	p.refused(101)
 	p.told(4, 101) // takes the slot of number 0
-	p.tell(5)      // that of number 1
+	p.tell(5)      // the slot of number 1
 	expectStamps(t, p, TxStamp{0, userAt(100), 100}, TxStamp{1, userAt(100), 100})
 	p.match(5, kernelAt(102))
 	expectStamps(t, p, TxStamp{4, kernelAt(102), 101})
 	if p.waiting != 2 {
-		t.Errorf("%d waiting, want 2", p.waiting)
+		t.Errorf("%d packets wait, want 2", p.waiting)
 	}
 }
 
-func TestPacketsWithoutStampAreGivenTheUsers(t *testing.T) {
+func TestPacketsWithoutTimestampGetTheUserSpaceOne(t *testing.T) {
 	p := newPending(4, 8, false)
 	for i := range 5 { // the fifth takes the first one's slot
 		p.sent(uint64(i), instant.Time(100+i))
 	}
 	expectStamps(t, p, TxStamp{0, userAt(100), 100})
 	if oldest := p.expire(103); oldest != 103 {
-		t.Errorf("oldest that waits %d, want 103", oldest)
+		t.Errorf("oldest waiting packet is of %d, want 103", oldest)
 	}
 	expectStamps(t, p, TxStamp{1, userAt(101), 101}, TxStamp{2, userAt(102), 102})
 	if oldest := p.expire(1000); oldest != 0 || p.waiting != 0 || p.missing != 5 {
@@ -250,7 +250,7 @@ func TestPacketsWithoutStampAreGivenTheUsers(t *testing.T) {
 	}
 }
 
-func TestHardwareStampFollowsTheKernels(t *testing.T) {
+func TestHardwareTimestampFollowsTheKernels(t *testing.T) {
 	hardware := sample.Stamp{At: 103, Origin: sample.Hardware}
 	p := newPending(8, 8, true)
 	id := number(p.sent(1, 100))
@@ -261,7 +261,7 @@ func TestHardwareStampFollowsTheKernels(t *testing.T) {
 	p.expire(1000)
 	expectStamps(t, p, TxStamp{2, kernelAt(101), 100})
 	if p.missing != 0 || p.waiting != 0 {
-		t.Errorf("missing %d, waiting %d: a kernel's stamp is enough", p.missing, p.waiting)
+		t.Errorf("missing %d, waiting %d, want 0, 0: a kernel timestamp suffices", p.missing, p.waiting)
 	}
 }
 
@@ -272,11 +272,11 @@ func TestNumbersWrapAround(t *testing.T) {
 		p.match(number(p.sent(uint64(i), 100)), kernelAt(101))
 	}
 	if got := len(p.take()); got != 4 {
-		t.Errorf("%d stamps, want 4", got)
+		t.Errorf("%d timestamps, want 4", got)
 	}
 }
 
-func TestStampOfAPacketGivenUpGoesToNoOther(t *testing.T) {
+func TestTimestampOfAnExpiredPacketMatchesNoOther(t *testing.T) {
 	p := newPending(8, 8, false)
 	p.sent(1, 100)
 	p.expire(150)
@@ -290,10 +290,9 @@ func TestStampOfAPacketGivenUpGoesToNoOther(t *testing.T) {
 	}
 }
 
-// TestNoStampGoesToTheWrongPacket plays a kernel that counts, some failures of
-// which use up a number and some do not, and that hands stamps out late, out of
-// order or never.
-func TestNoStampGoesToTheWrongPacket(t *testing.T) {
+// TestNoTimestampMatchesTheWrongPacket simulates a kernel that numbers packets, some of whose failures use up a number,
+// and that returns timestamps late, out of order or never.
+func TestNoTimestampMatchesTheWrongPacket(t *testing.T) {
 	seed := testseed.Of(t)
 	for round := range uint64(300) {
 		k := countingKernel{rng: rand.New(rand.NewPCG(seed, round)), now: 1000, p: newPending(64, 1024, false), truth: map[uint64]instant.Time{}}
@@ -302,12 +301,12 @@ func TestNoStampGoesToTheWrongPacket(t *testing.T) {
 			k.handOut(k.rng.IntN(4))
 			for _, s := range k.p.take() {
 				if s.Stamp.Origin == sample.Kernel && s.Stamp.At != k.truth[s.Cookie] {
-					t.Fatalf("round %d: packet %d got the stamp %d, its own is %d", round, s.Cookie, s.Stamp.At, k.truth[s.Cookie])
+					t.Fatalf("round %d: packet %d got timestamp %d, want %d", round, s.Cookie, s.Stamp.At, k.truth[s.Cookie])
 				}
 			}
 		}
 		if given := k.p.txStamps[sample.Kernel]; given < 100 {
-			t.Fatalf("round %d: only %d of 500 packets were stamped", round, given)
+			t.Fatalf("round %d: %d of 500 packets have timestamps", round, given)
 		}
 	}
 }
@@ -340,7 +339,7 @@ func (k *countingKernel) send(cookie uint64) {
 	}
 	k.truth[cookie] = k.now
 	k.p.returned(1, k.now+instant.Time(k.rng.IntN(3)))
-	if how == marked && k.rng.IntN(5) > 0 { // else its notice is lost
+	if how == marked && k.rng.IntN(5) > 0 { // otherwise its scheduling timestamp is lost
 		k.p.tell(k.count)
 	}
 	if k.rng.IntN(50) > 0 {
@@ -353,7 +352,7 @@ func (k *countingKernel) send(cookie uint64) {
 func (k *countingKernel) handOut(n int) {
 	for ; n > 0 && len(k.held) > 0; n-- {
 		i := k.rng.IntN(len(k.held))
-		if k.now.Sub(k.held[i].Stamp.At) < markWait { // later than that none comes
+		if k.now.Sub(k.held[i].Stamp.At) < markWait { // no timestamp arrives later than that
 			k.p.match(uint32(k.held[i].Cookie), k.held[i].Stamp)
 		}
 		k.held = append(k.held[:i], k.held[i+1:]...)

@@ -12,24 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poll is how the runtime's poller watches the socket: it watches an epoll descriptor that holds
-// only the socket, for two reasons. The runtime takes an event of nothing but EPOLLERR, which a
-// transmit stamp is while the send buffer is full, for a broken descriptor. And it would be woken
-// for each packet that leaves the send buffer.
+// poll lets the runtime's poller watch the socket through an epoll descriptor that contains only the socket, for two
+// reasons. The runtime treats an event of only EPOLLERR, which a transmit timestamp causes while the send buffer is
+// full, as a broken descriptor. And it would wake for each packet that leaves the send buffer.
 //
-// While Send runs, the descriptor does not hold the socket. A socket reports each transmit stamp
-// as an error, which cannot be masked, and calls whoever watches it for each packet that leaves,
-// asked or not: a thread would be woken for each packet of a Send that reads all stamps itself,
-// and the calls alone take a seventh of the packet's time.
+// While Send runs, the descriptor does not contain the socket. A socket reports each transmit timestamp as an error,
+// which cannot be masked, and runs the callback of each watcher for each packet that leaves: a thread would wake for
+// each packet of a Send that reads all timestamps itself, and the callbacks alone take a seventh of the packet's time.
 type poll struct {
 	socket int
 	file   *os.File
 	raw    syscall.RawConn
-	// begin and end watch, made once: a closure allocates.
+	// begin and end are the functions of watch, made once: a closure allocates.
 	begin, end func(ep uintptr)
 }
 
-// open watches the socket. After an error nothing is left open.
+// open starts to watch the socket. After an error nothing is left open.
 func (p *poll) open(socket int) error {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -39,7 +37,7 @@ func (p *poll) open(socket int) error {
 	if errno := p.control(ep, unix.EPOLL_CTL_ADD); errno != 0 {
 		return errors.Join(fmt.Errorf("epoll_ctl: %w", errno), unix.Close(ep))
 	}
-	if err := unix.SetNonblock(ep, true); err != nil { // or the runtime would not poll it
+	if err := unix.SetNonblock(ep, true); err != nil { // the runtime polls only non-blocking files
 		return errors.Join(fmt.Errorf("fcntl: %w", err), unix.Close(ep))
 	}
 	p.file = os.NewFile(uintptr(ep), "tstamp")
@@ -51,7 +49,7 @@ func (p *poll) open(socket int) error {
 	return nil
 }
 
-// control is epoll_ctl for the socket, which does not block.
+// control is epoll_ctl on the socket, which does not block.
 func (p *poll) control(ep, operation int) unix.Errno {
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.socket)} // errors are always reported
 	_, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_CTL, uintptr(ep), uintptr(operation), uintptr(p.socket),
@@ -59,8 +57,7 @@ func (p *poll) control(ep, operation int) unix.Errno {
 	return errno
 }
 
-// watch begins or ends to watch the socket. What has come meanwhile and is still there wakes
-// Receive when it begins.
+// watch starts or stops to watch the socket. Events that occurred in between and still apply wake Receive on start.
 func (p *poll) watch(on bool) {
 	if on {
 		_ = p.raw.Control(p.begin) // fails only after Close
@@ -69,15 +66,15 @@ func (p *poll) watch(on bool) {
 	}
 }
 
-// alarm wakes a Receive that waits, at a set time, by the file's read deadline.
+// alarm wakes a waiting Receive at a set time, by the file's read deadline.
 type alarm struct {
 	mu   sync.Mutex
 	file interface{ SetReadDeadline(time.Time) error }
 	at   time.Time // the zero Time: it is not set
 }
 
-// within sets it for a time from now, unless it is set for an earlier one. So a steady sender
-// costs one wake-up every wait, and an idle one none.
+// within sets the alarm to a time from now, unless it is set to an earlier one. So a steady sender costs one wake-up
+// per wait, and an idle one none.
 func (a *alarm) within(wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +84,7 @@ func (a *alarm) within(wait time.Duration) {
 	}
 }
 
-// stop ends a ringing alarm. What it rang for must be looked after afterwards.
+// stop resets an expired alarm. The caller then does the work that it was set for.
 func (a *alarm) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

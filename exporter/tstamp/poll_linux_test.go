@@ -10,12 +10,12 @@ import (
 	"oneway.example/tests/await"
 )
 
-// TestPacketThatArrivesDuringASendWakesReceive has a socket send to itself: each packet arrives
-// while the socket is not watched.
-func TestPacketThatArrivesDuringASendWakesReceive(t *testing.T) {
+// TestPacketReceivedDuringASendWakesReceive lets a socket send to itself: each packet arrives while the socket is not
+// watched.
+func TestPacketReceivedDuringASendWakesReceive(t *testing.T) {
 	families(t, func(t *testing.T, v6 bool) {
 		c := open(t, loopback(v6), Options{})
-		c.wait, c.delay = time.Hour, time.Hour // no alarm helps
+		c.wait, c.delay = time.Hour, time.Hour // no alarm wakes Receive
 		arrived := make(chan string)
 		go func() {
 			for b := NewBatch(16, 64); c.Receive(b) == nil; {
@@ -34,13 +34,13 @@ func TestPacketThatArrivesDuringASendWakesReceive(t *testing.T) {
 					t.Fatalf("packet %d is %q, want %q", i, got, want)
 				}
 			case <-time.After(limit):
-				t.Fatalf("nothing woke Receive for packet %d", i)
+				t.Fatalf("Receive did not return packet %d", i)
 			}
 		}
 	})
 }
 
-func TestStampsThatSendHasReadComeToAReceiveThatWaits(t *testing.T) {
+func TestWaitingReceiveReturnsTimestampsReadBySend(t *testing.T) {
 	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
 	local.wait = time.Hour
 	got := make(chan TxStamp)
@@ -57,15 +57,15 @@ func TestStampsThatSendHasReadComeToAReceiveThatWaits(t *testing.T) {
 		select {
 		case s := <-got:
 			if s.Cookie != i || s.Stamp.Origin != sample.Kernel {
-				t.Errorf("stamp %+v, want that of packet %d", s, i)
+				t.Errorf("timestamp %+v, want that of packet %d", s, i)
 			}
 		case <-time.After(limit):
-			t.Fatalf("no stamp of packet %d", i)
+			t.Fatalf("no timestamp of packet %d", i)
 		}
 	}
 }
 
-func TestManyStampsWakeAReceiveThatWaitsAtOnce(t *testing.T) {
+func TestManyTimestampsWakeAWaitingReceiveAtOnce(t *testing.T) {
 	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
 	local.wait, local.delay = time.Hour, time.Hour
 	got := make(chan int)
@@ -90,12 +90,12 @@ func TestManyStampsWakeAReceiveThatWaitsAtOnce(t *testing.T) {
 		case n := <-got:
 			all += n
 		case <-time.After(limit):
-			t.Fatalf("%d of %d stamps have come", all, stampsAtOnce)
+			t.Fatalf("received %d of %d timestamps", all, stampsAtOnce)
 		}
 	}
 }
 
-// TestSocketIsReadableOnlyWhileItIsWatched asks the kernel what the runtime's poller would see.
+// TestSocketIsReadableOnlyWhileItIsWatched polls the descriptor as the runtime's poller does.
 func TestSocketIsReadableOnlyWhileItIsWatched(t *testing.T) {
 	local, remote := open(t, loopback(false), Options{}), open(t, loopback(false), Options{})
 	readable := func() (n int) {
@@ -104,7 +104,7 @@ func TestSocketIsReadableOnlyWhileItIsWatched(t *testing.T) {
 		}))
 		return n
 	}
-	local.drainMu.Lock() // Send leaves the stamp on the error queue, as if Receive were reading it
+	local.drainMu.Lock() // Send leaves the timestamp on the error queue, as if Receive were reading it
 	_, err := local.Send([]Out{{Peer: remote.LocalAddr()}})
 	local.drainMu.Unlock()
 	check(t, err)

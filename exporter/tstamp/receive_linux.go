@@ -14,12 +14,11 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Batch is what a Receive brings, with all the memory it needs.
+// Batch is the result of a Receive, with all the memory it needs.
 type Batch struct {
-	// In are the packets, Tx the transmit stamps and Errors the ICMP errors.
-	// They are valid until the Batch's next use. The transmit stamp of a packet
-	// comes no later than the reply to it, unless the Send that sent it has not
-	// returned yet: look at Tx before In.
+	// In are the packets, Tx the transmit timestamps and Errors the ICMP errors. They are valid until the Batch's next
+	// use. The transmit timestamp of a packet is returned no later than the reply to it, unless the Send that sent it
+	// has not returned yet: read Tx before In.
 	In     []In
 	Tx     []TxStamp
 	Errors []ICMPError
@@ -27,7 +26,7 @@ type Batch struct {
 	messageBatch messageBatch
 	bytes        []byte
 	each         int
-	used         int // messages to be made ready again
+	used         int // number of messages to prepare again
 }
 
 // NewBatch makes space for a number of packets of at most bytesEach bytes.
@@ -44,7 +43,7 @@ func NewBatch(packets, bytesEach int) *Batch {
 
 func (b *Batch) payload(i int) []byte { return b.bytes[i*b.each : (i+1)*b.each : (i+1)*b.each] }
 
-// Receive waits for packets, transmit stamps or errors and fills b with at
+// Receive waits for packets, transmit timestamps or errors and fills b with at
 // least one of them. After Close it returns net.ErrClosed.
 func (c *Conn) Receive(b *Batch) error {
 	c.receiveMu.Lock()
@@ -65,7 +64,7 @@ func (c *Conn) Receive(b *Batch) error {
 	}
 }
 
-// overdue gives up on stamps that have been waited for long enough.
+// overdue gives up on timestamps that exceeded StampWait.
 func (c *Conn) overdue() {
 	c.alarm.stop()
 	p := c.pending
@@ -77,7 +76,7 @@ func (c *Conn) overdue() {
 	}
 }
 
-// tryReceive is called by the runtime's poller; false means to wait.
+// tryReceive is called by the runtime's poller; false makes the poller wait.
 func (c *Conn) tryReceive(uintptr) (done bool) {
 	b := c.batch
 	b.In, b.Tx, b.Errors = b.In[:0], b.Tx[:0], b.Errors[:0]
@@ -89,8 +88,7 @@ func (c *Conn) tryReceive(uintptr) (done bool) {
 		c.result = fmt.Errorf("tstamp: receive: %w", errno)
 		return true
 	}
-	// The error queue comes second: the stamp of a packet whose reply has just
-	// been read is on it by now.
+	// The error queue is read second: it has the timestamp of each packet whose reply has just been read.
 	c.drainMu.Lock()
 	c.drain()
 	b.Errors = c.errors.popInto(b.Errors)
@@ -103,8 +101,8 @@ func (c *Conn) tryReceive(uintptr) (done bool) {
 	return done
 }
 
-// readPackets is one recvmmsg, repeated if it brought nothing but the error of
-// a packet sent earlier, which the error queue tells in full.
+// readPackets is one recvmmsg, repeated if it returned only the error of an earlier packet, which the error queue has
+// in full.
 func (c *Conn) readPackets(b *Batch) unix.Errno {
 	b.messageBatch.ready(b.used)
 	b.used = 0
@@ -151,8 +149,7 @@ func (c *Conn) unpack(b *Batch, n int) {
 	}
 }
 
-// add adds what one message brought: a packet, or several that were coalesced, all but
-// the last of segment bytes.
+// add adds the packets of one message: one packet, or several coalesced ones, all but the last of segment bytes.
 func (b *Batch) add(in In, segment int) {
 	rest := in.Payload
 	for segment > 0 && len(rest) > segment {
@@ -164,7 +161,7 @@ func (b *Batch) add(in In, segment int) {
 	b.In = append(b.In, in)
 }
 
-// best is the card's stamp, else the kernel's, else the user's.
+// best returns the card's timestamp, else the kernel's, else the user-space one.
 func (c *Conn) best(software, hardware, user instant.Time) sample.Stamp {
 	if hardware != 0 && c.hw != nil {
 		if at, ok := c.hw.System(hardware); ok {
@@ -177,9 +174,8 @@ func (c *Conn) best(software, hardware, user instant.Time) sample.Stamp {
 	return sample.Stamp{At: user, Origin: sample.User}
 }
 
-// drain reads the error queue as far as there is room, and tells whether it is empty. The
-// caller holds drainMu: whoever looks into the queues after Send has drained finds what
-// it found.
+// drain reads the error queue while there is space, and reports whether it is empty. The caller holds drainMu: later
+// readers of the queues find everything that it read.
 func (c *Conn) drain() (empty bool) {
 	for c.pending.hasSpace() {
 		n, errno := recvmmsg(c.fd, c.queue.messages, unix.MSG_ERRQUEUE)
@@ -187,7 +183,7 @@ func (c *Conn) drain() (empty bool) {
 			continue
 		}
 		if errno != 0 {
-			return errno == unix.EAGAIN // ENOMEM: it will still be there next time
+			return errno == unix.EAGAIN // ENOMEM: the messages stay on the queue
 		}
 		c.pending.mu.Lock()
 		for i := range n {
@@ -205,8 +201,8 @@ func (c *Conn) drain() (empty bool) {
 	return false
 }
 
-// Stamps appends the transmit stamps that are there by now, as far as into's
-// capacity goes, without waiting: Receive will not bring them again.
+// Stamps appends the transmit timestamps available now, up to into's capacity, without waiting: Receive does not return
+// them again.
 func (c *Conn) Stamps(into []TxStamp) []TxStamp {
 	c.drainMu.Lock()
 	if c.fd >= 0 {
@@ -218,7 +214,7 @@ func (c *Conn) Stamps(into []TxStamp) []TxStamp {
 	return c.pending.done.popInto(into)
 }
 
-// sort puts message i of the error queue where it belongs.
+// sort handles message i of the error queue.
 func (c *Conn) sort(i int) {
 	q := parseControls(c.queue.control(i))
 	switch q.Origin {
@@ -230,40 +226,38 @@ func (c *Conn) sort(i int) {
 			c.pending.match(q.Data, stamp)
 		}
 	case unix.SO_EE_ORIGIN_ICMP, unix.SO_EE_ORIGIN_ICMP6:
-		// The rest, SO_EE_ORIGIN_LOCAL, has been reported by Send.
+		// Send reported the rest, SO_EE_ORIGIN_LOCAL.
 		c.errors.push(c.icmpError(i, &q))
 	}
 }
 
-// ICMPError is an ICMP message that came back for a packet (IP_RECVERR, ip(7)).
+// ICMPError is an ICMP message that refers to a sent packet (IP_RECVERR, ip(7)).
 type ICMPError struct {
-	// Peer is where the packet was sent to.
+	// Peer is the destination of the packet.
 	Peer netip.AddrPort
-	// Offender is who sent the message: a router, or the peer. The zero Addr if the kernel
-	// did not say.
+	// Offender is the sender of the message: a router, or the peer. The zero Addr if the kernel did not report it.
 	Offender netip.Addr
-	// Type and Code are those of the message: of ICMP (RFC 792) where Peer is of IPv4, of
-	// ICMPv6 (RFC 4443) where it is of IPv6.
+	// Type and Code are those of the message: of ICMP (RFC 792) if Peer is of IPv4, of ICMPv6 (RFC 4443) if it is of
+	// IPv6.
 	Type, Code uint8
-	// Err is the kernel's word for them: ECONNREFUSED for an unreachable port, EHOSTUNREACH
-	// for an exceeded TTL, EMSGSIZE for a packet that is too big.
+	// Err is the errno that the kernel maps them to: ECONNREFUSED for an unreachable port, EHOSTUNREACH for an exceeded
+	// TTL, EMSGSIZE for a packet that is too big.
 	Err syscall.Errno
-	// MTU is that of the link that the packet was too big for, in bytes with the IP header;
-	// 0 if Err is not EMSGSIZE, or the router did not say (RFC 1191 section 4).
+	// MTU is that of the link that the packet was too big for, in bytes with the IP header; 0 if Err is not EMSGSIZE,
+	// or the router did not report it (RFC 1191 section 4).
 	MTU int
-	// Cookie is that of the Out, if Matched: the message quotes the first 16 bytes of its
-	// payload, or all of them, and none of the last 4,096 packets with another Cookie
-	// begins like it. Routers that quote no payload (RFC 792 asks for none) and packets
-	// of Manner.Unstamped are not matched.
+	// Cookie is that of the Out, if Matched: the message quotes the first 16 bytes of its payload, or all of them, and
+	// none of the last 4,096 packets with another Cookie begins with the same bytes. Messages of routers that quote no
+	// payload (RFC 792 requires none) and packets of SendOptions.Unstamped are not matched.
 	Cookie  uint64
 	Matched bool
 }
 
-// beginning is how a payload begins, with zeros after its end.
+// beginning is the first bytes of a payload, padded with zeros.
 type beginning [16]byte
 
-// recent remembers how the last packets begin: an ICMP message quotes its packet, and the
-// kernel hands over the payload's part of that, without a number of the packet.
+// recent contains the first bytes of the last packets: an ICMP message quotes its packet, and the kernel returns the
+// payload's part of the quotation, without a number of the packet.
 type recent struct {
 	packets [1 << 12]struct {
 		begins beginning
@@ -280,7 +274,7 @@ func (r *recent) add(payload []byte, cookie uint64) {
 	r.next++
 }
 
-// find is the cookie of the packets that begin like the quote, if it is but one.
+// find returns the cookie of the packets that begin with the quote, if all have the same one.
 func (r *recent) find(quote []byte) (cookie uint64, found bool) {
 	if len(quote) == 0 {
 		return 0, false
@@ -300,7 +294,7 @@ func (r *recent) find(quote []byte) (cookie uint64, found bool) {
 	return cookie, found
 }
 
-// icmpError is what message i of the error queue says.
+// icmpError decodes message i of the error queue.
 func (c *Conn) icmpError(i int, q *controls) ICMPError {
 	e := ICMPError{
 		Peer: c.queueZones.parseAddress(c.queue.name(i)), Offender: c.queueZones.parseAddress(q.offender).Addr(),

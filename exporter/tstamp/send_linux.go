@@ -11,19 +11,17 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// pendingErrorRetries bounds how often a packet is tried again after what may
-// have been another packet's error.
+// pendingErrorRetries limits how often a packet is sent again after what may have been another packet's error.
 const pendingErrorRetries = 3
 
-// Send hands packets to the kernel, in order, and sets their At. It never
-// blocks. If err is not nil, sent packets were taken and out[sent] was refused
-// for the reason that err wraps, a syscall.Errno (EAGAIN and ENOBUFS: no room
-// now); the ones after it were not tried. After Close err is net.ErrClosed.
-// A packet taken may still be dropped on this host.
+// Send passes packets to the kernel, in order, and sets their At. It never blocks. If err is not nil, the kernel
+// accepted the first sent packets and refused out[sent]; err wraps the reason, a syscall.Errno (EAGAIN and ENOBUFS: the
+// send buffer is full). The packets after it were not tried. After Close err is net.ErrClosed. This host may still drop
+// an accepted packet.
 func (c *Conn) Send(out []Out) (sent int, err error) { return c.SendAs(SendOptions{}, out) }
 
-// SendAs is Send in a manner of its own. The manner is the socket's until the next call:
-// callers whose manners differ cost each other a system call or two each time.
+// SendAs is Send with options of its own. The options stay set on the socket until the next call: callers with
+// different options cost each other a system call or two each time.
 func (c *Conn) SendAs(m SendOptions, out []Out) (sent int, err error) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
@@ -49,9 +47,8 @@ func (c *Conn) SendAs(m SendOptions, out []Out) (sent int, err error) {
 		if errno == 0 || errno == unix.EINTR {
 			continue
 		}
-		// An ICMP error for an earlier packet, to whichever peer, is kept with
-		// the socket and reported by the next call, once. A refusal that is
-		// this packet's own comes again.
+		// An ICMP error for an earlier packet, to any peer, is stored with the socket and reported by the next call,
+		// once. An error of this packet itself is repeated.
 		if mayBeAnothers(errno) && retries < pendingErrorRetries {
 			retries++
 			continue
@@ -62,14 +59,14 @@ func (c *Conn) SendAs(m SendOptions, out []Out) (sent int, err error) {
 	return sent, nil
 }
 
-// mayBeAnothers: the errors that ICMP messages turn into (icmp_err_convert).
+// mayBeAnothers reports whether e is an error that ICMP messages are mapped to (icmp_err_convert).
 func mayBeAnothers(e unix.Errno) bool {
 	return e == unix.ECONNREFUSED || e == unix.EHOSTUNREACH || e == unix.ENETUNREACH || e == unix.ENOPROTOOPT ||
 		e == unix.EHOSTDOWN || e == unix.ENONET || e == unix.EMSGSIZE || e == unix.EOPNOTSUPP ||
 		e == unix.EPROTO || e == unix.EACCES
 }
 
-// adopt makes m the socket's manner. The caller holds sendMu.
+// adopt sets m on the socket. The caller holds sendMu.
 func (c *Conn) adopt(m SendOptions) error {
 	if m.Fragmentation != c.sendOptions.Fragmentation {
 		value := [...]int{ // the same for both families
@@ -114,7 +111,7 @@ func (c *Conn) sendSome(out []Out) (sent int, errno unix.Errno) {
 	return sent, errno
 }
 
-// stamping says how the next packets are to be stamped.
+// stamping returns how the next packets are timestamped.
 func (c *Conn) stamping() stamping {
 	switch {
 	case c.sendOptions.Unstamped:
@@ -124,7 +121,7 @@ func (c *Conn) stamping() stamping {
 	case !c.suspect:
 		return stamped
 	}
-	// What is on the error queue is of packets before a marked one.
+	// Messages on the error queue belong to packets before a marked one.
 	c.drainMu.Lock()
 	empty := c.drain()
 	c.drainMu.Unlock()
@@ -136,7 +133,7 @@ func (c *Conn) stamping() stamping {
 	return how
 }
 
-// packetsOf counts the packets that are made of out.
+// packetsOf counts the packets that the kernel makes of out.
 func packetsOf(out []Out) (n uint64) {
 	for i := range out {
 		n++
@@ -147,7 +144,7 @@ func packetsOf(out []Out) (n uint64) {
 	return n
 }
 
-// address writes names and control messages. It stops at a packet that cannot be.
+// address writes names and control messages. It stops at a packet with an invalid address or option.
 func (c *Conn) address(out []Out, how stamping) (n int, errno unix.Errno) {
 	for i := range out {
 		o := &out[i]
@@ -181,7 +178,7 @@ func (c *Conn) address(out []Out, how stamping) (n int, errno unix.Errno) {
 	return len(out), 0
 }
 
-// header appends what the packet wants of the IP header.
+// header appends the options of the IP header.
 func (c *Conn) header(b []byte, o *Out) (_ []byte, ok bool) {
 	level, tos, ttl := int32(unix.SOL_IP), int32(unix.IP_TOS), int32(unix.IP_TTL)
 	if c.v6 {
@@ -213,7 +210,7 @@ func (c *Conn) header(b []byte, o *Out) (_ []byte, ok bool) {
 	return b, true
 }
 
-// remember reads the clock and notes the packets of the call that follows.
+// remember reads the clock and registers the packets of the call that follows.
 func (c *Conn) remember(out []Out, how stamping) {
 	p := c.pending
 	p.mu.Lock()
@@ -235,8 +232,8 @@ func (c *Conn) remember(out []Out, how stamping) {
 	}
 }
 
-// conclude settles the accounts after a call that has returned at gone: n packets
-// offered, sent taken. Most stamps are on the error queue by now, and are read together.
+// conclude updates the accounts after a call that returned at gone and accepted sent of n packets. Most timestamps are
+// on the error queue by now, and are read together.
 func (c *Conn) conclude(sent, n int, gone instant.Time) {
 	p := c.pending
 	p.mu.Lock()
@@ -246,14 +243,14 @@ func (c *Conn) conclude(sent, n int, gone instant.Time) {
 	}
 	p.returned(sent, gone)
 	p.mu.Unlock()
-	if c.drainMu.TryLock() { // else Receive is at it
+	if c.drainMu.TryLock() { // otherwise Receive drains it
 		c.drain()
 		c.drainMu.Unlock()
 	}
 	c.announce()
 }
 
-// standIn reports the user's stamps where the kernel's cannot be had.
+// standIn reports user-space timestamps where the kernel's are not available.
 func (c *Conn) standIn(out []Out) {
 	p := c.pending
 	p.mu.Lock()
@@ -264,7 +261,7 @@ func (c *Conn) standIn(out []Out) {
 	c.announce()
 }
 
-// announce sees to it that Receive looks after stamps that nothing else will wake it for.
+// announce sets the alarm for timestamps that nothing else wakes Receive for.
 func (c *Conn) announce() {
 	p := c.pending
 	p.mu.Lock()
@@ -283,10 +280,9 @@ func (c *Conn) announce() {
 	}
 }
 
-// Coalesce has the kernel hand over packets of one sender and size that arrived right
-// after each other as one (UDP_GRO, Linux 5.0), or not. Receive takes them apart again;
-// all have the stamp of the first. It needs a Batch with space for 65,535 bytes a packet,
-// or packets are truncated.
+// Coalesce enables or disables that the kernel merges packets of one sender and size that arrived back to back
+// (UDP_GRO, Linux 5.0). Receive separates them again; all have the timestamp of the first. It requires a Batch with
+// space for 65,535 bytes a packet, or packets are truncated.
 func (c *Conn) Coalesce(on bool) error {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// arrivals receives packets until there are n, or none comes for long.
+// arrivals receives n packets, or those before a timeout.
 func arrivals(tb testing.TB, c *Conn, n int) (payloads [][]byte) {
 	tb.Helper()
 	guard := time.AfterFunc(limit, func() { _ = c.Close() })
@@ -20,7 +20,7 @@ func arrivals(tb testing.TB, c *Conn, n int) (payloads [][]byte) {
 	b := NewBatch(8, 1<<16)
 	for len(payloads) < n {
 		if err := c.Receive(b); err != nil {
-			tb.Fatalf("after %d of %d packets: %v", len(payloads), n, err)
+			tb.Fatalf("receive after %d of %d packets: %v", len(payloads), n, err)
 		}
 		for _, in := range b.In {
 			payloads = append(payloads, bytes.Clone(in.Payload))
@@ -29,7 +29,7 @@ func arrivals(tb testing.TB, c *Conn, n int) (payloads [][]byte) {
 	return payloads
 }
 
-func TestCutPacketsArriveOneByOneWhetherCoalescedOrNot(t *testing.T) {
+func TestSegmentedPacketsAreReceivedSeparatelyWithAndWithoutCoalescing(t *testing.T) {
 	for _, local := range []string{"127.0.0.1:0", "[::1]:0"} {
 		for _, coalesce := range []bool{false, true} {
 			localEnd, remote := open(t, netip.MustParseAddrPort(local), Options{}), open(t, netip.MustParseAddrPort(local), Options{})
@@ -41,25 +41,25 @@ func TestCutPacketsArriveOneByOneWhetherCoalescedOrNot(t *testing.T) {
 			out := []Out{{Payload: payload, Peer: remote.LocalAddr(), Segment: 100}, {Payload: payload[:50], Peer: remote.LocalAddr(), Segment: 100}}
 			n, err := localEnd.SendAs(SendOptions{Unstamped: true}, out)
 			if n != 2 || err != nil {
-				t.Fatalf("%s: %d, %v", local, n, err)
+				t.Fatalf("%s: sent %d, %v", local, n, err)
 			}
 			got := arrivals(t, remote, 12)
 			for i, p := range got[:11] {
 				if want := payload[i*100 : min(i*100+100, len(payload))]; !bytes.Equal(p, want) {
-					t.Errorf("%s, coalesced %v: packet %d is %d bytes of %d, want %d of %d", local, coalesce, i, len(p), p[0], len(want), want[0])
+					t.Errorf("%s, coalesced %v: packet %d has %d bytes of value %d, want %d of %d", local, coalesce, i, len(p), p[0], len(want), want[0])
 				}
 			}
 			if len(got) != 12 || len(got[11]) != 50 {
-				t.Errorf("%s, coalesced %v: %d packets, the last of %d bytes", local, coalesce, len(got), len(got[len(got)-1]))
+				t.Errorf("%s, coalesced %v: received %d packets, the last of %d bytes", local, coalesce, len(got), len(got[len(got)-1]))
 			}
 			if s, r := localEnd.Stats(), remote.Stats(); s.Sent != 12 || r.Received != 12 || s.TxStamps != [Origins]uint64{} {
-				t.Errorf("%s: counted %d sent, %d received, stamps %v", local, s.Sent, r.Received, s.TxStamps)
+				t.Errorf("%s: counts: %d sent, %d received, timestamps %v", local, s.Sent, r.Received, s.TxStamps)
 			}
 		}
 	}
 }
 
-func TestStampsStayWithTheirPacketsAmongUnstampedOnes(t *testing.T) {
+func TestTimestampsMatchTheirPacketsAmongUnstampedOnes(t *testing.T) {
 	local, remote := open(t, netip.MustParseAddrPort("127.0.0.1:0"), Options{}), open(t, netip.MustParseAddrPort("127.0.0.1:0"), Options{})
 	var got []uint64
 	b := NewBatch(8, 100)
@@ -78,19 +78,19 @@ func TestStampsStayWithTheirPacketsAmongUnstampedOnes(t *testing.T) {
 	}
 	slices.Sort(got)
 	if want := []uint64{100, 102, 104, 106, 108, 110, 112, 114, 116, 118}; !slices.Equal(got, want) {
-		t.Errorf("stamps of %v, want %v", got, want)
+		t.Errorf("timestamps of packets %v, want %v", got, want)
 	}
 }
 
-func TestCutPacketsAreNotStamped(t *testing.T) {
+func TestSegmentedPacketsWithTimestampsAreRefused(t *testing.T) {
 	c := open(t, netip.MustParseAddrPort("127.0.0.1:0"), Options{})
 	_, err := c.Send([]Out{{Payload: make([]byte, 200), Peer: c.LocalAddr(), Segment: 100}})
 	if !errors.Is(err, syscall.EINVAL) {
-		t.Errorf("%v, want EINVAL", err)
+		t.Errorf("got %v, want EINVAL", err)
 	}
 }
 
-func TestSendOptionsIsThatOfEachCall(t *testing.T) {
+func TestSendOptionsApplyPerCall(t *testing.T) {
 	for _, c := range []struct {
 		local         string
 		level, option int
@@ -114,34 +114,34 @@ func TestSendOptionsIsThatOfEachCall(t *testing.T) {
 			_, err := local.SendAs(step.m, []Out{{Payload: []byte{1}, Peer: local.LocalAddr()}})
 			check(t, err)
 			if d, n := read(c.level, c.option), read(unix.SOL_SOCKET, unix.SO_NO_CHECK); d != step.discovery || n != step.checksum {
-				t.Errorf("%s, %+v: discovery %d, no checksum %d; want %d and %d", c.local, step.m, d, n, step.discovery, step.checksum)
+				t.Errorf("%s, %+v: IP_MTU_DISCOVER %d, SO_NO_CHECK %d; want %d and %d", c.local, step.m, d, n, step.discovery, step.checksum)
 			}
 		}
 	}
 }
 
-// What is longer than the interface allows is refused here unless it may be fragmented.
+// A packet longer than the interface's MTU is refused unless it may be fragmented.
 func TestFragmentationIsForbiddenOrAllowed(t *testing.T) {
 	l := newLink(t)
 	local, remote := l.open(t, l.Local, l.LocalAddr, Options{}), l.open(t, l.Remote, l.RemoteAddr, Options{})
 	out := []Out{{Payload: make([]byte, 3000), Peer: remote.LocalAddr()}}
 	if _, err := local.SendAs(SendOptions{Fragmentation: NoFragmentation}, out); !errors.Is(err, syscall.EMSGSIZE) {
-		t.Errorf("%v, want EMSGSIZE", err)
+		t.Errorf("got %v, want EMSGSIZE", err)
 	}
 	_, err := local.SendAs(SendOptions{Fragmentation: Fragmented}, out)
 	check(t, err)
 	if got := arrivals(t, remote, 1); len(got[0]) != 3000 {
-		t.Errorf("%d bytes came", len(got[0]))
+		t.Errorf("received %d bytes", len(got[0]))
 	}
 }
 
-func TestSendInASendOptionsAllocatesNothing(t *testing.T) {
+func TestSendAsDoesNotAllocate(t *testing.T) {
 	local, remote := open(t, netip.MustParseAddrPort("127.0.0.1:0"), Options{}), open(t, netip.MustParseAddrPort("127.0.0.1:0"), Options{})
 	out := []Out{{Payload: make([]byte, 640), Peer: remote.LocalAddr(), Segment: 64, DSCP: 46}}
 	if n := testing.AllocsPerRun(200, func() {
 		_, err := local.SendAs(SendOptions{Unstamped: true, Fragmentation: NoFragmentation}, out)
 		check(t, err)
 	}); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want 0", n)
 	}
 }

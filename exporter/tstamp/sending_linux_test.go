@@ -15,16 +15,15 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// BenchmarkStampedSending compares the CPU time of Send and of the smallest C program that does the
-// same, testdata/send.c: both send 64 packets of 64 bytes a call over loopback, to a socket that
-// nobody reads, and read all transmit stamps. They take turns, and the least of each counts: what
-// else runs on the machine only adds to it.
+// BenchmarkStampedSending compares the CPU time of Send with that of the smallest C program that does the same,
+// testdata/send.c: both send 64 packets of 64 bytes per call over loopback, to a socket that nobody reads, and read all
+// transmit timestamps. They alternate, and the minimum of each counts: other load on the machine only adds to it.
 func BenchmarkStampedSending(b *testing.B) {
 	c := compile(b, "testdata/send.c")
 	sink, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	check(b, err)
 	defer sink.Close()
-	check(b, sink.SetReadBuffer(1)) // full at once: what follows is dropped
+	check(b, sink.SetReadBuffer(1)) // full at once: later packets are dropped
 	peer := sink.LocalAddr().(*net.UDPAddr).AddrPort()
 	const packets, rounds = 200_000, 5
 	for b.Loop() {
@@ -39,7 +38,7 @@ func BenchmarkStampedSending(b *testing.B) {
 	}
 }
 
-// compile makes a program of a C file.
+// compile builds a program from a C file.
 func compile(b *testing.B, source string) (program string) {
 	b.Helper()
 	cc, err := exec.LookPath("cc")
@@ -59,7 +58,7 @@ func sendInC(b *testing.B, program string, port uint16, packets int) (used time.
 	out, err := exec.Command(program, strconv.Itoa(int(port)), strconv.Itoa(packets)).CombinedOutput()
 	var stamps int
 	if _, scan := fmt.Sscan(string(out), (*int64)(&used), &stamps); err != nil || scan != nil || stamps != packets {
-		b.Fatalf("send.c: %v, %v, %d of %d stamps\n%s", err, scan, stamps, packets, out)
+		b.Fatalf("send.c: %v, %v, %d of %d timestamps\n%s", err, scan, stamps, packets, out)
 	}
 	return used
 }
@@ -101,7 +100,7 @@ func sendStamped(b *testing.B, peer netip.AddrPort, packets int) (used time.Dura
 	select {
 	case <-stamped:
 	case <-time.After(limit):
-		b.Errorf("not all stamps have come: %+v", conn.Stats())
+		b.Errorf("timestamps are missing: %+v", conn.Stats())
 	}
 	used = cpuTime() - before
 	check(b, conn.Close())

@@ -17,37 +17,35 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// Clock is the clock of an interface's card, followed once a second while it is
-// open. It is a tstamp.HardwareClock.
+// Clock is the clock of an interface's card, read once a second while it is open. It is a tstamp.HardwareClock.
 //
-// A reading that fails later is no error: nothing is converted, which leaves the
-// kernel's stamps, until the card can be read again.
+// A later reading that fails is not an error: nothing is converted, so the kernel's timestamps are used, until the card
+// can be read again.
 type Clock struct {
 	name     string
 	log      *slog.Logger
 	machine  machine
 	relation Relation
 	steps    *clock.StepDetector
-	era      atomic.Uint64 // steps of the system clock when relation was learned
+	era      atomic.Uint64 // steps of the system clock when relation was measured
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// Start opens the clock of the card of interface name. An error says what is
-// wrong with the interface and what to do about it.
+// Start opens the clock of the card of interface name. An error describes the fault of the interface and its remedy.
 func Start(name string, log *slog.Logger) (*Clock, error) {
 	return begin(name, log, machine{ask: Interface, open: openDevice})
 }
 
-// machine is what Start needs of the operating system.
+// machine is the part of the operating system that Start uses.
 type machine struct {
 	ask   func(name string) (Info, error)
 	open  func(number int) (device, error)
 	steps clock.StepOptions
 }
 
-// device is a Device, or a test's.
+// device is a Device, or a fake one in tests.
 type device interface {
 	Reader
 	io.Closer
@@ -62,11 +60,11 @@ func begin(name string, log *slog.Logger, m machine) (*Clock, error) {
 		return nil, err
 	}
 	if !info.AllPackets {
-		c.log.Warn("The card stamps only some of the packets that arrive, the kernel the others", "enable_with", "hwstamp_ctl -i "+name+" -t 1 -r 1")
+		c.log.Warn("The card timestamps only some of the received packets, the kernel timestamps the others", "enable_with", "hwstamp_ctl -i "+name+" -t 1 -r 1")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel = cancel
-	c.running.Go(func() { _ = c.steps.Run(ctx) }) // it has no error but that of ctx
+	c.running.Go(func() { _ = c.steps.Run(ctx) }) // its only error is that of ctx
 	c.running.Go(func() { c.keep(ctx, d) })
 	return c, nil
 }
@@ -74,7 +72,7 @@ func begin(name string, log *slog.Logger, m machine) (*Clock, error) {
 // advice ends each message about an interface that cannot be used.
 const advice = `, or leave "hardware" out`
 
-// open opens the clock; an error says what to do about it.
+// open opens the clock; an error includes the remedy.
 func (c *Clock) open() (device, Info, error) {
 	info, err := c.machine.ask(c.name)
 	switch {
@@ -83,9 +81,9 @@ func (c *Clock) open() (device, Info, error) {
 	case err != nil:
 		return nil, info, fmt.Errorf("%w: name another interface"+advice, err)
 	case info.Clock < 0 || !info.Hardware:
-		return nil, info, fmt.Errorf("phc: interface %s has no PTP clock, so its card cannot stamp: name the one that test packets pass"+advice, c.name)
+		return nil, info, fmt.Errorf("phc: interface %s has no PTP clock, so its card cannot timestamp: name the interface that test packets use"+advice, c.name)
 	case !info.Enabled:
-		return nil, info, fmt.Errorf("phc: the card of %s was not told to stamp: enable it with hwstamp_ctl -i %[1]s -t 1 -r 1"+advice, c.name)
+		return nil, info, fmt.Errorf("phc: timestamping is disabled on the card of %s: enable it with hwstamp_ctl -i %[1]s -t 1 -r 1"+advice, c.name)
 	}
 	d, err := c.machine.open(info.Clock)
 	switch {
@@ -98,15 +96,15 @@ func (c *Clock) open() (device, Info, error) {
 }
 
 const (
-	// maxRetry bounds the wait between attempts to read a card again.
+	// maxRetry limits the wait between attempts to read a card again.
 	maxRetry = 30 * time.Second
-	// healthy is how many readings in a row end a failure. A card that comes and
-	// goes is not told of each time.
+	// healthy is how many successful readings in a row end a failure. A card that fails intermittently is not logged
+	// each time.
 	healthy = 10
 )
 
-// keep follows d, and after a failure opens the clock anew: the interface may
-// be back with another one. It tells once of each failure.
+// keep follows d, and after a failure opens the clock anew: the interface may have returned with another clock. It logs
+// each failure once.
 func (c *Clock) keep(ctx context.Context, d device) {
 	told, delay := false, Interval
 	for {
@@ -119,7 +117,7 @@ func (c *Clock) keep(ctx context.Context, d device) {
 			if told {
 				r.recovered = func() {
 					told, delay = false, Interval
-					c.log.Info("The card's clock is read again")
+					c.log.Info("Reading the card's clock works again")
 				}
 			}
 			err = errors.Join(c.relation.Follow(ctx, r, Interval), d.Close())
@@ -130,7 +128,7 @@ func (c *Clock) keep(ctx context.Context, d device) {
 		}
 		if !told {
 			told = true
-			c.log.Warn("The card's clock cannot be read; the kernel's stamps are used, and it is tried again", "err", err)
+			c.log.Warn("Cannot read the card's clock; using kernel timestamps and retrying", "err", err)
 		}
 		if !ctxtime.For(ctx, delay) {
 			return
@@ -144,12 +142,12 @@ type reader struct {
 	from      Reader
 	clock     *Clock
 	readings  int
-	recovered func() // called when so many readings are healthy; nil: nobody
+	recovered func() // called after healthy readings; nil: not called
 }
 
-var errStepping = errors.New("phc: the system clock is stepped again and again")
+var errStepping = errors.New("phc: system clock was stepped during each of 5 readings")
 
-// Read is a reading during which the system clock was not stepped.
+// Read returns a reading during which the system clock was not stepped.
 func (r *reader) Read() (Reading, error) {
 	const attempts = 5
 	for range attempts {
@@ -162,7 +160,7 @@ func (r *reader) Read() (Reading, error) {
 			continue
 		}
 		if before != r.clock.era.Load() {
-			r.clock.relation.Forget() // first, so that System meets no line of another era
+			r.clock.relation.Forget() // first, so that System never uses a line of another era
 			r.clock.era.Store(before)
 		}
 		if r.readings++; r.readings == healthy && r.recovered != nil {
@@ -173,9 +171,8 @@ func (r *reader) Read() (Reading, error) {
 	return Reading{}, errStepping
 }
 
-// System converts a raw stamp, see Relation.System. After a step of the system
-// clock it converts nothing until two more readings: a line from before it would
-// put stamps where the clock was.
+// System converts a raw timestamp, see Relation.System. After a step of the system clock it converts nothing until two
+// more readings: a line from before the step would give times of the old clock.
 func (c *Clock) System(raw instant.Time) (at instant.Time, ok bool) {
 	if c.steps.Check().Steps != c.era.Load() {
 		return 0, false
@@ -183,11 +180,11 @@ func (c *Clock) System(raw instant.Time) (at instant.Time, ok bool) {
 	return c.relation.System(raw)
 }
 
-// Uncertainty is how far a converted stamp may be off, one-sided, and never more
-// than MaxUncertainty; ok is false while nothing is converted.
+// Uncertainty is the one-sided error bound of a converted timestamp, at most MaxUncertainty; ok is false while nothing
+// is converted.
 func (c *Clock) Uncertainty() (u time.Duration, ok bool) { return c.relation.Uncertainty() }
 
-// Close ends the following and waits for its end; nothing is converted any more.
+// Close stops the readings and waits until they end; nothing is converted afterwards.
 func (c *Clock) Close() {
 	c.cancel()
 	c.running.Wait()

@@ -8,15 +8,15 @@ import (
 	"oneway.example/tests/namespace"
 )
 
-func TestInterfacesWithoutACardAreRefused(t *testing.T) {
+func TestInterfacesWithoutAClockAreRefused(t *testing.T) {
 	for name, want := range map[string]string{"lo": "has no PTP clock", "no-such-link": "interface no-such-link does not exist"} {
 		if c, err := Start(name, discarded); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, %v", name, c, err)
+			t.Errorf("Start(%s) = %v, %v", name, c, err)
 		}
 	}
 }
 
-// TestVirtualInterfaceIsRefused asks a driver, which loopback hardly has.
+// TestVirtualInterfaceIsRefused tests an interface whose driver answers, unlike loopback.
 func TestVirtualInterfaceIsRefused(t *testing.T) {
 	namespace.Do(t, namespace.New(t), func() {
 		pair := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "far"}
@@ -25,7 +25,7 @@ func TestVirtualInterfaceIsRefused(t *testing.T) {
 			t.Skipf("SKIPPED, NOT PASSED: this kernel makes no veth pair: %v", err)
 		}
 		if c, err := Start("near", discarded); err == nil || !strings.Contains(err.Error(), "interface near has no PTP clock") {
-			t.Errorf("%v, %v", c, err)
+			t.Errorf("Start(near) = %v, %v, want no PTP clock", c, err)
 		}
 	})
 }

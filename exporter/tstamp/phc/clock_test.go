@@ -29,18 +29,18 @@ var (
 // fakeMachine has one card, and a system clock that a test steps.
 type fakeMachine struct {
 	began   time.Time
-	stepped atomic.Int64 // how far the system clock was stepped since, ns
-	midway  atomic.Int64 // how far it is stepped within the next reading, ns
-	broken  atomic.Bool  // the card cannot be read
+	stepped atomic.Int64 // total steps of the system clock, ns
+	midway  atomic.Int64 // step of the system clock during the next reading, ns
+	broken  atomic.Bool  // reading the card fails
 	opened  atomic.Int32
-	open    atomic.Int32 // how many devices are open now
+	open    atomic.Int32 // number of open devices
 }
 
 func (m *fakeMachine) now() instant.Time {
 	return instant.FromTime(time.Now()).Add(time.Duration(m.stepped.Load()))
 }
 
-// raw is what the card's clock shows: TAI, say, and no steps.
+// raw is the time of the card's clock: TAI, without steps.
 func (m *fakeMachine) raw() instant.Time { return instant.FromTime(time.Now()).Add(37 * time.Second) }
 
 func (m *fakeMachine) Read() (Reading, error) {
@@ -59,7 +59,7 @@ func (m *fakeMachine) machine() machine {
 		ask: func(string) (Info, error) { return good, nil },
 		open: func(number int) (device, error) {
 			if number != good.Clock {
-				return nil, fmt.Errorf("clock %d opened", number)
+				return nil, fmt.Errorf("opened clock %d", number)
 			}
 			m.opened.Add(1)
 			m.open.Add(1)
@@ -72,7 +72,7 @@ func (m *fakeMachine) machine() machine {
 	}
 }
 
-// within runs f with a Clock of a fake machine, in a bubble of time.
+// within runs f with a Clock of a fake machine, in a synctest bubble.
 func within(t *testing.T, f func(m *fakeMachine, c *Clock, log *await.Text)) {
 	synctest.Test(t, func(t *testing.T) {
 		m, log := &fakeMachine{}, &await.Text{}
@@ -86,10 +86,10 @@ func within(t *testing.T, f func(m *fakeMachine, c *Clock, log *await.Text)) {
 		f(m, c, log)
 		c.Close()
 		if m.open.Load() != 0 {
-			t.Errorf("%d devices are left open", m.open.Load())
+			t.Errorf("%d devices are open after Close, want 0", m.open.Load())
 		}
 		if _, ok := c.System(m.raw()); ok {
-			t.Error("converts after Close")
+			t.Error("System converts after Close")
 		}
 	})
 }
@@ -102,41 +102,41 @@ func (m *fakeMachine) expect(t *testing.T, c *Clock, when string, want bool) {
 	}
 }
 
-func TestClockConvertsOnceItsCardIsKnown(t *testing.T) {
+func TestClockConvertsAfterReadingsOfItsCard(t *testing.T) {
 	within(t, func(m *fakeMachine, c *Clock, log *await.Text) {
 		m.expect(t, c, "after three readings", true)
 		if u, ok := c.Uncertainty(); u != 500 || !ok {
-			t.Errorf("uncertainty %v, %v", u, ok)
+			t.Errorf("uncertainty %v, ok %v", u, ok)
 		}
 		if log.String() != "" {
-			t.Errorf("logged %s", log)
+			t.Errorf("logged %s, want nothing", log)
 		}
 	})
 }
 
-func TestFailureLaterIsToldOnceAndGotOver(t *testing.T) {
+func TestLaterFailureIsLoggedOnceAndRecovered(t *testing.T) {
 	within(t, func(m *fakeMachine, c *Clock, log *await.Text) {
 		m.broken.Store(true)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		m.expect(t, c, "broken", false)
-		if n := strings.Count(log.String(), "cannot be read"); n != 1 || !strings.Contains(log.String(), "device gone") || !strings.Contains(log.String(), "interface=eth0") {
-			t.Errorf("told %d times: %s", n, log)
+		if n := strings.Count(log.String(), "Cannot read the card's clock"); n != 1 || !strings.Contains(log.String(), "device gone") || !strings.Contains(log.String(), "interface=eth0") {
+			t.Errorf("logged the failure %d times, want 1 with its cause and interface: %s", n, log)
 		}
 		if n := m.opened.Load(); n < 10 || n > 20 {
-			t.Errorf("opened %d times in 5 minutes", n)
+			t.Errorf("opened the device %d times in 5 minutes", n)
 		}
 		m.broken.Store(false)
 		time.Sleep(maxRetry + (healthy+1)*Interval)
 		synctest.Wait()
 		m.expect(t, c, "mended", true)
-		if n := strings.Count(log.String(), "read again"); n != 1 {
-			t.Errorf("mending told %d times: %s", n, log)
+		if n := strings.Count(log.String(), "works again"); n != 1 {
+			t.Errorf("logged the recovery %d times, want 1: %s", n, log)
 		}
 	})
 }
 
-func TestStampsAreNotConvertedAcrossAStepOfTheSystemClock(t *testing.T) {
+func TestTimestampsAreNotConvertedAcrossAStepOfTheSystemClock(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Millisecond, 100 * time.Microsecond} {
 		within(t, func(m *fakeMachine, c *Clock, _ *await.Text) {
 			m.stepped.Store(int64(step))
@@ -151,19 +151,19 @@ func TestStampsAreNotConvertedAcrossAStepOfTheSystemClock(t *testing.T) {
 	}
 }
 
-func TestReadingWithAStepInItIsTakenAgain(t *testing.T) {
+func TestReadingDuringAStepIsRepeated(t *testing.T) {
 	within(t, func(m *fakeMachine, c *Clock, log *await.Text) {
 		m.midway.Store(int64(time.Second))
 		time.Sleep(2 * Interval)
 		synctest.Wait()
 		m.expect(t, c, "two readings later", true)
 		if log.String() != "" {
-			t.Errorf("logged %s", log)
+			t.Errorf("logged %s, want nothing", log)
 		}
 	})
 }
 
-func TestWhatAnInterfaceLacksIsSaidWithTheRemedy(t *testing.T) {
+func TestErrorOfAnUnusableInterfaceHasTheRemedy(t *testing.T) {
 	for _, c := range []struct {
 		info Info
 		ask  error
@@ -172,7 +172,7 @@ func TestWhatAnInterfaceLacksIsSaidWithTheRemedy(t *testing.T) {
 	}{
 		{ask: fmt.Errorf("phc: ETHTOOL_GET_TS_INFO of eth0: %w", syscall.ENODEV), want: `phc: interface eth0 does not exist: correct its name, or leave "hardware" out`},
 		{ask: errGone, want: `device gone: name another interface, or leave "hardware" out`},
-		{info: Info{Clock: -1}, want: `phc: interface eth0 has no PTP clock, so its card cannot stamp: name the one that test packets pass, or leave "hardware" out`},
+		{info: Info{Clock: -1}, want: `phc: interface eth0 has no PTP clock, so its card cannot timestamp: name the interface that test packets use, or leave "hardware" out`},
 		{info: Info{Clock: 0}, want: `has no PTP clock`},
 		{info: Info{Clock: 0, Hardware: true}, want: `enable it with hwstamp_ctl -i eth0 -t 1 -r 1, or leave "hardware" out`},
 		{info: good, open: fmt.Errorf("phc: %w", os.ErrPermission), want: `let this user read it, or leave "hardware" out`},
@@ -187,13 +187,13 @@ func TestWhatAnInterfaceLacksIsSaidWithTheRemedy(t *testing.T) {
 		}
 		for _, cause := range []error{c.ask, c.open} {
 			if cause != nil && !errors.Is(err, cause) {
-				t.Errorf("%v does not wrap its cause", err)
+				t.Errorf("error %v does not wrap its cause", err)
 			}
 		}
 	}
 }
 
-func TestCardThatStampsOnlyPTPIsToldOf(t *testing.T) {
+func TestCardThatTimestampsOnlyPTPIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, log := &fakeMachine{}, &await.Text{}
 		part := m.machine()
@@ -203,17 +203,17 @@ func TestCardThatStampsOnlyPTPIsToldOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if !strings.Contains(log.String(), "only some of the packets") {
-			t.Errorf("logged %q", log)
+		if !strings.Contains(log.String(), "only some of the received packets") {
+			t.Errorf("logged %q, want a warning", log)
 		}
 	})
 }
 
-func TestConvertingByAClockDoesNotAllocate(t *testing.T) {
+func TestClockSystemDoesNotAllocate(t *testing.T) {
 	within(t, func(m *fakeMachine, c *Clock, _ *await.Text) {
 		raw := m.raw()
 		if n := testing.AllocsPerRun(100, func() { c.System(raw) }); n != 0 {
-			t.Errorf("%v allocations", n)
+			t.Errorf("%v allocations, want 0", n)
 		}
 	})
 }

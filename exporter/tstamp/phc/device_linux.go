@@ -19,7 +19,7 @@ type Device struct {
 
 // Open opens the clock of a given number (see Info.Clock).
 func Open(number int) (*Device, error) {
-	f, err := os.Open(fmt.Sprintf("/dev/ptp%d", number)) // reading is enough, and needs less than writing
+	f, err := os.Open(fmt.Sprintf("/dev/ptp%d", number)) // reading needs fewer permissions than writing
 	if err != nil {
 		return nil, fmt.Errorf("phc: %w", err)
 	}
@@ -29,15 +29,14 @@ func Open(number int) (*Device, error) {
 	return d, nil
 }
 
-// Close closes it.
+// Close closes the device.
 func (d *Device) Close() error { return d.file.Close() }
 
-// samples of the extended reading; the tightest is taken.
+// samples is the number of readings of PTP_SYS_OFFSET_EXTENDED; the one with the least uncertainty is taken.
 const samples = 10
 
-// Read reads both clocks: in one hardware transaction where the machine can
-// (PTP_SYS_OFFSET_PRECISE), else the card between two readings of the system
-// clock (PTP_SYS_OFFSET_EXTENDED, Linux 5.0).
+// Read reads both clocks: in one hardware transaction where the machine supports it (PTP_SYS_OFFSET_PRECISE), else the
+// card between two readings of the system clock (PTP_SYS_OFFSET_EXTENDED, Linux 5.0).
 func (d *Device) Read() (Reading, error) {
 	fd := int(d.file.Fd())
 	if d.precise {
@@ -54,9 +53,8 @@ func (d *Device) Read() (Reading, error) {
 	return tightest(o.Ts[:min(int(o.Samples), len(o.Ts))])
 }
 
-// tightest takes, of readings of the system, the card and the system again, the
-// one with the least between the two: the truth lies in the middle, give or
-// take half of it.
+// tightest takes, of readings of the system, the card and the system again, the one with the least time between the two
+// system readings: the true time is their midpoint plus or minus half of that time.
 func tightest(readings [][3]unix.PtpClockTime) (best Reading, err error) {
 	best.Uncertainty = math.MaxInt64
 	for _, t := range readings {
@@ -68,14 +66,14 @@ func tightest(readings [][3]unix.PtpClockTime) (best Reading, err error) {
 		}
 	}
 	if best.Uncertainty == math.MaxInt64 {
-		return best, errors.New("phc: no usable reading")
+		return best, errors.New("phc: in all readings the second system time precedes the first")
 	}
 	return best, nil
 }
 
 func toInstant(t unix.PtpClockTime) instant.Time { return instant.FromUnix(t.Sec, int64(t.Nsec)) }
 
-// Interface asks what an interface can stamp.
+// Interface reads which timestamps an interface supports.
 func Interface(name string) (Info, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -102,15 +100,15 @@ func infoOf(ts *unix.EthtoolTsInfo) Info {
 	}
 }
 
-// Info is what an interface can stamp (ETHTOOL_GET_TS_INFO).
+// Info is which timestamps an interface supports (ETHTOOL_GET_TS_INFO).
 type Info struct {
 	// Clock is the number of the card's clock, -1 if it has none.
 	Clock int
-	// Hardware: it stamps in hardware, both ways.
+	// Hardware: the card timestamps both transmitted and received packets.
 	Hardware bool
-	// Enabled: somebody has told the card to stamp (SIOCGHWTSTAMP).
+	// Enabled: timestamping is enabled on the card (SIOCGHWTSTAMP).
 	Enabled bool
-	// AllPackets: it stamps whatever arrives. Otherwise it stamps PTP's packets
-	// or some others, and those of a measurement have the kernel's stamp.
+	// AllPackets: it timestamps all received packets. Otherwise it timestamps PTP packets or some others, and test
+	// packets have the kernel's timestamp.
 	AllPackets bool
 }

@@ -19,19 +19,19 @@ func triple(before, device, after int64) [3]unix.PtpClockTime {
 func TestTightestReadingIsTaken(t *testing.T) {
 	got, err := tightest([][3]unix.PtpClockTime{
 		triple(1000, 500, 3000),
-		triple(5000, 2500, 5101), // an odd width: the half is rounded up
+		triple(5000, 2500, 5101), // an odd width: half of it is rounded up
 		triple(9000, 4500, 9400),
-		triple(20000, 6000, 19000), // stepped back in between
+		triple(20000, 6000, 19000), // a step back during the reading
 	})
 	if want := (Reading{Device: 2500, System: 5050, Uncertainty: 51}); err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := tightest([][3]unix.PtpClockTime{triple(2, 0, 1)}); err == nil {
-		t.Error("a reading over a step was taken")
+		t.Error("accepted a reading during a step")
 	}
 }
 
-func TestInfoTellsHardwareFromSoftware(t *testing.T) {
+func TestInfoDistinguishesHardwareFromSoftware(t *testing.T) {
 	const software = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE
 	for _, c := range []struct {
 		flags uint32
@@ -39,7 +39,7 @@ func TestInfoTellsHardwareFromSoftware(t *testing.T) {
 		want  Info
 	}{
 		{software, -1, Info{Clock: -1}},
-		{software | unix.SOF_TIMESTAMPING_TX_HARDWARE, 0, Info{}}, // one way is not enough
+		{software | unix.SOF_TIMESTAMPING_TX_HARDWARE, 0, Info{}}, // one direction is not enough
 		{unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE, 2, Info{Clock: 2, Hardware: true}},
 	} {
 		if got := infoOf(&unix.EthtoolTsInfo{So_timestamping: c.flags, Phc_index: c.clock}); got != c.want {
@@ -54,10 +54,10 @@ func TestLoopbackHasNoClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Clock != -1 || info.Hardware || info.Enabled {
-		t.Errorf("lo: %+v", info)
+		t.Errorf("Interface(lo) = %+v, want no clock", info)
 	}
 	if _, err := Interface("no-such-link"); err == nil {
-		t.Error("an interface that is not there was answered for")
+		t.Error("Interface of an unknown name succeeded")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestRealDeviceIsRelatedToTheSystemClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Add(reading)
-		time.Sleep(500 * time.Millisecond) // hardware clocks do not run in a test's time
+		time.Sleep(500 * time.Millisecond) // hardware clocks do not run in synctest's time
 	}
 	reading, err := d.Read()
 	if err != nil {
@@ -86,10 +86,10 @@ func TestRealDeviceIsRelatedToTheSystemClock(t *testing.T) {
 	}
 	at, ok := r.System(reading.Device)
 	if u, good := r.Uncertainty(); !good {
-		t.Skipf("SKIPPED, NOT PASSED: /dev/ptp0 is read too vaguely to convert anything: %v", u)
+		t.Skipf("SKIPPED, NOT PASSED: uncertainty of /dev/ptp0 is too high to convert anything: %v", u)
 	}
 	if diff := at.Sub(reading.System); !ok || diff.Abs() > time.Millisecond {
-		t.Errorf("off by %v, ok %v", diff, ok)
+		t.Errorf("error %v, ok %v", diff, ok)
 	}
 }
 

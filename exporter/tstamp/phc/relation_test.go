@@ -29,7 +29,7 @@ func (c card) at(system instant.Time) instant.Time {
 
 const start = instant.Time(1_700_000_000_000_000_000)
 
-func TestStampsOfACardComeOutInSystemTime(t *testing.T) {
+func TestCardTimestampsAreConvertedToSystemTime(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
@@ -43,10 +43,10 @@ func TestStampsOfACardComeOutInSystemTime(t *testing.T) {
 			truth := start.Add(2*time.Second + time.Duration(rng.Int64N(int64(2*time.Second))) - 500*time.Millisecond)
 			got, ok := r.System(c.at(truth))
 			if diff := got.Sub(truth); !ok || diff.Abs() > 10 {
-				t.Fatalf("seed %d: card %+v: off by %v, ok %v", seed, c, diff, ok)
+				t.Fatalf("seed %d: card %+v: error %v, ok %v", seed, c, diff, ok)
 			}
 		}
-		// Five times that of a reading, and what rounding to nanoseconds does to the rate.
+		// Five times that of a reading, and the effect of rounding to nanoseconds on the rate.
 		if u, ok := r.Uncertainty(); u < 5*80 || u > 5*80+20 || !ok {
 			t.Errorf("seed %d: uncertainty %v, %v", seed, u, ok)
 		}
@@ -73,14 +73,13 @@ func TestNothingIsConvertedBeforeTwoReadingsAgree(t *testing.T) {
 	expectOK("system clock stepped", false)
 	r.Add(Reading{Device: start.Add(3 * time.Second), System: start.Add(4 * time.Second)})
 	if at, ok := r.System(start.Add(3 * time.Second)); !ok || at != start.Add(4*time.Second) {
-		t.Errorf("after the step: %v, %v", at, ok)
+		t.Errorf("after the step: %v, ok %v", at, ok)
 	}
 	r.Add(Reading{Device: start, System: start.Add(5 * time.Second)})
 	expectOK("card set back", false)
 }
 
-// follow adds readings a second apart, each so much off, and reports the
-// uncertainty after the last.
+// follow adds readings at 1 s intervals, each with its error, and returns the uncertainty after the last.
 func follow(u time.Duration, off ...time.Duration) (time.Duration, bool) {
 	var r Relation
 	for i, o := range off {
@@ -90,7 +89,7 @@ func follow(u time.Duration, off ...time.Duration) (time.Duration, bool) {
 	return r.Uncertainty()
 }
 
-func TestNothingIsConvertedWhileItIsTooUncertain(t *testing.T) {
+func TestNothingIsConvertedAboveMaxUncertainty(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		u    time.Duration
@@ -99,9 +98,9 @@ func TestNothingIsConvertedWhileItIsTooUncertain(t *testing.T) {
 	}{
 		{"good readings", time.Microsecond, []time.Duration{0, 0, 0}, 5 * time.Microsecond},
 		{"at the limit", MaxUncertainty / 5, []time.Duration{0, 0}, MaxUncertainty},
-		{"readings too vague", MaxUncertainty/5 + 1, []time.Duration{0, 0}, 0},
+		{"readings above the limit", MaxUncertainty/5 + 1, []time.Duration{0, 0}, 0},
 		{"slewed by 2 ppm", 0, []time.Duration{0, 0, 2000}, 4 * time.Microsecond},
-		{"stepped by too little for Add to see", 0, []time.Duration{0, 0, 500_000}, 0},
+		{"stepped by too little for Add to detect", 0, []time.Duration{0, 0, 500_000}, 0},
 		{"the reading after that step", 0, []time.Duration{0, 0, 500_000, 500_000}, 0},
 		{"two readings after it", 0, []time.Duration{0, 0, 500_000, 500_000, 500_000}, 1},
 		{"free-running card, first line", 0, []time.Duration{0, 50_000}, 0},
@@ -114,7 +113,7 @@ func TestNothingIsConvertedWhileItIsTooUncertain(t *testing.T) {
 	}
 }
 
-func TestStampFarFromTheReadingsIsNotConverted(t *testing.T) {
+func TestTimestampFarFromTheReadingsIsNotConverted(t *testing.T) {
 	var r Relation
 	r.Add(Reading{Device: start, System: start})
 	r.Add(Reading{Device: start.Add(time.Second), System: start.Add(time.Second)})
@@ -128,7 +127,7 @@ func TestStampFarFromTheReadingsIsNotConverted(t *testing.T) {
 	}
 }
 
-// broken reads a few times and then fails.
+// broken succeeds a few times and then fails.
 type broken struct {
 	left int
 	card card
@@ -155,18 +154,18 @@ func TestFollowForgetsWhenTheDeviceFails(t *testing.T) {
 		time.Sleep(Interval + 1)
 		synctest.Wait()
 		if at, ok := r.System(reader.card.at(now())); !ok || at.Sub(now()).Abs() > 1 {
-			t.Errorf("after two readings: %v, %v", at, ok)
+			t.Errorf("after two readings: %v, ok %v", at, ok)
 		}
 		if err := <-result; !errors.Is(err, errGone) {
-			t.Errorf("Follow: %v", err)
+			t.Errorf("Follow: %v, want its cause", err)
 		}
 		if _, ok := r.System(reader.card.at(now())); ok {
-			t.Error("still converts after the device failed")
+			t.Error("System converts after the device failed")
 		}
 	})
 }
 
-func TestFollowEndsWithItsContext(t *testing.T) {
+func TestFollowEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var r Relation
@@ -181,6 +180,6 @@ func TestConvertingDoesNotAllocate(t *testing.T) {
 	r.Add(Reading{Device: start, System: start})
 	r.Add(Reading{Device: start.Add(time.Second), System: start.Add(time.Second)})
 	if n := testing.AllocsPerRun(100, func() { r.System(start) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want 0", n)
 	}
 }

@@ -1,8 +1,8 @@
 /*
- * The smallest sender with transmit time stamps of the kernel, which BenchmarkStampedSending
- * compares with: send PORT PACKETS sends packets of 64 octets to 127.0.0.1, 64 a call, and reads
- * the stamp of each from the error queue. It prints the CPU time that this took, in nanoseconds,
- * and how many stamps there were.
+ * The smallest sender with the kernel's transmit timestamps, which BenchmarkStampedSending
+ * compares with: send PORT PACKETS sends packets of 64 bytes to 127.0.0.1, 64 a call, and reads
+ * the timestamp of each from the error queue. It prints the CPU time that this took, in nanoseconds,
+ * and the number of timestamps.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
