@@ -27,14 +27,14 @@ func TestAuthenticatedRequestGetsAuthenticatedReply(t *testing.T) {
 	for seq := range uint32(3) {
 		rep := k.ask(seq) // verifies the base HMAC
 		if rep.result != Answered || rep.receipt.Received != seq+1 || rep.base.Seq != seq || rep.base.SSID != 77 {
-			t.Fatalf("request %d: %v, %+v", seq, rep.result, rep.base)
+			t.Fatalf("request %d: got %v, %+v", seq, rep.result, rep.base)
 		}
 		if !key.VerifyTLVs(rep.data, stamp.AuthenticatedBytes, len(rep.data)-hmacTLVBytes) {
-			t.Fatal("the reply's HMAC TLV is wrong")
+			t.Fatal("the reply's HMAC TLV does not verify")
 		}
 	}
 	if rep := k.send(k.base(3)); rep.result != Answered && rep.result != Corrupted {
-		t.Errorf("base packet: %v", rep.result)
+		t.Errorf("base packet: got %v, want an answered result", rep.result)
 	}
 }
 
@@ -62,10 +62,10 @@ func TestKeysMayBeRequiredOrOptional(t *testing.T) {
 	}
 }
 
-func TestShortPacketIsRefusedWhereAKeyIsRequired(t *testing.T) {
+func TestShortPacketIsRefusedIfAKeyIsRequired(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{newKey(t, "k")}; o.RequireKey = true })
 	if r := l.poller("192.0.2.1:5000", 1).send(make([]byte, 111)).result; r != Short {
-		t.Errorf("111 bytes: %v, want short", r)
+		t.Errorf("111 bytes: got %v, want short", r)
 	}
 }
 
@@ -79,19 +79,19 @@ func TestKeyRotationKeepsTheSession(t *testing.T) {
 	k.ask(1)
 	k.key = fresh
 	if rep := k.ask(2); rep.result != Answered || rep.receipt.Received != 3 {
-		t.Errorf("after the sender's rotation: %v, received %d", rep.result, rep.receipt.Received)
+		t.Errorf("after the sender's rotation: got %v, received %d", rep.result, rep.receipt.Received)
 	}
 	l.s.keys = []*stamp.Key{fresh.Clone()}
 	if rep := k.ask(3); rep.result != Answered || rep.receipt.Received != 4 {
-		t.Errorf("after the old key went: %v, received %d", rep.result, rep.receipt.Received)
+		t.Errorf("after removal of the old key: got %v, received %d", rep.result, rep.receipt.Received)
 	}
 	k.key = old
 	if r := k.ask(4).result; r != BadHMAC {
-		t.Errorf("the old key afterwards: %v", r)
+		t.Errorf("the old key after removal: got %v", r)
 	}
 }
 
-func TestDamagedAuthenticatedPacketIsCorruptNotForged(t *testing.T) {
+func TestDamagedAuthenticatedPacketIsCorruptedNotBadHMAC(t *testing.T) {
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
 	k := l.poller("192.0.2.1:5000", 1)
@@ -101,7 +101,7 @@ func TestDamagedAuthenticatedPacketIsCorruptNotForged(t *testing.T) {
 		bad := k.request(1, nil)
 		bad[at] ^= 1
 		if _, _, r := l.deliver(k.peer, bad); r != Corrupted {
-			t.Errorf("byte %d damaged: %v, want corrupted", at, r)
+			t.Errorf("byte %d damaged: got %v, want corrupted", at, r)
 		}
 	}
 	if r := k.ask(1).receipt; r.Corrupted != 7 || r.Received != 2 {
@@ -109,7 +109,7 @@ func TestDamagedAuthenticatedPacketIsCorruptNotForged(t *testing.T) {
 	}
 }
 
-func TestForgedTLVsComeBackWithTheIntegrityFlag(t *testing.T) {
+func TestForgedTLVsAreReturnedWithTheIntegrityFlag(t *testing.T) {
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
 	k := l.poller("192.0.2.1:5000", 1)
@@ -123,15 +123,15 @@ func TestForgedTLVsComeBackWithTheIntegrityFlag(t *testing.T) {
 		rep := k.send(append(k.base(next), tlvs...))
 		next++
 		if rep.result != AnsweredUnverified || rep.flags[200] != stamp.FlagIntegrity {
-			t.Errorf("%s: %v, flags %#x", name, rep.result, rep.flags[200])
+			t.Errorf("%s: got %v, flags %#x", name, rep.result, rep.flags[200])
 		}
 	}
 	if rep := k.send(append(k.base(next), tlv(stamp.TypeExtraPadding, 1, 2)...)); rep.result != Answered {
-		t.Errorf("padding alone needs no HMAC TLV (RFC 8972 section 4.8), got %v", rep.result)
+		t.Errorf("padding without HMAC TLV: got %v, want answered (RFC 8972 section 4.8)", rep.result)
 	}
 }
 
-func TestFalseHMACsAreLimitedAndKnownPeersAreNot(t *testing.T) {
+func TestInvalidHMACsAreLimitedExceptForKnownPeers(t *testing.T) {
 	key, wrong := newKey(t, "k"), newKey(t, "wrong")
 	l := newLab(t, func(o *Options) { o.Keys = []*stamp.Key{key}; o.RequireKey = true })
 	known := l.poller("192.0.2.1:5000", 1)
@@ -146,14 +146,14 @@ func TestFalseHMACsAreLimitedAndKnownPeersAreNot(t *testing.T) {
 		counts[r]++
 	}
 	if counts[BadHMAC] != failuresPerSource || counts[HMACLimited] != 2*failuresPerSource {
-		t.Errorf("false HMACs: %v, want %d bad_hmac and the rest hmac_limited", counts, failuresPerSource)
+		t.Errorf("invalid HMACs: got %v, want %d bad_hmac and the rest hmac_limited", counts, failuresPerSource)
 	}
 	if r := known.ask(1).result; r != Answered {
-		t.Errorf("the known peer during the flood: %v", r)
+		t.Errorf("the known peer during the flood: got %v", r)
 	}
 	l.now += 10 * time.Second
 	if _, _, r := l.deliver(forger.peer, bad); r != BadHMAC {
-		t.Errorf("after the flood: %v, want bad_hmac", r)
+		t.Errorf("after the flood: got %v, want bad_hmac", r)
 	}
 }
 
@@ -164,9 +164,9 @@ func TestUnauthenticatedRequestMayHaveAnHMACTLV(t *testing.T) {
 	q := stamp.AppendTLVHMAC(append(k.base(0), tlv(stamp.TypeDirectMeasurement, make([]byte, 12)...)...), 44, key)
 	rep := k.send(q)
 	if rep.result != Answered || rep.flags[stamp.TypeDirectMeasurement] != 0 {
-		t.Fatalf("%v, flags %v", rep.result, rep.flags)
+		t.Fatalf("got %v, flags %v", rep.result, rep.flags)
 	}
 	if !key.VerifyTLVs(rep.data, stamp.UnauthenticatedBytes, len(rep.data)-hmacTLVBytes) {
-		t.Error("the reply's HMAC TLV is wrong")
+		t.Error("the reply's HMAC TLV does not verify")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// benchCase is one kind of request that a benchmark repeats.
+// benchCase is one kind of request of a benchmark.
 type benchCase struct {
 	name string
 	keys bool
@@ -25,10 +25,10 @@ func benchCases() []benchCase {
 	}
 }
 
-// cycle is as many different packets as are made before the clock starts.
+// cycle is how many different packets are made before the clock starts.
 const cycle = 1024
 
-// prepare makes a reflector and packets for it to be answered over and over: see again.
+// prepare makes a reflector and packets that it replies to repeatedly: see again.
 func (c benchCase) prepare(tb testing.TB, sessions int) (*lab, [][]byte, []tstamp.In) {
 	key := newKey(tb, "k")
 	l := newLab(tb, func(o *Options) {
@@ -52,8 +52,7 @@ func (c benchCase) prepare(tb testing.TB, sessions int) (*lab, [][]byte, []tstam
 	return l, packets, in
 }
 
-// again has the sessions forget what has come before packet i, the first of a cycle: copies of
-// authenticated packets are not answered.
+// again resets the sessions before packet i, the first of a cycle: copies of authenticated packets get no reply.
 func (l *lab) again(i int) {
 	if i%cycle != 0 {
 		return
@@ -93,10 +92,10 @@ func BenchmarkHandle(b *testing.B) {
 	}
 }
 
-// BenchmarkHandleFlood is a new source and session with every packet.
+// BenchmarkHandleFlood uses a new source and session for every packet.
 func BenchmarkHandleFlood(b *testing.B) { benchmarkFlood(b, -1, Answered) }
 
-// BenchmarkHandleRefused is a new source with every packet when too many sessions have begun.
+// BenchmarkHandleRefused uses a new source for every packet, beyond the limit of new sessions.
 func BenchmarkHandleRefused(b *testing.B) { benchmarkFlood(b, 1, NewSessionLimited) }
 
 func benchmarkFlood(b *testing.B, newSessions int, want Result) {
@@ -115,7 +114,7 @@ func benchmarkFlood(b *testing.B, newSessions int, want Result) {
 	}
 }
 
-func TestKnownSessionsAreAnsweredWithoutAllocation(t *testing.T) {
+func TestRepliesOfKnownSessionsDoNotAllocate(t *testing.T) {
 	for _, c := range benchCases() {
 		l, packets, in := c.prepare(t, 10)
 		var a pendingReply
@@ -131,12 +130,12 @@ func TestKnownSessionsAreAnsweredWithoutAllocation(t *testing.T) {
 			one()
 		}
 		if n := testing.AllocsPerRun(2000, one); n != 0 {
-			t.Errorf("%s: %v allocations a packet, want 0", c.name, n)
+			t.Errorf("%s: %v allocations per packet, want 0", c.name, n)
 		}
 	}
 }
 
-func TestFloodOfNewSourcesAllocatesNothingOnceTheTableIsFull(t *testing.T) {
+func TestFloodOfNewSourcesDoesNotAllocateWithAFullTable(t *testing.T) {
 	l, packets, in := benchCases()[1].prepare(t, 1)
 	l.s.table.max, l.s.table.maxPerSource, l.s.unknownPeers = 500, 250, newNewcomers(-1, 1)
 	var a pendingReply
@@ -152,7 +151,7 @@ func TestFloodOfNewSourcesAllocatesNothingOnceTheTableIsFull(t *testing.T) {
 		one()
 	}
 	if n := testing.AllocsPerRun(5000, one); n > 0.01 {
-		t.Errorf("%v allocations a packet, want 0", n)
+		t.Errorf("%v allocations per packet, want 0", n)
 	}
 	l.s.table.check(t)
 }

@@ -13,12 +13,11 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// unknown is an Error Estimate that says that nothing is known: S clear, and the
-// largest error that the field holds, 255 x 2^(63-32) s (RFC 4656 section 4.1.2).
+// unknown is an Error Estimate without information: S clear, and the largest error of the field, 255 x 2^(63-32) s (RFC
+// 4656 section 4.1.2).
 const unknown = 0x3fff
 
-// estimatesOf asks r once in each format, with a key or without, and returns the Error
-// Estimates of the replies.
+// estimatesOf sends one request in each format, with a key or without, and returns the Error Estimates of the replies.
 func estimatesOf(t *testing.T, r *Reflector, key *stamp.Key) map[timefmt.Format]timefmt.ErrorEstimate {
 	t.Helper()
 	k := newLab(t, nil).poller("192.0.2.1:1", 5)
@@ -40,7 +39,7 @@ func estimatesOf(t *testing.T, r *Reflector, key *stamp.Key) map[timefmt.Format]
 	return got
 }
 
-// trailer is what finish appends: the HMAC TLV.
+// trailer is the length of what finish appends: the HMAC TLV.
 func trailer(key *stamp.Key) int {
 	if key == nil {
 		return 0
@@ -48,9 +47,9 @@ func trailer(key *stamp.Key) int {
 	return hmacTLVBytes
 }
 
-// A reflector that does not know its clock says so in the field that every reader
-// looks at: 0x0001, which a bound of zero is encoded as, would claim 0.23 ns.
-func TestReflectorOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
+// A reflector of an unknown clock reports the largest error and S clear: 0x0001, the encoding of a bound of zero, would
+// mean 0.23 ns.
+func TestReflectorOfAnUnknownClockReportsTheLargestError(t *testing.T) {
 	var shift atomic.Int64
 	read := clock.SystemReader()
 	stepping := clock.StepOptions{Read: func() clock.Reading {
@@ -60,10 +59,10 @@ func TestReflectorOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 	}}
 	stepped := static.NewWith(static.Options{Bound: time.Microsecond, Steps: stepping})
 	if q := stepped.Quality(0); !q.Synchronized() {
-		t.Fatalf("before the step: %+v", q)
+		t.Fatalf("before the step: quality %+v", q)
 	}
 	for name, m := range map[string]clock.Monitor{
-		"none": none.New(metric.Discard{}), "stepped": stepped, "nothing heard yet": fixedClock{},
+		"none": none.New(metric.Discard{}), "stepped": stepped, "no data yet": fixedClock{},
 	} {
 		key := newKey(t, "k")
 		r := runningWith(t, Options{}, Env{Sink: metric.Discard{}, Clock: m})
@@ -73,7 +72,7 @@ func TestReflectorOfAnUnknownClockSaysThatItDoesNotKnow(t *testing.T) {
 			"open": estimatesOf(t, r, nil), "authenticated": estimatesOf(t, sealed, key),
 		} {
 			if got[timefmt.NTP] != unknown || got[timefmt.PTP] != unknown|1<<14 {
-				t.Errorf("%s, %s: %#04x and %#04x, want %#04x and, in PTP format, %#04x",
+				t.Errorf("%s, %s: got %#04x and %#04x, want %#04x and, in PTP format, %#04x",
 					name, kind, uint16(got[timefmt.NTP]), uint16(got[timefmt.PTP]), unknown, unknown|1<<14)
 			}
 		}

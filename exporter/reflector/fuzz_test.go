@@ -11,8 +11,8 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// FuzzHandle feeds arbitrary bytes to reflectors of all kinds. Whatever comes:
-// no panic, a reply exactly as long as its request, the tables consistent.
+// FuzzHandle passes arbitrary bytes to reflectors of all kinds. It checks that none panics, that a reply is exactly as
+// long as its request, and that the tables stay consistent.
 func FuzzHandle(f *testing.F) {
 	key := stamp.NewKey([]byte("a secret of the fuzzer's own"))
 	l := newLab(f, nil)
@@ -35,8 +35,7 @@ func FuzzHandle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, port uint16, later int64) {
 		for _, change := range kinds {
 			l := newLab(t, func(o *Options) { o.MaxSessions = 2; change(o) })
-			// The same again a while later, and again from elsewhere: state
-			// that the first packet left behind is met by the others.
+			// The same packet later, and from another address: it meets the state that the first one left.
 			for i := range uint16(4) {
 				l.fuzz(t, b, port+i/2, later&1 == 1)
 				l.now += time.Duration(later & (1<<40 - 1))
@@ -47,18 +46,18 @@ func FuzzHandle(f *testing.F) {
 
 func (l *lab) fuzz(t *testing.T, b []byte, port uint16, seal bool) {
 	in := tstamp.In{
-		// No room beyond the packet: writing there would show.
+		// no capacity beyond the packet, to detect writes there
 		Payload: bytes.Clone(b)[:len(b):len(b)], TTL: 3,
 		Peer:  netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(port)}), port),
 		Local: netip.AddrFrom4([4]byte{127, 0, 0, 1}),
 		Stamp: sample.Stamp{At: l.wall(), Origin: sample.Kernel}, At: l.wall(),
 	}
-	if seal { // mutation would not find a valid check sum
+	if seal { // mutation would not find a valid CRC
 		stamp.SealCRC(in.Payload, l.s.options.RequireKey)
 	}
 	pendingReply, _, r := l.deliverIn(&in)
 	if r.Answered() && (len(pendingReply) != len(b) || len(b) < minRequestBytes) {
-		t.Fatalf("%v: %d bytes answered with %d", r, len(b), len(pendingReply))
+		t.Fatalf("%v: reply to %d bytes has %d", r, len(b), len(pendingReply))
 	}
 	l.s.table.check(t)
 }

@@ -41,11 +41,11 @@ func TestStatelessReplyCopiesTheNumber(t *testing.T) {
 	for _, seq := range []uint32{5, 5, 1<<32 - 1} {
 		rep := k.ask(seq)
 		if rep.base.Seq != seq || rep.flags[stamp.TypeReceipt] != stamp.FlagUnrecognized || rep.flags[stamp.TypeFollowUp] != 0 {
-			t.Errorf("request %d: number %d, flags %v", seq, rep.base.Seq, rep.flags)
+			t.Errorf("request %d: got number %d, flags %v", seq, rep.base.Seq, rep.flags)
 		}
 	}
 	if l.s.table.len() != 0 {
-		t.Error("a stateless reflector remembers sessions")
+		t.Error("a stateless reflector has sessions")
 	}
 }
 
@@ -56,13 +56,13 @@ func TestStatefulRepliesAreNumberedBySession(t *testing.T) {
 	for i := range uint32(4) {
 		for _, k := range []*poller{a, b, c} {
 			if got := k.send(k.base(i * 10)).base.Seq; got != i {
-				t.Fatalf("answer %d of %v/%d has number %d", i, k.peer, k.ssid, got)
+				t.Fatalf("reply %d of %v/%d has number %d", i, k.peer, k.ssid, got)
 			}
 		}
 	}
 }
 
-func TestTWAMPLightRequestsOf41BytesAreAnswered(t *testing.T) {
+func TestTWAMPLightRequestsOf41BytesGetReplies(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	whole := k.base(3)
@@ -70,16 +70,15 @@ func TestTWAMPLightRequestsOf41BytesAreAnswered(t *testing.T) {
 		q := append(bytes.Clone(whole), 0, 0, 0, 0)[:n]
 		rep := k.send(q)
 		if want := n >= 41; rep.result.Answered() != want || (!want && rep.result != Short) {
-			t.Errorf("%d bytes: %v", n, rep.result)
+			t.Errorf("%d bytes: got %v, want answered", n, rep.result)
 		}
 		if n >= 41 && (rep.base.SenderSeq != 3 || rep.base.SenderTTL != 61) {
-			t.Errorf("%d bytes: answer %+v", n, rep.base)
+			t.Errorf("%d bytes: reply %+v", n, rep.base)
 		}
 	}
 }
 
-// RFC 4656 section 4.1.2, which RFC 5357 takes over, wants the padding to be random; it
-// begins where STAMP has its SSID.
+// RFC 4656 section 4.1.2, to which RFC 5357 refers, requires random padding; it begins where STAMP has its SSID.
 func TestRandomPaddingOfTWAMPLightIsOneSession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
@@ -91,10 +90,10 @@ func TestRandomPaddingOfTWAMPLightIsOneSession(t *testing.T) {
 		}
 		rep := k.send(q)
 		if !rep.result.Answered() || rep.base.Seq != i {
-			t.Fatalf("packet %d: %v, number %d", i, rep.result, rep.base.Seq)
+			t.Fatalf("packet %d: got %v, number %d", i, rep.result, rep.base.Seq)
 		}
 		if rep.result == AnsweredMalformed || rep.data[45] != q[45] {
-			t.Fatalf("packet %d: %v; padding was taken for TLVs", i, rep.result)
+			t.Fatalf("packet %d: got %v, want padding not parsed as TLVs", i, rep.result)
 		}
 	}
 	if l.s.table.len() != 1 {
@@ -107,7 +106,7 @@ func TestZeroPaddingIsCopied(t *testing.T) {
 	k := l.poller("192.0.2.1:5000", 1)
 	rep := k.send(append(k.base(0), make([]byte, 100)...))
 	if rep.result != Answered || !allZero(rep.data[44:]) {
-		t.Errorf("%v: padding came back as % x", rep.result, rep.data[44:])
+		t.Errorf("%v: padding returned as % x", rep.result, rep.data[44:])
 	}
 }
 
@@ -117,7 +116,7 @@ func tlv(kind stamp.TLVType, value ...byte) []byte {
 	return append(b, value...)
 }
 
-func TestTLVsAreTreatedByKind(t *testing.T) {
+func TestTLVsAreHandledByType(t *testing.T) {
 	pad := tlv(stamp.TypeExtraPadding, 1, 2, 3, 4, 5)
 	for _, c := range []struct {
 		name   string
@@ -126,9 +125,9 @@ func TestTLVsAreTreatedByKind(t *testing.T) {
 		result Result
 	}{
 		{"padding is copied", pad, append([]byte{0, 1, 0, 5}, 1, 2, 3, 4, 5), Answered},
-		{"unknown is flagged and copied", tlv(200, 9, 8), []byte{0x80, 200, 0, 2, 9, 8}, Answered},
-		{"location is not understood", tlv(stamp.TypeLocation, 0, 0, 0, 0), []byte{0x80, 2, 0, 4, 0, 0, 0, 0}, Answered},
-		{"somebody else's 251", tlv(stamp.TypeReceipt, make([]byte, 80)...), append([]byte{0x80, 251, 0, 80}, make([]byte, 80)...), Answered},
+		{"unknown type is flagged and copied", tlv(200, 9, 8), []byte{0x80, 200, 0, 2, 9, 8}, Answered},
+		{"location is not supported", tlv(stamp.TypeLocation, 0, 0, 0, 0), []byte{0x80, 2, 0, 4, 0, 0, 0, 0}, Answered},
+		{"type 251 of another vendor", tlv(stamp.TypeReceipt, make([]byte, 80)...), append([]byte{0x80, 251, 0, 80}, make([]byte, 80)...), Answered},
 		{"timestamp information", tlv(stamp.TypeTimestampInformation, 0, 0, 0, 0), []byte{0, 3, 0, 4, 1, 2, 1, 2}, Answered},
 		{
 			"direct measurement", tlv(stamp.TypeDirectMeasurement, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0),
@@ -141,7 +140,7 @@ func TestTLVsAreTreatedByKind(t *testing.T) {
 		{"wrong length for its kind", append(tlv(stamp.TypeDirectMeasurement, 1, 2), pad...), append([]byte{0x40, 5, 0, 2, 1, 2}, pad...), AnsweredMalformed},
 		{"follow-up of wrong length is emptied", tlv(stamp.TypeFollowUp, 1, 2, 3), []byte{0x40, 7, 0, 3, 0, 0, 0}, AnsweredMalformed},
 		{"hmac without keys", append(tlv(200, 1), tlv(stamp.TypeHMAC, make([]byte, 16)...)...), append([]byte{0x20, 200, 0, 1, 1, 0x20, 8, 0, 16}, make([]byte, 16)...), AnsweredUnverified},
-		{"rest of a header", []byte{1, 2, 3}, []byte{1, 2, 3}, Answered},
+		{"part of a header", []byte{1, 2, 3}, []byte{1, 2, 3}, Answered},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, nil)
@@ -152,7 +151,7 @@ func TestTLVsAreTreatedByKind(t *testing.T) {
 			}
 			b, _, r := l.deliverIn(&in)
 			if r != c.result || !bytes.Equal(b[44:], c.want) {
-				t.Errorf("%v\n got % x\nwant % x", r, b[44:], c.want)
+				t.Errorf("result %v\n got % x\nwant % x", r, b[44:], c.want)
 			}
 		})
 	}
@@ -167,11 +166,11 @@ func TestManyTLVsCostBoundedWork(t *testing.T) {
 	}
 	rep := k.send(q)
 	if rep.result != AnsweredMalformed || rep.data[44+4*maxTLVs] != stamp.FlagMalformed {
-		t.Errorf("%v, flags of TLV %d: %#x", rep.result, maxTLVs, rep.data[44+4*maxTLVs])
+		t.Errorf("got %v, flags of TLV %d: %#x", rep.result, maxTLVs, rep.data[44+4*maxTLVs])
 	}
 }
 
-func TestErrorEstimateTellsTheClocksState(t *testing.T) {
+func TestErrorEstimateReportsTheClocksState(t *testing.T) {
 	for _, c := range []struct {
 		state  clock.State
 		reason sample.Reason
@@ -194,12 +193,12 @@ func TestErrorEstimateTellsTheClocksState(t *testing.T) {
 			t.Errorf("%v: synchronized %v, bound %v", c.state, e.Synchronized(), e.Bound())
 		}
 		if rep.receipt.Clock != c.code {
-			t.Errorf("%v: receipt says clock %v, want %v", c.state, rep.receipt.Clock, c.code)
+			t.Errorf("%v: Receipt has clock %v, want %v", c.state, rep.receipt.Clock, c.code)
 		}
 	}
 }
 
-func TestWhatIsNotAnswered(t *testing.T) {
+func TestRefusedAddresses(t *testing.T) {
 	allowed := netip.MustParsePrefix("192.0.2.0/24")
 	for _, c := range []struct {
 		peer, local string
@@ -224,12 +223,12 @@ func TestWhatIsNotAnswered(t *testing.T) {
 		k := l.poller(c.peer, 1)
 		in := tstamp.In{Payload: k.request(0, nil), Peer: k.peer, Local: netip.MustParseAddr(c.local)}
 		if _, _, r := l.deliverIn(&in); r != c.want {
-			t.Errorf("%s -> %s: %v, want %v", c.peer, c.local, r, c.want)
+			t.Errorf("%s -> %s: got %v, want %v", c.peer, c.local, r, c.want)
 		}
 	}
 }
 
-func TestRepliesOfReflectorsAreNotAnswered(t *testing.T) {
+func TestRepliesOfReflectorsAreRefused(t *testing.T) {
 	key := newKey(t, "k")
 	for _, keys := range [][]*stamp.Key{nil, {key}} {
 		for _, format := range []timefmt.Format{timefmt.NTP, timefmt.PTP} {
@@ -245,10 +244,10 @@ func TestRepliesOfReflectorsAreNotAnswered(t *testing.T) {
 			}
 			rep := k.send(q)
 			if !rep.result.Answered() {
-				t.Fatalf("request: %v", rep.result)
+				t.Fatalf("request: got %v", rep.result)
 			}
 			if _, _, r := l.deliver(netip.MustParseAddrPort("192.0.2.9:4000"), rep.data); r != Loop {
-				t.Errorf("keys %v, format %v: a reply sent to a reflector: %v, want loop", keys != nil, format, r)
+				t.Errorf("keys %v, format %v: a reply sent to a reflector: got %v, want loop", keys != nil, format, r)
 			}
 		}
 	}
@@ -259,7 +258,7 @@ func TestRateLimitIsPerSource(t *testing.T) {
 	loud, quiet := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.2:5000", 2)
 	limited := 0
 	for i := range uint32(100) {
-		loud.peer = netip.AddrPortFrom(loud.peer.Addr(), uint16(5000+i)) // ports do not help
+		loud.peer = netip.AddrPortFrom(loud.peer.Addr(), uint16(5000+i)) // another port has the same limit
 		if loud.ask(i).result == RateLimited {
 			limited++
 		}
@@ -268,11 +267,11 @@ func TestRateLimitIsPerSource(t *testing.T) {
 		t.Errorf("%d of 100 limited, want 95", limited)
 	}
 	if r := quiet.ask(0).result; r != Answered {
-		t.Errorf("another source: %v", r)
+		t.Errorf("another source: got %v, want answered", r)
 	}
 }
 
-func TestSessionsFullIsToldApart(t *testing.T) {
+func TestFullTableRefusesNewSessions(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.MaxSessions = 2 })
 	a, b := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.2:5000", 2)
 	for i := range uint32(2) {
@@ -280,7 +279,7 @@ func TestSessionsFullIsToldApart(t *testing.T) {
 		b.ask(i)
 	}
 	if r := l.poller("192.0.2.3:5000", 3).ask(0).result; r != SessionsFull {
-		t.Errorf("a third session: %v, want sessions_full", r)
+		t.Errorf("a third session: got %v, want sessions_full", r)
 	}
 	if rep := a.ask(2); rep.receipt.Received != 3 {
 		t.Errorf("the first session has %d received, want 3", rep.receipt.Received)

@@ -13,12 +13,12 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// fakeCard counts how many are open.
+// fakeCard counts open cards.
 type fakeCard struct{ open atomic.Int32 }
 
 func (f *fakeCard) start(name string, _ *slog.Logger) (card, error) {
 	if name != "eth0" {
-		return nil, errors.New("phc: there is no such card")
+		return nil, errors.New("phc: unknown card")
 	}
 	f.open.Add(1)
 	return f, nil
@@ -28,7 +28,7 @@ func (f *fakeCard) System(instant.Time) (instant.Time, bool) { return 0, false }
 
 func (f *fakeCard) Close() { f.open.Add(-1) }
 
-// withCard makes a reflector with a card, that does not run yet.
+// withCard makes a reflector with a card. It does not run yet.
 func withCard(t *testing.T, f *fakeCard, listen ...string) *Reflector {
 	t.Helper()
 	o := Options{Hardware: "eth0"}
@@ -43,7 +43,7 @@ func withCard(t *testing.T, f *fakeCard, listen ...string) *Reflector {
 	return r
 }
 
-func TestCardIsOpenAsLongAsTheReflectorRuns(t *testing.T) {
+func TestCardIsOpenWhileTheReflectorRuns(t *testing.T) {
 	var f fakeCard
 	r := withCard(t, &f, "127.0.0.1:0", "[::1]:0")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -61,15 +61,15 @@ func TestCardIsOpenAsLongAsTheReflectorRuns(t *testing.T) {
 	k.exchange(dial(t, r.Addrs()[0]), k.request(0, nil))
 	cancel()
 	if err := <-ended; err != nil || f.open.Load() != 0 {
-		t.Errorf("%v; %d cards are left open", err, f.open.Load())
+		t.Errorf("Run: %v; %d cards are open after it, want 0", err, f.open.Load())
 	}
 }
 
 func TestCardIsClosedIfASocketCannotBeOpened(t *testing.T) {
 	var f fakeCard
-	r := withCard(t, &f, "127.0.0.1:0", "192.0.2.1:0") // TEST-NET-1 is no address of this host
+	r := withCard(t, &f, "127.0.0.1:0", "192.0.2.1:0") // TEST-NET-1 is not a local address
 	if err := r.Run(t.Context()); err == nil || f.open.Load() != 0 {
-		t.Errorf("%v; %d cards are left open", err, f.open.Load())
+		t.Errorf("Run: %v; %d cards are open after it, want 0", err, f.open.Load())
 	}
 }
 
@@ -77,7 +77,7 @@ func TestInterfaceWithoutACardIsExplained(t *testing.T) {
 	r, err := New(Options{Hardware: "lo", Listen: []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}},
 		Env{Sink: metric.Discard{}, Clock: goodClock()})
 	if err != nil {
-		t.Fatalf("New asks already: %v", err)
+		t.Fatalf("New opened the card: %v", err)
 	}
 	err = r.Run(t.Context())
 	if err == nil || !strings.HasPrefix(err.Error(), "reflector: ") || !strings.Contains(err.Error(), "interface lo has no PTP clock") {

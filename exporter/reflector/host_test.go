@@ -16,24 +16,24 @@ import (
 
 func asksHost(r *stamp.Receipt) { r.Received = stamp.AsksHost }
 
-// What a sender of before the host block gets is what it has always got.
-func TestSenderThatDoesNotAskIsToldNothingOfTheHost(t *testing.T) {
+// The Receipt of a sender that predates the host block is unchanged.
+func TestHostBlockIsSentOnRequestOnly(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	for seq := range uint32(40) {
 		l.s.drops.total = uint64(seq)
 		if r := k.ask(seq).receipt; r.Host || r.Words != 4 || r.Received != seq+1 {
-			t.Fatalf("answer %d: %+v", seq, r)
+			t.Fatalf("reply %d: %+v, want no host block", seq, r)
 		}
 	}
 	if r := k.statsQuery(40, true).receipt; r.Host || r.Words != 4 {
-		t.Errorf("query: %+v", r)
+		t.Errorf("statistics query: %+v, want no host block", r)
 	}
 }
 
-// A change is told at once and three times, as answers get lost; what stays, now and then.
-// The bitmap is a word shorter then, and no reply longer than its request (lab.send).
-func TestDropsAtTheSocketAreToldToASenderThatAsks(t *testing.T) {
+// A change is reported at once and three times, as replies may be lost; unchanged counts at intervals. The bitmap is a
+// word shorter then, and no reply longer than its request (lab.send).
+func TestSocketDropsAreReportedOnRequest(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	told := map[uint32]uint32{}
@@ -49,24 +49,24 @@ func TestDropsAtTheSocketAreToldToASenderThatAsks(t *testing.T) {
 			told[seq] = r.SocketDrops
 		}
 		if want := 4; r.Host && r.Words != want-1 || !r.Host && (r.Words != want || r.SocketDrops != 0) || r.Recent[0] != 1<<min(seq+1, 63)-1 && seq < 63 {
-			t.Errorf("answer %d: %+v", seq, r)
+			t.Errorf("reply %d: %+v", seq, r)
 		}
 	}
 	for seq, want := range map[uint32]uint32{0: 0, 8: 0, 10: 7, 11: 7, 12: 7, 16: 7, 24: 7, 26: 9, 27: 9, 28: 9} {
 		if got, ok := told[seq]; !ok || got != want {
-			t.Errorf("answer %d tells %d drops (told %v), want %d", seq, got, ok, want)
+			t.Errorf("reply %d has %d drops (host block %v), want %d", seq, got, ok, want)
 		}
 		delete(told, seq)
 	}
 	if len(told) != 0 {
-		t.Errorf("told beside that: %v", told)
+		t.Errorf("further replies with a host block: %v", told)
 	}
 	statsQuery := k.send(k.request(32, func(r *stamp.Receipt) { r.StatsQuery, r.Next, r.Received = true, 32, stamp.AsksHost }))
 	if r := statsQuery.receipt; !r.Host || r.SocketDrops != 9 {
-		t.Errorf("a query is told %+v", r)
+		t.Errorf("reply to a statistics query: %+v, want a host block", r)
 	}
 	if r := k.send(k.request(32, func(r *stamp.Receipt) { asksHost(r); r.Words = 0 })).receipt; r.Host || !r.Filled {
-		t.Errorf("a Receipt without a bitmap has no room: %+v", r)
+		t.Errorf("Receipt without a bitmap: %+v, want no host block", r)
 	}
 }
 
@@ -93,15 +93,15 @@ func TestRemarkedAndMarkedRequestsAreCountedInTheHostBlock(t *testing.T) {
 	}
 }
 
-// The kernel drops requests while the reflector stands still: those that a session lost
-// are, to the packet, those that its socket dropped.
-func TestSocketDropsTellWhatTheReflectorsHostLost(t *testing.T) {
+// The kernel drops requests while the reflector is suspended: the packets that a session lost are exactly those that
+// its socket dropped.
+func TestSocketDropsEqualThePacketsLostOnTheReflectorsHost(t *testing.T) {
 	const sent = 1500
 	r := running(t, Options{ReceiveBufferBytes: 16 << 10, RatePackets: -1}, metric.Discard{})
 	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	c := dial(t, r.Addrs()[0])
 	if first := k.exchange(c, k.request(0, asksHost)).receipt; !first.Host || first.SocketDrops != 0 {
-		t.Fatalf("before the overflow: %+v", first)
+		t.Fatalf("before the overflow: Receipt %+v", first)
 	}
 	r.shards[0].mu.Lock()
 	for seq := uint32(1); seq < sent; seq++ {
@@ -111,22 +111,21 @@ func TestSocketDropsTellWhatTheReflectorsHostLost(t *testing.T) {
 		}
 	}
 	r.shards[0].mu.Unlock()
-	// The query must not be dropped, too.
+	// The statistics query must not be dropped, too.
 	await.Within(await.Timeout, func() bool { s := r.Stats(); return s.Answered()+s.SocketDrops >= sent })
 	last := k.exchange(c, k.request(sent, func(r *stamp.Receipt) { r.StatsQuery, r.Finish, r.Next, r.Received = true, true, sent, stamp.AsksHost })).receipt
 	for end := time.Now().Add(10 * time.Second); !last.StatsQuery && time.Now().Before(end); {
-		last = k.read(c).receipt // the replies to the requests that got through come first
+		last = k.read(c).receipt // the replies to the received requests precede it
 	}
-	t.Logf("%d of %d arrived, the socket dropped %d", last.Received, sent, last.SocketDrops)
+	t.Logf("received %d of %d, socket drops %d", last.Received, sent, last.SocketDrops)
 	if last.SocketDrops == 0 || last.Received+last.Lost != sent || last.Lost != last.SocketDrops || !last.Host {
-		t.Errorf("received %d, lost %d, socket drops %d (told %v); want lost to be drops, of %d",
+		t.Errorf("received %d, lost %d, socket drops %d (host block %v); want lost to be drops, of %d",
 			last.Received, last.Lost, last.SocketDrops, last.Host, sent)
 	}
 }
 
-// What a socket dropped just before a session began may be that session's first packets;
-// what it dropped long before is not.
-func TestDropsOfJustBeforeASessionAreToldToIt(t *testing.T) {
+// A socket's drops just before a session opens may be that session's first packets; earlier drops are not.
+func TestDropsJustBeforeASessionAreReportedToIt(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		updates map[time.Duration]uint64 // in the order of the keys
@@ -141,7 +140,7 @@ func TestDropsOfJustBeforeASessionAreToldToIt(t *testing.T) {
 			d.update(c.updates[at], at)
 		}
 		if d.before[0] != c.want {
-			t.Errorf("%s: %+v, want those before %d", c.name, d, c.want)
+			t.Errorf("%s: %+v, want %d drops before", c.name, d, c.want)
 		}
 	}
 }

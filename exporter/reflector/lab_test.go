@@ -15,10 +15,10 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// epochStart is when the tests' clocks begin.
+// epochStart is when the tests' clocks start.
 const epochStart = instant.Time(1_800_000_000_000_000_000)
 
-// fixedClock is a clock.Monitor of one quality.
+// fixedClock is a clock.Monitor of constant quality.
 type fixedClock clock.Quality
 
 func (c fixedClock) Quality(instant.Time) clock.Quality { return clock.Quality(c) }
@@ -28,7 +28,7 @@ func goodClock() fixedClock {
 	return fixedClock{State: clock.Synchronized, Bound: sample.Bound{Error: time.Millisecond, Reason: sample.OK}}
 }
 
-// lab is a shard without sockets, and a monotonic clock that the test moves.
+// lab is a shard without sockets, and a monotonic clock that the test sets.
 type lab struct {
 	t   testing.TB
 	s   *shard
@@ -51,7 +51,7 @@ func newLab(t testing.TB, change func(*Options)) *lab {
 
 func (l *lab) wall() instant.Time { return epochStart.Add(l.now) }
 
-// deliver hands bytes to the reflector and returns its reply.
+// deliver passes bytes to the reflector and returns its reply.
 func (l *lab) deliver(peer netip.AddrPort, b []byte) ([]byte, pendingReply, Result) {
 	in := tstamp.In{
 		Payload: append([]byte(nil), b...), Peer: peer, Local: netip.MustParseAddr("127.0.0.1"),
@@ -77,7 +77,7 @@ type poller struct {
 	peer netip.AddrPort
 	ssid uint16
 	run  uint32
-	// epoch is the reflector's, once a reply has told it.
+	// epoch is the reflector's, once a reply has reported it.
 	epoch uint32
 	key   *stamp.Key
 	tmax  uint32 // milliseconds
@@ -99,7 +99,7 @@ func (k *poller) base(seq uint32) []byte {
 	return p.AppendTo(nil)
 }
 
-// request is what our own sender sends.
+// request is a request of the oneway sender.
 func (k *poller) request(seq uint32, change func(*stamp.Receipt)) []byte {
 	r := stamp.Receipt{Words: 4, Run: k.run, Epoch: k.epoch, Tx: k.tmax, Next: seq + 1}
 	if change != nil {
@@ -109,7 +109,7 @@ func (k *poller) request(seq uint32, change func(*stamp.Receipt)) []byte {
 	return k.finish(r.AppendTo(b))
 }
 
-// finish computes the check sums of a request.
+// finish computes the checksums of a request.
 func (k *poller) finish(b []byte) []byte {
 	if k.key != nil {
 		b = stamp.AppendTLVHMAC(b, stamp.AuthenticatedBytes, k.key)
@@ -143,13 +143,13 @@ func (k *poller) send(b []byte) reply {
 		return rep
 	}
 	if len(data) != len(b) {
-		k.l.t.Fatalf("the reply to %d bytes has %d", len(b), len(data))
+		k.l.t.Fatalf("reply to %d bytes has %d bytes", len(b), len(data))
 	}
 	rep.parse(k.l.t, k.key)
 	if rep.receipt.Filled {
 		k.epoch = rep.receipt.Epoch
 		if !stamp.CheckCRC(data, k.key != nil) {
-			k.l.t.Fatal("the reply's CRC is wrong")
+			k.l.t.Fatal("the reply's CRC does not match")
 		}
 	}
 	return rep
@@ -177,7 +177,7 @@ func (rep *reply) parse(t testing.TB, key *stamp.Key) {
 		rep.base, err = stamp.ParseReflector(padded[:max(stamp.UnauthenticatedBytes, len(rep.data))])
 	}
 	if err != nil {
-		t.Fatalf("answer: %v", err)
+		t.Fatalf("reply: %v", err)
 	}
 	rep.flags, rep.values = map[stamp.TLVType]uint8{}, map[stamp.TLVType][]byte{}
 	for rest := rep.data[min(baseBytes, len(rep.data)):]; len(rest) > 0; {

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// limit is a rate: one event each interval, and burst of them at once. The zero
-// value allows everything.
+// limit is a rate: one event per interval, with a burst. The zero value allows everything.
 //
-// It is the generic cell rate algorithm (ITU-T I.371 annex A) in place of a
-// token count: the whole state of a source is one time, and nothing is rounded.
+// It is the generic cell rate algorithm (ITU-T I.371 annex A) instead of a token count: the state of a source is one
+// time, and nothing is rounded.
 type limit struct {
 	interval  time.Duration
 	tolerance time.Duration
@@ -24,9 +23,8 @@ func newLimit(perSecond, burst int) limit {
 	return limit{interval: interval, tolerance: interval * time.Duration(max(burst, 1)-1)}
 }
 
-// of is the limit of a source for the packets of a session, or of none: if it has shown that its
-// address is no spoofed one, or is authenticated, as much again may come at once, so that what
-// others send from its address cannot use up its rate.
+// of returns the limit for a source's packets of session s, or of none. A session that is proven or authenticated has
+// twice the burst, so that packets with its spoofed address cannot use up its rate.
 func (l limit) of(s *session) limit {
 	if s != nil && (s.tier == proven || s.key.auth == 1) {
 		l.tolerance += l.tolerance + l.interval
@@ -34,15 +32,15 @@ func (l limit) of(s *session) limit {
 	return l
 }
 
-// bucket is when the next event would be due if they all came evenly spaced.
+// bucket is the time at which the next event is due if all events were evenly spaced.
 type bucket time.Duration
 
-// open reports whether an event at now is within the limit, without taking it.
+// open reports whether an event at now is within the limit, without counting it.
 func (b *bucket) open(l limit, now time.Duration) bool {
 	return time.Duration(*b)-now <= l.tolerance
 }
 
-// take takes one event at now, if it is within the limit.
+// take counts one event at now, if it is within the limit.
 func (b *bucket) take(l limit, now time.Duration) bool {
 	if l.interval == 0 {
 		return true
@@ -54,14 +52,13 @@ func (b *bucket) take(l limit, now time.Duration) bool {
 	return true
 }
 
-// newcomerSlots is how many buckets there are for sources, and for networks. Two that meet in
-// one share it.
+// newcomerSlots is the number of buckets for sources, and for networks. Two in the same slot share it.
 const newcomerSlots = 1 << 12
 
-// newcomers limits the sessions that begin: of one source (/32 or /64), of one network (/24 or
-// /48) and in all. Its size does not depend on who asks.
+// newcomers limits new sessions: of one source (/32 or /64), of one network (/24 or /48) and in total. Its size is
+// constant.
 type newcomers struct {
-	seed maphash.Seed // by which nobody can aim at another's bucket
+	seed maphash.Seed // random, so that no sender can choose another's bucket
 
 	perSource, perNetwork, inAll limit
 
@@ -69,17 +66,16 @@ type newcomers struct {
 	all               bucket
 }
 
-// Shares of one source and of one network in the sessions that may begin, and for how many
-// seconds' worth of them may begin at once.
+// Shares of one source and of one network in the new sessions, and the burst in seconds.
 const (
 	sourceShare, networkShare = 4, 2
 	newcomerBurst             = 4
-	// fewestNewcomers keeps a small table open to a handful of senders that start at once.
+	// fewestNewcomers is the minimum burst, so that a few senders can start at once with a small table.
 	fewestNewcomers = 64
 )
 
-// newNewcomers lets one of so many sockets have its share of the sessions that may begin each
-// second; no limit, if that is not positive.
+// newNewcomers returns the limit of one of so many sockets, an equal share of perSecond; no limit if perSecond is not
+// positive.
 func newNewcomers(perSecond, sockets int) *newcomers {
 	n := &newcomers{seed: maphash.MakeSeed()}
 	if perSecond > 0 {
@@ -104,16 +100,16 @@ func (n *newcomers) buckets(a netip.Addr) (source, network *bucket) {
 	return source, &n.networks[maphash.Comparable(n.seed, key)%newcomerSlots]
 }
 
-// open reports whether a session of a may begin at now.
+// open reports whether a session of a may open at now.
 func (n *newcomers) open(a netip.Addr, now time.Duration) bool {
 	if !n.all.open(n.inAll, now) {
-		return false // the cheapest first: in a flood it is all that is done
+		return false // the cheapest check first: a flood ends here
 	}
 	source, network := n.buckets(a)
 	return source.open(n.perSource, now) && network.open(n.perNetwork, now)
 }
 
-// take is open, and counts the session if it may begin.
+// take is open, and counts the session if it may open.
 func (n *newcomers) take(a netip.Addr, now time.Duration) bool {
 	if !n.open(a, now) {
 		return false
@@ -122,19 +118,19 @@ func (n *newcomers) take(a netip.Addr, now time.Duration) bool {
 	return n.all.take(n.inAll, now) && source.take(n.perSource, now) && network.take(n.perNetwork, now)
 }
 
-// dropsBefore is how far back, at least and at most twice that, the drops of a socket belong
-// to a session that begins: its first packets may be among them.
+// dropsBefore is the period before a session opens whose drops are reported to it, at least and at most twice that: its
+// first packets may be among them.
 const dropsBefore = 2 * time.Second
 
-// dropCount is how many packets the kernel has dropped at a socket, or the shard has refused of
-// those without a session, as of the batch, and as of dropsBefore ago.
+// dropCount is the number of packets that the kernel dropped at a socket, or that the shard refused without a session,
+// at the current batch and dropsBefore earlier.
 type dropCount struct {
 	total  uint64
-	before [2]uint64 // the older first; the newer one as of turned
+	before [2]uint64 // the older first; the newer one was stored at turned
 	turned time.Duration
 }
 
-// update takes the total.
+// update sets the total.
 func (d *dropCount) update(total uint64, now time.Duration) {
 	if age := now - d.turned; age >= 2*dropsBefore {
 		d.before, d.turned = [2]uint64{d.total, d.total}, now

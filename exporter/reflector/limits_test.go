@@ -19,7 +19,7 @@ func TestBucketAllowsBurstThenRate(t *testing.T) {
 		}
 	}
 	if taken != 10 {
-		t.Errorf("%d packets passed at once, want the burst of 10", taken)
+		t.Errorf("passed %d packets at once, want the burst of 10", taken)
 	}
 	taken = 0
 	for now := time.Duration(0); now < 10*time.Second; now += time.Millisecond {
@@ -28,18 +28,18 @@ func TestBucketAllowsBurstThenRate(t *testing.T) {
 		}
 	}
 	if taken < 999 || taken > 1001 {
-		t.Errorf("%d packets passed in 10 s, want 1000 +- 1", taken)
+		t.Errorf("passed %d packets in 10 s, want 1000 +- 1", taken)
 	}
 }
 
-func TestBucketForgivesSilence(t *testing.T) {
+func TestBucketRefillsWhileIdle(t *testing.T) {
 	l := newLimit(10, 3)
 	var b bucket
 	for range 3 {
 		b.take(l, 0)
 	}
 	if b.take(l, 0) {
-		t.Fatal("a fourth packet passed at once, burst is 3")
+		t.Fatal("passed a fourth packet at once, want the burst of 3")
 	}
 	taken := 0
 	for range 10 {
@@ -48,7 +48,7 @@ func TestBucketForgivesSilence(t *testing.T) {
 		}
 	}
 	if taken != 3 {
-		t.Errorf("after an hour of silence %d passed at once, want the burst of 3 again, not more", taken)
+		t.Errorf("after an idle hour passed %d packets at once, want the burst of 3", taken)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestZeroLimitAllowsAll(t *testing.T) {
 	}
 }
 
-// begun counts the sessions that may begin at one time, of n addresses.
+// begun counts the sessions of n addresses that may open at one time.
 func begun(n *newcomers, now time.Duration, count int, address func(i int) string) (taken int) {
 	for i := range count {
 		if n.take(netip.MustParseAddr(address(i)), now) {
@@ -73,8 +73,8 @@ func begun(n *newcomers, now time.Duration, count int, address func(i int) strin
 	return taken
 }
 
-func TestSessionsBeginAtTheRateOfTheirSourceTheirNetworkAndAll(t *testing.T) {
-	const rate = 1000 // and four times as many at once
+func TestNewSessionsAreLimitedPerSourceNetworkAndTotal(t *testing.T) {
+	const rate = 1000 // the burst is four times that
 	for _, c := range []struct {
 		name    string
 		address func(i int) string
@@ -89,18 +89,18 @@ func TestSessionsBeginAtTheRateOfTheirSourceTheirNetworkAndAll(t *testing.T) {
 	} {
 		n := newNewcomers(2*rate, 2)
 		if got := begun(n, 0, 10_000, c.address); got != c.want {
-			t.Errorf("%s: %d of 10,000 at once, want %d", c.name, got, c.want)
+			t.Errorf("%s: opened %d of 10,000 at once, want %d", c.name, got, c.want)
 		}
 		if got, want := begun(n, time.Second, 10_000, c.address), c.want/newcomerBurst; got != want {
-			t.Errorf("%s: %d a second later, want %d", c.name, got, want)
+			t.Errorf("%s: opened %d a second later, want %d", c.name, got, want)
 		}
 	}
 	if got := begun(newNewcomers(-1, 1), 0, 10_000, func(int) string { return "192.0.2.1" }); got != 10_000 {
-		t.Errorf("%d of 10,000 without a limit", got)
+		t.Errorf("opened %d of 10,000 without a limit", got)
 	}
 }
 
-// floodLab is a reflector that has a known peer, and then no sessions left to begin.
+// floodLab is a reflector that has a known peer and has reached its limit of new sessions.
 func floodLab(t *testing.T, change func(*Options)) (l *lab, known *poller) {
 	t.Helper()
 	l = newLab(t, func(o *Options) {
@@ -121,52 +121,52 @@ func floodLab(t *testing.T, change func(*Options)) (l *lab, known *poller) {
 	return l, known
 }
 
-func TestFloodOfUnknownPeersRefusesNoKnownSession(t *testing.T) {
+func TestFloodOfUnknownPeersDoesNotAffectKnownSessions(t *testing.T) {
 	l, known := floodLab(t, nil)
 	sources := len(l.s.table.sources.byKey)
 	unknownPeer := l.poller("198.51.100.1:5000", 9)
 	if r := unknownPeer.ask(0).result; r != NewSessionLimited {
-		t.Fatalf("an unknown peer: %v, want new_session_limited", r)
+		t.Fatalf("an unknown peer: got %v, want new_session_limited", r)
 	}
 	if n := len(l.s.table.sources.byKey); n != sources {
-		t.Errorf("%d sources, want %d: one that is refused is not remembered", n, sources)
+		t.Errorf("%d sources, want %d: a refused one is not stored", n, sources)
 	}
 	if rep := known.ask(2); rep.result != Answered || rep.receipt.Received != 3 {
-		t.Errorf("the known peer: %v, %d received", rep.result, rep.receipt.Received)
+		t.Errorf("the known peer: got %v, %d received", rep.result, rep.receipt.Received)
 	}
-	known.peer = netip.MustParseAddrPort("203.0.113.77:6000") // its NAT has another idea
+	known.peer = netip.MustParseAddrPort("203.0.113.77:6000") // a changed NAT binding
 	if rep := known.ask(3); rep.result != Answered || rep.receipt.Received != 4 {
-		t.Errorf("the known peer at another address: %v, %d received", rep.result, rep.receipt.Received)
+		t.Errorf("the known peer at another address: got %v, %d received", rep.result, rep.receipt.Received)
 	}
 	l.now += time.Second
 	if r := unknownPeer.ask(1).result; r != Answered {
-		t.Errorf("the unknown peer, a second later: %v", r)
+		t.Errorf("the unknown peer, a second later: got %v", r)
 	}
 }
 
-func TestSessionWithoutReceiptsKeepsItsPlaceWhenItHasOne(t *testing.T) {
+func TestSessionWithoutReceiptsContinuesWithItsFirstReceipt(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.NewSessions = 1 })
 	k := l.poller("192.0.2.1:5000", 1)
 	k.send(k.base(0))
 	for l.s.unknownPeers.take(netip.MustParseAddr("192.0.2.1"), l.now) {
 	}
 	if rep := k.statsQuery(1, false); rep.result != AnsweredStatsQuery || rep.receipt.Received != 1 {
-		t.Errorf("%v, %d received", rep.result, rep.receipt.Received)
+		t.Errorf("got %v, %d received", rep.result, rep.receipt.Received)
 	}
 }
 
-func TestFloodOfUnknownPeersKeepsNoAuthenticatedPeerOut(t *testing.T) {
+func TestFloodOfUnknownPeersDoesNotRefuseAuthenticatedPeers(t *testing.T) {
 	key := newKey(t, "k")
 	l, _ := floodLab(t, func(o *Options) { o.Keys = []*stamp.Key{key} })
 	k := l.poller("198.51.100.1:5000", 9)
 	k.key = key
 	if r := k.ask(0).result; r != Answered {
-		t.Errorf("an authenticated peer that begins: %v", r)
+		t.Errorf("a new authenticated peer: got %v", r)
 	}
 }
 
-// A replay can be authenticated, but not who has seen none: unknown peers evict their like.
-func TestUnknownPeersEvictNoAuthenticatedSession(t *testing.T) {
+// An attacker can replay an authenticated packet only after capturing it: unknown peers evict only their own kind.
+func TestUnknownPeersDoNotEvictAuthenticatedSessions(t *testing.T) {
 	key := newKey(t, "k")
 	l := newLab(t, func(o *Options) { o.Keys, o.MaxSessions, o.NewSessions = []*stamp.Key{key}, 100, -1 })
 	var signers []*poller
@@ -187,7 +187,7 @@ func TestUnknownPeersEvictNoAuthenticatedSession(t *testing.T) {
 	l.s.table.check(t)
 }
 
-func TestWhatIsRefusedOfASessionIsToldAsTheHosts(t *testing.T) {
+func TestRefusedPacketsOfASessionAreReportedAsHostDrops(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
 	k := l.poller("192.0.2.1:5000", 1)
 	answered := uint32(0)
@@ -198,11 +198,11 @@ func TestWhatIsRefusedOfASessionIsToldAsTheHosts(t *testing.T) {
 	}
 	l.now += time.Second
 	if r := k.send(k.request(20, asksHost)).receipt; !r.Host || r.SocketDrops != 20-answered || r.Received != answered+1 || answered == 20 {
-		t.Errorf("%d of 20 answered: %+v", answered, r)
+		t.Errorf("replies to %d of 20 requests: %+v", answered, r)
 	}
 }
 
-func TestRateOfAKnownPeerIsNotUsedUpFromItsAddress(t *testing.T) {
+func TestSpoofedPacketsDoNotUseUpTheRateOfAKnownPeer(t *testing.T) {
 	l := newLab(t, func(o *Options) { o.RatePackets, o.RateBurst = 10, 5 })
 	known, spoofer := l.poller("192.0.2.1:5000", 1), l.poller("192.0.2.1:6000", 2)
 	known.ask(0)
@@ -210,29 +210,29 @@ func TestRateOfAKnownPeerIsNotUsedUpFromItsAddress(t *testing.T) {
 	for i := range uint32(50) {
 		l.now += 200 * time.Millisecond
 		for range 20 {
-			spoofer.epoch = 0 // what a spoofer never hears
+			spoofer.epoch = 0 // which a spoofer never receives
 			spoofer.ask(i)
 		}
 		if r := known.ask(2 + i); r.result != Answered {
-			t.Fatalf("request %d: %v", 2+i, r.result)
+			t.Fatalf("request %d: got %v", 2+i, r.result)
 		}
 	}
 }
 
-func TestPacketsRefusedBeforeASessionAreToldToItButNotMoreThanItHasSent(t *testing.T) {
+func TestPacketsRefusedBeforeASessionAreReportedUpToTheNumberSent(t *testing.T) {
 	l, known := floodLab(t, nil)
 	l.now += time.Second
 	if r := l.poller("198.51.100.1:5000", 9); r.send(r.request(7, asksHost)).receipt.SocketDrops != 7 {
-		t.Error("a sender whose first 7 packets were refused is not told so")
+		t.Error("the first 7 packets were refused, the Receipt does not report it")
 	}
 	if r := known.send(known.request(2, asksHost)).receipt; r.SocketDrops != 0 {
-		t.Errorf("the known peer, of which none was refused: %+v", r)
+		t.Errorf("the known peer, without refused packets: %+v", r)
 	}
 	for range 3 {
 		l.now += 2 * dropsBefore
 		l.s.refusals.update(l.s.refused, l.now)
 	}
 	if r := l.poller("198.51.100.2:5000", 9); r.send(r.request(7, asksHost)).receipt.SocketDrops != 0 {
-		t.Error("a sender is told of what was refused long ago")
+		t.Error("the Receipt reports packets refused long ago")
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// outstanding is how many requests the loopback benchmark keeps under way: enough
-// that the reflector never waits, and not more than its socket's buffer holds.
+// outstanding is the number of outstanding requests of the loopback benchmark: enough to keep the reflector busy, and
+// not more than its socket's buffer holds.
 const outstanding = 256
 
-// BenchmarkLoopback asks over a real socket as fast as answers come, from 64
-// sessions, and reports answers a second and requests without a reply. The
-// poller runs beside it: on two cores one of them is the reflector's.
+// BenchmarkLoopback sends requests over a real socket at the maximum rate, from 64 sessions, and reports replies per
+// second and requests without a reply. The sender runs in the same process: on two cores one of them is the
+// reflector's.
 func BenchmarkLoopback(b *testing.B) {
 	for _, c := range benchCases() {
 		b.Run(c.name, func(b *testing.B) {
@@ -44,7 +44,7 @@ func BenchmarkLoopback(b *testing.B) {
 			}
 			renew := func(int) {}
 			if c.keys {
-				renew = func(number int) { // copies are not answered
+				renew = func(number int) { // copies get no reply
 					p := packets[number%cycle].Payload
 					binary.BigEndian.PutUint32(p, uint32(number/64))
 					stamp.SealCRC(p, true)
@@ -62,7 +62,7 @@ func BenchmarkLoopback(b *testing.B) {
 	}
 }
 
-// askAndCount sends b.N requests, which renew prepares by their numbers, and returns how many were not answered.
+// askAndCount sends b.N requests, which renew prepares by their numbers, and returns the number without a reply.
 func askAndCount(b *testing.B, conn *tstamp.Conn, packets []tstamp.Out, renew func(number int)) (lost int) {
 	batch := tstamp.NewBatch(64, 512)
 	answered := make(chan int, 1024)

@@ -25,12 +25,12 @@ func TestSessionsFitTheMemoryLimit(t *testing.T) {
 	} {
 		o := Options{MaxSessions: c.wanted, MemoryLimit: c.limit}
 		if err := o.complete(); err != nil || o.MaxSessions != c.granted {
-			t.Errorf("limit %d, max_sessions %d: %d, %v, want %d", c.limit, c.wanted, o.MaxSessions, err, c.granted)
+			t.Errorf("limit %d, max_sessions %d: got %d, %v, want %d", c.limit, c.wanted, o.MaxSessions, err, c.granted)
 		}
 	}
 }
 
-func TestMemoryIsGivenBackWhenMostSessionsAreGone(t *testing.T) {
+func TestMemoryIsReleasedWhenMostSessionsAreClosed(t *testing.T) {
 	tab := testTable(10_000)
 	var lasting []*session
 	for i := range 10_000 {
@@ -45,17 +45,17 @@ func TestMemoryIsGivenBackWhenMostSessionsAreGone(t *testing.T) {
 		tab.touch(s, time.Hour)
 	}
 	if tab.shrink() {
-		t.Error("a full table has nothing to give back")
+		t.Error("a full table released memory")
 	}
 	passes := 1
 	for ; tab.expire(time.Hour, time.Minute); passes++ {
 		tab.check(t)
 	}
 	if want := 9500/expireAtOnce + 1; passes != want || tab.len() != 500 {
-		t.Errorf("%d sessions are left after %d passes, want 500 after %d", tab.len(), passes, want)
+		t.Errorf("got %d sessions after %d passes, want 500 after %d", tab.len(), passes, want)
 	}
 	if !tab.shrink() || len(tab.free)+len(tab.windows) != 0 {
-		t.Errorf("%d sessions and %d windows are kept", len(tab.free), len(tab.windows))
+		t.Errorf("%d sessions and %d windows are kept, want 0", len(tab.free), len(tab.windows))
 	}
 	tab.check(t)
 	for i := range 9500 {
@@ -74,14 +74,14 @@ func TestSessionOfOnePacketHasNoWindow(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if s := l.s.table.byEpoch[k.epoch]; s.window != nil {
-		t.Error("it has one")
+		t.Error("the session has a window")
 	}
 	if r = k.ask(9).receipt; r.Next != 10 || r.Base != 8 || r.Received != 2 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// greedy has a window grow as fast as packets make it.
+// greedy makes a window grow as fast as packets can.
 func greedy(tab *table, s *session) {
 	const step = 16 // one in sixteen is enough
 	from := uint32(step * s.received)
@@ -93,7 +93,7 @@ func greedy(tab *table, s *session) {
 func TestWindowsGrowWithinTheirQuota(t *testing.T) {
 	for sessions, want := range map[int]int{100: 4 << 20, 65_536: 64 << 20} {
 		if got := testTable(sessions).growth.Bytes; got != want {
-			t.Errorf("the windows of %d sessions may grow by %d bytes, want %d", sessions, got, want)
+			t.Errorf("windows of %d sessions may grow by %d bytes, want %d", sessions, got, want)
 		}
 	}
 	const sessions = 100
@@ -121,14 +121,14 @@ func TestWindowsGrowWithinTheirQuota(t *testing.T) {
 	tab.promote(other, proven)
 	greedy(tab, other)
 	if n := tab.growth.Bytes; n < 0 || whole-n <= whole/2 {
-		t.Errorf("another source is left nothing: %d of %d bytes are free", n, whole)
+		t.Errorf("quota of another source: %d of %d bytes are free", n, whole)
 	}
 	tab.rebind(mine[0], sessionKey{makeFlow(addr(1), netip.Addr{}, 9, false), 1}, other.src)
 	for s := range tab.byEpoch {
 		tab.close(tab.byEpoch[s])
 	}
 	if tab.growth.Bytes != whole || tab.trials.Bytes != whole/8 {
-		t.Errorf("when all are closed, %d of %d bytes are free", tab.growth.Bytes, whole)
+		t.Errorf("after closing all sessions, %d of %d bytes are free", tab.growth.Bytes, whole)
 	}
 	for _, src := range tab.sources.byKey {
 		if src.windows.Bytes != whole/2 {

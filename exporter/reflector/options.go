@@ -14,79 +14,71 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// Options are the reflector's settings. The zero value of each means its default. Tags are the
-// keys of a configuration.
+// Options are the reflector's settings. A zero value means the default. Tags are configuration keys.
 type Options struct {
-	// Given tells of a key, such as "max_sessions", whether its value was given, so that zero
-	// is no default but wrong; nil: none was.
+	// Given reports whether a key, such as "max_sessions", is set in the configuration, so that an explicit zero is an
+	// error and not the default; nil: no key is set.
 	Given func(key string) bool
-	// Listen are the addresses to answer on; an unspecified address means all
-	// of its family. Default: 0.0.0.0:862 and [::]:862.
+	// Listen are the addresses to listen on; an unspecified address means all of its family. Default: 0.0.0.0:862 and
+	// [::]:862.
 	Listen []netip.AddrPort
-	// Keys are the shared secrets that authenticate requests, all valid at
-	// once; a reply is signed with the key of its request. None: no
-	// authenticated mode. The reflector works on clones.
+	// Keys are the shared secrets that authenticate requests, all valid at the same time; a reply is signed with the
+	// key of its request. None: no authenticated mode. The reflector works on clones.
 	Keys []*stamp.Key
-	// RequireKey refuses what is not authenticated.
+	// RequireKey refuses unauthenticated requests.
 	RequireKey bool `yaml:"require_key"`
-	// Stateless copies the request's number into the reply and keeps no
-	// sessions: Receipt and Direct Measurement come back with the U flag.
+	// Stateless copies the request's number into the reply and keeps no sessions: Receipt and Direct Measurement are
+	// returned with the U flag.
 	Stateless bool `yaml:"stateless"`
-	// RatePackets and RateBurst limit one source (/32 or /64). Default: 20,000
-	// packets/s, which is 400 streams like G.711 calls (50/s each), and a
-	// quarter of a second's worth at once. A negative rate: no limit.
+	// RatePackets and RateBurst limit one source (/32 or /64). Default: 20,000 packets/s, which is 400 streams like
+	// G.711 calls (50/s each), and a burst of a quarter of a second. A negative rate: no limit.
 	RatePackets, RateBurst int
-	// MaxSessions bounds the sessions of all sockets together, an equal share
-	// each. Default 65536: a full table takes 190 MiB if all sessions have
-	// Receipts, 50 MiB if none has, or none has sent more than one packet; windows
-	// of fast senders take 1 KiB a session more at the most. What MemoryLimit
-	// has no space for is not remembered, whatever MaxSessions says: one session for each
-	// 16 KiB.
+	// MaxSessions limits the sessions of all sockets together, an equal share each. Default 65536: a full table takes
+	// 190 MiB if all sessions have Receipts, 50 MiB if none has, or none has sent more than one packet; windows of fast
+	// senders add up to 1 KiB a session. MemoryLimit limits the number further, to one session for each 16 KiB.
 	MaxSessions int `yaml:"max_sessions"`
-	// MemoryLimit is how much memory the process may take, in bytes. Default: that of
-	// memlimit.Process, if there is any. Negative: no limit.
+	// MemoryLimit is the memory limit of the process in bytes. Default: that of memlimit.Process, if there is one.
+	// Negative: no limit.
 	MemoryLimit int64
-	// NewSessions limits how many sessions may begin each second, of all sockets together, an
-	// equal share each, and four seconds' worth at once: a quarter of it of one source (/32
-	// or /64), a half of one network (/24 or /48), and never less than 64. Those that are
-	// authenticated have a limit of their own, of the same size. Default: an eighth of MaxSessions. A
-	// negative one: no limit.
+	// NewSessions limits the new sessions per second of all sockets together, an equal share each, with a burst of four
+	// seconds: a quarter of it for one source (/32 or /64), a half for one network (/24 or /48), and never less than
+	// 64. Authenticated sessions have a limit of their own, of the same size. Default: an eighth of MaxSessions.
+	// Negative: no limit.
 	NewSessions int
-	// Expiry is how long a silent session is remembered. Default 15 min.
+	// Expiry is the idle timeout of a session. Default 15 min.
 	Expiry time.Duration `yaml:"session_expiry"`
-	// LossWait is Tmax for senders that do not tell theirs. Default 3 s.
+	// LossWait is Tmax for senders that do not send theirs. Default 3 s.
 	LossWait time.Duration
-	// Allow lists the sources that are answered. None: all are.
+	// Allow lists the sources that get replies. None: all do.
 	Allow []netip.Prefix `yaml:"allow"`
-	// Hardware names the interface whose card's time stamps are used; empty: the
-	// kernel's only. The requests must come in through that card.
+	// Hardware names the interface whose card's timestamps are used; empty: the kernel's only. Requests must arrive
+	// through that card.
 	Hardware string `yaml:"hardware"`
-	// ReceiveBufferBytes is asked of the kernel for each socket. Default 4 MiB.
+	// ReceiveBufferBytes is the receive buffer of each socket. Default 4 MiB.
 	ReceiveBufferBytes int
 }
 
-// Env is what the reflector is given. All fields are set but Log, whose zero
-// value discards.
+// Env is the environment of the reflector. All fields must be set except Log, whose zero value discards.
 type Env struct {
 	Log  *slog.Logger
 	Sink metric.Sink
-	// Clock is asked for the Error Estimate; its Run is the caller's business.
+	// Clock provides the Error Estimate; the caller runs it.
 	Clock clock.Monitor
 }
 
 const (
-	// MaxPacketBytes is the largest request that is answered: jumbo frames.
+	// MaxPacketBytes is the largest request that gets a reply: jumbo frames.
 	MaxPacketBytes = 9216
-	// DefaultMaxSessions is Options.MaxSessions unless it is given.
+	// DefaultMaxSessions is the default of Options.MaxSessions.
 	DefaultMaxSessions = 1 << 16
 
-	// bufferBytes are asked of the kernel for each socket.
+	// bufferBytes is the default receive buffer of a socket.
 	bufferBytes = 4 << 20
-	// replyTTL is that of RFC 5357 section 4.2.1, so that the peer can count the hops back.
+	// replyTTL is that of RFC 5357 section 4.2.1; the peer derives the hop count of the return path from it.
 	replyTTL = 255
 	// tai is TAI-UTC since 2017, for requests with the Z bit.
 	tai = 37 * time.Second
-	// longestWait bounds the Tmax that a sender may ask for.
+	// longestWait limits the Tmax of a sender.
 	longestWait = 5 * time.Minute
 	// Limits of Options, and keys of the two that are a section of their own.
 	maxMaxSessions = 1 << 22
@@ -94,7 +86,7 @@ const (
 	maxRate        = 10_000_000
 	keyRate        = "rate_limit.packets_per_second"
 	keyBurst       = "rate_limit.burst"
-	// Limits of HMACs that were false: of one source, and of all.
+	// Limits of invalid HMACs per second: of one source, and in total.
 	failuresPerSource, failuresInTotal = 1000, 50_000
 )
 
@@ -107,7 +99,7 @@ func orDefault[T comparable](given bool, v *T, d T) {
 
 func (o *Options) given(key string) bool { return o.Given != nil && o.Given(key) }
 
-// complete checks o and fills in the defaults.
+// complete checks o and sets the defaults.
 func (o *Options) complete() error {
 	if len(o.Listen) == 0 {
 		o.Listen = []netip.AddrPort{
@@ -132,7 +124,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Check says all that is wrong: errors of the keys of a configuration (*option.Error), and others.
+// Check returns all errors: of configuration keys (*option.Error), and others.
 func (o Options) Check() error { return o.complete() }
 
 func (o *Options) check() error {
@@ -150,8 +142,8 @@ func (o *Options) check() error {
 	return errors.Join(errs...)
 }
 
-// What sessions take, in bytes: one whose sender has a Receipt and counts, all indexes
-// included, and what its window may grow by if all grow alike.
+// Memory of sessions, in bytes: of one whose sender has a Receipt, all indexes included, and the growth of its window
+// if all windows grow equally.
 const (
 	sessionBytes = 3 << 10
 	growthBytes  = 1 << 10
@@ -159,14 +151,14 @@ const (
 	leastGrowth = 4 << 20
 )
 
-// memoryShare is the part of the memory limit that sessions may take: the garbage collector
-// may let as much again lie about, and the agent has other things to do.
+// memoryShare is the divisor of the memory limit that sessions may use: the garbage collector may retain the same
+// amount again, and the agent needs memory for other work.
 const memoryShare = 4
 
-// fewestSessions are remembered whatever the memory limit.
+// fewestSessions is the minimum number of sessions, whatever the memory limit.
 const fewestSessions = 256
 
-// sessionsWithin is how many sessions there may be in a process that may take so many bytes.
+// sessionsWithin returns how many sessions a process with this memory limit may have.
 func sessionsWithin(bytes int64) int {
 	return int(max(min(bytes/memoryShare/(sessionBytes+growthBytes), math.MaxInt32), fewestSessions))
 }

@@ -13,7 +13,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-func TestReceiptTellsWhatHappenedToEachNumber(t *testing.T) {
+func TestReceiptReportsTheOutcomeOfEachNumber(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 0xabcd)
 	var last reply
@@ -22,7 +22,7 @@ func TestReceiptTellsWhatHappenedToEachNumber(t *testing.T) {
 	}
 	r := last.receipt
 	if !r.Filled || r.Run != 0xabcd || r.Epoch == 0 {
-		t.Fatalf("receipt is not filled in: %+v", r)
+		t.Fatalf("Receipt is not filled: %+v", r)
 	}
 	want := stamp.Receipt{Next: 7, Base: 2, Received: 5, Duplicated: 1, Reordered: 1, Tx: 6}
 	got := stamp.Receipt{
@@ -45,7 +45,7 @@ func TestReceiptTellsWhatHappenedToEachNumber(t *testing.T) {
 	}
 }
 
-func TestSendersWaitingTimeDecides(t *testing.T) {
+func TestSendersWaitingTimeIsUsed(t *testing.T) {
 	for _, c := range []struct {
 		tmax uint32
 		lost uint32
@@ -62,7 +62,7 @@ func TestSendersWaitingTimeDecides(t *testing.T) {
 	}
 }
 
-func TestStatsQueryIsAnsweredAndNotCounted(t *testing.T) {
+func TestStatsQueryGetsAReplyAndIsNotCounted(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	for seq := range uint32(3) {
@@ -71,7 +71,7 @@ func TestStatsQueryIsAnsweredAndNotCounted(t *testing.T) {
 	for range 5 {
 		rep := k.statsQuery(3, false)
 		if rep.result != AnsweredStatsQuery || rep.receipt.Received != 3 || rep.receipt.Tx != 3 || rep.base.Seq != 3 {
-			t.Fatalf("query: %v, received %d, tx %d, number %d", rep.result, rep.receipt.Received, rep.receipt.Tx, rep.base.Seq)
+			t.Fatalf("statistics query: got %v, received %d, tx %d, number %d", rep.result, rep.receipt.Received, rep.receipt.Tx, rep.base.Seq)
 		}
 	}
 	if rep := k.ask(3); rep.base.Seq != 3 || rep.receipt.Received != 4 {
@@ -90,20 +90,20 @@ func TestFinishDecidesEverything(t *testing.T) {
 	}
 }
 
-func TestStatsQueryMayOpenASession(t *testing.T) {
+func TestStatsQueryOpensASession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	if r := k.statsQuery(100, false).receipt; r.Next != 100 || r.Received != 0 || r.Lost != 0 {
-		t.Errorf("opening query: next %d received %d lost %d", r.Next, r.Received, r.Lost)
+		t.Errorf("opening statistics query: next %d received %d lost %d", r.Next, r.Received, r.Lost)
 	}
 	k.ask(101)
 	if r := k.statsQuery(102, true).receipt; r.Received != 1 || r.Lost != 1 {
-		t.Errorf("received %d lost %d, want 1 1: number 100 was lost", r.Received, r.Lost)
+		t.Errorf("received %d lost %d, want 1 1 (number 100 is lost)", r.Received, r.Lost)
 	}
 }
 
-// A packet too small for a Receipt is counted for the session that queries open.
-func TestSmallPacketsAreCountedForTheStatsQueriesBesideThem(t *testing.T) {
+// A packet too small for a Receipt is counted in the session that statistics queries open.
+func TestSmallPacketsAreCountedInTheSessionOfStatsQueries(t *testing.T) {
 	for _, statsQueryFirst := range []bool{true, false} {
 		l := newLab(t, nil)
 		k := l.poller("192.0.2.1:5000", 9)
@@ -112,7 +112,7 @@ func TestSmallPacketsAreCountedForTheStatsQueriesBesideThem(t *testing.T) {
 		}
 		for _, seq := range []uint32{0, 1, 3} {
 			if rep := k.send(k.base(seq)); rep.result != Answered {
-				t.Fatalf("small packet: %v", rep.result)
+				t.Fatalf("small packet: got %v", rep.result)
 			}
 		}
 		r := k.statsQuery(5, true).receipt
@@ -126,9 +126,9 @@ func TestSmallPacketsAreCountedForTheStatsQueriesBesideThem(t *testing.T) {
 	}
 }
 
-// The HMAC of the base packet is right, and what the TLVs said is not known: a query, which has the number of
-// the next test packet, was taken for that.
-func TestStatsQueryOnWhichTheTLVsAreDamagedIsNoTestPacket(t *testing.T) {
+// The HMAC of the base packet is valid, and the TLVs are unreadable: a statistics query, which has the number of the
+// next test packet, must not be counted as that packet.
+func TestStatsQueryWithDamagedTLVsIsNotATestPacket(t *testing.T) {
 	_, k := keyedLab(t)
 	k.statsQuery(0, false)
 	for seq := range uint32(2) {
@@ -140,24 +140,24 @@ func TestStatsQueryOnWhichTheTLVsAreDamagedIsNoTestPacket(t *testing.T) {
 		b := slices.Clone(whole)
 		b[bit/8] ^= 1 << (bit % 8)
 		if r := k.send(b).result; r != Corrupted {
-			t.Errorf("query with another bit %d of byte %d: %v, want corrupted", bit%8, bit/8, r)
+			t.Errorf("statistics query with bit %d of byte %d flipped: got %v, want corrupted", bit%8, bit/8, r)
 		}
 	}
 	if r := k.send(k.base(next)).result; r != Answered {
-		t.Errorf("the test packet of that number: %v", r)
+		t.Errorf("the test packet of that number: got %v", r)
 	}
 	if r := k.statsQuery(next+1, true).receipt; r.Received != 3 || r.Tx != 3 || r.Lost != 0 || r.Duplicated != 0 {
-		t.Errorf("received %d, answered %d, lost %d, duplicated %d; want 3 3 0 0", r.Received, r.Tx, r.Lost, r.Duplicated)
+		t.Errorf("received %d, tx %d, lost %d, duplicated %d; want 3 3 0 0", r.Received, r.Tx, r.Lost, r.Duplicated)
 	}
 }
 
-// Whoever has the address next may sign no TLVs.
-func TestTLVsWithoutHMACAreAnsweredWhereReceiptsWereLongAgo(t *testing.T) {
+// The next sender at that address may not sign TLVs.
+func TestTLVsWithoutHMACGetRepliesLongAfterTheLastReceipt(t *testing.T) {
 	l, k := keyedLab(t)
 	k.statsQuery(0, false)
 	l.now += receiptMemory + 1
 	if r := k.send(append(k.base(0), tlv(200, 1)...)).result; r != AnsweredUnverified {
-		t.Errorf("%v, want answered, unverified", r)
+		t.Errorf("got %v, want answered, unverified", r)
 	}
 }
 
@@ -171,23 +171,23 @@ func TestNewRunIsANewSession(t *testing.T) {
 	k.run, k.epoch = 2, 0
 	rep := k.ask(0)
 	if rep.receipt.Received != 1 || rep.receipt.Epoch == old || rep.base.Seq != 0 || rep.receipt.Tx != 1 {
-		t.Errorf("new run: received %d, epoch kept %v, number %d", rep.receipt.Received, rep.receipt.Epoch == old, rep.base.Seq)
+		t.Errorf("new run: received %d, same epoch %v, number %d", rep.receipt.Received, rep.receipt.Epoch == old, rep.base.Seq)
 	}
-	// A straggler of the old run must not disturb the new one.
+	// A late packet of the old run must not affect the new one.
 	k.run, k.epoch = 1, old
 	k.ask(5)
 	k.run = 2
 	if r := k.ask(1).receipt; r.Received != 2 || r.Duplicated != 0 {
-		t.Errorf("after a straggler of the old run: received %d duplicated %d, want 2 0", r.Received, r.Duplicated)
+		t.Errorf("after a late packet of the old run: received %d duplicated %d, want 2 0", r.Received, r.Duplicated)
 	}
 }
 
-func TestRunZeroIsARunLikeAnyOther(t *testing.T) {
+func TestRunZeroIsAValidRun(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 0)
 	k.ask(0)
 	if r := k.ask(1).receipt; !r.Filled || r.Received != 2 || r.Epoch == 0 {
-		t.Errorf("receipt of run 0: %+v", r)
+		t.Errorf("Receipt of run 0: %+v", r)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestSessionFollowsItsSenderThroughNATRebinding(t *testing.T) {
 	l.s.table.check(t)
 }
 
-func TestReplayFromElsewhereMovesNothing(t *testing.T) {
+func TestReplayFromAnotherAddressDoesNotMoveTheSession(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	k.ask(0)
@@ -229,7 +229,7 @@ func TestReplayFromElsewhereMovesNothing(t *testing.T) {
 	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 {
 		t.Error("a replayed packet moved the session")
 	}
-	thief.epoch = k.epoch + 1 // does not know the epoch
+	thief.epoch = k.epoch + 1 // a wrong epoch
 	thief.ask(2)
 	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 || l.s.table.len() != 2 {
 		t.Error("a guessed epoch moved the session")
@@ -248,20 +248,20 @@ func TestCorruptPacketIsCountedForItsSession(t *testing.T) {
 		switch _, _, r := l.deliver(k.peer, bad); r {
 		case Corrupted:
 			want++
-		case Loop: // damaged into a reply's look: refused as well
+		case Loop: // damage that looks like a reply: refused as well
 		default:
-			t.Fatalf("byte %d damaged: %v", at, r)
+			t.Fatalf("byte %d damaged: got %v", at, r)
 		}
 	}
 	if int(want) < len(good)-8 {
-		t.Fatalf("only %d of %d damaged packets were noticed", want, len(good))
+		t.Fatalf("detected %d of %d damaged packets", want, len(good))
 	}
 	if r := k.send(good).receipt; r.Corrupted != want || r.Received != 2 {
 		t.Errorf("corrupted %d received %d, want %d 2", r.Corrupted, r.Received, want)
 	}
 }
 
-func TestPacketWithoutItsReceiptIsCorrupt(t *testing.T) {
+func TestPacketWithoutItsReceiptIsCorrupted(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	k.ask(0)
@@ -269,7 +269,7 @@ func TestPacketWithoutItsReceiptIsCorrupt(t *testing.T) {
 		bad := k.request(1, nil)
 		bad[at] ^= 0x40
 		if _, _, r := l.deliver(k.peer, bad); r != Corrupted {
-			t.Errorf("byte %d damaged: %v, want corrupted", at, r)
+			t.Errorf("byte %d damaged: got %v, want corrupted", at, r)
 		}
 	}
 	if r := k.ask(1).receipt; r.Corrupted != 7 {
@@ -277,13 +277,13 @@ func TestPacketWithoutItsReceiptIsCorrupt(t *testing.T) {
 	}
 	l.now += 2 * receiptMemory
 	if rep := k.send(k.base(2)); rep.result != Answered {
-		t.Errorf("another sender at the same address a while later: %v", rep.result)
+		t.Errorf("another sender at the same address later: got %v", rep.result)
 	}
 }
 
-// Nothing tells the first packet of a session from another sender's if its Receipt is not
-// one any more; the next one does.
-func TestFirstPacketWithoutItsReceiptTurnsOutCorrupt(t *testing.T) {
+// The first packet of a session cannot be distinguished from another sender's if its Receipt is damaged; the next
+// packet shows it.
+func TestFirstPacketWithoutItsReceiptIsCountedAsCorruptedLater(t *testing.T) {
 	for _, at := range []int{47, 65, 67, 68, 69, 70} { // lengths, type, magic, version
 		for _, statsQuery := range []string{"before", "after", "none"} {
 			l := newLab(t, nil)
@@ -293,9 +293,9 @@ func TestFirstPacketWithoutItsReceiptTurnsOutCorrupt(t *testing.T) {
 			}
 			bad := k.request(0, nil)
 			bad[at] ^= 0x40
-			for range 2 { // and a copy of it
+			for range 2 { // the packet and a copy
 				if _, _, r := l.deliver(k.peer, bad); !r.Answered() {
-					t.Fatalf("byte %d damaged: %v; nothing is known of its sender", at, r)
+					t.Fatalf("byte %d damaged: got %v, want answered: the session is new", at, r)
 				}
 			}
 			if statsQuery == "after" {
@@ -304,7 +304,7 @@ func TestFirstPacketWithoutItsReceiptTurnsOutCorrupt(t *testing.T) {
 			k.ask(1)
 			k.ask(2)
 			if r := k.statsQuery(3, true).receipt; r.Received != 2 || r.Lost != 1 || r.Duplicated != 0 || r.Corrupted != 2 || r.Tx != 4 {
-				t.Errorf("byte %d damaged, query %s: received %d, lost %d, duplicated %d, corrupted %d, tx %d; want 2, 1, 0, 2, 4",
+				t.Errorf("byte %d damaged, statistics query %s: received %d, lost %d, duplicated %d, corrupted %d, tx %d; want 2, 1, 0, 2, 4",
 					at, statsQuery, r.Received, r.Lost, r.Duplicated, r.Corrupted, r.Tx)
 			}
 			l.s.table.check(t)
@@ -312,8 +312,8 @@ func TestFirstPacketWithoutItsReceiptTurnsOutCorrupt(t *testing.T) {
 	}
 }
 
-// TestCountsAreExactUnderLossDuplicationAndReordering sends numbers over a
-// lossy path and compares the Receipts with what really happened.
+// TestCountsAreExactUnderLossDuplicationAndReordering sends numbers over a lossy path and compares the Receipts with
+// the true counts.
 func TestCountsAreExactUnderLossDuplicationAndReordering(t *testing.T) {
 	for _, loss := range []float64{0, 0.02, 0.3} {
 		for _, dup := range []float64{0, 0.05} {
@@ -371,7 +371,7 @@ func conserve(t *testing.T, loss, dup float64, spread int) {
 		seen[n], highest = true, max(highest, n)
 		r := k.ask(v.seq).receipt
 		if r.Tx != uint32(i+1) {
-			t.Fatalf("answer %d says Tx %d", i, r.Tx)
+			t.Fatalf("reply %d has Tx %d", i, r.Tx)
 		}
 		if got := r.Received + r.Duplicated + r.Late; got != uint32(i+1) {
 			t.Fatalf("after %d arrivals: received %d + duplicated %d + late %d", i+1, r.Received, r.Duplicated, r.Late)

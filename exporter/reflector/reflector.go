@@ -17,26 +17,26 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// publishInterval is how fresh the metrics are.
+// publishInterval is the interval of metric updates.
 const publishInterval = time.Second
 
-// Reflector answers test packets. It is made by New and runs once.
+// Reflector replies to test packets. New makes it; it runs once.
 type Reflector struct {
 	options Options
 	env     Env
 	shards  []*shard
 	started chan struct{}
 	begin   time.Time
-	// openCard starts the card's clock; phc.Start, but in tests.
+	// openCard starts the card's clock: phc.Start, except in tests
 	openCard func(name string, log *slog.Logger) (card, error)
-	card     card // nil: no card stamps; touched by Run only
+	card     card // nil: no card timestamps; used by Run only
 
 	mu      sync.Mutex // guards what follows
 	sockets []*socket
 	dropped uint64 // by the kernel, at sockets that are closed now
 }
 
-// card is a phc.Clock, or a test's.
+// card is a phc.Clock, or a fake one in tests.
 type card interface {
 	tstamp.HardwareClock
 	Close()
@@ -53,7 +53,7 @@ func New(o Options, env Env) (*Reflector, error) {
 		env.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.MaxSessions < wanted {
-		env.Log.Warn("reflector remembers fewer sessions than max_sessions: more would not fit into the memory limit",
+		env.Log.Warn("Reduced max_sessions of the reflector to fit the memory limit",
 			"max_sessions", wanted, "sessions", o.MaxSessions, "memory_limit_bytes", o.MemoryLimit)
 	}
 	r := &Reflector{options: o, env: env, started: make(chan struct{})}
@@ -67,8 +67,7 @@ func New(o Options, env Env) (*Reflector, error) {
 // Started is closed when all sockets are open.
 func (r *Reflector) Started() <-chan struct{} { return r.started }
 
-// Addrs are the addresses that are listened on, with the real ports. It is
-// empty before Started and after Run.
+// Addrs are the listening addresses, with the actual ports. It is empty before Started and after Run.
 func (r *Reflector) Addrs() []netip.AddrPort {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,11 +78,10 @@ func (r *Reflector) Addrs() []netip.AddrPort {
 	return all
 }
 
-// SetKeys replaces the keys while running. Sessions go on if their key, or the
-// one that replaces it, is among the new ones.
+// SetKeys replaces the keys while running. Sessions continue if their key, or its replacement, is among the new ones.
 func (r *Reflector) SetKeys(keys []*stamp.Key) error {
 	if r.options.RequireKey && len(keys) == 0 {
-		return errors.New("reflector: a key is required, but there is none")
+		return errors.New("reflector: set keys: no key given, want at least one with require_key")
 	}
 	for _, s := range r.shards {
 		s.mu.Lock()
@@ -96,8 +94,8 @@ func (r *Reflector) SetKeys(keys []*stamp.Key) error {
 	return nil
 }
 
-// Run opens the sockets and answers until ctx ends, which is no error. It
-// returns when nothing is left running.
+// Run opens the sockets and replies until ctx ends, which is not an error. It returns when all its goroutines have
+// ended.
 func (r *Reflector) Run(ctx context.Context) error {
 	r.begin = time.Now()
 	if err := r.open(); err != nil {
@@ -114,7 +112,7 @@ func (r *Reflector) Run(ctx context.Context) error {
 				cancel()
 			}
 		})
-		r.env.Log.Info("reflector listens", "address", s.conn.LocalAddr().String())
+		r.env.Log.Info("Reflector listens", "address", s.conn.LocalAddr().String())
 	}
 	close(r.started)
 	r.publish(ctx)
@@ -153,7 +151,7 @@ func (r *Reflector) open() error {
 		r.mu.Unlock()
 	}
 	if len(r.Addrs()) == 0 {
-		return errors.Join(errors.New("reflector: this host has neither IPv4 nor IPv6"), r.close())
+		return errors.Join(errors.New("reflector: listen: this host has neither IPv4 nor IPv6"), r.close())
 	}
 	ports := []uint16{stamp.Port}
 	for _, a := range r.Addrs() {
@@ -165,22 +163,22 @@ func (r *Reflector) open() error {
 	return nil
 }
 
-// dispensable reports whether the reflector can do without address a: all of
-// IPv6, or of IPv4, on a host that has none of it.
+// dispensable reports whether the reflector can run without address a: the unspecified address of a family that this
+// host does not have.
 func (r *Reflector) dispensable(a netip.AddrPort, err error) bool {
 	if !a.Addr().IsUnspecified() || !errors.Is(err, syscall.EAFNOSUPPORT) {
 		return false
 	}
 	for _, other := range r.options.Listen {
 		if other.Addr().Is4() != a.Addr().Is4() {
-			r.env.Log.Warn("reflector leaves out an address family that this host does not have", "address", a.String())
+			r.env.Log.Warn("Reflector skips an address family that this host does not have", "address", a.String())
 			return true
 		}
 	}
 	return false
 }
 
-// explain says what to do about a socket that cannot be had.
+// explain adds the remedy to an error of listening.
 func explain(a netip.AddrPort, err error) error {
 	what := a.String()
 	if a.Addr().IsUnspecified() {
@@ -189,9 +187,9 @@ func explain(a netip.AddrPort, err error) error {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	advice := map[syscall.Errno]string{
 		syscall.EACCES:        ": ports below 1024 need CAP_NET_BIND_SERVICE; run as root, give the program the capability, or listen on a higher port",
-		syscall.EADDRINUSE:    ": another program, maybe another reflector, has this port; stop it or choose another port",
+		syscall.EADDRINUSE:    ": another program, possibly another reflector, uses this port; stop it or choose another port",
 		syscall.EADDRNOTAVAIL: ": this host does not have this address",
-		syscall.EAFNOSUPPORT:  ": this host does not speak this family; leave the address out",
+		syscall.EAFNOSUPPORT:  ": this host does not support this address family; remove the address",
 	}[errno]
 	if errno == syscall.EACCES && a.Port() >= 1024 {
 		advice = ""

@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// keyedLab is a reflector with a key, and a sender that has it.
+// keyedLab is a reflector with a key, and a sender with the same key.
 func keyedLab(t *testing.T) (*lab, *poller) {
 	t.Helper()
 	key := newKey(t, "k")
@@ -19,38 +19,38 @@ func keyedLab(t *testing.T) (*lab, *poller) {
 	return l, k
 }
 
-// recorded asks requests, 10 ms apart, and returns them.
+// recorded sends requests, 10 ms apart, and returns them.
 func (k *poller) recorded(from, to uint32) (all [][]byte) {
 	k.l.t.Helper()
 	for seq := from; seq < to; seq++ {
 		q := k.request(seq, nil)
 		all = append(all, q)
 		if r := k.send(q); r.result != Answered {
-			k.l.t.Fatalf("request %d: %v", seq, r.result)
+			k.l.t.Fatalf("request %d: got %v", seq, r.result)
 		}
 		k.l.now += 10 * time.Millisecond
 	}
 	return all
 }
 
-func TestCopyOfAnAuthenticatedRequestIsCountedAndNotAnswered(t *testing.T) {
+func TestCopyOfAnAuthenticatedRequestIsCountedAndGetsNoReply(t *testing.T) {
 	_, k := keyedLab(t)
 	k.statsQuery(0, false)
 	all := k.recorded(0, 700)
 	for range 3 {
 		for _, q := range all {
 			if r := k.send(q).result; r != Repeated {
-				t.Fatalf("a copy: %v, want repeated", r)
+				t.Fatalf("a copy: got %v, want repeated", r)
 			}
 		}
 	}
-	// 512 numbers are remembered; older ones may be copies or late.
+	// The window has 512 numbers; older ones may be copies or late.
 	if r := k.ask(700).receipt; r.Tx != 701 || r.Received != 701 || r.Lost != 0 || r.Late != 0 || r.Duplicated != 3*512 {
 		t.Errorf("tx %d received %d lost %d late %d duplicated %d; want 701 701 0 0 %d", r.Tx, r.Received, r.Lost, r.Late, r.Duplicated, 3*512)
 	}
 }
 
-func TestRequestFromElsewhereThatIsNoNewsMovesNothing(t *testing.T) {
+func TestOldRequestFromAnotherAddressDoesNotMoveTheSession(t *testing.T) {
 	for _, keyed := range []bool{true, false} {
 		l, k := keyedLab(t)
 		if !keyed {
@@ -62,7 +62,7 @@ func TestRequestFromElsewhereThatIsNoNewsMovesNothing(t *testing.T) {
 		for i, q := range all {
 			from := netip.MustParseAddrPort(fmt.Sprintf("203.0.113.%d:7000", i+1))
 			if _, _, r := l.deliver(from, q); r != Repeated {
-				t.Fatalf("keyed %v, request %d from elsewhere: %v", keyed, i, r)
+				t.Fatalf("keyed %v, request %d from another address: got %v", keyed, i, r)
 			}
 		}
 		if r := k.ask(100).receipt; r.Tx != 101 || r.Received != 101 || r.Duplicated != 0 || r.Late != 0 {
@@ -71,8 +71,8 @@ func TestRequestFromElsewhereThatIsNoNewsMovesNothing(t *testing.T) {
 	}
 }
 
-// A NAT that rebinds may reorder: what comes from the former address and is not decided yet is received.
-func TestStragglerOfTheFormerAddressIsReceived(t *testing.T) {
+// A change of the NAT binding may reorder packets: an undecided number from the former address is received.
+func TestLatePacketFromTheFormerAddressIsReceived(t *testing.T) {
 	l, k := keyedLab(t)
 	k.statsQuery(0, false)
 	k.recorded(0, 10)
@@ -80,40 +80,40 @@ func TestStragglerOfTheFormerAddressIsReceived(t *testing.T) {
 	k.peer = netip.MustParseAddrPort("198.51.100.9:6000")
 	k.recorded(11, 13)
 	if _, _, r := l.deliver(former, straggler); r != Answered {
-		t.Errorf("the straggler: %v", r)
+		t.Errorf("the late packet: got %v", r)
 	}
 	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 6000 {
-		t.Error("it moved the session back")
+		t.Error("the late packet moved the session back")
 	}
 	if r := k.ask(13).receipt; r.Received != 14 || r.Lost != 0 {
 		t.Errorf("received %d lost %d, want 14 0", r.Received, r.Lost)
 	}
 }
 
-// A query that has come already moves no session, though the packets that it tells of were lost.
-func TestRecordedStatsQueryMovesNoSession(t *testing.T) {
+// A repeated statistics query does not move the session, though the packets that it reports were lost.
+func TestReplayedStatsQueryDoesNotMoveTheSession(t *testing.T) {
 	l, k := keyedLab(t)
 	k.statsQuery(0, false)
 	k.recorded(0, 10)
 	q := k.request(12, func(r *stamp.Receipt) { r.StatsQuery, r.Next = true, 12 })
 	k.send(q)
 	if _, _, r := l.deliver(netip.MustParseAddrPort("203.0.113.66:7000"), q); r != AnsweredStatsQuery {
-		t.Errorf("from elsewhere: %v", r)
+		t.Errorf("from another address: got %v", r)
 	}
 	if s := l.s.table.byEpoch[k.epoch]; s.key.port != 5000 {
-		t.Error("it moved the session")
+		t.Error("the replayed statistics query moved the session")
 	}
 }
 
-// A foreign sender has no Run: one that restarts uses its numbers again, at later times.
-func TestForeignSenderThatRestartsIsAnswered(t *testing.T) {
+// A sender of another implementation has no Run: after a restart it reuses its numbers, at later times.
+func TestRestartedForeignSenderGetsReplies(t *testing.T) {
 	l, k := keyedLab(t)
 	var last []byte
 	for range 3 {
 		for seq := range uint32(200) {
 			last = k.base(seq)
 			if r := k.send(last).result; r != Answered {
-				t.Fatalf("number %d: %v", seq, r)
+				t.Fatalf("number %d: got %v", seq, r)
 			}
 			l.now += 10 * time.Millisecond
 		}
@@ -122,17 +122,17 @@ func TestForeignSenderThatRestartsIsAnswered(t *testing.T) {
 	tx := s.tx
 	for range 10 {
 		if r := k.send(last).result; r != Repeated {
-			t.Errorf("a copy: %v", r)
+			t.Errorf("a copy: got %v", r)
 		}
 	}
 	if s.tx != tx {
-		t.Errorf("%d answers were numbered for copies", s.tx-tx)
+		t.Errorf("%d replies to copies have numbers, want 0", s.tx-tx)
 	}
 }
 
-// A sender of others may use its numbers again, as one does that restarts or numbers each burst from 0: none
-// of its packets is a copy, in whatever order they come and whatever its clock says.
-func TestForeignSendersNumbersComeAgainInAnyOrder(t *testing.T) {
+// A sender of another implementation may reuse its numbers after a restart or for each burst: none of its packets is a
+// copy, in any order and with any clock.
+func TestForeignSenderMayReuseNumbersInAnyOrder(t *testing.T) {
 	const tick = 10 * time.Millisecond
 	swapped := func(n uint32) (all []uint32) {
 		for seq := uint32(0); seq < n; seq += 2 {
@@ -141,15 +141,15 @@ func TestForeignSendersNumbersComeAgainInAnyOrder(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct {
-		numbers []uint32 // of its second life
+		numbers []uint32 // after its restart
 		behind  time.Duration
 		perTick int
 	}{
-		"pairs swapped":             {swapped(500), 0, 1},
-		"four packets a tick":       {[]uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 0, 4},
-		"clock 30 s behind":         {swapped(100), 30 * time.Second, 1},
-		"clock an hour behind":      {swapped(100), time.Hour, 1},
-		"clock behind, four a tick": {[]uint32{0, 1, 2, 3, 4, 5, 6, 7}, time.Minute, 4},
+		"pairs swapped":               {swapped(500), 0, 1},
+		"four packets per tick":       {[]uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 0, 4},
+		"clock 30 s behind":           {swapped(100), 30 * time.Second, 1},
+		"clock an hour behind":        {swapped(100), time.Hour, 1},
+		"clock behind, four per tick": {[]uint32{0, 1, 2, 3, 4, 5, 6, 7}, time.Minute, 4},
 	} {
 		l, k := keyedLab(t)
 		l.now += 2 * time.Hour
@@ -165,14 +165,14 @@ func TestForeignSendersNumbersComeAgainInAnyOrder(t *testing.T) {
 			b := k.base(seq)
 			l.now += c.behind
 			if r := k.send(b).result; r != Answered {
-				t.Errorf("%s: number %d, the %dth: %v", name, seq, i+1, r)
+				t.Errorf("%s: number %d, the %dth: got %v", name, seq, i+1, r)
 			}
 		}
 	}
 }
 
-// What uses up the rate of the peer's address are copies.
-func TestCopiesUseUpNothingOfTheirSessionsRate(t *testing.T) {
+// Only copies use up the rate of the peer's address.
+func TestCopiesDoNotUseUpTheRateOfTheirSession(t *testing.T) {
 	l, k := keyedLab(t)
 	k.statsQuery(0, false)
 	all := k.recorded(0, 20)
@@ -182,22 +182,22 @@ func TestCopiesUseUpNothingOfTheirSessionsRate(t *testing.T) {
 			k.send(all[seq%20])
 		}
 		if r := k.ask(20 + seq).result; r != Answered {
-			t.Fatalf("request %d: %v", 20+seq, r)
+			t.Fatalf("request %d: got %v", 20+seq, r)
 		}
 		l.now += 20 * time.Millisecond
 	}
 }
 
-// The reflector has restarted, and recorded requests come before the sender's next one.
-func TestSessionThatRecordedRequestsOpenedBeginsAnewWithItsSender(t *testing.T) {
+// The reflector has restarted, and receives recorded requests before the sender's next one.
+func TestSessionOpenedByRecordedRequestsRestartsWithItsSender(t *testing.T) {
 	for name, which := range map[string]func(all [][]byte, small [][]byte, statsQuery []byte) [][]byte{
-		"the opening query": func(_, _ [][]byte, statsQuery []byte) [][]byte { return [][]byte{statsQuery} },
-		"one request":       func(all, _ [][]byte, _ []byte) [][]byte { return all[5:6] },
-		"all but the last waiting time's": func(all, _ [][]byte, _ []byte) [][]byte {
+		"the opening statistics query": func(_, _ [][]byte, statsQuery []byte) [][]byte { return [][]byte{statsQuery} },
+		"one request":                  func(all, _ [][]byte, _ []byte) [][]byte { return all[5:6] },
+		"all before the last waiting time": func(all, _ [][]byte, _ []byte) [][]byte {
 			return all[:len(all)-500]
 		},
-		"small ones":      func(_, small [][]byte, _ []byte) [][]byte { return small[:20] },
-		"small and query": func(_, small [][]byte, statsQuery []byte) [][]byte { return append(small[:20:20], statsQuery) },
+		"small ones":                 func(_, small [][]byte, _ []byte) [][]byte { return small[:20] },
+		"small and statistics query": func(_, small [][]byte, statsQuery []byte) [][]byte { return append(small[:20:20], statsQuery) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, k := keyedLab(t)
@@ -220,7 +220,7 @@ func TestSessionThatRecordedRequestsOpenedBeginsAnewWithItsSender(t *testing.T) 
 			}
 			k.recorded(1000, 1005)
 			for _, q := range which(all, small, statsQuery) {
-				k.l.deliver(k.peer, q) // and again
+				k.l.deliver(k.peer, q) // and a copy
 			}
 			l.now += 4 * time.Second
 			rep := k.ask(1005)
@@ -233,8 +233,8 @@ func TestSessionThatRecordedRequestsOpenedBeginsAnewWithItsSender(t *testing.T) 
 	}
 }
 
-// A sender's clock that is set while its session runs is none of that.
-func TestSessionOutlivesAStepOfItsSendersClock(t *testing.T) {
+// A step of a sender's clock during its session is not a replay.
+func TestSessionContinuesAcrossAStepOfItsSendersClock(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		for _, small := range []bool{true, false} {
 			l, k := keyedLab(t)
@@ -256,7 +256,7 @@ func TestSessionOutlivesAStepOfItsSendersClock(t *testing.T) {
 				}
 				l.now -= step // the clock was set, and no time has passed
 				if rep := k.send(b); rep.result != Answered || rep.base.Seq != seq {
-					t.Fatalf("step %v, small %v, request %d: %v, answer %d", step, small, seq, rep.result, rep.base.Seq)
+					t.Fatalf("step %v, small %v, request %d: got %v, reply %d", step, small, seq, rep.result, rep.base.Seq)
 				}
 				l.now += step + time.Second
 			}
@@ -264,7 +264,7 @@ func TestSessionOutlivesAStepOfItsSendersClock(t *testing.T) {
 	}
 }
 
-// Who has no key, and sees no packets, damages none of a session.
+// An off-path attacker without a key cannot add to a session's corrupted packets.
 func TestForgedDamageIsNotCounted(t *testing.T) {
 	for _, keyed := range []bool{true, false} {
 		l, k := keyedLab(t)
@@ -287,7 +287,7 @@ func TestForgedDamageIsNotCounted(t *testing.T) {
 		if r := k.ask(1).receipt; r.Corrupted != 0 || r.Received != 2 {
 			t.Errorf("keyed %v: corrupted %d received %d, want 0 2", keyed, r.Corrupted, r.Received)
 		}
-		// One that was recorded, whose TLVs are other ones: the base packet is authentic.
+		// A recorded packet with other TLVs: the base packet is authentic.
 		copied := k.request(1, nil)
 		copied[len(copied)-30] ^= 1
 		l.deliver(k.peer, copied)

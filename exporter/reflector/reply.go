@@ -12,20 +12,20 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// pendingReply is what is still to be done to a prepared packet just before it is
-// sent, and what has to be undone if that fails.
+// pendingReply describes what remains to be done to a prepared reply just before it is sent, and what to undo if that
+// fails.
 type pendingReply struct {
 	payload []byte
-	cookie  uint64 // 0: no transmit stamp is wanted
+	cookie  uint64 // 0: no transmit timestamp
 
 	format        timefmt.Format
 	authenticated bool
 	baseBytes     int
-	receipt       bool       // a check sum is to be computed
+	receipt       bool       // a CRC is to be computed
 	key           *stamp.Key // nil: nothing is to be signed
-	hmacTLV       int        // offset; 0: none is to be signed
+	hmacTLV       int        // offset; 0: no HMAC TLV is to be signed
 
-	session *session // whose number it has; nil: it has none
+	session *session // the session that numbered it; nil: none
 	number  uint64
 	result  Result
 }
@@ -60,8 +60,7 @@ func (s *shard) reply(in *tstamp.In, q *request, known *session, verified bool, 
 	}
 }
 
-// count enters q into the books of its session and returns the reply's number:
-// that of the next reply, for a query.
+// count records q in its session and returns the reply's number, or that of the next reply for a statistics query.
 func (s *shard) count(q *request, known *session, now time.Duration, a *pendingReply) uint64 {
 	t := s.table
 	r := &q.receipt
@@ -98,8 +97,7 @@ func (s *shard) count(q *request, known *session, now time.Duration, a *pendingR
 	return a.number
 }
 
-// seal finishes a prepared answer: T3 is now, then the check sums, in the order
-// in which one covers the other.
+// seal completes a prepared reply: T3 is now, then the checksums, in the order of their coverage.
 func (s *shard) seal(a *pendingReply, now instant.Time) {
 	b := a.payload
 	if a.session != nil {
@@ -117,8 +115,7 @@ func (s *shard) seal(a *pendingReply, now instant.Time) {
 	}
 }
 
-// writeBase writes the reply's base packet over the request's. T3 and the
-// HMAC come later.
+// writeBase writes the reply's base packet over the request's. T3 and the HMAC are set later.
 func (s *shard) writeBase(b []byte, q *request, number uint32, ttl uint8, t2 instant.Time, f timefmt.Format) {
 	p := stamp.ReflectorPacket{
 		Seq: number, Error: s.clock.estimates[f], SSID: q.base.SSID, T2: f.Encode(t2, tai),
@@ -136,7 +133,7 @@ func (s *shard) writeBase(b []byte, q *request, number uint32, ttl uint8, t2 ins
 	}
 }
 
-// filler fills in the TLVs of one verified request, in place.
+// filler sets the TLVs of one verified request, in place.
 type filler struct {
 	shard   *shard
 	in      *tstamp.In
@@ -144,12 +141,12 @@ type filler struct {
 	session *session // nil: stateless
 	t2      sample.Stamp
 	a       *pendingReply
-	// next is the reply's number, or the next one's in a query's reply:
-	// earlier answers are counted back from it.
+	// next is the reply's number, or the next one's in the reply to a statistics query; numbers of earlier replies are
+	// relative to it.
 	next uint64
 }
 
-// fill walks the TLVs that scan has found whole.
+// fill walks the TLVs that scan found well-formed.
 func (f *filler) fill() {
 	b := f.a.payload
 	if at := f.q.tlvs.malformed; at != 0 {
@@ -162,8 +159,8 @@ func (f *filler) fill() {
 	}
 }
 
-// distrust flags all TLVs of a request that failed verification and leaves
-// them as they came (RFC 8972 section 4.8).
+// distrust flags all TLVs of a request that failed verification and leaves their values unchanged (RFC 8972 section
+// 4.8).
 func (f *filler) distrust() {
 	b := f.a.payload
 	for at := f.q.baseBytes; at < f.q.tlvs.end; {
@@ -175,8 +172,7 @@ func (f *filler) distrust() {
 	}
 }
 
-// malformed flags the TLV at which scan stopped. A Follow-Up of the wrong
-// length is emptied too (RFC 8972 section 4.7).
+// malformed flags the TLV at which scan stopped. A Follow-Up of the wrong length is zeroed, too (RFC 8972 section 4.7).
 func (f *filler) malformed(b []byte, at int) {
 	b[at] = stamp.FlagMalformed
 	if stamp.TLVType(b[at+1]) == stamp.TypeFollowUp {
@@ -185,7 +181,7 @@ func (f *filler) malformed(b []byte, at int) {
 	}
 }
 
-// value fills in one TLV, whose length scan has checked, and returns its flags.
+// value sets one TLV, whose length scan has checked, and returns its flags.
 func (f *filler) value(kind stamp.TLVType, at int, whole []byte) (flags uint8) {
 	switch {
 	case kind == stamp.TypeExtraPadding, kind == stamp.TypeHMAC:
@@ -208,8 +204,8 @@ func (f *filler) value(kind stamp.TLVType, at int, whole []byte) (flags uint8) {
 	return 0
 }
 
-// classOfService tells the sender how its request arrived (RFC 8972 section 4.4, with erratum
-// 8199 for the ECN), and that the reply has no DSCP but that one.
+// classOfService reports DSCP and ECN of the received request (RFC 8972 section 4.4, with erratum 8199 for the ECN),
+// and that the reply has the same DSCP.
 func (f *filler) classOfService(whole []byte) {
 	c, _ := stamp.ParseClassOfService(whole[stamp.TLVHeaderBytes:])
 	c.DSCP2, c.ECN, c.RP = f.in.DSCP, f.in.ECN, 0
@@ -219,16 +215,15 @@ func (f *filler) classOfService(whole []byte) {
 	c.AppendTo(whole[:0])
 }
 
-// directMeasurement tells how many test packets have come and been answered
-// (RFC 8972 section 4.5).
+// directMeasurement reports how many test packets were received and reflected (RFC 8972 section 4.5).
 func (f *filler) directMeasurement(whole []byte) {
 	d, _ := stamp.ParseDirectMeasurement(whole[stamp.TLVHeaderBytes:])
 	d.ReflectorRx, d.ReflectorTx = uint32(f.session.received), uint32(f.session.tx)
 	d.AppendTo(whole[:0])
 }
 
-// followUp tells when the previous answer really left. If that is not known,
-// or without a session, the TLV stays blank (RFC 8972 section 4.7).
+// followUp reports the transmit timestamp of the previous reply. If it is not known, or without a session, the TLV
+// stays zero (RFC 8972 section 4.7).
 func (f *filler) followUp(whole []byte) {
 	var v stamp.FollowUp
 	if f.session != nil && f.next > 0 {
@@ -241,8 +236,7 @@ func (f *filler) followUp(whole []byte) {
 	v.AppendTo(whole[:0])
 }
 
-// clockCode is the word on the clock: that it is the sender's own, if the token
-// in the request is that of this kernel.
+// clockCode is the state of the clock: shared, if the token in the request is that of this kernel.
 func (f *filler) clockCode() stamp.ClockCode {
 	r, s := &f.q.receipt, f.session
 	if r.Base == 0 {
@@ -260,20 +254,20 @@ func (f *filler) clockCode() stamp.ClockCode {
 // congestionExperienced is the ECN codepoint of RFC 3168 section 5.
 const congestionExperienced = 3
 
-// hostEvery is how rarely a reply tells of the host when nothing has changed there: the
-// bitmap of outcomes is a word shorter in each that does.
+// hostEvery is the interval, in replies, of the host block while its counts do not change: the bitmap is a word shorter
+// in each reply that has it.
 const hostEvery = 8
 
-// host tells a sender that asks for it what the kernel has dropped at this socket, and what
-// was refused of its own: in the first replies after that has changed, in each hostEvery-th, and in a query's. Its block
-// takes the place of the bitmap's last word; without a bitmap there is no space for it.
+// host sets the host block for a sender that requests it: the kernel's drops at this socket and the refused packets of
+// the session. It is in the first replies after a change, in each hostEvery-th reply, and in that to a statistics
+// query. It replaces the bitmap's last word; without a bitmap there is no space for it.
 func (f *filler) host(r *stamp.Receipt) {
 	s, now := f.session, uint32(f.shard.drops.total-f.session.dropsBefore+f.session.refused)
 	if f.q.receipt.Received&stamp.AsksHost == 0 || r.Words == 0 {
 		return
 	}
 	if s.toldDrops != now {
-		s.toldDrops, s.tellHost = now, stamp.LeftReplies // as often as stamps are told: answers get lost
+		s.toldDrops, s.tellHost = now, stamp.LeftReplies // as often as timestamps are repeated: replies may be lost
 	}
 	switch {
 	case r.StatsQuery, f.next%hostEvery == 0:
@@ -286,7 +280,7 @@ func (f *filler) host(r *stamp.Receipt) {
 	r.TrafficClass, r.Remarked, r.CE = f.in.DSCP<<2|f.in.ECN, s.remarked, s.marked
 }
 
-// receipt fills in our own TLV with the counts of the sender's numbers.
+// receipt sets the Receipt with the counts of the sender's numbers.
 func (f *filler) receipt(whole []byte) {
 	r, s := f.q.receipt, f.session
 	c := s.counts()
@@ -312,8 +306,7 @@ func (f *filler) receipt(whole []byte) {
 	f.a.receipt = true
 }
 
-// clockView is what this host's clock is worth during one batch: asking for
-// each packet would tell nothing new.
+// clockView is the state of this host's clock during one batch: a reading for each packet would not differ.
 type clockView struct {
 	estimates [2]timefmt.ErrorEstimate // by format
 	code      stamp.ClockCode
@@ -345,8 +338,8 @@ func clockCode(s clock.State) stamp.ClockCode {
 	}[s]
 }
 
-// method is how a stamp was taken, as RFC 8972 has it. It does not tell the
-// kernel from user space; our Receipt does.
+// method is the timestamping method in RFC 8972's terms. It does not distinguish the kernel from user space; the
+// Receipt does.
 func method(o sample.Origin) uint8 {
 	if o == sample.Hardware {
 		return methodHW

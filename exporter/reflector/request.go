@@ -10,55 +10,52 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// minRequestBytes is the shortest TWAMP-Light request: the unauthenticated
-// sender packet is padded to the length of the reply, whose last field with a
-// meaning is byte 40, the sender's TTL (RFC 5357 section 4.2.1).
+// minRequestBytes is the shortest TWAMP-Light request: the unauthenticated sender packet is padded to the length of the
+// reply, whose last used field is byte 40, the sender's TTL (RFC 5357 section 4.2.1).
 const minRequestBytes = 41
 
-// maxTLVs bounds the work that one packet can ask for.
+// maxTLVs limits the work for one packet.
 const maxTLVs = 64
 
 // hmacTLVBytes is the whole HMAC TLV.
 const hmacTLVBytes = stamp.TLVHeaderBytes + 16
 
-// request is what the bytes of one packet say, before any of it is believed.
+// request is the content of one packet, before any verification.
 type request struct {
 	base stamp.SenderPacket
-	// authenticated: it has the format of authenticated mode.
+	// authenticated: the packet has the format of authenticated mode.
 	authenticated bool
-	baseBytes     int // where the TLVs begin
+	baseBytes     int // offset of the TLVs
 	ssid          uint16
 	tlvs          tlvs
 	receipt       stamp.Receipt // if tlvs.receipt is set
 	keyIndex      int           // the key that verified it
 }
 
-// tlvs are the offsets of the TLVs that decide how the others are treated; 0:
-// there is none.
+// tlvs are the offsets of the TLVs that affect the handling of the others; 0: absent.
 type tlvs struct {
 	receipt, hmac, malformed int
-	// end is where the well-formed ones end.
+	// end is the offset after the last well-formed TLV.
 	end int
-	// misplaced: something but padding follows the HMAC.
+	// misplaced: a TLV other than padding follows the HMAC.
 	misplaced bool
-	// naked: there is something but padding, and so something to authenticate.
+	// naked: there is a TLV other than padding, which must be authenticated.
 	naked bool
 }
 
-// looksAuthenticated tells the formats apart: bytes 4 to 15 are zero in
-// authenticated mode, and hold T1 and an Error Estimate, neither of which may be
-// zero, in the other.
+// looksAuthenticated distinguishes the formats: bytes 4 to 15 are zero in authenticated mode, and are T1 and an Error
+// Estimate, neither of which may be zero, in the other.
 func looksAuthenticated(b []byte) bool {
 	return len(b) >= stamp.AuthenticatedBytes && allZero(b[4:16])
 }
 
-// allZero is for at most as many bytes as a base packet has.
+// allZero accepts at most as many bytes as a base packet has.
 func allZero(b []byte) bool {
 	var zeros [stamp.AuthenticatedBytes]byte
 	return bytes.Equal(b, zeros[:len(b)])
 }
 
-// read fills in q from b, in the format that q.authenticated tells.
+// read parses b into q, in the format that q.authenticated selects.
 func (q *request) read(b []byte) error {
 	parse, zeros, end := stamp.ParseSender, 16, 44 // RFC 8762 figure 2 and RFC 8972
 	q.baseBytes = stamp.UnauthenticatedBytes
@@ -73,8 +70,7 @@ func (q *request) read(b []byte) error {
 	q.scan(b)
 	q.ssid = q.base.SSID
 	if q.tlvs.receipt == 0 && !allZero(b[zeros:min(end, len(b))]) {
-		// A TWAMP-Light sender pads from byte 14 on: that is no SSID, and what
-		// does not parse is no TLV.
+		// A TWAMP-Light sender pads from byte 14 on: there is no SSID, and bytes that do not parse are not a TLV.
 		q.ssid = 0
 		if q.tlvs.malformed != 0 {
 			q.tlvs = tlvs{end: q.baseBytes}
@@ -119,7 +115,7 @@ func (q *request) note(kind stamp.TLVType, at int, value []byte) {
 	}
 }
 
-// validLength knows the lengths that RFC 8972 fixes.
+// validLength checks the lengths that RFC 8972 fixes.
 func validLength(kind stamp.TLVType, n int) bool {
 	switch kind {
 	case stamp.TypeTimestampInformation, stamp.TypeClassOfService:
@@ -133,15 +129,12 @@ func validLength(kind stamp.TLVType, n int) bool {
 	}
 }
 
-// replySeconds is how long a reply may have stayed in a reflector, in
-// seconds, to be recognized as one.
+// replySeconds is the longest time between T2 and T3 of a packet that is recognized as a reply, in seconds.
 const replySeconds = uint32(10 * time.Second / time.Second)
 
-// looksLikeReply reports whether b is another reflector's reply. Both formats
-// have whole seconds in the upper half of a stamp (NTP and PTP alike), and T2
-// and T3 of a reply are of one clock, so that no clock of ours is needed. In a
-// request T2's place holds zeros or padding; random padding passes for a stamp
-// of the right ten seconds once in 400 million packets.
+// looksLikeReply reports whether b is another reflector's reply. Both formats have whole seconds in the upper half of a
+// timestamp (NTP and PTP alike), and T2 and T3 of a reply are of one clock, so the local clock is not needed. In a
+// request T2's place has zeros or padding; random padding matches these ten seconds once in 400 million packets.
 func looksLikeReply(b []byte) bool {
 	t3, t2 := 4, 16 // RFC 8762 figure 5
 	if looksAuthenticated(b) {
@@ -151,8 +144,8 @@ func looksLikeReply(b []byte) bool {
 	return in != 0 && out-in <= replySeconds
 }
 
-// addressResult refuses addresses that cannot or must not be answered; Answered
-// means that there is nothing against them.
+// addressResult refuses addresses that cannot or must not get a reply; Answered means that the addresses are
+// acceptable.
 func (s *shard) addressResult(peer netip.AddrPort, local netip.Addr) Result {
 	a := peer.Addr()
 	switch {

@@ -16,13 +16,13 @@ import (
 	"oneway.example/tests/await"
 )
 
-// running starts a reflector on loopback and ends it with the test.
+// running starts a reflector on loopback and stops it at the end of the test.
 func running(t testing.TB, o Options, sink metric.Sink) *Reflector {
 	t.Helper()
 	return runningWith(t, o, Env{Sink: sink, Clock: goodClock()})
 }
 
-// runningWith does so with a clock of the test's own.
+// runningWith is running with the test's Env.
 func runningWith(t testing.TB, o Options, env Env) *Reflector {
 	t.Helper()
 	if o.Listen == nil {
@@ -88,13 +88,13 @@ func (k *poller) read(c *net.UDPConn) reply {
 	return rep
 }
 
-func TestReflectorAnswersOnEveryAddress(t *testing.T) {
+func TestReflectorRepliesOnEveryAddress(t *testing.T) {
 	r := running(t, Options{Listen: []netip.AddrPort{
 		netip.MustParseAddrPort("127.0.0.1:0"), netip.MustParseAddrPort("127.0.0.2:0"), netip.MustParseAddrPort("[::1]:0"),
 	}}, metric.Discard{})
 	addrs := r.Addrs()
 	if len(addrs) != 3 {
-		t.Fatalf("listens on %v", addrs)
+		t.Fatalf("listening addresses %v", addrs)
 	}
 	for _, a := range addrs {
 		k := newLab(t, nil).poller("192.0.2.1:1", 5)
@@ -102,7 +102,7 @@ func TestReflectorAnswersOnEveryAddress(t *testing.T) {
 		for seq := range uint32(3) {
 			rep := k.exchange(c, k.request(seq, nil))
 			if rep.base.SenderSeq != seq || rep.base.Seq != seq || rep.receipt.Received != seq+1 {
-				t.Fatalf("%v: answer %d: %+v", a, seq, rep.base)
+				t.Fatalf("%v: reply %d: %+v", a, seq, rep.base)
 			}
 		}
 	}
@@ -113,9 +113,8 @@ func TestReflectorAnswersOnEveryAddress(t *testing.T) {
 	}
 }
 
-// The kernel's transmit stamp of a reply must reach its sender with the next
-// one, and lie between T3 as read in user space and now.
-func TestFollowUpCarriesTheKernelsStamp(t *testing.T) {
+// The kernel's transmit timestamp of a reply must be in the next one, and lie between T3 as read in user space and now.
+func TestFollowUpHasTheKernelTimestamp(t *testing.T) {
 	r := running(t, Options{}, metric.Discard{})
 	k := newLab(t, nil).poller("192.0.2.1:1", 5)
 	c := dial(t, r.Addrs()[0])
@@ -126,17 +125,17 @@ func TestFollowUpCarriesTheKernelsStamp(t *testing.T) {
 		if rep.follow.Mode != 0 {
 			told++
 			if rep.follow.Seq != seq-1 || rep.follow.T3 < before.base.T3 || rep.follow.T3 > rep.base.T3 {
-				t.Errorf("answer %d: follow-up %+v; T3 was %#x, is %#x", seq, rep.follow, before.base.T3, rep.base.T3)
+				t.Errorf("reply %d: follow-up %+v; T3 of the previous reply %#x, of this one %#x", seq, rep.follow, before.base.T3, rep.base.T3)
 			}
 		}
 		before = rep
 	}
 	if told < 19 {
-		t.Errorf("%d of 19 answers had a follow-up", told)
+		t.Errorf("%d of 19 replies have a follow-up", told)
 	}
 }
 
-func TestRunEndsCleanlyAndExplainsWhatItCannotOpen(t *testing.T) {
+func TestRunClosesAllAndExplainsAFailedListen(t *testing.T) {
 	taken, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +153,7 @@ func TestRunEndsCleanlyAndExplainsWhatItCannotOpen(t *testing.T) {
 		t.Errorf("Run: %v", err)
 	}
 	if len(r.Addrs()) != 0 {
-		t.Errorf("sockets left open: %v", r.Addrs())
+		t.Errorf("open sockets after Run: %v", r.Addrs())
 	}
 }
 
@@ -185,7 +184,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// signaling tells of each Update.
+// signaling signals each Update.
 type signaling struct {
 	metrictest.Sink
 	updated chan struct{}
@@ -199,11 +198,11 @@ func (s *signaling) Update(f func()) {
 	}
 }
 
-func TestMetricsTellEveryResult(t *testing.T) {
+func TestMetricsIncludeEveryResult(t *testing.T) {
 	sink := &signaling{updated: make(chan struct{}, 1)}
 	t.Cleanup(func() {
 		if n := sink.Open(); n != 0 {
-			t.Errorf("%d series are still open after Run", n)
+			t.Errorf("%d series are open after Run, want 0", n)
 		}
 	})
 	r := running(t, Options{}, sink)
@@ -214,7 +213,7 @@ func TestMetricsTellEveryResult(t *testing.T) {
 	}
 	k.exchange(c, k.request(0, nil))
 	k.exchange(c, k.request(1, nil))
-	for range 3 { // one Update may have been under way
+	for range 3 { // one Update may be running already
 		<-sink.updated
 	}
 	told := sink.Present("oneway_reflector_")
@@ -243,6 +242,6 @@ func TestKeysCanBeReplacedWhileRunning(t *testing.T) {
 		t.Errorf("after the rotation received is %d, want 2", rep.receipt.Received)
 	}
 	if r.SetKeys(nil) == nil {
-		t.Error("the required key could be taken away")
+		t.Error("SetKeys removed the required key without an error")
 	}
 }

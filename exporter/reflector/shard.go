@@ -11,18 +11,17 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// shard is all that belongs to one socket. Its goroutine holds mu while it
-// works on a batch, and whoever wants to know something in between; packets
-// never wait for another socket.
+// shard is the state of one socket. Its goroutine has mu locked during a batch; other readers lock it in between.
+// Packets never wait for another socket.
 type shard struct {
 	mu     sync.Mutex
 	table  *table
 	counts [results]uint64
-	// sendErrors counts the replies that the kernel did not take, by its reason.
+	// sendErrors counts the replies that the kernel refused, by errno.
 	sendErrors map[syscall.Errno]uint64
 
-	keys    []*stamp.Key // clones of our own: a Key is for one goroutine
-	failing bucket       // HMACs that were false, of all sources
+	keys    []*stamp.Key // clones: a Key is for one goroutine
+	failing bucket       // invalid HMACs of all sources
 
 	options               *Options
 	perSource             limit
@@ -31,15 +30,13 @@ type shard struct {
 	clock                 clockView
 	host                  hostid.ID
 	drops                 dropCount
-	// unknownPeers and vouched limit the sessions that begin, the latter those that are
-	// authenticated.
+	// unknownPeers and vouched limit new sessions, the latter authenticated ones.
 	unknownPeers, vouched *newcomers
-	// refused counts the packets without a session that were refused: refusals of before.
+	// refused counts refused packets without a session; refusals has earlier values.
 	refused  uint64
 	refusals dropCount
 
-	// round counts what is sent in one go; no session has more than perRound
-	// answers in it. 0: any number.
+	// round counts send rounds; a session has at most perRound replies in one. 0: any number.
 	round    uint64
 	perRound uint8
 }
@@ -63,9 +60,8 @@ func newShard(o *Options, random func() uint32) *shard {
 	return s
 }
 
-// handle judges one packet and turns its payload into the reply, which is
-// described in a. Only if the result is one of the answered ones does a mean
-// anything, and it still lacks T3 and check sums: see seal. now is monotonic.
+// handle processes one packet and turns its payload into the reply, which a describes. a is valid only if the result is
+// one with a reply, which still lacks T3 and checksums: see seal. now is monotonic.
 func (s *shard) handle(in *tstamp.In, now time.Duration, a *pendingReply) Result {
 	b := in.Payload
 	switch {
@@ -87,7 +83,7 @@ func (s *shard) handle(in *tstamp.In, now time.Duration, a *pendingReply) Result
 	return s.admit(in, &q, now, a)
 }
 
-// admit decides whether q is believed and to which session it belongs.
+// admit verifies q and finds its session.
 func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingReply) Result {
 	key := sessionKey{flow: makeFlow(in.Peer, in.Local, q.ssid, q.authenticated)}
 	known := s.lookup(q, &key)
@@ -98,14 +94,14 @@ func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingRe
 	switch {
 	case known != nil:
 		src = known.src
-	// Before anything is remembered or verified: in a flood this is all that is done.
+	// Before anything is stored or verified: in a flood this check is the only work.
 	case !s.options.Stateless && !q.authenticated && !s.unknownPeers.open(in.Peer.Addr(), now) && s.relative(&key, q) == nil:
 		return s.refuse(nil, NewSessionLimited)
 	default:
 		src = s.table.sources.get(in.Peer.Addr(), now)
 	}
 	if q.repeats(known) {
-		// Of its session's rate a copy uses up nothing.
+		// A copy uses up nothing of its session's rate.
 		if !src.packets.take(s.perSource.of(nil), now) {
 			return RateLimited
 		}
@@ -121,11 +117,11 @@ func (s *shard) admit(in *tstamp.In, q *request, now time.Duration, a *pendingRe
 		return r
 	}
 	if !verified && q.authenticated && known != nil && (q.tlvs.receipt != 0 || remembers(known.receipt, now)) {
-		// A sender of Receipts signs all its TLVs. Whether this was a test packet or a query is not known.
+		// A sender of Receipts signs all its TLVs. This was a test packet or a statistics query.
 		return s.corrupted(in, q, src, r)
 	}
 	if !verified && q.tlvs.receipt != 0 {
-		// Nothing in the TLVs may be used (RFC 8972 section 4.8).
+		// The TLVs must not be used (RFC 8972 section 4.8).
 		q.tlvs.receipt, key.run = 0, 0
 		known = s.lookup(q, &key)
 	}
@@ -159,7 +155,7 @@ func (s *shard) lookup(q *request, key *sessionKey) *session {
 	return s.table.byKey[*key]
 }
 
-// refuse counts a packet of a session, or of none, that is not answered for this host's sake.
+// refuse counts a packet of a session, or of none, that gets no reply for lack of this host's resources.
 func (s *shard) refuse(known *session, why Result) Result {
 	if known != nil {
 		known.refused++
@@ -169,8 +165,7 @@ func (s *shard) refuse(known *session, why Result) Result {
 	return why
 }
 
-// relative finds the session of q, if it has one under another key: its sender has moved, or
-// has had no Receipts so far.
+// relative finds the session of q under another key: its sender's address has changed, or it had no Receipts so far.
 func (s *shard) relative(key *sessionKey, q *request) *session {
 	if key.run == 0 {
 		return nil
@@ -185,7 +180,7 @@ func (s *shard) relative(key *sessionKey, q *request) *session {
 	return nil
 }
 
-// find finds the session of q by what its Receipt says, or makes it; without one it says why.
+// find finds the session of q by its Receipt, or opens it; without a session it returns the reason.
 func (s *shard) find(key sessionKey, q *request, src *source, now time.Duration) (*session, Result) {
 	t := s.table
 	switch known := s.relative(&key, q); {
@@ -214,14 +209,12 @@ func (s *shard) find(key sessionKey, q *request, src *source, now time.Duration)
 	}
 	opened.begin(q, now)
 	opened.dropsBefore = s.drops.before[0]
-	// How many of those that were refused of late were its own is not known: at most those that it
-	// has sent.
+	// The session's share of the recently refused packets is not known: at most the number it has sent.
 	opened.refused = min(s.refused-s.refusals.before[0], q.sentBefore())
 	return opened, Answered
 }
 
-// sentBefore is how many test packets the sender of q has sent before it, if it has begun with
-// number 0.
+// sentBefore is how many test packets the sender of q has sent before it, if it started with number 0.
 func (q *request) sentBefore() uint64 {
 	if q.statsQuery() {
 		return uint64(q.receipt.Next)
@@ -229,13 +222,12 @@ func (q *request) sentBefore() uint64 {
 	return uint64(q.base.Seq)
 }
 
-// movesOn reports whether q is news to session s, so that it is no replay: only
-// then does its address become that of s.
+// movesOn reports whether q is new to session s, so that it is not a replay: only then s takes its address.
 func (q *request) movesOn(s *session) bool {
 	return q.ahead(s) && newer(q.base.T1, s.lastT1)
 }
 
-// ahead reports whether q tells of a test packet that s has not come to yet.
+// ahead reports whether q reports a test packet beyond all numbers of s.
 func (q *request) ahead(s *session) bool {
 	if !q.statsQuery() {
 		return s.ahead(q.base.Seq)
@@ -243,19 +235,18 @@ func (q *request) ahead(s *session) bool {
 	return q.receipt.Next > 0 && s.ahead(q.receipt.Next-1)
 }
 
-// receiptMemory is how long a session that had Receipts expects them.
+// receiptMemory is how long a session that had Receipts requires them.
 const receiptMemory = time.Minute
 
 func remembers(at, now time.Duration) bool { return at != 0 && now-at < receiptMemory }
 
-// lacksReceipt reports whether q, without a Receipt, came to a session whose
-// test packets have one: then it was damaged on the way.
+// lacksReceipt reports whether q, without a Receipt, belongs to a session whose test packets have one: then it was
+// damaged on the path.
 func (q *request) lacksReceipt(known *session, now time.Duration) bool {
 	return q.tlvs.receipt == 0 && known != nil && remembers(known.full, now)
 }
 
-// corrupted counts a damaged packet for the session it most likely belongs to, if it is not forged as
-// far as that can be told.
+// corrupted counts a damaged packet in the session it most likely belongs to, if it does not appear forged.
 func (s *shard) corrupted(in *tstamp.In, q *request, src *source, verified Result) Result {
 	f := makeFlow(in.Peer, in.Local, q.base.SSID, q.authenticated)
 	switch victim := s.table.suspect(f, src); {
@@ -267,9 +258,9 @@ func (s *shard) corrupted(in *tstamp.In, q *request, src *source, verified Resul
 	return Corrupted
 }
 
-// fits reports whether q, which is damaged, is of session s: by the 32 random bits of Run or of Epoch, which
-// who sees no packet would have to guess, since damage seldom takes both. Where the base packet is
-// authentic it is one that has not come yet, and where there is no Receipt left the address has to do.
+// fits reports whether q, which is damaged, belongs to session s: by the 32 random bits of Run or of Epoch, which an
+// off-path attacker would have to guess; damage seldom affects both. If the base packet is authentic, its number must
+// be new; without a Receipt the address decides.
 func (q *request) fits(s *session, verified Result) bool {
 	if q.authenticated && verified == Answered {
 		return s.awaits(q.base.Seq)
@@ -277,7 +268,7 @@ func (q *request) fits(s *session, verified Result) bool {
 	return q.tlvs.receipt == 0 || runKey(q.receipt.Run) == s.key.run || q.receipt.Epoch == s.epoch
 }
 
-// result is that of an answered request.
+// result is that of a request with a reply.
 func (q *request) result(verified bool) Result {
 	switch {
 	case !verified:
@@ -290,13 +281,12 @@ func (q *request) result(verified bool) Result {
 	return Answered
 }
 
-// verify checks the HMACs of b. Answered means that the base packet is
-// believed; verified that the TLVs may be used too.
+// verify checks the HMACs of b. Answered means that the base packet is accepted; verified that the TLVs may be used,
+// too.
 func (s *shard) verify(b []byte, q *request, known *session, src *source, now time.Duration) (verified bool, r Result) {
 	t := &q.tlvs
 	if !q.authenticated {
-		// The TLVs may have an HMAC even if the base packet has none (RFC 8972
-		// section 4.8).
+		// The TLVs may have an HMAC even if the base packet has none (RFC 8972 section 4.8).
 		if t.hmac == 0 {
 			return true, Answered
 		}
@@ -319,10 +309,8 @@ func (s *shard) verify(b []byte, q *request, known *session, src *source, now ti
 	return s.keys[q.keyIndex].VerifyTLVs(b, q.baseBytes, t.hmac), Answered
 }
 
-// tryKeys looks for the key that check accepts: first the one that has verified
-// the session before, and the others only while not too many packets of late
-// were false. A spoofed flood therefore costs little and cannot keep a known
-// session out.
+// tryKeys finds the key that check accepts: first the one that verified the session before, and the others only within
+// the limit of invalid HMACs. A spoofed flood therefore costs little and cannot lock out a known session.
 func (s *shard) tryKeys(q *request, known *session, src *source, now time.Duration, check func(*stamp.Key) bool) Result {
 	tried := -1
 	if known != nil && known.key.auth == 1 && known.keyIndex < len(s.keys) {

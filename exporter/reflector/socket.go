@@ -14,11 +14,11 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// batchPackets is how many packets are answered in one go. More would not save
-// system calls that matter, but make the first reply wait for the last.
+// batchPackets is the number of packets per batch. A larger batch would save few system calls, and delay the first
+// reply.
 const batchPackets = 64
 
-// conn is what a socket needs of tstamp.Conn.
+// conn is the part of tstamp.Conn that a socket uses.
 type conn interface {
 	Receive(b *tstamp.Batch) error
 	Send(out []tstamp.Out) (sent int, err error)
@@ -28,7 +28,7 @@ type conn interface {
 	Close() error
 }
 
-// socket answers what arrives at one address. One goroutine runs it.
+// socket replies to requests to one address. One goroutine runs it.
 type socket struct {
 	conn  conn
 	shard *shard
@@ -49,7 +49,7 @@ func newSocket(c conn, s *shard, m clock.Monitor, since func() time.Duration) *s
 	}
 }
 
-// serve answers until the socket is closed, which is no error.
+// serve replies until the socket is closed, which is not an error.
 func (s *socket) serve() error {
 	for {
 		err := s.conn.Receive(s.batch)
@@ -63,9 +63,8 @@ func (s *socket) serve() error {
 	}
 }
 
-// reply answers the batch. Answers of one session go out in rounds, so that
-// the transmit stamps of one round are known to the next: a reply tells of
-// few before it, and a host that stood still finds many requests at once.
+// reply handles the batch. Replies of one session are sent in rounds, so that the transmit timestamps of one round are
+// known in the next: a reply reports few earlier ones, and a host that was suspended finds many requests at once.
 func (s *socket) reply(now time.Duration) {
 	s.learn(s.batch.Tx)
 	s.shard.perRound = 1
@@ -84,12 +83,11 @@ func (s *socket) reply(now time.Duration) {
 	}
 }
 
-// smallBatch is up to how many requests each reply tells of the one before it.
-// In larger batches, which only a flood of one session brings, each tells of one
-// of the three before it: fewer system calls.
+// smallBatch is the largest batch in which each reply reports the one before it. In larger batches, which only a flood
+// of one session causes, each reports one of the three before it: fewer system calls.
 const smallBatch = 16
 
-// learn notes when answers really left.
+// learn records transmit timestamps of replies.
 func (s *socket) learn(stamps []tstamp.TxStamp) {
 	if len(stamps) == 0 {
 		return
@@ -103,8 +101,7 @@ func (s *socket) learn(stamps []tstamp.TxStamp) {
 	}
 }
 
-// work turns the batch, from a packet on, into s.out, and returns the packet
-// that is to begin the next round.
+// work turns the batch, from a packet on, into s.out, and returns the first packet of the next round.
 func (s *socket) work(now time.Duration, from int) (next int) {
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()
@@ -112,8 +109,8 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 	defer func() { s.shard.round++ }()
 	s.shard.clock = viewClock(s.clock, instant.Now())
 	if from == 0 {
-		// A system call a batch: what is told must be as new as the counts beside it, so
-		// that a loss that is known is not taken for the path's.
+		// One system call per batch: the drops must be as recent as the counts in the same reply, so that a drop is not
+		// attributed to the path.
 		s.shard.drops.update(s.conn.Stats().Dropped, now)
 		s.shard.refusals.update(s.shard.refused, now)
 	}
@@ -133,15 +130,15 @@ func (s *socket) work(now time.Duration, from int) (next int) {
 			Payload: a.payload, Peer: in.Peer, Source: in.Local, DSCP: in.DSCP, TTL: replyTTL, Cookie: a.cookie,
 		})
 	}
-	// T3 last of all: whatever else is done to a packet comes before it.
+	// T3 is read last: all other work on the packets precedes it.
 	for i := range s.out {
 		s.shard.seal(&s.replies[i], instant.Now())
 	}
 	return next
 }
 
-// send hands the replies to the kernel. One that it does not take is counted
-// and forgotten: to wait for room would keep the other peers waiting.
+// send passes the replies to the kernel. A refused one is counted and discarded: waiting for buffer space would delay
+// the other peers.
 func (s *socket) send() {
 	var failed [batchPackets]syscall.Errno
 	for from := 0; from < len(s.out); {
@@ -162,8 +159,7 @@ func (s *socket) send() {
 	s.account(&failed)
 }
 
-// errnoOf finds the cause of a failed send. A socket closed under way counts
-// as shut down.
+// errnoOf returns the errno of a failed send. A socket closed meanwhile counts as shut down.
 func errnoOf(err error) syscall.Errno {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != 0 {
 		return errno
@@ -171,8 +167,7 @@ func errnoOf(err error) syscall.Errno {
 	return syscall.ESHUTDOWN
 }
 
-// account counts the replies. Failed ones give their numbers back, the newest
-// first.
+// account counts the replies. Failed ones release their numbers, the newest first.
 func (s *socket) account(failed *[batchPackets]syscall.Errno) {
 	s.shard.mu.Lock()
 	defer s.shard.mu.Unlock()

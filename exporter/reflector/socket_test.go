@@ -14,12 +14,12 @@ import (
 	"oneway.example/exporter/wire/stamp"
 )
 
-// faultyConn takes what it is told to take.
+// faultyConn refuses some packets.
 type faultyConn struct {
 	refuse map[int]error // by position among all packets offered
 	seen   int
 	taken  [][]byte
-	stamps []tstamp.TxStamp // not yet fetched
+	stamps []tstamp.TxStamp // not returned yet
 }
 
 func (c *faultyConn) Send(out []tstamp.Out) (int, error) {
@@ -46,7 +46,7 @@ func (*faultyConn) LocalAddr() netip.AddrPort   { return netip.AddrPort{} }
 func (*faultyConn) Stats() tstamp.Stats         { return tstamp.Stats{} }
 func (*faultyConn) Close() error                { return nil }
 
-// batchOf puts requests numbered from first into the socket's batch.
+// batchOf adds requests numbered from first to the socket's batch.
 func (s *socket) batchOf(k *poller, first uint32, n int) {
 	s.batch.In, s.batch.Tx = s.batch.In[:0], s.batch.Tx[:0]
 	for i := range n {
@@ -57,7 +57,7 @@ func (s *socket) batchOf(k *poller, first uint32, n int) {
 	}
 }
 
-func TestReplyThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
+func TestUnsentReplyIsCountedAndReleasesItsNumber(t *testing.T) {
 	full := fmt.Errorf("tstamp: send: %w", syscall.EAGAIN)
 	firewall := fmt.Errorf("tstamp: send: %w", syscall.EPERM)
 	for _, c := range []struct {
@@ -69,10 +69,10 @@ func TestReplyThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 	}{
 		{"none refused", nil, 4, 0, 0, 4},
 		{"the last refused", map[int]error{3: firewall}, 3, 1, syscall.EPERM, 3},
-		{"no room from the third on", map[int]error{2: full, 3: full}, 2, 2, syscall.EAGAIN, 2},
+		{"buffer full from the third on", map[int]error{2: full, 3: full}, 2, 2, syscall.EAGAIN, 2},
 		{"all refused", map[int]error{0: firewall, 1: firewall, 2: firewall, 3: firewall}, 0, 4, syscall.EPERM, 0},
 		{"the second refused", map[int]error{1: firewall}, 3, 1, syscall.EPERM, 3},
-		{"closed under way", map[int]error{2: net.ErrClosed, 3: net.ErrClosed}, 2, 2, syscall.ESHUTDOWN, 2},
+		{"closed during the send", map[int]error{2: net.ErrClosed, 3: net.ErrClosed}, 2, 2, syscall.ESHUTDOWN, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, nil)
@@ -86,18 +86,18 @@ func TestReplyThatCannotBeSentIsCountedAndGivesItsNumberBack(t *testing.T) {
 					l.s.counts[Answered], l.s.counts[SendFailed], l.s.sendErrors, c.sent, c.failed, c.errno)
 			}
 			if uint64(len(conn.taken)) != c.sent {
-				t.Errorf("%d answers left, want %d", len(conn.taken), c.sent)
+				t.Errorf("sent %d replies, want %d", len(conn.taken), c.sent)
 			}
 			if got := k.ask(4).base.Seq; got != c.next {
-				t.Errorf("the next reply is number %d, want %d", got, c.next)
+				t.Errorf("the next reply has number %d, want %d", got, c.next)
 			}
 		})
 	}
 }
 
-// TestRepliesOfOneBatchTellOfEachOther: a reflector that stood still finds many
-// requests of one session at once, and no stamp may go untold for that.
-func TestRepliesOfOneBatchTellOfEachOther(t *testing.T) {
+// TestRepliesOfOneBatchReportEachOther: a reflector that was suspended finds many requests of one session at once, and
+// must still report all timestamps.
+func TestRepliesOfOneBatchReportEachOther(t *testing.T) {
 	for _, n := range []int{2, smallBatch, smallBatch + 1, batchPackets} {
 		l := newLab(t, nil)
 		k := l.poller("192.0.2.1:5000", 1)
@@ -115,22 +115,22 @@ func TestRepliesOfOneBatchTellOfEachOther(t *testing.T) {
 				}
 			}
 			if n <= smallBatch && rep.base.Seq > 0 && !rep.receipt.Left[0].Known {
-				t.Errorf("batch of %d: answer %d does not tell of the one before", n, rep.base.Seq)
+				t.Errorf("batch of %d: reply %d does not report the one before", n, rep.base.Seq)
 			}
 		}
-		last := (n - 1) / stamp.LeftReplies * stamp.LeftReplies // the last round is told of by the next batch
+		last := (n - 1) / stamp.LeftReplies * stamp.LeftReplies // the next batch reports the last round
 		if n <= smallBatch {
 			last = n - 1
 		}
 		for i := range last {
 			if !told[uint32(i)] {
-				t.Errorf("batch of %d: nothing tells of reply %d", n, i)
+				t.Errorf("batch of %d: reply %d is not reported", n, i)
 			}
 		}
 	}
 }
 
-func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
+func TestBatchGetsRepliesInOrderWithoutAllocation(t *testing.T) {
 	l := newLab(t, nil)
 	k := l.poller("192.0.2.1:5000", 1)
 	conn := &faultyConn{}
@@ -141,7 +141,7 @@ func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
 		rep := reply{data: b}
 		rep.parse(t, nil)
 		if rep.base.Seq != uint32(i) || rep.base.SenderSeq != uint32(i) || rep.base.T3 == 0 {
-			t.Fatalf("answer %d: %+v", i, rep.base)
+			t.Fatalf("reply %d: %+v", i, rep.base)
 		}
 	}
 	conn.taken = make([][]byte, 0, batchPackets)
@@ -154,11 +154,11 @@ func TestBatchIsAnsweredInOrderWithoutAllocation(t *testing.T) {
 		}
 		s.reply(0)
 	}); n != 0 {
-		t.Errorf("%v allocations a batch, want 0", n)
+		t.Errorf("%v allocations per batch, want 0", n)
 	}
 }
 
-func TestSilentSessionsExpireWithTheNextPacketOfAnyone(t *testing.T) {
+func TestIdleSessionsExpireWithTheNextPacketOfAnyPeer(t *testing.T) {
 	l := newLab(t, nil)
 	l.poller("192.0.2.1:5000", 1).ask(0)
 	s := newSocket(&faultyConn{}, l.s, goodClock(), func() time.Duration { return 0 })

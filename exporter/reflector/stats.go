@@ -12,54 +12,52 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Result is what became of one packet that reached the reflector. Each packet
-// has exactly one.
+// Result is the outcome of one packet that reached the reflector. Each packet has exactly one.
 type Result uint8
 
-// The results. The first four mean that there was a reply.
+// The results. With the first four there is a reply.
 const (
-	// Answered: a test packet, answered and counted.
+	// Answered: a test packet, reflected and counted.
 	Answered Result = iota
-	// AnsweredStatsQuery: a query of our own sender, answered and not counted.
+	// AnsweredStatsQuery: a statistics query, with a reply and not counted.
 	AnsweredStatsQuery
-	// AnsweredMalformed: answered; a TLV was malformed (M flag).
+	// AnsweredMalformed: with a reply; a TLV was malformed (M flag).
 	AnsweredMalformed
-	// AnsweredUnverified: answered; the TLVs failed verification (I flag).
+	// AnsweredUnverified: with a reply; the TLVs failed verification (I flag).
 	AnsweredUnverified
-	// SendFailed: the kernel did not take the reply.
+	// SendFailed: the kernel refused the reply.
 	SendFailed
-	// Short: fewer bytes than a request has: 41, or 112 if a key is required.
+	// Short: shorter than a request: 41 bytes, or 112 if a key is required.
 	Short
 	// Oversized: larger than MaxPacketBytes.
 	Oversized
-	// Corrupted: the Receipt's CRC does not fit, or a packet of a session that
-	// has Receipts came without one, or with TLVs that fail their HMAC.
+	// Corrupted: the Receipt's CRC does not match, or a packet of a session that has Receipts had none, or TLVs that
+	// fail their HMAC.
 	Corrupted
-	// BadHMAC: authenticated by its looks, but by no key of ours.
+	// BadHMAC: authenticated by its format, but verified by no key.
 	BadHMAC
-	// HMACLimited: not verified, because too many of late were false.
+	// HMACLimited: not verified, because of too many invalid HMACs recently.
 	HMACLimited
-	// Repeated: what a session has had before, or may have had: a copy of an authenticated
-	// request, or a request that comes from another address and is no news.
+	// Repeated: received in its session before, or possibly: a copy of an authenticated request, or a request from
+	// another address that is not new.
 	Repeated
 	// NotAllowed: the source is not in the allow list.
 	NotAllowed
-	// BadAddress: source port 0, or an address that cannot be answered.
+	// BadAddress: source port 0, or an address that cannot get a reply.
 	BadAddress
-	// Loop: comes from a reflector.
+	// Loop: from a reflector.
 	Loop
-	// RateLimited: the source sends too fast.
+	// RateLimited: the source exceeds its rate.
 	RateLimited
 	// SessionsFull: there is no space for another session.
 	SessionsFull
-	// NewSessionLimited: too many sessions have begun of late: of its source, its network
-	// or in all.
+	// NewSessionLimited: too many new sessions recently: of its source, its network or in total.
 	NewSessionLimited
 
 	results = iota
 )
 
-// postponed: not a result; its session has had its replies of this round.
+// postponed is not a result; the session has had its replies of this round.
 const postponed Result = 0xff
 
 // Answered reports whether there was a reply.
@@ -80,20 +78,19 @@ func (r Result) String() string {
 	return names[r]
 }
 
-// Stats is what a reflector has done since it started.
+// Stats are the reflector's counts since it started.
 type Stats struct {
-	// Running is how long it has been running; 0 before it started.
+	// Running is the time since its start; 0 before.
 	Running time.Duration
-	// Results counts packets by what became of them, indexed by Result.
+	// Results counts packets by outcome, indexed by Result.
 	Results [results]uint64
-	// Sessions is how many sessions are remembered now.
+	// Sessions is the current number of sessions.
 	Sessions int
-	// SocketDrops counts requests that the kernel dropped for want of buffer.
+	// SocketDrops counts requests that the kernel dropped because the buffer was full.
 	SocketDrops uint64
-	// SendErrors counts the replies that the kernel did not take, by its
-	// reason; their sum is Results[SendFailed].
+	// SendErrors counts the replies that the kernel refused, by errno; their sum is Results[SendFailed].
 	SendErrors map[syscall.Errno]uint64
-	// Addrs are the addresses listened on.
+	// Addrs are the listening addresses.
 	Addrs []netip.AddrPort
 }
 
@@ -105,7 +102,7 @@ func (s *Stats) Packets() (n uint64) {
 	return n
 }
 
-// Answered is how many of them were answered.
+// Answered is how many packets got a reply.
 func (s *Stats) Answered() (n uint64) {
 	for r, c := range s.Results {
 		if Result(r).Answered() {
@@ -146,7 +143,7 @@ func (r *Reflector) Stats() Stats {
 // socketLabel is the reflector's value of the label `socket`.
 const socketLabel = "reflector"
 
-// publish brings the metrics up to date.
+// publish updates the metrics.
 func (s *Stats) publish(to *metric.Scope) {
 	for r, n := range s.Results {
 		to.Total(metric.ReflectorPackets, float64(n), Result(r).String())
@@ -158,8 +155,7 @@ func (s *Stats) publish(to *metric.Scope) {
 	}
 }
 
-// tidy forgets the sessions that are silent, with pauses for packets, and reports whether memory
-// was given back to the runtime.
+// tidy removes idle sessions, with pauses for packets, and reports whether memory was returned to the runtime.
 func (s *shard) tidy(now time.Duration) (shrunk bool) {
 	for more := true; more; {
 		s.mu.Lock()
@@ -171,8 +167,8 @@ func (s *shard) tidy(now time.Duration) (shrunk bool) {
 	return shrunk
 }
 
-// publish keeps the metrics fresh until ctx ends. It also forgets silent
-// sessions: with no packet to answer nobody else would.
+// publish updates the metrics until ctx ends. It also removes idle sessions, which otherwise only a received packet
+// does.
 func (r *Reflector) publish(ctx context.Context) {
 	scope := metric.NewScope(r.env.Sink)
 	defer scope.Close()
@@ -185,7 +181,7 @@ func (r *Reflector) publish(ctx context.Context) {
 			shrunk = h.tidy(r.since()) || shrunk
 		}
 		if shrunk {
-			debug.FreeOSMemory() // else the collector would run in some minutes, and not return all
+			debug.FreeOSMemory() // otherwise the collector would run some minutes later, and not return all
 		}
 		now := r.Stats()
 		scope.Update(func() { now.publish(scope) })
@@ -198,16 +194,16 @@ func (r *Reflector) publish(ctx context.Context) {
 	}
 }
 
-// unsent notices when this host begins to refuse answers (its firewall, its routes, a full queue),
-// and when it has taken all for a while.
+// unsent detects when this host starts to refuse replies (its firewall, its routes, a full queue), and when it has
+// accepted all for a while.
 type unsent struct {
-	failed uint64        // in all, at the last look
-	last   time.Duration // the last look that found more
+	failed uint64        // total at the last check
+	last   time.Duration // the last check with an increase
 	told   bool
 }
 
-// calm is after which time without a refused answer a host is taken to send again. Unknown peers can have
-// answers refused, by the addresses that they ask from: they get no more than two lines in it.
+// calm is how long no reply must be refused for the host to count as recovered. Unknown peers can cause refused replies
+// by their source addresses: they cause at most two log lines in that time.
 const calm = time.Minute
 
 func (u *unsent) look(s *Stats, now time.Duration, log *slog.Logger) {
@@ -227,7 +223,7 @@ func (u *unsent) look(s *Stats, now time.Duration, log *slog.Logger) {
 	}
 }
 
-// errorsOf are the kernel's words for what has been refused so far.
+// errorsOf lists the errors of refused replies so far.
 func errorsOf(s *Stats) (all []string) {
 	for errno := range s.SendErrors {
 		all = append(all, errno.Error())

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestRefusedRepliesAreOneLineAndTheirEndAnother(t *testing.T) {
+func TestRefusedRepliesAreLoggedOnceAndTheirEndOnce(t *testing.T) {
 	var log bytes.Buffer
 	var u unsent
 	s := Stats{SendErrors: map[syscall.Errno]uint64{syscall.EPERM: 1}}
@@ -32,7 +32,7 @@ func TestRefusedRepliesAreOneLineAndTheirEndAnother(t *testing.T) {
 		s.Results[SendFailed] = c.failed
 		u.look(&s, c.at, slog.New(slog.NewTextHandler(&log, nil)))
 		if got := log.String(); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
-			t.Errorf("at %v with %d refused: %q, want %q", c.at, c.failed, got, c.want)
+			t.Errorf("at %v with %d refused: logged %q, want %q", c.at, c.failed, got, c.want)
 		}
 	}
 }

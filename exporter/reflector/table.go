@@ -8,14 +8,13 @@ import (
 	"oneway.example/exporter/seqwin"
 )
 
-// table holds the sessions of one socket. It is owned by whoever holds the
-// shard's lock. Its memory is bounded by max and growth. What a closed session took is kept
-// for the next one, until most of it lies idle: see shrink.
+// table contains the sessions of one socket. The shard's lock guards it. Its memory is limited by max and growth. The
+// memory of a closed session is kept for the next one, until most of it is unused: see shrink.
 type table struct {
 	byKey   map[sessionKey]*session
 	byEpoch map[uint32]*session // all of them
-	// byFlow finds the session of a packet without a (credible) Run: of
-	// several with different Runs, the one that was raised last.
+	// byFlow finds the session of a packet without a (credible) Run: of several with different Runs, the last promoted
+	// one.
 	byFlow  map[flow]*session
 	free    []*session
 	windows []*seqwin.Window // free ones
@@ -23,8 +22,7 @@ type table struct {
 	sources *sourceTable
 	random  func() uint32
 
-	// growth is what all windows may take beyond their first size, trials the part of it that
-	// those of sessions on trial may.
+	// growth is the limit of all windows beyond their first size, trials the part of it for sessions on trial.
 	growth, trials seqwin.Quota
 
 	max, maxSigned, maxSeasoned, maxPerSource int
@@ -69,8 +67,7 @@ func (t *table) open(key sessionKey, src *source, now, wait time.Duration) *sess
 	if weakest != nil {
 		t.close(weakest)
 	}
-	// An Epoch that no present session has: the sender shows by it that it has received a
-	// reply of just this session.
+	// An Epoch that no current session has: the sender proves with it that it has received a reply of this session.
 	for s.epoch == 0 || t.byEpoch[s.epoch] != nil {
 		s.epoch = t.random()
 	}
@@ -103,7 +100,8 @@ func takeLast[T any](free *[]*T) *T {
 	return last
 }
 
-// charge has the window of s, if it has one, paid for by its source, or by all on trial together.
+// charge sets the quota that the window of s is charged to, if it has one: that of its source, or that of all sessions
+// on trial.
 func (t *table) charge(s *session) {
 	switch {
 	case s.window == nil:
@@ -114,14 +112,14 @@ func (t *table) charge(s *session) {
 	}
 }
 
-// adopt gives the Run of the first Receipt to a session that began without.
+// adopt sets the Run of the first Receipt on a session that started without.
 func (t *table) adopt(s *session, run uint64) {
 	delete(t.byKey, s.key)
 	s.key.run = run
 	t.byKey[s.key] = s
 }
 
-// touch notes that s was active and moves it up in the order of eviction.
+// touch records activity of s and updates the order of eviction.
 func (t *table) touch(s *session, now time.Duration) {
 	s.seen = now
 	t.rings[s.tier].renew(&s.place)
@@ -140,8 +138,7 @@ func (t *table) promote(s *session, to tier) {
 	t.settle(seasoned, t.maxSeasoned)
 }
 
-// settle puts the session of a tier that was silent longest back on trial, if there are more
-// than most.
+// settle returns the session of a tier that was idle longest to trial, if the tier has more than most.
 func (t *table) settle(of tier, most int) {
 	if r := &t.rings[of]; r.n > most {
 		t.move(r.oldest(), onTrial)
@@ -155,7 +152,7 @@ func (t *table) move(s *session, to tier) {
 	t.charge(s)
 }
 
-// rebind moves s to another address: its sender sits behind a NAT.
+// rebind moves s to another address: the NAT binding of its sender has changed.
 func (t *table) rebind(s *session, key sessionKey, src *source) {
 	t.unlink(s)
 	s.key = key
@@ -169,7 +166,7 @@ func (t *table) rebind(s *session, key sessionKey, src *source) {
 	}
 }
 
-// unlink has no packet find s by its address any more.
+// unlink removes s from the indexes by address.
 func (t *table) unlink(s *session) {
 	delete(t.byKey, s.key)
 	if t.byFlow[s.key.flow] == s {
@@ -177,13 +174,13 @@ func (t *table) unlink(s *session) {
 	}
 }
 
-// close forgets s.
+// close removes s.
 func (t *table) close(s *session) {
 	t.unlink(s)
 	delete(t.byEpoch, s.epoch)
 	t.rings[s.tier].remove(&s.place)
 	if s.window != nil {
-		s.window.Reset() // while its source is there to be paid back
+		s.window.Reset() // while its source exists, whose quota is returned
 		t.windows = append(t.windows, s.window)
 	}
 	t.sources.disown(s.src)
@@ -191,11 +188,10 @@ func (t *table) close(s *session) {
 	t.free = append(t.free, s)
 }
 
-// expireAtOnce bounds the time that expire takes; packets wait for it.
+// expireAtOnce limits the duration of expire, during which packets wait.
 const expireAtOnce = 256
 
-// expire forgets sessions that have been silent for longer than age, and reports whether there
-// may be more of them.
+// expire removes sessions idle for longer than age, and reports whether there may be more of them.
 func (t *table) expire(now, age time.Duration) (more bool) {
 	n := 0
 	for i := range t.rings {
@@ -209,11 +205,11 @@ func (t *table) expire(now, age time.Duration) (more bool) {
 	return false
 }
 
-// shrinkAbove is from how many idle sessions on memory is given back.
+// shrinkAbove is the minimum number of unused sessions at which memory is released.
 const shrinkAbove = 1024
 
-// shrink gives back the memory of closed sessions, if three of four are closed, and reports
-// whether it has: after a flood, say. The indexes are made anew, since a map keeps its size.
+// shrink releases the memory of closed sessions, if three of four are closed, after a flood for example, and reports
+// whether it did. The indexes are rebuilt, since a map keeps its size.
 func (t *table) shrink() bool {
 	if len(t.free) < shrinkAbove || len(t.free) < 3*t.len() {
 		return false
@@ -224,12 +220,11 @@ func (t *table) shrink() bool {
 	return true
 }
 
-// byCookie finds the session that a reply belonged to, if it still exists.
+// byCookie finds the session of a reply, if it still exists.
 func (t *table) byCookie(cookie uint64) *session { return t.byEpoch[uint32(cookie>>32)] }
 
-// suspect finds the session that a damaged packet belongs to: that of its
-// address and SSID, else the only session of its source, if the address fits.
-// src may be nil.
+// suspect finds the session that a damaged packet belongs to: that of its address and SSID, else the only session of
+// its source, if the address matches. src may be nil.
 func (t *table) suspect(f flow, src *source) *session {
 	if s := t.byFlow[f]; s != nil {
 		return s
@@ -240,33 +235,32 @@ func (t *table) suspect(f flow, src *source) *session {
 	return nil
 }
 
-// source is what is remembered of one sending host: a /32, or a /64 because the
-// rest of an IPv6 address is the host's to choose (RFC 4291 section 2.5.1).
+// source is the state of one sending host: a /32, or a /64 because the host chooses the rest of an IPv6 address (RFC
+// 4291 section 2.5.1).
 type source struct {
 	key [16]byte
-	// packets limits all requests, failures the HMACs that were false.
+	// packets limits all requests, failures the invalid HMACs.
 	packets, failures bucket
 	sessions          int
-	// last is the session that became its own last. While it has only one, that finds the
-	// session of a packet whose SSID was damaged.
+	// last is the session added last. If it is the only one, it is found for a packet with a damaged SSID.
 	last *session
-	// windows pays for those of its sessions that are not on trial.
+	// windows is the quota of its sessions that are not on trial.
 	windows seqwin.Quota
 	place   place[source] // among the sources without a session
 }
 
-// sourceTable holds the sources that have a session, and the last few others.
-// Its size is bounded by that of the session table plus maxIdle.
+// sourceTable contains the sources with a session, and the last few others. Its size is limited by that of the session
+// table plus maxIdle.
 type sourceTable struct {
 	byKey   map[[16]byte]*source
 	idle    ring[source] // those without a session
 	maxIdle int
 	growth  *seqwin.Quota
-	share   int // what one source may have of growth
+	share   int // limit of one source's part of growth
 }
 
-// maxIdleSources is how many sources without a session keep their rate; a
-// flood from more addresses than that is bounded by its replies only.
+// maxIdleSources is how many sources without a session keep their rate; a flood from more addresses is limited only by
+// its replies.
 const maxIdleSources = 4096
 
 func newSourceTable(maxIdle int, growth *seqwin.Quota) *sourceTable {
@@ -289,7 +283,7 @@ func (t *sourceTable) get(a netip.Addr, now time.Duration) *source {
 	s := t.byKey[key]
 	switch {
 	case s == nil:
-		// It takes the place of the one that was silent longest, once there are enough.
+		// It replaces the one idle longest, once there are maxIdle.
 		if t.idle.n < t.maxIdle {
 			s = new(source)
 		} else {
@@ -307,7 +301,7 @@ func (t *sourceTable) get(a netip.Addr, now time.Duration) *source {
 	return s
 }
 
-// forget forgets the source without a session that was silent longest.
+// forget removes the source without a session that was idle longest.
 func (t *sourceTable) forget() *source {
 	s := t.idle.oldest()
 	t.idle.remove(&s.place)
@@ -315,7 +309,7 @@ func (t *sourceTable) forget() *source {
 	return s
 }
 
-// own makes s a session of src.
+// own adds s to the sessions of src.
 func (t *sourceTable) own(src *source, s *session) {
 	if src.sessions == 0 {
 		t.idle.remove(&src.place)
@@ -324,7 +318,7 @@ func (t *sourceTable) own(src *source, s *session) {
 	src.last, s.src = s, src
 }
 
-// disown notes that src has a session less.
+// disown removes one session of src.
 func (t *sourceTable) disown(src *source) {
 	if src.sessions--; src.sessions > 0 {
 		return
@@ -344,14 +338,13 @@ func (src *source) only() *session {
 	return src.last
 }
 
-// ring is a list, the newest first, of things that hold their place in it, so that
-// nothing is allocated. Make one with init.
+// ring is a list, newest first, whose items contain their place, so that nothing is allocated. Make one with init.
 type ring[T any] struct {
 	root place[T]
 	n    int
 }
 
-// place is that of one thing, in one ring at a time.
+// place is the place of one item, in one ring at a time.
 type place[T any] struct {
 	prev, next *place[T]
 	of         *T
@@ -359,7 +352,7 @@ type place[T any] struct {
 
 func (r *ring[T]) init() { r.root.prev, r.root.next = &r.root, &r.root }
 
-// oldest is nil if there is none.
+// oldest is nil if the ring is empty.
 func (r *ring[T]) oldest() *T { return r.root.prev.of }
 
 func (r *ring[T]) push(p *place[T]) {
@@ -374,7 +367,7 @@ func (r *ring[T]) remove(p *place[T]) {
 	r.n--
 }
 
-// renew makes p's thing the newest.
+// renew makes p's item the newest.
 func (r *ring[T]) renew(p *place[T]) {
 	if r.root.next != p {
 		r.remove(p)

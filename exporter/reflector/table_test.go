@@ -14,7 +14,7 @@ func testTable(most int) *table {
 	return newTable(most, most/2, rand.New(rand.NewPCG(1, 2)).Uint32)
 }
 
-// addr is the i-th of many addresses, each a source of its own.
+// addr is the i-th of many addresses of different sources.
 func addr(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), uint16(1024+i%50000))
 }
@@ -25,7 +25,7 @@ func (t *table) openFrom(i int, run uint64, now time.Duration) *session {
 	return t.open(key, t.sources.get(a.Addr(), now), now, time.Second)
 }
 
-// check compares all the indexes of the table with each other.
+// check compares all indexes of the table.
 func (t *table) check(tb testing.TB) {
 	tb.Helper()
 	total := 0
@@ -38,15 +38,15 @@ func (t *table) check(tb testing.TB) {
 			case t.byKey[s.key] != s:
 				tb.Fatalf("session of epoch %#x is not found by its key", s.epoch)
 			case s.epoch == 0 || t.byEpoch[s.epoch] != s:
-				tb.Fatalf("session of epoch %#x is not found by its epoch", s.epoch)
+				tb.Fatalf("session of epoch %#x is not found by it", s.epoch)
 			case s.src == nil || t.sources.byKey[s.src.key] != s.src:
-				tb.Fatalf("session of epoch %#x has a source that the table has forgotten", s.epoch)
+				tb.Fatalf("session of epoch %#x has a source that is not in the table", s.epoch)
 			case s.tier != tier(i):
 				tb.Fatalf("session of tier %d is in ring %d", s.tier, i)
 			}
 		}
 		if n != t.rings[i].n {
-			tb.Fatalf("ring %d has %d sessions and says %d", i, n, t.rings[i].n)
+			tb.Fatalf("ring %d has %d sessions, its count is %d", i, n, t.rings[i].n)
 		}
 		total += n
 	}
@@ -54,7 +54,7 @@ func (t *table) check(tb testing.TB) {
 	for _, src := range t.sources.byKey {
 		owned += src.sessions
 		if s := src.only(); s != nil && (s.src != src || src.sessions != 1) {
-			tb.Fatalf("a source of %d sessions has another's for its only one", src.sessions)
+			tb.Fatalf("the only session of a source with %d sessions belongs to another source", src.sessions)
 		}
 		if src.sessions == 0 {
 			idles++
@@ -64,9 +64,9 @@ func (t *table) check(tb testing.TB) {
 	case total != len(t.byKey), owned != total, len(t.byEpoch) != total:
 		tb.Fatalf("%d sessions in rings, %d by key, %d by epoch, %d owned", total, len(t.byKey), len(t.byEpoch), owned)
 	case idles != t.sources.idle.n || idles > t.sources.maxIdle:
-		tb.Fatalf("%d idle sources, says %d, bound %d", idles, t.sources.idle.n, t.sources.maxIdle)
+		tb.Fatalf("%d idle sources, count %d, limit %d", idles, t.sources.idle.n, t.sources.maxIdle)
 	case total > t.max, len(t.byFlow) > total:
-		tb.Fatalf("%d sessions, bound %d; %d flows", total, t.max, len(t.byFlow))
+		tb.Fatalf("%d sessions, limit %d; %d flows", total, t.max, len(t.byFlow))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestTableEvictsTheOldestOnTrial(t *testing.T) {
 	tab.check(t)
 	for i, want := range []bool{true, false, true, true, true} {
 		if _, have := tab.byKey[sessionKey{makeFlow(addr(i), netip.Addr{}, 7, false), 1}]; have != want {
-			t.Errorf("session %d is there: %v, want %v", i, have, want)
+			t.Errorf("session %d exists: %v, want %v", i, have, want)
 		}
 	}
 }
@@ -95,32 +95,32 @@ func TestFloodCannotEvictProvenSessions(t *testing.T) {
 	}
 	for i := range 10_000 {
 		if tab.openFrom(1000+i, 2, time.Duration(i)) == nil {
-			t.Fatalf("newcomer %d was refused though 40 places are on trial", i)
+			t.Fatalf("new session %d was refused with 40 sessions on trial", i)
 		}
 	}
 	tab.check(t)
 	for i, s := range mine {
 		if tab.byKey[s.key] != s {
-			t.Fatalf("proven session %d was evicted", i)
+			t.Fatalf("evicted proven session %d", i)
 		}
 	}
 }
 
-func TestFullTableOfProvenSessionsRefusesNewcomers(t *testing.T) {
+func TestFullTableOfProvenSessionsRefusesNewOnes(t *testing.T) {
 	tab := testTable(10)
 	for i := range 10 {
 		tab.promote(tab.openFrom(i, 1, 0), proven)
 	}
 	if tab.openFrom(99, 1, 1) != nil {
-		t.Error("a newcomer displaced a proven session")
+		t.Error("a new session evicted a proven one")
 	}
 	tab.check(t)
 	tab.expire(time.Hour, time.Minute)
 	if tab.len() != 0 {
-		t.Errorf("%d sessions survive their expiry", tab.len())
+		t.Errorf("%d sessions remain after their expiry", tab.len())
 	}
 	if tab.openFrom(99, 1, time.Hour) == nil {
-		t.Error("no room after everything expired")
+		t.Error("no new session after all expired")
 	}
 	tab.check(t)
 }
@@ -136,12 +136,12 @@ func TestOneSourceMayHoldHalfTheTable(t *testing.T) {
 		}
 	}
 	if opened != 5 {
-		t.Errorf("one source opened %d sessions of 10, want 5", opened)
+		t.Errorf("one source has %d sessions of 10, want 5", opened)
 	}
 	tab.check(t)
 }
 
-func TestTooManySeasonedSessionsGoBackOnTrial(t *testing.T) {
+func TestExcessSeasonedSessionsReturnToTrial(t *testing.T) {
 	tab := testTable(40)
 	for i := range 30 {
 		s := tab.openFrom(i, 0, 0)
@@ -154,7 +154,7 @@ func TestTooManySeasonedSessionsGoBackOnTrial(t *testing.T) {
 	}
 }
 
-func TestOnlySessionOfASourceIsKnownAsItsOnlyOne(t *testing.T) {
+func TestOnlyReturnsTheOneSessionOfASource(t *testing.T) {
 	tab := testTable(8)
 	now := time.Duration(0)
 	open := func(port uint16) *session {
@@ -165,33 +165,33 @@ func TestOnlySessionOfASourceIsKnownAsItsOnlyOne(t *testing.T) {
 	one := open(1)
 	src := one.src
 	if src.only() != one {
-		t.Error("one session is not the only one")
+		t.Error("only() does not return the one session")
 	}
 	two := open(2)
 	if s := src.only(); s != nil {
-		t.Errorf("one of two sessions is the only one: %v", s.key.port)
+		t.Errorf("only() of two sessions returned %v", s.key.port)
 	}
-	tab.close(one) // the older one, as when it expires
+	tab.close(one) // the older one, as on expiry
 	if src.only() != two {
-		t.Error("the newer one of two is not the only one when the older one has gone")
+		t.Error("only() does not return the remaining session")
 	}
 	tab.close(two)
 	if src.only() != nil || (*source)(nil).only() != nil {
-		t.Error("one of no sessions is the only one")
+		t.Error("only() of no sessions returned one")
 	}
 }
 
-func TestSixtyFourBitsOfAnIPv6AddressAreOneSource(t *testing.T) {
+func TestIPv6SourceIsItsSlash64(t *testing.T) {
 	st := newSourceTable(10, &seqwin.Quota{})
 	a := st.get(netip.MustParseAddr("2001:db8:0:1::1"), 0)
 	if b := st.get(netip.MustParseAddr("2001:db8:0:1:ffff::2"), 0); a != b {
-		t.Error("two hosts of one /64 have two buckets")
+		t.Error("two hosts of one /64 are two sources")
 	}
 	if b := st.get(netip.MustParseAddr("2001:db8:0:2::1"), 0); a == b {
-		t.Error("two /64 share a bucket")
+		t.Error("two /64 are one source")
 	}
 	if st.get(netip.MustParseAddr("192.0.2.1"), 0) == st.get(netip.MustParseAddr("192.0.2.2"), 0) {
-		t.Error("two IPv4 hosts share a bucket")
+		t.Error("two IPv4 hosts are one source")
 	}
 }
 
@@ -247,14 +247,14 @@ func TestCookieOfAClosedSessionFindsNothing(t *testing.T) {
 	s := tab.openFrom(1, 1, 0)
 	cookie := s.cookie(s.number())
 	if tab.byCookie(cookie) != s {
-		t.Fatal("a session is not found by its cookie")
+		t.Fatal("the session is not found by its cookie")
 	}
 	tab.close(s)
 	if tab.byCookie(cookie) != nil {
 		t.Error("a closed session is found by its cookie")
 	}
 	if again := tab.openFrom(2, 1, 0); again != s || tab.byCookie(cookie) != nil {
-		t.Error("the next user of its memory is found by the former one's cookie")
+		t.Error("the old cookie finds the session that reuses the memory")
 	}
 	for _, c := range []uint64{0, 1, 1 << 40, 1<<64 - 1} {
 		tab.byCookie(c) // must not panic

@@ -150,7 +150,7 @@ func TestSocketBoundToADeviceUsesOnlyThatDevice(t *testing.T) {
 	}
 }
 
-func TestSocketBoundToAVRFUsesItsRoutes(t *testing.T) {
+func TestSocketOfAVRFHasItsRoutes(t *testing.T) {
 	l := newLink(t)
 	remote := l.open(t, l.Remote, l.RemoteAddr, Options{})
 	namespace.Do(t, l.Local, func() {

@@ -232,7 +232,7 @@ func TestReplaysAfterARestartMoveNothing(t *testing.T) {
 				}
 				tp.open(t, netip.MustParseAddr(f.host), life.at)
 			}
-			large := slices.DeleteFunc(tapped(true), func(f remote) bool { return f.size == 112 }) // see TestSessionThatRecordedRequestsOpenedBeginsAnewWithItsSender
+			large := slices.DeleteFunc(tapped(true), func(f remote) bool { return f.size == 112 }) // see TestSessionOpenedByRecordedRequestsRestartsWithItsSender
 			// What is replayed is older than the restart by 4.7 s or more: by the waiting time and 2 s, as SECURITY.md wants it.
 			const wait = 2 * time.Second
 			s.measureTapped(t, large, func(remote) uint64 { return asked }, 10*time.Millisecond, wait, each, func(t *testing.T, _ remote, _ *capture, r stamp.Report) {

@@ -35,7 +35,7 @@ func TestAllCountsEqualTheLinksLog(t *testing.T) {
 }
 
 // beginsWhole damages none of the first packets: before the remote end has seen a Receipt it
-// answers a packet that lost its own by damage (TestFirstPacketWithoutItsReceiptTurnsOutCorrupt
+// answers a packet that lost its own by damage (TestFirstPacketWithoutItsReceiptIsCountedAsCorruptedLater
 // of package reflector), and that reply, whole as it is, counts as damaged here.
 func beginsWhole(_ sample.Direction, key uint64, f lab.Faults) lab.Faults {
 	f.Corrupt = f.Corrupt && key >= 10
