@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What is here runs on the kernel's timer.
+// The tests of this file use the kernel's timer.
 
 func start(tb testing.TB) *Pacer {
 	tb.Helper()
@@ -30,14 +30,14 @@ func start(tb testing.TB) *Pacer {
 	return p
 }
 
-func TestSleepingPacerIsWokenForAnEarlierTask(t *testing.T) {
+func TestSleepingPacerWakesForAnEarlierTask(t *testing.T) {
 	p := start(t)
 	p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { return Stop }), Now()+time.Hour)
 	fired := make(chan time.Duration, 1)
 	first := Now() + time.Millisecond
 	p.Add(TaskFunc(func(due, now time.Duration) time.Duration { fired <- now - due; return Stop }), first)
 	if late := <-fired; late < 0 {
-		t.Errorf("fired %v too early", -late)
+		t.Errorf("task fired %v early", -late)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestRemoveWaitsForFire(t *testing.T) {
 	go func() { remove(); removed <- inside.Load() }()
 	close(leave)
 	if <-removed {
-		t.Error("remove returned while Fire ran")
+		t.Error("remove returned during Fire")
 	}
 }
 
@@ -85,18 +85,18 @@ func TestRemovedTaskNeverFiresAgain(t *testing.T) {
 		})
 		<-fired
 		var done sync.WaitGroup
-		for range 2 { // removed twice at the same time
+		for range 2 { // removed twice concurrently
 			done.Go(func() { remove(); gone.Store(true) })
 		}
 		done.Go(func() { removeFlusher(); flusherGone.Store(true) })
 		done.Wait()
 		if wrong.Load() {
-			t.Fatal("fired after remove had returned")
+			t.Fatal("task fired after remove had returned")
 		}
 	}
 }
 
-func TestTaskOnTheKernelsTimerMayRemoveItself(t *testing.T) {
+func TestTaskMayRemoveItselfOnTheKernelsTimer(t *testing.T) {
 	p := start(t)
 	done := make(chan struct{})
 	handed := make(chan func(), 1)
@@ -116,23 +116,22 @@ func TestTaskOnTheKernelsTimerMayRemoveItself(t *testing.T) {
 	<-flushed
 }
 
-func TestNowIsTheKernelsMonotonicClockAndGrows(t *testing.T) {
+func TestNowIsMonotonic(t *testing.T) {
 	previous := Now()
 	if previous <= 0 {
-		t.Fatalf("Now is %v", previous)
+		t.Fatalf("Now is %v, want a time above 0", previous)
 	}
 	for range 1000 {
 		now := Now()
 		if now < previous {
-			t.Fatalf("went back from %v to %v", previous, now)
+			t.Fatalf("Now went back from %v to %v", previous, now)
 		}
 		previous = now
 	}
 }
 
-// BenchmarkTenThousandTasks is 10,000 tasks at one a second: an operation is a
-// firing. It reports the CPU time as a share of one core, the wake-ups a second
-// and how late the tasks were.
+// BenchmarkTenThousandTasks runs 10,000 tasks at one per second: an operation is a firing. It reports the CPU time as a
+// share of one core, the wake-ups per second and the lateness of the tasks.
 func BenchmarkTenThousandTasks(b *testing.B) {
 	const tasks = 10_000
 	p := start(b)

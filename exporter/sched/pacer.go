@@ -1,12 +1,11 @@
-// Package sched says when things are done. Its Pacer fires tasks at set times of the
-// monotonic clock, all of them in one goroutine.
+// Package sched schedules actions. Its Pacer fires tasks at set times of the monotonic clock, all of them in one
+// goroutine.
 //
-// A Go timer wakes up to a millisecond late, because the runtime's poller rounds
-// to milliseconds (measured: 0.6 ms median, 1.1 ms p99). An absolute timerfd,
-// which has no slack, is late by tens of microseconds even though the same poller
-// waits for it, and one goroutine serves thousands of sessions.
+// A Go timer wakes up to a millisecond late, because the runtime's poller rounds to milliseconds (measured: 0.6 ms
+// median, 1.1 ms p99). An absolute timerfd, which has no slack, is late by tens of microseconds with the same poller,
+// and one goroutine serves thousands of sessions.
 //
-// The package knows times and tasks, not what the tasks do.
+// The package has no knowledge of what the tasks do.
 package sched
 
 import (
@@ -20,48 +19,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stop is what a Task returns to be removed.
+// Stop is the return value of a Task that removes it.
 const Stop time.Duration = 0
 
-// Task is something to be done at set times.
+// Task is an action at set times.
 type Task interface {
-	// Fire does it. due is when it was wanted and now when it came about, both
-	// of the clock of Now; now-due is the lateness, never negative. It returns
-	// the next time, or Stop (any time not above zero) to be removed.
+	// Fire runs the task. due is the scheduled time and now the actual time, both of the clock of Now; now-due is the
+	// lateness, never negative. It returns the next time, or Stop (any time not above zero) to be removed.
 	//
-	// Fire runs on the pacer's thread and delays every other task: it must not
-	// block. A returned time that has passed is fired in the next round, at
-	// once; whether to catch up or to skip is the task's decision (see Skip). A
-	// task that always returns a past time keeps the thread busy.
+	// Fire runs on the pacer's thread and delays every other task: it must not block. A returned time in the past fires
+	// in the next round, at once; the task decides whether to catch up or to skip (see Skip). A task that always
+	// returns a past time keeps the thread busy.
 	Fire(due, now time.Duration) (next time.Duration)
 }
 
-// TaskFunc makes a Task of a function.
+// TaskFunc is a function as a Task.
 type TaskFunc func(due, now time.Duration) time.Duration
 
 // Fire calls f.
 func (f TaskFunc) Fire(due, now time.Duration) time.Duration { return f(due, now) }
 
-// Pacer fires tasks. Its methods are safe for concurrent use, also from inside
-// Fire. Make one with NewPacer.
+// Pacer fires tasks. Its methods are safe for concurrent use, also from inside Fire. NewPacer makes one.
 type Pacer struct {
 	timer timer
 
 	mu       sync.Mutex
-	idle     sync.Cond // signaled when what was running has returned
+	idle     sync.Cond // signaled when the running function has returned
 	queue    queue
 	flushers []*flusher
 	// running is the *entry or *flusher whose function runs now, or nil.
 	running any
-	thread  int           // the thread of the round under way, or of the last; 0: none
-	armed   time.Duration // what the thread sleeps for; forever: no task
+	thread  int           // the thread of the current or last round; 0: none
+	armed   time.Duration // when the sleep ends; forever: no task
 	asleep  bool
 
 	ready []*entry // scratch of Run
 	flush []*flusher
 }
 
-// forever is the time of a task that never comes.
+// forever is the due time if there is no task.
 const forever = time.Duration(1<<63 - 1)
 
 type flusher struct {
@@ -69,21 +65,20 @@ type flusher struct {
 	removed bool
 }
 
-// timer is what a Pacer sleeps on; a fake one drives the tests.
+// timer is what a Pacer sleeps on; tests use a fake one.
 type timer interface {
 	now() time.Duration
-	// wait returns at the given time or as soon as wake has been called since
-	// the last wait; spurious returns are allowed. forever: only by wake.
+	// wait returns at the given time or as soon as wake was called since the last wait; spurious returns are allowed.
+	// forever: only after wake.
 	wait(until time.Duration) error
 	// wake may be called from any goroutine.
 	wake()
-	// leave ends it.
+	// leave frees it.
 	leave()
 }
 
-// NewPacer makes a pacer; nothing fires until Run. It fails when the kernel
-// refuses a timer (too many open files). Every pacer made must be Run, if only
-// with an ended context: that is what frees the kernel's timer.
+// NewPacer makes a pacer; nothing fires until Run. It fails when the kernel refuses a timer (too many open files).
+// Every pacer must be Run, with an ended context if necessary: Run frees the kernel's timer.
 func NewPacer() (*Pacer, error) {
 	t, err := newTimer()
 	if err != nil {
@@ -121,7 +116,7 @@ func (p *Pacer) end() {
 	p.timer.leave()
 }
 
-// sleep waits for the earliest task.
+// sleep waits until the earliest task is due.
 func (p *Pacer) sleep() error {
 	p.mu.Lock()
 	p.armed = forever
@@ -138,9 +133,8 @@ func (p *Pacer) sleep() error {
 	return err
 }
 
-// round fires everything that is due now, then the flushers. Tasks that come
-// due meanwhile, or want to be fired again at once, wait for the next round:
-// the flushers are never starved. It reports whether anything was due.
+// round fires every task that is due now, then the flushers. Tasks that become due meanwhile, or return a past time,
+// wait for the next round, so that the flushers always run. It reports whether a task was due.
 func (p *Pacer) round() bool {
 	now := p.timer.now()
 	p.mu.Lock()
@@ -149,8 +143,8 @@ func (p *Pacer) round() bool {
 	}
 	due := len(p.ready) > 0
 	if due {
-		// For the round only: a goroutine that sleeps locked to its thread costs a
-		// hand-over from the thread that the poller woke up.
+		// For the round only: if a goroutine sleeps while locked to its thread, the poller's thread has to hand over to
+		// it.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		p.thread = unix.Gettid()
@@ -167,7 +161,7 @@ func (p *Pacer) round() bool {
 	return due
 }
 
-// fire calls one task. Called and returns with the mutex held, let go in between.
+// fire calls one task. The caller holds the mutex, which is unlocked during the call.
 func (p *Pacer) fire(e *entry) {
 	if e.removed {
 		return
@@ -204,18 +198,16 @@ func (p *Pacer) settle() {
 	p.idle.Broadcast()
 }
 
-// Add plans t for the time first; a time that has passed means at once. remove
-// takes it out again: when it returns, Fire is not running and will not run
-// again. Called from inside a Fire or a flusher it does not wait for the one it
-// was called from. It may be called more than once. Do not hold a lock over
-// remove that Fire takes.
+// Add schedules t for the time first; a past time means at once. remove removes it: when it returns, Fire is not
+// running and will not run again. Called from inside a Fire or a flusher, remove does not wait for that function. It
+// may be called more than once. The caller of remove must not hold a lock that Fire takes.
 func (p *Pacer) Add(t Task, first time.Duration) (remove func()) {
 	e := &entry{task: t, due: first, index: absent}
 	p.mu.Lock()
 	p.queue.push(e)
 	early := p.asleep && first < p.armed
 	if early {
-		p.armed = first // one wake-up is enough for any number of Adds
+		p.armed = first // one wake-up serves any number of Adds
 	}
 	p.mu.Unlock()
 	if early {
@@ -232,10 +224,8 @@ func (p *Pacer) Add(t Task, first time.Duration) (remove func()) {
 	}
 }
 
-// AddFlusher has f called on the pacer's thread after all due tasks of a
-// wake-up have fired, and not otherwise: what the tasks gathered is sent there
-// in one go. Flushers are called in the order they were added. remove is like
-// that of Add.
+// AddFlusher makes the pacer call f on its thread after all due tasks of a wake-up have fired, and only then: f sends
+// what the tasks collected in one call. Flushers are called in the order of AddFlusher. remove is like that of Add.
 func (p *Pacer) AddFlusher(f func()) (remove func()) {
 	fl := &flusher{f: f}
 	p.mu.Lock()
@@ -250,7 +240,7 @@ func (p *Pacer) AddFlusher(f func()) (remove func()) {
 	}
 }
 
-// await returns when what is not running, unless the caller is what.
+// await returns when what is not running, unless what is the caller.
 func (p *Pacer) await(what any) {
 	if p.running != what || p.thread == unix.Gettid() {
 		return
@@ -260,20 +250,18 @@ func (p *Pacer) await(what any) {
 	}
 }
 
-// entry is one task's place in the plan. All fields but task are guarded by the
-// pacer's mutex.
+// entry is one scheduled task. All fields except task are guarded by the pacer's mutex.
 type entry struct {
 	task    Task
 	due     time.Duration
-	index   int // in the heap; absent if it is not there
+	index   int // in the heap; absent if not in it
 	removed bool
 }
 
 const absent = -1
 
-// queue is a heap of entries, the earliest first. It has four children a node:
-// half as deep as a binary heap, and the four times that are compared lie in
-// one cache line, because each slot carries its time.
+// queue is a heap of entries, earliest first. It has four children per node: half the depth of a binary heap, and the
+// four times to compare share a cache line, because each slot has its time.
 type queue struct{ slots []slot }
 
 type slot struct {

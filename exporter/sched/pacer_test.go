@@ -14,7 +14,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// fakeTimer is a clock that jumps to whatever is waited for.
+// fakeTimer is a clock that jumps to the time of each wait.
 type fakeTimer struct {
 	mu    sync.Mutex
 	time  time.Duration
@@ -62,7 +62,7 @@ func (f *fakeTimer) wake() {
 }
 func (f *fakeTimer) leave() {}
 
-// runFake runs a pacer on a fake clock until the tasks call stop.
+// runFake runs a pacer on a fake clock until a task calls stop.
 func runFake(t *testing.T, plan func(p *Pacer, clock *fakeTimer, stop func())) *fakeTimer {
 	t.Helper()
 	clock := newFake()
@@ -102,7 +102,7 @@ func TestTasksFireInOrderAtTheirTimes(t *testing.T) {
 		t.Errorf("firings (-want +got):\n%s", diff)
 	}
 	if clock.waits != 5 {
-		t.Errorf("woken %d times for 5 times", clock.waits)
+		t.Errorf("woke up %d times, want one per due time (5)", clock.waits)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestTaskThatIsAlwaysDueDoesNotStarveTheFlusher(t *testing.T) {
 		})
 	})
 	if fired != 3 {
-		t.Errorf("fired %d times in 3 rounds", fired)
+		t.Errorf("fired %d times in 3 rounds, want 3", fired)
 	}
 }
 
@@ -183,7 +183,7 @@ func TestTaskRemovedByAnotherOfTheSameRoundDoesNotFire(t *testing.T) {
 		p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { stop(); return Stop }), 6)
 	})
 	if fired != 1 {
-		t.Errorf("%d fired, want 1: the one removed the other", fired)
+		t.Errorf("fired %d tasks, want 1: one removed the other", fired)
 	}
 }
 
@@ -194,9 +194,9 @@ func TestTaskMayRemoveItselfAndAddOthers(t *testing.T) {
 		remove = p.Add(TaskFunc(func(due, _ time.Duration) time.Duration {
 			log = append(log, due)
 			remove()
-			remove() // harmless
+			remove() // has no effect
 			p.Add(TaskFunc(func(due, _ time.Duration) time.Duration { log = append(log, due); stop(); return Stop }), due+7)
-			return due + 1 // it has been removed all the same
+			return due + 1 // ignored: the task is removed
 		}), 3)
 	})
 	if want := []time.Duration{3, 10}; !slices.Equal(log, want) {
@@ -204,17 +204,17 @@ func TestTaskMayRemoveItselfAndAddOthers(t *testing.T) {
 	}
 }
 
-func TestRunReportsABrokenTimer(t *testing.T) {
+func TestRunReturnsAFailureOfTheTimer(t *testing.T) {
 	clock := newFake()
 	clock.err = errors.New("broken")
 	p := newPacer(clock)
 	if err := p.Run(t.Context()); !errors.Is(err, clock.err) {
-		t.Errorf("Run: %v", err)
+		t.Errorf("Run: got %v, want the timer's error", err)
 	}
 	p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { return Stop }), 1)() // add and remove still return
 }
 
-func TestQueueIsAlwaysInOrder(t *testing.T) {
+func TestQueueReturnsEntriesInOrder(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var q queue
@@ -243,7 +243,7 @@ func TestQueueIsAlwaysInOrder(t *testing.T) {
 		}
 		for i, s := range q.slots {
 			if s.entry.index != i || s.entry.due != s.due {
-				t.Fatalf("step %d: slot %d holds entry of %d", step, i, s.entry.index)
+				t.Fatalf("step %d: slot %d has the entry with index %d", step, i, s.entry.index)
 			}
 		}
 	}
@@ -261,7 +261,7 @@ func TestFiringDoesNotAllocate(t *testing.T) {
 		step()
 	}
 	if n := testing.AllocsPerRun(1000, step); n != 0 {
-		t.Errorf("%v allocations a round", n)
+		t.Errorf("%v allocations per round, want 0", n)
 	}
 }
 

@@ -5,16 +5,14 @@ import (
 	"time"
 )
 
-// Schedule tells when to send next.
+// Schedule determines when to send next.
 type Schedule interface {
 	// Next is the first slot after previous, always later than previous.
 	Next(previous time.Duration) time.Duration
 }
 
-// Periodic is a slot every interval, at phase + k x interval: the periodic
-// stream of RFC 3432. The slots are a grid that lateness does not shift. An
-// interval below a nanosecond is taken as one. The schedule has no state and is
-// safe for concurrent use.
+// Periodic has a slot every interval, at phase + k x interval: the periodic stream of RFC 3432. Lateness does not shift
+// the slots. An interval below a nanosecond counts as one. The schedule has no state and is safe for concurrent use.
 func Periodic(interval, phase time.Duration) Schedule {
 	return periodic{max(interval, 1), phase}
 }
@@ -29,9 +27,8 @@ func (s periodic) Next(previous time.Duration) time.Duration {
 	return previous - since + s.interval
 }
 
-// RandomPhase is a start uniformly distributed in [0, interval), which RFC 3432
-// section 3 asks for so that periodic streams do not lock on to what else is
-// periodic. Zero for an interval not above zero.
+// RandomPhase returns a start uniformly distributed in [0, interval), which RFC 3432 section 3 requires to avoid
+// synchronization with other periodic events. Zero for an interval not above zero.
 func RandomPhase(interval time.Duration, rng *rand.Rand) time.Duration {
 	if interval <= 0 {
 		return 0
@@ -42,12 +39,10 @@ func RandomPhase(interval time.Duration, rng *rand.Rand) time.Duration {
 // poissonLimit is the longest gap of Poisson, in means.
 const poissonLimit = 10
 
-// Poisson has exponentially distributed gaps (RFC 2330 section 11.1.1), the
-// sampling of RFC 7679. A gap is at least a nanosecond and at most poissonLimit
-// means: longer ones, 4.5 in 100,000, are cut to that, so that a session never
-// falls silent for long; the true mean is smaller than the given one by 0.0045 %
-// for it. A mean below a nanosecond is taken as one. rng must not be nil; the
-// schedule is as little safe for concurrent use as rng is.
+// Poisson has exponentially distributed gaps (RFC 2330 section 11.1.1), the sampling of RFC 7679. A gap is at least a
+// nanosecond and at most poissonLimit means: longer ones, 4.5 in 100,000, are limited to that, so that a session is
+// never idle for long; this reduces the mean by 0.0045 %. A mean below a nanosecond counts as one. rng must not be nil;
+// the schedule is safe for concurrent use only if rng is.
 func Poisson(mean time.Duration, rng *rand.Rand) Schedule {
 	return poisson{max(mean, 1), rng}
 }
@@ -66,15 +61,14 @@ func gap(exponential float64, mean time.Duration) time.Duration {
 	return max(time.Duration(min(exponential, poissonLimit)*float64(mean)), 1)
 }
 
-// Skip is for a task that fired for the slot due at the time now and does not
-// catch up: next is the first slot of s after now and after due, missed the
-// number of slots passed over, due not counted.
+// Skip is for a task that fired for the slot due at the time now and does not catch up: next is the first slot of s
+// after now and after due, missed the number of skipped slots, due not counted.
 func Skip(s Schedule, due, now time.Duration) (next time.Duration, missed uint64) {
 	next = s.Next(due)
 	if next > now {
 		return next, 0
 	}
-	if p, ok := s.(periodic); ok { // in one step, however far behind
+	if p, ok := s.(periodic); ok { // constant time, however late
 		last := now - (now-next)%p.interval
 		return last + p.interval, uint64((last-next)/p.interval) + 1
 	}

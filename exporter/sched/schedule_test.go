@@ -15,13 +15,13 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-func TestPeriodicStaysOnItsGrid(t *testing.T) {
+func TestLatenessDoesNotShiftPeriodicSlots(t *testing.T) {
 	rng := seeded(t)
 	for range 20_000 {
 		interval, phase, previous := time.Duration(1+rng.IntN(10_000)), time.Duration(int32(rng.Uint32())), time.Duration(int32(rng.Uint32()))
 		next := Periodic(interval, phase).Next(previous)
 		if gap := next - previous; gap <= 0 || gap > interval || (next-phase)%interval != 0 {
-			t.Fatalf("interval %d, phase %d: %d after %d", interval, phase, next, previous)
+			t.Fatalf("interval %d, phase %d: got slot %d after %d", interval, phase, next, previous)
 		}
 	}
 }
@@ -33,13 +33,13 @@ func TestSchedulesAlwaysAdvance(t *testing.T) {
 	} {
 		for at := range time.Duration(1000) {
 			if next := s.Next(at); next <= at {
-				t.Fatalf("%s: %v after %v", name, next, at)
+				t.Fatalf("%s: got slot %v after %v", name, next, at)
 			}
 		}
 	}
 }
 
-func TestSkipTellsHowManySlotsWereMissed(t *testing.T) {
+func TestSkipCountsMissedSlots(t *testing.T) {
 	s := Periodic(10, 3)
 	for _, c := range []struct {
 		due, now, next time.Duration
@@ -50,18 +50,18 @@ func TestSkipTellsHowManySlotsWereMissed(t *testing.T) {
 		{13, 23, 33, 1},
 		{13, 32, 33, 1},
 		{13, 33, 43, 2},
-		{13, 13 + 10_000_000_000, 23 + 10_000_000_000, 1_000_000_000}, // at once, however far behind
+		{13, 13 + 10_000_000_000, 23 + 10_000_000_000, 1_000_000_000}, // constant time, however late
 	} {
 		if next, missed := Skip(s, c.due, c.now); next != c.next || missed != c.missed {
-			t.Errorf("due %d at %d: next %d, missed %d; want %d, %d", c.due, c.now, next, missed, c.next, c.missed)
+			t.Errorf("due %d at %d: got next %d, missed %d; want %d, %d", c.due, c.now, next, missed, c.next, c.missed)
 		}
 	}
 }
 
-// step is a schedule that Skip cannot take in one step.
+// step is a schedule that Skip passes slot by slot.
 type step struct{ Schedule }
 
-func TestSkipOfAGridEqualsSteppingAlong(t *testing.T) {
+func TestSkipOfPeriodicSlotsEqualsSkippingOneByOne(t *testing.T) {
 	rng := seeded(t)
 	for range 200 {
 		s := Periodic(time.Duration(1+rng.IntN(500)), time.Duration(rng.IntN(1<<16)))
@@ -69,7 +69,7 @@ func TestSkipOfAGridEqualsSteppingAlong(t *testing.T) {
 		now := due + time.Duration(rng.IntN(100_000))
 		next, missed := Skip(s, due, now)
 		if slow, count := Skip(step{s}, due, now); next != slow || missed != count || next <= now {
-			t.Fatalf("%+v, due %d at %d: %d after %d missed; step by step %d after %d", s, due, now, next, missed, slow, count)
+			t.Fatalf("%+v, due %d at %d: got %d after %d missed; one by one %d after %d", s, due, now, next, missed, slow, count)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestRandomPhaseIsUniform(t *testing.T) {
 	for range n {
 		p := RandomPhase(time.Second, rng)
 		if p < 0 || p >= time.Second {
-			t.Fatalf("phase %v", p)
+			t.Fatalf("phase %v is outside [0, interval)", p)
 		}
 		count[p*bins/time.Second]++
 	}
@@ -89,16 +89,16 @@ func TestRandomPhaseIsUniform(t *testing.T) {
 	for _, c := range count {
 		chi += (c - n/bins) * (c - n/bins) / (n / bins)
 	}
-	if chi > 45 { // 9 degrees of freedom: fewer than one seed of 1,000,000 (9.2e-7)
-		t.Errorf("chi square %.1f", chi)
+	if chi > 45 { // 9 degrees of freedom: fails for fewer than one seed in 1,000,000 (9.2e-7)
+		t.Errorf("chi square %.1f, want at most 45", chi)
 	}
 	if p := RandomPhase(0, rng); p != 0 {
-		t.Errorf("phase %v of no interval", p)
+		t.Errorf("phase %v of interval 0, want 0", p)
 	}
 }
 
-// TestPoissonGapsAreExponential compares the distribution of the gaps with
-// 1-exp(-x), their mean and that successive ones are independent, and the limit.
+// TestPoissonGapsAreExponential compares the distribution of the gaps with 1-exp(-x), and checks their mean, the
+// independence of successive gaps, and the limit.
 func TestPoissonGapsAreExponential(t *testing.T) {
 	const n, mean = 200_000, time.Millisecond
 	s := Poisson(mean, seeded(t))
@@ -111,20 +111,19 @@ func TestPoissonGapsAreExponential(t *testing.T) {
 		at = next
 		sum += gaps[i]
 		if gaps[i] > poissonLimit {
-			t.Fatalf("a gap of %.2f means", gaps[i])
+			t.Fatalf("gap of %.2f means, want at most the limit", gaps[i])
 		}
 		if i > 0 {
 			product += (gaps[i] - 1) * (gaps[i-1] - 1)
 		}
 	}
-	// All eight bounds are 5.4 standard deviations or more: fewer than one seed of 1,000,000
-	// fails (8 x 6.7e-8).
+	// All eight bounds are 5.4 standard deviations or more: fails for fewer than one seed in 1,000,000 (8 x 6.7e-8).
 	deviation := 5.4 / math.Sqrt(n)
 	if d := sum/n - 1; math.Abs(d) > deviation {
-		t.Errorf("mean is off by %.4f of itself, allowed %.4f", d, deviation)
+		t.Errorf("relative error of the mean %.4f, want at most %.4f", d, deviation)
 	}
 	if r := product / n; math.Abs(r) > deviation {
-		t.Errorf("correlation of neighbors %.4f, allowed %.4f", r, deviation)
+		t.Errorf("correlation of successive gaps %.4f, want at most %.4f", r, deviation)
 	}
 	for _, x := range []float64{0.01, 0.1, 0.5, 1, 2, 4} {
 		below := 0.0
@@ -139,7 +138,7 @@ func TestPoissonGapsAreExponential(t *testing.T) {
 	}
 }
 
-func TestLongPoissonGapsAreCut(t *testing.T) {
+func TestLongPoissonGapsAreLimited(t *testing.T) {
 	for _, c := range []struct {
 		exponential float64
 		want        time.Duration

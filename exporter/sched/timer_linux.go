@@ -11,20 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelTimer sleeps on a timerfd, set to an absolute time of CLOCK_MONOTONIC
-// (timerfd_create(2)), and an eventfd that others wake it with. An epoll of its
-// own joins them, on which the runtime's poller waits: a thread of ours that
-// blocked in ppoll would look to the runtime like a long system call, and its
-// monitor would wake up 50 times, 20 us apart, after each of them (sysmon in
+// kernelTimer sleeps on a timerfd, set to an absolute time of CLOCK_MONOTONIC (timerfd_create(2)), and an eventfd that
+// wakes it. An epoll descriptor joins them, on which the runtime's poller waits: the runtime treats a thread blocked in
+// ppoll like a long system call, and its monitor wakes up 50 times, 20 us apart, after each of them (sysmon in
 // runtime/proc.go). For 200 wake-ups a second that was half of all CPU time.
 type kernelTimer struct {
 	timer int
-	poll  *os.File // the epoll
+	poll  *os.File // the epoll descriptor
 	raw   syscall.RawConn
 	look  func(uintptr) bool // made once, since a method value allocates
 	woken bool               // look found the eventfd readable
 
-	mu    sync.RWMutex // over the eventfd's closing
+	mu    sync.RWMutex // guards closing the eventfd
 	event int          // -1: closed
 }
 
@@ -55,7 +53,7 @@ func (k *kernelTimer) open() (err error) {
 			return errors.Join(fmt.Errorf("epoll_ctl: %w", err), unix.Close(ep))
 		}
 	}
-	if err := unix.SetNonblock(ep, true); err != nil { // or the runtime would not poll it
+	if err := unix.SetNonblock(ep, true); err != nil { // the runtime polls only non-blocking files
 		return errors.Join(fmt.Errorf("fcntl: %w", err), unix.Close(ep))
 	}
 	k.poll = os.NewFile(uintptr(ep), "pacer")
@@ -65,7 +63,7 @@ func (k *kernelTimer) open() (err error) {
 
 func (k *kernelTimer) now() time.Duration { return Now() }
 
-// leave closes everything.
+// leave closes all descriptors.
 func (k *kernelTimer) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,7 +84,7 @@ func (k *kernelTimer) wait(until time.Duration) error {
 		// Zero would disarm it; a time in the past fires at once.
 		spec.Value = unix.NsecToTimespec(int64(max(until, 1)))
 	}
-	// Setting the timer also clears an expiry that nobody has read.
+	// Setting the timer also clears an unread expiry.
 	if err := unix.TimerfdSettime(k.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
 		return fmt.Errorf("timerfd_settime: %w", err)
 	}
@@ -96,12 +94,12 @@ func (k *kernelTimer) wait(until time.Duration) error {
 	}
 	if k.woken {
 		var count [8]byte
-		_, _ = unix.Read(k.event, count[:]) // only empties it
+		_, _ = unix.Read(k.event, count[:]) // resets the counter
 	}
 	return nil
 }
 
-// ready is called by the runtime's poller; false means to wait.
+// ready is called by the runtime's poller; false makes the poller wait.
 func (k *kernelTimer) ready(ep uintptr) bool {
 	var found [2]unix.EpollEvent
 	n, err := unix.EpollWait(int(ep), found[:], 0)
@@ -111,8 +109,7 @@ func (k *kernelTimer) ready(ep uintptr) bool {
 	return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
 }
 
-// wake adds one to the eventfd. It cannot fail but by an overflow, which needs
-// 2^64 wake-ups unread and would be one too.
+// wake adds one to the eventfd. It fails only on overflow, after 2^64 unread wake-ups, when the timer is awake anyway.
 func (k *kernelTimer) wake() {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -124,24 +121,21 @@ func (k *kernelTimer) wake() {
 	_, _ = unix.Write(k.event, one[:])
 }
 
-// anchor and anchorAt relate the runtime's monotonic clock to the kernel's.
-// Both are set once. The runtime reads CLOCK_MONOTONIC through the vDSO in some
-// 40 ns, which a clock_gettime of our own would take a system call for.
+// anchor and anchorAt relate the runtime's monotonic clock to the kernel's. Both are set once. The runtime reads
+// CLOCK_MONOTONIC through the vDSO in some 40 ns; clock_gettime from here would need a system call.
 var (
 	anchor   = time.Now()
 	anchorAt = monotonicAt(anchor)
 )
 
-// Now is CLOCK_MONOTONIC (clock_gettime(2)): the time since an arbitrary start,
-// usually the boot, which no step of the real-time clock touches. It is above
-// zero. Where the kernel's clock cannot be read it counts from the program's
-// start. The absolute value may be off by the few ten nanoseconds between the
-// two readings at the start; differences are exact.
+// Now is CLOCK_MONOTONIC (clock_gettime(2)): the time since an arbitrary start, usually the boot, unaffected by steps
+// of the real-time clock. It is above zero. If the kernel's clock cannot be read, it is the time since the program's
+// start. The absolute value has an error of the few ten nanoseconds between the two readings at the start; differences
+// are exact.
 func Now() time.Duration { return anchorAt + time.Since(anchor) }
 
-// monotonicAt is what CLOCK_MONOTONIC showed at t, a reading of the runtime's
-// clock. The tightest of a few bracketed readings is taken, so that being
-// descheduled in between does not shift the two against each other.
+// monotonicAt is the CLOCK_MONOTONIC time at t, a reading of the runtime's clock. Of a few bracketed readings the one
+// with the shortest bracket is taken, so that a preemption in between does not add an offset.
 func monotonicAt(t time.Time) time.Duration {
 	var best, width time.Duration
 	for i := range 8 {

@@ -17,14 +17,14 @@ func TestNowAgreesWithTheKernel(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := Now()
-		const anchored = 10 * time.Millisecond // between the two readings at the start the thread may lose its processor
+		const anchored = 10 * time.Millisecond // the thread may be preempted between the two readings at the start
 		if kernel := time.Duration(ts.Nano()); kernel < before-anchored || kernel > after+anchored {
-			t.Fatalf("the kernel says %v between %v and %v", kernel, before, after)
+			t.Fatalf("the kernel's clock is %v between Now %v and %v", kernel, before, after)
 		}
 	}
 }
 
-// countedTimer counts how often it wakes up.
+// countedTimer counts its wake-ups.
 type countedTimer struct {
 	timer
 	woke atomic.Int64
@@ -35,7 +35,7 @@ func (c *countedTimer) wait(until time.Duration) error {
 	return c.timer.wait(until)
 }
 
-// TestIdlePacerDoesNotWake: a poll that comes round on its own would show.
+// TestIdlePacerDoesNotWake detects periodic polling.
 func TestIdlePacerDoesNotWake(t *testing.T) {
 	kernel, err := newTimer()
 	if err != nil {
@@ -49,11 +49,11 @@ func TestIdlePacerDoesNotWake(t *testing.T) {
 	fired := make(chan struct{})
 	p.Add(TaskFunc(func(_, _ time.Duration) time.Duration { close(fired); return Stop }), 1)
 	<-fired
-	time.Sleep(100 * time.Millisecond) // let it fall asleep
+	time.Sleep(100 * time.Millisecond) // until the pacer sleeps
 	before := counted.woke.Load()
-	time.Sleep(500 * time.Millisecond) // real time: it is the kernel that is watched
+	time.Sleep(500 * time.Millisecond) // real time: the test observes the kernel
 	if after := counted.woke.Load(); after != before {
-		t.Errorf("woke up %d times while idle", after-before)
+		t.Errorf("woke up %d times while idle, want 0", after-before)
 	}
 	cancel()
 	if err := <-done; err != nil {
