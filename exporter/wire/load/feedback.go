@@ -5,16 +5,14 @@ import (
 	"math"
 )
 
-// Lengths of the packets that steer a stream under way. Both are shorter than two Data
-// packets with a content.
+// Lengths of the packets of feedback. Both are shorter than two Data packets with a content.
 const (
 	ReportBytes = HeaderBytes + 40
 	OrderBytes  = HeaderBytes + 16
 )
 
-// Status is what has come of a stream so far, by its receiver (the Status PDU of RFC 9946
-// in meaning, not in format). All counts are since its beginning, so that of two of them
-// the difference is known, however many between them were lost:
+// Status is the receiver's account of a stream so far (the Status PDU of RFC 9946 in meaning, not in format). All
+// counts are since the stream began, so that the difference of any two is known, even if others between them were lost:
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -28,22 +26,22 @@ const (
 //	|                   octets of UDP payload (64)                  |
 //	|                       elapsed, ns (64)                        |
 type Status struct {
-	// Serial grows with each; one that is not larger than the last is old. The first has 1.
+	// Serial increases with each; one that is not larger than the last is out of date. The first is 1.
 	Serial uint32
-	// Expected is one more than the highest number that has come; of these, Packets came.
+	// Expected is one more than the highest number received; of these, Packets were received.
 	Expected, Packets uint32
-	// Reordered came after a later one, Duplicates again.
+	// Reordered were received after a later one, Duplicates again.
 	Reordered, Duplicates uint32
-	// Variation is the mean delay of what has come since the Status before, in microseconds
-	// above the smallest of all; NoVariation: not known.
+	// Variation is the mean delay of the packets since the previous Status, in microseconds above the smallest of all;
+	// NoVariation: not known.
 	Variation uint32
 	// Bytes is the UDP payload of Packets.
 	Bytes uint64
-	// Elapsed is nanoseconds since the receiver began to count.
+	// Elapsed is nanoseconds since the receiver started to count.
 	Elapsed uint64
 }
 
-// NoVariation is a Variation that is not known.
+// NoVariation is an unknown Variation.
 const NoVariation = math.MaxUint32
 
 // AppendReport appends a Report of a transfer.
@@ -56,8 +54,8 @@ func AppendReport(b []byte, session uint64, transfer uint16, s Status) []byte {
 	return binary.BigEndian.AppendUint64(b, s.Elapsed)
 }
 
-// ParseStatus is the Status of a Report whose header h Parse has found good; false: the
-// packet is none, or what it says cannot be.
+// ParseStatus returns the Status of a Report with the valid header h; false: the packet is not a Report, or a value is
+// invalid.
 func ParseStatus(b []byte, h Header) (s Status, ok bool) {
 	if h.Type != Report || len(b) != ReportBytes || h.PayloadBytes != ReportBytes {
 		return Status{}, false
@@ -73,7 +71,7 @@ func ParseStatus(b []byte, h Header) (s Status, ok bool) {
 	return s, true
 }
 
-// Pace is what a sender is asked for: Interval nanoseconds from packet to packet.
+// Pace is the rate requested from a sender: Interval nanoseconds from packet to packet.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -82,7 +80,7 @@ func ParseStatus(b []byte, h Header) (s Status, ok bool) {
 //	|                         reserved (0)                          |
 //	|                       interval, ns (64)                       |
 type Pace struct {
-	// Serial grows with each; one that is not larger than the last is old. The first has 1.
+	// Serial increases with each; one that is not larger than the last is out of date. The first is 1.
 	Serial   uint32
 	Interval uint64
 }
@@ -95,8 +93,8 @@ func AppendOrder(b []byte, session uint64, transfer uint16, p Pace) []byte {
 	return binary.BigEndian.AppendUint64(b, p.Interval)
 }
 
-// ParsePace is the Pace of an Order whose header h Parse has found good; false: the packet
-// is none, or what it says cannot be.
+// ParsePace returns the Pace of an Order with the valid header h; false: the packet is not an Order, or a value is
+// invalid.
 func ParsePace(b []byte, h Header) (p Pace, ok bool) {
 	if h.Type != Order || len(b) != OrderBytes || h.PayloadBytes != OrderBytes {
 		return Pace{}, false

@@ -1,6 +1,5 @@
-// Package load is the format of the test packets of load tests: a header that
-// says which packet this is, and a content that both ends can compute, so that the
-// receiver sees what the path has changed in it.
+// Package load is the format of the test packets of load tests: a header that identifies the packet, and a content
+// that both ends can compute, so that the receiver detects any change on the path.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -11,11 +10,11 @@
 //	|                                                               |
 //	|                           sequence                            |
 //	|        payload octets         |          reserved (0)         |
-//	|          time of sending, or 0: see Header.Micros             |
+//	|             send time, or 0: see Header.Micros                |
 //	|                CRC-32C of the 28 octets before                |
 //	|     content: see Fill, or a cookie, a Status, a Pace ...      |
 //
-// All numbers are in network order. The package knows octets only.
+// All numbers are in network byte order. The package has no sockets and no clocks.
 package load
 
 import (
@@ -30,55 +29,55 @@ import (
 // HeaderBytes is the length of the header.
 const HeaderBytes = 32
 
-// Version is that of the format, 0..15. Packets of others are not ours.
+// Version is that of the format, 0..15. Packets of other versions are foreign.
 const Version = 1
 
-// Type is what a packet is for.
+// Type is the purpose of a packet.
 type Type uint8
 
 // The types, 1..15. None is zero.
 const (
 	// Data is a packet of a stream; its content is the pattern of Fill.
 	Data Type = 1
-	// Hello shows the other end the address that packets from here have there.
+	// Hello shows the other end the source address of packets from here, as it arrives there.
 	Hello Type = 2
 	// Challenge answers a Hello; its content is a cookie.
 	Challenge Type = 3
 	// Report answers the Data of a plan with feedback; its content is a Status.
 	Report Type = 4
-	// Order asks the sender of such a plan for another rate; its content is a Pace.
+	// Order requests another rate from the sender of such a plan; its content is a Pace.
 	Order Type = 5
 )
 
-// KeepAlive is a flag of a Hello that wants no Challenge.
+// KeepAlive is the flag of a Hello that requests no Challenge.
 const KeepAlive uint8 = 1
 
-// Header is what a packet begins with.
+// Header is the start of a packet.
 type Header struct {
 	Type  Type
 	Flags uint8
-	// Transfer tells the streams of a session apart.
+	// Transfer distinguishes the streams of a session.
 	Transfer uint16
-	// Session is a random number that both ends know and others do not.
+	// Session is a random number that only both ends know.
 	Session uint64
 	// Seq is the packet's number in its stream, from 0.
 	Seq uint32
-	// PayloadBytes is the length of the UDP payload as it was sent, this header
-	// included: HeaderBytes to 65,507 (65,527 with IPv6).
+	// PayloadBytes is the length of the UDP payload as sent, this header included: HeaderBytes to 65,507 (65,527 with
+	// IPv6).
 	PayloadBytes uint16
-	// Micros is when a packet of a plan with feedback left, in microseconds since its
-	// stream began, by the sender's clock; zero in all other packets.
+	// Micros is the send time of a packet of a plan with feedback, in microseconds since its stream began, by the
+	// sender's clock; zero in all other packets.
 	Micros uint32
 }
 
-// What Parse finds wrong.
+// The errors of Parse.
 var (
-	// ErrForeign: it does not begin as our packets do, or is of another version.
+	// ErrForeign: the packet has another magic number or version.
 	ErrForeign = errors.New("load: not a packet of this format")
-	// ErrShort: there is no whole header.
+	// ErrShort: the header is incomplete.
 	ErrShort = errors.New("load: shorter than its header")
-	// ErrDamaged: the header's checksum, or a field that the checksum cannot
-	// vouch for, is wrong. What stood there is returned all the same.
+	// ErrDamaged: the header's checksum, or a field with an invalid value, is wrong. Parse returns the header fields as
+	// received.
 	ErrDamaged = errors.New("load: damaged header")
 )
 
@@ -87,8 +86,7 @@ const (
 	crcStart = 28
 )
 
-// Put writes the header to the first HeaderBytes octets of b; it panics if b is
-// shorter.
+// Put writes the header to the first HeaderBytes octets of b; it panics if b is shorter.
 func (h Header) Put(b []byte) {
 	b = b[:HeaderBytes]
 	binary.BigEndian.PutUint32(b, magic)
@@ -109,8 +107,8 @@ func (h Header) AppendTo(b []byte) []byte {
 	return b
 }
 
-// Parse reads the header of a packet. The error is ErrShort, ErrForeign, or
-// ErrDamaged, with which the header is what stood there.
+// Parse reads the header of a packet. The error is ErrShort, ErrForeign, or ErrDamaged, with which the header is
+// returned as received.
 func Parse(b []byte) (h Header, err error) {
 	if len(b) < HeaderBytes {
 		return Header{}, ErrShort
@@ -126,9 +124,8 @@ func Parse(b []byte) (h Header, err error) {
 	return h, nil
 }
 
-// Claims is what a packet that Parse refuses shows of this format all the same: ours, that it
-// begins as our packets do, and the number that stands where a session's would; 0 if it is too
-// short for one.
+// Claims returns what a packet that Parse refused still shows: ours reports whether it has the magic number, session is
+// the content of that field, 0 if the packet is too short for one.
 func Claims(b []byte) (session uint64, ours bool) {
 	if len(b) >= 16 {
 		session = binary.BigEndian.Uint64(b[8:])
@@ -144,19 +141,18 @@ func read(b []byte) Header {
 	}
 }
 
-// checksum is CRC-32C (RFC 9260 appendix A), which processors compute themselves.
+// checksum is CRC-32C (RFC 9260 appendix A), for which processors have an instruction.
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Lengths of the packets that prove an address. A Challenge is never longer than the
-// Hello that it answers: nobody can have us send more than he sent himself.
+// Lengths of the packets that prove an address. A Challenge is never longer than its Hello: there is no amplification.
 const (
 	HelloBytes     = HeaderBytes + 64
 	MaxCookieBytes = HelloBytes - HeaderBytes
 )
 
-// AppendHello appends a Hello; the rest of it is zero.
+// AppendHello appends a Hello, padded with zeros.
 func AppendHello(b []byte, session uint64, flags uint8) []byte {
 	b = Header{Type: Hello, Flags: flags, Session: session, PayloadBytes: HelloBytes}.AppendTo(b)
 	return append(b, make([]byte, MaxCookieBytes)...)
@@ -169,8 +165,8 @@ func AppendChallenge(b []byte, session uint64, cookie []byte) []byte {
 	return append(b, cookie...)
 }
 
-// Cookie is that of a Challenge whose header h Parse has found good; nil if the packet
-// is not as long as it says, or none of that kind.
+// Cookie returns the cookie of a Challenge with the valid header h; nil if the packet's length differs from the
+// header's, or its type is another.
 func Cookie(b []byte, h Header) []byte {
 	if h.Type != Challenge || len(b) != int(h.PayloadBytes) || len(b) > HelloBytes {
 		return nil
@@ -178,10 +174,9 @@ func Cookie(b []byte, h Header) []byte {
 	return b[HeaderBytes:]
 }
 
-// The content of Data packets is a piece of one fixed table of random octets. Where
-// in the table it begins depends on the session and the number of the packet, so that
-// another packet's content, or the same at another offset, is seen to be wrong, and
-// so that neither end computes more than a copy or a comparison.
+// The content of Data packets is a part of one fixed table of random octets. Its offset in the table depends on the
+// session and the number of the packet, so that the content of another packet, or the same at another offset, is
+// detected as wrong, and each end only copies or compares.
 const (
 	starts     = 1 << 16
 	tableBytes = starts + 1<<16
@@ -189,8 +184,7 @@ const (
 
 var table = sync.OnceValue(makeTable)
 
-// makeTable is splitmix64 (Steele et al. 2014) from zero, little-endian: the same
-// everywhere and for good.
+// makeTable is splitmix64 (Steele et al. 2014) from zero, little-endian: part of the format, identical on all hosts.
 func makeTable() []byte {
 	b := make([]byte, tableBytes)
 	for i, state := 0, uint64(0); i < len(b); i += 8 {
@@ -207,48 +201,47 @@ func mix(state *uint64) uint64 {
 	return z ^ z>>31
 }
 
-// content is what the packet's octets from HeaderBytes on are to be; n of them, at
-// most 65,535.
+// content returns the first n octets of the packet's content, from HeaderBytes on; n is at most 65,535.
 func content(session uint64, seq uint32, n int) []byte {
 	state := session ^ uint64(seq)<<17
 	start := int(mix(&state) % starts)
 	return table()[start : start+n : start+n]
 }
 
-// Fill writes the whole packet: h, with PayloadBytes set to the length of b, and the
-// content. b is HeaderBytes to 65,535 octets long; Fill panics otherwise.
+// Fill writes the whole packet: h, with PayloadBytes set to the length of b, and the content. b is HeaderBytes to
+// 65,535 octets long; Fill panics otherwise.
 func (h Header) Fill(b []byte) {
 	h.PayloadBytes = uint16(len(b))
 	h.Put(b)
 	copy(b[HeaderBytes:], content(h.Session, h.Seq, len(b)-HeaderBytes))
 }
 
-// Kind is what is wrong with a packet's content.
+// Kind is the kind of damage of a packet's content.
 type Kind uint8
 
 // The kinds. The zero value is Intact.
 const (
 	Intact Kind = iota
-	// Truncated: shorter than was sent, and what is there is right.
+	// Truncated: shorter than sent, without other damage.
 	Truncated
-	// Overwritten: from the first octet that differs to the end it is something else:
-	// two bits an octet differ or more, of which chance makes four.
+	// Overwritten: random or other data from the first octet that differs to the end: on average at least two bits per
+	// octet differ; random data differ in four.
 	Overwritten
 	// BitErrors: single octets differ.
 	BitErrors
 )
 
-// Verdict is what Compare found.
+// Verdict is the result of Compare.
 type Verdict struct {
 	Kind Kind
-	// First is the offset in the packet of the first octet that differs or is
-	// missing, and Differing how many do, missing ones not counted.
+	// First is the offset in the packet of the first octet that differs or is missing, and Differing the number of
+	// octets that differ, without missing ones.
 	First, Differing int
-	// BitsDiffering of the octets that differ.
+	// BitsDiffering is the number of bits that differ in those octets.
 	BitsDiffering int
 }
 
-// Compare looks at a Data packet whose header h Parse has found good.
+// Compare checks a Data packet with the valid header h.
 func Compare(got []byte, h Header) Verdict {
 	want := int(h.PayloadBytes)
 	n := min(len(got), want)
@@ -280,8 +273,7 @@ func Compare(got []byte, h Header) Verdict {
 	return v
 }
 
-// AppendContent appends octets from up to end of the packet as they were sent: those
-// before HeaderBytes are the header's.
+// AppendContent appends the octets from up to end of the packet as sent; those before HeaderBytes are the header's.
 func (h Header) AppendContent(b []byte, from, end int) []byte {
 	end = min(end, int(h.PayloadBytes))
 	if from < HeaderBytes && from < end {

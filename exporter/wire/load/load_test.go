@@ -10,19 +10,19 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// The octets of a packet are those of the format for good: ends of different versions of
-// the program must agree on them. These were computed by another implementation.
-func TestPacketIsOctetByOctetThatOfTheFormat(t *testing.T) {
+// The octets of a packet are part of the format: ends of different versions of the program must agree on them. Another
+// implementation computed these.
+func TestPacketMatchesTheFormatOctetByOctet(t *testing.T) {
 	b := make([]byte, 48)
 	Header{Type: Data, Flags: 2, Transfer: 0x0304, Session: 0x05060708090a0b0c, Seq: 0x0d0e0f10}.Fill(b)
 	const want = "4f574c44" + "11" + "02" + "0304" + "05060708090a0b0c" + "0d0e0f10" + "0030" + "0000" + "00000000" + "d9e115d9" +
 		"f15acfd58600e31d7f61649f49532f58"
 	if got := hex.EncodeToString(b); got != want {
-		t.Errorf("%s, want\n%s", got, want)
+		t.Errorf("got %s, want\n%s", got, want)
 	}
 }
 
-func TestHeaderIsReadAsItWasWritten(t *testing.T) {
+func TestHeaderRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	for range 1000 {
 		h := Header{
@@ -31,12 +31,12 @@ func TestHeaderIsReadAsItWasWritten(t *testing.T) {
 		}
 		b := h.AppendTo([]byte{1, 2, 3})
 		if got, err := Parse(b[3:]); err != nil || got != h {
-			t.Fatalf("%+v became %+v, %v", h, got, err)
+			t.Fatalf("header %+v became %+v, %v", h, got, err)
 		}
 	}
 }
 
-func TestEveryFlippedBitOfTheHeaderIsSeen(t *testing.T) {
+func TestEveryFlippedBitOfTheHeaderIsDetected(t *testing.T) {
 	b := Header{Type: Data, Session: 77, Seq: 5, PayloadBytes: 100}.AppendTo(nil)
 	for bit := range 8 * HeaderBytes {
 		c := bytes.Clone(b)
@@ -47,7 +47,7 @@ func TestEveryFlippedBitOfTheHeaderIsSeen(t *testing.T) {
 			want = ErrForeign
 		}
 		if !errors.Is(err, want) {
-			t.Errorf("bit %d of octet %d: %v, want %v", bit%8, bit/8, err, want)
+			t.Errorf("bit %d of octet %d flipped: got %v, want %v", bit%8, bit/8, err, want)
 		}
 	}
 	if _, err := Parse(b[:HeaderBytes-1]); !errors.Is(err, ErrShort) {
@@ -55,7 +55,7 @@ func TestEveryFlippedBitOfTheHeaderIsSeen(t *testing.T) {
 	}
 }
 
-func TestRefusedPacketShowsWhoseItIs(t *testing.T) {
+func TestRefusedPacketShowsItsSession(t *testing.T) {
 	whole := Header{Type: Data, Session: 77, PayloadBytes: 100}.AppendTo(nil)
 	for n := range len(whole) + 1 {
 		want := uint64(0)
@@ -63,16 +63,16 @@ func TestRefusedPacketShowsWhoseItIs(t *testing.T) {
 			want = 77
 		}
 		if session, ours := Claims(whole[:n]); session != want || ours != (n >= 4) {
-			t.Errorf("%d octets: session %d, ours %v", n, session, ours)
+			t.Errorf("Claims of %d octets: session %d, ours %v", n, session, ours)
 		}
 	}
 	whole[3] ^= 1
 	if session, ours := Claims(whole); session != 77 || ours {
-		t.Errorf("session %d, ours %v of a packet that begins otherwise", session, ours)
+		t.Errorf("Claims of a packet with another magic number: session %d, ours %v", session, ours)
 	}
 }
 
-func TestDamageIsToldApart(t *testing.T) {
+func TestKindsOfDamageAreDistinguished(t *testing.T) {
 	h := Header{Type: Data, Session: 0xfeed, Seq: 9}
 	packet := make([]byte, 1000)
 	h.Fill(packet)
@@ -102,7 +102,7 @@ func TestDamageIsToldApart(t *testing.T) {
 		{"too long", tail(1000, []byte("more")), Verdict{Kind: Overwritten, First: 1000, Differing: 4}},
 	} {
 		if got := Compare(c.got, h); got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
 		}
 	}
 	for name, got := range map[string][]byte{
@@ -110,17 +110,17 @@ func TestDamageIsToldApart(t *testing.T) {
 		"another packet's end":           tail(700, other[700:]),
 		"the same packet's, shifted":     tail(700, packet[600:900]),
 		"zeros, and truncated":           tail(700, make([]byte, 100)),
-		"all of it is another packet's":  tail(HeaderBytes, other[HeaderBytes:]),
+		"all of another packet":          tail(HeaderBytes, other[HeaderBytes:]),
 		"the last eight octets are zero": tail(992, make([]byte, 8)),
 	} {
 		v := Compare(got, h)
 		if v.Kind != Overwritten || v.First > 1000 || v.Differing == 0 {
-			t.Errorf("%s: %+v, want it overwritten", name, v)
+			t.Errorf("%s: got %+v, want Overwritten", name, v)
 		}
 	}
 }
 
-func TestContentIsThatWhichWasSent(t *testing.T) {
+func TestAppendContentReturnsTheOctetsSent(t *testing.T) {
 	packet := make([]byte, 300)
 	h := Header{Type: Data, Session: 1, Seq: 2, Transfer: 3}
 	h.Fill(packet)
@@ -128,7 +128,7 @@ func TestContentIsThatWhichWasSent(t *testing.T) {
 	for _, c := range [][2]int{{0, 300}, {0, 10}, {10, 40}, {31, 33}, {32, 300}, {200, 1000}, {300, 310}, {400, 500}} {
 		want := packet[min(c[0], 300):min(c[1], 300)]
 		if got := h.AppendContent(nil, c[0], c[1]); !bytes.Equal(got, want) {
-			t.Errorf("%v: %x, want %x", c, got, want)
+			t.Errorf("%v: got %x, want %x", c, got, want)
 		}
 	}
 }
@@ -137,25 +137,25 @@ func TestChallengeIsNeverLongerThanItsHello(t *testing.T) {
 	hello := AppendHello(nil, 5, KeepAlive)
 	h, err := Parse(hello)
 	if err != nil || h.Type != Hello || h.Session != 5 || h.Flags != KeepAlive || len(hello) != 96 {
-		t.Fatalf("%d octets, %+v, %v", len(hello), h, err)
+		t.Fatalf("Hello of %d octets, header %+v, %v", len(hello), h, err)
 	}
 	for _, n := range []int{0, 1, MaxCookieBytes, 2 * MaxCookieBytes} {
 		cookie := bytes.Repeat([]byte{7}, n)
 		c := AppendChallenge(nil, 5, cookie)
 		h, err := Parse(c)
 		if err != nil || len(c) > len(hello) {
-			t.Fatalf("%d octets, %v", len(c), err)
+			t.Fatalf("Challenge of %d octets, %v", len(c), err)
 		}
 		if got := Cookie(c, h); !bytes.Equal(got, cookie[:min(n, MaxCookieBytes)]) {
 			t.Errorf("a cookie of %d octets became %x", n, got)
 		}
 		if Cookie(append(c, 0), h) != nil || Cookie(hello, Header{Type: Hello, PayloadBytes: HelloBytes}) != nil {
-			t.Error("a cookie was read from no challenge")
+			t.Error("Cookie returned a cookie of another type of packet")
 		}
 	}
 }
 
-func TestNoMemoryIsTakenForAPacket(t *testing.T) {
+func TestPacketsDoNotAllocate(t *testing.T) {
 	b := make([]byte, 1472)
 	h := Header{Type: Data, Session: 9}
 	h.Fill(b) // makes the table
@@ -164,14 +164,14 @@ func TestNoMemoryIsTakenForAPacket(t *testing.T) {
 		h.Fill(b)
 		got, err := Parse(b)
 		if err != nil || Compare(b, got).Kind != Intact {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("header %+v, %v", got, err)
 		}
 	}); n > 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want 0", n)
 	}
 }
 
-// Whatever arrives is read without harm, and what is found wrong with it is in it.
+// FuzzPacket checks that no input causes harm, and that a verdict's offsets lie within the packet.
 func FuzzPacket(f *testing.F) {
 	packet := make([]byte, 100)
 	Header{Type: Data, Session: 1, Seq: 2}.Fill(packet)
@@ -184,7 +184,7 @@ func FuzzPacket(f *testing.F) {
 			t.Errorf("%+v", h)
 		}
 		if err != nil {
-			// Read on as if it were good: what it says must do no harm.
+			// Continue with a refused header: its values must cause no harm.
 			if len(b) < HeaderBytes {
 				return
 			}
@@ -192,10 +192,10 @@ func FuzzPacket(f *testing.F) {
 		}
 		v := Compare(b, h)
 		if v.First < 0 || v.First > len(b) || v.Differing < 0 || v.Differing > len(b) || v.Kind == Intact && len(b) != int(h.PayloadBytes) {
-			t.Errorf("%+v of %d octets", v, len(b))
+			t.Errorf("verdict %+v of %d octets", v, len(b))
 		}
 		if n := len(h.AppendContent(nil, v.First, v.First+256)); n > 256 {
-			t.Errorf("%d octets of content", n)
+			t.Errorf("content of %d octets", n)
 		}
 		_ = Cookie(b, h)
 	})

@@ -2,7 +2,7 @@ package stamp
 
 import "testing"
 
-// requestOf makes a whole request of size octets, as our sender does.
+// requestOf makes a request of size octets, as the oneway sender does.
 func requestOf(b []byte, size int) []byte {
 	b = wholeReceipt.AppendTo(FollowUp{}.AppendTo(vectorSender.AppendTo(b)))
 	if rest := size - len(b) - TLVHeaderBytes; rest >= 0 {
@@ -42,15 +42,15 @@ func TestPacketsDoNotAllocate(t *testing.T) {
 		"stamp":           func() { PutT3(open, false, 7) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
+			t.Errorf("%s: %v allocations, want 0", name, n)
 		}
 	}
 	if !ok {
-		t.Error("something that was measured did not do its work")
+		t.Error("a measured function failed")
 	}
 }
 
-// walk reads all TLVs as our sender does, and returns how many were good.
+// walk reads all TLVs as the oneway sender does, and returns how many were good.
 func walk(rest []byte) (good int) {
 	for len(rest) > 0 {
 		var t TLV
@@ -115,7 +115,7 @@ func BenchmarkRead(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if !f() {
-					b.Fatal("not read")
+					b.Fatal("read failed")
 				}
 			}
 		})
@@ -139,7 +139,7 @@ func BenchmarkProtect(b *testing.B) {
 				b.SetBytes(int64(len(packet)))
 				for b.Loop() {
 					if !f() {
-						b.Fatal("not verified")
+						b.Fatal("verification failed")
 					}
 				}
 			})

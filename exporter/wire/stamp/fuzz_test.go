@@ -17,7 +17,7 @@ func addSeeds(f *testing.F) {
 	}
 }
 
-// What was read and is written again is read as the same.
+// FuzzBasePackets checks that a parsed packet is unchanged after writing and parsing.
 func FuzzBasePackets(f *testing.F) {
 	addSeeds(f)
 	k := vectorKey()
@@ -25,23 +25,23 @@ func FuzzBasePackets(f *testing.F) {
 		if p, err := ParseSender(b); err == nil {
 			w := p.AppendTo(nil)
 			if again, err := ParseSender(w); err != nil || again != p || !bytes.Equal(w[:16], b[:16]) {
-				t.Errorf("request: %+v became %+v, %v", p, again, err)
+				t.Errorf("request %+v became %+v, %v", p, again, err)
 			}
 		}
 		if p, err := ParseReflector(b); err == nil {
 			w := p.AppendTo(nil)
 			if again, err := ParseReflector(w); err != nil || again != p || !bytes.Equal(w[:38], b[:38]) {
-				t.Errorf("answer: %+v became %+v, %v", p, again, err)
+				t.Errorf("reply %+v became %+v, %v", p, again, err)
 			}
 		}
 		if p, err := ParseSenderUnverified(b); err == nil {
 			if again, err := verifiedSender(p.AppendAuthenticatedTo(nil, k), k); err != nil || again != p {
-				t.Errorf("authenticated request: %+v became %+v, %v", p, again, err)
+				t.Errorf("authenticated request %+v became %+v, %v", p, again, err)
 			}
 		}
 		p, _ := ParseReflectorAuthenticated(b, k)
 		if again, err := ParseReflectorAuthenticated(p.AppendAuthenticatedTo(nil, k), k); err != nil || again != p {
-			t.Errorf("authenticated reply: %+v became %+v, %v", p, again, err)
+			t.Errorf("authenticated reply %+v became %+v, %v", p, again, err)
 		}
 	})
 }
@@ -69,7 +69,7 @@ func FuzzNextTLV(f *testing.F) {
 	})
 }
 
-// checkValue reads v as all there is: read, written, read.
+// checkValue parses v as every type, writes it, and parses it again.
 func checkValue(t *testing.T, v TLV) {
 	t.Helper()
 	same := func(wire []byte, ignored ...int) {
@@ -78,9 +78,9 @@ func checkValue(t *testing.T, v TLV) {
 		for _, i := range ignored {
 			want[i] = 0
 		}
-		// Sub-TLVs behind a Timestamp Information are not kept.
+		// Sub-TLVs after a Timestamp Information are discarded.
 		if got := wire[TLVHeaderBytes:]; !bytes.HasPrefix(want, got) {
-			t.Errorf("%x became %x", v.Value, got)
+			t.Errorf("value %x became %x", v.Value, got)
 		}
 	}
 	if x, err := ParseClassOfService(v.Value); err == nil {
@@ -93,10 +93,10 @@ func checkValue(t *testing.T, v TLV) {
 		same(x.AppendTo(nil), 13, 14, 15)
 	}
 	if x, err := ParseReceipt(v.Value); err == nil {
-		// Not the same octets: a time that was held can be written in several ways.
+		// Not the same octets: a TX uncertainty has several encodings.
 		b := x.AppendTo(nil)
 		if again, err := ParseReceipt(b[TLVHeaderBytes:]); err != nil || again != x || len(b) != TLVHeaderBytes+len(v.Value) {
-			t.Errorf("%x became %+v", v.Value, again)
+			t.Errorf("Receipt %x became %+v", v.Value, again)
 		}
 	}
 	CheckPadding(v.Value, 1)
@@ -133,7 +133,7 @@ func FuzzVerifyTLVs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, base, at int) {
 		k.VerifyBase(b)
 		if k.VerifyTLVs(b, base, at) {
-			t.Errorf("forged: %x, base %d, at %d", b, base, at)
+			t.Errorf("verified a forged packet: %x, base %d, at %d", b, base, at)
 		}
 		if len(b) < UnauthenticatedBytes {
 			return
@@ -151,7 +151,7 @@ func FuzzPadding(f *testing.F) {
 		n %= 1 << 17
 		v, rest, err := NextTLV(AppendPadding(b, n, seq)[len(b):])
 		if err != nil || len(rest) != 0 || len(v.Value) != min(max(n, 0), maxValueBytes) || !CheckPadding(v.Value, seq) {
-			t.Errorf("%d octets of packet %d: %d, %v", n, seq, len(v.Value), err)
+			t.Errorf("padding of %d octets of packet %d: %d, %v", n, seq, len(v.Value), err)
 		}
 	})
 }

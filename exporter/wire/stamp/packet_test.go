@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestShortPacketsAreRefusedAtTheLimit(t *testing.T) {
+func TestPacketsBelowTheMinimumLengthAreRefused(t *testing.T) {
 	k := vectorKey()
 	for _, c := range []struct {
 		name  string
@@ -19,7 +19,7 @@ func TestShortPacketsAreRefusedAtTheLimit(t *testing.T) {
 	} {
 		for n := range c.least + 1 {
 			if err := c.parse(make([]byte, n)); errors.Is(err, ErrShort) != (n < c.least) {
-				t.Errorf("%s of %d octets: %v", c.name, n, err)
+				t.Errorf("%s of %d octets: got %v", c.name, n, err)
 			}
 		}
 	}
@@ -28,11 +28,11 @@ func TestShortPacketsAreRefusedAtTheLimit(t *testing.T) {
 func TestRepliesOfTWAMPLightEndWithTheTTL(t *testing.T) {
 	got, err := ParseReflector(octets(t, replyOpen)[:41])
 	if err != nil || got != vectorReply {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// verifiedSender is what a reflector does in two steps.
+// verifiedSender parses and verifies, as a reflector does.
 func verifiedSender(b []byte, k *Key) (SenderPacket, error) {
 	p, err := ParseSenderUnverified(b)
 	if err == nil && !k.VerifyBase(b) {
@@ -46,14 +46,14 @@ func TestAnyChangedBitBreaksTheBaseHMAC(t *testing.T) {
 	for name, wire := range map[string]string{"question": senderSealed, "answer": replySealed} {
 		b := octets(t, wire)
 		if !k.Clone().VerifyBase(b) || other.VerifyBase(b) {
-			t.Fatalf("%s: the right key fails, or a wrong one does not", name)
+			t.Fatalf("%s: the valid key fails, or another one does not", name)
 		}
 		for bit := range 8 * len(b) {
 			b[bit/8] ^= 1 << (bit % 8)
 			_, err := verifiedSender(b, k)
 			_, err2 := ParseReflectorAuthenticated(b, k)
 			if k.VerifyBase(b) || !errors.Is(err, ErrHMAC) || !errors.Is(err2, ErrHMAC) {
-				t.Fatalf("%s: bit %d changed, and nobody noticed", name, bit)
+				t.Fatalf("%s: verified with bit %d flipped", name, bit)
 			}
 			b[bit/8] ^= 1 << (bit % 8)
 		}
@@ -84,16 +84,16 @@ func TestAnyChangedBitBreaksTheTLVHMAC(t *testing.T) {
 		at := len(b)
 		b = AppendTLVHMAC(b, base, k)
 		if !k.VerifyTLVs(b, base, at) {
-			t.Fatalf("base %d: not verified", base)
+			t.Fatalf("base %d: verification failed", base)
 		}
 		for bit := range 8 * len(b) {
-			// Covered are the Sequence Number and the TLVs; the HMAC TLV's own flags
-			// are not, which the reflector changes.
+			// The HMAC covers the Sequence Number and the TLVs, but not the HMAC TLV's own flags, which the reflector
+			// changes.
 			octet := bit / 8
 			covered := octet < 4 || octet >= base && octet != at
 			b[octet] ^= 1 << (bit % 8)
 			if k.VerifyTLVs(b, base, at) == covered {
-				t.Fatalf("base %d: bit %d of octet %d, covered %v", base, bit%8, octet, covered)
+				t.Fatalf("base %d: bit %d of octet %d flipped: verification is wrong, covered %v", base, bit%8, octet, covered)
 			}
 			b[octet] ^= 1 << (bit % 8)
 		}
@@ -106,7 +106,7 @@ func TestOnlyAnHMACTLVVerifies(t *testing.T) {
 	whole := AppendTLVHMAC(b, UnauthenticatedBytes, k)
 	for at := -30; at < len(whole)+30; at++ {
 		if k.VerifyTLVs(whole, UnauthenticatedBytes, at) != (at == len(b)) {
-			t.Errorf("octet %d of %d", at, len(whole))
+			t.Errorf("verified an HMAC TLV at octet %d of %d", at, len(whole))
 		}
 	}
 	for n := range len(whole) {

@@ -11,21 +11,21 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// ClockCode is what the remote end says of its clock in a Receipt: three bits. The
-// zero value, also that of a request, is ClockOK.
+// ClockCode is the state of the remote end's clock in a Receipt: three bits. The zero value, also that of a request, is
+// ClockOK.
 type ClockCode uint8
 
-// The codes; they go over the wire.
+// The codes, as on the wire.
 const (
-	// ClockOK: the Error Estimate holds.
+	// ClockOK: the Error Estimate is valid.
 	ClockOK ClockCode = iota
-	// ClockUnsynchronized: the clock follows nothing, or too loosely.
+	// ClockUnsynchronized: the clock is not synchronized, or not well enough.
 	ClockUnsynchronized
-	// ClockStepped: the clock was set while the session lasted.
+	// ClockStepped: the clock was set during the session.
 	ClockStepped
-	// ClockNone: nobody watches the clock.
+	// ClockNone: the clock has no monitor.
 	ClockNone
-	// ClockSilent: who watches the clock does not answer.
+	// ClockSilent: the clock's monitor does not reply.
 	ClockSilent
 	// ClockShared: the request's token (Receipt.Base) is that of the reflector's
 	// own kernel: both ends read the same clock.
@@ -38,12 +38,11 @@ const ReceiptFixedBytes = 72
 // MaxReceiptWords is the longest bitmap, in 64-bit words.
 const MaxReceiptWords = 4
 
-// HostBlockBytes is the length of the block that tells of the reflector's host, in octets:
-// that of a word of the bitmap, in the place of which it stands.
+// HostBlockBytes is the length of the block with counts of the reflector's host, in octets: that of a word of the
+// bitmap, which it replaces.
 const HostBlockBytes = 8
 
-// AsksHost is the bit of Received in a request by which the sender says that it
-// understands the host block (Receipt.Host).
+// AsksHost is the bit of Received in a request by which the sender requests the host block (Receipt.Host).
 const AsksHost = 1
 
 // Asks is Received of a request whose sender understands the host block, and sets this DSCP (0..63) in its test packets.
@@ -67,61 +66,53 @@ const (
 	crcBytes       = 4
 )
 
-// Receipt is our own TLV: the remote end's account of the forward direction,
-// in place of the sender's request for it. Its layout is in the package's
-// documentation.
+// Receipt is the TLV with the remote end's account of the forward direction, in a reply, and the sender's request for
+// it. Its layout is in the package's documentation.
 type Receipt struct {
 	// Words is the length of Recent on the wire, 0..MaxReceiptWords.
 	Words int
-	// StatsQuery: no test packet. Finish: all that was sent has been waited for.
-	// Filled: the reflector wrote the counts.
+	// StatsQuery: a statistics query. Finish: the sender has waited for all packets. Filled: the reflector has set the
+	// counts.
 	StatsQuery, Finish, Filled bool
-	// T2Origin is where the reflector's receive stamp was taken: User, Kernel or
-	// Hardware. All others are written as sample.Absent, not told.
+	// T2Origin is the origin of the reflector's receive timestamp: User, Kernel or Hardware. All others are written as
+	// sample.Absent, not known.
 	T2Origin sample.Origin
-	// Clock is the reflector's word on its clock; only the low three bits go over
-	// the wire.
+	// Clock is the state of the reflector's clock; only the low three bits are written.
 	Clock ClockCode
-	// Run is the sender's random name of this run, Epoch the reflector's of this
-	// life of its session; 0: not known.
+	// Run is the sender's random number of this run, Epoch the reflector's of this session; 0: not known.
 	Run, Epoch uint32
-	// Packets of the forward direction: the low 32 bits of seqwin.Counts. In a
-	// request Next is the number of test packets sent so far, Base a token of the
-	// sender's kernel (package hostid; 0: not told), Received what the sender understands
-	// beside the first form of a Receipt (AsksHost), and the rest is zero.
+	// Packets of the forward direction: the low 32 bits of seqwin.Counts. In a request Next is the number of test
+	// packets sent so far, Base a token of the sender's kernel (package hostid; 0: none), Received the sender's
+	// capabilities (AsksHost), and the rest is zero.
 	Next, Base, Received, Lost, Duplicated,
 	Reordered, Late, Corrupted, Bursts uint32
-	// Tx is the number of replies sent to test packets, this one included, modulo
-	// 2^32. In a request: the sender's waiting time (Tmax, RFC 7680) in milliseconds.
+	// Tx is the number of replies sent to test packets, this one included, modulo 2^32. In a request: the sender's
+	// waiting time (Tmax, RFC 7680) in milliseconds.
 	Tx uint32
-	// Left tells when earlier answers left: in the reply numbered n those numbered
-	// n-1, n-2 and n-3; in that to a query, the last three.
+	// Left are the transmit times of earlier replies: in the reply numbered n those of n-1, n-2 and n-3; in that to a
+	// statistics query, the last three.
 	Left [LeftReplies]Left
-	// Host: there is a host block, and so SocketDrops. Only answers have one, now and then,
-	// and only if the request asked for it: then it stands in the place of the bitmap's
-	// last word, so that the reply is as long as the request.
+	// Host: there is a host block with SocketDrops. Only some replies have one, and only on request: it replaces the
+	// bitmap's last word, so that the reply is as long as the request.
 	Host bool
-	// SocketDrops counts the packets that the reflector's kernel has dropped at the socket
-	// that took the request, for want of buffer, since some 2 to 4 s before this Epoch
-	// began (the sender's first packets may be among them), of all senders,
-	// since a dropped packet is nobody's; and this session's that the reflector has refused
-	// for their rate, or before it had space for the session. Modulo 2^32.
+	// SocketDrops counts the packets of all senders (a dropped packet has no known sender) that the reflector's kernel
+	// dropped at the socket because its buffer was full, since some 2 to 4 s before this Epoch began (the sender's
+	// first packets may be among them), plus this session's packets that the reflector refused for their rate, or
+	// before it had space for the session. Modulo 2^32.
 	SocketDrops uint32
 	// TrafficClass of a host block is that octet of the IP header (RFC 2474, RFC 3168) of the request that is replied
 	// to, as it arrived. Remarked and CE count the test packets of this Epoch that arrived with another DSCP than
 	// SentDSCP, and with Congestion Experienced (RFC 3168): modulo MarksModulus.
 	TrafficClass uint8
 	Remarked, CE uint16
-	// Recent is seqwin.Counts.Recent. What lies beyond Words is neither written
-	// nor read.
+	// Recent is seqwin.Counts.Recent. Words beyond Words are neither written nor read.
 	Recent [MaxReceiptWords]uint64
 }
 
-// ErrNotReceipt says that the value is another experiment's type 251, or of another version.
+// ErrNotReceipt: the value is another experiment's type 251, or of another version.
 var ErrNotReceipt = errors.New("stamp: not a Receipt")
 
-// AppendTo appends the whole TLV; the CRC is left zero for SealCRC. Words out of
-// range are taken for the nearest that is in it.
+// AppendTo appends the whole TLV; the CRC stays zero for SealCRC. Words is clamped to its range.
 func (r Receipt) AppendTo(b []byte) []byte {
 	words := min(max(r.Words, 0), MaxReceiptWords)
 	form, length := receiptVersion<<4|uint8(words), ReceiptFixedBytes+8*words
@@ -160,8 +151,8 @@ func (r *Receipt) flags() (f uint8) {
 	return f | uint8(r.Clock)&7
 }
 
-// receiptForm is how many words the bitmap of a Receipt has, and whether there is a host block. ok
-// is false for what is none of this version, by its magic, version and length.
+// receiptForm returns the number of bitmap words of a Receipt, and whether there is a host block. ok is false if magic,
+// version or length do not match.
 func receiptForm(v []byte) (words int, host, ok bool) {
 	if len(v) < ReceiptFixedBytes || be.Uint16(v) != receiptMagic || v[2]>>4 != receiptVersion {
 		return 0, false, false
@@ -174,8 +165,7 @@ func receiptForm(v []byte) (words int, host, ok bool) {
 	return words, host, words <= MaxReceiptWords && len(v) == want
 }
 
-// ParseReceipt reads the value; its CRC is CheckCRC's business. The error is
-// ErrNotReceipt.
+// ParseReceipt reads the value; CheckCRC checks its CRC. The error is ErrNotReceipt.
 func ParseReceipt(v []byte) (r Receipt, err error) {
 	words, host, ok := receiptForm(v)
 	if !ok {
@@ -202,28 +192,26 @@ func ParseReceipt(v []byte) (r Receipt, err error) {
 	return r, nil
 }
 
-// Left is when an earlier answer really left the remote end. The zero value: it is
-// not known.
+// Left is the transmit time of an earlier reply. The zero value: not known.
 type Left struct {
-	// Known: the remote end's kernel or card has stamped the reply.
+	// Known: the remote end's kernel or card has provided a timestamp.
 	Known bool
-	// After is how much later than the T3 in the reply itself that was. On the wire
-	// it is in nanoseconds, at most MaxLeftAfter; what does not fit is not known.
+	// After is the transmit timestamp minus the T3 in the reply. On the wire it is in nanoseconds, at most
+	// MaxLeftAfter; a larger one is not known.
 	After time.Duration
-	// TXUncertainty is how much later still it may have been (sample.Stamp). It is written
-	// rounded up by at most a sixteenth or a microsecond.
+	// TXUncertainty is how much later the reply may have left (sample.Stamp). It is rounded up by at most a sixteenth
+	// or a microsecond.
 	TXUncertainty time.Duration
 }
 
-// MaxLeftAfter is the longest Left.After that can be told.
+// MaxLeftAfter is the longest Left.After on the wire.
 const MaxLeftAfter = math.MaxUint32 - 1
 
-// LeftReplies is how many earlier answers a Receipt tells of.
+// LeftReplies is how many earlier replies a Receipt reports.
 const LeftReplies = 3
 
-// appendLeft writes 32 bits for each: nanoseconds and one, 0 for not known; then
-// ten bits for each Held, from the highest: a power of two (5 bits) times a
-// number of microseconds (5 bits).
+// appendLeft writes 32 bits for each: nanoseconds plus one, 0 for not known; then ten bits for each TX uncertainty,
+// from the highest: a power of two (5 bits) times a number of microseconds (5 bits).
 func appendLeft(b []byte, all [LeftReplies]Left) []byte {
 	txUncertainty := uint32(0)
 	for _, l := range all {
@@ -266,31 +254,29 @@ func txUncertaintyTime(code uint32) time.Duration {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// SealCRC writes the CRC-32C of the whole payload into its Receipt; without a
-// Receipt it does nothing. The octets of the CRC itself and of the HMACs, which
-// are written later, count as zero. All else, the flags of the TLVs included, has
-// to be final.
+// SealCRC writes the CRC-32C of the whole payload into its Receipt; without a Receipt it does nothing. The octets of
+// the CRC itself and of the HMACs, which are written later, count as zero. All others, the flags of the TLVs included,
+// must be final.
 func SealCRC(b []byte, authenticated bool) {
 	if s, ok := findSeal(b, authenticated); ok {
 		be.PutUint32(b[s.crc:], s.sum(b, authenticated))
 	}
 }
 
-// CheckCRC reports whether the payload is as it was sealed. False without a
-// Receipt.
+// CheckCRC reports whether the CRC matches. False without a Receipt.
 func CheckCRC(b []byte, authenticated bool) bool {
 	s, ok := findSeal(b, authenticated)
 	return ok && be.Uint32(b[s.crc:]) == s.sum(b, authenticated)
 }
 
-// seal is where the fields of a packet are that its CRC cannot cover.
+// seal is the offsets of the fields that the CRC does not cover.
 type seal struct {
 	crc int
-	// mac is the value of the HMAC TLV behind the Receipt; 0: there is none.
+	// mac is the offset of the HMAC TLV's value after the Receipt; 0: none.
 	mac int
 }
 
-// findSeal walks the TLVs. What does not parse ends the walk, and is covered.
+// findSeal walks the TLVs. Octets that do not parse end the walk, and are covered.
 func findSeal(b []byte, authenticated bool) (s seal, ok bool) {
 	for at := baseBytes(authenticated); len(b)-at >= TLVHeaderBytes; {
 		value := at + TLVHeaderBytes
@@ -323,7 +309,7 @@ func (s seal) sum(b []byte, authenticated bool) uint32 {
 	return crc32.Update(crc, castagnoli, b[from:])
 }
 
-// crcHole goes on over b and n octets that count as zero.
+// crcHole continues the CRC over b and n octets that count as zero.
 func crcHole(crc uint32, b []byte, n int) uint32 {
 	return crc32.Update(crc32.Update(crc, castagnoli, b), castagnoli, zeros[:n])
 }

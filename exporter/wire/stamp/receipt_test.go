@@ -9,7 +9,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-func TestReceiptsOfEverySizeAndFlagComeBack(t *testing.T) {
+func TestReceiptsOfEverySizeAndFlagRoundTrip(t *testing.T) {
 	for form := range 2 * (MaxReceiptWords + 1) {
 		words, host := form/2, form%2
 		for bits := range 1 << 8 {
@@ -34,27 +34,27 @@ func TestReceiptsOfEverySizeAndFlagComeBack(t *testing.T) {
 	}
 }
 
-func TestTimesHeldAreRoundedUpByLittle(t *testing.T) {
+func TestTXUncertaintyIsRoundedUpByLittle(t *testing.T) {
 	for _, d := range []time.Duration{
 		0, 1, time.Microsecond, time.Microsecond + 1, 31 * time.Microsecond, 31*time.Microsecond + 1, 63 * time.Microsecond,
 		63*time.Microsecond + 1, time.Millisecond, 12345678, time.Second, time.Hour, 18 * time.Hour,
 	} {
 		got := parseLeft(appendLeft(nil, [LeftReplies]Left{{}, {Known: true, TXUncertainty: d}, {}}))
 		if most := d + d/16 + time.Microsecond; !got[1].Known || got[1].TXUncertainty < d || got[1].TXUncertainty > most || got[0].Known || got[2].Known {
-			t.Errorf("%v became %+v", d, got)
+			t.Errorf("TX uncertainty %v became %+v", d, got)
 		}
 	}
 	if got := txUncertaintyTime(txUncertaintyCode(math.MaxInt64)); got < 18*time.Hour {
-		t.Errorf("the longest is told as %v", got)
+		t.Errorf("the longest is written as %v", got)
 	}
 	for _, l := range []Left{{Known: true, After: -1}, {Known: true, After: MaxLeftAfter + 1}, {After: 5, TXUncertainty: 5}} {
 		if got := parseLeft(appendLeft(nil, [LeftReplies]Left{l})); got != [LeftReplies]Left{} {
-			t.Errorf("%+v became %+v, want nothing known", l, got)
+			t.Errorf("Left %+v became %+v, want unknown", l, got)
 		}
 	}
 }
 
-func TestReceiptWritesOnlyWhatItsBitsHold(t *testing.T) {
+func TestReceiptClampsFieldsToTheirBits(t *testing.T) {
 	for _, c := range []struct {
 		words, want int
 	}{{-1, 0}, {5, 4}, {1 << 40, 4}} {
@@ -70,7 +70,7 @@ func TestReceiptWritesOnlyWhatItsBitsHold(t *testing.T) {
 	}
 }
 
-func TestAnotherVendorsTLVIsNoReceipt(t *testing.T) {
+func TestTLVOfAnotherVendorIsNotAReceipt(t *testing.T) {
 	good := octets(t, vectorReceiptWire)[TLVHeaderBytes:]
 	change := func(at int, to byte) []byte {
 		b := append([]byte{}, good...)
@@ -78,25 +78,25 @@ func TestAnotherVendorsTLVIsNoReceipt(t *testing.T) {
 		return b
 	}
 	for name, v := range map[string][]byte{
-		"nothing": nil, "short": good[:71], "a word too few": good[:80], "a word too many": append(good[:88:88], make([]byte, 8)...),
+		"nothing": nil, "short": good[:71], "one word too few": good[:80], "one word too many": append(good[:88:88], make([]byte, 8)...),
 		"another magic": change(0, 'o'), "another second octet": change(1, 'w'), "another version": change(2, 0x22),
 		"five words": append(change(2, 0x15), make([]byte, 24)...), "fifteen words": change(2, 0x1f), "one word": change(2, 0x11),
 		"no space for the host block": change(2, 0x1a), "a host block too short": append(change(2, 0x1a), 0, 0, 0, 0),
 	} {
 		if _, err := ParseReceipt(v); !errors.Is(err, ErrNotReceipt) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want ErrNotReceipt", name, err)
 		}
-		// Seal and reader agree on what is a Receipt.
+		// SealCRC and ParseReceipt accept the same Receipts.
 		b := TLV{Type: TypeReceipt, Value: v}.AppendTo(vectorSender.AppendTo(nil))
 		before := string(b)
 		SealCRC(b, false)
 		if string(b) != before || CheckCRC(b, false) {
-			t.Errorf("%s: it was sealed", name)
+			t.Errorf("%s: SealCRC wrote a CRC", name)
 		}
 	}
 }
 
-// sealedPackets are whole packets of both kinds, one with padding behind the HMAC.
+// sealedPackets are packets of both modes with their CRC, one with padding after the HMAC.
 func sealedPackets(t testing.TB) map[string][]byte {
 	t.Helper()
 	k := vectorKey()
@@ -112,32 +112,32 @@ func TestAnyChangedBitBreaksTheCRC(t *testing.T) {
 	for name, b := range sealedPackets(t) {
 		authenticated := name == "authenticated"
 		if !CheckCRC(b, authenticated) {
-			t.Fatalf("%s: not as sealed", name)
+			t.Fatalf("%s: CRC does not match", name)
 		}
 		s, ok := findSeal(b, authenticated)
 		if !ok || (s.mac != 0) != authenticated {
-			t.Fatalf("%s: %+v %v", name, s, ok)
+			t.Fatalf("%s: findSeal: %+v %v", name, s, ok)
 		}
 		for bit := range 8 * len(b) {
 			octet := bit / 8
 			b[octet] ^= 1 << (bit % 8)
-			// The HMACs are written after the seal, and guard themselves.
+			// The HMACs are written after the CRC and protect themselves.
 			free := authenticated && (octet >= 96 && octet < 112 || octet >= s.mac && octet < s.mac+16)
 			if CheckCRC(b, authenticated) != free {
-				t.Fatalf("%s: bit %d of octet %d changed, free %v", name, bit%8, octet, free)
+				t.Fatalf("%s: bit %d of octet %d flipped: CheckCRC is wrong, not covered %v", name, bit%8, octet, free)
 			}
 			b[octet] ^= 1 << (bit % 8)
 		}
 		for n := range len(b) {
 			if CheckCRC(b[:n], authenticated) {
-				t.Fatalf("%s: %d of %d octets pass for the whole", name, n, len(b))
+				t.Fatalf("%s: CRC matches with %d of %d octets", name, n, len(b))
 			}
 		}
 	}
 }
 
-// The octets that end a packet may look like the header of an HMAC TLV.
-func TestOnlyARealHMACTLVIsLeftOutOfTheCRC(t *testing.T) {
+// The last octets of a packet may look like the header of an HMAC TLV.
+func TestCRCOmitsOnlyAnActualHMACTLV(t *testing.T) {
 	b := vectorReceipt.AppendTo(vectorSender.AppendTo(nil))
 	b = TLV{Type: TypeExtraPadding, Value: octets(t, "80 08 0010", zero(16))}.AppendTo(b)
 	SealCRC(b, false)
@@ -147,26 +147,26 @@ func TestOnlyARealHMACTLVIsLeftOutOfTheCRC(t *testing.T) {
 	}
 }
 
-func TestTheFirstReceiptHasTheSeal(t *testing.T) {
+func TestFirstReceiptHasTheCRC(t *testing.T) {
 	b := vectorSender.AppendTo(nil)
 	b = TLV{Type: TypeReceipt, Value: make([]byte, 80)}.AppendTo(b) // another vendor's
 	first := len(b) + TLVHeaderBytes + crcOffset
 	b = vectorReceipt.AppendTo(vectorReceipt.AppendTo(b))
 	SealCRC(b, false)
 	if s, ok := findSeal(b, false); !ok || s.crc != first || !CheckCRC(b, false) {
-		t.Errorf("sealed at %+v, want %d", s, first)
+		t.Errorf("CRC at %+v, want %d", s, first)
 	}
 }
 
-func TestPacketsWithoutReceiptHaveNoSeal(t *testing.T) {
+func TestPacketsWithoutReceiptHaveNoCRC(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"nothing": nil, "base": vectorSender.AppendTo(nil), "Follow-Up": FollowUp{}.AppendTo(vectorSender.AppendTo(nil)),
-		"behind a malformed TLV": vectorReceipt.AppendTo(append(vectorSender.AppendTo(nil), 0, 1, 0xff, 0xff)),
+		"after a malformed TLV": vectorReceipt.AppendTo(append(vectorSender.AppendTo(nil), 0, 1, 0xff, 0xff)),
 	} {
 		for _, authenticated := range []bool{false, true} {
 			before := string(b)
 			if SealCRC(b, authenticated); string(b) != before || CheckCRC(b, authenticated) {
-				t.Errorf("%s, authenticated %v: sealed", name, authenticated)
+				t.Errorf("%s, authenticated %v: SealCRC or CheckCRC found a Receipt", name, authenticated)
 			}
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// TLVType is the type octet of a TLV (RFC 8972 section 5.1). 240..251 are for
-// experiments, 252..254 for private use; 0 and 255 are reserved.
+// TLVType is the type octet of a TLV (RFC 8972 section 5.1). 240..251 are experimental, 252..254 for private use; 0 and
+// 255 are reserved.
 type TLVType uint8
 
-// The types that are known here.
+// The supported types.
 const (
 	TypeExtraPadding         TLVType = 1
 	TypeLocation             TLVType = 2
@@ -26,24 +26,23 @@ const (
 
 // The flags octet of a TLV (RFC 8972 section 4). The other bits are reserved.
 const (
-	// FlagUnrecognized (U): the reflector does not know the type. A sender sets it
-	// too: it comes back set from a reflector that knows no TLVs at all and
-	// returns what follows the base packet as it came.
+	// FlagUnrecognized (U): the reflector does not support the type. A sender sets it, too: it is still set in replies
+	// of a reflector that supports no TLVs and copies the octets after the base packet.
 	FlagUnrecognized = 0x80
-	// FlagMalformed (M): the TLV's length is wrong, and nothing after it was read.
+	// FlagMalformed (M): the TLV's length is wrong; octets after it were not parsed.
 	FlagMalformed = 0x40
 	// FlagIntegrity (I): the HMAC TLV did not verify, and no TLV was used.
 	FlagIntegrity = 0x20
 )
 
-// senderFlags is what a sender must set (RFC 8972 section 4). The AppendTo of
-// every TLV but the general one writes it; a reflector overwrites the octet.
+// senderFlags is what a sender must set (RFC 8972 section 4). The AppendTo of every TLV except the general one writes
+// it; a reflector overwrites the octet.
 const senderFlags = FlagUnrecognized
 
-// maxValueBytes is what a TLV's two octets of length can tell.
+// maxValueBytes is the maximum of a TLV's two octets of length.
 const maxValueBytes = 1<<16 - 1
 
-// TLV is one type-length-value. Value aliases the packet it was read from.
+// TLV is one type-length-value. Value aliases the packet that it was read from.
 type TLV struct {
 	Flags uint8
 	Type  TLVType
@@ -51,12 +50,11 @@ type TLV struct {
 	Value []byte
 }
 
-// ErrMalformedTLV says that a TLV runs past the packet's end or has a wrong length.
+// ErrMalformedTLV: a TLV exceeds the packet or has a wrong length.
 var ErrMalformedTLV = errors.New("stamp: malformed TLV")
 
-// NextTLV reads the first TLV of b, what follows a base packet or the TLV before,
-// and returns what follows it. The error is ErrMalformedTLV; if the header was
-// whole, t has its flags and type. Only an error allocates.
+// NextTLV reads the first TLV of b, which starts after a base packet or the previous TLV, and returns the rest. The
+// error is ErrMalformedTLV; if the header was complete, t has its flags and type. Only an error allocates.
 func NextTLV(b []byte) (t TLV, rest []byte, err error) {
 	if len(b) < TLVHeaderBytes {
 		return t, nil, fmt.Errorf("%w: %d bytes of header, want %d", ErrMalformedTLV, len(b), TLVHeaderBytes)
@@ -70,8 +68,7 @@ func NextTLV(b []byte) (t TLV, rest []byte, err error) {
 	return t, b[TLVHeaderBytes+n:], nil
 }
 
-// AppendTo appends the whole TLV, with the flags that t has. A value that is too
-// long for the length field is cut.
+// AppendTo appends the whole TLV, with the flags of t. A value too long for the length field is truncated.
 func (t TLV) AppendTo(b []byte) []byte {
 	v := t.Value[:min(len(t.Value), maxValueBytes)]
 	return append(appendHeader(b, t.Flags, t.Type, len(v)), v...)
@@ -85,7 +82,7 @@ func wrongLength(t TLVType, got, want int) error {
 	return fmt.Errorf("%w: type %d has %d bytes, want %d", ErrMalformedTLV, t, got, want)
 }
 
-// The value lengths that RFC 8972 fixes, in octets.
+// The value lengths that RFC 8972 defines, in octets.
 const (
 	timestampInformationBytes = 4
 	classOfServiceBytes       = 4
@@ -93,14 +90,13 @@ const (
 	followUpBytes             = 16
 )
 
-// TimestampInformation says how the reflector takes its stamps (RFC 8972 section
-// 4.3); In is T2, Out is T3. A sender leaves it zero.
+// TimestampInformation is the timestamping method of the reflector (RFC 8972 section 4.3); In is T2, Out is T3. A
+// sender leaves it zero.
 type TimestampInformation struct {
-	// SyncIn: what the clock follows. 1 NTP, 2 PTP, 3 SSU or BITS, 4 a satellite
-	// or radio system, 5 nothing (RFC 8972 section 5.4).
+	// SyncIn is the synchronization source: 1 NTP, 2 PTP, 3 SSU or BITS, 4 a satellite or radio system, 5 none (RFC
+	// 8972 section 5.4).
 	SyncIn uint8
-	// MethodIn: where the stamp is taken. 1 hardware, 2 software, 3 the control
-	// plane (RFC 8972 section 5.5).
+	// MethodIn is the timestamping method: 1 hardware, 2 software, 3 the control plane (RFC 8972 section 5.5).
 	MethodIn uint8
 	// SyncOut and MethodOut are those of T3.
 	SyncOut, MethodOut uint8
@@ -112,19 +108,18 @@ func (v TimestampInformation) AppendTo(b []byte) []byte {
 	return append(b, v.SyncIn, v.MethodIn, v.SyncOut, v.MethodOut)
 }
 
-// ClassOfService asks for and reports DiffServ marks (RFC 8972 section 4.4 with
-// erratum 8199): DSCP1 (6 bits) DSCP2 (6) ECN (2) RP (2) reserved (16).
+// ClassOfService requests and reports DSCP and ECN (RFC 8972 section 4.4 with erratum 8199): DSCP1 (6 bits) DSCP2 (6)
+// ECN (2) RP (2) reserved (16).
 type ClassOfService struct {
-	// DSCP1, 0..63, is what the sender asks for the reply.
+	// DSCP1, 0..63, is the DSCP that the sender requests for the reply.
 	DSCP1 uint8
-	// DSCP2, 0..63, and ECN, 0..3, are the marks with which the request arrived.
+	// DSCP2, 0..63, and ECN, 0..3, are those of the received request.
 	DSCP2, ECN uint8
-	// RP is 1 if the reflector did not mark the reply as asked, but as the
-	// request was; otherwise 0.
+	// RP is 1 if the reply has the DSCP of the request instead of the requested one; otherwise 0.
 	RP uint8
 }
 
-// AppendTo appends the whole TLV. Of each field the low bits are written.
+// AppendTo appends the whole TLV. It writes the low bits of each field.
 func (v ClassOfService) AppendTo(b []byte) []byte {
 	b = appendHeader(b, senderFlags, TypeClassOfService, classOfServiceBytes)
 	return be.AppendUint32(b, uint32(v.DSCP1&63)<<26|uint32(v.DSCP2&63)<<20|uint32(v.ECN&3)<<18|uint32(v.RP&3)<<16)
@@ -139,9 +134,8 @@ func ParseClassOfService(v []byte) (c ClassOfService, err error) {
 	return ClassOfService{uint8(w >> 26), uint8(w >> 20 & 63), uint8(w >> 18 & 3), uint8(w >> 16 & 3)}, nil
 }
 
-// DirectMeasurement counts packets (RFC 8972 section 4.5), modulo 2^32: those
-// that the sender sent, and those that the reflector received and sent. A sender
-// leaves the latter two zero.
+// DirectMeasurement counts packets (RFC 8972 section 4.5), modulo 2^32: those that the sender sent, and those that the
+// reflector received and sent. A sender leaves the latter two zero.
 type DirectMeasurement struct{ SenderTx, ReflectorRx, ReflectorTx uint32 }
 
 // AppendTo appends the whole TLV.
@@ -158,15 +152,14 @@ func ParseDirectMeasurement(v []byte) (d DirectMeasurement, err error) {
 	return DirectMeasurement{be.Uint32(v), be.Uint32(v[4:]), be.Uint32(v[8:])}, nil
 }
 
-// FollowUp carries the true transmit stamp of an earlier answer (RFC 8972 section
-// 4.7): sequence number (4 octets) stamp (8) mode (1) reserved (3). The zero
-// value, blank, is what a sender sends, and a reflector that keeps no state.
+// FollowUp is the transmit timestamp of an earlier reply (RFC 8972 section 4.7): sequence number (4 octets) timestamp
+// (8) mode (1) reserved (3). The zero value is what a sender and a stateless reflector send.
 type FollowUp struct {
-	// Seq is the reflector's own number of the reply before.
+	// Seq is the reflector's own number of the previous reply.
 	Seq uint32
-	// T3 is raw, in the format of the packet's Error Estimate.
+	// T3 is in the wire format of the packet's Error Estimate.
 	T3 uint64
-	// Mode says how it was taken, as TimestampInformation.MethodIn; 0: there is none.
+	// Mode is the timestamping method, as TimestampInformation.MethodIn; 0: there is no timestamp.
 	Mode uint8
 }
 
@@ -184,9 +177,8 @@ func ParseFollowUp(v []byte) (f FollowUp, err error) {
 	return FollowUp{be.Uint32(v), be.Uint64(v[4:]), v[12]}, nil
 }
 
-// AppendPadding appends an Extra Padding TLV (RFC 8972 section 4.1) of n value
-// octets, 0..65535, whose pattern depends on the packet's number and does not
-// compress. It does not allocate if b has room.
+// AppendPadding appends an Extra Padding TLV (RFC 8972 section 4.1) of n value octets, 0..65535, whose pattern depends
+// on the packet's number and does not compress. It does not allocate if b has the capacity.
 func AppendPadding(b []byte, n int, seq uint32) []byte {
 	n = min(max(n, 0), maxValueBytes)
 	b = appendHeader(b, senderFlags, TypeExtraPadding, n)
@@ -205,7 +197,7 @@ func AppendPadding(b []byte, n int, seq uint32) []byte {
 	return b
 }
 
-// CheckPadding reports whether v is as AppendPadding wrote it for seq.
+// CheckPadding reports whether v is what AppendPadding writes for seq.
 func CheckPadding(v []byte, seq uint32) bool {
 	i := 0
 	for ; i <= len(v)-8; i += 8 {
@@ -223,9 +215,8 @@ func CheckPadding(v []byte, seq uint32) bool {
 	return true
 }
 
-// paddingWord is the run of eight octets at offset at, little-endian: a hash of
-// both numbers rather than a chain, so that the processor works on several at a
-// time.
+// paddingWord returns the eight octets at offset at, little-endian: a hash of both numbers rather than a chain, so that
+// the processor computes several in parallel.
 func paddingWord(seq uint32, at int) uint64 {
 	x := (uint64(seq)<<32 | uint64(at) | 1) * 0x9e3779b97f4a7c15
 	return (x ^ x>>32) * 0xd6e8feb86659fd93

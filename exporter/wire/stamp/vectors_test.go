@@ -12,10 +12,9 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// The octets of this file are laid out by hand from the figures of RFC 8762
-// (sections 4.2 and 4.3) and RFC 8972 (sections 3 and 4), field by field; the
-// HMACs are what `openssl dgst -sha256 -mac HMAC -macopt hexkey:00010203...1f`
-// says of them, and the CRCs come from a bitwise CRC-32C in another language.
+// The octets of this file are derived by hand from the figures of RFC 8762 (sections 4.2 and 4.3) and RFC 8972
+// (sections 3 and 4), field by field; the HMACs are the output of `openssl dgst -sha256 -mac HMAC -macopt
+// hexkey:00010203...1f`, and the CRCs of a bitwise CRC-32C in another language.
 
 // octets turns hex, spaces allowed, into bytes.
 func octets(t testing.TB, parts ...string) []byte {
@@ -51,7 +50,7 @@ var (
 		"01020304" + zero(12) + "e8fe6f8080000000 89a8" + zero(6) + "fe" + zero(15) + "b6e999023b63206e7f9b165ecb9b9f36"
 )
 
-func TestBasePacketsAreAsTheFiguresOfRFC8762(t *testing.T) {
+func TestBasePacketsMatchTheFiguresOfRFC8762(t *testing.T) {
 	k := vectorKey()
 	for _, c := range []struct {
 		name, wire string
@@ -87,7 +86,7 @@ func TestBasePacketsAreAsTheFiguresOfRFC8762(t *testing.T) {
 			if diff := cmp.Diff(want, c.put(nil)); diff != "" {
 				t.Errorf("written (-want +got):\n%s", diff)
 			}
-			// What precedes is left alone, and no old octet shines through.
+			// Preceding octets stay unchanged, and used memory is overwritten.
 			dirty := append([]byte("before"), make([]byte, 200)...)
 			for i := range dirty[6:] {
 				dirty[6+i] = 0xff
@@ -99,9 +98,9 @@ func TestBasePacketsAreAsTheFiguresOfRFC8762(t *testing.T) {
 			if err != nil || got != c.want {
 				t.Errorf("read %+v, %v, want %+v", got, err, c.want)
 			}
-			// TLVs are none of the base packet's business.
+			// Octets after the base packet are ignored.
 			if got, err := c.parse(append(want, 1, 2, 3)); err != nil || got != c.want {
-				t.Errorf("read with something behind it: %+v, %v", got, err)
+				t.Errorf("read with octets after it: %+v, %v", got, err)
 			}
 		})
 	}
@@ -114,18 +113,18 @@ func TestReservedOctetsAreIgnored(t *testing.T) {
 		q[i] = 0xff
 	}
 	if got, err := ParseSender(q); err != nil || got != vectorSender {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 	a := octets(t, replyOpen)
 	for _, i := range []int{38, 39, 41, 42, 43} {
 		a[i] = 0xff
 	}
 	if got, err := ParseReflector(a); err != nil || got != vectorReply {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-func TestTLVsAreAsTheFiguresOfRFC8972(t *testing.T) {
+func TestTLVsMatchTheFiguresOfRFC8972(t *testing.T) {
 	for _, c := range []struct {
 		name, wire string
 		value      interface{ AppendTo([]byte) []byte }
@@ -177,8 +176,7 @@ func TestTLVsAreAsTheFiguresOfRFC8972(t *testing.T) {
 	}
 }
 
-// vectorReceipt has another number in every field, so that none can be mistaken
-// for another.
+// vectorReceipt has a different number in every field, so that no two are interchangeable.
 var (
 	vectorReceipt = Receipt{
 		Words: 2, StatsQuery: true, Filled: true, T2Origin: sample.Kernel, Clock: ClockStepped,
@@ -204,7 +202,7 @@ var hostReceipt = Receipt{Words: 1, Filled: true, Next: 3, Host: true, SocketDro
 const hostReceiptWire = "80 fb 0058 4f57 19 20 00000000 00000000 00000000 00000003 00000000 00000000 00000000 00000000 00000000" +
 	"00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 0123456789abcdef 11121314 b8abcdef"
 
-// A whole request of ours: base, Follow-Up, Receipt, in each way of protection.
+// A whole request of oneway: base, Follow-Up, Receipt, with each kind of protection.
 const (
 	wholeFollowUp = "80 07 0010 00000000 0000000000000000 00 000000"
 	wholeHead     = "80 fb 0050 4f57 11 c0"
@@ -217,7 +215,7 @@ var wholeReceipt = Receipt{
 	Recent: [4]uint64{0x0123456789abcdef},
 }
 
-func TestWholeRequestsAreSealedAsOtherToolsSay(t *testing.T) {
+func TestHMACAndCRCOfRequestsMatchOtherTools(t *testing.T) {
 	k := vectorKey()
 	t.Run("open", func(t *testing.T) {
 		b := wholeReceipt.AppendTo(FollowUp{}.AppendTo(vectorSender.AppendTo(nil)))
@@ -235,7 +233,7 @@ func TestWholeRequestsAreSealedAsOtherToolsSay(t *testing.T) {
 		compareOctets(t, b, octets(t, senderOpen, wholeFollowUp, wholeHead, "c19dee3f", wholeBody,
 			"80 08 0010 051c37fbecf53994d8784d96d50af33d", "80 01 0003 010203"))
 		if !CheckCRC(b, false) || !k.VerifyTLVs(b, UnauthenticatedBytes, at) {
-			t.Error("not verified")
+			t.Error("verification failed")
 		}
 	})
 	t.Run("authenticated", func(t *testing.T) {
@@ -247,7 +245,7 @@ func TestWholeRequestsAreSealedAsOtherToolsSay(t *testing.T) {
 		compareOctets(t, b, octets(t, senderSealed, wholeFollowUp, wholeHead, "58c1628f", wholeBody,
 			"80 08 0010 49bf49014d12f644b61bd532dc44ea34"))
 		if !CheckCRC(b, true) || !k.VerifyBase(b) || !k.VerifyTLVs(b, AuthenticatedBytes, at) {
-			t.Error("not verified")
+			t.Error("verification failed")
 		}
 	})
 }
@@ -259,7 +257,7 @@ func compareOctets(t *testing.T, got, want []byte) {
 	}
 }
 
-func TestPutT3IsTheStampOfEitherKind(t *testing.T) {
+func TestPutT3WritesTheTransmitTimestamp(t *testing.T) {
 	const stamp = 0x4142434445464748
 	q, a := vectorSender, vectorReply
 	q.T1, a.T3 = stamp, stamp

@@ -9,26 +9,26 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// checkEstimate holds one bound against what the field promises of it.
+// checkEstimate checks the encoding of one bound.
 func checkEstimate(t *testing.T, bound time.Duration) {
 	t.Helper()
 	for _, synchronized := range []bool{false, true} {
 		for _, f := range []Format{NTP, PTP} {
 			e := MakeErrorEstimate(bound, synchronized, f)
 			if e.Synchronized() != synchronized || e.Format() != f || !e.Valid() {
-				t.Errorf("%v: %#04x has S %v, Z %d, valid %v", bound, uint16(e), e.Synchronized(), e.Format(), e.Valid())
+				t.Errorf("bound %v: %#04x has S %v, Z %d, valid %v", bound, uint16(e), e.Synchronized(), e.Format(), e.Valid())
 			}
 			got := e.Bound()
 			if bound < 0 {
 				if got != math.MaxInt64 {
-					t.Errorf("%v became %v: an impossible bound must not look good", bound, got)
+					t.Errorf("bound %v became %v, want the largest error", bound, got)
 				}
 				continue
 			}
 			// Bound itself rounds up to a nanosecond, after the field to 0.23 ns.
 			most := float64(bound)*1.01 + 1.24
 			if got < bound || float64(got) > most {
-				t.Errorf("%v became %v (%#04x)", bound, got, uint16(e))
+				t.Errorf("bound %v became %v (%#04x)", bound, got, uint16(e))
 			}
 		}
 	}
@@ -57,8 +57,8 @@ func TestBoundIsRoundedUpByLessThanOnePercent(t *testing.T) {
 	}
 }
 
-// The values are worked out from error = Multiplier x 2^(Scale-32) s by hand.
-func TestErrorEstimateIsWrittenAsTheStandardSays(t *testing.T) {
+// The values are computed by hand from error = Multiplier x 2^(Scale-32) s.
+func TestErrorEstimateEncoding(t *testing.T) {
 	for _, c := range []struct {
 		bound        time.Duration
 		synchronized bool
@@ -80,12 +80,12 @@ func TestErrorEstimateIsWrittenAsTheStandardSays(t *testing.T) {
 		{math.MaxInt64, false, PTP, 0x7fff},
 	} {
 		if got := MakeErrorEstimate(c.bound, c.synchronized, c.f); got != c.want {
-			t.Errorf("%v: %#04x, want %#04x", c.bound, uint16(got), uint16(c.want))
+			t.Errorf("bound %v: %#04x, want %#04x", c.bound, uint16(got), uint16(c.want))
 		}
 	}
 }
 
-func TestEveryFieldIsReadWithoutOverflow(t *testing.T) {
+func TestEveryErrorEstimateIsReadWithoutOverflow(t *testing.T) {
 	for v := range 1 << 16 {
 		e := ErrorEstimate(v)
 		scale, multiplier := v>>8&63, v&255
@@ -97,7 +97,7 @@ func TestEveryFieldIsReadWithoutOverflow(t *testing.T) {
 			want < math.MaxInt64 && float64(got) != want, want >= math.MaxInt64 && got != math.MaxInt64:
 			t.Fatalf("%#04x: bound %d, want %g", v, got, want)
 		}
-		// Written again, what was read is at least that, and no coarser.
+		// Encoded again, the bound does not shrink, and is no coarser.
 		if again := MakeErrorEstimate(got, true, NTP).Bound(); again < got {
 			t.Fatalf("%#04x: %v became %v", v, got, again)
 		}
@@ -119,7 +119,7 @@ func TestFormatsDoNotAllocate(t *testing.T) {
 		sink += uint64(NTP.Decode(raw, tai, 1)) + uint64(e.Bound())
 	})
 	if n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want 0", n)
 	}
 }
 

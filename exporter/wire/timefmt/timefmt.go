@@ -1,12 +1,11 @@
-// Package timefmt holds the time stamp formats of STAMP and the Error Estimate.
+// Package timefmt contains the timestamp formats of STAMP and the Error Estimate.
 //
 //	NTP  0-3 seconds since 1900, UTC   4-7 fraction in units of 2^-32 s
 //	PTP  0-3 seconds since 1970, TAI   4-7 nanoseconds
 //	Error Estimate  S(1) Z(1) Scale(6) Multiplier(8)
 //
-// Which of the two a packet has is told by the Z bit of its Error Estimate (RFC
-// 8762 section 4.2.1). Neither tells its era: 32 bits of seconds wrap after 136
-// years, so that a reader needs to know roughly when the stamp was taken.
+// The Z bit of a packet's Error Estimate selects one of the two (RFC 8762 section 4.2.1). Neither includes its era: 32
+// bits of seconds wrap after 136 years, so that a reader needs to know roughly when the timestamp was taken.
 package timefmt
 
 import (
@@ -17,8 +16,8 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// Format is the Z bit of the Error Estimate: how the stamps of a packet are
-// written. The zero value is NTP, the default of RFC 8762 section 4.2.1.
+// Format is the Z bit of the Error Estimate: the format of a packet's timestamps. The zero value is NTP, the default of
+// RFC 8762 section 4.2.1.
 type Format uint8
 
 const (
@@ -37,10 +36,9 @@ const (
 	era      = int64(1) << 32 // seconds
 )
 
-// Encode writes t for the wire; tai is TAI-UTC (37 s since 2017), used by PTP
-// only. The zero Time, no stamp, becomes 0, and no other does. Decode finds the
-// same nanosecond again, but for the one nanosecond in 136 years whose PTP form
-// would be 0: that is written one later.
+// Encode returns t in wire format; tai is TAI-UTC (37 s since 2017), used by PTP only. The zero Time, no timestamp,
+// becomes 0, and no other does. Decode returns the same nanosecond, except for the one in 136 years whose PTP form
+// would be 0: Encode writes the next one.
 func (f Format) Encode(t instant.Time, tai time.Duration) uint64 {
 	if t.IsZero() {
 		return 0
@@ -58,16 +56,15 @@ func (f Format) Encode(t instant.Time, tai time.Duration) uint64 {
 		// Rounded up, for readers that round down.
 		low = (low<<32 + uint64(second) - 1) / uint64(second)
 	}
-	// The instant at which the seconds wrap must not read as no stamp. In NTP 1 is
-	// 0.23 ns later, which Decode rounds away.
+	// The instant at which the seconds wrap must not encode as no timestamp. In NTP 1 is 0.23 ns later, which Decode
+	// rounds away.
 	return max(uint64(uint32(sec))<<32|low, 1)
 }
 
-// Decode reads a stamp off the wire, to the nearest nanosecond: the exact one if
-// the writer had whole nanoseconds, however it rounded their binary fraction. The
-// era, which is not in the stamp, is the one that brings it closest to near; tai
-// is TAI-UTC, used by PTP only. 0, and a PTP stamp with a second or more of
-// nanoseconds, become the zero Time: there is no stamp.
+// Decode reads a timestamp in wire format, to the nearest nanosecond: the exact one if the writer had whole
+// nanoseconds, however it rounded their binary fraction. The era, which the timestamp does not include, is the one
+// closest to local; tai is TAI-UTC, used by PTP only. 0, and a PTP timestamp with a second or more of nanoseconds,
+// become the zero Time: no timestamp.
 func (f Format) Decode(raw uint64, tai time.Duration, local instant.Time) instant.Time {
 	sec, low := int64(raw>>32), raw&(1<<32-1)
 	if raw == 0 || f == PTP && low >= uint64(second) {
@@ -93,10 +90,9 @@ func (f Format) Decode(raw uint64, tai time.Duration, local instant.Time) instan
 	return t
 }
 
-// ErrorEstimate is the field of RFC 4656 section 4.1.2 as RFC 8762 section
-// 4.2.1 takes it over: S(1) Z(1) Scale(6) Multiplier(8), big end first. The
-// error is Multiplier x 2^(Scale-32) seconds: from 0.23 ns to 17,000 years. The
-// zero value is not valid.
+// ErrorEstimate is the field of RFC 4656 section 4.1.2 as in RFC 8762 section 4.2.1: S(1) Z(1) Scale(6) Multiplier(8),
+// big-endian. The error is Multiplier x 2^(Scale-32) seconds: from 0.23 ns to 17,000 years. The zero value is not
+// valid.
 type ErrorEstimate uint16
 
 const (
@@ -108,13 +104,10 @@ const (
 	largestError  = scaleMask<<scaleShift | multiplierMax
 )
 
-// MakeErrorEstimate writes a bound on the clock's error, rounded up by less than
-// 1 % or, below 60 ns, by less than 0.24 ns; the multiplier is never 0. A bound
-// below zero, which no clock has, and the longest duration, in which sums and Bound end
-// that have no end, are written as the largest error that the field holds: a fault in
-// the arithmetic that led to it must not look like a good clock. With synchronized
-// false that is 0x3fff, or 0x7fff with stamps in PTP format, and means that nothing is
-// known.
+// MakeErrorEstimate encodes a clock error bound, rounded up by less than 1 % or, below 60 ns, by less than 0.24 ns; the
+// multiplier is never 0. An invalid bound below zero, and the longest duration, which an infinite sum or Bound returns,
+// are encoded as the largest error of the field: a fault in the arithmetic must not look like a small error. With
+// synchronized false that is 0x3fff, or 0x7fff with timestamps in PTP format, and means that the error is unknown.
 func MakeErrorEstimate(bound time.Duration, synchronized bool, f Format) ErrorEstimate {
 	e := ErrorEstimate(0)
 	if synchronized {
@@ -126,8 +119,8 @@ func MakeErrorEstimate(bound time.Duration, synchronized bool, f Format) ErrorEs
 	if bound < 0 || bound == math.MaxInt64 {
 		return e | largestError
 	}
-	// Units of 2^-32 s, which beyond 36 years are too many for 64 bits, or of
-	// 2^-24 s. Each halving rounds up, which is as good as one division that does.
+	// Units of 2^-32 s, which beyond 36 years exceed 64 bits, or of 2^-24 s. Each halving rounds up, which equals one
+	// division that rounds up.
 	fraction, scale := uint(32), 0
 	if bound >= 1<<60 {
 		fraction, scale = 24, 8
@@ -143,18 +136,17 @@ func MakeErrorEstimate(bound time.Duration, synchronized bool, f Format) ErrorEs
 	return e | ErrorEstimate(scale<<scaleShift) | ErrorEstimate(max(units, 1))
 }
 
-// Synchronized is the S bit: the clock follows UTC by an external source.
+// Synchronized is the S bit: the clock is synchronized to UTC by an external source.
 func (e ErrorEstimate) Synchronized() bool { return e&flagS != 0 }
 
-// Format is the Z bit: how the stamps of the same packet are written.
+// Format is the Z bit: the format of the same packet's timestamps.
 func (e ErrorEstimate) Format() Format { return Format(e >> 14 & 1) }
 
-// Valid is false for a multiplier of 0, which RFC 4656 section 4.1.2 forbids:
-// then nothing is known of the error.
+// Valid is false for a multiplier of 0, which RFC 4656 section 4.1.2 forbids: then the error is unknown.
 func (e ErrorEstimate) Valid() bool { return e&multiplierMax != 0 }
 
-// Bound is the error, rounded up to a nanosecond; beyond 292 years it is the
-// longest duration. It is 0 if and only if e is not Valid, and means nothing then.
+// Bound is the error, rounded up to a nanosecond; beyond 292 years it is the longest duration. It is 0 if and only if e
+// is not Valid, and has no meaning then.
 func (e ErrorEstimate) Bound() time.Duration {
 	scale, multiplier := int(e>>scaleShift&scaleMask), float64(e&multiplierMax)
 	// 8 bits times the 30 of 10^9: the product is exact.

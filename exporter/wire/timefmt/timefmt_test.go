@@ -20,8 +20,8 @@ func at(t *testing.T, text string) instant.Time {
 	return instant.FromTime(u)
 }
 
-// The values are worked out from the definitions of the formats, by hand.
-func TestStampsAreWrittenAsTheStandardsSay(t *testing.T) {
+// The values are computed by hand from the definitions of the formats.
+func TestTimestampEncoding(t *testing.T) {
 	for _, c := range []struct {
 		when string
 		f    Format
@@ -36,9 +36,9 @@ func TestStampsAreWrittenAsTheStandardsSay(t *testing.T) {
 		// 1 ns is 4.29 units, 999,999,999 ns are 4,294,967,291.7.
 		{"2000-01-01T00:00:00.000000001Z", NTP, 0xbc17c200_00000005},
 		{"2000-01-01T00:00:00.999999999Z", NTP, 0xbc17c200_fffffffc},
-		// Nanoseconds written raw, as one known implementation does, would be 0x1dcd6500.
+		// Raw nanoseconds, as one known implementation writes, would be 0x1dcd6500.
 		{"2023-11-14T22:13:20.5Z", NTP, 0xe8fe6f80_80000000},
-		// 1,700,000,000 s after 1970, and TAI is 37 s ahead.
+		// 1,700,000,000 s after 1970; TAI is 37 s ahead.
 		{"2023-11-14T22:13:20.123456789Z", PTP, 1_700_000_037<<32 | 123_456_789},
 		{"1970-01-01T00:00:00.000000001Z", PTP, 37<<32 | 1},
 	} {
@@ -52,7 +52,7 @@ func TestStampsAreWrittenAsTheStandardsSay(t *testing.T) {
 	}
 }
 
-func TestEveryNanosecondComesBack(t *testing.T) {
+func TestEveryNanosecondIsPreserved(t *testing.T) {
 	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 1))
 	base := at(t, "2026-03-01T12:34:56Z")
@@ -73,9 +73,8 @@ func TestEveryNanosecondComesBack(t *testing.T) {
 	}
 }
 
-// Some writers cut a nanosecond's binary fraction off, some round it to the
-// nearest; both mean that nanosecond.
-func TestFractionsRoundedInAnyWayMeanTheirNanosecond(t *testing.T) {
+// Some writers truncate a nanosecond's binary fraction, some round it to the nearest; both mean that nanosecond.
+func TestFractionsDecodeToTheirNanosecondHoweverRounded(t *testing.T) {
 	local := at(t, "2026-03-01T00:00:00Z")
 	sec := NTP.Encode(local, 0)
 	seed := testseed.Of(t)
@@ -96,7 +95,7 @@ func TestFractionsRoundedInAnyWayMeanTheirNanosecond(t *testing.T) {
 	}
 }
 
-func TestErasAreToldApartByTheReadersClock(t *testing.T) {
+func TestReadersClockSelectsTheEra(t *testing.T) {
 	rollover := map[Format]instant.Time{
 		NTP: at(t, "2036-02-07T06:28:16Z"),
 		PTP: at(t, "2106-02-07T06:28:16Z").Add(-tai),
@@ -108,35 +107,35 @@ func TestErasAreToldApartByTheReadersClock(t *testing.T) {
 				raw := f.Encode(when, tai)
 				want := when
 				if f == PTP && off == 0 {
-					want++ // its own form is that of no stamp
+					want++ // its own encoding means no timestamp
 				}
 				if got := f.Decode(raw, tai, when.Add(apart)); got != want {
-					t.Errorf("format %d, %v from the wrap, reader %v apart: %s, want %s", f, off, apart, got, want)
+					t.Errorf("format %d, %v from the wrap, reader's clock off by %v: got %s, want %s", f, off, apart, got, want)
 				}
 			}
 		}
 	}
 }
 
-func TestOnlyNoStampIsZero(t *testing.T) {
+func TestOnlyTheZeroTimeEncodesAsZero(t *testing.T) {
 	for _, f := range []Format{NTP, PTP} {
 		if got := f.Encode(0, tai); got != 0 {
-			t.Errorf("format %d: no stamp became %#x", f, got)
+			t.Errorf("format %d: the zero Time became %#x", f, got)
 		}
 		if got := f.Decode(0, tai, instant.Now()); !got.IsZero() {
 			t.Errorf("format %d: 0 became %s", f, got)
 		}
 	}
 	if got := NTP.Encode(at(t, "2036-02-07T06:28:16Z"), tai); got == 0 {
-		t.Error("the instant at which the NTP seconds wrap became no stamp")
+		t.Error("the instant at which the NTP seconds wrap became 0")
 	}
 }
 
-func TestImpossibleNanosecondsAreNoStamp(t *testing.T) {
+func TestInvalidNanosecondsAreNoTimestamp(t *testing.T) {
 	local := at(t, "2026-03-01T00:00:00Z")
 	sec := uint64(1_772_323_237) << 32
 	if got := PTP.Decode(sec|999_999_999, tai, local); got.IsZero() {
-		t.Error("the last nanosecond of a second is no stamp")
+		t.Error("the last nanosecond of a second became the zero Time")
 	}
 	if got := PTP.Decode(sec|1_000_000_000, tai, local); !got.IsZero() {
 		t.Errorf("10^9 nanoseconds became %s", got)
@@ -146,10 +145,10 @@ func TestImpossibleNanosecondsAreNoStamp(t *testing.T) {
 func TestPTPCountsLeapSecondsAndNTPDoesNot(t *testing.T) {
 	when := at(t, "2026-03-01T00:00:00Z")
 	if got := PTP.Decode(PTP.Encode(when, tai), 0, when).Sub(when); got != tai {
-		t.Errorf("a reader that forgets TAI is %v ahead, want %v", got, tai)
+		t.Errorf("without TAI-UTC the time is %v ahead, want %v", got, tai)
 	}
 	if NTP.Encode(when, tai) != NTP.Encode(when, 0) {
-		t.Error("NTP stamps depend on TAI")
+		t.Error("NTP timestamps depend on TAI")
 	}
 }
 
@@ -163,15 +162,15 @@ func FuzzDecode(f *testing.F) {
 			format = PTP
 		}
 		got := format.Decode(raw, tai, instant.Time(local))
-		// A reader beyond the year 2116, or before 1823, has stamps that no Time holds.
+		// Timestamps of a reader beyond the year 2116, or before 1823, exceed Time.
 		if got.IsZero() || local > 1<<62 || local < -1<<62 {
 			return
 		}
 		if apart := got.Sub(instant.Time(local)).Abs(); apart > time.Duration(era/2+38)*time.Second {
-			t.Errorf("%#x near %d is %v away", raw, local, apart)
+			t.Errorf("timestamp %#x decoded near %d is %v away", raw, local, apart)
 		}
 		if again := format.Decode(format.Encode(got, tai), tai, got); again != got {
-			t.Errorf("%#x: %d became %d", raw, got, again)
+			t.Errorf("timestamp %#x: %d became %d", raw, got, again)
 		}
 	})
 }
