@@ -1,8 +1,8 @@
-// Package abuse floods a reflector on loopback with what nobody should send.
+// Package abuse attacks reflectors, senders, load servers and agents with invalid, replayed, spoofed and excess
+// traffic.
 //
-// Every packet must be accounted for under the reason expected, memory and
-// sessions must stay within their bounds, and a peer that was known before the
-// flood must be answered throughout.
+// Every packet must be counted with the expected result, memory and sessions must stay within their limits, and known
+// peers must be served throughout.
 package abuse
 
 import (
@@ -59,15 +59,15 @@ func TestWrongHMACIsCountedAndItsCostIsBounded(t *testing.T) {
 	s.flood(func(int) []byte { return bad }, 100)
 	got := s.gained()
 	if sum := got[reflector.BadHMAC] + got[reflector.HMACLimited]; sum != packets {
-		t.Errorf("bad_hmac %d + hmac_limited %d, want %d together; all: %v",
+		t.Errorf("bad_hmac %d and hmac_limited %d, want a sum of %d; all results: %v",
 			got[reflector.BadHMAC], got[reflector.HMACLimited], packets, got)
 	}
 	if got[reflector.BadHMAC] == 0 || got[reflector.HMACLimited] == 0 {
-		t.Errorf("bad_hmac %d, hmac_limited %d: want some of each", got[reflector.BadHMAC], got[reflector.HMACLimited])
+		t.Errorf("bad_hmac %d, hmac_limited %d, want both above 0", got[reflector.BadHMAC], got[reflector.HMACLimited])
 	}
 }
 
-func TestReplayedPacketsAreDuplicatesOfOneSession(t *testing.T) {
+func TestReplayedPacketsAreDuplicatesInOneSession(t *testing.T) {
 	s := start(t, reflector.Options{})
 	recorded := request(1, 99, nil)
 	s.flood(func(int) []byte { return recorded }, 100)
@@ -77,7 +77,7 @@ func TestReplayedPacketsAreDuplicatesOfOneSession(t *testing.T) {
 	}
 }
 
-func TestReplayAcrossTheRateLimitIsRefused(t *testing.T) {
+func TestReplayAboveTheRateLimitIsRefused(t *testing.T) {
 	s := start(t, reflector.Options{RatePackets: 5000, RateBurst: 4000})
 	recorded := request(1, 99, nil)
 	s.attacker.from(netip.MustParseAddr("127.9.9.9"))
@@ -90,9 +90,9 @@ func TestReplayAcrossTheRateLimitIsRefused(t *testing.T) {
 	}
 }
 
-func TestSpoofedSourcesOnlyEvictEachOther(t *testing.T) {
+func TestSpoofedSourcesEvictOnlyEachOther(t *testing.T) {
 	const bound = 1000
-	s := start(t, reflector.Options{MaxSessions: bound, NewSessions: -1}) // that limit has tests of its own
+	s := start(t, reflector.Options{MaxSessions: bound, NewSessions: -1}) // that limit has its own tests
 	rng := seeded(t)
 	s.flood(func(i int) []byte {
 		s.attacker.from(netip.AddrFrom4([4]byte{127, byte(1 + rng.IntN(200)), byte(rng.Uint32()), byte(1 + rng.IntN(250))}))
@@ -100,21 +100,21 @@ func TestSpoofedSourcesOnlyEvictEachOther(t *testing.T) {
 	}, 100)
 	s.expect(map[reflector.Result]uint64{reflector.Answered: packets})
 	if n := s.r.Stats().Sessions; n > bound {
-		t.Errorf("%d sessions, the bound is %d", n, bound)
+		t.Errorf("%d sessions, want at most %d", n, bound)
 	}
 	if s.known.epochs != 1 {
-		t.Errorf("the known peer's session was lost: it saw %d epochs", s.known.epochs)
+		t.Errorf("the known peer's session was evicted: it received %d epochs, want 1", s.known.epochs)
 	}
 }
 
-func TestSpoofedReflectorsAreNotAnswered(t *testing.T) {
+func TestSpoofedReflectorsGetNoReply(t *testing.T) {
 	s := start(t, reflector.Options{})
 	reply := s.known.last
 	s.flood(func(int) []byte { return reply }, 100)
 	s.expect(map[reflector.Result]uint64{reflector.Loop: packets})
 }
 
-func TestRandomPacketsAreAllAccountedFor(t *testing.T) {
+func TestRandomPacketsAreAllCounted(t *testing.T) {
 	key := newKey("right")
 	for name, o := range map[string]reflector.Options{
 		"without keys": {}, "with a key": {Keys: []*stamp.Key{key}},
@@ -133,7 +133,7 @@ func TestRandomPacketsAreAllAccountedFor(t *testing.T) {
 						buffer[at+j] = byte(v >> (8 * j))
 					}
 				}
-				if i%2 == 0 { // half of them begin like a request
+				if i%2 == 0 { // half of them start like a request
 					copy(buffer[:n], model[:rng.IntN(len(model))])
 				}
 				return buffer[:n]
@@ -143,10 +143,10 @@ func TestRandomPacketsAreAllAccountedFor(t *testing.T) {
 				sum += n
 			}
 			if sum != packets {
-				t.Errorf("%d packets accounted for, %d sent", sum, packets)
+				t.Errorf("counted %d packets, sent %d", sum, packets)
 			}
 			if n := s.r.Stats().Sessions; n > 1000 {
-				t.Errorf("%d sessions, the bound is 1000", n)
+				t.Errorf("%d sessions, want at most 1000", n)
 			}
 		})
 	}

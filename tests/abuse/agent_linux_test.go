@@ -18,25 +18,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who attacks from where the scraper is, and who scrapes from elsewhere.
+// Addresses: attackers use the scraper's address, and a second scraper another one.
 const (
 	here      = "127.0.0.1"
 	elsewhere = "127.0.0.2"
 )
 
-// TestAgentAmongAttackers attacks the program's HTTP server, its files and its descriptors.
+// TestAgentAmongAttackers attacks the agent's HTTP server, its files and its descriptors.
 func TestAgentAmongAttackers(t *testing.T) {
 	binary := buildProgram(t)
 	for name, attack := range map[string]func(*testing.T, string){
 		"idle connections":    idleConnections,
-		"dripping headers":    drippingHeaders,
+		"trickled headers":    drippingHeaders,
 		"many sources":        manySources,
 		"few descriptors":     fewDescriptors,
 		"slow readers":        slowReaders,
 		"slow readers, many":  manySlowReaders,
 		"aborted scrapes":     abortedScrapes,
 		"rebound names":       reboundNames,
-		"no descriptors":      noDescriptors,
+		"no descriptors left": noDescriptors,
 		"many reloads":        manyReloads,
 		"secrets for all":     secretsForAll,
 		"token in a new file": tokenInANewFile,
@@ -45,7 +45,7 @@ func TestAgentAmongAttackers(t *testing.T) {
 	}
 }
 
-// idleConnections opens 560: after a request, silent ones, and some in the middle of a header.
+// idleConnections opens 560 connections: idle after a request, without data, and in the middle of a header.
 func idleConnections(t *testing.T, binary string) {
 	s := startAgent(t, binary, manyPaths(1, ""))
 	for i := range 560 {
@@ -61,15 +61,15 @@ func idleConnections(t *testing.T, binary string) {
 	}
 	body := s.served(here, elsewhere)
 	if open := value(t, body, "process_open_fds"); open > 100 {
-		t.Errorf("%v descriptors are open; one address may have 64 connections", open)
+		t.Errorf("%v descriptors are open, want at most 64 connections of one address", open)
 	}
 }
 
-// drippingHeaders sends requests byte by byte, over both families, that never end.
+// drippingHeaders sends endless requests byte by byte, over both address families.
 func drippingHeaders(t *testing.T, binary string) {
-	const each = 60 // below what one address may have
+	const each = 60 // below the limit of one address
 	s := startAgent(t, binary, manyPaths(1, ""), "--web.listen-address=[::1]:0")
-	s.eventually("it listens on both", func() bool { return len(listening.FindAllString(s.said.String(), -1)) == 2 })
+	s.eventually("the agent listens on both addresses", func() bool { return len(listening.FindAllString(s.said.String(), -1)) == 2 })
 	var cut atomic.Int64
 	for _, m := range listening.FindAllStringSubmatch(s.said.String(), -1) {
 		if strings.HasPrefix(m[1], here) {
@@ -91,14 +91,14 @@ func drippingHeaders(t *testing.T, binary string) {
 	}
 	body := s.served(here, elsewhere)
 	if open := value(t, body, "process_open_fds"); open < 2*each {
-		t.Errorf("%v descriptors are open: nobody drips", open)
+		t.Errorf("%v descriptors are open, want those of the trickling clients", open)
 	}
-	s.eventually("all are cut off", func() bool { return cut.Load() == 2*each })
+	s.eventually("all trickling clients are disconnected", func() bool { return cut.Load() == 2*each })
 	if open := value(t, s.served(here), "process_open_fds"); open > each {
-		t.Errorf("%v descriptors are open after all were cut off", open)
+		t.Errorf("%v descriptors are open after all clients were disconnected", open)
 	}
 	if all := append(s.lines("level=ERROR"), s.lines("level=WARN")...); len(all) > 0 {
-		t.Errorf("%d lines, such as %s", len(all), all[0])
+		t.Errorf("%d log lines, the first is %s", len(all), all[0])
 	}
 }
 
@@ -114,7 +114,7 @@ func fewDescriptors(t *testing.T, binary string) {
 	limiterIsFull(t, startAgent(t, limited, manyPaths(1, "")), 200)
 }
 
-// limiterIsFull opens more connections than there may be, from 12 addresses with no more than each may have.
+// limiterIsFull opens more connections than the limit, from 12 addresses with no more than each may have.
 func limiterIsFull(t *testing.T, s *agentSite, most float64) {
 	t.Helper()
 	var first net.Conn
@@ -132,11 +132,11 @@ func limiterIsFull(t *testing.T, s *agentSite, most float64) {
 		t.Errorf("%v descriptors are open, want those of %v connections", open, most)
 	}
 	if _, err := io.Copy(io.Discard, first); !errors.Is(err, unix.ECONNRESET) {
-		t.Errorf("the oldest connection: %v, want it reset", err)
+		t.Errorf("the oldest connection: got %v, want a reset", err)
 	}
 }
 
-// readSlowly opens connections that ask for everything, unpacked, and read no more than its beginning.
+// readSlowly opens connections that request all metrics, uncompressed, and read only the first bytes.
 func (s *agentSite) readSlowly(from string, n int) {
 	s.t.Helper()
 	for range n {
@@ -152,7 +152,7 @@ func slowReaders(t *testing.T, binary string) {
 	t.Logf("a scrape has %d bytes", len(s.served(here, elsewhere)))
 }
 
-// manySlowReaders would hold 800 MB together.
+// manySlowReaders would need 800 MB in total.
 func manySlowReaders(t *testing.T, binary string) {
 	s := startAgent(t, binary, manyPaths(250, ""))
 	for i := range 3 {
@@ -160,9 +160,9 @@ func manySlowReaders(t *testing.T, binary string) {
 	}
 	body := s.served(here, elsewhere, "127.0.1.1")
 	heap := value(t, body, "go_memstats_heap_inuse_bytes")
-	t.Logf("150 slow readers of %d bytes: a heap of %.0f MB", len(body), heap/1e6)
+	t.Logf("150 slow readers of %d bytes: heap of %.0f MB", len(body), heap/1e6)
 	if heap > 400e6 {
-		t.Errorf("150 slow readers of %d bytes made a heap of %.0f bytes; 64 MiB may wait for them", len(body), heap)
+		t.Errorf("150 slow readers of %d bytes: heap of %.0f bytes, want at most 64 MiB for responses", len(body), heap)
 	}
 }
 
@@ -182,12 +182,13 @@ func abortedScrapes(t *testing.T, binary string) {
 	s.end()
 	for _, level := range []string{"level=ERROR", "level=WARN"} {
 		if all := s.lines(level); len(all) > 0 {
-			t.Errorf("%d lines of %s, such as %s", len(all), level, all[0])
+			t.Errorf("%d log lines with %s, the first is %s", len(all), level, all[0])
 		}
 	}
 }
 
-// reboundNames does what a page can do whose own name resolves to the agent: to a browser, they are one.
+// reboundNames does what a web page can whose name resolves to the agent's address (DNS rebinding): both have one
+// origin for a browser.
 func reboundNames(t *testing.T, binary string) {
 	s := startAgent(t, binary, manyPaths(1, ""), "--web.external-host=Probe.Example.NET")
 	own, err := os.Hostname()
@@ -210,7 +211,7 @@ func reboundNames(t *testing.T, binary string) {
 				t.Fatal(err)
 			}
 			r.Host = host
-			r.Header.Set("Origin", "http://"+host) // a browser's: of the same origin
+			r.Header.Set("Origin", "http://"+host) // as a browser sets it: of the same origin
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
 			reply, err := http.DefaultClient.Do(r)
 			if err != nil {
@@ -224,7 +225,7 @@ func reboundNames(t *testing.T, binary string) {
 	}
 }
 
-// secretsForAll lets everybody read what must be secret.
+// secretsForAll makes secret files readable for all users.
 func secretsForAll(t *testing.T, binary string) {
 	dir := t.TempDir()
 	loadTest := "paths: [{name: a, peer: h, probes: [{type: train, %s}]}]\n"
@@ -247,7 +248,7 @@ func secretsForAll(t *testing.T, binary string) {
 			}
 			out, err := exec.CommandContext(t.Context(), binary, "check-config", file).CombinedOutput()
 			named := strings.Contains(string(out), fmt.Sprintf("mode %#o", mode))
-			// The server's key is none, whatever its mode.
+			// The server's private key is refused only by its content here, whatever its mode.
 			if refused := err != nil; named == allowed || refused == allowed && name != "server.key" {
 				t.Errorf("%s with mode %#o: %v\n%s", name, mode, err, out)
 			}
@@ -265,7 +266,7 @@ func tokenInANewFile(t *testing.T, binary string) {
 	}
 	said, err := create("a")
 	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("token new: %v: %s", err, said)
 	}
 	info, err := os.Stat(out)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -273,23 +274,23 @@ func tokenInANewFile(t *testing.T, binary string) {
 	}
 	text, err := os.ReadFile(out)
 	if err != nil || !strings.HasPrefix(string(text), "owt_") || strings.Contains(said, strings.TrimSpace(string(text))) {
-		t.Errorf("the file holds %.4q..., %v; it printed\n%s", text, err, said)
+		t.Errorf("the file contains %.4q..., %v; stdout\n%s", text, err, said)
 	}
 	if said, err = create("b"); err == nil || !strings.Contains(said, "file exists") {
-		t.Errorf("a second token into the same file: %v: %s", err, said)
+		t.Errorf("a second token to the same file: %v: %s", err, said)
 	}
 	if known, err := os.ReadFile(tokens); err != nil || strings.Count(string(known), "\n") != 1 {
 		t.Errorf("tokens file %q, %v; want one line", known, err)
 	}
 }
 
-// noDescriptors takes from a running agent the right to open anything, and gives it back.
+// noDescriptors takes a running agent's right to open files, and restores it.
 func noDescriptors(t *testing.T, binary string) {
 	const paths = 20
-	// Such paths are tried again and again.
+	// The agent retries such paths.
 	s := startAgent(t, binary, manyPaths(paths, ", hardware: absent0"))
-	c := s.dial(here, 0) // beforehand
-	// faulty is how many paths have a reason with a part.
+	c := s.dial(here, 0) // before the limit applies
+	// faulty counts the paths whose reason contains part.
 	faulty := func(part string) (n int) {
 		if err := s.ask(c, "/api/v1/status", 0); err != nil {
 			t.Fatal(err)
@@ -315,20 +316,20 @@ func noDescriptors(t *testing.T, binary string) {
 	before := len(s.lines("level="))
 	restore := limitDescriptors(t, s.cmd.Process.Pid)
 	s.eventually("all paths lack a descriptor", func() bool { return faulty(message) == paths })
-	s.eventually("it is told", func() bool { return len(s.lines(message)) > 0 })
-	for range 10 { // accepting fails, too
+	s.eventually("the error is logged", func() bool { return len(s.lines(message)) > 0 })
+	for range 10 { // accept fails, too
 		_, _ = net.DialTimeout("tcp", s.at, time.Second)
 	}
 	restore()
-	s.eventually("the end is told, too", func() bool { return len(s.lines("There are file descriptors again")) > 0 })
+	s.eventually("the end of the error is logged", func() bool { return len(s.lines("There are file descriptors again")) > 0 })
 	s.eventually("all paths lack their interface again", func() bool { return faulty(message) == 0 })
 	s.served(elsewhere)
 	if all := s.lines("level=")[before:]; len(all) != 2 {
-		t.Errorf("%d lines, want one that they have run out and one that they are back, of\n%s", len(all), strings.Join(all, ""))
+		t.Errorf("%d log lines, want one when descriptors run out and one when they are available again:\n%s", len(all), strings.Join(all, ""))
 	}
 }
 
-// limitDescriptors lets a process open nothing more, until restore is called.
+// limitDescriptors keeps a process from opening files, until restore is called.
 func limitDescriptors(t *testing.T, pid int) (restore func()) {
 	t.Helper()
 	var old unix.Rlimit

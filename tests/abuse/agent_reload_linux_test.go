@@ -16,7 +16,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-// reload asks for one from an address.
+// reload requests a reload from an address.
 func (s *agentSite) reload(from string) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), await.Timeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func (s *agentSite) reload(from string) error {
 	return err
 }
 
-// configure puts another configuration in place of the file, whole.
+// configure replaces the configuration file atomically.
 func (s *agentSite) configure(configuration string) {
 	s.t.Helper()
 	if err := os.WriteFile(s.config+".new", []byte(configuration), 0o600); err != nil {
@@ -48,7 +48,7 @@ func (s *agentSite) configure(configuration string) {
 	}
 }
 
-// series is the value of one of a name, with a part in its labels; -1: there is none.
+// series returns the value of the series of a name whose labels contain part; -1: there is none.
 func series(t *testing.T, body, name, part string) float64 {
 	t.Helper()
 	for line := range strings.Lines(body) {
@@ -59,8 +59,8 @@ func series(t *testing.T, body, name, part string) float64 {
 	return -1
 }
 
-// manyReloads are asked for from many addresses, and by signals, while the agent measures; the
-// configuration changes among them.
+// manyReloads requests reloads from many addresses and by signals while the agent measures and the configuration
+// changes.
 func manyReloads(t *testing.T, binary string) {
 	u, err := net.ListenPacket("udp4", "127.0.0.1:0")
 	if err != nil {
@@ -76,7 +76,7 @@ func manyReloads(t *testing.T, binary string) {
 	s := startAgent(t, binary, configuration("first"))
 	const self = `direction="forward",path="self"`
 	received := func(body string) float64 { return series(t, body, "oneway_packets_received_total", self) }
-	s.eventually("it measures", func() bool { return received(s.served(elsewhere)) > 0 })
+	s.eventually("the agent measures", func() bool { return received(s.served(elsewhere)) > 0 })
 	before := s.served(elsewhere)
 	begin := time.Now()
 	const each, sources = 25, 8
@@ -97,23 +97,23 @@ func manyReloads(t *testing.T, binary string) {
 		}
 	}
 	s.configure(configuration("last"))
-	if err := s.reload(here); err != nil { // others are under way and wait
+	if err := s.reload(here); err != nil { // others are running and wait
 		t.Errorf("the last reload: %v", err)
 	}
 	if body := s.served(elsewhere); !strings.Contains(body, `path="last"`) || strings.Contains(body, `path="second"`) {
-		t.Error("what a reload was asked for is not in force after it")
+		t.Error("the configuration is not in force after its reload")
 	}
 	asking.Wait()
 	took := time.Since(begin)
-	s.eventually("it goes on to measure", func() bool { return received(s.served(elsewhere)) > received(before) })
+	s.eventually("the agent continues to measure", func() bool { return received(s.served(elsewhere)) > received(before) })
 	after := s.served(elsewhere)
 	if lost := series(t, after, "oneway_packets_lost_total", self); lost != 0 {
-		t.Errorf("%v packets of a path to itself were lost", lost)
+		t.Errorf("%v packets of the path to the agent itself were lost, want 0", lost)
 	}
 	cpu := value(t, after, "process_cpu_seconds_total") - value(t, before, "process_cpu_seconds_total")
 	reloads := len(s.lines(`msg="Configuration reloaded"`))
-	t.Logf("%d reloads in %v, %.2f s of processor time", reloads, took.Round(time.Millisecond), cpu)
+	t.Logf("%d reloads in %v, %.2f s of CPU time", reloads, took.Round(time.Millisecond), cpu)
 	if most := 3 + int(took/time.Second); reloads > most {
-		t.Errorf("%d were asked for in %v and %d done, want %d at the most", each*sources, took, reloads, most)
+		t.Errorf("requested %d reloads in %v, executed %d, want at most %d", each*sources, took, reloads, most)
 	}
 }

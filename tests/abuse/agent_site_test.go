@@ -33,14 +33,14 @@ func buildProgram(t *testing.T) string {
 // agentSite is an agent under attack.
 type agentSite struct {
 	t      *testing.T
-	config string // the file's name
+	config string // the configuration file
 	at     string // host:port of its HTTP server
 	cmd    *exec.Cmd
 	said   *await.Text
 	done   chan struct{}
 }
 
-// manyPaths is a configuration of n paths to a port where nobody answers.
+// manyPaths is a configuration of n paths to a port without a reflector.
 func manyPaths(n int, options string) string {
 	var b strings.Builder
 	b.WriteString("clock: {source: none}\npaths:\n")
@@ -73,7 +73,7 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 		_ = s.cmd.Process.Kill()
 		<-s.done
 	})
-	s.eventually("it listens", func() bool {
+	s.eventually("the agent listens", func() bool {
 		m := listening.FindStringSubmatch(s.said.String())
 		if m != nil {
 			s.at = m[1]
@@ -86,11 +86,11 @@ func startAgent(t *testing.T, binary, configuration string, args ...string) *age
 func (s *agentSite) eventually(what string, is func() bool) {
 	s.t.Helper()
 	if !await.Within(await.Timeout, is) {
-		s.t.Fatalf("%s: not after %v\n%s", what, await.Timeout, s.said)
+		s.t.Fatalf("%s: not within %v; log:\n%s", what, await.Timeout, s.said)
 	}
 }
 
-// end ends it as a service manager does; all that it has to say is said then.
+// end stops the agent as a service manager does; afterwards its log is complete.
 func (s *agentSite) end() string {
 	s.t.Helper()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -99,12 +99,12 @@ func (s *agentSite) end() string {
 	select {
 	case <-s.done:
 	case <-time.After(await.Timeout):
-		s.t.Fatalf("it has not ended after %v\n%s", await.Timeout, s.said)
+		s.t.Fatalf("the agent has not ended within %v; log:\n%s", await.Timeout, s.said)
 	}
 	return s.said.String()
 }
 
-// lines are those of its log with a part.
+// lines returns the log lines that contain part.
 func (s *agentSite) lines(part string) (all []string) {
 	for line := range strings.Lines(s.said.String()) {
 		if strings.Contains(line, part) {
@@ -114,7 +114,7 @@ func (s *agentSite) lines(part string) (all []string) {
 	return all
 }
 
-// dial connects from an address, with a buffer for what it receives of so many bytes; 0: the usual.
+// dial connects from an address, with a receive buffer of this size in bytes; 0: the default.
 func (s *agentSite) dial(from string, buffer int) net.Conn {
 	s.t.Helper()
 	c, err := s.tryDial(from, buffer)
@@ -135,7 +135,7 @@ func (s *agentSite) tryDial(from string, buffer int) (net.Conn, error) {
 	return d.DialContext(s.t.Context(), "tcp", s.at)
 }
 
-// ask sends a request for a path and reads the first n bytes of the reply, if any come.
+// ask sends a request for a path and reads the first n bytes of the response.
 func (s *agentSite) ask(c net.Conn, path string, n int) error {
 	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, s.at); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (s *agentSite) ask(c net.Conn, path string, n int) error {
 	return err
 }
 
-// scrape gets /metrics from an address as Prometheus does, whose scrapes time out after 10 s.
+// scrape gets /metrics from an address as Prometheus does, with its timeout of 10 s.
 func (s *agentSite) scrape(from string) (string, error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
@@ -172,7 +172,7 @@ func (s *agentSite) scrape(from string) (string, error) {
 	return string(body), err
 }
 
-// served fails the test if a scrape from one of the addresses is not answered.
+// served fails the test if a scrape from one of the addresses fails.
 func (s *agentSite) served(from ...string) (body string) {
 	s.t.Helper()
 	for _, one := range from {
@@ -197,6 +197,6 @@ func value(t *testing.T, body, name string) float64 {
 			return v
 		}
 	}
-	t.Errorf("no %s in %d bytes", name, len(body))
+	t.Errorf("no series %s in %d bytes", name, len(body))
 	return 0
 }

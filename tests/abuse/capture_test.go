@@ -10,12 +10,12 @@ import (
 	"oneway.example/tests/await"
 )
 
-// capture is a place on the path that passes on all that comes, and keeps it. Its far socket has the
-// address that the reflector knows the sender by, its local one that of the reflector; elsewhere is another host's.
+// capture forwards all packets of a path and stores them. Its remote socket has the sender's address toward the
+// reflector, its local one that of the reflector toward the sender; elsewhere is the socket of another host.
 type capture struct {
 	local, remote, elsewhere *net.UDPConn
-	// asked is called with each request before it goes on, and answered with each reply; what answered
-	// keeps back does not go on.
+	// asked is called with each request before it is forwarded, and answered with each reply; a reply for which
+	// answered returns true is not forwarded.
 	asked    func(tp *capture, number int, b []byte)
 	answered func(tp *capture, number int, b []byte) (keep bool)
 
@@ -85,7 +85,7 @@ func (tp *capture) open(t *testing.T, host netip.Addr, to netip.AddrPort) {
 // ask sends a request from the sender's address.
 func (tp *capture) ask(b []byte) {
 	if _, err := tp.remote.Write(b); err != nil {
-		_, _ = tp.remote.Write(b) // that error was the one before's
+		_, _ = tp.remote.Write(b) // an error here belongs to the previous packet
 	}
 }
 
@@ -97,34 +97,34 @@ func (tp *capture) tell(b []byte) {
 	_, _ = tp.local.WriteToUDPAddrPort(b, to)
 }
 
-// answeredAll waits until each request that went on has its reply. It is for asked, before the reflector is
-// stopped: what is with the reflector then is rightly lost, and on a busy machine that may be some.
+// answeredAll waits until each forwarded request has its reply. asked calls it before it stops the reflector: requests
+// in progress there are lost, on a busy machine several.
 func (tp *capture) answeredAll(t *testing.T) {
 	t.Helper()
 	if !await.Within(20*time.Second, func() bool {
 		tp.mu.Lock()
 		defer tp.mu.Unlock()
-		return len(tp.replies) >= len(tp.requests)-1 // the last one has not gone on
+		return len(tp.replies) >= len(tp.requests)-1 // the last one is not forwarded yet
 	}) {
-		t.Errorf("%d requests have %d answers", len(tp.all(&tp.requests))-1, len(tp.all(&tp.replies)))
+		t.Errorf("%d requests have %d replies", len(tp.all(&tp.requests))-1, len(tp.all(&tp.replies)))
 	}
 }
 
-// request is one of before.
+// request returns stored request i.
 func (tp *capture) request(i int) []byte {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
 	return tp.requests[i]
 }
 
-// all is every request, or every reply, of before.
+// all returns a copy of all stored requests, or of all replies.
 func (tp *capture) all(of *[][]byte) [][]byte {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
 	return (*of)[:len(*of):len(*of)]
 }
 
-// steal asks request i from elsewhere, and gives the reply, or nil.
+// steal sends request i from another host, and returns the reply, or nil.
 func (tp *capture) steal(i int) []byte {
 	_, _ = tp.elsewhere.Write(tp.request(i))
 	b := make([]byte, 1<<16)

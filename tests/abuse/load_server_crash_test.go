@@ -24,7 +24,8 @@ import (
 	"oneway.example/tests/await"
 )
 
-// respondIn names the directory in which this program is a load server instead of a test.
+// respondIn is the environment variable with the directory of a load server; if it is set, this program runs one
+// instead of the tests.
 const respondIn = "ONEWAY_ABUSE_RESPOND_IN"
 
 func TestMain(m *testing.M) {
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// respondUntilKilled prints where it is, and its pin.
+// respondUntilKilled runs a load server and prints its address and its pin.
 func respondUntilKilled(dir string) error {
 	links := link.NewTable(nil)
 	r, err := loadserver.New(loadserver.Options{
@@ -51,7 +52,7 @@ func respondUntilKilled(dir string) error {
 		<-r.Started()
 		fmt.Println(r.Addrs()[0], r.Pin())
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // it never outlives its test for long
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // ends soon after its test in any case
 	defer cancel()
 	return r.Run(ctx)
 }
@@ -70,7 +71,7 @@ func respondApart(t *testing.T, dir string) (at, pin string, kill func()) {
 		t.Fatal(err)
 	}
 	kill = func() {
-		_ = c.Process.Kill() // SIGKILL: it can clean nothing up
+		_ = c.Process.Kill() // SIGKILL: no cleanup
 		_ = c.Wait()         // "signal: killed"
 	}
 	t.Cleanup(kill)
@@ -82,7 +83,7 @@ func respondApart(t *testing.T, dir string) (at, pin string, kill func()) {
 	return at, pin, kill
 }
 
-func TestLoadServerThatIsKilledForgetsNothing(t *testing.T) {
+func TestKilledLoadServerKeepsPinAndUsage(t *testing.T) {
 	dir := t.TempDir()
 	token, text, err := loadserver.NewToken("client", loadcontrol.Limits{BytesPerDay: 100_000_000})
 	if err != nil {
@@ -132,24 +133,24 @@ func TestLoadServerThatIsKilledForgetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !await.Within(10*time.Second, func() bool { return e.Stats().Accepted > 20 }) {
-		t.Fatal("no packets come")
+		t.Fatal("received no packets")
 	}
 	kill()
 	select {
-	case <-c.Done(): // the kernel says so
+	case <-c.Done(): // detected by the kernel
 	case <-time.After(20 * time.Second):
-		t.Fatal("the client does not notice")
+		t.Fatal("the client's connection has not ended")
 	}
 	before := pin
 	at, pin, _ = respondApart(t, dir)
 	if pin != before {
-		t.Errorf("the pin was %s and is %s", before, pin)
+		t.Errorf("pin before the restart %s, after it %s", before, pin)
 	}
-	// Nobody knows what the run had used: all that it had set aside counts.
+	// The usage of the interrupted run is unknown: its whole reservation counts.
 	if _, err := open(40_000_001); refusalOf(t, err).Reason != loadcontrol.DayLimit {
-		t.Errorf("more than is left: %v", err)
+		t.Errorf("session above the remaining quota: got %v, want day_limit", err)
 	}
 	if _, err := open(40_000_000); err != nil {
-		t.Errorf("what is left: %v", err)
+		t.Errorf("session of the remaining quota: %v", err)
 	}
 }

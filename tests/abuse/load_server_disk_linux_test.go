@@ -17,10 +17,10 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// onOwnMounts is set in a process that is a test once more, in a mount namespace of its own.
+// onOwnMounts is set in the process that runs the test again in its own mount namespace.
 const onOwnMounts = "ONEWAY_ABUSE_OWN_MOUNTS"
 
-// apart runs the test again in a process whose mounts nobody else sees; true: this is it.
+// apart runs the test again in a process with its own mount namespace; true: this is that process.
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(onOwnMounts) != "" {
@@ -63,13 +63,13 @@ func newDisk(t *testing.T) *disk {
 	return d
 }
 
-// fill leaves no block free, until free.
+// fill uses all free blocks, until free is called.
 func (d *disk) fill() (free func()) {
 	d.t.Helper()
 	name := filepath.Join(d.dir, "others")
 	err := os.WriteFile(name, bytes.Repeat([]byte("x"), 1<<20), 0o600)
 	if !errors.Is(err, unix.ENOSPC) {
-		d.t.Fatalf("a megabyte on a disk of 64 KiB: %v", err)
+		d.t.Fatalf("write 1 MB to a disk of 64 KiB: got %v", err)
 	}
 	return func() {
 		if err := os.Remove(name); err != nil {
@@ -78,7 +78,7 @@ func (d *disk) fill() (free func()) {
 	}
 }
 
-// seal makes it read-only, for root, too, until unseal.
+// seal makes it read-only, for root, too, until unseal is called.
 func (d *disk) seal() (unseal func()) {
 	d.t.Helper()
 	remount := func(flags uintptr) {
@@ -90,9 +90,8 @@ func (d *disk) seal() (unseal func()) {
 	return func() { remount(0) }
 }
 
-// A load server that cannot save what a token uses would not know of it after a restart: it
-// gives nothing out until it can.
-func TestDayOfATokenIsNotForgottenOnADiskThatIsFullOrReadOnly(t *testing.T) {
+// A load server that cannot save a token's usage would lose it on a restart: it refuses sessions until it can.
+func TestLoadServerKeepsTheUsageOfTokensOnAFullOrReadOnlyDisk(t *testing.T) {
 	if !apart(t) {
 		return
 	}
@@ -127,35 +126,35 @@ func TestDayOfATokenIsNotForgottenOnADiskThatIsFullOrReadOnly(t *testing.T) {
 			}
 			mend := spoil(d)
 			granted := int64(0)
-			for range 3 { // each ends without a word, and so may have used all that it announced
+			for range 3 { // each ends without a close, and so may have used all of its reservation
 				switch err := open(text, session); {
 				case err == nil:
 					granted += session
 				case refusalOf(t, err).Reason != loadcontrol.Unsaved:
-					t.Errorf("on a disk that is %s: %v", name, err)
+					t.Errorf("session with a disk that is %s: %v", name, err)
 				}
 				kill()
 				at, pin, kill = respondApart(t, d.dir)
 			}
 			if granted > perDay {
-				t.Errorf("on a disk that is %s, a token of %d bytes a day was given %d", name, perDay, granted)
+				t.Errorf("with a disk that is %s, a token of %d bytes a day was granted %d", name, perDay, granted)
 			}
 			if err := open(freeText, session); err != nil {
-				t.Errorf("a token without a limit of the day: %v", err)
+				t.Errorf("token without a daily quota: %v", err)
 			}
 			kill()
 			mend()
 			at, pin, kill = respondApart(t, d.dir)
 			if err := open(text, session); err != nil {
-				t.Errorf("mended: %v", err)
+				t.Errorf("session after the disk works again: %v", err)
 			}
 			kill()
 			at, pin, _ = respondApart(t, d.dir)
 			if err := open(text, perDay-session+1); refusalOf(t, err).Reason != loadcontrol.DayLimit {
-				t.Errorf("more than is left: %v", err)
+				t.Errorf("session above the remaining quota: got %v", err)
 			}
 			if err := open(text, perDay-session); err != nil {
-				t.Errorf("what is left: %v", err)
+				t.Errorf("session of the remaining quota: %v", err)
 			}
 		})
 	}

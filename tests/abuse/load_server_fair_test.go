@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// another adds a token to the load server's.
+// another adds a token to the load server.
 func (f *remoteEnd) another(name string, limits loadcontrol.Limits) (text string) {
 	f.t.Helper()
 	token, text, err := loadserver.NewToken(name, limits)
@@ -28,7 +28,7 @@ func openOneByte(t *testing.T, c *loadcontrol.Client) error {
 	return err
 }
 
-// served counts the sessions of two tokens, from the first try of the second on.
+// served counts the sessions of two tokens, from the first attempt of the second on.
 type served struct {
 	mu              sync.Mutex
 	greedy, patient int
@@ -41,8 +41,8 @@ func (s *served) add(n *int) (greedy, patient int) {
 	return s.greedy, s.patient
 }
 
-// reopens has sessions of one byte as fast as it can, and gives each up only when it has
-// the connection for the next one.
+// reopens opens sessions of one byte at the maximum rate, and closes each only when it has the connection for the next
+// one.
 func (f *remoteEnd) reopens(token string, stop <-chan struct{}, opened func()) {
 	var before *loadcontrol.Client
 	leave := func() {
@@ -74,7 +74,7 @@ func (f *remoteEnd) reopens(token string, stop <-chan struct{}, opened func()) {
 	}
 }
 
-func TestTokenThatReopensAtOnceLeavesAnotherItsTurns(t *testing.T) {
+func TestTokenThatReopensAtOnceDoesNotStarveAnother(t *testing.T) {
 	const wanted, most = 20, 200
 	f := startLoadServer(t, loadcontrol.Limits{})
 	other := f.another("other", loadcontrol.Limits{})
@@ -104,12 +104,12 @@ func TestTokenThatReopensAtOnceLeavesAnotherItsTurns(t *testing.T) {
 	for patient := 0; patient < wanted; tries++ {
 		select {
 		case <-stop:
-			t.Fatalf("the token that reopens at once had %d sessions, the other %d in %d tries", most, patient, tries)
+			t.Fatalf("the token that reopens at once had %d sessions, the other %d in %d attempts", most, patient, tries)
 		default:
 		}
 		c, err := f.dial(other)
 		if err != nil {
-			t.Fatalf("try %d: %v", tries, err)
+			t.Fatalf("attempt %d: %v", tries, err)
 		}
 		switch err := openOneByte(t, c); {
 		case err == nil:
@@ -121,16 +121,16 @@ func TestTokenThatReopensAtOnceLeavesAnotherItsTurns(t *testing.T) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.Logf("the token that reopens at once had %d sessions, the other %d in %d tries", s.greedy, s.patient, tries)
+	t.Logf("the token that reopens at once had %d sessions, the other %d in %d attempts", s.greedy, s.patient, tries)
 	if s.greedy > s.patient+s.patient/4+2 {
-		t.Errorf("%d sessions of %d were of the token that reopens at once, want half", s.greedy, s.greedy+s.patient)
+		t.Errorf("the token that reopens at once had %d of %d sessions, want half", s.greedy, s.greedy+s.patient)
 	}
 }
 
-func TestSessionsOfOneTokenKeepNoOtherOut(t *testing.T) {
+func TestSessionsOfOneTokenDoNotRefuseAnother(t *testing.T) {
 	for name, limits := range map[string]loadcontrol.Limits{
-		"without a limit":           {},
-		"with as many as there are": {Sessions: loadserver.DefaultMaxSessions},
+		"without a limit":                {},
+		"with the limit of all sessions": {Sessions: loadserver.DefaultMaxSessions},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := startLoadServer(t, limits)
@@ -155,18 +155,18 @@ func TestSessionsOfOneTokenKeepNoOtherOut(t *testing.T) {
 				want = 2
 			}
 			if granted != want {
-				t.Errorf("%d of %d sessions were granted, want %d", granted, loadserver.DefaultMaxSessions, want)
+				t.Errorf("granted %d of %d sessions, want %d", granted, loadserver.DefaultMaxSessions, want)
 			}
 			for range loadserver.DefaultTokenSessions {
 				c, err := f.dial(other)
 				if err != nil {
-					t.Fatalf("another token, beside %d sessions of one: %v", granted, err)
+					t.Fatalf("another token, with %d sessions of the first: %v", granted, err)
 				}
 				defer c.Close()
 			}
 			select {
 			case <-first.Done():
-				t.Errorf("the session that has the link had to go: %v", first.Err())
+				t.Errorf("the session that has the link was closed: %v", first.Err())
 			default:
 			}
 		})

@@ -12,8 +12,8 @@ import (
 	"oneway.example/tests/await"
 )
 
-// flood opens connections from some addresses of the loopback network at once; half of
-// them begin to speak TLS, and none goes on.
+// flood opens connections from addresses of the loopback network at once; half of them start a TLS handshake, and none
+// continues.
 func (f *remoteEnd) flood(connections, sources int) (closeAll func()) {
 	var mu sync.Mutex
 	var open []net.Conn
@@ -24,10 +24,10 @@ func (f *remoteEnd) flood(connections, sources int) (closeAll func()) {
 			for i := range connections / sources {
 				c, err := d.DialContext(f.t.Context(), "tcp", f.addr().String())
 				if err != nil {
-					continue // refused before it was a connection: as good
+					continue // refused before accept: the same result
 				}
 				if i%2 == 0 {
-					_, _ = c.Write([]byte{0x16, 3, 1}) // it may be refused already
+					_, _ = c.Write([]byte{0x16, 3, 1}) // the server may have closed it
 				}
 				mu.Lock()
 				open = append(open, c)
@@ -43,7 +43,7 @@ func (f *remoteEnd) flood(connections, sources int) (closeAll func()) {
 	}
 }
 
-func TestThousandConnectionsLeaveSpaceForAClient(t *testing.T) {
+func TestFloodOfConnectionsDoesNotRefuseAClient(t *testing.T) {
 	const connections = 1000
 	f := startLoadServer(t, loadcontrol.Limits{})
 	before := heap()
@@ -64,15 +64,15 @@ func TestThousandConnectionsLeaveSpaceForAClient(t *testing.T) {
 	close(stop)
 	<-watch
 	if n := most.Load(); n > loadserver.DefaultMaxConnections || n < loadserver.DefaultMaxConnections/4 {
-		t.Errorf("%d connections were open, at most %d may be", n, loadserver.DefaultMaxConnections)
+		t.Errorf("%d connections were open, want at most %d", n, loadserver.DefaultMaxConnections)
 	}
 	if !await.Within(5*time.Second, func() bool { return f.r.Status().Refused[loadcontrol.TooMany] > 0 }) {
-		t.Error("none was refused")
+		t.Error("refused no connection")
 	}
 	if grown := int64(heap()) - int64(before); grown > 32<<20 {
-		t.Errorf("the heap grew by %d bytes", grown)
+		t.Errorf("the heap grew by %d bytes, above the limit", grown)
 	}
-	// They are still there, and say nothing: the load server cuts them off by itself.
+	// The connections are idle: the load server closes them after its timeout.
 	if !await.Within(60*time.Second, func() bool {
 		v, err := f.visit(1)
 		if err == nil {
@@ -80,14 +80,14 @@ func TestThousandConnectionsLeaveSpaceForAClient(t *testing.T) {
 		}
 		return err == nil
 	}) {
-		t.Error("an authorized client is kept out")
+		t.Error("an authorized client cannot open a session")
 	}
 	if !await.Within(60*time.Second, func() bool { return f.r.Status().Connections == 0 }) {
-		t.Errorf("%d connections are left", f.r.Status().Connections)
+		t.Errorf("%d connections are open, want 0", f.r.Status().Connections)
 	}
 }
 
-func TestFloodFromOneAddressKeepsNoOtherOut(t *testing.T) {
+func TestFloodFromOneAddressDoesNotRefuseOthers(t *testing.T) {
 	f := startLoadServer(t, loadcontrol.Limits{})
 	defer f.flood(loadserver.DefaultMaxConnections, 1)()
 	if n := f.r.Status().Connections; n > loadserver.DefaultMaxConnections/4 {

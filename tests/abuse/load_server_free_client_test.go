@@ -19,7 +19,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-// freeClient is a client that says what it likes, when it likes.
+// freeClient is a client that sends any message at any time.
 type freeClient struct {
 	t        *testing.T
 	f        *remoteEnd
@@ -28,10 +28,10 @@ type freeClient struct {
 	session  uint64 // its number
 	endpoint *stream.Endpoint
 	stream   *stream.Session
-	left     int64 // of the token's day, when it came
+	left     int64 // of the token's quota, at the start of the session
 }
 
-// speak is one with a connection that was let in.
+// speak connects a freeClient; the load server accepts the connection.
 func (f *remoteEnd) speak() *freeClient {
 	f.t.Helper()
 	c, err := tls.Dial("tcp", f.addr().String(), &tls.Config{InsecureSkipVerify: true})
@@ -51,7 +51,7 @@ func (f *remoteEnd) speak() *freeClient {
 	}
 	m := s.hear()
 	if m == nil || m.Welcome == nil {
-		f.t.Fatalf("%+v, want a welcome", m)
+		f.t.Fatalf("got %+v, want a welcome", m)
 	}
 	s.left = m.Welcome.Limits.LeftToday
 	return s
@@ -69,10 +69,10 @@ func (s *freeClient) say(m loadcontrol.Message) {
 func (s *freeClient) frame(message, data []byte) {
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(message)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(data)))
-	_, _ = s.conn.Write(append(append(b, message...), data...)) // it may be cut by now
+	_, _ = s.conn.Write(append(append(b, message...), data...)) // the server may have closed the connection
 }
 
-// hear is the next message; nil: the connection has ended.
+// hear returns the next message; nil: the connection has ended.
 func (s *freeClient) hear() *loadcontrol.Message {
 	s.t.Helper()
 	if err := s.conn.SetReadDeadline(time.Now().Add(await.Timeout)); err != nil {
@@ -96,8 +96,8 @@ func (s *freeClient) hear() *loadcontrol.Message {
 	return &m
 }
 
-// want hears until there is a message of a kind, in the words of word; what was heard before, except for what
-// is under way, fails the test.
+// want receives until a message of the given kind, in word's terms; another one before it, except of the running
+// transfer, fails the test.
 func (s *freeClient) want(kind string) {
 	s.t.Helper()
 	for {
@@ -106,12 +106,12 @@ func (s *freeClient) want(kind string) {
 			return
 		}
 		if got != "finished" {
-			s.t.Fatalf("%s, want %s", got, kind)
+			s.t.Fatalf("got %s, want %s", got, kind)
 		}
 	}
 }
 
-// word is what a message is.
+// word is the kind of a message.
 func word(m *loadcontrol.Message) string {
 	switch {
 	case m == nil:
@@ -136,7 +136,7 @@ func word(m *loadcontrol.Message) string {
 	}
 }
 
-// body is the content of the traffic's message; the zero value if it is none.
+// body is the content of the traffic's message; the zero value if it has none.
 func body[B any](m *loadcontrol.Message) (b B) {
 	if m != nil && m.Say != nil {
 		_ = json.Unmarshal(m.Say.Body, &b)
@@ -144,7 +144,7 @@ func body[B any](m *loadcontrol.Message) (b B) {
 	return b
 }
 
-// traffic is a message of the traffic's.
+// traffic makes a message of the traffic.
 func traffic(name string, content any) loadcontrol.Message {
 	b, err := json.Marshal(content)
 	if err != nil {
@@ -153,8 +153,7 @@ func traffic(name string, content any) loadcontrol.Message {
 	return loadcontrol.Message{Say: &loadcontrol.Say{Name: name, Body: b}}
 }
 
-// marker is the number of a transfer that cannot be: a session that goes on refuses it, and
-// nothing else changes by it.
+// marker is the number of an invalid transfer: a session that continues refuses it, without another effect.
 const marker = 9999
 
 func mark() loadcontrol.Message { return traffic("start", udp.Start{ID: marker}) }
@@ -168,7 +167,7 @@ func (s *freeClient) open() {
 	s.say(opening())
 	m := s.hear()
 	if m == nil || m.Opened == nil {
-		s.t.Fatalf("%s: %+v, want opened", word(m), m)
+		s.t.Fatalf("got %s: %+v, want opened", word(m), m)
 	}
 	var reply udp.Reply
 	if err := json.Unmarshal(m.Opened.Reply, &reply); err != nil {
@@ -178,7 +177,7 @@ func (s *freeClient) open() {
 	s.endpoint, s.stream = s.f.listen(s.session)
 }
 
-// listen is a socket of a client's for packets of a session.
+// listen opens a client's socket for packets of a session.
 func (f *remoteEnd) listen(session uint64) (*stream.Endpoint, *stream.Session) {
 	f.t.Helper()
 	e, err := stream.Open(stream.Options{Local: netip.AddrPortFrom(f.addr().Addr(), 0)})
@@ -205,7 +204,7 @@ func (s *freeClient) proof() loadcontrol.Message {
 	return traffic("prove", udp.Prove{Cookie: cookie})
 }
 
-// order is for a transfer of n packets of 500 bytes, a millisecond apart.
+// order requests a transfer of n packets of 500 bytes, 1 ms apart.
 func order(id uint16, d sample.Direction, n int) loadcontrol.Message {
 	t := reverse(id, n)
 	t.Direction = d

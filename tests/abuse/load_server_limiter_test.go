@@ -10,13 +10,13 @@ import (
 	"oneway.example/tests/await"
 )
 
-func TestFourAddressesDoNotShutTheLimiter(t *testing.T) {
+func TestFloodFromFourAddressesDoesNotRefuseClients(t *testing.T) {
 	const clients = 20
 	f := startLoadServer(t, loadcontrol.Limits{})
 	v := f.enter(1 << 20)
 	defer f.flood(loadserver.DefaultMaxConnections, 4)()
 	if !await.Within(20*time.Second, func() bool { return f.r.Status().Connections == loadserver.DefaultMaxConnections }) {
-		t.Fatalf("%d connections: the flood does not fill the door", f.r.Status().Connections)
+		t.Fatalf("%d connections: the flood does not reach the limit", f.r.Status().Connections)
 	}
 	reset := 0
 	for range clients {
@@ -30,17 +30,17 @@ func TestFourAddressesDoNotShutTheLimiter(t *testing.T) {
 		c.Close()
 	}
 	if reset > 0 {
-		t.Errorf("%d of %d good connections were reset", reset, clients)
+		t.Errorf("the load server reset %d of %d valid connections", reset, clients)
 	}
 	if n := f.r.Status().Connections; n > loadserver.DefaultMaxConnections {
-		t.Errorf("%d connections", n)
+		t.Errorf("%d connections, above the limit", n)
 	}
 	if err := v.stream(1, 20); err != nil {
-		t.Errorf("the session from before the flood: %v", err)
+		t.Errorf("the session opened before the flood: %v", err)
 	}
 }
 
-// stream is a reverse stream of n packets, to its end.
+// stream runs a reverse stream of n packets.
 func (v *testClient) stream(id uint16, n int) error {
 	t := reverse(id, n)
 	if _, err := v.session.Expect(id, t.Plan); err != nil {

@@ -11,7 +11,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-// states are what a session can be in, each with the way there.
+// states are the states of a session, with the messages that lead to each.
 var states = []struct {
 	name  string
 	enter func(s *freeClient)
@@ -45,9 +45,9 @@ var states = []struct {
 	}},
 }
 
-// Every message in every state has one reply: what it asks for, a refusal of the transfer, after which the
-// session goes on, or its end. "" is none, after which it goes on.
-func TestOrderInTheWrongStateIsRefused(t *testing.T) {
+// Every message in every state has one reply: the requested one, a refusal of the transfer, after which the session
+// continues, or the end of the session. "" is no reply, after which the session continues.
+func TestMessageInTheWrongStateIsRefused(t *testing.T) {
 	const ended = "session: bad_request"
 	orders := []struct {
 		name string
@@ -98,7 +98,7 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 			[6]string{0: ended, 4: "finished"},
 		},
 		{
-			"sent, less than nothing", func(s *freeClient) { s.say(traffic("sent", udp.Sent{ID: 1, Packets: -1})) },
+			"sent, negative", func(s *freeClient) { s.say(traffic("sent", udp.Sent{ID: 1, Packets: -1})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
@@ -110,23 +110,23 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 			[6]string{0: ended},
 		},
 		{
-			"an unknown order", func(s *freeClient) { s.say(traffic("faster", struct{}{})) },
+			"an unknown message", func(s *freeClient) { s.say(traffic("faster", struct{}{})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"an order with what nobody knows", func(s *freeClient) { s.say(traffic("cancel", map[string]int{"id": 1, "at": 2})) },
+			"a message with an unknown field", func(s *freeClient) { s.say(traffic("cancel", map[string]int{"id": 1, "at": 2})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"what a load server says", func(s *freeClient) { s.say(loadcontrol.Message{Opened: &loadcontrol.Opened{}}) },
+			"a message of the load server", func(s *freeClient) { s.say(loadcontrol.Message{Opened: &loadcontrol.Opened{}}) },
 			[6]string{"end", "end", "end", "end", "end", "end"},
 		},
 		{
-			"what its traffic says", func(s *freeClient) { s.say(traffic("started", udp.Started{ID: 1})) },
+			"a message of the server's traffic", func(s *freeClient) { s.say(traffic("started", udp.Started{ID: 1})) },
 			[6]string{ended, ended, ended, ended, ended, ended},
 		},
 		{
-			"records that are announced", func(s *freeClient) {
+			"announced records", func(s *freeClient) {
 				_, _ = s.conn.Write(append([]byte{0, 0, 0, 24, 0, 16, 0, 0}, `{"say":{"name":"cancel"}}`[:24]...))
 			},
 			[6]string{"end", "end", "end", "end", "end", "end"},
@@ -158,13 +158,13 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 					what := state.name + ", " + o.name
 					s := f.speak()
 					if moved := f.moved(); s.left != day-moved {
-						t.Fatalf("before %s: %d bytes are left of the day, want %d less than all", what, s.left, moved)
+						t.Fatalf("before %s: remaining quota of %d bytes, want %d less than the whole", what, s.left, moved)
 					}
 					state.enter(s)
 					o.say(s)
 					s.say(mark())
 					if got := s.reply(o.want[i]); got != o.want[i] {
-						t.Errorf("%s: %q, want %q", what, got, o.want[i])
+						t.Errorf("%s: got %q, want %q", what, got, o.want[i])
 					}
 					s.conn.Close()
 					f.waits(t)
@@ -174,30 +174,30 @@ func TestOrderInTheWrongStateIsRefused(t *testing.T) {
 	}
 }
 
-// reply is want if that is said to an order that a marker came after, "" being nothing but the
-// marker's answer; else what was said instead.
+// reply returns want if that is the reply to a message followed by a marker ("": only the marker's reply); otherwise
+// the actual reply.
 func (s *freeClient) reply(want string) string {
 	s.t.Helper()
 	for {
 		switch got := word(s.hear()); {
 		case got == want, got == "marker" && want == "":
 			return want
-		case got != "marker" && got != "finished": // a transfer before it may end
+		case got != "marker" && got != "finished": // an earlier transfer may end
 			return got
 		}
 	}
 }
 
-// moved is how many bytes of streams there have been.
+// moved is the number of bytes of all streams so far.
 func (f *remoteEnd) moved() int64 {
 	s := f.r.Status()
 	return s.Sent + s.Received
 }
 
-// waits returns when no session is left.
+// waits returns when no session is open.
 func (f *remoteEnd) waits(t *testing.T) {
 	t.Helper()
 	if !await.Within(await.Timeout, func() bool { s := f.r.Status(); return s.Sessions == 0 && s.Connections == 0 }) {
-		t.Fatalf("a session is left: %+v", f.r.Status())
+		t.Fatalf("a session is still open: %+v", f.r.Status())
 	}
 }

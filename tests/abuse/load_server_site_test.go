@@ -34,8 +34,7 @@ type remoteEnd struct {
 	stop  func()
 }
 
-// startLoadServer runs one with a token of these limits; what is left of it when the test
-// ends fails the test.
+// startLoadServer runs one with a token of these limits; sessions or goroutines left at the end fail the test.
 func startLoadServer(t *testing.T, limits loadcontrol.Limits) *remoteEnd {
 	t.Helper()
 	return startLoadServerAt(t, "127.0.0.1", limits)
@@ -68,7 +67,7 @@ func startLoadServerAt(t *testing.T, at string, limits loadcontrol.Limits) *remo
 	return f
 }
 
-// run starts it, again after stop.
+// run starts it, also after stop.
 func (f *remoteEnd) run() {
 	f.t.Helper()
 	r, err := loadserver.New(f.o, loadserver.Env{
@@ -110,7 +109,7 @@ type testClient struct {
 	close    func()
 }
 
-// visit opens a session; the caller closes it, or the test's end does.
+// visit opens a session; the caller or the end of the test closes it.
 func (f *remoteEnd) visit(bytes int64) (*testClient, error) {
 	c, err := f.dial(f.token)
 	if err != nil {
@@ -160,15 +159,14 @@ func (f *remoteEnd) enter(bytes int64) *testClient {
 	return v
 }
 
-// reverse is a stream of n packets of 500 bytes, a millisecond apart.
+// reverse is a stream of n packets of 500 bytes, 1 ms apart.
 func reverse(id uint16, n int) udp.Start {
 	return udp.Start{ID: id, Direction: sample.Reverse, Idle: udp.MinIdle, Plan: stream.Plan{
 		Segments: []stream.Segment{{PayloadBytes: 500, Burst: 1, Bursts: n, Interval: time.Millisecond}},
 	}}
 }
 
-// asks waits for an address of any loopback network that gets what was not asked for:
-// the attacker's own socket, which is bound to all of them.
+// received waits for packets to the attacker's socket, which is bound to all loopback addresses: unsolicited packets.
 func (a *attacker) received(t *testing.T, wait time.Duration) (packets [][]byte) {
 	t.Helper()
 	if err := a.packet.SetReadDeadline(time.Now().Add(wait)); err != nil {
@@ -187,12 +185,12 @@ func (a *attacker) received(t *testing.T, wait time.Duration) (packets [][]byte)
 	}
 }
 
-// refusalOf is the one in an error.
+// refusalOf returns the Refusal in an error.
 func refusalOf(t *testing.T, err error) *loadcontrol.Refusal {
 	t.Helper()
 	r, ok := errors.AsType[*loadcontrol.Refusal](err)
 	if !ok {
-		t.Fatalf("error %v, want a refusal", err)
+		t.Fatalf("got error %v, want a refusal", err)
 	}
 	return r
 }

@@ -14,13 +14,13 @@ import (
 	"oneway.example/tests/await"
 )
 
-// rawClient is a client whose test packets are the test's own.
+// rawClient is a client whose test packets the test makes.
 type rawClient struct {
 	*testClient
 	socket *net.UDPConn
 }
 
-// enterRaw is a visit whose address is proved from a socket of its own.
+// enterRaw is a visit that proves the address of the test's socket.
 func (f *remoteEnd) enterRaw(bytes int64) rawClient {
 	f.t.Helper()
 	v, err := f.visit(bytes)
@@ -59,20 +59,20 @@ func (c rawClient) send(b []byte) {
 	}
 }
 
-// settle waits until the load server has read all that was sent before: its socket is a queue, and a
-// hello of a session that nobody has opened is counted.
+// settle waits until the load server has read all packets sent before: its socket is a queue, and it counts a hello of
+// an unknown session.
 func (c rawClient) settle() {
 	c.f.t.Helper()
 	before := c.f.r.Status().Discarded[stream.UnknownSession.String()]
 	c.send(load.AppendHello(nil, c.Reply.Session^1, 0))
 	if !await.Within(20*time.Second, func() bool { return c.f.r.Status().Discarded[stream.UnknownSession.String()] > before }) {
-		c.f.t.Fatal("a packet of an unknown session is not counted")
+		c.f.t.Fatal("the load server does not count a packet of an unknown session")
 	}
 }
 
-// Who sends from a client's address, or is that client, fills no memory of the load server's and
-// uses up nothing of its token while a load test runs, whatever comes.
-func TestGarbageEntersNoTransfer(t *testing.T) {
+// Packets from a client's address, of an attacker or of the client itself, neither fill the load server's memory nor
+// use up the token's quota during a load test.
+func TestInvalidPacketsAreNotPartOfATransfer(t *testing.T) {
 	const burst, bursts, planned, bytes = 100, 200, 100, 500
 	f := startLoadServer(t, loadcontrol.Limits{BytesPerDay: 1 << 30})
 	c := f.enterRaw(1 << 20)
@@ -92,7 +92,7 @@ func TestGarbageEntersNoTransfer(t *testing.T) {
 			switch i % 4 {
 			case 0:
 				b = b[:1]
-			case 1: // it begins as ours do, and so may be a damaged one
+			case 1: // with the magic number, so possibly a damaged test packet
 				b = append([]byte("OWLD"), b...)
 			}
 			c.send(b)
@@ -100,7 +100,7 @@ func TestGarbageEntersNoTransfer(t *testing.T) {
 		c.settle()
 	}
 	if grown := int64(heap()) - int64(before); grown > 1<<20 {
-		t.Errorf("the heap grew by %d bytes", grown)
+		t.Errorf("the heap grew by %d bytes, above the limit", grown)
 	}
 	for seq := range uint32(planned) {
 		b := make([]byte, bytes)
@@ -112,7 +112,7 @@ func TestGarbageEntersNoTransfer(t *testing.T) {
 	}
 	finished, records, err := c.Wait(t.Context(), 1)
 	if err != nil || finished.Error != "" {
-		t.Fatalf("%+v, %v", finished, err)
+		t.Fatalf("finished %+v, error %v", finished, err)
 	}
 	packets, err := stream.ParseReceived(records)
 	if err != nil {
@@ -126,23 +126,23 @@ func TestGarbageEntersNoTransfer(t *testing.T) {
 	}
 	const maybeOurs = burst * bursts / 4
 	got := f.r.Status()
-	t.Logf("%d datagrams of garbage: %d entries, %d beyond them, %d ignored, %d bytes charged",
+	t.Logf("%d invalid datagrams: %d entries, %d without entry, %d ignored, %d bytes charged",
 		burst*bursts, len(packets), finished.Received.Overflow, got.Discarded[stream.TooShort.String()]+got.Discarded[stream.Foreign.String()], got.Received)
 	if intact != planned || len(packets) > planned+planned/64+1024 {
-		t.Errorf("%d entries, %d intact; want the %d planned, and 1024 and few more", len(packets), intact, planned)
+		t.Errorf("%d entries, %d intact; want %d intact, and at most 1024 and a few more", len(packets), intact, planned)
 	}
 	if n := uint64(len(packets)-planned) + finished.Received.Overflow; n != maybeOurs || finished.Received.CorruptPackets != maybeOurs {
-		t.Errorf("%d damaged, %d of them with an entry or counted; want %d", finished.Received.CorruptPackets, n, maybeOurs)
+		t.Errorf("%d damaged, %d of them with an entry or counted, want %d", finished.Received.CorruptPackets, n, maybeOurs)
 	}
 	if n := got.Discarded[stream.TooShort.String()] + got.Discarded[stream.Foreign.String()]; n != burst*bursts-maybeOurs {
-		t.Errorf("%d ignored, want %d", n, burst*bursts-maybeOurs)
+		t.Errorf("ignored %d, want %d", n, burst*bursts-maybeOurs)
 	}
 	if got.Received != planned*bytes {
-		t.Errorf("%d bytes are charged, want %d", got.Received, planned*bytes)
+		t.Errorf("charged %d bytes, want %d", got.Received, planned*bytes)
 	}
 }
 
-// streaming begins a stream to the client, and waits for its first packets.
+// streaming starts a stream to the client, and waits for its first packets.
 func (c rawClient) streaming(packets int) {
 	c.f.t.Helper()
 	if _, err := c.Start(c.f.t.Context(), reverse(1, packets)); err != nil {
@@ -164,7 +164,7 @@ func (c rawClient) next() {
 	}
 }
 
-// unknownPeerGreets says hello for so long from another address than the client's.
+// unknownPeerGreets sends hellos from another address than the client's for the given time.
 func (c rawClient) unknownPeerGreets(hello []byte, lasts time.Duration) {
 	c.f.t.Helper()
 	socket, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(c.f.addr()))
@@ -186,7 +186,7 @@ func (c rawClient) unknownPeerGreets(hello []byte, lasts time.Duration) {
 	}
 }
 
-// sent is how the stream ended, and what of it left.
+// sent returns the end of the stream, and the packets of it that were sent and withheld.
 func (c rawClient) sent() (finished *udp.Finished, left, withheld []stream.SentPacket) {
 	c.f.t.Helper()
 	finished, records, err := c.Wait(c.f.t.Context(), 1)
@@ -207,8 +207,8 @@ func (c rawClient) sent() (finished *udp.Finished, left, withheld []stream.SentP
 	return finished, left, withheld
 }
 
-// A client's socket is closed, and its connection stays: the errors that come back for the packets
-// stop the stream at once, and as no hello comes any more the session ends.
+// A client's socket is closed while its connection stays: the ICMP errors for the packets stop the stream at once, and
+// without hellos the session ends.
 func TestStreamStopsForAClosedSocket(t *testing.T) {
 	const planned = 20_000 // 20 s
 	f := startLoadServer(t, loadcontrol.Limits{})
@@ -222,14 +222,14 @@ func TestStreamStopsForAClosedSocket(t *testing.T) {
 		t.Fatal("the session has not ended with its connection")
 	}
 	got := f.r.Status()
-	t.Logf("%d bytes left of %d, and the session ended after %v", got.Sent, 500*planned, took)
+	t.Logf("sent %d bytes of %d, the session ended after %v", got.Sent, 500*planned, took)
 	if got.Sent > 500*planned/4 || got.Ended["silent"] != 1 || took < 5*time.Second {
-		t.Errorf("%d bytes left of %d, sessions ended %v after %v; want what left before the errors, and the end as silent", got.Sent, 500*planned, got.Ended, took)
+		t.Errorf("sent %d bytes of %d, sessions ended %v after %v; want few bytes before the errors, and the end as silent", got.Sent, 500*planned, got.Ended, took)
 	}
 }
 
-// A client that says hello while it receives is there as long as it does, whatever its connection
-// says: its address may be another's by now. When it says hello again, the stream goes on.
+// A stream is sent only while the client sends hellos, whatever its connection reports: its address may belong to
+// another host by now. After the next hello the stream continues.
 func TestStreamWaitsForTheNextHello(t *testing.T) {
 	const planned, lasts = 9000, 3 * time.Second
 	f := startLoadServer(t, loadcontrol.Limits{})
@@ -240,7 +240,7 @@ func TestStreamWaitsForTheNextHello(t *testing.T) {
 		c.send(hello)
 	}
 	silent := instant.Now()
-	c.unknownPeerGreets(hello, lasts+2*time.Second) // nothing tells of what does not come
+	c.unknownPeerGreets(hello, lasts+2*time.Second) // no event reports the absence of packets
 	again := instant.Now()
 	for range 3 {
 		c.send(hello)
@@ -257,8 +257,8 @@ func TestStreamWaitsForTheNextHello(t *testing.T) {
 			late++
 		}
 	}
-	t.Logf("%d packets left, %d while the client was silent for more than %v, %d afterwards, %d were withheld", len(left), blind, lasts, late, len(withheld))
+	t.Logf("sent %d packets, %d while the client sent no hello for more than %v, %d afterwards, withheld %d", len(left), blind, lasts, late, len(withheld))
 	if finished.Error != "" || len(left)+len(withheld) != planned || len(withheld) < 500 || blind > 0 || early == 0 || late == 0 {
-		t.Errorf("%q: %d packets left of %d, %d blindly, %d afterwards, %d were withheld", finished.Error, len(left), planned, blind, late, len(withheld))
+		t.Errorf("error %q: sent %d packets of %d, %d without hellos, %d afterwards, withheld %d", finished.Error, len(left), planned, blind, late, len(withheld))
 	}
 }

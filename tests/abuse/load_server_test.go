@@ -19,7 +19,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-func TestGuessedTokensGetNowhere(t *testing.T) {
+func TestGuessedTokensAreRefused(t *testing.T) {
 	const guesses = 40
 	f := startLoadServer(t, loadcontrol.Limits{})
 	for i := range guesses {
@@ -33,16 +33,16 @@ func TestGuessedTokensGetNowhere(t *testing.T) {
 			token = strings.ToLower(f.token)
 		}
 		if _, err := f.dial(token); refusalOf(t, err).Reason != loadcontrol.Unauthorized {
-			t.Fatalf("%q: %v", token, err)
+			t.Fatalf("token %q: got %v", token, err)
 		}
 	}
 	if n := f.r.Status().Refused[loadcontrol.Unauthorized]; n != guesses {
-		t.Errorf("%d refusals counted, want %d", n, guesses)
+		t.Errorf("counted %d refusals, want %d", n, guesses)
 	}
 	f.enter(1)
 }
 
-func TestSessionThatIsOverCannotBeReplayed(t *testing.T) {
+func TestClosedSessionCannotBeReplayed(t *testing.T) {
 	f := startLoadServer(t, loadcontrol.Limits{})
 	first := f.enter(1 << 20)
 	cookie, err := first.prove()
@@ -51,7 +51,7 @@ func TestSessionThatIsOverCannotBeReplayed(t *testing.T) {
 	}
 	first.close()
 	if !await.Within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
-		t.Fatal("the session does not end")
+		t.Fatal("the session has not ended")
 	}
 	a := newAttacker(t, f.addr())
 	a.from(netip.MustParseAddr("127.0.0.1"))
@@ -66,17 +66,17 @@ func TestSessionThatIsOverCannotBeReplayed(t *testing.T) {
 		}
 	}
 	if got := a.received(t, 300*time.Millisecond); len(got) != 0 {
-		t.Errorf("%d packets answered a session that is over", len(got))
+		t.Errorf("%d replies to packets of a closed session, want 0", len(got))
 	}
 	if n := f.r.Status().Discarded[stream.UnknownSession.String()]; n != uint64(len(packets)) {
-		t.Errorf("%d packets of an unknown session counted, want %d", n, len(packets))
+		t.Errorf("counted %d packets of an unknown session, want %d", n, len(packets))
 	}
 	second, err := f.visit(1 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := second.Prove(t.Context(), cookie); refusalOf(t, err).Reason != loadcontrol.Unproved {
-		t.Errorf("another session's cookie: %v", err)
+		t.Errorf("cookie of another session: got %v", err)
 	}
 	<-second.Done()
 }
@@ -94,9 +94,9 @@ func TestNothingIsSentToASpoofedAddress(t *testing.T) {
 		a.from(netip.AddrFrom4([4]byte{127, 9, byte(rng.IntN(250)), byte(1 + rng.IntN(250))}))
 		packet := load.AppendHello(nil, rng.Uint64(), 0)
 		switch i % 3 {
-		case 1: // of the right session, but no hello
+		case 1: // of the valid session, but not a hello
 			packet = load.Header{Type: load.Data, Transfer: 1, Session: v.Reply.Session, PayloadBytes: 100}.AppendTo(nil)
-		case 2: // a hello too short to be answered at its own length
+		case 2: // a hello too short for a challenge of its length
 			packet = load.AppendHello(nil, v.Reply.Session, 0)[:load.HeaderBytes]
 		}
 		if err := a.send(packet); err != nil {
@@ -104,16 +104,16 @@ func TestNothingIsSentToASpoofedAddress(t *testing.T) {
 		}
 	}
 	if got := a.received(t, 300*time.Millisecond); len(got) != 0 {
-		t.Errorf("%d packets were sent to addresses that did not ask", len(got))
+		t.Errorf("%d packets were sent to spoofed addresses, want 0", len(got))
 	}
 	if !await.Within(20*time.Second, func() bool { return f.discarded() == spoofed }) {
-		t.Errorf("%d of %d packets counted: %v", f.discarded(), spoofed, f.r.Status().Discarded)
+		t.Errorf("counted %d of %d packets: %v", f.discarded(), spoofed, f.r.Status().Discarded)
 	}
 }
 
-// Who knows a session's number can have challenges sent elsewhere: no longer than its own
-// packets, few, and never a stream.
-func TestHelloFromAnotherAddressMovesNoStream(t *testing.T) {
+// An attacker that knows a session's number can have challenges sent to another address: few, no longer than its own
+// packets, and never a stream.
+func TestHelloFromAnotherAddressDoesNotMoveTheStream(t *testing.T) {
 	f := startLoadServer(t, loadcontrol.Limits{})
 	v := f.enter(10 << 20)
 	long := reverse(1, 700)
@@ -139,27 +139,27 @@ func TestHelloFromAnotherAddressMovesNoStream(t *testing.T) {
 	}
 	for _, b := range got {
 		if h, err := load.Parse(b); err != nil || h.Type != load.Challenge || len(b) > len(hello) {
-			t.Fatalf("a packet of %d bytes, type %v, was sent to an address that proved nothing", len(b), h.Type)
+			t.Fatalf("a packet of %d bytes, type %v, was sent to an unproved address", len(b), h.Type)
 		}
 	}
 	finished, _, err := v.Wait(t.Context(), 1)
 	if err != nil || finished.Error != "" {
-		t.Fatalf("%+v, %v", finished, err)
+		t.Fatalf("finished %+v, error %v", finished, err)
 	}
 	if n := len(reception.Finish(t.Context(), 700, 20*time.Second).Packets); n < 690 {
-		t.Errorf("%d of 700 packets came to the proved address", n)
+		t.Errorf("%d of 700 packets arrived at the proved address", n)
 	}
 	if err := v.stream(2, 100); err != nil {
-		t.Errorf("the next stream: %v", err)
+		t.Errorf("next stream: %v", err)
 	}
 	for _, b := range a.received(t, 300*time.Millisecond) {
 		if h, err := load.Parse(b); err != nil || h.Type != load.Challenge {
-			t.Fatalf("a packet of %d bytes, type %v, of the next stream was sent to an address that proved nothing", len(b), h.Type)
+			t.Fatalf("a packet of %d bytes, type %v, of the next stream was sent to an unproved address", len(b), h.Type)
 		}
 	}
 }
 
-func TestRandomPacketsAtTheTestPortAreCountedAndNotAnswered(t *testing.T) {
+func TestRandomPacketsAtTheTestPortAreCountedAndGetNoReply(t *testing.T) {
 	const burst, bursts = 100, 30
 	f := startLoadServer(t, loadcontrol.Limits{})
 	a := newAttacker(t, f.addr())
@@ -172,7 +172,7 @@ func TestRandomPacketsAtTheTestPortAreCountedAndNotAnswered(t *testing.T) {
 			for at := range b {
 				b[at] = byte(rng.Uint32())
 			}
-			if i%2 == 0 { // half of them begin like a packet of ours
+			if i%2 == 0 { // half of them start like a valid packet
 				copy(b, model[:rng.IntN(len(model))])
 			}
 			if err := a.send(b); err != nil {
@@ -180,16 +180,16 @@ func TestRandomPacketsAtTheTestPortAreCountedAndNotAnswered(t *testing.T) {
 			}
 		}
 		if !await.Within(20*time.Second, func() bool { return f.discarded() == uint64((i+1)*burst) }) {
-			t.Fatalf("%d of %d packets counted", f.discarded(), (i+1)*burst)
+			t.Fatalf("counted %d of %d packets", f.discarded(), (i+1)*burst)
 		}
 	}
 	if got := a.received(t, 100*time.Millisecond); len(got) != 0 {
-		t.Errorf("%d packets were answered", len(got))
+		t.Errorf("%d packets got a reply, want 0", len(got))
 	}
 	f.enter(1)
 }
 
-func TestRefusedTransfersLeaveNothingBehind(t *testing.T) {
+func TestRefusedTransfersUseNoMemory(t *testing.T) {
 	const asked = 500
 	f := startLoadServer(t, loadcontrol.Limits{BytesPerSecond: 1000})
 	v := f.enter(1 << 30)
@@ -201,7 +201,7 @@ func TestRefusedTransfersLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	if grown := int64(heap()) - int64(before); grown > mostHeapGrowth {
-		t.Errorf("the heap grew by %d bytes", grown)
+		t.Errorf("the heap grew by %d bytes, above the limit", grown)
 	}
 	if s := f.r.Status(); s.Sent != 0 || s.Started != 0 || s.Refused[loadcontrol.RateLimit] != asked {
 		t.Errorf("%+v", s)
@@ -221,19 +221,19 @@ func TestGarbageOnTheControlConnectionEndsIt(t *testing.T) {
 		for i := range b {
 			b[i] = byte(rng.Uint32())
 		}
-		if rng.IntN(2) == 0 { // a frame of JSON that is none
+		if rng.IntN(2) == 0 { // a frame of invalid JSON
 			b = append([]byte{0, 0, 0, byte(len(b)), 0, 0, 0, 0}, b...)
 		}
 		_, _ = c.Write(b)
 		c.Close()
 	}
 	if !await.Within(20*time.Second, func() bool { return f.r.Status().Connections == 0 }) {
-		t.Errorf("%d connections are left", f.r.Status().Connections)
+		t.Errorf("%d connections are open, want 0", f.r.Status().Connections)
 	}
 	f.enter(1)
 }
 
-func TestClientsThatCrashAgainAndAgainLeaveNothing(t *testing.T) {
+func TestCrashingClientsLeaveNoSessions(t *testing.T) {
 	f := startLoadServer(t, loadcontrol.Limits{BytesPerDay: 1 << 30})
 	for i := range 5 {
 		var v *testClient
@@ -242,36 +242,36 @@ func TestClientsThatCrashAgainAndAgainLeaveNothing(t *testing.T) {
 			v, err = f.visit(10 << 20)
 			return err == nil
 		}) {
-			t.Fatalf("crash %d: the link is not free", i)
+			t.Fatalf("crash %d: the link is in use", i)
 		}
 		_, err := v.prove()
 		if err == nil {
 			_, err = v.Start(t.Context(), reverse(1, 10_000))
 		}
 		if err != nil {
-			t.Logf("crash %d came by itself: %v", i, err)
+			t.Logf("crash %d: the session had ended already: %v", i, err)
 		}
 		v.close()
 	}
 	if !await.Within(20*time.Second, func() bool { return f.r.Status().Sessions == 0 }) {
-		t.Error("a session is left")
+		t.Error("a session is still open")
 	}
 	if _, _, held := f.links.Holder(loadserver.DefaultLink); held {
-		t.Error("the link is still held")
+		t.Error("the link is still in use")
 	}
 	f.stop()
-	f.run() // and both ends at once
+	f.run() // and both ends at the same time
 	if left := f.enter(1).Welcome().Limits.LeftToday; left < 1<<30-5*5_000_000 || left > 1<<30 {
-		t.Errorf("%d bytes are left of the day", left)
+		t.Errorf("remaining quota is %d bytes", left)
 	}
 }
 
-// span is when a stream's packets came, by the kernel's stamps.
+// span is the time between the first and the last packet of a stream, by kernel timestamps.
 type span struct{ first, last instant.Time }
 
 func TestTwoClientsNeverOverlapOnALink(t *testing.T) {
 	const runs = 6
-	f := startLoadServer(t, loadcontrol.Limits{Sessions: 64}) // those before are over a moment after their clients
+	f := startLoadServer(t, loadcontrol.Limits{Sessions: 64}) // earlier ones end shortly after their clients
 	var busy atomic.Int64
 	var spans [2][]span
 	var clients sync.WaitGroup
@@ -284,9 +284,9 @@ func TestTwoClientsNeverOverlapOnALink(t *testing.T) {
 				case err == nil:
 					spans[client] = append(spans[client], s)
 				case !refused:
-					t.Logf("client %d: a run came to nothing: %v", client, err) // a busy host: silence ends sessions
+					t.Logf("client %d: a run failed: %v", client, err) // a busy host: sessions end after their idle timeout
 				case r.Reason != loadcontrol.Busy || r.RetryAfter <= 0:
-					t.Errorf("%+v: want busy, and when to come back", r)
+					t.Errorf("got %+v, want busy with a time to retry", r)
 					return
 				default:
 					busy.Add(1)
@@ -298,12 +298,12 @@ func TestTwoClientsNeverOverlapOnALink(t *testing.T) {
 	for _, a := range spans[0] {
 		for _, b := range spans[1] {
 			if a.first <= b.last && b.first <= a.last {
-				t.Errorf("streams overlap: %v to %v, and %v to %v", a.first, a.last, b.first, b.last)
+				t.Errorf("streams overlap: %v to %v and %v to %v", a.first, a.last, b.first, b.last)
 			}
 		}
 	}
 	if busy.Load() == 0 {
-		t.Error("nobody was ever refused: the clients did not meet, and the test has shown nothing")
+		t.Error("no client was refused: the sessions did not coincide")
 	}
 }
 
@@ -330,7 +330,7 @@ func (f *remoteEnd) stream(n int) (span, error) {
 	}
 	got := reception.Finish(f.t.Context(), n, time.Second).Packets
 	if len(got) == 0 {
-		return span{}, errors.New("no packet came")
+		return span{}, errors.New("received no packet")
 	}
 	return span{got[0].Stamp.At, got[len(got)-1].Stamp.At}, nil
 }

@@ -20,10 +20,10 @@ import (
 	"oneway.example/tests/await"
 )
 
-// loopbacks are the two families.
+// loopbacks are addresses of both families.
 var loopbacks = []string{"127.0.0.1", "::1"}
 
-// dripping writes byte by byte, so many a second.
+// dripping writes byte by byte, at a fixed interval.
 type dripping struct {
 	net.Conn
 	every time.Duration
@@ -35,16 +35,16 @@ func (d dripping) Write(b []byte) (n int, err error) {
 		if _, err = d.Conn.Write(b[n : n+1]); err != nil {
 			return n, err
 		}
-		time.Sleep(d.every) // what is slow is the attacker; no assertion waits for it
+		time.Sleep(d.every) // the attacker is slow; no assertion depends on this time
 	}
 	return len(b), nil
 }
 
-// Who drips, before it is authenticated or after, is cut off, however many connections do; others are
-// served meanwhile.
-func TestWhoTricklesIsCutOffAndOthersAreServed(t *testing.T) {
+// A client that sends its request byte by byte, before or after authentication, is disconnected, however many
+// connections do so; others are served meanwhile.
+func TestTricklingClientsAreDisconnectedAndOthersServed(t *testing.T) {
 	const each = 40
-	frame := func(f *remoteEnd) net.Conn { return f.speak().conn } // let in, and nothing opened
+	frame := func(f *remoteEnd) net.Conn { return f.speak().conn } // authenticated, without an open session
 	for _, at := range loopbacks {
 		for name, trickle := range map[string]func(f *remoteEnd) func() error{
 			"a TLS handshake": func(f *remoteEnd) func() error {
@@ -78,15 +78,15 @@ func TestWhoTricklesIsCutOffAndOthersAreServed(t *testing.T) {
 					}(trickle(f))
 				}
 				if !await.Within(await.Timeout, func() bool { return cut.Load() > 0 || f.r.Status().Connections >= each/2 }) {
-					t.Fatalf("%d connections: nobody drips", f.r.Status().Connections)
+					t.Fatalf("%d connections, want those of the trickling clients", f.r.Status().Connections)
 				}
 				v := f.enter(1 << 20)
 				if err := v.stream(1, 50); err != nil {
-					t.Errorf("a stream beside them: %v", err)
+					t.Errorf("stream of another client: %v", err)
 				}
 				v.close()
 				if !await.Within(await.Timeout, func() bool { return cut.Load() == each && f.r.Status().Connections == 0 }) {
-					t.Errorf("%d of %d were cut off, %d connections are left", cut.Load(), each, f.r.Status().Connections)
+					t.Errorf("disconnected %d of %d, %d connections are open", cut.Load(), each, f.r.Status().Connections)
 				}
 				f.enter(1)
 			})
@@ -96,7 +96,7 @@ func TestWhoTricklesIsCutOffAndOthersAreServed(t *testing.T) {
 
 var insecure = &tls.Config{InsecureSkipVerify: true}
 
-// unknownPeer is a connection of nobody yet.
+// unknownPeer connects without authentication.
 func (f *remoteEnd) unknownPeer() net.Conn {
 	f.t.Helper()
 	c, err := net.Dial("tcp", f.addr().String())
@@ -113,8 +113,8 @@ func gone(c net.Conn) error {
 	return errors.Join(errors.New("ended"), err)
 }
 
-// Of all that are ordered at one time, one of each direction runs; what runs is charged, once.
-func TestOrdersAtOneTimeRunOnce(t *testing.T) {
+// Of all transfers requested at the same time, one of each direction runs and is charged, once.
+func TestConcurrentTransferRequestsRunOnce(t *testing.T) {
 	const asked, packets = 50, 200
 	for _, at := range loopbacks {
 		t.Run(at, func(t *testing.T) {
@@ -129,14 +129,14 @@ func TestOrdersAtOneTimeRunOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			for id := range uint16(asked) {
-				s.say(order(id+1, sample.Direction(id%2), packets)) // of numbers that differ
+				s.say(order(id+1, sample.Direction(id%2), packets)) // of different numbers
 			}
 			got := map[string]int{}
 			for got["started"]+got["transfer: bad_request"]+got["end"] < asked {
 				got[word(s.hear())]++
 			}
 			if got["started"] != 2 || got["end"] > 0 {
-				t.Errorf("answers %v, want 2 that are started", got)
+				t.Errorf("replies %v, want 2 started", got)
 			}
 			s.say(traffic("sent", udp.Sent{ID: 1, Packets: 0}))
 			for got["finished"] < 2 && got["end"] == 0 {
@@ -146,21 +146,21 @@ func TestOrdersAtOneTimeRunOnce(t *testing.T) {
 			s.conn.Close()
 			f.waits(t)
 			if used := int64(1<<30) - f.speak().left; came != packets || used != packets*500 {
-				t.Errorf("%d of %d packets came, %d bytes were charged, want %d", came, packets, used, packets*500)
+				t.Errorf("received %d of %d packets, charged %d bytes, want %d", came, packets, used, packets*500)
 			}
 		})
 	}
 }
 
-// reached is what came to an address.
+// reached is the packets that arrived at an address.
 type reached struct {
 	at netip.AddrPort
 	*stream.Reception
 }
 
-// Streams go to the address that was proved last, though another says the same hello at the same time; and
-// what came there is what the token is charged.
-func TestStreamGoesToTheAddressThatWasProvedLast(t *testing.T) {
+// Streams go to the address proved last, even if another sends the same hello at the same time; the token is charged
+// for the packets sent there.
+func TestStreamIsSentToTheAddressProvedLast(t *testing.T) {
 	const packets = 200
 	for _, at := range loopbacks {
 		t.Run(at, func(t *testing.T) {
@@ -180,14 +180,14 @@ func TestStreamGoesToTheAddressThatWasProvedLast(t *testing.T) {
 			go hello(other)
 			one, two := <-cookies, <-cookies
 			if bytes.Equal(one, two) {
-				t.Fatal("two addresses have one cookie")
+				t.Fatal("two addresses have the same cookie")
 			}
 			last := ""
 			for _, cookie := range [][]byte{one, two} {
 				s.say(traffic("prove", udp.Prove{Cookie: cookie}))
 				m := s.hear()
 				if word(m) != "proved" {
-					t.Fatalf("%s, want proved", word(m))
+					t.Fatalf("got %s, want proved", word(m))
 				}
 				last = body[udp.Proved](m).Address
 			}
@@ -210,25 +210,25 @@ func TestStreamGoesToTheAddressThatWasProvedLast(t *testing.T) {
 				}
 				n := len(one.Finish(t.Context(), sent, time.Second).Packets)
 				if n != sent {
-					t.Errorf("%d packets came to %v, want %d: %v was proved last", n, one.at, sent, last)
+					t.Errorf("%d packets arrived at %v, want %d: the address proved last is %v", n, one.at, sent, last)
 				}
 				came += n
 			}
 			s.conn.Close()
 			f.waits(t)
 			if used := int64(1<<30) - f.speak().left; came != packets || used != packets*500 {
-				t.Errorf("%d of %d packets came, %d bytes were charged, want %d", came, packets, used, packets*500)
+				t.Errorf("received %d of %d packets, charged %d bytes, want %d", came, packets, used, packets*500)
 			}
 		})
 	}
 }
 
-// Another connection that knows a session's number and has a cookie of it has nothing by that: neither
-// while the session lasts nor when it is over.
-func TestNumberOfASessionIsWorthNothingToAnotherConnection(t *testing.T) {
+// Another connection that knows a session's number and has a cookie of it cannot use them, neither during the session
+// nor after it.
+func TestSessionNumberIsUselessToAnotherConnection(t *testing.T) {
 	for _, at := range loopbacks {
 		t.Run(at, func(t *testing.T) {
-			f := startLoadServerAt(t, at, loadcontrol.Limits{Sessions: 16}) // those before are over a moment after their clients
+			f := startLoadServerAt(t, at, loadcontrol.Limits{Sessions: 16}) // earlier ones end shortly after their clients
 			s := f.speak()
 			s.open()
 			s.say(s.proof())
@@ -253,23 +253,23 @@ func TestNumberOfASessionIsWorthNothingToAnotherConnection(t *testing.T) {
 				second.say(o.m)
 				second.say(mark())
 				if got := second.reply(o.want); got != o.want {
-					t.Errorf("%+v: %q, want %q", o.m, got, o.want)
+					t.Errorf("%+v: got %q, want %q", o.m, got, o.want)
 				}
 				second.conn.Close()
 			}
 			m := s.hear()
 			if word(m) != "finished" || body[udp.Finished](m).Error != "" {
-				t.Errorf("the stream: %s, %+v", word(m), m)
+				t.Errorf("stream: %s, %+v", word(m), m)
 			}
 			s.conn.Close()
 			f.waits(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
 			if _, err := elsewhere.Hello(ctx, f.addr()); err == nil {
-				t.Error("a session that is over answers hellos")
+				t.Error("hellos of a closed session get a challenge")
 			}
 			if f.r.Status().Discarded[stream.UnknownSession.String()] == 0 {
-				t.Error("hellos to a session that is over are not counted")
+				t.Error("hellos of a closed session are not counted")
 			}
 			next := f.speak()
 			next.open()

@@ -16,11 +16,11 @@ import (
 	"oneway.example/tests/await"
 )
 
-// mostMemory is what an agent of 100 paths may take.
+// mostMemory is the memory limit of an agent with 100 paths.
 const mostMemory = 64 << 20
 
-// memoryAttacks are what follows the line of a request that is never read. Names take the more memory the shorter
-// they are.
+// memoryAttacks are the header lines of requests whose responses are never read. The shorter the names, the more memory
+// they take.
 func memoryAttacks() map[string]string {
 	const host = "Host: h\r\n"
 	names := func(n int) string {
@@ -36,45 +36,44 @@ func memoryAttacks() map[string]string {
 	}
 }
 
-// TestAgentKeepsToTheMemoryOfItsControlGroup: the kernel kills an agent that takes more.
+// TestAgentKeepsToTheMemoryOfItsControlGroup: the kernel kills an agent that exceeds it.
 func TestAgentKeepsToTheMemoryOfItsControlGroup(t *testing.T) {
-	newMemoryGroup(t, mostMemory) // or it skips
+	newMemoryGroup(t, mostMemory) // skips if it cannot
 	binary := buildProgram(t)
 	for name, header := range memoryAttacks() {
 		t.Run(name, func(t *testing.T) {
 			group := newMemoryGroup(t, mostMemory)
 			s := startAgent(t, wrapped(t, binary, "unset GOMEMLIMIT; echo $$ >"+filepath.Join(group.dir, "cgroup.procs")), measuredPaths(t, 100))
 			took, body := s.attackMemory(header)
-			t.Logf("the group took %d kB of %d at the most, the process %d without files", group.peak()>>10, mostMemory>>10, took>>10)
+			t.Logf("peak memory of the group %d kB of %d, of the process %d without files", group.peak()>>10, mostMemory>>10, took>>10)
 			for _, name := range []string{"oneway_packets_sent_total", "oneway_packets_lost_total", "oneway_packets_host_dropped_total", "oneway_probe_schedule_skipped_total"} {
-				t.Logf("%s of all paths and directions: %.0f", name, sumOf(t, body, name))
+				t.Logf("sum of %s over all paths and directions: %.0f", name, sumOf(t, body, name))
 			}
 			if all := s.lines("memory limit"); len(all) != 1 {
-				t.Errorf("%d lines say what the Go runtime keeps to, want 1: %q", len(all), all)
+				t.Errorf("%d log lines with the memory limit, want 1: %q", len(all), all)
 			}
 		})
 	}
 }
 
-// TestAgentKeepsToTheMemoryOfTheRuntime: nobody kills it, and it takes no more than a group would allow with
-// such a GOMEMLIMIT.
-func TestAgentKeepsToTheMemoryOfTheRuntime(t *testing.T) {
+// TestAgentStaysWithinTheMemoryOfTheRuntime: without a control group, the agent uses no more than a group would allow
+// with such a GOMEMLIMIT.
+func TestAgentStaysWithinTheMemoryOfTheRuntime(t *testing.T) {
 	binary := buildProgram(t)
 	for name, header := range memoryAttacks() {
 		t.Run(name, func(t *testing.T) {
 			s := startAgent(t, wrapped(t, binary, fmt.Sprintf("export GOMEMLIMIT=%d", mostMemory/5*4)), measuredPaths(t, 100))
 			took, _ := s.attackMemory(header)
-			t.Logf("the process took %d kB of %d, without files", took>>10, mostMemory>>10)
+			t.Logf("peak memory of the process %d kB of %d, without files", took>>10, mostMemory>>10)
 			if took > mostMemory {
-				t.Errorf("the process took %d bytes, want %d at the most", took, mostMemory)
+				t.Errorf("peak memory of the process %d bytes, want at most %d", took, mostMemory)
 			}
 		})
 	}
 }
 
-// attackMemory asks from 8 addresses, 64 times each, reads nothing, and then begins anew; a scrape from elsewhere
-// is answered after each address. It returns the most bytes that the process had meanwhile, files not counted, and
-// the last scrape.
+// attackMemory sends requests from 8 addresses, 64 each, reads nothing, and then repeats; after each address a scrape
+// from elsewhere must succeed. It returns the peak memory of the process in bytes, without files, and the last scrape.
 func (s *agentSite) attackMemory(header string) (most int, body string) {
 	s.t.Helper()
 	s.served(elsewhere)
@@ -91,7 +90,7 @@ func (s *agentSite) attackMemory(header string) (most int, body string) {
 			s.t.Fatalf("after %d requests: %v\n%s", n, err, s.said)
 		}
 		all = append(all, c)
-		// It may be reset already.
+		// The server may have reset it.
 		_, _ = fmt.Fprintf(c, "GET %s HTTP/1.1\r\n%s", targets[n%len(targets)], header)
 		most = max(most, residentBytes(s.cmd.Process.Pid))
 		if n%64 == 63 {
@@ -99,7 +98,7 @@ func (s *agentSite) attackMemory(header string) (most int, body string) {
 		}
 		select {
 		case <-s.done:
-			s.t.Fatalf("it has ended after %d requests: %v", n, s.cmd.ProcessState)
+			s.t.Fatalf("the agent has ended after %d requests: %v", n, s.cmd.ProcessState)
 		default:
 		}
 	}
@@ -122,7 +121,7 @@ func sumOf(t *testing.T, body, name string) (sum float64) {
 	return sum
 }
 
-// residentBytes is a process's memory that is not a file's; 0: it has ended.
+// residentBytes is a process's anonymous memory; 0: it has ended.
 func residentBytes(pid int) int {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, found := strings.Cut(string(b), "RssAnon:")
@@ -150,7 +149,7 @@ func measuredPaths(t *testing.T, n int) string {
 	return b.String()
 }
 
-// wrapped is a program that does something first.
+// wrapped is a program that runs a shell command first.
 func wrapped(t *testing.T, binary, first string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "wrapped")
@@ -160,11 +159,11 @@ func wrapped(t *testing.T, binary, first string) string {
 	return file
 }
 
-// memoryGroup is a control group with a limit, of version 1 or 2.
+// memoryGroup is a control group, of version 1 or 2, with a memory limit.
 type memoryGroup struct {
 	t    *testing.T
 	dir  string
-	most string // the file with the most that it has taken
+	most string // the file with the peak usage
 }
 
 // newMemoryGroup makes one, which is removed when all of the test's processes have ended.
@@ -182,7 +181,7 @@ func newMemoryGroup(t *testing.T, limit int) memoryGroup {
 		err := os.Mkdir(g.dir, 0o700)
 		if err == nil {
 			t.Cleanup(g.remove)
-			// It is there, if the kernel limits memory in groups of this kind.
+			// The file exists if the kernel limits memory in groups of this version.
 			err = writeTo(filepath.Join(g.dir, v.limit), strconv.Itoa(limit))
 		}
 		if err == nil {
@@ -205,11 +204,11 @@ func writeTo(file, text string) error {
 
 func (g memoryGroup) remove() {
 	if !await.Within(await.Timeout, func() bool { return !errors.Is(syscall.Rmdir(g.dir), syscall.EBUSY) }) {
-		g.t.Errorf("%s: processes are left", g.dir)
+		g.t.Errorf("%s: processes are still running", g.dir)
 	}
 }
 
-// peak is the most bytes that it took; 0: the kernel does not tell (version 2 before Linux 5.19).
+// peak is the peak usage in bytes; 0: the kernel does not report it (version 2 before Linux 5.19).
 func (g memoryGroup) peak() int {
 	b, err := os.ReadFile(filepath.Join(g.dir, g.most))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -17,10 +17,10 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// TestRecordedReplyOfAFormerLifeBlindsNoPath: the reflector is restarted; then one recorded answer, to
-// the opening query of its first life, is replayed. It was believed, and every true answer that came after
-// it was one of a former life.
-func TestRecordedReplyOfAFormerLifeBlindsNoPath(t *testing.T) {
+// TestReplayedReplyOfAnEarlierSessionIsIgnored: the reflector is restarted; then one recorded reply, to the opening
+// statistics query of its first session, is replayed. A sender that accepts it discards every later valid reply as one
+// of an earlier session.
+func TestReplayedReplyOfAnEarlierSessionIsIgnored(t *testing.T) {
 	for i := range 8 {
 		restarts, host := i/2, []string{"127.0.0.1", "::1"}[i%2]
 		t.Run(fmt.Sprintf("%d restarts/%s", restarts, host), func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRecordedReplyOfAFormerLifeBlindsNoPath(t *testing.T) {
 			stop()
 			t.Logf("rt %d; forward received %d lost %d outstanding %d; reverse received %d late %d", r.RoundTrip.Received, *r.Forward.Received, *r.Forward.Lost, *r.Forward.Outstanding, *r.Reverse.Received, *r.Reverse.Late)
 			if *r.Reverse.Late > 0 || *r.Forward.Outstanding > 0 {
-				t.Error("blinded by a replayed answer")
+				t.Error("the replayed reply makes the sender discard valid ones")
 			}
 		})
 	}

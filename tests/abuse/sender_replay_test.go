@@ -16,7 +16,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-// tapped are paths to our own reflector, of both families, with and without a Receipt in each packet.
+// tapped are paths to oneway reflectors, of both families, with and without a Receipt in each packet.
 func tapped(keyed ...bool) (all []remote) {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		for _, k := range keyed {
@@ -32,10 +32,10 @@ func tapped(keyed ...bool) (all []remote) {
 	return all
 }
 
-// replyWait is how long a reply is waited for where no packet is lost: a busy machine may be late.
+// replyWait is the timeout for a reply on a path without loss: a busy machine may be late.
 const replyWait = 20 * time.Second
 
-// measureTapped measures all paths at the same time, each with a tap of its own.
+// measureTapped measures all paths at the same time, each with its own capture.
 func (s *senders) measureTapped(t *testing.T, all []remote, count func(remote) uint64, interval, wait time.Duration, each func(f remote, tp *capture), check func(t *testing.T, f remote, tp *capture, r stamp.Report)) {
 	t.Helper()
 	captures, reports, errs := make([]capture, len(all)), make([]stamp.Report, len(all)), make([]error, len(all))
@@ -67,7 +67,7 @@ func (s *senders) measureTapped(t *testing.T, all []remote, count func(remote) u
 	}
 }
 
-// wantNothingMoved wants the books of a path that loses nothing and doubles nothing but so many requests.
+// wantNothingMoved expects the counts of a path without loss, with the given number of duplicate requests only.
 func wantNothingMoved(t *testing.T, r stamp.Report, asked, copies uint64) {
 	t.Helper()
 	wantBooks(t, r)
@@ -81,15 +81,14 @@ func wantNothingMoved(t *testing.T, r stamp.Report, asked, copies uint64) {
 	if r.RoundTrip.Received != asked || r.RoundTrip.Lost != 0 ||
 		*f.Received != asked || *f.Sent != asked || zero(f.Lost, f.HostDropped, f.Late, f.Reordered) != 0 || zero(f.Duplicated) != copies ||
 		*b.Received != asked || *b.Sent != asked || zero(b.Lost, b.HostDropped, b.Late, b.Reordered, b.Duplicated, b.Corrupted) != 0 {
-		t.Errorf("of %d requests %d answered; forward received %d, duplicated %d, lost %d, dropped %d, late %d; reverse sent %d, received %d, lost %d, late %d; refused %v",
+		t.Errorf("%d requests, %d replies; forward received %d, duplicated %d, lost %d, dropped %d, late %d; reverse sent %d, received %d, lost %d, late %d; refused %v",
 			asked, r.RoundTrip.Received, *f.Received, zero(f.Duplicated), zero(f.Lost), zero(f.HostDropped), zero(f.Late), *b.Sent, *b.Received, zero(b.Lost), zero(b.Late), r.Discarded)
 	}
 }
 
-// TestReplayedPacketsMoveNothing: who sees the packets of a path records requests and answers, and sends
-// them again, from another host or from the address of one of the ends. The sender counted a reply as lost for each
-// request that was sent again from elsewhere.
-func TestReplayedPacketsMoveNothing(t *testing.T) {
+// TestReplayedPacketsChangeNoCounts: an on-path attacker records requests and replies, and replays them from another
+// host or from the address of one of the ends. None may count as lost because of that.
+func TestReplayedPacketsChangeNoCounts(t *testing.T) {
 	const asked = 300
 	every := func(back int) func(*capture, int, []byte) {
 		return func(tp *capture, number int, _ []byte) {
@@ -101,29 +100,29 @@ func TestReplayedPacketsMoveNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		attack func(tp *capture, number int, b []byte)
-		// copies come from the sender's address; told replies, at the most, come from the reflector's.
+		// copies are sent from the sender's address; at most told replies from the reflector's.
 		copies, told uint64
-		// keyed: what is written on an open path is believed.
+		// keyed: only with a key; without one, a forged packet is accepted.
 		keyed bool
 	}{
 		{name: "nothing"},
-		{name: "each request, from elsewhere", attack: every(1)},
-		{name: "requests of before, from elsewhere", attack: every(16)},
-		{name: "the opening query from elsewhere, and its reply", attack: func(tp *capture, number int, _ []byte) {
+		{name: "each request, from another host", attack: every(1)},
+		{name: "earlier requests, from another host", attack: every(16)},
+		{name: "the opening statistics query from another host, and its reply", attack: func(tp *capture, number int, _ []byte) {
 			if number == 100 {
 				if b := tp.steal(0); b != nil {
 					tp.tell(b)
 				}
 			}
 		}},
-		{name: "the first test packet from elsewhere, and its reply", told: 1, attack: func(tp *capture, number int, _ []byte) {
+		{name: "the first test packet from another host, and its reply", told: 1, attack: func(tp *capture, number int, _ []byte) {
 			if number == 100 {
 				if b := tp.steal(1); b != nil {
 					tp.tell(b)
 				}
 			}
 		}},
-		{name: "one request 1000 times, from elsewhere", attack: func(tp *capture, number int, _ []byte) {
+		{name: "one request 1000 times, from another host", attack: func(tp *capture, number int, _ []byte) {
 			if number == 100 {
 				for range 1000 {
 					_, _ = tp.elsewhere.Write(tp.request(90))
@@ -153,7 +152,7 @@ func TestReplayedPacketsMoveNothing(t *testing.T) {
 			s := newSenders(t, metric.Discard{})
 			each := func(_ remote, tp *capture) { tp.asked = c.attack }
 			s.measureTapped(t, all, func(remote) uint64 { return asked }, 10*time.Millisecond, replyWait, each, func(t *testing.T, f remote, _ *capture, r stamp.Report) {
-				if n := *r.Reverse.Duplicated; n <= c.told { // that is what they are
+				if n := *r.Reverse.Duplicated; n <= c.told { // replays are counted as duplicates
 					r.Reverse.Duplicated = nil
 				}
 				wantNothingMoved(t, r, asked, c.copies)
@@ -162,9 +161,9 @@ func TestReplayedPacketsMoveNothing(t *testing.T) {
 	}
 }
 
-// TestRestartOfTheReflectorLosesNothingThatWasAnswered: packets too small for a Receipt are counted by the
-// queries beside them, and until the first of those after the restart nobody tells of it.
-func TestRestartOfTheReflectorLosesNothingThatWasAnswered(t *testing.T) {
+// TestRestartOfTheReflectorLosesNoReflectedPackets: packets too small for a Receipt are counted by statistics queries,
+// and only the first query after the restart detects it.
+func TestRestartOfTheReflectorLosesNoReflectedPackets(t *testing.T) {
 	const asked, restart = 1000, 700
 	sink := &metrictest.Keeping{}
 	s := newSenders(t, sink)
@@ -184,30 +183,30 @@ func TestRestartOfTheReflectorLosesNothingThatWasAnswered(t *testing.T) {
 	s.measureTapped(t, tapped(false, true), func(remote) uint64 { return asked }, 5*time.Millisecond, replyWait, each, func(t *testing.T, path remote, _ *capture, r stamp.Report) {
 		wantBooks(t, r)
 		f, b := &r.Forward, &r.Reverse
-		// Nothing was with the reflector when it ended. Some numbers that begin anew are refused.
+		// No request was in progress when the reflector stopped. Some numbers after the restart are refused.
 		if r.RoundTrip.Received != asked || *f.Lost+*b.Lost > 0 || *b.Sent > asked || *f.Received != asked || *b.Received < asked-20 {
-			t.Errorf("of %d requests %d answered; forward received %d, lost %d; reverse sent %d, received %d, lost %d; refused %v",
+			t.Errorf("%d requests, %d replies; forward received %d, lost %d; reverse sent %d, received %d, lost %d; refused %v",
 				asked, r.RoundTrip.Received, *f.Received, *f.Lost, *b.Sent, *b.Received, *b.Lost, r.Discarded)
 		}
 		if n, _ := sink.Value(metric.RemoteRestarts, path.String(), "stamp"); n != 1 {
-			t.Errorf("%v restarts, want 1", n)
+			t.Errorf("counted %v restarts, want 1", n)
 		}
 	})
 }
 
-// TestReplaysAfterARestartMoveNothing: the reflector has forgotten its sessions, and what comes first is
-// recorded. It opened the session, and the sender booked all numbers since then as lost once more.
-func TestReplaysAfterARestartMoveNothing(t *testing.T) {
+// TestReplaysAfterARestartChangeNoCounts: the restarted reflector has no sessions and receives recorded packets first.
+// They must not open the session from which the sender takes its losses.
+func TestReplaysAfterARestartChangeNoCounts(t *testing.T) {
 	const asked, restart = 600, 500
 	for name, replay := range map[string]func(tp *capture, old [][]byte){
-		"the opening query": func(tp *capture, old [][]byte) { tp.ask(old[0]) },
-		"one request":       func(tp *capture, old [][]byte) { tp.ask(old[5]) },
+		"the opening statistics query": func(tp *capture, old [][]byte) { tp.ask(old[0]) },
+		"one request":                  func(tp *capture, old [][]byte) { tp.ask(old[5]) },
 		"questions": func(tp *capture, old [][]byte) {
 			for _, b := range old[:30] {
 				tp.ask(b)
 			}
 		},
-		"requests, from elsewhere": func(tp *capture, old [][]byte) {
+		"requests, from another host": func(tp *capture, old [][]byte) {
 			for _, b := range old {
 				_, _ = tp.elsewhere.Write(b)
 			}
@@ -233,7 +232,8 @@ func TestReplaysAfterARestartMoveNothing(t *testing.T) {
 				tp.open(t, netip.MustParseAddr(f.host), life.at)
 			}
 			large := slices.DeleteFunc(tapped(true), func(f remote) bool { return f.size == 112 }) // see TestSessionOpenedByRecordedRequestsRestartsWithItsSender
-			// What is replayed is older than the restart by 4.7 s or more: by the waiting time and 2 s, as SECURITY.md wants it.
+			// The replayed packets are at least 4.7 s older than the restart, more than the waiting time and 2 s
+			// (SECURITY.md).
 			const wait = 2 * time.Second
 			s.measureTapped(t, large, func(remote) uint64 { return asked }, 10*time.Millisecond, wait, each, func(t *testing.T, _ remote, _ *capture, r stamp.Report) {
 				wantNothingMoved(t, r, asked, 0)
@@ -242,9 +242,9 @@ func TestReplaysAfterARestartMoveNothing(t *testing.T) {
 	}
 }
 
-// TestWrongBitsAreNeverBelieved: before each request and each reply comes a copy of it in which one bit is
-// another one: every bit of the packet, and so of its HMACs, once.
-func TestWrongBitsAreNeverBelieved(t *testing.T) {
+// TestPacketsWithWrongBitsAreRefused: before each request and each reply a copy of it with one flipped bit arrives:
+// every bit of the packet, and so of its HMACs, once.
+func TestPacketsWithWrongBitsAreRefused(t *testing.T) {
 	s := newSenders(t, metric.Discard{})
 	flipped := func(number int, b []byte) []byte {
 		at := number * 7 % (8 * len(b)) // 7 divides no such length
@@ -260,14 +260,14 @@ func TestWrongBitsAreNeverBelieved(t *testing.T) {
 	count := func(f remote) uint64 { return uint64(8 * f.size) }
 	s.measureTapped(t, all, count, 2*time.Millisecond, replyWait, each, func(t *testing.T, f remote, _ *capture, r stamp.Report) {
 		t.Logf("corrupted forward %d, reverse %d; refused %v", *r.Forward.Corrupted, *r.Reverse.Corrupted, r.Discarded)
-		r.Reverse.Corrupted = nil // those whose HMACs are right, and the headers of TLVs are not
+		r.Reverse.Corrupted = nil // the copies with valid HMACs and damaged TLV headers
 		wantNothingMoved(t, r, count(f), 0)
 	})
 }
 
-// TestDamageThatIsForgedIsNotCounted: who has no key, and sees no packets, sends from the sender's address what
-// looks like damaged requests.
-func TestDamageThatIsForgedIsNotCounted(t *testing.T) {
+// TestForgedDamageIsNotCountedOnThePath: an off-path attacker without a key sends packets that look like damaged
+// requests from the sender's address.
+func TestForgedDamageIsNotCountedOnThePath(t *testing.T) {
 	const asked = 300
 	s := newSenders(t, metric.Discard{})
 	each := func(f remote, tp *capture) {
@@ -280,7 +280,7 @@ func TestDamageThatIsForgedIsNotCounted(t *testing.T) {
 				key = nil
 			}
 			forged := request(7, 1, key)
-			at := 14 // the SSID, which is guessed soon
+			at := 14 // the SSID, which is easily guessed
 			if f.authenticated {
 				at = 26
 			}
@@ -296,14 +296,14 @@ func TestDamageThatIsForgedIsNotCounted(t *testing.T) {
 	s.measureTapped(t, all, func(remote) uint64 { return asked }, 10*time.Millisecond, replyWait, each, func(t *testing.T, _ remote, _ *capture, r stamp.Report) {
 		wantNothingMoved(t, r, asked, 0)
 		if n := *r.Forward.Corrupted; n != 0 {
-			t.Errorf("%d damaged packets on a path that damages none", n)
+			t.Errorf("counted %d damaged packets on a path without damage", n)
 		}
 	})
 }
 
-// TestRepliesOfAFormerLifeKeepNoPathUp: answers of the reflector's former life are kept back on the path
-// and come one by one when it has restarted. They are received by nobody's count, but kept the path up.
-func TestRepliesOfAFormerLifeKeepNoPathUp(t *testing.T) {
+// TestRepliesOfAnEarlierSessionDoNotKeepThePathUp: replies of the reflector before a restart are delayed on the path
+// and arrive one by one after it. They are not received packets and must not keep the path up.
+func TestRepliesOfAnEarlierSessionDoNotKeepThePathUp(t *testing.T) {
 	const good, kept, wait = 20, 60, 20 * time.Second
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		t.Run(host, func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestRepliesOfAFormerLifeKeepNoPathUp(t *testing.T) {
 					if present++; present == 6 {
 						close(restarted)
 					}
-					return present > 5 // by then the fifth has been sent on
+					return present > 5 // by then the fifth has been forwarded
 				case number >= good && len(former) < kept:
 					former = append(former, append([]byte(nil), b...))
 					return true
@@ -358,19 +358,19 @@ func TestRepliesOfAFormerLifeKeepNoPathUp(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			tp.tell(former[0]) // when it has been taken, so have the five before it
+			tp.tell(former[0]) // when this one is counted, so are the five before it
 			if !await.Within(20*time.Second, func() bool { return late() == 1 }) {
-				t.Fatalf("%v late answers, want 1", late())
+				t.Fatalf("%v late replies, want 1", late())
 			}
 			before := p.Status().LastSuccess
 			for _, b := range former[1:] {
 				tp.tell(b)
 			}
 			if !await.Within(20*time.Second, func() bool { return late() == kept }) {
-				t.Fatalf("%v late answers, want %d", late(), kept)
+				t.Fatalf("%v late replies, want %d", late(), kept)
 			}
 			if after := p.Status(); !after.LastSuccess.Equal(before) {
-				t.Errorf("the last success moved by %v with answers of a former life", after.LastSuccess.Sub(before))
+				t.Errorf("replies of an earlier session moved the last success by %v", after.LastSuccess.Sub(before))
 			}
 			cancel()
 			if err := <-ended; err != nil {

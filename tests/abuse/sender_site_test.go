@@ -23,7 +23,7 @@ import (
 	"oneway.example/tests/testbed"
 )
 
-// senders is what STAMP senders borrow, and all of them share.
+// senders is what all STAMP senders share.
 type senders struct {
 	env     probe.Env
 	kind    *stamp.Type
@@ -51,15 +51,15 @@ func newSenders(t *testing.T, sink metric.Sink) *senders {
 	return s
 }
 
-// remote is one kind of path: its reflector, and how the packets are.
+// remote is one kind of path: its reflector, and its packets.
 type remote struct {
-	reflector     string // oneway, stateless, or stateful: another's that numbers its replies
+	reflector     string // oneway, stateless, or stateful: another implementation that numbers its replies
 	authenticated bool
 	host          string
 	size          int
 }
 
-// start runs the reflector and, where unknown peers meddle, the place on the path where they do.
+// start runs the reflector and, where an attacker is on the path, the tamperer.
 func (f remote) start(t *testing.T, s *senders, m *tamperer) (peer string, o stamp.Options) {
 	t.Helper()
 	o = stamp.DefaultOptions()
@@ -94,23 +94,22 @@ func (f remote) serve(t *testing.T, s *senders, m *tamperer) netip.AddrPort {
 	return r.Addrs()[0]
 }
 
-// tamperer is a place on the path, whose packets come from the reflector's address like those of
-// somebody who spoofs it.
+// tamperer is on the path; its packets come from the reflector's address, like those of a spoofer.
 type tamperer struct {
 	authenticated bool
-	// forge gives what is sent to the sender before its request goes on; pass, if set, says
-	// whether that does.
+	// forge returns the packets to send to the sender before its request is forwarded; pass, if set, decides whether it
+	// is.
 	forge func(q wire.SenderPacket, number int) [][]byte
 	pass  func(number int) bool
-	// renumber, if set, is asked by a foreign reflector for its next reply's number.
+	// renumber, if set, returns the next number of the foreign reflector.
 	renumber func(number int, next uint32) uint32
-	hold     time.Duration // of the foreign reflector's answers
+	hold     time.Duration // delay of the foreign reflector's replies
 
 	local, remote *net.UDPConn
 
 	mu      sync.Mutex
 	sender  netip.AddrPort
-	replies [][]byte // all that went on
+	replies [][]byte // all that were forwarded
 }
 
 func listen(t *testing.T, at netip.AddrPort) *net.UDPConn {
@@ -179,7 +178,7 @@ func (m *tamperer) backwards() {
 	}
 }
 
-// recorded is a reply of before.
+// recorded is an earlier reply.
 func (m *tamperer) recorded(i int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -196,7 +195,7 @@ func (m *tamperer) parse(b []byte) (wire.SenderPacket, error) {
 	return wire.ParseSender(b)
 }
 
-// replyTo is what a reflector without TLVs answers; key is nil where nothing is signed.
+// replyTo is the reply of a reflector without TLVs; key is nil if unauthenticated.
 func replyTo(q wire.SenderPacket, number uint32, key *wire.Key) []byte {
 	now := timefmt.NTP.Encode(instant.Now(), 0)
 	p := wire.ReflectorPacket{
@@ -209,7 +208,7 @@ func replyTo(q wire.SenderPacket, number uint32, key *wire.Key) []byte {
 	return p.AppendTo(nil)
 }
 
-// forged is one of who has no key.
+// forged is a reply of an attacker without a key.
 func (m *tamperer) forged(q wire.SenderPacket, number uint32) []byte {
 	if m.authenticated {
 		return replyTo(q, number, newKey("guessed"))
@@ -217,7 +216,7 @@ func (m *tamperer) forged(q wire.SenderPacket, number uint32) []byte {
 	return replyTo(q, number, nil)
 }
 
-// foreign is another's reflector, of RFC 8762 alone, that numbers its replies.
+// foreign is a reflector of RFC 8762 alone that numbers its replies.
 type foreign struct {
 	*tamperer
 	key *wire.Key // nil: unauthenticated
@@ -235,7 +234,7 @@ func (f *foreign) serve(t *testing.T, at netip.AddrPort) netip.AddrPort {
 	var running sync.WaitGroup
 	running.Go(func() {
 		for a := range held {
-			time.Sleep(time.Until(a.at)) // this is the path's delay, not a test that waits
+			time.Sleep(time.Until(a.at)) // this is the path's delay
 			_, _ = conn.WriteToUDPAddrPort(a.b, a.to)
 		}
 	})
@@ -262,7 +261,7 @@ func (f *foreign) serve(t *testing.T, at netip.AddrPort) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// wantBooks wants every packet of both directions in one book.
+// wantBooks expects every packet of both directions in exactly one count.
 func wantBooks(t *testing.T, r stamp.Report) {
 	t.Helper()
 	for name, d := range map[string]stamp.DirectionReport{"forward": r.Forward, "reverse": r.Reverse} {

@@ -16,7 +16,7 @@ import (
 	"oneway.example/tests/testbed"
 )
 
-// far are paths of every kind: reflectors, keys, families, sizes.
+// remotes are paths of every kind: reflectors, keys, families, sizes.
 func remotes(reflectors ...string) (all []remote) {
 	for _, r := range reflectors {
 		for _, host := range []string{"127.0.0.1", "::1"} {
@@ -35,7 +35,7 @@ func (f remote) String() string {
 	return fmt.Sprintf("%s/%s/%d/authenticated=%v", f.reflector, f.host, f.size, f.authenticated)
 }
 
-// measureAll measures all paths at the same time, and gives the report of each one to check.
+// measureAll measures all paths at the same time, and passes the report of each one to check.
 func (s *senders) measureAll(t *testing.T, all []remote, count uint64, each func(remote, *tamperer, *stamp.Options), check func(*testing.T, remote, *tamperer, stamp.Report)) {
 	t.Helper()
 	tamperers, reports, errs := make([]tamperer, len(all)), make([]stamp.Report, len(all)), make([]error, len(all))
@@ -62,15 +62,14 @@ func (s *senders) measureAll(t *testing.T, all []remote, count uint64, each func
 	}
 }
 
-// TestForgedRepliesBlindNoPath: who can send from the reflector's address, but has neither key nor
-// sight of the packets, sends answers to requests that are forgotten, not yet asked, or asked at
-// another time, numbered 2^30; replays a reply; and where nothing is signed, one who sees the
-// packets answers before the reflector, with a number that nobody has counted to.
-func TestForgedRepliesBlindNoPath(t *testing.T) {
+// TestForgedRepliesChangeNoCounts: an off-path attacker without a key sends, from the reflector's address, replies to
+// requests that have expired, are not sent yet, or were sent at another time, with number 2^30, and replays a reply;
+// without authentication, an on-path attacker replies before the reflector, with a number out of range.
+func TestForgedRepliesChangeNoCounts(t *testing.T) {
 	const asked, forgotten, wrong = 170, 140, 1 << 30
 	s := newSenders(t, metric.Discard{})
 	each := func(f remote, m *tamperer, o *stamp.Options) {
-		// The sender remembers the last 128 packets, twice the waiting time and some more.
+		// The sender stores the last 128 packets, somewhat more than twice the waiting time.
 		o.Interval, o.LossTimeout = 36*time.Millisecond, time.Second
 		m.forge = func(q wire.SenderPacket, _ int) [][]byte {
 			lie := q
@@ -95,10 +94,10 @@ func TestForgedRepliesBlindNoPath(t *testing.T) {
 	}
 	s.measureAll(t, remotes("oneway", "stateful", "stateless"), asked, each, func(t *testing.T, f remote, _ *tamperer, r stamp.Report) {
 		if r.Reflector != f.reflector {
-			t.Errorf("the reflector is called %s", r.Reflector)
+			t.Errorf("the report has reflector %s", r.Reflector)
 		}
 		if r.RoundTrip.Received != asked || r.RoundTrip.Lost != 0 {
-			t.Errorf("of %d requests %d answered, %d lost; refused: %v", asked, r.RoundTrip.Received, r.RoundTrip.Lost, r.Discarded)
+			t.Errorf("%d requests, %d replies, %d lost; refused: %v", asked, r.RoundTrip.Received, r.RoundTrip.Lost, r.Discarded)
 		}
 		wantBooks(t, r)
 		if f.reflector == "stateless" {
@@ -106,16 +105,15 @@ func TestForgedRepliesBlindNoPath(t *testing.T) {
 		}
 		for name, d := range map[string]stamp.DirectionReport{"forward": r.Forward, "reverse": r.Reverse} {
 			if *d.Received != asked || *d.Lost != 0 {
-				t.Errorf("%s: of %d %d received, %d lost; refused: %v", name, *d.Sent, *d.Received, *d.Lost, r.Discarded)
+				t.Errorf("%s: sent %d, received %d, lost %d; refused: %v", name, *d.Sent, *d.Received, *d.Lost, r.Discarded)
 			}
 		}
 	})
 }
 
-// TestReflectorThatRestartsItsNumbersIsMeasured: another's reflector begins its numbers anew while
-// packets are on their way, with zero, with a random number, and shortly before the
-// numbers' wrap.
-func TestReflectorThatRestartsItsNumbersIsMeasured(t *testing.T) {
+// TestRestartedReflectorIsMeasured: a foreign reflector restarts its numbers while packets are outstanding: with zero,
+// with a random number, and shortly before the wrap.
+func TestRestartedReflectorIsMeasured(t *testing.T) {
 	const asked, at, hold = 500, 200, 20 * time.Millisecond
 	for name, first := range map[string]uint32{"zero": 0, "random": 2_718_281_828, "wrap": 1<<32 - 20, "a little ahead": at + 1000} {
 		t.Run(name, func(t *testing.T) {
@@ -133,26 +131,25 @@ func TestReflectorThatRestartsItsNumbersIsMeasured(t *testing.T) {
 			}
 			s.measureAll(t, remotes("stateful"), asked, each, func(t *testing.T, f remote, _ *tamperer, r stamp.Report) {
 				if r.RoundTrip.Received != asked || *r.Forward.Received != asked {
-					t.Errorf("of %d requests %d arrived, %d were answered; refused: %v", asked, *r.Forward.Received, r.RoundTrip.Received, r.Discarded)
+					t.Errorf("%d requests, %d received, %d replies; refused: %v", asked, *r.Forward.Received, r.RoundTrip.Received, r.Discarded)
 				}
 				wantBooks(t, r)
-				// Not taken are those asked before the last reply of the former life had come, and the two that
-				// are to agree with a third one.
+				// Refused are replies to requests sent before the last reply with the old numbers was received, and the
+				// two that a third one has to confirm.
 				refused := r.Discarded["wrong_number"] + *r.Reverse.Late
 				if got := *r.Reverse.Received; *r.Reverse.Lost != 0 || got+refused != asked || refused > asked/5 {
-					t.Errorf("of %d answers %d received, %d lost, %d late; refused: %v", asked, got, *r.Reverse.Lost, *r.Reverse.Late, r.Discarded)
+					t.Errorf("%d replies, %d received, %d lost, %d late; refused: %v", asked, got, *r.Reverse.Lost, *r.Reverse.Late, r.Discarded)
 				}
 				if n, _ := sink.Value(metric.RemoteRestarts, f.String(), "stamp"); n != 1 {
-					t.Errorf("%v restarts counted", n)
+					t.Errorf("counted %v restarts", n)
 				}
 			})
 		})
 	}
 }
 
-// TestHealthIsNotUpWhileNothingIsReceived: of what comes back after the first requests nothing is a
-// reply to a test packet.
-func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
+// TestPathIsNotUpWhileNothingIsReceived: after the first requests, no packet that arrives is a reply to a test packet.
+func TestPathIsNotUpWhileNothingIsReceived(t *testing.T) {
 	const good = 20
 	forge := map[string]func(q wire.SenderPacket, m *tamperer) []byte{
 		"unknown number": func(q wire.SenderPacket, _ *tamperer) []byte {
@@ -194,16 +191,16 @@ func TestHealthIsNotUpWhileNothingIsReceived(t *testing.T) {
 	}
 	for name, p := range probers {
 		if !await.Within(20*time.Second, func() bool { return !p.Status().LastSuccess.IsZero() }) {
-			t.Errorf("%s: never up: %+v", name, p.Status())
+			t.Errorf("%s: the path was never up: %+v", name, p.Status())
 		}
 	}
 	for name, p := range probers {
 		down := func() bool {
-			s := p.Status() // a replay of a reply that was received is a duplicate
+			s := p.Status() // a replay of a received reply is a duplicate
 			return !s.Up && (strings.Contains(s.Reason, "refused") || strings.HasPrefix(name, "replays"))
 		}
 		if !await.Within(10*time.Second, down) {
-			t.Errorf("%s: nothing is received, and its last success was %v ago: %+v", name, time.Since(p.Status().LastSuccess), p.Status())
+			t.Errorf("%s: the path is up without received packets, last success %v ago: %+v", name, time.Since(p.Status().LastSuccess), p.Status())
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"oneway.example/tests/await"
 )
 
-// site is a reflector under attack, and a peer that it has known from before.
+// site is a reflector under attack, with a peer that it knows from before.
 type site struct {
 	t        *testing.T
 	r        *reflector.Reflector
@@ -28,18 +28,18 @@ type site struct {
 	known    *peer
 	heap     uint64
 	before   reflector.Stats
-	asked    uint64 // requests of the known peer since before
+	asked    uint64 // requests of the known peer during the flood
 }
 
-// mostHeapGrowth is what a flood may leave behind: sessions and sources within
-// the bounds used here, and the test's own buffers.
+// mostHeapGrowth is the limit of heap growth by a flood: sessions and sources within their limits, and the test's own
+// buffers.
 const mostHeapGrowth = 8 << 20
 
 func start(t *testing.T, o reflector.Options) *site {
 	t.Helper()
 	o.Listen = []netip.AddrPort{netip.MustParseAddrPort("127.0.0.1:0")}
 	if o.RatePackets == 0 {
-		o.RatePackets = -1 // the limit has tests of its own
+		o.RatePackets = -1 // the limit has its own tests
 	}
 	r, err := reflector.New(o, reflector.Env{Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{})})
 	if err != nil {
@@ -74,8 +74,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// flood sends packets, and after each burst a request of the known peer, whose
-// reply says that the burst has been dealt with: the socket is a queue.
+// flood sends packets, and after each burst a request of the known peer, whose reply shows that the burst was
+// processed: the socket is a queue.
 func (s *site) flood(next func(i int) []byte, burst int) {
 	s.t.Helper()
 	for i := range packets {
@@ -90,24 +90,23 @@ func (s *site) flood(next func(i int) []byte, burst int) {
 	s.known.ask(s.t, s.key)
 	s.asked++
 	if grown := int64(heap()) - int64(s.heap); grown > mostHeapGrowth {
-		s.t.Errorf("the heap grew by %d bytes, the bound is %d", grown, mostHeapGrowth)
+		s.t.Errorf("the heap grew by %d bytes, want at most %d", grown, mostHeapGrowth)
 	}
 }
 
-// settled waits until the reflector has accounted for n packets: a reply is
-// counted just after it is sent.
+// settled waits until the reflector has counted n packets: it counts a reply just after it is sent.
 func (s *site) settled(n uint64) reflector.Stats {
 	var now reflector.Stats
 	await.Within(await.Timeout, func() bool { now = s.r.Stats(); return now.Packets() >= n })
 	return now
 }
 
-// gained is what became of the flood's packets, the known peer's taken off.
+// gained are the results of the flood's packets, without the known peer's.
 func (s *site) gained() map[reflector.Result]uint64 {
 	s.t.Helper()
 	now := s.settled(s.before.Packets() + packets + s.asked)
 	if lost := now.SocketDrops - s.before.SocketDrops; lost != 0 {
-		s.t.Fatalf("the kernel dropped %d packets: the test's bursts are too large for the socket's buffer", lost)
+		s.t.Fatalf("the kernel dropped %d packets, want 0: the test's bursts exceed the socket's buffer", lost)
 	}
 	gained := map[reflector.Result]uint64{}
 	for i := range now.Results {
@@ -128,12 +127,12 @@ func (s *site) expect(want map[reflector.Result]uint64) {
 	for i := range s.before.Results {
 		r := reflector.Result(i)
 		if got[r] != want[r] {
-			s.t.Errorf("%v: %d, want %d", r, got[r], want[r])
+			s.t.Errorf("result %v: got %d, want %d", r, got[r], want[r])
 		}
 	}
 }
 
-// attacker sends from any loopback address, as a spoofer does.
+// attacker sends from any loopback address, like a spoofer.
 type attacker struct {
 	packet *ipv4.PacketConn
 	source ipv4.ControlMessage
@@ -157,7 +156,7 @@ func (a *attacker) send(b []byte) error {
 	return err
 }
 
-// peer asks like our own sender and checks what it is told.
+// peer sends requests like the oneway sender and checks the replies.
 type peer struct {
 	conn   *net.UDPConn
 	next   uint32
@@ -191,7 +190,7 @@ func (p *peer) ask(t *testing.T, key *stamp.Key) {
 	reply := make([]byte, len(b)+1)
 	n, err := p.conn.Read(reply)
 	if err != nil {
-		t.Fatalf("the known peer's request %d has no reply: %v", p.next, err)
+		t.Fatalf("no reply to request %d of the known peer: %v", p.next, err)
 	}
 	reply = reply[:n]
 	base := stamp.UnauthenticatedBytes
@@ -201,7 +200,7 @@ func (p *peer) ask(t *testing.T, key *stamp.Key) {
 	r := receiptOf(t, reply[base:])
 	p.next++
 	if n != len(b) || !r.Filled || r.Received != p.next || r.Lost != 0 || r.Corrupted != 0 {
-		t.Fatalf("the known peer's reply %d of %d bytes says received %d lost %d corrupted %d",
+		t.Fatalf("the known peer's reply %d of %d bytes has received %d lost %d corrupted %d",
 			p.next, n, r.Received, r.Lost, r.Corrupted)
 	}
 	if r.Epoch != p.epoch {
@@ -233,7 +232,7 @@ func receiptOf(t *testing.T, tlvs []byte) stamp.Receipt {
 
 func newKey(secret string) *stamp.Key { return stamp.NewKey([]byte(secret + ": not a secret at all")) }
 
-// request is what our own sender sends, from a sender that has heard nothing yet.
+// request is a request of the oneway sender before it has received a reply.
 func request(seq, run uint32, key *stamp.Key) []byte { return build(seq, run, 0, key) }
 
 func build(seq, run, epoch uint32, key *stamp.Key) []byte {

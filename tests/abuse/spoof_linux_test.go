@@ -23,8 +23,8 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// spoofed is a reflector, the built program on a host of its own, that is flooded from
-// addresses that nobody has, by a host that a known peer is on as well.
+// spoofed is a reflector, the built program on its own host, that is flooded from unassigned addresses by a host that
+// also has a known peer.
 type spoofed struct {
 	t       *testing.T
 	net     *lab.Lab
@@ -34,19 +34,19 @@ type spoofed struct {
 	said    await.Text
 	log     await.Text
 	frames  *frames
-	spoofs  uint32 // addresses so far
+	spoofs  uint32 // number of addresses so far
 }
 
-// spoofedPort is the reflector's.
+// spoofedPort is the reflector's port.
 const spoofedPort = 8620
 
-// families has the tests once over IPv4 and once over IPv6.
+// families runs the test over IPv4 and over IPv6.
 func families(t *testing.T, test func(t *testing.T, ipv6 bool)) {
 	t.Run("IPv4", func(t *testing.T) { test(t, false) })
 	t.Run("IPv6", func(t *testing.T) { test(t, true) })
 }
 
-// startSpoofed starts the reflector with further arguments and variables of its environment.
+// startSpoofed starts the reflector with further arguments and environment variables.
 func startSpoofed(t *testing.T, ipv6 bool, environment []string, args ...string) *spoofed {
 	t.Helper()
 	s := &spoofed{t: t, net: lab.Start(t, lab.Options{}), binary: buildProgram(t)}
@@ -66,9 +66,9 @@ func startSpoofed(t *testing.T, ipv6 bool, environment []string, args ...string)
 	s.process.Env = append(os.Environ(), environment...)
 	s.process.Stdout, s.process.Stderr = &s.said, &s.log
 	s.check(s.process.Start())
-	t.Cleanup(func() { _ = s.process.Process.Kill(); _ = s.process.Wait() }) // it has ended, if the test has gone well
+	t.Cleanup(func() { _ = s.process.Process.Kill(); _ = s.process.Wait() }) // ended already, if the test has passed
 	if !await.Within(20*time.Second, func() bool { return strings.Contains(s.said.String(), "answering") }) {
-		t.Fatalf("the reflector does not answer: %s", &s.log)
+		t.Fatalf("the reflector does not reply: %s", &s.log)
 	}
 	return s
 }
@@ -80,7 +80,7 @@ func (s *spoofed) check(err error) {
 	}
 }
 
-// routeAll sends what is for unknown peers to the neighbor, which drops it: it forwards nothing.
+// routeAll routes packets to unknown addresses to the neighbor, which drops them: it does not forward.
 func routeAll(device string, via netip.Addr) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
@@ -89,7 +89,7 @@ func routeAll(device string, via netip.Addr) error {
 	return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: via.AsSlice()})
 }
 
-// startProbe begins to measure as `oneway probe` does, from the host of the attacker.
+// startProbe starts `oneway probe` on the attacker's host.
 func (s *spoofed) startProbe(count int) *exec.Cmd {
 	s.t.Helper()
 	cmd := s.net.Client.Command(s.binary, "probe", "--json", "--clock=none", "--timeout=1s", "--interval=10ms",
@@ -104,12 +104,12 @@ func (s *spoofed) startKnown(count int) *exec.Cmd {
 	s.t.Helper()
 	before, cmd := s.received(), s.startProbe(count)
 	if !await.Within(20*time.Second, func() bool { return s.received() >= before+20 }) {
-		s.t.Fatal("the reflector receives nothing from the known peer")
+		s.t.Fatal("the reflector has received no packet of the known peer")
 	}
 	return cmd
 }
 
-// received is how many datagrams have been received on the reflector's host.
+// received is the number of datagrams received on the reflector's host.
 func (s *spoofed) received() int {
 	s.t.Helper()
 	of := fmt.Sprintf("/proc/%d/net/snmp", s.process.Process.Pid)
@@ -139,7 +139,7 @@ func (s *spoofed) waitProbe(cmd *exec.Cmd) (r stamp.Report) {
 	return r
 }
 
-// memory is what the reflector holds in memory that is not a file's, in bytes.
+// memory is the reflector's anonymous memory, in bytes.
 func (s *spoofed) memory() int {
 	s.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
@@ -150,13 +150,13 @@ func (s *spoofed) memory() int {
 	return n << 10
 }
 
-// flood sends requests for d, each from another address, and returns how many.
+// flood sends requests for d, each from another address, and returns their number.
 func (s *spoofed) flood(d time.Duration) (sent int) {
 	payload := request(1, 99, nil)
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		for range 64 {
 			s.spoofs++
-			// A multiplication spreads them over all networks.
+			// The multiplication distributes them over all networks.
 			var from [16]byte
 			if binary.BigEndian.PutUint32(from[:], 11<<24|s.spoofs*0x9e3779b1>>8); s.server.Is6() {
 				binary.BigEndian.PutUint64(from[:], 0x2001<<48|uint64(s.spoofs)*0x9e3779b97f4a7c15>>16)
@@ -170,7 +170,7 @@ func (s *spoofed) flood(d time.Duration) (sent int) {
 	return sent
 }
 
-// stop ends the reflector and returns what it has counted.
+// stop ends the reflector and returns its final counts.
 func (s *spoofed) stop() string {
 	s.t.Helper()
 	s.check(s.process.Process.Signal(syscall.SIGINT))
@@ -205,7 +205,7 @@ func newFrames(device string, to netip.Addr) (*frames, error) {
 		}
 	}
 	if f.header == nil {
-		return nil, fmt.Errorf("%v is no neighbor of %s: %v", to, device, neighbors)
+		return nil, fmt.Errorf("neighbors of %[2]s do not include %[1]v: %[3]v", to, device, neighbors)
 	}
 	f.header = append(f.header, link.Attrs().HardwareAddr...)
 	if to.Is6() {
@@ -225,7 +225,7 @@ func newFrames(device string, to netip.Addr) (*frames, error) {
 	return f, unix.Bind(f.fd, &unix.SockaddrLinklayer{Ifindex: link.Attrs().Index})
 }
 
-// checksum is that of the Internet (RFC 1071), over the bytes and over a sum of others.
+// checksum is that of RFC 1071, over the bytes and an initial sum.
 func checksum(sum uint32, b []byte) uint16 {
 	for ; len(b) > 1; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))
@@ -237,7 +237,7 @@ func checksum(sum uint32, b []byte) uint16 {
 	return ^uint16(sum + sum>>16)
 }
 
-// send sends a UDP packet from any address, over IPv4 without its checksum.
+// send sends a UDP packet from any address, over IPv4 without a checksum.
 func (f *frames) send(from, payload []byte) error {
 	be, length := binary.BigEndian, 8+len(payload)
 	f.b = append(append(append(f.b[:0], f.header...), make([]byte, 8)...), payload...)
@@ -252,16 +252,16 @@ func (f *frames) send(from, payload []byte) error {
 	} else {
 		be.PutUint16(ip[4:], uint16(length))
 		copy(ip[8:], from)
-		sum := checksum(uint32(unix.IPPROTO_UDP+length), ip[8:]) // the addresses, and what follows
+		sum := checksum(uint32(unix.IPPROTO_UDP+length), ip[8:]) // the addresses, and the UDP datagram
 		be.PutUint16(udp[6:], cmp.Or(sum, 0xffff))
 	}
 	_, err := unix.Write(f.fd, f.b)
 	return err
 }
 
-// TestSpoofedFloodTakesNoMoreMemoryThanItMay: GOMEMLIMIT of 64 MiB, and a session for each
-// packet. It took 252 MB.
-func TestSpoofedFloodTakesNoMoreMemoryThanItMay(t *testing.T) {
+// TestSpoofedFloodStaysWithinTheMemoryLimit: GOMEMLIMIT of 64 MiB, and a new session with each packet (without the
+// limit 252 MB).
+func TestSpoofedFloodStaysWithinTheMemoryLimit(t *testing.T) {
 	families(t, spoofedFloodTakesNoMoreMemory)
 }
 
@@ -270,20 +270,19 @@ func spoofedFloodTakesNoMoreMemory(t *testing.T, ipv6 bool) {
 	s := startSpoofed(t, ipv6, []string{fmt.Sprintf("GOMEMLIMIT=%d", limit)})
 	sent := s.flood(3 * time.Second)
 	peak := s.memory()
-	t.Logf("%d packets, of which %d were received, %d MB", sent, s.received(), peak>>20)
+	t.Logf("sent %d packets, received %d, peak memory %d MB", sent, s.received(), peak>>20)
 	if peak > limit {
-		t.Errorf("%d bytes after %d packets, want at most %d", peak, sent, limit)
+		t.Errorf("peak memory %d bytes with %d packets, want at most %d", peak, sent, limit)
 	}
 	if said, want := s.log.String(), "sessions=4096"; !strings.Contains(said, want) {
-		t.Errorf("the log does not say %s: %q", want, said)
+		t.Errorf("the log lacks %s: %q", want, said)
 	}
 }
 
-// TestSpoofedFloodLeavesNothingBehind: what it took is given back when its sessions have
-// expired; 252 MB were kept. Meanwhile unknown peers are answered as often as sessions may begin, no
-// known peer is refused, and what this host dropped of him, or of one that begins in the midst of
-// it, is not called a loss of the path.
-func TestSpoofedFloodLeavesNothingBehind(t *testing.T) { families(t, spoofedFloodLeavesNothing) }
+// TestSpoofedFloodReleasesItsMemory: the memory is released when its sessions have expired. Meanwhile unknown peers get
+// replies at the rate of new sessions, no known peer is refused, and packets that this host dropped, of a known peer or
+// of one that starts during the flood, do not count as lost on the path.
+func TestSpoofedFloodReleasesItsMemory(t *testing.T) { families(t, spoofedFloodLeavesNothing) }
 
 func spoofedFloodLeavesNothing(t *testing.T, ipv6 bool) {
 	s := startSpoofed(t, ipv6, nil, "--session-expiry=5s")
@@ -298,31 +297,31 @@ func spoofedFloodLeavesNothing(t *testing.T, ipv6 bool) {
 	for name, cmd := range map[string]*exec.Cmd{"known": known, "newcomer": newcomer} {
 		r := s.waitProbe(cmd)
 		f, b := &r.Forward, &r.Reverse
-		t.Logf("%s: forward sent %d received %d dropped there %d lost %d", name, *f.Sent, *f.Received, *f.HostDropped, *f.Lost)
+		t.Logf("%s: forward sent %d received %d host dropped %d lost %d", name, *f.Sent, *f.Received, *f.HostDropped, *f.Lost)
 		if *f.Lost != 0 || *b.Lost != 0 || *f.Sent != *f.Received+*f.HostDropped {
-			t.Errorf("%s: %d of %d packets and %d answers were lost on a path that loses none", name, *f.Lost, *f.Sent, *b.Lost)
+			t.Errorf("%s: lost %d of %d packets and %d replies on a path without loss", name, *f.Lost, *f.Sent, *b.Lost)
 		}
 	}
 	if !await.Within(time.Minute, func() bool { return s.memory() < before+16<<20 }) {
-		t.Errorf("%d bytes before %d packets, %d after them, and still %d", before, sent[0]+sent[1], peak, s.memory())
+		t.Errorf("memory %d bytes before %d packets, peak %d, and %d after expiry", before, sent[0]+sent[1], peak, s.memory())
 	}
-	t.Logf("%d packets: %d MB, %d and %d when they had expired", sent[0]+sent[1], before>>20, peak>>20, s.memory()>>20)
+	t.Logf("%d packets: memory %d MB before, peak %d, %d after expiry", sent[0]+sent[1], before>>20, peak>>20, s.memory()>>20)
 	said := s.stop()
 	const perSecond = reflector.DefaultMaxSessions / 8
-	// And queries, and what waited in the socket when the flood ended. A slow host receives no more than that.
+	// Plus statistics queries, and the packets in the socket buffer at the end of the flood. A slow host receives no
+	// more.
 	most := 600 + 300 + 100 + int(perSecond*(5+took.Seconds()))
 	n, refused := counted(said, "answered"), counted(said, "new_session_limited")
 	if n > most || n+refused > most && refused == 0 {
-		t.Errorf("%d answered in %v, want at most %d, and the others new_session_limited; all:\n%s", n, took, most, said)
+		t.Errorf("%d replies in %v, want at most %d, and the other packets new_session_limited; counts:\n%s", n, took, most, said)
 	}
 	if n+refused <= most {
-		t.Logf("NOT SHOWN: the limit of new sessions, for only %d of %d packets reached the reflector", n+refused, sent[0]+sent[1])
+		t.Logf("NOT TESTED: the limit of new sessions, because only %d of %d packets reached the reflector", n+refused, sent[0]+sent[1])
 	}
 }
 
-// TestSpoofedAddressOfAPeerUsesUpNothingOfItsRate: it was refused, and booked that as a loss of
-// the path.
-func TestSpoofedAddressOfAPeerUsesUpNothingOfItsRate(t *testing.T) {
+// TestSpoofedAddressOfAPeerDoesNotUseUpItsRate: refused packets of a known peer would count as lost on the path.
+func TestSpoofedAddressOfAPeerDoesNotUseUpItsRate(t *testing.T) {
 	s := startSpoofed(t, false, nil, "--rate-limit=500")
 	known := s.startKnown(400)
 	ticker := time.NewTicker(time.Millisecond)
@@ -335,23 +334,23 @@ func TestSpoofedAddressOfAPeerUsesUpNothingOfItsRate(t *testing.T) {
 	r := s.waitProbe(known)
 	f, said := &r.Forward, s.stop()
 	if *f.Received != *f.Sent || counted(said, "rate_limited") == 0 {
-		t.Errorf("sent %d, received %d, lost %d, dropped there %d: want all received\n%s", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, said)
+		t.Errorf("sent %d, received %d, lost %d, host dropped %d, want all received\n%s", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, said)
 	}
 }
 
-// TestPeerBeyondItsRateBooksNoLossOfThePath: it did.
-func TestPeerBeyondItsRateBooksNoLossOfThePath(t *testing.T) {
+// TestPacketsAboveThePeersRateAreNotLostOnThePath: the reflector reports them as host drops.
+func TestPacketsAboveThePeersRateAreNotLostOnThePath(t *testing.T) {
 	s := startSpoofed(t, false, nil, "--rate-limit=20")
 	r := s.waitProbe(s.startProbe(300))
 	f, said := &r.Forward, s.stop()
 	refused := uint64(counted(said, "rate_limited"))
-	t.Logf("sent %d received %d dropped there %d lost %d", *f.Sent, *f.Received, *f.HostDropped, *f.Lost)
+	t.Logf("sent %d received %d host dropped %d lost %d", *f.Sent, *f.Received, *f.HostDropped, *f.Lost)
 	if *f.Lost != 0 || *f.HostDropped == 0 || *f.HostDropped > refused || *f.Sent != *f.Received+*f.HostDropped+*f.Outstanding {
-		t.Errorf("sent %d, received %d, lost %d, dropped there %d: want no loss\n%s", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, said)
+		t.Errorf("sent %d, received %d, lost %d, host dropped %d, want no loss\n%s", *f.Sent, *f.Received, *f.Lost, *f.HostDropped, said)
 	}
 }
 
-// counted finds a number in the table that the reflector ends with; 0: it is not there.
+// counted returns a number of the table that the reflector prints at its end; 0: it is missing.
 func counted(said, result string) (n int) {
 	for line := range strings.Lines(said) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == result {

@@ -19,15 +19,15 @@ import (
 	"oneway.example/tests/await"
 )
 
-// damaged are what a file system may leave of a file, and a sum that is not the file's.
+// damaged are contents that a file system may leave of a file, and one with a wrong checksum.
 var damaged = map[string]string{
 	"empty": "", "half": `{"version":1,"days":[{"da`, "zeros": strings.Repeat("\x00", 512), "of another version": `{"version":2,"days":[]}`,
 	"changed": `{"version":1,"days":[{"date":"2026-11-22","used":{"client":5}}],"crc32":1}`,
 }
 
-// Of a load server whose usage file is damaged nobody knows what its tokens have used today: those
-// with a limit of the day get nothing, until the operator removes what is kept of it.
-func TestDamagedUsageFileRefusesTheDayOfATokens(t *testing.T) {
+// If the usage file of a load server is damaged, the usage of its tokens today is unknown: tokens with a daily quota
+// are refused until the operator removes the file.
+func TestDamagedUsageFileRefusesTokensWithADailyQuota(t *testing.T) {
 	for name, content := range damaged {
 		t.Run(name, func(t *testing.T) {
 			f := startLoadServer(t, loadcontrol.Limits{BytesPerDay: 100})
@@ -39,34 +39,33 @@ func TestDamagedUsageFileRefusesTheDayOfATokens(t *testing.T) {
 			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // a restart is no way around
+			for range 2 { // a restart does not change that
 				f.run()
 				switch v, err := f.visit(90); {
 				case err == nil:
 					v.close()
-					t.Fatal("90 of 100 bytes a day were granted twice")
+					t.Fatal("granted 90 of 100 bytes a day twice")
 				case refusalOf(t, err).Reason != loadcontrol.Unsaved:
-					t.Errorf("refused: %v", err)
+					t.Errorf("got refusal %v", err)
 				}
 				f.stop()
 			}
 			if kept, err := os.ReadFile(file + ".damaged"); err != nil || string(kept) != content {
-				t.Errorf("kept is %q, %v", kept, err)
+				t.Errorf("the kept file is %q, %v", kept, err)
 			}
 			f.run()
 			if err := os.Remove(file + ".damaged"); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := f.visit(90); err != nil {
-				t.Errorf("after the operator's word: %v", err)
+				t.Errorf("after the removal of the file: %v", err)
 			}
 		})
 	}
 }
 
-// The agent tells of it: one line in the log, which says what to do, and the gauge that an alert
-// watches.
-func TestDamagedUsageFileOfLinksIsTold(t *testing.T) {
+// The agent reports it: one log line with the remedy, and the gauge of an alert.
+func TestDamagedUsageFileOfLinksIsReported(t *testing.T) {
 	binary := buildProgram(t)
 	for name, content := range damaged {
 		t.Run(name, func(t *testing.T) {
@@ -84,22 +83,22 @@ func TestDamagedUsageFileOfLinksIsTold(t *testing.T) {
 			if err := os.Remove(file + ".damaged"); err != nil {
 				t.Fatal(err)
 			}
-			s.eventually("it is saved again", func() bool { return saved() == 1 })
+			s.eventually("the usage is saved again", func() bool { return saved() == 1 })
 			if all := s.lines("level=ERROR"); len(all) != 1 || !strings.Contains(all[0], "file="+file) || !strings.Contains(all[0], "remove="+file+".damaged") {
-				t.Errorf("want one line that says what to remove, got\n%s", strings.Join(all, ""))
+				t.Errorf("want one log line with the file to remove, got\n%s", strings.Join(all, ""))
 			}
 			if n := len(s.lines("is kept again")); n != 1 {
-				t.Errorf("%d lines that it is over", n)
+				t.Errorf("%d log lines of the end of the error, want 1", n)
 			}
 		})
 	}
 }
 
-// toBeKilled is set in a process that becomes the program of that name, which the kernel kills when
-// it is about to rename a file.
+// toBeKilled is the environment variable with a program's name; the process with it becomes that program, which the
+// kernel kills at its first rename of a file.
 const toBeKilled = "ONEWAY_ABUSE_KILLED_AT_RENAME"
 
-// dieAtRename becomes a program, with the arguments that follow "--".
+// dieAtRename becomes a program, with the arguments after "--".
 func dieAtRename(t *testing.T, binary string) {
 	t.Helper()
 	runtime.LockOSThread() // the filter is the thread's
@@ -121,7 +120,7 @@ func dieAtRename(t *testing.T, binary string) {
 	t.Fatal(err)
 }
 
-// A process that is killed between writing its state and renaming it leaves nothing for ever.
+// A process killed between writing its state and renaming it leaves no file behind permanently.
 func TestUnfinishedFileOfAKilledAgentIsRemoved(t *testing.T) {
 	if binary := os.Getenv(toBeKilled); binary != "" {
 		dieAtRename(t, binary)
@@ -153,15 +152,15 @@ func TestUnfinishedFileOfAKilledAgentIsRemoved(t *testing.T) {
 		cancel()
 		ended, ok := errors.AsType[*exec.ExitError](err)
 		if !ok || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGSYS {
-			t.Fatalf("it was to be killed at the rename: %v\n%.300s", err, out)
+			t.Fatalf("want a process killed at the rename, got %v\n%.300s", err, out)
 		}
 		if names := unfinished(); len(names) != 1 {
-			t.Errorf("left of one that was killed, and of those before: %q", names)
+			t.Errorf("files after the kill: %q", names)
 		}
 	}
 	s := startAgent(t, binary, configuration)
 	s.eventually("the state is saved", func() bool { _, err := os.Stat(filepath.Join(state, "links.json")); return err == nil })
 	if names := unfinished(); len(names) != 0 {
-		t.Errorf("left for ever: %q", names)
+		t.Errorf("files after the next start: %q", names)
 	}
 }
