@@ -31,7 +31,7 @@ func TestDescriptorsThatRunOutAreOneLine(t *testing.T) {
 		})
 		// Time of synctest's bubble, which passes at once when all goroutines wait for it.
 		const aWhile = time.Minute // several looks
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(aWhile)
 		for range 3 {
 			none.Store(true)

@@ -49,7 +49,7 @@ func TestTaskRunsWhatWasPreparedAndMakesAnotherAfterAFailure(t *testing.T) {
 			t.Errorf("fault is %q, %d are made", got, len(made))
 		}
 		k.mu.Unlock()
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(2 * time.Second) // of the bubble
 		synctest.Wait()
 		if got := k.fault(); got != "" || len(made) != 2 || made[0].runs != 1 || made[1].runs != 1 || k.running() != made[1] {

@@ -110,7 +110,7 @@ func TestReportIsSentWhenAsManyBytesHaveComeAsItHas(t *testing.T) {
 			r.session.mu.Lock()
 			r.tally.Add(1, c.bytes, false, 0, 0)
 			r.session.mu.Unlock()
-			time.Sleep(MinFeedback) // synctest's time: the receiver's ticker fires, and no real time passes
+			time.Sleep(MinFeedback) // simulated time (synctest): the receiver's ticker fires, and no real time passes
 			synctest.Wait()
 			if reports != c.reports {
 				t.Errorf("%d reports of %d bytes, want %d", reports, r.tally.status.Bytes, c.reports)

@@ -90,7 +90,7 @@ func TestMeasuringBeginsAnewWhenTheAddressIsGone(t *testing.T) {
 		s := newStory(t, "peer.test")
 		s.addrs = []string{"192.0.2.1", "192.0.2.2"}
 		s.during(t, func() {
-			// synctest's time: no real time passes
+			// simulated time (synctest)
 			time.Sleep(time.Minute + time.Second)
 			s.change(func() { s.addrs = []string{"192.0.2.2", "192.0.2.1"} }) // in another order
 			time.Sleep(time.Minute)

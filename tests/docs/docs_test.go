@@ -97,11 +97,11 @@ func TestEachClaimOfSecurityNamesItsTest(t *testing.T) {
 	}
 }
 
-// A test that sleeps says why, in its line or the one above, unless its file says that its time is synctest's.
+// A test that sleeps says why, in its line or the one above, unless its file says that its time is simulated.
 func TestSleepsOfTestsHaveReasons(t *testing.T) {
 	for _, path := range files(t, "_test.go") {
 		text, name := read(t, path), strings.TrimPrefix(path, root+"/")
-		if strings.Contains(text, "// synctest's time") {
+		if strings.Contains(text, "// simulated time (synctest)") {
 			continue
 		}
 		above := ""

@@ -42,7 +42,7 @@ type daemon struct {
 	dialed   []time.Time
 	requests []string
 	peer     net.Conn // the present connection
-	// turn is whose turn to write it is: a channel, since synctest's time stands
+	// turn is whose turn to write it is: a channel, since simulated time (synctest) stands
 	// still while a goroutine waits for the mutex of a pipe.
 	turn chan struct{}
 }
@@ -178,7 +178,7 @@ func (b *testbed) tick() { time.Sleep(publishEvery); synctest.Wait() }
 func (b *testbed) every(d time.Duration, lines ...string) {
 	for ; d > 0; d -= time.Second {
 		b.say(lines...)
-		time.Sleep(time.Second) // synctest's time: no real time passes
+		time.Sleep(time.Second) // simulated time (synctest)
 	}
 }
 

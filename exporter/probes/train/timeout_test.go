@@ -28,7 +28,7 @@ func (r *slowSimulatedPath) Carry(ctx context.Context, d sample.Direction, p str
 	if idle == 0 {
 		idle = drainTimeout
 	}
-	// Simulated time of synctest: the transfer's duration and the remote end's lag.
+	// simulated time (synctest): the transfer's duration and the remote end's lag.
 	time.Sleep(c.Sent.End.Sub(c.Sent.Begin) + r.lag)
 	if len(c.Received.Packets) < c.Packets {
 		time.Sleep(idle)

@@ -46,7 +46,7 @@ func (s *serving) proves(to netip.AddrPort) {
 // greeting says hello twice a second for a while.
 func greeting(hello func(), d time.Duration) {
 	for range d / helloEvery {
-		time.Sleep(helloEvery) // synctest's time: no real time passes
+		time.Sleep(helloEvery) // simulated time (synctest)
 		hello()
 	}
 }

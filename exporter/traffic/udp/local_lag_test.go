@@ -34,7 +34,7 @@ type late struct {
 func (l *late) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
 	l.idle = idle
 	c, err := l.Link.Carry(ctx, d, p, idle, progress, adjustRate)
-	time.Sleep(l.lag) // synctest's time: no real time passes
+	time.Sleep(l.lag) // simulated time (synctest)
 	return c, err
 }
 

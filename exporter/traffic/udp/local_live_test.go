@@ -59,7 +59,7 @@ func TestClientSaysHelloTwiceASecondWhereNoStreamSaysMore(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second+time.Millisecond)
 		defer cancel()
 		go c.hello(ctx)
-		time.Sleep(10*time.Second + 1) // synctest's time: no real time passes
+		time.Sleep(10*time.Second + 1) // simulated time (synctest)
 		if n := waiting(t, remote); n != 20 {
 			t.Errorf("%d hellos in 10 s, want 20", n)
 		}

@@ -80,7 +80,7 @@ func within(t *testing.T, f func(m *fakeMachine, c *Clock, log *await.Text)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(2*Interval + Interval/2)
 		synctest.Wait()
 		f(m, c, log)

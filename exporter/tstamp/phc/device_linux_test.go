@@ -78,7 +78,7 @@ func TestRealDeviceIsRelatedToTheSystemClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Add(reading)
-		time.Sleep(500 * time.Millisecond) // hardware clocks do not run in synctest's time
+		time.Sleep(500 * time.Millisecond) // hardware clocks do not run in simulated time (synctest)
 	}
 	reading, err := d.Read()
 	if err != nil {

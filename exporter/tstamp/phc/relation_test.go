@@ -150,7 +150,7 @@ func TestFollowForgetsWhenTheDeviceFails(t *testing.T) {
 		var r Relation
 		result := make(chan error)
 		go func() { result <- r.Follow(t.Context(), reader, Interval) }()
-		// synctest's time: no real time passes
+		// simulated time (synctest)
 		time.Sleep(Interval + 1)
 		synctest.Wait()
 		if at, ok := r.System(reader.card.at(now())); !ok || at.Sub(now()).Abs() > 1 {
