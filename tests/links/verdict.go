@@ -173,7 +173,7 @@ func (v *Verdict) Row() []string {
 
 // Head names the columns of Row.
 func Head() []string {
-	return []string{"link", "kind", "true kB", "told kB", "held kB", "at least kB", "true ms", "told ms", "Mb/s: 5 %, 50 %, 95 %", ""}
+	return []string{"link", "kind", "true kB", "reported kB", "held kB", "at least kB", "true ms", "reported ms", "Mb/s: 5 %, 50 %, 95 %", ""}
 }
 
 func (v *Verdict) faults() string {
