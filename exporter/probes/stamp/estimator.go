@@ -23,7 +23,7 @@ const (
 	events      = 4 // T1..T4
 )
 
-// stampCounts counts stamps by origin, sample.Absent for the missing ones.
+// stampCounts counts timestamps by origin, sample.Absent for the missing ones.
 type stampCounts [sample.FollowUp + 1]uint64
 
 // verdict is the state of the clocks and timestamps that is exported unchanged.
@@ -288,7 +288,7 @@ func (e *estimator) renumber() {
 	}
 }
 
-// flush concludes the replies that came before the given time.
+// flush concludes the replies that arrived before the given time.
 func (e *estimator) flush(before time.Duration) { e.replies.flush(before, e.conclude) }
 
 // plain makes a sample.Delay of a difference without a clock offset.

@@ -116,7 +116,7 @@ func (p *Prober) calibrate(ctx context.Context, s *session) {
 		iface, err = calibration.InterfaceBy(ctx, p.opts.Interface, p.opts.From(s.peer.Addr()), s.peer)
 	}
 	if err != nil {
-		p.log.Debug("Interface of the path not found; its stamps are taken as not calibrated", "err", err)
+		p.log.Debug("Interface of the path not found; its timestamps are not calibrated", "err", err)
 	}
 	local := p.env.Calibration.Host(iface)
 	s.mu.Lock()

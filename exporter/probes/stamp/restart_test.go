@@ -46,7 +46,7 @@ func TestRestartCountsOnceWhateverOvertakesTheQuerysReply(t *testing.T) {
 		f.askTimes(200)
 		f.wait(5 * time.Second)
 		if d := f.s.rev.now; f.s.restarts != 1 || d.lost > 0 || d.sent > 450 {
-			t.Errorf("overtaken by %d: %d restarts, %+v; want 1, nothing lost, and 450 sent at the most", overtook, f.s.restarts, d)
+			t.Errorf("overtaken by %d: %d restarts, %+v; want 1, nothing lost, and at most 450 sent", overtook, f.s.restarts, d)
 		}
 	}
 }

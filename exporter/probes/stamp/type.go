@@ -5,10 +5,10 @@
 // is one path, and adds its session to the hub of the address it resolves to:
 //
 //	pacer thread --Fire--> session --build--> hub batch --sendmmsg--> peer
-//	hub goroutine <--recvmmsg-- replies, kernel TX stamps, ICMP errors
+//	hub goroutine <--recvmmsg-- replies, kernel TX timestamps, ICMP errors
 //	              --received/transmitted/failed--> session
 //	session --numbers and counts--> account --decided counts-->  estimator --> histograms
-//	        --stamps--> estimator
+//	        --timestamps--> estimator
 //	account, estimator --once a second--> snapshot --> series, status, report
 //
 // The account counts packets in both directions, the estimator computes delays and voice quality from their

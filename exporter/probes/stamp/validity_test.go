@@ -327,7 +327,7 @@ func TestLargerBoundIsTakenWherePathAndClocksContradictEachOther(t *testing.T) {
 	c.theta = 0
 	for range 2 {
 		if f, _ := c.bring(31*time.Millisecond, 31*time.Millisecond); f.Bound > 1200*us {
-			t.Errorf("after the step the bound is %v, want 1 ms and that of the stamps", f.Bound)
+			t.Errorf("after the step the bound is %v, want 1 ms and that of the timestamps", f.Bound)
 		}
 	}
 }
