@@ -84,7 +84,7 @@ func TestReasonOfTheSenderComesFirst(t *testing.T) {
 	}
 }
 
-func TestSharedClockStandsInForOneThatIsNotTrusted(t *testing.T) {
+func TestSharedClockReplacesAnUntrustedClock(t *testing.T) {
 	for _, c := range []struct {
 		local, remote sample.Reason
 		want          bool
@@ -105,7 +105,7 @@ func TestSharedClockStandsInForOneThatIsNotTrusted(t *testing.T) {
 	}
 }
 
-func TestErrorOfAStampFollowsItsOriginAndHowLongItWasHeld(t *testing.T) {
+func TestErrorOfATimestampDependsOnItsOriginAndTXUncertainty(t *testing.T) {
 	local := Host{Conversion: 3 * us, Moderation: 50 * us}
 	foreign, ours := Host{Conversion: CardConversion}, Host{Conversion: CardConversion, Ours: true}
 	txUncertainty := func(o sample.Origin, d time.Duration) sample.Stamp { return sample.Stamp{Origin: o, TXUncertainty: d} }
@@ -113,7 +113,7 @@ func TestErrorOfAStampFollowsItsOriginAndHowLongItWasHeld(t *testing.T) {
 		"kernel, sent":                 {local.sent(txUncertainty(sample.Kernel, 0)), KernelError},
 		"kernel, sent and held":        {local.sent(txUncertainty(sample.Kernel, 4*time.Millisecond)), 4 * time.Millisecond},
 		"kernel, received, moderated":  {local.received(txUncertainty(sample.Kernel, 0)), KernelError + 50*us},
-		"card, not held up by it":      {local.received(txUncertainty(sample.Hardware, 0)), 4 * us},
+		"card, without moderation":     {local.received(txUncertainty(sample.Hardware, 0)), 4 * us},
 		"card, far":                    {ours.sent(txUncertainty(sample.Hardware, 0)), CardError + CardConversion},
 		"told later":                   {ours.sent(txUncertainty(sample.FollowUp, 0)), KernelError},
 		"in the packet, ours":          {ours.received(txUncertainty(sample.InPacket, 0)), UserError},
@@ -130,7 +130,7 @@ func TestErrorOfAStampFollowsItsOriginAndHowLongItWasHeld(t *testing.T) {
 }
 
 // The kernel's timestamps are late by up to their limit and never early; so is the time between two.
-func TestSpacingOfStampsIsOffByOneLimitOfTheKernelAndByTwoOfOthers(t *testing.T) {
+func TestSpacingErrorIsOneLimitOfTheKernelAndTwoOfOthers(t *testing.T) {
 	e := Ends{Local: Host{Moderation: 50 * us}, Remote: Host{Conversion: CardConversion}}
 	trusted := Ends{Local: Host{Calibrated: Calibration{Origin: sample.Kernel, Trusted: true, Largest: 3 * us}}}
 	for name, c := range map[string]struct{ got, want time.Duration }{

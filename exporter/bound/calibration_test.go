@@ -13,7 +13,7 @@ const us = time.Microsecond
 
 var kernelStamp = sample.Stamp{Origin: sample.Kernel}
 
-func TestByDefaultTheIntervalAlwaysContainsTheOneBefore(t *testing.T) {
+func TestUntrustedCalibrationOnlyWidensTheInterval(t *testing.T) {
 	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	moved := 0
@@ -45,14 +45,14 @@ func TestCorrectionFollowsThePolicy(t *testing.T) {
 		assumed      time.Duration
 		value, bound time.Duration
 	}{
-		"nothing known":            {Calibration{}, kernelStamp, 25 * us, 100 * us, 75 * us},
-		"no stamp":                 {Calibration{}, sample.Stamp{}, 25 * us, 100 * us, 75 * us},
-		"small random":             {small, kernelStamp, 25 * us, 96 * us, 79 * us},
-		"large random":             {large, kernelStamp, 25 * us, 104 * us, 94 * us},
-		"trusted":                  {trusted, kernelStamp, 25 * us, 96 * us, 60 * us},
-		"trusted, but held":        {trusted, txUncertainty, 300 * us, 96 * us, 350 * us},
-		"stamp of user space":      {small, sample.Stamp{Origin: sample.User}, 2000 * us, 100 * us, 2050 * us},
-		"stamp of the card, other": {small, sample.Stamp{Origin: sample.Hardware}, 1 * us, 100 * us, 51 * us},
+		"nothing known":        {Calibration{}, kernelStamp, 25 * us, 100 * us, 75 * us},
+		"no timestamp":         {Calibration{}, sample.Stamp{}, 25 * us, 100 * us, 75 * us},
+		"small random":         {small, kernelStamp, 25 * us, 96 * us, 79 * us},
+		"large random":         {large, kernelStamp, 25 * us, 104 * us, 94 * us},
+		"trusted":              {trusted, kernelStamp, 25 * us, 96 * us, 60 * us},
+		"trusted, but held":    {trusted, txUncertainty, 300 * us, 96 * us, 350 * us},
+		"user-space timestamp": {small, sample.Stamp{Origin: sample.User}, 2000 * us, 100 * us, 2050 * us},
+		"other card timestamp": {small, sample.Stamp{Origin: sample.Hardware}, 1 * us, 100 * us, 51 * us},
 	} {
 		d := sample.Delay{Value: 100 * us, Bound: 50*us + c.assumed, Reason: sample.OK}
 		got := c.errors.Correct(d, c.local, c.assumed)

@@ -39,7 +39,7 @@ func TestEachListenerGetsEverySampleInOrder(t *testing.T) {
 	}
 }
 
-func TestFullQueueDropsAndItsListenerIsTold(t *testing.T) {
+func TestFullQueueDropsAndCountsMissedSamples(t *testing.T) {
 	var r Recorder
 	slow, other := r.Packets().Listen(4), r.Packets().Listen(16)
 	for seq := range uint64(10) {
@@ -58,7 +58,7 @@ func TestFullQueueDropsAndItsListenerIsTold(t *testing.T) {
 	}
 }
 
-func TestNothingIsHeardAfterTheLastListenerHasClosed(t *testing.T) {
+func TestNothingIsRecordedAfterTheLastListenerHasClosed(t *testing.T) {
 	var r Recorder
 	a, b := r.Packets().Listen(1), r.Packets().Listen(1)
 	a.Close()
@@ -72,7 +72,7 @@ func TestNothingIsHeardAfterTheLastListenerHasClosed(t *testing.T) {
 	}
 }
 
-func TestNilRecorderIsHeardByNobody(t *testing.T) {
+func TestNilRecorderHasNoListeners(t *testing.T) {
 	var r *Recorder
 	if r.Packets().Heard() || r.Rows().Heard() || r.Points().Heard() {
 		t.Error("heard")

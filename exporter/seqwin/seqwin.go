@@ -2,7 +2,7 @@
 // lost, duplicated, late or reordered, in integer counts that are always consistent. Both ends of a session use it:
 // the reflector for the sender's numbers, the sender for the reflector's. A number is in one of three states:
 //
-//	... decided ...| base ... undecided ... next |... not seen yet
+//	... decided ...| base ... undecided ... next |... not received yet
 //
 //	Next - First = Received + Lost + Pending   (always, exactly)
 //

@@ -25,7 +25,7 @@ func TestSequence1263457HasThreeReorderedPackets(t *testing.T) {
 }
 
 // A known tool reports this stream as 0 lost: it counts duplicates as out-of-order packets, which cancel losses.
-func TestTwoPercentLossIsSeenBesideFivePercentDuplication(t *testing.T) {
+func TestTwoPercentLossIsCountedDespiteFivePercentDuplication(t *testing.T) {
 	var w Window
 	for n := range uint64(10000) {
 		if n%50 == 7 {
@@ -250,7 +250,7 @@ func TestWaitIsThatOfTheClockAtAnyRate(t *testing.T) {
 	}
 }
 
-func TestJumpAheadGetsNoMemory(t *testing.T) {
+func TestJumpAheadDoesNotGrowTheWindow(t *testing.T) {
 	var w Window
 	for n := range uint64(1000) {
 		w.Add(n, 0)
@@ -267,7 +267,7 @@ func TestJumpAheadGetsNoMemory(t *testing.T) {
 	}
 }
 
-func TestReservedWindowRemembersSoMuchAtOnce(t *testing.T) {
+func TestReservedWindowHasItsSizeAtOnce(t *testing.T) {
 	var w Window
 	w.Reserve(50_000)
 	w.Add(0, 0)
@@ -287,7 +287,7 @@ func TestReservedWindowRemembersSoMuchAtOnce(t *testing.T) {
 	}
 }
 
-func TestPacketThatTookTooLongIsLostThoughNothingOvertookIt(t *testing.T) {
+func TestOverduePacketIsLostWithoutBeingOvertaken(t *testing.T) {
 	var w Window
 	w.Add(0, 0)
 	for n := range uint64(5) {

@@ -205,18 +205,18 @@ func Summarize(verdicts []Verdict, least int) (s Summary) {
 			8e-6*p5, 8e-6*p95)
 		return s
 	}
-	few := fewer(clean) * (p95 - p5)
+	few := extension(clean) * (p95 - p5)
 	s.OK, s.P5, s.Median, s.P95, s.Low, s.High = true, p5, order.Median(s.Capacities), p95, max(0, low-few), high+few
 	return s
 }
 
-// fewer is the factor by which the interval of n trains is extended at either end, in ranges from the smallest to
+// extension is the factor by which the interval of n trains is extended at either end, in ranges from the smallest to
 // the largest value; zero from eight trains on.
 //
 // If the errors of the trains have any distribution without bias, smallest and largest enclose the true value with
 // a probability of 1-2^(1-n). If all n are on one side of it and small errors are at least as frequent as large
 // ones, the true value is more than k ranges from the nearest one in at most (1+k)^(1-n) of these cases.
-func fewer(n int) float64 {
+func extension(n int) float64 {
 	return max(0, math.Pow(missed, -1/float64(n-1))/2-1)
 }
 
@@ -228,7 +228,7 @@ func fewer(n int) float64 {
 // the rate. Of the trains that keep the rate, including the short ones of packets each, the second longest counts,
 // since a single one may be an outlier.
 func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden int, refusal string) {
-	kept, slower, evidence := []int{seen(packetBytes, packets-1)}, 0, ""
+	kept, slower, evidence := []int{detectable(packetBytes, packets-1)}, 0, ""
 	for i := range long {
 		v := &long[i]
 		low, high := v.interval()
@@ -237,10 +237,10 @@ func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden in
 			slower, evidence = slower+1, v.Evidence
 		case v.Result != Clean:
 		case high < s.Low/(1+agree):
-			slower, evidence = slower+1, fmt.Sprintf("trains of %d bytes came at %.4g Mb/s, of %d at %.4g Mb/s",
+			slower, evidence = slower+1, fmt.Sprintf("trains of %d bytes arrived at %.4g Mb/s, of %d at %.4g Mb/s",
 				int(v.bytes()+0.5), 8e-6*v.Capacity, packetBytes*(packets-1), 8e-6*s.Median)
 		case low < s.High*(1+agree):
-			kept = append(kept, seen(packetBytes, int(v.bytes()+0.5)/packetBytes))
+			kept = append(kept, detectable(packetBytes, int(v.bytes()+0.5)/packetBytes))
 		}
 	}
 	if slower >= max(2, len(kept)) {
@@ -250,5 +250,5 @@ func (s *Summary) Sustained(long []Verdict, packetBytes, packets int) (hidden in
 	return kept[max(0, len(kept)-2)], ""
 }
 
-// seen is the size in bytes of the largest bucket that a train of so many gaps shows.
-func seen(packetBytes, gaps int) int { return max(0, gaps-tail) * packetBytes / 2 }
+// detectable is the size in bytes of the largest bucket that a train of so many gaps shows.
+func detectable(packetBytes, gaps int) int { return max(0, gaps-tail) * packetBytes / 2 }

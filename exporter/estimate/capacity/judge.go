@@ -17,22 +17,22 @@ const (
 	certain = 8
 	// tail is the least number of gaps at the bucket's rate; half of them for short trains.
 	tail = 4
-	// vague is the share of the dispersion that timestamps and clock, or scatter, may have; crooked the share of
+	// maxUncertain is the share of the dispersion that timestamps and clock, or scatter, may have; maxUneven the share of
 	// groups or of other packets.
-	vague   = 0.1
-	crooked = 0.05
+	maxUncertain = 0.1
+	maxUneven    = 0.05
 	// grouped is the share of gaps near zero, below the share near of the mean, from which on packets arrived in
 	// groups.
 	grouped = 0.3
 	local   = 0.25
-	// surely is the number of standard errors by which the mean gap exceeds the median if other packets are in
+	// meanSigmas is the number of standard errors by which the mean gap exceeds the median if other packets are in
 	// between.
-	surely = 4
-	// walk is the ratio of the variance of the time over a quarter of the train to that of a gap from which on gaps
+	meanSigmas = 4
+	// independent is the ratio of the variance of the time over a quarter of the train to that of a gap from which on gaps
 	// vary independently, as with other packets in between: the ratio is 1 if each packet was delayed
-	// independently, and the number of gaps if each gap was. It is tested if gaps vary by more than the share calm.
-	walk = 2.7
-	calm = 0.02
+	// independently, and the number of gaps if each gap was. It is tested if gaps vary by more than the share variable.
+	independent = 2.7
+	variable    = 0.02
 )
 
 // Judge evaluates one train.
@@ -74,7 +74,7 @@ func (v *Verdict) tooShort(o Options) bool {
 		o.StampError = typicalStampError
 	}
 	v.Error = o.StampError + time.Duration(max(o.Drift, Oscillator)*float64(v.Dispersion))
-	if float64(v.Error) <= vague*float64(v.Dispersion) {
+	if float64(v.Error) <= maxUncertain*float64(v.Dispersion) {
 		return false
 	}
 	return v.is(TooShort, "%d bytes arrived within %v, and the error of timestamps may be %v; longer trains are needed",
@@ -95,15 +95,15 @@ func (v *Verdict) uneven(gaps []float64) {
 	// one.
 	uncertain := 1.25 / 0.67 * (usual - order.Quantile(ascending, 0.25)) / math.Sqrt(n)
 	one, quarter := spread(gaps, even, 1), spread(gaps, even, max(1, len(gaps)/4))
-	result, off, limit := Interleaved, quarter, vague
+	result, off, limit := Interleaved, quarter, maxUncertain
 	switch longer := even - usual; {
 	case small == 0:
-		result, off, limit = Coalesced, max(quarter, widest), crooked
+		result, off, limit = Coalesced, max(quarter, widest), maxUneven
 	case small <= local*even:
-		result, off, limit = Batched, max(quarter, widest), crooked
-	case longer > surely*uncertain:
-		off, limit = max(quarter, longer*n), crooked
-	case one > calm*even && quarter*quarter > walk*one*one:
+		result, off, limit = Batched, max(quarter, widest), maxUneven
+	case longer > meanSigmas*uncertain:
+		off, limit = max(quarter, longer*n), maxUneven
+	case one > variable*even && quarter*quarter > independent*one*one:
 		limit = 0
 	}
 	v.Error += time.Duration(1e9 * off)

@@ -35,7 +35,7 @@ func cleanSimulations() map[string]simulation {
 // The seeds of this file are constants: its limits for shares of 300 trains are within random variation (two of 12
 // seeds miss one by a train).
 
-func TestCleanTrainsTellTheLinksRate(t *testing.T) {
+func TestCleanTrainsGiveTheLinksRate(t *testing.T) {
 	const seed, trains = 4, 300
 	for name, w := range cleanSimulations() {
 		rng := rand.New(rand.NewPCG(seed, seed))
@@ -61,9 +61,9 @@ func TestCleanTrainsTellTheLinksRate(t *testing.T) {
 	}
 }
 
-// TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean: the sender's gaps have no effect while the queue is not
+// TestPausesWithoutAnIdleLinkLeaveATrainClean: the sender's gaps have no effect while the queue is not
 // empty; after it was empty, a new train begins.
-func TestPausesThatTheLinkDoesNotNoticeLeaveATrainClean(t *testing.T) {
+func TestPausesWithoutAnIdleLinkLeaveATrainClean(t *testing.T) {
 	const seed, trains = 6, 300
 	lan := cleanSimulations()["lan"]
 	lan.rate, lan.jitter = 96e6, 10*us // 69 us for 828 bytes
@@ -138,7 +138,7 @@ func contaminations() map[string]struct {
 		"all lost":                with(wibro, Lost, func(w *simulation) { w.loss = 1 }),
 		"swapped":                 with(wibro, Reordered, func(w *simulation) { w.swap = true }),
 		"doubled":                 with(wibro, Duplicated, func(w *simulation) { w.double = true }),
-		"no stamp":                with(wibro, Unstamped, func(w *simulation) { w.unstamped = true }),
+		"no timestamp":            with(wibro, Unstamped, func(w *simulation) { w.unstamped = true }),
 		"slow sender":             with(wibro, SenderPace, func(w *simulation) { w.sendGap = 1300 * us }),
 		"nearly slow sender":      with(lan, SenderPace, func(w *simulation) { w.sendGap = 110 * us }),
 		"faster link than sender": with(giga, SenderPace, func(w *simulation) { w.sendGap = 15 * us; w.noise = 0 }),
@@ -160,7 +160,7 @@ func contaminations() map[string]struct {
 	}
 }
 
-func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
+func TestContaminatedTrainsAreRefusedWithAReason(t *testing.T) {
 	const seed, trains = 5, 300
 	for name, c := range contaminations() {
 		rng := rand.New(rand.NewPCG(seed, seed))
@@ -187,7 +187,7 @@ func TestContaminatedTrainsRefuseAndSayWhy(t *testing.T) {
 }
 
 // Packets of cross traffic are detected in nearly every train of 200 packets.
-func TestPacketsOfOthersMakeALongTrainInterleaved(t *testing.T) {
+func TestCrossTrafficMakesALongTrainInterleaved(t *testing.T) {
 	const seed, trains = 10, 300
 	for bytes, share := range map[int]float64{1500: 0.3, 200: 0.1} {
 		w := cleanSimulations()["wibro down"]
@@ -207,7 +207,7 @@ func TestPacketsOfOthersMakeALongTrainInterleaved(t *testing.T) {
 
 // A jitter larger than their distance puts packets into groups: a train of 25 packets is then invalid, a longer one
 // is valid.
-func TestLongTrainsBearGroups(t *testing.T) {
+func TestLongTrainsTolerateGroups(t *testing.T) {
 	const seed, trains = 9, 300
 	w := simulation{sendGap: 2 * us, noise: 2 * us, line: 1e10, rate: 61e6, delay: 33 * ms, jitter: ms}
 	for n, clean := range map[int]bool{25: false, 200: true} {

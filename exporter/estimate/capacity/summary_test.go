@@ -93,7 +93,7 @@ func TestShortAndEmptyTrainsAreJudged(t *testing.T) {
 }
 
 // 25 packets within 7 us would be a link of 41 Gb/s, beyond the resolution of kernel timestamps.
-func TestDispersionOfTheStampsErrorIsTooShort(t *testing.T) {
+func TestDispersionBelowTheTimestampErrorIsTooShort(t *testing.T) {
 	for dispersion, want := range map[time.Duration]Result{7 * us: TooShort, 24 * us: TooShort, 240 * us: TooShort, 264 * us: Clean} {
 		train := Train{IPBytes: 1500}
 		for i := range 25 {

@@ -63,8 +63,8 @@ func TestFewWideBoundsDoNotWidenTheWindows(t *testing.T) {
 	}
 }
 
-// TestPacketsOfABadClockAreNotHeld: a wide bound alone does not exclude a packet.
-func TestPacketsOfABadClockAreNotHeld(t *testing.T) {
+// TestPacketsOfABadClockAreNotExcluded: a wide bound alone does not exclude a packet.
+func TestPacketsOfABadClockAreNotExcluded(t *testing.T) {
 	for _, wide := range []int{5, 40} {
 		var w Window
 		for i := range 100 {

@@ -178,7 +178,7 @@ func TestPDVAgreesWithTheWholeWindowAtAnyOffset(t *testing.T) {
 	}
 }
 
-func TestPDVOfAbsurdStampsIsNotNegative(t *testing.T) {
+func TestPDVOfInvalidTimestampsIsNotNegative(t *testing.T) {
 	var p PDV
 	p.Add(1, math.MinInt64)
 	p.Add(2, math.MaxInt64)
@@ -189,7 +189,7 @@ func TestPDVOfAbsurdStampsIsNotNegative(t *testing.T) {
 	}
 }
 
-func TestStoppingADrainForgetsTheRest(t *testing.T) {
+func TestStoppedDrainDiscardsTheRest(t *testing.T) {
 	var p PDV
 	p.Add(1, ms)
 	p.Add(2, ms)

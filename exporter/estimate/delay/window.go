@@ -37,11 +37,11 @@ type Window struct {
 	count, lost, negative, undefined uint64
 	received, overdue                uint64
 	min, max                         time.Duration
-	// high is the smallest upper end, a limit of the smallest true delay; low is the smallest lower end, lowUnheld
+	// high is the smallest upper end, a limit of the smallest true delay; low is the smallest lower end, lowCertain
 	// that of packets without a large TX uncertainty.
-	high, low, lowUnheld time.Duration
-	heldUp               uint64
-	widest               widest
+	high, low, lowCertain time.Duration
+	txUncertain           uint64
+	widest                widest
 }
 
 // interval is a delay and its bound.
@@ -63,15 +63,15 @@ func (w *Window) Add(d sample.Delay) {
 		return
 	}
 	if w.count == 0 {
-		w.high, w.low, w.lowUnheld = math.MaxInt64, math.MaxInt64, math.MaxInt64
+		w.high, w.low, w.lowCertain = math.MaxInt64, math.MaxInt64, math.MaxInt64
 		w.min, w.max = d.Value, d.Value
 	}
 	w.high = min(w.high, d.Value+d.Bound)
 	w.low = min(w.low, d.Value-d.Bound)
 	if d.TXUncertainty > d.Bound/2 {
-		w.heldUp++
+		w.txUncertain++
 	} else {
-		w.lowUnheld = min(w.lowUnheld, d.Value-d.Bound)
+		w.lowCertain = min(w.lowCertain, d.Value-d.Bound)
 	}
 	w.widest.add(d.Bound)
 	w.min, w.max = min(w.min, d.Value), max(w.max, d.Value)
@@ -241,8 +241,8 @@ func (s Snapshot) Bound() time.Duration {
 
 func (s Snapshot) minBound() time.Duration {
 	low := s.of.low
-	if s.of.heldUp < s.Count-s.of.heldUp {
-		low = s.of.lowUnheld
+	if s.of.txUncertain < s.Count-s.of.txUncertain {
+		low = s.of.lowCertain
 	}
 	return max(s.Min-low, s.of.high-s.Min)
 }

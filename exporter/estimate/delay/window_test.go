@@ -165,7 +165,7 @@ func TestDelayOfUntrustedClockHasNoValue(t *testing.T) {
 	}
 }
 
-func TestExtremeDurationsHaveAPlace(t *testing.T) {
+func TestExtremeDurationsAreCounted(t *testing.T) {
 	for _, d := range []time.Duration{math.MinInt64, math.MinInt64 + 1, -1, 0, 1, 1<<floorBits - 1, 1 << floorBits, math.MaxInt64} {
 		var h histogram
 		h.add(d)
@@ -244,9 +244,9 @@ func TestMemoryOfAnOutlierIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestDelaysOfAnsweredPacketsStandForThoseWhoseRepliesWereLost: 60 % of lost replies must not make the p95 of a
+// TestDelaysOfAnsweredPacketsRepresentThoseWithLostReplies: 60 % of lost replies must not make the p95 of a
 // direction with 3.5 % loss infinite.
-func TestDelaysOfAnsweredPacketsStandForThoseWhoseRepliesWereLost(t *testing.T) {
+func TestDelaysOfAnsweredPacketsRepresentThoseWithLostReplies(t *testing.T) {
 	for _, c := range []struct {
 		sent, lost, answered int
 		finite               map[float64]bool
@@ -314,8 +314,8 @@ func BenchmarkQuantile(b *testing.B) {
 	}
 }
 
-// TestBreakKeepsTheLossesOfBefore: 60 of 100 packets were lost before a clock was stepped.
-func TestBreakKeepsTheLossesOfBefore(t *testing.T) {
+// TestBreakKeepsEarlierLosses: 60 of 100 packets were lost before a clock was stepped.
+func TestBreakKeepsEarlierLosses(t *testing.T) {
 	var w Window
 	w.Decided(20, 50)
 	for range 10 {

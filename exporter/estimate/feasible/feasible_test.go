@@ -47,7 +47,7 @@ func TestIntervalIsWhatThePathsMinimumLeaves(t *testing.T) {
 	}
 }
 
-func TestOldPacketsCountLessAndThenNotAtAll(t *testing.T) {
+func TestOldPacketsCountLessUntilTheyExpire(t *testing.T) {
 	var e Estimator
 	e.Add(packet(begin, 10*ms, 20*ms, 0))
 	for _, age := range []time.Duration{time.Second, -time.Second, 3 * time.Second} {
@@ -66,7 +66,7 @@ func TestOldPacketsCountLessAndThenNotAtAll(t *testing.T) {
 	}
 }
 
-func TestContradictionIsNoInterval(t *testing.T) {
+func TestContradictionGivesNoInterval(t *testing.T) {
 	e := Estimator{Minimum: 60 * ms} // more than half of the round trip
 	p := packet(begin, 30*ms, 60*ms, 0)
 	e.Add(p)
@@ -217,12 +217,12 @@ func TestAsymmetricPathIsBoundedByItsMinimum(t *testing.T) {
 		// The largest delay that both queues added to p.
 		queued := p.T4.Sub(p.T1) - 110*ms
 		if width := high - low; !ok || width < 54*ms || width > 54*ms+of(p.T4.Sub(p.T1)+ms)+queued {
-			t.Fatalf("%v to %v (%v), want 54 ms, %v of queues, and what the clocks may do in a round trip", low, high, ok, queued)
+			t.Fatalf("%v to %v (%v), want 54 ms, %v of queues, and the movement of the clocks in a round trip", low, high, ok, queued)
 		}
 	}
 }
 
-func TestStepThatNobodyToldOfIsForgotten(t *testing.T) {
+func TestUnreportedStepExpires(t *testing.T) {
 	e := &Estimator{Minimum: 9 * ms}
 	theta := time.Duration(0)
 	contradicted := 0

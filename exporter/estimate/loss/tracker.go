@@ -119,8 +119,8 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 	known = min(max(known, 0), seqwin.RecentBits)
 	if t.open > 0 && d.Decided > 0 {
 		// Beyond the reported outcomes, only a smaller count of runs shows that one continued.
-		told := d.Decided <= uint64(known)
-		d.Continued = told && !received(&c, int(d.Decided)-1) || !told && d.Lost > 0 && (d.Bursts == 0 || d.Lost >= d.Decided)
+		reported := d.Decided <= uint64(known)
+		d.Continued = reported && !received(&c, int(d.Decided)-1) || !reported && d.Lost > 0 && (d.Bursts == 0 || d.Lost >= d.Decided)
 	}
 	d.PatternLost = t.pattern(&c, &d, known)
 	d.Completed = t.completed
@@ -132,14 +132,14 @@ func (t *Tracker) UpdateWithin(c seqwin.Counts, known int) Delta {
 // pattern follows the runs through the numbers decided since the last update and returns how many lost ones are in
 // none of them.
 func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint64) {
-	told := int(min(d.Decided, uint64(known)))
+	reported := int(min(d.Decided, uint64(known)))
 	// A wrong bitmap must not contain more losses than were counted.
-	lost, told := lostWithin(c, told, d.Lost)
+	lost, reported := lostWithin(c, reported, d.Lost)
 	unordered = d.Lost - lost
-	if unreported := d.Decided - uint64(told); unreported > 0 {
-		unordered = t.bridge(unordered, unreported, d.Bursts-min(d.Bursts, begins(c, told)), told > 0)
+	if unreported := d.Decided - uint64(reported); unreported > 0 {
+		unordered = t.bridge(unordered, unreported, d.Bursts-min(d.Bursts, begins(c, reported)), reported > 0)
 	}
-	for i := told - 1; i >= 0; i-- {
+	for i := reported - 1; i >= 0; i-- {
 		if received(c, i) {
 			t.complete()
 		} else {
@@ -150,8 +150,8 @@ func (t *Tracker) pattern(c *seqwin.Counts, d *Delta, known int) (unordered uint
 }
 
 // joins counts how often a lost one of the newest reported numbers is next to an overdue one.
-func (t *Tracker) joins(c *seqwin.Counts, told int) (n uint64) {
-	for i := range told {
+func (t *Tracker) joins(c *seqwin.Counts, reported int) (n uint64) {
+	for i := range reported {
 		if received(c, i) {
 			continue
 		}
@@ -166,7 +166,7 @@ func (t *Tracker) joins(c *seqwin.Counts, told int) (n uint64) {
 
 // bridge handles unreported numbers of which lost were lost in bursts runs that began there (or with the oldest
 // reported number), and returns how many of them cannot be assigned to a run.
-func (t *Tracker) bridge(lost, unreported, bursts uint64, told bool) (unordered uint64) {
+func (t *Tracker) bridge(lost, unreported, bursts uint64, reported bool) (unordered uint64) {
 	switch {
 	case lost >= unreported:
 		// All lost: an outage.
@@ -183,7 +183,7 @@ func (t *Tracker) bridge(lost, unreported, bursts uint64, told bool) (unordered 
 	case lost == 0:
 		t.complete()
 		return 0
-	case bursts == 1 && t.open == 0 && told:
+	case bursts == 1 && t.open == 0 && reported:
 		// One run; the oldest reported number shows whether it has ended.
 		t.open = lost
 		return 0
@@ -205,8 +205,8 @@ func received(c *seqwin.Counts, i int) bool { return c.Recent[i/64]>>(i%64)&1 !=
 
 // lostWithin counts the lost ones among the newest reported numbers; above limit it stops there, and returns how
 // far it counted.
-func lostWithin(c *seqwin.Counts, told int, limit uint64) (lost uint64, upTo int) {
-	for i := range told {
+func lostWithin(c *seqwin.Counts, reported int, limit uint64) (lost uint64, upTo int) {
+	for i := range reported {
 		if received(c, i) {
 			continue
 		}
@@ -215,13 +215,13 @@ func lostWithin(c *seqwin.Counts, told int, limit uint64) (lost uint64, upTo int
 		}
 		lost++
 	}
-	return lost, told
+	return lost, reported
 }
 
 // begins counts the runs of lost numbers that certainly begin within the newest reported numbers: those after a
 // received number.
-func begins(c *seqwin.Counts, told int) (n uint64) {
-	for i := 0; i+1 < told; i++ {
+func begins(c *seqwin.Counts, reported int) (n uint64) {
+	for i := 0; i+1 < reported; i++ {
 		if !received(c, i) && received(c, i+1) {
 			n++
 		}

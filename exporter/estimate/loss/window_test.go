@@ -125,7 +125,7 @@ func TestRunThatCrossesABorderIsOneInEitherWindow(t *testing.T) {
 	}
 }
 
-func TestLossesOfTheHostAreTakenOut(t *testing.T) {
+func TestLossesOfTheHostAreExcluded(t *testing.T) {
 	var w Window
 	d := Delta{Decided: 100, Lost: 10, Bursts: 2, Completed: []int{6, 4}}
 	d.Exclude(7)

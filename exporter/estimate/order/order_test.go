@@ -38,7 +38,7 @@ func TestMedianIsHalfwayBetweenTheTwoInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestSortedLeavesItsArgumentAlone(t *testing.T) {
+func TestSortedDoesNotChangeItsArgument(t *testing.T) {
 	if err := quick.Check(func(v []int32) bool {
 		before := append([]int32(nil), v...)
 		s := Sorted(v)

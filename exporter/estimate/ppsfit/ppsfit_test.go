@@ -24,7 +24,7 @@ func TestFitNeedsEightPulsesThatAgree(t *testing.T) {
 	w.sound(&f, time.Microsecond)
 }
 
-func TestTimeGoesLinearlyBetweenPulses(t *testing.T) {
+func TestTimeIsLinearBetweenPulses(t *testing.T) {
 	var f Fit
 	for i := range 10 {
 		f.Add(Pulse{Raw: time.Duration(i) * 1_000_050_000, UTC: begin.Add(time.Duration(i) * time.Second)})
@@ -137,7 +137,7 @@ func TestMissedPulsesAreBridgedInNoise(t *testing.T) {
 	}
 }
 
-func TestEveryFifthPulseNoisyIsStillLearnedFrom(t *testing.T) {
+func TestFitToleratesEveryFifthPulseNoisy(t *testing.T) {
 	w := newSimulation(t, 3, 30e-6)
 	var f Fit
 	for i := range 20 {
@@ -147,7 +147,7 @@ func TestEveryFifthPulseNoisyIsStillLearnedFrom(t *testing.T) {
 	w.sound(&f, time.Microsecond)
 }
 
-func TestEverySecondPulseMissedIsStillATime(t *testing.T) {
+func TestFitToleratesEverySecondPulseMissed(t *testing.T) {
 	w := newSimulation(t, 3, 30e-6)
 	var f Fit
 	for range 20 {
@@ -187,7 +187,7 @@ func TestPulseWithinTheThresholdWidensTheBound(t *testing.T) {
 	}
 }
 
-func TestFalseFirstPulseCostsNoMoreThanItself(t *testing.T) {
+func TestFalseFirstPulseAffectsNoOther(t *testing.T) {
 	for _, d := range []time.Duration{-900 * time.Millisecond, -400 * time.Millisecond, -5 * time.Millisecond, -500 * time.Microsecond, 300 * time.Microsecond, 400 * time.Millisecond} {
 		w := newSimulation(t, 6, 40e-6)
 		var f Fit
@@ -214,7 +214,7 @@ func TestFitRecoversFromABurstOfNoise(t *testing.T) {
 	w.sound(&f, time.Microsecond)
 }
 
-func TestFitIsNotBelievedWhileMostPulsesDisagree(t *testing.T) {
+func TestFitIsUnknownWhileMostPulsesDisagree(t *testing.T) {
 	w := newSimulation(t, 8, 0)
 	var f Fit
 	w.run(&f, 40)

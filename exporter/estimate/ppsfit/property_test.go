@@ -139,7 +139,7 @@ func TestBoundIsNotMuchLargerThanTheNoise(t *testing.T) {
 	}
 }
 
-func TestNoiseAloneIsNeverBelieved(t *testing.T) {
+func TestNoiseAloneIsNeverAccepted(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		next func(*rand.Rand) time.Duration // interval of pulses

@@ -92,7 +92,7 @@ func TestOtherPhaseOfAllPulsesIsAStep(t *testing.T) {
 	}
 }
 
-func TestRawClockThatBeginsAgainIsTakenUp(t *testing.T) {
+func TestRestartedRawClockIsAccepted(t *testing.T) {
 	w := newSimulation(t, 14, 40e-6)
 	var f Fit
 	w.run(&f, 40)

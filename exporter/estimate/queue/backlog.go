@@ -7,8 +7,8 @@ import (
 	"oneway.example/exporter/estimate/order"
 )
 
-// look is the evaluation of the load under the assumption that the path's delay without queue is base.
-type look struct {
+// evaluation is the result of the load under the assumption that the path's delay without queue is base.
+type evaluation struct {
 	base time.Duration
 	// admitted and refused count the packets that arrived, and those that did not, by the bytes that the queue had
 	// to hold with each.
@@ -19,14 +19,14 @@ type look struct {
 	// random is the share lost of the packets for which there certainly was space, excess the share of the losses
 	// that random loss does not explain.
 	random, excess float64
-	// tells: there are enough packets for random, which is at most upTo.
-	tells bool
-	upTo  float64
+	// enoughPackets: there are enough packets for random, which is at most upTo.
+	enoughPackets bool
+	upTo          float64
 }
 
 // spread is by how much refused packets needed less than admitted ones. For packets of one size the next one that
 // would have been admitted is larger by a packet.
-func (l *look) spread(packet float64) float64 { return max(l.least-l.most, -packet) }
+func (l *evaluation) spread(packet float64) float64 { return max(l.least-l.most, -packet) }
 
 const (
 	// binShare is the width of a bin of counts as a share of a packet, mostBins the largest number of bins.
@@ -59,8 +59,8 @@ func (r *run) backlogs(base time.Duration, each func(i int, bytes float64)) {
 	}
 }
 
-// look evaluates the backlogs for a base.
-func (r *run) look(base time.Duration) (l look) {
+// evaluate evaluates the backlogs for a base.
+func (r *run) evaluate(base time.Duration) (l evaluation) {
 	l.base = base
 	width := max(binShare*float64(r.bytes), r.most/mostBins)
 	n := int(r.most/width) + 1
@@ -81,10 +81,10 @@ func (r *run) look(base time.Duration) (l look) {
 
 // edges finds the backlogs at which packets are refused. Random loss does not depend on the backlog: its share of
 // packets with a small backlog is its share of all.
-func (l *look) edges() {
+func (l *evaluation) edges() {
 	l.least = l.admitted.Quantile(1 - tail)
 	lost, of := l.refused.Below(space*l.least), l.admitted.Below(space*l.least)
-	if l.tells = lost+of > enough; l.tells {
+	if l.enoughPackets = lost+of > enough; l.enoughPackets {
 		l.random = float64(lost) / float64(lost+of)
 		l.upTo = (float64(lost) + 2*math.Sqrt(float64(lost)) + 1) / float64(lost+of)
 	}
@@ -116,29 +116,29 @@ const (
 // search evaluates the run for all possible bases. If the link's rate varies, a wrong base blurs the limit between
 // admitted and refused: the bases with the least blur are accepted, and the queue's limits enclose those of all of
 // them.
-func (r *run) search() (best look, low, high float64) {
+func (r *run) search() (best evaluation, low, high float64) {
 	// The smaller the base, the larger the backlog.
 	r.backlogs(min(r.base.low, r.base.least), func(_ int, bytes float64) { r.most = max(r.most, bytes) })
-	looks := make([]look, 0, stepsBelow+stepsAbove)
+	evaluations := make([]evaluation, 0, stepsBelow+stepsAbove)
 	for i := range stepsAbove {
 		f := math.Pow(float64(i)/(stepsAbove-1), 2.5)
-		looks = append(looks, r.look(r.base.least+duration(f*seconds(r.base.high-r.base.least))))
+		evaluations = append(evaluations, r.evaluate(r.base.least+duration(f*seconds(r.base.high-r.base.least))))
 	}
 	for i := range stepsBelow {
-		looks = append(looks, r.look(r.base.least-duration(float64(i+1)/stepsBelow*seconds(r.base.least-r.base.low))))
+		evaluations = append(evaluations, r.evaluate(r.base.least-duration(float64(i+1)/stepsBelow*seconds(r.base.least-r.base.low))))
 	}
 	packet := float64(r.bytes)
-	best = looks[0]
-	for _, l := range looks {
+	best = evaluations[0]
+	for _, l := range evaluations {
 		if l.spread(packet) < best.spread(packet) && l.excess >= best.excess/2 {
 			best = l
 		}
 	}
-	low, high, r.believed = math.Inf(1), 0, [2]time.Duration{best.base, best.base}
-	for _, l := range looks {
+	low, high, r.acceptedBases = math.Inf(1), 0, [2]time.Duration{best.base, best.base}
+	for _, l := range evaluations {
 		if l.spread(packet) <= best.spread(packet)+1.5*packet && l.excess >= best.excess/2 {
 			low, high = min(low, l.least, l.most), max(high, l.least, l.most)
-			r.believed = [2]time.Duration{min(r.believed[0], l.base), max(r.believed[1], l.base)}
+			r.acceptedBases = [2]time.Duration{min(r.acceptedBases[0], l.base), max(r.acceptedBases[1], l.base)}
 		}
 	}
 	r.waits = make([]float64, len(r.load))

@@ -87,7 +87,7 @@ func (r *run) judge(res *Result) {
 		say(TimeLimited, "packets were dropped after a constant time, whatever the backlog: a timer discards them")
 	case last > (1+headShare)*best.refused.Quantile(0.95)+sharpPackets*packet:
 		low, high = last, last
-		best.random, best.upTo, best.tells = 0, 0, true
+		best.random, best.upTo, best.enoughPackets = 0, 0, true
 		say(Filled, "the backlog after the last loss was %.0f bytes, more than admitted before: packets are dropped at the queue's head", last)
 	case (best.excess < refusals+2/math.Sqrt(float64(lost)) && r.variation() > regular || lost < 3*few/2) && r.growing():
 		say(NotFilled, "%.2f %% were lost at random, whatever the backlog: the queue refused nothing", 100*share)
@@ -104,7 +104,7 @@ func (r *run) judge(res *Result) {
 	}
 	if others > leastOthers && res.State == Filled {
 		whose := "others have"
-		if !best.tells {
+		if !best.enoughPackets {
 			whose = "others, or losses behind the queue, have"
 		}
 		res.Evidence += fmt.Sprintf("; %s about %.0f %% of the link", whose, 100*others)
@@ -117,7 +117,7 @@ func (r *run) judge(res *Result) {
 
 // refusedAbove is the share lost of the half of the lost packets with the largest backlog and of the admitted ones
 // that exceeded it by a margin: almost all at a tail-drop queue.
-func (l *look) refusedAbove(margin float64) float64 {
+func (l *evaluation) refusedAbove(margin float64) float64 {
 	edge := l.refused.Quantile(0.5)
 	lost, admitted := l.refused.N-l.refused.Below(edge), l.admitted.N-l.admitted.Below(edge+margin)
 	return float64(lost) / float64(lost+admitted)
@@ -194,7 +194,7 @@ func (r *run) timed(all []stretch) bool {
 // half of what it admitted, or admitted as many as a tenth of the dropped at the backlog at which it dropped half
 // of them. It uses fractions of packets: whole packets do not distinguish tail drop at five packets from early drop
 // at three to six.
-func (r *run) scattered(best *look) bool {
+func (r *run) scattered(best *evaluation) bool {
 	if best.least > fewPackets*float64(r.bytes) {
 		return false
 	}
@@ -252,7 +252,7 @@ func (r *run) findStops() {
 	var stops []part
 	sum := time.Duration(0)
 	for i := 1; i < len(r.arrived); i++ {
-		if p := (part{r.arrived[i-1].at, r.arrived[i].at}); p.length() > r.stood {
+		if p := (part{r.arrived[i-1].at, r.arrived[i].at}); p.length() > r.pauseLimit {
 			stops, sum = append(stops, p), sum+p.length()
 		}
 	}
@@ -282,7 +282,7 @@ func (r *run) findFades() {
 			return
 		}
 		length := r.elapsed(r.load[i-1].Sent) - r.elapsed(r.load[i-n].Sent)
-		if length > r.stood/2 && (most-bytes > sharpPackets*packet || length > r.stood && bytes <= (shallow+1)*packet) {
+		if length > r.pauseLimit/2 && (most-bytes > sharpPackets*packet || length > r.pauseLimit && bytes <= (shallow+1)*packet) {
 			r.fades++
 			for k := i - n; k < i; k++ {
 				r.faded[k] = true

@@ -16,7 +16,7 @@
 //
 // All bytes are those of IP packets, header included, no link layer (RFC 9097 section 5.3): a queue that counts
 // Ethernet headers too appears smaller by 14/(L+14).
-// section 5.3): a queue that counts Ethernet headers too looks smaller by 14/(L+14).
+// section 5.3): a queue that counts Ethernet headers too evaluations smaller by 14/(L+14).
 package queue
 
 import (

@@ -51,7 +51,7 @@ func TestDriftOfTheClocksIsInTheBound(t *testing.T) {
 
 // Woo 2010, section 6.1.3: the difference of the smallest delays with and without queue, times the bandwidth. The
 // link's queue is known here. The empty path's delay is not part of it: 200 ms at 10 Mb/s are 250,000 bytes.
-func TestPapersQueueSizeLeavesTheEmptyPathOut(t *testing.T) {
+func TestPapersQueueSizeExcludesTheEmptyPath(t *testing.T) {
 	for _, delay := range []time.Duration{0, 14 * ms, 200 * ms} {
 		w := profile(10e6, 12e6, 1_100_000, delay, 0)
 		r := Analyze(w.simulate(1), options(w))
@@ -186,7 +186,7 @@ func BenchmarkAnalyze(b *testing.B) {
 
 // A sender without feedback of its receiver pauses for seconds (stream.Consent): packets that were not sent must
 // not change the result.
-func TestPauseOfTheSenderMovesNothing(t *testing.T) {
+func TestPauseOfTheSenderChangesNoResult(t *testing.T) {
 	for _, seconds := range []int{1, 3, 7, 12} {
 		w := profile(10e6, 12e6, 110_000, 14*ms, 0)
 		w.pause = [2]time.Duration{10 * time.Second, time.Duration(10+seconds) * time.Second}

@@ -21,8 +21,8 @@ type run struct {
 	// txUncertainty is the largest TX uncertainty of a packet whose delay is used; few exceed it.
 	txUncertainty time.Duration
 	base          base
-	// believed are the smallest and the largest base accepted by search.
-	believed [2]time.Duration
+	// acceptedBases are the smallest and the largest base accepted by search.
+	acceptedBases [2]time.Duration
 	// bytes is the size of the load's packets, the largest if they differ.
 	bytes int
 	// arrived are the load's arrivals in order; passed includes those of the idle packets before it, of ahead
@@ -33,8 +33,8 @@ type run struct {
 	// load, with the best base.
 	most  float64
 	waits []float64
-	// stood is the time without an arrival above which the link, or the sender, paused.
-	stood time.Duration
+	// pauseLimit is the time without an arrival above which the link, or the sender, paused.
+	pauseLimit time.Duration
 	// faded are packets of the load that are left out, fades the stretches in which all were lost; losses are the
 	// send times of the other lost packets, since the load's begin.
 	faded  []bool
@@ -77,7 +77,7 @@ func newRun(packets []Packet, o Options) run {
 		r.ahead = before[len(before)-1].bytes
 	}
 	r.shift = r.smallest(packets)
-	r.stood = r.standstill()
+	r.pauseLimit = r.standstill()
 	r.findBase(packets[:from], packets[to:])
 	r.findFades()
 	r.findStops()
@@ -167,10 +167,10 @@ func (r *run) delays(packets []Packet) (all []time.Duration) {
 	return all
 }
 
-// surprise is the probability that base.early is too small, fewest the least number of usable idle packets.
+// missProbability is the probability that base.early is too small, fewest the least number of usable idle packets.
 const (
-	surprise = 1e-3
-	fewest   = 2
+	missProbability = 1e-3
+	fewest          = 2
 )
 
 // findBase evaluates the idle packets before and after the load. If they differ, the path or a clock has changed in
@@ -236,7 +236,7 @@ func (r *run) empty(packets []Packet) (b base) {
 	b.least = delays[0]
 	k := min(max(3, b.n/5), b.n)
 	// For fewer than 25 packets that limit would be too large to be useful: 5 usually suffices.
-	c := min(math.Pow(surprise, -1/float64(k-1))-1, 5)
+	c := min(math.Pow(missProbability, -1/float64(k-1))-1, 5)
 	b.early = duration(c * seconds(delays[k-1]-delays[0]))
 	b.low, b.high = b.least-b.early, order.Quantile(delays, 0.9)
 	return b

@@ -10,10 +10,10 @@ import (
 )
 
 // fill sets the values of the state.
-func (r *run) fill(res *Result, best *look, low, high, others float64) {
+func (r *run) fill(res *Result, best *evaluation, low, high, others float64) {
 	if r.base.n > 0 {
 		// With the largest base the backlog is smallest; packets delayed by a host are left out.
-		top := r.look(min(r.base.high, best.base+r.base.high-r.base.least))
+		top := r.evaluate(min(r.base.high, best.base+r.base.high-r.base.least))
 		most := top.admitted.Quantile(0.9)
 		if res.State != NotFilled {
 			most = min(most, low)
@@ -46,7 +46,7 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 			blur = max(blur, (d - order.Quantile(set, q)).Abs())
 		}
 		// A fifth of the link may be cross traffic.
-		if high-low > 2*sharpPackets*packet || res.Varies && (!best.tells || best.random > lossy || r.fades > 0 || r.window().length() < brief) {
+		if high-low > 2*sharpPackets*packet || res.Varies && (!best.enoughPackets || best.random > lossy || r.fades > 0 || r.window().length() < brief) {
 			blur = max(blur, order.Quantile(full, q+0.2)-order.Quantile(full, max(q-0.2, 0)))
 		}
 		res.Delay[i] = Duration{Value: d - r.base.least, Bound: bound + blur, OK: bound+blur < d-r.base.least}
@@ -61,7 +61,7 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 		// Packets lost behind the queue filled it too and are not counted. If their share is unknown, all missing
 		// ones may be of them.
 		behind := others
-		if best.tells {
+		if best.enoughPackets {
 			behind = best.upTo
 		}
 		if behind*best.least > packet/10 {
@@ -78,7 +78,7 @@ func (r *run) fill(res *Result, best *look, low, high, others float64) {
 
 // otherSets are other sets of packets that may have filled the queue, within the uncertainty of its limit and of
 // the base.
-func (r *run) otherSets(best *look, low, high, margin float64) (sets [][]time.Duration) {
+func (r *run) otherSets(best *evaluation, low, high, margin float64) (sets [][]time.Duration) {
 	packet := float64(r.bytes)
 	add := func(base time.Duration, edge float64) {
 		full := r.full(base, edge)
@@ -88,8 +88,8 @@ func (r *run) otherSets(best *look, low, high, margin float64) (sets [][]time.Du
 		return sets
 	}
 	add(best.base, min(high-1.5*packet+margin, best.least-packet/2))
-	for _, base := range r.believed {
-		l := r.look(base)
+	for _, base := range r.acceptedBases {
+		l := r.evaluate(base)
 		add(base, l.least-packet/2)
 		add(base, min(l.least, l.most)-packet/2-margin)
 	}
@@ -140,7 +140,7 @@ func (r *run) others(w part, lost float64) (share float64, known bool) {
 	arrived, span := 0.0, 0.0
 	for i := 1; i < len(r.arrived); i++ {
 		a, b := r.arrived[i-1], r.arrived[i]
-		if !w.holds(b.at-r.shift) || b.at-a.at > r.stood {
+		if !w.holds(b.at-r.shift) || b.at-a.at > r.pauseLimit {
 			continue
 		}
 		arrived, span = arrived+b.bytes-a.bytes, span+seconds(b.at-a.at)
@@ -195,7 +195,7 @@ func (r *run) rates(begin, width time.Duration, n int) []float64 {
 	some := slices.Clone(all)
 	for i := 1; i < len(r.load); i++ {
 		from, to := r.elapsed(r.load[i-1].Sent), r.elapsed(r.load[i].Sent)
-		for k := max(int((from-begin)/width), 0); to-from > r.stood && k <= int((to-begin+width/4)/width) && k < n; k++ {
+		for k := max(int((from-begin)/width), 0); to-from > r.pauseLimit && k <= int((to-begin+width/4)/width) && k < n; k++ {
 			some[k] = math.NaN()
 		}
 	}

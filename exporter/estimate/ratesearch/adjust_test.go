@@ -142,7 +142,7 @@ func TestSearchFindsTheLinksRate(t *testing.T) {
 	}
 }
 
-func TestSearchEndsAfterItsTimeAndIgnoresWhatComesLater(t *testing.T) {
+func TestSearchEndsAfterItsTimeAndIgnoresLaterFeedback(t *testing.T) {
 	a, err := NewAdjust(AdjustOptions{Max: mbit, Duration: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestSearchEndsAfterItsTimeAndIgnoresWhatComesLater(t *testing.T) {
 	}
 }
 
-func TestAllLossTakesTheRateDownToTheLowest(t *testing.T) {
+func TestAllLossReducesTheRateToTheLowest(t *testing.T) {
 	a, err := NewAdjust(AdjustOptions{Max: mbit})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestAllLossTakesTheRateDownToTheLowest(t *testing.T) {
 	}
 }
 
-func TestUnknownDelayLeavesTheRate(t *testing.T) {
+func TestUnknownDelayDoesNotChangeTheRate(t *testing.T) {
 	a, err := NewAdjust(AdjustOptions{})
 	if err != nil {
 		t.Fatal(err)

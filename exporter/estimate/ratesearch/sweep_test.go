@@ -87,7 +87,7 @@ func TestLossyStepsInARowEndTheSweep(t *testing.T) {
 	}
 }
 
-func TestKneeIsWhatTheSenderManaged(t *testing.T) {
+func TestKneeIsTheAchievedSendRate(t *testing.T) {
 	s, err := NewSweep(SweepOptions{From: 1000, To: 64_000, Factor: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -154,7 +154,7 @@ func TestWorseInputNeverRatesBetter(t *testing.T) {
 	}
 }
 
-func TestNonsenseInputIsClampedAndFlagged(t *testing.T) {
+func TestInvalidInputIsClampedAndFlagged(t *testing.T) {
 	for name, change := range map[string]func(*Parameters){
 		"loss above 100": func(p *Parameters) { p.Ppl = 250 },
 		"negative loss":  func(p *Parameters) { p.Ppl = -1 },

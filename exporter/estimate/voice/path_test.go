@@ -43,7 +43,7 @@ func TestLateAndLostPacketsAddUp(t *testing.T) {
 	}
 	// Only half of the 90 received packets had a timestamp: their share of late ones counts.
 	half, _ := path.Assess(codec(t, "G.711"), Buffered{Played: 36, Late: 9, LateBursts: 9}, Defaults(), g107)
-	near(t, "loss with half of the stamps", half.Loss, 0.28)
+	near(t, "loss with half of the timestamps", half.Loss, 0.28)
 }
 
 func TestBurstsRateWorseThanSingleLosses(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAllLateRatesAtTheBottom(t *testing.T) {
 	}
 }
 
-func TestRemoteEndThatLiesMakesNoLossAboveOne(t *testing.T) {
+func TestInvalidRemoteCountsMakeNoLossAboveOne(t *testing.T) {
 	a, ok := Path{Decided: 10, Lost: 1 << 40, Bursts: 1}.Assess(codec(t, "G.711"), Buffered{Played: 5}, Defaults(), g107)
 	if !ok || !(a.Loss >= 0 && a.Loss <= 1) || !(a.R >= 0 && a.R <= 100) {
 		t.Errorf("%+v %v", a, ok)

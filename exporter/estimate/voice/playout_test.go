@@ -102,7 +102,7 @@ func TestAdaptiveBufferOfASteadyPathHoldsTheLeast(t *testing.T) {
 	}
 }
 
-func TestAdaptiveBufferIgnoresTheHiccupsOfAQuietPath(t *testing.T) {
+func TestAdaptiveBufferIgnoresSmallDelaysOfAQuietPath(t *testing.T) {
 	p := AdaptivePlayout(0)
 	for i := range uint64(1000) {
 		if !p.Add(i, time.Duration(i%100)*10*time.Microsecond) {

@@ -155,7 +155,7 @@ func (s *Step) conclude(ours float64) {
 	if of := float64(s.Counts.Sent) - dropped; of > 0 {
 		s.Loss = (float64(s.Counts.Lost) - dropped) / of
 	}
-	if !told(s.Counts.Lost, s.Counts.Sent) {
+	if !representative(s.Counts.Lost, s.Counts.Sent) {
 		s.Variation = -1
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 	var plan stream.Plan
 	link := wibro()
-	c := &planSupervisor{link: link, plan: &plan}
+	c := &planRecorder{link: link, plan: &plan}
 	shared, own := loadtest.DefaultOptions(), saturation.DefaultOptions()
 	kind, err := saturation.NewKind(shared, own)
 	if err != nil {
@@ -49,14 +49,14 @@ func TestIdlePacketsLeaveAtRandomTimesBeforeTheLoadAndAfterIt(t *testing.T) {
 	}
 }
 
-// planSupervisor records the plan of a transfer.
-type planSupervisor struct {
+// planRecorder records the plan of a transfer.
+type planRecorder struct {
 	link *bottleneck
 	plan *stream.Plan
 }
 
 // Carry is udp.Carrier.
-func (c *planSupervisor) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
+func (c *planRecorder) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
 	*c.plan = p
 	return c.link.Carry(ctx, d, p, idle, progress, adjustRate)
 }

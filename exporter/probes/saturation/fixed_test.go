@@ -22,7 +22,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
+func TestFilledLinkHasItsRateQueueAndDelays(t *testing.T) {
 	b := must(t, wibro(), func(o *saturation.Options) { o.ElapsedBins, o.ElapsedRange = queue.MaxBins, true }, "forward")
 	b.expect(t, metric.UDPThroughput, 312_500, 0.005, "forward")
 	b.expect(t, metric.UDPOffered, 625_000, 0.005, "forward")
@@ -60,7 +60,7 @@ func TestFilledLinkIsKnownByItsRateItsQueueAndItsDelays(t *testing.T) {
 }
 
 // With equal offsets of both clocks the queue's delay is known, whatever their size; one-way delays are not.
-func TestQueueIsKnownWithoutTrustInTheClocks(t *testing.T) {
+func TestQueueIsKnownWithUntrustedClocks(t *testing.T) {
 	bad := loadtesttest.GoodClock()
 	bad.Before.Reason, bad.After.Reason = "local_unsynchronized", "local_unsynchronized"
 	for _, offset := range []time.Duration{-37 * time.Second, 0, time.Hour} {
@@ -125,7 +125,7 @@ func TestSendersUnderrunIsNoLossOfTheLink(t *testing.T) {
 	}
 }
 
-func TestClockThatIsSteppedMakesTheRunWorthNothing(t *testing.T) {
+func TestClockStepInvalidatesTheRun(t *testing.T) {
 	link := wibro()
 	link.Remote = loadtesttest.GoodClock()
 	link.Remote.After.Steps++
@@ -298,7 +298,7 @@ func TestSlowLinkIsNotFilledByTheIdlePhase(t *testing.T) {
 	b.expect(t, metric.QueueSize, 20_000, 0.05, "forward")
 }
 
-func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
+func TestDelayBelowItsBoundIsReportedWithItsBound(t *testing.T) {
 	link := wibro()
 	link.Local = loadtesttest.GoodClock()
 	link.Local.After.Bound = 100 * time.Millisecond

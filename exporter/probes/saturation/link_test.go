@@ -43,7 +43,7 @@ type bottleneck struct {
 // Carry is udp.Carrier.
 func (l *bottleneck) Carry(_ context.Context, d sample.Direction, p stream.Plan, _ time.Duration, _ func(loadtest.Progress), adjustRate stream.Adjuster) (*udp.Carried, error) {
 	l.Transfers++
-	c := l.fly(d, p, instant.Now(), adjustRate)
+	c := l.carryPlan(d, p, instant.Now(), adjustRate)
 	if l.Each != nil {
 		if err := l.Each(d, c); err != nil {
 			return c, err
@@ -52,8 +52,8 @@ func (l *bottleneck) Carry(_ context.Context, d sample.Direction, p stream.Plan,
 	return c, nil
 }
 
-// fly carries a plan that begins at an instant of the local clock.
-func (l *bottleneck) fly(d sample.Direction, p stream.Plan, begin instant.Time, adjustRate stream.Adjuster) *udp.Carried {
+// carryPlan carries a plan that begins at an instant of the local clock.
+func (l *bottleneck) carryPlan(d sample.Direction, p stream.Plan, begin instant.Time, adjustRate stream.Adjuster) *udp.Carried {
 	f := &feedback{bottleneck: l, plan: p, begin: begin}
 	var pace func(instant.Time) time.Duration
 	if adjustRate != nil {
@@ -107,14 +107,14 @@ func (l *bottleneck) outcome(way *passage, at instant.Time, seq, size int) (arri
 // feedback is the reports of a running stream's receiver to its sender.
 type feedback struct {
 	*bottleneck
-	plan      stream.Plan
-	begin     instant.Time
-	adjusting *stream.Adjusting
-	tally     stream.Tally
-	tick      instant.Time // the receiver's next report
-	told      uint64
-	waiting   []arrival // not counted by the receiver yet
-	reports   []report  // not received by the sender yet
+	plan       stream.Plan
+	begin      instant.Time
+	adjusting  *stream.Adjusting
+	tally      stream.Tally
+	tick       instant.Time // the receiver's next report
+	unreported uint64
+	waiting    []arrival // not counted by the receiver yet
+	reports    []report  // not received by the sender yet
 }
 
 type arrival struct {
@@ -137,13 +137,13 @@ func (f *feedback) pace(now instant.Time) time.Duration {
 				return false
 			}
 			f.tally.Add(a.seq, a.bytes, false, a.at, a.micros)
-			f.told += uint64(a.bytes)
+			f.unreported += uint64(a.bytes)
 			return true
 		})
-		if f.told < stream.MinReport {
+		if f.unreported < stream.MinReport {
 			continue
 		}
-		f.told = 0
+		f.unreported = 0
 		st := f.tally.Status(f.tick.Sub(f.begin))
 		if f.LoseReport == nil || !f.LoseReport(st.Serial) {
 			f.reports = append(f.reports, report{f.tick.Add(f.Delay), st})

@@ -48,7 +48,7 @@ search: {step: 500ms, lower: 20ms, upper: 60ms}
 	}
 }
 
-func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
+func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	for options, want := range map[string]string{
 		"mode: fast":                                    "mode is \"fast\"; it must be fixed, sweep or search",
 		"rate: {forward: 5}":                            "it must be a rate in bits a second",

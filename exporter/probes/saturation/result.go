@@ -230,7 +230,7 @@ func (l *Load) remark(d *Direction) {
 		if c := d.Counts; 2*c.Refused > c.Planned-c.Sent-c.Withheld {
 			why = "its host refused them"
 		}
-		d.remark("the sender did not send %.1f %% of what was planned: %s", 100*l.Underrun, why)
+		d.remark("the sender did not send %.1f %% of the planned packets: %s", 100*l.Underrun, why)
 	}
 	if !l.Trusted {
 		d.remark("one-way delays are unknown: %s", l.ClocksReason)

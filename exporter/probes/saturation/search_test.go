@@ -110,7 +110,7 @@ func TestSearchWithoutFeedbackFindsNothingAndSendsLittle(t *testing.T) {
 }
 
 // The feedback ends during an overload of the link: the sender reduces its rate.
-func TestSenderGoesBackWhereFeedbackEnds(t *testing.T) {
+func TestSenderReducesItsRateWithoutFeedback(t *testing.T) {
 	link := &bottleneck{
 		Rate: 2.5e6 / 8, Queue: 110_000, LoseReport: func(n uint32) bool { return n > 8 },
 	}
@@ -125,7 +125,7 @@ func TestSenderGoesBackWhereFeedbackEnds(t *testing.T) {
 	}
 }
 
-func TestSearchBearsLostReports(t *testing.T) {
+func TestSearchToleratesLostReports(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 5))
 	link := &bottleneck{
 		Rate: 2.5e6 / 8, Queue: 110_000, LoseReport: func(uint32) bool { return rng.IntN(2) == 0 },
@@ -134,7 +134,7 @@ func TestSearchBearsLostReports(t *testing.T) {
 	b.expect(t, metric.SearchMaximum, 2.5e6/8, 0.01, "forward")
 }
 
-func TestSearchThatNeverFillsTheLinkSaysSo(t *testing.T) {
+func TestSearchReportsALinkThatWasNeverFull(t *testing.T) {
 	// Only the first report arrives: the rate increases once.
 	link := &bottleneck{Rate: 100e6 / 8, Queue: 1e6, LoseReport: func(n uint32) bool { return n > 1 }}
 	b, d := adjusted(t, link, searchUpTo(20e6/8, nil), "forward")
@@ -171,7 +171,7 @@ func TestSearchOfALossyLinkThatIsNeverFullFindsNoRate(t *testing.T) {
 	}
 }
 
-func TestStragglersTakeNothingOffARate(t *testing.T) {
+func TestStragglersDoNotReduceTheRate(t *testing.T) {
 	late := func(seq int) time.Duration { // one in a thousand by 2 s
 		if seq%1000 == 999 || seq == 440 {
 			return 2 * time.Second
@@ -194,7 +194,7 @@ func TestStragglersTakeNothingOffARate(t *testing.T) {
 	b.expect(t, metric.SweepThroughput, 1e6/8, 0.005, "forward", "125000")
 }
 
-func TestNoDelaysAreToldOfALinkThatLosesMost(t *testing.T) {
+func TestDelayVariationIsAbsentIfMostPacketsAreLost(t *testing.T) {
 	for _, c := range []struct {
 		loss float64
 		told bool

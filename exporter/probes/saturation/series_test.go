@@ -52,7 +52,7 @@ func TestRunKeepsToItsNumberOfSeries(t *testing.T) {
 	}
 }
 
-func TestTimeIsALabelAsOftenAsTheOptionsSay(t *testing.T) {
+func TestElapsedSeriesFollowTheOptions(t *testing.T) {
 	for _, c := range []struct {
 		bins int
 		wide bool

@@ -80,12 +80,12 @@ func feedback(t *udp.Transfer, least *time.Duration) ratesearch.Feedback {
 	}
 	came := arrivalsOf(t)
 	f.Received = came.rate(0, took)
-	if largest >= *least && told(f.Lost, f.Packets) {
+	if largest >= *least && representative(f.Lost, f.Packets) {
 		f.DelayVariation = largest - *least
 	}
 	return f
 }
 
-// told reports whether the received packets represent the delays of the link: not if more than half was lost, since
-// lost packets have no delay, or an infinite one (RFC 7679 section 5.2).
-func told(lost, of int) bool { return 2*lost <= of }
+// representative reports whether the received packets represent the delays of the link: not if more than half was
+// lost, since lost packets have no delay, or an infinite one (RFC 7679 section 5.2).
+func representative(lost, of int) bool { return 2*lost <= of }

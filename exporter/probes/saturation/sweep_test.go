@@ -82,7 +82,7 @@ func TestSearchKeepsToTheToken(t *testing.T) {
 	limits := loadcontrol.Limits{BytesPerSecond: 1e5, Duration: 10 * time.Second}
 	run := &loadtest.Run{Directions: sampleForward()}
 	var plan stream.Plan
-	c := &planSupervisor{link: &bottleneck{Rate: 50_000, Queue: 20_000}, plan: &plan}
+	c := &planRecorder{link: &bottleneck{Rate: 50_000, Queue: 20_000}, plan: &plan}
 	if err := kind.Perform(t.Context(), udp.NewSession(c, udp.SessionOptions{Limits: limits}), run); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestWithoutLimitsEveryCellIsMeasured(t *testing.T) {
 	}
 }
 
-func TestCellsFasterThanTheTokenAreLeftOutAndSaidSo(t *testing.T) {
+func TestCellsFasterThanTheTokenAreOmittedAndReported(t *testing.T) {
 	m := noQuota()
 	m.limits.BytesPerSecond = 20e6 / 8
 	fits, out := m.fit(defaultCells(t), 10*time.Second, 1)
@@ -61,7 +61,7 @@ func TestCellsFasterThanTheTokenAreLeftOutAndSaidSo(t *testing.T) {
 	}
 }
 
-func TestCellsLongerThanTheTokenAllowsAreLeftOut(t *testing.T) {
+func TestCellsLongerThanTheTokenAllowsAreOmitted(t *testing.T) {
 	m := noQuota()
 	m.limits.Duration = 5 * time.Second
 	if fits, out := m.fit(defaultCells(t), 10*time.Second, 1); len(fits) != 0 || !strings.Contains(out[0].Why, "5s") {
@@ -69,7 +69,7 @@ func TestCellsLongerThanTheTokenAllowsAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestSmallQuotaYieldsTheLargerPartOfTheTable(t *testing.T) {
+func TestSmallQuotaKeepsTheLargestNumberOfCells(t *testing.T) {
 	const quota = 100e6
 	for what, m := range map[string]space{
 		"quota": {quota: quota, overhead: 28},
@@ -99,7 +99,7 @@ func TestRepetitionsCountAgainstTheQuota(t *testing.T) {
 	}
 }
 
-func TestSmallPacketsDoNotExistOverIPv6(t *testing.T) {
+func TestCellsTooSmallForIPv6AreOmitted(t *testing.T) {
 	m := noQuota()
 	m.overhead = 48
 	_, out := m.fit(defaultCells(t), 10*time.Second, 1)
@@ -108,7 +108,7 @@ func TestSmallPacketsDoNotExistOverIPv6(t *testing.T) {
 	}
 }
 
-func TestQuotaCostsCellsAndNotTheRun(t *testing.T) {
+func TestSmallQuotaOmitsCellsAndNotTheRun(t *testing.T) {
 	k := kindOf(t, DefaultOptions())
 	k.left = func() int64 { return 50e6 }
 	if got := k.Bytes(); got > 50e6 || got < 20e6 {
@@ -120,7 +120,7 @@ func TestQuotaCostsCellsAndNotTheRun(t *testing.T) {
 	}
 }
 
-func TestOrderIsByChanceAndBySeedTheSame(t *testing.T) {
+func TestOrderIsRandomAndReproducibleBySeed(t *testing.T) {
 	a := sequence(18, 3, rand.New(rand.NewPCG(1, 0)))
 	b := sequence(18, 3, rand.New(rand.NewPCG(1, 0)))
 	c := sequence(18, 3, rand.New(rand.NewPCG(2, 0)))

@@ -86,7 +86,7 @@ func (res *Result) cell(d sample.Direction, bytes, rate int) *Measured {
 	return nil
 }
 
-func TestSizeSweepTellsWhichCellsTheLinkCarries(t *testing.T) {
+func TestSizeSweepReportsWhichCellsTheLinkCarries(t *testing.T) {
 	res, run, err := perform(t, wibro(), loadcontrol.Limits{}, short())
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func TestEveryRepetitionIsInTheReport(t *testing.T) {
 	}
 }
 
-func TestRefusedCellCostsOnlyItself(t *testing.T) {
+func TestRefusedCellAffectsNoOther(t *testing.T) {
 	r := wibro()
 	r.refuse = func(p stream.Plan) *loadcontrol.Refusal {
 		if p.Segments[0].PayloadBytes == 1472 {
@@ -183,7 +183,7 @@ func TestRefusedCellCostsOnlyItself(t *testing.T) {
 	}
 }
 
-func TestRunThatFailsLeavesWhatItHas(t *testing.T) {
+func TestFailedRunKeepsItsResultsSoFar(t *testing.T) {
 	r := wibro()
 	failure := errors.New("the session has ended")
 	n := 0

@@ -15,7 +15,7 @@ import (
 
 // A token whose quota of the day is less than all cells need omits some cells; one without a rest fails the run
 // with the remote end's reason.
-func TestTokensDayCostsCellsAndNotTheRun(t *testing.T) {
+func TestTokensDailyQuotaOmitsCellsAndNotTheRun(t *testing.T) {
 	own := DefaultOptions()
 	own.PacketBytes, own.PacketRates = []int{64, 1500}, []int{100, 1000}
 	own.CellDuration, own.Repetitions = 100*time.Millisecond, 2

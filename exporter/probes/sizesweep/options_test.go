@@ -20,7 +20,7 @@ func TestOptionsOfTheProbeAndOfAllLoadTestsStandTogether(t *testing.T) {
 	}
 }
 
-func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
+func TestWrongOptionsNameTheExpectation(t *testing.T) {
 	probeoptions.Refused(t, New(), map[string]string{
 		"packet_bytes: []\n":                  "packet_bytes is empty; it must have at least one value",
 		"packet_bytes: [64, 20]\n":            "packet_bytes[1] is 20; it must be between 60 and 9000",
@@ -38,7 +38,7 @@ func TestWrongOptionsSayWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-func TestSeedIsAnotherForEachRunUnlessGiven(t *testing.T) {
+func TestSeedIsRandomUnlessConfigured(t *testing.T) {
 	o := DefaultOptions()
 	if a, b := o.seed(), o.seed(); a == b || a == 0 {
 		t.Errorf("two runs have the seeds %d and %d", a, b)

@@ -61,7 +61,7 @@ func near(t *testing.T, what string, got, want, share float64) {
 	}
 }
 
-func TestUnloadedCellReceivesWhatWasSent(t *testing.T) {
+func TestUnloadedCellReceivesAllPackets(t *testing.T) {
 	l := link{delay: 20 * time.Millisecond}
 	s := segmentOf(100, 2*time.Second)
 	m := evaluate(l.carry(1000, s), 1000, s, 0)
@@ -86,7 +86,7 @@ func TestSaturatedCellReceivesTheLinksRate(t *testing.T) {
 }
 
 // A packet that arrives 2 s after the others was not received within a cell of 10 s.
-func TestStragglerTakesNothingOffTheRate(t *testing.T) {
+func TestStragglerDoesNotReduceTheRate(t *testing.T) {
 	for _, rate := range []float64{0, 312_500} {
 		l := link{rate: rate, queue: 110_000, delay: 30 * time.Millisecond}
 		s := segmentOf(1000, 10*time.Second)
@@ -103,7 +103,7 @@ func TestStragglerTakesNothingOffTheRate(t *testing.T) {
 }
 
 // A cell that lost most packets has no delay: the rest does not represent the path.
-func TestDelaysOfTheFewThatArriveAreNotThoseOfThePath(t *testing.T) {
+func TestDelaysAreAbsentIfMostPacketsAreLost(t *testing.T) {
 	for _, c := range []struct {
 		lost int // of ten
 		told bool
@@ -123,7 +123,7 @@ func TestDelaysOfTheFewThatArriveAreNotThoseOfThePath(t *testing.T) {
 	}
 }
 
-func TestRemoteClocksOffsetChangesNoRateAndNoIPDV(t *testing.T) {
+func TestRemoteClocksOffsetChangesNeitherRateNorIPDV(t *testing.T) {
 	s := segmentOf(1000, time.Second)
 	right := link{rate: 812_500, queue: 110_000}
 	wrong := link{rate: 812_500, queue: 110_000, clock: -5 * time.Second}
@@ -162,7 +162,7 @@ func TestSendersUnderrunIsNoLoss(t *testing.T) {
 	near(t, "received", *m.Received, 70_000, 1e-9)
 }
 
-func TestSlowSenderFallsShort(t *testing.T) {
+func TestSlowSenderHasAnUnderrun(t *testing.T) {
 	s := segmentOf(100, time.Second)
 	l := link{}
 	packets := l.carry(1000, stream.Segment{PayloadBytes: 972, Interval: 20 * time.Millisecond, Burst: 1, Bursts: 100})
@@ -201,7 +201,7 @@ func TestLossAtTheEndsIsNoHigherRate(t *testing.T) {
 	near(t, "received", *m.Received, 20_000, 1e-9)
 }
 
-func TestNothingIsSaidOfWhatIsNotKnown(t *testing.T) {
+func TestUnknownValuesAreAbsent(t *testing.T) {
 	s := segmentOf(100, 100*time.Millisecond)
 	if m := evaluate(nil, 1000, s, 0); m.Loss != nil || m.Delay != nil || m.IPDV != nil || *m.Underrun != 1 {
 		t.Errorf("cell without packets: %+v", m)
@@ -245,7 +245,7 @@ func TestMediansBoundHoldsWhereBoundsDiffer(t *testing.T) {
 	}
 }
 
-func TestDelayBelowItsBoundIsToldWithIt(t *testing.T) {
+func TestDelayBelowItsBoundIsReportedWithItsBound(t *testing.T) {
 	l := link{delay: 20 * time.Microsecond} // the bound is 1 ms
 	s := segmentOf(100, 100*time.Millisecond)
 	m := evaluate(l.carry(1000, s), 1000, s, 0)

@@ -9,7 +9,7 @@ import (
 
 // A token bucket that trains of 25 packets do not empty, and those of 200 do, is a refusal of all sizes; a larger
 // one is reported as possible.
-func TestBucketDeeperThanATrainIsFoundByLongerOnes(t *testing.T) {
+func TestBucketLargerThanATrainIsFoundByLongTrains(t *testing.T) {
 	const line, rate = 100e6 / 8, 2.5e6 / 8
 	for name, c := range map[string]struct {
 		bucket        float64
@@ -69,7 +69,7 @@ func TestTrainsOfFiveToSevenPacketsShowABucket(t *testing.T) {
 }
 
 // The rules, the dashboards and the summary use one capacity: that of the largest unfragmented size.
-func TestOneSizeStandsForTheDirection(t *testing.T) {
+func TestOneSizeRepresentsTheDirection(t *testing.T) {
 	d, _ := must(t, &simulatedPath{rate: wibro, mtu: 1300}, DefaultOptions())
 	if z := d.best(); z.PacketBytes != 1228 || d.PacketBytes != 1228 || *d.Capacity != *z.Median {
 		t.Errorf("%d B with %v represents the direction, whose capacity is %v", z.PacketBytes, *z.Median, *d.Capacity)

@@ -19,8 +19,8 @@ type campaign struct {
 	opts     Options
 	verdicts []capacity.Verdict
 	clean    int // clean ones
-	// mayPass: a train was discarded for a temporary reason.
-	mayPass bool
+	// transient: a train was discarded for a transient reason.
+	transient bool
 	// length is the length of the next trains, in packets.
 	length int
 	// gaps are the link's times for a packet, the mean of each train.
@@ -42,14 +42,14 @@ func newCampaign(o Options, length int) *campaign {
 // rarely consecutive; a queue that is too short loses every time.
 const lostInARow = 3
 
-// hopeless is the number of consecutive trains, none clean, that may be discarded for a permanent reason: the
+// maxDiscarded is the number of consecutive trains, none clean, that may be discarded for a permanent reason: the
 // sender's pacing, the receiver's interrupts, a shaper's token bucket.
-const hopeless = 10
+const maxDiscarded = 10
 
 // next returns how many trains to send now, and whether after a pause; zero: the campaign is complete.
 func (c *campaign) next() (trains int, pause bool) {
 	discarded := len(c.verdicts) - c.clean
-	if c.clean >= c.opts.Trains || discarded > c.opts.Repeats || c.clean == 0 && len(c.verdicts) >= hopeless && !c.mayPass {
+	if c.clean >= c.opts.Trains || discarded > c.opts.Repeats || c.clean == 0 && len(c.verdicts) >= maxDiscarded && !c.transient {
 		return 0, false
 	}
 	pause = c.sent >= c.opts.Group
@@ -89,7 +89,7 @@ func (c *campaign) observe(t capacity.Train, v capacity.Verdict) {
 	if v.Result == capacity.Clean {
 		c.clean++
 	}
-	c.mayPass = c.mayPass || v.Result == capacity.Lost || v.Result == capacity.Reordered || v.Result == capacity.Duplicated
+	c.transient = c.transient || v.Result == capacity.Lost || v.Result == capacity.Reordered || v.Result == capacity.Duplicated
 	if d, ok := gap(t); ok {
 		c.gaps = append(c.gaps, d)
 	}
@@ -121,15 +121,15 @@ func gap(t capacity.Train) (time.Duration, bool) {
 	return slices.Max(came).Sub(slices.Min(came)) / time.Duration(len(came)-1), true
 }
 
-// slots is the largest random delay of a train's start: a link with transmission slots of at most this length would
-// otherwise receive each train at the same position in a slot.
-const slots = 20 * time.Millisecond
+// startJitter is the largest random delay of a train's start: a link with transmission startJitter of at most this
+// length would otherwise receive each train at the same position in a slot.
+const startJitter = 20 * time.Millisecond
 
 // segments returns trains as a stream: each is a burst of packets back to back.
 func segments(payload, trains, packets int, interval time.Duration) []stream.Segment {
 	all := make([]stream.Segment, trains)
 	for i := range all {
-		all[i] = stream.Segment{Pause: rand.N(slots), PayloadBytes: payload, Interval: interval, Burst: packets, Bursts: 1}
+		all[i] = stream.Segment{Pause: rand.N(startJitter), PayloadBytes: payload, Interval: interval, Burst: packets, Bursts: 1}
 	}
 	return all
 }

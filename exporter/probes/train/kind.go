@@ -233,7 +233,7 @@ func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c 
 	limits := s.Limits()
 	interval := c.interval(z.PayloadBytes, limits.BytesPerSecond)
 	if limits.Duration > 0 {
-		n = max(1, min(n, int(limits.Duration/(interval+slots))))
+		n = max(1, min(n, int(limits.Duration/(interval+startJitter))))
 	}
 	plan := s.Plan(segments(z.PayloadBytes, n, c.length, interval)...)
 	// If the path's MTU is unknown, large packets may be fragmented rather than lost.
@@ -241,7 +241,7 @@ func (k *Kind) group(ctx context.Context, s *udp.Session, d sample.Direction, c 
 	length := c.length
 	// The expected duration: past transfers, this plan, and the remaining trains.
 	trains := max(0, c.opts.Trains-c.clean-n) + k.rest
-	k.estimate.Store(int64(k.planned + plan.Duration() + time.Duration(trains)*(interval+slots/2)))
+	k.estimate.Store(int64(k.planned + plan.Duration() + time.Duration(trains)*(interval+startJitter/2)))
 	t, err := s.TransferWithin(ctx, d, plan, k.timeout.idle(leastIdleTrains), nil)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func TestSearchFindsEveryMTU(t *testing.T) {
 	}
 }
 
-func TestSearchAsksForTheUsualFirst(t *testing.T) {
+func TestSearchProbesCommonSizesFirst(t *testing.T) {
 	for _, c := range []struct{ mtu, asks int }{{1500, 3}, {9000, 4}, {1492, 8}} {
 		t.Run(fmt.Sprint(c.mtu), func(t *testing.T) {
 			p := path{mtu: c.mtu}
@@ -56,7 +56,7 @@ func TestSearchAsksForTheUsualFirst(t *testing.T) {
 	}
 }
 
-func TestSearchBeginsWithWhatNearlyEveryPathCarries(t *testing.T) {
+func TestSearchBeginsWithTheBaseSize(t *testing.T) {
 	for ipv6, want := range map[bool]int{false: 1200, true: 1280} {
 		if got, ok := newMTUSearch(ipv6, 9000).next(); !ok || got != want {
 			t.Errorf("IPv6 %v: begins with %d, want %d", ipv6, got, want)
@@ -77,7 +77,7 @@ func TestBlackHoleOfTheBaseSizeIsSearchedBelow(t *testing.T) {
 	}
 }
 
-func TestSearchGivesUpWhenNothingAnswers(t *testing.T) {
+func TestSearchEndsWithoutReplies(t *testing.T) {
 	s := newMTUSearch(false, 9000)
 	s.observe(1200, passed)
 	asked := 0
@@ -90,7 +90,7 @@ func TestSearchGivesUpWhenNothingAnswers(t *testing.T) {
 	}
 }
 
-func TestOneSilenceDoesNotChangeWhatIsFound(t *testing.T) {
+func TestOneUnclearResultDoesNotChangeTheMTU(t *testing.T) {
 	p, s := path{mtu: 1420}, newMTUSearch(false, 9000)
 	for size, ok := s.next(); ok; size, ok = s.next() {
 		s.observe(size, unclear)
@@ -110,7 +110,7 @@ func TestSearchEndsAtTheTop(t *testing.T) {
 	}
 }
 
-func TestWitnessesTellATooLargePacketFromADeadPath(t *testing.T) {
+func TestSmallPacketsDistinguishATooLargePacketFromAPathThatIsDown(t *testing.T) {
 	for name, c := range map[string]struct {
 		simulatedPath *simulatedPath
 		want          reply

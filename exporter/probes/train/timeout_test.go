@@ -40,7 +40,7 @@ func (r *slowSimulatedPath) session() *udp.Session {
 	return udp.NewSession(r, udp.SessionOptions{Shared: true})
 }
 
-func TestLostProbesOfTheMTUCostSomeLagsAndNotTheWholeDrainTimeout(t *testing.T) {
+func TestLostMTUProbesAreAwaitedForSomeLagsOnly(t *testing.T) {
 	for name, c := range map[string]struct {
 		lag, want time.Duration // want is the wait for each lost probe
 	}{
@@ -73,7 +73,7 @@ func TestLostProbesOfTheMTUCostSomeLagsAndNotTheWholeDrainTimeout(t *testing.T) 
 	}
 }
 
-func TestPathThatWasNeverSeenIsWaitedForAsConfigured(t *testing.T) {
+func TestUnknownLagUsesTheConfiguredTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &slowSimulatedPath{simulatedPath: &simulatedPath{rate: wibro, stamps: sample.Kernel, lose: func(int) bool { return true }}}
 		if mtu, err := pathMTU(t.Context(), r.session(), sample.Forward, 1500, &timeout{}); err != nil || mtu != 0 {
@@ -87,7 +87,7 @@ func TestPathThatWasNeverSeenIsWaitedForAsConfigured(t *testing.T) {
 	})
 }
 
-func TestLostTrainsAreWaitedForByTheLagOfOthers(t *testing.T) {
+func TestLostTrainsAreAwaitedByTheLagOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := DefaultOptions()
 		o.PayloadBytes, o.Trains, o.GroupPause = []int{1000}, 6, 0
