@@ -7,7 +7,7 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-func TestFiguresAreForPeople(t *testing.T) {
+func TestFiguresHaveASuitableUnit(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		1500 * time.Millisecond: "1.5 s", 30100 * time.Microsecond: "30.1 ms", -13 * time.Microsecond: "-13 µs", 0: "0 µs",
 	} {
