@@ -57,7 +57,7 @@ type follower struct {
 	pace        time.Duration
 }
 
-// adjustRate is stream.Steer.
+// adjustRate is a stream.Adjuster.
 func (f *follower) adjustRate(st stream.Status) time.Duration {
 	grew := func(now, before uint32) int { return int(max(0, int64(now)-int64(before))) }
 	one := ratesearch.Feedback{
