@@ -234,7 +234,7 @@ func TestContaminatedTrainsAreRefusedSoon(t *testing.T) {
 			for result, trains := range z.Trains {
 				n += trains
 				if result != name {
-					t.Errorf("%d trains are %s (%s), want %s", trains, result, z.Incident[result], name)
+					t.Errorf("%d trains are %s (%s), want %s", trains, result, z.Evidence[result], name)
 				}
 			}
 			if n > maxDiscarded+o.Group {

@@ -65,18 +65,18 @@ type Size struct {
 	// Refusal is why there is no capacity, in words.
 	Refusal string `json:"refusal,omitempty"`
 	// Incident has, for each result but clean, the reason why the last such train was discarded.
-	Incident map[string]string `json:"incident,omitempty"`
+	Evidence map[string]string `json:"evidence,omitempty"`
 
 	summary capacity.Summary
 }
 
 // conclude sets the results of the verdicts.
 func (z *Size) conclude(verdicts []capacity.Verdict, minClean int) {
-	z.Trains, z.Incident = map[string]int{}, map[string]string{}
+	z.Trains, z.Evidence = map[string]int{}, map[string]string{}
 	for _, v := range verdicts {
 		z.Trains[v.Result.String()]++
 		if v.Result != capacity.Clean {
-			z.Incident[v.Result.String()] = v.Evidence
+			z.Evidence[v.Result.String()] = v.Evidence
 		}
 	}
 	sum := capacity.Summarize(verdicts, minClean)
