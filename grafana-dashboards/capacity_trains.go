@@ -52,18 +52,12 @@ func capacityBySize() *trend.PanelBuilder {
 
 // capacityCDF has one curve a size: sizes that agree are evidence of a capacity.
 func capacityCDF() *trend.PanelBuilder {
-	series := func(suffix string, matchers ...string) string {
-		return recFrom(trained, metric.TrainCapacity.Name+suffix, append(matchers, chosen)...)
-	}
-	reached := "sum by (packet_bytes, le) (increase(" + series("_bucket", `le!="+Inf"`) + dashboardRange + "))"
-	all := "sum by (packet_bytes) (increase(" + series("_count") + dashboardRange + "))"
 	return curve(text{
 		"Trains, CDF by size, $direction",
-		"Replaces WPI figure 7: share of the clean trains in all runs of the time range with at most this capacity. Exact at the points, which are bounds of classic buckets (read off those or off a native histogram), five a decade: all trains of a steady link fall between two of them; the distribution of the runs, below, has none. Choose the direction above.",
+		"Replaces WPI figure 7: share of the clean trains in all runs of the time range with at most this capacity. Read off a native histogram at 16 shares, each to 9 %; where the server has none, at the bounds of classic buckets, five a decade, and the lines between those are a guess. The distribution of the runs, below, needs no histogram. Choose the direction above.",
 		"percentunit", noTrains + " in this time range",
 	}, axis{label: "le", column: metric.PacketBytesL, unit: inBits, log: 10, bytes: true, sorted: true},
-		"(("+reached+" / on (packet_bytes) group_left () ("+all+" > 0)) and on (le) "+occupiedIn(series("_bucket"), series("_count"))+
-			") or on (packet_bytes) "+fractions(metric.TrainCapacity, 0, metric.PacketBytesL, series(""))).
+		distribution{metric.TrainCapacity, trained, []string{chosen}, metric.PacketBytesL}.curves()).
 		Min(0).Max(1).
 		OverrideByRegexp("/^[0-9]/", props{prop("displayName", "${__field.name} B")})
 }

@@ -31,7 +31,7 @@ func clockDelayRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("What it does to the delays"))
 	b.WithPanel(bars(counted(text{
 		"Delays not reported, by reason",
-		"Delays a minute that were measured and not reported, since no bound could be given or it was too large; near_* is this end, far_* the other. Loss and round trips are not affected.",
+		"Delays a minute that were measured and not reported, since no bound could be given or it was too large; local_* is this end, remote_* the other. Loss and round trips are not affected.",
 		perMinute, "None: every delay had a bound",
 	}, leastMinute, ranged("sum by (job, instance, path, reason) ("+minutely(agents(metric.DelayInvalid))+")", "{{reason}} · {{path}} · {{instance}}")).
 		DataLinks(toPath()).

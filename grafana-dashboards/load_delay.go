@@ -1,9 +1,6 @@
 package main
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 	"github.com/grafana/grafana-foundation-sdk/go/trend"
@@ -30,7 +27,7 @@ func firstSeconds(name, matcher string) *trend.PanelBuilder {
 	main := colorOf(name)
 	return curve(text{
 		"First seconds " + name,
-		"Replaces thesis figure 6.1b: one-way delay in the first seconds of the last run, in fine bins: smallest, median and largest. The straight rise is the queue filling, at the difference of offered and carried rate; where it bends the queue is full and drops.",
+		"Replaces thesis figure 6.1b: one-way delay in the first seconds of the last run, the median of each bin; with elapsed_range the smallest and the largest, too. The straight rise is the queue filling, at the difference of offered and carried rate; where it bends the queue is full and drops.",
 		"s", noLoadedDelay,
 	}, axis{label: metric.ElapsedL, column: metric.QuantileL, unit: "s"},
 		one("0", "smallest")+" or "+one("0.5", "median")+" or "+one("1", "largest")).
@@ -43,50 +40,20 @@ func firstSeconds(name, matcher string) *trend.PanelBuilder {
 		})
 }
 
-// loadedCDF is read off classic buckets, and where there are none off a native histogram
-// at the same delays: a server has the one or the other, and Prometheus 3 may have both.
+// loadedCDF is of all runs of the time range.
 func loadedCDF() *trend.PanelBuilder {
-	reached := "sum by (direction, le) (increase(" + classic(metric.LoadedDelay, "_bucket", `le!="+Inf"`) + dashboardRange + "))"
-	all := "sum by (direction) (increase(" + classic(metric.LoadedDelay, "_count") + dashboardRange + "))"
-	fromBuckets := "(" + reached + " / on (direction) group_left () (" + all + " > 0)) and on (le) " +
-		occupiedIn(classic(metric.LoadedDelay, "_bucket"), classic(metric.LoadedDelay, "_count"))
 	return cdf(text{
 		"Delay under load, CDF",
-		"Replaces thesis figure 6.1c: share of the packets that arrived, in all runs of the time range, with at most this delay. Read at the bounds of the classic buckets, of those or of a native histogram, whichever the server has; the lines between the points are a guess.",
+		"Replaces thesis figure 6.1c: share of the packets that arrived, in all runs of the time range, with at most this delay. " + readOff,
 		"percentunit", noLoadedDelay,
-	}, "("+fromBuckets+") or on (direction) "+
-		fractions(metric.LoadedDelay, leastLoaded, metric.Direction, from(saturated, metric.LoadedDelay))).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)})
-}
-
-func classic(d *metric.Desc, suffix string, matchers ...string) string {
-	return recFrom(saturated, d.Name+suffix, matchers...)
-}
-
-// leastLoaded is the smallest delay, in seconds, that the fractions of a native histogram
-// are asked for: a loaded link is not faster.
-const leastLoaded = 0.002
-
-// fractions are the shares of a native histogram up to the bounds of its classic buckets
-// from least on, with the bound as label le.
-func fractions(d *metric.Desc, least float64, by string, series string) string {
-	var out []string
-	for _, bound := range d.Buckets {
-		if bound < least {
-			continue
-		}
-		le := strconv.FormatFloat(bound, 'f', -1, 64)
-		out = append(out, "label_replace(histogram_fraction(-Inf, "+le+", sum by ("+by+") (increase("+series+dashboardRange+`))), "le", "`+le+`", "", "")`)
-	}
-	return "(" + strings.Join(out, " or ") + ")"
+	}, distribution{metric.LoadedDelay, saturated, nil, metric.Direction}.curves())
 }
 
 // loadedDelayOverTime has a point a run: the histogram grows with each run only.
 func loadedDelayOverTime() *timeseries.PanelBuilder {
 	return runs(plot(text{
 		"Delay under load, run by run",
-		"Median and 99th percentile of the packets that arrived in each run (thesis: about half of them took longer than a second). What is far above the queue's own delay was held or sent again by the link itself. Read off buckets.",
+		"Median and 99th percentile of the packets that arrived in each run (thesis: about half of them took longer than a second). What is far above the queue's own delay was held or sent again by the link itself. Read to 9 % off a native histogram, else off a few classic buckets.",
 		"s", noLoadedDelay + ", in this time range",
 	},
 		ranged(quantileIn("0.5", saturated, metric.LoadedDelay), "{{direction}} p50"),
@@ -100,6 +67,6 @@ func loadedDelayOverTime() *timeseries.PanelBuilder {
 // quantileIn is a quantile of what was observed lately, by direction; nothing where that
 // is nothing.
 func quantileIn(q, base string, d *metric.Desc) string {
-	return "(histogram_quantile(" + q + ", sum by (direction, le) (rate(" + recFrom(base, d.Name+"_bucket") + rateInterval + ")))" +
-		" or histogram_quantile(" + q + ", sum by (direction) (rate(" + from(base, d) + rateInterval + ")))) > -Inf"
+	return "(histogram_quantile(" + q + ", sum by (direction) (rate(" + from(base, d) + rateInterval + ")))" +
+		" or histogram_quantile(" + q + ", sum by (direction, le) (rate(" + recFrom(base, d.Name+"_bucket") + rateInterval + ")))) > -Inf"
 }

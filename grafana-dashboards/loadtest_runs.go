@@ -87,7 +87,7 @@ func quota() *timeseries.PanelBuilder {
 	return lines(text{
 		"Data quota",
 		"IP bytes that load tests have moved over the path's link since local midnight, both directions, what is left, and the limit (dashed). What is set aside for a run under way is taken off what is left. A run that does not fit is skipped (OnewayDataBudgetExhausted).",
-		"decbytes", "The path's link has no quota (links: quota)",
+		"decbytes", "The path's link has no quota (links: quota_bytes)",
 	},
 		ranged(ofLink(metric.QuotaUsed), "{{link}} used"),
 		ranged(ofLink(metric.QuotaLeft), "{{link}} left"),

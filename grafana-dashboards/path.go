@@ -36,7 +36,7 @@ func pathBoard() *boardBuilder {
 // variables are chosen from left to right; each offers what the ones before it
 // leave. Path and probe take one value: two paths in one plot cannot be read.
 func variables(b *boardBuilder) {
-	from := metric.ProbeInterval.Name
+	from := metric.PacketsSent.Name // of both profiles, and from the beginning
 	agentVariables(b, from)
 	b.WithVariable(labelValues(metric.Path, "Path", from+"{"+thisAgent+"}"))
 	b.WithVariable(labelValues(metric.Probe, "Probe", from+"{"+thisAgent+`,path="$path"}`))

@@ -36,8 +36,8 @@ func clockRow(b *boardBuilder) {
 			DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)))
 	b.WithPanel(counted(text{
 		"Invalid delays by reason",
-		"Delays that were measured and not reported because no bound could be given; near_* is this end, far_* the other. Loss and round trips are not affected.",
-		perMinute, "None: every delay had a bound",
+		"Delays that were measured and not reported because no bound could be given; local_* is this end, remote_* the other. Loss and round trips are not affected.",
+		perMinute, "None: every delay had a bound." + orSlim,
 	}, leastMinute, ranged(minutely(of(metric.DelayInvalid)), "{{direction}} {{reason}}")).
 		DrawStyle(common.GraphDrawStyleBars).FillOpacity(60).LineWidth(0).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")))

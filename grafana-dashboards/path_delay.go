@@ -30,7 +30,7 @@ func delayLines(name, matcher string) *timeseries.PanelBuilder {
 	main := colorOf(name)
 	return plot(text{
 		"Delay " + name,
-		"Instead of thesis figures 5.3, 5.4 and 6.1b, which have the delay of the load itself: here it is that of light test packets beside whatever the path carries. Median and smallest delay of each window (what the path takes when no queue stands), and the 95th percentile of 5 minutes. The strong band around a window's median is the error bound of the same window: the true median of its packets is in it. The pale band reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven, and no median where half of a window was lost.",
+		"Instead of thesis figures 5.3, 5.4 and 6.1b, which have the delay of the load itself: here it is that of light test packets beside whatever the path carries. Median and smallest delay of each window (what the path takes when no queue stands), and the 95th percentile of 5 minutes (profile slim has no smallest delay). The strong band around a window's median is the error bound of the same window: the true median of its packets is in it. The pale band reaches from the smallest delay to p95. The axis does not begin at zero. No line where no delay could be proven, and no median where half of a window was lost.",
 		"s", noDelay,
 	},
 		ranged(rec(recDelay, matcher, `quantile_rank="0.95"`), "p95"),
@@ -61,42 +61,31 @@ func windowMedian(matchers ...string) string {
 	return of(metric.DelayQuantile, append(matchers, metric.QuantileL+`="0.5"`)...)
 }
 
-// delayHeat falls back to a native histogram only where there are no classic
-// buckets: the two kinds cannot share a heatmap.
+// delayHeat falls back to classic buckets only where there is no native histogram:
+// the two kinds cannot share a heatmap.
 func delayHeat(name, matcher string) *heatmap.PanelBuilder {
-	classic := bucket(metric.Delay, matcher)
+	native, classic := of(metric.Delay, matcher), bucket(metric.Delay, matcher)
 	return heats(text{
 		"Delay " + name + ", all packets",
-		"How many packets took how long. Two bands are two routes or two states of a radio link; a band that grows upwards is a queue.",
-		"s", noDelay,
-	}, heat("sum by (le) (increase("+classic+rateInterval+")) and on (le) "+occupied(metric.Delay, matcher)+
-		" or (sum(increase("+of(metric.Delay, matcher)+rateInterval+")) unless on () group("+classic+"))"))
+		"How many packets took how long. Two bands are two routes or two states of a radio link; a band that grows upwards is a queue. The rows of a native histogram are 9 % high; from a server that takes none they are its few classic buckets, too wide to tell such bands apart.",
+		"s", noDelay + "; of profile slim also where the server takes no native histograms",
+	}, heat("sum(increase("+native+rateInterval+")) or (sum by (le) (increase("+classic+rateInterval+")) and on (le) "+
+		occupied(metric.Delay, matcher)+" unless on () count_over_time("+native+dashboardRange+" @ end()))"))
 }
 
-// delayCDF is read off the classic buckets of the whole time range. "of sent"
-// counts lost packets as never arriving, so that its end below 100 % is the loss.
+// delayCDF is of the whole time range. "of sent" counts lost packets as never arriving, so
+// that its end below 100 % is the loss. Profile slim does not count what was received.
 func delayCDF() *trend.PanelBuilder {
-	reached := "sum by (direction, le) (increase(" + bucket(metric.Delay, `le!="+Inf"`) + dashboardRange + "))"
-	valid := "sum by (direction) (increase(" + count(metric.Delay) + dashboardRange + "))"
-	received := "sum by (direction) (increase(" + of(metric.PacketsReceived) + dashboardRange + "))"
-	lost := "sum by (direction) (increase(" + of(metric.PacketsLost) + dashboardRange + "))"
-	ofReceived := reached + " / on (direction) group_left () (" + valid + " > 0)"
-	ofSent := "label_replace(" + ofReceived + " * on (direction) group_left () (" + received +
-		" / (" + received + " + " + lost + " > 0)), \"direction\", \"$1, of sent\", \"direction\", \"(.*)\")"
+	moved := func(d *metric.Desc) string { return "sum by (direction) (increase(" + of(d) + dashboardRange + "))" }
+	received, lost, sent := moved(metric.PacketsReceived), moved(metric.PacketsLost), moved(metric.PacketsSent)
+	arrived := "(" + received + " / (" + received + " + " + lost + " > 0) or 1 - " + lost + " / (" + sent + " > 0))"
+	all := distribution{metric.Delay, thisPath, nil, metric.Direction}
 	return cdf(text{
 		"Delay CDF",
-		"Instead of thesis figures 5.4c and 6.1c, which have packets of the load: the share of test packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving; exact at the points, which are bounds of buckets; the lines between them are a guess. Needs classic buckets.",
-		"percentunit", "No classic buckets in this time range: no valid delay, or the server ingests native histograms only",
-	}, "("+ofReceived+" or "+ofSent+") and on (le) "+occupied(metric.Delay)).
-		OverrideByName("forward", props{color(blue)}).
-		OverrideByName("reverse", props{color(orange)}).
-		OverrideByName("forward, of sent", props{color(blue), dashed()}).
-		OverrideByName("reverse, of sent", props{color(orange), dashed()})
-}
-
-// cdf is a curve over the bounds of a histogram of delays.
-func cdf(t text, query string) *trend.PanelBuilder {
-	return curve(t, axis{label: "le", column: metric.Direction, unit: "s", log: 10}, query).Min(0).Max(1)
+		"Instead of thesis figures 5.4c and 6.1c, which have packets of the load: the share of test packets of the time range with at most this delay. \"of sent\" takes lost packets as never arriving. " + readOff,
+		"percentunit", noDelay + "; of profile slim also where the server takes no native histograms",
+	}, all.curves()+" or "+all.scaled(arrived, ", of sent")).
+		OverrideByRegexp("/of sent/", props{dashed()})
 }
 
 func delayExcess() *timeseries.PanelBuilder {

@@ -9,7 +9,9 @@ import (
 )
 
 const (
-	noRules = "No recorded series: are deploy/prometheus/rules loaded?"
+	noRules = "No recorded series: are deploy/prometheus/rules loaded?" + orSlim
+	// orSlim ends what an empty panel says whose families profile slim does not have.
+	orSlim  = " Not measured in profile slim"
 	noDelay = "No delay: no reply, a clock is not trusted (see Clock), or no recording rules"
 )
 
@@ -31,19 +33,19 @@ func summaryRow(b *boardBuilder) {
 	b.WithPanel(clockTile())
 	b.WithPanel(tile(text{
 		"Call quality R, $codec", "Transmission rating of a call with codec $codec (chosen above) and an adaptive playout buffer, of the last window, by ITU-T G.107. Good from 80, bad below 70 (thesis section 7.1; G.107 Annex B).", "none",
-		"No rating: no valid delay, or under 10 packets a window",
+		"No rating: no valid delay, or under 10 packets a window." + orSlim,
 	}, instant(call(metric.VoiceR), "{{direction}}")).Span(6).Decimals(1).
 		TextMode(common.BigValueTextModeValueAndName).
 		Thresholds(steps(step{0, gray}, step{0, red}, step{70, orange}, step{80, green})))
 	b.WithPanel(tile(text{
-		"Round trip", "Median and 95th percentile of 5 minutes (their limits are recorded as quantile5m_lower and quantile5m_upper), and the smallest of the last window: free of clock error.", "s",
+		"Round trip", "Median and 95th percentile of 5 minutes (their limits are recorded as quantile5m_lower and quantile5m_upper), and the smallest of the last window: free of clock error. Profile slim has the smallest alone.", "s",
 		"No reply in the last 5 minutes",
 	}, instant(rec(recRTT, `quantile_rank="0.5"`), "p50"), instant(rec(recRTT, `quantile_rank="0.95"`), "p95"),
 		instant(of(metric.RoundTripTimeMin), "min")).Span(6).Decimals(2).
 		TextMode(common.BigValueTextModeValueAndName).Thresholds(steps(step{0, green})))
 	b.WithPanel(tile(text{
 		"Last reply", "Age of the last reply. Red when older than three intervals and a minute.", "s",
-		"Never answered",
+		"Never answered." + orSlim,
 	}, instant("time() - "+of(metric.ProbeLastSuccess), "age")).Span(3).Decimals(0).
 		Thresholds(steps(step{0, gray}, step{0, green}, step{63, red})))
 	b.WithPanel(factsTile())
@@ -84,7 +86,7 @@ func factsTile() *stat.PanelBuilder {
 		`, "size", "$1 B", "payload_bytes", "(.*)"), "mark", "DSCP $1", "dscp", "(.*)"), "facts", " · ", "peer", "reflector", "size", "mark")`
 	return tile(text{
 		"Measured with", "Peer address, kind of reflector, payload and DSCP of the test packets.", "none",
-		"The peer's name does not resolve",
+		"The peer's name does not resolve." + orSlim,
 	}, table(facts)).Span(9).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}).Fields("/^facts$/")).
 		Thresholds(steps(step{0, gray})).

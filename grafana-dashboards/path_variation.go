@@ -10,7 +10,7 @@ func variationRow(b *boardBuilder) {
 	b.WithRow(dashboard.NewRowBuilder("Variation and round trip"))
 	b.WithPanel(lines(text{
 		"Delay variation (PDV)",
-		"Delay less the smallest of its window (RFC 5481 section 4.2): what a playout buffer has to cover. Free of a constant clock offset, so it can be believed when the delay itself cannot. Of 5 minutes, interpolated in the histogram's bucket: below 10 us, to 50 us, to 0.1 ms, and so on.",
+		"Delay less the smallest of its window (RFC 5481 section 4.2): what a playout buffer has to cover. Free of a constant clock offset, so it can be believed when the delay itself cannot. Of 5 minutes: to 9 % off a native histogram; else interpolated in a classic bucket, whose bounds are 1, 5, 20 and 100 ms, so that what is below 1 ms is a guess.",
 		"s", noRules,
 	},
 		ranged(rec(recVariation, `quantile_rank="0.5"`), "{{direction}} p50"),
@@ -25,8 +25,8 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("reverse p99", props{color("light-orange"), dotted()}))
 	b.WithPanel(lines(text{
 		"Jitter and IPDV",
-		"RTP interarrival jitter (RFC 3550), and the range that 90 % of the differences between successive packets fall into (IPDV, RFC 3393): negative is a packet that caught up; read off buckets, and so no finer than 0.1 ms. Neither is the jitter of the D-ITG report, a standard deviation of the delays.",
-		"s", "No two successive packets received",
+		"RTP interarrival jitter (RFC 3550), and the range that 90 % of the differences between successive packets fall into (IPDV, RFC 3393): negative is a packet that caught up. The range is read to 9 % off a native histogram, and absent from a server that takes none: it has the jitter. Neither is the jitter of the D-ITG report, a standard deviation of the delays.",
+		"s", "No two successive packets received." + orSlim,
 	},
 		ranged(of(metric.Jitter), "{{direction}} jitter"),
 		ranged(quantile("0.95", metric.IPDV, metric.Direction), "{{direction}} IPDV p95"),
@@ -52,8 +52,8 @@ func variationRow(b *boardBuilder) {
 		OverrideByName("min", props{color("dark-green"), dotted()}))
 	b.WithPanel(lines(text{
 		"Time spent in the reflector",
-		"T3−T2 on the reflector's clock. It is part of no delay here; a reflector that takes long also stamps late. Read off buckets.",
-		"s", "No reply with both of the reflector's stamps",
+		"T3−T2 on the reflector's clock. It is part of no delay here; a reflector that takes long also stamps late. Read to 9 % off a native histogram, else off classic buckets at 1 and 10 ms.",
+		"s", "No reply with both of the reflector's stamps." + orSlim,
 	},
 		ranged(quantile("0.5", metric.Residence, ""), "p50"),
 		ranged(quantile("0.99", metric.Residence, ""), "p99"),

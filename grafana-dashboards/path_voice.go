@@ -18,7 +18,7 @@ func voiceRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"R, $codec",
 		"Replaces thesis figure 7.2 (c), which has the simplified model. Transmission rating by ITU-T G.107 of a call over this direction with codec $codec (chosen above) and an adaptive playout buffer. Areas are the user satisfaction of its Annex B: from 90 very satisfied, 80 satisfied, 70 some dissatisfied, 60 many, 50 nearly all. Dotted: what R may be within the error bound of the delay.",
-		"none", "No rating: no valid delay, or under 10 packets a window",
+		"none", "No rating: no valid delay, or under 10 packets a window." + orSlim,
 	},
 		ranged(call(metric.VoiceR), "{{direction}}"),
 		ranged(rMost, "{{direction}}, at the most"),
@@ -33,7 +33,7 @@ func voiceRow(b *boardBuilder) {
 	b.WithPanel(counted(text{
 		"Loss of the same windows",
 		"Replaces thesis figure 7.2 (a). Lost over decided packets of each window.",
-		"percentunit", "Not told apart by this reflector, or nothing decided",
+		"percentunit", "Not told apart by this reflector, or nothing decided." + orSlim,
 	}, leastRatio, ranged(of(metric.LossRatio), "{{direction}}")).Span(24).Height(6).AxisWidth(axisWidth).
 		OverrideByName("forward", props{color(blue)}).OverrideByName("reverse", props{color(orange)}))
 	b.WithPanel(lines(text{
@@ -45,14 +45,14 @@ func voiceRow(b *boardBuilder) {
 	b.WithPanel(lines(text{
 		"MOS by codec",
 		"Estimated mean opinion score (MOS-CQE, 1..4.5) by codec, the best playout buffer of each, by ITU-T G.107 (Annex B).",
-		"none", "No rating: no valid delay, or under 10 packets a window",
+		"none", "No rating: no valid delay, or under 10 packets a window." + orSlim,
 	}, ranged("max by (direction, codec) ("+of(metric.VoiceMOS, metric.ModelL+`="g107"`)+")", "{{direction}} {{codec}}")).Min(1).Max(4.5).
 		OverrideByRegexp("/forward/", props{prop("custom.lineWidth", 2)}).
 		OverrideByRegexp("/reverse/", props{dashed()}))
 	b.WithPanel(lines(text{
 		"Mouth to ear, and what the playout buffer lost",
 		"Left: packetization, look-ahead, network and playout buffer; below 150 ms most calls do not feel it, and no network should be planned for more than 400 ms (ITU-T G.114). Right: packets lost on the path or too late for the buffer.",
-		"s", "No rating: no valid delay, or under 10 packets a window",
+		"s", "No rating: no valid delay, or under 10 packets a window." + orSlim,
 	},
 		ranged(of(metric.VoiceMouthToEar), "{{direction}} {{codec}} {{buffer}}"),
 		ranged("max by (direction, buffer) ("+of(metric.VoicePlayoutLoss)+")", "{{direction}} {{buffer}}: lost or late"),

@@ -73,16 +73,19 @@ func call(d *metric.Desc) string {
 	return best(append(as, metric.BufferL+`="adaptive"`)) + " or " + best(as)
 }
 
-// quantile is the q-quantile by the labels given, from classic buckets or from a
-// native histogram, whichever the server has. It is exact to a bucket only:
-// prefer a recorded quantile where there is one.
+// quantile is the q-quantile by the labels given, from a native histogram (to 9 %), or from
+// classic buckets, which are few, where the server has no native one. Prefer a recorded
+// quantile where there is one.
 func quantile(q string, d *metric.Desc, by string) string {
 	classic, native := "le", ""
 	if by != "" {
 		classic, native = by+", le", "by ("+by+") "
 	}
-	return "histogram_quantile(" + q + ", sum by (" + classic + ") (rate(" + bucket(d) + rateInterval + ")))" +
-		" or histogram_quantile(" + q + ", sum " + native + "(rate(" + of(d) + rateInterval + ")))"
+	found := "histogram_quantile(" + q + ", sum " + native + "(rate(" + of(d) + rateInterval + ")))"
+	if d.Buckets == nil {
+		return found
+	}
+	return found + " or histogram_quantile(" + q + ", sum by (" + classic + ") (rate(" + bucket(d) + rateInterval + ")))"
 }
 
 // occupied names (by label le) the buckets that hold anything in the dashboard's
@@ -106,7 +109,7 @@ func occupiedIn(buckets, count string) string {
 // here keeps those of an agent's series whose agent has the chosen path: with
 // $instance at All, other agents' clocks are none of this page's business.
 func here(expr string) string {
-	return expr + " and on (job, instance) " + of(metric.ProbeInterval)
+	return expr + " and on (job, instance) " + of(metric.PacketsSent)
 }
 
 // minutely is a counter's rate a minute: of rare events, Grafana would write a
