@@ -16,6 +16,7 @@ const (
 	noReceiver    = "only with a receiver configured (clock: gpsd)"
 	noPulse       = "only with a pulse configured (clock: pps)"
 	noCalibration = "absent until oneway calibrate has run"
+	noNative      = "only in a server that takes native histograms"
 	noLoadTest    = "only with such a load test configured, and after its first run"
 )
 
@@ -40,6 +41,7 @@ func quiet(query string) string {
 		metric.DelayLowConfidence.Name: neverHappened,
 		metric.DelayTXUncertainty.Name: neverHappened,
 		metric.StampCalibration.Name:   noCalibration,
+		metric.IPDV.Name:               noNative,
 		metric.LossBurst.Name:          noLoss,
 		metric.LossBurstRatio.Name:     noLoss,
 
