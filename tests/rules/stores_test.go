@@ -153,7 +153,7 @@ func (s store) holds(t *testing.T, agent string) {
 	await.That(t, "both profiles are scraped", func() bool {
 		return len(ask(t, server, `count by (path) (count_over_time(oneway_delay_quantile_seconds{quantile_rank="0.5"}[1m]) > 5)`)) == 2
 	})
-	empty := s.questions(t)
+	empty := s.expected(t)
 	if !await.Within(await.Timeout, func() bool {
 		empty = slices.DeleteFunc(empty, func(e expr.Expr) bool { return len(ask(t, server, e.Query)) > 0 })
 		return len(empty) == 0
@@ -165,8 +165,8 @@ func (s store) holds(t *testing.T, agent string) {
 	s.saysWhatItHas(t, server)
 }
 
-// questions are all that read histograms and need an answer of a healthy system, by path.
-func (s store) questions(t *testing.T) []expr.Expr {
+// expected are all expressions that read histograms and have a result in a healthy system, by path.
+func (s store) expected(t *testing.T) []expr.Expr {
 	_, all := load(t)
 	families := table()
 	var out []expr.Expr
@@ -243,7 +243,7 @@ func ask(t *testing.T, server, query string) []map[string]string {
 	}
 	var out []map[string]string
 	for _, f := range found {
-		// A panel's reason for having nothing is no answer.
+		// A panel's reason for having nothing is no result.
 		if f.Metric["direction"] != "-1" && f.Metric["packet_bytes"] != "-1" {
 			out = append(out, f.Metric)
 		}
