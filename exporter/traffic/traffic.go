@@ -1,7 +1,6 @@
-// Package traffic is what a type of test traffic is at the remote end of a load test. The life
-// of a session, which is authorized, holds a link and uses up quotas, is the load server's, and
-// knows no traffic; what is sent and received in it, and in which messages both ends agree on
-// that, is the traffic's, and no other's.
+// Package traffic is the interface between a load server and a type of test traffic. The load server
+// manages the session: authorization, the link and the quotas. The type of traffic defines its
+// messages and sends and receives the test traffic.
 package traffic
 
 import (
@@ -18,92 +17,92 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Type is a type of traffic. The registry (package traffic types) lists those of the remote end.
+// Type is a type of traffic. Package traffictypes lists those of the load server.
 type Type interface {
-	// Name is the word by which a client asks for it.
+	// Name is the name of the type in a client's Open.
 	Name() string
 	// New makes the remote half of one load server. It opens nothing.
 	New(env Env) Remote
 }
 
-// Env is what a load server leases to its traffic. All fields are set.
+// Env is what a load server provides to its traffic. All fields are set.
 type Env struct {
 	Log   *slog.Logger
 	Clock clock.Monitor
-	// Allowed tells whether a source may be answered.
+	// Allowed returns whether a source is allowed.
 	Allowed func(netip.Addr) bool
 }
 
-// Remote is a type's half at one load server.
+// Remote is the half of a type at one load server.
 type Remote interface {
-	// Listen opens what sessions share beside one of the addresses of control, on the same
-	// port number. shut frees it: after Run, or before it, where another type cannot listen there.
+	// Listen opens the sockets that sessions share, on the same port number as an address of control.
+	// shut closes them: after Run, or before it if another type cannot listen there.
 	Listen(at netip.AddrPort) (shut func(), err error)
-	// Run serves what Listen has opened until ctx ends, which is no error.
+	// Run serves the sockets of Listen until ctx ends, which is no error.
 	Run(ctx context.Context) error
-	// Discarded counts the packets that belonged to no session and were left alone, by the
-	// reason: all reasons, from the beginning.
+	// Discarded counts packets that belong to no session, by reason; it has all reasons, also
+	// those with 0.
 	Discarded() map[string]uint64
-	// Open begins the traffic of a session; answer is for the client.
+	// Open starts the traffic of a session; reply is for the client.
 	Open(host Host, parameters json.RawMessage) (s Session, reply any, refusal *loadcontrol.Refusal)
 }
 
-// ErrSilent says that a session's client is silent, and taken to have vanished.
-var ErrSilent = errors.New("loadserver: the client has vanished")
+// ErrSilent: the client of a session has reached the idle timeout of the traffic.
+var ErrSilent = errors.New("loadserver: the client reached the idle timeout")
 
 // Session is the traffic of one session at the remote end.
 type Session interface {
-	// Hear does what a message asks for, and does not wait for what it begins. It is called by
-	// one goroutine, before Close. A refusal ends the session.
+	// Hear handles a message and does not wait for what it starts. One goroutine calls it, before
+	// Close. A refusal ends the session.
 	Hear(m *loadcontrol.Say) *loadcontrol.Refusal
-	// Close ends all that runs, and returns when nothing does.
+	// Close ends the traffic and returns after its goroutines have ended.
 	Close()
 }
 
-// Bucket is what a token's rate allows in one direction, in bytes of payload.
+// Bucket is the token bucket of one direction, in bytes of payload.
 type Bucket struct {
-	// Level may be moved at once, and is Depth at the most. Below zero it is owed.
+	// Level may be sent at once and is at most Depth. It may be negative.
 	Level, Depth float64
-	// Rate is what Level gains a second.
+	// Rate is the increase of Level per second.
 	Rate float64
 }
 
-// Draw takes traffic from a bucket, and returns the level at the traffic's end. An error takes
-// nothing: it says why the traffic must not be. A draw with an error is tried again from a full
-// bucket, of which nothing is taken, to learn when to come back.
+// Draw takes traffic from a bucket and returns the level at the traffic's end. On an error it takes
+// nothing. The caller then repeats it with a full bucket, and takes nothing from that, to find
+// out whether a retry can succeed.
 type Draw func(b Bucket) (left float64, err error)
 
-// Host is what the load server does for the traffic of one session. Its methods may be called
-// at the same time.
+// Host is the load server for the traffic of one session. Its methods are safe for concurrent
+// use.
 type Host interface {
-	// Local and Remote are the ends of the control connection.
+	// Local and Remote are the addresses of the control connection.
 	Local() netip.AddrPort
 	Remote() netip.AddrPort
-	// Limits are those of the client's token as they are now; a refusal if it was revoked.
+	// Limits returns the present limits of the client's token, or a refusal if it was revoked.
 	Limits() (loadcontrol.Limits, *loadcontrol.Refusal)
-	// Take takes bytes of payload of what the session may still move, and refuses what is
-	// beyond that; fewer than 0 are given back.
+	// Take takes payload bytes from those announced for the session, or refuses if fewer are left;
+	// a negative number returns bytes.
 	Take(bytes int64) *loadcontrol.Refusal
-	// Spend has draw take bytes of payload from what the token's rate allows in a direction, in all
-	// its sessions together, for traffic that lasts so long from now on. It is to be asked for all that
-	// is moved; where the token has no rate, draw is not called. An error of draw is the refusal's detail.
+	// Spend calls draw with the token's bucket of a direction, common to all its sessions, for traffic
+	// that lasts lasts from now on. It must be called for all traffic; if the token has no rate, it does
+	// not call draw. The error of draw is the detail of the refusal.
 	Spend(d sample.Direction, lasts time.Duration, draw Draw) *loadcontrol.Refusal
-	// Moved counts what was moved, in bytes of payload and of the headers of IP and above; of traffic for which
-	// Spend was asked for a time, all at its end: if that is early, only this counts for the token's rate.
+	// Moved counts the bytes of payload and of headers from IP up. Call it at the end of traffic with
+	// a Spend of some duration: if that ends early, only these bytes count for the token's rate.
 	Moved(d sample.Direction, payload, headers int64)
 	// Begun counts a part of the traffic, such as a transfer.
 	Begun()
-	// Busy says until when the traffic lasts, as planned; zero: nothing runs. A session in
-	// which nothing runs for a while is ended.
+	// Busy sets the planned end of the traffic; zero: none runs. The load server ends a session
+	// that is idle for some time.
 	Busy(until time.Time)
-	// Say says a message to the client: see loadcontrol.Conn.Say.
+	// Say sends a message to the client: see loadcontrol.Conn.Say.
 	Say(name string, body any, data []byte) error
-	// Refused counts a refusal of a part of the traffic, and says it to the client under a name.
+	// Refused counts a refusal of a part of the traffic, and sends it to the client under a name.
 	Refused(name string, r *loadcontrol.Refusal) error
 	// End ends the session: with a *loadcontrol.Refusal, or with ErrSilent.
 	End(why error)
-	// Listen opens one more TCP socket for the session, on a free port of the load server's range
-	// at the address of control. Control of o is called before it is bound. Connections come from
-	// sources that are allowed. The session's end closes it.
+	// Listen opens another TCP socket for the session, on a free port of the configured range at the
+	// address of control. It calls o.Control before it binds. It accepts connections of allowed
+	// sources only. The end of the session closes it.
 	Listen(o net.ListenConfig) (net.Listener, error)
 }

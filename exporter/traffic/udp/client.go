@@ -11,26 +11,26 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Client speaks of streams over a control connection: one Prove at a time, and any number of
-// transfers. Its methods may be called at the same time. Where a session has ended they
-// return loadcontrol.Client.Err's error.
+// Client is the client end of a session of streams: one Prove at a time, and any number of transfers.
+// Its methods are safe for concurrent use. After the end of the session they return the error of
+// loadcontrol.Client.Err.
 type Client struct {
 	*loadcontrol.Client
-	// Reply is the remote end's to Open.
+	// Reply of the load server to Open.
 	Reply Reply
 
 	mu      sync.Mutex
-	pending map[uint16]*pending // by the transfer's number; Prove's is 0
+	pending map[uint16]*pending // by the transfer's ID; 0 is Prove
 }
 
-// pending is where the replies about one transfer wait; each channel takes one.
+// pending has the channels for the replies to one transfer; each has capacity 1.
 type pending struct {
 	direction   sample.Direction
-	running     bool // Started has come
+	running     bool // Started was received
 	begun, over chan reply
 }
 
-// reply is one of the load server's.
+// reply is a reply of the load server.
 type reply struct {
 	started  Started
 	finished *Finished
@@ -38,7 +38,7 @@ type reply struct {
 	refusal  *loadcontrol.Refusal
 }
 
-// Open opens a session of this traffic, for the test, run, bytes and duration of o.
+// Open opens a session of this traffic with the test, run, bytes and duration of o.
 func Open(ctx context.Context, over *loadcontrol.Client, o loadcontrol.Open) (*Client, error) {
 	c := &Client{Client: over, pending: make(map[uint16]*pending)}
 	o.Traffic = Name
@@ -47,12 +47,12 @@ func Open(ctx context.Context, over *loadcontrol.Client, o loadcontrol.Open) (*C
 		return nil, err
 	}
 	if err := json.Unmarshal(opened.Reply, &c.Reply); err != nil || c.Reply.Port == 0 || c.Reply.Session == 0 {
-		return nil, fmt.Errorf("udp: %s: opened without a port or a session", c.Remote())
+		return nil, fmt.Errorf("udp: %s: reply to open has no port or no session", c.Remote())
 	}
 	return c, nil
 }
 
-// Prove shows the cookie of the challenge that came over UDP.
+// Prove sends the cookie of the challenge that was received over UDP.
 func (c *Client) Prove(ctx context.Context, cookie []byte) error {
 	_, err := c.ask(ctx, &Start{}, "prove", sayProve, Prove{Cookie: cookie})
 	if err == nil {
@@ -61,8 +61,8 @@ func (c *Client) Prove(ctx context.Context, cookie []byte) error {
 	return err
 }
 
-// Start asks for a transfer. It returns when the load server is ready to receive, or begins to
-// send; a *loadcontrol.Refusal in the error is of this transfer alone, unless Done is closed too.
+// Start requests a transfer. It returns when the load server is ready to receive or begins to send.
+// A *loadcontrol.Refusal in the error refuses this transfer only, unless Done is closed too.
 func (c *Client) Start(ctx context.Context, t Start) (Started, error) {
 	if err := t.Check(); err != nil {
 		return Started{}, err
@@ -74,7 +74,7 @@ func (c *Client) Start(ctx context.Context, t Start) (Started, error) {
 	return a.started, err
 }
 
-// ask says a message, and waits for the first reply to it.
+// ask sends a message and waits for the first reply to it.
 func (c *Client) ask(ctx context.Context, t *Start, what, name string, body any) (reply, error) {
 	x := &pending{direction: t.Direction, begun: make(chan reply, 1), over: make(chan reply, 1)}
 	c.mu.Lock()
@@ -84,19 +84,19 @@ func (c *Client) ask(ctx context.Context, t *Start, what, name string, body any)
 	}
 	c.mu.Unlock()
 	if known {
-		return reply{}, fmt.Errorf("udp: %s is under way: choose another number", what)
+		return reply{}, fmt.Errorf("udp: %s is in progress: use another id", what)
 	}
 	if err := c.Say(name, body); err != nil {
 		c.forget(t.ID)
 		return reply{}, err
 	}
-	limit := loadcontrol.ReplyTime + t.Idle // for a load server that is there
+	limit := loadcontrol.ReplyTime + t.Idle // the load server may wait for Idle
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no reply within %v", limit))
 	defer cancel()
 	return c.await(ctx, what, x.begun)
 }
 
-// await waits for one reply, which may be a refusal; what came before the end counts.
+// await waits for one reply or refusal; a reply received before the end of the session counts.
 func (c *Client) await(ctx context.Context, what string, from <-chan reply) (a reply, err error) {
 	select {
 	case a = <-from:
@@ -124,7 +124,7 @@ func (c *Client) forget(id uint16) {
 	c.mu.Unlock()
 }
 
-// Sent tells the load server how many packets of a forward transfer were sent.
+// Sent reports the number of packets sent of a forward transfer.
 func (c *Client) Sent(ctx context.Context, id uint16, packets int) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("udp: %s: transfer %d: %w", c.Remote(), id, err)
@@ -132,8 +132,8 @@ func (c *Client) Sent(ctx context.Context, id uint16, packets int) error {
 	return c.Say(saySent, Sent{ID: id, Packets: packets})
 }
 
-// Wait waits for the end of a transfer that was started, and returns what the load server saw
-// of it. After an error of ctx it may be called again.
+// Wait waits for the end of a started transfer and returns the load server's records of it. It may be
+// called again after an error of ctx.
 func (c *Client) Wait(ctx context.Context, id uint16) (*Finished, []byte, error) {
 	c.mu.Lock()
 	x := c.pending[id]
@@ -148,7 +148,7 @@ func (c *Client) Wait(ctx context.Context, id uint16) (*Finished, []byte, error)
 	return a.finished, a.records, err
 }
 
-// deliver gives each reply to whom it is for. A reply that nobody waits for breaks the
+// deliver passes each reply to its waiter. An unexpected reply violates the
 // protocol.
 func (c *Client) deliver(m *loadcontrol.Say, records []byte) error {
 	var (
@@ -159,24 +159,24 @@ func (c *Client) deliver(m *loadcontrol.Say, records []byte) error {
 		into     = map[string]any{sayProved: &proved, sayStarted: &a.started, sayFinished: &finished, sayRefused: &refusal}[m.Name]
 	)
 	if into == nil {
-		return fmt.Errorf("%w: %.40q was not asked for", loadcontrol.ErrProtocol, m.Name)
+		return fmt.Errorf("%w: unexpected %.40q", loadcontrol.ErrProtocol, m.Name)
 	}
 	if err := m.Into(into); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	id := a.started.ID + finished.ID + refusal.ID // two of them are zero
+	id := a.started.ID + finished.ID + refusal.ID // at most one of them is not zero
 	x := c.pending[id]
 	if x == nil || (id == 0) != (m.Name == sayProved) {
-		return fmt.Errorf("%w: %s was not asked for", loadcontrol.ErrProtocol, m.Name)
+		return fmt.Errorf("%w: unexpected %s", loadcontrol.ErrProtocol, m.Name)
 	}
 	to, asked := x.begun, !x.running
 	switch m.Name {
 	case sayFinished:
 		to, asked, a.finished = x.over, x.running, &finished
 		if asked && ((finished.Received != nil) != (x.direction == sample.Forward) || (finished.Sent != nil) != (x.direction == sample.Reverse)) {
-			return fmt.Errorf("%w: finished %d: the load server's end of a %s transfer is wanted", loadcontrol.ErrProtocol, finished.ID, x.direction)
+			return fmt.Errorf("%w: finished %d: it must have the load server's records of a %s transfer only", loadcontrol.ErrProtocol, finished.ID, x.direction)
 		}
 	case sayRefused:
 		if err := refusal.Check(); err != nil {
@@ -190,7 +190,7 @@ func (c *Client) deliver(m *loadcontrol.Say, records []byte) error {
 		x.running = true
 	}
 	if !asked || len(to) > 0 {
-		return fmt.Errorf("%w: %s was not asked for", loadcontrol.ErrProtocol, m.Name)
+		return fmt.Errorf("%w: unexpected %s", loadcontrol.ErrProtocol, m.Name)
 	}
 	to <- a
 	return nil

@@ -15,7 +15,7 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// hearAs is the next message's content for a played load server, whose end may be what is tested.
+// hearAs returns the content of the next message; the end of the connection may be the tested event.
 func hearAs[B any](t *testing.T, c *loadcontrol.Conn, name string) (body B) {
 	t.Helper()
 	m, _, err := c.Read(context.Background())
@@ -23,19 +23,19 @@ func hearAs[B any](t *testing.T, c *loadcontrol.Conn, name string) (body B) {
 		return body
 	}
 	if m.Say == nil || m.Say.Name != name {
-		t.Errorf("%+v in place of %s", m, name)
+		t.Errorf("got %+v, want %s", m, name)
 	} else if err := m.Say.Into(&body); err != nil {
 		t.Error(err)
 	}
 	return body
 }
 
-// played is a client of a load server that opens the session and follows a script.
+// played returns a client of a simulated load server that opens the session and follows a script.
 func played(t *testing.T, script func(*loadcontrol.Conn)) *Client {
 	t.Helper()
 	over := converse(t, func(c *loadcontrol.Conn) {
 		if m, _, err := c.Read(context.Background()); err != nil || m.Open == nil || m.Open.Traffic != "udp" {
-			t.Errorf("%+v, %v in place of open", m, err)
+			t.Errorf("got %+v, %v, want open", m, err)
 		}
 		_ = c.Opened(Reply{Session: 7, Port: 99}) // its error is the end of the connection
 		script(c)
@@ -87,7 +87,7 @@ func TestWholeConversation(t *testing.T) {
 	if started, err := c.Start(t.Context(), forward); err != nil || started.ID != 1 {
 		t.Fatal(started, err)
 	}
-	if _, err := c.Start(t.Context(), forward); err == nil || !strings.Contains(err.Error(), "transfer 1 is under way") {
+	if _, err := c.Start(t.Context(), forward); err == nil || !strings.Contains(err.Error(), "transfer 1 is in progress") {
 		t.Error(err)
 	}
 	if err := c.Sent(t.Context(), 1, 10); err != nil {
@@ -112,17 +112,17 @@ func TestWholeConversation(t *testing.T) {
 		t.Error(err)
 	}
 	if n := len(c.pending); n > 0 {
-		t.Errorf("%d transfers are still known", n)
+		t.Errorf("%d transfers are still pending", n)
 	}
 	if err := c.Close(); err != nil || !errors.Is(c.Err(), loadcontrol.ErrClosed) {
 		t.Error(err, c.Err())
 	}
 	if err := <-ended; !errors.Is(err, loadcontrol.ErrClosed) {
-		t.Errorf("the load server says %v", err)
+		t.Errorf("the load server's error is %v", err)
 	}
 }
 
-func TestReplyWithoutAPortOrASessionIsNone(t *testing.T) {
+func TestReplyToOpenNeedsAPortAndASession(t *testing.T) {
 	for _, reply := range []any{nil, 5, Reply{Session: 1}, Reply{Port: 1}, "udp"} {
 		over := converse(t, func(c *loadcontrol.Conn) {
 			_, _, _ = c.Read(context.Background()) // open
@@ -130,13 +130,13 @@ func TestReplyWithoutAPortOrASessionIsNone(t *testing.T) {
 			<-c.Done()
 		})
 		_, err := Open(t.Context(), over, loadcontrol.Open{Run: "r", Bytes: 1, Duration: time.Second})
-		if err == nil || !strings.HasSuffix(err.Error(), "opened without a port or a session") {
+		if err == nil || !strings.HasSuffix(err.Error(), "reply to open has no port or no session") {
 			t.Errorf("%v: %v", reply, err)
 		}
 	}
 }
 
-func TestLoadServerThatAnswersOutOfTurnIsLeft(t *testing.T) {
+func TestUnexpectedReplyEndsTheSession(t *testing.T) {
 	type word struct {
 		name string
 		body any
@@ -148,26 +148,26 @@ func TestLoadServerThatAnswersOutOfTurnIsLeft(t *testing.T) {
 		says []word
 		want string
 	}{
-		{"a word that there is not", []word{{"reboot", struct{}{}}}, `"reboot" was not asked for`},
-		{"a client's word", []word{{"start", startOf(1, 0)}}, `"start" was not asked for`},
-		{"proved", []word{{"proved", Proved{}}}, "proved was not asked for"},
-		{"started twice", []word{started, started}, "started was not asked for"},
-		{"another started", []word{{"started", Started{ID: 2}}}, "started was not asked for"},
-		{"started nothing", []word{{"started", Started{}}}, "started was not asked for"},
-		{"finished first", []word{received}, "finished was not asked for"},
-		{"the wrong end", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}}}}, "the load server's end of a forward transfer is wanted"},
-		{"both ends", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}, Received: &stream.Received{}}}}, "the load server's end of a forward transfer is wanted"},
-		{"no end", []word{started, {"finished", Finished{ID: 1}}}, "the load server's end of a forward transfer is wanted"},
-		{"a refusal of nothing", []word{{"refused", loadcontrol.Refusal{ID: 2, Reason: loadcontrol.Busy}}}, "refused was not asked for"},
-		{"a refusal for no reason", []word{{"refused", loadcontrol.Refusal{ID: 1, Reason: "mood"}}}, `refusal for the reason "mood", which is none`},
-		{"a refusal to be asked again before", []word{{"refused", loadcontrol.Refusal{ID: 1, Reason: loadcontrol.Busy, RetryAfter: -1}}}, "refusal to be tried again in -1ns"},
+		{"an unknown message", []word{{"reboot", struct{}{}}}, `unexpected "reboot"`},
+		{"a message of a client", []word{{"start", startOf(1, 0)}}, `unexpected "start"`},
+		{"proved", []word{{"proved", Proved{}}}, "unexpected proved"},
+		{"started twice", []word{started, started}, "unexpected started"},
+		{"another started", []word{{"started", Started{ID: 2}}}, "unexpected started"},
+		{"started nothing", []word{{"started", Started{}}}, "unexpected started"},
+		{"finished first", []word{received}, "unexpected finished"},
+		{"the wrong end", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}}}}, "it must have the load server's records of a forward transfer only"},
+		{"both ends", []word{started, {"finished", Finished{ID: 1, Sent: &stream.Sent{}, Received: &stream.Received{}}}}, "it must have the load server's records of a forward transfer only"},
+		{"no end", []word{started, {"finished", Finished{ID: 1}}}, "it must have the load server's records of a forward transfer only"},
+		{"a refusal of nothing", []word{{"refused", loadcontrol.Refusal{ID: 2, Reason: loadcontrol.Busy}}}, "unexpected refused"},
+		{"a refusal for no reason", []word{{"refused", loadcontrol.Refusal{ID: 1, Reason: "mood"}}}, `refusal has the unknown reason "mood"`},
+		{"a refusal with a negative retry_after", []word{{"refused", loadcontrol.Refusal{ID: 1, Reason: loadcontrol.Busy, RetryAfter: -1}}}, "retry_after of a refusal is -1ns"},
 		{"an unknown field", []word{{"started", map[string]int{"id": 1, "x": 2}}}, `unknown field "x"`},
 		{"no number of a transfer", []word{{"started", map[string]int{"id": 65536}}}, "cannot unmarshal number 65536"},
 	} {
 		client := played(t, func(conn *loadcontrol.Conn) {
 			hearAs[Start](t, conn, "start")
 			for _, w := range c.says {
-				_ = conn.Say(w.name, w.body, nil) // its end is what is tested
+				_ = conn.Say(w.name, w.body, nil) // the test checks the end of the connection
 			}
 			<-conn.Done()
 		})
@@ -178,7 +178,7 @@ func TestLoadServerThatAnswersOutOfTurnIsLeft(t *testing.T) {
 			t.Errorf("%s: %v\nwant %s", c.name, client.Err(), c.want)
 		}
 		if err == nil {
-			t.Errorf("%s: and Wait has no error", c.name)
+			t.Errorf("%s: Wait returned no error", c.name)
 		}
 	}
 }
@@ -195,11 +195,11 @@ func TestRefusalOfATransferIsOneLine(t *testing.T) {
 	}
 }
 
-func TestEndOfTheConnectionEndsWhoWaits(t *testing.T) {
+func TestEndOfTheConnectionEndsWaits(t *testing.T) {
 	client := played(t, func(c *loadcontrol.Conn) {
 		hearAs[Start](t, c, "start")
 		_ = c.Say("started", Started{ID: 1}, nil) // as above
-		hearAs[Sent](t, c, "sent")                // and then it dies
+		hearAs[Sent](t, c, "sent")                // and then it closes
 	})
 	if _, err := client.Start(t.Context(), startOf(1, sample.Forward)); err != nil {
 		t.Fatal(err)
@@ -223,7 +223,7 @@ func TestEndOfTheConnectionEndsWhoWaits(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsCanLeaveAndComeBack(t *testing.T) {
+func TestWaitCanBeRepeatedAfterAnErrorOfItsContext(t *testing.T) {
 	goOn := make(chan struct{})
 	client := played(t, func(c *loadcontrol.Conn) {
 		hearAs[Start](t, c, "start")
@@ -250,7 +250,7 @@ func TestWhoWaitsCanLeaveAndComeBack(t *testing.T) {
 	}
 }
 
-func TestManyTransfersOneAfterTheOther(t *testing.T) {
+func TestManyTransfersInSequence(t *testing.T) {
 	const transfers = 100
 	client := played(t, func(c *loadcontrol.Conn) {
 		for range transfers {
@@ -270,11 +270,11 @@ func TestManyTransfersOneAfterTheOther(t *testing.T) {
 		}
 	}
 	if n := len(client.pending); n > 0 {
-		t.Errorf("%d transfers are still known", n)
+		t.Errorf("%d transfers are still pending", n)
 	}
 }
 
-func TestPlanThatDoesNotFitIsNotSent(t *testing.T) {
+func TestPlanAboveTheMessageLimitIsNotSent(t *testing.T) {
 	client := played(t, func(c *loadcontrol.Conn) { <-c.Done() })
 	x := startOf(1, sample.Forward)
 	one := x.Plan.Segments[0]
@@ -283,13 +283,13 @@ func TestPlanThatDoesNotFitIsNotSent(t *testing.T) {
 	if _, err := client.Start(t.Context(), x); err == nil || !strings.HasSuffix(err.Error(), "want at most 65536: plan fewer segments") || client.Err() != nil {
 		t.Errorf("%v, %v", err, client.Err())
 	}
-	x.Plan.Segments = x.Plan.Segments[:600] // what loadcontrol.MaxMessageBytes says
+	x.Plan.Segments = x.Plan.Segments[:600] // the number of loadcontrol.MaxMessageBytes
 	if b, err := json.Marshal(x); err != nil || len(b) > loadcontrol.MaxMessageBytes-100 {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
 
-// FuzzDeliver hands a client whatever a load server may say of a transfer that is under way.
+// FuzzDeliver sends a client arbitrary messages of a load server during a transfer.
 func FuzzDeliver(f *testing.F) {
 	for _, m := range []struct {
 		name string
@@ -322,7 +322,7 @@ func FuzzDeliver(f *testing.F) {
 			select {
 			case end := <-x.over:
 				_, _ = stream.ParseReceived(end.records) // must not panic
-				_, _ = stream.ParseSent(end.records)     // nor this
+				_, _ = stream.ParseSent(end.records)     // must not panic
 			default:
 			}
 		}

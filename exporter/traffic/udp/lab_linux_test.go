@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
-// overload streams at a rate in both directions at once.
+// overload sends streams at a rate in both directions at once.
 type overload struct {
 	rate option.Rate
 	last time.Duration
@@ -53,14 +53,14 @@ func (o *overload) Perform(ctx context.Context, s *udp.Session, _ *loadtest.Run)
 	return errors.Join(errs...)
 }
 
-// TestSessionsUnderARealFullQueue has the queues of both directions full at once: hellos, words
-// and records wait in them, or are dropped, and yet the run ends well.
+// Both queues are full at once: hello packets, control messages and records wait in them or are dropped.
+// The run must complete.
 func TestSessionsUnderARealFullQueue(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		rate  int64 // of the link, in bits a second
+		rate  int64 // of the link, in bits per second
 		queue time.Duration
-		load  int64 // times the rate
+		load  int64 // multiple of rate
 		last  time.Duration
 	}{
 		{"a queue of 4 s", 5_000_000, 4 * time.Second, 3, 4 * time.Second},
@@ -88,10 +88,10 @@ func TestSessionsUnderARealFullQueue(t *testing.T) {
 				if x.Cut != "" || x.Counts.Withheld > 0 || x.Counts.NotTried > 0 {
 					t.Errorf("%s: cut %q, %+v", d, x.Cut, x.Counts)
 				}
-				// The link passes what it can while the streams last, and then its queue.
+				// The link delivers its rate during the streams, and then its queue.
 				passes := float64(c.rate) / 8 / 1400 * (c.last + c.queue).Seconds()
 				if n := float64(x.Counts.Arrived); n < 0.8*passes || n > 1.05*passes {
-					t.Errorf("%s: %.0f packets arrived, and the link passes %.0f", d, n, passes)
+					t.Errorf("%s: %.0f packets arrived; the link delivers %.0f", d, n, passes)
 				}
 				var most time.Duration
 				for i := range x.Packets {
@@ -100,7 +100,7 @@ func TestSessionsUnderARealFullQueue(t *testing.T) {
 					}
 				}
 				if most < c.queue*9/10 {
-					t.Errorf("%s: the longest delay is %v, and the queue %v", d, most, c.queue)
+					t.Errorf("%s: the longest delay is %v; the queue is %v", d, most, c.queue)
 				}
 			}
 		})

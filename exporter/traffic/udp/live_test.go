@@ -17,11 +17,10 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// proven is where a simulated client receives.
+// proven is the address of a simulated client.
 var proven = netip.MustParseAddrPort("127.0.0.1:9")
 
-// simulated is a session whose client is this test, in a bubble or not: its hellos are the calls
-// of hello.
+// simulated returns a session whose client is the test; each call of hello is a hello packet.
 func simulated(t *testing.T) (s *serving, h *host, hello func()) {
 	t.Helper()
 	f := newRemote(t)
@@ -37,13 +36,13 @@ func simulated(t *testing.T) (s *serving, h *host, hello func()) {
 	return s, h, hello
 }
 
-// proves is what a cookie from there would do.
+// proves sets the proved address.
 func (s *serving) proves(to netip.AddrPort) {
 	s.heardFrom()
 	s.to.Store(&to)
 }
 
-// greeting says hello twice a second for a while.
+// greeting sends two hello packets a second for a time.
 func greeting(hello func(), d time.Duration) {
 	for range d / helloEvery {
 		time.Sleep(helloEvery) // simulated time (synctest)
@@ -51,8 +50,8 @@ func greeting(hello func(), d time.Duration) {
 	}
 }
 
-// silentAfter waits for the end of the session and fails the test unless it comes when nothing
-// was heard for so long, or at the next look.
+// silentAfter waits for the end of the session and fails unless it comes after the idle timeout, or at
+// the next call of watch.
 func silentAfter(t *testing.T, h *host, bears time.Duration) {
 	t.Helper()
 	begin := time.Now()
@@ -80,7 +79,7 @@ func TestSilentClientInAForwardTransferFreesTheLinkAfterTenSeconds(t *testing.T)
 			x.Plan.Segments[0].Interval = pause
 			s.set(sample.Forward, &transfer{Start: &x})
 			greeting(hello, 3*time.Second)
-			silentAfter(t, h, 10*time.Second) // in a long pause it would say hello
+			silentAfter(t, h, 10*time.Second) // a client in a long pause would send hello packets
 		})
 	}
 }
@@ -97,7 +96,7 @@ func TestSilentClientInAReverseTransferFreesTheLinkAfterTenSeconds(t *testing.T)
 	})
 }
 
-func TestSessionOutlivesAnOutageOfNineSeconds(t *testing.T) {
+func TestSessionSurvivesAnOutageOfNineSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h, hello := simulated(t)
 		s.proves(proven)
@@ -113,7 +112,7 @@ func TestSessionOutlivesAnOutageOfNineSeconds(t *testing.T) {
 	})
 }
 
-func TestHelloOfAnotherAddressIsNoSignOfLife(t *testing.T) {
+func TestHelloOfAnotherAddressDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, h, _ := simulated(t)
 		s.proves(proven)
@@ -132,8 +131,8 @@ func TestHelloOfAnotherAddressIsNoSignOfLife(t *testing.T) {
 	})
 }
 
-// One that has proved no address is waited for as long as the load server waits for anything.
-func TestClientThatHasProvedNothingIsTheLoadServersToSendAway(t *testing.T) {
+// Before a proof only the load server's idle timeout applies.
+func TestUnprovedClientIsLeftToTheLoadServersTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, h, _ := simulated(t)
 		time.Sleep(time.Hour)
@@ -145,7 +144,7 @@ func TestClientThatHasProvedNothingIsTheLoadServersToSendAway(t *testing.T) {
 	})
 }
 
-func TestReverseStreamPausesAfterThreeSecondsAndGoesOnWithTheNextHello(t *testing.T) {
+func TestReverseStreamPausesAfterThreeSecondsUntilTheNextHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, hello := simulated(t)
 		s.proves(proven)
@@ -153,22 +152,22 @@ func TestReverseStreamPausesAfterThreeSecondsAndGoesOnWithTheNextHello(t *testin
 		for range 3 {
 			time.Sleep(3 * time.Second)
 			if !c.Given() {
-				t.Error("after 3 s: it has paused")
+				t.Error("after 3 s: no consent, want consent")
 			}
 			time.Sleep(time.Nanosecond)
 			if c.Given() {
-				t.Error("after more than 3 s: it has not paused")
+				t.Error("after more than 3 s: consent, want none")
 			}
 			time.Sleep(6 * time.Second)
 			hello()
 			if !c.Given() {
-				t.Error("after a hello: it has paused")
+				t.Error("after a hello: no consent, want consent")
 			}
 		}
 	})
 }
 
-// A client that begins may be busy with that: what it said before is as good.
+// A hello shortly before the stream counts for it.
 func TestReverseStreamThatBeginsHasThreeSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, _ := simulated(t)
@@ -177,16 +176,16 @@ func TestReverseStreamThatBeginsHasThreeSeconds(t *testing.T) {
 		c := &consent{s, sched.Now()}
 		time.Sleep(3 * time.Second)
 		if !c.Given() {
-			t.Error("3 s after its beginning it has paused")
+			t.Error("3 s after its begin: no consent, want consent")
 		}
 		time.Sleep(time.Nanosecond)
 		if c.Given() {
-			t.Error("more than 3 s after its beginning it has not paused")
+			t.Error("more than 3 s after its begin: consent, want none")
 		}
 	})
 }
 
-// What pauses a stream does not end it, nor does it put off its end.
+// A pause neither ends a stream nor postpones its end.
 func TestPausedStreamGoesOnOrEndsWithItsSessionTenSecondsAfterTheLastHello(t *testing.T) {
 	for name, errs := range map[string][]syscall.Errno{
 		"silence": nil, "host unreachable": {syscall.EHOSTUNREACH},
@@ -207,11 +206,11 @@ func TestPausedStreamGoesOnOrEndsWithItsSessionTenSecondsAfterTheLastHello(t *te
 					pause()
 					time.Sleep(9 * time.Second) // an outage
 					if c.Given() || s.ctx.Err() != nil {
-						t.Errorf("9 s later it goes on: %v; the session's end: %v", c.Given(), s.ctx.Err())
+						t.Errorf("9 s later: consent %v; end of the session: %v", c.Given(), s.ctx.Err())
 					}
 					hello()
 					if !c.Given() {
-						t.Error("after a hello it does not go on")
+						t.Error("after a hello: no consent, want consent")
 					}
 				}
 				pause()
@@ -221,7 +220,7 @@ func TestPausedStreamGoesOnOrEndsWithItsSessionTenSecondsAfterTheLastHello(t *te
 	}
 }
 
-// A stream that begins where the one before was stopped by an error is not the try that finds out.
+// An error that paused a stream also pauses the next.
 func TestErrorPausesTheNextStreamToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, hello := simulated(t)
@@ -230,16 +229,16 @@ func TestErrorPausesTheNextStreamToo(t *testing.T) {
 		time.Sleep(time.Second)
 		c := &consent{s, sched.Now()}
 		if c.Given() {
-			t.Error("it begins, and nothing was heard since the error")
+			t.Error("consent without a packet since the error")
 		}
 		hello()
 		if !c.Given() {
-			t.Error("after a hello it does not begin")
+			t.Error("after a hello: no consent, want consent")
 		}
 	})
 }
 
-// One error may be forged, or of what was before; a host that cannot be reached may be again.
+// A single error may be forged or refer to an earlier socket; an unreachable host may become reachable.
 func TestErrorsFromTheNetworkPauseAStreamUntilTheNextHello(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _, hello := simulated(t)
@@ -262,27 +261,27 @@ func TestErrorsFromTheNetworkPauseAStreamUntilTheNextHello(t *testing.T) {
 				c.Unreachable(err)
 			}
 			if got := c.Given(); got != errs.given {
-				t.Errorf("after %v: may send %v, want %v", errs.of, got, errs.given)
+				t.Errorf("after %v: consent %v, want %v", errs.of, got, errs.given)
 			}
 			time.Sleep(time.Millisecond)
 			hello()
 			if !c.Given() {
-				t.Errorf("after %v, and a hello: it does not go on", errs.of)
+				t.Errorf("after %v and a hello: no consent, want consent", errs.of)
 			}
 		}
 	})
 }
 
-func TestAskingForConsentAllocatesNothing(t *testing.T) {
+func TestConsentAllocatesNothing(t *testing.T) {
 	s, _, _ := simulated(t)
 	s.proves(proven)
 	c := &consent{s, sched.Now()}
 	if n := testing.AllocsPerRun(100, func() { c.Given() }); n > 0 {
-		t.Errorf("%v allocations each time that it is asked", n)
+		t.Errorf("%v allocations per call", n)
 	}
 }
 
-// The client has said hello until 9 s ago, and streams meanwhile; no real time is waited for.
+// The last hello is 9 s old during the stream, so that the test need not wait.
 func TestStreamToASilentClientEndsWithItsSession(t *testing.T) {
 	p, x := streaming(t)
 	p.serving.hello.Store(int64(sched.Now() - Outage))
@@ -296,8 +295,8 @@ func TestStreamToASilentClientEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// What comes from the proved address of a stream is as good as a hello.
-func TestStreamOfTheClientIsASignOfLife(t *testing.T) {
+// A packet of a stream from the proved address counts like a hello.
+func TestStreamOfTheClientCountsLikeHellos(t *testing.T) {
 	p := ready(t)
 	x := startOf(1, sample.Forward)
 	if _, err := p.Start(t.Context(), x); err != nil {
@@ -313,7 +312,7 @@ func TestStreamOfTheClientIsASignOfLife(t *testing.T) {
 	if _, _, err := p.Wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if ago := p.serving.unheard(sched.Now()); ago > Outage/2 { // a busy host takes its time
-		t.Errorf("heard %v ago, and packets have come since", ago)
+	if ago := p.serving.unheard(sched.Now()); ago > Outage/2 { // the limit is wide for a busy host
+		t.Errorf("last heard %v ago, but packets arrived since", ago)
 	}
 }

@@ -21,23 +21,23 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// Test is what a load test does with streams of UDP packets.
+// Test is a load test with streams of UDP packets.
 type Test interface {
-	// Perform runs the test by Session.Transfer, again and again: see loadtest.Flow.
+	// Perform runs the test with calls of Session.Transfer: see loadtest.Flow.
 	Perform(ctx context.Context, s *Session, r *loadtest.Run) error
 }
 
-// Fitter is what a Test may be besides: one that makes a run fit what the remote end allows.
-// Without it, a run that wants more than its token has left for the day is refused.
+// Fitter is an optional interface of a Test that adapts a run to the token's limits. Without it, a run
+// that exceeds the token's bytes of the day is refused.
 type Fitter interface {
-	// Fit is told what the token allows, and the bytes of IP and UDP headers of a packet,
-	// before the session is asked for: after Bytes and before Perform. It returns how many IP
-	// bytes the run will send at the most, which is then announced in place of Bytes; 0 if
-	// nothing fits: then the remote end may say so itself.
+	// Fit gets the token's limits and the bytes of IP and UDP headers of a packet, before the session
+	// is opened: after Bytes and before Perform. It returns the most IP bytes that the run will send,
+	// which are announced instead of Bytes; 0 if nothing fits, and the load server may then
+	// refuse.
 	Fit(limits loadcontrol.Limits, overhead int) int64
 }
 
-// Near is the client's half, for one test.
+// Near returns the local half of the traffic for one test.
 func Near(t Test) loadtest.Traffic { return local{t} }
 
 type local struct{ test Test }
@@ -48,8 +48,8 @@ func (local) Counters(s *metric.Scope, directions []sample.Direction) {
 	}
 }
 
-// Connect opens a session over the control connection, and its UDP socket, and proves where
-// that receives.
+// Connect opens a session over the control connection and its UDP socket, and proves the address of
+// the socket.
 func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, error) {
 	o, where := d.Open, d.Client.Remote()
 	if f, ok := n.test.(Fitter); ok {
@@ -71,7 +71,7 @@ func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, 
 	var served sync.WaitGroup
 	served.Go(func() {
 		if err := endpoint.Run(running); err != nil {
-			d.Log.Error("Receiving test packets ended", "run", o.Run, "err", err)
+			d.Log.Error("Receive of test packets failed", "run", o.Run, "err", err)
 		}
 	})
 	s := endpoint.Join(client.Reply.Session)
@@ -80,7 +80,7 @@ func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, 
 		stop()
 		served.Wait()
 	}
-	d.Phase("opening the way for test packets")
+	d.Phase("proving the address for test packets")
 	cookie, err := greet(ctx, s, remote)
 	if err == nil {
 		if err = client.Prove(ctx, cookie); err != nil {
@@ -97,12 +97,12 @@ func (n local) Connect(ctx context.Context, d *loadtest.Dialed) (loadtest.Flow, 
 	return f, nil
 }
 
-// greet fetches the cookie that proves where this end receives.
+// greet obtains the cookie that proves the local address.
 func greet(ctx context.Context, s *stream.Session, remote netip.AddrPort) (cookie []byte, err error) {
 	cookie, err = s.Hello(ctx, remote)
 	switch {
 	case errors.Is(err, stream.ErrNoReply):
-		err = &loadtest.Failure{Reason: loadtest.ReasonNoTraffic, Err: fmt.Errorf("no reply to UDP at %s; is UDP %d open there and on the way?", remote, remote.Port())}
+		err = &loadtest.Failure{Reason: loadtest.ReasonNoTraffic, Err: fmt.Errorf("no reply to UDP at %s; is UDP %d open there and on the path?", remote, remote.Port())}
 	case err != nil && ctx.Err() == nil:
 		err = &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
 	case err != nil:
@@ -121,20 +121,20 @@ func sessionOptions(ctx context.Context, d *loadtest.Dialed, c *Client, remote n
 	o.Shared = here != 0 && here == c.Reply.Host
 	iface, err := calibration.InterfaceTo(ctx, d.Options.LocalAddr(), remote)
 	if err != nil {
-		d.Log.Debug("Interface of the path not found; its stamps are taken as not calibrated", "err", err)
+		d.Log.Debug("Interface of the path not found; its timestamps count as not calibrated", "err", err)
 	}
 	o.Local = d.Env.Calibration.Host(iface)
 	return o
 }
 
-// flow is a test over its session.
+// flow is a test with its session.
 type flow struct {
 	*Session
 	test  Test
 	close func()
 }
 
-// NewFlow is a test over a session whose remote end somebody else plays; close may be nil.
+// NewFlow returns a test with a session whose remote end is simulated; close may be nil.
 func NewFlow(s *Session, t Test, close func()) loadtest.Flow {
 	return &flow{s, t, close}
 }
@@ -152,48 +152,48 @@ func (f *flow) Close() {
 	}
 }
 
-// carrier is the real Carrier: a control connection and a UDP socket.
+// carrier is the Carrier of a control connection and a UDP socket.
 type carrier struct {
 	client  *Client
 	session *stream.Session
 	remote  netip.AddrPort
 	clock   clock.Monitor
 	drain   time.Duration
-	last    atomic.Uint32 // transfer
-	sending atomic.Bool   // a stream without long pauses says more than hellos
+	last    atomic.Uint32 // ID of the last transfer
+	sending atomic.Bool   // a stream without long pauses replaces the hello packets
 
 	mu      sync.Mutex
-	planned time.Time // when all transfers are over
+	planned time.Time // planned end of all transfers
 }
 
-// helloEvery is how often this end is heard while it sends no stream, or one that pauses for
-// longer. Several may be lost in a row.
+// helloEvery is the interval of hello packets while this end sends no stream, or one with longer
+// pauses. The timeouts of the load server allow for lost ones.
 const helloEvery = 500 * time.Millisecond
 
-// hello keeps this end heard, and the mapping of a NAT on the way, until ctx ends.
+// hello sends hello packets, which also preserve the mapping of a NAT, until ctx ends.
 func (c *carrier) hello(ctx context.Context) {
 	for ctxtime.For(ctx, helloEvery) {
 		if !c.sending.Load() {
-			_ = c.session.KeepAlive(c.remote) // the next one may pass
+			_ = c.session.KeepAlive(c.remote) // on an error the next one may succeed
 		}
 	}
 }
 
-// plan notes a transfer that takes so long.
+// plan adds a transfer of this length.
 func (c *carrier) plan(length time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.planned = latest(c.planned, time.Now().Add(length))
 }
 
-// end is when all transfers are over, as planned; those without intervals are not counted.
+// end returns the planned end of all transfers; those without intervals are not included.
 func (c *carrier) end() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.planned
 }
 
-// Carry is Carrier.
+// Carry implements Carrier.
 func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*Carried, error) {
 	n := c.last.Add(1)
 	if n > math.MaxUint16 {
@@ -226,7 +226,7 @@ func (c *carrier) Carry(ctx context.Context, d sample.Direction, p stream.Plan, 
 	return out, err
 }
 
-// idle is how long nothing may come until what has not come is lost: as configured, or less.
+// idle returns the idle timeout after the last packet: the configured one, or less.
 func (c *carrier) idle(asked time.Duration) time.Duration {
 	if asked <= 0 {
 		return c.drain
@@ -234,16 +234,16 @@ func (c *carrier) idle(asked time.Duration) time.Duration {
 	return min(c.drain, max(asked, MinIdle))
 }
 
-// carrying is a transfer under way.
+// carrying is a transfer in progress.
 type carrying struct {
 	*carrier
 	Start
 	adjustRate stream.Adjuster
 	tell       func(loadtest.Progress)
-	// over is when all was sent, of a forward transfer, by time.Time.UnixNano; zero: not yet.
+	// over is the end of sending of a forward transfer, as time.Time.UnixNano; zero: not yet.
 	over      atomic.Int64
 	reception atomic.Pointer[stream.Reception] // of a reverse transfer
-	local     Clocks                           // of the watching goroutine, then of Carry's
+	local     Clocks                           // used by watch, then by Carry
 }
 
 func (x *carrying) forward(ctx context.Context) (*Carried, error) {
@@ -282,7 +282,7 @@ func (x *carrying) reverse(ctx context.Context) (*Carried, error) {
 		return nil, &loadtest.Failure{Reason: loadtest.ReasonSocket, Err: err}
 	}
 	x.reception.Store(reception)
-	// Whatever happens, the reception is finished: nobody else ends it.
+	// The goroutine finishes the reception in any case.
 	receiving, enough := context.WithCancel(ctx)
 	defer enough()
 	var finishing sync.WaitGroup
@@ -294,7 +294,7 @@ func (x *carrying) reverse(ctx context.Context) (*Carried, error) {
 	if x.adjustRate != nil {
 		finishing.Go(func() {
 			reception.Follow(receiving, func(st stream.Status) {
-				// One that is lost is followed by the next.
+				// The next order replaces a lost one.
 				_ = x.session.Order(x.ID, x.remote, st.Serial, x.adjustRate(st))
 			})
 		})
@@ -305,14 +305,14 @@ func (x *carrying) reverse(ctx context.Context) (*Carried, error) {
 	finishing.Wait()
 	if out.Sent != nil {
 		out.Packets, out.PayloadBytes = out.Sent.Moved(x.Plan)
-	} else { // what came is the least that was sent
+	} else { // the packets received are a lower bound of those sent
 		at := reception.Progress()
 		out.Packets, out.PayloadBytes = at.Packets, at.Bytes
 	}
 	return out, err
 }
 
-// request has the load server send, and waits until it says that it has.
+// request makes the load server send, and waits for the end of the stream.
 func (x *carrying) request(ctx context.Context, to *stream.Reception, out *Carried) error {
 	started, err := x.client.Start(ctx, x.Start)
 	if err != nil {
@@ -329,12 +329,12 @@ func (x *carrying) request(ctx context.Context, to *stream.Reception, out *Carri
 		return failed(sample.Reverse, err)
 	}
 	out.Sent = sent
-	packets, _ := sent.Moved(x.Plan) // no others can come
+	packets, _ := sent.Moved(x.Plan) // no other packets can arrive
 	to.SetSent(packets)
 	return nil
 }
 
-// failed is the error of a transfer. A load server that shuts down has ended it in the middle.
+// failed is the error of a transfer. A load server that shuts down has ended it.
 func failed(d sample.Direction, err error) error {
 	refusal, refused := errors.AsType[*loadcontrol.Refusal](err)
 	err = fmt.Errorf("%s transfer: %w", d, &loadtest.RemoteError{Err: &loadtest.RemoteError{Err: err, Package: "loadcontrol"}, Package: Name})
@@ -344,18 +344,18 @@ func failed(d sample.Direction, err error) error {
 	return err
 }
 
-// progress passes on how far a stream is.
+// progress forwards the progress of a stream.
 func (x *carrying) progress(p stream.Progress) {
 	if x.tell != nil {
 		x.tell(loadtest.Progress{Packets: p.Packets, Bytes: p.Bytes, Elapsed: p.Elapsed})
 	}
 }
 
-// watchEvery is how often a transfer is looked at.
+// watchEvery is the interval of watch.
 const watchEvery = 200 * time.Millisecond
 
-// watch looks at this host's clock, and for signs of the load server's life, while a transfer
-// lasts; without any it is given up.
+// watch samples the clock error bound of this host during a transfer, and ends the transfer when the
+// load server reaches its idle timeout.
 func (x *carrying) watch(ctx context.Context, gone context.CancelCauseFunc) {
 	heard, came := time.Now(), 0
 	for ctxtime.For(ctx, watchEvery) {
@@ -369,15 +369,15 @@ func (x *carrying) watch(ctx context.Context, gone context.CancelCauseFunc) {
 		}
 		heard = latest(heard, x.client.Heard())
 		if since, limit := x.bears(heard, time.Now()); time.Since(since) > limit {
-			gone(&loadtest.Failure{Reason: loadtest.ReasonLost, Err: fmt.Errorf("nothing was heard of the load server at %s for %v", x.remote, limit)})
+			gone(&loadtest.Failure{Reason: loadtest.ReasonLost, Err: fmt.Errorf("nothing was received from the load server at %s for %v", x.remote, limit)})
 			return
 		}
 	}
 }
 
-// bears is since when, and for how long, the load server may be silent that was heard last at a
-// time. Packets of a stream come as planned: where they do not, the load server has given this
-// end up as well. After all streams come its words.
+// bears returns the begin and the length of the load server's idle timeout, which was last heard at
+// heard. Packets of a reverse stream must arrive as planned, since the load server pauses it without
+// hello packets from this end. After all streams control messages must arrive.
 func (x *carrying) bears(heard, now time.Time) (since time.Time, limit time.Duration) {
 	planned := x.end()
 	switch over := x.over.Load(); {

@@ -16,14 +16,14 @@ func clocks(bound time.Duration, reason sample.Reason, stepsBefore, stepsAfter u
 	return udp.Clocks{Before: one, After: two}
 }
 
-// passed took 30 ms by both clocks' readings.
+// passed is a packet with a delay of 30 ms by both clocks.
 func passed() udp.Packet {
 	return udp.Packet{Sent: kernel(0), Arrived: kernel(30), Copies: 1}
 }
 
 func TestDelayHasBothClocksAndBothStampsInItsBound(t *testing.T) {
 	local, remote := clocks(100*time.Microsecond, sample.OK, 1, 1), clocks(200*time.Microsecond, sample.OK, 7, 7)
-	remote.After.Bound = 300 * time.Microsecond // the larger counts
+	remote.After.Bound = 300 * time.Microsecond // the larger bound counts
 	held := passed()
 	held.Sent.TXUncertainty = 80 * time.Microsecond
 	user := passed()
@@ -32,9 +32,9 @@ func TestDelayHasBothClocksAndBothStampsInItsBound(t *testing.T) {
 		p    udp.Packet
 		want time.Duration
 	}{
-		"kernel stamps":  {passed(), 450 * time.Microsecond},
-		"a held packet":  {held, 505 * time.Microsecond},
-		"a user's stamp": {user, 400*time.Microsecond + 2025*time.Microsecond},
+		"kernel stamps":    {passed(), 450 * time.Microsecond},
+		"TX uncertainty":   {held, 505 * time.Microsecond},
+		"a user timestamp": {user, 400*time.Microsecond + 2025*time.Microsecond},
 	} {
 		d := udp.NewTransfer(local, remote, false, time.Second, c.p).Delay(0)
 		if d != (sample.Delay{Value: 30 * time.Millisecond, Bound: c.want, TXUncertainty: c.p.Sent.TXUncertainty, Reason: sample.OK}) {
@@ -56,17 +56,17 @@ func TestDelaysClocksDecideWhetherItIsValid(t *testing.T) {
 		want          sample.Reason
 		bound         time.Duration
 	}{
-		"both good":                              {good, good, false, sample.OK, 70 * time.Microsecond},
-		"local not synchronized":                 {bad, good, false, sample.LocalUnsynchronized, 0},
-		"remote not synchronized":                {good, bad, false, sample.RemoteUnsynchronized, 0},
-		"far has no clock":                       {good, none, false, sample.RemoteUnsynchronized, 0},
-		"far says what nobody knows":             {good, lies, false, sample.RemoteUnsynchronized, 0},
-		"local stepped":                          {stepped, good, false, sample.LocalStepped, 0},
-		"remote stepped":                         {good, stepped, false, sample.RemoteStepped, 0},
-		"one clock needs no discipline":          {bad, bad, true, sample.OK, 50 * time.Microsecond},
-		"one clock that steps does not cancel":   {stepped, good, true, sample.LocalStepped, 0},
-		"one clock, the remote end saw its step": {good, stepped, true, sample.RemoteStepped, 0},
-		"one clock, and this end is told of no":  {none, good, true, sample.NoClock, 0},
+		"both good":                                    {good, good, false, sample.OK, 70 * time.Microsecond},
+		"local not synchronized":                       {bad, good, false, sample.LocalUnsynchronized, 0},
+		"remote not synchronized":                      {good, bad, false, sample.RemoteUnsynchronized, 0},
+		"remote has no clock":                          {good, none, false, sample.RemoteUnsynchronized, 0},
+		"remote has an unknown reason":                 {good, lies, false, sample.RemoteUnsynchronized, 0},
+		"local stepped":                                {stepped, good, false, sample.LocalStepped, 0},
+		"remote stepped":                               {good, stepped, false, sample.RemoteStepped, 0},
+		"one clock needs no synchronization":           {bad, bad, true, sample.OK, 50 * time.Microsecond},
+		"one clock that steps does not cancel":         {stepped, good, true, sample.LocalStepped, 0},
+		"one clock, a step reported by the remote end": {good, stepped, true, sample.RemoteStepped, 0},
+		"one clock, local clock unknown":               {none, good, true, sample.NoClock, 0},
 	} {
 		d := udp.NewTransfer(c.local, c.remote, c.shared, time.Second, passed()).Delay(0)
 		if d.Reason != c.want || d.Bound != c.bound || d.Value != 30*time.Millisecond {
@@ -88,7 +88,7 @@ func TestDelayNeedsBothStampsAndAnIntactCopy(t *testing.T) {
 	}
 }
 
-func TestDriftIsThatOfTheClocksBounds(t *testing.T) {
+func TestDriftFollowsFromTheClockBounds(t *testing.T) {
 	tight, wide := clocks(50*time.Microsecond, sample.OK, 0, 0), clocks(time.Second, sample.OK, 0, 0)
 	free := clocks(0, sample.LocalUnsynchronized, 0, 0)
 	for name, c := range map[string]struct {
@@ -96,10 +96,10 @@ func TestDriftIsThatOfTheClocksBounds(t *testing.T) {
 		shared        bool
 		want          float64
 	}{
-		"from one end of both bounds to the other": {tight, tight, false, 200e-6 / 10},
-		"never more than two crystals":             {wide, wide, false, 100e-6},
-		"two crystals if not disciplined":          {free, tight, false, 100e-6},
-		"none with one clock":                      {free, free, true, 0},
+		"twice the bound over the duration": {tight, tight, false, 200e-6 / 10},
+		"never more than two crystals":      {wide, wide, false, 100e-6},
+		"two crystals if not synchronized":  {free, tight, false, 100e-6},
+		"none with one clock":               {free, free, true, 0},
 	} {
 		got := udp.NewTransfer(c.local, c.remote, c.shared, 10*time.Second).Drift()
 		if got < c.want*0.999 || got > c.want*1.001 {

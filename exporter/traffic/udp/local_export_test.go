@@ -13,13 +13,13 @@ func Join(p stream.Plan, overhead int, s *stream.Sent, r *stream.Received) ([]Pa
 	return join(p, overhead, s, r)
 }
 
-// SetMaxRows bounds the rows of the session's report.
+// SetMaxRows sets the limit of rows of the session's report.
 func (s *Session) SetMaxRows(n int) { s.recorder.most = n }
 
-// Series is what the session has kept for the report.
+// Series returns the session's series for the report.
 func (s *Session) Series() []*Series { return s.recorder.series }
 
-// NewTransfer is a transfer of two clocks and no packets.
+// NewTransfer returns a transfer with two clocks.
 func NewTransfer(local, remote Clocks, shared bool, took time.Duration, packets ...Packet) *Transfer {
 	t := &Transfer{
 		Local: local, Remote: remote, Shared: shared, Packets: packets, Direction: sample.Forward,
@@ -31,7 +31,7 @@ func NewTransfer(local, remote Clocks, shared bool, took time.Duration, packets 
 	return t
 }
 
-// Timeout is how long a carrier of that drain_timeout waits when asked for idle.
+// Timeout returns the idle timeout of a carrier with that drain_timeout.
 func Timeout(drain, idle time.Duration) time.Duration {
 	return (&carrier{drain: drain}).idle(idle)
 }

@@ -18,7 +18,7 @@ func kernel(ms int) sample.Stamp {
 	return sample.Stamp{At: start.Add(time.Duration(ms) * time.Millisecond), Origin: sample.Kernel}
 }
 
-// sentEvery is n packets of 100 bytes, one each 10 ms.
+// sentEvery returns n packets of 100 bytes at an interval of 10 ms.
 func sentEvery(n int) (stream.Plan, *stream.Sent) {
 	p := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 100, Interval: 10 * time.Millisecond, Burst: 1, Bursts: n}}}
 	s := &stream.Sent{Planned: n}
@@ -55,40 +55,40 @@ func TestJoinCountsEachOutcome(t *testing.T) {
 			want:     udp.Counts{Planned: 4, Sent: 4, Arrived: 4},
 		},
 		"none arrives": {want: udp.Counts{Planned: 4, Sent: 4, Lost: 4}},
-		// RFC 5560: the loss stays a loss, however many copies another packet has.
-		"a duplicate never takes a loss back": {
+		// RFC 5560: a loss stays a loss, however many copies of other packets arrive.
+		"a duplicate does not cancel a loss": {
 			arrivals: []arrival{{seq: 0}, {seq: 1}, {seq: 1}, {seq: 1}, {seq: 3}},
 			want:     udp.Counts{Planned: 4, Sent: 4, Arrived: 3, Lost: 1, Duplicated: 2},
 		},
-		"a late copy is no reordering": {
+		"a late copy is not reordered": {
 			arrivals: []arrival{{seq: 0}, {seq: 1}, {seq: 2}, {seq: 3}, {seq: 0}},
 			want:     udp.Counts{Planned: 4, Sent: 4, Arrived: 4, Duplicated: 1},
 		},
-		"reordered is what is below the next expected": {
+		"a number below the next expected is reordered": {
 			arrivals: []arrival{{seq: 2}, {seq: 0}, {seq: 1}, {seq: 3}},
 			want:     udp.Counts{Planned: 4, Sent: 4, Arrived: 4, Reordered: 2},
 		},
-		"what is refused here is no loss of the path": {
+		"a refused packet is not lost": {
 			refuse: []int{1, 2}, arrivals: []arrival{{seq: 0}},
 			want: udp.Counts{Planned: 4, Refused: 2, Sent: 2, Arrived: 1, Lost: 1},
 		},
-		"what was withheld, as nobody was heard, is none": {
+		"a withheld packet is not lost": {
 			refuse: []int{1, 2, 3}, withheld: 2, arrivals: []arrival{{seq: 0}},
 			want: udp.Counts{Planned: 4, Refused: 1, Withheld: 2, Sent: 1, Arrived: 1},
 		},
-		"what was not tried is none either": {
+		"a packet not tried is not lost": {
 			untried: 3, arrivals: []arrival{{seq: 0}},
 			want: udp.Counts{Planned: 4, NotTried: 3, Sent: 1, Arrived: 1},
 		},
-		"what was never sent does not arrive": {
+		"a number that was not sent is unsent": {
 			refuse: []int{1}, untried: 1, arrivals: []arrival{{seq: 0}, {seq: 1}, {seq: 3}, {seq: 1 << 31}},
 			want: udp.Counts{Planned: 4, NotTried: 1, Refused: 1, Sent: 2, Arrived: 1, Lost: 1, Unsent: 3},
 		},
-		"damaged alone is lost, and counted": {
+		"a packet with damaged copies only is lost": {
 			arrivals: []arrival{{seq: 0, damage: stream.Truncated}, {seq: 1, damage: stream.BitErrors}, {seq: 2}, {seq: 3}},
 			want:     udp.Counts{Planned: 4, Sent: 4, Arrived: 2, Lost: 2, Damaged: [5]int{0, 1, 0, 1, 0}},
 		},
-		"an intact copy after a damaged one arrives": {
+		"an intact copy after a damaged one counts": {
 			arrivals: []arrival{{seq: 0, damage: stream.Overwritten}, {seq: 0}, {seq: 1}, {seq: 2}, {seq: 3}},
 			want:     udp.Counts{Planned: 4, Sent: 4, Arrived: 4, Damaged: [5]int{0, 0, 1, 0, 0}},
 		},
@@ -96,7 +96,7 @@ func TestJoinCountsEachOutcome(t *testing.T) {
 			arrivals: []arrival{{seq: 0}, {seq: 0, damage: stream.Overwritten}, {seq: 1}, {seq: 2}, {seq: 3}},
 			want:     udp.Counts{Planned: 4, Sent: 4, Arrived: 4, Damaged: [5]int{0, 0, 1, 0, 0}},
 		},
-		"the number in a damaged header is nobody's": {
+		"the number in a damaged header is ignored": {
 			arrivals: []arrival{{seq: 0}, {seq: 1, damage: stream.BadHeader}, {seq: 1 << 30, damage: stream.BadHeader}},
 			want:     udp.Counts{Planned: 4, Sent: 4, Arrived: 1, Lost: 3, Damaged: [5]int{0, 0, 0, 0, 2}},
 		},
@@ -122,7 +122,7 @@ func TestJoinCountsEachOutcome(t *testing.T) {
 	}
 }
 
-// A receiver has space for few packets but those of the plan, and counts the others.
+// A receiver lists a limited number of duplicates, and counts the others.
 func TestJoinCountsDuplicatesWithoutAnEntry(t *testing.T) {
 	p, s := sentEvery(1)
 	r := received(arrival{seq: 0}, arrival{seq: 0}, arrival{seq: 0, damage: stream.BadHeader})
@@ -157,7 +157,7 @@ func TestJoinTakesTheFirstIntactCopysStamp(t *testing.T) {
 	}
 }
 
-func TestJoinKnowsSegmentsAndSizes(t *testing.T) {
+func TestJoinSetsSegmentsAndSizes(t *testing.T) {
 	p := stream.Plan{Segments: []stream.Segment{
 		{PayloadBytes: 100, Burst: 1, Bursts: 2, Interval: time.Millisecond},
 		{PayloadBytes: 1000, Burst: 3, Bursts: 1, Interval: time.Millisecond},
@@ -179,7 +179,7 @@ func TestJoinKnowsSegmentsAndSizes(t *testing.T) {
 	}
 }
 
-// A remote end that says what it likes must not harm: more packets than planned, any number.
+// Arbitrary records of a remote end, such as more packets than planned, must not break the counts.
 func FuzzJoinConservesPackets(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3}, uint8(4), uint8(4))
 	f.Add([]byte{0x10, 0x41, 0xff, 3, 3}, uint8(9), uint8(4))
@@ -196,7 +196,7 @@ func FuzzJoinConservesPackets(f *testing.F) {
 		case c.Sent != c.Arrived+c.Lost, c.Planned != c.Sent+c.Refused+c.Withheld+c.NotTried, c.NotTried < 0:
 			t.Errorf("sent packets are not conserved: %+v", c)
 		case len(outcomes) < c.Arrived+c.Duplicated+c.Unsent:
-			t.Errorf("more arrived than came: %+v of %d", c, len(outcomes))
+			t.Errorf("more packets arrived than were received: %+v of %d", c, len(outcomes))
 		case len(packets) > c.Planned:
 			t.Errorf("%d packets of %d planned", len(packets), c.Planned)
 		}

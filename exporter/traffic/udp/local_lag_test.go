@@ -19,12 +19,12 @@ func TestTimeoutIsNeverMoreThanConfigured(t *testing.T) {
 		0: drain, -1: drain, time.Second: time.Second, time.Minute: drain, time.Nanosecond: udp.MinIdle,
 	} {
 		if got := udp.Timeout(drain, asked); got != want {
-			t.Errorf("asked for %v it waits %v, want %v", asked, got, want)
+			t.Errorf("idle %v: timeout %v, want %v", asked, got, want)
 		}
 	}
 }
 
-// late is a carrier that answers some time after it has sent.
+// late is a carrier that returns some time after the end of sending.
 type late struct {
 	*loadtesttest.Link
 	lag  time.Duration
@@ -38,7 +38,7 @@ func (l *late) Carry(ctx context.Context, d sample.Direction, p stream.Plan, idl
 	return c, err
 }
 
-func TestLagIsTheTimeAfterAllWasSent(t *testing.T) {
+func TestLagIsTheTimeAfterTheEndOfSending(t *testing.T) {
 	plan := stream.Plan{Segments: []stream.Segment{{PayloadBytes: 972, Interval: 100 * time.Millisecond, Burst: 1, Bursts: 11}}}
 	for name, c := range map[string]struct {
 		each func(sample.Direction, *udp.Carried) error
@@ -62,7 +62,7 @@ func TestLagIsTheTimeAfterAllWasSent(t *testing.T) {
 				t.Errorf("%s: lag %v, %v", name, lag, ok)
 			}
 			if l.idle != time.Second {
-				t.Errorf("%s: the carrier was asked to wait %v", name, l.idle)
+				t.Errorf("%s: the carrier's idle timeout is %v", name, l.idle)
 			}
 		})
 	}

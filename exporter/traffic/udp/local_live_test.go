@@ -21,7 +21,7 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// waiting is how many packets wait at a socket.
+// waiting returns the number of packets in a socket's buffer.
 func waiting(t *testing.T, at *net.UDPConn) (n int) {
 	t.Helper()
 	raw, err := at.SyscallConn()
@@ -76,8 +76,8 @@ func TestClientSaysHelloTwiceASecondWhereNoStreamSaysMore(t *testing.T) {
 	})
 }
 
-// Else a stream of the load server's, at the same time, would pause.
-func TestClientSaysHelloInThePausesOfItsStream(t *testing.T) {
+// Otherwise a concurrent stream of the load server would pause.
+func TestClientSendsHellosInThePausesOfItsStream(t *testing.T) {
 	for pause, said := range map[time.Duration]bool{1100 * time.Millisecond: true, time.Millisecond: false} {
 		p := ready(t)
 		c := &carrier{client: p.Client, session: p.session, remote: p.at(), clock: static.New(time.Millisecond, metric.Discard{}), drain: remoteend.Timeout}
@@ -99,12 +99,12 @@ func TestClientSaysHelloInThePausesOfItsStream(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		if said && during == 0 || !said && during > 1 { // one may come before the first packet
-			t.Errorf("a pause of %v: %d hellos while the stream was sent", pause, during)
+			t.Errorf("a pause of %v: %d hellos during the stream", pause, during)
 		}
 	}
 }
 
-func TestClientBearsALoadServerThatIsSilent(t *testing.T) {
+func TestTimeoutOfASilentLoadServer(t *testing.T) {
 	begin := time.Unix(1_800_000_000, 0)
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
 	const s, idle = time.Second, 5 * time.Second
@@ -112,21 +112,21 @@ func TestClientBearsALoadServerThatIsSilent(t *testing.T) {
 	plan.Segments[0].Interval = 2 * s
 	for name, c := range map[string]struct {
 		d       sample.Direction
-		planned time.Duration // when all transfers are over
-		over    time.Duration // when all was sent; zero: not yet
+		planned time.Duration // planned end of all transfers
+		over    time.Duration // end of sending; zero: not yet
 		heard   time.Duration
 		now     time.Duration
-		given   time.Duration // when it is given up; zero: not while this lasts
+		given   time.Duration // end of the timeout; zero: none yet
 	}{
 		"a reverse stream":                                    {sample.Reverse, 60 * s, 0, 20 * s, 30 * s, 32 * s},
-		"a reverse stream of which nothing has come":          {sample.Reverse, 60 * s, 0, 0, 5 * s, 12 * s},
-		"a reverse stream that is over as planned":            {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace},
-		"one that was heard after its end":                    {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace},
-		"a forward stream that is being sent":                 {sample.Forward, 60 * s, 0, 0, 59 * s, 0},
+		"a reverse stream without packets so far":             {sample.Reverse, 60 * s, 0, 0, 5 * s, 12 * s},
+		"a reverse stream after its planned end":              {sample.Reverse, 60 * s, 0, 59 * s, 61 * s, 60*s + idle + grace},
+		"a reverse stream with packets after its planned end": {sample.Reverse, 60 * s, 0, 80 * s, 90 * s, 80*s + idle + grace},
+		"a forward stream during sending":                     {sample.Forward, 60 * s, 0, 0, 59 * s, 0},
 		"a forward stream that takes longer than planned":     {sample.Forward, 60 * s, 0, 0, 600 * s, 0},
 		"a forward stream, and a longer one at the same time": {sample.Forward, 60 * s, 10 * s, 10 * s, 59 * s, 0},
-		"a forward stream that was sent":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace},
-		"one of whose records some came":                      {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace},
+		"a forward stream after sending":                      {sample.Forward, 60 * s, 61 * s, 50 * s, 70 * s, 61*s + idle + grace},
+		"a forward stream with part of the records":           {sample.Forward, 60 * s, 61 * s, 90 * s, 95 * s, 90*s + idle + grace},
 	} {
 		x := &carrying{carrier: &carrier{planned: at(c.planned)}, Start: Start{Direction: c.d, Plan: plan, Idle: idle}}
 		if c.over > 0 {
@@ -135,14 +135,14 @@ func TestClientBearsALoadServerThatIsSilent(t *testing.T) {
 		since, limit := x.bears(at(c.heard), at(c.now))
 		switch {
 		case c.given == 0 && !since.Equal(at(c.now)):
-			t.Errorf("%s: given up at %v, want not before all was sent", name, since.Add(limit).Sub(begin))
+			t.Errorf("%s: timeout at %v, want none before the end of sending", name, since.Add(limit).Sub(begin))
 		case c.given > 0 && !since.Add(limit).Equal(at(c.given)):
-			t.Errorf("%s: given up at %v, want %v", name, since.Add(limit).Sub(begin), c.given)
+			t.Errorf("%s: timeout at %v, want %v", name, since.Add(limit).Sub(begin), c.given)
 		}
 	}
 }
 
-func TestTransferIsPlannedUntilTheLastOfThemIsOver(t *testing.T) {
+func TestPlannedEndIsThatOfTheLastTransfer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c carrier
 		for _, d := range []time.Duration{5, 30, 10} {
@@ -154,16 +154,16 @@ func TestTransferIsPlannedUntilTheLastOfThemIsOver(t *testing.T) {
 	})
 }
 
-func TestLoadServerThatIsGivenUpIsNamed(t *testing.T) {
+func TestTimeoutNamesTheLoadServer(t *testing.T) {
 	p := ready(t)
 	c := &carrier{client: p.Client, session: p.session, remote: p.at(), clock: static.New(time.Millisecond, metric.Discard{}), drain: remoteend.Timeout}
 	x := &carrying{carrier: c, Start: startOf(1, sample.Forward)}
-	x.Idle = -grace - 10*time.Second // as if that were over
+	x.Idle = -grace - 10*time.Second // so that the timeout is over
 	x.over.Store(time.Now().UnixNano())
 	ctx, gone := context.WithCancelCause(t.Context())
 	x.watch(ctx, gone)
 	var f *loadtest.Failure
-	if why := context.Cause(ctx); !errors.As(why, &f) || f.Reason != loadtest.ReasonLost || !strings.HasPrefix(why.Error(), "nothing was heard of the load server at "+p.at().String()) {
+	if why := context.Cause(ctx); !errors.As(why, &f) || f.Reason != loadtest.ReasonLost || !strings.HasPrefix(why.Error(), "nothing was received from the load server at "+p.at().String()) {
 		t.Errorf("%v", why)
 	}
 }
@@ -181,7 +181,7 @@ func TestErrorOfATransferNamesTheLoadServer(t *testing.T) {
 	}
 }
 
-// Both directions run: the client sends packets, and so no hellos.
+// Both directions run: the client sends packets, and no hellos.
 func TestPacketsOfTheClientEndAPause(t *testing.T) {
 	p := ready(t)
 	x := startOf(1, sample.Forward)
@@ -202,8 +202,8 @@ func TestPacketsOfTheClientEndAPause(t *testing.T) {
 	begin := time.Now()
 	c.Unreachable(syscall.EHOSTUNREACH)
 	remoteend.Eventually(t, "the end of the pause", c.Given)
-	if took := time.Since(begin); took > time.Second { // the hello is 3 s old then
-		t.Errorf("paused for %v, while packets of the client came each 10 ms", took)
+	if took := time.Since(begin); took > time.Second { // the last hello is 3 s old
+		t.Errorf("paused for %v, with packets of the client every 10 ms", took)
 	}
 	if err := p.Sent(t.Context(), 1, <-sent); err != nil {
 		t.Fatal(err)

@@ -25,17 +25,17 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// remoteEnd is a real load server on loopback, until ctx ends.
+// remoteEnd runs a load server on loopback until ctx ends.
 func remoteEnd(ctx context.Context, t *testing.T, limits ...string) loadtest.Options {
 	t.Helper()
 	o := loadtesttest.RemoteEnd(ctx, t, loadtesttest.End{}, limits...)
-	o.DrainTimeout = 20 * time.Second // nothing is lost here, but a busy host may stand still
+	o.DrainTimeout = 20 * time.Second // no packet is lost here, but a busy host may stall
 	return o
 }
 
 var target = probe.Target{Path: "office", Probe: "saturation", Peer: "192.0.2.1"}
 
-// once is loadtest.Once, again where a busy host has let the hello packets wait for 5 s.
+// once is loadtest.Once; it retries if a busy host has delayed the hello packets by 5 s.
 func once(ctx context.Context, e probe.Env, at probe.Target, o loadtest.Options, k loadtest.Kind, progress func(loadtest.Progress)) (out *loadtest.Outcome, err error) {
 	for range 3 {
 		out, err = loadtest.Once(ctx, e, at, o, k, nil, progress)
@@ -46,7 +46,7 @@ func once(ctx context.Context, e probe.Env, at probe.Target, o loadtest.Options,
 	return out, err
 }
 
-// scriptKind performs what the test says.
+// scriptKind calls a function of the test.
 type scriptKind struct {
 	perform func(ctx context.Context, s *udp.Session, r *loadtest.Run) error
 }
@@ -66,7 +66,7 @@ func env(m clock.Monitor) probe.Env {
 
 func staticClock() clock.Monitor { return static.New(time.Millisecond, metric.Discard{}) }
 
-// thousand is 1000 packets of 600 bytes in half a second.
+// thousand returns 1000 packets of 600 bytes in half a second.
 func thousand(s *udp.Session) stream.Plan {
 	return s.Plan(s.Paced(600, 1.2e6, 500*time.Millisecond))
 }
@@ -83,10 +83,10 @@ func TestTransferOverLoopbackIsJoinedInBothDirections(t *testing.T) {
 				t.Errorf("%s: %+v", d, c)
 			}
 			if !x.Shared || x.Drift() != 0 {
-				t.Errorf("%s: one kernel, and yet shared %v, drift %v", d, x.Shared, x.Drift())
+				t.Errorf("%s: one kernel, but shared %v, drift %v", d, x.Shared, x.Drift())
 			}
 			for i := range x.Packets {
-				// One clock, two kernel stamps: the delay of loopback, exact but for the stamps.
+				// One clock and two kernel timestamps: the delay of loopback, with the timestamp error only.
 				if d := x.Delay(i); !d.OK() || d.Value < -d.Bound || d.Value > time.Second {
 					t.Fatalf("packet %d: %+v: %+v", i, d, x.Packets[i])
 				}
@@ -102,8 +102,7 @@ func TestTransferOverLoopbackIsJoinedInBothDirections(t *testing.T) {
 	}
 }
 
-// A plan with feedback goes from end to end in both directions: reports steer it forward,
-// orders in reverse.
+// With feedback the sender is adjusted by reports in forward direction and by orders in reverse.
 func TestTransferIsAdjustedInBothDirections(t *testing.T) {
 	opts := remoteEnd(t.Context(), t)
 	told := map[sample.Direction]int{}
@@ -136,7 +135,7 @@ func TestTransferIsAdjustedInBothDirections(t *testing.T) {
 	}
 }
 
-func TestClockThatIsSaidToBeNoneLeavesNoDelayOverOneKernel(t *testing.T) {
+func TestNoDelayWithoutAClockSourceOnOneKernel(t *testing.T) {
 	opts := remoteEnd(t.Context(), t)
 	_, err := once(t.Context(), env(none.New(metric.Discard{})), target, opts, scriptKind{func(ctx context.Context, s *udp.Session, _ *loadtest.Run) error {
 		x, err := s.Transfer(ctx, sample.Forward, thousand(s), nil)
@@ -150,7 +149,7 @@ func TestClockThatIsSaidToBeNoneLeavesNoDelayOverOneKernel(t *testing.T) {
 	}
 }
 
-func TestLoadServerThatDiesEndsTheRunWithinSeconds(t *testing.T) {
+func TestEndOfTheLoadServerEndsTheRun(t *testing.T) {
 	for _, d := range sample.Directions() {
 		t.Run(d.String(), func(t *testing.T) {
 			ctx, die := context.WithCancel(t.Context())
@@ -170,15 +169,15 @@ func TestLoadServerThatDiesEndsTheRunWithinSeconds(t *testing.T) {
 			if err == nil || o.Result != loadtest.Incomplete || o.Reason != loadtest.ReasonLost {
 				t.Fatalf("%s %s: %v", o.Result, o.Reason, err)
 			}
-			t.Logf("the run ended %v after its load server", time.Since(died)) // of 30 s; a busy host takes its time
+			t.Logf("the run ended %v after its load server", time.Since(died)) // the plan takes 30 s; no tighter limit, for a busy host
 			if o.ForwardBytes+o.ReverseBytes == 0 {
-				t.Error("nothing is said to have been sent")
+				t.Error("the bytes sent are 0")
 			}
 		})
 	}
 }
 
-func TestErrorsSayWhatIsWrongWhereAndWhatToDo(t *testing.T) {
+func TestErrorsHaveTheCauseTheAddressAndARemedy(t *testing.T) {
 	opts := remoteEnd(t.Context(), t, "rate=1Mbit")
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -196,11 +195,11 @@ func TestErrorsSayWhatIsWrongWhereAndWhatToDo(t *testing.T) {
 		reason string
 		want   []string
 	}{
-		"nobody listens": {func(o *loadtest.Options) { o.LoadServer = free }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server " + free, "is a load server listening"}},
-		"wrong token":    {func(o *loadtest.Options) { o.TokenFile = wrong }, loadtest.Refused, "unauthorized", []string{"load server " + opts.LoadServer + ": refused: unauthorized"}},
-		"no token file":  {func(o *loadtest.Options) { o.TokenFile = wrong + "s" }, loadtest.Failed, loadtest.ReasonConfiguration, []string{"token_file", "no such file"}},
-		"wrong pin":      {func(o *loadtest.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server ", "pin"}},
-		"too fast":       {func(*loadtest.Options) {}, loadtest.Refused, "rate_limit", []string{"refused: rate_limit"}},
+		"no listener":   {func(o *loadtest.Options) { o.LoadServer = free }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server " + free, "is a load server listening"}},
+		"wrong token":   {func(o *loadtest.Options) { o.TokenFile = wrong }, loadtest.Refused, "unauthorized", []string{"load server " + opts.LoadServer + ": refused: unauthorized"}},
+		"no token file": {func(o *loadtest.Options) { o.TokenFile = wrong + "s" }, loadtest.Failed, loadtest.ReasonConfiguration, []string{"token_file", "no such file"}},
+		"wrong pin":     {func(o *loadtest.Options) { o.Pin = "sha256:" + strings.Repeat("00", 32) }, loadtest.Failed, loadtest.ReasonUnreachable, []string{"load server ", "pin"}},
+		"too fast":      {func(*loadtest.Options) {}, loadtest.Refused, "rate_limit", []string{"refused: rate_limit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := opts
@@ -214,14 +213,14 @@ func TestErrorsSayWhatIsWrongWhereAndWhatToDo(t *testing.T) {
 			}
 			for _, part := range c.want {
 				if !strings.Contains(err.Error(), part) {
-					t.Errorf("%q does not say %q", err, part)
+					t.Errorf("%q does not contain %q", err, part)
 				}
 			}
 		})
 	}
 }
 
-func TestSecondClientIsToldWhoIsBusy(t *testing.T) {
+func TestSecondClientIsRefusedAsBusy(t *testing.T) {
 	opts := remoteEnd(t.Context(), t)
 	opts.MaxWait = 500 * time.Millisecond
 	_, err := once(t.Context(), env(staticClock()), target, opts, scriptKind{func(ctx context.Context, _ *udp.Session, _ *loadtest.Run) error {
@@ -238,8 +237,8 @@ func TestSecondClientIsToldWhoIsBusy(t *testing.T) {
 	}
 }
 
-// The control connection passes through a relay at an address where no UDP is answered.
-func TestWayWithoutUDPIsNamed(t *testing.T) {
+// The control connection uses a relay at an address without a UDP service.
+func TestPathWithoutUDPIsReported(t *testing.T) {
 	opts := remoteEnd(t.Context(), t)
 	at := relay(t, "127.0.0.2:0", opts.LoadServer)
 	opts.LoadServer = at
@@ -248,12 +247,12 @@ func TestWayWithoutUDPIsNamed(t *testing.T) {
 	if o.Result != loadtest.Failed || o.Reason != loadtest.ReasonNoTraffic {
 		t.Fatalf("%s, %s: %v", o.Result, o.Reason, err)
 	}
-	if want := "no reply to UDP at " + host + ":"; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "open there and on the way?") {
+	if want := "no reply to UDP at " + host + ":"; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "open there and on the path?") {
 		t.Errorf("%q does not begin with %q", err, want)
 	}
 }
 
-// relay copies TCP connections to an address, until the test ends.
+// relay forwards TCP connections to an address until the end of the test.
 func relay(t *testing.T, from, to string) (at string) {
 	t.Helper()
 	l, err := net.Listen("tcp", from)

@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/traffic/udp"
 )
 
-// recorded is what a listener has got.
+// recorded returns what a listener has received.
 func recorded(t *testing.T, l *record.Listener[record.Rows]) []record.Rows {
 	t.Helper()
 	all := make([]record.Rows, 100)
@@ -25,7 +25,7 @@ func recorded(t *testing.T, l *record.Listener[record.Rows]) []record.Rows {
 	return all[:n]
 }
 
-func TestRowsOfEachTransferAreRecordedAsTheReportHasThem(t *testing.T) {
+func TestRecordedRowsEqualThoseOfTheReport(t *testing.T) {
 	e := env(staticClock())
 	e.Recorder = &record.Recorder{}
 	l := e.Recorder.Rows().Listen(10)
@@ -58,7 +58,7 @@ func TestRowsOfEachTransferAreRecordedAsTheReportHasThem(t *testing.T) {
 	}
 }
 
-// Beyond MaxRows the report has fewer rows: of transfers to come, and of those that were recorded before.
+// Above MaxRows the report has fewer rows, also of earlier transfers.
 func TestRecordedRowsAreOfAllPacketsAndDoNotChangeLater(t *testing.T) {
 	var r record.Recorder
 	l := r.Rows().Listen(10)
@@ -79,7 +79,7 @@ func TestRecordedRowsAreOfAllPacketsAndDoNotChangeLater(t *testing.T) {
 		}
 	}
 	if every := s.Series()[0].Every; every < 4 {
-		t.Errorf("the report has every %d rows: it was not thinned, and this test shows nothing", every)
+		t.Errorf("the report has every %d rows: it was not thinned, so the test covers nothing", every)
 	}
 	if diff := cmp.Diff(then, rows); diff != "" {
 		t.Errorf("(-then +now):\n%s", diff)

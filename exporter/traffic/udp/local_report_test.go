@@ -17,9 +17,9 @@ import (
 
 const goodClocks = `{"before":{"at_ns":0,"bound_ns":10000,"reason":"ok","steps":0},"after":{"at_ns":0,"bound_ns":10000,"reason":"ok","steps":0}}`
 
-// What reads reports relies on names, order and forms of all this.
-func TestTransferInAReportIsSpelledLikeThis(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // where the time is known
+// Programs that read reports depend on these names, orders and formats.
+func TestJSONOfATransfer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // for simulated time
 		link := &loadtesttest.Link{Delay: 5 * time.Millisecond, Each: func(_ sample.Direction, c *udp.Carried) error {
 			c.Received.Packets, c.Cut = c.Received.Packets[:2], "the remote end shuts down"
 			c.Received.Packets[1].Damage = stream.Truncated

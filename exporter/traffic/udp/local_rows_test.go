@@ -38,7 +38,7 @@ func TestReportKeepsAllRowsWhileTheyFit(t *testing.T) {
 	}
 }
 
-func TestReportThinsItsRowsAndSaysSo(t *testing.T) {
+func TestReportThinsItsRowsAndSetsEvery(t *testing.T) {
 	s := udp.NewSession(&loadtesttest.Link{}, udp.SessionOptions{})
 	s.SetMaxRows(1000)
 	for range 5 {
@@ -70,7 +70,7 @@ func TestRunWithoutATransferReportsNone(t *testing.T) {
 	}
 }
 
-// A row a transfer is kept, however many there are: thinning ends.
+// One row per transfer is kept, however many there are, so that thinning ends.
 func TestReportOfMoreTransfersThanRowsEnds(t *testing.T) {
 	s := udp.NewSession(&loadtesttest.Link{}, udp.SessionOptions{})
 	s.SetMaxRows(3)

@@ -1,6 +1,6 @@
-// Package udp is the traffic of streams of UDP test packets at given times (package stream):
-// its messages, the client's half, which transfers streams in both directions and joins what
-// both ends saw of them, and the remote end's.
+// Package udp is the traffic of streams of UDP test packets at given times (package stream): its
+// messages, the local half, which transfers streams in both directions and joins the records of both
+// ends, and the remote half.
 //
 //	client                                    load server
 //	Open                                   ->
@@ -20,16 +20,15 @@
 //	    reverse: orders                      ->
 //	cancel at any time                     ->
 //
-// A plan with feedback (stream.Plan.Feedback) is the most that its sender sends, and is
-// authorized as such; at which rate within it, the client decides while the stream runs, by
-// what the receiver has got so far. That goes over UDP, since TCP falls silent on a way that
-// is full.
+// A plan with feedback (stream.Plan.Feedback) is the most that its sender sends, and is authorized as
+// such. During the stream the client adjusts the rate within it, by the reports of the receiver. These
+// messages use UDP, since TCP stalls on a full path.
 //
-// Whether the peer lives, each end tells by the packets. The client says hello twice a second
-// where it sends no stream, or one with longer pauses. A load server that hears nothing of it for
-// 3 s pauses a stream to it (consent), and after 10 s ends the session. A client takes a
-// load server that sends nothing of its stream for 10 s for gone. Who waits for the records of a
-// stream waits until that is over as planned, for as long as packets may be on their way, and a
+// Each end detects the other by its packets. The client sends two hello packets a second while it
+// sends no stream, or one with longer pauses. A load server that receives nothing from the client for
+// 3 s pauses its stream (consent), and after 10 s ends the session. A client that receives nothing of
+// a stream for 10 s ends the run. The timeout of the records of a stream is its planned end, plus
+// the drain timeout, plus a grace time.
 // grace.
 package udp
 
@@ -44,10 +43,10 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// Name is the word for this type of traffic.
+// Name of this type of traffic.
 const Name = "udp"
 
-// Names of messages; that of a struct's is the struct's name. refused has a loadcontrol.Refusal.
+// Names of messages; the struct has the same name. The content of refused is a loadcontrol.Refusal.
 const (
 	sayProve    = "prove"
 	sayProved   = "proved"
@@ -59,36 +58,36 @@ const (
 	sayRefused  = "refused"
 )
 
-// Reply is the remote end's to Open.
+// Reply is the load server's reply to Open.
 type Reply struct {
-	// Session is random; each test packet carries it.
+	// Session is random; each test packet has it.
 	Session uint64 `json:"session"`
 	// Port is the UDP port of test traffic, on the address of the control connection.
 	Port uint16 `json:"udp_port"`
-	// Host tells whether both ends run on one kernel, and so read one clock: a token of
-	// package hostid under Salt.
+	// Host is the kernel's token of package hostid under Salt: if it equals the client's, both ends
+	// run on one kernel and read one clock.
 	Salt uint32 `json:"salt"`
 	Host uint32 `json:"host"`
 }
 
-// Prove shows that the client receives at the address that its hello packets came from.
+// Prove has the cookie of a challenge, and so proves the address to which that was sent.
 type Prove struct {
 	Cookie []byte `json:"cookie"`
 }
 
-// Proved says where streams will be sent.
+// Proved has the address to which streams are sent.
 type Proved struct {
 	Address string `json:"address"`
 }
 
-// Start asks for a transfer, one stream. Its ID is the client's, unique in the session;
-// packets carry it.
+// Start requests a transfer, which is one stream. The client chooses the ID, unique in the session;
+// test packets have it.
 type Start struct {
 	ID        uint16           `json:"id"`
 	Direction sample.Direction `json:"direction"`
 	Plan      stream.Plan      `json:"plan"`
-	// Idle is how long nothing may come, after all was sent, until the receiver takes what
-	// has not come for lost; 100 ms to two minutes.
+	// Idle is the idle timeout after all was sent: packets that have not arrived then are lost;
+	// 100 ms to two minutes.
 	Idle time.Duration `json:"idle_ns"`
 }
 
@@ -98,8 +97,8 @@ const (
 	MaxIdle = 2 * time.Minute
 )
 
-// Check tells whether the transfer makes sense: its number, direction, plan and Idle.
-// Whether it is allowed is another request.
+// Check validates the ID, direction, plan and Idle of a transfer, but not whether the token allows
+// it.
 func (t *Start) Check() error {
 	switch {
 	case t.ID == 0:
@@ -115,8 +114,8 @@ func (t *Start) Check() error {
 	return nil
 }
 
-// length is how long the stream takes as planned, at the most; one without intervals takes as
-// long as the sending host needs.
+// length returns the longest planned time of the stream; one without intervals takes as long as the
+// sending host needs.
 func (t *Start) length(most time.Duration) time.Duration {
 	if _, unpaced := t.Plan.PeakRate(); !unpaced {
 		return t.Plan.Duration()
@@ -127,64 +126,64 @@ func (t *Start) length(most time.Duration) time.Duration {
 	return stream.MaxDuration
 }
 
-// Times in which an end that is there is heard.
+// Timeouts of the ends.
 const (
-	// Outage is the longest silence that a stream outlasts. Radio links stand still for
-	// seconds: of eight recorded in cars, LTE, UMTS and EVDO, six did for more than a second
-	// in every two minutes.
+	// Outage is the longest interruption of the path that a stream survives. Radio links stall for
+	// seconds: of eight recorded in cars, LTE, UMTS and EVDO, six stalled for over a second in
+	// every two minutes.
 	Outage = 10 * time.Second
-	// grace is what words may take after a stream: they wait in the queue that it has filled,
-	// and where they were lost until TCP says them again.
+	// grace is the time for control messages after a stream: they wait in the queue that the stream
+	// has filled, and for retransmissions of TCP.
 	grace = time.Minute
 )
 
-// Clock is what one end says of its clock: see clock.Quality.
+// Clock is the state of one end's clock: see clock.Quality.
 type Clock struct {
-	// At is when it was asked.
+	// At is when it was read.
 	At    instant.Time  `json:"at_ns"`
 	Bound time.Duration `json:"bound_ns"`
-	// Reason is sample.Reason's word; "ok": the bound holds.
+	// Reason is the name of a sample.Reason; "ok": the bound is valid.
 	Reason string `json:"reason"`
-	// Steps seen so far: two that differ make every delay between them void.
+	// Steps since the start: if two values differ, delays between them are invalid.
 	Steps uint64 `json:"steps"`
 }
 
-// clockNow is what a monitor says of this host's clock.
+// clockNow returns the present state of this host's clock.
 func clockNow(m clock.Monitor) Clock {
 	at := instant.Now()
 	q := m.Quality(at)
 	return Clock{At: at, Bound: q.Bound.Error, Reason: q.Bound.Reason.String(), Steps: q.Steps}
 }
 
-// Started says that the load server is ready to receive, or that it begins to send.
+// Started reports that the load server is ready to receive, or begins to send.
 type Started struct {
 	ID    uint16 `json:"id"`
 	Clock Clock  `json:"clock"`
 }
 
-// Sent says that the client has sent what it will send of a forward transfer.
+// Sent reports that the client has sent all packets of a forward transfer.
 type Sent struct {
 	ID      uint16 `json:"id"`
 	Packets int    `json:"packets"`
 }
 
-// Cancel ends a transfer early; it is finished as far as it came.
+// Cancel ends a transfer early; the load server sends its records so far.
 type Cancel struct {
 	ID uint16 `json:"id"`
 }
 
-// Finished is the end of a transfer; the records of the load server's packets are its bytes.
+// Finished is the end of a transfer; the records of the load server's packets are its binary data.
 // Exactly one of Sent and Received is set.
 type Finished struct {
 	ID       uint16           `json:"id"`
 	Clock    Clock            `json:"clock"`
 	Sent     *stream.Sent     `json:"sent,omitempty"`
 	Received *stream.Received `json:"received,omitempty"`
-	// Error is why it ended early, in words; empty: it did not.
+	// Error is why it ended early; empty: it did not.
 	Error string `json:"error,omitempty"`
 }
 
-// gap is the longest time between two packets of a plan.
+// gap returns the longest time between two packets of a plan.
 func gap(p stream.Plan) (most time.Duration) {
 	for _, s := range p.Segments {
 		most = max(most, s.Pause+s.Interval)
@@ -192,7 +191,7 @@ func gap(p stream.Plan) (most time.Duration) {
 	return max(most, p.Feedback)
 }
 
-// Overhead is the bytes of IP and UDP headers of a packet.
+// Overhead returns the bytes of IP and UDP headers of a packet.
 func Overhead(ipv6 bool) int {
 	if ipv6 {
 		return 48

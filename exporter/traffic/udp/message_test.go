@@ -12,7 +12,7 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-func TestEachMessageIsReadAsItWasWritten(t *testing.T) {
+func TestEachMessageIsDecodedAsEncoded(t *testing.T) {
 	for _, want := range []any{
 		&Reply{Session: 1 << 63, Port: 8620, Salt: 1, Host: 2},
 		&Prove{Cookie: []byte{1, 2, 3}},
@@ -81,7 +81,7 @@ func TestGapIsTheLongestTimeBetweenTwoPackets(t *testing.T) {
 	for want, p := range map[time.Duration]stream.Plan{
 		time.Second:      {Segments: []stream.Segment{even}},
 		6 * time.Second:  {Segments: []stream.Segment{even, paused}},
-		10 * time.Second: {Segments: []stream.Segment{even}, Feedback: 10 * time.Second}, // which is what a sender that hears nothing falls back to
+		10 * time.Second: {Segments: []stream.Segment{even}, Feedback: 10 * time.Second}, // to which a sender without reports falls back
 	} {
 		if got := gap(p); got != want {
 			t.Errorf("%+v: %v, want %v", p, got, want)
@@ -90,7 +90,7 @@ func TestGapIsTheLongestTimeBetweenTwoPackets(t *testing.T) {
 }
 
 // A stream without intervals takes as long as the sending host needs.
-func TestStreamLastsAsPlannedOrAsLongAsItMay(t *testing.T) {
+func TestLengthOfAStream(t *testing.T) {
 	paced, unpaced := startOf(1, sample.Forward), startOf(2, sample.Forward)
 	unpaced.Plan.Segments[0].Interval = 0
 	for _, c := range []struct {

@@ -23,7 +23,7 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// converse is a control connection over loopback with a load server that follows a script.
+// converse returns a control connection over loopback to a load server that follows a script.
 func converse(t *testing.T, script func(*loadcontrol.Conn)) *loadcontrol.Client {
 	t.Helper()
 	var scripts sync.WaitGroup
@@ -53,8 +53,8 @@ func converse(t *testing.T, script func(*loadcontrol.Conn)) *loadcontrol.Client 
 	return c
 }
 
-// host is a traffic.Host over a control connection: what it is told is kept, and what is said to
-// it goes to the client.
+// host is a traffic.Host with a control connection; it records the calls and sends the messages to the
+// client.
 type host struct {
 	conn  *loadcontrol.Conn
 	local netip.AddrPort
@@ -68,8 +68,8 @@ type host struct {
 	begun    int
 	until    time.Time
 	refusals []loadcontrol.Reason
-	spent    []time.Duration // how long the traffic lasts that was let go
-	ended    chan error      // takes one
+	spent    []time.Duration // duration of permitted traffic
+	ended    chan error      // capacity 1
 }
 
 func newHost() *host { return &host{left: 1 << 40, ended: make(chan error, 1)} }
@@ -85,7 +85,7 @@ func (h *host) Limits() (loadcontrol.Limits, *loadcontrol.Refusal) {
 	return h.limits, nil
 }
 
-// Spend draws from a full bucket each time: what tokens have spent is the load server's to know.
+// Spend draws from a full bucket each time: only a load server has the state of tokens.
 func (h *host) Spend(_ sample.Direction, lasts time.Duration, draw traffic.Draw) *loadcontrol.Refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -98,7 +98,7 @@ func (h *host) Spend(_ sample.Direction, lasts time.Duration, draw traffic.Draw)
 	return nil
 }
 
-// full is a bucket as the load server's.
+// full returns a full bucket like that of the load server.
 func full(rate float64) traffic.Bucket {
 	depth := max(256<<10, rate/10)
 	return traffic.Bucket{Level: depth, Depth: depth, Rate: rate}
@@ -148,7 +148,7 @@ func (h *host) End(why error) {
 
 func (h *host) Listen(net.ListenConfig) (net.Listener, error) { panic("UDP needs no further socket") }
 
-// newRemote is the remote half on loopback.
+// newRemote returns the remote half on loopback.
 func newRemote(t *testing.T) *remote {
 	t.Helper()
 	f := Traffic{}.New(traffic.Env{
@@ -173,7 +173,7 @@ type peer struct {
 	session  *stream.Session
 }
 
-// meet opens a session with a remote half that runs.
+// meet opens a session with a running remote half.
 func meet(t *testing.T, f *remote, h *host) *peer {
 	t.Helper()
 	p := &peer{t: t, host: h}
@@ -182,7 +182,7 @@ func meet(t *testing.T, f *remote, h *host) *peer {
 		h.conn, h.local = c, f.open()[0].LocalAddr()
 		m, _, err := c.Read(t.Context())
 		if err != nil || m.Open == nil {
-			t.Errorf("%+v, %v in place of open", m, err)
+			t.Errorf("got %+v, %v, want open", m, err)
 			return
 		}
 		s, reply, refusal := f.Open(h, m.Open.Parameters)
@@ -197,7 +197,7 @@ func meet(t *testing.T, f *remote, h *host) *peer {
 				return
 			}
 			if refusal := s.Hear(m.Say); refusal != nil {
-				_ = c.Refuse(refusal) // the client may have gone
+				_ = c.Refuse(refusal) // the client may have closed
 				return
 			}
 		}
@@ -212,7 +212,7 @@ func meet(t *testing.T, f *remote, h *host) *peer {
 	return p
 }
 
-// running is a remote half whose sockets are read.
+// running returns a remote half whose sockets are read.
 func running(t *testing.T) *remote {
 	t.Helper()
 	f := newRemote(t)
@@ -226,7 +226,7 @@ func running(t *testing.T) *remote {
 	return f
 }
 
-// at is the remote end's test port.
+// at returns the test port of the remote end.
 func (p *peer) at() netip.AddrPort {
 	return netip.AddrPortFrom(p.Remote().Addr(), p.Reply.Port)
 }
@@ -239,7 +239,7 @@ func (p *peer) prove() error {
 	return p.Prove(p.t.Context(), cookie)
 }
 
-// ready is a peer that has proved its address.
+// ready returns a peer with a proved address.
 func ready(t *testing.T) *peer {
 	t.Helper()
 	p := meet(t, running(t), newHost())
@@ -249,12 +249,12 @@ func ready(t *testing.T) *peer {
 	return p
 }
 
-// startOf is 100 packets of 500 bytes, 1 ms apart.
+// startOf returns a transfer of 100 packets of 500 bytes, 1 ms apart.
 func startOf(id uint16, d sample.Direction) Start {
 	return Start{ID: id, Direction: d, Idle: MinIdle, Plan: remoteend.Plan()}
 }
 
-// words is a Say of this content.
+// words returns a Say with this content.
 func words(t *testing.T, name string, body any) *loadcontrol.Say {
 	t.Helper()
 	b, err := json.Marshal(body)

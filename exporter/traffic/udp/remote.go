@@ -25,21 +25,21 @@ import (
 // Traffic is this type of traffic.
 type Traffic struct{}
 
-// Name is Name.
+// Name returns Name.
 func (Traffic) Name() string { return Name }
 
-// New is traffic.Type's.
+// New implements traffic.Type.
 func (Traffic) New(env traffic.Env) traffic.Remote { return &remote{env: env, host: hostid.Read()} }
 
-// remote is the half of one load server: a UDP socket beside each address of control, which its
+// remote is the half of one load server: a UDP socket for each address of control, which the
 // sessions share.
 type remote struct {
 	env  traffic.Env
 	host hostid.ID
-	byID sync.Map // session number -> *serving, for packets
+	byID sync.Map // *serving by session ID, for packets
 
 	mu        sync.Mutex
-	endpoints []*stream.Endpoint // those that were shut, too: their counts go on
+	endpoints []*stream.Endpoint // also closed ones, for their counts
 }
 
 func (f *remote) Listen(at netip.AddrPort) (shut func(), err error) {
@@ -71,7 +71,7 @@ func (f *remote) Run(ctx context.Context) error {
 	return nil
 }
 
-// Discarded is what all test ports have left alone, by the reason.
+// Discarded returns the packets ignored by all test ports, by reason.
 func (f *remote) Discarded() map[string]uint64 {
 	sum := map[string]uint64{}
 	for i := range stream.Reasons {
@@ -91,7 +91,7 @@ func (f *remote) open() []*stream.Endpoint {
 	return f.endpoints
 }
 
-// at is the test socket beside the control address that a client has reached: the one opened last.
+// at returns the test socket for the control address that a client uses: the one opened last.
 func (f *remote) at(local netip.AddrPort) *stream.Endpoint {
 	for _, e := range slices.Backward(f.open()) {
 		a := e.LocalAddr()
@@ -102,7 +102,7 @@ func (f *remote) at(local netip.AddrPort) *stream.Endpoint {
 	return nil
 }
 
-// Open makes the session's number known to the test port.
+// Open adds the session to the test port.
 func (f *remote) Open(host traffic.Host, _ json.RawMessage) (traffic.Session, any, *loadcontrol.Refusal) {
 	e := f.at(host.Local())
 	if e == nil {
@@ -127,7 +127,7 @@ func randomID() uint64 {
 	}
 }
 
-// greeted hears of a hello; it runs on the goroutine that receives.
+// greeted handles a hello packet, on the receiving goroutine.
 func (f *remote) greeted(id uint64, from netip.AddrPort) {
 	v, ok := f.byID.Load(id)
 	if !ok {
@@ -143,33 +143,33 @@ func badRequest(format string, args ...any) *loadcontrol.Refusal {
 	return &loadcontrol.Refusal{Reason: loadcontrol.BadRequest, Detail: fmt.Sprintf(format, args...)}
 }
 
-// What says that the client still receives a stream, or does not: see consent.
+// Times and limits of consent.
 const (
-	// consentLasts is for how long a sign of life is consent.
+	// consentLasts is how long a packet from the client counts as consent.
 	consentLasts = 3 * time.Second
-	// refusals are so many errors that a port is closed, without a hello between them: one may be
-	// forged, or left of another socket.
+	// refusals is the number of ICMP port-unreachable errors without a hello between them that end
+	// consent: single ones may be forged, or refer to an earlier socket.
 	refusals = 3
 )
 
-// consent is whether the client still receives a stream (stream.Consent): it says hello while
-// it does, or sends packets of a stream of its own, from the address that was proved. A stream
-// pauses without; what ends it is the end of the session, see serving.watch.
+// consent is the consent of the client to a stream (stream.Consent): it sends hello packets, or packets
+// of a stream of its own, from the proved address. Without consent a stream pauses; the end of the
+// session ends it, see serving.watch.
 type consent struct {
 	*serving
 	begun time.Duration // when the stream began, by sched.Now
 }
 
-// Given is stream.Consent's. A stream that begins has as long as after a sign of life; after an ICMP
-// error there must be one.
+// Given implements stream.Consent. A new stream has consent for consentLasts; after an ICMP error a
+// packet from the client must follow.
 func (c *consent) Given() bool {
 	now := sched.Now()
 	unheard, gone := c.unheard(now), time.Duration(c.gone.Load())
 	return min(unheard, now-c.begun) <= consentLasts && (gone == 0 || now-unheard > gone)
 }
 
-// Unreachable is stream.Consent's. A closed port is one until a hello comes, all else may pass
-// (RFC 1122 section 3.2.2.1). That a packet is too long says nothing of the receiver.
+// Unreachable implements stream.Consent. A closed port ends consent after several errors, other
+// errors at once (RFC 1122 section 3.2.2.1), until a packet arrives. EMSGSIZE does not concern the receiver.
 func (c *consent) Unreachable(err syscall.Errno) {
 	closed := err == syscall.ECONNREFUSED || err == syscall.ENOPROTOOPT
 	if err == syscall.EMSGSIZE || closed && c.refused.Add(1) < refusals {
@@ -178,14 +178,14 @@ func (c *consent) Unreachable(err syscall.Errno) {
 	c.gone.Store(int64(sched.Now()))
 }
 
-// roundingShare is what intervals in whole nanoseconds may add to a rate that is the limit.
+// roundingShare is how much rounding of intervals to nanoseconds may add to a rate at the limit.
 const roundingShare = 0.001
 
-// errTooFast is why a plan breaks a rate.
+// errTooFast: a plan exceeds a rate.
 var errTooFast = errors.New("faster than the token allows")
 
-// checkRate holds a plan to a token's rate: each segment that is paced in its mean, and the whole
-// to the bucket, as it is at the beginning. It returns what is in it at the end.
+// checkRate checks a plan against a token's rate: the mean of each paced segment, and the whole
+// against the bucket as it is at the beginning. It returns the level at the end.
 func checkRate(p stream.Plan, b traffic.Bucket) (after float64, err error) {
 	level, rate := b.Level, b.Rate*(1+roundingShare)
 	for i, s := range p.Segments {
@@ -195,10 +195,10 @@ func checkRate(p stream.Plan, b traffic.Bucket) (after float64, err error) {
 			return 0, fmt.Errorf("%w: segment %d sends %s, the limit is %s of UDP payload", errTooFast, i, option.Rate(burst/s.Interval.Seconds()), option.Rate(b.Rate))
 		}
 		level = min(b.Depth, level+rate*s.Pause.Seconds())
-		// Where the bucket loses, it is lowest after the last burst; where it gains, after the first.
+		// If the level falls, it is lowest after the last burst; if it rises, after the first.
 		lowest := level - burst - math.Max(0, burst-gain)*float64(s.Bursts-1)
 		if lowest < 0 {
-			return 0, fmt.Errorf("%w: segment %d sends %.0f bytes at once, or too soon after others; just then it may be %.0f, and %.0f at the most", errTooFast, i, level-lowest, level, b.Depth)
+			return 0, fmt.Errorf("%w: segment %d sends %.0f bytes at once, or too soon after others; the bucket then has %.0f of at most %.0f", errTooFast, i, level-lowest, level, b.Depth)
 		}
 		level = min(b.Depth, level+(gain-burst)*float64(s.Bursts))
 	}

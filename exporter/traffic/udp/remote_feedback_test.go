@@ -12,17 +12,17 @@ import (
 	"oneway.example/tests/remoteend"
 )
 
-// adjustedOf is startOf with feedback.
+// adjustedOf returns startOf with feedback.
 func adjustedOf(id uint16, d sample.Direction) Start {
 	t := startOf(id, d)
 	t.Plan.Feedback = stream.MinFeedback
 	return t
 }
 
-// What a client orders is within what was authorized, or is not done.
+// Orders outside the authorized plan have no effect.
 func TestOrdersDoNotExceedWhatWasAuthorized(t *testing.T) {
 	p := ready(t)
-	p.host.limits.BytesPerSecond, p.host.left = 500_000, 50_000 // what the plan may send at once, and no more
+	p.host.limits.BytesPerSecond, p.host.left = 500_000, 50_000 // exactly the plan's bytes
 	x := adjustedOf(1, sample.Reverse)
 	reception, err := p.session.Expect(1, x.Plan)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestOrdersDoNotExceedWhatWasAuthorized(t *testing.T) {
 			if err := p.session.Order(1, p.at(), serial, 1); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(time.Millisecond) // orders come in while the stream runs
+			time.Sleep(time.Millisecond) // orders arrive during the stream
 		}
 	})
 	if _, err := p.Start(t.Context(), x); err != nil {
@@ -52,13 +52,13 @@ func TestOrdersDoNotExceedWhatWasAuthorized(t *testing.T) {
 		t.Errorf("%d packets were sent of %d, %d told: %v", len(sent), x.Plan.Packets(), f.Sent.Planned, err)
 	}
 	for i := 1; i < len(sent); i++ {
-		if d := sent[i].Due.Sub(sent[i-1].Due); d < x.Plan.Segments[0].Interval-100*time.Microsecond { // the clock is read anew
-			t.Errorf("packet %d was due %v after the one before", i, d)
+		if d := sent[i].Due.Sub(sent[i-1].Due); d < x.Plan.Segments[0].Interval-100*time.Microsecond { // tolerance for a new reading of the clock
+			t.Errorf("packet %d was due %v after the previous one", i, d)
 		}
 	}
 	reception.Finish(t.Context(), len(sent), remoteend.Timeout)
 
-	// Though it may be sent slower, the whole plan must be allowed.
+	// The whole plan must be allowed, even if less is sent.
 	fast := adjustedOf(2, sample.Reverse)
 	fast.Plan.Segments[0].Interval /= 2
 	fast.Plan.Segments[0].Bursts = 50
@@ -68,7 +68,7 @@ func TestOrdersDoNotExceedWhatWasAuthorized(t *testing.T) {
 	}
 }
 
-// The load server reports no more bytes than it has received, and only to who sends.
+// The reports have fewer bytes than were received, and go to the sender only.
 func TestReportsAreFewerThanWhatIsReceived(t *testing.T) {
 	p := ready(t)
 	x := adjustedOf(1, sample.Forward)

@@ -35,7 +35,7 @@ func TestTransferBeyondALimitIsRefusedWithItsReason(t *testing.T) {
 	}{
 		{"too fast", plan(1250, 1, 500, 999*time.Microsecond), loadcontrol.RateLimit, "10.01001001Mbit"},
 		{"as fast as can be", plan(1250, 1, 1000, 0), loadcontrol.RateLimit, "at once"},
-		{"too long", plan(100, 1, 201, 10*time.Millisecond), loadcontrol.TimeLimit, "takes 2.01s, the token allows 2s"},
+		{"too long", plan(100, 1, 201, 10*time.Millisecond), loadcontrol.TimeLimit, "takes 2.01s; the token allows 2s"},
 		{"more than announced", plan(1250, 1, 1601, 1200*time.Microsecond), loadcontrol.BadRequest, "more than was announced"},
 	} {
 		for _, d := range sample.Directions() {
@@ -52,7 +52,7 @@ func TestTransferBeyondALimitIsRefusedWithItsReason(t *testing.T) {
 	default:
 	}
 	if p.host.left != 2_000_000 {
-		t.Errorf("%d bytes are left, want all: nothing was sent", p.host.left)
+		t.Errorf("%d bytes are left, want all", p.host.left)
 	}
 	n := map[loadcontrol.Reason]int{}
 	for _, reason := range p.host.refusals {
@@ -61,19 +61,19 @@ func TestTransferBeyondALimitIsRefusedWithItsReason(t *testing.T) {
 	if n[loadcontrol.RateLimit] != 4 || n[loadcontrol.TimeLimit] != 2 || n[loadcontrol.BadRequest] != 2 {
 		t.Errorf("refused: %v", n)
 	}
-	for _, d := range sample.Directions() { // what was refused has used nothing up
+	for _, d := range sample.Directions() { // refused transfers have used no bytes
 		x := startOf(uint16(100+d), d)
 		x.Plan.Segments = []stream.Segment{{PayloadBytes: 1000, Burst: 250, Bursts: 1}, {PayloadBytes: 100, Burst: 1, Bursts: 1, Pause: time.Second}}
 		if _, err := p.Start(t.Context(), x); err != nil {
 			t.Errorf("a transfer within the limits: %v", err)
 		}
 		if got := p.host.spent; len(got) != int(d)+1 || got[d] != x.Plan.Duration() || got[d] < time.Second {
-			t.Errorf("transfers of %v have drawn from the token's rate, want those %d that were let, of %v", got, d+1, x.Plan.Duration())
+			t.Errorf("Spend was called for durations %v, want %d of %v", got, d+1, x.Plan.Duration())
 		}
 	}
 }
 
-func TestTransferThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidTransferIsRefused(t *testing.T) {
 	p := ready(t)
 	long := startOf(1, sample.Reverse)
 	long.Plan.Segments[0].Bursts = 1000
@@ -81,16 +81,16 @@ func TestTransferThatMakesNoSenseIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := p.Start(t.Context(), startOf(2, sample.Reverse))
-	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.BadRequest || !strings.Contains(got.Detail, "runs already") {
+	if got := remoteend.Refusal(t, err); got.Reason != loadcontrol.BadRequest || !strings.Contains(got.Detail, "is in progress") {
 		t.Errorf("a second one of a direction: %+v", got)
 	}
 	if err := p.Prove(t.Context(), []byte("x")); remoteend.Refusal(t, err).Reason != loadcontrol.BadRequest {
-		t.Errorf("another address while a transfer runs: %v", err)
+		t.Errorf("another address during a transfer: %v", err)
 	}
 	<-p.Done()
 }
 
-// Our own client would not say such things.
+// Client.Start would reject such plans.
 func TestPlanIsCheckedAsAWhole(t *testing.T) {
 	p := ready(t)
 	for name, spoil := range map[string]func(*Start){
@@ -108,8 +108,8 @@ func TestPlanIsCheckedAsAWhole(t *testing.T) {
 	}
 }
 
-// A refusal without a number ends the session.
-func TestWordsThatMakeNoSenseEndTheSession(t *testing.T) {
+// A refusal without an ID ends the session.
+func TestInvalidMessagesEndTheSession(t *testing.T) {
 	p := ready(t)
 	if r := p.serving.Hear(words(t, "start", startOf(9, sample.Forward))); r != nil {
 		t.Fatal(r)
@@ -124,7 +124,7 @@ func TestWordsThatMakeNoSenseEndTheSession(t *testing.T) {
 			t.Errorf("%s %s: %+v", m.Name, m.Body, r)
 		}
 	}
-	for _, m := range []*loadcontrol.Say{words(t, "sent", Sent{ID: 8}), words(t, "cancel", Cancel{ID: 8})} { // of one that is over
+	for _, m := range []*loadcontrol.Say{words(t, "sent", Sent{ID: 8}), words(t, "cancel", Cancel{ID: 8})} { // of a transfer that has ended
 		if r := p.serving.Hear(m); r != nil {
 			t.Errorf("%s %s: %+v", m.Name, m.Body, r)
 		}
@@ -140,18 +140,18 @@ func TestStreamToAnUnprovedAddressIsRefused(t *testing.T) {
 		}
 	}
 	if err := p.Prove(t.Context(), []byte(strings.Repeat("x", 34))); remoteend.Refusal(t, err).Reason != loadcontrol.Unproved {
-		t.Errorf("an invented cookie: %v", err)
+		t.Errorf("a forged cookie: %v", err)
 	}
 	<-p.Done()
 	if p.host.moved[sample.Reverse] != 0 {
-		t.Error("something was sent")
+		t.Error("bytes were sent")
 	}
 }
 
-func TestAddressThatIsNotServedIsNotProved(t *testing.T) {
+func TestAddressThatIsNotAllowedIsNotProved(t *testing.T) {
 	p := meet(t, running(t), newHost())
 	p.session = remoteend.Endpoint(t, netip.MustParseAddr("127.0.0.66")).Join(p.Reply.Session)
-	if err := p.prove(); remoteend.Refusal(t, err).Reason != loadcontrol.Unproved || !strings.Contains(err.Error(), "is not an address that is served here") {
+	if err := p.prove(); remoteend.Refusal(t, err).Reason != loadcontrol.Unproved || !strings.Contains(err.Error(), "is not allowed") {
 		t.Errorf("%v", err)
 	}
 }
@@ -167,8 +167,8 @@ func TestRevokedTokenStartsNothingMore(t *testing.T) {
 	<-p.Done()
 }
 
-// As where another type of traffic could not listen on the port, and then could.
-func TestSocketThatWasShutIsReplacedAndItsCountsStay(t *testing.T) {
+// This occurs if another type of traffic could not listen on the port at first.
+func TestClosedSocketIsReplacedAndItsCountsStay(t *testing.T) {
 	f := newRemote(t)
 	at := f.open()[0].LocalAddr()
 	f.open()[0].Close()
@@ -193,7 +193,7 @@ func TestSocketThatWasShutIsReplacedAndItsCountsStay(t *testing.T) {
 	}
 	remoteend.Eventually(t, "it receives", func() bool { _, _ = c.Write([]byte("what")); return discarded() > 0 })
 	if e := f.at(at); e == nil || e.Stats().Ignored == (stream.Stats{}.Ignored) {
-		t.Error("a session is not given the socket that is open")
+		t.Error("a session did not get the open socket")
 	}
 	cancel()
 	if err := <-ran; err != nil || discarded() == 0 {
@@ -209,7 +209,7 @@ func TestControlAddressWithoutATestPortIsRefused(t *testing.T) {
 	}
 }
 
-// streaming is a peer with reverse transfer 1 under way, of 20,000 packets.
+// streaming returns a peer with reverse transfer 1 of 20,000 packets in progress.
 func streaming(t *testing.T) (*peer, Start) {
 	t.Helper()
 	p := ready(t)
@@ -225,7 +225,7 @@ func streaming(t *testing.T) (*peer, Start) {
 	return p, x
 }
 
-func TestCanceledTransferIsFinishedAsFarAsItCame(t *testing.T) {
+func TestCanceledTransferReturnsItsRecords(t *testing.T) {
 	p, x := streaming(t)
 	_ = p.Say(sayCancel, Cancel{ID: 1})
 	f, records, err := p.Wait(t.Context(), 1)
@@ -244,18 +244,18 @@ func TestCanceledTransferIsFinishedAsFarAsItCame(t *testing.T) {
 	}
 }
 
-func TestForwardStreamThatNeverComesIsOver(t *testing.T) {
+func TestForwardStreamWithoutPacketsTimesOut(t *testing.T) {
 	p := ready(t)
 	if _, err := p.Start(t.Context(), startOf(1, sample.Forward)); err != nil {
 		t.Fatal(err)
 	}
 	f, _, err := p.Wait(t.Context(), 1)
-	if err != nil || f.Received == nil || f.Error != "nothing came any more, and it was not told how much was sent" {
+	if err != nil || f.Received == nil || f.Error != "idle timeout without the number of packets sent" {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
 
-// A bit that is drawn is the same in 100 numbers once in 2^93 runs.
+// A random bit is equal in 100 numbers with a probability of 2^-93.
 func TestNumberOfASessionHas64RandomBits(t *testing.T) {
 	var ones, zeros uint64
 	for range 100 {
@@ -267,7 +267,7 @@ func TestNumberOfASessionHas64RandomBits(t *testing.T) {
 	}
 }
 
-func TestTwoTransfersRunAtOnce(t *testing.T) {
+func TestTwoTransfersRunConcurrently(t *testing.T) {
 	p := ready(t)
 	c := &carrier{client: p.Client, session: p.session, remote: p.at(), clock: static.New(time.Millisecond, metric.Discard{}), drain: remoteend.Timeout}
 	short, long := startOf(0, 0).Plan, startOf(0, 0).Plan
@@ -287,7 +287,7 @@ func TestTwoTransfersRunAtOnce(t *testing.T) {
 	carry(sample.Forward, short)
 	remoteend.Eventually(t, "the shorter one's end", func() bool { return p.host.movedIn(sample.Forward) > 0 })
 	if until := p.host.busy(); !until.IsZero() && until.Before(begin.Add(long.Duration())) {
-		t.Errorf("busy until %v after the beginning, and the longer one takes %v", until.Sub(begin), long.Duration())
+		t.Errorf("busy until %v after the begin; the longer one takes %v", until.Sub(begin), long.Duration())
 	}
 	both.Wait()
 	remoteend.Eventually(t, "nothing runs", func() bool { return p.host.busy().IsZero() })
@@ -302,8 +302,8 @@ func (h *host) movedIn(d sample.Direction) int64 {
 	return h.moved[d]
 }
 
-// FuzzHear hands the remote end whatever a client may say. Nothing that comes to mind here may run
-// for long, so that no transfer is allowed.
+// FuzzHear passes arbitrary messages of a client to the remote end. The limits allow no transfer, so that
+// none runs long.
 func FuzzHear(f *testing.F) {
 	for _, m := range []struct {
 		name string
@@ -337,7 +337,7 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// quiet is a host that says nothing.
+// quiet is a host that sends no messages.
 type quiet struct{ *host }
 
 func (quiet) Say(string, any, []byte) error { return nil }

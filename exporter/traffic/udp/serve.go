@@ -17,8 +17,8 @@ import (
 	"oneway.example/exporter/traffic"
 )
 
-// serving is the traffic of one session at the remote end. One goroutine hears what the client
-// says; each transfer has one of its own.
+// serving is the traffic of one session at the load server. One goroutine handles the client's
+// messages; each transfer has its own.
 type serving struct {
 	remote *remote
 	host   traffic.Host
@@ -27,44 +27,44 @@ type serving struct {
 	ctx    context.Context // ends with the session
 	end    context.CancelFunc
 	tasks  sync.WaitGroup
-	used   map[uint16]bool // of the hearing goroutine
+	used   map[uint16]bool // IDs; only the goroutine of Hear uses it
 
 	to atomic.Pointer[netip.AddrPort] // the proved address; nil: none
-	// hello is when a hello last came from there, or when it was proved, by sched.Now; refused
-	// counts ICMP errors since then that say that the port is closed.
+	// hello is the time of the last hello from there, or of the proof, by sched.Now; refused counts the
+	// ICMP port-unreachable errors since then.
 	hello   atomic.Int64
 	refused atomic.Int64
-	gone    atomic.Int64 // when ICMP errors last said that nobody receives there, by sched.Now; zero: never
+	gone    atomic.Int64 // time of the last ICMP error that ended consent, by sched.Now; zero: none
 
 	mu     sync.Mutex
 	active [2]*transfer
 }
 
-// transfer is one stream under way.
+// transfer is one stream in progress.
 type transfer struct {
 	*Start
-	until     time.Time // when it is over at the latest, as planned
+	until     time.Time // latest planned end
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	reception *stream.Reception // of a forward one
-	told      atomic.Bool       // how many packets were sent
+	told      atomic.Bool       // Sent was received
 }
 
 // Times of a transfer.
 const (
-	// slack is what a transfer may take longer than planned.
+	// slack is added to the planned time of a transfer.
 	slack = 30 * time.Second
-	// reportRate is how fast records are taken at the least.
+	// reportRate is the least rate at which a client must read records.
 	reportRate = 4 << 10 // bytes a second
 )
 
 // Causes of a transfer's early end.
 var (
 	errCanceled = errors.New("canceled by the client")
-	errTooLong  = errors.New("it took longer than planned")
+	errTooLong  = errors.New("the transfer took longer than planned")
 )
 
-// Hear is traffic.Session's.
+// Hear implements traffic.Session.
 func (s *serving) Hear(m *loadcontrol.Say) (refusal *loadcontrol.Refusal) {
 	switch m.Name {
 	case sayProve:
@@ -76,10 +76,10 @@ func (s *serving) Hear(m *loadcontrol.Say) (refusal *loadcontrol.Refusal) {
 	case sayCancel:
 		return hear(m, s.cancel)
 	}
-	return badRequest("a load server is not told %.40q", m.Name)
+	return badRequest("unexpected message %.40q", m.Name)
 }
 
-// hear reads a message and does what it asks for.
+// hear decodes a message and calls do.
 func hear[B any](m *loadcontrol.Say, do func(*B) *loadcontrol.Refusal) *loadcontrol.Refusal {
 	body := new(B)
 	if err := m.Into(body); err != nil {
@@ -88,31 +88,31 @@ func hear[B any](m *loadcontrol.Say, do func(*B) *loadcontrol.Refusal) *loadcont
 	return do(body)
 }
 
-// prove learns where the client receives, from the cookie that was sent there.
+// prove sets the address of the client from the cookie that was sent there.
 func (s *serving) prove(p *Prove) *loadcontrol.Refusal {
 	if s.running(sample.Forward) || s.running(sample.Reverse) {
 		return badRequest("the address cannot change while a transfer runs")
 	}
 	to, ok := s.stream.Proven(p.Cookie)
 	if !ok {
-		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "this cookie was not sent for this session"}
+		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: "the cookie is not one of this session"}
 	}
 	if !s.remote.env.Allowed(to.Addr()) {
-		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: fmt.Sprintf("%v is not an address that is served here", to.Addr())}
+		return &loadcontrol.Refusal{Reason: loadcontrol.Unproved, Detail: fmt.Sprintf("the source %v is not allowed", to.Addr())}
 	}
 	s.heardFrom()
 	s.to.Store(&to)
 	s.host.Busy(time.Time{})
-	_ = s.host.Say(sayProved, Proved{Address: to.String()}, nil) // an error ends the session, which tells
+	_ = s.host.Say(sayProved, Proved{Address: to.String()}, nil) // an error ends the session, which reports it
 	return nil
 }
 
-// start starts a stream that is within all limits.
+// start starts a permitted stream.
 func (s *serving) start(t *Start) *loadcontrol.Refusal {
 	most, refusal := s.permit(t)
 	if refusal != nil {
 		if refusal.ID != 0 {
-			_ = s.host.Refused(sayRefused, refusal) // an error ends the session, which tells
+			_ = s.host.Refused(sayRefused, refusal) // an error ends the session, which reports it
 			return nil
 		}
 		return refusal
@@ -141,14 +141,14 @@ func (s *serving) start(t *Start) *loadcontrol.Refusal {
 	return nil
 }
 
-// set notes what runs in a direction; nil: nothing.
+// set sets the transfer of a direction; nil: none.
 func (s *serving) set(d sample.Direction, x *transfer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.active[d] = x
 }
 
-// busy tells the load server until when streams run.
+// busy reports the planned end of the streams to the load server.
 func (s *serving) busy() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,13 +161,13 @@ func (s *serving) busy() {
 	s.host.Busy(until)
 }
 
-// permit says why a transfer must not be, or how long one may take at the most, zero: there is no limit.
+// permit refuses a transfer, or returns its longest time; zero: no limit.
 func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Refusal) {
 	switch {
 	case t.ID == 0 || s.used[t.ID]:
-		return 0, badRequest("%d is no number of a new transfer", t.ID)
+		return 0, badRequest("transfer %d: the id must be above 0 and new", t.ID)
 	case s.to.Load() == nil:
-		return 0, refused(t.ID, loadcontrol.Unproved, "no address has been proved: say hello to the test port, and show the cookie that comes")
+		return 0, refused(t.ID, loadcontrol.Unproved, "no address is proved: send a hello to the test port, and the cookie of its reply in prove")
 	}
 	if err := t.Check(); err != nil {
 		return 0, refused(t.ID, loadcontrol.BadRequest, err.Error())
@@ -177,10 +177,10 @@ func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Ref
 		return 0, refusal
 	}
 	if d := t.Plan.Duration(); limits.Duration > 0 && d > limits.Duration {
-		return 0, refused(t.ID, loadcontrol.TimeLimit, fmt.Sprintf("the transfer takes %v, the token allows %v", d, limits.Duration))
+		return 0, refused(t.ID, loadcontrol.TimeLimit, fmt.Sprintf("the transfer takes %v; the token allows %v", d, limits.Duration))
 	}
 	if s.running(t.Direction) {
-		return 0, refused(t.ID, loadcontrol.BadRequest, "a transfer of this direction runs already")
+		return 0, refused(t.ID, loadcontrol.BadRequest, "a transfer of this direction is in progress")
 	}
 	if refusal := s.host.Take(t.Plan.Bytes()); refusal != nil {
 		refusal.ID = t.ID
@@ -188,7 +188,7 @@ func (s *serving) permit(t *Start) (most time.Duration, refusal *loadcontrol.Ref
 	}
 	refusal = s.host.Spend(t.Direction, t.Plan.Duration(), func(b traffic.Bucket) (float64, error) { return checkRate(t.Plan, b) })
 	if refusal != nil {
-		_ = s.host.Take(-t.Plan.Bytes()) // what is given back is never refused
+		_ = s.host.Take(-t.Plan.Bytes()) // a negative number is never refused
 		refusal.ID = t.ID
 		return 0, refusal
 	}
@@ -199,7 +199,7 @@ func refused(id uint16, reason loadcontrol.Reason, detail string) *loadcontrol.R
 	return &loadcontrol.Refusal{ID: id, Reason: reason, Detail: detail}
 }
 
-// carry carries a transfer out and tells what came of it.
+// carry does a transfer and sends its result.
 func (s *serving) carry(x *transfer) {
 	s.host.Begun()
 	f := Finished{ID: x.ID}
@@ -214,11 +214,11 @@ func (s *serving) carry(x *transfer) {
 		records = f.Sent.AppendTo(nil)
 	case x.reception != nil:
 		x.cancel(err)
-		x.reception.Finish(x.ctx, -1, 0) // frees it
+		x.reception.Finish(x.ctx, -1, 0) // releases it
 	}
 	if s.ctx.Err() != nil || f.Received == nil && f.Sent == nil {
 		s.set(x.Direction, nil)
-		return // nobody is there to be told
+		return // the session has ended
 	}
 	f.Clock = clockNow(s.remote.env.Clock)
 	switch {
@@ -227,34 +227,34 @@ func (s *serving) carry(x *transfer) {
 	case x.ctx.Err() != nil:
 		f.Error = context.Cause(x.ctx).Error()
 	case f.Received != nil && !x.told.Load():
-		f.Error = "nothing came any more, and it was not told how much was sent"
+		f.Error = "idle timeout without the number of packets sent"
 	}
-	// A client that does not take its records must not hold the link for ever.
+	// A client that does not read its records must not hold the link.
 	late := time.AfterFunc(grace+time.Duration(len(records)/reportRate)*time.Second, func() {
-		s.host.End(&loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the records were not taken"})
+		s.host.End(&loadcontrol.Refusal{Reason: loadcontrol.TimeLimit, Detail: "the client did not read the records"})
 	})
 	defer late.Stop()
-	s.set(x.Direction, nil) // the client may begin the next one as soon as it is told
+	s.set(x.Direction, nil) // the client may start the next one after finished
 	_ = s.host.Say(sayFinished, f, records)
 	s.busy()
 }
 
-// receive is the forward direction.
+// receive does a forward transfer.
 func (s *serving) receive(x *transfer) *stream.Received {
 	looking, stop := context.WithCancel(x.ctx)
 	defer stop()
 	s.tasks.Go(func() {
 		x.reception.Follow(looking, func(st stream.Status) {
-			_ = s.stream.Report(x.ID, *s.to.Load(), st) // the next one may pass
+			_ = s.stream.Report(x.ID, *s.to.Load(), st) // the next one may succeed
 		})
 	})
 	got := x.reception.Finish(x.ctx, -1, x.Idle)
-	came := x.reception.Progress() // each packet of the plan once, whatever else was sent
+	came := x.reception.Progress() // each packet of the plan once, without duplicates
 	s.count(sample.Forward, came.Packets, min(came.Bytes, x.Plan.Bytes()))
 	return got
 }
 
-// send is the reverse direction: to the address that has proved that it receives.
+// send does a reverse transfer, to the proved address.
 func (s *serving) send(x *transfer) (*stream.Sent, error) {
 	sent, err := s.stream.Send(x.ctx, x.ID, *s.to.Load(), x.Plan, stream.How{Consent: &consent{s, sched.Now()}})
 	if err != nil {
@@ -276,10 +276,10 @@ func (s *serving) running(d sample.Direction) bool {
 	return s.active[d] != nil
 }
 
-// allSent tells a reception how much to wait for; of one that is over it is nothing.
+// allSent sets the number of packets of a reception; after its end it does nothing.
 func (s *serving) allSent(m *Sent) *loadcontrol.Refusal {
 	if m.ID == 0 || m.Packets < 0 {
-		return badRequest("transfer %d, of which %d packets were sent", m.ID, m.Packets)
+		return badRequest("sent: transfer %d, %d packets: the id must be above 0, the number not negative", m.ID, m.Packets)
 	}
 	s.mu.Lock()
 	x := s.active[sample.Forward]
@@ -291,10 +291,10 @@ func (s *serving) allSent(m *Sent) *loadcontrol.Refusal {
 	return nil
 }
 
-// cancel ends a transfer early; of one that is over it is nothing.
+// cancel ends a transfer early; after its end it does nothing.
 func (s *serving) cancel(m *Cancel) *loadcontrol.Refusal {
 	if m.ID == 0 {
-		return badRequest("transfer 0 is canceled")
+		return badRequest("cancel: transfer 0: the id must be above 0")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,10 +306,10 @@ func (s *serving) cancel(m *Cancel) *loadcontrol.Refusal {
 	return nil
 }
 
-// lookEvery is how often watch looks.
+// lookEvery is the interval of watch.
 const lookEvery = 250 * time.Millisecond
 
-// watch ends the session whose client is silent for longer than an outage, and so its streams.
+// watch ends the session, and so its streams, after Outage without packets from the client.
 func (s *serving) watch() {
 	for ctxtime.For(s.ctx, lookEvery) {
 		if s.to.Load() != nil && s.unheard(sched.Now()) > Outage {
@@ -319,16 +319,16 @@ func (s *serving) watch() {
 	}
 }
 
-// heardFrom notes that the proved address is heard.
+// heardFrom records a packet from the proved address.
 func (s *serving) heardFrom() {
 	s.hello.Store(int64(sched.Now()))
 	s.refused.Store(0)
 }
 
-// unheard is how long before now the proved address was heard, at the most.
+// unheard returns an upper bound of the time since the last packet from the proved address.
 func (s *serving) unheard(now time.Duration) time.Duration {
 	ago := now - time.Duration(s.hello.Load())
-	if ago <= consentLasts && s.hello.Load() > s.gone.Load() { // else what was streamed since may count
+	if ago <= consentLasts && s.hello.Load() > s.gone.Load() { // otherwise packets of a stream since then may count
 		return ago
 	}
 	if from, since, ok := s.stream.Streamed(); ok && from == *s.to.Load() {
@@ -337,7 +337,7 @@ func (s *serving) unheard(now time.Duration) time.Duration {
 	return ago
 }
 
-// Close is traffic.Session's.
+// Close implements traffic.Session.
 func (s *serving) Close() {
 	s.end()
 	s.remote.byID.Delete(s.id)

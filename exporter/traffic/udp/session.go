@@ -19,76 +19,75 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// Carrier moves streams between the two ends. The real one is a control connection with a
-// UDP socket; tests of Kinds hand in a simulated path.
+// Carrier transfers streams between the two ends. The real one uses a control connection and a UDP
+// socket; tests of Kinds simulate a path.
 type Carrier interface {
-	// Carry carries one stream out. With an error it returns what is known all the same,
-	// or nil if nothing was sent. A transfer that was cut has no error, but Carried.Cut.
-	// What has not come when nothing has for idle, once all was sent, is lost; zero, or more
-	// than what is configured: as configured.
-	// steer is nil, or chooses the rate of a plan with feedback, in both directions.
+	// Carry transfers one stream. With an error it also returns what is known, or nil if nothing was
+	// sent. A transfer that ended early has no error, but Carried.Cut. idle is the idle timeout after
+	// the last packet was sent, at most the configured one; zero: the configured one. adjustRate
+	// is nil, or chooses the rate of a plan with feedback, in both directions.
 	Carry(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress), adjustRate stream.Adjuster) (*Carried, error)
 }
 
-// Carried is what a Carrier returns.
+// Carried is the result of a Carrier.
 type Carried struct {
-	// Sent and Received are the two ends' records; nil where they are not known.
+	// Sent and Received are the two ends' records; nil if unknown.
 	Sent     *stream.Sent
 	Received *stream.Received
-	// PayloadBytes were sent, in UDP payload, as far as is known.
+	// PayloadBytes is the UDP payload sent, as far as is known.
 	PayloadBytes  int64
 	Packets       int
 	Local, Remote Clocks
 	Cut           string
 }
 
-// SessionOptions say what a Session adds to what its Carrier moves.
+// SessionOptions configure a Session.
 type SessionOptions struct {
 	// IPv6: packets have 48 bytes of headers, not 28.
 	IPv6 bool
 	// Shared: both ends read one clock (package hostid).
 	Shared bool
-	// Local is what is known of this host's stamps on the path.
+	// Local has the timestamp errors of this host on the path.
 	Local bound.Host
-	// DSCP and NoChecksum are for plans.
+	// DSCP and NoChecksum of plans.
 	DSCP       uint8
 	NoChecksum bool
 	// Limits of the token; Remote is the load server's UDP address.
 	Limits loadcontrol.Limits
 	Remote netip.AddrPort
-	// Rows takes the rows of each transfer that has ended, labeled Path, Probe and Run; nil: nobody reads them.
+	// Rows receives the rows of each transfer that has ended, labeled Path, Probe and Run; nil: none.
 	Rows             *record.Stream[record.Rows]
 	Path, Probe, Run string
 }
 
-// Session is what a Kind uses to run its streams.
+// Session runs the streams of a test.
 type Session struct {
 	carrier Carrier
 	opts    SessionOptions
 
 	mu       sync.Mutex
 	moved    [2]int64      // IP bytes sent, by direction
-	done     time.Duration // planned time of transfers that are over
+	done     time.Duration // planned time of completed transfers
 	recorder recorder
 	progress func(loadtest.Progress)
 }
 
-// Overhead is the bytes of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
+// Overhead returns the bytes of IP and UDP headers of a packet: 28 for IPv4, 48 for IPv6.
 func (s *Session) Overhead() int { return Overhead(s.opts.IPv6) }
 
-// Limits are the token's.
+// Limits returns those of the token.
 func (s *Session) Limits() loadcontrol.Limits { return s.opts.Limits }
 
-// Remote is the load server's UDP address.
+// Remote returns the load server's UDP address.
 func (s *Session) Remote() netip.AddrPort { return s.opts.Remote }
 
-// Plan is a plan of these segments with the options' code point and checksum.
+// Plan returns a plan of these segments with the options' DSCP and checksum.
 func (s *Session) Plan(segments ...stream.Segment) stream.Plan {
 	return stream.Plan{Segments: segments, DSCP: s.opts.DSCP, NoChecksum: s.opts.NoChecksum && !s.opts.IPv6}
 }
 
-// Paced is a segment of IP packets of a size that leave evenly at a rate for a time. At
-// rates above one packet each 100 us, several leave together.
+// Paced returns a segment of IP packets of one size that leave evenly at a rate for a time. Above one
+// packet per 100 us, several leave together.
 func (s *Session) Paced(ipBytes int, r option.Rate, d time.Duration) stream.Segment {
 	interval := max(1, time.Duration(float64(ipBytes)/float64(r)*float64(time.Second)+0.5))
 	return stream.Segment{
@@ -97,28 +96,27 @@ func (s *Session) Paced(ipBytes int, r option.Rate, d time.Duration) stream.Segm
 	}
 }
 
-// NewSession makes a session over a carrier.
+// NewSession makes a session with a carrier.
 func NewSession(c Carrier, o SessionOptions) *Session {
 	return &Session{carrier: c, opts: o, recorder: recorder{every: 1, most: MaxRows}}
 }
 
-// Transfer carries one stream out, in either direction, and joins what both ends saw of
-// it. It may be called from two goroutines at once, for both directions together. progress
-// may be nil. An error is final: the session is over, or ctx is.
+// Transfer transfers one stream, in either direction, and joins the records of both ends. Two
+// goroutines may call it concurrently, one for each direction. progress may be nil. An error is
+// final: the session or ctx has ended.
 func (s *Session) Transfer(ctx context.Context, d sample.Direction, p stream.Plan, progress func(loadtest.Progress)) (*Transfer, error) {
 	return s.TransferWithin(ctx, d, p, 0, progress)
 }
 
-// TransferWithin is Transfer, and waits no longer than idle for what may be lost, from when
-// all was sent and nothing came any more; zero: Options.DrainTimeout, which it never is
-// longer than. It is for a Kind that knows how long packets take at the most: see
+// TransferWithin is Transfer with an idle timeout after the last packet was sent; zero or more than
+// Options.DrainTimeout: that. It is for a Kind that knows the longest delay of packets: see
 // Transfer.Lag.
 func (s *Session) TransferWithin(ctx context.Context, d sample.Direction, p stream.Plan, idle time.Duration, progress func(loadtest.Progress)) (*Transfer, error) {
 	return s.transfer(ctx, d, p, idle, progress, nil)
 }
 
-// AdjustRate is Transfer of a plan with feedback (stream.Plan.Feedback), which is the most that is
-// sent: by what has come, steer chooses the time from packet to packet while it runs.
+// AdjustRate is Transfer of a plan with feedback (stream.Plan.Feedback), which is the most that is sent:
+// adjustRate chooses the interval of packets by the reports of the receiver.
 func (s *Session) AdjustRate(ctx context.Context, d sample.Direction, p stream.Plan, adjustRate stream.Adjuster) (*Transfer, error) {
 	return s.transfer(ctx, d, p, 0, nil, adjustRate)
 }
@@ -128,7 +126,7 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 		return nil, fmt.Errorf("udp: %w", err)
 	}
 	if (adjustRate != nil) != (p.Feedback > 0) {
-		return nil, errors.New("udp: a plan with feedback, and who steers it, belong together")
+		return nil, errors.New("udp: a plan with feedback requires an Adjuster, and other plans must not have one")
 	}
 	begin := time.Now()
 	c, err := s.carrier.Carry(ctx, d, p, idle, s.watch(d, p, progress), adjustRate)
@@ -150,11 +148,11 @@ func (s *Session) transfer(ctx context.Context, d sample.Direction, p stream.Pla
 	return t, ctx.Err()
 }
 
-// remoteStamps is what is known of a load server's: what its interface holds back is in the
-// bound that it tells of its clock.
+// remoteStamps returns the timestamp errors of a load server; those of its interface are included in
+// the clock error bound that it reports.
 func remoteStamps() bound.Host { return bound.Host{Conversion: bound.CardConversion, Ours: true} }
 
-// watch passes progress on, to the caller and to the run.
+// watch forwards progress to the caller and to the run.
 func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(loadtest.Progress)) func(loadtest.Progress) {
 	return func(at loadtest.Progress) {
 		at.Direction = d
@@ -171,7 +169,7 @@ func (s *Session) watch(d sample.Direction, p stream.Plan, progress func(loadtes
 	}
 }
 
-// account adds up what was sent, whatever became of the transfer.
+// account adds what was sent, also of a transfer that failed.
 func (s *Session) account(d sample.Direction, p stream.Plan, c *Carried) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,8 +179,8 @@ func (s *Session) account(d sample.Direction, p stream.Plan, c *Carried) {
 	}
 }
 
-// record keeps a transfer for the report, and gives the rows of all its packets to whoever listens: the report's own where
-// it has all, which are not changed afterwards.
+// record keeps a transfer for the report and passes the rows of all its packets to the recorder: those of
+// the report if they are complete. They must not be changed afterwards.
 func (s *Session) record(t *Transfer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,14 +197,14 @@ func (s *Session) record(t *Transfer) {
 	s.recorder.add(series)
 }
 
-// Follow has progress told to f.
+// Follow sets the receiver of progress.
 func (s *Session) Follow(f func(loadtest.Progress)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress = f
 }
 
-// Account puts into the outcome what the session has seen, and adds it to the counters.
+// Account sets the results of the session in the outcome and adds them to the counters.
 func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,29 +236,29 @@ func (s *Session) Account(o *loadtest.Outcome, counters *metric.Scope) {
 			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the sending host refused them: its firewall, its routes, or a full queue of its own", d, all.Refused))
 		}
 		if all.Withheld > 0 {
-			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the load server heard nothing of this end or its host refused them: the way there stood still", d, all.Withheld))
+			o.Note(fmt.Sprintf("%s: %d packets were not sent, as the load server received nothing from this end or its host refused them: the path to it was interrupted", d, all.Withheld))
 		}
 	}
 }
 
-// MaxRows is how many packets a run's report has rows for, all transfers together. Beyond
-// it, every second row of all transfers is left out, and again until they fit;
-// Series.Every says of how many packets one was kept.
+// MaxRows is the most rows of packets in a run's report, all transfers together. Above it, every second
+// row of all transfers is dropped, repeatedly until they fit; Series.Every has the number of packets
+// per row.
 const MaxRows = 100_000
 
-// Series is a transfer as the report has it: Rows are in place of the packets of the Transfer, its Sent and its Received.
+// Series is a transfer in the report: Rows replace the packets of Transfer, Sent and Received.
 type Series struct {
-	Direction string `json:"direction"` // that of the Transfer, as a word
+	Direction string `json:"direction"` // name of Transfer.Direction
 	Transfer
-	// Begin is what the times of the rows are counted from.
+	// Begin is the origin of the times of the rows.
 	Begin instant.Time `json:"begin_ns"`
-	// Every: one row stands for so many packets; 1: all are here.
+	// Every is the number of packets per row; 1: all packets have one.
 	Every   int          `json:"every"`
 	Columns []string     `json:"columns"`
 	Rows    []record.Row `json:"rows"`
 }
 
-// series is the transfer for the report.
+// series converts the transfer for the report.
 func (t *Transfer) series(every int) *Series {
 	s := &Series{
 		Direction: t.Direction.String(), Transfer: *t,
@@ -272,7 +270,7 @@ func (t *Transfer) series(every int) *Series {
 	return s
 }
 
-// rows are one for each packet whose number is a multiple of every.
+// rows has one row for each packet whose number is a multiple of every.
 func (t *Transfer) rows(every int) []record.Row {
 	after := func(x sample.Stamp) int64 {
 		if !x.Present() {
@@ -299,7 +297,7 @@ type recorder struct {
 	most   int
 }
 
-// add takes the series of a transfer.
+// add adds the series of a transfer.
 func (r *recorder) add(s *Series) {
 	r.series = append(r.series, s)
 	r.rows += len(s.Rows)
@@ -308,7 +306,7 @@ func (r *recorder) add(s *Series) {
 	}
 }
 
-// thin drops every second row of all series: it makes new rows, as others may read the old ones (Session.record).
+// thin drops every second row of all series. It makes new slices, as readers may use the old ones (Session.record).
 func (r *recorder) thin() {
 	r.every, r.rows = 2*r.every, 0
 	for _, s := range r.series {

@@ -11,84 +11,84 @@ import (
 	"oneway.example/exporter/stream"
 )
 
-// Transfer is one stream, as both ends saw it.
+// Transfer is one stream with the records of both ends.
 type Transfer struct {
 	Direction sample.Direction `json:"-"`
 	Plan      stream.Plan      `json:"plan"`
 	Sent      *stream.Sent     `json:"sent"`
 	Received  *stream.Received `json:"received"`
-	// Packets are those that were tried, in the order of the plan: Packets[i] is number i.
+	// Packets are those that were tried, in the order of the plan: Packets[i] has number i.
 	Packets []Packet `json:"-"`
 	Counts  Counts   `json:"counts"`
-	// Local and Remote are the clocks of this agent and of the load server, before and after.
+	// Local and Remote are the clocks of this agent and of the load server.
 	Local  Clocks `json:"local_clock"`
 	Remote Clocks `json:"remote_clock"`
-	// Shared: both ends run on one kernel, and so read one clock.
+	// Shared: both ends run on one kernel and read one clock.
 	Shared bool `json:"one_clock"`
-	// Cut says in words why it ended early; empty: it did not.
+	// Cut is why the transfer ended early; empty: it did not.
 	Cut string `json:"cut,omitempty"`
 
 	bound sample.Bound
 	ends  bound.Ends
-	took  time.Duration // all of it, until the records were here
+	took  time.Duration // total time until the records were received
 }
 
 // Packet is one packet of a transfer.
 type Packet struct {
-	// Sent is absent if the sender's kernel refused it: then it is no loss of the path.
-	// Arrived is the first intact copy's stamp, or of the first damaged one if none was
-	// intact; absent if there was none.
+	// Sent is absent if the sender's kernel refused the packet: it is then no loss of the path. Arrived
+	// is the timestamp of the first intact copy, or of the first damaged one if none was intact;
+	// absent if none arrived.
 	Sent, Arrived sample.Stamp
-	// Due is when it was to leave.
+	// Due is the planned time of sending.
 	Due instant.Time
 	// Seq is its number in the plan, Segment that of its segment.
 	Seq     uint32
 	Segment uint16
-	// IPBytes is the IP packet's size, header included.
+	// IPBytes is the size of the IP packet, header included.
 	IPBytes uint32
-	// Copies are the intact ones that arrived; above 1 it was duplicated (RFC 5560).
+	// Copies is the number of intact copies that arrived; above 1 it was duplicated (RFC 5560).
 	Copies uint16
-	// Damage is that of the first damaged copy.
+	// Damage of the first damaged copy.
 	Damage stream.Damage
 	// Reordered: a later packet arrived before it (RFC 4737 section 3).
 	Reordered bool
 }
 
-// Lost tells whether no intact copy arrived of a packet that was sent (RFC 7680 section 2.4).
+// Lost returns whether the packet was sent and no intact copy arrived (RFC 7680 section 2.4).
 func (p *Packet) Lost() bool { return p.Sent.Present() && p.Copies == 0 }
 
 // Clocks is one clock at the beginning and the end of a transfer.
 type Clocks struct {
 	Before Clock `json:"before"`
 	After  Clock `json:"after"`
-	// Largest is the largest bound seen between the two, where it was looked at.
+	// Largest is the largest bound sampled between the two, if any.
 	Largest time.Duration `json:"largest_bound_ns,omitempty"`
 }
 
-// Counts are whole numbers of packets. Sent = Arrived + Lost.
+// Counts are numbers of packets. Sent = Arrived + Lost.
 type Counts struct {
 	Planned int `json:"planned_packets"`
-	// NotTried were not sent because the transfer was cut; Refused by the sender's kernel.
+	// NotTried were not sent because the transfer ended early; Refused by the sender's kernel.
 	NotTried int `json:"not_tried_packets"`
 	Refused  int `json:"refused_packets"`
-	// Withheld were not sent by the load server because it heard nothing of this end.
+	// Withheld were not sent by the load server for lack of consent.
 	Withheld int `json:"withheld_packets,omitempty"`
 	Sent     int `json:"sent_packets"`
-	// Arrived counts packets of which an intact copy came, Lost the others of those sent.
+	// Arrived counts sent packets with an intact copy, Lost the other sent ones.
 	Arrived    int `json:"arrived_packets"`
 	Lost       int `json:"lost_packets"`
 	Duplicated int `json:"duplicated_packets"` // additional intact copies
 	Reordered  int `json:"reordered_packets"`
 	// Damaged copies, by kind.
 	Damaged Damaged `json:"damaged_packets"`
-	// Unsent arrived, and by the sender's account were never sent: none of them counts.
+	// Unsent arrived but are not in the sender's records; they are not counted elsewhere.
 	Unsent int `json:"unsent_packets"`
 }
 
-// Damaged counts copies by stream.Damage; that of stream.Intact is 0 always.
+// Damaged counts copies by stream.Damage; that of stream.Intact is always 0.
 type Damaged [5]int
 
-// MarshalJSON is an object of the kinds that occur, such as {"truncated": 2}.
+// MarshalJSON returns an object of the kinds that occur, such as {"truncated": 2}.
 func (d Damaged) MarshalJSON() ([]byte, error) {
 	kinds := map[string]int{}
 	for kind, n := range d {
@@ -99,14 +99,14 @@ func (d Damaged) MarshalJSON() ([]byte, error) {
 	return json.Marshal(kinds)
 }
 
-// HostDropped is how many of the packets lost the receiving host itself has dropped, at its
-// socket or before it: as many as it counted, and no more than were lost. They are no loss of
-// the path.
+// HostDropped returns how many of the lost packets the receiving host dropped, at its socket or before:
+// the number that the kernel counted, at most Lost. They are no loss of the
+// path.
 func (t *Transfer) HostDropped() int {
 	return int(min(t.Received.Dropped+t.Received.BacklogDropped, uint64(t.Counts.Lost)))
 }
 
-// LossRatio is Lost of Sent; false if none was sent.
+// LossRatio returns Lost/Sent; false if none was sent.
 func (c *Counts) LossRatio() (float64, bool) {
 	if c.Sent == 0 {
 		return 0, false
@@ -114,7 +114,7 @@ func (c *Counts) LossRatio() (float64, bool) {
 	return float64(c.Lost) / float64(c.Sent), true
 }
 
-// Underrun is the share of the planned packets that the sender did not send, and might have.
+// Underrun returns the share of the planned packets that the sender did not send, without Withheld.
 func (c *Counts) Underrun() float64 {
 	if c.Planned == 0 {
 		return 0
@@ -122,20 +122,20 @@ func (c *Counts) Underrun() float64 {
 	return float64(c.Planned-c.Sent-c.Withheld) / float64(c.Planned)
 }
 
-// Lag is longer than the last packet took to arrive: how long the transfer has taken, less
-// the time in which it was sent. It needs no clock but this host's, and counts in what
-// both ends had to say to each other. False: something was lost, and waited for, or nothing
-// was sent.
+// Lag returns an upper bound of the delay of the last packet: the total time of the transfer less the
+// time of sending. It uses only this host's clock, and includes the time of control messages. False:
+// a packet was lost, and waited for, or none was
+// sent.
 func (t *Transfer) Lag() (lag time.Duration, ok bool) {
 	return max(0, t.took-t.Duration()), t.Counts.Sent > 0 && t.Counts.Lost == 0
 }
 
-// Duration is from the first packet that was sent to the last.
+// Duration is the time from the first sent packet to the last.
 func (t *Transfer) Duration() time.Duration { return max(0, t.Sent.End.Sub(t.Sent.Begin)) }
 
-// join brings the two ends' records of one stream together, by the packets' numbers.
-// Neither record is trusted: what arrived of a number that the sender never sent is
-// counted and otherwise ignored.
+// join joins the two ends' records of one stream by the packets' numbers. The records are not trusted:
+// a received number that was not sent is counted in Unsent
+// only.
 func join(p stream.Plan, overhead int, sent *stream.Sent, received *stream.Received) ([]Packet, Counts) {
 	packets, c := departures(p, overhead, sent)
 	next := uint32(0) // NextExp of RFC 4737 section 3.3
@@ -145,7 +145,7 @@ func join(p stream.Plan, overhead int, sent *stream.Sent, received *stream.Recei
 			c.Damaged[min(int(r.Damage), len(c.Damaged)-1)]++
 		}
 		if r.Damage == stream.BadHeader {
-			continue // its number may be any packet's
+			continue // its number may be damaged
 		}
 		if int64(r.Seq) >= int64(len(packets)) || !packets[r.Seq].Sent.Present() {
 			c.Unsent++
@@ -161,7 +161,7 @@ func join(p stream.Plan, overhead int, sent *stream.Sent, received *stream.Recei
 				one.Damage = r.Damage
 			}
 			continue
-		case one.Copies > 0: // duplicates are dropped before order is looked at (RFC 4737 section 3.3)
+		case one.Copies > 0: // duplicates are dropped before reordering is determined (RFC 4737 section 3.3)
 			c.Duplicated++
 		default:
 			one.Arrived = r.Stamp
@@ -181,8 +181,8 @@ func join(p stream.Plan, overhead int, sent *stream.Sent, received *stream.Recei
 	return packets, c
 }
 
-// unlisted is how many duplicates came for which the receiver had no room: of what it counts as
-// such, the rest was damaged.
+// unlisted returns the number of duplicates for which the receiver had no space: of Overflow, the rest
+// was damaged.
 func unlisted(received *stream.Received, listed *Damaged) int {
 	damaged := received.CorruptPackets
 	for _, n := range listed {
@@ -191,10 +191,10 @@ func unlisted(received *stream.Received, listed *Damaged) int {
 	return max(0, int(min(received.Overflow, math.MaxInt32))-max(0, damaged))
 }
 
-// departures are the packets as the sender tells of them.
+// departures converts the sender's records.
 func departures(p stream.Plan, overhead int, sent *stream.Sent) ([]Packet, Counts) {
 	planned := p.Packets()
-	if p.Feedback > 0 { // which is the most, and no promise
+	if p.Feedback > 0 { // the plan is an upper limit
 		planned = min(planned, len(sent.Packets))
 	}
 	packets := make([]Packet, min(len(sent.Packets), planned))
@@ -220,12 +220,12 @@ func departures(p stream.Plan, overhead int, sent *stream.Sent) ([]Packet, Count
 	return packets, c
 }
 
-// stamped tells whether the packet has a delay: an intact copy, and both stamps.
+// stamped returns whether the packet has a delay: an intact copy and both timestamps.
 func (p *Packet) stamped() bool {
 	return p.Copies > 0 && p.Sent.Origin != sample.Absent && p.Arrived.Origin != sample.Absent
 }
 
-// reasonNamed is the reason of a word; an unknown word is an unknown clock.
+// reasonNamed returns the reason of a name; an unknown name is sample.Unknown.
 func reasonNamed(word string) sample.Reason {
 	for _, r := range sample.Reasons() {
 		if r.String() == word {
@@ -235,13 +235,12 @@ func reasonNamed(word string) sample.Reason {
 	return sample.Unknown
 }
 
-// judgeClocks says what both clocks together are worth for this transfer. A clock's error
-// is the larger of its bounds before and after, and of what was seen between; the remote
-// clock's is not seen between, where it can only have grown as a clock's bound does, some
-// microseconds a minute.
+// judgeClocks sets the clock error bound of this transfer. The error of a clock is the largest of its
+// bounds before, after and between. The remote clock is not sampled between; its bound can only grow
+// there by some microseconds a minute.
 func (t *Transfer) judgeClocks() {
 	local, remote := t.Local.verdict(), t.Remote.verdict()
-	switch remote.Reason { // as that of the remote end
+	switch remote.Reason { // convert to the reasons of the remote end
 	case sample.OK, sample.BoundTooLarge:
 	case sample.LocalStepped:
 		remote.Reason = sample.RemoteStepped
@@ -254,7 +253,7 @@ func (t *Transfer) judgeClocks() {
 	}
 }
 
-// verdict is that of one clock, as if it were the local one.
+// verdict returns the bound of one clock, with the reasons of a local one.
 func (c Clocks) verdict() sample.Bound {
 	before, after := reasonNamed(c.Before.Reason), reasonNamed(c.After.Reason)
 	switch {
@@ -265,27 +264,27 @@ func (c Clocks) verdict() sample.Bound {
 	case after != sample.OK:
 		return sample.Bound{Reason: after}
 	case min(c.Before.Bound, c.After.Bound, c.Largest) < 0:
-		return sample.Bound{Reason: sample.BoundTooLarge} // no error is negative
+		return sample.Bound{Reason: sample.BoundTooLarge} // a bound must not be negative
 	}
 	return sample.Bound{Error: max(c.Before.Bound, c.After.Bound, c.Largest), Reason: sample.OK}
 }
 
-// Bound is what both clocks together may be off by during the transfer, stamps apart.
+// Bound returns the error bound of both clocks during the transfer, without timestamp errors.
 func (t *Transfer) Bound() sample.Bound { return t.bound }
 
-// Stepped tells whether a clock was stepped between the beginning and the end: then not
-// even the differences between delays mean anything.
+// Stepped returns whether a clock was stepped during the transfer: then also differences between delays
+// are invalid.
 func (t *Transfer) Stepped() bool {
 	return t.bound.Reason == sample.LocalStepped || t.bound.Reason == sample.RemoteStepped
 }
 
-// crystal is how fast two clocks that nothing disciplines drift apart at the most: 50 ppm
-// each, the tolerance of ordinary oscillators.
+// crystal is the largest drift between two free-running clocks: 50 ppm each, the tolerance of ordinary
+// oscillators.
 const crystal = 100e-6
 
-// Drift is how far, as a ratio of time, the difference of both clocks may change while the
-// transfer lasts: by no more than two oscillators' worth, and of clocks within their
-// bounds by no more than from one end of both to the other.
+// Drift returns how much the offset between both clocks may change during the transfer, as a ratio of
+// time: at most that of two free-running oscillators, and at most twice the clock error bound over the
+// duration.
 func (t *Transfer) Drift() float64 {
 	if t.Shared && !t.Stepped() {
 		return 0
@@ -297,9 +296,9 @@ func (t *Transfer) Drift() float64 {
 	return min(crystal, 2*float64(t.bound.Error)/float64(took))
 }
 
-// Delay is the one-way delay of packet i, with its bound: both clocks, and both stamps.
-// Its reason is sample.NoStamp for a packet that did not arrive intact, or lacks a stamp;
-// with any other reason there is a value, if not always a valid one.
+// Delay returns the one-way delay of packet i, with its bound: both clocks and both timestamps. The
+// reason is sample.NoStamp for a packet that did not arrive intact or has no timestamp; with any other
+// reason there is a value, which may be invalid.
 func (t *Transfer) Delay(i int) sample.Delay {
 	p := &t.Packets[i]
 	if !p.stamped() {
@@ -309,8 +308,8 @@ func (t *Transfer) Delay(i int) sample.Delay {
 	return d
 }
 
-// StampError is how far a delay of this transfer may be off for the stamps of both ends,
-// of packets that were not held: the largest of the origins that occur.
+// StampError returns the largest error of a delay of this transfer due to the timestamps of both
+// ends, for packets without TX uncertainty.
 func (t *Transfer) StampError() (most time.Duration) {
 	for i := range t.Packets {
 		if p := &t.Packets[i]; p.stamped() {
@@ -322,8 +321,8 @@ func (t *Transfer) StampError() (most time.Duration) {
 	return most
 }
 
-// SpacingError is how far the time between two arrivals of this transfer may be off for the
-// receiver's stamps: the largest of the origins that occur. What the remote end's interface holds back is not known here.
+// SpacingError returns the largest error of the time between two arrivals of this transfer due to the
+// receiver's timestamps. The error of the remote end's interface is unknown here.
 func (t *Transfer) SpacingError() (most time.Duration) {
 	for i := range t.Packets {
 		if p := &t.Packets[i]; p.stamped() {
