@@ -14,47 +14,47 @@ import (
 	"oneway.example/exporter/wire/load"
 )
 
-// Status is what has come of a stream with feedback so far.
+// Status is the state of reception of a stream with feedback.
 type Status = load.Status
 
-// NoVariation is a Status.Variation that is not known.
+// NoVariation is the Status.Variation if it is unknown.
 const NoVariation = load.NoVariation
 
-// MinReport is how many bytes have come between two reports, at the least.
+// MinReport is the least number of bytes received between two reports.
 const MinReport = load.ReportBytes
 
-// Adjuster decides how a stream with feedback goes on: it is told what has come of it, and
-// returns the time from packet to packet from now on. It must not block. It is called by one
-// goroutine at a time, and not after Send has returned.
+// Adjuster returns the interval of packets of a stream with feedback from now on, by its state of
+// reception. It must not block. One goroutine at a time calls it, and none after Send has
+// returned.
 type Adjuster func(Status) time.Duration
 
 // Adjusting is the rate of a stream with feedback, at its sender. Times are readings of one
-// monotonic clock; its methods are safe for concurrent use. However it is steered, the
-// stream stays within its plan: no two packets are closer than there.
+// monotonic clock. Its methods are safe for concurrent use. The stream always stays within its plan:
+// no two packets are closer than the plan's Interval.
 //
-// It begins with one packet each Feedback. Where nothing is heard it keeps its rate for a
-// while, and then halves it again and again, until it is back there: who decides may be gone,
-// or what it says be lost on a way that this stream overloads.
+// It begins with one packet per Feedback. Without reports or orders it keeps its rate for a time, and
+// then halves it repeatedly, down to the initial rate: the deciding end may have ended, or its packets
+// may be lost on a path that this stream overloads.
 type Adjusting struct {
-	least time.Duration // from packet to packet: the plan's
-	most  time.Duration // what it begins with
-	bears time.Duration // silence
+	least time.Duration // shortest interval: the plan's
+	most  time.Duration // longest interval: the initial one
+	bears time.Duration // idle timeout before the rate is halved
 
 	mu         sync.Mutex
-	adjustRate Adjuster // nil: the other end decides
+	adjustRate Adjuster // nil: orders of the other end count
 	pace       time.Duration
 	heard      monotonic
 	serial     uint32
 }
 
-// bearsSilence is for how long a sender keeps its rate in silence, and silentReports how many
-// reports are missing then at the least.
+// bearsSilence is the idle timeout after which a sender halves its rate, and silentReports the least
+// number of report intervals in it.
 const (
 	bearsSilence  = time.Second
 	silentReports = 4
 )
 
-// NewAdjusting is that of a plan that begins now; nil: the other end steers.
+// NewAdjusting is that of a plan that begins now; nil: the orders of the other end count.
 func NewAdjusting(p Plan, adjustRate Adjuster, now monotonic) *Adjusting {
 	s := &Adjusting{
 		least: p.Segments[0].Interval, bears: max(bearsSilence, silentReports*p.Feedback),
@@ -65,7 +65,7 @@ func NewAdjusting(p Plan, adjustRate Adjuster, now monotonic) *Adjusting {
 	return s
 }
 
-// Interval is the time from the packet of now to the next.
+// Interval returns the time from the present packet to the next.
 func (s *Adjusting) Interval(now monotonic) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Adjusting) Interval(now monotonic) time.Duration {
 	return s.pace
 }
 
-// Reported hears from the receiver; false: this is not what is waited for.
+// Reported handles a report; false: it is old or unexpected.
 func (s *Adjusting) Reported(st load.Status, now monotonic) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Adjusting) Reported(st load.Status, now monotonic) bool {
 	return true
 }
 
-// ordered hears from who decides at the other end.
+// ordered handles an order; false: it is old or unexpected.
 func (s *Adjusting) ordered(p load.Pace, now monotonic) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,15 +104,15 @@ func (s *Adjusting) set(pace time.Duration, now monotonic) {
 	s.pace, s.heard = min(max(pace, s.least), s.most), now
 }
 
-// end has nobody asked any more.
+// end stops calls of the Adjuster.
 func (s *Adjusting) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.adjustRate, s.serial = nil, math.MaxUint32
 }
 
-// adjusted gives a report or an order to the stream that it is for, if it comes from where
-// that stream goes.
+// adjusted passes a report or an order to its stream, if its source is the destination of that
+// stream.
 func (s *Session) adjusted(in *tstamp.In, h load.Header, now monotonic) Ignored {
 	e := s.endpoint
 	var to *Adjusting
@@ -135,14 +135,14 @@ func (s *Session) adjusted(in *tstamp.In, h load.Header, now monotonic) Ignored 
 	return BadFeedback
 }
 
-// Report tells the sender of a stream with feedback what has come of it. One that is lost
-// costs nothing but time: the next one says more.
+// Report sends the state of reception to the sender of a stream with feedback. The next report
+// replaces a lost one.
 func (s *Session) Report(transfer uint16, to netip.AddrPort, st Status) error {
 	return s.tell(load.AppendReport(make([]byte, 0, load.ReportBytes), s.id, transfer, st), to)
 }
 
-// Order asks the sender of a stream with feedback for another time from packet to packet. It
-// keeps to its plan, whatever is asked for. serial grows from order to order.
+// Order sends another interval to the sender of a stream with feedback, which stays within its plan in
+// any case. serial must increase from order to order.
 func (s *Session) Order(transfer uint16, to netip.AddrPort, serial uint32, interval time.Duration) error {
 	pace := load.Pace{Serial: serial, Interval: uint64(max(1, interval))}
 	return s.tell(load.AppendOrder(make([]byte, 0, load.OrderBytes), s.id, transfer, pace), to)
@@ -156,9 +156,9 @@ func (s *Session) tell(packet []byte, to netip.AddrPort) error {
 	return nil
 }
 
-// Follow tells what has come of a stream with feedback, as often as its plan says, until ctx
-// ends. It says nothing while nothing comes, nor before more bytes came than a report has:
-// so a receiver never sends more than it is sent, and who sends hears that the way is shut.
+// Follow calls tell with the state of reception of a stream with feedback, every Plan.Feedback, until ctx
+// ends. It does not call it before more bytes were received than a report has, so that a receiver never
+// sends more than it receives, and the sender detects an interruption.
 func (r *Reception) Follow(ctx context.Context, tell func(Status)) {
 	if r.tally == nil {
 		return
@@ -186,19 +186,19 @@ func (r *Reception) Follow(ctx context.Context, tell func(Status)) {
 	}
 }
 
-// Tally makes the statuses of a stream with feedback from what comes. The zero value is
+// Tally calculates the statuses of a stream with feedback. The zero value is
 // ready.
 type Tally struct {
 	status load.Status
-	base   time.Duration // the first delay, by two clocks: what all are counted from
+	base   time.Duration // the first delay, by two clocks: the origin of all others
 	any    bool
 	least  time.Duration
 	sum    time.Duration // of n delays since the last Status
 	n      int
 }
 
-// Add counts an intact packet that came. copied: it had come before. micros is its
-// Header.Micros; at is when it came, by any clock, or zero if that is not known.
+// Add counts a received intact packet. copied: it is a duplicate. micros is its Header.Micros; at is
+// its time of arrival by any clock, or zero if unknown.
 func (t *Tally) Add(seq uint32, payloadBytes int, copied bool, at instant.Time, micros uint32) {
 	if copied {
 		t.status.Duplicates++
@@ -223,7 +223,7 @@ func (t *Tally) Add(seq uint32, payloadBytes int, copied bool, at instant.Time, 
 	t.n++
 }
 
-// Status is the next one, elapsed after the beginning.
+// Status returns the next status, elapsed after the begin.
 func (t *Tally) Status(elapsed time.Duration) load.Status {
 	t.status.Serial++
 	t.status.Elapsed = uint64(elapsed)

@@ -20,23 +20,23 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// adjustedPlan is n packets, one a millisecond at the most, with feedback each 20 ms.
+// adjustedPlan returns n packets at intervals of at least 1 ms, with feedback each 20 ms.
 func adjustedPlan(n int) Plan {
 	return Plan{Feedback: 20 * time.Millisecond, Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: n}}}
 }
 
-func TestPlansThatCannotBeAdjustedAreRefused(t *testing.T) {
+func TestInvalidPlansWithFeedbackAreRejected(t *testing.T) {
 	if err := adjustedPlan(10).Check(); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Plan){
-		"too often":      func(p *Plan) { p.Feedback = MinFeedback - 1 },
-		"below zero":     func(p *Plan) { p.Feedback = -1 },
-		"too rarely":     func(p *Plan) { p.Feedback = MaxFeedback + 1 },
-		"two segments":   func(p *Plan) { p.Segments = append(p.Segments, p.Segments[0]) },
-		"bursts":         func(p *Plan) { p.Segments[0].Burst = 2 },
-		"no interval":    func(p *Plan) { p.Segments[0].Interval = 0 },
-		"without stamps": func(p *Plan) { p.Unstamped = true },
+		"interval too short": func(p *Plan) { p.Feedback = MinFeedback - 1 },
+		"negative":           func(p *Plan) { p.Feedback = -1 },
+		"interval too long":  func(p *Plan) { p.Feedback = MaxFeedback + 1 },
+		"two segments":       func(p *Plan) { p.Segments = append(p.Segments, p.Segments[0]) },
+		"bursts":             func(p *Plan) { p.Segments[0].Burst = 2 },
+		"no interval":        func(p *Plan) { p.Segments[0].Interval = 0 },
+		"without timestamps": func(p *Plan) { p.Unstamped = true },
 	} {
 		p := adjustedPlan(10)
 		change(&p)
@@ -46,8 +46,8 @@ func TestPlansThatCannotBeAdjustedAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever is ordered, and however often, a stream sends neither more nor faster nor longer
-// than its plan: that is what was authorized.
+// Whatever the orders, a stream sends no more packets, no faster and no longer than its plan, which is
+// what was authorized.
 func TestNoOrderExceedsThePlan(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
 	for _, orders := range [][]uint64{{1}, {math.MaxInt64}, {1, math.MaxInt64}, {uint64(time.Millisecond) / 2, uint64(2 * time.Millisecond)}} {
@@ -65,7 +65,7 @@ func TestNoOrderExceedsThePlan(t *testing.T) {
 				t.Fatalf("a packet after %v of %v", now, p.Duration())
 			}
 			if last >= 0 && c.due()-last < p.Segments[0].Interval {
-				t.Fatalf("packets %v apart, want %v at the least", c.due()-last, p.Segments[0].Interval)
+				t.Fatalf("packets %v apart, want at least %v", c.due()-last, p.Segments[0].Interval)
 			}
 			last = c.due()
 			s.ordered(load.Pace{Serial: serial, Interval: orders[int(serial)%len(orders)]}, now)
@@ -82,25 +82,25 @@ func TestSilenceKeepsTheRateAndThenHalvesIt(t *testing.T) {
 	p := adjustedPlan(1000)
 	s := NewAdjusting(p, nil, 0)
 	if got := s.Interval(0); got != p.Feedback {
-		t.Errorf("begins with a packet each %v, want %v", got, p.Feedback)
+		t.Errorf("initial interval %v, want %v", got, p.Feedback)
 	}
 	s.ordered(load.Pace{Serial: 1, Interval: uint64(2 * time.Millisecond)}, time.Second)
-	for at, want := range []time.Duration{2, 2, 4, 8, 16, 20, 20} { // ms, by seconds after the order
+	for at, want := range []time.Duration{2, 2, 4, 8, 16, 20, 20} { // ms, by seconds after the last order
 		now := time.Second + time.Duration(at)*(bearsSilence+time.Millisecond)
 		if at == 1 {
 			now = time.Second + bearsSilence
 		}
 		if got := s.Interval(now); got != want*time.Millisecond {
-			t.Errorf("%v after the last word a packet each %v, want %v ms", now-time.Second, got, int(want))
+			t.Errorf("%v after the last order: interval %v, want %v ms", now-time.Second, got, int(want))
 		}
 	}
 	s.ordered(load.Pace{Serial: 2, Interval: uint64(3 * time.Millisecond)}, time.Minute)
 	if got := s.Interval(time.Minute); got != 3*time.Millisecond {
-		t.Errorf("after the next word a packet each %v", got)
+		t.Errorf("after the next order: interval %v", got)
 	}
 }
 
-// A receiver never sends more than it is sent.
+// A receiver never sends more bytes than it receives.
 func TestReportIsSentWhenAsManyBytesHaveComeAsItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &Reception{session: new(Session), feedback: MinFeedback, tally: new(Tally)}
@@ -110,7 +110,7 @@ func TestReportIsSentWhenAsManyBytesHaveComeAsItHas(t *testing.T) {
 			r.session.mu.Lock()
 			r.tally.Add(1, c.bytes, false, 0, 0)
 			r.session.mu.Unlock()
-			time.Sleep(MinFeedback) // simulated time (synctest): the receiver's ticker fires, and no real time passes
+			time.Sleep(MinFeedback) // simulated time (synctest), in which the receiver's ticker fires
 			synctest.Wait()
 			if reports != c.reports {
 				t.Errorf("%d reports of %d bytes, want %d", reports, r.tally.status.Bytes, c.reports)
@@ -119,7 +119,7 @@ func TestReportIsSentWhenAsManyBytesHaveComeAsItHas(t *testing.T) {
 	})
 }
 
-func TestFeedbackThatIsOldOrForTheOtherEndChangesNothing(t *testing.T) {
+func TestOldOrMisdirectedFeedbackIsIgnored(t *testing.T) {
 	asked := 0
 	local := NewAdjusting(adjustedPlan(10), func(load.Status) time.Duration { asked++; return time.Millisecond }, 0)
 	remote := NewAdjusting(adjustedPlan(10), nil, 0)
@@ -131,8 +131,8 @@ func TestFeedbackThatIsOldOrForTheOtherEndChangesNothing(t *testing.T) {
 		{"a report", local.Reported(load.Status{Serial: 2}, 0), true},
 		{"the same", local.Reported(load.Status{Serial: 2}, 0), false},
 		{"an older one", local.Reported(load.Status{Serial: 1}, 0), false},
-		{"an order to who decides", local.ordered(load.Pace{Serial: 3, Interval: 1}, 0), false},
-		{"a report to who does not", remote.Reported(load.Status{Serial: 1}, 0), false},
+		{"an order to the deciding end", local.ordered(load.Pace{Serial: 3, Interval: 1}, 0), false},
+		{"a report to the other end", remote.Reported(load.Status{Serial: 1}, 0), false},
 		{"an order", remote.ordered(load.Pace{Serial: 7, Interval: 1}, 0), true},
 		{"an older order", remote.ordered(load.Pace{Serial: 6, Interval: 1e9}, 0), false},
 	} {
@@ -142,11 +142,11 @@ func TestFeedbackThatIsOldOrForTheOtherEndChangesNothing(t *testing.T) {
 	}
 	local.end()
 	if local.Reported(load.Status{Serial: 9}, 0) || asked != 1 || remote.Interval(0) != time.Millisecond {
-		t.Errorf("asked %d times; pace %v", asked, remote.Interval(0))
+		t.Errorf("Adjuster called %d times; interval %v", asked, remote.Interval(0))
 	}
 }
 
-func TestTallyCountsWhatCame(t *testing.T) {
+func TestTallyCountsReceivedPackets(t *testing.T) {
 	var c Tally
 	at := func(sentMS, delayMS int) (instant.Time, uint32) { // an offset of the clocks cancels
 		return instant.Time(1e18).Add(time.Duration(sentMS+delayMS) * time.Millisecond), uint32(sentMS * 1000)
@@ -161,27 +161,27 @@ func TestTallyCountsWhatCame(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got = c.Status(2 * time.Second); got.Serial != 2 || got.Variation != load.NoVariation || got.Packets != 5 {
-		t.Errorf("of nothing more: %+v", got)
+		t.Errorf("without further packets: %+v", got)
 	}
 	when, micros := at(100, 20)
 	c.Add(8, 100, false, when, micros)
 	if got = c.Status(2 * time.Second); got.Variation != 0 {
-		t.Errorf("of the fastest of all: %+v", got)
+		t.Errorf("with the least delay: %+v", got)
 	}
 	c.Add(9, 100, false, 0, 0)
 	if got = c.Status(2 * time.Second); got.Variation != load.NoVariation || got.Packets != 7 {
-		t.Errorf("of one without a stamp: %+v", got)
+		t.Errorf("without a timestamp: %+v", got)
 	}
 }
 
-// Both ends over real sockets: the receiver reports, and who decides steers, by itself or by
-// orders.
+// Over real sockets: the receiver reports, and the sender follows its Adjuster, or orders of the
+// receiver.
 func TestStreamIsAdjustedFromEitherEnd(t *testing.T) {
 	for _, name := range []string{"the sender decides", "the receiver decides"} {
 		e := newEnds(t)
 		p := adjustedPlan(200)
 		p.Segments[0].Interval, p.Feedback = 10*time.Microsecond, MinFeedback
-		p.Segments[0].Bursts = 1 << 20 // ten seconds, which no test waits for
+		p.Segments[0].Bursts = 1 << 20 // more than the test waits for
 		r, err := e.there.Expect(1, p)
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestStreamIsAdjustedFromEitherEnd(t *testing.T) {
 		following.Wait()
 		got := r.Finish(t.Context(), len(sent.Packets), testLimit)
 		if len(got.Packets) != len(sent.Packets) || sent.Planned != len(sent.Packets) {
-			t.Errorf("%s: %d of %d packets came; %d planned", name, len(got.Packets), len(sent.Packets), sent.Planned)
+			t.Errorf("%s: %d of %d packets arrived; %d planned", name, len(got.Packets), len(sent.Packets), sent.Planned)
 		}
 		for i, st := range told[1:] {
 			if st.Serial <= told[i].Serial || st.Packets <= told[i].Packets || st.Elapsed <= told[i].Elapsed || st.Packets != st.Expected {
@@ -230,7 +230,7 @@ func TestStreamIsAdjustedFromEitherEnd(t *testing.T) {
 	}
 }
 
-// An order steers the stream that goes to where it comes from, and no other.
+// An order changes only the stream whose destination is its source.
 func TestOrderFromElsewhereIsIgnored(t *testing.T) {
 	e := newEnds(t)
 	p := adjustedPlan(1000)
@@ -252,15 +252,15 @@ func TestOrderFromElsewhereIsIgnored(t *testing.T) {
 		t.Errorf("from an unknown peer: %v", why)
 	}
 	if why := from(e.server.LocalAddr()); why != taken || x.adjustRate.Interval(0) != 2*time.Millisecond {
-		t.Errorf("from the other end: %v, a packet each %v", why, x.adjustRate.Interval(0))
+		t.Errorf("from the other end: %v, interval %v", why, x.adjustRate.Interval(0))
 	}
 	if why := from(e.server.LocalAddr()); why != BadFeedback {
 		t.Errorf("for the second time: %v", why)
 	}
 }
 
-// What a firewall refuses would be refused one by one, too: only what cannot be cut is taken apart, for good.
-func TestRefusalByTheHostEndsNoCutting(t *testing.T) {
+// Errors of a firewall would repeat for single packets: only errors of segmentation disable it.
+func TestOnlyErrorsOfSegmentationDisableIt(t *testing.T) {
 	for errno, want := range map[syscall.Errno]bool{
 		syscall.EINVAL: true, syscall.EMSGSIZE: true, syscall.EIO: true,
 		syscall.EPERM: false, syscall.EACCES: false, syscall.ENETUNREACH: false, syscall.EHOSTUNREACH: false, syscall.ENETDOWN: false,

@@ -9,8 +9,8 @@ import (
 	"oneway.example/exporter/tstamp"
 )
 
-// BenchmarkTake is what a packet costs once the kernel has handed it over: one of a stream,
-// and one of a flood of sessions that nobody has joined, among a thousand that somebody has.
+// BenchmarkTake measures the handling of a received packet: of a stream, and of an unknown session, with
+// a thousand joined sessions.
 func BenchmarkTake(b *testing.B) {
 	for _, c := range []struct {
 		name    string

@@ -63,18 +63,18 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	t.Logf("%.1f bytes a packet sent, %.1f received", float64(len(b))/5002, float64(len(c))/5002)
 	for n := 0; n < len(b); n += 1 + len(b)/100 {
 		if _, err := ParseSent(b[:n]); err == nil {
-			t.Fatalf("%d of %d bytes were taken for all", n, len(b))
+			t.Fatalf("%d of %d bytes were parsed without an error", n, len(b))
 		}
 	}
 	if _, err := ParseReceived(append(c, 0)); err == nil {
-		t.Error("a byte too many was taken")
+		t.Error("an extra byte was accepted")
 	}
 	if _, err := ParseSent(c); err == nil {
-		t.Error("records of a receiver were taken for a sender's")
+		t.Error("records of a receiver were parsed as a sender's")
 	}
 }
 
-// Whatever the bytes say, they cost no more memory than a small multiple of their number.
+// The memory is bounded by a small multiple of the input, whatever it claims.
 func TestRecordsThatClaimMuchCostLittle(t *testing.T) {
 	claim := []byte{sentVersion, 0xff, 0xff, 0xff, 0x01, 0, 0, 0, 0}
 	if allocated := testing.AllocsPerRun(100, func() { _, _ = ParseSent(claim) }); allocated > 1 {

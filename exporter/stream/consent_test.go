@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// consentOf asks a test, and counts what ICMP says.
+// consentOf calls a function of the test, and counts ICMP errors.
 type consentOf struct {
 	given func() bool
 	heard atomic.Int64
@@ -22,7 +22,7 @@ func (c *consentOf) Unreachable(err syscall.Errno) {
 	c.heard.Add(1)
 }
 
-// gaps are the runs of packets that did not leave.
+// gaps returns the ranges of packets that were not sent.
 func gaps(s *Sent) (runs [][2]int) {
 	for i := range s.Packets {
 		switch n := len(runs); {
@@ -36,7 +36,7 @@ func gaps(s *Sent) (runs [][2]int) {
 	return runs
 }
 
-func TestStreamPausesWithoutConsentAndGoesOnWhereItIsByThen(t *testing.T) {
+func TestStreamPausesWithoutConsentAndResumesInItsPlan(t *testing.T) {
 	e := newEnds(t)
 	p := Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 1500}}}
 	r, err := e.there.Expect(1, p)
@@ -60,7 +60,7 @@ func TestStreamPausesWithoutConsentAndGoesOnWhereItIsByThen(t *testing.T) {
 	}
 	runs := gaps(sent)
 	if len(runs) != 1 || runs[0][0] < 50 || runs[0][1]-runs[0][0] < 80 || !quiet {
-		t.Fatalf("packets %v were withheld, nothing else left meanwhile: %v; want those of 90 ms, after the first 50", runs, quiet)
+		t.Fatalf("packets %v were withheld, no others sent during the pause: %v; want those of 90 ms, after the first 50", runs, quiet)
 	}
 	withheld := runs[0][1] - runs[0][0]
 	if len(sent.Packets) != 1500 || sent.Refused != 0 || sent.Withheld() != withheld {
@@ -68,19 +68,19 @@ func TestStreamPausesWithoutConsentAndGoesOnWhereItIsByThen(t *testing.T) {
 	}
 	for i := 1; i < len(sent.Packets); i++ {
 		if d := sent.Packets[i].Due.Sub(sent.Packets[i-1].Due); d < 0 || d > 100*time.Millisecond {
-			t.Fatalf("packet %d is due %v after the one before", i, d)
+			t.Fatalf("packet %d is due %v after the previous one", i, d)
 		}
 	}
 	if got := r.Finish(t.Context(), 1500-withheld, testLimit); len(got.Packets) != 1500-withheld {
-		t.Errorf("%d of %d came", len(got.Packets), 1500-withheld)
+		t.Errorf("%d of %d arrived", len(got.Packets), 1500-withheld)
 	}
 	if again, err := ParseSent(sent.AppendTo(nil)); err != nil || (&Sent{Packets: again}).Withheld() != withheld {
-		t.Errorf("the records say %d withheld, %v", (&Sent{Packets: again}).Withheld(), err)
+		t.Errorf("the records have %d withheld, %v", (&Sent{Packets: again}).Withheld(), err)
 	}
 }
 
-// What has no time of its own waits; a stream with feedback does not catch up.
-func TestPauseOfAStreamWithoutTimesLosesNothing(t *testing.T) {
+// Packets without a planned time wait; a stream with feedback does not catch up.
+func TestPauseOfAStreamWithoutTimesWithholdsNothing(t *testing.T) {
 	e := newEnds(t)
 	const at = 10 * time.Second
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func TestPauseOfAStreamWithoutTimesLosesNothing(t *testing.T) {
 	}
 }
 
-func TestClosedPortIsToldToTheStreamThatItIsOf(t *testing.T) {
+func TestICMPErrorReachesItsStreamOnly(t *testing.T) {
 	for _, local := range []string{"127.0.0.1:0", "[::1]:0"} {
 		sender := running(t, Options{Local: netip.MustParseAddrPort(local)})
 		gone, err := Open(Options{Local: netip.MustParseAddrPort(local)})
@@ -148,13 +148,13 @@ func TestClosedPortIsToldToTheStreamThatItIsOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := len(sent.Packets) - sent.Withheld(); left < 3 || left > p.Packets()/2 {
-			t.Errorf("%s: %d packets left, want 3 and what was outstanding", local, left)
+			t.Errorf("%s: %d packets were sent, want 3 and the outstanding ones", local, left)
 		}
 		if got := syscall.Errno(refused.last.Load()); got != syscall.ECONNREFUSED {
 			t.Errorf("%s: %v", local, got)
 		}
 		if err := <-done; err != nil || well.heard.Load() != 0 {
-			t.Errorf("%s: the other stream heard of %d errors, %v", local, well.heard.Load(), err)
+			t.Errorf("%s: the other stream got %d errors, %v", local, well.heard.Load(), err)
 		}
 	}
 }

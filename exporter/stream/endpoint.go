@@ -21,49 +21,49 @@ import (
 
 // Options of an Endpoint.
 type Options struct {
-	// Local is the address and UDP port to be bound to; port 0: the kernel chooses.
+	// Local is the address and UDP port to bind; port 0: the kernel chooses.
 	Local netip.AddrPort
-	// ReceiveBufferBytes is what to ask of SO_RCVBUF; zero: 8 MiB, which is 50 ms of
-	// small packets at 180,000/s, or of 1,500 bytes at 1 Gb/s. What does not fit is
-	// counted in Received.Dropped.
+	// ReceiveBufferBytes is the value of SO_RCVBUF; zero: 8 MiB, enough for 50 ms of small packets
+	// at 180,000/s, or of 1,500 bytes at 1 Gb/s. Packets above it are counted in
+	// Received.Dropped.
 	ReceiveBufferBytes int
-	// Log may be nil.
+	// Log; nil: discarded.
 	Log *slog.Logger
-	// OnHello, if set, is called for each hello of a session that has joined. It runs on
-	// the receiving goroutine: it must not block, nor call the Endpoint.
+	// OnHello, if set, is called for each hello of a joined session, on the receiving goroutine:
+	// it must neither block nor call the Endpoint.
 	OnHello func(session uint64, from netip.AddrPort)
 }
 
-// Endpoint is a UDP socket that streams of many sessions share: one for all of a
-// load server's, or one for a run of a client. One goroutine, that of Run, reads it.
-// Its methods are safe for concurrent use.
+// Endpoint is a UDP socket shared by the streams of many sessions: of a load server, or of a run of a
+// client. The goroutine of Run reads it. Its methods are safe for concurrent
+// use.
 type Endpoint struct {
 	conn *tstamp.Conn
-	// counters are the kernel's.
+	// counters of the kernel.
 	counters kernelcounts.Files
 	log      *slog.Logger
 	onHello  func(uint64, netip.AddrPort)
 	wall     func() instant.Time // the system clock
-	secret   [32]byte            // of the cookies
+	secret   [32]byte            // key of the cookies
 
 	mu       sync.RWMutex
 	sessions map[uint64]*Session
-	// byPeer finds the session of a packet whose header is damaged.
+	// byPeer is the session by source address, for packets with a damaged header.
 	byPeer map[netip.AddrPort]*Session
-	// sending finds the stream of a transmit stamp, by the upper half of its cookie.
+	// sending is the stream of a transmit timestamp, by the upper half of its cookie.
 	sending map[uint32]*sending
 	token   uint32
 
 	coalesceMu sync.Mutex
-	coalescing int // streams being received whose stamps do not matter
+	coalescing int // number of Unstamped streams being received
 
-	counts  [Reasons + 1]atomic.Uint64 // of packets, by why they were ignored, or taken
+	counts  [Reasons + 1]atomic.Uint64 // packets by the reason why they were ignored, or taken
 	hellos  atomic.Uint64
 	replies atomic.Uint64
 }
 
-// Open makes the socket. Nothing is received until Run; an Endpoint that is not Run
-// must be Closed.
+// Open opens the socket. Run receives; an Endpoint without Run must be
+// closed.
 func Open(o Options) (*Endpoint, error) {
 	c, err := tstamp.Open(o.Local, tstamp.Options{ReceiveBufferBytes: o.ReceiveBufferBytes})
 	if err != nil {
@@ -80,11 +80,11 @@ func Open(o Options) (*Endpoint, error) {
 	return e, nil
 }
 
-// LocalAddr is the address bound to, with the port that the kernel chose.
+// LocalAddr is the bound address, with the port that the kernel chose.
 func (e *Endpoint) LocalAddr() netip.AddrPort { return e.conn.LocalAddr() }
 
-// Run receives until ctx ends, which is no error, or the Endpoint is closed, which is
-// none either. The socket is closed when it returns.
+// Run receives until ctx ends or the Endpoint is closed; both are no error. It closes the
+// socket.
 func (e *Endpoint) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, e.Close)
 	defer stop()
@@ -101,15 +101,15 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	}
 }
 
-// Close frees the socket: Run and every Send return.
+// Close closes the socket: Run and every Send return.
 func (e *Endpoint) Close() {
-	if e.conn.Close() == nil { // a second Close is none
+	if e.conn.Close() == nil { // nil only the first time
 		e.counters.Close()
 	}
 }
 
-// Join makes a session known, so that its packets are taken. Joined twice, it is the
-// same one.
+// Join adds a session, so that its packets are accepted. A second call returns the same
+// Session.
 func (e *Endpoint) Join(session uint64) *Session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,9 +121,9 @@ func (e *Endpoint) Join(session uint64) *Session {
 	return s
 }
 
-// coalesce has the kernel take packets together as long as a stream that is Unstamped is
-// being received. Streams of other sessions lose the precision of their stamps by it: who
-// runs both at once has them share a link anyway.
+// coalesce enables receive coalescing (UDP_GRO) while an Unstamped stream is received. Concurrent
+// streams of other sessions lose the precision of their timestamps; they share the link
+// anyway.
 func (e *Endpoint) coalesce(change int) {
 	e.coalesceMu.Lock()
 	defer e.coalesceMu.Unlock()
@@ -131,45 +131,45 @@ func (e *Endpoint) coalesce(change int) {
 	e.coalescing += change
 	if now := e.coalescing > 0; now != before {
 		if err := e.conn.Coalesce(now); err != nil {
-			e.log.Debug("packets are received one by one", "error", err)
+			e.log.Debug("Receive coalescing not available", "error", err)
 		}
 	}
 }
 
-// Ignored says why a packet that arrived was left alone.
+// Ignored is the reason why a received packet was ignored.
 type Ignored uint8
 
 // The reasons.
 const (
-	// TooShort for a header.
+	// TooShort: shorter than a header.
 	TooShort Ignored = iota
-	// Foreign: not of this format or version.
+	// Foreign: another format or version.
 	Foreign
-	// DamagedHeader, and nothing tells whose packet it was.
+	// DamagedHeader: its session is unknown.
 	DamagedHeader
-	// UnknownSession: nobody joined it, or it has left.
+	// UnknownSession: not joined, or left.
 	UnknownSession
-	// UnknownTransfer: none of this number is expected, or it has been finished.
+	// UnknownTransfer: not expected, or finished.
 	UnknownTransfer
-	// BeyondPlan: a number that the plan does not have.
+	// BeyondPlan: the plan has no such number.
 	BeyondPlan
-	// HelloTooOften: more hellos of one session than are answered.
+	// HelloTooOften: above the rate of challenges of one session.
 	HelloTooOften
-	// BadHello: a hello that cannot or must not be answered: too short for it.
+	// BadHello: too short for a reply, or from an invalid source.
 	BadHello
 	// UnknownType of packet.
 	UnknownType
-	// BadFeedback: a report or an order that is old, or none, or for the other end.
+	// BadFeedback: a report or an order that is old, malformed, or for the other end.
 	BadFeedback
 
-	// taken: it was not ignored.
+	// taken: the packet was accepted.
 	taken
 
-	// Reasons is how many there are.
+	// Reasons is the number of reasons.
 	Reasons = int(taken)
 )
 
-// String is a word for each.
+// String returns the label of the reason.
 func (i Ignored) String() string {
 	words := [...]string{
 		TooShort: "too_short", Foreign: "foreign", DamagedHeader: "damaged_header",
@@ -183,18 +183,18 @@ func (i Ignored) String() string {
 	return words[i]
 }
 
-// Stats are counts since Open; they only grow.
+// Stats are counters since Open.
 type Stats struct {
-	// Socket are those of the socket.
+	// Socket has those of the socket.
 	Socket tstamp.Stats
-	// Accepted counts data packets that belong to a stream, Hellos the hellos of
-	// sessions that have joined, and Challenges those that were answered.
+	// Accepted counts data packets of streams, Hellos those of joined sessions, and Challenges the
+	// replies to them.
 	Accepted, Hellos, Challenges uint64
-	// Ignored counts the packets that were left alone, indexed by the reason.
+	// Ignored counts ignored packets, indexed by the reason.
 	Ignored [Reasons]uint64
 }
 
-// Stats returns the counts so far; also after Close.
+// Stats returns the counters; also after Close.
 func (e *Endpoint) Stats() Stats {
 	s := Stats{
 		Socket: e.conn.Stats(), Accepted: e.counts[taken].Load(),
@@ -206,30 +206,30 @@ func (e *Endpoint) Stats() Stats {
 	return s
 }
 
-// Session is one run's share of an Endpoint.
+// Session is the part of an Endpoint for one run.
 type Session struct {
 	endpoint *Endpoint
 	id       uint64
-	// challenges holds the cookie that came last; limit is for those that this end sends.
+	// challenges holds the last received cookie; limit limits the challenges that this end sends.
 	challenges chan []byte
 	limit      *rate.Limiter
 
 	mu         sync.Mutex
 	left       bool
 	receptions []*Reception
-	// peer is the address that hellos came from last, local where they came to.
+	// peer is the source of the last hello, local its destination.
 	peer  netip.AddrPort
 	local netip.Addr
-	// source is where the last packet of a stream came from, at sourceAt; zero: none came.
+	// source is the source of the last packet of a stream, at sourceAt; zero: none.
 	source   netip.AddrPort
 	sourceAt time.Duration
 }
 
-// ID is the number of the session.
+// ID returns the number of the session.
 func (s *Session) ID() uint64 { return s.id }
 
-// Leave makes the session unknown: its packets are ignored from now on, what is being
-// received ends, and what is being sent ends at the next packet.
+// Leave removes the session: its packets are ignored from now on, its receptions end, and its
+// sending ends at the next packet.
 func (s *Session) Leave() {
 	e := s.endpoint
 	e.mu.Lock()
@@ -259,7 +259,7 @@ func (s *Session) Leave() {
 	}
 }
 
-// isPeer notes where the session's other end is.
+// isPeer sets the address of the session's other end.
 func (s *Session) isPeer(peer netip.AddrPort, local netip.Addr) {
 	s.mu.Lock()
 	before, left := s.peer, s.left
@@ -279,14 +279,14 @@ func (s *Session) isPeer(peer netip.AddrPort, local netip.Addr) {
 	}
 }
 
-// Streamed tells where the last packet of a stream came from, and how long ago; false: none came.
+// Streamed returns the source of the last packet of a stream, and its age; false: none was received.
 func (s *Session) Streamed() (from netip.AddrPort, ago time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.source, sched.Now() - s.sourceAt, s.source.IsValid()
 }
 
-// sourceFor is the local address that the peer knows, to send from.
+// sourceFor returns the local address for packets to the peer; zero: the kernel chooses.
 func (s *Session) sourceFor(peer netip.AddrPort) netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,7 +296,7 @@ func (s *Session) sourceFor(peer netip.AddrPort) netip.Addr {
 	return netip.Addr{}
 }
 
-// Challenges of one session: as many a second, and at once.
+// Limits of the challenges of one session.
 const (
 	challengesPerSecond = 20
 	challengesAtOnce    = 5

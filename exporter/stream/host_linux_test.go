@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What this host's own queue refuses is offered again, then given up, and in neither case
-// is it the path's loss; nor does it make the stream longer than planned.
-func TestPacketsThatThisHostHasNoSpaceForAreNoLoss(t *testing.T) {
+// Packets that the queue of this host refuses are retried and then given up. They are no loss of the path,
+// and the stream does not exceed its planned time.
+func TestPacketsRefusedByThisHostAreNoLoss(t *testing.T) {
 	l := newLink(t)
 	e := l.ends(t)
 	l.shape(t, 1_000_000, 15_000) // 1 Mb/s, a queue of ten packets
@@ -17,21 +17,21 @@ func TestPacketsThatThisHostHasNoSpaceForAreNoLoss(t *testing.T) {
 	begin := time.Now()
 	sent, received := transfer(t, e.here, e.there, p)
 	took := time.Since(begin)
-	t.Logf("%d sent in %v, %d refused, %d late; %d came", len(sent.Packets), took, sent.Refused, sent.Late, len(received.Packets))
+	t.Logf("%d sent in %v, %d refused, %d late; %d arrived", len(sent.Packets), took, sent.Refused, sent.Late, len(received.Packets))
 	if sent.Refused == 0 || sent.Late == 0 {
 		t.Errorf("%d refused, %d late; want some", sent.Refused, sent.Late)
 	}
 	if len(received.Packets) != len(sent.Packets)-sent.Refused {
-		t.Errorf("%d of %d packets came", len(received.Packets), len(sent.Packets)-sent.Refused)
+		t.Errorf("%d of %d packets arrived", len(received.Packets), len(sent.Packets)-sent.Refused)
 	}
 	for _, r := range received.Packets {
 		if !sent.Packets[r.Seq].Stamp.Present() {
-			t.Errorf("packet %d came and had been refused", r.Seq)
+			t.Errorf("packet %d arrived but was refused", r.Seq)
 		}
 	}
 }
 
-func TestChecksumErrorsAreNoDropsOfThisHost(t *testing.T) {
+func TestChecksumErrorsAreNotCountedAsDrops(t *testing.T) {
 	l := newLink(t)
 	e := l.ends(t)
 	r, err := e.there.Expect(1, Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 5}}})
@@ -43,13 +43,13 @@ func TestChecksumErrorsAreNoDropsOfThisHost(t *testing.T) {
 	check(t, err)
 	got := r.Finish(t.Context(), 5, testLimit)
 	if got.ChecksumErrors != 3 || got.Dropped != 0 || len(got.Packets) != 5 {
-		t.Errorf("%d checksum errors, %d dropped, %d came; want 3, 0 and 5", got.ChecksumErrors, got.Dropped, len(got.Packets))
+		t.Errorf("%d checksum errors, %d dropped, %d arrived; want 3, 0 and 5", got.ChecksumErrors, got.Dropped, len(got.Packets))
 	}
 }
 
-// The kernel cuts nothing that its interface cannot carry: such packets leave one by one, and
-// where they must not be fragmented, not at all.
-func TestPacketsThatTheKernelDoesNotCutLeaveOneByOne(t *testing.T) {
+// The kernel does not segment packets above the MTU: they are sent one by one, and if fragmentation is
+// disabled, not at all.
+func TestPacketsThatTheKernelDoesNotSegmentAreSentOneByOne(t *testing.T) {
 	l := newLink(t)
 	e := l.ends(t)
 	p := Plan{Unstamped: true, Fragment: true, Segments: []Segment{
@@ -57,17 +57,17 @@ func TestPacketsThatTheKernelDoesNotCutLeaveOneByOne(t *testing.T) {
 	}}
 	sent, received := transfer(t, e.here, e.there, p)
 	if len(sent.Packets) != 150 || sent.Refused != 0 || len(received.Packets) != 150 {
-		t.Errorf("%d sent, %d refused, %d came; want 150, 0 and 150", len(sent.Packets), sent.Refused, len(received.Packets))
+		t.Errorf("%d sent, %d refused, %d arrived; want 150, 0 and 150", len(sent.Packets), sent.Refused, len(received.Packets))
 	}
 	for i, r := range received.Packets {
 		if int(r.Seq) != i || r.Damage != Intact {
-			t.Fatalf("packet %d came as number %d, %v", i, r.Seq, r.Damage)
+			t.Fatalf("packet %d arrived as number %d, %v", i, r.Seq, r.Damage)
 		}
 	}
 	p.Fragment = false
 	sent, received = transfer(t, e.here, e.there, p)
 	if len(sent.Packets) != 150 || sent.Refused != 50 || len(received.Packets) != 100 {
-		t.Errorf("%d sent, %d refused, %d came; want 150, 50 and 100", len(sent.Packets), sent.Refused, len(received.Packets))
+		t.Errorf("%d sent, %d refused, %d arrived; want 150, 50 and 100", len(sent.Packets), sent.Refused, len(received.Packets))
 	}
 	for i, s := range sent.Packets {
 		if tooLong := i >= 50 && i < 100; s.Stamp.Present() == tooLong {
@@ -76,9 +76,9 @@ func TestPacketsThatTheKernelDoesNotCutLeaveOneByOne(t *testing.T) {
 	}
 }
 
-// The kernel counts what it has coalesced and drops as one: all the same, no packet that this
-// host had no space for looks like the path's loss.
-func TestCoalescedPacketsThatThisHostDropsAreCountedOneByOne(t *testing.T) {
+// The kernel counts coalesced packets that it drops as one. The packets that this host dropped must still
+// not count as loss of the path.
+func TestDroppedCoalescedPacketsAreCountedAsPackets(t *testing.T) {
 	l := newLink(t)
 	server := l.openWith(t, l.Remote, Options{Local: netip.AddrPortFrom(l.RemoteAddr, 0), ReceiveBufferBytes: 256 << 10})
 	e := joined(l.open(t, l.Local, l.LocalAddr), server)
@@ -87,14 +87,14 @@ func TestCoalescedPacketsThatThisHostDropsAreCountedOneByOne(t *testing.T) {
 	p := Plan{Unstamped: true, Segments: []Segment{{PayloadBytes: 1400, Burst: 4000, Bursts: 1}}}
 	r, err := e.there.Expect(1, p)
 	check(t, err)
-	e.there.mu.Lock() // the receiver stands still
+	e.there.mu.Lock() // stalls the receiver
 	sent, err := e.here.Send(t.Context(), 1, server.LocalAddr(), p, How{})
 	e.there.mu.Unlock()
 	check(t, err)
 	got := r.Finish(t.Context(), len(sent.Packets), 100*time.Millisecond)
 	drops := server.Stats().Socket.Dropped
-	t.Logf("%d of %d came; the kernel counts %d drops, which are %d packets", len(got.Packets), len(sent.Packets), drops, got.Dropped)
+	t.Logf("%d of %d arrived; the kernel counts %d drops, converted to %d packets", len(got.Packets), len(sent.Packets), drops, got.Dropped)
 	if drops == 0 || got.BacklogDropped == 0 && int(got.Dropped)+len(got.Packets) != len(sent.Packets) {
-		t.Errorf("%d packets are missing, %d told as dropped", len(sent.Packets)-len(got.Packets), got.Dropped)
+		t.Errorf("%d packets are missing, %d are reported as dropped", len(sent.Packets)-len(got.Packets), got.Dropped)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const testSession = 0x0123456789abcdef
 
-// ends are two endpoints that run, with a session that both have joined.
+// ends are two running endpoints with a common session.
 type ends struct {
 	client, server *Endpoint
 	here, there    *Session
@@ -27,7 +27,7 @@ func joined(client, server *Endpoint) ends {
 	return ends{client: client, server: server, here: client.Join(testSession), there: server.Join(testSession)}
 }
 
-// running is an endpoint that runs until the test ends.
+// running returns an endpoint that runs until the end of the test.
 func running(tb testing.TB, o Options) *Endpoint {
 	tb.Helper()
 	e, err := Open(o)
@@ -51,7 +51,7 @@ func runs(tb testing.TB, e *Endpoint) {
 	})
 }
 
-// transfer runs a plan from one session to the other.
+// transfer sends a plan from one session to the other.
 func transfer(tb testing.TB, from, to *Session, p Plan) (*Sent, *Received) {
 	tb.Helper()
 	r, err := to.Expect(1, p)
@@ -65,7 +65,7 @@ func transfer(tb testing.TB, from, to *Session, p Plan) (*Sent, *Received) {
 	return sent, r.Finish(tb.Context(), len(sent.Packets)-sent.Refused, time.Second)
 }
 
-func TestStreamArrivesAsItWasPlanned(t *testing.T) {
+func TestStreamArrivesAsPlanned(t *testing.T) {
 	e := newEnds(t)
 	p := Plan{Segments: []Segment{
 		{PayloadBytes: 500, Interval: time.Millisecond, Burst: 1, Bursts: 50},
@@ -82,39 +82,39 @@ func TestStreamArrivesAsItWasPlanned(t *testing.T) {
 				t.Errorf("%d of %d packets sent, %d refused; want %d", len(sent.Packets), sent.Planned, sent.Refused, p.Packets())
 			}
 			if len(received.Packets) != p.Packets() || received.CorruptPackets != 0 {
-				t.Fatalf("%d packets came, %d of them damaged; want %d", len(received.Packets), received.CorruptPackets, p.Packets())
+				t.Fatalf("%d packets arrived, %d of them damaged; want %d", len(received.Packets), received.CorruptPackets, p.Packets())
 			}
 			late := 0
 			for i, r := range received.Packets {
 				if int(r.Seq) != i {
-					t.Fatalf("packet %d came as number %d", r.Seq, i)
+					t.Fatalf("packet %d arrived as number %d", r.Seq, i)
 				}
 				s := sent.Packets[r.Seq]
-				// A kernel's transmit stamp that a machine standing still brings too late is not
-				// waited for: the packet has the user's, and says so.
+				// If a stalled host reads a kernel transmit timestamp too late, the packet has the user
+				// timestamp, with that origin.
 				if s.Stamp.Origin == sample.User {
 					late++
 				} else if s.Stamp.Origin != sample.Kernel {
-					t.Fatalf("packet %d: a transmit stamp of origin %v", r.Seq, s.Stamp.Origin)
+					t.Fatalf("packet %d: transmit timestamp of origin %v", r.Seq, s.Stamp.Origin)
 				}
 				if r.Stamp.Origin != sample.Kernel {
-					t.Fatalf("packet %d: a receive stamp of origin %v, want the kernel's", r.Seq, r.Stamp.Origin)
+					t.Fatalf("packet %d: receive timestamp of origin %v, want the kernel's", r.Seq, r.Stamp.Origin)
 				}
 				if d := r.Stamp.At.Sub(s.Stamp.At); d < 0 || d > time.Second {
-					t.Fatalf("packet %d took %v", r.Seq, d)
+					t.Fatalf("packet %d: delay %v", r.Seq, d)
 				}
 				if s.Stamp.At < s.Due {
-					t.Fatalf("packet %d left %v early", r.Seq, s.Due.Sub(s.Stamp.At))
+					t.Fatalf("packet %d was sent %v early", r.Seq, s.Due.Sub(s.Stamp.At))
 				}
 			}
 			if late > p.Packets()/100 {
-				t.Errorf("%d of %d packets have no transmit stamp of the kernel", late, p.Packets())
+				t.Errorf("%d of %d packets have no transmit timestamp of the kernel", late, p.Packets())
 			}
 		})
 	}
 }
 
-func TestHelloProvesTheAddressItCameFrom(t *testing.T) {
+func TestHelloProvesItsSource(t *testing.T) {
 	e := newEnds(t)
 	cookie, err := e.here.Hello(t.Context(), e.server.LocalAddr())
 	if err != nil {

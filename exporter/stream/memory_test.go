@@ -11,11 +11,11 @@ import (
 
 func TestPacketTakesFewBytesOfMemory(t *testing.T) {
 	if s, r := unsafe.Sizeof(SentPacket{}), unsafe.Sizeof(ReceivedPacket{}); s > 48 || r > 48 {
-		t.Errorf("%d bytes a packet sent, %d received", s, r)
+		t.Errorf("%d bytes per packet sent, %d per packet received", s, r)
 	}
 }
 
-func TestNothingIsAllocatedForAPacketThatArrives(t *testing.T) {
+func TestReceiveAllocatesNothingPerPacket(t *testing.T) {
 	e, err := Open(Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestNothingIsAllocatedForAPacketThatArrives(t *testing.T) {
 	}
 }
 
-func TestNothingIsAllocatedForAPacketThatLeaves(t *testing.T) {
+func TestSendAllocatesNothingPerPacket(t *testing.T) {
 	e := newEnds(t)
 	for name, p := range map[string]Plan{
 		"stamped":   {Segments: []Segment{{PayloadBytes: 1000, Burst: 1, Bursts: 100_000}}},
@@ -66,11 +66,11 @@ func TestNothingIsAllocatedForAPacketThatLeaves(t *testing.T) {
 			x.readClock()
 			x.prepare(x.wallAt)
 			if n, wait := x.offer(); n == 0 && !wait {
-				t.Fatal("nothing was sent")
+				t.Fatal("no packet was sent")
 			}
 			x.collect()
 		}); n >= 1 {
-			t.Errorf("%s: %v allocations a batch", name, n)
+			t.Errorf("%s: %v allocations per batch", name, n)
 		}
 		x.unregister()
 	}

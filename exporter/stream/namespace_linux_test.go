@@ -14,10 +14,10 @@ import (
 // link is two network namespaces with a veth pair between them.
 type link struct{ namespace.Pair }
 
-// newLink makes a link for the length of a test. It needs root.
+// newLink makes a link until the end of the test. It requires root.
 func newLink(tb testing.TB) link { return link{namespace.NewPair(tb)} }
 
-// open makes an Endpoint inside a namespace, which runs until the test ends.
+// open opens an Endpoint inside a namespace; it runs until the end of the test.
 func (l link) open(tb testing.TB, ns netns.NsHandle, local netip.Addr) *Endpoint {
 	tb.Helper()
 	return l.openWith(tb, ns, Options{Local: netip.AddrPortFrom(local, 0)})
@@ -34,7 +34,7 @@ func (l link) openWith(tb testing.TB, ns netns.NsHandle, o Options) (e *Endpoint
 	return e
 }
 
-// shape has the local end send no more than so many bits a second.
+// shape limits the rate of the local end in bits per second.
 func (l link) shape(tb testing.TB, bits uint64, queueBytes uint32) {
 	tb.Helper()
 	namespace.Do(tb, l.Local, func() {
@@ -57,16 +57,16 @@ func (l link) sendDamaged(tb testing.TB, from, to netip.AddrPort, payload []byte
 		b := binary.BigEndian.AppendUint16(nil, from.Port())
 		b = binary.BigEndian.AppendUint16(b, to.Port())
 		b = binary.BigEndian.AppendUint16(b, uint16(8+len(payload)))
-		b = binary.BigEndian.AppendUint16(b, 0xbad) // right by chance once in 65,536 payloads, and this one is fixed
+		b = binary.BigEndian.AppendUint16(b, 0xbad) // wrong for this payload
 		check(tb, unix.Sendto(fd, append(b, payload...), 0, &unix.SockaddrInet4{Addr: to.Addr().As4()}))
 	})
 }
 
-// ends are two endpoints at the ends of the link, which know each other's addresses.
+// ends returns two endpoints at the ends of the link that have each other's addresses.
 func (l link) ends(tb testing.TB) ends {
 	tb.Helper()
 	e := joined(l.open(tb, l.Local, l.LocalAddr), l.open(tb, l.Remote, l.RemoteAddr))
-	if _, err := e.here.Hello(tb.Context(), e.server.LocalAddr()); err != nil { // finds the neighbor too
+	if _, err := e.here.Hello(tb.Context(), e.server.LocalAddr()); err != nil { // also resolves the neighbor
 		tb.Fatal(err)
 	}
 	return e

@@ -14,7 +14,7 @@ import (
 	"oneway.example/exporter/tstamp"
 )
 
-// fire sends what is due, and returns when to be called again.
+// fire sends the packets that are due, and returns the time of the next call.
 func (x *sending) fire(now monotonic) (next monotonic) {
 	if x.consent != nil && !x.consent.Given() {
 		return x.withhold(now)
@@ -41,7 +41,7 @@ func (x *sending) fire(now monotonic) (next monotonic) {
 	}
 	switch {
 	case x.from < len(x.out):
-		return max(1, now) // at once, but the context is looked at
+		return max(1, now) // at once, after a check of the context
 	case x.cursor.done(), x.overrun(now):
 		return sched.Stop
 	}
@@ -52,12 +52,12 @@ func (x *sending) fire(now monotonic) (next monotonic) {
 	return max(due, woken+tick)
 }
 
-// overrun: this host does not keep up with the plan, and its time is well over.
+// overrun returns whether the plan's time, with the grace time, is over.
 func (x *sending) overrun(now monotonic) bool {
 	return !x.cursor.done() && !x.cursor.unpaced() && now > x.end+x.cursor.shift
 }
 
-// readClock reads both clocks together, as closely as the host lets us.
+// readClock reads both clocks with the least time between them.
 func (x *sending) readClock() {
 	best := time.Duration(1<<63 - 1)
 	for range 3 {
@@ -74,10 +74,10 @@ func (x *sending) readClock() {
 	}
 }
 
-// wallOf is the system clock's reading at a time of the monotonic one.
+// wallOf converts a time of the monotonic clock to the system clock.
 func (x *sending) wallOf(t monotonic) instant.Time { return x.wall.Add(t - x.wallAt) }
 
-// prepare makes a batch of the packets that are due now.
+// prepare makes a batch of the packets that are due.
 func (x *sending) prepare(now monotonic) {
 	x.out, x.groups, x.from = x.out[:0], x.groups[:0], 0
 	for len(x.out) < len(x.spaces) && x.isDue(now) {
@@ -109,7 +109,7 @@ func (x *sending) isDue(now monotonic) bool { return !x.cursor.done() && x.curso
 func (x *sending) pack(b []byte, now monotonic) {
 	p := &x.packets[x.prepared]
 	p.Due = x.wallOf(now)
-	// Until the kernel's stamp comes, the clock's reading stands in.
+	// The time of the call is used until the kernel's timestamp arrives.
 	p.Stamp = sample.Stamp{At: p.Due, Origin: sample.User}
 	if !x.cursor.unpaced() {
 		p.Due = x.wallOf(x.cursor.due())
@@ -123,10 +123,10 @@ func (x *sending) pack(b []byte, now monotonic) {
 	x.cursor.advance(now)
 }
 
-// offer gives the kernel what is prepared, and tells how many packets are settled, and
-// whether it has no space for the next.
+// offer sends prepared packets. It returns how many are settled, and whether the kernel has no space
+// for the next.
 func (x *sending) offer() (n int, wait bool) {
-	sent, err := x.session.endpoint.conn.SendAs(x.manner, x.out[x.from:])
+	sent, err := x.session.endpoint.conn.SendAs(x.sendOptions, x.out[x.from:])
 	now := sched.Now()
 	x.settle(sent, now)
 	switch {
@@ -147,12 +147,12 @@ func (x *sending) offer() (n int, wait bool) {
 	return sent + 1, false
 }
 
-// uncut: the packet is too long for the link to be cut, or there is no checksum offload (udp_send_skb).
+// uncut returns whether the kernel could not segment: too long for the link, or no checksum offload (udp_send_skb).
 func uncut(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EMSGSIZE) || errors.Is(err, syscall.EIO)
 }
 
-// settle notes that n of the batch have been taken.
+// settle records that n packets of the batch were sent.
 func (x *sending) settle(n int, now monotonic) {
 	packets, bytes := 0, 0
 	for i := x.from; i < x.from+n; i++ {
@@ -177,7 +177,7 @@ func (x *sending) settle(n int, now monotonic) {
 	}
 }
 
-// tooLate: the next has been refused for want of space for long enough.
+// tooLate returns whether the time of retries for the next packet is over.
 func (x *sending) tooLate(now monotonic) bool {
 	if x.refused == 0 {
 		x.refused = now
@@ -188,21 +188,21 @@ func (x *sending) tooLate(now monotonic) bool {
 	return now-x.refused > timeoutUnpaced
 }
 
-// calm is after which time without a packet given up a host is taken to send again.
+// calm is the time without refused packets after which the host counts as sending again.
 const calm = time.Second
 
-// taken tells when this host sends again what it has refused.
+// taken logs the first sent packets after refused ones.
 func (x *sending) taken(now monotonic) {
 	if x.gaveUp != 0 && now-x.gaveUp > calm {
 		x.gaveUp = 0
-		x.session.endpoint.log.Info("This host sends the stream's packets again", "to", x.to.String(), "refused", x.result.Refused)
+		x.session.endpoint.log.Info("This host sends the packets of the stream again", "to", x.to.String(), "refused", x.result.Refused)
 	}
 }
 
-// refuse gives the next up: it never left.
+// refuse gives up the next packets.
 func (x *sending) refuse(err error, now monotonic) {
 	if x.gaveUp == 0 {
-		x.session.endpoint.log.Warn("This host refuses to send a stream's packets", "to", x.to.String(), "err", err)
+		x.session.endpoint.log.Warn("This host refuses to send packets of the stream", "to", x.to.String(), "err", err)
 	}
 	x.gaveUp = max(now, 1)
 	g := x.groups[x.from]
@@ -212,7 +212,7 @@ func (x *sending) refuse(err error, now monotonic) {
 	x.refused = 0
 }
 
-// takeApart makes packets of what the kernel was to cut and does not, and cuts no more.
+// takeApart converts groups into single packets, and disables segmentation for the stream.
 func (x *sending) takeApart() {
 	x.most = 1
 	var out []tstamp.Out
@@ -230,23 +230,22 @@ func (x *sending) takeApart() {
 	x.out, x.groups, x.from = out, groups, 0
 }
 
-// Consent is what a sender knows of whether its receiver is still there and wants the stream
-// (RFC 7675 calls this consent, and its age freshness). Its methods must not block, nor call the
-// Endpoint.
+// Consent is the state of consent of the receiver (RFC 7675: consent freshness). Its methods must
+// neither block nor call the Endpoint.
 type Consent interface {
-	// Given tells whether packets may be sent now. It is asked by the goroutine that sends, each time
-	// before it does.
+	// Given returns whether packets may be sent now. The sending goroutine calls it before each
+	// batch.
 	Given() bool
-	// Unreachable hears of an ICMP error that came back for a packet of the stream (RFC 1122 section
-	// 4.1.3.3), on the receiving goroutine.
+	// Unreachable handles an ICMP error for a packet of the stream (RFC 1122 section 4.1.3.3), on the
+	// receiving goroutine.
 	Unreachable(err syscall.Errno)
 }
 
-// askAgain is how often a sender that may not send asks again.
+// askAgain is the interval of calls of Given while there is no consent.
 const askAgain = 10 * time.Millisecond
 
-// withhold lets pass what is due while there is no consent: it is never sent. The plan goes on at
-// its times; only what has none, in a segment without intervals, waits.
+// withhold skips the packets that are due without consent. The plan's times stay; only packets without
+// times, in a segment without intervals or with feedback, wait.
 func (x *sending) withhold(now monotonic) (next monotonic) {
 	x.readClock()
 	for ; x.from < len(x.out); x.from++ {
@@ -271,14 +270,14 @@ func (x *sending) withhold(now monotonic) (next monotonic) {
 	return now + askAgain
 }
 
-// forgo marks packets that were prepared and never left.
+// forgo marks prepared packets as not sent.
 func (x *sending) forgo(g group) {
 	for k := range x.packets[g.first : g.first+g.packets] {
 		x.packets[g.first+k].Stamp = sample.Stamp{}
 	}
 }
 
-// unreachable hands ICMP errors to the streams that they are for.
+// unreachable passes ICMP errors to their streams.
 func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 	if len(all) == 0 {
 		return
@@ -295,5 +294,5 @@ func (e *Endpoint) unreachable(all []tstamp.ICMPError) {
 	}
 }
 
-// plain is an address without the mapping of IPv4 in IPv6.
+// plain returns an address without the IPv4-in-IPv6 mapping.
 func plain(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

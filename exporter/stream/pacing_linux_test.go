@@ -9,9 +9,9 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// paced is what the stamps say of a stream's rate and punctuality.
+// paced is the rate and lateness of a stream by its timestamps.
 type paced struct {
-	rateError       float64 // of the whole, in parts of one
+	rateError       float64 // of the whole stream, as a ratio
 	median, p99     time.Duration
 	late, unstamped int
 }
@@ -32,10 +32,10 @@ func pacing(s *Sent, seg Segment) (p paced) {
 	return p
 }
 
-// The schedule is absolute: however busy the host is, the rate over a whole stream differs
-// from the plan's only by how much later than the first packet the last one is. What is
-// asserted is therefore the rate over a run with that lateness taken out; what a quiet host
-// reaches is logged.
+// The schedule is absolute: on a busy host the rate over a whole stream differs from the plan's only by
+// the lateness of the last packet relative to the first. The test checks the rate without that lateness,
+// and logs the figures of
+// the host.
 func TestRateIsThatOfThePlan(t *testing.T) {
 	l := newLink(t)
 	e := l.ends(t)
@@ -49,7 +49,7 @@ func TestRateIsThatOfThePlan(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			sent, received := transfer(t, e.here, e.there, Plan{Segments: []Segment{c.seg}})
 			p := pacing(sent, c.seg)
-			t.Logf("rate %+.4f %%; behind their time: median %v, p99 %v; %d of %d late, %d unstamped, %d refused; %d came, %d dropped by the socket",
+			t.Logf("rate %+.4f %%; lateness: median %v, p99 %v; %d of %d late, %d unstamped, %d refused; %d arrived, %d dropped by the socket",
 				100*p.rateError, p.median, p.p99, p.late, len(sent.Packets), p.unstamped, sent.Refused, len(received.Packets), received.Dropped)
 			if sent.Refused > 0 || sent.Planned != c.seg.Packets() {
 				t.Errorf("%d of %d packets sent, %d refused", len(sent.Packets), sent.Planned, sent.Refused)
@@ -57,14 +57,14 @@ func TestRateIsThatOfThePlan(t *testing.T) {
 			first, last := sent.Packets[0], sent.Packets[len(sent.Packets)-1]
 			drift := last.Stamp.At.Sub(last.Due) - first.Stamp.At.Sub(first.Due)
 			wanted := float64(len(sent.Packets)-1) * float64(c.seg.Interval)
-			if rest := p.rateError - float64(drift)/wanted; math.Abs(rest) > 1e-4 { // the system clock is slewed, not the monotonic
-				t.Errorf("the schedule itself is off by %.4f %%", 100*rest)
+			if rest := p.rateError - float64(drift)/wanted; math.Abs(rest) > 1e-4 { // the system clock may be slewed
+				t.Errorf("the error of the schedule is %.4f %%", 100*rest)
 			}
 		})
 	}
 }
 
-func TestUnstampedStreamIsCutAndArrivesWhole(t *testing.T) {
+func TestUnstampedStreamIsSegmentedAndArrives(t *testing.T) {
 	l := newLink(t)
 	e := l.ends(t)
 	p := Plan{Unstamped: true, Segments: []Segment{
@@ -77,7 +77,7 @@ func TestUnstampedStreamIsCutAndArrivesWhole(t *testing.T) {
 		t.Fatalf("%d of %d sent, %d refused", len(sent.Packets), p.Packets(), sent.Refused)
 	}
 	if received.CorruptPackets > 0 || len(received.Packets)+int(received.Dropped) > p.Packets() {
-		t.Errorf("%d came, %d damaged, %d dropped", len(received.Packets), received.CorruptPackets, received.Dropped)
+		t.Errorf("%d arrived, %d damaged, %d dropped", len(received.Packets), received.CorruptPackets, received.Dropped)
 	}
 	seen := make(map[uint32]bool)
 	for _, r := range received.Packets {
@@ -89,16 +89,16 @@ func TestUnstampedStreamIsCutAndArrivesWhole(t *testing.T) {
 			want = 1472
 		}
 		if int(r.PayloadBytes) != want || seen[r.Seq] {
-			t.Fatalf("packet %d came with %d bytes, want %d; before: %v", r.Seq, r.PayloadBytes, want, seen[r.Seq])
+			t.Fatalf("packet %d arrived with %d bytes, want %d; before: %v", r.Seq, r.PayloadBytes, want, seen[r.Seq])
 		}
 		seen[r.Seq] = true
 	}
 	if len(seen) < p.Packets()*9/10 {
-		t.Errorf("only %d of %d packets came", len(seen), p.Packets())
+		t.Errorf("only %d of %d packets arrived", len(seen), p.Packets())
 	}
 }
 
-// BenchmarkUnstamped is as fast as the host can over a veth pair.
+// BenchmarkUnstamped sends as fast as the host can over a veth pair.
 func BenchmarkUnstamped(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -126,7 +126,7 @@ func BenchmarkUnstamped(b *testing.B) {
 	}
 }
 
-// BenchmarkStamped paces a stream of 1,472 bytes at 1 Gb/s over a veth pair, with stamps.
+// BenchmarkStamped sends a stream of 1,472 bytes at 1 Gb/s over a veth pair, with timestamps.
 func BenchmarkStamped(b *testing.B) {
 	for _, c := range []struct {
 		name     string

@@ -1,6 +1,6 @@
-// Package stream sends and receives streams of UDP test packets at given times:
-// constant rates, bursts and trains, for the tests that fill a link. Both ends use it;
-// who may send to whom is decided above it (packages control and load server).
+// Package stream sends and receives streams of UDP test packets at given times: constant rates,
+// bursts and trains, for load tests. Both ends use it; packages loadcontrol and loadserver decide who
+// may send.
 package stream
 
 import (
@@ -9,45 +9,45 @@ import (
 	"time"
 )
 
-// Plan is what one side sends: its segments one after the other. It is the same on both
-// ends, and so may come from the network: see Check.
+// Plan is the packets of a stream: its segments in sequence. Both ends have the same Plan, so it may
+// come from the network: see Check.
 type Plan struct {
 	Segments []Segment `json:"segments"`
-	// DSCP is the code point of all packets, 0..63.
+	// DSCP of all packets, 0..63.
 	DSCP uint8 `json:"dscp,omitempty"`
-	// Unstamped sends as fast as the host can, with segmentation offload where there is
-	// one, and without transmit stamps: for rates that stamps do not reach. Delays are
-	// not known then.
+	// Unstamped sends as fast as the host can, with segmentation offload if available, and without
+	// transmit timestamps: for rates at which timestamps are not possible. Delays are
+	// unknown then.
 	Unstamped bool `json:"unstamped,omitempty"`
-	// NoChecksum leaves the UDP checksum out (IPv4 only), so that a packet that was
-	// damaged on the way reaches the receiver instead of being dropped by its kernel.
+	// NoChecksum omits the UDP checksum (IPv4 only), so that the receiver's kernel does not drop
+	// packets damaged on the path.
 	NoChecksum bool `json:"no_checksum,omitempty"`
-	// Fragment lets routers fragment packets; by default they must not (IPv4's DF).
+	// Fragment allows routers to fragment packets; by default IPv4's DF is set.
 	Fragment bool `json:"fragment,omitempty"`
-	// Feedback, if above zero, makes the plan the most that is sent: the receiver reports
-	// so often what has come, and by that the time from packet to packet is chosen while the stream
-	// runs, never shorter than Interval. Such a plan has one segment with an Interval and
-	// with bursts of one packet; the stream ends with its duration, or with its packets.
+	// Feedback, if above zero, makes the plan the most that is sent: the receiver reports at this
+	// interval, and an Adjuster chooses the interval of packets during the stream, at least Interval.
+	// Such a plan has one segment with an Interval and bursts of one packet; the stream ends with its
+	// duration or with its packets.
 	Feedback time.Duration `json:"feedback_ns,omitempty"`
 }
 
-// Segment is a time in which packets of one size leave evenly: a burst of Burst packets
-// back to back, every Interval, Bursts times.
+// Segment is a series of packets of one size: Bursts bursts of Burst packets back to back, one
+// each Interval.
 type Segment struct {
-	// Pause is the silence before the first packet.
+	// Pause is the time before the first packet.
 	Pause time.Duration `json:"pause_ns,omitempty"`
-	// PayloadBytes is the UDP payload of each packet, HeaderBytes at the least.
+	// PayloadBytes is the UDP payload of each packet, at least HeaderBytes.
 	PayloadBytes int `json:"payload_bytes"`
-	// Interval is the time between the beginnings of bursts; with Burst 1, between
-	// packets. Zero: each follows the one before at once.
+	// Interval is the time between the begins of bursts; with Burst 1, between packets. Zero: each
+	// packet follows the previous one at once.
 	Interval time.Duration `json:"interval_ns"`
-	// Burst is the number of packets back to back, 1 at the least.
+	// Burst is the number of packets back to back, at least 1.
 	Burst int `json:"burst"`
-	// Bursts is how many bursts there are, 1 at the least.
+	// Bursts is the number of bursts, at least 1.
 	Bursts int `json:"bursts"`
 }
 
-// Limits of a Plan. MaxPackets bounds the memory of a run: some 40 bytes a packet.
+// Limits of a Plan. MaxPackets bounds the memory of a run: about 40 bytes a packet.
 const (
 	MaxSegments     = 1 << 12
 	MaxPackets      = 1 << 22
@@ -61,15 +61,15 @@ const (
 	MaxFeedback = time.Minute
 )
 
-// Packets is how many packets the segment has.
+// Packets returns the number of packets of the segment.
 func (s Segment) Packets() int { return s.Burst * s.Bursts }
 
-// Duration is how long the segment takes as planned, its pause included.
+// Duration returns the planned time of the segment, its pause included.
 func (s Segment) Duration() time.Duration {
 	return s.Pause + time.Duration(s.Bursts)*s.Interval
 }
 
-// Packets is how many packets the plan has.
+// Packets returns the number of packets of the plan.
 func (p Plan) Packets() (n int) {
 	for _, s := range p.Segments {
 		n += s.Packets()
@@ -77,7 +77,7 @@ func (p Plan) Packets() (n int) {
 	return n
 }
 
-// Duration is how long the plan takes as planned.
+// Duration returns the planned time of the plan.
 func (p Plan) Duration() (d time.Duration) {
 	for _, s := range p.Segments {
 		d += s.Duration()
@@ -85,7 +85,7 @@ func (p Plan) Duration() (d time.Duration) {
 	return d
 }
 
-// Bytes is the UDP payload of all packets together.
+// Bytes returns the UDP payload of all packets.
 func (p Plan) Bytes() (n int64) {
 	for _, s := range p.Segments {
 		n += int64(s.Packets()) * int64(s.PayloadBytes)
@@ -93,8 +93,8 @@ func (p Plan) Bytes() (n int64) {
 	return n
 }
 
-// PeakRate is the highest mean rate of a segment, in bytes of UDP payload a second; of one
-// without intervals it is not known, and Unpaced is true.
+// PeakRate returns the highest mean rate of a segment, in bytes of UDP payload per second; unpaced is
+// true if a segment without intervals has an unknown rate.
 func (p Plan) PeakRate() (bytesPerSecond float64, unpaced bool) {
 	for _, s := range p.Segments {
 		if s.Interval <= 0 {
@@ -106,10 +106,10 @@ func (p Plan) PeakRate() (bytesPerSecond float64, unpaced bool) {
 	return bytesPerSecond, unpaced
 }
 
-// ErrPlan is wrapped by what Check says.
-var ErrPlan = errors.New("stream: no such plan")
+// ErrPlan is wrapped by the errors of Check.
+var ErrPlan = errors.New("stream: invalid plan")
 
-// Check tells whether the plan can be carried out; nothing in it overflows then.
+// Check returns an error if the plan exceeds a limit; otherwise no sum of it overflows.
 func (p Plan) Check() error {
 	if n := len(p.Segments); n == 0 || n > MaxSegments {
 		return fmt.Errorf("%w: %d segments, want 1 to %d", ErrPlan, n, MaxSegments)
@@ -130,7 +130,7 @@ func (p Plan) Check() error {
 		case s.Burst < 1 || s.Bursts < 1 || s.Burst > MaxPackets || s.Bursts > MaxPackets/s.Burst:
 			return fmt.Errorf("%w: segment %d: %d bursts of %d packets, want 1 to %d packets", ErrPlan, i, s.Bursts, s.Burst, MaxPackets)
 		case s.Interval < 0 || s.Pause < 0 || s.Pause > left || s.Interval > 0 && time.Duration(s.Bursts) > (left-s.Pause)/s.Interval:
-			return fmt.Errorf("%w: segment %d: longer than %v in all, or a time below zero", ErrPlan, i, MaxDuration)
+			return fmt.Errorf("%w: segment %d: the plan is longer than %v, or a time is negative", ErrPlan, i, MaxDuration)
 		}
 		left -= s.Duration()
 		if packets += s.Packets(); packets > MaxPackets {
@@ -143,27 +143,27 @@ func (p Plan) Check() error {
 func (p Plan) checkFeedback() error {
 	switch {
 	case p.Feedback < MinFeedback || p.Feedback > MaxFeedback:
-		return fmt.Errorf("%w: feedback each %v, want %v to %v", ErrPlan, p.Feedback, MinFeedback, MaxFeedback)
+		return fmt.Errorf("%w: feedback %v, want %v to %v", ErrPlan, p.Feedback, MinFeedback, MaxFeedback)
 	case len(p.Segments) != 1 || p.Segments[0].Burst != 1 || p.Segments[0].Interval <= 0:
-		return fmt.Errorf("%w: with feedback, one segment of single packets with an interval is wanted", ErrPlan)
+		return fmt.Errorf("%w: feedback requires one segment, with an interval and bursts of one packet", ErrPlan)
 	case p.Unstamped:
-		return fmt.Errorf("%w: feedback is for packets with stamps", ErrPlan)
+		return fmt.Errorf("%w: feedback requires timestamps", ErrPlan)
 	}
 	return nil
 }
 
-// cursor goes through a plan, packet by packet. Times are of the monotonic clock; within
-// a segment they are a grid that no lateness shifts.
+// cursor iterates over the packets of a plan. Times are of the monotonic clock; within a segment they
+// form a grid that late packets do not shift.
 type cursor struct {
 	plan    Plan
-	segment int // of the next packet; len(plan.Segments): there is none
+	segment int // of the next packet; len(plan.Segments): none
 	burst   int
-	packet  int // in the burst
-	// base is when the segment begins, its pause over.
+	packet  int // index in the burst
+	// base is the begin of the segment, after its pause.
 	base time.Duration
-	// shift is how much longer than planned segments without intervals have taken.
+	// shift is the time that segments without intervals have taken beyond the plan.
 	shift time.Duration
-	// adjustRate is of a plan with feedback, which ends at end at the latest; nil: it has none.
+	// adjustRate is set for a plan with feedback, which ends at end at the latest.
 	adjustRate *Adjusting
 	end        time.Duration
 }
@@ -174,12 +174,12 @@ func newCursor(p Plan, begin time.Duration) cursor {
 
 func (c *cursor) done() bool { return c.segment == len(c.plan.Segments) }
 
-// unpaced: the next packet follows the one before at once.
+// unpaced returns whether the next packet follows the previous one at once.
 func (c *cursor) unpaced() bool { return c.plan.Segments[c.segment].Interval == 0 }
 
 func (c *cursor) payloadBytes() int { return c.plan.Segments[c.segment].PayloadBytes }
 
-// due is when the next packet is to leave.
+// due returns the time of the next packet.
 func (c *cursor) due() time.Duration {
 	if c.adjustRate != nil {
 		return c.base
@@ -187,9 +187,9 @@ func (c *cursor) due() time.Duration {
 	return c.base + time.Duration(c.burst)*c.plan.Segments[c.segment].Interval
 }
 
-// advance passes the next packet; now is the time. The segment after one without
-// intervals begins its pause when that is over, not when it was planned to be: how long
-// it takes is the host's affair.
+// advance moves to the next packet; now is the time. After a segment without intervals the pause of
+// the next begins at its real end, as the host determines how long it
+// takes.
 func (c *cursor) advance(now time.Duration) {
 	s := c.plan.Segments[c.segment]
 	if c.adjustRate != nil {

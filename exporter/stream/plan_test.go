@@ -18,23 +18,23 @@ func TestPlansThatMakeNoSenseAreRefused(t *testing.T) {
 		return Plan{Segments: []Segment{good, s}}
 	}
 	if err := (Plan{Segments: []Segment{good}, DSCP: 63}).Check(); err != nil {
-		t.Errorf("a good plan: %v", err)
+		t.Errorf("a valid plan: %v", err)
 	}
 	for name, p := range map[string]Plan{
 		"no segment":          {},
 		"too many segments":   {Segments: make([]Segment, MaxSegments+1)},
-		"a large code point":  {Segments: []Segment{good}, DSCP: 64},
+		"a large dscp":        {Segments: []Segment{good}, DSCP: 64},
 		"a small packet":      with(func(s *Segment) { s.PayloadBytes = HeaderBytes - 1 }),
 		"a large packet":      with(func(s *Segment) { s.PayloadBytes = MaxPayloadBytes + 1 }),
 		"no packet in bursts": with(func(s *Segment) { s.Burst = 0 }),
 		"no bursts":           with(func(s *Segment) { s.Bursts = -1 }),
 		"too many packets":    with(func(s *Segment) { s.Interval, s.Bursts = 0, MaxPackets }),
 		"an overflow":         with(func(s *Segment) { s.Burst, s.Bursts = math.MaxInt, math.MaxInt }),
-		"time goes back":      with(func(s *Segment) { s.Interval = -1 }),
+		"a negative interval": with(func(s *Segment) { s.Interval = -1 }),
 		"a negative pause":    with(func(s *Segment) { s.Pause = -1 }),
 		"a long pause":        with(func(s *Segment) { s.Pause = math.MaxInt64 }),
 		"a long interval":     with(func(s *Segment) { s.Interval, s.Bursts = math.MaxInt64, 2 }),
-		"too long in all":     with(func(s *Segment) { s.Pause = time.Hour - time.Millisecond }),
+		"too long in total":   with(func(s *Segment) { s.Pause = time.Hour - time.Millisecond }),
 	} {
 		if err := p.Check(); !errors.Is(err, ErrPlan) {
 			t.Errorf("%s: %v", name, err)
@@ -42,7 +42,7 @@ func TestPlansThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// The cursor visits every packet at the time that the plan says.
+// The cursor visits every packet at its planned time.
 func TestEveryPacketHasItsTime(t *testing.T) {
 	const begin = 7 * time.Second
 	p := Plan{Segments: []Segment{
@@ -75,7 +75,7 @@ func TestEveryPacketHasItsTime(t *testing.T) {
 	}
 }
 
-// A plan comes from the network: whatever passes Check is within its limits.
+// A plan may come from the network: after Check it is within all limits.
 func FuzzPlan(f *testing.F) {
 	b, err := json.Marshal(Plan{Segments: []Segment{{PayloadBytes: 100, Interval: time.Millisecond, Burst: 2, Bursts: 30}}})
 	if err != nil {
@@ -95,13 +95,13 @@ func FuzzPlan(f *testing.F) {
 			t.Errorf("%d packets", n)
 		}
 		if d := p.Duration(); d < 0 || d > MaxDuration {
-			t.Errorf("%v long", d)
+			t.Errorf("duration %v", d)
 		}
 		if n := p.Bytes(); n < HeaderBytes || n > int64(MaxPackets)*MaxPayloadBytes {
 			t.Errorf("%d bytes", n)
 		}
 		if rate, _ := p.PeakRate(); rate < 0 || math.IsNaN(rate) || math.IsInf(rate, 0) {
-			t.Errorf("%v bytes a second", rate)
+			t.Errorf("%v bytes per second", rate)
 		}
 	})
 }

@@ -16,18 +16,18 @@ import (
 	"oneway.example/exporter/wire/load"
 )
 
-// receiveBatch is how many packets one system call brings at the most. A packet may be
-// as long as UDP allows, and what the kernel has coalesced as long as IP allows.
+// receiveBatch is the most packets per system call. A packet may have the longest UDP payload, and a
+// coalesced one the longest IP packet.
 const (
 	receiveBatch = 64
 	receiveBytes = 1<<16 - 1
 )
 
-// receiver is what Run keeps from one batch to the next.
+// receiver is the state of Run.
 type receiver struct {
 	endpoint *Endpoint
 	batch    *tstamp.Batch
-	// last is the session that was looked up last.
+	// last is the session of the last lookup.
 	last *Session
 }
 
@@ -35,8 +35,8 @@ func newReceiver(e *Endpoint) *receiver {
 	return &receiver{endpoint: e, batch: tstamp.NewBatch(receiveBatch, receiveBytes)}
 }
 
-// take hands out what a Receive has brought: transmit stamps first, which tell of what
-// happened before.
+// take handles the results of a Receive: transmit timestamps first, as they are
+// older.
 func (r *receiver) take() {
 	r.endpoint.stamped(r.batch.Tx)
 	r.endpoint.unreachable(r.batch.Errors)
@@ -67,7 +67,7 @@ func ignoredFor(err error) Ignored {
 	return DamagedHeader
 }
 
-// packet hands out one whose header is good.
+// packet handles a packet with a valid header.
 func (r *receiver) packet(in *tstamp.In, h load.Header, now monotonic) {
 	s := r.session(h.Session)
 	if s == nil {
@@ -90,7 +90,7 @@ func (r *receiver) packet(in *tstamp.In, h load.Header, now monotonic) {
 	}
 }
 
-// session finds the session of a number; nil: nobody has joined it.
+// session returns the session of a number; nil: not joined.
 func (r *receiver) session(id uint64) *Session {
 	if r.last != nil && r.last.id == id {
 		return r.last
@@ -104,9 +104,9 @@ func (r *receiver) session(id uint64) *Session {
 	return s
 }
 
-// damaged hands a packet with a damaged header to the session that it names, else, if it
-// begins as ours do, to that of the address it came from, and reports whether there is one that
-// receives. What shows neither is somebody else's.
+// damaged passes a packet with a damaged header to the session in it or, if it begins with our magic
+// number, to the session of its source address. It returns whether a session
+// received it.
 func (r *receiver) damaged(in *tstamp.In, h load.Header, now monotonic) bool {
 	id, magic := load.Claims(in.Payload)
 	s := r.session(id)
@@ -122,7 +122,7 @@ func (r *receiver) damaged(in *tstamp.In, h load.Header, now monotonic) bool {
 	return true
 }
 
-// data gives a packet to the stream it belongs to.
+// data passes a packet to its stream.
 func (s *Session) data(in *tstamp.In, h load.Header, now monotonic) Ignored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +139,8 @@ func (s *Session) data(in *tstamp.In, h load.Header, now monotonic) Ignored {
 	return UnknownTransfer
 }
 
-// badHeader gives a packet with a damaged header to the stream being received, if there
-// is one alone or the header names it.
+// badHeader passes a packet with a damaged header to the stream that the header names, or to the only
+// one.
 func (s *Session) badHeader(in *tstamp.In, h load.Header, now monotonic) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,13 +159,13 @@ const (
 	helloTimeout = 5 * time.Second
 )
 
-// ErrNoReply is wrapped by Hello when no challenge has come: the UDP port is filtered
-// on the way, or nobody there knows the session.
+// ErrNoReply is wrapped by Hello if no challenge was received: the UDP port is filtered, or the
+// remote end has no such session.
 var ErrNoReply = errors.New("stream: no reply to hello packets")
 
-// Hello shows the load server at to the address that our packets have there: a packet
-// every 100 ms until its challenge comes, whose cookie is returned. After 5 s the error
-// wraps ErrNoReply.
+// Hello sends a hello packet every 100 ms until a challenge arrives, and returns its cookie, which
+// proves the address of this end as the load server sees it. After 5 s the error wraps
+// ErrNoReply.
 func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, helloTimeout, ErrNoReply)
 	defer cancel()
@@ -173,7 +173,7 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 	defer again.Stop()
 	var refused error
 	select {
-	case <-s.challenges: // to a hello of before: the address may have changed
+	case <-s.challenges: // reply to an earlier hello: the address may have changed
 	default:
 	}
 	for {
@@ -195,8 +195,8 @@ func (s *Session) Hello(ctx context.Context, to netip.AddrPort) (cookie []byte, 
 	}
 }
 
-// KeepAlive sends a packet that wants no reply: a NAT on the way goes on passing what comes
-// from there, and who sends a stream goes on.
+// KeepAlive sends a hello without a reply: it preserves the mapping of a NAT, and is consent to a
+// stream.
 func (s *Session) KeepAlive(to netip.AddrPort) error { return s.hello(to, load.KeepAlive) }
 
 func (s *Session) hello(to netip.AddrPort, flags uint8) error {
@@ -208,12 +208,12 @@ func (s *Session) hello(to netip.AddrPort, flags uint8) error {
 	return nil
 }
 
-// noStamp is the cookie of packets whose transmit stamp nobody wants.
+// noStamp is the cookie of packets without a transmit timestamp.
 const noStamp = 0
 
-// A cookie is the address itself under a code that only this Endpoint can make: 16 bytes
-// of HMAC-SHA-256, the port, the address of 16 bytes, and its zone. So nothing need be
-// kept for the addresses that asked.
+// A cookie has the address and its authentication code: 16 bytes of HMAC-SHA-256, the port, the
+// address of 16 bytes, and its zone. So the Endpoint stores no state for addresses that are not
+// proved.
 const (
 	macBytes    = 16
 	cookieBytes = macBytes + 2 + 16
@@ -230,8 +230,8 @@ func (s *Session) appendCookie(b []byte, a netip.AddrPort) []byte {
 	return b
 }
 
-// cookieTime is for how long a cookie counts at the least, and twice that at the most: one that is older
-// does not show that its address still receives.
+// cookieTime is the least validity of a cookie; the greatest is twice that. An older cookie does not
+// prove that its address still receives.
 const cookieTime = time.Minute
 
 func (s *Session) mac(b []byte, at time.Duration) []byte {
@@ -242,7 +242,7 @@ func (s *Session) mac(b []byte, at time.Duration) []byte {
 	return h.Sum(nil)[:macBytes]
 }
 
-// Proven is the address that the cookie was sent to: whoever shows it receives there.
+// Proven returns the address to which the cookie was sent, and so proves that it receives.
 func (s *Session) Proven(cookie []byte) (netip.AddrPort, bool) { return s.proven(cookie, sched.Now()) }
 
 func (s *Session) proven(cookie []byte, now time.Duration) (netip.AddrPort, bool) {
@@ -258,7 +258,7 @@ func (s *Session) proven(cookie []byte, now time.Duration) (netip.AddrPort, bool
 	return netip.AddrPortFrom(ip, binary.BigEndian.Uint16(b)), true
 }
 
-// greet answers a hello, or not.
+// greet replies to a hello, within its limits.
 func (s *Session) greet(in *tstamp.In, h load.Header) {
 	e := s.endpoint
 	e.hellos.Add(1)
@@ -278,13 +278,13 @@ func (s *Session) greet(in *tstamp.In, h load.Header) {
 		return
 	}
 	packet := load.AppendChallenge(make([]byte, 0, load.HelloBytes), s.id, s.appendCookie(nil, in.Peer))
-	// One that is not taken is asked for again in 100 ms.
+	// The peer repeats its hello after 100 ms if this challenge is not sent.
 	if _, err := e.conn.Send([]tstamp.Out{{Payload: packet, Peer: in.Peer, Source: in.Local, Cookie: noStamp}}); err == nil {
 		e.replies.Add(1)
 	}
 }
 
-// challenged hands a cookie to who waits for it.
+// challenged passes a cookie to Hello.
 func (s *Session) challenged(in *tstamp.In, h load.Header) {
 	cookie := load.Cookie(in.Payload, h)
 	if cookie == nil {
@@ -292,9 +292,9 @@ func (s *Session) challenged(in *tstamp.In, h load.Header) {
 		return
 	}
 	select {
-	case <-s.challenges: // the newest counts
+	case <-s.challenges: // the newest one is kept
 	default:
 	}
-	s.challenges <- append([]byte(nil), cookie...) // the receiving goroutine alone sends
+	s.challenges <- append([]byte(nil), cookie...) // only the receiving goroutine sends
 	s.isPeer(in.Peer, in.Local)
 }

@@ -14,64 +14,64 @@ import (
 	"oneway.example/exporter/wire/load"
 )
 
-// monotonic is a reading of sched.Now: no step of the system clock touches it.
+// monotonic is a reading of sched.Now, which steps of the system clock do not affect.
 type monotonic = time.Duration
 
-// Progress is how far a stream has come.
+// Progress of a stream.
 type Progress struct {
-	// Packets and Bytes of UDP payload were sent, or came (duplicates not counted).
+	// Packets and Bytes (UDP payload) were sent, or received without duplicates.
 	Packets int
 	Bytes   int64
-	// Elapsed since the first packet was due, or came; zero before.
+	// Elapsed since the first packet was due or received; zero before.
 	Elapsed time.Duration
 }
 
-// Reception is a stream that is being received, from Expect to Finish.
+// Reception is the reception of a stream, from Expect to Finish.
 type Reception struct {
 	session  *Session
 	transfer uint16
 	planned  int
-	length   time.Duration // as planned
-	// release lets the kernel hand over packets one by one again; it may be called twice.
+	length   time.Duration // planned duration
+	// release ends coalescing for this stream; it may be called twice.
 	release func()
 	begun   monotonic // when Expect was called
-	// feedback is the plan's; zero: it has none, and tally is nil.
+	// feedback is the plan's; zero: none, and tally is nil.
 	feedback time.Duration
 
-	// dropsBefore and countsBefore are the kernel's counts at Expect.
+	// dropsBefore and countsBefore are the kernel's counters at Expect.
 	dropsBefore  uint64
 	countsBefore kernelcounts.Counts
 
-	// The rest is guarded by session.mu, and written by the receiving goroutine.
+	// Guarded by session.mu; the receiving goroutine writes the fields below.
 	received    Received
-	seen        []uint64 // a bit a packet of the plan
+	seen        []uint64 // one bit per packet of the plan
 	distinct    int
-	space       int // entries left for others than the first copies, each of which has its own
+	space       int // entries left for duplicates and damaged headers
 	bytes       int64
-	first, last monotonic // arrivals; zero: none yet
-	sent        int       // below zero: not known yet
-	group, most int       // packets with the last's stamp, and the most with one: what the kernel had coalesced
+	first, last monotonic // arrivals; zero: none
+	sent        int       // negative: not known yet
+	group, most int       // packets with the last timestamp, and the most with one: coalesced by the kernel
 	coalesced   bool
-	left        bool // the session has left, or Finish was called
+	left        bool // the session has left
 	tally       *Tally
 
-	// changed is signaled when Finish has something new to look at.
+	// changed wakes Finish.
 	changed chan struct{}
 }
 
-// ErrExpected is wrapped when a transfer of that number is being received already, and
-// ErrLeft when the session has left.
+// ErrExpected is wrapped if a transfer of that number is being received, ErrLeft if the session has
+// left.
 var (
-	ErrExpected = errors.New("stream: transfer is being received already")
-	ErrLeft     = errors.New("stream: session has left")
+	ErrExpected = errors.New("stream: the transfer is being received already")
+	ErrLeft     = errors.New("stream: the session has left")
 )
 
-// slack, and a 64th of the plan, is how many packets more than planned, duplicates and damaged
-// headers, find room.
+// slack plus a 64th of the plan is the space for duplicates and damaged
+// headers.
 const slack = 1024
 
-// Expect prepares to receive a stream: its packets are taken from now on. It takes some
-// 40 bytes of memory for each packet planned.
+// Expect begins the reception of a stream. It uses about 40 bytes of memory for each planned
+// packet.
 func (s *Session) Expect(transfer uint16, p Plan) (*Reception, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func (s *Session) admit(r *Reception) error {
 	return nil
 }
 
-// add notes a packet whose header is good. The caller holds session.mu, as in all that
-// follows but Finish.
+// add records a packet with a valid header. session.mu must be held, as in the methods below except
+// Finish.
 func (r *Reception) add(in *tstamp.In, h load.Header, now monotonic) {
 	r.arrived(now)
 	damage := Intact
@@ -154,8 +154,8 @@ func (r *Reception) arrived(now monotonic) {
 	}
 }
 
-// appendOther appends what is no packet's first copy, and tells whether it did: there is
-// space for so many.
+// appendOther appends a duplicate or a packet with a damaged header, if there is space; it returns
+// whether there was.
 func (r *Reception) appendOther(in *tstamp.In, seq uint32, damage Damage) bool {
 	if r.space == 0 {
 		r.received.Overflow++
@@ -190,7 +190,7 @@ func damageOf(k load.Kind) Damage {
 	return Intact
 }
 
-// keep keeps a sample of the damaged packet, if there is room.
+// keep stores a sample of a damaged packet, if there is space.
 func (r *Reception) keep(in *tstamp.In, h load.Header, damage Damage, v load.Verdict) {
 	r.received.CorruptPackets++
 	if len(r.received.Corrupt) >= MaxCorrupt {
@@ -201,7 +201,7 @@ func (r *Reception) keep(in *tstamp.In, h load.Header, damage Damage, v load.Ver
 		First: v.First, Differing: max(v.Differing, 0),
 		Got: slices.Clone(in.Payload[v.First:min(len(in.Payload), v.First+CorruptBytes)]),
 	}
-	if damage != BadHeader { // of one with a bad header nothing more is known
+	if damage != BadHeader { // a bad header has no valid length
 		c.WantBytes = int(h.PayloadBytes)
 		c.Want = h.AppendContent(nil, v.First, v.First+CorruptBytes)
 	}
@@ -215,7 +215,7 @@ func (r *Reception) signal() {
 	}
 }
 
-// abandon ends it: nothing will come any more.
+// abandon ends the reception when the session leaves.
 func (r *Reception) abandon() {
 	r.session.mu.Lock()
 	r.left = true
@@ -224,7 +224,7 @@ func (r *Reception) abandon() {
 	r.signal()
 }
 
-// SetSent tells how many packets the sender has sent.
+// SetSent sets the number of packets that the sender has sent.
 func (r *Reception) SetSent(n int) {
 	r.session.mu.Lock()
 	r.sent = max(n, 0)
@@ -232,7 +232,7 @@ func (r *Reception) SetSent(n int) {
 	r.signal()
 }
 
-// Progress is how far it has come.
+// Progress returns the present progress.
 func (r *Reception) Progress() Progress {
 	r.session.mu.Lock()
 	defer r.session.mu.Unlock()
@@ -243,12 +243,11 @@ func (r *Reception) Progress() Progress {
 	return p
 }
 
-// Finish waits for the rest and returns what came: when sent different packets have
-// come, when nothing has come for idle, when the session has left, or when ctx ends. A
-// sent below zero is not known yet: see SetSent; while it is not known, the silence counts
-// from when the plan is over at the earliest, and lasts for untold more. Packets that come later are
-// ignored.
-// It must be called exactly once.
+// Finish waits for the rest and returns what was received. It ends when sent different packets were
+// received, after idle without packets, when the session has left, or when ctx ends. A negative sent is
+// unknown: see SetSent; until it is known, idle begins at the planned end at the earliest, and is longer
+// by unreported. Later packets are ignored. It must be called exactly
+// once.
 func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *Received {
 	if sent >= 0 {
 		r.SetSent(sent)
@@ -272,11 +271,11 @@ func (r *Reception) Finish(ctx context.Context, sent int, idle time.Duration) *R
 	return r.end()
 }
 
-// unreported is how much longer the silence may last while it is not known how much was sent: that is
-// told over another connection, by a sender whose host may have stalled.
+// unreported is added to the idle timeout while the number of sent packets is unknown: it arrives over
+// another connection, and the sender's host may have stalled.
 const unreported = 2 * time.Second
 
-// remaining is how long it may still be silent, or done.
+// remaining returns the rest of the idle timeout, and whether the reception is done.
 func (r *Reception) remaining(asked monotonic, idle time.Duration) (left time.Duration, done bool) {
 	r.session.mu.Lock()
 	defer r.session.mu.Unlock()
@@ -300,8 +299,8 @@ func (r *Reception) end() *Received {
 	return &r.received
 }
 
-// packetsOf is how many packets the kernel's drops were. It counts those that it has
-// coalesced as one; no more are missing than were sent.
+// packetsOf converts the kernel's drops into packets. The kernel counts coalesced packets as one; the
+// result is at most the number of missing packets.
 func (r *Reception) packetsOf(drops uint64) uint64 {
 	if !r.coalesced {
 		return drops

@@ -11,89 +11,89 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// HeaderBytes is what each test packet begins with; the rest of the payload is a pattern
-// that depends on the packet's number (package wire/load).
+// HeaderBytes is the length of the header of each test packet; the rest of the payload is a pattern that
+// depends on the packet's number (package wire/load).
 const HeaderBytes = 32
 
-// Sent is what became of a plan at the sender. Packet i of the plan has number i; Packets
-// has one entry for each that was tried.
+// Sent has the records of a plan at the sender. Packet i of the plan has number i; Packets has one entry
+// for each packet that was tried.
 type Sent struct {
 	Packets []SentPacket `json:"-"`
-	// Planned is the number of packets of the plan; those after len(Packets) were not
-	// tried, because the run was ended. Of a plan with feedback it is what was tried.
+	// Planned is the number of packets of the plan; those after len(Packets) were not tried, as the
+	// run ended early. For a plan with feedback it is the number tried.
 	Planned int `json:"planned_packets"`
-	// Refused were not taken by the kernel: they never left, and are no loss of the path.
+	// Refused were not accepted by the kernel: they were not sent, and are no loss of the path.
 	Refused int `json:"refused_packets"`
-	// Late left more than LateAfter after their time.
+	// Late were sent more than LateAfter after they were due.
 	Late int `json:"late_packets"`
-	// Begin and End are the times of the first and the last packet.
+	// Begin and End are the times of the first and the last packet sent.
 	Begin instant.Time `json:"begin_ns"`
 	End   instant.Time `json:"end_ns"`
 }
 
-// LateAfter is how late a packet may leave and still be punctual.
+// LateAfter is the delay of sending above which a packet is late.
 const LateAfter = time.Millisecond
 
-// SentPacket is a packet at the sender.
+// SentPacket is the sender's record of a packet.
 type SentPacket struct {
-	// Stamp is when it left, absent for one that was refused, or withheld for want of consent
-	// (How.Consent); of a plan that is Unstamped, User.
+	// Stamp is the time of sending, absent if the packet was refused, or withheld without consent
+	// (How.Consent); its origin is User in an Unstamped plan.
 	Stamp sample.Stamp
-	// Due is when it was to leave.
+	// Due is the planned time of sending.
 	Due instant.Time
 }
 
-// Received is what came of a stream at the receiver.
+// Received has the records of a stream at the receiver.
 type Received struct {
 	Packets []ReceivedPacket `json:"-"`
-	// Dropped were dropped by the receiver's own kernel for want of buffer: they look
-	// like loss and are not the path's. Of a plan that is Unstamped it is how many they
-	// were at the most: the kernel counts packets that it has coalesced as one.
+	// Dropped were dropped by the receiver's kernel for lack of buffer space: they are no loss of the
+	// path. For an Unstamped plan it is an upper bound, as the kernel counts coalesced packets
+	// as one.
 	Dropped uint64 `json:"socket_dropped_packets"`
-	// BacklogDropped were dropped by the kernel before any socket, for want of room in
-	// a processor's backlog (/proc/net/softnet_stat), on the whole host: up to so many
-	// are no loss of the path either.
+	// BacklogDropped were dropped on the whole host before any socket, for lack of space in the
+	// backlog of a CPU (/proc/net/softnet_stat): up to so many lost packets are no loss of the path
+	// either.
 	BacklogDropped uint64 `json:"backlog_dropped_packets,omitempty"`
-	// ChecksumErrors is by how much the kernel's own count of UDP checksum errors grew
-	// on the whole host (InCsumErrors of /proc/net/snmp and snmp6).
+	// ChecksumErrors is the increase of UDP checksum errors on the whole host (InCsumErrors of
+	// /proc/net/snmp and snmp6).
 	ChecksumErrors uint64 `json:"kernel_checksum_errors"`
-	// Corrupt are the first damaged packets, MaxCorrupt at the most; CorruptPackets
+	// Corrupt are the first damaged packets, at most MaxCorrupt; CorruptPackets
 	// counts all.
 	Corrupt        []Corrupt `json:"corrupt,omitempty"`
 	CorruptPackets int       `json:"corrupt_packets"`
-	// Overflow counts duplicates and damaged headers for which there was no room in Packets:
-	// 1024 and a 64th of the plan have it.
+	// Overflow counts duplicates and damaged headers above the space in Packets: 1024 plus a 64th of
+	// the plan.
 	Overflow uint64 `json:"overflow_packets,omitempty"`
 }
 
-// ReceivedPacket is a packet at the receiver, in the order of arrival; a duplicate has an
-// entry of its own.
+// ReceivedPacket is the receiver's record of a packet, in the order of arrival; a duplicate has its own
+// entry.
 type ReceivedPacket struct {
 	Seq   uint32
 	Stamp sample.Stamp
-	// PayloadBytes is what arrived of its UDP payload.
+	// PayloadBytes is the UDP payload that arrived.
 	PayloadBytes uint16
 	Damage       Damage
 }
 
-// Damage is what is wrong with a packet's content (Woo 2010, figure 5.5).
+// Damage is the kind of damage of a packet's content (Woo 2010, figure 5.5).
 type Damage uint8
 
-// The kinds of damage. The zero value is none.
+// The kinds of damage.
 const (
 	Intact Damage = iota
-	// Truncated: it is shorter than its header says, and what is there is right.
+	// Truncated: shorter than the header's length, with correct content.
 	Truncated
-	// Overwritten: right up to some byte, and from there on to its end something else.
+	// Overwritten: correct up to some byte, and different from there to the end.
 	Overwritten
 	// BitErrors: single bytes differ.
 	BitErrors
-	// BadHeader: the header itself is damaged; nothing more is known of it, and its Seq is
-	// what stood there.
+	// BadHeader: the header is damaged; nothing else is known, and Seq is the damaged
+	// value.
 	BadHeader
 )
 
-// MaxCorrupt is how many damaged packets are kept, CorruptBytes how much of each.
+// MaxCorrupt is the number of damaged packets that are kept, CorruptBytes the length kept of each.
 const (
 	MaxCorrupt   = 16
 	CorruptBytes = 256
@@ -103,18 +103,18 @@ const (
 type Corrupt struct {
 	Seq    uint32 `json:"seq"`
 	Damage string `json:"damage"`
-	// PayloadBytes arrived of WantBytes. First is the offset of the first byte that
-	// differs, and Differing how many do.
+	// PayloadBytes of WantBytes arrived. First is the offset of the first byte that differs, and
+	// Differing the number of bytes that differ.
 	PayloadBytes int `json:"payload_bytes"`
 	WantBytes    int `json:"want_bytes"`
 	First        int `json:"first_octet"`
 	Differing    int `json:"differing_octets"`
-	// Got is what was there from First on, and Want what should have been.
+	// Got is the received content from First on, and Want the expected one.
 	Got  []byte `json:"got"`
 	Want []byte `json:"want"`
 }
 
-// Moved is how many packets of the plan left their host, and their UDP payload.
+// Moved returns the number of packets sent and their UDP payload.
 func (s *Sent) Moved(p Plan) (packets int, payload int64) {
 	sent := s.Packets
 	for _, segment := range p.Segments {
@@ -130,7 +130,7 @@ func (s *Sent) Moved(p Plan) (packets int, payload int64) {
 	return packets, payload
 }
 
-// Withheld is how many packets were due while there was no consent, and never left.
+// Withheld returns the number of packets that were due without consent, and so not sent.
 func (s *Sent) Withheld() int {
 	n := -s.Refused
 	for i := range s.Packets {
@@ -141,10 +141,10 @@ func (s *Sent) Withheld() int {
 	return max(n, 0)
 }
 
-// Damages lists all values in order.
+// Damages returns all values in order.
 func Damages() []Damage { return []Damage{Intact, Truncated, Overwritten, BitErrors, BadHeader} }
 
-// String is the word for it in reports and labels.
+// String returns the name in reports and labels.
 func (d Damage) String() string {
 	words := [...]string{
 		Intact: "intact", Truncated: "truncated", Overwritten: "overwritten", BitErrors: "bit_errors",
@@ -156,26 +156,26 @@ func (d Damage) String() string {
 	return words[d]
 }
 
-// The records of packets as bytes, for the other end: a version, the number of
-// packets as a varint, and then each packet. Times are differences to what the packet
-// before it makes expect, as signed varints (encoding/binary), so that an evenly paced
-// packet takes some eight bytes on each side.
+// Records of packets in binary form, for the other end: a version, the number of packets as a varint,
+// and each packet. Times are differences from a prediction by the previous packet, as signed varints
+// (encoding/binary), so that an evenly paced packet takes about eight bytes at each
+// end.
 const (
 	sentVersion     = 1
 	receivedVersion = 2
 
-	// The first byte of a packet: the stamp's origin, the damage, and what follows.
-	originBits  = 7
-	damageShift = 3
-	damageBits  = 7 << damageShift
-	hasHeld     = 1 << 6
-	hasBytes    = 1 << 6
+	// The first byte of a packet: origin of the timestamp, damage, and flags of optional fields.
+	originBits     = 7
+	damageShift    = 3
+	damageBits     = 7 << damageShift
+	hasUncertainty = 1 << 6
+	hasBytes       = 1 << 6
 
-	// The fewest bytes of a packet bound what a claimed number of them costs.
+	// The least bytes of a packet bound the memory for a claimed number of packets.
 	leastSent, leastReceived = 2, 2
 )
 
-// ErrRecords is wrapped by what ParseSent and ParseReceived find wrong.
+// ErrRecords is wrapped by the errors of ParseSent and ParseReceived.
 var ErrRecords = errors.New("stream: malformed records")
 
 // AppendTo appends the records of s.Packets to b.
@@ -187,7 +187,7 @@ func (s *Sent) AppendTo(b []byte) []byte {
 		p := &s.Packets[i]
 		flags := byte(p.Stamp.Origin) & originBits
 		if p.Stamp.TXUncertainty > 0 {
-			flags |= hasHeld
+			flags |= hasUncertainty
 		}
 		b = append(b, flags)
 		b = binary.AppendVarint(b, int64(p.Due)-due-step)
@@ -204,8 +204,8 @@ func (s *Sent) AppendTo(b []byte) []byte {
 	return b
 }
 
-// ParseSent reads what AppendTo of a Sent has written. It allocates no more than some
-// 16 times the length of b, whatever b says.
+// ParseSent parses the format of Sent.AppendTo. It allocates at most about 16 times the length of b for
+// any b.
 func ParseSent(b []byte) ([]SentPacket, error) {
 	r := reader{b: b}
 	packets := make([]SentPacket, r.begin(sentVersion, leastSent))
@@ -220,7 +220,7 @@ func ParseSent(b []byte) ([]SentPacket, error) {
 			wait += r.varint()
 			p.Stamp.At = instant.Time(due + wait)
 		}
-		if flags&hasHeld != 0 {
+		if flags&hasUncertainty != 0 {
 			p.Stamp.TXUncertainty = r.duration()
 		}
 		if flags&damageBits != 0 {
@@ -257,8 +257,8 @@ func (r *Received) AppendTo(b []byte) []byte {
 	return b
 }
 
-// ParseReceived reads what AppendTo of a Received has written. It allocates no more
-// than some 20 times the length of b, whatever b says.
+// ParseReceived parses the format of Received.AppendTo. It allocates at most about 20 times the length of
+// b for any b.
 func ParseReceived(b []byte) ([]ReceivedPacket, error) {
 	r := reader{b: b}
 	packets := make([]ReceivedPacket, r.begin(receivedVersion, leastReceived))
@@ -288,15 +288,15 @@ func ParseReceived(b []byte) ([]ReceivedPacket, error) {
 	return packets, r.end()
 }
 
-// reader takes records apart; bad is set by the first thing that is wrong, and from then
-// on everything is zero.
+// reader parses records; the first error sets bad, after which all values are
+// zero.
 type reader struct {
 	b   []byte
 	bad bool
 }
 
-// begin reads the version and the number of packets; least is the bytes that each has
-// at the least.
+// begin reads the version and the number of packets; least is the fewest bytes of a
+// packet.
 func (r *reader) begin(version byte, least int) int {
 	if r.oneByte() != version {
 		r.bad = true

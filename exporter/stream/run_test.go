@@ -17,12 +17,12 @@ import (
 	"oneway.example/tests/await"
 )
 
-// long is a plan that no test waits for the end of.
+// long returns a plan that is longer than the tests.
 func long() Plan {
 	return Plan{Segments: []Segment{{PayloadBytes: 200, Interval: time.Millisecond, Burst: 1, Bursts: 600_000}}}
 }
 
-func TestEndedSendTellsWhatWasSent(t *testing.T) {
+func TestEndedSendReturnsWhatWasSent(t *testing.T) {
 	e := newEnds(t)
 	r, err := e.there.Expect(1, long())
 	if err != nil {
@@ -41,7 +41,7 @@ func TestEndedSendTellsWhatWasSent(t *testing.T) {
 	}
 	n := len(sent.Packets)
 	if n <= 100 || n >= 600_000 || sent.Planned != 600_000 || int(told.Load()) != n {
-		t.Errorf("%d of %d packets sent, %d told", n, sent.Planned, told.Load())
+		t.Errorf("%d of %d packets sent, progress %d", n, sent.Planned, told.Load())
 	}
 	for i, p := range sent.Packets {
 		if !p.Stamp.Present() || p.Due == 0 {
@@ -52,11 +52,11 @@ func TestEndedSendTellsWhatWasSent(t *testing.T) {
 		t.Errorf("from %v to %v", sent.Begin, sent.End)
 	}
 	if got := r.Finish(t.Context(), n, testLimit); len(got.Packets) != n {
-		t.Errorf("%d of %d came", len(got.Packets), n)
+		t.Errorf("%d of %d arrived", len(got.Packets), n)
 	}
 }
 
-func TestSessionThatLeavesEndsWhatItDoes(t *testing.T) {
+func TestLeaveEndsSendAndReception(t *testing.T) {
 	e := newEnds(t)
 	r, err := e.there.Expect(1, long())
 	if err != nil {
@@ -70,16 +70,16 @@ func TestSessionThatLeavesEndsWhatItDoes(t *testing.T) {
 	})
 	var got *Received
 	ended.Go(func() { got = r.Finish(t.Context(), -1, time.Hour) })
-	await.That(t, "packets come", func() bool { return r.Progress().Packets > 10 })
+	await.That(t, "packets arrive", func() bool { return r.Progress().Packets > 10 })
 	begin := time.Now()
 	e.there.Leave()
 	e.here.Leave()
 	ended.Wait()
 	if took := time.Since(begin); took > testLimit/2 {
-		t.Errorf("it took %v", took)
+		t.Errorf("the end took %v", took)
 	}
 	if len(got.Packets) <= 10 {
-		t.Errorf("%d packets came", len(got.Packets))
+		t.Errorf("%d packets arrived", len(got.Packets))
 	}
 	if _, err := e.there.Expect(2, long()); !errors.Is(err, ErrLeft) {
 		t.Errorf("%v, want ErrLeft", err)
@@ -88,11 +88,11 @@ func TestSessionThatLeavesEndsWhatItDoes(t *testing.T) {
 		t.Errorf("%v, want ErrLeft", err)
 	}
 	if again := e.there.endpoint.Join(testSession); again == e.there {
-		t.Error("a session that has left was joined again")
+		t.Error("Join returned a session that has left")
 	}
 }
 
-func TestSenderGoesOnWhenTheReceiverDies(t *testing.T) {
+func TestSendContinuesAfterTheEndOfTheReceiver(t *testing.T) {
 	client := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
 	server, err := Open(Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
@@ -114,7 +114,7 @@ func TestSenderGoesOnWhenTheReceiverDies(t *testing.T) {
 	if err := <-dead; err != nil {
 		t.Error(err)
 	}
-	// The kernel says "refused" of packets sent before; they have left all the same.
+	// ECONNREFUSED refers to earlier packets, which were sent.
 	if len(sent.Packets) != 500 || sent.Refused > 0 {
 		t.Errorf("%d of 500 packets sent, %d refused", len(sent.Packets), sent.Refused)
 	}
@@ -132,11 +132,11 @@ func TestSendOfAClosedEndpointFails(t *testing.T) {
 		t.Errorf("%v, want net.ErrClosed", err)
 	}
 	if _, err := e.here.Hello(t.Context(), e.server.LocalAddr()); err == nil {
-		t.Error("a closed endpoint has greeted")
+		t.Error("Hello of a closed endpoint returned no error")
 	}
 }
 
-func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
+func TestReceptionEndsAfterTheIdleTimeout(t *testing.T) {
 	e := newEnds(t)
 	p := Plan{Segments: []Segment{{PayloadBytes: 100, Burst: 1, Bursts: 10}}}
 	s := newUnknownPeer(t, e.server.LocalAddr())
@@ -150,26 +150,26 @@ func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
 	for _, seq := range []uint32{0, 1, 1, 5} {
 		s.send(dataPacket(testSession, 7, seq, 100))
 	}
-	await.That(t, "all have come", func() bool { return e.server.Stats().Accepted == 4 })
+	await.That(t, "all packets arrive", func() bool { return e.server.Stats().Accepted == 4 })
 	begin := time.Now()
 	got := r.Finish(t.Context(), 10, 50*time.Millisecond)
 	if len(got.Packets) != 4 || time.Since(begin) < 50*time.Millisecond {
 		t.Errorf("%d packets in %v", len(got.Packets), time.Since(begin))
 	}
-	s.send(dataPacket(testSession, 7, 6, 100)) // of an old transfer
-	await.That(t, "the late one is seen", func() bool { return e.server.Stats().Ignored[UnknownTransfer] == 1 })
+	s.send(dataPacket(testSession, 7, 6, 100)) // of a finished transfer
+	await.That(t, "the late packet is counted", func() bool { return e.server.Stats().Ignored[UnknownTransfer] == 1 })
 	if len(got.Packets) != 4 {
-		t.Error("a packet that came after the end was taken")
+		t.Error("a packet after the end was accepted")
 	}
 
-	// How many were sent is learned late: duplicates do not count.
+	// The number of packets sent is set late: duplicates do not count.
 	if r, err = e.there.Expect(8, p); err != nil {
 		t.Fatal(err)
 	}
 	for _, seq := range []uint32{0, 1, 1} {
 		s.send(dataPacket(testSession, 8, seq, 100))
 	}
-	await.That(t, "two have come", func() bool { return r.Progress().Packets == 2 })
+	await.That(t, "two packets arrive", func() bool { return r.Progress().Packets == 2 })
 	done := make(chan *Received)
 	go func() { done <- r.Finish(t.Context(), -1, time.Hour) }()
 	r.SetSent(3)
@@ -188,7 +188,7 @@ func TestReceptionEndsAfterSilenceOnly(t *testing.T) {
 	}
 }
 
-// Whatever comes, each packet of the plan keeps its place, and the rest has little.
+// Each packet of the plan has an entry, whatever arrives, and other packets have few.
 func TestReceptionHoldsThePlanAndLittleElse(t *testing.T) {
 	e, err := Open(Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
 	if err != nil {
@@ -256,7 +256,7 @@ func TestSessionsShareAnEndpoint(t *testing.T) {
 					}
 				}
 				if len(got.Packets) != p.Packets() {
-					t.Errorf("session %d: %d of %d came", i, len(got.Packets), p.Packets())
+					t.Errorf("session %d: %d of %d arrived", i, len(got.Packets), p.Packets())
 				}
 			})
 		}
@@ -264,9 +264,9 @@ func TestSessionsShareAnEndpoint(t *testing.T) {
 	all.Wait()
 }
 
-// The system clock is set an hour ahead under way: packets go on leaving at their time,
-// and what is said of that time follows the clock.
-func TestStepOfTheSystemClockShiftsNoPacket(t *testing.T) {
+// The system clock is stepped by an hour during the stream: the packets are sent at their planned times,
+// and the timestamps follow the clock.
+func TestStepOfTheSystemClockDelaysNoPacket(t *testing.T) {
 	e := newEnds(t)
 	var readings atomic.Int64
 	e.client.wall = func() instant.Time {
@@ -279,18 +279,18 @@ func TestStepOfTheSystemClockShiftsNoPacket(t *testing.T) {
 	begin := time.Now()
 	sent, received := transfer(t, e.here, e.there, p)
 	if took := time.Since(begin); took < p.Duration()-time.Millisecond || took > testLimit {
-		t.Errorf("it took %v, planned %v", took, p.Duration())
+		t.Errorf("Send took %v, planned %v", took, p.Duration())
 	}
 	if len(received.Packets) != 2000 {
-		t.Errorf("%d packets came", len(received.Packets))
+		t.Errorf("%d packets arrived", len(received.Packets))
 	}
 	steps := 0
 	for i := 1; i < len(sent.Packets); i++ {
 		switch d := sent.Packets[i].Due.Sub(sent.Packets[i-1].Due) - time.Millisecond; {
 		case d > 59*time.Minute:
 			steps++
-		case d.Abs() > testLimit: // a busy host may stand still between two readings
-			t.Errorf("packet %d was due %v after the one before", i, d+time.Millisecond)
+		case d.Abs() > testLimit: // a busy host may stall between two readings
+			t.Errorf("packet %d was due %v after the previous one", i, d+time.Millisecond)
 		}
 	}
 	if steps != 1 {
@@ -298,26 +298,26 @@ func TestStepOfTheSystemClockShiftsNoPacket(t *testing.T) {
 	}
 }
 
-func TestKeepAliveWantsNoReply(t *testing.T) {
+func TestKeepAliveHasNoReply(t *testing.T) {
 	e := newEnds(t)
 	if err := e.here.KeepAlive(e.server.LocalAddr()); err != nil {
 		t.Fatal(err)
 	}
-	await.That(t, "it has come", func() bool { return e.server.Stats().Hellos > 0 })
+	await.That(t, "the packet arrives", func() bool { return e.server.Stats().Hellos > 0 })
 	if s := e.server.Stats(); s.Challenges != 0 {
 		t.Errorf("%d challenges", s.Challenges)
 	}
 }
 
-func TestPlanWithoutChecksumsIsForIPv4(t *testing.T) {
+func TestPlanWithoutChecksumsRequiresIPv4(t *testing.T) {
 	p := Plan{NoChecksum: true, Segments: []Segment{{PayloadBytes: 300, Burst: 5, Bursts: 1}}}
 	v4 := newEnds(t)
 	if _, got := transfer(t, v4.here, v4.there, p); len(got.Packets) != 5 {
-		t.Errorf("%d of 5 came", len(got.Packets))
+		t.Errorf("%d of 5 arrived", len(got.Packets))
 	}
 	p.Unstamped = true
 	if _, got := transfer(t, v4.here, v4.there, p); len(got.Packets) != 5 {
-		t.Errorf("%d of 5 came unstamped", len(got.Packets))
+		t.Errorf("%d of 5 arrived unstamped", len(got.Packets))
 	}
 	local := netip.MustParseAddrPort("[::1]:0")
 	v6 := joined(running(t, Options{Local: local}), running(t, Options{Local: local}))
@@ -329,7 +329,7 @@ func TestPlanWithoutChecksumsIsForIPv4(t *testing.T) {
 	}
 	p.NoChecksum = false
 	if _, got := transfer(t, v6.here, v6.there, p); len(got.Packets) != 5 {
-		t.Errorf("%d of 5 came over IPv6", len(got.Packets))
+		t.Errorf("%d of 5 arrived over IPv6", len(got.Packets))
 	}
 	p.Segments[0].Burst = 0
 	if _, err := v6.here.Send(t.Context(), 1, v6.server.LocalAddr(), p, How{}); !errors.Is(err, ErrPlan) {
@@ -346,7 +346,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 		transfer(t, e.here, e.there, Plan{Segments: []Segment{{PayloadBytes: 300, Burst: 5, Bursts: 1}}})
 	})
 	b := make([]byte, 1<<20)
-	await.That(t, "none is left", func() bool {
+	await.That(t, "no goroutine is left", func() bool {
 		for g := range strings.SplitSeq(string(b[:runtime.Stack(b, true)]), "\n\n") {
 			if strings.Contains(g, "exporter/stream.") && !strings.Contains(g, "testing.tRunner") {
 				return false
@@ -356,7 +356,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 	})
 }
 
-func TestWordsAreDifferentAndKnown(t *testing.T) {
+func TestLabelsAreUnique(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, d := range Damages() {
 		seen[d.String()] = true
@@ -368,11 +368,11 @@ func TestWordsAreDifferentAndKnown(t *testing.T) {
 		t.Errorf("%v", seen)
 	}
 	if Damage(99).String() != "invalid" || Ignored(99).String() != "invalid" {
-		t.Error("what is not known has a word")
+		t.Error("an unknown value must be invalid")
 	}
 }
 
-func TestLastBulkToBeReceivedEndsCoalescing(t *testing.T) {
+func TestLastUnstampedReceptionEndsCoalescing(t *testing.T) {
 	e := newEnds(t)
 	p := Plan{Unstamped: true, Segments: []Segment{{PayloadBytes: 300, Burst: 5, Bursts: 1}}}
 	coalescing := func() int {
@@ -393,7 +393,7 @@ func TestLastBulkToBeReceivedEndsCoalescing(t *testing.T) {
 	if first.Finish(t.Context(), 0, 0); coalescing() != 1 {
 		t.Errorf("%d coalesced after the first, want 1", coalescing())
 	}
-	if e.there.Leave(); coalescing() != 0 { // the second is not finished, but its session has gone
+	if e.there.Leave(); coalescing() != 0 { // the second is not finished, but its session has left
 		t.Errorf("%d coalesced after the last, want none", coalescing())
 	}
 }

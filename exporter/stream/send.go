@@ -17,50 +17,50 @@ import (
 
 // Times of sending.
 const (
-	// tick is the shortest sleep: what comes due sooner waits for it. A higher rate
-	// leaves in groups that are a tick apart.
+	// tick is the shortest sleep: packets due within it are sent after it. At higher rates packets
+	// leave in groups, one per tick.
 	tick = 250 * time.Microsecond
-	// retry is when a packet is offered again for which the kernel had no room.
+	// retry is the interval of retries of a packet for which the kernel had no space.
 	retry = 500 * time.Microsecond
-	// timeout is how much later than its time, or than it was first offered in a
-	// segment without intervals, a packet is still offered.
+	// timeout is the time of retries after a packet was due; timeoutUnpaced the one after the first
+	// attempt in a segment without intervals.
 	timeout         = 100 * time.Millisecond
 	timeoutUnpaced  = time.Second
-	graceTime       = time.Second // and a tenth of the plan's duration: see Send
+	graceTime       = time.Second // plus a tenth of the plan's duration: see Send
 	progressEvery   = 100 * time.Millisecond
 	stampTimeout    = tstamp.StampWait + 500*time.Millisecond
-	stampTimeoutEnd = 200 * time.Millisecond // when the run has been ended
+	stampTimeoutEnd = 200 * time.Millisecond // after the end of ctx
 )
 
-// Sizes of what is prepared and offered in one go.
+// Sizes of batches.
 const (
 	batchBytes   = 1 << 20
 	batchMost    = 256
 	batchFewest  = 16
-	perWake      = 1024 // sent before the context is looked at
-	cutMost      = 64   // packets that the kernel cuts one into (UDP_MAX_SEGMENTS until Linux 6.9)
+	perWake      = 1024 // packets between checks of the context
+	cutMost      = 64   // segments of one packet (UDP_MAX_SEGMENTS until Linux 6.9)
 	stampsAtOnce = 256
 )
 
-// What Send refuses.
+// Errors of Send.
 var (
-	// ErrFamily: an address is not of the socket's family.
-	ErrFamily = errors.New("stream: address of another family than the socket's")
-	// ErrChecksum: a packet without UDP checksum over IPv6, where every receiver
-	// drops it (RFC 8200 section 8.1).
-	ErrChecksum = errors.New("stream: only IPv4 can do without a checksum")
+	// ErrFamily: the destination has another address family than the socket.
+	ErrFamily = errors.New("stream: the address family differs from the socket's")
+	// ErrChecksum: packets without UDP checksum over IPv6, which receivers drop (RFC 8200 section
+	// 8.1).
+	ErrChecksum = errors.New("stream: packets without checksum require IPv4")
 )
 
-// group is what one tstamp.Out holds: a packet, or several that the kernel is to cut apart.
+// group describes one tstamp.Out: one packet, or several that the kernel segments (UDP_SEGMENT).
 type group struct {
-	// due is when the first is to leave; in an unpaced segment, when it was prepared.
+	// due is the planned time of the first packet; in an unpaced segment, the time of its preparation.
 	due     monotonic
 	unpaced bool
-	first   int // number of the first
+	first   int // number of the first packet
 	packets int
 }
 
-// sending is one Send under way. Only the pacer's goroutine uses what has no other
+// sending is a call of Send. Only the pacer's goroutine uses the fields without another
 // guard.
 type sending struct {
 	session    *Session
@@ -70,74 +70,74 @@ type sending struct {
 	header     load.Header
 	token      uint32
 	cancel     context.CancelFunc
-	adjustRate *Adjusting // of a plan with feedback, else nil
-	consent    Consent    // nil: none is asked for
+	adjustRate *Adjusting // of a plan with feedback; otherwise nil
+	consent    Consent    // nil: not required
 
-	cursor cursor
-	begin  monotonic
-	end    monotonic // of what is paced, at the latest
-	out    []tstamp.Out
-	spaces [][]byte // for the payload of each
-	groups []group  // of each
-	from   int      // out[from:] is prepared and not sent
-	most   int      // packets in a group
-	manner tstamp.SendOptions
-	stamps []tstamp.TxStamp
-	wall   instant.Time // the system clock at ...
-	wallAt monotonic    // ... this time
-	// refused is when out[from] was refused for want of room first; zero: it was not.
+	cursor      cursor
+	begin       monotonic
+	end         monotonic // latest end of the paced segments
+	out         []tstamp.Out
+	spaces      [][]byte // buffers of the payload of out
+	groups      []group  // of out
+	from        int      // out[from:] is prepared and not sent
+	most        int      // most packets in a group
+	sendOptions tstamp.SendOptions
+	stamps      []tstamp.TxStamp
+	wall        instant.Time // the system clock at wallAt
+	wallAt      monotonic    // see wall
+	// refused is when the kernel first had no space for out[from]; zero: it had.
 	refused monotonic
-	// gaveUp is when one was given up last; zero: none was of late.
+	// gaveUp is the time of the last refused packet; zero: none lately.
 	gaveUp monotonic
 	result Sent
 	err    error
 
-	// packets is the whole plan's, prepared of them have been made. A packet's stamp is
-	// written before it is offered, and then by who finds the kernel's, under the
-	// endpoint's mu.
+	// packets are those of the whole plan, the first prepared of which are made. The pacer's goroutine
+	// writes a packet's timestamp before it is sent, and then the goroutine that reads the kernel's does
+	// under the endpoint's mu.
 	packets  []SentPacket
 	prepared int
 	stamped  atomic.Int64
-	changed  chan struct{} // a stamp has come
+	changed  chan struct{} // a timestamp was received
 
 	sentPackets, sentBytes atomic.Int64
 	firstDue               atomic.Int64
 }
 
-// How says who is told of a stream that is sent, and who decides on it. The zero value: nobody.
+// How has the options of Send.
 type How struct {
-	// Progress is called from another goroutine ten times a second, when all that is sent has been,
+	// Progress is called from another goroutine ten times a second, once more after the last packet,
 	// and not after Send has returned.
 	Progress func(Progress)
-	// AdjustRate is for a plan with feedback by this end's own decisions: it is asked with each report
-	// of the receiver; nil: the orders of the other end count. Without a word for a second, or four
-	// reports, the rate is halved, and each such time again.
+	// AdjustRate decides the rate of a plan with feedback at this end, by each report of the receiver;
+	// nil: the orders of the other end count. After an idle timeout of a second, or four reports, the
+	// rate is halved, and again after each further one.
 	AdjustRate Adjuster
-	// Consent: packets are sent while there is consent. Where there is none, what comes due is not
-	// sent: such packets have no stamp, and are not counted as Refused. With consent again the plan
-	// goes on where it is by then.
+	// Consent: packets are sent only with consent. Packets that are due without it are not sent: they have
+	// no timestamp, and are not counted as Refused. With consent again the plan continues at
+	// its present time.
 	Consent Consent
 }
 
-// Send sends the plan's packets, each at its time, and returns when all have left, and
-// their stamps have come or are given up.
+// Send sends the plan's packets, each at its time, and returns when all are sent and their
+// timestamps have arrived or timed out.
 //
-// The schedule is absolute on the monotonic clock: a packet that is late shifts none
-// after it. What is due within a quarter of a millisecond leaves together. A packet for
-// which the kernel has no room (ENOBUFS, EAGAIN) is offered again for 100 ms; one of an
-// unpaced segment for a second. One that is not taken is in Sent.Refused.
+// The schedule is absolute on the monotonic clock: a late packet does not delay those after it. Packets
+// due within a quarter of a millisecond leave together. A packet for which the kernel has no space
+// (ENOBUFS, EAGAIN) is retried for 100 ms, in an unpaced segment for a second, and then counted in
+// Sent.Refused.
 //
-// A host that does not keep up with the plan is late, packet by packet, and gives up a
-// second and a tenth of the plan's duration after its end: the rest was not tried. A segment
-// without intervals takes as long as it takes; give ctx an end.
+// If the host is too slow for the plan, packets are late, and Send ends a second plus a tenth of the
+// plan's duration after its end; the rest is not tried. A segment without intervals has no time limit;
+// limit it by ctx.
 //
-// A plan that is Unstamped has the kernel cut large packets where it can, and tells the
-// time at which each was handed over.
+// For an Unstamped plan the kernel segments large packets if it can, and the time of sending is that
+// of the system call.
 //
-// A plan with feedback is steered by the orders of the other end; see How.Steer.
+// A plan with feedback follows the orders of the other end, or How.AdjustRate.
 //
-// When ctx ends or the session leaves, Send returns what was sent so far, and no error.
-// An error means that nothing more can be sent: the Endpoint was closed.
+// When ctx ends or the session leaves, Send returns what was sent so far and no error. After an error,
+// such as a closed Endpoint, nothing more can be sent.
 func (s *Session) Send(ctx context.Context, transfer uint16, to netip.AddrPort, p Plan, how How) (*Sent, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func newSending(s *Session, transfer uint16, to netip.AddrPort, p Plan, cancel c
 		space = max(space, g.PayloadBytes)
 	}
 	most := 1
-	if p.Unstamped && !p.NoChecksum { // the kernel cuts none without checksums
+	if p.Unstamped && !p.NoChecksum { // the kernel does not segment packets without checksums
 		space, most = MaxPayloadBytes, cutMost
 	}
 	n := min(max(batchBytes/space, batchFewest), batchMost, p.Packets())
@@ -184,12 +184,12 @@ func newSending(s *Session, transfer uint16, to netip.AddrPort, p Plan, cancel c
 		session: s, plan: p, to: to, source: s.sourceFor(to), cancel: cancel,
 		header: load.Header{Type: load.Data, Transfer: transfer, Session: s.id},
 		out:    make([]tstamp.Out, 0, n), groups: make([]group, 0, n), spaces: make([][]byte, n), most: most,
-		manner:  tstamp.SendOptions{Fragmentation: tstamp.NoFragmentation, NoChecksum: p.NoChecksum, Unstamped: p.Unstamped},
-		stamps:  make([]tstamp.TxStamp, 0, stampsAtOnce),
-		packets: make([]SentPacket, p.Packets()), changed: make(chan struct{}, 1),
+		sendOptions: tstamp.SendOptions{Fragmentation: tstamp.NoFragmentation, NoChecksum: p.NoChecksum, Unstamped: p.Unstamped},
+		stamps:      make([]tstamp.TxStamp, 0, stampsAtOnce),
+		packets:     make([]SentPacket, p.Packets()), changed: make(chan struct{}, 1),
 	}
 	if p.Fragment {
-		x.manner.Fragmentation = tstamp.Fragmented
+		x.sendOptions.Fragmentation = tstamp.Fragmented
 	}
 	all := make([]byte, n*space)
 	for i := range x.spaces {
@@ -198,7 +198,7 @@ func newSending(s *Session, transfer uint16, to netip.AddrPort, p Plan, cancel c
 	return x
 }
 
-// register makes the stream's stamps find it.
+// register adds the stream to the endpoint, for its timestamps.
 func (x *sending) register() bool {
 	e := x.session.endpoint
 	e.mu.Lock()
@@ -224,7 +224,7 @@ func (x *sending) unregister() {
 	delete(e.sending, x.token)
 }
 
-// run paces the packets until all are sent or ctx ends.
+// run sends the packets until the end of the plan or of ctx.
 func (x *sending) run(ctx context.Context, progress func(Progress)) error {
 	pacer, err := sched.NewPacer()
 	if err != nil {
@@ -258,7 +258,7 @@ func (x *sending) run(ctx context.Context, progress func(Progress)) error {
 	return nil
 }
 
-// report tells how far it has come, and once more when it is over.
+// report calls progress periodically and once at the end.
 func (x *sending) report(over <-chan struct{}, progress func(Progress)) {
 	ticker := time.NewTicker(progressEvery)
 	defer ticker.Stop()
@@ -280,8 +280,8 @@ func (x *sending) progress() Progress {
 	}
 }
 
-// collect takes the stamps that are there, when many are due: their queue is bounded, and
-// the receiving goroutine may not be running.
+// collect reads the timestamps if many are outstanding: their queue in the kernel is bounded, and the
+// receiving goroutine may not be running.
 func (x *sending) collect() {
 	if x.sentPackets.Load()-x.stamped.Load() < stampsAtOnce {
 		return
@@ -295,7 +295,7 @@ func (x *sending) collect() {
 	}
 }
 
-// stamped hands transmit stamps to their streams.
+// stamped passes transmit timestamps to their streams.
 func (e *Endpoint) stamped(all []tstamp.TxStamp) {
 	if len(all) == 0 {
 		return
@@ -323,7 +323,7 @@ func (x *sending) signal() {
 	}
 }
 
-// await waits for the stamps that are still to come.
+// await waits for the outstanding timestamps.
 func (x *sending) await(ctx context.Context) {
 	timer := time.NewTimer(stampTimeout)
 	defer timer.Stop()
@@ -340,13 +340,13 @@ func (x *sending) await(ctx context.Context) {
 	}
 }
 
-// conclude is the result. No stamp is written any more afterwards.
+// conclude returns the result. No timestamp is written afterwards.
 func (x *sending) conclude() *Sent {
 	x.unregister()
 	x.result.Planned = len(x.packets)
-	tried := x.prepared - (len(x.out) - x.from) // the rest was prepared only
+	tried := x.prepared - (len(x.out) - x.from) // the rest was only prepared
 	x.result.Packets = x.packets[:tried]
-	if x.adjustRate != nil { // how many there would be was not planned
+	if x.adjustRate != nil { // the plan is an upper limit
 		x.result.Planned = tried
 	}
 	for i := range x.result.Packets {

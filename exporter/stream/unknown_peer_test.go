@@ -15,9 +15,9 @@ import (
 	"oneway.example/tests/await"
 )
 
-const testLimit = 20 * time.Second // for what takes milliseconds: the host may be busy
+const testLimit = 20 * time.Second // of waits of milliseconds; the host may be busy
 
-// unknownPeer is a socket that sends what it likes.
+// unknownPeer is a socket that sends arbitrary packets.
 type unknownPeer struct {
 	tb   testing.TB
 	conn *net.UDPConn
@@ -81,7 +81,7 @@ func TestUnknownPeersAreCountedAndGetNoReply(t *testing.T) {
 	} {
 		s.send(b)
 	}
-	s.send(load.AppendHello(nil, testSession, 0)) // the one to be answered
+	s.send(load.AppendHello(nil, testSession, 0)) // the one with a reply
 	if h, err := load.Parse(s.receive()); err != nil || h.Type != load.Challenge || h.Session != testSession {
 		t.Errorf("the first reply is %+v, %v", h, err)
 	}
@@ -95,7 +95,7 @@ func TestUnknownPeersAreCountedAndGetNoReply(t *testing.T) {
 		t.Errorf("%d hellos, %d challenges, ignored (-want +got):\n%s", got.Hellos, got.Challenges, cmp.Diff(want, got.Ignored))
 	}
 	if got := r.Finish(t.Context(), 0, time.Hour); len(got.Packets) != 0 {
-		t.Errorf("%d unknown peers' packets were taken", len(got.Packets))
+		t.Errorf("%d packets of unknown peers were accepted", len(got.Packets))
 	}
 }
 
@@ -114,7 +114,7 @@ func TestChallengesOfASessionAreFew(t *testing.T) {
 	})
 	got, most := server.Stats(), 5+uint64(time.Since(begin).Seconds()*20)+1
 	if got.Challenges > most || got.Challenges+got.Ignored[HelloTooOften] != hellos {
-		t.Errorf("%d of %d hellos were answered in %v, %d ignored; want %d at the most", got.Challenges, hellos, time.Since(begin), got.Ignored[HelloTooOften], most)
+		t.Errorf("%d of %d hellos had a reply in %v, %d ignored; want at most %d", got.Challenges, hellos, time.Since(begin), got.Ignored[HelloTooOften], most)
 	}
 	if len(s.receive()) > load.HelloBytes {
 		t.Error("a challenge is longer than its hello")
@@ -144,7 +144,7 @@ func TestCookieProvesNothingElse(t *testing.T) {
 			c := bytes.Clone(cookie)
 			c[i] ^= 0x10
 			if got, ok := e.there.Proven(c); ok {
-				t.Errorf("byte %d changed: it proves %v", i, got)
+				t.Errorf("byte %d changed: the cookie proves %v", i, got)
 			}
 			if got, ok := e.there.Proven(cookie[:i]); ok {
 				t.Errorf("%d bytes prove %v", i, got)
@@ -159,9 +159,9 @@ func TestCookieProvesNothingElse(t *testing.T) {
 	}
 }
 
-func TestHelloThatNobodyAnswersSaysSo(t *testing.T) {
+func TestHelloWithoutAReplyTimesOut(t *testing.T) {
 	client := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
-	s := newUnknownPeer(t, client.LocalAddr()) // hears, and says nothing
+	s := newUnknownPeer(t, client.LocalAddr()) // receives, and sends nothing
 	begin := time.Now()
 	_, err := client.Join(testSession).Hello(t.Context(), s.conn.LocalAddr().(*net.UDPAddr).AddrPort())
 	if !errors.Is(err, ErrNoReply) || time.Since(begin) < helloTimeout {
@@ -178,7 +178,7 @@ func TestDamageIsReportedWithASample(t *testing.T) {
 	server := running(t, Options{Local: netip.MustParseAddrPort("127.0.0.1:0")})
 	session := server.Join(testSession)
 	s := newUnknownPeer(t, server.LocalAddr())
-	s.send(load.AppendHello(nil, testSession, 0)) // so that its address is known
+	s.send(load.AppendHello(nil, testSession, 0)) // sets the peer's address
 	s.receive()
 	r, err := session.Expect(1, Plan{NoChecksum: true, Segments: []Segment{{PayloadBytes: 600, Burst: 1, Bursts: 100}}})
 	if err != nil {
@@ -193,8 +193,8 @@ func TestDamageIsReportedWithASample(t *testing.T) {
 	for _, b := range [][]byte{packet(0), packet(1)[:500], overwritten, bits, header, foreign, packet(0), packet(0)[:20]} {
 		s.send(b)
 	}
-	await.That(t, "all have come", func() bool { return server.Stats().Accepted == 8 })
-	got := r.Finish(t.Context(), 4, time.Hour) // four different ones with good headers
+	await.That(t, "all packets arrive", func() bool { return server.Stats().Accepted == 8 })
+	got := r.Finish(t.Context(), 4, time.Hour) // four different packets with valid headers
 	var damage []Damage
 	for _, p := range got.Packets {
 		damage = append(damage, p.Damage)
@@ -215,8 +215,8 @@ func TestDamageIsReportedWithASample(t *testing.T) {
 	}
 }
 
-// A cookie that was kept shows no more that its address receives.
-func TestCookieCountsForTwoMinutesAtTheMost(t *testing.T) {
+// An old cookie does not prove that its address still receives.
+func TestCookieIsValidForAtMostTwoMinutes(t *testing.T) {
 	e := newEnds(t)
 	cookie, now := e.there.appendCookie(nil, e.client.LocalAddr()), sched.Now()
 	for after, want := range map[time.Duration]bool{0: true, cookieTime: true, 2*cookieTime + time.Second: false, 3 * cookieTime: false} {

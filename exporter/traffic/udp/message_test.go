@@ -63,8 +63,8 @@ func TestTransferIsCheckedBeforeItIsTaken(t *testing.T) {
 		"udp: transfer 1: direction 2: want 0, forward, or 1, reverse":                          func(t *Start) { t.Direction = 2 },
 		"udp: transfer 1: idle 99ms: want 100ms to 2m0s":                                        func(t *Start) { t.Idle = 99 * time.Millisecond },
 		"udp: transfer 1: idle 2m0.000000001s: want 100ms to 2m0s":                              func(t *Start) { t.Idle = 2*time.Minute + 1 },
-		"udp: transfer 1: stream: no such plan: 0 segments, want 1 to 4096":                     func(t *Start) { t.Plan.Segments = nil },
-		"udp: transfer 1: stream: no such plan: segment 0: 31 bytes a packet, want 32 to 65507": func(t *Start) { t.Plan.Segments[0].PayloadBytes = 31 },
+		"udp: transfer 1: stream: invalid plan: 0 segments, want 1 to 4096":                     func(t *Start) { t.Plan.Segments = nil },
+		"udp: transfer 1: stream: invalid plan: segment 0: 31 bytes a packet, want 32 to 65507": func(t *Start) { t.Plan.Segments[0].PayloadBytes = 31 },
 	} {
 		bad := startOf(1, sample.Forward)
 		spoil(&bad)
