@@ -21,7 +21,7 @@ import (
 	"oneway.example/tests/program"
 )
 
-// agent is one on a host of the site.
+// agent is an agent on a host of the site.
 type agent struct {
 	*process
 	config string
@@ -31,7 +31,7 @@ type agent struct {
 
 const agentAddress = "127.0.0.1:9862"
 
-// agent starts one on the client with that configuration, and waits until it serves.
+// agent starts an agent on the client with a configuration, and waits until it serves.
 func (s *site) agent(t *testing.T, config string) *agent {
 	t.Helper()
 	return s.agentOn(t, s.network.Client, config)
@@ -41,7 +41,7 @@ func (s *site) agentOn(t *testing.T, host *lab.Host, config string, more ...stri
 	t.Helper()
 	args := []string{"--web.listen-address=" + agentAddress}
 	if len(more) == 0 {
-		args = append(args, "--test.socket=") // who tests here asks no agent
+		args = append(args, "--test.socket=") // tests here do not use the agent's leases
 	}
 	a := &agent{config: filepath.Join(s.dir, host.Name+".yml"), state: "state-" + host.Name}
 	a.http = program.Client(t, host)
@@ -68,7 +68,7 @@ func (a *agent) configure(t *testing.T, sections string) {
 	}
 }
 
-// path is the configuration of one with a load test of the site's load server every ten seconds.
+// path returns the configuration of a path with a load test of the site's load server every ten seconds.
 func (s *site) path(name string, options ...string) string {
 	return path(name, s.at, s.pin, options...)
 }
@@ -84,7 +84,7 @@ func path(name string, to netip.AddrPort, pin string, options ...string) string 
 	return fmt.Sprintf("  - {name: %s, peer: %q, probes: [{%s}]}\n", name, to.Addr(), strings.Join(options, ", "))
 }
 
-// reload has the agent read its configuration again, and returns when it has.
+// reload makes the agent reload its configuration, and returns the time after it.
 func (a *agent) reload(t *testing.T) time.Time {
 	t.Helper()
 	r, err := a.http.Post("http://"+agentAddress+"/-/reload", "", nil)
@@ -112,7 +112,7 @@ func (a *agent) get(t *testing.T, what string) []byte {
 	return text
 }
 
-// metrics are those of a name, by their labels as they stand in the scrape.
+// metrics returns those of a name, by their labels as in the scrape.
 func (a *agent) metrics(t *testing.T, name string) map[string]float64 {
 	t.Helper()
 	all := map[string]float64{}
@@ -148,7 +148,7 @@ type reported struct {
 	Reason string `json:"reason"`
 }
 
-// runs are all whose reports the agent has, the newest first.
+// runs returns all runs with reports, the newest first.
 func (a *agent) runs(t *testing.T) (all []reported) {
 	t.Helper()
 	text := a.get(t, "/runs")
@@ -158,40 +158,40 @@ func (a *agent) runs(t *testing.T) (all []reported) {
 	return all
 }
 
-// Two paths share a link: their runs, which fall due at times of their own every ten seconds, take
-// turns, and each is counted once, reported once and seen once on the link.
+// Two paths share a link. Their runs, each due every ten seconds, take turns; each is counted once, has
+// one report and is once on the link.
 func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
 	link := slow()
 	link.Forward.Queue, link.Reverse.Queue = 1_000_000, 2_000_000 // all that a run sends
 	s := newSite(t, lab.Options{Profile: link})
-	// Some four seconds a run: they mostly have to wait for each other. No queue overflows, even if the
-	// host stands still and sends all at once, and its silence of a second is no end.
+	// A run takes about four seconds, so that runs mostly wait for each other. No queue overflows, even if a
+	// stalled host sends all at once, and a pause of a second is within the drain timeout.
 	load := []string{"duration: 1500ms", "drain_timeout: 10s", "rate: {forward: 5Mbit, reverse: 10Mbit}"}
 	a := s.agent(t, "paths:\n"+s.path("a", load...)+s.path("b", load...))
 	const wanted = 2 // runs of each path
 	var runs map[string]float64
 	program.Eventually(t, fmt.Sprintf("%d runs of both paths", wanted), func() bool {
 		if n := sum(a.metrics(t, "oneway_test_running")); n > 1 {
-			t.Errorf("%v tests run at once", n)
+			t.Errorf("%v tests run concurrently", n)
 		}
 		runs = a.metrics(t, "oneway_probe_runs_total")
 		return sum(runs, `path="a"`, `"completed"`) >= wanted && sum(runs, `path="b"`, `"completed"`) >= wanted
 	})
-	a.Signal(t, syscall.SIGTERM) // and maybe a run of it
+	a.Signal(t, syscall.SIGTERM) // and possibly ends a run
 	a.Wait(t)
 	all := spans(s.drained(t))
 	disjoint(t, all)
 	s.loadServer.Signal(t, syscall.SIGTERM)
 	s.loadServer.Wait(t)
-	// One that was ended before its first packet has been a session of the load server's, too.
+	// A run that ended before its first packet is also a session of the load server.
 	said, unsent := s.loadServer.Stdout.String(), strings.Count(a.Stderr.String(), "result=skipped reason=stopped")
 	if !strings.Contains(said, fmt.Sprintf("\n%d sessions, ", len(all))) && !strings.Contains(said, fmt.Sprintf("\n%d sessions, ", len(all)+unsent)) {
 		t.Errorf("%d sessions were on the link, %d ended before; the load server: %s", len(all), unsent, said)
 	}
 	t.Logf("counted: %v", runs)
-	// One more may have begun since the scrape, and then was ended.
+	// One more run may have begun since the scrape and then ended early.
 	if n := len(all) - int(sum(runs, `"completed"`)); n != strings.Count(a.Stderr.String(), "result=incomplete reason=stopped") {
-		t.Errorf("%d sessions were on the link, and %v are counted", len(all), runs)
+		t.Errorf("%d sessions were on the link, counted are %v", len(all), runs)
 	}
 	for _, p := range []string{"a", "b"} {
 		logged := strings.Count(a.Stderr.String(), `msg="Run completed" path=`+p+" ")
@@ -199,14 +199,14 @@ func TestRunsOfTwoPathsOnOneLinkNeverOverlapAndEachIsCountedOnce(t *testing.T) {
 			t.Errorf("path %s: %v runs are counted, %d were logged", p, counted, logged)
 		}
 	}
-	// Runs that take longer than ten seconds, on a busy machine, overrun the next.
+	// On a busy machine runs that take longer than ten seconds overrun the next.
 	if n := sum(runs) - sum(runs, `"completed"`) - sum(runs, `"overrun"`); n != 0 {
-		t.Errorf("%v runs are counted that did not complete; nothing has kept them from it", n)
+		t.Errorf("%v runs did not complete, want 0", n)
 	}
 }
 
-// Two agents test each other over one link, each with a load server of its own: whoever comes
-// second is told so, and neither waits for the other for ever.
+// Two agents test each other over one link, each with its own load server. The second is refused as
+// busy, and there is no deadlock.
 func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
 	s := newSite(t, overSlow())
 	const port = 8621
@@ -236,20 +236,20 @@ func TestAgentsThatTestEachOtherTakeTurns(t *testing.T) {
 	for _, a := range agents {
 		runs := a.metrics(t, "oneway_probe_runs_total")
 		t.Logf("counted: %v", runs)
-		// One may fall due while the one before still waits.
+		// A run may be due while the previous one waits.
 		if sum(runs) != sum(runs, `"completed"`)+sum(runs, `"overrun"`) {
-			t.Error("nothing has kept runs that began from completing")
+			t.Error("runs that began did not complete")
 		}
 	}
-	for _, a := range agents { // not before: the other may have a run to come
+	for _, a := range agents { // only now: the other agent may still start a run
 		a.Signal(t, syscall.SIGTERM)
 		a.Wait(t)
 	}
 	disjoint(t, spans(s.drained(t)))
 }
 
-// A reload that leaves a probe as it is leaves its run alone, too; one that changes it ends the
-// run on both sides, and the next is of the new configuration.
+// A reload that does not change a probe does not end its run; one that changes it ends the run at both
+// ends, and the next run has the new configuration.
 func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	s := newSite(t, overSlow())
 	load := []string{"directions: [reverse]", "duration: 4s"}
@@ -260,9 +260,9 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	a.configure(t, before+`  - {name: other, peer: "127.0.0.1:862", probes: [{type: stamp}]}`+"\n")
 	a.reload(t)
 	program.Eventually(t, "the run completes", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) == 1 })
-	// On a busy machine the next may have begun by now; none was cut short.
+	// On a busy machine the next run may have begun; none must have ended early.
 	if runs := a.metrics(t, "oneway_probe_runs_total"); sum(runs) != sum(runs, `"completed"`)+sum(runs, `"overrun"`) {
-		t.Errorf("%v runs are counted, want those alone that completed", runs)
+		t.Errorf("%v runs are counted, want completed ones only", runs)
 	}
 
 	c, _ := s.network.Counts(sample.Reverse)
@@ -281,7 +281,7 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 		t.Fatalf("%d sessions were on the link, want 3", len(all))
 	}
 	if all[1].packets >= all[0].packets {
-		t.Errorf("%d packets of the run that was ended, %d of a whole one", all[1].packets, all[0].packets)
+		t.Errorf("%d packets of the run that ended early, %d of a complete one", all[1].packets, all[0].packets)
 	}
 	punctual(t, "the load server's last packet", all[1].sent.Time().Sub(changed), time.Second)
 	if got := a.runs(t); got[0].Result != "completed" || got[1].Result != "incomplete" || got[1].Reason != "stopped" || got[2].Result != "completed" {
@@ -289,12 +289,12 @@ func TestReloadEndsOnlyTheRunsOfProbesThatItChanges(t *testing.T) {
 	}
 }
 
-// What the link damages arrives where there is no checksum, and is told to the byte: in the
-// metrics, by kind, and with samples in the run's report.
+// Without a checksum, packets that the link damages arrive. They are in the metrics by kind, and with
+// samples in the run's report.
 func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
 	link := lab.Link{Rate: 20e6, Delay: 5 * time.Millisecond, Corrupt: 0.05}
 	s := newSite(t, lab.Options{Profile: lab.Profile{Name: "damaging", Forward: link, Reverse: link}, SpareOthers: true})
-	// Small packets, so that some are hit in the header.
+	// Small packets, so that some have a damaged header.
 	a := s.agent(t, "paths:\n"+s.path("p", "no_checksum: true", "duration: 2s", "packet_bytes: 200", "rate: {forward: 1Mbit, reverse: 1Mbit}"))
 	program.Eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total")) > 0 })
 	s.drained(t)
@@ -321,7 +321,7 @@ func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
 		}
 		way := `direction="` + d.String() + `"`
 		if n := sum(damaged, way); int(n) != truth || truth == 0 {
-			t.Errorf("%s: %v damaged packets are counted, the link has damaged %d", d, n, truth)
+			t.Errorf("%s: %v damaged packets are counted; the link damaged %d", d, n, truth)
 		}
 		for _, kind := range []string{"bit_errors", "bad_header"} {
 			if sum(damaged, way, `kind="`+kind+`"`) == 0 {
@@ -334,12 +334,12 @@ func TestDamagedPacketsAreCountedByKindAndSampled(t *testing.T) {
 			inReport += n
 		}
 		if told.Direction != d.String() || inReport != truth || len(told.Received.Corrupt) == 0 || told.Received.ChecksumErrors != 0 {
-			t.Errorf("%s: the report has %d damaged packets of %d, %d samples, and %d checksum errors of the kernel's",
+			t.Errorf("%s: the report has %d damaged packets of %d, %d samples, and %d checksum errors of the kernel",
 				told.Direction, inReport, truth, len(told.Received.Corrupt), told.Received.ChecksumErrors)
 		}
 		for _, c := range told.Received.Corrupt {
 			if c.Damage == "bit_errors" && (c.Differing != 1 || len(c.Got) == 0 || len(c.Want) != len(c.Got) || c.Got[0] == c.Want[0]) {
-				t.Errorf("%s: want a packet of which one byte differs: %+v", d, c)
+				t.Errorf("%s: want a packet with one different byte: %+v", d, c)
 			}
 		}
 	}

@@ -18,14 +18,14 @@ import (
 	"oneway.example/tests/program"
 )
 
-// disk is a file system of a few blocks, in a mount namespace of its own that a process
-// keeps.
+// disk is a file system of a few blocks, in the mount namespace of a
+// process.
 type disk struct {
 	*process
 	dir string
 }
 
-// newDisk mounts one on a directory that it makes.
+// newDisk mounts one on a new directory.
 func newDisk(t *testing.T, host *lab.Host, dir string) *disk {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -46,15 +46,15 @@ func newDisk(t *testing.T, host *lab.Host, dir string) *disk {
 
 func (d *disk) mounts() string { return fmt.Sprintf("/proc/%d/ns/mnt", d.Cmd.Process.Pid) }
 
-// at is the path of something on it, from here.
+// at returns the path of a file on it, in this mount namespace.
 func (d *disk) at(name string) string {
 	return fmt.Sprintf("/proc/%d/root%s", d.Cmd.Process.Pid, filepath.Join(d.dir, name))
 }
 
-// others is a file that others have on it.
+// others is a file that uses the space.
 func (d *disk) others() string { return d.at("others") }
 
-// leave frees some of its bytes again.
+// leave frees some bytes.
 func (d *disk) leave(t *testing.T, bytes int64) {
 	t.Helper()
 	info, err := os.Stat(d.others())
@@ -66,7 +66,7 @@ func (d *disk) leave(t *testing.T, bytes int64) {
 	}
 }
 
-// fill leaves no block free.
+// fill uses all blocks.
 func (d *disk) fill(t *testing.T) {
 	t.Helper()
 	if err := os.WriteFile(d.others(), bytes.Repeat([]byte("x"), 1<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
@@ -81,8 +81,8 @@ func (d *disk) free(t *testing.T) {
 	}
 }
 
-// An agent that cannot save what its tests use of a link's quota would not know of it after
-// a restart: it runs none of them until it can, and says so.
+// Without a saved usage of the day a restart would renew the quota: the agent runs no test with a quota
+// until the usage is saved, and reports that.
 func TestQuotaOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 	s := newSite(t, overSlow())
 	s.disk = newDisk(t, s.network.Client, filepath.Join(s.dir, "state-"+s.network.Client.Name))
@@ -94,15 +94,15 @@ func TestQuotaOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 		return sum(a.metrics(t, "oneway_probe_runs_total"), labels...)
 	}
 
-	begin := func() *agent { // it serves before it has put its configuration in force
+	begin := func() *agent { // it serves before its configuration is applied
 		a := s.agent(t, config)
-		program.Eventually(t, "quotas are told", func() bool { return len(a.metrics(t, "oneway_data_quota_used_bytes")) > 0 })
+		program.Eventually(t, "the metrics of quotas exist", func() bool { return len(a.metrics(t, "oneway_data_quota_used_bytes")) > 0 })
 		return a
 	}
 
 	a := begin()
 	if n := saved(a); n != 1 {
-		t.Errorf("on a disk with room the quota is saved: %v", n)
+		t.Errorf("with free space oneway_data_quota_saved is %v", n)
 	}
 	program.Eventually(t, "a run", func() bool { return runs(a, `"completed"`) == 1 && used(a) > 0 })
 	first := used(a)
@@ -112,20 +112,20 @@ func TestQuotaOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 	sent := len(s.drained(t))
 	a = begin()
 	if got := used(a); got < first {
-		t.Errorf("after a restart on a full disk %v bytes of the day are known, %v were used", got, first)
+		t.Errorf("after a restart on a full disk %v bytes of the day are counted, want %v", got, first)
 	}
 	program.Eventually(t, "a run is refused", func() bool { return runs(a) >= 1 })
 	if n := runs(a, `result="failed"`, `reason="unsaved"`); n != runs(a) {
 		t.Errorf("runs on a full disk: %v", a.metrics(t, "oneway_probe_runs_total"))
 	}
 	if n := saved(a); n != 0 {
-		t.Errorf("on a full disk the quota is saved: %v", n)
+		t.Errorf("on a full disk oneway_data_quota_saved is %v", n)
 	}
 	if n := len(s.drained(t)) - sent; n != 0 {
 		t.Errorf("%d packets were sent on a full disk", n)
 	}
 	if n := strings.Count(a.Stderr.String(), "is not kept"); n != 1 {
-		t.Errorf("told %d times", n)
+		t.Errorf("logged %d times, want once", n)
 	}
 
 	s.disk.free(t)
@@ -135,12 +135,12 @@ func TestQuotaOfTheDayIsNotForgottenOnAFullDisk(t *testing.T) {
 	a.Kill(t)
 	a = begin()
 	if got := used(a); got < second {
-		t.Errorf("%v bytes of the day are known after a restart, %v were used", got, second)
+		t.Errorf("%v bytes of the day are counted after a restart, want %v", got, second)
 	}
 }
 
-// A disk that is full while an agent writes the report of a run costs that report, and nothing
-// else: no report of before, no half of one, no run, and two lines in the log.
+// If the disk is full while an agent writes the report of a run, only that report is lost: no earlier
+// report and no run. No partial file is left, and the log has two lines.
 func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 	s := newSite(t, overSlow())
 	s.disk = newDisk(t, s.network.Client, filepath.Join(s.dir, "state-"+s.network.Client.Name))
@@ -154,7 +154,7 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 		}
 		for _, e := range entries {
 			content, err := os.ReadFile(filepath.Join(s.disk.at("reports"), e.Name()))
-			if err != nil && !errors.Is(err, os.ErrNotExist) { // one that is being written goes
+			if err != nil && !errors.Is(err, os.ErrNotExist) { // a file being written may be removed
 				t.Fatal(err)
 			}
 			all[e.Name()] = string(content)
@@ -165,7 +165,7 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 
 	program.Eventually(t, "a run", func() bool { return completed() == 1 })
 	before := reports()
-	const space = 4096 // so that a report is begun
+	const space = 4096 // so that the write of a report begins
 	for name, content := range before {
 		if len(content) <= space || !strings.HasSuffix(name, ".json.gz") {
 			t.Fatalf("the report %s has %d bytes; want more than %d", name, len(content), space)
@@ -175,7 +175,7 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 	s.disk.leave(t, space)
 	program.Eventually(t, "three more runs", func() bool { return completed() == 4 })
 	if diff := cmp.Diff(before, reports()); diff != "" || len(before) != 1 {
-		t.Errorf("on a full disk the reports of before became (-want +got):\n%.1000s", diff)
+		t.Errorf("earlier reports after the disk was full (-want +got):\n%.1000s", diff)
 	}
 	var status struct {
 		Reports struct {
@@ -190,12 +190,12 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 	if r := status.Reports; r.Runs != 4 || r.Failed != 3 || !strings.Contains(r.Error, "no space left") {
 		t.Errorf("the status is %+v", r)
 	}
-	if n := said("Reports of runs cannot be kept"); n != 1 || said("Report of a run not kept") != 0 {
-		t.Errorf("told %d times that it has begun", n)
+	if n := said("Reports cannot be written"); n != 1 || said("Report not written") != 0 {
+		t.Errorf("the first failure is logged %d times, want once", n)
 	}
 
 	s.disk.free(t)
-	program.Eventually(t, "a report is kept again", func() bool { return len(reports()) == 2 && completed() == 5 })
+	program.Eventually(t, "a report is written again", func() bool { return len(reports()) == 2 && completed() == 5 })
 	for name, content := range reports() {
 		unpacked, err := gzip.NewReader(strings.NewReader(content))
 		if err != nil {
@@ -205,10 +205,10 @@ func TestFullDiskCostsTheReportOfTheRunAlone(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := said("Reports of runs are kept again"); n != 1 {
-		t.Errorf("told %d times that it is over", n)
+	if n := said("Reports are written again"); n != 1 {
+		t.Errorf("the first success is logged %d times, want once", n)
 	}
 	if used := said("is not kept"); used != said("is kept again") || used > 1 {
-		t.Errorf("of what was used: told %d times that it has begun", used)
+		t.Errorf("a failure to save the usage is logged %d times", used)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"oneway.example/tests/precision"
 )
 
-// The limits of these tests are promises: a session ends on both sides within a second of its
-// connection's end (package control), or after an Outage in which nothing of a peer came that should
-// (package traffic/udp); and no stream is sent to who has not been heard for 3 s.
+// The limits of these tests are specified: a session ends at both ends within a second of its connection's
+// end (package loadcontrol), or after an Outage without expected packets of the peer (package traffic/udp);
+// and no stream is sent to an address without a hello for 3 s.
 
 func TestClientsThatStartTogetherNeverOverlap(t *testing.T) {
 	s := newSite(t, overSlow())
@@ -36,11 +36,11 @@ func TestClientsThatStartTogetherNeverOverlap(t *testing.T) {
 	said := s.loadServer.Stdout.String()
 	t.Logf("the load server: %s", said)
 	if !strings.Contains(said, "\n2 sessions, 4 transfers,") || !strings.Contains(said, "refused, busy") {
-		t.Error("want 2 sessions of 2 transfers each, and one that was told busy")
+		t.Error("want 2 sessions of 2 transfers each, and one refused as busy")
 	}
 }
 
-func TestClientOfAKilledLoadServerEndsAndSaysWhy(t *testing.T) {
+func TestClientOfAKilledLoadServerEndsWithTheReason(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturation(t, "--direction=reverse", "--duration=20s", overload)
 	s.underLoad(t, c, sample.Reverse)
@@ -53,10 +53,10 @@ func TestClientOfAKilledLoadServerEndsAndSaysWhy(t *testing.T) {
 		t.Errorf("%s, %s", r.Outcome, r.Reason)
 	}
 	if said := c.Stderr.String(); !strings.Contains(said, s.at.String()) || !strings.Contains(said, "session") || strings.Count(said, "\n") != 1 {
-		t.Errorf("the client says %q; want one line that names the session and the load server", said)
+		t.Errorf("stderr of the client is %q; want one line with the session and the load server", said)
 	}
 	s.nothingAfter(t, killed)
-	// A load server that comes back serves at once.
+	// A restarted load server serves at once.
 	s.respond(t)
 	s.saturation(t, "--direction=reverse", "--wait=0s").finish(t, 0)
 }
@@ -70,16 +70,16 @@ func TestLoadServerStopsForAKilledClientAndServesTheNext(t *testing.T) {
 }
 
 func TestLoadServerStopsForAClientThatIsCutOff(t *testing.T) {
-	const hears = 4 * time.Second // those 3 s, and a busy host's own
+	const hears = 4 * time.Second // 3 s of consent, and 1 s for a busy host
 	s := newSite(t, overSlow())
 	c := s.saturation(t, "--direction=reverse", "--duration=20s", overload)
 	s.underLoad(t, c, sample.Reverse)
 	cut := s.cut(t)
 	r := c.finish(t, 1)
 	t.Logf("the client ended %v later: %s", c.Ended.Sub(cut), &c.Stderr)
-	// It sends nothing, and waits for the path.
+	// It sends nothing, and waits for its idle timeout.
 	if took := c.Ended.Sub(cut); took > udp.Outage+5*time.Second {
-		t.Errorf("the client's end came after %v", took)
+		t.Errorf("the client ended after %v", took)
 	}
 	if r.Reason != "session_lost" {
 		t.Errorf("%s, %s", r.Outcome, r.Reason)
@@ -87,20 +87,20 @@ func TestLoadServerStopsForAClientThatIsCutOff(t *testing.T) {
 	s.freeAgain(t, cut, hears, "silent")
 }
 
-// With a drain time that allows for a queue of many seconds, it is the client's hellos that
-// tell the load server that it is still there.
+// With a drain timeout for a queue of many seconds, the load server detects the end of the client by its
+// missing hello packets.
 func TestLoadServerMissesTheHellosOfAClientThatIsCutOff(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturation(t, "--direction=reverse", "--duration=20s", overload, "--drain=12s")
 	s.underLoad(t, c, sample.Reverse)
 	cut := s.cut(t)
-	c.Signal(t, syscall.SIGSTOP) // its socket stays open: no error comes back
+	c.Signal(t, syscall.SIGSTOP) // its socket stays open: no ICMP error
 	defer c.Kill(t)
 	s.freeAgain(t, cut, 4*time.Second, "silent")
 }
 
-// A radio link that stands still for seconds, as recorded ones do, ends no run, not even where the
-// load server sends: it waits, and what it did not send is not lost.
+// A radio link that stalls for seconds, as recorded ones do, ends no run. A load server that sends pauses
+// its stream, and the packets not sent are not lost.
 func TestRunOutlivesAnOutage(t *testing.T) {
 	const outage = 6 * time.Second
 	s := newSite(t, overSlow())
@@ -117,10 +117,10 @@ func TestRunOutlivesAnOutage(t *testing.T) {
 	counts := r.Transfers[0].Counts
 	t.Logf("%+v; %q", counts, r.Notes)
 	if counts.Withheld == 0 || counts.Sent != counts.Arrived+counts.Lost {
-		t.Errorf("%+v: want packets that were withheld, and are not lost", counts)
+		t.Errorf("%+v: want withheld packets, and none lost", counts)
 	}
-	if len(r.Notes) == 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "heard nothing of this end") {
-		t.Errorf("notes %q do not tell why packets were not sent", r.Notes)
+	if len(r.Notes) == 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "received nothing from this end") {
+		t.Errorf("notes are %q; want the reason why packets were not sent", r.Notes)
 	}
 	blind, late := 0, 0
 	s.drained(t)
@@ -134,26 +134,26 @@ func TestRunOutlivesAnOutage(t *testing.T) {
 		}
 	}
 	if blind > 0 || late == 0 {
-		t.Errorf("%d packets entered the link after 4 s of silence, and %d afterwards; want none, and the rest of the stream", blind, late)
+		t.Errorf("%d packets entered the link after 4 s of the outage, and %d after it; want none, and the rest of the stream", blind, late)
 	}
 }
 
-// A client that sends hears nothing of its load server, and goes on as planned; but the link at the
-// remote end is not its own for that.
+// A client that sends receives nothing from its load server, and continues as planned; but it does not
+// hold the link of the load server.
 func TestLoadServerIsFreeAfterAClientThatIsCutOffWhileItSends(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturation(t, "--direction=forward", "--duration=20s", "--forward=12Mbit")
 	s.underLoad(t, c, sample.Forward)
 	cut := s.cut(t)
 	defer c.Kill(t)
-	time.Sleep(time.Until(cut.Add(udp.Outage + 2*time.Second))) // nothing tells of what does not come
+	time.Sleep(time.Until(cut.Add(udp.Outage + 2*time.Second))) // fixed wait: the absence of packets has no event
 	s.mend(t)
 	s.saturation(t, "--direction=reverse", "--wait=0s").finish(t, 0)
 	s.ended(t, "silent", "1")
 }
 
-// What the client says still passes: the load server learns that it was given up.
-func TestClientGivesUpALoadServerThatIsCutOff(t *testing.T) {
+// The client's messages still arrive: the load server receives the end of the session.
+func TestClientEndsTheSessionWithALoadServerThatIsCutOff(t *testing.T) {
 	s := newSite(t, overSlow())
 	c := s.saturation(t, "--direction=reverse", "--duration=30s", overload)
 	s.underLoad(t, c, sample.Reverse)
@@ -165,14 +165,14 @@ func TestClientGivesUpALoadServerThatIsCutOff(t *testing.T) {
 		t.Errorf("%s, %s after %v", r.Outcome, r.Reason, took)
 	}
 	if said := c.Stderr.String(); !strings.Contains(said, s.at.String()) {
-		t.Errorf("the client says %q; want one line that names the load server", said)
+		t.Errorf("stderr of the client is %q; want one line with the load server", said)
 	}
 	s.mend(t)
 	s.saturation(t, "--direction=reverse", "--wait=5s").finish(t, 0)
-	s.ended(t, "closed", "1", "2") // that of the next client may meet the load server's end
+	s.ended(t, "closed", "1", "2") // the load server may report that of the next client
 }
 
-// cut loses whatever enters the link from now on, in these directions, or both, and without a word.
+// cut drops all packets that enter the link from now on, in these directions or both, silently.
 func (s *site) cut(t *testing.T, directions ...sample.Direction) time.Time {
 	t.Helper()
 	if len(directions) == 0 {
@@ -207,27 +207,27 @@ func (s *site) link(t *testing.T, d sample.Direction, l lab.Link) {
 	}
 }
 
-// punctual fails if something took as long as it takes without what ended the session: a
-// stream of 20 s. That it keeps the promised limit, too, is precision.
+// punctual fails if an event took as long as without the cause under test: the stream takes 20 s. Exceeding
+// the specified limit is reported as imprecision.
 func punctual(t *testing.T, what string, took, limit time.Duration) {
 	t.Helper()
 	if took > 10*time.Second {
-		t.Errorf("%s came after %v", what, took)
+		t.Errorf("%s was after %v", what, took)
 	}
 	if took > limit {
-		precision.Missed(t, fmt.Errorf("%s came after %v, want %v at most", what, took, limit))
+		precision.Missed(t, fmt.Errorf("%s was after %v, want at most %v", what, took, limit))
 	}
 }
 
-// freeAgain fails if the load server goes on sending after what ended the session, or is not
-// free for the next client then. how is the session's end in its own words.
+// freeAgain fails if the load server continues to send after the end of the session, or is not free for the
+// next client. how is the reason that the load server reports.
 func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, how string) {
 	t.Helper()
 	limit := since.Add(within)
-	if how == "silent" { // the session outlasts the stream, should the client come back
+	if how == "silent" { // the session is longer than the stream, as the client may return
 		limit = since.Add(udp.Outage + 2*time.Second)
 	}
-	time.Sleep(time.Until(limit)) // nothing tells of what does not come
+	time.Sleep(time.Until(limit)) // fixed wait: the absence of packets has no event
 	s.mend(t)
 	next := s.saturation(t, "--direction=reverse", "--wait=20s")
 	if r := next.finish(t, 0); r.Outcome != "completed" {
@@ -244,12 +244,12 @@ func (s *site) freeAgain(t *testing.T, since time.Time, within time.Duration, ho
 	s.ended(t, how, "1")
 }
 
-// ended fails if not so many sessions ended as this, in the load server's words.
+// ended fails unless one of these numbers of sessions ended for this reason.
 func (s *site) ended(t *testing.T, how string, sessions ...string) {
 	t.Helper()
 	s.loadServer.Signal(t, syscall.SIGTERM)
 	s.loadServer.Wait(t)
 	if !slices.ContainsFunc(sessions, func(n string) bool { return s.loadServer.said("ended,", how, n) }) {
-		t.Errorf("want %v sessions that ended as %q; the load server: %s", sessions, how, &s.loadServer.Stdout)
+		t.Errorf("want %v sessions ended as %q; the load server: %s", sessions, how, &s.loadServer.Stdout)
 	}
 }

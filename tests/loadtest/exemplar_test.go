@@ -11,7 +11,7 @@ import (
 	"oneway.example/tests/program"
 )
 
-// scrape gets /metrics in the format that a server asks for.
+// scrape gets /metrics with an Accept header.
 func (a *agent) scrape(t *testing.T, accept string) (text, format string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+agentAddress+"/metrics", nil)
@@ -31,18 +31,18 @@ func (a *agent) scrape(t *testing.T, accept string) (text, format string) {
 	return string(all), w.Header.Get("Content-Type")
 }
 
-// exemplar is a bucket of the delay under load that has one: bound, id and value.
+// exemplar matches a bucket of the delay under load with an exemplar: bound, ID and value.
 var exemplar = regexp.MustCompile(`^oneway_saturation_delay_seconds_bucket\{.*le="([^"]+)"\} \S+ # \{run_id="([^"]+)"\} (\S+)`)
 
-// A scrape of the running program leads from the histogram of a path to the run that a
-// value is from, and from there to the run's report.
+// The exemplar in a path's histogram has the ID of the run of the value, and that leads to the run's
+// report.
 func TestExemplarsOfAScrapeLeadToTheReportOfTheirRun(t *testing.T) {
 	s := newSite(t, overSlow())
 	a := s.agent(t, "paths:\n"+s.path("p", "duration: 1500ms", "rate: {forward: 5Mbit, reverse: 10Mbit}"))
 	program.Eventually(t, "a run", func() bool { return sum(a.metrics(t, "oneway_probe_runs_total"), `"completed"`) > 0 })
 	known := map[string]bool{}
 	text, format := "", ""
-	program.Eventually(t, "buckets with exemplars", func() bool { // delays are seen a moment after the run is counted
+	program.Eventually(t, "buckets with exemplars", func() bool { // delays are exported shortly after the run is counted
 		text, format = a.scrape(t, "application/openmetrics-text; version=1.0.0")
 		return strings.Contains(text, "# {")
 	})
@@ -63,13 +63,13 @@ func TestExemplarsOfAScrapeLeadToTheReportOfTheirRun(t *testing.T) {
 			continue
 		}
 		if report := a.get(t, "/runs/"+m[2]); !strings.Contains(string(report), m[2]) {
-			t.Errorf("the report of %s does not name it: %.200s", m[2], report)
+			t.Errorf("the report of %s does not contain the ID: %.200s", m[2], report)
 		}
 	}
 	if found == 0 {
 		t.Errorf("no bucket has an exemplar of %s in %s", "run_id", format)
 	}
 	if plain, format := a.scrape(t, "text/plain; version=0.0.4"); strings.Contains(plain, "run_id") {
-		t.Errorf("%s has exemplars, which its readers do not take", format)
+		t.Errorf("%s has exemplars, which the format does not allow", format)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"oneway.example/tests/program"
 )
 
-// forbid has a host's own firewall drop what its programs send and matches; sending is EPERM
-// then. mend takes it back.
+// forbid makes a host's firewall drop matching packets of its programs; send(2) fails with EPERM. mend
+// removes the rule.
 func forbid(t *testing.T, host *lab.Host, match string) (mend func()) {
 	t.Helper()
 	return nft(t, host, "inet", "output", match)
@@ -24,13 +24,13 @@ func forbid(t *testing.T, host *lab.Host, match string) (mend func()) {
 func nft(t *testing.T, host *lab.Host, family, hook, match string) (mend func()) {
 	t.Helper()
 	if _, err := exec.LookPath("nft"); err != nil {
-		t.Skipf("SKIPPED, NOT PASSED: no firewall here: %v (package nftables)", err)
+		t.Skipf("SKIPPED, NOT PASSED: nft is missing: %v (package nftables)", err)
 	}
 	run(t, host, "nft", fmt.Sprintf("add table %[1]s refuse; add chain %[1]s refuse out { type filter hook %[2]s priority 0; }; add rule %[1]s refuse out %[3]s drop", family, hook, match))
 	return func() { run(t, host, "nft", "delete table "+family+" refuse") }
 }
 
-// run is a command on a host, which must succeed.
+// run runs a command on a host, which must succeed.
 func run(t *testing.T, host *lab.Host, name string, args ...string) {
 	t.Helper()
 	if out, err := host.Command(name, args...).CombinedOutput(); err != nil {
@@ -38,7 +38,7 @@ func run(t *testing.T, host *lab.Host, name string, args ...string) {
 	}
 }
 
-// route has a host's own routes refuse what goes to an address, in the words of ip-route(8).
+// route adds a route of a kind that refuses packets to an address (ip-route(8)).
 func route(t *testing.T, host *lab.Host, kind string, to netip.Addr) (mend func()) {
 	t.Helper()
 	family := "-6"
@@ -50,8 +50,8 @@ func route(t *testing.T, host *lab.Host, kind string, to netip.Addr) (mend func(
 	return func() { run(t, host, "ip", family, "route", "del", kind, one) }
 }
 
-// wide is a link that loses nothing: its queue holds all that a test sends, as a sender whose host has
-// stood still sends what it missed at once.
+// wide is a link without loss: its queue holds all that a test sends, as a sender whose host has stalled
+// sends its late packets at once.
 func wide() lab.Options {
 	link := lab.Link{Rate: 100e6, Delay: time.Millisecond, Queue: 10_000_000}
 	return lab.Options{Profile: lab.Profile{Name: "wide", Forward: link, Reverse: link}, SpareOthers: true}
@@ -59,8 +59,8 @@ func wide() lab.Options {
 
 const stampPort = 862
 
-// refusing is an agent that measures paths of both families to a reflector over two networks, where a
-// host refuses for a while to send.
+// refusing is an agent with paths of both families to a reflector over two networks, on which a host
+// refuses for a time to send.
 type refusing struct {
 	*site
 	agent, remote *agent
@@ -99,8 +99,8 @@ func (r *refusing) skipped(t *testing.T, path, reason string) float64 {
 	return r.of(t, "oneway_probe_schedule_skipped_total", path, `reason="`+reason+`"`)
 }
 
-// measured waits until all paths are up, and more packets of each have come back than are sent
-// within the loss timeout, which is long for the sake of a busy machine.
+// measured waits until all paths are up, and more packets of each have arrived than are sent within the
+// loss timeout, which is long for a busy machine.
 func (r *refusing) measured(t *testing.T) {
 	t.Helper()
 	before := map[string]float64{}
@@ -121,27 +121,27 @@ func (r *refusing) down(t *testing.T, paths []string) {
 	}
 }
 
-// lossless fails where a packet is told as lost: the link has lost none. On the paths whose interface
-// went down one reply may have been under way.
+// lossless fails if packets are counted as lost: the link has no loss. On the paths whose interface was
+// down one reply may have been outstanding.
 func (r *refusing) lossless(t *testing.T, downed ...string) {
 	t.Helper()
 	for _, d := range sample.Directions() {
 		if c, _ := r.network.Counts(d); c.DroppedQueue > 0 {
-			t.Fatalf("the link has lost packets itself: %+v", c)
+			t.Fatalf("the link lost packets: %+v", c)
 		}
 		for path := range r.targets {
 			if n := r.of(t, "oneway_packets_lost_total", path, `direction="`+d.String()+`"`); n > 1 || n > 0 && (d == sample.Forward || !slices.Contains(downed, path)) {
-				t.Errorf("%s %s: %v packets are told as lost on the path", path, d, n)
+				t.Errorf("%s %s: %v packets are counted as lost", path, d, n)
 			}
 		}
 	}
 }
 
-// unsendable is how a path's log tells that its packets are refused.
+// unsendable is the log text of a path whose packets are refused.
 const unsendable = "this host refuses to send its packets"
 
-// What this host itself does not let out is told as such, with the reason, on the path that it is for
-// and on no other; it is no loss; and the path is measured again as soon as it may be.
+// Packets that this host refuses are counted with the reason, on their path only. They are no loss, and
+// the path is measured again when the host sends again.
 func TestWhatThisHostRefusesIsNoLossOfThePath(t *testing.T) {
 	wan := []string{"wan4", "wan6"}
 	for name, c := range map[string]struct {
@@ -166,11 +166,11 @@ func TestWhatThisHostRefusesIsNoLossOfThePath(t *testing.T) {
 			r.down(t, c.paths)
 			status := string(r.agent.get(t, "/api/v1/status"))
 			if n := strings.Count(status, "this host does not send to it: "); n != len(c.paths) || strings.Count(status, c.words) != n {
-				t.Errorf("%d reasons are told, want %d of %q:\n%s", n, len(c.paths), c.words, status)
+				t.Errorf("%d reasons are in the status, want %d of %q:\n%s", n, len(c.paths), c.words, status)
 			}
 			mend()
 			r.measured(t)
-			program.Eventually(t, "the end is told", func() bool {
+			program.Eventually(t, "the end is logged", func() bool {
 				return strings.Count(r.agent.Stderr.String(), "is over") >= len(c.paths)
 			})
 			for path := range r.targets {
@@ -211,7 +211,7 @@ func interfaceDown(t *testing.T, r *refusing) func() {
 	return func() { run(t, host, "ip", "link", "set", "lan0", "up") }
 }
 
-// What the reflector's host does not let out is no loss either: its replies keep their numbers.
+// Replies that the reflector's host refuses are no loss: they keep their sequence numbers.
 func TestRepliesThatTheRemoteHostRefusesAreNoLossOfThePath(t *testing.T) {
 	r := newRefusing(t)
 	wan := []string{"wan4", "wan6"}
@@ -222,15 +222,15 @@ func TestRepliesThatTheRemoteHostRefusesAreNoLossOfThePath(t *testing.T) {
 	r.lossless(t)
 	failed := sum(r.remote.metrics(t, "oneway_reflector_packets_total"), `result="send_failed"`)
 	if why := sum(r.remote.metrics(t, "oneway_send_errors_total"), `reason="operation not permitted"`); failed < 100 || why != failed {
-		t.Errorf("%v answers were refused, %v for the firewall's sake", failed, why)
+		t.Errorf("%v answers were refused, %v by the firewall", failed, why)
 	}
 	if n := strings.Count(r.remote.Stderr.String(), "This host refuses to send answers"); n != 1 || strings.Count(r.remote.Stderr.String(), "level=WARN") != 1 {
 		t.Errorf("want one line in the log:\n%s", &r.remote.Stderr)
 	}
 }
 
-// A host that refuses a stream's packets for two seconds, and those of its control connection, ends
-// no run: they are told as refused, none as lost, and the stream goes on.
+// If a host refuses packets of a stream and of its control connection for two seconds, the run continues:
+// they are counted as refused, and none as lost.
 func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 	udp := func(t *testing.T, h *lab.Host, _ netip.Addr) func() { return forbid(t, h, "meta l4proto udp") }
 	all := func(t *testing.T, h *lab.Host, _ netip.Addr) func() { return forbid(t, h, "meta l4proto {tcp, udp}") }
@@ -278,20 +278,20 @@ func TestStreamThatAHostRefusesIsNoLossOfThePath(t *testing.T) {
 			n := r.Transfers[0].Counts
 			t.Logf("%+v; %q", n, r.Notes)
 			if n.Refused < 100 || n.Lost != 0 || n.Arrived != n.Sent {
-				t.Errorf("%+v: want packets that were refused, and none lost", n)
+				t.Errorf("%+v: want refused packets, and none lost", n)
 			}
-			if told := strings.Count(s.loadServer.Stderr.String(), "refuses to send a stream's packets"); told != int(c.direction) {
+			if told := strings.Count(s.loadServer.Stderr.String(), "refuses to send packets of the stream"); told != int(c.direction) {
 				t.Errorf("%d lines in the load server's log, want %d:\n%s", told, c.direction, &s.loadServer.Stderr)
 			}
 			notes := strings.Join(r.Notes, "\n")
 			if !strings.Contains(notes, "the sending host refused them") || strings.Contains(notes, "cannot keep the rate") {
-				t.Errorf("the notes do not tell why they were not sent: %q", r.Notes)
+				t.Errorf("the notes do not have the reason why they were not sent: %q", r.Notes)
 			}
 		})
 	}
 }
 
-// A scrape that the agent's host does not let out is not answered, and the next one is.
+// A scrape whose response the host refuses fails, and the next one succeeds.
 func TestScrapeIsAnsweredAgainAfterAFirewallRefusedIt(t *testing.T) {
 	s := newSite(t, wide())
 	a := s.agent(t, "paths: []\n")
@@ -299,7 +299,7 @@ func TestScrapeIsAnsweredAgainAfterAFirewallRefusedIt(t *testing.T) {
 	a.http.Timeout = time.Second
 	if r, err := a.http.Get("http://" + agentAddress + "/metrics"); err == nil {
 		r.Body.Close()
-		t.Error("the firewall has let a scrape out")
+		t.Error("the firewall passed a scrape")
 	}
 	mend()
 	a.http.Timeout = program.Timeout

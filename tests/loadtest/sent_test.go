@@ -15,9 +15,9 @@ import (
 	"oneway.example/tests/program"
 )
 
-// Agents with all that they can send to others, one with paths and load tests and one with
-// reflector and load server: what leaves their hosts goes to those that SECURITY.md names, and what
-// is looked up is the configuration's.
+// Two agents with all functions that send, one with paths and load tests and one with reflector and load
+// server: their hosts send only to the addresses in SECURITY.md, and look up only configured
+// names.
 func TestNothingElseIsSent(t *testing.T) {
 	s := newSite(t, overSlow())
 	client, server := s.network.Client, s.network.Server
@@ -43,8 +43,8 @@ func TestNothingElseIsSent(t *testing.T) {
 		return p.To == s.at || p.To == reflect && p.Protocol == unix.IPPROTO_UDP
 	})
 	for name := range told.names {
-		if !strings.HasPrefix(name, "peer.invalid.") { // and what the host's resolv.conf searches
-			t.Errorf("the client looks up %q, which is not of its configuration", name)
+		if !strings.HasPrefix(name, "peer.invalid.") { // with the search domains of the host's resolv.conf
+			t.Errorf("the client looks up %q, which is not configured", name)
 		}
 	}
 	answered := fromServer.sent(t)
@@ -52,7 +52,7 @@ func TestNothingElseIsSent(t *testing.T) {
 		return p.To.Addr() == client.Addr4 && (p.From == s.at || p.From == reflect && p.Protocol == unix.IPPROTO_UDP)
 	})
 	if len(answered.names) > 0 {
-		t.Errorf("the server looks up %v, and its configuration has no name", answered.names)
+		t.Errorf("the server looks up %v, but no name is configured", answered.names)
 	}
 	for _, to := range []netip.AddrPort{reflect, s.at} {
 		if told.to[to] == 0 || answered.from[to] == 0 {
@@ -61,8 +61,8 @@ func TestNothingElseIsSent(t *testing.T) {
 	}
 }
 
-// sent is what a host has sent: other packets than requests for names, their numbers by address,
-// and the names.
+// sent has the numbers of packets of a host by address, without DNS requests, and the requested
+// names.
 type sent struct {
 	host     string
 	others   map[capture.Sent]int
@@ -70,13 +70,13 @@ type sent struct {
 	names    map[string]int
 }
 
-// watcher sees what a host sends.
+// watcher captures the packets that a host sends.
 type watcher struct {
 	*capture.Watch
 	seen sent
 }
 
-// watch begins to look.
+// watch starts the capture.
 func watch(t *testing.T, host *lab.Host) *watcher {
 	t.Helper()
 	w := &watcher{seen: sent{host.Name, map[capture.Sent]int{}, map[netip.AddrPort]int{}, map[netip.AddrPort]int{}, map[string]int{}}}
@@ -91,7 +91,7 @@ func watch(t *testing.T, host *lab.Host) *watcher {
 	return w
 }
 
-// sent is what was seen until now; what was not seen fails the test.
+// sent returns the packets so far; it fails if the capture missed some.
 func (w *watcher) sent(t *testing.T) sent {
 	t.Helper()
 	if err := w.Each(func(p capture.Sent, payload []byte) { w.seen.add(t, p, payload) }); err != nil {
@@ -100,13 +100,13 @@ func (w *watcher) sent(t *testing.T) sent {
 	return w.seen
 }
 
-// add counts a packet; those of the kernel itself (ICMP, IGMP) are none of the program's.
+// add counts a packet, except those of the kernel (ICMP, IGMP).
 func (s *sent) add(t *testing.T, p capture.Sent, payload []byte) {
 	t.Helper()
 	const dns = 53
 	switch {
 	case p.Protocol == unix.IPPROTO_ICMP, p.Protocol == unix.IPPROTO_ICMPV6, p.Protocol == unix.IPPROTO_IGMP, p.Protocol == unix.IPPROTO_HOPOPTS:
-	case p.To.String() == agentAddress, p.From.String() == agentAddress: // the test itself asks
+	case p.To.String() == agentAddress, p.From.String() == agentAddress: // requests of the test
 	case p.Protocol == unix.IPPROTO_UDP && p.To.Port() == dns:
 		var q dnsmessage.Parser
 		if _, err := q.Start(payload); err != nil {

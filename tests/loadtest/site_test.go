@@ -21,7 +21,7 @@ import (
 	"oneway.example/tests/program"
 )
 
-// site is a link, and a load server on its server.
+// site is a link with a load server at its server end.
 type site struct {
 	network    *lab.Lab
 	dir        string
@@ -35,7 +35,7 @@ type site struct {
 
 func overSlow() lab.Options { return lab.Options{Profile: slow()} }
 
-// slow is a link with half a second of queue, of which the usual rates use the half.
+// slow is a link with a queue of half a second, of which the default rates use half.
 func slow() lab.Profile {
 	return lab.Profile{
 		Name:    "slow",
@@ -44,7 +44,7 @@ func slow() lab.Profile {
 	}
 }
 
-// newSite raises one. Sites in one test run do not know of each other.
+// newSite makes a site. Sites of one test run are independent.
 func newSite(t *testing.T, o lab.Options) *site {
 	t.Helper()
 	t.Parallel()
@@ -69,7 +69,7 @@ func (s *site) respond(t *testing.T) {
 	t.Helper()
 	s.loadServer = start(t, s.network.Server, "load-server", "--tokens-file="+s.tokensFile, "--state-dir="+s.dir,
 		"--listen="+s.at.String(), "--clock=static", "--clock-bound=1ms")
-	program.Eventually(t, "the load server tells its pin", func() bool {
+	program.Eventually(t, "the load server prints its pin", func() bool {
 		for line := range strings.Lines(s.loadServer.Stdout.String()) {
 			if pin, ok := strings.CutPrefix(line, "pin "); ok && strings.HasSuffix(pin, "\n") {
 				s.pin = strings.TrimSpace(pin)
@@ -80,11 +80,11 @@ func (s *site) respond(t *testing.T) {
 	})
 }
 
-// overload of the load server's stream fills the queue in a quarter of a second and goes on.
+// overload is a rate of the load server's stream that fills the queue in a quarter of a second.
 const overload = "--reverse=24Mbit"
 
-// saturation starts `oneway test saturation` on the client: one second of load after two of
-// single packets, in both directions at once or in the one that is asked for.
+// saturation starts `oneway test saturation` on the client: one second of load after two of single
+// packets, in both directions at once or in the given one.
 func (s *site) saturation(t *testing.T, more ...string) *process {
 	t.Helper()
 	args := []string{
@@ -103,7 +103,7 @@ func (s *site) saturation(t *testing.T, more ...string) *process {
 	return start(t, s.network.Client, append(args, more...)...)
 }
 
-// result is what `oneway test --json` prints, and what a report holds, as far as it matters here.
+// result has the fields of `oneway test --json` and of reports that the tests use.
 type result struct {
 	Run       string   `json:"id"`
 	Outcome   string   `json:"outcome"`
@@ -124,7 +124,7 @@ type result struct {
 	} `json:"transfers"`
 }
 
-// finish waits for a client, which must end with a status, and reads its result.
+// finish waits for the end of a client with a status, and decodes its result.
 func (p *process) finish(t *testing.T, status int) (r result) {
 	t.Helper()
 	if got := p.Wait(t); got != status {
@@ -150,7 +150,7 @@ func (s *site) underLoad(t *testing.T, client *process, d sample.Direction) {
 	})
 }
 
-// drained is every packet of the test's that the link has seen by now, from both directions.
+// drained returns all test packets in the link's log, of both directions.
 func (s *site) drained(t *testing.T) (all []lab.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), program.Timeout)
@@ -164,7 +164,7 @@ func (s *site) drained(t *testing.T) (all []lab.Record) {
 	return all
 }
 
-// nothingAfter fails for packets that entered the link, from the load server, after a time.
+// nothingAfter fails if packets from the load server entered the link after a time.
 func (s *site) nothingAfter(t *testing.T, end time.Time) {
 	t.Helper()
 	s.drained(t)
@@ -182,15 +182,15 @@ func (s *site) nothingAfter(t *testing.T, end time.Time) {
 	}
 }
 
-// span is when the packets of one session were on the link: from the first that entered to
-// the last that left. The last entered at sent.
+// span is the time of one session's packets on the link: from the first that entered to the last that
+// left. The last entered at sent.
 type span struct {
 	session           uint64
 	first, sent, last instant.Time
 	packets           int
 }
 
-// spans are those of all sessions, by their beginning.
+// spans returns those of all sessions, by their begin.
 func spans(records []lab.Record) (all []span) {
 	for i := range records {
 		r := &records[i]
@@ -208,7 +208,7 @@ func spans(records []lab.Record) (all []span) {
 	return all
 }
 
-// disjoint fails where two sessions were on the link at one time.
+// disjoint fails if two sessions were on the link at the same time.
 func disjoint(t *testing.T, all []span) {
 	t.Helper()
 	for i := range all {
@@ -219,7 +219,7 @@ func disjoint(t *testing.T, all []span) {
 	}
 }
 
-// said tells whether the load server's last words have a line of these fields.
+// said returns whether the load server's last output has a line with these fields.
 func (p *process) said(fields ...string) bool {
 	for line := range strings.Lines(p.Stdout.String()) {
 		if slices.Equal(strings.Fields(line), fields) {

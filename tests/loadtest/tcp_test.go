@@ -23,9 +23,9 @@ import (
 	"oneway.example/tests/loadtcp"
 )
 
-// TestSecondTypeOfTrafficHasTheWholeLifeOfARun runs a type of traffic that neither control nor the
-// load server nor package loadtest knows: with its link, its quota, its session and its outcome.
-func TestSecondTypeOfTrafficHasTheWholeLifeOfARun(t *testing.T) {
+// A type of traffic that packages loadcontrol, loadserver and loadtest do not know runs with a link, a quota,
+// a session and an outcome.
+func TestSecondTypeOfTrafficRuns(t *testing.T) {
 	remote := link.NewTable(nil)
 	r, o := respondWith(t, remote, append(traffictypes.All(), loadtcp.Type{}), loadcontrol.Limits{})
 	local := link.NewTable(nil)
@@ -41,7 +41,7 @@ func TestSecondTypeOfTrafficHasTheWholeLifeOfARun(t *testing.T) {
 		moved := map[sample.Direction]int64{sample.Forward: out.ForwardBytes, sample.Reverse: out.ReverseBytes}[d]
 		t.Logf("%s: %d bytes at this end, %d at the remote end", d, res.Sent, res.Received)
 		if res.Sent == 0 || res.Received < res.Sent/2 || moved != res.Sent || res.Sent > test.Most+64<<10 {
-			t.Errorf("%s: %+v, %d counted, at most %d wanted", d, res, moved, test.Most)
+			t.Errorf("%s: %+v, %d counted, want at most %d", d, res, moved, test.Most)
 		}
 		ended(t, r)
 	}
@@ -53,17 +53,17 @@ func TestSecondTypeOfTrafficHasTheWholeLifeOfARun(t *testing.T) {
 	}
 }
 
-// ended waits for the remote end's session to end with the client's.
+// ended waits for the end of the remote session after the client's.
 func ended(t *testing.T, r *loadserver.LoadServer) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); r.Status().Sessions > 0; ctxtime.For(t.Context(), 5*time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the remote end's session has not ended with the client's")
+			t.Fatal("the remote session did not end with the client's")
 		}
 	}
 }
 
-// TestRateOfATokenHoldsForASecondTypeOfTraffic: of all its sessions together, in each direction.
+// The rate is that of all sessions of a token together, in each direction.
 func TestRateOfATokenHoldsForASecondTypeOfTraffic(t *testing.T) {
 	const rate, atOnce, chunk, lasts = 2e6, 256 << 10, 64 << 10, 700 * time.Millisecond
 	r, o := respondWith(t, link.NewTable(nil), []traffic.Type{loadtcp.Type{}}, loadcontrol.Limits{BytesPerSecond: rate})
@@ -83,20 +83,20 @@ func TestRateOfATokenHoldsForASecondTypeOfTraffic(t *testing.T) {
 			moved = r.Status().Sent
 		}
 		most := atOnce + 2*chunk + int64(rate*took.Seconds())
-		t.Logf("%s: %d bytes in %v, of %d at the most", d, moved, took, most)
+		t.Logf("%s: %d bytes in %v, limit %d", d, moved, took, most)
 		if moved > most || moved < int64(rate*lasts.Seconds())/2 {
 			t.Errorf("%s: %d bytes in %v; the token allows %d", d, moved, took, most)
 		}
 	}
 }
 
-// A remote end without this type of traffic says which it knows.
+// A load server without this type of traffic reports those it has.
 func TestUnknownTrafficIsRefusedByNameWithThoseKnown(t *testing.T) {
 	_, o := respondWith(t, link.NewTable(nil), traffictypes.All(), loadcontrol.Limits{})
 	env := probe.Env{Log: slog.New(slog.DiscardHandler), Sink: metric.Discard{}, Clock: static.New(time.Millisecond, metric.Discard{}), Links: link.NewTable(nil)}
 	target := probe.Target{Path: "office", Probe: "bulk", Peer: "127.0.0.1"}
 	out, err := loadtest.Once(t.Context(), env, target, o, loadtcp.Bulk{For: time.Second, Most: 1 << 20}, nil, nil)
-	want := "load server " + o.LoadServer + `: refused: wrong_version: traffic "tcp" is not known to this load server, oneway 1.2.3; it knows udp`
+	want := "load server " + o.LoadServer + `: refused: wrong_version: traffic "tcp" is unknown to this load server, oneway 1.2.3; it has udp`
 	if err == nil || out.Error != want || out.Result != loadtest.Refused || out.Reason != string(loadcontrol.WrongVersion) {
 		t.Errorf("%+v\n got %v\nwant %s", out, err, want)
 	}

@@ -14,10 +14,10 @@ import (
 	"oneway.example/tests/program"
 )
 
-// lessor is an agent on the client with one link, which leases it at a socket.
+// lessor starts an agent on the client that leases one link at a socket.
 func (s *site) lessor(t *testing.T) (a *agent, socket string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "oneway") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "oneway") // t.TempDir may exceed the length of a socket path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func (s *site) lessor(t *testing.T) (a *agent, socket string) {
 func (s *site) leaseAt(t *testing.T, socket string) *agent {
 	t.Helper()
 	a := s.agentOn(t, s.network.Client, "links: [{name: uplink, quota_bytes: 1GB}]\npaths: []\n", "--test.socket="+socket)
-	program.Eventually(t, "the agent leases", func() bool { // a socket that a killed agent left is a file, too
+	program.Eventually(t, "the agent leases", func() bool { // a killed agent leaves its socket, so wait for a connection
 		c, err := net.Dial("unix", socket)
 		if err != nil {
 			return false
@@ -53,7 +53,7 @@ func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
 	c := s.saturation(t, "--direction=reverse", "--duration=20s", overload, at)
 	s.underLoad(t, c, sample.Reverse)
 	if n := sum(a.metrics(t, "oneway_test_running"), onUplink); n != 1 {
-		t.Errorf("oneway_test_running is %v while a test fills the link", n)
+		t.Errorf("oneway_test_running is %v during a test", n)
 	}
 	waiting := s.saturation(t, "--direction=reverse", "--wait=40s", at)
 	program.Eventually(t, "the second waits", func() bool {
@@ -66,7 +66,7 @@ func TestKilledTerminalGivesTheAgentsLinkBack(t *testing.T) {
 	if n := sum(a.metrics(t, "oneway_test_running"), onUplink); n != 0 {
 		t.Errorf("oneway_test_running is %v after the tests", n)
 	}
-	// What the first was allowed to send, 24 Mbit/s for 20 s, and what the second has sent.
+	// What the first could have sent, 24 Mbit/s for 20 s, and what the second sent.
 	program.Eventually(t, "the bytes are counted", func() bool {
 		used := sum(a.metrics(t, "oneway_data_quota_used_bytes"), onUplink)
 		return used > 60e6 && used < 70e6
@@ -86,28 +86,28 @@ func TestKilledAgentEndsNoTestAndTheNextTakesItsPlace(t *testing.T) {
 		t.Errorf("%s, %s: %s", r.Outcome, r.Reason, r.Error)
 	}
 	if after, _ := s.network.Counts(sample.Reverse); after.Entered == before.Entered {
-		t.Error("nothing was sent any more")
+		t.Error("no packet was sent after the end of the agent")
 	}
 	if said := c.Stderr.String(); !strings.Contains(said, "leases link uplink") || !strings.Contains(said, "has ended, or has taken link uplink back: this test goes on") {
-		t.Errorf("it says %q", said)
+		t.Errorf("stderr is %q", said)
 	}
-	alone := s.saturation(t, "--direction=reverse", at) // beside the socket that the agent has left
+	alone := s.saturation(t, "--direction=reverse", at) // with the socket of the killed agent
 	alone.finish(t, 0)
-	if said := alone.Stderr.String(); !strings.HasPrefix(said, "No agent runs on this host (nobody listens at "+socket+"): this test runs alone") {
-		t.Errorf("it says %q", said)
+	if said := alone.Stderr.String(); !strings.HasPrefix(said, "No agent runs on this host (no process listens at "+socket+"): this test runs alone") {
+		t.Errorf("stderr is %q", said)
 	}
 	s.leaseAt(t, socket)
 	c = s.saturation(t, "--direction=reverse", at)
 	c.finish(t, 0)
 	if said := c.Stderr.String(); !strings.HasPrefix(said, "The agent on this host leases link uplink, for path terminal and probe saturation: ") {
-		t.Errorf("it says %q", said)
+		t.Errorf("stderr is %q", said)
 	}
 }
 
 func TestWhoMayNotAskTheAgentIsToldWhatToDo(t *testing.T) {
 	s := newSite(t, overSlow())
 	_, socket := s.lessor(t)
-	if err := os.Chmod(filepath.Dir(binary), 0o755); err != nil { // for nobody
+	if err := os.Chmod(filepath.Dir(binary), 0o755); err != nil { // so that user nobody can run it
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -115,19 +115,19 @@ func TestWhoMayNotAskTheAgentIsToldWhatToDo(t *testing.T) {
 		want string
 	}{
 		"nobody":                    {65534, "permission denied: run this as root, as the agent's user, or as a member of the group of its flag --test.socket-group; or add --no-agent"},
-		"another network namespace": {0, "No agent runs on this host (that at " + socket + " is of another network namespace)"},
+		"another network namespace": {0, "No agent runs on this host (the agent at " + socket + " is in another network namespace)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(binary, "test", "train", "127.0.0.1:1", "--token-file="+s.tokenFile, "--clock=none", "--agent-socket="+socket)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(c.user), Gid: uint32(c.user)}}
 			var said bytes.Buffer
 			cmd.Stderr = &said
-			_ = cmd.Run() // its status is looked at
+			_ = cmd.Run() // the test checks its status
 			if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), c.want) {
 				t.Errorf("status %d: %s", cmd.ProcessState.ExitCode(), &said)
 			}
 			if c.user != 0 && strings.Count(said.String(), "\n") != 1 {
-				t.Errorf("it says %q, want one line", &said)
+				t.Errorf("stderr is %q, want one line", &said)
 			}
 		})
 	}
