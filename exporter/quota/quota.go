@@ -260,8 +260,8 @@ func (b *book) add(later book) {
 	}
 }
 
-// lose marks the usage of a date as unknown. kept is the path of the renamed damaged file.
-func (b *book) lose(date, kept string, damage error) {
+// markUnknown marks the usage of a date as unknown. kept is the path of the renamed damaged file.
+func (b *book) markUnknown(date, kept string, damage error) {
 	d := b.at(date)
 	d.Unknown, d.damage = filepath.Base(kept), damage
 }
@@ -276,8 +276,8 @@ func (b *book) unknown() (files []string) {
 	return files
 }
 
-// believe marks the usage of days as exact whose damaged file the operator has removed.
-func (b *book) believe(removed []string) {
+// markKnown marks the usage of days as exact whose damaged file the operator has removed.
+func (b *book) markKnown(removed []string) {
 	for _, d := range b.days {
 		if slices.Contains(removed, d.Unknown) {
 			d.Unknown, d.damage = "", nil

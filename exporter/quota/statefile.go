@@ -190,9 +190,9 @@ func (s *Store) load(name string) error {
 	}
 	if aside != "" {
 		if info, err := os.Lstat(aside); err == nil {
-			kept.lose(info.ModTime().In(s.now().Location()).Format(time.DateOnly), aside, damage)
+			kept.markUnknown(info.ModTime().In(s.now().Location()).Format(time.DateOnly), aside, damage)
 		}
-		kept.lose(s.now().Format(time.DateOnly), aside, damage)
+		kept.markUnknown(s.now().Format(time.DateOnly), aside, damage)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +286,7 @@ func (s *Store) store(name string) error {
 		return !errors.Is(err, fs.ErrNotExist)
 	})
 	s.mu.Lock()
-	s.book.believe(removed)
+	s.book.markKnown(removed)
 	content, err := s.content()
 	s.mu.Unlock()
 	if err != nil {

@@ -36,9 +36,9 @@ type Adjuster func(Status) time.Duration
 // then halves it repeatedly, down to the initial rate: the deciding end may have ended, or its packets
 // may be lost on a path that this stream overloads.
 type Adjusting struct {
-	least time.Duration // shortest interval: the plan's
-	most  time.Duration // longest interval: the initial one
-	bears time.Duration // idle timeout before the rate is halved
+	least   time.Duration // shortest interval: the plan's
+	most    time.Duration // longest interval: the initial one
+	silence time.Duration // idle timeout before the rate is halved
 
 	mu         sync.Mutex
 	adjustRate Adjuster // nil: orders of the other end count
@@ -47,17 +47,17 @@ type Adjusting struct {
 	serial     uint32
 }
 
-// bearsSilence is the idle timeout after which a sender halves its rate, and silentReports the least
+// silenceTimeout is the idle timeout after which a sender halves its rate, and silentReports the least
 // number of report intervals in it.
 const (
-	bearsSilence  = time.Second
-	silentReports = 4
+	silenceTimeout = time.Second
+	silentReports  = 4
 )
 
 // NewAdjusting is that of a plan that begins now; nil: the orders of the other end count.
 func NewAdjusting(p Plan, adjustRate Adjuster, now monotonic) *Adjusting {
 	s := &Adjusting{
-		least: p.Segments[0].Interval, bears: max(bearsSilence, silentReports*p.Feedback),
+		least: p.Segments[0].Interval, silence: max(silenceTimeout, silentReports*p.Feedback),
 		adjustRate: adjustRate, heard: now,
 	}
 	s.most = max(s.least, p.Feedback)
@@ -69,7 +69,7 @@ func NewAdjusting(p Plan, adjustRate Adjuster, now monotonic) *Adjusting {
 func (s *Adjusting) Interval(now monotonic) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now-s.heard > s.bears {
+	if now-s.heard > s.silence {
 		s.heard = now
 		s.pace = min(2*s.pace, s.most)
 	}

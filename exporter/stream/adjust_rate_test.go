@@ -86,9 +86,9 @@ func TestSilenceKeepsTheRateAndThenHalvesIt(t *testing.T) {
 	}
 	s.ordered(load.Pace{Serial: 1, Interval: uint64(2 * time.Millisecond)}, time.Second)
 	for at, want := range []time.Duration{2, 2, 4, 8, 16, 20, 20} { // ms, by seconds after the last order
-		now := time.Second + time.Duration(at)*(bearsSilence+time.Millisecond)
+		now := time.Second + time.Duration(at)*(silenceTimeout+time.Millisecond)
 		if at == 1 {
-			now = time.Second + bearsSilence
+			now = time.Second + silenceTimeout
 		}
 		if got := s.Interval(now); got != want*time.Millisecond {
 			t.Errorf("%v after the last order: interval %v, want %v ms", now-time.Second, got, int(want))

@@ -52,12 +52,12 @@ func greeting(hello func(), d time.Duration) {
 
 // silentAfter waits for the end of the session and fails unless it comes after the idle timeout, or at
 // the next call of watch.
-func silentAfter(t *testing.T, h *host, bears time.Duration) {
+func silentAfter(t *testing.T, h *host, timeout time.Duration) {
 	t.Helper()
 	begin := time.Now()
 	why := <-h.ended
-	if took := time.Since(begin); !errors.Is(why, traffic.ErrSilent) || took < bears || took > bears+2*lookEvery {
-		t.Errorf("after %v: %v; want the end as silent after %v", took, why, bears)
+	if took := time.Since(begin); !errors.Is(why, traffic.ErrSilent) || took < timeout || took > timeout+2*lookEvery {
+		t.Errorf("after %v: %v; want the end as silent after %v", took, why, timeout)
 	}
 }
 

@@ -368,17 +368,17 @@ func (x *carrying) watch(ctx context.Context, gone context.CancelCauseFunc) {
 			x.progress(p)
 		}
 		heard = latest(heard, x.client.Heard())
-		if since, limit := x.bears(heard, time.Now()); time.Since(since) > limit {
+		if since, limit := x.remoteTimeout(heard, time.Now()); time.Since(since) > limit {
 			gone(&loadtest.Failure{Reason: loadtest.ReasonLost, Err: fmt.Errorf("nothing was received from the load server at %s for %v", x.remote, limit)})
 			return
 		}
 	}
 }
 
-// bears returns the begin and the length of the load server's idle timeout, which was last heard at
+// remoteTimeout returns the begin and the length of the load server's idle timeout, which was last heard at
 // heard. Packets of a reverse stream must arrive as planned, since the load server pauses it without
 // hello packets from this end. After all streams control messages must arrive.
-func (x *carrying) bears(heard, now time.Time) (since time.Time, limit time.Duration) {
+func (x *carrying) remoteTimeout(heard, now time.Time) (since time.Time, limit time.Duration) {
 	planned := x.end()
 	switch over := x.over.Load(); {
 	case x.Direction == sample.Reverse && now.Before(planned):

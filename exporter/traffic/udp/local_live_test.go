@@ -132,7 +132,7 @@ func TestTimeoutOfASilentLoadServer(t *testing.T) {
 		if c.over > 0 {
 			x.over.Store(at(c.over).UnixNano())
 		}
-		since, limit := x.bears(at(c.heard), at(c.now))
+		since, limit := x.remoteTimeout(at(c.heard), at(c.now))
 		switch {
 		case c.given == 0 && !since.Equal(at(c.now)):
 			t.Errorf("%s: timeout at %v, want none before the end of sending", name, since.Add(limit).Sub(begin))
