@@ -1,5 +1,4 @@
-// Package accuracy holds reported delays against the kernel's own account of
-// the same packets, taken from beside.
+// Package accuracy compares reported delays with the kernel's own times of the same packets, taken by packet sockets.
 package accuracy
 
 import (
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 const (
 	packets  = 800
 	interval = 4 * time.Millisecond
-	// rounds: a busy machine may spoil one, wrong stamps spoil all of them.
+	// rounds: a busy machine may spoil one, wrong timestamps fail all of them.
 	rounds = 5
 
 	wantMedian   = 5 * time.Microsecond
@@ -31,10 +30,9 @@ const (
 	wantCoverage = 0.999
 )
 
-// TestReportedDelayIsTheKernels measures over a veth pair and compares, packet
-// by packet, what the prober reported with what packet sockets at both ends of
-// the pair saw. Each limit must be kept by at least one of the rounds: that of coverage on
-// every machine, those of precision on a quiet one.
+// TestReportedDelayIsTheKernels measures over a veth pair and compares, packet by packet, the reported delay with the
+// times of packet sockets at both ends of the pair. At least one of the rounds must meet each limit: that of coverage
+// on every machine, those of precision on a quiet one.
 func TestReportedDelayIsTheKernels(t *testing.T) {
 	lab.Require(t)
 	network := lab.Start(t, lab.Options{Profile: lab.Profile{Name: "accuracy"}})
@@ -61,7 +59,7 @@ func TestReportedDelayIsTheKernels(t *testing.T) {
 	}
 }
 
-// compare runs a round and says of each limit whether it was kept.
+// compare runs a round and returns an error for each limit that it exceeds.
 func compare(t *testing.T, network *lab.Lab) map[string]error {
 	var captures [2]*capture.Capture
 	for i, host := range []*lab.Host{network.Client, network.Server} {
@@ -86,7 +84,7 @@ func compare(t *testing.T, network *lab.Lab) map[string]error {
 		}
 	}
 	if *report.Forward.Received != packets || report.RoundTrip.Received != packets {
-		t.Fatalf("%d and %d of %d packets received on a cable", *report.Forward.Received, report.RoundTrip.Received, packets)
+		t.Fatalf("received %d forward and %d round trip of %d packets on a link without loss", *report.Forward.Received, report.RoundTrip.Received, packets)
 	}
 	verdicts := map[string]error{"coverage": coverage(t, report)}
 	for _, d := range sample.Directions() {
@@ -95,15 +93,14 @@ func compare(t *testing.T, network *lab.Lab) map[string]error {
 	return verdicts
 }
 
-// coverage wants kernel stamps for nearly all packets. That of T3 comes to us by
-// Follow-Up Telemetry.
+// coverage expects kernel timestamps for nearly all packets. That of T3 is received by Follow-Up Telemetry.
 func coverage(t *testing.T, r stamp.Report) error {
 	var errs []error
 	for event, origin := range map[string]string{"t1": "kernel", "t2": "kernel", "t3": "follow_up", "t4": "kernel"} {
 		ratio := float64(r.Stamps[event][origin]) / packets
 		t.Logf("%s: %.4f %s", event, ratio, origin)
 		if ratio < wantCoverage {
-			errs = append(errs, fmt.Errorf("%s: kernel stamps for %.4f of the packets, want %v: %v", event, ratio, wantCoverage, r.Stamps[event]))
+			errs = append(errs, fmt.Errorf("%s: kernel timestamps for %.4f of the packets, want %v: %v", event, ratio, wantCoverage, r.Stamps[event]))
 		}
 	}
 	return errors.Join(errs...)
@@ -140,11 +137,10 @@ func testPacket(p capture.Packet, d sample.Direction) (seq uint32, ok bool) {
 	return testbed.TestPacket(p.Head[:min(p.Bytes, capture.HeadBytes)])
 }
 
-// judge compares the n-th delay reported with the n-th true one: on a cable
-// nothing is lost or overtaken.
+// judge compares the n-th reported delay with the n-th true one: the link neither loses nor reorders.
 func judge(t *testing.T, d sample.Direction, got, want []time.Duration) error {
 	if len(got) != packets || len(want) != packets {
-		t.Fatalf("%s: %d delays reported, %d packets seen, want %d", d, len(got), len(want), packets)
+		t.Fatalf("%s: %d delays reported, %d packets captured, want %d", d, len(got), len(want), packets)
 	}
 	wrong := make([]time.Duration, packets)
 	for i := range got {
@@ -156,7 +152,7 @@ func judge(t *testing.T, d sample.Direction, got, want []time.Duration) error {
 	t.Logf("%s: error of the reported delay p50 %v, p99 %v, max %v; true delay p50 %v, p99 %v",
 		d, median, p99, wrong[packets-1], want[packets/2], want[packets*99/100])
 	if median >= wantMedian || p99 >= wantP99 {
-		return fmt.Errorf("%s: reported delays are wrong by %v (median) and %v (99 %%), want below %v and %v", d, median, p99, wantMedian, wantP99)
+		return fmt.Errorf("%s: error of the reported delays is %v (median) and %v (99 %%), want below %v and %v", d, median, p99, wantMedian, wantP99)
 	}
 	return nil
 }

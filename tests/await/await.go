@@ -1,5 +1,4 @@
-// Package await is for tests of what another goroutine or another process does: what changes there tells
-// nobody, so it is asked again and again. A limit is there for a test that has failed.
+// Package await polls a condition that another goroutine or process changes without a notification.
 package await
 
 import (
@@ -9,19 +8,19 @@ import (
 	"time"
 )
 
-// Timeout is how long anything may take that is only waited for.
+// Timeout is the limit for any condition. It only matters when a test fails.
 const Timeout = 45 * time.Second
 
-// pause is between two requests.
+// pause is the time between two checks.
 const pause = 5 * time.Millisecond
 
-// TB is what That needs of testing.TB.
+// TB is the part of testing.TB that That uses.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)
 }
 
-// Within asks until f holds, for so long at the most, and reports whether it did.
+// Within checks f until it is true, at most for limit, and reports whether it was.
 func Within(limit time.Duration, f func() bool) bool {
 	for end := time.Now().Add(limit); !f(); time.Sleep(pause) {
 		if time.Now().After(end) {
@@ -31,16 +30,15 @@ func Within(limit time.Duration, f func() bool) bool {
 	return true
 }
 
-// That asks until f holds; the test fails if that takes longer than Timeout. What stands behind f,
-// such as a log, is printed then.
+// That checks f until it is true; the test fails after Timeout. Then it prints more, such as a log.
 func That(t TB, what string, f func() bool, more ...any) {
 	t.Helper()
 	if !Within(Timeout, f) {
-		t.Fatalf("%s: not after %v\n%s", what, Timeout, fmt.Sprint(more...))
+		t.Fatalf("%s: not true within %v\n%s", what, Timeout, fmt.Sprint(more...))
 	}
 }
 
-// Text is what is written by one goroutine and read by others meanwhile: a log, what a program says. The zero value is empty.
+// Text is text that one goroutine writes and others read concurrently, such as a log. The zero value is empty.
 type Text struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -53,7 +51,7 @@ func (t *Text) Write(p []byte) (int, error) {
 	return t.b.Write(p)
 }
 
-// String is all of it so far.
+// String is the text so far.
 func (t *Text) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

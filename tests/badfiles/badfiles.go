@@ -1,5 +1,4 @@
-// Package badfiles runs configuration files that are wrong, and say in their last lines what is to be
-// said of them.
+// Package badfiles checks invalid configuration files whose last lines have the expected errors.
 package badfiles
 
 import (
@@ -11,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Run holds what check says of each file of testdata/bad, of which there are so many at the
-// least, against the file's lines "# ERROR message", where messages begin with the file's name.
+// Run compares the error of check for each file of testdata/bad, of which there are at least this many, with the file's
+// lines "# ERROR message", where messages begin with the file's name.
 func Run(t *testing.T, least int, check func(t *testing.T, name string) error) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/bad/*.yml")
 	if err != nil || len(files) < least {
-		t.Fatalf("%d bad files, want %d at the least; err %v", len(files), least, err)
+		t.Fatalf("found %d bad files, want at least %d; err %v", len(files), least, err)
 	}
 	for _, name := range files {
 		t.Run(filepath.Base(name), func(t *testing.T) {
@@ -32,10 +31,10 @@ func Run(t *testing.T, least int, check func(t *testing.T, name string) error) {
 				}
 			}
 			if len(want) == 0 {
-				t.Fatal("the file does not say what error is expected")
+				t.Fatal("the file has no line with the expected error")
 			}
 			if err = check(t, name); err == nil {
-				t.Fatal("the file is taken")
+				t.Fatal("the file is accepted, want an error")
 			}
 			if diff := cmp.Diff(strings.Join(want, "\n"), err.Error()); diff != "" {
 				t.Errorf("errors (-want +got):\n%s", diff)

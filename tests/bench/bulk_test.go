@@ -11,18 +11,18 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// bulkResult is a stream as fast as a program can, or at a rate.
+// bulkResult is the result of a stream at the maximum rate, or at a set rate.
 type bulkResult struct {
 	step
 	bytes int             // UDP payload of a packet
-	out   streamOutReport // ours only
+	out   streamOutReport // oneway only
 	in    streamInReport
 }
 
 // bits is the sender's rate in Gb/s of UDP payload.
 func (h bulkResult) bits() float64 { return h.rate * float64(h.bytes) * 8 / 1e9 }
 
-// loss is the share of the packets that did not come through the receiver.
+// loss is the share of the packets that the receiver did not read.
 func (h bulkResult) loss() float64 { return float64(h.lost) / float64(max(h.packets, 1)) }
 
 // bulkResultOurs sends one stream between two processes, each with an Endpoint.
@@ -44,7 +44,7 @@ func bulkResultOurs(b *testing.B, network *lab.Lab, p streams.Plan) bulkResult {
 	return h
 }
 
-// bulkResultIperf is the same by iperf3, whose rate is in bits of UDP payload; 0: as fast as it can.
+// bulkResultIperf is the same with iperf3, whose rate is in bits of UDP payload; 0: the maximum rate.
 func bulkResultIperf(b *testing.B, network *lab.Lab, path string, bytes int, rate float64, packets int, more ...string) bulkResult {
 	b.Helper()
 	server := start(b, network.Server.Command(path, "-s", "-1", "--forceflush"))
@@ -76,8 +76,8 @@ func bulkResultIperf(b *testing.B, network *lab.Lab, path string, bytes int, rat
 	return h
 }
 
-// attempts of what is as fast as possible: the best counts, of every program. The machine
-// is rarely ours alone.
+// attempts is the number of runs at the maximum rate: the best counts, of every program, because other load may slow a
+// run.
 const attempts = 3
 
 func best(of int, f func() bulkResult) (best bulkResult) {
@@ -89,9 +89,8 @@ func best(of int, f func() bulkResult) (best bulkResult) {
 	return best
 }
 
-// BenchmarkBulk sends as fast as each program can, without stamps: ours with segmentation
-// offload, iperf3 as it is. What the receiver could not take is reported as such, and is
-// nothing of the sender's.
+// BenchmarkBulk sends at each program's maximum rate, without timestamps: oneway with segmentation offload, iperf3 with
+// its defaults. Packets that the receiver drops are reported separately from the sender's results.
 func BenchmarkBulk(b *testing.B) {
 	network := newLab(b)
 	for _, c := range []struct{ bytes, packets int }{{packetBytes, 4_000_000}, {1472, 2_000_000}} {
@@ -99,7 +98,7 @@ func BenchmarkBulk(b *testing.B) {
 			for b.Loop() {
 				p := streams.Plan{Unstamped: true, Segments: []streams.Segment{{PayloadBytes: c.bytes, Burst: 1, Bursts: c.packets}}}
 				mine := best(attempts, func() bulkResult { return bulkResultOurs(b, network, p) })
-				b.Logf("oneway, %d bytes: %.0f of %d packets lost by the receiver's socket, %d by its backlog", c.bytes,
+				b.Logf("oneway, %d bytes: %.0f of %d packets dropped by the receiver's socket, %d by its backlog", c.bytes,
 					float64(mine.in.SocketDropped), mine.packets, mine.in.BacklogDropped)
 				all := []rival{{"oneway", mine}}
 				path, ok := have(b, "iperf3")
@@ -113,7 +112,7 @@ func BenchmarkBulk(b *testing.B) {
 				contest(b, what+"sender's CPU", "CPU-s/Mpacket-sent", true, all, func(h bulkResult) float64 { return perMillion(h.local, h.packets) })
 				contest(b, what+"receiver's CPU", "CPU-s/Mpacket-received", true, all, func(h bulkResult) float64 { return perMillion(h.remote, h.packets-h.lost) })
 				if ok && c.bytes > packetBytes {
-					// Its own best: datagrams that its kernel cuts into fragments.
+					// Its own best: datagrams that its kernel fragments.
 					all = append(all, rival{"iperf3:-l65507", best(attempts, func() bulkResult { return bulkResultIperf(b, network, path, streams.MaxPayloadBytes, 0, 0) })})
 				}
 				contest(b, what+"sent", "Gb/s", false, all, bulkResult.bits)
@@ -122,8 +121,8 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// BenchmarkStampedStream is the fastest stream of 64 bytes of which every packet has a
-// kernel stamp at both ends and none is lost.
+// BenchmarkStampedStream is the fastest stream of 64-byte packets with kernel timestamps of all at both ends and
+// without loss.
 func BenchmarkStampedStream(b *testing.B) {
 	network := newLab(b)
 	for b.Loop() {
@@ -137,8 +136,8 @@ func BenchmarkStampedStream(b *testing.B) {
 		})
 		all := []rival{{"oneway", top}}
 		contest(b, "stamped stream of 64 bytes, no loss", "packets/s", false, all, func(h bulkResult) float64 { return h.rate })
-		contest(b, "its TX stamps", "%tx-stamped", false, all, func(h bulkResult) float64 { return 100 * float64(h.out.Stamped) / float64(max(h.out.Sent, 1)) })
-		contest(b, "its RX stamps", "%rx-stamped", false, all, func(h bulkResult) float64 { return 100 * float64(h.in.Stamped) / float64(max(h.in.Received, 1)) })
+		contest(b, "its TX timestamps", "%tx-stamped", false, all, func(h bulkResult) float64 { return 100 * float64(h.out.Stamped) / float64(max(h.out.Sent, 1)) })
+		contest(b, "its RX timestamps", "%rx-stamped", false, all, func(h bulkResult) float64 { return 100 * float64(h.in.Stamped) / float64(max(h.in.Received, 1)) })
 		contest(b, "its sender's CPU", "CPU-s/Mpacket-sent", true, all, func(h bulkResult) float64 { return perMillion(h.local, h.packets) })
 		contest(b, "its receiver's CPU", "CPU-s/Mpacket-received", true, all, func(h bulkResult) float64 { return perMillion(h.remote, h.packets) })
 	}

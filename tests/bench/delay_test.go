@@ -20,15 +20,14 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// Both programs send a packet a millisecond, for so many milliseconds.
+// Both programs send a packet each slot, for this number of slots.
 const (
 	slot  = time.Millisecond
 	slots = 4000
 )
 
-// BenchmarkDelayAndSchedule measures the cable with a packet a millisecond: how
-// wrong the reported forward delay is against packet sockets at both ends, and
-// how well the schedule is kept, as seen by the one at the sender.
+// BenchmarkDelayAndSchedule sends a packet per millisecond over a veth pair: it reports the error of the forward delay
+// against packet sockets at both ends, and the deviation from the schedule at the sender's one.
 func BenchmarkDelayAndSchedule(b *testing.B) {
 	network := newLab(b)
 	for b.Loop() {
@@ -48,8 +47,8 @@ func BenchmarkDelayAndSchedule(b *testing.B) {
 		compare(b, "error of the reported delay, median", "us-p50", all, func(o outcome) float64 { return quantile(o.wrong, 0.5) })
 		compare(b, "error of the reported delay, 99 %", "us-p99", all, func(o outcome) float64 { return quantile(o.wrong, 0.99) })
 		compare(b, "slots of 1 ms without a packet", "%missed", all, func(o outcome) float64 { return o.missed })
-		compare(b, "gap between packets is off by, median", "us-gap-p50", all, func(o outcome) float64 { return quantile(o.gaps, 0.5) })
-		compare(b, "gap between packets is off by, 99 %", "us-gap-p99", all, func(o outcome) float64 { return quantile(o.gaps, 0.99) })
+		compare(b, "error of the gap between packets, median", "us-gap-p50", all, func(o outcome) float64 { return quantile(o.gaps, 0.5) })
+		compare(b, "error of the gap between packets, 99 %", "us-gap-p99", all, func(o outcome) float64 { return quantile(o.gaps, 0.99) })
 	}
 }
 
@@ -67,15 +66,15 @@ func compare(b *testing.B, what, unit string, all []named, f func(outcome) float
 	comparison.add(b, r)
 }
 
-// outcome is what the packet sockets say of a run.
+// outcome is the result of the packet sockets for a run.
 type outcome struct {
 	wrong  []time.Duration // |reported - true delay|, sorted
 	gaps   []time.Duration // |gap between two packets - slot|, sorted
-	missed float64         // per cent of the slots
+	missed float64         // percent of the slots
 }
 
-// observe runs a measurement between taps. Reported delays and packets are
-// paired in order: a cable loses nothing and lets nothing overtake.
+// observe captures packets during a measurement. Reported delays and packets are paired in order: the link neither
+// loses nor reorders.
 func observe(b *testing.B, network *lab.Lab, port uint16, run func() []time.Duration) (o outcome) {
 	b.Helper()
 	var captures [2]*capture.Capture
@@ -99,10 +98,10 @@ func observe(b *testing.B, network *lab.Lab, port uint16, run func() []time.Dura
 	}
 	left, arrived := seen[0], seen[1]
 	if len(left) != len(arrived) || len(left) < 2 {
-		b.Fatalf("%d packets left, %d arrived", len(left), len(arrived))
+		b.Fatalf("captured %d sent and %d received packets, want the same number", len(left), len(arrived))
 	}
 	if len(left) != len(reported) {
-		b.Logf("port %d: %d packets, %d delays reported: they cannot be paired", port, len(left), len(reported))
+		b.Logf("port %d: %d packets, %d delays reported: not compared", port, len(left), len(reported))
 	} else {
 		for i := range left {
 			o.wrong = append(o.wrong, (reported[i] - arrived[i].At.Sub(left[i].At)).Abs())
@@ -117,7 +116,7 @@ func observe(b *testing.B, network *lab.Lab, port uint16, run func() []time.Dura
 	return o
 }
 
-// testPacket tells test packets from what opens and closes a session.
+// testPacket excludes the packets that open and close a session.
 func testPacket(p capture.Packet) bool {
 	if p.Destination == irttPort {
 		return p.Bytes == packetBytes
@@ -139,7 +138,7 @@ func testPacket(p capture.Packet) bool {
 	return true
 }
 
-// quantile of sorted durations in microseconds; 0 without any.
+// quantile of sorted durations in microseconds; 0 for none.
 func quantile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0
@@ -147,8 +146,7 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return float64(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]) / 1e3
 }
 
-// measure is `oneway probe` in this process, whose threads the schedule has to
-// be kept among.
+// measure runs `oneway probe` in this process, so that the schedule has to be kept with its other threads.
 func measure(b *testing.B, network *lab.Lab) []time.Duration {
 	b.Helper()
 	at := netip.AddrPortFrom(network.Server.LAN4, wire.Port).String()
@@ -171,11 +169,11 @@ func measure(b *testing.B, network *lab.Lab) []time.Duration {
 		if err != nil {
 			return err
 		}
-		// As many slots as irtt has, however many of them are used.
+		// As many slots as irtt has, even if some are skipped.
 		ctx, cancel := context.WithTimeout(ctx, slots*slot)
 		defer cancel()
 		r, err := p.Measure(ctx, 0, func(stamp.Report) {})
-		b.Logf("oneway: %d packets sent, slots skipped and counted as such: %v", *r.Forward.Sent, r.Skipped)
+		b.Logf("oneway: %d packets sent, slots skipped: %v", *r.Forward.Sent, r.Skipped)
 		return err
 	})
 	cancel()

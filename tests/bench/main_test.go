@@ -1,11 +1,8 @@
-// Package bench does the same work with oneway and with irtt, iperf3 and
-// stamp-suite, side by side, in one run on one machine: over the veth pair
-// between two network namespaces. What counts are the ratios; no figure fails a
-// run. See `make bench-peers`.
+// Package bench does the same work with oneway and with irtt, iperf3 and stamp-suite in one run on one machine: over
+// the veth pair between two network namespaces. It reports ratios; no figure fails a run. See `make bench-peers`.
 //
-// Every program under test is a process of its own: those of ours are this test
-// binary, started again in a role. CPU time is what the kernel says that the
-// process used (user and system), whoever it is.
+// Every program under test is a process of its own: those of oneway are this test binary, started in a role. CPU time
+// is the process's user and system time from the kernel.
 package bench
 
 import (
@@ -18,7 +15,7 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// roleVariable makes this binary one end of a load instead of a test.
+// roleVariable starts this binary in a role instead of as a test.
 const roleVariable = "ONEWAY_BENCH_ROLE"
 
 func TestMain(m *testing.M) {
@@ -32,18 +29,17 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// comparison collects the rows of the table at the end of a run. Benchmarks run
-// one after another.
+// comparison collects the rows of the final table. Benchmarks run sequentially.
 var comparison rows
 
 type rows struct{ all []row }
 
-// row is one quantity of ours and of peers, 0 where there is none.
+// row is one quantity of oneway and of peers; 0: none.
 type row struct {
 	what, unit string
 	ours       float64
 	peers      []peer
-	lower      bool // less is better
+	lower      bool // lower is better
 }
 
 type peer struct {
@@ -60,7 +56,7 @@ func (r *rows) add(b *testing.B, one row) {
 	r.all = append(r.all, one)
 }
 
-// metricName is a unit as package testing wants it: without blanks.
+// metricName is a unit in the form that package testing requires: without spaces.
 func metricName(who string, r row) string { return fmt.Sprintf("%s:%s", who, r.unit) }
 
 func (r *rows) print() {
@@ -69,7 +65,7 @@ func (r *rows) print() {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()
-	fmt.Fprintln(w, "\nquantity\tunit\toneway\tpeer\tits figure\toneway is better by")
+	fmt.Fprintln(w, "\nquantity\tunit\toneway\tpeer\tpeer's value\toneway is better by")
 	for _, one := range r.all {
 		if len(one.peers) == 0 {
 			fmt.Fprintf(w, "%s\t%s\t%.4g\t-\t-\t-\n", one.what, one.unit, one.ours)
@@ -91,7 +87,7 @@ func (r row) ratio(theirs float64) string {
 	return fmt.Sprintf("%.1f x", better/worse)
 }
 
-// have reports whether a peer is installed, and says so in the log if not.
+// have reports whether a peer is installed, and logs it if not.
 func have(b *testing.B, program string) (path string, ok bool) {
 	b.Helper()
 	if program == "stamp-suite" && os.Getenv("STAMP_SUITE") != "" {

@@ -12,15 +12,15 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// punctual is what a packet socket at the sender says of a paced stream.
+// punctual is the timing of a paced stream at the sender's packet socket.
 type punctual struct {
 	bulkResult
-	rateError float64         // of the mean rate, in parts of one, whatever its sign
-	behind    []time.Duration // after the schedule that the most punctual packet sets, sorted
+	rateError float64         // relative error of the mean rate, absolute value
+	behind    []time.Duration // lateness relative to the packet that is earliest in its slot, sorted
 }
 
-// watched looks at the packets of one length to a port that leave the client while f sends
-// them, and compares them with a packet every interval.
+// watched captures the packets of one length to a port that the client sends during f, and compares them with a packet
+// every interval.
 func watched(b *testing.B, network *lab.Lab, port uint16, interval time.Duration, f func() bulkResult) (p punctual) {
 	b.Helper()
 	var t *capture.Capture
@@ -36,7 +36,7 @@ func watched(b *testing.B, network *lab.Lab, port uint16, interval time.Duration
 		return !k.Outgoing || k.Destination != port || k.Bytes != p.bytes
 	})
 	if len(packets) < 2 {
-		b.Fatalf("port %d: %d packets left", port, len(packets))
+		b.Fatalf("port %d: captured %d packets", port, len(packets))
 	}
 	least := time.Duration(math.MaxInt64)
 	for i := range packets {
@@ -53,7 +53,7 @@ func watched(b *testing.B, network *lab.Lab, port uint16, interval time.Duration
 	return p
 }
 
-// mostPunctual is the best attempt: what a busy machine adds says nothing of a program.
+// mostPunctual is the best attempt: deviations by other load do not characterize a program.
 func mostPunctual(f func() punctual) (best punctual) {
 	for i := range attempts {
 		if p := f(); i == 0 || p.rateError < best.rateError {
@@ -63,17 +63,17 @@ func mostPunctual(f func() punctual) (best punctual) {
 	return best
 }
 
-// own is what the sender's stamps say of a stream of ours: the kernel's, or where it is
-// unstamped the times at which packets were handed over.
+// own is the timing of a stream of oneway by the sender's timestamps: the kernel's, or in an unstamped stream the times
+// of the send calls.
 func own(b *testing.B, network *lab.Lab, p streams.Plan) punctual {
 	b.Helper()
 	h := bulkResultOurs(b, network, p)
 	return punctual{bulkResult: h, rateError: math.Abs(h.out.RateError)}
 }
 
-// BenchmarkPacing holds streams of 12 Mb/s and 1 Gb/s of UDP payload against their
-// schedule: the mean rate, and each single departure. Ours tells the times itself; iperf3,
-// which has no stamps, is watched by a packet socket. That costs some 2 us a packet.
+// BenchmarkPacing compares streams of 12 Mb/s and 1 Gb/s of UDP payload with their schedule: the mean rate, and each
+// packet's send time. oneway reports the times itself; iperf3, which has no timestamps, is captured by a packet socket.
+// That costs some 2 us per packet.
 func BenchmarkPacing(b *testing.B) {
 	network := newLab(b)
 	for _, c := range []struct {
@@ -83,7 +83,7 @@ func BenchmarkPacing(b *testing.B) {
 		unstamped      bool
 	}{
 		{"12Mbit", 12e6, 1382, 3000, false}, // 2.8 s
-		{"1Gbit", 1e9, 1472, 40_000, false}, // 0.5 s, as many packets as the tap holds
+		{"1Gbit", 1e9, 1472, 40_000, false}, // 0.5 s, as many packets as the capture buffer holds
 		{"1Gbit-unstamped", 1e9, 1472, 40_000, true},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -92,7 +92,7 @@ func BenchmarkPacing(b *testing.B) {
 				plan := streams.Plan{Unstamped: c.unstamped, Segments: []streams.Segment{{PayloadBytes: c.bytes, Interval: interval, Burst: 1, Bursts: c.packets}}}
 				mine := mostPunctual(func() punctual { return own(b, network, plan) })
 				o := mine.out
-				b.Logf("oneway, %s: rate %+.4f %%, %d of %d packets with kernel stamps, %d late, %d lost (%d by the receiver's socket)",
+				b.Logf("oneway, %s: rate %+.4f %%, %d of %d packets with kernel timestamps, %d late, %d lost (%d dropped by the receiver's socket)",
 					c.name, 100*o.RateError, o.Stamped, o.Sent, o.Late, mine.lost, mine.in.SocketDropped)
 				all := []punctual{mine}
 				if path, ok := have(b, "iperf3"); ok {
@@ -108,7 +108,7 @@ func BenchmarkPacing(b *testing.B) {
 
 const iperfPort = 5201
 
-// report compares ours, the first, with others.
+// report compares oneway, the first, with others.
 func report(b *testing.B, what string, all []punctual) {
 	b.Helper()
 	row := func(of, unit string, f func(punctual) float64) {
@@ -118,9 +118,9 @@ func report(b *testing.B, what string, all []punctual) {
 		}
 		comparison.add(b, r)
 	}
-	row("mean rate is off by", "%rate", func(p punctual) float64 { return 100 * p.rateError })
+	row("error of the mean rate", "%rate", func(p punctual) float64 { return 100 * p.rateError })
 	for i, q := range quantiles() {
-		row(fmt.Sprintf("packet is late by, %v %%", 100*q), fmt.Sprintf("us-late-p%v", 100*q), func(p punctual) float64 {
+		row(fmt.Sprintf("lateness of packets, %v %%", 100*q), fmt.Sprintf("us-late-p%v", 100*q), func(p punctual) float64 {
 			if p.behind == nil {
 				return float64(p.out.Behind[i]) / 1e3
 			}

@@ -61,7 +61,7 @@ func start(b *testing.B, cmd *exec.Cmd) *process {
 	return p
 }
 
-// ready waits for a role to say that it listens.
+// ready waits until a role reports that it listens.
 func (p *process) ready(b *testing.B) {
 	b.Helper()
 	if text, err := p.stdout.ReadString('\n'); err != nil || strings.TrimSpace(text) != "ready" {
@@ -69,8 +69,7 @@ func (p *process) ready(b *testing.B) {
 	}
 }
 
-// await reads the output of a server of others up to the line that tells that it
-// listens.
+// await reads the output of a peer's server up to the line that contains word.
 func (p *process) await(b *testing.B, word string) {
 	b.Helper()
 	for {
@@ -84,8 +83,7 @@ func (p *process) await(b *testing.B, word string) {
 	}
 }
 
-// finish ends a role by closing its input, reads its report, and returns the
-// CPU time that it used from beginning to end.
+// finish ends a role by closing its input, reads its report, and returns its total CPU time.
 func (p *process) finish(b *testing.B, report any) (cpu time.Duration) {
 	b.Helper()
 	p.stdin.Close()
@@ -108,7 +106,7 @@ func (p *process) wait(b *testing.B, report any) (cpu time.Duration) {
 	return p.used()
 }
 
-// stop interrupts a server of others and returns the CPU time that it used.
+// stop interrupts a peer's server and returns its CPU time.
 func (p *process) stop(b *testing.B) (cpu time.Duration) {
 	b.Helper()
 	_ = p.cmd.Process.Signal(syscall.SIGINT)
@@ -127,7 +125,7 @@ func (p *process) used() time.Duration {
 	return s.UserTime() + s.SystemTime()
 }
 
-// perMillion is CPU seconds for a million packets.
+// perMillion is CPU seconds per million packets.
 func perMillion(cpu time.Duration, packets uint64) float64 {
 	if packets == 0 {
 		return 0

@@ -9,19 +9,18 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// step is the outcome of one rate of a ladder.
+// step is the result of one rate of a series.
 type step struct {
-	rate                float64 // packets/s as they were sent
+	rate                float64 // packets/s as sent
 	packets             uint64
 	lost                uint64
 	local, remote       time.Duration // CPU of sender and receiver
-	localCov, remoteCov float64       // kernel stamps for so many of the packets
+	localCov, remoteCov float64       // share of the packets with kernel timestamps
 }
 
-// climb offers one rate after another, for a second each, and returns the
-// fastest that lost nothing. A rate that a program does not reach is taken for
-// what it sent. It ends after two rates, each tried twice, that lost packets: a
-// busy machine spoils a step now and then.
+// climb tests increasing rates, for a second each, and returns the fastest without loss. The result of a rate that a
+// program does not reach is the rate it sent at. It ends after two rates with loss, each tried twice, because other
+// load spoils single steps.
 func climb(rates []int, offer func(rate int) step) (best step) {
 	failed := 0
 	for _, rate := range rates {
@@ -43,9 +42,8 @@ func climb(rates []int, offer func(rate int) step) (best step) {
 	return best
 }
 
-// BenchmarkSmallPackets is the highest rate of packets of 64 bytes without a
-// loss, and the CPU time at it: ours with kernel stamps of all of them at both
-// ends, iperf3's and irtt's without.
+// BenchmarkSmallPackets is the highest rate of 64-byte packets without loss, and the CPU time at it: oneway with kernel
+// timestamps of all packets at both ends, iperf3 and irtt without.
 func BenchmarkSmallPackets(b *testing.B) {
 	network := newLab(b)
 	for b.Loop() {
@@ -55,8 +53,8 @@ func BenchmarkSmallPackets(b *testing.B) {
 		b.ReportMetric(mine.localCov, "oneway:tx_stamped")
 		b.ReportMetric(mine.remoteCov, "oneway:rx_stamped")
 		rates := row{what: "64 bytes one way, no loss", unit: "packets/s", ours: mine.rate}
-		local := row{what: "sender's CPU (oneway: with TX stamps)", unit: "CPU-s/Mpacket-sent", ours: perMillion(mine.local, mine.packets), lower: true}
-		remote := row{what: "receiver's CPU (oneway: with RX stamps)", unit: "CPU-s/Mpacket-received", ours: perMillion(mine.remote, mine.packets), lower: true}
+		local := row{what: "sender's CPU (oneway: with TX timestamps)", unit: "CPU-s/Mpacket-sent", ours: perMillion(mine.local, mine.packets), lower: true}
+		remote := row{what: "receiver's CPU (oneway: with RX timestamps)", unit: "CPU-s/Mpacket-received", ours: perMillion(mine.remote, mine.packets), lower: true}
 		add := func(name string, s step) {
 			rates.peers = append(rates.peers, peer{name, s.rate})
 			local.peers = append(local.peers, peer{name, perMillion(s.local, s.packets)})
@@ -82,7 +80,7 @@ func BenchmarkSmallPackets(b *testing.B) {
 	}
 }
 
-// stream sends for a second with our sockets.
+// stream sends for a second with oneway's sockets.
 func stream(b *testing.B, network *lab.Lab, rate int) step {
 	b.Helper()
 	address := fmt.Sprintf("%s:9000", network.Server.LAN4)
@@ -122,7 +120,7 @@ func iperf(b *testing.B, network *lab.Lab, path string, rate int) step {
 	}
 }
 
-// irttReport is what is used of irtt's JSON.
+// irttReport is the part of irtt's JSON used here.
 type irttReport struct {
 	Stats struct {
 		Sent     uint64        `json:"packets_sent"`
@@ -141,7 +139,7 @@ type irttReport struct {
 
 const irttPort = 2112
 
-// irtt measures over the cable with a server and a client of irtt's.
+// irtt measures over the link with irtt's server and client.
 func irtt(b *testing.B, network *lab.Lab, path string, interval, lasts time.Duration) (r irttReport, client, server time.Duration) {
 	b.Helper()
 	address := fmt.Sprintf("%s:%d", network.Server.LAN4, irttPort)

@@ -16,7 +16,7 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// reflect ADDRESS is our reflector without a limit of the rate.
+// reflect ADDRESS runs the oneway reflector without a rate limit.
 func reflect(args []string) (any, error) {
 	monitor := static.New(time.Millisecond, metric.Discard{})
 	r, err := reflector.New(reflector.Options{
@@ -40,10 +40,9 @@ func reflect(args []string) (any, error) {
 	return struct{}{}, errors.Join(<-done, <-done)
 }
 
-// BenchmarkReflector is the highest rate of requests that a reflector answers
-// without a loss, all asked by our generator, and the CPU time of a reply. The
-// reciprocal of that is what one core would do. irtt's server speaks irtt only:
-// its client asks, at the best rate that it finds.
+// BenchmarkReflector is the highest rate of requests at which a reflector replies without loss, with the same generator
+// for all, and the CPU time per reply. Its reciprocal is the rate of one core. irtt's server supports only irtt's
+// protocol: its own client sends the requests, at the best rate that it finds.
 func BenchmarkReflector(b *testing.B) {
 	network := newLab(b)
 	address := fmt.Sprintf("%s:862", network.Server.LAN4)
@@ -56,9 +55,9 @@ func BenchmarkReflector(b *testing.B) {
 				return func() time.Duration { return p.finish(b, nil) }
 			})
 		})
-		answered := row{what: "requests answered, no loss", unit: "answers/s", ours: best.rate}
-		cost := row{what: "reflector's CPU (oneway: with all stamps)", unit: "CPU-s/Manswer", ours: perMillion(best.remote, best.packets), lower: true}
-		core := row{what: "answers on one core (1/CPU)", unit: "answers/s/core"}
+		answered := row{what: "replies, no loss", unit: "answers/s", ours: best.rate}
+		cost := row{what: "reflector's CPU (oneway: with all timestamps)", unit: "CPU-s/Manswer", ours: perMillion(best.remote, best.packets), lower: true}
+		core := row{what: "replies on one core (1/CPU)", unit: "answers/s/core"}
 		core.ours = 1e6 / max(cost.ours, 1e-9)
 		add := func(name string, s step) {
 			each := perMillion(s.remote, s.packets)
@@ -70,7 +69,7 @@ func BenchmarkReflector(b *testing.B) {
 			add("stamp-suite", climb(rates, func(rate int) step {
 				return askAll(b, network, address, rate, func() func() time.Duration {
 					p := start(b, network.Server.Command(path, "-i", "-S", network.Server.LAN4.String(), "-o", "862", "--stateful-reflector"))
-					time.Sleep(300 * time.Millisecond) // it says that it listens to its log only
+					time.Sleep(300 * time.Millisecond) // it reports only to its log that it listens
 					return func() time.Duration { return p.stop(b) }
 				})
 			}))

@@ -27,7 +27,7 @@ func play(role string, args []string) (status int) {
 	}
 	f := roles[role]
 	if f == nil {
-		fmt.Fprintf(os.Stderr, "no role %q\n", role)
+		fmt.Fprintf(os.Stderr, "unknown role %q\n", role)
 		return 2
 	}
 	report, err := f(args)
@@ -41,7 +41,7 @@ func play(role string, args []string) (status int) {
 	return 0
 }
 
-// untilTold says that the role is ready and waits for its input to end.
+// untilTold prints that the role is ready and waits for the end of its input.
 func untilTold() {
 	fmt.Println("ready")
 	_, _ = io.Copy(io.Discard, os.Stdin)
@@ -49,7 +49,7 @@ func untilTold() {
 
 type received struct{ Received, Dropped, Stamped uint64 }
 
-// receive ADDRESS counts what comes.
+// receive ADDRESS counts received packets.
 func receive(args []string) (any, error) {
 	c, err := tstamp.Open(netip.MustParseAddrPort(args[0]), tstamp.Options{})
 	if err != nil {
@@ -83,11 +83,11 @@ type sent struct {
 	Seconds                 float64
 }
 
-// send ADDRESS RATE SECONDS sends 64 bytes at a time, with stamps.
+// send ADDRESS RATE SECONDS sends 64-byte packets, with timestamps.
 func send(args []string) (any, error) { return load(args, tstamp.Auto, blank) }
 
-// ask ADDRESS RATE SECONDS sends STAMP requests of 64 bytes of 100 sessions
-// and counts the replies. It takes no stamps, to leave the CPU to the reflector.
+// ask ADDRESS RATE SECONDS sends STAMP requests of 64 bytes of 100 sessions and counts the replies. It has timestamps
+// off, to leave the CPU to the reflector.
 func ask(args []string) (any, error) { return load(args, tstamp.Off, request) }
 
 const packetBytes = 64
@@ -132,7 +132,7 @@ func load(args []string, mode tstamp.Mode, write func([]byte, uint32) []byte) (a
 	return sent{stats.Sent, stats.TxStamps[sample.Kernel], stats.Received, took.Seconds()}, nil
 }
 
-// pace sends count packets at a rate, in batches, catching up when late.
+// pace sends count packets at a rate, in batches, and catches up when late.
 func pace(c *tstamp.Conn, peer netip.AddrPort, rate, count int, write func([]byte, uint32) []byte) (time.Duration, error) {
 	out := make([]tstamp.Out, min(64, max(1, rate/1000)))
 	for i := range out {
@@ -141,7 +141,7 @@ func pace(c *tstamp.Conn, peer netip.AddrPort, rate, count int, write func([]byt
 	start := time.Now()
 	for n := 0; n < count; {
 		if ahead := time.Duration(n)*time.Second/time.Duration(rate) - time.Since(start); ahead > 0 {
-			time.Sleep(ahead) // the rate that is measured
+			time.Sleep(ahead) // keeps the rate under measurement
 		}
 		for i := range out {
 			out[i].Payload = write(out[i].Payload[:0], uint32(n+i))
@@ -155,10 +155,10 @@ func pace(c *tstamp.Conn, peer netip.AddrPort, rate, count int, write func([]byt
 	return time.Since(start), nil
 }
 
-// settle waits until nothing has come for a while.
+// settle waits until no packet has arrived for a while.
 func settle(c *tstamp.Conn) {
 	for last, still := uint64(0), 0; still < 5; {
-		time.Sleep(20 * time.Millisecond) // what does not come any more is told by nothing
+		time.Sleep(20 * time.Millisecond) // no event reports that the last packet has arrived
 		s := c.Stats()
 		now := s.Received + s.TxStamps[sample.Kernel]
 		still++

@@ -23,23 +23,23 @@ type crowd struct {
 	// CPU is the share of one core; the packets are those of the same time.
 	CPU                  float64
 	Received, Lost, Late float64
-	// HostDropped are the packets that one of the two hosts says it has dropped itself.
+	// HostDropped are the packets that one of the two hosts reports as dropped by itself.
 	HostDropped float64
-	// LostAtStart and HostDroppedAtStart are those of the settling time before.
+	// LostAtStart and HostDroppedAtStart are the same during the settling time.
 	LostAtStart, HostDroppedAtStart float64
 	Seconds                         float64
-	// ResidentBytes is the most that the whole process held.
+	// ResidentBytes is the peak memory of the process.
 	ResidentBytes float64
 }
 
-// settling is longer than a session takes to open and the time that it waits for a reply
-// together; startGap is how far apart sessions start.
+// settling exceeds the time that a session takes to open plus the timeout of a reply; startGap is the time between
+// session starts.
 const (
 	settling = 5 * time.Second
 	startGap = time.Millisecond
 )
 
-// sessions ADDRESS COUNT SECONDS runs so many paths at a packet a second.
+// sessions ADDRESS COUNT SECONDS runs this many paths at one packet per second.
 func sessions(args []string) (any, error) {
 	count, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -75,10 +75,10 @@ func sessions(args []string) (any, error) {
 		}
 		run(p.Run)
 	}
-	// They open; what is lost meanwhile is known when the time to wait is over.
+	// Until all sessions are open and their timeouts have passed, so that all losses of the start are counted.
 	time.Sleep(settling + time.Duration(count)*startGap)
 	before, cpu, start := counts.read(), cpuTime(), time.Now()
-	time.Sleep(time.Duration(seconds) * time.Second) // what is measured
+	time.Sleep(time.Duration(seconds) * time.Second) // the time under measurement
 	c, used := counts.read(), cpuTime()-cpu
 	c.Seconds = time.Since(start).Seconds()
 	c.CPU = used.Seconds() / c.Seconds
@@ -99,7 +99,7 @@ func sessions(args []string) (any, error) {
 	}
 }
 
-// cpuTime is what this process has used, in user space and kernel.
+// cpuTime is the CPU time of this process so far, in user space and kernel.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -108,7 +108,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// tally is a sink that adds up the counters of all sessions that matter here.
+// tally is a sink that sums the relevant counters of all sessions.
 type tally struct {
 	metric.Discard
 	sums metrictest.Sink
@@ -127,7 +127,7 @@ func (t *tally) read() crowd {
 	}
 }
 
-// Series of the counters that matter are kept: one for all paths.
+// Series returns one counter for all paths for each relevant family.
 func (t *tally) Series(d *metric.Desc, labels ...string) metric.Series {
 	switch d {
 	case metric.PacketsReceived, metric.PacketsLost, metric.PacketsHostDropped, metric.ProbeSkipped:
@@ -136,8 +136,8 @@ func (t *tally) Series(d *metric.Desc, labels ...string) metric.Series {
 	return t.Discard.Series(d, labels...)
 }
 
-// BenchmarkSessions runs many sessions at a packet a second from one process: its
-// share of a core, and the losses, of which the cable has none.
+// BenchmarkSessions runs many sessions at one packet per second from one process: its share of a core, and its losses,
+// on a link that has none.
 func BenchmarkSessions(b *testing.B) {
 	network := newLab(b)
 	address := fmt.Sprintf("%s:862", network.Server.LAN4)
@@ -154,7 +154,7 @@ func BenchmarkSessions(b *testing.B) {
 				comparison.add(b, row{what: what + "both directions received", unit: "packets/s", ours: c.Received / c.Seconds})
 				comparison.add(b, row{what: what + "false losses", unit: "lost", ours: c.Lost, lower: true})
 				comparison.add(b, row{what: what + "false losses while they start", unit: "lost-at-start", ours: c.LostAtStart, lower: true})
-				comparison.add(b, row{what: what + "dropped by a host, and told so", unit: "host-dropped", ours: c.HostDropped + c.HostDroppedAtStart, lower: true})
+				comparison.add(b, row{what: what + "dropped by a host, and reported", unit: "host-dropped", ours: c.HostDropped + c.HostDroppedAtStart, lower: true})
 				comparison.add(b, row{what: what + "slots missed", unit: "missed", ours: c.Late, lower: true})
 				comparison.add(b, row{what: what + "memory of the process", unit: "bytes/session", ours: c.ResidentBytes / float64(count), lower: true})
 			}

@@ -12,17 +12,17 @@ import (
 	streams "oneway.example/exporter/stream"
 )
 
-// Both ends of a stream know these without asking each other.
+// Constants of a stream that both ends have in advance.
 const (
 	streamSession  = 1
 	streamTransfer = 1
 	streamPort     = 8620
 )
 
-// streamInReport is what came of a stream.
+// streamInReport is a stream's result at its receiver.
 type streamInReport struct {
 	Received, Corrupt int
-	// SocketDropped and BacklogDropped are the receiving host's own losses.
+	// SocketDropped and BacklogDropped are packets that the receiving host dropped.
 	SocketDropped, BacklogDropped uint64
 	Stamped                       int
 }
@@ -52,14 +52,14 @@ func streamIn(args []string) (any, error) {
 	return report, nil
 }
 
-// streamOutReport is what became of a stream at its sender.
+// streamOutReport is a stream's result at its sender.
 type streamOutReport struct {
 	Sent, Refused, Late, Stamped int
-	// Seconds from the call to the last packet that was handed over.
+	// Seconds is the time from the call to the last packet sent.
 	Seconds float64
-	// RateError is the mean rate's, in parts of one, by the stamps of the first and the last packet.
+	// RateError is the relative error of the mean rate, by the timestamps of the first and the last packet.
 	RateError float64
-	// Behind are the quantiles of how much later than planned a packet left.
+	// Behind are quantiles of the lateness of packets.
 	Behind [3]time.Duration
 }
 
@@ -87,7 +87,7 @@ func streamOut(args []string) (any, error) {
 	return report, nil
 }
 
-// punctuality is what the stamps say of a stream of one segment.
+// punctuality computes the timing of a stream of one segment from its timestamps.
 func punctuality(sent *streams.Sent, plan streams.Plan) streamOutReport {
 	r := streamOutReport{Sent: len(sent.Packets) - sent.Refused, Refused: sent.Refused, Late: sent.Late}
 	var behind []time.Duration
@@ -114,7 +114,7 @@ func punctuality(sent *streams.Sent, plan streams.Plan) streamOutReport {
 	return r
 }
 
-// streamEnd opens one end of a stream, until stop.
+// streamEnd opens one end of a stream, until stop is called.
 func streamEnd(local, plan string) (s *streams.Session, p streams.Plan, stop func(), err error) {
 	if err := json.Unmarshal([]byte(plan), &p); err != nil {
 		return nil, p, nil, err

@@ -1,7 +1,6 @@
-// Package bottleneck is a model of a link's narrowest place: a transmitter, and the queue before
-// it. Packets go in by the time of their entry and come out with the time at which they left,
-// or with the reason why they did not. It reads no clock and opens no socket, so the emulated link
-// of tests/lab and simulations use the same model.
+// Package bottleneck is a model of a link's bottleneck: a transmitter with a queue. Packets enter at given times and
+// leave with their departure time, or with the reason why they were dropped. The package reads no clock and opens no
+// socket, so that the emulated link of tests/lab and simulations use the same model.
 //
 // Sizes are IP bytes. The packet in transmission is not in the queue.
 package bottleneck
@@ -12,40 +11,40 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// Packet is what enters.
+// Packet is an entering packet.
 type Packet struct {
-	// ID is the caller's.
+	// ID is chosen by the caller.
 	ID uint64
-	// Flow tells flows apart, for disciplines that do.
+	// Flow distinguishes flows, for disciplines that use them.
 	Flow uint32
 	Size int
-	// Entry is when it came.
+	// Entry is when it enters.
 	Entry instant.Time
 }
 
-// Outcome is what became of a packet.
+// Outcome is what happened to a packet.
 type Outcome uint8
 
 // The outcomes.
 const (
 	// Left: it was transmitted.
 	Left Outcome = iota
-	// Refused: the queue was full when it came, or the policer had no tokens.
+	// Refused: the queue was full when it entered, or the policer had no tokens.
 	Refused
-	// Evicted: the queue was full when a later packet came (drop at the head, fq_codel).
+	// Evicted: the queue was full when a later packet entered (drop at the head, fq_codel).
 	Evicted
-	// Managed: an active queue management dropped it (RFC 7567).
+	// Managed: active queue management dropped it (RFC 7567).
 	Managed
-	// Expired: it had waited for longer than Config.QueueTime.
+	// Expired: it waited longer than Config.QueueTime.
 	Expired
 )
 
-// Out is a packet and its outcome. At is when it left (Left), or was dropped.
+// Out is a packet and its outcome. At is its departure time (Left), or when it was dropped.
 type Out struct {
 	Packet
 	At      instant.Time
 	Outcome Outcome
-	// Queued are the bytes, of all flows, that waited when it came, itself not counted.
+	// Queued is the length of the queue, in bytes of all flows, when it entered, itself not included.
 	Queued int
 }
 
@@ -55,12 +54,12 @@ type Link struct {
 	between       time.Duration
 	others        *others
 	emit          func(Out)
-	// passed are the packets between both stages, as the first let them leave.
+	// passed are the packets between both stages, with the departure times of the first.
 	passed map[uint64]Out
 }
 
-// New returns a link that hands each packet whose outcome is settled to emit. The configuration
-// must be valid (Config.Check). What is random depends on the seed alone.
+// New returns a link that passes each packet to emit when its outcome is known. The configuration must be valid
+// (Config.Check). Random values depend on the seed only.
 func New(c Config, seed uint64, emit func(Out)) *Link {
 	l := &Link{between: c.Between, emit: emit, passed: make(map[uint64]Out)}
 	if c.Others > 0 {
@@ -95,8 +94,7 @@ func (l *Link) done(o Out) {
 	}
 }
 
-// Set changes the limits and the rate for what comes from now on; what kind of transmitter and of
-// queue it is stays.
+// Set changes the limits and the rate from now on; the kinds of transmitter and queue stay.
 func (l *Link) Set(c Config) {
 	l.first.set(c)
 	if l.second != nil && c.Second != nil {
@@ -104,7 +102,7 @@ func (l *Link) Set(c Config) {
 	}
 }
 
-// Enter takes a packet that comes no earlier than the one before it. Its ID is below 1<<63.
+// Enter adds a packet, which must not precede the previous one in time. Its ID is below 1<<63.
 func (l *Link) Enter(p Packet) {
 	l.foreign(p.Entry)
 	l.first.enter(p)
@@ -113,7 +111,7 @@ func (l *Link) Enter(p Packet) {
 	}
 }
 
-// foreign lets the packets of others enter that come until t.
+// foreign adds the cross traffic that enters until t.
 func (l *Link) foreign(t instant.Time) {
 	if l.others != nil {
 		for p, ok := l.others.next(t); ok; p, ok = l.others.next(t) {
@@ -122,7 +120,7 @@ func (l *Link) foreign(t instant.Time) {
 	}
 }
 
-// Next is when the next packet can begin to leave; false if none waits.
+// Next is when the next packet starts to leave; false if none waits.
 func (l *Link) Next() (instant.Time, bool) {
 	at, ok := l.first.next()
 	if l.second != nil {
@@ -133,7 +131,7 @@ func (l *Link) Next() (instant.Time, bool) {
 	return at, ok
 }
 
-// Advance lets leave what begins to leave until t.
+// Advance transmits packets until t.
 func (l *Link) Advance(t instant.Time) {
 	l.foreign(t)
 	l.first.advance(t)
@@ -142,7 +140,7 @@ func (l *Link) Advance(t instant.Time) {
 	}
 }
 
-// entry is a packet that waits.
+// entry is a waiting packet.
 type entry struct {
 	Packet
 	queued int

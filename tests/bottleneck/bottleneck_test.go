@@ -13,7 +13,7 @@ import (
 
 const start = instant.Time(1_700_000_000_000_000_000)
 
-// offer sends packets of the sizes given by size at the rate offered, in bits a second, for so long.
+// offer sends packets of the sizes given by size at the offered rate, in bit/s, for the given time.
 func offer(c Config, offered float64, length time.Duration, size func(i int) int) []Out {
 	var out []Out
 	l := New(c, 1, func(o Out) { out = append(out, o) })
@@ -49,7 +49,7 @@ func configs() map[string]Config {
 	}
 }
 
-// TestEveryPacketHasOneOutcome: and none leaves before it came, or before the one in front of it.
+// TestEveryPacketHasOneOutcome also checks that none leaves before it enters, or before the one ahead of it.
 func TestEveryPacketHasOneOutcome(t *testing.T) {
 	seed := testseed.Of(t)
 	for name, c := range configs() {
@@ -64,40 +64,40 @@ func TestEveryPacketHasOneOutcome(t *testing.T) {
 		left := 0
 		for _, o := range out {
 			if seen[o.ID] {
-				t.Fatalf("%s: packet %d has two outcomes", name, o.ID)
+				t.Fatalf("%s: packet %d has two outcomes, want one", name, o.ID)
 			}
 			seen[o.ID] = true
 			if o.At < o.Entry {
-				t.Fatalf("%s: packet %d is done with %v before it came", name, o.ID, o.Entry.Sub(o.At))
+				t.Fatalf("%s: packet %d has its outcome %v before it entered", name, o.ID, o.Entry.Sub(o.At))
 			}
 			if o.Outcome == Left {
 				if o.At < last {
-					t.Fatalf("%s: packet %d overtakes", name, o.ID)
+					t.Fatalf("%s: packet %d leaves out of order", name, o.ID)
 				}
 				last = o.At
 				left++
 			}
 		}
 		if len(seen) != sent || left == 0 || left == sent {
-			t.Errorf("%s: %d of %d packets have a outcome, %d left", name, len(seen), sent, left)
+			t.Errorf("%s: %d of %d packets have an outcome, %d left", name, len(seen), sent, left)
 		}
 	}
 }
 
-// TestTailDropAdmitsWhatHasSpace: the log says of each packet why.
-func TestTailDropAdmitsWhatHasSpace(t *testing.T) {
+// TestTailDropAdmitsPacketsThatFit checks the decision for each packet.
+func TestTailDropAdmitsPacketsThatFit(t *testing.T) {
 	for _, name := range []string{"wire", "trace", "slots", "bucket"} {
 		c := configs()[name]
 		for _, o := range offer(c, 10e6, 5*time.Second, func(i int) int { return 100 + i*7%1300 }) {
 			if space := o.Queued+o.Size <= c.Queue; space != (o.Outcome == Left) {
-				t.Fatalf("%s: %d bytes waited, and a packet of %d: outcome %d", name, o.Queued, o.Size, o.Outcome)
+				t.Fatalf("%s: packet of %[3]d bytes with a queue of %[2]d bytes: outcome %[4]d", name, o.Queued, o.Size, o.Outcome)
 			}
 		}
 	}
 }
 
-// TestByteCountThatLeaveAreThoseOfTheRate: while there is always something to send.
-func TestByteCountThatLeaveAreThoseOfTheRate(t *testing.T) {
+// TestTransmittedBytesMatchTheRate: under permanent load.
+func TestTransmittedBytesMatchTheRate(t *testing.T) {
 	cellular := configs()["trace"].Trace
 	for name, want := range map[string]func(from, to time.Duration) (low, high float64){
 		"wire": func(from, to time.Duration) (float64, float64) {
@@ -137,7 +137,7 @@ func TestByteCountThatLeaveAreThoseOfTheRate(t *testing.T) {
 	}
 }
 
-func TestPacketsOfSlotsLeaveAtTheirMultiples(t *testing.T) {
+func TestPacketsLeaveAtMultiplesOfTheSlot(t *testing.T) {
 	for _, o := range offer(configs()["slots"], 1e6, 2*time.Second, of(1400)) {
 		if d := o.At.Sub(start); d%(10*ms) != 0 {
 			t.Fatalf("packet %d leaves at %v", o.ID, d)
@@ -145,8 +145,8 @@ func TestPacketsOfSlotsLeaveAtTheirMultiples(t *testing.T) {
 	}
 }
 
-// TestBucketPassesNoMoreThanItHolds: in any time d no more than rate x d and the bucket.
-func TestBucketPassesNoMoreThanItHolds(t *testing.T) {
+// TestBucketIsNeverExceeded: in any time d at most rate x d plus the bucket.
+func TestBucketIsNeverExceeded(t *testing.T) {
 	for _, name := range []string{"bucket", "policer"} {
 		c := configs()[name]
 		var at []float64
@@ -162,12 +162,12 @@ func TestBucketPassesNoMoreThanItHolds(t *testing.T) {
 			}
 		}
 		if most > float64(c.Bucket)+1 || most < float64(c.Bucket)-2000 {
-			t.Errorf("%s: %.0f bytes beyond its rate, want its bucket of %d", name, most, c.Bucket)
+			t.Errorf("%s: %.0f bytes above its rate, want its bucket of %d", name, most, c.Bucket)
 		}
 	}
 }
 
-func TestDiscardTimerLetsNothingOldLeave(t *testing.T) {
+func TestDiscardTimerDropsOldPackets(t *testing.T) {
 	most := time.Duration(0)
 	for _, o := range offer(configs()["timer"], 5e6, 5*time.Second, of(1400)) {
 		waited := o.At.Sub(o.Entry)
@@ -179,7 +179,7 @@ func TestDiscardTimerLetsNothingOldLeave(t *testing.T) {
 		}
 	}
 	if most > 200*ms || most < 190*ms {
-		t.Errorf("a packet waited %v, want up to 200 ms", most)
+		t.Errorf("longest wait %v, want up to 200 ms", most)
 	}
 }
 
@@ -188,27 +188,27 @@ func TestHeadDropEvictsTheOldest(t *testing.T) {
 	evicted := 0
 	for _, o := range offer(configs()["head drop"], 5e6, 5*time.Second, of(1400)) {
 		if o.Outcome == Refused {
-			t.Fatalf("packet %d is refused", o.ID)
+			t.Fatalf("packet %d was refused, want none", o.ID)
 		}
 		if o.Outcome == Evicted {
 			evicted++
 		}
 		if o.ID < last {
-			t.Fatalf("packet %d is done with after %d", o.ID, last)
+			t.Fatalf("packet %d has its outcome after packet %d", o.ID, last)
 		}
 		last = o.ID
 	}
 	if evicted == 0 {
-		t.Error("nothing was evicted")
+		t.Error("no packet was evicted")
 	}
 }
 
-// TestCoDelHoldsTheDelayOfALoadThatYields: a sender that sends 2 % more than the link carries meets
-// CoDel's target before long; nothing is dropped from a link that is not overloaded.
-func TestCoDelHoldsTheDelayOfALoadThatYields(t *testing.T) {
+// TestCoDelLimitsTheDelayOfAResponsiveLoad: with a sender 2 % above the link's rate, CoDel reaches its target soon; a
+// link without overload drops nothing.
+func TestCoDelLimitsTheDelayOfAResponsiveLoad(t *testing.T) {
 	for _, o := range offer(configs()["CoDel"], 2.4e6, 10*time.Second, of(1400)) {
 		if o.Outcome != Left {
-			t.Fatalf("packet %d of a link that is not full: outcome %d", o.ID, o.Outcome)
+			t.Fatalf("packet %d of a link without overload: outcome %d", o.ID, o.Outcome)
 		}
 	}
 	late, dropped := time.Duration(0), 0
@@ -220,12 +220,12 @@ func TestCoDelHoldsTheDelayOfALoadThatYields(t *testing.T) {
 		}
 	}
 	if late > 100*ms || dropped == 0 {
-		t.Errorf("delays of up to %v after 30 s, %d dropped; want less than 100 ms, and some", late, dropped)
+		t.Errorf("delays of up to %v after 30 s, dropped %d; want less than 100 ms, and above 0", late, dropped)
 	}
 }
 
-// TestFQCoDelKeepsFlowsApart: one packet now and then does not wait for another flow's queue.
-func TestFQCoDelKeepsFlowsApart(t *testing.T) {
+// TestFQCoDelIsolatesFlows: a sparse flow does not wait for another flow's queue.
+func TestFQCoDelIsolatesFlows(t *testing.T) {
 	var most, other time.Duration
 	l := New(configs()["fq_codel"], 1, func(o Out) {
 		if o.Flow == 1 {
@@ -244,25 +244,25 @@ func TestFQCoDelKeepsFlowsApart(t *testing.T) {
 	}
 	l.Advance(at.Add(time.Hour))
 	if most > 10*ms || other < 100*ms {
-		t.Errorf("a sparse flow waited up to %v, a dense one up to %v; want 2 packets at the most, and a queue", most, other)
+		t.Errorf("a sparse flow waited up to %v, a dense one up to %v; want at most 2 packets, and a queue", most, other)
 	}
 }
 
-func TestOthersTakeTheirShare(t *testing.T) {
+func TestCrossTrafficTakesItsShare(t *testing.T) {
 	byteCount := 0
 	for _, o := range offer(configs()["others"], 4.7e6, 60*time.Second, of(1400)) {
 		if d := o.At.Sub(start); o.Outcome == Left && d > 5*time.Second && d < 55*time.Second {
 			byteCount += o.Size
 		}
 	}
-	// Both meet the same full queue: of 5.2 Mb/s that come, 4.7 are ours. (At exactly twice the rate
-	// a packet of ours would come whenever there is room.)
+	// Both meet the same full queue: of the offered 5.2 Mb/s, 4.7 are the test's. (At exactly twice the rate a test
+	// packet would enter whenever there is space.)
 	if share := float64(byteCount) * 8 / 50 / 2.5e6; share < 0.85 || share > 0.97 {
-		t.Errorf("%.3f of the link is the test's, want about 0.90", share)
+		t.Errorf("the test's share of the link is %.3f, want about 0.90", share)
 	}
 }
 
-func TestSecondQueueOverflowsWhereItIsNarrower(t *testing.T) {
+func TestNarrowerSecondQueueOverflows(t *testing.T) {
 	most := 0
 	for _, o := range offer(configs()["two in series"], 5e6, 10*time.Second, of(1400)) {
 		if o.Outcome == Left {
@@ -270,11 +270,11 @@ func TestSecondQueueOverflowsWhereItIsNarrower(t *testing.T) {
 		}
 	}
 	if most < 150_000 || most > 160_000 {
-		t.Errorf("both queues held up to %d bytes, want about 160,000", most)
+		t.Errorf("maximum length of both queues %d bytes, want about 160,000", most)
 	}
 }
 
-func TestRateThatIsSetHoldsFromThenOn(t *testing.T) {
+func TestSetChangesTheRate(t *testing.T) {
 	var left []Out
 	l := New(Config{Rate: 1e6, Queue: 1e6}, 1, func(o Out) { left = append(left, o) })
 	for i := range uint64(100) {
@@ -285,15 +285,15 @@ func TestRateThatIsSetHoldsFromThenOn(t *testing.T) {
 	}
 	l.Advance(start.Add(time.Hour))
 	if gap := left[60].At.Sub(left[59].At); gap != ms {
-		t.Errorf("1250 bytes take %v at 10 Mb/s", gap)
+		t.Errorf("1250 bytes at 10 Mb/s take %v, want 1 ms", gap)
 	}
 }
 
-func TestCellularTracesAreOfTheirMeanAndMove(t *testing.T) {
+func TestCellularTracesHaveTheirMeanAndVary(t *testing.T) {
 	for seed := range uint64(20) {
 		trace := Cellular(seed, 5e6, 5*time.Minute)
 		if !slices.IsSorted(trace) || trace[len(trace)-1] != 300_000 {
-			t.Fatalf("seed %d: not in order, or %d ms long", seed, trace[len(trace)-1])
+			t.Fatalf("seed %d: trace is not in order, or has a length of %d ms", seed, trace[len(trace)-1])
 		}
 		seconds := make([]float64, 300)
 		for _, at := range trace[:len(trace)-1] {
@@ -302,12 +302,12 @@ func TestCellularTracesAreOfTheirMeanAndMove(t *testing.T) {
 		slices.Sort(seconds)
 		mean := float64(len(trace)) * Opportunity * 8 / 300
 		if mean < 2.5e6 || mean > 10e6 || seconds[270] < 2*seconds[30] {
-			t.Errorf("seed %d: mean %.0f b/s, of ten seconds the second worst %.0f and the second best %.0f", seed, mean, seconds[30], seconds[270])
+			t.Errorf("seed %d: mean %.0f bit/s; 31st lowest second %.0f, 271st %.0f", seed, mean, seconds[30], seconds[270])
 		}
 	}
 }
 
-func TestWrongConfigurationsAndTracesSayWhatIsWrong(t *testing.T) {
+func TestInvalidConfigurationsAndTracesAreErrors(t *testing.T) {
 	for want, c := range map[string]Config{
 		"negative":       {Rate: -1},
 		"one of both":    {Rate: 1, Trace: []uint32{1}},
@@ -318,16 +318,16 @@ func TestWrongConfigurationsAndTracesSayWhatIsWrong(t *testing.T) {
 		"no more than":   {Rate: 1, Second: &Config{Rate: 1, Others: 5}},
 	} {
 		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", c, err, want)
+			t.Errorf("%+v: got %v, want %q", c, err, want)
 		}
 	}
 	for text, want := range map[string]string{"": "empty", "1\n2\nx\n": "line 3", "1\n\n3": "line 2", "5000000000": "line 1"} {
 		if _, err := ParseTrace([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
+			t.Errorf("trace %q: got %v, want %q", text, err, want)
 		}
 	}
 	if got, err := ParseTrace([]byte("0\n0\n7\r\n9")); err != nil || !slices.Equal(got, []uint32{0, 0, 7, 9}) {
-		t.Errorf("%v %v", got, err)
+		t.Errorf("got %v %v", got, err)
 	}
 	if _, err := ParseDiscipline("best"); err == nil || !strings.Contains(err.Error(), "tail_drop") {
 		t.Errorf("%v", err)

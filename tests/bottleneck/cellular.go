@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Cellular makes a trace of the shape of a recorded cellular link: the rate moves as a Brownian
-// motion does, opportunities come at random at that rate, and at times there are none for a
-// while (the model of Winstein, Sivaraman and Balakrishnan, NSDI 2013, section 3.1). The mean is
-// about that given, in bits a second.
+// Cellular makes a trace with the properties of a recorded cellular link: the rate is a Brownian motion, opportunities
+// are random at that rate, and there are outages (the model of Winstein, Sivaraman and Balakrishnan, NSDI 2013, section
+// 3.1). The mean is approximately the given one, in bit/s.
 func Cellular(seed uint64, mean float64, length time.Duration) []uint32 {
 	rng := rand.New(rand.NewPCG(seed, 0x63656c6c))
 	const step = 20 // ms
@@ -19,7 +18,7 @@ func Cellular(seed uint64, mean float64, length time.Duration) []uint32 {
 	var trace []uint32
 	for at := 0; at < int(length.Milliseconds()); at += step {
 		rate += most * 0.06 * rng.NormFloat64()
-		// It turns at its limits; every 20 s or so the link is gone for 0.5 s in the mean.
+		// The rate is reflected at its limits; an outage of 0.5 s on average occurs about every 20 s.
 		if rate = math.Abs(rate); rate > most {
 			rate = 2*most - rate
 		}

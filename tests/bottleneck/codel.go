@@ -14,7 +14,7 @@ const (
 	interval = 100 * time.Millisecond
 	quantum  = 1514
 	mtu      = 1514
-	// mostPackets is fq_codel's limit where none is configured.
+	// mostPackets is the default limit of fq_codel.
 	mostPackets = 10240
 )
 
@@ -27,7 +27,7 @@ type codel struct {
 	dropping   bool
 }
 
-// next returns the packet to transmit, and drops those before it that the law says.
+// dequeue returns the packet to transmit, and drops packets before it by the control law.
 func (c *codel) dequeue(q *list, at instant.Time, drop func(entry)) (entry, bool) {
 	e, ok, above := c.take(q, at)
 	if !ok {
@@ -69,7 +69,7 @@ func (c *codel) law(t instant.Time) instant.Time {
 	return t.Add(time.Duration(float64(interval) / math.Sqrt(float64(c.count))))
 }
 
-// take is dodequeue of section 5.4: above tells whether the sojourn was above the target for an interval.
+// take is dodequeue of section 5.4: above reports whether the sojourn time was above the target for an interval.
 func (c *codel) take(q *list, at instant.Time) (e entry, ok, above bool) {
 	if q.len() == 0 {
 		c.aboveUntil = 0

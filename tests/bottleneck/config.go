@@ -15,9 +15,9 @@ type Discipline uint8
 
 // The disciplines.
 const (
-	// TailDrop drops what comes while the queue is full.
+	// TailDrop drops packets that enter while the queue is full.
 	TailDrop Discipline = iota
-	// HeadDrop drops the oldest packets for it.
+	// HeadDrop drops the oldest packets instead.
 	HeadDrop
 	// CoDel is RFC 8289.
 	CoDel
@@ -28,7 +28,7 @@ const (
 	RED
 )
 
-// disciplines are their names, in order.
+// disciplines are the names, in the order of the constants.
 func disciplines() []string {
 	return []string{"tail_drop", "head_drop", "codel", "fq_codel", "red"}
 }
@@ -41,67 +41,67 @@ func (d Discipline) String() string {
 	return "invalid"
 }
 
-// ParseDiscipline reads a name.
+// ParseDiscipline parses a name.
 func ParseDiscipline(text string) (Discipline, error) {
 	i := slices.Index(disciplines(), text)
 	if i < 0 {
-		return 0, fmt.Errorf("%q is no discipline, want one of %s", text, strings.Join(disciplines(), ", "))
+		return 0, fmt.Errorf("unknown discipline %q, want one of %s", text, strings.Join(disciplines(), ", "))
 	}
 	return Discipline(i), nil
 }
 
-// ParseTrace reads a recorded link in mahimahi's format: a line is a millisecond, counted from the
-// begin and never less than in the line before, in which Opportunity bytes may leave.
+// ParseTrace parses a trace in mahimahi's format: each line is a time in milliseconds since the start, not decreasing,
+// at which Opportunity bytes may leave.
 func ParseTrace(b []byte) (all []uint32, err error) {
 	n := 0
 	for line := range bytes.Lines(b) {
 		n++
 		v, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("line %d of the trace: %q is no millisecond", n, bytes.TrimSpace(line))
+			return nil, fmt.Errorf("line %d of the trace: %q is not a number of milliseconds", n, bytes.TrimSpace(line))
 		}
 		all = append(all, uint32(v))
 	}
 	if n == 0 {
-		return nil, errors.New("the trace is empty, want a millisecond in each line")
+		return nil, errors.New("the trace is empty, want a number of milliseconds in each line")
 	}
 	return all, nil
 }
 
-// Config of a bottleneck. With neither Rate nor Trace nothing waits.
+// Config of a bottleneck. With neither Rate nor Trace packets do not wait.
 type Config struct {
-	// Rate in bits a second.
+	// Rate in bit/s.
 	Rate int64
-	// Trace are milliseconds in which Opportunity bytes may leave, ascending, and again from the
-	// begin after the last (mahimahi's format).
+	// Trace are the milliseconds at which Opportunity bytes may leave, ascending; the trace repeats (mahimahi's
+	// format).
 	Trace []uint32
-	// Slot: packets leave at its multiples only, Rate x Slot / 8 bytes at each.
+	// Slot: packets leave only at its multiples, Rate x Slot / 8 bytes at each.
 	Slot time.Duration
-	// Bucket: so many bytes leave at Peak, or at once if Peak is 0, after the link stood idle
-	// (a token bucket that is filled with Rate).
+	// Bucket is how many bytes leave at Peak, or at once if Peak is 0, after the link was idle (a token bucket filled
+	// at Rate).
 	Bucket int
 	Peak   int64
-	// Police drops what there are no tokens for, instead of letting it wait.
+	// Police drops packets without tokens instead of queueing them.
 	Police bool
 
 	Discipline Discipline
-	// Queue is the limit in bytes, QueuePackets in packets, QueueTime how long a packet waits
-	// before it is discarded instead of transmitted. Zero: no such limit.
+	// Queue is the limit in bytes, QueuePackets in packets, QueueTime how long a packet waits before it is discarded.
+	// Zero: no such limit.
 	Queue        int
 	QueuePackets int
 	QueueTime    time.Duration
 
-	// Others send so many bits a second through it, in packets of 1400 bytes at random distances.
+	// Others is the rate of cross traffic in bit/s, in packets of 1400 bytes with random gaps.
 	Others int64
-	// Second is a bottleneck behind this one, Between the delay from one to the other.
+	// Second is a bottleneck after this one, Between the delay between them.
 	Second  *Config
 	Between time.Duration
 }
 
-// Opportunity is how many bytes of a trace leave in a millisecond that it names, as in mahimahi.
+// Opportunity is how many bytes leave in each millisecond of a trace, as in mahimahi.
 const Opportunity = 1504
 
-// Check says what is wrong with a configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	switch {
 	case c.Rate < 0 || c.Peak < 0 || c.Slot < 0 || c.Bucket < 0 || c.Queue < 0 || c.QueuePackets < 0 || c.QueueTime < 0:

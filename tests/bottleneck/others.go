@@ -7,13 +7,13 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// foreign is what the IDs of others' packets are above.
+// foreign is the lower limit of the IDs of cross traffic.
 const foreign = 1 << 63
 
-// othersBytes is their size.
+// othersBytes is the packet size of cross traffic.
 const othersBytes = 1400
 
-// others are the packets of somebody else, at exponential distances.
+// others is the cross traffic, with exponential gaps.
 type others struct {
 	rng  *rand.Rand
 	mean float64 // ns
@@ -25,7 +25,7 @@ func newOthers(rate int64, seed uint64) *others {
 	return &others{rng: rand.New(rand.NewPCG(seed, 11)), mean: othersBytes * 8e9 / float64(rate)}
 }
 
-// next is the next packet that comes until t. The first call begins.
+// next is the next packet until t. The first call starts the traffic.
 func (o *others) next(t instant.Time) (Packet, bool) {
 	if o.due == 0 {
 		o.due = t

@@ -6,12 +6,12 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// discipline is the queue.
+// discipline is a queue.
 type discipline interface {
 	enqueue(e entry)
-	// dequeue takes out the packet to transmit; false if what waited was dropped.
+	// dequeue removes the packet to transmit; false if all waiting packets were dropped.
 	dequeue(at instant.Time) (entry, bool)
-	// head is the size of the packet that is next, as far as is known.
+	// head is the size of the next packet, as far as known.
 	head() (size int, ok bool)
 	byteCount() int
 }
@@ -29,7 +29,7 @@ func (c Config) discipline(seed uint64, s *stage) discipline {
 	return &fifo{stage: s}
 }
 
-// list is packets in order, and their bytes.
+// list is a list of packets, with its length in bytes.
 type list struct {
 	entries []entry
 	first   int
@@ -61,13 +61,13 @@ func (l *list) pop() entry {
 	return e
 }
 
-// full tells whether the limits leave no space for a packet.
+// full reports whether the limits leave no space for a packet.
 func (s *stage) full(q *list, size int) bool {
 	c := &s.config
 	return c.Queue > 0 && q.bytes+size > c.Queue || c.QueuePackets > 0 && q.len()+1 > c.QueuePackets
 }
 
-// fifo drops at its tail or at its head, early too if it has a rule for that, and what is too old.
+// fifo drops at its tail or at its head, early if it has a rule for that, and packets that are too old.
 type fifo struct {
 	list
 	stage *stage

@@ -6,13 +6,13 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// server is the transmitter.
+// server is a transmitter.
 type server interface {
-	// begin is when it can begin with a packet that waits at t.
+	// begin is when it can start to transmit a packet that waits at t.
 	begin(t instant.Time, size int) instant.Time
-	// serve transmits a packet from at on, which begin returned, and returns when it leaves.
+	// serve transmits a packet from at on, which begin returned, and returns its departure time.
 	serve(at instant.Time, size int) instant.Time
-	// police reports false if a packet is to be dropped for want of tokens.
+	// police returns false if a packet is to be dropped because there are no tokens.
 	police(t instant.Time, size int) bool
 }
 
@@ -28,13 +28,13 @@ func (c Config) server() server {
 	return &wire{rate: c.Rate}
 }
 
-// always is a server that is no policer.
+// always is the policing of a server that is not a policer: none.
 type always struct{}
 
 func (always) police(instant.Time, int) bool { return true }
 
-// wire has a constant rate. A packet leaves when its transmission begins: that of a lone packet
-// is part of the path's delay. Rate 0 takes no time.
+// wire has a constant rate. A packet leaves when its transmission starts: the transmission time of a single packet is
+// part of the path's delay. At rate 0 transmission takes no time.
 type wire struct {
 	always
 	rate int64
@@ -51,14 +51,14 @@ func (w *wire) serve(at instant.Time, size int) instant.Time {
 	return at
 }
 
-// opportunities are moments in which some bytes may leave. A packet leaves with its last byte,
-// and the next one begins with what is left of that moment. What nobody uses is gone.
+// opportunities are times at which some bytes may leave. A packet leaves with its last byte, and the next one starts
+// with the rest of that opportunity. Unused opportunities are lost.
 type opportunities struct {
 	always
 	trace []uint32
 	slot  time.Duration
 	each  int
-	// at is the moment in use, n its number, left what is left of it.
+	// at is the current opportunity, n its number, left the bytes left of it.
 	at      instant.Time
 	n       int
 	left    int
@@ -66,7 +66,7 @@ type opportunities struct {
 	zero    instant.Time
 }
 
-// moment is when opportunity n comes.
+// moment is the time of opportunity n.
 func (o *opportunities) moment(n int) instant.Time {
 	if o.slot > 0 {
 		return o.zero.Add(time.Duration(n) * o.slot)
