@@ -1,11 +1,9 @@
-// Package capture looks at an interface from beside the programs under test: it
-// notes when the kernel handed each UDP packet to the device and when it took
-// one from it, on packet sockets of its own.
+// Package capture records UDP packets on an interface, independently of the programs under test: when the kernel passed
+// each one to the device or received it from it, with its own packet sockets.
 //
-// Stamps are the kernel's (SO_TIMESTAMPNS): of a packet going out the one taken
-// in dev_queue_xmit, before the driver; of one coming in the one taken when the
-// driver gave it to the stack. The truth about a veth pair is the difference of
-// the two ends; it holds the driver, nothing of user space.
+// Timestamps are the kernel's (SO_TIMESTAMPNS): of an outgoing packet that of dev_queue_xmit, before the driver; of an
+// incoming one that of its transfer from the driver to the stack. The true delay of a veth pair is the difference
+// between both ends; it includes the driver, but no user space.
 package capture
 
 import (
@@ -25,24 +23,23 @@ type Packet struct {
 	Outgoing bool
 	// Source and Destination are ports.
 	Source, Destination uint16
-	// Head is the beginning of the payload.
+	// Head is the first bytes of the payload.
 	Head [HeadBytes]byte
 	// Bytes is the payload's length.
 	Bytes int
 }
 
-// HeadBytes of each payload are kept.
+// HeadBytes of each payload are stored.
 const HeadBytes = 256
 
-// Capture is open until Stop.
+// Capture records packets until Stop.
 type Capture struct{ fd int }
 
-// bufferBytes holds some 50,000 packets until Stop.
+// bufferBytes is space for some 50,000 packets until Stop.
 const bufferBytes = 64 << 20
 
-// Open begins to look at an interface of the namespace that the calling thread
-// is in. Nobody reads before Stop: to wake a reader up, between the stamp that
-// is taken and the one that is to be judged by it, costs more than all the rest.
+// Open starts to capture on an interface of the calling thread's namespace. Packets are read only in Stop: to wake a
+// reader between the timestamps under test would distort them.
 func Open(name string) (*Capture, error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
@@ -64,8 +61,8 @@ func Open(name string) (*Capture, error) {
 	return &Capture{fd}, nil
 }
 
-// Stop ends it and returns what was seen, in order. Packets that there was no
-// buffer for are an error: then the truth has holes.
+// Stop ends the capture and returns the packets, in order. Packets dropped for lack of buffer space are an error: the
+// record is incomplete.
 func (t *Capture) Stop() ([]Packet, error) {
 	packets, err := t.read()
 	statistics, lookErr := unix.GetsockoptTpacketStats(t.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
@@ -95,7 +92,7 @@ func (t *Capture) read() (packets []Packet, err error) {
 	}
 }
 
-// parse reads an unfragmented IPv4 packet with UDP in it.
+// parse reads an unfragmented IPv4 packet with UDP.
 func parse(b []byte) (p Packet, ok bool) {
 	const header, udp, protocol = 20, 8, 17
 	if len(b) < header+udp || b[0] != 4<<4|header/4 || b[9] != protocol || binary.BigEndian.Uint16(b[6:])&0x3fff != 0 {
@@ -110,7 +107,7 @@ func parse(b []byte) (p Packet, ok bool) {
 	return p, true
 }
 
-// Stamp is the kernel's stamp (SO_TIMESTAMPNS) in the control messages of a packet, zero if there is none.
+// Stamp is the kernel's timestamp (SO_TIMESTAMPNS) in the control messages of a packet, zero if there is none.
 func Stamp(control []byte) instant.Time {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sent is the header of an IP packet that a host sends. The ports are those of UDP and TCP, and 0 of
-// other protocols and of fragments.
+// Sent is the header of an IP packet that a host sends. The ports are those of UDP and TCP, and 0 for other protocols
+// and for fragments.
 type Sent struct {
 	Protocol int // IPPROTO_UDP and so on; of IPv6 the first header's
 	From, To netip.AddrPort
@@ -20,13 +20,13 @@ func (s Sent) String() string {
 	return fmt.Sprintf("protocol %d from %v to %v", s.Protocol, s.From, s.To)
 }
 
-// Watch sees what is sent on all interfaces of a network namespace.
+// Watch captures packets sent on all interfaces of a network namespace.
 type Watch struct {
 	fd     int
 	buffer []byte
 }
 
-// NewWatch begins to look at the namespace that the calling thread is in.
+// NewWatch starts to capture in the calling thread's namespace.
 func NewWatch() (*Watch, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(everyProtocol()))
 	if err != nil {
@@ -38,16 +38,16 @@ func NewWatch() (*Watch, error) {
 	return &Watch{fd: fd, buffer: make([]byte, 1<<16)}, nil
 }
 
-// everyProtocol is ETH_P_ALL in the order of the network.
+// everyProtocol is ETH_P_ALL in network byte order.
 func everyProtocol() uint16 {
 	return binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, unix.ETH_P_ALL))
 }
 
-// Close ends it.
+// Close ends the capture.
 func (w *Watch) Close() { _ = unix.Close(w.fd) }
 
-// Each calls f with every IP packet since the last call, and with what is behind the header of UDP or
-// IP. A packet that there was no buffer for is an error.
+// Each calls f with every IP packet since the last call, and with the payload of UDP or IP. Packets dropped for lack of
+// buffer space are an error.
 func (w *Watch) Each(f func(s Sent, payload []byte)) error {
 	for {
 		n, from, err := unix.Recvfrom(w.fd, w.buffer, 0)
@@ -72,7 +72,7 @@ func (w *Watch) Each(f func(s Sent, payload []byte)) error {
 	}
 }
 
-// header reads that of an IP packet.
+// header reads the header of an IP packet.
 func header(b []byte) (s Sent, payload []byte, ok bool) {
 	const v4, v6, udp = 20, 40, 8
 	var from, to netip.Addr

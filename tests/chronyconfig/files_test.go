@@ -1,6 +1,5 @@
-// Package chronyconfig holds the files of chrony-config/ against the programs they
-// are for: the real chronyd and gpsd load each of them, and the README's table of
-// bounds against what an agent then says.
+// Package chronyconfig tests the files of chrony-config/ with their programs: the real chronyd and gpsd load each of
+// them, and the README's table of bounds is compared with the agent's values.
 package chronyconfig
 
 import (
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// need finds a program or skips, saying what was not tested.
+// need finds a program or skips with the reason.
 func need(t *testing.T, program, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -34,7 +33,7 @@ func need(t *testing.T, program, debian string) string {
 	return path
 }
 
-// needDaemons skips where chronyd and gpsd cannot be loaded in a sandbox.
+// needDaemons skips if chronyd and gpsd cannot run in a sandbox.
 func needDaemons(t *testing.T) {
 	t.Helper()
 	lab.Require(t)
@@ -65,7 +64,7 @@ func files(t *testing.T, patterns ...string) (names []string) {
 // chronyFiles are all files that chronyd reads.
 func chronyFiles(t *testing.T) []string { return files(t, "*/chrony.conf", "isolated/client.conf") }
 
-// folders are the kinds of clock: what has a chrony.conf.
+// folders are the kinds of clock: directories with a chrony.conf.
 func folders(t *testing.T) (names []string) {
 	for _, f := range files(t, "*/chrony.conf") {
 		names = append(names, filepath.Base(filepath.Dir(f)))
@@ -93,7 +92,7 @@ func read(t *testing.T, name string) string {
 	return string(content)
 }
 
-// absolute is for programs that run elsewhere.
+// absolute is for programs that run in another directory.
 func absolute(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(name)

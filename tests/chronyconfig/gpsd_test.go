@@ -12,8 +12,8 @@ import (
 	"oneway.example/tests/await"
 )
 
-// gpsdArguments are those with which the unit starts gpsd from a default file:
-// gpsd $GPSD_OPTIONS $OPTIONS $DEVICES (Debian's gpsd.service).
+// gpsdArguments are those with which the unit starts gpsd from a default file: gpsd $GPSD_OPTIONS $OPTIONS $DEVICES
+// (Debian's gpsd.service).
 func gpsdArguments(t *testing.T, name string) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "sh", "-euc",
@@ -24,13 +24,13 @@ func gpsdArguments(t *testing.T, name string) []string {
 	return strings.Fields(string(out))
 }
 
-// gpsd starts as the default file says, but in the foreground.
+// gpsd starts gpsd with the default file's arguments, but in the foreground.
 func (s *sandbox) gpsd(name string) *logbook {
 	s.t.Helper()
 	return s.daemon("gpsd", append([]string{"-N"}, gpsdArguments(s.t, name)...)...)
 }
 
-func TestGpsdStartsWithEveryDefaultFileAndSaysItsVersion(t *testing.T) {
+func TestGpsdStartsWithEveryDefaultFile(t *testing.T) {
 	needDaemons(t)
 	t.Parallel()
 	type running struct {
@@ -38,13 +38,13 @@ func TestGpsdStartsWithEveryDefaultFileAndSaysItsVersion(t *testing.T) {
 		folder, device string
 		log            *logbook
 	}
-	var all []running // at once, and only then is any waited for
+	var all []running // all start first; the waits follow
 	for _, name := range files(t, "*/gpsd") {
 		r := running{folder: filepath.Base(filepath.Dir(name))}
 		r.device = life[r.folder].device
 		arguments := gpsdArguments(t, name)
 		if !slices.Contains(arguments, "-n") || !slices.Contains(arguments, r.device) {
-			t.Fatalf("%s: arguments %q: want -n, since chronyd is no client, and %s", name, arguments, r.device)
+			t.Fatalf("%s: arguments %q: want -n, because chronyd is not a client, and %s", name, arguments, r.device)
 		}
 		r.sandbox = newSandbox(t, openPTY(t), r.device)
 		r.log = r.gpsd(name)
@@ -52,13 +52,13 @@ func TestGpsdStartsWithEveryDefaultFileAndSaysItsVersion(t *testing.T) {
 	}
 	for _, r := range all {
 		t.Run(r.folder, func(t *testing.T) {
-			// The agent's own address: 127.0.0.1:2947. Its first line is the banner.
+			// The agent's default address: 127.0.0.1:2947. Its first line is the banner.
 			var reply []byte
 			if !await.Within(20*time.Second, func() bool {
 				reply, _ = r.command("gpspipe", "-w", "-n", "1", "127.0.0.1:2947").Output()
 				return len(reply) > 0
 			}) {
-				t.Fatalf("gpsd does not answer:\n%s", r.log)
+				t.Fatalf("gpsd does not reply:\n%s", r.log)
 			}
 			var banner struct{ Class, Release string }
 			if err := json.Unmarshal(reply, &banner); err != nil || banner.Class != "VERSION" || banner.Release == "" {

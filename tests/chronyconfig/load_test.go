@@ -20,16 +20,15 @@ import (
 	"oneway.example/tests/precision"
 )
 
-// substitutes are the drivers that need hardware which a test host lacks. The line is
-// loaded with all its options, but chronyd is given a socket for the device; the
-// device itself is opened by the lab of guest kernels (tests/vmlab, make vmlab-pps).
+// substitutes are the drivers for hardware that a test host lacks. chronyd loads the line with all its options and with
+// a socket instead of the device; the guest kernels (tests/vmlab, make vmlab-pps) open the device itself.
 var substitutes = map[string]string{
 	"refclock PPS /dev/pps0 ": "refclock SOCK /run/oneway.pps0.sock ",
 	"refclock PHC /dev/ptp0 ": "refclock SOCK /run/oneway.ptp0.sock ",
 }
 
-// substituted writes a copy of a file for the sandbox, and says aloud what it changed.
-// Without a change it is the file itself.
+// substituted writes a copy of a file for the sandbox, and logs what it changed. Without a change it is the file
+// itself.
 func (s *sandbox) substituted(name string) string {
 	s.t.Helper()
 	content := read(s.t, name)
@@ -52,21 +51,21 @@ func (s *sandbox) substituted(name string) string {
 	return to
 }
 
-// chronyd loads a file as it is but for substitutes, and leaves the clock alone (-x).
+// chronyd loads a file, unchanged except for substitutes, and does not set the clock (-x).
 func (s *sandbox) chronyd(name string) *logbook {
 	s.t.Helper()
-	// The umask is that of systemd/chrony-group.conf; the sockets have their modes from it.
+	// The umask of systemd/chrony-group.conf, which sets the modes of the sockets.
 	l := s.daemon("sh", "-c", "umask 0007; exec chronyd -x -d -f \"$1\"", "sh", s.substituted(name))
 	if !await.Within(20*time.Second, func() bool {
 		_, err := os.Stat(s.path("/run/chrony/chronyd.sock"))
 		return err == nil
 	}) {
-		s.t.Fatalf("%s: chronyd does not answer:\n%s", name, l)
+		s.t.Fatalf("%s: chronyd does not reply:\n%s", name, l)
 	}
 	return l
 }
 
-// kind is that of the reference that is open now, "" if there is none.
+// kind is that of the current reference, "" if there is none.
 func kind(sink *metrictest.Sink) string {
 	for labels := range sink.All(metric.ClockReferenceInfo) {
 		return labels[strings.LastIndex(labels, ",")+1:]
@@ -74,7 +73,7 @@ func kind(sink *metrictest.Sink) string {
 	return ""
 }
 
-// watch is the agent's own view of the sandbox's clock.
+// watch is the agent's clock monitor in the sandbox.
 func (s *sandbox) watch(o chrony.Options) (*chrony.Monitor, *metrictest.Sink) {
 	s.t.Helper()
 	sink := &metrictest.Sink{}
@@ -96,13 +95,13 @@ func (s *sandbox) watch(o chrony.Options) (*chrony.Monitor, *metrictest.Sink) {
 	return m, sink
 }
 
-// loaded is how one folder is brought to life.
+// loaded is the set-up of one folder.
 type loaded struct {
-	device string        // that gpsd opens
-	late   time.Duration // of the sentences; 0: usualLateness
-	socket string        // of the SOCK refclock that the test feeds
-	offset time.Duration // true time minus system time, as that refclock has it
-	pulse  bool          // it gives pulses without a number
+	device string        // device file of gpsd
+	late   time.Duration // lateness of the sentences; 0: usualLateness
+	socket string        // SOCK refclock that the test feeds
+	offset time.Duration // true time minus system time, as samples of that refclock report
+	pulse  bool          // it provides pulses without a number
 }
 
 var life = map[string]loaded{
@@ -114,13 +113,12 @@ var life = map[string]loaded{
 	"isolated":   {device: "/dev/ttyS0", socket: "/run/chrony.ttyS0.sock"},
 }
 
-// The whole of a folder at work: chronyd and gpsd with the files as they are, a
-// receiver on a pty, and the agent's monitor, which must come to the kind and the bound
-// that the README's table promises.
+// A whole folder runs: chronyd and gpsd with the unchanged files, a receiver on a pty, and the agent's monitor, which
+// must report the kind and the bound of the README's table.
 func TestEveryFolderGivesTheKindAndTheBoundOfTheTable(t *testing.T) {
 	needDaemons(t)
 	t.Parallel()
-	// All at once, and only then is any waited for: a clock takes a minute to settle.
+	// All start before the first wait: a clock takes a minute to settle.
 	var all []*site
 	for _, row := range table(t) {
 		all = append(all, open(t, row))
@@ -130,7 +128,7 @@ func TestEveryFolderGivesTheKindAndTheBoundOfTheTable(t *testing.T) {
 	}
 }
 
-// site is a folder at work.
+// site is a running folder.
 type site struct {
 	*sandbox
 	row   row
@@ -139,12 +137,12 @@ type site struct {
 	log   *logbook
 }
 
-// open starts it and lets the sources speak.
+// open starts it and its sources.
 func open(t *testing.T, row row) *site {
 	t.Helper()
 	how, ok := life[row.folder]
 	if !ok {
-		t.Fatalf("nothing here says how to load %s", row.folder)
+		t.Fatalf("no set-up for folder %s", row.folder)
 	}
 	one := &site{row: row}
 	one.sandbox, one.log = bringUp(t, row.folder, how)
@@ -158,7 +156,7 @@ func open(t *testing.T, row row) *site {
 	return one
 }
 
-// judge waits for what the table promises.
+// judge waits for the values of the table.
 func (one *site) judge(t *testing.T) {
 	one.expect(t, one.clock, one.sink, one.row)
 	if one.row.folder == "serial-pps" {
@@ -166,12 +164,12 @@ func (one *site) judge(t *testing.T) {
 	}
 	for _, bad := range []string{"failed leap second check", "Could not", "Wrong permissions", "Disabled command socket"} {
 		if strings.Contains(one.log.String(), bad) {
-			t.Errorf("chronyd says %q:\n%s", bad, one.log)
+			t.Errorf("chronyd logs %q:\n%s", bad, one.log)
 		}
 	}
 }
 
-// bringUp starts what a folder needs.
+// bringUp starts the programs of a folder.
 func bringUp(t *testing.T, folder string, how loaded) (*sandbox, *logbook) {
 	var receiver string
 	if how.device != "" {
@@ -188,8 +186,7 @@ func bringUp(t *testing.T, folder string, how loaded) (*sandbox, *logbook) {
 	return s, log
 }
 
-// serveTime is a stratum 1 on loopback: a second chronyd, which answers to the names of
-// the NTP servers.
+// serveTime is a stratum 1 server on loopback: a second chronyd with the addresses of the NTP servers.
 func (s *sandbox) serveTime() {
 	conf := filepath.Join(s.dir, "server.conf")
 	text := "local stratum 1\nallow 127.0.0.0/8\ncmdport 0\nbindcmdaddress /\npidfile " + s.path("/run/server.pid") + "\n"
@@ -199,28 +196,26 @@ func (s *sandbox) serveTime() {
 	s.daemon("chronyd", "-x", "-d", "-f", conf)
 }
 
-// expectIsland: before any pulse the site has a time of its own, which the agent
-// takes for none unless it is told to.
+// expectIsland: before any pulse the site has a local time, which the agent does not accept unless configured to.
 func (s *sandbox) expectIsland(t *testing.T, m *chrony.Monitor) {
 	trusting, sink := s.watch(chrony.Options{TrustLocal: true})
 	if !await.Within(20*time.Second, func() bool { return trusting.Quality(instant.Now()).Synchronized() }) {
-		t.Errorf("no island: %+v", trusting.Quality(instant.Now()))
+		t.Errorf("a configuration that accepts local time reports %+v", trusting.Quality(instant.Now()))
 	}
 	if !await.Within(5*time.Second, func() bool { return kind(sink) == "local" }) {
 		t.Errorf("kind %q, want local", kind(sink))
 	}
-	// What makes it untrustworthy: as against UTC, chronyd admits no error at all.
+	// The reason not to accept it: chronyd reports no error against UTC at all.
 	tracking := strings.Split(s.output("chronyc", "-c", "-n", "tracking"), ",")
 	if tracking[0] != "7F7F0101" || tracking[10] != "0.000000000" || tracking[11] != "0.000000000" {
 		t.Errorf("the island's reference, root delay and root dispersion: %q", tracking)
 	}
 	if q := m.Quality(instant.Now()); q.Synchronized() {
-		t.Errorf("an island is trusted: %+v", q)
+		t.Errorf("the agent accepts local time: %+v", q)
 	}
 }
 
-// expect waits for the kind and the bound of a row, and holds the bound against its
-// lower end from then on.
+// expect waits for the kind and the bound of a row, and then compares the bound with its lower end.
 func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *metrictest.Sink, row row) {
 	q := m.Quality(instant.Now())
 	began := time.Now()
@@ -233,17 +228,16 @@ func (s *sandbox) expect(t *testing.T, m *chrony.Monitor, sink *metrictest.Sink,
 		t.Fatalf("%+v of kind %q after %v, want %s within %v\n%s", q, kind(sink), time.Since(began), row.kind, row.most, sources)
 	}
 	t.Logf("kind %s, bound %v after %.0f s (table: %v .. %v)\n%s", row.kind, q.Bound.Error, time.Since(began).Seconds(), row.least, row.most, sources)
-	if q.Bound.Error < row.least && row.kind != "ntp" { // loopback is nearer than any network
-		t.Errorf("bound %v: less than what the table says no filter can see, %v", q.Bound.Error, row.least)
+	if q.Bound.Error < row.least && row.kind != "ntp" { // loopback is shorter than any network
+		t.Errorf("bound %v, want at least %v, the constant error of the table", q.Bound.Error, row.least)
 	}
 }
 
-// calibrate is the recipe of calibrate-nmea.md: the lateness is the offset in force
-// plus what sourcestats shows.
+// calibrate is the procedure of calibrate-nmea.md: the lateness is the current offset plus that of sourcestats.
 func (s *sandbox) calibrate(t *testing.T, inForce float64, late time.Duration) {
 	var found float64
 	if !await.Within(30*time.Second, func() bool {
-		time.Sleep(50 * time.Millisecond) // each look is a process that asks chronyd
+		time.Sleep(50 * time.Millisecond) // each check is a process that queries chronyd
 		for line := range strings.Lines(s.output("chronyc", "-c", "-n", "sourcestats")) {
 			// Name, NP, NR, span, frequency, skew, offset, standard deviation
 			if f := strings.Split(strings.TrimSpace(line), ","); f[0] == "NMEA" && f[1] != "0" {
@@ -258,9 +252,9 @@ func (s *sandbox) calibrate(t *testing.T, inForce float64, late time.Duration) {
 	}) {
 		t.Fatal("no samples of NMEA")
 	}
-	t.Logf("sentences are late by %v; the recipe finds %.4f s", late, found)
-	// gpsd reads some milliseconds after we wrote, and more on a busy machine.
-	wrong := fmt.Errorf("the recipe finds %.4f s, the sentences are late by %v", found, late)
+	t.Logf("lateness of the sentences %v, by the procedure %.4f s", late, found)
+	// gpsd reads some milliseconds after the write, later on a busy machine.
+	wrong := fmt.Errorf("lateness by the procedure %.4f s, want %v", found, late)
 	if found < late.Seconds()-0.01 {
 		t.Error(wrong)
 	} else if found > late.Seconds()+0.1 {
@@ -268,8 +262,8 @@ func (s *sandbox) calibrate(t *testing.T, inForce float64, late time.Duration) {
 	}
 }
 
-// The fault that the pages warn of: sentences that are more than 0.6 s later than
-// their offset give the pulse the number of the next second, and nobody notices.
+// The fault that the pages warn of: sentences more than 0.6 s later than their offset give the pulse the number of the
+// next second, without any error.
 func TestPulseLockedToLateSentencesIsOffByAWholeSecond(t *testing.T) {
 	needDaemons(t)
 	t.Parallel()
@@ -281,22 +275,22 @@ func TestPulseLockedToLateSentencesIsOffByAWholeSecond(t *testing.T) {
 	if !await.Within(90*time.Second, func() bool { return kind(sink) == "pps" }) {
 		t.Fatalf("the pulse is not used:\n%s", s.output("chronyc", "-n", "sources"))
 	}
-	// makestep has made the clock wrong by now: the last measurement says by how much.
+	// makestep has set a wrong clock by now: the last measurement has the error.
 	tracking := strings.Split(s.output("chronyc", "-c", "-n", "tracking"), ",")
 	last, err := strconv.ParseFloat(tracking[5], 64)
 	if err != nil || math.Abs(math.Abs(last)-1) > 0.01 {
 		t.Errorf("the last offset was %v, want 1 s: %v", last, err)
 	}
-	t.Logf("wrong by a second, and the bound is %v", m.Quality(instant.Now()).Bound.Error)
+	t.Logf("the clock is off by a second, and the bound is %v", m.Quality(instant.Now()).Bound.Error)
 }
 
-// The other hosts of an island: no server of theirs is here, but the file loads.
+// A client of the island: its servers do not exist here, but the file loads.
 func TestClientOfAnIslandLoads(t *testing.T) {
 	needDaemons(t)
 	t.Parallel()
 	s := newSandbox(t, "", "")
 	s.chronyd(filepath.Join(root, "isolated", "client.conf"))
 	if got := s.output("chronyc", "-n", "sources"); !strings.Contains(got, "192.0.2.1") {
-		t.Errorf("its server is not among the sources:\n%s", got)
+		t.Errorf("the island's server is not among the sources:\n%s", got)
 	}
 }

@@ -20,8 +20,8 @@ func TestChronydAcceptsEveryFile(t *testing.T) {
 	}
 }
 
-// The agent tells the kind of the source by these names alone.
-func TestReferenceIDsAreThoseTheAgentKnows(t *testing.T) {
+// The agent derives the kind of the source from these names only.
+func TestReferenceIDsAreKnownToTheAgent(t *testing.T) {
 	known := []string{"PPS", "NMEA", "PHC"}
 	refid := regexp.MustCompile(`\brefid (\S+)`)
 	for _, name := range chronyFiles(t) {
@@ -36,8 +36,8 @@ func TestReferenceIDsAreThoseTheAgentKnows(t *testing.T) {
 	}
 }
 
-// What every file must say, whatever the source; see the README's sections.
-func TestEveryFileSaysWhatTheAgentRestsOn(t *testing.T) {
+// Directives that every file must have, whatever the source; see the README's sections.
+func TestEveryFileHasTheRequiredDirectives(t *testing.T) {
 	want := []string{
 		"leapsectz right/UTC", "leapsecmode system", "maxclockerror 1", "driftfile /var/lib/chrony/chrony.drift",
 		"bindcmdaddress 127.0.0.1", "cmdallow 127.0.0.1", "bindcmdaddress ::1", "cmdallow ::1",
@@ -46,7 +46,7 @@ func TestEveryFileSaysWhatTheAgentRestsOn(t *testing.T) {
 		lines := directives(t, name)
 		for _, w := range want {
 			if !slices.Contains(lines, w) {
-				t.Errorf("%s does not say %q", name, w)
+				t.Errorf("%s lacks %q", name, w)
 			}
 		}
 		for _, line := range lines {
@@ -60,7 +60,7 @@ func TestEveryFileSaysWhatTheAgentRestsOn(t *testing.T) {
 	}
 }
 
-// A refclock without delay claims that nothing escapes chronyd's filter.
+// A refclock without delay claims that it has no constant error.
 func TestEveryRefclockStatesItsConstantError(t *testing.T) {
 	stated := regexp.MustCompile(`\bdelay [0-9.e-]+\b`)
 	for _, name := range chronyFiles(t) {
@@ -72,31 +72,31 @@ func TestEveryRefclockStatesItsConstantError(t *testing.T) {
 	}
 }
 
-// systemd 252's udevadm has no check of a file, so the grammar is held here.
+// udevadm of systemd 252 cannot check a file, so the test checks its grammar.
 func TestUdevRulesAreWellFormed(t *testing.T) {
 	key := `[A-Z]+(\{[A-Za-z_]+\})?(==|\+=|=)"[^"]*"`
 	line := regexp.MustCompile(`^` + key + `(, ` + key + `)*$`)
 	for _, name := range files(t, "*/*.rules") {
 		for _, l := range directives(t, name) {
 			if !line.MatchString(l) {
-				t.Errorf("%s: %q is no rule", name, l)
+				t.Errorf("%s: %q is not a rule", name, l)
 			}
 		}
 		if !strings.Contains(read(t, name), "/etc/udev/rules.d/"+filepath.Base(name)) {
-			t.Errorf("%s does not say where it goes", name)
+			t.Errorf("%s lacks its installation path", name)
 		}
 	}
 }
 
-// systemd itself reads the drop-ins, beside units of their names that do nothing.
+// systemd itself reads the drop-ins, with empty units of the same names.
 func TestSystemdAcceptsTheDropIns(t *testing.T) {
 	checker := need(t, "systemd-analyze", "systemd") //nolint:misspell // its name
 	for _, name := range files(t, "systemd/*.conf") {
-		// The first line is the path where it goes.
+		// The first line is the installation path.
 		into := regexp.MustCompile(`^# /etc/systemd/system/(([a-z]+\.service)\.d/` + regexp.QuoteMeta(filepath.Base(name)) + `)\n`)
 		m := into.FindStringSubmatch(read(t, name))
 		if m == nil {
-			t.Errorf("%s does not say where it goes", name)
+			t.Errorf("%s lacks its installation path", name)
 			continue
 		}
 		dir := t.TempDir()
@@ -110,7 +110,7 @@ func TestSystemdAcceptsTheDropIns(t *testing.T) {
 			}
 		}
 		out, err := exec.CommandContext(t.Context(), checker, "verify", "--man=no", filepath.Join(dir, m[2])).CombinedOutput()
-		// It tells of every unit of the host; what it says of ours names the directory.
+		// It reports every unit of the host; messages about these units contain the directory.
 		if err != nil || strings.Contains(string(out), dir) {
 			t.Errorf("systemd refuses %s: %v\n%s", name, err, out)
 		}

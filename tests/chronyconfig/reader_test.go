@@ -15,13 +15,13 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// The environment that makes this program an agent without root, which only asks.
+// With these environment variables this program is an agent without root that only reads chronyd.
 const (
 	readerAddress   = "ONEWAY_TEST_READ_CLOCK"
 	readerSocketDir = "ONEWAY_TEST_SOCKET_DIR"
 )
 
-// readClock asks chronyd for a while and says what came of it.
+// readClock queries chronyd for a while and prints the result.
 func readClock(address, socketDir string) (status int) {
 	m, err := chrony.New(chrony.Options{Address: address, SocketDir: socketDir, Interval: 100 * time.Millisecond})
 	if err != nil {
@@ -31,19 +31,19 @@ func readClock(address, socketDir string) (status int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	go func() { _ = m.Run(ctx) }()
-	// A reply is what counts: the clock itself follows nothing here.
+	// Any reply counts: the clock itself is not synchronized here.
 	for ctx.Err() == nil {
 		if q := m.Quality(instant.Now()); q.State == clock.Unsynchronized || q.Synchronized() {
 			fmt.Println("answered")
 			return 0
 		}
-		time.Sleep(20 * time.Millisecond) // between two looks; the monitor tells nobody
+		time.Sleep(20 * time.Millisecond) // the monitor sends no notification
 	}
 	fmt.Println("no reply")
 	return 0
 }
 
-// reader runs it inside as nobody, with these groups besides.
+// reader runs it inside as nobody, with an additional group.
 func (s *sandbox) reader(address, socketDir, group string) string {
 	s.t.Helper()
 	self := filepath.Join(s.dir, "reader")
@@ -64,9 +64,9 @@ func (s *sandbox) reader(address, socketDir, group string) string {
 		"env", readerAddress+"="+address, readerSocketDir+"="+socketDir, self))
 }
 
-// permissions.md says how an agent without root reads chronyd. Its own settings are
-// used here, as nobody, without any capability.
-func TestAgentWithoutRootReadsChronydAsThePageSays(t *testing.T) {
+// permissions.md describes how an agent without root reads chronyd. The test uses its settings as nobody, without any
+// capability.
+func TestAgentWithoutRootReadsChronydAsDocumented(t *testing.T) {
 	needDaemons(t)
 	t.Parallel()
 	daemon, err := user.Lookup("_chrony")
@@ -74,8 +74,7 @@ func TestAgentWithoutRootReadsChronydAsThePageSays(t *testing.T) {
 		t.Skipf("SKIPPED, NOT PASSED: the group is that of Debian's chrony: %v", err)
 	}
 	s := newSandbox(t, "", "")
-	// What systemd/chrony-group.conf makes of /run/chrony, and RuntimeDirectory=oneway
-	// of /run/oneway.
+	// The modes that systemd/chrony-group.conf sets on /run/chrony, and RuntimeDirectory=oneway on /run/oneway.
 	s.output("install", "-d", "-m", "0750", "-o", daemon.Uid, "-g", daemon.Gid, "/run/chrony")
 	s.output("install", "-d", "-m", "0755", "-o", "65534", "-g", "65534", "/run/oneway")
 	s.chronyd(filepath.Join(root, "ntp", "chrony.conf"))
@@ -97,11 +96,11 @@ func TestAgentWithoutRootReadsChronydAsThePageSays(t *testing.T) {
 			continue
 		}
 		if got := s.reader(c.Address, c.SocketDir, ""); got != "no reply" {
-			t.Errorf("%s: without the group: %s", snippet.where, got)
+			t.Errorf("%s: without the group: got %s, want no reply", snippet.where, got)
 		}
-		// Without socket_dir our end would be put beside chronyd's, where the group must not write.
+		// Without socket_dir the agent's socket would be beside chronyd's, where the group must not write.
 		if got := s.reader(c.Address, "", group); got != "no reply" {
-			t.Errorf("%s: without socket_dir: %s", snippet.where, got)
+			t.Errorf("%s: without socket_dir: got %s, want no reply", snippet.where, got)
 		}
 	}
 	if udp == 0 || unix == 0 {

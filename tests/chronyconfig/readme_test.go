@@ -24,7 +24,7 @@ type row struct {
 
 var rowLine = regexp.MustCompile("^\\| [^|]+ \\| \\[([a-z-]+)\\]\\(([a-z-]+)/README\\.md\\) \\| `([a-z]+)` \\| ([0-9.]+ [a-z]+) \\.\\. ([0-9.]+ [a-z]+) \\|")
 
-// table is the README's, in its order.
+// table is the README's table, in its order.
 func table(t *testing.T) (rows []row) {
 	t.Helper()
 	for line := range strings.Lines(read(t, filepath.Join(root, "README.md"))) {
@@ -34,7 +34,7 @@ func table(t *testing.T) (rows []row) {
 		}
 		r := row{folder: m[1], kind: m[3]}
 		if m[1] != m[2] {
-			t.Errorf("the table calls %s %s", m[2], m[1])
+			t.Errorf("the table names folder %s as %s", m[2], m[1])
 		}
 		for i, to := range []*time.Duration{&r.least, &r.most} {
 			d, err := time.ParseDuration(strings.ReplaceAll(m[4+i], " ", ""))
@@ -58,22 +58,22 @@ func TestTableNamesEveryFolderOnce(t *testing.T) {
 	}
 	slices.Sort(named)
 	if want := folders(t); !slices.Equal(named, want) {
-		t.Errorf("the table names %v, there are %v", named, want)
+		t.Errorf("the table names %v, want %v", named, want)
 	}
 	for _, kind := range []string{"pps", "nmea", "ptp", "ntp"} {
 		if !slices.ContainsFunc(table(t), func(r row) bool { return r.kind == kind }) {
-			t.Errorf("no folder gives the kind %s", kind)
+			t.Errorf("no folder has the kind %s", kind)
 		}
 	}
 }
 
-// Each folder says what its bound is made of, line by line with its source.
+// Each folder has an error budget, line by line with its source.
 func TestEveryFolderHasAnErrorBudgetWithSources(t *testing.T) {
 	for _, folder := range folders(t) {
 		page := read(t, filepath.Join(root, folder, "README.md"))
 		_, quota, found := strings.Cut(page, "| what | how large | where it goes | source |\n")
 		if !found {
-			t.Errorf("%s has no error quota", folder)
+			t.Errorf("%s has no error budget", folder)
 			continue
 		}
 		lines := 0
@@ -83,11 +83,11 @@ func TestEveryFolderHasAnErrorBudgetWithSources(t *testing.T) {
 				break
 			}
 			if lines++; strings.TrimSpace(cells[4]) == "" {
-				t.Errorf("%s: no source: %s", folder, line)
+				t.Errorf("%s: line without source: %s", folder, line)
 			}
 		}
 		if lines < 5 {
-			t.Errorf("%s: a quota of %d lines", folder, lines)
+			t.Errorf("%s: error budget of %d lines", folder, lines)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestEveryFolderHasAnErrorBudgetWithSources(t *testing.T) {
 // link is a relative link of Markdown.
 var link = regexp.MustCompile(`\]\(([a-z.][^)#:]*)\)`)
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksAreValid(t *testing.T) {
 	for _, name := range files(t, "*.md", "*/*.md") {
 		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
@@ -105,7 +105,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Every file is spoken of by the page of its folder, or by one at the top.
+// Every file is named by the page of its folder, or by one at the top.
 func TestEveryFileIsNamedByAPage(t *testing.T) {
 	var top string
 	for _, name := range files(t, "*.md") {
@@ -129,15 +129,14 @@ type snippet struct {
 	clock *chrony.Source
 }
 
-// snippets are the blocks marked yaml. A block is a section clock; what else a file
-// needs is added.
+// snippets are the blocks marked yaml. A block is a clock section; the other required sections are added.
 func snippets(t *testing.T, name string) (all []snippet) {
 	t.Helper()
 	blocks := strings.Split(read(t, name), "```yaml\n")
 	for _, block := range blocks[1:] {
 		text, _, closed := strings.Cut(block, "```")
 		if !closed {
-			t.Fatalf("%s: a block is not closed", name)
+			t.Fatalf("%s: unclosed code block", name)
 		}
 		if !strings.Contains(text, "reflector:") && !strings.Contains(text, "paths:") {
 			text += "reflector:\n  listen: [\":862\"]\n"
@@ -168,19 +167,19 @@ func snippets(t *testing.T, name string) (all []snippet) {
 	return all
 }
 
-func TestAgentTakesEverySnippet(t *testing.T) {
+func TestAgentAcceptsEverySnippet(t *testing.T) {
 	with := map[string]int{}
 	for _, name := range files(t, "*.md", "*/README.md") {
 		with[filepath.Base(filepath.Dir(name))] += len(snippets(t, name))
 	}
 	for _, folder := range folders(t) {
 		if with[folder] == 0 {
-			t.Errorf("%s shows no configuration of the agent", folder)
+			t.Errorf("%s has no configuration of the agent", folder)
 		}
 	}
 }
 
-// Metrics in the pages are those of the table.
+// Metrics in the pages exist in the metric table.
 func TestPagesNameRealMetrics(t *testing.T) {
 	names := regexp.MustCompile(`\boneway_[a-z_]+\b`)
 	known := metricNames()
@@ -188,12 +187,12 @@ func TestPagesNameRealMetrics(t *testing.T) {
 	for _, page := range files(t, "*.md", "*/*.md", "*/*.conf") {
 		for _, n := range names.FindAllString(read(t, page), -1) {
 			if found++; !known[n] {
-				t.Errorf("%s: there is no metric %s", page, n)
+				t.Errorf("%s: unknown metric %s", page, n)
 			}
 		}
 	}
 	if found < 5 {
-		t.Errorf("only %d metrics named", found)
+		t.Errorf("pages name %d metrics, want more", found)
 	}
 }
 

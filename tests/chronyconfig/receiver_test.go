@@ -19,8 +19,8 @@ import (
 	"oneway.example/exporter/ctxtime"
 )
 
-// openPTY is a GNSS receiver on a pty: it says RMC and GGA once a second until the
-// test ends. gpsd takes a pty for a test harness and gives its time to nobody.
+// openPTY is a GNSS receiver on a pty: it sends RMC and GGA once a second until the test ends. gpsd treats a pty as a
+// test harness and does not export its time.
 func openPTY(t *testing.T) (pty string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -40,23 +40,23 @@ func openPTY(t *testing.T) (pty string) {
 		t.Fatal(err)
 	}
 	pty = fmt.Sprintf("/dev/pts/%d", number)
-	slave, err := os.OpenFile(pty, os.O_RDWR|unix.O_NOCTTY, 0) // held, so that the pty stays when gpsd closes it
+	slave, err := os.OpenFile(pty, os.O_RDWR|unix.O_NOCTTY, 0) // kept open, so that the pty remains when gpsd closes it
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(pty, 0o666); err != nil { // gpsd drops root
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.Copy(io.Discard, master) }() // what gpsd asks it
+	go func() { _, _ = io.Copy(io.Discard, master) }() // discards gpsd's queries
 	speak(t, master, usualLateness, func() { slave.Close(); master.Close() })
 	return pty
 }
 
-// usualLateness is that of our receivers' sentences, unless a test says otherwise.
+// usualLateness is the default lateness of the sentences.
 const usualLateness = 100 * time.Millisecond
 
-// openFIFO is a receiver that can be heard but not asked, for the sake of chronyd:
-// Debian 12's gpsd (3.22) gives the time of a FIFO to SHM 0, as it does for a real port.
+// openFIFO is a receiver without a return channel, for chronyd: Debian 12's gpsd (3.22) exports the time of a FIFO to
+// SHM 0, as that of a real port.
 func openFIFO(t *testing.T, late time.Duration) (name string) {
 	t.Helper()
 	name = filepath.Join(t.TempDir(), "receiver")
@@ -71,8 +71,8 @@ func openFIFO(t *testing.T, late time.Duration) (name string) {
 	return name
 }
 
-// speak says each second's sentences late after it, until the test ends. Their time is
-// that of this host's clock.
+// speak writes each second's sentences with the given lateness, until the test ends. Their time is that of this host's
+// clock.
 func speak(t *testing.T, to io.Writer, late time.Duration, hangUp func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -82,7 +82,7 @@ func speak(t *testing.T, to io.Writer, late time.Duration, hangUp func()) {
 	})
 }
 
-// everySecond calls f late after each second of the clock.
+// everySecond calls f at the given lateness after each second of the clock.
 func everySecond(ctx context.Context, late time.Duration, f func(second time.Time)) {
 	for {
 		second := time.Now().Add(-late).Truncate(time.Second).Add(time.Second)
@@ -109,8 +109,8 @@ func sentence(s string) string {
 	return fmt.Sprintf("$%s*%02X\r\n", s, sum)
 }
 
-// feed sends a SOCK sample a second to a path, until the test ends: that the true time
-// is ahead of the system clock by offset, or, for a pulse, that it was the second.
+// feed sends a SOCK sample per second to a path, until the test ends: the true time minus the system time is offset,
+// or, for a pulse, only that a second began.
 func feed(t *testing.T, path string, offset time.Duration, pulse bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -119,7 +119,7 @@ func feed(t *testing.T, path string, offset time.Duration, pulse bool) {
 		everySecond(ctx, 5*time.Millisecond, func(second time.Time) {
 			conn, err := net.Dial("unixgram", path)
 			if err != nil {
-				return // chronyd is not up yet
+				return // chronyd has not started yet
 			}
 			_, _ = conn.Write(sockSample(second, offset, pulse))
 			_ = conn.Close()
@@ -142,7 +142,7 @@ func sockSample(at time.Time, offset time.Duration, pulse bool) []byte {
 	return b
 }
 
-func TestSentencesCarryTheirChecksum(t *testing.T) {
+func TestSentencesHaveTheirChecksum(t *testing.T) {
 	got := sentences(time.Date(2026, 11, 21, 1, 2, 3, 0, time.UTC))
 	if !strings.HasPrefix(got, "$GPRMC,010203.00,A,") || !strings.Contains(got, ",211126,,,A*") {
 		t.Errorf("got %q", got)

@@ -14,17 +14,16 @@ import (
 	"oneway.example/tests/await"
 )
 
-// sandbox is a network, a /run, a /dev, a /var/lib, a /var/log and System V shared memory
-// of its own, so that files are loaded with the paths that they name, no packet
-// leaves, and no other chronyd or gpsd of this host is met.
+// sandbox is a network, a /run, a /dev, a /var/lib, a /var/log and System V shared memory of its own, so that files are
+// loaded with the paths in them, no packet leaves, and no other chronyd or gpsd of this host is affected.
 type sandbox struct {
 	t   *testing.T
-	dir string // holds run, dev, lib, log; the same path inside and outside
+	dir string // contains run, dev, lib, log; the same path inside and outside
 	pid int    // of a process inside
 }
 
-// setup makes the sandbox. The pty of a receiver appears under its name in /dev, and
-// names of NTP servers are those of a second chronyd on loopback.
+// setup makes the sandbox. A receiver's pty has its name in /dev, and the names of NTP servers resolve to a second
+// chronyd on loopback.
 const setup = `set -e
 ip link set lo up
 mkdir -p "$1/run" "$1/lib" "$1/log" "$1/dev" "$1/client"
@@ -45,11 +44,10 @@ echo ready
 exec cat
 `
 
-// newSandbox lasts until the test ends. receiver is a pty and device its name inside;
-// both may be empty.
+// newSandbox lasts until the test ends. receiver is a pty and device its name inside; both may be empty.
 func newSandbox(t *testing.T, receiver, device string) *sandbox {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "oneway") // short: a socket's path has 107 bytes
+	dir, err := os.MkdirTemp("", "oneway") // short: a socket's path has at most 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +83,7 @@ func (s *sandbox) output(name string, args ...string) string {
 	return string(out)
 }
 
-// logbook is what a daemon has said so far.
+// logbook is a daemon's output so far.
 type logbook struct {
 	await.Text
 	done chan struct{}
@@ -123,5 +121,5 @@ func (s *sandbox) daemon(name string, args ...string) *logbook {
 	return l
 }
 
-// path is a path inside as it is outside; it must be below /run.
+// path is the outside path of an inside path, which must be below /run.
 func (s *sandbox) path(inside string) string { return filepath.Join(s.dir, inside) }
