@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// Config is what of chrony.conf(5) matters here. The zero value has its defaults.
+// Config is the part of chrony.conf(5) that is simulated. The zero value has its defaults.
 type Config struct {
-	// Source is followed; nil: none, so that the clock is never synchronized.
+	// Source is the time source; nil: none, so that the clock is never synchronized.
 	Source Source
-	// MakeStep steps the clock if its first StepLimit updates find an offset above it,
-	// in seconds; zero: never.
+	// MakeStep steps the clock if an offset above it, in seconds, occurs in the first StepLimit updates; zero: never.
 	MakeStep  float64
 	StepLimit int
-	// DriftFrequency and DriftSkew are the drift file's, as ratios; a skew of zero:
-	// there is no such file, and the kernel's frequency is taken over.
+	// DriftFrequency and DriftSkew are the drift file's, as ratios; a skew of zero: there is no such file, and the
+	// kernel's frequency is used.
 	DriftFrequency, DriftSkew float64
 }
 
@@ -30,26 +29,26 @@ const (
 	minSlewSeconds  = 1.0
 	maxSlewSeconds  = 1e4
 	leastOffset     = 1e-9
-	frequencyLag    = 0.01 // the kernel's tick: how long a new frequency may take to be in force
+	frequencyLag    = 0.01 // the kernel's tick: the delay until a new frequency takes effect
 )
 
-// Chronyd disciplines a Clock. All moments are true time since the simulation's
-// start; of the truth it uses nothing but the order of events.
+// Chronyd disciplines a Clock. All times are true time since the simulation's start; it uses true time only for the
+// order of events.
 type Chronyd struct {
 	clock    *Clock
 	config   Config
 	random   *rand.Rand
 	register register
 	filter   filter
-	measured int // times the source was asked
+	measured int // number of measurements of the source
 	nextAsk  time.Duration
 	nextPoll time.Duration
 	steering steering
 
-	// The reference, as the last update left it.
+	// The reference, as of the last update.
 	synchronized   bool
 	updates        int
-	referenceTime  float64 // on the clock
+	referenceTime  float64 // by the clock
 	skew           float64
 	residual       float64
 	offsetSD       float64
@@ -61,7 +60,7 @@ type Chronyd struct {
 	interval       float64
 }
 
-// Start starts a daemon on the clock, as it finds it.
+// Start starts a daemon on the clock in its current state.
 func Start(c *Clock, config Config, at time.Duration, random *rand.Rand) *Chronyd {
 	d := &Chronyd{
 		clock: c, config: config, random: random, register: register{precision: readingError},
@@ -81,10 +80,10 @@ func Start(c *Clock, config Config, at time.Duration, random *rand.Rand) *Chrony
 
 func (d *Chronyd) period() time.Duration { return time.Second << d.config.Source.poll() }
 
-// Next is the moment at which the daemon has something to do.
+// Next is the time of the daemon's next action.
 func (d *Chronyd) Next() time.Duration { return min(d.nextAsk, d.nextPoll, d.steering.end) }
 
-// Act does what is due.
+// Act does all actions that are due.
 func (d *Chronyd) Act(at time.Duration) {
 	if at >= d.steering.end {
 		d.register.disperse(d.steering.replan(at))
@@ -118,7 +117,7 @@ func (d *Chronyd) ask(at time.Duration) {
 	d.accept(at, s)
 }
 
-// accept takes a sample, and updates the reference if it may.
+// accept adds a sample, and updates the reference if it may.
 func (d *Chronyd) accept(at time.Duration, s sample) {
 	r := &d.register
 	r.add(s)
@@ -132,7 +131,7 @@ func (d *Chronyd) accept(at time.Duration, s sample) {
 	d.update(at, now)
 }
 
-// update is a new estimate of the clock's offset and frequency.
+// update computes a new estimate of the clock's offset and frequency.
 func (d *Chronyd) update(at time.Duration, now float64) {
 	r := &d.register
 	last, best := r.samples[len(r.samples)-1], r.samples[r.best]
@@ -164,11 +163,10 @@ func (d *Chronyd) update(at time.Duration, now float64) {
 		d.steering.start -= step
 		d.clock.Step(-time.Duration(math.Round(step * 1e9)))
 	}
-	d.referenceTime -= d.random.Float64() // what NTP clients see of it is blurred on purpose
+	d.referenceTime -= d.random.Float64() // chronyd blurs it for NTP clients
 }
 
-// weigh takes the measured frequency in as far as it is more certain than what is
-// known, and sets skew and residual frequency.
+// weigh combines the measured frequency with the estimate by their uncertainties, and sets skew and residual frequency.
 func (d *Chronyd) weigh(measured, measuredSkew float64) (frequency float64) {
 	known := 3 * d.skew * d.skew
 	gain := known / (known + measuredSkew*measuredSkew)
@@ -182,18 +180,17 @@ func (d *Chronyd) weigh(measured, measuredSkew float64) (frequency float64) {
 	return frequency
 }
 
-// change tells all that was measured of a change of the clock.
+// change adjusts all measurements for a change of the clock.
 func (d *Chronyd) change(when, frequency, offset float64) {
 	d.register.slew(when, frequency, offset)
 	adjust(d.filter.samples, when, frequency, offset)
 	d.referenceTime += (when-d.referenceTime)*frequency - offset
 }
 
-// Stop ends the daemon as SIGTERM does: the clock is left at its frequency. A daemon
-// that is killed (or hangs) is simply not asked to Act any more: then the kernel goes
-// on slewing.
+// Stop ends the daemon as SIGTERM does: the clock keeps its frequency. For a daemon that is killed or hangs, a test
+// stops calling Act: the kernel continues to slew.
 func (d *Chronyd) Stop(at time.Duration) { d.clock.slow(at, d.steering.base) }
 
-// MeasuredFrom is the true time since when the newest sample of the last update was
-// taken: of a filtered one, the time of its first part. Zero if there was no update.
+// MeasuredFrom is the true time at which the newest sample of the last update was taken: of a filtered one, the time of
+// its first part. Zero if there was no update.
 func (d *Chronyd) MeasuredFrom() time.Duration { return d.measuredFrom }

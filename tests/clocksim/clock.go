@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Clock is the pair of clocks of one Linux host. All moments that its methods take
-// are true time since the simulation's start, and must not go back.
+// Clock is the pair of clocks of one Linux host. All times passed to its methods are true time since the simulation's
+// start, and must not decrease.
 type Clock struct {
 	oscillator Oscillator
 	random     *rand.Rand
-	at         time.Duration // up to which drift is integrated
-	rate       float64       // of the oscillator, this second
-	drift      float64       // seconds that oscillator and kernel have made of the clock
+	at         time.Duration // end of the integration of drift
+	rate       float64       // of the oscillator, in the current second
+	drift      float64       // integral of the rates of oscillator and kernel, in seconds
 	stepped    time.Duration // sum of all steps
-	slowed     float64       // by what ratio the kernel slows the clock
+	slowed     float64       // ratio by which the kernel slows the clock
 }
 
-// NewClock returns a clock that is ahead of the truth by offset.
+// NewClock returns a clock that is ahead of true time by offset.
 func NewClock(o Oscillator, offset time.Duration, random *rand.Rand) *Clock {
 	c := &Clock{oscillator: o, random: random, stepped: offset}
 	c.rate = c.oscillator.next(0, random)
 	return c
 }
 
-// advance integrates up to a moment, second by second.
+// advance integrates up to a time, second by second.
 func (c *Clock) advance(to time.Duration) {
 	for c.at < to {
 		end := min(to, c.at.Truncate(tick)+tick)
@@ -37,28 +37,27 @@ func (c *Clock) advance(to time.Duration) {
 	}
 }
 
-// Read returns CLOCK_REALTIME as time since the simulation's start, and
-// CLOCK_MONOTONIC: the same but for the steps.
+// Read returns CLOCK_REALTIME as time since the simulation's start, and CLOCK_MONOTONIC: the same without the steps.
 func (c *Clock) Read(at time.Duration) (wall, mono time.Duration) {
 	c.advance(at)
 	mono = at + time.Duration(math.Round(c.drift*1e9))
 	return mono + c.stepped, mono
 }
 
-// Offset is how far the clock is ahead of the truth, in seconds.
+// Offset is the clock minus true time, in seconds.
 func (c *Clock) Offset(at time.Duration) float64 {
 	c.advance(at)
 	return c.drift + c.stepped.Seconds()
 }
 
-// Step sets CLOCK_REALTIME forward by d, or back.
+// Step adds d to CLOCK_REALTIME.
 func (c *Clock) Step(d time.Duration) { c.stepped += d }
 
-// slow sets by what ratio the kernel slows the clock from a moment on.
+// slow sets the ratio by which the kernel slows the clock from now on.
 func (c *Clock) slow(at time.Duration, ratio float64) {
 	c.advance(at)
 	c.slowed = ratio
 }
 
-// seconds is CLOCK_REALTIME as chronyd calculates with it.
+// seconds is CLOCK_REALTIME in the form of chronyd's calculations.
 func (c *Clock) seconds(at time.Duration) float64 { return at.Seconds() + c.Offset(at) }

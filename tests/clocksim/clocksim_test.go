@@ -14,7 +14,7 @@ func random(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(testseed.Of(t), 7))
 }
 
-// live runs a daemon until a moment.
+// live runs a daemon until the given time.
 func live(d *Chronyd, until time.Duration) {
 	for d.Next() <= until {
 		d.Act(d.Next())
@@ -38,7 +38,7 @@ func TestStepMovesOneClockAndSlewBoth(t *testing.T) {
 	}
 }
 
-func TestRampChangesTheRateForGood(t *testing.T) {
+func TestRampChangesTheRatePermanently(t *testing.T) {
 	o := Oscillator{Rate: 1e-6, Ramps: []Ramp{{From: time.Minute, Over: time.Minute, Change: 4e-6}, {From: time.Hour, Change: -1e-6}}}
 	for at, want := range map[time.Duration]float64{
 		0: 1e-6, 90 * time.Second: 3e-6, 2 * time.Minute: 5e-6, 59 * time.Minute: 5e-6, time.Hour: 4e-6,
@@ -50,7 +50,7 @@ func TestRampChangesTheRateForGood(t *testing.T) {
 }
 
 func TestFitFindsALineAndItsUncertainty(t *testing.T) {
-	// Worked out by hand: y = 1 + 2x with residuals +1, -2, +1 at x = -1, 0, 1.
+	// Computed by hand: y = 1 + 2x with residuals +1, -2, +1 at x = -1, 0, 1.
 	l := fit([]float64{-1, 0, 1}, []float64{0, -1, 4}, []float64{1, 1, 1})
 	if !close2(l.intercept, 1, 1e-12) || !close2(l.slope, 2, 1e-12) ||
 		!close2(l.variance, 6, 1e-12) || !close2(l.slopeSD, math.Sqrt(3), 1e-12) || !close2(l.interceptSD, math.Sqrt(2), 1e-12) {
@@ -77,30 +77,30 @@ func TestQuantilesAgreeWithTables(t *testing.T) {
 	}
 }
 
-func TestFilterHoldsToTheMedian(t *testing.T) {
+func TestFilterSelectsSamplesAroundTheMedian(t *testing.T) {
 	var f filter
 	for i := range 16 {
 		offset := 1e-6 * float64(i%2)
 		if i%8 == 3 {
-			offset = 1 // two of 16 are far off
+			offset = 1 // two of 16 are outliers
 		}
 		f.add(sample{at: float64(i), offset: offset, peerDispersion: 1e-6})
 	}
 	s, ok := f.poll()
 	if !ok || s.offset < 0 || s.offset > 1e-6 || s.peerDispersion > 2e-6 {
-		t.Errorf("%+v, %v", s, ok)
+		t.Errorf("got sample %+v, %v", s, ok)
 	}
 	for range 3 {
 		f.add(sample{at: s.at + 100})
 	}
 	if _, ok := f.poll(); ok {
-		t.Error("three samples were enough")
+		t.Error("the filter accepted three samples")
 	}
 }
 
-// What a step by somebody's hand does to chronyd: for a while it believes the samples
-// from before the step more than those after it.
-func TestRegisterForgetsWhatNoLongerFits(t *testing.T) {
+// The effect of a manual step on chronyd: at first it gives samples from before the step more weight than those after
+// it.
+func TestRegisterDropsSamplesThatDoNotFit(t *testing.T) {
 	r := register{precision: 1e-9}
 	random := random(t)
 	for i := range 60 {
@@ -110,28 +110,28 @@ func TestRegisterForgetsWhatNoLongerFits(t *testing.T) {
 		}
 		r.add(sample{at: 16 * float64(i), offset: offset, peerDelay: 1e-3, peerDispersion: 1e-6})
 		if i == 40 && r.estimate.intercept > 0.9 {
-			t.Errorf("one sample is believed at once: %+v", r.estimate)
+			t.Errorf("one sample changes the estimate at once: %+v", r.estimate)
 		}
 	}
 	if len(r.samples) > 20 || !close2(r.estimate.intercept, 1, 1e-4) {
-		t.Errorf("%d samples, %+v", len(r.samples), r.estimate)
+		t.Errorf("got %d samples, estimate %+v", len(r.samples), r.estimate)
 	}
 }
 
-func TestCorrectionIsWhatIsLeftToSlew(t *testing.T) {
+func TestCorrectionIsTheRemainingSlew(t *testing.T) {
 	c := NewClock(Oscillator{}, 10*time.Millisecond, random(t))
 	s := steering{clock: c, random: random(t), start: c.seconds(0)}
 	s.steer(0, 0, 10e-3, 0)
 	for at := time.Duration(0); at < s.end; at += 100 * time.Millisecond {
 		if off := c.Offset(at) + s.correction(at); !close2(off, 0, 1e-8) {
-			t.Errorf("at %v the corrected clock is off by %v", at, off)
+			t.Errorf("at %v the error of the corrected clock is %v", at, off)
 		}
 	}
 	for s.end < time.Minute {
 		s.replan(s.end)
 	}
 	if off := c.Offset(time.Minute); !close2(off, 0, 1e-6) {
-		t.Errorf("after the slew the clock is off by %v", off)
+		t.Errorf("after the slew the error of the clock is %v", off)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestSlewAtFullSpeedStopsInTime(t *testing.T) {
 		s := steering{clock: c, random: random(t), start: c.seconds(0)}
 		s.steer(0, 0, offset, 0)
 		if off := c.Offset(s.end); s.end < 11*time.Second || s.end > 13*time.Second || !close2(off, 0, 1e-3) {
-			t.Errorf("%v s were slewed in %v; %v s are left", offset, s.end, off)
+			t.Errorf("slew of %v s in %v: %v s remain", offset, s.end, off)
 		}
 	}
 }
@@ -160,14 +160,14 @@ func TestChronydFindsOffsetAndFrequency(t *testing.T) {
 		track, off := d.Tracking(time.Hour), c.Offset(time.Hour)
 		bound := math.Abs(track.Correction) + track.RootDispersion + track.RootDelay/2
 		if !track.Synchronized || math.Abs(off) > 30e-6 || math.Abs(off) > bound || !close2(track.Frequency, -50e-6, 0.2e-6) {
-			t.Errorf("%s: off by %v, bound %v, %+v", name, off, bound, track)
+			t.Errorf("%s: error %v, bound %v, %+v", name, off, bound, track)
 		}
 	}
 }
 
 // chronyc(1), reference.c: between updates the dispersion grows by skew, residual
 // frequency and maxclockerror.
-func TestDispersionGrowsAsChronydsWithoutAnUpdate(t *testing.T) {
+func TestDispersionGrowsLikeChronydsWithoutAnUpdate(t *testing.T) {
 	lost := func(at time.Duration) bool { return at > time.Hour }
 	d := Start(NewClock(Oscillator{}, 0, random(t)), Config{Source: &Pulse{Poll: 4, Delay: 1e-6, Precision: 1e-6, Lost: lost}}, 0, random(t))
 	live(d, 61*time.Minute)
@@ -185,20 +185,20 @@ func TestMakeStepStepsOnlyAtFirst(t *testing.T) {
 	d := Start(c, Config{MakeStep: 1, StepLimit: 3, Source: &NTP{Poll: 4}}, 0, random(t))
 	live(d, 10*time.Second)
 	if wall, mono := c.Read(10 * time.Second); (wall-mono).Abs() > time.Millisecond || math.Abs(c.Offset(10*time.Second)) > 1e-3 {
-		t.Errorf("wall minus monotonic %v, off by %v", wall-mono, c.Offset(10*time.Second))
+		t.Errorf("wall minus monotonic %v, error %v", wall-mono, c.Offset(10*time.Second))
 	}
 	live(d, time.Hour)
 	c.Step(2 * time.Second)
 	live(d, 2*time.Hour)
 	if wall, mono := c.Read(2 * time.Hour); (wall - mono - 2*time.Second).Abs() > time.Millisecond {
-		t.Errorf("it stepped after its third update: %v", wall-mono)
+		t.Errorf("stepped after its third update: %v", wall-mono)
 	}
 	if off := c.Offset(2 * time.Hour); math.Abs(off) > 1e-3 {
-		t.Errorf("off by %v an hour after a step", off)
+		t.Errorf("error %v an hour after a step", off)
 	}
 }
 
-func TestSameSeedSameDay(t *testing.T) {
+func TestSimulationIsDeterministicForASeed(t *testing.T) {
 	day := func() Tracking {
 		d := Start(NewClock(Oscillator{Rate: 1e-5, Walk: 1e-9, Day: 1e-7}, 0, random(t)), Config{Source: &Pulse{Poll: 4, Delay: 1e-6, Jitter: time.Microsecond}}, 0, random(t))
 		live(d, time.Hour)

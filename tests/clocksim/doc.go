@@ -1,11 +1,9 @@
-// Package clocksim is a host's clock and its chronyd, simulated: a day passes in
-// about a second, and the truth is known to the nanosecond.
+// Package clocksim simulates a host's clock and its chronyd: a day takes about a second, and the true time is known to
+// the nanosecond.
 //
-// What it is for: the error bound that clock/chrony prints is proven by real
-// kernels for minutes (tests/vmlab); what takes hours, such as a receiver that is
-// lost for ten minutes or six hours, is proven here. A fake that reports a generous
-// bound would prove nothing, so the daemon computes what it reports as chronyd does,
-// from what it has measured, and knows nothing of the truth:
+// Purpose: tests/vmlab checks the error bound of clock/chrony with real kernels for minutes; this package checks what
+// takes hours, such as an outage of a receiver for ten minutes or six hours. A fake with a generous bound would prove
+// nothing, so the simulated daemon computes its reports as chronyd does, from its measurements, without the true time:
 //
 //	Oscillator  rate: constant, random walk, two temperature cycles, jumps, ramps
 //	Clock       CLOCK_REALTIME and CLOCK_MONOTONIC of Linux: both are slewed, one is stepped
@@ -14,8 +12,8 @@
 //	register    chronyd's regression over the last samples (sourcestats.c, regress.c)
 //	Chronyd     chronyd's reference, tracking report and slewing (reference.c, sys_generic.c)
 //
-// Written from chrony's formulas (release 4.x; chrony.conf(5), RFC 5905), not from
-// its code. What is simpler than chronyd, and on which side that errs:
+// Written from chrony's formulas (release 4.x; chrony.conf(5), RFC 5905), not from its code. Simplifications, and the
+// direction of their error:
 //
 //   - one source a host, so no selection, no combination, no falsetickers;
 //   - a constant poll interval, and no test of a sample's delay: every sample counts,

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// filter makes one sample out of those that a reference clock gave since its last
-// poll: those nearest to the median, which the others only confirm.
+// filter combines the samples of a reference clock since its last poll: it averages those nearest to the median.
 type filter struct {
 	samples  []sample
 	variance float64 // moving average
 	freedom  int     // of that average, up to 50
 }
 
-// Limits of the filter, as a refclock of chrony.conf(5) has by default.
+// Limits of the filter, as the defaults of a refclock in chrony.conf(5).
 const (
 	filterLength = 64
 	filterLeast  = 4
@@ -32,7 +31,7 @@ func (f *filter) add(s sample) {
 	f.samples = append(f.samples, s)
 }
 
-// poll empties the filter; ok is false if it held too little.
+// poll empties the filter; ok is false if it had too few samples.
 func (f *filter) poll() (result sample, ok bool) {
 	if len(f.samples) < filterLeast {
 		return sample{}, false
@@ -91,8 +90,7 @@ func (f *filter) spread(chosen []sample, mean, offset float64) float64 {
 	return f.steadied(variance, sd, max(1, freedom))
 }
 
-// steadied is sd as the average of the past would have it, unless the present is
-// significantly worse.
+// steadied is sd by the average of the past, unless the current value is significantly larger.
 func (f *filter) steadied(variance, sd float64, freedom int) float64 {
 	before, n := f.variance, float64(freedom)
 	if f.freedom > filterMemory {

@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// Oscillator is what a host counts time by. Rates are ratios: 50e-6 is a clock that
-// gains 50 us a second if left alone. The zero value is perfect.
+// Oscillator is a host's oscillator. Rates are ratios: 50e-6 gains 50 us a second without correction. The zero value is
+// perfect.
 type Oscillator struct {
 	// Rate is the constant part.
 	Rate float64
-	// Walk is the step of the random walk of the rate, the standard deviation of
-	// its change in one second. A quartz of a computer has about 1e-10.
+	// Walk is the step of the random walk of the rate, the standard deviation of its change in one second. A computer's
+	// quartz has about 1e-10.
 	Walk float64
-	// Day and Room are the amplitudes of two temperature cycles: of a day, and of a
-	// room whose heating switches every 20 minutes.
+	// Day and Space are the amplitudes of two temperature cycles: of a day, and of a room whose heating switches every
+	// 20 minutes.
 	Day, Space float64
-	// Ramps are changes of temperature that somebody makes.
+	// Ramps are further changes of temperature.
 	Ramps []Ramp
 
 	walked float64
 }
 
-// Ramp changes the rate by Change, evenly from From on during Over (zero: at once).
-// It stays changed.
+// Ramp changes the rate permanently by Change, evenly from From on during Over (zero: at once).
 type Ramp struct {
 	From, Over time.Duration
 	Change     float64
@@ -32,10 +31,10 @@ type Ramp struct {
 
 const spaceCycle = 20 * time.Minute
 
-// tick is how often the rate changes.
+// tick is the interval of rate changes.
 const tick = time.Second
 
-// next is the rate of the second that begins at the given moment.
+// next is the rate of the second that starts at the given time.
 func (o *Oscillator) next(at time.Duration, random *rand.Rand) float64 {
 	if o.Walk > 0 {
 		o.walked += o.Walk * random.NormFloat64()

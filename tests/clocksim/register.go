@@ -8,7 +8,7 @@ import (
 
 // sample is one measurement, in seconds.
 type sample struct {
-	at             float64 // on the clock, corrected by what chronyd still has to slew
+	at             float64 // by the clock, corrected by the remaining slew of chronyd
 	offset         float64 // positive: the clock is fast
 	peerDelay      float64
 	peerDispersion float64
@@ -17,7 +17,7 @@ type sample struct {
 	taken          time.Duration // true time, of the earliest if it combines several
 }
 
-// adjusted is the sample as it would have been, had the clock been changed before.
+// adjusted is the sample as if the clock had been changed before it.
 func (s sample) adjusted(when, frequency, offset float64) sample {
 	delta := (when-s.at)*frequency - offset
 	s.at += delta
@@ -36,7 +36,7 @@ const (
 	maxSamples    = 64
 	minSamples    = 6
 	minToRegress  = 3
-	runsRatio     = 2 // samples no longer fitted that the test of runs still sees
+	runsRatio     = 2 // factor of additional older samples for the test of runs
 	worstRate     = 2000e-6
 	minSkew       = 1e-12
 	maxSkew       = 1.0
@@ -47,14 +47,14 @@ const (
 type register struct {
 	samples   []sample // oldest first
 	former    []sample // dropped from the fit, kept for the test of runs
-	precision float64  // of reading the clock
+	precision float64  // of clock readings
 	ok        bool
 	estimate  line // offset at the last sample, and its change
 	skew      float64
-	best      int // the sample that bounds the offset most tightly
+	best      int // the sample with the smallest bound of the offset
 }
 
-// add takes a sample and fits anew.
+// add adds a sample and repeats the fit.
 func (r *register) add(s sample) {
 	if n := len(r.samples); n > 0 && s.at <= r.samples[n-1].at {
 		r.samples, r.former = nil, nil // the clock went back
@@ -66,7 +66,7 @@ func (r *register) add(s sample) {
 	r.regress()
 }
 
-// drop takes the oldest n samples out of the fit.
+// drop removes the oldest n samples from the fit.
 func (r *register) drop(n int) {
 	r.former = append(r.former, r.samples[:n]...)
 	r.samples = slices.Clone(r.samples[n:])
@@ -75,8 +75,7 @@ func (r *register) drop(n int) {
 	}
 }
 
-// regress fits a line to as many samples as it suits: the oldest are dropped until
-// the residuals look independent.
+// regress fits a line to as many samples as possible: the oldest are dropped until the residuals appear independent.
 func (r *register) regress() {
 	all := append(slices.Clone(r.former), r.samples...)
 	last := all[len(all)-1].at
@@ -107,7 +106,7 @@ func (r *register) regress() {
 	r.findBest()
 }
 
-// weights grow with a sample's distance above the least.
+// weights increase with a sample's distance above the minimum.
 func (r *register) weights() []float64 {
 	distances := make([]float64, len(r.samples))
 	for i, s := range r.samples {
@@ -134,7 +133,7 @@ func (r *register) findBest() {
 	}
 }
 
-// slew tells of a change of the clock.
+// slew adjusts the samples for a change of the clock.
 func (r *register) slew(when, frequency, offset float64) {
 	if len(r.samples) == 0 {
 		return
@@ -146,7 +145,7 @@ func (r *register) slew(when, frequency, offset float64) {
 	r.estimate.slope = (r.estimate.slope - frequency) / (1 - frequency)
 }
 
-// disperse adds to the uncertainty of all that was measured.
+// disperse adds to the uncertainty of all samples.
 func (r *register) disperse(by float64) {
 	for i := range r.samples {
 		r.samples[i].peerDispersion += by

@@ -6,11 +6,11 @@ import "math"
 type line struct {
 	intercept, slope     float64
 	interceptSD, slopeSD float64
-	variance             float64 // of the samples, with the weights taken out
+	variance             float64 // of the samples, without the weights
 }
 
-// fit fits a line; weights are variances: the larger, the less a sample counts. It
-// needs three samples at least, at different x.
+// fit fits a line; weights are variances: a larger one reduces a sample's influence. It needs at least three samples at
+// different x.
 func fit(x, y, weights []float64) line {
 	var sumW, sumX, sumY float64
 	for i := range x {
@@ -53,9 +53,8 @@ func runs(residuals []float64) int {
 	return n
 }
 
-// criticalRuns is the number of runs that n independent residuals exceed in 95 of
-// 100 cases (Wald and Wolfowitz 1940, in the normal approximation); as few as 7 are
-// never rejected.
+// criticalRuns is the number of runs that n independent residuals exceed in 95 of 100 cases (Wald and Wolfowitz 1940,
+// in the normal approximation); up to 7 are never rejected.
 func criticalRuns(n int) int {
 	if n < 8 {
 		return 0

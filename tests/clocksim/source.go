@@ -5,35 +5,34 @@ import (
 	"time"
 )
 
-// Source is what a Chronyd follows: an *NTP or a *Pulse.
+// Source is the time source of a Chronyd: an *NTP or a *Pulse.
 type Source interface {
-	// poll is how often chronyd takes a new estimate, as a power of two of seconds.
+	// poll is the interval of chronyd's estimates, as a power of two of seconds.
 	poll() int
-	// next is when the source is asked, or speaks, after at; n counts the times before.
+	// next is the time of the measurement after at; n counts the earlier ones.
 	next(at time.Duration, n int) time.Duration
-	// measure is the sample taken at the moment at by a clock that is fast by the
-	// given offset; ok is false if there is none.
+	// measure is the sample at the time at of a clock that is ahead by the given offset; ok is false if there is none.
 	measure(at time.Duration, fast, skew float64, random *rand.Rand) (s sample, ok bool)
-	// filtered says that samples go through the filter.
+	// filtered reports whether samples pass through the filter.
 	filtered() bool
 }
 
 // readingError is the precision of chronyd's own clock readings (2^-23 s).
 const readingError = 119e-9
 
-// NTP is a server behind a path of two delays.
+// NTP is a server behind a path with two delays.
 type NTP struct {
 	// Poll is minpoll and maxpoll; the first four polls are 2 s apart (iburst).
 	Poll int
-	// Forward and Back are the least delays of the path; each packet waits Jitter
-	// more, on average (exponentially distributed).
+	// Forward and Back are the smallest delays of the path; each packet has Jitter more, on average (exponentially
+	// distributed).
 	Forward, Back, Jitter time.Duration
 	// RootDelay and RootDispersion, in seconds, are the server's own.
 	RootDelay, RootDispersion float64
-	// Bias is the server's true error in seconds, positive: it is fast; nil: none.
-	// An honest server keeps it below RootDispersion + RootDelay/2.
+	// Bias is the server's true error in seconds, positive: it is ahead; nil: none. A correct server keeps it below
+	// RootDispersion + RootDelay/2.
 	Bias func(at time.Duration) float64
-	// Lost says when the server does not answer; nil: never.
+	// Lost reports when the server does not reply; nil: never.
 	Lost func(at time.Duration) bool
 }
 
@@ -69,17 +68,16 @@ func (n *NTP) measure(at time.Duration, fast, skew float64, random *rand.Rand) (
 //
 //	refclock PPS /dev/pps0 lock NMEA poll POLL delay DELAY precision PRECISION
 type Pulse struct {
-	// Poll is after how many seconds (a power of two) the filter is read.
+	// Poll is the interval of the filter in seconds, as a power of two.
 	Poll int
-	// Latency is from the pulse to its stamp, Jitter what is added to it, on average
-	// (exponentially distributed).
+	// Latency is the time from the pulse to its timestamp, Jitter its average addition (exponentially distributed).
 	Latency, Jitter time.Duration
-	// Delay and Precision, in seconds, are the configuration's words for it: an honest
-	// configuration has Delay/2 + Precision cover the latency.
+	// Delay and Precision, in seconds, are those of the configuration: correct ones satisfy Delay/2 + Precision >=
+	// latency.
 	Delay, Precision float64
 	// Bias is added to the latency, in seconds; nil: none.
 	Bias func(at time.Duration) float64
-	// Lost says when there is no pulse; nil: never.
+	// Lost reports when there is no pulse; nil: never.
 	Lost func(at time.Duration) bool
 }
 

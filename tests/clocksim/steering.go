@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// steering is how chronyd makes the kernel correct an offset: by another frequency
-// for a planned time, after which the plan is made anew.
+// steering is chronyd's correction of an offset by the kernel: another frequency for a planned time, after which it
+// plans again.
 type steering struct {
 	clock  *Clock
 	random *rand.Rand
-	base   float64 // frequency of the clock left alone, as estimated; positive: fast
-	left   float64 // offset to be corrected, of when the slew began
-	speed  float64 // offset x time in which chronyd would like to correct it
-	slewed float64 // frequency by which the slew corrects
-	start  float64 // of the slew, on the clock
+	base   float64 // estimated frequency error of the clock without correction; positive: fast
+	left   float64 // remaining offset at the start of the slew
+	speed  float64 // offset x time of the intended correction
+	slewed float64 // frequency of the slew
+	start  float64 // start of the slew, by the clock
 	end    time.Duration
 }
 
-// correction is what has to be added to the clock to have chronyd's best estimate.
+// correction is the value to add to the clock for chronyd's best estimate.
 func (s *steering) correction(at time.Duration) float64 {
 	return s.slewed*(s.clock.seconds(at)-s.start) - s.left
 }
 
-// steer takes in a new frequency and a further offset, and returns by how much that
-// makes the past less certain.
+// steer sets a new frequency and an additional offset, and returns the resulting uncertainty of earlier samples.
 func (s *steering) steer(at time.Duration, frequency, offset, speed float64) float64 {
 	s.base += frequency * (1 - s.base)
 	s.base = min(maxFrequency, max(-maxFrequency, s.base))
@@ -35,7 +34,7 @@ func (s *steering) steer(at time.Duration, frequency, offset, speed float64) flo
 	return uncertain + s.replan(at)
 }
 
-// replan ends the slew and begins another.
+// replan ends the slew and starts another.
 func (s *steering) replan(at time.Duration) float64 {
 	now := s.clock.seconds(at)
 	s.left -= s.slewed * (now - s.start)
@@ -53,7 +52,7 @@ func (s *steering) replan(at time.Duration) float64 {
 		seconds = min(maxSlewSeconds, max(minSlewSeconds, s.left/s.slewed))
 	}
 	late := time.Duration(s.random.ExpFloat64() * float64(200*time.Microsecond))
-	s.end = at + time.Duration(seconds/(1-total)*1e9) + late // the timer is of the clock that is slewed
+	s.end = at + time.Duration(seconds/(1-total)*1e9) + late // the timer uses the slewed clock
 	if uncertain := math.Abs(before-s.slewed) * frequencyLag; uncertain >= leastOffset {
 		return uncertain
 	}

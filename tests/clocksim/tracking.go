@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Tracking is what chronyd answers to the command of that name. Offsets and delays
-// are in seconds, frequencies are ratios; the signs are chronyd's.
+// Tracking is chronyd's reply to the command of that name. Offsets and delays are in seconds, frequencies are ratios;
+// the signs are chronyd's.
 type Tracking struct {
 	Synchronized bool
-	// ReferenceTime is the time of the last update on the clock, since the
-	// simulation's start; Updated is false if there was none.
+	// ReferenceTime is the time of the last update by the clock, since the simulation's start; Updated is false if
+	// there was none.
 	ReferenceTime time.Duration
 	Updated       bool
-	// Correction is what has to be added to the clock.
+	// Correction is the value to add to the clock.
 	Correction     float64
 	LastOffset     float64
 	Frequency      float64
@@ -26,7 +26,7 @@ type Tracking struct {
 	Poll int
 }
 
-// Tracking is the daemon's answer at a moment.
+// Tracking is the daemon's reply at a time.
 func (d *Chronyd) Tracking(at time.Duration) Tracking {
 	t := Tracking{
 		Correction: d.steering.correction(at), LastOffset: d.lastOffset,
