@@ -21,8 +21,8 @@ const (
 	low31    = 1<<31 - 1
 )
 
-// classifier picks the requests of the client's agent, the replies to them, and the packets
-// of load tests. The requests of the server's agent are on another path.
+// classifier selects the requests of the client's agent, the replies to them, and the packets of load tests. The
+// requests of the server's agent are on another path.
 func classifier() lab.Classifier {
 	client, server := lab.Addresses()
 	request, load := netip.AddrPortFrom(server, reflectorPort), netip.AddrPortFrom(server, loadServerPort)
@@ -43,8 +43,8 @@ func classifier() lab.Classifier {
 	}
 }
 
-// light are the requests, or the replies, of a direction's log, with their own number as
-// key, and for each reply the number of its request.
+// light returns the requests, or the replies, of a direction's log, with their own number as key, and for each reply
+// the number of its request.
 func light(log []lab.Record, d sample.Direction) (all []lab.Record, to []uint64) {
 	for _, r := range log {
 		switch {

@@ -12,13 +12,13 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// odd is a profile that is in no file of ours.
+// odd is a profile that is not built in.
 const odd = `name: odd
 forward: {rate: 3.3Mbit, delay: 47ms, jitter: 0ms, queue: 77KB, loss: 2%, duplicate: 1%, corrupt: 1%}
 reverse: {rate: 700kbit, delay: 23ms, jitter: 4ms, queue: 33KB, loss: 1%, reorder: 2%}
 `
 
-func TestDemoHoldsItsTableOnAnyProfile(t *testing.T) {
+func TestDemoTableIsCorrectForAnyProfile(t *testing.T) {
 	lab.Require(t)
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		t.Skip("prometheus is not installed: apt-get install prometheus")
@@ -43,14 +43,14 @@ func TestDemoHoldsItsTableOnAnyProfile(t *testing.T) {
 	out, err := demo.CombinedOutput()
 	t.Logf("%s", out)
 	var exit *exec.ExitError
-	// What a busy machine keeps the agents from telling is no fault of theirs: they say so.
+	// Values missing because of a busy machine are not a fault: the agents report the reason.
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitUnreported) {
 		t.Fatal(err)
 	}
 	checkReport(t, report)
 }
 
-// checkReport reads the table as a script would.
+// checkReport reads the table's JSON.
 func checkReport(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -74,28 +74,28 @@ func checkReport(t *testing.T, file string) {
 		}
 		unlogged := r["name"] == "stamp_coverage_ratio" || r["name"] == "packets_unaccounted"
 		if r["status"] == "ok" && !unlogged && r["link_log"] == nil {
-			t.Errorf("%v %v is held against the configuration: the link's log says nothing", r["name"], r["direction"])
+			t.Errorf("%v %v is compared with the configuration: it has no value in the link's log", r["name"], r["direction"])
 		}
 	}
-	// One direction's queue and capacity, twice refused.
+	// Queue and capacity of one direction, refused twice.
 	if unreported > 3 {
-		t.Errorf("%d of %d rows are untold", unreported, len(rows))
+		t.Errorf("%d of %d rows have no value", unreported, len(rows))
 	}
 	for direction, delay := range want {
 		i := slices.IndexFunc(rows, func(r map[string]any) bool { return r["name"] == "delay_min_seconds" && r["direction"] == direction })
 		if i < 0 {
-			t.Errorf("%s: no smallest delay", direction)
+			t.Errorf("%s: no row of the smallest delay", direction)
 			continue
 		}
 		truth, _ := rows[i]["link_log"].(map[string]any)
 		if low, _ := truth["low"].(float64); low < delay || low > delay+0.005 {
-			t.Errorf("%s: the link's smallest delay was %v, by its log; it is configured for %v", direction, low, delay)
+			t.Errorf("%s: the link's smallest delay was %v, by its log; configured is %v", direction, low, delay)
 		}
 	}
 	for _, name := range []string{"udp_throughput_bytes_per_second", "queue_size_bytes", "capacity_bytes_per_second"} {
 		for direction := range want {
 			if !slices.ContainsFunc(rows, func(r map[string]any) bool { return r["name"] == name && r["direction"] == direction }) {
-				t.Errorf("no row %s, %s", name, direction)
+				t.Errorf("missing row %s, %s", name, direction)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ providers:
   - {name: oneway, type: file, folder: oneway, options: {path: "%s"}}
 `
 
-// startGrafana shows our dashboards in the Grafana that GRAFANA_HOME names.
+// startGrafana starts the Grafana of GRAFANA_HOME with oneway's dashboards.
 func (s *stack) startGrafana(ctx context.Context) error {
 	home := os.Getenv("GRAFANA_HOME")
 	if home == "" {
@@ -50,7 +50,7 @@ func (s *stack) startGrafana(ctx context.Context) error {
 	host, port, _ := strings.Cut(address, ":")
 	program := filepath.Join(home, "bin", "grafana")
 	cmd := exec.CommandContext(ctx, program, "server", "--homepath="+home)
-	cmd.Cancel = func() error { return nil } // ended in order by stop
+	cmd.Cancel = func() error { return nil } // stop ends it in order
 	cmd.Env = append(os.Environ(),
 		"GF_SERVER_HTTP_ADDR="+host, "GF_SERVER_HTTP_PORT="+port,
 		"GF_PATHS_DATA="+filepath.Join(dir, "data"), "GF_PATHS_LOGS="+filepath.Join(dir, "logs"),
@@ -66,7 +66,7 @@ func (s *stack) startGrafana(ctx context.Context) error {
 	return s.untilReady(ctx, s.grafana+"/api/health", "Grafana")
 }
 
-// announce says where to look while the demo stays up.
+// announce prints the addresses while the demo keeps running.
 func (s *stack) announce(out io.Writer) {
 	fmt.Fprintf(out, "\n  client agent   %s\n  server agent   %s\n  Prometheus     %s\n", s.agents["client"], s.agents["server"], s.prometheus)
 	if s.grafana != "" {

@@ -11,8 +11,7 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// told fills in why rows of a run are without a value: what its report says, or the agent
-// where there is no report.
+// told sets the reasons of a run's rows without a value: from its report, or from the agent if there is none.
 func (s *stack) told(ctx context.Context, probe string, r *run, d sample.Direction, rows []row) []row {
 	for i := range rows {
 		if rows[i].Measured != nil {
@@ -28,8 +27,8 @@ func (s *stack) told(ctx context.Context, probe string, r *run, d sample.Directi
 	return rows
 }
 
-// saturationRows are what the last run of probe saturation found. All count IP bytes, header
-// included and no link layer, as the profile's rate and queue do, and the link's log.
+// saturationRows are the results of the last run of probe saturation. All count IP bytes, header included and no link
+// layer, like the profile's rate and queue and the link's log.
 func (s *stack) saturationRows(ctx context.Context, profile lab.Profile, after time.Time) (rows []row) {
 	r := s.lastRun(ctx, "saturation", after)
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
@@ -46,7 +45,7 @@ func (s *stack) saturationRows(ctx context.Context, profile lab.Profile, after t
 	return rows
 }
 
-// loadRows holds one direction against the link's log.
+// loadRows compares one direction with the link's log.
 func loadRows(d sample.Direction, link lab.Link, v map[string]*float64, truth *loadLog) []row {
 	rate, queue := float64(link.MeanRate())/8, float64(link.Queue)
 	if queue == 0 {
@@ -82,7 +81,7 @@ func loadRows(d sample.Direction, link lab.Link, v map[string]*float64, truth *l
 	return rows
 }
 
-// trainRows are the capacities by the last run of probe train.
+// trainRows are the capacities of the last run of probe train.
 func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.Time) (rows []row) {
 	r := s.lastRun(ctx, "train", after)
 	for i, link := range []lab.Link{profile.Forward, profile.Reverse} {
@@ -94,7 +93,7 @@ func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.T
 		if link.Trace != nil {
 			one.Undefined = "the link's rate moves: it has no one capacity"
 		}
-		for _, payload := range payloads { // the largest whose trains were clean
+		for _, payload := range payloads { // the largest with clean trains
 			t := s.trains(ctx, d, payload)
 			if t == nil {
 				continue
@@ -114,11 +113,11 @@ func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.T
 	return rows
 }
 
-// paperTrains are those of the WPI report's figure 15 (EvDO, downlink): by UDP payload the
-// median capacity, its 5th percentile in kb/s, and the mean dispersion in ms.
+// paperTrains are those of the WPI report's figure 15 (EvDO, downlink): by UDP payload the median capacity, its 5th
+// percentile in kb/s, and the mean dispersion in ms.
 var paperTrains = map[int][3]float64{1472: {500, 500, 24}, 1200: {517, 491, 19}, 1000: {514, 484, 16}, 800: {510, 510, 13}}
 
-// printTrains writes the trains of each size, beside the paper's if the link is its own.
+// printTrains prints the trains of each size, with the paper's values if the link is the paper's.
 func (s *stack) printTrains(ctx context.Context, out io.Writer, profile lab.Profile) {
 	beside := ""
 	if profile.Name == "evdo" {
@@ -150,8 +149,7 @@ var payloads = [...]int{1472, 1200, 1000, 800}
 // headers are those of UDP and IPv4.
 const headers = 28
 
-// trains are median, 5th percentile and mean dispersion of a size; nil where the probe
-// refused to answer.
+// trains are median, 5th percentile and mean dispersion of a size; nil if the probe refused a result.
 func (s *stack) trains(ctx context.Context, dir sample.Direction, payload int) *[3]float64 {
 	labels := fmt.Sprintf(`%s,direction=%q,packet_bytes="%d"`, selector, dir, payload+headers)
 	var v [3]float64

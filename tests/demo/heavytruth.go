@@ -10,21 +10,21 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// loadBytes is the IP packet of probe saturation's default, packet_bytes.
+// loadBytes is the default packet_bytes of probe saturation.
 const loadBytes = 1410
 
-// loadLog is what the link's log says of one direction's load: the idle packets before it and
-// behind it, and the load in the order of entry.
+// loadLog is one direction's load by the link's log: the idle packets before and after it, and the load in the order of
+// entry.
 type loadLog struct {
 	idle, load []lab.Record
 	begin      instant.Time
-	// from and to are the part that the probe looked at, since begin.
+	// from and to are the part that the probe evaluated, since begin.
 	from, to time.Duration
-	// told is the probe's own throughput, which says by its size how it was computed.
+	// told is the probe's own throughput; its magnitude shows how it was computed.
 	told float64
 }
 
-// transfersOf are the packets of a run in the log, by the number of their transfer.
+// transfersOf returns the packets of a run in the log, by the number of their transfer.
 func transfersOf(log []lab.Record, r *run) map[uint64][]lab.Record {
 	out := map[uint64][]lab.Record{}
 	for _, one := range log {
@@ -35,13 +35,13 @@ func transfersOf(log []lab.Record, r *run) map[uint64][]lab.Record {
 	return out
 }
 
-// newLoadLog is nil where the run has nothing to say.
+// newLoadLog is nil if the run has no result.
 func newLoadLog(log []lab.Record, d sample.Direction, r *run) *loadLog {
 	if r == nil || r.Outcome != "completed" {
 		return nil
 	}
 	l := &loadLog{}
-	// The packets before the load, and those of the load: of its segments the one with the most.
+	// The packets before the load, and those of the load: the largest of its segments.
 	idle, until := 0, 0
 	for _, t := range r.Transfers {
 		if t.Direction != d.String() || len(t.Plan.Segments) < 2 {
@@ -77,7 +77,7 @@ func newLoadLog(log []lab.Record, d sample.Direction, r *run) *loadLog {
 	return l
 }
 
-// holds tells whether a packet entered in the part that was looked at.
+// holds reports whether a packet entered in the evaluated part.
 func (l *loadLog) holds(r *lab.Record) bool {
 	t := r.Entry.Sub(l.begin)
 	return t >= l.from && t <= l.to
@@ -95,12 +95,12 @@ func least(all []lab.Record) bracket {
 	return b
 }
 
-// coarse is the share of a second's bytes that a packet is from which on the probe takes the
-// rate of all of the time, not the median of the seconds.
+// coarse is the ratio of packet size to bytes per second from which on the probe computes the rate of the whole time,
+// not the median of the seconds.
 const coarse = 0.01
 
-// throughput is the bytes that came out, undamaged: of the seconds that the probe looked at the
-// median, as the probe defines it (METRICS.md).
+// throughput is the bytes that left undamaged: the median of the evaluated seconds, as the probe defines it
+// (METRICS.md).
 func (l *loadLog) throughput() *span {
 	if loadBytes > coarse*l.told {
 		return l.overall()
@@ -123,11 +123,11 @@ func (l *loadLog) throughput() *span {
 	return exactly((bytes[(n-1)/2] + bytes[n/2]) / 2)
 }
 
-// pause is the time without a packet that enters, above which the sender has paused.
+// pause is the longest time between entering packets that is not a pause of the sender.
 const pause = 0.25
 
-// unpaused leaves out the seconds from first on in which the sender paused, and what its first packets
-// after that found before them, unless that is all of them.
+// unpaused omits, from first on, the seconds in which the sender paused, and the packets queued before its first
+// packets after that, unless that is all of them.
 func (l *loadLog) unpaused(bytes []float64, first int) (some []float64) {
 	out := make([]bool, len(bytes))
 	for i := 1; i < len(l.load); i++ {
@@ -168,8 +168,8 @@ func (l *loadLog) overall() *span {
 	return exactly(bytes / end.Sub(begin).Seconds())
 }
 
-// queueSize is what the log leaves to the queue's size: it held what waited when a packet was let
-// in, with that packet, and less than what it would have held with one that was dropped.
+// queueSize is the range of the queue's size by the log: at least what waited when a packet was admitted, with that
+// packet, and less than what it would have contained with a dropped one.
 func (l *loadLog) queueSize() *span {
 	held, refused := 0, math.MaxInt
 	for i := range l.load {
@@ -185,8 +185,8 @@ func (l *loadLog) queueSize() *span {
 	return &span{float64(held), float64(refused - 1)}
 }
 
-// queueDelay is the median of what the full queue added to the delay of the empty path: of those
-// packets that filled it, so that it had no space for another.
+// queueDelay is the median of what the full queue added to the delay of the empty path: for packets that left no space
+// for another.
 func (l *loadLog) queueDelay() *span {
 	size, empty := l.queueSize(), least(l.idle)
 	if size == nil {
@@ -205,10 +205,9 @@ func (l *loadLog) queueDelay() *span {
 	return (&span{middle(func(b bracket) float64 { return b.least }) - empty.most, middle(func(b bracket) float64 { return b.most }) - empty.least}).finite()
 }
 
-// trainCapacity is what the trains of a size truly showed: (N-1) L bytes in the time between
-// the true exits of the first packet and of the last. The probe takes the median of the clean
-// ones; which those are only it knows, but not how many: of n trains of which any c may be
-// clean, the median of the clean ones is within the span.
+// trainCapacity is the true capacity by the trains of a size: (N-1) L bytes in the time between the exits of the first
+// and the last packet. The probe takes the median of the clean ones; the log does not show which those are, only how
+// many: of n trains of which any c may be clean, the median of the clean ones is within the span.
 func trainCapacity(log []lab.Record, d sample.Direction, r *run, payload int) *span {
 	if r == nil {
 		return nil
@@ -238,7 +237,7 @@ func trainCapacity(log []lab.Record, d sample.Direction, r *run, payload int) *s
 	return &span{all[half], all[n-1-half]}
 }
 
-// nearest is the transfer that began nearest to a time.
+// nearest is the transfer whose start is nearest to a time.
 func nearest(transfers map[uint64][]lab.Record, begin instant.Time) (best []lab.Record) {
 	for _, t := range transfers {
 		if best == nil || t[0].Entry.Sub(begin).Abs() < best[0].Entry.Sub(begin).Abs() {
@@ -248,7 +247,7 @@ func nearest(transfers map[uint64][]lab.Record, begin instant.Time) (best []lab.
 	return best
 }
 
-// capacities are those of a transfer's trains that came through whole.
+// capacities are those of a transfer's complete trains.
 func capacities(packets []lab.Record, length int) (all []float64) {
 	byNumber := map[int]*lab.Record{}
 	for i := range packets {

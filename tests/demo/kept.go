@@ -17,16 +17,15 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// linkSummary is what the link's log says of a direction, for people who ask why a row is what
-// it is.
+// linkSummary is a direction's summary of the link's log, to explain rows.
 type linkSummary struct {
 	Direction string     `json:"direction"`
 	Logged    lab.Counts `json:"logged_packets"`
 	Others    lab.Counts `json:"other_packets"`
-	// Late is how much after their time packets left: the median, 99 % and the most. That is
-	// this machine's doing, is part of the true delay, and so in the truth of all rows.
+	// Late is the lateness of departures: the median, 99 % and the maximum. This machine causes it; it is part of the
+	// true delay, and so of the truth of all rows.
 	Late [3]time.Duration `json:"late_ns"`
-	// Stalls are the times at which the link was most late, the worst first.
+	// Stalls are the times of the largest lateness, in descending order.
 	Stalls []stall `json:"stalls"`
 }
 
@@ -35,8 +34,8 @@ type stall struct {
 	Late time.Duration `json:"late_ns"`
 }
 
-// keep writes what one may want to look at after the demo: the link's log, whole and summed up,
-// and what the agents say at the end. Agents' logs and the runs' reports are there already.
+// keep writes files for later inspection: the link's log, complete and summarized, and the agents' final status.
+// Agents' logs and the runs' reports exist already.
 func (s *stack) keep(ctx context.Context) error {
 	var all []linkSummary
 	var errs []error
@@ -49,7 +48,7 @@ func (s *stack) keep(ctx context.Context) error {
 	errs = append(errs, err, os.WriteFile(filepath.Join(s.dir, "link.json"), append(text, '\n'), 0o644))
 	for name, at := range s.agents {
 		for file, path := range map[string]string{name + "-status.json": "/api/v1/status", name + "-metrics.txt": "/metrics"} {
-			if body, err := get(ctx, at+path); err == nil { // an agent that has ended says no more
+			if body, err := get(ctx, at+path); err == nil { // an agent that has ended does not reply
 				errs = append(errs, os.WriteFile(filepath.Join(s.dir, file), body, 0o644))
 			}
 		}
@@ -67,7 +66,7 @@ func summarize(network *lab.Lab, d sample.Direction, log []lab.Record) linkSumma
 			continue
 		}
 		late = append(late, r.Late())
-		// One stall makes many packets late: those within a second of another are not told.
+		// One stall delays many packets: those within a second of another are omitted.
 		at := r.Exit.After.Time()
 		k := slices.IndexFunc(out.Stalls, func(s stall) bool { return at.Sub(s.At).Abs() < time.Second })
 		switch {
@@ -87,7 +86,7 @@ func summarize(network *lab.Lab, d sample.Direction, log []lab.Record) linkSumma
 	return out
 }
 
-// writeLog writes the log as it is, a line a packet, times in ns.
+// writeLog writes the log, one line per packet, times in ns.
 func writeLog(file string, log []lab.Record) error {
 	f, err := os.Create(file)
 	if err != nil {
@@ -104,7 +103,7 @@ func writeLog(file string, log []lab.Record) error {
 	return errors.Join(w.Flush(), packed.Close(), f.Close())
 }
 
-// where says where things are kept.
+// where prints the locations of the files.
 func (s *stack) where(out io.Writer, report string) {
 	fmt.Fprintf(out, "  kept in %s: the table (%s), the runs' reports (runs/), the link's log (link.json, link-*.csv.gz),\n"+
 		"  what the agents said at the end (*-status.json, *-metrics.txt), and the logs of all programs (*.log)\n\n", s.shown, filepath.Base(report))

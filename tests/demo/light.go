@@ -12,30 +12,28 @@ import (
 )
 
 const (
-	// lossTimeout is that of the light probe.
+	// lossTimeout is the light probe's loss_timeout.
 	lossTimeout = 2 * time.Second
-	// hostSlack is how long after a packet has arrived both agents have counted and
-	// concluded it, whatever else runs on this machine: a reply waits a second and a half at
-	// the most for its true T3, and a process may hold a core for longer than a second.
+	// hostSlack is the time within which both agents have counted a received packet, whatever else runs on this
+	// machine: a reply waits at most a second and a half for its transmit timestamp, and a process may occupy a core
+	// for longer than a second.
 	hostSlack = 3 * time.Second
-	// lateDoubt is by how much a packet's delay may differ from the waiting time such that the agent,
-	// whose clocks have a bound, may count it as lost or not.
+	// lateDoubt is the range around loss_timeout in which the agent, whose clocks have a bound, may count a packet as
+	// lost or not.
 	lateDoubt = 20 * time.Millisecond
-	// stampTolerance is what a round trip, which has no bound of its own, may be off: its four
-	// stamps of the kernel, 25 us each.
+	// stampTolerance is the tolerance of a round trip, which has no bound of its own: four kernel timestamps, 25 us
+	// each.
 	stampTolerance = 100 * time.Microsecond
-	// ratingTolerance is of R, 0..100: packets that come within the delays' bound of a playout
-	// buffer's end may be counted as late or not, a fifth of a point each.
+	// ratingTolerance is the tolerance of R, 0..100: packets within the delays' bound of a playout buffer's end may be
+	// counted as late or not, a fifth of a point each.
 	ratingTolerance = 0.5
 )
 
-// lightRows asks Prometheus for everything that the light probe measures, and the link's log
-// for what is true of the same packets.
+// lightRows reads all values of the light probe from Prometheus, and the truth of the same packets from the link's log.
 //
-// Counters say what has become of all packets up to one scrape, which the counter of packets
-// sent numbers. Of the last ones the agent cannot know yet: the log's counts with and without
-// those are the truth's span. Delays, R and the round trip are of a window, the session's first:
-// window says how its packets are known.
+// Counters cover all packets up to one scrape, which the counter of packets sent identifies. The outcome of the last
+// packets is still open: the truth's span is the log's counts with and without them. Delays, R and the round trip are
+// of a window, the session's first: see window.
 func (s *stack) lightRows(ctx context.Context, profile lab.Profile) []row {
 	w := s.firstWindow(ctx)
 	var counts [2]map[string]float64
@@ -62,7 +60,7 @@ func (s *stack) lightRows(ctx context.Context, profile lab.Profile) []row {
 	return judged(append(rows, s.explained(ctx, []row{r}, "")...))
 }
 
-// explained gives rows without a value the agent's reason.
+// explained adds the agent's reason to rows without a value.
 func (s *stack) explained(ctx context.Context, rows []row, direction string) []row {
 	reason := ""
 	for i := range rows {
@@ -77,7 +75,7 @@ func (s *stack) explained(ctx context.Context, rows []row, direction string) []r
 	return rows
 }
 
-// settle waits until no packet that a counter knows of is inside the link.
+// settle waits until no counted packet is inside the link.
 func (s *stack) settle(ctx context.Context, p lab.Profile) {
 	longest := p.Forward.Delay + p.Forward.Jitter + p.Reverse.Delay + p.Reverse.Jitter + 2*lab.HoldTimeout
 	timer := time.NewTimer(longest + time.Second)
@@ -101,7 +99,7 @@ func (s *stack) firstWindow(ctx context.Context) *window {
 		}
 	}
 	for _, p := range s.points(ctx, `scrape_duration_seconds{job="oneway",instance="client"}`) {
-		if p.at == shown[0].at { // it was told some time within that scrape
+		if p.at == shown[0].at { // its end is at an unknown time within that scrape interval
 			w.maybe = w.maybe.Add(time.Duration(p.value * 1e9))
 		}
 	}
@@ -176,7 +174,7 @@ func countRows(d sample.Direction, link lab.Link, log *pathLog, v map[string]flo
 	return []row{unaccounted, loss, duplicated, corrupted}
 }
 
-// qualityRows are the stamps' coverage and R.
+// qualityRows are the timestamps' coverage and R.
 func (s *stack) qualityRows(ctx context.Context, d sample.Direction, link lab.Link, log *pathLog, w *window) []row {
 	r := s.value(ctx, `oneway_voice_r_factor{`+selector+fmt.Sprintf(`,direction=%q,codec="G.711-PLC",model="g107",buffer="adaptive"}`, d))
 	voice := row{
@@ -192,8 +190,8 @@ func (s *stack) qualityRows(ctx context.Context, d sample.Direction, link lab.Li
 	}, voice}
 }
 
-// coverage is the share of a direction's samples whose two stamps are the kernel's own (T1 and
-// T2; T3 and T4); nil if there are none.
+// coverage is the share of a direction's samples with two kernel timestamps (T1 and T2; T3 and T4); nil if there are
+// none.
 func (s *stack) coverage(ctx context.Context, d sample.Direction) *float64 {
 	out := math.Inf(1)
 	for _, event := range map[sample.Direction][2]string{sample.Forward: {"t1", "t2"}, sample.Reverse: {"t3", "t4"}}[d] {

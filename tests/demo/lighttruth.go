@@ -10,11 +10,11 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// pathLog is what the link's log says of the light probe's packets.
+// pathLog is the part of the link's log with the light probe's packets.
 type pathLog struct {
 	requests, replies []lab.Record
 	to                []uint64 // of each reply, the number of its request
-	// answered has, by the number of a request, the places of its replies that arrived.
+	// answered maps the number of a request to the indices of its received replies.
 	answered map[uint64][]int
 	lost     time.Duration // loss_timeout
 }
@@ -33,12 +33,11 @@ func newPathLog(network *lab.Lab) *pathLog {
 
 func arrived(r *lab.Record) bool { return r.Outcome == lab.Delivered && !r.Corrupted }
 
-// came tells whether a packet arrived within the waiting time: else it is lost (RFC 7680 section
-// 2.4), as on a link that stood still for longer.
+// came reports whether a packet was received within the waiting time; otherwise it is lost (RFC 7680 section 2.4), also
+// after a stall of the link.
 func (p *pathLog) came(r *lab.Record) bool { return arrived(r) && r.Delay() <= p.lost }
 
-// late counts the packets of a log that arrived after more than a time, and by whose replies the
-// agent knows it.
+// late counts the packets of a log received after more than a time, and those that the agent knows of by a reply.
 func (p *pathLog) late(d sample.Direction, log []lab.Record, than time.Duration) (told, all uint64) {
 	for i := range log {
 		r := &log[i]
@@ -53,8 +52,8 @@ func (p *pathLog) late(d sample.Direction, log []lab.Record, than time.Duration)
 	return told, all
 }
 
-// trueDelay is what is known of it. Of a duplicated packet the reply to either copy may have
-// been the one to arrive.
+// trueDelay is the range of a packet's true delay. Of a duplicated packet the reply to either copy may have been
+// received.
 func trueDelay(r *lab.Record) bracket {
 	b := bracket{r.Exit.After.Sub(r.Entry).Seconds(), r.Exit.Before.Sub(r.Entry).Seconds()}
 	if r.Duplicated {
@@ -70,15 +69,13 @@ func (p *pathLog) of(d sample.Direction) []lab.Record {
 	return p.requests
 }
 
-// window is the first window of the session, which begins with its first packet. Where it ended
-// is known by the scrapes: the last that did not show its values, and the first that did.
-// A packet that entered the link before sure was concluded by then; one that entered after
-// maybe was not.
+// window is the first window of the session, which starts with its first packet. The scrapes show its end: the last one
+// without its values, and the first one with them. A packet that entered the link before sure was in it; one that
+// entered after maybe was not.
 type window struct{ sure, maybe instant.Time }
 
-// members are the delays of a direction in a window. The forward delay of a request that
-// nobody answered is not known to the agent, which may say so or make up for it: it counts as
-// one that may have been there. So do answers to copies of one request.
+// members are the delays of a direction in a window. The agent does not know the forward delay of a request without a
+// reply, and may omit or estimate it: it counts as uncertain. So do replies to copies of one request.
 func (p *pathLog) members(d sample.Direction, w window) (m members) {
 	all := p.of(d)
 	for i := range all {
@@ -105,7 +102,7 @@ func (p *pathLog) members(d sample.Direction, w window) (m members) {
 	return m
 }
 
-// roundTrips are the sums of both delays of the requests of a window that were answered.
+// roundTrips are the sums of both delays of a window's requests with replies.
 func (p *pathLog) roundTrips(w window) (m members) {
 	for i := range p.requests {
 		q := &p.requests[i]
@@ -129,9 +126,8 @@ func (p *pathLog) roundTrips(w window) (m members) {
 	return m
 }
 
-// rating is R of ITU-T G.107 of a G.711 call with an adaptive playout buffer, from the true
-// delays, losses and bursts: of the packets that were in the window for sure, and of all that
-// may have been.
+// rating is R of ITU-T G.107 of a G.711 call with an adaptive playout buffer, from the true delays, losses and bursts:
+// once of the packets that were certainly in the window, once of all that may have been.
 func (p *pathLog) rating(d sample.Direction, w window) *span {
 	s := span{math.Inf(1), math.Inf(-1)}
 	for _, end := range []instant.Time{w.sure, w.maybe} {
@@ -169,7 +165,7 @@ func (p *pathLog) ratingUntil(d sample.Direction, end instant.Time) (r float64, 
 	return rate(path, buffer.Snapshot())
 }
 
-// rate is false where there is too little to rate, or the codec or the model has gone.
+// rate is false if there are too few packets, or the codec or the model is unknown.
 func rate(path voice.Path, buffer voice.Buffered) (r float64, ok bool) {
 	codec, err := voice.CodecByName("G.711-PLC")
 	if err != nil {
@@ -183,8 +179,7 @@ func rate(path voice.Path, buffer voice.Buffered) (r float64, ok bool) {
 	return a.R, ok
 }
 
-// expectedR is what G.107 says of the configured path with a G.711 call and an
-// adaptive playout buffer, which holds 10 ms at the least.
+// expectedR is R of G.107 for the configured path with a G.711 call and an adaptive playout buffer of at least 10 ms.
 func expectedR(link lab.Link, lossRatio float64) float64 {
 	const decided = 1e6
 	path := voice.Path{Delay: link.Delay, Decided: decided, Lost: uint64(lossRatio * decided), Bursts: uint64(lossRatio * (1 - lossRatio) * decided)}
@@ -192,9 +187,8 @@ func expectedR(link lab.Link, lossRatio float64) float64 {
 	return r
 }
 
-// counted are the true counts of the packets numbered below sent: those of all of them, and
-// those of packets so old that both ends have decided them for sure (settled). What the
-// agent has counted lies between the two. A packet that came later than the waiting time is lost.
+// counted are the true counts of the packets numbered below sent: of all, and of those old enough that both ends have
+// decided them (settled). The agent's counts lie between the two. A packet later than the waiting time is lost.
 func (p *pathLog) counted(d sample.Direction, sent uint64) (settled, all lab.Tally, lost [2]uint64) {
 	var log []lab.Record
 	for _, r := range p.of(d) {
@@ -219,7 +213,7 @@ func (p *pathLog) counted(d sample.Direction, sent uint64) (settled, all lab.Tal
 	return settled, all, [2]uint64{lab.TallyOf(old).Lost + surely, all.Lost + maybe}
 }
 
-// drawn are, of a direction's log, the packets that a fault could befall, and the faults.
+// drawn are the packets of a direction's log that a fault could affect, and the faults.
 type drawn struct{ passed, lost, delivered, duplicated, corrupted uint64 }
 
 func (p *pathLog) drawn(d sample.Direction) (out drawn) {

@@ -26,8 +26,8 @@ const loadServerConfig = `load_server:
 state_dir: %s
 `
 
-// saturationProbe fills the link with twice what each direction carries. The idle link is looked at
-// with packets that even the slowest link of the profiles carries one by one.
+// saturationProbe offers twice the rate of each direction. Idle packets are sent at a rate that the slowest profile
+// carries one by one.
 const saturationProbe = `      - type: saturation
         every: %[1]s
         token_file: %[2]s
@@ -53,7 +53,7 @@ const trainProbe = `      - type: train
         timeout: 6m
 `
 
-// sizeSweepProbe is for those who stay and look.
+// sizeSweepProbe runs only after the table, if the demo keeps running.
 const sizeSweepProbe = `      - type: size_sweep
         every: %[1]s
         token_file: %[2]s
@@ -64,7 +64,7 @@ const sizeSweepProbe = `      - type: size_sweep
         max_wait: 10m
 `
 
-// prepareLoadTest makes a token and returns what the server's configuration needs.
+// prepareLoadTest makes a token and returns the server's configuration section.
 func (s *stack) prepareLoadTest(binary string, server *lab.Host) (string, error) {
 	tokens := filepath.Join(s.dir, "tokens")
 	if err := errors.Join(removeIfThere(tokens), removeIfThere(s.token())); err != nil {
@@ -90,17 +90,17 @@ func removeIfThere(file string) error {
 	return nil
 }
 
-// limited tells whether the link has rates, without which there is nothing to fill.
+// limited reports whether the link has rates to fill.
 func limited(p lab.Profile) bool { return p.Forward.MeanRate() > 0 && p.Reverse.MeanRate() > 0 }
 
-// loadTest is a probe that fills the link, and how its rows are made.
+// loadTest is a probe that fills the link, with the function that makes its rows.
 type loadTest struct {
 	probe, config string
 	rows          func(ctx context.Context, p lab.Profile, after time.Time) []row
 }
 
-// load runs the load tests, one after the other, and returns what they have found. All else was
-// measured before: a full link delays and loses what runs beside.
+// load runs the load tests one after the other, and returns their rows. Other probes have been measured before: a full
+// link delays and drops concurrent packets.
 func (s *stack) load(ctx context.Context, profile lab.Profile) (rows []row, err error) {
 	for _, t := range []loadTest{{"saturation", saturationProbe, s.saturationRows}, {"train", trainProbe, s.trainRows}} {
 		found, failure := s.repeated(ctx, profile, t)
@@ -112,9 +112,9 @@ func (s *stack) load(ctx context.Context, profile lab.Profile) (rows []row, err 
 	return rows, s.resume(ctx, profile)
 }
 
-// repeated has the client's agent run one load test in place of the light probe, which would take
-// its share of a slow link. A run that leaves values untold is repeated once; what was told
-// the first time stays. The rows are there with an error, too.
+// repeated makes the client's agent run one load test instead of the light probe, which would take its share of a slow
+// link. A run with missing values is repeated once; values of the first run are kept. The rows are returned with an
+// error, too.
 func (s *stack) repeated(ctx context.Context, profile lab.Profile, t loadTest) (rows []row, err error) {
 	after := time.Now()
 	err = s.only(ctx, profile, t)
@@ -125,7 +125,7 @@ func (s *stack) repeated(ctx context.Context, profile lab.Profile, t loadTest) (
 		found := judged(t.rows(ctx, profile, after))
 		rows = merge(rows, found)
 		if r := s.lastRun(ctx, t.probe, after); r != nil {
-			after = r.End.Time() // on a busy machine the next one may have begun by now
+			after = r.End.Time() // on a busy machine the next one may have started by now
 		}
 		unreported := with(rows, statusUnreported)
 		if len(unreported) == 0 || err != nil {
@@ -141,7 +141,7 @@ func (s *stack) repeated(ctx context.Context, profile lab.Profile, t loadTest) (
 	return rows, nil
 }
 
-// only has the client's agent run a load test, and the server's measure nothing.
+// only makes the client's agent run a load test, and the server's measure nothing.
 func (s *stack) only(ctx context.Context, profile lab.Profile, t loadTest) error {
 	probes, err := s.loadTestProbes(ctx, profile, t.config, "10s")
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *stack) only(ctx context.Context, profile lab.Profile, t loadTest) error
 	return errors.Join(s.reload(ctx, "server", quiet), s.reload(ctx, "client", bare+probes))
 }
 
-// merge replaces rows that are not told by those of a later run.
+// merge replaces rows without a value by those of a later run.
 func merge(old, later []row) []row {
 	if old == nil {
 		return later
@@ -166,7 +166,7 @@ func merge(old, later []row) []row {
 	return old
 }
 
-// resume has all probes run side by side, for those who stay and look.
+// resume runs all probes concurrently, while the demo keeps running.
 func (s *stack) resume(ctx context.Context, profile lab.Profile) error {
 	probes, err := s.loadTestProbes(ctx, profile, saturationProbe+trainProbe+sizeSweepProbe, "5m")
 	if err != nil {
@@ -183,31 +183,30 @@ func (s *stack) loadTestProbes(ctx context.Context, profile lab.Profile, format,
 		return "", err
 	}
 	twice := func(l lab.Link) string { return fmt.Sprintf("%dbit", 2*l.MeanRate()) }
-	// Not each probe has all of these: %[n] picks them.
+	// Not every probe uses all of these: %[n] selects them.
 	return strings.NewReplacer(
 		"%[1]s", every, "%[2]s", s.token(), "%[3]s", pin, "%[4]s", twice(profile.Forward), "%[5]s", twice(profile.Reverse),
 		"%[6]d", fmt.Sprint(trainPackets(profile)),
 	).Replace(format), nil
 }
 
-// trainPackets makes a train last 30 ms on the faster direction, within the probe's 25 of the
-// EvDO report and its most of 200: on a fast link, 25 packets are over before an emulated
-// link's jitter has evened out.
+// trainPackets makes a train last 30 ms on the faster direction, between the 25 packets of the EvDO report and the
+// probe's maximum of 200: on a fast link, 25 packets are too short to average an emulated link's jitter.
 func trainPackets(p lab.Profile) int {
 	const long, bits = 0.03, 1500 * 8
 	return min(max(25, int(long*float64(max(p.Forward.MeanRate(), p.Reverse.MeanRate()))/bits)), 200)
 }
 
-// pin is the server's, as its agent tells it.
+// pin is that of the load server, from its agent's status.
 func (s *stack) pin(ctx context.Context) (string, error) {
 	status, err := s.status(ctx, "server")
 	if err == nil && status.LoadServer.Pin == "" {
-		err = fmt.Errorf("the server's load server has no pin: %s", status.LoadServer.Error)
+		err = fmt.Errorf("load server on the server: no pin: %s", status.LoadServer.Error)
 	}
 	return status.LoadServer.Pin, err
 }
 
-// reload puts another configuration in force.
+// reload activates another configuration.
 func (s *stack) reload(ctx context.Context, name, config string) error {
 	if err := os.WriteFile(s.configFile(name), []byte(config), 0o644); err != nil {
 		return err
@@ -229,12 +228,10 @@ func (s *stack) reload(ctx context.Context, name, config string) error {
 	return nil
 }
 
-// longestRun is the most that a run may take until it has an outcome: trains over a slow link
-// are long. Beyond it, its values are untold.
+// longestRun is the timeout of a run: trains on a slow link take long. After it, the run's values are missing.
 const longestRun = 8 * time.Minute
 
-// untilRuns waits until a probe has had so many runs, whatever became of them. Skipped ones
-// do not count: they are tried again.
+// untilRuns waits until a probe has had this many runs, of any outcome. Skipped ones do not count: they are repeated.
 func (s *stack) untilRuns(ctx context.Context, probe string, runs int) error {
 	begin := time.Now()
 	ticker := time.NewTicker(time.Second)

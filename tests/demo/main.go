@@ -1,11 +1,8 @@
-// Command oneway-demo shows the whole product on one machine: an emulated link
-// with the parameters of a paper, two agents that measure it with real packets
-// and kernel time stamps, a real Prometheus that scrapes and judges them, and a
-// table that holds what was measured against what the link's log says of the same packets,
-// beside what was configured.
+// Command oneway-demo runs the whole product on one machine: an emulated link with the parameters of a paper, two
+// agents that measure it with real packets and kernel timestamps, a real Prometheus with the rules, and a table that
+// compares the measured values with the link's log of the same packets and with the configuration.
 //
-// It needs no configuration and sends nothing beyond its own namespaces. All
-// that it starts is gone when it ends.
+// It needs no configuration and sends nothing outside its own namespaces. It stops everything that it started.
 package main
 
 import (
@@ -26,10 +23,10 @@ import (
 
 // Exit statuses.
 const (
-	exitFailed     = 1 // something of the demo itself did not work
+	exitFailed     = 1 // the demo itself failed
 	exitUsage      = 2
 	exitOutside    = 3 // values outside of their bound and tolerance
-	exitUnreported = 4 // none outside, but values that the agents do not tell
+	exitUnreported = 4 // none outside, but values that the agents do not report
 )
 
 const help = `An emulated link, two agents, Prometheus, and a table: what the link was configured to do, what its log says that it did to the same packets, and what was measured.
@@ -92,14 +89,13 @@ func verdict(rows []row, err error, interrupted bool) (code int, last string) {
 	}
 	if err != nil && (!interrupted || !errors.Is(err, context.Canceled)) {
 		code = exitFailed
-		// One line: errors may be of several.
+		// One line, even for joined errors.
 		words = append([]string{strings.ReplaceAll(err.Error(), "\n", "; ")}, words...)
 	}
 	return code, strings.Join(words, "; ")
 }
 
-// show raises everything, prints the table, and tears everything down. The rows are there
-// with an error, too.
+// show starts everything, prints the table, and stops everything. The rows are returned with an error, too.
 func show(ctx context.Context, o options) (rows []row, err error) {
 	profile, err := lab.LoadProfile(o.profile)
 	if err != nil {
@@ -136,8 +132,7 @@ func show(ctx context.Context, o options) (rows []row, err error) {
 	return rows, nil
 }
 
-// rows are those of all probes; with an error they are there, too, and those that it cost
-// are untold.
+// rows are those of all probes; with an error they are returned, too, without the values that it prevented.
 func (s *stack) rows(ctx context.Context, profile lab.Profile) (rows []row, err error) {
 	err = s.wait(ctx)
 	rows = s.lightRows(ctx, profile)

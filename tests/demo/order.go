@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// bracket is one packet's true delay: the link sent it on between two readings of the clock.
-// A lost packet's is infinite (RFC 7679 section 5.1).
+// bracket is the range of one packet's true delay: the link forwarded it between two readings of the clock. A lost
+// packet's is infinite (RFC 7679 section 5.1).
 type bracket struct{ least, most float64 }
 
 func lostDelay() bracket { return bracket{math.Inf(1), math.Inf(1)} }
 
-// members are the packets of a window, as far as is known: the sure ones were in it, and of
-// the others any may have been.
+// members are the packets of a window: the sure ones were in it, and any of the others may have been.
 type members struct{ sure, maybe []bracket }
 
-// least is what the window's smallest delay may be.
+// least is the range of the window's smallest delay.
 func (m *members) least() *span {
 	s := span{math.Inf(1), math.Inf(1)}
 	for _, b := range m.sure {
@@ -27,14 +26,14 @@ func (m *members) least() *span {
 	return s.finite()
 }
 
-// median is what the window's median may be, whichever of the others were in it.
+// median is the range of the window's median, for any choice of the others.
 func (m *members) median() *span {
 	low := extreme(pick(m.sure, func(b bracket) float64 { return b.least }), pick(m.maybe, func(b bracket) float64 { return b.least }), 1)
 	high := extreme(pick(m.sure, func(b bracket) float64 { return b.most }), pick(m.maybe, func(b bracket) float64 { return b.most }), -1)
 	return (&span{low, high}).finite()
 }
 
-// finite is nil for a span that has no finite ends: nothing is known.
+// finite is nil for a span without finite ends.
 func (s *span) finite() *span {
 	if math.IsInf(s.Low, 0) || math.IsInf(s.High, 0) || math.IsNaN(s.Low) || math.IsNaN(s.High) {
 		return nil
@@ -51,8 +50,8 @@ func pick(all []bracket, of func(bracket) float64) []float64 {
 	return out
 }
 
-// extreme is the smallest median (sign 1), or the largest (sign -1), of all the sure values
-// and any of the others. Among choices of k others the k smallest ones make the smallest.
+// extreme is the smallest median (sign 1), or the largest (sign -1), of all the sure values and any of the others. Of
+// all choices of k others the k smallest ones give the smallest.
 func extreme(sure, others []float64, sign int) float64 {
 	best := math.Inf(sign)
 	if sign < 0 {

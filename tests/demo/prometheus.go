@@ -29,7 +29,7 @@ scrape_configs:
     static_configs:
 %s`
 
-// startPrometheus runs Debian's Prometheus with the rules that we ship.
+// startPrometheus runs Debian's Prometheus with oneway's rules.
 func (s *stack) startPrometheus(ctx context.Context) error {
 	rules, err := filepath.Abs("deploy/prometheus/rules")
 	if err != nil {
@@ -55,14 +55,14 @@ func (s *stack) startPrometheus(ctx context.Context) error {
 	s.prometheus = "http://" + address
 	step("starting Prometheus with %s", "deploy/prometheus/rules")
 	cmd := exec.CommandContext(ctx, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address="+address)
-	cmd.Cancel = func() error { return nil } // ended in order by stop
+	cmd.Cancel = func() error { return nil } // stop ends it in order
 	if err := s.start("prometheus", cmd); err != nil {
 		return err
 	}
 	return s.untilReady(ctx, s.prometheus+"/-/ready", "Prometheus")
 }
 
-// freeAddress finds a port of the loopback interface that nobody uses.
+// freeAddress finds an unused port of the loopback interface.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *stack) untilReady(ctx context.Context, address, name string) error {
 	})
 }
 
-// until waits until something works.
+// until waits until works returns no error.
 func (s *stack) until(ctx context.Context, name string, works func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
@@ -138,7 +138,7 @@ func (v series) number() (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// ask has Prometheus answer an instant query.
+// ask sends an instant query to Prometheus.
 func (s *stack) ask(ctx context.Context, q string, take func(kind string, result json.RawMessage) error) error {
 	body, err := get(ctx, s.prometheus+"/api/v1/query?query="+url.QueryEscape(q))
 	if err != nil {
@@ -167,13 +167,11 @@ func (s *stack) query(ctx context.Context, q string) (all []series, err error) {
 	return all, err
 }
 
-// judgeWithin is how long an expression may take to have a first result: rules
-// that stand on rules are evaluated every 30 s.
+// judgeWithin is the timeout for an expression's first result: rules based on rules are evaluated every 30 s.
 const judgeWithin = 60 * time.Second
 
-// judge has Prometheus run every expression of our rules and dashboards: none
-// may fail, and none may stay empty that has no stated reason to be. A value that is untold
-// is such a reason: which expressions stand on it is not known.
+// judge runs every expression of the rules and dashboards in Prometheus: none may fail, and none without a stated
+// reason may be empty. A missing value is such a reason, because the expressions that depend on it are not known.
 func (s *stack) judge(ctx context.Context, unreported bool) error {
 	all, err := expr.Expressions(".")
 	if err != nil {
@@ -191,10 +189,10 @@ func (s *stack) judge(ctx context.Context, unreported bool) error {
 		}
 		if time.Now().After(deadline) {
 			if unreported {
-				step("%d of %d expressions of rules and dashboards have no result, as values are untold; such as %s: %s", len(empty), len(all), empty[0].Source, empty[0].Query)
+				step("%d of %d expressions of rules and dashboards have no result, because values are missing; the first is %s: %s", len(empty), len(all), empty[0].Source, empty[0].Query)
 				return s.alerts(ctx)
 			}
-			return fmt.Errorf("%d expressions without a result, such as %s: %s", len(empty), empty[0].Source, empty[0].Query)
+			return fmt.Errorf("%d expressions without a result, the first is %s: %s", len(empty), empty[0].Source, empty[0].Query)
 		}
 		select {
 		case <-ctx.Done():
@@ -206,7 +204,7 @@ func (s *stack) judge(ctx context.Context, unreported bool) error {
 	return s.alerts(ctx)
 }
 
-// empty returns those expressions that have no result and no reason for it.
+// empty returns the expressions without a result and without a reason for it.
 func (s *stack) empty(ctx context.Context, all []expr.Expr) (left []expr.Expr, err error) {
 	for _, e := range all {
 		result, err := s.query(ctx, e.Query)
@@ -220,8 +218,8 @@ func (s *stack) empty(ctx context.Context, all []expr.Expr) (left []expr.Expr, e
 	return left, nil
 }
 
-// alerts prints what fires: on a path as configured nothing should, but for a queue that
-// is as long as the profile's (OnewayBufferbloat).
+// alerts prints firing alerts: on a path as configured none should fire, except for a queue as long as the profile's
+// (OnewayBufferbloat).
 func (s *stack) alerts(ctx context.Context) error {
 	firing, err := s.query(ctx, `ALERTS{alertstate="firing"}`)
 	if err != nil {

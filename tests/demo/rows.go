@@ -9,37 +9,36 @@ import (
 	"text/tabwriter"
 )
 
-// row is one line of the table: what the link was configured to do, what its log says that it
-// did to the same packets, and what the agents measured, as Prometheus scraped it.
+// row is one line of the table: the configuration of the link, the truth by its log of the same packets, and the
+// agents' measurement as Prometheus scraped it.
 type row struct {
-	// Name is the quantity, as the metric names it; unit is at its end.
+	// Name is the quantity, like the metric's name; it ends with the unit.
 	Name      string `json:"name"`
 	Direction string `json:"direction"`
 	Unit      string `json:"unit"`
-	// Configured is the profile's value, or what follows from it. It is shown; nothing is
-	// held against it where there is a Truth.
+	// Configured is the profile's value, or follows from it. With a Truth it is shown only.
 	Configured float64 `json:"configured"`
-	// Truth is what the link's log says; nil: it cannot tell.
+	// Truth is the value by the link's log; nil: not known.
 	Truth *span `json:"link_log"`
-	// Measured is nil if the agent does not tell; Reason then says why.
+	// Measured is nil if the agent does not report it; Reason is why.
 	Measured *float64 `json:"measured"`
-	// Bound is the error bound that oneway states for its value; 0 where it has none.
+	// Bound is the error bound that oneway reports with its value; 0: none.
 	Bound float64 `json:"bound"`
-	// Tolerance is how far the measured value may be outside of the truth's span beyond the
-	// bound; Why it is that much.
+	// Tolerance is the allowed distance of the measured value from the truth's span in addition to the bound; Why is
+	// its reason.
 	Tolerance float64 `json:"tolerance"`
 	Why       string  `json:"tolerance_reason"`
-	// Chance is the probability with which a link as configured does what the log says, or
-	// something rarer; nil: nothing about the quantity is random.
+	// Chance is the probability that a link as configured has this log, or a rarer one; nil: the quantity is not
+	// random.
 	Chance *float64 `json:"chance_of_link_log,omitempty"`
-	// Undefined says why the link has no such value: then a refusal with its reason is right, and
-	// only a value can be wrong.
+	// Undefined is why the link has no such value: then a refusal with a reason is correct, and only a value can be
+	// wrong.
 	Undefined string `json:"undefined,omitempty"`
 	Status    status `json:"status"`
 	Reason    string `json:"reason,omitempty"`
 }
 
-// span is an interval; both ends are in it.
+// span is a closed interval.
 type span struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
@@ -47,7 +46,7 @@ type span struct {
 
 func exactly(v float64) *span { return &span{v, v} }
 
-// off is how far v is outside, signed.
+// off is the signed distance of v from the span.
 func (s span) off(v float64) float64 {
 	return v - min(max(v, s.Low), s.High)
 }
@@ -60,11 +59,11 @@ const (
 	statusUnreported status = "untold"
 )
 
-// falseAlarm is the probability of a chance below which the link itself is called wrong. A
-// table has six such rows, so that a right link fails a demo once in 1.6 million times.
+// falseAlarm is the limit of Chance below which the link itself counts as faulty. A table has six such rows, so that a
+// correct link fails one demo in 1.6 million.
 const falseAlarm = 1e-7
 
-// expected is what the measured value is held against.
+// expected is the range for the measured value.
 func (r *row) expected() span {
 	if r.Truth != nil {
 		return *r.Truth
@@ -86,7 +85,7 @@ func (r *row) judge() {
 		return
 	case r.Chance != nil && *r.Chance < falseAlarm:
 		r.Status = statusOutside
-		r.Reason = fmt.Sprintf("the link does not do what is configured: what its log says has a probability of %.2g", *r.Chance)
+		r.Reason = fmt.Sprintf("the link does not match its configuration: its log has a probability of %.2g", *r.Chance)
 		return
 	case math.Abs(r.expected().off(*r.Measured)) <= r.Tolerance+r.Bound: // false for NaN
 		r.Status = statusOK
@@ -113,7 +112,7 @@ func with(rows []row, s status) (names []string) {
 	return names
 }
 
-// printTable writes the table for people.
+// printTable writes the table as text.
 func printTable(out io.Writer, profile string, rows []row) error {
 	fmt.Fprintf(out, "\n%s: configured, true by the link's log, and measured\n\n", profile)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -133,14 +132,14 @@ func printTable(out io.Writer, profile string, rows []row) error {
 		if r.Reason != "" {
 			verdict += ": " + r.Reason
 		}
-		// The verdict is no cell, so that a long reason does not move the others.
+		// The status is not a cell, so that a long reason does not widen the column.
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", r.Name, r.Direction, figure(r.Configured, r.Unit), truth, measured, bound, off, verdict)
 	}
 	fmt.Fprintln(w)
 	return w.Flush()
 }
 
-// figure is a span as one figure, if both ends are written alike.
+// figure is a span as one number, if both ends have the same text.
 func (s span) figure(unit string) string {
 	low, high := number(s.Low, unit), number(s.High, unit)
 	if low == high {
@@ -151,7 +150,7 @@ func (s span) figure(unit string) string {
 
 func figure(v float64, unit string) string { return number(v, unit) + suffix(unit) }
 
-// number is v in the unit that suffix names; no zero has a sign.
+// number is v in the unit of the suffix; zero has no sign.
 func number(v float64, unit string) string {
 	scale, digits := 1.0, 1
 	switch unit {

@@ -10,7 +10,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// run is what the demo reads of a run's report, /runs/ID of the client's agent.
+// run is the used part of a run's report, /runs/ID of the client's agent.
 type run struct {
 	Begin   instant.Time `json:"begin_ns"`
 	End     instant.Time `json:"end_ns"`
@@ -50,7 +50,7 @@ type run struct {
 	} `json:"transfers"`
 }
 
-// lastRun is the newest report of a probe that began after a time; nil: there is none.
+// lastRun is the newest report of a probe that started after a time; nil: there is none.
 func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run {
 	var all []struct {
 		Probe  string     `json:"probe"`
@@ -61,7 +61,7 @@ func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run
 		s.failed(err)
 		return nil
 	}
-	for _, one := range all { // the newest first
+	for _, one := range all { // newest first
 		if one.Probe != probe || one.Report == "" || one.Begin == nil || one.Begin.Before(after) {
 			continue
 		}
@@ -70,7 +70,7 @@ func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run
 		}
 		err := getJSON(ctx, s.agents["client"]+"/"+one.Report, &report)
 		if err == nil && (report.Body == nil || report.Body.Outcome == "") {
-			err = fmt.Errorf("%s is no report of a run: it has no outcome", one.Report)
+			err = fmt.Errorf("%s is not a report of a run: it has no outcome", one.Report)
 		}
 		s.failed(err)
 		return report.Body
@@ -78,7 +78,7 @@ func (s *stack) lastRun(ctx context.Context, probe string, after time.Time) *run
 	return nil
 }
 
-// why says why a run does not tell a value of a direction; empty: the report does not say.
+// why is the reason for a missing value of a direction; empty: the report has none.
 func (r *run) why(d sample.Direction) string {
 	if r.Outcome != "completed" {
 		return fmt.Sprintf("the run was %s (%s): %s", r.Outcome, r.Reason, r.Error)

@@ -16,8 +16,7 @@ const selector = `job="oneway",path="client-to-server"`
 
 func of(d sample.Direction) string { return fmt.Sprintf(`{%s,direction=%q}`, selector, d) }
 
-// failed remembers what did not work while values were asked for. The values are untold then,
-// and the demo ends with exit status 1.
+// failed records an error of a query. Its values are missing then, and the exit status is 1.
 func (s *stack) failed(err error) {
 	if err != nil {
 		s.failures = append(s.failures, err)
@@ -28,7 +27,7 @@ func (s *stack) failed(err error) {
 func (s *stack) value(ctx context.Context, q string) *float64 {
 	all, err := s.query(ctx, q)
 	if err == nil && len(all) > 1 {
-		err = fmt.Errorf("%d series where one is expected: %s", len(all), q)
+		err = fmt.Errorf("got %d series, want 1: %s", len(all), q)
 	}
 	if err != nil || len(all) == 0 {
 		s.failed(err)
@@ -42,11 +41,10 @@ func (s *stack) value(ctx context.Context, q string) *float64 {
 	return &v
 }
 
-// counterNames are what countRows needs, each between oneway_packets_ and _total, if it has that.
+// counterNames are those that countRows needs: the part after oneway_packets_, without _total.
 var counterNames = []string{"sent", "received", "lost", "host_dropped", "duplicated", "corrupted", "outstanding"}
 
-// counters are the packet counters of a direction, all of one scrape: they are of one query.
-// Absent ones are not in the map.
+// counters are the packet counters of a direction, all of one scrape by one query. Absent ones are not in the map.
 func (s *stack) counters(ctx context.Context, d sample.Direction) map[string]float64 {
 	all, err := s.query(ctx, fmt.Sprintf(`{__name__=~"oneway_packets_(%s)(_total)?",%s,direction=%q}`, strings.Join(counterNames, "|"), selector, d))
 	s.failed(err)
@@ -73,7 +71,7 @@ func (s *stack) points(ctx context.Context, q string) []point {
 	q = fmt.Sprintf("%s[%ds]", q, int(time.Since(s.began).Seconds())+1)
 	err := s.ask(ctx, q, func(_ string, result json.RawMessage) error { return json.Unmarshal(result, &all) })
 	if err == nil && len(all) > 1 {
-		err = fmt.Errorf("%d series where one is expected: %s", len(all), q)
+		err = fmt.Errorf("got %d series, want 1: %s", len(all), q)
 	}
 	if err != nil || len(all) == 0 {
 		s.failed(err)

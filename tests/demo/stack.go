@@ -26,17 +26,17 @@ type stack struct {
 	agents     map[string]string
 	grafana    string
 	ended      chan error
-	// configs are the agents' configurations while the path is measured without load.
+	// configs are the agents' configurations during the measurement without load.
 	configs map[string]string
 	pace    time.Duration
 	measure time.Duration
 	// began is when the client's agent was started.
 	began time.Time
-	// shown is dir as it was given.
+	// shown is dir as given by the user.
 	shown string
-	// trainTable is what the last run of probe train says of each size.
+	// trainTable is the table of the last run of probe train.
 	trainTable bytes.Buffer
-	// failures are of asking for values.
+	// failures are errors of queries.
 	failures []error
 }
 
@@ -66,7 +66,7 @@ func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return s, err
 	}
-	// What is kept of an earlier demo is not of this one.
+	// Reports of an earlier demo are removed.
 	if err := os.RemoveAll(filepath.Join(dir, runsDir)); err != nil {
 		return s, err
 	}
@@ -78,8 +78,8 @@ func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options
 	if err != nil {
 		return s, err
 	}
-	// The server first: what the client sends before there is a reflector is lost there, and
-	// not on the link.
+	// The server first: requests that the client sends before the reflector listens would be lost there, not on the
+	// link.
 	if err := s.agent(binary, network.Server, network.Client, "server-to-client", loadServer); err != nil {
 		return s, err
 	}
@@ -96,8 +96,8 @@ func raise(ctx context.Context, network *lab.Lab, profile lab.Profile, o options
 	return s, s.startGrafana(ctx)
 }
 
-// agentConfig: both hosts share this machine's clock, so its offset to itself
-// is nothing and the configured bound only covers the reading of it.
+// agentConfig: both hosts share this machine's clock, so its offset is zero and the configured bound only covers
+// reading it.
 const agentConfig = `clock:
   source: static
   bound: 20us
@@ -109,7 +109,7 @@ paths:
     probes:
 `
 
-// reportsConfig keeps the reports of runs, so that one can look when the agent has ended.
+// reportsConfig keeps the reports of runs after the agent has ended.
 const reportsConfig = `reports: {dir: %q}
 `
 
@@ -121,17 +121,16 @@ const stampProbe = `      - type: stamp
         window: %v
 `
 
-// lookWindow is the light probe's window for those who stay and look. While the path is
-// measured for the table, a window takes all of that time: so it is the session's first, which
-// begins with packet 0, and of the packets that the link has logged only a few at its end
-// may have been in it or not.
+// lookWindow is the light probe's window after the table. During the measurement for the table, a window takes all of
+// that time: it is the session's first, which starts with packet 0, so that only a few logged packets at its end may be
+// in it or not.
 const lookWindow = 5 * time.Second
 
-// windowPackets is how many packets the probe keeps of a window (delay.PDVLimit), less those
-// of a tick that comes late: of longer windows it computes variation in parts.
+// windowPackets is how many packets the probe stores per window (delay.PDVLimit), less those of a late tick: for longer
+// windows it computes variation in parts.
 const windowPackets = 2000
 
-// untilReplies waits until an agent's reflector answers.
+// untilReplies waits until an agent's reflector listens.
 func (s *stack) untilReplies(ctx context.Context, name string) error {
 	return s.until(ctx, "the reflector on "+name, func() error {
 		status, err := s.status(ctx, name)
@@ -142,9 +141,9 @@ func (s *stack) untilReplies(ctx context.Context, name string) error {
 	})
 }
 
-// pace is the interval of the light probes: that of a voice call, or longer where these
-// themselves would load the link. Each direction carries the requests of one agent and the
-// replies to the other. It is longer, too, where the window would have too many packets.
+// pace is the interval of the light probes: that of a voice call, or longer where they would load the link. Each
+// direction carries the requests of one agent and the replies to the other. It is also longer if the window would have
+// too many packets.
 func pace(p lab.Profile, window time.Duration) time.Duration {
 	const voice, bits, most = 20 * time.Millisecond, 2 * (172 + 28) * 8, 0.15
 	interval := max(voice, window/windowPackets)
@@ -193,7 +192,7 @@ func (s *stack) start(name string, cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	// A child must not outlive the demo, even one that was killed.
+	// A child must end with the demo, even if the demo is killed.
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	// Ctrl-C is for the demo, which then ends its children in order.
 	cmd.SysProcAttr.Setpgid = true
@@ -208,14 +207,14 @@ func (s *stack) start(name string, cmd *exec.Cmd) error {
 		}
 		close(p.done)
 		select {
-		case s.ended <- fmt.Errorf("%s ended: %w; its last words are in %s", name, err, p.log):
+		case s.ended <- fmt.Errorf("%s ended: %w; its log is %s", name, err, p.log):
 		default:
 		}
 	}()
 	return nil
 }
 
-// still keeps the error of a child that has ended for who waits next.
+// still returns the error of a child that has ended, also to the next caller.
 func (s *stack) still(err error) error {
 	select {
 	case s.ended <- err:
@@ -224,7 +223,7 @@ func (s *stack) still(err error) error {
 	return err
 }
 
-// stop ends everything, last started first.
+// stop ends everything in reverse order of its start.
 func (s *stack) stop() error {
 	var errs []error
 	for _, p := range slices.Backward(s.processes) {
@@ -243,7 +242,7 @@ func (s *stack) stop() error {
 	return errors.Join(errs...)
 }
 
-// wait shows progress until the light probe's first window is over, or should long have been.
+// wait shows progress until the light probe's first window has ended, or its time has passed.
 func (s *stack) wait(ctx context.Context) error {
 	step("measuring for %v", s.measure)
 	const timeout = 20 * time.Second

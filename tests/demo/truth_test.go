@@ -16,7 +16,7 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-func TestChanceIsTheBinomials(t *testing.T) {
+func TestChanceMatchesTheBinomialDistribution(t *testing.T) {
 	for _, c := range []struct {
 		k, n uint64
 		p    float64
@@ -37,9 +37,8 @@ func TestChanceIsTheBinomials(t *testing.T) {
 	}
 }
 
-// TestMedianIsBoundedWhicheverWereThere tries all choices of the packets that may have been in
-// the window.
-func TestMedianIsBoundedWhicheverWereThere(t *testing.T) {
+// TestMedianRangeCoversAllChoices tries all choices of the packets that may be in the window.
+func TestMedianRangeCoversAllChoices(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testseed.Of(t), 5))
 	for range 300 {
 		var m members
@@ -67,12 +66,12 @@ func TestMedianIsBoundedWhicheverWereThere(t *testing.T) {
 			want.Low, want.High = min(want.Low, v), max(want.High, v)
 		}
 		if got := *m.median(); got != want {
-			t.Fatalf("sure %v, maybe %v: %v, want %v", m.sure, m.maybe, got, want)
+			t.Fatalf("sure %v, maybe %v: got %v, want %v", m.sure, m.maybe, got, want)
 		}
 	}
 }
 
-func TestLostPacketsAreInfinitelyLate(t *testing.T) {
+func TestLostPacketsHaveInfiniteDelay(t *testing.T) {
 	one := bracket{1, 1}
 	m := members{sure: []bracket{one, one, lostDelay()}, maybe: []bracket{lostDelay()}}
 	if got := m.median(); got == nil || *got != (span{1, 1}) {
@@ -80,11 +79,11 @@ func TestLostPacketsAreInfinitelyLate(t *testing.T) {
 	}
 	m.maybe = append(m.maybe, lostDelay())
 	if got := m.median(); got != nil {
-		t.Errorf("three of five may be lost, and the median is %v", *got)
+		t.Errorf("median is %v with three of five possibly lost, want none", *got)
 	}
 }
 
-func TestRowIsHeldAgainstTheLogAndNotTheConfiguration(t *testing.T) {
+func TestRowIsComparedWithTheLogAndNotTheConfiguration(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
 	for name, c := range map[string]struct {
 		row  row
@@ -106,8 +105,8 @@ func TestRowIsHeldAgainstTheLogAndNotTheConfiguration(t *testing.T) {
 	}
 }
 
-// A refusal without a reason is none, and a value of a link that has none can be wrong.
-func TestRefusalIsRightWhereTheLinkHasNoSuchValue(t *testing.T) {
+// A refusal requires a reason, and a value of a link that has none can be wrong.
+func TestRefusalIsCorrectIfTheLinkHasNoSuchValue(t *testing.T) {
 	v := 1.0
 	for name, c := range map[string]struct {
 		row  row
@@ -141,7 +140,7 @@ func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 		"a failure in 2 rows": {nil, errors.Join(errors.New("x"), errors.New("y")), 1, "x; y"},
 	} {
 		if code, last := verdict(c.rows, c.err, false); code != c.code || last != c.last {
-			t.Errorf("%s: %d, %q; want %d, %q", name, code, last, c.code, c.last)
+			t.Errorf("%s: got %d, %q, want %d, %q", name, code, last, c.code, c.last)
 		}
 	}
 	var out strings.Builder
@@ -150,7 +149,7 @@ func TestExitStatusAndLastLineNameTheRows(t *testing.T) {
 	}
 }
 
-func TestCountersThatAreAskedForAreAllThatTheRowsNeed(t *testing.T) {
+func TestQueriedCountersSufficeForTheRows(t *testing.T) {
 	v := map[string]float64{}
 	for _, name := range counterNames {
 		v[name] = 0
@@ -164,7 +163,7 @@ func TestCountersThatAreAskedForAreAllThatTheRowsNeed(t *testing.T) {
 	}
 }
 
-func TestRunThatIsRepeatedKeepsWhatWasTold(t *testing.T) {
+func TestRepeatedRunKeepsEarlierValues(t *testing.T) {
 	v := func(x float64) *float64 { return &x }
 	got := merge([]row{{Name: "a", Measured: v(1), Status: statusOK}, {Name: "b", Status: statusUnreported}}, []row{{Name: "a", Status: statusUnreported}, {Name: "b", Measured: v(2), Status: statusOK}})
 	if len(got) != 2 || got[0].Status != statusOK || got[1].Status != statusOK {
@@ -172,16 +171,16 @@ func TestRunThatIsRepeatedKeepsWhatWasTold(t *testing.T) {
 	}
 }
 
-// base is when the logs of these tests begin.
+// base is the start of the logs of these tests.
 const base = instant.Time(1_700_000_000_000_000_000)
 
-// at is an exit that is known to 1 us.
+// at is an exit known to 1 us.
 func at(d time.Duration) lab.Interval {
 	return lab.Interval{After: base.Add(d), Before: base.Add(d + 1000)}
 }
 
-// The sender pauses from 2.2 s to 7.5 s: most of the seconds, and what came in them tells nothing of the link.
-func TestThroughputIsThatOfSecondsWithoutAPause(t *testing.T) {
+// The sender pauses from 2.2 s to 7.5 s: seconds with a pause do not show the link's rate.
+func TestThroughputOmitsSecondsWithAPause(t *testing.T) {
 	l := loadLog{begin: base, to: 9 * time.Second, told: 1e6, idle: []lab.Record{{Outcome: lab.Delivered, Entry: base, Exit: at(0), Size: 1000}}}
 	for ms := range 9000 {
 		if since := time.Duration(ms) * time.Millisecond; ms < 2200 || ms > 7500 {
@@ -197,7 +196,7 @@ func TestThroughputIsThatOfSecondsWithoutAPause(t *testing.T) {
 	}
 }
 
-func TestQueueIsWhatTheLogLeavesToIt(t *testing.T) {
+func TestQueueSizeAndDelayByTheLog(t *testing.T) {
 	l := loadLog{begin: base, to: time.Second, idle: []lab.Record{{Outcome: lab.Delivered, Entry: base, Exit: at(10 * time.Millisecond), Size: 1000}}}
 	for i, queued := range []int{0, 5000, 8900, 9050, 8200} {
 		r := lab.Record{Outcome: lab.Delivered, Entry: base, Queued: queued, Size: 1000, Exit: at(10*time.Millisecond + time.Duration(queued)*time.Microsecond)}
@@ -215,11 +214,11 @@ func TestQueueIsWhatTheLogLeavesToIt(t *testing.T) {
 	}
 	l.load = l.load[:3]
 	if l.queueSize() != nil {
-		t.Error("nothing was dropped, and the queue has a size")
+		t.Error("got a queue size without any dropped packet")
 	}
 }
 
-func TestCapacityIsThatOfAnyTrainsThatMayHaveBeenClean(t *testing.T) {
+func TestCapacityCoversAllTrainsThatMayBeClean(t *testing.T) {
 	r := run{Begin: base, End: base.Add(time.Minute), Outcome: "completed"}
 	report := `{"result":{"directions":[{"direction":"reverse","sizes":[{"payload_bytes":972,"trains":{"clean":1,"lost":1}}]}]},
 		"transfers":[{"direction":"reverse","plan":{"segments":[{"payload_bytes":972,"burst":3,"bursts":4}]},"begin_ns":1700000000000000000}]}`
@@ -238,21 +237,21 @@ func TestCapacityIsThatOfAnyTrainsThatMayHaveBeenClean(t *testing.T) {
 	}
 	got := trainCapacity(log, sample.Reverse, &r, 972)
 	if got == nil || math.Abs(got.Low-1e6/3) > 1 || math.Abs(got.High-1e6) > 1 {
-		t.Errorf("%v, want a third to one MB/s: of three whole trains any one may be the clean one", got)
+		t.Errorf("got %v, want a third to one MB/s: any of three complete trains may be the clean one", got)
 	}
 }
 
-func TestClassifierTellsRequestsRepliesAndLoadApart(t *testing.T) {
+func TestClassifierDistinguishesRequestsRepliesAndLoad(t *testing.T) {
 	log := []lab.Record{{Key: 5}, {Key: replyKey | 5<<31 | 9}, {Key: loadKey | 1<<32 | 3}}
 	if q, _ := light(log, sample.Forward); len(q) != 1 || q[0].Key != 5 {
 		t.Errorf("requests %+v", q)
 	}
 	if a, to := light(log, sample.Reverse); len(a) != 1 || a[0].Key != 9 || to[0] != 5 {
-		t.Errorf("answers %+v to %v", a, to)
+		t.Errorf("replies %+v to %v", a, to)
 	}
 }
 
-func TestWhyNamesTheRunsOwnReason(t *testing.T) {
+func TestWhyReturnsTheRunsReason(t *testing.T) {
 	for name, c := range map[string]struct{ report, want string }{
 		"a run that broke": {`{"outcome":"incomplete","reason":"timeout","error":"it was not over after 1m0s"}`, "the run was incomplete (timeout): it was not over after 1m0s"},
 		"a load refused":   {`{"outcome":"completed","result":{"directions":[{"direction":"forward","load":{"state":"aqm","evidence":"dropped early","clocks_reason":"ok"}}]}}`, "aqm: dropped early"},
@@ -268,9 +267,9 @@ func TestWhyNamesTheRunsOwnReason(t *testing.T) {
 	}
 }
 
-// A link that stands still for longer than the waiting time delivers what is lost all the same; who
-// has no reply cannot know when it came.
-func TestPacketsThatComeTooLateAreLost(t *testing.T) {
+// After a stall longer than the waiting time the link delivers packets that are lost nevertheless; without a reply, the
+// receive time is unknown.
+func TestPacketsAfterTheWaitingTimeAreLost(t *testing.T) {
 	const n = 1000
 	p := &pathLog{answered: map[uint64][]int{}, lost: time.Second}
 	for i := range uint64(n) {
@@ -285,9 +284,9 @@ func TestPacketsThatComeTooLateAreLost(t *testing.T) {
 		}
 	}
 	_, _, lost := p.counted(sample.Forward, n)
-	// All 100 take 2.05 s and more; of number 310 it may not be known.
+	// All 100 take 2.05 s and more; that of number 310 may be unknown.
 	if lost != [2]uint64{99, 100} {
-		t.Errorf("counted %v lost, want 99 to 100", lost)
+		t.Errorf("got %v lost, want 99 to 100", lost)
 	}
 	m := p.members(sample.Forward, window{sure: instant.Time(n) * instant.Time(time.Second), maybe: instant.Time(n) * instant.Time(time.Second)})
 	infinite := 0
@@ -297,6 +296,6 @@ func TestPacketsThatComeTooLateAreLost(t *testing.T) {
 		}
 	}
 	if infinite != 100 {
-		t.Errorf("%d delays are infinite, want 100", infinite)
+		t.Errorf("got %d infinite delays, want 100", infinite)
 	}
 }

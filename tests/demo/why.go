@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// agentStatus is what the demo reads of /api/v1/status.
+// agentStatus is the used part of /api/v1/status.
 type agentStatus struct {
 	LoadServer struct {
 		Pin   string `json:"pin"`
@@ -29,11 +29,11 @@ func (s *stack) status(ctx context.Context, name string) (out agentStatus, err e
 	return out, getJSON(ctx, s.agents[name]+"/api/v1/status", &out)
 }
 
-// probeSays is what the client's agent says of a probe.
+// probeSays is the reason that the client's agent reports for a probe.
 func (s *stack) probeSays(ctx context.Context, probe string) string {
 	status, err := s.status(ctx, "client")
 	if err != nil {
-		return "the client's agent does not say why: " + err.Error()
+		return "no status of the client's agent: " + err.Error()
 	}
 	for _, path := range status.Paths {
 		for _, p := range path.Probes {
@@ -49,8 +49,8 @@ func (s *stack) probeSays(ctx context.Context, probe string) string {
 	return "the client's agent has no probe " + probe
 }
 
-// lightReason says why a value of the light probe is absent: what the agent says of the probe,
-// and what it has counted that it could not tell.
+// lightReason is why a value of the light probe is absent: the probe's status in the agent, and the agent's counters of
+// excluded packets.
 func (s *stack) lightReason(ctx context.Context, direction string) string {
 	words := []string{s.probeSays(ctx, "stamp")}
 	counted, err := s.query(ctx, fmt.Sprintf(`{__name__=~"oneway_delay_invalid_total|oneway_direction_unknown_total|oneway_packets_discarded_total|oneway_probe_schedule_skipped_total",%s,direction=~"|%s"} > 0`, selector, direction))
