@@ -1,4 +1,4 @@
-// Package docs holds what the documents say of the tree to the tree.
+// Package docs checks statements of the documents about the repository.
 package docs
 
 import (
@@ -13,10 +13,10 @@ import (
 
 const root = "../.."
 
-// named is a test as documents name it.
+// named is the name of a test in a document.
 var named = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z][A-Za-z0-9]+\b`)
 
-// files are those of the tree whose names end so, without what is built.
+// files are those of the repository whose names end with suffix, without build output.
 func files(t *testing.T, suffix string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -52,7 +52,7 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-func TestTestsThatDocumentsNameExist(t *testing.T) {
+func TestTestsNamedByDocumentsExist(t *testing.T) {
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	exist := map[string]bool{}
 	for _, path := range files(t, "_test.go") {
@@ -63,14 +63,14 @@ func TestTestsThatDocumentsNameExist(t *testing.T) {
 	for _, path := range files(t, ".md") {
 		for _, name := range named.FindAllString(read(t, path), -1) {
 			if !exist[name] {
-				t.Errorf("%s names %s, which is no test here", strings.TrimPrefix(path, root+"/"), name)
+				t.Errorf("%s names %s, which is not a test", strings.TrimPrefix(path, root+"/"), name)
 			}
 		}
 	}
 }
 
-// Each row, list item and paragraph of SECURITY.md that claims something names a test of it.
-// What is not protected is admitted, not claimed.
+// Each row, list item and paragraph of SECURITY.md with a claim names a test of it. The section of unprotected things
+// is exempt.
 func TestEachClaimOfSecurityNamesItsTest(t *testing.T) {
 	const admitted = "What is not protected"
 	blocks := regexp.MustCompile(`(?m)^\s*$|\n(?:- |\| )`)
@@ -88,16 +88,17 @@ func TestEachClaimOfSecurityNamesItsTest(t *testing.T) {
 			}
 			claims++
 			if !named.MatchString(claim) {
-				t.Errorf("%s: no test of %q is named", title, claim)
+				t.Errorf("%s: claim without a test: %q", title, claim)
 			}
 		}
 	}
 	if claims < 30 {
-		t.Errorf("%d claims were found: the document is not read as it is written", claims)
+		t.Errorf("found %d claims, want more: the format of the document has changed", claims)
 	}
 }
 
-// A test that sleeps says why, in its line or the one above, unless its file says that its time is simulated.
+// Each sleep in a test has a comment with its reason, in its line or the one above, unless the file says that its
+// time is simulated.
 func TestSleepsOfTestsHaveReasons(t *testing.T) {
 	for _, path := range files(t, "_test.go") {
 		text, name := read(t, path), strings.TrimPrefix(path, root+"/")
@@ -107,7 +108,7 @@ func TestSleepsOfTestsHaveReasons(t *testing.T) {
 		above := ""
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, "time.Sleep(") && !strings.Contains(line, "// ") && !strings.HasPrefix(strings.TrimSpace(above), "//") {
-				t.Errorf("%s: %s has no reason", name, strings.TrimSpace(line))
+				t.Errorf("%s: %s has no comment with its reason", name, strings.TrimSpace(line))
 			}
 			above = line
 		}

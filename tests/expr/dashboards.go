@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// board is what of a dashboard's JSON has to do with expressions.
+// board is the part of a dashboard's JSON with expressions.
 type board struct {
 	Panels      []panel `json:"panels"`
 	Annotations struct {
@@ -18,7 +18,7 @@ type board struct {
 	} `json:"annotations"`
 }
 
-// panel is a panel or a row; a collapsed row holds its panels.
+// panel is a panel or a row; a collapsed row contains its panels.
 type panel struct {
 	Title   string  `json:"title"`
 	Panels  []panel `json:"panels"`

@@ -1,9 +1,7 @@
-// Package expr reads every PromQL expression out of the rule files and the
-// committed dashboards, with the dashboards' variables filled in, so that a test
-// can check each name, or run each against a live server and ask for a reply.
+// Package expr reads every PromQL expression of the rule files and the committed dashboards, with values for the
+// dashboards' variables, so that a test can check each name, or run each expression on a live server.
 //
-// It reads the files and not the Go that made the dashboards, and so needs none
-// of Grafana's SDK.
+// It reads the files and not the Go code that generates the dashboards, and so does not need Grafana's SDK.
 package expr
 
 import (
@@ -16,13 +14,13 @@ import (
 
 // Expr is one expression.
 type Expr struct {
-	// Source says where it stands: file, and rule or panel.
+	// Source is the location: file, and rule or panel.
 	Source string
 	// Query is PromQL without variables.
 	Query string
-	// Instant: it is asked for one time; else over a range.
+	// Instant: an instant query; otherwise a range query.
 	Instant bool
-	// MayBeEmpty is why a healthy system may have no reply; empty: it must have one.
+	// MayBeEmpty is why the result may be empty in a healthy system; empty: it must not be.
 	MayBeEmpty string
 }
 
@@ -35,8 +33,8 @@ const (
 // variables are values of the dashboards' variables by name, such as "path".
 type variables map[string]string
 
-// everything matches any agent, path, probe and codec, with the intervals that Grafana
-// would choose for two hours and a scrape every 15 s.
+// everything matches any agent, path, probe and codec, with the intervals that Grafana chooses for two hours and a
+// scrape interval of 15 s.
 func everything() variables {
 	return variables{
 		"job": ".*", "instance": ".*", "path": ".*", "probe": ".*", "codec": ".*",
@@ -45,8 +43,8 @@ func everything() variables {
 	}
 }
 
-// Expressions are those of all rules and dashboards below root (a checkout), in
-// the order of the files. Those of dashboards ask for every path at once.
+// Expressions are those of all rules and dashboards below root (a checkout), in the order of the files. Those of
+// dashboards match every path.
 func Expressions(root string) ([]Expr, error) {
 	vars := everything()
 	rules, err := Rules(root)
@@ -79,13 +77,12 @@ func Expressions(root string) ([]Expr, error) {
 	return out, nil
 }
 
-// unfilled is a variable that got no value; "$1" is a group of label_replace.
+// unfilled is a variable without a value; "$1" is a group of label_replace.
 var unfilled = regexp.MustCompile(`\$[a-zA-Z_{]`)
 
-// fill puts values in place of $name and ${name}. Longer names go first: $__range
-// must not eat the start of $__range_s.
+// fill replaces $name and ${name} by values. Longer names are first: $__range must not match the start of $__range_s.
 func (v variables) fill(query string) (string, error) {
-	// The dashboards match these exactly, so that a dot in a name is a dot.
+	// The dashboards match these exactly, so a dot in a name is escaped.
 	for _, name := range []string{"path", "probe", "codec", "saturation", "train", "size_sweep", "direction"} {
 		if v[name] == ".*" {
 			query = strings.ReplaceAll(query, `="$`+name+`"`, `=~".*"`)

@@ -26,7 +26,7 @@ func TestExpressionsHaveNoVariableLeft(t *testing.T) {
 		}
 	}
 	if rules < 80 || panels < 60 {
-		t.Errorf("found %d expressions of rules and %d of panels: fewer than there are", rules, panels)
+		t.Errorf("found %d expressions of rules and %d of panels, want more", rules, panels)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestExpressionsOfAnEmptyTreeAreAnError(t *testing.T) {
 	}
 }
 
-func TestWhatASiteHasNotBoughtMayBeAbsent(t *testing.T) {
+func TestSeriesOfOptionalEquipmentMayBeAbsent(t *testing.T) {
 	for query, want := range map[string]string{
 		`oneway_gnss_fix{receiver="gps0"} < 2`:                  noReceiver,
 		`rate(oneway_pps_missed_total[1m])`:                     noPulse,

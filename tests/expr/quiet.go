@@ -6,13 +6,13 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// Reasons why a series may be absent although all is well.
+// Reasons why a series may be absent in a healthy system.
 const (
 	neverHappened = "counts by reason appear with the first event"
 	noLoss        = "absent without loss"
 	noHistory     = "absent until there is history"
 	noOverride    = "absent unless a site sets it"
-	noDaemon      = "only a clock daemon tells it"
+	noDaemon      = "only with a clock daemon"
 	noReceiver    = "only with a receiver configured (clock: gpsd)"
 	noPulse       = "only with a pulse configured (clock: pps)"
 	noCalibration = "absent until oneway calibrate has run"
@@ -20,8 +20,7 @@ const (
 	noLoadTest    = "only with such a load test configured, and after its first run"
 )
 
-// quiet is why a query may have no reply in a healthy system, if one of the
-// series in it may be absent there.
+// quiet is why the result of a query may be empty in a healthy system, because one of its series may be absent.
 func quiet(query string) string {
 	reasons := map[string]string{
 		metric.ProbeSkipped.Name:       neverHappened,
@@ -84,8 +83,7 @@ func quiet(query string) string {
 	return ""
 }
 
-// unconfigured is why an agent may not have a family at all: a site has a receiver
-// and a pulse only if it has bought them, and load tests only where it wants them.
+// unconfigured is why an agent may not have a family at all: receiver, pulse and load tests are optional.
 func unconfigured(name string) string {
 	for _, g := range metric.Groups() {
 		for _, d := range g.Descs {

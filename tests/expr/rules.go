@@ -9,9 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Rule is one rule of the rule files, as Prometheus has it.
+// Rule is one rule of the rule files, as in Prometheus.
 type Rule struct {
-	// File is the base name of the file, Group the group it stands in.
+	// File is the base name of the file, Group the group of the rule.
 	File, Group string `yaml:"-"`
 
 	Record      string            `yaml:"record"`

@@ -8,9 +8,9 @@ import (
 // Selector is one vector selector of a oneway series in an expression.
 type Selector struct {
 	Name string
-	// Matchers are the label names it matches on and the values as written.
+	// Matchers are the matched labels and the values as written.
 	Matchers []Matcher
-	// Offset: it asks for the past.
+	// Offset: the selector has an offset.
 	Offset bool
 }
 
@@ -18,14 +18,13 @@ type Selector struct {
 type Matcher struct{ Label, Op, Value string }
 
 var (
-	// A name, and optionally braces that hold no brace outside a string.
+	// A name, and optionally braces that contain no brace outside a string.
 	selectorRE = regexp.MustCompile(`\b((?:oneway[_:]|path_hour:)[a-zA-Z0-9_:]*)(\{(?:[^{}"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')*\})?(\s*\[[^\]]*\])?(\s+offset\b)?`)
 	matcherRE  = regexp.MustCompile(`([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')`)
 )
 
-// Selectors are those of series named oneway_*, oneway:* or path_hour:* in a
-// query, or in any text that holds queries. It is a scan and no parser: it finds
-// names and their matchers, and promtool says whether the rest is PromQL.
+// Selectors are those of series named oneway_*, oneway:* or path_hour:* in a query, or in any text with queries. It
+// scans for names and their matchers and does not parse; promtool checks whether the rest is PromQL.
 func Selectors(query string) []Selector {
 	var out []Selector
 	for _, m := range selectorRE.FindAllStringSubmatch(query, -1) {

@@ -1,5 +1,5 @@
-// Package grid holds every count and every delay that oneway reports against
-// the emulated link's own log, over a grid of faults.
+// Package grid compares every count and every delay that oneway reports with the emulated link's own log, over a grid
+// of faults.
 package grid
 
 import (
@@ -34,9 +34,9 @@ func TestAllCountsEqualTheLinksLog(t *testing.T) {
 	}
 }
 
-// beginsWhole damages none of the first packets: before the remote end has seen a Receipt it
-// answers a packet that lost its own by damage (TestFirstPacketWithoutItsReceiptIsCountedAsCorruptedLater
-// of package reflector), and that reply, whole as it is, counts as damaged here.
+// beginsWhole damages none of the first packets: before the remote end has received a Receipt it replies to a packet
+// whose Receipt is damaged (TestFirstPacketWithoutItsReceiptIsCountedAsCorruptedLater of package reflector), and that
+// undamaged reply counts as damaged here.
 func beginsWhole(_ sample.Direction, key uint64, f lab.Faults) lab.Faults {
 	f.Corrupt = f.Corrupt && key >= 10
 	return f
@@ -46,7 +46,7 @@ func beginsWhole(_ sample.Direction, key uint64, f lab.Faults) lab.Faults {
 const (
 	packets  = 1000
 	interval = 2 * time.Millisecond
-	wait     = 2 * time.Second // longer than a busy host stands still: none is to be late
+	wait     = 2 * time.Second // longer than the stalls of a busy host: no packet may be late
 )
 
 func compare(t *testing.T, link lab.Link, seed uint64) {
@@ -72,7 +72,7 @@ func compare(t *testing.T, link lab.Link, seed uint64) {
 		}
 		t.Logf("%s: %+v", d.direction, got)
 		if got.sent != got.received+got.lost+*d.got.HostDropped+got.outstanding {
-			t.Errorf("%s: %d sent, but %d received, %d lost, %d outstanding", d.direction, got.sent, got.received, got.lost, got.outstanding)
+			t.Errorf("%s: sent %d, received %d, lost %d, outstanding %d: the sum is wrong", d.direction, got.sent, got.received, got.lost, got.outstanding)
 		}
 		if d.got.Negative != 0 {
 			t.Errorf("%s: %d negative delays", d.direction, d.got.Negative)
@@ -88,20 +88,20 @@ func counted(t *testing.T, d stamp.DirectionReport) counts {
 	t.Helper()
 	for _, p := range []*uint64{d.Sent, d.Received, d.Lost, d.Duplicated, d.Reordered, d.Corrupted, d.Late, d.Outstanding} {
 		if p == nil {
-			t.Fatal("a count is absent although the remote end is ours")
+			t.Fatal("a count is absent with a oneway remote end")
 		}
 	}
 	return counts{*d.Sent, *d.Received, *d.Lost, *d.Duplicated, *d.Reordered, *d.Corrupted, *d.Late, *d.Outstanding}
 }
 
-// truthOf is what the link's log says that both ends must have counted.
+// truthOf returns the counts of both ends by the link's log.
 func truthOf(log []lab.Record) counts {
 	t := lab.TallyOf(log)
 	return counts{sent: t.Sent, received: t.Received, lost: t.Lost, duplicated: t.Duplicated, reordered: t.Reordered, corrupted: t.Corrupted}
 }
 
-// clockError is what the two hosts, which share one clock, claim of it. It is to
-// cover nothing: the rest of the bound has to hold by itself.
+// clockError is the configured bound of the two hosts' common clock. It must cover nothing: the rest of the bound has
+// to be sufficient.
 const clockError = time.Microsecond
 
 // measure runs a reflector on the server and a sender on the client.

@@ -31,14 +31,14 @@ func TestEveryDelayLiesWithinItsBoundOfTheTruth(t *testing.T) {
 	}
 }
 
-// reported is what the sender said of one packet.
+// reported is what the sender reports of one packet.
 type reported struct {
 	sample.Packet
 	delay [2]sample.Delay
 }
 
-// compareEach holds every reported delay, with its own bound, against the link's
-// log, and wants the reported ones to be all that were answered.
+// compareEach compares every reported delay, with its own bound, with the link's log, and expects one for every packet
+// with a reply.
 func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Record) {
 	t.Helper()
 	truth := map[uint64]*lab.Record{}
@@ -46,7 +46,7 @@ func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Rec
 		truth[log[i].Key] = &log[i]
 	}
 	if len(got) == 0 {
-		t.Fatalf("%s: no delay", d)
+		t.Fatalf("%s: no delay reported", d)
 	}
 	var worst, widest time.Duration
 	coarse := 0
@@ -57,7 +57,7 @@ func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Rec
 		}
 		r := truth[key]
 		if r == nil || r.Outcome != lab.Delivered {
-			t.Errorf("%s: packet %d was reported, and the link did not deliver it: %+v", d, key, r)
+			t.Errorf("%s: packet %d is reported, but the link did not deliver it: %+v", d, key, r)
 			continue
 		}
 		if !v.OK() {
@@ -71,7 +71,7 @@ func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Rec
 		if v.Bound >= time.Millisecond {
 			coarse++
 			if fine(sent) && fine(received) {
-				t.Errorf("%s: packet %d: bound %v, of stamps that the kernel took at once: %+v, %+v", d, key, v.Bound, sent, received)
+				t.Errorf("%s: packet %d: bound %v, with kernel timestamps of low uncertainty: %+v, %+v", d, key, v.Bound, sent, received)
 			}
 		}
 		least, most := trueDelay(r)
@@ -80,32 +80,30 @@ func compareEach(t *testing.T, d sample.Direction, got []reported, log []lab.Rec
 		if off > v.Bound {
 			wrong := fmt.Errorf("%s: packet %d: reported %v, true %v to %v, bound %v (T1 %+v, T3 %+v)", d, key, v.Value, least, most, v.Bound, g.T1, g.T3)
 			if byUser(sent) || byUser(received) {
-				precision.Missed(t, wrong) // how long a program waits for its turn after it has read the clock has no bound
+				precision.Missed(t, wrong) // the time between a program's clock reading and its system call has no bound
 			} else {
 				t.Error(wrong)
 			}
 		}
 	}
 	t.Logf("%s: %d delays, worst error %v, widest bound %v", d, len(got), worst, widest)
-	// How many packets this host holds up is not the sender's doing. Three replies lost in a
-	// row lose a stamp of T3: at 20 % loss 0.8 % of them.
+	// Delayed packets on this host are not caused by the sender. Three replies lost in a row lose a transmit timestamp:
+	// at 20 % loss 0.8 % of them.
 	if coarse > len(got)*3/100 {
 		precision.Missed(t, fmt.Errorf("%s: %d of %d delays have a bound of 1 ms or more", d, coarse, len(got)))
 	}
 }
 
-// byUser tells whether a program took the stamp, not the kernel.
+// byUser reports whether a program took the timestamp, not the kernel.
 func byUser(s sample.Stamp) bool { return s.Origin == sample.User || s.Origin == sample.InPacket }
 
-// fine tells whether a stamp gives no cause for a wide bound, which would always hold: the
-// kernel took it, and did not hold the packet after it.
+// fine reports whether a timestamp does not justify a wide bound: the kernel took it, with a low TX uncertainty.
 func fine(s sample.Stamp) bool {
 	return (s.Origin == sample.Kernel || s.Origin == sample.FollowUp) && s.TXUncertainty < 100*time.Microsecond
 }
 
-// trueDelay is what is known of it: the packet left the link between two readings
-// of the clock. Of a duplicated one the reply to either copy may have been the
-// one to arrive.
+// trueDelay is the range of the true delay: the packet left the link between two readings of the clock. Of a duplicated
+// one the reply to either copy may have been received.
 func trueDelay(r *lab.Record) (least, most time.Duration) {
 	least, most = r.Exit.After.Sub(r.Entry), r.Exit.Before.Sub(r.Entry)
 	if r.Duplicated {

@@ -21,9 +21,9 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-// TestWhatAnAdditionTouchesExists holds the list of CONTRIBUTING.md to the tree: each kind of addition is in it, with files,
-// and these exist.
-func TestWhatAnAdditionTouchesExists(t *testing.T) {
+// TestFilesOfAdditionsExist compares the list of CONTRIBUTING.md with the repository: each kind of addition is in it,
+// with files, and these exist.
+func TestFilesOfAdditionsExist(t *testing.T) {
 	_, list, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "|---|---|\n")
 	list, _, _ = strings.Cut(list, "\n\n")
 	named := regexp.MustCompile("`([a-z.-]+(?:/[A-Za-z0-9_.-]*)+)`")
@@ -31,15 +31,15 @@ func TestWhatAnAdditionTouchesExists(t *testing.T) {
 	for row := range strings.Lines(list) {
 		cells := strings.Split(strings.TrimSpace(row), "|")
 		if len(cells) != 4 {
-			t.Fatalf("%q has not two cells", row)
+			t.Fatalf("row %q does not have two cells", row)
 		}
 		kinds = append(kinds, strings.TrimSpace(cells[1]))
 		files := named.FindAllStringSubmatch(cells[2], -1)
 		if len(files) == 0 {
-			t.Errorf("%s touches no file", cells[1])
+			t.Errorf("%s lists no file", cells[1])
 		}
 		for _, m := range files {
-			// A directory that is to be made stands beside others.
+			// A new directory has siblings that exist.
 			file, _, _ := strings.Cut(m[1], "NAME")
 			info, err := os.Stat(root + file)
 			if err != nil || info.IsDir() != strings.HasSuffix(file, "/") {
@@ -48,12 +48,12 @@ func TestWhatAnAdditionTouchesExists(t *testing.T) {
 		}
 	}
 	if want := []string{"light probe", "load test", "traffic type", "sink", "clock source", "metric", "dashboard panel"}; !slices.Equal(kinds, want) {
-		t.Errorf("the list is of %q, want %q", kinds, want)
+		t.Errorf("the list has %q, want %q", kinds, want)
 	}
 }
 
-// TestRegistriesListWhatStandsBesideThem: a directory with the declaration that a registry lists is in it.
-func TestRegistriesListWhatStandsBesideThem(t *testing.T) {
+// TestRegistriesAreComplete: a directory with the declaration that a registry lists is in it.
+func TestRegistriesAreComplete(t *testing.T) {
 	for registry, of := range map[string]struct{ directory, declaration string }{
 		"exporter/probes/probes.go":             {"exporter/probes", `(?m)^func New\(\) (probe\.Type|\*Type) `},
 		"exporter/traffictypes/traffictypes.go": {"exporter/traffic", `(?m)^func \([^)]+\) New\(\w+ traffic\.Env\) traffic\.Remote `},
@@ -74,19 +74,19 @@ func TestRegistriesListWhatStandsBesideThem(t *testing.T) {
 			}
 			return nil
 		})
-		lines := len(regexp.MustCompile(`(?m)^\t\t.+,$`).FindAllString(list, -1)) // one for each in All
+		lines := len(regexp.MustCompile(`(?m)^\t\t.+,$`).FindAllString(list, -1)) // one for each entry in All
 		if err != nil || found == 0 || found != lines {
-			t.Errorf("%s: %d are listed, %d stand in %s, %v", registry, lines, found, of.directory, err)
+			t.Errorf("%s lists %d, want the %d of %s: %v", registry, lines, found, of.directory, err)
 		}
 	}
 }
 
-// TestTheMapNamesEachPackage: one that ARCHITECTURE.md does not name has no place.
+// TestTheMapNamesEachPackage: ARCHITECTURE.md names each package.
 func TestTheMapNamesEachPackage(t *testing.T) {
 	_, list, _ := strings.Cut(read(t, "ARCHITECTURE.md"), "## The map")
 	list, _, _ = strings.Cut(list, "\n## ")
 	for _, p := range packages(t) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(p.ImportPath, module), "/internal/") // what is internal is its parent's
+		name, _, _ := strings.Cut(strings.TrimPrefix(p.ImportPath, module), "/internal/") // an internal package belongs to its parent
 		for part := range strings.SplitSeq(name, "/") {
 			if !regexp.MustCompile(`\b` + part + `\b`).MatchString(list) {
 				t.Errorf("the map does not name %s of %s", part, p.ImportPath)

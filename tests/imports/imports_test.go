@@ -1,5 +1,5 @@
-// Package imports holds the tree to its shape: which package may import which, what stands in the registries, and what the
-// documents say of both.
+// Package imports checks the structure of the repository: the imports of each package, the entries of the registries,
+// and what the documents state about both.
 package imports
 
 import (
@@ -13,18 +13,18 @@ import (
 
 const module = "oneway.example/exporter/"
 
-// rule says what a package (and what is below it) may import of our own.
+// rule is what a package (and those below it) may import of this module.
 type rule struct {
 	may []string
 	why string
 }
 
-// rules are the direction of imports of ARCHITECTURE.md. A package without a
-// rule fails the test: decide its place before it grows.
+// rules are the direction of imports of ARCHITECTURE.md. A package without a rule fails the test: decide its place
+// before it grows.
 var rules = map[string]rule{
-	"instant":                {nil, "everything stands on it"},
+	"instant":                {nil, "the base of all packages"},
 	"hostid":                 {nil, "one file of /proc"},
-	"metric":                 {nil, "names know nobody"},
+	"metric":                 {nil, "names only"},
 	"metric/metrictest":      {[]string{"metric"}, "a sink that remembers, for tests"},
 	"keyfile":                {nil, "reads a file"},
 	"hostport":               {nil, "reads a host and its port"},
@@ -34,8 +34,8 @@ var rules = map[string]rule{
 	"ctxtime":                {nil, "a pause"},
 	"sched":                  {nil, "times and tasks"},
 	"calendar":               {nil, "math over local time"},
-	"quota":                  {[]string{"calendar", "atomicfile"}, "what a day allows; whose it is, and how much, its caller says"},
-	"link":                   {[]string{"quota"}, "who has a link; what fills it it does not know"},
+	"quota":                  {[]string{"calendar", "atomicfile"}, "the quota of a day; the caller defines its owner and size"},
+	"link":                   {[]string{"quota"}, "who has a link; no knowledge of the traffic"},
 	"wire/timefmt":           {[]string{"instant"}, "formats of an instant"},
 	"wire/stamp":             {[]string{"instant", "sample", "wire/timefmt"}, "bytes"},
 	"sample":                 {[]string{"instant"}, "one packet's truth"},
@@ -53,27 +53,27 @@ var rules = map[string]rule{
 	"tstamp":                 {[]string{"instant", "kernelcounts", "sample", "tstamp"}, "sockets, no protocol"},
 	"wire/load":              {nil, "bytes"},
 	"stream":                 {[]string{"instant", "kernelcounts", "sample", "sched", "tstamp", "wire/load"}, "streams of test packets, sent and received; no session, no limit"},
-	"loadcontrol":            {[]string{"hostport", "keyfile"}, "the conversation of both ends; no traffic, no limit"},
+	"loadcontrol":            {[]string{"hostport", "keyfile"}, "the protocol of both ends; no traffic, no limit"},
 	"traffic":                {[]string{"clock", "loadcontrol", "sample"}, "what a type of traffic is; no type, and no load server"},
 	"traffic/udp":            {[]string{"bound", "calibration", "clock", "loadcontrol", "loadtest", "hostid", "instant", "metric", "option", "record", "sample", "sched", "stream", "traffic", "ctxtime"}, "streams of UDP packets, both ends' halves; no load server, no estimator"},
 	"traffictypes":           {[]string{"traffic"}, "the registry"},
 	"loadserver":             {[]string{"option", "atomicfile", "clock", "loadcontrol", "keyfile", "metric", "sample", "traffic", "link", "quota"}, "remote end of load tests; no type of traffic, no estimator"},
-	"linklease":              {[]string{"metric", "ctxtime", "link", "quota"}, "leases an agent's links; what fills them it does not know"},
-	"record":                 {[]string{"instant", "sample"}, "raw samples on their way; who measures them or reads them it does not know"},
+	"linklease":              {[]string{"metric", "ctxtime", "link", "quota"}, "leases an agent's links; no knowledge of the traffic"},
+	"record":                 {[]string{"instant", "sample"}, "raw samples; no knowledge of their source or their readers"},
 	"incident":               {[]string{"estimate/order", "instant", "memlimit", "metric", "probe", "record", "report", "sample"}, "the last minutes of light packets; no concrete probe"},
-	"target":                 {[]string{"hostport", "option", "probe", "ctxtime"}, "what a light probe sends to: its address of the moment, and the way out of this host"},
+	"target":                 {[]string{"hostport", "option", "probe", "ctxtime"}, "the peer of a light probe: its current address, and the route"},
 	"report":                 {nil, "a directory of run reports"},
 	"loadtest":               {[]string{"option", "target", "hostport", "loadcontrol", "instant", "keyfile", "metric", "probe", "report", "sample", "ctxtime", "calendar", "link", "quota"}, "the life of a run: schedule, link, quota, session, report; no type of traffic"},
 	"loadtest/loadtesttest":  {[]string{"clock/static", "loadtest", "instant", "metric", "loadserver", "sample", "stream", "traffic", "traffictypes", "ctxtime", "link"}, "both ends of a load test, for tests"},
 	"probes/saturation":      {[]string{"option", "bound", "estimate", "loadtest", "instant", "metric", "probe", "sample", "stream", "traffic/udp"}, "a load-test probe"},
 	"probes/sizesweep":       {[]string{"option", "estimate/order", "loadtest", "loadcontrol", "instant", "metric", "probe", "sample", "stream", "traffic/udp"}, "a load-test probe"},
 	"probes/train":           {[]string{"option", "estimate", "loadtest", "instant", "metric", "probe", "sample", "stream", "traffic/udp", "ctxtime"}, "a load-test probe"},
-	"tstamp/phc":             {[]string{"bound", "clock", "instant", "ctxtime"}, "a card's clock, and steps of the system's"},
+	"tstamp/phc":             {[]string{"bound", "clock", "instant", "ctxtime"}, "a card's clock, and steps of the system clock"},
 	"clocks":                 {[]string{"clock"}, "the registry of clock sources"},
 	"clock":                  {[]string{"bound", "option", "instant", "sample", "metric", "ctxtime", "wire/timefmt", "clock"}, "one clock"},
-	"clock/gpsd":             {[]string{"bound", "instant", "metric", "record", "ctxtime"}, "what gpsd tells; it disciplines nothing"},
-	"clock/pps":              {[]string{"estimate/ppsfit", "instant", "metric", "ctxtime"}, "the kernel's pulses, and their own judge of the clock"},
-	"calibration":            {[]string{"atomicfile", "bound", "estimate/order", "metric", "sample"}, "a table of stamp errors"},
+	"clock/gpsd":             {[]string{"bound", "instant", "metric", "record", "ctxtime"}, "data of gpsd; it does not discipline a clock"},
+	"clock/pps":              {[]string{"estimate/ppsfit", "instant", "metric", "ctxtime"}, "the kernel's pulses, and their estimate of the clock's error"},
+	"calibration":            {[]string{"atomicfile", "bound", "estimate/order", "metric", "sample"}, "a table of timestamp errors"},
 	"calibration/backtoback": {[]string{"hostport", "option", "calibration", "clock", "instant", "metric", "probe", "probes/stamp", "reflector", "sample", "sched", "wire"}, "runs both ends of a probe to fill the table"},
 	"probe":                  {[]string{"hostport", "option", "calibration", "clock", "metric", "record", "report", "sched", "sample", "link"}, "what a probe is"},
 	"config":                 {[]string{"hostport", "option"}, "sections and probes' options stay raw"},
@@ -83,7 +83,7 @@ var rules = map[string]rule{
 	"agent":                  {[]string{"calibration", "clock", "clocks", "config", "loadcontrol", "incident", "metric", "record", "traffictypes", "option", "linklease", "probe", "sched", "reflector", "report", "loadserver", "keyfile", "ctxtime", "wire", "sample", "instant", "link", "quota"}, "no Prometheus, no HTTP, no concrete probe"},
 	"option":                 {[]string{"sample"}, "what all settings have in common"},
 	"internal/promsink":      {[]string{"metric"}, "a backend"},
-	"internal/httpd":         {[]string{"agent", "incident", "probe", "memlimit", "metric", "clock", "sample", "reflector", "report", "internal"}, "serves what the agent knows"},
+	"internal/httpd":         {[]string{"agent", "incident", "probe", "memlimit", "metric", "clock", "sample", "reflector", "report", "internal"}, "serves the agent's data"},
 	"internal":               {[]string{"metric", "internal"}, "tools"},
 	"cmd/oneway":             {[]string{""}, "joins everything"},
 }
@@ -96,7 +96,7 @@ func TestImportsGoInOneDirection(t *testing.T) {
 		}
 		r, found := ruleOf(name)
 		if !found {
-			t.Errorf("%s has no rule here; say what it may import, and why", name)
+			t.Errorf("%s has no rule here; add one with its imports and the reason", name)
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -150,7 +150,7 @@ func packages(t *testing.T) (all []pkg) {
 		all = append(all, p)
 	}
 	if len(all) < 10 {
-		t.Fatalf("only %d packages listed", len(all))
+		t.Fatalf("found %d packages, want more", len(all))
 	}
 	return all
 }

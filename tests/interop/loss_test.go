@@ -15,8 +15,8 @@ import (
 	"oneway.example/tests/testseed"
 )
 
-// TestLossesOfEachDirectionAreThoseOfTheLink puts stamp-suite as a stateful
-// reflector behind a link that loses packets, and wants the link's own counts.
+// TestLossesOfEachDirectionAreThoseOfTheLink runs stamp-suite as a stateful reflector behind a link with loss, and
+// expects the link's own counts.
 func TestLossesOfEachDirectionAreThoseOfTheLink(t *testing.T) {
 	path := requireSuite(t)
 	lab.Require(t)
@@ -59,7 +59,7 @@ func TestLossesOfEachDirectionAreThoseOfTheLink(t *testing.T) {
 
 func lostText(d stamp.DirectionReport) string {
 	if d.Lost == nil {
-		return "loss untold"
+		return "loss unreported"
 	}
 	return fmt.Sprintf("%d lost", *d.Lost)
 }
@@ -73,16 +73,16 @@ func checkLosses(t *testing.T, name string, d stamp.DirectionReport, log []lab.R
 		}
 	}
 	if d.Lost == nil || *d.Sent != uint64(len(log)) || *d.Lost != lost || *d.Received != *d.Sent-lost || *d.Outstanding != 0 {
-		t.Errorf("%s: the link saw %d and lost %d; reported: %s", name, len(log), lost, asJSON(d))
+		t.Errorf("%s: the link received %d and lost %d; reported: %s", name, len(log), lost, asJSON(d))
 	}
 }
 
-// checkLinkDelay holds the smallest delays against the link's own.
+// checkLinkDelay compares the smallest delays with the link's own.
 func checkLinkDelay(t *testing.T, network *lab.Lab, r stamp.Report) {
 	t.Helper()
 	for direction, d := range map[sample.Direction]stamp.DirectionReport{sample.Forward: r.Forward, sample.Reverse: r.Reverse} {
 		if d.Delay == nil {
-			t.Errorf("%s: no delay", direction)
+			t.Errorf("%s: no delay reported", direction)
 			continue
 		}
 		truth := time.Hour

@@ -1,7 +1,7 @@
-// Package interop holds oneway against STAMP implementations that others wrote.
+// Package interop tests oneway with other implementations of STAMP.
 //
-// stamp-suite (crates.io) is taken from STAMP_SUITE, from PATH or from
-// build/tools; with ONEWAY_INTEROP=1 it is built there if it is nowhere.
+// stamp-suite (crates.io) is taken from STAMP_SUITE, from PATH or from build/tools; with ONEWAY_INTEROP=1 it is built
+// there if it is missing.
 package interop
 
 import (
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// results are the lines of the table that a run ends with.
+// results are the lines of the final table.
 var results table
 
 type table struct {
@@ -30,10 +30,10 @@ type table struct {
 	lines []line
 }
 
-// line is what one case found; delays are as the asking side reported them.
+// line is the result of one case; delays are those of the sender's report.
 type line struct{ asks, replies, what, sent, answered, forward, reverse, verdict string }
 
-// add enters the line once t is over and its verdict is known.
+// add adds the line once t has ended and its verdict is known.
 func (b *table) add(t *testing.T, l line) {
 	t.Helper()
 	t.Cleanup(func() {

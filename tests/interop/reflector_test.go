@@ -22,7 +22,7 @@ import (
 	"oneway.example/tests/testbed"
 )
 
-// summary is the part of stamp-suite's JSON report that is judged.
+// summary is the checked part of stamp-suite's JSON report.
 type summary struct {
 	Sent     int     `json:"packets_sent"`
 	Received int     `json:"packets_received"`
@@ -83,16 +83,16 @@ type typeCount struct {
 	Flags    flags `json:"flags"`
 }
 
-// local is one way to run stamp-suite as a sender, and us as its reflector.
+// local is one way to run stamp-suite as a sender, with oneway as its reflector.
 type local struct {
 	name          string
 	args          []string
 	authenticated bool
 	options       reflector.Options
-	// understood are the TLVs that must come back unflagged with every reply,
-	// unknown those that must come back with the U flag (RFC 8972 section 4).
+	// understood are the TLVs that every reply must return unflagged, unknown those that it must return with the U flag
+	// (RFC 8972 section 4).
 	understood, unknown []wire.TLVType
-	// again is how often it repeats a TLV that we do not answer as it asks for.
+	// again is how often it repeats a TLV whose request oneway does not satisfy.
 	again int
 }
 
@@ -104,8 +104,8 @@ func cases() []local {
 		wire.TypeDirectMeasurement, wire.TypeFollowUp,
 	}
 	location := []wire.TLVType{wire.TypeLocation}
-	// Not here: --micro-session-id, with which it takes no reply from a
-	// reflector that is not part of a link aggregation (RFC 9534).
+	// Excluded: --micro-session-id, with which it accepts no reply from a reflector that is not part of a link
+	// aggregation (RFC 9534).
 	return []local{
 		{name: "base packets"},
 		{name: "base packets, PTP", args: []string{"-K", "PTP", "--reflector-utc-offset", "37"}},
@@ -152,7 +152,7 @@ func TestOurReflectorAnswersStampSuite(t *testing.T) {
 	}
 }
 
-// ask runs our reflector and stamp-suite against it.
+// ask runs the oneway reflector and stamp-suite as its sender.
 func (c local) ask(t *testing.T, address string) (s summary) {
 	t.Helper()
 	out := c.run(t, address, "json")
@@ -197,7 +197,7 @@ func (c local) run(t *testing.T, address, format string) (stdout string) {
 	return string(out)
 }
 
-// serve runs our reflector until the test ends.
+// serve runs the oneway reflector until the test ends.
 func (c local) serve(t *testing.T, address string) (at netip.AddrPort, theirKey string) {
 	t.Helper()
 	o := c.options
@@ -224,10 +224,10 @@ func (c local) check(t *testing.T, s summary) {
 	t.Helper()
 	m := &s.Measurements
 	if s.Sent != requests+c.again || s.Received != s.Sent || s.Lost != 0 {
-		t.Errorf("%d sent, %d answered, %d lost", s.Sent, s.Received, s.Lost)
+		t.Errorf("sent %d, %d replies, %d lost", s.Sent, s.Received, s.Lost)
 	}
 	if m.Late+m.Duplicates+m.Unknown+m.Additional+m.Validation.Rejected > 0 {
-		t.Errorf("answers that it did not like: %+v", *m)
+		t.Errorf("invalid replies by stamp-suite's report: %+v", *m)
 	}
 	c.checkFlags(t, s)
 	checkTheirDelays(t, s)
@@ -253,10 +253,10 @@ func (c local) checkFlags(t *testing.T, s summary) {
 	}
 	for _, tlv := range c.unknown {
 		if got := v.ByType[strconv.Itoa(int(tlv))]; got.Observed == 0 || got.Flags != (flags{Unrecognized: got.Observed}) {
-			t.Errorf("TLV %d, which we do not support: %+v", tlv, got)
+			t.Errorf("unsupported TLV %d: %+v", tlv, got)
 		}
 	}
-	// It does not tell of the M flag of a TLV that overran the packet.
+	// It does not report the M flag of a TLV that exceeded the packet.
 	if v.Flags.Malformed > 0 || v.Flags.Integrity > 0 {
 		t.Errorf("flags %+v", v.Flags)
 	}
@@ -265,8 +265,7 @@ func (c local) checkFlags(t *testing.T, s summary) {
 	}
 }
 
-// checkTheirDelays: as checkDelays. Its own stamps may be off by what a busy
-// machine does to user space.
+// checkTheirDelays is like checkDelays. stamp-suite's own timestamps may be delayed in user space by a busy machine.
 func checkTheirDelays(t *testing.T, s summary) {
 	t.Helper()
 	const space = 1.0 // ms
@@ -275,10 +274,10 @@ func checkTheirDelays(t *testing.T, s summary) {
 		t.Errorf("%d one-way delays, %d of synchronized clocks", o.Samples, o.Quality.Both)
 	}
 	if o.Quality.Largest < ourBound.Seconds()*1e3 {
-		t.Errorf("our Error Estimate reached it as %v ms, and we said %v", o.Quality.Largest, ourBound)
+		t.Errorf("stamp-suite received an Error Estimate of %v ms, want %v", o.Quality.Largest, ourBound)
 	}
 	if o.ForwardMin < -space || o.ReverseMin < -space || o.ForwardMax > s.MaxRTT+space || o.ReverseMax > s.MaxRTT+space {
-		t.Errorf("impossible delays %+v, largest round trip %v ms", *o, s.MaxRTT)
+		t.Errorf("invalid delays %+v, largest round trip %v ms", *o, s.MaxRTT)
 	}
 }
 
@@ -286,7 +285,7 @@ func milliseconds(v float64) time.Duration {
 	return time.Duration(v * 1e6).Round(100 * time.Nanosecond)
 }
 
-// TestOurReflectorFailsAWrongKey: not one reply is due to who has another key.
+// TestOurReflectorFailsAWrongKey: a sender with another key gets no reply.
 func TestOurReflectorFailsAWrongKey(t *testing.T) {
 	path := requireSuite(t)
 	at, _ := local{authenticated: true}.serve(t, "127.0.0.1")
@@ -294,11 +293,11 @@ func TestOurReflectorFailsAWrongKey(t *testing.T) {
 		"-A", "A", "--hmac-key", strings.Repeat("ab", 32), "--output-format", "json").Output()
 	var s summary
 	if jsonErr := json.Unmarshal(out, &s); jsonErr != nil || s.Sent != 5 || s.Received != 0 || s.Lost != 5 {
-		t.Errorf("%v, %v: %s", err, jsonErr, out)
+		t.Errorf("got %v, %v, want no reply: %s", err, jsonErr, out)
 	}
 }
 
-// TestCSVOfStampSuiteSaysTheSame guards against a reading of the JSON that is ours alone.
+// TestCSVOfStampSuiteSaysTheSame guards against a wrong interpretation of the JSON.
 func TestCSVOfStampSuiteSaysTheSame(t *testing.T) {
 	requireSuite(t)
 	rows, err := csv.NewReader(strings.NewReader(local{}.run(t, "127.0.0.1", "csv"))).ReadAll()
@@ -308,7 +307,7 @@ func TestCSVOfStampSuiteSaysTheSame(t *testing.T) {
 	last := rows[len(rows)-1]
 	for column, want := range map[string]string{"packets_sent": "40", "packets_received": "40", "packets_lost": "0"} {
 		if i := slices.Index(rows[0], column); i < 0 || last[i] != want {
-			t.Errorf("%s is not %s in %v", column, want, rows)
+			t.Errorf("column %s is not %s in %v", column, want, rows)
 		}
 	}
 }

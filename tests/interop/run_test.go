@@ -12,8 +12,8 @@ import (
 	"oneway.example/exporter/probes/stamp"
 )
 
-// TestDaemonTakesNoQueryForALostReply runs a path as the agent does: what it
-// asks beside its test packets takes numbers of a stateful reflector, too.
+// TestDaemonTakesNoQueryForALostReply runs a path as the agent does: its statistics queries use numbers of a stateful
+// reflector, too.
 func TestDaemonTakesNoQueryForALostReply(t *testing.T) {
 	requireSuite(t)
 	for _, size := range []int{44, 172} {
@@ -35,10 +35,10 @@ func TestDaemonTakesNoQueryForALostReply(t *testing.T) {
 		}
 		sent, received := counted(counts, metric.PacketsSent, "forward"), counted(counts, metric.PacketsReceived, "reverse")
 		if sent < 100 || received < sent-1 {
-			t.Errorf("size %d: %v sent, %v answers received", size, sent, received)
+			t.Errorf("size %d: sent %v, received %v replies", size, sent, received)
 		}
 		if lost := counted(counts, metric.PacketsLost, "reverse"); lost != 0 {
-			t.Errorf("size %d: %v answers lost on loopback", size, lost)
+			t.Errorf("size %d: lost %v replies on loopback, want 0", size, lost)
 		}
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"oneway.example/exporter/probes/stamp"
 )
 
-// remote is one way to run stamp-suite as a reflector, and us as its sender.
+// remote is one way to run stamp-suite as a reflector, with oneway as its sender.
 type remote struct {
 	address       string
 	stateful      bool
 	authenticated bool
-	format        string // of its stamps: NTP or PTP
-	ours          string // of ours: ntp or ptp
+	format        string // of its timestamps: NTP or PTP
+	ours          string // of oneway's: ntp or ptp
 }
 
 func (f remote) String() string {
@@ -32,15 +32,14 @@ func (f remote) String() string {
 	return strings.Join(words, "/")
 }
 
-// remoteBound is what the suite is told to say of its clock, as 2^(scale-32) s: its
-// T3 is taken in user space before it writes the packet, so that a busy machine
-// makes it wrong by milliseconds.
+// remoteBound is the configured error of the suite's clock, as 2^(scale-32) s: it takes T3 in user space before it
+// writes the packet, which a busy machine delays by milliseconds.
 const (
 	remoteScale = 22
 	remoteBound = time.Second >> (32 - remoteScale)
 )
 
-// start runs the suite and returns where it listens, and the options to ask it with.
+// start runs the suite and returns its address, and the sender's options.
 func (f remote) start(t *testing.T, more ...string) (peer string, o stamp.Options) {
 	t.Helper()
 	path := requireSuite(t)
@@ -52,8 +51,7 @@ func (f remote) start(t *testing.T, more ...string) (peer string, o stamp.Option
 	}
 	o = quick()
 	o.TimestampFormat = f.ours
-	// The suite's PTP stamps count UTC seconds, not TAI's ("zero for this
-	// suite's UTC clocks", says its help).
+	// The suite's PTP timestamps count UTC seconds, not TAI's ("zero for this suite's UTC clocks" by its help).
 	o.TAIOffset = 0
 	if f.stateful {
 		args = append(args, "--stateful-reflector")
@@ -103,9 +101,8 @@ func TestStampSuiteAnswersOurPacketsOfEverySize(t *testing.T) {
 	}
 }
 
-// checkAnswered measures and holds the report against what must be so: all
-// answered, the kind recognized, each delay possible, nothing claimed that a
-// reflector of that kind does not tell.
+// checkAnswered measures and checks the report: all packets got replies, the kind of the reflector is recognized, each
+// delay is possible, and no value is reported that a reflector of that kind does not provide.
 func checkAnswered(t *testing.T, f remote, peer string, o stamp.Options) {
 	t.Helper()
 	const count = 60
@@ -123,14 +120,14 @@ func checkAnswered(t *testing.T, f remote, peer string, o stamp.Options) {
 		forward: show(r.Forward.Delay), reverse: show(r.Reverse.Delay),
 	})
 	if *r.Forward.Sent != count || r.RoundTrip.Received != count || r.RoundTrip.Lost != 0 || len(r.Discarded) > 0 {
-		t.Errorf("not every packet was answered: %s", asJSON(r))
+		t.Errorf("not every packet got a reply: %s", asJSON(r))
 	}
 	checkKind(t, f.stateful, r)
 	checkDelays(t, r)
 }
 
-// checkKind: a stateless reflector does not tell where a packet was lost, so
-// that nothing may be said of it, not even that there was no loss.
+// checkKind: a stateless reflector does not show where a packet was lost, so that the loss of each direction must be
+// absent, not 0.
 func checkKind(t *testing.T, stateful bool, r stamp.Report) {
 	t.Helper()
 	want := map[bool]string{false: "stateless", true: "stateful"}[stateful]
@@ -142,7 +139,7 @@ func checkKind(t *testing.T, stateful bool, r stamp.Report) {
 		"forward late": r.Forward.Late, "forward corrupted": r.Forward.Corrupted,
 	} {
 		if p != nil {
-			t.Errorf("%s is %d; nobody tells that", name, *p)
+			t.Errorf("%s is %d, want absent", name, *p)
 		}
 	}
 	for name, d := range map[string]stamp.DirectionReport{"forward": r.Forward, "reverse": r.Reverse} {
@@ -150,13 +147,12 @@ func checkKind(t *testing.T, stateful bool, r stamp.Report) {
 			t.Errorf("%s: %s", name, asJSON(d))
 		}
 		if !stateful && (d.Lost != nil || d.Outstanding != nil) {
-			t.Errorf("%s: loss is %s; a stateless reflector does not tell", name, asJSON(d))
+			t.Errorf("%s: loss is %s, want absent with a stateless reflector", name, asJSON(d))
 		}
 	}
 }
 
-// checkDelays: on one clock a delay is no less than nothing and no more than
-// the round trip, its bound apart.
+// checkDelays: on one clock a delay is between zero and the round trip, within its bound.
 func checkDelays(t *testing.T, r stamp.Report) {
 	t.Helper()
 	most := duration(*r.RoundTrip.Time.Max)
@@ -167,7 +163,7 @@ func checkDelays(t *testing.T, r stamp.Report) {
 		}
 		bound := duration(*d.Delay.ErrorBound)
 		if bound < remoteBound || bound > remoteBound+5*time.Millisecond {
-			t.Errorf("%s: bound %v; the suite alone says %v", name, bound, remoteBound)
+			t.Errorf("%s: bound %v, want at least the suite's own %v", name, bound, remoteBound)
 		}
 		if least := duration(*d.Delay.Min); least < -bound {
 			t.Errorf("%s: smallest delay %v is below -%v", name, least, bound)

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// suiteVersion is the stamp-suite that is built where there is none.
+// suiteVersion is the version of stamp-suite to build.
 const suiteVersion = "1.0.0"
 
 // suite is the path of stamp-suite, or a reason to skip.
@@ -52,7 +52,7 @@ func findSuite() (string, error) {
 		return path, nil
 	}
 	if os.Getenv("ONEWAY_INTEROP") == "" {
-		return "", fmt.Errorf("stamp-suite is not installed")
+		return "", fmt.Errorf("find stamp-suite: not installed")
 	}
 	cargo, err := findCargo()
 	if err != nil {
@@ -67,7 +67,7 @@ func findSuite() (string, error) {
 	return path, nil
 }
 
-// findCargo looks also where rustup puts it.
+// findCargo also searches rustup's directory.
 func findCargo() (string, error) {
 	path, err := exec.LookPath("cargo")
 	if err == nil {
@@ -79,10 +79,10 @@ func findCargo() (string, error) {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("stamp-suite is not installed, and cargo, which would build it, neither: %w", err)
+	return "", fmt.Errorf("neither stamp-suite nor cargo to build it is installed: %w", err)
 }
 
-// freePort is a UDP port that nobody has at this moment.
+// freePort is an unused UDP port.
 func freePort(t *testing.T, at netip.Addr) uint16 {
 	t.Helper()
 	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
@@ -93,8 +93,7 @@ func freePort(t *testing.T, at netip.Addr) uint16 {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Port()
 }
 
-// serve starts stamp-suite as a reflector and returns when it listens; the
-// test's end stops it.
+// serve starts stamp-suite as a reflector and returns when it listens; it is stopped at the end of the test.
 func serve(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	log, err := cmd.StderrPipe()
@@ -105,7 +104,7 @@ func serve(t *testing.T, cmd *exec.Cmd) {
 	started, ended := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // it dies with the thread that started it
+		runtime.LockOSThread() // the child ends with the thread that started it
 		defer runtime.UnlockOSThread()
 		if err := cmd.Start(); err != nil {
 			started <- err
@@ -142,6 +141,6 @@ func serve(t *testing.T, cmd *exec.Cmd) {
 			t.Fatal(err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Fatal("stamp-suite does not listen after 10 s")
+		t.Fatal("stamp-suite does not listen within 10 s")
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"oneway.example/tests/testbed"
 )
 
-// ourBound is what our ends are told of their clock: it is one clock, so that
-// anything above nothing is honest.
+// ourBound is the configured bound of oneway's clocks: both ends share one clock, so that any value above zero is
+// correct.
 const ourBound = 20 * time.Microsecond
 
 func startClock(t *testing.T) clock.Monitor {
@@ -58,7 +58,7 @@ func quick() stamp.Options {
 	return o
 }
 
-// secret is one shared secret as both programs write it in a file.
+// secret is one shared secret in the file formats of both programs.
 type secret struct{ ours, theirs string }
 
 func writeSecret(t *testing.T) secret {

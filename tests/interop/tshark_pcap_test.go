@@ -6,8 +6,8 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// captured is one UDP packet between a sender and a reflector of documentation
-// addresses (RFC 5737), and what a dissector should say of it.
+// captured is one UDP packet between a sender and a reflector of documentation addresses (RFC 5737), with the expected
+// fields of a dissector.
 type captured struct {
 	name    string
 	reply   bool
@@ -31,7 +31,7 @@ func capture(packets []captured) []byte {
 	return b
 }
 
-// datagram wraps p in IPv4 (RFC 791) and UDP (RFC 768), both check sums right.
+// datagram wraps p in IPv4 (RFC 791) and UDP (RFC 768), with valid checksums.
 func datagram(p captured) []byte {
 	be := binary.BigEndian
 	sender, reflector := []byte{192, 0, 2, 1}, []byte{192, 0, 2, 2}

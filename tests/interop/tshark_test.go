@@ -19,7 +19,7 @@ import (
 	"oneway.example/exporter/wire/timefmt"
 )
 
-// requireTShark returns where Wireshark's terminal program is.
+// requireTShark returns the path of Wireshark's terminal program.
 func requireTShark(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("tshark")
@@ -32,8 +32,7 @@ func requireTShark(t *testing.T) string {
 	return path
 }
 
-// fields are what tshark is asked for of every packet: first what must be the
-// same of all.
+// fields are those requested from tshark for every packet: first those that must be the same for all.
 var fields = []string{
 	"frame.protocols", "udp.checksum.status", "_ws.malformed", "_ws.expert.message", "twamp.test.padding",
 	"twamp.test.seq_number", "twamp.test.timestamp", "twamp.test.error_estimate",
@@ -43,10 +42,9 @@ var fields = []string{
 	"twamp.test.mbz2", "twamp.test.sender_ttl",
 }
 
-// dissect has tshark decode the packets of a file of captured frames as
-// TWAMP-Test, which is what it has for STAMP: RFC 8762 section 4.6 makes the two
-// the same in open mode, up to the Sender TTL in byte 40. What follows it takes
-// for padding, and the SSID for a field that must be zero.
+// dissect makes tshark decode the packets of a file as TWAMP-Test, its dissector for STAMP: by RFC 8762 section 4.6
+// both are the same in unauthenticated mode, up to the Sender TTL in byte 40. It treats later bytes as padding, and the
+// SSID as a field that must be zero.
 func dissect(t *testing.T, packets []captured) []map[string]string {
 	t.Helper()
 	tshark := requireTShark(t)
@@ -107,8 +105,7 @@ func TestTSharkReadsOurPackets(t *testing.T) {
 	}
 }
 
-// sameValue compares what tshark prints: its versions differ in how they print
-// numbers (4660, 0x1234) and flags (1, True).
+// sameValue compares tshark's output: versions differ in the format of numbers (4660, 0x1234) and flags (1, True).
 func sameValue(got, want string) bool {
 	got = strings.NewReplacer("True", "1", "False", "0").Replace(got)
 	g, err := strconv.ParseUint(got, 0, 64)
@@ -116,7 +113,7 @@ func sameValue(got, want string) bool {
 	return got == want || err == nil && err2 == nil && g == w
 }
 
-// sentAt is when T1 was taken; T2 and T3 are 2 and 3 us later.
+// sentAt is T1; T2 and T3 are 2 and 3 us later.
 var sentAt = instant.FromTime(time.Date(2026, 3, 1, 12, 34, 56, 123456789, time.UTC))
 
 const (
@@ -143,7 +140,7 @@ func replyTo(q wire.SenderPacket, seq uint32) wire.ReflectorPacket {
 	}
 }
 
-// addTLVs appends one of each kind, our Receipt among them, and seals them.
+// addTLVs appends one of each type, the Receipt among them, and writes HMAC and CRC.
 func addTLVs(b []byte, authenticated bool, k *wire.Key) []byte {
 	base := len(b)
 	b = wire.FollowUp{Seq: 8, T3: 9, Mode: 2}.AppendTo(b)
@@ -160,8 +157,7 @@ func addTLVs(b []byte, authenticated bool, k *wire.Key) []byte {
 	return b
 }
 
-// ourPackets are what sender and reflector put on the wire, with what tshark
-// should say of each.
+// ourPackets are packets of oneway's sender and reflector, with the expected output of tshark for each.
 func ourPackets() []captured {
 	k := wire.NewKey([]byte("a key that only the two ends know"))
 	ask := func(seq string) map[string]string {
@@ -185,13 +181,13 @@ func ourPackets() []captured {
 		{name: "request with TLVs", payload: addTLVs(q.AppendTo(nil), false, nil), want: ask("7")},
 		{name: "request with TLVs and their HMAC", payload: addTLVs(q.AppendTo(nil), false, k), want: ask("7")},
 		{name: "answer", reply: true, payload: a.AppendTo(nil), want: reply},
-		{name: "answer with TLVs", reply: true, payload: addTLVs(a.AppendTo(nil), false, nil), want: reply},
+		{name: "reply with TLVs", reply: true, payload: addTLVs(a.AppendTo(nil), false, nil), want: reply},
 	}
 	return append(append(all, ptpPackets()...), sealedPackets(q, a, k)...)
 }
 
-// ptpPackets: tshark knows the Z bit, and shows the seconds of the PTP timescale
-// as they are, 37 s ahead of UTC. The Sender Timestamp it takes for NTP always.
+// ptpPackets: tshark supports the Z bit, and shows the seconds of the PTP timescale unchanged, 37 s ahead of UTC. It
+// always decodes the Sender Timestamp as NTP.
 func ptpPackets() []captured {
 	q := request(timefmt.PTP, 7)
 	return []captured{{
@@ -201,7 +197,7 @@ func ptpPackets() []captured {
 			"error_estimate": "0xcf84", "error_estimate.s": "1", "error_estimate.z": "1",
 		},
 	}, {
-		name: "PTP answer", reply: true, payload: replyTo(q, 9).AppendTo(nil),
+		name: "PTP reply", reply: true, payload: replyTo(q, 9).AppendTo(nil),
 		want: map[string]string{
 			"seq_number": "9", "timestamp": "Mar  1, 2026 12:35:33.123459789 UTC",
 			"receive_timestamp": "Mar  1, 2026 12:35:33.123458789 UTC",
@@ -211,9 +207,8 @@ func ptpPackets() []captured {
 	}}
 }
 
-// sealedPackets are authenticated. tshark knows no such mode of TWAMP-Test, but
-// bytes 16 to 23, where that mode has the packet's own stamp, are where it looks
-// for the Receive Timestamp.
+// sealedPackets are authenticated. tshark does not support that mode of TWAMP-Test, but decodes bytes 16 to 23, which
+// are the packet's own timestamp in that mode, as the Receive Timestamp.
 func sealedPackets(q wire.SenderPacket, a wire.ReflectorPacket, k *wire.Key) []captured {
 	sealed := func(seq, stamp string) map[string]string {
 		return map[string]string{
