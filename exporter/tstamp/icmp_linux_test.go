@@ -102,7 +102,7 @@ func TestICMPErrorsAreReportedWithAllFields(t *testing.T) {
 		if got.Matched || got.Err != unix.ECONNREFUSED {
 			t.Errorf("two packets with the same payload: %+v, want no match", got)
 		}
-		got = errorFor(t, c, SendOptions{Unstamped: true}, Out{Payload: []byte("nobody waits for it"), Cookie: 75, Peer: peer})
+		got = errorFor(t, c, SendOptions{Unstamped: true}, Out{Payload: []byte("without a timestamp"), Cookie: 75, Peer: peer})
 		if got.Matched || got.Type != port[0] || got.Offender != peer.Addr() {
 			t.Errorf("packet without timestamp: %+v, want no match", got)
 		}

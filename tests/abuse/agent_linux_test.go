@@ -29,7 +29,7 @@ func TestAgentAmongAttackers(t *testing.T) {
 	binary := buildProgram(t)
 	for name, attack := range map[string]func(*testing.T, string){
 		"idle connections":    idleConnections,
-		"trickled headers":    drippingHeaders,
+		"trickled headers":    trickledHeaders,
 		"many sources":        manySources,
 		"few descriptors":     fewDescriptors,
 		"slow readers":        slowReaders,
@@ -65,8 +65,8 @@ func idleConnections(t *testing.T, binary string) {
 	}
 }
 
-// drippingHeaders sends endless requests byte by byte, over both address families.
-func drippingHeaders(t *testing.T, binary string) {
+// trickledHeaders sends endless requests byte by byte, over both address families.
+func trickledHeaders(t *testing.T, binary string) {
 	const each = 60 // below the limit of one address
 	s := startAgent(t, binary, manyPaths(1, ""), "--web.listen-address=[::1]:0")
 	s.eventually("the agent listens on both addresses", func() bool { return len(listening.FindAllString(s.said.String(), -1)) == 2 })
@@ -82,7 +82,7 @@ func drippingHeaders(t *testing.T, binary string) {
 			}
 			t.Cleanup(func() { c.Close() })
 			go func() {
-				_, err := fmt.Fprintf(dripping{c, 200 * time.Millisecond}, "GET /metrics HTTP/1.1\r\nHost: h\r\nX: %0500d", 0)
+				_, err := fmt.Fprintf(trickling{c, 200 * time.Millisecond}, "GET /metrics HTTP/1.1\r\nHost: h\r\nX: %0500d", 0)
 				if errors.Join(err, gone(c)) != nil {
 					cut.Add(1)
 				}

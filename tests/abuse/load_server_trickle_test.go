@@ -23,14 +23,14 @@ import (
 // loopbacks are addresses of both families.
 var loopbacks = []string{"127.0.0.1", "::1"}
 
-// dripping writes byte by byte, at a fixed interval.
-type dripping struct {
+// trickling writes byte by byte, at a fixed interval.
+type trickling struct {
 	net.Conn
 	every time.Duration
 }
 
 // Write is io.Writer.
-func (d dripping) Write(b []byte) (n int, err error) {
+func (d trickling) Write(b []byte) (n int, err error) {
 	for n = range b {
 		if _, err = d.Conn.Write(b[n : n+1]); err != nil {
 			return n, err
@@ -49,19 +49,19 @@ func TestTricklingClientsAreDisconnectedAndOthersServed(t *testing.T) {
 		for name, trickle := range map[string]func(f *remoteEnd) func() error{
 			"a TLS handshake": func(f *remoteEnd) func() error {
 				c := f.unknownPeer()
-				return func() error { return tls.Client(dripping{c, 100 * time.Millisecond}, insecure).Handshake() }
+				return func() error { return tls.Client(trickling{c, 100 * time.Millisecond}, insecure).Handshake() }
 			},
 			"a request": func(f *remoteEnd) func() error {
 				c := tls.Client(f.unknownPeer(), insecure)
 				return func() error {
-					_, err := fmt.Fprintf(dripping{c, 100 * time.Millisecond}, "GET %s HTTP/1.1\r\nHost: h\r\nX: %01000d", loadcontrol.Path, 0)
+					_, err := fmt.Fprintf(trickling{c, 100 * time.Millisecond}, "GET %s HTTP/1.1\r\nHost: h\r\nX: %01000d", loadcontrol.Path, 0)
 					return errors.Join(err, gone(c))
 				}
 			},
 			"a frame": func(f *remoteEnd) func() error {
 				c := frame(f)
 				return func() error {
-					_, err := dripping{c, 200 * time.Millisecond}.Write(append([]byte{0, 0, 4, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{' '}, 1000)...))
+					_, err := trickling{c, 200 * time.Millisecond}.Write(append([]byte{0, 0, 4, 0, 0, 0, 0, 0}, bytes.Repeat([]byte{' '}, 1000)...))
 					return errors.Join(err, gone(c))
 				}
 			},

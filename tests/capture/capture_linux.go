@@ -43,11 +43,11 @@ const bufferBytes = 64 << 20
 func Open(name string) (*Capture, error) {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("tap: %w", err)
+		return nil, fmt.Errorf("capture: %w", err)
 	}
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("tap: socket: %w", err)
+		return nil, fmt.Errorf("capture: socket: %w", err)
 	}
 	err = errors.Join(
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
@@ -56,7 +56,7 @@ func Open(name string) (*Capture, error) {
 	)
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, fmt.Errorf("tap: %s: %w", name, err)
+		return nil, fmt.Errorf("capture: %s: %w", name, err)
 	}
 	return &Capture{fd}, nil
 }
@@ -67,7 +67,7 @@ func (t *Capture) Stop() ([]Packet, error) {
 	packets, err := t.read()
 	statistics, lookErr := unix.GetsockoptTpacketStats(t.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if lookErr == nil && statistics.Drops > 0 {
-		lookErr = fmt.Errorf("tap: %d packets were not seen", statistics.Drops)
+		lookErr = fmt.Errorf("capture: %d packets were dropped for lack of buffer space", statistics.Drops)
 	}
 	return packets, errors.Join(err, lookErr, unix.Close(t.fd))
 }
@@ -82,7 +82,7 @@ func (t *Capture) read() (packets []Packet, err error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil:
-			return packets, fmt.Errorf("tap: %w", err)
+			return packets, fmt.Errorf("capture: %w", err)
 		}
 		link, ok := from.(*unix.SockaddrLinklayer)
 		if p, is := parse(buffer[:n]); ok && is {

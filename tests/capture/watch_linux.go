@@ -30,10 +30,10 @@ type Watch struct {
 func NewWatch() (*Watch, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(everyProtocol()))
 	if err != nil {
-		return nil, fmt.Errorf("tap: socket: %w", err)
+		return nil, fmt.Errorf("capture: socket: %w", err)
 	}
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, bufferBytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("tap: %w", err), unix.Close(fd))
+		return nil, errors.Join(fmt.Errorf("capture: %w", err), unix.Close(fd))
 	}
 	return &Watch{fd: fd, buffer: make([]byte, 1<<16)}, nil
 }
@@ -55,11 +55,11 @@ func (w *Watch) Each(f func(s Sent, payload []byte)) error {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil && !errors.Is(err, unix.EAGAIN):
-			return fmt.Errorf("tap: %w", err)
+			return fmt.Errorf("capture: %w", err)
 		case err != nil:
 			statistics, err := unix.GetsockoptTpacketStats(w.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 			if err == nil && statistics.Drops > 0 {
-				err = fmt.Errorf("tap: %d packets were not seen", statistics.Drops)
+				err = fmt.Errorf("capture: %d packets were dropped for lack of buffer space", statistics.Drops)
 			}
 			return err
 		}

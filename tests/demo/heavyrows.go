@@ -102,7 +102,7 @@ func (s *stack) trainRows(ctx context.Context, profile lab.Profile, after time.T
 			one.Measured = s.value(ctx, "oneway_path_capacity_bytes_per_second"+of)
 			one.Bound = orZero(s.value(ctx, "oneway_path_capacity_error_bound_bytes_per_second"+of))
 			if one.Truth = trainCapacity(s.network.Log(d), d, r, payload); one.Truth != nil {
-				one.Tolerance, one.Why = 0.01*rate, "1 %: the stamps at both ends of a train, and first packets that are left out after a pause"
+				one.Tolerance, one.Why = 0.01*rate, "1 %: the timestamps at both ends of a train, and first packets omitted after a pause"
 			}
 			break
 		}

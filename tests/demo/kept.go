@@ -106,5 +106,5 @@ func writeLog(file string, log []lab.Record) error {
 // where prints the locations of the files.
 func (s *stack) where(out io.Writer, report string) {
 	fmt.Fprintf(out, "  kept in %s: the table (%s), the runs' reports (runs/), the link's log (link.json, link-*.csv.gz),\n"+
-		"  what the agents said at the end (*-status.json, *-metrics.txt), and the logs of all programs (*.log)\n\n", s.shown, filepath.Base(report))
+		"  the agents' final status (*-status.json, *-metrics.txt), and the logs of all programs (*.log)\n\n", s.shown, filepath.Base(report))
 }

@@ -51,7 +51,7 @@ func (s *stack) lightRows(ctx context.Context, profile lab.Profile) []row {
 	}
 	r := row{
 		Name: "round_trip_time_min_seconds", Direction: "both", Configured: (profile.Forward.Delay + profile.Reverse.Delay).Seconds(), Measured: s.value(ctx, `oneway_round_trip_time_min_seconds{`+selector+`}`), Unit: "seconds",
-		Tolerance: stampTolerance.Seconds(), Why: "four stamps of the kernel, 25 us each",
+		Tolerance: stampTolerance.Seconds(), Why: "four kernel timestamps, 25 us each",
 	}
 	if w != nil {
 		trips := log.roundTrips(*w)
@@ -186,7 +186,7 @@ func (s *stack) qualityRows(ctx context.Context, d sample.Direction, link lab.Li
 	}
 	return []row{{
 		Name: "stamp_coverage_ratio", Direction: d.String(), Configured: 1, Measured: s.coverage(ctx, d), Unit: "ratio",
-		Tolerance: 0.001 + link.Loss, Why: "kernel stamps at both ends of 99.9 % of packets; lost answers may lose one; the link's log knows of no stamps",
+		Tolerance: 0.001 + link.Loss, Why: "kernel timestamps at both ends of 99.9 % of packets; a lost reply may lose one; the link's log has no timestamps",
 	}, voice}
 }
 

@@ -136,7 +136,7 @@ func (s *stack) repeated(ctx context.Context, profile lab.Profile, t loadTest) (
 			again = "; it is repeated once"
 		}
 		why := found[slices.IndexFunc(found, func(r row) bool { return r.Status == statusUnreported })].Reason
-		step("run %d of %s does not tell %s: %s%s", runs, t.probe, strings.Join(unreported, ", "), why, again)
+		step("run %d of %s has no value of %s: %s%s", runs, t.probe, strings.Join(unreported, ", "), why, again)
 	}
 	return rows, nil
 }

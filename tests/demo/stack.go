@@ -158,7 +158,7 @@ func pace(p lab.Profile, window time.Duration) time.Duration {
 func (s *stack) configFile(name string) string { return filepath.Join(s.dir, name+".yml") }
 
 func (s *stack) agent(binary string, host, peer *lab.Host, path, more string) error {
-	step("starting the agent on %s (%s): UDP %d answers, path %q measures", host.Name, host.Addr4, reflectorPort, path)
+	step("starting the agent on %s (%s): reflector on UDP port %d, path %q", host.Name, host.Addr4, reflectorPort, path)
 	config := s.configFile(host.Name)
 	text := more + fmt.Sprintf(agentConfig, netip.AddrPortFrom(host.Addr4, reflectorPort), path, netip.AddrPortFrom(peer.Addr4, reflectorPort))
 	text += fmt.Sprintf(stampProbe, s.pace, lossTimeout, s.measure)

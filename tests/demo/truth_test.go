@@ -93,7 +93,7 @@ func TestRowIsComparedWithTheLogAndNotTheConfiguration(t *testing.T) {
 		"within the bound":          {row{Configured: 9, Truth: &span{1, 2}, Measured: v(2.4), Bound: 0.5}, statusOK},
 		"beyond the bound":          {row{Configured: 2.6, Truth: &span{1, 2}, Measured: v(2.6), Bound: 0.5}, statusOutside},
 		"within the tolerance too":  {row{Truth: &span{1, 2}, Measured: v(0.4), Bound: 0.5, Tolerance: 0.2}, statusOK},
-		"the log cannot tell":       {row{Configured: 9, Measured: v(9.1), Tolerance: 0.2}, statusOK},
+		"no value in the log":       {row{Configured: 9, Measured: v(9.1), Tolerance: 0.2}, statusOK},
 		"untold":                    {row{Truth: &span{1, 2}}, statusUnreported},
 		"no number":                 {row{Truth: &span{1, 2}, Measured: v(math.NaN())}, statusOutside},
 		"a link that is improbable": {row{Truth: &span{1, 2}, Measured: v(1), Chance: v(1e-8)}, statusOutside},
