@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Faults is what befalls one packet on the link, a full queue apart.
+// Faults are the faults of one packet on the link, except for a full queue.
 type Faults struct {
 	// Lose: it leaves the queue and never arrives.
 	Lose bool
@@ -14,23 +14,23 @@ type Faults struct {
 	Duplicate bool
 	// Corrupt: one byte of its UDP payload is changed.
 	Corrupt bool
-	// HoldBehind is how many later packets are to overtake it; 0: none.
+	// HoldBehind is the number of later packets that overtake it; 0: none.
 	HoldBehind int
 }
 
-// draw is everything random about one packet.
+// draw has all random values of one packet.
 type draw struct {
 	Faults
 	jitter time.Duration
-	// retransmissions are how often it is sent again after the queue.
+	// retransmissions is the number of repetitions after the queue.
 	retransmissions int
-	// position and mask say how Corrupt changes the payload.
+	// position and mask define the change of Corrupt in the payload.
 	position uint64
 	mask     uint8
 }
 
 // dice draws the faults of one class of packets in one direction. Every packet
-// takes the same number of random values whatever becomes of it, so that the
+// takes the same number of random values for any outcome, so that the
 // n-th packet's outcome depends on the seed and on n, not on timing.
 type dice struct {
 	random *rand.Rand
@@ -38,7 +38,7 @@ type dice struct {
 	inBurst bool
 }
 
-// newDice seeds a stream of its own for each direction and class.
+// newDice seeds a separate stream for each direction and class.
 func newDice(seed, stream uint64) *dice {
 	return &dice{random: rand.New(rand.NewPCG(seed, stream))}
 }

@@ -16,20 +16,20 @@ type packet struct {
 	record int
 	logged bool
 	copies int
-	// frame and draw are what the link knows of it and what befalls it.
+	// frame and draw are its headers and its faults.
 	frame frame
 	draw  draw
-	// corrupted: its payload is not what came in.
+	// corrupted: its payload was changed.
 	corrupted bool
 
-	// due is when it is to leave; order decides between equals.
+	// due is its planned departure; order decides between equals.
 	due   instant.Time
 	order uint64
-	// behind is how many packets must still overtake it, overtaken how many did.
+	// behind is the number of packets that must still overtake it, overtaken of those that did.
 	behind, overtaken int
 }
 
-// flight is what is on its way behind the queue: a priority queue by time, and
+// flight has the packets behind the queue: a priority queue by time, and
 // the packets that reordering holds back.
 type flight struct {
 	queue packetHeap
@@ -39,20 +39,20 @@ type flight struct {
 	last instant.Time
 }
 
-// add sends p on its way, to leave at due or with the packet before it.
+// add inserts p, to leave at due or with the packet before it.
 func (f *flight) add(p *packet, due instant.Time) {
 	f.last = max(f.last, due)
 	f.push(p, f.last)
 	f.overtake(p.counted, f.last)
 }
 
-// hold keeps p back until n packets of its class that came later have left.
+// hold keeps p until n later packets of its class have left.
 func (f *flight) hold(p *packet, due instant.Time, n int) {
 	p.due, p.behind, p.overtaken = max(f.last, due), n, 0
 	f.held = append(f.held, p)
 }
 
-// overtake tells the held packets of the same class that one more packet goes
+// overtake counts for the held packets of the same class that one more packet leaves
 // before them, at the given time.
 func (f *flight) overtake(counted bool, due instant.Time) {
 	f.held = slices.DeleteFunc(f.held, func(p *packet) bool {
@@ -77,7 +77,7 @@ func (f *flight) push(p *packet, due instant.Time) {
 	heap.Push(&f.queue, p)
 }
 
-// next is when the next packet is to leave; false if there is none inside.
+// next is the departure of the next packet; false if there is none inside.
 func (f *flight) next() (instant.Time, bool) {
 	var at instant.Time
 	found := false
@@ -92,7 +92,7 @@ func (f *flight) next() (instant.Time, bool) {
 	return at, found
 }
 
-// pop takes out the first packet that is to leave at now or before, or nil.
+// pop removes the first packet that is due at now or before, or returns nil.
 func (f *flight) pop(now instant.Time) *packet {
 	f.held = slices.DeleteFunc(f.held, func(p *packet) bool {
 		d := deadline(p)

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// The few numbers of Ethernet, IP and ICMPv6 that the link looks at.
+// The numbers of Ethernet, IP and ICMPv6 that the link reads.
 const (
 	ethernetHeader = 14
 	etherTypeIPv4  = 0x0800
@@ -18,11 +18,11 @@ const (
 	udpHeader      = 8
 )
 
-// frame is what the link must know of an Ethernet frame. Offsets count from
+// frame has the properties of an Ethernet frame that the link needs. Offsets count from
 // the start of the frame.
 type frame struct {
-	// control: ARP, neighbor discovery, multicast listener reports: what a
-	// link needs to work, and what is not traffic.
+	// control: ARP, neighbor discovery, multicast listener reports:
+	// packets that a link needs, and no traffic.
 	control bool
 	// size is the IP packet's length in bytes.
 	size int
@@ -35,7 +35,7 @@ type frame struct {
 	src, dst netip.AddrPort
 }
 
-// payload is the UDP payload, nil if the frame is no whole UDP packet.
+// payload is the UDP payload, nil if the frame is no complete UDP packet.
 func (f *frame) payload(b []byte) []byte {
 	if f.udp == 0 {
 		return nil
@@ -43,7 +43,7 @@ func (f *frame) payload(b []byte) []byte {
 	return b[f.udp+udpHeader : f.end]
 }
 
-// flow tells flows apart by addresses, protocol and ports (FNV-1a).
+// flow is a hash of addresses, protocol and ports (FNV-1a).
 func (f *frame) flow() uint32 {
 	h := uint32(2166136261)
 	for _, a := range [...]netip.AddrPort{f.src, f.dst} {
@@ -55,7 +55,7 @@ func (f *frame) flow() uint32 {
 	return (h ^ uint32(f.protocol)) * 16777619
 }
 
-// parseFrame never fails: what it does not know it calls control, so that it
+// parseFrame never fails: an unknown frame is control, so that it
 // passes untouched.
 func parseFrame(b []byte) frame {
 	if len(b) < ethernetHeader {
@@ -81,7 +81,7 @@ func parseIPv4(p []byte) frame {
 		return frame{control: true}
 	}
 	src, dst := netip.AddrFrom4([4]byte(p[12:16])), netip.AddrFrom4([4]byte(p[16:20]))
-	// More Fragments, or a fragment offset: ports or payload are not all here.
+	// More Fragments, or a fragment offset: ports or payload are incomplete.
 	fragment := binary.BigEndian.Uint16(p[6:8])&0x3fff != 0
 	f.transport(p, header, src, dst, fragment)
 	return f
@@ -128,8 +128,8 @@ func (f *frame) transport(p []byte, header int, src, dst netip.Addr, fragment bo
 }
 
 // damage changes one byte of the UDP payload by a mask that is not zero, and
-// makes the checksum right again if repair is set. It reports whether there
-// was a payload to damage.
+// repairs the checksum if repair is set. It reports whether there
+// was a payload.
 func (f *frame) damage(b []byte, position uint64, mask uint8, repair bool) bool {
 	payload := f.payload(b)
 	if len(payload) == 0 || mask == 0 {

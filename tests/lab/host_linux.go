@@ -44,12 +44,12 @@ func (h *Host) enter(name string, args []string) []string {
 }
 
 // Path names the namespace for nsenter --net= from any process of the same
-// user, as long as this process lives and the Lab is not closed.
+// user, while this process runs and the Lab is not closed.
 func (h *Host) Path() string {
 	return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), h.space.file.Fd())
 }
 
-// Shell is what to type in another terminal to work inside the namespace.
+// Shell is the command that enters the namespace from another terminal.
 func (h *Host) Shell() string {
 	if os.Getenv(inside) == "" {
 		return "nsenter --net=" + h.Path()
@@ -72,8 +72,8 @@ func (h *Host) DialContext(ctx context.Context, network, address string) (net.Co
 }
 
 // Publish makes a TCP server inside the namespace reachable from outside: it
-// listens on the address outside (such as 127.0.0.1:0) and connects what comes
-// to the address inside. It returns where it listens; stop ends it and all its
+// listens on the address outside (such as 127.0.0.1:0) and forwards connections
+// to the address inside. It returns its listening address; stop ends it and all its
 // connections.
 func (h *Host) Publish(outside, inside string) (at netip.AddrPort, stop func(), err error) {
 	listener, err := net.Listen("tcp", outside)
@@ -117,7 +117,7 @@ func (h *Host) relay(ctx context.Context, outer net.Conn, inside string) {
 	wg.Wait()
 }
 
-// pass copies and hands on the end of the stream.
+// pass copies, and forwards the end of the stream.
 func pass(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	half, ok := to.(*net.TCPConn)

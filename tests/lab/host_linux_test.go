@@ -187,7 +187,7 @@ func TestPublishedServerIsReachableFromOutside(t *testing.T) {
 	}
 }
 
-// footprint is what a lab could leave behind.
+// footprint is the kernel state that a lab could leave.
 type footprint struct {
 	interfaces, goroutines, namespaces, descriptors, procs int
 }

@@ -48,7 +48,7 @@ func New(o Options) (*Lab, error) {
 	return l, nil
 }
 
-// build makes namespaces, interfaces and links; what is made stays in l even
+// build makes namespaces, interfaces and links; these stay in l even
 // on an error, for remove.
 func (l *Lab) build(o *Options) error {
 	for _, n := range []*namespace{&l.router, l.newHost(&l.Client, "client", 1), l.newHost(&l.Server, "server", 2)} {
@@ -99,7 +99,7 @@ func ula(subnet, host byte) netip.Addr {
 	return netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x77, 2: 0x6f, 3: 0x77, 7: subnet, 15: host})
 }
 
-// buildLAN joins the hosts by a pair without any link between.
+// buildLAN connects the hosts by a pair without a link.
 func (l *Lab) buildLAN() error {
 	var ends [2]end
 	for i, h := range []*Host{l.Client, l.Server} {
@@ -115,7 +115,7 @@ func (l *Lab) buildLAN() error {
 }
 
 // buildLinks opens the rings before the router's ends come up and with them the
-// carrier, so that the rings see every frame from the first.
+// carrier, so that the rings receive every frame from the first.
 func (l *Lab) buildLinks(o *Options) error {
 	var index [2]int
 	for i := range l.inner {
@@ -170,7 +170,7 @@ func (l *Lab) SetLink(d sample.Direction, to Link) error {
 	return nil
 }
 
-// Err tells of every fault of the lab itself so far; nil means that all losses
+// Err has every fault of the lab itself so far; nil means that all losses
 // are the link's own and in the log.
 func (l *Lab) Err() error {
 	var all []error
@@ -196,11 +196,11 @@ func (l *Lab) Err() error {
 	return errors.Join(all...)
 }
 
-// errLost marks losses of the lab's own making.
+// errLost marks losses that the lab itself caused.
 var errLost = errors.New("the lab lost packets, the run is void")
 
 // countDrops counts, for each direction, the frames that an interface at its
-// entrance or at its exit could not hand to the other end of its pair.
+// entrance or at its exit could not pass to the other end of its pair.
 func (l *Lab) countDrops(into []uint64) error {
 	for d := range into {
 		into[d] = 0
@@ -215,7 +215,7 @@ func (l *Lab) countDrops(into []uint64) error {
 	return nil
 }
 
-// Drain waits until every packet that was sent has been seen and has left the
+// Drain waits until every sent packet has entered and left the
 // link in both directions, and returns Err. Call it after the senders have
 // stopped and before reading the log.
 func (l *Lab) Drain(ctx context.Context) error {
@@ -237,7 +237,7 @@ func (l *Lab) Drain(ctx context.Context) error {
 	}
 }
 
-// idle compares what the interfaces sent with what the links saw.
+// idle compares the packets that the interfaces sent with those that the links received.
 func (l *Lab) idle() (bool, error) {
 	for d, k := range l.links {
 		if err := k.failure.Load(); err != nil {
@@ -258,7 +258,7 @@ func (l *Lab) idle() (bool, error) {
 		if k.seen.Load()+lost < s.TxPackets {
 			return false, nil
 		}
-		// What was seen since the first look must be out, too.
+		// Packets received since the first check must have left, too.
 		counted, others = l.Counts(sample.Direction(d))
 		if counted.Inside()+others.Inside() > 0 {
 			return false, nil
@@ -268,7 +268,7 @@ func (l *Lab) idle() (bool, error) {
 }
 
 // Close stops the links and removes all interfaces and namespaces. Packets
-// inside are gone. It returns Err as it was before. Processes that still run in
+// inside are lost. It returns the previous Err. Processes that still run in
 // a namespace keep it, without its links.
 func (l *Lab) Close() error {
 	l.closeOnce.Do(func() {
@@ -282,7 +282,7 @@ func (l *Lab) Close() error {
 	return l.closeErr
 }
 
-// remove takes away what build made.
+// remove deletes what build made.
 func (l *Lab) remove() error {
 	var all []error
 	for _, k := range l.links {
@@ -291,7 +291,7 @@ func (l *Lab) remove() error {
 		}
 	}
 	if l.router.file != nil {
-		// Now, rather than when the kernel gets round to the namespaces.
+		// Now, and not when the kernel deletes the namespaces.
 		all = append(all, l.router.deleteLinks())
 	}
 	for _, h := range []*Host{l.Client, l.Server} {
@@ -308,8 +308,8 @@ func (l *Lab) remove() error {
 // procsMu serializes the change of GOMAXPROCS by two labs at a time.
 var procsMu sync.Mutex
 
-// addProcs gives the scheduler n more processors to run goroutines on: a
-// link's thread that wakes up must not queue for one behind the program under
+// addProcs gives the scheduler n more processors for goroutines: a
+// link's thread must not wait for one behind the program under
 // test, which would cost it milliseconds. The kernel's priorities do the rest.
 func addProcs(n int) (remove func()) {
 	change := func(by int) {

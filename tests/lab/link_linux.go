@@ -13,23 +13,23 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// How the link's thread waits. A wake-up after a long sleep is late by up to
+// Waiting of the link's thread. A wake-up after a long sleep is late by up to
 // 0.2 ms on a virtual machine (its processor was halted), one after a short sleep
-// by 20..40 us. So it sleeps twice, and looks at the clock for the rest.
+// by 20..40 us. So it sleeps twice, and polls the clock for the rest.
 const (
-	// coarse is how long before a departure the long sleep ends.
+	// coarse is the time from the end of the long sleep to a departure.
 	coarse = 250 * time.Microsecond
-	// fine is how long before a departure the short sleep ends.
+	// fine is the time from the end of the short sleep to a departure.
 	fine = 50 * time.Microsecond
-	// spinShare is the part of the time that may go into looking at the clock;
+	// spinShare is the largest share of the time for polling the clock;
 	// beyond it (dense departures) packets leave some 30 us late instead, and
-	// the log says so.
+	// the log shows it.
 	spinShare  = 0.3
 	spinCredit = 2 * time.Millisecond
-	// lookEvery bounds how long entries may wait in the ring unread when the
-	// delay leaves the time: one wake-up for many packets.
+	// lookEvery bounds the time that entries wait unread in the ring if the
+	// delay permits: one wake-up for many packets.
 	lookEvery = 2 * time.Millisecond
-	// burst is how many departures are served before the ring is read again.
+	// burst is the number of departures before the ring is read again.
 	burst = 64
 )
 
@@ -43,9 +43,9 @@ type link struct {
 	stop atomic.Bool
 	done chan struct{}
 
-	// seen counts frames that came in, of any kind.
+	// seen counts received frames of any kind.
 	seen atomic.Uint64
-	// unstamped counts frames without a kernel stamp of their entry.
+	// unstamped counts frames without a kernel timestamp of their entry.
 	unstamped atomic.Uint64
 	failure   atomic.Pointer[error]
 
@@ -112,7 +112,7 @@ func (k *link) run() {
 	}
 }
 
-// raisePriority asks for what the kernel grants: real time, else a better
+// raisePriority requests the best priority that the kernel grants: real time, else a better
 // niceness, else neither (as in a user namespace), and the log shows it. With
 // four busy loops beside it on two processors, 99 % of the packets left within
 // 50 us in real time, and within 3..200 ms with the niceness.
@@ -129,7 +129,7 @@ func raisePriority() {
 	}
 }
 
-// receive takes all frames out of the ring.
+// receive reads all frames of the ring.
 func (k *link) receive() error {
 	for {
 		more, err := k.in.take(k.enter)
@@ -162,7 +162,7 @@ func (k *link) send(data []byte) error {
 	}
 }
 
-// release sends what is due.
+// release sends the due packets.
 func (k *link) release() error {
 	now := instant.Now()
 	for range burst {
@@ -192,7 +192,7 @@ func (k *link) release() error {
 	return nil
 }
 
-// wait sleeps until there is something to do.
+// wait sleeps until the next departure, or a frame.
 func (k *link) wait() error {
 	due, some := k.pipe.next()
 	if !some {
@@ -221,7 +221,7 @@ func (k *link) wait() error {
 	return nil
 }
 
-// maySpin accounts for the time spent looking at the clock.
+// maySpin accounts for the time of polling the clock.
 func (k *link) maySpin(now instant.Time, d time.Duration) bool {
 	k.credit = min(k.credit+time.Duration(spinShare*float64(now.Sub(k.paid))), spinCredit)
 	k.paid = now
@@ -232,8 +232,8 @@ func (k *link) maySpin(now instant.Time, d time.Duration) bool {
 	return true
 }
 
-// sleep waits for d (below 0: for ever), to be woken up by halt and, if ring
-// is set, by a frame. ppoll's timeout is a high-resolution timer.
+// sleep waits for d (below 0: without end); halt wakes it, and, if ring
+// is set, a frame. ppoll's timeout is a high-resolution timer.
 func (k *link) sleep(d time.Duration, ring bool) error {
 	fds := k.poll
 	if !ring {

@@ -8,7 +8,7 @@ import (
 	"oneway.example/exporter/instant"
 )
 
-// Outcome is what became of a packet.
+// Outcome is the outcome of a packet.
 type Outcome uint8
 
 // The outcomes.
@@ -21,7 +21,7 @@ const (
 	DroppedQueue
 	// DroppedLoss: lost on the link by chance.
 	DroppedLoss
-	// Failed: the lab could not send it; Err tells, and the run is void.
+	// Failed: the lab could not send it; Err has the error, and the run is invalid.
 	Failed
 )
 
@@ -46,7 +46,7 @@ func (f Outcome) String() string {
 // value means that it did not happen.
 type Interval struct{ After, Before instant.Time }
 
-// Middle is the best single guess.
+// Middle is the best estimate.
 func (i Interval) Middle() instant.Time { return i.After + (i.Before-i.After)/2 }
 
 // Width is the uncertainty.
@@ -62,19 +62,19 @@ type Record struct {
 	// Size is the IP packet's length in bytes.
 	Size int
 	// Queued are the IP bytes, of packets of all classes, that waited in the queue when
-	// it came. The queue holds Queued + Size at the least if it was let in, and less than
+	// it arrived. The queue holds at least Queued + Size if it was admitted, and less than
 	// that if it was dropped there.
 	Queued int
-	// Entry is the kernel's stamp at the link's entrance.
+	// Entry is the kernel's timestamp at the link's entrance.
 	Entry instant.Time
-	// Departure is when it left the queue, zero if it never did.
+	// Departure is its departure from the queue, zero without one.
 	Departure instant.Time
-	// Due is when it was to leave the link, Exit when it did, Copy when its
-	// duplicate did.
+	// Due is its planned departure from the link, Exit the true one, Copy that of its
+	// duplicate.
 	Due        instant.Time
 	Exit, Copy Interval
 	Outcome    Outcome
-	// Overtaken is how many later packets left before it by reordering.
+	// Overtaken is the number of later packets that left before it by reordering.
 	Overtaken uint8
 	// Held: reordering held it back; it is reordered only if Overtaken is not 0.
 	Held, Duplicated, Corrupted bool
@@ -83,7 +83,7 @@ type Record struct {
 // Delay is the true one-way delay, +- half of Exit.Width. Only for Delivered.
 func (r *Record) Delay() time.Duration { return r.Exit.Middle().Sub(r.Entry) }
 
-// Late is how much after its due time the packet left: the lab's own
+// Late is the time from its due time to its departure: the lab's own
 // unpunctuality, part of the true delay and never a loss of truth.
 func (r *Record) Late() time.Duration { return r.Exit.After.Sub(r.Due) }
 
@@ -101,7 +101,7 @@ func (c Counts) Inside() uint64 {
 	return c.Entered - c.Delivered - c.DroppedQueue - c.DroppedLoss - c.Failed
 }
 
-// logChunk is how many records are allocated at a time: a log must not be
+// logChunk is the number of records per allocation: a log must not be
 // copied as it grows, on the thread that keeps the times.
 const logChunk = 4096
 
@@ -114,7 +114,7 @@ type truth struct {
 	full    bool
 	counted Counts
 	others  Counts
-	// byKey takes the log's place if it is not nil.
+	// byKey replaces the log if it is not nil.
 	byKey map[uint64]*Counts
 }
 

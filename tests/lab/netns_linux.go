@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a network namespace without a name: it lives as long as the
-// descriptor, a thread or a process is in it, so that nothing can be left
-// behind whatever happens to this process.
+// namespace is a network namespace without a name: it exists while the
+// descriptor is open or a thread or process is in it, so that nothing can remain
+// after this process.
 type namespace struct{ file *os.File }
 
 // errExited is what Do returns when its function ended by runtime.Goexit, as
@@ -47,8 +47,8 @@ func (n namespace) do(f func() error) error {
 	})
 }
 
-// onThread runs f in a goroutine of its own on a locked thread and brings the
-// thread back into its namespace. If that fails the thread is left locked: the
+// onThread runs f in a separate goroutine on a locked thread and returns the
+// thread to its namespace. If that fails the thread remains locked: the
 // runtime ends it with the goroutine, and no other code ever runs on it.
 func onThread(f func() error) error {
 	result := make(chan error, 1)

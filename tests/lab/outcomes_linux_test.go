@@ -11,7 +11,7 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// tally is what a receiver can tell of the packets it got.
+// tally has a receiver's counts of the packets.
 type tally struct{ unique, duplicated, reordered uint64 }
 
 func tallyOf(arrivals []arrival) tally {
@@ -91,7 +91,7 @@ func TestCorruptedPacketsReachTheSocketAndOnlyThese(t *testing.T) {
 	}
 }
 
-// outcome is what a seed decides of a packet.
+// outcome is the part of a packet's outcome that depends on the seed.
 type outcome struct {
 	key                   uint64
 	outcome               Outcome
@@ -204,7 +204,7 @@ func TestLossOfTheLabsOwnIsAnError(t *testing.T) {
 	}
 }
 
-// TestFirstPacketsAreNotLost: the network is there when New returns.
+// TestFirstPacketsAreNotLost: the network is up when New returns.
 func TestFirstPacketsAreNotLost(t *testing.T) {
 	for range 5 {
 		l := Start(t, Options{Classifier: keyed})

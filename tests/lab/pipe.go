@@ -8,8 +8,8 @@ import (
 	"oneway.example/tests/bottleneck"
 )
 
-// pipe is one direction of the link without the sockets: packets go in with
-// the time of their entry and come out when they are due. It reads no clock.
+// pipe is one direction of the link without the sockets: packets enter with
+// the time of their entry and leave when they are due. It reads no clock.
 type pipe struct {
 	direction sample.Direction
 	link      Link
@@ -19,7 +19,7 @@ type pipe struct {
 	spare bool
 
 	bottleneck *bottleneck.Link
-	// waiting are the packets in it, by their ID, the last of which is entered.
+	// waiting are the packets in it, by ID; entered is the last ID.
 	waiting map[uint64]*packet
 	entered uint64
 	// first is when the first packet entered.
@@ -61,8 +61,8 @@ func (p *pipe) set(l Link) {
 	p.bottleneck.Set(l.bottleneck())
 }
 
-// enter takes a frame that came at the given time. It reports false for a
-// frame that is to be passed on at once, untouched. data is copied.
+// enter takes a frame that arrived at the given time. It reports false for a
+// frame to forward at once, unchanged. data is copied.
 func (p *pipe) enter(data []byte, entry instant.Time) (taken bool) {
 	f := parseFrame(data)
 	if f.control {
@@ -81,7 +81,7 @@ func (p *pipe) enter(data []byte, entry instant.Time) (taken bool) {
 	return true
 }
 
-// settle takes a packet that the bottleneck is done with.
+// settle takes a packet that has left the bottleneck.
 func (p *pipe) settle(o bottleneck.Out) {
 	pkt := p.waiting[o.ID]
 	delete(p.waiting, o.ID)

@@ -10,22 +10,22 @@ import (
 	"oneway.example/tests/bottleneck"
 )
 
-// Case is a link, a load test of it, and what that must find.
+// Case is a link, a load test of it, and the expected result.
 type Case struct {
 	Path
 	Sender
-	// Kinds are the states that are right; a size is told of the first only.
+	// Kinds are the right states; only the first has a size.
 	Kinds []queue.State
-	// Steady is a link of one rate without faults.
+	// Steady is a link of constant rate without faults.
 	Steady bool
-	// Limit is the queue's limit in bytes where packets that are dropped do not show it; zero:
+	// Limit is the queue's limit in bytes where dropped packets do not show it; zero:
 	// they do.
 	Limit int
 }
 
 const ms = time.Millisecond
 
-// packet is the size of all packets here, that of Woo 2010.
+// packet is the size of all packets, as in Woo 2010.
 const packet = 1410
 
 func sender(offered float64, length time.Duration) Sender {
@@ -33,7 +33,7 @@ func sender(offered float64, length time.Duration) Sender {
 	return Sender{Size: packet, Offered: offered, Length: length, Idle: 50, Every: every, Late: 20 * time.Microsecond}
 }
 
-// filled is a queue that drops at its tail, in a test of twice the link's rate.
+// filled is a tail-drop queue, in a test of twice the link's rate.
 func filled(name string, rate float64, limit int, delay time.Duration) Case {
 	return Case{
 		Path:   Path{Name: name, Bottleneck: bottleneck.Config{Rate: int64(rate), Queue: limit}, Delay: delay},
@@ -41,17 +41,17 @@ func filled(name string, rate float64, limit int, delay time.Duration) Case {
 	}
 }
 
-// but is a case with a change.
+// but returns the case with a change.
 func (c Case) but(name string, change func(*Case)) Case {
 	c.Name = name
 	change(&c)
 	return c
 }
 
-// is sets the states that are right.
+// is sets the right states.
 func (c *Case) is(states ...queue.State) { c.Kinds = states }
 
-// Made are links that nobody recorded.
+// Made are synthetic links.
 func Made() []Case {
 	wibro := filled("WiBro", 2.5e6, 110_000, 30*ms)
 	all := []Case{
@@ -112,7 +112,7 @@ func paths(c Case) []Case {
 	}
 }
 
-// fades are links behind whose queue all is lost for a while.
+// fades are links with intervals of total loss behind the queue.
 func fades(c Case) []Case {
 	fade := func(n int, length time.Duration) (all [][2]time.Duration) {
 		for i := range n {
@@ -161,7 +161,7 @@ func disciplines(c Case) []Case {
 			c.Bottleneck = bottleneck.Config{Rate: 2.5e6, Bucket: 20_000, Police: true}
 			c.is(queue.Policer)
 		}),
-		// Of a link of one rate a limit in time is one in bytes.
+		// On a link of constant rate a limit in time is one in bytes.
 		c.but("discard after 300 ms", func(c *Case) { c.timed(); c.is(queue.Filled, queue.TimeLimited) }),
 		c.but("discard, rate moves", func(c *Case) {
 			c.timed()
@@ -183,7 +183,7 @@ func (c *Case) managed(d bottleneck.Discipline) {
 
 func (c *Case) timed() { c.Bottleneck.Queue, c.Bottleneck.QueueTime = 0, 300*ms }
 
-// traced is a link that moves as a trace does, in a test of twice its mean rate.
+// traced is a link with the rate of a trace, in a test of twice its mean rate.
 func traced(name string, trace []uint32, limit int) Case {
 	mean := float64(len(trace)) * bottleneck.Opportunity * 8 / (float64(trace[len(trace)-1]) / 1000)
 	return Case{
@@ -193,7 +193,7 @@ func traced(name string, trace []uint32, limit int) Case {
 }
 
 // Cellular are links of the shape of recorded cellular ones (bottleneck.Cellular), each made with a
-// seed of its own.
+// separate seed.
 func Cellular(seed uint64) (all []Case) {
 	for i, c := range []struct {
 		mean  float64
@@ -228,7 +228,7 @@ func Recorded(directory string, seed uint64) (all []Case, err error) {
 			return nil, fmt.Errorf("links: %s: %w", file, err)
 		}
 		if len(trace) < 100 {
-			continue // too short to say anything
+			continue // too short for a result
 		}
 		skip := seed * 102_947 % uint64(len(trace)/2)
 		cut := make([]uint32, 0, len(trace))

@@ -29,7 +29,7 @@ func table(vs []Verdict) string {
 	return b.String()
 }
 
-// runs are all cases, the made ones with two seeds.
+// runs are all cases, the synthetic ones with two seeds.
 func runs(t *testing.T, seed uint64) (all []Verdict) {
 	t.Helper()
 	judge := func(cases []Case, seed uint64) {
@@ -55,8 +55,8 @@ func runs(t *testing.T, seed uint64) (all []Verdict) {
 	return all
 }
 
-// TestLoadTestsFindTheQueueOfAnyLink holds what a load test tells against links of every kind: made
-// ones, and such as cellular networks are; with recorded ones, if they are at hand.
+// TestLoadTestsFindTheQueueOfAnyLink compares the results of load tests with links of every kind: synthetic
+// ones, also of cellular shape; and recorded ones, if available.
 func TestLoadTestsFindTheQueueOfAnyLink(t *testing.T) {
 	all := runs(t, testseed.Of(t))
 	count := func(name string, of, is func(v *Verdict) bool, percent int) {
@@ -89,7 +89,7 @@ func TestLoadTestsFindTheQueueOfAnyLink(t *testing.T) {
 	}
 }
 
-// A path that grows by more than half of what a full queue adds leaves nothing to say of the queue.
+// If the path's delay grows by more than half of the full queue's delay, the queue is unknown.
 func TestGreatChangeOfThePathIsSaid(t *testing.T) {
 	c := Made()[0].but("path grows by 200 ms", func(c *Case) { c.Grow, c.GrowAt = 200*ms, 10*time.Second })
 	v := Judge(c, testseed.Of(t))
@@ -98,7 +98,7 @@ func TestGreatChangeOfThePathIsSaid(t *testing.T) {
 	}
 }
 
-// exact tells whether the value is within 0.5 % of what the queue held and could not hold.
+// exact reports whether the value is within 0.5 % of the largest admitted and the refused backlog.
 func (v *Verdict) exact() bool {
 	size := v.Told.Size
 	return size.OK && size.Value > 0.995*v.True[0] && size.Value < 1.005*v.True[1] && size.Bound <= 1.5*float64(v.Case.Size)

@@ -1,5 +1,5 @@
-// Package links is what load tests are held against: paths whose bottleneck is known, recorded
-// and made, and what a run over each of them truly met. It is simulation: no clock, no socket.
+// Package links tests load tests against paths with a known bottleneck, recorded
+// and synthetic, with the truth of each run. It is a simulation: no clock, no socket.
 package links
 
 import (
@@ -16,22 +16,22 @@ import (
 type Path struct {
 	Name       string
 	Bottleneck bottleneck.Config
-	// Delay is that of a lone packet, Jitter the width of a uniform one on top of it.
+	// Delay is that of a lone packet, Jitter the width of a uniform addition.
 	Delay, Jitter time.Duration
-	// Loss is lost after the queue. Retransmit is the share of packets that take
+	// Loss is the loss ratio after the queue. Retransmit is the share of packets that take
 	// RetransmitDelay more, once or several times; those behind wait for them.
 	Loss, Retransmit float64
 	RetransmitDelay  time.Duration
 	// Grow is added to the delay from GrowAt of the load on.
 	Grow   time.Duration
 	GrowAt time.Duration
-	// Outage stops the receiver's arrivals from OutageAt of the load on, for so long.
+	// Outage is the duration without arrivals from OutageAt of the load on.
 	Outage, OutageAt time.Duration
-	// Offset and Drift are the receiver's clock's, Slew how far it is slewed in a second in the
+	// Offset and Drift are those of the receiver's clock, Slew its slew within a second in the
 	// middle of the load.
 	Offset, Slew time.Duration
 	Drift        float64
-	// Fades are times since the load's begin, from and to, in which all is lost that leaves the
+	// Fades are times since the start of the load, from and to, with total loss behind the
 	// bottleneck.
 	Fades [][2]time.Duration
 }
@@ -41,21 +41,21 @@ type Sender struct {
 	Size    int
 	Offered float64 // bits a second
 	Length  time.Duration
-	// Idle packets before and after the load, Every so far apart at the mean.
+	// Idle packets before and after the load, with the mean distance Every.
 	Idle  int
 	Every time.Duration
-	// Late is the mean lateness of the sender, Pause a stop of it at PauseAt.
+	// Late is the mean lateness of the sender, Pause the duration of its pause at PauseAt.
 	Late           time.Duration
 	Pause, PauseAt time.Duration
 }
 
-// Truth is what a run met.
+// Truth is the truth of a run.
 type Truth struct {
 	// Outs are the outcomes at the bottleneck, by packet of the run.
 	Outs []bottleneck.Out
-	// Own are the bytes of this test that waited when each packet came.
+	// Own is this test's backlog in bytes at the arrival of each packet.
 	Own []int
-	// Arrived is when each arrived by a true clock; zero: it did not.
+	// Arrived is the arrival of each by a true clock; zero: lost.
 	Arrived []instant.Time
 	// Load is the first packet of the load, End the first after it.
 	Load, End int
@@ -132,7 +132,7 @@ func (p Path) carry(events []event, packets []queue.Packet, truth *Truth, rng *r
 	p.own(packets, truth)
 }
 
-// own counts the test's own bytes that waited when each packet came: of those that left,
+// own counts the test's own backlog at the arrival of each packet: of packets that left,
 func (p Path) fades(since time.Duration) bool {
 	return slices.ContainsFunc(p.Fades, func(f [2]time.Duration) bool { return since >= f[0] && since < f[1] })
 }
@@ -163,7 +163,7 @@ func (p Path) own(packets []queue.Packet, truth *Truth) {
 	}
 }
 
-// schedule is when packets leave, and the segment of each: 0 idle, 1 load, 2 idle again.
+// schedule has the departures of packets, and the segment of each: 0 idle, 1 load, 2 idle again.
 func (s Sender) schedule(rng *rand.Rand, truth *Truth) (at []time.Duration, segments []int) {
 	t := time.Duration(0)
 	idle := func(segment int) {

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(lab.Main(m.Run)) }
 
-// emulated is what a load test must find over a profile of the emulated link, by direction: the
-// states that are right, and the limit where dropped packets do not show it.
+// emulated is the expected result over a profile of the emulated link, by direction: the
+// right states, and the limit where dropped packets do not show it.
 var emulated = map[string][2]struct {
 	states []string
 	limit  int
@@ -44,7 +44,7 @@ var emulated = map[string][2]struct {
 }
 
 // TestLoadTestsOverEmulatedLinks runs the probe over real sockets, both directions at once.
-// A busy machine keeps the emulated link from being what it should be, by its own log; such a
+// A busy machine makes the emulated link late, as its log shows; such a
 // round is repeated.
 func TestLoadTestsOverEmulatedLinks(t *testing.T) {
 	if testing.Short() {
@@ -113,8 +113,8 @@ func overEmulated(t *testing.T, name string) (late time.Duration, wrong []string
 	return late, wrong
 }
 
-// ownBytes are what the link's log says of the test's own packets: the most that waited with one
-// that was let in, and what would have with half of those that were refused.
+// ownBytes is the test's own backlog by the link's log: the largest with a packet
+// that was admitted, and the median with a packet that was refused.
 func ownBytes(log []lab.Record) (held, refused float64) {
 	var waiting []lab.Record // by departure
 	var all []float64

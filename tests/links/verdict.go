@@ -20,14 +20,14 @@ type Verdict struct {
 	// Kind: the state is right. Unknown is never.
 	Kind bool
 	// True is the bytes of this test that the queue held when it refused, from..to; Sized: there
-	// is such a size, Covered: the interval told holds it, Narrow: its half is at most three
-	// packets or a tenth. What must have no size and has one is not Covered.
+	// is such a size, Covered: the reported interval contains it, Narrow: its half is at most three
+	// packets or a tenth. A size where there must be none is not Covered.
 	True                    [2]float64
 	Sized, Covered, Narrow  bool
-	Held                    float64 // the most bytes that waited with an admitted packet
-	AtLeast                 bool    // what is told is not above Held
+	Held                    float64 // the largest backlog with an admitted packet, in bytes
+	AtLeast                 bool    // the reported value is not above Held
 	Delays                  [3]time.Duration
-	Delay                   bool // each is within the bound of what is told
+	Delay                   bool // each is within the reported bound
 	Throughput              bool // each second is within 2 %
 	WorstSecond, WorstDelay float64
 }
@@ -62,7 +62,7 @@ func (v *Verdict) size(truth *Truth) {
 	case v.Case.Limit > 0:
 		v.True = [2]float64{float64(v.Case.Limit) - size, float64(v.Case.Limit)}
 	case v.Sized && len(refused) > 0:
-		// It held no more than what a refused one found, with a packet it had no space for.
+		// It held at most the backlog of a refused packet and that packet.
 		v.True = [2]float64{order.Quantile(refused, 0.5), order.Quantile(refused, 0.5) + size}
 	default: // it expires
 		v.True = [2]float64{0, math.Inf(1)}
@@ -72,7 +72,7 @@ func (v *Verdict) size(truth *Truth) {
 		v.Covered = !t.OK
 		return
 	}
-	if slices.Contains(v.Case.Kinds, queue.Unknown) && !t.OK { // it may say that it cannot tell
+	if slices.Contains(v.Case.Kinds, queue.Unknown) && !t.OK { // unknown is a permitted result
 		v.Covered = true
 		return
 	}
@@ -80,7 +80,7 @@ func (v *Verdict) size(truth *Truth) {
 	v.Narrow = t.OK && t.Bound <= max(3*size, 0.1*v.True[1])
 }
 
-// delay compares what a full queue adds: the same quantiles of those admitted while it had no space for
+// delay compares the full queue's delay: the same quantiles of packets admitted when it had no space for
 // another.
 func (v *Verdict) delay(truth *Truth) {
 	var full []time.Duration
@@ -136,7 +136,7 @@ func (v *Verdict) throughput(truth *Truth) {
 		if k >= len(v.Told.PerSecond) {
 			break
 		}
-		// A packet may stand on either side of each end.
+		// A packet may be on either side of each end.
 		off := max(math.Abs(v.Told.PerSecond[k].Received-o)-2*float64(v.Case.Size), 0) / max(o, 1)
 		v.WorstSecond = max(v.WorstSecond, off)
 		v.Throughput = v.Throughput && off <= 0.02

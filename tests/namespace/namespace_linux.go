@@ -1,5 +1,5 @@
 // Package namespace makes network namespaces for tests, with links between them. Each
-// lasts as long as its test. A test that needs a path of known rate and delay takes package lab.
+// lasts as long as its test. A test that needs a path of known rate and delay uses package lab.
 package namespace
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// New makes an empty namespace, and skips the test for whoever is not root.
+// New makes an empty namespace, and skips the test without root.
 func New(tb testing.TB) (made netns.NsHandle) {
 	tb.Helper()
 	if os.Geteuid() != 0 {

@@ -1,13 +1,13 @@
-// Package precision keeps two kinds of assertion apart. What is true however busy the
-// machine is (coverage, signs, states, conservation) fails a test anywhere. How precise
-// it is depends on what else the machine does: that is logged, and asserted only where
-// the environment says that the machine is quiet (make precision).
+// Package precision separates two kinds of assertion. Truth that does not depend on the load of the
+// machine (coverage, signs, states, conservation) is asserted everywhere. Precision
+// depends on the load: it is logged, and asserted only if
+// the environment declares the machine quiet (make precision).
 package precision
 
 import "os"
 
-// Variable of the environment says that this machine does nothing else: then a figure
-// that is not reached fails its test. Unset or empty: it is logged.
+// Variable is the environment variable that declares this machine quiet: then a value
+// outside of its limit fails its test. Unset or empty: it is logged.
 const Variable = "ONEWAY_PRECISION"
 
 // TB is what Missed needs of testing.TB.
@@ -17,10 +17,10 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Asserted reports whether the environment says that this machine is quiet.
+// Asserted reports whether the environment declares this machine quiet.
 func Asserted() bool { return os.Getenv(Variable) != "" }
 
-// Missed is told of a figure that was not reached. err is nil if it was: nothing is said.
+// Missed reports a value outside of its limit. A nil err is ignored.
 func Missed(t TB, err error) {
 	t.Helper()
 	switch {

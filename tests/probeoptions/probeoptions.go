@@ -1,4 +1,4 @@
-// Package probeoptions reads the options of probes for tests as an agent does: from the text
+// Package probeoptions decodes the options of probes for tests as an agent does: from the text
 // of a configuration.
 package probeoptions
 
@@ -17,7 +17,7 @@ import (
 	"oneway.example/exporter/probe"
 )
 
-// Configured makes a prober of these options, one a line, and returns what is wrong with them.
+// Configured makes a prober of these options, one a line, and returns their errors.
 func Configured(t *testing.T, of probe.Type, options string) error {
 	t.Helper()
 	var text strings.Builder
@@ -34,7 +34,7 @@ func Configured(t *testing.T, of probe.Type, options string) error {
 	return err
 }
 
-// Refused holds a table of options to what is said of them.
+// Refused checks the errors of a table of options.
 func Refused(t *testing.T, of probe.Type, table map[string]string) {
 	t.Helper()
 	for options, want := range table {
@@ -46,7 +46,7 @@ func Refused(t *testing.T, of probe.Type, table map[string]string) {
 }
 
 // Example decodes the options of each probe of a type in the example configuration, with the #
-// taken away from its settings. The test's directory is that of a probe.
+// removed from its settings. The test's directory is that of a probe.
 func Example(t *testing.T, of probe.Type, decode func(decode func(...any) error)) {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/oneway.yml")

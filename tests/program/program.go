@@ -1,5 +1,5 @@
 // Package program runs a program under test on a host of an emulated network: started, sent
-// signals, killed, and ended with the test, whatever becomes of that.
+// signals, killed, and ended with the test, whatever its result.
 package program
 
 import (
@@ -20,7 +20,7 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// Timeout is how long anything may take that is only waited for.
+// Timeout is the longest wait for anything.
 const Timeout = await.Timeout
 
 // TB is what this package needs of testing.TB.
@@ -32,12 +32,12 @@ type TB interface {
 	Cleanup(f func())
 }
 
-// Program is one that was started.
+// Program is a started program.
 type Program struct {
 	Cmd *exec.Cmd
-	// Stdout and Stderr are what it has said so far.
+	// Stdout and Stderr are its output so far.
 	Stdout, Stderr await.Text
-	// Done is closed when it has ended, and Ended is when that was.
+	// Done is closed when it has ended; Ended is the time of that.
 	Done  chan struct{}
 	Ended time.Time
 }
@@ -50,7 +50,7 @@ func Start(t TB, host *lab.Host, name string, args ...string) *Program {
 	p.Cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go func() {
-		// The signal comes with the death of the thread, which therefore stays for as long.
+		// The kernel sends the signal at the end of the thread, so the thread is kept.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.Cmd.Start()
@@ -68,7 +68,7 @@ func Start(t TB, host *lab.Host, name string, args ...string) *Program {
 	return p
 }
 
-// Signal sends it a signal; one that has ended takes none.
+// Signal sends it a signal, unless it has ended.
 func (p *Program) Signal(t TB, s syscall.Signal) {
 	t.Helper()
 	// One that has ended has been waited for, and its number is not used for another.
@@ -77,7 +77,7 @@ func (p *Program) Signal(t TB, s syscall.Signal) {
 	}
 }
 
-// Kill ends it without a word, and returns when it has ended.
+// Kill sends SIGKILL, and returns when it has ended.
 func (p *Program) Kill(t TB) time.Time {
 	t.Helper()
 	p.Signal(t, syscall.SIGKILL)
@@ -103,8 +103,8 @@ func Eventually(t TB, what string, f func() bool) {
 	await.That(t, what, f)
 }
 
-// Main runs tests with the program `oneway` built once, whose file it tells build; where there is no
-// lab every test skips, and says why. It is for TestMain.
+// Main builds the program `oneway` once, passes its file to build, and runs the tests; without a
+// lab every test skips, with the reason. It is for TestMain.
 func Main(run func() int, build func(binary string)) int {
 	return lab.Main(func() int {
 		if lab.Available() != nil {
@@ -126,7 +126,7 @@ func Main(run func() int, build func(binary string)) int {
 	})
 }
 
-// Client asks HTTP servers from a host.
+// Client is an HTTP client on a host.
 func Client(t TB, host *lab.Host) *http.Client {
 	c := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		return host.DialContext(ctx, network, address)
@@ -135,7 +135,7 @@ func Client(t TB, host *lab.Host) *http.Client {
 	return c
 }
 
-// Serves waits until the program, an agent, says at an address that it is healthy.
+// Serves waits until the program, an agent, reports at an address that it is healthy.
 func (p *Program) Serves(t TB, c *http.Client, address string) {
 	t.Helper()
 	Eventually(t, "the agent serves", func() bool {

@@ -1,5 +1,5 @@
-// Package remoteend has what tests of a load test's remote end have in common: those of the life of a
-// session (package load server) and those of its traffic.
+// Package remoteend has helpers for tests of a load test's remote end: of the life of a
+// session (package loadserver) and of its traffic.
 package remoteend
 
 import (
@@ -15,10 +15,10 @@ import (
 	"oneway.example/tests/await"
 )
 
-// Timeout is how long Eventually waits: half of what a stream lasts that does not stop.
+// Timeout is the longest wait of Eventually: half of the duration of a stream that does not stop.
 const Timeout = 20 * time.Second
 
-// Eventually waits for something that another goroutine brings about.
+// Eventually waits for a condition that another goroutine causes.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	if !await.Within(Timeout, ok) {
@@ -26,7 +26,7 @@ func Eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// NothingLeft fails the test if anything of it is running when all its clean-ups are done.
+// NothingLeft fails the test if a goroutine of it runs after all its clean-ups.
 func NothingLeft(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()

@@ -1,8 +1,8 @@
-// Command results reads what `go test -json` says. `results show` prints it as it comes, without
-// the lines of tests that pass. `results tell EVENTS EXPECTED` prints of all stages of a run, whose
-// events are in one file, what failed and its last lines, at the end, where a log that is cut still has
-// it. A skip that the file EXPECTED does not list is a failure, and so is a package of whose tests
-// none ran.
+// Command results reads the output of `go test -json`. `results show` prints it as it arrives, without
+// the lines of passed tests. `results tell EVENTS EXPECTED` prints, for all stages of a run, whose
+// events are in one file, the failures and their last lines, at the end, where a cut log still has
+// them. A skip that the file EXPECTED does not list is a failure, and so is a package without a
+// test that ran.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 // event is one of `go doc test2json`, or of a build (`go help buildjson`).
 type event struct {
 	Action, Package, Test, Output string
-	// ImportPath is what a build is of, and FailedBuild that of a package whose build failed.
+	// ImportPath is the package of a build, and FailedBuild that of a package whose build failed.
 	ImportPath, FailedBuild string
 }
 
@@ -56,7 +56,7 @@ func tellFiles(events, expected string) (failed bool, err error) {
 	return tell(f, string(list), os.Stdout)
 }
 
-// each gives the events of a stream, one a line. A line that is none is what the go command itself says.
+// each gives the events of a stream, one a line. Any other line is output of the go command itself.
 func each(r io.Reader, f func(event)) error {
 	for in := bufio.NewReader(r); ; {
 		line, err := in.ReadString('\n')
@@ -75,10 +75,10 @@ func each(r io.Reader, f func(event)) error {
 	}
 }
 
-// frame is a line that says where a test is, and nothing of what it found.
+// frame is a line with the state of a test and no result.
 var frame = regexp.MustCompile(`^(=== (RUN|PAUSE|CONT|NAME) |\s*--- (PASS|SKIP): |PASS\n|\?   )`)
 
-// show prints the lines of a top-level test, or of a package, when it ends: packages run at one time.
+// show prints the lines of a top-level test, or of a package, when it ends: packages run in parallel.
 func show(r io.Reader, w io.Writer) error {
 	held := map[string]*strings.Builder{}
 	end := func(key string) {

@@ -24,7 +24,7 @@ var module = map[string]string{
 	"twice/twice_test.go": "package twice\n\nimport \"testing\"\n\nfunc TestTwice(t *testing.T) {}\n",
 }
 
-// events are what the go command says of packages of the module.
+// events are the events of the go command for packages of the module.
 func events(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func events(t *testing.T, args ...string) string {
 	}
 	cmd := exec.Command("go", append([]string{"test", "-json", "-vet=off"}, args...)...)
 	cmd.Dir = dir
-	out, _ := cmd.CombinedOutput() // what fails is read from it
+	out, _ := cmd.CombinedOutput() // the output contains the failures
 	return string(out)
 }
 
@@ -92,7 +92,7 @@ func TestEachWayToFailIsToldAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStagesAreCountedApart: a package may be in two of them, and fail in the first.
+// TestStagesAreCountedApart: a package may be in two stages, and fail in the first.
 func TestStagesAreCountedApart(t *testing.T) {
 	good := events(t, "./twice")
 	if text, failed := told(t, good+good); failed || text != "\n2 passed, 0 failed, 0 skipped\n" {

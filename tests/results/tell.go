@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A failure is told in so many lines at the most, the first of them from its beginning.
+// Limits of a failure's printed lines, and how many of them are from its beginning.
 const (
 	mostLines  = 60
 	firstLines = 20
@@ -19,25 +19,25 @@ const (
 type one struct {
 	pkg, name, result string // result: pass, fail, skip; empty while it runs
 	lines             strings.Builder
-	// up is what it is a part of: a subtest of its test, a test of its package.
+	// up is its parent: the test of a subtest, the package of a test.
 	up *one
-	// below: a part of it failed, which is told itself.
+	// below: a part of it failed, which is printed itself.
 	below bool
 	// ran: a test of the package began.
 	ran bool
 }
 
-// run is all that the stages of a run did.
+// run has the events of all stages.
 type run struct {
 	all    []*one
-	open   map[string]*one // by package and name, those of the stage that is being read
+	open   map[string]*one // by package and name, of the current stage
 	builds map[string]string
 	said   strings.Builder // by the go command itself
 }
 
 func (r *run) of(e event) *one {
 	key := e.Package + " " + e.Test
-	if r.open[key] == nil || e.Action == "start" || e.Action == "run" { // the same package again is of the next stage
+	if r.open[key] == nil || e.Action == "start" || e.Action == "run" { // the same package again belongs to the next stage
 		r.open[key] = &one{pkg: e.Package, name: e.Test}
 		if e.Test != "" {
 			r.open[key].up = r.open[e.Package+" "+e.Test[:max(strings.LastIndex(e.Test, "/"), 0)]]
@@ -50,7 +50,7 @@ func (r *run) of(e event) *one {
 	return r.open[key]
 }
 
-// fail has it failed, and what it is a part of knows.
+// fail marks it as failed, and its parents as having a failed part.
 func (o *one) fail() {
 	o.result = "fail"
 	for up := o.up; up != nil; up = up.up {
@@ -75,14 +75,14 @@ func (r *run) take(e event) {
 	case "fail":
 		o := r.of(e)
 		o.lines.WriteString(r.builds[e.FailedBuild])
-		if e.Test == "" { // a process that has ended has ended its tests
+		if e.Test == "" { // the end of a process ends its tests
 			r.unfinished(e.Package)
 		}
 		o.fail()
 	}
 }
 
-// unfinished has the tests of a package fail that did not end.
+// unfinished marks tests of a package without an end as failed.
 func (r *run) unfinished(pkg string) {
 	for _, o := range slices.Backward(r.all) { // subtests before their parents
 		if o.result == "" && o.name != "" && o.pkg == pkg && r.open[o.pkg+" "+o.name] == o {
@@ -92,7 +92,7 @@ func (r *run) unfinished(pkg string) {
 	}
 }
 
-// tell prints what failed, and how many tests passed, failed and were skipped. expected are the names of tests
+// tell prints the failures, and the numbers of passed, failed and skipped tests. expected are the names of tests
 // that may be skipped, the first word of each line that does not begin with #.
 func tell(in io.Reader, expected string, w io.Writer) (failed bool, err error) {
 	r := run{open: map[string]*one{}, builds: map[string]string{}}
@@ -138,10 +138,10 @@ func tell(in io.Reader, expected string, w io.Writer) (failed bool, err error) {
 	return failed || len(skipped) > 0, nil
 }
 
-// verdict is a line that says no more than that a test or a package failed, which the heading does.
+// verdict is a line that only reports the failure of a test or package, as the heading does.
 var verdict = regexp.MustCompile(`(?m)^(\s*--- FAIL: .*|FAIL(\t.*)?|exit status 1|-test.shuffle .*)\n`)
 
-// found is what it said of its failure.
+// found is the text of its failure.
 func (o *one) found() string {
 	if text := verdict.ReplaceAllString(o.lines.String(), ""); strings.TrimSpace(text) != "" {
 		return text
@@ -149,7 +149,7 @@ func (o *one) found() string {
 	return ""
 }
 
-// tell prints a failure, unless it is told by its parts, or, as a subtest's panic is, by what it is a part of.
+// tell prints a failure, unless its parts print it, or, for a subtest's panic, its parent.
 func (o *one) tell(w io.Writer) {
 	text, name := o.found(), o.name
 	if text == "" && (o.below || o.up != nil && o.up.found() != "") {

@@ -66,7 +66,7 @@ func TestRunbookHasNoSectionWithoutAnAlert(t *testing.T) {
 	}
 }
 
-// A rule that is only seen to fire may fire always, and one that is only seen to
+// A rule that is only tested to fire may fire always, and one that is only tested to
 // be silent may never fire.
 func TestEveryAlertIsSeenFiringAndSilent(t *testing.T) {
 	type file struct {

@@ -35,7 +35,7 @@ func inhibitions(t *testing.T) []inhibition {
 	return file.Rules
 }
 
-// named are the alerts that a matcher such as alertname=~"A|B" names.
+// named are the alerts of a matcher such as alertname=~"A|B".
 func named(matchers []string) []string {
 	re := regexp.MustCompile(`^alertname=~?"([^"]*)"$`)
 	for _, m := range matchers {
@@ -46,8 +46,8 @@ func named(matchers []string) []string {
 	return nil
 }
 
-// A wrong clock makes absolute delays worthless, and nothing else: an outage that
-// falls together with it must be told.
+// A wrong clock makes absolute delays meaningless, and nothing else: an outage that
+// coincides with it must alert.
 func TestClockAlertsHoldBackAbsoluteDelaysOnly(t *testing.T) {
 	component := map[string]string{}
 	for _, a := range alerts(t) {
@@ -75,7 +75,7 @@ func TestClockAlertsHoldBackAbsoluteDelaysOnly(t *testing.T) {
 	}
 }
 
-// What a clock alert says holds whatever other clocks do.
+// A clock alert does not depend on other clocks.
 func TestNoClockAlertIsHeldBackByAnother(t *testing.T) {
 	for _, a := range alerts(t) {
 		if a.Labels["component"] == "clock" && a.Labels["owd"] != "" {

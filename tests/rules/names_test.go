@@ -21,7 +21,7 @@ import (
 // targetLabels come from the scrape; classic histograms have le besides.
 var targetLabels = []string{"job", "instance", "alertname", "alertstate"}
 
-// recordedLabels are all that the recording rules leave or add.
+// recordedLabels are all labels that the recording rules keep or add.
 var recordedLabels = []string{
 	"job", "instance", metric.Path, metric.Probe, metric.Direction, "quantile_rank", "cause", "hour", "daytype",
 }
@@ -86,8 +86,8 @@ func TestEveryNameInAnExpressionExists(t *testing.T) {
 	}
 }
 
-// Annotations query, descriptions and runbooks name: a wrong name there is found
-// by nobody until the night on which it is needed.
+// Annotations, descriptions and runbooks contain names; without this test a wrong one
+// is found only when the alert fires.
 func TestEveryNameInTextExists(t *testing.T) {
 	rules, _ := load(t)
 	families, records := table(), recorded(rules)
@@ -210,8 +210,8 @@ func TestRulesThatNameABucketNameOneThatExists(t *testing.T) {
 	}
 }
 
-// Every recorded series is for somebody: an alert, a panel, another rule, or it is
-// one of those that people query over months.
+// Every recorded series has a use: an alert, a panel, another rule, or it is
+// one for queries over months.
 func TestEveryRecordedNameIsUsed(t *testing.T) {
 	rules, all := load(t)
 	longTerm := []string{

@@ -1,5 +1,5 @@
 // Package rules tests the rules of deploy/prometheus: with promtool, and by
-// holding every name in rules and dashboards against the exporter's table.
+// comparing every name in rules and dashboards with the exporter's table.
 package rules
 
 import (
@@ -13,7 +13,7 @@ const (
 	deploy = root + "/deploy/prometheus"
 )
 
-// need finds a program or skips, saying what was not tested.
+// need finds a program, or skips with the reason.
 func need(t *testing.T, program, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)

@@ -14,24 +14,24 @@ import (
 	"oneway.example/exporter/metric"
 )
 
-// The quantiles of several minutes must be what the head of oneway-recording.yml says
-// of them, whatever packets the windows held. The mixtures are of fixed seeds.
+// The quantiles of several minutes must be as the head of oneway-recording.yml defines
+// them, for any packets in the windows. The mixtures have fixed seeds.
 
 const (
 	mixtures = 150
-	// seen is how many windows a range of 5 min sees with one every 10 s.
+	// seen is the number of windows in a range of 5 min with one every 10 s.
 	seen = 30
 	// evaluated is 5 s after a window's end: a sample at the very beginning of the
 	// range would be in it for Prometheus 2, and not for 3.
 	evaluated = 605
 	scrapes   = evaluated/10 + 1
-	// together is how many mixtures are of one promtool test: it takes 50,000 samples at the most.
+	// together is the number of mixtures in one promtool test, which takes at most 50,000 samples.
 	together = 5
 )
 
 var ranks = []string{"0.5", "0.95", "0.99"}
 
-// measured is one window: the delays of what arrived, sorted, and the number lost.
+// measured is one window: the delays of received packets, sorted, and the number of lost ones.
 type measured struct {
 	delays []float64
 	lost   int
@@ -87,7 +87,7 @@ func mixture(rng *rand.Rand) []measured {
 				if slow {
 					d *= spread
 				}
-			case 3: // a stall, or a queue that stood
+			case 3: // a stall, or a queue
 				if slow {
 					d += 2 * rng.Float64()
 				}
@@ -116,8 +116,8 @@ func (s *promtoolSeries) add(name, labels string, values []float64) {
 	s.WriteString("'\n")
 }
 
-// addPath writes what an agent exports of the windows, one in each scrape. Its histogram is
-// ahead of them by a part of the next one, and may know of windows that no scrape saw.
+// addPath writes the agent's series of the windows, one in each scrape. Its histogram is
+// ahead of them by a part of the next one, and may include windows that no scrape has.
 func (s *promtoolSeries) addPath(i int, rng *rand.Rand) {
 	labels := fmt.Sprintf(`path="p%d",probe="s",direction="forward"`, i)
 	windows, ahead, unseen := mixture(rng), rng.Float64()*float64(rng.IntN(2)), rng.IntN(4) == 0
@@ -178,7 +178,7 @@ func share(q string) float64 {
 	return v
 }
 
-// TestRecordedQuantilesAreWhatIsSaidOfThem: the limits hold, and the figure is between
+// TestRecordedQuantilesAreWhatIsSaidOfThem: the limits hold, and the value is between
 // them, for whatever mixture of windows.
 func TestRecordedQuantilesAreWhatIsSaidOfThem(t *testing.T) {
 	promtool := need(t, "promtool", "prometheus")

@@ -40,7 +40,7 @@ func startAgent(t *testing.T, host *lab.Host, file string) *agent {
 	return a
 }
 
-// reload has the agent read its configuration again.
+// reload makes the agent read its configuration again.
 func (a *agent) reload() error {
 	r, err := a.http.Post("http://"+agentAddress+"/-/reload", "", nil)
 	if err != nil {
@@ -53,12 +53,12 @@ func (a *agent) reload() error {
 	return nil
 }
 
-// scrape is what one scrape has shown.
+// scrape has the values of one scrape.
 type scrape struct {
 	begin, end time.Time
 	// rss is in bytes.
 	rss, descriptors, goroutines float64
-	// heap is what was alive after the last collection, in bytes.
+	// heap is the live heap after the last collection, in bytes.
 	heap  float64
 	paths map[string]*counts
 }
@@ -75,14 +75,14 @@ type direction struct {
 	known                                          int
 }
 
-// conserved reports whether every packet that was sent is somewhere; packets are whole, so
-// floats are exact. What is not exported yet is not judged.
+// conserved reports whether every sent packet has an outcome; counts are integers, so
+// floats are exact. Series that are not exported yet are ignored.
 func (d direction) conserved() bool {
 	const all = 5
 	return d.known < all || d.sent == d.received+d.lost+d.hostDropped+d.outstanding
 }
 
-// scrape asks as Prometheus does, and reads of /proc what the agent cannot get wrong.
+// scrape requests as Prometheus does, and reads the process's values from /proc.
 func (a *agent) scrape(ctx context.Context) (s *scrape, err error) {
 	s = &scrape{begin: time.Now(), paths: map[string]*counts{}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+agentAddress+"/metrics", nil)
@@ -115,7 +115,7 @@ func (a *agent) scrape(ctx context.Context) (s *scrape, err error) {
 	return s, nil
 }
 
-// read takes what is asserted out of OpenMetrics text.
+// read extracts the asserted values from OpenMetrics text.
 func (s *scrape) read(body io.Reader) error {
 	whole := false
 	lines := bufio.NewScanner(body)
@@ -160,7 +160,7 @@ func cut(line []byte) (name []byte, rest string) {
 	return line, ""
 }
 
-// family says what a sample of that name goes into; nil: nothing.
+// family is the destination of a sample of that name; nil: none.
 func (s *scrape) family(name string) func(labels string, v float64) {
 	count := func(field func(*direction) *float64) func(string, float64) {
 		return func(labels string, v float64) {
@@ -211,7 +211,7 @@ func (s *scrape) path(labels string) *counts {
 	return s.paths[name]
 }
 
-// process reads what the kernel knows of it.
+// process reads the kernel's values of the process.
 func (s *scrape) process(pid int) error {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	status, err := os.ReadFile(filepath.Join(dir, "status"))

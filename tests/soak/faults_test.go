@@ -17,7 +17,7 @@ import (
 	"oneway.example/tests/lab"
 )
 
-// fault makes one, undoes it, and says what chance has made of it.
+// fault makes a fault, reverts it, and describes its random parameters.
 type fault struct {
 	name string
 	make func(*site) string
@@ -61,7 +61,7 @@ func (s *site) set(d sample.Direction, l lab.Link) {
 	}
 }
 
-// some is one direction of the link, or both, by chance.
+// some is one direction of the link, or both, at random.
 func (s *site) some() []sample.Direction {
 	all := sample.Directions()
 	if i := s.random.IntN(3); i < 2 {
@@ -150,7 +150,7 @@ func reload(s *site) string {
 	return ""
 }
 
-// dial connects on a host from an address; where it cannot, the attacker goes on.
+// dial connects on a host from an address; on an error the attacker continues.
 func dial(h *lab.Host, network, from, to string) (c net.Conn, err error) {
 	err = h.Do(func() (err error) {
 		d := net.Dialer{Timeout: time.Second}

@@ -1,7 +1,7 @@
 // Package soak runs two agents for minutes or hours: 1,000 paths over an emulated link, load
 // tests, a scrape every five seconds, and faults of link, hosts, configuration and attackers in an
-// order by chance. It asserts what must hold however long they run: packets are conserved, every path
-// comes back, and nothing grows. It runs only when it is asked for (make soak).
+// random order. It asserts for any duration: packets are conserved, every path
+// recovers, and nothing grows. It runs only on request (make soak).
 package soak
 
 import (
@@ -12,7 +12,7 @@ import (
 	"oneway.example/tests/program"
 )
 
-// variable of the environment is how long faults are made, such as 10m. Unset or empty: the
+// variable is the environment variable with the duration of the faults, such as 10m. Unset or empty: the
 // test is skipped.
 const variable = "ONEWAY_SOAK"
 
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(program.Main(m.Run, func(built string) { binary = built }))
 }
 
-// duration is how long faults are made; the test is skipped where nobody has said it.
+// duration is the duration of the faults; without one the test is skipped.
 func duration(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv(variable)

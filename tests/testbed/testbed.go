@@ -1,5 +1,5 @@
 // Package testbed runs a reflector on a lab's server and a sender on its client, for
-// tests that hold what the sender reports against what really happened.
+// tests that compare the sender's report with the truth.
 package testbed
 
 import (
@@ -28,13 +28,13 @@ const Port = wire.Port
 type Run struct {
 	// Reflector is its address on the server.
 	Reflector netip.Addr
-	// ClockError is what both ends claim of their clock, which is the same.
+	// ClockError is the clock error bound of both ends, which read one clock.
 	ClockError time.Duration
 	Packets    uint64
 	Interval   time.Duration
-	// LossWait is after how long a packet counts as lost; zero: the default.
+	// LossWait is the waiting time after which a packet is lost; zero: the default.
 	LossWait time.Duration
-	// Each, if set, is told of every answered packet.
+	// Each, if set, is called for every packet with a reply.
 	Each func(p sample.Packet, forward, reverse sample.Delay)
 }
 
@@ -77,7 +77,7 @@ func Measure(t *testing.T, network *lab.Lab, o Run) (report stamp.Report) {
 	return report
 }
 
-// Background runs f until the test ends, and wants no error of it.
+// Background runs f until the test ends; an error of it fails the test.
 func Background(t *testing.T, f func(context.Context) error) {
 	t.Helper()
 	t.Cleanup(start(t, f))
@@ -85,7 +85,7 @@ func Background(t *testing.T, f func(context.Context) error) {
 
 // start runs all of it until stop is called.
 func start(t *testing.T, run ...func(context.Context) error) (stop func()) {
-	// Not the test's context, which ends before what is cleaned up.
+	// Not the test's context, which ends before the clean-ups.
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, len(run))
 	for _, f := range run {
@@ -104,7 +104,7 @@ func start(t *testing.T, run ...func(context.Context) error) (stop func()) {
 // TestPacket is testpacket.STAMP.
 func TestPacket(payload []byte) (seq uint32, ok bool) { return testpacket.STAMP(payload) }
 
-// Classify is a lab's Classifier: it picks test packets and their replies by their
+// Classify is a lab's Classifier: it selects test packets and their replies by their
 // own number.
 func Classify(payload []byte, src, dst netip.AddrPort) (key uint64, ok bool) {
 	if src.Port() != Port && dst.Port() != Port {

@@ -1,4 +1,4 @@
-// Package testpacket reads of a UDP payload which of our test packets it is, for the logs of
+// Package testpacket identifies our test packets by their UDP payload, for the logs of
 // emulated links.
 package testpacket
 
@@ -7,8 +7,8 @@ import (
 	wire "oneway.example/exporter/wire/stamp"
 )
 
-// STAMP returns the number of a test packet or of the reply to one, which begin alike;
-// queries are no test packets.
+// STAMP returns the number of a test packet or of a reflected packet, which begin alike;
+// statistics queries are no test packets.
 func STAMP(payload []byte) (seq uint32, ok bool) {
 	if len(payload) < wire.UnauthenticatedBytes {
 		return 0, false
@@ -29,7 +29,7 @@ func STAMP(payload []byte) (seq uint32, ok bool) {
 	return p.Seq, true
 }
 
-// Request returns the number of the request that a reply of a STAMP reflector is to.
+// Request returns the number of the test packet of a reflected packet.
 func Request(payload []byte) (seq uint32, ok bool) {
 	p, err := wire.ParseReflector(payload)
 	return p.SenderSeq, err == nil

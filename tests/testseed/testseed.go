@@ -1,5 +1,5 @@
 // Package testseed gives the seed of a test's random numbers: the same in every run,
-// so that a run that fails fails again, unless the environment asks for another.
+// so that a failure is repeatable, unless the environment sets another.
 package testseed
 
 import (
@@ -9,13 +9,13 @@ import (
 )
 
 // Variable of the environment holds the seed of all tests: a number, or Random for
-// one that is drawn anew by each test, as a soak wants it. Unset or empty: Default.
+// one that each test draws, for soak tests. Unset or empty: Default.
 const Variable = "ONEWAY_SEED"
 
 const (
-	// Random is the value of Variable that has each test draw a seed of its own.
+	// Random is the value of Variable with which each test draws its own seed.
 	Random = "random"
-	// Default is the seed where Variable says nothing.
+	// Default is the seed if Variable is unset.
 	Default uint64 = 1
 )
 
