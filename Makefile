@@ -9,7 +9,7 @@ GOFUMPT   := mvdan.cc/gofumpt@v0.12.0
 BENCHSTAT := golang.org/x/perf/cmd/benchstat@latest
 VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
-# The commit's date, not the build's: the same source gives the same binary.
+# The date of the commit, not of the build: the same source gives the same binary.
 DATE      := $(shell git show -s --format=%cI HEAD 2>/dev/null || echo unknown)
 V         := github.com/prometheus/common/version
 LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION) -X $(V).BuildDate=$(DATE)
@@ -27,28 +27,28 @@ build: ## build/oneway and the lab's tools
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./exporter/cmd/oneway ./tests/lab/cmd/... && $(GO) build -trimpath -o $(BUILD)/oneway-demo ./tests/demo
 
 .PHONY: deps
-deps: ## install the Debian packages that tests and demo need; says what and why
+deps: ## install the Debian packages that tests and demo need; prints each with its reason
 	@tests/deps.sh test
 
 .PHONY: test
-test: deps ## every test: unit, system, rules, dashboards; fails on a skip that is not expected
+test: deps ## every test: unit, system, rules, dashboards; fails on an unexpected skip
 	tests/run.sh
 
 .PHONY: precision
-precision: deps ## the tests that measure time, on a machine that does nothing else: what is logged elsewhere is asserted
+precision: deps ## the tests that measure time, on an idle machine: asserts what other runs only log
 	ONEWAY_PRECISION=1 $(GO) test -p 1 -count=1 -timeout 30m ./tests/lab ./tests/accuracy ./tests/grid ./tests/loadtest ./tests/chronyconfig ./exporter/loadserver ./exporter/probes/train
 
 .PHONY: soak
-soak: deps ## for a fifth of DURATION (10m) tests with seeds by chance, then for DURATION 1,000 paths and load tests between two agents, faults by chance: conservation, coverage, growth (ONEWAY_SEED=number repeats a run)
+soak: deps ## for a fifth of DURATION (10m) tests with random seeds, then for DURATION 1,000 paths and load tests between two agents under random faults: conservation, coverage, growth (ONEWAY_SEED=number repeats a run)
 	tests/seeds.sh '$(DURATION)' 5
 	ONEWAY_SOAK='$(DURATION)' ONEWAY_SEED="$${ONEWAY_SEED:-random}" $(GO) test -count=1 -v -timeout 0 ./tests/soak
 
 .PHONY: seeds
-seeds: ## tests whose numbers come by chance, with other seeds, for DURATION (10m); each is printed
+seeds: ## tests with random numbers, with random seeds, for DURATION (10m); prints each seed
 	tests/seeds.sh '$(DURATION)'
 
 .PHONY: links
-links: ## load tests of simulated links of every kind: a table of what is true and what is told (ONEWAY_TRACES=DIR adds recorded ones in mahimahi's format)
+links: ## load tests of simulated links of every kind: a table of the truth and the results (ONEWAY_TRACES=DIR adds recorded ones in mahimahi's format)
 	$(GO) test -count=1 -v -run 'TestLoadTestsFind' ./tests/links
 
 .PHONY: demo
@@ -58,7 +58,7 @@ demo: ## emulated WiBro link, two agents, Prometheus, a table, kept in build/dem
 	@$(BUILD)/oneway-demo $(if $(PROFILE),--profile='$(PROFILE)') $(if $(filter 1,$(DEMO_EXIT)),--exit)
 
 .PHONY: lab
-lab: build ## raise the emulated link alone and stay up (PROFILE=file)
+lab: build ## the emulated link alone, until interrupted (PROFILE=file)
 	@$(BUILD)/oneway-lab $(if $(PROFILE),'$(PROFILE)',tests/lab/profiles/wibro.yaml)
 
 .PHONY: lint
@@ -82,16 +82,16 @@ bench: ## benchmarks of the hot paths, with allocations
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 1s -timeout 20m ./exporter/...
 
 .PHONY: bench-peers
-bench-peers: build ## the same work by oneway, irtt and iperf3 in one run, as ratios
+bench-peers: build ## the same work by oneway and other programs in one run, as ratios
 	@tests/deps.sh bench
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 20m ./tests/bench/...
 
 .PHONY: interop
-interop: build ## implementations that others wrote: tshark's dissector, stamp-suite
+interop: build ## foreign implementations: tshark's dissector, stamp-suite
 	@tests/deps.sh interop
 	ONEWAY_INTEROP=1 $(GO) test -count=1 -v -timeout 30m ./tests/interop/...
 
-# The guests run on this host's own files, so all that runs in them is linked statically.
+# The guests use this host's files, so their programs are linked statically.
 .PHONY: vmlab-build
 vmlab-build:
 	@tests/deps.sh vmlab
@@ -102,12 +102,12 @@ vmlab-build:
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/chrony.test ./exporter/clock/chrony
 
 .PHONY: vmlab
-vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: is the truth inside the bounds? (SCENARIO=part of a name, PRECISION=print)
+vmlab: vmlab-build ## two guest kernels, disciplined by chronyd and gpsd: checks that the truth is within the bounds (SCENARIO=part of a name, PRECISION=print)
 	ONEWAY_VMLAB=1 $(GO) test -count=1 ./tests/vmlab/...
 	$(BUILD)/vmlab/vmlab $(if $(PRECISION),-precision='$(PRECISION)') $(if $(SCENARIO),-only='$(SCENARIO)')
 
 .PHONY: vmlab-pps
-vmlab-pps: vmlab-build ## the same with a real kernel PPS: builds a guest kernel first, some minutes, and keeps it
+vmlab-pps: vmlab-build ## the same with a real kernel PPS: builds and keeps a guest kernel first, some minutes
 	@tests/deps.sh vmlab-pps
 	CGO_ENABLED=0 $(GO) test -c -o $(BUILD)/vmlab/pps.test ./exporter/clock/pps
 	kernel=$$(tests/vmlab/kernel/build.sh $(BUILD)/vmlab-kernel) && $(BUILD)/vmlab/vmlab $(if $(PRECISION),-precision='$(PRECISION)') -kernel "$$kernel" -pulse chrony-config/gpio-pps/chrony.conf

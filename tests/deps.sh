@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing for one purpose, and says why.
+# Installs the Debian packages that one purpose lacks, and prints the reason.
 # usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|fresh
 set -euo pipefail
 
 purpose=${1:?usage: tests/deps.sh test|demo|bench|interop|vmlab|vmlab-pps|fresh}
 # command or file  package  purposes  why
-# Not named: what every Debian has (bash, coreutils, mawk, util-linux), and make, git and Go, without which nothing gets here.
+# Not listed: packages of every Debian (bash, coreutils, mawk, util-linux), and make, git and Go, which start this script.
 needs='
 prometheus prometheus test,demo,vmlab the demo and the rules are judged by a real Prometheus and promtool
 amtool     prometheus-alertmanager test the Alertmanager configuration is judged by its own checker
@@ -51,7 +51,7 @@ command -v apt-get >/dev/null || {
 echo "deps: installing ${missing[*]}" >&2
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# policy-rc.d keeps the packages' own services down: tests start what they need.
+# policy-rc.d prevents the packages' own services from starting: tests start their own.
 policy=/usr/sbin/policy-rc.d
 if [[ ! -e $policy ]]; then
   printf '#!/bin/sh\nexit 101\n' | "${sudo[@]}" tee "$policy" >/dev/null

@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# Runs the README's commands and .ci/run as on a machine that was installed a minute ago:
-# in a root file system with Debian's base, make, git, ca-certificates and Go, and nothing
-# else, from a clean clone of HEAD. What a package list forgot, or a file that only the
+# Runs the README's commands and .ci/run as on a new machine:
+# in a root file system with only Debian's base, make, git, ca-certificates and Go,
+# from a clean clone of HEAD. A package missing from the list, or a file that only the
 # author's machine has, fails here.
 #
 #   make fresh                       demo and ci, which runs make test; needs root, and 10 GB below build/fresh
 #   make fresh FRESH_STEPS=test      some of: demo test ci
-#   FRESH_SUITE=trixie                  another Debian than bookworm
+#   FRESH_SUITE=trixie               another Debian than bookworm
 #
-# Every step begins with the bare base, an empty Go build cache and a new clone. Kept in build/fresh for
-# the next run: the base as a tar file, packages and Go modules as they were downloaded (downloads are not
-# what is tested), each step's log, and the root of a step that failed. `make clean` removes all of it.
-# A step has its own mounts and processes, and they end with it; the kernel and the network are this machine's.
+# Every step begins with the bare base, an empty Go build cache and a new clone. build/fresh keeps for
+# the next run: the base as a tar file, downloaded packages and Go modules (downloads are not
+# tested), each step's log, and the root of a failed step. `make clean` removes all of it.
+# A step has its own mounts and processes, which end with it; it uses this machine's kernel and network.
 set -euo pipefail
 suite=${FRESH_SUITE:-bookworm}
 base_packages=make,git,ca-certificates
 declare -A commands=([demo]='make demo DEMO_EXIT=1' [test]='make test' [ci]='.ci/run')
 
-# inside is process 1 of a step: it makes the root file system complete, enters it and runs the command.
+# inside is process 1 of a step: it completes the root file system, enters it and runs the command.
 inside() { # root, cache, Go's root, command...
   local root=$1 cache=$2 go=$3
   shift 3
@@ -61,12 +61,12 @@ tests/deps.sh fresh
 go=$(go env GOROOT)
 cache=$PWD/build/fresh
 mkdir -p "$cache"/{packages,modules,log}
-echo "module fresh" >"$cache/go.mod" # so that ./... does not look in here
+echo "module fresh" >"$cache/go.mod" # so that ./... does not include it
 exec 9>"$cache/lock"
 flock -n 9 || fail "$cache/lock is held: another run uses this directory"
 [[ -z $(git status --porcelain) ]] || echo "fresh: this directory has changes that are not committed; HEAD is what runs"
 
-# Where Debian is fetched from, and how: as this machine does, else from Debian itself.
+# Debian's source: that of this machine, else Debian itself.
 sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' 2>/dev/null |
   grep -E " $suite(-updates|-security)? main$" | sort -u) || sources="deb http://deb.debian.org/debian $suite main"
 mirror=$(awk -v s="$suite" '$3 == s {print $2; exit}' <<<"$sources")
@@ -83,7 +83,7 @@ for name in GOPROXY GONOPROXY GOSUMDB GONOSUMDB GOPRIVATE GOINSECURE; do
 done
 
 running= output=
-# end leaves no process, and so no mount: they are in name spaces of the job's.
+# end leaves no process, and so no mount: they are in the job's namespaces.
 end() {
   [[ -z $running ]] || kill -KILL "$running" 2>/dev/null || true
   [[ -z $output ]] || exec {output}>&-
@@ -92,9 +92,9 @@ end() {
 trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-set -m # the job is a process group of its own: an interrupt reaches this script alone
+set -m # the job has its own process group: an interrupt reaches only this script
 
-# apart runs a command in name spaces of its own and leaves its output in a log, too.
+# apart runs a command in separate namespaces and also writes its output to a log.
 apart() { # log, command...
   local log=$1 status=0 tee
   shift

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every test of the repository. A skip is not a pass: one that is not in
-# tests/expected-skips.txt fails the run. What failed stands at the end of the output
-# (tests/results); all that was said is in build/test.json.
+# Runs every test of the repository. A skip that is not in
+# tests/expected-skips.txt fails the run. The failures are at the end of the output
+# (tests/results); build/test.json has the complete output.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build
@@ -17,9 +17,9 @@ run() { # title, command...
   [[ ${PIPESTATUS[0]} -eq 0 ]] || failed+=("$1")
 }
 
-# Two things at once: beside what needs processors, what waits. The second is shown when both are over.
-# It has a process group of its own, which ends with this script.
-beside() { # title, command...; then run what it is beside, and call both
+# Runs a stage that waits in the background of one that needs processors, and shows it when both have
+# ended. It has its own process group, which ends with this script.
+beside() { # title, command...; then run the other stage, and call both
   title=$1 part=build/test-beside.json
   shift
   set -m
@@ -37,16 +37,16 @@ both() {
   cat "$part" >>"$log"
 }
 
-# Of the system tests, those in one list wait for real time and measure none of it, those in the
-# other compute. The rest, whatever is added, measure time: one package after another, without the race
-# detector's load on the clock, and with no more beside them than a process that gives way.
-# tests/bench has benchmarks alone, which make bench-peers runs.
+# Of the system tests, those in one list wait for real time without measuring it, those in the
+# other compute. All others, also new ones, measure time: one package after another, without the race
+# detector, and with only a process of low priority in the background.
+# tests/bench has only benchmarks, which make bench-peers runs.
 waiting=(./tests/abuse ./tests/chronyconfig)
 computing=(./tests/links ./tests/rules)
 benchmarks=(./tests/bench)
 system=$(go list ./tests/...) || exit 1
 mapfile -t measuring < <(sed 's#^oneway.example#.#' <<<"$system" | grep -vxF -f <(printf '%s\n' "${waiting[@]}" "${computing[@]}" "${benchmarks[@]}"))
-# Whatever is neither in exporter/ nor in tests/ would not run.
+# A package outside of exporter/ and tests/ would not run.
 others=$(go list ./... | grep -vE '^oneway\.example/(exporter|tests)(/|$)')
 if [[ -n $others ]]; then
   echo "no stage runs these packages: $others"
@@ -54,13 +54,13 @@ if [[ -n $others ]]; then
 fi
 
 test=(go test -json)
-beside "tests: system, those that wait" "${test[@]}" -p 1 -count=1 -timeout 15m "${waiting[@]}"
+beside "tests: system, waiting" "${test[@]}" -p 1 -count=1 -timeout 15m "${waiting[@]}"
 run "exporter: unit tests, race detector" env CGO_ENABLED=1 "${test[@]}" -race -shuffle=on -timeout 10m ./exporter/...
-# Under the race detector the simulated days are taken in coarse strides.
+# Under the race detector the simulated days have coarse steps.
 run "clock: simulated days" "${test[@]}" -count=1 -run 'TestBoundCovers|TestCoverage|TestSender|TestNothingIs' ./exporter/clock/chrony
 both
-beside "tests: system, those that compute" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m "${computing[@]}"
-run "tests: system, those that measure time" "${test[@]}" -p 1 -count=1 -timeout 15m "${measuring[@]}"
+beside "tests: system, computing" nice -n 19 env GOMAXPROCS=1 "${test[@]}" -p 1 -count=1 -timeout 20m "${computing[@]}"
+run "tests: system, measuring time" "${test[@]}" -p 1 -count=1 -timeout 15m "${measuring[@]}"
 both
 run "dashboards" go test -C grafana-dashboards -json -count=1 ./...
 

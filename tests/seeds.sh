@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests whose random numbers come from testseed, each package with a seed by chance, for about the
-# given time (10m), or a part of it (5: a fifth). It prints the command that repeats each, and ends with the
-# first that fails. ONEWAY_SEED=number: all once, with that seed.
+# Runs the tests with random numbers from testseed, each package with a random seed, for about the
+# given time (10m), or a part of it (5: a fifth). It prints the command that repeats each run, and ends with the
+# first failure. ONEWAY_SEED=number: all once, with that seed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-10m}
@@ -9,7 +9,7 @@ time=${1:-10m}
 end=$((SECONDS + ($(sed 's/h/*3600+/; s/m/*60+/; s/s/+/; s/$/0/' <<<"$time")) / ${2:-1}))
 given=${ONEWAY_SEED:-random}
 
-# seeded names the tests in files that call testseed.Of, themselves or through other functions there.
+# seeded prints the tests in files that call testseed.Of, directly or through functions there.
 seeded() {
   awk '
     /^func / { name = $0; sub(/^func (\([^)]*\) )?/, "", name); sub(/[^A-Za-z0-9_].*/, "", name) }
@@ -24,7 +24,7 @@ seeded() {
     }' "$@" | sort | paste -sd'|'
 }
 
-# tests/soak has its own time.
+# tests/soak has its own duration.
 mapfile -t packages < <(git grep -l '"oneway.example/tests/testseed"' -- '*_test.go' ':!tests/soak' ':!tests/testseed' | xargs -n1 dirname | sort -u)
 [[ ${#packages[@]} -gt 0 ]] || { echo "no package takes its seed from testseed: is this a git repository?" >&2; exit 1; }
 while :; do
