@@ -7,7 +7,7 @@ import (
 	"oneway.example/tests/vmlab/truth"
 )
 
-// inTurn does one after the other until one fails.
+// inTurn performs actions one after the other until one fails.
 func inTurn(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -17,12 +17,12 @@ func inTurn(steps ...func() error) error {
 	return nil
 }
 
-// pause is an action that lets the lab go on as it is.
+// pause is an action that changes nothing.
 func pause(d time.Duration) func() error {
 	return func() error { time.Sleep(d); return nil }
 }
 
-// pauses is a scenario in which nothing happens.
+// pauses is a scenario without changes.
 func pauses(d time.Duration) func(*Run) error {
 	return func(*Run) error { return pause(d)() }
 }
@@ -37,7 +37,7 @@ func (r *Run) forbid(d time.Duration) func() error {
 	}
 }
 
-// Rate makes the clock fast by so many parts per billion, as a crystal is.
+// Rate makes the clock fast by so many parts per billion, like a crystal.
 func (h *Host) Rate(ppb int64) error {
 	_, err := h.Do(record.Command{Do: record.Rate, By: ppb})
 	return err

@@ -10,10 +10,10 @@ import (
 // fires it does so to the end.
 const steppedAlert = "OnewayClockStepped"
 
-// CheckAlerts holds the rules in the directory rules against what both agents exported
-// while the scenarios ran: the alert of a scenario fires in it, and not before; in the
-// steady state none does but that of the steps before it. It returns how many alerts
-// were seen to fire.
+// CheckAlerts evaluates the rules in the directory rules over the series of both agents
+// during the scenarios: the alert of a scenario fires in it, and not before; in the
+// steady state only that of the steps before it fires. It returns the number of alerts
+// that fired.
 func (l *Lab) CheckAlerts(ctx context.Context, rules string, results []*Result) (fired int, err error) {
 	if len(results) == 0 {
 		return 0, nil

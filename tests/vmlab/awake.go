@@ -6,9 +6,9 @@ import "os"
 // (Documentation/power/pm_qos_interface.rst): the request stands while it is open.
 const latencyFile = "/dev/cpu_dma_latency"
 
-// keepAwake asks the host's kernel not to put idle processors to sleep: to wake one
-// that a hypervisor has taken away costs more than all else that a packet meets between
-// two guests. nil where that cannot be asked for; the lab is coarser there.
+// keepAwake requests that the host's kernel keeps idle processors awake: the wake-up of one
+// that a hypervisor has taken away takes longer than the rest of a packet's way between
+// two guests. nil where that is not possible; the lab is less precise there.
 func keepAwake() *os.File {
 	f, err := os.OpenFile(latencyFile, os.O_WRONLY, 0)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 
 const sentFamily = "oneway_packets_sent_total{"
 
-// conserved wants of all that was exported in the span, in each direction of each path: every
+// conserved checks all series of the span, in each direction of each path: every
 // packet that was sent is received, lost or outstanding, in whole numbers and at every
-// moment (METRICS.md). seen is how often that was looked at.
+// moment (METRICS.md). seen is the number of checks.
 func conserved(all []record.Metrics, in Span) (seen int, err error) {
 	now := map[string]*float64{}
 	for _, m := range all {
@@ -34,7 +34,7 @@ func conserved(all []record.Metrics, in Span) (seen int, err error) {
 			received, lost, flying := now["oneway_packets_received_total{"+labels], now["oneway_packets_lost_total{"+labels], now["oneway_packets_outstanding{"+labels]
 			dropped := now["oneway_packets_host_dropped_total{"+labels]
 			if sent == nil || received == nil || lost == nil || flying == nil || dropped == nil {
-				continue // not both directions can be told at first
+				continue // at first not both directions are known
 			}
 			if *sent != *received+*lost+*dropped+*flying {
 				return seen, fmt.Errorf("%.0f packets sent are not %.0f received + %.0f lost + %.0f dropped by the host + %.0f outstanding (%s)", *sent, *received, *lost, *dropped, *flying, strings.TrimSuffix(labels, "}"))

@@ -17,7 +17,7 @@ func TestEveryPacketIsReceivedLostOrOutstanding(t *testing.T) {
 			"oneway_packets_host_dropped_total" + labels: &dropped,
 		}}
 	}
-	// The agent that starts has not yet told what is lost: what the earlier one said is not its own.
+	// The starting agent has not exported losses yet: those of the earlier one are not its own.
 	restarted := at(7, true, 3, 3, 0, 0)
 	delete(restarted.Values, "oneway_packets_lost_total{lab,stamp,forward}")
 	all := []record.Metrics{at(1, true, 9, 9, 9, 9), at(3, false, 11, 7, 2, 1), at(5, false, 21, 7, 5, 8), restarted, at(9, false, 9, 5, 3, 2)}

@@ -19,10 +19,10 @@ const (
 	pulseSocket = "/run/chrony.pulse.sock"
 )
 
-// pulseRefclock is a pulse with its second, as gpsd gives it to chronyd over SOCK, 16
+// pulseRefclock is a pulse with its second, as gpsd sends it to chronyd over SOCK, 16
 // times as often and polled every 2 s instead of every 16 s: all of chronyd's time
-// constants are so much shorter. delay is twice the largest systematic error of a
-// receiver; this one's samples are the truth but for noise, which chronyd sees.
+// constants are shorter by the same factor. delay is twice the largest systematic error of a
+// receiver; this one's samples are the truth with noise, which chronyd measures.
 const pulseRefclock = "refclock SOCK " + pulseSocket + " refid PPS poll 1 filter 16 precision 1e-6 delay 2e-6"
 
 // Write puts a file into the guest's directory and returns its path in the guest.
@@ -33,10 +33,10 @@ func (h *Host) Write(name, text string) (string, error) {
 	return filepath.Join(record.Dir, name), nil
 }
 
-// Chronyd starts chronyd with these lines of configuration besides what is always there.
-// clockprecision, because chronyd takes the time that a reading of the clock takes for
-// its resolution: here some 20 us for a system call, of a clock that counts nanoseconds. What a
-// reading really blurs is in the samples, where chronyd sees it.
+// Chronyd starts chronyd with these lines of configuration added to the common ones.
+// clockprecision, because chronyd takes the duration of a clock reading for
+// its resolution: here some 20 us for a system call, of a clock that counts nanoseconds. The
+// uncertainty of a reading is in the samples, where chronyd measures it.
 func (h *Host) Chronyd(lines ...string) error {
 	lines = append([]string{
 		"bindcmdaddress /run/chrony/chronyd.sock", "pidfile /run/chrony/chronyd.pid", "cmdport 0", "port 0", "clockprecision 1e-6",
@@ -53,7 +53,7 @@ func (h *Host) start(name string, args ...string) error {
 	return err
 }
 
-// KillChronyd kills it, without a chance to say good-bye, and waits for its end.
+// KillChronyd sends SIGKILL and waits for its end.
 func (h *Host) KillChronyd() error { return h.kill(chronydName, syscall.SIGKILL) }
 
 func (h *Host) kill(name string, s syscall.Signal) error {
@@ -75,7 +75,7 @@ func (h *Host) Feed(f record.Feed) error {
 	return err
 }
 
-// NoPulse takes the pulse away.
+// NoPulse stops the pulse.
 func (h *Host) NoPulse() error {
 	_, err := h.Do(record.Command{Do: record.FeedOff, Name: pulseName})
 	return err
@@ -98,13 +98,13 @@ const agentClock = `clock:
   address: unix:///run/chrony/chronyd.sock
 `
 
-// localConfig sends a packet every 5 ms, a quarter of what a guest carries without loss:
+// localConfig sends a packet every 5 ms, a quarter of a guest's rate without loss:
 // a processor that has slept for 20 ms needs 40 us more to send, which is part of the bound.
 const localConfig = agentClock + localPaths
 
-// receiverConfig is that of a host with a receiver: who watches a gpsd that does not run
-// is told so (OnewayGNSSSilent). The path "strict" takes no delay of a bound above 150 ms: its
-// packets are not judged, only its metrics are.
+// receiverConfig is that of a host with a receiver: with a gpsd that does not run
+// OnewayGNSSSilent fires. The path "strict" accepts no delay with a bound above 150 ms: its
+// packets are not judged, only its metrics.
 const receiverConfig = agentClock + `  gpsd: {address: "127.0.0.1:2947"}
 ` + localPaths + `  - name: strict
     peer: ` + RemoteAddress + `
@@ -131,8 +131,8 @@ const remoteReflector = `reflector:
 // StopAgent ends it as a service manager does.
 func (h *Host) StopAgent() error { return h.kill(agentName, syscall.SIGTERM) }
 
-// self is the guest's own program, wherever it lies on the host: what is below /tmp
-// there the guest does not see.
+// self is the guest's own program, anywhere on the host: files below /tmp
+// of the host are not visible in the guest.
 const self = "/proc/1/exe"
 
 // Agent starts oneway's agent with this configuration.

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// remedies are what is known of what a console says when a guest does not boot; the first
-// whose sign is in it is the one that is told.
+// remedies are known messages of a console when a guest does not boot; the first
+// whose sign is in it is reported.
 func remedies() []struct{ sign, do string } {
 	return []struct{ sign, do string }{
 		{"cannot be preloaded", "Options.Preload must be uml/wake.c, compiled for this host's C library (make vmlab-build)"},
@@ -22,11 +22,11 @@ func remedies() []struct{ sign, do string } {
 	}
 }
 
-// lastLines of a console are told; the rest is in its log.
+// lastLines of a console are printed; the rest is in its log.
 const lastLines = 12
 
-// failure says that a guest does not run, what its console said last, where the whole of
-// that is, and what to do about it, if that is known.
+// failure reports that a guest does not run, the last lines of its console, the path of the whole
+// log, and the remedy, if known.
 func (g *Guest) failure(what string) error {
 	text := fmt.Sprintf("vmlab: guest %s: %s", g.Name, what)
 	console, err := os.ReadFile(g.log())
@@ -46,7 +46,7 @@ func (g *Guest) failure(what string) error {
 	return fmt.Errorf("%s\n  its console (%s) said last:\n\t%s", text, g.log(), strings.Join(lines, "\n\t"))
 }
 
-// outcome is how the kernel has ended.
+// outcome is the end of the kernel.
 func (g *Guest) outcome() string {
 	<-g.ended
 	if g.status == nil {
@@ -55,8 +55,8 @@ func (g *Guest) outcome() string {
 	return g.status.Error()
 }
 
-// essence is the last lines of a console, up to the kernel's panic if there was one: what
-// follows that is where the kernel was, not why.
+// essence is the last lines of a console, up to the kernel's panic if there was one: the text
+// after it is the kernel's position, not the reason.
 func essence(console string) (lines []string) {
 	for line := range strings.Lines(console) {
 		if line = strings.TrimSpace(line); line == "" {

@@ -20,14 +20,14 @@ func startKernel(t *testing.T, script string) (o Options, err error) {
 	if err == nil {
 		t.Fatal("it is up", g.Close())
 	}
-	// What is in memory goes with the run; what the error names must stay.
+	// Files in memory end with the run; the file in the error must stay.
 	if err := os.RemoveAll(o.Dir); err != nil {
 		t.Fatal(err)
 	}
 	return o, err
 }
 
-// wants holds the error of a guest against what it must say, and wants the log that it names.
+// wants checks the error of a guest, and the log that it names.
 func wants(t *testing.T, o Options, err error, log string, texts ...string) {
 	t.Helper()
 	file := filepath.Join(o.Logs, "console.log")

@@ -23,16 +23,16 @@ import (
 	"oneway.example/tests/vmlab/truth"
 )
 
-// Options are what a guest is made of. Name, Dir, Init and Line are needed.
+// Options of a guest. Name, Dir, Init and Line are required.
 type Options struct {
 	// Kernel is the guest's kernel, a program of ARCH=um; empty: Debian's linux.uml.
 	Kernel string
-	// Name is the host name, and is in the names of files.
+	// Name is the host name, and part of file names.
 	Name string
-	// Dir is an absolute directory of the guest's own, in memory (/dev/shm): the guest
+	// Dir is an absolute directory of this guest only, in memory (/dev/shm): the guest
 	// stands still while the host writes to a disk. In the guest it is record.Dir.
 	Dir string
-	// Logs is a directory of the host, on any disk, for what the guest's console says; empty: Dir.
+	// Logs is a directory of the host, on any disk, for the guest's console output; empty: Dir.
 	Logs string
 	// Init is the absolute path of cmd/guest, linked statically.
 	Init string
@@ -42,7 +42,7 @@ type Options struct {
 	Address string
 	// Serial is the path of a terminal on the host, /dev/ttyS0 in the guest; empty: none.
 	Serial string
-	// Processor is the host's that the guest keeps to, from 1; zero: any. Two guests on one
+	// Processor is the host's processor of the guest, from 1; zero: any. Two guests on one
 	// interrupt each other at every packet.
 	Processor int
 	// Memory in MB; zero: 192.
@@ -54,7 +54,7 @@ type Options struct {
 	// Preload is the absolute path of uml/wake.c, compiled; empty: frames wait for a guest
 	// that sleeps.
 	Preload string
-	// Kernel parameters besides.
+	// Further kernel parameters.
 	Parameters []string
 }
 
@@ -63,8 +63,8 @@ type Guest struct {
 	Options
 	cmd     *exec.Cmd
 	console io.WriteCloser
-	ended   chan struct{} // closed when the kernel has
-	status  error         // how the kernel has ended; may be read once it has
+	ended   chan struct{} // closed when the kernel has ended
+	status  error         // exit status of the kernel; read it after ended
 	boot    chan record.Reply
 
 	mu      sync.Mutex
@@ -72,7 +72,7 @@ type Guest struct {
 	waiting map[int]chan record.Reply
 }
 
-// bootTimeout bounds the time until a guest answers; it takes 2 s on an idle host.
+// bootTimeout bounds the time until a guest replies; it takes 2 s on an idle host.
 const bootTimeout = 60 * time.Second
 
 // commandTimeout bounds a command; the longest are the kernel tests, which end after 4 minutes.
@@ -118,13 +118,13 @@ func Start(o Options) (*Guest, error) {
 
 func (g *Guest) log() string { return filepath.Join(g.Logs, "console.log") }
 
-// guestNice lets guests go before whatever else the host does.
+// guestNice gives guests priority over other load of the host.
 const guestNice = -15
 
 // begin starts the kernel.
 func (g *Guest) begin() error {
 	g.cmd = exec.Command(g.Kernel, g.parameters()...)
-	// UML's temporary memory file and its own directory must not be another's.
+	// UML's temporary memory file and its own directory must not be shared.
 	g.cmd.Env = append(os.Environ(), "TMPDIR=/dev/shm", "HOME="+g.Dir, "LD_PRELOAD="+g.Preload)
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := g.cmd.StdinPipe()
@@ -147,8 +147,8 @@ func (g *Guest) begin() error {
 	if err := start(); err != nil {
 		return errors.Join(err, log.Close())
 	}
-	// A guest that waits for a processor is a host that stands still. Whoever may not
-	// do it has a coarser lab.
+	// A guest that waits for a processor appears as a host that stands still. Without the right
+	// to set it the lab is less precise.
 	_ = shortSlice(g.cmd.Process.Pid, guestNice)
 	if g.Processor > 0 && g.Processor <= runtime.NumCPU() {
 		var one unix.CPUSet
@@ -158,7 +158,7 @@ func (g *Guest) begin() error {
 	go func() {
 		defer close(g.ended)
 		g.listen(out, log)
-		g.status = g.cmd.Wait() // a guest that was told to end may do so with any
+		g.status = g.cmd.Wait() // a guest may end with any status
 		_ = log.Close()
 	}()
 	return nil
@@ -180,7 +180,7 @@ func (g *Guest) parameters() []string {
 	return append(p, g.Parameters...)
 }
 
-// listen takes replies out of what the console says; all else is logged.
+// listen extracts replies from the console output; the rest is logged.
 func (g *Guest) listen(out io.Reader, log io.Writer) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
@@ -208,7 +208,7 @@ func (g *Guest) listen(out io.Reader, log io.Writer) {
 	}
 }
 
-// Do has the guest obey one command and returns its output.
+// Do runs one command in the guest and returns its output.
 func (g *Guest) Do(c record.Command) (string, error) {
 	reply := make(chan record.Reply, 1)
 	g.mu.Lock()

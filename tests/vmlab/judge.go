@@ -16,32 +16,32 @@ type Span struct{ From, To uint64 }
 
 func (s Span) holds(counter uint64) bool { return counter >= s.From && counter < s.To }
 
-// Judgment is what the delays of one scenario were worth, of both directions.
+// Judgment has the verified delays of one scenario, of both directions.
 type Judgment struct {
 	// Delays were reported, Valid of them as valid.
 	Delays, Valid int
-	// Unjudged are valid delays whose truth the tracks do not tell.
+	// Unjudged are valid delays whose truth is not in the tracks.
 	Unjudged int
-	// Covered are those of the judged whose interval holds the truth.
+	// Covered are those of the judged whose interval contains the truth.
 	Covered int
 	// Forbidden are valid delays that must not be: a clock was stepped while the packet
-	// was on its way, or the scenario says that there was no clock to measure with.
+	// was in transit, or the scenario has no clock to measure with.
 	Forbidden int
 	// Impossible are valid delays that are below zero by more than their bound.
 	Impossible int
 	// Bounds, Errors (reported minus true), and True are of the judged.
 	Bounds, Errors []time.Duration
-	// Values are the delays by direction, True what they really were, but for those of
-	// packets that were on their way while the machine stood still: Stood counts these.
+	// Values are the delays by direction, True their truth, except for
+	// packets in transit while the machine stood still: Stood counts these.
 	Values, True [2][]time.Duration
 	Stood        [2]int
-	// Reasons counts why delays were not valid.
+	// Reasons counts invalid delays by reason.
 	Reasons map[sample.Reason]int
 	// Worst are the delays that were not covered, some of them.
 	Worst []Miss
 }
 
-// Miss is a delay whose interval does not hold the truth.
+// Miss is a delay whose interval does not contain the truth.
 type Miss struct {
 	Packet    record.Packet
 	Direction sample.Direction
@@ -50,7 +50,7 @@ type Miss struct {
 	Blur      time.Duration
 }
 
-// Judge holds packets against the truth.
+// Judge compares packets with the truth.
 type Judge struct {
 	Line          truth.Line
 	Local, Remote *truth.Track
@@ -60,7 +60,7 @@ type Judge struct {
 	Stood []Span
 }
 
-// maxMisses are kept of a scenario.
+// maxMisses is the number of misses kept of a scenario.
 const maxMisses = 20
 
 // Judge judges the packets that were concluded in the span.

@@ -87,8 +87,8 @@ func TestValidDelayAcrossAStepIsForbidden(t *testing.T) {
 	}
 }
 
-// A guest that stood still around the step left a gap in its track: what was concluded in
-// it may have been before the step.
+// A guest that stood still around the step left a gap in its track: a packet concluded in
+// it may be from before the step.
 func TestValidDelayConcludedBeforeTheStepIsKnownIsNotForbidden(t *testing.T) {
 	r := newRig(0)
 	p := r.packet(4991*ms, us)

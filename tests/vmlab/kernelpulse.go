@@ -9,15 +9,15 @@ import (
 // KernelPulseScenarios are those of guests whose kernel has a pulse of its own, on
 // /dev/pps0, and a receiver on the serial port whose sentences name the second: chronyd
 // runs with this file, chrony-config/gpio-pps/chrony.conf, and gpsd beside it; see Chronyd
-// for the one line that is added.
+// for the one added line.
 func KernelPulseScenarios(conf string) []Scenario {
 	return []Scenario{kernelPulseStart(conf), kernelPulseSteady(), lan()}
 }
 
-// sentenceDelay is how late the receiver's sentences come: what the file expects.
+// sentenceDelay is the latency of the receiver's sentences, as the file expects.
 const sentenceDelay = 200 * time.Millisecond
 
-// pulseTime is how long chronyd may take, with a poll of 8 s and a clock that is seconds
+// pulseTime is the longest time of chronyd, with a poll of 8 s and a clock that is seconds
 // wrong at first, until its bound is pulseBound.
 const (
 	pulseTime  = 4 * time.Minute
@@ -55,12 +55,12 @@ func kernelPulseStart(conf string) Scenario {
 	}
 }
 
-// kernelPulseSteady: nothing happens. The independent judge agrees with chronyd.
+// kernelPulseSteady: no changes. The offset by the pulses agrees with chronyd.
 func kernelPulseSteady() Scenario {
 	return Scenario{
 		Name: steadyName, States: []string{"synchronized"},
 		// The file admits 20 us of interrupt latency, so each clock's bound is some 30 us; 50 us are
-		// the stamps', and the rest is what the guests hold a packet: 130 us in all on a quiet
+		// the timestamps', and the rest is the TX uncertainty of the guests: 130 us in all on a quiet
 		// machine, 170 us beside neighbors.
 		MostBound: 200 * time.Microsecond,
 		Metric:    "kind is pps, a pulse a second is used, the judge's offset is there",

@@ -26,7 +26,7 @@ func KernelTests() []KernelTest {
 	}
 }
 
-// Passed is how a test that passed ended.
+// Passed is the end of a passed test.
 type Passed struct {
 	KernelTest
 	Took   time.Duration
@@ -44,7 +44,7 @@ func RunKernelTests(build string, o Options, tests []KernelTest) (passed []Passe
 	defer func() { err = errors.Join(err, g.Close()) }()
 	for _, t := range tests {
 		begin := time.Now()
-		// Into the guest's directory, which it sees wherever build lies.
+		// Into the guest's directory, which is visible in the guest for any build directory.
 		if e := copyFile(filepath.Join(o.Dir, t.Binary), filepath.Join(build, t.Binary)); e != nil {
 			err = errors.Join(err, e)
 			continue

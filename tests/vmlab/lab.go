@@ -14,17 +14,17 @@ import (
 	"oneway.example/tests/vmlab/truth"
 )
 
-// Names of the two guests: the local one sends test packets, the remote one answers.
+// Names of the two guests: the local one sends test packets, the remote one replies.
 const (
 	LocalName  = "near"
 	RemoteName = "far"
 )
 
 // Drift is the rate of the guests' clocks against the truth, left alone: that of
-// a middling crystal. What is not disciplined is wrong before long.
+// an average crystal. An undisciplined clock is soon wrong.
 const Drift = -20e-6
 
-// Lab is two guests of which each has chronyd and the agent.
+// Lab is two guests, each with chronyd and the agent.
 type Lab struct {
 	Line          truth.Line
 	Local, Remote *Host
@@ -33,7 +33,7 @@ type Lab struct {
 	// RemoteReceiver is at the remote guest's; nil but for LabOptions.HostTime.
 	RemoteReceiver *Receiver
 	network        *Network
-	awake          *os.File // nil: not asked for
+	awake          *os.File // nil: not requested
 }
 
 // Host is a guest and what it has logged so far.
@@ -44,7 +44,7 @@ type Host struct {
 	metrics tail[record.Metrics]
 }
 
-// LabOptions are what a lab is made of.
+// LabOptions are the options of a lab.
 type LabOptions struct {
 	// Dir is an absolute directory, see Options.Dir; the guests' logs of an earlier run
 	// in it are removed.
@@ -58,7 +58,7 @@ type LabOptions struct {
 	HostTime bool
 }
 
-// StartLab boots both guests; in neither runs anything but its init.
+// StartLab boots both guests; each runs only its init.
 func StartLab(o LabOptions) (*Lab, error) {
 	if !truth.Supported {
 		return nil, errors.New("vmlab: no counter that the guests share on this processor; amd64 has one")
@@ -113,19 +113,19 @@ func StartLab(o LabOptions) (*Lab, error) {
 	return l, nil
 }
 
-// hostTimeMeasured is how long the counter is held against the host's clock where
+// hostTimeMeasured is the time of comparing the counter with the host's clock where
 // that is the truth: two readings of 100 ns over it are 20 ns a second.
 const hostTimeMeasured = 10 * time.Second
 
 // leapDay is the same time of the last day of that year: on no other than that and
-// the last of June does chronyd believe in a leap second (reference.c, is_leap_second_day).
+// the last of June does chronyd accept a leap second (reference.c, is_leap_second_day).
 // It is never less than an hour to the end of that day.
 func leapDay(now instant.Time) instant.Time {
 	t := now.Time()
 	return instant.FromTime(time.Date(t.Year(), time.December, 31, t.Hour()%23, t.Minute(), t.Second(), t.Nanosecond(), time.UTC))
 }
 
-// RemoteAddress is where the remote guest is reached.
+// RemoteAddress is the address of the remote guest.
 const RemoteAddress = "10.9.0.2"
 
 func (h *Host) follow(dir string) {
@@ -153,7 +153,7 @@ func (l *Lab) Close() error {
 	return errors.Join(append(errs, l.Receiver.Close(), l.network.Close())...)
 }
 
-// Both does the same to each guest, at once.
+// Both applies f to each guest, in parallel.
 func (l *Lab) Both(f func(*Host) error) error {
 	var remote error
 	var doing sync.WaitGroup
@@ -172,6 +172,6 @@ func (h *Host) Track(line truth.Line) (*truth.Track, error) {
 	return truth.NewTrack(line, truth.ParsePairs(b), widestPair), nil
 }
 
-// widestPair is the widest gap of a pair that the truth is taken from. A guest's
+// widestPair is the widest gap of a pair that the truth uses. A guest's
 // system call takes 15 to 30 us there and as long back.
 const widestPair = 80 * time.Microsecond

@@ -14,12 +14,12 @@ const (
 	lanName = "LAN check"
 	// lanLimit is the largest delay of the thesis's check, figure 4.3.
 	lanLimit = 800 * time.Microsecond
-	// lanShare of the delays must be below it. Some are above on every machine that is not
-	// the guests' alone, and truly so; the table says how many, and that the clocks are not
-	// to blame.
+	// lanShare of the delays must be below it. Some are truly above on every machine that
+	// runs other programs, too; the table has their number, and shows that the clocks are not
+	// the cause.
 	lanShare = 0.99
-	// lanLeast is the share of the packets that the check must be made with: on a machine
-	// that stands still more than this says nothing.
+	// lanLeast is the least share of the packets for the check: on a machine
+	// that stands still more often there is no result.
 	lanLeast = 0.5
 )
 
@@ -45,7 +45,7 @@ func lan() Scenario {
 	}
 }
 
-// first lets the guest's threads of the network go before its processes, or no more.
+// first gives the guest's network threads priority over its processes, or removes it.
 func (h *Host) first(on bool) error {
 	c := record.Command{Do: record.First, Args: []string{"napi/", "ksoftirqd/"}}
 	if on {
@@ -55,7 +55,7 @@ func (h *Host) first(on bool) error {
 	return err
 }
 
-// checkLAN holds the delays against the check.
+// checkLAN checks the delays.
 func checkLAN(j *Judgment, fault func(format string, args ...any)) {
 	for dir, v := range j.Values {
 		direction := sample.Direction(dir)
@@ -68,7 +68,7 @@ func checkLAN(j *Judgment, fault func(format string, args ...any)) {
 	}
 }
 
-// falsely is how many delays of a direction are reported above the limit and were not.
+// falsely is the number of delays of a direction that are falsely reported above the limit.
 func falsely(j *Judgment, dir int) (n int) {
 	for i, d := range j.Values[dir] {
 		if d > lanLimit && j.True[dir][i] <= lanLimit {
@@ -91,7 +91,7 @@ func count(v []time.Duration, keep func(time.Duration) bool) (n int) {
 	return n
 }
 
-// printLAN writes the thesis's check beside what was seen.
+// printLAN writes the thesis's check beside the results.
 func printLAN(w io.Writer, j *Judgment) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "LAN check (figure 4.3)\tpaper\toneway, forward\toneway, reverse\ttruth, forward\ttruth, reverse")

@@ -12,7 +12,7 @@ import (
 	"oneway.example/tests/vmlab/truth"
 )
 
-// met is a judgment of the LAN check: of so many delays each way some late, and some that
+// met is a judgment of the LAN check: of so many delays per direction some late, and some that
 // met a machine that stood still.
 func met(n, late, stood int) *Judgment {
 	v := slices.Repeat([]time.Duration{60 * us}, n)
@@ -56,7 +56,7 @@ func TestPacketsThatMetAMachineThatStoodStillAreLeftOutOfTheDelaysOnly(t *testin
 	r := newRig(0)
 	r.Stood = []Span{{r.Line.Counter + uint64(2*time.Second) - 1, r.Line.Counter + uint64(2*time.Second) + 100}}
 	got := r.Judge.Judge([]record.Packet{r.packet(time.Second, us), r.packet(2*time.Second, us)}, r.all())
-	// The second packet had left when the machine stood still, and was not yet answered.
+	// The second packet had left when the machine stood still, and had no reply yet.
 	if got.Stood != [2]int{1, 0} || len(got.Values[0]) != 1 || len(got.Values[1]) != 2 || len(got.True[0]) != 1 || got.Judged() != 4 || len(got.Bounds) != 4 {
 		t.Errorf("%+v", got)
 	}

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// watchEvery is how often the machine is looked at.
+	// watchEvery is the time between checks of the machine.
 	watchEvery = 500 * time.Microsecond
-	// stoodLimit is the time between two looks from which the machine stood still.
+	// stoodLimit is the time between two checks from which the machine stood still.
 	stoodLimit = 650 * time.Microsecond
-	// watchNice goes before the guests, which are busy themselves now and then.
+	// watchNice has priority over the guests, which are busy themselves at times.
 	watchNice = -20
 )
 
-// watchMachine notes when one of the processors that the guests keep to did nothing for
-// anybody who asked: a hypervisor has it, or the host's kernel. A span is as long again
-// after that, in which what has piled up is worked off. The function that it returns
-// ends the watch and tells.
+// watchMachine records spans in which one of the guests' processors ran no
+// waiting thread: a hypervisor or the host's kernel had it. A span has twice that length,
+// for the work that has accumulated. The function that it returns
+// ends the watch and returns the spans.
 //
-// It knows nothing of packets: what they meet is not judged by how late they were.
+// It does not depend on packets or on their lateness.
 func (l *Lab) watchMachine() func() []Span {
 	var watching sync.WaitGroup
 	done := make(chan struct{})
@@ -65,18 +65,18 @@ func watchProcessor(cpu int, line truth.Line, done <-chan struct{}) (stood []Spa
 	}
 }
 
-// stoodStill is the span of two looks that are more than limit apart.
+// stoodStill is the span of two checks that are more than limit apart.
 func stoodStill(last, now, limit uint64) (s Span, ok bool) {
 	gap := now - last
 	return Span{last, now + gap}, gap > limit
 }
 
-// slice is the shortest that a thread may ask for (Linux 6.12, sched_setattr(2), EEVDF): it
-// goes before others as soon as it wakes, and is not as long on the processor.
+// slice is the shortest that a thread may request (Linux 6.12, sched_setattr(2), EEVDF): it
+// runs before others as soon as it wakes, and for a shorter time.
 const slice = 100 * time.Microsecond
 
-// shortSlice gives a thread, 0: this one, its nice value and that slice. What it starts
-// has them, too. Kernels before 6.12 leave the slice as it is.
+// shortSlice gives a thread, 0: this one, its nice value and that slice. Its children
+// inherit both. Kernels before 6.12 do not change the slice.
 func shortSlice(thread, nice int) error {
 	return unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Nice: int32(nice), Runtime: uint64(slice)}, 0)
 }

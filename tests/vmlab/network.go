@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is a bridge in a network namespace of its own, which nothing can leave
-// and which is gone with the last process in it.
+// Network is a bridge in a separate network namespace, which no packet can leave
+// and which ends with the last process in it.
 type Network struct{ space *os.File }
 
 // NewNetwork makes one with a tap for each name.
@@ -25,7 +25,7 @@ func NewNetwork(captures ...string) (*Network, error) {
 		if n.space, err = os.Open(threadNamespace()); err != nil {
 			return fmt.Errorf("vmlab: %w", err)
 		}
-		// No neighbor discovery, no multicast reports: only the guests talk.
+		// No neighbor discovery, no multicast reports: only the guests send.
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0o644); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("vmlab: %w", err)
 		}
@@ -47,7 +47,7 @@ func bridge(captures []string) error {
 	return nil
 }
 
-// Close lets go of the namespace.
+// Close releases the namespace.
 func (n *Network) Close() error { return n.space.Close() }
 
 // start starts a process inside.
@@ -60,7 +60,7 @@ func (n *Network) start(cmd *exec.Cmd) error {
 	})
 }
 
-// onThread runs f on a thread that never runs anything else: it ends with f.
+// onThread runs f on a separate thread, which ends with f.
 func onThread(f func() error) error {
 	result := make(chan error, 1)
 	go func() {

@@ -14,8 +14,8 @@ const (
 	asymmetricReverse = 80 * time.Millisecond
 )
 
-// asymmetric: the path is slower on the way back. What halves a round trip is 25 ms
-// wrong here.
+// asymmetric: the path is slower in reverse. Half of the round trip is 25 ms
+// wrong.
 func asymmetric() Scenario {
 	return Scenario{
 		Name: "path 30/80 ms", States: []string{"synchronized"},
@@ -35,8 +35,8 @@ func asymmetric() Scenario {
 	}
 }
 
-// asymmetricSeen wants what netem must have added at least, and of each direction the median
-// that it truly had: a busy host may delay further, and is not at fault.
+// asymmetricSeen checks the least delay that netem added, and the true median of each
+// direction: a busy host may delay further, which is no fault.
 func asymmetricSeen(j *Judgment) error {
 	bound := quantile(j.Bounds, 1)
 	for dir, least := range []time.Duration{asymmetricForward, asymmetricReverse} {
@@ -48,7 +48,7 @@ func asymmetricSeen(j *Judgment) error {
 	return nil
 }
 
-// netem delays what leaves the host, behind the transmit stamp; 0: no more.
+// netem delays packets of the host after the transmit timestamp; 0: ends the delay.
 func (h *Host) netem(delay time.Duration) error {
 	if _, err := h.Do(record.Command{Do: record.Load, Args: []string{"sch_netem"}}); err != nil {
 		return err

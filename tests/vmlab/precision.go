@@ -8,22 +8,22 @@ import (
 	"oneway.example/exporter/sample"
 )
 
-// Limits of precision in the steady state, with a pulse: how good clocks and stamps are on a
-// machine that is quiet. Whatever else the machine does moves them, and makes nothing
-// false: an interval grows, and holds the truth still.
+// Limits of precision in the steady state, with a pulse: the errors of clocks and timestamps on a
+// quiet machine. Other load of the machine changes them, and makes nothing
+// false: an interval grows, and still contains the truth.
 const (
 	mostBound = 100 * time.Microsecond
 	mostError = 30 * time.Microsecond
 )
 
-// steady: nothing happens to the clocks.
+// steady: the clocks are not disturbed.
 func (s *Scenario) steady() bool { return s.Name == steadyName || s.Name == lanName }
 
-// Spoiled tells whether a scenario that can be run again missed a limit of precision.
-// Coverage, states and signs are never so excused.
+// Spoiled reports whether a repeatable scenario missed a limit of precision.
+// It does not apply to coverage, states and signs.
 func (r *Result) Spoiled() bool { return r.Scenario.steady() && len(r.Misses()) > 0 }
 
-// Misses are the limits of precision that were not kept.
+// Misses are the missed limits of precision.
 func (r *Result) Misses() (missed []string) {
 	missed = append(missed, r.Missed...)
 	miss := func(format string, args ...any) { missed = append(missed, fmt.Sprintf(format, args...)) }
@@ -45,8 +45,8 @@ func (r *Result) Misses() (missed []string) {
 	return missed
 }
 
-// checkPositive wants delays, none of them below zero: the shortest path of two guests is 15 us
-// long, so clocks must be that good. That none is below zero by more than its bound is
+// checkPositive requires delays, none below zero: the shortest path of two guests is 15 us
+// long, so clocks must be that accurate. That none is below zero by more than its bound is
 // asserted of every delay (Judgment.Impossible).
 func checkPositive(j *Judgment, miss func(format string, args ...any)) {
 	for dir, v := range j.Values {
@@ -56,7 +56,7 @@ func checkPositive(j *Judgment, miss func(format string, args ...any)) {
 	}
 }
 
-// excused is why what was missed is no fault; empty: it is one.
+// excused is the reason why a miss is no fault; empty: it is one.
 func (r *Result) excused(asserted bool) string {
 	switch {
 	case r.Repeated:
@@ -67,7 +67,7 @@ func (r *Result) excused(asserted bool) string {
 	return ""
 }
 
-// precision is the table's word for it.
+// precision is its word in the table.
 func (r *Result) precision(asserted bool) string {
 	switch why := r.excused(asserted); {
 	case len(r.Misses()) > 0 && why != "":

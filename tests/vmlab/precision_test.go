@@ -9,7 +9,7 @@ import (
 	"oneway.example/tests/vmlab/record"
 )
 
-// coarse is a run of the steady state with a bound beyond the limit, and all else as it must be.
+// coarse is a run of the steady state with a bound beyond the limit, and otherwise right.
 func coarse() *Result {
 	j := met(4000, 0, 0)
 	j.Delays, j.Valid, j.Covered = 8000, 8000, 8000
@@ -61,7 +61,7 @@ func TestTruthIsAFaultWhereverItIsNotKept(t *testing.T) {
 	}
 }
 
-// Clocks that are 20 us apart make a path of 15 us negative, and say so with their bounds.
+// Clocks that are 20 us apart make a path of 15 us negative, within their bounds.
 func TestNegativeDelayIsATruthWithinItsBoundAndAFaultBeyond(t *testing.T) {
 	r := newRig(ms + 20*us)
 	for bound, impossible := range map[time.Duration]int{100 * us: 0, 20 * us: 1} {

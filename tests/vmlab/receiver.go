@@ -39,14 +39,14 @@ func NewReceiver() (*Receiver, error) {
 		return nil, fmt.Errorf("vmlab: %w", err)
 	}
 	r := &Receiver{Path: fmt.Sprintf("/dev/pts/%d", n), master: master}
-	// Held open, so that the terminal stays while the guest has not opened it.
+	// Kept open, so that the terminal exists until the guest opens it.
 	if r.slave, err = os.OpenFile(r.Path, os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, fmt.Errorf("vmlab: %w", err)
 	}
 	return r, raw(r.slave)
 }
 
-// raw stops the terminal from echoing and from rewriting.
+// raw disables the terminal's echo and conversions.
 func raw(f *os.File) error {
 	t, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	if err != nil {
@@ -61,7 +61,7 @@ func raw(f *os.File) error {
 	return nil
 }
 
-// Write begins to write sentences: those of each true second come late by so much.
+// Write begins to write sentences: those of each true second, with this latency.
 func (r *Receiver) Write(line truth.Line, late time.Duration) {
 	r.Quiet()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -75,7 +75,7 @@ func (r *Receiver) Write(line truth.Line, late time.Duration) {
 				return
 			}
 			if _, err := r.master.WriteString(sentences(second)); err != nil {
-				return // the guest is gone
+				return // the guest has ended
 			}
 		}
 	})
@@ -123,7 +123,7 @@ const sentenceRefclock = "refclock SHM 0 refid NMEA poll 1 precision 1e-3 offset
 
 const gpsdName = "gpsd"
 
-// sentencesLate: there is no pulse, and gpsd's sentences come 400 ms late.
+// sentencesLate: there is no pulse, and gpsd's sentences are 400 ms late.
 func sentencesLate() Scenario {
 	return Scenario{
 		Name: "NMEA 400 ms late, no PPS", States: []string{"synchronized", "unsynchronized", "synchronized"}, Reason: "local_unsynchronized",
@@ -144,7 +144,7 @@ func sentencesLate() Scenario {
 	}
 }
 
-// unplugged: the receiver is taken away while its sentences are all there is.
+// unplugged: the receiver, the only source, is removed.
 func unplugged() Scenario {
 	return Scenario{
 		Name: "gpsd unplugged", States: []string{"synchronized", "holdover", "synchronized"},

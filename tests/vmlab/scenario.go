@@ -11,33 +11,33 @@ import (
 	"oneway.example/tests/vmlab/truth"
 )
 
-// Scenario is something that happens to the clocks, and what is to come of it.
+// Scenario is a disturbance of the clocks, and the expected result.
 type Scenario struct {
 	Name string
-	// States must be seen of the local clock (of the remote one, if Remote) in this order;
-	// others may come between. The last one must be the last.
+	// States must occur on the local clock (of the remote one, if Remote) in this order;
+	// others may be between. The last one must be the last.
 	States []string
 	Remote bool
-	// Coarse: its bounds are far above what a busy host does to the guests, so that
-	// other things may run beside it.
+	// Coarse: its bounds are far above the effects of a busy host, so that
+	// other programs may run beside it.
 	Coarse bool
-	// Reason, if set, must be why some delays were not valid.
+	// Reason, if set, must be the reason of some invalid delays.
 	Reason string
-	// NoneValid: not one delay may be valid from the first action to the last.
+	// NoneValid: no delay may be valid from the first action to the last.
 	NoneValid bool
-	// Metric must become true; Met tells.
+	// Metric must become true, as Met checks.
 	Metric string
 	Met    func(local, remote *Values) bool
-	// Alert is the rule in deploy/prometheus/rules that tells of it; empty: none is due.
+	// Alert is the rule in deploy/prometheus/rules that must fire; empty: none.
 	Alert string
 	// MostBound is the limit of the median bound in the steady state; zero: 100 us.
 	MostBound time.Duration
-	// Do is what happens.
+	// Do causes the disturbance.
 	Do func(r *Run) error
-	// Mend brings back what the next scenario takes for granted. It is part of what is
-	// judged; nil: nothing to mend.
+	// Mend restores the state that the next scenario assumes. Its delays are judged,
+	// too; nil: no action.
 	Mend func(r *Run) error
-	// After looks at what came of it besides; nil: at nothing.
+	// After checks further results; nil: none.
 	After func(j *Judgment) error
 }
 
@@ -46,23 +46,23 @@ type Run struct {
 	*Lab
 	// Forbidden are spans in which no delay may be valid.
 	Forbidden []Span
-	// Stood are spans in which the machine stood still; nil: nobody watched.
+	// Stood are spans in which the machine stood still; nil: not measured.
 	Stood []Span
 	// Missed: see Result.
 	Missed []string
 }
 
-// Result is what came of it.
+// Result is the result of a scenario.
 type Result struct {
 	Scenario Scenario
 	Seen     []string
 	Judgment *Judgment
-	// Faults say what was not as it must be.
+	// Faults are violations of truth.
 	Faults []string
-	// Missed say what was less precise than on a quiet machine, and could not be waited for.
+	// Missed are limits of precision for a quiet machine that were not reached.
 	Missed []string
 	Took   time.Duration
-	// Span is when.
+	// Span is its time.
 	Span Span
 	// Repeated: the scenario was run again, because this run missed a limit.
 	Repeated bool
@@ -73,7 +73,7 @@ type Values struct {
 	first, last, min, max map[string]float64
 }
 
-// newValues takes from all what was so when the span began, and what became of it.
+// newValues has the values of all at the start of the span and their changes in it.
 func newValues(all []record.Metrics, in Span) *Values {
 	v := &Values{map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}}
 	for _, m := range all {
