@@ -1,4 +1,4 @@
-// Package words holds the repository to its vocabulary: no retired word stands in an identifier, a comment or a document.
+// Package words enforces the vocabulary of the repository: no retired word is in an identifier, a comment or a document.
 package words
 
 import (
