@@ -101,7 +101,7 @@ func startAgent(t *testing.T) string {
 	return metrics
 }
 
-// freeAddress is a port of the loopback interface that nobody uses, by TCP and UDP.
+// freeAddress is a TCP port of the loopback interface that nobody uses; the reflector takes its number for UDP.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
